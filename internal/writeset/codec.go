@@ -1,0 +1,167 @@
+package writeset
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Version 1 of the encoding, all integers unsigned varints unless said otherwise:
+//
+//	byte version
+//	tables: count, then per table: format byte, key (8 bytes LE), schema, name
+//	rows:   count, then per row: table<<3|op, identity (8 bytes LE), image
+//	keys:   count, then per key: table<<2|mode, hash (8 bytes LE)
+//
+// Strings and images are length-prefixed.
+const codecVersion = 1
+
+// Append encodes w at the end of dst.
+func (w *Writeset) Append(dst []byte) []byte {
+	dst = append(dst, codecVersion)
+	dst = binary.AppendUvarint(dst, uint64(len(w.Tables)))
+	for _, t := range w.Tables {
+		dst = append(dst, byte(t.Format))
+		dst = binary.LittleEndian.AppendUint64(dst, t.Key)
+		dst = AppendBytes(dst, []byte(t.Schema))
+		dst = AppendBytes(dst, []byte(t.Name))
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(w.Rows)))
+	for _, r := range w.Rows {
+		dst = binary.AppendUvarint(dst, uint64(r.Table)<<3|uint64(r.Op))
+		dst = binary.LittleEndian.AppendUint64(dst, r.Identity)
+		dst = AppendBytes(dst, r.Image)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(w.Keys)))
+	for _, k := range w.Keys {
+		dst = binary.AppendUvarint(dst, uint64(k.Table)<<2|uint64(k.Mode))
+		dst = binary.LittleEndian.AppendUint64(dst, k.Hash)
+	}
+	return dst
+}
+
+// AppendBytes appends a length-prefixed byte string.
+func AppendBytes(dst, b []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(b)))
+	return append(dst, b...)
+}
+
+// Decode reads a writeset that fills b exactly. The result's images alias b. Errors wrap
+// ErrMalformed.
+func Decode(b []byte) (*Writeset, error) {
+	r := Reader{b: b}
+	w := &Writeset{}
+	if v := r.Byte(); v != codecVersion && r.err == nil {
+		return nil, fmt.Errorf("%w: version %d is not known", ErrMalformed, v)
+	}
+	if n := r.Count(11); n > 0 {
+		w.Tables = make([]Table, n)
+	}
+	for i := range w.Tables {
+		w.Tables[i] = Table{Format: Format(r.Byte()), Key: r.Uint64(), Schema: string(r.Bytes()), Name: string(r.Bytes())}
+	}
+	if n := r.Count(10); n > 0 {
+		w.Rows = make([]Row, n)
+	}
+	for i := range w.Rows {
+		v := r.Uvarint()
+		w.Rows[i] = Row{Table: uint32(min(v>>3, 1<<32-1)), Op: Op(v & 7), Identity: r.Uint64(), Image: r.Bytes()}
+	}
+	if n := r.Count(9); n > 0 {
+		w.Keys = make([]Key, n)
+	}
+	for i := range w.Keys {
+		v := r.Uvarint()
+		w.Keys[i] = Key{Table: uint32(min(v>>2, 1<<32-1)), Mode: Mode(v & 3), Hash: r.Uint64()}
+	}
+	if err := r.Done(); err != nil {
+		return nil, err
+	}
+	if err := w.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrMalformed, err)
+	}
+	return w, nil
+}
+
+// Reader takes values off the front of a byte slice; the first failure sticks and every
+// later read returns zero. The zero Reader is empty.
+type Reader struct {
+	b   []byte
+	err error
+}
+
+// NewReader reads from b; byte strings it returns alias b.
+func NewReader(b []byte) *Reader { return &Reader{b: b} }
+
+func (r *Reader) fail(what string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", ErrMalformed, what)
+	}
+	r.b = nil
+}
+
+// Byte reads one byte.
+func (r *Reader) Byte() byte {
+	if len(r.b) < 1 {
+		r.fail("cut short")
+		return 0
+	}
+	v := r.b[0]
+	r.b = r.b[1:]
+	return v
+}
+
+// Uint64 reads 8 bytes, little endian.
+func (r *Reader) Uint64() uint64 {
+	if len(r.b) < 8 {
+		r.fail("cut short")
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(r.b)
+	r.b = r.b[8:]
+	return v
+}
+
+// Uvarint reads an unsigned varint.
+func (r *Reader) Uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.fail("bad integer")
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// Count reads an element count and refuses one that could not fit in what is left, given
+// that every element takes at least sizeMin bytes.
+func (r *Reader) Count(sizeMin int) int {
+	v := r.Uvarint()
+	if v > uint64(len(r.b)/sizeMin) {
+		r.fail("count beyond the end")
+		return 0
+	}
+	return int(v)
+}
+
+// Bytes reads a length-prefixed byte string, aliasing the input; empty gives nil.
+func (r *Reader) Bytes() []byte {
+	n := r.Uvarint()
+	if n > uint64(len(r.b)) {
+		r.fail("string beyond the end")
+		return nil
+	}
+	if n == 0 {
+		return nil
+	}
+	v := r.b[:n:n]
+	r.b = r.b[n:]
+	return v
+}
+
+// Done returns the first error, or one if bytes are left over.
+func (r *Reader) Done() error {
+	if r.err == nil && len(r.b) > 0 {
+		r.fail("trailing bytes")
+	}
+	return r.err
+}

@@ -1,0 +1,193 @@
+package writeset
+
+import (
+	"errors"
+	"fmt"
+)
+
+// TxID names one transaction in the whole cluster, for ever. Seq starts at 1 in each
+// incarnation; an incarnation is one life of a member's process and only grows.
+type TxID struct {
+	Member      uint32
+	Incarnation uint64
+	Seq         uint64
+}
+
+// String gives the form users see in error details: member.incarnation.sequence.
+func (t TxID) String() string {
+	return fmt.Sprintf("%d.%d.%d", t.Member, t.Incarnation, t.Seq)
+}
+
+// IsZero reports whether t names no transaction.
+func (t TxID) IsZero() bool { return t == TxID{} }
+
+// Mode says how strongly a key is held. The three modes conflict exactly as PostgreSQL's
+// row locks KEY SHARE, NO KEY UPDATE and UPDATE do.
+type Mode uint8
+
+const (
+	// Shared: the key is referenced (a foreign key points at it). Conflicts with Exclusive.
+	Shared Mode = 1
+	// Update: the row was changed but none of its keys. Conflicts with Update and Exclusive.
+	Update Mode = 2
+	// Exclusive: the key came, went, or changed. Conflicts with everything.
+	Exclusive Mode = 3
+)
+
+// Conflicts reports whether holders of a and b of the same key cannot both commit unseen.
+func (a Mode) Conflicts(b Mode) bool { return a == Exclusive || b == Exclusive || (a == Update && b == Update) }
+
+// Key is one thing a transaction can collide on: the 64-bit hash of (table, unique index,
+// values), where equal values of the column types give equal hashes.
+type Key struct {
+	Hash  uint64
+	Mode  Mode
+	Table uint32 // index into Writeset.Tables
+}
+
+// Op is what happened to a row, net of the whole transaction.
+type Op uint8
+
+const (
+	// OpInsert: the row did not exist before the transaction and does after.
+	OpInsert Op = 1
+	// OpUpdate: the row existed and still does; no unique or primary key value changed.
+	OpUpdate Op = 2
+	// OpDelete: the row existed and no longer does.
+	OpDelete Op = 3
+	// OpReplace: the row existed and still does under the same primary key, but another
+	// unique value changed, so appliers delete and insert it.
+	OpReplace Op = 4
+	// OpTruncate: the table was emptied before every other row of the transaction on it.
+	OpTruncate Op = 5
+)
+
+// Row is one row change. Image is the row's final composite value in PostgreSQL's binary
+// (record_send) or text form according to its table's Format; for OpDelete only the
+// primary-key columns need to be non-null; for OpTruncate it is empty.
+type Row struct {
+	Table    uint32 // index into Writeset.Tables
+	Op       Op
+	Identity uint64 // hash of (table, primary key); it is also a key of the transaction
+	Image    []byte
+}
+
+// KeyMode is the mode in which a row operation holds the row's identity.
+func (op Op) KeyMode() Mode {
+	if op == OpUpdate {
+		return Update
+	}
+	return Exclusive
+}
+
+// Format says how the images of a table's rows are written.
+type Format uint8
+
+const (
+	FormatText   Format = 0
+	FormatBinary Format = 1
+)
+
+// Table is a table touched by a writeset. Its TableKey is held Exclusive by a truncation
+// (and by writes to tables whose constraints cannot be expressed as keys) and Shared by
+// every other write; capture adds it to Keys only in the Exclusive case or when it must
+// be certified against one; see AddTableKeys.
+type Table struct {
+	Schema string
+	Name   string
+	Format Format
+	Key    uint64 // hash of the qualified name
+}
+
+// String gives the qualified name, unquoted, for messages.
+func (t Table) String() string { return t.Schema + "." + t.Name }
+
+// Writeset is what one transaction changed. Rows hold at most one entry per (table,
+// identity), apart from tables without primary key.
+type Writeset struct {
+	Tables []Table
+	Rows   []Row
+	Keys   []Key // beyond the rows' identities: unique indexes, foreign keys, table keys
+}
+
+// Empty reports whether nothing was changed.
+func (w *Writeset) Empty() bool { return len(w.Rows) == 0 }
+
+// EachKey calls f with every key of w in a fixed order, identities first, until f returns
+// false. It is the only way certification reads a writeset.
+func (w *Writeset) EachKey(f func(Key) bool) {
+	for i := range w.Rows {
+		r := &w.Rows[i]
+		if r.Identity != 0 && !f(Key{Hash: r.Identity, Mode: r.Op.KeyMode(), Table: r.Table}) {
+			return
+		}
+	}
+	for _, k := range w.Keys {
+		if !f(k) {
+			return
+		}
+	}
+}
+
+// AddTableKeys appends the table keys: Exclusive for tables that were truncated, Shared for
+// the others, unless capture already asked for Exclusive.
+func (w *Writeset) AddTableKeys() {
+	mode := make([]Mode, len(w.Tables))
+	for i := range mode {
+		mode[i] = Shared
+	}
+	for _, r := range w.Rows {
+		if r.Op == OpTruncate {
+			mode[r.Table] = Exclusive
+		}
+	}
+	for _, k := range w.Keys {
+		if k.Hash == w.Tables[k.Table].Key {
+			mode[k.Table] = 0
+		}
+	}
+	for i, m := range mode {
+		if m != 0 {
+			w.Keys = append(w.Keys, Key{Hash: w.Tables[i].Key, Mode: m, Table: uint32(i)})
+		}
+	}
+}
+
+// Validate checks W1 and W2. Gateways (decoding, capture) call it.
+func (w *Writeset) Validate() error {
+	n := uint32(len(w.Tables))
+	for i, t := range w.Tables {
+		if t.Schema == "" || t.Name == "" {
+			return fmt.Errorf("writeset: table %d has no name", i)
+		}
+		if t.Format > FormatBinary {
+			return fmt.Errorf("writeset: table %s has unknown row format %d", t, t.Format)
+		}
+	}
+	for i, r := range w.Rows {
+		if r.Table >= n {
+			return fmt.Errorf("writeset: row %d names table %d of %d", i, r.Table, n)
+		}
+		if r.Op < OpInsert || r.Op > OpTruncate {
+			return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
+		}
+		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpTruncate {
+			return fmt.Errorf("writeset: row %d changes a row without identity", i)
+		}
+		if (r.Op == OpTruncate) != (len(r.Image) == 0) {
+			return fmt.Errorf("writeset: row %d has the wrong kind of image", i)
+		}
+	}
+	for i, k := range w.Keys {
+		if k.Table >= n {
+			return fmt.Errorf("writeset: key %d names table %d of %d", i, k.Table, n)
+		}
+		if k.Mode < Shared || k.Mode > Exclusive {
+			return fmt.Errorf("writeset: key %d has unknown mode %d", i, k.Mode)
+		}
+	}
+	return nil
+}
+
+// ErrMalformed is wrapped by every decoding error.
+var ErrMalformed = errors.New("malformed writeset")

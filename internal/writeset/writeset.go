@@ -35,7 +35,9 @@ const (
 )
 
 // Conflicts reports whether holders of a and b of the same key cannot both commit unseen.
-func (a Mode) Conflicts(b Mode) bool { return a == Exclusive || b == Exclusive || (a == Update && b == Update) }
+func (a Mode) Conflicts(b Mode) bool {
+	return a == Exclusive || b == Exclusive || (a == Update && b == Update)
+}
 
 // Key is one thing a transaction can collide on: the 64-bit hash of (table, unique index,
 // values), where equal values of the column types give equal hashes.

@@ -1,0 +1,201 @@
+package certify
+
+import (
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Reason says why a transaction was not certified.
+type Reason uint8
+
+const (
+	// None: it was certified.
+	None Reason = iota
+	// KeyConflict: another committed transaction took one of its keys unseen.
+	KeyConflict
+	// Barrier: a DDL statement was ordered after its base.
+	Barrier
+	// TooOld: its base precedes what the bounded index remembers.
+	TooOld
+	// Malformed: its bytes could not be decoded (set by the engine).
+	Malformed
+)
+
+// Verdict is the decision on one transaction. When Reason is KeyConflict, Key is the
+// loser's key; Winner and WinnerOrdinal name the transaction that has it (also for Barrier).
+type Verdict struct {
+	Reason        Reason
+	Key           writeset.Key
+	Winner        writeset.TxID
+	WinnerOrdinal uint64
+}
+
+// Commit reports whether the transaction commits.
+func (v Verdict) Commit() bool { return v.Reason == None }
+
+// Options bounds the certifier.
+type Options struct {
+	// KeysMax is the number of key occurrences remembered. Too small aborts long
+	// transactions; every member must use the same value. Zero means 1<<20 (about 100 MB).
+	KeysMax int
+}
+
+// Transaction is what certification needs of a transaction.
+type Transaction struct {
+	ID writeset.TxID
+	// Base: every entry up to it was visible to the transaction when it wrote.
+	Base uint64
+	// SharedBase ≤ Base applies to its exclusive keys against shared ones: appliers do not
+	// take the locks of foreign key checks, so local locks do not protect those.
+	SharedBase uint64
+	Writeset   *writeset.Writeset
+}
+
+type holder struct{ exclusive, update, shared uint64 } // last ordinal per mode
+
+type record struct {
+	ordinal uint64
+	id      writeset.TxID
+	keys    []uint64
+}
+
+// Certifier is the bounded index of recently committed keys. Not safe for concurrent use.
+type Certifier struct {
+	keysMax   int
+	keys      map[uint64]holder
+	records   []record // committed transactions, oldest first, from head
+	head      int
+	held      int    // keys in records
+	floor     uint64 // transactions up to it have been forgotten
+	barrier   uint64
+	barrierID writeset.TxID
+}
+
+// New returns an empty certifier.
+func New(o Options) *Certifier {
+	if o.KeysMax <= 0 {
+		o.KeysMax = 1 << 20
+	}
+	return &Certifier{keysMax: o.KeysMax, keys: make(map[uint64]holder)}
+}
+
+// Certify decides on t at ordinal, which must grow from call to call, and if it commits
+// remembers its keys.
+func (c *Certifier) Certify(ordinal uint64, t Transaction) Verdict {
+	if t.SharedBase > t.Base || t.Base >= ordinal {
+		panic(fmt.Sprintf("certify: transaction %s at ordinal %d has base %d and shared base %d", t.ID, ordinal, t.Base, t.SharedBase))
+	}
+	if v := c.check(t); !v.Commit() {
+		return v
+	}
+	c.remember(ordinal, t)
+	return Verdict{}
+}
+
+func (c *Certifier) check(t Transaction) Verdict {
+	if t.Base < c.barrier {
+		return Verdict{Reason: Barrier, Winner: c.barrierID, WinnerOrdinal: c.barrier}
+	}
+	if t.Base < c.floor {
+		return Verdict{Reason: TooOld}
+	}
+	var v Verdict
+	t.Writeset.EachKey(func(k writeset.Key) bool {
+		if k.Mode == writeset.Exclusive && t.SharedBase < c.floor {
+			v = Verdict{Reason: TooOld, Key: k}
+			return false
+		}
+		if w := c.conflict(k, t.Base, t.SharedBase); w != 0 {
+			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
+			return false
+		}
+		return true
+	})
+	return v
+}
+
+// conflict returns the latest conflicting ordinal, or zero.
+func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
+	h, ok := c.keys[k.Hash]
+	if !ok {
+		return 0
+	}
+	w := uint64(0)
+	if h.exclusive > base {
+		w = h.exclusive
+	}
+	if k.Mode >= writeset.Update && h.update > base {
+		w = max(w, h.update)
+	}
+	if k.Mode == writeset.Exclusive && h.shared > sharedBase {
+		w = max(w, h.shared)
+	}
+	return w
+}
+
+func (c *Certifier) remember(ordinal uint64, t Transaction) {
+	r := record{ordinal: ordinal, id: t.ID}
+	t.Writeset.EachKey(func(k writeset.Key) bool {
+		h := c.keys[k.Hash]
+		switch k.Mode {
+		case writeset.Exclusive:
+			h.exclusive = ordinal
+		case writeset.Update:
+			h.update = ordinal
+		case writeset.Shared:
+			h.shared = ordinal
+		}
+		c.keys[k.Hash] = h
+		r.keys = append(r.keys, k.Hash)
+		return true
+	})
+	c.records = append(c.records, r)
+	c.held += len(r.keys)
+	for c.held > c.keysMax && c.head < len(c.records)-1 {
+		c.forgetOldest()
+	}
+}
+
+func (c *Certifier) forgetOldest() {
+	r := c.records[c.head]
+	for _, k := range r.keys {
+		h, ok := c.keys[k]
+		if ok && max(h.exclusive, h.update, h.shared) <= r.ordinal {
+			delete(c.keys, k)
+		}
+	}
+	c.floor = r.ordinal
+	c.held -= len(r.keys)
+	c.records[c.head] = record{}
+	c.head++
+	if c.head > 1024 && c.head > len(c.records)/2 {
+		c.records = append([]record(nil), c.records[c.head:]...)
+		c.head = 0
+	}
+}
+
+// SetBarrier records a DDL statement at ordinal (C4).
+func (c *Certifier) SetBarrier(ordinal uint64, id writeset.TxID) {
+	c.barrier, c.barrierID = ordinal, id
+}
+
+// idAt finds the transaction that committed at ordinal by binary search.
+func (c *Certifier) idAt(ordinal uint64) writeset.TxID {
+	lo, hi := c.head, len(c.records)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if c.records[mid].ordinal < ordinal {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(c.records) && c.records[lo].ordinal == ordinal {
+		return c.records[lo].id
+	}
+	return writeset.TxID{}
+}
+
+// Keys returns how many key occurrences are remembered, for metrics.
+func (c *Certifier) Keys() int { return c.held }

@@ -1,0 +1,21 @@
+// Package certify decides, from the log alone, whether a transaction commits.
+//
+// Neighbours: engine feeds it every ordered transaction in order; writeset supplies keys.
+// It is a pure function of that sequence: same log, same verdicts, on every member.
+//
+// Invariants:
+//
+//	C1  A transaction commits only if no key it holds was taken in a conflicting mode by a
+//	    committed transaction with an ordinal in (base, ordinal).
+//	C2  Nothing exempts a member from conflicts with itself: the engine makes a transaction
+//	    wait for its own member's conflicting predecessors and takes its base afterwards.
+//	C3  The index is bounded by KeysMax; what it forgot it treats as a conflict
+//	    (Conflict.Reason TooOld), never as agreement.
+//	C4  A barrier (DDL) conflicts with every transaction whose base precedes it.
+//
+// The rule is SI-Rep's global validation (Lin et al., section 4.3) with PostgreSQL's three
+// row lock strengths in place of plain writes, so that a foreign key reference does not
+// collide with an update of the parent's other columns.
+//
+// What it does not do: wait, apply, know sessions or time.
+package certify

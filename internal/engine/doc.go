@@ -1,0 +1,30 @@
+// Package engine is one member's replicated state machine: ordering, certification and
+// the apply schedule as ONE deterministic machine without IO, clock or goroutines.
+//
+// Neighbours: node (or the simulator) feeds it ticks, member messages, submitted
+// transactions and finished groups, and carries out what Ready returns. It uses ordering
+// for the log, certify for verdicts and writeset for the value they share.
+//
+// Life of a submission:
+//
+//	Submit → waiting (conflicts with an own transaction under way)
+//	       → pending → batch proposed → delivered, gets its ordinal
+//	       → verdict: abort  → Ready.Aborted at once
+//	                 commit → queued → part of a Group → GroupDone
+//
+// Invariants:
+//
+//	E1  Ordinals are gap-free and equal at all members: one per delivered item, committed
+//	    or not. Duplicate and out-of-sequence batches take none.
+//	E2  Per member, batches are taken in the order of their numbers within an incarnation,
+//	    and incarnations only grow; so each submission is ordered at most once.
+//	E3  A verdict is a function of the log alone. Whether the origin still waits for it,
+//	    or its backend died, changes only who applies the rows.
+//	E4  Groups are disjoint, consecutive, and one at a time: the next is issued after
+//	    GroupDone. Applied is the last ordinal of the last finished group.
+//	E5  A transaction is submitted with a base taken after its own member's conflicting
+//	    predecessors are in the database (certify C2).
+//	E6  An entry the database already holds (Position) is certified again but not applied.
+//
+// What it does not do: IO, retries of aborted transactions, knowledge of SQL.
+package engine

@@ -1,0 +1,302 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Mark is the newest transaction recorded in one marker slot of the local database.
+type Mark struct {
+	Incarnation uint64
+	Seq         uint64
+}
+
+// Position is what the local database says it holds when the engine starts.
+type Position struct {
+	// Ordinal: every item of another member, and every statement, up to it is applied.
+	Ordinal uint64
+	// Floor: own items up to it are applied whatever the marks say.
+	Floor uint64
+	// Marks per slot: an own item is applied if its slot's mark is not older than it.
+	Marks map[uint32]Mark
+}
+
+// holds reports whether the database has the item already (E6).
+func (p *Position) holds(self uint32, ordinal uint64, it *Item) bool {
+	if it.ID.Member != self || it.Kind != KindCertified {
+		return ordinal <= p.Ordinal
+	}
+	m, ok := p.Marks[it.Slot]
+	return ordinal <= p.Floor || ok && (m.Incarnation > it.ID.Incarnation || m.Incarnation == it.ID.Incarnation && m.Seq >= it.ID.Seq)
+}
+
+// Options configures one member's engine.
+type Options struct {
+	Member      uint32
+	Incarnation uint64 // larger than that of any earlier life of the member
+	Order       ordering.Options
+	Certify     certify.Options
+	Position    Position
+	// GroupItemsMax and GroupBytesMax bound one group; zero means 512 items, 4 MiB.
+	GroupItemsMax, GroupBytesMax int
+	// BatchItemsMax and BatchBytesMax bound one proposal (a larger single item travels
+	// alone); zero means 512 items, 512 KiB.
+	BatchItemsMax, BatchBytesMax int
+	// BatchesInflightMax bounds own proposals under way; what comes meanwhile gathers.
+	// Zero means 4.
+	BatchesInflightMax int
+	// ResubmitTicks without a delivery propose everything under way again. Zero means 20.
+	ResubmitTicks int
+	// PendingMax bounds submissions not yet ordered. Zero means 65536.
+	PendingMax int
+}
+
+func (o *Options) defaults() {
+	for _, d := range []struct {
+		v *int
+		d int
+	}{{&o.GroupItemsMax, 512}, {&o.GroupBytesMax, 4 << 20}, {&o.BatchItemsMax, 512}, {&o.BatchBytesMax, 512 << 10},
+		{&o.BatchesInflightMax, 4}, {&o.ResubmitTicks, 20}, {&o.PendingMax, 65536}} {
+		if *d.v <= 0 {
+			*d.v = d.d
+		}
+	}
+}
+
+// Submission is an own transaction handed to the order.
+type Submission struct {
+	Kind Kind
+	Seq  uint64 // unique within the incarnation; grows per slot
+	Slot uint32
+	// Snapshot is true when the transaction reads from one snapshot, taken when Applied was
+	// Base. Otherwise (READ COMMITTED) the engine takes the base itself when it proposes,
+	// which is exact because the transaction holds its row locks; Base then says what was
+	// applied before its first statement and becomes the shared base.
+	Snapshot bool
+	Base     uint64
+	Writeset *writeset.Writeset // KindCertified
+	Payload  []byte             // the encoded writeset, or the statement
+}
+
+// Task is one item of a group.
+type Task struct {
+	Ordinal  uint64
+	Item     Item
+	Writeset *writeset.Writeset // KindCertified
+	// Local is true when the transaction is open at this member and its owner must commit
+	// it; otherwise its rows must be applied, and if Own, its marker row written with them.
+	Local bool
+	Own   bool
+}
+
+// Group is a run of delivered, certified items, to be made visible together.
+type Group struct {
+	First, Last uint64 // ordinals, aborted ones included
+	Tasks       []Task // only committed items the database does not hold, in order
+}
+
+// Aborted tells the origin that a submission lost.
+type Aborted struct {
+	Seq     uint64
+	Verdict certify.Verdict
+}
+
+// Ready is what the owner must carry out, in the order of the fields; see ordering.Ready.
+type Ready struct {
+	ordering.Ready
+	Aborted []Aborted
+	Group   *Group // nil, or the next group; answer with GroupDone
+}
+
+// own is the state of one own submission.
+type own struct {
+	Submission
+	ordinal uint64 // zero until delivered
+	orphan  bool   // its session is gone: apply the rows like a remote item
+}
+
+type source struct{ incarnation, number uint64 }
+
+// Engine is one member's machine. Not safe for concurrent use.
+type Engine struct {
+	o     Options
+	order *ordering.Order
+	cert  *certify.Certifier
+
+	// the replicated state: functions of the log
+	ordinal uint64
+	sources map[uint32]source
+
+	// delivered, not yet issued as a group
+	queue      []Task
+	queueFirst uint64 // first ordinal not covered by an issued group
+	running    *Group
+	applied    uint64
+
+	// own submissions
+	owns     map[uint64]*own // by sequence
+	waiting  []*own          // in submission order
+	pending  []*own          // clear to be proposed
+	locked   map[uint64]lockCount
+	inflight []*proposal
+	number   uint64 // of the last batch made
+	idle     int    // ticks since something of ours was delivered
+	view     ordering.View
+	early    []Task // committed ahead of their group, until Applied passes them
+
+	aborted []Aborted
+}
+
+// proposal is a batch under way; sent is false while nobody took it.
+type proposal struct {
+	number uint64
+	data   []byte
+	sent   bool
+}
+
+// New starts a machine at what the log storage holds. It certifies the whole log again.
+func New(o Options) (*Engine, error) {
+	o.defaults()
+	o.Order.Member = o.Member
+	order, err := ordering.New(o.Order)
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{
+		o: o, order: order, cert: certify.New(o.Certify),
+		sources: map[uint32]source{}, queueFirst: 1,
+		owns: map[uint64]*own{}, locked: map[uint64]lockCount{},
+	}, nil
+}
+
+// Tick advances time by one unit and repeats proposals that seem lost.
+func (e *Engine) Tick() {
+	e.order.Tick()
+	if len(e.inflight) == 0 {
+		e.idle = 0
+		return
+	}
+	e.idle++
+	if e.idle >= e.o.ResubmitTicks {
+		e.idle = 0
+		for _, p := range e.inflight {
+			p.sent = false
+		}
+	}
+	e.propose()
+}
+
+// Step takes a frame another member's engine sent.
+func (e *Engine) Step(from uint32, data []byte) error { return e.order.Step(from, data) }
+
+// Unreachable says that a frame to member was dropped.
+func (e *Engine) Unreachable(member uint32) { e.order.Unreachable(member) }
+
+// View returns who leads.
+func (e *Engine) View() ordering.View { return e.order.View() }
+
+// Applied is the last ordinal whose group is finished; snapshots taken between groups see
+// exactly the transactions up to it.
+func (e *Engine) Applied() uint64 { return e.applied }
+
+// Ordinal is the last ordinal delivered.
+func (e *Engine) Ordinal() uint64 { return e.ordinal }
+
+// Backlog is the number of delivered committed items waiting for a group.
+func (e *Engine) Backlog() int { return len(e.queue) }
+
+// HasReady reports whether Ready has work.
+func (e *Engine) HasReady() bool {
+	return e.order.HasReady() || len(e.aborted) > 0 || e.running == nil && e.queueFirst <= e.ordinal
+}
+
+// Ready returns the next work; Advance must be called once it is carried out (the group
+// may still be running).
+func (e *Engine) Ready() Ready {
+	rd := Ready{Ready: e.order.Ready()}
+	for _, d := range rd.Delivered {
+		e.deliver(d.Index, d.Data)
+	}
+	if v := e.order.View(); v != e.view {
+		e.view = v
+		for _, p := range e.inflight {
+			p.sent = false
+		}
+	}
+	e.propose()
+	rd.Group = e.nextGroup()
+	rd.Aborted, e.aborted = e.aborted, nil
+	return rd
+}
+
+// Advance says the last Ready was carried out.
+func (e *Engine) Advance() { e.order.Advance() }
+
+// deliver takes one log entry in order (E1, E2).
+func (e *Engine) deliver(index uint64, data []byte) {
+	b, err := decodeBatch(data)
+	if err != nil {
+		// Every member made its batches with this codec, and the log carries checksums.
+		panic(fmt.Sprintf("engine: entry %d of the log cannot be understood: %v", index, err))
+	}
+	s := e.sources[b.Member]
+	switch {
+	case b.Incarnation == s.incarnation && b.Number == s.number+1:
+	case b.Incarnation > s.incarnation && b.Number == 1:
+	default:
+		return
+	}
+	e.sources[b.Member] = source{b.Incarnation, b.Number}
+	for i := range b.Items {
+		e.deliverItem(&b.Items[i])
+	}
+	if b.Member == e.o.Member && b.Incarnation == e.o.Incarnation {
+		if len(e.inflight) == 0 || e.inflight[0].number != b.Number {
+			panic(fmt.Sprintf("engine: own batch %d delivered, which is not the oldest under way", b.Number))
+		}
+		e.inflight = e.inflight[1:]
+		e.idle = 0
+	}
+}
+
+func (e *Engine) deliverItem(it *Item) {
+	e.ordinal++
+	var ws *writeset.Writeset
+	var v certify.Verdict
+	switch it.Kind {
+	case KindCertified:
+		var err error
+		if ws, err = writeset.Decode(it.Payload); err != nil || it.Base >= e.ordinal {
+			v = certify.Verdict{Reason: certify.Malformed}
+			break
+		}
+		v = e.cert.Certify(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws})
+	case KindStatement:
+		e.cert.SetBarrier(e.ordinal, it.ID)
+	}
+	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, Own: it.ID.Member == e.o.Member}
+	var w *own
+	if t.Own && it.ID.Incarnation == e.o.Incarnation {
+		w = e.owns[it.ID.Seq]
+	}
+	if !v.Commit() {
+		if w != nil {
+			e.abort(w, v)
+		}
+		return
+	}
+	if w != nil {
+		w.ordinal = e.ordinal
+		t.Local = it.Kind == KindCertified && !w.orphan
+	}
+	if e.o.Position.holds(e.o.Member, e.ordinal, it) {
+		if w != nil {
+			panic(fmt.Sprintf("engine: transaction %s is in the database before its delivery", it.ID))
+		}
+		return
+	}
+	e.queue = append(e.queue, t)
+}

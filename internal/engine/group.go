@@ -1,0 +1,89 @@
+package engine
+
+// nextGroup issues the next group if none is running. Items that change nothing (aborted,
+// or already in the database) ride along; if there is nothing but them, the applied
+// ordinal moves without a group.
+func (e *Engine) nextGroup() *Group {
+	if e.running != nil || e.queueFirst > e.ordinal {
+		return nil
+	}
+	n, bytes := 0, 0
+	for n < len(e.queue) && n < e.o.GroupItemsMax {
+		t := &e.queue[n]
+		if t.Item.Kind != KindCertified {
+			if n == 0 {
+				n = 1
+			}
+			break
+		}
+		if n > 0 && bytes+len(t.Item.Payload) > e.o.GroupBytesMax {
+			break
+		}
+		bytes += len(t.Item.Payload)
+		n++
+	}
+	g := &Group{First: e.queueFirst, Last: e.ordinal, Tasks: e.queue[:n:n]}
+	e.queue = e.queue[n:]
+	if len(e.queue) > 0 {
+		g.Last = e.queue[0].Ordinal - 1
+	}
+	e.queueFirst = g.Last + 1
+	e.running = g
+	if n == 0 {
+		e.GroupDone()
+		return nil
+	}
+	return g
+}
+
+// Early returns the task of a certified own transaction that waits behind the running
+// group but blocks it through a lock that is no key (LOCK TABLE), and removes it from the
+// queue; its owner may commit it together with the running group, with whose items it
+// cannot conflict. False if seq is not such a transaction. Until Holes is false again no
+// prefix snapshot may be taken.
+func (e *Engine) Early(seq uint64) (Task, bool) {
+	for i := range e.queue {
+		t := e.queue[i]
+		if e.running != nil && t.Local && t.Item.ID.Seq == seq {
+			e.queue = append(e.queue[:i:i], e.queue[i+1:]...)
+			e.early = append(e.early, t)
+			return t, true
+		}
+	}
+	return Task{}, false
+}
+
+// Holes reports whether transactions beyond Applied are in the database.
+func (e *Engine) Holes() bool { return len(e.early) > 0 }
+
+// GroupDone says that every task of the running group is in the local database.
+func (e *Engine) GroupDone() {
+	g := e.running
+	if g == nil {
+		panic("engine: GroupDone without a group")
+	}
+	e.running = nil
+	e.applied = g.Last
+	for i := range g.Tasks {
+		e.settle(&g.Tasks[i])
+	}
+	left := e.early[:0]
+	for i := range e.early {
+		if e.early[i].Ordinal <= e.applied {
+			e.settle(&e.early[i])
+		} else {
+			left = append(left, e.early[i])
+		}
+	}
+	e.early = left
+	e.admit()
+}
+
+// settle forgets the own submission behind a task that is in the database.
+func (e *Engine) settle(t *Task) {
+	if t.Own && t.Item.ID.Incarnation == e.o.Incarnation {
+		if w := e.owns[t.Item.ID.Seq]; w != nil {
+			e.finish(w)
+		}
+	}
+}

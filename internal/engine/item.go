@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Kind is the type of a log item.
+type Kind uint8
+
+const (
+	// KindCertified is a writeset to be certified and applied.
+	KindCertified Kind = 1
+	// KindStatement is a statement that runs at every member at its ordinal (DDL).
+	KindStatement Kind = 2
+	// KindFence changes nothing; its delivery proves that all before it is known.
+	KindFence Kind = 3
+	// KindCheck asks every member for checksums at its ordinal.
+	KindCheck Kind = 4
+)
+
+// Item is one entry of the total order. Payload is an encoded writeset for KindCertified
+// and opaque bytes for the others.
+type Item struct {
+	Kind Kind
+	ID   writeset.TxID
+	// Slot is the origin's marker row that records the transaction's local commit.
+	Slot uint32
+	// Base and SharedBase: see certify.Transaction.
+	Base, SharedBase uint64
+	Payload          []byte
+}
+
+// batch is what one proposal carries: consecutive items of one member.
+type batch struct {
+	Member      uint32
+	Incarnation uint64
+	Number      uint64
+	Items       []Item
+}
+
+// Version 1: byte version, then uvarints member, incarnation, number, item count; per item
+// byte kind, uvarints sequence, slot, base, base−sharedBase, then the payload with length.
+const batchVersion = 1
+
+func (b *batch) append(dst []byte) []byte {
+	dst = append(dst, batchVersion)
+	dst = binary.AppendUvarint(dst, uint64(b.Member))
+	dst = binary.AppendUvarint(dst, b.Incarnation)
+	dst = binary.AppendUvarint(dst, b.Number)
+	dst = binary.AppendUvarint(dst, uint64(len(b.Items)))
+	for i := range b.Items {
+		it := &b.Items[i]
+		dst = append(dst, byte(it.Kind))
+		dst = binary.AppendUvarint(dst, it.ID.Seq)
+		dst = binary.AppendUvarint(dst, uint64(it.Slot))
+		dst = binary.AppendUvarint(dst, it.Base)
+		dst = binary.AppendUvarint(dst, it.Base-it.SharedBase)
+		dst = writeset.AppendBytes(dst, it.Payload)
+	}
+	return dst
+}
+
+// decodeBatch reads a batch that fills data exactly; payloads alias data.
+func decodeBatch(data []byte) (*batch, error) {
+	r := writeset.NewReader(data)
+	if v := r.Byte(); v != batchVersion {
+		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d", v, batchVersion)
+	}
+	b := &batch{Member: uint32(r.Uvarint()), Incarnation: r.Uvarint(), Number: r.Uvarint()}
+	b.Items = make([]Item, r.Count(6))
+	for i := range b.Items {
+		it := &b.Items[i]
+		it.Kind = Kind(r.Byte())
+		it.ID = writeset.TxID{Member: b.Member, Incarnation: b.Incarnation, Seq: r.Uvarint()}
+		it.Slot = uint32(r.Uvarint())
+		it.Base = r.Uvarint()
+		back := r.Uvarint()
+		if back > it.Base {
+			return nil, fmt.Errorf("engine: item %s has its shared base %d before zero", it.ID, back)
+		}
+		it.SharedBase = it.Base - back
+		it.Payload = r.Bytes()
+		if it.Kind < KindCertified || it.Kind > KindCheck {
+			return nil, fmt.Errorf("engine: item %s has unknown kind %d", it.ID, it.Kind)
+		}
+	}
+	if err := r.Done(); err != nil {
+		return nil, fmt.Errorf("engine: log entry: %w", err)
+	}
+	return b, nil
+}

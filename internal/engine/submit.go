@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// lockCount says how many own transactions under way hold a key, per mode.
+type lockCount struct{ exclusive, update, shared int }
+
+func (c lockCount) conflicts(m writeset.Mode) bool {
+	return c.exclusive > 0 || m >= writeset.Update && c.update > 0 || m == writeset.Exclusive && c.shared > 0
+}
+
+func (c *lockCount) add(m writeset.Mode, n int) {
+	switch m {
+	case writeset.Exclusive:
+		c.exclusive += n
+	case writeset.Update:
+		c.update += n
+	case writeset.Shared:
+		c.shared += n
+	}
+}
+
+// Submit hands an own transaction to the order. False means that too many are under way
+// (PendingMax) and nothing happened.
+func (e *Engine) Submit(s Submission) bool {
+	if len(e.waiting)+len(e.pending) >= e.o.PendingMax {
+		return false
+	}
+	if e.owns[s.Seq] != nil {
+		panic(fmt.Sprintf("engine: sequence %d submitted twice", s.Seq))
+	}
+	w := &own{Submission: s}
+	e.owns[s.Seq] = w
+	e.waiting = append(e.waiting, w)
+	e.admit()
+	return true
+}
+
+// Withdraw takes back a submission that was not proposed yet, because it waits for an own
+// predecessor; nothing of it will ever be ordered. False if it is too late (or unknown):
+// then the log decides.
+func (e *Engine) Withdraw(seq uint64) bool {
+	for i, w := range e.waiting {
+		if w.Seq == seq {
+			e.waiting = append(e.waiting[:i], e.waiting[i+1:]...)
+			delete(e.owns, seq)
+			return true
+		}
+	}
+	return false
+}
+
+// Orphan says that the session of an own submission is gone and will neither commit nor
+// roll back. If it was not proposed yet it is forgotten; otherwise the log decides, and
+// its rows will come as a task with Local false, unless its group is already running.
+func (e *Engine) Orphan(seq uint64) {
+	w := e.owns[seq]
+	if w == nil || e.Withdraw(seq) {
+		return
+	}
+	w.orphan = true
+	for i := range e.queue {
+		if e.queue[i].Ordinal == w.ordinal {
+			e.queue[i].Local = false
+		}
+	}
+}
+
+// admit moves transactions from waiting to pending that conflict with no own transaction
+// under way (E5). A waiting transaction holds back later ones only through its own keys
+// once it is admitted; order among the waiting is kept where they conflict, because a
+// conflicting successor got its locks after the predecessor released them.
+func (e *Engine) admit() {
+	left := e.waiting[:0]
+	for _, w := range e.waiting {
+		if e.clear(w) {
+			e.lock(w, 1)
+			e.pending = append(e.pending, w)
+		} else {
+			left = append(left, w)
+		}
+	}
+	clear(e.waiting[len(left):])
+	e.waiting = left
+	e.propose()
+}
+
+func (e *Engine) clear(w *own) bool {
+	ok := true
+	if w.Kind == KindCertified {
+		w.Writeset.EachKey(func(k writeset.Key) bool {
+			ok = !e.locked[k.Hash].conflicts(k.Mode)
+			return ok
+		})
+	}
+	return ok
+}
+
+func (e *Engine) lock(w *own, n int) {
+	if w.Kind != KindCertified {
+		return
+	}
+	w.Writeset.EachKey(func(k writeset.Key) bool {
+		c := e.locked[k.Hash]
+		c.add(k.Mode, n)
+		if c == (lockCount{}) {
+			delete(e.locked, k.Hash)
+		} else {
+			e.locked[k.Hash] = c
+		}
+		return true
+	})
+}
+
+// finish forgets an own submission that is resolved: lost, or in the database.
+func (e *Engine) finish(w *own) {
+	e.lock(w, -1)
+	delete(e.owns, w.Seq)
+}
+
+func (e *Engine) abort(w *own, v certify.Verdict) {
+	e.finish(w)
+	if !w.orphan {
+		e.aborted = append(e.aborted, Aborted{Seq: w.Seq, Verdict: v})
+	}
+	e.admit()
+}
+
+// propose makes batches of what is pending while the window is open, and offers every
+// batch under way that nobody took, in order.
+func (e *Engine) propose() {
+	for len(e.pending) > 0 && len(e.inflight) < e.o.BatchesInflightMax && (len(e.inflight) == 0 || e.inflight[len(e.inflight)-1].sent) {
+		e.makeBatch()
+	}
+	for _, p := range e.inflight {
+		if !p.sent {
+			if e.view.Leader == 0 || !e.order.Propose(p.data) {
+				return
+			}
+			p.sent = true
+		}
+	}
+}
+
+func (e *Engine) makeBatch() {
+	b := batch{Member: e.o.Member, Incarnation: e.o.Incarnation, Number: e.number + 1}
+	bytes, n := 0, 0
+	for _, w := range e.pending {
+		if n > 0 && (n >= e.o.BatchItemsMax || bytes+len(w.Payload) > e.o.BatchBytesMax) {
+			break
+		}
+		n++
+		bytes += len(w.Payload) + 32
+		it := Item{Kind: w.Kind, ID: writeset.TxID{Member: b.Member, Incarnation: b.Incarnation, Seq: w.Seq}, Slot: w.Slot,
+			Base: e.applied, SharedBase: w.Base, Payload: w.Payload}
+		if w.Snapshot {
+			it.Base = w.Base
+		}
+		if it.SharedBase > e.applied {
+			panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase, e.applied))
+		}
+		b.Items = append(b.Items, it)
+	}
+	e.pending = append(e.pending[:0], e.pending[n:]...)
+	e.number++
+	e.inflight = append(e.inflight, &proposal{number: b.Number, data: b.append(nil)})
+}

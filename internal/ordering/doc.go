@@ -1,0 +1,19 @@
+// Package ordering is Tutti's group communication: one total order of byte strings,
+// delivered at every member once a majority has it on disk, over etcd's raft.
+//
+// Neighbours: engine proposes and receives; node persists what Ready asks for (raftlog)
+// and carries its messages (transport). It knows only bytes.
+//
+// Invariants:
+//
+//	O1  An entry is delivered only after a majority of the voters has it on disk: the owner
+//	    persists Ready.Entries and Ready.HardState before it sends Ready.Late, acts on
+//	    anything delivered, or calls Advance. A leader's appends (Ready.Early) may travel
+//	    while its own disk writes, because its own vote counts only at Advance.
+//	O2  All members deliver the same entries in the same order, without gaps.
+//	O3  A proposal may be lost or delivered twice; the engine numbers its batches.
+//
+// Every method must be called from one goroutine. Time is Tick.
+//
+// What it does not do: decide which transactions commit, retry proposals, do IO.
+package ordering

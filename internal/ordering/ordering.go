@@ -1,0 +1,202 @@
+package ordering
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Storage is where raft reads its own log: raftlog in production, memory in the simulator.
+type Storage = raft.Storage
+
+// Entry and HardState are raft's persistent values, opaque to everybody but the log.
+type (
+	Entry     = pb.Entry
+	HardState = pb.HardState
+)
+
+// Options configures one member's endpoint.
+type Options struct {
+	Member  uint32
+	Storage Storage
+	// ElectionTicks without a leader start an election; HeartbeatTicks between heartbeats.
+	// Zero means 10 and 1.
+	ElectionTicks, HeartbeatTicks int
+	// MessageBytesMax bounds one append message, InflightBytesMax what is under way to one
+	// member, UncommittedBytesMax what a leader accepts beyond the committed log (more is
+	// dropped and proposed again later). Zero means 1, 16 and 64 MiB.
+	MessageBytesMax, InflightBytesMax, UncommittedBytesMax uint64
+	// Logger receives raft's own messages; nil discards them.
+	Logger raft.Logger
+}
+
+// Message is a frame for another member.
+type Message struct {
+	To   uint32
+	Data []byte
+}
+
+// Delivered is one entry whose place in the order is final.
+type Delivered struct {
+	Index uint64
+	Data  []byte
+}
+
+// Ready is what the owner must carry out, in the order of the fields.
+type Ready struct {
+	Early     []Message  // may be sent before persisting
+	HardState *HardState // nil when unchanged
+	Entries   []*Entry   // to be appended, replacing any conflicting suffix
+	Sync      bool       // the append must be on disk before going on
+	Late      []Message  // only after persisting
+	Delivered []Delivered
+}
+
+// View is who leads. Leader is zero when unknown.
+type View struct {
+	Leader uint32
+	Term   uint64
+}
+
+// Order is one member's endpoint.
+type Order struct {
+	member uint32
+	node   *raft.RawNode
+	view   View
+	ready  raft.Ready
+}
+
+// New starts an endpoint from what Storage holds. Errors come from Storage or a
+// contradictory configuration.
+func New(o Options) (*Order, error) {
+	def := func(v *uint64, d uint64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&o.MessageBytesMax, 1<<20)
+	def(&o.InflightBytesMax, 16<<20)
+	def(&o.UncommittedBytesMax, 64<<20)
+	if o.ElectionTicks == 0 {
+		o.ElectionTicks = 10
+	}
+	if o.HeartbeatTicks == 0 {
+		o.HeartbeatTicks = 1
+	}
+	if o.Logger == nil {
+		o.Logger = quiet{}
+	}
+	node, err := raft.NewRawNode(&raft.Config{
+		ID:                        uint64(o.Member),
+		ElectionTick:              o.ElectionTicks,
+		HeartbeatTick:             o.HeartbeatTicks,
+		Storage:                   o.Storage,
+		MaxSizePerMsg:             o.MessageBytesMax,
+		MaxCommittedSizePerReady:  o.MessageBytesMax,
+		MaxUncommittedEntriesSize: o.UncommittedBytesMax,
+		MaxInflightMsgs:           256,
+		MaxInflightBytes:          o.InflightBytesMax,
+		CheckQuorum:               true,
+		PreVote:                   true,
+		Logger:                    o.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
+	}
+	return &Order{member: o.Member, node: node}, nil
+}
+
+// Tick advances time by one unit.
+func (o *Order) Tick() { o.node.Tick() }
+
+// ErrMessage is wrapped by Step's errors: the bytes were not a message for this member.
+var ErrMessage = errors.New("ordering: bad message")
+
+// Step takes a frame another member sent. Stale messages are ignored without error.
+func (o *Order) Step(from uint32, data []byte) error {
+	m := &pb.Message{}
+	if err := proto.Unmarshal(data, m); err != nil {
+		return fmt.Errorf("%w from member %d: %v", ErrMessage, from, err)
+	}
+	if m.GetFrom() != uint64(from) && m.GetType() != pb.MsgProp || m.GetTo() != uint64(o.member) || m.Type == nil || raft.IsLocalMsg(m.GetType()) {
+		return fmt.Errorf("%w from member %d: %s for %d said to be from %d", ErrMessage, from, m.GetType(), m.GetTo(), m.GetFrom())
+	}
+	for _, e := range m.Entries {
+		if e == nil || m.GetType() == pb.MsgProp && e.GetType() != pb.EntryNormal {
+			return fmt.Errorf("%w from member %d: unexpected entry", ErrMessage, from)
+		}
+	}
+	if err := o.node.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
+		return fmt.Errorf("%w from member %d: %v", ErrMessage, from, err)
+	}
+	return nil
+}
+
+// Propose offers data for the order. False means it was certainly not taken (no leader is
+// known, or too much is under way); true promises nothing (O3).
+func (o *Order) Propose(data []byte) bool { return o.node.Propose(data) == nil }
+
+// View returns who leads now.
+func (o *Order) View() View { return o.view }
+
+// HasReady reports whether Ready has work.
+func (o *Order) HasReady() bool { return o.node.HasReady() }
+
+// Ready returns the next work; Advance must be called before the next Ready.
+func (o *Order) Ready() Ready {
+	o.ready = o.node.Ready()
+	st := o.node.BasicStatus()
+	o.view = View{Leader: uint32(st.Lead), Term: st.HardState.GetTerm()}
+	r := Ready{Entries: o.ready.Entries, Sync: o.ready.MustSync}
+	if !raft.IsEmptyHardState(o.ready.HardState) {
+		r.HardState = o.ready.HardState
+	}
+	leading := st.RaftState == raft.StateLeader
+	for _, m := range o.ready.Messages {
+		data, err := proto.Marshal(m)
+		if err != nil {
+			panic(fmt.Sprintf("ordering: marshal %s: %v", m.GetType(), err))
+		}
+		out := Message{To: uint32(m.GetTo()), Data: data}
+		if leading && m.GetType() == pb.MsgApp {
+			r.Early = append(r.Early, out)
+		} else {
+			r.Late = append(r.Late, out)
+		}
+	}
+	for _, e := range o.ready.CommittedEntries {
+		if e.GetType() == pb.EntryNormal && len(e.Data) > 0 {
+			r.Delivered = append(r.Delivered, Delivered{Index: e.GetIndex(), Data: e.Data})
+		}
+	}
+	return r
+}
+
+// Advance says the last Ready was carried out.
+func (o *Order) Advance() { o.node.Advance(o.ready) }
+
+// Unreachable says a frame to member was dropped, so that raft sends more carefully.
+func (o *Order) Unreachable(member uint32) { o.node.ReportUnreachable(uint64(member)) }
+
+// quiet discards raft's log but keeps its panics.
+type quiet struct{}
+
+func (quiet) Debug(...any)            {}
+func (quiet) Debugf(string, ...any)   {}
+func (quiet) Error(...any)            {}
+func (quiet) Errorf(string, ...any)   {}
+func (quiet) Info(...any)             {}
+func (quiet) Infof(string, ...any)    {}
+func (quiet) Warning(...any)          {}
+func (quiet) Warningf(string, ...any) {}
+func (quiet) Fatal(v ...any)          { panic(fmt.Sprint(v...)) }
+func (quiet) Fatalf(f string, v ...any) {
+	panic(fmt.Sprintf(f, v...))
+}
+func (quiet) Panic(v ...any) { panic(fmt.Sprint(v...)) }
+func (quiet) Panicf(f string, v ...any) {
+	panic(fmt.Sprintf(f, v...))
+}

@@ -1,0 +1,39 @@
+package wire
+
+// The SQLSTATEs Tutti itself raises, with PostgreSQL's names and meanings
+// (PostgreSQL documentation, appendix A). TT001 is our own class.
+const (
+	CodeProtocolViolation       = "08P01" // the peer broke the protocol
+	CodeConnectionFailure       = "08006" // an established connection broke
+	CodeFeatureNotSupported     = "0A000" // cannot be replicated, or is not supported, safely
+	CodeActiveTransaction       = "25001" // not allowed inside a transaction block
+	CodeReadOnlyTransaction     = "25006" // updates are refused here now
+	CodeNoActiveTransaction     = "25P01" // needs a transaction block
+	CodeInFailedTransaction     = "25P02" // commands ignored until the end of the block
+	CodeInvalidStatementName    = "26000" // prepared statement does not exist
+	CodeInvalidAuthorization    = "28000" // role may not connect
+	CodeInvalidPassword         = "28P01" // wrong password
+	CodeInvalidCursorName       = "34000" // portal does not exist
+	CodeInvalidCatalogName      = "3D000" // database does not exist
+	CodeSerializationFailure    = "40001" // certainly not committed; retry the transaction
+	CodeStatementUnknown        = "40003" // outcome unknown; DETAIL names the txid
+	CodeDeadlockDetected        = "40P01" // certainly not committed; retry the transaction
+	CodeInsufficientPrivilege   = "42501"
+	CodeSyntaxError             = "42601"
+	CodeDuplicatePreparedStmt   = "42P05"
+	CodeInvalidParameterValue   = "22023"
+	CodeOutOfMemory             = "53200" // a bounded queue or buffer is full
+	CodeTooManyConnections      = "53300"
+	CodeConfigurationLimit      = "53400"
+	CodeProgramLimit            = "54000" // writeset, batch or message over its limit
+	CodeObjectNotInState        = "55000"
+	CodeLockNotAvailable        = "55P03"
+	CodeQueryCanceled           = "57014"
+	CodeAdminShutdown           = "57P01"
+	CodeCrashShutdown           = "57P02"
+	CodeCannotConnectNow        = "57P03" // the member or its database is not ready
+	CodeDatabaseDropped         = "57P04"
+	CodeInternalError           = "XX000"
+	CodeDataCorrupted           = "XX001"
+	CodeTuttiReplicationRefused = "TT001" // Tutti's own: refused by replication policy
+)

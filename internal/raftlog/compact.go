@@ -1,0 +1,108 @@
+package raftlog
+
+import (
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// SetConfState records the configuration state that holds after entry index was applied:
+// what RawNode.ApplyConfChange returned, or the unchanged state when the change was refused.
+// Compact needs it for every configuration change it passes. It is written without
+// fsync: after a crash that lost it the change is delivered again.
+func (l *Log) SetConfState(index uint64, cs *pb.ConfState) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return l.failed
+	}
+	if index <= l.base.index || index > l.last {
+		return fmt.Errorf("raftlog: configuration state for entry %d: the log holds %d to %d", index, l.base.index+1, l.last)
+	}
+	c := confAt{index: index, conf: proto.Clone(pb.EnsureConfState(cs)).(*pb.ConfState)}
+	if _, err := l.write(batchOf(recordConf, appendConfAt(nil, c))); err != nil {
+		return err
+	}
+	l.putConf(c)
+	return nil
+}
+
+// Compact forgets entries up to index, durably, and removes segments that hold nothing else.
+// The term of index and the configuration state there are kept. It returns raft.ErrCompacted
+// when index is compacted already, and an error that leaves the log usable when index
+// is after the last entry or a configuration change up to it has no SetConfState. The caller must
+// not compact past what it has applied.
+func (l *Log) Compact(index uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return l.failed
+	}
+	if index <= l.base.index {
+		return raft.ErrCompacted
+	}
+	if index > l.last {
+		return fmt.Errorf("raftlog: compact to entry %d: the last one is %d", index, l.last)
+	}
+	if at := l.confMissing(index); at != 0 {
+		return fmt.Errorf("raftlog: compact to entry %d: the configuration after the change in entry %d is unknown; call SetConfState(%d, …) first", index, at, at)
+	}
+	return l.rebase(base{index: index, term: l.at(index).term, conf: l.confAtOrBefore(index)}, false)
+}
+
+// ApplySnapshot restarts the log at a snapshot's position, durably: all entries go, the next one
+// to append is the one after it. The hard state follows if it is behind. It returns
+// raft.ErrSnapOutOfDate when the log is compacted up to that position or further. Only
+// metadata is kept; the caller has installed the snapshot's content before.
+func (l *Log) ApplySnapshot(s *pb.Snapshot) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return l.failed
+	}
+	m := s.GetMetadata()
+	if m.GetIndex() <= l.base.index {
+		return raft.ErrSnapOutOfDate
+	}
+	conf := proto.Clone(pb.EnsureConfState(m.GetConfState())).(*pb.ConfState)
+	l.cache.reset()
+	return l.rebase(base{index: m.GetIndex(), term: m.GetTerm(), conf: conf}, true)
+}
+
+func (l *Log) rebase(b base, restart bool) error {
+	if _, err := l.write(batchOf(recordBase, appendBase(nil, b, restart))); err != nil {
+		return err
+	}
+	l.putBase(b, restart)
+	l.cache.forget(b.index)
+	if err := l.syncCurrent(); err != nil {
+		return err
+	}
+	return l.removeObsolete()
+}
+
+// removeObsolete removes the segments before the one with the first live entry, oldest first
+// and each durably, so that a crash leaves no gap in the numbers.
+func (l *Log) removeObsolete() error {
+	needed := l.current().seq
+	if len(l.locs) > 0 {
+		needed = l.locs[0].seq
+	}
+	for l.segs[0].seq < needed {
+		s := l.segs[0]
+		err := s.f.Close()
+		if err == nil {
+			err = l.disk.remove(s.path)
+		}
+		if err == nil {
+			err = l.disk.syncDir(l.o.Dir)
+		}
+		if err != nil {
+			return l.poison("removing", s.path, err)
+		}
+		l.segs = l.segs[1:]
+	}
+	return nil
+}

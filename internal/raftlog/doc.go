@@ -1,0 +1,45 @@
+// Package raftlog keeps one member's raft log on disk: entries, hard state, the position
+// up to which the log was compacted, the member's identity and its incarnation counter.
+//
+// Neighbours: node opens the log and hands it to ordering as its raft.Storage; after each
+// Ready it calls Append, and Compact when every database has gone past an index. The rules
+// for segments, torn tails and fsync follow etcd's server/storage/wal; the format is ours,
+// because random reads, compaction without snapshots and a stricter idea of "torn" are
+// wanted.
+//
+// Layout of the directory:
+//
+//	identity                 cluster, member, first voters; written once
+//	incarnation              a counter, replaced atomically
+//	lock                     flock of the process that has the log open
+//	<sequence>-<first>.seg   segments; both numbers are 16 hex digits
+//
+// A segment is a run of records (record.go), preallocated with zeros. The first record, the
+// head, repeats everything that older segments said and that is still true: hard state,
+// compaction position, configuration states. A segment that is followed by another one
+// ends with an end record.
+//
+// Invariants:
+//
+//	L1  After Append(…, sync = true), Compact, ApplySnapshot or NextIncarnation returned nil,
+//	    what they were given survives a crash of the process and of the machine.
+//	L2  Open yields the state after some prefix of the records written, and that prefix
+//	    contains every record of L1.
+//	L3  Only the end of the newest segment can be torn. Open cuts a torn end off and says so in
+//	    Repairs; damage anywhere else is an error that names file and offset, never a repair.
+//	L4  After a failed write or fsync every later call returns that error. A failed fsync is
+//	    never tried again: the kernel may have dropped the pages it failed to write.
+//	L5  Live entries are consecutive: FirstIndex()-1 is the compaction position, whose term
+//	    and configuration state are kept.
+//	L6  A segment is durable under its name before a record of a later moment than its head
+//	    is written, and its predecessor is durable and ended before that.
+//
+// How a torn tail is told from damage (L3). Every record says up to which offset its segment
+// was known durable when the record was written. If a valid record header behind the
+// bad place says that the bad place was durable, it is damage. If not, the record is torn
+// when its end mark or a whole 512-byte sector of it is still zero, or the file ends inside it;
+// a record that was written completely and has a wrong checksum is damage too.
+//
+// What it does not do: decide when to compact or to sync (node), interpret entries
+// (ordering, engine), hold database state: Snapshot carries metadata only.
+package raftlog

@@ -1,0 +1,188 @@
+package raftlog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// faulty fails the function fail names from its n-th use after arm on.
+type faulty struct {
+	armed bool
+	left  int
+	err   error
+}
+
+func (f *faulty) hit() error {
+	if !f.armed {
+		return nil
+	}
+	if f.left--; f.left < 0 {
+		return f.err
+	}
+	return nil
+}
+
+func faultyDisk(kind string, f *faulty) disk {
+	d := quickDisk()
+	onFile := func(*os.File) error { return f.hit() }
+	switch kind {
+	case "write":
+		d.writeAt = func(file *os.File, b []byte, off int64) (int, error) {
+			if err := f.hit(); err != nil {
+				n, _ := file.WriteAt(b[:len(b)/2], off)
+				return n, err
+			}
+			return file.WriteAt(b, off)
+		}
+	case "short write":
+		d.writeAt = func(file *os.File, b []byte, off int64) (int, error) {
+			if f.hit() != nil {
+				return file.WriteAt(b[:len(b)/2], off)
+			}
+			return file.WriteAt(b, off)
+		}
+	case "datasync":
+		d.datasync = onFile
+	case "sync":
+		d.sync = onFile
+	case "syncDir":
+		d.syncDir = func(string) error { return f.hit() }
+	case "allocate":
+		real := d.allocate
+		d.allocate = func(file *os.File, n int64) error { return errors.Join(f.hit(), real(file, n)) }
+	case "remove":
+		d.remove = func(p string) error {
+			if err := f.hit(); err != nil {
+				return err
+			}
+			return os.Remove(p)
+		}
+	}
+	return d
+}
+
+// TestEveryFaultPoisons (L4): after the n-th failure of any kind nothing works any more, with
+// the same error, and a restart finds everything that was acknowledged.
+func TestEveryFaultPoisons(t *testing.T) {
+	for _, kind := range []string{"write", "short write", "datasync", "sync", "syncDir", "allocate", "remove"} {
+		t.Run(kind, func(t *testing.T) {
+			fired := 0
+			for n := 0; n < 12; n++ {
+				f := &faulty{left: n, err: syscall.EIO}
+				o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
+				l := mustNew(t, o, faultyDisk(kind, f))
+				f.armed = true
+				acked, err := workload(l)
+				if err == nil {
+					f.armed = false
+					must(t, l.Close())
+					continue
+				}
+				fired++
+				checkPoisoned(t, l, err)
+				l = mustOpen(t, o, quickDisk())
+				if last, _ := l.LastIndex(); last < acked {
+					t.Fatalf("fault %d: entry %d was acknowledged, the log ends at %d", n, acked, last)
+				}
+				must(t, l.Close())
+			}
+			if fired == 0 {
+				t.Fatal("no fault fired")
+			}
+		})
+	}
+}
+
+// workload appends until the first error and returns the last entry that was acknowledged.
+func workload(l *Log) (acked uint64, err error) {
+	for i := uint64(1); i <= 60; i++ {
+		if err := l.Append(hard(1, 7, i-1), entries(i, i, 1), true); err != nil {
+			return acked, err
+		}
+		acked = i
+		if i%20 == 0 {
+			if err := l.Compact(i - 1); err != nil {
+				return acked, err
+			}
+		}
+	}
+	return acked, nil
+}
+
+func checkPoisoned(t *testing.T, l *Log, first error) {
+	t.Helper()
+	calls := map[string]func() error{
+		"Append":          func() error { return l.Append(nil, entries(1, 1, 1), true) },
+		"Compact":         func() error { return l.Compact(1) },
+		"Term":            func() error { _, err := l.Term(1); return err },
+		"Entries":         func() error { _, err := l.Entries(1, 2, 1); return err },
+		"InitialState":    func() error { _, _, err := l.InitialState(); return err },
+		"FirstIndex":      func() error { _, err := l.FirstIndex(); return err },
+		"LastIndex":       func() error { _, err := l.LastIndex(); return err },
+		"Snapshot":        func() error { _, err := l.Snapshot(); return err },
+		"NextIncarnation": func() error { _, err := l.NextIncarnation(); return err },
+		"SetConfState":    func() error { return l.SetConfState(1, nil) },
+		"ApplySnapshot":   func() error { return l.ApplySnapshot(nil) },
+		"Close":           l.Close,
+	}
+	for name, call := range calls {
+		if name == "Close" {
+			continue // last, below
+		}
+		if err := call(); !errors.Is(err, first) {
+			t.Fatalf("%s after a failure: %v, want %v", name, err, first)
+		}
+	}
+	if err := calls["Close"](); !errors.Is(err, first) {
+		t.Fatalf("Close after a failure: %v, want %v", err, first)
+	}
+}
+
+func TestDiskFullIsNamed(t *testing.T) {
+	for _, kind := range []string{"write", "allocate"} {
+		f := &faulty{err: syscall.ENOSPC}
+		o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
+		l := mustNew(t, o, faultyDisk(kind, f))
+		f.armed = true
+		_, err := workload(l)
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		for _, part := range []string{o.Dir, "no space left", "free space and restart", "nothing acknowledged is lost"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", kind, err, part)
+			}
+		}
+		checkPoisoned(t, l, err)
+	}
+}
+
+// TestSyncIsCalled: sync means fdatasync before the return, no sync means none.
+func TestSyncIsCalled(t *testing.T) {
+	n := 0
+	d := quickDisk()
+	d.datasync = func(*os.File) error { n++; return nil }
+	l := mustNew(t, Options{Dir: filepath.Join(t.TempDir(), "log")}, d)
+	must(t, l.Append(hard(1, 7, 0), nil, false))
+	if n != 0 {
+		t.Fatalf("%d syncs without sync", n)
+	}
+	must(t, l.Append(hard(1, 8, 0), nil, true))
+	if n != 1 {
+		t.Fatalf("%d syncs after one append", n)
+	}
+	must(t, l.Append(nil, nil, true)) // nothing new to sync
+	if n != 1 {
+		t.Fatalf("%d syncs after an empty append", n)
+	}
+	must(t, l.Append(nil, entries(1, 1, 1), false))
+	must(t, l.Append(nil, nil, true)) // what was written before becomes durable
+	if n != 2 {
+		t.Fatalf("%d syncs", n)
+	}
+	must(t, l.Close())
+}

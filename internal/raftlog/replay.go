@@ -1,0 +1,218 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Repair describes a torn tail that Open cut off: records of writes that a crash
+// interrupted and that nobody had been told were durable.
+type Repair struct {
+	File   string
+	Offset int64 // the file is valid up to here
+	Bytes  int64 // non-zero bytes were found in this many bytes after Offset
+	Reason string
+}
+
+// replay reads all segments into l.state, repairs the newest one's tail and leaves l.segs open
+// and durable. On error the caller closes what is open.
+func (l *Log) replay() error {
+	segs, err := listSegments(l.disk, l.o.Dir)
+	if err != nil {
+		return err
+	}
+	l.segs = segs
+	var buf []byte
+	for i, s := range segs {
+		if s.f, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
+			return fmt.Errorf("raftlog: %w", err)
+		}
+		if buf, err = readAll(s.f, buf); err != nil {
+			return fmt.Errorf("raftlog: read %s: %w", s.path, err)
+		}
+		ended, err := l.replaySegment(s, buf, i == 0)
+		if err != nil {
+			return err
+		}
+		last := i == len(segs)-1
+		switch {
+		case !last && !ended && i == len(segs)-2:
+			// A crash came between the successor's creation and this end record (L6). The
+			// successor can only hold its head, which says nothing new.
+			return l.dropUnstarted(s, segs[i+1], buf)
+		case !last && !ended:
+			return corrupt(s.path, s.used, errors.New("the segment has a successor, but no end"))
+		case last && ended:
+			return corrupt(s.path, s.used, fmt.Errorf("the segment after this one, number %x, is missing", s.seq+1))
+		case last:
+			return l.repairTail(s, buf)
+		}
+	}
+	return nil
+}
+
+func readAll(f *os.File, buf []byte) ([]byte, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return buf, err
+	}
+	if int64(cap(buf)) < st.Size() {
+		buf = make([]byte, st.Size())
+	}
+	buf = buf[:st.Size()]
+	_, err = io.ReadFull(f, buf)
+	return buf, err
+}
+
+// replaySegment applies the valid records at the start of b, the content of s, sets s.used and
+// reports whether they finish with an end record. The head must be valid.
+func (l *Log) replaySegment(s *segment, b []byte, first bool) (ended bool, err error) {
+	for {
+		r, err := decodeRecord(b[s.used:], s.seq, s.used)
+		if err != nil {
+			if s.used == 0 {
+				return false, corrupt(s.path, 0, err)
+			}
+			return false, nil
+		}
+		if (s.used == 0) != (r.kind == recordHead) {
+			return false, corrupt(s.path, s.used, fmt.Errorf("record type %d is not allowed here", r.kind))
+		}
+		if r.kind == recordHead {
+			s.head = r.size
+			err = l.replayHead(s, r.payload, first)
+		} else {
+			err = l.replayRecord(s, r)
+		}
+		if err != nil {
+			return false, corrupt(s.path, s.used, err)
+		}
+		s.used += r.size
+		if r.kind == recordEnd {
+			if !allZero(b[s.used:]) {
+				return false, corrupt(s.path, s.used, errors.New("there is data after the segment's end"))
+			}
+			return true, nil
+		}
+	}
+}
+
+// replayHead takes the state from the oldest segment's head; a later head must agree
+// with what was replayed.
+func (l *Log) replayHead(s *segment, payload []byte, first bool) error {
+	h, err := decodeHead(payload)
+	if err != nil {
+		return err
+	}
+	if h.cluster != l.id.Cluster || h.member != l.id.Member {
+		return fmt.Errorf("the file belongs to member %d of cluster %q, not to member %d of cluster %q",
+			h.member, h.cluster, l.id.Member, l.id.Cluster)
+	}
+	if h.seq != s.seq || h.last+1 != s.first {
+		return fmt.Errorf("the file was written as %s", segmentName(h.seq, h.last+1))
+	}
+	if first {
+		l.state = state{hs: h.hs, base: h.base, confs: h.confs, last: h.last}
+		return nil
+	}
+	if h.hs != l.hs || h.base.index != l.base.index || h.base.term != l.base.term || h.last != l.last || len(h.confs) != len(l.confs) {
+		return errors.New("the segment does not continue the one before it")
+	}
+	return nil
+}
+
+func (l *Log) replayRecord(s *segment, r record) error {
+	switch r.kind {
+	case recordEntry:
+		e, err := decodeEntry(r.payload)
+		if err != nil {
+			return err
+		}
+		return l.putEntry(e.GetIndex(), entryLoc(e, s.seq, s.used, r.size))
+	case recordHardState:
+		h, err := decodeHardState(r.payload)
+		l.hs = h
+		return err
+	case recordBase:
+		b, restart, err := decodeBase(r.payload)
+		if err == nil && (b.index <= l.base.index || !restart && b.index > l.last) {
+			err = fmt.Errorf("compaction to %d of a log from %d to %d", b.index, l.base.index+1, l.last)
+		}
+		if err == nil {
+			l.putBase(b, restart)
+		}
+		return err
+	case recordConf:
+		c, err := decodeConfAt(r.payload)
+		if err == nil {
+			l.putConf(c)
+		}
+		return err
+	case recordMark, recordEnd:
+		return nil
+	default:
+		return fmt.Errorf("record type %d is not known to this program", r.kind)
+	}
+}
+
+// dropUnstarted removes the newest segment, next, after checking that it was never
+// written to; s becomes the newest one.
+func (l *Log) dropUnstarted(s, next *segment, content []byte) error {
+	b, err := os.ReadFile(next.path)
+	if err != nil {
+		return fmt.Errorf("raftlog: %w", err)
+	}
+	r, err := decodeRecord(b, next.seq, 0)
+	if err != nil {
+		return corrupt(next.path, 0, err)
+	}
+	if !allZero(b[r.size:]) {
+		return corrupt(s.path, s.used, errors.New("the segment has no end, but its successor has entries"))
+	}
+	if err := l.replayHead(next, r.payload, false); err != nil {
+		return corrupt(next.path, 0, err)
+	}
+	l.segs = l.segs[:len(l.segs)-1]
+	// s first: its tail may turn out to be damaged, and then nothing is changed.
+	if err := l.repairTail(s, content); err != nil {
+		return err
+	}
+	if err := l.disk.remove(next.path); err != nil {
+		return fmt.Errorf("raftlog: %w", err)
+	}
+	return l.disk.syncDir(l.o.Dir)
+}
+
+// repairTail handles what follows the last valid record of the newest segment: zeros are
+// fine, a torn write is cut off, anything else is damage (L3). Afterwards everything that
+// was replayed is on disk: it may have come from the page cache of a process that died.
+func (l *Log) repairTail(s *segment, content []byte) error {
+	rest := content[s.used:]
+	if !allZero(rest) {
+		_, why := decodeRecord(rest, s.seq, s.used)
+		if provenDurable(rest, s.seq, s.used, s.used) {
+			return corrupt(s.path, s.used, errors.New("a later record says that this one was durable"))
+		}
+		if errors.Is(why, errDamaged) {
+			return corrupt(s.path, s.used, why)
+		}
+		if err := s.f.Truncate(s.used); err != nil {
+			return fmt.Errorf("raftlog: cut the torn tail off %s: %w", s.path, err)
+		}
+		l.repairs = append(l.repairs, Repair{File: s.path, Offset: s.used, Bytes: int64(len(rest)), Reason: why.Error()})
+	}
+	err := l.disk.allocate(s.f, max(l.o.SegmentBytes, s.used))
+	if err == nil {
+		err = l.disk.sync(s.f)
+	}
+	if err == nil {
+		err = l.disk.syncDir(l.o.Dir)
+	}
+	if err != nil {
+		return fmt.Errorf("raftlog: prepare %s: %w", s.path, err)
+	}
+	s.durable = s.used
+	return nil
+}

@@ -1,0 +1,123 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	segmentSuffix = ".seg"
+	tempSuffix    = ".tmp"
+)
+
+// segment is one open file of the log.
+type segment struct {
+	seq     uint64
+	first   uint64 // index the log would have appended next when the segment began
+	path    string
+	f       *os.File
+	head    int64 // bytes of the first record
+	used    int64 // bytes written, all valid records
+	durable int64 // bytes known to be on disk, at most used
+}
+
+func segmentName(seq, first uint64) string {
+	return fmt.Sprintf("%016x-%016x%s", seq, first, segmentSuffix)
+}
+
+// parseSegmentName is the inverse of segmentName; ok is false for every other name.
+func parseSegmentName(name string) (seq, first uint64, ok bool) {
+	if _, err := fmt.Sscanf(name, "%16x-%16x", &seq, &first); err != nil {
+		return 0, 0, false
+	}
+	return seq, first, segmentName(seq, first) == name
+}
+
+// writeSegment makes a segment durable under its name, with its head as the only record.
+func writeSegment(d disk, dir string, bytes int64, h head) (*segment, error) {
+	s := &segment{seq: h.seq, first: h.last + 1, path: filepath.Join(dir, segmentName(h.seq, h.last+1))}
+	temp := s.path + tempSuffix
+	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	b := appendRecord(nil, s.seq, 0, 0, recordHead, appendHead(nil, h), nil)
+	err = d.allocate(f, max(bytes, int64(len(b))))
+	if err == nil {
+		err = writeFull(d, f, b, 0)
+	}
+	if err == nil {
+		err = d.sync(f)
+	}
+	if err == nil {
+		err = os.Rename(temp, s.path)
+	}
+	if err == nil {
+		err = d.syncDir(dir)
+	}
+	if err != nil {
+		return nil, joinClose(err, f)
+	}
+	s.f, s.head, s.used, s.durable = f, int64(len(b)), int64(len(b)), int64(len(b))
+	return s, nil
+}
+
+// isTemporary recognises files that are renamed when they are complete: segments, and the
+// identity and incarnation files with the random suffix of renameio.
+func isTemporary(name string) bool {
+	return strings.HasSuffix(name, tempSuffix) ||
+		strings.HasPrefix(name, identityFile) && name != identityFile ||
+		strings.HasPrefix(name, incarnationFile) && name != incarnationFile
+}
+
+func writeFull(d disk, f *os.File, b []byte, off int64) error {
+	n, err := d.writeAt(f, b, off)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+func joinClose(err error, c io.Closer) error {
+	if cerr := c.Close(); cerr != nil {
+		return fmt.Errorf("%w (and closing the file: %w)", err, cerr)
+	}
+	return err
+}
+
+// listSegments returns the segments of dir in order of their sequence numbers, not yet opened,
+// and removes files that a crash left unfinished. A number that is missing is an error.
+func listSegments(d disk, dir string) ([]*segment, error) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var segs []*segment
+	for _, e := range names {
+		if isTemporary(e.Name()) {
+			if err := d.remove(filepath.Join(dir, e.Name())); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if seq, first, ok := parseSegmentName(e.Name()); ok {
+			segs = append(segs, &segment{seq: seq, first: first, path: filepath.Join(dir, e.Name())})
+		}
+	}
+	slices.SortFunc(segs, func(a, b *segment) int { return int(int64(a.seq - b.seq)) })
+	if len(segs) == 0 {
+		return nil, corrupt(dir, 0, errors.New("there is no segment"))
+	}
+	for i := 1; i < len(segs); i++ {
+		if segs[i].seq != segs[i-1].seq+1 {
+			return nil, corrupt(dir, 0, fmt.Errorf("segment %x is missing between %s and %s",
+				segs[i-1].seq+1, filepath.Base(segs[i-1].path), filepath.Base(segs[i].path)))
+		}
+	}
+	return segs, nil
+}

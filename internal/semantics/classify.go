@@ -1,0 +1,150 @@
+package semantics
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+)
+
+// Classify says what each statement of a query text is. It never returns an empty slice:
+// a text without statements is one Empty, a text the grammar does not know one Unknown.
+func Classify(sql string) []Statement {
+	if s, ok := quick(sql); ok {
+		return []Statement{s}
+	}
+	tree, err := pg.Parse(sql)
+	if err != nil {
+		return []Statement{{Kind: Unknown, Text: sql}}
+	}
+	if len(tree.Stmts) == 0 {
+		return []Statement{{Kind: Empty, Text: sql}}
+	}
+	out := make([]Statement, 0, len(tree.Stmts))
+	for i, raw := range tree.Stmts {
+		s := classify(raw.Stmt)
+		s.Text = sql
+		if len(tree.Stmts) > 1 {
+			from := int(raw.StmtLocation)
+			to := len(sql)
+			if raw.StmtLen > 0 {
+				to = from + int(raw.StmtLen)
+			}
+			if i == 0 {
+				from = 0
+			}
+			s.Text = strings.TrimLeft(sql[from:to], " \t\r\n;")
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func classify(n *pg.Node) Statement {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_TransactionStmt:
+		return transaction(v.TransactionStmt)
+	case *pg.Node_SelectStmt:
+		return selectStatement(n, v.SelectStmt)
+	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt, *pg.Node_CallStmt, *pg.Node_ExecuteStmt:
+		return calls(n, Write)
+	case *pg.Node_DoStmt:
+		return Statement{Kind: Write}
+	case *pg.Node_ExplainStmt, *pg.Node_PrepareStmt:
+		return calls(n, Read)
+	case *pg.Node_DeclareCursorStmt, *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt:
+		return Statement{Kind: Read}
+	case *pg.Node_CopyStmt:
+		return copyStatement(n, v.CopyStmt)
+	case *pg.Node_VariableSetStmt:
+		return set(v.VariableSetStmt)
+	case *pg.Node_VariableShowStmt:
+		if name, ok := strings.CutPrefix(strings.ToLower(v.VariableShowStmt.Name), "tutti."); ok {
+			return Statement{Kind: Tutti, Name: name}
+		}
+		return Statement{Kind: Read}
+	case *pg.Node_DiscardStmt:
+		all := v.DiscardStmt.Target == pg.DiscardMode_DISCARD_ALL
+		s := Statement{Kind: Local, Forgets: all}
+		if all {
+			s.Scope = ResetSession
+		}
+		return s
+	case *pg.Node_DeallocateStmt:
+		return Statement{Kind: Local, Forgets: v.DeallocateStmt.Name == ""}
+	case *pg.Node_ListenStmt, *pg.Node_UnlistenStmt, *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt,
+		*pg.Node_VacuumStmt, *pg.Node_ClusterStmt:
+		return Statement{Kind: Local}
+	case *pg.Node_ReindexStmt:
+		return Statement{Kind: Local}
+	case *pg.Node_ConstraintsSetStmt, *pg.Node_LockStmt:
+		return Statement{Kind: InTransaction}
+	case *pg.Node_TruncateStmt:
+		if v.TruncateStmt.RestartSeqs {
+			return Statement{Kind: Definition, Relations: relations(n)}
+		}
+		return Statement{Kind: Write}
+	}
+	return definition(n)
+}
+
+func selectStatement(n *pg.Node, s *pg.SelectStmt) Statement {
+	if into := s.IntoClause; into != nil {
+		if into.Rel.GetRelpersistence() == "t" {
+			return Statement{Kind: Temporary}
+		}
+		return refuseCreateAs("SELECT INTO")
+	}
+	if s.WithClause != nil && hasNode(s.WithClause.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
+		return calls(n, Write)
+	}
+	return calls(n, Read)
+}
+
+func refuseCreateAs(what string) Statement {
+	return refuse(what+" cannot be replicated: its query could give different rows at different members",
+		"Use CREATE TABLE, then INSERT … SELECT.")
+}
+
+// calls looks for functions that change state no trigger sees.
+func calls(n *pg.Node, kind Kind) Statement {
+	for _, f := range functions(n.ProtoReflect()) {
+		switch name := f.name; {
+		case name == "setval":
+			return Statement{Kind: Definition}
+		case name == "set_config":
+			if s, special := setConfig(f); special {
+				return s
+			}
+		case name == "loread", name == "lowrite", strings.HasPrefix(name, "lo_"):
+			return refuse("large objects cannot be replicated (function "+name+")", "Use a bytea column.")
+		}
+	}
+	return Statement{Kind: kind}
+}
+
+func setConfig(f call) (Statement, bool) {
+	if len(f.args) == 0 {
+		return Statement{}, false
+	}
+	name, literal := stringConst(f.args[0])
+	if !literal {
+		return Statement{}, false
+	}
+	if protectedSetting(name) {
+		return refuseSetting(name), true
+	}
+	if name = strings.ToLower(name); name == "default_transaction_isolation" || name == "transaction_isolation" {
+		return refuse("the isolation level cannot be set through set_config", "Use SET, or BEGIN ISOLATION LEVEL."), true
+	}
+	return Statement{}, false
+}
+
+func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
+	switch {
+	case !c.IsFrom:
+		return calls(n, Read)
+	case c.Filename == "" && !c.IsProgram:
+		return Statement{Kind: Copy}
+	}
+	return Statement{Kind: Write}
+}

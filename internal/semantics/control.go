@@ -1,0 +1,109 @@
+package semantics
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+)
+
+func transaction(t *pg.TransactionStmt) Statement {
+	switch t.Kind {
+	case pg.TransactionStmtKind_TRANS_STMT_BEGIN:
+		return Statement{Kind: Begin, Tag: "BEGIN", Modes: modes(t.Options)}
+	case pg.TransactionStmtKind_TRANS_STMT_START:
+		return Statement{Kind: Begin, Tag: "START TRANSACTION", Modes: modes(t.Options)}
+	case pg.TransactionStmtKind_TRANS_STMT_COMMIT:
+		return Statement{Kind: Commit, Tag: "COMMIT", Chain: t.Chain}
+	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK:
+		return Statement{Kind: Rollback, Tag: "ROLLBACK", Chain: t.Chain}
+	case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT, pg.TransactionStmtKind_TRANS_STMT_RELEASE, pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
+		return Statement{Kind: InTransaction}
+	}
+	return refuse("two-phase commit (PREPARE TRANSACTION) cannot be replicated", "Commit the transaction directly.")
+}
+
+func modes(options []*pg.Node) Modes {
+	var m Modes
+	for _, o := range options {
+		d := o.GetDefElem()
+		switch d.GetDefname() {
+		case "transaction_isolation":
+			text, _ := stringConst(d.Arg)
+			m.Isolation = isolation(text)
+		case "transaction_read_only":
+			m.Access = "READ WRITE"
+			if intConst(d.Arg) != 0 {
+				m.Access = "READ ONLY"
+			}
+		case "transaction_deferrable":
+			m.Deferrable = "NOT DEFERRABLE"
+			if intConst(d.Arg) != 0 {
+				m.Deferrable = "DEFERRABLE"
+			}
+		}
+	}
+	return m
+}
+
+// isolation reads a level's name; READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL.
+func isolation(text string) Isolation {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "serializable":
+		return Serializable
+	case "repeatable read":
+		return RepeatableRead
+	case "read committed", "read uncommitted":
+		return ReadCommitted
+	}
+	return Unsaid
+}
+
+// ParseIsolation reads a level's name as SHOW transaction_isolation prints it.
+func ParseIsolation(text string) Isolation { return isolation(text) }
+
+func set(v *pg.VariableSetStmt) Statement {
+	name := strings.ToLower(v.Name)
+	switch {
+	case v.Kind == pg.VariableSetKind_VAR_RESET_ALL:
+		return Statement{Kind: Local, Scope: ResetSession}
+	case protectedSetting(name):
+		return refuseSetting(name)
+	case v.Kind == pg.VariableSetKind_VAR_SET_MULTI && name == "transaction":
+		return Statement{Kind: InTransaction, Scope: ThisTransaction, Modes: modes(v.Args)}
+	case v.Kind == pg.VariableSetKind_VAR_SET_MULTI && name == "session characteristics":
+		return Statement{Kind: Local, Scope: ThisSession, Modes: modes(v.Args)}
+	case name == "transaction_isolation":
+		return isolationSet(v, InTransaction, ThisTransaction)
+	case name == "default_transaction_isolation" && v.IsLocal:
+		return Statement{Kind: InTransaction}
+	case name == "default_transaction_isolation" && v.Kind == pg.VariableSetKind_VAR_SET_VALUE:
+		return isolationSet(v, Local, ThisSession)
+	case name == "default_transaction_isolation", name == "role", name == "session_authorization":
+		return Statement{Kind: Local, Scope: ResetSession}
+	case v.IsLocal:
+		return Statement{Kind: InTransaction}
+	}
+	return Statement{Kind: Local}
+}
+
+func isolationSet(v *pg.VariableSetStmt, kind Kind, scope Scope) Statement {
+	s := Statement{Kind: kind}
+	if len(v.Args) == 1 {
+		text, _ := stringConst(v.Args[0])
+		if s.Modes.Isolation = isolation(text); s.Modes.Isolation != Unsaid {
+			s.Scope = scope
+		}
+	}
+	return s
+}
+
+// protectedSetting names what clients may not change: with it writes would escape.
+func protectedSetting(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, "tutti.") || name == "session_replication_role"
+}
+
+func refuseSetting(name string) Statement {
+	return refuse("setting "+name+" cannot be changed in a replicated session: writes could escape replication",
+		"Leave it at its default.")
+}

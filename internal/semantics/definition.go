@@ -1,0 +1,179 @@
+package semantics
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// definition classifies what is left: DDL, which runs at every member at its place in the
+// order, unless it is temporary or its outcome could differ between members (M3).
+func definition(n *pg.Node) Statement {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_CreateStmt:
+		if v.CreateStmt.Relation.GetRelpersistence() == "t" {
+			return Statement{Kind: Temporary}
+		}
+	case *pg.Node_ViewStmt:
+		if v.ViewStmt.View.GetRelpersistence() == "t" {
+			return Statement{Kind: Temporary}
+		}
+	case *pg.Node_CreateSeqStmt:
+		if v.CreateSeqStmt.Sequence.GetRelpersistence() == "t" {
+			return Statement{Kind: Temporary}
+		}
+		if cycles(v.CreateSeqStmt.Options) {
+			return refuseCycle()
+		}
+	case *pg.Node_AlterSeqStmt:
+		if cycles(v.AlterSeqStmt.Options) {
+			return refuseCycle()
+		}
+	case *pg.Node_CreateTableAsStmt:
+		return createAs(v.CreateTableAsStmt)
+	case *pg.Node_IndexStmt:
+		if v.IndexStmt.Concurrent {
+			return refuse("CREATE INDEX CONCURRENTLY cannot be replicated yet", "Use CREATE INDEX.")
+		}
+	case *pg.Node_DropStmt:
+		if v.DropStmt.Concurrent {
+			return refuse("DROP INDEX CONCURRENTLY cannot be replicated yet", "Use DROP INDEX.")
+		}
+		return Statement{Kind: Definition, Relations: dropped(v.DropStmt)}
+	case *pg.Node_AlterTableStmt:
+		if s := alterTable(v.AlterTableStmt); s.Kind == Refused {
+			return s
+		}
+	case *pg.Node_CreateRoleStmt:
+		return role(v.CreateRoleStmt.Options)
+	case *pg.Node_AlterRoleStmt:
+		return role(v.AlterRoleStmt.Options)
+	case *pg.Node_CreatedbStmt, *pg.Node_DropdbStmt, *pg.Node_AlterDatabaseStmt, *pg.Node_AlterDatabaseSetStmt, *pg.Node_AlterDatabaseRefreshCollStmt:
+		return refuse("CREATE, ALTER and DROP DATABASE cannot be replicated yet", "A cluster replicates one database; use schemas.")
+	case *pg.Node_AlterSystemStmt:
+		return refuse("ALTER SYSTEM acts on one member only", "Put the setting into each member's configuration.")
+	case *pg.Node_CreateTableSpaceStmt, *pg.Node_DropTableSpaceStmt, *pg.Node_AlterTableSpaceOptionsStmt, *pg.Node_AlterTableMoveAllStmt:
+		return refuse("tablespaces cannot be replicated", "Use the default tablespace.")
+	case *pg.Node_CreateSubscriptionStmt, *pg.Node_AlterSubscriptionStmt, *pg.Node_DropSubscriptionStmt:
+		return refuse("subscriptions cannot be replicated: every member would receive the same changes", "Feed the changes in through a client.")
+	}
+	return Statement{Kind: Definition, Relations: relations(n)}
+}
+
+func createAs(c *pg.CreateTableAsStmt) Statement {
+	if c.Into.GetRel().GetRelpersistence() == "t" {
+		return Statement{Kind: Temporary}
+	}
+	if c.Objtype == pg.ObjectType_OBJECT_MATVIEW {
+		return Statement{Kind: Definition}
+	}
+	return refuseCreateAs("CREATE TABLE AS")
+}
+
+func refuseCycle() Statement {
+	return refuse("a sequence that cycles would hand out equal values at different members", "Use NO CYCLE.")
+}
+
+func cycles(options []*pg.Node) bool {
+	for _, o := range options {
+		if d := o.GetDefElem(); d.GetDefname() == "cycle" && (d.Arg == nil || d.Arg.GetBoolean().GetBoolval()) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropped gives the names of the relations a DROP names.
+func dropped(d *pg.DropStmt) []string {
+	var out []string
+	for _, o := range d.Objects {
+		var parts []string
+		for _, i := range o.GetList().GetItems() {
+			parts = append(parts, quote(i.GetString_().GetSval()))
+		}
+		if len(parts) > 0 {
+			out = append(out, strings.Join(parts, "."))
+		}
+	}
+	return out
+}
+
+// alterTable refuses the forms that fill existing rows with values of their own at each
+// member.
+func alterTable(a *pg.AlterTableStmt) Statement {
+	for _, c := range a.Cmds {
+		cmd := c.GetAlterTableCmd()
+		switch cmd.GetSubtype() {
+		case pg.AlterTableType_AT_AddColumn:
+			if fillsRows(cmd.Def.GetColumnDef()) {
+				return refuse("ALTER TABLE … ADD COLUMN with this default would fill existing rows differently at each member",
+					"Add the column without default, set the default with ALTER COLUMN, and UPDATE the rows.")
+			}
+		case pg.AlterTableType_AT_AddIdentity:
+			continue
+		case pg.AlterTableType_AT_AlterColumnType:
+			if volatile(cmd.Def.ProtoReflect()) {
+				return refuse("ALTER COLUMN … TYPE with a volatile expression would fill rows differently at each member",
+					"Add a column, UPDATE it, and drop the old one.")
+			}
+		case pg.AlterTableType_AT_SetTableSpace:
+			return refuse("tablespaces cannot be replicated", "Use the default tablespace.")
+		}
+	}
+	return Statement{Kind: Definition}
+}
+
+func fillsRows(c *pg.ColumnDef) bool {
+	if c == nil {
+		return false
+	}
+	if names := c.TypeName.GetNames(); len(names) > 0 {
+		switch names[len(names)-1].GetString_().GetSval() {
+		case "serial", "serial2", "serial4", "serial8", "smallserial", "bigserial":
+			return true
+		}
+	}
+	for _, k := range c.Constraints {
+		switch v := k.GetConstraint(); v.GetContype() {
+		case pg.ConstrType_CONSTR_IDENTITY:
+			return true
+		case pg.ConstrType_CONSTR_DEFAULT:
+			if v.RawExpr != nil && hasNode(v.RawExpr.ProtoReflect(), "FuncCall", "SQLValueFunction", "SubLink") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// volatileFunctions are the built-in functions whose result differs between members.
+var volatileFunctions = map[string]bool{
+	"random": true, "random_normal": true, "gen_random_uuid": true, "uuidv4": true, "uuidv7": true, "nextval": true, "currval": true, "lastval": true,
+	"now": true, "clock_timestamp": true, "statement_timestamp": true, "transaction_timestamp": true, "timeofday": true,
+	"uuid_generate_v1": true, "uuid_generate_v4": true, "gen_random_bytes": true, "pg_backend_pid": true, "txid_current": true, "pg_current_xact_id": true,
+}
+
+func volatile(m protoreflect.Message) bool {
+	for _, f := range functions(m) {
+		if volatileFunctions[f.name] {
+			return true
+		}
+	}
+	return hasNode(m, "SQLValueFunction")
+}
+
+// role refuses clear-text passwords: each member would salt them differently, and the text
+// would stand in every member's log.
+func role(options []*pg.Node) Statement {
+	for _, o := range options {
+		if d := o.GetDefElem(); d.GetDefname() == "password" {
+			text, ok := stringConst(d.Arg)
+			if ok && !strings.HasPrefix(text, "SCRAM-SHA-256$") && !(strings.HasPrefix(text, "md5") && len(text) == 35) {
+				return refuse("a clear-text password cannot be replicated",
+					"Give the SCRAM-SHA-256 verifier instead, as psql's \\password does.")
+			}
+		}
+	}
+	return Statement{Kind: Definition}
+}

@@ -1,0 +1,140 @@
+package semantics
+
+// Kind says how a statement must be run.
+type Kind uint8
+
+const (
+	// Read needs no Tutti transaction (M2).
+	Read Kind = iota
+	// Write runs inside a Tutti transaction, whose writeset is collected.
+	Write
+	// Unknown is treated like Write (M4).
+	Unknown
+	// Begin, Commit and Rollback are transaction control; the session answers them.
+	Begin
+	Commit
+	Rollback
+	// InTransaction statements (SAVEPOINT, SET TRANSACTION …) only act inside a block.
+	InTransaction
+	// Local acts on this session or this member only, and may refuse to run inside a
+	// transaction block: SET, LISTEN, VACUUM, DEALLOCATE …
+	Local
+	// Definition takes its own place in the order and runs at every member (DDL).
+	Definition
+	// Temporary creates something in the session's temporary schema.
+	Temporary
+	// Copy is COPY … FROM STDIN: a Write that reads from the client.
+	Copy
+	// Tutti is a SHOW of Tutti's own, answered by the node.
+	Tutti
+	// Refused cannot be replicated safely; see Refusal.
+	Refused
+	// Empty is no statement at all.
+	Empty
+)
+
+// Isolation is a transaction isolation level; the zero value means "not said".
+type Isolation uint8
+
+const (
+	Unsaid Isolation = iota
+	ReadCommitted
+	RepeatableRead
+	Serializable
+)
+
+// SQL gives the level's name as SET TRANSACTION spells it.
+func (i Isolation) SQL() string {
+	switch i {
+	case RepeatableRead:
+		return "REPEATABLE READ"
+	case Serializable:
+		return "SERIALIZABLE"
+	}
+	return "READ COMMITTED"
+}
+
+// Modes are the options of BEGIN and SET TRANSACTION.
+type Modes struct {
+	Isolation  Isolation
+	Access     string // "", "READ ONLY" or "READ WRITE"
+	Deferrable string // "", "DEFERRABLE" or "NOT DEFERRABLE"
+}
+
+// SQL gives the modes as BEGIN takes them, with a leading space.
+func (m Modes) SQL() string {
+	s := ""
+	if m.Isolation != Unsaid {
+		s += " ISOLATION LEVEL " + m.Isolation.SQL()
+	}
+	if m.Access != "" {
+		s += " " + m.Access
+	}
+	if m.Deferrable != "" {
+		s += " " + m.Deferrable
+	}
+	return s
+}
+
+// Scope says for how long a setting of isolation holds.
+type Scope uint8
+
+const (
+	NoScope Scope = iota
+	// ThisTransaction: SET TRANSACTION, SET transaction_isolation.
+	ThisTransaction
+	// ThisSession: SET SESSION CHARACTERISTICS, SET default_transaction_isolation.
+	ThisSession
+	// ResetSession: RESET or DISCARD ALL; the session asks the server for the default.
+	ResetSession
+)
+
+// Refusal is why a statement is refused, with what to do instead.
+type Refusal struct {
+	Code    string // SQLSTATE
+	Message string
+	Hint    string
+}
+
+// Statement is what Classify found out about one statement.
+type Statement struct {
+	Kind Kind
+	// Text is the statement's own part of the classified text.
+	Text string
+	// Tag is the command tag to answer for Begin, Commit and Rollback.
+	Tag string
+	// Modes of Begin, or of a SET with a Scope.
+	Modes Modes
+	Scope Scope
+	// Chain is AND CHAIN.
+	Chain bool
+	// Relations a Definition names (as written), to find out whether they are temporary.
+	Relations []string
+	// Forgets is true when prepared statements vanish (DEALLOCATE ALL, DISCARD ALL).
+	Forgets bool
+	// Name is what a Tutti SHOW asks for.
+	Name    string
+	Refusal Refusal
+}
+
+// NeedsTransaction reports whether the statement must run inside a Tutti transaction.
+func (s *Statement) NeedsTransaction() bool {
+	switch s.Kind {
+	case Write, Unknown, Copy, Temporary:
+		return true
+	}
+	return false
+}
+
+// Control reports whether the session itself carries the statement out.
+func (s *Statement) Control() bool {
+	switch s.Kind {
+	case Begin, Commit, Rollback, Definition, Tutti, Refused:
+		return true
+	}
+	return s.Scope == ThisTransaction
+}
+
+func refuse(message, hint string) Statement {
+	return Statement{Kind: Refused, Refusal: Refusal{Code: "0A000", Message: message, Hint: hint}}
+}

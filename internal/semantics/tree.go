@@ -1,0 +1,94 @@
+package semantics
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// call is a function call somewhere in a statement.
+type call struct {
+	name string // unqualified, lower case as the grammar folded it
+	args []*pg.Node
+}
+
+// functions lists every function call below m, in tree order.
+func functions(m protoreflect.Message) []call {
+	var out []call
+	walk(m, func(m protoreflect.Message) {
+		if f, ok := m.Interface().(*pg.FuncCall); ok && len(f.Funcname) > 0 {
+			out = append(out, call{name: f.Funcname[len(f.Funcname)-1].GetString_().GetSval(), args: f.Args})
+		}
+	})
+	return out
+}
+
+// relations lists the tables, views and sequences a statement names, as SQL would.
+func relations(n *pg.Node) []string {
+	var out []string
+	walk(n.ProtoReflect(), func(m protoreflect.Message) {
+		if r, ok := m.Interface().(*pg.RangeVar); ok {
+			name := quote(r.Relname)
+			if r.Schemaname != "" {
+				name = quote(r.Schemaname) + "." + name
+			}
+			out = append(out, name)
+		}
+	})
+	return out
+}
+
+func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+
+// hasNode reports whether a node of one of the named types is below m.
+func hasNode(m protoreflect.Message, names ...string) bool {
+	found := false
+	walk(m, func(m protoreflect.Message) {
+		for _, n := range names {
+			found = found || string(m.Descriptor().Name()) == n
+		}
+	})
+	return found
+}
+
+// walk visits m and everything below it in field order.
+func walk(m protoreflect.Message, visit func(protoreflect.Message)) {
+	visit(m)
+	fields := m.Descriptor().Fields()
+	for i := 0; i < fields.Len(); i++ {
+		f := fields.Get(i)
+		if f.Kind() != protoreflect.MessageKind || !m.Has(f) {
+			continue
+		}
+		if !f.IsList() {
+			walk(m.Get(f).Message(), visit)
+			continue
+		}
+		l := m.Get(f).List()
+		for j := 0; j < l.Len(); j++ {
+			walk(l.Get(j).Message(), visit)
+		}
+	}
+}
+
+// stringConst returns the value of a string literal.
+func stringConst(n *pg.Node) (string, bool) {
+	if t := n.GetTypeCast(); t != nil {
+		return stringConst(t.Arg)
+	}
+	if s := n.GetString_(); s != nil {
+		return s.Sval, true
+	}
+	if s := n.GetAConst().GetSval(); s != nil {
+		return s.Sval, true
+	}
+	return "", false
+}
+
+func intConst(n *pg.Node) int32 {
+	if i := n.GetInteger(); i != nil {
+		return i.Ival
+	}
+	return n.GetAConst().GetIval().GetIval()
+}

@@ -1,0 +1,206 @@
+package session
+
+import (
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// request is something for the backend to do that ends with one ReadyForQuery.
+type request struct {
+	frames   []byte   // complete: ends with a Query, a FunctionCall or a Sync
+	sql      []string // texts, to remember which of them turned out to write
+	parses   []string // names of the statements it parses, in order
+	write    bool     // some statement needs a Tutti transaction
+	local    bool     // some statement must run outside transactions
+	copies   bool     // it may start a COPY FROM STDIN
+	settings bool     // nothing in it looks at data
+	extended bool
+}
+
+// add notes what one statement of the request needs.
+func (r *request) add(st semantics.Statement) {
+	r.write = r.write || st.NeedsTransaction()
+	r.local = r.local || st.Kind == semantics.Local
+	r.copies = r.copies || st.Kind == semantics.Copy || st.Kind == semantics.Unknown
+}
+
+// execute runs a request in whatever block the session is in and passes the results on.
+// It reports whether the request failed.
+func (s *Session) execute(r request) (failedToo bool, err error) {
+	if s.block == idle {
+		if r.write || s.level >= semantics.RepeatableRead && !r.local && !r.settings {
+			return s.autocommit(r, 0)
+		}
+		return s.plain(r)
+	}
+	if s.tellDoom() {
+		return true, nil
+	}
+	if s.block == failed && !s.open {
+		return true, s.fail(inFailedTransaction())
+	}
+	if s.block != failed {
+		if err := s.ensureOpen(!r.settings); err != nil {
+			return true, err
+		}
+	}
+	s.srvW.Append(r.frames)
+	rep, err := s.relay(r.extended)
+	if err != nil {
+		return true, err
+	}
+	return rep.failed != nil, s.afterBlock(rep)
+}
+
+func inFailedTransaction() *wire.SQLError {
+	return wire.Errorf(wire.CodeInFailedTransaction, "current transaction is aborted, commands ignored until end of transaction block")
+}
+
+// afterBlock brings the block in line with the backend after a statement inside it.
+func (s *Session) afterBlock(r reply) error {
+	switch r.status {
+	case wire.TxFailed:
+		s.block = failed
+		if s.doom != nil {
+			err := s.rollbackServer()
+			s.doom = nil // told instead of the cancel
+			return err
+		}
+	case wire.TxActive:
+		if s.block == failed {
+			s.block = active // ROLLBACK TO SAVEPOINT
+		}
+		if s.doom != nil {
+			return s.rollbackServer() // told with the next statement
+		}
+	case wire.TxIdle: // a transaction command hidden from us ended it
+		s.reset()
+	}
+	return nil
+}
+
+// plain runs a request that only reads, outside any transaction of ours. If it turns out
+// to write, capture has refused it (TT001), nothing happened, and it is run as a write.
+func (s *Session) plain(r request) (bool, error) {
+	s.srvW.Append(r.frames)
+	s.hold()
+	rep, err := s.relay(r.extended)
+	if err != nil {
+		return true, err
+	}
+	if rep.failed != nil && rep.failed.Code == wire.CodeTuttiReplicationRefused {
+		for _, sql := range r.sql {
+			s.cache.writes(sql)
+		}
+		if !s.spilled {
+			s.drop()
+			return s.autocommit(r, rep.parsed)
+		}
+		s.drop()
+		s.out.Append(wire.Errorf(wire.CodeFeatureNotSupported, "a query wrote to a table after it had returned rows").
+			WithHint("Run it again; it is now known to write.").Append(nil))
+		return true, nil
+	}
+	s.release()
+	return rep.failed != nil, nil
+}
+
+// outcome is how an attempt ended. Its results are still held.
+type outcome struct {
+	failed  bool
+	failure *wire.SQLError // to be told after the results; nil if they hold the error
+	retry   bool           // certainly not committed, and another try may succeed
+	parsed  int            // Parse messages the backend has carried out
+}
+
+// autocommit runs a request as a transaction of its own, and again if it lost and the
+// client has seen nothing yet (S3). parsed says how many of its Parse messages the backend
+// has carried out already.
+func (s *Session) autocommit(r request, parsed int) (bool, error) {
+	for try := 0; ; try++ {
+		closes := closeFirst(r, parsed)
+		o, err := s.attempt(r, closes)
+		if err != nil {
+			return true, err
+		}
+		parsed = max(parsed, o.parsed)
+		if o.retry && try < s.o.RetriesMax && !s.spilled {
+			s.drop()
+			s.reset()
+			continue
+		}
+		if o.failure != nil && !r.extended {
+			s.held = s.held[:s.complete] // as PostgreSQL: no CommandComplete if the commit failed
+		}
+		s.release()
+		if o.failure != nil {
+			s.out.Append(o.failure.Append(nil))
+		}
+		s.reset()
+		return o.failed, nil
+	}
+}
+
+// closeFirst gives Close messages for the statements a request has parsed before, so that
+// its Parse messages can be repeated; nil if there are none.
+func closeFirst(r request, parsed int) []byte {
+	var frames []byte
+	for _, name := range r.parses[:min(parsed, len(r.parses))] {
+		if name != "" {
+			frames = wire.AppendClose(frames, 'S', name)
+		}
+	}
+	if frames == nil {
+		return nil
+	}
+	return wire.AppendSync(frames)
+}
+
+// attempt runs a request once inside its own transaction.
+func (s *Session) attempt(r request, closes []byte) (outcome, error) {
+	s.hold()
+	if e := checkLevel(s.currentLevel()); e != nil {
+		return outcome{failed: true, failure: e}, nil
+	}
+	if closes != nil {
+		s.srvW.Append(closes)
+		if _, err := s.quiet(); err != nil {
+			return outcome{}, err
+		}
+	}
+	if err := s.ensureOpen(true); err != nil {
+		return outcome{}, err
+	}
+	s.srvW.Append(r.frames)
+	pipelined := !r.copies && len(r.frames) < pipelineBytesMax
+	var seq uint64
+	if pipelined {
+		seq = s.appendCollect()
+	}
+	rep, err := s.relay(r.extended)
+	if err != nil {
+		return outcome{}, err
+	}
+	if rep.failed == nil && !pipelined {
+		seq = s.appendCollect()
+	}
+	var c collected
+	if pipelined || rep.failed == nil {
+		if c, err = s.readCollect(seq); err != nil {
+			return outcome{}, err
+		}
+	}
+	o := outcome{parsed: rep.parsed}
+	if rep.failed != nil {
+		// The backend's answer is held, with our doom in place of a cancel of ours.
+		o.failed = true
+		o.retry = s.doomed() || rep.failed.Code == wire.CodeSerializationFailure
+		return o, s.rollbackServer()
+	}
+	o.failure, o.retry, err = s.settle(c)
+	o.failed = o.failure != nil
+	return o, err
+}
+
+// pipelineBytesMax bounds what is sent together with the collect step (S5).
+const pipelineBytesMax = 32 << 10

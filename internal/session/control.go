@@ -1,0 +1,189 @@
+package session
+
+import (
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// control carries out the statements that are not the backend's: transaction commands,
+// definitions, SHOW tutti.*, and refusals. Its answer has no ReadyForQuery.
+func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
+	if st.Kind != semantics.Rollback && s.tellDoom() {
+		if st.Kind == semantics.Commit {
+			s.reset()
+		}
+		return true, nil
+	}
+	if s.block == failed && st.Kind != semantics.Commit && st.Kind != semantics.Rollback {
+		return true, s.fail(inFailedTransaction())
+	}
+	switch st.Kind {
+	case semantics.Begin:
+		return s.begin(st)
+	case semantics.Commit:
+		return s.commit(st)
+	case semantics.Rollback:
+		return false, s.rollback(st)
+	case semantics.Definition:
+		return s.definition(st)
+	case semantics.Tutti:
+		r := s.host.Show(st.Name)
+		return r.Err != nil, s.answer(r, true)
+	case semantics.Refused:
+		return true, s.fail(wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint))
+	}
+	return s.setTransaction(st)
+}
+
+// tag appends a CommandComplete.
+func (s *Session) tag(tag string) {
+	s.out.Append(wire.AppendCommandComplete(s.out.AvailableBuffer(), tag))
+}
+
+func (s *Session) warn(code, message string) {
+	s.out.Append(wire.AppendNoticeResponse(nil, wire.ErrorFields{Severity: wire.SeverityWarning, Code: code, Message: message}))
+}
+
+func (s *Session) begin(st semantics.Statement) (bool, error) {
+	if s.block == active && !s.implicit {
+		s.warn(wire.CodeActiveTransaction, "there is already a transaction in progress")
+		s.tag(st.Tag)
+		return false, nil
+	}
+	level := st.Modes.Isolation
+	if level == semantics.Unsaid {
+		level = s.level
+	}
+	if e := checkLevel(level); e != nil {
+		return true, s.fail(e)
+	}
+	if s.implicit { // BEGIN after other statements of the same Query takes them along
+		s.implicit = false
+	} else {
+		s.block, s.modes = active, st.Modes
+	}
+	s.tag(st.Tag)
+	return false, nil
+}
+
+// commit ends the block; a failed one is rolled back, as in PostgreSQL.
+func (s *Session) commit(st semantics.Statement) (bool, error) {
+	if s.block == idle || s.implicit && s.block == active && st.Chain {
+		if st.Chain {
+			return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "COMMIT AND CHAIN can only be used in transaction blocks"))
+		}
+		s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
+		s.tag(st.Tag)
+		return false, nil
+	}
+	modes := s.modes
+	if s.block == failed {
+		if err := s.rollbackServer(); err != nil {
+			return true, err
+		}
+		s.endBlock(st.Chain, modes)
+		s.tag("ROLLBACK")
+		return false, nil
+	}
+	if s.open {
+		failure, err := s.finish()
+		if err != nil {
+			return true, err
+		}
+		if failure != nil {
+			s.reset()
+			s.out.Append(failure.Append(nil))
+			return true, nil
+		}
+	}
+	s.endBlock(st.Chain, modes)
+	s.tag(st.Tag)
+	return false, nil
+}
+
+// endBlock forgets the block, or with AND CHAIN starts the next with the same modes.
+func (s *Session) endBlock(chain bool, modes semantics.Modes) {
+	s.reset()
+	if chain {
+		s.block, s.modes = active, modes
+	}
+}
+
+func (s *Session) rollback(st semantics.Statement) error {
+	if s.block == idle {
+		if st.Chain {
+			return s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "ROLLBACK AND CHAIN can only be used in transaction blocks"))
+		}
+		s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
+		s.tag(st.Tag)
+		return nil
+	}
+	modes := s.modes
+	if err := s.rollbackServer(); err != nil {
+		return err
+	}
+	s.endBlock(st.Chain, modes)
+	s.tag(st.Tag)
+	return nil
+}
+
+// setTransaction is SET TRANSACTION and its spellings. Before the backend's transaction is
+// open it is noted; afterwards the backend decides whether it is too late.
+func (s *Session) setTransaction(st semantics.Statement) (bool, error) {
+	if e := checkLevel(st.Modes.Isolation); e != nil {
+		return true, s.fail(e)
+	}
+	if s.block == idle {
+		s.warn(wire.CodeNoActiveTransaction, "SET TRANSACTION can only be used in transaction blocks")
+		s.tag("SET")
+		return false, nil
+	}
+	if s.open {
+		failedToo, err := s.execute(request{frames: wire.AppendQuery(nil, st.Text), settings: true})
+		if err == nil && !failedToo {
+			s.mergeModes(st.Modes)
+		}
+		return failedToo, err
+	}
+	s.mergeModes(st.Modes)
+	s.tag("SET")
+	return false, nil
+}
+
+func (s *Session) mergeModes(m semantics.Modes) {
+	if m.Isolation != semantics.Unsaid {
+		s.modes.Isolation = m.Isolation
+	}
+	if m.Access != "" {
+		s.modes.Access = m.Access
+	}
+	if m.Deferrable != "" {
+		s.modes.Deferrable = m.Deferrable
+	}
+}
+
+// answer gives the client a node's result; describe says whether with the RowDescription.
+func (s *Session) answer(r Result, describe bool) error {
+	for _, n := range r.Notices {
+		s.out.Append(n)
+	}
+	if r.Err != nil {
+		return s.fail(r.Err)
+	}
+	if describe && len(r.Columns) > 0 {
+		s.out.Append(wire.AppendRowDescription(nil, columns(r.Columns)))
+	}
+	for _, row := range r.Rows {
+		s.out.Append(wire.AppendTextRow(nil, row...))
+	}
+	s.tag(r.Tag)
+	return nil
+}
+
+func columns(names []string) []wire.Column {
+	out := make([]wire.Column, len(names))
+	for i, n := range names {
+		out[i] = wire.TextColumn(n)
+	}
+	return out
+}

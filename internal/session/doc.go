@@ -1,0 +1,30 @@
+// Package session is one client's side of Tutti: the protocol as a state machine over two
+// streams of frames, the client's and that of the one backend connection it owns.
+//
+// Neighbours: wire gives the frames, semantics says what a statement may do, node provides
+// the Host (ordering, snapshots, slots) and runs Run on a goroutine of its own. The package
+// itself starts no goroutine and touches no clock or socket.
+//
+// States of the client's transaction block (type block) and the allowed moves:
+//
+//	idle   → active  BEGIN; or, implicitly, a statement before a Flush or beside others
+//	active → idle    COMMIT, ROLLBACK; if implicit the end of the Query, or Sync
+//	active → failed  an error
+//	failed → active  ROLLBACK TO SAVEPOINT
+//	failed → idle    ROLLBACK, COMMIT; if implicit the end of the Query, or Sync
+//
+// Invariants:
+//
+//	S1  The backend's transaction is opened with the first statement that needs it, never
+//	    later than that statement, and always sets tutti.tx, without which capture refuses.
+//	S2  Nothing is told "committed" before its writeset is ordered and the local commit is
+//	    done, or the log has decided for it.
+//	S3  A statement is run again only if the log says it lost, or it was never proposed, and
+//	    only if the client has seen none of its results.
+//	S4  Once Submit was called, only its answer decides; a broken connection in between is
+//	    told as 40003.
+//	S5  At most 64 KiB are written to the backend while its answers are unread, except one
+//	    frame to an idle backend; so neither side waits for the other for ever.
+//
+// What it does not do: certify, apply, authenticate, choose a member.
+package session

@@ -1,0 +1,106 @@
+package session
+
+import (
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Phase says what a session is doing, so that its node knows how it may be interrupted.
+type Phase uint8
+
+const (
+	// PhaseIdle: no transaction is open at the backend.
+	PhaseIdle Phase = iota
+	// PhaseWaiting: a transaction is open, the client is silent.
+	PhaseWaiting
+	// PhaseRunning: the backend executes something for the client.
+	PhaseRunning
+	// PhaseSubmitted: the log decides; the session cannot be interrupted.
+	PhaseSubmitted
+)
+
+// Submission is a collected transaction handed to the order.
+type Submission struct {
+	Seq      uint64
+	Snapshot bool   // one snapshot, taken at Base; otherwise READ COMMITTED
+	Base     uint64 // applied ordinal at the snapshot, or before the first statement
+	Writeset *writeset.Writeset
+}
+
+// Decision is the log's answer to a Submission. With Commit the session commits its
+// backend at once and calls Host.Committed. Otherwise Err is what the client is told;
+// Retry says that the transaction certainly did not commit and may run again.
+type Decision struct {
+	Commit bool
+	Retry  bool
+	Err    *wire.SQLError
+}
+
+// Definition is a statement to be run at every member.
+type Definition struct {
+	SQL      string
+	Settings []Setting // in order; role and search_path among them
+}
+
+// Setting is one configuration parameter of the origin's session.
+type Setting struct{ Name, Value string }
+
+// Result is what a Definition or a SHOW gave here.
+type Result struct {
+	Tag     string
+	Notices [][]byte // whole NoticeResponse frames
+	Columns []string
+	Rows    [][]string
+	Err     *wire.SQLError
+}
+
+// Host is what a session needs of its node. All methods are called from the session's
+// goroutine.
+type Host interface {
+	// Base is the applied ordinal now.
+	Base() uint64
+	// EnterSnapshot waits for a moment between groups and holds the next one back until
+	// LeaveSnapshot; snapshots taken in between see exactly the prefix up to the result.
+	EnterSnapshot() (base uint64)
+	LeaveSnapshot()
+	// NewSeq names the next transaction to be collected.
+	NewSeq() (slot uint32, incarnation, seq uint64)
+	// Enter announces a phase. A non-nil error says the transaction has lost to the
+	// applier (40001) and must be rolled back; PhaseIdle forgets that, PhaseSubmitted
+	// cannot be doomed any more.
+	Enter(Phase) *wire.SQLError
+	// Submit blocks until the log has decided.
+	Submit(Submission) Decision
+	// Committed ends a Submission that was decided Commit: ok says whether the backend's
+	// own COMMIT succeeded. If not, the node applies the writeset; Committed returns when
+	// it is in the database.
+	Committed(seq uint64, ok bool)
+	// Define orders a statement and waits until it has run here.
+	Define(Definition) Result
+	// Show answers SHOW tutti.name; ShowColumns only names the columns of the answer.
+	Show(name string) Result
+	ShowColumns(name string) []string
+	// Go runs f beside the session and returns a function that waits for its end.
+	Go(f func()) (wait func())
+}
+
+// Collector is how a session gets a transaction's writeset out of its backend: frames to
+// send and a decoder for what comes back. It is capture's, handed in by the node.
+type Collector interface {
+	// AppendPrepare adds Parse messages for the statements AppendCollect uses.
+	AppendPrepare(dst []byte) []byte
+	// AppendCollect adds Bind and Execute messages, without Sync.
+	AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte
+	// Decode turns the DataRows (values as received) into a writeset. Rows whose final image
+	// must be read again are asked for by reread, a query whose answer goes to Complete.
+	Decode(rows [][][]byte) (c Collected, err error)
+}
+
+// Collected is a decoded writeset that may still want rows to be read again.
+type Collected interface {
+	// Reread is the next query whose rows Complete wants; empty when there is none.
+	Reread() string
+	Complete(rows [][][]byte) error
+	// Writeset is the result, nil or empty when nothing was written.
+	Writeset() (*writeset.Writeset, error)
+}

@@ -1,0 +1,244 @@
+package session
+
+import (
+	"errors"
+	"io"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// block is the state of the client's transaction block; see the package comment.
+type block uint8
+
+const (
+	idle block = iota
+	active
+	failed
+)
+
+// status is how ReadyForQuery shows a block.
+func (b block) status() byte {
+	switch b {
+	case active:
+		return wire.TxActive
+	case failed:
+		return wire.TxFailed
+	}
+	return wire.TxIdle
+}
+
+// Options configures a session.
+type Options struct {
+	Client    *wire.Reader
+	ClientOut *wire.Writer
+	Server    *wire.Reader
+	ServerOut *wire.Writer
+	Host      Host
+	Collector Collector
+	// RetriesMax bounds how often a statement of its own transaction is run again after
+	// it lost. Zero means 20.
+	RetriesMax int
+	// HoldBytesMax bounds the results held back while a statement may still have to be run
+	// again. Zero means 256 KiB.
+	HoldBytesMax int
+	// CacheMax bounds the classified texts remembered. Zero means 512.
+	CacheMax int
+}
+
+// Session is one client. Not safe for concurrent use.
+type Session struct {
+	o     Options
+	cache *cache
+	in    *wire.Reader // from the client
+	out   *wire.Writer // to the client
+	srv   *wire.Reader
+	srvW  *wire.Writer
+	host  Host
+
+	level semantics.Isolation // the session's default
+
+	// the transaction
+	block    block
+	implicit bool // the block ends with the Query or Sync, not with a COMMIT
+	open     bool // the backend is inside a transaction of ours
+	prefix   bool // its BEGIN is under way, the answer unread
+	modes    semantics.Modes
+	snapshot bool // its one snapshot is taken
+	base     uint64
+	doom     *wire.SQLError // it was rolled back under the client, who must be told
+
+	// results of a statement that may be run again
+	holding  bool
+	spilled  bool
+	held     []byte
+	complete int // where the last CommandComplete in held begins
+
+	// extended protocol
+	statements map[string]*prepared
+	portals    map[string]*prepared
+	batch      []message
+	batchBytes []byte
+	skip       bool // after an error, until Sync
+
+	unread   wire.Frame // a client frame put back by COPY
+	hasTemp  bool
+	voidSync bool // the Sync just read came before the end of a COPY and gets no answer
+}
+
+// New returns a session whose backend is logged in and idle.
+func New(o Options) *Session {
+	if o.RetriesMax == 0 {
+		o.RetriesMax = 20
+	}
+	if o.HoldBytesMax == 0 {
+		o.HoldBytesMax = 256 << 10
+	}
+	if o.CacheMax == 0 {
+		o.CacheMax = 512
+	}
+	return &Session{
+		o: o, cache: newCache(o.CacheMax), in: o.Client, out: o.ClientOut, srv: o.Server, srvW: o.ServerOut, host: o.Host,
+		statements: map[string]*prepared{}, portals: map[string]*prepared{},
+	}
+}
+
+// errTerminate ends Run without error: the client said goodbye.
+var errTerminate = errors.New("session: terminated by the client")
+
+// Run serves the client until it leaves (nil), or a connection breaks, or a FATAL error
+// was sent (returned). The caller closes both connections; an open backend transaction
+// ends with its connection.
+func (s *Session) Run() error {
+	if err := s.start(); err != nil {
+		return err
+	}
+	for {
+		err := s.step()
+		if errors.Is(err, errTerminate) || errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// start prepares the backend and asks for the session's default isolation.
+func (s *Session) start() error {
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPrepare(nil)))
+	if _, err := s.quiet(); err != nil {
+		return err
+	}
+	return s.askIsolation()
+}
+
+func (s *Session) askIsolation() error {
+	rows, err := s.query("SHOW default_transaction_isolation")
+	if err != nil {
+		return err
+	}
+	s.level = semantics.ParseIsolation(string(rows[0][0]))
+	return nil
+}
+
+// step handles one frame of the client.
+func (s *Session) step() error {
+	f, err := s.next()
+	if err != nil {
+		return err
+	}
+	switch f.Type {
+	case wire.TypeQuery:
+		return s.simple(f)
+	case wire.TypeParse, wire.TypeBind, wire.TypeDescribe, wire.TypeExecute, wire.TypeClose:
+		return s.gather(f)
+	case wire.TypeFlush:
+		if err := s.process(false); err != nil {
+			return err
+		}
+		return s.out.Flush()
+	case wire.TypeSync:
+		return s.sync()
+	case wire.TypeFunctionCall:
+		return s.functionCall(f)
+	case wire.TypeTerminate:
+		return errTerminate
+	}
+	return nil // CopyData, CopyDone and CopyFail left over from a failed COPY
+}
+
+// next returns the client's next frame, telling the node that the session waits.
+func (s *Session) next() (wire.Frame, error) {
+	if s.unread.Raw != nil {
+		f := s.unread
+		s.unread = wire.Frame{}
+		return f, nil
+	}
+	if s.in.Buffered() {
+		f, err := s.in.Next()
+		return f, s.badFrame(err)
+	}
+	if err := s.out.Flush(); err != nil {
+		return wire.Frame{}, err
+	}
+	phase := PhaseIdle
+	if s.open {
+		phase = PhaseWaiting
+	}
+	for {
+		if doom := s.host.Enter(phase); doom != nil {
+			if err := s.undo(doom); err != nil {
+				return wire.Frame{}, err
+			}
+			phase = PhaseIdle
+			continue
+		}
+		f, err := s.in.Next()
+		if !isTimeout(err) {
+			return f, s.badFrame(err)
+		}
+	}
+}
+
+// badFrame tells the client of a protocol violation before the connection ends.
+func (s *Session) badFrame(err error) error {
+	var p *wire.ProtocolError
+	if errors.As(err, &p) {
+		s.out.Append(p.SQLError().AsFatal().Append(nil))
+		if err := s.out.Flush(); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// ready ends the answer to a Query or Sync.
+func (s *Session) ready() error {
+	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.block.status()))
+	if s.out.Full() {
+		return s.out.Flush()
+	}
+	return nil
+}
+
+// fail tells the client of an error of ours and, inside a block, fails the block.
+func (s *Session) fail(e *wire.SQLError) error {
+	s.out.Append(e.Append(s.out.AvailableBuffer()))
+	if s.block != active {
+		return nil
+	}
+	s.block = failed
+	if !s.open {
+		return nil
+	}
+	// The backend's transaction must fail as well, but stay, because of savepoints.
+	s.srvW.Append(wire.AppendQuery(nil, "DO $$ BEGIN RAISE EXCEPTION 'refused by Tutti'; END $$"))
+	_, err := s.quiet()
+	return err
+}

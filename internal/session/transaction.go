@@ -1,0 +1,227 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// snapshotLevel reports whether the current transaction reads from one snapshot.
+func (s *Session) snapshotLevel() bool {
+	return s.currentLevel() >= semantics.RepeatableRead
+}
+
+func (s *Session) currentLevel() semantics.Isolation {
+	if s.modes.Isolation != semantics.Unsaid {
+		return s.modes.Isolation
+	}
+	return s.level
+}
+
+// checkLevel refuses what Tutti cannot give yet.
+func checkLevel(l semantics.Isolation) *wire.SQLError {
+	if l == semantics.Serializable {
+		return wire.Errorf(wire.CodeFeatureNotSupported, "SERIALIZABLE is not supported across the cluster yet").
+			WithHint("Use REPEATABLE READ, which is snapshot isolation over all nodes.")
+	}
+	return nil
+}
+
+// ensureOpen appends the BEGIN of the backend's transaction if there is none (S1), and,
+// when snapshot says that the next statement will look at data, takes the transaction's one
+// snapshot between two groups.
+func (s *Session) ensureOpen(snapshot bool) error {
+	if !s.open {
+		m := s.modes
+		m.Isolation = s.currentLevel()
+		s.srvW.Append(wire.AppendQuery(s.srvW.AvailableBuffer(), "BEGIN"+m.SQL()+";SET LOCAL tutti.tx='on'"))
+		s.open, s.prefix, s.snapshot = true, true, false
+		s.base = s.host.Base()
+	}
+	if !snapshot || s.snapshot || !s.snapshotLevel() {
+		return nil
+	}
+	if err := s.begun(); err != nil {
+		return err
+	}
+	s.base = s.host.EnterSnapshot()
+	_, err := s.query("SELECT 1")
+	s.host.LeaveSnapshot()
+	s.snapshot = true
+	return err
+}
+
+// reset forgets the transaction on both sides; the backend must be idle.
+func (s *Session) reset() {
+	s.open, s.prefix, s.snapshot, s.doom = false, false, false, nil
+	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
+	clear(s.portals)
+}
+
+// undo rolls the backend back although the client did not ask for it; the client is told
+// with its next statement.
+func (s *Session) undo(doom *wire.SQLError) error {
+	err := s.rollbackServer()
+	s.doom = doom
+	return err
+}
+
+// rollbackServer ends the backend's transaction, if there is one, without effects.
+func (s *Session) rollbackServer() error {
+	if !s.open {
+		return nil
+	}
+	for {
+		s.srvW.Append(wire.AppendQuery(s.srvW.AvailableBuffer(), "ROLLBACK"))
+		r, err := s.quiet()
+		if err != nil {
+			return err
+		}
+		if r.status == wire.TxIdle {
+			break
+		}
+		// A cancel meant for the statement before hit the ROLLBACK.
+	}
+	s.open, s.snapshot, s.prefix = false, false, false
+	s.host.Enter(PhaseIdle)
+	return nil
+}
+
+// tellDoom answers a statement of a transaction that was rolled back under the client.
+func (s *Session) tellDoom() bool {
+	if s.doom == nil || s.open {
+		return false
+	}
+	s.out.Append(s.doom.Append(nil))
+	s.doom = nil
+	s.block = failed
+	return true
+}
+
+// collected is what the collect step found.
+type collected struct {
+	ws     *writeset.Writeset
+	seq    uint64
+	failed *wire.SQLError
+}
+
+// appendCollect adds the collect step to what is sent to the backend.
+func (s *Session) appendCollect() (seq uint64) {
+	slot, incarnation, seq := s.host.NewSeq()
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendCollect(s.srvW.AvailableBuffer(), slot, incarnation, seq)))
+	return seq
+}
+
+// readCollect reads its answer. A failure (a deferred constraint) has aborted the backend's
+// transaction.
+func (s *Session) readCollect(seq uint64) (c collected, err error) {
+	c.seq = seq
+	r, rows, err := s.internal(true)
+	if err != nil {
+		return c, err
+	}
+	if r.failed != nil {
+		if r.failed.Code == wire.CodeInvalidStatementName {
+			return c, s.lostStatements(&c)
+		}
+		c.failed = &wire.SQLError{ErrorFields: *r.failed}
+		return c, nil
+	}
+	got, err := s.o.Collector.Decode(rows)
+	if err != nil {
+		return c, fmt.Errorf("session: collect: %w", err)
+	}
+	for q := got.Reread(); q != ""; q = got.Reread() {
+		s.srvW.Append(wire.AppendQuery(nil, q))
+		r, rows, err := s.internal(true)
+		if err != nil {
+			return c, err
+		}
+		if r.failed != nil {
+			c.failed = &wire.SQLError{ErrorFields: *r.failed}
+			return c, nil
+		}
+		if err := got.Complete(rows); err != nil {
+			return c, fmt.Errorf("session: collect: %w", err)
+		}
+	}
+	c.ws, err = got.Writeset()
+	return c, err
+}
+
+// lostStatements prepares the collect step again after something hidden (a function that
+// ran DEALLOCATE ALL) removed it; the transaction is lost but may be repeated.
+func (s *Session) lostStatements(c *collected) error {
+	c.failed = wire.Errorf(wire.CodeSerializationFailure, "the transaction removed its own prepared statements").
+		WithHint("Retry the transaction.")
+	if err := s.rollbackServer(); err != nil {
+		return err
+	}
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPrepare(nil)))
+	_, err := s.quiet()
+	return err
+}
+
+// settle orders a collected transaction and ends the backend's. It returns nil if the
+// transaction is committed, else what to tell the client; retry says it may be run again.
+func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err error) {
+	if c.failed != nil {
+		if doom := s.host.Enter(PhaseRunning); doom != nil {
+			c.failed, retry = doom, true
+		}
+		return c.failed, retry, s.rollbackServer()
+	}
+	if c.ws == nil || c.ws.Empty() {
+		return s.commitLocal()
+	}
+	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
+		return doom, true, s.rollbackServer()
+	}
+	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Writeset: c.ws})
+	if !d.Commit {
+		return d.Err, d.Retry, s.rollbackServer()
+	}
+	r, err := s.commitServer()
+	s.host.Committed(c.seq, err == nil && r.failed == nil)
+	// Committed has put the rows into the database if the backend could not (S2).
+	return nil, false, err
+}
+
+func (s *Session) commitServer() (reply, error) {
+	s.srvW.Append(wire.AppendQuery(s.srvW.AvailableBuffer(), "COMMIT"))
+	r, err := s.quiet()
+	if err == nil {
+		s.open = false
+		s.host.Enter(PhaseIdle)
+	}
+	return r, err
+}
+
+// commitLocal commits a transaction that wrote nothing replicated.
+func (s *Session) commitLocal() (*wire.SQLError, bool, error) {
+	r, err := s.commitServer()
+	if err == nil && r.failed != nil {
+		return &wire.SQLError{ErrorFields: *r.failed}, false, nil
+	}
+	return nil, false, err
+}
+
+// finish ends the open transaction for a COMMIT, or for a Sync of an implicit one.
+func (s *Session) finish() (*wire.SQLError, error) {
+	if s.modes.Access == "READ ONLY" {
+		failure, _, err := s.commitLocal()
+		return failure, err
+	}
+	if doom := s.host.Enter(PhaseRunning); doom != nil {
+		return doom, s.rollbackServer()
+	}
+	seq := s.appendCollect()
+	c, err := s.readCollect(seq)
+	if err != nil {
+		return nil, err
+	}
+	failure, _, err := s.settle(c)
+	return failure, err
+}

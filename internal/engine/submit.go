@@ -42,21 +42,35 @@ func (e *Engine) Submit(s Submission) bool {
 }
 
 // Withdraw takes back a submission that was not proposed yet, because it waits for an own
-// predecessor; nothing of it will ever be ordered. False if it is too late (or unknown):
-// then the log decides.
+// predecessor or for a place in a batch; nothing of it will ever be ordered. False if it is
+// too late (or unknown): then the log decides.
 func (e *Engine) Withdraw(seq uint64) bool {
-	for i, w := range e.waiting {
-		if w.Seq == seq {
-			e.waiting = append(e.waiting[:i], e.waiting[i+1:]...)
-			delete(e.owns, seq)
-			return true
-		}
+	if w := remove(&e.waiting, seq); w != nil {
+		delete(e.owns, seq)
+		return true
+	}
+	if w := remove(&e.pending, seq); w != nil {
+		e.finish(w)
+		e.admit()
+		return true
 	}
 	return false
 }
 
+// remove takes the submission with a sequence out of a list; nil if it is not there.
+func remove(list *[]*own, seq uint64) *own {
+	for i, w := range *list {
+		if w.Seq == seq {
+			*list = append((*list)[:i], (*list)[i+1:]...)
+			return w
+		}
+	}
+	return nil
+}
+
 // Orphan says that the session of an own submission is gone and will neither commit nor
-// roll back. If it was not proposed yet it is forgotten; otherwise the log decides, and
+// roll back. If it was not proposed yet it is forgotten: its row locks are gone, so a base
+// taken from now on would claim to have seen what it has not. Otherwise the log decides, and
 // its rows will come as a task with Local false, unless its group is already running.
 func (e *Engine) Orphan(seq uint64) {
 	w := e.owns[seq]

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"encoding/binary"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// attempt is one transaction a client tried, and what it saw.
+type attempt struct {
+	tag       uint64 // names it in rows and in the history
+	process   int    // changes whenever the client lost its session
+	home      uint32
+	repeat    bool
+	statement bool
+	script    []statementOf
+	start     int64
+	end       int64
+
+	base    uint64
+	id      writeset.TxID // zero if never submitted
+	outcome outcome
+	reads   []observed
+	ops     []listOp
+	changes []change
+}
+
+// observed is a read of one row.
+type observed struct {
+	key rowKey
+	tag uint64 // zero: no row
+	n   int64
+}
+
+// listOp is an append of a value, or (zero) a read, of one list.
+type listOp struct {
+	key   uint32
+	value uint64
+	list  []uint64
+}
+
+// client works through one session after the other.
+type client struct {
+	w       *world
+	home    *member
+	s       *session
+	process int
+	idle    bool
+}
+
+// next starts the next transaction after a pause; a longer one once the faults are over,
+// because nothing in the model slows clients down for a member that lags.
+func (c *client) next() {
+	pause := c.w.rnd.between(10, c.w.swarm.thinkMax)
+	if !c.w.faulty {
+		pause += 20_000
+	}
+	c.w.after(pause, c.begin)
+}
+
+func (c *client) begin() {
+	w := c.w
+	if w.stopping {
+		c.idle = true
+		return
+	}
+	if w.faulty && c.s == nil && w.rnd.chance(w.swarm.roamPerMille) {
+		c.home = w.members[w.rnd.intn(len(w.members))]
+		c.newProcess()
+	}
+	m := c.home
+	if !m.up || !m.open {
+		w.after(w.rnd.between(1000, 20000), c.begin)
+		return
+	}
+	if c.s == nil {
+		m.slots++
+		c.s = &session{m: m, c: c, slot: m.slots}
+		m.sessions = append(m.sessions, c.s)
+	}
+	a := w.newScript()
+	a.process, a.home, a.start = c.process, m.id, w.now
+	w.history = append(w.history, a)
+	c.s.run(a)
+}
+
+func (c *client) newProcess() {
+	c.w.processes++
+	c.process = c.w.processes
+}
+
+// finished is the answer to an attempt.
+func (c *client) finished(a *attempt, o outcome) {
+	w := c.w
+	if a.outcome != outcomeOK {
+		a.outcome = o
+	}
+	a.end = w.now
+	w.note(a.tag, uint64(a.outcome), a.base)
+	w.stats.count(a)
+	if o == outcomeOK && len(a.changes) > 0 && !w.faulty {
+		w.alive[a.home-1] = true
+	}
+	if o == outcomeUnknown || c.s == nil || c.s.state == sessionDead {
+		c.newProcess()
+	}
+	c.next()
+}
+
+// statementPayload is the text of the model's DDL statement: the tag it writes.
+func statementPayload(tag uint64) []byte { return binary.AppendUvarint(nil, tag) }
+
+func statementTag(b []byte) uint64 {
+	tag, _ := binary.Uvarint(b)
+	return tag
+}
+
+// statement is what the model's DDL statement does at every member.
+func statement() change { return change{key: rowKey{t: tSchema}, op: writeset.OpUpdate} }

@@ -1,0 +1,317 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// database models one PostgreSQL: versions, row locks, snapshots, and commits that become
+// durable later, in the order of its log, and visible in another.
+type database struct {
+	w       *world
+	rows    map[rowKey]*row
+	locks   map[uint64]*lock
+	visible uint64 // commits so far, in the order snapshots see them
+	hash    uint64 // of the visible rows
+	dead    bool
+	open    []*tx // neither committed nor rolled back, oldest first
+
+	log     []record // survives as far as durable
+	durable int
+
+	marks    map[uint32]engine.Mark
+	progress uint64
+}
+
+type row struct{ versions []version }
+
+// version is one committed state of a row. born is when its row was last inserted.
+type version struct {
+	visible, born, tag uint64
+	gone               bool
+	v                  value
+}
+
+// record is one commit in the database's log.
+type record struct {
+	changes  []tagged
+	marks    []mark
+	progress uint64
+}
+
+type tagged struct {
+	change
+	tag uint64
+}
+
+type mark struct {
+	slot uint32
+	engine.Mark
+}
+
+type txState uint8
+
+const (
+	txOpen txState = iota
+	txCommitting
+	txLogged
+	txCommitted
+	txRolledBack
+)
+
+// tx is a database transaction.
+type tx struct {
+	d        *database
+	owner    *session // nil for the applier's
+	repeat   bool     // REPEATABLE READ
+	snapshot uint64
+	record
+	state txState
+	held  []*lock
+	wait  *waiter
+}
+
+// newDatabase replays a log.
+func newDatabase(w *world, log []record) *database {
+	d := &database{w: w, rows: map[rowKey]*row{}, locks: map[uint64]*lock{}, marks: map[uint32]engine.Mark{}}
+	for _, r := range log {
+		d.install(&r)
+	}
+	d.log, d.durable = log, len(log)
+	return d
+}
+
+func (d *database) begin(owner *session, repeat bool) *tx {
+	t := &tx{d: d, owner: owner, repeat: repeat, snapshot: d.visible}
+	d.open = append(d.open, t)
+	return t
+}
+
+// lockFor returns the lock of a key.
+func (d *database) lockFor(key uint64) *lock {
+	l := d.locks[key]
+	if l == nil {
+		l = &lock{}
+		d.locks[key] = l
+	}
+	return l
+}
+
+// read returns the version of k that t sees: its own, its snapshot's, or the latest.
+func (t *tx) read(k rowKey) version {
+	for i := range t.changes {
+		if c := &t.changes[i]; c.key == k {
+			return version{tag: c.tag, gone: c.op == writeset.OpDelete, v: c.v, visible: t.snapshot}
+		}
+	}
+	if t.repeat {
+		return t.d.at(k, t.snapshot)
+	}
+	return t.d.at(k, t.d.visible)
+}
+
+// at returns the version of k visible to a snapshot.
+func (d *database) at(k rowKey, snapshot uint64) version {
+	if r := d.rows[k]; r != nil {
+		for i := len(r.versions) - 1; i >= 0; i-- {
+			if r.versions[i].visible <= snapshot {
+				return r.versions[i]
+			}
+		}
+	}
+	return version{gone: true}
+}
+
+// latest returns what t would find under a lock: its own version or the last commit's.
+func (t *tx) latest(k rowKey) version {
+	for i := range t.changes {
+		if c := &t.changes[i]; c.key == k {
+			return version{tag: c.tag, gone: c.op == writeset.OpDelete, v: c.v, visible: t.snapshot}
+		}
+	}
+	return t.d.at(k, t.d.visible)
+}
+
+// put records a change of t, net of earlier ones on the same row.
+func (t *tx) put(c change, tag uint64) {
+	for i := range t.changes {
+		if o := &t.changes[i]; o.key == c.key {
+			c.prev, c.old = o.prev, o.old
+			if o.op == writeset.OpInsert {
+				c.op = writeset.OpInsert
+			}
+			*o = tagged{c, tag}
+			return
+		}
+	}
+	t.changes = append(t.changes, tagged{c, tag})
+}
+
+// rollback ends t, unless its commit is logged already.
+func (t *tx) rollback() bool {
+	if t.state == txOpen || t.state == txCommitting {
+		t.state = txRolledBack
+		t.d.end(t)
+	}
+	return t.state == txRolledBack
+}
+
+func (d *database) end(t *tx) {
+	for i, o := range d.open {
+		if o == t {
+			d.open = append(d.open[:i], d.open[i+1:]...)
+			break
+		}
+	}
+	d.releaseAll(t)
+}
+
+// commit commits t in two steps, logged and visible; then calls done.
+func (t *tx) commit(done func()) {
+	d := t.d
+	t.state = txCommitting
+	s := &d.w.swarm
+	d.w.after(d.w.rnd.between(5, s.commitMax), func() {
+		if t.state != txCommitting || d.dead {
+			return
+		}
+		t.state = txLogged
+		d.log = append(d.log, t.record)
+		d.w.after(d.w.rnd.between(1, s.commitMax), func() {
+			if !d.dead && t.state == txLogged {
+				t.show()
+				done()
+			}
+		})
+	})
+}
+
+// show makes a logged transaction visible.
+func (t *tx) show() {
+	t.state = txCommitted
+	t.d.install(&t.record)
+	t.d.end(t)
+}
+
+// install makes a commit record visible.
+func (d *database) install(r *record) {
+	d.visible++
+	for i := range r.changes {
+		c := &r.changes[i]
+		rw := d.rows[c.key]
+		if rw == nil {
+			rw = &row{}
+			d.rows[c.key] = rw
+		}
+		v := version{visible: d.visible, born: d.visible, tag: c.tag, v: c.v, gone: c.op == writeset.OpDelete}
+		if n := len(rw.versions); n > 0 && !rw.versions[n-1].gone {
+			last := &rw.versions[n-1]
+			d.hash ^= rowHash(c.key, last.tag)
+			if c.op == writeset.OpUpdate {
+				v.born = last.born
+			}
+		}
+		if !v.gone {
+			d.hash ^= rowHash(c.key, c.tag)
+		}
+		rw.versions = append(rw.versions, v)
+	}
+	for _, m := range r.marks {
+		if o := d.marks[m.slot]; o.Incarnation < m.Incarnation || o.Incarnation == m.Incarnation && o.Seq < m.Seq {
+			d.marks[m.slot] = m.Mark
+		}
+	}
+	d.progress = max(d.progress, r.progress)
+}
+
+func rowHash(k rowKey, tag uint64) uint64 { return mix(k.identity() ^ mix(tag)) }
+
+// disconnect ends every backend, as the death of the node or a restart does: commits that
+// are logged are completed, all others rolled back.
+func (d *database) disconnect() {
+	for len(d.open) > 0 {
+		if t := d.open[0]; t.state == txLogged {
+			t.show()
+		} else {
+			t.rollback()
+		}
+	}
+}
+
+// crash returns what the database is after losing power: a prefix of its log.
+func (d *database) crash() *database {
+	d.dead = true
+	keep := d.durable + d.w.rnd.intn(len(d.log)-d.durable+1)
+	d.w.stats.LostCommits += len(d.log) - keep
+	return newDatabase(d.w, d.log[:keep:keep])
+}
+
+// apply checks one change of an ordered transaction against what t finds and records it.
+// An error is a broken promise: the origin saw something else.
+func (t *tx) apply(c change, tag uint64) error {
+	cur := t.latest(c.key)
+	switch {
+	case c.op == writeset.OpInsert && !cur.gone:
+		return fmt.Errorf("inserts %v, which exists with tag %d", c.key, cur.tag)
+	case c.op != writeset.OpInsert && cur.gone:
+		return fmt.Errorf("changes %v, which does not exist", c.key)
+	case c.op != writeset.OpInsert && cur.tag != c.prev && c.key.t != tSchema:
+		return fmt.Errorf("replaces version %d of %v but had seen version %d", cur.tag, c.key, c.prev)
+	}
+	if c.key.t == tUnique && c.op != writeset.OpDelete {
+		if other, ok := t.findUnique(c.v.n); ok && other != c.key {
+			return fmt.Errorf("gives %v the unique value %d, which %v has", c.key, c.v.n, other)
+		}
+	}
+	// Several ordered transactions may share one database transaction: keep them apart.
+	for i := range t.changes {
+		if o := &t.changes[i]; o.key == c.key {
+			t.changes = append(t.changes[:i:i], t.changes[i+1:]...)
+			c.op = combine(o.op, c.op)
+			if c.op == 0 {
+				return nil
+			}
+			break
+		}
+	}
+	t.changes = append(t.changes, tagged{c, tag})
+	return nil
+}
+
+// combine gives the net effect of two operations on one row; zero is none.
+func combine(a, b writeset.Op) writeset.Op {
+	switch {
+	case a == writeset.OpInsert && b == writeset.OpDelete:
+		return 0
+	case a == writeset.OpInsert:
+		return writeset.OpInsert
+	case a == writeset.OpDelete:
+		return writeset.OpReplace
+	case a == writeset.OpReplace && b == writeset.OpUpdate:
+		return writeset.OpReplace
+	}
+	return b
+}
+
+// findUnique looks for the latest holder of a unique value.
+func (t *tx) findUnique(n int64) (rowKey, bool) {
+	for id := range rowsOf[tUnique] {
+		k := rowKey{tUnique, id}
+		if v := t.latest(k); !v.gone && v.v.n == n {
+			return k, true
+		}
+	}
+	return rowKey{}, false
+}
+
+// hasChild says whether the latest state has a child of the parent.
+func (t *tx) hasChild(parent uint32) bool {
+	for id := range rowsOf[tChild] {
+		if v := t.latest(rowKey{tChild, id}); !v.gone && v.v.n == int64(parent) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/tuttidb/tutti/internal/ordering"
+)
+
+// disk is a member's raft log: a journal of writes of which a crash keeps what was synced
+// and some of the rest, in order.
+type disk struct {
+	voters  []uint64
+	journal []write
+	synced  int // writes that survive any crash
+	view    *raft.MemoryStorage
+}
+
+type write struct {
+	state   *ordering.HardState
+	entries []*ordering.Entry
+}
+
+func newDisk(members int) *disk {
+	d := &disk{}
+	for i := 1; i <= members; i++ {
+		d.voters = append(d.voters, uint64(i))
+	}
+	d.reload()
+	return d
+}
+
+// reload rebuilds what is readable from the journal.
+func (d *disk) reload() {
+	d.view = raft.NewMemoryStorage()
+	must(d.view.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{
+		ConfState: &pb.ConfState{Voters: d.voters}, Index: new(uint64), Term: new(uint64)}}))
+	for _, w := range d.journal {
+		d.show(w)
+	}
+}
+
+func (d *disk) show(w write) {
+	must(d.view.Append(w.entries))
+	if w.state != nil {
+		must(d.view.SetHardState(w.state))
+	}
+}
+
+// append writes without syncing.
+func (d *disk) append(state *ordering.HardState, entries []*ordering.Entry) {
+	if state == nil && len(entries) == 0 {
+		return
+	}
+	w := write{state, entries}
+	d.journal = append(d.journal, w)
+	d.show(w)
+}
+
+// sync makes the first n writes durable.
+func (d *disk) sync(n int) { d.synced = max(d.synced, n) }
+
+// crash loses a random unsynced suffix, perhaps tearing the last write that is kept:
+// entries are written before the state.
+func (d *disk) crash(r *random) {
+	keep := d.synced + r.intn(len(d.journal)-d.synced+1)
+	if keep < len(d.journal) {
+		if torn := d.journal[keep]; len(torn.entries) > 1 && r.chance(500) {
+			d.journal[keep] = write{entries: torn.entries[:1+r.intn(len(torn.entries)-1)]}
+			keep++
+		}
+	}
+	d.journal = d.journal[:keep:keep]
+	d.synced = keep
+	d.reload()
+}
+
+func must(err error) {
+	if err != nil {
+		panic("sim: " + err.Error())
+	}
+}

@@ -1,0 +1,37 @@
+// Package sim runs a whole cluster from one seed, in one goroutine: the production engine
+// (with its ordering and certifier) at every member, around it a simulated network, disk,
+// clock, database and clients.
+//
+// Neighbours: engine is what is tested; check judges the histories. cmd/tutti calls Main.
+// Everything else here is a model: member plays internal/node, database plays PostgreSQL.
+//
+// What the model takes seriously:
+//
+//   - network: delay, loss, duplication, reordering, partitions in four shapes
+//   - disk: a crash loses an unsynced suffix of the raft log, perhaps tears a write
+//   - database: row versions, row locks in PostgreSQL's strengths with waiting and deadlocks,
+//     READ COMMITTED re-reads and REPEATABLE READ failures, unique and foreign keys; commits
+//     become visible in another order than logged, and a crash loses a suffix of the log
+//   - faults: node, database and machine crashes, backends that die at any moment
+//
+// Invariants of a run, each checked while it happens or at its end:
+//
+//	S1  Every member's groups show the same transaction at the same ordinal.
+//	S2  Each ordered change replaces exactly the row version its origin saw (no lost
+//	    update), keeps unique values unique and children with their parents.
+//	S3  No transaction is ordered twice; what was acknowledged is ordered; what failed is not.
+//	S4  Whenever a group is done and there are no holes, the database is the prefix of the
+//	    order up to Applied, whatever was lost and applied again before.
+//	S5  Histories satisfy check's judges: snapshots are prefixes, list-append has no anomaly.
+//	S6  After the faults end every member commits again, and all become equal.
+//
+// Rules for internal/node that the model obeys and runs without which fail:
+//
+//	N1  Before the Position is read, every backend of an earlier life has ended.
+//	N2  No session works before a fence of the new incarnation is applied: until then items
+//	    of the earlier life may still come, and reused slots would hide them.
+//	N3  Within an incarnation a slot is not used again after its session was orphaned.
+//	N4  Early commits are awaited before the running group is done.
+//
+// What it does not do: membership changes, log compaction and state transfer.
+package sim

@@ -1,0 +1,172 @@
+package sim
+
+import (
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// running is a group on its way into the database.
+type running struct {
+	*engine.Group
+	left int // commits under way
+}
+
+// startGroup commits the group's local transactions and applies the others, all at once.
+func (m *member) startGroup(g *engine.Group) {
+	m.w.truth.learn(m, g)
+	r := &running{Group: g}
+	m.group = r
+	r.left++ // until everything is started
+	var remote []engine.Task
+	for _, t := range g.Tasks {
+		if s := m.submitted[t.Item.ID.Seq]; t.Local && s != nil {
+			m.commitLocal(s, t)
+		} else {
+			remote = append(remote, t)
+		}
+	}
+	if m.w.o.Planted == "group-reversed" {
+		for i, j := 0, len(remote)-1; i < j; i, j = i+1, j-1 {
+			remote[i], remote[j] = remote[j], remote[i]
+		}
+	}
+	if len(remote) > 0 {
+		m.apply(remote, g.Last)
+	}
+	m.commitDone()
+}
+
+// commitLocal commits the open transaction behind a certified task.
+func (m *member) commitLocal(s *session, t engine.Task) {
+	m.group.left++
+	s.task = &t
+	s.state = sessionCommitting
+	s.t.commit(m.in(func() {
+		if s.state == sessionCommitting {
+			s.finish(outcomeOK)
+		}
+		m.commitDone()
+	}))
+}
+
+// commitLost is called when the backend of a committing session died before its commit
+// was logged: its rows are applied like anybody else's.
+func (m *member) commitLost(t engine.Task) {
+	m.apply([]engine.Task{t}, 0)
+	m.commitDone()
+}
+
+func (m *member) commitDone() {
+	m.group.left--
+	if m.group.left > 0 {
+		return
+	}
+	m.group = nil
+	m.engine.GroupDone()
+	m.w.note(uint64(m.id)|1<<8, m.engine.Applied(), m.db.hash)
+	if !m.engine.Holes() {
+		m.w.truth.checkPrefix(m)
+	}
+	m.openGate()
+	m.wake()
+}
+
+// apply runs tasks in one database transaction, with the progress record (unless zero).
+func (m *member) apply(tasks []engine.Task, progress uint64) {
+	m.group.left++
+	a := &applier{m: m, t: m.db.begin(nil, false)}
+	if m.w.o.Planted != "progress-not-written" {
+		a.t.progress = progress
+	}
+	for _, t := range tasks {
+		switch t.Item.Kind {
+		case engine.KindCertified:
+			changes, tag := decode(t.Writeset)
+			for _, c := range changes {
+				a.work = append(a.work, tagged{c, tag})
+			}
+			if t.Own && m.w.o.Planted != "orphan-mark-not-written" {
+				a.t.marks = append(a.t.marks, mark{t.Item.Slot, engine.Mark{Incarnation: t.Item.ID.Incarnation, Seq: t.Item.ID.Seq}})
+			}
+		case engine.KindStatement:
+			a.work = append(a.work, tagged{statement(), statementTag(t.Item.Payload)})
+		}
+		if t.Own && t.Item.ID.Incarnation == m.incarnation {
+			a.own = append(a.own, t.Item)
+		}
+	}
+	m.w.after(m.w.rnd.between(5, 100), m.in(a.step))
+}
+
+// applier writes the rows of ordered transactions, waiting for local row locks.
+type applier struct {
+	m    *member
+	t    *tx
+	work []tagged
+	own  []engine.Item
+	next int
+}
+
+func (a *applier) step() {
+	for ; a.next < len(a.work); a.next++ {
+		c := &a.work[a.next]
+		mode := c.op.KeyMode()
+		if !a.lock(c.key.identity(), mode) {
+			return
+		}
+		if c.key.t == tUnique {
+			if c.op != writeset.OpInsert && !a.lock(uniqueKey(c.old), writeset.Exclusive) {
+				return
+			}
+			if c.op != writeset.OpDelete && !a.lock(uniqueKey(c.v.n), writeset.Exclusive) {
+				return
+			}
+		}
+		if err := a.t.apply(c.change, c.tag); err != nil {
+			a.m.w.violation("%v: transaction with tag %d %v", a.m, c.tag, err)
+		}
+	}
+	a.t.commit(a.m.in(func() {
+		for _, it := range a.own {
+			a.m.applied(it)
+		}
+		a.m.commitDone()
+	}))
+}
+
+// lock is false if the applier must wait; it then continues by itself.
+func (a *applier) lock(key uint64, mode writeset.Mode) bool {
+	if a.t.d.lockFor(key).acquire(a.t, mode, a.m.in(a.step)) {
+		return true
+	}
+	a.m.w.stats.Blocked++
+	a.watch(a.t.wait)
+	return false
+}
+
+// watch looks after a while who blocks the applier, and ends what may be ended.
+func (a *applier) watch(w *waiter) {
+	a.m.w.after(a.m.w.swarm.blockWait, a.m.in(func() {
+		if a.t.wait != w {
+			return
+		}
+		for _, b := range w.blockers() {
+			if b.owner != nil {
+				b.owner.inTheWay()
+			}
+		}
+		if a.t.wait == w {
+			a.watch(w)
+		}
+	}))
+}
+
+// applied tells a session whose item was applied for it: a statement's, or a fence.
+func (m *member) applied(it engine.Item) {
+	if it.Kind == engine.KindFence && it.ID.Seq == m.fence {
+		m.open = true
+	}
+	if s := m.submitted[it.ID.Seq]; s != nil {
+		s.finish(outcomeOK)
+	}
+}

@@ -1,0 +1,190 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/ordering"
+)
+
+// member is one node and its database: what internal/node does, around the real engine.
+type member struct {
+	w    *world
+	id   uint32
+	disk *disk
+	db   *database
+
+	up          bool
+	incarnation uint64 // survives crashes, grows at every start
+	engine      *engine.Engine
+
+	// one life of the node
+	awake     bool // a pump is on the agenda
+	busy      bool // carrying out a Ready
+	open      bool // sessions may work: everything older is applied
+	fence     uint64
+	seq       uint64
+	slots     uint32
+	sessions  []*session
+	submitted map[uint64]*session
+	group     *running
+	gate      []func() // wait for a prefix snapshot
+}
+
+// start begins a life of the node from what disk and database hold. Backends of an
+// earlier life are ended before the position is read.
+func (m *member) start() {
+	m.db.disconnect()
+	m.incarnation++
+	p := engine.Position{Ordinal: m.db.progress, Marks: maps.Clone(m.db.marks)}
+	switch m.w.o.Planted {
+	case "progress-forgotten":
+		p.Ordinal = 0
+	case "marks-ignored":
+		p.Marks = nil
+	}
+	s := &m.w.swarm
+	e, err := engine.New(engine.Options{
+		Member: m.id, Incarnation: m.incarnation, Position: p,
+		Order:         ordering.Options{Storage: m.disk.view},
+		Certify:       certify.Options{KeysMax: s.keysMax},
+		GroupItemsMax: s.groupItems, BatchItemsMax: s.batchItems, BatchesInflightMax: s.batchesInflight,
+		ResubmitTicks: s.resubmitTicks, PendingMax: s.pendingMax,
+	})
+	must(err)
+	m.engine, m.up = e, true
+	m.awake, m.busy, m.group, m.gate, m.seq, m.slots = false, false, nil, nil, 0, 0
+	m.sessions, m.submitted = nil, map[uint64]*session{}
+	m.seq++
+	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"
+	if !e.Submit(engine.Submission{Kind: engine.KindFence, Seq: m.fence}) {
+		panic("sim: the fence of a new life was refused")
+	}
+	m.tick(m.incarnation)
+	m.wake()
+}
+
+// stop ends a life of the node. Unsynced log writes are lost if power is.
+func (m *member) stop(power bool) {
+	m.up = false
+	sessions := m.sessions
+	m.sessions = nil
+	for _, s := range sessions {
+		s.lost()
+	}
+	if power {
+		m.disk.crash(m.w.rnd)
+	}
+}
+
+// in returns f guarded to this life of the node.
+func (m *member) in(f func()) func() {
+	life := m.incarnation
+	return func() {
+		if m.up && m.incarnation == life {
+			f()
+		}
+	}
+}
+
+func (m *member) tick(life uint64) {
+	d := m.w.swarm.tick
+	if m.w.faulty {
+		d += m.w.rnd.between(-d/8, d/8) // clocks drift
+	}
+	m.w.after(d, m.in(func() {
+		m.engine.Tick()
+		m.wake()
+		m.tick(life)
+	}))
+}
+
+// wake puts a pump on the agenda.
+func (m *member) wake() {
+	if m.awake || m.busy {
+		return
+	}
+	m.awake = true
+	m.w.after(m.w.rnd.between(5, 40), m.in(func() {
+		m.awake = false
+		m.pump()
+	}))
+}
+
+// pump carries out one Ready: early frames, the write, then the rest.
+func (m *member) pump() {
+	if m.busy || !m.engine.HasReady() {
+		return
+	}
+	rd := m.engine.Ready()
+	m.frames(rd.Early)
+	m.disk.append(rd.HardState, rd.Entries)
+	n := len(m.disk.journal)
+	m.busy = true
+	finish := m.in(func() {
+		if rd.Sync {
+			m.disk.sync(n)
+		}
+		m.finish(rd)
+	})
+	switch {
+	case !rd.Sync:
+		finish()
+	case m.w.o.Planted == "sync-ignored":
+		m.finish(rd)
+	default:
+		s := &m.w.swarm
+		d := m.w.rnd.between(s.syncMin, s.syncMax)
+		if m.w.faulty && m.w.rnd.chance(s.slowPerMille) {
+			d *= m.w.rnd.between(2, 100)
+		}
+		m.w.after(d, finish)
+	}
+}
+
+func (m *member) finish(rd engine.Ready) {
+	m.w.note(uint64(m.id), uint64(len(rd.Delivered)), m.engine.Ordinal())
+	m.frames(rd.Late)
+	for _, a := range rd.Aborted {
+		m.w.stats.Aborted++
+		if s := m.submitted[a.Seq]; s != nil {
+			s.verdict(a.Verdict)
+		}
+	}
+	if rd.Group != nil {
+		m.startGroup(rd.Group)
+	}
+	m.engine.Advance()
+	m.busy = false
+	m.wake()
+}
+
+func (m *member) frames(fs []ordering.Message) {
+	for _, f := range fs {
+		m.w.net.send(m, m.w.members[f.To-1], f.Data)
+	}
+}
+
+// snapshot calls f as soon as the database shows exactly a prefix of the order.
+func (m *member) snapshot(f func()) {
+	if m.w.o.Planted == "gate-removed" || m.group == nil && !m.engine.Holes() {
+		f()
+		return
+	}
+	m.gate = append(m.gate, m.in(f))
+}
+
+func (m *member) openGate() {
+	if m.group != nil || m.engine.Holes() {
+		return
+	}
+	for len(m.gate) > 0 {
+		f := m.gate[0]
+		m.gate = m.gate[1:]
+		f()
+	}
+}
+
+func (m *member) String() string { return fmt.Sprintf("member %d.%d", m.id, m.incarnation) }

@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// table names the model's tables.
+type table uint8
+
+const (
+	tAccount table = iota // n is the balance
+	tList                 // list grows at its end
+	tUnique               // n is a unique column
+	tParent               // referenced by tChild
+	tChild                // n is the parent's id
+	tSchema               // one row, written by statements
+	tables
+)
+
+// keyParts bounds ids, so that whole tables can be scanned.
+var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 16, tSchema: 1}
+
+const uniqueValues = 8
+
+type rowKey struct {
+	t  table
+	id uint32
+}
+
+func (k rowKey) String() string { return fmt.Sprintf("t%d[%d]", k.t, k.id) }
+
+// identity is the row's key in writesets and in the lock table.
+func (k rowKey) identity() uint64 { return mix(uint64(k.t)<<32 | uint64(k.id) | 1<<60) }
+
+// uniqueKey is the key of a value of tUnique's unique column.
+func uniqueKey(n int64) uint64 { return mix(uint64(n) | 1<<61) }
+
+type value struct {
+	n    int64
+	list []uint64 // never changed in place
+}
+
+// change is a transaction's net effect on one row. prev is the tag of the transaction
+// whose version it replaced, so that every applier can tell whether it replaces the same.
+type change struct {
+	key  rowKey
+	op   writeset.Op
+	prev uint64
+	old  int64 // tUnique: the replaced unique value
+	v    value
+}
+
+func (c *change) image(tag uint64) []byte {
+	b := binary.AppendUvarint([]byte{byte(c.key.t)}, uint64(c.key.id))
+	b = binary.AppendUvarint(b, tag)
+	b = binary.AppendUvarint(b, c.prev)
+	b = binary.AppendVarint(b, c.old)
+	b = binary.AppendVarint(b, c.v.n)
+	for _, x := range c.v.list {
+		b = binary.AppendUvarint(b, x)
+	}
+	return b
+}
+
+// parseImage is the inverse of image; the simulator wrote it, so it is well formed.
+func parseImage(op writeset.Op, b []byte) (c change, tag uint64) {
+	c.op, c.key.t = op, table(b[0])
+	b = b[1:]
+	u := func() uint64 {
+		x, n := binary.Uvarint(b)
+		b = b[n:]
+		return x
+	}
+	s := func() int64 {
+		x, n := binary.Varint(b)
+		b = b[n:]
+		return x
+	}
+	c.key.id, tag, c.prev, c.old, c.v.n = uint32(u()), u(), u(), s(), s()
+	for len(b) > 0 {
+		c.v.list = append(c.v.list, u())
+	}
+	return c, tag
+}
+
+// encode makes the writeset capture would make of the changes.
+func encode(changes []change, tag uint64) *writeset.Writeset {
+	ws := &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "model", Format: writeset.FormatBinary, Key: 1}}}
+	key := func(hash uint64, mode writeset.Mode) {
+		ws.Keys = append(ws.Keys, writeset.Key{Hash: hash, Mode: mode})
+	}
+	for i := range changes {
+		c := &changes[i]
+		ws.Rows = append(ws.Rows, writeset.Row{Op: c.op, Identity: c.key.identity(), Image: c.image(tag)})
+		if c.key.t == tUnique {
+			if c.op != writeset.OpInsert {
+				key(uniqueKey(c.old), writeset.Exclusive)
+			}
+			if c.op != writeset.OpDelete {
+				key(uniqueKey(c.v.n), writeset.Exclusive)
+			}
+		}
+		if c.key.t == tChild && c.op == writeset.OpInsert {
+			key(rowKey{tParent, uint32(c.v.n)}.identity(), writeset.Shared)
+		}
+	}
+	return ws
+}
+
+// decode returns what encode was given.
+func decode(ws *writeset.Writeset) (changes []change, tag uint64) {
+	for _, r := range ws.Rows {
+		var c change
+		c, tag = parseImage(r.Op, r.Image)
+		changes = append(changes, c)
+	}
+	return changes, tag
+}
+
+// initial gives the rows every database starts with, as one transaction with tag 1.
+func initial() []change {
+	var cs []change
+	for _, t := range []table{tAccount, tList, tParent, tSchema} {
+		for id := range rowsOf[t] {
+			c := change{key: rowKey{t, id}, op: writeset.OpInsert}
+			if t == tAccount {
+				c.v.n = accountStart
+			}
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+const (
+	accountStart = 100
+	initialTag   = 1
+)

@@ -1,0 +1,227 @@
+package sim
+
+import (
+	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+type outcome uint8
+
+const (
+	outcomeUnknown outcome = iota
+	outcomeOK
+	outcomeFail // certainly not committed
+)
+
+type sessionState uint8
+
+const (
+	sessionIdle sessionState = iota
+	sessionRunning
+	sessionSubmitted
+	sessionCommitting
+	sessionDead
+)
+
+// session is one client connection with its backend, in one life of a node.
+type session struct {
+	m     *member
+	c     *client
+	slot  uint32
+	state sessionState
+
+	// one transaction
+	a    *attempt
+	t    *tx
+	base uint64
+	seq  uint64
+	pc   int
+	task *engine.Task
+}
+
+// run starts an attempt.
+func (s *session) run(a *attempt) {
+	s.a, s.pc, s.task, s.seq = a, 0, nil, 0
+	s.state = sessionRunning
+	if a.statement {
+		s.later(func() { s.submit(engine.KindStatement, nil, statementPayload(a.tag)) })
+		return
+	}
+	begin := func() {
+		if s.state != sessionRunning || s.a != a {
+			return
+		}
+		s.base = s.m.engine.Applied()
+		a.base = s.base
+		s.t = s.m.db.begin(s, a.repeat)
+		s.later(s.step)
+	}
+	if a.repeat {
+		s.m.snapshot(begin)
+	} else {
+		begin()
+	}
+}
+
+// later continues the attempt after the time a statement takes, if it still runs.
+func (s *session) later(f func()) {
+	a := s.a
+	s.m.w.after(s.m.w.rnd.between(10, s.m.w.swarm.statementMax), s.m.in(func() {
+		if s.a == a && s.state == sessionRunning {
+			f()
+		}
+	}))
+}
+
+// step executes the script's statements until one must wait.
+func (s *session) step() {
+	if s.pc == len(s.a.script) {
+		s.collect()
+		return
+	}
+	switch s.a.script[s.pc].execute(s) {
+	case stepDone:
+		s.pc++
+		s.later(s.step)
+	case stepFailed:
+		s.fail()
+	case stepWaits:
+		if deadlocked(s.t) {
+			s.m.w.stats.Deadlocks++
+			s.fail()
+		}
+	}
+}
+
+// fail rolls an attempt back that was never proposed.
+func (s *session) fail() {
+	if s.t != nil {
+		s.t.rollback()
+	}
+	s.finish(outcomeFail)
+}
+
+// collect takes the writeset and hands it to the order.
+func (s *session) collect() {
+	if len(s.t.changes) == 0 {
+		s.t.rollback()
+		s.finish(outcomeOK)
+		return
+	}
+	s.a.changes = nil
+	for _, c := range s.t.changes {
+		s.a.changes = append(s.a.changes, c.change)
+	}
+	ws := encode(s.a.changes, s.a.tag)
+	s.submit(engine.KindCertified, ws, ws.Append(nil))
+}
+
+func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte) {
+	s.m.seq++
+	s.seq = s.m.seq
+	if s.t != nil {
+		s.t.marks = []mark{{s.slot, engine.Mark{Incarnation: s.m.incarnation, Seq: s.seq}}}
+	}
+	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Writeset: ws, Payload: payload}
+	if kind != engine.KindCertified {
+		sub.Snapshot, sub.Base = false, 0
+	}
+	if !s.m.engine.Submit(sub) {
+		s.m.w.stats.Refused++
+		s.fail()
+		return
+	}
+	s.state = sessionSubmitted
+	s.a.id = writeset.TxID{Member: s.m.id, Incarnation: s.m.incarnation, Seq: s.seq}
+	s.m.w.truth.attempts[s.a.id] = s.a
+	s.m.submitted[s.seq] = s
+	if s.m.w.o.Planted == "acknowledged-early" {
+		s.a.outcome = outcomeOK
+	}
+	s.m.wake()
+}
+
+// verdict is the log's no.
+func (s *session) verdict(v certify.Verdict) {
+	if v.Commit() {
+		panic("sim: an abort that commits")
+	}
+	if s.t != nil {
+		s.t.rollback()
+	}
+	s.finish(outcomeFail)
+}
+
+// finish ends an attempt and lets the client go on.
+func (s *session) finish(o outcome) {
+	delete(s.m.submitted, s.seq)
+	a := s.a
+	s.a, s.t, s.task = nil, nil, nil
+	if s.state != sessionDead {
+		s.state = sessionIdle
+	}
+	s.c.finished(a, o)
+}
+
+// inTheWay is called when the session's transaction blocks the applier.
+func (s *session) inTheWay() {
+	switch s.state {
+	case sessionRunning:
+		s.m.w.stats.Victims++
+		s.fail()
+	case sessionSubmitted:
+		if s.m.engine.Withdraw(s.seq) {
+			s.m.w.stats.Withdrawn++
+			s.fail()
+		} else if t, ok := s.m.engine.Early(s.seq); ok {
+			s.m.w.stats.Early++
+			s.m.w.truth.learnEarly(t)
+			s.m.commitLocal(s, t)
+		}
+	}
+}
+
+// kill is the death of the backend, seen by the node at once.
+func (s *session) kill() {
+	state := s.state
+	s.state = sessionDead
+	switch state {
+	case sessionRunning:
+		s.fail()
+	case sessionSubmitted:
+		if s.t != nil {
+			s.t.rollback()
+		}
+		seq := s.seq
+		s.finish(outcomeUnknown)
+		s.m.engine.Orphan(seq)
+		s.m.wake()
+	case sessionCommitting:
+		task, gone := *s.task, s.t.rollback()
+		s.finish(outcomeUnknown)
+		if gone {
+			s.m.commitLost(task)
+		}
+	}
+	for i, o := range s.m.sessions {
+		if o == s {
+			s.m.sessions = append(s.m.sessions[:i], s.m.sessions[i+1:]...)
+			break
+		}
+	}
+	s.c.s = nil
+}
+
+// lost is the death of the node.
+func (s *session) lost() {
+	state := s.state
+	s.state = sessionDead
+	s.c.s = nil
+	switch state {
+	case sessionRunning:
+		s.finish(outcomeFail)
+	case sessionSubmitted, sessionCommitting:
+		s.finish(outcomeUnknown)
+	}
+}

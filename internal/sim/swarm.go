@@ -1,0 +1,80 @@
+package sim
+
+import "fmt"
+
+type work uint8
+
+const (
+	workTransfer work = iota
+	workTotal
+	workList
+	workUnique
+	workFamily
+	workStatement
+	works
+)
+
+// swarm is what one seed's run consists of; times in microseconds.
+type swarm struct {
+	clients        int
+	skew           int
+	repeatPerMille int
+	lockPerMille   int
+	roamPerMille   int
+	weights        [works]int
+
+	tick                                          int64
+	delayMin, delayMax                            int64
+	lossPerMille, duplicatePerMille, slowPerMille int
+	syncMin, syncMax                              int64
+	commitMax, statementMax, thinkMax             int64
+	blockWait                                     int64
+	flushEvery                                    int64 // database log
+	partitionEvery, crashEvery, killEvery         int64 // zero: never
+	safety                                        int64 // length of the phase with faults
+
+	keysMax, groupItems, batchItems, batchesInflight, resubmitTicks, pendingMax int
+}
+
+func newSwarm(r *random, safety int64) swarm {
+	pick := func(vs ...int64) int64 { return vs[r.intn(len(vs))] }
+	s := swarm{
+		clients: int(pick(3, 6, 9, 12)), skew: r.intn(4),
+		repeatPerMille: int(pick(0, 300, 500, 1000)), lockPerMille: int(pick(0, 0, 100)), roamPerMille: int(pick(0, 300)),
+		tick: 10_000, delayMin: pick(20, 200), delayMax: pick(200, 1000, 5000),
+		lossPerMille: int(pick(0, 0, 10, 100)), duplicatePerMille: int(pick(0, 20, 200)), slowPerMille: int(pick(0, 5, 50)),
+		syncMin: 50, syncMax: pick(100, 1000, 10_000),
+		commitMax: pick(20, 300, 3000), statementMax: pick(50, 500, 3000), thinkMax: pick(500, 5000, 20_000),
+		blockWait: pick(500, 3000), flushEvery: pick(1000, 20_000, 200_000),
+		partitionEvery: pick(0, 300_000, 1_000_000), crashEvery: pick(0, 200_000, 600_000), killEvery: pick(0, 5000, 50_000),
+		safety:  safety,
+		keysMax: int(pick(0, 0, 0, 60)), groupItems: int(pick(1, 3, 512)), batchItems: int(pick(1, 4, 512)),
+		batchesInflight: int(pick(1, 4)), resubmitTicks: int(pick(5, 20)), pendingMax: int(pick(2, 1000, 1000)),
+	}
+	for i := range s.weights {
+		s.weights[i] = int(pick(0, 1, 4))
+	}
+	s.weights[workList]++
+	if s.weights[workStatement] > 0 {
+		s.weights[workStatement] = r.intn(2)
+	}
+	return s
+}
+
+// pick draws a kind of work by weight.
+func (s *swarm) pick(r *random) work {
+	sum := 0
+	for _, n := range s.weights {
+		sum += n
+	}
+	k := r.intn(sum)
+	for i, n := range s.weights {
+		if k < n {
+			return work(i)
+		}
+		k -= n
+	}
+	panic("sim: weights do not add up")
+}
+
+func (s swarm) String() string { type plain swarm; return fmt.Sprintf("%+v", plain(s)) }

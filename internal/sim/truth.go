@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// truth is the one order as members reveal it, executed one after the other on a model
+// database, and what every prefix of it looks like.
+type truth struct {
+	w        *world
+	attempts map[writeset.TxID]*attempt
+	early    map[uint64]engine.Task
+	order    []writeset.TxID // by ordinal; zero ID: nothing committed there
+	seqs     map[uint64]uint64
+	hashes   []uint64
+	model    *database
+}
+
+func newTruth(w *world) *truth {
+	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{}, seqs: map[uint64]uint64{}}
+	t.model = newDatabase(w, w.base())
+	t.order = []writeset.TxID{{}}
+	t.hashes = []uint64{t.model.hash}
+	return t
+}
+
+// learn compares a group with what is known of the order and extends it.
+func (t *truth) learn(m *member, g *engine.Group) {
+	t.reach(g.First - 1)
+	i := 0
+	for o := g.First; o <= g.Last; o++ {
+		var task *engine.Task
+		if i < len(g.Tasks) && g.Tasks[i].Ordinal == o {
+			task = &g.Tasks[i]
+			i++
+		} else if e, ok := t.early[o]; ok {
+			task = &e
+		}
+		if o == uint64(len(t.order)) {
+			t.extend(task)
+			continue
+		}
+		if task != nil && task.Item.ID != t.order[o] {
+			t.w.violation("%v: ordinal %d is %v, but another member had %v", m, o, task.Item.ID, t.order[o])
+		}
+	}
+	if i != len(g.Tasks) {
+		t.w.violation("%v: group %d to %d has tasks out of order", m, g.First, g.Last)
+	}
+}
+
+// reach extends the order to o: a member passed the ordinals without a group, so nothing
+// but early tasks committed there.
+func (t *truth) reach(o uint64) {
+	for n := uint64(len(t.order)); n <= o; n++ {
+		if e, ok := t.early[n]; ok {
+			t.extend(&e)
+		} else {
+			t.extend(nil)
+		}
+	}
+}
+
+// learnEarly notes a task that leaves the queue before its group.
+func (t *truth) learnEarly(task engine.Task) { t.early[task.Ordinal] = task }
+
+func (t *truth) extend(task *engine.Task) {
+	o := uint64(len(t.order))
+	id := writeset.TxID{}
+	if task != nil {
+		id = task.Item.ID
+		var r record
+		tr := &tx{d: t.model}
+		switch task.Item.Kind {
+		case engine.KindCertified:
+			changes, tag := decode(task.Writeset)
+			for _, c := range changes {
+				if err := tr.apply(c, tag); err != nil {
+					t.w.violation("ordinal %d: transaction with tag %d %v", o, tag, err)
+				}
+				t.checkFamily(o, tag, c, tr)
+			}
+			t.settle(o, tag)
+		case engine.KindStatement:
+			tag := statementTag(task.Item.Payload)
+			tr.changes = append(tr.changes, tagged{statement(), tag})
+			t.settle(o, tag)
+		}
+		r.changes = tr.changes
+		t.model.install(&r)
+		t.w.stats.Committed++
+	}
+	t.order = append(t.order, id)
+	t.hashes = append(t.hashes, t.model.hash)
+}
+
+// settle records that the attempt with a tag has an ordinal.
+func (t *truth) settle(o, tag uint64) {
+	if old, ok := t.seqs[tag]; ok {
+		t.w.violation("the transaction with tag %d was ordered twice, at %d and %d", tag, old, o)
+	}
+	t.seqs[tag] = o
+}
+
+// checkFamily checks the foreign key after a change.
+func (t *truth) checkFamily(o, tag uint64, c change, tr *tx) {
+	switch {
+	case c.key.t == tChild && c.op != writeset.OpDelete && tr.latest(rowKey{tParent, uint32(c.v.n)}).gone:
+		t.w.violation("ordinal %d: transaction with tag %d inserts a child of parent %d, which does not exist", o, tag, c.v.n)
+	case c.key.t == tParent && c.op == writeset.OpDelete && tr.hasChild(c.key.id):
+		t.w.violation("ordinal %d: transaction with tag %d deletes parent %d, which has a child", o, tag, c.key.id)
+	}
+}
+
+// checkPrefix checks that m's database is exactly the order's prefix it says it is.
+func (t *truth) checkPrefix(m *member) {
+	t.reach(m.engine.Applied())
+	if a := m.engine.Applied(); m.db.hash != t.hashes[a] {
+		t.w.violation("%v: its database is not the prefix up to ordinal %d", m, a)
+	}
+}

@@ -1,0 +1,206 @@
+package sim
+
+import "github.com/tuttidb/tutti/internal/writeset"
+
+type verb uint8
+
+const (
+	verbRead verb = iota
+	verbAppend
+	verbAdd
+	verbInsert
+	verbDelete
+	verbTouch // update a column that is no key
+	verbReplace
+	verbLock // SELECT … FOR UPDATE without a change
+)
+
+type stepResult uint8
+
+const (
+	stepDone stepResult = iota
+	stepWaits
+	stepFailed
+)
+
+// statementOf is one SQL statement of a script; n is the amount, unique value, parent or
+// appended value.
+type statementOf struct {
+	verb verb
+	key  rowKey
+	n    int64
+}
+
+// newScript draws the next transaction.
+func (w *world) newScript() *attempt {
+	w.tags++
+	a := &attempt{tag: w.tags, repeat: w.rnd.chance(w.swarm.repeatPerMille)}
+	r, skew := w.rnd, w.swarm.skew
+	add := func(v verb, t table, id uint32, n int64) {
+		for _, s := range a.script {
+			if s.key == (rowKey{t, id}) && t != tList {
+				return
+			}
+		}
+		a.script = append(a.script, statementOf{v, rowKey{t, id}, n})
+	}
+	row := func(t table) uint32 { return uint32(r.skewed(int(rowsOf[t]), skew)) }
+	switch w.swarm.pick(r) {
+	case workTransfer:
+		from := row(tAccount)
+		to := (from + 1 + uint32(r.intn(int(rowsOf[tAccount])-1))) % rowsOf[tAccount]
+		n := r.between(1, 20)
+		add(verbAdd, tAccount, from, -n)
+		add(verbAdd, tAccount, to, n)
+	case workTotal:
+		for id := range rowsOf[tAccount] {
+			add(verbRead, tAccount, id, 0)
+		}
+	case workList:
+		for range 1 + r.intn(4) {
+			if r.chance(500) {
+				add(verbRead, tList, row(tList), 0)
+			} else {
+				w.values++
+				add(verbAppend, tList, row(tList), int64(w.values))
+			}
+		}
+	case workUnique:
+		for range 1 + r.intn(2) {
+			add([]verb{verbInsert, verbInsert, verbDelete, verbReplace}[r.intn(4)], tUnique, row(tUnique), r.between(0, uniqueValues-1))
+		}
+	case workFamily:
+		switch p := row(tParent); r.intn(8) {
+		case 0, 1, 2:
+			add(verbInsert, tChild, row(tChild), int64(p))
+		case 3, 4:
+			add(verbDelete, tChild, row(tChild), 0)
+		case 5:
+			add(verbDelete, tParent, p, 0)
+		case 6:
+			add(verbInsert, tParent, p, 0)
+		default:
+			add(verbTouch, tParent, p, 0)
+		}
+	case workStatement:
+		a.statement, a.repeat = true, false
+		a.changes = []change{statement()}
+		return a
+	}
+	if r.chance(w.swarm.lockPerMille) {
+		t := []table{tAccount, tList, tParent}[r.intn(3)]
+		add(verbLock, t, row(t), 0)
+	}
+	return a
+}
+
+// execute runs one statement; when it waits it will be called again from the start.
+func (st *statementOf) execute(s *session) stepResult {
+	switch st.verb {
+	case verbRead:
+		v := s.t.read(st.key)
+		if v.gone {
+			v.tag = 0
+		}
+		s.a.reads = append(s.a.reads, observed{st.key, v.tag, v.v.n})
+		if st.key.t == tList {
+			s.a.ops = append(s.a.ops, listOp{key: st.key.id, list: v.v.list})
+		}
+		return stepDone
+	case verbInsert:
+		return st.insert(s)
+	}
+	return st.change(s)
+}
+
+// take locks a key, or makes the session wait.
+func (s *session) take(key uint64, mode writeset.Mode) bool {
+	a := s.a
+	return s.t.d.lockFor(key).acquire(s.t, mode, s.m.in(func() {
+		if s.a == a && s.state == sessionRunning {
+			s.step()
+		}
+	}))
+}
+
+func (st *statementOf) insert(s *session) stepResult {
+	if !s.take(st.key.identity(), writeset.Exclusive) {
+		return stepWaits
+	}
+	if !s.t.latest(st.key).gone {
+		return stepFailed // 23505
+	}
+	switch st.key.t {
+	case tUnique:
+		if !s.take(uniqueKey(st.n), writeset.Exclusive) {
+			return stepWaits
+		}
+		if _, ok := s.t.findUnique(st.n); ok {
+			return stepFailed // 23505
+		}
+	case tChild:
+		p := rowKey{tParent, uint32(st.n)}
+		if !s.take(p.identity(), writeset.Shared) {
+			return stepWaits
+		}
+		v := s.t.latest(p)
+		if v.gone || s.t.repeat && (v.born > s.t.snapshot || s.t.read(p).gone) {
+			return stepFailed // 23503
+		}
+	}
+	s.t.put(change{key: st.key, op: writeset.OpInsert, v: value{n: st.n}}, s.a.tag)
+	return stepDone
+}
+
+// change runs an UPDATE, DELETE or SELECT FOR UPDATE.
+func (st *statementOf) change(s *session) stepResult {
+	if s.t.read(st.key).gone {
+		return stepDone // no row matches
+	}
+	mode := writeset.Update
+	if st.verb == verbDelete || st.verb == verbReplace || st.verb == verbLock {
+		mode = writeset.Exclusive
+	}
+	if !s.take(st.key.identity(), mode) {
+		return stepWaits
+	}
+	cur := s.t.latest(st.key)
+	if s.t.repeat && cur.visible > s.t.snapshot {
+		return stepFailed // 40001
+	}
+	if cur.gone {
+		return stepDone
+	}
+	c := change{key: st.key, op: writeset.OpUpdate, prev: cur.tag, old: cur.v.n, v: cur.v}
+	switch st.verb {
+	case verbLock:
+		return stepDone
+	case verbAppend:
+		c.v.list = append(cur.v.list[:len(cur.v.list):len(cur.v.list)], uint64(st.n))
+		s.a.ops = append(s.a.ops, listOp{key: st.key.id, value: uint64(st.n)})
+	case verbAdd:
+		c.v.n += st.n
+	case verbTouch:
+	case verbDelete:
+		c.op = writeset.OpDelete
+		if st.key.t == tUnique && !s.take(uniqueKey(cur.v.n), writeset.Exclusive) {
+			return stepWaits
+		}
+		if st.key.t == tParent && s.t.hasChild(st.key.id) {
+			return stepFailed // 23503
+		}
+	case verbReplace:
+		c.op, c.v.n = writeset.OpReplace, st.n
+		if st.n == cur.v.n {
+			return stepDone
+		}
+		if !s.take(uniqueKey(cur.v.n), writeset.Exclusive) || !s.take(uniqueKey(st.n), writeset.Exclusive) {
+			return stepWaits
+		}
+		if _, ok := s.t.findUnique(st.n); ok {
+			return stepFailed // 23505
+		}
+	}
+	s.t.put(c, s.a.tag)
+	return stepDone
+}

@@ -1,0 +1,207 @@
+package sim
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync"
+)
+
+// Options says how long and with what a simulation runs.
+type Options struct {
+	// Members is the number of nodes; zero means 3.
+	Members int
+	// SafetyMicros is the length of the phase with faults, simulated; zero means 1.5 s.
+	SafetyMicros int64
+	// Planted names a bug to build into the member model (or, in a binary built with the
+	// tag `planted`, into the engine); empty for none. See Planted.
+	Planted string
+	// Trace receives a line per observable step; nil for none.
+	Trace io.Writer
+}
+
+// Code is the verdict of a run; it is also the exit code of `tutti sim`.
+type Code int
+
+const (
+	// OK: every check passed.
+	OK Code = 0
+	// Safety: a promise was broken.
+	Safety Code = 1
+	// Liveness: no progress after every fault was healed.
+	Liveness Code = 2
+	// Crash: production code panicked.
+	Crash Code = 3
+)
+
+func (c Code) String() string { return [...]string{"ok", "safety", "liveness", "crash"}[c] }
+
+// Result is what a run came to.
+type Result struct {
+	Seed    uint64
+	Code    Code
+	Message string // what failed, or empty
+	Stack   string // of a crash
+	Hash    uint64 // of the trace: equal for equal seeds and builds
+	Swarm   string
+	Micros  int64 // simulated
+	Stats   Stats
+}
+
+// Stats counts what happened, so that a run that tests nothing is noticed.
+type Stats struct {
+	OK, Fail, Unknown                                        int // outcomes
+	Committed, Aborted                                       int // ordinals, verdicts at origins
+	Frames, Lost                                             int
+	Blocked, Victims, Withdrawn, Early, Deadlocks, Refused   int
+	Crashes, Partitions, Kills, LostCommits, LogWritesReplay int
+}
+
+func (s *Stats) count(a *attempt) {
+	switch a.outcome {
+	case outcomeOK:
+		s.OK++
+	case outcomeFail:
+		s.Fail++
+	default:
+		s.Unknown++
+	}
+}
+
+// world is one simulation.
+type world struct {
+	o       Options
+	swarm   swarm
+	rnd     *random
+	now     int64
+	agenda  agenda
+	net     *network
+	members []*member
+	clients []*client
+	truth   *truth
+	history []*attempt
+	stats   Stats
+	hash    uint64
+
+	tags, values uint64
+	processes    int
+	faulty       bool
+	stopping     bool
+	alive        []bool // members that committed since the faults ended
+	deadline     int64
+	done         bool
+}
+
+// failure is how a run ends early.
+type failure struct {
+	code    Code
+	message string
+}
+
+func (w *world) violation(format string, args ...any) {
+	panic(failure{Safety, fmt.Sprintf(format, args...)})
+}
+
+func (w *world) after(micros int64, run func()) { w.agenda.push(w.now+micros, run) }
+
+// note adds to the trace.
+func (w *world) note(a, b, c uint64) {
+	w.hash = mix(w.hash ^ mix(a^mix(b^mix(c^uint64(w.now)))))
+	if w.o.Trace != nil {
+		fmt.Fprintf(w.o.Trace, "%10d %x %x %x\n", w.now, a, b, c)
+	}
+}
+
+func (w *world) say(format string, args ...any) {
+	if w.o.Trace != nil {
+		fmt.Fprintf(w.o.Trace, "%10d %s\n", w.now, fmt.Sprintf(format, args...))
+	}
+}
+
+// base is the database log every database starts with.
+func (w *world) base() []record {
+	var r record
+	for _, c := range initial() {
+		r.changes = append(r.changes, tagged{c, initialTag})
+	}
+	return []record{r}
+}
+
+// one simulation at a time: raft draws election timeouts from a process-wide source.
+var one sync.Mutex
+
+// Run simulates a cluster from a seed. Only one runs at a time in a process, and it
+// replaces crypto/rand.Reader meanwhile.
+func Run(seed uint64, o Options) (res Result) {
+	one.Lock()
+	defer one.Unlock()
+	if o.Members == 0 {
+		o.Members = 3
+	}
+	if o.SafetyMicros == 0 {
+		o.SafetyMicros = 1_500_000
+	}
+	reader := rand.Reader
+	rand.Reader = newRandom(seed ^ 0xe1ec)
+	defer func() { rand.Reader = reader }()
+	w := &world{o: o, rnd: newRandom(seed), tags: initialTag, faulty: true, alive: make([]bool, o.Members)}
+	w.swarm = newSwarm(w.rnd, o.SafetyMicros)
+	plant(o.Planted)
+	defer plant("")
+	defer func() {
+		res.Seed, res.Swarm, res.Hash, res.Micros, res.Stats = seed, w.swarm.String(), w.hash, w.now, w.stats
+		switch f := recover().(type) {
+		case nil:
+		case failure:
+			res.Code, res.Message = f.code, f.message
+		default:
+			res.Code, res.Message, res.Stack = Crash, fmt.Sprint(f), string(debug.Stack())
+		}
+	}()
+	w.run()
+	return res
+}
+
+func (w *world) run() {
+	w.net = newNetwork(w)
+	w.truth = newTruth(w)
+	for i := range w.o.Members {
+		m := &member{w: w, id: uint32(i + 1), disk: newDisk(w.o.Members), db: newDatabase(w, w.base())}
+		w.members = append(w.members, m)
+	}
+	for _, m := range w.members {
+		m.start()
+		w.flush(m)
+	}
+	for i := range w.swarm.clients {
+		c := &client{w: w, home: w.members[i%len(w.members)]}
+		c.newProcess()
+		w.clients = append(w.clients, c)
+		c.next()
+	}
+	w.faults()
+	w.deadline = w.swarm.safety + grace
+	w.after(w.swarm.safety, w.heal)
+	for !w.done {
+		e := w.agenda.pop()
+		w.now = e.at
+		e.run()
+		if w.now > w.deadline {
+			panic(failure{Liveness, w.stuck()})
+		}
+	}
+	w.judge()
+}
+
+// grace is how long after healing every member must have committed, and again how long
+// after the last transaction all must be equal.
+const grace = 10_000_000
+
+// flush makes the database's log durable now and then.
+func (w *world) flush(m *member) {
+	w.after(w.rnd.between(w.swarm.flushEvery/2, w.swarm.flushEvery), func() {
+		m.db.durable = len(m.db.log)
+		w.flush(m)
+	})
+}

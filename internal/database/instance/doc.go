@@ -1,0 +1,27 @@
+// Package instance runs one local PostgreSQL server for a managed member: it creates or
+// clones its data directory, starts it as a child process, watches it and stops it.
+//
+// Neighbours: embedded says which binaries to run, node starts an Instance and connects to
+// it through its unix socket, pgtest wraps it for tests.
+//
+// Files beside the data directory D: D.lock (held while the server runs), D.run (the socket's
+// directory) or D.socketdir (where it is instead, when D.run would be too long a path),
+// D.init and D.clone (unfinished work, removed by the next attempt), postgres.log.
+//
+// Invariants:
+//
+//	I1  A data directory is complete or absent: Init and Clone work beside it and rename.
+//	I2  At most one Instance, of all processes on this machine, uses a data directory (D.lock).
+//	I3  When Start launches a server, no process of an earlier server on that data directory
+//	    is alive. A running server that Tutti did not configure is never stopped.
+//	I4  The server listens on the unix socket only, which only its own user and root can open;
+//	    authentication there is "trust", so this is the whole access control.
+//	I5  A clone carries nothing of the donor's configuration that could touch the donor's
+//	    surroundings: no archive_command, no files outside the data directory.
+//	I6  The server never runs as root.
+//	I7  When this process dies, the server is told to shut down (Linux; elsewhere the next
+//	    Start does it).
+//
+// What it does not do: restart a server that exited, upgrade data directories, rotate the log
+// while the server runs, manage servers with tablespaces.
+package instance

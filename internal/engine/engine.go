@@ -16,6 +16,9 @@ type Mark struct {
 
 // Position is what the local database says it holds when the engine starts.
 type Position struct {
+	// Member is whose database it is: another's for a fresh clone, until all its marks are
+	// overtaken. Zero means this member.
+	Member uint32
 	// Ordinal: every item of another member, and every statement, up to it is applied.
 	Ordinal uint64
 	// Floor: own items up to it are applied whatever the marks say.
@@ -25,8 +28,8 @@ type Position struct {
 }
 
 // holds reports whether the database has the item already (E6).
-func (p *Position) holds(self uint32, ordinal uint64, it *Item) bool {
-	if it.ID.Member != self || it.Kind != KindCertified {
+func (p *Position) holds(ordinal uint64, it *Item) bool {
+	if it.ID.Member != p.Member || it.Kind != KindCertified {
 		return ordinal <= p.Ordinal
 	}
 	m, ok := p.Marks[it.Slot]
@@ -87,9 +90,10 @@ type Task struct {
 	Item     Item
 	Writeset *writeset.Writeset // KindCertified
 	// Local is true when the transaction is open at this member and its owner must commit
-	// it; otherwise its rows must be applied, and if Own, its marker row written with them.
+	// it; otherwise its rows must be applied, and if Mark, its marker row written with them.
 	Local bool
-	Own   bool
+	Mark  bool
+	own   bool // of this member
 }
 
 // Group is a run of delivered, certified items, to be made visible together.
@@ -161,6 +165,9 @@ type proposal struct {
 func New(o Options) (*Engine, error) {
 	o.defaults()
 	o.Order.Member = o.Member
+	if o.Position.Member == 0 {
+		o.Position.Member = o.Member
+	}
 	order, err := ordering.New(o.Order)
 	if err != nil {
 		return nil, err
@@ -277,9 +284,9 @@ func (e *Engine) deliverItem(it *Item) {
 	case KindStatement:
 		e.cert.SetBarrier(e.ordinal, it.ID)
 	}
-	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, Own: it.ID.Member == e.o.Member}
+	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, own: it.ID.Member == e.o.Member}
 	var w *own
-	if t.Own && it.ID.Incarnation == e.o.Incarnation {
+	if t.own && it.ID.Incarnation == e.o.Incarnation {
 		w = e.owns[it.ID.Seq]
 	}
 	if !v.Commit() {
@@ -292,7 +299,8 @@ func (e *Engine) deliverItem(it *Item) {
 		w.ordinal = e.ordinal
 		t.Local = it.Kind == KindCertified && !w.orphan
 	}
-	if e.o.Position.holds(e.o.Member, e.ordinal, it) {
+	t.Mark = it.Kind == KindCertified && it.ID.Member == e.o.Position.Member && !t.Local
+	if e.o.Position.holds(e.ordinal, it) {
 		if w != nil {
 			panic(fmt.Sprintf("engine: transaction %s is in the database before its delivery", it.ID))
 		}

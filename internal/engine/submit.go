@@ -80,7 +80,7 @@ func (e *Engine) Orphan(seq uint64) {
 	w.orphan = true
 	for i := range e.queue {
 		if e.queue[i].Ordinal == w.ordinal {
-			e.queue[i].Local = false
+			e.queue[i].Local, e.queue[i].Mark = false, true
 		}
 	}
 }

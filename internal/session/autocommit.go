@@ -43,6 +43,9 @@ func (s *Session) execute(r request) (failedToo bool, err error) {
 		if err := s.ensureOpen(!r.settings); err != nil {
 			return true, err
 		}
+		if s.tellDoom() {
+			return true, nil
+		}
 	}
 	s.srvW.Append(r.frames)
 	rep, err := s.relay(r.extended)
@@ -170,6 +173,10 @@ func (s *Session) attempt(r request, closes []byte) (outcome, error) {
 	}
 	if err := s.ensureOpen(true); err != nil {
 		return outcome{}, err
+	}
+	if doom := s.doom; doom != nil && !s.open {
+		s.doom = nil
+		return outcome{failed: true, failure: doom, retry: true}, nil
 	}
 	s.srvW.Append(r.frames)
 	pipelined := !r.copies && len(r.frames) < pipelineBytesMax

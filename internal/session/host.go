@@ -61,7 +61,8 @@ type Host interface {
 	Base() uint64
 	// EnterSnapshot waits for a moment between groups and holds the next one back until
 	// LeaveSnapshot; snapshots taken in between see exactly the prefix up to the result.
-	EnterSnapshot() (base uint64)
+	// With a non-nil error the transaction lost while it waited, and nothing is held back.
+	EnterSnapshot() (base uint64, doom *wire.SQLError)
 	LeaveSnapshot()
 	// NewSeq names the next transaction to be collected.
 	NewSeq() (slot uint32, incarnation, seq uint64)
@@ -75,6 +76,9 @@ type Host interface {
 	// own COMMIT succeeded. If not, the node applies the writeset; Committed returns when
 	// it is in the database.
 	Committed(seq uint64, ok bool)
+	// Explain names the conflict that doomed a transaction, given what it wrote; nil if
+	// nothing of it collides with what is being applied.
+	Explain(*writeset.Writeset) *wire.SQLError
 	// Define orders a statement and waits until it has run here.
 	Define(Definition) Result
 	// Show answers SHOW tutti.name; ShowColumns only names the columns of the answer.

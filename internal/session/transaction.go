@@ -46,7 +46,11 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	if err := s.begun(); err != nil {
 		return err
 	}
-	s.base = s.host.EnterSnapshot()
+	base, doom := s.host.EnterSnapshot()
+	if doom != nil {
+		return s.undo(doom)
+	}
+	s.base = base
 	_, err := s.query("SELECT 1")
 	s.host.LeaveSnapshot()
 	s.snapshot = true
@@ -61,9 +65,18 @@ func (s *Session) reset() {
 }
 
 // undo rolls the backend back although the client did not ask for it; the client is told
-// with its next statement.
+// with its next statement. What the transaction wrote tells which key it lost.
 func (s *Session) undo(doom *wire.SQLError) error {
-	err := s.rollbackServer()
+	c, err := s.readCollect(s.appendCollect())
+	if err != nil {
+		return err
+	}
+	if c.ws != nil {
+		if e := s.host.Explain(c.ws); e != nil {
+			doom = e
+		}
+	}
+	err = s.rollbackServer()
 	s.doom = doom
 	return err
 }

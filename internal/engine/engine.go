@@ -93,7 +93,7 @@ type Task struct {
 	// it; otherwise its rows must be applied, and if Mark, its marker row written with them.
 	Local bool
 	Mark  bool
-	own   bool // of this member
+	Own   bool // of this member
 }
 
 // Group is a run of delivered, certified items, to be made visible together.
@@ -284,9 +284,9 @@ func (e *Engine) deliverItem(it *Item) {
 	case KindStatement:
 		e.cert.SetBarrier(e.ordinal, it.ID)
 	}
-	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, own: it.ID.Member == e.o.Member}
+	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, Own: it.ID.Member == e.o.Member}
 	var w *own
-	if t.own && it.ID.Incarnation == e.o.Incarnation {
+	if t.Own && it.ID.Incarnation == e.o.Incarnation {
 		w = e.owns[it.ID.Seq]
 	}
 	if !v.Commit() {

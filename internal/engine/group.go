@@ -81,7 +81,7 @@ func (e *Engine) GroupDone() {
 
 // settle forgets the own submission behind a task that is in the database.
 func (e *Engine) settle(t *Task) {
-	if t.own && t.Item.ID.Incarnation == e.o.Incarnation {
+	if t.Own && t.Item.ID.Incarnation == e.o.Incarnation {
 		if w := e.owns[t.Item.ID.Seq]; w != nil {
 			e.finish(w)
 		}

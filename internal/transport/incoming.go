@@ -1,0 +1,202 @@
+package transport
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// stream is an authenticated incoming connection. finished is closed when its goroutine will
+// not call Handler any more.
+type stream struct {
+	conn     net.Conn
+	finished chan struct{}
+}
+
+// accept takes connections until the listener is closed.
+func (t *Transport) accept() {
+	defer t.wg.Done()
+	for {
+		conn, err := t.o.Listener.Accept()
+		if errors.Is(err, net.ErrClosed) || t.ctx.Err() != nil {
+			if err == nil {
+				conn.Close()
+			}
+			return
+		}
+		if err != nil {
+			// Out of file descriptors or the like: it passes, or the operator sees it.
+			t.logs.warn("accept", unknownLogEvery, "cannot accept member connections", "error", err)
+			select {
+			case <-t.ctx.Done():
+			case <-time.After(t.timing.backoffMin):
+			}
+			continue
+		}
+		if !t.track(conn) {
+			conn.Close()
+			return
+		}
+		if t.halfOpen.Add(1) > halfOpenMax {
+			t.halfOpen.Add(-1)
+			t.logs.warn("half-open", unknownLogEvery, "too many unauthenticated connections, closing the newest",
+				"remote", conn.RemoteAddr(), "limit", halfOpenMax)
+			t.untrack(conn)
+			continue
+		}
+		t.wg.Add(1)
+		go t.serve(conn)
+	}
+}
+
+// serve authenticates one incoming connection and reads its frames until it ends.
+func (t *Transport) serve(conn net.Conn) {
+	defer t.wg.Done()
+	defer t.untrack(conn)
+	secured, from, err := t.authenticate(conn)
+	t.halfOpen.Add(-1)
+	if t.ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		t.logs.warn("refused "+refusalKind(err), unknownLogEvery, "refused a connection", "remote", conn.RemoteAddr(), "error", err)
+		return
+	}
+	p := t.peers[from]
+	s := &stream{conn: conn, finished: make(chan struct{})}
+	stop := make(chan struct{})
+	pinged := make(chan struct{})
+	go func() {
+		defer close(pinged)
+		t.ping(secured, stop)
+	}()
+	older := t.replace(from, s)
+	if older != nil {
+		older.conn.Close()
+		<-older.finished // T2: its handler call may still be running
+	}
+	p.incoming.Store(true)
+	err = t.receive(p, secured)
+	conn.Close()
+	t.retire(from, s)
+	close(s.finished)
+	close(stop)
+	<-pinged
+	if t.ctx.Err() == nil {
+		t.logs.warn(fmt.Sprintf("incoming %d", from), peerLogEvery, "connection from member ended", "member", from, "error", err)
+	}
+}
+
+// refusalKind keeps log lines of different reasons apart, without letting strangers make up kinds.
+func refusalKind(err error) string {
+	var r refusal
+	if errors.As(err, &r) {
+		return r.Error()
+	}
+	return "garbage"
+}
+
+// authenticate runs TLS, if configured, and the handshake.
+func (t *Transport) authenticate(conn net.Conn) (net.Conn, uint32, error) {
+	tune(conn)
+	if err := conn.SetDeadline(time.Now().Add(t.timing.handshake)); err != nil {
+		return nil, 0, err
+	}
+	secured := conn
+	var state *tls.ConnectionState
+	if t.o.TLS != nil {
+		c := tls.Server(conn, t.o.TLS)
+		if err := c.HandshakeContext(t.ctx); err != nil {
+			return nil, 0, err
+		}
+		st := c.ConnectionState()
+		secured, state = c, &st
+	}
+	from, err := acceptHandshake(secured, t.o.Secret, func(h hello) refusal { return t.permit(h, state) })
+	if err != nil {
+		return nil, 0, err
+	}
+	return secured, from, conn.SetDeadline(time.Time{})
+}
+
+// permit judges a dialer's claim. state is nil without TLS.
+func (t *Transport) permit(h hello, state *tls.ConnectionState) refusal {
+	if h.cluster != t.o.Cluster {
+		return refusedCluster
+	}
+	if _, known := t.peers[h.from]; !known || h.to != t.o.Self {
+		return refusedMember
+	}
+	if state != nil && state.PeerCertificates[0].VerifyHostname(t.o.PeerName(h.from)) != nil {
+		return refusedCertificate
+	}
+	return accepted
+}
+
+// receive hands frames to Handler until the connection ends, and says why.
+func (t *Transport) receive(p *peer, conn net.Conn) error {
+	r := bufio.NewReaderSize(patient{conn, t.timing.silence}, 64<<10)
+	for {
+		frame, err := readFrame(r, t.o.FrameBytesMax)
+		if err != nil {
+			return err
+		}
+		if len(frame) == 0 {
+			continue
+		}
+		p.receivedFrames.Add(1)
+		p.receivedBytes.Add(uint64(len(frame) + frameHeaderBytes))
+		t.o.Handler(p.id, frame)
+	}
+}
+
+// ping shows the dialer that this member lives, also while Handler is slow.
+func (t *Transport) ping(conn net.Conn, stop chan struct{}) {
+	tick := time.NewTicker(t.timing.ping)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			if _, err := conn.Write(appendFrameHeader(nil, nil)); err != nil {
+				return // receive sees the same end
+			}
+		}
+	}
+}
+
+// replace makes s the member's incoming stream and returns the one before.
+func (t *Transport) replace(from uint32, s *stream) *stream {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	older := t.streams[from]
+	t.streams[from] = s
+	return older
+}
+
+// retire forgets s unless a newer stream has taken its place.
+func (t *Transport) retire(from uint32, s *stream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.streams[from] == s {
+		delete(t.streams, from)
+		t.peers[from].incoming.Store(false)
+	}
+}
+
+// patient is a connection whose every Read must bring something in time.
+type patient struct {
+	net.Conn
+	silence time.Duration
+}
+
+func (p patient) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(p.silence)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Read(b)
+}

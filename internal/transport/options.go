@@ -1,0 +1,95 @@
+package transport
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+)
+
+const (
+	frameBytesMaxDefault = 64 << 20
+	queueBytesMaxDefault = 64 << 20
+	halfOpenMax          = 64 // connections that are not authenticated yet
+)
+
+// Options configure a Transport.
+type Options struct {
+	// Self is this member's id.
+	Self uint32
+	// Cluster is the cluster's id, 1 to 255 bytes, the same on all members.
+	Cluster string
+	// Listener accepts the other members' connections. The Transport owns and closes it.
+	Listener net.Listener
+	// Peers maps every other member to its host:port.
+	Peers map[uint32]string
+	// Secret is shared by all members. It is required unless TLS is set. It should have 32
+	// random bytes: who records a handshake can try out short ones.
+	Secret []byte
+	// TLS, if set, is used on all connections, with certificates required on both sides; so it
+	// needs Certificates, RootCAs and ClientCAs.
+	TLS *tls.Config
+	// PeerName is the name in a member's certificate. Required with TLS.
+	PeerName func(member uint32) string
+	// FrameBytesMax bounds a frame. Zero means 64 MiB. A longer one is not sent, and when received
+	// ends the connection.
+	FrameBytesMax int
+	// QueueBytesMax bounds the frames waiting for one peer. Zero means 64 MiB. When it is full, new
+	// frames are dropped and counted.
+	QueueBytesMax int
+	// Handler gets every received frame and owns it. It is called from one goroutine per
+	// member, in order; while it runs nothing more is read from that member. It must not call
+	// Close.
+	Handler func(from uint32, frame []byte)
+	// Fault, nil in production, decides for every frame how long it is held back (later frames
+	// wait behind it) and whether it is lost. It is called inside Send.
+	Fault func(to uint32, frame []byte) (delay time.Duration, drop bool)
+	// Logger gets connections made, lost and refused. Nil means no logs.
+	Logger *slog.Logger
+}
+
+// timing is fixed in production; tests shorten it.
+type timing struct {
+	ping       time.Duration // between signs of life
+	silence    time.Duration // after which a connection is dead
+	handshake  time.Duration // for dialing and for the handshake, each
+	backoffMin time.Duration
+	backoffMax time.Duration
+}
+
+func productionTiming() timing {
+	return timing{
+		ping: time.Second, silence: 5 * time.Second, handshake: 5 * time.Second,
+		backoffMin: 20 * time.Millisecond, backoffMax: time.Second,
+	}
+}
+
+func (o *Options) validate() error {
+	if o.FrameBytesMax == 0 {
+		o.FrameBytesMax = frameBytesMaxDefault
+	}
+	if o.QueueBytesMax == 0 {
+		o.QueueBytesMax = max(queueBytesMaxDefault, o.FrameBytesMax)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	var errs []error
+	complain := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf("transport: "+format, args...))
+		}
+	}
+	complain(o.Listener == nil, "Options.Listener is nil: listen first")
+	complain(o.Handler == nil, "Options.Handler is nil: somebody must take the frames")
+	complain(len(o.Cluster) == 0 || len(o.Cluster) > clusterBytesMax, "Options.Cluster has %d bytes: use 1 to %d", len(o.Cluster), clusterBytesMax)
+	complain(len(o.Secret) == 0 && o.TLS == nil, "Options has neither Secret nor TLS: members could not prove who they are")
+	complain(o.TLS != nil && o.PeerName == nil, "Options.TLS needs Options.PeerName")
+	complain(o.FrameBytesMax < 0 || int64(o.FrameBytesMax) > 1<<31, "Options.FrameBytesMax is %d: use 1 to 2^31", o.FrameBytesMax)
+	complain(o.QueueBytesMax < o.FrameBytesMax, "Options.QueueBytesMax is %d, below FrameBytesMax %d: the longest frame would not fit", o.QueueBytesMax, o.FrameBytesMax)
+	_, self := o.Peers[o.Self]
+	complain(self, "Options.Peers contains this member, %d: leave it out", o.Self)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,183 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// copyBytesMax is the longest frame that is copied together with others; a longer one is written
+// from where it is.
+const copyBytesMax = 16 << 10
+
+// peer is the sending half towards one member, and the counters of both halves.
+type peer struct {
+	t       *Transport
+	id      uint32
+	address string
+	queue   *queue
+
+	connected      atomic.Bool
+	incoming       atomic.Bool
+	connections    atomic.Uint64
+	dropped        atomic.Uint64
+	sentFrames     atomic.Uint64
+	sentBytes      atomic.Uint64
+	receivedFrames atomic.Uint64
+	receivedBytes  atomic.Uint64
+}
+
+// run keeps one connection to the peer until ctx ends.
+func (p *peer) run(ctx context.Context) {
+	backoff := p.t.timing.backoffMin
+	for {
+		began := time.Now()
+		err := p.connection(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > p.t.timing.backoffMax {
+			backoff = p.t.timing.backoffMin // it was not refused at once
+		}
+		p.t.logs.warn(fmt.Sprintf("outgoing %d", p.id), outgoingLogEvery, "no connection to member",
+			"member", p.id, "address", p.address, "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(backoff/2 + rand.N(backoff)):
+		}
+		backoff = min(2*backoff, p.t.timing.backoffMax)
+	}
+}
+
+// connection makes one connection, sends on it until it breaks and says why.
+func (p *peer) connection(ctx context.Context) error {
+	d := net.Dialer{Timeout: p.t.timing.handshake}
+	conn, err := d.DialContext(ctx, "tcp", p.address)
+	if err != nil {
+		return err
+	}
+	if !p.t.track(conn) {
+		return errors.Join(net.ErrClosed, conn.Close())
+	}
+	defer p.t.untrack(conn)
+	tune(conn)
+	if err := conn.SetDeadline(time.Now().Add(p.t.timing.handshake)); err != nil {
+		return err
+	}
+	stream := conn
+	if p.t.o.TLS != nil {
+		c := p.t.o.TLS.Clone()
+		c.ServerName = p.t.o.PeerName(p.id)
+		stream = tls.Client(conn, c)
+	}
+	if err := dialHandshake(stream, hello{from: p.t.o.Self, to: p.id, cluster: p.t.o.Cluster}, p.t.o.Secret); err != nil {
+		return err
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	p.connections.Add(1)
+	p.connected.Store(true)
+	defer p.connected.Store(false)
+	p.t.logs.forget(fmt.Sprintf("outgoing %d", p.id))
+	p.t.o.Logger.Info("connected to member", "member", p.id, "address", p.address)
+
+	// The peer's pings are the proof that it lives (T4); without them the write below is
+	// woken by the closed connection.
+	dead := make(chan error, 1)
+	go func() {
+		cause := p.listen(stream)
+		conn.Close()
+		dead <- cause
+	}()
+	err = p.write(ctx, stream, dead)
+	conn.Close()
+	if cause := <-dead; err == nil || errors.Is(err, net.ErrClosed) {
+		err = cause
+	}
+	return err
+}
+
+// listen reads pings until there are none for too long.
+func (p *peer) listen(conn net.Conn) error {
+	r := bufio.NewReaderSize(patient{conn, p.t.timing.silence}, 64)
+	for {
+		b, err := readFrame(r, 0)
+		if err != nil {
+			return fmt.Errorf("waiting for a sign of life: %w", err)
+		}
+		if len(b) > 0 {
+			return errGarbage
+		}
+	}
+}
+
+// write sends what is queued, and pings when nothing is. It returns nil when dead delivered (the
+// caller reads it again) and an error when a write failed; the frames of that write are lost.
+func (p *peer) write(ctx context.Context, conn net.Conn, dead chan error) error {
+	var w batchWriter
+	ping := time.NewTicker(p.t.timing.ping)
+	defer ping.Stop()
+	for {
+		batch, bytes, wait := p.queue.take()
+		if len(batch) > 0 {
+			n, err := w.write(conn, batch)
+			count := uint64(len(batch))
+			p.queue.done(batch, bytes)
+			if err != nil {
+				p.dropped.Add(count)
+				return err
+			}
+			p.sentFrames.Add(count)
+			p.sentBytes.Add(uint64(n))
+			continue
+		}
+		var due <-chan time.Time
+		if wait > 0 {
+			due = time.After(wait)
+		}
+		select {
+		case <-p.queue.wake:
+		case <-due:
+		case <-ping.C:
+			if _, err := conn.Write(appendFrameHeader(nil, nil)); err != nil {
+				return err
+			}
+		case err := <-dead:
+			dead <- err
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// batchWriter turns a batch into few large writes, with writev where the system has it.
+type batchWriter struct{ small []byte }
+
+func (w *batchWriter) write(conn io.Writer, batch []item) (int64, error) {
+	var bufs net.Buffers
+	small, from := w.small[:0], 0
+	for _, it := range batch {
+		small = appendFrameHeader(small, it.frame)
+		if len(it.frame) <= copyBytesMax {
+			small = append(small, it.frame...)
+			continue
+		}
+		bufs = append(bufs, small[from:], it.frame)
+		from = len(small)
+	}
+	if from < len(small) {
+		bufs = append(bufs, small[from:])
+	}
+	w.small = small
+	return bufs.WriteTo(conn)
+}

@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,11 +75,45 @@ func managed(t testing.TB, o Options) *Instance {
 	return i
 }
 
+// initialized copies what Init makes, which takes a second, from a directory made once.
 func initialized(t testing.TB, o Options) *Instance {
 	t.Helper()
+	dir, err := template()
+	must(t, err)
 	i := managed(t, o)
-	must(t, i.Init(timeout(t)))
+	must(t, os.MkdirAll(filepath.Dir(o.DataDir), 0o755))
+	must(t, os.CopyFS(o.DataDir, os.DirFS(dir)))
+	must(t, os.Chmod(o.DataDir, 0o700))
 	return i
+}
+
+var templateParent string // removed by TestMain
+
+var template = sync.OnceValues(func() (string, error) {
+	b, err := build()
+	if err != nil {
+		return "", err
+	}
+	if templateParent, err = os.MkdirTemp("", "ti"); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(templateParent, 0o755); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(templateParent, "pg")
+	return dir, New(Options{Build: b, DataDir: dir, NoSync: true}).Init(context.Background())
+})
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		os.Exit(childMain(dir))
+	}
+	code := m.Run()
+	if err := os.RemoveAll(templateParent); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 func started(t testing.TB, o Options) *Instance {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestLife(t *testing.T) {
+	t.Parallel()
 	dir := serverDir(t)
 	i := managed(t, options(t, dir))
 	if i.Initialized() || i.Pid() != 0 || i.Exited() != nil {
@@ -66,6 +67,7 @@ func TestLife(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	i := started(t, options(t, serverDir(t)))
 	for path, mode := range map[string]fs.FileMode{i.o.DataDir: 0o700, i.SocketDir(): 0o700, i.SocketPath(): 0o700} {
 		fi, err := os.Stat(path)
@@ -90,6 +92,7 @@ func TestAccess(t *testing.T) {
 }
 
 func TestKillRecovers(t *testing.T) {
+	t.Parallel()
 	i := started(t, options(t, serverDir(t)))
 	execSQL(t, i, "CREATE TABLE a(i int)", "SET synchronous_commit = on", "INSERT INTO a SELECT generate_series(1, 1000)")
 	exited := i.Exited()
@@ -113,6 +116,7 @@ func TestKillRecovers(t *testing.T) {
 // Only the postmaster dies; its children, one of them busy, live on. The exit is announced
 // as an error, and the next Start ends the children first (I3).
 func TestPostmasterDiesAlone(t *testing.T) {
+	t.Parallel()
 	i := started(t, options(t, serverDir(t)))
 	c := connect(t, i)
 	busy := make(chan error, 1)
@@ -139,6 +143,7 @@ func TestPostmasterDiesAlone(t *testing.T) {
 // A second manager for the same directory: refused while the first lives (I2); after the
 // first has lost its server to a "previous life", the running server is stopped (I3).
 func TestLeftoverServer(t *testing.T) {
+	t.Parallel()
 	dir := serverDir(t)
 	first := started(t, options(t, dir))
 	second := managed(t, options(t, dir))
@@ -169,6 +174,7 @@ func TestLeftoverServer(t *testing.T) {
 
 // A server that Tutti did not configure is left alone (I3).
 func TestForeignServerIsNotStopped(t *testing.T) {
+	t.Parallel()
 	dir := serverDir(t)
 	first := started(t, options(t, dir))
 	must(t, os.Remove(filepath.Join(first.o.DataDir, confName)))
@@ -184,6 +190,7 @@ func TestForeignServerIsNotStopped(t *testing.T) {
 // postmaster.pid and the socket's lock name a process that lives but is another program:
 // PostgreSQL alone would refuse to start.
 func TestRecycledPid(t *testing.T) {
+	t.Parallel()
 	i := started(t, options(t, serverDir(t)))
 	pidFile, lockFile := filepath.Join(i.o.DataDir, "postmaster.pid"), i.SocketPath()+".lock"
 	must(t, i.Kill())
@@ -198,6 +205,7 @@ func TestRecycledPid(t *testing.T) {
 }
 
 func TestCancelledStartLeavesNothing(t *testing.T) {
+	t.Parallel()
 	i := initialized(t, options(t, serverDir(t)))
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Millisecond)
 	defer cancel()
@@ -213,6 +221,7 @@ func TestCancelledStartLeavesNothing(t *testing.T) {
 }
 
 func TestServerRefusesToStart(t *testing.T) {
+	t.Parallel()
 	o := options(t, serverDir(t))
 	o.Settings["shared_buffers"] = "a lot"
 	i := initialized(t, o)
@@ -223,6 +232,7 @@ func TestServerRefusesToStart(t *testing.T) {
 
 // A stopped process answers no SIGINT; Stop goes on to force, within its limits.
 func TestForcedStop(t *testing.T) {
+	t.Parallel()
 	o := options(t, serverDir(t))
 	o.StopTimeout = 50 * time.Millisecond
 	i := started(t, o)
@@ -239,6 +249,7 @@ func TestForcedStop(t *testing.T) {
 }
 
 func TestWrongOptions(t *testing.T) {
+	t.Parallel()
 	b, err := build()
 	must(t, err)
 	dir := serverDir(t)
@@ -267,6 +278,7 @@ func TestWrongOptions(t *testing.T) {
 }
 
 func TestUnfinishedInitIsNoDatabase(t *testing.T) {
+	t.Parallel()
 	dir := serverDir(t)
 	i := managed(t, options(t, dir))
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestExplicitSocketDirTooLong(t *testing.T) {
+	t.Parallel()
 	dir := serverDir(t)
 	o := options(t, dir)
 	o.SocketDir = filepath.Join(dir, strings.Repeat("s", 100))
@@ -16,6 +17,7 @@ func TestExplicitSocketDirTooLong(t *testing.T) {
 }
 
 func TestLongestSocketPath(t *testing.T) {
+	t.Parallel()
 	dir := serverDir(t)
 	o := options(t, dir)
 	o.Port = 65535
@@ -29,6 +31,7 @@ func TestLongestSocketPath(t *testing.T) {
 }
 
 func TestLongDataDirFallsBack(t *testing.T) {
+	t.Parallel()
 	dir := serverDir(t)
 	o := options(t, dir)
 	o.DataDir = filepath.Join(dir, strings.Repeat("d", 100), "pg")
@@ -58,6 +61,7 @@ func TestLongDataDirFallsBack(t *testing.T) {
 
 // Quotes and blanks in a path survive the command line, the settings and the connection string.
 func TestOddPath(t *testing.T) {
+	t.Parallel()
 	dir := serverDir(t)
 	o := options(t, dir)
 	o.DataDir = filepath.Join(dir, `it's a "da\ta" dir`)
@@ -69,6 +73,7 @@ func TestOddPath(t *testing.T) {
 
 // A comma separates hosts in a connection string and cannot be quoted.
 func TestComma(t *testing.T) {
+	t.Parallel()
 	dir := serverDir(t)
 	o := options(t, dir)
 	o.DataDir = filepath.Join(dir, "a,b")

@@ -1,0 +1,60 @@
+package transport
+
+import (
+	"net"
+	"testing"
+)
+
+// BenchmarkSend sends frames of 1 KB over loopback as fast as the receiver takes them.
+func BenchmarkSend(b *testing.B) {
+	one, took := benchmarkPair(b)
+	b.SetBytes(1024)
+	b.ReportAllocs()
+	sent, seen := 0, 0
+	for b.Loop() {
+		for !one.Send(2, make([]byte, 1024)) {
+			<-took
+			seen++
+		}
+		sent++
+	}
+	for ; seen < sent; seen++ {
+		<-took
+	}
+}
+
+// BenchmarkLatency is one frame at a time, one way.
+func BenchmarkLatency(b *testing.B) {
+	one, took := benchmarkPair(b)
+	for b.Loop() {
+		one.Send(2, make([]byte, 100))
+		<-took
+	}
+}
+
+func benchmarkPair(b *testing.B) (*Transport, chan struct{}) {
+	b.Helper()
+	took := make(chan struct{}, 1<<20)
+	var listeners [2]net.Listener
+	for i := range listeners {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		listeners[i] = l
+	}
+	var out [2]*Transport
+	for i := range out {
+		tr, err := New(Options{
+			Self: uint32(i + 1), Cluster: "bench", Listener: listeners[i], Secret: secret,
+			Peers:   map[uint32]string{uint32(2 - i): listeners[1-i].Addr().String()},
+			Handler: func(uint32, []byte) { took <- struct{}{} },
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { tr.Close() })
+		out[i] = tr
+	}
+	return out[0], took
+}

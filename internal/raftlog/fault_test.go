@@ -186,3 +186,22 @@ func TestSyncIsCalled(t *testing.T) {
 	}
 	must(t, l.Close())
 }
+
+// TestOpenOnFullDisk: a restart before space was freed says the same and changes nothing.
+func TestOpenOnFullDisk(t *testing.T) {
+	f := &faulty{err: syscall.ENOSPC}
+	o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
+	l := mustNew(t, o, quickDisk())
+	acked, err := workload(l)
+	must(t, err)
+	must(t, l.Close())
+	f.armed = true
+	if _, err := open(o, faultyDisk("allocate", f)); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space and restart") {
+		t.Fatalf("open: %v", err)
+	}
+	l = mustOpen(t, o, quickDisk())
+	if last, _ := l.LastIndex(); last != acked {
+		t.Fatalf("the log ends at %d, want %d", last, acked)
+	}
+	must(t, l.Close())
+}

@@ -122,6 +122,9 @@ func (m *model) check(t *rapid.T) {
 	if gotFirst != first || gotLast != last || hs.GetTerm() != gotHS.GetTerm() || hs.GetVote() != gotHS.GetVote() || hs.GetCommit() != gotHS.GetCommit() {
 		t.Fatalf("log %d to %d %v, want %d to %d %v", gotFirst, gotLast, gotHS, first, last, hs)
 	}
+	if c := m.log.cache; c.bytes > c.bytesMax || c.bytes < 0 || len(c.ents) == 0 && c.bytes != 0 {
+		t.Fatalf("the cache holds %d bytes in %d entries, the limit is %d", c.bytes, len(c.ents), c.bytesMax)
+	}
 	if err := m.log.state.check(); err != nil {
 		t.Fatalf("L5: %v", err)
 	}

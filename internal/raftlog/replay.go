@@ -211,7 +211,7 @@ func (l *Log) repairTail(s *segment, content []byte) error {
 		err = l.disk.syncDir(l.o.Dir)
 	}
 	if err != nil {
-		return fmt.Errorf("raftlog: prepare %s: %w", s.path, err)
+		return l.poison("preparing", s.path, err)
 	}
 	s.durable = s.used
 	return nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +24,9 @@ const (
 	sqlTimeout   = 30 * time.Second
 	portBase     = 5432 // names the socket only (P3)
 )
+
+// findBuild looks once per process.
+var findBuild = sync.OnceValues(func() (embedded.Build, error) { return embedded.Find(embedded.Options{}) })
 
 // Option changes how a server is made.
 type Option func(*config)
@@ -89,7 +93,7 @@ func start(opts []Option) (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	build, err := embedded.FindContext(ctx, embedded.Options{})
+	build, err := findBuild()
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,7 @@ func New(o Options) *Instance {
 	if abs, err := filepath.Abs(o.DataDir); err == nil && o.DataDir != "" {
 		o.DataDir = abs
 	}
+	o.Settings = maps.Clone(o.Settings)
 	if o.Superuser == "" {
 		o.Superuser = defaultSuperuser
 	}

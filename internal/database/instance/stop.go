@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"syscall"
 	"time"
@@ -37,21 +38,32 @@ func (i *Instance) end(ctx context.Context, r *run) error {
 	case <-r.done:
 	case <-quit.C:
 		i.log.Warn("the immediate shutdown takes too long, killing", "pid", r.pid)
-		if err := r.killTree(); err != nil {
-			return fmt.Errorf("stopping PostgreSQL (process %d): %w", r.pid, err)
+		if err := i.kill(r); err != nil {
+			return err
 		}
 	}
 	return fmt.Errorf("stopping PostgreSQL (process %d): %w", r.pid, ErrUnclean)
 }
 
-// Kill ends the server and its children with SIGKILL, as a crash would, and returns when the
-// postmaster is gone. nil if nothing runs.
+// Kill ends the server and its children with SIGKILL, as a crash would, and returns when all
+// are gone. nil if nothing runs.
 func (i *Instance) Kill() error {
 	r := i.current()
 	if r == nil {
 		return nil
 	}
-	if err := r.killTree(); err != nil {
+	return i.kill(r)
+}
+
+func (i *Instance) kill(r *run) error {
+	err := r.killTree()
+	if err == nil {
+		var gone bool
+		if gone, err = i.awaitGone(context.Background(), goneTimeout); err == nil && !gone {
+			err = errors.New("its children are still there")
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("killing PostgreSQL (process %d): %w", r.pid, err)
 	}
 	return nil

@@ -95,16 +95,19 @@ type Collector interface {
 	AppendPrepare(dst []byte) []byte
 	// AppendCollect adds Bind and Execute messages, without Sync.
 	AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte
-	// Decode turns the DataRows (values as received) into a writeset. Rows whose final image
-	// must be read again are asked for by reread, a query whose answer goes to Complete.
-	Decode(rows [][][]byte) (c Collected, err error)
+	// Decode reads the DataRows, values as received.
+	Decode(rows [][][]byte) (Collected, error)
 }
 
 // Collected is a decoded writeset that may still want rows to be read again.
 type Collected interface {
-	// Reread is the next query whose rows Complete wants; empty when there is none.
-	Reread() string
-	Complete(rows [][][]byte) error
+	// Isolation is the transaction's level as the server spells it; empty if nothing was
+	// written.
+	Isolation() string
+	// Rereads are queries to run, each as frames without Sync; the rows of the i-th go to
+	// Complete.
+	Rereads() [][]byte
+	Complete(i int, rows [][][]byte) error
 	// Writeset is the result, nil or empty when nothing was written.
 	Writeset() (*writeset.Writeset, error)
 }

@@ -113,6 +113,9 @@ func (s *Session) Run() error {
 	if err := s.start(); err != nil {
 		return err
 	}
+	if err := s.ready(); err != nil {
+		return err
+	}
 	for {
 		err := s.step()
 		if errors.Is(err, errTerminate) || errors.Is(err, io.EOF) {

@@ -146,8 +146,13 @@ func (s *Session) readCollect(seq uint64) (c collected, err error) {
 	if err != nil {
 		return c, fmt.Errorf("session: collect: %w", err)
 	}
-	for q := got.Reread(); q != ""; q = got.Reread() {
-		s.srvW.Append(wire.AppendQuery(nil, q))
+	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.currentLevel() {
+		c.failed = wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's isolation level was changed to %q in a way Tutti cannot follow", level).
+			WithHint("Use SET TRANSACTION or BEGIN ISOLATION LEVEL as statements of their own.")
+		return c, nil
+	}
+	for i, frames := range got.Rereads() {
+		s.srvW.Append(wire.AppendSync(frames))
 		r, rows, err := s.internal(true)
 		if err != nil {
 			return c, err
@@ -156,7 +161,7 @@ func (s *Session) readCollect(seq uint64) (c collected, err error) {
 			c.failed = &wire.SQLError{ErrorFields: *r.failed}
 			return c, nil
 		}
-		if err := got.Complete(rows); err != nil {
+		if err := got.Complete(i, rows); err != nil {
 			return c, fmt.Errorf("session: collect: %w", err)
 		}
 	}

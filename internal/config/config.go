@@ -1,0 +1,213 @@
+package config
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Config is one node's configuration.
+type Config struct {
+	Cluster      string   `toml:"cluster"`       // name of the cluster; all members agree
+	Member       uint32   `toml:"member"`        // this node's number, 1…
+	DataDir      string   `toml:"data_dir"`      // holds the log, the state and a managed PostgreSQL
+	Listen       string   `toml:"listen"`        // host:port for PostgreSQL clients
+	MemberListen string   `toml:"member_listen"` // host:port for the other members
+	Secret       string   `toml:"secret"`        // shared by all members; proves membership
+	SecretFile   string   `toml:"secret_file"`   // file that holds it, instead
+	Database     string   `toml:"database"`      // the replicated database; default "postgres"
+	SequenceStep int      `toml:"sequence_step"` // at least the number of members ever; default 16
+	LogLevel     string   `toml:"log_level"`     // debug, info, warn, error
+	Members      []Member `toml:"members"`
+	Postgres     Postgres `toml:"postgres"`
+	ClientTLS    TLS      `toml:"client_tls"`
+	Limits       Limits   `toml:"limits"`
+}
+
+// Member is one member of the cluster, this one included.
+type Member struct {
+	Member  uint32 `toml:"member"`
+	Name    string `toml:"name"`
+	Address string `toml:"address"` // host:port of its member port
+	Clients string `toml:"clients"` // host:port of its client port, for status
+}
+
+// Postgres describes the managed local server.
+type Postgres struct {
+	BinDir     string            `toml:"bin_dir"`     // empty: the system's ≥ 15, else a pinned download
+	NoSystem   bool              `toml:"no_system"`   // never use the system's binaries
+	CloneFrom  string            `toml:"clone_from"`  // connection string of the donor for the first start; empty: a new database
+	AllowTrust bool              `toml:"allow_trust"` // let in clients whom PostgreSQL asks for no password
+	Settings   map[string]string `toml:"settings"`    // added to postgresql.conf
+}
+
+// TLS is the server side of client connections.
+type TLS struct {
+	Cert    string `toml:"cert"`
+	Key     string `toml:"key"`
+	CA      string `toml:"ca"`      // if set, clients must present a certificate of it
+	Require bool   `toml:"require"` // refuse sessions in the clear
+}
+
+// Limits bounds what a node holds and does at once. Zero means the default.
+type Limits struct {
+	Sessions        int   `toml:"sessions"`          // client sessions at once; default 150
+	WritesetBytes   int   `toml:"writeset_bytes"`    // of one transaction; default 32 MiB
+	GroupItems      int   `toml:"group_items"`       // transactions applied together; default 512
+	GroupBytes      int   `toml:"group_bytes"`       // default 4 MiB
+	BatchItems      int   `toml:"batch_items"`       // transactions in one log entry; default 512
+	BatchBytes      int   `toml:"batch_bytes"`       // default 512 KiB
+	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members; default 1048576
+	LogSegmentBytes int64 `toml:"log_segment_bytes"` // default 64 MiB
+	MemberQueue     int   `toml:"member_queue"`      // bytes queued for one member; default 64 MiB
+}
+
+// Load reads and validates a file.
+func Load(path string) (*Config, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	c := &Config{}
+	d := toml.NewDecoder(bytes.NewReader(raw)).DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		var strict *toml.StrictMissingError
+		if errors.As(err, &strict) {
+			return nil, fmt.Errorf("config %s: unknown keys:\n%s", path, strict.String())
+		}
+		var syntax *toml.DecodeError
+		if errors.As(err, &syntax) {
+			row, col := syntax.Position()
+			return nil, fmt.Errorf("config %s: line %d column %d: %w", path, row, col, err)
+		}
+		return nil, fmt.Errorf("config %s: %w", path, err)
+	}
+	if c.SecretFile != "" && c.Secret == "" {
+		s, err := os.ReadFile(c.SecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("config %s: secret_file: %w", path, err)
+		}
+		c.Secret = strings.TrimSpace(string(s))
+	}
+	if c.DataDir != "" && !filepath.IsAbs(c.DataDir) {
+		c.DataDir = filepath.Join(filepath.Dir(path), c.DataDir)
+	}
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("config %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Validate fills defaults and refuses contradictions.
+func (c *Config) Validate() error {
+	c.defaults()
+	switch {
+	case c.Cluster == "":
+		return errors.New("cluster is missing: give the cluster a name")
+	case c.Member == 0:
+		return errors.New("member is missing: number the members from 1")
+	case c.DataDir == "":
+		return errors.New("data_dir is missing")
+	case len(c.Secret) < 16:
+		return errors.New("secret is missing or shorter than 16 characters")
+	case int(c.Member) > c.SequenceStep:
+		return fmt.Errorf("member %d is above sequence_step %d, so its sequences would collide with another member's", c.Member, c.SequenceStep)
+	}
+	for what, a := range map[string]string{"listen": c.Listen, "member_listen": c.MemberListen} {
+		if _, _, err := net.SplitHostPort(a); err != nil {
+			return fmt.Errorf("%s %q is not host:port", what, a)
+		}
+	}
+	return c.validateMembers()
+}
+
+func (c *Config) validateMembers() error {
+	seen := map[uint32]bool{}
+	names := map[string]bool{}
+	for _, m := range c.Members {
+		if m.Member == 0 || m.Name == "" {
+			return errors.New("members: every entry needs a member number from 1 and a name")
+		}
+		if seen[m.Member] || names[m.Name] {
+			return fmt.Errorf("members: number %d or name %q appears twice", m.Member, m.Name)
+		}
+		if int(m.Member) > c.SequenceStep {
+			return fmt.Errorf("members: number %d is above sequence_step %d", m.Member, c.SequenceStep)
+		}
+		if _, _, err := net.SplitHostPort(m.Address); err != nil {
+			return fmt.Errorf("members: address %q of %s is not host:port", m.Address, m.Name)
+		}
+		seen[m.Member], names[m.Name] = true, true
+	}
+	if !seen[c.Member] {
+		return fmt.Errorf("members: no entry for this member (%d)", c.Member)
+	}
+	return nil
+}
+
+func (c *Config) defaults() {
+	if c.Database == "" {
+		c.Database = "postgres"
+	}
+	if c.SequenceStep == 0 {
+		c.SequenceStep = 16
+	}
+	l := &c.Limits
+	for _, d := range []struct {
+		v *int
+		d int
+	}{{&l.Sessions, 150}, {&l.WritesetBytes, 32 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
+		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.MemberQueue, 64 << 20}} {
+		if *d.v == 0 {
+			*d.v = d.d
+		}
+	}
+	if l.LogSegmentBytes == 0 {
+		l.LogSegmentBytes = 64 << 20
+	}
+}
+
+// Self is this member's own entry.
+func (c *Config) Self() Member {
+	for _, m := range c.Members {
+		if m.Member == c.Member {
+			return m
+		}
+	}
+	return Member{}
+}
+
+// ServerTLS loads the certificate for clients; nil when none is configured.
+func (t TLS) ServerTLS() (*tls.Config, error) {
+	if t.Cert == "" && t.Key == "" {
+		if t.Require || t.CA != "" {
+			return nil, errors.New("client_tls: cert and key are missing")
+		}
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("client_tls: %w", err)
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("client_tls: %w", err)
+		}
+		c.ClientCAs = x509.NewCertPool()
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("client_tls: %s holds no certificate", t.CA)
+		}
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return c, nil
+}

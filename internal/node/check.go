@@ -1,0 +1,209 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+const checkTimeout = 5 * time.Minute
+
+// tableSum is the content of one table at one ordinal: its rows, and the sum of their
+// hashes, which does not depend on their order.
+type tableSum struct {
+	Table string `json:"table"`
+	Rows  int64  `json:"rows"`
+	Sum   string `json:"sum"`
+}
+
+// checkReport is one member's answer to a check.
+type checkReport struct {
+	Seq     uint64     `json:"seq"` // of the check, at its origin
+	Life    uint64     `json:"life"`
+	Ordinal uint64     `json:"ordinal"`
+	Member  uint32     `json:"member"`
+	Tables  []tableSum `json:"tables"`
+	Error   string     `json:"error,omitempty"`
+}
+
+// checks are the ones this member has asked for.
+type checks struct {
+	mu sync.Mutex
+	m  map[uint64]chan checkReport
+}
+
+func (c *checks) init() { c.m = map[uint64]chan checkReport{} }
+
+func (c *checks) open(seq uint64, members int) chan checkReport {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.m[seq] = make(chan checkReport, members)
+	return c.m[seq]
+}
+
+func (c *checks) close(seq uint64) {
+	c.mu.Lock()
+	delete(c.m, seq)
+	c.mu.Unlock()
+}
+
+func (c *checks) deliver(r checkReport) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch := c.m[r.Seq]; ch != nil {
+		select {
+		case ch <- r:
+		default: // more answers than members: a duplicate
+		}
+	}
+}
+
+var checkColumns = []string{"ordinal", "member", "table", "rows", "checksum", "verdict"}
+
+// showCheck answers SHOW tutti.check: it orders a check, waits for every member's sums at
+// that ordinal and compares.
+func (l *life) showCheck() session.Result {
+	seq := l.seq.Add(1)
+	answers := l.checks.open(seq, len(l.config.Members))
+	defer l.checks.close(seq)
+	l.core.do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindCheck, Seq: seq}) })
+	timeout := time.NewTimer(checkTimeout)
+	defer timeout.Stop()
+	got := map[uint32]checkReport{}
+	for len(got) < len(l.config.Members) {
+		select {
+		case r := <-answers:
+			got[r.Member] = r
+		case <-l.done:
+			return session.Result{Err: errEnding()}
+		case <-timeout.C:
+			return session.Result{Err: wire.Errorf(wire.CodeQueryCanceled, "only %d of %d members answered the check within %s", len(got), len(l.config.Members), checkTimeout).
+				WithHint("See SHOW tutti.status for the members that are not reachable.")}
+		}
+	}
+	return l.compare(got)
+}
+
+// compare puts the members' sums side by side; the verdict of a table is "ok" where a
+// majority agrees with the member, else "differs".
+func (l *life) compare(got map[uint32]checkReport) session.Result {
+	r := session.Result{Tag: "SHOW", Columns: checkColumns}
+	votes := map[string]map[string]int{}
+	for _, rep := range got {
+		if rep.Error != "" {
+			return session.Result{Err: wire.Errorf(wire.CodeInternalError, "node %s could not compute its checksums: %s", l.name(rep.Member), rep.Error)}
+		}
+		for _, t := range rep.Tables {
+			if votes[t.Table] == nil {
+				votes[t.Table] = map[string]int{}
+			}
+			votes[t.Table][fmt.Sprint(t.Rows, " ", t.Sum)]++
+		}
+	}
+	names := make([]string, 0, len(votes))
+	for t := range votes {
+		names = append(names, t)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		for _, m := range l.config.Members {
+			rep := got[m.Member]
+			row := []string{strconv.FormatUint(rep.Ordinal, 10), m.Name, name, "", "", "differs"}
+			for _, t := range rep.Tables {
+				if t.Table == name {
+					row[3], row[4] = strconv.FormatInt(t.Rows, 10), t.Sum
+					if 2*votes[name][fmt.Sprint(t.Rows, " ", t.Sum)] > len(got) {
+						row[5] = "ok"
+					}
+				}
+			}
+			r.Rows = append(r.Rows, row)
+		}
+	}
+	return r
+}
+
+// startCheck takes a snapshot at the check's ordinal, between two groups, and computes the
+// sums beside the executor.
+func (l *life) startCheck(ctx context.Context, t engine.Task) error {
+	conn, err := connect(ctx, l.applier.connString, "tutti check", checkSettings)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1").ReadAll(); err != nil {
+		return err
+	}
+	rep := checkReport{Seq: t.Item.ID.Seq, Life: t.Item.ID.Incarnation, Ordinal: t.Ordinal, Member: l.config.Member}
+	to := t.Item.ID.Member
+	go func() {
+		defer conn.Close(context.WithoutCancel(ctx))
+		if rep.Tables, err = sums(ctx, conn); err != nil {
+			rep.Error = err.Error()
+		}
+		data, err := json.Marshal(rep)
+		switch {
+		case err != nil:
+			l.log.Error("a checksum report cannot be written", "error", err)
+		case to == l.config.Member:
+			l.checkResult(to, data)
+		default:
+			l.sendFrame(to, frameCheck, data)
+		}
+	}()
+	return nil
+}
+
+// checkSettings make the text of values equal at all members.
+var checkSettings = map[string]string{
+	"DateStyle": "ISO, MDY", "IntervalStyle": "postgres", "TimeZone": "UTC", "extra_float_digits": "1", "bytea_output": "hex", "search_path": "pg_catalog",
+}
+
+func (l *life) checkResult(from uint32, data []byte) {
+	var r checkReport
+	if err := json.Unmarshal(data, &r); err != nil || r.Member != from {
+		l.log.Warn("a member's checksum report cannot be read", "member", from, "error", err)
+		return
+	}
+	if r.Life == l.incarnation {
+		l.checks.deliver(r)
+	}
+}
+
+// checkedTables are the permanent tables of users: what is replicated.
+const checkedTables = `SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'tutti') AND n.nspname NOT LIKE 'pg\_toast%'
+ORDER BY 1`
+
+func sums(ctx context.Context, conn *pgconn.PgConn) ([]tableSum, error) {
+	r, err := conn.Exec(ctx, checkedTables).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	out := []tableSum{}
+	for _, row := range r[0].Rows {
+		name := string(row[0])
+		sql := "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)::numeric), 0) FROM ONLY " + name + " t"
+		s, err := conn.Exec(ctx, sql).ReadAll()
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", name, err)
+		}
+		n, err := strconv.ParseInt(string(s[0].Rows[0][0]), 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, tableSum{Table: strings.TrimSpace(name), Rows: n, Sum: string(s[0].Rows[0][1])})
+	}
+	return out, nil
+}

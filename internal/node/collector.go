@@ -1,0 +1,75 @@
+package node
+
+import (
+	"encoding/binary"
+
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Names of the statements every backend has prepared for the collect step.
+const (
+	statementFire    = "tutti fire"
+	statementCollect = "tutti collect"
+)
+
+// collector speaks capture's collect step over the wire; it implements session.Collector.
+type collector struct{}
+
+func (collector) AppendPrepare(dst []byte) []byte {
+	dst = wire.AppendClose(dst, 'S', statementFire)
+	dst = wire.AppendClose(dst, 'S', statementCollect)
+	dst = wire.AppendParse(dst, statementFire, capture.FireDeferred, nil)
+	return wire.AppendParse(dst, statementCollect, capture.CollectStatement, capture.CollectParameterOIDs())
+}
+
+// binaryFormat asks for all parameters and results in binary.
+var binaryFormat = []int16{1}
+
+func (collector) AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte {
+	dst = wire.AppendBind(dst, "", statementFire, nil, nil, nil)
+	dst = wire.AppendExecute(dst, "", 0)
+	params := [][]byte{
+		binary.BigEndian.AppendUint32(nil, slot),
+		binary.BigEndian.AppendUint64(nil, incarnation),
+		binary.BigEndian.AppendUint64(nil, seq),
+	}
+	dst = wire.AppendBind(dst, "", statementCollect, binaryFormat, params, binaryFormat)
+	return wire.AppendExecute(dst, "", 0)
+}
+
+func (collector) Decode(rows [][][]byte) (session.Collected, error) {
+	c := &collection{}
+	for _, r := range rows {
+		if err := c.AddBinary(r); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// collection is a capture.Collector as the session wants it.
+type collection struct{ capture.Collector }
+
+func (c *collection) Rereads() [][]byte {
+	var out [][]byte
+	for _, r := range c.Collector.Rereads() {
+		frames := wire.AppendParse(nil, "", r.SQL, []uint32{r.ParameterOID})
+		frames = wire.AppendBind(frames, "", "", []int16{int16(r.Format)}, [][]byte{r.Parameter}, binaryFormat)
+		out = append(out, wire.AppendExecute(frames, "", 0))
+	}
+	return out
+}
+
+func (c *collection) Complete(i int, rows [][][]byte) error {
+	for _, r := range rows {
+		if err := c.AddFinal(i, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *collection) Writeset() (*writeset.Writeset, error) { return c.Collector.Writeset() }

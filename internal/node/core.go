@@ -1,0 +1,178 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/raftlog"
+)
+
+// tick is the engine's unit of time. Elections start after 10 to 20 ticks without a leader.
+const tick = 50 * time.Millisecond
+
+const (
+	coreQueueMax = 4096 // operations and member frames waiting for the engine
+	drainMax     = 512  // of them taken before the log is written once
+)
+
+// memberFrame is a raft message of another member.
+type memberFrame struct {
+	from uint32
+	data []byte
+}
+
+// core runs the engine.
+type core struct {
+	log     *slog.Logger
+	engine  *engine.Engine
+	disk    *raftlog.Log
+	send    func(to uint32, data []byte) bool
+	inbox   chan memberFrame
+	ops     chan func(*engine.Engine)
+	groups  chan *engine.Group // capacity 1: the engine issues one at a time
+	aborted func(engine.Aborted)
+
+	term, vote uint64 // last written
+	applied    atomic.Uint64
+	ordinal    atomic.Uint64
+	leader     atomic.Uint32
+	fsyncs     atomic.Uint64
+	stopped    chan struct{}
+}
+
+func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted)) *core {
+	return &core{
+		log: log, engine: e, disk: disk, send: send, aborted: aborted,
+		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
+		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
+	}
+}
+
+// receive takes a frame of another member; a full inbox drops it, raft sends again.
+func (c *core) receive(from uint32, data []byte) {
+	select {
+	case c.inbox <- memberFrame{from, data}:
+	default:
+	}
+}
+
+// do runs f with the engine on the core's goroutine. False if the core has stopped.
+func (c *core) do(f func(*engine.Engine)) bool {
+	select {
+	case c.ops <- f:
+		return true
+	case <-c.stopped:
+		return false
+	}
+}
+
+// call is do that waits for f's end.
+func (c *core) call(f func(*engine.Engine)) bool {
+	done := make(chan struct{})
+	if !c.do(func(e *engine.Engine) { f(e); close(done) }) {
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-c.stopped:
+		return false
+	}
+}
+
+// run is the core's goroutine. It returns an error when the log cannot be written any more.
+func (c *core) run(ctx context.Context) error {
+	defer close(c.stopped)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		if err := c.drainReady(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			c.engine.Tick()
+		case m := <-c.inbox:
+			c.step(m)
+		case f := <-c.ops:
+			f(c.engine)
+		}
+		c.drainInputs()
+	}
+}
+
+// drainInputs takes what else is waiting, so that one write of the log serves all of it.
+func (c *core) drainInputs() {
+	for range drainMax {
+		select {
+		case m := <-c.inbox:
+			c.step(m)
+		case f := <-c.ops:
+			f(c.engine)
+		default:
+			return
+		}
+	}
+}
+
+func (c *core) step(m memberFrame) {
+	if err := c.engine.Step(m.from, m.data); err != nil {
+		c.log.Warn("refused a member's message", "member", m.from, "error", err)
+	}
+}
+
+func (c *core) drainReady() error {
+	for c.engine.HasReady() {
+		rd := c.engine.Ready()
+		c.sendAll(rd.Early)
+		if err := c.persist(rd.Ready); err != nil {
+			return err
+		}
+		c.sendAll(rd.Late)
+		for _, a := range rd.Aborted {
+			c.aborted(a)
+		}
+		if rd.Group != nil {
+			c.groups <- rd.Group
+		}
+		c.engine.Advance()
+		c.leader.Store(c.engine.View().Leader)
+		c.ordinal.Store(c.engine.Ordinal())
+	}
+	c.applied.Store(c.engine.Applied())
+	return nil
+}
+
+func (c *core) sendAll(messages []ordering.Message) {
+	for _, m := range messages {
+		if !c.send(m.To, m.Data) {
+			c.engine.Unreachable(m.To)
+		}
+	}
+}
+
+// persist writes what must be on disk before Late may leave (N1). A commit index alone is
+// not written: it follows from the log.
+func (c *core) persist(rd ordering.Ready) error {
+	hs := rd.HardState
+	if len(rd.Entries) == 0 && (hs == nil || hs.GetTerm() == c.term && hs.GetVote() == c.vote) {
+		return nil
+	}
+	if err := c.disk.Append(hs, rd.Entries, rd.Sync); err != nil {
+		return fmt.Errorf("the log cannot be written, so this member stops: %w", err)
+	}
+	if hs != nil {
+		c.term, c.vote = hs.GetTerm(), hs.GetVote()
+	}
+	if rd.Sync {
+		c.fsyncs.Add(1)
+	}
+	return nil
+}

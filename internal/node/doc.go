@@ -1,0 +1,27 @@
+// Package node is one running member: the only package with goroutines of its own design,
+// wiring the IO edges (client sockets, member streams, log, PostgreSQL) to the engine.
+//
+// Goroutines of a running member:
+//
+//	core       the engine's only caller; persists, sends, hands out verdicts and groups
+//	executor   carries out one group after another at the local PostgreSQL
+//	watcher    finds backends that block the executor, and dooms them
+//	listener   accepts clients; one goroutine per session
+//	gossip     tells the other members this one's state
+//
+// Life of one group (executor): gate closed → local transactions told to commit, remote
+// rows applied in one database transaction that also writes the progress row → all local
+// commits reported → engine told GroupDone → gate opened.
+//
+// Invariants:
+//
+//	N1  Messages that vouch for the log leave only after the log is on disk.
+//	N2  The progress row, or the marker row, travels in the same database transaction as
+//	    the rows it vouches for.
+//	N3  A snapshot that promises a prefix is taken only while the gate is open.
+//	N4  A local transaction that blocks the executor and is not certified loses.
+//	N5  Any failure of the log, the database or the apply ends this life of the member; it
+//	    starts again under a new incarnation from what disk and database hold (crash-only).
+//
+// What it does not do: decide verdicts (engine), speak SQL for clients (session).
+package node

@@ -1,0 +1,158 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/session"
+)
+
+// execute carries out one group (see the package comment) and reports it done.
+func (l *life) execute(ctx context.Context, g *engine.Group) error {
+	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified {
+		return l.executeAlone(ctx, g)
+	}
+	l.gate.close()
+	var locals []*waiter
+	var remote []engine.Task
+	for _, t := range g.Tasks {
+		if !t.Local {
+			remote = append(remote, t)
+			continue
+		}
+		w := l.waiters.get(t.Item.ID.Seq)
+		if w == nil {
+			return fmt.Errorf("node: transaction %s is decided but nobody waits for it", t.Item.ID)
+		}
+		locals = append(locals, w)
+		w.decision <- session.Decision{Commit: true}
+	}
+	l.beginGroup(remote, locals)
+	if err := l.applyRemote(ctx, g.Last, remote); err != nil {
+		return err
+	}
+	if err := l.finishLocals(ctx, g); err != nil {
+		return err
+	}
+	return l.groupDone(g)
+}
+
+// beginGroup publishes what is being applied, for the watcher and for explanations.
+func (l *life) beginGroup(remote []engine.Task, locals []*waiter) {
+	l.applyingMu.Lock()
+	l.applying, l.committing = remote, locals
+	l.applyingSince, l.joinable = time.Now(), true
+	l.applyingMu.Unlock()
+	if len(remote) > 0 {
+		select {
+		case l.applyStarted <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// finishLocals waits for the sessions' own commits, those that joined early included, and
+// applies the rows of those that failed.
+func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
+	for i := 0; ; i++ {
+		l.applyingMu.Lock()
+		if i >= len(l.committing) {
+			l.applying, l.committing = nil, nil
+			l.applyingSince, l.joinable = time.Time{}, false
+			l.applyingMu.Unlock()
+			return nil
+		}
+		w := l.committing[i]
+		l.applyingMu.Unlock()
+		select {
+		case ok := <-w.local:
+			if !ok {
+				if err := l.applyOrphan(ctx, w); err != nil {
+					return err
+				}
+			}
+			l.waiters.remove(w.sub.Seq)
+			close(w.applied)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// applyOrphan puts the rows of a certified local transaction into the database whose own
+// backend could not commit it, unless it had after all.
+func (l *life) applyOrphan(ctx context.Context, w *waiter) error {
+	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.guard.slot, "seq", w.sub.Seq)
+	return l.applier.orphan(ctx, w.guard.pid, engine.Task{Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
+		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}})
+}
+
+// groupDone tells the engine, then lets snapshots in, unless a later transaction is
+// already visible.
+func (l *life) groupDone(g *engine.Group) error {
+	holes := false
+	ok := l.core.call(func(e *engine.Engine) {
+		e.GroupDone()
+		holes = e.Holes()
+		l.applied.Store(e.Applied())
+	})
+	if !ok {
+		return errors.New("node: the core has stopped")
+	}
+	if !holes {
+		l.gate.open()
+	}
+	l.groups.Add(1)
+	return nil
+}
+
+// applyRemote applies the rows of other members' transactions with the progress row.
+func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	return l.applier.apply(ctx, last, tasks)
+}
+
+// executeAlone carries out a group of one item that is no writeset.
+func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
+	t := g.Tasks[0]
+	own := t.Item.ID.Member == l.config.Member && t.Item.ID.Incarnation == l.incarnation
+	switch t.Item.Kind {
+	case engine.KindStatement:
+		l.gate.close()
+		l.beginGroup([]engine.Task{t}, nil)
+		r, err := l.applier.define(ctx, g.Last, t)
+		if err != nil {
+			return err
+		}
+		if err := l.finishLocals(ctx, g); err != nil {
+			return err
+		}
+		l.refreshTables(ctx)
+		if err := l.groupDone(g); err != nil {
+			return err
+		}
+		if c, ok := l.definitions.Load(t.Item.ID.Seq); ok && own {
+			c.(chan session.Result) <- r
+		}
+		return nil
+	case engine.KindCheck:
+		l.gate.close()
+		if err := l.startCheck(ctx, t); err != nil {
+			return err
+		}
+		return l.groupDone(g)
+	}
+	l.gate.close() // a fence
+	if err := l.groupDone(g); err != nil {
+		return err
+	}
+	if own {
+		return l.fenced(ctx, g.Last)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package node
+
+import "sync"
+
+// gate separates groups from snapshots that must see a prefix (N3). Groups close it; any
+// number of snapshots may hold it open for a moment. A group that waits keeps new
+// snapshots out, so neither side starves the other for long.
+type gate struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	closed  bool
+	holders int
+}
+
+func newGate() *gate {
+	g := &gate{}
+	g.changed = sync.NewCond(&g.mu)
+	return g
+}
+
+// close waits until no snapshot is being taken and keeps further ones out.
+func (g *gate) close() {
+	g.mu.Lock()
+	g.closed = true
+	for g.holders > 0 {
+		g.changed.Wait()
+	}
+	g.mu.Unlock()
+}
+
+// open lets snapshots in again.
+func (g *gate) open() {
+	g.mu.Lock()
+	g.closed = false
+	g.mu.Unlock()
+	g.changed.Broadcast()
+}
+
+// enter waits until the gate is open, or stop() is true, and reports whether it holds the
+// gate now.
+func (g *gate) enter(stop func() bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.closed {
+		if stop() {
+			return false
+		}
+		g.changed.Wait()
+	}
+	g.holders++
+	return true
+}
+
+// leave ends enter.
+func (g *gate) leave() {
+	g.mu.Lock()
+	g.holders--
+	g.mu.Unlock()
+	g.changed.Broadcast()
+}
+
+// wake makes waiting enters look at their stop function again.
+func (g *gate) wake() { g.changed.Broadcast() }

@@ -1,0 +1,199 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// host is the node as one session sees it; it implements session.Host.
+type host struct {
+	n *life
+	g *guard
+}
+
+func (h *host) Base() uint64 { return h.n.applied.Load() }
+
+func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
+	if !h.n.gate.enter(func() bool { return h.g.doomed() != nil || h.n.ending() }) {
+		if doom := h.g.doomed(); doom != nil {
+			return 0, doom
+		}
+		return 0, errEnding()
+	}
+	return h.n.applied.Load(), nil
+}
+
+func (h *host) LeaveSnapshot() { h.n.gate.leave() }
+
+func (h *host) NewSeq() (uint32, uint64, uint64) {
+	return h.g.slot, h.n.incarnation, h.n.seq.Add(1)
+}
+
+func (h *host) Enter(p session.Phase) *wire.SQLError { return h.g.enter(p) }
+
+func (h *host) Go(f func()) func() {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	return func() { <-done }
+}
+
+// errEnding is told while this life of the member ends and nothing was proposed.
+func errEnding() *wire.SQLError {
+	return wire.Errorf(wire.CodeCannotConnectNow, "this member is restarting").WithHint("Try again, or connect to another member.")
+}
+
+// Submit hands the writeset to the engine and waits for the decision.
+func (h *host) Submit(sub session.Submission) session.Decision {
+	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
+	payload := sub.Writeset.Append(nil)
+	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
+		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
+			WithHint("Split it into smaller transactions.")}
+	}
+	w := h.n.waiters.add(h.g, sub)
+	h.g.submitted(sub.Seq)
+	defer h.g.submitted(0)
+	full := false
+	ok := h.n.core.call(func(e *engine.Engine) {
+		full = !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
+			Snapshot: sub.Snapshot, Base: sub.Base, Writeset: sub.Writeset, Payload: payload})
+	})
+	if full {
+		h.n.waiters.remove(sub.Seq)
+		return session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered").
+			WithHint("Is a majority of the members up? See SHOW tutti.status.")}
+	}
+	if !ok {
+		return h.unknown(id)
+	}
+	select {
+	case d := <-w.decision:
+		if !d.Commit {
+			h.n.waiters.remove(sub.Seq)
+		}
+		return d
+	case <-h.n.done:
+		return h.unknown(id)
+	}
+}
+
+// unknown is told when this life ends between proposal and decision (G6).
+func (h *host) unknown(id writeset.TxID) session.Decision {
+	return session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the transaction is not known: this member restarts").
+		WithDetail("Transaction %s was handed to the cluster; whether it committed is decided by the log.", id).AsFatal()}
+}
+
+// Committed reports the backend's own COMMIT. If that failed, the executor applies the
+// rows; wait for it, so that the client reads its own writes.
+func (h *host) Committed(seq uint64, ok bool) {
+	w := h.n.waiters.get(seq)
+	w.local <- ok
+	if !ok {
+		select {
+		case <-w.applied:
+		case <-h.n.done:
+		}
+	}
+}
+
+// Explain names the conflict between a transaction that blocked the executor and the
+// group that is being applied.
+func (h *host) Explain(ws *writeset.Writeset) *wire.SQLError {
+	h.n.applyingMu.Lock()
+	tasks := h.n.applying
+	h.n.applyingMu.Unlock()
+	held := map[uint64]*engine.Task{}
+	for i := range tasks {
+		if t := &tasks[i]; !t.Local && t.Writeset != nil {
+			t.Writeset.EachKey(func(k writeset.Key) bool { held[k.Hash] = t; return true })
+		}
+	}
+	var found *wire.SQLError
+	ws.EachKey(func(k writeset.Key) bool {
+		if t := held[k.Hash]; t != nil && k.Hash != ws.Tables[k.Table].Key {
+			found = h.conflict(ws, certify.Verdict{Reason: certify.KeyConflict, Key: k, Winner: t.Item.ID, WinnerOrdinal: t.Ordinal})
+			return false
+		}
+		return true
+	})
+	return found
+}
+
+// conflict words a lost certification.
+func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError {
+	const message = "could not serialize access due to a concurrent transaction of another session or node"
+	e := wire.Errorf(wire.CodeSerializationFailure, message).WithHint("The transaction might succeed if retried.")
+	switch v.Reason {
+	case certify.Barrier:
+		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was open.", v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
+	case certify.TooOld:
+		return e.WithDetail("The transaction began before what is still remembered of committed transactions (certify_keys).")
+	case certify.Malformed:
+		return e.WithDetail("The transaction's writeset could not be read by the cluster.")
+	}
+	t := ws.Tables[v.Key.Table]
+	return e.WithDetail("%s of table %q: transaction %s of node %s committed first, at ordinal %d.",
+		h.n.keyText(ws, v.Key), t.String(), v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
+}
+
+// aborted hands a lost certification to its session.
+func (l *life) aborted(a engine.Aborted) {
+	if w := l.waiters.get(a.Seq); w != nil {
+		h := &host{l, w.guard}
+		w.decision <- session.Decision{Retry: true, Err: h.conflict(w.sub.Writeset, a.Verdict)}
+	}
+}
+
+// Define orders a statement and waits until it has run here.
+func (h *host) Define(d session.Definition) session.Result {
+	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: h.n.seq.Add(1)}
+	result := make(chan session.Result, 1)
+	h.n.definitions.Store(id.Seq, result)
+	defer h.n.definitions.Delete(id.Seq)
+	full := false
+	ok := h.n.core.call(func(e *engine.Engine) {
+		full = !e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: id.Seq, Payload: encodeDefinition(d)})
+	})
+	if full {
+		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered")}
+	}
+	if ok {
+		select {
+		case r := <-result:
+			return r
+		case <-h.n.done:
+		}
+	}
+	return session.Result{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the statement is not known: this member restarts").
+		WithDetail("Transaction %s was handed to the cluster.", id)}
+}
+
+// Show answers SHOW tutti.*.
+func (h *host) Show(name string) session.Result {
+	switch name {
+	case "status":
+		return h.n.showStatus()
+	case "check":
+		return h.n.showCheck()
+	case "applied":
+		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.applied.Load())}}}
+	}
+	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
+		WithHint("Known are tutti.status, tutti.check and tutti.applied.")}
+}
+
+// ShowColumns names the columns of Show's answer.
+func (h *host) ShowColumns(name string) []string {
+	switch name {
+	case "status":
+		return statusColumns
+	case "check":
+		return checkColumns
+	}
+	return []string{"tutti." + name}
+}

@@ -1,0 +1,283 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/raftlog"
+	"github.com/tuttidb/tutti/internal/transport"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// life is one incarnation of a member, from reading disk and database to the first failure.
+type life struct {
+	node        *Node
+	config      *config.Config
+	log         *slog.Logger
+	incarnation uint64
+	seq         atomic.Uint64
+	applied     atomic.Uint64
+	groups      atomic.Uint64
+	ready       atomic.Bool
+	done        chan struct{} // closed when the life ends
+
+	disk      *raftlog.Log
+	core      *core
+	transport *transport.Transport
+	applier   *applier
+	monitor   *monitor
+	position  engine.Position
+
+	gate        *gate
+	waiters     *waiters
+	definitions sync.Map // sequence → chan session.Result
+	sessions    sessions
+	peers       peers
+	checks      checks
+	tables      tables
+
+	applyingMu    sync.Mutex
+	applying      []engine.Task
+	committing    []*waiter
+	applyingSince time.Time
+	joinable      bool // committing may still grow
+	applyStarted  chan struct{}
+}
+
+// errConverted ends the first life of a cloned member: its database is now its own.
+var errConverted = errors.New("node: the cloned database is now this member's own")
+
+// FatalError ends the process: trying again cannot help, or would hide damage.
+type FatalError struct{ Err error }
+
+func (e *FatalError) Error() string { return e.Err.Error() }
+func (e *FatalError) Unwrap() error { return e.Err }
+
+// live runs one life. It returns when ctx ends (nil) or at the first failure.
+func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
+	l := &life{
+		node: n, config: n.config, log: n.log, done: make(chan struct{}), gate: newGate(), waiters: newWaiters(),
+		applyStarted: make(chan struct{}, 1),
+	}
+	l.sessions.init(n.config.Limits.Sessions)
+	l.peers.init()
+	l.checks.init()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := l.open(ctx, pg); err != nil {
+		return errors.Join(err, l.close())
+	}
+	n.setLife(l)
+	var wg sync.WaitGroup
+	run := func(what string, f func(context.Context) error) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", what, err))
+			}
+		}()
+	}
+	run("log", func(ctx context.Context) error {
+		if err := l.core.run(ctx); err != nil {
+			return &FatalError{err}
+		}
+		return nil
+	})
+	run("executor", l.runExecutor)
+	run("watcher", l.watch)
+	run("gossip", l.gossip)
+	run("cleaner", l.clean)
+	run("database", func(ctx context.Context) error { return n.watchDatabase(ctx, pg) })
+	l.core.do(func(e *engine.Engine) {
+		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.seq.Add(1)})
+	})
+	<-ctx.Done()
+	n.setLife(nil)
+	close(l.done)
+	l.gate.wake()
+	l.sessions.endAll()
+	wg.Wait()
+	l.sessions.wait()
+	err := context.Cause(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, l.close())
+}
+
+// ending reports whether the life is over.
+func (l *life) ending() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// open brings up log, database connections, engine and transport.
+func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
+	if l.disk, err = openLog(l.config); err != nil {
+		return &FatalError{err}
+	}
+	for _, r := range l.disk.Repairs() {
+		l.log.Warn("repaired the log's torn end", "repair", fmt.Sprint(r))
+	}
+	if l.incarnation, err = l.disk.NextIncarnation(); err != nil {
+		return &FatalError{err}
+	}
+	conn := pg.ConnString("postgres", l.config.Database)
+	if l.position, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore()); err != nil {
+		return err
+	}
+	if l.applier, err = newApplier(ctx, conn, l.config); err != nil {
+		return err
+	}
+	if l.monitor, err = newMonitor(ctx, conn); err != nil {
+		return err
+	}
+	if err = l.applier.loadTables(ctx, &l.tables); err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Options{
+		Member: l.config.Member, Incarnation: l.incarnation, Position: l.position,
+		Order:         ordering.Options{Storage: l.disk},
+		Certify:       certify.Options{KeysMax: l.config.Limits.CertifyKeys},
+		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
+		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
+	})
+	if err != nil {
+		return &FatalError{err}
+	}
+	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted)
+	return l.openTransport()
+}
+
+func (l *life) openTransport() error {
+	ln, err := net.Listen("tcp", l.config.MemberListen)
+	if err != nil {
+		return fmt.Errorf("member port %s cannot be opened: %w", l.config.MemberListen, err)
+	}
+	others := map[uint32]string{}
+	for _, m := range l.config.Members {
+		if m.Member != l.config.Member {
+			others[m.Member] = m.Address
+		}
+	}
+	l.transport, err = transport.New(transport.Options{
+		Self: l.config.Member, Cluster: l.config.Cluster, Listener: ln, Peers: others, Secret: []byte(l.config.Secret),
+		QueueBytesMax: l.config.Limits.MemberQueue, Handler: l.receiveFrame, Logger: l.log,
+	})
+	if err != nil {
+		return &FatalError{errors.Join(err, ln.Close())}
+	}
+	return nil
+}
+
+func (l *life) close() error {
+	var errs []error
+	if l.transport != nil {
+		errs = append(errs, l.transport.Close())
+	}
+	if l.applier != nil {
+		l.applier.close()
+	}
+	if l.monitor != nil {
+		l.monitor.close()
+	}
+	if l.disk != nil {
+		errs = append(errs, l.disk.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openLog opens the member's log, or creates it for the cluster's first start.
+func openLog(c *config.Config) (*raftlog.Log, error) {
+	o := raftlog.Options{Dir: filepath.Join(c.DataDir, "log"), SegmentBytes: c.Limits.LogSegmentBytes}
+	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) {
+		id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
+		for _, m := range c.Members {
+			id.Voters = append(id.Voters, uint64(m.Member))
+		}
+		if err := raftlog.Create(o, id); err != nil {
+			return nil, err
+		}
+	}
+	disk, err := raftlog.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	if id := disk.Identity(); id.Cluster != c.Cluster || id.Member != uint64(c.Member) {
+		err := fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration says member %d of %q",
+			o.Dir, id.Member, id.Cluster, c.Member, c.Cluster)
+		return nil, errors.Join(err, disk.Close())
+	}
+	return disk, nil
+}
+
+func (l *life) runExecutor(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case g := <-l.core.groups:
+			if err := l.execute(ctx, g); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// fenced is called when this life's own fence is applied: everything committed before the
+// start is in the database.
+func (l *life) fenced(ctx context.Context, ordinal uint64) error {
+	if l.position.Member != l.config.Member {
+		if err := l.applier.adopt(ctx, ordinal, l.config.Member); err != nil {
+			return err
+		}
+		return errConverted
+	}
+	l.ready.Store(true)
+	l.log.Info("ready", "ordinal", ordinal, "incarnation", l.incarnation)
+	return nil
+}
+
+// clean empties capture tables that are no longer in use.
+func (l *life) clean(ctx context.Context) error {
+	for sleep(ctx, cleanInterval) {
+		if err := l.monitor.clean(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const cleanInterval = 3 * time.Second
+
+func (l *life) txid(seq uint64) writeset.TxID {
+	return writeset.TxID{Member: l.config.Member, Incarnation: l.incarnation, Seq: seq}
+}
+
+// name is a member's name for messages.
+func (l *life) name(member uint32) string {
+	for _, m := range l.config.Members {
+		if m.Member == member {
+			return m.Name
+		}
+	}
+	return fmt.Sprintf("member %d", member)
+}

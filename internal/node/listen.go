@@ -1,0 +1,247 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// sessions are the running clients of one life, by backend pid, with their marker slots.
+type sessions struct {
+	mu    sync.Mutex
+	byPID map[uint32]*guard
+	conns map[net.Conn]struct{}
+	free  []uint32
+	over  bool
+	wg    sync.WaitGroup
+}
+
+func (s *sessions) init(max int) {
+	s.byPID, s.conns = map[uint32]*guard{}, map[net.Conn]struct{}{}
+	for i := max; i > 0; i-- {
+		s.free = append(s.free, uint32(i))
+	}
+}
+
+// admit takes a slot; zero when all are taken, or the life is over.
+func (s *sessions) admit(conn net.Conn) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || len(s.free) == 0 {
+		return 0
+	}
+	slot := s.free[len(s.free)-1]
+	s.free = s.free[:len(s.free)-1]
+	s.conns[conn] = struct{}{}
+	s.wg.Add(1)
+	return slot
+}
+
+func (s *sessions) register(g *guard) {
+	s.mu.Lock()
+	s.byPID[g.pid] = g
+	s.mu.Unlock()
+}
+
+// track adds a connection that ends with the life; false if it is over already.
+func (s *sessions) track(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.conns[conn] = struct{}{}
+	}
+	return !s.over
+}
+
+func (s *sessions) leave(conns []net.Conn, slot uint32, g *guard) {
+	s.mu.Lock()
+	for _, c := range conns {
+		delete(s.conns, c)
+	}
+	if g != nil {
+		delete(s.byPID, g.pid)
+	}
+	s.free = append(s.free, slot)
+	s.mu.Unlock()
+	s.wg.Done()
+}
+
+// endAll closes every connection of clients and their backends; the sessions end by that.
+func (s *sessions) endAll() {
+	s.mu.Lock()
+	s.over = true
+	for c := range s.conns {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+}
+
+func (s *sessions) wait() { s.wg.Wait() }
+
+func (l *life) guardOf(pid uint32) *guard {
+	l.sessions.mu.Lock()
+	defer l.sessions.mu.Unlock()
+	return l.sessions.byPID[pid]
+}
+
+// pendingMax bounds clients between accept and admission.
+const pendingMax = 256
+
+// accept is the listener's goroutine.
+func (n *Node) accept(ctx context.Context, ln net.Listener) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	pending := make(chan struct{}, pendingMax)
+	for {
+		conn, err := ln.Accept()
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			n.log.Warn("accept failed", "error", err)
+			if !sleep(ctx, 50*time.Millisecond) {
+				return
+			}
+			continue
+		}
+		select {
+		case pending <- struct{}{}:
+		default:
+			_ = conn.Close() // more strangers at once than anybody needs
+			continue
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			n.serve(ctx, conn, func() { <-pending })
+		}()
+	}
+}
+
+// serve handles one connection from its first byte to its end. admitted is called once it
+// is no stranger any more, or gone.
+func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	once := sync.OnceFunc(admitted)
+	defer once()
+	tls, err := n.config.ClientTLS.ServerTLS()
+	if err != nil {
+		n.log.Error("TLS for clients is not usable", "error", err)
+		return
+	}
+	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: tls, RequireTLS: n.config.ClientTLS.Require})
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			n.log.Debug("a client was refused", "from", conn.RemoteAddr(), "error", err)
+		}
+		return
+	}
+	if cancel != nil {
+		n.cancels.Cancel(cancel)
+		return
+	}
+	if e := n.refusal(startup); e != nil {
+		_ = startup.Refuse(e) // a client that left already misses nothing
+		return
+	}
+	l := n.current()
+	if l == nil || !l.ready.Load() {
+		_ = startup.Refuse(errNotReady())
+		return
+	}
+	slot := l.sessions.admit(conn)
+	if slot == 0 {
+		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.config.Limits.Sessions))
+		return
+	}
+	l.serve(startup, conn, slot, once)
+}
+
+func errNotReady() *wire.SQLError {
+	return wire.Fatalf(wire.CodeCannotConnectNow, "this member is not ready: it is starting, recovering, or has no majority").
+		WithHint("Try again, or connect to another member.")
+}
+
+// refusal says why a start-up packet is not acceptable.
+func (n *Node) refusal(s *wire.Startup) *wire.SQLError {
+	if r := strings.ToLower(s.Params["replication"]); r != "" && r != "false" && r != "off" && r != "no" && r != "0" {
+		return wire.Fatalf(wire.CodeFeatureNotSupported, "replication connections are not possible through Tutti").
+			WithHint("Connect to the member's own PostgreSQL.")
+	}
+	db := s.Params["database"]
+	if db == "" {
+		db = s.Params["user"]
+	}
+	if db != n.config.Database {
+		return wire.Fatalf(wire.CodeInvalidCatalogName, "database %q is not replicated by this cluster", db).
+			WithHint("Connect to database \"" + n.config.Database + "\".")
+	}
+	if strings.Contains(s.Params["options"], "session_replication_role") || strings.Contains(s.Params["options"], "tutti.") {
+		return wire.Fatalf(wire.CodeFeatureNotSupported, "start-up options may not change settings replication depends on")
+	}
+	for _, p := range s.Ordered {
+		if p.Name == "session_replication_role" || strings.HasPrefix(strings.ToLower(p.Name), "tutti.") {
+			return wire.Fatalf(wire.CodeFeatureNotSupported, "start-up parameter %s may not be set", p.Name)
+		}
+	}
+	return nil
+}
+
+// serve logs an admitted client in at the local server and runs its session.
+func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted func()) {
+	var g *guard
+	conns := []net.Conn{conn}
+	defer func() { l.sessions.leave(conns, slot, g) }()
+	socket := l.node.socket()
+	backend, err := net.Dial("unix", socket)
+	if err != nil {
+		_ = startup.Refuse(errNotReady())
+		return
+	}
+	defer backend.Close()
+	conns = append(conns, backend)
+	if !l.sessions.track(backend) {
+		_ = startup.Refuse(errNotReady())
+		return
+	}
+	login, err := wire.Login(startup, backend, nil, wire.LoginOptions{AllowTrust: l.config.Postgres.AllowTrust})
+	if err != nil {
+		l.log.Debug("login failed", "from", conn.RemoteAddr(), "error", err)
+		return
+	}
+	admitted()
+	dial := func() (net.Conn, error) { return net.Dial("unix", socket) }
+	g = &guard{pid: login.BackendPID, slot: slot, client: startup.Conn, wake: l.gate.wake,
+		cancel: func() {
+			if err := wire.SendCancel(dial, login.BackendPID, login.BackendSecret); err != nil {
+				l.log.Warn("cancel request failed", "pid", login.BackendPID, "error", err)
+			}
+		}}
+	l.sessions.register(g)
+	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
+	defer release()
+	out := wire.NewWriter(startup.Conn)
+	out.Append(login.Frames)
+	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
+	s := session.New(session.Options{
+		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
+		Host: &host{l, g}, Collector: collector{},
+	})
+	if err := s.Run(); err != nil {
+		if l.ending() {
+			out.Append(wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member stops or restarts").Append(nil))
+		}
+		l.log.Debug("session ended", "from", conn.RemoteAddr(), "error", err)
+	}
+	_ = startup.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_ = out.Flush() // last words, if the client still listens
+}

@@ -1,0 +1,89 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/capture"
+)
+
+// monitor is a connection beside the executor's, for looking at backends and for chores.
+type monitor struct {
+	mu   sync.Mutex
+	conn *pgconn.PgConn
+}
+
+func newMonitor(ctx context.Context, connString string) (*monitor, error) {
+	conn, err := connect(ctx, connString, "tutti monitor", nil)
+	if err != nil {
+		return nil, err
+	}
+	return &monitor{conn: conn}, nil
+}
+
+// connect opens a connection of Tutti's own with settings for its whole life.
+func connect(ctx context.Context, connString, name string, settings map[string]string) (*pgconn.PgConn, error) {
+	c, err := pgconn.ParseConfig(connString)
+	if err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	c.RuntimeParams["application_name"] = name
+	for k, v := range settings {
+		c.RuntimeParams[k] = v
+	}
+	conn, err := pgconn.ConnectConfig(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("node: connect to the local PostgreSQL as %s: %w", name, err)
+	}
+	return conn, nil
+}
+
+func (m *monitor) close() { _ = m.conn.Close(context.Background()) } // the server notices either way
+
+func (m *monitor) exec(ctx context.Context, sql string) ([]*pgconn.Result, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, err := m.conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("node: monitor: %w", err)
+	}
+	return r, nil
+}
+
+// blockers lists the backends that hold locks the backend pid waits for.
+func (m *monitor) blockers(ctx context.Context, pid uint32) ([]uint32, error) {
+	r, err := m.exec(ctx, fmt.Sprintf("SELECT DISTINCT unnest(pg_catalog.pg_blocking_pids(%d))", pid))
+	if err != nil {
+		return nil, err
+	}
+	var pids []uint32
+	for _, row := range r[0].Rows {
+		var p uint32
+		if _, err := fmt.Sscan(string(row[0]), &p); err != nil {
+			return nil, fmt.Errorf("node: monitor: pid %q: %w", row[0], err)
+		}
+		if p != 0 { // 0 stands for a prepared transaction
+			pids = append(pids, p)
+		}
+	}
+	return pids, nil
+}
+
+func (m *monitor) terminate(ctx context.Context, pid uint32) error {
+	_, err := m.exec(ctx, fmt.Sprintf("SELECT pg_catalog.pg_terminate_backend(%d)", pid))
+	return err
+}
+
+// gone reports whether the backend pid has ended.
+func (m *monitor) gone(ctx context.Context, pid uint32) (bool, error) {
+	r, err := m.exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = %d", pid))
+	return err == nil && len(r[0].Rows) == 0, err
+}
+
+func (m *monitor) clean(ctx context.Context) error {
+	_, err := m.exec(ctx, capture.CleanupSQL())
+	return err
+}

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/embedded"
+	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// Node is a member's process: its client port and its lives.
+type Node struct {
+	config  *config.Config
+	log     *slog.Logger
+	cancels *wire.Cancels
+
+	mu   sync.Mutex
+	life *life
+}
+
+// New makes a node of a validated configuration.
+func New(c *config.Config, log *slog.Logger) *Node {
+	return &Node{config: c, log: log.With("member", c.Self().Name), cancels: wire.NewCancels(c.Limits.Sessions * 2)}
+}
+
+const (
+	retryMin = 100 * time.Millisecond
+	retryMax = 5 * time.Second
+)
+
+// Run serves until ctx ends; then everything is stopped in order and the result is nil. An
+// error is final: the log is unusable, the databases differ, or the configuration cannot
+// work.
+func (n *Node) Run(ctx context.Context) error {
+	ln, err := net.Listen("tcp", n.config.Listen)
+	if err != nil {
+		return fmt.Errorf("client port %s cannot be opened: %w", n.config.Listen, err)
+	}
+	frontCtx, stopFront := context.WithCancel(context.WithoutCancel(ctx))
+	var front sync.WaitGroup
+	front.Add(1)
+	go func() { defer front.Done(); n.accept(frontCtx, ln) }()
+	defer func() {
+		stopFront()
+		// Closing twice is harmless; accept ends by it.
+		_ = ln.Close()
+		front.Wait()
+	}()
+	pg, err := n.instance(ctx)
+	if err != nil {
+		return err
+	}
+	err = n.lives(ctx, pg)
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return errors.Join(err, pg.Stop(stopCtx))
+}
+
+// lives runs one life after another (N5).
+func (n *Node) lives(ctx context.Context, pg *instance.Instance) error {
+	for wait := retryMin; ; wait = min(2*wait, retryMax) {
+		began := time.Now()
+		err := n.startDatabase(ctx, pg)
+		if err == nil {
+			err = n.live(ctx, pg)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		var fatal *FatalError
+		if errors.As(err, &fatal) {
+			return err
+		}
+		if errors.Is(err, errConverted) {
+			wait = retryMin
+			continue
+		}
+		n.log.Error("this member restarts", "error", err)
+		if time.Since(began) > time.Minute {
+			wait = retryMin
+		}
+		if !sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// instance finds the PostgreSQL to run.
+func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
+	if err := os.MkdirAll(n.config.DataDir, 0o755); err != nil {
+		return nil, err
+	}
+	build, err := embedded.FindContext(ctx, embedded.Options{BinDir: n.config.Postgres.BinDir, NoSystem: n.config.Postgres.NoSystem})
+	if err != nil {
+		return nil, err
+	}
+	n.log.Info("PostgreSQL found", "build", build.String())
+	return instance.New(instance.Options{
+		Build: build, DataDir: filepath.Join(n.config.DataDir, "postgres"), SocketDir: "",
+		Settings: n.settings(), LogFile: filepath.Join(n.config.DataDir, "postgres.log"), Logger: n.log,
+	}), nil
+}
+
+// settings are what Tutti needs of PostgreSQL; the configuration's own win where that is
+// safe.
+func (n *Node) settings() map[string]string {
+	s := map[string]string{
+		"synchronous_commit": "off", // the log makes commits durable
+		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20),
+	}
+	for k, v := range n.config.Postgres.Settings {
+		s[k] = v
+	}
+	return s
+}
+
+// startDatabase makes sure a fresh server process runs on the member's database, so that
+// no backend of an earlier life is left (its COMMIT could still be under way).
+func (n *Node) startDatabase(ctx context.Context, pg *instance.Instance) error {
+	if err := pg.Stop(ctx); err != nil {
+		return err
+	}
+	if !pg.Initialized() {
+		var err error
+		if from := n.config.Postgres.CloneFrom; from != "" {
+			n.log.Info("cloning the database from its donor")
+			err = pg.Clone(ctx, from, nil)
+		} else {
+			n.log.Info("creating a new database")
+			err = pg.Init(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return pg.Start(ctx)
+}
+
+// watchDatabase ends the life when PostgreSQL ends.
+func (n *Node) watchDatabase(ctx context.Context, pg *instance.Instance) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-pg.Exited():
+		return fmt.Errorf("PostgreSQL ended: %w", errors.Join(err, errDatabaseGone))
+	}
+}
+
+var errDatabaseGone = errors.New("the database server is gone")
+
+func (n *Node) setLife(l *life) {
+	n.mu.Lock()
+	n.life = l
+	n.mu.Unlock()
+}
+
+func (n *Node) current() *life {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.life
+}

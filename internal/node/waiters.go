@@ -1,0 +1,45 @@
+package node
+
+import (
+	"sync"
+
+	"github.com/tuttidb/tutti/internal/session"
+)
+
+// waiter is a session that waits for the log's decision, and later tells how its commit
+// went.
+type waiter struct {
+	guard    *guard
+	sub      session.Submission
+	decision chan session.Decision // capacity 1
+	local    chan bool             // capacity 1: did the backend's COMMIT succeed
+	applied  chan struct{}         // closed once the rows are in the database after all
+}
+
+// waiters finds them by sequence.
+type waiters struct {
+	mu sync.Mutex
+	m  map[uint64]*waiter
+}
+
+func newWaiters() *waiters { return &waiters{m: map[uint64]*waiter{}} }
+
+func (w *waiters) add(g *guard, sub session.Submission) *waiter {
+	x := &waiter{guard: g, sub: sub, decision: make(chan session.Decision, 1), local: make(chan bool, 1), applied: make(chan struct{})}
+	w.mu.Lock()
+	w.m[sub.Seq] = x
+	w.mu.Unlock()
+	return x
+}
+
+func (w *waiters) get(seq uint64) *waiter {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.m[seq]
+}
+
+func (w *waiters) remove(seq uint64) {
+	w.mu.Lock()
+	delete(w.m, seq)
+	w.mu.Unlock()
+}

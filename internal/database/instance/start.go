@@ -65,7 +65,9 @@ func (i *Instance) Start(ctx context.Context) (err error) {
 			return err
 		}
 		r, err := i.spawn(a, out, lock)
-		err = errors.Join(err, out.Close())
+		if cerr := out.Close(); cerr != nil {
+			i.log.Warn("closing our copy of the server log", "err", cerr)
+		}
 		if err != nil {
 			return err
 		}

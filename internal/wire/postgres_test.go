@@ -268,7 +268,7 @@ func testPgx(t *testing.T, r *relay, clientTLS *tls.Config) {
 // psql runs libpq.
 func psql(dsn, sql string) (string, error) {
 	cmd := exec.Command("psql", "-XAtw", "-d", dsn, "-c", sql)
-	cmd.Env = append(os.Environ(), "PGPASSFILE=/dev/null", "HOME=/nonexistent")
+	cmd.Env = append(os.Environ(), "PGPASSFILE=/nonexistent", "HOME=/nonexistent")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -317,13 +317,13 @@ func testCancel(t *testing.T, r *relay) {
 		c := must[*pgconn.PgConn](t)(pgconn.ConnectConfig(ctx, r.config(t, "u_scram", "right", version, nil)))
 		done := make(chan error, 1)
 		go func() { _, err := c.Exec(ctx, "select pg_sleep(15)").ReadAll(); done <- err }()
-		for asleep := false; !asleep; time.Sleep(10 * time.Millisecond) {
+		var seen string
+		for end := time.Now().Add(5 * time.Second); seen != "Timeout PgSleep\n"; time.Sleep(10 * time.Millisecond) {
 			out, err := psql("host="+r.server.dir+" user=postgres dbname=postgres",
-				fmt.Sprintf("select wait_event from pg_stat_activity where pid = %d", c.PID()))
-			if err != nil {
-				t.Fatal(out)
+				fmt.Sprintf("select concat_ws(' ', wait_event_type, wait_event) from pg_stat_activity where pid = %d", c.PID()))
+			if seen = out; err != nil || time.Now().After(end) {
+				t.Fatalf("the backend does not sleep: %q, %v", out, err)
 			}
-			asleep = out == "PgSleep\n"
 		}
 		if err := c.CancelRequest(ctx); err != nil {
 			t.Error(err)

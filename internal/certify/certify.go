@@ -2,6 +2,7 @@ package certify
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -94,7 +95,15 @@ func (c *Certifier) Certify(ordinal uint64, t Transaction) Verdict {
 }
 
 func (c *Certifier) check(t Transaction) Verdict {
-	if t.Base < c.barrier {
+	switch planted {
+	case "base-forgotten":
+		t.Base, t.SharedBase = math.MaxUint64, math.MaxUint64
+	case "shared-base-ignored":
+		t.SharedBase = t.Base
+	case "eviction-is-agreement":
+		t.Base, t.SharedBase = max(t.Base, c.floor), max(t.SharedBase, c.floor)
+	}
+	if t.Base < c.barrier && planted != "barrier-ignored" {
 		return Verdict{Reason: Barrier, Winner: c.barrierID, WinnerOrdinal: c.barrier}
 	}
 	if t.Base < c.floor {
@@ -125,10 +134,10 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 	if h.exclusive > base {
 		w = h.exclusive
 	}
-	if k.Mode >= writeset.Update && h.update > base {
+	if k.Mode >= writeset.Update && h.update > base && planted != "updates-agree" {
 		w = max(w, h.update)
 	}
-	if k.Mode == writeset.Exclusive && h.shared > sharedBase {
+	if k.Mode == writeset.Exclusive && h.shared > sharedBase && planted != "shared-agrees" {
 		w = max(w, h.shared)
 	}
 	return w

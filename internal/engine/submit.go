@@ -49,6 +49,9 @@ func (e *Engine) Withdraw(seq uint64) bool {
 		delete(e.owns, seq)
 		return true
 	}
+	if planted == "pending-orphan-stays" {
+		return false
+	}
 	if w := remove(&e.pending, seq); w != nil {
 		e.finish(w)
 		e.admit()
@@ -106,7 +109,7 @@ func (e *Engine) admit() {
 
 func (e *Engine) clear(w *own) bool {
 	ok := true
-	if w.Kind == KindCertified {
+	if w.Kind == KindCertified && planted != "own-wait-removed" {
 		w.Writeset.EachKey(func(k writeset.Key) bool {
 			ok = !e.locked[k.Hash].conflicts(k.Mode)
 			return ok
@@ -172,6 +175,9 @@ func (e *Engine) makeBatch() {
 		bytes += len(w.Payload) + 32
 		it := Item{Kind: w.Kind, ID: writeset.TxID{Member: b.Member, Incarnation: b.Incarnation, Seq: w.Seq}, Slot: w.Slot,
 			Base: e.applied, SharedBase: w.Base, Payload: w.Payload}
+		if planted == "base-is-delivered" {
+			it.Base = e.ordinal
+		}
 		if w.Snapshot {
 			it.Base = w.Base
 		}

@@ -273,3 +273,38 @@ func TestNewerConnectionReplacesOlder(t *testing.T) {
 		t.Error("the replaced connection took the newer one's place in the statistics")
 	}
 }
+
+// TestReplacedConnectionFinishesFirst (T2): the newer connection's frames wait for the
+// handler call that the older one is in.
+func TestReplacedConnectionFinishesFirst(t *testing.T) {
+	entered, release := make(chan string, 10), make(chan struct{})
+	m := lone(t, func(o *Options, tm *timing) {
+		tm.silence = time.Minute
+		o.Handler = func(_ uint32, frame []byte) {
+			entered <- string(frame)
+			<-release
+		}
+	})
+	older := authenticated(t, m)
+	if _, err := older.Write(wire("older")); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-entered; got != "older" {
+		t.Fatalf("handler got %q", got)
+	}
+	newer := authenticated(t, m)
+	if _, err := newer.Write(wire("newer")); err != nil {
+		t.Fatal(err)
+	}
+	expectClosed(t, older)
+	select {
+	case got := <-entered:
+		close(release)
+		t.Fatalf("%q was handled while another frame of the member was", got)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(release)
+	if got := <-entered; got != "newer" {
+		t.Fatalf("handler got %q", got)
+	}
+}

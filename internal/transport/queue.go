@@ -13,7 +13,7 @@ const (
 	itemBytes = 64
 )
 
-// item is a frame that waits to be written. due is zero without fault seam.
+// item is a frame that waits to be written. due is zero unless the fault seam delays it.
 type item struct {
 	frame []byte
 	due   time.Time
@@ -26,7 +26,6 @@ type queue struct {
 	bytes    int // waiting and being written
 	items    []item
 	spare    []item // the array of the batch before, for reuse
-	lastDue  time.Time
 	closed   bool
 	wake     chan struct{} // capacity 1: something was put
 }
@@ -44,11 +43,8 @@ func (q *queue) put(frame []byte, delay time.Duration) bool {
 		return false
 	}
 	it := item{frame: frame}
-	if delay > 0 || !q.lastDue.IsZero() {
-		if it.due = time.Now().Add(delay); it.due.Before(q.lastDue) {
-			it.due = q.lastDue // delay keeps order
-		}
-		q.lastDue = it.due
+	if delay > 0 {
+		it.due = time.Now().Add(delay) // what comes later waits behind it, see take
 	}
 	q.bytes += cost
 	q.items = append(q.items, it)

@@ -115,5 +115,11 @@ func statementTag(b []byte) uint64 {
 	return tag
 }
 
-// statement is what the model's DDL statement does at every member.
-func statement() change { return change{key: rowKey{t: tSchema}, op: writeset.OpUpdate} }
+// execute runs the model's DDL statement: it rewrites the accounts' table.
+func (t *tx) execute(payload []byte) {
+	for id := range rowsOf[tAccount] {
+		k := rowKey{tAccount, id}
+		cur := t.latest(k)
+		t.changes = append(t.changes, tagged{change{key: k, op: writeset.OpUpdate, prev: cur.tag, v: cur.v}, statementTag(payload)})
+	}
+}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -23,6 +24,8 @@ type database struct {
 
 	marks    map[uint32]engine.Mark
 	progress uint64
+	member   uint32 // whose marks they are
+	floor    uint64
 }
 
 type row struct{ versions []version }
@@ -39,6 +42,13 @@ type record struct {
 	changes  []tagged
 	marks    []mark
 	progress uint64
+	adopt    *adoption
+}
+
+// adoption turns a clone of another member's database into the member's own.
+type adoption struct {
+	member uint32
+	floor  uint64
 }
 
 type tagged struct {
@@ -224,6 +234,10 @@ func (d *database) install(r *record) {
 		}
 	}
 	d.progress = max(d.progress, r.progress)
+	if r.adopt != nil {
+		d.member, d.floor = r.adopt.member, r.adopt.floor
+		clear(d.marks)
+	}
 }
 
 func rowHash(k rowKey, tag uint64) uint64 { return mix(k.identity() ^ mix(tag)) }
@@ -248,6 +262,11 @@ func (d *database) crash() *database {
 	return newDatabase(d.w, d.log[:keep:keep])
 }
 
+// clone returns a copy as a base backup makes it: all that is logged.
+func (d *database) clone() *database {
+	return newDatabase(d.w, slices.Clone(d.log))
+}
+
 // apply checks one change of an ordered transaction against what t finds and records it.
 // An error is a broken promise: the origin saw something else.
 func (t *tx) apply(c change, tag uint64) error {
@@ -257,7 +276,7 @@ func (t *tx) apply(c change, tag uint64) error {
 		return fmt.Errorf("inserts %v, which exists with tag %d", c.key, cur.tag)
 	case c.op != writeset.OpInsert && cur.gone:
 		return fmt.Errorf("changes %v, which does not exist", c.key)
-	case c.op != writeset.OpInsert && cur.tag != c.prev && c.key.t != tSchema:
+	case c.op != writeset.OpInsert && cur.tag != c.prev:
 		return fmt.Errorf("replaces version %d of %v but had seen version %d", cur.tag, c.key, c.prev)
 	}
 	if c.key.t == tUnique && c.op != writeset.OpDelete {

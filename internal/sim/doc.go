@@ -32,6 +32,10 @@
 //	    of the earlier life may still come, and reused slots would hide them.
 //	N3  Within an incarnation a slot is not used again after its session was orphaned.
 //	N4  Early commits are awaited before the running group is done.
+//	N5  A clone of another member's database serves no session. Once a fence of the new
+//	    incarnation is applied, one transaction clears the marks, sets the floor to the
+//	    fence's ordinal and takes the database over; then the engine starts anew, because
+//	    Position.Member holds for its whole life.
 //
 // What it does not do: membership changes, log compaction and state transfer.
 package sim

@@ -36,16 +36,23 @@ func (w *world) every(micros int64, f func()) {
 	})
 }
 
-// crash ends a node, or its database with it, or the whole machine; it starts again later.
+// crash ends a node, or its database with it, or the whole machine, or loses the database
+// so that it becomes a clone of another member's; it starts again later.
 func (w *world) crash(m *member) {
 	if !m.up {
 		return
 	}
 	w.stats.Crashes++
-	kind := w.rnd.intn(3)
+	kind := w.rnd.intn(4)
 	w.say("%v: crash of kind %d", m, kind)
 	m.stop(kind == 2)
-	if kind > 0 {
+	donor := w.members[w.rnd.intn(len(w.members))]
+	switch {
+	case kind == 3 && donor.up:
+		w.stats.Clones++
+		m.db.dead = true
+		m.db = donor.db.clone()
+	case kind > 0:
 		m.db = m.db.crash()
 	}
 	w.after(w.rnd.between(1000, 300_000), func() {

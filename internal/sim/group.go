@@ -47,6 +47,9 @@ func (m *member) commitLocal(s *session, t engine.Task) {
 		}
 		m.commitDone()
 	}))
+	if m.w.o.Planted == "commit-not-awaited" {
+		m.group.left--
+	}
 }
 
 // commitLost is called when the backend of a committing session died before its commit
@@ -64,7 +67,7 @@ func (m *member) commitDone() {
 	m.group = nil
 	m.engine.GroupDone()
 	m.w.note(uint64(m.id)|1<<8, m.engine.Applied(), m.db.hash)
-	if !m.engine.Holes() {
+	if m.open && !m.engine.Holes() {
 		m.w.truth.checkPrefix(m)
 	}
 	m.openGate()
@@ -85,11 +88,18 @@ func (m *member) apply(tasks []engine.Task, progress uint64) {
 			for _, c := range changes {
 				a.work = append(a.work, tagged{c, tag})
 			}
-			if t.Own && m.w.o.Planted != "orphan-mark-not-written" {
+			if (t.Mark || t.Local) && m.w.o.Planted != "orphan-mark-not-written" {
 				a.t.marks = append(a.t.marks, mark{t.Item.Slot, engine.Mark{Incarnation: t.Item.ID.Incarnation, Seq: t.Item.ID.Seq}})
 			}
+		case engine.KindFence:
+			if t.Own && t.Item.ID.Seq == m.fence && t.Item.ID.Incarnation == m.incarnation && m.db.member != m.id {
+				a.t.adopt = &adoption{m.id, t.Ordinal}
+			}
 		case engine.KindStatement:
-			a.work = append(a.work, tagged{statement(), statementTag(t.Item.Payload)})
+			a.statement = t.Item.Payload
+			for id := range rowsOf[tAccount] {
+				a.work = append(a.work, tagged{change{key: rowKey{tAccount, id}, op: writeset.OpUpdate}, 0})
+			}
 		}
 		if t.Own && t.Item.ID.Incarnation == m.incarnation {
 			a.own = append(a.own, t.Item)
@@ -100,11 +110,12 @@ func (m *member) apply(tasks []engine.Task, progress uint64) {
 
 // applier writes the rows of ordered transactions, waiting for local row locks.
 type applier struct {
-	m    *member
-	t    *tx
-	work []tagged
-	own  []engine.Item
-	next int
+	m         *member
+	t         *tx
+	work      []tagged
+	own       []engine.Item
+	statement []byte // nil unless the task is one
+	next      int
 }
 
 func (a *applier) step() {
@@ -122,11 +133,22 @@ func (a *applier) step() {
 				return
 			}
 		}
+		if a.statement != nil {
+			continue
+		}
 		if err := a.t.apply(c.change, c.tag); err != nil {
 			a.m.w.violation("%v: transaction with tag %d %v", a.m, c.tag, err)
 		}
 	}
+	if a.statement != nil {
+		a.t.execute(a.statement)
+	}
 	a.t.commit(a.m.in(func() {
+		if a.t.adopt != nil && a.m.w.o.Planted != "adopted-in-flight" {
+			a.m.stop(false)
+			a.m.start() // the engine still believes the database to be another's
+			return
+		}
 		for _, it := range a.own {
 			a.m.applied(it)
 		}

@@ -36,15 +36,22 @@ type member struct {
 // start begins a life of the node from what disk and database hold. Backends of an
 // earlier life are ended before the position is read.
 func (m *member) start() {
-	m.db.disconnect()
+	if m.w.o.Planted != "backends-survive" {
+		m.db.disconnect()
+	}
 	m.incarnation++
-	p := engine.Position{Ordinal: m.db.progress, Marks: maps.Clone(m.db.marks)}
+	p := engine.Position{Member: m.db.member, Ordinal: m.db.progress, Floor: m.db.floor, Marks: maps.Clone(m.db.marks)}
 	switch m.w.o.Planted {
 	case "progress-forgotten":
 		p.Ordinal = 0
 	case "marks-ignored":
 		p.Marks = nil
+	case "floor-ignored":
+		p.Floor = 0
+	case "clone-taken-for-own":
+		p.Member = m.id
 	}
+	m.w.say("%v: starts at ordinal %d, floor %d, %d marks of member %d", m, p.Ordinal, p.Floor, len(p.Marks), p.Member)
 	s := &m.w.swarm
 	e, err := engine.New(engine.Options{
 		Member: m.id, Incarnation: m.incarnation, Position: p,
@@ -90,6 +97,9 @@ func (m *member) in(f func()) func() {
 }
 
 func (m *member) tick(life uint64) {
+	if m.w.o.Planted == "ticks-stop" && !m.w.faulty {
+		return
+	}
 	d := m.w.swarm.tick
 	if m.w.faulty {
 		d += m.w.rnd.between(-d/8, d/8) // clocks drift

@@ -60,6 +60,9 @@ func (n *network) heal() {
 // partition cuts links in one of the shapes that have broken databases.
 func (n *network) partition(r *random) string {
 	m := len(n.cut)
+	if m == 1 {
+		return "nothing to cut"
+	}
 	a := r.intn(m)
 	b := (a + 1 + r.intn(m-1)) % m
 	switch r.intn(4) {

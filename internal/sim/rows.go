@@ -16,12 +16,11 @@ const (
 	tUnique               // n is a unique column
 	tParent               // referenced by tChild
 	tChild                // n is the parent's id
-	tSchema               // one row, written by statements
 	tables
 )
 
 // keyParts bounds ids, so that whole tables can be scanned.
-var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 16, tSchema: 1}
+var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 16}
 
 const uniqueValues = 8
 
@@ -123,7 +122,7 @@ func decode(ws *writeset.Writeset) (changes []change, tag uint64) {
 // initial gives the rows every database starts with, as one transaction with tag 1.
 func initial() []change {
 	var cs []change
-	for _, t := range []table{tAccount, tList, tParent, tSchema} {
+	for _, t := range []table{tAccount, tList, tParent} {
 		for id := range rowsOf[t] {
 			c := change{key: rowKey{t, id}, op: writeset.OpInsert}
 			if t == tAccount {

@@ -147,6 +147,9 @@ func (s *session) verdict(v certify.Verdict) {
 	if v.Commit() {
 		panic("sim: an abort that commits")
 	}
+	if !s.a.repeat && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update {
+		s.m.w.stats.OwnAborts++
+	}
 	if s.t != nil {
 		s.t.rollback()
 	}

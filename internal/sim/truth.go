@@ -19,7 +19,7 @@ type truth struct {
 
 func newTruth(w *world) *truth {
 	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{}, seqs: map[uint64]uint64{}}
-	t.model = newDatabase(w, w.base())
+	t.model = newDatabase(w, w.base(0))
 	t.order = []writeset.TxID{{}}
 	t.hashes = []uint64{t.model.hash}
 	return t
@@ -84,8 +84,12 @@ func (t *truth) extend(task *engine.Task) {
 			t.settle(o, tag)
 		case engine.KindStatement:
 			tag := statementTag(task.Item.Payload)
-			tr.changes = append(tr.changes, tagged{statement(), tag})
+			tr.execute(task.Item.Payload)
 			t.settle(o, tag)
+			for _, c := range tr.changes {
+				a := t.attempts[id]
+				a.changes = append(a.changes, c.change)
+			}
 		}
 		r.changes = tr.changes
 		t.model.install(&r)

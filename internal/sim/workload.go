@@ -84,7 +84,6 @@ func (w *world) newScript() *attempt {
 		}
 	case workStatement:
 		a.statement, a.repeat = true, false
-		a.changes = []change{statement()}
 		return a
 	}
 	if r.chance(w.swarm.lockPerMille) {

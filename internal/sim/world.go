@@ -15,10 +15,20 @@ type Options struct {
 	// SafetyMicros is the length of the phase with faults, simulated; zero means 1.5 s.
 	SafetyMicros int64
 	// Planted names a bug to build into the member model (or, in a binary built with the
-	// tag `planted`, into the engine); empty for none. See Planted.
+	// tag `planted`, into the engine); empty for none. planted_test.go lists them.
 	Planted string
 	// Trace receives a line per observable step; nil for none.
 	Trace io.Writer
+}
+
+func (o *Options) validate() error {
+	if o.Members < 0 || o.Members > 9 {
+		return fmt.Errorf("sim: %d members; between 1 and 9 can be simulated", o.Members)
+	}
+	if o.SafetyMicros < 0 {
+		return fmt.Errorf("sim: the phase with faults cannot last %d µs", o.SafetyMicros)
+	}
+	return nil
 }
 
 // Code is the verdict of a run; it is also the exit code of `tutti sim`.
@@ -51,11 +61,12 @@ type Result struct {
 
 // Stats counts what happened, so that a run that tests nothing is noticed.
 type Stats struct {
-	OK, Fail, Unknown                                        int // outcomes
-	Committed, Aborted                                       int // ordinals, verdicts at origins
-	Frames, Lost                                             int
-	Blocked, Victims, Withdrawn, Early, Deadlocks, Refused   int
-	Crashes, Partitions, Kills, LostCommits, LogWritesReplay int
+	OK, Fail, Unknown                                      int // outcomes
+	Committed, Aborted                                     int // ordinals, verdicts at origins
+	Frames, Lost                                           int
+	OwnAborts                                              int // READ COMMITTED updates lost to an own predecessor
+	Blocked, Victims, Withdrawn, Early, Deadlocks, Refused int
+	Crashes, Clones, Partitions, Kills, LostCommits        int
 }
 
 func (s *Stats) count(a *attempt) {
@@ -120,8 +131,8 @@ func (w *world) say(format string, args ...any) {
 }
 
 // base is the database log every database starts with.
-func (w *world) base() []record {
-	var r record
+func (w *world) base(member uint32) []record {
+	r := record{adopt: &adoption{member: member}}
 	for _, c := range initial() {
 		r.changes = append(r.changes, tagged{c, initialTag})
 	}
@@ -136,6 +147,7 @@ var one sync.Mutex
 func Run(seed uint64, o Options) (res Result) {
 	one.Lock()
 	defer one.Unlock()
+	must(o.validate())
 	if o.Members == 0 {
 		o.Members = 3
 	}
@@ -167,7 +179,7 @@ func (w *world) run() {
 	w.net = newNetwork(w)
 	w.truth = newTruth(w)
 	for i := range w.o.Members {
-		m := &member{w: w, id: uint32(i + 1), disk: newDisk(w.o.Members), db: newDatabase(w, w.base())}
+		m := &member{w: w, id: uint32(i + 1), disk: newDisk(w.o.Members), db: newDatabase(w, w.base(uint32(i+1)))}
 		w.members = append(w.members, m)
 	}
 	for _, m := range w.members {

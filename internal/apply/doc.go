@@ -1,0 +1,21 @@
+// Package apply turns certified writesets into set-based SQL. It is pure: the executor runs
+// the operations, in order, in one database transaction, on a session with SessionSettings.
+//
+// Neighbours: capture made the row images, certify let the writesets through, database executes
+// the operations and checks their row counts.
+//
+// Invariants:
+//
+//	A1  Executing Plan(w1, …, wn) leaves the database as executing w1, …, wn one by one would.
+//	A2  An operation's SQL depends on the table and the kind alone, so it can be prepared once;
+//	    all values travel in one array parameter.
+//	A3  Order per table: truncation, deletes, updates, inserts. Updates change no unique value
+//	    (capture makes those replaces), so no operation can meet a row that is about to go.
+//	A4  Every row of an operation must be found: fewer or more affected rows than
+//	    Operation.Rows means that the databases differ.
+//	A5  Equal identity means the same row. Two rows of one table whose 64-bit identities
+//	    collide (odds 2^-64 per pair) inside one batch would be merged wrongly.
+//
+// What it does not do: execute, certify, decide which writesets may share a batch with local
+// transactions, apply schema changes (a batch must not span one).
+package apply

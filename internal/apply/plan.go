@@ -1,0 +1,218 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// AnyRows is Operation.Rows of operations without a row count to check.
+const AnyRows = -1
+
+// Operation is one statement to execute.
+type Operation struct {
+	Table  string          // for messages; several for a truncation
+	SQL    string          // constant per table and kind, see A2
+	Format writeset.Format // of the argument
+	Args   [][]byte        // one array, or none
+	Rows   int             // rows that must be affected, or AnyRows
+}
+
+// Check returns an error if affected is not what it must be: the local database has diverged.
+func (o *Operation) Check(affected int64) error {
+	if o.Rows == AnyRows || int64(o.Rows) == affected {
+		return nil
+	}
+	return fmt.Errorf("apply: table %s has diverged from the cluster: %d rows affected instead of %d by %s",
+		o.Table, affected, o.Rows, strings.SplitN(o.SQL, " ", 2)[0])
+}
+
+// pending is the net operation on one row so far; op 0 is none.
+type pending struct {
+	op    writeset.Op
+	image []byte
+}
+
+// batch is what is pending on one table.
+type batch struct {
+	table     writeset.Table
+	truncated bool
+	rows      []pending
+	index     map[uint64]int
+}
+
+// Plan returns the operations that execute writesets, given in order, as one. All
+// images alias the writesets'. It fails if a table is unknown here, or if operations
+// contradict each other (an update of a deleted row), which means that the log is
+// not what a database produced.
+func Plan(writesets []*writeset.Writeset, lookup Lookup) ([]Operation, error) {
+	type name struct{ schema, name string }
+	at := make(map[name]*batch)
+	var batches []*batch
+	for _, w := range writesets {
+		tables := make([]*batch, len(w.Tables))
+		for i, t := range w.Tables {
+			b := at[name{t.Schema, t.Name}]
+			if b == nil {
+				b = &batch{table: t, index: make(map[uint64]int)}
+				at[name{t.Schema, t.Name}] = b
+				batches = append(batches, b)
+			}
+			if b.table.Format != t.Format {
+				return nil, fmt.Errorf("apply: rows of table %s are in two formats within one batch", t)
+			}
+			tables[i] = b
+		}
+		// A truncation comes before every other row of its transaction, wherever it stands.
+		for i := range w.Rows {
+			if r := &w.Rows[i]; r.Op == writeset.OpTruncate {
+				tables[r.Table].truncate()
+			}
+		}
+		for i := range w.Rows {
+			if r := &w.Rows[i]; r.Op != writeset.OpTruncate {
+				if err := tables[r.Table].add(r); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return operations(batches, lookup)
+}
+
+func (b *batch) truncate() {
+	b.truncated = true
+	b.rows = nil
+	clear(b.index)
+}
+
+func (b *batch) add(r *writeset.Row) error {
+	i, ok := b.index[r.Identity]
+	if !ok || r.Identity == 0 {
+		if r.Identity != 0 {
+			b.index[r.Identity] = len(b.rows)
+		}
+		if b.truncated && r.Op != writeset.OpInsert {
+			return fmt.Errorf("apply: table %s: a row is changed that was truncated before", b.table)
+		}
+		b.rows = append(b.rows, pending{r.Op, r.Image})
+		return nil
+	}
+	p := &b.rows[i]
+	op, ok := merge(p.op, r.Op)
+	if p.op == 0 && b.truncated {
+		op, ok = writeset.OpInsert, r.Op == writeset.OpInsert
+	}
+	if !ok {
+		return fmt.Errorf("apply: table %s: operation %d on a row follows operation %d", b.table, r.Op, p.op)
+	}
+	p.op, p.image = op, r.Image
+	return nil
+}
+
+// merge is the net of two operations on one row; 0 is a row that came and went.
+func merge(first, second writeset.Op) (writeset.Op, bool) {
+	const ins, upd, del, repl = writeset.OpInsert, writeset.OpUpdate, writeset.OpDelete, writeset.OpReplace
+	switch {
+	case first == 0 && second == ins:
+		return ins, true
+	case first == 0, first == del && second != ins, first != del && second == ins:
+		return 0, false
+	case first == ins && second == del:
+		return 0, true
+	case first == ins:
+		return ins, true
+	case first == del:
+		return repl, true
+	case second == del:
+		return del, true
+	case first == upd && second == upd:
+		return upd, true
+	default:
+		return repl, true
+	}
+}
+
+func operations(batches []*batch, lookup Lookup) ([]Operation, error) {
+	var out []Operation
+	var names []string
+	for _, b := range batches {
+		if b.truncated {
+			names = append(names, quote(b.table.Schema)+"."+quote(b.table.Name))
+		}
+	}
+	if len(names) > 0 {
+		// One statement, because a table that another one references can only be
+		// truncated together with it; CASCADE reaches unlogged ones, which are local.
+		list := strings.Join(names, ", ONLY ")
+		out = append(out, Operation{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + list + " CASCADE", Rows: AnyRows})
+	}
+	for _, b := range batches {
+		ops, err := b.operations(lookup)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ops...)
+	}
+	return out, nil
+}
+
+func (b *batch) operations(lookup Lookup) ([]Operation, error) {
+	var deletes, updates, inserts [][]byte
+	for _, p := range b.rows {
+		if p.op == writeset.OpDelete || p.op == writeset.OpReplace {
+			deletes = append(deletes, p.image)
+		}
+		if p.op == writeset.OpUpdate {
+			updates = append(updates, p.image)
+		}
+		if p.op == writeset.OpInsert || p.op == writeset.OpReplace {
+			inserts = append(inserts, p.image)
+		}
+	}
+	if len(deletes)+len(updates)+len(inserts) == 0 {
+		return nil, nil
+	}
+	t := lookup(b.table)
+	if t == nil {
+		return nil, fmt.Errorf("apply: table %s does not exist in the local database", b.table)
+	}
+	if len(t.Key) == 0 && len(deletes)+len(updates) > 0 {
+		return nil, fmt.Errorf("apply: table %s has no primary key in the local database", b.table)
+	}
+	var out []Operation
+	for _, o := range []struct {
+		images [][]byte
+		sql    func() string
+	}{{deletes, t.deleteSQL}, {updates, t.updateSQL}, {inserts, t.insertSQL}} {
+		if len(o.images) > 0 {
+			out = append(out, Operation{Table: b.table.String(), SQL: o.sql(), Format: b.table.Format,
+				Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images)}, Rows: len(o.images)})
+		}
+	}
+	return out, nil
+}
+
+// Batches cuts writesets, in order, into runs of at most rowsMax rows and bytesMax image bytes; a
+// writeset larger than a limit is a run of its own. Limits below 1 count as 1.
+func Batches(writesets []*writeset.Writeset, rowsMax, bytesMax int) [][]*writeset.Writeset {
+	var out [][]*writeset.Writeset
+	start, rows, bytes := 0, 0, 0
+	for i, w := range writesets {
+		size := 0
+		for j := range w.Rows {
+			size += len(w.Rows[j].Image)
+		}
+		if i > start && (rows+len(w.Rows) > rowsMax || bytes+size > bytesMax) {
+			out = append(out, writesets[start:i:i])
+			start, rows, bytes = i, 0, 0
+		}
+		rows += len(w.Rows)
+		bytes += size
+	}
+	if start < len(writesets) {
+		out = append(out, writesets[start:len(writesets):len(writesets)])
+	}
+	return out
+}

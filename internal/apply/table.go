@@ -1,0 +1,121 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Table describes a table of the local database to apply rows to.
+type Table struct {
+	Schema  string
+	Name    string
+	Columns []Column // without dropped ones, in order
+	Key     []KeyColumn
+}
+
+// Column is a table's column; generated ones are computed by each database.
+type Column struct {
+	Name      string
+	Generated bool
+}
+
+// KeyColumn is a column of the primary key.
+type KeyColumn struct {
+	Column int    // index into Columns
+	Equal  string // the key's equality operator, qualified: OPERATOR(pg_catalog.=)
+}
+
+// Validate checks what SQL generation relies on; catalogs that build Tables call it.
+func (t *Table) Validate() error {
+	if t.Schema == "" || t.Name == "" {
+		return fmt.Errorf("apply: a table has no name")
+	}
+	for _, k := range t.Key {
+		if k.Column < 0 || k.Column >= len(t.Columns) || k.Equal == "" {
+			return fmt.Errorf("apply: the primary key of table %s.%s is malformed", t.Schema, t.Name)
+		}
+	}
+	return nil
+}
+
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func (t *Table) qualified() string { return quote(t.Schema) + "." + quote(t.Name) }
+
+// rows is the FROM item that unpacks the parameter.
+func (t *Table) rows() string {
+	return "pg_catalog.unnest($1::" + t.qualified() + "[]) AS r"
+}
+
+func (t *Table) onKey() string {
+	parts := make([]string, len(t.Key))
+	for i, k := range t.Key {
+		c := quote(t.Columns[k.Column].Name)
+		parts[i] = "t." + c + " " + k.Equal + " r." + c
+	}
+	return strings.Join(parts, " AND ")
+}
+
+func (t *Table) insertSQL() string {
+	var into, from []string
+	for _, c := range t.Columns {
+		if !c.Generated {
+			into = append(into, quote(c.Name))
+			from = append(from, "r."+quote(c.Name))
+		}
+	}
+	if len(into) == 0 {
+		// Nothing to give: the row is made of generated columns or has none.
+		return "INSERT INTO " + t.qualified() + " SELECT FROM " + t.rows()
+	}
+	return "INSERT INTO " + t.qualified() + " (" + strings.Join(into, ", ") + ") OVERRIDING SYSTEM VALUE SELECT " +
+		strings.Join(from, ", ") + " FROM " + t.rows()
+}
+
+// updateSQL sets every column, key columns too: 1.0 may have become 1.00.
+func (t *Table) updateSQL() string {
+	var set []string
+	for _, c := range t.Columns {
+		if !c.Generated {
+			set = append(set, quote(c.Name)+" = r."+quote(c.Name))
+		}
+	}
+	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " + t.onKey()
+}
+
+func (t *Table) deleteSQL() string {
+	return "DELETE FROM ONLY " + t.qualified() + " AS t USING " + t.rows() + " WHERE " + t.onKey()
+}
+
+// Lookup finds the local description of a table, or nil if it does not exist here.
+type Lookup func(writeset.Table) *Table
+
+// SessionSettings are the settings of a session that executes operations. Row counts of
+// parameters are unknown to the planner, and a generic plan made while a table was
+// empty must not scan it when it has grown: only nested loops over the primary key are left.
+func SessionSettings() map[string]string {
+	return map[string]string{
+		"session_replication_role":        "replica",
+		"search_path":                     "pg_catalog",
+		"client_encoding":                 "UTF8",
+		"datestyle":                       "ISO, YMD",
+		"intervalstyle":                   "postgres",
+		"timezone":                        "UTC",
+		"lc_monetary":                     "C",
+		"xmloption":                       "content",
+		"plan_cache_mode":                 "force_generic_plan",
+		"enable_seqscan":                  "off",
+		"enable_hashjoin":                 "off",
+		"enable_mergejoin":                "off",
+		"enable_material":                 "off",
+		"enable_memoize":                  "off",
+		"jit":                             "off",
+		"max_parallel_workers_per_gather": "0",
+		"default_transaction_isolation":   "read committed",
+		"default_transaction_read_only":   "off",
+		"statement_timeout":               "0",
+		"lock_timeout":                    "0",
+	}
+}

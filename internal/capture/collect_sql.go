@@ -1,0 +1,111 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The columns of tutti.collect: op int2, ident int8, keys int8[], tab bytea, img bytea. The
+// first row has op 0 and the transaction's isolation level in tab; without
+// captured rows there is no row at all.
+
+func collectFunction() string {
+	var b strings.Builder
+	b.WriteString(`
+CREATE OR REPLACE FUNCTION tutti.collect(to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8,
+  OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
+RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER ROWS 10 AS $tutti$
+#variable_conflict use_column
+DECLARE x pg_catalog.int8; s pg_catalog.int8; f pg_catalog.bool;
+BEGIN
+  IF pg_catalog.pg_current_xact_id_if_assigned() IS NULL THEN RETURN; END IF;
+  x := pg_catalog.txid_current();
+  IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN
+    RETURN QUERY SELECT * FROM tutti.collect_serializable(to_slot, to_incarnation, to_seq);
+    RETURN;
+  END IF;
+`)
+	fmt.Fprintf(&b, "  s := (x OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.&) %d;\n", windowBits, captureTables-1)
+	chain := func(format string) {
+		for i := range captureTables {
+			word := "ELSIF"
+			if i == 0 {
+				word = "IF"
+			}
+			fmt.Fprintf(&b, "  %s s OPERATOR(pg_catalog.=) %d THEN\n    "+format+"\n", word, i, i)
+		}
+		b.WriteString("  END IF;\n")
+	}
+	chain(`f := EXISTS (SELECT FROM tutti.capture%d c WHERE c.xid OPERATOR(pg_catalog.=) x);`)
+	b.WriteString(`  IF NOT f THEN RETURN; END IF;
+  UPDATE tutti.mark SET incarnation = to_incarnation, seq = to_seq WHERE slot OPERATOR(pg_catalog.=) to_slot;
+  IF NOT FOUND THEN INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq); END IF;
+  op := 0; tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
+`)
+	chain(`RETURN QUERY SELECT c.op, c.ident, c.keys, c.tab, c.img FROM tutti.capture%d c WHERE c.xid OPERATOR(pg_catalog.=) x ORDER BY c.n;`)
+	b.WriteString("END $tutti$;\n")
+	fmt.Fprintf(&b, collectSerializable, serializableTables, capturedIdents())
+	return b.String()
+}
+
+// collectSerializable keeps clear of sequential scans, because a SIREAD lock on the whole of
+// tutti.mark would make every pair of SERIALIZABLE writers a dangerous structure.
+const collectSerializable = `
+CREATE OR REPLACE FUNCTION tutti.collect_serializable(to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8,
+  OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
+RETURNS SETOF pg_catalog.record LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off AS $tutti$
+#variable_conflict use_column
+DECLARE c pg_catalog.text; f pg_catalog.bool; r pg_catalog.int8;
+BEGIN
+  c := pg_catalog.concat(' FROM tutti.capture_s', pg_catalog.mod(pg_catalog.pg_backend_pid(), %[1]d),
+    ' c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current()');
+  EXECUTE pg_catalog.concat('SELECT EXISTS (SELECT', c, ')') INTO f;
+  IF NOT f THEN RETURN; END IF;
+  EXECUTE 'UPDATE tutti.mark SET incarnation = $2, seq = $3 WHERE slot OPERATOR(pg_catalog.=) $1' USING to_slot, to_incarnation, to_seq;
+  GET DIAGNOSTICS r = ROW_COUNT;
+  IF r OPERATOR(pg_catalog.=) 0::pg_catalog.int8 THEN INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq); END IF;
+  op := 0; tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
+  RETURN QUERY EXECUTE pg_catalog.concat('SELECT c.op, c.ident, c.keys, c.tab, c.img', c, ' ORDER BY c.n');
+END $tutti$;
+%[2]s
+ALTER FUNCTION tutti.collect OWNER TO tutti_owner;
+ALTER FUNCTION tutti.collect_serializable OWNER TO tutti_owner;
+REVOKE ALL ON FUNCTION tutti.collect_serializable FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tutti.collect TO PUBLIC;
+`
+
+// capturedIdents is a function for the final_… functions: which identities of a table has this
+// transaction captured? They return nothing else, or clients could read with them.
+func capturedIdents() string {
+	return fmt.Sprintf(`
+CREATE OR REPLACE FUNCTION tutti.captured_idents(of_tab pg_catalog.bytea) RETURNS SETOF pg_catalog.int8
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $tutti$
+DECLARE c pg_catalog.text;
+BEGIN
+  IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN
+    c := pg_catalog.concat('_s', pg_catalog.mod(pg_catalog.pg_backend_pid(), %d));
+  ELSE
+    c := ((pg_catalog.txid_current() OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.&) %d)::pg_catalog.text;
+  END IF;
+  RETURN QUERY EXECUTE pg_catalog.concat('SELECT DISTINCT c.ident FROM tutti.capture', c,
+    ' c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() AND c.tab OPERATOR(pg_catalog.=) $1') USING of_tab;
+END $tutti$;
+ALTER FUNCTION tutti.captured_idents OWNER TO tutti_owner;
+REVOKE ALL ON FUNCTION tutti.captured_idents FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tutti.captured_idents TO tutti_reader;`, serializableTables, windowBits, captureTables-1)
+}
+
+// CollectStatement is tutti.collect for the extended protocol: parameters int4, int8, int8
+// (CollectParameterOIDs), results in binary.
+const CollectStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3)"
+
+// CollectParameterOIDs are the parameter types of CollectStatement.
+func CollectParameterOIDs() []uint32 { return []uint32{23, 20, 20} }
+
+// CollectSQL is tutti.collect for a simple Query, with results in text: bytea columns are
+// hex without prefix, whatever the session's bytea_output.
+func CollectSQL(slot int32, incarnation, seq uint64) string {
+	return fmt.Sprintf("SELECT op, ident, keys, pg_catalog.encode(tab, 'hex'), pg_catalog.encode(img, 'hex') FROM tutti.collect(%d, %d, %d)",
+		slot, int64(incarnation), int64(seq))
+}

@@ -1,0 +1,297 @@
+package capture
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Collector turns the rows of tutti.collect into a writeset. Feed it every row (AddBinary
+// or AddText), run the queries of Rereads and feed their rows to AddFinal, then take
+// Writeset. The zero Collector is ready. It copies what it keeps.
+type Collector struct {
+	isolation string
+	headers   map[string]int
+	tables    []header
+	rows      []change
+	index     map[rowName]int // of rows
+	reread    []int           // rows whose image must be read again, in order
+	queries   [][]int         // per Rereads query, rows asked for
+}
+
+type rowName struct {
+	table int
+	ident uint64
+}
+
+// change is what the transaction did to one row so far.
+type change struct {
+	table          int
+	ident          uint64
+	op             writeset.Op // of the only capture
+	ins, del, repl int
+	times          int
+	image          []byte
+	gone           bool // by a later TRUNCATE
+	found          bool // at the re-read
+	keys           []tableKey
+}
+
+type tableKey struct {
+	hash uint64
+	mode writeset.Mode
+}
+
+// Isolation is the transaction's isolation level as PostgreSQL spells it, or empty before any
+// row came.
+func (c *Collector) Isolation() string { return c.isolation }
+
+// AddBinary adds a row of CollectStatement: the DataRow's column values in binary, nil for NULL.
+func (c *Collector) AddBinary(cols [][]byte) error { return c.add(decodeBinaryRow(cols)) }
+
+// AddText adds a row of CollectSQL: the DataRow's column values in text, nil for NULL.
+func (c *Collector) AddText(cols [][]byte) error { return c.add(decodeTextRow(cols)) }
+
+func (c *Collector) add(r captured, err error) error {
+	if err != nil {
+		return err
+	}
+	if r.op == 0 {
+		c.isolation = string(r.header)
+		return nil
+	}
+	table, err := c.table(r.header)
+	if err != nil {
+		return err
+	}
+	h := &c.tables[table]
+	switch {
+	case r.op == writeset.OpTruncate:
+		c.truncate(table)
+		return nil
+	case r.op > writeset.OpTruncate:
+		return fmt.Errorf("capture: captured row of table %s has unknown operation %d", h.table, r.op)
+	case r.ident == 0 && r.op != writeset.OpInsert:
+		return fmt.Errorf("capture: captured change of table %s has no identity", h.table)
+	case len(r.image) == 0:
+		return fmt.Errorf("capture: captured row of table %s has no image", h.table)
+	}
+	ch := c.row(table, r.ident)
+	ch.op = r.op
+	ch.image = slices.Clone(r.image)
+	ch.times++
+	switch r.op {
+	case writeset.OpInsert:
+		ch.ins++
+	case writeset.OpDelete:
+		ch.del++
+	case writeset.OpReplace:
+		ch.repl++
+	}
+	for _, k := range r.keys {
+		mode := writeset.Exclusive
+		// A row's own deletion references nothing, and its keys are all Exclusive.
+		if k.position >= h.unique && k.position < h.unique+h.shared && r.op != writeset.OpDelete {
+			mode = writeset.Shared
+		}
+		ch.keys = append(ch.keys, tableKey{hash: k.hash, mode: mode})
+	}
+	return nil
+}
+
+func (c *Collector) table(b []byte) (int, error) {
+	if i, ok := c.headers[string(b)]; ok {
+		return i, nil
+	}
+	h, err := decodeHeader(b)
+	if err != nil {
+		return 0, err
+	}
+	if c.headers == nil {
+		c.headers = make(map[string]int)
+		c.index = make(map[rowName]int)
+	}
+	c.headers[string(b)] = len(c.tables)
+	c.tables = append(c.tables, h)
+	return len(c.tables) - 1, nil
+}
+
+// row returns the change of an identity, noting that it needs a re-read if it is not new.
+func (c *Collector) row(table int, ident uint64) *change {
+	name := rowName{table, ident}
+	if i, ok := c.index[name]; ok && ident != 0 {
+		if c.rows[i].times == 1 {
+			c.reread = append(c.reread, i)
+		}
+		return &c.rows[i]
+	}
+	if ident != 0 {
+		c.index[name] = len(c.rows)
+	}
+	c.rows = append(c.rows, change{table: table, ident: ident})
+	return &c.rows[len(c.rows)-1]
+}
+
+// truncate forgets what happened to the table. Captures before a TRUNCATE are of writes
+// before it: PostgreSQL refuses to truncate a table with statements or triggers pending.
+func (c *Collector) truncate(table int) {
+	for i := range c.rows {
+		if ch := &c.rows[i]; ch.table == table {
+			ch.gone = true
+			delete(c.index, rowName{table, ch.ident})
+		}
+	}
+	c.rows = append(c.rows, change{table: table, op: writeset.OpTruncate, times: 1})
+}
+
+// Reread is a query for the final images of rows that were captured more than once. It has
+// one parameter.
+type Reread struct {
+	SQL          string
+	ParameterOID uint32 // to declare in Parse: the text cannot name types the client may not use
+	Format       writeset.Format
+	Parameter    []byte
+}
+
+// Rereads returns the queries to run in the same transaction with binary results; mostly
+// none. Each row goes to AddFinal with the query's number.
+func (c *Collector) Rereads() []Reread {
+	byTable := make([][]int, len(c.tables))
+	for _, i := range c.reread {
+		if !c.rows[i].gone {
+			byTable[c.rows[i].table] = append(byTable[c.rows[i].table], i)
+		}
+	}
+	var out []Reread
+	c.queries = nil
+	for table, rows := range byTable {
+		if len(rows) == 0 {
+			continue
+		}
+		h := &c.tables[table]
+		images := make([][]byte, len(rows))
+		for i, r := range rows {
+			images[i] = c.rows[r].image
+		}
+		out = append(out, Reread{
+			SQL:          "SELECT ident, img FROM tutti." + finalName(h.table.Schema, h.table.Name) + "($1)",
+			ParameterOID: h.array,
+			Format:       h.table.Format,
+			Parameter:    writeset.AppendArray(nil, h.table.Format, images),
+		})
+		c.queries = append(c.queries, rows)
+	}
+	return out
+}
+
+// AddFinal adds a row of the query'th of Rereads: its column values in binary.
+func (c *Collector) AddFinal(query int, cols [][]byte) error {
+	if query < 0 || query >= len(c.queries) || len(cols) != 2 || len(cols[0]) != 8 || len(cols[1]) == 0 {
+		return errors.New("capture: a final row is malformed")
+	}
+	table := c.rows[c.queries[query][0]].table
+	i, ok := c.index[rowName{table, nonZero(binary.BigEndian.Uint64(cols[0]))}]
+	if !ok {
+		return fmt.Errorf("capture: a final row of table %s was not asked for", c.tables[table].table)
+	}
+	c.rows[i].image = slices.Clone(cols[1])
+	c.rows[i].found = true
+	return nil
+}
+
+// Writeset returns the net effect of the transaction, with table keys. It is not empty-checked:
+// a transaction can capture rows and change nothing.
+func (c *Collector) Writeset() (*writeset.Writeset, error) {
+	w := &writeset.Writeset{}
+	numbers := make([]int, len(c.tables)) // 1-based index into w.Tables
+	keys := newKeySet(len(c.rows))
+	for i := range c.rows {
+		ch := &c.rows[i]
+		if ch.gone {
+			continue
+		}
+		op, err := ch.net()
+		if err != nil {
+			return nil, fmt.Errorf("%w in table %s", err, c.tables[ch.table].table)
+		}
+		if op == 0 {
+			continue
+		}
+		if numbers[ch.table] == 0 {
+			w.Tables = append(w.Tables, c.tables[ch.table].table)
+			numbers[ch.table] = len(w.Tables)
+		}
+		table := uint32(numbers[ch.table] - 1)
+		w.Rows = append(w.Rows, writeset.Row{Table: table, Op: op, Identity: ch.ident, Image: ch.image})
+		for _, k := range ch.keys {
+			keys.add(table, k)
+		}
+	}
+	w.Keys = keys.keys
+	w.AddTableKeys()
+	if err := w.Validate(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// net is the row's net operation, or 0 for none. Whether the row existed before follows from
+// whether it does now and how often it came and went; no order is needed.
+func (ch *change) net() (writeset.Op, error) {
+	if ch.times == 1 {
+		return ch.op, nil
+	}
+	after := 0
+	if ch.found {
+		after = 1
+	}
+	switch before := after - ch.ins + ch.del; {
+	case before != 0 && before != 1:
+		return 0, fmt.Errorf("capture: a row came %d times and went %d times, which cannot be", ch.ins, ch.del)
+	case before == 0 && after == 0:
+		return 0, nil
+	case before == 0:
+		return writeset.OpInsert, nil
+	case after == 0:
+		return writeset.OpDelete, nil
+	case ch.ins+ch.del+ch.repl > 0:
+		return writeset.OpReplace, nil
+	default:
+		return writeset.OpUpdate, nil
+	}
+}
+
+// keySet gathers keys without repeats, the strongest mode winning.
+type keySet struct {
+	at   map[uint64]int
+	keys []writeset.Key
+}
+
+func newKeySet(n int) keySet { return keySet{at: make(map[uint64]int, n)} }
+
+func (s *keySet) add(table uint32, k tableKey) {
+	if i, ok := s.at[k.hash]; ok {
+		s.keys[i].Mode = max(s.keys[i].Mode, k.mode)
+		return
+	}
+	s.at[k.hash] = len(s.keys)
+	s.keys = append(s.keys, writeset.Key{Hash: k.hash, Mode: k.mode, Table: table})
+}
+
+// DecodeCollected is the whole of a Collector for a transaction without re-reads: rows are
+// binary column values. It fails if images must be read again.
+func DecodeCollected(rows [][][]byte) (*writeset.Writeset, error) {
+	var c Collector
+	for _, r := range rows {
+		if err := c.AddBinary(r); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.Rereads()) > 0 {
+		return nil, errors.New("capture: rows were captured more than once; their final images must be read again")
+	}
+	return c.Writeset()
+}

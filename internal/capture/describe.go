@@ -1,0 +1,164 @@
+package capture
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Catalog is what DescribeQuery found.
+type Catalog struct {
+	Tables    []TableDesc `json:"tables"`
+	Functions []string    `json:"functions"` // generated functions that exist, sorted
+}
+
+// TableDesc describes one table whose rows are captured: permanent, ordinary (or a leaf
+// partition), in a user schema.
+type TableDesc struct {
+	Schema  string   `json:"schema"`
+	Name    string   `json:"name"`
+	Array   uint32   `json:"array"`   // type OID of arrays of rows, in this database
+	Trigger string   `json:"trigger"` // function the installed row trigger runs, or empty
+	Columns []Column `json:"columns"` // without dropped ones, in order
+	Indexes []Index  `json:"indexes"` // unique and exclusion indexes, in name order
+	Foreign []Ref    `json:"foreign"` // foreign keys, in name order
+}
+
+// Column is a table's column.
+type Column struct {
+	Name      string `json:"name"`
+	Num       int    `json:"num"`  // attribute number; gaps where columns were dropped
+	Type      string `json:"type"` // as SQL, qualified
+	OID       uint32 `json:"oid"`  // of the type
+	Generated bool   `json:"generated"`
+	Domain    bool   `json:"domain"` // the type is a domain
+	Binary    bool   `json:"binary"` // the binary form means the same at every member
+}
+
+// Index is a unique index or the index of an exclusion constraint.
+type Index struct {
+	Name             string  `json:"name"`        // of the index, or of its topmost partitioned parent
+	RootSchema       string  `json:"root_schema"` // table of that parent; a plain table's own name otherwise
+	RootTable        string  `json:"root_table"`
+	Primary          bool    `json:"primary"`
+	Exclusion        bool    `json:"exclusion"`
+	NullsNotDistinct bool    `json:"nulls_not_distinct"`
+	Predicate        *string `json:"predicate"`
+	Foreign          bool    `json:"foreign_code"` // expressions or predicate run user-written code
+	Uses             []int   `json:"uses"`         // attribute numbers read; 0 = the whole row
+	Parts            []Part  `json:"parts"`
+}
+
+// Part is one column or expression of an index.
+type Part struct {
+	Num       int    `json:"num"`       // attribute number, 0 for an expression
+	Expr      string `json:"expr"`      // the expression, for Num 0
+	Collation string `json:"collation"` // to add, as SQL; mostly empty
+	Hashable  bool   `json:"hashable"`  // PostgreSQL's hash of the type agrees with the index's equality
+	Equal     string `json:"equal"`     // the index's equality operator: OPERATOR(schema.=)
+}
+
+// Ref is a foreign key, seen from the referencing table.
+type Ref struct {
+	Name  string `json:"name"`
+	Index struct {
+		Name       string `json:"name"`
+		RootSchema string `json:"root_schema"`
+		RootTable  string `json:"root_table"`
+		Primary    bool   `json:"primary"`
+	} `json:"index"` // the referenced one
+	RefSchema string    `json:"ref_schema"`
+	RefTable  string    `json:"ref_table"`
+	Parts     []RefPart `json:"parts"` // in the referenced index's order
+}
+
+// RefPart is one column of a foreign key.
+type RefPart struct {
+	Num       int    `json:"num"`      // attribute number of the referencing column
+	Base      uint32 `json:"base"`     // its base type
+	RefName   string `json:"ref_name"` // referenced column
+	RefBase   uint32 `json:"ref_base"` // its base type
+	RefType   string `json:"ref_type"` // the same as SQL
+	Collation string `json:"collation"`
+	Hashable  bool   `json:"hashable"`
+}
+
+// DecodeDescribe reads the single value DescribeQuery returns.
+func DecodeDescribe(b []byte) (Catalog, error) {
+	var c Catalog
+	if err := json.Unmarshal(b, &c); err != nil {
+		return Catalog{}, fmt.Errorf("capture: catalog description: %w", err)
+	}
+	for i := range c.Tables {
+		if err := c.Tables[i].validate(); err != nil {
+			return Catalog{}, err
+		}
+	}
+	return c, nil
+}
+
+func (t *TableDesc) validate() error {
+	for i := range t.Columns {
+		if t.Columns[i].Num <= 0 {
+			return fmt.Errorf("capture: column %q of table %s.%s has number %d", t.Columns[i].Name, t.Schema, t.Name, t.Columns[i].Num)
+		}
+	}
+	known := func(num int) error {
+		if num != 0 && t.column(num) == nil {
+			return fmt.Errorf("capture: table %s.%s has no column number %d", t.Schema, t.Name, num)
+		}
+		return nil
+	}
+	for _, x := range t.Indexes {
+		for _, p := range x.Parts {
+			if err := known(p.Num); err != nil {
+				return err
+			}
+		}
+		for _, u := range x.Uses {
+			if err := known(u); err != nil {
+				return err
+			}
+		}
+	}
+	for _, f := range t.Foreign {
+		for _, p := range f.Parts {
+			if p.Num == 0 {
+				return fmt.Errorf("capture: foreign key %q of table %s.%s has no column", f.Name, t.Schema, t.Name)
+			}
+			if err := known(p.Num); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// column returns the column with an attribute number, or nil.
+func (t *TableDesc) column(num int) *Column {
+	for i := range t.Columns {
+		if t.Columns[i].Num == num {
+			return &t.Columns[i]
+		}
+	}
+	return nil
+}
+
+// Primary returns the table's primary key, or nil.
+func (t *TableDesc) Primary() *Index {
+	for i := range t.Indexes {
+		if t.Indexes[i].Primary {
+			return &t.Indexes[i]
+		}
+	}
+	return nil
+}
+
+// Binary reports whether the table's images are in binary.
+func (t *TableDesc) Binary() bool {
+	for i := range t.Columns {
+		if !t.Columns[i].Binary {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,108 @@
+package capture
+
+// DescribeQuery returns the query whose one row and column DecodeDescribe reads. It must run
+// as a superuser with search_path = pg_catalog (every other name is then
+// printed qualified) in a database where Schema is installed.
+func DescribeQuery() string { return describeQuery }
+
+const describeQuery = `
+WITH RECURSIVE
+tables AS (
+  SELECT c.oid, n.nspname, c.relname, y.typarray FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type y ON y.oid = c.reltype
+  WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')
+), atts AS (
+  SELECT a.* FROM pg_attribute a JOIN tables t ON t.oid = a.attrelid WHERE a.attnum > 0 AND NOT a.attisdropped
+), reach(root, typ) AS (
+  SELECT DISTINCT atttypid, atttypid FROM atts
+  UNION
+  SELECT r.root, e.next FROM reach r JOIN LATERAL (
+    SELECT typbasetype AS next FROM pg_type WHERE oid = r.typ AND typbasetype <> 0
+    UNION ALL SELECT typelem FROM pg_type WHERE oid = r.typ AND typelem <> 0
+    UNION ALL SELECT a.atttypid FROM pg_type y JOIN pg_attribute a ON a.attrelid = y.typrelid
+      WHERE y.oid = r.typ AND y.typrelid <> 0 AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL SELECT rngsubtype FROM pg_range WHERE rngtypid = r.typ OR rngmultitypid = r.typ
+  ) e ON true
+), binary_types AS (
+  SELECT r.root, bool_and(y.typsend <> 0 AND y.typreceive <> 0
+    AND NOT (y.typnamespace = 'pg_catalog'::regnamespace AND y.typname LIKE 'reg%')) AS ok
+  FROM reach r JOIN pg_type y ON y.oid = r.typ GROUP BY r.root
+), base(oid, base) AS (
+  SELECT y.oid, y.oid FROM pg_type y WHERE y.oid IN (SELECT root FROM reach) AND y.typtype <> 'd'
+  UNION
+  SELECT r.root, y.oid FROM reach r JOIN pg_type d ON d.oid = r.root AND d.typtype = 'd'
+    JOIN pg_type y ON y.oid = r.typ AND y.typtype <> 'd'
+    WHERE y.oid = (WITH RECURSIVE down(t) AS (SELECT d.typbasetype UNION SELECT z.typbasetype FROM down JOIN pg_type z ON z.oid = t WHERE z.typtype = 'd')
+      SELECT t FROM down JOIN pg_type z ON z.oid = t WHERE z.typtype <> 'd')
+), idx AS (
+  SELECT i.*, coalesce(pg_partition_root(i.indexrelid)::oid, i.indexrelid) AS root
+  FROM pg_index i WHERE (i.indrelid IN (SELECT oid FROM tables) AND (i.indisunique OR i.indisexclusion))
+    OR i.indexrelid IN (SELECT conindid FROM pg_constraint WHERE contype = 'f')
+), idxname AS (
+  SELECT x.indexrelid, rc.relname AS name, tn.nspname AS root_schema, tc.relname AS root_table
+  FROM idx x JOIN pg_class rc ON rc.oid = x.root JOIN pg_index ri ON ri.indexrelid = x.root
+    JOIN pg_class tc ON tc.oid = ri.indrelid JOIN pg_namespace tn ON tn.oid = tc.relnamespace
+), parts AS (
+  SELECT x.indexrelid, x.indrelid, k.ord, k.num, ia.atttypid AS exprtype, a.attname, coalesce(a.atttypid, ia.atttypid) AS typ,
+    CASE WHEN k.num = 0 THEN pg_get_indexdef(x.indexrelid, k.ord::int, false) ELSE '' END AS expr,
+    CASE WHEN co.coll <> 0 AND (k.num = 0 OR (co.coll <> a.attcollation
+        AND EXISTS (SELECT FROM pg_collation q WHERE q.oid IN (co.coll, a.attcollation) AND NOT q.collisdeterministic)))
+      THEN (SELECT format('%I.%I', qn.nspname, q.collname) FROM pg_collation q JOIN pg_namespace qn ON qn.oid = q.collnamespace WHERE q.oid = co.coll)
+      ELSE '' END AS collation,
+    CASE WHEN co.coll <> 0 AND EXISTS (SELECT FROM pg_collation q WHERE q.oid = co.coll AND NOT q.collisdeterministic)
+      THEN (SELECT format('%I.%I', qn.nspname, q.collname) FROM pg_collation q JOIN pg_namespace qn ON qn.oid = q.collnamespace WHERE q.oid = co.coll)
+      ELSE '' END AS refcollation,
+    (oc.opcdefault OR (oc.opcnamespace = 'pg_catalog'::regnamespace AND oc.opcname LIKE '%\_pattern\_ops'))
+      AND tutti.hashable(coalesce(a.atttypid, ia.atttypid)) AS hashable,
+    (SELECT format('OPERATOR(%I.%s)', pn.nspname, o.oprname) FROM pg_amop ao JOIN pg_operator o ON o.oid = ao.amopopr
+       JOIN pg_namespace pn ON pn.oid = o.oprnamespace
+       WHERE ao.amopfamily = oc.opcfamily AND ao.amopstrategy = 3 AND ao.amoplefttype = oc.opcintype AND ao.amoprighttype = oc.opcintype
+         AND ao.amopmethod = 403) AS equal
+  FROM idx x CROSS JOIN LATERAL (SELECT ord, num FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS u(num, ord) WHERE ord <= x.indnkeyatts) k
+    JOIN pg_attribute ia ON ia.attrelid = x.indexrelid AND ia.attnum = k.ord
+    LEFT JOIN pg_attribute a ON k.num <> 0 AND a.attrelid = x.indrelid AND a.attnum = k.num
+    CROSS JOIN LATERAL (SELECT x.indclass[k.ord - 1] AS opc, x.indcollation[k.ord - 1] AS coll) co
+    JOIN pg_opclass oc ON oc.oid = co.opc
+), indexes AS (
+  SELECT x.indrelid, json_agg(json_build_object('name', nm.name, 'root_schema', nm.root_schema, 'root_table', nm.root_table,
+    'primary', x.indisprimary, 'exclusion', x.indisexclusion, 'nulls_not_distinct', x.indnullsnotdistinct,
+    'predicate', pg_get_expr(x.indpred, x.indrelid),
+    'foreign_code', EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
+       AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)),
+    'uses', (SELECT coalesce(json_agg(DISTINCT u.num), '[0]') FROM (
+       SELECT d.refobjsubid AS num FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
+         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = x.indrelid AND (d.refobjsubid <> 0 OR x.indexprs IS NOT NULL OR x.indpred IS NOT NULL)
+       UNION SELECT p.num FROM parts p WHERE p.indexrelid = x.indexrelid AND p.num <> 0) u),
+    'parts', (SELECT json_agg(json_build_object('num', p.num, 'expr', p.expr, 'collation', p.collation, 'hashable', p.hashable,
+       'equal', coalesce(p.equal, '')) ORDER BY p.ord) FROM parts p WHERE p.indexrelid = x.indexrelid)
+    ) ORDER BY x.indisprimary DESC, nm.name, x.indexrelid) AS j
+  FROM idx x JOIN idxname nm ON nm.indexrelid = x.indexrelid WHERE x.indislive AND (x.indisunique OR x.indisexclusion) GROUP BY x.indrelid
+), refs AS (
+  SELECT c.conrelid, json_agg(json_build_object('name', c.conname,
+    'index', json_build_object('name', nm.name, 'root_schema', nm.root_schema, 'root_table', nm.root_table, 'primary', x.indisprimary),
+    'ref_schema', rn.nspname, 'ref_table', rc.relname,
+    'parts', (SELECT json_agg(json_build_object('num', a.attnum, 'base', fb.base, 'ref_name', p.attname, 'ref_base', pb.base,
+        'ref_type', format_type(pb.base, NULL), 'collation', p.refcollation, 'hashable', p.hashable) ORDER BY p.ord)
+      FROM parts p JOIN unnest(c.confkey, c.conkey) AS k(ref, own) ON k.ref = p.num
+        JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
+        JOIN base fb ON fb.oid = a.atttypid
+        CROSS JOIN LATERAL (SELECT coalesce((SELECT b.base FROM base b WHERE b.oid = p.typ), p.typ) AS base) pb
+      WHERE p.indexrelid = c.conindid)
+    ) ORDER BY c.conname, c.oid) AS j
+  FROM pg_constraint c JOIN idx x ON x.indexrelid = c.conindid JOIN idxname nm ON nm.indexrelid = c.conindid
+    JOIN pg_class rc ON rc.oid = c.confrelid JOIN pg_namespace rn ON rn.oid = rc.relnamespace
+  WHERE c.contype = 'f' AND c.conrelid IN (SELECT oid FROM tables) GROUP BY c.conrelid
+)
+SELECT json_build_object(
+  'tables', (SELECT coalesce(json_agg(json_build_object('schema', t.nspname, 'name', t.relname, 'array', t.typarray::int8,
+     'trigger', coalesce((SELECT p.proname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
+        WHERE g.tgrelid = t.oid AND g.tgname = '` + TriggerName + `' AND g.tgenabled = 'O'
+          AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '` + TruncateTriggerName + `' AND h.tgenabled = 'O' AND h.tgfoid = g.tgfoid)
+          AND p.pronamespace = 'tutti'::regnamespace), ''),
+     'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'num', a.attnum, 'type', format_type(a.atttypid, a.atttypmod),
+        'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'domain', y.typtype = 'd', 'binary', bt.ok) ORDER BY a.attnum), '[]')
+        FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
+     'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.nspname, t.relname), '[]')
+     FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),
+  'functions', (SELECT coalesce(json_agg(p.proname ORDER BY p.proname), '[]') FROM pg_proc p
+     WHERE p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final)_[0-9a-f]{16}$'))::text
+`

@@ -1,0 +1,37 @@
+// Package capture is the SQL side of noting what a transaction changed: it generates the
+// schema and the triggers that write captured rows down, and turns the rows a transaction
+// captured into a writeset.Writeset. It is pure: it makes SQL text and reads bytes; package
+// database/catalog and the session run the SQL.
+//
+// The way of a row: an AFTER ROW trigger (one generated function per table) writes the row's
+// image, its identity hash and the hashes of changed unique and foreign keys into one of four
+// unlogged tables, chosen by the transaction's xid. At COMMIT tutti.collect returns the
+// transaction's rows, and Collector nets them.
+//
+// Neighbours: session asks for the rows, writeset holds the result, database/catalog installs
+// the triggers, apply executes the images at the other members.
+//
+// Invariants:
+//
+//	C1  A row change of a permanent table in a user schema is captured in the transaction that
+//	    makes it, or it fails. Rolled-back savepoints and exception blocks take their
+//	    captured rows with them, because those are rows of a table.
+//	C2  Rows of the writeset hold the final image: an identity captured more than once is read
+//	    again from the table (AFTER-trigger order is not write order).
+//	C3  Equal key values under the column type's equality have equal hashes, at every member,
+//	    and a foreign key's hash is the hash of the key it references. Where PostgreSQL cannot
+//	    hash a key, or the key cannot be expressed as values, the table key is held Exclusive.
+//	C4  Clients can neither read nor forge captured rows: the tables belong to a role that
+//	    cannot log in. No user-written code runs as that role.
+//	C5  Nothing generated depends on the session's settings (search_path, DateStyle,
+//	    client_encoding, bytea_output): names and operators are qualified, or settings pinned.
+//	C6  Captured rows in use cannot be cleaned up: TRUNCATE waits for the lock every
+//	    capturing transaction holds on its table.
+//	C7  Transactions of different backends never meet in the capture tables in a way that
+//	    SERIALIZABLE could take for a read-write dependency: they use tables of their own.
+//
+// What it does not do: run SQL, refuse statements by their text (semantics), guard tutti.collect
+// against a client that calls it itself (it would only harm that client's own marks; session
+// refuses the text), capture large objects, or tell apart two rows of one table
+// whose 64-bit identities collide (odds 2^-64 per pair).
+package capture

@@ -1,0 +1,240 @@
+package capture
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Quote quotes an SQL identifier.
+func Quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// digest hashes a list of strings unambiguously.
+func digest(parts ...string) uint64 {
+	var b []byte
+	for _, p := range parts {
+		b = strconv.AppendInt(b, int64(len(p)), 10)
+		b = append(b, ':')
+		b = append(b, p...)
+	}
+	return nonZero(xxhash.Sum64(b))
+}
+
+// nonZero keeps zero for "no identity".
+func nonZero(h uint64) uint64 {
+	if h == 0 {
+		return 1
+	}
+	return h
+}
+
+// TableKey is the key of a table as a whole.
+func TableKey(schema, name string) uint64 { return digest("table", schema, name) }
+
+// seed is the hash seed of an index. Partitions share their root's seed, so that rows may
+// move between them and foreign keys can reference the partitioned table. Indexes on
+// plain columns are known by their columns, others by name.
+func seed(rootSchema, rootTable string, primary bool, name string, columns []string) uint64 {
+	if primary {
+		return digest("pk", rootSchema, rootTable)
+	}
+	if columns == nil {
+		return digest("named", rootSchema, rootTable, name)
+	}
+	return digest(append([]string{"unique", rootSchema, rootTable}, columns...)...)
+}
+
+func (t *TableDesc) seedOf(x *Index) uint64 {
+	var columns []string
+	if x.Predicate == nil {
+		for _, p := range x.Parts {
+			if p.Num == 0 {
+				columns = nil
+				break
+			}
+			columns = append(columns, t.column(p.Num).Name)
+		}
+	}
+	return seed(x.RootSchema, x.RootTable, x.Primary, x.Name, columns)
+}
+
+func seedOfRef(f *Ref) uint64 {
+	columns := make([]string, len(f.Parts))
+	for i, p := range f.Parts {
+		columns[i] = p.RefName
+	}
+	return seed(f.Index.RootSchema, f.Index.RootTable, f.Index.Primary, f.Index.Name, columns)
+}
+
+func int8Literal(h uint64) string { return fmt.Sprintf("'%d'::pg_catalog.int8", int64(h)) }
+
+// expressible reports whether the index' values can be hashed as a key; otherwise changes
+// to it hold the table key (C3).
+func (x *Index) expressible() bool {
+	if x.Exclusion || x.Foreign && (x.Predicate != nil || x.hasExpressions()) {
+		return false
+	}
+	for _, p := range x.Parts {
+		if !p.Hashable {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *Index) hasExpressions() bool {
+	for _, p := range x.Parts {
+		if p.Num == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// evaluated reports whether the index needs its expressions or predicate run.
+func (x *Index) evaluated() bool { return x.Predicate != nil || x.hasExpressions() }
+
+// fields lists the columns attribute numbers stand for, of a row variable; 0 is all.
+func (t *TableDesc) fields(row string, nums []int) string {
+	var out []string
+	for i := range t.Columns {
+		for _, n := range nums {
+			if n == 0 || n == t.Columns[i].Num {
+				out = append(out, row+"."+Quote(t.Columns[i].Name))
+				break
+			}
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// identity is the identity hash of a row variable or alias, or NULL without primary key.
+func (t *TableDesc) identity(row string) string {
+	x := t.Primary()
+	if x == nil {
+		return "NULL::pg_catalog.int8"
+	}
+	var cols []string
+	for _, p := range x.Parts {
+		cols = append(cols, row+"."+Quote(t.column(p.Num).Name)+collate(p.Collation))
+	}
+	list := strings.Join(cols, ", ")
+	if !x.expressible() {
+		// The type has no hash. Its bytes will do to tell rows apart; that equal values may
+		// differ in bytes is covered by the table key, which is Exclusive.
+		return fmt.Sprintf("pg_catalog.hashtextextended((ROW(%s)::pg_catalog.text) COLLATE pg_catalog.\"C\", %s)", list, int8Literal(t.seedOf(x)))
+	}
+	return fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", list, int8Literal(t.seedOf(x)))
+}
+
+func collate(c string) string {
+	if c == "" {
+		return ""
+	}
+	return " COLLATE " + c
+}
+
+// uniqueKey is the key hash of row under x, or NULL where the index has no entry that could
+// collide.
+func (t *TableDesc) uniqueKey(row string, x *Index) string {
+	source := row + "."
+	if x.evaluated() {
+		source = "\"t\"."
+	}
+	var vals []string
+	for _, p := range x.Parts {
+		v := "(" + p.Expr + ")"
+		if p.Num != 0 {
+			v = source + Quote(t.column(p.Num).Name)
+		}
+		vals = append(vals, v+collate(p.Collation))
+	}
+	list := strings.Join(vals, ", ")
+	var when []string
+	if x.Predicate != nil {
+		when = append(when, "("+*x.Predicate+")")
+	}
+	if !x.NullsNotDistinct {
+		when = append(when, fmt.Sprintf("pg_catalog.num_nulls(%s) OPERATOR(pg_catalog.=) 0", list))
+	}
+	hash := fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", list, int8Literal(t.seedOf(x)))
+	if len(when) > 0 {
+		hash = fmt.Sprintf("CASE WHEN %s THEN %s END", strings.Join(when, " AND "), hash)
+	}
+	if !x.evaluated() {
+		return hash
+	}
+	var as []string
+	for i := range t.Columns {
+		c := Quote(t.Columns[i].Name)
+		as = append(as, row+"."+c+" AS "+c)
+	}
+	return fmt.Sprintf("(SELECT %s FROM (SELECT %s) AS \"t\")", hash, strings.Join(as, ", "))
+}
+
+// sameHash reports whether PostgreSQL's hash functions agree across two base types.
+func sameHash(a, b uint32) bool {
+	group := func(t uint32) uint32 {
+		switch t {
+		case 20, 21, 23: // integers
+			return 23
+		case 700, 701: // floats
+			return 701
+		case 25, 1043: // text, varchar
+			return 25
+		}
+		return t
+	}
+	return group(a) == group(b)
+}
+
+// firstUserOID is the first type OID that is not PostgreSQL's own.
+const firstUserOID = 16384
+
+// expressible reports whether the referenced key's hash can be computed here.
+func (f *Ref) expressible() bool {
+	for _, p := range f.Parts {
+		if !p.Hashable || !p.castable() {
+			return false
+		}
+	}
+	return len(f.Parts) > 0
+}
+
+func (p *RefPart) castable() bool {
+	return sameHash(p.Base, p.RefBase) || p.Base < firstUserOID && p.RefBase < firstUserOID
+}
+
+// foreignKey is the hash of the key that row references under f, or NULL.
+func (t *TableDesc) foreignKey(row string, f *Ref) string {
+	var raw, vals []string
+	for i := range f.Parts {
+		p := &f.Parts[i]
+		v := row + "." + Quote(t.column(p.Num).Name)
+		raw = append(raw, v)
+		if !sameHash(p.Base, p.RefBase) {
+			v = "(" + v + ")::" + p.RefType
+		}
+		vals = append(vals, v+collate(p.Collation))
+	}
+	hash := fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", strings.Join(vals, ", "), int8Literal(seedOfRef(f)))
+	if !f.expressible() {
+		hash = int8Literal(TableKey(f.RefSchema, f.RefTable))
+	}
+	return fmt.Sprintf("CASE WHEN pg_catalog.num_nulls(%s) OPERATOR(pg_catalog.=) 0 THEN %s END", strings.Join(raw, ", "), hash)
+}
+
+// exclusive reports whether the reference must hold the referenced table against every
+// writer, because its key cannot be computed here although the table's own writes use it.
+func (f *Ref) exclusive() bool {
+	for _, p := range f.Parts {
+		if !p.Hashable {
+			return false // writes to the referenced table hold its key Exclusive
+		}
+	}
+	return !f.expressible()
+}

@@ -1,0 +1,147 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// maxKeys bounds the keys of one captured row: PostgreSQL's column limit bounds the indexes in
+// practice far below it.
+const maxKeys = 1 << 16
+
+// captured is one row of tutti.collect.
+type captured struct {
+	op     writeset.Op // 0 for the leading row
+	ident  uint64      // 0 = none
+	keys   []rowKey
+	header []byte
+	image  []byte
+}
+
+// rowKey is an element of the keys column.
+type rowKey struct {
+	position int
+	hash     uint64
+}
+
+const collectColumns = 5
+
+var errColumns = errors.New("capture: a row of tutti.collect has the wrong number of columns")
+
+// decodeBinaryRow reads the binary column values of a DataRow; nil is NULL. The result aliases
+// them.
+func decodeBinaryRow(cols [][]byte) (captured, error) {
+	if len(cols) != collectColumns {
+		return captured{}, errColumns
+	}
+	if len(cols[0]) != 2 || (cols[1] != nil && len(cols[1]) != 8) {
+		return captured{}, errors.New("capture: a row of tutti.collect is not in binary")
+	}
+	r := captured{op: writeset.Op(min(binary.BigEndian.Uint16(cols[0]), 255)), header: cols[3], image: cols[4]}
+	if cols[1] != nil {
+		r.ident = nonZero(binary.BigEndian.Uint64(cols[1]))
+	}
+	var err error
+	r.keys, err = decodeBinaryKeys(cols[2])
+	return r, err
+}
+
+// decodeBinaryKeys reads an int8[] in binary: dimensions, null flag, element type, length,
+// lower bound, then length-prefixed elements.
+func decodeBinaryKeys(b []byte) ([]rowKey, error) {
+	if b == nil {
+		return nil, nil
+	}
+	bad := errors.New("capture: the keys of a captured row are malformed")
+	if len(b) < 12 {
+		return nil, bad
+	}
+	dims := binary.BigEndian.Uint32(b)
+	if dims == 0 && len(b) == 12 {
+		return nil, nil
+	}
+	if dims != 1 || len(b) < 20 || binary.BigEndian.Uint32(b[8:]) != 20 {
+		return nil, bad
+	}
+	n := binary.BigEndian.Uint32(b[12:])
+	b = b[20:]
+	if n > maxKeys || int(n) > len(b)/4 {
+		return nil, bad
+	}
+	keys := make([]rowKey, 0, n)
+	for i := range int(n) {
+		if len(b) < 4 {
+			return nil, bad
+		}
+		size := binary.BigEndian.Uint32(b)
+		b = b[4:]
+		switch {
+		case size == 0xffffffff:
+		case size == 8 && len(b) >= 8:
+			keys = append(keys, rowKey{position: i, hash: nonZero(binary.BigEndian.Uint64(b))})
+			b = b[8:]
+		default:
+			return nil, bad
+		}
+	}
+	if len(b) != 0 {
+		return nil, bad
+	}
+	return keys, nil
+}
+
+// decodeTextRow reads the text column values of CollectSQL; nil is NULL.
+func decodeTextRow(cols [][]byte) (captured, error) {
+	if len(cols) != collectColumns {
+		return captured{}, errColumns
+	}
+	op, err := strconv.ParseUint(string(cols[0]), 10, 8)
+	if err != nil {
+		return captured{}, fmt.Errorf("capture: operation of a captured row: %w", err)
+	}
+	r := captured{op: writeset.Op(op)}
+	if cols[1] != nil {
+		v, err := strconv.ParseInt(string(cols[1]), 10, 64)
+		if err != nil {
+			return captured{}, fmt.Errorf("capture: identity of a captured row: %w", err)
+		}
+		r.ident = nonZero(uint64(v))
+	}
+	if r.keys, err = decodeTextKeys(cols[2]); err != nil {
+		return captured{}, err
+	}
+	if r.header, err = hex.DecodeString(string(cols[3])); err != nil {
+		return captured{}, fmt.Errorf("capture: header of a captured row: %w", err)
+	}
+	if r.image, err = hex.DecodeString(string(cols[4])); err != nil {
+		return captured{}, fmt.Errorf("capture: image of a captured row: %w", err)
+	}
+	return r, nil
+}
+
+func decodeTextKeys(b []byte) ([]rowKey, error) {
+	if b == nil || string(b) == "{}" {
+		return nil, nil
+	}
+	if len(b) < 2 || b[0] != '{' || b[len(b)-1] != '}' {
+		return nil, errors.New("capture: the keys of a captured row are malformed")
+	}
+	var keys []rowKey
+	for i, e := range bytes.Split(b[1:len(b)-1], []byte(",")) {
+		if string(e) == "NULL" {
+			continue
+		}
+		v, err := strconv.ParseInt(string(e), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("capture: a key of a captured row: %w", err)
+		}
+		keys = append(keys, rowKey{position: i, hash: nonZero(uint64(v))})
+	}
+	return keys, nil
+}

@@ -1,0 +1,208 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+)
+
+// SchemaName is the schema everything of Tutti inside a database lives in.
+const SchemaName = "tutti"
+
+// TriggerName is the name of the row trigger on every captured table. It sorts before every
+// name users are likely to choose, so that it fires first.
+const TriggerName = "!!tutti"
+
+// TruncateTriggerName is the name of the statement trigger on every captured table.
+const TruncateTriggerName = "!!tutti_truncate"
+
+const (
+	// OutsideState is the SQLSTATE of a write in a transaction that is not Tutti's.
+	OutsideState = "TT001"
+	// TransactionSetting must be 'on' (SET LOCAL) in transactions that write.
+	TransactionSetting = "tutti.tx"
+	// DDLSetting must be 'on' (SET LOCAL) in transactions that change the schema.
+	DDLSetting = "tutti.ddl"
+)
+
+const (
+	captureTables      = 4  // rotate with the xid
+	serializableTables = 16 // chosen by backend, see C7
+	windowBits         = 16 // transactions per window, as a power of two
+)
+
+// FireDeferred runs deferred constraints and triggers now. It must be executed by the session
+// before collecting, as the client's own role: inside tutti.collect the client's
+// triggers would run with Tutti's rights.
+const FireDeferred = "SET CONSTRAINTS ALL IMMEDIATE"
+
+// Schema returns the SQL that installs schema tutti, idempotently. It must be executed by a
+// superuser with tutti.ddl on, as one simple Query in one transaction.
+func Schema() string {
+	var b strings.Builder
+	b.WriteString(schemaHead)
+	for i := range captureTables {
+		fmt.Fprintf(&b, captureTable, fmt.Sprintf("capture%d", i))
+	}
+	for i := range serializableTables {
+		fmt.Fprintf(&b, captureTable, fmt.Sprintf("capture_s%d", i))
+	}
+	fmt.Fprintf(&b, putFunction, insertChain("x", "new_tab, new_op, new_ident, new_keys, new_img"), serializableTables)
+	b.WriteString(collectFunction())
+	b.WriteString(schemaTail)
+	return b.String()
+}
+
+const schemaHead = `
+DO $tutti$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tutti_owner') THEN
+    CREATE ROLE tutti_owner NOLOGIN;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tutti_reader') THEN
+    CREATE ROLE tutti_reader NOLOGIN BYPASSRLS;
+    GRANT pg_read_all_data TO tutti_reader;
+  END IF;
+END $tutti$;
+CREATE SCHEMA IF NOT EXISTS tutti AUTHORIZATION tutti_owner;
+GRANT USAGE ON SCHEMA tutti TO PUBLIC;
+CREATE UNLOGGED SEQUENCE IF NOT EXISTS tutti.capture_n CACHE 4096;
+ALTER SEQUENCE tutti.capture_n OWNER TO tutti_owner;
+CREATE TABLE IF NOT EXISTS tutti.mark (
+  slot pg_catalog.int4 PRIMARY KEY, incarnation pg_catalog.int8 NOT NULL, seq pg_catalog.int8 NOT NULL
+) WITH (fillfactor = 10);
+CREATE TABLE IF NOT EXISTS tutti.progress (
+  one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one),
+  ordinal pg_catalog.int8 NOT NULL DEFAULT 0, floor pg_catalog.int8 NOT NULL DEFAULT 0,
+  member pg_catalog.int4 NOT NULL DEFAULT 0, cluster pg_catalog.text NOT NULL DEFAULT ''
+) WITH (fillfactor = 10);
+INSERT INTO tutti.progress DEFAULT VALUES ON CONFLICT DO NOTHING;
+CREATE TABLE IF NOT EXISTS tutti.sequences (
+  seq pg_catalog.oid PRIMARY KEY, base pg_catalog.int8 NOT NULL,
+  member pg_catalog.int4 NOT NULL, step pg_catalog.int4 NOT NULL
+);
+ALTER TABLE tutti.mark OWNER TO tutti_owner;
+ALTER TABLE tutti.progress OWNER TO tutti_owner;
+ALTER TABLE tutti.sequences OWNER TO tutti_owner;
+CREATE OR REPLACE VIEW tutti.captured_tables AS
+  SELECT n.nspname AS schema, c.relname AS name, p.proname AS signature
+  FROM pg_catalog.pg_trigger t
+  JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid
+  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+  WHERE t.tgname = '` + TriggerName + `' AND p.pronamespace = 'tutti'::pg_catalog.regnamespace;
+CREATE OR REPLACE FUNCTION tutti.hashable(typ pg_catalog.oid) RETURNS pg_catalog.bool
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  EXECUTE pg_catalog.format('SELECT hash_record_extended(ROW(NULL::%s), 0)', pg_catalog.format_type(typ, NULL));
+  RETURN true;
+EXCEPTION WHEN undefined_function THEN
+  RETURN false;
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.hashable(pg_catalog.oid) FROM PUBLIC;
+`
+
+const captureTable = `
+CREATE UNLOGGED TABLE IF NOT EXISTS tutti.%[1]s (
+  xid pg_catalog.int8 NOT NULL, n pg_catalog.int8 NOT NULL, tab pg_catalog.bytea NOT NULL,
+  op pg_catalog.int2 NOT NULL, ident pg_catalog.int8, keys pg_catalog._int8, img pg_catalog.bytea,
+  PRIMARY KEY (xid, n)
+) WITH (autovacuum_enabled = false, toast_tuple_target = 8160);
+ALTER TABLE tutti.%[1]s ALTER img SET STORAGE EXTERNAL;
+ALTER TABLE tutti.%[1]s OWNER TO tutti_owner;
+REVOKE ALL ON tutti.%[1]s FROM PUBLIC;
+`
+
+// insertChain is the PL/pgSQL that writes one captured row; values are the last five columns.
+// The transaction's xid ends up in the variable named x; s is used as scratch.
+func insertChain(x, values string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `  %[1]s := pg_catalog.txid_current();
+  IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN s := -1;
+  ELSE s := (%[1]s OPERATOR(pg_catalog.>>) %[2]d) OPERATOR(pg_catalog.&) %[3]d; END IF;
+`, x, windowBits, captureTables-1)
+	for i := range captureTables {
+		word := "ELSIF"
+		if i == 0 {
+			word = "IF"
+		}
+		fmt.Fprintf(&b, `  %s s OPERATOR(pg_catalog.=) %d THEN
+    INSERT INTO tutti.capture%d VALUES (%s, pg_catalog.nextval('tutti.capture_n'::pg_catalog.regclass), %s);
+`, word, i, i, x, values)
+	}
+	fmt.Fprintf(&b, "  ELSE\n    PERFORM tutti.put_serializable(%s);\n  END IF;\n", values)
+	return b.String()
+}
+
+const putFunction = `
+CREATE OR REPLACE FUNCTION tutti.put_serializable(new_tab pg_catalog.bytea, new_op pg_catalog.int2, new_ident pg_catalog.int8,
+  new_keys pg_catalog._int8, new_img pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql AS $tutti$
+BEGIN
+  EXECUTE pg_catalog.concat('INSERT INTO tutti.capture_s', pg_catalog.mod(pg_catalog.pg_backend_pid(), %[2]d),
+    ' VALUES (pg_catalog.txid_current(), pg_catalog.nextval(''tutti.capture_n''::pg_catalog.regclass), $1, $2, $3, $4, $5)')
+    USING new_tab, new_op, new_ident, new_keys, new_img;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.put(new_tab pg_catalog.bytea, new_op pg_catalog.int2, new_ident pg_catalog.int8,
+  new_keys pg_catalog._int8, new_img pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql AS $tutti$
+DECLARE x pg_catalog.int8; s pg_catalog.int8;
+BEGIN
+%[1]sEND $tutti$;
+ALTER FUNCTION tutti.put_serializable OWNER TO tutti_owner;
+ALTER FUNCTION tutti.put OWNER TO tutti_owner;
+REVOKE ALL ON FUNCTION tutti.put_serializable FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.put FROM PUBLIC;
+`
+
+const schemaTail = `
+CREATE OR REPLACE FUNCTION tutti.refuse_ddl() RETURNS event_trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE o pg_catalog.text;
+BEGIN
+  IF current_setting('tutti.ddl', true) = 'on' OR TG_TAG IN ('REINDEX', 'CLUSTER', 'ANALYZE', 'VACUUM') THEN RETURN; END IF;
+  IF TG_EVENT = 'sql_drop' THEN
+    SELECT object_identity INTO o FROM pg_event_trigger_dropped_objects()
+      WHERE NOT is_temporary AND original AND schema_name IS DISTINCT FROM 'pg_toast_temp' LIMIT 1;
+  ELSE
+    SELECT coalesce(object_identity, TG_TAG) INTO o FROM pg_event_trigger_ddl_commands()
+      WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%' AND coalesce(object_identity, '') NOT LIKE 'pg\_temp%' LIMIT 1;
+  END IF;
+  IF FOUND THEN
+    RAISE EXCEPTION '% on % is not possible in this transaction', TG_TAG, o USING ERRCODE = '0A000',
+      HINT = 'Run schema changes through Tutti, which executes them in order at every member; only temporary objects can be changed locally.';
+  END IF;
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.refuse_ddl() FROM PUBLIC;
+DO $tutti$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtname = 'tutti_ddl') THEN
+    CREATE EVENT TRIGGER tutti_ddl ON ddl_command_end EXECUTE FUNCTION tutti.refuse_ddl();
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtname = 'tutti_drop') THEN
+    CREATE EVENT TRIGGER tutti_drop ON sql_drop EXECUTE FUNCTION tutti.refuse_ddl();
+  END IF;
+END $tutti$;
+`
+
+// CleanupSQL returns statements that empty captured-row tables no running transaction uses.
+// Run it every few seconds as a simple Query outside a transaction, as a superuser; it
+// never waits for a lock (C6) and does nothing while all tables are small.
+func CleanupSQL() string { return cleanupSQL(windowBits) }
+
+func cleanupSQL(bits int) string {
+	return fmt.Sprintf(`DO $tutti$
+DECLARE w pg_catalog.int8; k pg_catalog.text; names pg_catalog.text[] := '{}';
+BEGIN
+  PERFORM pg_catalog.set_config('session_replication_role', 'replica', true);
+  w := (pg_catalog.txid_current() OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.&) %d;
+  FOR i IN 0..%d LOOP
+    IF i OPERATOR(pg_catalog.<>) w THEN names := names OPERATOR(pg_catalog.||) pg_catalog.concat('tutti.capture', i); END IF;
+  END LOOP;
+  FOR i IN 0..%d LOOP names := names OPERATOR(pg_catalog.||) pg_catalog.concat('tutti.capture_s', i); END LOOP;
+  FOREACH k IN ARRAY names LOOP
+    IF pg_catalog.pg_table_size(k::pg_catalog.regclass) OPERATOR(pg_catalog.>) 1000000 THEN
+      BEGIN
+        EXECUTE pg_catalog.concat('LOCK TABLE ', k, ' IN ACCESS EXCLUSIVE MODE NOWAIT');
+        EXECUTE pg_catalog.concat('TRUNCATE ', k);
+      EXCEPTION WHEN lock_not_available THEN NULL;
+      END;
+    END IF;
+  END LOOP;
+END $tutti$`, bits, captureTables-1, captureTables-1, serializableTables-1)
+}

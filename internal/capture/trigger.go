@@ -1,0 +1,282 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// generated is everything installed for one table.
+type generated struct {
+	signature string // 16 hex digits over the rest
+	capture   string // body of the row and truncate trigger's function
+	final     string // body of the function that reads final images again; empty without primary key
+	options   string // SET clauses of the trigger function
+	reader    string // SET clauses of the final function
+}
+
+func (g *generated) captureName() string { return "capture_" + g.signature }
+
+// finalName depends on the table alone, so that the decoder knows it.
+func finalName(schema, name string) string { return fmt.Sprintf("final_%016x", TableKey(schema, name)) }
+
+// Signature names the triggers a table should have; it differs when anything they depend on
+// does, and between tables.
+func Signature(t TableDesc) string { g := generate(&t); return g.captureName() }
+
+// TriggerSQL returns the statements that give t its triggers, replacing older ones.
+func TriggerSQL(t TableDesc) []string {
+	g := generate(&t)
+	name := Quote(t.Schema) + "." + Quote(t.Name)
+	fn := "tutti." + g.captureName()
+	out := []string{
+		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", fn, g.options, literal(g.capture)),
+		fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn),
+		fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", fn),
+		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION %s()`, TriggerName, name, fn),
+		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()`, TruncateTriggerName, name, fn),
+		fmt.Sprintf(`ALTER TABLE ONLY %s ENABLE TRIGGER %q, ENABLE TRIGGER %q`, name, TriggerName, TruncateTriggerName),
+	}
+	if g.final != "" {
+		fn = "tutti." + finalName(t.Schema, t.Name)
+		out = append(out,
+			fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, OUT ident pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
+				fn, g.reader, literal(g.final)),
+			fmt.Sprintf("ALTER FUNCTION %s OWNER TO tutti_reader", fn))
+	}
+	return out
+}
+
+// Refresh returns the statements that bring the triggers of all tables up to date: missing
+// ones created, changed ones replaced, functions without a table dropped. Nothing to do
+// gives nil. Run them in order in the transaction that changed the schema, as a superuser, with
+// tutti.ddl on.
+func Refresh(c Catalog) []string {
+	var out []string
+	wanted := make(map[string]bool, 2*len(c.Tables))
+	for _, t := range c.Tables {
+		g := generate(&t)
+		wanted[g.captureName()] = true
+		if g.final != "" {
+			wanted[finalName(t.Schema, t.Name)] = true
+		}
+		if t.Trigger != g.captureName() {
+			out = append(out, TriggerSQL(t)...)
+		}
+	}
+	for _, f := range c.Functions {
+		if !wanted[f] {
+			out = append(out, "DROP FUNCTION tutti."+f)
+		}
+	}
+	return out
+}
+
+const (
+	textSettings = " SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC'" +
+		" SET extra_float_digits = '3' SET bytea_output = 'hex' SET lc_monetary = 'C' SET xmloption = 'content'"
+	pathSetting  = " SET search_path = pg_catalog, pg_temp"
+	readerExtras = " SET client_encoding = 'UTF8' SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
+)
+
+func generate(t *TableDesc) generated {
+	g := generated{capture: t.captureBody()}
+	evaluated := false
+	for i := range t.Indexes {
+		evaluated = evaluated || t.Indexes[i].evaluated() || !t.Indexes[i].expressible() && t.Indexes[i].Primary
+	}
+	switch {
+	case !t.Binary():
+		g.options = textSettings
+	case evaluated:
+		// Expressions are printed for this path, and may format dates.
+		g.options = textSettings
+	}
+	g.reader = g.options
+	if g.reader == "" {
+		g.reader = pathSetting
+	}
+	g.reader += readerExtras
+	if t.Primary() != nil {
+		g.final = t.finalBody()
+	}
+	var types []string
+	for _, c := range t.Columns {
+		types = append(types, c.Name, c.Type)
+	}
+	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader)...))
+	return g
+}
+
+// image is the row's image, of a variable or alias.
+func (t *TableDesc) image(row string) string {
+	if t.Binary() {
+		return "pg_catalog.record_send(" + row + ")"
+	}
+	return "pg_catalog.convert_to((" + row + ")::pg_catalog.text, 'UTF8')"
+}
+
+// keyImage is the image of OLD with only the primary key filled in, where a composite may
+// have nulls everywhere else (domains may refuse them, or run user-written checks).
+func (t *TableDesc) keyImage() string {
+	x := t.Primary()
+	var vals []string
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Domain {
+			return t.image("OLD")
+		}
+		v := "NULL"
+		for _, p := range x.Parts {
+			if p.Num == c.Num {
+				v = "OLD." + Quote(c.Name)
+			}
+		}
+		vals = append(vals, v)
+	}
+	return t.image(fmt.Sprintf("ROW(%s)::%s.%s", strings.Join(vals, ", "), Quote(t.Schema), Quote(t.Name)))
+}
+
+// keyLists are the array elements of the key columns of the captured row, see header.
+type keyLists struct {
+	fresh, stale, foreign, foreignChanged []string // per unique index and foreign key: new row, old row, INSERT, UPDATE
+	extra                                 []string // Exclusive keys of other tables
+	uses                                  []int    // columns any key reads
+}
+
+func (t *TableDesc) keys() keyLists {
+	var k keyLists
+	own := int8Literal(TableKey(t.Schema, t.Name))
+	for i := range t.Indexes {
+		x := &t.Indexes[i]
+		k.uses = append(k.uses, x.Uses...)
+		switch {
+		case !x.expressible():
+			k.fresh = append(k.fresh, own)
+			k.stale = append(k.stale, fmt.Sprintf("CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
+				t.fields("OLD", x.Uses), t.fields("NEW", x.Uses), own))
+		case !x.Primary:
+			k.fresh = append(k.fresh, t.uniqueKey("NEW", x))
+			k.stale = append(k.stale, t.uniqueKey("OLD", x))
+		}
+	}
+	for i := range t.Foreign {
+		f := &t.Foreign[i]
+		var nums []int
+		for _, p := range f.Parts {
+			nums = append(nums, p.Num)
+		}
+		k.uses = append(k.uses, nums...)
+		if f.exclusive() {
+			k.extra = append(k.extra, t.foreignKey("NEW", f))
+			continue
+		}
+		k.foreign = append(k.foreign, t.foreignKey("NEW", f))
+		k.foreignChanged = append(k.foreignChanged, fmt.Sprintf("CASE WHEN NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
+			t.fields("OLD", nums), t.fields("NEW", nums), t.foreignKey("NEW", f)))
+	}
+	return k
+}
+
+func array(lists ...[]string) string {
+	var all []string
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	if len(all) == 0 {
+		return "NULL"
+	}
+	return "ARRAY[" + strings.Join(all, ", ") + "]::pg_catalog._int8"
+}
+
+// header tells the decoder what a captured row is: format, number of leading Exclusive keys,
+// number of Shared keys after them (whatever follows is Exclusive), the table's array type,
+// and the table.
+func (t *TableDesc) header() string {
+	k := t.keys()
+	format := byte('T')
+	if t.Binary() {
+		format = 'B'
+	}
+	h := fmt.Sprintf("%c;%d;%d;%d;%d;%s%s", format, len(k.fresh), len(k.foreign), t.Array, len(t.Schema), t.Schema, t.Name)
+	return fmt.Sprintf("'\\x%x'::pg_catalog.bytea", h)
+}
+
+func (t *TableDesc) captureBody() string {
+	var b strings.Builder
+	header := t.header()
+	b.WriteString(`
+#variable_conflict use_column
+DECLARE tutti_op pg_catalog.int2; tutti_i pg_catalog.int8; tutti_j pg_catalog.int8; tutti_k pg_catalog._int8; tutti_m pg_catalog.bytea;
+  tutti_a pg_catalog._int8; tutti_b pg_catalog._int8; tutti_x pg_catalog.int8; s pg_catalog.int8; tutti_e pg_catalog.text;
+BEGIN
+  IF pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) 'on' THEN ELSE
+    RAISE EXCEPTION 'write outside a Tutti transaction' USING ERRCODE = '` + OutsideState + `', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
+      HINT = 'Connect to Tutti, not to the database behind it.';
+  END IF;
+  IF pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.<>) 'UTF8' THEN
+    tutti_e := pg_catalog.current_setting('client_encoding');
+    PERFORM pg_catalog.set_config('client_encoding', 'UTF8', true);
+  END IF;
+`)
+	k := t.keys()
+	fmt.Fprintf(&b, "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s; tutti_k := %s;\n",
+		writeset.OpInsert, t.identity("NEW"), t.image("NEW"), array(k.fresh, k.foreign, k.extra))
+	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'TRUNCATE' THEN\n    tutti_op := %d;\n", writeset.OpTruncate)
+	if t.Primary() == nil {
+		b.WriteString(`  ELSE
+    RAISE EXCEPTION 'table %.% has no primary key, so its rows cannot be changed or deleted', TG_TABLE_SCHEMA, TG_TABLE_NAME
+      USING ERRCODE = '0A000', HINT = 'Add a primary key to the table.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
+`)
+	} else {
+		fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s; tutti_k := %s;\n",
+			writeset.OpDelete, t.identity("OLD"), t.keyImage(), array(k.stale))
+		b.WriteString(t.updateBody(&k, header))
+	}
+	b.WriteString("  END IF;\n")
+	b.WriteString(insertChain("tutti_x", header+", tutti_op, tutti_i, tutti_k, tutti_m"))
+	b.WriteString(`  IF tutti_e IS NOT NULL THEN PERFORM pg_catalog.set_config('client_encoding', tutti_e, true); END IF;
+  RETURN NULL;
+END`)
+	return b.String()
+}
+
+// updateBody is the UPDATE branch: rows whose keys did not change take the first way out.
+func (t *TableDesc) updateBody(k *keyLists, header string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  ELSIF pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s;\n",
+		t.fields("OLD", k.uses), t.fields("NEW", k.uses), writeset.OpUpdate, t.identity("NEW"), t.image("NEW"))
+	fmt.Fprintf(&b, "  ELSE\n    tutti_op := %d; tutti_i := %s; tutti_j := %s; tutti_m := %s;\n",
+		writeset.OpUpdate, t.identity("NEW"), t.identity("OLD"), t.image("NEW"))
+	fmt.Fprintf(&b, "    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
+	fmt.Fprintf(&b, "    IF tutti_i OPERATOR(pg_catalog.<>) tutti_j THEN\n      tutti_op := %d; tutti_k := %s;\n", writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
+	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, writeset.OpDelete, array(k.stale), t.keyImage())
+	b.WriteString("    ELSE\n")
+	var fresh, stale []string
+	for i := range k.fresh {
+		differ := fmt.Sprintf("CASE WHEN NOT COALESCE(tutti_a[%[1]d] OPERATOR(pg_catalog.=) tutti_b[%[1]d], tutti_a[%[1]d] IS NULL AND tutti_b[%[1]d] IS NULL)", i+1)
+		fresh = append(fresh, fmt.Sprintf("%s THEN tutti_a[%d] END", differ, i+1))
+		stale = append(stale, fmt.Sprintf("%s THEN tutti_b[%d] END", differ, i+1))
+	}
+	if len(k.fresh) > 0 {
+		fmt.Fprintf(&b, "      IF tutti_a OPERATOR(pg_catalog.<>) tutti_b THEN tutti_op := %d; END IF;\n", writeset.OpReplace)
+	}
+	fmt.Fprintf(&b, "      tutti_k := %s;\n    END IF;\n", array(fresh, k.foreignChanged, k.extra, stale))
+	return b.String()
+}
+
+// finalBody reads again the rows of images that this transaction captured.
+func (t *TableDesc) finalBody() string {
+	var on []string
+	for _, p := range t.Primary().Parts {
+		c := Quote(t.column(p.Num).Name)
+		on = append(on, fmt.Sprintf("t.%s %s r.%s", c, p.Equal, c))
+	}
+	return fmt.Sprintf(`
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY SELECT %s, %s FROM pg_catalog.unnest(images) AS r JOIN ONLY %s.%s AS t ON %s
+  WHERE %s OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT tutti.captured_idents(%s)));
+END`, t.identity("t"), t.image("t"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"), t.header())
+}

@@ -1,0 +1,274 @@
+package captest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/pgtest"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+var ctx = context.Background()
+
+// pair is two databases with the same schema: a runs transactions, b gets their writesets.
+type pair struct {
+	t       testing.TB
+	a, b    *pgx.Conn
+	dbA     string
+	seq     uint64
+	tables  *catalog.Tables
+	pending []*writeset.Writeset
+	last    *writeset.Writeset
+	rereads int
+}
+
+func newPair(t testing.TB, ddl ...string) *pair {
+	t.Helper()
+	s := pgtest.Shared(t)
+	p := &pair{t: t, dbA: s.NewDatabase(t)}
+	dbB := s.NewDatabase(t)
+	p.a, p.b = s.Connect(t, p.dbA), s.Connect(t, dbB)
+	// User OIDs in the two databases must differ, as they do between servers.
+	p.exec(p.b, "CREATE TABLE shift(a int, b text); DROP TABLE shift")
+	for _, c := range []*pgx.Conn{p.a, p.b} {
+		p.install(c)
+	}
+	for k, v := range apply.SessionSettings() {
+		p.exec(p.b, fmt.Sprintf("SELECT set_config('%s', '%s', false)", k, v))
+	}
+	p.ddl(ddl...)
+	return p
+}
+
+func (p *pair) install(c *pgx.Conn) {
+	p.t.Helper()
+	tx, err := c.Begin(ctx)
+	if err == nil {
+		if err = catalog.Install(ctx, tx); err == nil {
+			err = tx.Commit(ctx)
+		}
+	}
+	if err != nil {
+		p.t.Fatal(explain(err))
+	}
+}
+
+func explain(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return fmt.Sprintf("%v\n%s\n%s\n%s", err, pg.Where, pg.InternalQuery, pg.Detail)
+	}
+	return err.Error()
+}
+
+func (p *pair) exec(c *pgx.Conn, sql string) {
+	p.t.Helper()
+	if _, err := c.Exec(ctx, sql); err != nil {
+		p.t.Fatalf("%s: %s", sql, explain(err))
+	}
+}
+
+// ddl runs schema changes in both databases, in order with the pending writesets.
+func (p *pair) ddl(sql ...string) {
+	p.t.Helper()
+	p.sync()
+	for _, c := range []*pgx.Conn{p.a, p.b} {
+		tx, err := c.Begin(ctx)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if c == p.b {
+			p.exec(c, "SET LOCAL session_replication_role = origin")
+		}
+		p.exec(c, "SET LOCAL search_path = public; SET LOCAL tutti.ddl = on; SET LOCAL tutti.tx = on; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_material = on")
+		for _, s := range sql {
+			p.exec(c, s)
+		}
+		if err := catalog.Refresh(ctx, tx); err != nil {
+			p.t.Fatal(explain(err))
+		}
+		if c == p.b {
+			if p.tables, err = catalog.Describe(ctx, tx); err != nil {
+				p.t.Fatal(explain(err))
+			}
+		}
+		if err := tx.Commit(ctx); err != nil {
+			p.t.Fatal(explain(err))
+		}
+	}
+}
+
+// tx runs one transaction on a and returns its writeset, which is pending for b.
+func (p *pair) tx(sql ...string) *writeset.Writeset {
+	p.t.Helper()
+	w, err := p.try("read committed", sql...)
+	if err != nil {
+		p.t.Fatalf("%q: %s", sql, explain(err))
+	}
+	return w
+}
+
+func (p *pair) try(isolation string, sql ...string) (*writeset.Writeset, error) {
+	p.exec(p.a, "BEGIN ISOLATION LEVEL "+isolation+"; SET LOCAL tutti.tx = on")
+	w, err := p.run(sql)
+	if err != nil {
+		p.exec(p.a, "ROLLBACK")
+		return nil, err
+	}
+	p.exec(p.a, "COMMIT")
+	p.pending = append(p.pending, w)
+	p.last = w
+	return w, nil
+}
+
+func (p *pair) run(sql []string) (*writeset.Writeset, error) {
+	for _, s := range sql {
+		if _, err := p.a.Exec(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	p.seq++
+	w, n, err := collect(p.a, 1, 7, p.seq)
+	p.rereads += n
+	if err != nil {
+		return nil, err
+	}
+	// Text and binary collection must agree, and the codec must be transparent.
+	return writeset.Decode(w.Append(nil))
+}
+
+// collect fires what is deferred and collects the open transaction of c.
+func collect(c *pgx.Conn, slot int32, incarnation, seq uint64) (*writeset.Writeset, int, error) {
+	if _, err := c.Exec(ctx, capture.FireDeferred); err != nil {
+		return nil, 0, err
+	}
+	var col capture.Collector
+	args := [][]byte{fmt.Append(nil, slot), fmt.Append(nil, incarnation), fmt.Append(nil, seq)}
+	r := c.PgConn().ExecParams(ctx, capture.CollectStatement, args, capture.CollectParameterOIDs(), nil, []int16{1})
+	if err := each(r, col.AddBinary); err != nil {
+		return nil, 0, err
+	}
+	rereads := col.Rereads()
+	for i, q := range rereads {
+		r := c.PgConn().ExecParams(ctx, q.SQL, [][]byte{q.Parameter}, []uint32{q.ParameterOID}, []int16{int16(q.Format)}, []int16{1})
+		if err := each(r, func(cols [][]byte) error { return col.AddFinal(i, cols) }); err != nil {
+			return nil, 0, fmt.Errorf("re-read: %w", err)
+		}
+	}
+	w, err := col.Writeset()
+	return w, len(rereads), err
+}
+
+func each(r *pgconn.ResultReader, f func([][]byte) error) error {
+	for r.NextRow() {
+		if err := f(r.Values()); err != nil {
+			return err
+		}
+	}
+	_, err := r.Close()
+	return err
+}
+
+// sync applies what is pending to b as one batch.
+func (p *pair) sync() {
+	p.t.Helper()
+	if len(p.pending) == 0 {
+		return
+	}
+	if err := p.apply(p.pending); err != nil {
+		p.t.Fatal(explain(err))
+	}
+	p.pending = nil
+}
+
+func (p *pair) apply(ws []*writeset.Writeset) error {
+	ops, err := apply.Plan(ws, p.tables.Apply)
+	if err != nil {
+		return err
+	}
+	tx, err := p.b.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(ctx)
+	for _, o := range ops {
+		r := p.b.PgConn().ExecParams(ctx, o.SQL, o.Args, nil, []int16{int16(o.Format)}[:len(o.Args)], nil)
+		tag, err := r.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %s", o.SQL, explain(err))
+		}
+		if err := o.Check(tag.RowsAffected()); err != nil {
+			return err
+		}
+	}
+	return tx.Commit(ctx)
+}
+
+// equal applies what is pending and fails unless the databases hold the same rows.
+func (p *pair) equal() {
+	p.t.Helper()
+	p.sync()
+	a, b := p.dump(p.a), p.dump(p.b)
+	if a == b {
+		return
+	}
+	la, lb := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for _, l := range la {
+		if !slices.Contains(lb, l) {
+			p.t.Errorf("only in a: %.300s", l)
+		}
+	}
+	for _, l := range lb {
+		if !slices.Contains(la, l) {
+			p.t.Errorf("only in b: %.300s", l)
+		}
+	}
+	p.t.Fatal("the databases differ")
+}
+
+func (p *pair) dump(c *pgx.Conn) string {
+	p.t.Helper()
+	var out strings.Builder
+	rows, err := c.Query(ctx, `SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE relkind = 'r' AND relpersistence = 'p' AND nspname NOT IN ('pg_catalog', 'information_schema', 'tutti') ORDER BY 1`)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, n := range names {
+		rows, err := c.Query(ctx, `SELECT x::text FROM ONLY `+n+` x ORDER BY x::text COLLATE "C"`)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for _, l := range lines {
+			fmt.Fprintf(&out, "%s %s\n", n, l)
+		}
+	}
+	return out.String()
+}
+
+func (p *pair) scan(c *pgx.Conn, sql string, dst ...any) {
+	p.t.Helper()
+	if err := c.QueryRow(ctx, sql).Scan(dst...); err != nil {
+		p.t.Fatalf("%s: %s", sql, explain(err))
+	}
+}

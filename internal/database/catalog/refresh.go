@@ -1,0 +1,143 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Querier is what *pgx.Conn and pgx.Tx have in common. It must be a superuser's.
+type Querier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// within runs f with the settings our own statements need, transaction-local, and puts the
+// caller's back. It must be called in an open transaction.
+func within(ctx context.Context, q Querier, f func() error) error {
+	var path, ddl, jit string
+	err := q.QueryRow(ctx, `SELECT pg_catalog.current_setting('search_path'), coalesce(pg_catalog.current_setting('tutti.ddl', true), ''), pg_catalog.current_setting('jit')`).Scan(&path, &ddl, &jit)
+	if err != nil {
+		return fmt.Errorf("catalog: %w", err)
+	}
+	const set = `SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('tutti.ddl', $2, true), pg_catalog.set_config('jit', $3, true)`
+	if _, err := q.Exec(ctx, set, "pg_catalog", "on", "off"); err != nil {
+		return fmt.Errorf("catalog: %w", err)
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	if _, err := q.Exec(ctx, set, path, ddl, jit); err != nil {
+		return fmt.Errorf("catalog: %w", err)
+	}
+	return nil
+}
+
+// Install creates or updates schema tutti and the triggers of all tables, in q's open
+// transaction.
+func Install(ctx context.Context, q Querier) error {
+	err := within(ctx, q, func() error {
+		if _, err := q.Exec(ctx, capture.Schema()); err != nil {
+			return fmt.Errorf("catalog: installing schema tutti: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return Refresh(ctx, q)
+}
+
+// Refresh brings the capture triggers of all user tables up to date, in q's open transaction.
+// Call it after every schema change.
+func Refresh(ctx context.Context, q Querier) error {
+	return within(ctx, q, func() error {
+		c, err := describe(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, sql := range capture.Refresh(c) {
+			if _, err := q.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("catalog: installing capture triggers: %.80s: %w", sql, err)
+			}
+		}
+		return nil
+	})
+}
+
+func describe(ctx context.Context, q Querier) (capture.Catalog, error) {
+	var text string
+	if err := q.QueryRow(ctx, capture.DescribeQuery()).Scan(&text); err != nil {
+		return capture.Catalog{}, fmt.Errorf("catalog: describing tables: %w", err)
+	}
+	return capture.DecodeDescribe([]byte(text))
+}
+
+// Tables is what is known of the tables of one database; it is not safe for changes. A schema
+// change makes it stale.
+type Tables struct {
+	byName map[[2]string]*table
+}
+
+type table struct {
+	capture capture.TableDesc
+	apply   apply.Table
+}
+
+// Describe reads the tables of the database, in q's open transaction.
+func Describe(ctx context.Context, q Querier) (*Tables, error) {
+	t := &Tables{byName: make(map[[2]string]*table)}
+	err := within(ctx, q, func() error {
+		c, err := describe(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, d := range c.Tables {
+			a := applyTable(&d)
+			if err := a.Validate(); err != nil {
+				return err
+			}
+			t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a}
+		}
+		return nil
+	})
+	return t, err
+}
+
+func applyTable(d *capture.TableDesc) apply.Table {
+	a := apply.Table{Schema: d.Schema, Name: d.Name}
+	at := make(map[int]int, len(d.Columns))
+	for i, c := range d.Columns {
+		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated})
+		at[c.Num] = i
+	}
+	if x := d.Primary(); x != nil {
+		for _, p := range x.Parts {
+			a.Key = append(a.Key, apply.KeyColumn{Column: at[p.Num], Equal: p.Equal})
+		}
+	}
+	return a
+}
+
+// Apply is the apply.Lookup of these tables.
+func (t *Tables) Apply(w writeset.Table) *apply.Table {
+	if x := t.byName[[2]string{w.Schema, w.Name}]; x != nil {
+		return &x.apply
+	}
+	return nil
+}
+
+// Capture returns the description of a table, or nil.
+func (t *Tables) Capture(schema, name string) *capture.TableDesc {
+	if x := t.byName[[2]string{schema, name}]; x != nil {
+		return &x.capture
+	}
+	return nil
+}

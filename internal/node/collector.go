@@ -13,6 +13,7 @@ import (
 const (
 	statementFire    = "tutti fire"
 	statementCollect = "tutti collect"
+	statementReread  = "tutti reread"
 )
 
 // collector speaks capture's collect step over the wire; it implements session.Collector.
@@ -56,8 +57,9 @@ type collection struct{ capture.Collector }
 func (c *collection) Rereads() [][]byte {
 	var out [][]byte
 	for _, r := range c.Collector.Rereads() {
-		frames := wire.AppendParse(nil, "", r.SQL, []uint32{r.ParameterOID})
-		frames = wire.AppendBind(frames, "", "", []int16{int16(r.Format)}, [][]byte{r.Parameter}, binaryFormat)
+		frames := wire.AppendClose(nil, 'S', statementReread)
+		frames = wire.AppendParse(frames, statementReread, r.SQL, []uint32{r.ParameterOID})
+		frames = wire.AppendBind(frames, "", statementReread, []int16{int16(r.Format)}, [][]byte{r.Parameter}, binaryFormat)
 		out = append(out, wire.AppendExecute(frames, "", 0))
 	}
 	return out

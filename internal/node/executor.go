@@ -86,7 +86,7 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 // backend could not commit it, unless it had after all.
 func (l *life) applyOrphan(ctx context.Context, w *waiter) error {
 	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.guard.slot, "seq", w.sub.Seq)
-	return l.applier.orphan(ctx, w.guard.pid, engine.Task{Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
+	return l.applier.orphan(ctx, l.monitor, w.guard.pid, engine.Task{Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
 		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}})
 }
 
@@ -132,7 +132,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		if err := l.finishLocals(ctx, g); err != nil {
 			return err
 		}
-		l.refreshTables(ctx)
+		l.tables.Store(l.applier.tables)
 		if err := l.groupDone(g); err != nil {
 			return err
 		}

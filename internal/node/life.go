@@ -14,6 +14,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
@@ -47,7 +48,7 @@ type life struct {
 	sessions    sessions
 	peers       peers
 	checks      checks
-	tables      tables
+	tables      atomic.Pointer[catalog.Tables]
 
 	applyingMu    sync.Mutex
 	applying      []engine.Task
@@ -150,9 +151,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if l.monitor, err = newMonitor(ctx, conn); err != nil {
 		return err
 	}
-	if err = l.applier.loadTables(ctx, &l.tables); err != nil {
-		return err
-	}
+	l.tables.Store(l.applier.tables)
 	e, err := engine.New(engine.Options{
 		Member: l.config.Member, Incarnation: l.incarnation, Position: l.position,
 		Order:         ordering.Options{Storage: l.disk},

@@ -183,7 +183,7 @@ func (n *Node) refusal(s *wire.Startup) *wire.SQLError {
 	}
 	if db != n.config.Database {
 		return wire.Fatalf(wire.CodeInvalidCatalogName, "database %q is not replicated by this cluster", db).
-			WithHint("Connect to database \"" + n.config.Database + "\".")
+			WithHint("Connect to database %q.", n.config.Database)
 	}
 	if strings.Contains(s.Params["options"], "session_replication_role") || strings.Contains(s.Params["options"], "tutti.") {
 		return wire.Fatalf(wire.CodeFeatureNotSupported, "start-up options may not change settings replication depends on")
@@ -229,6 +229,10 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	l.sessions.register(g)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
 	defer release()
+	if secret == nil {
+		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already"))
+		return
+	}
 	out := wire.NewWriter(startup.Conn)
 	out.Append(login.Frames)
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))

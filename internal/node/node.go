@@ -23,6 +23,8 @@ type Node struct {
 	log     *slog.Logger
 	cancels *wire.Cancels
 
+	pg *instance.Instance
+
 	mu   sync.Mutex
 	life *life
 }
@@ -55,14 +57,13 @@ func (n *Node) Run(ctx context.Context) error {
 		_ = ln.Close()
 		front.Wait()
 	}()
-	pg, err := n.instance(ctx)
-	if err != nil {
+	if n.pg, err = n.instance(ctx); err != nil {
 		return err
 	}
-	err = n.lives(ctx, pg)
+	err = n.lives(ctx, n.pg)
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	return errors.Join(err, pg.Stop(stopCtx))
+	return errors.Join(err, n.pg.Stop(stopCtx))
 }
 
 // lives runs one life after another (N5).
@@ -168,3 +169,6 @@ func (n *Node) current() *life {
 	defer n.mu.Unlock()
 	return n.life
 }
+
+// socket is the local PostgreSQL's.
+func (n *Node) socket() string { return n.pg.SocketPath() }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tuttidb/tutti/internal/admin"
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/demo"
+	"github.com/tuttidb/tutti/internal/node"
+)
+
+// codeError carries an exit code of its own.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e codeError) Error() string { return e.err.Error() }
+
+func exitCode(err error) int {
+	var c codeError
+	if errors.As(err, &c) {
+		return c.code
+	}
+	return 1
+}
+
+func demoCommand() *cobra.Command {
+	var o demo.Options
+	c := &cobra.Command{
+		Use: "demo", Short: "Run a whole cluster on this machine to play with", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return demo.Run(c.Context(), o, os.Stdout) },
+	}
+	f := c.Flags()
+	f.IntVar(&o.Nodes, "nodes", 3, "number of nodes")
+	f.StringVar(&o.Dir, "dir", "", "data directory (default: one below your home, or /var/lib/tutti for root)")
+	f.IntVar(&o.BasePort, "base-port", 6501, "node k listens for clients on base-port + k - 1")
+	f.StringVar(&o.BinDir, "pg-bin-dir", "", "directory of PostgreSQL's binaries (default: this machine's, else a download)")
+	f.BoolVar(&o.NoSystem, "pg-embedded", false, "use the pinned PostgreSQL download even if this machine has one")
+	f.BoolVar(&o.Ephemeral, "ephemeral", false, "use a temporary directory and remove it at the end")
+	f.StringVar(&o.LogLevel, "log-level", "info", "of the nodes' log files: debug, info, warn, error")
+	return c
+}
+
+func nodeCommand() *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use: "node", Short: "Run one member of a cluster", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := config.Load(path)
+			if err != nil {
+				return err
+			}
+			var level slog.Level
+			if cfg.LogLevel != "" {
+				if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+					return fmt.Errorf("config %s: log_level: %w", path, err)
+				}
+			}
+			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+			return node.New(cfg, log).Run(c.Context())
+		},
+	}
+	c.Flags().StringVar(&path, "config", "", "configuration file (TOML)")
+	if err := c.MarkFlagRequired("config"); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// target adds the flags that say which cluster to ask.
+func target(c *cobra.Command, t *admin.Target) {
+	c.Flags().StringSliceVar(&t.Addresses, "address", nil, "client address host:port of a node; may be repeated (default 127.0.0.1:6501, :6502, :6503)")
+	c.Flags().StringVar(&t.Config, "config", "", "take the addresses from a node's configuration file")
+	c.Flags().StringVarP(&t.User, "username", "U", "postgres", "role to connect as")
+	c.Flags().StringVarP(&t.Database, "dbname", "d", "postgres", "replicated database")
+	c.Flags().StringVarP(&t.Format, "output", "o", "table", "table or json")
+}
+
+func statusCommand() *cobra.Command {
+	var t admin.Target
+	c := &cobra.Command{
+		Use: "status", Short: "Show the members of the cluster", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return admin.Status(c.Context(), t, os.Stdout) },
+	}
+	target(c, &t)
+	return c
+}
+
+func checkCommand() *cobra.Command {
+	var t admin.Target
+	c := &cobra.Command{
+		Use: "check", Short: "Compare every table on every member at one point in the order; exit 1 if they differ", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return admin.Check(c.Context(), t, os.Stdout) },
+	}
+	target(c, &t)
+	return c
+}

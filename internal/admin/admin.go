@@ -1,0 +1,168 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/config"
+)
+
+// Target says which cluster to ask, as whom, and how to print.
+type Target struct {
+	Addresses []string
+	Config    string
+	User      string
+	Database  string
+	Format    string // table or json
+}
+
+func (t *Target) resolve() error {
+	if t.Format != "table" && t.Format != "json" {
+		return fmt.Errorf("output %q is not known: use table or json", t.Format)
+	}
+	if t.Config != "" {
+		c, err := config.Load(t.Config)
+		if err != nil {
+			return err
+		}
+		t.Database = c.Database
+		for _, m := range c.Members {
+			if m.Clients != "" {
+				t.Addresses = append(t.Addresses, m.Clients)
+			}
+		}
+	}
+	if len(t.Addresses) == 0 {
+		t.Addresses = []string{"127.0.0.1:6501", "127.0.0.1:6502", "127.0.0.1:6503"}
+	}
+	return nil
+}
+
+// table is an answer.
+type table struct {
+	columns []string
+	rows    [][]string
+}
+
+// ask runs SHOW tutti.name at the first node that answers.
+func (t *Target) ask(ctx context.Context, name string) (table, error) {
+	var errs []error
+	for _, a := range t.Addresses {
+		u := url.URL{Scheme: "postgres", User: url.User(t.User), Host: a, Path: "/" + t.Database,
+			RawQuery: "connect_timeout=3&sslmode=prefer&application_name=tutti"}
+		got, err := show(ctx, u.String(), name)
+		if err == nil {
+			return got, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", a, err))
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code != "57P03" {
+			break // the node answered; the others would say the same
+		}
+	}
+	return table{}, errors.Join(errs...)
+}
+
+func show(ctx context.Context, url, name string) (table, error) {
+	conn, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return table{}, err
+	}
+	defer conn.Close(ctx)
+	results, err := conn.Exec(ctx, "SHOW tutti."+name).ReadAll()
+	if err != nil {
+		return table{}, err
+	}
+	var t table
+	for _, f := range results[0].FieldDescriptions {
+		t.columns = append(t.columns, f.Name)
+	}
+	for _, row := range results[0].Rows {
+		var r []string
+		for _, v := range row {
+			r = append(r, string(v))
+		}
+		t.rows = append(t.rows, r)
+	}
+	return t, nil
+}
+
+func (t table) print(w io.Writer, format string) error {
+	if format == "json" {
+		list := make([]map[string]string, 0, len(t.rows))
+		for _, r := range t.rows {
+			m := map[string]string{}
+			for i, c := range t.columns {
+				m[c] = r[i]
+			}
+			list = append(list, m)
+		}
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(list)
+	}
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, strings.ToUpper(strings.Join(t.columns, "\t")))
+	for _, r := range t.rows {
+		fmt.Fprintln(tw, strings.Join(r, "\t"))
+	}
+	return tw.Flush()
+}
+
+// Status prints the members of the cluster. It fails if no node answers.
+func Status(ctx context.Context, t Target, w io.Writer) error {
+	if err := t.resolve(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	got, err := t.ask(ctx, "status")
+	if err != nil {
+		return err
+	}
+	return got.print(w, t.Format)
+}
+
+// Check compares every table on every member at one ordinal. It prints every row with json,
+// and with table a summary and the rows that differ; it fails if any does.
+func Check(ctx context.Context, t Target, w io.Writer) error {
+	if err := t.resolve(); err != nil {
+		return err
+	}
+	got, err := t.ask(ctx, "check")
+	if err != nil {
+		return err
+	}
+	bad := table{columns: got.columns}
+	tables := map[string]bool{}
+	ordinal := "?"
+	for _, r := range got.rows {
+		ordinal = r[0]
+		tables[r[2]] = true
+		if r[5] != "ok" {
+			bad.rows = append(bad.rows, r)
+		}
+	}
+	if t.Format == "json" {
+		if err := got.print(w, t.Format); err != nil {
+			return err
+		}
+	} else if len(bad.rows) == 0 {
+		fmt.Fprintf(w, "%d tables are equal on all members at ordinal %s\n", len(tables), ordinal)
+	} else if err := bad.print(w, t.Format); err != nil {
+		return err
+	}
+	if len(bad.rows) > 0 {
+		return fmt.Errorf("members differ in %s (member %s)", bad.rows[0][2], bad.rows[0][1])
+	}
+	return nil
+}

@@ -1,0 +1,318 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/embedded"
+	"github.com/tuttidb/tutti/internal/database/instance"
+)
+
+// Options are the demo's flags.
+type Options struct {
+	Nodes     int
+	Dir       string
+	BasePort  int
+	BinDir    string
+	NoSystem  bool
+	Ephemeral bool
+	LogLevel  string
+}
+
+// cluster is a demo being run.
+type cluster struct {
+	o     Options
+	out   io.Writer
+	build embedded.Build
+	nodes []*process
+}
+
+const (
+	readyTimeout = 2 * time.Minute
+	pollInterval = 50 * time.Millisecond
+)
+
+// Run starts the cluster, prints how to reach it, and serves until ctx ends.
+func Run(ctx context.Context, o Options, out io.Writer) (err error) {
+	if o.Nodes < 1 || o.Nodes > 9 {
+		return fmt.Errorf("--nodes %d: use 1 to 9", o.Nodes)
+	}
+	if o.Dir, err = directory(o); err != nil {
+		return err
+	}
+	if o.Ephemeral {
+		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
+	}
+	c := &cluster{o: o, out: out}
+	if c.build, err = embedded.FindContext(ctx, embedded.Options{BinDir: o.BinDir, NoSystem: o.NoSystem, Progress: c.download()}); err != nil {
+		return err
+	}
+	if err := c.configure(); err != nil {
+		return err
+	}
+	defer func() {
+		fmt.Fprintln(out, "stopping …")
+		c.stop()
+		fmt.Fprintln(out, "stopped; nothing is left running")
+	}()
+	if err := c.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	c.banner()
+	c.watch(ctx)
+	return nil
+}
+
+// directory makes the data directory.
+func directory(o Options) (string, error) {
+	if o.Ephemeral {
+		dir, err := os.MkdirTemp("", "tutti-demo-")
+		if err != nil {
+			return "", err
+		}
+		return dir, os.Chmod(dir, 0o755)
+	}
+	dir := o.Dir
+	if dir == "" {
+		dir = "/var/lib/tutti/demo" // PostgreSQL does not run as root, and must reach it
+		if os.Geteuid() != 0 {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", fmt.Errorf("--dir is needed: %w", err)
+			}
+			dir = filepath.Join(home, ".local", "share", "tutti", "demo")
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// download shows the progress of fetching PostgreSQL.
+func (c *cluster) download() func(done, total int64) {
+	shown := int64(-1)
+	return func(done, total int64) {
+		if p := 100 * done / max(total, 1); p >= shown+10 {
+			shown = p
+			fmt.Fprintf(c.out, "downloading PostgreSQL: %d %%\n", p)
+		}
+	}
+}
+
+// configure writes the nodes' configuration files. Client ports are fixed, member ports are
+// taken anew at each start.
+func (c *cluster) configure() error {
+	secret, err := c.secret()
+	if err != nil {
+		return err
+	}
+	ports, err := freePorts(c.o.Nodes)
+	if err != nil {
+		return err
+	}
+	var members []config.Member
+	for k := 1; k <= c.o.Nodes; k++ {
+		members = append(members, config.Member{Member: uint32(k), Name: fmt.Sprintf("node%d", k),
+			Address: fmt.Sprintf("127.0.0.1:%d", ports[k-1]), Clients: c.address(k)})
+	}
+	donor := c.instance(1).ConnString("postgres", "postgres")
+	for k := 1; k <= c.o.Nodes; k++ {
+		if err := portFree(c.address(k)); err != nil {
+			return fmt.Errorf("client port of node %d: %w; choose another --base-port", k, err)
+		}
+		cfg := config.Config{
+			Cluster: "demo", Member: uint32(k), DataDir: c.nodeDir(k), Listen: c.address(k), MemberListen: members[k-1].Address,
+			Secret: secret, Members: members, LogLevel: c.o.LogLevel,
+			Postgres: config.Postgres{BinDir: c.build.BinDir, AllowTrust: true},
+		}
+		if k > 1 {
+			cfg.Postgres.CloneFrom = donor
+		}
+		text, err := toml.Marshal(cfg)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(c.nodeDir(k), 0o755); err != nil {
+			return err
+		}
+		if err := renameio.WriteFile(c.configFile(k), text, 0o600); err != nil {
+			return err
+		}
+		c.nodes = append(c.nodes, newProcess(fmt.Sprintf("node%d", k), c.configFile(k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k))))
+	}
+	return nil
+}
+
+// secret is made at the first start and kept.
+func (c *cluster) secret() (string, error) {
+	path := filepath.Join(c.o.Dir, "secret")
+	if b, err := os.ReadFile(path); err == nil {
+		return strings.TrimSpace(string(b)), nil
+	}
+	b := make([]byte, 32)
+	if _, err := rand.Read(b); err != nil {
+		return "", err
+	}
+	s := hex.EncodeToString(b)
+	return s, renameio.WriteFile(path, []byte(s+"\n"), 0o600)
+}
+
+func (c *cluster) nodeDir(k int) string { return filepath.Join(c.o.Dir, fmt.Sprintf("node%d", k)) }
+
+func (c *cluster) configFile(k int) string {
+	return filepath.Join(c.o.Dir, fmt.Sprintf("node%d.toml", k))
+}
+
+func (c *cluster) address(k int) string { return fmt.Sprintf("127.0.0.1:%d", c.o.BasePort+k-1) }
+
+func (c *cluster) url(k int) string {
+	return fmt.Sprintf("postgresql://postgres@%s/postgres", c.address(k))
+}
+
+// instance is a view of node k's own PostgreSQL, to find its socket.
+func (c *cluster) instance(k int) *instance.Instance {
+	return instance.New(instance.Options{Build: c.build, DataDir: filepath.Join(c.nodeDir(k), "postgres")})
+}
+
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // after all are chosen, so that they differ
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+func portFree(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// start brings the nodes up; at the first start the others clone the first.
+func (c *cluster) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	fmt.Fprintf(c.out, "PostgreSQL: %s\n", c.build)
+	fmt.Fprintf(c.out, "node1: starting\n")
+	if err := c.nodes[0].start(); err != nil {
+		return err
+	}
+	if c.o.Nodes > 1 {
+		if err := c.await(ctx, 1, c.instance(1).ConnString("postgres", "postgres"), "SELECT ordinal FROM tutti.progress"); err != nil {
+			return err
+		}
+	}
+	for k := 2; k <= c.o.Nodes; k++ {
+		how := "starting"
+		if !c.instance(k).Initialized() {
+			how = "cloning node1"
+		}
+		fmt.Fprintf(c.out, "node%d: %s\n", k, how)
+		if err := c.nodes[k-1].start(); err != nil {
+			return err
+		}
+	}
+	for k := 1; k <= c.o.Nodes; k++ {
+		if err := c.await(ctx, k, c.url(k)+"?sslmode=disable", "SELECT 1"); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.out, "node%d: ready\n", k)
+	}
+	return nil
+}
+
+// await polls until a query works, or the node's process has ended.
+func (c *cluster) await(ctx context.Context, k int, conn, query string) error {
+	var last error
+	for {
+		if last = probe(ctx, conn, query); last == nil {
+			return nil
+		}
+		if !c.nodes[k-1].running() {
+			return fmt.Errorf("node %d ended while starting:\n%s", k, c.nodes[k-1].tail())
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("node %d is not ready: %w\n%s", k, last, c.nodes[k-1].tail())
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+func probe(ctx context.Context, conn, query string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	pg, err := pgconn.Connect(ctx, conn)
+	if err != nil {
+		return err
+	}
+	_, err = pg.Exec(ctx, query).ReadAll()
+	return errors.Join(err, pg.Close(ctx))
+}
+
+func (c *cluster) banner() {
+	var hosts []string
+	fmt.Fprintf(c.out, "\nOne database on %d nodes; read and write on any of them:\n\n", c.o.Nodes)
+	for k := 1; k <= c.o.Nodes; k++ {
+		fmt.Fprintf(c.out, "  psql '%s'\n", c.url(k))
+		hosts = append(hosts, c.address(k))
+	}
+	fmt.Fprintf(c.out, "\n  all: psql 'postgresql://postgres@%s/postgres'\n\n", strings.Join(hosts, ","))
+	fmt.Fprintf(c.out, "data: %s   PostgreSQL: %s\nCtrl-C stops everything.\n", c.o.Dir, c.build)
+}
+
+// stop ends all nodes at once.
+func (c *cluster) stop() {
+	for _, n := range c.nodes {
+		n.terminate()
+	}
+	for _, n := range c.nodes {
+		n.wait()
+	}
+}
+
+// watch starts nodes again that end, until ctx does.
+func (c *cluster) watch(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		for _, n := range c.nodes {
+			if n.running() {
+				continue
+			}
+			fmt.Fprintf(c.out, "%s ended (%s); starting it again\n", n.name, n.ended())
+			if err := n.start(); err != nil {
+				fmt.Fprintf(c.out, "%s cannot be started: %v\n", n.name, err)
+			}
+		}
+	}
+}

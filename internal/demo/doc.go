@@ -1,0 +1,11 @@
+// Package demo runs a whole cluster on one machine: node processes of this same binary,
+// each with its own PostgreSQL, configured, started, watched and stopped.
+//
+// Neighbours: cmd/tutti calls it; the children run "tutti node". It configures clusters for
+// playing only: trust on loopback, all members on one disk.
+//
+// Invariants:
+//
+//	D1  Every process it starts ends with it, also when it is killed itself.
+//	D2  A second start on the same directory continues with the same data.
+package demo

@@ -1,0 +1,276 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Statements the applier has prepared besides the operations.
+const (
+	applyBegin    = "begin"
+	applyCommit   = "commit"
+	applyRollback = "rollback"
+	applyProgress = "progress"
+	applyMark     = "mark"
+)
+
+var applierStatements = [][2]string{
+	{applyBegin, "BEGIN"},
+	{applyCommit, "COMMIT"},
+	{applyRollback, "ROLLBACK"},
+	{applyProgress, "UPDATE tutti.progress SET ordinal = $1"},
+	{applyMark, "INSERT INTO tutti.mark AS m VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq"},
+}
+
+// preparedMax bounds the operations kept prepared.
+const preparedMax = 500
+
+// applier executes groups' remote rows and definitions on one connection.
+type applier struct {
+	connString string
+	config     *config.Config
+	pgx        *pgx.Conn
+	conn       *pgconn.PgConn // of pgx
+	notices    []*pgconn.Notice
+	prepared   map[string]string // operation text → statement name
+	tables     *catalog.Tables
+}
+
+func newApplier(ctx context.Context, connString string, c *config.Config) (*applier, error) {
+	a := &applier{connString: connString, config: c}
+	settings := apply.SessionSettings()
+	settings["deadlock_timeout"] = "1h" // the others give way, see watch
+	pc, err := pgx.ParseConfig(connString)
+	if err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	pc.DefaultQueryExecMode = pgx.QueryExecModeExec // statements are prepared by prepare alone
+	pc.RuntimeParams["application_name"] = "tutti applier"
+	for k, v := range settings {
+		pc.RuntimeParams[k] = v
+	}
+	pc.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { a.notices = append(a.notices, n) }
+	if a.pgx, err = pgx.ConnectConfig(ctx, pc); err != nil {
+		return nil, fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
+	}
+	a.conn = a.pgx.PgConn()
+	if err := a.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return a, a.describe(ctx)
+}
+
+// describe reads what the tables look like now.
+func (a *applier) describe(ctx context.Context) error {
+	tx, err := a.pgx.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("node: applier: %w", err)
+	}
+	a.tables, err = catalog.Describe(ctx, tx)
+	return errors.Join(err, tx.Rollback(ctx))
+}
+
+// prepare makes the applier's statements, forgetting all others.
+func (a *applier) prepare(ctx context.Context) error {
+	if _, err := a.conn.Exec(ctx, "DEALLOCATE ALL").ReadAll(); err != nil {
+		return fmt.Errorf("node: applier: %w", err)
+	}
+	a.prepared = map[string]string{}
+	for _, s := range applierStatements {
+		if _, err := a.conn.Prepare(ctx, s[0], s[1], nil); err != nil {
+			return fmt.Errorf("node: applier: %s: %w", s[1], err)
+		}
+	}
+	return nil
+}
+
+func (a *applier) close() { _ = a.conn.Close(context.Background()) } // the server notices either way
+
+// pid is the backend the watcher looks for.
+func (a *applier) pid() uint32 { return a.conn.PID() }
+
+// apply executes the tasks' rows with the progress row, and the marker rows of tasks that
+// want them, in one transaction (N2). A transient failure is repeated; any other is the end
+// of this life.
+func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) error {
+	sets := make([]*writeset.Writeset, len(tasks))
+	for i := range tasks {
+		sets[i] = tasks[i].Writeset
+	}
+	ops, err := apply.Plan(sets, a.tables.Apply)
+	if err != nil {
+		return &FatalError{fmt.Errorf("entries %d to %d cannot be applied: %w", tasks[0].Ordinal, last, err)}
+	}
+	for {
+		err := a.attempt(ctx, last, tasks, ops)
+		if err == nil || !transient(err) {
+			return err
+		}
+		if !sleep(ctx, 5*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// transient reports whether running the same again may succeed.
+func transient(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	return strings.HasPrefix(pg.Code, "40") || pg.Code == "55P03" || pg.Code == "57014"
+}
+
+func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task, ops []apply.Operation) (err error) {
+	if err := a.prepareOps(ctx, ops); err != nil {
+		return err
+	}
+	p := a.conn.StartPipeline(ctx)
+	p.SendQueryPrepared(applyBegin, nil, nil, nil)
+	for i := range ops {
+		p.SendQueryPrepared(a.prepared[ops[i].SQL], ops[i].Args, []int16{int16(ops[i].Format)}, nil)
+	}
+	extra := a.sendMarks(p, tasks)
+	if last > 0 {
+		p.SendQueryPrepared(applyProgress, [][]byte{text(last)}, nil, nil)
+		extra++
+	}
+	if err := p.Sync(); err != nil {
+		return errors.Join(err, p.Close())
+	}
+	err = readPipeline(p, ops, extra)
+	if cerr := p.Close(); err == nil {
+		err = cerr
+	}
+	end := applyCommit
+	if err != nil {
+		end = applyRollback
+	}
+	r := a.conn.ExecPrepared(ctx, end, nil, nil, nil).Read()
+	return errors.Join(err, r.Err)
+}
+
+func text[T uint64 | uint32](v T) []byte { return strconv.AppendUint(nil, uint64(v), 10) }
+
+// sendMarks writes the marker rows of tasks applied in place of their own backends.
+func (a *applier) sendMarks(p *pgconn.Pipeline, tasks []engine.Task) (n int) {
+	for i := range tasks {
+		if t := &tasks[i]; t.Mark {
+			p.SendQueryPrepared(applyMark, [][]byte{text(t.Item.Slot), text(t.Item.ID.Incarnation), text(t.Item.ID.Seq)}, nil, nil)
+			n++
+		}
+	}
+	return n
+}
+
+// prepareOps prepares the operations' statements that are new.
+func (a *applier) prepareOps(ctx context.Context, ops []apply.Operation) error {
+	if len(a.prepared)+len(ops) > preparedMax {
+		if err := a.prepare(ctx); err != nil {
+			return err
+		}
+	}
+	for i := range ops {
+		if _, ok := a.prepared[ops[i].SQL]; ok {
+			continue
+		}
+		name := "op" + strconv.Itoa(len(a.prepared))
+		if _, err := a.conn.Prepare(ctx, name, ops[i].SQL, nil); err != nil {
+			return fmt.Errorf("node: apply to table %s: %w", ops[i].Table, err)
+		}
+		a.prepared[ops[i].SQL] = name
+	}
+	return nil
+}
+
+// readPipeline reads the results of BEGIN, the operations and extra statements, and checks
+// the operations' row counts.
+func readPipeline(p *pgconn.Pipeline, ops []apply.Operation, extra int) error {
+	for i := -1; i < len(ops)+extra; i++ {
+		got, err := p.GetResults()
+		if err != nil {
+			return opError(ops, i, err)
+		}
+		r, ok := got.(*pgconn.ResultReader)
+		if !ok {
+			return fmt.Errorf("node: apply: unexpected answer %T", got)
+		}
+		tag, err := r.Close()
+		if err != nil {
+			return opError(ops, i, err)
+		}
+		if i >= 0 && i < len(ops) {
+			if err := ops[i].Check(tag.RowsAffected()); err != nil {
+				return &FatalError{err}
+			}
+		}
+	}
+	return nil
+}
+
+// opError names the table an error belongs to. What PostgreSQL refuses because of the data
+// means that this database differs from the others.
+func opError(ops []apply.Operation, i int, err error) error {
+	if i < 0 || i >= len(ops) {
+		return fmt.Errorf("node: apply: %w", err)
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "42")) {
+		return &FatalError{fmt.Errorf("table %s has diverged from the cluster: %w; restore this member from another", ops[i].Table, err)}
+	}
+	return fmt.Errorf("node: apply to table %s: %w", ops[i].Table, err)
+}
+
+// orphan applies the rows of one certified transaction whose backend is gone, unless that
+// backend had committed it.
+func (a *applier) orphan(ctx context.Context, m *monitor, pid uint32, t engine.Task) error {
+	for wait := time.Duration(0); ; wait += 10 * time.Millisecond {
+		gone, err := m.gone(ctx, pid)
+		if err != nil {
+			return err
+		}
+		if gone {
+			break
+		}
+		if wait >= time.Second {
+			if err := m.terminate(ctx, pid); err != nil {
+				return err
+			}
+		}
+		if !sleep(ctx, 10*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	sql := fmt.Sprintf("SELECT 1 FROM tutti.mark WHERE slot = %d AND incarnation = %d AND seq = %d", t.Item.Slot, t.Item.ID.Incarnation, t.Item.ID.Seq)
+	r, err := a.conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return fmt.Errorf("node: applier: %w", err)
+	}
+	if len(r[0].Rows) == 1 {
+		return nil
+	}
+	return a.apply(ctx, 0, []engine.Task{t})
+}
+
+// adopt makes a cloned database this member's own: everything up to ordinal is in it.
+func (a *applier) adopt(ctx context.Context, ordinal uint64, member uint32) error {
+	_, err := a.conn.Exec(ctx, fmt.Sprintf("BEGIN; SET LOCAL synchronous_commit = on; DELETE FROM tutti.mark; UPDATE tutti.progress SET ordinal = %d, floor = %d, member = %d; COMMIT",
+		ordinal, ordinal, member)).ReadAll()
+	if err != nil {
+		return fmt.Errorf("node: adopt the cloned database: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/engine"
+)
+
+// sequenceGap is by how many values every sequence is moved on after the database crashed:
+// with asynchronous commit PostgreSQL may have forgotten values it handed out in its last
+// moments, while the cluster remembers the rows that hold them.
+const sequenceGap = 1 << 16
+
+// prepareDatabase installs what Tutti needs in the local database and reads its position.
+func prepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool) (engine.Position, error) {
+	pc, err := pgx.ParseConfig(connString)
+	if err != nil {
+		return engine.Position{}, fmt.Errorf("node: %w", err)
+	}
+	pc.RuntimeParams["application_name"] = "tutti start"
+	pc.RuntimeParams["session_replication_role"] = "replica"
+	conn, err := pgx.ConnectConfig(ctx, pc)
+	if err != nil {
+		return engine.Position{}, fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return engine.Position{}, fmt.Errorf("node: %w", err)
+	}
+	p, err := prepareIn(ctx, tx, c, crashed)
+	if err != nil {
+		return p, errors.Join(err, tx.Rollback(ctx))
+	}
+	return p, tx.Commit(ctx)
+}
+
+func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool) (engine.Position, error) {
+	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; SET LOCAL client_min_messages = warning"); err != nil {
+		return engine.Position{}, err
+	}
+	if err := catalog.Install(ctx, tx); err != nil {
+		return engine.Position{}, err
+	}
+	p, cluster, err := readPosition(ctx, tx)
+	if err != nil {
+		return p, err
+	}
+	if cluster == "" {
+		p.Member, cluster = c.Member, c.Cluster
+		if _, err := tx.Exec(ctx, "UPDATE tutti.progress SET member = $1, cluster = $2", int32(p.Member), cluster); err != nil {
+			return p, err
+		}
+	}
+	if cluster != c.Cluster {
+		return p, &FatalError{fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster, c.Cluster)}
+	}
+	if crashed {
+		if err := catalog.JumpSequences(ctx, tx, sequenceGap); err != nil {
+			return p, err
+		}
+	}
+	return p, catalog.AlignSequences(ctx, tx, int(c.Member), c.SequenceStep)
+}
+
+// readPosition reads what the database says it holds.
+func readPosition(ctx context.Context, tx pgx.Tx) (p engine.Position, cluster string, err error) {
+	var ordinal, floor int64
+	var member int32
+	if err := tx.QueryRow(ctx, "SELECT ordinal, floor, member, cluster FROM tutti.progress").Scan(&ordinal, &floor, &member, &cluster); err != nil {
+		return p, "", fmt.Errorf("node: read the progress row: %w", err)
+	}
+	p = engine.Position{Member: uint32(member), Ordinal: uint64(ordinal), Floor: uint64(floor), Marks: map[uint32]engine.Mark{}}
+	rows, err := tx.Query(ctx, "SELECT slot, incarnation, seq FROM tutti.mark")
+	if err != nil {
+		return p, "", fmt.Errorf("node: read the marker rows: %w", err)
+	}
+	var slot int32
+	var incarnation, seq int64
+	_, err = pgx.ForEachRow(rows, []any{&slot, &incarnation, &seq}, func() error {
+		p.Marks[uint32(slot)] = engine.Mark{Incarnation: uint64(incarnation), Seq: uint64(seq)}
+		return nil
+	})
+	return p, cluster, err
+}

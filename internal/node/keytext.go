@@ -1,0 +1,35 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// keyText renders a key of a writeset for an error's DETAIL, such as "Key (aid)=(5)".
+func (l *life) keyText(ws *writeset.Writeset, k writeset.Key) string {
+	t := ws.Tables[k.Table]
+	if k.Hash == t.Key {
+		return "The whole"
+	}
+	for _, r := range ws.Rows {
+		if r.Table == k.Table && r.Identity == k.Hash {
+			if columns, values, ok := l.tables.Load().KeyText(t, r.Image); ok {
+				return fmt.Sprintf("Key (%s)=(%s)", columns, values)
+			}
+		}
+	}
+	return fmt.Sprintf("A unique or foreign key (hash %016x)", k.Hash)
+}
+
+// keyOf renders the first row a task writes.
+func (l *life) keyOf(t *engine.Task) string {
+	for _, r := range t.Writeset.Rows {
+		if r.Identity != 0 {
+			k := writeset.Key{Hash: r.Identity, Table: r.Table}
+			return fmt.Sprintf("%s of table %q", l.keyText(t.Writeset, k), t.Writeset.Tables[r.Table].String())
+		}
+	}
+	return fmt.Sprintf("table %q", t.Writeset.Tables[t.Writeset.Rows[0].Table].String())
+}

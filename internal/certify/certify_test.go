@@ -1,0 +1,249 @@
+package certify
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+const (
+	shared    = writeset.Shared
+	update    = writeset.Update
+	exclusive = writeset.Exclusive
+)
+
+// keys makes a writeset that holds the given keys.
+func keys(ks ...writeset.Key) *writeset.Writeset { return &writeset.Writeset{Keys: ks} }
+
+func key(hash uint64, mode writeset.Mode) writeset.Key { return writeset.Key{Hash: hash, Mode: mode} }
+
+func id(n uint64) writeset.TxID { return writeset.TxID{Member: 1, Incarnation: 1, Seq: n} }
+
+// at is a transaction whose base and shared base are the same.
+func at(base uint64, ks ...writeset.Key) Transaction {
+	return Transaction{ID: id(base + 100), Base: base, SharedBase: base, Writeset: keys(ks...)}
+}
+
+func commit(t *testing.T, c *Certifier, ordinal uint64, tx Transaction) {
+	t.Helper()
+	if v := c.Certify(ordinal, tx); !v.Commit() {
+		t.Fatalf("ordinal %d: %+v", ordinal, v)
+	}
+}
+
+// TestModePairs: first holder, then a transaction that has not seen it (C1).
+func TestModePairs(t *testing.T) {
+	for _, c := range []struct {
+		first, second writeset.Mode
+		conflict      bool
+	}{
+		{shared, shared, false}, {shared, update, false}, {shared, exclusive, true},
+		{update, shared, false}, {update, update, true}, {update, exclusive, true},
+		{exclusive, shared, true}, {exclusive, update, true}, {exclusive, exclusive, true},
+	} {
+		t.Run(fmt.Sprintf("%d then %d", c.first, c.second), func(t *testing.T) {
+			z := New(Options{})
+			winner := Transaction{ID: id(7), Writeset: keys(key(1, c.first))}
+			commit(t, z, 5, winner)
+			v := z.Certify(6, at(4, key(1, c.second)))
+			if v.Commit() == c.conflict {
+				t.Errorf("%+v", v)
+			}
+			want := Verdict{Reason: KeyConflict, Key: key(1, c.second), Winner: id(7), WinnerOrdinal: 5}
+			if c.conflict && v != want {
+				t.Errorf("%+v, want %+v", v, want)
+			}
+			commit(t, z, 7, at(6, key(1, c.second))) // who has seen all may always
+			commit(t, z, 8, at(4, key(2, c.second))) // and so may others on other keys
+		})
+	}
+}
+
+func TestAbortedTransactionsLeaveNoTrace(t *testing.T) {
+	z := New(Options{})
+	commit(t, z, 1, at(0, key(1, update)))
+	if v := z.Certify(2, at(0, key(2, update), key(1, update))); v.Reason != KeyConflict {
+		t.Fatalf("%+v", v)
+	}
+	commit(t, z, 3, at(0, key(2, update)))
+}
+
+// TestSharedBase: an exclusive holder looks at references from its shared base on, at
+// everything else from its base on.
+func TestSharedBase(t *testing.T) {
+	z := New(Options{})
+	commit(t, z, 5, at(4, key(1, shared)))
+	commit(t, z, 6, at(5, key(2, update)))
+	tx := func(base, sharedBase uint64, k writeset.Key) Transaction {
+		return Transaction{ID: id(1), Base: base, SharedBase: sharedBase, Writeset: keys(k)}
+	}
+	for _, c := range []struct {
+		tx     Transaction
+		commit bool
+	}{
+		{tx(6, 4, key(1, exclusive)), false},
+		{tx(6, 5, key(1, exclusive)), true},
+		{tx(6, 0, key(2, exclusive)), true},
+		{tx(5, 0, key(2, exclusive)), false},
+		{tx(6, 0, key(1, update)), true}, // an update does not mind references
+	} {
+		probe := *z
+		if v := probe.check(c.tx); v.Commit() != c.commit {
+			t.Errorf("base %d, shared base %d, %+v: %+v", c.tx.Base, c.tx.SharedBase, c.tx.Writeset.Keys, v)
+		}
+	}
+}
+
+func TestBarrier(t *testing.T) {
+	z := New(Options{})
+	z.SetBarrier(5, id(9))
+	want := Verdict{Reason: Barrier, Winner: id(9), WinnerOrdinal: 5}
+	if v := z.Certify(6, at(4, key(1, shared))); v != want {
+		t.Errorf("%+v", v)
+	}
+	commit(t, z, 7, at(5, key(1, shared)))
+}
+
+// TestEviction: forgotten transactions count as conflicts (C3), and the bound holds.
+func TestEviction(t *testing.T) {
+	const keysMax = 10
+	z := New(Options{KeysMax: keysMax})
+	for o := uint64(1); o <= 5000; o++ {
+		commit(t, z, o, at(o-1, key(o, update), key(o+100_000, shared)))
+		if z.Keys() > keysMax || len(z.keys) > keysMax {
+			t.Fatalf("ordinal %d: %d keys held, %d in the index", o, z.Keys(), len(z.keys))
+		}
+	}
+	if len(z.records) > 2048+keysMax {
+		t.Errorf("%d records kept", len(z.records))
+	}
+	if v := z.Certify(5001, at(4000, key(1, shared))); v.Reason != TooOld {
+		t.Errorf("an old base: %+v", v)
+	}
+	old := Transaction{ID: id(1), Base: 5000, SharedBase: 1, Writeset: keys(key(1, exclusive))}
+	if v := z.Certify(5002, old); v.Reason != TooOld {
+		t.Errorf("an old shared base: %+v", v)
+	}
+	old.Writeset = keys(key(1, update)) // does not need the shared base
+	commit(t, z, 5003, old)
+}
+
+// TestHugeTransaction: one transaction larger than the index is still remembered.
+func TestHugeTransaction(t *testing.T) {
+	z := New(Options{KeysMax: 2})
+	commit(t, z, 1, at(0, key(1, update), key(2, update), key(3, update), key(4, update)))
+	if v := z.Certify(2, at(0, key(4, update))); v.Reason != KeyConflict {
+		t.Errorf("%+v", v)
+	}
+	if v := z.Certify(3, at(0, key(4, update))); v.Reason != KeyConflict {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestCertifyPanics(t *testing.T) {
+	for name, tx := range map[string]Transaction{
+		"base not before the ordinal": {Base: 5, Writeset: keys()},
+		"shared base beyond the base": {Base: 1, SharedBase: 2, Writeset: keys()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			New(Options{}).Certify(5, tx)
+		})
+	}
+}
+
+// naive is the definition: every earlier committed transaction is looked at.
+type naive struct {
+	committed []struct {
+		ordinal uint64
+		Transaction
+	}
+}
+
+func (n *naive) certify(ordinal uint64, t Transaction) (winner uint64) {
+	for _, o := range n.committed {
+		o.Writeset.EachKey(func(theirs writeset.Key) bool {
+			t.Writeset.EachKey(func(mine writeset.Key) bool {
+				base := t.Base
+				if mine.Mode == exclusive && theirs.Mode == shared {
+					base = t.SharedBase
+				}
+				if mine.Hash == theirs.Hash && mine.Mode.Conflicts(theirs.Mode) && o.ordinal > base {
+					winner = max(winner, o.ordinal)
+				}
+				return true
+			})
+			return true
+		})
+	}
+	if winner == 0 {
+		n.committed = append(n.committed, struct {
+			ordinal uint64
+			Transaction
+		}{ordinal, t})
+	}
+	return winner
+}
+
+func drawTransaction(t *rapid.T, ordinal uint64) Transaction {
+	tx := Transaction{ID: id(ordinal)}
+	tx.Base = rapid.Uint64Range(max(ordinal, 12)-12, ordinal-1).Draw(t, "base")
+	tx.SharedBase = rapid.Uint64Range(0, tx.Base).Draw(t, "shared base")
+	tx.Writeset = &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: "t"}}}
+	for range rapid.IntRange(0, 3).Draw(t, "keys") {
+		tx.Writeset.Keys = append(tx.Writeset.Keys, key(rapid.Uint64Range(1, 6).Draw(t, "hash"), writeset.Mode(rapid.IntRange(1, 3).Draw(t, "mode"))))
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "rows") {
+		op := writeset.Op(rapid.IntRange(1, 4).Draw(t, "op"))
+		tx.Writeset.Rows = append(tx.Writeset.Rows, writeset.Row{Op: op, Identity: rapid.Uint64Range(1, 6).Draw(t, "identity"), Image: []byte("x")})
+	}
+	return tx
+}
+
+// TestModel: with room for everything the index decides exactly as the definition; when
+// bounded it differs only by TooOld, and two certifiers never differ from each other.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		unbounded, n := New(Options{}), &naive{}
+		keysMax := rapid.IntRange(1, 12).Draw(t, "keys max")
+		bounded, twin, definition := New(Options{KeysMax: keysMax}), New(Options{KeysMax: keysMax}), &naive{}
+		ordinal := uint64(0)
+		for range rapid.IntRange(1, 40).Draw(t, "transactions") {
+			ordinal += rapid.Uint64Range(1, 2).Draw(t, "gap")
+			tx := drawTransaction(t, ordinal)
+			v, w := unbounded.Certify(ordinal, tx), n.certify(ordinal, tx)
+			if v.Commit() != (w == 0) {
+				t.Fatalf("ordinal %d: %+v, by definition %d wins", ordinal, v, w)
+			}
+			if !v.Commit() && (v.WinnerOrdinal > w || v.Winner != id(v.WinnerOrdinal)) {
+				t.Fatalf("ordinal %d: %+v names a wrong winner, %d is the last", ordinal, v, w)
+			}
+			b := bounded.Certify(ordinal, tx)
+			if b != twin.Certify(ordinal, tx) {
+				t.Fatalf("ordinal %d: two certifiers differ", ordinal)
+			}
+			if b.Reason == TooOld {
+				continue // the definition must not remember it either
+			}
+			if w := definition.certify(ordinal, tx); b.Commit() != (w == 0) {
+				t.Fatalf("ordinal %d: bounded says %+v, by definition %d wins", ordinal, b, w)
+			}
+		}
+	})
+}
+
+func BenchmarkCertify(b *testing.B) {
+	z := New(Options{})
+	o := uint64(0)
+	for b.Loop() {
+		o++
+		z.Certify(o, at(o-1, key(o, update), key(o*7, exclusive), key(o%100, shared)))
+	}
+}

@@ -1,0 +1,254 @@
+package writeset
+
+import (
+	"encoding/hex"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// full uses every operation, mode and format.
+func full() *Writeset {
+	return &Writeset{
+		Tables: []Table{
+			{Schema: "public", Name: "account", Format: FormatBinary, Key: 0x1122334455667788},
+			{Schema: "s x", Name: "Größe", Format: FormatText, Key: 1},
+		},
+		Rows: []Row{
+			{Table: 0, Op: OpInsert, Identity: 0xfedcba9876543210, Image: []byte("\x00\x01\xff")},
+			{Table: 0, Op: OpUpdate, Identity: 2, Image: []byte("u")},
+			{Table: 1, Op: OpTruncate},
+			{Table: 1, Op: OpInsert, Image: []byte("(1,no key)")},
+			{Table: 1, Op: OpDelete, Identity: 3, Image: []byte("(1)")},
+			{Table: 1, Op: OpReplace, Identity: 4, Image: []byte(strings.Repeat("x", 200))},
+		},
+		Keys: []Key{
+			{Hash: 5, Mode: Shared, Table: 0},
+			{Hash: 6, Mode: Update, Table: 0},
+			{Hash: 7, Mode: Exclusive, Table: 1},
+		},
+	}
+}
+
+// TestGolden: bytes written by version 1 must stay readable for ever. Never change the
+// file; a new version gets a new one (W4).
+func TestGolden(t *testing.T) {
+	text, err := os.ReadFile("testdata/v1.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Decode(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(w, full()) {
+		t.Errorf("decoded to %+v", w)
+	}
+	if got := full().Append(nil); !reflect.DeepEqual(got, golden) {
+		t.Errorf("encoded to\n%x, want\n%x", got, golden)
+	}
+}
+
+// TestEveryCutFails: no prefix of an encoding is an encoding (W3).
+func TestEveryCutFails(t *testing.T) {
+	b := full().Append(nil)
+	for i := range b {
+		if _, err := Decode(b[:i]); !errors.Is(err, ErrMalformed) {
+			t.Errorf("the first %d of %d bytes: %v", i, len(b), err)
+		}
+	}
+	if _, err := Decode(append(b, 0)); !errors.Is(err, ErrMalformed) {
+		t.Errorf("a trailing byte: %v", err)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for name, change := range map[string]func(*Writeset){
+		"row of no table":      func(w *Writeset) { w.Rows[0].Table = 2 },
+		"key of no table":      func(w *Writeset) { w.Keys[0].Table = 2 },
+		"operation 0":          func(w *Writeset) { w.Rows[0].Op = 0 },
+		"operation 6":          func(w *Writeset) { w.Rows[0].Op = 6 },
+		"mode 0":               func(w *Writeset) { w.Keys[0].Mode = 0 },
+		"format 2":             func(w *Writeset) { w.Tables[0].Format = 2 },
+		"nameless table":       func(w *Writeset) { w.Tables[0].Name = "" },
+		"table of no schema":   func(w *Writeset) { w.Tables[0].Schema = "" },
+		"update of no row":     func(w *Writeset) { w.Rows[1].Identity = 0 },
+		"delete of no row":     func(w *Writeset) { w.Rows[4].Identity = 0 },
+		"truncate with image":  func(w *Writeset) { w.Rows[2].Image = []byte("x") },
+		"insert without image": func(w *Writeset) { w.Rows[0].Image = nil },
+	} {
+		w := full()
+		change(w)
+		if w.Validate() == nil {
+			t.Errorf("%s: valid", name)
+		}
+		if _, err := Decode(w.Append(nil)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: decoded with %v", name, err)
+		}
+	}
+	if _, err := Decode([]byte{2, 0, 0, 0}); !errors.Is(err, ErrMalformed) {
+		t.Errorf("version 2: %v", err)
+	}
+	// A count that could not fit must fail before anything is allocated for it.
+	huge := []byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
+	if n := testing.AllocsPerRun(1, func() { _, _ = Decode(huge) }); n > 10 {
+		t.Errorf("a huge count cost %v allocations", n)
+	}
+}
+
+func drawWriteset(t *rapid.T) *Writeset {
+	w := &Writeset{}
+	n := rapid.IntRange(0, 3).Draw(t, "tables")
+	for range n {
+		w.Tables = append(w.Tables, Table{
+			Schema: rapid.StringN(1, 5, 20).Draw(t, "schema"), Name: rapid.StringN(1, 5, 20).Draw(t, "name"),
+			Format: Format(rapid.IntRange(0, 1).Draw(t, "format")), Key: rapid.Uint64().Draw(t, "key"),
+		})
+	}
+	if n == 0 {
+		return w
+	}
+	for range rapid.IntRange(0, 5).Draw(t, "rows") {
+		r := Row{Table: uint32(rapid.IntRange(0, n-1).Draw(t, "table")), Op: Op(rapid.IntRange(1, 5).Draw(t, "op"))}
+		if r.Op != OpTruncate {
+			r.Identity = rapid.Uint64Range(1, 1<<64-1).Draw(t, "identity")
+			r.Image = rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "image")
+		}
+		w.Rows = append(w.Rows, r)
+	}
+	for range rapid.IntRange(0, 5).Draw(t, "keys") {
+		w.Keys = append(w.Keys, Key{
+			Hash: rapid.Uint64().Draw(t, "hash"), Mode: Mode(rapid.IntRange(1, 3).Draw(t, "mode")),
+			Table: uint32(rapid.IntRange(0, n-1).Draw(t, "table")),
+		})
+	}
+	return w
+}
+
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWriteset(t)
+		prefix := rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(t, "prefix")
+		b := w.Append(append([]byte(nil), prefix...))
+		got, err := Decode(b[len(prefix):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, w) {
+			t.Fatalf("%+v became %+v", w, got)
+		}
+	})
+}
+
+// FuzzDecode: no input panics, and what decodes encodes to something that decodes to the
+// same (the bytes may differ: varints have longer forms).
+func FuzzDecode(f *testing.F) {
+	f.Add(full().Append(nil))
+	f.Add((&Writeset{}).Append(nil))
+	f.Add([]byte{})
+	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		w, err := Decode(b)
+		if err != nil {
+			if !errors.Is(err, ErrMalformed) {
+				t.Fatalf("error of another kind: %v", err)
+			}
+			return
+		}
+		again, err := Decode(w.Append(nil))
+		if err != nil || !reflect.DeepEqual(again, w) {
+			t.Fatalf("%+v became %+v, %v", w, again, err)
+		}
+		w.EachKey(func(k Key) bool { return k.Mode.Conflicts(Exclusive) })
+	})
+}
+
+func TestModesConflictLikeRowLocks(t *testing.T) {
+	// PostgreSQL's table "Conflicting Row-Level Locks": KEY SHARE, NO KEY UPDATE, UPDATE.
+	want := map[[2]Mode]bool{
+		{Shared, Shared}: false, {Shared, Update}: false, {Shared, Exclusive}: true,
+		{Update, Update}: true, {Update, Exclusive}: true, {Exclusive, Exclusive}: true,
+	}
+	for p, c := range want {
+		if p[0].Conflicts(p[1]) != c || p[1].Conflicts(p[0]) != c {
+			t.Errorf("%v: want %v", p, c)
+		}
+	}
+}
+
+func TestEachKey(t *testing.T) {
+	keys := func(limit int) (ks []Key) {
+		full().EachKey(func(k Key) bool {
+			ks = append(ks, k)
+			return len(ks) < limit
+		})
+		return ks
+	}
+	want := []Key{
+		{Hash: 0xfedcba9876543210, Mode: Exclusive, Table: 0}, // insert
+		{Hash: 2, Mode: Update, Table: 0},                     // update
+		{Hash: 3, Mode: Exclusive, Table: 1},                  // delete
+		{Hash: 4, Mode: Exclusive, Table: 1},                  // replace
+		{Hash: 5, Mode: Shared, Table: 0},
+		{Hash: 6, Mode: Update, Table: 0},
+		{Hash: 7, Mode: Exclusive, Table: 1},
+	}
+	if got := keys(100); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v", got)
+	}
+	for n := 1; n <= len(want); n++ {
+		if got := keys(n); !reflect.DeepEqual(got, want[:n]) {
+			t.Errorf("stopped after %d: got %v", n, got)
+		}
+	}
+}
+
+func TestAddTableKeys(t *testing.T) {
+	w := &Writeset{
+		Tables: []Table{{Schema: "s", Name: "written", Key: 10}, {Schema: "s", Name: "truncated", Key: 11}, {Schema: "s", Name: "asked", Key: 12}},
+		Rows:   []Row{{Table: 0, Op: OpInsert, Identity: 1, Image: []byte("x")}, {Table: 1, Op: OpTruncate}},
+		Keys:   []Key{{Hash: 12, Mode: Exclusive, Table: 2}},
+	}
+	w.AddTableKeys()
+	want := []Key{{12, Exclusive, 2}, {10, Shared, 0}, {11, Exclusive, 1}}
+	if !reflect.DeepEqual(w.Keys, want) {
+		t.Errorf("got %v", w.Keys)
+	}
+	w.AddTableKeys()
+	if !reflect.DeepEqual(w.Keys, want) {
+		t.Errorf("a second call added keys: %v", w.Keys)
+	}
+}
+
+func TestNames(t *testing.T) {
+	if s := (TxID{3, 1, 17}).String(); s != "3.1.17" {
+		t.Error(s)
+	}
+	if !(TxID{}).IsZero() || (TxID{Seq: 1}).IsZero() {
+		t.Error("IsZero")
+	}
+	if s := full().Tables[0].String(); s != "public.account" {
+		t.Error(s)
+	}
+	if (&Writeset{}).Empty() != true || full().Empty() {
+		t.Error("Empty")
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	data := full().Append(nil)
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := Decode(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

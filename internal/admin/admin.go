@@ -138,7 +138,7 @@ func Check(ctx context.Context, t Target, w io.Writer) error {
 	if err := t.resolve(); err != nil {
 		return err
 	}
-	got, err := t.ask(ctx, "check")
+	got, err := t.ask(ctx, "checksums")
 	if err != nil {
 		return err
 	}

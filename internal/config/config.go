@@ -60,7 +60,7 @@ type TLS struct {
 // Limits bounds what a node holds and does at once. Zero means the default.
 type Limits struct {
 	Sessions        int   `toml:"sessions"`          // client sessions at once; default 150
-	WritesetBytes   int   `toml:"writeset_bytes"`    // of one transaction; default 32 MiB
+	WritesetBytes   int   `toml:"writeset_bytes"`    // of one transaction; default 256 MiB
 	GroupItems      int   `toml:"group_items"`       // transactions applied together; default 512
 	GroupBytes      int   `toml:"group_bytes"`       // default 4 MiB
 	BatchItems      int   `toml:"batch_items"`       // transactions in one log entry; default 512
@@ -164,7 +164,7 @@ func (c *Config) defaults() {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&l.Sessions, 150}, {&l.WritesetBytes, 32 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
+	}{{&l.Sessions, 150}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.MemberQueue, 64 << 20}} {
 		if *d.v == 0 {
 			*d.v = d.d

@@ -48,8 +48,8 @@ type Options struct {
 	Position    Position
 	// GroupItemsMax and GroupBytesMax bound one group; zero means 512 items, 4 MiB.
 	GroupItemsMax, GroupBytesMax int
-	// BatchItemsMax and BatchBytesMax bound one proposal (a larger single item travels
-	// alone); zero means 512 items, 512 KiB.
+	// BatchItemsMax and BatchBytesMax bound one proposal (a larger payload travels in
+	// parts); zero means 512 items, 512 KiB.
 	BatchItemsMax, BatchBytesMax int
 	// BatchesInflightMax bounds own proposals under way; what comes meanwhile gathers.
 	// Zero means 4.
@@ -123,9 +123,15 @@ type own struct {
 	Submission
 	ordinal uint64 // zero until delivered
 	orphan  bool   // its session is gone: apply the rows like a remote item
+	sent    int    // bytes of the payload that left in parts
 }
 
-type source struct{ incarnation, number uint64 }
+// source is what is known of a member's proposals: the last batch taken, and the parts of a
+// large payload that came so far.
+type source struct {
+	incarnation, number uint64
+	parts               []byte
+}
 
 // Engine is one member's machine. Not safe for concurrent use.
 type Engine struct {
@@ -260,10 +266,22 @@ func (e *Engine) deliver(index uint64, data []byte) {
 	default:
 		return
 	}
-	e.sources[b.Member] = source{b.Incarnation, b.Number}
-	for i := range b.Items {
-		e.deliverItem(&b.Items[i])
+	if b.Incarnation != s.incarnation {
+		s.parts = nil // what an earlier life left unfinished was never submitted whole
 	}
+	s.incarnation, s.number = b.Incarnation, b.Number
+	for i := range b.Items {
+		it := &b.Items[i]
+		if it.Kind == KindPart {
+			s.parts = append(s.parts, it.Payload...)
+			continue
+		}
+		if s.parts != nil {
+			it.Payload, s.parts = append(s.parts, it.Payload...), nil
+		}
+		e.deliverItem(it)
+	}
+	e.sources[b.Member] = s
 	if b.Member == e.o.Member && b.Incarnation == e.o.Incarnation {
 		if len(e.inflight) == 0 || e.inflight[0].number != b.Number {
 			panic(fmt.Sprintf("engine: own batch %d delivered, which is not the oldest under way", b.Number))

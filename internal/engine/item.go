@@ -19,6 +19,9 @@ const (
 	KindFence Kind = 3
 	// KindCheck asks every member for checksums at its ordinal.
 	KindCheck Kind = 4
+	// KindPart carries the front of a payload too large for one batch; it belongs to the next
+	// item of its source that is no part, and takes no ordinal.
+	KindPart Kind = 5
 )
 
 // Item is one entry of the total order. Payload is an encoded writeset for KindCertified
@@ -83,7 +86,7 @@ func decodeBatch(data []byte) (*batch, error) {
 		}
 		it.SharedBase = it.Base - back
 		it.Payload = r.Bytes()
-		if it.Kind < KindCertified || it.Kind > KindCheck {
+		if it.Kind < KindCertified || it.Kind > KindPart {
 			return nil, fmt.Errorf("engine: item %s has unknown kind %d", it.ID, it.Kind)
 		}
 	}

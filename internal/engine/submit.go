@@ -171,22 +171,32 @@ func (e *Engine) makeBatch() {
 		if n > 0 && (n >= e.o.BatchItemsMax || bytes+len(w.Payload) > e.o.BatchBytesMax) {
 			break
 		}
+		it := e.item(w)
+		if len(it.Payload) > e.o.BatchBytesMax {
+			// The front goes now, alone; the rest when this batch has its place.
+			w.sent += e.o.BatchBytesMax
+			it.Kind, it.Payload = KindPart, it.Payload[:e.o.BatchBytesMax]
+			b.Items = append(b.Items, it)
+			break
+		}
 		n++
-		bytes += len(w.Payload) + 32
-		it := Item{Kind: w.Kind, ID: writeset.TxID{Member: b.Member, Incarnation: b.Incarnation, Seq: w.Seq}, Slot: w.Slot,
-			Base: e.applied, SharedBase: w.Base, Payload: w.Payload}
-		if planted == "base-is-delivered" {
-			it.Base = e.ordinal
-		}
-		if w.Snapshot {
-			it.Base = w.Base
-		}
-		if it.SharedBase > e.applied {
-			panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase, e.applied))
-		}
+		bytes += len(it.Payload) + 32
 		b.Items = append(b.Items, it)
 	}
 	e.pending = append(e.pending[:0], e.pending[n:]...)
 	e.number++
 	e.inflight = append(e.inflight, &proposal{number: b.Number, data: b.append(nil)})
+}
+
+// item is what is still to be sent of a submission.
+func (e *Engine) item(w *own) Item {
+	it := Item{Kind: w.Kind, ID: writeset.TxID{Member: e.o.Member, Incarnation: e.o.Incarnation, Seq: w.Seq}, Slot: w.Slot,
+		Base: e.applied, SharedBase: w.Base, Payload: w.Payload[w.sent:]}
+	if w.Snapshot {
+		it.Base = w.Base
+	}
+	if it.SharedBase > e.applied {
+		panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase, e.applied))
+	}
+	return it
 }

@@ -71,7 +71,7 @@ func (c *checks) deliver(r checkReport) {
 
 var checkColumns = []string{"ordinal", "member", "table", "rows", "checksum", "verdict"}
 
-// showCheck answers SHOW tutti.check: it orders a check, waits for every member's sums at
+// showCheck answers SHOW tutti.checksums: it orders a check, waits for every member's sums at
 // that ordinal and compares.
 func (l *life) showCheck() session.Result {
 	seq := l.seq.Add(1)

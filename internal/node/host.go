@@ -178,13 +178,13 @@ func (h *host) Show(name string) session.Result {
 	switch name {
 	case "status":
 		return h.n.showStatus()
-	case "check":
+	case "checksums":
 		return h.n.showCheck()
 	case "applied":
 		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-		WithHint("Known are tutti.status, tutti.check and tutti.applied.")}
+		WithHint("Known are tutti.status, tutti.checksums and tutti.applied.")}
 }
 
 // ShowColumns names the columns of Show's answer.
@@ -192,7 +192,7 @@ func (h *host) ShowColumns(name string) []string {
 	switch name {
 	case "status":
 		return statusColumns
-	case "check":
+	case "checksums":
 		return checkColumns
 	}
 	return []string{"tutti." + name}

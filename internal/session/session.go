@@ -129,7 +129,7 @@ func (s *Session) Run() error {
 
 // start prepares the backend and asks for the session's default isolation.
 func (s *Session) start() error {
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPrepare(nil)))
+	s.appendPrepare()
 	if _, err := s.quiet(); err != nil {
 		return err
 	}

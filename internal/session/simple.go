@@ -65,7 +65,7 @@ func (s *Session) learn(st semantics.Statement) error {
 	}
 	if st.Forgets {
 		clear(s.statements)
-		s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPrepare(nil)))
+		s.appendPrepare()
 		_, err := s.quiet()
 		return err
 	}

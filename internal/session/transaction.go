@@ -36,7 +36,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	if !s.open {
 		m := s.modes
 		m.Isolation = s.currentLevel()
-		s.srvW.Append(wire.AppendQuery(s.srvW.AvailableBuffer(), "BEGIN"+m.SQL()+";SET LOCAL tutti.tx='on'"))
+		s.sendBegin(m)
 		s.open, s.prefix, s.snapshot = true, true, false
 		s.base = s.host.Base()
 	}
@@ -51,9 +51,13 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		return s.undo(doom)
 	}
 	s.base = base
-	_, err := s.query("SELECT 1")
+	s.sendOwn(ownSnapshot)
+	r, err := s.quiet()
 	s.host.LeaveSnapshot()
 	s.snapshot = true
+	if err == nil && r.failed != nil {
+		return fmt.Errorf("session: the backend refused to take a snapshot: %s", r.failed.Message)
+	}
 	return err
 }
 
@@ -87,7 +91,7 @@ func (s *Session) rollbackServer() error {
 		return nil
 	}
 	for {
-		s.srvW.Append(wire.AppendQuery(s.srvW.AvailableBuffer(), "ROLLBACK"))
+		s.sendOwn(ownRollback)
 		r, err := s.quiet()
 		if err != nil {
 			return err
@@ -177,7 +181,7 @@ func (s *Session) lostStatements(c *collected) error {
 	if err := s.rollbackServer(); err != nil {
 		return err
 	}
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPrepare(nil)))
+	s.appendPrepare()
 	_, err := s.quiet()
 	return err
 }
@@ -208,7 +212,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 }
 
 func (s *Session) commitServer() (reply, error) {
-	s.srvW.Append(wire.AppendQuery(s.srvW.AvailableBuffer(), "COMMIT"))
+	s.sendOwn(ownCommit)
 	r, err := s.quiet()
 	if err == nil {
 		s.open = false

@@ -1,0 +1,56 @@
+package session
+
+import (
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// Statements every backend has prepared for the session's own use. They are named, and run
+// with the extended protocol, because a simple Query would destroy the client's unnamed
+// statement.
+const (
+	ownBegin    = "tutti begin" // READ COMMITTED, the usual one
+	ownBeginAs  = "tutti begin as"
+	ownTx       = "tutti tx"
+	ownCommit   = "tutti commit"
+	ownRollback = "tutti rollback"
+	ownSnapshot = "tutti snapshot"
+)
+
+// appendPrepare makes the backend know the statements above and the collector's.
+func (s *Session) appendPrepare() {
+	dst := s.srvW.AvailableBuffer()
+	for _, p := range [][2]string{
+		{ownBegin, "BEGIN ISOLATION LEVEL READ COMMITTED"},
+		{ownTx, "SET LOCAL tutti.tx = 'on'"},
+		{ownCommit, "COMMIT"},
+		{ownRollback, "ROLLBACK"},
+		{ownSnapshot, "SELECT 1"},
+	} {
+		dst = wire.AppendClose(dst, 'S', p[0])
+		dst = wire.AppendParse(dst, p[0], p[1], nil)
+	}
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPrepare(dst)))
+}
+
+func appendRun(dst []byte, name string) []byte {
+	return wire.AppendExecute(wire.AppendBind(dst, "", name, nil, nil, nil), "", 0)
+}
+
+// sendOwn appends one of the statements above.
+func (s *Session) sendOwn(name string) {
+	s.srvW.Append(wire.AppendSync(appendRun(s.srvW.AvailableBuffer(), name)))
+}
+
+// sendBegin appends the BEGIN of a transaction with the given modes.
+func (s *Session) sendBegin(m semantics.Modes) {
+	dst := s.srvW.AvailableBuffer()
+	if m == (semantics.Modes{Isolation: semantics.ReadCommitted}) {
+		dst = appendRun(dst, ownBegin)
+	} else {
+		dst = wire.AppendClose(dst, 'S', ownBeginAs)
+		dst = wire.AppendParse(dst, ownBeginAs, "BEGIN"+m.SQL(), nil)
+		dst = appendRun(dst, ownBeginAs)
+	}
+	s.srvW.Append(wire.AppendSync(appendRun(dst, ownTx)))
+}

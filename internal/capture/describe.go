@@ -113,6 +113,9 @@ func (t *TableDesc) validate() error {
 			if err := known(p.Num); err != nil {
 				return err
 			}
+			if p.Num == 0 && x.Primary {
+				return fmt.Errorf("capture: the primary key of table %s.%s has an expression", t.Schema, t.Name)
+			}
 		}
 		for _, u := range x.Uses {
 			if err := known(u); err != nil {

@@ -26,13 +26,12 @@ tables AS (
   SELECT r.root, bool_and(y.typsend <> 0 AND y.typreceive <> 0
     AND NOT (y.typnamespace = 'pg_catalog'::regnamespace AND y.typname LIKE 'reg%')) AS ok
   FROM reach r JOIN pg_type y ON y.oid = r.typ GROUP BY r.root
-), base(oid, base) AS (
-  SELECT y.oid, y.oid FROM pg_type y WHERE y.oid IN (SELECT root FROM reach) AND y.typtype <> 'd'
+), chain(oid, t) AS (
+  SELECT DISTINCT atttypid, atttypid FROM atts
   UNION
-  SELECT r.root, y.oid FROM reach r JOIN pg_type d ON d.oid = r.root AND d.typtype = 'd'
-    JOIN pg_type y ON y.oid = r.typ AND y.typtype <> 'd'
-    WHERE y.oid = (WITH RECURSIVE down(t) AS (SELECT d.typbasetype UNION SELECT z.typbasetype FROM down JOIN pg_type z ON z.oid = t WHERE z.typtype = 'd')
-      SELECT t FROM down JOIN pg_type z ON z.oid = t WHERE z.typtype <> 'd')
+  SELECT c.oid, y.typbasetype FROM chain c JOIN pg_type y ON y.oid = c.t WHERE y.typtype = 'd'
+), base(oid, base) AS (
+  SELECT c.oid, c.t FROM chain c JOIN pg_type y ON y.oid = c.t WHERE y.typtype <> 'd'
 ), idx AS (
   SELECT i.*, coalesce(pg_partition_root(i.indexrelid)::oid, i.indexrelid) AS root
   FROM pg_index i WHERE (i.indrelid IN (SELECT oid FROM tables) AND (i.indisunique OR i.indisexclusion))
@@ -70,7 +69,8 @@ tables AS (
        AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)),
     'uses', (SELECT coalesce(json_agg(DISTINCT u.num), '[0]') FROM (
        SELECT d.refobjsubid AS num FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
-         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = x.indrelid AND (d.refobjsubid <> 0 OR x.indexprs IS NOT NULL OR x.indpred IS NOT NULL)
+         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = x.indrelid AND d.refobjsubid <> 0
+       UNION SELECT 0 WHERE concat(x.indexprs, x.indpred) LIKE '%:varattno 0 %'
        UNION SELECT p.num FROM parts p WHERE p.indexrelid = x.indexrelid AND p.num <> 0) u),
     'parts', (SELECT json_agg(json_build_object('num', p.num, 'expr', p.expr, 'collation', p.collation, 'hashable', p.hashable,
        'equal', coalesce(p.equal, '')) ORDER BY p.ord) FROM parts p WHERE p.indexrelid = x.indexrelid)
@@ -80,7 +80,7 @@ tables AS (
   SELECT c.conrelid, json_agg(json_build_object('name', c.conname,
     'index', json_build_object('name', nm.name, 'root_schema', nm.root_schema, 'root_table', nm.root_table, 'primary', x.indisprimary),
     'ref_schema', rn.nspname, 'ref_table', rc.relname,
-    'parts', (SELECT json_agg(json_build_object('num', a.attnum, 'base', fb.base, 'ref_name', p.attname, 'ref_base', pb.base,
+    'parts', (SELECT json_agg(json_build_object('num', a.attnum, 'base', fb.base::int8, 'ref_name', p.attname, 'ref_base', pb.base::int8,
         'ref_type', format_type(pb.base, NULL), 'collation', p.refcollation, 'hashable', p.hashable) ORDER BY p.ord)
       FROM parts p JOIN unnest(c.confkey, c.conkey) AS k(ref, own) ON k.ref = p.num
         JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own

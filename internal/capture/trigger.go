@@ -82,15 +82,12 @@ const (
 
 func generate(t *TableDesc) generated {
 	g := generated{capture: t.captureBody()}
-	evaluated := false
+	pinned := !t.Binary()
 	for i := range t.Indexes {
-		evaluated = evaluated || t.Indexes[i].evaluated() || !t.Indexes[i].expressible() && t.Indexes[i].Primary
+		// Expressions are printed for this search_path; unhashable primary keys go by their text.
+		pinned = pinned || t.Indexes[i].evaluated() || t.Indexes[i].Primary && !t.Indexes[i].expressible()
 	}
-	switch {
-	case !t.Binary():
-		g.options = textSettings
-	case evaluated:
-		// Expressions are printed for this path, and may format dates.
+	if pinned {
 		g.options = textSettings
 	}
 	g.reader = g.options

@@ -251,7 +251,7 @@ func (p *pair) dump(c *pgx.Conn) string {
 		p.t.Fatal(err)
 	}
 	for _, n := range names {
-		rows, err := c.Query(ctx, `SELECT x::text FROM ONLY `+n+` x ORDER BY x::text COLLATE "C"`)
+		rows, err := c.Query(ctx, `SELECT "~r"::text FROM ONLY `+n+` "~r" ORDER BY "~r"::text COLLATE "C"`)
 		if err != nil {
 			p.t.Fatal(err)
 		}

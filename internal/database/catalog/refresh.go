@@ -141,3 +141,12 @@ func (t *Tables) Capture(schema, name string) *capture.TableDesc {
 	}
 	return nil
 }
+
+// KeyText renders the primary key of a row image of table w, see capture.KeyText.
+func (t *Tables) KeyText(w writeset.Table, image []byte) (columns, values string, ok bool) {
+	d := t.Capture(w.Schema, w.Name)
+	if d == nil {
+		return "", "", false
+	}
+	return capture.KeyText(d, w.Format, image)
+}

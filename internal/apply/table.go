@@ -19,6 +19,7 @@ type Table struct {
 type Column struct {
 	Name      string
 	Generated bool
+	Always    bool // GENERATED ALWAYS AS IDENTITY: updates do not change it, nor can they
 }
 
 // KeyColumn is a column of the primary key.
@@ -78,9 +79,13 @@ func (t *Table) insertSQL() string {
 func (t *Table) updateSQL() string {
 	var set []string
 	for _, c := range t.Columns {
-		if !c.Generated {
+		if !c.Generated && !c.Always {
 			set = append(set, quote(c.Name)+" = r."+quote(c.Name))
 		}
+	}
+	if len(set) == 0 {
+		// Nothing an update could have changed; the row must be there all the same.
+		return "SELECT FROM ONLY " + t.qualified() + " AS t, " + t.rows() + " WHERE " + t.onKey()
 	}
 	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " + t.onKey()
 }

@@ -30,6 +30,7 @@ type Column struct {
 	Type      string `json:"type"` // as SQL, qualified
 	OID       uint32 `json:"oid"`  // of the type
 	Generated bool   `json:"generated"`
+	Always    bool   `json:"always"` // GENERATED ALWAYS AS IDENTITY: an UPDATE cannot set it
 	Domain    bool   `json:"domain"` // the type is a domain
 	Binary    bool   `json:"binary"` // the binary form means the same at every member
 }

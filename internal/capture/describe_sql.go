@@ -99,7 +99,7 @@ SELECT json_build_object(
           AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '` + TruncateTriggerName + `' AND h.tgenabled = 'O' AND h.tgfoid = g.tgfoid)
           AND p.pronamespace = 'tutti'::regnamespace), ''),
      'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'num', a.attnum, 'type', format_type(a.atttypid, a.atttypmod),
-        'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'domain', y.typtype = 'd', 'binary', bt.ok) ORDER BY a.attnum), '[]')
+        'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'always', a.attidentity = 'a', 'domain', y.typtype = 'd', 'binary', bt.ok) ORDER BY a.attnum), '[]')
         FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.nspname, t.relname), '[]')
      FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),

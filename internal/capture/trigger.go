@@ -31,6 +31,8 @@ func TriggerSQL(t TableDesc) []string {
 	name := Quote(t.Schema) + "." + Quote(t.Name)
 	fn := "tutti." + g.captureName()
 	out := []string{
+		// The trigger casts to the table's row type, and may name collations.
+		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO tutti_owner", Quote(t.Schema)),
 		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", fn, g.options, literal(g.capture)),
 		fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", fn),
@@ -139,7 +141,8 @@ func (t *TableDesc) keyImage() string {
 type keyLists struct {
 	fresh, stale, foreign, foreignChanged []string // per unique index and foreign key: new row, old row, INSERT, UPDATE
 	extra                                 []string // Exclusive keys of other tables
-	uses                                  []int    // columns any key reads
+	uses                                  []int    // columns any key reads, and:
+	always                                []int    // columns that only an insert can set
 }
 
 func (t *TableDesc) keys() keyLists {
@@ -158,6 +161,12 @@ func (t *TableDesc) keys() keyLists {
 			k.stale = append(k.stale, t.uniqueKey("OLD", x))
 		}
 	}
+	for i := range t.Columns {
+		if t.Columns[i].Always {
+			k.always = append(k.always, t.Columns[i].Num)
+		}
+	}
+	k.uses = append(k.uses, k.always...)
 	for i := range t.Foreign {
 		f := &t.Foreign[i]
 		var nums []int
@@ -259,6 +268,10 @@ func (t *TableDesc) updateBody(k *keyLists, header string) string {
 	if len(k.fresh) > 0 {
 		fmt.Fprintf(&b, "      IF tutti_a OPERATOR(pg_catalog.<>) tutti_b THEN tutti_op := %d; END IF;\n", writeset.OpReplace)
 	}
+	if len(k.always) > 0 {
+		fmt.Fprintf(&b, "      IF NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN tutti_op := %d; END IF;\n",
+			t.fields("OLD", k.always), t.fields("NEW", k.always), writeset.OpReplace)
+	}
 	fmt.Fprintf(&b, "      tutti_k := %s;\n    END IF;\n", array(fresh, k.foreignChanged, k.extra, stale))
 	return b.String()
 }
@@ -275,5 +288,5 @@ func (t *TableDesc) finalBody() string {
 BEGIN
   RETURN QUERY SELECT %s, %s FROM pg_catalog.unnest(images) AS r JOIN ONLY %s.%s AS t ON %s
   WHERE %s OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT tutti.captured_idents(%s)));
-END`, t.identity("t"), t.image("t"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"), t.header())
+END`, t.identity("t"), t.image("t.*"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"), t.header())
 }

@@ -241,6 +241,10 @@ func (p *pair) equal() {
 func (p *pair) dump(c *pgx.Conn) string {
 	p.t.Helper()
 	var out strings.Builder
+	if c == p.a {
+		p.exec(c, "SET search_path = pg_catalog; SET timezone = 'UTC'")
+		defer p.exec(c, "RESET search_path; RESET timezone")
+	}
 	rows, err := c.Query(ctx, `SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE relkind = 'r' AND relpersistence = 'p' AND nspname NOT IN ('pg_catalog', 'information_schema', 'tutti') ORDER BY 1`)
 	if err != nil {

@@ -115,7 +115,7 @@ func applyTable(d *capture.TableDesc) apply.Table {
 	a := apply.Table{Schema: d.Schema, Name: d.Name}
 	at := make(map[int]int, len(d.Columns))
 	for i, c := range d.Columns {
-		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated})
+		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always})
 		at[c.Num] = i
 	}
 	if x := d.Primary(); x != nil {

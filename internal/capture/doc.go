@@ -28,7 +28,8 @@
 //	C6  Captured rows in use cannot be cleaned up: TRUNCATE waits for the lock every
 //	    capturing transaction holds on its table.
 //	C7  Transactions of different backends never meet in the capture tables in a way that
-//	    SERIALIZABLE could take for a read-write dependency: they use tables of their own.
+//	    SERIALIZABLE could take for a read-write dependency: they use tables chosen by backend (two backends whose process ids agree modulo 16 may
+//	    get a needless 40001).
 //
 // What it does not do: run SQL, refuse statements by their text (semantics), guard tutti.collect
 // against a client that calls it itself (it would only harm that client's own marks; session

@@ -87,14 +87,16 @@ func (c *Certifier) Certify(ordinal uint64, t Transaction) Verdict {
 	if t.SharedBase > t.Base || t.Base >= ordinal {
 		panic(fmt.Sprintf("certify: transaction %s at ordinal %d has base %d and shared base %d", t.ID, ordinal, t.Base, t.SharedBase))
 	}
-	if v := c.check(t); !v.Commit() {
+	if v := c.Check(t); !v.Commit() {
 		return v
 	}
 	c.remember(ordinal, t)
 	return Verdict{}
 }
 
-func (c *Certifier) check(t Transaction) Verdict {
+// Check says what Certify would say now. A no stays a no at every later ordinal; a yes
+// promises nothing.
+func (c *Certifier) Check(t Transaction) Verdict {
 	switch planted {
 	case "base-forgotten":
 		t.Base, t.SharedBase = math.MaxUint64, math.MaxUint64

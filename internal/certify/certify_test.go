@@ -91,7 +91,7 @@ func TestSharedBase(t *testing.T) {
 		{tx(6, 0, key(1, update)), true}, // an update does not mind references
 	} {
 		probe := *z
-		if v := probe.check(c.tx); v.Commit() != c.commit {
+		if v := probe.Check(c.tx); v.Commit() != c.commit {
 			t.Errorf("base %d, shared base %d, %+v: %+v", c.tx.Base, c.tx.SharedBase, c.tx.Writeset.Keys, v)
 		}
 	}

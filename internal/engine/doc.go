@@ -25,6 +25,9 @@
 //	E5  A transaction is submitted with a base taken after its own member's conflicting
 //	    predecessors are in the database (certify C2).
 //	E6  An entry the database already holds (Position) is certified again but not applied.
+//	E7  No group holds an item to apply that has seen one of the group's local ones. If a
+//	    local commit fails after all, its rows are applied in its place, and nothing that
+//	    builds on them can have overtaken it.
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

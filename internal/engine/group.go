@@ -1,5 +1,7 @@
 package engine
 
+import "math"
+
 // nextGroup issues the next group if none is running. Items that change nothing (aborted,
 // or already in the database) ride along; if there is nothing but them, the applied
 // ordinal moves without a group.
@@ -8,8 +10,15 @@ func (e *Engine) nextGroup() *Group {
 		return nil
 	}
 	n, bytes := 0, 0
+	local := uint64(math.MaxUint64) // ordinal of the first local task in the group
 	for n < len(e.queue) && n < e.o.GroupItemsMax {
 		t := &e.queue[n]
+		if !t.Local && t.Item.Base >= local && planted != "group-not-split" {
+			break // E7
+		}
+		if t.Local {
+			local = min(local, t.Ordinal)
+		}
 		if t.Item.Kind != KindCertified {
 			if n == 0 {
 				n = 1

@@ -164,14 +164,24 @@ func (e *Engine) propose() {
 	}
 }
 
+// makeBatch puts what is pending into one proposal. What the delivered part of the log
+// has doomed already is aborted here (SI-Rep's local validation): at a member that lags,
+// such transactions would hold the very locks the applier needs until the log said no.
 func (e *Engine) makeBatch() {
 	b := batch{Member: e.o.Member, Incarnation: e.o.Incarnation, Number: e.number + 1}
-	bytes, n := 0, 0
+	bytes, n, doomed := 0, 0, 0
 	for _, w := range e.pending {
-		if n > 0 && (n >= e.o.BatchItemsMax || bytes+len(w.Payload) > e.o.BatchBytesMax) {
+		if len(b.Items) > 0 && (len(b.Items) >= e.o.BatchItemsMax || bytes+len(w.Payload) > e.o.BatchBytesMax) {
 			break
 		}
 		it := e.item(w)
+		if v := e.doom(w, &it); !v.Commit() {
+			n++
+			doomed++
+			e.finish(w)
+			e.aborted = append(e.aborted, Aborted{Seq: w.Seq, Verdict: v})
+			continue
+		}
 		if len(it.Payload) > e.o.BatchBytesMax {
 			// The front goes now, alone; the rest when this batch has its place.
 			w.sent += e.o.BatchBytesMax
@@ -184,14 +194,31 @@ func (e *Engine) makeBatch() {
 		b.Items = append(b.Items, it)
 	}
 	e.pending = append(e.pending[:0], e.pending[n:]...)
-	e.number++
-	e.inflight = append(e.inflight, &proposal{number: b.Number, data: b.append(nil)})
+	if len(b.Items) > 0 {
+		e.number++
+		e.inflight = append(e.inflight, &proposal{number: b.Number, data: b.append(nil)})
+	}
+	if doomed > 0 {
+		e.admit()
+	}
+}
+
+// doom says whether the log as delivered has decided against a submission. One that left in
+// part already goes on: its end must follow.
+func (e *Engine) doom(w *own, it *Item) certify.Verdict {
+	if w.Kind != KindCertified || w.sent > 0 {
+		return certify.Verdict{}
+	}
+	return e.cert.Check(certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: w.Writeset})
 }
 
 // item is what is still to be sent of a submission.
 func (e *Engine) item(w *own) Item {
 	it := Item{Kind: w.Kind, ID: writeset.TxID{Member: e.o.Member, Incarnation: e.o.Incarnation, Seq: w.Seq}, Slot: w.Slot,
 		Base: e.applied, SharedBase: w.Base, Payload: w.Payload[w.sent:]}
+	if planted == "base-is-delivered" {
+		it.Base = e.ordinal
+	}
 	if w.Snapshot {
 		it.Base = w.Base
 	}

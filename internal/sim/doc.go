@@ -36,6 +36,10 @@
 //	    incarnation is applied, one transaction clears the marks, sets the floor to the
 //	    fence's ordinal and takes the database over; then the engine starts anew, because
 //	    Position.Member holds for its whole life.
+//	N6  The gate for prefix snapshots may open in Ready itself, which passes aborted ordinals
+//	    without a group; whoever waits must be asked again after every Ready.
+//	N7  When a certified local transaction turns out not to be committed, its rows are
+//	    applied with their mark before its group is done (engine E7 makes that safe).
 //
 // What it does not do: membership changes, log compaction and state transfer.
 package sim

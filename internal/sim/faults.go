@@ -18,6 +18,11 @@ func (w *world) faults() {
 		if n := len(m.sessions); n > 0 {
 			w.stats.Kills++
 			s := m.sessions[w.rnd.intn(n)]
+			for _, o := range m.sessions {
+				if o.state == sessionCommitting && w.rnd.chance(300) {
+					s = o // the worst moment
+				}
+			}
 			w.say("%v: backend of slot %d dies in state %d", m, s.slot, s.state)
 			s.kill()
 		}

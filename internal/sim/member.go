@@ -166,6 +166,7 @@ func (m *member) finish(rd engine.Ready) {
 	if rd.Group != nil {
 		m.startGroup(rd.Group)
 	}
+	m.openGate() // Ready may have passed ordinals without a group
 	m.engine.Advance()
 	m.busy = false
 	m.wake()

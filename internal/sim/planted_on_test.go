@@ -22,6 +22,7 @@ var bugs = []struct {
 	{"pending-orphan-stays", 50},
 	{"position-one-off", 10},
 	{"holes-denied", 100},
+	{"group-not-split", 600},
 
 	{"gate-removed", 50},
 	{"sync-ignored", 20},

@@ -52,12 +52,23 @@ func (e *Engine) Withdraw(seq uint64) bool {
 	if planted == "pending-orphan-stays" {
 		return false
 	}
+	if len(e.pending) > 0 && e.pending[0].Seq == seq && e.pending[0].sent > 0 {
+		e.breakOff(e.pending[0])
+		return true
+	}
 	if w := remove(&e.pending, seq); w != nil {
 		e.finish(w)
 		e.admit()
 		return true
 	}
 	return false
+}
+
+// breakOff ends a payload whose front has left with an item that changes nothing.
+func (e *Engine) breakOff(w *own) {
+	e.lock(w, -1)
+	w.Kind, w.Writeset, w.Payload, w.orphan = KindFence, nil, w.Payload[:w.sent], true
+	e.admit()
 }
 
 // remove takes the submission with a sequence out of a list; nil if it is not there.

@@ -169,11 +169,14 @@ func TestConflicts(t *testing.T) {
 		"CREATE TABLE pr(id int, k int, PRIMARY KEY (k, id)) PARTITION BY RANGE (k)",
 		"CREATE TABLE pr1 PARTITION OF pr FOR VALUES FROM (0) TO (10)", "CREATE TABLE pr2 PARTITION OF pr FOR VALUES FROM (10) TO (20)",
 		"CREATE TABLE prc(id int PRIMARY KEY, kid int, kk int, FOREIGN KEY (kid, kk) REFERENCES pr(id, k))",
-		"CREATE TABLE self(id int PRIMARY KEY, up int REFERENCES self)")
+		"CREATE TABLE self(id int PRIMARY KEY, up int REFERENCES self)",
+		"CREATE DOMAIN amount AS numeric CHECK (VALUE > 0)", "CREATE TABLE np(id amount PRIMARY KEY)", "CREATE TABLE nc(id int PRIMARY KEY, n int REFERENCES np)",
+		"CREATE TABLE two(a int, b int8, PRIMARY KEY (a, b))", "CREATE TABLE twoc(id int PRIMARY KEY, y int, x int, FOREIGN KEY (y, x) REFERENCES two(b, a))")
 	p.tx("INSERT INTO n VALUES (1.0, 0)", "INSERT INTO ci VALUES ('abc', 'x', 0)", "INSERT INTO u VALUES (1, 1, 1, 'a', 0), (2, 2, 2, 'b', 0), (3, NULL, 3, 'c', 0)",
 		"INSERT INTO part VALUES (1, 1, false), (2, 2, true), (3, 1, false)", "INSERT INTO ex VALUES (1, 'a', 1), (2, 'b', 2)",
 		"INSERT INTO excl VALUES (1, '[1,2)', 0), (2, '[3,4)', 0)", "INSERT INTO m VALUES (1, 1, 0), (2, 2, 0)", "INSERT INTO mpk VALUES ('001', 1)",
-		"INSERT INTO fx VALUES (1, 10, 0), (2, 20, 0)", "INSERT INTO pr VALUES (1, 1), (2, 11)", "INSERT INTO self VALUES (1, NULL), (2, NULL)")
+		"INSERT INTO fx VALUES (1, 10, 0), (2, 20, 0)", "INSERT INTO pr VALUES (1, 1), (2, 11)", "INSERT INTO self VALUES (1, NULL), (2, NULL)",
+		"INSERT INTO np VALUES (5.00), (6)", "INSERT INTO two VALUES (1, 2), (2, 1)")
 	p.equal()
 	for _, c := range []struct {
 		name, a, b string
@@ -207,6 +210,10 @@ func TestConflicts(t *testing.T) {
 		{"reference into another partition", "INSERT INTO prc VALUES (1, 1, 1)", "DELETE FROM pr WHERE id = 2", false},
 		{"reference and harmless update", "INSERT INTO self VALUES (9, 1)", "UPDATE self SET up = 2 WHERE id = 1", false},
 		{"reference and delete", "INSERT INTO self VALUES (9, 1)", "DELETE FROM self WHERE id = 1", true},
+		{"reference with a cast", "INSERT INTO nc VALUES (1, 5)", "DELETE FROM np WHERE id = 5", true},
+		{"reference with a cast, others", "INSERT INTO nc VALUES (1, 5)", "DELETE FROM np WHERE id = 6", false},
+		{"reference in another column order", "INSERT INTO twoc VALUES (1, 2, 1)", "DELETE FROM two WHERE a = 1", true},
+		{"reference in another column order, others", "INSERT INTO twoc VALUES (1, 2, 1)", "DELETE FROM two WHERE a = 2", false},
 		{"moved between partitions", "UPDATE pr SET k = 15 WHERE id = 1", "INSERT INTO pr VALUES (1, 15)", true},
 		{"truncate and insert", "TRUNCATE nnd", "INSERT INTO nnd VALUES (7, 7)", true},
 	} {

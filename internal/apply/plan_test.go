@@ -1,0 +1,205 @@
+package apply
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+const (
+	ins   = writeset.OpInsert
+	upd   = writeset.OpUpdate
+	del   = writeset.OpDelete
+	repl  = writeset.OpReplace
+	trunc = writeset.OpTruncate
+)
+
+var local = Table{Schema: "s", Name: `o"dd`, Columns: []Column{{Name: "id"}, {Name: "g", Generated: true}, {Name: "x"}},
+	Key: []KeyColumn{{0, "OPERATOR(pg_catalog.=)"}}}
+
+func lookup(t writeset.Table) *Table {
+	if t.Name == local.Name {
+		return &local
+	}
+	return nil
+}
+
+func one(rows ...writeset.Row) *writeset.Writeset {
+	return &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: local.Name, Format: writeset.FormatBinary}}, Rows: rows}
+}
+
+func row(op writeset.Op, id uint64, image string) writeset.Row {
+	return writeset.Row{Op: op, Identity: id, Image: []byte(image)}
+}
+
+func TestSQL(t *testing.T) {
+	ops, err := Plan([]*writeset.Writeset{one(row(ins, 1, "a"), row(upd, 2, "b"), row(del, 3, "c"), row(repl, 4, "d"))}, lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`DELETE FROM ONLY "s"."o""dd" AS t USING pg_catalog.unnest($1::"s"."o""dd"[]) AS r WHERE t."id" OPERATOR(pg_catalog.=) r."id"`,
+		`UPDATE ONLY "s"."o""dd" AS t SET "id" = r."id", "x" = r."x" FROM pg_catalog.unnest($1::"s"."o""dd"[]) AS r WHERE t."id" OPERATOR(pg_catalog.=) r."id"`,
+		`INSERT INTO "s"."o""dd" ("id", "x") OVERRIDING SYSTEM VALUE SELECT r."id", r."x" FROM pg_catalog.unnest($1::"s"."o""dd"[]) AS r`,
+	}
+	for i, o := range ops {
+		if o.SQL != want[i] || len(o.Args) != 1 {
+			t.Errorf("operation %d is\n%s\nwant\n%s", i, o.SQL, want[i])
+		}
+	}
+	if len(ops) != 3 || ops[0].Rows != 2 || ops[1].Rows != 1 || ops[2].Rows != 2 {
+		t.Errorf("operations are %+v", ops)
+	}
+	if ops[0].Check(2) != nil || ops[0].Check(1) == nil {
+		t.Error("row counts are not checked")
+	}
+}
+
+func TestContradictionsAreRefused(t *testing.T) {
+	other := one(row(ins, 1, "a"))
+	other.Tables[0].Name = "unknown"
+	text := one(row(ins, 9, "a"))
+	text.Tables[0].Format = writeset.FormatText
+	for name, w := range map[string][]*writeset.Writeset{
+		"insert twice":     {one(row(ins, 1, "a")), one(row(ins, 1, "a"))},
+		"update deleted":   {one(row(del, 1, "a")), one(row(upd, 1, "a"))},
+		"delete twice":     {one(row(del, 1, "a")), one(row(del, 1, "a"))},
+		"insert over":      {one(row(upd, 1, "a")), one(row(ins, 1, "a"))},
+		"update gone":      {one(row(ins, 1, "a")), one(row(del, 1, "a")), one(row(upd, 1, "a"))},
+		"update truncated": {one(writeset.Row{Op: trunc}), one(row(upd, 1, "a"))},
+		"unknown table":    {other},
+		"two formats":      {one(row(ins, 1, "a")), text},
+	} {
+		if _, err := Plan(w, lookup); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// state is a table's rows by identity; images are one letter per identity, then a version.
+type state map[uint64]string
+
+func (s state) apply(w *writeset.Writeset) {
+	for _, r := range w.Rows {
+		if r.Op == trunc {
+			clear(s)
+		}
+	}
+	for _, r := range w.Rows {
+		switch r.Op {
+		case ins, upd, repl:
+			s[r.Identity] = string(r.Image)
+		case del:
+			delete(s, r.Identity)
+		}
+	}
+}
+
+func images(b []byte) (out []string) {
+	for b = b[20:]; len(b) > 0; {
+		n := binary.BigEndian.Uint32(b)
+		out = append(out, string(b[4:4+n]))
+		b = b[4+n:]
+	}
+	return out
+}
+
+// execute does what PostgreSQL would, row counts included.
+func (s state) execute(t *rapid.T, ops []Operation) {
+	for _, o := range ops {
+		word := strings.SplitN(o.SQL, " ", 2)[0]
+		if word == "TRUNCATE" {
+			clear(s)
+			continue
+		}
+		list := images(o.Args[0])
+		for _, m := range list {
+			id := uint64(m[0])
+			_, exists := s[id]
+			if exists == (word == "INSERT") {
+				t.Fatalf("%s of row %d, exists: %v", word, id, exists)
+			}
+			if s[id] = m; word == "DELETE" {
+				delete(s, id)
+			}
+		}
+		if o.Rows != len(list) {
+			t.Fatalf("%d rows announced, %d given", o.Rows, len(list))
+		}
+	}
+}
+
+// A1: however writesets are batched, the result is the same.
+func TestPlanKeepsTheMeaning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want, got := state{}, state{}
+		var ws []*writeset.Writeset
+		for i := range rapid.IntRange(1, 30).Draw(t, "writesets") {
+			w := one()
+			now := maps.Clone(want)
+			if rapid.IntRange(0, 9).Draw(t, "truncate") == 0 {
+				w.Rows = append(w.Rows, writeset.Row{Op: trunc})
+				now = state{}
+			}
+			for id := uint64(1); id <= 4; id++ {
+				choices := []writeset.Op{0, ins}
+				if _, ok := now[id]; ok {
+					choices = []writeset.Op{0, upd, del, repl}
+					if len(now) < len(want) {
+						choices = []writeset.Op{0}
+					}
+				}
+				if op := rapid.SampledFrom(choices).Draw(t, "op"); op != 0 {
+					w.Rows = append(w.Rows, row(op, id, string(rune(id))+fmt.Sprint(i)))
+				}
+			}
+			want.apply(w)
+			ws = append(ws, w)
+		}
+		for _, batch := range Batches(ws, rapid.IntRange(1, 40).Draw(t, "rows"), 1<<20) {
+			ops, err := Plan(batch, lookup)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.execute(t, ops)
+		}
+		if !maps.Equal(want, got) {
+			t.Fatalf("rows are %v, want %v", got, want)
+		}
+	})
+}
+
+func TestBatches(t *testing.T) {
+	w := func(rows, bytes int) *writeset.Writeset {
+		out := one()
+		for range rows {
+			out.Rows = append(out.Rows, row(ins, 1, strings.Repeat("x", bytes)))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		in          []*writeset.Writeset
+		rows, bytes int
+		want        string
+	}{
+		{nil, 10, 10, "[]"},
+		{[]*writeset.Writeset{w(1, 1), w(1, 1), w(1, 1)}, 2, 100, "[2 1]"},
+		{[]*writeset.Writeset{w(9, 1), w(1, 1)}, 2, 100, "[1 1]"},
+		{[]*writeset.Writeset{w(1, 60), w(1, 60), w(0, 0)}, 100, 100, "[1 2]"},
+		{[]*writeset.Writeset{w(1, 1), w(1, 1)}, 0, 0, "[1 1]"},
+	} {
+		sizes := []int{}
+		for _, b := range Batches(c.in, c.rows, c.bytes) {
+			sizes = append(sizes, len(b))
+		}
+		if got := fmt.Sprint(sizes); got != c.want {
+			t.Errorf("batches are %s, want %s", got, c.want)
+		}
+	}
+}

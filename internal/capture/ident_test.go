@@ -1,0 +1,43 @@
+package capture
+
+import "testing"
+
+// Hashes are in the log and must agree between members of different releases: these never change.
+func TestSeedsAreForEver(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		got  uint64
+		want uint64
+	}{
+		{"table", TableKey("public", "t"), 0x587ee3d76c2d40f8},
+		{"primary", seed("public", "t", true, "t_pkey", nil), 0xd9b480c335ced188},
+		{"unique", seed("public", "t", false, "t_a_b_key", []string{"a", "b"}), 0x6cdbaea5d3597e7d},
+		{"named", seed("public", "t", false, "t_lower_idx", nil), 0xd2875ee9de84d7d1},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s is %#x, want %#x", c.name, c.got, c.want)
+		}
+	}
+	if seed("a", "bc", true, "", nil) == seed("ab", "c", true, "", nil) {
+		t.Error("names run into each other")
+	}
+}
+
+func TestMixedNetEffectIsRefused(t *testing.T) {
+	ch := change{times: 2, ins: 2, found: true}
+	if _, err := ch.net(); err == nil {
+		t.Error("a row that came twice is accepted")
+	}
+}
+
+func TestRefreshDoesNothingTwice(t *testing.T) {
+	d := TableDesc{Schema: "s", Name: "t", Columns: []Column{{Name: "i", Num: 1, Binary: true}}}
+	if got := Refresh(Catalog{Tables: []TableDesc{d}}); len(got) == 0 {
+		t.Fatal("no trigger is made")
+	}
+	d.Trigger = Signature(d)
+	got := Refresh(Catalog{Tables: []TableDesc{d}, Functions: []string{d.Trigger, "final_0123456789abcdef"}})
+	if len(got) != 1 || got[0] != "DROP FUNCTION tutti.final_0123456789abcdef" {
+		t.Fatalf("statements are %q", got)
+	}
+}

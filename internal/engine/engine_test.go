@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"testing"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// single is the only member of a cluster; entries are handed to deliver directly.
+func single(t *testing.T, o Options) *Engine {
+	t.Helper()
+	s := raft.NewMemoryStorage()
+	if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: []uint64{1}}, Index: new(uint64), Term: new(uint64)}}); err != nil {
+		t.Fatal(err)
+	}
+	o.Member, o.Order = 1, ordering.Options{Storage: s}
+	if o.Incarnation == 0 {
+		o.Incarnation = 1
+	}
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// entry is a batch of another member's empty certified items.
+func entry(member uint32, incarnation, number uint64, seqs ...uint64) []byte {
+	b := batch{Member: member, Incarnation: incarnation, Number: number}
+	for _, s := range seqs {
+		b.Items = append(b.Items, Item{Kind: KindCertified, ID: writeset.TxID{Member: member, Incarnation: incarnation, Seq: s},
+			Payload: (&writeset.Writeset{}).Append(nil)})
+	}
+	return b.append(nil)
+}
+
+// TestBatchesInSequence: what is taken of each source's batches (E1, E2).
+func TestBatchesInSequence(t *testing.T) {
+	e := single(t, Options{})
+	for _, c := range []struct {
+		what                         string
+		member                       uint32
+		incarnation, number, ordinal uint64
+	}{
+		{"a first batch", 2, 1, 1, 1},
+		{"its duplicate", 2, 1, 1, 1},
+		{"a batch too far", 2, 1, 3, 1},
+		{"the next", 2, 1, 2, 2},
+		{"the one that was too far", 2, 1, 3, 3},
+		{"another member's", 3, 1, 1, 4},
+		{"a new incarnation that starts late", 2, 2, 2, 4},
+		{"a new incarnation", 2, 2, 1, 5},
+		{"an old incarnation", 2, 1, 4, 5},
+		{"a member that skipped incarnations", 3, 9, 1, 6},
+	} {
+		e.deliver(1, entry(c.member, c.incarnation, c.number, 100*c.incarnation+c.number))
+		if e.Ordinal() != c.ordinal {
+			t.Errorf("after %s the ordinal is %d, want %d", c.what, e.Ordinal(), c.ordinal)
+		}
+	}
+}
+
+// TestUnreadablePayload: bytes that are no writeset abort their transaction, equally at all
+// members; an entry that is no batch means a broken log.
+func TestUnreadablePayload(t *testing.T) {
+	e := single(t, Options{})
+	b := batch{Member: 2, Incarnation: 1, Number: 1, Items: []Item{
+		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 1}, Payload: []byte("?")},
+		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 2}, Base: 99, Payload: (&writeset.Writeset{}).Append(nil)},
+	}}
+	e.deliver(1, b.append(nil))
+	if e.Ordinal() != 2 || e.Backlog() != 0 {
+		t.Errorf("ordinal %d, backlog %d", e.Ordinal(), e.Backlog())
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an entry that is no batch went through")
+		}
+	}()
+	e.deliver(2, []byte("?"))
+}
+
+func TestMisuse(t *testing.T) {
+	for name, f := range map[string]func(*Engine){
+		"GroupDone without a group": func(e *Engine) { e.GroupDone() },
+		"a sequence twice": func(e *Engine) {
+			e.Submit(Submission{Kind: KindFence, Seq: 1})
+			e.Submit(Submission{Kind: KindFence, Seq: 1})
+		},
+		"a base beyond applied": func(e *Engine) {
+			e.Submit(Submission{Kind: KindCertified, Seq: 1, Base: 5, Writeset: &writeset.Writeset{}})
+		},
+		"own item unknown": func(e *Engine) { e.deliver(1, entry(1, 1, 1, 1)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			f(single(t, Options{}))
+		})
+	}
+}
+
+func TestPositionHolds(t *testing.T) {
+	item := func(member uint32, kind Kind, slot uint32, incarnation, seq uint64) *Item {
+		return &Item{Kind: kind, Slot: slot, ID: writeset.TxID{Member: member, Incarnation: incarnation, Seq: seq}}
+	}
+	p := Position{Member: 1, Ordinal: 10, Floor: 5, Marks: map[uint32]Mark{3: {Incarnation: 2, Seq: 20}}}
+	for _, c := range []struct {
+		what    string
+		ordinal uint64
+		it      *Item
+		want    bool
+	}{
+		{"another's, up to the ordinal", 10, item(2, KindCertified, 3, 9, 9), true},
+		{"another's, beyond", 11, item(2, KindCertified, 3, 1, 1), false},
+		{"own statement, up to the ordinal", 10, item(1, KindStatement, 0, 1, 1), true},
+		{"own statement, beyond", 11, item(1, KindStatement, 3, 1, 1), false},
+		{"own, up to the floor", 5, item(1, KindCertified, 9, 9, 9), true},
+		{"own, slot unknown", 6, item(1, KindCertified, 4, 2, 1), false},
+		{"own, the mark itself", 11, item(1, KindCertified, 3, 2, 20), true},
+		{"own, before the mark", 6, item(1, KindCertified, 3, 2, 19), true},
+		{"own, after the mark", 6, item(1, KindCertified, 3, 2, 21), false},
+		{"own, earlier incarnation", 6, item(1, KindCertified, 3, 1, 99), true},
+		{"own, later incarnation", 6, item(1, KindCertified, 3, 3, 1), false},
+	} {
+		if got := p.holds(c.ordinal, c.it); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}

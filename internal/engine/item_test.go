@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"encoding/hex"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// everyKind is a batch with one item of each kind.
+func everyKind() *batch {
+	id := func(seq uint64) writeset.TxID { return writeset.TxID{Member: 300, Incarnation: 2, Seq: seq} }
+	return &batch{Member: 300, Incarnation: 2, Number: 1000, Items: []Item{
+		{Kind: KindCertified, ID: id(1), Slot: 7, Base: 1 << 40, SharedBase: 1<<40 - 5, Payload: []byte("writeset")},
+		{Kind: KindStatement, ID: id(2), Slot: 8, Base: 9, Payload: []byte("CREATE TABLE t ()")},
+		{Kind: KindFence, ID: id(3)},
+		{Kind: KindCheck, ID: id(4), Base: 3, SharedBase: 3, Payload: []byte{0}},
+		{Kind: KindPart, ID: id(5), Slot: 1, Base: 3, SharedBase: 3, Payload: []byte("front")},
+	}}
+}
+
+// TestGoldenBatch: entries written by version 1 must stay readable for ever. Never change
+// the file; a new version gets a new one.
+func TestGoldenBatch(t *testing.T) {
+	text, err := os.ReadFile("testdata/batch-v1.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := decodeBatch(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(b, everyKind()) {
+		t.Errorf("decoded to %+v", b)
+	}
+	if got := everyKind().append(nil); !reflect.DeepEqual(got, golden) {
+		t.Errorf("encoded to\n%x, want\n%x", got, golden)
+	}
+}
+
+func TestDecodeBatchRefuses(t *testing.T) {
+	good := everyKind().append(nil)
+	for i := range good {
+		if _, err := decodeBatch(good[:i]); err == nil {
+			t.Errorf("the first %d of %d bytes were taken", i, len(good))
+		}
+	}
+	if _, err := decodeBatch(append(good, 0)); err == nil {
+		t.Error("a trailing byte was taken")
+	}
+	bad := func(change func(*Item)) []byte {
+		b := everyKind()
+		change(&b.Items[0])
+		return b.append(nil)
+	}
+	for name, data := range map[string][]byte{
+		"kind 0":      bad(func(i *Item) { i.Kind = 0 }),
+		"kind 6":      bad(func(i *Item) { i.Kind = 6 }),
+		"shared base": bad(func(i *Item) { i.SharedBase = i.Base + 1 }),
+		"version 2":   {2, 1, 1, 1, 0},
+	} {
+		if _, err := decodeBatch(data); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+}
+
+func FuzzDecodeBatch(f *testing.F) {
+	f.Add(everyKind().append(nil))
+	f.Add((&batch{Member: 1, Incarnation: 1, Number: 1}).append(nil))
+	f.Add([]byte{1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := decodeBatch(data)
+		if err != nil {
+			return
+		}
+		again, err := decodeBatch(b.append(nil))
+		if err != nil || !reflect.DeepEqual(again, b) {
+			t.Fatalf("%+v became %+v, %v", b, again, err)
+		}
+	})
+}

@@ -57,7 +57,7 @@ func (m *member) start() {
 		Member: m.id, Incarnation: m.incarnation, Position: p,
 		Order:         ordering.Options{Storage: m.disk.view},
 		Certify:       certify.Options{KeysMax: s.keysMax},
-		GroupItemsMax: s.groupItems, BatchItemsMax: s.batchItems, BatchesInflightMax: s.batchesInflight,
+		GroupItemsMax: s.groupItems, BatchItemsMax: s.batchItems, BatchBytesMax: s.batchBytes, BatchesInflightMax: s.batchesInflight,
 		ResubmitTicks: s.resubmitTicks, PendingMax: s.pendingMax,
 	})
 	must(err)

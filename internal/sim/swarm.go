@@ -33,7 +33,7 @@ type swarm struct {
 	partitionEvery, crashEvery, killEvery         int64 // zero: never
 	safety                                        int64 // length of the phase with faults
 
-	keysMax, groupItems, batchItems, batchesInflight, resubmitTicks, pendingMax int
+	keysMax, groupItems, batchItems, batchBytes, batchesInflight, resubmitTicks, pendingMax int
 }
 
 func newSwarm(r *random, safety int64) swarm {
@@ -48,11 +48,14 @@ func newSwarm(r *random, safety int64) swarm {
 		blockWait: pick(500, 3000), flushEvery: pick(1000, 20_000, 200_000),
 		partitionEvery: pick(0, 300_000, 1_000_000), crashEvery: pick(0, 200_000, 600_000), killEvery: pick(0, 5000, 50_000),
 		safety:  safety,
-		keysMax: int(pick(0, 0, 0, 60)), groupItems: int(pick(1, 3, 512)), batchItems: int(pick(1, 4, 512)),
+		keysMax: int(pick(0, 0, 0, 60)), groupItems: int(pick(1, 3, 512)), batchItems: int(pick(1, 4, 512)), batchBytes: int(pick(0, 0, 150)),
 		batchesInflight: int(pick(1, 4)), resubmitTicks: int(pick(5, 20)), pendingMax: int(pick(2, 1000, 1000)),
 	}
 	if s.groupItems == 1 {
 		s.commitMax = min(s.commitMax, 300) // or members fall behind for ever: there is no flow control yet
+	}
+	if s.batchBytes > 0 {
+		s.syncMax, s.batchesInflight = min(s.syncMax, 1000), 4 // a list takes many parts
 	}
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))

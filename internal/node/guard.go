@@ -15,20 +15,32 @@ type guard struct {
 	pid    uint32 // of its backend
 	slot   uint32
 	client net.Conn
-	cancel func() // sends a cancel request to the backend
+	cancel func() // cancels what the backend executes; returns when the signal is sent
 	wake   func() // makes it look at its doom if it waits at the gate
 
-	mu    sync.Mutex
-	phase session.Phase
-	doom  *wire.SQLError
-	poked bool
-	seq   uint64 // of the submission under way
+	mu      sync.Mutex
+	quiet   sync.Cond // cancels is zero
+	phase   session.Phase
+	doom    *wire.SQLError
+	poked   bool
+	cancels int    // under way
+	seq     uint64 // of the submission under way
 }
 
-// enter is session.Host's Enter.
+func newGuard(pid, slot uint32, client net.Conn, cancel, wake func()) *guard {
+	g := &guard{pid: pid, slot: slot, client: client, cancel: cancel, wake: wake}
+	g.quiet.L = &g.mu
+	return g
+}
+
+// enter is session.Host's Enter. A phase in which a cancel meant for the last statement
+// would hit the next one, or the COMMIT, begins only when no cancel is under way.
 func (g *guard) enter(p session.Phase) *wire.SQLError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	for p != session.PhaseRunning && g.cancels > 0 {
+		g.quiet.Wait()
+	}
 	if g.poked {
 		g.poked = false
 		// A failure shows at the next read.
@@ -67,22 +79,36 @@ func (g *guard) kill(why *wire.SQLError) session.Phase {
 			g.doom = why
 		}
 	}
+	if phase == session.PhaseRunning {
+		g.interrupt()
+	}
 	g.mu.Unlock()
 	if phase == session.PhaseRunning {
-		g.cancel()
 		g.wake()
 	}
 	return phase
 }
 
-// cancelClient forwards a client's cancel request, unless the log already decides.
+// interrupt cancels the running statement; called and returns with mu held.
+func (g *guard) interrupt() {
+	g.cancels++
+	g.mu.Unlock()
+	g.cancel()
+	g.mu.Lock()
+	g.cancels--
+	if g.cancels == 0 {
+		g.quiet.Broadcast()
+	}
+}
+
+// cancelClient carries out a client's cancel request, unless nothing runs or the log
+// already decides.
 func (g *guard) cancelClient() {
 	g.mu.Lock()
-	running := g.phase == session.PhaseRunning || g.phase == session.PhaseIdle
-	g.mu.Unlock()
-	if running {
-		g.cancel()
+	if g.phase == session.PhaseRunning {
+		g.interrupt()
 	}
+	g.mu.Unlock()
 }
 
 // submitted notes which submission the log decides on; zero when it has.

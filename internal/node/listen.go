@@ -201,8 +201,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	var g *guard
 	conns := []net.Conn{conn}
 	defer func() { l.sessions.leave(conns, slot, g) }()
-	socket := l.node.socket()
-	backend, err := net.Dial("unix", socket)
+	backend, err := net.Dial("unix", l.node.pg.SocketPath())
 	if err != nil {
 		_ = startup.Refuse(errNotReady())
 		return
@@ -219,13 +218,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 		return
 	}
 	admitted()
-	dial := func() (net.Conn, error) { return net.Dial("unix", socket) }
-	g = &guard{pid: login.BackendPID, slot: slot, client: startup.Conn, wake: l.gate.wake,
-		cancel: func() {
-			if err := wire.SendCancel(dial, login.BackendPID, login.BackendSecret); err != nil {
-				l.log.Warn("cancel request failed", "pid", login.BackendPID, "error", err)
-			}
-		}}
+	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.cancel(l.log, login.BackendPID) }, l.gate.wake)
 	l.sessions.register(g)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
 	defer release()

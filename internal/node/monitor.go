@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -75,6 +76,14 @@ func (m *monitor) blockers(ctx context.Context, pid uint32) ([]uint32, error) {
 func (m *monitor) terminate(ctx context.Context, pid uint32) error {
 	_, err := m.exec(ctx, fmt.Sprintf("SELECT pg_catalog.pg_terminate_backend(%d)", pid))
 	return err
+}
+
+// cancel cancels what a backend executes; the signal is sent when it returns. Failing is no
+// harm: the watcher, or the client, tries again.
+func (m *monitor) cancel(log *slog.Logger, pid uint32) {
+	if _, err := m.exec(context.Background(), fmt.Sprintf("SELECT pg_catalog.pg_cancel_backend(%d)", pid)); err != nil {
+		log.Warn("a backend could not be cancelled", "pid", pid, "error", err)
+	}
 }
 
 // gone reports whether the backend pid has ended.

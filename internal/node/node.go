@@ -169,6 +169,3 @@ func (n *Node) current() *life {
 	defer n.mu.Unlock()
 	return n.life
 }
-
-// socket is the local PostgreSQL's.
-func (n *Node) socket() string { return n.pg.SocketPath() }

@@ -15,6 +15,7 @@ type request struct {
 	copies   bool     // it may start a COPY FROM STDIN
 	settings bool     // nothing in it looks at data
 	extended bool
+	prepares bool // it only parses, describes and closes
 }
 
 // add notes what one statement of the request needs.
@@ -31,6 +32,10 @@ func (s *Session) execute(r request) (failedToo bool, err error) {
 		if r.write || s.level >= semantics.RepeatableRead && !r.local && !r.settings {
 			return s.autocommit(r, 0)
 		}
+		return s.plain(r)
+	}
+	if r.prepares && s.doom != nil && !s.open {
+		// Clients expect a conflict when they execute, not when they prepare.
 		return s.plain(r)
 	}
 	if s.tellDoom() {

@@ -180,6 +180,7 @@ func (s *Session) run(batch []message, last bool) error {
 	}
 	raw := s.batchBytes[batch[0].start:batch[len(batch)-1].end]
 	r.frames = wire.AppendSync(append([]byte(nil), raw...))
+	r.prepares = !binds
 	var failedToo bool
 	var err error
 	switch {

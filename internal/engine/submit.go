@@ -52,7 +52,7 @@ func (e *Engine) Withdraw(seq uint64) bool {
 	if planted == "pending-orphan-stays" {
 		return false
 	}
-	if len(e.pending) > 0 && e.pending[0].Seq == seq && e.pending[0].sent > 0 {
+	if len(e.pending) > 0 && e.pending[0].Seq == seq && e.pending[0].sent > 0 && planted != "parts-dangle" {
 		e.breakOff(e.pending[0])
 		return true
 	}

@@ -17,6 +17,7 @@ type database struct {
 	visible uint64 // commits so far, in the order snapshots see them
 	hash    uint64 // of the visible rows
 	dead    bool
+	slow    bool
 	open    []*tx // neither committed nor rolled back, oldest first
 
 	log     []record // survives as far as durable
@@ -182,14 +183,17 @@ func (d *database) end(t *tx) {
 func (t *tx) commit(done func()) {
 	d := t.d
 	t.state = txCommitting
-	s := &d.w.swarm
-	d.w.after(d.w.rnd.between(5, s.commitMax), func() {
+	longest := d.w.swarm.commitMax
+	if d.slow && d.w.faulty {
+		longest *= 10
+	}
+	d.w.after(d.w.rnd.between(5, longest), func() {
 		if t.state != txCommitting || d.dead {
 			return
 		}
 		t.state = txLogged
 		d.log = append(d.log, t.record)
-		d.w.after(d.w.rnd.between(1, s.commitMax), func() {
+		d.w.after(d.w.rnd.between(1, longest), func() {
 			if !d.dead && t.state == txLogged {
 				t.show()
 				done()

@@ -47,6 +47,15 @@ func (m *member) commitLocal(s *session, t engine.Task) {
 		}
 		m.commitDone()
 	}))
+	if sw := &m.w.swarm; m.w.faulty && m.w.rnd.chance(sw.terminatePerMille) {
+		a := s.a
+		m.w.after(m.w.rnd.between(1, sw.commitMax), m.in(func() {
+			if s.a == a && s.state == sessionCommitting {
+				m.w.stats.Kills++
+				s.kill()
+			}
+		}))
+	}
 	if m.w.o.Planted == "commit-not-awaited" {
 		m.group.left--
 	}

@@ -39,6 +39,7 @@ func (m *member) start() {
 	if m.w.o.Planted != "backends-survive" {
 		m.db.disconnect()
 	}
+	m.db.slow = m.w.swarm.slowMember == m.id
 	m.incarnation++
 	p := engine.Position{Member: m.db.member, Ordinal: m.db.progress, Floor: m.db.floor, Marks: maps.Clone(m.db.marks)}
 	switch m.w.o.Planted {

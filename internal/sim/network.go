@@ -2,14 +2,16 @@ package sim
 
 // network delays, loses, duplicates and reorders frames, and cuts links.
 type network struct {
-	w   *world
-	cut [][]bool // from, to; numbered from zero
+	w    *world
+	cut  [][]bool  // from, to; numbered from zero
+	last [][]int64 // when the newest frame arrives: links are streams
 }
 
 func newNetwork(w *world) *network {
 	n := &network{w: w}
 	for range w.o.Members {
 		n.cut = append(n.cut, make([]bool, w.o.Members))
+		n.last = append(n.last, make([]int64, w.o.Members))
 	}
 	return n
 }
@@ -37,7 +39,12 @@ func (n *network) send(from, to *member, data []byte) {
 		if w.faulty && w.rnd.chance(s.slowPerMille) {
 			delay *= w.rnd.between(2, 100)
 		}
-		w.after(delay, func() { n.arrive(from, to, data) })
+		at, last := w.now+delay, &n.last[from.id-1][to.id-1]
+		if !w.faulty || !w.rnd.chance(s.reorderPerMille) {
+			at = max(at, *last)
+			*last = at
+		}
+		w.agenda.push(at, func() { n.arrive(from, to, data) })
 	}
 }
 

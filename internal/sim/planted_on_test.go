@@ -6,7 +6,8 @@ import "testing"
 
 // bugs are what the simulator must find, each within so many seeds. The first part is
 // built into certify and engine, the second into the member model: what a node could get
-// wrong.
+// wrong. Three are bugs that the simulator found in the engine: pending-orphan-stays,
+// group-not-split and parts-dangle.
 var bugs = []struct {
 	name  string
 	seeds uint64
@@ -23,6 +24,7 @@ var bugs = []struct {
 	{"position-one-off", 10},
 	{"holes-denied", 100},
 	{"group-not-split", 600},
+	{"parts-dangle", 50},
 
 	{"gate-removed", 50},
 	{"sync-ignored", 20},

@@ -19,8 +19,8 @@ const (
 	tables
 )
 
-// keyParts bounds ids, so that whole tables can be scanned.
-var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 16}
+// rowsOf bounds ids, so that whole tables can be scanned.
+var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 8}
 
 const uniqueValues = 8
 

@@ -147,6 +147,9 @@ func (s *session) verdict(v certify.Verdict) {
 	if v.Commit() {
 		panic("sim: an abort that commits")
 	}
+	if v.Reason == certify.Malformed {
+		s.m.w.violation("%v: the log garbled transaction %v", s.m, s.a.id)
+	}
 	if !s.a.repeat && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update {
 		s.m.w.stats.OwnAborts++
 	}

@@ -121,13 +121,3 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 }
-
-// TestRecord keeps every seed that ever found a bug. The runs change with the simulator;
-// what each found is told in test/record, and planted bugs or unit tests pin it down.
-func TestRecord(t *testing.T) {
-	for _, seed := range []uint64{1, 14, 15, 305, 561} {
-		if r := Run(seed, Options{}); r.Code != OK {
-			t.Errorf("seed %d: %v: %s", seed, r.Code, r.Message)
-		}
-	}
-}

@@ -23,15 +23,17 @@ type swarm struct {
 	roamPerMille   int
 	weights        [works]int
 
-	tick                                          int64
-	delayMin, delayMax                            int64
-	lossPerMille, duplicatePerMille, slowPerMille int
-	syncMin, syncMax                              int64
-	commitMax, statementMax, thinkMax             int64
-	blockWait                                     int64
-	flushEvery                                    int64 // database log
-	partitionEvery, crashEvery, killEvery         int64 // zero: never
-	safety                                        int64 // length of the phase with faults
+	tick                                                           int64
+	delayMin, delayMax                                             int64
+	lossPerMille, duplicatePerMille, slowPerMille, reorderPerMille int
+	syncMin, syncMax                                               int64
+	commitMax, statementMax, thinkMax                              int64
+	blockWait                                                      int64
+	flushEvery                                                     int64  // database log
+	slowMember                                                     uint32 // whose commits take ten times as long; zero: nobody's
+	terminatePerMille                                              int    // local commits whose backend is terminated meanwhile
+	partitionEvery, crashEvery, killEvery                          int64  // zero: never
+	safety                                                         int64  // length of the phase with faults
 
 	keysMax, groupItems, batchItems, batchBytes, batchesInflight, resubmitTicks, pendingMax int
 }
@@ -42,7 +44,7 @@ func newSwarm(r *random, safety int64) swarm {
 		clients: int(pick(3, 6, 9, 12)), skew: r.intn(4),
 		repeatPerMille: int(pick(0, 300, 500, 1000)), lockPerMille: int(pick(0, 0, 100)), roamPerMille: int(pick(0, 300)),
 		tick: 10_000, delayMin: pick(20, 200), delayMax: pick(200, 1000, 5000),
-		lossPerMille: int(pick(0, 0, 10, 100)), duplicatePerMille: int(pick(0, 20, 200)), slowPerMille: int(pick(0, 5, 50)),
+		lossPerMille: int(pick(0, 0, 10, 100)), duplicatePerMille: int(pick(0, 20, 200)), slowPerMille: int(pick(0, 5, 50)), reorderPerMille: int(pick(0, 0, 100, 1000)),
 		syncMin: 50, syncMax: pick(100, 1000, 10_000),
 		commitMax: pick(20, 300, 3000), statementMax: pick(50, 500, 3000), thinkMax: pick(500, 5000, 20_000),
 		blockWait: pick(500, 3000), flushEvery: pick(1000, 20_000, 200_000),
@@ -51,11 +53,12 @@ func newSwarm(r *random, safety int64) swarm {
 		keysMax: int(pick(0, 0, 0, 60)), groupItems: int(pick(1, 3, 512)), batchItems: int(pick(1, 4, 512)), batchBytes: int(pick(0, 0, 150)),
 		batchesInflight: int(pick(1, 4)), resubmitTicks: int(pick(5, 20)), pendingMax: int(pick(2, 1000, 1000)),
 	}
+	s.slowMember, s.terminatePerMille = uint32(pick(0, 1, 2)), int(pick(0, 0, 50))
 	if s.groupItems == 1 {
 		s.commitMax = min(s.commitMax, 300) // or members fall behind for ever: there is no flow control yet
 	}
 	if s.batchBytes > 0 {
-		s.syncMax, s.batchesInflight = min(s.syncMax, 1000), 4 // a list takes many parts
+		s.syncMax = min(s.syncMax, 1000) // a list takes many parts
 	}
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))

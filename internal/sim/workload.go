@@ -82,6 +82,9 @@ func (w *world) newScript() *attempt {
 		default:
 			add(verbTouch, tParent, p, 0)
 		}
+		for range r.intn(3) { // time for others between the statement and the commit
+			add(verbRead, tList, row(tList), 0)
+		}
 	case workStatement:
 		a.statement, a.repeat = true, false
 		return a

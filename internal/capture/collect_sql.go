@@ -38,8 +38,9 @@ BEGIN
 	}
 	chain(`f := EXISTS (SELECT FROM tutti.capture%d c WHERE c.xid OPERATOR(pg_catalog.=) x);`)
 	b.WriteString(`  IF NOT f THEN RETURN; END IF;
-  UPDATE tutti.mark SET incarnation = to_incarnation, seq = to_seq WHERE slot OPERATOR(pg_catalog.=) to_slot;
-  IF NOT FOUND THEN INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq); END IF;
+  -- Not a plain UPDATE: a plan made while the table was small would scan it for ever.
+  INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq)
+    ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq;
   op := 0; tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
 `)
 	chain(`RETURN QUERY SELECT c.op, c.ident, c.keys, c.tab, c.img FROM tutti.capture%d c WHERE c.xid OPERATOR(pg_catalog.=) x ORDER BY c.n;`)

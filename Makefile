@@ -1,0 +1,28 @@
+# Two commands matter: make demo, make test. Both need Go 1.26 and a C compiler; PostgreSQL
+# is taken from the machine (15 or later) or downloaded.
+GO ?= go
+export GOTOOLCHAIN = local
+SEEDS ?= 2000
+DEMO_FLAGS ?=
+
+.PHONY: demo test build bench vet clean
+
+demo: build
+	./bin/tutti demo $(DEMO_FLAGS)
+
+build:
+	@mkdir -p bin
+	@echo "building bin/tutti (the first build compiles PostgreSQL's parser and takes a minute)"
+	$(GO) build -o bin/tutti ./cmd/tutti
+
+vet:
+	$(GO) vet ./...
+
+test: build vet
+	TUTTI_SIM_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 15m -p 2 ./...
+
+bench: build
+	./test/bench/run.sh
+
+clean:
+	rm -rf bin

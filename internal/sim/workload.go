@@ -57,6 +57,12 @@ func (w *world) newScript() *attempt {
 			add(verbRead, tAccount, id, 0)
 		}
 	case workList:
+		if r.chance(200) { // long forks show only to those who look at much
+			for id := range rowsOf[tList] {
+				add(verbRead, tList, id, 0)
+			}
+			break
+		}
 		for range 1 + r.intn(4) {
 			if r.chance(500) {
 				add(verbRead, tList, row(tList), 0)

@@ -19,6 +19,8 @@ type Options struct {
 	Planted string
 	// Trace receives a line per observable step; nil for none.
 	Trace io.Writer
+
+	blackBoxOnly bool // at the end ask only the judge that knows no ordinals
 }
 
 func (o *Options) validate() error {

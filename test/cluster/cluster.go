@@ -1,0 +1,342 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/instance"
+)
+
+const (
+	readyTimeout = 90 * time.Second
+	pollInterval = 20 * time.Millisecond
+)
+
+// Cluster is a running cluster. Nodes are numbered from 1. Its methods that take no error
+// path fail the test they belong to.
+type Cluster struct {
+	Dir   string
+	nodes []*Node
+	tb    testing.TB
+}
+
+// Node is one member: its configuration and, while it runs, its process.
+type Node struct {
+	Config     config.Config
+	ConfigFile string
+	LogFile    string
+	proc       *process
+}
+
+// Option changes the nodes' configuration before they start.
+type Option func(member int, c *config.Config)
+
+// Start runs a cluster of n nodes until the end of the test.
+func Start(tb testing.TB, n int, opts ...Option) *Cluster {
+	tb.Helper()
+	c := New(tb, n, opts...)
+	c.StartNodes()
+	return c
+}
+
+// New writes the configuration of a cluster that is not running yet.
+func New(tb testing.TB, n int, opts ...Option) *Cluster {
+	tb.Helper()
+	c, err := create(n, opts)
+	if err != nil {
+		tb.Fatalf("cluster: %v", err)
+	}
+	c.tb = tb
+	tb.Cleanup(c.end)
+	return c
+}
+
+func create(n int, opts []Option) (*Cluster, error) {
+	build, err := findBuild()
+	if err != nil {
+		return nil, err
+	}
+	// Short enough for a socket, and open to the user PostgreSQL runs as.
+	dir, err := os.MkdirTemp("", "tc")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Dir: dir}
+	var members []config.Member
+	for k := 1; k <= n; k++ {
+		members = append(members, config.Member{Member: uint32(k), Name: fmt.Sprintf("node%d", k),
+			Address: fmt.Sprintf("127.0.0.1:%d", ports[2*k-2]), Clients: fmt.Sprintf("127.0.0.1:%d", ports[2*k-1])})
+	}
+	donor := instance.New(instance.Options{Build: build, DataDir: filepath.Join(dir, "node1", "postgres")}).ConnString("postgres", "postgres")
+	for k := 1; k <= n; k++ {
+		cfg := config.Config{
+			Cluster: "test", Member: uint32(k), DataDir: filepath.Join(dir, fmt.Sprintf("node%d", k)),
+			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only", Members: members,
+			Postgres: config.Postgres{BinDir: build.BinDir, AllowTrust: true, Settings: map[string]string{
+				"shared_buffers": "32MB", "log_min_messages": "warning"}},
+		}
+		if k > 1 {
+			cfg.Postgres.CloneFrom = donor
+		}
+		for _, o := range opts {
+			o(k, &cfg)
+		}
+		node := &Node{Config: cfg, ConfigFile: filepath.Join(dir, fmt.Sprintf("node%d.toml", k)), LogFile: filepath.Join(dir, fmt.Sprintf("node%d.log", k))}
+		if err := node.WriteConfig(); err != nil {
+			return nil, err
+		}
+		c.nodes = append(c.nodes, node)
+	}
+	return c, nil
+}
+
+// WriteConfig writes the node's configuration file, for its next start.
+func (n *Node) WriteConfig() error {
+	text, err := toml.Marshal(n.Config)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(n.Config.DataDir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(n.ConfigFile, text, 0o600)
+}
+
+// Size is the number of nodes.
+func (c *Cluster) Size() int { return len(c.nodes) }
+
+// Node gives node k.
+func (c *Cluster) Node(k int) *Node { return c.nodes[k-1] }
+
+// StartNodes brings all nodes up; at the first start the others clone the first.
+func (c *Cluster) StartNodes() {
+	c.tb.Helper()
+	c.Run(1)
+	if len(c.nodes) > 1 && !c.initialized() {
+		donor := c.Node(2).Config.Postgres.CloneFrom
+		c.await(1, readyTimeout, func(ctx context.Context) error { return probe(ctx, donor, "SELECT ordinal FROM tutti.progress") })
+	}
+	for k := 2; k <= len(c.nodes); k++ {
+		c.Run(k)
+	}
+	c.WaitReady()
+}
+
+func (c *Cluster) initialized() bool {
+	for _, n := range c.nodes {
+		if _, err := os.Stat(filepath.Join(n.Config.DataDir, "postgres", "PG_VERSION")); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Run starts node k's process, without waiting for anything.
+func (c *Cluster) Run(k int) {
+	c.tb.Helper()
+	exe, err := Binary()
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	n := c.Node(k)
+	if n.proc.running() {
+		c.tb.Fatalf("node %d runs already", k)
+	}
+	p, err := startProcess(n.LogFile, exe, "node", "--config", n.ConfigFile)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	n.proc = p
+}
+
+// WaitReady waits until the given nodes, or all, take statements.
+func (c *Cluster) WaitReady(nodes ...int) {
+	c.tb.Helper()
+	if len(nodes) == 0 {
+		nodes = c.All()
+	}
+	for _, k := range nodes {
+		c.await(k, readyTimeout, func(ctx context.Context) error { return probe(ctx, c.URL(k), "SELECT 1") })
+	}
+}
+
+// All lists the nodes' numbers.
+func (c *Cluster) All() []int {
+	var all []int
+	for k := range c.nodes {
+		all = append(all, k+1)
+	}
+	return all
+}
+
+// await polls until f succeeds; it fails the test at the timeout, or if node k ends.
+func (c *Cluster) await(k int, timeout time.Duration, f func(context.Context) error) {
+	c.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return
+		}
+		if !c.Node(k).proc.running() {
+			c.tb.Fatalf("node %d has ended: %v\n%s", k, c.Node(k).proc.err, tail(c.Node(k).LogFile, 15))
+		}
+		select {
+		case <-ctx.Done():
+			c.tb.Fatalf("node %d: %v\n%s", k, err, tail(c.Node(k).LogFile, 15))
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// Running reports whether node k's process runs.
+func (c *Cluster) Running(k int) bool { return c.Node(k).proc.running() }
+
+// PID is the process of node k; zero if it does not run.
+func (c *Cluster) PID(k int) int {
+	if !c.Running(k) {
+		return 0
+	}
+	return c.Node(k).proc.cmd.Process.Pid
+}
+
+// PostgresPID is the postmaster of node k; zero if there is none.
+func (c *Cluster) PostgresPID(k int) int {
+	b, err := os.ReadFile(filepath.Join(c.Node(k).Config.DataDir, "postgres", "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// Kill sends SIGKILL to node k's process, whose PostgreSQL then ends by itself.
+func (c *Cluster) Kill(k int) {
+	c.tb.Helper()
+	p := c.Node(k).proc
+	p.signal(syscall.SIGKILL)
+	if err := p.wait(10 * time.Second); err != nil {
+		c.tb.Fatal(err)
+	}
+}
+
+// KillPostgres sends SIGKILL to the postmaster of node k.
+func (c *Cluster) KillPostgres(k int) {
+	c.tb.Helper()
+	pid := c.PostgresPID(k)
+	if pid <= 1 {
+		c.tb.Fatalf("node %d has no postmaster", k)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		c.tb.Fatalf("postmaster %d of node %d: %v", pid, k, err)
+	}
+}
+
+// KillAll sends SIGKILL to every node and every postmaster, as near to at once as possible.
+func (c *Cluster) KillAll() {
+	c.tb.Helper()
+	var pids []int
+	for _, k := range c.All() {
+		for _, pid := range []int{c.PID(k), c.PostgresPID(k)} {
+			if pid > 1 {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // a postmaster may just have ended with its node
+	}
+	for _, n := range c.nodes {
+		if err := n.proc.wait(10 * time.Second); err != nil {
+			c.tb.Fatal(err)
+		}
+	}
+}
+
+// Stop ends nodes with SIGTERM, all given ones at once, and checks that they end well.
+func (c *Cluster) Stop(nodes ...int) {
+	c.tb.Helper()
+	for _, k := range nodes {
+		c.Node(k).proc.signal(syscall.SIGTERM)
+	}
+	for _, k := range nodes {
+		n := c.Node(k)
+		if err := n.proc.wait(stopTimeout); err != nil {
+			c.tb.Fatalf("node %d: %v\n%s", k, err, tail(n.LogFile, 15))
+		}
+		if n.proc.err != nil {
+			c.tb.Errorf("node %d ended with %v\n%s", k, n.proc.err, tail(n.LogFile, 15))
+		}
+	}
+}
+
+// Leftover waits a moment for the processes of the cluster to end, and lists the ones that
+// do not.
+func (c *Cluster) Leftover(wait time.Duration) map[int]string {
+	for deadline := time.Now().Add(wait); ; time.Sleep(pollInterval) {
+		left := leftover(c.Dir)
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left
+		}
+	}
+}
+
+// end stops everything and checks T1.
+func (c *Cluster) end() {
+	if c.tb.Failed() {
+		for _, n := range c.nodes {
+			c.tb.Logf("log of %s ends with:\n%s", n.Config.Self().Name, tail(n.LogFile, 25))
+		}
+	}
+	for _, n := range c.nodes {
+		n.proc.signal(syscall.SIGTERM)
+	}
+	var wg sync.WaitGroup
+	for k, n := range c.nodes {
+		if n.proc == nil {
+			continue
+		}
+		wg.Go(func() {
+			if err := n.proc.wait(stopTimeout); err != nil {
+				c.tb.Errorf("node %d, asked to stop: %v", k+1, err)
+				n.proc.signal(syscall.SIGKILL)
+				<-n.proc.done
+			}
+		})
+	}
+	wg.Wait()
+	for pid, line := range c.Leftover(10 * time.Second) {
+		c.tb.Errorf("process %d is left: %s", pid, line)
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
+	}
+	if c.tb.Failed() && os.Getenv("TUTTI_TEST_KEEP") != "" {
+		c.tb.Logf("files are kept in %s", c.Dir)
+		return
+	}
+	if err := os.RemoveAll(c.Dir); err != nil {
+		c.tb.Errorf("cluster: %v", err)
+	}
+}

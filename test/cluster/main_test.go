@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.c != nil {
+		shared.c.tb = &lateTB{TB: shared.c.tb, failed: code != 0}
+		shared.c.end()
+		if shared.c.tb.Failed() {
+			code = max(code, 1)
+		}
+	}
+	if err := Clean(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// seconds is how long a load test runs under load.
+func seconds(short time.Duration) time.Duration {
+	if n, err := strconv.Atoi(os.Getenv("TUTTI_TEST_SECONDS")); err == nil && n > 0 {
+		return time.Duration(n) * time.Second
+	}
+	return short
+}
+
+// shared is one cluster of three for all tests that disturb nothing, each with tables of
+// its own.
+var shared struct {
+	sync.Mutex
+	c *Cluster
+}
+
+// use gives the shared cluster to a test.
+func use(t *testing.T) *Cluster {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.c == nil {
+		c, err := create(3, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.tb = t
+		shared.c = c
+		c.StartNodes()
+	}
+	mine := *shared.c
+	mine.tb = t
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, n := range mine.nodes {
+				t.Logf("log of %s ends with:\n%s", n.Config.Self().Name, tail(n.LogFile, 25))
+			}
+		}
+	})
+	return &mine
+}
+
+// lateTB takes complaints after the tests have ended.
+type lateTB struct {
+	testing.TB
+	mu     sync.Mutex
+	failed bool
+}
+
+func (l *lateTB) Errorf(format string, args ...any) {
+	l.mu.Lock()
+	l.failed = true
+	l.mu.Unlock()
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}
+
+func (l *lateTB) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+func (l *lateTB) Failed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
+}

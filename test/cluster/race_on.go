@@ -1,0 +1,5 @@
+//go:build race
+
+package cluster
+
+const raceEnabled = true // the nodes are built as the tests are

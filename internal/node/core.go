@@ -36,6 +36,7 @@ type core struct {
 	ops     chan func(*engine.Engine)
 	groups  chan *engine.Group // capacity 1: the engine issues one at a time
 	aborted func(engine.Aborted)
+	filled  func() // there are no holes
 
 	term, vote uint64 // last written
 	applied    atomic.Uint64
@@ -45,9 +46,9 @@ type core struct {
 	stopped    chan struct{}
 }
 
-func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted)) *core {
+func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), filled func()) *core {
 	return &core{
-		log: log, engine: e, disk: disk, send: send, aborted: aborted,
+		log: log, engine: e, disk: disk, send: send, aborted: aborted, filled: filled,
 		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
 		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
 	}
@@ -147,6 +148,9 @@ func (c *core) drainReady() error {
 		c.ordinal.Store(c.engine.Ordinal())
 	}
 	c.applied.Store(c.engine.Applied())
+	if !c.engine.Holes() {
+		c.filled()
+	}
 	return nil
 }
 

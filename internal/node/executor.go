@@ -97,15 +97,12 @@ func (l *life) groupDone(g *engine.Group) error {
 	ok := l.core.call(func(e *engine.Engine) {
 		e.GroupDone()
 		holes = e.Holes()
-		l.applied.Store(e.Applied())
+		l.core.applied.Store(e.Applied())
 	})
 	if !ok {
 		return errors.New("node: the core has stopped")
 	}
-	if !holes {
-		l.gate.open()
-	}
-	l.groups.Add(1)
+	l.gate.open(holes)
 	return nil
 }
 
@@ -151,7 +148,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 	if err := l.groupDone(g); err != nil {
 		return err
 	}
-	if own {
+	if own && t.Item.ID.Seq == l.fence { // others end a large transaction that broke off
 		return l.fenced(ctx, g.Last)
 	}
 	return nil

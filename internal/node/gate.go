@@ -8,7 +8,8 @@ import "sync"
 type gate struct {
 	mu      sync.Mutex
 	changed *sync.Cond
-	closed  bool
+	group   bool // a group is being carried out
+	holes   bool // a transaction beyond the applied ordinal is visible
 	holders int
 }
 
@@ -21,19 +22,30 @@ func newGate() *gate {
 // close waits until no snapshot is being taken and keeps further ones out.
 func (g *gate) close() {
 	g.mu.Lock()
-	g.closed = true
+	g.group = true
 	for g.holders > 0 {
 		g.changed.Wait()
 	}
 	g.mu.Unlock()
 }
 
-// open lets snapshots in again.
-func (g *gate) open() {
+// open ends a group and lets snapshots in again, unless it leaves holes.
+func (g *gate) open(holes bool) {
 	g.mu.Lock()
-	g.closed = false
+	g.group, g.holes = false, holes
 	g.mu.Unlock()
 	g.changed.Broadcast()
+}
+
+// filled says that the holes a group left are gone, without another group.
+func (g *gate) filled() {
+	g.mu.Lock()
+	was := g.holes
+	g.holes = false
+	g.mu.Unlock()
+	if was {
+		g.changed.Broadcast()
+	}
 }
 
 // enter waits until the gate is open, or stop() is true, and reports whether it holds the
@@ -41,7 +53,7 @@ func (g *gate) open() {
 func (g *gate) enter(stop func() bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.closed {
+	for g.group || g.holes {
 		if stop() {
 			return false
 		}
@@ -60,4 +72,8 @@ func (g *gate) leave() {
 }
 
 // wake makes waiting enters look at their stop function again.
-func (g *gate) wake() { g.changed.Broadcast() }
+func (g *gate) wake() {
+	g.mu.Lock() // so that no enter is between looking and waiting
+	g.mu.Unlock()
+	g.changed.Broadcast()
+}

@@ -16,7 +16,7 @@ type host struct {
 	g *guard
 }
 
-func (h *host) Base() uint64 { return h.n.applied.Load() }
+func (h *host) Base() uint64 { return h.n.core.applied.Load() }
 
 func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
 	if !h.n.gate.enter(func() bool { return h.g.doomed() != nil || h.n.ending() }) {
@@ -25,7 +25,7 @@ func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
 		}
 		return 0, errEnding()
 	}
-	return h.n.applied.Load(), nil
+	return h.n.core.applied.Load(), nil
 }
 
 func (h *host) LeaveSnapshot() { h.n.gate.leave() }
@@ -181,7 +181,7 @@ func (h *host) Show(name string) session.Result {
 	case "checksums":
 		return h.n.showCheck()
 	case "applied":
-		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.applied.Load())}}}
+		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
 		WithHint("Known are tutti.status, tutti.checksums and tutti.applied.")}

@@ -30,8 +30,7 @@ type life struct {
 	log         *slog.Logger
 	incarnation uint64
 	seq         atomic.Uint64
-	applied     atomic.Uint64
-	groups      atomic.Uint64
+	fence       uint64 // sequence of this life's first item
 	ready       atomic.Bool
 	done        chan struct{} // closed when the life ends
 
@@ -104,7 +103,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	run("cleaner", l.clean)
 	run("database", func(ctx context.Context) error { return n.watchDatabase(ctx, pg) })
 	l.core.do(func(e *engine.Engine) {
-		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.seq.Add(1)})
+		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
 	})
 	<-ctx.Done()
 	n.setLife(nil)
@@ -162,7 +161,8 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if err != nil {
 		return &FatalError{err}
 	}
-	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted)
+	l.fence = l.seq.Add(1)
+	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.gate.filled)
 	return l.openTransport()
 }
 

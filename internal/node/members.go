@@ -80,7 +80,7 @@ func (p *peers) get(member uint32) (status, bool) {
 }
 
 func (l *life) ownStatus() status {
-	s := status{State: "joining", Ordinal: l.core.ordinal.Load(), Applied: l.applied.Load(), Leader: l.core.leader.Load()}
+	s := status{State: "joining", Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Leader: l.core.leader.Load()}
 	switch {
 	case l.ready.Load() && s.Leader == 0:
 		s.State = "no leader"

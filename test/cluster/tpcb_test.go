@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestLoadOnAllNodes(t *testing.T) {
+	c := use(t)
+	l := c.NewLoad("plain")
+	l.RunFor(8, seconds(4*time.Second))
+	counts := l.Counts()
+	t.Log(counts)
+	for code := range counts {
+		if code != "ok" && code != "40001" {
+			t.Errorf("%d answers were %s", counts[code], code)
+		}
+	}
+	if counts["ok"] < 100 {
+		t.Errorf("only %d transactions committed", counts["ok"])
+	}
+	l.Verify()
+}
+
+var (
+	processed = regexp.MustCompile(`number of transactions actually processed: (\d+)`)
+	failures  = regexp.MustCompile(`number of failed transactions: (\d+)`)
+)
+
+// TestPgbench runs PostgreSQL's own client, if it is installed.
+func TestPgbench(t *testing.T) {
+	build, err := findBuild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(build.BinDir, "pgbench")
+	if _, err := exec.LookPath(path); err != nil {
+		t.Log("pgbench is not installed; TestLoadOnAllNodes runs the same transactions")
+		return
+	}
+	c := use(t)
+	if out, err := exec.Command(path, "-i", "-q", "-s", "2", c.URL(2)).CombinedOutput(); err != nil {
+		t.Fatalf("pgbench -i: %v\n%s", err, out)
+	}
+	c.Everywhere("SELECT count(*) FROM pgbench_accounts", "200000")
+	var wg sync.WaitGroup
+	outputs := make([]bytes.Buffer, c.Size())
+	for i, k := range c.All() {
+		wg.Go(func() {
+			mode := []string{"simple", "extended", "prepared"}[i%3]
+			cmd := exec.Command(path, "-n", "-c", "8", "-j", "2", "-M", mode, "--max-tries", "100000", "-T", fmt.Sprint(int(seconds(4*time.Second).Seconds())), c.URL(k))
+			cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
+			if err := cmd.Run(); err != nil {
+				t.Errorf("pgbench at node %d: %v\n%s", k, err, &outputs[i])
+			}
+		})
+	}
+	wg.Wait()
+	total := 0
+	for i := range outputs {
+		done, failed := processed.FindStringSubmatch(outputs[i].String()), failures.FindStringSubmatch(outputs[i].String())
+		if done == nil || failed == nil || failed[1] != "0" {
+			t.Fatalf("pgbench at node %d:\n%s", i+1, &outputs[i])
+		}
+		n, err := strconv.Atoi(done[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	c.Check()
+	for _, k := range c.All() {
+		got := c.Connect(k).Get(`SELECT (SELECT count(*) FROM pgbench_history), (SELECT sum(abalance) FROM pgbench_accounts) = d,
+			(SELECT sum(tbalance) FROM pgbench_tellers) = d, (SELECT sum(bbalance) FROM pgbench_branches) = d
+			FROM (SELECT sum(delta) AS d FROM pgbench_history) h`)
+		if want := fmt.Sprintf("%d|t|t|t", total); got != want {
+			t.Errorf("node %d: %s, want %s", k, got, want)
+		}
+	}
+}

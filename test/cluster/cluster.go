@@ -340,3 +340,10 @@ func (c *Cluster) end() {
 		c.tb.Errorf("cluster: %v", err)
 	}
 }
+
+// in is the same cluster for a subtest.
+func (c *Cluster) in(tb testing.TB) *Cluster {
+	inner := *c
+	inner.tb = tb
+	return &inner
+}

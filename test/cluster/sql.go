@@ -154,3 +154,18 @@ func (c *Cluster) Tool(command string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, exe, append([]string{command, "--config", c.Node(1).ConfigFile}, args...)...).CombinedOutput()
 	return string(out), err
 }
+
+// Leader is the number of the node that leads the log now.
+func (c *Cluster) Leader() int {
+	c.tb.Helper()
+	s := c.Connect(1)
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(pollInterval) {
+		for k, row := range strings.Split(s.Get("SHOW tutti.status"), ",") {
+			if strings.Contains(row, "|leader|") {
+				return k + 1
+			}
+		}
+	}
+	c.tb.Fatal("there is no leader")
+	return 0
+}

@@ -113,7 +113,7 @@ func (c *Certifier) Check(t Transaction) Verdict {
 	}
 	var v Verdict
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		if k.Mode == writeset.Exclusive && t.SharedBase < c.floor {
+		if k.Mode == writeset.Exclusive && !k.Fresh && t.SharedBase < c.floor {
 			v = Verdict{Reason: TooOld, Key: k}
 			return false
 		}
@@ -139,7 +139,7 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 	if k.Mode >= writeset.Update && h.update > base && planted != "updates-agree" {
 		w = max(w, h.update)
 	}
-	if k.Mode == writeset.Exclusive && h.shared > sharedBase && planted != "shared-agrees" {
+	if k.Mode == writeset.Exclusive && !k.Fresh && h.shared > sharedBase && planted != "shared-agrees" {
 		w = max(w, h.shared)
 	}
 	return w

@@ -129,6 +129,11 @@ func TestEviction(t *testing.T) {
 	}
 	old.Writeset = keys(key(1, update)) // does not need the shared base
 	commit(t, z, 5003, old)
+	// Nor does an inserted row: long loads commit however much else did.
+	old.Writeset = &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: "t"}},
+		Rows: []writeset.Row{{Op: writeset.OpInsert, Identity: 77, Image: []byte("x")}}}
+	old.Base = 5003
+	commit(t, z, 5004, old)
 }
 
 // TestHugeTransaction: one transaction larger than the index is still remembered.
@@ -175,7 +180,8 @@ func (n *naive) certify(ordinal uint64, t Transaction) (winner uint64) {
 				if mine.Mode == exclusive && theirs.Mode == shared {
 					base = t.SharedBase
 				}
-				if mine.Hash == theirs.Hash && mine.Mode.Conflicts(theirs.Mode) && o.ordinal > base {
+				referenced := mine.Fresh && theirs.Mode == shared // by nobody: the row is new
+				if mine.Hash == theirs.Hash && mine.Mode.Conflicts(theirs.Mode) && o.ordinal > base && !referenced {
 					winner = max(winner, o.ordinal)
 				}
 				return true

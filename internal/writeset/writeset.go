@@ -45,6 +45,9 @@ type Key struct {
 	Hash  uint64
 	Mode  Mode
 	Table uint32 // index into Writeset.Tables
+	// Fresh marks the identity of an inserted row: an exclusive key that nobody can have
+	// referenced before, so that shared holders are no conflict. It is derived, not encoded.
+	Fresh bool
 }
 
 // Op is what happened to a row, net of the whole transaction.
@@ -120,7 +123,7 @@ func (w *Writeset) Empty() bool { return len(w.Rows) == 0 }
 func (w *Writeset) EachKey(f func(Key) bool) {
 	for i := range w.Rows {
 		r := &w.Rows[i]
-		if r.Identity != 0 && !f(Key{Hash: r.Identity, Mode: r.Op.KeyMode(), Table: r.Table}) {
+		if r.Identity != 0 && !f(Key{Hash: r.Identity, Mode: r.Op.KeyMode(), Table: r.Table, Fresh: r.Op == OpInsert}) {
 			return
 		}
 	}

@@ -193,10 +193,10 @@ func TestEachKey(t *testing.T) {
 		return ks
 	}
 	want := []Key{
-		{Hash: 0xfedcba9876543210, Mode: Exclusive, Table: 0}, // insert
-		{Hash: 2, Mode: Update, Table: 0},                     // update
-		{Hash: 3, Mode: Exclusive, Table: 1},                  // delete
-		{Hash: 4, Mode: Exclusive, Table: 1},                  // replace
+		{Hash: 0xfedcba9876543210, Mode: Exclusive, Table: 0, Fresh: true}, // insert
+		{Hash: 2, Mode: Update, Table: 0},                                  // update
+		{Hash: 3, Mode: Exclusive, Table: 1},                               // delete
+		{Hash: 4, Mode: Exclusive, Table: 1},                               // replace
 		{Hash: 5, Mode: Shared, Table: 0},
 		{Hash: 6, Mode: Update, Table: 0},
 		{Hash: 7, Mode: Exclusive, Table: 1},
@@ -218,7 +218,7 @@ func TestAddTableKeys(t *testing.T) {
 		Keys:   []Key{{Hash: 12, Mode: Exclusive, Table: 2}},
 	}
 	w.AddTableKeys()
-	want := []Key{{12, Exclusive, 2}, {10, Shared, 0}, {11, Exclusive, 1}}
+	want := []Key{{Hash: 12, Mode: Exclusive, Table: 2}, {Hash: 10, Mode: Shared}, {Hash: 11, Mode: Exclusive, Table: 1}}
 	if !reflect.DeepEqual(w.Keys, want) {
 		t.Errorf("got %v", w.Keys)
 	}

@@ -54,9 +54,11 @@ func (m *monitor) exec(ctx context.Context, sql string) ([]*pgconn.Result, error
 	return r, nil
 }
 
-// blockers lists the backends that hold locks the backend pid waits for.
+// blockers lists the backends that hold locks the backend pid waits for, or stand before it
+// in the queue for one, and those that block them in turn.
 func (m *monitor) blockers(ctx context.Context, pid uint32) ([]uint32, error) {
-	r, err := m.exec(ctx, fmt.Sprintf("SELECT DISTINCT unnest(pg_catalog.pg_blocking_pids(%d))", pid))
+	r, err := m.exec(ctx, fmt.Sprintf(`WITH RECURSIVE b(pid) AS (SELECT unnest(pg_catalog.pg_blocking_pids(%d))
+UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> %d`, pid, pid))
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	blockedAfter    = 4 * time.Millisecond // an apply this slow is looked at
-	blockedInterval = 8 * time.Millisecond
+	blockedAfter    = 3 * time.Millisecond // an apply this slow is looked at
+	blockedInterval = 4 * time.Millisecond
 	strangerAfter   = time.Second // a blocker that is no session of ours is ended
 )
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -157,7 +158,10 @@ func (c *cluster) configure() error {
 		if err := renameio.WriteFile(c.configFile(k), text, 0o600); err != nil {
 			return err
 		}
-		c.nodes = append(c.nodes, newProcess(fmt.Sprintf("node%d", k), c.configFile(k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k))))
+		n := newProcess(fmt.Sprintf("node%d", k), c.configFile(k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k)))
+		// The nodes share this machine's cores; threads beyond that only wake each other.
+		n.env = []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/c.o.Nodes))}
+		c.nodes = append(c.nodes, n)
 	}
 	return nil
 }

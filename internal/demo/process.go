@@ -17,6 +17,7 @@ const stopTimeout = 45 * time.Second
 // process is one node's process.
 type process struct {
 	name, config, log string
+	env               []string // added to our own
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -42,6 +43,7 @@ func (p *process) start() error {
 	cmd := exec.Command(exe, "node", "--config", p.config)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = childAttributes()
+	cmd.Env = append(os.Environ(), p.env...)
 	started := make(chan error)
 	done := make(chan struct{})
 	go func() {

@@ -54,6 +54,16 @@ func (l *life) beginGroup(remote []engine.Task, locals []*waiter) {
 	}
 }
 
+// applyingLast is the ordinal of the last remote transaction being applied; zero if none is.
+func (l *life) applyingLast() uint64 {
+	l.applyingMu.Lock()
+	defer l.applyingMu.Unlock()
+	if len(l.applying) == 0 {
+		return 0
+	}
+	return l.applying[len(l.applying)-1].Ordinal
+}
+
 // finishLocals waits for the sessions' own commits, those that joined early included, and
 // applies the rows of those that failed.
 func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {

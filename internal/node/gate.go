@@ -63,6 +63,15 @@ func (g *gate) enter(stop func() bool) bool {
 	return true
 }
 
+// await waits until done() is true, looking again whenever a group has ended.
+func (g *gate) await(done func() bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for !done() {
+		g.changed.Wait()
+	}
+}
+
 // leave ends enter.
 func (g *gate) leave() {
 	g.mu.Lock()

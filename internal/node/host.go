@@ -12,11 +12,20 @@ import (
 
 // host is the node as one session sees it; it implements session.Host.
 type host struct {
-	n *life
-	g *guard
+	n     *life
+	g     *guard
+	after uint64 // ordinal of what the last transaction lost to
 }
 
-func (h *host) Base() uint64 { return h.n.core.applied.Load() }
+// Base also waits until the winner of the last transaction's conflict is in the database: a
+// retry that does not see it loses again, for certain.
+func (h *host) Base() uint64 {
+	if h.after > 0 {
+		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
+		h.after = 0
+	}
+	return h.n.core.applied.Load()
+}
 
 func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
 	if !h.n.gate.enter(func() bool { return h.g.doomed() != nil || h.n.ending() }) {
@@ -34,7 +43,13 @@ func (h *host) NewSeq() (uint32, uint64, uint64) {
 	return h.g.slot, h.n.incarnation, h.n.seq.Add(1)
 }
 
-func (h *host) Enter(p session.Phase) *wire.SQLError { return h.g.enter(p) }
+func (h *host) Enter(p session.Phase) *wire.SQLError {
+	doom := h.g.enter(p)
+	if doom != nil {
+		h.after = h.n.applyingLast()
+	}
+	return doom
+}
 
 func (h *host) Go(f func()) func() {
 	done := make(chan struct{})
@@ -75,6 +90,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	case d := <-w.decision:
 		if !d.Commit {
 			h.n.waiters.remove(sub.Seq)
+			h.after = w.winner
 		}
 		return d
 	case <-h.n.done:
@@ -144,7 +160,8 @@ func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError
 // aborted hands a lost certification to its session.
 func (l *life) aborted(a engine.Aborted) {
 	if w := l.waiters.get(a.Seq); w != nil {
-		h := &host{l, w.guard}
+		h := &host{n: l, g: w.guard}
+		w.winner = a.Verdict.WinnerOrdinal
 		w.decision <- session.Decision{Retry: true, Err: h.conflict(w.sub.Writeset, a.Verdict)}
 	}
 }

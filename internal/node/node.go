@@ -31,7 +31,7 @@ type Node struct {
 
 // New makes a node of a validated configuration.
 func New(c *config.Config, log *slog.Logger) *Node {
-	return &Node{config: c, log: log.With("member", c.Self().Name), cancels: wire.NewCancels(c.Limits.Sessions * 2)}
+	return &Node{config: c, log: log.With("node", c.Self().Name), cancels: wire.NewCancels(c.Limits.Sessions * 2)}
 }
 
 const (

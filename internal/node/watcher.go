@@ -92,6 +92,7 @@ func (l *life) unblockSubmitted(g *guard) {
 	}
 	l.core.call(func(e *engine.Engine) {
 		if e.Withdraw(seq) {
+			w.winner = l.applyingLast()
 			w.decision <- session.Decision{Retry: true, Err: l.blockedError()}
 			return
 		}

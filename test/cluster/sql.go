@@ -113,14 +113,17 @@ func Explain(err error) string {
 	return fmt.Sprintf("%v DETAIL: %s HINT: %s", err, pg.Detail, pg.Hint)
 }
 
-// Eventually polls until a query on node k gives want: other nodes' commits arrive a moment
-// after they were told.
+// Eventually polls until a query on node k gives want: other nodes' commits, and tables,
+// arrive a moment after they were told.
 func (c *Cluster) Eventually(k int, sql, want string) {
 	c.tb.Helper()
 	s := c.Connect(k)
 	var got string
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(pollInterval) {
-		if got = s.Get(sql); got == want {
+		results, err := s.PgConn().Exec(context.Background(), sql).ReadAll()
+		if err != nil {
+			got = Explain(err)
+		} else if got = format(results[len(results)-1]); got == want {
 			return
 		}
 	}
@@ -168,4 +171,11 @@ func (c *Cluster) Leader() int {
 	}
 	c.tb.Fatal("there is no leader")
 	return 0
+}
+
+// ctx bounds one statement.
+func (s *Conn) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
+	s.c.tb.Cleanup(cancel)
+	return ctx
 }

@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// lostTo checks that err is a conflict that names table, key, and the winning transaction and
+// node (G6).
+func lostTo(t *testing.T, err error, table, key, node string) {
+	t.Helper()
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "40001" {
+		t.Errorf("the loser was told %v, want 40001", err)
+		return
+	}
+	txid := regexp.MustCompile(`[Tt]ransaction \d+\.\d+\.\d+ of node ` + node + ` `)
+	if !strings.Contains(pg.Detail, table) || !strings.Contains(pg.Detail, key) || !txid.MatchString(pg.Detail) {
+		t.Errorf("the DETAIL %q does not name table %s, key %q and a transaction of %s", pg.Detail, table, key, node)
+	}
+	if pg.Hint == "" {
+		t.Error("the error has no HINT")
+	}
+}
+
+func TestConflictWhileTheLoserIsIdle(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE idle(k int PRIMARY KEY, v int)", "INSERT INTO idle VALUES (7, 0)")
+	c.Everywhere("SELECT v FROM idle", "0")
+	for i, end := range []string{"COMMIT", "SELECT 1", "UPDATE idle SET v = 9"} {
+		b.Do("BEGIN", fmt.Sprintf("UPDATE idle SET v = -1 - %d WHERE k = 7", i))
+		a.Do(fmt.Sprintf("UPDATE idle SET v = %d WHERE k = 7", i+1))
+		// The winner's rows have to get past the loser's lock.
+		c.Eventually(2, "SELECT v FROM idle", fmt.Sprint(i+1))
+		lostTo(t, b.Try(end), "idle", "(k)=(7)", "node1")
+		if end != "COMMIT" {
+			if code := Code(b.Try("SELECT 1")); code != "25P02" {
+				t.Errorf("after the conflict a statement gives %s, want 25P02", code)
+			}
+			b.Do("ROLLBACK")
+		}
+		if got := b.Get("SELECT 1"); got != "1" {
+			t.Errorf("the session is not usable: %s", got)
+		}
+	}
+	c.Everywhere("SELECT v FROM idle", "3")
+}
+
+// TestConflictAtCommit lets the loser commit while the winner is on its way: both commit at
+// once, many times.
+func TestConflictAtCommit(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE atcommit(k int PRIMARY KEY, v int NOT NULL)", "INSERT INTO atcommit VALUES (1, 0)")
+	c.Everywhere("SELECT v FROM atcommit", "0")
+	wins := 0
+	for range 40 {
+		for _, s := range []*Conn{a, b} {
+			for s.Try("BEGIN; UPDATE atcommit SET v = v + 1 WHERE k = 1") != nil { // the round before may still arrive
+				s.Do("ROLLBACK")
+			}
+		}
+		result := make(chan error)
+		go func() { result <- a.Try("COMMIT") }()
+		errB := b.Try("COMMIT")
+		errA := <-result
+		switch {
+		case errA == nil && errB == nil:
+			t.Fatal("both committed")
+		case errA == nil:
+			lostTo(t, errB, "atcommit", "(k)=(1)", "node1")
+		case errB == nil:
+			lostTo(t, errA, "atcommit", "(k)=(1)", "node2")
+		default:
+			// Each may have lost to an earlier round that had not arrived at its node.
+			for _, err := range []error{errA, errB} {
+				if Code(err) != "40001" {
+					t.Fatal(Explain(err))
+				}
+			}
+			continue
+		}
+		wins++
+	}
+	if wins == 0 {
+		t.Error("nobody ever won")
+	}
+	c.Everywhere("SELECT v FROM atcommit", fmt.Sprint(wins))
+	c.Check()
+}
+
+// race runs two statements at two nodes at once and returns their errors.
+func race(a, b *Conn, qa, qb string) (errA, errB error) {
+	done := make(chan error)
+	go func() { done <- a.Try(qa) }()
+	errB = b.Try(qb)
+	return <-done, errB
+}
+
+func TestUniqueRaces(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(2), c.Connect(3)
+	a.Do("CREATE TABLE uniq(k int PRIMARY KEY, e text)", "CREATE UNIQUE INDEX ON uniq(lower(e))")
+	c.Eventually(3, "SELECT count(*) FROM pg_indexes WHERE tablename = 'uniq'", "2")
+	for i := range 30 {
+		qa, qb := fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'a%d')", i, i), fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'b%d')", i, i)
+		if i%2 == 1 { // different primary keys, the same secondary key
+			qa, qb = fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'X%d')", i, i), fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'x%d')", 1000+i, i)
+		}
+		errA, errB := race(a, b, qa, qb)
+		if (errA == nil) == (errB == nil) {
+			t.Fatalf("round %d: %v and %v; exactly one must win", i, errA, errB)
+		}
+		// An autocommitted statement is run again, and then sees the winner's row.
+		if code := Code(errors.Join(errA, errB)); code != "23505" {
+			t.Errorf("round %d: the loser was told %v", i, errors.Join(errA, errB))
+		}
+	}
+	c.Everywhere("SELECT count(*), count(DISTINCT lower(e)) FROM uniq", "30|30")
+	c.Check()
+}
+
+func TestForeignKeyRaces(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(3)
+	a.Do("CREATE TABLE parent(p int PRIMARY KEY)", "CREATE TABLE child(i int PRIMARY KEY, p int NOT NULL REFERENCES parent)",
+		"INSERT INTO parent SELECT generate_series(1, 40)")
+	c.Eventually(3, "SELECT count(*) FROM parent", "40")
+	for i := 1; i <= 40; i++ {
+		insert, remove := fmt.Sprintf("INSERT INTO child VALUES (%d, %d)", i, i), fmt.Sprintf("DELETE FROM parent WHERE p = %d", i)
+		if i%2 == 0 {
+			insert, remove = "BEGIN;"+insert+";COMMIT", "BEGIN;"+remove+";COMMIT"
+		}
+		errA, errB := race(a, b, insert, remove)
+		if (errA == nil) == (errB == nil) {
+			t.Fatalf("round %d: %v and %v; exactly one must win", i, errA, errB)
+		}
+		if code := Code(errors.Join(errA, errB)); code != "23503" && code != "40001" {
+			t.Errorf("round %d: the loser was told %v", i, errors.Join(errA, errB))
+		}
+		for _, s := range []*Conn{a, b} {
+			s.Do("ROLLBACK")
+		}
+	}
+	c.Check()
+	for _, k := range c.All() {
+		if got := c.Connect(k).Get("SELECT count(*) FROM child LEFT JOIN parent USING (p) WHERE parent.p IS NULL"); got != "0" {
+			t.Errorf("node %d has %s children without parent", k, got)
+		}
+	}
+}

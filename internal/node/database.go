@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,6 +17,31 @@ import (
 // with asynchronous commit PostgreSQL may have forgotten values it handed out in its last
 // moments, while the cluster remembers the rows that hold them.
 const sequenceGap = 1 << 16
+
+// mayCreateLog refuses to begin an empty log beside a database that has had one: with its
+// log a member loses its votes, and voting again could undo what a majority had agreed on.
+func mayCreateLog(ctx context.Context, connString string, c *config.Config) error {
+	if _, err := os.Stat(logDir(c)); err == nil {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, connString)
+	if err != nil {
+		return fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var known bool
+	if err := conn.QueryRow(ctx, "SELECT to_regclass('tutti.progress') IS NOT NULL").Scan(&known); err != nil || !known {
+		return err
+	}
+	var member int32
+	if err := conn.QueryRow(ctx, "SELECT member FROM tutti.progress").Scan(&member); err != nil {
+		return err
+	}
+	if uint32(member) == c.Member {
+		return &FatalError{fmt.Errorf("the log %s is gone but its database is there: member %d has lost its votes and must not return under this number; restore the log, or remove the member's data directory and join under a new number", logDir(c), c.Member)}
+	}
+	return nil
+}
 
 // prepareDatabase installs what Tutti needs in the local database and reads its position.
 func prepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool) (engine.Position, error) {

@@ -131,6 +131,10 @@ func (l *life) ending() bool {
 
 // open brings up log, database connections, engine and transport.
 func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
+	conn := pg.ConnString("postgres", l.config.Database)
+	if err := mayCreateLog(ctx, conn, l.config); err != nil {
+		return err
+	}
 	if l.disk, err = openLog(l.config); err != nil {
 		return &FatalError{err}
 	}
@@ -140,7 +144,6 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if l.incarnation, err = l.disk.NextIncarnation(); err != nil {
 		return &FatalError{err}
 	}
-	conn := pg.ConnString("postgres", l.config.Database)
 	if l.position, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore()); err != nil {
 		return err
 	}
@@ -204,9 +207,11 @@ func (l *life) close() error {
 	return errors.Join(errs...)
 }
 
+func logDir(c *config.Config) string { return filepath.Join(c.DataDir, "log") }
+
 // openLog opens the member's log, or creates it for the cluster's first start.
 func openLog(c *config.Config) (*raftlog.Log, error) {
-	o := raftlog.Options{Dir: filepath.Join(c.DataDir, "log"), SegmentBytes: c.Limits.LogSegmentBytes}
+	o := raftlog.Options{Dir: logDir(c), SegmentBytes: c.Limits.LogSegmentBytes}
 	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) {
 		id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
 		for _, m := range c.Members {

@@ -1,0 +1,116 @@
+package lint
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestRefuse shows every rule refuse what it is there to refuse (R3), and let pass what is
+// next to it.
+func TestRefuse(t *testing.T) {
+	long := strings.Repeat("\t_ = 1\n", functionLinesMax)
+	mark := "TO" + "DO"
+	for _, c := range []struct {
+		name, path, text, want string
+	}{
+		{"stages", "internal/apply/x.go", `package apply; import _ "github.com/tuttidb/tutti/internal/certify"`, "may not import internal/certify"},
+		{"own value", "internal/apply/x.go", `package apply; import _ "github.com/tuttidb/tutti/internal/writeset"`, ""},
+		{"third party", "internal/certify/x.go", `package certify; import _ "github.com/jackc/pgx/v5"`, "may not import github.com/jackc/pgx/v5"},
+		{"unknown package", "internal/util/x.go", `package util`, "no row"},
+		{"test of pure", "internal/engine/x_test.go", `package engine; import _ "github.com/tuttidb/tutti/internal/node"`, "may not import internal/node"},
+		{"test tool", "internal/engine/x_test.go", `package engine; import _ "pgregory.net/rapid"`, ""},
+		{"unknown tool", "internal/engine/x_test.go", `package engine; import _ "github.com/onsi/gomega"`, "may not import github.com/onsi/gomega"},
+		{"test package", "internal/node/x.go", `package node; import _ "github.com/tuttidb/tutti/internal/pgtest"`, "may not import internal/pgtest"},
+		{"clock", "internal/engine/x.go", `package engine; import _ "time"`, "pure"},
+		{"clock outside", "internal/node/x.go", `package node; import _ "time"`, ""},
+		{"files", "internal/session/x.go", `package session; import _ "os/exec"`, "pure"},
+		{"chance", "internal/session/x.go", `package session; import _ "math/rand/v2"`, "pure"},
+		{"secret chance", "internal/capture/x.go", `package capture; import _ "crypto/rand"`, "pure"},
+		{"locks", "internal/certify/x.go", `package certify; import _ "sync/atomic"`, "pure"},
+		{"context", "internal/semantics/x.go", `package semantics; import _ "context"`, "pure"},
+		{"network", "internal/ordering/x.go", `package ordering; import _ "net/netip"`, "pure"},
+		{"goroutine", "internal/engine/x.go", "package engine\nfunc f() { go f() }", "goroutine"},
+		{"goroutine outside", "internal/node/x.go", "package node\nfunc f() { go f() }", ""},
+		{"long function", "internal/node/x.go", "package node\nfunc f() {\n" + long + "}\n", "function f has"},
+		{"long test", "internal/node/x_test.go", "package node\nfunc f() {\n" + long + "}\n", ""},
+		{"long file", "internal/node/x.go", "package node\n" + strings.Repeat("\n", fileLinesMax), "the limit is 600"},
+		{"unfinished", "internal/node/x_test.go", "package node\n// " + mark + ": later\n", "finish it"},
+		{"not unfinished", "internal/node/x.go", "package node\nconst x = \"" + mark + "\"\n", ""},
+		{"assertions", "internal/node/x_test.go", `package node; import _ "github.com/stretchr/testify/require"`, "plain comparisons"},
+	} {
+		s, err := parse(c.path, c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, check := range []func(*source) []string{checkImports, checkSizes, checkUnfinished, checkAssertions, checkGoroutines} {
+			got = append(got, check(&s)...)
+		}
+		all := strings.Join(got, "\n")
+		if c.want == "" && all != "" || !strings.Contains(all, c.want) {
+			t.Errorf("%s: want %q, got %q", c.name, c.want, all)
+		}
+	}
+}
+
+func TestRefuseDocs(t *testing.T) {
+	for text, want := range map[string]string{
+		"package x\n":                        "no doc.go",
+		"// Package x is.\npackage x\n":      "",
+		"// What package x is.\npackage x\n": "no doc.go",
+	} {
+		s, err := parse("internal/x/doc.go", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(checkDocs([]source{s}), "\n"); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: want %q, got %q", text, want, got)
+		}
+	}
+}
+
+func TestRefuseMapOrder(t *testing.T) {
+	none := func(string) (io.ReadCloser, error) { return nil, errors.New("nothing to import") }
+	for text, want := range map[string]string{
+		"func f(m map[int]int) { for range m {} }":                                                "ranges over a map",
+		"type m map[int]int; type s struct{ m m }\nfunc f(x *s) { for k := range x.m { _ = k } }": "ranges over a map",
+		"func f(m map[int]int) {\n// order-free: a sum\nfor range m {} }":                         "",
+		"func f(m map[int]int) { for range m {} // order-free: a sum\n}":                          "",
+		"func f(m []int) { for range m {} }":                                                      "",
+	} {
+		s, err := parse("internal/engine/x.go", "package engine\n"+text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		complaints, err := checkRanges("internal/engine", []source{s}, none)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(complaints, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: want %q, got %q", text, want, got)
+		}
+	}
+}
+
+func TestRefusePage(t *testing.T) {
+	s, err := parse("internal/node/x.go", "package node\ntype a struct{}\nfunc (x *a) b() {}\nfunc c() {}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page, want := range map[string]string{
+		"`internal/node/x.go` `a.b()` `c()`": "",
+		"`internal/node/y.go`":               "there is no internal/node/y.go",
+		"`internal/node/x.go` `a.c()`":       "has no a.c()",
+		"`c()` in `internal/node/x.go`":      "named before a file",
+	} {
+		complaints, _ := checkPage(page, []source{s})
+		if got := strings.Join(complaints, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: want %q, got %q", page, want, got)
+		}
+	}
+	if got := compareTable("| `engine` | pure | `node` | | x |\n| `nothing` | IO | | | x |\n"); len(got) != len(layers)+1 {
+		t.Errorf("a wrong table gives %d complaints", len(got))
+	}
+}

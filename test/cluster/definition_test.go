@@ -1,0 +1,258 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/database/instance"
+)
+
+// TestDefinitionsAreEverywhereInOrder makes, uses, changes and drops things at changing nodes.
+func TestDefinitionsAreEverywhereInOrder(t *testing.T) {
+	c := use(t)
+	steps := []struct{ sql, look, want string }{
+		{"CREATE SCHEMA ddl", "SELECT count(*) FROM pg_namespace WHERE nspname = 'ddl'", "1"},
+		{"CREATE TYPE ddl.mood AS ENUM ('sad', 'ok')", "SELECT 'ok'::ddl.mood", "ok"},
+		{"CREATE TABLE ddl.t(k int PRIMARY KEY, m ddl.mood)", "SELECT count(*) FROM ddl.t", "0"},
+		{"INSERT INTO ddl.t VALUES (1, 'ok')", "SELECT m FROM ddl.t", "ok"},
+		{"ALTER TYPE ddl.mood ADD VALUE 'happy'", "SELECT count(*) FROM pg_enum WHERE enumtypid = 'ddl.mood'::regtype", "3"},
+		{"UPDATE ddl.t SET m = 'happy'", "SELECT m FROM ddl.t", "happy"},
+		{"ALTER TABLE ddl.t ADD COLUMN n int NOT NULL DEFAULT 7", "SELECT n FROM ddl.t", "7"},
+		{"INSERT INTO ddl.t VALUES (2, 'sad', 8)", "SELECT sum(n) FROM ddl.t", "15"},
+		{"CREATE UNIQUE INDEX t_n ON ddl.t(n)", "SELECT count(*) FROM pg_indexes WHERE schemaname = 'ddl'", "2"},
+		{"CREATE VIEW ddl.v AS SELECT sum(n) AS s FROM ddl.t", "SELECT s FROM ddl.v", "15"},
+		{"CREATE FUNCTION ddl.f(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + 1'", "SELECT ddl.f(1)", "2"},
+		{"CREATE OR REPLACE FUNCTION ddl.f(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + 2'", "SELECT ddl.f(1)", "3"},
+		{"ALTER TABLE ddl.t DROP COLUMN m", "SELECT * FROM ddl.t WHERE k = 2", "2|8"},
+		{"UPDATE ddl.t SET n = n + 1 WHERE k = 2", "SELECT s FROM ddl.v", "16"},
+		{"ALTER TABLE ddl.t RENAME COLUMN n TO num", "SELECT sum(num) FROM ddl.t", "16"},
+		{"ALTER TABLE ddl.t RENAME TO renamed", "SELECT count(*) FROM ddl.renamed", "2"},
+		{"DELETE FROM ddl.renamed WHERE k = 1", "SELECT count(*) FROM ddl.renamed", "1"},
+		{"CREATE SEQUENCE ddl.s", "SELECT count(*) FROM pg_sequences WHERE schemaname = 'ddl'", "1"},
+		{"CREATE MATERIALIZED VIEW ddl.mv AS SELECT num FROM ddl.renamed", "SELECT num FROM ddl.mv", "9"},
+		{"COMMENT ON TABLE ddl.renamed IS 'hi'", "SELECT obj_description('ddl.renamed'::regclass)", "hi"},
+		{"DROP TYPE ddl.mood", "SELECT count(*) FROM pg_type WHERE typname = 'mood'", "0"},
+		{"DROP INDEX ddl.t_n", "SELECT count(*) FROM pg_indexes WHERE schemaname = 'ddl' AND tablename = 'renamed'", "1"},
+		{"DROP SCHEMA ddl CASCADE", "SELECT count(*) FROM pg_namespace WHERE nspname = 'ddl'", "0"},
+	}
+	for i, step := range steps {
+		c.Connect(1 + i%3).Do(step.sql)
+		c.Everywhere(step.look, step.want)
+	}
+	c.Check()
+}
+
+// TestDefinitionsWhileWriting changes a table while every node writes to it. A writer may be
+// told 40001, or that a column is not there; nothing else.
+func TestDefinitionsWhileWriting(t *testing.T) {
+	c := use(t)
+	c.Connect(1).Do("CREATE TABLE busy(k bigint PRIMARY KEY, v int)")
+	c.Everywhere("SELECT count(*) FROM busy", "0")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	told := 0
+	for i := range 6 {
+		s := c.Connect(1 + i%3)
+		wg.Go(func() {
+			for n := 0; !closed(stop); n++ {
+				q := fmt.Sprintf("INSERT INTO busy(k, v) VALUES (%d, 1)", i<<20|n)
+				if n%2 == 1 {
+					q = fmt.Sprintf("BEGIN; %s; UPDATE busy SET v = v + 1 WHERE k = %d; COMMIT", q, i<<20|n)
+				}
+				switch err := s.Try(q); {
+				case err == nil:
+					mu.Lock()
+					told++
+					mu.Unlock()
+				case Code(err) == "40001":
+					s.Do("ROLLBACK")
+				default:
+					t.Errorf("writer %d: %s", i, Explain(err))
+					return
+				}
+			}
+		})
+	}
+	ddl := []string{
+		"ALTER TABLE busy ADD COLUMN x%d int DEFAULT 5", "CREATE INDEX busy%d ON busy(v)", "CREATE TABLE beside%d(k int PRIMARY KEY)",
+		"ALTER TABLE busy ADD CONSTRAINT c%d CHECK (v > 0)", "DROP INDEX busy%d", "ALTER TABLE busy DROP COLUMN x%d",
+		"ALTER TABLE busy DROP CONSTRAINT c%d", "DROP TABLE beside%d",
+	}
+	until := time.Now().Add(seconds(2 * time.Second))
+	for round := 0; round == 0 || time.Now().Before(until); round++ {
+		for i, q := range ddl {
+			if err := c.Connect(1 + (round+i)%3).Try(fmt.Sprintf(q, round)); err != nil {
+				t.Errorf("%s: %s", q, Explain(err))
+			}
+		}
+	}
+	close(stop)
+	wg.Wait()
+	t.Logf("%d transactions", told)
+	c.Everywhere("SELECT count(*) FROM busy", fmt.Sprint(told))
+	c.Check()
+}
+
+// alone is a plain connection to node k's own PostgreSQL, as the oracle.
+func (c *Cluster) alone(k int) *pgx.Conn {
+	c.tb.Helper()
+	build, err := findBuild()
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	inst := instance.New(instance.Options{Build: build, DataDir: c.Node(k).Config.DataDir + "/postgres"})
+	conn, err := pgx.Connect(c.tb.(*testing.T).Context(), inst.ConnString("postgres", "template1"))
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	c.tb.Cleanup(func() { closeConn(conn) })
+	return conn
+}
+
+func TestFailingDefinitionsSayWhatPostgreSQLSays(t *testing.T) {
+	c := use(t)
+	s, oracle := c.Connect(2), c.alone(2)
+	const setup = "CREATE TABLE fails(k int PRIMARY KEY, v int)"
+	s.Do(setup)
+	if _, err := oracle.Exec(t.Context(), setup); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { run(oracle, "DROP TABLE fails") })
+	for _, q := range []string{
+		setup, "CREATE TABLE fails2(k int PRIMARY KEY, k int)", "CREATE TABLE fails3(k nosuch)", "DROP TABLE nosuch", "ALTER TABLE fails ADD COLUMN v int",
+		"ALTER TABLE fails ALTER COLUMN nosuch SET NOT NULL", "CREATE INDEX ON fails(nosuch)", "CREATE VIEW fv AS SELECT nosuch FROM fails",
+		"CREATE FUNCTION ff() RETURNS int LANGUAGE sql AS 'SELECT nosuch'", "ALTER TABLE fails ADD CHECK (nosuch > 1)", "DROP SEQUENCE nosuch",
+		"CREATE TYPE fails AS (a int)", "ALTER TABLE fails ADD FOREIGN KEY (v) REFERENCES nosuch", "DROP SCHEMA pg_catalog",
+		"CREATE TABLE", "CREATE TABLE fails4(k int", "GRANT SELECT ON nosuch TO public",
+	} {
+		got, want := s.Try(q), run(oracle, q)
+		if want == nil {
+			t.Errorf("%s does not fail", q)
+			continue
+		}
+		if a, b := wording(got), wording(want); a != b {
+			t.Errorf("%s:\n  %s\nPostgreSQL:\n  %s", q, a, b)
+		}
+	}
+	c.Check()
+}
+
+// wording is what a client shows of an error.
+func wording(err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return fmt.Sprint(err)
+	}
+	return fmt.Sprintf("%s %s: %s, detail %q, hint %q, at %d", pg.Severity, pg.Code, pg.Message, pg.Detail, pg.Hint, pg.Position)
+}
+
+func TestSequencesNeverCollide(t *testing.T) {
+	c := use(t)
+	c.Connect(3).Do("CREATE TABLE seqs(a serial PRIMARY KEY, b bigint GENERATED ALWAYS AS IDENTITY, c int UNIQUE GENERATED BY DEFAULT AS IDENTITY, UNIQUE (b))")
+	c.Everywhere("SELECT count(*) FROM seqs", "0")
+	var wg sync.WaitGroup
+	for i := range 6 {
+		s := c.Connect(1 + i%3)
+		wg.Go(func() {
+			for n := range 50 {
+				q := "INSERT INTO seqs DEFAULT VALUES"
+				if n%10 == 0 {
+					q = "INSERT INTO seqs(c) SELECT nextval('seqs_c_seq') FROM generate_series(1, 3)"
+				}
+				if err := s.Try(q); err != nil {
+					t.Errorf("client %d: %s", i, Explain(err))
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	c.Everywhere("SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT c) FROM seqs", "360|360|360|360")
+	// A setval is a point in the order, and values go on above it at every node.
+	c.Connect(2).Do("SELECT setval('seqs_a_seq', 100000)")
+	time.Sleep(100 * time.Millisecond)
+	seen := map[string]bool{}
+	for _, k := range c.All() {
+		v := c.Connect(k).Get("SELECT nextval('seqs_a_seq')")
+		var n int
+		if _, err := fmt.Sscan(v, &n); err != nil || n <= 100000 || seen[v] {
+			t.Errorf("node %d gives %s after setval to 100000 (others: %v)", k, v, seen)
+		}
+		seen[v] = true
+	}
+	c.Check()
+}
+
+func TestDefinitionsInTransactionsAreRefused(t *testing.T) {
+	c := use(t)
+	for i, q := range []string{
+		"CREATE TABLE inblock(k int)", "ALTER TABLE inblock0 ADD COLUMN x int", "DROP TABLE inblock0", "CREATE INDEX ON inblock0(v)",
+		"CREATE FUNCTION inblock() RETURNS int LANGUAGE sql AS 'SELECT 1'", "TRUNCATE inblock0 RESTART IDENTITY",
+	} {
+		s := c.Connect(1 + i%3)
+		if i == 0 {
+			s.Do("CREATE TABLE inblock0(k int PRIMARY KEY, v int)")
+			c.Everywhere("SELECT count(*) FROM inblock0", "0")
+		}
+		s.Do("BEGIN", fmt.Sprintf("INSERT INTO inblock0 VALUES (%d, 1)", i))
+		refused(t, q, s.Try(q))
+		if code := Code(s.Try("SELECT 1")); code != "25P02" {
+			t.Errorf("%s: the block goes on (%s)", q, code)
+		}
+		s.Do("COMMIT") // answered ROLLBACK
+		mixed := fmt.Sprintf("INSERT INTO inblock0 VALUES (%d, 1); %s", 100+i, q)
+		refused(t, mixed, s.Try(mixed))
+	}
+	c.Everywhere("SELECT count(*) FROM inblock0", "0")
+	c.Everywhere("SELECT count(*) FROM pg_class WHERE relname LIKE 'inblock%'", "2")
+	c.Check()
+}
+
+// refused checks G6: what cannot be replicated is refused with 0A000 and a hint.
+func refused(t *testing.T, sql string, err error) {
+	t.Helper()
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "0A000" || pg.Hint == "" {
+		t.Errorf("%s: %s, want 0A000 with a HINT", sql, Explain(err))
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE nokey(v int)", "INSERT INTO nokey VALUES (1), (2)", "CREATE TABLE keyed(k int PRIMARY KEY, v int)", "INSERT INTO keyed VALUES (1, 1)")
+	c.Everywhere("SELECT count(*) FROM keyed", "1")
+	for _, q := range []string{
+		"UPDATE nokey SET v = 3", "DELETE FROM nokey", "CREATE DATABASE x", "DROP DATABASE x", "ALTER SYSTEM SET work_mem = '5MB'",
+		"SET session_replication_role = replica", "SET LOCAL session_replication_role = replica", "SELECT set_config('session_replication_role', 'replica', false)",
+		"SET tutti.tx = 'on'", "SELECT set_config('tutti.tx', 'on', true)", "SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT pg_catalog.lo_unlink(1)",
+		"CREATE TABLE ctas AS SELECT 1 AS x", "SELECT 1 AS x INTO ctas", "select * into ctas from keyed", "CREATE INDEX CONCURRENTLY ON keyed(v)",
+		"CREATE TABLESPACE ts LOCATION '/tmp'", "CREATE SUBSCRIPTION sub CONNECTION 'x' PUBLICATION p", "CREATE SEQUENCE cyc CYCLE",
+		"ALTER TABLE keyed ADD COLUMN r float DEFAULT random()", "CREATE ROLE clear PASSWORD 'text'", "BEGIN; PREPARE TRANSACTION 'x'", "PREPARE TRANSACTION 'x'", "COMMIT PREPARED 'x'",
+		"DO $$ BEGIN CREATE TABLE hidden(k int); END $$",
+	} {
+		one := c.Connect(1)
+		var err error
+		for _, part := range strings.Split(q, "; PREPARE") {
+			if part != q && part != "BEGIN" {
+				part = "PREPARE" + part
+			}
+			if err = one.Try(part); err != nil {
+				break
+			}
+		}
+		refused(t, q, err)
+	}
+	c.Everywhere("SELECT count(*) FROM pg_class WHERE relname IN ('ctas', 'hidden', 'cyc')", "0")
+	c.Everywhere("SELECT v FROM keyed", "1")
+	c.Everywhere("SELECT sum(v) FROM nokey", "3")
+	c.Check()
+}

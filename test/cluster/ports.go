@@ -29,3 +29,21 @@ func freePorts(n int) ([]int, error) {
 	}
 	return nil, fmt.Errorf("no %d free ports between %d and %d", n, portMin, portMax)
 }
+
+// freeRun finds n ports in a row that nobody listens on, and returns the first.
+func freeRun(n int) (int, error) {
+	for range 100 {
+		first := portMin + rand.IntN(portMax-portMin)
+		free := true
+		for p := first; p < first+n && free; p++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
+			if free = err == nil; free {
+				_ = l.Close() // nothing was accepted
+			}
+		}
+		if free {
+			return first, nil
+		}
+	}
+	return 0, fmt.Errorf("no %d free ports in a row between %d and %d", n, portMin, portMax)
+}

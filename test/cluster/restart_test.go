@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestSizes runs clusters of other sizes, stops them cleanly and starts them again.
+func TestSizes(t *testing.T) {
+	for _, n := range []int{1, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			c := Start(t, n)
+			c.Connect(n).Do("CREATE TABLE sizes(k int PRIMARY KEY)")
+			c.Everywhere("SELECT count(*) FROM sizes", "0")
+			for _, k := range c.All() {
+				c.Connect(k).Do(fmt.Sprintf("INSERT INTO sizes VALUES (%d)", k))
+			}
+			want := fmt.Sprintf("%d|%d", n, n*(n+1)/2)
+			c.Everywhere("SELECT count(*), sum(k) FROM sizes", want)
+			c.Stop(c.All()...)
+			if left := c.Leftover(5 * time.Second); len(left) > 0 {
+				t.Errorf("after SIGTERM there are still %v", left)
+			}
+			c.StartNodes()
+			for _, k := range c.All() { // at once, without waiting for anything
+				if got := c.Connect(k).Get("SELECT count(*), sum(k) FROM sizes"); got != want {
+					t.Errorf("node %d, restarted, has %s, want %s", k, got, want)
+				}
+			}
+			c.Connect(1).Do("INSERT INTO sizes VALUES (100)")
+			c.Everywhere("SELECT count(*) FROM sizes", fmt.Sprint(n+1))
+			c.Check()
+		})
+	}
+}
+
+// TestMinorityStops: with two of three nodes gone nothing commits, and nothing is lost.
+func TestMinorityStops(t *testing.T) {
+	c := Start(t, 3)
+	c.Connect(1).Do("CREATE TABLE minor(k int PRIMARY KEY)", "INSERT INTO minor VALUES (1)")
+	c.Everywhere("SELECT count(*) FROM minor", "1")
+	s := c.Connect(1)
+	c.Stop(2)
+	s.Do("INSERT INTO minor VALUES (2)")
+	c.Stop(3)
+	result := make(chan error, 1)
+	go func() { result <- s.Try("INSERT INTO minor VALUES (3)") }()
+	select {
+	case err := <-result:
+		if err == nil {
+			t.Error("a commit was told by a minority")
+		}
+	case <-time.After(2 * time.Second):
+	}
+	c.Run(2)
+	c.Run(3)
+	c.WaitReady()
+	select {
+	case err := <-result: // told or refused, but not left hanging
+		if err == nil {
+			c.Everywhere("SELECT count(*) FROM minor", "3")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the commit still hangs after the majority is back")
+	}
+	c.Check()
+}
+
+// TestDemo runs "tutti demo" as its users do: data survives, and nothing is left whether it
+// ends by Ctrl-C or by SIGKILL.
+func TestDemo(t *testing.T) {
+	exe, err := Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "td")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	base, err := freeRun(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/postgres?sslmode=disable", base+1)
+	for i, end := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		log := filepath.Join(dir, fmt.Sprintf("demo%d.log", i))
+		p, err := startProcess(log, exe, "demo", "--dir", dir, "--base-port", fmt.Sprint(base))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.signal(syscall.SIGKILL); <-p.done })
+		for deadline := time.Now().Add(readyTimeout); !strings.Contains(tail(log, 100), "Ctrl-C stops everything"); time.Sleep(pollInterval) {
+			if !p.running() || time.Now().After(deadline) {
+				t.Fatalf("the demo is not up:\n%s", tail(log, 100))
+			}
+		}
+		sql := "CREATE TABLE demo(k int PRIMARY KEY)"
+		if i == 1 {
+			sql = "INSERT INTO demo VALUES (1)"
+		}
+		if err := probe(t.Context(), url, sql); err != nil {
+			t.Error(err)
+		}
+		if out, err := exec.Command(exe, "status", "--address", fmt.Sprintf("127.0.0.1:%d", base)).CombinedOutput(); err != nil || strings.Count(string(out), "synced") != 3 {
+			t.Errorf("status: %v\n%s", err, out)
+		}
+		p.signal(end)
+		if err := p.wait(stopTimeout); err != nil {
+			t.Fatal(err)
+		}
+		var left map[int]string
+		for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
+			if left = leftover(dir); len(left) == 0 {
+				break
+			}
+		}
+		for pid, line := range left {
+			t.Errorf("after %s process %d is left: %s", end, pid, line)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
+		}
+	}
+}

@@ -34,7 +34,7 @@ func narrow(t *testing.T, c *Cluster, k int) (room func()) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=12m"); err != nil {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -122,6 +122,7 @@ func TestGarbageDisturbsNobody(t *testing.T) {
 
 // TestHalfOpenConnections leaves many connections at the ports without saying anything.
 func TestHalfOpenConnections(t *testing.T) {
+	t.Parallel() // mostly it waits
 	c := use(t)
 	undisturbed(c, "halfopen", c.All(), func() {
 		var idle []net.Conn
@@ -144,6 +145,7 @@ func TestHalfOpenConnections(t *testing.T) {
 // TestWrongNodes starts node 3 with configurations that cannot work. The others go on, the
 // log says what is wrong, and with the right configuration it catches up.
 func TestWrongNodes(t *testing.T) {
+	t.Parallel() // mostly it waits
 	c := Start(t, 3)
 	right := c.Node(3).Config
 	tests := []struct {

@@ -13,6 +13,7 @@ import (
 
 // TestSizes runs clusters of other sizes, stops them cleanly and starts them again.
 func TestSizes(t *testing.T) {
+	t.Parallel() // mostly it waits
 	for _, n := range []int{1, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			c := Start(t, n)
@@ -42,6 +43,7 @@ func TestSizes(t *testing.T) {
 
 // TestMinorityStops: with two of three nodes gone nothing commits, and nothing is lost.
 func TestMinorityStops(t *testing.T) {
+	t.Parallel() // mostly it waits
 	c := Start(t, 3)
 	c.Connect(1).Do("CREATE TABLE minor(k int PRIMARY KEY)", "INSERT INTO minor VALUES (1)")
 	c.Everywhere("SELECT count(*) FROM minor", "1")
@@ -75,6 +77,7 @@ func TestMinorityStops(t *testing.T) {
 // TestDemo runs "tutti demo" as its users do: data survives, and nothing is left whether it
 // ends by Ctrl-C or by SIGKILL.
 func TestDemo(t *testing.T) {
+	t.Parallel() // mostly it waits
 	exe, err := Binary()
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +114,15 @@ func TestDemo(t *testing.T) {
 		if err := probe(t.Context(), url, sql); err != nil {
 			t.Error(err)
 		}
-		if out, err := exec.Command(exe, "status", "--address", fmt.Sprintf("127.0.0.1:%d", base)).CombinedOutput(); err != nil || strings.Count(string(out), "synced") != 3 {
-			t.Errorf("status: %v\n%s", err, out)
+		var out []byte
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(pollInterval) { // members hear of each other a moment later
+			out, err = exec.Command(exe, "status", "--address", fmt.Sprintf("127.0.0.1:%d", base)).CombinedOutput()
+			if err == nil && strings.Count(string(out), "synced") == 3 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("status: %v\n%s", err, out)
+			}
 		}
 		p.signal(end)
 		if err := p.wait(stopTimeout); err != nil {

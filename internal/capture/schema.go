@@ -156,7 +156,11 @@ CREATE OR REPLACE FUNCTION tutti.refuse_ddl() RETURNS event_trigger LANGUAGE plp
 SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE o pg_catalog.text;
 BEGIN
-  IF current_setting('tutti.ddl', true) = 'on' OR TG_TAG IN ('REINDEX', 'CLUSTER', 'ANALYZE', 'VACUUM') THEN RETURN; END IF;
+  IF current_setting('tutti.ddl', true) = 'on' THEN
+    PERFORM set_config('tutti.tag', TG_TAG, true); -- what the definition's client is told
+    RETURN;
+  END IF;
+  IF TG_TAG IN ('REINDEX', 'CLUSTER', 'ANALYZE', 'VACUUM') THEN RETURN; END IF;
   IF TG_EVENT = 'sql_drop' THEN
     SELECT object_identity INTO o FROM pg_event_trigger_dropped_objects()
       WHERE NOT is_temporary AND original AND schema_name IS DISTINCT FROM 'pg_toast_temp' LIMIT 1;

@@ -75,12 +75,8 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 	if err := a.assume(ctx, d); err != nil {
 		return "", err
 	}
-	results, err := a.conn.Exec(ctx, d.SQL).ReadAll()
-	if err != nil {
+	if tag, err = a.runAs(ctx, d); err != nil {
 		return "", err
-	}
-	for _, r := range results {
-		tag = r.CommandTag.String()
 	}
 	if _, err := tx.Exec(ctx, "RESET ROLE; SET LOCAL session_replication_role = replica; SET LOCAL search_path = pg_catalog; SET LOCAL client_min_messages = warning"); err != nil {
 		return "", err
@@ -94,21 +90,98 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 	return tag, tx.Commit(ctx)
 }
 
-// assume sets the origin's settings and role for the open transaction.
+// assume sets the origin's settings for the open transaction.
 func (a *applier) assume(ctx context.Context, d session.Definition) error {
 	sql := "SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'"
 	for _, s := range d.Settings {
-		if s.Name == "role" {
-			continue
-		}
-		sql += fmt.Sprintf("; SELECT pg_catalog.set_config('%s', '%s', true)", literal(s.Name), literal(s.Value))
-	}
-	for _, s := range d.Settings {
-		if s.Name == "role" {
-			sql += "; SET LOCAL ROLE " + pgx.Identifier{s.Value}.Sanitize()
+		if s.Name != roleSetting {
+			sql += fmt.Sprintf("; SELECT pg_catalog.set_config('%s', '%s', true)", literal(s.Name), literal(s.Value))
 		}
 	}
 	_, err := a.conn.Exec(ctx, sql).ReadAll()
+	return err
+}
+
+// roleSetting names the origin's current role among a definition's settings.
+const roleSetting = "role"
+
+// runAs runs the statement with the rights of the origin's role. This connection is a
+// superuser's, and code of users may run inside a definition (a CHECK that calls a
+// function); it must not be able to RESET ROLE. So roles that are no superusers run it
+// inside a SECURITY DEFINER function they own, where PostgreSQL refuses to change the role.
+func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, err error) {
+	role := ""
+	for _, s := range d.Settings {
+		if s.Name == roleSetting {
+			role = s.Value
+		}
+	}
+	var super bool
+	if err := a.pgx.QueryRow(ctx, "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = $1", role).Scan(&super); err != nil {
+		if errors.Is(err, pgx.ErrNoRows) {
+			return "", &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42704", Message: fmt.Sprintf("role %q does not exist", role)}
+		}
+		return "", err
+	}
+	owner := pgx.Identifier{role}.Sanitize()
+	if super {
+		return a.run(ctx, "SET LOCAL ROLE "+owner, d.SQL)
+	}
+	const name = "tutti.run_definition(pg_catalog.text)"
+	if _, err := a.conn.Exec(ctx, "CREATE FUNCTION "+name+` RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN EXECUTE $1; END';
+REVOKE ALL ON FUNCTION `+name+" FROM PUBLIC; ALTER FUNCTION "+name+" OWNER TO "+owner).ReadAll(); err != nil {
+		return "", err
+	}
+	_, err = a.run(ctx, "SET LOCAL tutti.tag = ''", "SELECT tutti.run_definition('"+literal(d.SQL)+"')")
+	if err != nil {
+		return "", unwrapped(err, d.SQL)
+	}
+	if err := a.pgx.QueryRow(ctx, "SELECT pg_catalog.current_setting('tutti.tag')").Scan(&tag); err != nil {
+		return "", err
+	}
+	if tag == "" {
+		tag = plainTag(d.SQL)
+	}
+	_, err = a.conn.Exec(ctx, "DROP FUNCTION "+name).ReadAll()
+	return tag, err
+}
+
+// plainTag is the command tag of a statement that fires no event triggers: setval, and what
+// concerns roles.
+func plainTag(sql string) string {
+	words := strings.Fields(strings.ToUpper(sql))
+	switch {
+	case len(words) < 2 || words[0] == "SELECT":
+		return "SELECT 1"
+	case words[0] == "GRANT", words[0] == "REVOKE":
+		return words[0] + " ROLE"
+	case words[1] == "USER", words[1] == "GROUP":
+		return words[0] + " ROLE"
+	}
+	return words[0] + " " + words[1]
+}
+
+// run executes a preparation and then text, and returns the last command tag of text.
+func (a *applier) run(ctx context.Context, before, text string) (tag string, err error) {
+	if _, err := a.conn.Exec(ctx, before).ReadAll(); err != nil {
+		return "", err
+	}
+	results, err := a.conn.Exec(ctx, text).ReadAll()
+	for _, r := range results {
+		tag = r.CommandTag.String()
+	}
+	return tag, err
+}
+
+// unwrapped gives an error raised inside runAs's function the position it has in the
+// client's own text.
+func unwrapped(err error, sql string) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.InternalQuery == sql {
+		c := *pg
+		c.Position, c.InternalPosition, c.InternalQuery, c.Where = pg.InternalPosition, 0, "", ""
+		return &c
+	}
 	return err
 }
 

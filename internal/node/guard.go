@@ -72,12 +72,12 @@ func (g *guard) kill(why *wire.SQLError) session.Phase {
 	switch phase {
 	case session.PhaseWaiting:
 		g.doom = why
-		g.poked = true
-		_ = g.client.SetReadDeadline(time.Unix(1, 0))
+		g.pokeLocked()
 	case session.PhaseRunning:
 		if fresh {
 			g.doom = why
 		}
+		g.pokeLocked() // it may wait for the data of a COPY, where no cancel reaches the backend
 	}
 	if phase == session.PhaseRunning {
 		g.interrupt()
@@ -87,6 +87,20 @@ func (g *guard) kill(why *wire.SQLError) session.Phase {
 		g.wake()
 	}
 	return phase
+}
+
+// poke makes a read from the client that is under way, or the next one, time out; enter
+// takes that back.
+func (g *guard) poke() {
+	g.mu.Lock()
+	g.pokeLocked()
+	g.mu.Unlock()
+}
+
+func (g *guard) pokeLocked() {
+	g.poked = true
+	// A failure shows at the next read.
+	_ = g.client.SetReadDeadline(time.Unix(1, 0))
 }
 
 // interrupt cancels the running statement; called and returns with mu held.

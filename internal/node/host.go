@@ -51,10 +51,22 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 	return doom
 }
 
-func (h *host) Go(f func()) func() {
-	done := make(chan struct{})
-	go func() { defer close(done); f() }()
-	return func() { <-done }
+func (h *host) Go(f func()) (wait func(), over func() bool) {
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+		close(ended)
+		h.g.poke()
+	}()
+	return func() { <-done }, func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
 }
 
 // errEnding is told while this life of the member ends and nothing was proposed.

@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
@@ -12,7 +13,12 @@ func Classify(sql string) []Statement {
 	if s, ok := quick(sql); ok {
 		return []Statement{s}
 	}
-	tree, err := pg.Parse(sql)
+	return grammar(sql)
+}
+
+// grammar classifies by PostgreSQL's grammar.
+func grammar(sql string) []Statement {
+	tree, err := pg.Parse(ascii(sql))
 	if err != nil {
 		return []Statement{{Kind: Unknown, Text: sql}}
 	}
@@ -20,6 +26,7 @@ func Classify(sql string) []Statement {
 		return []Statement{{Kind: Empty, Text: sql}}
 	}
 	out := make([]Statement, 0, len(tree.Stmts))
+	counted, chars := 0, 0
 	for i, raw := range tree.Stmts {
 		s := classify(raw.Stmt)
 		s.Text = sql
@@ -33,10 +40,29 @@ func Classify(sql string) []Statement {
 				from = 0
 			}
 			s.Text = strings.TrimLeft(sql[from:to], " \t\r\n;")
+			before := to - len(s.Text)
+			chars += utf8.RuneCountInString(sql[counted:before])
+			counted = before
+			s.Before = chars
 		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// ascii gives a text in another encoding than UTF-8 a form the parser takes: to the lexer all
+// bytes above ASCII are letters.
+func ascii(sql string) string {
+	if utf8.ValidString(sql) {
+		return sql
+	}
+	b := []byte(sql)
+	for i := range b {
+		if b[i] >= utf8.RuneSelf {
+			b[i] = 'x'
+		}
+	}
+	return string(b)
 }
 
 func classify(n *pg.Node) Statement {
@@ -49,8 +75,12 @@ func classify(n *pg.Node) Statement {
 		return calls(n, Write)
 	case *pg.Node_DoStmt:
 		return Statement{Kind: Write}
-	case *pg.Node_ExplainStmt, *pg.Node_PrepareStmt:
+	case *pg.Node_ExplainStmt:
 		return calls(n, Read)
+	case *pg.Node_PrepareStmt:
+		s := calls(n, Read)
+		s.Sticky = true
+		return s
 	case *pg.Node_DeclareCursorStmt, *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt:
 		return Statement{Kind: Read}
 	case *pg.Node_CopyStmt:
@@ -64,13 +94,13 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: Read}
 	case *pg.Node_DiscardStmt:
 		all := v.DiscardStmt.Target == pg.DiscardMode_DISCARD_ALL
-		s := Statement{Kind: Local, Forgets: all}
+		s := Statement{Kind: Local, Forgets: all, Sticky: true}
 		if all {
 			s.Scope = ResetSession
 		}
 		return s
 	case *pg.Node_DeallocateStmt:
-		return Statement{Kind: Local, Forgets: v.DeallocateStmt.Name == ""}
+		return Statement{Kind: Local, Forgets: v.DeallocateStmt.Name == "", Sticky: true}
 	case *pg.Node_ListenStmt, *pg.Node_UnlistenStmt, *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt,
 		*pg.Node_VacuumStmt, *pg.Node_ClusterStmt:
 		return Statement{Kind: Local}

@@ -101,6 +101,8 @@ type Statement struct {
 	Kind Kind
 	// Text is the statement's own part of the classified text.
 	Text string
+	// Before counts the characters before Text in the classified text.
+	Before int
 	// Tag is the command tag to answer for Begin, Commit and Rollback.
 	Tag string
 	// Modes of Begin, or of a SET with a Scope.
@@ -112,6 +114,9 @@ type Statement struct {
 	Relations []string
 	// Forgets is true when prepared statements vanish (DEALLOCATE ALL, DISCARD ALL).
 	Forgets bool
+	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE), so that the
+	// statement cannot be run twice.
+	Sticky bool
 	// Name is what a Tutti SHOW asks for.
 	Name    string
 	Refusal Refusal

@@ -7,7 +7,7 @@ import (
 
 // request is something for the backend to do that ends with one ReadyForQuery.
 type request struct {
-	frames   []byte   // complete: ends with a Query, a FunctionCall or a Sync
+	frames   []byte   // ends with a Query, a FunctionCall, a Sync or a Flush
 	sql      []string // texts, to remember which of them turned out to write
 	parses   []string // names of the statements it parses, in order
 	write    bool     // some statement needs a Tutti transaction
@@ -16,27 +16,36 @@ type request struct {
 	settings bool     // nothing in it looks at data
 	extended bool
 	prepares bool // it only parses, describes and closes
+	sticky   bool // something of it outlives a rollback, so that it cannot run twice
+	messages int  // of an extended one
 }
+
+// flushes reports whether the frames end with a Flush, see relay.
+func (r *request) flushes() bool { return r.extended && r.copies }
 
 // add notes what one statement of the request needs.
 func (r *request) add(st semantics.Statement) {
 	r.write = r.write || st.NeedsTransaction()
 	r.local = r.local || st.Kind == semantics.Local
+	r.sticky = r.sticky || st.Sticky
 	r.copies = r.copies || st.Kind == semantics.Copy || st.Kind == semantics.Unknown
 }
 
 // execute runs a request in whatever block the session is in and passes the results on.
-// It reports whether the request failed.
-func (s *Session) execute(r request) (failedToo bool, err error) {
+// It reports whether the request failed, and in rep how far it came.
+func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	if s.block == idle {
-		if r.write || s.level >= semantics.RepeatableRead && !r.local && !r.settings {
-			return s.autocommit(r, 0)
+		if err := s.refresh(); err != nil {
+			return true, err
 		}
-		return s.plain(r)
+		if r.write || s.level >= semantics.RepeatableRead && !r.local && !r.settings {
+			return s.autocommit(r, rep)
+		}
+		return s.plain(r, rep)
 	}
 	if r.prepares && s.doom != nil && !s.open {
 		// Clients expect a conflict when they execute, not when they prepare.
-		return s.plain(r)
+		return s.plain(r, rep)
 	}
 	if s.tellDoom() {
 		return true, nil
@@ -53,11 +62,17 @@ func (s *Session) execute(r request) (failedToo bool, err error) {
 		}
 	}
 	s.srvW.Append(r.frames)
-	rep, err := s.relay(r.extended)
-	if err != nil {
+	if *rep, err = s.relay(r); err != nil {
 		return true, err
 	}
-	return rep.failed != nil, s.afterBlock(rep)
+	if forgot, err := s.recover(); forgot || err != nil {
+		s.doom = errForgotten() // told now, or with the next statement
+		if rep.failed != nil {
+			s.doom, s.block = nil, failed
+		}
+		return rep.failed != nil, err
+	}
+	return rep.failed != nil, s.afterBlock(*rep)
 }
 
 func inFailedTransaction() *wire.SQLError {
@@ -89,11 +104,10 @@ func (s *Session) afterBlock(r reply) error {
 
 // plain runs a request that only reads, outside any transaction of ours. If it turns out
 // to write, capture has refused it (TT001), nothing happened, and it is run as a write.
-func (s *Session) plain(r request) (bool, error) {
+func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 	s.srvW.Append(r.frames)
 	s.hold()
-	rep, err := s.relay(r.extended)
-	if err != nil {
+	if *rep, err = s.relay(r); err != nil {
 		return true, err
 	}
 	if rep.failed != nil && rep.failed.Code == wire.CodeTuttiReplicationRefused {
@@ -102,7 +116,7 @@ func (s *Session) plain(r request) (bool, error) {
 		}
 		if !s.spilled {
 			s.drop()
-			return s.autocommit(r, rep.parsed)
+			return s.autocommit(r, rep)
 		}
 		s.drop()
 		s.out.Append(wire.Errorf(wire.CodeFeatureNotSupported, "a query wrote to a table after it had returned rows").
@@ -118,33 +132,32 @@ type outcome struct {
 	failed  bool
 	failure *wire.SQLError // to be told after the results; nil if they hold the error
 	retry   bool           // certainly not committed, and another try may succeed
-	parsed  int            // Parse messages the backend has carried out
 }
 
 // autocommit runs a request as a transaction of its own, and again if it lost and the
-// client has seen nothing yet (S3). parsed says how many of its Parse messages the backend
-// has carried out already.
-func (s *Session) autocommit(r request, parsed int) (bool, error) {
+// client has seen nothing yet (S3). rep comes with what the backend has carried out of it
+// already.
+func (s *Session) autocommit(r request, rep *reply) (bool, error) {
+	parsed := rep.parsed
 	for try := 0; ; try++ {
-		closes := closeFirst(r, parsed)
-		o, err := s.attempt(r, closes)
+		o, err := s.attempt(r, closeFirst(r, parsed), rep)
 		if err != nil {
 			return true, err
 		}
-		parsed = max(parsed, o.parsed)
-		if o.retry && try < s.o.RetriesMax && !s.spilled {
+		parsed = max(parsed, rep.parsed)
+		if o.retry && try < s.o.RetriesMax && !s.spilled && !r.sticky {
 			s.drop()
 			s.reset()
 			continue
 		}
 		if o.failure != nil && !r.extended {
-			s.held = s.held[:s.complete] // as PostgreSQL: no CommandComplete if the commit failed
+			s.held = s.held[:max(s.complete, 0)] // as PostgreSQL: no CommandComplete if the commit failed
 		}
 		s.release()
-		if o.failure != nil {
-			s.out.Append(o.failure.Append(nil))
-		}
 		s.reset()
+		if o.failure != nil {
+			return true, s.fail(o.failure)
+		}
 		return o.failed, nil
 	}
 }
@@ -165,7 +178,7 @@ func closeFirst(r request, parsed int) []byte {
 }
 
 // attempt runs a request once inside its own transaction.
-func (s *Session) attempt(r request, closes []byte) (outcome, error) {
+func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err error) {
 	s.hold()
 	if e := checkLevel(s.currentLevel()); e != nil {
 		return outcome{failed: true, failure: e}, nil
@@ -173,11 +186,11 @@ func (s *Session) attempt(r request, closes []byte) (outcome, error) {
 	if closes != nil {
 		s.srvW.Append(closes)
 		if _, err := s.quiet(); err != nil {
-			return outcome{}, err
+			return o, err
 		}
 	}
 	if err := s.ensureOpen(true); err != nil {
-		return outcome{}, err
+		return o, err
 	}
 	if doom := s.doom; doom != nil && !s.open {
 		s.doom = nil
@@ -189,25 +202,27 @@ func (s *Session) attempt(r request, closes []byte) (outcome, error) {
 	if pipelined {
 		seq = s.appendCollect()
 	}
-	rep, err := s.relay(r.extended)
-	if err != nil {
-		return outcome{}, err
+	if *rep, err = s.relay(r); err != nil {
+		return o, err
 	}
-	if rep.failed == nil && !pipelined {
+	lost := s.lost
+	if rep.failed == nil && !pipelined && !lost {
 		seq = s.appendCollect()
 	}
 	var c collected
-	if pipelined || rep.failed == nil {
+	if pipelined || rep.failed == nil && !lost {
 		if c, err = s.readCollect(seq); err != nil {
-			return outcome{}, err
+			return o, err
 		}
 	}
-	o := outcome{parsed: rep.parsed}
+	if lost {
+		_, err = s.recover()
+		return outcome{failed: true, failure: errForgotten(), retry: true}, err
+	}
 	if rep.failed != nil {
 		// The backend's answer is held, with our doom in place of a cancel of ours.
-		o.failed = true
-		o.retry = s.doomed() || rep.failed.Code == wire.CodeSerializationFailure
-		return o, s.rollbackServer()
+		retry := s.doomed() || rep.failed.Code == wire.CodeSerializationFailure
+		return outcome{failed: true, retry: retry}, s.rollbackServer()
 	}
 	o.failure, o.retry, err = s.settle(c)
 	o.failed = o.failure != nil

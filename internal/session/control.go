@@ -23,7 +23,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 	case semantics.Commit:
 		return s.commit(st)
 	case semantics.Rollback:
-		return false, s.rollback(st)
+		return s.rollback(st)
 	case semantics.Definition:
 		return s.definition(st)
 	case semantics.Tutti:
@@ -50,6 +50,9 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 		s.tag(st.Tag)
 		return false, nil
 	}
+	if err := s.refresh(); err != nil {
+		return true, err
+	}
 	level := st.Modes.Isolation
 	if level == semantics.Unsaid {
 		level = s.level
@@ -68,13 +71,8 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 
 // commit ends the block; a failed one is rolled back, as in PostgreSQL.
 func (s *Session) commit(st semantics.Statement) (bool, error) {
-	if s.block == idle || s.implicit && s.block == active && st.Chain {
-		if st.Chain {
-			return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "COMMIT AND CHAIN can only be used in transaction blocks"))
-		}
-		s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
-		s.tag(st.Tag)
-		return false, nil
+	if told, err := s.outside(st); told || err != nil {
+		return st.Chain, err
 	}
 	modes := s.modes
 	if s.block == failed {
@@ -92,13 +90,29 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 		}
 		if failure != nil {
 			s.reset()
-			s.out.Append(failure.Append(nil))
-			return true, nil
+			return true, s.fail(failure)
 		}
 	}
 	s.endBlock(st.Chain, modes)
 	s.tag(st.Tag)
 	return false, nil
+}
+
+// outside answers a COMMIT or ROLLBACK without a BEGIN before it; in an implicit block that
+// still ends it.
+func (s *Session) outside(st semantics.Statement) (answered bool, err error) {
+	if s.block != idle && !s.implicit {
+		return false, nil
+	}
+	if st.Chain {
+		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s AND CHAIN can only be used in transaction blocks", st.Tag))
+	}
+	s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
+	if s.block != idle {
+		return false, nil
+	}
+	s.tag(st.Tag)
+	return true, nil
 }
 
 // endBlock forgets the block, or with AND CHAIN starts the next with the same modes.
@@ -109,22 +123,17 @@ func (s *Session) endBlock(chain bool, modes semantics.Modes) {
 	}
 }
 
-func (s *Session) rollback(st semantics.Statement) error {
-	if s.block == idle {
-		if st.Chain {
-			return s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "ROLLBACK AND CHAIN can only be used in transaction blocks"))
-		}
-		s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
-		s.tag(st.Tag)
-		return nil
+func (s *Session) rollback(st semantics.Statement) (bool, error) {
+	if told, err := s.outside(st); told || err != nil {
+		return st.Chain, err
 	}
 	modes := s.modes
 	if err := s.rollbackServer(); err != nil {
-		return err
+		return true, err
 	}
 	s.endBlock(st.Chain, modes)
 	s.tag(st.Tag)
-	return nil
+	return false, nil
 }
 
 // setTransaction is SET TRANSACTION and its spellings. Before the backend's transaction is
@@ -133,13 +142,13 @@ func (s *Session) setTransaction(st semantics.Statement) (bool, error) {
 	if e := checkLevel(st.Modes.Isolation); e != nil {
 		return true, s.fail(e)
 	}
-	if s.block == idle {
-		s.warn(wire.CodeNoActiveTransaction, "SET TRANSACTION can only be used in transaction blocks")
-		s.tag("SET")
-		return false, nil
-	}
-	if s.open {
-		failedToo, err := s.execute(request{frames: wire.AppendQuery(nil, st.Text), settings: true})
+	if s.block == idle || s.open {
+		var rep reply
+		inside := s.open
+		failedToo, err := s.execute(request{frames: wire.AppendQuery(nil, st.Text), settings: true}, &rep)
+		if !inside {
+			return failedToo, err
+		}
 		if err == nil && !failedToo {
 			s.mergeModes(st.Modes)
 		}

@@ -7,79 +7,89 @@ import (
 )
 
 // copyIn moves a COPY FROM STDIN: the client's data to the backend on this goroutine, the
-// backend's answers to the client beside it, up to ReadyForQuery. Results are no longer
+// backend's answers to the client beside it, up to the end of the COPY. Results are no longer
 // held back afterwards, because the client had to see the CopyInResponse; its
-// CommandComplete still is.
-func (s *Session) copyIn(r *reply, extended bool) error {
+// CommandComplete still is. It reports how many messages of the client were passed on.
+func (s *Session) copyIn(r *reply) (int, error) {
 	if s.holding {
 		s.spill()
 	}
 	if err := s.out.Flush(); err != nil {
-		return err
+		return 0, err
 	}
 	var back error
-	wait := s.host.Go(func() {
-		for done := false; !done && back == nil; {
-			done, back = s.passOne(r)
-			if r.failed != nil && back == nil && !s.holding {
-				back = s.out.Flush() // the client should stop sending
-			}
+	before := r.done
+	wait, over := s.host.Go(func() {
+		for back == nil && r.failed == nil && !r.ended && r.done == before {
+			back = s.passOne(r)
 		}
 	})
-	front := s.copyData(extended)
+	sent, front := s.copyData(over)
 	if front != nil {
-		// The client is gone: fail the COPY so that the backend answers and wait can end.
-		s.srvW.Append(wire.AppendSync(wire.AppendCopyFail(nil, "the client's connection broke")))
-		if err := s.srvW.Flush(); err != nil {
-			front = fmt.Errorf("%w; the backend's as well: %w", front, err)
-		}
+		// The client is gone: fail the COPY so that the backend answers and wait can end. If
+		// the backend is gone too, wait ends by that.
+		s.srvW.Append(wire.AppendCopyFail(nil, "the client's connection broke"))
+		_ = s.srvW.Flush()
 	}
 	wait()
 	if front != nil {
-		return front
+		return sent, s.badFrame(front)
 	}
-	return back
+	return sent, back
 }
 
-// copyData forwards the client's frames up to the end of its data.
-func (s *Session) copyData(extended bool) error {
+// copyData forwards the client's frames up to the end of its data, or until over reports
+// that the backend has failed the COPY.
+func (s *Session) copyData(over func() bool) (sent int, err error) {
 	for {
 		f, err := s.in.Next()
 		if isTimeout(err) {
-			s.host.Enter(PhaseRunning) // a wake-up for a doom; the backend is being cancelled
+			doom := s.host.Enter(PhaseRunning)
+			if over() {
+				return sent, nil
+			}
+			if doom != nil { // a cancel does not reach a backend that waits for data
+				s.srvW.Append(wire.AppendCopyFail(nil, doom.Message))
+				return sent, s.flushServer()
+			}
 			continue
 		}
 		if err != nil {
-			return s.badFrame(err)
+			return sent, err
 		}
-		last := false
+		if over() {
+			// What is left of the data is dropped by step. The frame stays valid: nothing is
+			// read before next hands it out again.
+			s.unread = f
+			return sent, nil
+		}
 		switch f.Type {
-		case wire.TypeCopyData:
-			s.srvW.Append(f.Raw)
-		case wire.TypeCopyDone, wire.TypeCopyFail:
-			s.srvW.Append(f.Raw)
-			last = true
 		case wire.TypeFlush, wire.TypeSync:
+			sent++
 			continue
 		case wire.TypeTerminate:
-			return errTerminate
-		default:
-			// The COPY failed and the client went on. The frame stays valid: nothing is read
-			// before next hands it out again.
-			s.unread = f
-			s.srvW.Append(wire.AppendCopyFail(nil, "unexpected message type during COPY from stdin"))
-			last = true
+			return sent, errTerminate
 		}
-		if last && extended {
-			s.srvW.Append(wire.AppendSync(nil)) // the one sent with Execute was ignored
+		sent++
+		s.srvW.Append(f.Raw) // an unexpected one makes PostgreSQL end the connection
+		last := f.Type != wire.TypeCopyData
+		if last { // the one after Execute went into the COPY
+			s.srvW.Append(wire.AppendFlush(s.srvW.AvailableBuffer()))
 		}
 		if last || s.srvW.Full() || !s.in.Buffered() {
-			if err := s.srvW.Flush(); err != nil {
-				return fmt.Errorf("session: the backend's connection broke: %w", err)
+			if err := s.flushServer(); err != nil {
+				return sent, err
 			}
 		}
 		if last {
-			return nil
+			return sent, nil
 		}
 	}
+}
+
+func (s *Session) flushServer() error {
+	if err := s.srvW.Flush(); err != nil {
+		return fmt.Errorf("%w: %w", errBackend, err)
+	}
+	return nil
 }

@@ -27,7 +27,8 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 		return true, err
 	}
 	if local {
-		return s.execute(request{frames: wire.AppendQuery(nil, st.Text), write: true, sql: []string{st.Text}})
+		var rep reply
+		return s.execute(request{frames: wire.AppendQuery(nil, st.Text), write: true, sql: []string{st.Text}}, &rep)
 	}
 	if s.block == active {
 		return true, s.fail(refuseInBlock())
@@ -37,7 +38,7 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 
 // onlyTemporary reports whether every relation a definition names is temporary.
 func (s *Session) onlyTemporary(st semantics.Statement) (bool, error) {
-	if !s.hasTemp || len(st.Relations) == 0 {
+	if len(st.Relations) == 0 || s.block == failed {
 		return false, nil
 	}
 	if s.block == active {
@@ -51,6 +52,19 @@ func (s *Session) onlyTemporary(st semantics.Statement) (bool, error) {
 	}
 	rows, err := s.query("SELECT coalesce(bool_and(relpersistence = 't'), false) FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + ")")
 	return err == nil && len(rows) == 1 && string(rows[0][0]) == "t", err
+}
+
+// allTemporary reports whether every definition of a Query is of temporary relations.
+func (s *Session) allTemporary(list []semantics.Statement) (bool, error) {
+	for _, st := range list {
+		if st.Kind != semantics.Definition {
+			continue
+		}
+		if local, err := s.onlyTemporary(st); err != nil || !local {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func (s *Session) define(sql string) (bool, error) {

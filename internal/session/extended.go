@@ -1,6 +1,9 @@
 package session
 
 import (
+	"encoding/binary"
+	"strings"
+
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -18,8 +21,9 @@ type message struct {
 	typ        byte
 	start, end int       // in Session.batchBytes
 	of         *prepared // what it is about; nil when unknown
-	name       string    // of the statement a Parse defines
-	kind       byte      // of a Describe or Close
+	name       string    // of the statement or portal it names
+	kind       byte      // 'S' or 'P': what name is the name of
+	before     *prepared // what the name stood for before a Parse, Bind or Close
 	err        *wire.SQLError
 }
 
@@ -31,6 +35,11 @@ var unknownStatement = &prepared{statement: semantics.Statement{Kind: semantics.
 
 // gather adds one extended-protocol message to the batch.
 func (s *Session) gather(f wire.Frame) error {
+	if len(s.batchBytes)+len(f.Raw) > pipelineBytesMax && s.crowded(len(f.Raw)) {
+		if err := s.process(false); err != nil {
+			return err
+		}
+	}
 	if s.skip {
 		return nil
 	}
@@ -42,10 +51,21 @@ func (s *Session) gather(f wire.Frame) error {
 	s.batchBytes = append(s.batchBytes, f.Raw...)
 	m.end = len(s.batchBytes)
 	s.batch = append(s.batch, m)
-	if len(s.batchBytes) >= pipelineBytesMax {
-		return s.process(false)
-	}
 	return nil
+}
+
+// crowded reports whether the batch must be run before a further message of n bytes joins
+// it: because it executes something, whose results would fill the way back while the message
+// is written (S5), or because it would hold too much besides one large message.
+func (s *Session) crowded(n int) bool {
+	largest := n
+	for i := range s.batch {
+		if s.batch[i].typ == wire.TypeExecute {
+			return true
+		}
+		largest = max(largest, s.batch[i].end-s.batch[i].start)
+	}
+	return len(s.batchBytes)+n-largest > pipelineBytesMax
 }
 
 func protocolError(err error) *wire.SQLError {
@@ -69,12 +89,20 @@ func (s *Session) examine(f wire.Frame) (message, error) {
 		if err != nil {
 			return message{}, err
 		}
+		if e := reserved(b.Statement, b.Portal); e != nil {
+			return message{err: e}, nil
+		}
 		of := s.statements[b.Statement]
 		if of == nil {
 			of = unknownStatement
 		}
+		if n := parameters(b.Rest); of.own && n > 0 {
+			return message{err: wire.Errorf(wire.CodeProtocolViolation,
+				"bind message supplies %d parameters, but prepared statement \"%s\" requires 0", n, b.Statement)}, nil
+		}
+		m := message{of: of, kind: 'P', name: b.Portal, before: s.portals[b.Portal]}
 		s.portals[b.Portal] = of
-		return message{of: of}, nil
+		return m, nil
 	case wire.TypeExecute:
 		portal, _, err := wire.DecodeExecute(f.Body())
 		of := s.portals[portal]
@@ -84,32 +112,83 @@ func (s *Session) examine(f wire.Frame) (message, error) {
 		return message{of: of}, err
 	}
 	kind, name, err := wire.DecodeTarget(f.Body())
-	m := message{kind: kind, of: s.statements[name]}
-	if kind == 'P' {
-		m.of = s.portals[name]
+	if e := reserved(name); e != nil {
+		return message{err: e}, nil
 	}
+	m := message{kind: kind, name: name}
+	m.of = s.names(kind)[name]
+	m.before = m.of
 	if err == nil && f.Type == wire.TypeClose {
-		if kind == 'P' {
-			delete(s.portals, name)
-		} else {
-			delete(s.statements, name)
-		}
+		delete(s.names(kind), name)
 	}
 	return m, err
 }
 
+// parameters is how many parameters the rest of a Bind message announces.
+func parameters(rest []byte) int {
+	if len(rest) < 2 {
+		return 0
+	}
+	at := 2 + 2*int(binary.BigEndian.Uint16(rest))
+	if len(rest) < at+2 {
+		return 0
+	}
+	return int(binary.BigEndian.Uint16(rest[at:]))
+}
+
+// names is the table of statements ('S') or portals ('P').
+func (s *Session) names(kind byte) map[string]*prepared {
+	if kind == 'P' {
+		return s.portals
+	}
+	return s.statements
+}
+
+// reserved refuses the names of our own statements: who could close or replace them could
+// decide what is replicated.
+func reserved(names ...string) *wire.SQLError {
+	for _, n := range names {
+		if strings.HasPrefix(n, ownPrefix) {
+			return wire.Errorf(wire.CodeInsufficientPrivilege, "the name \"%s\" is reserved for Tutti", n)
+		}
+	}
+	return nil
+}
+
 func (s *Session) examineParse(p wire.Parse) message {
+	if e := reserved(p.Name); e != nil {
+		return message{err: e}
+	}
+	if e := s.ambiguous(p.SQL); e != nil {
+		return message{err: e}
+	}
 	list := s.cache.classify(p.SQL)
 	st := list[0]
 	if len(list) > 1 {
 		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it
 	}
 	of := &prepared{statement: st, sql: p.SQL, own: st.Control()}
-	if old := s.statements[p.Name]; old != nil && p.Name != "" && (old.own || of.own) {
-		return message{err: wire.Errorf(wire.CodeDuplicatePreparedStmt, "prepared statement %q already exists", p.Name)}
+	old := s.statements[p.Name]
+	if old != nil && p.Name != "" && (old.own || of.own) {
+		return message{err: wire.Errorf(wire.CodeDuplicatePreparedStmt, "prepared statement \"%s\" already exists", p.Name)}
 	}
 	s.statements[p.Name] = of
-	return message{of: of, name: p.Name}
+	return message{of: of, kind: 'S', name: p.Name, before: old}
+}
+
+// takeBack takes back what examine noted of messages that were not carried out, last first.
+func (s *Session) takeBack(batch []message) {
+	for i := len(batch) - 1; i >= 0; i-- {
+		m := &batch[i]
+		if m.err != nil || m.typ == wire.TypeDescribe || m.typ == wire.TypeExecute {
+			continue
+		}
+		if m.before == nil {
+			delete(s.names(m.kind), m.name)
+			continue
+		}
+		s.names(m.kind)[m.name] = m.before
+	}
 }
 
 // sync ends the batch: what is left is run, an implicit block ends, the client gets its
@@ -118,11 +197,11 @@ func (s *Session) sync() error {
 	if err := s.process(true); err != nil {
 		return err
 	}
-	s.skip = false
 	if s.voidSync {
 		s.voidSync = false
 		return nil
 	}
+	s.skip = false
 	if err := s.endImplicit(); err != nil {
 		return err
 	}
@@ -141,83 +220,93 @@ func (s *Session) process(last bool) error {
 		for n < len(batch) && !batch[n].own() {
 			n++
 		}
-		if n == 0 {
-			if err := s.answerOwn(&batch[0]); err != nil {
+		if n > 0 {
+			done, err := s.run(batch[:n], last && n == len(batch))
+			if err != nil {
 				return err
 			}
-			batch = batch[1:]
+			batch = batch[done:]
 			continue
 		}
-		if err := s.run(batch[:n], last && n == len(batch)); err != nil {
+		if err := s.answerOwn(&batch[0]); err != nil {
 			return err
 		}
-		batch = batch[n:]
+		if !s.skip {
+			batch = batch[1:]
+		}
+	}
+	s.takeBack(batch)
+	if cap(s.batchBytes) > 4*pipelineBytesMax {
+		s.batchBytes = nil
 	}
 	return nil
 }
 
 // run sends consecutive messages to the backend. Outside a block, a run that is the whole
 // rest up to the Sync is a transaction of its own; an earlier one that binds or executes
-// opens an implicit block.
-func (s *Session) run(batch []message, last bool) error {
-	r := request{extended: true, settings: true}
-	binds := false
-	var executed []*prepared
+// opens an implicit block. It reports how many messages were carried out.
+func (s *Session) run(batch []message, last bool) (int, error) {
+	r := s.request(batch)
+	binds := !r.prepares
+	if s.block == idle && binds && !last && !r.local {
+		s.block, s.implicit = active, true
+	}
+	var rep reply
+	var failedToo bool
+	var err error
+	if s.block == idle && !binds {
+		failedToo, err = s.plain(r, &rep)
+	} else {
+		failedToo, err = s.execute(r, &rep)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if last && rep.copied > 0 {
+		s.voidSync = true // PostgreSQL has read this Sync as part of the COPY
+	}
+	if s.skip = failedToo; failedToo {
+		return min(rep.done, len(batch)), nil
+	}
+	for i := range batch {
+		if batch[i].typ != wire.TypeExecute {
+			continue
+		}
+		if err := s.learn(batch[i].of.statement); err != nil {
+			return 0, err
+		}
+	}
+	return len(batch), nil
+}
+
+// request makes one of messages for the backend.
+func (s *Session) request(batch []message) request {
+	r := request{extended: true, settings: true, prepares: true, messages: len(batch)}
 	for i := range batch {
 		m := &batch[i]
 		switch m.typ {
 		case wire.TypeParse:
 			r.parses = append(r.parses, m.name)
 		case wire.TypeBind:
-			binds = true
+			r.prepares = false
 		case wire.TypeExecute:
-			binds = true
-			executed = append(executed, m.of)
+			r.prepares = false
 			r.add(m.of.statement)
 			r.sql = append(r.sql, m.of.sql)
-			r.settings = r.settings && settingsOnly(m.of.statement)
+		}
+		// To parse or bind a query takes a snapshot, too.
+		if m.typ != wire.TypeClose && (m.of == nil || !settingsOnly(m.of.statement)) {
+			r.settings = false
 		}
 	}
 	raw := s.batchBytes[batch[0].start:batch[len(batch)-1].end]
-	r.frames = wire.AppendSync(append([]byte(nil), raw...))
-	r.prepares = !binds
-	var failedToo bool
-	var err error
-	switch {
-	case s.block == idle && !binds:
-		failedToo, err = s.plain(r)
-	case s.block == idle && !last && !r.local:
-		s.block, s.implicit = active, true
-		failedToo, err = s.execute(r)
-	default:
-		failedToo, err = s.execute(r)
+	r.frames = append(make([]byte, 0, len(raw)+8), raw...)
+	if r.flushes() {
+		r.frames = wire.AppendFlush(r.frames)
+	} else {
+		r.frames = wire.AppendSync(r.frames)
 	}
-	if err != nil {
-		return err
-	}
-	s.skip = failedToo
-	if failedToo {
-		s.forget(batch)
-		return nil
-	}
-	for _, p := range executed {
-		if err := s.learn(p.statement); err != nil {
-			return err
-		}
-		if p.statement.Kind == semantics.Copy && last {
-			s.voidSync = true
-		}
-	}
-	return nil
-}
-
-// forget drops the statements a failed run may not have parsed.
-func (s *Session) forget(batch []message) {
-	for i := range batch {
-		if batch[i].typ == wire.TypeParse {
-			delete(s.statements, batch[i].name)
-		}
-	}
+	return r
 }
 
 // answerOwn answers a message about a statement that the session carries out itself.

@@ -55,7 +55,7 @@ type Result struct {
 }
 
 // Host is what a session needs of its node. All methods are called from the session's
-// goroutine.
+// goroutine, but Enter also from what Go runs.
 type Host interface {
 	// Base is the applied ordinal now.
 	Base() uint64
@@ -84,8 +84,10 @@ type Host interface {
 	// Show answers SHOW tutti.name; ShowColumns only names the columns of the answer.
 	Show(name string) Result
 	ShowColumns(name string) []string
-	// Go runs f beside the session and returns a function that waits for its end.
-	Go(f func()) (wait func())
+	// Go runs f beside the session. Afterwards a read from the client that is under way, or
+	// the next one, times out once, as for a doom. wait waits for all that, over reports
+	// whether f has ended.
+	Go(f func()) (wait func(), over func() bool)
 }
 
 // Collector is how a session gets a transaction's writeset out of its backend: frames to

@@ -15,6 +15,11 @@ const (
 	ownCommit   = "tutti commit"
 	ownRollback = "tutti rollback"
 	ownSnapshot = "tutti snapshot"
+	ownFail     = "tutti fail"
+	ownQuery    = "tutti query"
+
+	// ownPrefix begins the names above and the collector's; clients may not use it.
+	ownPrefix = "tutti "
 )
 
 // appendPrepare makes the backend know the statements above and the collector's.
@@ -26,6 +31,7 @@ func (s *Session) appendPrepare() {
 		{ownCommit, "COMMIT"},
 		{ownRollback, "ROLLBACK"},
 		{ownSnapshot, "SELECT 1"},
+		{ownFail, "DO $$ BEGIN RAISE EXCEPTION 'refused by Tutti'; END $$"},
 	} {
 		dst = wire.AppendClose(dst, 'S', p[0])
 		dst = wire.AppendParse(dst, p[0], p[1], nil)

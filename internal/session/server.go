@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tuttidb/tutti/internal/wire"
@@ -8,11 +9,18 @@ import (
 
 // reply is what the backend answered to one request, up to its ReadyForQuery.
 type reply struct {
-	status byte
-	failed *wire.ErrorFields // the first ErrorResponse
-	parsed int               // ParseCompletes
-	copied bool              // a COPY FROM STDIN took place
+	status  byte
+	tag     string            // of the last CommandComplete; internal only
+	failed  *wire.ErrorFields // the first ErrorResponse
+	parsed  int               // ParseCompletes
+	done    int               // extended-protocol messages carried out
+	copied  int               // client messages a COPY FROM STDIN has read
+	copying bool              // a COPY FROM STDIN waits for data
+	ended   bool              // ReadyForQuery has come
 }
+
+// errBackend marks that the backend's connection broke or is out of step.
+var errBackend = errors.New("session: the backend's connection broke")
 
 // quiet sends what is gathered for the backend and reads up to ReadyForQuery, passing
 // nothing on but notices and parameter changes.
@@ -21,9 +29,12 @@ func (s *Session) quiet() (reply, error) {
 	return r, err
 }
 
-// query runs a query of Tutti's own and returns its rows in text form.
+// query runs a query of Tutti's own and returns its rows in text form. It uses names of its
+// own because a simple Query would destroy the client's unnamed statement.
 func (s *Session) query(sql string) ([][][]byte, error) {
-	s.srvW.Append(wire.AppendQuery(nil, sql))
+	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownQuery)
+	dst = wire.AppendParse(dst, ownQuery, sql, nil)
+	s.srvW.Append(wire.AppendSync(appendRun(dst, ownQuery)))
 	r, rows, err := s.internal(true)
 	if err == nil && r.failed != nil {
 		err = fmt.Errorf("session: %s: %s", sql, r.failed.Message)
@@ -39,7 +50,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 	for {
 		f, err := s.srv.Next()
 		if err != nil {
-			return r, nil, fmt.Errorf("session: the backend's connection broke: %w", err)
+			return r, nil, fmt.Errorf("%w: %w", errBackend, err)
 		}
 		switch f.Type {
 		case wire.TypeReadyForQuery:
@@ -53,13 +64,22 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 			if r.failed == nil {
 				r.failed = &e
 			}
+			s.noteFatal(e)
 		case wire.TypeDataRow:
 			if want {
 				if rows, err = appendRow(rows, f.Body()); err != nil {
 					return r, nil, err
 				}
 			}
-		case wire.TypeParameterStatus, wire.TypeNotificationResponse, wire.TypeNoticeResponse:
+		case wire.TypeParameterStatus, wire.TypeNotificationResponse:
+			if err := s.postpone(f); err != nil {
+				return r, nil, err
+			}
+		case wire.TypeCommandComplete:
+			if r.tag, err = wire.DecodeCommandComplete(f.Body()); err != nil {
+				return r, nil, err
+			}
+		case wire.TypeNoticeResponse:
 			s.out.Append(f.Raw)
 		}
 	}
@@ -72,74 +92,132 @@ func appendRow(rows [][][]byte, body []byte) ([][][]byte, error) {
 
 // begun flushes to the backend and reads the answer to our own BEGIN if it is under way.
 func (s *Session) begun() error {
-	if err := s.srvW.Flush(); err != nil {
-		return fmt.Errorf("session: the backend's connection broke: %w", err)
+	if err := s.flushServer(); err != nil {
+		return err
 	}
 	if !s.prefix {
 		return nil
 	}
 	s.prefix = false
 	r, err := s.quiet()
-	if err == nil && r.failed != nil {
-		return fmt.Errorf("session: the backend refused to begin: %s", r.failed.Message)
+	switch {
+	case err != nil || r.failed == nil:
+		return err
+	case r.failed.Code == wire.CodeInvalidStatementName:
+		s.lost = true // see recover
+		return nil
 	}
-	return err
+	return fmt.Errorf("session: the backend refused to begin: %s", r.failed.Message)
 }
 
-// relay sends what is gathered for the backend and passes its answer on, without the
-// ReadyForQuery. extended says whether a COPY ends with a Sync.
-func (s *Session) relay(extended bool) (r reply, err error) {
+// relay sends a request to the backend and passes its answer on, without the ReadyForQuery.
+// What of it may be followed by data for a COPY ends with a Flush, and gets its Sync once
+// everything is answered: nobody could tell whether the COPY has swallowed an earlier one.
+func (s *Session) relay(q request) (r reply, err error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		s.doom = doom // told when the answer is complete
 	}
 	if err := s.begun(); err != nil {
 		return r, err
 	}
-	for {
-		done, err := s.passOne(&r)
-		if done || err != nil {
-			return r, err
-		}
-		if r.copied {
-			if err := s.copyIn(&r, extended); err != nil {
+	synced := !q.flushes()
+	for !r.ended {
+		if !synced && (r.failed != nil || r.done == q.messages) {
+			synced = true
+			s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
+			if err := s.flushServer(); err != nil {
 				return r, err
 			}
-			return r, nil
+		}
+		if err := s.passOne(&r); err != nil {
+			return r, err
+		}
+		if r.copying {
+			r.copying = false
+			if r.copied, err = s.copyIn(&r); err != nil {
+				return r, err
+			}
 		}
 	}
+	return r, nil
 }
 
-// passOne reads one frame of the backend and passes it on; done at ReadyForQuery.
-func (s *Session) passOne(r *reply) (done bool, err error) {
+// passOne reads one frame of the backend and passes it on.
+func (s *Session) passOne(r *reply) error {
 	f, err := s.srv.Next()
 	if err != nil {
-		return false, fmt.Errorf("session: the backend's connection broke: %w", err)
+		return fmt.Errorf("%w: %w", errBackend, err)
 	}
 	switch f.Type {
 	case wire.TypeDataRow, wire.TypeCopyData:
-		return false, s.emit(f)
+		return s.emit(f)
 	case wire.TypeReadyForQuery:
+		r.ended = true
 		r.status, err = wire.DecodeReadyForQuery(f.Body())
-		return true, err
+		return err
 	case wire.TypeErrorResponse:
-		e, err := wire.DecodeErrorFields(f.Body())
-		if err != nil {
-			return false, err
-		}
-		if r.failed == nil {
-			r.failed = &e
-		}
-		if e.Code == wire.CodeQueryCanceled && s.doomed() {
-			f.Raw = s.doom.Append(nil) // the cancel was ours
-		}
-		return false, s.emit(f)
+		return s.passError(f, r)
+	case wire.TypeParameterStatus, wire.TypeNotificationResponse:
+		return s.postpone(f)
 	case wire.TypeParseComplete:
 		r.parsed++
+		r.done++
+	case wire.TypeBindComplete, wire.TypeCloseComplete, wire.TypeNoData, wire.TypeRowDescription,
+		wire.TypeCommandComplete, wire.TypePortalSuspended, wire.TypeEmptyQueryResponse:
+		r.done++
 	case wire.TypeCopyInResponse:
-		r.copied = true
+		r.copying = true
 	}
-	return false, s.emit(f)
+	return s.emit(f)
 }
+
+func (s *Session) passError(f wire.Frame, r *reply) error {
+	e, err := wire.DecodeErrorFields(f.Body())
+	if err != nil {
+		return err
+	}
+	if r.failed == nil {
+		r.failed = &e
+	}
+	if s.noteFatal(e); s.fatal != nil {
+		return nil // told when the connection ends
+	}
+	switch {
+	case e.Code == wire.CodeQueryCanceled && s.doomed():
+		f.Raw = s.doom.Append(nil) // the cancel was ours
+	case e.Position > 0 && s.shift > 0:
+		e.Position += s.shift
+		f.Raw = wire.AppendErrorResponse(nil, e)
+	}
+	return s.emit(f)
+}
+
+// noteFatal remembers the backend's last words.
+func (s *Session) noteFatal(e wire.ErrorFields) {
+	if e.SeverityUnlocalized == wire.SeverityFatal || e.SeverityUnlocalized == wire.SeverityPanic {
+		s.fatal = &wire.SQLError{ErrorFields: e}
+	}
+}
+
+// postpone keeps what PostgreSQL tells just before ReadyForQuery.
+func (s *Session) postpone(f wire.Frame) error {
+	if f.Type == wire.TypeParameterStatus {
+		name, value, err := wire.DecodeParameterStatus(f.Body())
+		if err != nil {
+			return err
+		}
+		s.noteParameter(name, value)
+	}
+	if len(s.late)+len(f.Raw) > lateBytesMax {
+		s.out.Append(s.late)
+		s.late = s.late[:0]
+	}
+	s.late = append(s.late, f.Raw...)
+	return nil
+}
+
+// lateBytesMax bounds what postpone keeps.
+const lateBytesMax = 64 << 10
 
 // doomed asks the node whether it has rolled this transaction back.
 func (s *Session) doomed() bool {
@@ -149,53 +227,22 @@ func (s *Session) doomed() bool {
 	return s.doom != nil
 }
 
-// emit passes a frame on to the client, or holds it back.
-func (s *Session) emit(f wire.Frame) error {
-	if s.holding {
-		if f.Type == wire.TypeDataRow || f.Type == wire.TypeCopyData {
-			if len(s.held)+len(f.Raw) > s.o.HoldBytesMax {
-				s.spill()
-			}
-			if s.spilled && len(s.held) == 0 {
-				return s.pass(f.Raw)
-			}
-		}
-		if f.Type == wire.TypeCommandComplete {
-			s.complete = len(s.held)
-		}
-		s.held = append(s.held, f.Raw...)
-		return nil
+// recover makes the backend know our statements again after something hidden from us (a
+// function that ran DEALLOCATE ALL) removed them: the BEGIN failed and what followed ran
+// outside of any transaction, where it could read but not write. It reports whether that
+// happened.
+func (s *Session) recover() (bool, error) {
+	if !s.lost {
+		return false, nil
 	}
-	return s.pass(f.Raw)
+	s.lost, s.open, s.snapshot = false, false, false
+	s.host.Enter(PhaseIdle)
+	s.appendPrepare()
+	_, err := s.quiet()
+	return true, err
 }
 
-func (s *Session) pass(raw []byte) error {
-	s.out.Append(raw)
-	if s.out.Full() {
-		return s.out.Flush()
-	}
-	return nil
+func errForgotten() *wire.SQLError {
+	return wire.Errorf(wire.CodeSerializationFailure, "a function removed the session's prepared statements").
+		WithHint("Retry the transaction.")
 }
-
-// hold begins to hold results back.
-func (s *Session) hold() {
-	s.holding, s.spilled, s.held, s.complete = true, false, s.held[:0], 0
-}
-
-// spill passes on what is held: from here on the statement cannot be run again.
-func (s *Session) spill() {
-	s.out.Append(s.held)
-	s.held, s.complete, s.spilled = s.held[:0], 0, true
-}
-
-// release ends holding and passes on what is held.
-func (s *Session) release() {
-	s.spill()
-	s.holding = false
-	if cap(s.held) > s.o.HoldBytesMax {
-		s.held = nil
-	}
-}
-
-// drop ends holding and forgets what is held.
-func (s *Session) drop() { s.held, s.holding = s.held[:0], false }

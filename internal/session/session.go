@@ -56,7 +56,13 @@ type Session struct {
 	srvW  *wire.Writer
 	host  Host
 
-	level semantics.Isolation // the session's default
+	level  semantics.Isolation // the session's default
+	stale  bool                // level must be asked for again once no transaction is open
+	escape bool                // standard_conforming_strings is off
+	fatal  *wire.SQLError      // the backend's last words
+	lost   bool                // the backend has forgotten our statements; see recover
+	late   []byte              // frames for the client, due before the next ReadyForQuery
+	shift  int32               // characters of a Query before the statement being run
 
 	// the transaction
 	block    block
@@ -72,7 +78,7 @@ type Session struct {
 	holding  bool
 	spilled  bool
 	held     []byte
-	complete int // where the last CommandComplete in held begins
+	complete int // where the last CommandComplete in held begins; −1: there is none
 
 	// extended protocol
 	statements map[string]*prepared
@@ -82,8 +88,7 @@ type Session struct {
 	skip       bool // after an error, until Sync
 
 	unread   wire.Frame // a client frame put back by COPY
-	hasTemp  bool
-	voidSync bool // the Sync just read came before the end of a COPY and gets no answer
+	voidSync bool       // the Sync just read came before the end of a COPY and gets no answer
 }
 
 // New returns a session whose backend is logged in and idle.
@@ -118,22 +123,51 @@ func (s *Session) Run() error {
 	}
 	for {
 		err := s.step()
-		if errors.Is(err, errTerminate) || errors.Is(err, io.EOF) {
+		if errors.Is(err, errTerminate) || errors.Is(err, io.EOF) && !errors.Is(err, errBackend) {
 			return nil
 		}
 		if err != nil {
-			return err
+			return s.lastWords(err)
 		}
 	}
 }
 
-// start prepares the backend and asks for the session's default isolation.
+// lastWords tells the client why the connection ends.
+func (s *Session) lastWords(err error) error {
+	if !errors.Is(err, errBackend) {
+		return err
+	}
+	e := s.fatal
+	if e == nil {
+		e = wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member's PostgreSQL closed it").
+			WithHint("Connect again, or to another member.")
+	}
+	if s.holding && s.complete < 0 {
+		s.out.Append(s.held) // nothing in it says that anything was done
+	}
+	s.out.Append(e.Append(nil))
+	return errors.Join(err, s.out.Flush())
+}
+
+// start prepares the backend and asks for the session's defaults.
 func (s *Session) start() error {
 	s.appendPrepare()
 	if _, err := s.quiet(); err != nil {
 		return err
 	}
+	rows, err := s.query("SHOW standard_conforming_strings")
+	if err != nil {
+		return err
+	}
+	s.noteParameter("standard_conforming_strings", string(rows[0][0]))
 	return s.askIsolation()
+}
+
+// noteParameter follows the backend's settings that change how a text is read.
+func (s *Session) noteParameter(name, value string) {
+	if name == "standard_conforming_strings" {
+		s.escape = value == "off"
+	}
 }
 
 func (s *Session) askIsolation() error {
@@ -141,7 +175,7 @@ func (s *Session) askIsolation() error {
 	if err != nil {
 		return err
 	}
-	s.level = semantics.ParseIsolation(string(rows[0][0]))
+	s.level, s.stale = semantics.ParseIsolation(string(rows[0][0])), false
 	return nil
 }
 
@@ -223,6 +257,8 @@ func isTimeout(err error) bool {
 
 // ready ends the answer to a Query or Sync.
 func (s *Session) ready() error {
+	s.out.Append(s.late)
+	s.late = s.late[:0]
 	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.block.status()))
 	if s.out.Full() {
 		return s.out.Flush()
@@ -233,6 +269,9 @@ func (s *Session) ready() error {
 // fail tells the client of an error of ours and, inside a block, fails the block.
 func (s *Session) fail(e *wire.SQLError) error {
 	s.out.Append(e.Append(s.out.AvailableBuffer()))
+	if e.Severity == wire.SeverityFatal {
+		return errors.Join(e, s.out.Flush())
+	}
 	if s.block != active {
 		return nil
 	}
@@ -241,7 +280,7 @@ func (s *Session) fail(e *wire.SQLError) error {
 		return nil
 	}
 	// The backend's transaction must fail as well, but stay, because of savepoints.
-	s.srvW.Append(wire.AppendQuery(nil, "DO $$ BEGIN RAISE EXCEPTION 'refused by Tutti'; END $$"))
+	s.sendOwn(ownFail)
 	_, err := s.quiet()
 	return err
 }

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strings"
+
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -11,23 +13,42 @@ func (s *Session) simple(f wire.Frame) error {
 	if err != nil {
 		return s.badFrame(err)
 	}
-	s.abandon()
-	list := s.cache.classify(sql)
-	if len(list) == 1 {
-		if _, err := s.statement(list[0], f.Raw, sql); err != nil {
-			return err
-		}
-		return s.ready()
+	if ignored, err := s.finishBatch(); ignored || err != nil {
+		return err
 	}
-	if err := s.several(list, f.Raw, sql); err != nil {
+	if e := s.ambiguous(sql); e != nil {
+		err = s.fail(e)
+	} else if list := s.cache.classify(sql); len(list) == 1 {
+		_, err = s.statement(list[0], f.Raw, sql)
+	} else {
+		err = s.several(list, f.Raw, sql)
+	}
+	if err == nil {
+		err = s.endImplicit()
+	}
+	if err != nil {
 		return err
 	}
 	return s.ready()
 }
 
-// abandon forgets an extended-protocol batch that was not ended by a Sync.
-func (s *Session) abandon() {
-	s.batch, s.batchBytes, s.skip = s.batch[:0], s.batchBytes[:0], false
+// finishBatch runs an extended-protocol batch that was not ended by a Sync. After an error
+// everything up to the Sync is ignored.
+func (s *Session) finishBatch() (ignored bool, err error) {
+	if len(s.batch) > 0 {
+		err = s.process(false)
+	}
+	return s.skip, err
+}
+
+// ambiguous refuses a text that PostgreSQL reads otherwise than we do, because of
+// standard_conforming_strings: it could hide a COMMIT from us.
+func (s *Session) ambiguous(sql string) *wire.SQLError {
+	if !s.escape || !strings.Contains(sql, `\`) {
+		return nil
+	}
+	return wire.Errorf(wire.CodeFeatureNotSupported, "a backslash cannot be used while standard_conforming_strings is off").
+		WithHint("Set standard_conforming_strings to on, and write E'…' where backslashes shall escape.")
 }
 
 // statement runs one statement that came as a Query. raw is a whole Query frame of it.
@@ -37,7 +58,8 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	}
 	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
 	r.add(st)
-	failedToo, err = s.execute(r)
+	var rep reply
+	failedToo, err = s.execute(r, &rep)
 	if err == nil && !failedToo {
 		err = s.learn(st)
 	}
@@ -52,16 +74,8 @@ func settingsOnly(st semantics.Statement) bool {
 
 // learn notes what a successful statement changed about the session.
 func (s *Session) learn(st semantics.Statement) error {
-	switch {
-	case st.Scope == semantics.ThisSession && st.Modes.Isolation != semantics.Unsaid:
-		s.level = st.Modes.Isolation
-	case st.Scope == semantics.ResetSession && s.block == idle:
-		if err := s.askIsolation(); err != nil {
-			return err
-		}
-	}
-	if st.Kind == semantics.Temporary {
-		s.hasTemp = true
+	if st.Scope == semantics.ThisSession && st.Modes.Isolation != semantics.Unsaid || st.Scope == semantics.ResetSession {
+		s.stale = true // asked when it is needed: a rollback would take it back
 	}
 	if st.Forgets {
 		clear(s.statements)
@@ -72,25 +86,40 @@ func (s *Session) learn(st semantics.Statement) error {
 	return nil
 }
 
+// refresh asks for what may have changed, once the backend is outside of transactions.
+func (s *Session) refresh() error {
+	if !s.stale || s.open {
+		return nil
+	}
+	return s.askIsolation()
+}
+
 // several runs a Query of more than one statement. Without transaction commands it is one
 // implicit transaction and goes to the backend as it is; otherwise statement by statement.
 func (s *Session) several(list []semantics.Statement, raw []byte, sql string) error {
 	whole := true
 	r := request{frames: raw, sql: []string{sql}}
 	for _, st := range list {
-		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && st.Kind != semantics.Temporary
+		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets
 		r.add(st)
 	}
-	if definitions(list) {
-		_, err := s.define(sql)
-		return err
-	}
 	if s.block == idle && mixesDefinitions(list) {
+		local, err := s.allTemporary(list)
+		switch {
+		case err != nil:
+			return err
+		case local:
+			return s.oneByOne(list)
+		case definitions(list):
+			_, err := s.define(sql)
+			return err
+		}
 		return s.fail(refuseInBlock())
 	}
 	if whole {
 		r.write = true // so that it is all or nothing
-		_, err := s.execute(r)
+		var rep reply
+		_, err := s.execute(r, &rep)
 		return err
 	}
 	return s.oneByOne(list)
@@ -123,19 +152,18 @@ func mixesDefinitions(list []semantics.Statement) bool {
 // oneByOne runs the statements of one Query that controls transactions. What stands
 // outside an explicit block is an implicit one, ended by the end of the Query.
 func (s *Session) oneByOne(list []semantics.Statement) error {
+	defer func() { s.shift = 0 }()
 	for _, st := range list {
-		if s.block == idle && st.Kind != semantics.Local && !st.Control() {
+		if s.block == idle && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Commit || st.Kind == semantics.Rollback) {
 			s.block, s.implicit = active, true
 		}
+		s.shift = int32(st.Before)
 		failedToo, err := s.statement(st, wire.AppendQuery(nil, st.Text), st.Text)
-		if err != nil {
+		if err != nil || failedToo {
 			return err
 		}
-		if failedToo {
-			break
-		}
 	}
-	return s.endImplicit()
+	return nil
 }
 
 // endImplicit commits or rolls back an implicit block, if there is one.
@@ -155,18 +183,9 @@ func (s *Session) endImplicit() error {
 	if err != nil {
 		return err
 	}
-	if failure != nil {
-		s.out.Append(failure.Append(nil))
-	}
 	s.reset()
-	return nil
-}
-
-// functionCall runs a FunctionCall message; the function may write.
-func (s *Session) functionCall(f wire.Frame) error {
-	s.abandon()
-	if _, err := s.execute(request{frames: f.Raw, write: true}); err != nil {
-		return err
+	if failure != nil {
+		return s.fail(failure)
 	}
-	return s.ready()
+	return nil
 }

@@ -93,6 +93,10 @@ func (s *Session) rollbackServer() error {
 	for {
 		s.sendOwn(ownRollback)
 		r, err := s.quiet()
+		if err == nil && r.status != wire.TxIdle && r.failed != nil && r.failed.Code == wire.CodeInvalidStatementName {
+			s.srvW.Append(wire.AppendQuery(nil, "ROLLBACK"))
+			r, err = s.quiet()
+		}
 		if err != nil {
 			return err
 		}
@@ -176,13 +180,12 @@ func (s *Session) readCollect(seq uint64) (c collected, err error) {
 // lostStatements prepares the collect step again after something hidden (a function that
 // ran DEALLOCATE ALL) removed it; the transaction is lost but may be repeated.
 func (s *Session) lostStatements(c *collected) error {
-	c.failed = wire.Errorf(wire.CodeSerializationFailure, "the transaction removed its own prepared statements").
-		WithHint("Retry the transaction.")
+	c.failed = errForgotten()
 	if err := s.rollbackServer(); err != nil {
 		return err
 	}
-	s.appendPrepare()
-	_, err := s.quiet()
+	s.lost = true
+	_, err := s.recover()
 	return err
 }
 
@@ -206,9 +209,11 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 		return d.Err, d.Retry, s.rollbackServer()
 	}
 	r, err := s.commitServer()
-	s.host.Committed(c.seq, err == nil && r.failed == nil)
-	// Committed has put the rows into the database if the backend could not (S2).
-	return nil, false, err
+	s.host.Committed(c.seq, err == nil && r.failed == nil && r.tag == "COMMIT")
+	// Committed has put the rows into the database if the backend could not (S2), and the log
+	// has decided: the client is told so even if the backend broke, which shows at its next use.
+	s.open = false
+	return nil, false, nil
 }
 
 func (s *Session) commitServer() (reply, error) {
@@ -230,12 +235,9 @@ func (s *Session) commitLocal() (*wire.SQLError, bool, error) {
 	return nil, false, err
 }
 
-// finish ends the open transaction for a COMMIT, or for a Sync of an implicit one.
+// finish ends the open transaction for a COMMIT, or for a Sync of an implicit one. A READ
+// ONLY one is collected too: it may have become READ WRITE behind our back.
 func (s *Session) finish() (*wire.SQLError, error) {
-	if s.modes.Access == "READ ONLY" {
-		failure, _, err := s.commitLocal()
-		return failure, err
-	}
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		return doom, s.rollbackServer()
 	}

@@ -1,0 +1,243 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// live is a session that a test drives step by step.
+type live struct {
+	*client
+	t    testing.TB
+	host *fakeHost
+	done chan error
+}
+
+func (s *stage) live(t testing.TB) *live {
+	t.Helper()
+	s.reset(t)
+	conn, reader := s.backend(t)
+	near, far := socketPair(t)
+	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far}, done: make(chan error, 1)}
+	x := session.New(session.Options{
+		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
+		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host, Collector: collector{},
+	})
+	go func() {
+		err := x.Run()
+		_ = far.Close()
+		_ = conn.Close()
+		l.done <- err
+	}()
+	t.Cleanup(func() {
+		_ = near.Close()
+		select {
+		case <-l.done:
+		case <-time.After(waitMax):
+			t.Error("the session does not end")
+		}
+	})
+	l.until(wire.TypeReadyForQuery)
+	return l
+}
+
+// do plays lines and returns what came back.
+func (l *live) do(lines string) string {
+	l.t.Helper()
+	l.trace = nil
+	for _, line := range strings.Split(lines, "\n") {
+		l.step(l.t, line)
+	}
+	return strings.Join(l.trace, "\n")
+}
+
+func (l *live) want(lines, want string) {
+	l.t.Helper()
+	if got := l.do(lines); !strings.Contains(got, want) {
+		l.t.Errorf("%s\nanswered\n%s\nwithout %q", lines, got, want)
+	}
+}
+
+func lost() *wire.SQLError { return wire.Errorf(wire.CodeSerializationFailure, "doomed for the test") }
+
+func TestReservedNames(t *testing.T) {
+	l := newStage(t, true).live(t)
+	for _, m := range []string{"C S tutti collect", "P tutti collect|SELECT 1", "B |tutti collect", "D S tutti commit", "B tutti x|y", "C P tutti x"} {
+		l.want(m+"\nS", "42501 the name \"tutti ")
+	}
+	l.want("Q INSERT INTO t VALUES (3, 'x')", "INSERT 0 1")
+	if l.host.committed != 1 {
+		t.Errorf("%d transactions were ordered, want 1", l.host.committed)
+	}
+}
+
+// TestParseTakesTheSnapshot: the gate is passed before the backend sees the first message
+// about a query.
+func TestParseTakesTheSnapshot(t *testing.T) {
+	s := newStage(t, true)
+	for _, first := range []string{"P q|SELECT count(*) FROM t\nS", "P q|SELECT count(*) FROM t\nH\nwait 1"} {
+		l := s.live(t)
+		l.do("Q BEGIN ISOLATION LEVEL REPEATABLE READ")
+		l.do(first)
+		if l.host.snapshots != 1 {
+			t.Errorf("%q passed the gate %d times, want once", first, l.host.snapshots)
+		}
+		l.do("S\nQ SET TRANSACTION READ WRITE\nQ ROLLBACK\nQ BEGIN ISOLATION LEVEL REPEATABLE READ\nQ SAVEPOINT a")
+		if l.host.snapshots != 1 {
+			t.Errorf("settings and savepoints passed the gate")
+		}
+	}
+}
+
+func TestDefinitionsInBlock(t *testing.T) {
+	l := newStage(t, true).live(t)
+	l.do("Q BEGIN")
+	l.want("Q CREATE TABLE x1 (); CREATE TABLE x2 ()", "0A000 DDL inside")
+	l.want("Q ROLLBACK", "ROLLBACK")
+	l.want("Q SELECT to_regclass('x1') IS NULL", "DataRow t")
+	l.want("Q CREATE TABLE x1 (id int PRIMARY KEY); CREATE TABLE x2 ()", "CREATE TABLE")
+	l.want("Q INSERT INTO x1 VALUES (1)", "INSERT 0 1")
+	l.want("Q CREATE TEMP TABLE tt (id int)", "CREATE TABLE")
+	l.want("Q BEGIN; CREATE INDEX ON tt (id); DROP TABLE tt; COMMIT", "DROP TABLE\nCommandComplete COMMIT")
+	l.want("Q DROP TABLE x1; DROP TABLE x2", "DROP TABLE")
+}
+
+// TestLargeMessagesDoNotBlock: neither side waits for the other to read (S5).
+func TestLargeMessagesDoNotBlock(t *testing.T) {
+	l := newStage(t, true).live(t)
+	big := strings.Repeat("x", 3<<20)
+	l.do("P out|SELECT repeat('y', 1000) FROM generate_series(1, 20000)\nP in|SELECT length($1::text)\nS")
+	l.trace = nil
+	for range 2 {
+		l.out.Append(message(t, "B", "|out"))
+		l.out.Append(message(t, "E", "|0"))
+		l.out.Append(message(t, "B", "|in|"+big))
+		l.out.Append(message(t, "E", "|0"))
+	}
+	l.out.Append(message(t, "S", ""))
+	sent := make(chan struct{})
+	go func() { // the client may wait for itself, too
+		defer close(sent)
+		_ = l.out.Flush()
+	}()
+	l.in.SetLimits(wire.BackendLimits())
+	rows := 0
+	_ = l.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for {
+		f, err := l.in.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Type == wire.TypeDataRow {
+			rows++
+		}
+		if f.Type == wire.TypeReadyForQuery {
+			break
+		}
+	}
+	<-sent
+	if rows != 2*20001 {
+		t.Errorf("%d rows came, want %d", rows, 2*20001)
+	}
+}
+
+// TestDooms: a transaction is rolled back under its client in every state.
+func TestDooms(t *testing.T) {
+	s := newStage(t, true)
+	begin := "Q BEGIN\nQ INSERT INTO t VALUES (3, 'x')"
+	for _, c := range []struct{ name, first, next, want, then string }{
+		{"statement", begin, "Q SELECT 1", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
+		{"commit", begin, "Q COMMIT", "ERROR 40001 doomed for the test\nReadyForQuery I", ""},
+		{"rollback", begin, "Q ROLLBACK", "CommandComplete ROLLBACK\nReadyForQuery I", ""},
+		{"parse", begin, "P a|SELECT 1\nS", "ParseComplete\nReadyForQuery T", "Q ROLLBACK"},
+		{"execute", begin, "P a|SELECT 1\nB |a\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
+		{"savepoint", begin + "\nQ SAVEPOINT a", "Q ROLLBACK TO a", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
+		{"failed block", begin + "\nQ SELECT 1/0", "Q ROLLBACK", "CommandComplete ROLLBACK\nReadyForQuery I", ""},
+		{"flushed", "P |INSERT INTO t VALUES (3, 'x')\nB |\nE |0\nH\nwait C", "S", "ERROR 40001 doomed for the test\nReadyForQuery I", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := s.live(t)
+			l.do(c.first)
+			l.host.kill(lost())
+			l.want(c.next, c.want)
+			if c.then != "" {
+				l.want(c.then, "ReadyForQuery I")
+			}
+			l.want("Q SELECT count(*) FROM t", "DataRow 2")
+			l.want("Q INSERT INTO t VALUES (4, 'y')", "INSERT 0 1")
+		})
+	}
+}
+
+// TestDoomDuringCopy: the client of a COPY is silent, and must not keep its locks.
+func TestDoomDuringCopy(t *testing.T) {
+	s := newStage(t, true)
+	for _, c := range [][2]string{
+		{"Q& COPY t FROM STDIN\nwait G\nd 30\\ta\\n", "wait Z"},
+		{"Q BEGIN\nQ& COPY t FROM STDIN\nwait G", "wait Z"},
+		{"P |COPY t FROM STDIN\nB |\nE |0\nS&\nwait G", "S"},
+	} {
+		l := s.live(t)
+		l.do(c[0])
+		l.host.kill(lost())
+		l.want("wait E", "ERROR 40001 doomed for the test")
+		l.want(c[1], "ReadyForQuery")
+		l.do("c\nQ ROLLBACK")
+		l.want("Q SELECT count(*) FROM t", "DataRow 2")
+	}
+}
+
+// TestBackendBreaks: the client hears of it, whatever it was doing.
+func TestBackendBreaks(t *testing.T) {
+	s := newStage(t, true)
+	terminate := func() {
+		sql := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app' AND datname = $1"
+		if _, err := s.admin.Exec(context.Background(), sql, s.db); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, c := range []struct{ first, next string }{
+		{"Q SELECT 1", "Q SELECT 2"},
+		{"Q SELECT 1", "Q INSERT INTO t VALUES (3, 'x')"},
+		{"Q BEGIN\nQ INSERT INTO t VALUES (3, 'x')", "Q COMMIT"},
+		{"Q BEGIN\nQ INSERT INTO t VALUES (3, 'x')", "Q ROLLBACK"},
+		{"P a|SELECT 1\nS", "B |a\nE |0\nS"},
+	} {
+		l := s.live(t)
+		l.do(c.first)
+		terminate()
+		l.want(c.next, "FATAL 57P01 terminating connection")
+	}
+	l := s.live(t)
+	l.host.onSubmit = func(session.Submission) *session.Decision { terminate(); return nil }
+	got := l.do("Q INSERT INTO t VALUES (3, 'x')\nQ SELECT 1")
+	if want := "CommandComplete INSERT 0 1\nReadyForQuery I\nFATAL 57P01"; !strings.HasPrefix(got, want) || l.host.orphans != 1 {
+		t.Errorf("%d orphans, after a decided commit the client got\n%s", l.host.orphans, got)
+	}
+	l = s.live(t)
+	l.host.onSubmit = func(session.Submission) *session.Decision {
+		return &session.Decision{Err: wire.Fatalf(wire.CodeStatementUnknown, "unknown")}
+	}
+	if got := l.do("Q INSERT INTO t VALUES (3, 'x')"); !strings.HasPrefix(got, "FATAL 40003 unknown\nconnection closed") {
+		t.Errorf("an unknown outcome was told as\n%s", got)
+	}
+}
+
+// TestHoldIsBounded: a large result passes although it may have to be run again.
+func TestHoldIsBounded(t *testing.T) {
+	l := newStage(t, true).live(t)
+	l.host.lose = true
+	l.want("Q INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(3, 2000) i RETURNING v", "ERROR 40001 lost for the test")
+	l.want("Q SELECT count(*) FROM t", "DataRow 2")
+	l.want("Q SELECT repeat('x', 1000), put(3, 'x') FROM generate_series(1, 1)", "SELECT 1")
+	for i := range 3 {
+		l.want(fmt.Sprintf("Q SELECT repeat('x', 1000), CASE WHEN i = 2000 THEN put(%d, 'x') END FROM generate_series(1, 2000) i", 10+i), "ReadyForQuery I")
+	}
+}

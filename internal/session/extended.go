@@ -262,9 +262,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if last && rep.copied > 0 {
-		s.voidSync = true // PostgreSQL has read this Sync as part of the COPY
-	}
+	s.voidSync = last && rep.swallows()
 	if s.skip = failedToo; failedToo {
 		return min(rep.done, len(batch)), nil
 	}

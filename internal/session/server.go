@@ -14,9 +14,16 @@ type reply struct {
 	failed  *wire.ErrorFields // the first ErrorResponse
 	parsed  int               // ParseCompletes
 	done    int               // extended-protocol messages carried out
-	copied  int               // client messages a COPY FROM STDIN has read
+	copied  bool              // a COPY FROM STDIN has begun
+	read    int               // client messages it has read
 	copying bool              // a COPY FROM STDIN waits for data
 	ended   bool              // ReadyForQuery has come
+}
+
+// swallows reports whether PostgreSQL would have read the Sync after Execute as part of a
+// COPY: unless that failed before it asked for data.
+func (r *reply) swallows() bool {
+	return r.copied && (r.read > 0 || r.failed != nil && r.failed.Code == wire.CodeQueryCanceled)
 }
 
 // errBackend marks that the backend's connection broke or is out of step.
@@ -134,7 +141,7 @@ func (s *Session) relay(q request) (r reply, err error) {
 		}
 		if r.copying {
 			r.copying = false
-			if r.copied, err = s.copyIn(&r); err != nil {
+			if r.read, err = s.copyIn(&r); err != nil {
 				return r, err
 			}
 		}
@@ -166,7 +173,7 @@ func (s *Session) passOne(r *reply) error {
 		wire.TypeCommandComplete, wire.TypePortalSuspended, wire.TypeEmptyQueryResponse:
 		r.done++
 	case wire.TypeCopyInResponse:
-		r.copying = true
+		r.copying, r.copied = true, true
 	}
 	return s.emit(f)
 }

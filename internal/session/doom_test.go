@@ -222,11 +222,19 @@ func TestBackendBreaks(t *testing.T) {
 		t.Errorf("%d orphans, after a decided commit the client got\n%s", l.host.orphans, got)
 	}
 	l = s.live(t)
-	l.host.onSubmit = func(session.Submission) *session.Decision {
-		return &session.Decision{Err: wire.Fatalf(wire.CodeStatementUnknown, "unknown")}
-	}
-	if got := l.do("Q INSERT INTO t VALUES (3, 'x')"); !strings.HasPrefix(got, "FATAL 40003 unknown\nconnection closed") {
-		t.Errorf("an unknown outcome was told as\n%s", got)
+	unknown := &session.Decision{Err: wire.Fatalf(wire.CodeStatementUnknown, "unknown")}
+	for i, decide := range []func(session.Submission) *session.Decision{
+		func(session.Submission) *session.Decision { return unknown },
+		func(session.Submission) *session.Decision { terminate(); return unknown },
+	} {
+		for _, q := range []string{"Q INSERT INTO t VALUES (3, 'x')", "Q BEGIN; INSERT INTO t VALUES (3, 'x'); COMMIT"} {
+			l = s.live(t)
+			l.host.onSubmit = decide
+			got := l.do(q)
+			if !strings.Contains(got, "FATAL 40003 unknown\nconnection closed") || strings.Contains(got, "57P01") {
+				t.Errorf("an unknown outcome (%d) was told as\n%s", i, got)
+			}
+		}
 	}
 }
 

@@ -206,7 +206,11 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	}
 	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Writeset: c.ws})
 	if !d.Commit {
-		return d.Err, d.Retry, s.rollbackServer()
+		err := s.rollbackServer()
+		if err != nil && !d.Retry {
+			s.fatal = d.Err // not the backend's last words, which say that nothing was committed
+		}
+		return d.Err, d.Retry, err
 	}
 	r, err := s.commitServer()
 	s.host.Committed(c.seq, err == nil && r.failed == nil && r.tag == "COMMIT")

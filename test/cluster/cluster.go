@@ -332,6 +332,11 @@ func (c *Cluster) end() {
 		c.tb.Errorf("process %d is left: %s", pid, line)
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
 	}
+	for _, n := range c.nodes {
+		if bad := accident(n.LogFile); bad != "" {
+			c.tb.Errorf("log of %s: %s", n.Config.Self().Name, bad)
+		}
+	}
 	if c.tb.Failed() && os.Getenv("TUTTI_TEST_KEEP") != "" {
 		c.tb.Logf("files are kept in %s", c.Dir)
 		return

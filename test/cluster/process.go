@@ -74,6 +74,20 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
+// accident finds a crash, or what the race detector says, in a log.
+func accident(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for _, sign := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
+		if at := strings.Index(string(b), sign); at >= 0 {
+			return string(b[at:min(len(b), at+4000)])
+		}
+	}
+	return ""
+}
+
 // tail gives the last lines of a file.
 func tail(path string, lines int) string {
 	b, err := os.ReadFile(path)

@@ -119,7 +119,7 @@ func classify(n *pg.Node) Statement {
 
 func selectStatement(n *pg.Node, s *pg.SelectStmt) Statement {
 	if into := s.IntoClause; into != nil {
-		if into.Rel.GetRelpersistence() == "t" {
+		if temporary(into.Rel) {
 			return Statement{Kind: Temporary}
 		}
 		return refuseCreateAs("SELECT INTO")
@@ -139,8 +139,10 @@ func refuseCreateAs(what string) Statement {
 func calls(n *pg.Node, kind Kind) Statement {
 	for _, f := range functions(n.ProtoReflect()) {
 		switch name := f.name; {
+		case f.schema == "tutti":
+			return refuse("functions of schema tutti are not for clients (function "+name+")", "Use SHOW tutti.status.")
 		case name == "setval":
-			return Statement{Kind: Definition}
+			return setval(n)
 		case name == "set_config":
 			if s, special := setConfig(f); special {
 				return s
@@ -150,6 +152,15 @@ func calls(n *pg.Node, kind Kind) Statement {
 		}
 	}
 	return Statement{Kind: kind}
+}
+
+// setval runs at every member, like DDL, if it would do the same everywhere.
+func setval(n *pg.Node) Statement {
+	s := n.GetSelectStmt()
+	if s == nil || volatile(n.ProtoReflect()) || hasNode(n.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
+		return refuse("setval can only be replicated as a SELECT of its own", "Use SELECT setval(…), or ALTER SEQUENCE … RESTART.")
+	}
+	return Statement{Kind: Definition}
 }
 
 func setConfig(f call) (Statement, bool) {
@@ -174,7 +185,7 @@ func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 	case !c.IsFrom:
 		return calls(n, Read)
 	case c.Filename == "" && !c.IsProgram:
-		return Statement{Kind: Copy}
+		return calls(n, Copy)
 	}
 	return Statement{Kind: Write}
 }

@@ -68,6 +68,8 @@ func set(v *pg.VariableSetStmt) Statement {
 		return Statement{Kind: Local, Scope: ResetSession}
 	case protectedSetting(name):
 		return refuseSetting(name)
+	case v.Kind == pg.VariableSetKind_VAR_SET_MULTI && name == "transaction snapshot":
+		return refuse("an imported snapshot has no place in the order", "Use BEGIN ISOLATION LEVEL REPEATABLE READ.")
 	case v.Kind == pg.VariableSetKind_VAR_SET_MULTI && name == "transaction":
 		return Statement{Kind: InTransaction, Scope: ThisTransaction, Modes: modes(v.Args)}
 	case v.Kind == pg.VariableSetKind_VAR_SET_MULTI && name == "session characteristics":

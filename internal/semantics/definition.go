@@ -10,17 +10,20 @@ import (
 // definition classifies what is left: DDL, which runs at every member at its place in the
 // order, unless it is temporary or its outcome could differ between members (M3).
 func definition(n *pg.Node) Statement {
+	if name, found := protectedSet(n); found {
+		return refuseSetting(name)
+	}
 	switch v := n.GetNode().(type) {
 	case *pg.Node_CreateStmt:
-		if v.CreateStmt.Relation.GetRelpersistence() == "t" {
+		if temporary(v.CreateStmt.Relation) {
 			return Statement{Kind: Temporary}
 		}
 	case *pg.Node_ViewStmt:
-		if v.ViewStmt.View.GetRelpersistence() == "t" {
+		if temporary(v.ViewStmt.View) {
 			return Statement{Kind: Temporary}
 		}
 	case *pg.Node_CreateSeqStmt:
-		if v.CreateSeqStmt.Sequence.GetRelpersistence() == "t" {
+		if temporary(v.CreateSeqStmt.Sequence) {
 			return Statement{Kind: Temporary}
 		}
 		if cycles(v.CreateSeqStmt.Options) {
@@ -62,13 +65,18 @@ func definition(n *pg.Node) Statement {
 }
 
 func createAs(c *pg.CreateTableAsStmt) Statement {
-	if c.Into.GetRel().GetRelpersistence() == "t" {
+	if temporary(c.Into.GetRel()) {
 		return Statement{Kind: Temporary}
 	}
 	if c.Objtype == pg.ObjectType_OBJECT_MATVIEW {
 		return Statement{Kind: Definition}
 	}
 	return refuseCreateAs("CREATE TABLE AS")
+}
+
+// temporary reports whether a new relation goes to the session's temporary schema.
+func temporary(r *pg.RangeVar) bool {
+	return r.GetRelpersistence() == "t" || r.GetSchemaname() == "pg_temp"
 }
 
 func refuseCycle() Statement {

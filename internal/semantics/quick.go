@@ -20,10 +20,22 @@ func quick(sql string) (Statement, bool) {
 	default:
 		return Statement{}, false
 	}
+	if kind == Write && n == len("insert") && strings.EqualFold(rest[:n], "insert") {
+		rest = afterInto(rest[n:]) // its INTO is nothing special
+	}
 	if !single(rest) || mentionsSpecial(rest) {
 		return Statement{}, false
 	}
 	return Statement{Kind: kind, Text: sql}, true
+}
+
+// afterInto drops the INTO that follows INSERT.
+func afterInto(s string) string {
+	s = skipBlank(s)
+	if len(s) > 4 && strings.EqualFold(s[:4], "into") {
+		return s[4:]
+	}
+	return s
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
@@ -50,16 +62,19 @@ func single(s string) bool {
 	return i < 0 || strings.Trim(s[i:], "; \t\r\n") == ""
 }
 
-// special names functions and settings the grammar has to look at.
-var special = []string{"setval", "lo_", "loread", "lowrite", "set_config"}
+// special are words the grammar has to look at: functions and settings, INTO, schema tutti,
+// and identifiers written with escapes.
+var special = []string{"setval", "set_config", "lo_", "loread", "lowrite", "into ", "into\t", "into\n", "into\r", "into\f", "into\v", "into/", "into-", "into\"", "tutti", "u&"}
 
 func mentionsSpecial(s string) bool {
-	for i := 0; i+3 <= len(s); i++ {
-		if c := s[i] | 0x20; c != 's' && c != 'l' || (s[i+1]|0x20 != 'e' && s[i+1]|0x20 != 'o') {
+	for i := range len(s) {
+		switch s[i] | 0x20 {
+		case 's', 'l', 'i', 't', 'u':
+		default:
 			continue
 		}
 		for _, w := range special {
-			if len(s)-i >= len(w) && strings.EqualFold(s[i:i+len(w)], w) {
+			if len(s)-i >= len(w) && s[i]|0x20 == w[0] && strings.EqualFold(s[i:i+len(w)], w) {
 				return true
 			}
 		}

@@ -9,8 +9,9 @@ import (
 
 // call is a function call somewhere in a statement.
 type call struct {
-	name string // unqualified, lower case as the grammar folded it
-	args []*pg.Node
+	schema string // as written, or empty
+	name   string // unqualified, lower case as the grammar folded it
+	args   []*pg.Node
 }
 
 // functions lists every function call below m, in tree order.
@@ -18,7 +19,11 @@ func functions(m protoreflect.Message) []call {
 	var out []call
 	walk(m, func(m protoreflect.Message) {
 		if f, ok := m.Interface().(*pg.FuncCall); ok && len(f.Funcname) > 0 {
-			out = append(out, call{name: f.Funcname[len(f.Funcname)-1].GetString_().GetSval(), args: f.Args})
+			c := call{name: f.Funcname[len(f.Funcname)-1].GetString_().GetSval(), args: f.Args}
+			if len(f.Funcname) > 1 {
+				c.schema = f.Funcname[len(f.Funcname)-2].GetString_().GetSval()
+			}
+			out = append(out, c)
 		}
 	})
 	return out
@@ -40,6 +45,17 @@ func relations(n *pg.Node) []string {
 }
 
 func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+
+// protectedSet finds a SET of a protected setting anywhere below n: a clause of a function or
+// of ALTER ROLE.
+func protectedSet(n *pg.Node) (name string, found bool) {
+	walk(n.ProtoReflect(), func(m protoreflect.Message) {
+		if v, ok := m.Interface().(*pg.VariableSetStmt); ok && protectedSetting(v.Name) {
+			name, found = v.Name, true
+		}
+	})
+	return name, found
+}
 
 // hasNode reports whether a node of one of the named types is below m.
 func hasNode(m protoreflect.Message, names ...string) bool {

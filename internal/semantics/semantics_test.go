@@ -1,0 +1,128 @@
+package semantics
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestClassify is the table of what texts are.
+func TestClassify(t *testing.T) {
+	for _, c := range []struct {
+		kind  Kind
+		texts string // one per line
+	}{
+		{Read, "SELECT 1\nselect * from t where a = 'x;y'\nTABLE t\nVALUES (1)\nWITH x AS (SELECT 1) SELECT * FROM x\nSHOW all\nEXPLAIN SELECT 1\n" +
+			"EXPLAIN ANALYZE INSERT INTO t VALUES (1)\nPREPARE a AS INSERT INTO t VALUES (1)\nDECLARE c CURSOR FOR SELECT 1\nFETCH 1 FROM c\nCLOSE c\n" +
+			"COPY t TO STDOUT\nSELECT f(1)\nSELECT nextval('s')\nSELECT set_config('work_mem', '1MB', false)\nSELECT 'into x'\nSELECT 1 AS u, t.tutti FROM t"},
+		{Write, "INSERT INTO t VALUES (1)\nUPDATE t SET a = 1\nDELETE FROM t\nMERGE INTO t USING s ON a = b WHEN MATCHED THEN DELETE\n" +
+			"WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x\nDO $$ BEGIN END $$\nCALL p()\nEXECUTE a\nTRUNCATE t\nCOPY t FROM '/x'\nINSERT INTO t SELECT 1"},
+		{Unknown, "SELEC 1\n'"},
+		{Begin, "BEGIN\nbegin work\nSTART TRANSACTION READ ONLY"},
+		{Commit, "COMMIT\nEND\nCOMMIT AND CHAIN"},
+		{Rollback, "ROLLBACK\nABORT"},
+		{InTransaction, "SAVEPOINT a\nRELEASE a\nROLLBACK TO a\nSET LOCAL work_mem = 1\nSET CONSTRAINTS ALL DEFERRED\nLOCK TABLE t\nSET TRANSACTION READ ONLY"},
+		{Local, "SET work_mem = 1\nRESET ALL\nLISTEN c\nNOTIFY c\nVACUUM t\nANALYZE\nDISCARD ALL\nDEALLOCATE a\nREINDEX TABLE t\nCHECKPOINT\nSET ROLE x"},
+		{Definition, "CREATE TABLE t (a int)\nDROP TABLE t\nALTER TABLE t ADD COLUMN b int DEFAULT 1\nCREATE INDEX ON t (a)\nGRANT SELECT ON t TO x\nTRUNCATE t RESTART IDENTITY\n" +
+			"SELECT setval('s', 5)\nSELECT setval('s', max(id)) FROM t\nCREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE ROLE x PASSWORD 'SCRAM-SHA-256$4096:a$b:c'\n" +
+			"CREATE MATERIALIZED VIEW m AS SELECT 1\nREFRESH MATERIALIZED VIEW m\nALTER ROLE x SET work_mem = 1\nCOMMENT ON TABLE t IS 'x'"},
+		{Temporary, "CREATE TEMP TABLE t (a int)\nCREATE TABLE pg_temp.t (a int)\nCREATE TEMP TABLE t AS SELECT 1\nSELECT 1 INTO TEMP t\nCREATE TEMP VIEW v AS SELECT 1\nCREATE TEMP SEQUENCE s"},
+		{Copy, "COPY t FROM STDIN\ncopy t (a) from stdin csv"},
+		{Tutti, "SHOW tutti.status\nSHOW TUTTI.applied"},
+		{Empty, "\n;\n-- x\n/* x */;;"},
+		{Refused, strings.Join(refused, "\n")},
+	} {
+		for _, text := range strings.Split(c.texts, "\n") {
+			got := Classify(text)
+			if len(got) != 1 || got[0].Kind != c.kind || got[0].Text != text {
+				t.Errorf("%q is %+v, want kind %d", text, got, c.kind)
+			}
+			if c.kind == Refused && (got[0].Refusal.Code == "" || got[0].Refusal.Hint == "") {
+				t.Errorf("%q is refused without code or hint", text)
+			}
+		}
+	}
+}
+
+var refused = []string{
+	"PREPARE TRANSACTION 'x'", "COMMIT PREPARED 'x'", "CREATE TABLE a AS SELECT 1", "SELECT 1 INTO a", "select * into\ta from t", `SELECT 1 INTO"a"`, "SELECT 1 INTO/**/a",
+	"SET tutti.tx = 'on'", "SET LOCAL TUTTI.tx = 'on'", "RESET tutti.tx", "SET session_replication_role = replica", `SET "tutti.tx" TO on`,
+	"SELECT set_config('tutti.tx', 'on', false)", "SELECT SET_CONFIG('Tutti.tx'::text, 'on', true)", `SELECT U&"\0073et_config"('tutti.tx', 'on', true)`,
+	"ALTER ROLE x SET tutti.tx = 'on'", "ALTER ROLE ALL SET session_replication_role = replica", "ALTER DATABASE d SET tutti.tx = 'on'",
+	"CREATE FUNCTION f() RETURNS int LANGUAGE sql SET tutti.tx = 'on' AS 'SELECT 1'", "ALTER FUNCTION f() SET tutti.tx = 'on'", "ALTER PROCEDURE f() SET tutti.tx TO 'on'",
+	"SELECT * FROM tutti.collect(1, 2, 3)", "INSERT INTO t SELECT op FROM tutti.collect(1, 2, 3)", `SELECT "tutti".collect(1, 2, 3)`, "EXPLAIN ANALYZE SELECT tutti.collect(1, 2, 3)",
+	"COPY (SELECT tutti.collect(1, 2, 3)) TO STDOUT", "CALL tutti.x()", "SELECT lo_create(0)", "SELECT loread(1, 2)", "INSERT INTO t SELECT setval('s', 1)",
+	"SELECT setval('s', (random() * 5)::int)", "PREPARE a AS SELECT setval('s', 1)", "CREATE DATABASE x", "ALTER SYSTEM SET work_mem = 1", "CREATE TABLESPACE x LOCATION '/x'",
+	"CREATE INDEX CONCURRENTLY ON t (a)", "DROP INDEX CONCURRENTLY i", "CREATE SEQUENCE s CYCLE", "ALTER SEQUENCE s CYCLE", "CREATE ROLE x PASSWORD 'clear'",
+	"ALTER TABLE t ADD COLUMN b int DEFAULT random()", "ALTER TABLE t ADD COLUMN b serial", "ALTER TABLE t ALTER a TYPE text USING now()::text",
+	"CREATE SUBSCRIPTION s CONNECTION 'x' PUBLICATION p", "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
+}
+
+func TestModes(t *testing.T) {
+	for text, want := range map[string]Modes{
+		"BEGIN": {},
+		"BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE":       {Serializable, "READ ONLY", "DEFERRABLE"},
+		"START TRANSACTION READ WRITE, ISOLATION LEVEL REPEATABLE READ": {RepeatableRead, "READ WRITE", ""},
+		"BEGIN ISOLATION LEVEL READ UNCOMMITTED NOT DEFERRABLE":         {ReadCommitted, "", "NOT DEFERRABLE"},
+		"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ":               {Isolation: RepeatableRead},
+		"SET transaction_isolation = 'repeatable read'":                 {Isolation: RepeatableRead},
+		"SET default_transaction_isolation TO serializable":             {Isolation: Serializable},
+	} {
+		if got := Classify(text)[0].Modes; got != want {
+			t.Errorf("%q has modes %+v, want %+v", text, got, want)
+		}
+		if !strings.HasPrefix(text, "SET") && want != (Modes{}) {
+			if got := Classify("BEGIN" + want.SQL())[0].Modes; got != want {
+				t.Errorf("%q is not read back: %+v", want.SQL(), got)
+			}
+		}
+	}
+}
+
+// TestSeveral: texts are cut, and places counted in characters.
+func TestSeveral(t *testing.T) {
+	const sql = "SELECT 'ä;'; -- c\n COMMIT;;SELECT 2"
+	got := Classify(sql)
+	if len(got) != 3 || got[0].Kind != Read || got[1].Kind != Commit || got[2].Kind != Read {
+		t.Fatalf("%+v", got)
+	}
+	runes := []rune(sql)
+	for _, s := range got {
+		if rest := string(runes[s.Before:]); !strings.HasPrefix(rest, s.Text) {
+			t.Errorf("%q is said to begin at %d, where %q is", s.Text, s.Before, rest)
+		}
+	}
+	if got := Classify("SELECT '\xe9'; COMMIT"); len(got) != 2 || got[1].Kind != Commit {
+		t.Errorf("bytes that are no UTF-8 hide a COMMIT: %+v", got)
+	}
+}
+
+// FuzzClassify: nothing panics, parts are parts, and the quick path says what the grammar
+// says of every text the grammar knows.
+func FuzzClassify(f *testing.F) {
+	for _, s := range append(refused, "SELECT 1", "insert into t values ('a;')", "delete from t;;", "-- x\nUPDATE t SET a = 1", "SELECT 1; COMMIT", "SELECT \xff", "", "U&'\\'", "select1 into x") {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, sql string) {
+		if strings.Contains(sql, "\x00") {
+			return // cannot come in a message
+		}
+		all := Classify(sql)
+		if len(all) == 0 {
+			t.Fatal("no statement")
+		}
+		for _, s := range all {
+			if !strings.Contains(sql, s.Text) || s.Kind > Empty {
+				t.Errorf("%+v is no part of the text", s)
+			}
+		}
+		q, ok := quick(sql)
+		if !ok {
+			return
+		}
+		g := grammar(sql)
+		if g[0].Kind != Unknown && (len(g) != 1 || !reflect.DeepEqual(g[0], q)) {
+			t.Errorf("quick says %+v, the grammar %+v", q, g)
+		}
+	})
+}

@@ -12,13 +12,19 @@ import (
 func collectFunction() string {
 	var b strings.Builder
 	b.WriteString(`
-CREATE OR REPLACE FUNCTION tutti.collect(to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8,
+DROP FUNCTION IF EXISTS tutti.collect(pg_catalog.int4, pg_catalog.int8, pg_catalog.int8);
+CREATE OR REPLACE FUNCTION tutti.collect(to_token pg_catalog.int8, to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8,
   OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
 RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER ROWS 10 AS $tutti$
 #variable_conflict use_column
 DECLARE x pg_catalog.int8; s pg_catalog.int8; f pg_catalog.bool;
 BEGIN
+  -- What a holdable cursor writes at COMMIT would not be collected any more: it is refused.
+  PERFORM pg_catalog.set_config('tutti.tx', 'off', true);
   IF pg_catalog.pg_current_xact_id_if_assigned() IS NULL THEN RETURN; END IF;
+  IF NOT EXISTS (SELECT FROM tutti.token k WHERE k.token OPERATOR(pg_catalog.=) to_token) THEN
+    RAISE EXCEPTION 'tutti.collect is not for clients' USING ERRCODE = '42501';
+  END IF;
   x := pg_catalog.txid_current();
   IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN
     RETURN QUERY SELECT * FROM tutti.collect_serializable(to_slot, to_incarnation, to_seq);
@@ -97,16 +103,23 @@ REVOKE ALL ON FUNCTION tutti.captured_idents FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tutti.captured_idents TO tutti_reader;`, serializableTables, windowBits, captureTables-1)
 }
 
-// CollectStatement is tutti.collect for the extended protocol: parameters int4, int8, int8
+// CollectStatement is tutti.collect for the extended protocol: parameters int8, int4, int8, int8
 // (CollectParameterOIDs), results in binary.
-const CollectStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3)"
+const CollectStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4)"
 
 // CollectParameterOIDs are the parameter types of CollectStatement.
-func CollectParameterOIDs() []uint32 { return []uint32{23, 20, 20} }
+func CollectParameterOIDs() []uint32 { return []uint32{20, 23, 20, 20} }
+
+// TokenSQL makes token the one that tutti.collect demands: a secret between this process and the
+// database, so that no client can call it and overwrite another session's mark. Run it as a
+// superuser, once per start.
+func TokenSQL(token int64) string {
+	return fmt.Sprintf("DELETE FROM tutti.token; INSERT INTO tutti.token VALUES (%d)", token)
+}
 
 // CollectSQL is tutti.collect for a simple Query, with results in text: bytea columns are
 // hex without prefix, whatever the session's bytea_output.
-func CollectSQL(slot int32, incarnation, seq uint64) string {
-	return fmt.Sprintf("SELECT op, ident, keys, pg_catalog.encode(tab, 'hex'), pg_catalog.encode(img, 'hex') FROM tutti.collect(%d, %d, %d)",
-		slot, int64(incarnation), int64(seq))
+func CollectSQL(token int64, slot int32, incarnation, seq uint64) string {
+	return fmt.Sprintf("SELECT op, ident, keys, pg_catalog.encode(tab, 'hex'), pg_catalog.encode(img, 'hex') FROM tutti.collect(%d, %d, %d, %d)",
+		token, slot, int64(incarnation), int64(seq))
 }

@@ -31,8 +31,6 @@
 //	    SERIALIZABLE could take for a read-write dependency: they use tables chosen by backend (two backends whose process ids agree modulo 16 may
 //	    get a needless 40001).
 //
-// What it does not do: run SQL, refuse statements by their text (semantics), guard tutti.collect
-// against a client that calls it itself (it would only harm that client's own marks; session
-// refuses the text), capture large objects, or tell apart two rows of one table
+// What it does not do: run SQL, refuse statements by their text (semantics), capture large objects, or tell apart two rows of one table
 // whose 64-bit identities collide (odds 2^-64 per pair).
 package capture

@@ -79,6 +79,8 @@ CREATE TABLE IF NOT EXISTS tutti.sequences (
   seq pg_catalog.oid PRIMARY KEY, base pg_catalog.int8 NOT NULL,
   member pg_catalog.int4 NOT NULL, step pg_catalog.int4 NOT NULL
 );
+CREATE TABLE IF NOT EXISTS tutti.token (token pg_catalog.int8 PRIMARY KEY);
+ALTER TABLE tutti.token OWNER TO tutti_owner;
 ALTER TABLE tutti.mark OWNER TO tutti_owner;
 ALTER TABLE tutti.progress OWNER TO tutti_owner;
 ALTER TABLE tutti.sequences OWNER TO tutti_owner;

@@ -1,7 +1,12 @@
 package node
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/binary"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/session"
@@ -17,7 +22,20 @@ const (
 )
 
 // collector speaks capture's collect step over the wire; it implements session.Collector.
-type collector struct{}
+type collector struct{ token uint64 }
+
+// newCollector agrees with the database on a secret without which nobody can collect.
+func newCollector(ctx context.Context, conn *pgconn.PgConn) (collector, error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return collector{}, fmt.Errorf("node: draw a secret: %w", err)
+	}
+	c := collector{token: binary.BigEndian.Uint64(b[:])}
+	if _, err := conn.Exec(ctx, capture.TokenSQL(int64(c.token))).ReadAll(); err != nil {
+		return c, fmt.Errorf("node: note the secret of the collect step: %w", err)
+	}
+	return c, nil
+}
 
 func (collector) AppendPrepare(dst []byte) []byte {
 	dst = wire.AppendClose(dst, 'S', statementFire)
@@ -29,10 +47,11 @@ func (collector) AppendPrepare(dst []byte) []byte {
 // binaryFormat asks for all parameters and results in binary.
 var binaryFormat = []int16{1}
 
-func (collector) AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte {
+func (c collector) AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte {
 	dst = wire.AppendBind(dst, "", statementFire, nil, nil, nil)
 	dst = wire.AppendExecute(dst, "", 0)
 	params := [][]byte{
+		binary.BigEndian.AppendUint64(nil, c.token),
 		binary.BigEndian.AppendUint32(nil, slot),
 		binary.BigEndian.AppendUint64(nil, incarnation),
 		binary.BigEndian.AppendUint64(nil, seq),

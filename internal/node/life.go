@@ -29,6 +29,7 @@ type life struct {
 	config      *config.Config
 	log         *slog.Logger
 	incarnation uint64
+	collector   collector
 	seq         atomic.Uint64
 	fence       uint64 // sequence of this life's first item
 	ready       atomic.Bool
@@ -148,6 +149,9 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 		return err
 	}
 	if l.applier, err = newApplier(ctx, conn, l.config); err != nil {
+		return err
+	}
+	if l.collector, err = newCollector(ctx, l.applier.conn); err != nil {
 		return err
 	}
 	if l.monitor, err = newMonitor(ctx, conn); err != nil {

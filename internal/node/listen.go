@@ -231,7 +231,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
-		Host: &host{n: l, g: g}, Collector: collector{},
+		Host: &host{n: l, g: g}, Collector: l.collector,
 	})
 	if err := s.Run(); err != nil {
 		if l.ending() {

@@ -203,6 +203,9 @@ func (h *fakeHost) poke() {
 	_ = h.client.SetReadDeadline(time.Unix(1, 0))
 }
 
+// token is what tutti.collect demands.
+const token = 1
+
 // collector is the node's, as far as a test needs it.
 type collector struct{}
 
@@ -217,6 +220,7 @@ func (collector) AppendCollect(dst []byte, slot uint32, incarnation, seq uint64)
 	dst = wire.AppendBind(dst, "", "tutti fire", nil, nil, nil)
 	dst = wire.AppendExecute(dst, "", 0)
 	dst = wire.AppendBind(dst, "", "tutti collect", []int16{1}, [][]byte{
+		binary.BigEndian.AppendUint64(nil, token),
 		binary.BigEndian.AppendUint32(nil, slot), binary.BigEndian.AppendUint64(nil, incarnation), binary.BigEndian.AppendUint64(nil, seq),
 	}, []int16{1})
 	return wire.AppendExecute(dst, "", 0)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/pmezard/go-difflib/difflib"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/pgtest"
 	"github.com/tuttidb/tutti/internal/session"
@@ -58,6 +59,9 @@ func newStage(t testing.TB, tutti bool) *stage {
 	}
 	if tutti {
 		err := pgx.BeginFunc(ctx, s.admin, func(tx pgx.Tx) error { return catalog.Install(ctx, tx) })
+		if err == nil {
+			_, err = s.admin.Exec(ctx, capture.TokenSQL(token))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

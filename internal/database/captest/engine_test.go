@@ -61,7 +61,7 @@ func TestCollectMarksAndText(t *testing.T) {
 	}
 	p.exec(p.a, "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL tutti.tx = on; SET LOCAL bytea_output = 'escape'; INSERT INTO t VALUES (3, 7), (4, NULL)")
 	var text, binary capture.Collector
-	res, err := p.a.PgConn().Exec(ctx, capture.CollectSQL(1, 7, 99)).ReadAll()
+	res, err := p.a.PgConn().Exec(ctx, capture.CollectSQL(1, 1, 7, 99)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestCollectMarksAndText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := p.a.PgConn().ExecParams(ctx, capture.CollectStatement, [][]byte{[]byte("1"), []byte("7"), []byte("99")}, capture.CollectParameterOIDs(), nil, []int16{1})
+	r := p.a.PgConn().ExecParams(ctx, capture.CollectStatement, [][]byte{[]byte("1"), []byte("1"), []byte("7"), []byte("99")}, capture.CollectParameterOIDs(), nil, []int16{1})
 	if err := each(r, binary.AddBinary); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,8 @@ func TestClientsCannotReachCapturedRows(t *testing.T) {
 	p.exec(p.a, "SET ROLE "+role+"; SET search_path = evil, pg_catalog, public")
 	p.tx("INSERT INTO t VALUES (1, 'a'), (2, 'b')", "UPDATE t SET secret = 'c'", "SELECT public.writer()")
 	for _, sql := range []string{
-		"SELECT * FROM tutti.capture0", "INSERT INTO tutti.capture0 VALUES (1, 1, '', 1, 1, NULL, '')", "SELECT tutti.put('', 1::int2, 1, NULL, '')", "SELECT * FROM tutti.mark",
+		"SELECT * FROM tutti.capture0", "INSERT INTO tutti.capture0 VALUES (1, 1, '', 1, 1, NULL, '')", "SELECT tutti.put('', 1::int2, 1, NULL, '')", "SELECT * FROM tutti.mark", "SELECT * FROM tutti.token", "INSERT INTO tutti.token VALUES (5)",
+		"INSERT INTO t VALUES (9, 'x'); SELECT * FROM tutti.collect(2, 1, 1, 1)",
 		"UPDATE tutti.progress SET ordinal = 1", "SELECT * FROM tutti.collect_serializable(1, 1, 1)", "SELECT tutti.captured_idents('')", "SELECT nextval('tutti.capture_n')", "TRUNCATE tutti.capture1",
 		"SELECT tutti.hashable(23::oid)",
 	} {

@@ -76,6 +76,9 @@ func classify(n *pg.Node) Statement {
 	case *pg.Node_DoStmt:
 		return Statement{Kind: Write}
 	case *pg.Node_ExplainStmt:
+		if as := v.ExplainStmt.Query.GetCreateTableAsStmt(); as != nil && hasOption(v.ExplainStmt.Options, "analyze") {
+			return createAs(as)
+		}
 		return calls(n, Read)
 	case *pg.Node_PrepareStmt:
 		s := calls(n, Read)
@@ -115,6 +118,15 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: Write}
 	}
 	return definition(n)
+}
+
+func hasOption(options []*pg.Node, name string) bool {
+	for _, o := range options {
+		if o.GetDefElem().GetDefname() == name {
+			return true
+		}
+	}
+	return false
 }
 
 func selectStatement(n *pg.Node, s *pg.SelectStmt) Statement {

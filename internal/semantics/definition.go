@@ -33,6 +33,10 @@ func definition(n *pg.Node) Statement {
 		if cycles(v.AlterSeqStmt.Options) {
 			return refuseCycle()
 		}
+	case *pg.Node_CreateFunctionStmt:
+		if names := v.CreateFunctionStmt.Funcname; len(names) > 1 && names[0].GetString_().GetSval() == "pg_temp" {
+			return Statement{Kind: Temporary}
+		}
 	case *pg.Node_CreateTableAsStmt:
 		return createAs(v.CreateTableAsStmt)
 	case *pg.Node_IndexStmt:
@@ -68,10 +72,13 @@ func createAs(c *pg.CreateTableAsStmt) Statement {
 	if temporary(c.Into.GetRel()) {
 		return Statement{Kind: Temporary}
 	}
-	if c.Objtype == pg.ObjectType_OBJECT_MATVIEW {
-		return Statement{Kind: Definition}
+	if c.Objtype != pg.ObjectType_OBJECT_MATVIEW {
+		return refuseCreateAs("CREATE TABLE AS")
 	}
-	return refuseCreateAs("CREATE TABLE AS")
+	if volatile(c.Query.ProtoReflect()) {
+		return refuse("a materialized view with a volatile query would differ between members", "Use a view.")
+	}
+	return Statement{Kind: Definition}
 }
 
 // temporary reports whether a new relation goes to the session's temporary schema.
@@ -125,6 +132,13 @@ func alterTable(a *pg.AlterTableStmt) Statement {
 				return refuse("ALTER COLUMN … TYPE with a volatile expression would fill rows differently at each member",
 					"Add a column, UPDATE it, and drop the old one.")
 			}
+		case pg.AlterTableType_AT_EnableAlwaysTrig, pg.AlterTableType_AT_EnableReplicaTrig,
+			pg.AlterTableType_AT_EnableAlwaysRule, pg.AlterTableType_AT_EnableReplicaRule:
+			return refuse("ENABLE ALWAYS and ENABLE REPLICA would fire again at every member that applies the row",
+				"Use ENABLE TRIGGER: it fires at the member that executes the statement, and what it writes is replicated.")
+		case pg.AlterTableType_AT_SetLogged:
+			return refuse("ALTER TABLE … SET LOGGED cannot be replicated: an unlogged table's rows are each member's own",
+				"Create a new table and INSERT … SELECT the rows.")
 		case pg.AlterTableType_AT_SetTableSpace:
 			return refuse("tablespaces cannot be replicated", "Use the default tablespace.")
 		}
@@ -147,12 +161,27 @@ func fillsRows(c *pg.ColumnDef) bool {
 		case pg.ConstrType_CONSTR_IDENTITY:
 			return true
 		case pg.ConstrType_CONSTR_DEFAULT:
-			if v.RawExpr != nil && hasNode(v.RawExpr.ProtoReflect(), "FuncCall", "SQLValueFunction", "SubLink") {
+			if v.RawExpr != nil && (hasNode(v.RawExpr.ProtoReflect(), "FuncCall", "SQLValueFunction", "SubLink") || clockWord(v.RawExpr.ProtoReflect())) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// clockWord reports whether a literal such as 'now' is below m, which date and time types
+// read as the present.
+func clockWord(m protoreflect.Message) bool {
+	found := false
+	walk(m, func(m protoreflect.Message) {
+		if c, ok := m.Interface().(*pg.A_Const); ok {
+			switch strings.ToLower(strings.TrimSpace(c.GetSval().GetSval())) {
+			case "now", "today", "tomorrow", "yesterday":
+				found = true
+			}
+		}
+	})
+	return found
 }
 
 // volatileFunctions are the built-in functions whose result differs between members.

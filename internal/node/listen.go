@@ -185,15 +185,23 @@ func (n *Node) refusal(s *wire.Startup) *wire.SQLError {
 		return wire.Fatalf(wire.CodeInvalidCatalogName, "database %q is not replicated by this cluster", db).
 			WithHint("Connect to database %q.", n.config.Database)
 	}
-	if strings.Contains(s.Params["options"], "session_replication_role") || strings.Contains(s.Params["options"], "tutti.") {
+	if protected(s.Params["options"]) {
 		return wire.Fatalf(wire.CodeFeatureNotSupported, "start-up options may not change settings replication depends on")
 	}
 	for _, p := range s.Ordered {
-		if p.Name == "session_replication_role" || strings.HasPrefix(strings.ToLower(p.Name), "tutti.") {
+		if p.Name != "options" && protected(p.Name) {
 			return wire.Fatalf(wire.CodeFeatureNotSupported, "start-up parameter %s may not be set", p.Name)
 		}
 	}
 	return nil
+}
+
+// protected reports whether start-up options or a parameter's name mention what replication
+// depends on, in one of the spellings PostgreSQL takes: any case, backslashes before
+// characters, hyphens for underscores.
+func protected(options string) bool {
+	o := strings.NewReplacer(`\`, "", "-", "_").Replace(strings.ToLower(options))
+	return strings.Contains(o, "session_replication_role") || strings.Contains(o, "tutti.")
 }
 
 // serve logs an admitted client in at the local server and runs its session.

@@ -6,10 +6,14 @@ import "github.com/tuttidb/tutti/internal/semantics"
 // cacheTextMax bytes are classified each time.
 type cache struct {
 	max      int
+	bytes    int // of the texts in now
 	now, old map[string][]semantics.Statement
 }
 
-const cacheTextMax = 8 << 10
+const (
+	cacheTextMax  = 8 << 10
+	cacheBytesMax = 256 << 10 // texts of one generation
+)
 
 func newCache(max int) *cache {
 	return &cache{max: max, now: map[string][]semantics.Statement{}}
@@ -30,10 +34,11 @@ func (c *cache) classify(sql string) []semantics.Statement {
 }
 
 func (c *cache) put(sql string, s []semantics.Statement) {
-	if len(c.now) >= c.max {
-		c.old, c.now = c.now, map[string][]semantics.Statement{}
+	if len(c.now) >= c.max || c.bytes+len(sql) > cacheBytesMax {
+		c.old, c.now, c.bytes = c.now, map[string][]semantics.Statement{}, 0
 	}
 	c.now[sql] = s
+	c.bytes += len(sql)
 }
 
 // writes remembers that a statement thought to read turned out to write.

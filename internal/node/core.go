@@ -36,7 +36,7 @@ type core struct {
 	ops     chan func(*engine.Engine)
 	groups  chan *engine.Group // capacity 1: the engine issues one at a time
 	aborted func(engine.Aborted)
-	filled  func() // there are no holes
+	moved   func(holes bool) // the applied ordinal may have moved without a group
 
 	term, vote uint64 // last written
 	applied    atomic.Uint64
@@ -46,9 +46,9 @@ type core struct {
 	stopped    chan struct{}
 }
 
-func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), filled func()) *core {
+func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), moved func(holes bool)) *core {
 	return &core{
-		log: log, engine: e, disk: disk, send: send, aborted: aborted, filled: filled,
+		log: log, engine: e, disk: disk, send: send, aborted: aborted, moved: moved,
 		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
 		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
 	}
@@ -147,9 +147,8 @@ func (c *core) drainReady() error {
 		c.leader.Store(c.engine.View().Leader)
 		c.ordinal.Store(c.engine.Ordinal())
 	}
-	c.applied.Store(c.engine.Applied())
-	if !c.engine.Holes() {
-		c.filled()
+	if now := c.engine.Applied(); c.applied.Swap(now) != now {
+		c.moved(c.engine.Holes())
 	}
 	return nil
 }

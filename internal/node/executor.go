@@ -28,6 +28,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 			return fmt.Errorf("node: transaction %s is decided but nobody waits for it", t.Item.ID)
 		}
 		locals = append(locals, w)
+		w.ordinal = t.Ordinal
 		w.decision <- session.Decision{Commit: true}
 	}
 	l.beginGroup(remote, locals)
@@ -37,7 +38,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if err := l.finishLocals(ctx, g); err != nil {
 		return err
 	}
-	return l.groupDone(g)
+	return l.groupDone()
 }
 
 // beginGroup publishes what is being applied, for the watcher and for explanations.
@@ -100,20 +101,29 @@ func (l *life) applyOrphan(ctx context.Context, w *waiter) error {
 		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}})
 }
 
-// groupDone tells the engine, then lets snapshots in, unless a later transaction is
-// already visible.
-func (l *life) groupDone(g *engine.Group) error {
-	holes := false
-	ok := l.core.call(func(e *engine.Engine) {
-		e.GroupDone()
-		holes = e.Holes()
-		l.core.applied.Store(e.Applied())
-	})
-	if !ok {
-		return errors.New("node: the core has stopped")
+// groupDone tells the engine, which lets snapshots in unless a later transaction is already
+// visible. It does not wait: the next group is issued after it, on the same goroutine.
+func (l *life) groupDone() error {
+	if !l.core.do(l.settleGroup) {
+		return errCoreStopped
 	}
-	l.gate.open(holes)
 	return nil
+}
+
+// groupSettled is groupDone for who must know that it has happened.
+func (l *life) groupSettled() error {
+	if !l.core.call(l.settleGroup) {
+		return errCoreStopped
+	}
+	return nil
+}
+
+var errCoreStopped = errors.New("node: the core has stopped")
+
+func (l *life) settleGroup(e *engine.Engine) {
+	e.GroupDone()
+	l.core.applied.Store(e.Applied())
+	l.gate.open(e.Holes())
 }
 
 // applyRemote applies the rows of other members' transactions with the progress row.
@@ -140,7 +150,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 			return err
 		}
 		l.tables.Store(l.applier.tables)
-		if err := l.groupDone(g); err != nil {
+		if err := l.groupSettled(); err != nil {
 			return err
 		}
 		if c, ok := l.definitions.Load(t.Item.ID.Seq); ok && own {
@@ -152,10 +162,10 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		if err := l.startCheck(ctx, t); err != nil {
 			return err
 		}
-		return l.groupDone(g)
+		return l.groupSettled()
 	}
 	l.gate.close() // a fence
-	if err := l.groupDone(g); err != nil {
+	if err := l.groupSettled(); err != nil {
 		return err
 	}
 	if own && t.Item.ID.Seq == l.fence { // others end a large transaction that broke off

@@ -37,15 +37,12 @@ func (g *gate) open(holes bool) {
 	g.changed.Broadcast()
 }
 
-// filled says that the holes a group left are gone, without another group.
-func (g *gate) filled() {
+// moved says that the applied ordinal may have moved without a group, which can fill holes.
+func (g *gate) moved(holes bool) {
 	g.mu.Lock()
-	was := g.holes
-	g.holes = false
+	g.holes = g.holes && holes
 	g.mu.Unlock()
-	if was {
-		g.changed.Broadcast()
-	}
+	g.changed.Broadcast()
 }
 
 // enter waits until the gate is open, or stop() is true, and reports whether it holds the

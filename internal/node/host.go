@@ -14,11 +14,12 @@ import (
 type host struct {
 	n     *life
 	g     *guard
-	after uint64 // ordinal of what the last transaction lost to
+	after uint64 // ordinal the next transaction must see: of the last one, or of what it lost to
 }
 
-// Base also waits until the winner of the last transaction's conflict is in the database: a
-// retry that does not see it loses again, for certain.
+// Base also waits until the session's last transaction, or the winner of its conflict, counts
+// as applied: a retry that does not see the winner loses again, for certain, and a
+// transaction that does not see its predecessor's foreign key checks loses to those.
 func (h *host) Base() uint64 {
 	if h.after > 0 {
 		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
@@ -85,24 +86,21 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)
 	defer h.g.submitted(0)
-	full := false
-	ok := h.n.core.call(func(e *engine.Engine) {
-		full = !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
-			Snapshot: sub.Snapshot, Base: sub.Base, Writeset: sub.Writeset, Payload: payload})
+	ok := h.n.core.do(func(e *engine.Engine) {
+		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
+			Snapshot: sub.Snapshot, Base: sub.Base, Writeset: sub.Writeset, Payload: payload}) {
+			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered").
+				WithHint("Is a majority of the members up? See SHOW tutti.status.")}
+		}
 	})
-	if full {
-		h.n.waiters.remove(sub.Seq)
-		return session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered").
-			WithHint("Is a majority of the members up? See SHOW tutti.status.")}
-	}
 	if !ok {
 		return h.unknown(id)
 	}
 	select {
 	case d := <-w.decision:
+		h.after = w.ordinal
 		if !d.Commit {
 			h.n.waiters.remove(sub.Seq)
-			h.after = w.winner
 		}
 		return d
 	case <-h.n.done:
@@ -173,7 +171,7 @@ func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError
 func (l *life) aborted(a engine.Aborted) {
 	if w := l.waiters.get(a.Seq); w != nil {
 		h := &host{n: l, g: w.guard}
-		w.winner = a.Verdict.WinnerOrdinal
+		w.ordinal = a.Verdict.WinnerOrdinal
 		w.decision <- session.Decision{Retry: true, Err: h.conflict(w.sub.Writeset, a.Verdict)}
 	}
 }

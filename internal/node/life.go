@@ -169,7 +169,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 		return &FatalError{err}
 	}
 	l.fence = l.seq.Add(1)
-	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.gate.filled)
+	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.gate.moved)
 	return l.openTransport()
 }
 

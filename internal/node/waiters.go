@@ -12,7 +12,7 @@ type waiter struct {
 	guard    *guard
 	sub      session.Submission
 	decision chan session.Decision // capacity 1
-	winner   uint64                // ordinal of what it lost to; set before the decision
+	ordinal  uint64                // its own, or that of what it lost to; set before the decision
 	local    chan bool             // capacity 1: did the backend's COMMIT succeed
 	applied  chan struct{}         // closed once the rows are in the database after all
 }

@@ -92,7 +92,7 @@ func (l *life) unblockSubmitted(g *guard) {
 	}
 	l.core.call(func(e *engine.Engine) {
 		if e.Withdraw(seq) {
-			w.winner = l.applyingLast()
+			w.ordinal = l.applyingLast()
 			w.decision <- session.Decision{Retry: true, Err: l.blockedError()}
 			return
 		}
@@ -101,7 +101,8 @@ func (l *life) unblockSubmitted(g *guard) {
 		if !l.joinable {
 			return // its group follows next
 		}
-		if _, ok := e.Early(seq); ok {
+		if t, ok := e.Early(seq); ok {
+			w.ordinal = t.Ordinal
 			l.committing = append(l.committing, w)
 			w.decision <- session.Decision{Commit: true}
 		}

@@ -15,7 +15,7 @@ import (
 func TestLoadOnAllNodes(t *testing.T) {
 	c := use(t)
 	l := c.NewLoad("plain")
-	l.RunFor(8, seconds(4*time.Second))
+	l.RunFor(8, seconds(3*time.Second))
 	counts := l.Counts()
 	t.Log(counts)
 	for code := range counts {
@@ -55,7 +55,7 @@ func TestPgbench(t *testing.T) {
 	for i, k := range c.All() {
 		wg.Go(func() {
 			mode := []string{"simple", "extended", "prepared"}[i%3]
-			cmd := exec.Command(path, "-n", "-c", "8", "-j", "2", "-M", mode, "--max-tries", "100000", "-T", fmt.Sprint(int(seconds(4*time.Second).Seconds())), c.URL(k))
+			cmd := exec.Command(path, "-n", "-c", "8", "-j", "2", "-M", mode, "--max-tries", "100000", "-T", fmt.Sprint(int(seconds(3*time.Second).Seconds())), c.URL(k))
 			cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
 			if err := cmd.Run(); err != nil {
 				t.Errorf("pgbench at node %d: %v\n%s", k, err, &outputs[i])

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestDefinitionsDoNotLendRights: code of an ordinary role that runs inside a definition
+// must not get at the superuser on whose connection definitions run.
+func TestDefinitionsDoNotLendRights(t *testing.T) {
+	c := use(t)
+	super := c.Connect(1)
+	super.Do("CREATE ROLE eve LOGIN")
+	super.Do("GRANT CREATE ON SCHEMA public TO eve")
+	s := c.Connect(2)
+	s.Do("SET ROLE eve")
+	s.Do("CREATE TABLE lent(id serial PRIMARY KEY, v int)")
+	s.Do("INSERT INTO lent(v) VALUES (1)")
+	s.Do(`CREATE FUNCTION seize() RETURNS bigint LANGUAGE plpgsql AS $$
+		BEGIN PERFORM set_config('role', 'none', false); EXECUTE 'ALTER ROLE eve SUPERUSER'; RETURN 5; END $$`)
+	for _, q := range []string{"SELECT setval('lent_id_seq', seize())", "ALTER TABLE lent ADD CHECK (seize() > v)"} {
+		if err := s.Try(q); err == nil || !strings.Contains(err.Error(), "role") {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
+	s.Do("ALTER TABLE lent ADD COLUMN w int")
+	c.Everywhere("SELECT rolsuper FROM pg_roles WHERE rolname = 'eve'", "f")
+	s.Do("DROP TABLE lent")
+	s.Do("DROP FUNCTION seize()")
+	s.Do("RESET ROLE")
+	super.Do("REVOKE CREATE ON SCHEMA public FROM eve")
+	super.Do("DROP ROLE eve")
+}
+
+// TestNoConflictWithOneself: one session alone is never told 40001, whatever foreign keys
+// its transactions leave behind.
+func TestNoConflictWithOneself(t *testing.T) {
+	c := use(t)
+	s := c.Connect(3)
+	s.Do("CREATE TABLE self_parent(id int PRIMARY KEY)")
+	s.Do("CREATE TABLE self_child(id int PRIMARY KEY, p int REFERENCES self_parent)")
+	for i := range 60 {
+		s.Do(fmt.Sprintf("INSERT INTO self_parent VALUES (%d)", i))
+		s.Do(fmt.Sprintf("BEGIN; INSERT INTO self_child VALUES (%d, %d); COMMIT", i, i))
+		s.Do(fmt.Sprintf("BEGIN; DELETE FROM self_child WHERE id = %d; DELETE FROM self_parent WHERE id = %d; COMMIT", i, i))
+	}
+	c.Everywhere("SELECT count(*) FROM self_parent", "0")
+}

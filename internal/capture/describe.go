@@ -55,6 +55,7 @@ type Part struct {
 	Expr      string `json:"expr"`      // the expression, for Num 0
 	Collation string `json:"collation"` // to add, as SQL; mostly empty
 	Hashable  bool   `json:"hashable"`  // PostgreSQL's hash of the type agrees with the index's equality
+	Form      string `json:"form"`      // how the value is hashed: a key of forms
 	Equal     string `json:"equal"`     // the index's equality operator: OPERATOR(schema.=)
 }
 
@@ -81,6 +82,7 @@ type RefPart struct {
 	RefType   string `json:"ref_type"` // the same as SQL
 	Collation string `json:"collation"`
 	Hashable  bool   `json:"hashable"`
+	Form      string `json:"form"` // of the referenced column
 }
 
 // DecodeDescribe reads the single value DescribeQuery returns.
@@ -114,6 +116,9 @@ func (t *TableDesc) validate() error {
 			if err := known(p.Num); err != nil {
 				return err
 			}
+			if _, ok := forms[p.Form]; !ok {
+				return fmt.Errorf("capture: index %q of table %s.%s has a key of unknown form %q", x.Name, t.Schema, t.Name, p.Form)
+			}
 			if p.Num == 0 && x.Primary {
 				return fmt.Errorf("capture: the primary key of table %s.%s has an expression", t.Schema, t.Name)
 			}
@@ -126,6 +131,9 @@ func (t *TableDesc) validate() error {
 	}
 	for _, f := range t.Foreign {
 		for _, p := range f.Parts {
+			if _, ok := forms[p.Form]; !ok {
+				return fmt.Errorf("capture: foreign key %q of table %s.%s has a key of unknown form %q", f.Name, t.Schema, t.Name, p.Form)
+			}
 			if p.Num == 0 {
 				return fmt.Errorf("capture: foreign key %q of table %s.%s has no column", f.Name, t.Schema, t.Name)
 			}

@@ -52,6 +52,7 @@ tables AS (
       ELSE '' END AS refcollation,
     (oc.opcdefault OR (oc.opcnamespace = 'pg_catalog'::regnamespace AND oc.opcname LIKE '%\_pattern\_ops'))
       AND tutti.hashable(coalesce(a.atttypid, ia.atttypid)) AS hashable,
+    tutti.hash_form(coalesce(a.atttypid, ia.atttypid)) AS form,
     (SELECT format('OPERATOR(%I.%s)', pn.nspname, o.oprname) FROM pg_amop ao JOIN pg_operator o ON o.oid = ao.amopopr
        JOIN pg_namespace pn ON pn.oid = o.oprnamespace
        WHERE ao.amopfamily = oc.opcfamily AND ao.amopstrategy = 3 AND ao.amoplefttype = oc.opcintype AND ao.amoprighttype = oc.opcintype
@@ -72,7 +73,7 @@ tables AS (
          AND d.refclassid = 'pg_class'::regclass AND d.refobjid = x.indrelid AND d.refobjsubid <> 0
        UNION SELECT 0 WHERE concat(x.indexprs, x.indpred) LIKE '%:varattno 0 %'
        UNION SELECT p.num FROM parts p WHERE p.indexrelid = x.indexrelid AND p.num <> 0) u),
-    'parts', (SELECT json_agg(json_build_object('num', p.num, 'expr', p.expr, 'collation', p.collation, 'hashable', p.hashable,
+    'parts', (SELECT json_agg(json_build_object('num', p.num, 'expr', p.expr, 'collation', p.collation, 'hashable', p.hashable, 'form', p.form,
        'equal', coalesce(p.equal, '')) ORDER BY p.ord) FROM parts p WHERE p.indexrelid = x.indexrelid)
     ) ORDER BY x.indisprimary DESC, nm.name, x.indexrelid) AS j
   FROM idx x JOIN idxname nm ON nm.indexrelid = x.indexrelid WHERE x.indislive AND (x.indisunique OR x.indisexclusion) GROUP BY x.indrelid
@@ -81,7 +82,7 @@ tables AS (
     'index', json_build_object('name', nm.name, 'root_schema', nm.root_schema, 'root_table', nm.root_table, 'primary', x.indisprimary),
     'ref_schema', rn.nspname, 'ref_table', rc.relname,
     'parts', (SELECT json_agg(json_build_object('num', a.attnum, 'base', fb.base::int8, 'ref_name', p.attname, 'ref_base', pb.base::int8,
-        'ref_type', format_type(pb.base, NULL), 'collation', p.refcollation, 'hashable', p.hashable) ORDER BY p.ord)
+        'ref_type', format_type(pb.base, NULL), 'collation', p.refcollation, 'hashable', p.hashable, 'form', p.form) ORDER BY p.ord)
       FROM parts p JOIN unnest(c.confkey, c.conkey) AS k(ref, own) ON k.ref = p.num
         JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
         JOIN base fb ON fb.oid = a.atttypid

@@ -32,5 +32,5 @@
 //	    get a needless 40001).
 //
 // What it does not do: run SQL, refuse statements by their text (semantics), capture large objects, or tell apart two rows of one table
-// whose 64-bit identities collide (odds 2^-64 per pair).
+// whose 64-bit identities collide (odds about 2^-64 per pair; see forms for the types whose own hash is narrower).
 package capture

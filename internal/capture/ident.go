@@ -72,6 +72,27 @@ func seedOfRef(f *Ref) uint64 {
 
 func int8Literal(h uint64) string { return fmt.Sprintf("'%d'::pg_catalog.int8", int64(h)) }
 
+// forms say how a value is hashed instead of by its type's own hash function. PostgreSQL's
+// for 64-bit integers and times fold to 32 bits first, so that 1<<32|2 and 2<<32|1 are equal
+// to it, and an enum's hashes an OID that differs between members. The bytes a type is sent as
+// are equal where its values are.
+var forms = map[string]string{
+	"":            "%s",
+	"enum":        `(%s)::pg_catalog.text COLLATE pg_catalog."C"`,
+	"int8":        "pg_catalog.int8send((%s)::pg_catalog.int8)", // a foreign key's may be shorter
+	"time":        "pg_catalog.time_send(%s)",
+	"timetz":      "pg_catalog.timetz_send(%s)",
+	"timestamp":   "pg_catalog.timestamp_send(%s)",
+	"timestamptz": "pg_catalog.timestamptz_send(%s)",
+	"pg_lsn":      "pg_catalog.pg_lsn_send(%s)",
+	"xid8":        "pg_catalog.xid8send(%s)",
+}
+
+// hashed is the value to hash for v.
+func hashed(v, form, collation string) string {
+	return fmt.Sprintf(forms[form], v+collate(collation))
+}
+
 // expressible reports whether the index' values can be hashed as a key; otherwise changes
 // to it hold the table key (C3).
 func (x *Index) expressible() bool {
@@ -120,7 +141,11 @@ func (t *TableDesc) identity(row string) string {
 	}
 	var cols []string
 	for _, p := range x.Parts {
-		cols = append(cols, row+"."+Quote(t.column(p.Num).Name)+collate(p.Collation))
+		v := row + "." + Quote(t.column(p.Num).Name)
+		if x.expressible() {
+			v = hashed(v, p.Form, p.Collation)
+		}
+		cols = append(cols, v)
 	}
 	list := strings.Join(cols, ", ")
 	if !x.expressible() {
@@ -151,7 +176,7 @@ func (t *TableDesc) uniqueKey(row string, x *Index) string {
 		if p.Num != 0 {
 			v = source + Quote(t.column(p.Num).Name)
 		}
-		vals = append(vals, v+collate(p.Collation))
+		vals = append(vals, hashed(v, p.Form, p.Collation))
 	}
 	list := strings.Join(vals, ", ")
 	var when []string
@@ -219,7 +244,7 @@ func (t *TableDesc) foreignKey(row string, f *Ref) string {
 		if !sameHash(p.Base, p.RefBase) {
 			v = "(" + v + ")::" + p.RefType
 		}
-		vals = append(vals, v+collate(p.Collation))
+		vals = append(vals, hashed(v, p.Form, p.Collation))
 	}
 	hash := fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", strings.Join(vals, ", "), int8Literal(seedOfRef(f)))
 	if !f.expressible() {

@@ -44,8 +44,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		return s.plain(r, rep)
 	}
 	if r.prepares && s.doom != nil && !s.open {
-		// Clients expect a conflict when they execute, not when they prepare.
-		return s.plain(r, rep)
+		return s.prepareOutside(r, rep)
 	}
 	if s.tellDoom() {
 		return true, nil
@@ -57,13 +56,35 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		if err := s.ensureOpen(!r.settings); err != nil {
 			return true, err
 		}
+		if r.prepares && s.doom != nil && !s.open {
+			return s.prepareOutside(r, rep)
+		}
 		if s.tellDoom() {
 			return true, nil
 		}
 	}
+	if r.prepares {
+		s.hold()
+	}
 	s.srvW.Append(r.frames)
 	if *rep, err = s.relay(r); err != nil {
 		return true, err
+	}
+	if r.prepares && rep.failed != nil && s.doom != nil {
+		s.drop()
+		if err := s.rollbackServer(); err != nil {
+			return true, err
+		}
+		if closes := closeFirst(r, rep.parsed); closes != nil {
+			s.srvW.Append(closes)
+			if _, err := s.quiet(); err != nil {
+				return true, err
+			}
+		}
+		return s.prepareOutside(r, rep)
+	}
+	if r.prepares {
+		s.release()
 	}
 	if forgot, err := s.recover(); forgot || err != nil {
 		s.doom = errForgotten() // told now, or with the next statement
@@ -73,6 +94,17 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		return rep.failed != nil, err
 	}
 	return rep.failed != nil, s.afterBlock(*rep)
+}
+
+// prepareOutside carries out a request that only prepares, in a block whose transaction was
+// rolled back under the client. Clients expect a conflict when they execute, not when they
+// prepare (pgbench gives up), so they are told with the next statement.
+func (s *Session) prepareOutside(r request, rep *reply) (bool, error) {
+	failedToo, err := s.plain(r, rep)
+	if failedToo {
+		s.block, s.doom = failed, nil
+	}
+	return failedToo, err
 }
 
 func inFailedTransaction() *wire.SQLError {

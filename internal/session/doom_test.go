@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -173,6 +175,32 @@ func TestDooms(t *testing.T) {
 			l.want("Q INSERT INTO t VALUES (4, 'y')", "INSERT 0 1")
 		})
 	}
+}
+
+// TestDoomDuringParse: the transaction is lost while a Parse waits for a lock. Preparing must
+// succeed; the client is told when it executes.
+func TestDoomDuringParse(t *testing.T) {
+	s := newStage(t, true)
+	l := s.live(t)
+	l.do("Q BEGIN\nQ INSERT INTO t VALUES (3, 'x')\nP known|SELECT 1\nS")
+	other, err := pgx.ConnectConfig(context.Background(), s.admin.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	if _, err := other.Exec(context.Background(), "BEGIN; LOCK TABLE parent"); err != nil {
+		t.Fatal(err)
+	}
+	l.do("P a|SELECT 2\nP b|SELECT * FROM parent\nS&")
+	time.Sleep(50 * time.Millisecond)
+	l.host.kill(lost())
+	if _, err := other.Exec(context.Background(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	l.want("wait Z", "ParseComplete\nParseComplete\nReadyForQuery T")
+	l.want("B |a\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E")
+	l.want("Q ROLLBACK", "ReadyForQuery I")
+	l.want("B |b\nE |0\nS", "ReadyForQuery I")
 }
 
 // TestDoomDuringCopy: the client of a COPY is silent, and must not keep its locks.

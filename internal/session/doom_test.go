@@ -192,10 +192,20 @@ func TestDoomDuringParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.do("P a|SELECT 2\nP b|SELECT * FROM parent\nS&")
+	if err := l.out.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	time.Sleep(50 * time.Millisecond)
 	l.host.kill(lost())
-	if _, err := other.Exec(context.Background(), "ROLLBACK"); err != nil {
-		t.Fatal(err)
+	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = $1"
+	for _, sql := range []string{cancel, "ROLLBACK"} {
+		var args []any
+		if sql == cancel {
+			args = append(args, s.db)
+		}
+		if tag, err := other.Exec(context.Background(), sql, args...); err != nil || sql == cancel && tag.RowsAffected() != 1 {
+			t.Fatal(tag, err)
+		}
 	}
 	l.want("wait Z", "ParseComplete\nParseComplete\nReadyForQuery T")
 	l.want("B |a\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E")

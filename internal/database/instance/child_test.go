@@ -21,9 +21,12 @@ import (
 // it starts it, prints a line, waits for the end of its input, and stops it.
 const childEnv = "TUTTI_TEST_INSTANCE_CHILD"
 
+// childBinEnv hands it the binaries: another user has another cache of downloads.
+const childBinEnv = "TUTTI_TEST_INSTANCE_BIN"
+
 func childMain(dir string) int {
 	err := func() error {
-		b, err := embedded.Find(embedded.Options{})
+		b, err := embedded.Find(embedded.Options{BinDir: os.Getenv(childBinEnv)})
 		if err != nil {
 			return err
 		}
@@ -62,7 +65,9 @@ func child(t *testing.T, dir string, cred *syscall.Credential) (*exec.Cmd, io.Cl
 	must(t, os.WriteFile(self, b, 0o755))
 	cmd := exec.Command(self)
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), childEnv+"="+dir)
+	bin, err := build()
+	must(t, err)
+	cmd.Env = append(os.Environ(), childEnv+"="+dir, childBinEnv+"="+bin.BinDir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Setpgid: true}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

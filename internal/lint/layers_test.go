@@ -68,8 +68,8 @@ var command = layer{edge, "admin config demo node sim", "github.com/spf13/cobra"
 // testTools are what test files may import from third parties beside what any package may.
 var testTools = []string{"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/pmezard/go-difflib/difflib"}
 
-// testDatabase is what tests of any package may use to prepare a real PostgreSQL.
-const testDatabase = "database/catalog"
+// testDatabase is what tests of any package may use to find and prepare a real PostgreSQL.
+var testDatabase = []string{"database/catalog", "database/embedded"}
 
 // banned may not be imported by pure packages: a name bans what is below it as well.
 var banned = []string{"os", "net", "time", "sync", "context", "math/rand", "crypto/rand", "log", "syscall", "runtime", "unsafe", "plugin"}
@@ -118,7 +118,7 @@ func checkTestImports(s *source, l layer, ours, third []string) (out []string) {
 	for _, o := range ours {
 		name := strings.TrimPrefix(o, "internal/")
 		to := layers[name]
-		free := o == s.pkg || name == testDatabase || to.kind != edge || slices.Contains(strings.Fields(l.ours), name) || l.kind == test
+		free := o == s.pkg || slices.Contains(testDatabase, name) || to.kind != edge || slices.Contains(strings.Fields(l.ours), name) || l.kind == test
 		if !free {
 			out = append(out, fmt.Sprintf("%s: tests of %s may not import %s", s.path, s.pkg, o))
 		}

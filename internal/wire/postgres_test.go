@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/tuttidb/tutti/internal/database/embedded"
 )
 
 // testServer is a PostgreSQL that listens on a unix socket only.
@@ -45,19 +48,16 @@ set password_encryption = 'md5'; create role u_md5 login password 'right'; creat
 // startPostgres makes and starts a server; the test ends it.
 func startPostgres(t *testing.T) *testServer {
 	t.Helper()
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
-	if path, err := exec.LookPath("postgres"); err == nil {
-		found = append(found, path)
-	}
-	if len(found) == 0 {
-		t.Fatal("no PostgreSQL server binaries in /usr/lib/postgresql/*/bin or PATH; install postgresql")
-	}
+	build := must[embedded.Build](t)(embedded.Find(embedded.Options{}))
 	// Not t.TempDir: its parent is closed to the role the server runs as.
 	dir := must[string](t)(os.MkdirTemp("", "wire"))
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &testServer{t: t, bin: filepath.Dir(found[len(found)-1]), dir: dir, socket: filepath.Join(dir, ".s.PGSQL.5432")}
+	s := &testServer{t: t, bin: build.BinDir, dir: dir, socket: filepath.Join(dir, ".s.PGSQL.5432")}
 	if os.Geteuid() == 0 {
-		u := must[*user.User](t)(user.Lookup("postgres"))
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			u = must[*user.User](t)(user.Lookup("nobody"))
+		}
 		uid, _ := strconv.Atoi(u.Uid)
 		gid, _ := strconv.Atoi(u.Gid)
 		s.attr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
@@ -265,12 +265,36 @@ func testPgx(t *testing.T, r *relay, clientTLS *tls.Config) {
 	c.Close(ctx)
 }
 
-// psql runs libpq.
+// havePsql: without it pgconn stands in for libpq.
+var havePsql = sync.OnceValue(func() bool { return exec.Command("psql", "--version").Run() == nil })
+
+// psql runs a query with libpq, and gives its output or what it says of an error.
 func psql(dsn, sql string) (string, error) {
+	if !havePsql() {
+		return pgconnInstead(dsn, sql)
+	}
 	cmd := exec.Command("psql", "-XAtw", "-d", dsn, "-c", sql)
 	cmd.Env = append(os.Environ(), "PGPASSFILE=/nonexistent", "HOME=/nonexistent")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+func pgconnInstead(dsn, sql string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c, err := pgconn.Connect(ctx, strings.ReplaceAll(dsn, "hostaddr=", "host="))
+	if err == nil {
+		defer c.Close(ctx)
+		var r []*pgconn.Result
+		if r, err = c.Exec(ctx, sql).ReadAll(); err == nil {
+			return string(r[0].Rows[0][0]) + "\n", nil
+		}
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Severity + ":  " + pg.Message, err
+	}
+	return err.Error(), err
 }
 
 func testPsql(t *testing.T, r *relay) {

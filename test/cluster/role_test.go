@@ -13,6 +13,7 @@ func TestDefinitionsDoNotLendRights(t *testing.T) {
 	super := c.Connect(1)
 	super.Do("CREATE ROLE eve LOGIN")
 	super.Do("GRANT CREATE ON SCHEMA public TO eve")
+	c.Everywhere("SELECT has_schema_privilege('eve', 'public', 'CREATE')", "t")
 	s := c.Connect(2)
 	s.Do("SET ROLE eve")
 	s.Do("CREATE TABLE lent(id serial PRIMARY KEY, v int)")

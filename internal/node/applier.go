@@ -68,6 +68,7 @@ func newApplier(ctx context.Context, connString string, c *config.Config) (*appl
 	}
 	a.conn = a.pgx.PgConn()
 	if err := a.prepare(ctx); err != nil {
+		a.close()
 		return nil, err
 	}
 	return a, a.describe(ctx)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sort"
 	"strconv"
@@ -77,7 +78,13 @@ func (l *life) showCheck() session.Result {
 	seq := l.seq.Add(1)
 	answers := l.checks.open(seq, len(l.config.Members))
 	defer l.checks.close(seq)
-	l.core.do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindCheck, Seq: seq}) })
+	taken := false
+	if !l.core.call(func(e *engine.Engine) { taken = e.Submit(engine.Submission{Kind: engine.KindCheck, Seq: seq}) }) {
+		return session.Result{Err: errEnding()}
+	}
+	if !taken {
+		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered")}
+	}
 	timeout := time.NewTimer(checkTimeout)
 	defer timeout.Stop()
 	got := map[uint32]checkReport{}
@@ -142,11 +149,13 @@ func (l *life) startCheck(ctx context.Context, t engine.Task) error {
 		return err
 	}
 	if _, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1").ReadAll(); err != nil {
-		return err
+		return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}
 	rep := checkReport{Seq: t.Item.ID.Seq, Life: t.Item.ID.Incarnation, Ordinal: t.Ordinal, Member: l.config.Member}
 	to := t.Item.ID.Member
+	l.background.Add(1)
 	go func() {
+		defer l.background.Done()
 		defer conn.Close(context.WithoutCancel(ctx))
 		if rep.Tables, err = sums(ctx, conn); err != nil {
 			rep.Error = err.Error()

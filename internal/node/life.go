@@ -48,6 +48,7 @@ type life struct {
 	sessions    sessions
 	peers       peers
 	checks      checks
+	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
 
 	applyingMu    sync.Mutex
@@ -113,6 +114,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	l.sessions.endAll()
 	wg.Wait()
 	l.sessions.wait()
+	l.background.Wait()
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
 		err = nil

@@ -34,12 +34,12 @@ type Options struct {
 	LogLevel  string
 }
 
-// cluster is a demo being run.
-type cluster struct {
+// Cluster is a cluster being run. Its nodes are numbered from 1.
+type Cluster struct {
 	o     Options
 	out   io.Writer
 	build embedded.Build
-	nodes []*process
+	nodes []*Process
 }
 
 const (
@@ -49,36 +49,44 @@ const (
 
 // Run starts the cluster, prints how to reach it, and serves until ctx ends.
 func Run(ctx context.Context, o Options, out io.Writer) (err error) {
-	if o.Nodes < 1 || o.Nodes > 9 {
-		return fmt.Errorf("--nodes %d: use 1 to 9", o.Nodes)
-	}
 	if o.Dir, err = directory(o); err != nil {
 		return err
 	}
 	if o.Ephemeral {
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
 	}
-	c := &cluster{o: o, out: out}
-	if c.build, err = embedded.FindContext(ctx, embedded.Options{BinDir: o.BinDir, NoSystem: o.NoSystem, Progress: c.download()}); err != nil {
+	c, err := Start(ctx, o, out)
+	if ctx.Err() != nil && c == nil {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	if err := c.configure(); err != nil {
-		return err
-	}
-	defer func() {
-		fmt.Fprintln(out, "stopping …")
-		c.stop()
-		fmt.Fprintln(out, "stopped; nothing is left running")
-	}()
-	if err := c.start(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
+	defer c.Stop()
 	c.banner()
 	c.watch(ctx)
 	return nil
+}
+
+// Start brings a cluster up in o.Dir, which must be given, and returns when every node takes
+// statements. The caller stops it; after an error nothing runs.
+func Start(ctx context.Context, o Options, out io.Writer) (*Cluster, error) {
+	if o.Nodes < 1 || o.Nodes > 9 {
+		return nil, fmt.Errorf("--nodes %d: use 1 to 9", o.Nodes)
+	}
+	c := &Cluster{o: o, out: out}
+	var err error
+	if c.build, err = embedded.FindContext(ctx, embedded.Options{BinDir: o.BinDir, NoSystem: o.NoSystem, Progress: c.download()}); err != nil {
+		return nil, err
+	}
+	if err := c.configure(); err != nil {
+		return nil, err
+	}
+	if err := c.start(ctx); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
 }
 
 // directory makes the data directory.
@@ -109,7 +117,7 @@ func directory(o Options) (string, error) {
 }
 
 // download shows the progress of fetching PostgreSQL.
-func (c *cluster) download() func(done, total int64) {
+func (c *Cluster) download() func(done, total int64) {
 	shown := int64(-1)
 	return func(done, total int64) {
 		if p := 100 * done / max(total, 1); p >= shown+10 {
@@ -121,7 +129,7 @@ func (c *cluster) download() func(done, total int64) {
 
 // configure writes the nodes' configuration files. Client ports are fixed, member ports are
 // taken anew at each start.
-func (c *cluster) configure() error {
+func (c *Cluster) configure() error {
 	secret, err := c.secret()
 	if err != nil {
 		return err
@@ -133,15 +141,19 @@ func (c *cluster) configure() error {
 	var members []config.Member
 	for k := 1; k <= c.o.Nodes; k++ {
 		members = append(members, config.Member{Member: uint32(k), Name: fmt.Sprintf("node%d", k),
-			Address: fmt.Sprintf("127.0.0.1:%d", ports[k-1]), Clients: c.address(k)})
+			Address: fmt.Sprintf("127.0.0.1:%d", ports[k-1]), Clients: c.Address(k)})
 	}
-	donor := c.instance(1).ConnString("postgres", "postgres")
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	donor := c.Server(1).ConnString("postgres", "postgres")
 	for k := 1; k <= c.o.Nodes; k++ {
-		if err := portFree(c.address(k)); err != nil {
+		if err := portFree(c.Address(k)); err != nil {
 			return fmt.Errorf("client port of node %d: %w; choose another --base-port", k, err)
 		}
 		cfg := config.Config{
-			Cluster: "demo", Member: uint32(k), DataDir: c.nodeDir(k), Listen: c.address(k), MemberListen: members[k-1].Address,
+			Cluster: "demo", Member: uint32(k), DataDir: c.nodeDir(k), Listen: c.Address(k), MemberListen: members[k-1].Address,
 			Secret: secret, Members: members, LogLevel: c.o.LogLevel,
 			Postgres: config.Postgres{BinDir: c.build.BinDir, AllowTrust: true},
 		}
@@ -158,7 +170,7 @@ func (c *cluster) configure() error {
 		if err := renameio.WriteFile(c.configFile(k), text, 0o600); err != nil {
 			return err
 		}
-		n := newProcess(fmt.Sprintf("node%d", k), c.configFile(k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k)))
+		n := NewProcess(fmt.Sprintf("node%d", k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k)), exe, "node", "--config", c.configFile(k))
 		// The nodes share this machine's cores; threads beyond that only wake each other.
 		n.env = []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/c.o.Nodes))}
 		c.nodes = append(c.nodes, n)
@@ -167,7 +179,7 @@ func (c *cluster) configure() error {
 }
 
 // secret is made at the first start and kept.
-func (c *cluster) secret() (string, error) {
+func (c *Cluster) secret() (string, error) {
 	path := filepath.Join(c.o.Dir, "secret")
 	if b, err := os.ReadFile(path); err == nil {
 		return strings.TrimSpace(string(b)), nil
@@ -180,20 +192,22 @@ func (c *cluster) secret() (string, error) {
 	return s, renameio.WriteFile(path, []byte(s+"\n"), 0o600)
 }
 
-func (c *cluster) nodeDir(k int) string { return filepath.Join(c.o.Dir, fmt.Sprintf("node%d", k)) }
+func (c *Cluster) nodeDir(k int) string { return filepath.Join(c.o.Dir, fmt.Sprintf("node%d", k)) }
 
-func (c *cluster) configFile(k int) string {
+func (c *Cluster) configFile(k int) string {
 	return filepath.Join(c.o.Dir, fmt.Sprintf("node%d.toml", k))
 }
 
-func (c *cluster) address(k int) string { return fmt.Sprintf("127.0.0.1:%d", c.o.BasePort+k-1) }
+// Address is where node k listens for clients.
+func (c *Cluster) Address(k int) string { return fmt.Sprintf("127.0.0.1:%d", c.o.BasePort+k-1) }
 
-func (c *cluster) url(k int) string {
-	return fmt.Sprintf("postgresql://postgres@%s/postgres", c.address(k))
+func (c *Cluster) url(k int) string {
+	return fmt.Sprintf("postgresql://postgres@%s/postgres", c.Address(k))
 }
 
-// instance is a view of node k's own PostgreSQL, to find its socket.
-func (c *cluster) instance(k int) *instance.Instance {
+// Server is a view of node k's own PostgreSQL, to find its socket and files; it is not to be
+// started or stopped.
+func (c *Cluster) Server(k int) *instance.Instance {
 	return instance.New(instance.Options{Build: c.build, DataDir: filepath.Join(c.nodeDir(k), "postgres")})
 }
 
@@ -219,26 +233,26 @@ func portFree(address string) error {
 }
 
 // start brings the nodes up; at the first start the others clone the first.
-func (c *cluster) start(ctx context.Context) error {
+func (c *Cluster) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	fmt.Fprintf(c.out, "PostgreSQL: %s\n", c.build)
 	fmt.Fprintf(c.out, "node1: starting\n")
-	if err := c.nodes[0].start(); err != nil {
+	if err := c.nodes[0].Start(); err != nil {
 		return err
 	}
 	if c.o.Nodes > 1 {
-		if err := c.await(ctx, 1, c.instance(1).ConnString("postgres", "postgres"), "SELECT ordinal FROM tutti.progress"); err != nil {
+		if err := c.await(ctx, 1, c.Server(1).ConnString("postgres", "postgres"), "SELECT ordinal FROM tutti.progress"); err != nil {
 			return err
 		}
 	}
 	for k := 2; k <= c.o.Nodes; k++ {
 		how := "starting"
-		if !c.instance(k).Initialized() {
+		if !c.Server(k).Initialized() {
 			how = "cloning node1"
 		}
 		fmt.Fprintf(c.out, "node%d: %s\n", k, how)
-		if err := c.nodes[k-1].start(); err != nil {
+		if err := c.nodes[k-1].Start(); err != nil {
 			return err
 		}
 	}
@@ -252,18 +266,18 @@ func (c *cluster) start(ctx context.Context) error {
 }
 
 // await polls until a query works, or the node's process has ended.
-func (c *cluster) await(ctx context.Context, k int, conn, query string) error {
+func (c *Cluster) await(ctx context.Context, k int, conn, query string) error {
 	var last error
 	for {
 		if last = probe(ctx, conn, query); last == nil {
 			return nil
 		}
-		if !c.nodes[k-1].running() {
-			return fmt.Errorf("node %d ended while starting:\n%s", k, c.nodes[k-1].tail())
+		if !c.nodes[k-1].Running() {
+			return fmt.Errorf("node %d ended while starting:\n%s", k, c.nodes[k-1].Tail())
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("node %d is not ready: %w\n%s", k, last, c.nodes[k-1].tail())
+			return fmt.Errorf("node %d is not ready: %w\n%s", k, last, c.nodes[k-1].Tail())
 		case <-time.After(pollInterval):
 		}
 	}
@@ -280,29 +294,34 @@ func probe(ctx context.Context, conn, query string) error {
 	return errors.Join(err, pg.Close(ctx))
 }
 
-func (c *cluster) banner() {
+func (c *Cluster) banner() {
 	var hosts []string
 	fmt.Fprintf(c.out, "\nOne database on %d nodes; read and write on any of them:\n\n", c.o.Nodes)
 	for k := 1; k <= c.o.Nodes; k++ {
 		fmt.Fprintf(c.out, "  psql '%s'\n", c.url(k))
-		hosts = append(hosts, c.address(k))
+		hosts = append(hosts, c.Address(k))
 	}
 	fmt.Fprintf(c.out, "\n  all: psql 'postgresql://postgres@%s/postgres'\n\n", strings.Join(hosts, ","))
 	fmt.Fprintf(c.out, "data: %s   PostgreSQL: %s\nCtrl-C stops everything.\n", c.o.Dir, c.build)
 }
 
-// stop ends all nodes at once.
-func (c *cluster) stop() {
+// Process is node k's process.
+func (c *Cluster) Process(k int) *Process { return c.nodes[k-1] }
+
+// Stop ends all nodes at once.
+func (c *Cluster) Stop() {
+	fmt.Fprintln(c.out, "stopping …")
 	for _, n := range c.nodes {
-		n.terminate()
+		n.Terminate()
 	}
 	for _, n := range c.nodes {
-		n.wait()
+		n.Wait()
 	}
+	fmt.Fprintln(c.out, "stopped; nothing is left running")
 }
 
 // watch starts nodes again that end, until ctx does.
-func (c *cluster) watch(ctx context.Context) {
+func (c *Cluster) watch(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -310,11 +329,11 @@ func (c *cluster) watch(ctx context.Context) {
 		case <-time.After(time.Second):
 		}
 		for _, n := range c.nodes {
-			if n.running() {
+			if n.Running() {
 				continue
 			}
 			fmt.Fprintf(c.out, "%s ended (%s); starting it again\n", n.name, n.ended())
-			if err := n.start(); err != nil {
+			if err := n.Start(); err != nil {
 				fmt.Fprintf(c.out, "%s cannot be started: %v\n", n.name, err)
 			}
 		}

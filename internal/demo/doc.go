@@ -1,7 +1,8 @@
 // Package demo runs a whole cluster on one machine: node processes of this same binary,
 // each with its own PostgreSQL, configured, started, watched and stopped.
 //
-// Neighbours: cmd/tutti calls it; the children run "tutti node". It configures clusters for
+// Neighbours: cmd/tutti calls it, and bench measures a cluster it starts; the children run
+// "tutti node". It configures clusters for
 // playing only: trust on loopback, all members on one disk.
 //
 // Invariants:

@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// stopTimeout is how long a node may take to stop before it is killed.
+// stopTimeout is how long a child may take to stop before it is killed.
 const stopTimeout = 45 * time.Second
 
-// process is one node's process.
-type process struct {
-	name, config, log string
-	env               []string // added to our own
+// Process is one long-lived child: a node, or a server beside the cluster.
+type Process struct {
+	name, log string
+	argv      []string
+	env       []string // added to our own
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -25,22 +26,19 @@ type process struct {
 	err  error
 }
 
-func newProcess(name, config, log string) *process {
-	return &process{name: name, config: config, log: log}
+// NewProcess describes a child whose output is appended to the file log.
+func NewProcess(name, log string, argv ...string) *Process {
+	return &Process{name: name, log: log, argv: argv}
 }
 
-// start runs the node in a process group of its own, so that a terminal's Ctrl-C reaches
-// only the demo, and asks the kernel to stop it if the demo dies.
-func (p *process) start() error {
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
+// Start runs the child in a process group of its own, so that a terminal's Ctrl-C reaches
+// only us, and asks the kernel to stop it if we die.
+func (p *Process) Start() error {
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(exe, "node", "--config", p.config)
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = childAttributes()
 	cmd.Env = append(os.Environ(), p.env...)
@@ -70,7 +68,8 @@ func (p *process) start() error {
 	return nil
 }
 
-func (p *process) running() bool {
+// Running reports whether the child has been started and has not ended.
+func (p *Process) Running() bool {
 	p.mu.Lock()
 	done := p.done
 	p.mu.Unlock()
@@ -86,7 +85,7 @@ func (p *process) running() bool {
 }
 
 // ended says how the process ended.
-func (p *process) ended() string {
+func (p *Process) ended() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil {
@@ -95,13 +94,25 @@ func (p *process) ended() string {
 	return p.err.Error()
 }
 
-func (p *process) terminate() {
-	if p.running() {
+// PID is the child's process id, zero before the first Start.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
+// Terminate asks the child to end.
+func (p *Process) Terminate() {
+	if p.Running() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
 	}
 }
 
-func (p *process) wait() {
+// Wait waits for the child's end, and kills it when that takes too long.
+func (p *Process) Wait() {
 	if p.done == nil {
 		return
 	}
@@ -113,8 +124,8 @@ func (p *process) wait() {
 	}
 }
 
-// tail gives the end of the node's log.
-func (p *process) tail() string {
+// Tail gives the end of the child's log.
+func (p *Process) Tail() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()

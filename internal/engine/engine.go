@@ -224,6 +224,9 @@ func (e *Engine) Ordinal() uint64 { return e.ordinal }
 // Backlog is the number of delivered committed items waiting for a group.
 func (e *Engine) Backlog() int { return len(e.queue) }
 
+// Batches is the number of batches made of own submissions.
+func (e *Engine) Batches() uint64 { return e.number }
+
 // HasReady reports whether Ready has work.
 func (e *Engine) HasReady() bool {
 	return e.order.HasReady() || len(e.aborted) > 0 || e.running == nil && e.queueFirst <= e.ordinal

@@ -42,7 +42,7 @@ type core struct {
 	applied    atomic.Uint64
 	ordinal    atomic.Uint64
 	leader     atomic.Uint32
-	fsyncs     atomic.Uint64
+	counters   counters
 	stopped    chan struct{}
 }
 
@@ -124,6 +124,7 @@ func (c *core) drainInputs() {
 }
 
 func (c *core) step(m memberFrame) {
+	c.counters.received.Add(1)
 	if err := c.engine.Step(m.from, m.data); err != nil {
 		c.log.Warn("refused a member's message", "member", m.from, "error", err)
 	}
@@ -138,14 +139,17 @@ func (c *core) drainReady() error {
 		}
 		c.sendAll(rd.Late)
 		for _, a := range rd.Aborted {
+			c.counters.aborted.Add(1)
 			c.aborted(a)
 		}
 		if rd.Group != nil {
+			c.counters.group(rd.Group)
 			c.groups <- rd.Group
 		}
 		c.engine.Advance()
 		c.leader.Store(c.engine.View().Leader)
 		c.ordinal.Store(c.engine.Ordinal())
+		c.counters.batches.Store(c.engine.Batches())
 	}
 	if now := c.engine.Applied(); c.applied.Swap(now) != now {
 		c.moved(c.engine.Holes())
@@ -154,6 +158,7 @@ func (c *core) drainReady() error {
 }
 
 func (c *core) sendAll(messages []ordering.Message) {
+	c.counters.sent.Add(uint64(len(messages)))
 	for _, m := range messages {
 		if !c.send(m.To, m.Data) {
 			c.engine.Unreachable(m.To)
@@ -171,11 +176,12 @@ func (c *core) persist(rd ordering.Ready) error {
 	if err := c.disk.Append(hs, rd.Entries, rd.Sync); err != nil {
 		return fmt.Errorf("the log cannot be written, so this member stops: %w", err)
 	}
+	c.counters.entries.Add(uint64(len(rd.Entries)))
 	if hs != nil {
 		c.term, c.vote = hs.GetTerm(), hs.GetVote()
 	}
 	if rd.Sync {
-		c.fsyncs.Add(1)
+		c.counters.fsyncs.Add(1)
 	}
 	return nil
 }

@@ -207,11 +207,13 @@ func (h *host) Show(name string) session.Result {
 		return h.n.showStatus()
 	case "checksums":
 		return h.n.showCheck()
+	case "counters":
+		return h.n.showCounters()
 	case "applied":
 		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-		WithHint("Known are tutti.status, tutti.checksums and tutti.applied.")}
+		WithHint("Known are tutti.status, tutti.checksums, tutti.counters and tutti.applied.")}
 }
 
 // ShowColumns names the columns of Show's answer.
@@ -221,6 +223,8 @@ func (h *host) ShowColumns(name string) []string {
 		return statusColumns
 	case "checksums":
 		return checkColumns
+	case "counters":
+		return counterColumns
 	}
 	return []string{"tutti." + name}
 }

@@ -1,0 +1,55 @@
+package node
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/session"
+)
+
+// counters is what one life has done so far. They only grow, and start from zero with the
+// next life.
+type counters struct {
+	fsyncs   atomic.Uint64 // of the log
+	entries  atomic.Uint64 // written to the log
+	batches  atomic.Uint64 // of own items, made to be proposed
+	groups   atomic.Uint64 // issued
+	local    atomic.Uint64 // transactions of this member's sessions in those groups
+	remote   atomic.Uint64 // items in those groups that were applied here
+	aborted  atomic.Uint64 // own transactions that lost at certification
+	sent     atomic.Uint64 // frames of the order to other members
+	received atomic.Uint64 // and from them
+}
+
+// group counts a group that is issued.
+func (c *counters) group(g *engine.Group) {
+	c.groups.Add(1)
+	for i := range g.Tasks {
+		if g.Tasks[i].Local {
+			c.local.Add(1)
+		} else {
+			c.remote.Add(1)
+		}
+	}
+}
+
+var counterColumns = []string{"name", "value"}
+
+// showCounters answers SHOW tutti.counters, one row per counter.
+func (l *life) showCounters() session.Result {
+	r := session.Result{Tag: "SHOW", Columns: counterColumns}
+	c := &l.core.counters
+	for _, row := range []struct {
+		name  string
+		value *atomic.Uint64
+	}{
+		{"ordinal", &l.core.ordinal}, {"applied", &l.core.applied},
+		{"fsyncs", &c.fsyncs}, {"entries", &c.entries}, {"batches", &c.batches},
+		{"groups", &c.groups}, {"local", &c.local}, {"remote", &c.remote}, {"aborted", &c.aborted},
+		{"frames_sent", &c.sent}, {"frames_received", &c.received},
+	} {
+		r.Rows = append(r.Rows, []string{row.name, strconv.FormatUint(row.value.Load(), 10)})
+	}
+	return r
+}

@@ -4,6 +4,7 @@ GO ?= go
 export GOTOOLCHAIN = local
 SEEDS ?= 2000
 DEMO_FLAGS ?=
+BENCH_FLAGS ?=
 
 .PHONY: demo test build bench vet clean
 
@@ -22,7 +23,7 @@ test: build vet
 	TUTTI_SIM_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 15m -p 2 ./...
 
 bench: build
-	./test/bench/run.sh
+	./bin/tutti bench compare $(BENCH_FLAGS)
 
 clean:
 	rm -rf bin

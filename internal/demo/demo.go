@@ -208,8 +208,11 @@ func (c *Cluster) url(k int) string {
 // Server is a view of node k's own PostgreSQL, to find its socket and files; it is not to be
 // started or stopped.
 func (c *Cluster) Server(k int) *instance.Instance {
-	return instance.New(instance.Options{Build: c.build, DataDir: filepath.Join(c.nodeDir(k), "postgres")})
+	return instance.New(instance.Options{Build: c.build, DataDir: c.DataDir(k)})
 }
+
+// DataDir is where node k's PostgreSQL keeps its files.
+func (c *Cluster) DataDir(k int) string { return filepath.Join(c.nodeDir(k), "postgres") }
 
 func freePorts(n int) ([]int, error) {
 	var ports []int

@@ -55,6 +55,7 @@ var layers = map[string]layer{
 		pgx + " " + pgx + "/pgconn"},
 	"admin":            {edge, "config", pgx + "/pgconn"},
 	"demo":             {edge, "config database/embedded database/instance", "github.com/google/renameio/v2 " + pgx + "/pgconn github.com/pelletier/go-toml/v2"},
+	"bench":            {edge, "database/embedded database/instance demo", pgx + "/pgconn"},
 	"check":            {edge, "", ""},
 	"sim":              {edge, "certify check engine ordering writeset", raft + " " + raft + "/raftpb"},
 	"pgtest":           {test, "database/embedded database/instance", "github.com/gofrs/flock " + pgx},
@@ -63,7 +64,7 @@ var layers = map[string]layer{
 }
 
 // command is what cmd/tutti may import; it holds flags and no logic.
-var command = layer{edge, "admin config demo node sim", "github.com/spf13/cobra"}
+var command = layer{edge, "admin bench config demo node sim", "github.com/spf13/cobra"}
 
 // testTools are what test files may import from third parties beside what any package may.
 var testTools = []string{"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/pmezard/go-difflib/difflib"}

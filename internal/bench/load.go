@@ -1,0 +1,80 @@
+package bench
+
+import "slices"
+
+// Names of servers.
+const (
+	plain     = "plain"       // one PostgreSQL, every commit on disk
+	plainLazy = "plain-async" // the same server with synchronous_commit = off
+	bouncer   = "pgbouncer"   // PgBouncer in session mode before plain
+	tutti     = "tutti"       // three nodes
+)
+
+var serverNames = []string{plain, plainLazy, bouncer, tutti}
+
+// load is one kind of work.
+type load struct {
+	name string
+	tool string // pgbench or sysbench
+	// args are pgbench's, or the name of sysbench's test.
+	args []string
+	// servers are compared, in the order of a round. The last one is compared with each of
+	// the others.
+	servers []string
+	// fresh: the data is made anew before the first run.
+	fresh bool
+	// oneNode: all clients talk to the first node.
+	oneNode bool
+	// sampling is the share of pgbench's transactions whose latency is logged.
+	sampling float64
+}
+
+// remoteLoad is the load that measures what applying remote transactions costs.
+const remoteLoad = "wo"
+
+// loads are in the order they run in. The sysbench loads have an asynchronous server to
+// compare with, because that is what others publish.
+var loads = []load{
+	{name: "-N", tool: "pgbench", args: []string{"-N"}, servers: []string{plain, bouncer, tutti}, sampling: 1},
+	{name: remoteLoad, tool: "pgbench", args: []string{"-N"}, servers: []string{plain, tutti}, oneNode: true, sampling: 1},
+	{name: "-S", tool: "pgbench", args: []string{"-S"}, servers: []string{plain, bouncer, tutti}, sampling: 0.1},
+	{name: "tpcb", tool: "pgbench", args: []string{"-b", "tpcb-like"}, servers: []string{plain, bouncer, tutti}, fresh: true, sampling: 1},
+	{name: "update_non_index", tool: "sysbench", servers: []string{plainLazy, tutti}},
+	{name: "write_only", tool: "sysbench", servers: []string{plainLazy, tutti}},
+	{name: "read_write", tool: "sysbench", servers: []string{plainLazy, tutti}},
+	{name: "read_only", tool: "sysbench", servers: []string{plainLazy, tutti}},
+}
+
+func loadNames() (names []string) {
+	for _, l := range loads {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// chosen lists the loads to run with the servers to run them on.
+func (o *Options) chosen(available []string) (out []load) {
+	for _, l := range loads {
+		if len(o.Loads) > 0 && !slices.Contains(o.Loads, l.name) {
+			continue
+		}
+		var servers []string
+		for _, s := range l.servers {
+			if slices.Contains(available, s) {
+				servers = append(servers, s)
+			}
+		}
+		if l.servers = servers; len(servers) > 0 {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// clientsOf is the numbers of clients a load runs with: remoteLoad is defined for one.
+func (l *load) clientsOf(o *Options) []int {
+	if l.name == remoteLoad {
+		return []int{slices.Max(o.Clients)}
+	}
+	return o.Clients
+}

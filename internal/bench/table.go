@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// announce says what is going to be done and how long it takes.
+func (c *comparison) announce() {
+	runs := 0
+	var names []string
+	for i := range c.loads {
+		l := &c.loads[i]
+		runs += len(l.servers) * len(l.clientsOf(&c.o)) * c.o.Rounds
+		names = append(names, l.name)
+	}
+	for _, m := range c.report.Missing {
+		fmt.Fprintln(c.out, m)
+	}
+	about := time.Duration(runs) * (time.Duration(c.o.Seconds)*time.Second + 700*time.Millisecond)
+	fmt.Fprintf(c.out, "%d runs of %d s (%s): about %s and the time to fill the tables\n", runs, c.o.Seconds, strings.Join(names, ", "), about.Round(time.Second))
+}
+
+// progress prints one run as it ends.
+func (c *comparison) progress(r *Run) {
+	if r.Error != "" {
+		first, _, _ := strings.Cut(r.Error, "\n")
+		fmt.Fprintf(c.out, "%-17s %3d clients  round %d  %-12s failed: %s\n", r.Load, r.Clients, r.Round, r.Server, first)
+		return
+	}
+	fmt.Fprintf(c.out, "%-17s %3d clients  round %d  %-12s %8.0f tps  %8.2f ms\n", r.Load, r.Clients, r.Round, r.Server, r.TPS, r.MeanMs)
+}
+
+// print writes the tables.
+func (r *Report) print(out io.Writer) {
+	fmt.Fprintf(out, "\n%s, %d cores, fsync %.0f µs, PostgreSQL %s, %s\n", r.Started.Format(time.DateOnly), r.Machine.Cores, r.Machine.FsyncUs,
+		r.Versions["postgresql"], "medians over the rounds\n")
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "load\tclients\tserver\ttps\tmean ms\tp95 ms\taborts %\tCPU µs: database\tmiddleware\tclient\tfsyncs\tcatch-up ms\t")
+	for i := range r.Medians {
+		m := &r.Medians[i]
+		cpu := "\t\t"
+		if m.CPU != nil {
+			cpu = fmt.Sprintf("%.0f\t%.0f\t%.0f", m.CPU.Database, m.CPU.Middleware, m.CPU.Client)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.2f\t%.2f\t%.1f\t%s\t%.2f\t%.0f\t\n", m.Load, m.Clients, m.Server, m.TPS, m.MeanMs, m.P95Ms, 100*m.AbortShare,
+			cpu, m.Fsyncs, m.CatchUpMs)
+	}
+	_ = w.Flush() // the terminal's errors are nobody's
+	fmt.Fprintln(out, "\nCPU and fsyncs are per transaction; CPU summed over all servers and processes, fsyncs per member. Ratios of throughput, least to greatest:")
+	fmt.Fprintln(out)
+	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "load\tclients\tratio\t\tmedian\trounds\t")
+	for _, x := range r.Ratios {
+		fmt.Fprintf(w, "%s\t%d\t%s ÷\t%s\t%.2f\t%s\t\n", x.Load, x.Clients, x.Of, x.To, x.Median, x.Spread.between(2))
+	}
+	_ = w.Flush()
+	r.printRemote(out)
+	for _, m := range r.Missing {
+		fmt.Fprintln(out, m)
+	}
+}
+
+// between is the extremes with so many digits.
+func (s Spread) between(digits int) string {
+	return fmt.Sprintf("%.*f–%.*f", digits, s.Min, digits, s.Max)
+}
+
+func (r *Report) printRemote(out io.Writer) {
+	if r.Remote == nil {
+		return
+	}
+	x := r.Remote
+	fmt.Fprintf(out, "\nOne remote transaction (-N, %d clients at one node): CPU to apply it %.1f µs (%s), in the node's process %.1f µs (%s).\n",
+		x.Clients, x.Apply.Median, x.Apply.between(1), x.Node.Median, x.Node.between(1))
+	fmt.Fprintf(out, "To execute it: plain %.1f µs (%s), at its origin %.1f µs (%s).\n", x.Plain.Median, x.Plain.between(1), x.Origin.Median, x.Origin.between(1))
+	fmt.Fprintf(out, "wo = %.2f of plain (%s), %.2f of the origin (%s)\n", x.ToPlain.Median, x.ToPlain.between(2), x.ToOrigin.Median, x.ToOrigin.between(2))
+}

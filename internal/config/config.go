@@ -57,7 +57,8 @@ type TLS struct {
 	Require bool   `toml:"require"` // refuse sessions in the clear
 }
 
-// Limits bounds what a node holds and does at once. Zero means the default.
+// Limits bounds what a node holds and does at once. Zero means the default; where a limit can
+// be switched off, -1 does.
 type Limits struct {
 	Sessions        int   `toml:"sessions"`          // client sessions at once; default 150
 	WritesetBytes   int   `toml:"writeset_bytes"`    // of one transaction; default 256 MiB
@@ -68,6 +69,11 @@ type Limits struct {
 	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members; default 1048576
 	LogSegmentBytes int64 `toml:"log_segment_bytes"` // default 64 MiB
 	MemberQueue     int   `toml:"member_queue"`      // bytes queued for one member; default 64 MiB
+
+	FlowLag             int `toml:"flow_lag"`              // transactions a member may have yet to apply before others are slowed; default 5000
+	FlowLagBytes        int `toml:"flow_lag_bytes"`        // the same in bytes; default 64 MiB
+	FlowDelayMaxMs      int `toml:"flow_delay_max_ms"`     // by which one transaction is slowed at most; default 50
+	FlowMinorityPercent int `toml:"flow_minority_percent"` // of throughput given up at most for members a majority can do without; default 20
 }
 
 // Load reads and validates a file.
@@ -126,7 +132,34 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("%s %q is not host:port", what, a)
 		}
 	}
+	if err := c.Limits.validate(); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
 	return c.validateMembers()
+}
+
+// validate refuses what cannot work. The defaults are filled in already.
+func (l *Limits) validate() error {
+	for name, v := range map[string]int{"sessions": l.Sessions, "writeset_bytes": l.WritesetBytes, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
+		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys, "log_segment_bytes": int(l.LogSegmentBytes),
+		"member_queue": l.MemberQueue} {
+		if v < 0 {
+			return fmt.Errorf("%s is %d: it cannot be switched off", name, v)
+		}
+	}
+	for name, v := range map[string]int{"flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
+		"flow_minority_percent": l.FlowMinorityPercent} {
+		if v < -1 {
+			return fmt.Errorf("%s is %d: use -1 to switch it off", name, v)
+		}
+	}
+	switch {
+	case l.FlowDelayMaxMs > 10_000:
+		return fmt.Errorf("flow_delay_max_ms is %d: clients take a COMMIT that hangs for more than ten seconds for a failure", l.FlowDelayMaxMs)
+	case l.FlowMinorityPercent > 90:
+		return fmt.Errorf("flow_minority_percent is %d: use 90 at most, or members that a majority can do without would stop it", l.FlowMinorityPercent)
+	}
+	return nil
 }
 
 func (c *Config) validateMembers() error {
@@ -165,7 +198,8 @@ func (c *Config) defaults() {
 		v *int
 		d int
 	}{{&l.Sessions, 150}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
-		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.MemberQueue, 64 << 20}} {
+		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.MemberQueue, 64 << 20},
+		{&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

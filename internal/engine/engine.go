@@ -97,12 +97,16 @@ type Task struct {
 	Local bool
 	Mark  bool
 	Own   bool // of this member
+
+	before uint64 // volume of the order up to it
 }
 
 // Group is a run of delivered, certified items, to be made visible together.
 type Group struct {
 	First, Last uint64 // ordinals, aborted ones included
 	Tasks       []Task // only committed items the database does not hold, in order
+
+	volume uint64 // of the order up to Last
 }
 
 // Aborted tells the origin that a submission lost.
@@ -141,6 +145,7 @@ type Engine struct {
 
 	// the replicated state: functions of the log
 	ordinal uint64
+	volume  uint64 // bytes of the items' payloads
 	sources map[uint32]source
 
 	// delivered, not yet issued as a group
@@ -148,6 +153,7 @@ type Engine struct {
 	queueFirst uint64 // first ordinal not covered by an issued group
 	running    *Group
 	applied    uint64
+	appliedVol uint64 // volume at applied
 
 	// own submissions
 	owns     map[uint64]*own // by sequence
@@ -220,6 +226,10 @@ func (e *Engine) Applied() uint64 { return e.applied }
 
 // Ordinal is the last ordinal delivered.
 func (e *Engine) Ordinal() uint64 { return e.ordinal }
+
+// Volume is how many bytes of payload the items up to Ordinal have, and those up to Applied;
+// like ordinals both are equal at all members.
+func (e *Engine) Volume() (ordered, applied uint64) { return e.volume, e.appliedVol }
 
 // Backlog is the number of delivered committed items waiting for a group.
 func (e *Engine) Backlog() int { return len(e.queue) }
@@ -296,6 +306,8 @@ func (e *Engine) deliver(index uint64, data []byte) {
 
 func (e *Engine) deliverItem(it *Item) {
 	e.ordinal++
+	before := e.volume
+	e.volume += uint64(len(it.Payload))
 	var ws *writeset.Writeset
 	var v certify.Verdict
 	switch it.Kind {
@@ -309,7 +321,7 @@ func (e *Engine) deliverItem(it *Item) {
 	case KindStatement:
 		e.cert.SetBarrier(e.ordinal, it.ID)
 	}
-	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, Own: it.ID.Member == e.o.Member}
+	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, Own: it.ID.Member == e.o.Member, before: before}
 	var w *own
 	if t.Own && it.ID.Incarnation == e.o.Incarnation {
 		w = e.owns[it.ID.Seq]

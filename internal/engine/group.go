@@ -31,10 +31,10 @@ func (e *Engine) nextGroup() *Group {
 		bytes += len(t.Item.Payload)
 		n++
 	}
-	g := &Group{First: e.queueFirst, Last: e.ordinal, Tasks: e.queue[:n:n]}
+	g := &Group{First: e.queueFirst, Last: e.ordinal, Tasks: e.queue[:n:n], volume: e.volume}
 	e.queue = e.queue[n:]
 	if len(e.queue) > 0 {
-		g.Last = e.queue[0].Ordinal - 1
+		g.Last, g.volume = e.queue[0].Ordinal-1, e.queue[0].before
 	}
 	e.queueFirst = g.Last + 1
 	e.running = g
@@ -72,7 +72,7 @@ func (e *Engine) GroupDone() {
 		panic("engine: GroupDone without a group")
 	}
 	e.running = nil
-	e.applied = g.Last
+	e.applied, e.appliedVol = g.Last, g.volume
 	for i := range g.Tasks {
 		e.settle(&g.Tasks[i])
 	}

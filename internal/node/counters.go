@@ -48,6 +48,7 @@ func (l *life) showCounters() session.Result {
 		{"fsyncs", &c.fsyncs}, {"entries", &c.entries}, {"batches", &c.batches},
 		{"groups", &c.groups}, {"local", &c.local}, {"remote", &c.remote}, {"aborted", &c.aborted},
 		{"frames_sent", &c.sent}, {"frames_received", &c.received},
+		{"throttled", &l.throttle.times}, {"throttled_us", &l.throttle.micros},
 	} {
 		r.Rows = append(r.Rows, []string{row.name, strconv.FormatUint(row.value.Load(), 10)})
 	}

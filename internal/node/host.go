@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -14,7 +15,8 @@ import (
 type host struct {
 	n     *life
 	g     *guard
-	after uint64 // ordinal the next transaction must see: of the last one, or of what it lost to
+	after uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
+	debt  time.Duration // see life.slow
 }
 
 // Base also waits until the session's last transaction, or the winner of its conflict, counts
@@ -83,6 +85,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
 			WithHint("Split it into smaller transactions.")}
 	}
+	began := time.Now()
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)
 	defer h.g.submitted(0)
@@ -99,7 +102,9 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	select {
 	case d := <-w.decision:
 		h.after = w.ordinal
-		if !d.Commit {
+		if d.Commit {
+			h.n.throttle.took(time.Since(began))
+		} else {
 			h.n.waiters.remove(sub.Seq)
 		}
 		return d
@@ -115,7 +120,8 @@ func (h *host) unknown(id writeset.TxID) session.Decision {
 }
 
 // Committed reports the backend's own COMMIT. If that failed, the executor applies the
-// rows; wait for it, so that the client reads its own writes.
+// rows; wait for it, so that the client reads its own writes. While some member lags too much
+// the session is held back here, see life.slow.
 func (h *host) Committed(seq uint64, ok bool) {
 	w := h.n.waiters.get(seq)
 	w.local <- ok
@@ -125,6 +131,7 @@ func (h *host) Committed(seq uint64, ok bool) {
 		case <-h.n.done:
 		}
 	}
+	h.n.slow(&h.debt)
 }
 
 // Explain names the conflict between a transaction that blocked the executor and the

@@ -33,6 +33,7 @@ type life struct {
 	seq         atomic.Uint64
 	fence       uint64 // sequence of this life's first item
 	ready       atomic.Bool
+	caughtUp    atomic.Bool   // it was near the end of the order once
 	done        chan struct{} // closed when the life ends
 
 	disk      *raftlog.Log
@@ -47,9 +48,12 @@ type life struct {
 	definitions sync.Map // sequence → chan session.Result
 	sessions    sessions
 	peers       peers
+	throttle    throttle
 	checks      checks
 	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
+
+	volume, volumeApplied atomic.Uint64 // see engine.Volume, as of the last gossip
 
 	applyingMu    sync.Mutex
 	applying      []engine.Task
@@ -76,6 +80,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	}
 	l.sessions.init(n.config.Limits.Sessions)
 	l.peers.init()
+	l.throttle.init(n.config.Limits)
 	l.checks.init()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
 )
 
@@ -38,7 +39,9 @@ func (l *life) receiveFrame(from uint32, frame []byte) {
 			l.log.Warn("a member's status cannot be read", "member", from, "error", err)
 			return
 		}
+		s.lag = s.behind(l.core.ordinal.Load(), l.volume.Load())
 		l.peers.put(from, s)
+		l.regulate()
 	case frameCheck:
 		l.checkResult(from, body)
 	default:
@@ -46,12 +49,36 @@ func (l *life) receiveFrame(from uint32, frame []byte) {
 	}
 }
 
+// States of a member.
+const (
+	stateJoining    = "joining" // its database lacks what was committed before its start
+	stateNoLeader   = "no leader"
+	stateCatchingUp = "catching up" // it serves, but has never been near the end of the order yet
+	stateSynced     = "synced"
+)
+
 // status is what members tell each other.
 type status struct {
 	State   string `json:"state"`
 	Ordinal uint64 `json:"ordinal"`
 	Applied uint64 `json:"applied"`
 	Leader  uint32 `json:"leader"`
+	// Volume and VolumeApplied are bytes, see engine.Volume.
+	Volume        uint64 `json:"volume"`
+	VolumeApplied uint64 `json:"volume_applied"`
+	// DelayMicros is how much its own transactions are slowed, because of member Because.
+	DelayMicros int64  `json:"delay_micros"`
+	Because     uint32 `json:"because"`
+
+	lag lag // not sent: reckoned where it arrives
+}
+
+// lag is what is ordered and not applied at a member.
+type lag struct{ items, bytes uint64 }
+
+// behind is how far s is behind what others, or s itself, know of the order.
+func (s *status) behind(ordinal, volume uint64) lag {
+	return lag{items: max(ordinal, s.Ordinal, s.Applied) - s.Applied, bytes: max(volume, s.Volume, s.VolumeApplied) - s.VolumeApplied}
 }
 
 type peers struct {
@@ -79,19 +106,58 @@ func (p *peers) get(member uint32) (status, bool) {
 	return p.last[member], time.Since(p.seen[member]) < silentAfter
 }
 
+// furthest is the end of the order as the members that are alive know it.
+func (p *peers) furthest() (ordinal, volume uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for m, s := range p.last {
+		if time.Since(p.seen[m]) < silentAfter {
+			ordinal, volume = max(ordinal, s.Ordinal), max(volume, s.Volume)
+		}
+	}
+	return ordinal, volume
+}
+
+// statusOf is a member's status, this one's own included, and whether it is alive.
+func (l *life) statusOf(member uint32) (status, bool) {
+	if member == l.config.Member {
+		return l.ownStatus(), true
+	}
+	return l.peers.get(member)
+}
+
 func (l *life) ownStatus() status {
-	s := status{State: "joining", Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Leader: l.core.leader.Load()}
+	s := status{State: stateJoining, Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Leader: l.core.leader.Load(),
+		Volume: l.volume.Load(), VolumeApplied: l.volumeApplied.Load(),
+		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load()}
+	s.lag = s.behind(l.peers.furthest())
 	switch {
-	case l.ready.Load() && s.Leader == 0:
-		s.State = "no leader"
-	case l.ready.Load():
-		s.State = "synced"
+	case !l.ready.Load():
+	case s.Leader == 0:
+		s.State = stateNoLeader
+	case l.caughtUp.Load() || s.lag.items <= caughtUpItems && s.lag.bytes <= caughtUpBytes:
+		l.caughtUp.Store(true)
+		s.State = stateSynced
+	default:
+		s.State = stateCatchingUp
 	}
 	return s
 }
 
+// A member that has come nearer to the end of the order than this has caught up.
+const (
+	caughtUpItems = 2000
+	caughtUpBytes = 16 << 20
+)
+
 func (l *life) gossip(ctx context.Context) error {
 	for sleep(ctx, gossipInterval) {
+		l.core.do(func(e *engine.Engine) {
+			ordered, applied := e.Volume()
+			l.volume.Store(ordered)
+			l.volumeApplied.Store(applied)
+		})
+		l.regulate()
 		data, err := json.Marshal(l.ownStatus())
 		if err != nil {
 			return err
@@ -105,28 +171,29 @@ func (l *life) gossip(ctx context.Context) error {
 	return nil
 }
 
-var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag"}
+var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of"}
 
 // showStatus answers SHOW tutti.status, one row per member.
 func (l *life) showStatus() session.Result {
 	r := session.Result{Tag: "SHOW", Columns: statusColumns}
 	leader := l.core.leader.Load()
 	for _, m := range l.config.Members {
-		s, alive := l.peers.get(m.Member)
-		if m.Member == l.config.Member {
-			s, alive = l.ownStatus(), true
-		}
+		s, alive := l.statusOf(m.Member)
 		role := "follower"
 		if m.Member == leader {
 			role = "leader"
 		}
 		if !alive {
-			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", ""})
+			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", ""})
 			continue
 		}
 		lag := l.core.ordinal.Load() - min(l.core.ordinal.Load(), s.Applied)
+		because := ""
+		if s.Because != 0 {
+			because = l.name(s.Because)
+		}
 		r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, s.State,
-			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag)})
+			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because})
 	}
 	return r
 }

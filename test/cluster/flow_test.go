@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/config"
+)
+
+// freezeApplier stops the backend that applies other members' rows at node k: the node lives
+// and talks, but falls behind. The function it returns lets it go on.
+func (c *Cluster) freezeApplier(k int) (thaw func()) {
+	c.tb.Helper()
+	pid, err := strconv.Atoi(c.Connect(k).Get("SELECT pid FROM pg_stat_activity WHERE application_name = 'tutti applier'"))
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		c.tb.Fatal(err)
+	}
+	thaw = func() { _ = syscall.Kill(pid, syscall.SIGCONT) } // it may be gone
+	c.tb.Cleanup(thaw)
+	return thaw
+}
+
+// memberStatus is a row of SHOW tutti.status.
+type memberStatus struct {
+	state   string
+	lag     uint64
+	delay   time.Duration
+	because string
+}
+
+// status is what node k says of member m.
+func (c *Cluster) status(s *Conn, m int) memberStatus {
+	c.tb.Helper()
+	row := strings.Split(strings.Split(s.Get("SHOW tutti.status"), ",")[m-1], "|")
+	if row[4] == "" {
+		return memberStatus{state: row[3]}
+	}
+	lag, err := strconv.ParseUint(row[6], 10, 64)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	ms, err := strconv.ParseFloat(row[7], 64)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	return memberStatus{row[3], lag, time.Duration(ms * float64(time.Millisecond)), row[8]}
+}
+
+// TestSlowMembers: a member that applies too slowly slows the writers, a little if a majority
+// keeps up and for real if none does; everybody can see it, and it ends.
+func TestSlowMembers(t *testing.T) {
+	const limit, delayMax = 30, 100 * time.Millisecond
+	c := Start(t, 3, func(_ int, c *config.Config) {
+		c.Limits.FlowLag, c.Limits.FlowDelayMaxMs = limit, int(delayMax/time.Millisecond)
+	})
+	s, watch := c.Connect(1), c.Connect(1)
+	s.Do("CREATE TABLE slow(k int PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM slow", "0")
+	n := 0
+	insert := func(times int) time.Duration {
+		began := time.Now()
+		for range times {
+			n++
+			s.Do(fmt.Sprintf("INSERT INTO slow VALUES (%d)", n))
+		}
+		return time.Since(began)
+	}
+	const sample = 150
+	insert(sample)
+	before := insert(sample)
+	thaw3 := c.freezeApplier(3)
+	for deadline := time.Now().Add(20 * time.Second); c.status(watch, 1).because != "node3"; insert(10) {
+		if time.Now().After(deadline) {
+			t.Fatalf("node 1 is not slowed for node 3: %+v", c.status(watch, 3))
+		}
+	}
+	insert(6 * limit) // far beyond the limit
+	one := insert(sample)
+	if got := c.status(watch, 1); got.delay >= delayMax/2 {
+		t.Errorf("for one slow member of three the delay is %v", got.delay)
+	}
+	if one > 2*before+100*time.Millisecond {
+		t.Errorf("for one slow member of three %d commits take %v instead of %v", sample, one, before)
+	}
+	thaw2 := c.freezeApplier(2)
+	for deadline := time.Now().Add(30 * time.Second); c.status(watch, 1).delay < delayMax; insert(1) {
+		if time.Now().After(deadline) {
+			t.Fatalf("without a majority that keeps up the delay is %+v", c.status(watch, 1))
+		}
+	}
+	if two := insert(5); two < 4*delayMax {
+		t.Errorf("5 commits, each delayed by %v, take %v", delayMax, two)
+	} else {
+		t.Logf("%d commits: %v undisturbed, %v with one slow member of three; 5 with two: %v", sample, before, one, two)
+	}
+	thaw2()
+	thaw3()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(pollInterval) {
+		if got := c.status(watch, 1); got.delay == 0 && got.because == "" {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("nobody lags, and the delay is %+v", got)
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(tail(c.Node(1).LogFile, 50), "transactions are no longer slowed"); time.Sleep(pollInterval) {
+		if time.Now().After(deadline) {
+			t.Fatal("the log does not tell the end of the delays")
+		}
+	}
+	if log := tail(c.Node(1).LogFile, 50); !strings.Contains(log, "transactions are slowed") || !strings.Contains(log, "member=node3") {
+		t.Error("the log does not tell why transactions were slowed")
+	}
+	if c.counters(1)["throttled"] == 0 || c.counters(1)["throttled_us"] == 0 {
+		t.Errorf("no slowed transactions are counted: %v", c.counters(1))
+	}
+	c.Everywhere("SELECT count(*) FROM slow", fmt.Sprint(n))
+	c.Check()
+}

@@ -60,7 +60,7 @@ func (c *client) next() {
 
 func (c *client) begin() {
 	w := c.w
-	if w.stopping {
+	if w.phase == phaseQuiet {
 		c.idle = true
 		return
 	}
@@ -69,7 +69,7 @@ func (c *client) begin() {
 		c.newProcess()
 	}
 	m := c.home
-	if !m.up || !m.open {
+	if !m.up || !m.open || m.paused {
 		w.after(w.rnd.between(1000, 20000), c.begin)
 		return
 	}

@@ -17,8 +17,10 @@ type database struct {
 	visible uint64 // commits so far, in the order snapshots see them
 	hash    uint64 // of the visible rows
 	dead    bool
-	slow    bool
-	open    []*tx // neither committed nor rolled back, oldest first
+	paused  bool
+	held    []func() // what waits for the end of the pause
+	host    *member  // whose it is; nil for the truth's model
+	open    []*tx    // neither committed nor rolled back, oldest first
 
 	log     []record // survives as far as durable
 	durable int
@@ -85,8 +87,8 @@ type tx struct {
 }
 
 // newDatabase replays a log.
-func newDatabase(w *world, log []record) *database {
-	d := &database{w: w, rows: map[rowKey]*row{}, locks: map[uint64]*lock{}, marks: map[uint32]engine.Mark{}}
+func newDatabase(w *world, host *member, log []record) *database {
+	d := &database{w: w, host: host, rows: map[rowKey]*row{}, locks: map[uint64]*lock{}, marks: map[uint32]engine.Mark{}}
 	for _, r := range log {
 		d.install(&r)
 	}
@@ -183,23 +185,20 @@ func (d *database) end(t *tx) {
 func (t *tx) commit(done func()) {
 	d := t.d
 	t.state = txCommitting
-	longest := d.w.swarm.commitMax
-	if d.slow && d.w.faulty {
-		longest *= 10
-	}
-	d.w.after(d.w.rnd.between(5, longest), func() {
-		if t.state != txCommitting || d.dead {
+	longest := d.w.swarm.commitMax * d.slowness()
+	d.w.after(d.w.rnd.between(5, longest), d.in(func() {
+		if t.state != txCommitting {
 			return
 		}
 		t.state = txLogged
 		d.log = append(d.log, t.record)
-		d.w.after(d.w.rnd.between(1, longest), func() {
-			if !d.dead && t.state == txLogged {
+		d.w.after(d.w.rnd.between(1, longest), d.in(func() {
+			if t.state == txLogged {
 				t.show()
 				done()
 			}
-		})
-	})
+		}))
+	}))
 }
 
 // show makes a logged transaction visible.
@@ -263,13 +262,16 @@ func (d *database) crash() *database {
 	d.dead = true
 	keep := d.durable + d.w.rnd.intn(len(d.log)-d.durable+1)
 	d.w.stats.LostCommits += len(d.log) - keep
-	return newDatabase(d.w, d.log[:keep:keep])
+	return newDatabase(d.w, d.host, d.log[:keep:keep])
 }
 
-// clone returns a copy as a base backup makes it: all that is logged.
-func (d *database) clone() *database {
-	return newDatabase(d.w, slices.Clone(d.log))
+// clone returns a copy for another member as a base backup makes it: all that is logged.
+func (d *database) clone(host *member) *database {
+	return newDatabase(d.w, host, slices.Clone(d.log))
 }
+
+// slowness is the factor by which commits and statements take longer than elsewhere.
+func (d *database) slowness() int64 { return d.host.slowness(d.w.swarm.slowDatabase) }
 
 // apply checks one change of an ordered transaction against what t finds and records it.
 // An error is a broken promise: the origin saw something else.

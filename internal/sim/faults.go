@@ -1,34 +1,27 @@
 package sim
 
-import "fmt"
-
 // faults starts the swarm's faults, each until the safety phase ends.
 func (w *world) faults() {
-	w.every(w.swarm.partitionEvery, func() {
-		w.stats.Partitions++
-		w.say("partition: %s", w.net.partition(w.rnd))
-		w.after(w.rnd.between(20_000, 500_000), func() {
-			w.say("partition ends")
-			w.net.heal()
-		})
-	})
+	w.every(w.swarm.partitionEvery, w.net.partition)
 	w.every(w.swarm.crashEvery, func() { w.crash(w.members[w.rnd.intn(len(w.members))]) })
-	w.every(w.swarm.killEvery, func() {
-		m := w.members[w.rnd.intn(len(w.members))]
-		if n := len(m.sessions); n > 0 {
-			w.stats.Kills++
-			s := m.sessions[w.rnd.intn(n)]
-			for _, o := range m.sessions {
-				if o.state == sessionCommitting && w.rnd.chance(300) {
-					s = o // the worst moment
-				}
-			}
-			w.say("%v: backend of slot %d dies in state %d", m, s.slot, s.state)
-			s.kill()
+	w.every(w.swarm.outageEvery, func() {
+		w.stats.Outages++
+		for _, m := range w.members {
+			w.crashAs(m, crashMachine)
 		}
 	})
+	w.every(w.swarm.killEvery, w.killBackend)
+	w.pauses()
+	if dead := w.swarm.deadMember; dead != 0 && int(dead) <= len(w.members) {
+		w.after(w.rnd.between(0, w.swarm.safety/4), func() {
+			m := w.members[dead-1]
+			w.crashAs(m, crashMachine)
+			m.away = true
+		})
+	}
 }
 
+// every calls f again and again until the safety phase ends, on average after micros.
 func (w *world) every(micros int64, f func()) {
 	if micros == 0 {
 		return
@@ -41,115 +34,86 @@ func (w *world) every(micros int64, f func()) {
 	})
 }
 
-// crash ends a node, or its database with it, or the whole machine, or loses the database
-// so that it becomes a clone of another member's; it starts again later.
-func (w *world) crash(m *member) {
+// killBackend ends one session's backend.
+func (w *world) killBackend() {
+	m := w.members[w.rnd.intn(len(w.members))]
+	n := len(m.sessions)
+	if n == 0 || m.paused || m.db.paused {
+		return
+	}
+	w.stats.Kills++
+	s := m.sessions[w.rnd.intn(n)]
+	for _, o := range m.sessions {
+		if o.state == sessionCommitting && w.rnd.chance(300) {
+			s = o // the worst moment
+		}
+	}
+	w.say("%v: backend of slot %d dies in state %d", m, s.slot, s.state)
+	s.kill()
+}
+
+// crash is what ends at once, and what of it is lost.
+type crash uint8
+
+const (
+	crashNode     crash = iota // the process; the log's file is as it was written
+	crashBoth                  // the node's process and its database's
+	crashMachine               // both, and what was not synced is lost
+	crashDatabase              // the database's processes; the node notices soon
+	crashClone                 // both, and the database is replaced by a clone of another's
+	crashes
+)
+
+func (c crash) String() string {
+	return [...]string{"node", "node and database", "machine", "database", "node, database cloned anew"}[c]
+}
+
+// crash ends something of a member; it starts again later.
+func (w *world) crash(m *member) { w.crashAs(m, crash(w.rnd.intn(int(crashes)))) }
+
+func (w *world) crashAs(m *member, c crash) {
 	if !m.up {
 		return
 	}
 	w.stats.Crashes++
-	kind := w.rnd.intn(4)
-	w.say("%v: crash of kind %d", m, kind)
-	m.stop(kind == 2)
+	w.say("%v: crash of %v", m, c)
+	if c == crashDatabase {
+		m.loseDatabase()
+		return
+	}
+	m.stop(c == crashMachine)
 	donor := w.members[w.rnd.intn(len(w.members))]
 	switch {
-	case kind == 3 && donor.up:
+	case c == crashClone && donor.up && !donor.db.dead:
 		w.stats.Clones++
 		m.db.dead = true
-		m.db = donor.db.clone()
-	case kind > 0:
+		m.db = donor.db.clone(m)
+	case c != crashNode || m.db.dead:
 		m.db = m.db.crash()
 	}
-	w.after(w.rnd.between(1000, 300_000), func() {
-		if !m.up {
+	longest := int64(300_000)
+	if w.rnd.chance(300) {
+		longest = 5000
+	}
+	m.startLater(w.rnd.between(1000, longest))
+}
+
+// loseDatabase is the database's crash under a running node, whose life ends when it
+// notices; until then it goes on ordering.
+func (m *member) loseDatabase() {
+	m.db.dead = true
+	m.w.after(m.w.rnd.between(10, 20_000), m.in(func() {
+		m.stop(false)
+		m.db = m.db.crash()
+		m.startLater(m.w.rnd.between(100, 50_000))
+	}))
+}
+
+// startLater starts the member again, unless something else does or it is away.
+func (m *member) startLater(micros int64) {
+	m.w.after(micros, func() {
+		if !m.up && !m.away {
 			m.start()
 		}
 	})
-}
-
-// heal ends the safety phase: no more faults, everybody up.
-func (w *world) heal() {
-	w.say("faults end")
-	w.faulty = false
-	w.net.heal()
-	for _, m := range w.members {
-		if !m.up {
-			m.start()
-		}
-	}
-	for i, c := range w.clients {
-		if c.s == nil {
-			c.home = w.members[i%len(w.members)]
-			c.newProcess()
-		}
-	}
-	w.deadline = w.now + grace
-	w.supervise()
-}
-
-// supervise ends the run once all members have committed again, all clients have their
-// answers and all databases are equal.
-func (w *world) supervise() {
-	switch {
-	case !w.stopping:
-		w.stopping = w.recovered()
-		w.deadline = w.now + grace
-		if !w.stopping {
-			w.deadline = w.swarm.safety + grace
-		}
-	case w.converged():
-		w.done = true
-		return
-	}
-	w.after(w.swarm.tick, w.supervise)
-}
-
-func (w *world) recovered() bool {
-	for i, m := range w.members {
-		if !w.alive[i] && w.hasClient(m) {
-			return false
-		}
-	}
-	return true
-}
-
-func (w *world) hasClient(m *member) bool {
-	for _, c := range w.clients {
-		if c.home == m {
-			return true
-		}
-	}
-	return false
-}
-
-func (w *world) converged() bool {
-	for _, c := range w.clients {
-		if !c.idle {
-			return false
-		}
-	}
-	first := w.members[0].engine
-	for _, m := range w.members {
-		e := m.engine
-		if e.Applied() != e.Ordinal() || e.Ordinal() != first.Ordinal() || m.group != nil || !m.open || e.Holes() {
-			return false
-		}
-	}
-	return true
-}
-
-// stuck describes where everybody stands when progress has ended.
-func (w *world) stuck() string {
-	s := fmt.Sprintf("no progress by %d µs (stopping %v):", w.now, w.stopping)
-	for i, m := range w.members {
-		e := m.engine
-		s += fmt.Sprintf(" [%v up %v open %v view %v ordinal %d applied %d backlog %d group %v busy %v committed %v]",
-			m, m.up, m.open, e.View(), e.Ordinal(), e.Applied(), e.Backlog(), m.group != nil, m.busy, w.alive[i])
-	}
-	for i, c := range w.clients {
-		if c.s != nil && !c.idle {
-			s += fmt.Sprintf(" [client %d at %d state %d seq %d]", i, c.home.id, c.s.state, c.s.seq)
-		}
-	}
-	return s
 }

@@ -114,7 +114,7 @@ func (m *member) apply(tasks []engine.Task, progress uint64) {
 			a.own = append(a.own, t.Item)
 		}
 	}
-	m.w.after(m.w.rnd.between(5, 100), m.in(a.step))
+	m.w.after(m.w.rnd.between(5, 100), m.inDatabase(a.step))
 }
 
 // applier writes the rows of ordered transactions, waiting for local row locks.
@@ -167,7 +167,7 @@ func (a *applier) step() {
 
 // lock is false if the applier must wait; it then continues by itself.
 func (a *applier) lock(key uint64, mode writeset.Mode) bool {
-	if a.t.d.lockFor(key).acquire(a.t, mode, a.m.in(a.step)) {
+	if a.t.d.lockFor(key).acquire(a.t, mode, a.m.inDatabase(a.step)) {
 		return true
 	}
 	a.m.w.stats.Blocked++
@@ -177,7 +177,7 @@ func (a *applier) lock(key uint64, mode writeset.Mode) bool {
 
 // watch looks after a while who blocks the applier, and ends what may be ended.
 func (a *applier) watch(w *waiter) {
-	a.m.w.after(a.m.w.swarm.blockWait, a.m.in(func() {
+	a.m.w.after(a.m.w.swarm.blockWait, a.m.inDatabase(func() {
 		if a.t.wait != w {
 			return
 		}

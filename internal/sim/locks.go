@@ -136,10 +136,10 @@ func (d *database) promote(l *lock) {
 		l.waiters = append(l.waiters[:i], l.waiters[i+1:]...)
 		l.grant(w.hold)
 		w.t.wait = nil
-		d.w.after(d.w.rnd.between(1, 30), func() {
-			if w.t.state == txOpen && !d.dead {
+		d.w.after(d.w.rnd.between(1, 30), d.in(func() {
+			if w.t.state == txOpen {
 				w.granted()
 			}
-		})
+		}))
 	}
 }

@@ -17,7 +17,11 @@ type member struct {
 	db   *database
 
 	up          bool
-	incarnation uint64 // survives crashes, grows at every start
+	paused      bool
+	held        []func() // what waits for the end of the pause
+	still       int64    // its clock stands still until then
+	away        bool     // down until it is mended
+	incarnation uint64   // survives crashes, grows at every start
 	engine      *engine.Engine
 
 	// one life of the node
@@ -36,11 +40,23 @@ type member struct {
 // start begins a life of the node from what disk and database hold. Backends of an
 // earlier life are ended before the position is read.
 func (m *member) start() {
+	if m.up {
+		return
+	}
+	if m.db.paused {
+		m.db.held = append(m.db.held, m.start) // it cannot be restarted
+		return
+	}
 	if m.w.o.Planted != "backends-survive" {
 		m.db.disconnect()
 	}
-	m.db.slow = m.w.swarm.slowMember == m.id
+	if m.w.o.Planted != "open-does-not-sync" {
+		m.disk.sync(len(m.disk.journal)) // raftlog L2: what is read may never have been synced
+	}
 	m.incarnation++
+	if m.w.o.Planted == "start-panics" && m.incarnation > 1 {
+		panic("planted")
+	}
 	p := engine.Position{Member: m.db.member, Ordinal: m.db.progress, Floor: m.db.floor, Marks: maps.Clone(m.db.marks)}
 	switch m.w.o.Planted {
 	case "progress-forgotten":
@@ -76,7 +92,7 @@ func (m *member) start() {
 
 // stop ends a life of the node. Unsynced log writes are lost if power is.
 func (m *member) stop(power bool) {
-	m.up = false
+	m.up, m.paused, m.held = false, false, nil
 	sessions := m.sessions
 	m.sessions = nil
 	for _, s := range sessions {
@@ -84,16 +100,6 @@ func (m *member) stop(power bool) {
 	}
 	if power {
 		m.disk.crash(m.w.rnd)
-	}
-}
-
-// in returns f guarded to this life of the node.
-func (m *member) in(f func()) func() {
-	life := m.incarnation
-	return func() {
-		if m.up && m.incarnation == life {
-			f()
-		}
 	}
 }
 
@@ -105,9 +111,11 @@ func (m *member) tick(life uint64) {
 	if m.w.faulty {
 		d += m.w.rnd.between(-d/8, d/8) // clocks drift
 	}
-	m.w.after(d, m.in(func() {
-		m.engine.Tick()
-		m.wake()
+	m.w.after(d*m.w.swarm.clockRate[m.id-1]/1000, m.in(func() {
+		if m.w.now >= m.still || !m.w.faulty {
+			m.engine.Tick()
+			m.wake()
+		}
 		m.tick(life)
 	}))
 }
@@ -118,7 +126,7 @@ func (m *member) wake() {
 		return
 	}
 	m.awake = true
-	m.w.after(m.w.rnd.between(5, 40), m.in(func() {
+	m.w.after(m.w.rnd.between(5, 40)*m.slowness(m.w.swarm.slowNode), m.in(func() {
 		m.awake = false
 		m.pump()
 	}))
@@ -147,7 +155,7 @@ func (m *member) pump() {
 		m.finish(rd)
 	default:
 		s := &m.w.swarm
-		d := m.w.rnd.between(s.syncMin, s.syncMax)
+		d := m.w.rnd.between(s.syncMin, s.syncMax) * m.slowness(s.slowDisk)
 		if m.w.faulty && m.w.rnd.chance(s.slowPerMille) {
 			d *= m.w.rnd.between(2, 100)
 		}
@@ -197,6 +205,14 @@ func (m *member) openGate() {
 		m.gate = m.gate[1:]
 		f()
 	}
+}
+
+// slowness is the factor by which something takes longer here than elsewhere.
+func (m *member) slowness(factor int64) int64 {
+	if m.w.faulty && m.w.swarm.slowMember == m.id {
+		return factor
+	}
+	return 1
 }
 
 func (m *member) String() string { return fmt.Sprintf("member %d.%d", m.id, m.incarnation) }

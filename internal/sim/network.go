@@ -2,16 +2,27 @@ package sim
 
 // network delays, loses, duplicates and reorders frames, and cuts links.
 type network struct {
-	w    *world
-	cut  [][]bool  // from, to; numbered from zero
-	last [][]int64 // when the newest frame arrives: links are streams
+	w     *world
+	cut   links
+	last  [][]int64 // when the newest frame arrives: links are streams
+	epoch int       // of partitions: a newer one ends an older one
+}
+
+// links says which directions do not work: from, to; numbered from zero.
+type links [][]bool
+
+func newLinks(members int) links {
+	l := make(links, members)
+	for i := range l {
+		l[i] = make([]bool, members)
+	}
+	return l
 }
 
 func newNetwork(w *world) *network {
-	n := &network{w: w}
-	for range w.o.Members {
-		n.cut = append(n.cut, make([]bool, w.o.Members))
-		n.last = append(n.last, make([]int64, w.o.Members))
+	n := &network{w: w, cut: newLinks(len(w.members))}
+	for range w.members {
+		n.last = append(n.last, make([]int64, len(w.members)))
 	}
 	return n
 }
@@ -35,7 +46,7 @@ func (n *network) send(from, to *member, data []byte) {
 		copies++
 	}
 	for range copies {
-		delay := w.rnd.between(s.delayMin, s.delayMax)
+		delay := w.rnd.between(s.delayMin, s.delayMax) * max(from.slowness(s.slowNetwork), to.slowness(s.slowNetwork))
 		if w.faulty && w.rnd.chance(s.slowPerMille) {
 			delay *= w.rnd.between(2, 100)
 		}
@@ -48,46 +59,25 @@ func (n *network) send(from, to *member, data []byte) {
 	}
 }
 
+// arrive hands a frame to a member; what reaches a paused one waits in its socket's
+// buffers, or is lost when those are full.
 func (n *network) arrive(from, to *member, data []byte) {
 	if !to.up || n.cut[from.id-1][to.id-1] {
 		return
 	}
+	if to.paused {
+		if n.w.rnd.chance(n.w.swarm.pauseLossPerMille) {
+			n.w.stats.Lost++
+			return
+		}
+		to.held = append(to.held, to.in(func() { n.take(from, to, data) }))
+		return
+	}
+	n.take(from, to, data)
+}
+
+func (n *network) take(from, to *member, data []byte) {
 	n.w.stats.Frames++
 	must(to.engine.Step(from.id, data))
 	to.wake()
-}
-
-// heal mends every link.
-func (n *network) heal() {
-	for i := range n.cut {
-		clear(n.cut[i])
-	}
-}
-
-// partition cuts links in one of the shapes that have broken databases.
-func (n *network) partition(r *random) string {
-	m := len(n.cut)
-	if m == 1 {
-		return "nothing to cut"
-	}
-	a := r.intn(m)
-	b := (a + 1 + r.intn(m-1)) % m
-	switch r.intn(4) {
-	case 0: // one member alone
-		for i := range m {
-			n.cut[a][i], n.cut[i][a] = i != a, i != a
-		}
-		return "isolate"
-	case 1: // one link, both directions (a ring or a bridge remains)
-		n.cut[a][b], n.cut[b][a] = true, true
-		return "link"
-	case 2: // one direction only
-		n.cut[a][b] = true
-		return "one way"
-	default: // a member that can send but not receive
-		for i := range m {
-			n.cut[i][a] = i != a
-		}
-		return "deaf"
-	}
 }

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -40,6 +41,7 @@ var bugs = []struct {
 	{"acknowledged-early", 100},
 	{"no-fence", 300},
 	{"backends-survive", 300},
+	{"open-does-not-sync", 6000},
 	{"floor-ignored", 100},
 	{"clone-taken-for-own", 300},
 	{"adopted-in-flight", 600},
@@ -47,16 +49,16 @@ var bugs = []struct {
 
 func TestPlanted(t *testing.T) {
 	for _, b := range bugs {
-		found := false
-		for seed := uint64(1); seed <= b.seeds && !found; seed++ {
-			if r := Run(seed, Options{Planted: b.name}); r.Code != OK {
-				found = true
-				t.Logf("%-24s seed %3d: %v: %.120s", b.name, seed, r.Code, r.Message)
-			}
+		p, err := runPool(1, b.seeds, Options{SafetyMicros: safetyMicros, Planted: b.name}, runtime.NumCPU(), false)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !found {
+		if len(p.failed) == 0 {
 			t.Errorf("%s: not found in %d seeds", b.name, b.seeds)
+			continue
 		}
+		r := p.failed[0]
+		t.Logf("%-24s seed %3d: %v: %.120s", b.name, r.Seed, r.Code, r.Message)
 	}
 }
 

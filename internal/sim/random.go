@@ -48,3 +48,13 @@ func (r *random) Read(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// order returns the numbers in [0, n) in random order.
+func (r *random) order(n int) []int {
+	o := make([]int, n)
+	for i := range o {
+		j := r.intn(i + 1)
+		o[i], o[j] = o[j], i
+	}
+	return o
+}

@@ -48,7 +48,7 @@ func (s *session) run(a *attempt) {
 		s.later(func() { s.submit(engine.KindStatement, nil, statementPayload(a.tag)) })
 		return
 	}
-	begin := func() {
+	begin := s.m.inDatabase(func() {
 		if s.state != sessionRunning || s.a != a {
 			return
 		}
@@ -56,7 +56,7 @@ func (s *session) run(a *attempt) {
 		a.base = s.base
 		s.t = s.m.db.begin(s, a.repeat)
 		s.later(s.step)
-	}
+	})
 	if a.repeat {
 		s.m.snapshot(begin)
 	} else {
@@ -67,7 +67,7 @@ func (s *session) run(a *attempt) {
 // later continues the attempt after the time a statement takes, if it still runs.
 func (s *session) later(f func()) {
 	a := s.a
-	s.m.w.after(s.m.w.rnd.between(10, s.m.w.swarm.statementMax), s.m.in(func() {
+	s.m.w.after(s.m.w.rnd.between(10, s.m.w.swarm.statementMax)*s.m.db.slowness(), s.m.inDatabase(func() {
 		if s.a == a && s.state == sessionRunning {
 			f()
 		}

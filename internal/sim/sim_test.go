@@ -2,13 +2,22 @@ package sim
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"os/exec"
+	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 )
+
+// TestMain lets the test binary be the children that runPool starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "sim" {
+		os.Exit(Main(os.Args[2:], os.Stdout))
+	}
+	os.Exit(m.Run())
+}
 
 // TestSeeds runs as many seeds as TUTTI_SIM_SEEDS says (default 200).
 func TestSeeds(t *testing.T) {
@@ -19,38 +28,22 @@ func TestSeeds(t *testing.T) {
 			t.Fatalf("TUTTI_SIM_SEEDS=%q is not a number of seeds", s)
 		}
 	}
-	var sum Stats
-	for seed := uint64(1); seed <= uint64(n); seed++ {
-		r := Run(seed, Options{})
-		if r.Code != OK {
-			var b bytes.Buffer
-			r.print(&b)
-			t.Fatal(b.String())
-		}
-		sum.add(r.Stats)
+	p, err := runPool(1, uint64(n), Options{SafetyMicros: safetyMicros}, runtime.NumCPU(), false)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("%d seeds: %+v", n, sum)
-	for what, count := range map[string]int{
-		"acknowledged": sum.OK, "failed": sum.Fail, "unknown": sum.Unknown, "ordered": sum.Committed, "aborted by the log": sum.Aborted,
-		"lost frames": sum.Lost, "applier blocked": sum.Blocked, "victims": sum.Victims, "withdrawn": sum.Withdrawn, "early": sum.Early,
-		"deadlocks": sum.Deadlocks, "refused": sum.Refused, "crashes": sum.Crashes, "clones": sum.Clones, "partitions": sum.Partitions,
-		"backends killed": sum.Kills, "database commits lost": sum.LostCommits,
-	} {
-		if count == 0 && n >= 100 {
-			t.Errorf("in %d seeds nothing was ever %s: the simulation tests less than it says", n, what)
+	for _, r := range p.failed {
+		var b bytes.Buffer
+		r.print(&b, p.o)
+		t.Error(b.String())
+	}
+	t.Logf("%d seeds: %+v", p.seeds, p.sum)
+	counts := reflect.ValueOf(p.sum)
+	for i := range counts.NumField() {
+		if what := counts.Type().Field(i).Name; counts.Field(i).Int() == 0 && what != "OwnAborts" && n >= 100 && !t.Failed() {
+			t.Errorf("in %d seeds %s is always zero: the simulation tests less than it says", n, what)
 		}
 	}
-}
-
-func (s *Stats) add(o Stats) {
-	for i, p := range s.fields() {
-		*p += *o.fields()[i]
-	}
-}
-
-func (s *Stats) fields() []*int {
-	return []*int{&s.OK, &s.Fail, &s.Unknown, &s.Committed, &s.Aborted, &s.Frames, &s.Lost, &s.Blocked, &s.Victims, &s.Withdrawn,
-		&s.Early, &s.Deadlocks, &s.Refused, &s.Crashes, &s.Clones, &s.Partitions, &s.Kills, &s.LostCommits}
 }
 
 // TestSameSeedSameTrace also runs the seed in a fresh process: no map order, address or
@@ -101,10 +94,12 @@ func TestCommand(t *testing.T) {
 		out  string
 	}{
 		{"-seeds 1..3", 0, "3 seeds, 0 failed"},
+		{"-seeds 1..20 -jobs 3 -plant progress-not-written", 1, "replay"},
 		{"-seed 5", 0, "seed 5: ok, trace hash"},
-		{"-seed 5 -trace -millis 100", 0, "faults end"},
+		{"-seed 5 -trace -millis 100", 0, "phase: quiet"},
 		{"-seeds 3..1", 64, "A..B"},
 		{"-members 99", 64, "between 1 and 9"},
+		{"-jobs 0", 64, "0 jobs"},
 		{"-nonsense", 64, "not defined"},
 	} {
 		var b bytes.Buffer
@@ -114,10 +109,37 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// TestExitCodes: each kind of failure has its code, the smallest failing seed is the same
+// whatever the number of jobs, and the command that is printed replays it.
 func TestExitCodes(t *testing.T) {
-	for planted, want := range map[string]Code{"progress-not-written": Safety, "sync-ignored": Crash, "ticks-stop": Liveness} {
-		if code := runSeeds(1, 20, Options{Planted: planted}, false, io.Discard); code != int(want) {
-			t.Errorf("%s: exit %d, want %d", planted, code, want)
+	for planted, want := range map[string]Code{"progress-not-written": Safety, "start-panics": Crash, "ticks-stop": Liveness} {
+		var first [2]string
+		for i, jobs := range []string{"1", "3"} {
+			var b bytes.Buffer
+			if code := Main([]string{"--seeds", "1..60", "--plant", planted, "--jobs", jobs}, &b); code != int(want) {
+				t.Errorf("%s: exit %d, want %d: %s", planted, code, want, b.String())
+			}
+			first[i], _, _ = strings.Cut(b.String(), "\n")
+			_, command, _ := strings.Cut(b.String(), "tutti sim ")
+			command, _, _ = strings.Cut(command, "\n")
+			var again bytes.Buffer
+			if code := Main(strings.Fields(strings.TrimSuffix(command, " --trace")), &again); code != int(want) || !strings.HasPrefix(again.String(), first[i]) {
+				t.Errorf("%s: %s gives %d, %.200s; want %s", planted, command, code, again.String(), first[i])
+			}
 		}
+		if first[0] != first[1] {
+			t.Errorf("%s: one job finds %q, three find %q", planted, first[0], first[1])
+		}
+	}
+}
+
+// TestChildDies: the end of a child is a crash of the seed that it ran, and the others go on.
+func TestChildDies(t *testing.T) {
+	p, err := runPool(1, 6, Options{SafetyMicros: 1000, Planted: "process-dies"}, 2, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.seeds != 6 || len(p.failed) != 2 || p.failed[0].Seed != 3 || p.failed[1].Seed != 6 || p.failed[0].Code != Crash {
+		t.Errorf("%d seeds, %+v", p.seeds, p.failed)
 	}
 }

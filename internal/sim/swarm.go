@@ -16,6 +16,7 @@ const (
 
 // swarm is what one seed's run consists of; times in microseconds.
 type swarm struct {
+	members        int
 	clients        int
 	skew           int
 	repeatPerMille int
@@ -29,19 +30,25 @@ type swarm struct {
 	syncMin, syncMax                                               int64
 	commitMax, statementMax, thinkMax                              int64
 	blockWait                                                      int64
-	flushEvery                                                     int64  // database log
-	slowMember                                                     uint32 // whose commits take ten times as long; zero: nobody's
-	terminatePerMille                                              int    // local commits whose backend is terminated meanwhile
-	partitionEvery, crashEvery, killEvery                          int64  // zero: never
-	safety                                                         int64  // length of the phase with faults
+	flushEvery                                                     int64 // database log
+	terminatePerMille                                              int   // local commits whose backend is terminated meanwhile
+
+	slowMember                                    uint32 // zero: nobody; by these factors
+	slowNode, slowDisk, slowDatabase, slowNetwork int64
+	deadMember                                    uint32  // down from early on to the end of the phase with faults; zero: nobody
+	partitionEvery, crashEvery, killEvery         int64   // zero: never
+	outageEvery, pauseEvery, pauseMax, clockEvery int64   // zero: never; outage: of all members at once
+	pauseLossPerMille                             int     // frames that do not wait for a paused member
+	clockRate                                     []int64 // per member: a tick's length in thousandths of the right one
+	safety                                        int64   // length of the phase with faults
 
 	keysMax, groupItems, batchItems, batchBytes, batchesInflight, resubmitTicks, pendingMax int
 }
 
-func newSwarm(r *random, safety int64) swarm {
+func newSwarm(r *random, o *Options) swarm {
 	pick := func(vs ...int64) int64 { return vs[r.intn(len(vs))] }
 	s := swarm{
-		clients: int(pick(3, 6, 9, 12)), skew: r.intn(4),
+		members: int(pick(3, 3, 4, 5, 5)), clients: int(pick(3, 6, 9, 12)), skew: r.intn(4),
 		repeatPerMille: int(pick(0, 300, 500, 1000)), lockPerMille: int(pick(0, 0, 100)), roamPerMille: int(pick(0, 300)),
 		tick: 10_000, delayMin: pick(20, 200), delayMax: pick(200, 1000, 5000),
 		lossPerMille: int(pick(0, 0, 10, 100)), duplicatePerMille: int(pick(0, 20, 200)), slowPerMille: int(pick(0, 5, 50)), reorderPerMille: int(pick(0, 0, 100, 1000)),
@@ -49,11 +56,22 @@ func newSwarm(r *random, safety int64) swarm {
 		commitMax: pick(20, 300, 3000), statementMax: pick(50, 500, 3000), thinkMax: pick(500, 5000, 20_000),
 		blockWait: pick(500, 3000), flushEvery: pick(1000, 20_000, 200_000),
 		partitionEvery: pick(0, 300_000, 1_000_000), crashEvery: pick(0, 200_000, 600_000), killEvery: pick(0, 5000, 50_000),
-		safety:  safety,
+		safety:  o.SafetyMicros,
 		keysMax: int(pick(0, 0, 0, 60)), groupItems: int(pick(1, 3, 512)), batchItems: int(pick(1, 4, 512)), batchBytes: int(pick(0, 0, 150)),
 		batchesInflight: int(pick(1, 4)), resubmitTicks: int(pick(5, 20)), pendingMax: int(pick(2, 1000, 1000)),
 	}
-	s.slowMember, s.terminatePerMille = uint32(pick(0, 1, 2)), int(pick(0, 0, 50))
+	if o.Members != 0 {
+		s.members = o.Members
+	}
+	s.slowMember, s.terminatePerMille = uint32(pick(0, 1, 2, 3)), int(pick(0, 0, 50))
+	s.slowNode, s.slowDisk, s.slowDatabase, s.slowNetwork = pick(1, 10, 100), pick(1, 10), pick(1, 10), pick(1, 10)
+	s.deadMember = uint32(pick(0, 0, 0, 0, 1, 2, 3))
+	s.outageEvery, s.clockEvery = pick(0, 0, 1_000_000), pick(0, 0, 200_000)
+	s.pauseEvery, s.pauseMax, s.pauseLossPerMille = pick(0, 0, 100_000, 500_000), pick(300_000, 4_000_000), int(pick(0, 500, 1000))
+	for range 9 {
+		s.clockRate = append(s.clockRate, pick(1000, 1000, 1000, 500, 2000))
+	}
+	s.clockRate = s.clockRate[:s.members]
 	if s.groupItems == 1 {
 		s.commitMax = min(s.commitMax, 300) // or members fall behind for ever: there is no flow control yet
 	}

@@ -19,7 +19,7 @@ type truth struct {
 
 func newTruth(w *world) *truth {
 	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{}, seqs: map[uint64]uint64{}}
-	t.model = newDatabase(w, w.base(0))
+	t.model = newDatabase(w, nil, w.base(0))
 	t.order = []writeset.TxID{{}}
 	t.hashes = []uint64{t.model.hash}
 	return t

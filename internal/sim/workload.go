@@ -124,7 +124,7 @@ func (st *statementOf) execute(s *session) stepResult {
 // take locks a key, or makes the session wait.
 func (s *session) take(key uint64, mode writeset.Mode) bool {
 	a := s.a
-	return s.t.d.lockFor(key).acquire(s.t, mode, s.m.in(func() {
+	return s.t.d.lockFor(key).acquire(s.t, mode, s.m.inDatabase(func() {
 		if s.a == a && s.state == sessionRunning {
 			s.step()
 		}

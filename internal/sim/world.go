@@ -10,9 +10,9 @@ import (
 
 // Options says how long and with what a simulation runs.
 type Options struct {
-	// Members is the number of nodes; zero means 3.
+	// Members is the number of nodes; zero means 3 to 5, as the seed wants.
 	Members int
-	// SafetyMicros is the length of the phase with faults, simulated; zero means 1.5 s.
+	// SafetyMicros is the length of the phase with faults, simulated; zero means safetyMicros.
 	SafetyMicros int64
 	// Planted names a bug to build into the member model (or, in a binary built with the
 	// tag `planted`, into the engine); empty for none. planted_test.go lists them.
@@ -32,6 +32,11 @@ func (o *Options) validate() error {
 	}
 	return nil
 }
+
+const (
+	safetyMicros = 1_500_000
+	eventsMax    = 20_000_000 // a run has some hundred thousand
+)
 
 // Code is the verdict of a run; it is also the exit code of `tutti sim`.
 type Code int
@@ -58,28 +63,8 @@ type Result struct {
 	Hash    uint64 // of the trace: equal for equal seeds and builds
 	Swarm   string
 	Micros  int64 // simulated
+	Members int
 	Stats   Stats
-}
-
-// Stats counts what happened, so that a run that tests nothing is noticed.
-type Stats struct {
-	OK, Fail, Unknown                                      int // outcomes
-	Committed, Aborted                                     int // ordinals, verdicts at origins
-	Frames, Lost                                           int
-	OwnAborts                                              int // READ COMMITTED updates lost to an own predecessor
-	Blocked, Victims, Withdrawn, Early, Deadlocks, Refused int
-	Crashes, Clones, Partitions, Kills, LostCommits        int
-}
-
-func (s *Stats) count(a *attempt) {
-	switch a.outcome {
-	case outcomeOK:
-		s.OK++
-	case outcomeFail:
-		s.Fail++
-	default:
-		s.Unknown++
-	}
 }
 
 // world is one simulation.
@@ -99,9 +84,10 @@ type world struct {
 
 	tags, values uint64
 	processes    int
-	faulty       bool
-	stopping     bool
-	alive        []bool // members that committed since the faults ended
+	faulty       bool // in the safety phase
+	phase        phase
+	core         []*member // who must commit
+	alive        []bool    // members that committed in this phase
 	deadline     int64
 	done         bool
 }
@@ -150,21 +136,18 @@ func Run(seed uint64, o Options) (res Result) {
 	one.Lock()
 	defer one.Unlock()
 	must(o.validate())
-	if o.Members == 0 {
-		o.Members = 3
-	}
 	if o.SafetyMicros == 0 {
-		o.SafetyMicros = 1_500_000
+		o.SafetyMicros = safetyMicros
 	}
 	reader := rand.Reader
 	rand.Reader = newRandom(seed ^ 0xe1ec)
 	defer func() { rand.Reader = reader }()
-	w := &world{o: o, rnd: newRandom(seed), tags: initialTag, faulty: true, alive: make([]bool, o.Members)}
-	w.swarm = newSwarm(w.rnd, o.SafetyMicros)
+	w := &world{o: o, rnd: newRandom(seed), tags: initialTag, faulty: true}
+	w.swarm = newSwarm(w.rnd, &o)
 	plant(o.Planted)
 	defer plant("")
 	defer func() {
-		res.Seed, res.Swarm, res.Hash, res.Micros, res.Stats = seed, w.swarm.String(), w.hash, w.now, w.stats
+		res.Seed, res.Members, res.Swarm, res.Hash, res.Micros, res.Stats = seed, w.swarm.members, w.swarm.String(), w.hash, w.now, w.stats
 		switch f := recover().(type) {
 		case nil:
 		case failure:
@@ -178,12 +161,13 @@ func Run(seed uint64, o Options) (res Result) {
 }
 
 func (w *world) run() {
-	w.net = newNetwork(w)
 	w.truth = newTruth(w)
-	for i := range w.o.Members {
-		m := &member{w: w, id: uint32(i + 1), disk: newDisk(w.o.Members), db: newDatabase(w, w.base(uint32(i+1)))}
+	for i := range w.swarm.members {
+		m := &member{w: w, id: uint32(i + 1), disk: newDisk(w.swarm.members)}
+		m.db = newDatabase(w, m, w.base(m.id))
 		w.members = append(w.members, m)
 	}
+	w.net, w.alive = newNetwork(w), make([]bool, w.swarm.members)
 	for _, m := range w.members {
 		m.start()
 		w.flush(m)
@@ -196,26 +180,27 @@ func (w *world) run() {
 	}
 	w.faults()
 	w.deadline = w.swarm.safety + grace
-	w.after(w.swarm.safety, w.heal)
+	w.after(w.swarm.safety, func() {
+		w.advance()
+		w.supervise()
+	})
 	for !w.done {
 		e := w.agenda.pop()
 		w.now = e.at
 		e.run()
-		if w.now > w.deadline {
+		if w.now > w.deadline || w.agenda.seq > eventsMax {
 			panic(failure{Liveness, w.stuck()})
 		}
 	}
 	w.judge()
 }
 
-// grace is how long after healing every member must have committed, and again how long
-// after the last transaction all must be equal.
-const grace = 10_000_000
-
 // flush makes the database's log durable now and then.
 func (w *world) flush(m *member) {
 	w.after(w.rnd.between(w.swarm.flushEvery/2, w.swarm.flushEvery), func() {
-		m.db.durable = len(m.db.log)
+		if !m.db.dead {
+			m.db.durable = len(m.db.log)
+		}
 		w.flush(m)
 	})
 }

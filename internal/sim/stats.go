@@ -1,0 +1,33 @@
+package sim
+
+import "reflect"
+
+// Stats counts what happened, so that a run that tests nothing is noticed.
+type Stats struct {
+	OK, Fail, Unknown                                      int // outcomes
+	Committed, Aborted                                     int // ordinals, verdicts at origins
+	Frames, Lost                                           int
+	OwnAborts                                              int // READ COMMITTED updates lost to an own predecessor
+	Blocked, Victims, Withdrawn, Early, Deadlocks, Refused int
+	Crashes, Outages, Clones, Kills, LostCommits           int
+	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps  int
+}
+
+func (s *Stats) count(a *attempt) {
+	switch a.outcome {
+	case outcomeOK:
+		s.OK++
+	case outcomeFail:
+		s.Fail++
+	default:
+		s.Unknown++
+	}
+}
+
+// add sums counts up.
+func (s *Stats) add(o Stats) {
+	sum, more := reflect.ValueOf(s).Elem(), reflect.ValueOf(o)
+	for i := range sum.NumField() {
+		sum.Field(i).SetInt(sum.Field(i).Int() + more.Field(i).Int())
+	}
+}

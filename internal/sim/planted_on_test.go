@@ -41,7 +41,6 @@ var bugs = []struct {
 	{"acknowledged-early", 100},
 	{"no-fence", 300},
 	{"backends-survive", 300},
-	{"open-does-not-sync", 6000},
 	{"floor-ignored", 100},
 	{"clone-taken-for-own", 300},
 	{"adopted-in-flight", 600},

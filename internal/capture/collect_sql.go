@@ -15,7 +15,7 @@ func collectFunction() string {
 DROP FUNCTION IF EXISTS tutti.collect(pg_catalog.int4, pg_catalog.int8, pg_catalog.int8);
 CREATE OR REPLACE FUNCTION tutti.collect(to_token pg_catalog.int8, to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8,
   OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
-RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER ROWS 10 AS $tutti$
+RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER ROWS 10 SET enable_seqscan = off AS $tutti$
 #variable_conflict use_column
 DECLARE x pg_catalog.int8; s pg_catalog.int8; f pg_catalog.bool;
 BEGIN

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +40,11 @@ type core struct {
 	aborted func(engine.Aborted)
 	moved   func(holes bool) // the applied ordinal may have moved without a group
 
+	writes  chan ordering.Ready // to the writer; one at a time
+	written chan error          // its answer; capacity 1
+	writing bool
+	late    []ordering.Message // of the Ready being carried out
+
 	term, vote uint64 // last written
 	applied    atomic.Uint64
 	ordinal    atomic.Uint64
@@ -51,6 +58,7 @@ func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(ui
 		log: log, engine: e, disk: disk, send: send, aborted: aborted, moved: moved,
 		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
 		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
+		writes: make(chan ordering.Ready), written: make(chan error, 1),
 	}
 }
 
@@ -89,12 +97,14 @@ func (c *core) call(f func(*engine.Engine)) bool {
 // run is the core's goroutine. It returns an error when the log cannot be written any more.
 func (c *core) run(ctx context.Context) error {
 	defer close(c.stopped)
+	var writer sync.WaitGroup
+	writer.Go(c.write)
+	defer writer.Wait()
+	defer close(c.writes)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
-		if err := c.drainReady(); err != nil {
-			return err
-		}
+		c.drainReady()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -104,6 +114,11 @@ func (c *core) run(ctx context.Context) error {
 			c.step(m)
 		case f := <-c.ops:
 			f(c.engine)
+		case err := <-c.written:
+			if err != nil {
+				return err
+			}
+			c.finish()
 		}
 		c.drainInputs()
 	}
@@ -130,14 +145,13 @@ func (c *core) step(m memberFrame) {
 	}
 }
 
-func (c *core) drainReady() error {
-	for c.engine.HasReady() {
+// drainReady carries out what the engine has to do, up to a write of the log; the rest of that
+// Ready follows once it is durable, and meanwhile the engine goes on taking inputs. What is
+// committed is acted on at once: other members have it on disk.
+func (c *core) drainReady() {
+	for !c.writing && c.engine.HasReady() {
 		rd := c.engine.Ready()
 		c.sendAll(rd.Early)
-		if err := c.persist(rd.Ready); err != nil {
-			return err
-		}
-		c.sendAll(rd.Late)
 		for _, a := range rd.Aborted {
 			c.counters.aborted.Add(1)
 			c.aborted(a)
@@ -146,7 +160,13 @@ func (c *core) drainReady() error {
 			c.counters.group(rd.Group)
 			c.groups <- rd.Group
 		}
-		c.engine.Advance()
+		c.late = rd.Late
+		if c.persists(rd.Ready) {
+			c.writing = true
+			c.writes <- rd.Ready
+		} else {
+			c.finish()
+		}
 		c.leader.Store(c.engine.View().Leader)
 		c.ordinal.Store(c.engine.Ordinal())
 		c.counters.batches.Store(c.engine.Batches())
@@ -154,7 +174,13 @@ func (c *core) drainReady() error {
 	if now := c.engine.Applied(); c.applied.Swap(now) != now {
 		c.moved(c.engine.Holes())
 	}
-	return nil
+}
+
+// finish ends a Ready whose entries are durable (N1).
+func (c *core) finish() {
+	c.sendAll(c.late)
+	c.late, c.writing = nil, false
+	c.engine.Advance()
 }
 
 func (c *core) sendAll(messages []ordering.Message) {
@@ -166,22 +192,31 @@ func (c *core) sendAll(messages []ordering.Message) {
 	}
 }
 
-// persist writes what must be on disk before Late may leave (N1). A commit index alone is
-// not written: it follows from the log.
-func (c *core) persist(rd ordering.Ready) error {
+// persists reports whether a Ready has something that must be on disk before Late may leave
+// (N1). A commit index alone is not written: it follows from the log.
+func (c *core) persists(rd ordering.Ready) bool {
 	hs := rd.HardState
-	if len(rd.Entries) == 0 && (hs == nil || hs.GetTerm() == c.term && hs.GetVote() == c.vote) {
-		return nil
-	}
-	if err := c.disk.Append(hs, rd.Entries, rd.Sync); err != nil {
-		return fmt.Errorf("the log cannot be written, so this member stops: %w", err)
-	}
-	c.counters.entries.Add(uint64(len(rd.Entries)))
-	if hs != nil {
+	if hs != nil && (hs.GetTerm() != c.term || hs.GetVote() != c.vote) {
 		c.term, c.vote = hs.GetTerm(), hs.GetVote()
+		return true
 	}
-	if rd.Sync {
-		c.counters.fsyncs.Add(1)
+	return len(rd.Entries) > 0
+}
+
+// write is the goroutine that waits for the disk.
+func (c *core) write() {
+	for rd := range c.writes {
+		// The frames that need not wait for the disk go first: with one processor, their
+		// sender would wait until the runtime notices that this system call takes long.
+		runtime.Gosched()
+		err := c.disk.Append(rd.HardState, rd.Entries, rd.Sync)
+		if err != nil {
+			err = fmt.Errorf("the log cannot be written, so this member stops: %w", err)
+		}
+		c.counters.entries.Add(uint64(len(rd.Entries)))
+		if rd.Sync {
+			c.counters.fsyncs.Add(1)
+		}
+		c.written <- err
 	}
-	return nil
 }

@@ -3,7 +3,8 @@
 //
 // Goroutines of a running member:
 //
-//	core       the engine's only caller; persists, sends, hands out verdicts and groups
+//	core       the engine's only caller; sends, hands out verdicts and groups
+//	log        writes what the core gives it, and waits for the disk
 //	executor   carries out one group after another at the local PostgreSQL
 //	watcher    finds backends that block the executor, and dooms them
 //	listener   accepts clients; one goroutine per session

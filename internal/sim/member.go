@@ -132,13 +132,24 @@ func (m *member) wake() {
 	}))
 }
 
-// pump carries out one Ready: early frames, the write, then the rest.
+// pump carries out one Ready: early frames, what is committed, the write, then the late frames.
 func (m *member) pump() {
 	if m.busy || !m.engine.HasReady() {
 		return
 	}
 	rd := m.engine.Ready()
 	m.frames(rd.Early)
+	m.w.note(uint64(m.id), uint64(len(rd.Delivered)), m.engine.Ordinal())
+	for _, a := range rd.Aborted {
+		m.w.stats.Aborted++
+		if s := m.submitted[a.Seq]; s != nil {
+			s.verdict(a.Verdict)
+		}
+	}
+	if rd.Group != nil {
+		m.startGroup(rd.Group)
+	}
+	m.openGate() // Ready may have passed ordinals without a group
 	m.disk.append(rd.HardState, rd.Entries)
 	n := len(m.disk.journal)
 	m.busy = true
@@ -164,18 +175,7 @@ func (m *member) pump() {
 }
 
 func (m *member) finish(rd engine.Ready) {
-	m.w.note(uint64(m.id), uint64(len(rd.Delivered)), m.engine.Ordinal())
 	m.frames(rd.Late)
-	for _, a := range rd.Aborted {
-		m.w.stats.Aborted++
-		if s := m.submitted[a.Seq]; s != nil {
-			s.verdict(a.Verdict)
-		}
-	}
-	if rd.Group != nil {
-		m.startGroup(rd.Group)
-	}
-	m.openGate() // Ready may have passed ordinals without a group
 	m.engine.Advance()
 	m.busy = false
 	m.wake()

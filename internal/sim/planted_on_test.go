@@ -27,7 +27,7 @@ var bugs = []struct {
 	{"pending-orphan-stays", 300},
 	{"position-one-off", 100},
 	{"holes-denied", 600},
-	{"group-not-split", 600},
+	{"group-not-split", 3000},
 	{"parts-dangle", 300},
 
 	{"gate-removed", 300},

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,10 +14,12 @@ import (
 
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 const (
 	readyTimeout = 90 * time.Second
+	stopTimeout  = 40 * time.Second // how long a node may take to end after SIGTERM
 	pollInterval = 20 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ type Node struct {
 	Config     config.Config
 	ConfigFile string
 	LogFile    string
-	proc       *process
+	proc       *process.Process
 }
 
 // Option changes the nodes' configuration before they start.
@@ -157,10 +157,10 @@ func (c *Cluster) Run(k int) {
 		c.tb.Fatal(err)
 	}
 	n := c.Node(k)
-	if n.proc.running() {
+	if n.proc.Running() {
 		c.tb.Fatalf("node %d runs already", k)
 	}
-	p, err := startProcess(n.LogFile, exe, "node", "--config", n.ConfigFile)
+	p, err := process.Start(process.Options{Log: n.LogFile}, exe, "node", "--config", n.ConfigFile)
 	if err != nil {
 		c.tb.Fatal(err)
 	}
@@ -197,48 +197,39 @@ func (c *Cluster) await(k int, timeout time.Duration, f func(context.Context) er
 		if err == nil {
 			return
 		}
-		if !c.Node(k).proc.running() {
-			c.tb.Fatalf("node %d has ended: %v\n%s", k, c.Node(k).proc.err, tail(c.Node(k).LogFile, 15))
+		if !c.Node(k).proc.Running() {
+			c.tb.Fatalf("node %d has ended: %v\n%s", k, c.Node(k).proc.Err(), process.Tail(c.Node(k).LogFile, 15))
 		}
 		select {
 		case <-ctx.Done():
-			c.tb.Fatalf("node %d: %v\n%s", k, err, tail(c.Node(k).LogFile, 15))
+			c.tb.Fatalf("node %d: %v\n%s", k, err, process.Tail(c.Node(k).LogFile, 15))
 		case <-time.After(pollInterval):
 		}
 	}
 }
 
 // Running reports whether node k's process runs.
-func (c *Cluster) Running(k int) bool { return c.Node(k).proc.running() }
+func (c *Cluster) Running(k int) bool { return c.Node(k).proc.Running() }
 
 // PID is the process of node k; zero if it does not run.
 func (c *Cluster) PID(k int) int {
 	if !c.Running(k) {
 		return 0
 	}
-	return c.Node(k).proc.cmd.Process.Pid
+	return c.Node(k).proc.PID()
 }
 
 // PostgresPID is the postmaster of node k; zero if there is none.
 func (c *Cluster) PostgresPID(k int) int {
-	b, err := os.ReadFile(filepath.Join(c.Node(k).Config.DataDir, "postgres", "postmaster.pid"))
-	if err != nil {
-		return 0
-	}
-	first, _, _ := strings.Cut(string(b), "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil {
-		return 0
-	}
-	return pid
+	return process.Postmaster(filepath.Join(c.Node(k).Config.DataDir, "postgres"))
 }
 
 // Kill sends SIGKILL to node k's process, whose PostgreSQL then ends by itself.
 func (c *Cluster) Kill(k int) {
 	c.tb.Helper()
 	p := c.Node(k).proc
-	p.signal(syscall.SIGKILL)
-	if err := p.wait(10 * time.Second); err != nil {
+	p.Signal(syscall.SIGKILL)
+	if err := p.Wait(10 * time.Second); err != nil {
 		c.tb.Fatal(err)
 	}
 }
@@ -270,7 +261,7 @@ func (c *Cluster) KillAll() {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // a postmaster may just have ended with its node
 	}
 	for _, n := range c.nodes {
-		if err := n.proc.wait(10 * time.Second); err != nil {
+		if err := n.proc.Wait(10 * time.Second); err != nil {
 			c.tb.Fatal(err)
 		}
 	}
@@ -280,15 +271,15 @@ func (c *Cluster) KillAll() {
 func (c *Cluster) Stop(nodes ...int) {
 	c.tb.Helper()
 	for _, k := range nodes {
-		c.Node(k).proc.signal(syscall.SIGTERM)
+		c.Node(k).proc.Signal(syscall.SIGTERM)
 	}
 	for _, k := range nodes {
 		n := c.Node(k)
-		if err := n.proc.wait(stopTimeout); err != nil {
-			c.tb.Fatalf("node %d: %v\n%s", k, err, tail(n.LogFile, 15))
+		if err := n.proc.Wait(stopTimeout); err != nil {
+			c.tb.Fatalf("node %d: %v\n%s", k, err, process.Tail(n.LogFile, 15))
 		}
-		if n.proc.err != nil {
-			c.tb.Errorf("node %d ended with %v\n%s", k, n.proc.err, tail(n.LogFile, 15))
+		if n.proc.Err() != nil {
+			c.tb.Errorf("node %d ended with %v\n%s", k, n.proc.Err(), process.Tail(n.LogFile, 15))
 		}
 	}
 }
@@ -297,7 +288,7 @@ func (c *Cluster) Stop(nodes ...int) {
 // do not.
 func (c *Cluster) Leftover(wait time.Duration) map[int]string {
 	for deadline := time.Now().Add(wait); ; time.Sleep(pollInterval) {
-		left := leftover(c.Dir)
+		left := process.Leftover(c.Dir)
 		if len(left) == 0 || time.Now().After(deadline) {
 			return left
 		}
@@ -308,11 +299,11 @@ func (c *Cluster) Leftover(wait time.Duration) map[int]string {
 func (c *Cluster) end() {
 	if c.tb.Failed() {
 		for _, n := range c.nodes {
-			c.tb.Logf("log of %s ends with:\n%s", n.Config.Self().Name, tail(n.LogFile, 25))
+			c.tb.Logf("log of %s ends with:\n%s", n.Config.Self().Name, process.Tail(n.LogFile, 25))
 		}
 	}
 	for _, n := range c.nodes {
-		n.proc.signal(syscall.SIGTERM)
+		n.proc.Signal(syscall.SIGTERM)
 	}
 	var wg sync.WaitGroup
 	for k, n := range c.nodes {
@@ -320,10 +311,10 @@ func (c *Cluster) end() {
 			continue
 		}
 		wg.Go(func() {
-			if err := n.proc.wait(stopTimeout); err != nil {
+			if err := n.proc.Wait(stopTimeout); err != nil {
 				c.tb.Errorf("node %d, asked to stop: %v", k+1, err)
-				n.proc.signal(syscall.SIGKILL)
-				<-n.proc.done
+				n.proc.Signal(syscall.SIGKILL)
+				<-n.proc.Done()
 			}
 		})
 	}
@@ -333,7 +324,7 @@ func (c *Cluster) end() {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
 	}
 	for _, n := range c.nodes {
-		if bad := accident(n.LogFile); bad != "" {
+		if bad := process.Accident(n.LogFile); bad != "" {
 			c.tb.Errorf("log of %s: %s", n.Config.Self().Name, bad)
 		}
 	}

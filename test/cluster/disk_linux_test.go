@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // narrow leaves node k little room for its log, and returns what frees it again. Root mounts a
@@ -38,8 +39,8 @@ func narrow(t *testing.T, c *Cluster, k int) (room func()) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		c.Node(k).proc.signal(syscall.SIGKILL)
-		<-c.Node(k).proc.done
+		c.Node(k).proc.Signal(syscall.SIGKILL)
+		<-c.Node(k).proc.Done()
 		if err := unix.Unmount(dir, 0); err != nil {
 			t.Errorf("unmount %s: %v", dir, err)
 		}
@@ -100,10 +101,10 @@ func TestFullDisk(t *testing.T) {
 					t.Fatalf("node %d: %s", other, Explain(err))
 				}
 			}
-			if err := c.Node(full).proc.wait(20 * time.Second); err != nil || c.Node(full).proc.err == nil {
-				t.Fatalf("the node with the full disk: %v, ended with %v", err, c.Node(full).proc.err)
+			if err := c.Node(full).proc.Wait(20 * time.Second); err != nil || c.Node(full).proc.Err() == nil {
+				t.Fatalf("the node with the full disk: %v, ended with %v", err, c.Node(full).proc.Err())
 			}
-			last := tail(c.Node(full).LogFile, 3)
+			last := process.Tail(c.Node(full).LogFile, 3)
 			if !strings.Contains(last, "the log cannot be written") || !strings.Contains(last, "no space left") && !strings.Contains(last, "file too large") {
 				t.Errorf("the node ends with\n%s", last)
 			}

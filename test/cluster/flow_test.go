@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // freezeApplier stops the backend that applies other members' rows at node k: the node lives
@@ -109,12 +110,12 @@ func TestSlowMembers(t *testing.T) {
 			t.Fatalf("nobody lags, and the delay is %+v", got)
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(tail(c.Node(1).LogFile, 50), "transactions are no longer slowed"); time.Sleep(pollInterval) {
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(process.Tail(c.Node(1).LogFile, 50), "transactions are no longer slowed"); time.Sleep(pollInterval) {
 		if time.Now().After(deadline) {
 			t.Fatal("the log does not tell the end of the delays")
 		}
 	}
-	if log := tail(c.Node(1).LogFile, 50); !strings.Contains(log, "transactions are slowed") || !strings.Contains(log, "member=node3") {
+	if log := process.Tail(c.Node(1).LogFile, 50); !strings.Contains(log, "transactions are slowed") || !strings.Contains(log, "member=node3") {
 		t.Error("the log does not tell why transactions were slowed")
 	}
 	if c.counters(1)["throttled"] == 0 || c.counters(1)["throttled_us"] == 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // undisturbed commits at the given nodes while f runs; not one commit may fail, or take
@@ -175,11 +176,11 @@ func TestWrongNodes(t *testing.T) {
 			if err := os.Truncate(n.LogFile, 0); err != nil {
 				t.Fatal(err)
 			}
-			peer := len(tail(c.Node(1).LogFile, 1<<20))
+			peer := len(process.Tail(c.Node(1).LogFile, 1<<20))
 			c.Run(3)
 			if test.ends {
-				if err := n.proc.wait(20 * time.Second); err != nil || n.proc.err == nil {
-					t.Errorf("%s: %v, ended with %v", test.name, err, n.proc.err)
+				if err := n.proc.Wait(20 * time.Second); err != nil || n.proc.Err() == nil {
+					t.Errorf("%s: %v, ended with %v", test.name, err, n.proc.Err())
 				}
 			} else {
 				time.Sleep(3 * time.Second)
@@ -187,10 +188,10 @@ func TestWrongNodes(t *testing.T) {
 					t.Errorf("%s: a client is told %v, want 57P03", test.name, err)
 				}
 			}
-			if log := tail(n.LogFile, 1<<20); !strings.Contains(log, test.log) {
+			if log := process.Tail(n.LogFile, 1<<20); !strings.Contains(log, test.log) {
 				t.Errorf("%s: the log does not say %q:\n%s", test.name, test.log, log)
 			}
-			if others := tail(c.Node(1).LogFile, 1<<20); !strings.Contains(others[min(peer, len(others)):], test.peer) {
+			if others := process.Tail(c.Node(1).LogFile, 1<<20); !strings.Contains(others[min(peer, len(others)):], test.peer) {
 				t.Errorf("%s: node 1's log does not say %q:\n%s", test.name, test.peer, others[peer:])
 			}
 			if !test.ends {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 func TestMain(m *testing.M) {
@@ -59,7 +61,7 @@ func use(t *testing.T) *Cluster {
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, n := range mine.nodes {
-				t.Logf("log of %s ends with:\n%s", n.Config.Self().Name, tail(n.LogFile, 25))
+				t.Logf("log of %s ends with:\n%s", n.Config.Self().Name, process.Tail(n.LogFile, 25))
 			}
 		}
 	})

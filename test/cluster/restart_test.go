@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // TestSizes runs clusters of other sizes, stops them cleanly and starts them again.
@@ -97,14 +99,14 @@ func TestDemo(t *testing.T) {
 	url := fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/postgres?sslmode=disable", base+1)
 	for i, end := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		log := filepath.Join(dir, fmt.Sprintf("demo%d.log", i))
-		p, err := startProcess(log, exe, "demo", "--dir", dir, "--base-port", fmt.Sprint(base))
+		p, err := process.Start(process.Options{Log: log}, exe, "demo", "--dir", dir, "--base-port", fmt.Sprint(base))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { p.signal(syscall.SIGKILL); <-p.done })
-		for deadline := time.Now().Add(readyTimeout); !strings.Contains(tail(log, 100), "Ctrl-C stops everything"); time.Sleep(pollInterval) {
-			if !p.running() || time.Now().After(deadline) {
-				t.Fatalf("the demo is not up:\n%s", tail(log, 100))
+		t.Cleanup(func() { p.Signal(syscall.SIGKILL); <-p.Done() })
+		for deadline := time.Now().Add(readyTimeout); !strings.Contains(process.Tail(log, 100), "Ctrl-C stops everything"); time.Sleep(pollInterval) {
+			if !p.Running() || time.Now().After(deadline) {
+				t.Fatalf("the demo is not up:\n%s", process.Tail(log, 100))
 			}
 		}
 		sql := "CREATE TABLE demo(k int PRIMARY KEY)"
@@ -124,13 +126,13 @@ func TestDemo(t *testing.T) {
 				t.Fatalf("status: %v\n%s", err, out)
 			}
 		}
-		p.signal(end)
-		if err := p.wait(stopTimeout); err != nil {
+		p.Signal(end)
+		if err := p.Wait(stopTimeout); err != nil {
 			t.Fatal(err)
 		}
 		var left map[int]string
 		for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
-			if left = leftover(dir); len(left) == 0 {
+			if left = process.Leftover(dir); len(left) == 0 {
 				break
 			}
 		}

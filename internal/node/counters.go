@@ -1,6 +1,7 @@
 package node
 
 import (
+	"runtime"
 	"strconv"
 	"sync/atomic"
 
@@ -52,5 +53,6 @@ func (l *life) showCounters() session.Result {
 	} {
 		r.Rows = append(r.Rows, []string{row.name, strconv.FormatUint(row.value.Load(), 10)})
 	}
+	r.Rows = append(r.Rows, []string{"goroutines", strconv.Itoa(runtime.NumGoroutine())}) // of the process, now
 	return r
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/transport"
@@ -143,7 +144,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if err := mayCreateLog(ctx, conn, l.config); err != nil {
 		return err
 	}
-	if l.disk, err = openLog(l.config); err != nil {
+	if l.disk, err = openLog(l.config, l.node.faults); err != nil {
 		return &FatalError{err}
 	}
 	for _, r := range l.disk.Repairs() {
@@ -193,7 +194,7 @@ func (l *life) openTransport() error {
 	}
 	l.transport, err = transport.New(transport.Options{
 		Self: l.config.Member, Cluster: l.config.Cluster, Listener: ln, Peers: others, Secret: []byte(l.config.Secret),
-		QueueBytesMax: l.config.Limits.MemberQueue, Handler: l.receiveFrame, Logger: l.log,
+		QueueBytesMax: l.config.Limits.MemberQueue, Handler: l.receiveFrame, Fault: l.node.faults.Links(), Logger: l.log,
 	})
 	if err != nil {
 		return &FatalError{errors.Join(err, ln.Close())}
@@ -221,8 +222,8 @@ func (l *life) close() error {
 func logDir(c *config.Config) string { return filepath.Join(c.DataDir, "log") }
 
 // openLog opens the member's log, or creates it for the cluster's first start.
-func openLog(c *config.Config) (*raftlog.Log, error) {
-	o := raftlog.Options{Dir: logDir(c), SegmentBytes: c.Limits.LogSegmentBytes}
+func openLog(c *config.Config, faults *fault.Faults) (*raftlog.Log, error) {
+	o := raftlog.Options{Dir: logDir(c), SegmentBytes: c.Limits.LogSegmentBytes, BeforeSync: faults.Sync()}
 	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) {
 		id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
 		for _, m := range c.Members {

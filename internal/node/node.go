@@ -14,6 +14,7 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -22,6 +23,7 @@ type Node struct {
 	config  *config.Config
 	log     *slog.Logger
 	cancels *wire.Cancels
+	faults  *fault.Faults // nil in production
 
 	pg *instance.Instance
 
@@ -57,6 +59,9 @@ func (n *Node) Run(ctx context.Context) error {
 		_ = ln.Close()
 		front.Wait()
 	}()
+	if n.faults = fault.FromEnvironment(n.log); n.faults != nil {
+		front.Go(func() { n.faults.Watch(frontCtx) })
+	}
 	if n.pg, err = n.instance(ctx); err != nil {
 		return err
 	}

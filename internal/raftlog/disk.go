@@ -30,6 +30,20 @@ func realDisk() disk {
 	}
 }
 
+// disturbed asks before each sync of a file whether it may succeed.
+func (d disk) disturbed(before func() error) disk {
+	datasync, sync := d.datasync, d.sync
+	ask := func(f *os.File, sync func(*os.File) error) error {
+		if err := before(); err != nil {
+			return err
+		}
+		return sync(f)
+	}
+	d.datasync = func(f *os.File) error { return ask(f, datasync) }
+	d.sync = func(f *os.File) error { return ask(f, sync) }
+	return d
+}
+
 // datasync retries only on EINTR, where nothing was tried yet.
 func datasync(f *os.File) error {
 	for {

@@ -205,3 +205,30 @@ func TestOpenOnFullDisk(t *testing.T) {
 	}
 	must(t, l.Close())
 }
+
+// TestBeforeSync: the hook sees every sync before it is done, and its error is the sync's.
+func TestBeforeSync(t *testing.T) {
+	var order []string
+	d := quickDisk()
+	d.datasync = func(*os.File) error { order = append(order, "sync"); return nil }
+	var fail error
+	o := Options{Dir: filepath.Join(t.TempDir(), "log"), BeforeSync: func() error { order = append(order, "hook"); return fail }}
+	l := mustNew(t, o, d)
+	order = nil
+	must(t, l.Append(nil, entries(1, 2, 1), true))
+	if got := strings.Join(order, " "); got != "hook sync" {
+		t.Errorf("one synced Append: %s", got)
+	}
+	fail = errors.New("told to fail")
+	if err := l.Append(nil, entries(3, 3, 1), true); !errors.Is(err, fail) {
+		t.Errorf("the hook failed, and Append returned %v", err)
+	}
+	fail = nil
+	if err := l.Append(nil, entries(3, 3, 1), true); err == nil {
+		t.Error("L4: the log works again after a failed sync")
+	}
+	if got := strings.Join(order, " "); got != "hook sync hook" {
+		t.Errorf("the disk was asked: %s", got)
+	}
+	_ = l.Close() // it is poisoned
+}

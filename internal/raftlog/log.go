@@ -39,6 +39,9 @@ func open(o Options, d disk) (*Log, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if o.BeforeSync != nil {
+		d = d.disturbed(o.BeforeSync)
+	}
 	o.Dir = filepath.Clean(o.Dir)
 	id, err := readIdentity(o.Dir)
 	if err != nil {

@@ -5,8 +5,9 @@ export GOTOOLCHAIN = local
 SEEDS ?= 2000
 DEMO_FLAGS ?=
 BENCH_FLAGS ?=
+CHAOS_FLAGS ?=
 
-.PHONY: demo test build bench vet clean
+.PHONY: demo test build bench chaos vet clean
 
 demo: build
 	./bin/tutti demo $(DEMO_FLAGS)
@@ -24,6 +25,9 @@ test: build vet
 
 bench: build
 	./bin/tutti bench compare $(BENCH_FLAGS)
+
+chaos: build
+	./bin/tutti chaos $(CHAOS_FLAGS)
 
 clean:
 	rm -rf bin

@@ -26,7 +26,7 @@ func main() {
 		Use: "tutti", Short: "Several PostgreSQL servers, one database",
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	root.AddCommand(demoCommand(), nodeCommand(), statusCommand(), checkCommand(), simCommand(), benchCommand())
+	root.AddCommand(demoCommand(), nodeCommand(), statusCommand(), checkCommand(), simCommand(), benchCommand(), chaosCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "tutti:", err)
 		os.Exit(exitCode(err))

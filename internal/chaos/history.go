@@ -1,0 +1,211 @@
+package chaos
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/check"
+)
+
+// Names of the workloads, as they stand in a history.
+const (
+	wTransfer = "transfer"
+	wSum      = "sum"
+	wList     = "list"
+	wClaim    = "claim"
+	wParent   = "parent"
+	wChild    = "child"
+	wDelete   = "delete"
+)
+
+// Tx is one transaction as its client saw it.
+type Tx struct {
+	Workload string        `json:"w"`
+	Node     int           `json:"n"`
+	Session  int           `json:"s"`   // a new one after each unknown outcome and each reconnect
+	Tag      int64         `json:"tag"` // unique in the history
+	Level    check.Level   `json:"lvl"`
+	Start    int64         `json:"b"` // nanoseconds since the run began
+	End      int64         `json:"e"`
+	Outcome  check.Outcome `json:"o"`
+	Code     string        `json:"code,omitempty"` // SQLSTATE of the error, "broken" without one
+	Key      int64         `json:"k,omitempty"`    // claim: the key; child and delete: the parent
+	// Values: transfer from, to, amount; sum the sum; parent the two numbers handed out.
+	Values []int64        `json:"v,omitempty"`
+	Ops    []check.ListOp `json:"ops,omitempty"`
+	// Refused says that the database answered with a reason why there is no row: the key is
+	// taken, or the parent has children.
+	Refused bool `json:"r,omitempty"`
+}
+
+// State is what one node holds in the end.
+type State struct {
+	Node     int           `json:"node"`
+	Accounts map[int]int64 `json:"accounts"`
+	// Transfers are tag, from, to, amount; Claims tag, key; Parents tag, id, serial;
+	// Children tag, parent.
+	Transfers [][]int64      `json:"transfers"`
+	Claims    [][]int64      `json:"claims"`
+	Parents   [][]int64      `json:"parents"`
+	Children  [][]int64      `json:"children"`
+	Lists     []check.ListOp `json:"lists"`
+}
+
+// History is everything the judge needs (K3).
+type History struct {
+	Txs    []Tx
+	States []State
+}
+
+// line is one line of a history file: one of both.
+type line struct {
+	Tx    *Tx    `json:"tx,omitempty"`
+	State *State `json:"state,omitempty"`
+}
+
+// ReadHistory reads a history file.
+func ReadHistory(r io.Reader) (*History, error) {
+	h := &History{}
+	d := json.NewDecoder(bufio.NewReaderSize(r, 1<<20))
+	for n := 1; ; n++ {
+		var l line
+		err := d.Decode(&l)
+		switch {
+		case err == io.EOF:
+			return h, nil
+		case err != nil:
+			return nil, fmt.Errorf("history, entry %d: %w", n, err)
+		case l.Tx != nil:
+			h.Txs = append(h.Txs, *l.Tx)
+		case l.State != nil:
+			h.States = append(h.States, *l.State)
+		}
+	}
+}
+
+// recorder takes what the clients saw, in memory and in a file.
+type recorder struct {
+	began time.Time
+	tags  atomic.Int64
+	named atomic.Int64 // sessions
+
+	mu      sync.Mutex
+	file    *os.File
+	out     *bufio.Writer
+	err     error // of writing
+	history History
+	odd     []string          // answers that may not be given
+	counts  map[string]int    // answers by code
+	commits map[int][][]int64 // by node and client: when a commit was acknowledged
+	last    map[int]int64     // by node: the newest of them
+}
+
+func newRecorder(path string, began time.Time) (*recorder, error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return &recorder{began: began, file: f, out: bufio.NewWriterSize(f, 1<<20), counts: map[string]int{},
+		commits: map[int][][]int64{}, last: map[int]int64{}}, nil
+}
+
+// now is the time for the history.
+func (r *recorder) now() int64 { return int64(time.Since(r.began)) }
+
+// at gives a moment as the history does.
+func (r *recorder) at(t time.Time) int64 { return int64(t.Sub(r.began)) }
+
+// add takes a finished transaction of client i at its node. odd, if not empty, is an answer
+// that should not have been given.
+func (r *recorder) add(i int, t *Tx, odd string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history.Txs = append(r.history.Txs, *t)
+	r.write(line{Tx: t})
+	if odd != "" {
+		r.odd = append(r.odd, odd)
+	}
+	switch {
+	case t.Code != "":
+		r.counts[t.Code]++
+	case t.Outcome == check.OK:
+		r.counts["ok"]++
+	}
+	if t.Outcome != check.OK || t.Workload == wSum || t.readOnly() {
+		return
+	}
+	for len(r.commits[t.Node]) <= i {
+		r.commits[t.Node] = append(r.commits[t.Node], nil)
+	}
+	r.commits[t.Node][i] = append(r.commits[t.Node][i], t.End)
+	r.last[t.Node] = max(r.last[t.Node], t.End)
+}
+
+// note counts an answer outside a transaction.
+func (r *recorder) note(code, odd string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts[code]++
+	if odd != "" {
+		r.odd = append(r.odd, odd)
+	}
+}
+
+// readOnly reports whether a transaction of lists appended nothing.
+func (t *Tx) readOnly() bool {
+	for _, op := range t.Ops {
+		if op.Append != 0 {
+			return false
+		}
+	}
+	return t.Workload == wList
+}
+
+// committedSince reports whether a commit that ended after a moment was acknowledged at node k.
+func (r *recorder) committedSince(k int, since time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last[k] > r.at(since)
+}
+
+func (r *recorder) total() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts["ok"]
+}
+
+func (r *recorder) write(l line) {
+	b, err := json.Marshal(l)
+	if err == nil {
+		_, err = r.out.Write(append(b, '\n'))
+	}
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// state adds what a node holds in the end.
+func (r *recorder) state(s State) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history.States = append(r.history.States, s)
+	r.write(line{State: &s})
+}
+
+func (r *recorder) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.out.Flush(); r.err == nil {
+		r.err = err
+	}
+	if err := r.file.Close(); r.err == nil {
+		r.err = err
+	}
+	return r.err
+}

@@ -1,0 +1,88 @@
+package chaos
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tuttidb/tutti/internal/check"
+)
+
+const (
+	listKeysOpen   = 5  // lists that are appended to at the same time
+	listAppendsMax = 24 // then another list takes its place
+)
+
+// listKeys deals out lists: few at a time, so that clients meet, and none for long, so that
+// reading them stays cheap.
+type listKeys struct {
+	mu      sync.Mutex
+	open    [listKeysOpen]uint64
+	appends [listKeysOpen]int
+	next    uint64
+}
+
+func newListKeys() *listKeys {
+	l := &listKeys{}
+	for i := range l.open {
+		l.next++
+		l.open[i] = l.next
+	}
+	return l
+}
+
+func (l *listKeys) pick(rng *rand.Rand, appends bool) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := rng.IntN(listKeysOpen)
+	key := l.open[i]
+	if appends {
+		if l.appends[i]++; l.appends[i] >= listAppendsMax {
+			l.next++
+			l.open[i], l.appends[i] = l.next, 0
+		}
+	}
+	return key
+}
+
+func listRepeatable(c *client, t *Tx) error { return list(c, t, check.Snapshot) }
+func listCommitted(c *client, t *Tx) error  { return list(c, t, check.ReadCommitted) }
+
+// list reads lists and appends to them.
+func list(c *client, t *Tx, level check.Level) error {
+	t.Workload, t.Level = wList, level
+	ops := 1 + c.rng.IntN(4)
+	if ops == 1 && level == check.ReadCommitted {
+		return c.single(t, func() error { return c.listOp(t, 0) })
+	}
+	return c.block(t, level, func() error {
+		for i := range ops {
+			if err := c.listOp(t, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// listOp is the i-th operation of a transaction. An append is noted before it is tried, a
+// read when it has succeeded.
+func (c *client) listOp(t *Tx, i int) error {
+	appends := c.rng.IntN(2) == 0
+	op := check.ListOp{Key: c.lists.pick(c.rng, appends)}
+	if !appends {
+		err := c.row("SELECT v FROM chaos_list WHERE k = $1", []any{int64(op.Key)}, &op.Read)
+		if err == nil || errors.Is(err, pgx.ErrNoRows) {
+			t.Ops = append(t.Ops, op)
+			return nil
+		}
+		return err
+	}
+	op.Append = uint64(t.Tag)<<3 | uint64(i)
+	t.Ops = append(t.Ops, op)
+	_, err := c.exec("INSERT INTO chaos_list VALUES ($1, ARRAY[$2::bigint]) ON CONFLICT (k) DO UPDATE SET v = chaos_list.v || excluded.v",
+		int64(op.Key), int64(op.Append))
+	return err
+}

@@ -1,0 +1,175 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// kind is one kind of fault.
+type kind struct {
+	name  string
+	what  string
+	lasts [2]time.Duration // drawn between these
+	size  [2]int           // milliseconds, drawn between these
+	needs need
+}
+
+type need uint8
+
+const (
+	needsNothing need = iota
+	needsRoot         // of Linux
+	needsNetns
+)
+
+var kinds = []kind{
+	{name: "kill-node", what: "SIGKILL to the node's process", lasts: [2]time.Duration{50 * time.Millisecond, 3 * time.Second}},
+	{name: "kill-postgres", what: "SIGKILL to its PostgreSQL", lasts: [2]time.Duration{0, 0}},
+	{name: "kill-both", what: "SIGKILL to the node and its PostgreSQL", lasts: [2]time.Duration{50 * time.Millisecond, 3 * time.Second}},
+	{name: "kill-all", what: "SIGKILL to every node and every PostgreSQL", lasts: [2]time.Duration{0, time.Second}},
+	{name: "restart", what: "SIGTERM, and start again", lasts: [2]time.Duration{50 * time.Millisecond, time.Second}},
+	{name: "freeze", what: "SIGSTOP to the node's process, SIGCONT later", lasts: [2]time.Duration{200 * time.Millisecond, 5 * time.Second}},
+	{name: "partition", what: "a minority is cut off from the others", lasts: [2]time.Duration{300 * time.Millisecond, 6 * time.Second}},
+	{name: "oneway", what: "frames are lost in one direction", lasts: [2]time.Duration{300 * time.Millisecond, 5 * time.Second}},
+	{name: "link", what: "one link between two nodes is cut", lasts: [2]time.Duration{300 * time.Millisecond, 5 * time.Second}},
+	{name: "flap", what: "a node is cut off, and is not, and is", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{30, 700}},
+	{name: "delay", what: "all frames from and to a node are late", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{10, 100}},
+	{name: "slow-fsync", what: "each sync of its log takes longer", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{5, 100}},
+	{name: "fsync-error", what: "a sync of its log fails", lasts: [2]time.Duration{200 * time.Millisecond, 2 * time.Second}},
+	{name: "disk-full", what: "no space left for a node's files", lasts: [2]time.Duration{2 * time.Second, 8 * time.Second}, needs: needsRoot},
+	{name: "unplug", what: "the cable of a node's network is pulled", lasts: [2]time.Duration{300 * time.Millisecond, 6 * time.Second}, needs: needsNetns},
+}
+
+func kindNames() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// possible says why this kind cannot be made here.
+func (k kind) possible(o *Options) error {
+	root := runtime.GOOS == "linux" && os.Geteuid() == 0
+	switch {
+	case k.needs == needsRoot && !root:
+		return errors.New("needs root on Linux, to mount a small file system")
+	case k.needs == needsNetns && !o.Netns:
+		return errors.New("needs network namespaces (--netns)")
+	}
+	return nil
+}
+
+// Fault is one fault as it was drawn.
+type Fault struct {
+	Number int
+	Kind   string
+	Leader bool          // it hits the leader
+	Count  int           // how many nodes it hits; always a minority, or all
+	Order  []int         // in which nodes are taken, beside the leader
+	For    time.Duration // until it is healed
+	Pause  time.Duration // from recovery to the next fault
+	Millis int           // size of delays, period of flapping
+	Inward bool          // oneway: what others send is lost
+}
+
+func (f Fault) String() string {
+	who := "follower"
+	if f.Leader {
+		who = "leader"
+	}
+	s := fmt.Sprintf("%s %s", f.Kind, who)
+	switch {
+	case f.Kind == "kill-all":
+		s = f.Kind
+	case f.Count > 1:
+		s += fmt.Sprintf(" and %d more", f.Count-1)
+	}
+	if f.Kind == "oneway" {
+		s += map[bool]string{true: " hears nothing", false: " is not heard"}[f.Inward]
+	}
+	if f.Millis > 0 {
+		s += fmt.Sprintf(" %d ms", f.Millis)
+	}
+	return s
+}
+
+// schedule draws faults. Kinds come in shuffled rounds, so that each is made as often as the
+// others.
+type schedule struct {
+	rng   *rand.Rand
+	nodes int
+	from  []kind
+	bag   []kind
+	drawn int
+}
+
+func newSchedule(o *Options) *schedule {
+	s := &schedule{rng: rand.New(rand.NewPCG(o.Seed, 0)), nodes: o.Nodes}
+	for _, k := range kinds {
+		for _, name := range o.Faults {
+			if k.name == name {
+				s.from = append(s.from, k)
+			}
+		}
+	}
+	return s
+}
+
+func (s *schedule) next() Fault {
+	if len(s.bag) == 0 {
+		s.bag = append(s.bag, s.from...)
+		s.rng.Shuffle(len(s.bag), func(i, j int) { s.bag[i], s.bag[j] = s.bag[j], s.bag[i] })
+	}
+	k := s.bag[0]
+	s.bag = s.bag[1:]
+	s.drawn++
+	f := Fault{
+		Number: s.drawn, Kind: k.name, Leader: s.rng.IntN(2) == 0, Count: 1 + s.rng.IntN((s.nodes-1)/2),
+		For: s.between(k.lasts), Pause: s.between([2]time.Duration{500 * time.Millisecond, 3 * time.Second}), Inward: s.rng.IntN(2) == 0,
+	}
+	for _, n := range s.rng.Perm(s.nodes) {
+		f.Order = append(f.Order, n+1)
+	}
+	if k.size[1] > 0 {
+		f.Millis = k.size[0] + s.rng.IntN(k.size[1]-k.size[0]+1)
+	}
+	switch k.name {
+	case "kill-all":
+		f.Leader, f.Count = true, s.nodes
+	case "link", "disk-full":
+		f.Count = 1
+	}
+	return f
+}
+
+func (s *schedule) between(d [2]time.Duration) time.Duration {
+	return d[0] + time.Duration(s.rng.Int64N(int64(d[1]-d[0])+1)).Round(time.Millisecond)
+}
+
+// victims are the nodes a fault is made at, and whether one of them leads now.
+func (f Fault) victims(leader int) []int {
+	var v []int
+	if f.Leader && leader > 0 {
+		v = append(v, leader)
+	}
+	for _, k := range f.Order {
+		if len(v) < f.Count && k != leader {
+			v = append(v, k)
+		}
+	}
+	return v
+}
+
+// KindsText lists the kinds of faults, for a command's help.
+func KindsText() string {
+	var b strings.Builder
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "  %-14s %s\n", k.name, k.what)
+	}
+	return b.String()
+}

@@ -1,0 +1,108 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// judge looks at everything when nothing runs any more, and prints the verdict.
+func (r *run) judge() {
+	for _, n := range r.nodes {
+		if bad := n.accident(); bad != "" {
+			r.problems = append(r.problems, fmt.Sprintf("log of %s: %s", n.name(), bad))
+		}
+	}
+	for _, odd := range r.rec.odd[:min(tellMax, len(r.rec.odd))] {
+		r.problems = append(r.problems, "an answer that may not be given: "+odd)
+	}
+	began := time.Now()
+	r.problems = append(r.problems, Judge(&r.rec.history)...)
+	fmt.Fprintf(r.out, "\n%d transactions judged in %.1f s; answers: %s\n", len(r.rec.history.Txs), time.Since(began).Seconds(), r.answers())
+	rows, perFault := r.rec.measure(r.windows, r.end, r.o.Nodes)
+	r.printGaps(rows)
+	r.gapProblems(perFault, rows)
+	r.printNodes()
+	if len(r.problems) == 0 {
+		fmt.Fprintf(r.out, "\nPASS  seed %d: %d faults, %d commits acknowledged, none lost, no anomaly, all copies equal\n", r.o.Seed, len(r.windows), r.rec.counts["ok"])
+		return
+	}
+	fmt.Fprintf(r.out, "\nFAIL  seed %d: %d faults, %d commits acknowledged\n", r.o.Seed, len(r.windows), r.rec.counts["ok"])
+	for _, p := range r.problems {
+		fmt.Fprintf(r.out, "  - %s\n", p)
+	}
+}
+
+func (r *run) answers() string {
+	var parts []string
+	for code, n := range r.rec.counts {
+		parts = append(parts, fmt.Sprintf("%s %d", code, n))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+func (r *run) printGaps(rows []gaps) {
+	slices.SortFunc(rows, func(a, b gaps) int { return strings.Compare(a.name(), b.name()) })
+	fmt.Fprintln(r.out, "\nLongest time without a commit, by kind of fault:")
+	w := tabwriter.NewWriter(r.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "FAULT\tTIMES\tSURVIVORS\tONE CLIENT OF THEM\tVICTIMS\tBACK AFTER")
+	for _, g := range rows {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", g.name(), g.count, seconds(g.survivors), seconds(g.client), seconds(g.victims), seconds(g.recovery))
+	}
+	_ = w.Flush() // out is a terminal or a buffer
+}
+
+func (g gaps) name() string {
+	if g.led && g.kind != "kill-all" {
+		return g.kind + " (leader)"
+	}
+	return g.kind
+}
+
+func seconds(d time.Duration) string {
+	if d == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+// gapProblems compares with the limits, fault by fault. Without survivors there is none.
+func (r *run) gapProblems(perFault, rows []gaps) {
+	for i, g := range perFault {
+		limit := r.o.GapOther
+		if g.led {
+			limit = r.o.GapLeader
+		}
+		if g.survivors > limit {
+			r.problems = append(r.problems, fmt.Sprintf("gap: clients of the survivors saw no commit for %s around fault #%d, %s; the limit is %s",
+				seconds(g.survivors), r.windows[i].fault.Number, g.name(), seconds(limit)))
+		}
+	}
+	for _, g := range rows {
+		if g.kind == calm && g.survivors > r.o.GapOther {
+			r.problems = append(r.problems, fmt.Sprintf("gap: no commit for %s at a node between faults; the limit is %s", seconds(g.survivors), seconds(r.o.GapOther)))
+		}
+	}
+}
+
+// printNodes shows what the nodes held, and how often they ended by themselves.
+func (r *run) printNodes() {
+	fmt.Fprintln(r.out, "\nNodes, idle before any load → idle at the end (most meanwhile):")
+	w := tabwriter.NewWriter(r.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE\tMEMORY\tGROWTH IN THE LONGEST LIFE\tOPEN FILES\tGOROUTINES\tPOSTGRESQL PROCESSES\tENDED BY ITSELF")
+	for _, n := range r.nodes {
+		b, a, all := r.before[n.k], r.after[n.k], r.samples[n.k]
+		perMinute, life := trend(all)
+		change := func(of func(sample) int64) string {
+			return fmt.Sprintf("%d → %d (%d)", of(b), of(a), most(all, of))
+		}
+		fmt.Fprintf(w, "%s\t%s MiB\t%+.1f MiB/min in %s\t%s\t%s\t%s\t%d\n", n.name(),
+			change(func(s sample) int64 { return s.rss >> 20 }), perMinute, life.Round(time.Second),
+			change(func(s sample) int64 { return int64(s.files) }), change(func(s sample) int64 { return int64(s.goroutines) }),
+			change(func(s sample) int64 { return int64(s.backends) }), len(n.byItself()))
+	}
+	_ = w.Flush() // out is a terminal or a buffer
+}

@@ -68,7 +68,10 @@ type Limits struct {
 	BatchBytes      int   `toml:"batch_bytes"`       // default 512 KiB
 	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members; default 1048576
 	LogSegmentBytes int64 `toml:"log_segment_bytes"` // default 64 MiB
+	PendingItems    int   `toml:"pending_items"`     // transactions waiting to be ordered; default 65536
 	MemberQueue     int   `toml:"member_queue"`      // bytes queued for one member; default 64 MiB
+
+	CommitTimeoutMs int `toml:"commit_timeout_ms"` // that a COMMIT waits for a majority; default 30000
 
 	FlowLag             int `toml:"flow_lag"`              // transactions a member may have yet to apply before others are slowed; default 5000
 	FlowLagBytes        int `toml:"flow_lag_bytes"`        // the same in bytes; default 64 MiB
@@ -142,12 +145,12 @@ func (c *Config) Validate() error {
 func (l *Limits) validate() error {
 	for name, v := range map[string]int{"sessions": l.Sessions, "writeset_bytes": l.WritesetBytes, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
 		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys, "log_segment_bytes": int(l.LogSegmentBytes),
-		"member_queue": l.MemberQueue} {
+		"pending_items": l.PendingItems, "member_queue": l.MemberQueue} {
 		if v < 0 {
 			return fmt.Errorf("%s is %d: it cannot be switched off", name, v)
 		}
 	}
-	for name, v := range map[string]int{"flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
+	for name, v := range map[string]int{"commit_timeout_ms": l.CommitTimeoutMs, "flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
 		"flow_minority_percent": l.FlowMinorityPercent} {
 		if v < -1 {
 			return fmt.Errorf("%s is %d: use -1 to switch it off", name, v)
@@ -198,8 +201,8 @@ func (c *Config) defaults() {
 		v *int
 		d int
 	}{{&l.Sessions, 150}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
-		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.MemberQueue, 64 << 20},
-		{&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}} {
+		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.MemberQueue, 64 << 20},
+		{&l.CommitTimeoutMs, 30_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

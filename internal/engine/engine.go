@@ -109,10 +109,11 @@ type Group struct {
 	volume uint64 // of the order up to Last
 }
 
-// Aborted tells the origin that a submission lost.
+// Aborted tells the origin that a submission lost; its session may be gone (Orphan).
 type Aborted struct {
 	Seq     uint64
 	Verdict certify.Verdict
+	Orphan  bool
 }
 
 // Ready is what the owner must carry out, in the order of the fields; see ordering.Ready.
@@ -230,6 +231,12 @@ func (e *Engine) Ordinal() uint64 { return e.ordinal }
 // Volume is how many bytes of payload the items up to Ordinal have, and those up to Applied;
 // like ordinals both are equal at all members.
 func (e *Engine) Volume() (ordered, applied uint64) { return e.volume, e.appliedVol }
+
+// Pending is the number of own submissions that are not in a proposal yet.
+func (e *Engine) Pending() int { return len(e.waiting) + len(e.pending) }
+
+// Keys is the number of key occurrences certification remembers.
+func (e *Engine) Keys() int { return e.cert.Keys() }
 
 // Backlog is the number of delivered committed items waiting for a group.
 func (e *Engine) Backlog() int { return len(e.queue) }

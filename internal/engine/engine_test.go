@@ -92,6 +92,7 @@ func TestMisuse(t *testing.T) {
 			e.Submit(Submission{Kind: KindFence, Seq: 1})
 		},
 		"a base beyond applied": func(e *Engine) {
+			e.view.Leader = 1
 			e.Submit(Submission{Kind: KindCertified, Seq: 1, Base: 5, Writeset: &writeset.Writeset{}})
 		},
 		"own item unknown": func(e *Engine) { e.deliver(1, entry(1, 1, 1, 1)) },

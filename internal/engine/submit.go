@@ -28,7 +28,7 @@ func (c *lockCount) add(m writeset.Mode, n int) {
 // Submit hands an own transaction to the order. False means that too many are under way
 // (PendingMax) and nothing happened.
 func (e *Engine) Submit(s Submission) bool {
-	if len(e.waiting)+len(e.pending) >= e.o.PendingMax {
+	if e.Pending() >= e.o.PendingMax {
 		return false
 	}
 	if e.owns[s.Seq] != nil {
@@ -69,6 +69,13 @@ func (e *Engine) breakOff(w *own) {
 	e.lock(w, -1)
 	w.Kind, w.Writeset, w.Payload, w.orphan = KindFence, nil, w.Payload[:w.sent], true
 	e.admit()
+}
+
+// Undecided reports whether a submission is on its way and the delivered part of the log does
+// not hold it: what becomes of it is open. Withdraw before it was tried, Orphan after.
+func (e *Engine) Undecided(seq uint64) bool {
+	w := e.owns[seq]
+	return w != nil && w.ordinal == 0
 }
 
 // remove takes the submission with a sequence out of a list; nil if it is not there.
@@ -153,16 +160,15 @@ func (e *Engine) finish(w *own) {
 
 func (e *Engine) abort(w *own, v certify.Verdict) {
 	e.finish(w)
-	if !w.orphan {
-		e.aborted = append(e.aborted, Aborted{Seq: w.Seq, Verdict: v})
-	}
+	e.aborted = append(e.aborted, Aborted{Seq: w.Seq, Verdict: v, Orphan: w.orphan})
 	e.admit()
 }
 
 // propose makes batches of what is pending while the window is open, and offers every
-// batch under way that nobody took, in order.
+// batch under way that nobody took, in order. Without a leader nothing is made, so that it
+// can be withdrawn.
 func (e *Engine) propose() {
-	for len(e.pending) > 0 && len(e.inflight) < e.o.BatchesInflightMax && (len(e.inflight) == 0 || e.inflight[len(e.inflight)-1].sent) {
+	for len(e.pending) > 0 && e.view.Leader != 0 && len(e.inflight) < e.o.BatchesInflightMax && (len(e.inflight) == 0 || e.inflight[len(e.inflight)-1].sent) {
 		e.makeBatch()
 	}
 	for _, p := range e.inflight {

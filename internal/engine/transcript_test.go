@@ -242,7 +242,11 @@ func (c *cluster) ready(n *node) {
 	}
 	c.send(n, rd.Late)
 	for _, a := range rd.Aborted {
-		c.say("%d: seq %d aborted: %s", n.id, a.Seq, c.verdict(a.Verdict))
+		orphan := ""
+		if a.Orphan {
+			orphan = " (orphan)"
+		}
+		c.say("%d: seq %d%s aborted: %s", n.id, a.Seq, orphan, c.verdict(a.Verdict))
 	}
 	if g := rd.Group; g != nil {
 		c.say("%d: group %d to %d", n.id, g.First, g.Last)

@@ -38,6 +38,11 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if err := l.finishLocals(ctx, g); err != nil {
 		return err
 	}
+	for i := range remote {
+		if t := &remote[i]; t.Own && t.Item.ID.Incarnation == l.incarnation {
+			l.waiters.settled(t.Item.ID.Seq)
+		}
+	}
 	return l.groupDone()
 }
 

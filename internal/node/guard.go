@@ -17,6 +17,12 @@ type guard struct {
 	client net.Conn
 	cancel func() // cancels what the backend executes; returns when the signal is sent
 	wake   func() // makes it look at its doom if it waits at the gate
+	// withdraw takes a submission back on the client's wish, if it is not proposed yet.
+	withdraw func(seq uint64)
+	// orphan, if not nil, is closed when the log has decided on a submission that was given
+	// up: until then the slot may not be used again, or its marker row would tell less than
+	// the database holds. Set before the session's last decision.
+	orphan <-chan struct{}
 
 	mu      sync.Mutex
 	quiet   sync.Cond // cancels is zero
@@ -119,10 +125,14 @@ func (g *guard) interrupt() {
 // already decides.
 func (g *guard) cancelClient() {
 	g.mu.Lock()
-	if g.phase == session.PhaseRunning {
+	phase, seq := g.phase, g.seq
+	if phase == session.PhaseRunning {
 		g.interrupt()
 	}
 	g.mu.Unlock()
+	if phase == session.PhaseSubmitted && seq != 0 {
+		g.withdraw(seq)
+	}
 }
 
 // submitted notes which submission the log decides on; zero when it has.

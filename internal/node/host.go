@@ -82,6 +82,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
 	payload := sub.Writeset.Append(nil)
 	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
+		h.n.reached.writeset.Add(1)
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
 			WithHint("Split it into smaller transactions.")}
 	}
@@ -92,24 +93,31 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
 			Snapshot: sub.Snapshot, Base: sub.Base, Writeset: sub.Writeset, Payload: payload}) {
-			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered").
+			h.n.reached.pending.Add(1)
+			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}
 		}
 	})
 	if !ok {
 		return h.unknown(id)
 	}
-	select {
-	case d := <-w.decision:
-		h.after = w.ordinal
-		if d.Commit {
-			h.n.throttle.took(time.Since(began))
-		} else {
-			h.n.waiters.remove(sub.Seq)
+	over, stop := h.n.patience()
+	defer stop()
+	for {
+		select {
+		case d := <-w.decision:
+			h.after = w.ordinal
+			if d.Commit {
+				h.n.throttle.took(time.Since(began))
+			} else {
+				h.n.waiters.remove(sub.Seq)
+			}
+			return d
+		case <-over:
+			h.n.giveUp(w)
+		case <-h.n.done:
+			return h.unknown(id)
 		}
-		return d
-	case <-h.n.done:
-		return h.unknown(id)
 	}
 }
 
@@ -176,6 +184,13 @@ func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError
 
 // aborted hands a lost certification to its session.
 func (l *life) aborted(a engine.Aborted) {
+	if a.Orphan {
+		l.waiters.settled(a.Seq)
+		return
+	}
+	if a.Verdict.Reason == certify.TooOld {
+		l.reached.keys.Add(1)
+	}
 	if w := l.waiters.get(a.Seq); w != nil {
 		h := &host{n: l, g: w.guard}
 		w.ordinal = a.Verdict.WinnerOrdinal
@@ -194,17 +209,13 @@ func (h *host) Define(d session.Definition) session.Result {
 		full = !e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: id.Seq, Payload: encodeDefinition(d)})
 	})
 	if full {
-		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered")}
+		h.n.reached.pending.Add(1)
+		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)")}
 	}
 	if ok {
-		select {
-		case r := <-result:
-			return r
-		case <-h.n.done:
-		}
+		return h.n.awaitDefinition(id, result)
 	}
-	return session.Result{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the statement is not known: this member restarts").
-		WithDetail("Transaction %s was handed to the cluster.", id)}
+	return unknownDefinition(id, "this member restarts")
 }
 
 // Show answers SHOW tutti.*.
@@ -216,11 +227,13 @@ func (h *host) Show(name string) session.Result {
 		return h.n.showCheck()
 	case "counters":
 		return h.n.showCounters()
+	case "limits":
+		return h.n.showLimits()
 	case "applied":
 		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-		WithHint("Known are tutti.status, tutti.checksums, tutti.counters and tutti.applied.")}
+		WithHint("Known are tutti.status, tutti.checksums, tutti.counters, tutti.limits and tutti.applied.")}
 }
 
 // ShowColumns names the columns of Show's answer.
@@ -232,6 +245,8 @@ func (h *host) ShowColumns(name string) []string {
 		return checkColumns
 	case "counters":
 		return counterColumns
+	case "limits":
+		return limitColumns
 	}
 	return []string{"tutti." + name}
 }

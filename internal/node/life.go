@@ -50,6 +50,7 @@ type life struct {
 	sessions    sessions
 	peers       peers
 	throttle    throttle
+	reached     reached
 	checks      checks
 	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
@@ -172,6 +173,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 		Certify:       certify.Options{KeysMax: l.config.Limits.CertifyKeys},
 		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
 		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
+		PendingMax: l.config.Limits.PendingItems,
 	})
 	if err != nil {
 		return &FatalError{err}

@@ -19,12 +19,14 @@ type sessions struct {
 	byPID map[uint32]*guard
 	conns map[net.Conn]struct{}
 	free  []uint32
+	max   int
 	over  bool
 	wg    sync.WaitGroup
 }
 
 func (s *sessions) init(max int) {
 	s.byPID, s.conns = map[uint32]*guard{}, map[net.Conn]struct{}{}
+	s.max = max
 	for i := max; i > 0; i-- {
 		s.free = append(s.free, uint32(i))
 	}
@@ -42,6 +44,13 @@ func (s *sessions) admit(conn net.Conn) uint32 {
 	s.conns[conn] = struct{}{}
 	s.wg.Add(1)
 	return slot
+}
+
+// taken is how many sessions hold a slot.
+func (s *sessions) taken() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.max - len(s.free)
 }
 
 func (s *sessions) register(g *guard) {
@@ -160,6 +169,7 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 	}
 	slot := l.sessions.admit(conn)
 	if slot == 0 {
+		l.reached.sessions.Add(1)
 		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.config.Limits.Sessions))
 		return
 	}
@@ -208,7 +218,11 @@ func protected(options string) bool {
 func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted func()) {
 	var g *guard
 	conns := []net.Conn{conn}
-	defer func() { l.sessions.leave(conns, slot, g) }()
+	defer func() {
+		_ = conn.Close() // closed again by who accepted it
+		l.awaitOrphan(g)
+		l.sessions.leave(conns, slot, g)
+	}()
 	backend, err := net.Dial("unix", l.node.pg.SocketPath())
 	if err != nil {
 		_ = startup.Refuse(errNotReady())
@@ -227,6 +241,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	}
 	admitted()
 	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.cancel(l.log, login.BackendPID) }, l.gate.wake)
+	g.withdraw = l.withdraw
 	l.sessions.register(g)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
 	defer release()

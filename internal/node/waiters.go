@@ -14,7 +14,8 @@ type waiter struct {
 	decision chan session.Decision // capacity 1
 	ordinal  uint64                // its own, or that of what it lost to; set before the decision
 	local    chan bool             // capacity 1: did the backend's COMMIT succeed
-	applied  chan struct{}         // closed once the rows are in the database after all
+	applied  chan struct{}         // closed once the rows are in the database after all, or an orphan has lost
+	orphan   bool                  // its session gave up
 }
 
 // waiters finds them by sequence.
@@ -39,8 +40,30 @@ func (w *waiters) get(seq uint64) *waiter {
 	return w.m[seq]
 }
 
+// orphaned notes that the session behind x will not commit it.
+func (w *waiters) orphaned(x *waiter) {
+	w.mu.Lock()
+	x.orphan = true
+	x.guard.orphan = x.applied
+	w.mu.Unlock()
+}
+
+// settled forgets an orphan on which the log has decided, if seq is one.
+func (w *waiters) settled(seq uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x := w.m[seq]; x != nil && x.orphan {
+		delete(w.m, seq)
+		close(x.applied)
+	}
+}
+
+// remove forgets a submission, unless it is an orphan.
+
 func (w *waiters) remove(seq uint64) {
 	w.mu.Lock()
-	delete(w.m, seq)
+	if x := w.m[seq]; x != nil && !x.orphan {
+		delete(w.m, seq)
+	}
 	w.mu.Unlock()
 }

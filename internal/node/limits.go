@@ -1,0 +1,66 @@
+package node
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/session"
+)
+
+// reached counts in one life how often somebody was refused, or slowed, because of a limit.
+type reached struct {
+	sessions, writeset, pending, timeout, keys atomic.Uint64
+}
+
+// limit is one row of SHOW tutti.limits. A negative maximum is none, a negative level unknown.
+type limit struct {
+	name       string
+	max, level int64
+	reached    uint64
+}
+
+// limits lists what is bounded, by the names of the configuration.
+func (l *life) limits() []limit {
+	c, r := &l.config.Limits, &l.reached
+	pending, keys := 0, 0
+	l.core.call(func(e *engine.Engine) { pending, keys = e.Pending(), e.Keys() })
+	queued, dropped := 0, uint64(0)
+	for _, p := range l.transport.Stats() {
+		queued, dropped = max(queued, p.QueuedBytes), dropped+p.Dropped
+	}
+	slowest := lag{}
+	for _, m := range l.config.Members {
+		if s, alive := l.statusOf(m.Member); alive && s.State == stateSynced {
+			slowest = lag{max(slowest.items, s.lag.items), max(slowest.bytes, s.lag.bytes)}
+		}
+	}
+	return []limit{
+		{"sessions", int64(c.Sessions), int64(l.sessions.taken()), r.sessions.Load()},
+		{"writeset_bytes", int64(c.WritesetBytes), -1, r.writeset.Load()},
+		{"pending_items", int64(c.PendingItems), int64(pending), r.pending.Load()},
+		{"certify_keys", int64(c.CertifyKeys), int64(keys), r.keys.Load()},
+		{"member_queue", int64(c.MemberQueue), int64(queued), dropped},
+		{"commit_timeout_ms", int64(c.CommitTimeoutMs), -1, r.timeout.Load()},
+		{"flow_lag", int64(c.FlowLag), int64(slowest.items), l.throttle.times.Load()},
+		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.bytes), l.throttle.times.Load()},
+		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, l.throttle.times.Load()},
+	}
+}
+
+var limitColumns = []string{"limit", "max", "now", "reached"}
+
+// showLimits answers SHOW tutti.limits.
+func (l *life) showLimits() session.Result {
+	r := session.Result{Tag: "SHOW", Columns: limitColumns}
+	text := func(v int64) string {
+		if v < 0 {
+			return ""
+		}
+		return strconv.FormatInt(v, 10)
+	}
+	for _, x := range l.limits() {
+		r.Rows = append(r.Rows, []string{x.name, text(x.max), text(x.level), strconv.FormatUint(x.reached, 10)})
+	}
+	return r
+}

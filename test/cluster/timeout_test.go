@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/config"
+)
+
+// TestCommitTimeout: without a majority a COMMIT ends after commit_timeout_ms: what was
+// proposed with an unknown outcome, which the log decides later; what was not, certainly without
+// effect. A cancel ends it too, if it was not proposed.
+func TestCommitTimeout(t *testing.T) {
+	t.Parallel() // mostly it waits
+	const timeout = 2000 * time.Millisecond
+	c := Start(t, 3, func(_ int, c *config.Config) {
+		c.Limits.CommitTimeoutMs = int(timeout / time.Millisecond)
+	})
+	s, other := c.Connect(1), c.Connect(1)
+	s.Do("CREATE TABLE late(k int PRIMARY KEY)", "INSERT INTO late VALUES (0)")
+	c.Everywhere("SELECT count(*) FROM late", "1")
+	for _, k := range []int{2, 3} {
+		pid := c.PID(k)
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	}
+	taken := func() int64 { return c.limit(other, "sessions").now }
+	before := taken()
+	began := time.Now()
+	err := s.Try("INSERT INTO late VALUES (1)")
+	if Code(err) != "40003" || !strings.Contains(Explain(err), "commit_timeout_ms") || time.Since(began) < timeout {
+		t.Errorf("proposed to a lost majority: after %v %v", time.Since(began), Explain(err))
+	}
+	time.Sleep(time.Second)
+	if got := taken(); got != before {
+		t.Errorf("%d sessions hold a slot, want %d: that of one with an open outcome may not be used again", got, before)
+	}
+	for i := 0; !strings.Contains(other.Get("SHOW tutti.status"), "no leader"); i++ {
+		if i > 500 {
+			t.Fatal("a leader is left without a majority")
+		}
+		time.Sleep(pollInterval)
+	}
+	other.Do("BEGIN", "INSERT INTO late VALUES (2)")
+	began = time.Now()
+	if err := other.Try("COMMIT"); Code(err) != "57P03" || !strings.Contains(Explain(err), "was not committed") || time.Since(began) < timeout {
+		t.Errorf("not proposed: after %v %v", time.Since(began), Explain(err))
+	}
+	if got := other.Get("SELECT count(*) FROM late WHERE k = 2"); got != "0" {
+		t.Error("what was not committed is visible")
+	}
+	if err := other.Try("CREATE TABLE later(k int)"); Code(err) != "57P03" {
+		t.Errorf("a definition: %v", Explain(err))
+	}
+	began = time.Now()
+	cancelled := make(chan error, 1)
+	go func() { cancelled <- other.Try("INSERT INTO late VALUES (3)") }()
+	for done := false; !done; {
+		select {
+		case err := <-cancelled:
+			if Code(err) != "57014" || time.Since(began) > timeout {
+				t.Errorf("cancelled: after %v %v", time.Since(began), Explain(err))
+			}
+			done = true
+		case <-time.After(100 * time.Millisecond):
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			if err := other.PgConn().CancelRequest(ctx); err != nil {
+				t.Error(err)
+			}
+			cancel()
+		}
+	}
+	for _, k := range []int{2, 3} {
+		if err := syscall.Kill(c.PID(k), syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.WaitReady()
+	for deadline := time.Now().Add(10 * time.Second); taken() != before-1; time.Sleep(pollInterval) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d sessions hold a slot, want %d: the log has decided", taken(), before-1)
+		}
+	}
+	if got := c.limit(other, "commit_timeout_ms").reached; got != 3 {
+		t.Errorf("%d timeouts are counted, want 3", got)
+	}
+	s = c.Connect(1)
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		err := s.Try("INSERT INTO late VALUES (4)")
+		if err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the majority is back: %v", err)
+		}
+	}
+	c.Check()
+	if got := s.Get("SELECT string_agg(k::text, ' ' ORDER BY k) FROM late"); got != "0 4" && got != "0 1 4" {
+		t.Errorf("rows are %s", got)
+	}
+}

@@ -85,9 +85,6 @@ type tool interface {
 // spread divides clients among processes and these among the server's addresses.
 func spread(clients int, l *load, s *server) (out []client) {
 	processes := min(clients, clientProcesses)
-	if clients < clientProcesses {
-		processes = 1
-	}
 	for i := range processes {
 		n := clients / processes
 		if i < clients%processes {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -185,10 +184,11 @@ func (c *comparison) toolOf(l *load) tool {
 // measure is one run.
 func (c *comparison) measure(ctx context.Context, l *load, s *server, clients, round int) (Run, error) {
 	r := Run{Load: l.name, Clients: clients, Server: s.name, Round: round}
-	dir := filepath.Join(c.servers.dir, "clients")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, err := os.MkdirTemp(c.servers.dir, "clients-")
+	if err != nil {
 		return r, err
 	}
+	defer os.RemoveAll(dir) // with the servers' files at the latest
 	cs := spread(clients, l, s)
 	for i := range cs {
 		cs[i].seconds, cs[i].dir = c.o.Seconds, dir
@@ -213,7 +213,9 @@ func (c *comparison) measure(ctx context.Context, l *load, s *server, clients, r
 	if err != nil {
 		return r, err
 	}
-	time.Sleep(statsDelay)
+	if err := s.clientsGone(ctx); err != nil {
+		return r, err
+	}
 	after, err := m.read(ctx)
 	if err != nil {
 		return r, err
@@ -224,9 +226,6 @@ func (c *comparison) measure(ctx context.Context, l *load, s *server, clients, r
 	r.fill(o, s, before, after, c.cpu)
 	return r, nil
 }
-
-// statsDelay lets backends end, which then tell the statistics what they have done.
-const statsDelay = 150 * time.Millisecond
 
 // fill computes a run's figures.
 func (r *Run) fill(o outcome, s *server, before, after []reading, cpu bool) {

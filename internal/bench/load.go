@@ -1,6 +1,9 @@
 package bench
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Names of servers.
 const (
@@ -55,7 +58,7 @@ func loadNames() (names []string) {
 // chosen lists the loads to run with the servers to run them on.
 func (o *Options) chosen(available []string) (out []load) {
 	for _, l := range loads {
-		if len(o.Loads) > 0 && !slices.Contains(o.Loads, l.name) {
+		if len(o.Loads) > 0 && !slices.Contains(o.Loads, l.name) && !slices.Contains(o.Loads, strings.TrimPrefix(l.name, "-")) {
 			continue
 		}
 		var servers []string

@@ -180,3 +180,30 @@ func (s *server) drain(ctx context.Context) error {
 
 // drainTimeout bounds how far a node may be behind when the clients end.
 const drainTimeout = 2 * time.Minute
+
+// clientsGone waits until the backends of clients have ended: only then do the statistics
+// know all they have done. PgBouncer would keep them.
+func (s *server) clientsGone(ctx context.Context) error {
+	if s.console != nil {
+		if err := do(ctx, s.console, "RECONNECT"); err != nil {
+			return err
+		}
+	}
+	for _, d := range s.databases {
+		for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+			got, err := rows(ctx, d.conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name NOT LIKE 'tutti%'")
+			if err != nil {
+				return err
+			}
+			if got[0][0] == "0" {
+				break
+			}
+			if time.Since(began) > goneTimeout {
+				return fmt.Errorf("%s: %s backends of clients are left", d.name, got[0][0])
+			}
+		}
+	}
+	return nil
+}
+
+const goneTimeout = 10 * time.Second

@@ -11,34 +11,37 @@ import (
 // Options are the flags of "tutti bench compare".
 type Options struct {
 	// Rounds is how often every server gets every load.
-	Rounds int
+	Rounds int `json:"rounds"`
 	// Seconds is how long one run takes.
-	Seconds int
+	Seconds int `json:"seconds"`
 	// Clients are the numbers of connections, over all client processes.
-	Clients []int
-	// Loads are names of loads, Servers of servers; empty means all.
-	Loads, Servers []string
+	Clients []int `json:"clients"`
+	// Loads are names of loads, with or without hyphen, Servers of servers; empty means all.
+	Loads   []string `json:"loads,omitempty"`
+	Servers []string `json:"only,omitempty"`
 	// Scale is pgbench's: 100,000 accounts each.
-	Scale int
+	Scale int `json:"scale"`
 	// Tables and TableSize are sysbench's: number of tables, rows in each.
-	Tables, TableSize int
+	Tables    int `json:"tables"`
+	TableSize int `json:"table_size"`
 	// RandType is how sysbench chooses rows: special (its default: three quarters of the
 	// accesses go to one row in a hundred), uniform, gaussian or pareto.
-	RandType string
+	RandType string `json:"rand_type"`
 	// JSON, if set, is the file the report is written to.
-	JSON string
+	JSON string `json:"-"`
 	// Dir is where the servers' directory is made; empty means /var/tmp. It should be on the
 	// disk whose speed is to be measured.
-	Dir string
+	Dir string `json:"-"`
 	// BasePort: the nodes listen on it and the next two, the plain server and PgBouncer on
 	// the two after that.
-	BasePort int
+	BasePort int `json:"-"`
 	// BinDir is PostgreSQL's binaries; empty means this machine's, else a download.
-	BinDir string
+	BinDir string `json:"-"`
 	// Keep leaves the servers' files where they are.
-	Keep bool
-	// Quick replaces rounds, seconds, clients, loads and sizes by the smallest sensible.
-	Quick bool
+	Keep bool `json:"-"`
+	// Quick replaces rounds, seconds, clients, loads and sizes that have their default values
+	// by the smallest sensible ones.
+	Quick bool `json:"quick"`
 }
 
 // Defaults are what a full comparison runs with: about twenty minutes.
@@ -53,7 +56,18 @@ func (o *Options) quick() {
 	if !o.Quick {
 		return
 	}
-	o.Rounds, o.Seconds, o.Clients, o.Scale, o.Tables, o.TableSize = 1, 2, []int{8}, 1, 2, 2000
+	d := Defaults()
+	for _, x := range []struct {
+		of       *int
+		was, now int
+	}{{&o.Rounds, d.Rounds, 1}, {&o.Seconds, d.Seconds, 2}, {&o.Scale, d.Scale, 1}, {&o.Tables, d.Tables, 2}, {&o.TableSize, d.TableSize, 2000}} {
+		if *x.of == x.was {
+			*x.of = x.now
+		}
+	}
+	if slices.Equal(o.Clients, d.Clients) {
+		o.Clients = []int{8}
+	}
 	if len(o.Loads) == 0 {
 		o.Loads = []string{"-N", "-S"}
 	}
@@ -79,11 +93,8 @@ func (o *Options) validate() error {
 	if len(o.Clients) == 0 {
 		errs = append(errs, errors.New("--clients: name at least one number"))
 	}
-	for i, name := range o.Loads {
-		if o.Loads[i] = "-" + name; !slices.ContainsFunc(loads, func(l load) bool { return l.name == o.Loads[i] }) {
-			o.Loads[i] = name
-		}
-		if !slices.ContainsFunc(loads, func(l load) bool { return l.name == o.Loads[i] }) {
+	for _, name := range o.Loads {
+		if !slices.Contains(loadNames(), name) && !slices.Contains(loadNames(), "-"+name) {
 			errs = append(errs, fmt.Errorf("--loads %s: known are %s", name, strings.Join(loadNames(), ", ")))
 		}
 	}

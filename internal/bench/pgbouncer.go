@@ -24,6 +24,7 @@ listen_addr = 127.0.0.1
 listen_port = %d
 unix_socket_dir =
 auth_type = any
+admin_users = postgres
 pool_mode = session
 max_client_conn = %d
 default_pool_size = %d
@@ -64,8 +65,12 @@ func (s *servers) startBouncer(ctx context.Context, program string, plainPort, p
 	if err := awaitPort(ctx, address, p); err != nil {
 		return err
 	}
+	console, err := s.connect(ctx, fmt.Sprintf("postgresql://postgres@%s/pgbouncer?sslmode=disable", address))
+	if err != nil {
+		return err
+	}
 	s.all[bouncer] = &server{name: bouncer, addresses: []string{address}, dbname: "postgres",
-		databases: s.all[plain].databases, middleware: []*demo.Process{p}}
+		databases: s.all[plain].databases, middleware: []*demo.Process{p}, console: console}
 	return nil
 }
 

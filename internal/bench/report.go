@@ -70,12 +70,12 @@ type CPU struct {
 // whole run, times in µs.
 type Member struct {
 	Name       string            `json:"name"`
-	Sessions   float64           `json:"sessions_us"`   // backends of clients
-	Applier    float64           `json:"applier_us"`    // the backend that writes other members' rows
-	Helpers    float64           `json:"helpers_us"`    // of PostgreSQL: WAL writer, checkpointer, autovacuum …
-	Middleware float64           `json:"middleware_us"` // the node's process
-	LogSyncs   float64           `json:"log_syncs"`     // of Tutti's log
-	WALSyncs   float64           `json:"wal_syncs"`     // of PostgreSQL's log
+	Sessions   float64           `json:"sessions_us,omitempty"`   // backends of clients
+	Applier    float64           `json:"applier_us,omitempty"`    // the backend that writes other members' rows
+	Helpers    float64           `json:"helpers_us,omitempty"`    // of PostgreSQL: WAL writer, checkpointer, autovacuum …
+	Middleware float64           `json:"middleware_us,omitempty"` // the node's process
+	LogSyncs   float64           `json:"log_syncs"`               // of Tutti's log
+	WALSyncs   float64           `json:"wal_syncs"`               // of PostgreSQL's log
 	Counters   map[string]uint64 `json:"counters,omitempty"`
 }
 
@@ -99,14 +99,14 @@ type Spread struct {
 // Remote says what it costs to apply a transaction of another member: load wo. Times are CPU
 // in µs per transaction.
 type Remote struct {
-	Clients int    `json:"clients"`
-	Apply   Spread `json:"apply_us"`  // the applier's backend, mean of the members without clients
-	Node    Spread `json:"node_us"`   // their node processes
-	Plain   Spread `json:"plain_us"`  // client backends of the plain server for the same load
-	Origin  Spread `json:"origin_us"` // client backends at the member with the clients
+	Clients int     `json:"clients"`
+	Apply   *Spread `json:"apply_us"`           // the applier's backend, mean of the members without clients
+	Node    *Spread `json:"node_us"`            // their node processes
+	Plain   *Spread `json:"plain_us,omitempty"` // client backends of the plain server for the same load
+	Origin  *Spread `json:"origin_us"`          // client backends at the member with the clients
 	// ToPlain is Apply ÷ Plain (wo), ToOrigin Apply ÷ Origin.
-	ToPlain  Spread `json:"to_plain"`
-	ToOrigin Spread `json:"to_origin"`
+	ToPlain  *Spread `json:"to_plain,omitempty"`
+	ToOrigin *Spread `json:"to_origin"`
 }
 
 // write puts the report into a file as JSON.

@@ -17,6 +17,9 @@ import (
 
 const nodes = 3
 
+// ownName tells our sessions, like those of the nodes themselves, from clients'.
+const ownName = " application_name='tutti bench'"
+
 // database is one PostgreSQL server under measurement.
 type database struct {
 	name string
@@ -32,6 +35,7 @@ type server struct {
 	databases  []*database
 	middleware []*demo.Process  // Tutti's nodes, in the order of databases, or PgBouncer
 	nodes      []*pgconn.PgConn // sessions at Tutti's nodes, in the same order
+	console    *pgconn.PgConn   // of PgBouncer
 }
 
 // servers is everything that was started.
@@ -62,7 +66,7 @@ func (s *servers) connect(ctx context.Context, conn string) (*pgconn.PgConn, err
 
 // database connects to a PostgreSQL server and finds its processes.
 func (s *servers) database(ctx context.Context, name string, i *instance.Instance, dataDir string, withCPU bool) (*database, error) {
-	conn, err := s.connect(ctx, i.ConnString("postgres", "postgres")+" application_name='tutti bench'")
+	conn, err := s.connect(ctx, i.ConnString("postgres", "postgres")+ownName)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +121,7 @@ func (s *servers) startPlain(ctx context.Context, port int, withCPU bool) error 
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	s.all[plain] = &server{name: plain, addresses: []string{address}, dbname: "postgres", databases: []*database{db}}
-	conn, err := s.connect(ctx, s.plain.ConnString("postgres", "lazy"))
+	conn, err := s.connect(ctx, s.plain.ConnString("postgres", "lazy")+ownName)
 	if err != nil {
 		return err
 	}
@@ -157,7 +161,7 @@ func (s *servers) startTutti(ctx context.Context, port int, withCPU bool) error 
 		if err != nil {
 			return err
 		}
-		conn, err := s.connect(ctx, fmt.Sprintf("postgresql://postgres@%s/postgres?sslmode=disable", c.Address(k)))
+		conn, err := s.connect(ctx, fmt.Sprintf("postgresql://postgres@%s/postgres?sslmode=disable&application_name=tutti%%20bench", c.Address(k)))
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -40,6 +41,11 @@ func (c *comparison) readSettings(ctx context.Context) error {
 				label = d.name
 			}
 			c.report.Settings[label] = of
+		}
+	}
+	for name, of := range c.report.Settings {
+		if strings.HasPrefix(of["wal_sync_method"], "open_") {
+			c.report.Missing = append(c.report.Missing, name+" writes its log with "+of["wal_sync_method"]+": PostgreSQL does not count fsyncs then")
 		}
 	}
 	return sameSettings(c.report.Settings)

@@ -18,11 +18,9 @@ func median(v []float64) float64 {
 	return (v[n-1] + v[n]) / 2
 }
 
-func spreadOf(v []float64) Spread {
-	if len(v) == 0 {
-		return Spread{}
-	}
-	return Spread{Median: median(v), Min: slices.Min(v), Max: slices.Max(v)}
+// spreadOf needs at least one value.
+func spreadOf(v []float64) *Spread {
+	return &Spread{Median: median(v), Min: slices.Min(v), Max: slices.Max(v)}
 }
 
 // cell is what the rounds of a comparison have in common.
@@ -91,8 +89,11 @@ func ratio(of, to []Run) (Ratio, bool) {
 			x.Load, x.Clients, x.Of, x.To = a.Load, a.Clients, a.Server, b.Server
 		}
 	})
-	x.Spread = spreadOf(x.Rounds)
-	return x, len(x.Rounds) > 0
+	if len(x.Rounds) == 0 {
+		return x, false
+	}
+	x.Spread = *spreadOf(x.Rounds)
+	return x, true
 }
 
 // medianRun takes the median of each figure by itself.
@@ -136,21 +137,29 @@ func remote(order []cell, of map[cell][]Run) *Remote {
 	c := order[i]
 	var apply, node, origin, plains, toPlain, toOrigin []float64
 	for _, t := range of[c] {
-		if t.CPU == nil || len(t.Members) < 2 {
-			return nil
+		if t.CPU == nil || t.Members[0].Sessions <= 0 {
+			continue
 		}
+		others := t.Members[1:]
 		a, n := 0.0, 0.0
-		for _, m := range t.Members[1:] {
-			a += m.Applier / float64(len(t.Members)-1)
-			n += m.Middleware / float64(len(t.Members)-1)
+		for _, m := range others {
+			a += m.Applier / float64(len(others))
+			n += m.Middleware / float64(len(others))
 		}
 		apply, node, origin = append(apply, a), append(node, n), append(origin, t.Members[0].Sessions)
 		toOrigin = append(toOrigin, a/t.Members[0].Sessions)
 		pairs([]Run{t}, of[cell{c.load, c.clients, plain}], func(_, p *Run) {
-			plains = append(plains, p.Members[0].Sessions)
-			toPlain = append(toPlain, a/p.Members[0].Sessions)
+			if s := p.Members[0].Sessions; s > 0 {
+				plains, toPlain = append(plains, s), append(toPlain, a/s)
+			}
 		})
 	}
-	return &Remote{Clients: c.clients, Apply: spreadOf(apply), Node: spreadOf(node), Plain: spreadOf(plains), Origin: spreadOf(origin),
-		ToPlain: spreadOf(toPlain), ToOrigin: spreadOf(toOrigin)}
+	if len(apply) == 0 {
+		return nil
+	}
+	x := &Remote{Clients: c.clients, Apply: spreadOf(apply), Node: spreadOf(node), Origin: spreadOf(origin), ToOrigin: spreadOf(toOrigin)}
+	if len(plains) > 0 {
+		x.Plain, x.ToPlain = spreadOf(plains), spreadOf(toPlain)
+	}
+	return x
 }

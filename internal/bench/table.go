@@ -36,8 +36,8 @@ func (c *comparison) progress(r *Run) {
 
 // print writes the tables.
 func (r *Report) print(out io.Writer) {
-	fmt.Fprintf(out, "\n%s, %d cores, fsync %.0f µs, PostgreSQL %s, %s\n", r.Started.Format(time.DateOnly), r.Machine.Cores, r.Machine.FsyncUs,
-		r.Versions["postgresql"], "medians over the rounds\n")
+	fmt.Fprintf(out, "\n%s, %d cores (load before: %.1f), fsync %.0f µs, PostgreSQL %s, medians of %d rounds of %d s\n\n", r.Started.Format(time.DateOnly),
+		r.Machine.Cores, r.Machine.Load, r.Machine.FsyncUs, r.Versions["postgresql"], r.Options.Rounds, r.Options.Seconds)
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "load\tclients\tserver\ttps\tmean ms\tp95 ms\taborts %\tCPU µs: database\tmiddleware\tclient\tfsyncs\tcatch-up ms\t")
 	for i := range r.Medians {
@@ -76,6 +76,8 @@ func (r *Report) printRemote(out io.Writer) {
 	x := r.Remote
 	fmt.Fprintf(out, "\nOne remote transaction (-N, %d clients at one node): CPU to apply it %.1f µs (%s), in the node's process %.1f µs (%s).\n",
 		x.Clients, x.Apply.Median, x.Apply.between(1), x.Node.Median, x.Node.between(1))
-	fmt.Fprintf(out, "To execute it: plain %.1f µs (%s), at its origin %.1f µs (%s).\n", x.Plain.Median, x.Plain.between(1), x.Origin.Median, x.Origin.between(1))
-	fmt.Fprintf(out, "wo = %.2f of plain (%s), %.2f of the origin (%s)\n", x.ToPlain.Median, x.ToPlain.between(2), x.ToOrigin.Median, x.ToOrigin.between(2))
+	if x.Plain != nil {
+		fmt.Fprintf(out, "To execute it at plain: %.1f µs (%s); wo = %.2f (%s).\n", x.Plain.Median, x.Plain.between(1), x.ToPlain.Median, x.ToPlain.between(2))
+	}
+	fmt.Fprintf(out, "To execute it at its origin: %.1f µs (%s); %.2f of that (%s).\n", x.Origin.Median, x.Origin.between(1), x.ToOrigin.Median, x.ToOrigin.between(2))
 }

@@ -18,7 +18,7 @@ func isHelper(title string) bool {
 		return false
 	}
 	for _, h := range helpers {
-		if strings.HasPrefix(rest, h) {
+		if strings.HasPrefix(rest+" ", h+" ") {
 			return true
 		}
 	}

@@ -56,6 +56,11 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		if err := s.ensureOpen(!r.settings); err != nil {
 			return true, err
 		}
+		if r.flushes() {
+			if err := s.begun(); err != nil {
+				return true, err
+			}
+		}
 		if r.prepares && s.doom != nil && !s.open {
 			return s.prepareOutside(r, rep)
 		}
@@ -223,6 +228,11 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	}
 	if err := s.ensureOpen(true); err != nil {
 		return o, err
+	}
+	if r.flushes() {
+		if err := s.begun(); err != nil {
+			return o, err
+		}
 	}
 	if doom := s.doom; doom != nil && !s.open {
 		s.doom = nil

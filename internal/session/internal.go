@@ -48,7 +48,11 @@ func (s *Session) sendOwn(name string) {
 	s.srvW.Append(wire.AppendSync(appendRun(s.srvW.AvailableBuffer(), name)))
 }
 
-// sendBegin appends the BEGIN of a transaction with the given modes.
+// beginStatements is how many statements sendBegin appends.
+const beginStatements = 2
+
+// sendBegin appends the BEGIN of a transaction with the given modes. It is sent with what
+// follows, without a Sync of its own; see prefixed.
 func (s *Session) sendBegin(m semantics.Modes) {
 	dst := s.srvW.AvailableBuffer()
 	if m == (semantics.Modes{Isolation: semantics.ReadCommitted}) {
@@ -58,5 +62,5 @@ func (s *Session) sendBegin(m semantics.Modes) {
 		dst = wire.AppendParse(dst, ownBeginAs, "BEGIN"+m.SQL(), nil)
 		dst = appendRun(dst, ownBeginAs)
 	}
-	s.srvW.Append(wire.AppendSync(appendRun(dst, ownTx)))
+	s.srvW.Append(appendRun(dst, ownTx))
 }

@@ -51,8 +51,13 @@ func (s *Session) query(sql string) ([][][]byte, error) {
 
 // internal is quiet that also gathers rows, copied.
 func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
-	if err := s.begun(); err != nil {
+	if err := s.flushServer(); err != nil {
 		return r, nil, err
+	}
+	if s.prefix {
+		if r.failed, err = s.prefixed(); err != nil {
+			return r, nil, err
+		}
 	}
 	for {
 		f, err := s.srv.Next()
@@ -97,24 +102,73 @@ func appendRow(rows [][][]byte, body []byte) ([][][]byte, error) {
 	return append(rows, row), err
 }
 
-// begun flushes to the backend and reads the answer to our own BEGIN if it is under way.
+// begun waits until the backend has carried out our own BEGIN, if it is under way.
 func (s *Session) begun() error {
-	if err := s.flushServer(); err != nil {
-		return err
-	}
 	if !s.prefix {
 		return nil
 	}
-	s.prefix = false
+	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
 	r, err := s.quiet()
-	switch {
-	case err != nil || r.failed == nil:
-		return err
-	case r.failed.Code == wire.CodeInvalidStatementName:
-		s.lost = true // see recover
-		return nil
+	if err == nil && r.failed != nil && !s.lost {
+		err = fmt.Errorf("session: the backend refused to begin: %s", r.failed.Message)
 	}
-	return fmt.Errorf("session: the backend refused to begin: %s", r.failed.Message)
+	return err
+}
+
+// prefixed reads the answers to our own BEGIN, ahead of those to the request it was sent with.
+// If it failed, PostgreSQL skips that request, up to a Sync.
+func (s *Session) prefixed() (*wire.ErrorFields, error) {
+	s.prefix = false
+	for done := 0; done < beginStatements; {
+		f, err := s.srv.Next()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errBackend, err)
+		}
+		switch f.Type {
+		case wire.TypeCommandComplete:
+			done++
+		case wire.TypeErrorResponse:
+			e, err := wire.DecodeErrorFields(f.Body())
+			s.noteFatal(e)
+			s.lost = s.lost || e.Code == wire.CodeInvalidStatementName // see recover
+			return &e, err
+		case wire.TypeParameterStatus, wire.TypeNotificationResponse:
+			if err := s.postpone(f); err != nil {
+				return nil, err
+			}
+		case wire.TypeNoticeResponse:
+			s.out.Append(f.Raw)
+		}
+	}
+	return nil, nil
+}
+
+// neverBegan ends a request that was skipped because our BEGIN failed: its statement was
+// forgotten, or a cancel hit it.
+func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error) {
+	if !q.extended { // a Query is no Sync
+		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
+		if err := s.flushServer(); err != nil {
+			return r, err
+		}
+	}
+	if s.lost {
+		e = &errForgotten().ErrorFields
+	}
+	if err := s.passError(wire.Frame{Type: wire.TypeErrorResponse, Raw: wire.AppendErrorResponse(nil, *e)}, &r); err != nil {
+		return r, err
+	}
+	for !r.ended {
+		if err := s.passOne(&r); err != nil {
+			return r, err
+		}
+	}
+	if r.status == wire.TxIdle && !s.lost {
+		s.open, s.snapshot = false, false
+		s.host.Enter(PhaseIdle)
+		r.status = wire.TxFailed // as far as the client is concerned
+	}
+	return r, nil
 }
 
 // relay sends a request to the backend and passes its answer on, without the ReadyForQuery.
@@ -124,8 +178,16 @@ func (s *Session) relay(q request) (r reply, err error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		s.doom = doom // told when the answer is complete
 	}
-	if err := s.begun(); err != nil {
+	if err := s.flushServer(); err != nil {
 		return r, err
+	}
+	if s.prefix {
+		if failed, err := s.prefixed(); failed != nil || err != nil {
+			if err != nil {
+				return r, err
+			}
+			return s.neverBegan(q, failed)
+		}
 	}
 	synced := !q.flushes()
 	for !r.ended {

@@ -68,7 +68,7 @@ type Session struct {
 	block    block
 	implicit bool // the block ends with the Query or Sync, not with a COMMIT
 	open     bool // the backend is inside a transaction of ours
-	prefix   bool // its BEGIN is under way, the answer unread
+	prefix   bool // its BEGIN goes ahead of the next request, the answer is unread
 	modes    semantics.Modes
 	snapshot bool // its one snapshot is taken
 	base     uint64

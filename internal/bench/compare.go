@@ -21,7 +21,7 @@ type comparison struct {
 	loads   []load
 	servers *servers
 	cpu     bool
-	filled  map[string]string // server and tool → what used the data since it was made
+	filled  map[string]bool // server and tool: its tables are there
 	report  Report
 }
 
@@ -32,7 +32,7 @@ func Compare(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	c := &comparison{o: o, out: out, filled: map[string]string{}}
+	c := &comparison{o: o, out: out, filled: map[string]bool{}}
 	c.report = Report{Started: time.Now(), Options: o, Machine: machine(), Settings: map[string]map[string]string{}}
 	build, err := embedded.FindContext(ctx, embedded.Options{BinDir: o.BinDir})
 	if err != nil {
@@ -154,11 +154,10 @@ func (c *comparison) fill(ctx context.Context, l *load, name string) error {
 	}
 	s := c.servers.all[name]
 	key := name + " " + l.tool
-	used, there := c.filled[key]
-	c.filled[key] = l.name
-	if there && (!l.fresh || used == l.name) {
+	if c.filled[key] {
 		return nil
 	}
+	c.filled[key] = true
 	began := time.Now()
 	fmt.Fprintf(c.out, "filling %s for %s", name, l.tool)
 	fill := c.fillPgbench

@@ -13,7 +13,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{func(*Options) {}, ""},
 		{func(o *Options) { o.Loads = []string{"N", "-S", "wo"} }, ""},
-		{func(o *Options) { o.Loads = []string{"n"} }, "--loads n: known are -N"},
+		{func(o *Options) { o.Loads = []string{"n"} }, "--loads n: known are tpcb, -N"},
 		{func(o *Options) { o.Servers = []string{"galera"} }, "--only galera"},
 		{func(o *Options) { o.Clients = []int{0} }, "--clients 0"},
 		{func(o *Options) { o.Clients = nil }, "--clients"},

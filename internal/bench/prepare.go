@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// fillPgbench makes pgbench's tables anew on a server, and leaves it at rest.
+// fillPgbench makes pgbench's tables on a server, and leaves it at rest.
 func (c *comparison) fillPgbench(ctx context.Context, s *server) error {
 	host, port, _ := net.SplitHostPort(s.addresses[0]) // made by us
 	if _, _, err := run(ctx, c.tools.pgbench, "-i", "-q", "-h", host, "-p", port, "-U", "postgres", "-s", strconv.Itoa(c.o.Scale), s.dbname); err != nil {
@@ -15,7 +15,7 @@ func (c *comparison) fillPgbench(ctx context.Context, s *server) error {
 	return s.rest(ctx)
 }
 
-// fillSysbench does the same for sysbench's tables, which are made once.
+// fillSysbench does the same for sysbench's tables.
 func (c *comparison) fillSysbench(ctx context.Context, s *server) error {
 	host, port, _ := net.SplitHostPort(s.addresses[0]) // made by us
 	b := c.sysbench()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // benchReport is what this test needs of a report.
@@ -74,7 +75,7 @@ func TestBenchCompare(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("files are left: %v (%v)", left, err)
 	}
-	for pid, line := range leftover(dir) {
+	for pid, line := range process.Leftover(dir) {
 		t.Errorf("process %d is left: %s", pid, line)
 	}
 	b, err := os.ReadFile(file)

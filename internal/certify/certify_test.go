@@ -97,6 +97,39 @@ func TestSharedBase(t *testing.T) {
 	}
 }
 
+// TestCheckLocks: a lock is lost to whoever took the key since it was held, except to those
+// the transaction has seen.
+func TestCheckLocks(t *testing.T) {
+	z := New(Options{KeysMax: 4})
+	commit(t, z, 3, at(2, key(9, update), key(8, update)))
+	commit(t, z, 5, at(4, key(1, update)))
+	commit(t, z, 6, at(5, key(2, shared)))
+	commit(t, z, 7, at(6, key(3, exclusive))) // forgets ordinal 3
+	for _, c := range []struct {
+		what   string
+		held   uint64
+		k      writeset.Key
+		seen   uint64
+		reason Reason
+	}{
+		{"taken since", 4, key(1, update), 0, KeyConflict},
+		{"taken before", 5, key(1, update), 0, None},
+		{"by one that was seen", 4, key(1, update), 5, None},
+		{"only referenced", 4, key(2, exclusive), 0, None},
+		{"a reference lost to a deletion", 4, key(3, shared), 0, KeyConflict},
+		{"forgotten", 2, key(1, update), 5, TooOld},
+	} {
+		v := z.CheckLocks(at(0, c.k), c.held, func(_ writeset.TxID, ordinal uint64) bool { return ordinal == c.seen })
+		if v.Reason != c.reason {
+			t.Errorf("%s: %+v", c.what, v)
+		}
+	}
+	z.SetBarrier(8, id(9))
+	if v := z.CheckLocks(at(0, key(7, update)), 7, nil); v.Reason != Barrier {
+		t.Errorf("a definition since: %+v", v)
+	}
+}
+
 func TestBarrier(t *testing.T) {
 	z := New(Options{})
 	z.SetBarrier(5, id(9))

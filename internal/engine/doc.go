@@ -28,6 +28,9 @@
 //	E7  No group holds an item to apply that has seen one of the group's local ones. If a
 //	    local commit fails after all, its rows are applied in its place, and nothing that
 //	    builds on them can have overtaken it.
+//	E8  A READ COMMITTED transaction that lost its row locks before it was proposed (its
+//	    backend died, unnoticed) loses: whatever was applied to its rows since Held, other
+//	    than by predecessors whose commit gave it the locks, it has not seen.
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

@@ -79,10 +79,13 @@ type Submission struct {
 	Slot uint32
 	// Snapshot is true when the transaction reads from one snapshot, taken when Applied was
 	// Base. Otherwise (READ COMMITTED) the engine takes the base itself when it proposes,
-	// which is exact because the transaction holds its row locks; Base then says what was
+	// which is exact while the transaction holds its row locks (E8); Base then says what was
 	// applied before its first statement and becomes the shared base.
 	Snapshot bool
 	Base     uint64
+	// Held is what was applied when the transaction certainly held all its row locks, for READ
+	// COMMITTED: after its last statement.
+	Held     uint64
 	Writeset *writeset.Writeset // KindCertified
 	Payload  []byte             // the encoded writeset, or the statement
 }
@@ -166,6 +169,7 @@ type Engine struct {
 	idle     int    // ticks since something of ours was delivered
 	view     ordering.View
 	early    []Task // committed ahead of their group, until Applied passes them
+	orphaned uint64 // the last own ordinal that its session did not commit itself
 
 	aborted []Aborted
 }

@@ -92,6 +92,9 @@ func (e *Engine) GroupDone() {
 func (e *Engine) settle(t *Task) {
 	if t.Own && t.Item.ID.Incarnation == e.o.Incarnation {
 		if w := e.owns[t.Item.ID.Seq]; w != nil {
+			if w.orphan && w.Kind == KindCertified {
+				e.orphaned = max(e.orphaned, t.Ordinal)
+			}
 			e.finish(w)
 		}
 	}

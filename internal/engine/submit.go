@@ -49,9 +49,6 @@ func (e *Engine) Withdraw(seq uint64) bool {
 		delete(e.owns, seq)
 		return true
 	}
-	if planted == "pending-orphan-stays" {
-		return false
-	}
 	if len(e.pending) > 0 && e.pending[0].Seq == seq && e.pending[0].sent > 0 && planted != "parts-dangle" {
 		e.breakOff(e.pending[0])
 		return true
@@ -232,15 +229,32 @@ func (e *Engine) doom(w *own, it *Item) certify.Verdict {
 // item is what is still to be sent of a submission.
 func (e *Engine) item(w *own) Item {
 	it := Item{Kind: w.Kind, ID: writeset.TxID{Member: e.o.Member, Incarnation: e.o.Incarnation, Seq: w.Seq}, Slot: w.Slot,
-		Base: e.applied, SharedBase: w.Base, Payload: w.Payload[w.sent:]}
-	if planted == "base-is-delivered" {
-		it.Base = e.ordinal
-	}
-	if w.Snapshot {
-		it.Base = w.Base
-	}
-	if it.SharedBase > e.applied {
-		panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase, e.applied))
+		Base: e.base(w), SharedBase: w.Base, Payload: w.Payload[w.sent:]}
+	if it.SharedBase > it.Base {
+		panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase, it.Base))
 	}
 	return it
+}
+
+// base is up to where a submission has seen the keys it wrote (E8).
+func (e *Engine) base(w *own) uint64 {
+	switch {
+	case w.Snapshot:
+		return w.Base
+	case planted == "base-is-delivered":
+		return e.ordinal
+	case w.Kind != KindCertified:
+		return e.applied
+	}
+	id := func(seq uint64) writeset.TxID {
+		return writeset.TxID{Member: e.o.Member, Incarnation: e.o.Incarnation, Seq: seq}
+	}
+	seen := func(winner writeset.TxID, ordinal uint64) bool {
+		// A predecessor in this database, whose commit let w have the lock.
+		return winner == id(winner.Seq) && winner.Seq < w.Seq && ordinal > e.orphaned
+	}
+	if v := e.cert.CheckLocks(certify.Transaction{ID: id(w.Seq), Writeset: w.Writeset}, w.Held, seen); !v.Commit() {
+		return w.Held // where the log says no
+	}
+	return e.applied
 }

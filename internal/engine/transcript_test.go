@@ -200,6 +200,7 @@ func (c *cluster) submit(d *datadriven.TestData) {
 		}
 		slices.SortFunc(s.Writeset.Keys, func(a, b writeset.Key) int { return int(a.Mode) - int(b.Mode) })
 		s.Payload = s.Writeset.Append(nil)
+		s.Held = n.e.Applied()
 	}
 	if !n.e.Submit(s) {
 		c.say("refused")

@@ -102,6 +102,9 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 // backend could not commit it, unless it had after all.
 func (l *life) applyOrphan(ctx context.Context, w *waiter) error {
 	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.guard.slot, "seq", w.sub.Seq)
+	if !l.core.do(func(e *engine.Engine) { e.Orphan(w.sub.Seq) }) {
+		return errCoreStopped
+	}
 	return l.applier.orphan(ctx, l.monitor, w.guard.pid, engine.Task{Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
 		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}})
 }

@@ -90,9 +90,10 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)
 	defer h.g.submitted(0)
+	held := h.n.core.applied.Load()
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
-			Snapshot: sub.Snapshot, Base: sub.Base, Writeset: sub.Writeset, Payload: payload}) {
+			Snapshot: sub.Snapshot, Base: sub.Base, Held: held, Writeset: sub.Writeset, Payload: payload}) {
 			h.n.reached.pending.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}

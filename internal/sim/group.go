@@ -41,6 +41,10 @@ func (m *member) commitLocal(s *session, t engine.Task) {
 	m.group.left++
 	s.task = &t
 	s.state = sessionCommitting
+	if s.broken {
+		m.commitLost(t)
+		return
+	}
 	s.t.commit(m.in(func() {
 		if s.state == sessionCommitting {
 			s.finish(outcomeOK)
@@ -61,9 +65,12 @@ func (m *member) commitLocal(s *session, t engine.Task) {
 	}
 }
 
-// commitLost is called when the backend of a committing session died before its commit
-// was logged: its rows are applied like anybody else's.
+// commitLost is called when the backend of a certified session died before its commit was
+// logged: its rows are applied like anybody else's, and then its client is told.
 func (m *member) commitLost(t engine.Task) {
+	if m.w.o.Planted != "orphan-not-told" {
+		m.engine.Orphan(t.Item.ID.Seq)
+	}
 	m.apply([]engine.Task{t}, 0)
 	m.commitDone()
 }

@@ -26,10 +26,11 @@ const (
 
 // session is one client connection with its backend, in one life of a node.
 type session struct {
-	m     *member
-	c     *client
-	slot  uint32
-	state sessionState
+	m      *member
+	c      *client
+	slot   uint32
+	state  sessionState
+	broken bool // its backend is gone
 
 	// one transaction
 	a    *attempt
@@ -123,7 +124,7 @@ func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte
 	if s.t != nil {
 		s.t.marks = []mark{{s.slot, engine.Mark{Incarnation: s.m.incarnation, Seq: s.seq}}}
 	}
-	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Writeset: ws, Payload: payload}
+	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.m.engine.Applied(), Writeset: ws, Payload: payload}
 	if kind != engine.KindCertified {
 		sub.Snapshot, sub.Base = false, 0
 	}
@@ -150,7 +151,7 @@ func (s *session) verdict(v certify.Verdict) {
 	if v.Reason == certify.Malformed {
 		s.m.w.violation("%v: the log garbled transaction %v", s.m, s.a.id)
 	}
-	if !s.a.repeat && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update {
+	if sw := &s.m.w.swarm; sw.killEvery+int64(sw.terminatePerMille) == 0 && !s.a.repeat && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update {
 		s.m.w.stats.OwnAborts++
 	}
 	if s.t != nil {
@@ -164,7 +165,11 @@ func (s *session) finish(o outcome) {
 	delete(s.m.submitted, s.seq)
 	a := s.a
 	s.a, s.t, s.task = nil, nil, nil
-	if s.state != sessionDead {
+	switch {
+	case s.state == sessionDead:
+	case s.broken:
+		s.leave()
+	default:
 		s.state = sessionIdle
 	}
 	s.c.finished(a, o)
@@ -188,35 +193,38 @@ func (s *session) inTheWay() {
 	}
 }
 
-// kill is the death of the backend, seen by the node at once.
+// kill is the death of the backend. The session notices when it needs it next: while the log
+// decides that is after the decision.
 func (s *session) kill() {
-	state := s.state
-	s.state = sessionDead
-	switch state {
+	if s.broken {
+		return
+	}
+	s.broken = true
+	switch s.state {
+	case sessionIdle:
+		s.leave()
 	case sessionRunning:
 		s.fail()
 	case sessionSubmitted:
 		if s.t != nil {
 			s.t.rollback()
 		}
-		seq := s.seq
-		s.finish(outcomeUnknown)
-		s.m.engine.Orphan(seq)
-		s.m.wake()
 	case sessionCommitting:
-		task, gone := *s.task, s.t.rollback()
-		s.finish(outcomeUnknown)
-		if gone {
+		if task := *s.task; s.t.rollback() {
 			s.m.commitLost(task)
 		}
 	}
+}
+
+// leave ends the connection.
+func (s *session) leave() {
+	s.state, s.c.s = sessionDead, nil
 	for i, o := range s.m.sessions {
 		if o == s {
 			s.m.sessions = append(s.m.sessions[:i], s.m.sessions[i+1:]...)
-			break
+			return
 		}
 	}
-	s.c.s = nil
 }
 
 // lost is the death of the node.

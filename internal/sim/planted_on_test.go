@@ -83,7 +83,7 @@ func TestBlackBoxAlone(t *testing.T) {
 // commit are aborted because of it.
 func TestOwnWait(t *testing.T) {
 	aborts := func(planted string) int {
-		p, err := runPool(1, 150, Options{SafetyMicros: safetyMicros, Planted: planted}, runtime.NumCPU(), false)
+		p, err := runPool(1, 250, Options{SafetyMicros: safetyMicros, Planted: planted}, runtime.NumCPU(), false)
 		if err != nil || len(p.failed) > 0 {
 			t.Fatalf("%q: %v %+v", planted, err, p.failed)
 		}

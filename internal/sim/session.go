@@ -151,7 +151,7 @@ func (s *session) verdict(v certify.Verdict) {
 	if v.Reason == certify.Malformed {
 		s.m.w.violation("%v: the log garbled transaction %v", s.m, s.a.id)
 	}
-	if sw := &s.m.w.swarm; sw.killEvery+int64(sw.terminatePerMille) == 0 && !s.a.repeat && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update {
+	if s.m.w.stats.Kills == 0 && !s.a.repeat && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update {
 		s.m.w.stats.OwnAborts++
 	}
 	if s.t != nil {

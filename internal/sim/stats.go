@@ -7,7 +7,7 @@ type Stats struct {
 	OK, Fail, Unknown                                      int // outcomes
 	Committed, Aborted                                     int // ordinals, verdicts at origins
 	Frames, Lost                                           int
-	OwnAborts                                              int // READ COMMITTED updates lost to an own predecessor, where no backend died
+	OwnAborts                                              int // READ COMMITTED updates lost to an own predecessor, while no backend had died
 	Blocked, Victims, Withdrawn, Early, Deadlocks, Refused int
 	Crashes, Outages, Clones, Kills, LostCommits           int
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps  int

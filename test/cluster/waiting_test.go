@@ -30,13 +30,13 @@ func TestBackendEndsWhileWaiting(t *testing.T) {
 		t.Fatalf("pg_terminate_backend gives %s", got)
 	}
 	node := c.Node(1).proc
-	node.signal(syscall.SIGSTOP)
-	defer node.signal(syscall.SIGCONT)
+	node.Signal(syscall.SIGSTOP)
+	defer node.Signal(syscall.SIGCONT)
 	c.Run(2)
 	c.Run(3)
 	c.WaitReady(2, 3)
 	c.Connect(2).Do("UPDATE wait SET n = n + 1 WHERE k = 1")
-	node.signal(syscall.SIGCONT)
+	node.Signal(syscall.SIGCONT)
 	want := 1
 	if err := <-second; err == nil {
 		want++

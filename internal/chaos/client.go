@@ -111,7 +111,7 @@ func (c *client) finish(t *Tx, err error) {
 			odd = fmt.Sprintf("node%d answered a %s: %s", t.Node, t.Workload, explain(err))
 		}
 	}
-	c.r.add(c.i, t, odd)
+	c.r.add(t, odd)
 	if t.Outcome == check.Unknown {
 		c.session = int(c.r.named.Add(1))
 	}

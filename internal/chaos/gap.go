@@ -12,7 +12,8 @@ type gaps struct {
 	count     int
 	survivors time.Duration // at one node whose clients should see little of it
 	victims   time.Duration // at one node that was hit
-	client    time.Duration // of a single client of a survivor
+	answer    time.Duration // the longest a client of a survivor waited for one transaction
+	machine   time.Duration // the longest the machine itself stood still, see pulse
 	recovery  time.Duration // from the end of the fault until every node had committed
 }
 
@@ -34,70 +35,82 @@ func longest(times []int64, from, to int64) time.Duration {
 	}
 }
 
-// times are the moments of acknowledged commits at one node, by client and together.
-type times struct {
-	clients [][]int64
-	all     []int64
+// measured is what the gaps are computed from, in nanoseconds since the run began.
+type measured struct {
+	commits map[int][]int64 // acknowledged at each node, in order
+	pulse   []int64
+	txs     []Tx
 }
 
-func (r *recorder) times() map[int]times {
+func (r *recorder) measured(pulse []int64) measured {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := map[int]times{}
-	for k, clients := range r.commits {
-		t := times{clients: clients}
-		for _, c := range clients {
-			t.all = append(t.all, c...)
-		}
-		slices.Sort(t.all)
-		out[k] = t
+	m := measured{commits: map[int][]int64{}, pulse: pulse, txs: r.history.Txs}
+	for k, times := range r.commits {
+		m.commits[k] = slices.Sorted(slices.Values(times))
 	}
-	return out
+	return m
+}
+
+// waited is the longest that clients of these nodes waited for a transaction that ended
+// within [from, to].
+func (m measured) waited(nodes []int, from, to int64) time.Duration {
+	var longest int64
+	for i := range m.txs {
+		if t := &m.txs[i]; t.End >= from && t.End <= to && slices.Contains(nodes, t.Node) {
+			longest = max(longest, t.End-max(t.Start, from))
+		}
+	}
+	return time.Duration(longest)
 }
 
 // calm is the row for the times between faults.
 const calm = "(no fault)"
 
-// measure sums up what clients saw, by kind of fault. A fault's time lasts until the next
-// fault; what happens after every node has committed again counts as calm as well.
-func (r *recorder) measure(windows []window, end time.Time, nodes int) (rows []gaps, perFault []gaps) {
-	at := r.times()
-	find := func(kind string, led bool) *gaps {
-		i := slices.IndexFunc(rows, func(g gaps) bool { return g.kind == kind && g.led == led })
+// measure sums up what clients saw, by kind of fault, and lists it fault by fault. A fault's
+// time lasts until the next fault; what happens after every node has committed again counts as
+// calm as well.
+func (m measured) measure(windows []window, at func(time.Time) int64, end time.Time, nodes []int) (rows, perFault []gaps) {
+	add := func(x gaps) {
+		i := slices.IndexFunc(rows, func(g gaps) bool { return g.kind == x.kind && g.led == x.led })
 		if i < 0 {
-			rows = append(rows, gaps{kind: kind, led: led})
+			rows = append(rows, gaps{kind: x.kind, led: x.led})
 			i = len(rows) - 1
 		}
-		return &rows[i]
+		g := &rows[i]
+		g.count++
+		g.survivors, g.victims, g.answer = max(g.survivors, x.survivors), max(g.victims, x.victims), max(g.answer, x.answer)
+		g.machine, g.recovery = max(g.machine, x.machine), max(g.recovery, x.recovery)
 	}
 	for i, w := range windows {
 		next := end
 		if i+1 < len(windows) {
 			next = windows[i+1].start
 		}
-		g := gaps{kind: w.fault.Kind, led: w.led, count: 1, recovery: w.over.Sub(w.healed)}
-		between := gaps{kind: calm, count: 1}
-		for k := 1; k <= nodes; k++ {
-			gap := longest(at[k].all, r.at(w.start), r.at(next))
-			between.survivors = max(between.survivors, longest(at[k].all, r.at(w.over), r.at(next)))
-			if slices.Contains(w.victims, k) {
-				g.victims = max(g.victims, gap)
-				continue
-			}
-			g.survivors = max(g.survivors, gap)
-			for _, c := range at[k].clients {
-				if len(c) > 0 {
-					g.client = max(g.client, longest(c, r.at(w.start), r.at(next)))
-				}
-			}
-		}
+		g := m.between(nodes, w.victims, at(w.start), at(next))
+		g.kind, g.led, g.recovery = w.fault.Kind, w.led, w.over.Sub(w.healed)
 		perFault = append(perFault, g)
-		for _, x := range []gaps{g, between} {
-			row := find(x.kind, x.led)
-			row.count += x.count
-			row.survivors, row.victims = max(row.survivors, x.survivors), max(row.victims, x.victims)
-			row.client, row.recovery = max(row.client, x.client), max(row.recovery, x.recovery)
-		}
+		add(g)
+		between := m.between(nodes, nil, at(w.over), at(next))
+		between.kind = calm
+		add(between)
 	}
 	return rows, perFault
+}
+
+// between measures one stretch of time.
+func (m measured) between(nodes, victims []int, from, to int64) gaps {
+	var g gaps
+	var survivors []int
+	for _, k := range nodes {
+		gap := longest(m.commits[k], from, to)
+		if slices.Contains(victims, k) {
+			g.victims = max(g.victims, gap)
+			continue
+		}
+		g.survivors = max(g.survivors, gap)
+		survivors = append(survivors, k)
+	}
+	g.answer, g.machine = m.waited(survivors, from, to), longest(m.pulse, from, to)
+	return g
 }

@@ -100,10 +100,10 @@ type recorder struct {
 	out     *bufio.Writer
 	err     error // of writing
 	history History
-	odd     []string          // answers that may not be given
-	counts  map[string]int    // answers by code
-	commits map[int][][]int64 // by node and client: when a commit was acknowledged
-	last    map[int]int64     // by node: the newest of them
+	odd     []string        // answers that may not be given
+	counts  map[string]int  // answers by code
+	commits map[int][]int64 // by node: when a commit was acknowledged
+	last    map[int]int64   // by node: the newest of them
 }
 
 func newRecorder(path string, began time.Time) (*recorder, error) {
@@ -112,7 +112,7 @@ func newRecorder(path string, began time.Time) (*recorder, error) {
 		return nil, err
 	}
 	return &recorder{began: began, file: f, out: bufio.NewWriterSize(f, 1<<20), counts: map[string]int{},
-		commits: map[int][][]int64{}, last: map[int]int64{}}, nil
+		commits: map[int][]int64{}, last: map[int]int64{}}, nil
 }
 
 // now is the time for the history.
@@ -121,9 +121,9 @@ func (r *recorder) now() int64 { return int64(time.Since(r.began)) }
 // at gives a moment as the history does.
 func (r *recorder) at(t time.Time) int64 { return int64(t.Sub(r.began)) }
 
-// add takes a finished transaction of client i at its node. odd, if not empty, is an answer
-// that should not have been given.
-func (r *recorder) add(i int, t *Tx, odd string) {
+// add takes a finished transaction. odd, if not empty, is an answer that should not have been
+// given.
+func (r *recorder) add(t *Tx, odd string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Txs = append(r.history.Txs, *t)
@@ -140,10 +140,7 @@ func (r *recorder) add(i int, t *Tx, odd string) {
 	if t.Outcome != check.OK || t.Workload == wSum || t.readOnly() {
 		return
 	}
-	for len(r.commits[t.Node]) <= i {
-		r.commits[t.Node] = append(r.commits[t.Node], nil)
-	}
-	r.commits[t.Node][i] = append(r.commits[t.Node][i], t.End)
+	r.commits[t.Node] = append(r.commits[t.Node], t.End)
 	r.last[t.Node] = max(r.last[t.Node], t.End)
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,6 +25,7 @@ type run struct {
 	end      time.Time // of the load
 	before   map[int]sample
 	samples  map[int][]sample
+	beats    []int64 // see pulse
 	after    map[int]sample
 	problems []string
 }
@@ -101,20 +103,22 @@ func (r *run) all(ctx context.Context) (err error) {
 	r.before = r.idle(life)
 	r.load = startLoad(r.cluster, r.rec)
 	watching, stopWatching := context.WithCancel(life)
-	watched := make(chan map[int][]sample, 1)
-	go func() { watched <- r.watch(watching) }()
+	defer stopWatching()
+	var watchers sync.WaitGroup
+	watchers.Go(func() { r.samples = r.watch(watching) })
+	watchers.Go(func() { r.beats, err = pulse(watching, r.o.Dir, r.began) })
 	sleep(ctx, settle)
 	r.faults(ctx, life)
 	r.end = time.Now()
 	stopWatching()
-	r.samples = <-watched
+	watchers.Wait()
 	if err := r.load.end(); err != nil {
 		r.problem("%v", err)
 		r.diagnose(life)
 		return nil // nothing that follows would be answered
 	}
 	r.finish(life)
-	return nil
+	return err
 }
 
 // prepare makes the tables, and waits until all nodes have them.

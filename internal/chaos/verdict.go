@@ -21,7 +21,7 @@ func (r *run) judge() {
 	began := time.Now()
 	r.problems = append(r.problems, Judge(&r.rec.history)...)
 	fmt.Fprintf(r.out, "\n%d transactions judged in %.1f s; answers: %s\n", len(r.rec.history.Txs), time.Since(began).Seconds(), r.answers())
-	rows, perFault := r.rec.measure(r.windows, r.end, r.o.Nodes)
+	rows, perFault := r.rec.measured(r.beats).measure(r.windows, r.rec.at, r.end, r.others(nil))
 	r.printGaps(rows)
 	r.gapProblems(perFault, rows)
 	r.printNodes()
@@ -48,11 +48,13 @@ func (r *run) printGaps(rows []gaps) {
 	slices.SortFunc(rows, func(a, b gaps) int { return strings.Compare(a.name(), b.name()) })
 	fmt.Fprintln(r.out, "\nLongest time without a commit, by kind of fault:")
 	w := tabwriter.NewWriter(r.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "FAULT\tTIMES\tSURVIVORS\tONE CLIENT OF THEM\tVICTIMS\tBACK AFTER")
+	fmt.Fprintln(w, "FAULT\tTIMES\tSURVIVORS\tVICTIMS\tBACK AFTER\tONE ANSWER\tTHE MACHINE")
 	for _, g := range rows {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", g.name(), g.count, seconds(g.survivors), seconds(g.client), seconds(g.victims), seconds(g.recovery))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", g.name(), g.count, seconds(g.survivors), seconds(g.victims), seconds(g.recovery), seconds(g.answer), seconds(g.machine))
 	}
 	_ = w.Flush() // out is a terminal or a buffer
+	fmt.Fprintln(r.out, "SURVIVORS and VICTIMS: the longest time without a commit at one of these nodes. BACK AFTER: from healing until every node has committed.")
+	fmt.Fprintln(r.out, "ONE ANSWER: the longest a client of a survivor waited for a transaction. THE MACHINE: the longest a program that only syncs a little file stood still.")
 }
 
 func (g gaps) name() string {
@@ -77,13 +79,14 @@ func (r *run) gapProblems(perFault, rows []gaps) {
 			limit = r.o.GapLeader
 		}
 		if g.survivors > limit {
-			r.problems = append(r.problems, fmt.Sprintf("gap: clients of the survivors saw no commit for %s around fault #%d, %s; the limit is %s",
-				seconds(g.survivors), r.windows[i].fault.Number, g.name(), seconds(limit)))
+			r.problems = append(r.problems, fmt.Sprintf("gap: clients of the survivors saw no commit for %s around fault #%d, %s; the limit is %s (the machine itself stood still for %s)",
+				seconds(g.survivors), r.windows[i].fault.Number, g.name(), seconds(limit), seconds(g.machine)))
 		}
 	}
 	for _, g := range rows {
 		if g.kind == calm && g.survivors > r.o.GapOther {
-			r.problems = append(r.problems, fmt.Sprintf("gap: no commit for %s at a node between faults; the limit is %s", seconds(g.survivors), seconds(r.o.GapOther)))
+			r.problems = append(r.problems, fmt.Sprintf("gap: no commit for %s at a node between faults; the limit is %s (the machine itself stood still for %s)",
+				seconds(g.survivors), seconds(r.o.GapOther), seconds(g.machine)))
 		}
 	}
 }

@@ -1,0 +1,179 @@
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/check"
+)
+
+// recorded is the history of a short run in which everything was killed once and the leader was
+// cut off once.
+func recorded(t *testing.T) *History {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "history.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := ReadHistory(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestJudgeRecorded(t *testing.T) {
+	h := recorded(t)
+	if len(h.States) != 3 || len(h.Txs) < 300 {
+		t.Fatalf("%d transactions, %d nodes", len(h.Txs), len(h.States))
+	}
+	for _, p := range Judge(h) {
+		t.Error(p)
+	}
+}
+
+// find gives the first transaction that pleases.
+func find(t *testing.T, h *History, what string, pleases func(*Tx) bool) *Tx {
+	t.Helper()
+	for i := range h.Txs {
+		if pleases(&h.Txs[i]) {
+			return &h.Txs[i]
+		}
+	}
+	t.Fatalf("the recorded history has no %s", what)
+	return nil
+}
+
+func acknowledged(t *testing.T, h *History, workload string) *Tx {
+	t.Helper()
+	return find(t, h, "acknowledged "+workload, func(x *Tx) bool { return x.Workload == workload && x.Outcome == check.OK })
+}
+
+// without removes the row of a tag.
+func without(rows *[][]int64, tag int64) {
+	*rows = slices.DeleteFunc(*rows, func(r []int64) bool { return r[0] == tag })
+}
+
+// row finds the row of a tag.
+func row(t *testing.T, rows [][]int64, tag int64) []int64 {
+	t.Helper()
+	i := slices.IndexFunc(rows, func(r []int64) bool { return r[0] == tag })
+	if i < 0 {
+		t.Fatalf("there is no row %d", tag)
+	}
+	return rows[i]
+}
+
+// spoilings are what the judge must notice: each breaks the recorded history in one way.
+var spoilings = []struct {
+	name, want string
+	spoil      func(t *testing.T, h *History)
+}{
+	{"one acknowledged row is deleted at one node", "lost commit: node2 lacks transfer", func(t *testing.T, h *History) {
+		without(&h.States[1].Transfers, acknowledged(t, h, wTransfer).Tag)
+	}},
+	{"one acknowledged row is deleted at every node", "lost commit: node3 lacks child", func(t *testing.T, h *History) {
+		tag := acknowledged(t, h, wChild).Tag
+		for i := range h.States {
+			without(&h.States[i].Children, tag)
+		}
+	}},
+	{"an unknown row is at some nodes only", "divergence: node1 and node3 differ in table claim", func(t *testing.T, h *History) {
+		tx := acknowledged(t, h, wClaim)
+		tx.Outcome = check.Unknown
+		without(&h.States[2].Claims, tx.Tag)
+	}},
+	{"a row is there twice", "twice: node1 holds claim", func(t *testing.T, h *History) {
+		s := &h.States[0]
+		s.Claims = append(s.Claims, s.Claims[3])
+	}},
+	{"a refused row is there", "refused row: node2 holds claim", func(t *testing.T, h *History) {
+		x := find(t, h, "refused claim", func(x *Tx) bool { return x.Workload == wClaim && x.Outcome == check.Fail })
+		h.States[1].Claims = append(h.States[1].Claims, []int64{x.Tag, 1 << 40})
+	}},
+	{"a row nobody sent is there", "unknown row: node3 holds parent", func(_ *testing.T, h *History) {
+		h.States[2].Parents = append(h.States[2].Parents, []int64{1 << 40, 1 << 40, 1 << 40})
+	}},
+	{"a row has another content", "wrong row: node1 holds transfer", func(t *testing.T, h *History) {
+		row(t, h.States[0].Transfers, acknowledged(t, h, wTransfer).Tag)[3]++
+	}},
+	{"money is missing", "balance: node2: account 7", func(_ *testing.T, h *History) { h.States[1].Accounts[7]-- }},
+	{"a snapshot saw half a transfer", "sum: node", func(t *testing.T, h *History) { acknowledged(t, h, wSum).Values[0]++ }},
+	{"a key has two owners", "unique: node1: key", func(_ *testing.T, h *History) {
+		c := h.States[0].Claims
+		c[1][1] = c[0][1]
+	}},
+	{"two were told that a key is theirs", "both acknowledged", func(t *testing.T, h *History) {
+		a := acknowledged(t, h, wClaim)
+		find(t, h, "second claim", func(x *Tx) bool { return x.Workload == wClaim && x.Outcome == check.OK && x != a }).Key = a.Key
+	}},
+	{"a key is refused that nobody has", "refused for nothing", func(t *testing.T, h *History) {
+		find(t, h, "refused claim", func(x *Tx) bool { return x.Workload == wClaim && x.Refused }).Key = 1 << 40
+	}},
+	{"an identity value is handed out twice", "serial: identity value", func(t *testing.T, h *History) {
+		a := acknowledged(t, h, wParent)
+		find(t, h, "second parent", func(x *Tx) bool { return x.Workload == wParent && x != a && x.Values[0] > 0 }).Values[0] = a.Values[0]
+	}},
+	{"a sequence value is handed out again, its transaction failed", "serial: sequence value", func(t *testing.T, h *History) {
+		a := acknowledged(t, h, wParent)
+		h.Txs = append(h.Txs, Tx{Workload: wParent, Tag: 1 << 40, Outcome: check.Fail, Values: []int64{1 << 40, a.Values[1]}})
+	}},
+	{"a child has no parent", "foreign key: node1", func(t *testing.T, h *History) {
+		without(&h.States[0].Parents, h.States[0].Children[0][1])
+	}},
+	{"a deleted parent is there", "whose deletion was acknowledged", func(t *testing.T, h *History) {
+		x := find(t, h, "deletion", func(x *Tx) bool { return x.Workload == wDelete && x.Outcome == check.OK })
+		h.States[1].Parents = append(h.States[1].Parents, []int64{x.Key, 1 << 40, 1 << 40})
+	}},
+	{"a list lacks an acknowledged value", "lost write", func(_ *testing.T, h *History) {
+		for i := range h.States {
+			l := &h.States[i].Lists[0]
+			l.Read = l.Read[:len(l.Read)-1]
+		}
+	}},
+	{"a list has a value twice", "duplicate", func(_ *testing.T, h *History) {
+		for i := range h.States {
+			l := &h.States[i].Lists[1]
+			l.Read = append(l.Read, l.Read[0])
+		}
+	}},
+	{"a list has another order at one node", "divergence: node 2", func(_ *testing.T, h *History) {
+		v := slices.Clone(h.States[2].Lists[0].Read)
+		slices.Reverse(v)
+		h.States[2].Lists[0].Read = v
+	}},
+	{"a list read misses a value in its middle", "incompatible order", func(t *testing.T, h *History) {
+		x := find(t, h, "long read", func(x *Tx) bool { return x.Workload == wList && x.Outcome == check.OK && longRead(x) >= 0 })
+		op := &x.Ops[longRead(x)]
+		op.Read = slices.Delete(slices.Clone(op.Read), 1, 2)
+	}},
+	{"a failed append was read", "G1a", func(t *testing.T, h *History) {
+		read := h.States[0].Lists[0].Read[0]
+		find(t, h, "writer", func(x *Tx) bool { return x.Workload == wList && x.Tag == int64(read>>3) }).Outcome = check.Fail
+	}},
+}
+
+// longRead is the operation that read some values and appended nothing before; -1 if none.
+func longRead(x *Tx) int {
+	if i := slices.IndexFunc(x.Ops, func(o check.ListOp) bool { return o.Append != 0 || len(o.Read) > 3 }); i >= 0 && x.Ops[i].Append == 0 {
+		return i
+	}
+	return -1
+}
+
+// TestJudgeNotices spoils a good history in every way the judge is there to notice.
+func TestJudgeNotices(t *testing.T) {
+	for _, s := range spoilings {
+		t.Run(s.name, func(t *testing.T) {
+			h := recorded(t)
+			s.spoil(t, h)
+			if got := strings.Join(Judge(h), "\n"); !strings.Contains(got, s.want) {
+				t.Errorf("want %q, got %q", s.want, got)
+			}
+		})
+	}
+}

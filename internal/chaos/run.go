@@ -146,7 +146,7 @@ func (r *run) faults(ctx, life context.Context) {
 		f := s.next()
 		w := r.place(f, r.leader(life))
 		w.start = time.Now()
-		r.say("#%d %s, at %s for %s", f.Number, f, nodeNames(w.hit), f.For)
+		r.say("#%d %s, at %s for %s", f.Number, w.fault, nodeNames(w.hit), f.For)
 		heal, err := r.strike(life, w)
 		if err == nil {
 			sleep(ctx, f.For)

@@ -28,6 +28,7 @@ func (c *cluster) place(f Fault, leader int) window {
 	switch f.Kind {
 	case "disk-full":
 		w.hit = []int{c.disk.k}
+		w.fault.Leader = leader == c.disk.k
 	case "link":
 		// The node beside the one that leads cannot reach the leader; between followers
 		// nobody misses anything.

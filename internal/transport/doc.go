@@ -16,6 +16,8 @@
 //	T4  A connection that brings nothing for five seconds is closed; pings flow every
 //	    second, so this happens only to dead ones.
 //	T5  After Close returned no goroutine is left.
+//	T6  Nothing waits for a member that is not connected: Send refuses it, and what waited when
+//	    a connection broke is dropped. Raft would take old frames for news, and answer each.
 //
 // The handshake (handshake.go), dialer D and acceptor A:
 //

@@ -90,8 +90,17 @@ func launch(t *testing.T, self uint32, l net.Listener, peers map[uint32]string, 
 	return m
 }
 
-// pair starts members 1 and 2 that know each other; change is called for both.
+// pair starts members 1 and 2 that know each other and waits until they are connected;
+// change is called for both.
 func pair(t *testing.T, change func(*Options, *timing)) (one, two *member) {
+	t.Helper()
+	one, two = strangers(t, change)
+	eventually(t, "connections", func() bool { return one.Stats()[2].Connected && two.Stats()[1].Connected })
+	return one, two
+}
+
+// strangers is pair without waiting.
+func strangers(t *testing.T, change func(*Options, *timing)) (one, two *member) {
 	t.Helper()
 	l1, l2 := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
 	one = launch(t, 1, l1, map[uint32]string{2: l2.Addr().String()}, change)
@@ -125,8 +134,6 @@ func (m *member) expect(t *testing.T, want string) {
 // exchange proves that frames pass from m to other.
 func (m *member) exchange(t *testing.T, other *member) {
 	t.Helper()
-	if !m.Send(other.o.Self, []byte("ping-pong")) {
-		t.Fatal("Send refused a frame")
-	}
+	eventually(t, "a connection", func() bool { return m.Send(other.o.Self, []byte("ping-pong")) })
 	other.expect(t, string(rune('0'+m.o.Self))+":ping-pong")
 }

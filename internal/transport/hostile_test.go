@@ -98,7 +98,7 @@ func TestRefusalsAreDistinct(t *testing.T) {
 
 // TestRefusedDialerSaysWhy: the refusal reaches the log of the member that was misconfigured.
 func TestRefusedDialerSaysWhy(t *testing.T) {
-	one, _ := pair(t, func(o *Options, _ *timing) {
+	one, _ := strangers(t, func(o *Options, _ *timing) {
 		if o.Self == 1 {
 			o.Secret = []byte("another")
 		}

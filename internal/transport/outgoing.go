@@ -86,7 +86,10 @@ func (p *peer) connection(ctx context.Context) error {
 	}
 	p.connections.Add(1)
 	p.connected.Store(true)
-	defer p.connected.Store(false)
+	defer func() {
+		p.connected.Store(false)
+		p.dropped.Add(p.queue.empty()) // T6
+	}()
 	p.t.logs.forget(fmt.Sprintf("outgoing %d", p.id))
 	p.t.o.Logger.Info("connected to member", "member", p.id, "address", p.address)
 

@@ -92,6 +92,19 @@ func (q *queue) done(batch []item, bytes int) {
 	q.mu.Unlock()
 }
 
+// empty drops what waits and returns how much that was.
+func (q *queue) empty() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := uint64(len(q.items))
+	for _, it := range q.items {
+		q.bytes -= len(it.frame) + itemBytes
+	}
+	clear(q.items)
+	q.items = q.items[:0]
+	return n
+}
+
 func (q *queue) queued() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

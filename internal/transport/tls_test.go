@@ -105,7 +105,7 @@ func TestTLSRefusals(t *testing.T) {
 		"no TLS": {nil, "TLS handshake"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one, two := pair(t, func(o *Options, _ *timing) {
+			one, two := strangers(t, func(o *Options, _ *timing) {
 				o.PeerName = memberName
 				if o.Self == 2 {
 					o.TLS = ca.config(t, memberName(2))
@@ -126,7 +126,7 @@ func TestTLSRefusals(t *testing.T) {
 // TestTLSDialerChecksName: an acceptor with another member's certificate gets no frames.
 func TestTLSDialerChecksName(t *testing.T) {
 	ca := newAuthority(t)
-	one, two := pair(t, func(o *Options, _ *timing) {
+	one, two := strangers(t, func(o *Options, _ *timing) {
 		o.PeerName = memberName
 		name := memberName(o.Self)
 		if o.Self == 2 {

@@ -72,8 +72,8 @@ func start(o Options, tm timing) (*Transport, error) {
 }
 
 // Send queues frame for member to and owns it from then on, also when it returns false: the
-// member is not known, the frame is empty or too long, the queue is full, or the Transport is
-// closed. True does not mean that the frame arrives.
+// member is not known or not connected, the frame is empty or too long, the queue is full, or
+// the Transport is closed. True does not mean that the frame arrives.
 func (t *Transport) Send(to uint32, frame []byte) bool {
 	p := t.peers[to]
 	if p == nil {
@@ -93,7 +93,7 @@ func (t *Transport) Send(to uint32, frame []byte) bool {
 			return true // as on a network, the sender does not notice
 		}
 	}
-	if !p.queue.put(frame, delay) {
+	if !p.connected.Load() || !p.queue.put(frame, delay) {
 		p.dropped.Add(1)
 		return false
 	}

@@ -64,6 +64,7 @@ func TestSendRefusals(t *testing.T) {
 	}
 }
 
+// TestReconnectAfterRestart (T6): nothing is kept for a member that is away.
 func TestReconnectAfterRestart(t *testing.T) {
 	one, two := pair(t, nil)
 	one.exchange(t, two)
@@ -73,9 +74,11 @@ func TestReconnectAfterRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "loss noticed", func() bool { return !one.Stats()[2].Connected })
-		one.Send(2, []byte("queued while away"))
+		if one.Send(2, []byte("old")) {
+			t.Error("a frame is taken for a member that is away")
+		}
 		two = launch(t, 2, listen(t, addr), map[uint32]string{1: one.addr}, nil)
-		two.expect(t, "1:queued while away")
+		one.exchange(t, two)
 		two.exchange(t, one)
 	}
 	if n := one.Stats()[2].Connections; n != 4 {
@@ -224,5 +227,34 @@ func TestCloseWhileBusy(t *testing.T) {
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestBrokenConnectionDropsTheQueue (T6): what waited for a member that hangs is gone when the
+// connection is.
+func TestBrokenConnectionDropsTheQueue(t *testing.T) {
+	release := make(chan struct{})
+	l1, l2 := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
+	one := launch(t, 1, l1, map[uint32]string{2: l2.Addr().String()}, nil)
+	two := launch(t, 2, l2, map[uint32]string{1: one.addr}, func(o *Options, _ *timing) {
+		o.Handler = func(uint32, []byte) { <-release }
+	})
+	eventually(t, "a connection", func() bool { return one.Stats()[2].Connected })
+	sent := uint64(0)
+	eventually(t, "a queue", func() bool {
+		for sent < 1000 && one.Send(2, make([]byte, 64<<10)) {
+			sent++
+		}
+		return sent == 1000 && one.Stats()[2].QueuedBytes > 1<<20
+	})
+	closed := make(chan error)
+	go func() { closed <- two.Close() }() // it waits for the handler
+	eventually(t, "an empty queue", func() bool { return one.Stats()[2].QueuedBytes == 0 })
+	if s := one.Stats()[2]; s.Connected || s.Dropped == 0 || s.Dropped+s.SentFrames != sent {
+		t.Errorf("%d frames were taken: %+v", sent, s)
+	}
+	close(release)
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }

@@ -51,7 +51,8 @@ type Options struct {
 	// BatchItemsMax and BatchBytesMax bound one proposal (a larger payload travels in
 	// parts); zero means 512 items, 512 KiB.
 	BatchItemsMax, BatchBytesMax int
-	// BatchesInflightMax bounds own proposals under way; what comes meanwhile gathers.
+	// BatchesInflightMax bounds own proposals under way. What comes meanwhile gathers, until
+	// it fills a batch, or Release.
 	// Zero means 4.
 	BatchesInflightMax int
 	// ResubmitTicks without a delivery propose everything under way again. Zero means 20.
@@ -218,6 +219,22 @@ func (e *Engine) Tick() {
 
 // Step takes a frame another member's engine sent.
 func (e *Engine) Step(from uint32, data []byte) error { return e.order.Step(from, data) }
+
+// Held reports whether proposals wait for others under way, so that one serves them all: own
+// submissions for the last own batch, or at a leader anybody's (ordering.Order).
+func (e *Engine) Held() bool {
+	return e.order.Held() || e.window()
+}
+
+// Release lets go what Held speaks of. The owner calls it when a short while has passed, so
+// that a long way to the majority delays nobody by another round trip.
+func (e *Engine) Release() {
+	if e.window() {
+		e.makeBatch()
+	}
+	e.propose()
+	e.order.Release()
+}
 
 // Unreachable says that a frame to member was dropped.
 func (e *Engine) Unreachable(member uint32) { e.order.Unreachable(member) }

@@ -161,11 +161,11 @@ func (e *Engine) abort(w *own, v certify.Verdict) {
 	e.admit()
 }
 
-// propose makes batches of what is pending while the window is open, and offers every
-// batch under way that nobody took, in order. Without a leader nothing is made, so that it
-// can be withdrawn.
+// propose makes batches of what is pending while none is under way, or whole ones while the
+// window is open, and offers every batch under way that nobody took, in order. Without a
+// leader nothing is made, so that it can be withdrawn.
 func (e *Engine) propose() {
-	for len(e.pending) > 0 && e.view.Leader != 0 && len(e.inflight) < e.o.BatchesInflightMax && (len(e.inflight) == 0 || e.inflight[len(e.inflight)-1].sent) {
+	for e.mayBatch() {
 		e.makeBatch()
 	}
 	for _, p := range e.inflight {
@@ -176,6 +176,28 @@ func (e *Engine) propose() {
 			p.sent = true
 		}
 	}
+}
+
+// window reports whether another batch may be under way.
+func (e *Engine) window() bool {
+	n := len(e.inflight)
+	return len(e.pending) > 0 && e.view.Leader != 0 && n < e.o.BatchesInflightMax && (n == 0 || e.inflight[n-1].sent)
+}
+
+// mayBatch reports whether a batch should be made now.
+func (e *Engine) mayBatch() bool {
+	if !e.window() || len(e.inflight) == 0 {
+		return e.window()
+	}
+	items, bytes := 0, 0
+	for _, w := range e.pending {
+		items++
+		bytes += len(w.Payload) - w.sent
+		if items >= e.o.BatchItemsMax || bytes > e.o.BatchBytesMax {
+			return true
+		}
+	}
+	return false
 }
 
 // makeBatch puts what is pending into one proposal. What the delivered part of the log

@@ -22,6 +22,10 @@ const (
 	drainMax     = 512  // of them taken before the log is written once
 )
 
+// gatherMax is how long a leader lets proposals gather behind others that are under way. Within
+// one site those arrive first; a longer way to the majority should not cost another round trip.
+const gatherMax = 3 * time.Millisecond
+
 // memberFrame is a raft message of another member.
 type memberFrame struct {
 	from uint32
@@ -103,8 +107,18 @@ func (c *core) run(ctx context.Context) error {
 	defer close(c.writes)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
+	gathered := time.NewTimer(time.Hour)
+	defer gathered.Stop()
+	gathering := false
 	for {
 		c.drainReady()
+		if held := c.engine.Held(); held != gathering {
+			if gathering = held; held {
+				gathered.Reset(gatherMax)
+			} else {
+				gathered.Stop()
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -119,6 +133,9 @@ func (c *core) run(ctx context.Context) error {
 				return err
 			}
 			c.finish()
+		case <-gathered.C:
+			c.engine.Release()
+			gathering = false
 		}
 		c.drainInputs()
 	}

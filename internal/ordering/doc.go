@@ -7,11 +7,14 @@
 // Invariants:
 //
 //	O1  An entry is delivered only after a majority of the voters has it on disk: the owner
-//	    persists Ready.Entries and Ready.HardState before it sends Ready.Late, acts on
-//	    anything delivered, or calls Advance. A leader's appends (Ready.Early) may travel
-//	    while its own disk writes, because its own vote counts only at Advance.
+//	    persists Ready.Entries and Ready.HardState before it sends Ready.Late or calls
+//	    Advance. A leader's appends (Ready.Early) may travel while its own disk writes,
+//	    because its own vote counts only at Advance; what is delivered may be acted on
+//	    meanwhile, because it is on the disks of a majority without this one.
 //	O2  All members deliver the same entries in the same order, without gaps.
 //	O3  A proposal may be lost or delivered twice; the engine numbers its batches.
+//	O4  At a leader, proposals wait while others are on their way to a majority, so that one
+//	    write and one frame per member serve all that gathered; in the order they came.
 //
 // Every method must be called from one goroutine. Time is Tick.
 //

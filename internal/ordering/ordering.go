@@ -67,6 +67,14 @@ type Order struct {
 	node   *raft.RawNode
 	view   View
 	ready  raft.Ready
+
+	// at a leader: proposals wait while others are on their way to a majority, so that one
+	// write and one frame serve all that gathered
+	held         []*Entry
+	heldBytes    int
+	heldBytesMax int
+	stepped      bool   // a proposal was taken since the last Ready
+	last         uint64 // index of the newest entry seen in a Ready
 }
 
 // New starts an endpoint from what Storage holds. Errors come from Storage or a
@@ -106,7 +114,7 @@ func New(o Options) (*Order, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
 	}
-	return &Order{member: o.Member, node: node}, nil
+	return &Order{member: o.Member, node: node, heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20))}, nil
 }
 
 // Tick advances time by one unit.
@@ -129,6 +137,10 @@ func (o *Order) Step(from uint32, data []byte) error {
 			return fmt.Errorf("%w from member %d: unexpected entry", ErrMessage, from)
 		}
 	}
+	if m.GetType() == pb.MsgProp && o.mustHold() {
+		o.hold(m.Entries) // or drop (O3)
+		return nil
+	}
 	if err := o.node.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
 		return fmt.Errorf("%w from member %d: %v", ErrMessage, from, err)
 	}
@@ -137,17 +149,72 @@ func (o *Order) Step(from uint32, data []byte) error {
 
 // Propose offers data for the order. False means it was certainly not taken (no leader is
 // known, or too much is under way); true promises nothing (O3).
-func (o *Order) Propose(data []byte) bool { return o.node.Propose(data) == nil }
+func (o *Order) Propose(data []byte) bool {
+	if o.mustHold() {
+		return o.hold([]*Entry{{Data: data}})
+	}
+	o.stepped = true
+	return o.node.Propose(data) == nil
+}
+
+// mustHold reports whether this member leads and proposals are under way.
+func (o *Order) mustHold() bool {
+	st := o.node.BasicStatus()
+	return st.RaftState == raft.StateLeader && (o.stepped || len(o.held) > 0 || o.last > st.HardState.GetCommit())
+}
+
+// hold keeps proposals back; false if too much is kept already.
+func (o *Order) hold(entries []*Entry) bool {
+	for _, e := range entries {
+		if o.heldBytes += len(e.GetData()); o.heldBytes > o.heldBytesMax {
+			o.heldBytes -= len(e.GetData())
+			return false
+		}
+		o.held = append(o.held, e)
+	}
+	return true
+}
+
+// Held reports whether proposals are kept back. Release lets them go, in whatever state the
+// others are: the owner calls it after a short while, so that a long way to the majority
+// delays nobody by another round trip.
+func (o *Order) Held() bool { return len(o.held) > 0 }
+
+// Release lets go what Held speaks of.
+func (o *Order) Release() {
+	if len(o.held) == 0 {
+		return
+	}
+	m := &pb.Message{Type: pb.MsgProp.Enum(), From: proto.Uint64(uint64(o.member)), Entries: o.held}
+	o.held, o.heldBytes, o.stepped = nil, 0, true
+	// What is dropped now is proposed again by its member (O3).
+	_ = o.node.Step(m)
+}
 
 // View returns who leads now.
 func (o *Order) View() View { return o.view }
 
 // HasReady reports whether Ready has work.
-func (o *Order) HasReady() bool { return o.node.HasReady() }
+func (o *Order) HasReady() bool { return o.node.HasReady() || o.free() }
+
+// free reports whether held proposals may go.
+func (o *Order) free() bool {
+	if len(o.held) == 0 {
+		return false
+	}
+	st := o.node.BasicStatus()
+	return st.RaftState != raft.StateLeader || !o.stepped && o.last <= st.HardState.GetCommit()
+}
 
 // Ready returns the next work; Advance must be called before the next Ready.
 func (o *Order) Ready() Ready {
-	o.ready = o.node.Ready()
+	if o.free() {
+		o.Release()
+	}
+	o.ready, o.stepped = o.node.Ready(), false
+	if n := len(o.ready.Entries); n > 0 {
+		o.last = o.ready.Entries[n-1].GetIndex()
+	}
 	st := o.node.BasicStatus()
 	o.view = View{Leader: uint32(st.Lead), Term: st.HardState.GetTerm()}
 	r := Ready{Entries: o.ready.Entries, Sync: o.ready.MustSync}

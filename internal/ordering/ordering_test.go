@@ -226,6 +226,15 @@ func TestUncommittedIsBounded(t *testing.T) {
 	}
 }
 
+func decode(t *testing.T, data []byte) *pb.Message {
+	t.Helper()
+	m := &pb.Message{}
+	if err := proto.Unmarshal(data, m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func message(t *testing.T, m *pb.Message) []byte {
 	t.Helper()
 	b, err := proto.Marshal(m)

@@ -26,6 +26,7 @@ type member struct {
 
 	// one life of the node
 	awake     bool // a pump is on the agenda
+	gathering bool // a release of held proposals is on the agenda
 	busy      bool // carrying out a Ready
 	open      bool // sessions may work: everything older is applied
 	fence     uint64
@@ -79,7 +80,7 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
-	m.awake, m.busy, m.group, m.gate, m.seq, m.slots = false, false, nil, nil, 0, 0
+	m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots = false, false, false, nil, nil, 0, 0
 	m.sessions, m.submitted = nil, map[uint64]*session{}
 	m.seq++
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"
@@ -179,6 +180,20 @@ func (m *member) finish(rd engine.Ready) {
 	m.engine.Advance()
 	m.busy = false
 	m.wake()
+	m.gather()
+}
+
+// gather lets go, after a while, what a leader keeps back.
+func (m *member) gather() {
+	if m.gathering || !m.engine.Held() {
+		return
+	}
+	m.gathering = true
+	m.w.after(m.w.rnd.between(500, 4000), m.in(func() {
+		m.gathering = false
+		m.engine.Release()
+		m.wake()
+	}))
 }
 
 func (m *member) frames(fs []ordering.Message) {

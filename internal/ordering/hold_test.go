@@ -1,0 +1,95 @@
+package ordering
+
+import (
+	"fmt"
+	"testing"
+)
+
+// appends counts the entries of the appends among a peer's next frames, per frame.
+func appends(t *testing.T, p *peer, to int) (sizes []int) {
+	t.Helper()
+	for p.HasReady() {
+		p.carry(t, func(m Message) {
+			if f := decode(t, m.Data); f.GetType().String() == "MsgApp" && int(m.To) == to {
+				sizes = append(sizes, len(f.Entries))
+			}
+		})
+	}
+	return sizes
+}
+
+// TestProposalsGather: behind a proposal under way, others wait and then travel as one append.
+func TestProposalsGather(t *testing.T) {
+	ps := peers(t, 3)
+	elect(t, ps, ps[0])
+	for i := range 5 {
+		if !ps[0].Propose(fmt.Appendf(nil, "%d", i)) {
+			t.Fatalf("proposal %d was refused", i)
+		}
+	}
+	if got := fmt.Sprint(appends(t, ps[0], 2)); got != "[1]" || !ps[0].Held() {
+		t.Errorf("five proposals at once went as appends of %s entries, held: %v", got, ps[0].Held())
+	}
+	if ps[0].HasReady() {
+		t.Error("held proposals are ready although the one before is under way")
+	}
+	ps[0].Release()
+	if got := fmt.Sprint(appends(t, ps[0], 2)); got != "[4]" || ps[0].Held() {
+		t.Errorf("released proposals went as appends of %s entries, held: %v", got, ps[0].Held())
+	}
+}
+
+// TestHeldFollowTheWay: what is held goes by itself once the way is free, in order, whoever
+// proposed it.
+func TestHeldFollowTheWay(t *testing.T) {
+	ps := peers(t, 3)
+	elect(t, ps, ps[0])
+	for i := range 6 {
+		if !ps[i%3].Propose(fmt.Appendf(nil, "%d", i)) {
+			t.Fatalf("proposal %d was refused", i)
+		}
+	}
+	settle(t, ps)
+	if got := len(ps[0].delivered); got != 6 {
+		t.Fatalf("%d of 6 proposals were delivered without a release: %v", got, ps[0].delivered)
+	}
+	last := map[int]int{}
+	for _, d := range ps[0].delivered {
+		var i int
+		if _, err := fmt.Sscan(d, &i); err != nil {
+			t.Fatal(err)
+		}
+		if i < last[i%3] {
+			t.Errorf("member %d's proposals overtook each other: %v", i%3+1, ps[0].delivered)
+		}
+		last[i%3] = i
+	}
+}
+
+// TestHeldSurviveADeposition: a leader that is deposed hands on what it held.
+func TestHeldSurviveADeposition(t *testing.T) {
+	ps := peers(t, 3)
+	elect(t, ps, ps[0])
+	ps[0].Propose([]byte("a"))
+	ps[0].Propose([]byte("b"))
+	for ps[0].HasReady() {
+		ps[0].carry(t, func(Message) {}) // lost
+	}
+	ps[0].down = true
+	for range 10 { // the others' leases on the leader run out
+		ps[1].Tick()
+		ps[2].Tick()
+	}
+	elect(t, ps, ps[1])
+	ps[0].down = false
+	for range 30 { // heartbeats tell it
+		ps[1].Tick()
+		settle(t, ps)
+	}
+	if ps[0].Held() {
+		t.Error("a follower still holds proposals")
+	}
+	if got := fmt.Sprint(ps[1].delivered); got != "[b]" {
+		t.Errorf("delivered %s, want [b]: a was lost with its frames, b was held", got)
+	}
+}

@@ -29,7 +29,7 @@ func benchCompareCommand() *cobra.Command {
 	f.IntVar(&o.Scale, "scale", o.Scale, "of pgbench: 100,000 accounts each")
 	f.IntVar(&o.Tables, "tables", o.Tables, "of sysbench")
 	f.IntVar(&o.TableSize, "table-size", o.TableSize, "rows in each table of sysbench")
-	f.StringVar(&o.RandType, "rand-type", o.RandType, "how sysbench chooses rows: special, uniform, gaussian, pareto")
+	f.StringVar(&o.RandType, "rand-type", o.RandType, "how sysbench chooses rows: uniform, gaussian, pareto, special")
 	f.StringVar(&o.JSON, "json", "", "write everything into this file")
 	f.StringVar(&o.Dir, "dir", "", "where to put the servers' files for the time of the comparison (default /var/tmp)")
 	f.IntVar(&o.BasePort, "base-port", o.BasePort, "nodes listen on it and the next two, plain PostgreSQL and PgBouncer on the two after that")

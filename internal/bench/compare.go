@@ -198,6 +198,10 @@ func (c *comparison) measure(ctx context.Context, l *load, s *server, clients, r
 	if err != nil {
 		return r, err
 	}
+	idle, err := m.machine()
+	if err != nil {
+		return r, err
+	}
 	watch, stopWatching := context.WithCancel(ctx)
 	watching := make(chan struct{})
 	go func() { m.sample(watch); close(watching) }()
@@ -219,10 +223,15 @@ func (c *comparison) measure(ctx context.Context, l *load, s *server, clients, r
 	if err != nil {
 		return r, err
 	}
+	busy, err := m.machine()
+	if err != nil {
+		return r, err
+	}
 	if o.transactions == 0 {
 		return r, errors.New("not one transaction was done")
 	}
 	r.fill(o, s, before, after, c.cpu)
+	r.others(idle, busy)
 	return r, nil
 }
 
@@ -236,6 +245,7 @@ func (r *Run) fill(o outcome, s *server, before, after []reading, cpu bool) {
 	if cpu {
 		r.CPU = &CPU{Client: each(o.cpu)}
 	}
+	var lost, ordered uint64
 	for i := range after {
 		d := after[i].sub(&before[i])
 		m := Member{Name: s.databases[i].name, Sessions: each(d.sessions), Applier: each(d.applier), Helpers: each(d.helpers),
@@ -245,6 +255,22 @@ func (r *Run) fill(o outcome, s *server, before, after []reading, cpu bool) {
 		if cpu {
 			r.CPU.Database += each(d.total)
 			r.CPU.Middleware += m.Middleware
+			r.CPU.Applying += m.Applier
 		}
+		lost += d.counters["aborted"]
+		ordered += d.counters["aborted"] + d.counters["local"]
 	}
+	if ordered > 0 {
+		r.LostShare = float64(lost) / float64(ordered)
+	}
+}
+
+// others computes how much of the machine went to processes that do not belong to the run.
+func (r *Run) others(before, after machineTimes) {
+	if r.CPU == nil || after.all <= before.all {
+		return
+	}
+	us := (r.CPU.Database + r.CPU.Middleware + r.CPU.Client) * float64(r.Transactions)
+	ours := time.Duration(us * float64(time.Microsecond))
+	r.OthersShare = max(0, float64(after.busy-before.busy-ours)/float64(after.all-before.all))
 }

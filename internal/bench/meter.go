@@ -37,6 +37,14 @@ type meter struct {
 	major int // PostgreSQL's
 }
 
+// machine is what the whole machine has done; nothing where CPU cannot be read.
+func (m *meter) machine() (machineTimes, error) {
+	if !m.cpu {
+		return machineTimes{}, nil
+	}
+	return readMachine()
+}
+
 // read takes the state of every database of the server now.
 func (m *meter) read(ctx context.Context) ([]reading, error) {
 	m.mu.Lock()

@@ -158,6 +158,18 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+func TestParseMachine(t *testing.T) {
+	got, err := parseMachine([]byte("cpu  195731 130637 214258 234046 5186 3 24663 693 7 7\ncpu0 1 2\n"))
+	if want := (machineTimes{busy: 565985 * userTick, all: 805217 * userTick}); err != nil || got != want {
+		t.Errorf("%+v (%v), want %+v", got, err, want)
+	}
+	for _, bad := range []string{"", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7", "cpu 1 2 3 4 5 6 7 x"} {
+		if _, err := parseMachine([]byte(bad)); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
 func TestTitles(t *testing.T) {
 	for title, want := range map[string]bool{
 		"postgres: checkpointer ":                true,

@@ -62,6 +62,39 @@ func readTimes(pid int) (procTimes, error) {
 	return t, nil
 }
 
+// machineTimes is what all cores have done since they started.
+type machineTimes struct{ busy, all time.Duration }
+
+// parseMachine reads the first line of /proc/stat: user nice system idle iowait irq softirq
+// steal, and what is contained in these.
+func parseMachine(b []byte) (t machineTimes, err error) {
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	fields := strings.Fields(string(line))
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return t, fmt.Errorf("%q is not the sum of all cores", line)
+	}
+	for i, f := range fields[1:9] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return t, err
+		}
+		d := time.Duration(n) * userTick
+		t.all += d
+		if idle := i == 3 || i == 4; !idle {
+			t.busy += d
+		}
+	}
+	return t, nil
+}
+
+func readMachine() (machineTimes, error) {
+	b, err := os.ReadFile(filepath.Join(procDir, "stat"))
+	if err != nil {
+		return machineTimes{}, err
+	}
+	return parseMachine(b)
+}
+
 // children lists the processes a single-threaded process has started and not waited for.
 func children(pid int) (pids []int, err error) {
 	b, err := os.ReadFile(procPath(pid, "task", strconv.Itoa(pid), "children"))
@@ -90,6 +123,9 @@ func title(pid int) string {
 // procWorks says why CPU times cannot be read here, or nil.
 func procWorks() error {
 	if _, err := readTimes(os.Getpid()); err != nil {
+		return err
+	}
+	if _, err := readMachine(); err != nil {
 		return err
 	}
 	_, err := children(os.Getpid())

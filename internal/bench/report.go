@@ -49,19 +49,25 @@ type Run struct {
 	// their part of all tries.
 	Aborts     int64   `json:"aborts"`
 	AbortShare float64 `json:"abort_share"`
-	Failed     int64   `json:"failed"` // transactions given up
-	CPU        *CPU    `json:"cpu_us,omitempty"`
+	// LostShare is the part of ordered transactions that lost at certification, those
+	// included that the session repeated by itself.
+	LostShare float64 `json:"lost_share"`
+	Failed    int64   `json:"failed"` // transactions given up
+	CPU       *CPU    `json:"cpu_us,omitempty"`
 	// Fsyncs per transaction and member: of the log that makes commits durable, and of
 	// PostgreSQL's own.
 	Fsyncs float64 `json:"fsyncs"`
 	// CatchUpMs is how long the nodes went on applying after the clients had ended.
-	CatchUpMs float64  `json:"catch_up_ms"`
-	Members   []Member `json:"members,omitempty"` // not in medians
+	CatchUpMs float64 `json:"catch_up_ms"`
+	// OthersShare is the part of all cores that went to processes which are not of this run.
+	OthersShare float64  `json:"others_share"`
+	Members     []Member `json:"members,omitempty"` // not in medians
 }
 
 // CPU is what one transaction costs in µs, summed over all servers and processes.
 type CPU struct {
 	Database   float64 `json:"database"`
+	Applying   float64 `json:"applying"`   // of that: the appliers' backends
 	Middleware float64 `json:"middleware"` // Tutti's nodes, or PgBouncer
 	Client     float64 `json:"client"`
 }

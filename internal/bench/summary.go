@@ -116,11 +116,14 @@ func medianRun(runs []Run) Run {
 	m.MeanMs = get(func(r *Run) float64 { return r.MeanMs })
 	m.P95Ms = get(func(r *Run) float64 { return r.P95Ms })
 	m.AbortShare = get(func(r *Run) float64 { return r.AbortShare })
+	m.LostShare = get(func(r *Run) float64 { return r.LostShare })
+	m.OthersShare = get(func(r *Run) float64 { return r.OthersShare })
 	m.Fsyncs = get(func(r *Run) float64 { return r.Fsyncs })
 	m.CatchUpMs = get(func(r *Run) float64 { return r.CatchUpMs })
 	if runs[0].CPU != nil {
 		m.CPU = &CPU{
 			Database:   get(func(r *Run) float64 { return r.CPU.Database }),
+			Applying:   get(func(r *Run) float64 { return r.CPU.Applying }),
 			Middleware: get(func(r *Run) float64 { return r.CPU.Middleware }),
 			Client:     get(func(r *Run) float64 { return r.CPU.Client }),
 		}

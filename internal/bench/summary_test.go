@@ -80,23 +80,29 @@ func TestFill(t *testing.T) {
 		{walSyncs: 10},
 	}
 	after := []reading{
-		{treeTimes: treeTimes{total: 110 * ms, helpers: 11 * ms}, applier: 21 * ms, middleware: 30 * ms, counters: map[string]uint64{"fsyncs": 45}},
+		{treeTimes: treeTimes{total: 110 * ms, helpers: 11 * ms}, applier: 21 * ms, middleware: 30 * ms, counters: map[string]uint64{"fsyncs": 45, "local": 75, "aborted": 25}},
 		{treeTimes: treeTimes{total: 100 * ms}, walSyncs: 30},
 	}
 	var r Run
 	r.fill(outcome{transactions: 100, tps: 50, aborts: 25, cpu: 10 * ms, latencies: []bucket{{3, 100}}}, s, before, after, true)
-	if *r.CPU != (CPU{Database: 2000, Middleware: 300, Client: 100}) {
+	if *r.CPU != (CPU{Database: 2000, Applying: 200, Middleware: 300, Client: 100}) {
 		t.Errorf("CPU %+v", *r.CPU)
 	}
-	if !near(r.Fsyncs, (0.4+0.2)/2) || !near(r.AbortShare, 0.2) || r.P95Ms != 3 {
+	if !near(r.Fsyncs, (0.4+0.2)/2) || !near(r.AbortShare, 0.2) || !near(r.LostShare, 0.25) || !near(r.CPU.Applying, 200) || r.P95Ms != 3 {
 		t.Errorf("%+v", r)
 	}
 	m := r.Members[0]
 	if !near(m.Sessions, 700) || !near(m.Applier, 200) || !near(m.Helpers, 100) || !near(m.Middleware, 300) || m.Counters["fsyncs"] != 40 {
 		t.Errorf("%+v", m)
 	}
+	// 240 ms of the 1,000 ms that two cores did in half a second were ours.
+	r.others(machineTimes{busy: 100 * ms, all: 1000 * ms}, machineTimes{busy: 640 * ms, all: 2000 * ms})
+	if !near(r.OthersShare, 0.3) {
+		t.Errorf("others used %v", r.OthersShare)
+	}
 	r = Run{}
 	r.fill(outcome{transactions: 100}, s, before, after, false)
+	r.others(machineTimes{}, machineTimes{})
 	if r.CPU != nil {
 		t.Error("CPU is reported where it cannot be read (B4)")
 	}

@@ -39,18 +39,19 @@ func (r *Report) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%s, %d cores (load before: %.1f), fsync %.0f µs, PostgreSQL %s, medians of %d rounds of %d s\n\n", r.Started.Format(time.DateOnly),
 		r.Machine.Cores, r.Machine.Load, r.Machine.FsyncUs, r.Versions["postgresql"], r.Options.Rounds, r.Options.Seconds)
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "load\tclients\tserver\ttps\tmean ms\tp95 ms\taborts %\tCPU µs: database\tmiddleware\tclient\tfsyncs\tcatch-up ms\t")
+	fmt.Fprintln(w, "load\tclients\tserver\ttps\tmean ms\tp95 ms\taborts %\tlost %\tCPU µs: database\tapplying\tmiddleware\tclient\tfsyncs\tcatch-up ms\tothers %\t")
 	for i := range r.Medians {
 		m := &r.Medians[i]
-		cpu := "\t\t"
+		cpu, others := "\t\t\t", ""
 		if m.CPU != nil {
-			cpu = fmt.Sprintf("%.0f\t%.0f\t%.0f", m.CPU.Database, m.CPU.Middleware, m.CPU.Client)
+			cpu = fmt.Sprintf("%.0f\t%.0f\t%.0f\t%.0f", m.CPU.Database, m.CPU.Applying, m.CPU.Middleware, m.CPU.Client)
+			others = fmt.Sprintf("%.0f", 100*m.OthersShare)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.2f\t%.2f\t%.1f\t%s\t%.2f\t%.0f\t\n", m.Load, m.Clients, m.Server, m.TPS, m.MeanMs, m.P95Ms, 100*m.AbortShare,
-			cpu, m.Fsyncs, m.CatchUpMs)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.2f\t%.2f\t%.1f\t%.1f\t%s\t%.2f\t%.0f\t%s\t\n", m.Load, m.Clients, m.Server, m.TPS, m.MeanMs, m.P95Ms,
+			100*m.AbortShare, 100*m.LostShare, cpu, m.Fsyncs, m.CatchUpMs, others)
 	}
 	_ = w.Flush() // the terminal's errors are nobody's
-	fmt.Fprintln(out, "\nCPU and fsyncs are per transaction; CPU summed over all servers and processes, fsyncs per member. Ratios of throughput, least to greatest:")
+	fmt.Fprintln(out, "\nCPU and fsyncs are per transaction; CPU summed over all servers and processes, fsyncs per member. Lost: at certification. Others: CPU of the\nmachine used by processes that do not belong to the run. Ratios of throughput, median and extremes:")
 	fmt.Fprintln(out)
 	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "load\tclients\tratio\t\tmedian\trounds\t")
@@ -59,9 +60,26 @@ func (r *Report) print(out io.Writer) {
 	}
 	_ = w.Flush()
 	r.printRemote(out)
+	if n := r.disturbed(); n > 0 {
+		fmt.Fprintf(out, "\nIn %d of %d runs other processes used more than %.0f %% of the machine: trust no figure of those, and their ratios little.\n", n, len(r.Runs), 100*othersMax)
+	}
 	for _, m := range r.Missing {
 		fmt.Fprintln(out, m)
 	}
+}
+
+// othersMax is the share of the machine that other processes may use in an undisturbed run.
+// The other servers of the comparison, at rest, need a few hundredths.
+const othersMax = 0.1
+
+// disturbed counts the runs that had to share the machine.
+func (r *Report) disturbed() (n int) {
+	for i := range r.Runs {
+		if r.Runs[i].OthersShare > othersMax {
+			n++
+		}
+	}
+	return n
 }
 
 // between is the extremes with so many digits.

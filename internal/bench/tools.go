@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,7 +83,7 @@ func withTools(ls []load, t tools) (out []load, missing []string) {
 
 // versions names everything that takes part.
 func versions(ctx context.Context, build embedded.Build, t tools) map[string]string {
-	v := map[string]string{"postgresql": build.Version, "go": runtime.Version(), "tutti": "unknown"}
+	v := map[string]string{"postgresql": build.Version, "go": runtime.Version(), "tutti": "binary " + ownHash()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch {
@@ -102,6 +103,19 @@ func versions(ctx context.Context, build embedded.Build, t tools) map[string]str
 		}
 	}
 	return v
+}
+
+// ownHash tells builds apart that carry no revision.
+func ownHash() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return "unknown"
+	}
+	b, err := os.ReadFile(exe)
+	if err != nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(b))[:16]
 }
 
 // machine describes where the comparison runs; what cannot be told is left out.

@@ -93,3 +93,33 @@ func TestHeldSurviveADeposition(t *testing.T) {
 		t.Errorf("delivered %s, want [b]: a was lost with its frames, b was held", got)
 	}
 }
+
+// TestNewsTravelsWithTheNext: when a majority has answered, what is committed is told by the
+// frame that carries what was held, not by one of its own.
+func TestNewsTravelsWithTheNext(t *testing.T) {
+	ps := peers(t, 3)
+	elect(t, ps, ps[0])
+	ps[0].Propose([]byte("a"))
+	ps[0].Propose([]byte("b"))
+	var answers []Message
+	for ps[0].HasReady() {
+		ps[0].carry(t, func(m Message) {
+			if m.To == 2 {
+				if err := ps[1].Step(1, m.Data); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	for ps[1].HasReady() {
+		ps[1].carry(t, func(m Message) { answers = append(answers, m) })
+	}
+	for _, m := range answers {
+		if err := ps[0].Step(2, m.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprint(appends(t, ps[0], 2)); got != "[1]" {
+		t.Errorf("after the answer to a, appends of %s entries went to member 2, want one with b that says a is committed", got)
+	}
+}

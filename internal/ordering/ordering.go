@@ -222,7 +222,10 @@ func (o *Order) Ready() Ready {
 		r.HardState = o.ready.HardState
 	}
 	leading := st.RaftState == raft.StateLeader
-	for _, m := range o.ready.Messages {
+	for i, m := range o.ready.Messages {
+		if overtaken(m, o.ready.Messages[i+1:]) {
+			continue
+		}
 		data, err := proto.Marshal(m)
 		if err != nil {
 			panic(fmt.Sprintf("ordering: marshal %s: %v", m.GetType(), err))
@@ -240,6 +243,21 @@ func (o *Order) Ready() Ready {
 		}
 	}
 	return r
+}
+
+// overtaken reports whether a frame only tells what is committed, as a later one to the same
+// member does as well: when a majority answers, both the news and what was held are sent.
+func overtaken(m *pb.Message, later []*pb.Message) bool {
+	if m.GetType() != pb.MsgApp || len(m.Entries) > 0 {
+		return false
+	}
+	for _, l := range later {
+		if l.GetType() == pb.MsgApp && l.GetTo() == m.GetTo() && l.GetTerm() == m.GetTerm() && l.GetCommit() >= m.GetCommit() &&
+			l.GetIndex() == m.GetIndex() && len(l.Entries) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Advance says the last Ready was carried out.

@@ -181,13 +181,16 @@ func (b *batch) operations(lookup Lookup) ([]Operation, error) {
 	if len(t.Key) == 0 && len(deletes)+len(updates) > 0 {
 		return nil, fmt.Errorf("apply: table %s has no primary key in the local database", b.table)
 	}
+	if t.made == nil {
+		return nil, fmt.Errorf("apply: the description of table %s was never validated", b.table)
+	}
 	var out []Operation
 	for _, o := range []struct {
 		images [][]byte
-		sql    func() string
-	}{{deletes, t.deleteSQL}, {updates, t.updateSQL}, {inserts, t.insertSQL}} {
+		sql    string
+	}{{deletes, t.made.delete}, {updates, t.made.update}, {inserts, t.made.insert}} {
 		if len(o.images) > 0 {
-			out = append(out, Operation{Table: b.table.String(), SQL: o.sql(), Format: b.table.Format,
+			out = append(out, Operation{Table: b.table.String(), SQL: o.sql, Format: b.table.Format,
 				Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images)}, Rows: len(o.images)})
 		}
 	}

@@ -20,8 +20,15 @@ const (
 	trunc = writeset.OpTruncate
 )
 
-var local = Table{Schema: "s", Name: `o"dd`, Columns: []Column{{Name: "id"}, {Name: "g", Generated: true}, {Name: "x"}},
-	Key: []KeyColumn{{0, "OPERATOR(pg_catalog.=)"}}}
+var local = valid(Table{Schema: "s", Name: `o"dd`, Columns: []Column{{Name: "id"}, {Name: "g", Generated: true}, {Name: "x"}},
+	Key: []KeyColumn{{0, "OPERATOR(pg_catalog.=)"}}})
+
+func valid(t Table) Table {
+	if err := t.Validate(); err != nil {
+		panic(err)
+	}
+	return t
+}
 
 func lookup(t writeset.Table) *Table {
 	if t.Name == local.Name {

@@ -13,7 +13,12 @@ type Table struct {
 	Name    string
 	Columns []Column // without dropped ones, in order
 	Key     []KeyColumn
+
+	made *statements // by Validate
 }
+
+// statements are a table's, made once because they are looked up by their text.
+type statements struct{ delete, update, insert string }
 
 // Column is a table's column; generated ones are computed by each database.
 type Column struct {
@@ -28,7 +33,8 @@ type KeyColumn struct {
 	Equal  string // the key's equality operator, qualified: OPERATOR(pg_catalog.=)
 }
 
-// Validate checks what SQL generation relies on; catalogs that build Tables call it.
+// Validate checks what SQL generation relies on and makes the statements; catalogs that build
+// Tables call it when everything is set.
 func (t *Table) Validate() error {
 	if t.Schema == "" || t.Name == "" {
 		return fmt.Errorf("apply: a table has no name")
@@ -37,6 +43,10 @@ func (t *Table) Validate() error {
 		if k.Column < 0 || k.Column >= len(t.Columns) || k.Equal == "" {
 			return fmt.Errorf("apply: the primary key of table %s.%s is malformed", t.Schema, t.Name)
 		}
+	}
+	t.made = &statements{insert: t.insertSQL()}
+	if len(t.Key) > 0 {
+		t.made.delete, t.made.update = t.deleteSQL(), t.updateSQL()
 	}
 	return nil
 }

@@ -123,3 +123,25 @@ func TestNewsTravelsWithTheNext(t *testing.T) {
 		t.Errorf("after the answer to a, appends of %s entries went to member 2, want one with b that says a is committed", got)
 	}
 }
+
+// TestProposalsDoNotWaitForTheDisk: a follower's proposal says nothing about its log, so it
+// leaves while entries of others are being written.
+func TestProposalsDoNotWaitForTheDisk(t *testing.T) {
+	ps := peers(t, 3)
+	elect(t, ps, ps[0])
+	ps[0].Propose([]byte("a"))
+	for ps[0].HasReady() {
+		ps[0].carry(t, func(m Message) {
+			if m.To == 2 {
+				if err := ps[1].Step(1, m.Data); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	ps[1].Propose([]byte("b"))
+	rd := ps[1].Ready()
+	if len(rd.Entries) != 1 || len(rd.Early) != 1 || decode(t, rd.Early[0].Data).GetType().String() != "MsgProp" {
+		t.Errorf("with %d entries to be written, %d frames leave early", len(rd.Entries), len(rd.Early))
+	}
+}

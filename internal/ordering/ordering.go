@@ -231,7 +231,7 @@ func (o *Order) Ready() Ready {
 			panic(fmt.Sprintf("ordering: marshal %s: %v", m.GetType(), err))
 		}
 		out := Message{To: uint32(m.GetTo()), Data: data}
-		if leading && m.GetType() == pb.MsgApp {
+		if leading && m.GetType() == pb.MsgApp || m.GetType() == pb.MsgProp {
 			r.Early = append(r.Early, out)
 		} else {
 			r.Late = append(r.Late, out)

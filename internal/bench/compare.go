@@ -71,7 +71,9 @@ func Compare(ctx context.Context, o Options, out io.Writer) (err error) {
 // run starts the servers, measures, and prints what was found, also when it is broken off.
 func (c *comparison) run(ctx context.Context) error {
 	c.announce()
-	if err := c.start(ctx); err != nil {
+	if err := c.start(ctx); ctx.Err() != nil {
+		return context.Cause(ctx)
+	} else if err != nil {
 		return err
 	}
 	err := c.measureAll(ctx)

@@ -76,7 +76,7 @@ func (m *meter) readOne(ctx context.Context, d *database, i int, r *reading) (er
 	if i < len(m.s.middleware) {
 		p, err := readTimes(m.s.middleware[i].PID())
 		if err != nil {
-			return err
+			return fmt.Errorf("the process before it: %w\n%s", err, m.s.middleware[i].Tail())
 		}
 		r.middleware = p.own
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -48,20 +47,22 @@ func (s *servers) startBouncer(ctx context.Context, program string, plainPort, p
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return err
 	}
-	argv := []string{program, "-q"}
+	p := demo.NewProcess("pgbouncer", filepath.Join(dir, "pgbouncer.log"), program, "-q", file)
 	if os.Geteuid() == 0 { // it refuses to be root
-		name, err := ownerOf(filepath.Join(s.dir, "plain", "postgres"))
+		uid, gid, err := ownerOf(filepath.Join(s.dir, "plain", "postgres"))
 		if err != nil {
 			return err
 		}
-		argv = append(argv, "-u", name)
+		p.RunAs(uid, gid)
 	}
-	p := demo.NewProcess("pgbouncer", filepath.Join(dir, "pgbouncer.log"), append(argv, file)...)
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	if err := portFree(address); err != nil {
+		return err
+	}
 	if err := p.Start(); err != nil {
 		return err
 	}
 	s.stops = append(s.stops, func() { p.Terminate(); p.Wait() })
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if err := awaitPort(ctx, address, p); err != nil {
 		return err
 	}
@@ -74,21 +75,26 @@ func (s *servers) startBouncer(ctx context.Context, program string, plainPort, p
 	return nil
 }
 
-// ownerOf names the user a file belongs to.
-func ownerOf(path string) (string, error) {
+// ownerOf tells to whom a file belongs.
+func ownerOf(path string) (uid, gid uint32, err error) {
 	fi, err := os.Stat(path)
 	if err != nil {
-		return "", err
+		return 0, 0, err
 	}
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "", fmt.Errorf("%s: its owner cannot be told", path)
+		return 0, 0, fmt.Errorf("%s: its owner cannot be told", path)
 	}
-	u, err := user.LookupId(strconv.Itoa(int(st.Uid)))
+	return st.Uid, st.Gid, nil
+}
+
+// portFree complains if somebody listens already: its answers would be taken for ours.
+func portFree(address string) error {
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return "", err
+		return fmt.Errorf("%w; choose another --base-port", err)
 	}
-	return u.Username, nil
+	return l.Close()
 }
 
 // awaitPort waits until somebody listens, or the process has ended.

@@ -100,6 +100,10 @@ func (s *servers) startPlain(ctx context.Context, port int, withCPU bool) error 
 	s.plain = instance.New(instance.Options{Build: s.build, DataDir: dataDir, Port: port, Settings: map[string]string{
 		"listen_addresses": "127.0.0.1", "synchronous_commit": "on",
 	}})
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	if err := portFree(address); err != nil {
+		return err
+	}
 	if err := s.plain.Init(ctx); err != nil {
 		return err
 	}
@@ -119,7 +123,6 @@ func (s *servers) startPlain(ctx context.Context, port int, withCPU bool) error 
 			return err
 		}
 	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	s.all[plain] = &server{name: plain, addresses: []string{address}, dbname: "postgres", databases: []*database{db}}
 	conn, err := s.connect(ctx, s.plain.ConnString("postgres", "lazy")+ownName)
 	if err != nil {

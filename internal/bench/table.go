@@ -51,14 +51,9 @@ func (r *Report) print(out io.Writer) {
 			100*m.AbortShare, 100*m.LostShare, cpu, m.Fsyncs, m.CatchUpMs, others)
 	}
 	_ = w.Flush() // the terminal's errors are nobody's
-	fmt.Fprintln(out, "\nCPU and fsyncs are per transaction; CPU summed over all servers and processes, fsyncs per member. Lost: at certification. Others: CPU of the\nmachine used by processes that do not belong to the run. Ratios of throughput, median and extremes:")
-	fmt.Fprintln(out)
-	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "load\tclients\tratio\t\tmedian\trounds\t")
-	for _, x := range r.Ratios {
-		fmt.Fprintf(w, "%s\t%d\t%s ÷\t%s\t%.2f\t%s\t\n", x.Load, x.Clients, x.Of, x.To, x.Median, x.Spread.between(2))
-	}
-	_ = w.Flush()
+	fmt.Fprintln(out, "\nCPU and fsyncs are per transaction; CPU summed over all servers and processes, fsyncs per member. Lost: at certification.")
+	fmt.Fprintln(out, "Others: CPU of the machine used by processes that do not belong to the run.")
+	r.printRatios(out)
 	r.printRemote(out)
 	if n := r.disturbed(); n > 0 {
 		fmt.Fprintf(out, "\nIn %d of %d runs other processes used more than %.0f %% of the machine: trust no figure of those, and their ratios little.\n", n, len(r.Runs), 100*othersMax)
@@ -85,6 +80,19 @@ func (r *Report) disturbed() (n int) {
 // between is the extremes with so many digits.
 func (s Spread) between(digits int) string {
 	return fmt.Sprintf("%.*f–%.*f", digits, s.Min, digits, s.Max)
+}
+
+func (r *Report) printRatios(out io.Writer) {
+	if len(r.Ratios) == 0 {
+		return
+	}
+	fmt.Fprint(out, "\nRatios of throughput, median and extremes:\n\n")
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "load\tclients\tratio\t\tmedian\trounds\t")
+	for _, x := range r.Ratios {
+		fmt.Fprintf(w, "%s\t%d\t%s ÷\t%s\t%.2f\t%s\t\n", x.Load, x.Clients, x.Of, x.To, x.Median, x.Spread.between(2))
+	}
+	_ = w.Flush()
 }
 
 func (r *Report) printRemote(out io.Writer) {

@@ -19,6 +19,7 @@ type Process struct {
 	name, log string
 	argv      []string
 	env       []string // added to our own
+	user      *syscall.Credential
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -31,6 +32,10 @@ func NewProcess(name, log string, argv ...string) *Process {
 	return &Process{name: name, log: log, argv: argv}
 }
 
+// RunAs makes Start run the child as another user, which takes root. A child that changed
+// its user by itself would outlive us.
+func (p *Process) RunAs(uid, gid uint32) { p.user = &syscall.Credential{Uid: uid, Gid: gid} }
+
 // Start runs the child in a process group of its own, so that a terminal's Ctrl-C reaches
 // only us, and asks the kernel to stop it if we die.
 func (p *Process) Start() error {
@@ -41,6 +46,7 @@ func (p *Process) Start() error {
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr.Credential = p.user
 	cmd.Env = append(os.Environ(), p.env...)
 	started := make(chan error)
 	done := make(chan struct{})

@@ -66,7 +66,7 @@ func TestBenchCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "report.json")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, exe, "bench", "compare", "--quick", "--seconds", "1", "--dir", dir, "--base-port", strconv.Itoa(port), "--json", file).CombinedOutput()
 	if err != nil {
@@ -114,11 +114,11 @@ func (r *benchReport) check(t *testing.T) {
 	_, noCPU := os.Stat("/proc/self/stat")
 	for _, x := range r.Runs {
 		what := x.Load + " on " + x.Server
-		if x.Error != "" || x.Clients != 8 || x.Transactions < 20 || x.TPS < 10 || x.TPS > 1e6 || x.Mean <= 0 || x.P95 <= 0 || x.P95 > 2000 {
+		if x.Error != "" || x.Clients != 8 || x.Transactions < 20 || x.TPS < 10 || x.TPS > 1e6 || x.Mean <= 0 || x.P95 <= 0 || x.P95 > 20000 {
 			t.Errorf("%s: %+v", what, x)
 		}
 		// 8 clients that wait for each answer: their latencies and their throughput are one thing.
-		if busy := x.TPS * x.Mean / 1000; busy < 4 || busy > 9 {
+		if busy := x.TPS * x.Mean / 1000; busy < 3 || busy > 10 {
 			t.Errorf("%s: %.1f of 8 clients are waiting at any time", what, busy)
 		}
 		if write := x.Load == "-N"; write != (x.Fsyncs > 0.02) || x.Fsyncs > 5 {

@@ -56,6 +56,9 @@ func (g *guard) enter(p session.Phase) *wire.SQLError {
 		g.doom = nil
 	}
 	if g.doom != nil {
+		if p == session.PhaseRunning {
+			g.phase = p // its statement may be on its way nonetheless, and wait for the executor
+		}
 		return g.doom
 	}
 	g.phase = p

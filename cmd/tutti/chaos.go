@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ func chaosCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "chaos", Short: "Test a real cluster under load and faults, and judge what its clients saw", Args: cobra.NoArgs,
 		Long: "Runs a cluster on this machine with clients at all nodes, makes a random fault every few seconds,\n" +
-			"heals, compares all copies and judges the histories. Exit 1 if anything was wrong.\n\nFaults:\n" + chaos.KindsText(),
+			"heals, compares all copies and judges the histories. Exit 1 if anything was wrong,\n2 if only survivors stood still for too long.\n\nFaults:\n" + chaos.KindsText(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case judge != "":
@@ -22,7 +23,11 @@ func chaosCommand() *cobra.Command {
 			case clean != "":
 				return chaos.Clean(clean, os.Stdout)
 			}
-			return chaos.Run(c.Context(), o, os.Stdout)
+			err := chaos.Run(c.Context(), o, os.Stdout)
+			if errors.Is(err, chaos.ErrSlow) {
+				return codeError{2, err}
+			}
+			return err
 		},
 	}
 	f := c.Flags()

@@ -1,8 +1,10 @@
 package chaos
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -53,13 +55,22 @@ func listCommitted(c *client, t *Tx) error  { return list(c, t, check.ReadCommit
 // list reads lists and appends to them.
 func list(c *client, t *Tx, level check.Level) error {
 	t.Workload, t.Level = wList, level
-	ops := 1 + c.rng.IntN(4)
-	if ops == 1 && level == check.ReadCommitted {
-		return c.single(t, func() error { return c.listOp(t, 0) })
+	var ops []check.ListOp
+	for i := range 1 + c.rng.IntN(4) {
+		if c.rng.IntN(2) == 0 {
+			ops = append(ops, check.ListOp{Key: c.lists.pick(c.rng, false)})
+		} else {
+			ops = append(ops, check.ListOp{Key: c.lists.pick(c.rng, true), Append: uint64(t.Tag)<<3 | uint64(i)})
+		}
+	}
+	// In one order, so that clients of a node do not deadlock.
+	slices.SortStableFunc(ops, func(a, b check.ListOp) int { return cmp.Compare(a.Key, b.Key) })
+	if len(ops) == 1 && level == check.ReadCommitted {
+		return c.single(t, func() error { return c.listOp(t, ops[0]) })
 	}
 	return c.block(t, level, func() error {
-		for i := range ops {
-			if err := c.listOp(t, i); err != nil {
+		for _, op := range ops {
+			if err := c.listOp(t, op); err != nil {
 				return err
 			}
 		}
@@ -67,12 +78,10 @@ func list(c *client, t *Tx, level check.Level) error {
 	})
 }
 
-// listOp is the i-th operation of a transaction. An append is noted before it is tried, a
-// read when it has succeeded.
-func (c *client) listOp(t *Tx, i int) error {
-	appends := c.rng.IntN(2) == 0
-	op := check.ListOp{Key: c.lists.pick(c.rng, appends)}
-	if !appends {
+// listOp makes one operation. An append is noted before it is tried, a read when it has
+// succeeded.
+func (c *client) listOp(t *Tx, op check.ListOp) error {
+	if op.Append == 0 {
 		err := c.row("SELECT v FROM chaos_list WHERE k = $1", []any{int64(op.Key)}, &op.Read)
 		if err == nil || errors.Is(err, pgx.ErrNoRows) {
 			t.Ops = append(t.Ops, op)
@@ -80,7 +89,6 @@ func (c *client) listOp(t *Tx, i int) error {
 		}
 		return err
 	}
-	op.Append = uint64(t.Tag)<<3 | uint64(i)
 	t.Ops = append(t.Ops, op)
 	_, err := c.exec("INSERT INTO chaos_list VALUES ($1, ARRAY[$2::bigint]) ON CONFLICT (k) DO UPDATE SET v = chaos_list.v || excluded.v",
 		int64(op.Key), int64(op.Append))

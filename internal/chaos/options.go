@@ -91,7 +91,7 @@ func (o *Options) validate() error {
 func (o *Options) chooseFaults() error {
 	if len(o.Faults) == 0 {
 		for _, k := range kinds {
-			if k.possible(o) == nil {
+			if k.possible(o) == nil && k.needs != needsAsking {
 				o.Faults = append(o.Faults, k.name)
 			}
 		}

@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
-// ErrFailed is returned by Run when the verdict is bad; what was wrong has been printed.
-var ErrFailed = errors.New("the cluster failed, see above")
+// ErrFailed is returned by Run when something was wrong; it has been printed. ErrSlow is
+// returned when all was right, but clients of survivors saw no commit for longer than they may.
+var (
+	ErrFailed = errors.New("the cluster failed, see above")
+	ErrSlow   = errors.New("nothing was lost or wrong, but survivors stood still for too long, see above")
+)
 
 // run is one run of Run.
 type run struct {
@@ -28,6 +32,7 @@ type run struct {
 	beats    []int64 // see pulse
 	after    map[int]sample
 	problems []string
+	slow     []string // gaps above their limits
 }
 
 const settle = 2 * time.Second // before the first fault, and before idle nodes are looked at
@@ -59,8 +64,11 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 		return errors.Join(append([]error{err}, texts(r.problems)...)...)
 	}
 	r.judge()
-	if len(r.problems) > 0 {
+	if len(r.problems)+len(r.slow) > 0 {
 		fmt.Fprintf(out, "\nEverything is kept in %s; the history can be judged again: tutti chaos --judge %s\n", o.Dir, r.historyFile())
+		if len(r.problems) == 0 {
+			return ErrSlow
+		}
 		return ErrFailed
 	}
 	if o.Keep {

@@ -25,6 +25,7 @@ const (
 	needsNothing need = iota
 	needsRoot         // of Linux
 	needsNetns
+	needsAsking // made only when it is named
 )
 
 var kinds = []kind{
@@ -43,7 +44,11 @@ var kinds = []kind{
 	{name: "fsync-error", what: "a sync of its log fails", lasts: [2]time.Duration{200 * time.Millisecond, 2 * time.Second}},
 	{name: "disk-full", what: "no space left for a node's files", lasts: [2]time.Duration{2 * time.Second, 8 * time.Second}, needs: needsRoot},
 	{name: "unplug", what: "the cable of a node's network is pulled", lasts: [2]time.Duration{300 * time.Millisecond, 6 * time.Second}, needs: needsNetns},
+	{name: none, what: "nothing happens; only when named, to see what the machine does by itself", lasts: [2]time.Duration{time.Second, 5 * time.Second}, needs: needsAsking},
 }
+
+// none is the kind for comparison.
+const none = "none"
 
 func kindNames() (names []string) {
 	for _, k := range kinds {
@@ -85,6 +90,8 @@ func (f Fault) String() string {
 	s := fmt.Sprintf("%s %s", f.Kind, who)
 	switch {
 	case f.Kind == "kill-all":
+		s = f.Kind
+	case f.Kind == none:
 		s = f.Kind
 	case f.Count > 1:
 		s += fmt.Sprintf(" and %d more", f.Count-1)
@@ -141,6 +148,8 @@ func (s *schedule) next() Fault {
 	switch k.name {
 	case "kill-all":
 		f.Leader, f.Count = true, s.nodes
+	case none:
+		f.Leader, f.Count = false, 0
 	case "link", "disk-full":
 		f.Count = 1
 	}

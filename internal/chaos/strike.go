@@ -51,6 +51,8 @@ func (c *cluster) place(f Fault, leader int) window {
 func (c *cluster) strike(ctx context.Context, w window) (heal func() error, err error) {
 	f := w.fault
 	switch f.Kind {
+	case none:
+		return nothing, nil
 	case "kill-node", "kill-both", "kill-all", "restart":
 		return c.end(w)
 	case "kill-postgres":

@@ -23,14 +23,17 @@ func (r *run) judge() {
 	fmt.Fprintf(r.out, "\n%d transactions judged in %.1f s; answers: %s\n", len(r.rec.history.Txs), time.Since(began).Seconds(), r.answers())
 	rows, perFault := r.rec.measured(r.beats).measure(r.windows, r.rec.at, r.end, r.others(nil))
 	r.printGaps(rows)
-	r.gapProblems(perFault, rows)
+	r.judgeGaps(perFault, rows)
 	r.printNodes()
-	if len(r.problems) == 0 {
-		fmt.Fprintf(r.out, "\nPASS  seed %d: %d faults, %d commits acknowledged, none lost, no anomaly, all copies equal\n", r.o.Seed, len(r.windows), r.rec.counts["ok"])
-		return
+	verdict, what := "PASS", "none lost, no anomaly, all copies equal"
+	switch {
+	case len(r.problems) > 0:
+		verdict, what = "FAIL", "but:"
+	case len(r.slow) > 0:
+		verdict, what = "SLOW", what+", but:"
 	}
-	fmt.Fprintf(r.out, "\nFAIL  seed %d: %d faults, %d commits acknowledged\n", r.o.Seed, len(r.windows), r.rec.counts["ok"])
-	for _, p := range r.problems {
+	fmt.Fprintf(r.out, "\n%s  seed %d: %d faults, %d commits acknowledged, %s\n", verdict, r.o.Seed, len(r.windows), r.rec.counts["ok"], what)
+	for _, p := range append(r.problems, r.slow...) {
 		fmt.Fprintf(r.out, "  - %s\n", p)
 	}
 }
@@ -71,21 +74,21 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-// gapProblems compares with the limits, fault by fault. Without survivors there is none.
-func (r *run) gapProblems(perFault, rows []gaps) {
+// judgeGaps compares with the limits, fault by fault. Without survivors there is none.
+func (r *run) judgeGaps(perFault, rows []gaps) {
 	for i, g := range perFault {
 		limit := r.o.GapOther
 		if g.led {
 			limit = r.o.GapLeader
 		}
 		if g.survivors > limit {
-			r.problems = append(r.problems, fmt.Sprintf("gap: clients of the survivors saw no commit for %s around fault #%d, %s; the limit is %s (the machine itself stood still for %s)",
+			r.slow = append(r.slow, fmt.Sprintf("clients of the survivors saw no commit for %s around fault #%d, %s; the limit is %s (the machine itself stood still for %s)",
 				seconds(g.survivors), r.windows[i].fault.Number, g.name(), seconds(limit), seconds(g.machine)))
 		}
 	}
 	for _, g := range rows {
 		if g.kind == calm && g.survivors > r.o.GapOther {
-			r.problems = append(r.problems, fmt.Sprintf("gap: no commit for %s at a node between faults; the limit is %s (the machine itself stood still for %s)",
+			r.slow = append(r.slow, fmt.Sprintf("no commit for %s at a node between faults; the limit is %s (the machine itself stood still for %s)",
 				seconds(g.survivors), seconds(r.o.GapOther), seconds(g.machine)))
 		}
 	}

@@ -148,6 +148,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if l.disk, err = openLog(l.config, l.node.faults); err != nil {
 		return &FatalError{err}
 	}
+	l.log.Info("opened the log", "direct_writes", l.disk.Direct())
 	for _, r := range l.disk.Repairs() {
 		l.log.Warn("repaired the log's torn end", "repair", fmt.Sprint(r))
 	}

@@ -22,7 +22,7 @@ func (l *Log) SetConfState(index uint64, cs *pb.ConfState) error {
 		return fmt.Errorf("raftlog: configuration state for entry %d: the log holds %d to %d", index, l.base.index+1, l.last)
 	}
 	c := confAt{index: index, conf: proto.Clone(pb.EnsureConfState(cs)).(*pb.ConfState)}
-	if _, err := l.write(batchOf(recordConf, appendConfAt(nil, c))); err != nil {
+	if err := l.writeOne(recordConf, appendConfAt(nil, c)); err != nil {
 		return err
 	}
 	l.putConf(c)
@@ -72,7 +72,7 @@ func (l *Log) ApplySnapshot(s *pb.Snapshot) error {
 }
 
 func (l *Log) rebase(b base, restart bool) error {
-	if _, err := l.write(batchOf(recordBase, appendBase(nil, b, restart))); err != nil {
+	if err := l.writeOne(recordBase, appendBase(nil, b, restart)); err != nil {
 		return err
 	}
 	l.putBase(b, restart)
@@ -92,7 +92,7 @@ func (l *Log) removeObsolete() error {
 	}
 	for l.segs[0].seq < needed {
 		s := l.segs[0]
-		err := s.f.Close()
+		err := s.Close()
 		if err == nil {
 			err = l.disk.remove(s.path)
 		}

@@ -60,8 +60,7 @@ func TestTailCutAtEveryByte(t *testing.T) {
 			if torn := at > ends[k]; torn != (len(l.Repairs()) == 1) {
 				t.Fatalf("cut at %d (zeroed: %v): repairs %v", at, zeroed, l.Repairs())
 			}
-			must(t, l.lock.Unlock())
-			must(t, l.current().f.Close())
+			must(t, l.release())
 		}
 	}
 }
@@ -203,5 +202,5 @@ func TestReadDetectsDamage(t *testing.T) {
 	if _, err := l.Entries(3, 4, 1<<20); err != nil {
 		t.Fatalf("read of a good entry: %v", err)
 	}
-	must(t, l.Close())
+	must(t, l.release())
 }

@@ -73,7 +73,7 @@ func fill(d disk, dir string, segmentBytes int64, id Identity) error {
 	if err != nil {
 		return err
 	}
-	return s.f.Close()
+	return s.Close()
 }
 
 // replaceFile replaces a small file durably: one line of text and one with its checksum.

@@ -11,6 +11,11 @@ import (
 // disk is the seam to the file system for everything that can lose data. Tests replace
 // single functions to inject errors.
 type disk struct {
+	// openDirect opens a file for writeDirect, which writes whole blocks of the size it returns, and
+	// durably. EINVAL, also from the first write, says that the file system cannot do it.
+	openDirect  func(path string) (*os.File, int64, error)
+	writeDirect func(f *os.File, b []byte, off int64) (int, error)
+
 	writeAt  func(f *os.File, b []byte, off int64) (int, error)
 	datasync func(f *os.File) error // fdatasync(2)
 	sync     func(f *os.File) error // fsync(2)
@@ -21,7 +26,10 @@ type disk struct {
 
 func realDisk() disk {
 	return disk{
-		writeAt:  func(f *os.File, b []byte, off int64) (int, error) { return f.WriteAt(b, off) },
+		openDirect:  openDirect,
+		writeDirect: (*os.File).WriteAt,
+
+		writeAt:  (*os.File).WriteAt,
 		datasync: datasync,
 		sync:     func(f *os.File) error { return f.Sync() },
 		syncDir:  syncDir,
@@ -30,9 +38,10 @@ func realDisk() disk {
 	}
 }
 
-// disturbed asks before each sync of a file whether it may succeed.
+// disturbed asks before each sync of a file, and each write that contains one, whether it may
+// succeed.
 func (d disk) disturbed(before func() error) disk {
-	datasync, sync := d.datasync, d.sync
+	datasync, sync, writeDirect := d.datasync, d.sync, d.writeDirect
 	ask := func(f *os.File, sync func(*os.File) error) error {
 		if err := before(); err != nil {
 			return err
@@ -41,7 +50,40 @@ func (d disk) disturbed(before func() error) disk {
 	}
 	d.datasync = func(f *os.File) error { return ask(f, datasync) }
 	d.sync = func(f *os.File) error { return ask(f, sync) }
+	d.writeDirect = func(f *os.File, b []byte, off int64) (int, error) {
+		if err := before(); err != nil {
+			return 0, err
+		}
+		return writeDirect(f, b, off)
+	}
 	return d
+}
+
+func openDirect(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_DIRECT|unix.O_DSYNC, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	block, err := directBlock(f)
+	if err != nil {
+		return nil, 0, joinClose(err, f)
+	}
+	return f, block, nil
+}
+
+// directBlock asks for the block size of direct writes. Kernels before 6.1 and some file
+// systems do not tell; they take pages.
+func directBlock(f *os.File) (int64, error) {
+	var st unix.Statx_t
+	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st)
+	if err != nil || st.Mask&unix.STATX_DIOALIGN == 0 {
+		return blockBytes, nil
+	}
+	block := int64(max(blockBytes, st.Dio_mem_align, st.Dio_offset_align))
+	if st.Dio_offset_align == 0 || block > blockBytesMax {
+		return 0, unix.EINVAL
+	}
+	return block, nil
 }
 
 // datasync retries only on EINTR, where nothing was tried yet.

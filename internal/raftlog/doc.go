@@ -33,6 +33,18 @@
 //	    and configuration state are kept.
 //	L6  A segment is durable under its name before a record of a later moment than its head
 //	    is written, and its predecessor is durable and ended before that.
+//	L7  A write changes no byte of a segment that is not zero.
+//
+// How records are written (appender.go). In whole blocks, past the page cache and durable when the
+// write returns where the file system can do that (O_DIRECT, O_DSYNC; Direct says so), else through
+// the page cache, followed by fdatasync for an Append with sync. The last block of a segment
+// is mostly half full: it is kept in memory and written again with each append, so most writes repeat
+// bytes that are durable. L7 is why that is safe. Whatever mixture of old and new sectors an
+// interrupted write leaves, what was there before is there (L1), and the new bytes are right or
+// zero, which is what a torn end looks like (L3). It is assumed, as by every log that syncs a page
+// again after filling it further, that a disk that loses power leaves a sector old or new, not
+// unreadable. What is behind the records stays zero because Open cuts a torn end off and because
+// nothing is written after a failed write (L4).
 //
 // How a torn tail is told from damage (L3). Every record says up to which offset its segment
 // was known durable when the record was written. If a valid record header behind the

@@ -26,24 +26,27 @@ func (f *faulty) hit() error {
 	return nil
 }
 
-func faultyDisk(kind string, f *faulty) disk {
-	d := quickDisk()
+func faultyDisk(d disk, kind string, f *faulty) disk {
 	onFile := func(*os.File) error { return f.hit() }
 	switch kind {
 	case "write":
-		d.writeAt = func(file *os.File, b []byte, off int64) (int, error) {
+		d.setWrite(func(file *os.File, b []byte, off int64) (int, error) {
 			if err := f.hit(); err != nil {
-				n, _ := file.WriteAt(b[:len(b)/2], off)
-				return n, err
+				return tornWrite(file, b, off), err
 			}
-			return file.WriteAt(b, off)
-		}
+			return checkedWrite(file, b, off)
+		})
 	case "short write":
-		d.writeAt = func(file *os.File, b []byte, off int64) (int, error) {
+		d.setWrite(func(file *os.File, b []byte, off int64) (int, error) {
 			if f.hit() != nil {
-				return file.WriteAt(b[:len(b)/2], off)
+				return tornWrite(file, b, off), nil
 			}
-			return file.WriteAt(b, off)
+			return checkedWrite(file, b, off)
+		})
+	case "sync of a write": // what O_DSYNC adds
+		d.writeDirect = func(file *os.File, b []byte, off int64) (int, error) {
+			n, err := checkedWrite(file, b, off)
+			return n, errors.Join(err, f.hit())
 		}
 	case "datasync":
 		d.datasync = onFile
@@ -68,32 +71,37 @@ func faultyDisk(kind string, f *faulty) disk {
 // TestEveryFaultPoisons (L4): after the n-th failure of any kind nothing works any more, with
 // the same error, and a restart finds everything that was acknowledged.
 func TestEveryFaultPoisons(t *testing.T) {
-	for _, kind := range []string{"write", "short write", "datasync", "sync", "syncDir", "allocate", "remove"} {
-		t.Run(kind, func(t *testing.T) {
-			fired := 0
-			for n := 0; n < 12; n++ {
-				f := &faulty{left: n, err: syscall.EIO}
-				o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
-				l := mustNew(t, o, faultyDisk(kind, f))
-				f.armed = true
-				acked, err := workload(l)
-				if err == nil {
-					f.armed = false
-					must(t, l.Close())
-					continue
-				}
-				fired++
-				checkPoisoned(t, l, err)
-				l = mustOpen(t, o, quickDisk())
-				if last, _ := l.LastIndex(); last < acked {
-					t.Fatalf("fault %d: entry %d was acknowledged, the log ends at %d", n, acked, last)
-				}
-				must(t, l.Close())
-			}
-			if fired == 0 {
-				t.Fatal("no fault fired")
-			}
-		})
+	onBothPaths(t, func(t *testing.T, d disk) {
+		for _, kind := range []string{"write", "short write", "sync of a write", "datasync", "sync", "syncDir", "allocate", "remove"} {
+			t.Run(kind, func(t *testing.T) { everyFaultPoisons(t, d, kind) })
+		}
+	})
+}
+
+func everyFaultPoisons(t *testing.T, d disk, kind string) {
+	fired, direct := 0, false
+	for n := 0; n < 12; n++ {
+		f := &faulty{left: n, err: syscall.EIO}
+		o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
+		l := mustNew(t, o, faultyDisk(d, kind, f))
+		direct = l.Direct()
+		f.armed = true
+		acked, err := workload(l)
+		if err == nil {
+			f.armed = false
+			must(t, l.Close())
+			continue
+		}
+		fired++
+		checkPoisoned(t, l, err)
+		l = mustOpen(t, o, d)
+		if last, _ := l.LastIndex(); last < acked {
+			t.Fatalf("fault %d: entry %d was acknowledged, the log ends at %d", n, acked, last)
+		}
+		must(t, l.Close())
+	}
+	if never := direct && kind == "datasync" || !direct && kind == "sync of a write"; never != (fired == 0) {
+		t.Fatalf("%d faults fired", fired)
 	}
 }
 
@@ -143,28 +151,30 @@ func checkPoisoned(t *testing.T, l *Log, first error) {
 }
 
 func TestDiskFullIsNamed(t *testing.T) {
-	for _, kind := range []string{"write", "allocate"} {
-		f := &faulty{err: syscall.ENOSPC}
-		o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
-		l := mustNew(t, o, faultyDisk(kind, f))
-		f.armed = true
-		_, err := workload(l)
-		if !errors.Is(err, syscall.ENOSPC) {
-			t.Fatalf("%s: %v", kind, err)
-		}
-		for _, part := range []string{o.Dir, "no space left", "free space and restart", "nothing acknowledged is lost"} {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %q does not say %q", kind, err, part)
+	onBothPaths(t, func(t *testing.T, d disk) {
+		for _, kind := range []string{"write", "allocate"} {
+			f := &faulty{err: syscall.ENOSPC}
+			o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
+			l := mustNew(t, o, faultyDisk(d, kind, f))
+			f.armed = true
+			_, err := workload(l)
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("%s: %v", kind, err)
 			}
+			for _, part := range []string{o.Dir, "no space left", "free space and restart", "nothing acknowledged is lost"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%s: %q does not say %q", kind, err, part)
+				}
+			}
+			checkPoisoned(t, l, err)
 		}
-		checkPoisoned(t, l, err)
-	}
+	})
 }
 
-// TestSyncIsCalled: sync means fdatasync before the return, no sync means none.
+// TestSyncIsCalled: without direct writes sync means fdatasync before the return, no sync means none.
 func TestSyncIsCalled(t *testing.T) {
 	n := 0
-	d := quickDisk()
+	d := bufferedDisk()
 	d.datasync = func(*os.File) error { n++; return nil }
 	l := mustNew(t, Options{Dir: filepath.Join(t.TempDir(), "log")}, d)
 	must(t, l.Append(hard(1, 7, 0), nil, false))
@@ -196,7 +206,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	must(t, err)
 	must(t, l.Close())
 	f.armed = true
-	if _, err := open(o, faultyDisk("allocate", f)); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space and restart") {
+	if _, err := open(o, faultyDisk(quickDisk(), "allocate", f)); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space and restart") {
 		t.Fatalf("open: %v", err)
 	}
 	l = mustOpen(t, o, quickDisk())
@@ -206,17 +216,23 @@ func TestOpenOnFullDisk(t *testing.T) {
 	must(t, l.Close())
 }
 
-// TestBeforeSync: the hook sees every sync before it is done, and its error is the sync's.
-func TestBeforeSync(t *testing.T) {
+// TestBeforeSync: the hook sees every sync, or write that contains one, before it is done, and its
+// error is the sync's.
+func TestBeforeSync(t *testing.T) { onBothPaths(t, beforeSync) }
+
+func beforeSync(t *testing.T, d disk) {
 	var order []string
-	d := quickDisk()
-	d.datasync = func(*os.File) error { order = append(order, "sync"); return nil }
+	d.datasync = func(*os.File) error { order = append(order, "durable"); return nil }
+	d.writeDirect = func(f *os.File, b []byte, off int64) (int, error) {
+		order = append(order, "durable")
+		return checkedWrite(f, b, off)
+	}
 	var fail error
 	o := Options{Dir: filepath.Join(t.TempDir(), "log"), BeforeSync: func() error { order = append(order, "hook"); return fail }}
 	l := mustNew(t, o, d)
 	order = nil
 	must(t, l.Append(nil, entries(1, 2, 1), true))
-	if got := strings.Join(order, " "); got != "hook sync" {
+	if got := strings.Join(order, " "); got != "hook durable" {
 		t.Errorf("one synced Append: %s", got)
 	}
 	fail = errors.New("told to fail")
@@ -227,7 +243,7 @@ func TestBeforeSync(t *testing.T) {
 	if err := l.Append(nil, entries(3, 3, 1), true); err == nil {
 		t.Error("L4: the log works again after a failed sync")
 	}
-	if got := strings.Join(order, " "); got != "hook sync hook" {
+	if got := strings.Join(order, " "); got != "hook durable hook" {
 		t.Errorf("the disk was asked: %s", got)
 	}
 	_ = l.Close() // it is poisoned

@@ -3,11 +3,14 @@ package raftlog
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+	"unsafe"
 
 	pb "go.etcd.io/raft/v3/raftpb"
+	"golang.org/x/sys/unix"
 )
 
 // testingT is what testing.T and rapid.T share.
@@ -18,12 +21,78 @@ type testingT interface {
 
 var testID = Identity{Cluster: "c1", Member: 7, Voters: []uint64{7, 8, 9}}
 
-// quickDisk does everything but wait for the disk.
+// quickDisk does everything but wait for the disk, and checks every write. It has direct writes, for the
+// log; they go through the page cache.
 func quickDisk() disk {
 	d := realDisk()
 	nop := func(*os.File) error { return nil }
 	d.datasync, d.sync, d.syncDir = nop, nop, func(string) error { return nil }
+	d.openDirect = func(path string) (*os.File, int64, error) {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		return f, blockBytes, err
+	}
+	d.setWrite(checkedWrite)
 	return d
+}
+
+// bufferedDisk is quickDisk without direct writes.
+func bufferedDisk() disk {
+	d := quickDisk()
+	d.openDirect = func(string) (*os.File, int64, error) { return nil, 0, unix.EINVAL }
+	return d
+}
+
+func onBothPaths(t *testing.T, f func(t *testing.T, d disk)) {
+	t.Run("direct", func(t *testing.T) { f(t, quickDisk()) })
+	t.Run("buffered", func(t *testing.T) { f(t, bufferedDisk()) })
+}
+
+// checkedWrite panics when a write is not what a direct one must be, or changes more than zeros (L7).
+func checkedWrite(f *os.File, b []byte, off int64) (int, error) {
+	if at := uintptr(unsafe.Pointer(unsafe.SliceData(b))); off%blockBytes != 0 || len(b)%blockBytes != 0 || at%blockBytes != 0 {
+		panic(fmt.Sprintf("write of %d bytes from address %x at offset %d", len(b), at, off))
+	}
+	for i, old := range replaced(f, b, off) {
+		if old != 0 && old != b[i] {
+			panic(fmt.Sprintf("L7: a write to %s at offset %d changes byte %d from %d to %d", f.Name(), off, off+int64(i), old, b[i]))
+		}
+	}
+	return f.WriteAt(b, off)
+}
+
+// replaced returns what a write of b will replace.
+func replaced(f *os.File, b []byte, off int64) []byte {
+	old := make([]byte, len(b))
+	if _, err := f.ReadAt(old, off); err != nil && err != io.EOF {
+		panic(err)
+	}
+	return old
+}
+
+// tornWrite writes the first half of what b changes.
+func tornWrite(f *os.File, b []byte, off int64) int {
+	from, to := -1, 0
+	for i, old := range replaced(f, b, off) {
+		if old != b[i] {
+			if from < 0 {
+				from = i
+			}
+			to = i + 1
+		}
+	}
+	if from < 0 {
+		return 0
+	}
+	half := (from + to) / 2
+	if _, err := f.WriteAt(b[:half], off); err != nil {
+		panic(err)
+	}
+	return half
+}
+
+// setWrite replaces what writes on either path.
+func (d *disk) setWrite(write func(*os.File, []byte, int64) (int, error)) {
+	d.writeAt, d.writeDirect = write, write
 }
 
 func mustNew(t testing.TB, o Options, d disk) *Log {

@@ -23,8 +23,7 @@ type Log struct {
 	lock    *flock.Flock
 	segs    []*segment // oldest first, never empty; the last one is written to
 	repairs []Repair
-	failed  error  // L4
-	buf     []byte // reused by write
+	failed  error // L4
 	cache   cache
 	state
 }
@@ -70,6 +69,15 @@ func (l *Log) Identity() Identity { return l.id }
 // Repairs returns what Open had to cut off; empty after a clean shutdown.
 func (l *Log) Repairs() []Repair { return l.repairs }
 
+// Direct says how the log is written now: true if appends go past the page cache and are durable
+// when the write returns, false if the file system takes no such writes and they are synced instead.
+func (l *Log) Direct() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tail := l.current().tail
+	return tail != nil && tail.direct
+}
+
 // NextIncarnation adds one to the member's durable counter and returns it; the first call
 // returns 1. A number that was returned is never returned again, whatever crashes.
 func (l *Log) NextIncarnation() (uint64, error) {
@@ -94,7 +102,7 @@ func (l *Log) NextIncarnation() (uint64, error) {
 }
 
 // Append writes entries and, when hs is neither nil nor empty, the hard state, in this order and
-// with one write. With sync it returns after fdatasync, and everything written before is durable
+// with one write. With sync it returns when they are on disk, and everything written before is
 // too. Entries may begin at or before LastIndex: they replace what was there and all that
 // followed. Entries that are compacted already are left out. The log keeps the entries in
 // its cache, so the caller must not change them.
@@ -110,31 +118,59 @@ func (l *Log) Append(hs *pb.HardState, entries []*pb.Entry, sync bool) error {
 	if err != nil {
 		return err
 	}
-	var b batch
-	next := l.hs
-	for _, e := range entries {
-		b.add(recordEntry, appendEntryFixed(nil, e), e.GetData())
+	if raft.IsEmptyHardState(hs) {
+		hs = nil
 	}
-	if !raft.IsEmptyHardState(hs) {
-		next = hardState{term: hs.GetTerm(), vote: hs.GetVote(), commit: hs.GetCommit()}
-		b.add(recordHardState, appendHardState(nil, next), nil)
-	}
-	at, err := l.write(b)
-	if err != nil {
-		return err
-	}
-	for i, e := range entries {
-		if err := l.putEntry(e.GetIndex(), entryLoc(e, l.current().seq, at[i], b.records[i].size())); err != nil {
-			panic("raftlog: " + err.Error()) // checkEntries let it pass
+	if len(entries) > 0 || hs != nil {
+		if err := l.appendRecords(hs, entries); err != nil {
+			return err
 		}
 	}
-	l.hs = next
-	l.cache.put(entries)
 	if sync {
 		return l.syncCurrent()
 	}
 	return nil
 }
+
+// appendRecords writes entries and, unless it is nil, the hard state.
+func (l *Log) appendRecords(hs *pb.HardState, entries []*pb.Entry) error {
+	var bytes int64
+	for _, e := range entries {
+		bytes += entryBytes(e)
+	}
+	if hs != nil {
+		bytes += recordBytes(hardStateBytes)
+	}
+	s, err := l.begin(bytes)
+	if err != nil {
+		return err
+	}
+	var fixed [max(entryFixedBytes, hardStateBytes)]byte
+	for _, e := range entries {
+		s.add(recordEntry, appendEntryFixed(fixed[:0], e), e.GetData())
+	}
+	next := l.hs
+	if hs != nil {
+		next = hardState{term: hs.GetTerm(), vote: hs.GetVote(), commit: hs.GetCommit()}
+		s.add(recordHardState, appendHardState(fixed[:0], next), nil)
+	}
+	off := s.used
+	if err := l.write(s); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := l.putEntry(e.GetIndex(), entryLoc(e, s.seq, off, entryBytes(e))); err != nil {
+			panic("raftlog: " + err.Error()) // checkEntries let it pass
+		}
+		off += entryBytes(e)
+	}
+	l.hs = next
+	l.cache.put(entries)
+	return nil
+}
+
+// entryBytes is what e takes on disk.
+func entryBytes(e *pb.Entry) int64 { return recordBytes(entryFixedBytes + len(e.GetData())) }
 
 // checkEntries leaves out compacted entries, panics on gaps and refuses what is too long.
 func (l *Log) checkEntries(entries []*pb.Entry) ([]*pb.Entry, error) {
@@ -187,7 +223,7 @@ func (l *Log) Close() error {
 	if err == nil {
 		// The mark says that all before it is durable, so that damage to the last
 		// record is not taken for a torn write.
-		_, err = l.write(batchOf(recordMark, nil))
+		err = l.writeOne(recordMark, nil)
 	}
 	if err == nil {
 		err = l.syncCurrent()
@@ -200,9 +236,7 @@ func (l *Log) Close() error {
 func (l *Log) release() error {
 	var errs []error
 	for _, s := range l.segs {
-		if s.f != nil {
-			errs = append(errs, s.f.Close())
-		}
+		errs = append(errs, s.Close())
 	}
 	return errors.Join(append(errs, l.lock.Unlock())...)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"go.etcd.io/raft/v3"
@@ -86,6 +85,7 @@ func (m *model) restart(t *rapid.T) {
 
 func (m *model) reopen(t *rapid.T) {
 	must(t, m.log.Close())
+	m.d = drawDisk(t)
 	m.log = mustOpen(t, m.o, m.d)
 	if len(m.log.Repairs()) != 0 {
 		t.Fatalf("repairs after Close: %v", m.log.Repairs())
@@ -130,6 +130,13 @@ func (m *model) check(t *rapid.T) {
 	}
 }
 
+func drawDisk(t *rapid.T) disk {
+	if rapid.Bool().Draw(t, "direct") {
+		return quickDisk()
+	}
+	return bufferedDisk()
+}
+
 func TestModelMemoryStorage(t *testing.T) {
 	root := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -139,7 +146,7 @@ func TestModelMemoryStorage(t *testing.T) {
 			Dir:          filepath.Join(dir, "log"),
 			SegmentBytes: rapid.SampledFrom([]int64{512, 2048, 1 << 16}).Draw(t, "segmentBytes"),
 			CacheBytes:   rapid.SampledFrom([]int64{1, 500, 1 << 20}).Draw(t, "cacheBytes"),
-		}, d: quickDisk(), mem: raft.NewMemoryStorage(), term: 1}
+		}, d: drawDisk(t), mem: raft.NewMemoryStorage(), term: 1}
 		must(t, create(m.o, testID, m.d))
 		m.log = mustOpen(t, m.o, m.d)
 		t.Repeat(map[string]func(*rapid.T){
@@ -149,73 +156,4 @@ func TestModelMemoryStorage(t *testing.T) {
 		must(t, m.log.Close())
 		must(t, os.RemoveAll(dir))
 	})
-}
-
-// TestModelCrash: after a power failure that kept an arbitrary set of the sectors that were
-// not synced, the log is in a state it was in since the last sync (L1, L2), or, when the
-// sectors contradict each other, in none: never in another.
-func TestModelCrash(t *testing.T) {
-	root := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp(root, "run")
-		must(t, err)
-		o := Options{Dir: filepath.Join(dir, "log"), SegmentBytes: 4096}
-		d := quickDisk()
-		must(t, create(o, testID, d))
-		l := mustOpen(t, o, d)
-		allowed := []string{dump(t, l)}
-		for range rapid.IntRange(1, 30).Draw(t, "writes") {
-			last, _ := l.LastIndex()
-			sync := rapid.IntRange(0, 3).Draw(t, "sync") == 0
-			segs := len(l.segs)
-			if rapid.IntRange(0, 4).Draw(t, "kind") == 0 {
-				must(t, l.Append(hard(1+last, rapid.Uint64Range(1, 3).Draw(t, "vote"), 0), nil, sync))
-			} else {
-				from := last + 1 - rapid.Uint64Range(0, min(last, 3)).Draw(t, "back")
-				must(t, l.Append(nil, []*pb.Entry{entry(from, last+1, rapid.StringN(0, 700, 700).Draw(t, "data"))}, sync))
-			}
-			if len(l.segs) > segs { // a new segment: everything before this write is durable
-				allowed = allowed[len(allowed)-1:]
-			}
-			if allowed = append(allowed, dump(t, l)); sync {
-				allowed = allowed[len(allowed)-1:]
-			}
-		}
-		crashed := Options{Dir: filepath.Join(dir, "crashed"), SegmentBytes: 4096}
-		copyDir(t, o.Dir, crashed.Dir)
-		s := l.current()
-		tear(t, filepath.Join(crashed.Dir, filepath.Base(s.path)), s.durable, s.used)
-		must(t, l.Close())
-
-		l = mustOpen(t, crashed, d)
-		got := dump(t, l)
-		if !strings.Contains("\x00"+strings.Join(allowed, "\x00")+"\x00", "\x00"+got+"\x00") {
-			t.Fatalf("recovered\n%s\nwhich is none of %q", got, allowed)
-		}
-		must(t, l.Append(hard(99, 1, 0), nil, true))
-		got = dump(t, l)
-		must(t, l.Close())
-		l = mustOpen(t, crashed, d)
-		if again := dump(t, l); again != got || len(l.Repairs()) != 0 {
-			t.Fatalf("second recovery\n%s\nafter\n%s, repairs %v", again, got, l.Repairs())
-		}
-		must(t, l.Close())
-		must(t, os.RemoveAll(dir))
-	})
-}
-
-// tear zeroes a random set of the sectors of [from, to), as if they had not reached the disk.
-// The sector that also holds synced bytes keeps those.
-func tear(t *rapid.T, path string, from, to int64) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	must(t, err)
-	for off := from; off < to; {
-		end := min(to, off-off%sectorBytes+sectorBytes)
-		if rapid.Bool().Draw(t, "lost") {
-			_, err := f.WriteAt(make([]byte, end-off), off)
-			must(t, err)
-		}
-		off = end
-	}
-	must(t, f.Close())
 }

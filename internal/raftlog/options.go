@@ -22,8 +22,8 @@ type Options struct {
 	// CacheBytes bounds the data of the newest entries that are kept in memory. Zero means
 	// 64 MiB. Too small: followers that lag behind are served from the disk.
 	CacheBytes int64
-	// BeforeSync, nil in production, is called before each sync of a segment. What it returns
-	// counts as the sync's error, and the sync is not done.
+	// BeforeSync, nil in production, is called before each sync of a segment, or write that
+	// contains one. What it returns counts as the sync's error, and neither is done.
 	BeforeSync func() error
 }
 

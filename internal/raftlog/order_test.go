@@ -12,10 +12,15 @@ import (
 // TestNothingUnsyncedBehindABarrier (L1, L6): when a segment is begun or removed, everything
 // written to other files before is on disk, and so is every name.
 func TestNothingUnsyncedBehindABarrier(t *testing.T) {
+	for name, d := range map[string]disk{"real": realDisk(), "buffered": bufferedDisk()} {
+		t.Run(name, func(t *testing.T) { nothingUnsynced(t, d) })
+	}
+}
+
+func nothingUnsynced(t *testing.T, d disk) {
 	dirty := map[string]bool{} // files written since their last sync
 	names := false             // names changed since the last sync of the directory
 	barriers := 0
-	d := realDisk()
 	barrier := func(what string) {
 		barriers++
 		if len(dirty) > 0 || names {
@@ -76,38 +81,42 @@ func TestFlipInLastSyncedRecord(t *testing.T) {
 // TestLossBeforeUnstartedSegment: after a crash between a segment's begin and its predecessor's
 // end the new one is dropped, unless its head shows that the predecessor lost records.
 func TestLossBeforeUnstartedSegment(t *testing.T) {
-	for _, lose := range []bool{false, true} {
-		f := &faulty{err: syscall.EIO}
-		o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
-		d := faultyDisk("write", f)
-		intact := d.writeAt
-		d.writeAt = func(file *os.File, b []byte, off int64) (int, error) {
-			f.armed = len(b) == recordOverhead // the end record
-			return intact(file, b, off)
-		}
-		l := mustNew(t, o, d)
-		acked, err := workload(l)
-		if err == nil || len(l.segs) != 2 {
-			t.Fatalf("workload: %v, %d segments", err, len(l.segs))
-		}
-		old, last := l.segs[0], l.at(acked)
-		checkPoisoned(t, l, err)
-		if lose {
-			b, err := os.ReadFile(old.path)
-			must(t, err)
-			clear(b[last.off:])
-			must(t, os.WriteFile(old.path, b, 0o600))
-			if _, err := open(o, quickDisk()); !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("open after a loss: %v", err)
-			}
-			continue
-		}
-		l = mustOpen(t, o, quickDisk())
-		if got, _ := l.LastIndex(); got != acked || len(segmentFiles(t, o.Dir)) != 1 {
-			t.Fatalf("the log ends at %d, want %d; files %v", got, acked, segmentFiles(t, o.Dir))
-		}
-		must(t, l.Append(nil, entries(acked+1, acked+20, 1), true))
-		must(t, l.Close())
-		must(t, mustOpen(t, o, quickDisk()).Close())
+	onBothPaths(t, func(t *testing.T, d disk) {
+		lossBeforeUnstarted(t, d, false)
+		lossBeforeUnstarted(t, d, true)
+	})
+}
+
+func lossBeforeUnstarted(t *testing.T, d disk, lose bool) {
+	f := &faulty{err: syscall.EIO}
+	o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
+	l := mustNew(t, o, faultyDisk(d, "write", f))
+	faulty := l.disk.writeAt
+	l.disk.setWrite(func(file *os.File, b []byte, off int64) (int, error) {
+		f.armed = len(l.segs) == 2 // what is written then is the old one's end record
+		return faulty(file, b, off)
+	})
+	acked, err := workload(l)
+	if err == nil || len(l.segs) != 2 {
+		t.Fatalf("workload: %v, %d segments", err, len(l.segs))
 	}
+	old, last := l.segs[0], l.at(acked)
+	checkPoisoned(t, l, err)
+	if lose {
+		b, err := os.ReadFile(old.path)
+		must(t, err)
+		clear(b[last.off:])
+		must(t, os.WriteFile(old.path, b, 0o600))
+		if _, err := open(o, quickDisk()); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("open after a loss: %v", err)
+		}
+		return
+	}
+	l = mustOpen(t, o, quickDisk())
+	if got, _ := l.LastIndex(); got != acked || len(segmentFiles(t, o.Dir)) != 1 {
+		t.Fatalf("the log ends at %d, want %d; files %v", got, acked, segmentFiles(t, o.Dir))
+	}
+	must(t, l.Append(nil, entries(acked+1, acked+20, 1), true))
+	must(t, l.Close())
+	must(t, mustOpen(t, o, quickDisk()).Close())
 }

@@ -55,23 +55,27 @@ var (
 	errDamaged = errors.New("record has bad checksum") // complete but wrong
 )
 
+// recordBytes is what a record with that many bytes of payload takes on disk.
+func recordBytes(payload int) int64 { return int64(payload) + recordOverhead }
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func seedCRC(seq uint64, off int64) uint32 {
-	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:8], seq)
-	binary.LittleEndian.PutUint64(b[8:], uint64(off))
-	return crc32.Update(0, castagnoli, b[:])
+// appendSeed appends what both checksums of a record begin with.
+func appendSeed(dst []byte, seq uint64, off int64) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, seq)
+	return binary.LittleEndian.AppendUint64(dst, uint64(off))
 }
 
 // appendRecord appends the record that will stand at offset off of segment seq to dst.
 // The payload is given in two parts, so that an entry's data is copied once.
 func appendRecord(dst []byte, seq uint64, off, durable int64, kind recordType, fixed, data []byte) []byte {
 	at := len(dst)
-	dst = append(dst, recordMagic, byte(kind))
+	dst = appendSeed(dst, seq, off) // overwritten: a buffer of its own would be allocated
+	seed := crc32.Update(0, castagnoli, dst[at:])
+	dst = append(dst[:at], recordMagic, byte(kind))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(fixed)+len(data)))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(durable))
-	crc := crc32.Update(seedCRC(seq, off), castagnoli, dst[at:])
+	crc := crc32.Update(seed, castagnoli, dst[at:])
 	dst = binary.LittleEndian.AppendUint32(dst, crc)
 	dst = append(dst, endMark)
 	body := len(dst)
@@ -90,7 +94,8 @@ func decodeHeader(b []byte, seq uint64, off int64) (record, uint32, error) {
 	if len(b) < headerBytes {
 		return record{}, 0, errTorn
 	}
-	crc := crc32.Update(seedCRC(seq, off), castagnoli, b[:headerCRCOffset])
+	crc := crc32.Update(0, castagnoli, appendSeed(nil, seq, off))
+	crc = crc32.Update(crc, castagnoli, b[:headerCRCOffset])
 	if binary.LittleEndian.Uint32(b[headerCRCOffset:]) != crc || b[headerMarkOffset] != endMark || b[0] != recordMagic {
 		return record{}, 0, tornOrDamaged(b[:headerBytes], off)
 	}
@@ -101,7 +106,7 @@ func decodeHeader(b []byte, seq uint64, off int64) (record, uint32, error) {
 	return record{
 		kind:    recordType(b[1]),
 		durable: int64(binary.LittleEndian.Uint64(b[headerDurableFrom:])),
-		size:    int64(length) + recordOverhead,
+		size:    recordBytes(int(length)),
 	}, crc, nil
 }
 

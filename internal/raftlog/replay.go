@@ -186,8 +186,9 @@ func (l *Log) dropUnstarted(s, next *segment, content []byte) error {
 }
 
 // repairTail handles what follows the last valid record of the newest segment: zeros are
-// fine, a torn write is cut off, anything else is damage (L3). Afterwards everything that
-// was replayed is on disk: it may have come from the page cache of a process that died.
+// fine, a torn write is cut off, anything else is damage (L3). Afterwards the segment takes
+// appends, and everything that was replayed is on disk: it may have come from the page cache of
+// a process that died.
 func (l *Log) repairTail(s *segment, content []byte) error {
 	rest := content[s.used:]
 	if !allZero(rest) {
@@ -204,6 +205,9 @@ func (l *Log) repairTail(s *segment, content []byte) error {
 		l.repairs = append(l.repairs, Repair{File: s.path, Offset: s.used, Bytes: int64(len(rest)), Reason: why.Error()})
 	}
 	err := l.disk.allocate(s.f, max(l.o.SegmentBytes, s.used))
+	if err == nil {
+		s.tail, err = newAppender(l.disk, s.f, s.path, content[:s.used], s.used, l.o.SegmentBytes)
+	}
 	if err == nil {
 		err = l.disk.sync(s.f)
 	}

@@ -21,9 +21,27 @@ type segment struct {
 	first   uint64 // index the log would have appended next when the segment began
 	path    string
 	f       *os.File
-	head    int64 // bytes of the first record
-	used    int64 // bytes written, all valid records
-	durable int64 // bytes known to be on disk, at most used
+	tail    *appender // of the segment that is written to, else nil
+	head    int64     // bytes of the first record
+	used    int64     // bytes written, all valid records
+	durable int64     // bytes known to be on disk, at most used
+}
+
+// add adds a record to what is written next. Its room is reserved.
+func (s *segment) add(kind recordType, fixed, data []byte) {
+	s.tail.buf = appendRecord(s.tail.buf, s.seq, s.tail.end(), s.durable, kind, fixed, data)
+}
+
+// Close releases the files.
+func (s *segment) Close() error {
+	var errs []error
+	if s.tail != nil {
+		errs = append(errs, s.tail.Close())
+	}
+	if s.f != nil {
+		errs = append(errs, s.f.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func segmentName(seq, first uint64) string {
@@ -42,17 +60,17 @@ func parseSegmentName(name string) (seq, first uint64, ok bool) {
 func writeSegment(d disk, dir string, bytes int64, h head) (*segment, error) {
 	s := &segment{seq: h.seq, first: h.last + 1, path: filepath.Join(dir, segmentName(h.seq, h.last+1))}
 	temp := s.path + tempSuffix
-	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
+	var err error
+	if s.f, err = os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return nil, err
 	}
 	b := appendRecord(nil, s.seq, 0, 0, recordHead, appendHead(nil, h), nil)
-	err = d.allocate(f, max(bytes, int64(len(b))))
+	err = d.allocate(s.f, max(bytes, int64(len(b))))
 	if err == nil {
-		err = writeFull(d, f, b, 0)
+		s.tail, err = newAppender(d, s.f, temp, b, 0, bytes)
 	}
 	if err == nil {
-		err = d.sync(f)
+		err = d.sync(s.f)
 	}
 	if err == nil {
 		err = os.Rename(temp, s.path)
@@ -61,9 +79,9 @@ func writeSegment(d disk, dir string, bytes int64, h head) (*segment, error) {
 		err = d.syncDir(dir)
 	}
 	if err != nil {
-		return nil, joinClose(err, f)
+		return nil, joinClose(err, s)
 	}
-	s.f, s.head, s.used, s.durable = f, int64(len(b)), int64(len(b)), int64(len(b))
+	s.head, s.used, s.durable = int64(len(b)), int64(len(b)), int64(len(b))
 	return s, nil
 }
 
@@ -73,14 +91,6 @@ func isTemporary(name string) bool {
 	return strings.HasSuffix(name, tempSuffix) ||
 		strings.HasPrefix(name, identityFile) && name != identityFile ||
 		strings.HasPrefix(name, incarnationFile) && name != incarnationFile
-}
-
-func writeFull(d disk, f *os.File, b []byte, off int64) error {
-	n, err := d.writeAt(f, b, off)
-	if err == nil && n < len(b) {
-		err = io.ErrShortWrite
-	}
-	return err
 }
 
 func joinClose(err error, c io.Closer) error {

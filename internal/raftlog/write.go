@@ -1,62 +1,40 @@
 package raftlog
 
-// batch is a run of records that is written at once, into one segment.
-type batch struct{ records []pending }
-
-type pending struct {
-	kind        recordType
-	fixed, data []byte
-}
-
-func batchOf(kind recordType, payload []byte) batch {
-	return batch{records: []pending{{kind: kind, fixed: payload}}}
-}
-
-func (b *batch) add(kind recordType, fixed, data []byte) {
-	b.records = append(b.records, pending{kind: kind, fixed: fixed, data: data})
-}
-
-func (p pending) size() int64 { return int64(len(p.fixed)+len(p.data)) + recordOverhead }
-
-func (b batch) size() int64 {
-	var n int64
-	for _, p := range b.records {
-		n += p.size()
-	}
-	return n
-}
-
-// writeBufferKeep bounds the buffer that is kept between writes.
-const writeBufferKeep = 4 << 20
-
 func (l *Log) current() *segment { return l.segs[len(l.segs)-1] }
 
-// write writes b behind the last record, in a new segment when this one would outgrow its
-// size, and returns the offset of every record. Nothing is durable yet.
-func (l *Log) write(b batch) ([]int64, error) {
-	if len(b.records) == 0 {
-		return nil, nil
-	}
-	if l.current().used+b.size() > l.o.SegmentBytes-recordOverhead && l.current().used > l.current().head {
+// begin returns the segment for records of together bytes: a new one when the current one would
+// outgrow its size.
+func (l *Log) begin(bytes int64) (*segment, error) {
+	if l.current().used+bytes > l.o.SegmentBytes-recordOverhead && l.current().used > l.current().head {
 		if err := l.cut(); err != nil {
 			return nil, err
 		}
 	}
 	s := l.current()
-	at := make([]int64, len(b.records))
-	buf := l.buf[:0]
-	for i, p := range b.records {
-		at[i] = s.used + int64(len(buf))
-		buf = appendRecord(buf, s.seq, at[i], s.durable, p.kind, p.fixed, p.data)
+	s.tail.reserve(bytes)
+	return s, nil
+}
+
+// write writes what was added to s. It is durable only if appends are direct.
+func (l *Log) write(s *segment) error {
+	if err := s.tail.flush(l.disk); err != nil {
+		return l.poison("writing to", s.path, err)
 	}
-	if err := writeFull(l.disk, s.f, buf, s.used); err != nil {
-		return nil, l.poison("writing to", s.path, err)
+	s.used = s.tail.end()
+	if s.tail.direct {
+		s.durable = s.used
 	}
-	s.used += int64(len(buf))
-	if cap(buf) <= writeBufferKeep {
-		l.buf = buf
+	return nil
+}
+
+// writeOne writes a single record.
+func (l *Log) writeOne(kind recordType, payload []byte) error {
+	s, err := l.begin(recordBytes(len(payload)))
+	if err != nil {
+		return err
 	}
-	return at, nil
+	s.add(kind, payload, nil)
+	return l.write(s)
 }
 
 // syncCurrent makes everything written durable. Older segments are durable already (L6).
@@ -88,17 +66,28 @@ func (l *Log) cut() error {
 		return l.poison("starting a segment after", old.path, err)
 	}
 	l.segs = append(l.segs, next)
-	end := appendRecord(nil, old.seq, old.used, old.durable, recordEnd, nil, nil)
-	if err := writeFull(l.disk, old.f, end, old.used); err != nil {
+	if err := l.finish(old); err != nil {
 		return l.poison("ending", old.path, err)
 	}
-	old.used += int64(len(end))
-	if err := old.f.Truncate(old.used); err != nil {
-		return l.poison("ending", old.path, err)
-	}
-	if err := l.disk.sync(old.f); err != nil {
-		return l.poison("ending", old.path, err)
-	}
-	old.durable = old.used
 	return nil
+}
+
+// finish ends s, which has a successor, durably.
+func (l *Log) finish(s *segment) error {
+	s.tail.reserve(recordOverhead)
+	s.add(recordEnd, nil, nil)
+	err := s.tail.flush(l.disk)
+	if err == nil {
+		s.used = s.tail.end()
+		err = s.f.Truncate(s.used)
+	}
+	if err == nil {
+		err = l.disk.sync(s.f)
+	}
+	if err == nil {
+		s.durable = s.used
+		err = s.tail.Close()
+		s.tail = nil
+	}
+	return err
 }

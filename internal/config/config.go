@@ -69,6 +69,7 @@ type Limits struct {
 	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members; default 1048576
 	LogSegmentBytes int64 `toml:"log_segment_bytes"` // default 64 MiB
 	PendingItems    int   `toml:"pending_items"`     // transactions waiting to be ordered; default 65536
+	ApplyQueueBytes int   `toml:"apply_queue_bytes"` // ordered and not yet being applied; default 64 MiB
 	MemberQueue     int   `toml:"member_queue"`      // bytes queued for one member; default 64 MiB
 
 	CommitTimeoutMs int `toml:"commit_timeout_ms"` // that a COMMIT waits for a majority; default 30000
@@ -145,7 +146,7 @@ func (c *Config) Validate() error {
 func (l *Limits) validate() error {
 	for name, v := range map[string]int{"sessions": l.Sessions, "writeset_bytes": l.WritesetBytes, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
 		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys, "log_segment_bytes": int(l.LogSegmentBytes),
-		"pending_items": l.PendingItems, "member_queue": l.MemberQueue} {
+		"pending_items": l.PendingItems, "apply_queue_bytes": l.ApplyQueueBytes, "member_queue": l.MemberQueue} {
 		if v < 0 {
 			return fmt.Errorf("%s is %d: it cannot be switched off", name, v)
 		}
@@ -157,6 +158,8 @@ func (l *Limits) validate() error {
 		}
 	}
 	switch {
+	case l.FlowLag > l.CertifyKeys/10:
+		return fmt.Errorf("certify_keys is %d, less than ten times flow_lag (%d): a member that lags by that much could not get a transaction certified any more", l.CertifyKeys, l.FlowLag)
 	case l.FlowDelayMaxMs > 10_000:
 		return fmt.Errorf("flow_delay_max_ms is %d: clients take a COMMIT that hangs for more than ten seconds for a failure", l.FlowDelayMaxMs)
 	case l.FlowMinorityPercent > 90:
@@ -201,7 +204,7 @@ func (c *Config) defaults() {
 		v *int
 		d int
 	}{{&l.Sessions, 150}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
-		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.MemberQueue, 64 << 20},
+		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20},
 		{&l.CommitTimeoutMs, 30_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}} {
 		if *d.v == 0 {
 			*d.v = d.d

@@ -21,6 +21,8 @@ func TestLimits(t *testing.T) {
 		{func(l *Limits) { l.Sessions = -1 }, "sessions is -1"},
 		{func(l *Limits) { l.LogSegmentBytes = -1 }, "log_segment_bytes is -1"},
 		{func(l *Limits) { l.FlowLag = -2 }, "flow_lag is -2"},
+		{func(l *Limits) { l.CertifyKeys = 1000 }, "certify_keys is 1000"},
+		{func(l *Limits) { l.CertifyKeys, l.FlowLag = 1000, 100 }, ""},
 		{func(l *Limits) { l.FlowDelayMaxMs = 60_000 }, "flow_delay_max_ms is 60000"},
 		{func(l *Limits) { l.FlowMinorityPercent = 100 }, "flow_minority_percent is 100"},
 	} {

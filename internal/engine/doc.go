@@ -32,5 +32,8 @@
 //	    backend died, unnoticed) loses: whatever was applied to its rows since Held, other
 //	    than by predecessors whose commit gave it the locks, it has not seen.
 //
+//	E9  What is delivered and not issued stays below QueueBytesMax, one delivery excepted. Pausing
+//	    delivery delays verdicts and changes none.
+//
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

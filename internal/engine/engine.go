@@ -59,6 +59,10 @@ type Options struct {
 	ResubmitTicks int
 	// PendingMax bounds submissions not yet ordered. Zero means 65536.
 	PendingMax int
+	// QueueBytesMax bounds what is delivered and waits for a group: payloads and 1 KiB for each
+	// item. One delivery may exceed it. When it is reached, the order is no longer taken in
+	// until a group is issued; verdicts on own submissions wait as well. Zero means 64 MiB.
+	QueueBytesMax int
 }
 
 func (o *Options) defaults() {
@@ -66,7 +70,7 @@ func (o *Options) defaults() {
 		v *int
 		d int
 	}{{&o.GroupItemsMax, 512}, {&o.GroupBytesMax, 4 << 20}, {&o.BatchItemsMax, 512}, {&o.BatchBytesMax, 512 << 10},
-		{&o.BatchesInflightMax, 4}, {&o.ResubmitTicks, 20}, {&o.PendingMax, 65536}} {
+		{&o.BatchesInflightMax, 4}, {&o.ResubmitTicks, 20}, {&o.PendingMax, 65536}, {&o.QueueBytesMax, 64 << 20}} {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}
@@ -155,6 +159,8 @@ type Engine struct {
 
 	// delivered, not yet issued as a group
 	queue      []Task
+	queueBytes int    // see Options.QueueBytesMax
+	fills      uint64 // how often it was reached
 	queueFirst uint64 // first ordinal not covered by an issued group
 	running    *Group
 	applied    uint64
@@ -258,9 +264,6 @@ func (e *Engine) Pending() int { return len(e.waiting) + len(e.pending) }
 
 // Keys is the number of key occurrences certification remembers.
 func (e *Engine) Keys() int { return e.cert.Keys() }
-
-// Backlog is the number of delivered committed items waiting for a group.
-func (e *Engine) Backlog() int { return len(e.queue) }
 
 // Batches is the number of batches made of own submissions.
 func (e *Engine) Batches() uint64 { return e.number }
@@ -372,4 +375,5 @@ func (e *Engine) deliverItem(it *Item) {
 		return
 	}
 	e.queue = append(e.queue, t)
+	e.weigh(&t, 1)
 }

@@ -33,6 +33,9 @@ func (e *Engine) nextGroup() *Group {
 	}
 	g := &Group{First: e.queueFirst, Last: e.ordinal, Tasks: e.queue[:n:n], volume: e.volume}
 	e.queue = e.queue[n:]
+	for i := range g.Tasks {
+		e.weigh(&g.Tasks[i], -1)
+	}
 	if len(e.queue) > 0 {
 		g.Last, g.volume = e.queue[0].Ordinal-1, e.queue[0].before
 	}
@@ -55,6 +58,7 @@ func (e *Engine) Early(seq uint64) (Task, bool) {
 		t := e.queue[i]
 		if e.running != nil && t.Local && t.Item.ID.Seq == seq {
 			e.queue = append(e.queue[:i:i], e.queue[i+1:]...)
+			e.weigh(&t, -1)
 			e.early = append(e.early, t)
 			return t, true
 		}
@@ -76,6 +80,7 @@ func (e *Engine) GroupDone() {
 	for i := range g.Tasks {
 		e.settle(&g.Tasks[i])
 	}
+	clear(g.Tasks) // the queue's array would keep them
 	left := e.early[:0]
 	for i := range e.early {
 		if e.early[i].Ordinal <= e.applied {

@@ -86,6 +86,9 @@ func (c *cluster) command(t *testing.T, d *datadriven.TestData) string {
 		c.restart(d)
 	case "status":
 		c.status()
+	case "behind":
+		n := c.node(d)
+		c.say("%d entries, full %v", n.e.Behind(), n.e.Full())
 	default:
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 	}
@@ -129,6 +132,7 @@ func (c *cluster) create(d *datadriven.TestData) {
 		d.MaybeScanArgs(c.t, "batch-bytes", &nd.o.BatchBytesMax)
 		d.MaybeScanArgs(c.t, "inflight", &nd.o.BatchesInflightMax)
 		d.MaybeScanArgs(c.t, "pending", &nd.o.PendingMax)
+		d.MaybeScanArgs(c.t, "queue-bytes", &nd.o.QueueBytesMax)
 		c.nodes = append(c.nodes, nd)
 		c.start(nd)
 	}

@@ -62,7 +62,7 @@ var layers = map[string]layer{
 	"chaos": {edge, "check config database/embedded database/instance fault process",
 		pgx + " " + pgx + "/pgconn github.com/pelletier/go-toml/v2 golang.org/x/sys/unix"},
 	"check":            {edge, "", ""},
-	"sim":              {edge, "certify check engine ordering writeset", raft + " " + raft + "/raftpb"},
+	"sim":              {edge, "certify check engine flow ordering writeset", raft + " " + raft + "/raftpb"},
 	"pgtest":           {test, "database/embedded database/instance", "github.com/gofrs/flock " + pgx},
 	"database/captest": {test, "", ""},
 	"lint":             {test, "", ""},

@@ -174,7 +174,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 		Certify:       certify.Options{KeysMax: l.config.Limits.CertifyKeys},
 		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
 		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
-		PendingMax: l.config.Limits.PendingItems,
+		PendingMax: l.config.Limits.PendingItems, QueueBytesMax: l.config.Limits.ApplyQueueBytes,
 	})
 	if err != nil {
 		return &FatalError{err}

@@ -23,8 +23,10 @@ type limit struct {
 // limits lists what is bounded, by the names of the configuration.
 func (l *life) limits() []limit {
 	c, r := &l.config.Limits, &l.reached
-	pending, keys := 0, 0
-	l.core.call(func(e *engine.Engine) { pending, keys = e.Pending(), e.Keys() })
+	pending, keys, waiting, fills := 0, 0, 0, uint64(0)
+	l.core.call(func(e *engine.Engine) {
+		pending, keys, waiting, fills = e.Pending(), e.Keys(), e.QueueBytes(), e.Fills()
+	})
 	queued, dropped := 0, uint64(0)
 	for _, p := range l.transport.Stats() {
 		queued, dropped = max(queued, p.QueuedBytes), dropped+p.Dropped
@@ -39,6 +41,7 @@ func (l *life) limits() []limit {
 		{"sessions", int64(c.Sessions), int64(l.sessions.taken()), r.sessions.Load()},
 		{"writeset_bytes", int64(c.WritesetBytes), -1, r.writeset.Load()},
 		{"pending_items", int64(c.PendingItems), int64(pending), r.pending.Load()},
+		{"apply_queue_bytes", int64(c.ApplyQueueBytes), int64(waiting), fills},
 		{"certify_keys", int64(c.CertifyKeys), int64(keys), r.keys.Load()},
 		{"member_queue", int64(c.MemberQueue), int64(queued), dropped},
 		{"commit_timeout_ms", int64(c.CommitTimeoutMs), -1, r.timeout.Load()},

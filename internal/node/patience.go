@@ -12,25 +12,27 @@ import (
 
 // patience is how long a COMMIT, or a definition, waits to be ordered (commit_timeout_ms).
 // The channel is nil, and so never ready, if it waits for ever.
+// It fires again and again.
 func (l *life) patience() (over <-chan time.Time, stop func()) {
 	ms := l.config.Limits.CommitTimeoutMs
 	if ms <= 0 {
 		return nil, func() {}
 	}
-	t := time.NewTimer(time.Duration(ms) * time.Millisecond)
-	return t.C, func() { t.Stop() }
+	t := time.NewTicker(time.Duration(ms) * time.Millisecond)
+	return t.C, t.Stop
 }
 
 // giveUp ends a session's wait for the log. Not proposed yet, its transaction is certainly not
 // committed. Proposed without a verdict, its outcome is open: the session must end, and the log
-// decides as it does when a backend dies. With a verdict, the answer is on its way.
+// decides as it does when a backend dies. With a verdict, or while this member itself has yet to
+// take in what is decided, the wait goes on: it is not for a majority.
 func (l *life) giveUp(w *waiter) {
 	seq := w.sub.Seq
 	l.core.do(func(e *engine.Engine) {
 		switch {
 		case e.Withdraw(seq):
 			w.decision <- session.Decision{Err: l.errNoMajority("the transaction")}
-		case e.Undecided(seq):
+		case e.Undecided(seq) && e.Behind() == 0:
 			e.Orphan(seq)
 			l.waiters.orphaned(w)
 			l.reached.timeout.Add(1)
@@ -53,7 +55,7 @@ func (l *life) awaitDefinition(id writeset.TxID, result <-chan session.Result) s
 			back, open := false, false
 			l.core.call(func(e *engine.Engine) {
 				back = e.Withdraw(id.Seq)
-				open = e.Undecided(id.Seq)
+				open = e.Undecided(id.Seq) && e.Behind() == 0
 			})
 			if back {
 				return session.Result{Err: l.errNoMajority("the statement")}
@@ -76,8 +78,8 @@ func unknownDefinition(id writeset.TxID, why string) session.Result {
 // errNoMajority is told when nothing was proposed.
 func (l *life) errNoMajority(what string) *wire.SQLError {
 	l.reached.timeout.Add(1)
-	return wire.Errorf(wire.CodeCannotConnectNow, "%s was not committed: no majority of the members could be reached within %d ms (commit_timeout_ms)", what, l.config.Limits.CommitTimeoutMs).
-		WithHint("Run it again later, or at another member. See SHOW tutti.status.")
+	return wire.Errorf(wire.CodeCannotConnectNow, "%s was not committed: it could not be put into the order within %d ms (commit_timeout_ms)", what, l.config.Limits.CommitTimeoutMs).
+		WithHint("Is a majority of the members up? See SHOW tutti.status. Run it again later, or at another member.")
 }
 
 // withdraw takes a submission back because its client cancelled, unless it is proposed.

@@ -71,7 +71,12 @@ func (l *life) unblock(ctx context.Context, blocked time.Duration) error {
 			continue
 		}
 		if g.kill(l.blockedError()) == session.PhaseSubmitted {
-			l.unblockSubmitted(g)
+			if l.unblockSubmitted(g) {
+				l.log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid", pid)
+				if err := l.monitor.terminate(ctx, pid); err != nil {
+					return err
+				}
+			}
 		} else if blocked > 10*strangerAfter {
 			if err := l.monitor.terminate(ctx, pid); err != nil {
 				return err
@@ -83,12 +88,13 @@ func (l *life) unblock(ctx context.Context, blocked time.Duration) error {
 
 // unblockSubmitted deals with a blocker whose fate the log decides: not proposed yet, it
 // is withdrawn; certified and queued behind, it commits at once (engine.Early); else its
-// verdict is on the way.
-func (l *life) unblockSubmitted(g *guard) {
+// verdict is on the way, unless the queue is full (engine.Full): then its backend must end, and
+// if it is certified the executor applies its rows.
+func (l *life) unblockSubmitted(g *guard) (end bool) {
 	seq := g.submission()
 	w := l.waiters.get(seq)
 	if w == nil {
-		return
+		return false
 	}
 	l.core.call(func(e *engine.Engine) {
 		if e.Withdraw(seq) {
@@ -105,8 +111,11 @@ func (l *life) unblockSubmitted(g *guard) {
 			w.ordinal = t.Ordinal
 			l.committing = append(l.committing, w)
 			w.decision <- session.Decision{Commit: true}
+			return
 		}
+		end = e.Full() && e.Undecided(seq)
 	})
+	return end
 }
 
 // blockedError is told to a transaction that held a lock the executor needs, when no more

@@ -15,6 +15,10 @@
 //	O3  A proposal may be lost or delivered twice; the engine numbers its batches.
 //	O4  At a leader, proposals wait while others are on their way to a majority, so that one
 //	    write and one frame per member serve all that gathered; in the order they came.
+//	O5  The owner may pause delivery for as long as it likes. What is decided meanwhile is
+//	    read from Storage later; raft, and so the other members, do not wait for it.
+//	O6  Delivery begins behind Options.Start. A member that lacks entries which the leader no
+//	    longer keeps is Lost and delivers nothing more: it never goes on with a gap.
 //
 // Every method must be called from one goroutine. Time is Tick.
 //

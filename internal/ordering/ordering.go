@@ -22,6 +22,9 @@ type (
 type Options struct {
 	Member  uint32
 	Storage Storage
+	// Start is the index of the last entry whose effects the owner has: delivery begins behind it.
+	// Storage holds it, or is compacted up to it. Zero: behind what is compacted.
+	Start uint64
 	// ElectionTicks without a leader start an election; HeartbeatTicks between heartbeats.
 	// Zero means 10 and 1.
 	ElectionTicks, HeartbeatTicks int
@@ -41,8 +44,8 @@ type Message struct {
 
 // Delivered is one entry whose place in the order is final.
 type Delivered struct {
-	Index uint64
-	Data  []byte
+	Index, Term uint64
+	Data        []byte
 }
 
 // Ready is what the owner must carry out, in the order of the fields.
@@ -63,10 +66,13 @@ type View struct {
 
 // Order is one member's endpoint.
 type Order struct {
-	member uint32
-	node   *raft.RawNode
-	view   View
-	ready  raft.Ready
+	member  uint32
+	storage Storage
+	node    *raft.RawNode
+	view    View
+	ready   raft.Ready
+	feed    feed
+	lost    *Lost
 
 	// at a leader: proposals wait while others are on their way to a majority, so that one
 	// write and one frame serve all that gathered
@@ -97,8 +103,13 @@ func New(o Options) (*Order, error) {
 	if o.Logger == nil {
 		o.Logger = quiet{}
 	}
+	start, err := startAt(&o)
+	if err != nil {
+		return nil, err
+	}
 	node, err := raft.NewRawNode(&raft.Config{
 		ID:                        uint64(o.Member),
+		Applied:                   start,
 		ElectionTick:              o.ElectionTicks,
 		HeartbeatTick:             o.HeartbeatTicks,
 		Storage:                   o.Storage,
@@ -114,7 +125,8 @@ func New(o Options) (*Order, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
 	}
-	return &Order{member: o.Member, node: node, heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20))}, nil
+	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
+		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20))}, nil
 }
 
 // Tick advances time by one unit.
@@ -136,6 +148,9 @@ func (o *Order) Step(from uint32, data []byte) error {
 		if e == nil || m.GetType() == pb.MsgProp && e.GetType() != pb.EntryNormal {
 			return fmt.Errorf("%w from member %d: unexpected entry", ErrMessage, from)
 		}
+	}
+	if m.GetType() == pb.MsgSnap && o.lacks(m) {
+		return nil
 	}
 	if m.GetType() == pb.MsgProp && o.mustHold() {
 		o.hold(m.Entries) // or drop (O3)
@@ -195,7 +210,7 @@ func (o *Order) Release() {
 func (o *Order) View() View { return o.view }
 
 // HasReady reports whether Ready has work.
-func (o *Order) HasReady() bool { return o.node.HasReady() || o.free() }
+func (o *Order) HasReady() bool { return o.node.HasReady() || o.free() || o.feed.due() }
 
 // free reports whether held proposals may go.
 func (o *Order) free() bool {
@@ -237,9 +252,9 @@ func (o *Order) Ready() Ready {
 			r.Late = append(r.Late, out)
 		}
 	}
-	for _, e := range o.ready.CommittedEntries {
+	for _, e := range o.feed.take(o.ready.CommittedEntries) {
 		if e.GetType() == pb.EntryNormal && len(e.Data) > 0 {
-			r.Delivered = append(r.Delivered, Delivered{Index: e.GetIndex(), Data: e.Data})
+			r.Delivered = append(r.Delivered, Delivered{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.Data})
 		}
 	}
 	return r
@@ -261,7 +276,23 @@ func overtaken(m *pb.Message, later []*pb.Message) bool {
 }
 
 // Advance says the last Ready was carried out.
-func (o *Order) Advance() { o.node.Advance(o.ready) }
+func (o *Order) Advance() {
+	o.node.Advance(o.ready)
+	o.feed.advance()
+	for _, m := range o.ready.Messages {
+		if m.GetType() == pb.MsgSnap {
+			// It was a notice, nothing is transferred; later the member may have caught up.
+			o.node.ReportSnapshot(m.GetTo(), raft.SnapshotFailure)
+		}
+	}
+}
+
+// Pause stops delivery, or lets it go on. The order goes on meanwhile; what it decides waits in
+// Storage. It does not touch what Ready gave already.
+func (o *Order) Pause(paused bool) { o.feed.paused = paused }
+
+// Behind is the number of entries that are decided and not delivered.
+func (o *Order) Behind() uint64 { return o.feed.known - o.feed.given }
 
 // Unreachable says a frame to member was dropped, so that raft sends more carefully.
 func (o *Order) Unreachable(member uint32) { o.node.ReportUnreachable(uint64(member)) }

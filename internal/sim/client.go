@@ -48,14 +48,9 @@ type client struct {
 	idle    bool
 }
 
-// next starts the next transaction after a pause; a longer one once the faults are over,
-// because nothing in the model slows clients down for a member that lags.
+// next starts the next transaction after a pause, a longer one while members lag.
 func (c *client) next() {
-	pause := c.w.rnd.between(10, c.w.swarm.thinkMax)
-	if !c.w.faulty {
-		pause += 20_000
-	}
-	c.w.after(pause, c.begin)
+	c.w.after(c.w.rnd.between(10, c.w.swarm.thinkMax)+c.home.delay(), c.begin)
 }
 
 func (c *client) begin() {

@@ -40,6 +40,8 @@
 //	    without a group; whoever waits must be asked again after every Ready.
 //	N7  When a certified local transaction turns out not to be committed, its rows are
 //	    applied with their mark before its group is done (engine E7 makes that safe).
+//	N8  While the engine's queue is full, a submitted transaction that blocks the applier is ended like
+//	    one whose backend died: its verdict waits behind what it blocks.
 //
 // What it does not do: membership changes, log compaction and state transfer.
 package sim

@@ -76,7 +76,7 @@ func (m *member) start() {
 		Order:         ordering.Options{Storage: m.disk.view},
 		Certify:       certify.Options{KeysMax: s.keysMax},
 		GroupItemsMax: s.groupItems, BatchItemsMax: s.batchItems, BatchBytesMax: s.batchBytes, BatchesInflightMax: s.batchesInflight,
-		ResubmitTicks: s.resubmitTicks, PendingMax: s.pendingMax,
+		ResubmitTicks: s.resubmitTicks, PendingMax: s.pendingMax, QueueBytesMax: s.queueBytes,
 	})
 	must(err)
 	m.engine, m.up = e, true
@@ -94,6 +94,7 @@ func (m *member) start() {
 // stop ends a life of the node. Unsynced log writes are lost if power is.
 func (m *member) stop(power bool) {
 	m.up, m.paused, m.held = false, false, nil
+	m.w.stats.Fills += int(m.engine.Fills())
 	sessions := m.sessions
 	m.sessions = nil
 	for _, s := range sessions {

@@ -19,6 +19,9 @@ func (r *random) next() uint64 {
 	return mix(r.state)
 }
 
+// fork returns another source that follows from this one, without drawing from it.
+func (r *random) fork() *random { return newRandom(mix(r.state) ^ 0xf02c) }
+
 // intn returns a number in [0, n); n must be positive.
 func (r *random) intn(n int) int { return int(r.next() % uint64(n)) }
 

@@ -189,6 +189,9 @@ func (s *session) inTheWay() {
 			s.m.w.stats.Early++
 			s.m.w.truth.learnEarly(t)
 			s.m.commitLocal(s, t)
+		} else if s.m.engine.Full() && s.m.engine.Undecided(s.seq) && s.m.w.o.Planted != "queue-blocked-by-its-own" {
+			s.m.w.stats.Ended++
+			s.kill()
 		}
 	}
 }

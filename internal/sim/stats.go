@@ -9,6 +9,7 @@ type Stats struct {
 	Frames, Lost                                           int
 	OwnAborts                                              int // READ COMMITTED updates lost to an own predecessor, while no backend had died
 	Blocked, Victims, Withdrawn, Early, Deadlocks, Refused int
+	Ended, Fills, Delays                                   int // backends that held up a full queue; how often it was full; clients that were slowed
 	Crashes, Outages, Clones, Kills, LostCommits           int
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps  int
 }

@@ -43,6 +43,7 @@ type swarm struct {
 	safety                                        int64   // length of the phase with faults
 
 	keysMax, groupItems, batchItems, batchBytes, batchesInflight, resubmitTicks, pendingMax int
+	queueBytes                                                                              int // zero: the default, never reached
 }
 
 func newSwarm(r *random, o *Options) swarm {
@@ -72,12 +73,10 @@ func newSwarm(r *random, o *Options) swarm {
 		s.clockRate = append(s.clockRate, pick(1000, 1000, 1000, 500, 2000))
 	}
 	s.clockRate = s.clockRate[:s.members]
-	if s.groupItems == 1 {
-		s.commitMax = min(s.commitMax, 300) // or members fall behind for ever: there is no flow control yet
-	}
 	if s.batchBytes > 0 {
 		s.syncMax = min(s.syncMax, 1000) // a list takes many parts
 	}
+	s.queueBytes = int([]int64{0, 1, 3000, 20_000}[r.fork().intn(4)])
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

@@ -1,8 +1,14 @@
 package cluster
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"testing"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // limit is a row of SHOW tutti.limits.
@@ -31,4 +37,86 @@ func (c *Cluster) limit(s *Conn, name string) limit {
 	}
 	c.tb.Fatalf("SHOW tutti.limits does not show %s", name)
 	return limit{}
+}
+
+// TestApplyQueue: what a member has taken in and not applied is bounded. The rest waits in its
+// log, also while its own clients are ordered beyond it and block what is applied.
+func TestApplyQueue(t *testing.T) {
+	const queueBytes = 64 << 10
+	c := Start(t, 3, func(k int, c *config.Config) {
+		c.Limits.FlowLag, c.Limits.FlowLagBytes = -1, -1
+		if c.Limits.ApplyQueueBytes = queueBytes; k == 2 {
+			c.Limits.ApplyQueueBytes = 1 // full after every item
+		}
+	})
+	l := c.NewLoad("queued")
+	thaw := c.freezeApplier(3)
+	s, at3 := c.Connect(1), c.Connect(3)
+	s.Do("CREATE TABLE big(k int PRIMARY KEY, v text)")
+	const rows, rowBytes = 40, 100_000
+	for k := range rows {
+		s.Do(fmt.Sprintf("INSERT INTO big SELECT %d, string_agg(md5(i::text), '') FROM generate_series(1, %d) i", k, rowBytes/32))
+	}
+	for deadline := time.Now().Add(20 * time.Second); c.limit(at3, "apply_queue_bytes").reached == 0; time.Sleep(pollInterval) {
+		if time.Now().After(deadline) {
+			t.Fatal("the queue is never full")
+		}
+	}
+	time.Sleep(300 * time.Millisecond) // what is under way arrives
+	got := c.limit(at3, "apply_queue_bytes")
+	if most := int64(queueBytes + 2<<20); got.max != queueBytes || got.now < queueBytes || got.now > most {
+		t.Errorf("%d bytes are queued, want %d to %d", got.now, queueBytes, most)
+	}
+	thaw()
+	c.Everywhere("SELECT count(*) FROM big", fmt.Sprint(rows))
+	l.RunFor(6, seconds(3*time.Second))
+	if counts := l.Counts(); counts["ok"] < 50 {
+		t.Errorf("answers: %v", counts)
+	} else {
+		t.Logf("with queues of %d, 1 and %d bytes: %v", queueBytes, queueBytes, counts)
+	}
+	l.Verify()
+	for _, k := range []int{2, 3} {
+		if c.limit(c.Connect(k), "apply_queue_bytes").reached == 0 {
+			t.Errorf("node %d never had a full queue", k)
+		}
+	}
+	c.verdictBehindQueue(2)
+}
+
+// verdictBehindQueue: at a node whose queue is full, a transaction that is ordered far behind it
+// holds a lock that the queue's next item needs. Neither can wait for the other.
+func (c *Cluster) verdictBehindQueue(k int) {
+	t := c.tb
+	t.Helper()
+	s, there := c.Connect(1), c.Connect(k)
+	s.Do("CREATE TABLE behind(k int PRIMARY KEY, v text)", "INSERT INTO behind VALUES (0, ''), (1, '')")
+	c.Everywhere("SELECT count(*) FROM behind", "2")
+	thaw := c.freezeApplier(k)
+	s.Do("UPDATE behind SET v = 'running' WHERE k = 0", "UPDATE behind SET v = 'next' WHERE k = 1")
+	for i := range 4 { // more than is read from the log at once
+		s.Do(fmt.Sprintf("INSERT INTO behind SELECT %d, string_agg(md5(i::text), '') FROM generate_series(1, 900000 / 32) i", 10+i))
+	}
+	there.Do("BEGIN", "SELECT FROM behind WHERE k = 1 FOR UPDATE", "INSERT INTO behind VALUES (2, 'locks 1')")
+	result := make(chan error, 1)
+	go func() { result <- there.Try("COMMIT") }()
+	c.Eventually(1, "SELECT v FROM behind WHERE k = 2", "locks 1") // it is ordered
+	select {
+	case err := <-result:
+		t.Fatalf("its verdict came although the queue is full: %v", err)
+	default:
+	}
+	thaw()
+	select {
+	case err := <-result:
+		if err != nil {
+			t.Errorf("it was ordered and did not lose, and its client is told %v", Explain(err))
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it and the queue wait for each other")
+	}
+	c.Check()
+	if log := process.Tail(c.Node(k).LogFile, 1000); !strings.Contains(log, "ending a backend: it blocks a full apply queue") {
+		t.Error("the test does not make them wait for each other")
+	}
 }

@@ -1,0 +1,38 @@
+package sim
+
+import "github.com/tuttidb/tutti/internal/flow"
+
+// flow is small, like everything here: runs are short. A member must not fall behind by more than
+// certification remembers, or all its transactions are too old.
+func (s *swarm) flow() flow.Options {
+	o := flow.Options{Lag: 30, DelayMicrosMax: 50_000, MinorityPercent: 50}
+	if s.keysMax > 0 {
+		o.Lag = 5
+	}
+	return o
+}
+
+// latencyMicros stands for the time a transaction takes, which the model does not measure.
+const latencyMicros = 20_000
+
+// delay is how long a client of m is kept waiting after a transaction because members lag; the
+// model's gossip knows everything at once.
+func (m *member) delay() int64 {
+	in := flow.Input{Voters: len(m.w.members), LatencyMicros: latencyMicros}
+	end := uint64(0)
+	for _, o := range m.w.members {
+		if o.up && o.open {
+			end = max(end, o.engine.Ordinal())
+		}
+	}
+	for _, o := range m.w.members {
+		if o.up && o.open && !o.paused {
+			in.Synced = append(in.Synced, flow.Member{ID: o.id, Lag: end - o.engine.Applied()})
+		}
+	}
+	d := flow.Decide(m.w.swarm.flow(), in)
+	if d.DelayMicros > 0 {
+		m.w.stats.Delays++
+	}
+	return d.DelayMicros
+}

@@ -87,7 +87,7 @@ func TestSlowMembers(t *testing.T) {
 	if got := c.status(watch, 1); got.delay >= delayMax/2 {
 		t.Errorf("for one slow member of three the delay is %v", got.delay)
 	}
-	if one > 2*before+100*time.Millisecond {
+	if one > 3*before+300*time.Millisecond { // generous: other tests run beside this one
 		t.Errorf("for one slow member of three %d commits take %v instead of %v", sample, one, before)
 	}
 	thaw2 := c.freezeApplier(2)

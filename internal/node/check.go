@@ -167,7 +167,9 @@ func (l *life) startCheck(ctx context.Context, t engine.Task) error {
 		case to == l.config.Member:
 			l.checkResult(to, data)
 		default:
-			l.sendFrame(to, frameCheck, data)
+			// The one who asks may just have come back, and not be connected yet.
+			for !l.sendFrame(to, frameCheck, data) && sleep(ctx, gossipInterval) {
+			}
 		}
 	}()
 	return nil

@@ -107,6 +107,11 @@ GRANT EXECUTE ON FUNCTION tutti.captured_idents TO tutti_reader;`, serializableT
 // (CollectParameterOIDs), results in binary.
 const CollectStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4)"
 
+// AheadStatement is CollectStatement for a transaction that may go on: nothing deferred was fired,
+// and the caller knows that no permanent object defers anything. In a session with temporary
+// objects, which might, it does nothing and finds nothing.
+const AheadStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4) WHERE pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0::pg_catalog.oid"
+
 // CollectParameterOIDs are the parameter types of CollectStatement.
 func CollectParameterOIDs() []uint32 { return []uint32{20, 23, 20, 20} }
 

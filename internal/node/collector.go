@@ -18,6 +18,7 @@ import (
 const (
 	statementFire    = "tutti fire"
 	statementCollect = "tutti collect"
+	statementAhead   = "tutti ahead"
 	statementReread  = "tutti reread"
 )
 
@@ -40,7 +41,9 @@ func newCollector(ctx context.Context, conn *pgconn.PgConn) (collector, error) {
 func (collector) AppendPrepare(dst []byte) []byte {
 	dst = wire.AppendClose(dst, 'S', statementFire)
 	dst = wire.AppendClose(dst, 'S', statementCollect)
+	dst = wire.AppendClose(dst, 'S', statementAhead)
 	dst = wire.AppendParse(dst, statementFire, capture.FireDeferred, nil)
+	dst = wire.AppendParse(dst, statementAhead, capture.AheadStatement, capture.CollectParameterOIDs())
 	return wire.AppendParse(dst, statementCollect, capture.CollectStatement, capture.CollectParameterOIDs())
 }
 
@@ -50,13 +53,22 @@ var binaryFormat = []int16{1}
 func (c collector) AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte {
 	dst = wire.AppendBind(dst, "", statementFire, nil, nil, nil)
 	dst = wire.AppendExecute(dst, "", 0)
+	return c.run(dst, statementCollect, slot, incarnation, seq)
+}
+
+// AppendAhead is AppendCollect without firing what is deferred.
+func (c collector) AppendAhead(dst []byte, slot uint32, incarnation, seq uint64) []byte {
+	return c.run(dst, statementAhead, slot, incarnation, seq)
+}
+
+func (c collector) run(dst []byte, statement string, slot uint32, incarnation, seq uint64) []byte {
 	params := [][]byte{
 		binary.BigEndian.AppendUint64(nil, c.token),
 		binary.BigEndian.AppendUint32(nil, slot),
 		binary.BigEndian.AppendUint64(nil, incarnation),
 		binary.BigEndian.AppendUint64(nil, seq),
 	}
-	dst = wire.AppendBind(dst, "", statementCollect, binaryFormat, params, binaryFormat)
+	dst = wire.AppendBind(dst, "", statement, binaryFormat, params, binaryFormat)
 	return wire.AppendExecute(dst, "", 0)
 }
 

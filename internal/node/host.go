@@ -30,6 +30,12 @@ func (h *host) Base() uint64 {
 	return h.n.core.applied.Load()
 }
 
+// Applied is the applied ordinal now.
+func (h *host) Applied() uint64 { return h.n.core.applied.Load() }
+
+// Deferrable reports whether anything in the database may fire at COMMIT.
+func (h *host) Deferrable() bool { return h.n.tables.Load().Deferrable() }
+
 func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
 	if !h.n.gate.enter(func() bool { return h.g.doomed() != nil || h.n.ending() }) {
 		if doom := h.g.doomed(); doom != nil {
@@ -90,10 +96,9 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)
 	defer h.g.submitted(0)
-	held := h.n.core.applied.Load()
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
-			Snapshot: sub.Snapshot, Base: sub.Base, Held: held, Writeset: sub.Writeset, Payload: payload}) {
+			Snapshot: sub.Snapshot, Base: sub.Base, Held: sub.Held, Writeset: sub.Writeset, Payload: payload}) {
 			h.n.reached.pending.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}

@@ -13,6 +13,7 @@ type request struct {
 	write    bool     // some statement needs a Tutti transaction
 	local    bool     // some statement must run outside transactions
 	copies   bool     // it may start a COPY FROM STDIN
+	settles  bool     // the session has more to do after it, see learn
 	settings bool     // nothing in it looks at data
 	extended bool
 	prepares bool // it only parses, describes and closes
@@ -28,6 +29,7 @@ func (r *request) add(st semantics.Statement) {
 	r.write = r.write || st.NeedsTransaction()
 	r.local = r.local || st.Kind == semantics.Local
 	r.sticky = r.sticky || st.Sticky
+	r.settles = r.settles || st.Forgets || st.Scope != semantics.NoScope
 	r.copies = r.copies || st.Kind == semantics.Copy || st.Kind == semantics.Unknown
 }
 
@@ -43,6 +45,14 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		}
 		return s.plain(r, rep)
 	}
+	return s.inBlock(r, rep)
+}
+
+// inBlock is execute inside a block.
+func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
+	if err := s.takeAhead(); err != nil {
+		return true, err
+	}
 	if r.prepares && s.doom != nil && !s.open {
 		return s.prepareOutside(r, rep)
 	}
@@ -55,6 +65,9 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	if s.block != failed {
 		if err := s.ensureOpen(!r.settings); err != nil {
 			return true, err
+		}
+		if !r.prepares {
+			s.reopen()
 		}
 		if r.flushes() {
 			if err := s.begun(); err != nil {
@@ -72,23 +85,23 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		s.hold()
 	}
 	s.srvW.Append(r.frames)
+	if !r.prepares {
+		s.habits.reached(&r)
+		s.wrote = s.wrote || r.write && !r.settings
+		if s.foresees(&r) {
+			s.collectAhead()
+		}
+	}
 	if *rep, err = s.relay(r); err != nil {
 		return true, err
 	}
-	if r.prepares && rep.failed != nil && s.doom != nil {
-		s.drop()
-		if err := s.rollbackServer(); err != nil {
-			return true, err
-		}
-		if closes := closeFirst(r, rep.parsed); closes != nil {
-			s.srvW.Append(closes)
-			if _, err := s.quiet(); err != nil {
-				return true, err
-			}
-		}
-		return s.prepareOutside(r, rep)
+	if s.ahead.asked {
+		s.ahead.found.held = s.host.Applied()
 	}
 	if r.prepares {
+		if rep.failed != nil && s.doom != nil {
+			return s.prepareAgain(r, rep)
+		}
 		s.release()
 	}
 	if forgot, err := s.recover(); forgot || err != nil {
@@ -99,6 +112,22 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		return rep.failed != nil, err
 	}
 	return rep.failed != nil, s.afterBlock(*rep)
+}
+
+// prepareAgain carries out a request that only prepares and was cancelled because the
+// transaction lost.
+func (s *Session) prepareAgain(r request, rep *reply) (bool, error) {
+	s.drop()
+	if err := s.rollbackServer(); err != nil {
+		return true, err
+	}
+	if closes := closeFirst(r, rep.parsed); closes != nil {
+		s.srvW.Append(closes)
+		if _, err := s.quiet(); err != nil {
+			return true, err
+		}
+	}
+	return s.prepareOutside(r, rep)
 }
 
 // prepareOutside carries out a request that only prepares, in a block whose transaction was
@@ -240,20 +269,20 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	}
 	s.srvW.Append(r.frames)
 	pipelined := !r.copies && len(r.frames) < pipelineBytesMax
-	var seq uint64
+	var c collected
 	if pipelined {
-		seq = s.appendCollect()
+		c = s.appendCollect()
 	}
 	if *rep, err = s.relay(r); err != nil {
 		return o, err
 	}
+	c.held = s.host.Applied()
 	lost := s.lost
 	if rep.failed == nil && !pipelined && !lost {
-		seq = s.appendCollect()
+		c = s.appendCollect()
 	}
-	var c collected
 	if pipelined || rep.failed == nil && !lost {
-		if c, err = s.readCollect(seq); err != nil {
+		if err = s.readCollect(&c); err != nil {
 			return o, err
 		}
 	}

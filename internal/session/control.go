@@ -84,6 +84,7 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 		return false, nil
 	}
 	if s.open {
+		s.habits.committed()
 		failure, err := s.finish()
 		if err != nil {
 			return true, err

@@ -25,6 +25,9 @@
 //	    told as 40003.
 //	S5  At most 64 KiB are written to the backend while its answers are unread, except one
 //	    frame to an idle backend; so neither side waits for the other for ever.
+//	S6  After the collect step nothing can be written. If it was done ahead of the COMMIT
+//	    (see ahead) and something else comes, the transaction is opened again and collected
+//	    anew; nothing that may fire at COMMIT is overtaken.
 //
 // What it does not do: certify, apply, authenticate, choose a member.
 package session

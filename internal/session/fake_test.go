@@ -24,24 +24,29 @@ type fakeHost struct {
 
 	client net.Conn
 
-	mu        sync.Mutex
-	snapshots int
-	committed int
-	poked     bool
-	lose      bool // the first of every two submissions loses
-	lost      bool
-	ordinal   uint64
-	seq       uint64
-	phase     session.Phase
-	doom      *wire.SQLError
-	orphans   int                 // submissions decided commit whose backend could not
-	submits   int                 //
-	holding   bool                // between EnterSnapshot and LeaveSnapshot
-	onPhase   func(session.Phase) // called without the lock
-	onSubmit  func(session.Submission) *session.Decision
+	mu         sync.Mutex
+	snapshots  int
+	committed  int
+	poked      bool
+	deferrable bool // what Deferrable says
+	lose       bool // the first of every two submissions loses
+	lost       bool
+	ordinal    uint64
+	seq        uint64
+	phase      session.Phase
+	doom       *wire.SQLError
+	orphans    int                 // submissions decided commit whose backend could not
+	submits    int                 //
+	holding    bool                // between EnterSnapshot and LeaveSnapshot
+	onPhase    func(session.Phase) // called without the lock
+	onSubmit   func(session.Submission) *session.Decision
 }
 
 func (h *fakeHost) Base() uint64 { h.mu.Lock(); defer h.mu.Unlock(); return h.ordinal }
+
+func (h *fakeHost) Applied() uint64 { return h.Base() }
+
+func (h *fakeHost) Deferrable() bool { return h.deferrable }
 
 func (h *fakeHost) EnterSnapshot() (uint64, *wire.SQLError) {
 	h.mu.Lock()
@@ -212,14 +217,24 @@ type collector struct{}
 func (collector) AppendPrepare(dst []byte) []byte {
 	dst = wire.AppendClose(dst, 'S', "tutti fire")
 	dst = wire.AppendClose(dst, 'S', "tutti collect")
+	dst = wire.AppendClose(dst, 'S', "tutti ahead")
 	dst = wire.AppendParse(dst, "tutti fire", capture.FireDeferred, nil)
+	dst = wire.AppendParse(dst, "tutti ahead", capture.AheadStatement, capture.CollectParameterOIDs())
 	return wire.AppendParse(dst, "tutti collect", capture.CollectStatement, capture.CollectParameterOIDs())
 }
 
 func (collector) AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte {
 	dst = wire.AppendBind(dst, "", "tutti fire", nil, nil, nil)
 	dst = wire.AppendExecute(dst, "", 0)
-	dst = wire.AppendBind(dst, "", "tutti collect", []int16{1}, [][]byte{
+	return run(dst, "tutti collect", slot, incarnation, seq)
+}
+
+func (collector) AppendAhead(dst []byte, slot uint32, incarnation, seq uint64) []byte {
+	return run(dst, "tutti ahead", slot, incarnation, seq)
+}
+
+func run(dst []byte, statement string, slot uint32, incarnation, seq uint64) []byte {
+	dst = wire.AppendBind(dst, "", statement, []int16{1}, [][]byte{
 		binary.BigEndian.AppendUint64(nil, token),
 		binary.BigEndian.AppendUint32(nil, slot), binary.BigEndian.AppendUint64(nil, incarnation), binary.BigEndian.AppendUint64(nil, seq),
 	}, []int16{1})

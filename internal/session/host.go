@@ -24,6 +24,7 @@ type Submission struct {
 	Seq      uint64
 	Snapshot bool   // one snapshot, taken at Base; otherwise READ COMMITTED
 	Base     uint64 // applied ordinal at the snapshot, or before the first statement
+	Held     uint64 // applied ordinal when all row locks were held
 	Writeset *writeset.Writeset
 }
 
@@ -57,8 +58,13 @@ type Result struct {
 // Host is what a session needs of its node. All methods are called from the session's
 // goroutine, but Enter also from what Go runs.
 type Host interface {
-	// Base is the applied ordinal now.
+	// Base is the applied ordinal now, after what the session itself has committed.
 	Base() uint64
+	// Applied is the applied ordinal now.
+	Applied() uint64
+	// Deferrable reports whether the database has constraints or triggers that may fire at
+	// COMMIT.
+	Deferrable() bool
 	// EnterSnapshot waits for a moment between groups and holds the next one back until
 	// LeaveSnapshot; snapshots taken in between see exactly the prefix up to the result.
 	// With a non-nil error the transaction lost while it waited, and nothing is held back.
@@ -97,6 +103,10 @@ type Collector interface {
 	AppendPrepare(dst []byte) []byte
 	// AppendCollect adds Bind and Execute messages, without Sync.
 	AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte
+	// AppendAhead is AppendCollect without firing what is deferred, for a transaction that goes
+	// on. It finds nothing in a session with temporary objects, which may have something
+	// deferred of their own.
+	AppendAhead(dst []byte, slot uint32, incarnation, seq uint64) []byte
 	// Decode reads the DataRows, values as received.
 	Decode(rows [][][]byte) (Collected, error)
 }

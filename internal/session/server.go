@@ -54,7 +54,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 	if err := s.flushServer(); err != nil {
 		return r, nil, err
 	}
-	if s.prefix {
+	if s.prefix > 0 {
 		if r.failed, err = s.prefixed(); err != nil {
 			return r, nil, err
 		}
@@ -102,9 +102,10 @@ func appendRow(rows [][][]byte, body []byte) ([][][]byte, error) {
 	return append(rows, row), err
 }
 
-// begun waits until the backend has carried out our own BEGIN, if it is under way.
+// begun waits until the backend has carried out our own BEGIN, or what else goes ahead of a
+// request, if it is under way.
 func (s *Session) begun() error {
-	if !s.prefix {
+	if s.prefix == 0 {
 		return nil
 	}
 	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
@@ -115,18 +116,18 @@ func (s *Session) begun() error {
 	return err
 }
 
-// prefixed reads the answers to our own BEGIN, ahead of those to the request it was sent with.
-// If it failed, PostgreSQL skips that request, up to a Sync.
+// prefixed reads the answers to our own BEGIN, or what else goes ahead of a request. If it
+// failed, PostgreSQL skips that request, up to a Sync.
 func (s *Session) prefixed() (*wire.ErrorFields, error) {
-	s.prefix = false
-	for done := 0; done < beginStatements; {
+	defer func() { s.prefix = 0 }()
+	for s.prefix > 0 {
 		f, err := s.srv.Next()
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errBackend, err)
 		}
 		switch f.Type {
 		case wire.TypeCommandComplete:
-			done++
+			s.prefix--
 		case wire.TypeErrorResponse:
 			e, err := wire.DecodeErrorFields(f.Body())
 			s.noteFatal(e)
@@ -143,8 +144,8 @@ func (s *Session) prefixed() (*wire.ErrorFields, error) {
 	return nil, nil
 }
 
-// neverBegan ends a request that was skipped because our BEGIN failed: its statement was
-// forgotten, or a cancel hit it.
+// neverBegan ends a request that was skipped because what went ahead of it failed: our
+// statement was forgotten, or a cancel hit it.
 func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error) {
 	if !q.extended { // a Query is no Sync
 		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
@@ -162,6 +163,11 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 		if err := s.passOne(&r); err != nil {
 			return r, err
 		}
+	}
+	if s.lost && r.status != wire.TxIdle {
+		s.srvW.Append(wire.AppendQuery(nil, "ROLLBACK"))
+		_, err := s.quiet()
+		return r, err
 	}
 	if r.status == wire.TxIdle && !s.lost {
 		s.open, s.snapshot = false, false
@@ -181,7 +187,7 @@ func (s *Session) relay(q request) (r reply, err error) {
 	if err := s.flushServer(); err != nil {
 		return r, err
 	}
-	if s.prefix {
+	if s.prefix > 0 {
 		if failed, err := s.prefixed(); failed != nil || err != nil {
 			if err != nil {
 				return r, err
@@ -304,7 +310,7 @@ func (s *Session) recover() (bool, error) {
 	if !s.lost {
 		return false, nil
 	}
-	s.lost, s.open, s.snapshot = false, false, false
+	s.lost, s.open, s.snapshot, s.ahead = false, false, false, ahead{}
 	s.host.Enter(PhaseIdle)
 	s.appendPrepare()
 	_, err := s.quiet()

@@ -68,11 +68,14 @@ type Session struct {
 	block    block
 	implicit bool // the block ends with the Query or Sync, not with a COMMIT
 	open     bool // the backend is inside a transaction of ours
-	prefix   bool // its BEGIN goes ahead of the next request, the answer is unread
+	prefix   int  // statements of ours that go ahead of the next request, their answers unread
+	wrote    bool // some statement of the block may have written
 	modes    semantics.Modes
 	snapshot bool // its one snapshot is taken
 	base     uint64
 	doom     *wire.SQLError // it was rolled back under the client, who must be told
+	ahead    ahead
+	habits   habits
 
 	// results of a statement that may be run again
 	holding  bool
@@ -212,7 +215,7 @@ func (s *Session) next() (wire.Frame, error) {
 		s.unread = wire.Frame{}
 		return f, nil
 	}
-	if s.in.Buffered() {
+	if s.in.Buffered() && !s.ahead.asked {
 		f, err := s.in.Next()
 		return f, s.badFrame(err)
 	}
@@ -230,6 +233,15 @@ func (s *Session) next() (wire.Frame, error) {
 			}
 			phase = PhaseIdle
 			continue
+		}
+		if s.ahead.asked {
+			if err := s.takeAhead(); err != nil {
+				return wire.Frame{}, err
+			}
+			if !s.open {
+				phase = PhaseIdle
+				continue
+			}
 		}
 		f, err := s.in.Next()
 		if !isTimeout(err) {
@@ -278,6 +290,9 @@ func (s *Session) fail(e *wire.SQLError) error {
 	s.block = failed
 	if !s.open {
 		return nil
+	}
+	if err := s.takeAhead(); err != nil || !s.open {
+		return err
 	}
 	// The backend's transaction must fail as well, but stay, because of savepoints.
 	s.sendOwn(ownFail)

@@ -37,7 +37,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		m := s.modes
 		m.Isolation = s.currentLevel()
 		s.sendBegin(m)
-		s.open, s.prefix, s.snapshot = true, true, false
+		s.open, s.prefix, s.snapshot = true, beginStatements, false
 		s.base = s.host.Base()
 	}
 	if !snapshot || s.snapshot || !s.snapshotLevel() {
@@ -63,7 +63,8 @@ func (s *Session) ensureOpen(snapshot bool) error {
 
 // reset forgets the transaction on both sides; the backend must be idle.
 func (s *Session) reset() {
-	s.open, s.prefix, s.snapshot, s.doom = false, false, false, nil
+	s.open, s.prefix, s.snapshot, s.doom = false, 0, false, nil
+	s.ahead, s.wrote, s.habits.now = ahead{}, false, place{}
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
 }
@@ -71,8 +72,15 @@ func (s *Session) reset() {
 // undo rolls the backend back although the client did not ask for it; the client is told
 // with its next statement. What the transaction wrote tells which key it lost.
 func (s *Session) undo(doom *wire.SQLError) error {
-	c, err := s.readCollect(s.appendCollect())
-	if err != nil {
+	if err := s.takeAhead(); err != nil {
+		return err
+	}
+	if !s.open {
+		s.doom = doom
+		return nil
+	}
+	c := s.appendCollect()
+	if err := s.readCollect(&c); err != nil {
 		return err
 	}
 	if c.ws != nil {
@@ -80,15 +88,15 @@ func (s *Session) undo(doom *wire.SQLError) error {
 			doom = e
 		}
 	}
-	err = s.rollbackServer()
+	err := s.rollbackServer()
 	s.doom = doom
 	return err
 }
 
 // rollbackServer ends the backend's transaction, if there is one, without effects.
 func (s *Session) rollbackServer() error {
-	if !s.open {
-		return nil
+	if err := s.takeAhead(); err != nil || !s.open {
+		return err
 	}
 	for {
 		s.sendOwn(ownRollback)
@@ -105,7 +113,7 @@ func (s *Session) rollbackServer() error {
 		}
 		// A cancel meant for the statement before hit the ROLLBACK.
 	}
-	s.open, s.snapshot, s.prefix = false, false, false
+	s.open, s.snapshot, s.prefix, s.ahead = false, false, 0, ahead{}
 	s.host.Enter(PhaseIdle)
 	return nil
 }
@@ -125,56 +133,57 @@ func (s *Session) tellDoom() bool {
 type collected struct {
 	ws     *writeset.Writeset
 	seq    uint64
+	held   uint64 // what was applied when its row locks were held
 	failed *wire.SQLError
 }
 
-// appendCollect adds the collect step to what is sent to the backend.
-func (s *Session) appendCollect() (seq uint64) {
+// appendCollect adds the collect step to what is sent to the backend. If that follows a
+// statement whose answer is unread, the locks of the result are noted by the caller.
+func (s *Session) appendCollect() collected {
 	slot, incarnation, seq := s.host.NewSeq()
 	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendCollect(s.srvW.AvailableBuffer(), slot, incarnation, seq)))
-	return seq
+	return collected{seq: seq, held: s.host.Applied()}
 }
 
 // readCollect reads its answer. A failure (a deferred constraint) has aborted the backend's
 // transaction.
-func (s *Session) readCollect(seq uint64) (c collected, err error) {
-	c.seq = seq
+func (s *Session) readCollect(c *collected) error {
 	r, rows, err := s.internal(true)
 	if err != nil {
-		return c, err
+		return err
 	}
 	if r.failed != nil {
 		if r.failed.Code == wire.CodeInvalidStatementName {
-			return c, s.lostStatements(&c)
+			return s.lostStatements(c)
 		}
 		c.failed = &wire.SQLError{ErrorFields: *r.failed}
-		return c, nil
+		return nil
 	}
 	got, err := s.o.Collector.Decode(rows)
 	if err != nil {
-		return c, fmt.Errorf("session: collect: %w", err)
+		return fmt.Errorf("session: collect: %w", err)
 	}
 	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.currentLevel() {
 		c.failed = wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's isolation level was changed to %q in a way Tutti cannot follow", level).
 			WithHint("Use SET TRANSACTION or BEGIN ISOLATION LEVEL as statements of their own.")
-		return c, nil
+		return nil
 	}
 	for i, frames := range got.Rereads() {
 		s.srvW.Append(wire.AppendSync(frames))
 		r, rows, err := s.internal(true)
 		if err != nil {
-			return c, err
+			return err
 		}
 		if r.failed != nil {
 			c.failed = &wire.SQLError{ErrorFields: *r.failed}
-			return c, nil
+			return nil
 		}
 		if err := got.Complete(i, rows); err != nil {
-			return c, fmt.Errorf("session: collect: %w", err)
+			return fmt.Errorf("session: collect: %w", err)
 		}
 	}
 	c.ws, err = got.Writeset()
-	return c, err
+	return err
 }
 
 // lostStatements prepares the collect step again after something hidden (a function that
@@ -204,7 +213,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
 		return doom, true, s.rollbackServer()
 	}
-	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Writeset: c.ws})
+	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Held: c.held, Writeset: c.ws})
 	if !d.Commit {
 		err := s.rollbackServer()
 		if err != nil && !d.Retry {
@@ -245,10 +254,20 @@ func (s *Session) finish() (*wire.SQLError, error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		return doom, s.rollbackServer()
 	}
-	seq := s.appendCollect()
-	c, err := s.readCollect(seq)
-	if err != nil {
+	if err := s.takeAhead(); err != nil {
 		return nil, err
+	}
+	if !s.open {
+		failure := s.doom
+		s.doom = nil
+		return failure, nil
+	}
+	c := s.ahead.found
+	if !s.ahead.known() {
+		c = s.appendCollect()
+		if err := s.readCollect(&c); err != nil {
+			return nil, err
+		}
 	}
 	failure, _, err := s.settle(c)
 	return failure, err

@@ -83,8 +83,16 @@ func describe(ctx context.Context, q Querier) (capture.Catalog, error) {
 // Tables is what is known of the tables of one database; it is not safe for changes. A schema
 // change makes it stale.
 type Tables struct {
-	byName map[[2]string]*table
+	byName     map[[2]string]*table
+	deferrable bool
 }
+
+// Deferrable reports whether the database has constraints or triggers that may fire at COMMIT,
+// those on temporary tables aside.
+func (t *Tables) Deferrable() bool { return t.deferrable }
+
+const deferrableQuery = `SELECT EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't')
+  OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't')`
 
 type table struct {
 	capture capture.TableDesc
@@ -98,6 +106,9 @@ func Describe(ctx context.Context, q Querier) (*Tables, error) {
 		c, err := describe(ctx, q)
 		if err != nil {
 			return err
+		}
+		if err := q.QueryRow(ctx, deferrableQuery).Scan(&t.deferrable); err != nil {
+			return fmt.Errorf("catalog: asking for deferrable constraints: %w", err)
 		}
 		for _, d := range c.Tables {
 			a := applyTable(&d)

@@ -1,0 +1,110 @@
+package session
+
+import (
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// Most clients commit after the same statement every time. The collect step is then sent with
+// that statement and done while the client prepares its COMMIT, which saves a round trip.
+// If another statement comes instead, the transaction is opened for writing again and
+// collected anew at its COMMIT.
+
+// ahead is a collect step sent with the statement before the expected COMMIT.
+type ahead struct {
+	asked bool // its answer is unread
+	done  bool // the transaction cannot write any more until it is opened again
+	found collected
+}
+
+// known reports whether found says what the transaction has written. An empty answer can also
+// mean that it must be asked for with the rest, see Collector.
+func (a *ahead) known() bool { return a.done && a.found.ws != nil && !a.found.ws.Empty() }
+
+// place is where a block stands: after how many requests, the last being sql.
+type place struct {
+	step int
+	sql  string
+}
+
+const (
+	habitsMax    = 256
+	habitTextMax = 1 << 10 // longer statements have no habits
+)
+
+// habits remembers the places at which a COMMIT came next.
+type habits struct {
+	places map[place]bool
+	now    place
+}
+
+// reached notes that the block has come to a place, so that no COMMIT came at the one before.
+func (h *habits) reached(r *request) {
+	if h.places[h.now] {
+		delete(h.places, h.now)
+	}
+	h.now.step++
+	h.now.sql = ""
+	if len(r.sql) == 1 && len(r.sql[0]) <= habitTextMax {
+		h.now.sql = r.sql[0]
+	}
+}
+
+// committed notes that a COMMIT came.
+func (h *habits) committed() {
+	if h.now.sql == "" {
+		return
+	}
+	if h.places == nil || len(h.places) >= habitsMax {
+		h.places = map[place]bool{}
+	}
+	h.places[h.now] = true
+}
+
+// foresees reports whether the collect step shall be sent with a request: the client waits for
+// its answer and will probably commit then. Deferred constraints could write after it.
+func (s *Session) foresees(r *request) bool {
+	return s.block == active && !s.implicit && s.wrote && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
+		len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
+}
+
+// collectAhead adds the collect step to a request of an open block.
+func (s *Session) collectAhead() {
+	slot, incarnation, seq := s.host.NewSeq()
+	s.ahead = ahead{asked: true, found: collected{seq: seq}}
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAhead(s.srvW.AvailableBuffer(), slot, incarnation, seq)))
+}
+
+// takeAhead reads the answer to collectAhead, if it is due. A transaction that fails by it is
+// rolled back, and the client told with its next statement.
+func (s *Session) takeAhead() error {
+	if !s.ahead.asked {
+		return nil
+	}
+	c := s.ahead.found
+	s.ahead = ahead{}
+	err := s.readCollect(&c)
+	switch {
+	case err != nil || s.block != active || !s.open:
+		return err
+	case c.failed == nil:
+		s.ahead = ahead{done: true, found: c}
+		return nil
+	}
+	if doom := s.host.Enter(PhaseWaiting); doom != nil {
+		c.failed = doom
+	}
+	err = s.rollbackServer()
+	s.doom = c.failed
+	return err
+}
+
+// reopen lets a transaction write again that was collected ahead of another statement. It goes
+// ahead of that one's request, as a BEGIN does.
+func (s *Session) reopen() {
+	if !s.ahead.done {
+		return
+	}
+	s.ahead = ahead{}
+	s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), ownTx))
+	s.prefix = 1
+}

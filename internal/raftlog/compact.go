@@ -13,6 +13,8 @@ import (
 // Compact needs it for every configuration change it passes. It is written without
 // fsync: after a crash that lost it the change is delivered again.
 func (l *Log) SetConfState(index uint64, cs *pb.ConfState) error {
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed != nil {
@@ -35,6 +37,8 @@ func (l *Log) SetConfState(index uint64, cs *pb.ConfState) error {
 // is after the last entry or a configuration change up to it has no SetConfState. The caller must
 // not compact past what it has applied.
 func (l *Log) Compact(index uint64) error {
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed != nil {
@@ -57,6 +61,8 @@ func (l *Log) Compact(index uint64) error {
 // raft.ErrSnapOutOfDate when the log is compacted up to that position or further. Only
 // metadata is kept; the caller has installed the snapshot's content before.
 func (l *Log) ApplySnapshot(s *pb.Snapshot) error {
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed != nil {

@@ -13,9 +13,10 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 )
 
-// Log is an open raft log. Its methods may be called from several goroutines; calls wait
-// for each other, so a reader can wait for an fsync.
+// Log is an open raft log. Its methods may be called from several goroutines. Writers wait for
+// each other; readers do not wait for the disk, unless a segment ends just then.
 type Log struct {
+	turn    sync.Mutex // held by a writer all the time, before mu
 	mu      sync.Mutex
 	o       Options
 	disk    disk
@@ -81,6 +82,8 @@ func (l *Log) Direct() bool {
 // NextIncarnation adds one to the member's durable counter and returns it; the first call
 // returns 1. A number that was returned is never returned again, whatever crashes.
 func (l *Log) NextIncarnation() (uint64, error) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed != nil {
@@ -109,6 +112,8 @@ func (l *Log) NextIncarnation() (uint64, error) {
 //
 // It panics when entries are not consecutive or leave a gap after LastIndex.
 func (l *Log) Append(hs *pb.HardState, entries []*pb.Entry, sync bool) error {
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed != nil {
@@ -211,6 +216,8 @@ func (l *Log) Bytes() int64 {
 // Close makes everything durable and lets go of the directory. Later calls return ErrClosed. On
 // a log that failed before it only releases the files and returns that failure.
 func (l *Log) Close() error {
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if errors.Is(l.failed, ErrClosed) {

@@ -17,7 +17,7 @@ func (l *Log) begin(bytes int64) (*segment, error) {
 
 // write writes what was added to s. It is durable only if appends are direct.
 func (l *Log) write(s *segment) error {
-	if err := s.tail.flush(l.disk); err != nil {
+	if err := l.aside(func() error { return s.tail.flush(l.disk) }); err != nil {
 		return l.poison("writing to", s.path, err)
 	}
 	s.used = s.tail.end()
@@ -25,6 +25,13 @@ func (l *Log) write(s *segment) error {
 		s.durable = s.used
 	}
 	return nil
+}
+
+// aside waits for the disk while readers go on; no other writer does (Log.turn).
+func (l *Log) aside(f func() error) error {
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	return f()
 }
 
 // writeOne writes a single record.
@@ -43,7 +50,7 @@ func (l *Log) syncCurrent() error {
 	if s.durable == s.used {
 		return nil
 	}
-	if err := l.disk.datasync(s.f); err != nil {
+	if err := l.aside(func() error { return l.disk.datasync(s.f) }); err != nil {
 		return l.poison("syncing", s.path, err)
 	}
 	s.durable = s.used

@@ -307,6 +307,7 @@ func (e *Engine) deliver(index uint64, data []byte) {
 	case b.Incarnation == s.incarnation && b.Number == s.number+1:
 	case b.Incarnation > s.incarnation && b.Number == 1:
 	case planted == "duplicates-accepted":
+	case planted == "gaps-accepted" && b.Incarnation == s.incarnation && b.Number > s.number:
 	default:
 		return
 	}

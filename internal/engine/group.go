@@ -41,6 +41,9 @@ func (e *Engine) nextGroup() *Group {
 	}
 	e.queueFirst = g.Last + 1
 	e.running = g
+	if planted == "applied-is-issued" {
+		e.applied = g.Last
+	}
 	if n == 0 {
 		e.GroupDone()
 		return nil

@@ -53,6 +53,9 @@ func (e *Engine) Withdraw(seq uint64) bool {
 		e.breakOff(e.pending[0])
 		return true
 	}
+	if planted == "withdrawn-in-flight" && e.Undecided(seq) && len(e.inflight) > 0 {
+		return true
+	}
 	if w := remove(&e.pending, seq); w != nil {
 		e.finish(w)
 		e.admit()

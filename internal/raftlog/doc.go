@@ -28,7 +28,8 @@
 //	L3  Only the end of the newest segment can be torn. Open cuts a torn end off and says so in
 //	    Repairs; damage anywhere else is an error that names file and offset, never a repair.
 //	L4  After a failed write or fsync every later call returns that error. A failed fsync is
-//	    never tried again: the kernel may have dropped the pages it failed to write.
+//	    never tried again: the kernel may have dropped the pages it failed to write. The next
+//	    Open can still read them; it writes anew what no record proves durable.
 //	L5  Live entries are consecutive: FirstIndex()-1 is the compaction position, whose term
 //	    and configuration state are kept.
 //	L6  A segment is durable under its name before a record of a later moment than its head

@@ -48,6 +48,10 @@ func (l *Log) replay() error {
 			return corrupt(s.path, s.used, fmt.Errorf("the segment after this one, number %x, is missing", s.seq+1))
 		case last:
 			return l.repairTail(s, buf)
+		case i == len(segs)-2:
+			if err := l.writeAgain(s, buf); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -90,6 +94,7 @@ func (l *Log) replaySegment(s *segment, b []byte, first bool) (ended bool, err e
 			return false, corrupt(s.path, s.used, err)
 		}
 		s.used += r.size
+		s.proven = max(s.proven, r.durable)
 		if r.kind == recordEnd {
 			if !allZero(b[s.used:]) {
 				return false, corrupt(s.path, s.used, errors.New("there is data after the segment's end"))
@@ -188,7 +193,8 @@ func (l *Log) dropUnstarted(s, next *segment, content []byte) error {
 // repairTail handles what follows the last valid record of the newest segment: zeros are
 // fine, a torn write is cut off, anything else is damage (L3). Afterwards the segment takes
 // appends, and everything that was replayed is on disk: it may have come from the page cache of
-// a process that died.
+// a process that died, where it is clean and never written any more if an fsync has failed. So
+// what no record proves durable is written again (L4).
 func (l *Log) repairTail(s *segment, content []byte) error {
 	rest := content[s.used:]
 	if !allZero(rest) {
@@ -206,7 +212,7 @@ func (l *Log) repairTail(s *segment, content []byte) error {
 	}
 	err := l.disk.allocate(s.f, max(l.o.SegmentBytes, s.used))
 	if err == nil {
-		s.tail, err = newAppender(l.disk, s.f, s.path, content[:s.used], s.used, l.o.SegmentBytes)
+		s.tail, err = newAppender(l.disk, s.f, s.path, content[:s.used], s.proven, l.o.SegmentBytes)
 	}
 	if err == nil {
 		err = l.disk.sync(s.f)
@@ -219,4 +225,21 @@ func (l *Log) repairTail(s *segment, content []byte) error {
 	}
 	s.durable = s.used
 	return nil
+}
+
+// writeAgain does the same for the segment before the newest one, whose end record may be in
+// the page cache only.
+func (l *Log) writeAgain(s *segment, content []byte) error {
+	a, err := newAppender(l.disk, s.f, s.path, content[:s.used], s.proven, 0)
+	if err == nil {
+		err = s.f.Truncate(s.used) // whole blocks were written
+	}
+	if err == nil {
+		err = l.disk.sync(s.f)
+	}
+	if err != nil {
+		return l.poison("preparing", s.path, err)
+	}
+	s.durable = s.used
+	return a.Close()
 }

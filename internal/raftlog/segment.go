@@ -25,6 +25,7 @@ type segment struct {
 	head    int64     // bytes of the first record
 	used    int64     // bytes written, all valid records
 	durable int64     // bytes known to be on disk, at most used
+	proven  int64     // of them, what the records themselves say; set by replay
 }
 
 // add adds a record to what is written next. Its room is reserved.

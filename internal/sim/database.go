@@ -239,7 +239,9 @@ func (d *database) install(r *record) {
 	d.progress = max(d.progress, r.progress)
 	if r.adopt != nil {
 		d.member, d.floor = r.adopt.member, r.adopt.floor
-		clear(d.marks)
+		if d.w.o.Planted != "clone-keeps-marks" {
+			clear(d.marks)
+		}
 	}
 }
 
@@ -257,9 +259,11 @@ func (d *database) disconnect() {
 	}
 }
 
-// crash returns what the database is after losing power: a prefix of its log.
-func (d *database) crash() *database {
-	d.dead = true
+// die ends all processes of the database at once.
+func (d *database) die() { d.dead, d.paused, d.held = true, false, nil }
+
+// recover returns what the database is after a crash: a prefix of its log.
+func (d *database) recover() *database {
 	keep := d.durable + d.w.rnd.intn(len(d.log)-d.durable+1)
 	d.w.stats.LostCommits += len(d.log) - keep
 	return newDatabase(d.w, d.host, d.log[:keep:keep])

@@ -12,7 +12,9 @@ import (
 type disk struct {
 	voters  []uint64
 	journal []write
-	synced  int // writes that survive any crash
+	synced  int // writes that a sync covered; they survive any crash, but for
+	dropped int // the first write that a failed sync left readable and clean; -1: none
+	full    bool
 	view    *raft.MemoryStorage
 }
 
@@ -22,7 +24,7 @@ type write struct {
 }
 
 func newDisk(members int) *disk {
-	d := &disk{}
+	d := &disk{dropped: -1}
 	for i := 1; i <= members; i++ {
 		d.voters = append(d.voters, uint64(i))
 	}
@@ -60,10 +62,33 @@ func (d *disk) append(state *ordering.HardState, entries []*ordering.Entry) {
 // sync makes the first n writes durable.
 func (d *disk) sync(n int) { d.synced = max(d.synced, n) }
 
+// syncFails is a sync of the first n writes that fails: what was not durable can still be read,
+// but no further sync writes it.
+func (d *disk) syncFails(n int) {
+	if d.synced < n && d.dropped < 0 {
+		d.dropped = d.synced
+	}
+}
+
+// open is what raftlog does at the start of a life: what is read becomes durable (L2), also
+// what a failed sync has dropped, because it is written again (L4).
+func (d *disk) open(planted string) {
+	if planted != "open-trusts-the-cache" {
+		d.dropped = -1
+	}
+	if planted != "open-does-not-sync" {
+		d.sync(len(d.journal))
+	}
+}
+
 // crash loses a random unsynced suffix, perhaps tearing the last write that is kept:
 // entries are written before the state.
 func (d *disk) crash(r *random) {
-	keep := d.synced + r.intn(len(d.journal)-d.synced+1)
+	sure, most := d.synced, len(d.journal)
+	if d.dropped >= 0 {
+		sure, most = min(sure, d.dropped), d.dropped
+	}
+	keep := sure + r.intn(most-sure+1)
 	if keep < len(d.journal) {
 		if torn := d.journal[keep]; len(torn.entries) > 1 && r.chance(500) {
 			d.journal[keep] = write{entries: torn.entries[:1+r.intn(len(torn.entries)-1)]}
@@ -71,7 +96,7 @@ func (d *disk) crash(r *random) {
 		}
 	}
 	d.journal = d.journal[:keep:keep]
-	d.synced = keep
+	d.synced, d.dropped = keep, -1
 	d.reload()
 }
 

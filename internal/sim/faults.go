@@ -11,6 +11,7 @@ func (w *world) faults() {
 		}
 	})
 	w.every(w.swarm.killEvery, w.killBackend)
+	w.every(w.swarm.fullEvery, func() { w.fillDisk(w.members[w.rnd.intn(len(w.members))]) })
 	w.pauses()
 	if dead := w.swarm.deadMember; dead != 0 && int(dead) <= len(w.members) {
 		w.after(w.rnd.between(0, w.swarm.safety/4), func() {
@@ -81,15 +82,18 @@ func (w *world) crashAs(m *member, c crash) {
 		m.loseDatabase()
 		return
 	}
+	if c == crashNode {
+		m.shake()
+	}
 	m.stop(c == crashMachine)
 	donor := w.members[w.rnd.intn(len(w.members))]
 	switch {
 	case c == crashClone && donor.up && !donor.db.dead:
 		w.stats.Clones++
-		m.db.dead = true
+		m.db.die()
 		m.db = donor.db.clone(m)
-	case c != crashNode || m.db.dead:
-		m.db = m.db.crash()
+	case c != crashNode:
+		m.db.die()
 	}
 	longest := int64(300_000)
 	if w.rnd.chance(300) {
@@ -98,15 +102,42 @@ func (w *world) crashAs(m *member, c crash) {
 	m.startLater(w.rnd.between(1000, longest))
 }
 
+// shake lets a power failure follow now and then: trouble comes in series, and the second
+// stroke finds what the first left half done.
+func (m *member) shake() {
+	if !m.w.rnd.chance(300) {
+		return
+	}
+	m.w.after(m.w.rnd.between(1000, 100_000), func() {
+		if m.w.faulty {
+			m.w.crashAs(m, crashMachine)
+		}
+	})
+}
+
 // loseDatabase is the database's crash under a running node, whose life ends when it
 // notices; until then it goes on ordering.
 func (m *member) loseDatabase() {
-	m.db.dead = true
+	m.db.die()
+	if m.w.o.Planted == "database-loss-unnoticed" {
+		m.db = m.db.recover()
+		return
+	}
 	m.w.after(m.w.rnd.between(10, 20_000), m.in(func() {
 		m.stop(false)
-		m.db = m.db.crash()
 		m.startLater(m.w.rnd.between(100, 50_000))
 	}))
+}
+
+// fillDisk leaves a member's disk without space for a while, sometimes the database's too.
+func (w *world) fillDisk(m *member) {
+	d := w.rnd.between(1000, 500_000)
+	w.say("%v: disk full for %d µs", m, d)
+	m.disk.full = true
+	if m.up && w.rnd.chance(300) {
+		m.loseDatabase()
+	}
+	w.after(d, func() { m.disk.full = false })
 }
 
 // startLater starts the member again, unless something else does or it is away.

@@ -99,7 +99,7 @@ func (w *world) flap(cut links, who []int) {
 
 // mend ends every fault of a member.
 func (w *world) mend(m *member) {
-	m.away = false
+	m.away, m.disk.full = false, false
 	m.db.resume()
 	m.resume()
 	if !m.up {

@@ -48,13 +48,22 @@ func (m *member) start() {
 		m.db.held = append(m.db.held, m.start) // it cannot be restarted
 		return
 	}
+	if m.disk.full {
+		m.startLater(m.w.rnd.between(1000, 50_000))
+		return
+	}
+	if m.db.dead {
+		m.db = m.db.recover()
+	}
 	if m.w.o.Planted != "backends-survive" {
 		m.db.disconnect()
 	}
-	if m.w.o.Planted != "open-does-not-sync" {
-		m.disk.sync(len(m.disk.journal)) // raftlog L2: what is read may never have been synced
-	}
+	m.disk.open(m.w.o.Planted)
 	m.incarnation++
+	known := m.incarnation
+	if m.w.o.Planted == "incarnation-reused" {
+		known = 1
+	}
 	if m.w.o.Planted == "start-panics" && m.incarnation > 1 {
 		panic("planted")
 	}
@@ -72,7 +81,7 @@ func (m *member) start() {
 	m.w.say("%v: starts at ordinal %d, floor %d, %d marks of member %d", m, p.Ordinal, p.Floor, len(p.Marks), p.Member)
 	s := &m.w.swarm
 	e, err := engine.New(engine.Options{
-		Member: m.id, Incarnation: m.incarnation, Position: p,
+		Member: m.id, Incarnation: known, Position: p,
 		Order:         ordering.Options{Storage: m.disk.view},
 		Certify:       certify.Options{KeysMax: s.keysMax},
 		GroupItemsMax: s.groupItems, BatchItemsMax: s.batchItems, BatchBytesMax: s.batchBytes, BatchesInflightMax: s.batchesInflight,
@@ -122,87 +131,6 @@ func (m *member) tick(life uint64) {
 	}))
 }
 
-// wake puts a pump on the agenda.
-func (m *member) wake() {
-	if m.awake || m.busy {
-		return
-	}
-	m.awake = true
-	m.w.after(m.w.rnd.between(5, 40)*m.slowness(m.w.swarm.slowNode), m.in(func() {
-		m.awake = false
-		m.pump()
-	}))
-}
-
-// pump carries out one Ready: early frames, what is committed, the write, then the late frames.
-func (m *member) pump() {
-	if m.busy || !m.engine.HasReady() {
-		return
-	}
-	rd := m.engine.Ready()
-	m.frames(rd.Early)
-	m.w.note(uint64(m.id), uint64(len(rd.Delivered)), m.engine.Ordinal())
-	for _, a := range rd.Aborted {
-		m.w.stats.Aborted++
-		if s := m.submitted[a.Seq]; s != nil {
-			s.verdict(a.Verdict)
-		}
-	}
-	if rd.Group != nil {
-		m.startGroup(rd.Group)
-	}
-	m.openGate() // Ready may have passed ordinals without a group
-	m.disk.append(rd.HardState, rd.Entries)
-	n := len(m.disk.journal)
-	m.busy = true
-	finish := m.in(func() {
-		if rd.Sync {
-			m.disk.sync(n)
-		}
-		m.finish(rd)
-	})
-	switch {
-	case !rd.Sync:
-		finish()
-	case m.w.o.Planted == "sync-ignored":
-		m.finish(rd)
-	default:
-		s := &m.w.swarm
-		d := m.w.rnd.between(s.syncMin, s.syncMax) * m.slowness(s.slowDisk)
-		if m.w.faulty && m.w.rnd.chance(s.slowPerMille) {
-			d *= m.w.rnd.between(2, 100)
-		}
-		m.w.after(d, finish)
-	}
-}
-
-func (m *member) finish(rd engine.Ready) {
-	m.frames(rd.Late)
-	m.engine.Advance()
-	m.busy = false
-	m.wake()
-	m.gather()
-}
-
-// gather lets go, after a while, what a leader keeps back.
-func (m *member) gather() {
-	if m.gathering || !m.engine.Held() {
-		return
-	}
-	m.gathering = true
-	m.w.after(m.w.rnd.between(500, 4000), m.in(func() {
-		m.gathering = false
-		m.engine.Release()
-		m.wake()
-	}))
-}
-
-func (m *member) frames(fs []ordering.Message) {
-	for _, f := range fs {
-		m.w.net.send(m, m.w.members[f.To-1], f.Data)
-	}
-}
-
 // snapshot calls f as soon as the database shows exactly a prefix of the order.
 func (m *member) snapshot(f func()) {
 	if m.w.o.Planted == "gate-removed" || m.group == nil && !m.engine.Holes() {
@@ -210,6 +138,9 @@ func (m *member) snapshot(f func()) {
 		return
 	}
 	m.gate = append(m.gate, m.in(f))
+	if m.w.o.Planted == "gate-times-out" {
+		m.w.after(20_000, m.in(f))
+	}
 }
 
 func (m *member) openGate() {

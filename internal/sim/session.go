@@ -56,6 +56,9 @@ func (s *session) run(a *attempt) {
 		s.base = s.m.engine.Applied()
 		a.base = s.base
 		s.t = s.m.db.begin(s, a.repeat)
+		if s.m.w.o.Planted == "base-read-late" {
+			s.later(func() { s.base = s.m.engine.Applied() })
+		}
 		s.later(s.step)
 	})
 	if a.repeat {
@@ -115,6 +118,9 @@ func (s *session) collect() {
 		s.a.changes = append(s.a.changes, c.change)
 	}
 	ws := encode(s.a.changes, s.a.tag)
+	if s.m.w.o.Planted == "key-skipped" && len(ws.Keys) > 0 {
+		ws.Keys = ws.Keys[1:]
+	}
 	s.submit(engine.KindCertified, ws, ws.Append(nil))
 }
 
@@ -140,7 +146,41 @@ func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte
 	if s.m.w.o.Planted == "acknowledged-early" {
 		s.a.outcome = outcomeOK
 	}
+	if p := s.m.w.swarm.patience; p > 0 {
+		a := s.a
+		s.m.w.after(p, s.m.in(func() {
+			if s.a == a && s.state == sessionSubmitted {
+				s.giveUp()
+			}
+		}))
+	}
 	s.m.wake()
+}
+
+// giveUp ends the wait for the log: what was not proposed is certainly not committed, of the
+// rest the outcome is open and the session ends.
+func (s *session) giveUp() {
+	m, t := s.m, s.t
+	switch {
+	case m.engine.Withdraw(s.seq):
+		m.w.stats.TimedOut++
+		s.fail()
+	case !m.engine.Undecided(s.seq):
+		// the answer is on its way
+	case t == nil:
+		m.w.stats.TimedOut++
+		s.finish(outcomeUnknown)
+	default:
+		m.w.stats.TimedOut++
+		m.engine.Orphan(s.seq)
+		s.broken = true
+		m.w.after(m.w.rnd.between(1, 3000), t.d.in(func() { t.rollback() }))
+		if m.w.o.Planted == "given-up-is-failed" {
+			s.finish(outcomeFail)
+			return
+		}
+		s.finish(outcomeUnknown)
+	}
 }
 
 // verdict is the log's no.
@@ -180,6 +220,14 @@ func (s *session) inTheWay() {
 	switch s.state {
 	case sessionRunning:
 		s.m.w.stats.Victims++
+		if s.m.w.o.Planted == "cancel-arrives-late" {
+			s.m.w.after(s.m.w.rnd.between(1, 3000), s.m.in(func() {
+				if s.state == sessionRunning || s.state == sessionSubmitted {
+					s.fail()
+				}
+			}))
+			return
+		}
 		s.fail()
 	case sessionSubmitted:
 		if s.m.engine.Withdraw(s.seq) {

@@ -19,6 +19,7 @@ type swarm struct {
 	members        int
 	clients        int
 	skew           int
+	patience       int64 // of a session for the log's decision; zero: for ever
 	repeatPerMille int
 	lockPerMille   int
 	roamPerMille   int
@@ -35,9 +36,11 @@ type swarm struct {
 
 	slowMember                                    uint32 // zero: nobody; by these factors
 	slowNode, slowDisk, slowDatabase, slowNetwork int64
-	deadMember                                    uint32  // down from early on to the end of the phase with faults; zero: nobody
-	partitionEvery, crashEvery, killEvery         int64   // zero: never
-	outageEvery, pauseEvery, pauseMax, clockEvery int64   // zero: never; outage: of all members at once
+	deadMember                                    uint32 // down from early on to the end of the phase with faults; zero: nobody
+	partitionEvery, crashEvery, killEvery         int64  // zero: never
+	outageEvery, pauseEvery, pauseMax, clockEvery int64  // zero: never; outage: of all members at once
+	syncFailPerMille, stepCrashPerMille           int
+	fullEvery                                     int64   // disk without space; zero: never
 	pauseLossPerMille                             int     // frames that do not wait for a paused member
 	clockRate                                     []int64 // per member: a tick's length in thousandths of the right one
 	safety                                        int64   // length of the phase with faults
@@ -66,9 +69,11 @@ func newSwarm(r *random, o *Options) swarm {
 	}
 	s.slowMember, s.terminatePerMille = uint32(pick(0, 1, 2, 3)), int(pick(0, 0, 50))
 	s.slowNode, s.slowDisk, s.slowDatabase, s.slowNetwork = pick(1, 10, 100), pick(1, 10), pick(1, 10), pick(1, 10)
+	s.patience = pick(0, 0, 20_000, 300_000)
 	s.deadMember = uint32(pick(0, 0, 0, 0, 1, 2, 3))
 	s.outageEvery, s.clockEvery = pick(0, 0, 1_000_000), pick(0, 0, 200_000)
 	s.pauseEvery, s.pauseMax, s.pauseLossPerMille = pick(0, 0, 100_000, 500_000), pick(300_000, 4_000_000), int(pick(0, 500, 1000))
+	s.syncFailPerMille, s.stepCrashPerMille, s.fullEvery = int(pick(0, 0, 2, 10)), int(pick(0, 0, 1, 5)), pick(0, 0, 300_000)
 	for range 9 {
 		s.clockRate = append(s.clockRate, pick(1000, 1000, 1000, 500, 2000))
 	}

@@ -34,7 +34,7 @@ func (o *Options) validate() error {
 }
 
 const (
-	safetyMicros = 1_500_000
+	safetyMicros = 2_000_000
 	eventsMax    = 20_000_000 // a run has some hundred thousand
 )
 

@@ -63,40 +63,42 @@ func (p *pages) powerLoss(t *testing.T, dir string) {
 // TestFailedSyncThenPowerLoss (L2, L4): what a restart reads after a failed fsync is durable
 // from then on, although the failed fsync dropped it.
 func TestFailedSyncThenPowerLoss(t *testing.T) {
-	fired := 0
-	for n := range 180 {
-		p := &pages{f: &faulty{left: n / 2, err: syscall.EIO}, platter: map[string][]byte{}, dirty: map[string][][2]int64{}}
-		o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
-		l := mustNew(t, o, p.disk())
-		p.f.armed = true
-		acked, err := workload(l)
-		if err == nil {
-			break
+	for _, segmentBytes := range []int64{1024, 4 * blockBytes} { // one has many segments, the other many blocks
+		fired := 0
+		for n := range 180 {
+			p := &pages{f: &faulty{left: n / 2, err: syscall.EIO}, platter: map[string][]byte{}, dirty: map[string][][2]int64{}}
+			o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: segmentBytes}
+			l := mustNew(t, o, p.disk())
+			p.f.armed = true
+			acked, err := workload(l)
+			if err == nil {
+				break
+			}
+			fired++
+			checkPoisoned(t, l, err)
+			p.f.armed = false
+			l = mustOpen(t, o, p.disk())
+			last, _ := l.LastIndex()
+			if last < acked {
+				t.Fatalf("run %d: entry %d was acknowledged, the log ends at %d", n, acked, last)
+			}
+			if n%2 == 0 { // more follows, or the power fails at once
+				must(t, l.Append(nil, entries(last+1, last+1, 1), true))
+			}
+			read := dump(t, l)
+			must(t, l.release())
+			p.powerLoss(t, o.Dir)
+			l, err = open(o, p.disk())
+			if err != nil {
+				t.Fatalf("run %d, after the power failure: %v", n, err)
+			}
+			if got := dump(t, l); got != read {
+				t.Fatalf("run %d: after the power failure\n%swant\n%s", n, got, read)
+			}
+			must(t, l.Close())
 		}
-		fired++
-		checkPoisoned(t, l, err)
-		p.f.armed = false
-		l = mustOpen(t, o, p.disk())
-		last, _ := l.LastIndex()
-		if last < acked {
-			t.Fatalf("run %d: entry %d was acknowledged, the log ends at %d", n, acked, last)
+		if fired < 120 {
+			t.Fatalf("segments of %d bytes: only %d runs met a failing sync", segmentBytes, fired)
 		}
-		if n%2 == 0 { // more follows, or the power fails at once
-			must(t, l.Append(nil, entries(last+1, last+1, 1), true))
-		}
-		read := dump(t, l)
-		must(t, l.release())
-		p.powerLoss(t, o.Dir)
-		l, err = open(o, p.disk())
-		if err != nil {
-			t.Fatalf("run %d, after the power failure: %v", n, err)
-		}
-		if got := dump(t, l); got != read {
-			t.Fatalf("run %d: after the power failure\n%swant\n%s", n, got, read)
-		}
-		must(t, l.Close())
-	}
-	if fired < 120 {
-		t.Fatalf("only %d runs met a failing sync", fired)
 	}
 }

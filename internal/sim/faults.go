@@ -102,17 +102,20 @@ func (w *world) crashAs(m *member, c crash) {
 	m.startLater(w.rnd.between(1000, longest))
 }
 
-// shake lets a power failure follow now and then: trouble comes in series, and the second
-// stroke finds what the first left half done.
-func (m *member) shake() {
-	if !m.w.rnd.chance(300) {
-		return
+// shake lets a power failure follow the member's next start now and then: trouble comes in
+// series, and the second stroke finds what the first left half done.
+func (m *member) shake() { m.shaky = m.w.rnd.chance(300) }
+
+// aftershock is that power failure, if there is to be one.
+func (m *member) aftershock() {
+	if m.shaky {
+		m.shaky = false
+		m.w.after(m.w.rnd.between(100, 6000), func() {
+			if m.w.faulty {
+				m.w.crashAs(m, crashMachine)
+			}
+		})
 	}
-	m.w.after(m.w.rnd.between(1000, 100_000), func() {
-		if m.w.faulty {
-			m.w.crashAs(m, crashMachine)
-		}
-	})
 }
 
 // loseDatabase is the database's crash under a running node, whose life ends when it

@@ -10,7 +10,7 @@ func (w *world) judge() {
 	for _, m := range w.members {
 		w.truth.checkPrefix(m)
 	}
-	if !w.o.blackBoxOnly {
+	if !w.o.BlackBox {
 		w.judgeOutcomes()
 		w.judgeTotals()
 		w.report("white box", check.WhiteBox(w.whiteBox(), check.WhiteBoxOptions{Initial: initialVersions()}))

@@ -27,11 +27,12 @@ func Main(args []string, out io.Writer) int {
 	trace := f.Bool("trace", false, "with -seed: print every observable step")
 	keep := f.Bool("keep-going", false, "run the remaining seeds after one failed")
 	plant := f.String("plant", "", "build in the bug with this name; most need a binary built with the tag planted")
+	black := f.Bool("black-box", false, "at the end ask only the judge that knows no ordinals")
 	child := f.Bool("worker", false, "read seeds from the standard input (for the program's own use)")
 	if err := f.Parse(args); err != nil {
 		return usage
 	}
-	o := Options{Members: *members, SafetyMicros: *millis * 1000, Planted: *plant}
+	o := Options{Members: *members, SafetyMicros: *millis * 1000, Planted: *plant, BlackBox: *black}
 	from, to, err := parseRange(*seeds)
 	if err == nil {
 		err = o.validate()
@@ -105,6 +106,9 @@ func (o Options) flags() []string {
 	fs := []string{"--members", strconv.Itoa(o.Members), "--millis", strconv.FormatInt(o.SafetyMicros/1000, 10)}
 	if o.Planted != "" {
 		fs = append(fs, "--plant", o.Planted)
+	}
+	if o.BlackBox {
+		fs = append(fs, "--black-box")
 	}
 	return fs
 }

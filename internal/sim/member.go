@@ -21,6 +21,7 @@ type member struct {
 	held        []func() // what waits for the end of the pause
 	still       int64    // its clock stands still until then
 	away        bool     // down until it is mended
+	shaky       bool     // will lose power soon after its next start
 	incarnation uint64   // survives crashes, grows at every start
 	engine      *engine.Engine
 
@@ -98,6 +99,7 @@ func (m *member) start() {
 	}
 	m.tick(m.incarnation)
 	m.wake()
+	m.aftershock()
 }
 
 // stop ends a life of the node. Unsynced log writes are lost if power is.

@@ -17,10 +17,10 @@ type Options struct {
 	// Planted names a bug to build into the member model (or, in a binary built with the
 	// tag `planted`, into the engine); empty for none. planted_test.go lists them.
 	Planted string
+	// BlackBox asks only the judge that knows no ordinals at the end.
+	BlackBox bool
 	// Trace receives a line per observable step; nil for none.
 	Trace io.Writer
-
-	blackBoxOnly bool // at the end ask only the judge that knows no ordinals
 }
 
 func (o *Options) validate() error {

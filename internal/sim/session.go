@@ -149,7 +149,7 @@ func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte
 	if p := s.m.w.swarm.patience; p > 0 {
 		a := s.a
 		s.m.w.after(p, s.m.in(func() {
-			if s.a == a && s.state == sessionSubmitted {
+			if s.a == a && s.state == sessionSubmitted && s.m.w.faulty {
 				s.giveUp()
 			}
 		}))

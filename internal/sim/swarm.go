@@ -19,7 +19,7 @@ type swarm struct {
 	members        int
 	clients        int
 	skew           int
-	patience       int64 // of a session for the log's decision; zero: for ever
+	patience       int64 // of a session for the log's decision, in the phase with faults; zero: for ever
 	repeatPerMille int
 	lockPerMille   int
 	roamPerMille   int

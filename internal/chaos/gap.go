@@ -64,12 +64,13 @@ func (m measured) waited(nodes []int, from, to int64) time.Duration {
 	return time.Duration(longest)
 }
 
-// calm is the row for the times between faults.
+// calm is the row for the times between faults. A fault's victims are left out: they may still
+// catch up.
 const calm = "(no fault)"
 
 // measure sums up what clients saw, by kind of fault, and lists it fault by fault. A fault's
-// time lasts until the next fault; what happens after every node has committed again counts as
-// calm as well.
+// time lasts until the next fault; what its survivors see after every node has committed
+// again is listed as calm as well.
 func (m measured) measure(windows []window, at func(time.Time) int64, end time.Time, nodes []int) (rows, perFault []gaps) {
 	add := func(x gaps) {
 		i := slices.IndexFunc(rows, func(g gaps) bool { return g.kind == x.kind && g.led == x.led })
@@ -91,8 +92,8 @@ func (m measured) measure(windows []window, at func(time.Time) int64, end time.T
 		g.kind, g.led, g.recovery = w.fault.Kind, w.led, w.over.Sub(w.healed)
 		perFault = append(perFault, g)
 		add(g)
-		between := m.between(nodes, nil, at(w.over), at(next))
-		between.kind = calm
+		between := m.between(nodes, w.victims, at(w.over), at(next))
+		between.kind, between.victims = calm, 0
 		add(between)
 	}
 	return rows, perFault

@@ -125,7 +125,7 @@ func TestGaps(t *testing.T) {
 	if each[0].count = 0; each[0] != want {
 		t.Errorf("got %+v, want %+v", each[0], want)
 	}
-	quiet := gaps{kind: calm, count: 1, survivors: 55, machine: 40}
+	quiet := gaps{kind: calm, count: 1, survivors: 50, machine: 40}
 	if len(rows) != 2 || rows[1] != quiet {
 		t.Errorf("between faults: %+v, want %+v", rows, quiet)
 	}

@@ -184,7 +184,9 @@ func (c *core) drainReady() {
 		} else {
 			c.finish()
 		}
-		c.leader.Store(c.engine.View().Leader)
+		if v := c.engine.View(); c.leader.Swap(v.Leader) != v.Leader {
+			c.log.Info("the leader changed", "leader", v.Leader, "term", v.Term)
+		}
 		c.ordinal.Store(c.engine.Ordinal())
 		c.counters.batches.Store(c.engine.Batches())
 	}

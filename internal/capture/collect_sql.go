@@ -108,9 +108,15 @@ GRANT EXECUTE ON FUNCTION tutti.captured_idents TO tutti_reader;`, serializableT
 const CollectStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4)"
 
 // AheadStatement is CollectStatement for a transaction that may go on: nothing deferred was fired,
-// and the caller knows that no permanent object defers anything. In a session with temporary
-// objects, which might, it does nothing and finds nothing.
-const AheadStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4) WHERE pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0::pg_catalog.oid"
+// and the caller knows that no permanent object defers anything. Its last row has op 100. In a
+// session with temporary objects, which might, it does nothing and returns no row.
+const AheadStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4) WHERE " + noTemporary +
+	" UNION ALL SELECT 100::pg_catalog.int2, NULL, NULL, NULL, NULL WHERE " + noTemporary
+
+const noTemporary = "pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0::pg_catalog.oid"
+
+// opAll is the op of the row that ends the answer to AheadStatement.
+const opAll = 100
 
 // CollectParameterOIDs are the parameter types of CollectStatement.
 func CollectParameterOIDs() []uint32 { return []uint32{20, 23, 20, 20} }

@@ -14,6 +14,7 @@ import (
 // Writeset. The zero Collector is ready. It copies what it keeps.
 type Collector struct {
 	isolation string
+	all       bool
 	headers   map[string]int
 	tables    []header
 	rows      []change
@@ -49,6 +50,9 @@ type tableKey struct {
 // row came.
 func (c *Collector) Isolation() string { return c.isolation }
 
+// All reports whether the last row of AheadStatement's answer has come.
+func (c *Collector) All() bool { return c.all }
+
 // AddBinary adds a row of CollectStatement: the DataRow's column values in binary, nil for NULL.
 func (c *Collector) AddBinary(cols [][]byte) error { return c.add(decodeBinaryRow(cols)) }
 
@@ -59,8 +63,12 @@ func (c *Collector) add(r captured, err error) error {
 	if err != nil {
 		return err
 	}
-	if r.op == 0 {
+	switch r.op {
+	case 0:
 		c.isolation = string(r.header)
+		return nil
+	case opAll:
+		c.all = true
 		return nil
 	}
 	table, err := c.table(r.header)

@@ -16,9 +16,8 @@ type ahead struct {
 	found collected
 }
 
-// known reports whether found says what the transaction has written. An empty answer can also
-// mean that it must be asked for with the rest, see Collector.
-func (a *ahead) known() bool { return a.done && a.found.ws != nil && !a.found.ws.Empty() }
+// known reports whether found says all that the transaction has written.
+func (a *ahead) known() bool { return a.done && a.found.all }
 
 // place is where a block stands: after how many requests, the last being sql.
 type place struct {
@@ -63,7 +62,7 @@ func (h *habits) committed() {
 // foresees reports whether the collect step shall be sent with a request: the client waits for
 // its answer and will probably commit then. Deferred constraints could write after it.
 func (s *Session) foresees(r *request) bool {
-	return s.block == active && !s.implicit && s.wrote && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
+	return s.block == active && !s.implicit && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
 		len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
 }
 

@@ -209,3 +209,26 @@ func TestCollectAheadFailedStatement(t *testing.T) {
 	l.want("Q COMMIT", "CommandComplete ROLLBACK")
 	l.want("Q SELECT count(*) FROM t", "DataRow 1")
 }
+
+// TestCollectAheadOfReaders: a block that only reads has its collect step ahead, too, and a
+// function that writes is not overlooked.
+func TestCollectAheadOfReaders(t *testing.T) {
+	const read = "SELECT count(*) FROM t"
+	l := habitual(t, read)
+	got := l.rows()
+	l.do("Q BEGIN")
+	l.want("Q "+read, "DataRow 0")
+	l.want("Q COMMIT", "CommandComplete COMMIT")
+	if l.seq() != 2 || len(*got) != 0 {
+		t.Errorf("after %d collect steps, rows %v were submitted", l.seq(), *got)
+	}
+	const hidden = "SELECT put(coalesce(max(id), 0) + 1, 'h') FROM t"
+	for i := range 3 {
+		l.do("Q BEGIN")
+		l.want("Q "+hidden, fmt.Sprintf("DataRow %d", i+1))
+		l.want("Q COMMIT", "CommandComplete COMMIT")
+	}
+	if fmt.Sprint(*got) != "[1 1 1]" {
+		t.Errorf("three rows were written, %v submitted", *got)
+	}
+}

@@ -87,7 +87,6 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	s.srvW.Append(r.frames)
 	if !r.prepares {
 		s.habits.reached(&r)
-		s.wrote = s.wrote || r.write && !r.settings
 		if s.foresees(&r) {
 			s.collectAhead()
 		}

@@ -104,8 +104,8 @@ type Collector interface {
 	// AppendCollect adds Bind and Execute messages, without Sync.
 	AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte
 	// AppendAhead is AppendCollect without firing what is deferred, for a transaction that goes
-	// on. It finds nothing in a session with temporary objects, which may have something
-	// deferred of their own.
+	// on. In a session with temporary objects, which may have something deferred of their
+	// own, it does nothing, see Collected.
 	AppendAhead(dst []byte, slot uint32, incarnation, seq uint64) []byte
 	// Decode reads the DataRows, values as received.
 	Decode(rows [][][]byte) (Collected, error)
@@ -113,6 +113,8 @@ type Collector interface {
 
 // Collected is a decoded writeset that may still want rows to be read again.
 type Collected interface {
+	// All reports whether an answer to AppendAhead is complete.
+	All() bool
 	// Isolation is the transaction's level as the server spells it; empty if nothing was
 	// written.
 	Isolation() string

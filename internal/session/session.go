@@ -69,7 +69,6 @@ type Session struct {
 	implicit bool // the block ends with the Query or Sync, not with a COMMIT
 	open     bool // the backend is inside a transaction of ours
 	prefix   int  // statements of ours that go ahead of the next request, their answers unread
-	wrote    bool // some statement of the block may have written
 	modes    semantics.Modes
 	snapshot bool // its one snapshot is taken
 	base     uint64

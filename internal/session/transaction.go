@@ -64,7 +64,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 // reset forgets the transaction on both sides; the backend must be idle.
 func (s *Session) reset() {
 	s.open, s.prefix, s.snapshot, s.doom = false, 0, false, nil
-	s.ahead, s.wrote, s.habits.now = ahead{}, false, place{}
+	s.ahead, s.habits.now = ahead{}, place{}
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
 }
@@ -133,6 +133,7 @@ func (s *Session) tellDoom() bool {
 type collected struct {
 	ws     *writeset.Writeset
 	seq    uint64
+	all    bool   // an answer ahead of COMMIT says all
 	held   uint64 // what was applied when its row locks were held
 	failed *wire.SQLError
 }
@@ -182,6 +183,7 @@ func (s *Session) readCollect(c *collected) error {
 			return fmt.Errorf("session: collect: %w", err)
 		}
 	}
+	c.all = got.All()
 	c.ws, err = got.Writeset()
 	return err
 }

@@ -14,6 +14,7 @@ import (
 // Writeset. The zero Collector is ready. It copies what it keeps.
 type Collector struct {
 	isolation string
+	progress  uint64
 	all       bool
 	headers   map[string]int
 	tables    []header
@@ -50,6 +51,10 @@ type tableKey struct {
 // row came.
 func (c *Collector) Isolation() string { return c.isolation }
 
+// Progress is the ordinal up to which, at least, the database had applied other members'
+// transactions when the rows were collected, so that their locks were held.
+func (c *Collector) Progress() uint64 { return c.progress }
+
 // All reports whether the last row of AheadStatement's answer has come.
 func (c *Collector) All() bool { return c.all }
 
@@ -65,7 +70,7 @@ func (c *Collector) add(r captured, err error) error {
 	}
 	switch r.op {
 	case 0:
-		c.isolation = string(r.header)
+		c.isolation, c.progress = string(r.header), r.ident
 		return nil
 	case opAll:
 		c.all = true

@@ -34,6 +34,14 @@ const collectColumns = 5
 
 var errColumns = errors.New("capture: a row of tutti.collect has the wrong number of columns")
 
+// identity is what column ident says: in the leading row an ordinal, else a row's identity.
+func identity(op writeset.Op, v uint64) uint64 {
+	if op == 0 {
+		return v
+	}
+	return nonZero(v)
+}
+
 // decodeBinaryRow reads the binary column values of a DataRow; nil is NULL. The result aliases
 // them.
 func decodeBinaryRow(cols [][]byte) (captured, error) {
@@ -45,7 +53,7 @@ func decodeBinaryRow(cols [][]byte) (captured, error) {
 	}
 	r := captured{op: writeset.Op(min(binary.BigEndian.Uint16(cols[0]), 255)), header: cols[3], image: cols[4]}
 	if cols[1] != nil {
-		r.ident = nonZero(binary.BigEndian.Uint64(cols[1]))
+		r.ident = identity(r.op, binary.BigEndian.Uint64(cols[1]))
 	}
 	var err error
 	r.keys, err = decodeBinaryKeys(cols[2])
@@ -111,7 +119,7 @@ func decodeTextRow(cols [][]byte) (captured, error) {
 		if err != nil {
 			return captured{}, fmt.Errorf("capture: identity of a captured row: %w", err)
 		}
-		r.ident = nonZero(uint64(v))
+		r.ident = identity(r.op, uint64(v))
 	}
 	if r.keys, err = decodeTextKeys(cols[2]); err != nil {
 		return captured{}, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,6 +47,7 @@ type applier struct {
 	conn       *pgconn.PgConn // of pgx
 	notices    []*pgconn.Notice
 	prepared   map[string]string // operation text → statement name
+	begun      atomic.Uint64     // what the progress row says, or is about to say
 	tables     *catalog.Tables
 }
 
@@ -115,6 +117,7 @@ func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) e
 	if err != nil {
 		return &FatalError{fmt.Errorf("entries %d to %d cannot be applied: %w", tasks[0].Ordinal, last, err)}
 	}
+	a.begun.Store(max(last, a.begun.Load()))
 	for {
 		err := a.attempt(ctx, last, tasks, ops)
 		if err == nil || !transient(err) {
@@ -236,8 +239,8 @@ func opError(ops []apply.Operation, i int, err error) error {
 }
 
 // orphan applies the rows of one certified transaction whose backend is gone, unless that
-// backend had committed it.
-func (a *applier) orphan(ctx context.Context, m *monitor, pid uint32, t engine.Task) error {
+// backend had committed it. Everything foreign up to ordinal last is applied.
+func (a *applier) orphan(ctx context.Context, m *monitor, pid uint32, last uint64, t engine.Task) error {
 	for wait := time.Duration(0); ; wait += 10 * time.Millisecond {
 		gone, err := m.gone(ctx, pid)
 		if err != nil {
@@ -263,7 +266,7 @@ func (a *applier) orphan(ctx context.Context, m *monitor, pid uint32, t engine.T
 	if len(r[0].Rows) == 1 {
 		return nil
 	}
-	return a.apply(ctx, 0, []engine.Task{t})
+	return a.apply(ctx, last, []engine.Task{t})
 }
 
 // adopt makes a cloned database this member's own: everything up to ordinal is in it.

@@ -21,6 +21,7 @@ import (
 // progress. A statement that fails, fails alike at every member; what can fail at one
 // member only (disk, memory, shutdown) is an error, and the member starts again before it.
 func (a *applier) define(ctx context.Context, last uint64, t engine.Task) (session.Result, error) {
+	a.begun.Store(last)
 	d, err := decodeDefinition(t.Item.Payload)
 	if err != nil {
 		return session.Result{}, &FatalError{err}

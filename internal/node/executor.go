@@ -86,7 +86,7 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 		select {
 		case ok := <-w.local:
 			if !ok {
-				if err := l.applyOrphan(ctx, w); err != nil {
+				if err := l.applyOrphan(ctx, g.Last, w); err != nil {
 					return err
 				}
 			}
@@ -100,12 +100,12 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 
 // applyOrphan puts the rows of a certified local transaction into the database whose own
 // backend could not commit it, unless it had after all.
-func (l *life) applyOrphan(ctx context.Context, w *waiter) error {
+func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
 	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.guard.slot, "seq", w.sub.Seq)
 	if !l.core.do(func(e *engine.Engine) { e.Orphan(w.sub.Seq) }) {
 		return errCoreStopped
 	}
-	return l.applier.orphan(ctx, l.monitor, w.guard.pid, engine.Task{Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
+	return l.applier.orphan(ctx, l.monitor, w.guard.pid, last, engine.Task{Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
 		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}})
 }
 

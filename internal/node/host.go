@@ -30,9 +30,6 @@ func (h *host) Base() uint64 {
 	return h.n.core.applied.Load()
 }
 
-// Applied is the applied ordinal now.
-func (h *host) Applied() uint64 { return h.n.core.applied.Load() }
-
 // Deferrable reports whether anything in the database may fire at COMMIT.
 func (h *host) Deferrable() bool { return h.n.tables.Load().Deferrable() }
 
@@ -96,9 +93,15 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)
 	defer h.g.submitted(0)
+	// The collect step ran while the backend held its row locks. If nothing foreign was applied
+	// since, they were held at what is applied now; else only what it has read is certain (E8).
+	held := h.n.core.applied.Load()
+	if h.n.applier.begun.Load() > sub.Progress {
+		held = sub.Progress
+	}
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
-			Snapshot: sub.Snapshot, Base: sub.Base, Held: sub.Held, Writeset: sub.Writeset, Payload: payload}) {
+			Snapshot: sub.Snapshot, Base: sub.Base, Held: held, Writeset: sub.Writeset, Payload: payload}) {
 			h.n.reached.pending.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}

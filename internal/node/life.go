@@ -161,6 +161,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if l.applier, err = newApplier(ctx, conn, l.config); err != nil {
 		return err
 	}
+	l.applier.begun.Store(l.position.Ordinal)
 	if l.collector, err = newCollector(ctx, l.applier.conn); err != nil {
 		return err
 	}

@@ -94,9 +94,6 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if *rep, err = s.relay(r); err != nil {
 		return true, err
 	}
-	if s.ahead.asked {
-		s.ahead.found.held = s.host.Applied()
-	}
 	if r.prepares {
 		if rep.failed != nil && s.doom != nil {
 			return s.prepareAgain(r, rep)
@@ -275,7 +272,6 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	if *rep, err = s.relay(r); err != nil {
 		return o, err
 	}
-	c.held = s.host.Applied()
 	lost := s.lost
 	if rep.failed == nil && !pipelined && !lost {
 		c = s.appendCollect()

@@ -44,8 +44,6 @@ type fakeHost struct {
 
 func (h *fakeHost) Base() uint64 { h.mu.Lock(); defer h.mu.Unlock(); return h.ordinal }
 
-func (h *fakeHost) Applied() uint64 { return h.Base() }
-
 func (h *fakeHost) Deferrable() bool { return h.deferrable }
 
 func (h *fakeHost) EnterSnapshot() (uint64, *wire.SQLError) {

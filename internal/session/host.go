@@ -24,7 +24,7 @@ type Submission struct {
 	Seq      uint64
 	Snapshot bool   // one snapshot, taken at Base; otherwise READ COMMITTED
 	Base     uint64 // applied ordinal at the snapshot, or before the first statement
-	Held     uint64 // applied ordinal when all row locks were held
+	Progress uint64 // the database's progress row while all row locks were held
 	Writeset *writeset.Writeset
 }
 
@@ -60,8 +60,6 @@ type Result struct {
 type Host interface {
 	// Base is the applied ordinal now, after what the session itself has committed.
 	Base() uint64
-	// Applied is the applied ordinal now.
-	Applied() uint64
 	// Deferrable reports whether the database has constraints or triggers that may fire at
 	// COMMIT.
 	Deferrable() bool
@@ -113,6 +111,8 @@ type Collector interface {
 
 // Collected is a decoded writeset that may still want rows to be read again.
 type Collected interface {
+	// Progress is the database's progress row, read by the collect step.
+	Progress() uint64
 	// All reports whether an answer to AppendAhead is complete.
 	All() bool
 	// Isolation is the transaction's level as the server spells it; empty if nothing was

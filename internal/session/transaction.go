@@ -133,17 +133,17 @@ func (s *Session) tellDoom() bool {
 type collected struct {
 	ws     *writeset.Writeset
 	seq    uint64
-	all    bool   // an answer ahead of COMMIT says all
-	held   uint64 // what was applied when its row locks were held
+	all    bool // an answer ahead of COMMIT says all
 	failed *wire.SQLError
+
+	progress uint64
 }
 
-// appendCollect adds the collect step to what is sent to the backend. If that follows a
-// statement whose answer is unread, the locks of the result are noted by the caller.
+// appendCollect adds the collect step to what is sent to the backend.
 func (s *Session) appendCollect() collected {
 	slot, incarnation, seq := s.host.NewSeq()
 	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendCollect(s.srvW.AvailableBuffer(), slot, incarnation, seq)))
-	return collected{seq: seq, held: s.host.Applied()}
+	return collected{seq: seq}
 }
 
 // readCollect reads its answer. A failure (a deferred constraint) has aborted the backend's
@@ -183,7 +183,7 @@ func (s *Session) readCollect(c *collected) error {
 			return fmt.Errorf("session: collect: %w", err)
 		}
 	}
-	c.all = got.All()
+	c.all, c.progress = got.All(), got.Progress()
 	c.ws, err = got.Writeset()
 	return err
 }
@@ -215,7 +215,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
 		return doom, true, s.rollbackServer()
 	}
-	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Held: c.held, Writeset: c.ws})
+	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Progress: c.progress, Writeset: c.ws})
 	if !d.Commit {
 		err := s.rollbackServer()
 		if err != nil && !d.Retry {

@@ -59,6 +59,7 @@ func TestCollectMarksAndText(t *testing.T) {
 	if p.scan(p.a, "SELECT incarnation, seq FROM tutti.mark WHERE slot = 1", &inc, &seq); inc != 7 || seq != p.seq {
 		t.Fatalf("mark is %d.%d, want 7.%d", inc, seq, p.seq)
 	}
+	p.exec(p.a, "SET session_replication_role = replica; UPDATE tutti.progress SET ordinal = 41; RESET session_replication_role")
 	p.exec(p.a, "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL tutti.tx = on; SET LOCAL bytea_output = 'escape'; INSERT INTO t VALUES (3, 7), (4, NULL)")
 	var text, binary capture.Collector
 	res, err := p.a.PgConn().Exec(ctx, capture.CollectSQL(1, 1, 7, 99)).ReadAll()
@@ -77,7 +78,8 @@ func TestCollectMarksAndText(t *testing.T) {
 	p.exec(p.a, "ROLLBACK")
 	a, err1 := text.Writeset()
 	b, err2 := binary.Writeset()
-	if err1 != nil || err2 != nil || string(a.Append(nil)) != string(b.Append(nil)) || len(a.Rows) != 2 || text.Isolation() != "repeatable read" || binary.Isolation() != text.Isolation() {
+	if err1 != nil || err2 != nil || string(a.Append(nil)) != string(b.Append(nil)) || len(a.Rows) != 2 || text.Isolation() != "repeatable read" || binary.Isolation() != text.Isolation() ||
+		text.Progress() != 41 || binary.Progress() != 41 {
 		t.Fatalf("text and binary differ: %v %v %+v %+v", err1, err2, a, b)
 	}
 }

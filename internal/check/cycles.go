@@ -50,15 +50,11 @@ func (l *lists) realTime() {
 // cycles looks for anomalies that are cycles, the worst first.
 func (l *lists) cycles() {
 	g := newGraph(len(l.h)+l.extra, l.edges)
-	for _, c := range g.components(ww) {
-		l.cycle("G0", "writes in a circle", g, c, ww)
-	}
+	l.each(g, "G0", "writes in a circle", ww)
 	if len(l.anomalies) > 0 {
 		return // a broken order makes every further cycle doubtful
 	}
-	for _, c := range g.components(ww | wr | so) {
-		l.cycle("G1c", "circular flow of information", g, c, ww|wr|so)
-	}
+	l.each(g, "G1c", "circular flow of information", ww|wr|so)
 	if len(l.anomalies) > 0 {
 		return
 	}
@@ -66,9 +62,14 @@ func (l *lists) cycles() {
 	l.serializableCycles()
 }
 
-func (l *lists) cycle(kind, text string, g *graph, component []int32, mask dependency) {
-	from := smallest(component)
-	l.add(kind, l.visible(g.path(from, from, mask)), "%s", text)
+// each reports a cycle of every component.
+func (l *lists) each(g *graph, kind, text string, mask dependency) {
+	s := newSearch(g)
+	for _, c := range g.components(mask) {
+		s.in(c)
+		from := smallest(c)
+		l.add(kind, l.visible(s.path(from, from, mask)), "%s", text)
+	}
 }
 
 // visible drops the nodes that stand for moments, and the repeated end of a cycle.
@@ -86,13 +87,16 @@ func (l *lists) visible(way []int32) []int {
 // has none, because (ww ∪ wr ∪ so) ; rw? is acyclic.
 func (l *lists) snapshotCycles(g *graph) {
 	a := g.alternating()
+	plain, doubled := newSearch(g), newSearch(a)
 	for _, c := range a.components(ww | wr | rw | so) {
-		if way := l.single(g, c); way != nil {
+		from := smallest(c)
+		plain.in(c)
+		if way := l.single(plain, c); way != nil {
 			l.add("G-single", l.visible(way), "one anti-dependency closes a circle")
 			continue
 		}
-		from := smallest(c)
-		way := a.path(from, from, ww|wr|rw|so)
+		doubled.in(c)
+		way := doubled.path(from, from, ww|wr|rw|so)
 		for i := range way {
 			way[i] %= int32(g.n)
 		}
@@ -100,22 +104,23 @@ func (l *lists) snapshotCycles(g *graph) {
 	}
 }
 
+// workMax bounds the search for the simplest name of a broken snapshot, in edges: about a second.
+const workMax = 20_000_000
+
 // single looks in a component of the alternating graph for a cycle with exactly one rw.
-func (l *lists) single(g *graph, c []int32) []int32 {
-	const triesMax = 1000
-	tries := 0
+func (l *lists) single(s *search, c []int32) []int32 {
 	for _, v := range c {
-		if int(v) >= g.n {
+		if int(v) >= s.g.n {
 			continue
 		}
-		for _, e := range g.out(v) {
-			if e.kind != rw {
+		for _, e := range s.g.out(v) {
+			if e.kind != rw || s.part[e.to] != s.parts {
 				continue
 			}
-			if tries++; tries > triesMax {
+			if s.work > workMax {
 				return nil
 			}
-			if way := g.path(e.to, e.from, ww|wr|so); way != nil {
+			if way := s.path(e.to, e.from, ww|wr|so); way != nil {
 				return way
 			}
 		}
@@ -136,7 +141,5 @@ func (l *lists) serializableCycles() {
 	if len(l.anomalies) > 0 {
 		return
 	}
-	for _, c := range g.components(ww | wr | rw | so) {
-		l.cycle("G2-item", "a circle that no serial order explains (write skew is one)", g, c, ww|wr|rw|so)
-	}
+	l.each(g, "G2-item", "a circle that no serial order explains (write skew is one)", ww|wr|rw|so)
 }

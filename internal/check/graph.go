@@ -1,6 +1,6 @@
 package check
 
-import "sort"
+import "slices"
 
 // dependency is a kind of edge between transactions.
 type dependency uint8
@@ -110,31 +110,53 @@ func (g *graph) components(mask dependency) [][]int32 {
 	return found
 }
 
+// search finds ways inside one component of a graph at a time.
+type search struct {
+	g      *graph
+	part   []int32 // of each node; zero: of none
+	parts  int32
+	before []int32 // on the way to each node
+	seen   []int32 // the round in which it was reached
+	round  int32
+	work   int // edges looked at
+}
+
+func newSearch(g *graph) *search {
+	return &search{g: g, part: make([]int32, g.n), before: make([]int32, g.n), seen: make([]int32, g.n)}
+}
+
+// in makes ways stay inside a component, whose nodes are taken modulo the graph's size.
+func (s *search) in(component []int32) {
+	s.parts++
+	for _, v := range component {
+		s.part[int(v)%s.g.n] = s.parts
+	}
+}
+
 // path finds a shortest way between two nodes over edges in mask; nil if there is none.
 // The way starts with from and ends with to; equal ends ask for a cycle.
-func (g *graph) path(from, to int32, mask dependency) []int32 {
-	before := map[int32]int32{}
+func (s *search) path(from, to int32, mask dependency) []int32 {
+	s.round++
 	queue := []int32{from}
 	for len(queue) > 0 {
 		v := queue[0]
 		queue = queue[1:]
-		for _, e := range g.out(v) {
-			if e.kind&mask == 0 {
+		for _, e := range s.g.out(v) {
+			s.work++
+			if e.kind&mask == 0 || s.part[e.to] != s.parts {
 				continue
 			}
 			if e.to == to {
 				way := []int32{to}
-				for x := v; x != from; x = before[x] {
+				for x := v; x != from; x = s.before[x] {
 					way = append(way, x)
 				}
 				way = append(way, from)
-				for i, j := 0, len(way)-1; i < j; i, j = i+1, j-1 {
-					way[i], way[j] = way[j], way[i]
-				}
+				slices.Reverse(way)
 				return way
 			}
-			if _, ok := before[e.to]; !ok && e.to != from {
-				before[e.to] = v
+			if s.seen[e.to] != s.round && e.to != from {
+				s.seen[e.to], s.before[e.to] = s.round, v
 				queue = append(queue, e.to)
 			}
 		}
@@ -159,6 +181,6 @@ func (g *graph) alternating() *graph {
 
 // smallest sorts a component so that reports do not depend on the search.
 func smallest(c []int32) int32 {
-	sort.Slice(c, func(a, b int) bool { return c[a] < c[b] })
+	slices.Sort(c)
 	return c[0]
 }

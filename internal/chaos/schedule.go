@@ -39,7 +39,7 @@ var kinds = []kind{
 	{name: "oneway", what: "frames are lost in one direction", lasts: [2]time.Duration{300 * time.Millisecond, 5 * time.Second}},
 	{name: "link", what: "one link between two nodes is cut", lasts: [2]time.Duration{300 * time.Millisecond, 5 * time.Second}},
 	{name: "flap", what: "a node is cut off, and is not, and is", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{30, 700}},
-	{name: "delay", what: "all frames from and to a node are late", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{10, 100}},
+	{name: "delay", what: "all frames from and to a node are late", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{10, 60}},
 	{name: "slow-fsync", what: "each sync of its log takes longer", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{5, 100}},
 	{name: "fsync-error", what: "a sync of its log fails", lasts: [2]time.Duration{200 * time.Millisecond, 2 * time.Second}},
 	{name: "disk-full", what: "no space left for a node's files", lasts: [2]time.Duration{2 * time.Second, 8 * time.Second}, needs: needsRoot},

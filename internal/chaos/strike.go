@@ -14,7 +14,7 @@ import (
 // window is one fault as it happened.
 type window struct {
 	fault   Fault
-	led     bool  // it took the leader away
+	led     bool  // it was made at the leader
 	hit     []int // nodes it was made at
 	victims []int // nodes whose clients may see an outage
 	start   time.Time

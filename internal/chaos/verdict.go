@@ -78,7 +78,7 @@ func seconds(d time.Duration) string {
 func (r *run) judgeGaps(perFault []gaps) {
 	for i, g := range perFault {
 		limit := r.o.GapOther
-		if g.led {
+		if g.led && g.kind != "delay" && g.kind != "slow-fsync" { // those leave the leader where it is
 			limit = r.o.GapLeader
 		}
 		if g.survivors > limit {

@@ -103,7 +103,7 @@ type recorder struct {
 	odd     []string        // answers that may not be given
 	counts  map[string]int  // answers by code
 	commits map[int][]int64 // by node: when a commit was acknowledged
-	last    map[int]int64   // by node: the newest of them
+	begun   map[int]int64   // by node: when the newest acknowledged transaction began
 }
 
 func newRecorder(path string, began time.Time) (*recorder, error) {
@@ -112,7 +112,7 @@ func newRecorder(path string, began time.Time) (*recorder, error) {
 		return nil, err
 	}
 	return &recorder{began: began, file: f, out: bufio.NewWriterSize(f, 1<<20), counts: map[string]int{},
-		commits: map[int][]int64{}, last: map[int]int64{}}, nil
+		commits: map[int][]int64{}, begun: map[int]int64{}}, nil
 }
 
 // now is the time for the history.
@@ -141,7 +141,7 @@ func (r *recorder) add(t *Tx, odd string) {
 		return
 	}
 	r.commits[t.Node] = append(r.commits[t.Node], t.End)
-	r.last[t.Node] = max(r.last[t.Node], t.End)
+	r.begun[t.Node] = max(r.begun[t.Node], t.Start)
 }
 
 // note counts an answer outside a transaction.
@@ -164,11 +164,12 @@ func (t *Tx) readOnly() bool {
 	return t.Workload == wList
 }
 
-// committedSince reports whether a commit that ended after a moment was acknowledged at node k.
+// committedSince reports whether a commit was acknowledged at node k whose transaction began
+// after a moment.
 func (r *recorder) committedSince(k int, since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last[k] > r.at(since)
+	return r.begun[k] > r.at(since)
 }
 
 func (r *recorder) total() int {

@@ -176,7 +176,7 @@ func (r *run) faults(ctx, life context.Context) {
 	}
 }
 
-// recovered waits until every node has committed since a moment.
+// recovered waits until every node has committed a transaction begun after a moment.
 func (r *run) recovered(ctx context.Context, since time.Time) bool {
 	for deadline := time.Now().Add(recoverTimeout); time.Now().Before(deadline); sleep(ctx, pollInterval) {
 		missing := 0

@@ -30,7 +30,7 @@ const (
 
 var kinds = []kind{
 	{name: "kill-node", what: "SIGKILL to the node's process", lasts: [2]time.Duration{50 * time.Millisecond, 3 * time.Second}},
-	{name: "kill-postgres", what: "SIGKILL to its PostgreSQL", lasts: [2]time.Duration{0, 0}},
+	{name: "kill-postgres", what: "SIGKILL to its PostgreSQL", lasts: [2]time.Duration{200 * time.Millisecond, 200 * time.Millisecond}}, // its sessions notice meanwhile
 	{name: "kill-both", what: "SIGKILL to the node and its PostgreSQL", lasts: [2]time.Duration{50 * time.Millisecond, 3 * time.Second}},
 	{name: "kill-all", what: "SIGKILL to every node and every PostgreSQL", lasts: [2]time.Duration{0, time.Second}},
 	{name: "restart", what: "SIGTERM, and start again", lasts: [2]time.Duration{50 * time.Millisecond, time.Second}},

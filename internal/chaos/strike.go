@@ -56,12 +56,13 @@ func (c *cluster) strike(ctx context.Context, w window) (heal func() error, err 
 	case "kill-node", "kill-both", "kill-all", "restart":
 		return c.end(w)
 	case "kill-postgres":
-		return nothing, c.eachHit(w, func(n *node) error {
+		err := c.eachHit(w, func(n *node) error {
 			if pid := n.postgres(); pid > 1 {
 				return syscall.Kill(pid, syscall.SIGKILL)
 			}
 			return fmt.Errorf("%s has no postmaster", n.name())
 		})
+		return nothing, err
 	case "freeze":
 		return c.signalAll(w, syscall.SIGCONT), c.signalAll(w, syscall.SIGSTOP)()
 	case "slow-fsync":

@@ -48,7 +48,7 @@ BEGIN
   -- Not a plain UPDATE: a plan made while the table was small would scan it for ever.
   INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq)
     ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq;
-  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p); tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
+  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p WHERE p.one); tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
 `)
 	chain(`RETURN QUERY SELECT c.op, c.ident, c.keys, c.tab, c.img FROM tutti.capture%d c WHERE c.xid OPERATOR(pg_catalog.=) x ORDER BY c.n;`)
 	b.WriteString("END $tutti$;\n")
@@ -73,7 +73,7 @@ BEGIN
   EXECUTE 'UPDATE tutti.mark SET incarnation = $2, seq = $3 WHERE slot OPERATOR(pg_catalog.=) $1' USING to_slot, to_incarnation, to_seq;
   GET DIAGNOSTICS r = ROW_COUNT;
   IF r OPERATOR(pg_catalog.=) 0::pg_catalog.int8 THEN INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq); END IF;
-  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p); tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
+  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p WHERE p.one); tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
   RETURN QUERY EXECUTE pg_catalog.concat('SELECT c.op, c.ident, c.keys, c.tab, c.img', c, ' ORDER BY c.n');
 END $tutti$;
 %[2]s

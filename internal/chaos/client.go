@@ -158,6 +158,8 @@ func (c *client) onSmallDisk(node int) bool { return c.c.disk != nil && c.c.disk
 // outcome nobody knows, a broken connection, or what its workload asks for.
 func (c *client) allowed(t *Tx) bool {
 	switch t.Code {
+	case "timeout": // much later than asked for, it was the machine that slept
+		return time.Duration(t.End-t.Start) > 2*sqlTimeout
 	case "40001", "40003", "57P01", "57P03", "broken":
 		return true
 	case "23505":

@@ -81,7 +81,10 @@ func (r *run) judgeGaps(perFault []gaps) {
 		if g.led && g.kind != "delay" && g.kind != "slow-fsync" { // those leave the leader where it is
 			limit = r.o.GapLeader
 		}
-		if g.survivors > limit {
+		if g.survivors > limit && g.machine > limit {
+			fmt.Fprintf(r.out, "not judged: %s without a commit after fault #%d, %s, while the machine itself stood still for %s\n",
+				seconds(g.survivors), r.windows[i].fault.Number, g.name(), seconds(g.machine))
+		} else if g.survivors > limit {
 			r.slow = append(r.slow, fmt.Sprintf("clients of the survivors saw no commit for %s between fault #%d, %s, and the next; the limit is %s (the machine itself stood still for %s)",
 				seconds(g.survivors), r.windows[i].fault.Number, g.name(), seconds(limit), seconds(g.machine)))
 		}

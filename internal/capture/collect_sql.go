@@ -6,9 +6,13 @@ import (
 )
 
 // The columns of tutti.collect: op int2, ident int8, keys int8[], tab bytea, img bytea. The
-// first row has op 0, the transaction's isolation level in tab, and in ident up to where
-// transactions of other members were applied while this one held its locks; without
-// captured rows there is no row at all.
+// first row has op 0, the transaction's isolation level in tab, in ident up to where
+// transactions of other members were applied while this one held its locks, and in keys the
+// position of the server's WAL at that time; without captured rows there is no row at all.
+
+// walPosition is a number that grows with everything written. Of two collect steps it tells
+// which was first, if a row was written in between.
+const walPosition = `(pg_catalog.pg_current_wal_insert_lsn() OPERATOR(pg_catalog.-) '0/0'::pg_catalog.pg_lsn)::pg_catalog.int8`
 
 func collectFunction() string {
 	var b strings.Builder
@@ -48,7 +52,7 @@ BEGIN
   -- Not a plain UPDATE: a plan made while the table was small would scan it for ever.
   INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq)
     ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq;
-  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p WHERE p.one); tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
+  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p WHERE p.one); keys := ARRAY[` + walPosition + `]; tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
 `)
 	chain(`RETURN QUERY SELECT c.op, c.ident, c.keys, c.tab, c.img FROM tutti.capture%d c WHERE c.xid OPERATOR(pg_catalog.=) x ORDER BY c.n;`)
 	b.WriteString("END $tutti$;\n")
@@ -73,7 +77,7 @@ BEGIN
   EXECUTE 'UPDATE tutti.mark SET incarnation = $2, seq = $3 WHERE slot OPERATOR(pg_catalog.=) $1' USING to_slot, to_incarnation, to_seq;
   GET DIAGNOSTICS r = ROW_COUNT;
   IF r OPERATOR(pg_catalog.=) 0::pg_catalog.int8 THEN INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq); END IF;
-  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p WHERE p.one); tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
+  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p WHERE p.one); keys := ARRAY[` + walPosition + `]; tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
   RETURN QUERY EXECUTE pg_catalog.concat('SELECT c.op, c.ident, c.keys, c.tab, c.img', c, ' ORDER BY c.n');
 END $tutti$;
 %[2]s

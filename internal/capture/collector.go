@@ -15,6 +15,7 @@ import (
 type Collector struct {
 	isolation string
 	progress  uint64
+	order     uint64
 	all       bool
 	headers   map[string]int
 	tables    []header
@@ -55,6 +56,10 @@ func (c *Collector) Isolation() string { return c.isolation }
 // transactions when the rows were collected, so that their locks were held.
 func (c *Collector) Progress() uint64 { return c.progress }
 
+// Order tells this collect step's place among those of the same server: one that ran after
+// another has released its locks has a larger number.
+func (c *Collector) Order() uint64 { return c.order }
+
 // All reports whether the last row of AheadStatement's answer has come.
 func (c *Collector) All() bool { return c.all }
 
@@ -71,6 +76,9 @@ func (c *Collector) add(r captured, err error) error {
 	switch r.op {
 	case 0:
 		c.isolation, c.progress = string(r.header), r.ident
+		if len(r.keys) == 1 {
+			c.order = r.keys[0].hash
+		}
 		return nil
 	case opAll:
 		c.all = true

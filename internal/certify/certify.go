@@ -126,9 +126,9 @@ func (c *Certifier) Check(t Transaction) Verdict {
 	return v
 }
 
-// CheckLocks says whether t can still hold the row locks it had when everything up to held was
-// visible: who took one of its keys since then, and is not one that t has seen, took the
-// lock from it.
+// CheckLocks says whether t can still hold the row locks that it had when everything up to held
+// was visible: whoever took one of its keys, and was not seen by it, took the lock from it.
+// seen is asked about the last holder of each key; whoever is seen has seen those before it (C1).
 func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writeset.TxID, ordinal uint64) bool) Verdict {
 	if planted == "locks-trusted" {
 		return Verdict{}
@@ -141,8 +141,7 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writ
 	}
 	var v Verdict
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		// Only the latest holder counts: whoever is seen has seen those before it (C1).
-		if w := c.conflict(k, held, math.MaxUint64); w != 0 && !seen(c.idAt(w), w) {
+		if w := c.conflict(k, 0, math.MaxUint64); w != 0 && !seen(c.idAt(w), w) {
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
 		}
 		return v.Commit()
@@ -231,6 +230,9 @@ func (c *Certifier) idAt(ordinal uint64) writeset.TxID {
 	}
 	return writeset.TxID{}
 }
+
+// Floor is the last ordinal whose keys were forgotten; later ones are remembered.
+func (c *Certifier) Floor() uint64 { return c.floor }
 
 // Keys returns how many key occurrences are remembered, for metrics.
 func (c *Certifier) Keys() int { return c.held }

@@ -29,8 +29,8 @@
 //	    local commit fails after all, its rows are applied in its place, and nothing that
 //	    builds on them can have overtaken it.
 //	E8  A READ COMMITTED transaction that lost its row locks before it was proposed (its
-//	    backend died, unnoticed) loses: whatever was applied to its rows since Held, other
-//	    than by predecessors whose commit gave it the locks, it has not seen.
+//	    backend died, unnoticed) loses: it has not seen what others' transactions did to its
+//	    rows beyond Held, nor own ones that collected after it did (Order).
 //
 //	E9  What is delivered and not issued stays below QueueBytesMax, one delivery excepted. Pausing
 //	    delivery delays verdicts and changes none.

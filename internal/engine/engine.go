@@ -88,11 +88,12 @@ type Submission struct {
 	// applied before its first statement and becomes the shared base.
 	Snapshot bool
 	Base     uint64
-	// Held is what was applied when the transaction certainly held all its row locks, for READ
-	// COMMITTED: after its last statement.
-	Held     uint64
-	Writeset *writeset.Writeset // KindCertified
-	Payload  []byte             // the encoded writeset, or the statement
+	// For READ COMMITTED: when its rows were collected the transaction certainly held its row
+	// locks. Held is up to where others' transactions were applied then, at least. Order grows from
+	// an own transaction's collect step to that of another which got a lock when it committed.
+	Held, Order uint64
+	Writeset    *writeset.Writeset // KindCertified
+	Payload     []byte             // the encoded writeset, or the statement
 }
 
 // Task is one item of a group.
@@ -176,7 +177,7 @@ type Engine struct {
 	idle     int    // ticks since something of ours was delivered
 	view     ordering.View
 	early    []Task // committed ahead of their group, until Applied passes them
-	orphaned uint64 // the last own ordinal that its session did not commit itself
+	commits  commits
 
 	aborted []Aborted
 }

@@ -100,8 +100,12 @@ func (e *Engine) GroupDone() {
 func (e *Engine) settle(t *Task) {
 	if t.Own && t.Item.ID.Incarnation == e.o.Incarnation {
 		if w := e.owns[t.Item.ID.Seq]; w != nil {
-			if w.orphan && w.Kind == KindCertified {
-				e.orphaned = max(e.orphaned, t.Ordinal)
+			if w.Kind == KindCertified {
+				c := commit{seq: w.Seq, ordinal: t.Ordinal, order: w.Order}
+				if w.orphan {
+					c.order = orderOrphan
+				}
+				e.commits.add(c, e.cert.Floor())
 			}
 			e.finish(w)
 		}

@@ -260,26 +260,3 @@ func (e *Engine) item(w *own) Item {
 	}
 	return it
 }
-
-// base is up to where a submission has seen the keys it wrote (E8).
-func (e *Engine) base(w *own) uint64 {
-	switch {
-	case w.Snapshot:
-		return w.Base
-	case planted == "base-is-delivered":
-		return e.ordinal
-	case w.Kind != KindCertified:
-		return e.applied
-	}
-	id := func(seq uint64) writeset.TxID {
-		return writeset.TxID{Member: e.o.Member, Incarnation: e.o.Incarnation, Seq: seq}
-	}
-	seen := func(winner writeset.TxID, ordinal uint64) bool {
-		// A predecessor in this database, whose commit let w have the lock.
-		return winner == id(winner.Seq) && winner.Seq < w.Seq && ordinal > e.orphaned
-	}
-	if v := e.cert.CheckLocks(certify.Transaction{ID: id(w.Seq), Writeset: w.Writeset}, w.Held, seen); !v.Commit() {
-		return w.Held // where the log says no
-	}
-	return e.applied
-}

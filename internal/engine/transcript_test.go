@@ -36,13 +36,14 @@ type cluster struct {
 }
 
 type node struct {
-	id     uint32
-	e      *Engine // nil while crashed
-	o      Options
-	store  *raft.MemoryStorage
-	inbox  []frame
-	cut    []uint32 // frames to these are lost
-	groups int
+	id       uint32
+	e        *Engine // nil while crashed
+	o        Options
+	store    *raft.MemoryStorage
+	inbox    []frame
+	cut      []uint32 // frames to these are lost
+	groups   int
+	collects uint64
 }
 
 type frame struct {
@@ -204,7 +205,9 @@ func (c *cluster) submit(d *datadriven.TestData) {
 		}
 		slices.SortFunc(s.Writeset.Keys, func(a, b writeset.Key) int { return int(a.Mode) - int(b.Mode) })
 		s.Payload = s.Writeset.Append(nil)
-		s.Held = n.e.Applied()
+		n.collects++
+		s.Held, s.Order = n.e.Applied(), n.collects
+		d.MaybeScanArgs(c.t, "order", &s.Order)
 	}
 	if !n.e.Submit(s) {
 		c.say("refused")

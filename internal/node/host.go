@@ -102,7 +102,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	}
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
-			Snapshot: sub.Snapshot, Base: sub.Base, Held: held, Writeset: sub.Writeset, Payload: payload}) {
+			Snapshot: sub.Snapshot, Base: sub.Base, Held: held, Order: sub.Order, Writeset: sub.Writeset, Payload: payload}) {
 			h.n.reached.pending.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}

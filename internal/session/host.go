@@ -25,6 +25,7 @@ type Submission struct {
 	Snapshot bool   // one snapshot, taken at Base; otherwise READ COMMITTED
 	Base     uint64 // applied ordinal at the snapshot, or before the first statement
 	Progress uint64 // the database's progress row while all row locks were held
+	Order    uint64 // place of that moment among those of the same server, see Collected
 	Writeset *writeset.Writeset
 }
 
@@ -113,6 +114,8 @@ type Collector interface {
 type Collected interface {
 	// Progress is the database's progress row, read by the collect step.
 	Progress() uint64
+	// Order grows from one collect step to another that waited for its locks.
+	Order() uint64
 	// All reports whether an answer to AppendAhead is complete.
 	All() bool
 	// Isolation is the transaction's level as the server spells it; empty if nothing was

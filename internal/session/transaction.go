@@ -137,6 +137,7 @@ type collected struct {
 	failed *wire.SQLError
 
 	progress uint64
+	order    uint64
 }
 
 // appendCollect adds the collect step to what is sent to the backend.
@@ -183,7 +184,7 @@ func (s *Session) readCollect(c *collected) error {
 			return fmt.Errorf("session: collect: %w", err)
 		}
 	}
-	c.all, c.progress = got.All(), got.Progress()
+	c.all, c.progress, c.order = got.All(), got.Progress(), got.Order()
 	c.ws, err = got.Writeset()
 	return err
 }
@@ -215,7 +216,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
 		return doom, true, s.rollbackServer()
 	}
-	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Progress: c.progress, Writeset: c.ws})
+	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Progress: c.progress, Order: c.order, Writeset: c.ws})
 	if !d.Commit {
 		err := s.rollbackServer()
 		if err != nil && !d.Retry {

@@ -27,6 +27,7 @@ type database struct {
 
 	marks    map[uint32]engine.Mark
 	progress uint64
+	collects uint64 // so many transactions' rows were collected
 	member   uint32 // whose marks they are
 	floor    uint64
 }

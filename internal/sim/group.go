@@ -31,6 +31,7 @@ func (m *member) startGroup(g *engine.Group) {
 		}
 	}
 	if len(remote) > 0 {
+		m.begun = max(m.begun, g.Last)
 		m.apply(remote, g.Last)
 	}
 	m.commitDone()
@@ -71,6 +72,7 @@ func (m *member) commitLost(t engine.Task) {
 	if m.w.o.Planted != "orphan-not-told" {
 		m.engine.Orphan(t.Item.ID.Seq)
 	}
+	m.begun = max(m.begun, m.group.Last)
 	m.apply([]engine.Task{t}, 0)
 	m.commitDone()
 }

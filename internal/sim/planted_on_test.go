@@ -16,11 +16,11 @@ var bugs = []string{
 	"locks-trusted",
 	// in engine
 	"base-is-delivered", "duplicates-accepted", "gaps-accepted", "position-one-off", "holes-denied", "applied-is-issued",
-	"withdrawn-in-flight", "group-not-split", "parts-dangle", "queue-blocked-by-its-own",
+	"withdrawn-in-flight", "group-not-split", "parts-dangle", "queue-blocked-by-its-own", "own-locks-trusted",
 	// in the model of the node: what internal/node could get wrong
 	"gate-removed", "gate-times-out", "progress-not-written", "progress-forgotten", "marks-ignored", "orphan-mark-not-written",
 	"orphan-not-told", "group-reversed", "commit-not-awaited", "acknowledged-early", "given-up-is-failed", "cancel-arrives-late",
-	"base-read-late", "key-skipped", "no-fence", "incarnation-reused", "backends-survive", "database-loss-unnoticed",
+	"base-read-late", "held-at-commit", "key-skipped", "no-fence", "incarnation-reused", "backends-survive", "database-loss-unnoticed",
 	"floor-ignored", "clone-taken-for-own", "clone-keeps-marks", "adopted-in-flight",
 	// in the model of the log
 	"sync-ignored", "late-is-early", "vote-not-written", "sync-error-ignored", "full-disk-ignored", "open-does-not-sync",

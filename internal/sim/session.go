@@ -33,17 +33,19 @@ type session struct {
 	broken bool // its backend is gone
 
 	// one transaction
-	a    *attempt
-	t    *tx
-	base uint64
-	seq  uint64
-	pc   int
-	task *engine.Task
+	a               *attempt
+	t               *tx
+	base            uint64
+	seq             uint64
+	pc              int
+	task            *engine.Task
+	ahead           bool   // collected, before the client has said COMMIT
+	progress, order uint64 // of the database when its rows were collected
 }
 
 // run starts an attempt.
 func (s *session) run(a *attempt) {
-	s.a, s.pc, s.task, s.seq = a, 0, nil, 0
+	s.a, s.pc, s.task, s.seq, s.ahead = a, 0, nil, 0, false
 	s.state = sessionRunning
 	if a.statement {
 		s.later(func() { s.submit(engine.KindStatement, nil, statementPayload(a.tag)) })
@@ -121,7 +123,29 @@ func (s *session) collect() {
 	if s.m.w.o.Planted == "key-skipped" && len(ws.Keys) > 0 {
 		ws.Keys = ws.Keys[1:]
 	}
-	s.submit(engine.KindCertified, ws, ws.Append(nil))
+	s.m.db.collects++
+	s.progress, s.order = s.m.db.progress, s.m.db.collects
+	submit := func() { s.submit(engine.KindCertified, ws, ws.Append(nil)) }
+	if sw := &s.m.w.swarm; !s.m.w.rnd.chance(sw.aheadPerMille) {
+		submit()
+	} else { // the client has yet to say COMMIT
+		a := s.a
+		s.ahead = true
+		s.m.w.after(s.m.w.rnd.between(10, sw.statementMax+sw.thinkMax), s.m.in(func() {
+			if s.a == a && s.state == sessionRunning {
+				submit()
+			}
+		}))
+	}
+}
+
+// held is up to where the transaction has surely seen what it wrote (engine E8): everything
+// applied now, if nothing of others was applied since the rows were collected.
+func (s *session) held() uint64 {
+	if s.m.begun > s.progress && s.m.w.o.Planted != "held-at-commit" {
+		return s.progress
+	}
+	return s.m.engine.Applied()
 }
 
 func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte) {
@@ -130,7 +154,7 @@ func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte
 	if s.t != nil {
 		s.t.marks = []mark{{s.slot, engine.Mark{Incarnation: s.m.incarnation, Seq: s.seq}}}
 	}
-	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.m.engine.Applied(), Writeset: ws, Payload: payload}
+	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(), Order: s.order, Writeset: ws, Payload: payload}
 	if kind != engine.KindCertified {
 		sub.Snapshot, sub.Base = false, 0
 	}
@@ -244,8 +268,8 @@ func (s *session) inTheWay() {
 	}
 }
 
-// kill is the death of the backend. The session notices when it needs it next: while the log
-// decides that is after the decision.
+// kill is the death of the backend. The session notices when it needs it next: once its rows
+// are collected, that is after the decision.
 func (s *session) kill() {
 	if s.broken {
 		return
@@ -255,7 +279,11 @@ func (s *session) kill() {
 	case sessionIdle:
 		s.leave()
 	case sessionRunning:
-		s.fail()
+		if s.ahead {
+			s.t.rollback()
+		} else {
+			s.fail()
+		}
 	case sessionSubmitted:
 		if s.t != nil {
 			s.t.rollback()

@@ -19,6 +19,7 @@ type swarm struct {
 	members        int
 	clients        int
 	skew           int
+	aheadPerMille  int   // transactions collected before the client says COMMIT
 	patience       int64 // of a session for the log's decision, in the phase with faults; zero: for ever
 	repeatPerMille int
 	lockPerMille   int
@@ -70,6 +71,7 @@ func newSwarm(r *random, o *Options) swarm {
 	s.slowMember, s.terminatePerMille = uint32(pick(0, 1, 2, 3)), int(pick(0, 0, 50))
 	s.slowNode, s.slowDisk, s.slowDatabase, s.slowNetwork = pick(1, 10, 100), pick(1, 10), pick(1, 10), pick(1, 10)
 	s.patience = pick(0, 0, 20_000, 300_000)
+	s.aheadPerMille = int(pick(0, 300))
 	s.deadMember = uint32(pick(0, 0, 0, 0, 1, 2, 3))
 	s.outageEvery, s.clockEvery = pick(0, 0, 1_000_000), pick(0, 0, 200_000)
 	s.pauseEvery, s.pauseMax, s.pauseLossPerMille = pick(0, 0, 100_000, 500_000), pick(300_000, 4_000_000), int(pick(0, 500, 1000))

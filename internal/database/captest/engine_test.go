@@ -79,7 +79,7 @@ func TestCollectMarksAndText(t *testing.T) {
 	a, err1 := text.Writeset()
 	b, err2 := binary.Writeset()
 	if err1 != nil || err2 != nil || string(a.Append(nil)) != string(b.Append(nil)) || len(a.Rows) != 2 || text.Isolation() != "repeatable read" || binary.Isolation() != text.Isolation() ||
-		text.Progress() != 41 || binary.Progress() != 41 {
+		text.Progress() != 41 || binary.Progress() != 41 || text.Order() == 0 || text.Order() >= binary.Order() {
 		t.Fatalf("text and binary differ: %v %v %+v %+v", err1, err2, a, b)
 	}
 }

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// base is up to where a submission has seen the keys it wrote (E8).
+func (e *Engine) base(w *own) uint64 {
+	switch {
+	case w.Snapshot:
+		return w.Base
+	case planted == "base-is-delivered":
+		return e.ordinal
+	case w.Kind != KindCertified:
+		return e.applied
+	}
+	held := max(w.Held, w.Base) // what was applied before its first statement it has seen
+	t := certify.Transaction{ID: e.id(w.Seq), Writeset: w.Writeset}
+	seen := func(winner writeset.TxID, ordinal uint64) bool {
+		if winner != e.id(winner.Seq) || planted == "own-locks-trusted" {
+			return ordinal <= held
+		}
+		return ordinal <= w.Base || e.commits.precedes(winner.Seq, ordinal, w.Order)
+	}
+	if w.Order < e.commits.forgotten {
+		return w.Base // nobody knows any more who came after it
+	}
+	switch v := e.cert.CheckLocks(t, held, seen); v.Reason {
+	case certify.None:
+		return e.applied
+	case certify.KeyConflict:
+		return max(w.Base, min(held, v.WinnerOrdinal-1)) // the log says no
+	}
+	return held // the log says no
+}
+
+func (e *Engine) id(seq uint64) writeset.TxID {
+	return writeset.TxID{Member: e.o.Member, Incarnation: e.o.Incarnation, Seq: seq}
+}
+
+// commit is an own transaction that is in the database. If its session did not commit it, its
+// rows came when nobody knows who had the locks: its order is then the largest there is.
+type commit struct{ seq, ordinal, order uint64 }
+
+const orderOrphan = math.MaxUint64
+
+// commits remembers the latest of them: which came before a lock, and which took it away.
+type commits struct {
+	order     map[uint64]uint64 // by sequence
+	list      []commit          // by ordinal
+	forgotten uint64            // the largest order that is not remembered
+	orphaned  uint64            // the last ordinal of an orphan that is not remembered
+}
+
+const commitsMax = 1 << 16
+
+// add remembers c, and forgets what is too old or what certification has forgotten, up to floor.
+func (c *commits) add(x commit, floor uint64) {
+	if c.order == nil {
+		c.order = map[uint64]uint64{}
+	}
+	c.order[x.seq] = x.order
+	c.list = append(c.list, x)
+	for i := len(c.list) - 1; i > 0 && c.list[i-1].ordinal > x.ordinal; i-- {
+		c.list[i-1], c.list[i] = c.list[i], c.list[i-1]
+	}
+	n := 0
+	for ; n < len(c.list) && (c.list[n].ordinal <= floor || len(c.list)-n > commitsMax); n++ {
+		delete(c.order, c.list[n].seq)
+		if c.list[n].order == orderOrphan {
+			c.orphaned = c.list[n].ordinal
+		} else {
+			c.forgotten = max(c.forgotten, c.list[n].order)
+		}
+	}
+	c.list = c.list[n:]
+}
+
+// precedes says whether an own transaction was committed before another one collected, whose order
+// is larger than all that are forgotten.
+func (c *commits) precedes(seq, ordinal, order uint64) bool {
+	if o, ok := c.order[seq]; ok {
+		return o < order
+	}
+	return ordinal > c.orphaned
+}

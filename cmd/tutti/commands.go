@@ -12,6 +12,7 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/demo"
 	"github.com/tuttidb/tutti/internal/node"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // codeError carries an exit code of its own.
@@ -52,6 +53,7 @@ func nodeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "node", Short: "Run one member of a cluster", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			process.RelaxTimers()
 			cfg, err := config.Load(path)
 			if err != nil {
 				return err

@@ -50,14 +50,14 @@ var layers = map[string]layer{
 	"database/catalog":        {edge, "apply capture writeset", pgx + " " + pgx + "/pgconn"},
 	"database/embedded":       {edge, "database/embedded/untar", "github.com/gofrs/flock github.com/xi2/xz"},
 	"database/embedded/untar": {edge, "", ""},
-	"database/instance":       {edge, "database/embedded database/embedded/untar", "github.com/gofrs/flock github.com/google/renameio/v2 github.com/jackc/pglogrepl " + pgx + "/pgconn " + pgx + "/pgproto3"},
+	"database/instance":       {edge, "database/embedded database/embedded/untar process", "github.com/gofrs/flock github.com/google/renameio/v2 github.com/jackc/pglogrepl " + pgx + "/pgconn " + pgx + "/pgproto3"},
 	"config":                  {edge, "", "github.com/pelletier/go-toml/v2"},
 	"node": {edge, "apply capture certify config database/catalog database/embedded database/instance engine fault flow ordering raftlog session transport wire writeset",
 		pgx + " " + pgx + "/pgconn"},
 	"admin":   {edge, "config", pgx + "/pgconn"},
 	"demo":    {edge, "config database/embedded database/instance", "github.com/google/renameio/v2 " + pgx + "/pgconn github.com/pelletier/go-toml/v2"},
 	"bench":   {edge, "database/embedded database/instance demo", pgx + "/pgconn"},
-	"process": {edge, "", ""},
+	"process": {edge, "", "golang.org/x/sys/unix"},
 	"fault":   {edge, "", "github.com/google/renameio/v2"},
 	"chaos": {edge, "check config database/embedded database/instance fault process",
 		pgx + " " + pgx + "/pgconn github.com/pelletier/go-toml/v2 golang.org/x/sys/unix"},
@@ -69,7 +69,7 @@ var layers = map[string]layer{
 }
 
 // command is what cmd/tutti may import; it holds flags and no logic.
-var command = layer{edge, "admin bench chaos config demo node sim", "github.com/spf13/cobra"}
+var command = layer{edge, "admin bench chaos config demo node process sim", "github.com/spf13/cobra"}
 
 // testTools are what test files may import from third parties beside what any package may.
 var testTools = []string{"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/pmezard/go-difflib/difflib"}

@@ -11,8 +11,14 @@ import (
 	"time"
 )
 
+var playTimers func() // of TestTimers, where there is one
+
 // TestMain lets the test binary play a node.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "timers" {
+		playTimers()
+		return
+	}
 	if len(os.Args) > 2 && os.Args[1] == "node" {
 		time.Sleep(time.Minute)
 		return

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // run is one server process, from its launch to its end.
@@ -42,6 +44,7 @@ func launch(cmd *exec.Cmd, before func()) (*run, error) {
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+		process.ExactTimers()
 		err := cmd.Start()
 		if err == nil {
 			r.process, r.pid = cmd.Process, cmd.Process.Pid

@@ -1,0 +1,48 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestTimers has the test binary execute itself again (see TestMain) and print its process id and
+// the slack of each of its threads, and of a child that it started with exact timers.
+func TestTimers(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, "timers")
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("pid %d own [1000000] child 50000", c.Process.Pid); strings.TrimSpace(string(out)) != want {
+		t.Errorf("it printed %q, not %q", out, want)
+	}
+}
+
+func init() {
+	playTimers = func() {
+		RelaxTimers()
+		runtime.LockOSThread()
+		seen := map[string]bool{}
+		var own []string
+		tasks, _ := filepath.Glob("/proc/self/task/*")
+		for _, task := range tasks {
+			b, err := os.ReadFile(filepath.Join("/proc", filepath.Base(task), "timerslack_ns"))
+			if s := strings.TrimSpace(string(b)); err == nil && !seen[s] {
+				seen[s] = true
+				own = append(own, s)
+			}
+		}
+		ExactTimers()
+		child, _ := exec.Command("cat", "/proc/self/timerslack_ns").Output()
+		fmt.Printf("pid %d own %v child %s\n", os.Getpid(), own, strings.TrimSpace(string(child)))
+	}
+}

@@ -58,7 +58,12 @@ type holder struct{ exclusive, update, shared uint64 } // last ordinal per mode
 type record struct {
 	ordinal uint64
 	id      writeset.TxID
-	keys    []uint64
+	keys    []occurrence // never changed once the record is made
+}
+
+type occurrence struct {
+	hash uint64
+	mode writeset.Mode
 }
 
 // Certifier is the bounded index of recently committed keys. Not safe for concurrent use.
@@ -171,32 +176,39 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 func (c *Certifier) remember(ordinal uint64, t Transaction) {
 	r := record{ordinal: ordinal, id: t.ID}
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		h := c.keys[k.Hash]
-		switch k.Mode {
-		case writeset.Exclusive:
-			h.exclusive = ordinal
-		case writeset.Update:
-			h.update = ordinal
-		case writeset.Shared:
-			h.shared = ordinal
-		}
-		c.keys[k.Hash] = h
-		r.keys = append(r.keys, k.Hash)
+		r.keys = append(r.keys, occurrence{k.Hash, k.Mode})
 		return true
 	})
-	c.records = append(c.records, r)
-	c.held += len(r.keys)
+	c.add(r)
 	for c.held > c.keysMax && c.head < len(c.records)-1 {
 		c.forgetOldest()
 	}
 }
 
+// add makes r the newest record.
+func (c *Certifier) add(r record) {
+	for _, k := range r.keys {
+		h := c.keys[k.hash]
+		switch k.mode {
+		case writeset.Exclusive:
+			h.exclusive = r.ordinal
+		case writeset.Update:
+			h.update = r.ordinal
+		case writeset.Shared:
+			h.shared = r.ordinal
+		}
+		c.keys[k.hash] = h
+	}
+	c.records = append(c.records, r)
+	c.held += len(r.keys)
+}
+
 func (c *Certifier) forgetOldest() {
 	r := c.records[c.head]
 	for _, k := range r.keys {
-		h, ok := c.keys[k]
+		h, ok := c.keys[k.hash]
 		if ok && max(h.exclusive, h.update, h.shared) <= r.ordinal {
-			delete(c.keys, k)
+			delete(c.keys, k.hash)
 		}
 	}
 	c.floor = r.ordinal

@@ -12,6 +12,8 @@
 //	C3  The index is bounded by KeysMax; what it forgot it treats as a conflict
 //	    (Conflict.Reason TooOld), never as agreement.
 //	C4  A barrier (DDL) conflicts with every transaction whose base precedes it.
+//	C5  A Checkpoint holds all that later verdicts depend on: what was restored from it decides as
+//	    what it was taken of, and gives the same bytes at every later ordinal.
 //
 // The rule is SI-Rep's global validation (Lin et al., section 4.3) with PostgreSQL's three
 // row lock strengths in place of plain writes, so that a foreign key reference does not

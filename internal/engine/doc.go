@@ -34,6 +34,9 @@
 //
 //	E9  What is delivered and not issued stays below QueueBytesMax, one delivery excepted. Pausing
 //	    delivery delays verdicts and changes none.
+//	E10 A Checkpoint is a function of the log up to its index, and the log behind it alone decides
+//	    what follows. An engine starts from one only if everything up to its ordinal is in the
+//	    database for good; the log is compacted only up to one from which it can start.
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

@@ -46,6 +46,10 @@ type Options struct {
 	Order       ordering.Options
 	Certify     certify.Options
 	Position    Position
+	// Checkpoint is where to start: the log is taken in from behind it, and what is before may be
+	// compacted. The database must hold everything up to its ordinal, and Position say so.
+	// Nil: from the beginning of the log.
+	Checkpoint *Checkpoint
 	// GroupItemsMax and GroupBytesMax bound one group; zero means 512 items, 4 MiB.
 	GroupItemsMax, GroupBytesMax int
 	// BatchItemsMax and BatchBytesMax bound one proposal (a larger payload travels in
@@ -189,22 +193,33 @@ type proposal struct {
 	sent   bool
 }
 
-// New starts a machine at what the log storage holds. It certifies the whole log again.
+// New starts a machine at what the log storage holds. It certifies again what follows the checkpoint.
 func New(o Options) (*Engine, error) {
 	o.defaults()
 	o.Order.Member = o.Member
 	if o.Position.Member == 0 {
 		o.Position.Member = o.Member
 	}
+	if c := o.Checkpoint; c != nil {
+		if p := &o.Position; min(p.Ordinal, p.Floor) < c.Ordinal {
+			return nil, fmt.Errorf("engine: the checkpoint is of ordinal %d, the database holds others' items up to %d and own ones up to %d", c.Ordinal, p.Ordinal, p.Floor)
+		}
+		o.Order.Start = c.Index
+	}
 	order, err := ordering.New(o.Order)
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{
+	e := &Engine{
 		o: o, order: order, cert: certify.New(o.Certify),
 		sources: map[uint32]source{}, queueFirst: 1,
 		owns: map[uint64]*own{}, locked: map[uint64]lockCount{},
-	}, nil
+	}
+	if o.Checkpoint != nil {
+		e.restore(o.Checkpoint)
+	}
+	e.o.Checkpoint = nil // it would be kept
+	return e, nil
 }
 
 // Tick advances time by one unit and repeats proposals that seem lost.
@@ -248,6 +263,9 @@ func (e *Engine) Unreachable(member uint32) { e.order.Unreachable(member) }
 
 // View returns who leads.
 func (e *Engine) View() ordering.View { return e.order.View() }
+
+// Lost is not nil once the leader no longer keeps what this member needs next; see ordering.Lost.
+func (e *Engine) Lost() *ordering.Lost { return e.order.Lost() }
 
 // Applied is the last ordinal whose group is finished; snapshots taken between groups see
 // exactly the transactions up to it.

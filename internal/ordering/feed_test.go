@@ -94,6 +94,28 @@ func TestLateEntriesAreCommittedOnes(t *testing.T) {
 	}
 }
 
+// TestStored: what is handed out counts as stored once it is certainly on disk, and not before.
+func TestStored(t *testing.T) {
+	ps := peers(t, 3)
+	if _, _, ok := ps[1].Stored(); ok {
+		t.Error("something is stored before anything was delivered")
+	}
+	elect(t, ps, ps[0])
+	propose(t, ps, 0, 3)
+	for _, p := range ps {
+		last, err := p.storage.LastIndex()
+		if index, term, ok := p.Stored(); err != nil || !ok || index != last || term != 1 {
+			t.Errorf("member %d: entry %d of term %d, %v; the last is %d, %v", p.member, index, term, ok, last, err)
+		}
+	}
+	// A majority without this member may have an entry before it does.
+	p := ps[2]
+	p.feed.take([]*pb.Entry{{Index: new(p.feed.known + 1), Term: new(uint64(1))}})
+	if index, _, ok := p.Stored(); ok {
+		t.Errorf("entry %d is not on disk and counts as stored", index)
+	}
+}
+
 // TestStart: delivery begins behind Start, whatever the commit index on disk says.
 func TestStart(t *testing.T) {
 	ps := peers(t, 3)

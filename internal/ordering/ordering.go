@@ -294,6 +294,16 @@ func (o *Order) Pause(paused bool) { o.feed.paused = paused }
 // Behind is the number of entries that are decided and not delivered.
 func (o *Order) Behind() uint64 { return o.feed.known - o.feed.given }
 
+// Stored returns the last entry handed out. False if it is not certainly in Storage before the next
+// Advance, or if there is none.
+func (o *Order) Stored() (index, term uint64, ok bool) {
+	if o.feed.given == 0 || o.feed.given > o.feed.readable {
+		return 0, 0, false
+	}
+	term, err := o.storage.Term(o.feed.given)
+	return o.feed.given, term, err == nil
+}
+
 // Unreachable says a frame to member was dropped, so that raft sends more carefully.
 func (o *Order) Unreachable(member uint32) { o.node.ReportUnreachable(uint64(member)) }
 

@@ -30,6 +30,7 @@ type database struct {
 	collects uint64 // so many transactions' rows were collected
 	member   uint32 // whose marks they are
 	floor    uint64
+	saved    *saved // the newest checkpoint; nil: none
 }
 
 type row struct{ versions []version }
@@ -47,6 +48,7 @@ type record struct {
 	marks    []mark
 	progress uint64
 	adopt    *adoption
+	saved    *saved
 }
 
 // adoption turns a clone of another member's database into the member's own.
@@ -238,6 +240,9 @@ func (d *database) install(r *record) {
 		}
 	}
 	d.progress = max(d.progress, r.progress)
+	if r.saved != nil {
+		d.saved = r.saved
+	}
 	if r.adopt != nil {
 		d.member, d.floor = r.adopt.member, r.adopt.floor
 		if d.w.o.Planted != "clone-keeps-marks" {

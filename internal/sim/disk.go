@@ -4,6 +4,7 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
 )
 
@@ -16,11 +17,14 @@ type disk struct {
 	dropped int // the first write that a failed sync left readable and clean; -1: none
 	full    bool
 	view    *raft.MemoryStorage
+	base    uint64 // compacted up to this entry
 }
 
 type write struct {
 	state   *ordering.HardState
 	entries []*ordering.Entry
+	compact uint64               // up to this entry; zero: no
+	restart *pb.SnapshotMetadata // the log begins anew behind it
 }
 
 func newDisk(members int) *disk {
@@ -35,14 +39,28 @@ func newDisk(members int) *disk {
 // reload rebuilds what is readable from the journal.
 func (d *disk) reload() {
 	d.view = raft.NewMemoryStorage()
-	must(d.view.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{
-		ConfState: &pb.ConfState{Voters: d.voters}, Index: new(uint64), Term: new(uint64)}}))
+	d.show(write{restart: d.at(0, 0)})
 	for _, w := range d.journal {
 		d.show(w)
 	}
 }
 
+// at is what raft calls the metadata of a snapshot.
+func (d *disk) at(index, term uint64) *pb.SnapshotMetadata {
+	return &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: d.voters}, Index: &index, Term: &term}
+}
+
 func (d *disk) show(w write) {
+	if w.restart != nil {
+		must(d.view.ApplySnapshot(&pb.Snapshot{Metadata: w.restart}))
+		d.base = w.restart.GetIndex()
+	}
+	if w.compact > 0 {
+		_, err := d.view.CreateSnapshot(w.compact, &pb.ConfState{Voters: d.voters}, nil)
+		must(err)
+		must(d.view.Compact(w.compact))
+		d.base = w.compact
+	}
 	must(d.view.Append(w.entries))
 	if w.state != nil {
 		must(d.view.SetHardState(w.state))
@@ -54,9 +72,21 @@ func (d *disk) append(state *ordering.HardState, entries []*ordering.Entry) {
 	if state == nil && len(entries) == 0 {
 		return
 	}
-	w := write{state, entries}
+	w := write{state: state, entries: entries}
 	d.journal = append(d.journal, w)
 	d.show(w)
+}
+
+// compact forgets the entries up to index; it is durable when it returns, and so is all before.
+func (d *disk) compact(index uint64) { d.durable(write{compact: index}) }
+
+// restart begins the log anew behind a checkpoint.
+func (d *disk) restart(c *engine.Checkpoint) { d.durable(write{restart: d.at(c.Index, c.Term)}) }
+
+func (d *disk) durable(w write) {
+	d.journal = append(d.journal, w)
+	d.show(w)
+	d.sync(len(d.journal))
 }
 
 // sync makes the first n writes durable.

@@ -43,5 +43,10 @@
 //	N8  While the engine's queue is full, a submitted transaction that blocks the applier is ended like
 //	    one whose backend died: its verdict waits behind what it blocks.
 //
-// What it does not do: membership changes, log compaction and state transfer.
+//	N9  A checkpoint is stored once everything up to its ordinal is in the database. It is durable only
+//	    together with all that.
+//	N10 The log is compacted up to a checkpoint that is durable, no further.
+//	N11 A member that is Lost ends. A clone's checkpoint that lies beyond its log restarts the log.
+//
+// What it does not do: membership changes.
 package sim

@@ -88,7 +88,7 @@ func (w *world) crashAs(m *member, c crash) {
 	m.stop(c == crashMachine)
 	donor := w.members[w.rnd.intn(len(w.members))]
 	switch {
-	case c == crashClone && donor.up && !donor.db.dead:
+	case c == crashClone && donor.canDonate(m):
 		w.stats.Clones++
 		m.db.die()
 		m.db = donor.db.clone(m)

@@ -26,6 +26,7 @@ type member struct {
 	engine      *engine.Engine
 
 	// one life of the node
+	saving    bool // a checkpoint is on its way into the database
 	awake     bool // a pump is on the agenda
 	gathering bool // a release of held proposals is on the agenda
 	busy      bool // carrying out a Ready
@@ -81,9 +82,17 @@ func (m *member) start() {
 		p.Member = m.id
 	}
 	m.w.say("%v: starts at ordinal %d, floor %d, %d marks of member %d", m, p.Ordinal, p.Floor, len(p.Marks), p.Member)
+	if s := m.db.saved; s != nil {
+		p.Ordinal, p.Floor = max(p.Ordinal, s.ordinal), max(p.Floor, s.ordinal)
+	}
+	from, ok := m.checkpointToStart()
+	if !ok {
+		m.reclone()
+		return
+	}
 	s := &m.w.swarm
 	e, err := engine.New(engine.Options{
-		Member: m.id, Incarnation: known, Position: p,
+		Member: m.id, Incarnation: known, Position: p, Checkpoint: from,
 		Order:         ordering.Options{Storage: m.disk.view},
 		Certify:       certify.Options{KeysMax: s.keysMax},
 		GroupItemsMax: s.groupItems, BatchItemsMax: s.batchItems, BatchBytesMax: s.batchBytes, BatchesInflightMax: s.batchesInflight,
@@ -91,7 +100,7 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
-	m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots = false, false, false, nil, nil, 0, 0
+	m.saving, m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots = false, false, false, false, nil, nil, 0, 0
 	m.begun = p.Ordinal
 	m.sessions, m.submitted = nil, map[uint64]*session{}
 	m.seq++
@@ -100,6 +109,7 @@ func (m *member) start() {
 		panic("sim: the fence of a new life was refused")
 	}
 	m.tick(m.incarnation)
+	m.checkpoints()
 	m.wake()
 	m.aftershock()
 }

@@ -20,7 +20,7 @@ func (m *member) wake() {
 // pump carries out one Ready: early frames, what is committed, the write, then the late
 // frames. Meanwhile the engine takes inputs. The member may crash between any two steps.
 func (m *member) pump() {
-	if m.busy || !m.engine.HasReady() {
+	if m.isLost() || m.busy || !m.engine.HasReady() {
 		return
 	}
 	m.busy = true

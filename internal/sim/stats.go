@@ -13,6 +13,7 @@ type Stats struct {
 	Ended, Fills, Delays                                   int // backends that held up a full queue; how often it was full; clients that were slowed
 	Crashes, Outages, Clones, Kills, LostCommits           int
 	StepCrashes, FailedSyncs, FullDisks                    int
+	Checkpoints, Compactions, LostMembers, LogRestarts     int
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps  int
 }
 

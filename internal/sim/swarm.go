@@ -48,6 +48,9 @@ type swarm struct {
 
 	keysMax, groupItems, batchItems, batchBytes, batchesInflight, resubmitTicks, pendingMax int
 	queueBytes                                                                              int // zero: the default, never reached
+
+	checkpointEvery int64  // zero: never
+	keepEntries     uint64 // of the log, for others
 }
 
 func newSwarm(r *random, o *Options) swarm {
@@ -83,7 +86,10 @@ func newSwarm(r *random, o *Options) swarm {
 	if s.batchBytes > 0 {
 		s.syncMax = min(s.syncMax, 1000) // a list takes many parts
 	}
-	s.queueBytes = int([]int64{0, 1, 3000, 20_000}[r.fork().intn(4)])
+	more := r.fork()
+	s.queueBytes = int([]int64{0, 1, 3000, 20_000}[more.intn(4)])
+	s.checkpointEvery = []int64{0, 5000, 50_000, 500_000}[more.intn(4)]
+	s.keepEntries = []uint64{0, 5, 100}[more.intn(3)]
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Checkpoint is the replicated state at one entry of the log: all that members derive from the
+// entries up to it and that later decisions depend on (E10). It does not change when the engine
+// goes on.
+type Checkpoint struct {
+	// Index and Term name the entry of the log; what the entries up to it say is in the checkpoint.
+	Index, Term uint64
+	// Ordinal is that of the last item up to Index.
+	Ordinal uint64
+
+	volume  uint64
+	sources []memberSource // by member
+	cert    certify.Checkpoint
+}
+
+type memberSource struct {
+	member uint32
+	source
+}
+
+// Checkpoint returns the replicated state as it is now, to be encoded at leisure. False if it cannot
+// be had at the moment, because what was delivered is not certainly on this member's disk, or
+// because nothing was. It holds up the engine for some milliseconds if certification remembers
+// much.
+func (e *Engine) Checkpoint() (*Checkpoint, bool) {
+	index, term, ok := e.order.Stored()
+	if !ok {
+		return nil, false
+	}
+	return e.checkpoint(index, term), true
+}
+
+// checkpoint is the state, which is that at entry index.
+func (e *Engine) checkpoint(index, term uint64) *Checkpoint {
+	c := &Checkpoint{Index: index, Term: term, Ordinal: e.ordinal, volume: e.volume, cert: e.cert.Checkpoint()}
+	for m, s := range e.sources { // order-free: sorted below
+		if s.parts != nil {
+			s.parts = s.parts[:len(s.parts):len(s.parts)]
+		}
+		c.sources = append(c.sources, memberSource{m, s})
+	}
+	slices.SortFunc(c.sources, func(a, b memberSource) int { return int(a.member) - int(b.member) })
+	return c
+}
+
+// restore makes c the state of an engine that is new. Everything up to its ordinal is in the
+// database.
+func (e *Engine) restore(c *Checkpoint) {
+	e.ordinal, e.volume = c.Ordinal, c.volume
+	e.cert = certify.Restore(e.o.Certify, c.cert)
+	for _, s := range c.sources {
+		e.sources[s.member] = s.source
+	}
+	switch planted {
+	case "checkpoint-without-sources":
+		clear(e.sources)
+	case "checkpoint-without-parts":
+		for m, s := range e.sources { // order-free: each for itself
+			s.parts = nil
+			e.sources[m] = s
+		}
+	case "checkpoint-one-off":
+		e.ordinal++
+	}
+	e.queueFirst, e.applied, e.appliedVol = e.ordinal+1, e.ordinal, e.volume
+}
+
+// checkpointVersion 1: byte version, then uvarints index, term, ordinal, volume, the number of
+// members; per member its number, incarnation, batch, and the parts of a payload with length; then
+// the certifier's (certify.Checkpoint); at the end 4 bytes CRC-32C of all before, little endian.
+const checkpointVersion = 1
+
+const sourceBytesMin = 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Append encodes the checkpoint. Members that took it at the same index get the same bytes.
+func (c *Checkpoint) Append(dst []byte) []byte {
+	start := len(dst)
+	dst = append(dst, checkpointVersion)
+	for _, v := range []uint64{c.Index, c.Term, c.Ordinal, c.volume, uint64(len(c.sources))} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	for i := range c.sources {
+		s := &c.sources[i]
+		dst = binary.AppendUvarint(dst, uint64(s.member))
+		dst = binary.AppendUvarint(dst, s.incarnation)
+		dst = binary.AppendUvarint(dst, s.number)
+		dst = writeset.AppendBytes(dst, s.parts)
+	}
+	dst = c.cert.Append(dst)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+}
+
+// ErrCheckpoint is wrapped by DecodeCheckpoint's errors: the bytes are not a checkpoint, or not
+// as they were written.
+var ErrCheckpoint = errors.New("the checkpoint is damaged")
+
+// DecodeCheckpoint reads a checkpoint that fills data exactly. It takes only what Append makes, and
+// memory for a small multiple of len(data). Data must not change afterwards.
+func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
+	n := len(data) - crc32.Size
+	switch {
+	case n < 1:
+		return nil, fmt.Errorf("engine: %w: it has %d bytes", ErrCheckpoint, len(data))
+	case data[0] != checkpointVersion:
+		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d", ErrCheckpoint, data[0], checkpointVersion)
+	case binary.LittleEndian.Uint32(data[n:]) != crc32.Checksum(data[:n], castagnoli):
+		return nil, fmt.Errorf("engine: %w: the checksum of its %d bytes is wrong", ErrCheckpoint, len(data))
+	}
+	r := writeset.NewReader(data[1:n])
+	c := &Checkpoint{Index: r.Uvarint(), Term: r.Uvarint(), Ordinal: r.Uvarint(), volume: r.Uvarint()}
+	c.sources = make([]memberSource, r.Count(sourceBytesMin))
+	for i := range c.sources {
+		c.sources[i] = memberSource{uint32(r.Uvarint()), source{r.Uvarint(), r.Uvarint(), r.Bytes()}}
+	}
+	var err error
+	if c.cert, err = certify.ReadCheckpoint(r); err == nil {
+		err = r.Done()
+	}
+	if err == nil {
+		err = c.validate()
+	}
+	if err == nil && !bytes.Equal(c.Append(nil), data) {
+		err = errors.New("it is not written as this build writes it")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w: %w", ErrCheckpoint, err)
+	}
+	return c, nil
+}
+
+func (c *Checkpoint) validate() error {
+	if c.Index == 0 || c.Term == 0 {
+		return fmt.Errorf("it is of entry %d of term %d", c.Index, c.Term)
+	}
+	if last := c.cert.Last(); last > c.Ordinal {
+		return fmt.Errorf("it is of ordinal %d and knows ordinal %d", c.Ordinal, last)
+	}
+	for i := 1; i < len(c.sources); i++ {
+		if a, b := c.sources[i-1].member, c.sources[i].member; a >= b {
+			return fmt.Errorf("member %d follows member %d", b, a)
+		}
+	}
+	return nil
+}
+
+// Fit says whether an engine can start from c, or if c is nil from the beginning, with what the log
+// holds. Foreign says that c came with a clone of another member's database. Restart is true if the
+// log must first be restarted at c (raftlog.ApplySnapshot), because the clone is further than
+// it; nothing that this member has vouched for and that is not in the clone is lost by it. An error is
+// final.
+func (c *Checkpoint) Fit(log ordering.Storage, foreign bool) (restart bool, err error) {
+	first, err := log.FirstIndex()
+	if err != nil {
+		return false, fmt.Errorf("engine: %w", err)
+	}
+	last, err := log.LastIndex()
+	if err != nil {
+		return false, fmt.Errorf("engine: %w", err)
+	}
+	hs, _, err := log.InitialState()
+	if err != nil {
+		return false, fmt.Errorf("engine: %w", err)
+	}
+	if c == nil {
+		if first > 1 {
+			return false, fmt.Errorf("engine: the log begins with entry %d, and the database has no checkpoint of what was before", first)
+		}
+		return false, nil
+	}
+	if c.Index < first-1 {
+		return false, fmt.Errorf("engine: the log begins with entry %d, and the database's checkpoint is of entry %d: entries %d to %d are missing", first, c.Index, c.Index+1, first-1)
+	}
+	if c.Index <= last {
+		term, err := log.Term(c.Index)
+		if err != nil {
+			return false, fmt.Errorf("engine: %w", err)
+		}
+		if term == c.Term {
+			return false, nil
+		}
+	}
+	if !foreign || c.Index <= max(first-1, hs.GetCommit()) {
+		return false, fmt.Errorf("engine: the log ends with entry %d and does not hold entry %d of term %d, of which the database's checkpoint is: the log has lost entries, or is another's", last, c.Index, c.Term)
+	}
+	return true, nil
+}

@@ -16,49 +16,60 @@ const walPosition = `(pg_catalog.pg_current_wal_insert_lsn() OPERATOR(pg_catalog
 
 func collectFunction() string {
 	var b strings.Builder
-	b.WriteString(`
-DROP FUNCTION IF EXISTS tutti.collect(pg_catalog.int4, pg_catalog.int8, pg_catalog.int8);
-CREATE OR REPLACE FUNCTION tutti.collect(to_token pg_catalog.int8, to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8,
+	fmt.Fprintf(&b, `
+DROP FUNCTION IF EXISTS tutti.collect(pg_catalog.int8, pg_catalog.int4, pg_catalog.int8, pg_catalog.int8);
+CREATE OR REPLACE FUNCTION tutti.collect(to_token pg_catalog.int8, to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8, ahead pg_catalog.bool,
   OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
 RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER ROWS 10 SET enable_seqscan = off AS $tutti$
 #variable_conflict use_column
-DECLARE x pg_catalog.int8; s pg_catalog.int8; f pg_catalog.bool;
+DECLARE s pg_catalog.int8;
 BEGIN
-  -- What a holdable cursor writes at COMMIT would not be collected any more: it is refused.
-  PERFORM pg_catalog.set_config('tutti.tx', 'off', true);
-  IF pg_catalog.pg_current_xact_id_if_assigned() IS NULL THEN RETURN; END IF;
-  IF NOT EXISTS (SELECT FROM tutti.token k WHERE k.token OPERATOR(pg_catalog.=) to_token) THEN
-    RAISE EXCEPTION 'tutti.collect is not for clients' USING ERRCODE = '42501';
-  END IF;
-  x := pg_catalog.txid_current();
-  IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN
-    RETURN QUERY SELECT * FROM tutti.collect_serializable(to_slot, to_incarnation, to_seq);
-    RETURN;
-  END IF;
-`)
-	fmt.Fprintf(&b, "  s := (x OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.&) %d;\n", windowBits, captureTables-1)
-	chain := func(format string) {
-		for i := range captureTables {
-			word := "ELSIF"
-			if i == 0 {
-				word = "IF"
-			}
-			fmt.Fprintf(&b, "  %s s OPERATOR(pg_catalog.=) %d THEN\n    "+format+"\n", word, i, i)
+  -- tutti.tx: what a holdable cursor writes at COMMIT would not be collected any more, so it is refused.
+  s := CASE WHEN ahead AND pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN -2
+    WHEN pg_catalog.set_config('tutti.tx', 'off', true) IS NULL OR pg_catalog.pg_current_xact_id_if_assigned() IS NULL THEN -1
+    ELSE %s END;
+`, window())
+	for i := range captureTables {
+		word := "ELSIF"
+		if i == 0 {
+			word = "IF"
 		}
-		b.WriteString("  END IF;\n")
+		fmt.Fprintf(&b, collectFrom, word, i)
 	}
-	chain(`f := EXISTS (SELECT FROM tutti.capture%d c WHERE c.xid OPERATOR(pg_catalog.=) x);`)
-	b.WriteString(`  IF NOT f THEN RETURN; END IF;
-  -- Not a plain UPDATE: a plan made while the table was small would scan it for ever.
-  INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq)
-    ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq;
-  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p WHERE p.one); keys := ARRAY[` + walPosition + `]; tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
-`)
-	chain(`RETURN QUERY SELECT c.op, c.ident, c.keys, c.tab, c.img FROM tutti.capture%d c WHERE c.xid OPERATOR(pg_catalog.=) x ORDER BY c.n;`)
-	b.WriteString("END $tutti$;\n")
+	fmt.Fprintf(&b, `  END IF;
+  IF s OPERATOR(pg_catalog.=) -2 THEN RETURN; END IF;
+  IF s OPERATOR(pg_catalog.>=) 0 THEN
+    IF NOT EXISTS (SELECT FROM tutti.token k WHERE k.token OPERATOR(pg_catalog.=) to_token) THEN
+      RAISE EXCEPTION 'tutti.collect is not for clients' USING ERRCODE = '42501';
+    END IF;
+    IF s OPERATOR(pg_catalog.=) %d THEN
+      RETURN QUERY SELECT * FROM tutti.collect_serializable(to_slot, to_incarnation, to_seq);
+    END IF;
+  END IF;
+  IF ahead THEN op := %d; RETURN NEXT; END IF;
+END $tutti$;
+`, captureTables, opAll)
 	fmt.Fprintf(&b, collectSerializable, serializableTables, capturedIdents())
 	return b.String()
 }
+
+// collectFrom collects from one of the tables, if the caller knows the secret and there is something.
+// The mark is not set by a plain UPDATE: a plan made while the table was small would scan it for ever.
+const collectFrom = `  %[1]s s OPERATOR(pg_catalog.=) %[2]d THEN
+    INSERT INTO tutti.mark SELECT to_slot, to_incarnation, to_seq
+      WHERE EXISTS (SELECT FROM tutti.token k WHERE k.token OPERATOR(pg_catalog.=) to_token)
+      AND EXISTS (SELECT FROM tutti.capture%[2]d c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current())
+      ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq;
+    IF FOUND THEN
+      RETURN QUERY SELECT ` + firstRow + `
+        UNION ALL (SELECT c.op, c.ident, c.keys, c.tab, c.img FROM tutti.capture%[2]d c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() ORDER BY c.n);
+      IF ahead THEN op := 100; RETURN NEXT; END IF;
+      RETURN;
+    END IF;
+`
+
+const firstRow = `0::pg_catalog.int2, p.ordinal, ARRAY[` + walPosition + `]::pg_catalog._int8,
+        pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'), NULL::pg_catalog.bytea FROM tutti.progress p WHERE p.one`
 
 // collectSerializable keeps clear of sequential scans, because a SIREAD lock on the whole of
 // tutti.mark would make every pair of SERIALIZABLE writers a dangerous structure.
@@ -77,7 +88,7 @@ BEGIN
   EXECUTE 'UPDATE tutti.mark SET incarnation = $2, seq = $3 WHERE slot OPERATOR(pg_catalog.=) $1' USING to_slot, to_incarnation, to_seq;
   GET DIAGNOSTICS r = ROW_COUNT;
   IF r OPERATOR(pg_catalog.=) 0::pg_catalog.int8 THEN INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq); END IF;
-  op := 0; ident := (SELECT p.ordinal FROM tutti.progress p WHERE p.one); keys := ARRAY[` + walPosition + `]; tab := pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'); RETURN NEXT;
+  RETURN QUERY SELECT ` + firstRow + `;
   RETURN QUERY EXECUTE pg_catalog.concat('SELECT c.op, c.ident, c.keys, c.tab, c.img', c, ' ORDER BY c.n');
 END $tutti$;
 %[2]s
@@ -110,15 +121,12 @@ GRANT EXECUTE ON FUNCTION tutti.captured_idents TO tutti_reader;`, serializableT
 
 // CollectStatement is tutti.collect for the extended protocol: parameters int8, int4, int8, int8
 // (CollectParameterOIDs), results in binary.
-const CollectStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4)"
+const CollectStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4, false)"
 
 // AheadStatement is CollectStatement for a transaction that may go on: nothing deferred was fired,
 // and the caller knows that no permanent object defers anything. Its last row has op 100. In a
 // session with temporary objects, which might, it does nothing and returns no row.
-const AheadStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4) WHERE " + noTemporary +
-	" UNION ALL SELECT 100::pg_catalog.int2, NULL, NULL, NULL, NULL WHERE " + noTemporary
-
-const noTemporary = "pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0::pg_catalog.oid"
+const AheadStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4, true)"
 
 // opAll is the op of the row that ends the answer to AheadStatement.
 const opAll = 100
@@ -136,6 +144,6 @@ func TokenSQL(token int64) string {
 // CollectSQL is tutti.collect for a simple Query, with results in text: bytea columns are
 // hex without prefix, whatever the session's bytea_output.
 func CollectSQL(token int64, slot int32, incarnation, seq uint64) string {
-	return fmt.Sprintf("SELECT op, ident, keys, pg_catalog.encode(tab, 'hex'), pg_catalog.encode(img, 'hex') FROM tutti.collect(%d, %d, %d, %d)",
+	return fmt.Sprintf("SELECT op, ident, keys, pg_catalog.encode(tab, 'hex'), pg_catalog.encode(img, 'hex') FROM tutti.collect(%d, %d, %d, %d, false)",
 		token, slot, int64(incarnation), int64(seq))
 }

@@ -46,7 +46,7 @@ func Schema() string {
 	for i := range serializableTables {
 		fmt.Fprintf(&b, captureTable, fmt.Sprintf("capture_s%d", i))
 	}
-	fmt.Fprintf(&b, putFunction, insertChain("x", "new_tab, new_op, new_ident, new_keys, new_img"), serializableTables)
+	fmt.Fprintf(&b, putFunction, insertChain("new_tab, new_op, new_ident, new_keys, new_img"), serializableTables, window())
 	b.WriteString(collectFunction())
 	b.WriteString(schemaTail)
 	return b.String()
@@ -137,22 +137,24 @@ ALTER TABLE tutti.%[1]s OWNER TO tutti_owner;
 REVOKE ALL ON tutti.%[1]s FROM PUBLIC;
 `
 
-// insertChain is the PL/pgSQL that writes one captured row; values are the last five columns.
-// The transaction's xid ends up in the variable named x; s is used as scratch.
-func insertChain(x, values string) string {
+// window is SQL for which table this transaction's rows go to, captureTables for a SERIALIZABLE one.
+func window() string {
+	return fmt.Sprintf(`CASE WHEN pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN %d
+    ELSE (pg_catalog.txid_current() OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.&) %d END`, captureTables, windowBits, captureTables-1)
+}
+
+// insertChain is the PL/pgSQL that writes one captured row; values are the last five columns,
+// and the variable s is the window.
+func insertChain(values string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `  %[1]s := pg_catalog.txid_current();
-  IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN s := -1;
-  ELSE s := (%[1]s OPERATOR(pg_catalog.>>) %[2]d) OPERATOR(pg_catalog.&) %[3]d; END IF;
-`, x, windowBits, captureTables-1)
 	for i := range captureTables {
 		word := "ELSIF"
 		if i == 0 {
 			word = "IF"
 		}
 		fmt.Fprintf(&b, `  %s s OPERATOR(pg_catalog.=) %d THEN
-    INSERT INTO tutti.capture%d VALUES (%s, pg_catalog.nextval('tutti.capture_n'::pg_catalog.regclass), %s);
-`, word, i, i, x, values)
+    INSERT INTO tutti.capture%d VALUES (pg_catalog.txid_current(), pg_catalog.nextval('tutti.capture_n'::pg_catalog.regclass), %s);
+`, word, i, i, values)
 	}
 	fmt.Fprintf(&b, "  ELSE\n    PERFORM tutti.put_serializable(%s);\n  END IF;\n", values)
 	return b.String()
@@ -168,8 +170,9 @@ BEGIN
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.put(new_tab pg_catalog.bytea, new_op pg_catalog.int2, new_ident pg_catalog.int8,
   new_keys pg_catalog._int8, new_img pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql AS $tutti$
-DECLARE x pg_catalog.int8; s pg_catalog.int8;
+DECLARE s pg_catalog.int8;
 BEGIN
+  s := %[3]s;
 %[1]sEND $tutti$;
 ALTER FUNCTION tutti.put_serializable OWNER TO tutti_owner;
 ALTER FUNCTION tutti.put OWNER TO tutti_owner;

@@ -215,15 +215,18 @@ func (t *TableDesc) captureBody() string {
 	b.WriteString(`
 #variable_conflict use_column
 DECLARE tutti_op pg_catalog.int2; tutti_i pg_catalog.int8; tutti_j pg_catalog.int8; tutti_k pg_catalog._int8; tutti_m pg_catalog.bytea;
-  tutti_a pg_catalog._int8; tutti_b pg_catalog._int8; tutti_x pg_catalog.int8; s pg_catalog.int8; tutti_e pg_catalog.text;
+  tutti_a pg_catalog._int8; tutti_b pg_catalog._int8; s pg_catalog.int8; tutti_e pg_catalog.text;
 BEGIN
-  IF pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) 'on' THEN ELSE
-    RAISE EXCEPTION 'write outside a Tutti transaction' USING ERRCODE = '` + OutsideState + `', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
-      HINT = 'Connect to Tutti, not to the database behind it.';
-  END IF;
-  IF pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.<>) 'UTF8' THEN
+  s := CASE WHEN pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) 'on' THEN
+    CASE WHEN pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8' THEN ` + window() + ` ELSE -1 END END;
+  IF s OPERATOR(pg_catalog.>=) 0 THEN ELSE
+    IF s IS NULL THEN
+      RAISE EXCEPTION 'write outside a Tutti transaction' USING ERRCODE = '` + OutsideState + `', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
+        HINT = 'Connect to Tutti, not to the database behind it.';
+    END IF;
     tutti_e := pg_catalog.current_setting('client_encoding');
     PERFORM pg_catalog.set_config('client_encoding', 'UTF8', true);
+    s := ` + window() + `;
   END IF;
 `)
 	k := t.keys()
@@ -241,7 +244,7 @@ BEGIN
 		b.WriteString(t.updateBody(&k, header))
 	}
 	b.WriteString("  END IF;\n")
-	b.WriteString(insertChain("tutti_x", header+", tutti_op, tutti_i, tutti_k, tutti_m"))
+	b.WriteString(insertChain(header + ", tutti_op, tutti_i, tutti_k, tutti_m"))
 	b.WriteString(`  IF tutti_e IS NOT NULL THEN PERFORM pg_catalog.set_config('client_encoding', tutti_e, true); END IF;
   RETURN NULL;
 END`)

@@ -99,7 +99,7 @@ func TestClientsCannotReachCapturedRows(t *testing.T) {
 	p.tx("INSERT INTO t VALUES (1, 'a'), (2, 'b')", "UPDATE t SET secret = 'c'", "SELECT public.writer()")
 	for _, sql := range []string{
 		"SELECT * FROM tutti.capture0", "INSERT INTO tutti.capture0 VALUES (1, 1, '', 1, 1, NULL, '')", "SELECT tutti.put('', 1::int2, 1, NULL, '')", "SELECT * FROM tutti.mark", "SELECT * FROM tutti.token", "INSERT INTO tutti.token VALUES (5)",
-		"INSERT INTO t VALUES (9, 'x'); SELECT * FROM tutti.collect(2, 1, 1, 1)",
+		"INSERT INTO t VALUES (9, 'x'); SELECT * FROM tutti.collect(2, 1, 1, 1, false)",
 		"UPDATE tutti.progress SET ordinal = 1", "SELECT * FROM tutti.collect_serializable(1, 1, 1)", "SELECT tutti.captured_idents('')", "SELECT nextval('tutti.capture_n')", "TRUNCATE tutti.capture1",
 		"SELECT tutti.hashable(23::oid)",
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,8 +23,14 @@ func newMonitor(ctx context.Context, connString string) (*monitor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := conn.Prepare(ctx, statementBlockers, "SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids($1))", nil); err != nil {
+		_ = conn.Close(ctx) // of no use
+		return nil, fmt.Errorf("node: monitor: %w", err)
+	}
 	return &monitor{conn: conn}, nil
 }
+
+const statementBlockers = "tutti blockers"
 
 // connect opens a connection of Tutti's own with settings for its whole life.
 func connect(ctx context.Context, connString, name string, settings map[string]string) (*pgconn.PgConn, error) {
@@ -57,6 +64,10 @@ func (m *monitor) exec(ctx context.Context, sql string) ([]*pgconn.Result, error
 // blockers lists the backends that hold locks the backend pid waits for, or stand before it
 // in the queue for one, and those that block them in turn.
 func (m *monitor) blockers(ctx context.Context, pid uint32) ([]uint32, error) {
+	// Mostly nobody does, and the executor is just slow: this is the cheap question.
+	if blocked, err := m.blocked(ctx, pid); err != nil || !blocked {
+		return nil, err
+	}
 	r, err := m.exec(ctx, fmt.Sprintf(`WITH RECURSIVE b(pid) AS (SELECT unnest(pg_catalog.pg_blocking_pids(%d))
 UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> %d`, pid, pid))
 	if err != nil {
@@ -73,6 +84,16 @@ UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM 
 		}
 	}
 	return pids, nil
+}
+
+func (m *monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.conn.ExecPrepared(ctx, statementBlockers, [][]byte{[]byte(strconv.FormatUint(uint64(pid), 10))}, nil, nil).Read()
+	if r.Err != nil {
+		return false, fmt.Errorf("node: monitor: %w", r.Err)
+	}
+	return len(r.Rows) > 0, nil
 }
 
 func (m *monitor) terminate(ctx context.Context, pid uint32) error {

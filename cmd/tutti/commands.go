@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +55,7 @@ func nodeCommand() *cobra.Command {
 		Use: "node", Short: "Run one member of a cluster", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			process.RelaxTimers()
+			runtime.UnlockOSThread() // see init
 			cfg, err := config.Load(path)
 			if err != nil {
 				return err

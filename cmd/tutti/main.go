@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
 )
+
+// init keeps main on the process's first thread, for process.RelaxTimers.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	ctx, cancel := context.WithCancel(context.Background())

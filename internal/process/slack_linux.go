@@ -16,13 +16,14 @@ const timerSlack = time.Millisecond
 // Go's monitor thread asks for naps of 20 µs while any goroutine is in a system call for that
 // long, as the writer of the log is all the time; on a small machine the naps cost more than
 // what the monitor does. The slack must be there when that thread is born, hence exec. Call it
-// first in main: nothing that was done before survives. Where the kernel refuses, it returns
-// and all goes on as it was.
+// first in main, and on the process's first thread: nothing that was done before survives, and
+// of what the kernel keeps per thread (the signal for the parent's death) only the caller's. On
+// another thread, or where the kernel refuses, it returns and all goes on as it was.
 func RelaxTimers() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	was, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err != nil || was >= int(timerSlack) {
+	if err != nil || was >= int(timerSlack) || unix.Gettid() != os.Getpid() {
 		return
 	}
 	path, err := os.Executable()

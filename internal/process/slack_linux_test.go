@@ -7,30 +7,40 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// TestTimers has the test binary execute itself again (see TestMain) and print its process id and
-// the slack of each of its threads, and of a child that it started with exact timers.
+// TestTimers has the test binary execute itself again (see TestMain) and print its process id,
+// the signal for its parent's death, which is kept, and the slack of each of its threads and of a
+// child that it started with exact timers.
 func TestTimers(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	runtime.LockOSThread() // the thread that starts it counts as the parent
+	defer runtime.UnlockOSThread()
 	c := exec.Command(self, "timers")
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	out, err := c.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("pid %d own [1000000] child 50000", c.Process.Pid); strings.TrimSpace(string(out)) != want {
+	if want := fmt.Sprintf("pid %d death 15 own [1000000] child 50000", c.Process.Pid); strings.TrimSpace(string(out)) != want {
 		t.Errorf("it printed %q, not %q", out, want)
 	}
 }
 
 func init() {
+	runtime.LockOSThread() // TestMain runs on the first thread
 	playTimers = func() {
 		RelaxTimers()
-		runtime.LockOSThread()
+		var death int32
+		_ = unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&death)), 0, 0, 0)
 		seen := map[string]bool{}
 		var own []string
 		tasks, _ := filepath.Glob("/proc/self/task/*")
@@ -43,6 +53,6 @@ func init() {
 		}
 		ExactTimers()
 		child, _ := exec.Command("cat", "/proc/self/timerslack_ns").Output()
-		fmt.Printf("pid %d own %v child %s\n", os.Getpid(), own, strings.TrimSpace(string(child)))
+		fmt.Printf("pid %d death %d own %v child %s\n", os.Getpid(), death, own, strings.TrimSpace(string(child)))
 	}
 }

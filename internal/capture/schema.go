@@ -80,6 +80,9 @@ CREATE TABLE IF NOT EXISTS tutti.sequences (
   member pg_catalog.int4 NOT NULL, step pg_catalog.int4 NOT NULL
 );
 CREATE TABLE IF NOT EXISTS tutti.token (token pg_catalog.int8 PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS tutti.checkpoint (one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one), data pg_catalog.bytea NOT NULL);
+ALTER TABLE tutti.checkpoint ALTER COLUMN data SET STORAGE EXTERNAL;
+ALTER TABLE tutti.checkpoint OWNER TO tutti_owner;
 ALTER TABLE tutti.token OWNER TO tutti_owner;
 ALTER TABLE tutti.mark OWNER TO tutti_owner;
 ALTER TABLE tutti.progress OWNER TO tutti_owner;

@@ -71,7 +71,7 @@ func newCluster(ctx context.Context, o *Options, out io.Writer) (c *cluster, err
 				"shared_buffers": "32MB", "max_wal_size": "128MB", "min_wal_size": "32MB"}},
 			// Small, so that bounds are reached within a run: the index of keys, and new segments
 			// when a disk is full.
-			Limits: config.Limits{CertifyKeys: 1 << 17, LogSegmentBytes: 4 << 20},
+			Limits: config.Limits{CertifyKeys: 1 << 17, LogSegmentBytes: 4 << 20, LogRetention: 128 << 20},
 		}
 		if k > 1 {
 			cfg.Postgres.CloneFrom = donor

@@ -68,6 +68,7 @@ type Limits struct {
 	BatchBytes      int   `toml:"batch_bytes"`       // default 512 KiB
 	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members; default 1048576
 	LogSegmentBytes int64 `toml:"log_segment_bytes"` // default 64 MiB
+	LogRetention    int64 `toml:"log_retention"`     // bytes of the log kept for members that were away; at least four segments; default 1 GiB
 	PendingItems    int   `toml:"pending_items"`     // transactions waiting to be ordered; default 65536
 	ApplyQueueBytes int   `toml:"apply_queue_bytes"` // ordered and not yet being applied; default 64 MiB
 	MemberQueue     int   `toml:"member_queue"`      // bytes queued for one member; default 64 MiB
@@ -142,6 +143,9 @@ func (c *Config) Validate() error {
 	return c.validateMembers()
 }
 
+// logSegmentsMin is how many segments log_retention must have room for.
+const logSegmentsMin = 4
+
 // validate refuses what cannot work. The defaults are filled in already.
 func (l *Limits) validate() error {
 	for name, v := range map[string]int{"sessions": l.Sessions, "writeset_bytes": l.WritesetBytes, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
@@ -158,6 +162,10 @@ func (l *Limits) validate() error {
 		}
 	}
 	switch {
+	case l.LogRetention < -1:
+		return fmt.Errorf("log_retention is %d: use -1 to keep the whole log", l.LogRetention)
+	case l.LogRetention >= 0 && l.LogRetention/logSegmentsMin < l.LogSegmentBytes:
+		return fmt.Errorf("log_retention is %d, less than %d times log_segment_bytes (%d): the log is freed by whole segments", l.LogRetention, logSegmentsMin, l.LogSegmentBytes)
 	case l.FlowLag > l.CertifyKeys/10:
 		return fmt.Errorf("certify_keys is %d, less than ten times flow_lag (%d): a member that lags by that much could not get a transaction certified any more", l.CertifyKeys, l.FlowLag)
 	case l.FlowDelayMaxMs > 10_000:
@@ -212,6 +220,9 @@ func (c *Config) defaults() {
 	}
 	if l.LogSegmentBytes == 0 {
 		l.LogSegmentBytes = 64 << 20
+	}
+	if l.LogRetention == 0 {
+		l.LogRetention = 1 << 30
 	}
 }
 

@@ -20,6 +20,12 @@ func TestLimits(t *testing.T) {
 		{func(l *Limits) { l.FlowLag, l.FlowLagBytes, l.FlowMinorityPercent, l.FlowDelayMaxMs = -1, -1, -1, -1 }, ""},
 		{func(l *Limits) { l.Sessions = -1 }, "sessions is -1"},
 		{func(l *Limits) { l.LogSegmentBytes = -1 }, "log_segment_bytes is -1"},
+		{func(l *Limits) { l.LogRetention = -1 }, ""},
+		{func(l *Limits) { l.LogRetention = -2 }, "log_retention is -2: use -1"},
+		{func(l *Limits) { l.LogRetention = 4<<26 - 1 }, "log_retention is 268435455, less than 4 times log_segment_bytes (67108864)"},
+		{func(l *Limits) { l.LogRetention = 4 << 26 }, ""},
+		{func(l *Limits) { l.LogRetention, l.LogSegmentBytes = 256<<10, 64<<10 }, ""},
+		{func(l *Limits) { l.LogSegmentBytes = 512 << 20 }, "log_retention is 1073741824, less than 4"},
 		{func(l *Limits) { l.FlowLag = -2 }, "flow_lag is -2"},
 		{func(l *Limits) { l.CertifyKeys = 1000 }, "certify_keys is 1000"},
 		{func(l *Limits) { l.CertifyKeys, l.FlowLag = 1000, 100 }, ""},
@@ -34,7 +40,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	conf := valid()
-	if err := conf.Validate(); err != nil || conf.Limits.FlowLag != 5000 {
+	if err := conf.Validate(); err != nil || conf.Limits.FlowLag != 5000 || conf.Limits.LogRetention != 1<<30 {
 		t.Errorf("%v, flow_lag %d", err, conf.Limits.FlowLag)
 	}
 }

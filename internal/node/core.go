@@ -47,7 +47,8 @@ type core struct {
 	writes  chan ordering.Ready // to the writer; one at a time
 	written chan error          // its answer; capacity 1
 	writing bool
-	late    []ordering.Message // of the Ready being carried out
+	late    []ordering.Message        // of the Ready being carried out
+	wanted  chan<- *engine.Checkpoint // who waits for one; nil: nobody
 
 	term, vote uint64 // last written
 	applied    atomic.Uint64
@@ -98,7 +99,15 @@ func (c *core) call(f func(*engine.Engine)) bool {
 	}
 }
 
-// run is the core's goroutine. It returns an error when the log cannot be written any more.
+// lostError says that the order cannot be continued here.
+type lostError struct{ ordering.Lost }
+
+func (e *lostError) Error() string {
+	return fmt.Sprintf("node: this member has the order up to entry %d of the log, member %d keeps it from entry %d on", e.Have, e.Leader, e.First)
+}
+
+// run is the core's goroutine. It returns an error when the log cannot be written any more, and a
+// lostError.
 func (c *core) run(ctx context.Context) error {
 	defer close(c.stopped)
 	var writer sync.WaitGroup
@@ -111,6 +120,9 @@ func (c *core) run(ctx context.Context) error {
 	defer gathered.Stop()
 	gathering := false
 	for {
+		if lost := c.engine.Lost(); lost != nil {
+			return &lostError{*lost}
+		}
 		c.drainReady()
 		if held := c.engine.Held(); held != gathering {
 			if gathering = held; held {
@@ -200,6 +212,35 @@ func (c *core) finish() {
 	c.sendAll(c.late)
 	c.late, c.writing = nil, false
 	c.engine.Advance()
+	c.answerCheckpoint(c.engine)
+}
+
+// checkpoint returns the replicated state of a moment at which all of it is on disk; nil if the
+// core stops first. One caller at a time.
+func (c *core) checkpoint() *engine.Checkpoint {
+	got := make(chan *engine.Checkpoint, 1)
+	c.do(func(e *engine.Engine) {
+		c.wanted = got
+		c.answerCheckpoint(e)
+	})
+	select {
+	case p := <-got:
+		return p
+	case <-c.stopped:
+		return nil
+	}
+}
+
+// answerCheckpoint gives a checkpoint to who wants one, unless a write is under way; then it is
+// asked again at its end.
+func (c *core) answerCheckpoint(e *engine.Engine) {
+	if c.wanted == nil {
+		return
+	}
+	if p, ok := e.Checkpoint(); ok {
+		c.wanted <- p
+		c.wanted = nil
+	}
 }
 
 func (c *core) sendAll(messages []ordering.Message) {

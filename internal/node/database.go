@@ -43,28 +43,33 @@ func mayCreateLog(ctx context.Context, connString string, c *config.Config) erro
 	return nil
 }
 
-// prepareDatabase installs what Tutti needs in the local database and reads its position.
-func prepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool) (engine.Position, error) {
+// prepareDatabase installs what Tutti needs in the local database and reads its position, and its
+// checkpoint; nil if it has none.
+func prepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool) (engine.Position, []byte, error) {
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
-		return engine.Position{}, fmt.Errorf("node: %w", err)
+		return engine.Position{}, nil, fmt.Errorf("node: %w", err)
 	}
 	pc.RuntimeParams["application_name"] = "tutti start"
 	pc.RuntimeParams["session_replication_role"] = "replica"
 	conn, err := pgx.ConnectConfig(ctx, pc)
 	if err != nil {
-		return engine.Position{}, fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
+		return engine.Position{}, nil, fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	tx, err := conn.Begin(ctx)
 	if err != nil {
-		return engine.Position{}, fmt.Errorf("node: %w", err)
+		return engine.Position{}, nil, fmt.Errorf("node: %w", err)
 	}
 	p, err := prepareIn(ctx, tx, c, crashed)
-	if err != nil {
-		return p, errors.Join(err, tx.Rollback(ctx))
+	var saved []byte
+	if err == nil {
+		saved, err = readCheckpoint(ctx, tx)
 	}
-	return p, tx.Commit(ctx)
+	if err != nil {
+		return p, nil, errors.Join(err, tx.Rollback(ctx))
+	}
+	return p, saved, tx.Commit(ctx)
 }
 
 func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool) (engine.Position, error) {

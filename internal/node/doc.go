@@ -9,6 +9,7 @@
 //	watcher    finds backends that block the executor, and dooms them
 //	listener   accepts clients; one goroutine per session
 //	gossip     tells the other members this one's state
+//	retention  takes checkpoints and compacts the log
 //
 // Life of one group (executor): gate closed → local transactions told to commit, remote
 // rows applied in one database transaction that also writes the progress row → all local
@@ -23,6 +24,9 @@
 //	N4  A local transaction that blocks the executor and is not certified loses.
 //	N5  Any failure of the log, the database or the apply ends this life of the member; it
 //	    starts again under a new incarnation from what disk and database hold (crash-only).
+//	N6  A checkpoint is stored in the local database once everything up to its ordinal is applied there,
+//	    with a commit that is on disk; so whatever that database loses in a crash, it has all that its
+//	    checkpoint stands for. The log is compacted up to that entry and no further.
 //
 // What it does not do: decide verdicts (engine), speak SQL for clients (session).
 package node

@@ -44,6 +44,10 @@ type life struct {
 	monitor   *monitor
 	position  engine.Position
 
+	connString  string        // of the local database
+	saved       atomic.Uint64 // entry of the log of which the database has a checkpoint
+	compactions atomic.Uint64 // of this life
+
 	gate        *gate
 	waiters     *waiters
 	definitions sync.Map // sequence → chan session.Result
@@ -102,7 +106,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	}
 	run("log", func(ctx context.Context) error {
 		if err := l.core.run(ctx); err != nil {
-			return &FatalError{err}
+			return &FatalError{l.explainLost(err)}
 		}
 		return nil
 	})
@@ -110,6 +114,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	run("watcher", l.watch)
 	run("gossip", l.gossip)
 	run("cleaner", l.clean)
+	run("retention", l.retain)
 	run("database", func(ctx context.Context) error { return n.watchDatabase(ctx, pg) })
 	l.core.do(func(e *engine.Engine) {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
@@ -142,6 +147,7 @@ func (l *life) ending() bool {
 // open brings up log, database connections, engine and transport.
 func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	conn := pg.ConnString("postgres", l.config.Database)
+	l.connString = conn
 	if err := mayCreateLog(ctx, conn, l.config); err != nil {
 		return err
 	}
@@ -155,13 +161,18 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if l.incarnation, err = l.disk.NextIncarnation(); err != nil {
 		return &FatalError{err}
 	}
-	if l.position, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore()); err != nil {
+	var saved []byte
+	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore()); err != nil {
 		return err
 	}
 	if l.applier, err = newApplier(ctx, conn, l.config); err != nil {
 		return err
 	}
-	l.applier.begun.Store(l.position.Ordinal)
+	l.applier.begun.Store(l.position.Ordinal) // what the progress row says
+	from, err := l.startAt(saved)
+	if err != nil {
+		return &FatalError{err}
+	}
 	if l.collector, err = newCollector(ctx, l.applier.conn); err != nil {
 		return err
 	}
@@ -170,7 +181,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	}
 	l.tables.Store(l.applier.tables)
 	e, err := engine.New(engine.Options{
-		Member: l.config.Member, Incarnation: l.incarnation, Position: l.position,
+		Member: l.config.Member, Incarnation: l.incarnation, Position: l.position, Checkpoint: from,
 		Order:         ordering.Options{Storage: l.disk},
 		Certify:       certify.Options{KeysMax: l.config.Limits.CertifyKeys},
 		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,

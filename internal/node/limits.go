@@ -42,6 +42,7 @@ func (l *life) limits() []limit {
 		{"writeset_bytes", int64(c.WritesetBytes), -1, r.writeset.Load()},
 		{"pending_items", int64(c.PendingItems), int64(pending), r.pending.Load()},
 		{"apply_queue_bytes", int64(c.ApplyQueueBytes), int64(waiting), fills},
+		{"log_retention", c.LogRetention, l.disk.Bytes(), l.compactions.Load()},
 		{"certify_keys", int64(c.CertifyKeys), int64(keys), r.keys.Load()},
 		{"member_queue", int64(c.MemberQueue), int64(queued), dropped},
 		{"commit_timeout_ms", int64(c.CommitTimeoutMs), -1, r.timeout.Load()},

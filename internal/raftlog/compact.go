@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"fmt"
+	"sort"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -77,6 +78,16 @@ func (l *Log) ApplySnapshot(s *pb.Snapshot) error {
 	return l.rebase(base{index: m.GetIndex(), term: m.GetTerm(), conf: conf}, true)
 }
 
+// Restart is ApplySnapshot at an entry of the same configuration as the compaction position.
+func (l *Log) Restart(index, term uint64) error {
+	at, err := l.Snapshot()
+	if err != nil {
+		return err
+	}
+	at.Metadata.Index, at.Metadata.Term = &index, &term
+	return l.ApplySnapshot(at)
+}
+
 func (l *Log) rebase(b base, restart bool) error {
 	if err := l.writeOne(recordBase, appendBase(nil, b, restart)); err != nil {
 		return err
@@ -111,4 +122,35 @@ func (l *Log) removeObsolete() error {
 		l.segs = l.segs[1:]
 	}
 	return nil
+}
+
+// Surplus returns the last entry before the segments that hold the newest keepBytes of records:
+// Compact up to it frees whole segments. If there is none it returns the compaction position.
+func (l *Log) Surplus(keepBytes int64) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	needed := len(l.segs) - 1
+	for n := l.segs[needed].used; needed > 0 && n < keepBytes; n += l.segs[needed].used {
+		needed--
+	}
+	seq := l.segs[needed].seq
+	return l.base.index + uint64(sort.Search(len(l.locs), func(i int) bool { return l.locs[i].seq >= seq }))
+}
+
+// BytesAfter returns how many bytes of records were written since entry index, as far as they are
+// kept.
+func (l *Log) BytesAfter(index uint64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if index = max(index, l.base.index); index >= l.last {
+		return 0
+	}
+	next := l.at(index + 1)
+	var n int64
+	for _, s := range l.segs {
+		if s.seq >= next.seq {
+			n += s.used
+		}
+	}
+	return n - next.off
 }

@@ -2,7 +2,7 @@
 // up to which the log was compacted, the member's identity and its incarnation counter.
 //
 // Neighbours: node opens the log and hands it to ordering as its raft.Storage; after each
-// Ready it calls Append, and Compact when every database has gone past an index. The rules
+// Ready it calls Append, and Compact up to entries of which its database has a checkpoint. The rules
 // for segments, torn tails and fsync follow etcd's server/storage/wal; the format is ours,
 // because random reads, compaction without snapshots and a stricter idea of "torn" are
 // wanted.

@@ -82,6 +82,7 @@ func (m *member) start() {
 		p.Member = m.id
 	}
 	m.w.say("%v: starts at ordinal %d, floor %d, %d marks of member %d", m, p.Ordinal, p.Floor, len(p.Marks), p.Member)
+	m.begun = p.Ordinal
 	if s := m.db.saved; s != nil {
 		p.Ordinal, p.Floor = max(p.Ordinal, s.ordinal), max(p.Floor, s.ordinal)
 	}
@@ -101,7 +102,6 @@ func (m *member) start() {
 	must(err)
 	m.engine, m.up = e, true
 	m.saving, m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots = false, false, false, false, nil, nil, 0, 0
-	m.begun = p.Ordinal
 	m.sessions, m.submitted = nil, map[uint64]*session{}
 	m.seq++
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"

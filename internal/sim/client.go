@@ -23,6 +23,7 @@ type attempt struct {
 	reads   []observed
 	ops     []listOp
 	changes []change
+	orphan  bool // its session did not commit it itself
 }
 
 // observed is a read of one row.

@@ -69,6 +69,7 @@ func (m *member) commitLocal(s *session, t engine.Task) {
 // commitLost is called when the backend of a certified session died before its commit was
 // logged: its rows are applied like anybody else's, and then its client is told.
 func (m *member) commitLost(t engine.Task) {
+	m.w.truth.attempts[t.Item.ID].orphan = true
 	if m.w.o.Planted != "orphan-not-told" {
 		m.engine.Orphan(t.Item.ID.Seq)
 	}

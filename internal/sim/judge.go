@@ -10,6 +10,7 @@ func (w *world) judge() {
 	for _, m := range w.members {
 		w.truth.checkPrefix(m)
 	}
+	w.judgeRefusals()
 	if !w.o.BlackBox {
 		w.judgeOutcomes()
 		w.judgeTotals()

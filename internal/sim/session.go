@@ -197,7 +197,7 @@ func (s *session) giveUp() {
 	default:
 		m.w.stats.TimedOut++
 		m.engine.Orphan(s.seq)
-		s.broken = true
+		s.broken, s.a.orphan = true, true
 		m.w.after(m.w.rnd.between(1, 3000), t.d.in(func() { t.rollback() }))
 		if m.w.o.Planted == "given-up-is-failed" {
 			s.finish(outcomeFail)
@@ -216,7 +216,7 @@ func (s *session) verdict(v certify.Verdict) {
 		s.m.w.violation("%v: the log garbled transaction %v", s.m, s.a.id)
 	}
 	if s.m.w.stats.Kills == 0 && !s.a.repeat && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update {
-		s.m.w.stats.OwnAborts++
+		s.m.w.refusals = append(s.m.w.refusals, refusal{s.m.id, encode(s.a.changes, s.a.tag), s.base, s.m.engine.Ordinal()})
 	}
 	if s.t != nil {
 		s.t.rollback()

@@ -8,7 +8,7 @@ type Stats struct {
 	Committed, Aborted                                     int // ordinals, verdicts at origins
 	Frames, Lost                                           int
 	TimedOut                                               int // sessions that gave up waiting for the log
-	OwnAborts                                              int // READ COMMITTED updates lost to an own predecessor, while no backend had died
+	OwnAborts                                              int // READ COMMITTED updates lost to own predecessors alone, while no backend had died
 	Blocked, Victims, Withdrawn, Early, Deadlocks, Refused int
 	Ended, Fills, Delays                                   int // backends that held up a full queue; how often it was full; clients that were slowed
 	Crashes, Outages, Clones, Kills, LostCommits           int

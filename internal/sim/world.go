@@ -69,18 +69,19 @@ type Result struct {
 
 // world is one simulation.
 type world struct {
-	o       Options
-	swarm   swarm
-	rnd     *random
-	now     int64
-	agenda  agenda
-	net     *network
-	members []*member
-	clients []*client
-	truth   *truth
-	history []*attempt
-	stats   Stats
-	hash    uint64
+	o        Options
+	swarm    swarm
+	rnd      *random
+	now      int64
+	agenda   agenda
+	net      *network
+	members  []*member
+	clients  []*client
+	truth    *truth
+	history  []*attempt
+	refusals []refusal
+	stats    Stats
+	hash     uint64
 
 	tags, values uint64
 	processes    int

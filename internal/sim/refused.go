@@ -1,0 +1,48 @@
+package sim
+
+import "github.com/tuttidb/tutti/internal/writeset"
+
+// refusal is a READ COMMITTED transaction that the log refused, naming an own predecessor.
+type refusal struct {
+	home     uint32
+	ws       *writeset.Writeset
+	base, at uint64 // its base, and what its member knew of the order when it was refused
+}
+
+// judgeRefusals counts the refusals that the wait for own predecessors (engine E5) is there to
+// spare. The log names one conflict of possibly several, and the engine hands in a transaction
+// that cannot win with a base before all of them; the others are not counted.
+func (w *world) judgeRefusals() {
+	for _, r := range w.refusals {
+		if !w.truth.mustRefuse(r) {
+			w.stats.OwnAborts++
+		}
+	}
+}
+
+// mustRefuse reports whether something committed that the transaction may not have seen: of
+// another member, or of a session that was gone by then, so that nobody knows who of the two
+// had the lock first.
+func (t *truth) mustRefuse(r refusal) bool {
+	for o := r.base + 1; o <= min(r.at, uint64(len(t.order)-1)); o++ {
+		a := t.attempts[t.order[o]]
+		if a == nil || t.order[o].Member == r.home && !a.orphan {
+			continue
+		}
+		if conflict(r.ws, encode(a.changes, a.tag)) {
+			return true
+		}
+	}
+	return false
+}
+
+func conflict(x, y *writeset.Writeset) (found bool) {
+	x.EachKey(func(k writeset.Key) bool {
+		y.EachKey(func(l writeset.Key) bool {
+			found = found || k.Hash == l.Hash && k.Mode.Conflicts(l.Mode)
+			return !found
+		})
+		return !found
+	})
+	return found
+}

@@ -108,8 +108,9 @@ func (e *lostError) Error() string {
 
 // run is the core's goroutine. It returns an error when the log cannot be written any more, and a
 // lostError.
-func (c *core) run(ctx context.Context) error {
+func (c *core) run(ctx context.Context) (err error) {
 	defer close(c.stopped)
+	defer c.lastWords(&err)
 	var writer sync.WaitGroup
 	writer.Go(c.write)
 	defer writer.Wait()
@@ -151,6 +152,24 @@ func (c *core) run(ctx context.Context) error {
 		}
 		c.drainInputs()
 	}
+}
+
+// lastWords turns a panic into the log's error, if there is one: raft knows no other answer when its
+// storage fails, and it may ask between a failed write and that write's answer.
+func (c *core) lastWords(err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	_, failed := c.disk.FirstIndex()
+	if failed == nil {
+		panic(p)
+	}
+	*err = errLog(failed)
+}
+
+func errLog(err error) error {
+	return fmt.Errorf("the log cannot be written, so this member stops: %w", err)
 }
 
 // drainInputs takes what else is waiting, so that one write of the log serves all of it.
@@ -271,7 +290,7 @@ func (c *core) write() {
 		runtime.Gosched()
 		err := c.disk.Append(rd.HardState, rd.Entries, rd.Sync)
 		if err != nil {
-			err = fmt.Errorf("the log cannot be written, so this member stops: %w", err)
+			err = errLog(err)
 		}
 		c.counters.entries.Add(uint64(len(rd.Entries)))
 		if rd.Sync {

@@ -34,7 +34,7 @@ BEGIN
 		if i == 0 {
 			word = "IF"
 		}
-		fmt.Fprintf(&b, collectFrom, word, i)
+		fmt.Fprintf(&b, collectFrom, word, i, opAll)
 	}
 	fmt.Fprintf(&b, `  END IF;
   IF s OPERATOR(pg_catalog.=) -2 THEN RETURN; END IF;
@@ -63,7 +63,7 @@ const collectFrom = `  %[1]s s OPERATOR(pg_catalog.=) %[2]d THEN
     IF FOUND THEN
       RETURN QUERY SELECT ` + firstRow + `
         UNION ALL (SELECT c.op, c.ident, c.keys, c.tab, c.img FROM tutti.capture%[2]d c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() ORDER BY c.n);
-      IF ahead THEN op := 100; RETURN NEXT; END IF;
+      IF ahead THEN op := %[3]d; RETURN NEXT; END IF;
       RETURN;
     END IF;
 `

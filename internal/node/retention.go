@@ -29,14 +29,17 @@ func (l *life) retain(ctx context.Context) error {
 	if keep >= 0 {
 		every = min(every, keep/checkpointShare)
 	}
+	tried := uint64(0) // the entry of the last checkpoint that was taken, stored or not
 	for sleep(ctx, retainInterval) {
 		if !l.ready.Load() {
 			continue // the database may be another's yet
 		}
-		if l.disk.BytesAfter(l.saved.Load()) >= every {
-			if err := l.takeCheckpoint(ctx); err != nil {
+		if l.disk.BytesAfter(max(tried, l.saved.Load())) >= every {
+			at, err := l.takeCheckpoint(ctx)
+			if err != nil {
 				return err
 			}
+			tried = at
 		}
 		if keep >= 0 {
 			if err := l.compact(min(l.saved.Load(), l.disk.Surplus(keep))); err != nil {
@@ -48,30 +51,30 @@ func (l *life) retain(ctx context.Context) error {
 }
 
 // takeCheckpoint stores the replicated state in the database once everything it stands for is there
-// (N6).
-func (l *life) takeCheckpoint(ctx context.Context) error {
+// (N6), and returns the entry of the log it is of. One that is too large is not stored.
+func (l *life) takeCheckpoint(ctx context.Context) (at uint64, err error) {
 	began := time.Now()
 	c := l.core.checkpoint()
 	if c == nil {
-		return nil // the life ends
+		return 0, nil // the life ends
 	}
 	taken := time.Since(began)
 	for l.core.applied.Load() < c.Ordinal {
 		if !sleep(ctx, 10*time.Millisecond) {
-			return nil
+			return 0, nil
 		}
 	}
 	data := c.Append(nil)
 	if len(data) > checkpointBytesMost {
 		l.log.Warn("the checkpoint is too large, another is taken later", "bytes", len(data))
-		return nil
+		return c.Index, nil
 	}
 	if err := storeCheckpoint(ctx, l.connString, data); err != nil {
-		return err
+		return 0, err
 	}
 	l.saved.Store(c.Index)
 	l.log.Info("stored a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "bytes", len(data), "taken", taken, "all", time.Since(began))
-	return nil
+	return c.Index, nil
 }
 
 // storeCheckpoint writes a checkpoint into the local database. It returns when that is on disk, with

@@ -177,6 +177,21 @@ func TestDooms(t *testing.T) {
 	}
 }
 
+// TestDoomBesideAFrame: a doom counts before a frame that comes with it, although the read then
+// does not time out.
+func TestDoomBesideAFrame(t *testing.T) {
+	l := newStage(t, true).live(t)
+	l.do("Q BEGIN\nQ INSERT INTO t VALUES (3, 'x')\nQ SELECT 1")
+	for l.host.waits() != session.PhaseWaiting {
+		time.Sleep(time.Millisecond)
+	}
+	l.host.mu.Lock()
+	l.host.doom = lost()
+	l.host.mu.Unlock()
+	l.want("Q SELECT 1", "ERROR 40001 doomed for the test\nReadyForQuery E")
+	l.want("Q ROLLBACK", "ReadyForQuery I")
+}
+
 // TestDoomDuringParse: the transaction is lost while a Parse waits for a lock. Preparing must
 // succeed; the client is told when it executes.
 func TestDoomDuringParse(t *testing.T) {

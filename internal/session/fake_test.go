@@ -198,6 +198,13 @@ func (h *fakeHost) kill(why *wire.SQLError) {
 	h.poke()
 }
 
+// waits is the phase the session is in.
+func (h *fakeHost) waits() session.Phase {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.phase
+}
+
 // poke makes a read from the client time out.
 func (h *fakeHost) poke() {
 	h.mu.Lock()

@@ -79,6 +79,8 @@ type Limits struct {
 	FlowLagBytes        int `toml:"flow_lag_bytes"`        // the same in bytes; default 64 MiB
 	FlowDelayMaxMs      int `toml:"flow_delay_max_ms"`     // by which one transaction is slowed at most; default 50
 	FlowMinorityPercent int `toml:"flow_minority_percent"` // of throughput given up at most for members a majority can do without; default 20
+
+	TurnsPercent int `toml:"turns_percent"` // of a member's transactions that may lose before fewer of them run at once; default 40
 }
 
 // Load reads and validates a file.
@@ -156,7 +158,7 @@ func (l *Limits) validate() error {
 		}
 	}
 	for name, v := range map[string]int{"commit_timeout_ms": l.CommitTimeoutMs, "flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
-		"flow_minority_percent": l.FlowMinorityPercent} {
+		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent} {
 		if v < -1 {
 			return fmt.Errorf("%s is %d: use -1 to switch it off", name, v)
 		}
@@ -170,6 +172,8 @@ func (l *Limits) validate() error {
 		return fmt.Errorf("certify_keys is %d, less than ten times flow_lag (%d): a member that lags by that much could not get a transaction certified any more", l.CertifyKeys, l.FlowLag)
 	case l.FlowDelayMaxMs > 10_000:
 		return fmt.Errorf("flow_delay_max_ms is %d: clients take a COMMIT that hangs for more than ten seconds for a failure", l.FlowDelayMaxMs)
+	case l.TurnsPercent > 100:
+		return fmt.Errorf("turns_percent is %d: use -1 to switch it off", l.TurnsPercent)
 	case l.FlowMinorityPercent > 90:
 		return fmt.Errorf("flow_minority_percent is %d: use 90 at most, or members that a majority can do without would stop it", l.FlowMinorityPercent)
 	}
@@ -213,7 +217,7 @@ func (c *Config) defaults() {
 		d int
 	}{{&l.Sessions, 150}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20},
-		{&l.CommitTimeoutMs, 30_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}} {
+		{&l.CommitTimeoutMs, 30_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

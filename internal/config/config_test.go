@@ -30,6 +30,8 @@ func TestLimits(t *testing.T) {
 		{func(l *Limits) { l.CertifyKeys = 1000 }, "certify_keys is 1000"},
 		{func(l *Limits) { l.CertifyKeys, l.FlowLag = 1000, 100 }, ""},
 		{func(l *Limits) { l.FlowDelayMaxMs = 60_000 }, "flow_delay_max_ms is 60000"},
+		{func(l *Limits) { l.TurnsPercent = -1 }, ""},
+		{func(l *Limits) { l.TurnsPercent = 101 }, "turns_percent is 101"},
 		{func(l *Limits) { l.FlowMinorityPercent = 100 }, "flow_minority_percent is 100"},
 	} {
 		conf := valid()

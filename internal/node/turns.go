@@ -1,0 +1,81 @@
+package node
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/flow"
+)
+
+const (
+	// turnsPeriod is how often the limit is decided anew.
+	turnsPeriod = 100 * time.Millisecond
+	// turnMax is how long a transaction waits for its turn, so that one whose client is silent
+	// holds nobody up for longer.
+	turnMax = 100 * time.Millisecond
+)
+
+// turns lets only some of the transactions that write run at once while too many of them lose
+// (flow.Turns). They wait in the order of their coming, before they begin.
+type turns struct {
+	percent int           // that may lose; none is limited if not positive
+	waits   atomic.Uint64 // how often one waited
+	allowed atomic.Uint64 // how many may run at once; zero: all
+
+	mu      sync.Mutex
+	rule    flow.Turns
+	since   time.Time
+	now     flow.Outcomes
+	open    int
+	waiting []chan struct{}
+}
+
+// take waits for a turn, for turnMax or until done is closed at most. give must follow.
+func (t *turns) take(done <-chan struct{}) {
+	t.mu.Lock()
+	if limit := int(t.allowed.Load()); limit > 0 && t.open >= limit {
+		turn := make(chan struct{})
+		t.waiting = append(t.waiting, turn)
+		t.now.Waited = true
+		t.mu.Unlock()
+		t.waits.Add(1)
+		timer := time.NewTimer(turnMax)
+		select {
+		case <-turn:
+		case <-timer.C:
+		case <-done:
+		}
+		timer.Stop()
+		t.mu.Lock()
+		if i := slices.Index(t.waiting, turn); i >= 0 {
+			t.waiting = slices.Delete(t.waiting, i, i+1)
+		}
+	}
+	t.open++
+	t.now.Most = max(t.now.Most, t.open)
+	t.mu.Unlock()
+}
+
+// give ends a turn. It has won, lost, or neither.
+func (t *turns) give(won, lost bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open--
+	if won {
+		t.now.Won++
+	}
+	if lost {
+		t.now.Lost++
+	}
+	if now := time.Now(); t.percent > 0 && now.Sub(t.since) >= turnsPeriod {
+		t.allowed.Store(uint64(t.rule.Next(t.now, t.percent)))
+		t.since, t.now = now, flow.Outcomes{Most: t.open, Waited: len(t.waiting) > 0}
+	}
+	limit := int(t.allowed.Load())
+	for i := t.open; len(t.waiting) > 0 && (limit == 0 || i < limit); i++ {
+		close(t.waiting[0])
+		t.waiting = t.waiting[1:]
+	}
+}

@@ -1,24 +1,26 @@
 package capture
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 )
 
 // The columns of tutti.collect: op int2, ident int8, keys int8[], tab bytea, img bytea. The
-// first row has op 0, the transaction's isolation level in tab, in ident up to where
-// transactions of other members were applied while this one held its locks, and in keys the
-// position of the server's WAL at that time; without captured rows there is no row at all.
+// first row has op 0, the transaction's isolation level in tab, and in ident the position of the
+// server's WAL while it held its locks; without captured rows there is no row at all, unless asked
+// for with anyway.
 
-// walPosition is a number that grows with everything written. Of two collect steps it tells
-// which was first, if a row was written in between.
+// walPosition is a number that grows with everything written. Of two collect steps, or a collect
+// step and the end of a transaction of the applier's, it tells which was first, if a row was written
+// in between.
 const walPosition = `(pg_catalog.pg_current_wal_insert_lsn() OPERATOR(pg_catalog.-) '0/0'::pg_catalog.pg_lsn)::pg_catalog.int8`
 
 func collectFunction() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
-DROP FUNCTION IF EXISTS tutti.collect(pg_catalog.int8, pg_catalog.int4, pg_catalog.int8, pg_catalog.int8);
-CREATE OR REPLACE FUNCTION tutti.collect(to_token pg_catalog.int8, to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8, ahead pg_catalog.bool,
+DROP FUNCTION IF EXISTS tutti.collect(pg_catalog.int8, pg_catalog.int4, pg_catalog.int8, pg_catalog.int8, pg_catalog.bool);
+CREATE OR REPLACE FUNCTION tutti.collect(to_token pg_catalog.int8, to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8, ahead pg_catalog.bool, anyway pg_catalog.bool,
   OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
 RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER ROWS 10 SET enable_seqscan = off AS $tutti$
 #variable_conflict use_column
@@ -58,7 +60,7 @@ END $tutti$;
 const collectFrom = `  %[1]s s OPERATOR(pg_catalog.=) %[2]d THEN
     INSERT INTO tutti.mark SELECT to_slot, to_incarnation, to_seq
       WHERE EXISTS (SELECT FROM tutti.token k WHERE k.token OPERATOR(pg_catalog.=) to_token)
-      AND EXISTS (SELECT FROM tutti.capture%[2]d c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current())
+      AND (anyway OR EXISTS (SELECT FROM tutti.capture%[2]d c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current()))
       ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq;
     IF FOUND THEN
       RETURN QUERY SELECT ` + firstRow + `
@@ -68,8 +70,8 @@ const collectFrom = `  %[1]s s OPERATOR(pg_catalog.=) %[2]d THEN
     END IF;
 `
 
-const firstRow = `0::pg_catalog.int2, p.ordinal, ARRAY[` + walPosition + `]::pg_catalog._int8,
-        pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'), NULL::pg_catalog.bytea FROM tutti.progress p WHERE p.one`
+const firstRow = `0::pg_catalog.int2, ` + walPosition + `, NULL::pg_catalog._int8,
+        pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'), NULL::pg_catalog.bytea`
 
 // collectSerializable keeps clear of sequential scans, because a SIREAD lock on the whole of
 // tutti.mark would make every pair of SERIALIZABLE writers a dangerous structure.
@@ -120,30 +122,44 @@ GRANT EXECUTE ON FUNCTION tutti.captured_idents TO tutti_reader;`, serializableT
 }
 
 // CollectStatement is tutti.collect for the extended protocol: parameters int8, int4, int8, int8
-// (CollectParameterOIDs), results in binary.
-const CollectStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4, false)"
+// and bool (CollectParameterOIDs), results in binary.
+const CollectStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4, false, $5)"
 
 // AheadStatement is CollectStatement for a transaction that may go on: nothing deferred was fired,
 // and the caller knows that no permanent object defers anything. Its last row has op 100. In a
 // session with temporary objects, which might, it does nothing and returns no row.
-const AheadStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4, true)"
+const AheadStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, $2, $3, $4, true, $5)"
+
+// MarkStatement writes the mark of a transaction of nothing but direct statements, and lets nothing
+// be written after it. It must be the last before COMMIT, at which code of clients may
+// run: it leaves no proof behind. Parameters: int4, int8 and int8 as for CollectStatement, and the
+// proof of TokenSQL.
+const MarkStatement = `INSERT INTO tutti.mark SELECT $1, $2, $3
+  WHERE pg_catalog.set_config('tutti.proof', $4, true) IS NOT NULL AND pg_catalog.set_config('tutti.tx', 'off', true) IS NOT NULL
+  ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = $2, seq = $3 RETURNING pg_catalog.set_config('tutti.proof', '', true)`
+
+// MarkParameterOIDs are its parameter types.
+func MarkParameterOIDs() []uint32 { return []uint32{23, 20, 20, 25} }
 
 // opAll is the op of the row that ends the answer to AheadStatement.
 const opAll = 100
 
 // CollectParameterOIDs are the parameter types of CollectStatement.
-func CollectParameterOIDs() []uint32 { return []uint32{20, 23, 20, 20} }
+func CollectParameterOIDs() []uint32 { return []uint32{20, 23, 20, 20, 16} }
 
-// TokenSQL makes token the one that tutti.collect demands: a secret between this process and the
-// database, so that no client can call it and overwrite another session's mark. Run it as a
-// superuser, once per start.
-func TokenSQL(token int64) string {
-	return fmt.Sprintf("DELETE FROM tutti.token; INSERT INTO tutti.token VALUES (%d)", token)
+// TokenSQL makes token the one that tutti.collect demands, and proof the one that MarkStatement
+// must give: secrets between this process and the database, so that no client can overwrite
+// another session's mark. Run it as a superuser, once per start.
+func TokenSQL(token int64, proof string) string {
+	return fmt.Sprintf(`SELECT pg_catalog.set_config('tutti.ddl', 'on', true);
+DELETE FROM tutti.token; INSERT INTO tutti.token VALUES (%[1]d);
+ALTER POLICY mark ON tutti.mark USING (%[2]s) WITH CHECK (%[2]s)`, token, fmt.Sprintf(
+		`pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('tutti.proof', true), 'UTF8')) OPERATOR(pg_catalog.=) '\x%x'::pg_catalog.bytea`, sha256.Sum256([]byte(proof))))
 }
 
 // CollectSQL is tutti.collect for a simple Query, with results in text: bytea columns are
 // hex without prefix, whatever the session's bytea_output.
 func CollectSQL(token int64, slot int32, incarnation, seq uint64) string {
-	return fmt.Sprintf("SELECT op, ident, keys, pg_catalog.encode(tab, 'hex'), pg_catalog.encode(img, 'hex') FROM tutti.collect(%d, %d, %d, %d, false)",
+	return fmt.Sprintf("SELECT op, ident, keys, pg_catalog.encode(tab, 'hex'), pg_catalog.encode(img, 'hex') FROM tutti.collect(%d, %d, %d, %d, false, false)",
 		token, slot, int64(incarnation), int64(seq))
 }

@@ -14,7 +14,6 @@ import (
 // Writeset. The zero Collector is ready. It copies what it keeps.
 type Collector struct {
 	isolation string
-	progress  uint64
 	order     uint64
 	all       bool
 	headers   map[string]int
@@ -39,7 +38,8 @@ type change struct {
 	times          int
 	image          []byte
 	gone           bool // by a later TRUNCATE
-	found          bool // at the re-read
+	again          bool // to be read again
+	found          bool // at the re-read, or after the last returned change
 	keys           []tableKey
 }
 
@@ -52,12 +52,7 @@ type tableKey struct {
 // row came.
 func (c *Collector) Isolation() string { return c.isolation }
 
-// Progress is the ordinal up to which, at least, the database had applied other members'
-// transactions when the rows were collected, so that their locks were held.
-func (c *Collector) Progress() uint64 { return c.progress }
-
-// Order tells this collect step's place among those of the same server: one that ran after
-// another has released its locks has a larger number.
+// Order is the position of the server's WAL while the transaction held its locks.
 func (c *Collector) Order() uint64 { return c.order }
 
 // All reports whether the last row of AheadStatement's answer has come.
@@ -75,15 +70,17 @@ func (c *Collector) add(r captured, err error) error {
 	}
 	switch r.op {
 	case 0:
-		c.isolation, c.progress = string(r.header), r.ident
-		if len(r.keys) == 1 {
-			c.order = r.keys[0].hash
-		}
+		c.isolation, c.order = string(r.header), r.ident
 		return nil
 	case opAll:
 		c.all = true
 		return nil
 	}
+	return c.change(r, false)
+}
+
+// change adds a captured or returned change of a row.
+func (c *Collector) change(r captured, returned bool) error {
 	table, err := c.table(r.header)
 	if err != nil {
 		return err
@@ -100,8 +97,11 @@ func (c *Collector) add(r captured, err error) error {
 	case len(r.image) == 0:
 		return fmt.Errorf("capture: captured row of table %s has no image", h.table)
 	}
-	ch := c.row(table, r.ident)
+	ch := c.row(table, r.ident, returned)
 	ch.op = r.op
+	if returned {
+		ch.found = r.op != writeset.OpDelete
+	}
 	ch.image = slices.Clone(r.image)
 	ch.times++
 	switch r.op {
@@ -140,11 +140,13 @@ func (c *Collector) table(b []byte) (int, error) {
 	return len(c.tables) - 1, nil
 }
 
-// row returns the change of an identity, noting that it needs a re-read if it is not new.
-func (c *Collector) row(table int, ident uint64) *change {
+// row returns the change of an identity, noting that it needs a re-read if it is not new. What is
+// returned comes in the order of the writes, and the last of it is final.
+func (c *Collector) row(table int, ident uint64, returned bool) *change {
 	name := rowName{table, ident}
 	if i, ok := c.index[name]; ok && ident != 0 {
-		if c.rows[i].times == 1 {
+		if !returned && !c.rows[i].again {
+			c.rows[i].again, c.rows[i].found = true, false
 			c.reread = append(c.reread, i)
 		}
 		return &c.rows[i]

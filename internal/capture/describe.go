@@ -18,9 +18,15 @@ type TableDesc struct {
 	Name    string   `json:"name"`
 	Array   uint32   `json:"array"`   // type OID of arrays of rows, in this database
 	Trigger string   `json:"trigger"` // function the installed row trigger runs, or empty
+	OID     uint32   `json:"oid"`     // in this database
 	Columns []Column `json:"columns"` // without dropped ones, in order
 	Indexes []Index  `json:"indexes"` // unique and exclusion indexes, in name order
 	Foreign []Ref    `json:"foreign"` // foreign keys, in name order
+	// Plain is true if nothing but PostgreSQL's own code runs when a row is written, and only
+	// this table is written, at once: no triggers of users, rules, row security, inheritance,
+	// deferrable constraints, nor user-written code in defaults, constraints and indexes.
+	Plain      bool `json:"plain"`
+	Referenced bool `json:"referenced"` // by a foreign key, so that a deletion may go on elsewhere
 }
 
 // Column is a table's column.

@@ -8,7 +8,8 @@ func DescribeQuery() string { return describeQuery }
 const describeQuery = `
 WITH RECURSIVE
 tables AS (
-  SELECT c.oid, n.nspname, c.relname, y.typarray FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type y ON y.oid = c.reltype
+  SELECT c.oid, n.nspname, c.relname, y.typarray, c.relrowsecurity OR c.relhasrules OR c.relispartition OR c.relhassubclass AS special
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type y ON y.oid = c.reltype
   WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')
 ), atts AS (
   SELECT a.* FROM pg_attribute a JOIN tables t ON t.oid = a.attrelid WHERE a.attnum > 0 AND NOT a.attisdropped
@@ -92,9 +93,34 @@ tables AS (
   FROM pg_constraint c JOIN idx x ON x.indexrelid = c.conindid JOIN idxname nm ON nm.indexrelid = c.conindid
     JOIN pg_class rc ON rc.oid = c.confrelid JOIN pg_namespace rn ON rn.oid = rc.relnamespace
   WHERE c.contype = 'f' AND c.conrelid IN (SELECT oid FROM tables) GROUP BY c.conrelid
+), written AS (
+  SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE l.lanname NOT IN ('internal', 'c')
+), user_code(class, oid) AS (
+  SELECT 'pg_proc'::regclass, oid FROM written
+  UNION ALL SELECT 'pg_operator'::regclass, o.oid FROM pg_operator o JOIN written w ON w.oid = o.oprcode
+  UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typtype = 'd' -- its checks
+  UNION ALL SELECT 'pg_opclass'::regclass, c.oid FROM pg_opclass c JOIN pg_amproc a ON a.amprocfamily = c.opcfamily JOIN written w ON w.oid = a.amproc
+), dependent AS (
+  SELECT d.classid, d.objid FROM pg_depend d JOIN user_code u ON u.class = d.refclassid AND u.oid = d.refobjid
+), expressions(oid, tree) AS (
+  SELECT adrelid, adbin::text FROM pg_attrdef UNION ALL SELECT conrelid, conbin::text FROM pg_constraint WHERE conbin IS NOT NULL
+  UNION ALL SELECT indrelid, concat(indexprs, indpred) FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL
+), special AS (
+  -- Functions of PostgreSQL's own that run statements; they leave no dependency.
+  SELECT e.oid FROM expressions e CROSS JOIN LATERAL regexp_matches(e.tree, ':(?:funcid|opfuncid) (\d+)', 'g') m JOIN pg_proc p ON p.oid = m[1]::oid
+    WHERE p.oid < 16384 AND p.proparallel <> 's' AND p.proname NOT IN ('nextval', 'currval', 'random', 'gen_random_uuid', 'now', 'clock_timestamp')
+  UNION
+  SELECT oid FROM tables WHERE special
+  UNION SELECT inhrelid FROM pg_inherits
+  UNION SELECT tgrelid FROM pg_trigger WHERE tgdeferrable OR NOT tgisinternal AND tgname NOT IN ('` + TriggerName + `', '` + TruncateTriggerName + `')
+  UNION SELECT a.adrelid FROM pg_attrdef a JOIN dependent d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
+  UNION SELECT k.conrelid FROM pg_constraint k JOIN dependent d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
+  UNION SELECT x.indrelid FROM pg_index x JOIN dependent d ON d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
 )
 SELECT json_build_object(
   'tables', (SELECT coalesce(json_agg(json_build_object('schema', t.nspname, 'name', t.relname, 'array', t.typarray::int8,
+     'oid', t.oid::int8, 'plain', t.oid NOT IN (SELECT oid FROM special),
+     'referenced', EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = t.oid),
      'trigger', coalesce((SELECT p.proname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
         WHERE g.tgrelid = t.oid AND g.tgname = '` + TriggerName + `' AND g.tgenabled = 'O'
           AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '` + TruncateTriggerName + `' AND h.tgenabled = 'O' AND h.tgfoid = g.tgfoid)
@@ -105,5 +131,5 @@ SELECT json_build_object(
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.nspname, t.relname), '[]')
      FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),
   'functions', (SELECT coalesce(json_agg(p.proname ORDER BY p.proname), '[]') FROM pg_proc p
-     WHERE p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final)_[0-9a-f]{16}$'))::text
+     WHERE p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final|direct)_[0-9a-f]{16}$'))::text
 `

@@ -37,7 +37,7 @@ func TestRefreshDoesNothingTwice(t *testing.T) {
 	}
 	d.Trigger = Signature(d)
 	got := Refresh(Catalog{Tables: []TableDesc{d}, Functions: []string{d.Trigger, "final_0123456789abcdef"}})
-	if len(got) != 1 || got[0] != "DROP FUNCTION tutti.final_0123456789abcdef" {
+	if len(got) != 1 || got[0] != "DROP FUNCTION tutti.final_0123456789abcdef CASCADE" {
 		t.Fatalf("statements are %q", got)
 	}
 }

@@ -34,7 +34,7 @@ const collectColumns = 5
 
 var errColumns = errors.New("capture: a row of tutti.collect has the wrong number of columns")
 
-// identity is what column ident says: in the leading row an ordinal, else a row's identity.
+// identity is what column ident says: in the leading row a position, else a row's identity.
 func identity(op writeset.Op, v uint64) uint64 {
 	if op == 0 {
 		return v
@@ -63,6 +63,15 @@ func decodeBinaryRow(cols [][]byte) (captured, error) {
 // decodeBinaryKeys reads an int8[] in binary: dimensions, null flag, element type, length,
 // lower bound, then length-prefixed elements.
 func decodeBinaryKeys(b []byte) ([]rowKey, error) {
+	keys, err := decodeNumbers(b)
+	for i := range keys {
+		keys[i].hash = nonZero(keys[i].hash)
+	}
+	return keys, err
+}
+
+// decodeNumbers reads an int8[] in binary, leaving out its NULLs.
+func decodeNumbers(b []byte) ([]rowKey, error) {
 	if b == nil {
 		return nil, nil
 	}
@@ -92,7 +101,7 @@ func decodeBinaryKeys(b []byte) ([]rowKey, error) {
 		switch {
 		case size == 0xffffffff:
 		case size == 8 && len(b) >= 8:
-			keys = append(keys, rowKey{position: i, hash: nonZero(binary.BigEndian.Uint64(b))})
+			keys = append(keys, rowKey{position: i, hash: binary.BigEndian.Uint64(b)})
 			b = b[8:]
 		default:
 			return nil, bad

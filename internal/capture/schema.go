@@ -18,7 +18,8 @@ const TruncateTriggerName = "!!tutti_truncate"
 const (
 	// OutsideState is the SQLSTATE of a write in a transaction that is not Tutti's.
 	OutsideState = "TT001"
-	// TransactionSetting must be 'on' (SET LOCAL) in transactions that write.
+	// TransactionSetting must be 'on', DirectSetting or ReadSetting (SET LOCAL) in transactions
+	// that write.
 	TransactionSetting = "tutti.tx"
 	// DDLSetting must be 'on' (SET LOCAL) in transactions that change the schema.
 	DDLSetting = "tutti.ddl"
@@ -85,6 +86,11 @@ ALTER TABLE tutti.checkpoint ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE tutti.checkpoint OWNER TO tutti_owner;
 ALTER TABLE tutti.token OWNER TO tutti_owner;
 ALTER TABLE tutti.mark OWNER TO tutti_owner;
+ALTER TABLE tutti.mark ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS mark ON tutti.mark;
+CREATE POLICY mark ON tutti.mark USING (false) WITH CHECK (false);
+REVOKE ALL ON tutti.mark FROM PUBLIC;
+GRANT SELECT (slot), INSERT (slot, incarnation, seq), UPDATE (incarnation, seq) ON tutti.mark TO PUBLIC;
 ALTER TABLE tutti.progress OWNER TO tutti_owner;
 ALTER TABLE tutti.sequences OWNER TO tutti_owner;
 CREATE OR REPLACE VIEW tutti.captured_tables AS

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -10,13 +11,16 @@ import (
 // generated is everything installed for one table.
 type generated struct {
 	signature string // 16 hex digits over the rest
+	directed  string // the same over what direct statements are made from; equal at all members
 	capture   string // body of the row and truncate trigger's function
 	final     string // body of the function that reads final images again; empty without primary key
 	options   string // SET clauses of the trigger function
 	reader    string // SET clauses of the final function
+	direct    string // condition of the row trigger, if there can be direct statements
 }
 
 func (g *generated) captureName() string { return "capture_" + g.signature }
+func (g *generated) directName() string  { return "direct_" + g.directed }
 
 // finalName depends on the table alone, so that the decoder knows it.
 func finalName(schema, name string) string { return fmt.Sprintf("final_%016x", TableKey(schema, name)) }
@@ -30,15 +34,25 @@ func TriggerSQL(t TableDesc) []string {
 	g := generate(&t)
 	name := Quote(t.Schema) + "." + Quote(t.Name)
 	fn := "tutti." + g.captureName()
+	when := ""
+	if g.direct != "" {
+		when = " WHEN (" + g.direct + ")"
+	}
 	out := []string{
 		// The trigger casts to the table's row type, and may name collations.
 		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO tutti_owner", Quote(t.Schema)),
 		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", fn, g.options, literal(g.capture)),
 		fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", fn),
-		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION %s()`, TriggerName, name, fn),
+		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()`, TriggerName, name, when, fn),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()`, TruncateTriggerName, name, fn),
 		fmt.Sprintf(`ALTER TABLE ONLY %s ENABLE TRIGGER %q, ENABLE TRIGGER %q`, name, TriggerName, TruncateTriggerName),
+	}
+	if g.direct != "" {
+		fn = "tutti." + g.directName()
+		out = append(out,
+			fmt.Sprintf(directFunction, fn),
+			fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn))
 	}
 	if g.final != "" {
 		fn = "tutti." + finalName(t.Schema, t.Name)
@@ -60,6 +74,9 @@ func Refresh(c Catalog) []string {
 	for _, t := range c.Tables {
 		g := generate(&t)
 		wanted[g.captureName()] = true
+		if g.direct != "" {
+			wanted[g.directName()] = true
+		}
 		if g.final != "" {
 			wanted[finalName(t.Schema, t.Name)] = true
 		}
@@ -69,7 +86,8 @@ func Refresh(c Catalog) []string {
 	}
 	for _, f := range c.Functions {
 		if !wanted[f] {
-			out = append(out, "DROP FUNCTION tutti."+f)
+			// A client's view may name it.
+			out = append(out, "DROP FUNCTION tutti."+f+" CASCADE")
 		}
 	}
 	return out
@@ -84,6 +102,9 @@ const (
 
 func generate(t *TableDesc) generated {
 	g := generated{capture: t.captureBody()}
+	if t.direct() {
+		g.direct = t.undirected()
+	}
 	pinned := !t.Binary()
 	for i := range t.Indexes {
 		// Expressions are printed for this search_path; unhashable primary keys go by their text.
@@ -104,7 +125,10 @@ func generate(t *TableDesc) generated {
 	for _, c := range t.Columns {
 		types = append(types, c.Name, c.Type)
 	}
-	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader)...))
+	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader, g.direct, strconv.FormatBool(t.Referenced))...))
+	k := t.keys("NEW", "OLD")
+	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.identity("NEW"), array(k.fresh, k.foreign, k.extra), array(k.stale), fmt.Sprint(k.uses),
+		g.direct, strconv.FormatBool(t.Referenced))...))
 	return g
 }
 
@@ -116,20 +140,20 @@ func (t *TableDesc) image(row string) string {
 	return "pg_catalog.convert_to((" + row + ")::pg_catalog.text, 'UTF8')"
 }
 
-// keyImage is the image of OLD with only the primary key filled in, where a composite may
+// keyImage is the image of a row with only the primary key filled in, where a composite may
 // have nulls everywhere else (domains may refuse them, or run user-written checks).
-func (t *TableDesc) keyImage() string {
+func (t *TableDesc) keyImage(row string) string {
 	x := t.Primary()
 	var vals []string
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		if c.Domain {
-			return t.image("OLD")
+			return t.image(row)
 		}
 		v := "NULL"
 		for _, p := range x.Parts {
 			if p.Num == c.Num {
-				v = "OLD." + Quote(c.Name)
+				v = row + "." + Quote(c.Name)
 			}
 		}
 		vals = append(vals, v)
@@ -145,7 +169,8 @@ type keyLists struct {
 	always                                []int    // columns that only an insert can set
 }
 
-func (t *TableDesc) keys() keyLists {
+// keys makes the lists for row variables or aliases: the row as it is now, and as it was.
+func (t *TableDesc) keys(now, was string) keyLists {
 	var k keyLists
 	own := int8Literal(TableKey(t.Schema, t.Name))
 	for i := range t.Indexes {
@@ -155,10 +180,10 @@ func (t *TableDesc) keys() keyLists {
 		case !x.expressible():
 			k.fresh = append(k.fresh, own)
 			k.stale = append(k.stale, fmt.Sprintf("CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
-				t.fields("OLD", x.Uses), t.fields("NEW", x.Uses), own))
+				t.fields(was, x.Uses), t.fields(now, x.Uses), own))
 		case !x.Primary:
-			k.fresh = append(k.fresh, t.uniqueKey("NEW", x))
-			k.stale = append(k.stale, t.uniqueKey("OLD", x))
+			k.fresh = append(k.fresh, t.uniqueKey(now, x))
+			k.stale = append(k.stale, t.uniqueKey(was, x))
 		}
 	}
 	for i := range t.Columns {
@@ -175,12 +200,12 @@ func (t *TableDesc) keys() keyLists {
 		}
 		k.uses = append(k.uses, nums...)
 		if f.exclusive() {
-			k.extra = append(k.extra, t.foreignKey("NEW", f))
+			k.extra = append(k.extra, t.foreignKey(now, f))
 			continue
 		}
-		k.foreign = append(k.foreign, t.foreignKey("NEW", f))
+		k.foreign = append(k.foreign, t.foreignKey(now, f))
 		k.foreignChanged = append(k.foreignChanged, fmt.Sprintf("CASE WHEN NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
-			t.fields("OLD", nums), t.fields("NEW", nums), t.foreignKey("NEW", f)))
+			t.fields(was, nums), t.fields(now, nums), t.foreignKey(now, f)))
 	}
 	return k
 }
@@ -200,13 +225,16 @@ func array(lists ...[]string) string {
 // number of Shared keys after them (whatever follows is Exclusive), the table's array type,
 // and the table.
 func (t *TableDesc) header() string {
-	k := t.keys()
+	return fmt.Sprintf("'\\x%x'::pg_catalog.bytea", t.headerText())
+}
+
+func (t *TableDesc) headerText() string {
+	k := t.keys("NEW", "OLD")
 	format := byte('T')
 	if t.Binary() {
 		format = 'B'
 	}
-	h := fmt.Sprintf("%c;%d;%d;%d;%d;%s%s", format, len(k.fresh), len(k.foreign), t.Array, len(t.Schema), t.Schema, t.Name)
-	return fmt.Sprintf("'\\x%x'::pg_catalog.bytea", h)
+	return fmt.Sprintf("%c;%d;%d;%d;%d;%s%s", format, len(k.fresh), len(k.foreign), t.Array, len(t.Schema), t.Schema, t.Name)
 }
 
 func (t *TableDesc) captureBody() string {
@@ -220,7 +248,9 @@ BEGIN
   s := CASE WHEN pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) 'on' THEN
     CASE WHEN pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8' THEN ` + window() + ` ELSE -1 END END;
   IF s OPERATOR(pg_catalog.>=) 0 THEN ELSE
-    IF s IS NULL THEN
+    IF s IS NULL AND pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) ANY ('{` + DirectSetting + `,` + ReadSetting + `}'::pg_catalog._text) THEN
+      PERFORM pg_catalog.set_config('` + TransactionSetting + `', 'on', true); -- direct statements are captured, too, from here on
+    ELSIF s IS NULL THEN
       RAISE EXCEPTION 'write outside a Tutti transaction' USING ERRCODE = '` + OutsideState + `', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
         HINT = 'Connect to Tutti, not to the database behind it.';
     END IF;
@@ -229,7 +259,7 @@ BEGIN
     s := ` + window() + `;
   END IF;
 `)
-	k := t.keys()
+	k := t.keys("NEW", "OLD")
 	fmt.Fprintf(&b, "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s; tutti_k := %s;\n",
 		writeset.OpInsert, t.identity("NEW"), t.image("NEW"), array(k.fresh, k.foreign, k.extra))
 	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'TRUNCATE' THEN\n    tutti_op := %d;\n", writeset.OpTruncate)
@@ -240,7 +270,7 @@ BEGIN
 `)
 	} else {
 		fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s; tutti_k := %s;\n",
-			writeset.OpDelete, t.identity("OLD"), t.keyImage(), array(k.stale))
+			writeset.OpDelete, t.identity("OLD"), t.keyImage("OLD"), array(k.stale))
 		b.WriteString(t.updateBody(&k, header))
 	}
 	b.WriteString("  END IF;\n")
@@ -260,7 +290,7 @@ func (t *TableDesc) updateBody(k *keyLists, header string) string {
 		writeset.OpUpdate, t.identity("NEW"), t.identity("OLD"), t.image("NEW"))
 	fmt.Fprintf(&b, "    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
 	fmt.Fprintf(&b, "    IF tutti_i OPERATOR(pg_catalog.<>) tutti_j THEN\n      tutti_op := %d; tutti_k := %s;\n", writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
-	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, writeset.OpDelete, array(k.stale), t.keyImage())
+	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, writeset.OpDelete, array(k.stale), t.keyImage("OLD"))
 	b.WriteString("    ELSE\n")
 	var fresh, stale []string
 	for i := range k.fresh {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -32,7 +33,7 @@ var applierStatements = [][2]string{
 	{applyBegin, "BEGIN"},
 	{applyCommit, "COMMIT"},
 	{applyRollback, "ROLLBACK"},
-	{applyProgress, "UPDATE tutti.progress SET ordinal = $1"},
+	{applyProgress, "UPDATE tutti.progress SET ordinal = $1 RETURNING pg_catalog.pg_current_wal_insert_lsn()"},
 	{applyMark, "INSERT INTO tutti.mark AS m VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq"},
 }
 
@@ -48,6 +49,7 @@ type applier struct {
 	notices    []*pgconn.Notice
 	prepared   map[string]string // operation text → statement name
 	begun      atomic.Uint64     // what the progress row says, or is about to say
+	passed     passed
 	tables     *catalog.Tables
 }
 
@@ -149,22 +151,23 @@ func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task,
 	}
 	extra := a.sendMarks(p, tasks)
 	if last > 0 {
-		p.SendQueryPrepared(applyProgress, [][]byte{text(last)}, nil, nil)
+		p.SendQueryPrepared(applyProgress, [][]byte{text(last)}, nil, binaryFormat)
 		extra++
 	}
 	if err := p.Sync(); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	err = readPipeline(p, ops, extra)
+	lsn, err := readPipeline(p, ops, extra)
 	if cerr := p.Close(); err == nil {
 		err = cerr
 	}
-	end := applyCommit
 	if err != nil {
-		end = applyRollback
+		return errors.Join(err, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err)
 	}
-	r := a.conn.ExecPrepared(ctx, end, nil, nil, nil).Read()
-	return errors.Join(err, r.Err)
+	a.passed.ending(last, lsn)
+	err = a.conn.ExecPrepared(ctx, applyCommit, nil, nil, nil).Read().Err
+	a.passed.ended(err == nil)
+	return err
 }
 
 func text[T uint64 | uint32](v T) []byte { return strconv.AppendUint(nil, uint64(v), 10) }
@@ -201,28 +204,33 @@ func (a *applier) prepareOps(ctx context.Context, ops []apply.Operation) error {
 }
 
 // readPipeline reads the results of BEGIN, the operations and extra statements, and checks
-// the operations' row counts.
-func readPipeline(p *pgconn.Pipeline, ops []apply.Operation, extra int) error {
+// the operations' row counts. It returns the position of the WAL that the last one told.
+func readPipeline(p *pgconn.Pipeline, ops []apply.Operation, extra int) (lsn uint64, err error) {
 	for i := -1; i < len(ops)+extra; i++ {
 		got, err := p.GetResults()
 		if err != nil {
-			return opError(ops, i, err)
+			return 0, opError(ops, i, err)
 		}
 		r, ok := got.(*pgconn.ResultReader)
 		if !ok {
-			return fmt.Errorf("node: apply: unexpected answer %T", got)
+			return 0, fmt.Errorf("node: apply: unexpected answer %T", got)
+		}
+		for r.NextRow() {
+			if v := r.Values(); len(v) == 1 && len(v[0]) == 8 {
+				lsn = binary.BigEndian.Uint64(v[0])
+			}
 		}
 		tag, err := r.Close()
 		if err != nil {
-			return opError(ops, i, err)
+			return 0, opError(ops, i, err)
 		}
 		if i >= 0 && i < len(ops) {
 			if err := ops[i].Check(tag.RowsAffected()); err != nil {
-				return &FatalError{err}
+				return 0, &FatalError{err}
 			}
 		}
 	}
-	return nil
+	return lsn, nil
 }
 
 // opError names the table an error belongs to. What PostgreSQL refuses because of the data

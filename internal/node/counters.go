@@ -50,6 +50,7 @@ func (l *life) showCounters() session.Result {
 		{"groups", &c.groups}, {"local", &c.local}, {"remote", &c.remote}, {"aborted", &c.aborted},
 		{"frames_sent", &c.sent}, {"frames_received", &c.received},
 		{"throttled", &l.throttle.times}, {"throttled_us", &l.throttle.micros},
+		{"turns", &l.turns.allowed}, {"turns_waited", &l.turns.waits},
 	} {
 		r.Rows = append(r.Rows, []string{row.name, strconv.FormatUint(row.value.Load(), 10)})
 	}

@@ -17,17 +17,36 @@ type host struct {
 	g     *guard
 	after uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
 	debt  time.Duration // see life.slow
+
+	writes bool // the last transaction did
+	turn   bool // this one has one, see turns
+	won    bool
+	lost   bool
 }
 
 // Base also waits until the session's last transaction, or the winner of its conflict, counts
 // as applied: a retry that does not see the winner loses again, for certain, and a
 // transaction that does not see its predecessor's foreign key checks loses to those.
 func (h *host) Base() uint64 {
+	h.endTurn()
 	if h.after > 0 {
 		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
 		h.after = 0
 	}
+	if h.writes {
+		h.n.turns.take(h.n.done)
+		h.turn = true
+	}
+	h.writes, h.won, h.lost = false, false, false
 	return h.n.core.applied.Load()
+}
+
+// endTurn tells how the session's transaction ended, if it had a turn.
+func (h *host) endTurn() {
+	if h.turn {
+		h.n.turns.give(h.won, h.lost && !h.won)
+		h.turn = false
+	}
 }
 
 // Deferrable reports whether anything in the database may fire at COMMIT.
@@ -53,6 +72,10 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 	doom := h.g.enter(p)
 	if doom != nil {
 		h.after = h.n.applyingLast()
+		h.writes, h.lost = true, true
+	}
+	if p == session.PhaseIdle {
+		h.endTurn()
 	}
 	return doom
 }
@@ -90,15 +113,16 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 			WithHint("Split it into smaller transactions.")}
 	}
 	began := time.Now()
+	h.writes = true
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)
 	defer h.g.submitted(0)
-	// The collect step ran while the backend held its row locks. If nothing foreign was applied
-	// since, they were held at what is applied now; else only what it has read is certain, or
-	// what was applied before its first statement (E8).
+	// At Order the backend held its row locks. If nothing foreign was applied since, they were held
+	// at what is applied now; else only what was applied then is certain, or what was
+	// applied before its first statement (E8).
 	held := h.n.core.applied.Load()
-	if h.n.applier.begun.Load() > sub.Progress {
-		held = max(sub.Progress, sub.Base)
+	if progress := h.n.applier.passed.before(sub.Order); h.n.applier.begun.Load() > progress {
+		held = max(progress, sub.Base)
 	}
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
@@ -117,6 +141,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 		select {
 		case d := <-w.decision:
 			h.after = w.ordinal
+			h.won, h.lost = d.Commit, d.Retry
 			if d.Commit {
 				h.n.throttle.took(time.Since(began))
 			} else {

@@ -54,6 +54,7 @@ type life struct {
 	sessions    sessions
 	peers       peers
 	throttle    throttle
+	turns       turns
 	reached     reached
 	checks      checks
 	background  sync.WaitGroup // checksums being computed
@@ -87,6 +88,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	l.sessions.init(n.config.Limits.Sessions)
 	l.peers.init()
 	l.throttle.init(n.config.Limits)
+	l.turns.percent = n.config.Limits.TurnsPercent
 	l.checks.init()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -169,11 +171,13 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 		return err
 	}
 	l.applier.begun.Store(l.position.Ordinal) // what the progress row says
+	l.applier.passed.ending(l.position.Ordinal, 1)
+	l.applier.passed.ended(true)
 	from, err := l.startAt(saved)
 	if err != nil {
 		return &FatalError{err}
 	}
-	if l.collector, err = newCollector(ctx, l.applier.conn); err != nil {
+	if l.collector, err = newCollector(ctx, l.applier.conn, l.tables.Load); err != nil {
 		return err
 	}
 	if l.monitor, err = newMonitor(ctx, conn); err != nil {

@@ -49,6 +49,7 @@ func (l *life) limits() []limit {
 		{"flow_lag", int64(c.FlowLag), int64(slowest.items), l.throttle.times.Load()},
 		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.bytes), l.throttle.times.Load()},
 		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, l.throttle.times.Load()},
+		{"turns_percent", int64(c.TurnsPercent), -1, l.turns.waits.Load()},
 	}
 }
 

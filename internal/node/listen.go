@@ -252,9 +252,11 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	out := wire.NewWriter(startup.Conn)
 	out.Append(login.Frames)
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
+	h := &host{n: l, g: g}
+	defer h.endTurn()
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
-		Host: &host{n: l, g: g}, Collector: l.collector,
+		Host: h, Collector: l.collector, ReturnedBytesMax: l.config.Limits.WritesetBytes,
 	})
 	if err := s.Run(); err != nil {
 		if l.ending() {

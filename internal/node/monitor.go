@@ -109,9 +109,10 @@ func (m *monitor) cancel(log *slog.Logger, pid uint32) {
 	}
 }
 
-// gone reports whether the backend pid has ended.
+// gone reports whether the backend pid has ended, or at least the transaction with which it wrote
+// something: then its locks are gone, and what it committed can be seen.
 func (m *monitor) gone(ctx context.Context, pid uint32) (bool, error) {
-	r, err := m.exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = %d", pid))
+	r, err := m.exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_locks WHERE pid = %d AND locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted", pid))
 	return err == nil && len(r[0].Rows) == 0, err
 }
 

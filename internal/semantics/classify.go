@@ -84,7 +84,9 @@ func classify(n *pg.Node) Statement {
 		s := calls(n, Read)
 		s.Sticky = true
 		return s
-	case *pg.Node_DeclareCursorStmt, *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt:
+	case *pg.Node_DeclareCursorStmt:
+		return Statement{Kind: Read, Later: v.DeclareCursorStmt.Options&cursorHold != 0}
+	case *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt:
 		return Statement{Kind: Read}
 	case *pg.Node_CopyStmt:
 		return copyStatement(n, v.CopyStmt)

@@ -6,6 +6,9 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
+// cursorHold is PostgreSQL's bit for WITH HOLD among the options of DECLARE.
+const cursorHold = 1 << 5
+
 func transaction(t *pg.TransactionStmt) Statement {
 	switch t.Kind {
 	case pg.TransactionStmtKind_TRANS_STMT_BEGIN:

@@ -117,6 +117,8 @@ type Statement struct {
 	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE), so that the
 	// statement cannot be run twice.
 	Sticky bool
+	// Later is true when its query may run at COMMIT (DECLARE … WITH HOLD).
+	Later bool
 	// Name is what a Tutti SHOW asks for.
 	Name    string
 	Refusal Refusal

@@ -62,15 +62,15 @@ func (h *habits) committed() {
 // foresees reports whether the collect step shall be sent with a request: the client waits for
 // its answer and will probably commit then. Deferred constraints could write after it.
 func (s *Session) foresees(r *request) bool {
-	return s.block == active && !s.implicit && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
+	return s.block == active && !s.implicit && !r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
 		len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
 }
 
 // collectAhead adds the collect step to a request of an open block.
 func (s *Session) collectAhead() {
 	slot, incarnation, seq := s.host.NewSeq()
-	s.ahead = ahead{asked: true, found: collected{seq: seq}}
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAhead(s.srvW.AvailableBuffer(), slot, incarnation, seq)))
+	s.ahead = ahead{asked: true, found: collected{slot: slot, incarnation: incarnation, seq: seq, marked: true}}
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAhead(s.srvW.AvailableBuffer(), slot, incarnation, seq, len(s.direct.rows) > 0)))
 }
 
 // takeAhead reads the answer to collectAhead, if it is due. A transaction that fails by it is
@@ -97,13 +97,11 @@ func (s *Session) takeAhead() error {
 	return err
 }
 
-// reopen lets a transaction write again that was collected ahead of another statement. It goes
-// ahead of that one's request, as a BEGIN does.
+// reopen lets a transaction write again that was collected ahead of another statement, see adjust.
 func (s *Session) reopen() {
 	if !s.ahead.done {
 		return
 	}
 	s.ahead = ahead{}
-	s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), ownTx))
-	s.prefix = 1
+	s.direct.now, s.direct.wish, s.direct.closed = "", ownTx, false
 }

@@ -19,6 +19,30 @@ type request struct {
 	prepares bool // it only parses, describes and closes
 	sticky   bool // something of it outlives a rollback, so that it cannot run twice
 	messages int  // of an extended one
+
+	added  int        // statements
+	reads  int        // of these, that write nothing as far as their text tells
+	direct *directRun // how it may be run directly; nil if it cannot
+	chosen bool       // it is
+}
+
+// harmless reports whether the request writes nothing, as far as its text tells.
+func (r *request) harmless() bool { return r.added > 0 && r.added == r.reads }
+
+// send is what goes to the backend.
+func (r *request) send() []byte {
+	if r.chosen {
+		return r.direct.frames
+	}
+	return r.frames
+}
+
+// run is how it is run directly; nil if it is not.
+func (r *request) run() *directRun {
+	if r.chosen {
+		return r.direct
+	}
+	return nil
 }
 
 // flushes reports whether the frames end with a Flush, see relay.
@@ -26,6 +50,10 @@ func (r *request) flushes() bool { return r.extended && r.copies }
 
 // add notes what one statement of the request needs.
 func (r *request) add(st semantics.Statement) {
+	r.added++
+	if st.Kind == semantics.Read && !st.Later || st.Kind == semantics.Local {
+		r.reads++
+	}
 	r.write = r.write || st.NeedsTransaction()
 	r.local = r.local || st.Kind == semantics.Local
 	r.sticky = r.sticky || st.Sticky
@@ -63,11 +91,15 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		return true, s.fail(inFailedTransaction())
 	}
 	if s.block != failed {
+		if err := s.choose(&r); err != nil {
+			return true, err
+		}
 		if err := s.ensureOpen(!r.settings); err != nil {
 			return true, err
 		}
 		if !r.prepares {
 			s.reopen()
+			s.adjust()
 		}
 		if r.flushes() {
 			if err := s.begun(); err != nil {
@@ -84,7 +116,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if r.prepares {
 		s.hold()
 	}
-	s.srvW.Append(r.frames)
+	s.srvW.Append(r.send())
 	if !r.prepares {
 		s.habits.reached(&r)
 		if s.foresees(&r) {
@@ -94,6 +126,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if *rep, err = s.relay(r); err != nil {
 		return true, err
 	}
+	s.noteDirect(&r)
 	if r.prepares {
 		if rep.failed != nil && s.doom != nil {
 			return s.prepareAgain(r, rep)
@@ -101,7 +134,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		s.release()
 	}
 	if forgot, err := s.recover(); forgot || err != nil {
-		s.doom = errForgotten() // told now, or with the next statement
+		s.doom = errForgotten(forgottenStatements) // told now, or with the next statement
 		if rep.failed != nil {
 			s.doom, s.block = nil, failed
 		}
@@ -251,6 +284,9 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 			return o, err
 		}
 	}
+	if err := s.choose(&r); err != nil {
+		return o, err
+	}
 	if err := s.ensureOpen(true); err != nil {
 		return o, err
 	}
@@ -263,8 +299,9 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		s.doom = nil
 		return outcome{failed: true, failure: doom, retry: true}, nil
 	}
-	s.srvW.Append(r.frames)
-	pipelined := !r.copies && len(r.frames) < pipelineBytesMax
+	s.adjust()
+	s.srvW.Append(r.send())
+	pipelined := !r.copies && !r.chosen && len(r.frames) < pipelineBytesMax
 	var c collected
 	if pipelined {
 		c = s.appendCollect()
@@ -273,17 +310,18 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		return o, err
 	}
 	lost := s.lost
-	if rep.failed == nil && !pipelined && !lost {
-		c = s.appendCollect()
+	s.noteDirect(&r)
+	if r.chosen && s.doom != nil && rep.failed == nil && !lost {
+		return outcome{failed: true, failure: s.doom, retry: true}, s.rollbackServer()
 	}
 	if pipelined || rep.failed == nil && !lost {
-		if err = s.readCollect(&c); err != nil {
+		if err = s.collect(&c, pipelined); err != nil {
 			return o, err
 		}
 	}
 	if lost {
 		_, err = s.recover()
-		return outcome{failed: true, failure: errForgotten(), retry: true}, err
+		return outcome{failed: true, failure: errForgotten(forgottenStatements), retry: true}, err
 	}
 	if rep.failed != nil {
 		// The backend's answer is held, with our doom in place of a cancel of ours.
@@ -293,6 +331,18 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	o.failure, o.retry, err = s.settle(c)
 	o.failed = o.failure != nil
 	return o, err
+}
+
+// collect finds out what the transaction has written. asked says that the collect step is sent.
+func (s *Session) collect(c *collected, asked bool) (err error) {
+	if !asked {
+		if s.alone() {
+			*c, err = s.takeDirect()
+			return err
+		}
+		*c = s.appendCollect()
+	}
+	return s.readCollect(c)
 }
 
 // pipelineBytesMax bounds what is sent together with the collect step (S5).

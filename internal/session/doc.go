@@ -28,6 +28,9 @@
 //	S6  After the collect step nothing can be written. If it was done ahead of the COMMIT
 //	    (see ahead) and something else comes, the transaction is opened again and collected
 //	    anew; nothing that may fire at COMMIT is overtaken.
+//	S7  A statement is run directly (see direct) only while nothing can have been captured before it that
+//	    its rows would have to be put between, and nothing that they contain can be rolled back
+//	    but with the whole transaction.
 //
 // What it does not do: certify, apply, authenticate, choose a member.
 package session

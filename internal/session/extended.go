@@ -13,6 +13,7 @@ import (
 type prepared struct {
 	statement semantics.Statement
 	sql       string
+	types     []uint32 // of its parameters, as the client prescribed
 	own       bool
 }
 
@@ -22,6 +23,7 @@ type message struct {
 	start, end int       // in Session.batchBytes
 	of         *prepared // what it is about; nil when unknown
 	name       string    // of the statement or portal it names
+	statement  string    // what a Bind binds
 	kind       byte      // 'S' or 'P': what name is the name of
 	before     *prepared // what the name stood for before a Parse, Bind or Close
 	err        *wire.SQLError
@@ -100,7 +102,7 @@ func (s *Session) examine(f wire.Frame) (message, error) {
 			return message{err: wire.Errorf(wire.CodeProtocolViolation,
 				"bind message supplies %d parameters, but prepared statement \"%s\" requires 0", n, b.Statement)}, nil
 		}
-		m := message{of: of, kind: 'P', name: b.Portal, before: s.portals[b.Portal]}
+		m := message{of: of, kind: 'P', name: b.Portal, statement: b.Statement, before: s.portals[b.Portal]}
 		s.portals[b.Portal] = of
 		return m, nil
 	case wire.TypeExecute:
@@ -167,7 +169,7 @@ func (s *Session) examineParse(p wire.Parse) message {
 	if len(list) > 1 {
 		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it
 	}
-	of := &prepared{statement: st, sql: p.SQL, own: st.Control()}
+	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control()}
 	old := s.statements[p.Name]
 	if old != nil && p.Name != "" && (old.own || of.own) {
 		return message{err: wire.Errorf(wire.CodeDuplicatePreparedStmt, "prepared statement \"%s\" already exists", p.Name)}
@@ -298,6 +300,7 @@ func (s *Session) request(batch []message) request {
 		}
 	}
 	raw := s.batchBytes[batch[0].start:batch[len(batch)-1].end]
+	r.direct = s.directly(batch)
 	r.frames = append(make([]byte, 0, len(raw)+8), raw...)
 	if r.flushes() {
 		r.frames = wire.AppendFlush(r.frames)

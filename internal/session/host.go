@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -24,8 +25,7 @@ type Submission struct {
 	Seq      uint64
 	Snapshot bool   // one snapshot, taken at Base; otherwise READ COMMITTED
 	Base     uint64 // applied ordinal at the snapshot, or before the first statement
-	Progress uint64 // the database's progress row while all row locks were held
-	Order    uint64 // place of that moment among those of the same server, see Collected
+	Order    uint64 // position of the server's WAL while all row locks were held
 	Writeset *writeset.Writeset
 }
 
@@ -100,21 +100,51 @@ type Host interface {
 type Collector interface {
 	// AppendPrepare adds Parse messages for the statements AppendCollect uses.
 	AppendPrepare(dst []byte) []byte
-	// AppendCollect adds Bind and Execute messages, without Sync.
-	AppendCollect(dst []byte, slot uint32, incarnation, seq uint64) []byte
+	// AppendCollect adds Bind and Execute messages, without Sync. It marks the transaction if
+	// something was captured, or anyway.
+	AppendCollect(dst []byte, slot uint32, incarnation, seq uint64, anyway bool) []byte
 	// AppendAhead is AppendCollect without firing what is deferred, for a transaction that goes
 	// on. In a session with temporary objects, which may have something deferred of their
 	// own, it does nothing, see Collected.
-	AppendAhead(dst []byte, slot uint32, incarnation, seq uint64) []byte
-	// Decode reads the DataRows, values as received.
-	Decode(rows [][][]byte) (Collected, error)
+	AppendAhead(dst []byte, slot uint32, incarnation, seq uint64, anyway bool) []byte
+	// Decode reads the DataRows, values as received. returned is what direct statements have
+	// returned, in order.
+	Decode(rows [][][]byte, returned []Returned) (Collected, error)
+	// AskDirect is a query for the table that a direct statement would change. Direct takes the
+	// values of its only row, in text, and makes the statement direct, if that is possible.
+	AskDirect(d *semantics.Direct) (sql string)
+	Direct(d *semantics.Direct, answer [][]byte) (Rewritten, bool)
+	// AgainStatement makes tutti.tx 'direct' of 'read', and nothing of 'on'.
+	AgainStatement() string
+	// Catalog is another value after every definition; compared only.
+	Catalog() any
+	// DirectMark stands in the text of everything rewritten, and in no client's.
+	DirectMark() string
+	// AppendMark adds Bind and Execute messages that mark a transaction of nothing but direct
+	// statements, without Sync.
+	AppendMark(dst []byte, slot uint32, incarnation, seq uint64) []byte
+}
+
+// Rewritten is a statement that returns what it changes, as the collect step would.
+type Rewritten interface {
+	SQL() string
+	// Read decodes a row it has returned, values in binary, and copies what it keeps.
+	Read(values [][]byte) (Returned, error)
+}
+
+// Returned is a row that a Rewritten has returned.
+type Returned interface {
+	// Captured reports whether it will be collected, as everything that follows it will.
+	Captured() bool
+	// Alone reports whether up to here nothing is to be collected but what was returned,
+	// and nothing is deferred. snapshot says whether the transaction is meant to have one.
+	Alone(snapshot bool) bool
+	Size() int // in bytes, about
 }
 
 // Collected is a decoded writeset that may still want rows to be read again.
 type Collected interface {
-	// Progress is the database's progress row, read by the collect step.
-	Progress() uint64
-	// Order grows from one collect step to another that waited for its locks.
+	// Order is the position of the server's WAL while the transaction held its locks.
 	Order() uint64
 	// All reports whether an answer to AppendAhead is complete.
 	All() bool

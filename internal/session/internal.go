@@ -12,6 +12,9 @@ const (
 	ownBegin    = "tutti begin" // READ COMMITTED, the usual one
 	ownBeginAs  = "tutti begin as"
 	ownTx       = "tutti tx"
+	ownTxDirect = "tutti tx direct"
+	ownTxRead   = "tutti tx read"
+	ownTxAgain  = "tutti tx again" // direct, unless something was captured
 	ownCommit   = "tutti commit"
 	ownRollback = "tutti rollback"
 	ownSnapshot = "tutti snapshot"
@@ -28,6 +31,9 @@ func (s *Session) appendPrepare() {
 	for _, p := range [][2]string{
 		{ownBegin, "BEGIN ISOLATION LEVEL READ COMMITTED"},
 		{ownTx, "SET LOCAL tutti.tx = 'on'"},
+		{ownTxDirect, "SET LOCAL tutti.tx = 'direct'"},
+		{ownTxRead, "SET LOCAL tutti.tx = 'read'"},
+		{ownTxAgain, s.o.Collector.AgainStatement()},
 		{ownCommit, "COMMIT"},
 		{ownRollback, "ROLLBACK"},
 		{ownSnapshot, "SELECT 1"},
@@ -62,5 +68,5 @@ func (s *Session) sendBegin(m semantics.Modes) {
 		dst = wire.AppendParse(dst, ownBeginAs, "BEGIN"+m.SQL(), nil)
 		dst = appendRun(dst, ownBeginAs)
 	}
-	s.srvW.Append(appendRun(dst, ownTx))
+	s.srvW.Append(appendRun(dst, s.direct.setting()))
 }

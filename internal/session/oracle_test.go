@@ -60,7 +60,7 @@ func newStage(t testing.TB, tutti bool) *stage {
 	if tutti {
 		err := pgx.BeginFunc(ctx, s.admin, func(tx pgx.Tx) error { return catalog.Install(ctx, tx) })
 		if err == nil {
-			_, err = s.admin.Exec(ctx, capture.TokenSQL(token))
+			_, err = s.admin.Exec(ctx, capture.TokenSQL(token, proof))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func (s *stage) play(t testing.TB, script string, host *fakeHost) string {
 		defer far.Close()
 		x := session.New(session.Options{
 			Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
-			Server: reader, ServerOut: wire.NewWriter(conn), Host: host, Collector: collector{},
+			Server: reader, ServerOut: wire.NewWriter(conn), Host: host, Collector: collector{s.admin},
 		})
 		done <- x.Run()
 	}()

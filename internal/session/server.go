@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -18,6 +19,7 @@ type reply struct {
 	read    int               // client messages it has read
 	copying bool              // a COPY FROM STDIN waits for data
 	ended   bool              // ReadyForQuery has come
+	taking  *directRun        // it is a direct statement's, see take
 }
 
 // swallows reports whether PostgreSQL would have read the Sync after Execute as part of a
@@ -39,14 +41,19 @@ func (s *Session) quiet() (reply, error) {
 // query runs a query of Tutti's own and returns its rows in text form. It uses names of its
 // own because a simple Query would destroy the client's unnamed statement.
 func (s *Session) query(sql string) ([][][]byte, error) {
-	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownQuery)
-	dst = wire.AppendParse(dst, ownQuery, sql, nil)
-	s.srvW.Append(wire.AppendSync(appendRun(dst, ownQuery)))
-	r, rows, err := s.internal(true)
+	r, rows, err := s.ask(sql)
 	if err == nil && r.failed != nil {
 		err = fmt.Errorf("session: %s: %s", sql, r.failed.Message)
 	}
 	return rows, err
+}
+
+// ask is query for what may fail.
+func (s *Session) ask(sql string) (reply, [][][]byte, error) {
+	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownQuery)
+	dst = wire.AppendParse(dst, ownQuery, sql, nil)
+	s.srvW.Append(wire.AppendSync(appendRun(dst, ownQuery)))
+	return s.internal(true)
 }
 
 // internal is quiet that also gathers rows, copied.
@@ -92,9 +99,19 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 				return r, nil, err
 			}
 		case wire.TypeNoticeResponse:
-			s.out.Append(f.Raw)
+			s.ownNotice(f)
 		}
 	}
+}
+
+// ownNotice passes on what a statement of ours gave notice of, a COMMIT among them. What is meant for
+// the server's log may show its parameters, which are secrets (debug_print_plan).
+func (s *Session) ownNotice(f wire.Frame) {
+	e, err := wire.DecodeErrorFields(f.Body())
+	if err != nil || e.SeverityUnlocalized == "LOG" || strings.HasPrefix(e.SeverityUnlocalized, "DEBUG") {
+		return
+	}
+	s.out.Append(f.Raw)
 }
 
 func appendRow(rows [][][]byte, body []byte) ([][][]byte, error) {
@@ -138,7 +155,7 @@ func (s *Session) prefixed() (*wire.ErrorFields, error) {
 				return nil, err
 			}
 		case wire.TypeNoticeResponse:
-			s.out.Append(f.Raw)
+			s.ownNotice(f)
 		}
 	}
 	return nil, nil
@@ -154,7 +171,7 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 		}
 	}
 	if s.lost {
-		e = &errForgotten().ErrorFields
+		e = &errForgotten(forgottenStatements).ErrorFields
 	}
 	if err := s.passError(wire.Frame{Type: wire.TypeErrorResponse, Raw: wire.AppendErrorResponse(nil, *e)}, &r); err != nil {
 		return r, err
@@ -195,6 +212,7 @@ func (s *Session) relay(q request) (r reply, err error) {
 			return s.neverBegan(q, failed)
 		}
 	}
+	r.taking = q.run()
 	synced := !q.flushes()
 	for !r.ended {
 		if !synced && (r.failed != nil || r.done == q.messages) {
@@ -223,6 +241,18 @@ func (s *Session) passOne(r *reply) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBackend, err)
 	}
+	if r.taking != nil {
+		switch f.Type {
+		case wire.TypeDataRow:
+			return s.takeRow(r, f)
+		case wire.TypeCloseComplete:
+			return nil // of our Close
+		case wire.TypeCommandComplete:
+			if err := s.counted(r, f); err != nil {
+				return err
+			}
+		}
+	}
 	switch f.Type {
 	case wire.TypeDataRow, wire.TypeCopyData:
 		return s.emit(f)
@@ -237,7 +267,16 @@ func (s *Session) passOne(r *reply) error {
 	case wire.TypeParseComplete:
 		r.parsed++
 		r.done++
-	case wire.TypeBindComplete, wire.TypeCloseComplete, wire.TypeNoData, wire.TypeRowDescription,
+	case wire.TypeBindComplete:
+		r.done++
+		if r.taking != nil && r.taking.describes {
+			r.done++
+			if err := s.emit(f); err != nil {
+				return err
+			}
+			f.Type, f.Raw = wire.TypeNoData, wire.AppendNoData(nil)
+		}
+	case wire.TypeCloseComplete, wire.TypeNoData, wire.TypeRowDescription,
 		wire.TypeCommandComplete, wire.TypePortalSuspended, wire.TypeEmptyQueryResponse:
 		r.done++
 	case wire.TypeCopyInResponse:
@@ -250,6 +289,13 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	e, err := wire.DecodeErrorFields(f.Body())
 	if err != nil {
 		return err
+	}
+	if d := r.taking; d != nil {
+		if s.outdated(e) {
+			e = errForgotten("the table's definition or the session's rights were changed").ErrorFields
+		}
+		e.Message = strings.ReplaceAll(e.Message, d.form.name, d.name)
+		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	if r.failed == nil {
 		r.failed = &e
@@ -311,13 +357,17 @@ func (s *Session) recover() (bool, error) {
 		return false, nil
 	}
 	s.lost, s.open, s.snapshot, s.ahead = false, false, false, ahead{}
+	s.direct.forget()
 	s.host.Enter(PhaseIdle)
 	s.appendPrepare()
 	_, err := s.quiet()
 	return true, err
 }
 
-func errForgotten() *wire.SQLError {
-	return wire.Errorf(wire.CodeSerializationFailure, "a function removed the session's prepared statements").
-		WithHint("Retry the transaction.")
+// forgottenStatements is why a transaction is lost whose session had to prepare its statements again.
+const forgottenStatements = "a function removed the session's prepared statements"
+
+// errForgotten is told when a transaction is lost for a reason that will not come again.
+func errForgotten(why string) *wire.SQLError {
+	return wire.Errorf(wire.CodeSerializationFailure, "%s", why).WithHint("Retry the transaction.")
 }

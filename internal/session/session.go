@@ -42,6 +42,9 @@ type Options struct {
 	// HoldBytesMax bounds the results held back while a statement may still have to be run
 	// again. Zero means 256 KiB.
 	HoldBytesMax int
+	// ReturnedBytesMax bounds what direct statements of a transaction may return. Zero means
+	// 256 MiB.
+	ReturnedBytesMax int
 	// CacheMax bounds the classified texts remembered. Zero means 512.
 	CacheMax int
 }
@@ -75,6 +78,7 @@ type Session struct {
 	doom     *wire.SQLError // it was rolled back under the client, who must be told
 	ahead    ahead
 	habits   habits
+	direct   direct
 
 	// results of a statement that may be run again
 	holding  bool
@@ -100,6 +104,9 @@ func New(o Options) *Session {
 	}
 	if o.HoldBytesMax == 0 {
 		o.HoldBytesMax = 256 << 10
+	}
+	if o.ReturnedBytesMax == 0 {
+		o.ReturnedBytesMax = 256 << 20
 	}
 	if o.CacheMax == 0 {
 		o.CacheMax = 512
@@ -167,8 +174,11 @@ func (s *Session) start() error {
 
 // noteParameter follows the backend's settings that change how a text is read.
 func (s *Session) noteParameter(name, value string) {
-	if name == "standard_conforming_strings" {
+	switch name {
+	case "standard_conforming_strings":
 		s.escape = value == "off"
+	case "client_encoding":
+		s.direct.encoded = value != "UTF8"
 	}
 }
 

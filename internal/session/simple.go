@@ -42,8 +42,12 @@ func (s *Session) finishBatch() (ignored bool, err error) {
 }
 
 // ambiguous refuses a text that PostgreSQL reads otherwise than we do, because of
-// standard_conforming_strings: it could hide a COMMIT from us.
+// standard_conforming_strings: it could hide a COMMIT from us. A comment of ours in it could hide
+// a write from capture.
 func (s *Session) ambiguous(sql string) *wire.SQLError {
+	if strings.Contains(sql, s.o.Collector.DirectMark()) {
+		return wire.Errorf(wire.CodeInsufficientPrivilege, "the comment \"%s…\" is reserved for Tutti", s.o.Collector.DirectMark())
+	}
 	if !s.escape || !strings.Contains(sql, `\`) {
 		return nil
 	}
@@ -79,6 +83,7 @@ func (s *Session) learn(st semantics.Statement) error {
 	}
 	if st.Forgets {
 		clear(s.statements)
+		s.direct.forget()
 		s.appendPrepare()
 		_, err := s.quiet()
 		return err

@@ -34,6 +34,7 @@ func checkLevel(l semantics.Isolation) *wire.SQLError {
 // snapshot between two groups.
 func (s *Session) ensureOpen(snapshot bool) error {
 	if !s.open {
+		s.direct.begin()
 		m := s.modes
 		m.Isolation = s.currentLevel()
 		s.sendBegin(m)
@@ -65,6 +66,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 func (s *Session) reset() {
 	s.open, s.prefix, s.snapshot, s.doom = false, 0, false, nil
 	s.ahead, s.habits.now = ahead{}, place{}
+	s.direct.rows = nil
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
 }
@@ -114,6 +116,7 @@ func (s *Session) rollbackServer() error {
 		// A cancel meant for the statement before hit the ROLLBACK.
 	}
 	s.open, s.snapshot, s.prefix, s.ahead = false, false, 0, ahead{}
+	s.direct.rows = nil
 	s.host.Enter(PhaseIdle)
 	return nil
 }
@@ -132,19 +135,21 @@ func (s *Session) tellDoom() bool {
 // collected is what the collect step found.
 type collected struct {
 	ws     *writeset.Writeset
+	slot   uint32
 	seq    uint64
+	marked bool // by the collect step, if there is something to mark
 	all    bool // an answer ahead of COMMIT says all
 	failed *wire.SQLError
 
-	progress uint64
-	order    uint64
+	incarnation uint64
+	order       uint64
 }
 
 // appendCollect adds the collect step to what is sent to the backend.
 func (s *Session) appendCollect() collected {
 	slot, incarnation, seq := s.host.NewSeq()
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendCollect(s.srvW.AvailableBuffer(), slot, incarnation, seq)))
-	return collected{seq: seq}
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendCollect(s.srvW.AvailableBuffer(), slot, incarnation, seq, len(s.direct.rows) > 0)))
+	return collected{slot: slot, incarnation: incarnation, seq: seq, marked: true}
 }
 
 // readCollect reads its answer. A failure (a deferred constraint) has aborted the backend's
@@ -161,7 +166,10 @@ func (s *Session) readCollect(c *collected) error {
 		c.failed = &wire.SQLError{ErrorFields: *r.failed}
 		return nil
 	}
-	got, err := s.o.Collector.Decode(rows)
+	if s.tooMuch(c) {
+		return nil
+	}
+	got, err := s.o.Collector.Decode(rows, s.direct.rows)
 	if err != nil {
 		return fmt.Errorf("session: collect: %w", err)
 	}
@@ -184,7 +192,13 @@ func (s *Session) readCollect(c *collected) error {
 			return fmt.Errorf("session: collect: %w", err)
 		}
 	}
-	c.all, c.progress, c.order = got.All(), got.Progress(), got.Order()
+	c.all = got.All()
+	return c.take(got)
+}
+
+// take notes what was found.
+func (c *collected) take(got Collected) (err error) {
+	c.order = got.Order()
 	c.ws, err = got.Writeset()
 	return err
 }
@@ -192,7 +206,7 @@ func (s *Session) readCollect(c *collected) error {
 // lostStatements prepares the collect step again after something hidden (a function that
 // ran DEALLOCATE ALL) removed it; the transaction is lost but may be repeated.
 func (s *Session) lostStatements(c *collected) error {
-	c.failed = errForgotten()
+	c.failed = errForgotten(forgottenStatements)
 	if err := s.rollbackServer(); err != nil {
 		return err
 	}
@@ -216,7 +230,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
 		return doom, true, s.rollbackServer()
 	}
-	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Progress: c.progress, Order: c.order, Writeset: c.ws})
+	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws})
 	if !d.Commit {
 		err := s.rollbackServer()
 		if err != nil && !d.Retry {
@@ -224,7 +238,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 		}
 		return d.Err, d.Retry, err
 	}
-	r, err := s.commitServer()
+	r, err := s.commitServer(&c)
 	s.host.Committed(c.seq, err == nil && r.failed == nil && r.tag == "COMMIT")
 	// Committed has put the rows into the database if the backend could not (S2), and the log
 	// has decided: the client is told so even if the backend broke, which shows at its next use.
@@ -232,9 +246,16 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	return nil, false, nil
 }
 
-func (s *Session) commitServer() (reply, error) {
+// commitServer commits what the log has decided, or what wrote nothing, with its mark.
+func (s *Session) commitServer(c *collected) (reply, error) {
+	if !c.marked && c.ws != nil {
+		s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
+	}
 	s.sendOwn(ownCommit)
 	r, err := s.quiet()
+	if err == nil && r.status != wire.TxIdle {
+		return r, s.rollbackServer() // the mark failed; its rows come from the log
+	}
 	if err == nil {
 		s.open = false
 		s.host.Enter(PhaseIdle)
@@ -244,7 +265,7 @@ func (s *Session) commitServer() (reply, error) {
 
 // commitLocal commits a transaction that wrote nothing replicated.
 func (s *Session) commitLocal() (*wire.SQLError, bool, error) {
-	r, err := s.commitServer()
+	r, err := s.commitServer(&collected{marked: true})
 	if err == nil && r.failed != nil {
 		return &wire.SQLError{ErrorFields: *r.failed}, false, nil
 	}
@@ -267,8 +288,7 @@ func (s *Session) finish() (*wire.SQLError, error) {
 	}
 	c := s.ahead.found
 	if !s.ahead.known() {
-		c = s.appendCollect()
-		if err := s.readCollect(&c); err != nil {
+		if err := s.collect(&c, false); err != nil {
 			return nil, err
 		}
 	}

@@ -78,6 +78,24 @@ func AppendBindRest(dst []byte, portal, statement string, rest []byte) []byte {
 	return finish(append(str(str(dst, portal), statement), rest...), start)
 }
 
+// AppendBindBinary appends a Bind of the unnamed portal with the parameters of another Bind, a whole
+// frame, that asks for all results in binary. A malformed one is taken over as it is, for the
+// backend to refuse.
+func AppendBindBinary(dst []byte, statement string, bind []byte) []byte {
+	b, _ := DecodeBind(Frame{Raw: bind}.Body())
+	c := cursor{b: b.Rest}
+	c.bytes(2 * int(c.u16()))
+	for range int(c.u16()) {
+		c.value()
+	}
+	if c.err != nil {
+		return AppendBindRest(dst, "", statement, b.Rest)
+	}
+	dst, start := begin(dst, TypeBind)
+	dst = append(str(str(dst, ""), statement), b.Rest[:len(b.Rest)-len(c.b)]...)
+	return finish(u16(count(dst, 1), 1), start)
+}
+
 // AppendDescribe appends a Describe of a statement (kind 'S') or portal ('P').
 func AppendDescribe(dst []byte, kind byte, name string) []byte {
 	dst, start := begin(dst, TypeDescribe)

@@ -91,6 +91,9 @@ func FuzzDecode(f *testing.F) {
 		same("parse", err, func() []byte { return AppendParse(nil, p.Name, p.SQL, p.ParamOIDs()) })
 		bind, err := DecodeBind(b)
 		same("bind", err, func() []byte { return AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest) })
+		if err == nil {
+			AppendBindBinary(nil, "s", AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest))
+		}
 		kind, name, err := DecodeTarget(b)
 		same("target", err, func() []byte { return AppendClose(nil, kind, name) })
 		portal, rows, err := DecodeExecute(b)

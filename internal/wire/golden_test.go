@@ -146,6 +146,11 @@ func TestDecodeFrontend(t *testing.T) {
 	equal(t, "bind", []any{b.Portal, b.Statement}, []any{"p", "s"})
 	bind.DestinationPortal, bind.PreparedStatement = "", "other"
 	equal(t, "bind with other names", AppendBindRest(nil, "", "other", b.Rest), oracle(t, bind))
+	for _, formats := range [][]int16{nil, {0}, {1, 0, 1}} {
+		client := &pgproto3.Bind{DestinationPortal: "q", PreparedStatement: "s", ParameterFormatCodes: []int16{1, 0}, Parameters: [][]byte{[]byte("v"), nil}, ResultFormatCodes: formats}
+		want := &pgproto3.Bind{PreparedStatement: "other", ParameterFormatCodes: []int16{1, 0}, Parameters: [][]byte{[]byte("v"), nil}, ResultFormatCodes: []int16{1}}
+		equal(t, "bind for binary results", AppendBindBinary(nil, "other", oracle(t, client)), oracle(t, want))
+	}
 
 	kind, name, err := DecodeTarget(body(t, &pgproto3.Describe{ObjectType: 'S', Name: "x"}))
 	equal(t, "describe", []any{kind, name, err}, []any{byte('S'), "x", error(nil)})

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -154,4 +155,24 @@ func TestForeignKeyRaces(t *testing.T) {
 			t.Errorf("node %d has %s children without parent", k, got)
 		}
 	}
+}
+
+// TestCommitFailsAfterTheDecision: what a held cursor would write at COMMIT makes the backend's COMMIT
+// fail when the log has decided. The rows come from the log, and the session goes on.
+func TestCommitFailsAfterTheDecision(t *testing.T) {
+	c := use(t)
+	a := c.Connect(1)
+	a.Do("CREATE TABLE late(k int PRIMARY KEY)", "CREATE FUNCTION late(int) RETURNS int LANGUAGE sql AS 'INSERT INTO late VALUES ($1) RETURNING k'")
+	for i := range 3 {
+		a.Do("BEGIN", fmt.Sprintf("INSERT INTO late VALUES (%d)", i), fmt.Sprintf("DECLARE c CURSOR WITH HOLD FOR SELECT late(%d)", 10+i))
+		began := time.Now()
+		a.Do("COMMIT")
+		if took := time.Since(began); took > 900*time.Millisecond {
+			t.Errorf("COMMIT took %v", took)
+		}
+		if got := a.Get("SELECT max(k) FROM late"); got != fmt.Sprint(i) {
+			t.Errorf("after COMMIT the newest row is %s, want %d", got, i)
+		}
+	}
+	c.Everywhere("SELECT string_agg(k::text, ' ' ORDER BY k) FROM late", "0 1 2")
 }

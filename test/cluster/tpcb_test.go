@@ -76,6 +76,13 @@ func TestPgbench(t *testing.T) {
 		total += n
 	}
 	c.Check()
+	waited := uint64(0)
+	for _, k := range c.All() {
+		waited += c.counters(k)["turns_waited"]
+	}
+	if waited == 0 {
+		t.Error("two branch rows, 24 clients, and no transaction has waited for its turn")
+	}
 	for _, k := range c.All() {
 		got := c.Connect(k).Get(`SELECT (SELECT count(*) FROM pgbench_history), (SELECT sum(abalance) FROM pgbench_accounts) = d,
 			(SELECT sum(tbalance) FROM pgbench_tellers) = d, (SELECT sum(bbalance) FROM pgbench_branches) = d

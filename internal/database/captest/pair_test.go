@@ -57,7 +57,7 @@ func (p *pair) install(c *pgx.Conn) {
 	tx, err := c.Begin(ctx)
 	if err == nil {
 		if err = catalog.Install(ctx, tx); err == nil {
-			_, err = tx.Exec(ctx, capture.TokenSQL(1))
+			_, err = tx.Exec(ctx, capture.TokenSQL(1, "proof"))
 		}
 		if err == nil {
 			err = tx.Commit(ctx)
@@ -158,7 +158,7 @@ func collect(c *pgx.Conn, slot int32, incarnation, seq uint64) (*writeset.Writes
 		return nil, 0, err
 	}
 	var col capture.Collector
-	args := [][]byte{[]byte("1"), fmt.Append(nil, slot), fmt.Append(nil, incarnation), fmt.Append(nil, seq)}
+	args := [][]byte{[]byte("1"), fmt.Append(nil, slot), fmt.Append(nil, incarnation), fmt.Append(nil, seq), []byte("f")}
 	r := c.PgConn().ExecParams(ctx, capture.CollectStatement, args, capture.CollectParameterOIDs(), nil, []int16{1})
 	if err := each(r, col.AddBinary); err != nil {
 		return nil, 0, err

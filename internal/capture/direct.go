@@ -1,0 +1,206 @@
+package capture
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// A direct statement returns what the trigger would have captured, in a RETURNING clause, so that
+// nothing has to be written down and read again. It is possible where nothing but the statement
+// itself can write to the table (TableDesc.Plain), and the statement calls no user-written code.
+//
+// The trigger keeps still only while the session says that it runs a direct statement, and for the
+// text of such a statement on its table. If anything else captures a row, direct
+// statements are captured, too, until the transaction ends; they tell so.
+//
+// Every direct statement names a function without which it cannot be planned, and which goes with
+// the first change to what its RETURNING clause was made from: no stale statement can run.
+
+// DirectMark begins the text of every direct statement. Clients' texts must not contain it.
+const DirectMark = "/*tutti direct "
+
+// Values of TransactionSetting besides 'on' and 'off'. DirectSetting is for one direct statement.
+// ReadSetting is for what is expected to write nothing, in a transaction that may go on with
+// direct statements (AgainStatement). The first row that is captured makes 'on' of both.
+const (
+	DirectSetting = "direct"
+	ReadSetting   = "read"
+)
+
+// AgainStatement makes DirectSetting of ReadSetting; after anything was captured it is 'on'.
+const AgainStatement = "SELECT pg_catalog.set_config('" + TransactionSetting + "', CASE pg_catalog.current_setting('" + TransactionSetting + "')" +
+	" WHEN '" + ReadSetting + "' THEN '" + DirectSetting + "' WHEN '" + DirectSetting + "' THEN '" + DirectSetting + "' ELSE 'on' END, true)"
+
+// direct reports whether there can be direct statements on the table.
+func (t *TableDesc) direct() bool {
+	for i := range t.Columns {
+		if c := &t.Columns[i]; !c.Binary || c.Domain || c.OID >= firstUserOID {
+			return false
+		}
+	}
+	for i := range t.Indexes {
+		if x := &t.Indexes[i]; !x.expressible() || x.evaluated() || slices.Contains(x.Uses, 0) {
+			return false
+		}
+	}
+	return t.Plain
+}
+
+// mark stands before the text of direct statements on the table. It does not name the signature,
+// because the trigger's condition is part of that.
+func (t *TableDesc) mark() string {
+	return fmt.Sprintf("%s%016x*/", DirectMark, TableKey(t.Schema, t.Name))
+}
+
+// undirected is the condition under which the row trigger fires. It is read anew for every
+// statement, so it is short. The text is only looked at where a direct statement is possible: it
+// is copied for every row.
+func (t *TableDesc) undirected() string {
+	return fmt.Sprintf("pg_catalog.current_setting('%s', true) IS DISTINCT FROM '%s' OR pg_catalog.starts_with(pg_catalog.current_query(), %s) IS NOT TRUE",
+		TransactionSetting, DirectSetting, literal(t.mark()))
+}
+
+// directFunction is the function direct statements name; PostgreSQL replaces it by its result
+// when it plans them.
+const directFunction = "CREATE OR REPLACE FUNCTION %s() RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE AS 'SELECT true'"
+
+// Direct says how a statement on one table is run directly. It is not changed.
+type Direct struct {
+	before, after string
+	op            writeset.Op
+	oid           uint32
+	header        []byte
+}
+
+// SQL is a statement's text, without RETURNING or WITH, made direct. Results must be asked for in
+// binary.
+func (d *Direct) SQL(text string) string { return d.before + text + d.after }
+
+// DirectSQL is the query that tells which table a direct statement on a relation would change, and
+// whether the session may read it and nobody has redefined what directs use. It
+// returns one row of schema, name and boolean, or none, in text. The relation is an SQL name.
+func DirectSQL(relation string) string {
+	return fmt.Sprintf(directSQL, literal(relation))
+}
+
+const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c.oid, 'SELECT')
+  AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
+  AND (pg_catalog.current_schemas(true))[1] OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang
+    WHERE l.lanname OPERATOR(pg_catalog.<>) ALL ('{internal,c}'::pg_catalog._name) AND p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND (
+      EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode::pg_catalog.oid OPERATOR(pg_catalog.=) p.oid
+        AND o.oprleft OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND o.oprright OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)
+      OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc OPERATOR(pg_catalog.=) p.oid
+        AND k.castsource OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND k.casttarget OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)))
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+  WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)::pg_catalog.oid`
+
+// Direct makes statements of an operation direct, if that is possible: INSERT with nothing but
+// VALUES, UPDATE of the columns in sets, or DELETE. alias is the name the statement has
+// for the table.
+func (t *TableDesc) Direct(op writeset.Op, alias string, sets []string) (*Direct, bool) {
+	g := generate(t)
+	if g.direct == "" || g.captureName() != t.Trigger {
+		return nil, false
+	}
+	row := Quote(alias)
+	k := t.keys(row, row)
+	ident, keys, image := t.identity(row), "NULL::pg_catalog._int8", t.image(row+".*")
+	switch op {
+	case writeset.OpInsert:
+		keys = array(k.fresh, k.foreign, k.extra)
+	case writeset.OpUpdate:
+		if t.Primary() == nil || t.setsKey(&k, sets) {
+			return nil, false
+		}
+	case writeset.OpDelete:
+		if t.Primary() == nil || t.Referenced {
+			return nil, false
+		}
+		keys, image = array(k.stale), t.keyImage(row)
+	default:
+		return nil, false
+	}
+	return &Direct{
+		before: t.mark() + " ",
+		after: fmt.Sprintf("\nRETURNING %s.tableoid, %s, (%s)::pg_catalog._int8, %s, pg_catalog.pg_current_wal_insert_lsn(),"+
+			" pg_catalog.current_setting('%s'), pg_catalog.current_setting('transaction_isolation'), pg_catalog.current_setting('row_security'), pg_catalog.pg_my_temp_schema(), tutti.%s()",
+			row, ident, keys, image, TransactionSetting, g.directName()),
+		op: op, oid: t.OID, header: []byte(t.headerText()),
+	}, true
+}
+
+// setsKey reports whether a column in sets, or one the table does not have, is part of a key.
+func (t *TableDesc) setsKey(k *keyLists, sets []string) bool {
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Generated { // from columns that may be set
+			sets = append(slices.Clone(sets), c.Name)
+		}
+	}
+	for _, name := range sets {
+		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
+		if i < 0 || slices.Contains(k.uses, t.Columns[i].Num) {
+			return true
+		}
+	}
+	return false
+}
+
+// Returned is a row that a direct statement has returned.
+type Returned struct {
+	direct   *Direct
+	ident    uint64
+	keys     []rowKey
+	image    []byte
+	order    uint64
+	captured bool
+	level    string
+	security string // row_security, without which no mark can be written
+	temp     bool
+}
+
+const directColumns = 10
+
+// Read decodes a row a direct statement returned: its column values in binary. It copies what it
+// keeps. A row of another table is an error: the statement's name means something else by now.
+func (d *Direct) Read(cols [][]byte) (Returned, error) {
+	if len(cols) != directColumns || len(cols[0]) != 4 || cols[1] != nil && len(cols[1]) != 8 || len(cols[3]) == 0 || len(cols[4]) != 8 || len(cols[8]) != 4 {
+		return Returned{}, errors.New("capture: a row of a direct statement is malformed")
+	}
+	if oid := binary.BigEndian.Uint32(cols[0]); oid != d.oid {
+		return Returned{}, fmt.Errorf("capture: a direct statement has changed table %d instead of %d", oid, d.oid)
+	}
+	r := Returned{direct: d, image: slices.Clone(cols[3]), order: binary.BigEndian.Uint64(cols[4]),
+		captured: string(cols[5]) != DirectSetting, level: string(cols[6]), security: string(cols[7]), temp: binary.BigEndian.Uint32(cols[8]) != 0}
+	if cols[1] != nil {
+		r.ident = nonZero(binary.BigEndian.Uint64(cols[1]))
+	}
+	var err error
+	r.keys, err = decodeBinaryKeys(cols[2])
+	return r, err
+}
+
+// Captured reports whether the trigger has captured the row as well, and will capture what
+// follows: it is not to be added.
+func (r *Returned) Captured() bool { return r.captured }
+
+// Alone reports whether, up to this row, nothing is to be collected besides what direct statements
+// have returned, nothing of temporary objects can be deferred, and a mark can be written. snapshot says whether the transaction is meant to be
+// REPEATABLE READ; what became something else is not alone.
+func (r *Returned) Alone(snapshot bool) bool {
+	return !r.captured && !r.temp && r.security == "on" && r.level == map[bool]string{false: "read committed", true: "repeatable read"}[snapshot]
+}
+
+// Size is about how many bytes the row takes.
+func (r *Returned) Size() int { return len(r.image) + 16*len(r.keys) + 128 }
+
+// AddReturned adds a row of a direct statement. They come first, in their own order.
+func (c *Collector) AddReturned(r *Returned) error {
+	c.order = r.order
+	return c.change(captured{op: r.direct.op, ident: r.ident, keys: r.keys, header: r.direct.header, image: r.image}, true)
+}

@@ -1,0 +1,340 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// A prepared INSERT, UPDATE or DELETE that does nothing but change one plain table is run in a form
+// that returns what it changes (Collector.Direct), so that nothing has to be captured in the
+// database and collected from it. The form is prepared before the first transaction after
+// the statement was run twice.
+
+// direct is what a session has of that.
+type direct struct {
+	off     bool // not in this session any more
+	encoded bool // the client's encoding is not UTF-8
+	forms   map[string]*form
+	wanted  []*form
+	first   int    // number of the first form that is known to the backend
+	known   int    // and of the last
+	stale   []byte // Close messages for others
+	catalog any
+	// outdated counts failures, so that one nobody has thought of does not come again for ever.
+	outdated int
+
+	// the transaction
+	wish   string // the setting of tutti.tx it begins with, or goes on with
+	now    string // the setting it has
+	closed bool   // everything else is captured
+	clean  bool   // nothing else can have been captured
+	pure   bool   // nothing else was run
+	rows   []Returned
+	bytes  int
+}
+
+// form is a text that is run often enough.
+type form struct {
+	sql   string
+	types []uint32
+	uses  int
+	name  string // the statement's at the backend; empty until it is prepared
+	how   Rewritten
+}
+
+const (
+	formsMax    = 256
+	formTextMax = 4 << 10 // the trigger copies the text for every row
+	// firstUserOID is the first type OID that is not PostgreSQL's own: to read a value of such a
+	// type may run code.
+	firstUserOID = 16384
+	formUses     = 2   // the execution that is the first to be direct
+	outdatedMax  = 100 // a session whose tables change more often does without
+)
+
+// directRun is a request as it is run directly.
+type directRun struct {
+	form      *form
+	parse     []byte // the client's messages
+	bind      []byte
+	name      string // of the client's statement
+	frames    []byte // for the backend
+	describes bool   // the client asked what it returns
+	count     int    // of rows returned
+	rows      []Returned
+	bytes     int
+	captured  bool // by the trigger
+}
+
+// setting is the statement that sets tutti.tx as it is wished. Once it is "on" it stays so until the
+// transaction ends, because it tells whether something was captured.
+func (d *direct) setting() string {
+	statement := d.wish
+	if statement == "" {
+		statement = ownTx
+	}
+	d.wish, d.now = "", statement
+	if statement == ownTxAgain {
+		d.now = ownTxDirect
+	}
+	d.closed = d.closed || d.now == ownTx
+	return statement
+}
+
+// begin begins a transaction.
+func (d *direct) begin() {
+	d.closed, d.clean, d.pure, d.rows, d.bytes = false, true, true, nil, 0
+}
+
+// forget forgets all forms, whose statements the backend may have lost.
+func (d *direct) forget() {
+	for _, f := range d.forms { // order-free: each is only emptied
+		f.how = nil // a request may be about to be run again
+	}
+	for ; d.first <= d.known && d.known > 0; d.first++ {
+		d.stale = wire.AppendClose(d.stale, 'S', formName(d.first))
+	}
+	d.forms, d.wanted = nil, nil
+}
+
+// form gives what is known of a text, or nil.
+func (d *direct) form(sql string, types []uint32) *form {
+	if d.off || len(sql) > formTextMax || slices.ContainsFunc(types, func(t uint32) bool { return t >= firstUserOID }) {
+		return nil
+	}
+	key := sql + fmt.Sprint(types)
+	f := d.forms[key]
+	if f == nil && len(d.forms) < formsMax {
+		f = &form{sql: sql, types: types}
+		if d.forms == nil {
+			d.forms = map[string]*form{}
+		}
+		d.forms[key] = f
+	}
+	return f
+}
+
+// directly finds out whether a request can be run directly: it is one execution of a prepared
+// statement that writes, whose only portal is the unnamed one.
+func (s *Session) directly(batch []message) *directRun {
+	d := &directRun{}
+	first := &batch[0]
+	if first.typ == wire.TypeParse {
+		d.parse = s.batchBytes[first.start:first.end]
+		batch = batch[1:]
+	}
+	if len(batch) < 2 || len(batch) > 3 || batch[0].typ != wire.TypeBind || batch[0].name != "" || batch[0].of.statement.Kind != semantics.Write {
+		return nil
+	}
+	of, last := batch[0].of, &batch[len(batch)-1]
+	d.bind, d.name = s.batchBytes[batch[0].start:batch[0].end], batch[0].statement
+	if d.parse != nil && first.of != of {
+		return nil
+	}
+	if len(batch) == 3 {
+		if batch[1].typ != wire.TypeDescribe || batch[1].kind != 'P' || batch[1].name != "" {
+			return nil
+		}
+		d.describes = true
+	}
+	if last.typ != wire.TypeExecute || last.of != of {
+		return nil
+	}
+	if d.form = s.direct.form(of.sql, of.types); d.form == nil {
+		return nil
+	}
+	if d.form.uses++; d.form.uses == formUses {
+		s.direct.wanted = append(s.direct.wanted, d.form)
+	}
+	return d
+}
+
+// choose decides whether a request is run directly, and prepares what is wanted if the backend is
+// outside of transactions.
+func (s *Session) choose(r *request) error {
+	d := &s.direct
+	if !s.open {
+		if now := s.o.Collector.Catalog(); now != d.catalog {
+			d.forget()
+			d.catalog = now
+		}
+		if err := s.prepareDirect(); err != nil {
+			return err
+		}
+	}
+	r.chosen = r.direct != nil && r.direct.form.how != nil && !d.off && !d.encoded && !(s.open && d.closed)
+	if r.chosen {
+		r.direct.build()
+	}
+	switch {
+	case r.chosen && s.open && d.now == ownTxRead:
+		d.wish = ownTxAgain
+	case r.chosen:
+		d.wish = ownTxDirect
+	case r.harmless(), r.prepares && !s.open:
+		d.wish = ownTxRead
+	case !r.prepares:
+		d.wish = ownTx
+	}
+	return nil
+}
+
+// adjust sets tutti.tx anew ahead of the request, if it must.
+func (s *Session) adjust() {
+	if d := &s.direct; d.wish != "" && d.wish != d.now && !d.closed {
+		s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), d.setting()))
+		s.prefix++
+	}
+}
+
+// prepareDirect prepares the wanted forms. Whatever stands against one only means that its
+// statement is run as it is.
+func (s *Session) prepareDirect() error {
+	d := &s.direct
+	for _, f := range d.wanted {
+		how, ok := semantics.DirectOf(f.sql)
+		if !ok || s.escape { // the text was read otherwise
+			continue
+		}
+		r, rows, err := s.ask(s.o.Collector.AskDirect(&how))
+		if err != nil {
+			return err
+		}
+		if r.failed != nil || len(rows) != 1 {
+			continue
+		}
+		rewritten, ok := s.o.Collector.Direct(&how, rows[0])
+		if !ok {
+			continue
+		}
+		d.known++
+		d.first = max(d.first, 1)
+		f.name = formName(d.known)
+		s.srvW.Append(d.stale)
+		d.stale = nil
+		s.srvW.Append(wire.AppendSync(wire.AppendParse(s.srvW.AvailableBuffer(), f.name, rewritten.SQL(), f.types)))
+		if r, err = s.quiet(); err != nil {
+			return err
+		}
+		if r.failed == nil {
+			f.how = rewritten
+		}
+	}
+	d.wanted = nil
+	return nil
+}
+
+func formName(number int) string { return fmt.Sprint(ownPrefix, "direct ", number) }
+
+// build makes the frames, from the client's Parse, if there is one, and Bind.
+func (d *directRun) build() {
+	d.frames = append(d.frames[:0], d.parse...)
+	d.frames = wire.AppendBindBinary(d.frames, d.form.name, d.bind)
+	d.frames = wire.AppendClose(wire.AppendExecute(d.frames, "", 0), 'P', "") // the client's would have no rows
+	d.frames = wire.AppendSync(d.frames)
+	d.count, d.rows, d.bytes, d.captured = 0, nil, 0, false
+}
+
+// counted checks that a direct statement has returned as many rows as it says to have changed.
+func (s *Session) counted(r *reply, f wire.Frame) error {
+	tag, err := wire.DecodeCommandComplete(f.Body())
+	if err == nil && !strings.HasSuffix(tag, fmt.Sprint(" ", r.taking.count)) {
+		s.doom = errForgotten(fmt.Sprintf("a statement returned %d rows and says %s", r.taking.count, tag))
+		s.direct.off = true
+	}
+	return err
+}
+
+// takeRow keeps a row that a direct statement has returned.
+func (s *Session) takeRow(r *reply, f wire.Frame) error {
+	d := r.taking
+	d.count++
+	values, err := wire.DecodeDataRow(nil, f.Body())
+	if err != nil {
+		return err
+	}
+	row, err := d.form.how.Read(values)
+	if err != nil { // the text means something else by now
+		s.doom = errForgotten(err.Error())
+		s.direct.off = true
+		return nil
+	}
+	if row.Captured() {
+		d.captured = true
+		return nil
+	}
+	if d.bytes += row.Size(); s.direct.bytes+d.bytes > s.o.ReturnedBytesMax {
+		d.rows = nil // told at COMMIT
+		return nil
+	}
+	d.rows = append(d.rows, row)
+	return nil
+}
+
+// noteDirect notes what a request that was carried out means for the transaction.
+func (s *Session) noteDirect(r *request) {
+	d := &s.direct
+	switch {
+	case r.prepares:
+	case !r.chosen:
+		d.clean, d.pure = false, false
+		d.closed = d.closed || !r.harmless()
+	default:
+		d.rows = append(d.rows, r.direct.rows...)
+		d.bytes += r.direct.bytes
+		if n := len(d.rows); n > 0 && len(r.direct.rows) > 0 {
+			d.clean = d.rows[n-1].Alone(s.snapshotLevel())
+		}
+		if r.direct.captured {
+			d.closed, d.clean = true, false
+		}
+	}
+}
+
+// alone reports whether the direct statements' rows are all there is to collect, and nothing is
+// deferred: they defer nothing themselves.
+func (s *Session) alone() bool {
+	return s.open && s.direct.clean && (s.direct.pure || !s.host.Deferrable())
+}
+
+// takeDirect is the collect step for that case.
+func (s *Session) takeDirect() (collected, error) {
+	var c collected
+	c.slot, c.incarnation, c.seq = s.host.NewSeq()
+	if s.tooMuch(&c) {
+		return c, nil
+	}
+	got, err := s.o.Collector.Decode(nil, s.direct.rows)
+	if err != nil {
+		return c, fmt.Errorf("session: direct statements: %w", err)
+	}
+	return c, c.take(got)
+}
+
+// tooMuch refuses a transaction whose direct statements returned more than is kept.
+func (s *Session) tooMuch(c *collected) bool {
+	if s.direct.bytes <= s.o.ReturnedBytesMax {
+		return false
+	}
+	c.failed = wire.Errorf(wire.CodeProgramLimit, "the transaction changes more than %d bytes (writeset_bytes)", s.o.ReturnedBytesMax).
+		WithHint("Split it into smaller transactions.")
+	return true
+}
+
+// outdated reports whether a direct statement could not be planned because something changed since
+// it was prepared: the table, the session's prepared statements, or its rights. RETURNING needs
+// the right to read, which the statement itself may not. If the client's own text fails alike,
+// it is told so at the next try.
+func (s *Session) outdated(e wire.ErrorFields) bool {
+	if !strings.HasPrefix(e.Code, "42") && e.Code != wire.CodeInvalidStatementName && e.Code != wire.CodeFeatureNotSupported {
+		return false
+	}
+	s.direct.outdated++
+	s.direct.off = e.Code == wire.CodeInsufficientPrivilege || s.direct.outdated > outdatedMax
+	s.direct.forget()
+	return true
+}

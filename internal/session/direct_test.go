@@ -1,0 +1,147 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// direct is a live session that knows t's statements ins, upd and del directly.
+func direct(t *testing.T) (*stage, *live) {
+	t.Helper()
+	s := newStage(t, true)
+	l := s.live(t)
+	l.do("P ins|INSERT INTO t VALUES ($1, $2)|23,25\nP upd|UPDATE t SET v = $1 WHERE id = $2|25,23\nP del|DELETE FROM t WHERE id = $1\nP child|INSERT INTO child VALUES (1, 99)\nS")
+	for range 2 {
+		l.want("B |upd|x|99\nE |0\nS", "UPDATE 0")
+		l.want("B |del|99\nE |0\nS", "DELETE 0")
+	}
+	l.want("B |ins|90|x\nE |0\nS", "INSERT 0 1")
+	l.want("B |ins|91|x\nE |0\nS", "INSERT 0 1")
+	return s, l
+}
+
+// noted makes the host note what each submission writes, and how much was captured by triggers.
+func (l *live) noted(s *stage) func() string {
+	var got []string
+	captured := func() (n int) {
+		const sql = "SELECT (SELECT count(*) FROM tutti.capture0) + (SELECT count(*) FROM tutti.capture1) + (SELECT count(*) FROM tutti.capture2) + (SELECT count(*) FROM tutti.capture3)"
+		if err := s.admin.QueryRow(context.Background(), sql).Scan(&n); err != nil {
+			l.t.Fatal(err)
+		}
+		return n
+	}
+	before := captured()
+	l.host.onSubmit = func(s session.Submission) *session.Decision {
+		var ops []string
+		for _, r := range s.Writeset.Rows {
+			ops = append(ops, map[writeset.Op]string{writeset.OpInsert: "insert", writeset.OpUpdate: "update", writeset.OpDelete: "delete"}[r.Op])
+		}
+		got = append(got, strings.Join(ops, " "))
+		return nil
+	}
+	return func() string {
+		defer func() { got, before = nil, captured() }()
+		return fmt.Sprintf("%s; %d captured", strings.Join(got, ", "), captured()-before)
+	}
+}
+
+// TestDirect: statements that return what they change are not captured, and what they return is
+// what is submitted, once.
+func TestDirect(t *testing.T) {
+	s, l := direct(t)
+	const ins, upd, del = "B |ins|%d|x\nE |0\nS", "B |upd|x|%d\nE |0\nS", "B |del|%d\nE |0\nS"
+	noted := l.noted(s)
+	for _, c := range []struct{ name, lines, want string }{
+		{"alone", fmt.Sprintf(ins, 3), "insert; 0 captured"},
+		{"block", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT 1\n" + fmt.Sprintf(ins, 4) + "\nQ COMMIT", "update insert; 0 captured"},
+		{"net", "Q BEGIN\n" + fmt.Sprintf(ins, 5) + "\n" + fmt.Sprintf(upd, 5) + "\n" + fmt.Sprintf(upd, 3) + "\n" + fmt.Sprintf(del, 5) + "\nQ COMMIT", "update; 0 captured"},
+		{"read last", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT 1\nQ COMMIT", "update; 0 captured"},
+		{"none", "Q BEGIN\n" + fmt.Sprintf(upd, 99) + "\nQ COMMIT", "; 0 captured"},
+		{"then captured", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ UPDATE t SET v = 'y' WHERE id IN (3, 4)\n" + fmt.Sprintf(upd, 4) + "\nQ COMMIT", "update update; 3 captured"},
+		{"hidden before", "Q BEGIN\nQ SELECT put(5, 'x')\n" + fmt.Sprintf(upd, 5) + "\n" + fmt.Sprintf(upd, 3) + "\nQ COMMIT", "insert update; 3 captured"},
+		{"hidden between", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT put(6, 'x')\n" + fmt.Sprintf(upd, 3) + "\n" + fmt.Sprintf(del, 3) + "\nQ COMMIT", "delete insert; 3 captured"},
+		{"hidden last", "Q BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ SELECT put(7, 'x')\nQ COMMIT", "update insert; 1 captured"},
+		{"hidden before nothing", "Q BEGIN\nQ SELECT put(8, 'x')\n" + fmt.Sprintf(upd, 99) + "\nQ COMMIT", "insert; 1 captured"},
+		{"savepoint", "Q BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ SAVEPOINT a\n" + fmt.Sprintf(del, 4) + "\nQ ROLLBACK TO a\nQ COMMIT", "update; 0 captured"},
+		{"held cursor", "Q BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ DECLARE c CURSOR WITH HOLD FOR SELECT 1\n" + fmt.Sprintf(upd, 5) + "\nQ COMMIT", "update update; 1 captured"},
+		{"temporary objects", "Q CREATE TEMP TABLE tt (id int)\nQ BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ COMMIT\nQ DISCARD TEMP", "update; 0 captured"},
+	} {
+		got := l.do(c.lines)
+		if n := noted(); n != c.want || strings.Contains(got, "ERROR") {
+			t.Errorf("%s: submitted %q, want %q; the client got\n%s", c.name, n, c.want, got)
+		}
+	}
+	if l.host.orphans > 0 {
+		t.Errorf("%d transactions could not commit", l.host.orphans)
+	}
+}
+
+// TestDirectOutdated: what changed since a statement was made direct costs at most a 40001.
+func TestDirectOutdated(t *testing.T) {
+	s, l := direct(t)
+	noted := l.noted(s)
+	admin := func(sql string) {
+		t.Helper()
+		if r := l.host.Define(session.Definition{SQL: sql}); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	admin("ALTER TABLE t ADD w int UNIQUE")
+	l.want("B |upd|x|1\nE |0\nS", "CommandComplete UPDATE 1\nReadyForQuery I")
+	if n := noted(); n != "update; 1 captured" {
+		t.Errorf("after a column was added: %s", n)
+	}
+	l.want("B |upd|x|1\nE |0\nS\nB |upd|x|1\nE |0\nS", "CommandComplete UPDATE 1\nReadyForQuery I")
+	noted()
+	l.want("B |upd|x|1\nE |0\nS", "CommandComplete UPDATE 1\nReadyForQuery I")
+	if n := noted(); n != "update; 0 captured" {
+		t.Errorf("made direct again: %s", n)
+	}
+	admin("ALTER TABLE t DROP w")
+	l.want("Q BEGIN\nB |upd|x|1\nE |0\nS", "ERROR 40001")
+	l.want("Q ROLLBACK\nQ BEGIN\nB |upd|x|1\nE |0\nS\nQ COMMIT", "UPDATE 1\nReadyForQuery T\nCommandComplete COMMIT")
+	for range 3 {
+		l.want("B |upd|x|1\nE |0\nS", "UPDATE 1")
+	}
+	noted()
+	admin("CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY, v text); GRANT ALL ON SCHEMA s TO app; GRANT ALL ON s.t TO app")
+	l.want("Q INSERT INTO s.t VALUES (1, 'other')", "INSERT 0 1")
+	noted()
+	l.want("Q SET search_path = s, public\nB |upd|x|1\nE |0\nS\nB |upd|x|1\nE |0\nS", "CommandComplete UPDATE 1\nReadyForQuery I\nBindComplete\nCommandComplete UPDATE 1\nReadyForQuery I")
+	if n := noted(); n != "update, update; 2 captured" {
+		t.Errorf("with another table of the same name: %s", n)
+	}
+	l.want("Q SELECT v FROM s.t", "DataRow x")
+	admin("DROP SCHEMA s CASCADE")
+	admin("REVOKE SELECT ON t FROM app; REVOKE ALL ON t FROM PUBLIC")
+	l2 := s.live(t)
+	l2.do("P ins|INSERT INTO t VALUES ($1, $2)|23,25\nS")
+	for i := range 4 {
+		l2.want(fmt.Sprintf("B |ins|%d|x\nE |0\nS", 50+i), "INSERT 0 1")
+	}
+	admin("GRANT SELECT ON t TO app")
+}
+
+// TestDirectDooms: a transaction of direct statements is rolled back under its client, loses, or
+// loses its backend.
+func TestDirectDooms(t *testing.T) {
+	_, l := direct(t)
+	l.do("Q BEGIN\nB |upd|x|1\nE |0\nS")
+	l.host.kill(lost())
+	l.want("B |upd|x|1\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E")
+	l.want("Q ROLLBACK\nQ SELECT v FROM t WHERE id = 1", "DataRow one")
+	l.host.lose = true
+	l.want("B |upd|x|1\nE |0\nS", "BindComplete\nCommandComplete UPDATE 1\nReadyForQuery I")
+	l.want("Q SELECT v FROM t WHERE id = 1", "DataRow x")
+	l.want("Q BEGIN\nB |upd|x|1\nE |0\nS\nQ COMMIT", "ERROR 40001 lost for the test\nReadyForQuery I")
+	l.host.lose = false
+	l.want("Q SELECT v FROM t WHERE id = 1", "DataRow x")
+	for _, sql := range []string{"Q /*tutti direct 0*/ SELECT 1", "Q SELECT 1; /*tutti direct 0*/ UPDATE t SET v = 'x'", "P |/*tutti direct 0*/ SELECT 1\nS"} {
+		l.want(sql, "ERROR 42501 the comment")
+	}
+}

@@ -56,18 +56,29 @@ const (
 	outdatedMax  = 100 // a session whose tables change more often does without
 )
 
-// directRun is a request as it is run directly.
+// directRun is a request as it is run directly: statements one after another.
 type directRun struct {
+	frames []byte // for the backend
+	parts  []directPart
+	at     int // the part whose answer is being read
+}
+
+// directPart is one execution in it.
+type directPart struct {
 	form      *form
 	parse     []byte // the client's messages
 	bind      []byte
 	name      string // of the client's statement
-	frames    []byte // for the backend
 	describes bool   // the client asked what it returns
-	count     int    // of rows returned
-	rows      []Returned
-	bytes     int
-	captured  bool // by the trigger
+	directAnswer
+}
+
+// directAnswer is what it has returned.
+type directAnswer struct {
+	count    int // of rows
+	rows     []Returned
+	bytes    int
+	captured bool // by the trigger
 }
 
 // setting is the statement that sets tutti.tx as it is wished. Once it is "on" it stays so until the
@@ -118,39 +129,60 @@ func (d *direct) form(sql string, types []uint32) *form {
 	return f
 }
 
-// directly finds out whether a request can be run directly: it is one execution of a prepared
-// statement that writes, whose only portal is the unnamed one.
+// directly finds out whether a request can be run directly: it is nothing but executions of prepared
+// statements that write, all by the unnamed portal.
 func (s *Session) directly(batch []message) *directRun {
 	d := &directRun{}
-	first := &batch[0]
-	if first.typ == wire.TypeParse {
-		d.parse = s.batchBytes[first.start:first.end]
-		batch = batch[1:]
-	}
-	if len(batch) < 2 || len(batch) > 3 || batch[0].typ != wire.TypeBind || batch[0].name != "" || batch[0].of.statement.Kind != semantics.Write {
-		return nil
-	}
-	of, last := batch[0].of, &batch[len(batch)-1]
-	d.bind, d.name = s.batchBytes[batch[0].start:batch[0].end], batch[0].statement
-	if d.parse != nil && first.of != of {
-		return nil
-	}
-	if len(batch) == 3 {
-		if batch[1].typ != wire.TypeDescribe || batch[1].kind != 'P' || batch[1].name != "" {
+	for len(batch) > 0 {
+		part, n := s.directPart(batch)
+		if n == 0 {
 			return nil
 		}
-		d.describes = true
+		d.parts = append(d.parts, part)
+		batch = batch[n:]
 	}
-	if last.typ != wire.TypeExecute || last.of != of {
-		return nil
-	}
-	if d.form = s.direct.form(of.sql, of.types); d.form == nil {
-		return nil
-	}
-	if d.form.uses++; d.form.uses == formUses {
-		s.direct.wanted = append(s.direct.wanted, d.form)
+	for i := range d.parts {
+		if f := d.parts[i].form; f.uses < formUses {
+			if f.uses++; f.uses == formUses {
+				s.direct.wanted = append(s.direct.wanted, f)
+			}
+		}
 	}
 	return d
+}
+
+// directPart finds out whether the batch begins with such an execution, and of how many messages.
+func (s *Session) directPart(batch []message) (part directPart, n int) {
+	raw := func(m *message) []byte { return s.batchBytes[m.start:m.end] }
+	var parsed *prepared
+	if batch[0].typ == wire.TypeParse {
+		parsed, part.parse = batch[0].of, raw(&batch[0])
+		n++
+	}
+	if len(batch) < n+2 || batch[n].typ != wire.TypeBind || batch[n].name != "" {
+		return part, 0
+	}
+	bind := &batch[n]
+	part.bind, part.name = raw(bind), bind.statement
+	n++
+	if m := &batch[n]; m.typ == wire.TypeDescribe && m.kind == 'P' && m.name == "" {
+		part.describes = true
+		n++
+	}
+	if len(batch) == n || batch[n].typ != wire.TypeExecute || batch[n].of != bind.of || parsed != nil && parsed != bind.of ||
+		bind.of.statement.Kind != semantics.Write {
+		return part, 0
+	}
+	part.form = s.direct.form(bind.of.sql, bind.of.types)
+	if part.form == nil {
+		return part, 0
+	}
+	return part, n + 1
+}
+
+// known reports whether all of it can be run directly.
+func (d *directRun) known() bool {
+	return !slices.ContainsFunc(d.parts, func(p directPart) bool { return p.form.how == nil })
 }
 
 // choose decides whether a request is run directly, and prepares what is wanted if the backend is
@@ -166,7 +198,7 @@ func (s *Session) choose(r *request) error {
 			return err
 		}
 	}
-	r.chosen = r.direct != nil && r.direct.form.how != nil && !d.off && !d.encoded && !(s.open && d.closed)
+	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed)
 	if r.chosen {
 		r.direct.build()
 	}
@@ -232,46 +264,57 @@ func formName(number int) string { return fmt.Sprint(ownPrefix, "direct ", numbe
 
 // build makes the frames, from the client's Parse, if there is one, and Bind.
 func (d *directRun) build() {
-	d.frames = append(d.frames[:0], d.parse...)
-	d.frames = wire.AppendBindBinary(d.frames, d.form.name, d.bind)
-	d.frames = wire.AppendClose(wire.AppendExecute(d.frames, "", 0), 'P', "") // the client's would have no rows
+	d.at, d.frames = 0, d.frames[:0]
+	for i := range d.parts {
+		p := &d.parts[i]
+		p.directAnswer = directAnswer{}
+		d.frames = append(d.frames, p.parse...)
+		d.frames = wire.AppendBindBinary(d.frames, p.form.name, p.bind)
+		d.frames = wire.AppendExecute(d.frames, "", 0)
+		d.frames = wire.AppendClose(d.frames, 'P', "") // the client's would have no rows
+	}
 	d.frames = wire.AppendSync(d.frames)
-	d.count, d.rows, d.bytes, d.captured = 0, nil, 0, false
 }
 
-// counted checks that a direct statement has returned as many rows as it says to have changed.
-func (s *Session) counted(r *reply, f wire.Frame) error {
+// part is the one whose answer is being read.
+func (d *directRun) part() *directPart { return &d.parts[min(d.at, len(d.parts)-1)] }
+
+// counted ends the answer of a part: it must have returned as many rows as it says to have changed.
+func (s *Session) counted(d *directRun, f wire.Frame) error {
+	p := d.part()
+	d.at++
 	tag, err := wire.DecodeCommandComplete(f.Body())
-	if err == nil && !strings.HasSuffix(tag, fmt.Sprint(" ", r.taking.count)) {
-		s.doom = errForgotten(fmt.Sprintf("a statement returned %d rows and says %s", r.taking.count, tag))
+	if err == nil && !strings.HasSuffix(tag, fmt.Sprint(" ", p.count)) {
+		s.doom = errForgotten(fmt.Sprintf("a statement returned %d rows and says %s", p.count, tag))
 		s.direct.off = true
 	}
 	return err
 }
 
 // takeRow keeps a row that a direct statement has returned.
-func (s *Session) takeRow(r *reply, f wire.Frame) error {
-	d := r.taking
-	d.count++
+func (s *Session) takeRow(d *directRun, f wire.Frame) error {
+	p := d.part()
+	p.count++
 	values, err := wire.DecodeDataRow(nil, f.Body())
 	if err != nil {
 		return err
 	}
-	row, err := d.form.how.Read(values)
+	row, err := p.form.how.Read(values)
 	if err != nil { // the text means something else by now
 		s.doom = errForgotten(err.Error())
 		s.direct.off = true
 		return nil
 	}
 	if row.Captured() {
-		d.captured = true
+		p.captured = true
 		return nil
 	}
-	if d.bytes += row.Size(); s.direct.bytes+d.bytes > s.o.ReturnedBytesMax {
-		d.rows = nil // told at COMMIT
+	s.direct.bytes += row.Size()
+	if s.direct.bytes > s.o.ReturnedBytesMax {
+		p.rows = nil // told at COMMIT
 		return nil
 	}
-	d.rows = append(d.rows, row)
+	p.rows = append(p.rows, row)
 	return nil
 }
 
@@ -284,13 +327,15 @@ func (s *Session) noteDirect(r *request) {
 		d.clean, d.pure = false, false
 		d.closed = d.closed || !r.harmless()
 	default:
-		d.rows = append(d.rows, r.direct.rows...)
-		d.bytes += r.direct.bytes
-		if n := len(d.rows); n > 0 && len(r.direct.rows) > 0 {
-			d.clean = d.rows[n-1].Alone(s.snapshotLevel())
-		}
-		if r.direct.captured {
-			d.closed, d.clean = true, false
+		for i := range r.direct.parts {
+			p := &r.direct.parts[i]
+			d.rows = append(d.rows, p.rows...)
+			if n := len(p.rows); n > 0 {
+				d.clean = p.rows[n-1].Alone(s.snapshotLevel())
+			}
+			if p.captured {
+				d.closed, d.clean = true, false
+			}
 		}
 	}
 }

@@ -59,6 +59,7 @@ func TestDirect(t *testing.T) {
 	for _, c := range []struct{ name, lines, want string }{
 		{"alone", fmt.Sprintf(ins, 3), "insert; 0 captured"},
 		{"block", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT 1\n" + fmt.Sprintf(ins, 4) + "\nQ COMMIT", "update insert; 0 captured"},
+		{"batch", "B |ins|20|x\nE |0\nB |upd|y|20\nE |0\nB |ins|21|x\nE |0\nB |del|20\nE |0\nS", "insert; 0 captured"},
 		{"net", "Q BEGIN\n" + fmt.Sprintf(ins, 5) + "\n" + fmt.Sprintf(upd, 5) + "\n" + fmt.Sprintf(upd, 3) + "\n" + fmt.Sprintf(del, 5) + "\nQ COMMIT", "update; 0 captured"},
 		{"read last", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT 1\nQ COMMIT", "update; 0 captured"},
 		{"none", "Q BEGIN\n" + fmt.Sprintf(upd, 99) + "\nQ COMMIT", "; 0 captured"},

@@ -244,11 +244,11 @@ func (s *Session) passOne(r *reply) error {
 	if r.taking != nil {
 		switch f.Type {
 		case wire.TypeDataRow:
-			return s.takeRow(r, f)
+			return s.takeRow(r.taking, f)
 		case wire.TypeCloseComplete:
 			return nil // of our Close
 		case wire.TypeCommandComplete:
-			if err := s.counted(r, f); err != nil {
+			if err := s.counted(r.taking, f); err != nil {
 				return err
 			}
 		}
@@ -269,7 +269,7 @@ func (s *Session) passOne(r *reply) error {
 		r.done++
 	case wire.TypeBindComplete:
 		r.done++
-		if r.taking != nil && r.taking.describes {
+		if r.taking != nil && r.taking.part().describes {
 			r.done++
 			if err := s.emit(f); err != nil {
 				return err
@@ -294,7 +294,7 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		if s.outdated(e) {
 			e = errForgotten("the table's definition or the session's rights were changed").ErrorFields
 		}
-		e.Message = strings.ReplaceAll(e.Message, d.form.name, d.name)
+		e.Message = strings.ReplaceAll(e.Message, d.part().form.name, d.part().name)
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	if r.failed == nil {

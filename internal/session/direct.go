@@ -20,6 +20,7 @@ type direct struct {
 	encoded bool // the client's encoding is not UTF-8
 	forms   map[string]*form
 	wanted  []*form
+	age     int    // how often they were forgotten
 	first   int    // number of the first form that is known to the backend
 	known   int    // and of the last
 	stale   []byte // Close messages for others
@@ -42,6 +43,7 @@ type form struct {
 	sql   string
 	types []uint32
 	uses  int
+	age   int    // of the session's forms when it was made
 	name  string // the statement's at the backend; empty until it is prepared
 	how   Rewritten
 }
@@ -110,6 +112,15 @@ func (d *direct) forget() {
 		d.stale = wire.AppendClose(d.stale, 'S', formName(d.first))
 	}
 	d.forms, d.wanted = nil, nil
+	d.age++
+}
+
+// formOf gives what is known of a statement's text, or nil.
+func (d *direct) formOf(p *prepared) *form {
+	if p.form == nil || p.form.age != d.age {
+		p.form = d.form(p.sql, p.types)
+	}
+	return p.form
 }
 
 // form gives what is known of a text, or nil.
@@ -120,7 +131,7 @@ func (d *direct) form(sql string, types []uint32) *form {
 	key := sql + fmt.Sprint(types)
 	f := d.forms[key]
 	if f == nil && len(d.forms) < formsMax {
-		f = &form{sql: sql, types: types}
+		f = &form{sql: sql, types: types, age: d.age}
 		if d.forms == nil {
 			d.forms = map[string]*form{}
 		}
@@ -173,7 +184,7 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 		bind.of.statement.Kind != semantics.Write {
 		return part, 0
 	}
-	part.form = s.direct.form(bind.of.sql, bind.of.types)
+	part.form = s.direct.formOf(bind.of)
 	if part.form == nil {
 		return part, 0
 	}

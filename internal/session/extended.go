@@ -14,6 +14,7 @@ type prepared struct {
 	statement semantics.Statement
 	sql       string
 	types     []uint32 // of its parameters, as the client prescribed
+	form      *form    // how it is run directly, see direct.formOf
 	own       bool
 }
 

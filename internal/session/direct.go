@@ -11,8 +11,8 @@ import (
 
 // A prepared INSERT, UPDATE or DELETE that does nothing but change one plain table is run in a form
 // that returns what it changes (Collector.Direct), so that nothing has to be captured in the
-// database and collected from it. The form is prepared before the first transaction after
-// the statement was run twice.
+// database and collected from it. The form is prepared when the statement is about to be run for the
+// second time, or before the next transaction if one is open then.
 
 // direct is what a session has of that.
 type direct struct {
@@ -79,7 +79,6 @@ type directPart struct {
 type directAnswer struct {
 	count    int // of rows
 	rows     []Returned
-	bytes    int
 	captured bool // by the trigger
 }
 
@@ -97,6 +96,9 @@ func (d *direct) setting() string {
 	d.closed = d.closed || d.now == ownTx
 	return statement
 }
+
+// end forgets a transaction.
+func (d *direct) end() { d.wish, d.rows = "", nil }
 
 // begin begins a transaction.
 func (d *direct) begin() {

@@ -146,3 +146,23 @@ func TestDirectDooms(t *testing.T) {
 		l.want(sql, "ERROR 42501 the comment")
 	}
 }
+
+// TestDirectReturnsTooMuch: what direct statements return is kept up to a limit, and refused above it
+// before anything is committed.
+func TestDirectReturnsTooMuch(t *testing.T) {
+	s := newStage(t, true)
+	s.returnedMax = 10_000
+	l := s.live(t)
+	l.do("P ins|INSERT INTO t VALUES ($1, $2)|23,25\nS\nB |ins|3|x\nE |0\nS\nB |ins|4|x\nE |0\nS")
+	before := l.host.submits
+	big := strings.Repeat("x", 6000)
+	for _, commit := range []string{"Q COMMIT", "Q SELECT 1\nQ COMMIT"} {
+		l.do("Q BEGIN\nB |ins|5|" + big + "\nE |0\nS\nB |ins|6|" + big + "\nE |0\nS")
+		l.want(commit, "ERROR 54000 the transaction changes more than 10000 bytes")
+	}
+	if l.host.submits != before {
+		t.Errorf("%d transactions were submitted", l.host.submits-before)
+	}
+	l.want("B |ins|5|"+big+"\nE |0\nS", "INSERT 0 1")
+	l.want("Q SELECT count(*) FROM t", "DataRow 5")
+}

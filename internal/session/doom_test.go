@@ -29,7 +29,7 @@ func (s *stage) live(t testing.TB) *live {
 	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far}, done: make(chan error, 1)}
 	x := session.New(session.Options{
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
-		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host, Collector: collector{s.admin},
+		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host, Collector: collector{s.admin}, ReturnedBytesMax: s.returnedMax,
 	})
 	go func() {
 		err := x.Run()

@@ -41,6 +41,8 @@ type stage struct {
 	db     string
 	admin  *pgx.Conn
 	tutti  bool
+	// returnedMax is Options.ReturnedBytesMax of live sessions.
+	returnedMax int
 }
 
 func newStage(t testing.TB, tutti bool) *stage {

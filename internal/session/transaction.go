@@ -66,7 +66,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 func (s *Session) reset() {
 	s.open, s.prefix, s.snapshot, s.doom = false, 0, false, nil
 	s.ahead, s.habits.now = ahead{}, place{}
-	s.direct.rows = nil
+	s.direct.end()
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
 }
@@ -116,7 +116,7 @@ func (s *Session) rollbackServer() error {
 		// A cancel meant for the statement before hit the ROLLBACK.
 	}
 	s.open, s.snapshot, s.prefix, s.ahead = false, false, 0, ahead{}
-	s.direct.rows = nil
+	s.direct.end()
 	s.host.Enter(PhaseIdle)
 	return nil
 }

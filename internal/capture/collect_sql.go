@@ -19,6 +19,7 @@ const walPosition = `(pg_catalog.pg_current_wal_insert_lsn() OPERATOR(pg_catalog
 func collectFunction() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
+DROP FUNCTION IF EXISTS tutti.collect(pg_catalog.int8, pg_catalog.int4, pg_catalog.int8, pg_catalog.int8);
 DROP FUNCTION IF EXISTS tutti.collect(pg_catalog.int8, pg_catalog.int4, pg_catalog.int8, pg_catalog.int8, pg_catalog.bool);
 CREATE OR REPLACE FUNCTION tutti.collect(to_token pg_catalog.int8, to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8, ahead pg_catalog.bool, anyway pg_catalog.bool,
   OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)

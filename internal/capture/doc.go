@@ -6,7 +6,8 @@
 // The way of a row: an AFTER ROW trigger (one generated function per table) writes the row's
 // image, its identity hash and the hashes of changed unique and foreign keys into one of four
 // unlogged tables, chosen by the transaction's xid. At COMMIT tutti.collect returns the
-// transaction's rows, and Collector nets them.
+// transaction's rows, and Collector nets them. A statement that can do nothing but change one plain
+// table may return the same instead (Direct).
 //
 // Neighbours: session asks for the rows, writeset holds the result, database/catalog installs
 // the triggers, apply executes the images at the other members.

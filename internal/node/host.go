@@ -121,8 +121,10 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	// at what is applied now; else only what was applied then is certain, or what was
 	// applied before its first statement (E8).
 	held := h.n.core.applied.Load()
-	if progress := h.n.applier.passed.before(sub.Order); h.n.applier.begun.Load() > progress {
-		held = max(progress, sub.Base)
+	if !sub.Snapshot {
+		if progress := h.n.applier.passed.before(sub.Order); h.n.applier.begun.Load() > progress {
+			held = max(progress, sub.Base)
+		}
 	}
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,

@@ -145,23 +145,23 @@ func (d *direct) form(sql string, types []uint32) *form {
 // directly finds out whether a request can be run directly: it is nothing but executions of prepared
 // statements that write, all by the unnamed portal.
 func (s *Session) directly(batch []message) *directRun {
-	d := &directRun{}
+	var parts []directPart
 	for len(batch) > 0 {
 		part, n := s.directPart(batch)
 		if n == 0 {
 			return nil
 		}
-		d.parts = append(d.parts, part)
+		parts = append(parts, part)
 		batch = batch[n:]
 	}
-	for i := range d.parts {
-		if f := d.parts[i].form; f.uses < formUses {
+	for i := range parts {
+		if f := parts[i].form; f.uses < formUses {
 			if f.uses++; f.uses == formUses {
 				s.direct.wanted = append(s.direct.wanted, f)
 			}
 		}
 	}
-	return d
+	return &directRun{parts: parts}
 }
 
 // directPart finds out whether the batch begins with such an execution, and of how many messages.

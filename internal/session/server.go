@@ -19,7 +19,7 @@ type reply struct {
 	read    int               // client messages it has read
 	copying bool              // a COPY FROM STDIN waits for data
 	ended   bool              // ReadyForQuery has come
-	taking  *directRun        // it is a direct statement's, see take
+	taking  *directRun        // it is a direct statement's, see takeRow
 }
 
 // swallows reports whether PostgreSQL would have read the Sync after Execute as part of a

@@ -6,8 +6,9 @@ SEEDS ?= 2000
 DEMO_FLAGS ?=
 BENCH_FLAGS ?=
 CHAOS_FLAGS ?=
+REGRESS_FLAGS ?=
 
-.PHONY: demo test build bench chaos vet clean
+.PHONY: demo test build bench chaos regress isolation vet clean
 
 demo: build
 	./bin/tutti demo $(DEMO_FLAGS)
@@ -28,6 +29,10 @@ bench: build
 
 chaos: build
 	./bin/tutti chaos $(CHAOS_FLAGS)
+
+# PostgreSQL's own suites against Tutti and against plain PostgreSQL: test/regress/doc.go.
+regress isolation:
+	TUTTI_REGRESS=$@ $(GO) test ./test/regress -run TestSuite -count=1 -v -timeout 3h -args $(REGRESS_FLAGS)
 
 clean:
 	rm -rf bin

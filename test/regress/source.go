@@ -1,0 +1,173 @@
+package regress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/database/embedded"
+)
+
+// Tree is PostgreSQL's unpacked source, with what was compiled from it.
+type Tree struct {
+	Source   string // the root of the source
+	LibDir   string // holds regress.so, refint.so and autoinc.so
+	Tester   string // isolationtester
+	Programs embedded.Build
+}
+
+func (t Tree) regress() string   { return filepath.Join(t.Source, "src", "test", "regress") }
+func (t Tree) isolation() string { return filepath.Join(t.Source, "src", "test", "isolation") }
+
+// Prepare finds or fetches the source for b, and compiles regress.so beside the cache. source
+// names an existing tree; if it is empty the cache is used, and filled by apt-get.
+func Prepare(ctx context.Context, b embedded.Build, source string) (Tree, error) {
+	cache, err := embedded.DefaultCacheDir()
+	if err != nil {
+		return Tree{}, err
+	}
+	t := Tree{Source: source, Programs: b, LibDir: filepath.Join(cache, "regress-lib-"+b.Version)}
+	if t.Source == "" {
+		if t.Source, err = fetched(ctx, cache, b.Major); err != nil {
+			return Tree{}, err
+		}
+	}
+	if _, err := os.Stat(filepath.Join(t.regress(), "parallel_schedule")); err != nil {
+		return Tree{}, fmt.Errorf("%s is not a source tree of PostgreSQL: %w", t.Source, err)
+	}
+	if _, err := os.Stat(b.Program("psql")); err != nil {
+		return Tree{}, fmt.Errorf("the suites need psql of the same build: %w; install the distribution's packages postgresql-%d and postgresql-server-dev-%d", err, b.Major, b.Major)
+	}
+	return t, t.compile(ctx)
+}
+
+// fetched is the newest unpacked source of this major version in the cache. If there is none,
+// it is fetched from the distribution's archive: its minor version may be another one than
+// that of the binaries, which changes both arms alike.
+func fetched(ctx context.Context, cache string, major int) (string, error) {
+	dir := filepath.Join(cache, fmt.Sprintf("source-%d", major))
+	pattern := filepath.Join(dir, fmt.Sprintf("postgresql-%d-%d.*", major, major))
+	for range 2 {
+		for _, p := range []string{pattern, filepath.Join(dir, fmt.Sprintf("postgresql-%d.*", major))} {
+			found, err := filepath.Glob(p)
+			if err != nil {
+				return "", err
+			}
+			for i := len(found) - 1; i >= 0; i-- {
+				if fi, err := os.Stat(found[i]); err == nil && fi.IsDir() {
+					return found[i], nil
+				}
+			}
+		}
+		if err := fetch(ctx, dir, major); err != nil {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("apt-get source left no source of PostgreSQL %d in %s", major, dir)
+}
+
+// fetch lets apt-get download and unpack the source package into dir, with lists of its own:
+// the machine's sources of packages need not name the archive's sources.
+func fetch(ctx context.Context, dir string, major int) error {
+	lists := filepath.Join(dir, "lists", "partial")
+	if err := os.MkdirAll(lists, 0o755); err != nil {
+		return err
+	}
+	lines, err := sourceLines()
+	if err != nil {
+		return err
+	}
+	list := filepath.Join(dir, "sources.list")
+	if err := os.WriteFile(list, []byte(lines), 0o644); err != nil {
+		return err
+	}
+	options := []string{"-o", "Dir::Etc::SourceList=" + list, "-o", "Dir::Etc::SourceParts=-", "-o", "Dir::State::Lists=" + filepath.Dir(lists)}
+	for _, args := range [][]string{{"update"}, {"source", fmt.Sprintf("postgresql-%d", major)}} {
+		c := exec.CommandContext(ctx, "apt-get", append(options, args...)...)
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("apt-get %s: %w\n%s", args[0], err, out)
+		}
+	}
+	return nil
+}
+
+// sourceLines turns the machine's deb lines into deb-src lines.
+func sourceLines() (string, error) {
+	out, err := exec.Command("apt-get", "indextargets", "--format", "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages").Output()
+	if err != nil {
+		return "", fmt.Errorf("the source is fetched with apt-get, which did not work: %w; unpack PostgreSQL's source and set TUTTI_PG_SOURCE", err)
+	}
+	seen := map[string]bool{}
+	var lines strings.Builder
+	for line := range strings.Lines(string(out)) {
+		if !seen[line] {
+			seen[line] = true
+			lines.WriteString(line)
+		}
+	}
+	return lines.String(), nil
+}
+
+// compile makes regress.so, and copies the two libraries of contrib that the suite loads from
+// the same directory. What is there already is kept.
+func (t *Tree) compile(ctx context.Context) error {
+	config := func(what string) (string, error) {
+		out, err := exec.CommandContext(ctx, t.Programs.Program("pg_config"), what).Output()
+		if err != nil {
+			return "", fmt.Errorf("pg_config: %w; install the distribution's package postgresql-server-dev-%d", err, t.Programs.Major)
+		}
+		return strings.TrimSpace(string(out)), nil
+	}
+	headers, err := config("--includedir-server")
+	if err != nil {
+		return err
+	}
+	libraries, err := config("--pkglibdir")
+	if err != nil {
+		return err
+	}
+	t.Tester = filepath.Join(libraries, "pgxs", "src", "test", "isolation", "isolationtester")
+	if _, err := os.Stat(t.Tester); err != nil {
+		return fmt.Errorf("%w; install the distribution's package postgresql-server-dev-%d", err, t.Programs.Major)
+	}
+	if err := os.MkdirAll(t.LibDir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"refint.so", "autoinc.so"} {
+		if err := copyFile(filepath.Join(libraries, name), filepath.Join(t.LibDir, name)); err != nil {
+			return err
+		}
+	}
+	library := filepath.Join(t.LibDir, "regress.so")
+	if _, err := os.Stat(library); err == nil {
+		return nil
+	}
+	out, err := exec.CommandContext(ctx, "cc", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE", "-I"+headers, filepath.Join(t.regress(), "regress.c"), "-o", library).CombinedOutput()
+	if err != nil {
+		return errors.Join(fmt.Errorf("compiling regress.so: %w\n%s", err, out), os.RemoveAll(library))
+	}
+	return nil
+}
+
+func copyFile(from, to string) (err error) {
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,132 @@
+package regress
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Suite is one of PostgreSQL's suites.
+type Suite struct {
+	Name   string        // regress or isolation
+	Files  []string      // in the order of its schedule
+	Limit  time.Duration // for one file (X2)
+	inputs string        // pattern of a file's path, with one %s
+	argv   []string
+	tree   Tree
+}
+
+// isolationStep is PGISOLATIONTIMEOUT in seconds: isolationtester cancels a step that takes
+// longer, and gives up at twice that.
+const isolationStep = 5
+
+// Regress is the suite of SQL files, run by psql as pg_regress runs it.
+func Regress(t Tree) (Suite, error) {
+	files, err := schedule(filepath.Join(t.regress(), "parallel_schedule"))
+	return Suite{
+		Name: "regress", Files: files, Limit: 60 * time.Second, tree: t,
+		inputs: filepath.Join(t.regress(), "sql", "%s.sql"),
+		argv:   []string{t.Programs.Program("psql"), "-X", "-a", "-q", "-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on", "-d", database},
+	}, err
+}
+
+// Isolation is the suite of specs with several sessions.
+func Isolation(t Tree) (Suite, error) {
+	files, err := schedule(filepath.Join(t.isolation(), "isolation_schedule"))
+	return Suite{
+		Name: "isolation", Files: files, Limit: 120 * time.Second, tree: t,
+		inputs: filepath.Join(t.isolation(), "specs", "%s.spec"),
+		argv:   []string{t.Tester, "dbname=" + database},
+	}, err
+}
+
+// schedule reads the names after "test:", in order.
+func schedule(path string) (files []string, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if names, ok := strings.CutPrefix(line, "test:"); ok {
+			files = append(files, strings.Fields(names)...)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s names no tests", path)
+	}
+	return files, nil
+}
+
+const (
+	database = "postgres"
+	role     = "postgres"
+)
+
+// Arm is a server that the suites run against.
+type Arm struct {
+	Name string // plain or tutti
+	Host string // a host name, or the directory of a unix socket
+	Port int
+	Dir  string // the suite's build directory, holding results, where the server may write
+}
+
+// environment is what pg_regress gives to its children, and nothing of ours.
+func (s *Suite) environment(a *Arm, file string) []string {
+	app := "pg_regress/"
+	if s.Name == "isolation" {
+		app = "isolation/"
+	}
+	return []string{
+		"PATH=" + s.tree.Programs.BinDir + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + a.Dir, "LC_MESSAGES=C",
+		"PGHOST=" + a.Host, fmt.Sprintf("PGPORT=%d", a.Port), "PGUSER=" + role, "PGDATABASE=" + database,
+		"PGAPPNAME=" + app + file, "PGTZ=America/Los_Angeles", "PGDATESTYLE=Postgres, MDY",
+		"PGOPTIONS=-c intervalstyle=postgres_verbose",
+		"PG_ABS_SRCDIR=" + s.tree.regress(), "PG_ABS_BUILDDIR=" + a.Dir,
+		"PG_LIBDIR=" + s.tree.LibDir, "PG_DLSUFFIX=.so",
+		fmt.Sprintf("PGISOLATIONTIMEOUT=%d", isolationStep),
+	}
+}
+
+// Output is what one file did in one arm.
+type Output struct {
+	Text string
+	Hang bool // it was ended at the limit
+	Took time.Duration
+}
+
+// Run runs one file and waits for its end.
+func (s *Suite) Run(ctx context.Context, a *Arm, file string) (Output, error) {
+	in, err := os.Open(fmt.Sprintf(s.inputs, file))
+	if err != nil {
+		return Output{}, err
+	}
+	defer in.Close()
+	limited, cancel := context.WithTimeout(ctx, s.Limit)
+	defer cancel()
+	c := exec.CommandContext(limited, s.argv[0], s.argv[1:]...)
+	c.Dir, c.Env, c.Stdin = a.Dir, s.environment(a, file), in
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	c.WaitDelay = 5 * time.Second
+	began := time.Now()
+	err = c.Run()
+	o := Output{Text: out.String(), Took: time.Since(began)}
+	switch {
+	case ctx.Err() != nil:
+		return o, ctx.Err()
+	case limited.Err() != nil:
+		o.Hang = true
+	case err != nil:
+		// psql ends with 2 when its connection breaks, the tester with 1: part of the output.
+		o.Text += fmt.Sprintf("(%s)\n", err)
+	}
+	return o, nil
+}

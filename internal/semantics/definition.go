@@ -99,13 +99,18 @@ func cycles(options []*pg.Node) bool {
 	return false
 }
 
-// dropped gives the names of the relations a DROP names.
+// dropped gives the names of the relations a DROP names: those of triggers, policies and rules
+// are the table's name and one more.
 func dropped(d *pg.DropStmt) []string {
 	var out []string
 	for _, o := range d.Objects {
 		var parts []string
 		for _, i := range o.GetList().GetItems() {
 			parts = append(parts, quote(i.GetString_().GetSval()))
+		}
+		switch d.RemoveType {
+		case pg.ObjectType_OBJECT_TRIGGER, pg.ObjectType_OBJECT_POLICY, pg.ObjectType_OBJECT_RULE:
+			parts = parts[:max(0, len(parts)-1)]
 		}
 		if len(parts) > 0 {
 			out = append(out, strings.Join(parts, "."))

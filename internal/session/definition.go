@@ -50,8 +50,9 @@ func (s *Session) onlyTemporary(st semantics.Statement) (bool, error) {
 	for i, r := range st.Relations {
 		names[i] = "to_regclass('" + strings.ReplaceAll(r, "'", "''") + "')"
 	}
-	rows, err := s.query("SELECT coalesce(bool_and(relpersistence = 't'), false) FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + ")")
-	return err == nil && len(rows) == 1 && string(rows[0][0]) == "t", err
+	// A name of too many parts fails here; the definition then tells the client why.
+	r, rows, err := s.ask("SELECT coalesce(bool_and(relpersistence = 't'), false) FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + ")")
+	return err == nil && r.failed == nil && len(rows) == 1 && string(rows[0][0]) == "t", err
 }
 
 // allTemporary reports whether every definition of a Query is of temporary relations.

@@ -49,6 +49,26 @@ func TestDefinitionsAreEverywhereInOrder(t *testing.T) {
 	c.Check()
 }
 
+// TestDroppedNames: a name with a schema, and names that are wrong in every way, are answered
+// by PostgreSQL, and the session goes on.
+func TestDroppedNames(t *testing.T) {
+	s := use(t).Connect(1)
+	s.Do("CREATE TABLE droppednames(k int PRIMARY KEY)", "CREATE RULE r AS ON DELETE TO droppednames DO INSTEAD NOTHING", "DROP RULE r ON public.droppednames")
+	for sql, code := range map[string]string{
+		"DROP TRIGGER x ON public.droppednames": "42704",
+		"DROP POLICY x ON public.droppednames":  "42704",
+		"DROP RULE x ON nowhere.droppednames":   "3F000",
+		"DROP TABLE elsewhere.public.t":         "0A000",
+		"DROP TABLE a.b.c.d":                    "42601",
+		"DROP TRIGGER x ON a.b.c.d":             "42601",
+	} {
+		if err := s.Try(sql); Code(err) != code {
+			t.Errorf("%s: %v, not %s", sql, err, code)
+		}
+	}
+	s.Do("DROP TABLE droppednames")
+}
+
 // TestDefinitionsWhileWriting changes a table while every node writes to it. A writer may be
 // told 40001, or that a column is not there; nothing else.
 func TestDefinitionsWhileWriting(t *testing.T) {

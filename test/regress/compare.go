@@ -16,10 +16,10 @@ func normalise(a *Arm, text string) string {
 	return strings.ReplaceAll(text, a.Dir, "@builddir@")
 }
 
-// Diff compares two texts as pg_regress does, with diff -U3, and names them want and got.
-// Empty if they are equal.
-func Diff(want, got string) (string, error) {
-	if want == got {
+// Diff compares two outputs line by line with diff -U, as pg_regress does, with so many lines
+// of context. Empty if they are equal.
+func Diff(plain, tutti string, context int) (string, error) {
+	if plain == tutti {
 		return "", nil
 	}
 	dir, err := os.MkdirTemp("", "tutti-regress-")
@@ -27,27 +27,43 @@ func Diff(want, got string) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	for name, text := range map[string]string{"want": want, "got": got} {
+	for name, text := range map[string]string{"plain": plain, "tutti": tutti} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return "", err
 		}
 	}
-	c := exec.Command("diff", "-a", "-U3", "--label=plain", "--label=tutti", "want", "got")
+	c := exec.Command("diff", "-a", fmt.Sprintf("-U%d", context), "--label=plain", "--label=tutti", "plain", "tutti")
 	c.Dir = dir
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
+	var out, complaint bytes.Buffer
+	c.Stdout, c.Stderr = &out, &complaint
 	err = c.Run()
 	var exit *exec.ExitError
 	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
-		return "", fmt.Errorf("diff: %w %s", err, errs.String())
+		return "", fmt.Errorf("diff: %w %s", err, complaint.String())
 	}
 	return out.String(), nil
 }
 
-// changedLines counts the lines that a diff adds or removes.
+// stable is a difference without what moves when a file changes elsewhere: the names in its
+// head, and line numbers.
+func stable(diff string) string {
+	var out strings.Builder
+	for i, line := range strings.SplitAfter(diff, "\n") {
+		switch {
+		case i < 2 && (strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ")):
+		case strings.HasPrefix(line, "@@"):
+			out.WriteString("@@\n")
+		default:
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// changedLines counts the lines that a difference adds or removes.
 func changedLines(diff string) (n int) {
-	for line := range strings.Lines(diff) {
-		if (line[0] == '+' || line[0] == '-') && !strings.HasPrefix(line, "+++ ") && !strings.HasPrefix(line, "--- ") {
+	for line := range strings.Lines(stable(diff)) {
+		if line[0] == '+' || line[0] == '-' {
 			n++
 		}
 	}

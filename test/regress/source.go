@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/database/embedded"
@@ -86,15 +87,43 @@ func fetch(ctx context.Context, dir string, major int) error {
 	if err := os.WriteFile(list, []byte(lines), 0o644); err != nil {
 		return err
 	}
-	options := []string{"-o", "Dir::Etc::SourceList=" + list, "-o", "Dir::Etc::SourceParts=-", "-o", "Dir::State::Lists=" + filepath.Dir(lists)}
-	for _, args := range [][]string{{"update"}, {"source", fmt.Sprintf("postgresql-%d", major)}} {
-		c := exec.CommandContext(ctx, "apt-get", append(options, args...)...)
+	options := []string{"-o", "Dir::Etc::SourceList=" + list, "-o", "Dir::Etc::SourceParts=-", "-o", "Dir::State::Lists=" + filepath.Dir(lists), "-o", "APT::Sandbox::User=root"}
+	apt := func(program string, args ...string) (string, error) {
+		c := exec.CommandContext(ctx, program, append(options, args...)...)
 		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("apt-get %s: %w\n%s", args[0], err, out)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, out)
+		}
+		return string(out), nil
+	}
+	if _, err := apt("apt-get", "update"); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("postgresql-%d", major)
+	shown, err := apt("apt-cache", "showsrc", "--only-source", name)
+	if err != nil {
+		return err
+	}
+	// An archive may list a version whose files it has no more, so each is tried.
+	errs := []error{fmt.Errorf("no source of %s can be fetched; unpack one and set TUTTI_PG_SOURCE", name)}
+	for _, version := range versions(shown) {
+		if _, err = apt("apt-get", "source", name+"="+version); err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// versions reads the versions out of what apt-cache showsrc prints, in its order: newest first.
+func versions(shown string) (out []string) {
+	for line := range strings.Lines(shown) {
+		if v, ok := strings.CutPrefix(line, "Version: "); ok && !slices.Contains(out, strings.TrimSpace(v)) {
+			out = append(out, strings.TrimSpace(v))
 		}
 	}
-	return nil
+	return out
 }
 
 // sourceLines turns the machine's deb lines into deb-src lines.

@@ -30,7 +30,7 @@ const isolationStep = 5
 func Regress(t Tree) (Suite, error) {
 	files, err := schedule(filepath.Join(t.regress(), "parallel_schedule"))
 	return Suite{
-		Name: "regress", Files: files, Limit: 60 * time.Second, tree: t,
+		Name: "regress", Files: files, Limit: 5 * time.Minute, tree: t,
 		inputs: filepath.Join(t.regress(), "sql", "%s.sql"),
 		argv:   []string{t.Programs.Program("psql"), "-X", "-a", "-q", "-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on", "-d", database},
 	}, err
@@ -40,7 +40,7 @@ func Regress(t Tree) (Suite, error) {
 func Isolation(t Tree) (Suite, error) {
 	files, err := schedule(filepath.Join(t.isolation(), "isolation_schedule"))
 	return Suite{
-		Name: "isolation", Files: files, Limit: 120 * time.Second, tree: t,
+		Name: "isolation", Files: files, Limit: 2 * time.Minute, tree: t,
 		inputs: filepath.Join(t.isolation(), "specs", "%s.spec"),
 		argv:   []string{t.Tester, "dbname=" + database},
 	}, err
@@ -95,12 +95,12 @@ func (s *Suite) environment(a *Arm, file string) []string {
 
 // Output is what one file did in one arm.
 type Output struct {
-	Text string
-	Hang bool // it was ended at the limit
+	Text string // standard output and error, and how the program ended if not well
+	Hang bool   // it was ended at the limit
 	Took time.Duration
 }
 
-// Run runs one file and waits for its end.
+// Run runs one file and waits for its end. Errors are ours, never the file's.
 func (s *Suite) Run(ctx context.Context, a *Arm, file string) (Output, error) {
 	in, err := os.Open(fmt.Sprintf(s.inputs, file))
 	if err != nil {
@@ -113,20 +113,19 @@ func (s *Suite) Run(ctx context.Context, a *Arm, file string) (Output, error) {
 	c.Dir, c.Env, c.Stdin = a.Dir, s.environment(a, file), in
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.WaitDelay = 5 * time.Second
 	began := time.Now()
 	err = c.Run()
-	o := Output{Text: out.String(), Took: time.Since(began)}
+	o := Output{Text: normalise(a, out.String()), Took: time.Since(began)}
 	switch {
 	case ctx.Err() != nil:
 		return o, ctx.Err()
 	case limited.Err() != nil:
 		o.Hang = true
 	case err != nil:
-		// psql ends with 2 when its connection breaks, the tester with 1: part of the output.
-		o.Text += fmt.Sprintf("(%s)\n", err)
+		o.Text += fmt.Sprintf("(%s)\n", err) // psql ends with 2 when its connection breaks
 	}
 	return o, nil
 }

@@ -1,31 +1,33 @@
 package regress
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/embedded"
-	"github.com/tuttidb/tutti/internal/pgtest"
-	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/test/cluster"
 )
 
-var (
-	outFlag   = flag.String("out", "", "directory for outputs and differences")
-	filesFlag = flag.String("files", "", "run only these files, with commas")
-	checkFlag = flag.Bool("check-each", false, "compare the members after each file")
-)
+var flags struct {
+	out, files, accept string
+	score, control     bool
+	limit              time.Duration
+}
+
+func init() {
+	flag.StringVar(&flags.out, "out", "", "directory for outputs, differences, logs and causes.txt (default: a temporary one)")
+	flag.StringVar(&flags.files, "files", "", "run these files only, separated by commas; files that others depend on are run if they are named")
+	flag.StringVar(&flags.accept, "accept", "", "accept how the named files differ, for this reason")
+	flag.BoolVar(&flags.score, "score", false, "write the score into README.md")
+	flag.BoolVar(&flags.control, "control", false, "run a second plain server in the place of the cluster: what differs then is not Tutti's")
+	flag.DurationVar(&flags.limit, "limit", 0, "for one file (default: regress 5m, isolation 2m)")
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -37,19 +39,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// settings are what pg_regress gives to a server of its own, and what keeps runs alike.
-var settings = map[string]string{
-	"shared_buffers": "128MB", "max_connections": "200", "max_prepared_transactions": "10",
-	"lc_messages": "C", "lc_monetary": "C", "lc_numeric": "C", "lc_time": "C",
-	"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "1h",
-	"log_min_messages": "warning", "log_min_error_statement": "panic",
-	"synchronous_commit": "off", "max_wal_senders": "4", "max_replication_slots": "10",
-}
+var suites = map[string]func(Tree) (Suite, error){"regress": Regress, "isolation": Isolation}
 
+// TestSuite is the command: make regress, make isolation.
 func TestSuite(t *testing.T) {
 	names := os.Getenv("TUTTI_REGRESS")
 	if names == "" {
-		t.Skip("TUTTI_REGRESS is not set: regress, isolation or both")
+		t.Skip("TUTTI_REGRESS names no suite: regress, isolation or both with a comma")
 	}
 	build, err := embedded.Find(embedded.Options{})
 	if err != nil {
@@ -61,196 +57,202 @@ func TestSuite(t *testing.T) {
 	}
 	for _, name := range strings.Split(names, ",") {
 		t.Run(name, func(t *testing.T) {
-			s, err := map[string]func(Tree) (Suite, error){"regress": Regress, "isolation": Isolation}[name](tree)
+			load := suites[name]
+			if load == nil {
+				t.Fatalf("TUTTI_REGRESS: there is no suite %q", name)
+			}
+			s, err := load(tree)
 			if err != nil {
 				t.Fatal(err)
 			}
-			runSuite(t, s)
+			runSuite(t, &s)
 		})
 	}
 }
 
-func runSuite(t *testing.T, s Suite) {
-	out := *outFlag
+// run is one suite being run.
+type run struct {
+	t       *testing.T
+	s       *Suite
+	out     string // directory
+	plain   server
+	tutti   server
+	results []Result
+	diffs   map[string]string
+}
+
+func newRun(t *testing.T, s *Suite, out string, control bool) *run {
+	r := &run{t: t, s: s, out: filepath.Join(out, s.Name), diffs: map[string]string{}}
+	for _, d := range []string{"plain", "tutti", "diff"} {
+		if err := os.RemoveAll(filepath.Join(r.out, d)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(r.out, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.plain = startPlain(t, "plain")
+	if control {
+		r.tutti = startPlain(t, "tutti")
+		return r
+	}
+	m := startMembers(t, r.out)
+	m.again = r.again
+	r.tutti = m
+	return r
+}
+
+func runSuite(t *testing.T, s *Suite) {
+	out := flags.out
 	if out == "" {
 		out = t.TempDir()
 	}
-	out = filepath.Join(out, s.Name)
-	for _, d := range []string{"plain", "tutti", "diff"} {
-		if err := os.MkdirAll(filepath.Join(out, d), 0o755); err != nil {
-			t.Fatal(err)
+	if flags.limit > 0 {
+		s.Limit = flags.limit
+	}
+	whole := s.Files
+	if flags.files != "" {
+		s.Files = strings.Split(flags.files, ",")
+	}
+	if flags.score && (flags.files != "" || flags.control) {
+		t.Fatal("a score is that of a whole suite through Tutti")
+	}
+	for _, f := range s.Files {
+		if !slices.Contains(whole, f) {
+			t.Fatalf("the suite %s has no file %q", s.Name, f)
 		}
 	}
-	var options []pgtest.Option
-	for name, value := range settings {
-		options = append(options, pgtest.Setting(name, value))
-	}
-	plain := pgtest.Start(t, options...)
-	arms := []*Arm{{Name: "plain", Host: plain.SocketDir(), Port: plain.Port()}, {Name: "tutti", Host: "127.0.0.1"}}
-	for _, a := range arms {
-		a.Dir = filepath.Join(pgtest.TempDir(t), a.Name)
-		if err := os.MkdirAll(filepath.Join(a.Dir, "results"), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(filepath.Join(a.Dir, "results"), 0o777); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r := &run{t: t, s: s, out: out, arms: arms}
-	r.start()
+	r := newRun(t, s, out, flags.control)
 	for _, file := range s.Files {
-		if *filesFlag != "" && !slices.Contains(strings.Split(*filesFlag, ","), file) {
-			continue
-		}
 		r.file(file)
 	}
-	r.check("end")
+	r.finish()
 }
 
-type run struct {
-	t    *testing.T
-	s    Suite
-	out  string
-	arms []*Arm
-	c    *cluster.Cluster
-	bad  string
-}
-
-func (r *run) start() {
-	r.c = cluster.Start(r.t, 3, func(_ int, c *config.Config) {
-		c.Postgres.Settings = settings
-	})
-	_, port, _ := strings.Cut(r.c.Node(1).Config.Listen, ":")
-	fmt.Sscan(port, &r.arms[1].Port)
-}
-
-func (r *run) say(format string, args ...any) {
-	fmt.Printf("%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
-}
-
-func (r *run) file(file string) {
-	var outs [2]Output
-	for i, a := range r.arms {
-		o, err := r.s.Run(r.t.Context(), a, file)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		o.Text = normalise(a, o.Text)
-		outs[i] = o
-		if err := os.WriteFile(filepath.Join(r.out, a.Name, file+".out"), []byte(o.Text), 0o644); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	diff, err := Diff(outs[0].Text, outs[1].Text)
+// file runs one file in both arms, one after the other.
+func (r *run) file(file string) Result {
+	res := Result{File: file}
+	want, got := r.one(r.plain, file), r.one(r.tutti, file)
+	res.Plain, res.Tutti = want.Took, got.Took
+	diff, err := Diff(want.Text, got.Text, 3)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	verdict := "equal"
-	os.Remove(filepath.Join(r.out, "diff", file+".diff"))
-	if diff != "" || outs[1].Hang {
-		verdict = "differs"
-		if err := os.WriteFile(filepath.Join(r.out, "diff", file+".diff"), []byte(diff), 0o644); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	if outs[1].Hang {
-		verdict = "hang"
-	}
-	if outs[0].Hang {
-		verdict = "plain hangs"
-	}
-	r.say("RESULT %s %s %s lines=%d plain=%.1fs tutti=%.1fs", r.s.Name, file, verdict, changedLines(diff), outs[0].Took.Seconds(), outs[1].Took.Seconds())
-	r.revive(file)
-	if outs[1].Hang {
-		r.terminate()
-	}
-	if *checkFlag {
-		r.check(file)
-	}
-}
-
-func (r *run) terminate() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	pg, err := pgconn.Connect(ctx, r.c.URL(1))
+	accepted, err := ReadAccepted("accepted", r.s.Name, file)
 	if err != nil {
-		r.say("EVENT cannot connect: %v", err)
-		return
+		r.t.Fatal(err)
 	}
-	defer pg.Close(ctx)
-	_, err = pg.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid<>pg_backend_pid() AND (application_name LIKE 'pg_regress/%' OR application_name LIKE 'isolation/%')").ReadAll()
-	r.say("EVENT sessions ended: %v", err)
-}
-
-// revive starts nodes that ended.
-func (r *run) revive(file string) {
-	dead := false
-	for _, k := range r.c.All() {
-		if r.c.Running(k) {
-			continue
-		}
-		r.say("EVENT %s: node %d ended\n%s", file, k, process.Tail(r.c.Node(k).LogFile, 12))
-		r.c.Run(k)
-		dead = true
+	covered, err := accepted.Covers(want.Text, got.Text)
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	ready := true
-	for _, k := range r.c.All() {
-		ready = r.ready(k, file) && ready
-	}
-	if dead && !ready {
-		r.say("EVENT %s: a new cluster is made", file)
-		for _, k := range r.c.All() {
-			if r.c.Running(k) {
-				r.c.Kill(k)
+	res.Lines = changedLines(diff)
+	var ended bool
+	res.Notes, ended = r.tutti.look()
+	switch {
+	case want.Hang:
+		res.Verdict = NoAnswer
+	case ended:
+		res.Verdict = Kills
+	case got.Hang:
+		res.Verdict = Hangs
+	case diff == "":
+		res.Verdict = Equal
+	case covered:
+		res.Verdict = Agreed
+	default:
+		res.Verdict = Differs
+		if flags.accept != "" && flags.files != "" {
+			if err := WriteAccepted("accepted", r.s.Name, file, flags.accept, want.Text, got.Text); err != nil {
+				r.t.Error(err)
 			}
 		}
-		r.start()
-		r.bad = ""
-		if r.s.Name == "regress" {
-			o, err := r.s.Run(r.t.Context(), r.arms[1], "test_setup")
-			r.say("EVENT test_setup again: %v %v", o.Took, err)
-		}
 	}
+	if diff != "" {
+		r.diffs[file] = diff
+		r.write(filepath.Join("diff", file+".diff"), diff)
+	}
+	r.results = append(r.results, res)
+	fmt.Println(time.Now().Format("15:04:05"), &res)
+	return res
 }
 
-func (r *run) ready(k int, file string) bool {
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if !r.c.Running(k) {
-			r.say("EVENT %s: node %d ended again\n%s", file, k, process.Tail(r.c.Node(k).LogFile, 5))
-			return false
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		pg, err := pgconn.Connect(ctx, r.c.URL(k))
-		if err == nil {
-			_, err = pg.Exec(ctx, "SELECT 1").ReadAll()
-			pg.Close(ctx)
-		}
-		cancel()
-		if err == nil {
-			return true
-		}
-	}
-	r.say("EVENT %s: node %d does not serve", file, k)
-	return false
-}
-
-func (r *run) check(file string) {
-	exe, err := cluster.Binary()
+// one runs a file in one arm; what it leaves running is ended.
+func (r *run) one(s server, file string) Output {
+	o, err := r.s.Run(r.t.Context(), s.arm(), file)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, exe, "check", "--config", r.c.Node(1).ConfigFile).CombinedOutput()
-	text := strings.TrimSpace(string(out))
-	if err == nil {
-		if file == "end" {
-			r.say("CHECK %s: %s", file, text)
+	r.write(filepath.Join(s.arm().Name, file+".out"), o.Text)
+	if o.Hang {
+		if err := endSessions(s.url()); err != nil {
+			r.t.Logf("%s: sessions of %s could not be ended: %v", s.arm().Name, file, err)
 		}
-		return
 	}
-	if text != r.bad {
-		r.say("CHECK %s: %v\n%s", file, err, text)
+	return o
+}
+
+func (r *run) write(name, text string) {
+	if err := os.WriteFile(filepath.Join(r.out, name), []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
 	}
-	r.bad = text
+}
+
+// again runs the files that were run before, except those that ended members, on a new
+// cluster, so that what later files need is there.
+func (r *run) again() (n int) {
+	for _, res := range r.results {
+		if res.Verdict == Kills || res.Verdict == Hangs {
+			continue
+		}
+		if _, err := r.s.Run(r.t.Context(), r.tutti.arm(), res.File); err != nil {
+			r.t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// finish compares the members once more, writes what was found, and judges.
+func (r *run) finish() {
+	r.write("causes.txt", causesText(Causes(r.diffs)))
+	verdict := "Compared with: plain PostgreSQL again."
+	if m, ok := r.tutti.(*members); ok {
+		notes := m.schemas(r.s.tree.Programs)
+		for _, n := range notes {
+			r.t.Error(n)
+		}
+		verdict = "Afterwards the members held the same tables, definitions and roles."
+		if len(notes) > 0 || len(m.unity) > 0 {
+			verdict = "Afterwards the members DIFFERED."
+		}
+	}
+	bad := 0
+	for _, res := range r.results {
+		if !res.Good() {
+			bad++
+		}
+	}
+	fmt.Printf("%s: %s. %s Everything is in %s\n", r.s.Name, Summary(r.results), verdict, r.out)
+	if flags.score {
+		r.score(verdict)
+	}
+	if bad > 0 {
+		r.t.Errorf("%d of %d files are not as they should be", bad, len(r.results))
+	}
+}
+
+func (r *run) score(verdict string) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	title := fmt.Sprintf("%s, PostgreSQL %s, %s", time.Now().Format(time.DateOnly), r.s.tree.Programs.Version, filepath.Base(r.s.tree.Source))
+	text, err := splice(string(page), r.s.Name, scoreTable(title, r.results, verdict))
+	if err == nil {
+		err = os.WriteFile("README.md", []byte(text), 0o644)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }

@@ -11,10 +11,13 @@
 //	    all values travel in one array parameter.
 //	A3  Order per table: truncation, deletes, updates, inserts. Updates change no unique value
 //	    (capture makes those replaces), so no operation can meet a row that is about to go.
+//	    Without key, a delete that may mean a row inserted before it in the batch begins anew.
 //	A4  Every row of an operation must be found: fewer or more affected rows than
 //	    Operation.Rows means that the databases differ.
 //	A5  Equal identity means the same row. Two rows of one table whose 64-bit identities
 //	    collide (odds 2^-64 per pair) inside one batch would be merged wrongly.
+//	A6  In a table without key exactly as many rows with an image go as were deleted with it;
+//	    which of them does not matter, because they are equal.
 //
 // What it does not do: execute, certify, decide which writesets may share a batch with local
 // transactions, apply schema changes (a batch must not span one).

@@ -32,6 +32,7 @@ func (o *Operation) Check(affected int64) error {
 type pending struct {
 	op    writeset.Op
 	image []byte
+	was   []byte // in a table without key: the image it had, if it was there
 }
 
 // batch is what is pending on one table.
@@ -40,6 +41,12 @@ type batch struct {
 	truncated bool
 	rows      []pending
 	index     map[uint64]int
+	local     *Table // nil if there is none
+
+	// Of a table without key:
+	earlier [][]pending      // rows to be executed before, each round by itself
+	arrived map[string][]int // rows that are about to be there, by image, once one has changed or gone
+	settled bool             // and there are some of earlier writesets
 }
 
 // Plan returns the operations that execute writesets, given in order, as one. All
@@ -55,7 +62,7 @@ func Plan(writesets []*writeset.Writeset, lookup Lookup) ([]Operation, error) {
 		for i, t := range w.Tables {
 			b := at[name{t.Schema, t.Name}]
 			if b == nil {
-				b = &batch{table: t, index: make(map[uint64]int)}
+				b = &batch{table: t, index: make(map[uint64]int), local: lookup(t)}
 				at[name{t.Schema, t.Name}] = b
 				batches = append(batches, b)
 			}
@@ -71,32 +78,33 @@ func Plan(writesets []*writeset.Writeset, lookup Lookup) ([]Operation, error) {
 			}
 		}
 		for i := range w.Rows {
-			if r := &w.Rows[i]; r.Op != writeset.OpTruncate {
+			if r := &w.Rows[i]; r.Op != writeset.OpTruncate && r.Identity != 0 {
 				if err := tables[r.Table].add(r); err != nil {
 					return nil, err
 				}
 			}
 		}
+		if err := addWholes(w, tables); err != nil {
+			return nil, err
+		}
 	}
-	return operations(batches, lookup)
+	return operations(batches)
 }
 
 func (b *batch) truncate() {
 	b.truncated = true
-	b.rows = nil
+	b.rows, b.earlier, b.arrived, b.settled = nil, nil, nil, false
 	clear(b.index)
 }
 
 func (b *batch) add(r *writeset.Row) error {
 	i, ok := b.index[r.Identity]
-	if !ok || r.Identity == 0 {
-		if r.Identity != 0 {
-			b.index[r.Identity] = len(b.rows)
-		}
+	if !ok {
+		b.index[r.Identity] = len(b.rows)
 		if b.truncated && r.Op != writeset.OpInsert {
 			return fmt.Errorf("apply: table %s: a row is changed that was truncated before", b.table)
 		}
-		b.rows = append(b.rows, pending{r.Op, r.Image})
+		b.rows = append(b.rows, pending{op: r.Op, image: r.Image})
 		return nil
 	}
 	p := &b.rows[i]
@@ -134,7 +142,7 @@ func merge(first, second writeset.Op) (writeset.Op, bool) {
 	}
 }
 
-func operations(batches []*batch, lookup Lookup) ([]Operation, error) {
+func operations(batches []*batch) ([]Operation, error) {
 	var out []Operation
 	var names []string
 	for _, b := range batches {
@@ -149,18 +157,29 @@ func operations(batches []*batch, lookup Lookup) ([]Operation, error) {
 		out = append(out, Operation{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + list + " CASCADE", Rows: AnyRows})
 	}
 	for _, b := range batches {
-		ops, err := b.operations(lookup)
-		if err != nil {
-			return nil, err
+		for _, rows := range append(b.earlier, b.rows) {
+			ops, err := b.operations(rows)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, ops...)
 		}
-		out = append(out, ops...)
 	}
 	return out, nil
 }
 
-func (b *batch) operations(lookup Lookup) ([]Operation, error) {
-	var deletes, updates, inserts [][]byte
-	for _, p := range b.rows {
+func (b *batch) operations(rows []pending) ([]Operation, error) {
+	var wholes, pairs, deletes, updates, inserts [][]byte
+	for _, p := range rows {
+		switch {
+		case p.was == nil:
+		case p.op == writeset.OpDelete:
+			wholes = append(wholes, p.was)
+			continue
+		case p.op == writeset.OpUpdate:
+			pairs = append(pairs, p.was, p.image)
+			continue
+		}
 		if p.op == writeset.OpDelete || p.op == writeset.OpReplace {
 			deletes = append(deletes, p.image)
 		}
@@ -171,27 +190,34 @@ func (b *batch) operations(lookup Lookup) ([]Operation, error) {
 			inserts = append(inserts, p.image)
 		}
 	}
-	if len(deletes)+len(updates)+len(inserts) == 0 {
+	if len(wholes)+len(pairs)+len(deletes)+len(updates)+len(inserts) == 0 {
 		return nil, nil
 	}
-	t := lookup(b.table)
+	t := b.local
 	if t == nil {
 		return nil, fmt.Errorf("apply: table %s does not exist in the local database", b.table)
 	}
 	if len(t.Key) == 0 && len(deletes)+len(updates) > 0 {
-		return nil, fmt.Errorf("apply: table %s has no primary key in the local database", b.table)
+		return nil, fmt.Errorf("apply: table %s has no primary key or other key in the local database", b.table)
+	}
+	if len(t.Key) > 0 && len(wholes)+len(pairs) > 0 {
+		return nil, fmt.Errorf("apply: table %s has a key only in the local database", b.table)
 	}
 	if t.made == nil {
 		return nil, fmt.Errorf("apply: the description of table %s was never validated", b.table)
 	}
+	if t.made.updateWhole == "" && len(pairs) > 0 {
+		return nil, fmt.Errorf("apply: table %s has no columns to update", b.table)
+	}
 	var out []Operation
 	for _, o := range []struct {
 		images [][]byte
+		each   int // images per row
 		sql    string
-	}{{deletes, t.made.delete}, {updates, t.made.update}, {inserts, t.made.insert}} {
+	}{{wholes, 1, t.made.deleteWhole}, {pairs, 2, t.made.updateWhole}, {deletes, 1, t.made.delete}, {updates, 1, t.made.update}, {inserts, 1, t.made.insert}} {
 		if len(o.images) > 0 {
 			out = append(out, Operation{Table: b.table.String(), SQL: o.sql, Format: b.table.Format,
-				Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images)}, Rows: len(o.images)})
+				Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images)}, Rows: len(o.images) / o.each})
 		}
 	}
 	return out, nil

@@ -182,6 +182,86 @@ func TestPlanKeepsTheMeaning(t *testing.T) {
 	})
 }
 
+// A1 and A6 in a table without key: rows are letters, of which there may be many, and images tell
+// besides which member sent them, unless the table is portable.
+func TestPlanWithoutKeyKeepsTheMeaning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		here := valid(Table{Schema: "s", Name: "k", Columns: []Column{{Name: "x"}}, Portable: rapid.Bool().Draw(t, "portable")})
+		want, got := map[byte]int{}, map[byte]int{}
+		var ws []*writeset.Writeset
+		for range rapid.IntRange(1, 20).Draw(t, "writesets") {
+			w := one()
+			w.Tables[0].Name = "k"
+			if rapid.IntRange(0, 9).Draw(t, "truncate") == 0 {
+				w.Rows = append(w.Rows, writeset.Row{Op: trunc})
+				clear(want)
+			}
+			image := func(x byte) string {
+				if here.Portable {
+					return string(x)
+				}
+				return string(x) + rapid.SampledFrom([]string{"1", "2"}).Draw(t, "member")
+			}
+			first := byte(rapid.IntRange('a', 'c').Draw(t, "first that go")) // those before it come
+			for x := first; x <= 'c'; x++ {
+				for range rapid.IntRange(0, want[x]).Draw(t, "n") {
+					want[x]--
+					w.Rows = append(w.Rows, row(del, 0, image(x)))
+					if first > 'a' && rapid.Bool().Draw(t, "update") {
+						y := byte(rapid.IntRange('a', int(first)-1).Draw(t, "to"))
+						want[y]++
+						w.Rows = append(w.Rows, row(upd, 0, image(y)))
+					}
+				}
+			}
+			for x := byte('a'); x < first; x++ {
+				for range rapid.IntRange(0, 2).Draw(t, "n") {
+					want[x]++
+					w.Rows = append(w.Rows, row(ins, 0, image(x)))
+				}
+			}
+			ws = append(ws, w)
+		}
+		scans := 0
+		for _, batch := range Batches(ws, rapid.IntRange(1, 40).Draw(t, "rows"), 1<<20) {
+			ops, err := Plan(batch, func(writeset.Table) *Table { return &here })
+			if err != nil {
+				t.Fatal(err)
+			}
+			deletes := 0
+			for _, o := range ops {
+				word := strings.SplitN(o.SQL, " ", 2)[0]
+				if word == "TRUNCATE" {
+					clear(got)
+					continue
+				}
+				for i, m := range images(o.Args[0]) {
+					if word == "INSERT" || word == "UPDATE" && i%2 == 1 {
+						got[m[0]]++
+					} else if got[m[0]]--; got[m[0]] < 0 {
+						t.Fatalf("a row %c is changed that is not there", m[0])
+					}
+				}
+				if word == "UPDATE" && 2*o.Rows != len(images(o.Args[0])) {
+					t.Fatalf("%d rows announced, %d images given", o.Rows, len(images(o.Args[0])))
+				}
+				if word == "DELETE" {
+					deletes++
+				}
+			}
+			scans = max(scans, deletes)
+		}
+		for x, n := range want {
+			if got[x] != n {
+				t.Fatalf("there are %d rows %c, want %d", got[x], x, n)
+			}
+		}
+		if here.Portable && scans > 1 {
+			t.Fatalf("the table is read %d times in a batch", scans)
+		}
+	})
+}
+
 func TestBatches(t *testing.T) {
 	w := func(rows, bytes int) *writeset.Writeset {
 		out := one()

@@ -11,14 +11,18 @@ import (
 type Table struct {
 	Schema  string
 	Name    string
-	Columns []Column // without dropped ones, in order
-	Key     []KeyColumn
+	Columns []Column    // without dropped ones, in order
+	Key     []KeyColumn // empty: rows are known by their images
+	// Portable says that equal rows have equal binary images at every member.
+	Portable bool
 
 	made *statements // by Validate
 }
 
 // statements are a table's, made once because they are looked up by their text.
-type statements struct{ delete, update, insert string }
+type statements struct {
+	delete, update, insert, deleteWhole, updateWhole string
+}
 
 // Column is a table's column; generated ones are computed by each database.
 type Column struct {
@@ -27,7 +31,7 @@ type Column struct {
 	Always    bool // GENERATED ALWAYS AS IDENTITY: updates do not change it, nor can they
 }
 
-// KeyColumn is a column of the primary key.
+// KeyColumn is a column of the key.
 type KeyColumn struct {
 	Column int    // index into Columns
 	Equal  string // the key's equality operator, qualified: OPERATOR(pg_catalog.=)
@@ -41,12 +45,14 @@ func (t *Table) Validate() error {
 	}
 	for _, k := range t.Key {
 		if k.Column < 0 || k.Column >= len(t.Columns) || k.Equal == "" {
-			return fmt.Errorf("apply: the primary key of table %s.%s is malformed", t.Schema, t.Name)
+			return fmt.Errorf("apply: the key of table %s.%s is malformed", t.Schema, t.Name)
 		}
 	}
 	t.made = &statements{insert: t.insertSQL()}
 	if len(t.Key) > 0 {
 		t.made.delete, t.made.update = t.deleteSQL(), t.updateSQL()
+	} else {
+		t.made.deleteWhole, t.made.updateWhole = t.deleteWholeSQL(), t.updateWholeSQL()
 	}
 	return nil
 }
@@ -109,7 +115,7 @@ type Lookup func(writeset.Table) *Table
 
 // SessionSettings are the settings of a session that executes operations. Row counts of
 // parameters are unknown to the planner, and a generic plan made while a table was
-// empty must not scan it when it has grown: only nested loops over the primary key are left.
+// empty must not scan it when it has grown: only nested loops over the key are left.
 func SessionSettings() map[string]string {
 	return map[string]string{
 		"session_replication_role":        "replica",
@@ -119,6 +125,7 @@ func SessionSettings() map[string]string {
 		"intervalstyle":                   "postgres",
 		"timezone":                        "UTC",
 		"lc_monetary":                     "C",
+		"extra_float_digits":              "3",
 		"xmloption":                       "content",
 		"plan_cache_mode":                 "force_generic_plan",
 		"enable_seqscan":                  "off",

@@ -38,9 +38,14 @@ type change struct {
 	times          int
 	image          []byte
 	gone           bool // by a later TRUNCATE
-	again          bool // to be read again
-	found          bool // at the re-read, or after the last returned change
-	keys           []tableKey
+
+	// Of a table without key:
+	was      []byte  // what an update found
+	last     *change // the last change of the row; nil: this is not its first, or it is as it was
+	replaced bool    // appliers must delete and insert
+	again    bool    // to be read again
+	found    bool    // at the re-read, or after the last returned change
+	keys     []tableKey
 }
 
 type tableKey struct {
@@ -92,12 +97,15 @@ func (c *Collector) change(r captured, returned bool) error {
 		return nil
 	case r.op > writeset.OpTruncate:
 		return fmt.Errorf("capture: captured row of table %s has unknown operation %d", h.table, r.op)
-	case r.ident == 0 && r.op != writeset.OpInsert:
-		return fmt.Errorf("capture: captured change of table %s has no identity", h.table)
 	case len(r.image) == 0:
 		return fmt.Errorf("capture: captured row of table %s has no image", h.table)
 	}
 	ch := c.row(table, r.ident, returned)
+	if r.ident == 0 && (r.op == writeset.OpUpdate || r.op == writeset.OpReplace) {
+		if ch = c.updated(table); ch == nil {
+			return fmt.Errorf("capture: captured change of table %s has no identity", h.table)
+		}
+	}
 	ch.op = r.op
 	if returned {
 		ch.found = r.op != writeset.OpDelete
@@ -228,6 +236,7 @@ func (c *Collector) AddFinal(query int, cols [][]byte) error {
 // Writeset returns the net effect of the transaction, with table keys. It is not empty-checked:
 // a transaction can capture rows and change nothing.
 func (c *Collector) Writeset() (*writeset.Writeset, error) {
+	c.follow()
 	w := &writeset.Writeset{}
 	numbers := make([]int, len(c.tables)) // 1-based index into w.Tables
 	keys := newKeySet(len(c.rows))
@@ -241,14 +250,18 @@ func (c *Collector) Writeset() (*writeset.Writeset, error) {
 			return nil, fmt.Errorf("%w in table %s", err, c.tables[ch.table].table)
 		}
 		if op == 0 {
-			continue
+			continue // and nothing of it is certified
 		}
 		if numbers[ch.table] == 0 {
 			w.Tables = append(w.Tables, c.tables[ch.table].table)
 			numbers[ch.table] = len(w.Tables)
 		}
 		table := uint32(numbers[ch.table] - 1)
-		w.Rows = append(w.Rows, writeset.Row{Table: table, Op: op, Identity: ch.ident, Image: ch.image})
+		if ch.ident != 0 {
+			w.Rows = append(w.Rows, writeset.Row{Table: table, Op: op, Identity: ch.ident, Image: ch.image})
+		} else {
+			w.Rows = ch.appendWhole(w.Rows, table)
+		}
 		for _, k := range ch.keys {
 			keys.add(table, k)
 		}

@@ -20,7 +20,7 @@ type TableDesc struct {
 	Trigger string   `json:"trigger"` // function the installed row trigger runs, or empty
 	OID     uint32   `json:"oid"`     // in this database
 	Columns []Column `json:"columns"` // without dropped ones, in order
-	Indexes []Index  `json:"indexes"` // unique and exclusion indexes, in name order
+	Indexes []Index  `json:"indexes"` // unique and exclusion indexes, the primary key first, then in name order
 	Foreign []Ref    `json:"foreign"` // foreign keys, in name order
 	// Plain is true if nothing but PostgreSQL's own code runs when a row is written, and only
 	// this table is written, at once: no triggers of users, rules, row security, inheritance,
@@ -39,6 +39,9 @@ type Column struct {
 	Always    bool   `json:"always"` // GENERATED ALWAYS AS IDENTITY: an UPDATE cannot set it
 	Domain    bool   `json:"domain"` // the type is a domain
 	Binary    bool   `json:"binary"` // the binary form means the same at every member
+	// Portable: and it is the same. Users' types have other OIDs at each member, and an array tells
+	// whether it was made with nulls, which is forgotten when it is read in.
+	Portable bool `json:"portable"`
 }
 
 // Index is a unique index or the index of an exclusion constraint.
@@ -47,6 +50,7 @@ type Index struct {
 	RootSchema       string  `json:"root_schema"` // table of that parent; a plain table's own name otherwise
 	RootTable        string  `json:"root_table"`
 	Primary          bool    `json:"primary"`
+	Names            bool    `json:"names"` // unique at any moment, valid, without predicate, of columns that are NOT NULL
 	Exclusion        bool    `json:"exclusion"`
 	NullsNotDistinct bool    `json:"nulls_not_distinct"`
 	Predicate        *string `json:"predicate"`
@@ -125,8 +129,8 @@ func (t *TableDesc) validate() error {
 			if _, ok := forms[p.Form]; !ok {
 				return fmt.Errorf("capture: index %q of table %s.%s has a key of unknown form %q", x.Name, t.Schema, t.Name, p.Form)
 			}
-			if p.Num == 0 && x.Primary {
-				return fmt.Errorf("capture: the primary key of table %s.%s has an expression", t.Schema, t.Name)
+			if (p.Num == 0 || p.Equal == "") && (x.Primary || x.Names) {
+				return fmt.Errorf("capture: index %q of table %s.%s cannot be its key: an expression, or no equality", x.Name, t.Schema, t.Name)
 			}
 		}
 		for _, u := range x.Uses {
@@ -161,11 +165,12 @@ func (t *TableDesc) column(num int) *Column {
 	return nil
 }
 
-// Primary returns the table's primary key, or nil.
-func (t *TableDesc) Primary() *Index {
-	for i := range t.Indexes {
-		if t.Indexes[i].Primary {
-			return &t.Indexes[i]
+// Key returns the index whose values name the table's rows, or nil: the primary key, or else the
+// first unique index that can take its place.
+func (t *TableDesc) Key() *Index {
+	for i := range t.Indexes { // the primary key is first
+		if x := &t.Indexes[i]; x.Primary || x.Names && x.expressible() {
+			return x
 		}
 	}
 	return nil
@@ -175,6 +180,17 @@ func (t *TableDesc) Primary() *Index {
 func (t *TableDesc) Binary() bool {
 	for i := range t.Columns {
 		if !t.Columns[i].Binary {
+			return false
+		}
+	}
+	return true
+}
+
+// Portable reports whether equal rows have equal binary images at all members. Otherwise rows are
+// compared by their text.
+func (t *TableDesc) Portable() bool {
+	for i := range t.Columns {
+		if !t.Columns[i].Portable {
 			return false
 		}
 	}

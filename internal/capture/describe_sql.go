@@ -65,7 +65,8 @@ tables AS (
     JOIN pg_opclass oc ON oc.oid = co.opc
 ), indexes AS (
   SELECT x.indrelid, json_agg(json_build_object('name', nm.name, 'root_schema', nm.root_schema, 'root_table', nm.root_table,
-    'primary', x.indisprimary, 'exclusion', x.indisexclusion, 'nulls_not_distinct', x.indnullsnotdistinct,
+    'primary', x.indisprimary, 'names', x.indisunique AND x.indimmediate AND x.indisvalid AND x.indpred IS NULL AND NOT EXISTS (SELECT FROM parts p
+       LEFT JOIN pg_attribute a ON a.attrelid = p.indrelid AND a.attnum = p.num WHERE p.indexrelid = x.indexrelid AND (p.equal IS NULL OR a.attnotnull IS NOT TRUE)), 'exclusion', x.indisexclusion, 'nulls_not_distinct', x.indnullsnotdistinct,
     'predicate', pg_get_expr(x.indpred, x.indrelid),
     'foreign_code', EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
        AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)),
@@ -76,7 +77,7 @@ tables AS (
        UNION SELECT p.num FROM parts p WHERE p.indexrelid = x.indexrelid AND p.num <> 0) u),
     'parts', (SELECT json_agg(json_build_object('num', p.num, 'expr', p.expr, 'collation', p.collation, 'hashable', p.hashable, 'form', p.form,
        'equal', coalesce(p.equal, '')) ORDER BY p.ord) FROM parts p WHERE p.indexrelid = x.indexrelid)
-    ) ORDER BY x.indisprimary DESC, nm.name, x.indexrelid) AS j
+    ) ORDER BY x.indisprimary DESC, nm.name, nm.root_schema, x.indexrelid) AS j
   FROM idx x JOIN idxname nm ON nm.indexrelid = x.indexrelid WHERE x.indislive AND (x.indisunique OR x.indisexclusion) GROUP BY x.indrelid
 ), refs AS (
   SELECT c.conrelid, json_agg(json_build_object('name', c.conname,
@@ -126,7 +127,8 @@ SELECT json_build_object(
           AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '` + TruncateTriggerName + `' AND h.tgenabled = 'O' AND h.tgfoid = g.tgfoid)
           AND p.pronamespace = 'tutti'::regnamespace), ''),
      'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'num', a.attnum, 'type', format_type(a.atttypid, a.atttypmod),
-        'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'always', a.attidentity = 'a', 'domain', y.typtype = 'd', 'binary', bt.ok) ORDER BY a.attnum), '[]')
+        'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'always', a.attidentity = 'a', 'domain', y.typtype = 'd', 'binary', bt.ok,
+        'portable', bt.ok AND y.oid < 10000 AND y.typcategory <> 'A') ORDER BY a.attnum), '[]')
         FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.nspname, t.relname), '[]')
      FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),

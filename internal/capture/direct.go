@@ -114,11 +114,11 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets []string) (*Direct
 	case writeset.OpInsert:
 		keys = array(k.fresh, k.foreign, k.extra)
 	case writeset.OpUpdate:
-		if t.Primary() == nil || t.setsKey(&k, sets) {
+		if t.Key() == nil || t.setsKey(&k, sets) {
 			return nil, false
 		}
 	case writeset.OpDelete:
-		if t.Primary() == nil || t.Referenced {
+		if t.Key() == nil || t.Referenced {
 			return nil, false
 		}
 		keys, image = array(k.stale), t.keyImage(row)

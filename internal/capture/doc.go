@@ -18,7 +18,8 @@
 //	    makes it, or it fails. Rolled-back savepoints and exception blocks take their
 //	    captured rows with them, because those are rows of a table.
 //	C2  Rows of the writeset hold the final image: an identity captured more than once is read
-//	    again from the table (AFTER-trigger order is not write order).
+//	    again from the table (AFTER-trigger order is not write order). Rows of tables without key
+//	    are followed from image to image, in no order (whole.go).
 //	C3  Equal key values under the column type's equality have equal hashes, at every member,
 //	    and a foreign key's hash is the hash of the key it references. Where PostgreSQL cannot
 //	    hash a key, or the key cannot be expressed as values, the table key is held Exclusive.

@@ -133,9 +133,9 @@ func (t *TableDesc) fields(row string, nums []int) string {
 	return strings.Join(out, ", ")
 }
 
-// identity is the identity hash of a row variable or alias, or NULL without primary key.
+// identity is the identity hash of a row variable or alias, or NULL without key.
 func (t *TableDesc) identity(row string) string {
-	x := t.Primary()
+	x := t.Key()
 	if x == nil {
 		return "NULL::pg_catalog.int8"
 	}
@@ -154,6 +154,15 @@ func (t *TableDesc) identity(row string) string {
 		return fmt.Sprintf("pg_catalog.hashtextextended((ROW(%s)::pg_catalog.text) COLLATE pg_catalog.\"C\", %s)", list, int8Literal(t.seedOf(x)))
 	}
 	return fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", list, int8Literal(t.seedOf(x)))
+}
+
+// wholeKey is the hash of a row as a whole, in a table without key.
+func (t *TableDesc) wholeKey(row string) string {
+	s := int8Literal(digest("whole", t.Schema, t.Name))
+	if t.Portable() {
+		return fmt.Sprintf("pg_catalog.hash_record_extended(ROW(pg_catalog.record_send(%s)), %s)", row, s)
+	}
+	return fmt.Sprintf("pg_catalog.hashtextextended(((%s)::pg_catalog.text) COLLATE pg_catalog.\"C\", %s)", row, s)
 }
 
 func collate(c string) string {

@@ -10,11 +10,11 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// KeyText renders the primary key of a row image for an error's DETAIL: "aid, bid" and
-// "5, 7". ok is false if the table has no primary key or the image does not fit it.
+// KeyText renders the key of a row image for an error's DETAIL: "aid, bid" and
+// "5, 7". ok is false if the table has no key or the image does not fit it.
 // Values of types that are not known here are shown in hex.
 func KeyText(t *TableDesc, f writeset.Format, image []byte) (columns, values string, ok bool) {
-	x := t.Primary()
+	x := t.Key()
 	if x == nil {
 		return "", "", false
 	}

@@ -13,7 +13,7 @@ type generated struct {
 	signature string // 16 hex digits over the rest
 	directed  string // the same over what direct statements are made from; equal at all members
 	capture   string // body of the row and truncate trigger's function
-	final     string // body of the function that reads final images again; empty without primary key
+	final     string // body of the function that reads final images again; empty without key
 	options   string // SET clauses of the trigger function
 	reader    string // SET clauses of the final function
 	direct    string // condition of the row trigger, if there can be direct statements
@@ -105,7 +105,7 @@ func generate(t *TableDesc) generated {
 	if t.direct() {
 		g.direct = t.undirected()
 	}
-	pinned := !t.Binary()
+	pinned := !t.Binary() || t.Key() == nil && !t.Portable()
 	for i := range t.Indexes {
 		// Expressions are printed for this search_path; unhashable primary keys go by their text.
 		pinned = pinned || t.Indexes[i].evaluated() || t.Indexes[i].Primary && !t.Indexes[i].expressible()
@@ -118,7 +118,7 @@ func generate(t *TableDesc) generated {
 		g.reader = pathSetting
 	}
 	g.reader += readerExtras
-	if t.Primary() != nil {
+	if t.Key() != nil {
 		g.final = t.finalBody()
 	}
 	var types []string
@@ -140,10 +140,10 @@ func (t *TableDesc) image(row string) string {
 	return "pg_catalog.convert_to((" + row + ")::pg_catalog.text, 'UTF8')"
 }
 
-// keyImage is the image of a row with only the primary key filled in, where a composite may
+// keyImage is the image of a row with only the key filled in, where a composite may
 // have nulls everywhere else (domains may refuse them, or run user-written checks).
 func (t *TableDesc) keyImage(row string) string {
-	x := t.Primary()
+	x := t.Key()
 	var vals []string
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -173,6 +173,7 @@ type keyLists struct {
 func (t *TableDesc) keys(now, was string) keyLists {
 	var k keyLists
 	own := int8Literal(TableKey(t.Schema, t.Name))
+	key := t.Key()
 	for i := range t.Indexes {
 		x := &t.Indexes[i]
 		k.uses = append(k.uses, x.Uses...)
@@ -181,7 +182,7 @@ func (t *TableDesc) keys(now, was string) keyLists {
 			k.fresh = append(k.fresh, own)
 			k.stale = append(k.stale, fmt.Sprintf("CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
 				t.fields(was, x.Uses), t.fields(now, x.Uses), own))
-		case !x.Primary:
+		case x != key:
 			k.fresh = append(k.fresh, t.uniqueKey(now, x))
 			k.stale = append(k.stale, t.uniqueKey(was, x))
 		}
@@ -263,11 +264,8 @@ BEGIN
 	fmt.Fprintf(&b, "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s; tutti_k := %s;\n",
 		writeset.OpInsert, t.identity("NEW"), t.image("NEW"), array(k.fresh, k.foreign, k.extra))
 	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'TRUNCATE' THEN\n    tutti_op := %d;\n", writeset.OpTruncate)
-	if t.Primary() == nil {
-		b.WriteString(`  ELSE
-    RAISE EXCEPTION 'table %.% has no primary key, so its rows cannot be changed or deleted', TG_TABLE_SCHEMA, TG_TABLE_NAME
-      USING ERRCODE = '0A000', HINT = 'Add a primary key to the table.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
-`)
+	if t.Key() == nil {
+		b.WriteString(t.wholeBody(&k, header))
 	} else {
 		fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s; tutti_k := %s;\n",
 			writeset.OpDelete, t.identity("OLD"), t.keyImage("OLD"), array(k.stale))
@@ -292,12 +290,29 @@ func (t *TableDesc) updateBody(k *keyLists, header string) string {
 	fmt.Fprintf(&b, "    IF tutti_i OPERATOR(pg_catalog.<>) tutti_j THEN\n      tutti_op := %d; tutti_k := %s;\n", writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
 	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, writeset.OpDelete, array(k.stale), t.keyImage("OLD"))
 	b.WriteString("    ELSE\n")
-	var fresh, stale []string
-	for i := range k.fresh {
-		differ := fmt.Sprintf("CASE WHEN NOT COALESCE(tutti_a[%[1]d] OPERATOR(pg_catalog.=) tutti_b[%[1]d], tutti_a[%[1]d] IS NULL AND tutti_b[%[1]d] IS NULL)", i+1)
-		fresh = append(fresh, fmt.Sprintf("%s THEN tutti_a[%d] END", differ, i+1))
-		stale = append(stale, fmt.Sprintf("%s THEN tutti_b[%d] END", differ, i+1))
-	}
+	fresh, stale := k.changed()
+	b.WriteString(t.replaceBody(k))
+	fmt.Fprintf(&b, "      tutti_k := %s;\n    END IF;\n", array(fresh, k.foreignChanged, k.extra, stale))
+	return b.String()
+}
+
+// wholeBody is the UPDATE and DELETE branches without key: rows are known by their whole image, and
+// an update is captured as what was and what is, next to each other.
+func (t *TableDesc) wholeBody(k *keyLists, header string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_m := %s; tutti_k := %s;\n",
+		writeset.OpDelete, t.image("OLD"), array(k.stale, []string{t.wholeKey("OLD")}))
+	fresh, stale := k.changed()
+	fmt.Fprintf(&b, "  ELSE\n    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
+	fmt.Fprintf(&b, "    PERFORM tutti.put(%s, %d::pg_catalog.int2, NULL, %s, %s);\n", header, writeset.OpDelete, array(stale, []string{t.wholeKey("OLD")}), t.image("OLD"))
+	fmt.Fprintf(&b, "    tutti_op := %d; tutti_m := %s; tutti_k := %s;\n", writeset.OpUpdate, t.image("NEW"), array(fresh, k.foreignChanged, k.extra))
+	b.WriteString(t.replaceBody(k))
+	return b.String()
+}
+
+// replaceBody makes of an update one that appliers do in two steps.
+func (t *TableDesc) replaceBody(k *keyLists) string {
+	var b strings.Builder
 	if len(k.fresh) > 0 {
 		fmt.Fprintf(&b, "      IF tutti_a OPERATOR(pg_catalog.<>) tutti_b THEN tutti_op := %d; END IF;\n", writeset.OpReplace)
 	}
@@ -305,14 +320,23 @@ func (t *TableDesc) updateBody(k *keyLists, header string) string {
 		fmt.Fprintf(&b, "      IF NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN tutti_op := %d; END IF;\n",
 			t.fields("OLD", k.always), t.fields("NEW", k.always), writeset.OpReplace)
 	}
-	fmt.Fprintf(&b, "      tutti_k := %s;\n    END IF;\n", array(fresh, k.foreignChanged, k.extra, stale))
 	return b.String()
+}
+
+// changed are, of the keys in the variables tutti_a and tutti_b, those that differ.
+func (k *keyLists) changed() (fresh, stale []string) {
+	for i := range k.fresh {
+		differ := fmt.Sprintf("CASE WHEN NOT COALESCE(tutti_a[%[1]d] OPERATOR(pg_catalog.=) tutti_b[%[1]d], tutti_a[%[1]d] IS NULL AND tutti_b[%[1]d] IS NULL)", i+1)
+		fresh = append(fresh, fmt.Sprintf("%s THEN tutti_a[%d] END", differ, i+1))
+		stale = append(stale, fmt.Sprintf("%s THEN tutti_b[%d] END", differ, i+1))
+	}
+	return fresh, stale
 }
 
 // finalBody reads again the rows of images that this transaction captured.
 func (t *TableDesc) finalBody() string {
 	var on []string
-	for _, p := range t.Primary().Parts {
+	for _, p := range t.Key().Parts {
 		c := Quote(t.column(p.Num).Name)
 		on = append(on, fmt.Sprintf("t.%s %s r.%s", c, p.Equal, c))
 	}

@@ -20,6 +20,9 @@ func (l *life) keyText(ws *writeset.Writeset, k writeset.Key) string {
 			}
 		}
 	}
+	if d := l.tables.Load().Capture(t.Schema, t.Name); d != nil && d.Key() == nil {
+		return fmt.Sprintf("A row without primary key, or a unique or foreign key (hash %016x)", k.Hash)
+	}
 	return fmt.Sprintf("A unique or foreign key (hash %016x)", k.Hash)
 }
 
@@ -31,5 +34,5 @@ func (l *life) keyOf(t *engine.Task) string {
 			return fmt.Sprintf("%s of table %q", l.keyText(t.Writeset, k), t.Writeset.Tables[r.Table].String())
 		}
 	}
-	return fmt.Sprintf("table %q", t.Writeset.Tables[t.Writeset.Rows[0].Table].String())
+	return fmt.Sprintf("table %q", t.Writeset.Tables[0].String())
 }

@@ -68,12 +68,12 @@ const (
 )
 
 // Row is one row change. Image is the row's final composite value in PostgreSQL's binary
-// (record_send) or text form according to its table's Format; for OpDelete only the
-// primary-key columns need to be non-null; for OpTruncate it is empty.
+// (record_send) or text form according to its table's Format; for OpDelete with an Identity only
+// the key columns need to be non-null; for OpTruncate it is empty.
 type Row struct {
 	Table    uint32 // index into Writeset.Tables
 	Op       Op
-	Identity uint64 // hash of (table, primary key); it is also a key of the transaction
+	Identity uint64 // hash of (table, key), also a key of the transaction; 0: the table has no key, rows are known by their image
 	Image    []byte
 }
 
@@ -108,15 +108,15 @@ type Table struct {
 func (t Table) String() string { return t.Schema + "." + t.Name }
 
 // Writeset is what one transaction changed. Rows hold at most one entry per (table,
-// identity), apart from tables without primary key.
+// identity), apart from tables without key.
 type Writeset struct {
 	Tables []Table
 	Rows   []Row
 	Keys   []Key // beyond the rows' identities: unique indexes, foreign keys, table keys
 }
 
-// Empty reports whether nothing was changed.
-func (w *Writeset) Empty() bool { return len(w.Rows) == 0 }
+// Empty reports whether nothing was changed, nor written back as it was.
+func (w *Writeset) Empty() bool { return len(w.Rows) == 0 && len(w.Keys) == 0 }
 
 // EachKey calls f with every key of w in a fixed order, identities first, until f returns
 // false. It is the only way certification reads a writeset.
@@ -130,6 +130,33 @@ func (w *Writeset) EachKey(f func(Key) bool) {
 	for _, k := range w.Keys {
 		if !f(k) {
 			return
+		}
+	}
+}
+
+// was is the image that a row without Identity had before the i-th Row, an Update, or nil.
+func (w *Writeset) was(i int) []byte {
+	if i == 0 || w.Rows[i].Op != OpUpdate || w.Rows[i].Identity != 0 {
+		return nil
+	}
+	if r := &w.Rows[i-1]; r.Op == OpDelete && r.Identity == 0 && r.Table == w.Rows[i].Table {
+		return r.Image
+	}
+	return nil
+}
+
+// EachWhole calls f with every change of a row without Identity: the image it had, nil for an
+// Insert, and the one it has, nil for a Delete.
+func (w *Writeset) EachWhole(f func(table uint32, was, is []byte)) {
+	for i := range w.Rows {
+		switch r := &w.Rows[i]; {
+		case r.Identity != 0:
+		case r.Op == OpInsert:
+			f(r.Table, nil, r.Image)
+		case r.Op == OpUpdate:
+			f(r.Table, w.was(i), r.Image)
+		case r.Op == OpDelete && (i+1 == len(w.Rows) || w.was(i+1) == nil):
+			f(r.Table, r.Image, nil)
 		}
 	}
 }
@@ -176,7 +203,7 @@ func (w *Writeset) Validate() error {
 		if r.Op < OpInsert || r.Op > OpTruncate {
 			return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
 		}
-		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpTruncate {
+		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpDelete && r.Op != OpTruncate && w.was(i) == nil {
 			return fmt.Errorf("writeset: row %d changes a row without identity", i)
 		}
 		if (r.Op == OpTruncate) != (len(r.Image) == 0) {

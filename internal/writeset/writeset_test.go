@@ -81,7 +81,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"nameless table":       func(w *Writeset) { w.Tables[0].Name = "" },
 		"table of no schema":   func(w *Writeset) { w.Tables[0].Schema = "" },
 		"update of no row":     func(w *Writeset) { w.Rows[1].Identity = 0 },
-		"delete of no row":     func(w *Writeset) { w.Rows[4].Identity = 0 },
+		"replace of no row":    func(w *Writeset) { w.Rows[4].Op, w.Rows[4].Identity = OpReplace, 0 },
 		"truncate with image":  func(w *Writeset) { w.Rows[2].Image = []byte("x") },
 		"insert without image": func(w *Writeset) { w.Rows[0].Image = nil },
 	} {
@@ -238,7 +238,7 @@ func TestNames(t *testing.T) {
 	if s := full().Tables[0].String(); s != "public.account" {
 		t.Error(s)
 	}
-	if (&Writeset{}).Empty() != true || full().Empty() {
+	if !(&Writeset{}).Empty() || full().Empty() || (&Writeset{Keys: full().Keys}).Empty() {
 		t.Error("Empty")
 	}
 }

@@ -39,7 +39,7 @@ func randomStatement(r *rand.Rand) string {
 		"UPDATE uq SET v = v + 1, id = id + 0.00 WHERE id = %[1]d", "UPDATE uq SET w = w WHERE v = %[3]d", "UPDATE uq SET id = %[2]d WHERE id = %[1]d",
 		"INSERT INTO par VALUES (%[1]d, %[2]d) ON CONFLICT DO NOTHING", "DELETE FROM par WHERE id = %[1]d", "UPDATE par SET id = %[2]d WHERE id = %[1]d", "UPDATE par SET code = %[3]d + 20 WHERE id = %[1]d",
 		"INSERT INTO chi SELECT %[1]d, max(id), min(code) FROM par ON CONFLICT DO NOTHING", "UPDATE chi SET p = (SELECT min(id) FROM par) WHERE id = %[1]d", "DELETE FROM chi WHERE id = %[1]d",
-		"INSERT INTO log VALUES (%[1]d, 'y'), (%[1]d, NULL)",
+		"INSERT INTO log VALUES (%[1]d, 'y'), (%[1]d, NULL)", "UPDATE log SET y = 'z%[2]d' WHERE x = %[1]d", "DELETE FROM log WHERE x = %[1]d AND y IS NULL", "DELETE FROM log WHERE x > %[3]d + 6",
 		"INSERT INTO pt VALUES (%[1]d, %[2]d, 'p') ON CONFLICT DO NOTHING", "UPDATE pt SET k = %[2]d WHERE id = %[1]d", "UPDATE pt SET x = x || 'q' WHERE k = %[2]d", "DELETE FROM pt WHERE id = %[1]d",
 		"INSERT INTO px VALUES (%[1]d, %[2]d, %[3]d > 2)", "UPDATE px SET live = NOT live WHERE id = %[1]d", "UPDATE px SET x = x + 1", "DELETE FROM px WHERE id = %[1]d",
 		"INSERT INTO ex VALUES (%[1]d, int4range(%[2]d, %[2]d + 2))", "UPDATE ex SET r = int4range(%[2]d * 3, %[2]d * 3 + 2) WHERE id = %[1]d", "DELETE FROM ex WHERE id = %[1]d",

@@ -263,19 +263,6 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-func TestWithoutPrimaryKey(t *testing.T) {
-	p := newPair(t, "CREATE TABLE log(x int, u int UNIQUE)")
-	p.tx("INSERT INTO log VALUES (1, 1), (1, NULL), (1, NULL)")
-	p.equal()
-	for _, sql := range []string{"UPDATE log SET x = 2", "DELETE FROM log"} {
-		_, err := p.try("read committed", sql)
-		wantState(t, err, "0A000")
-	}
-	p.ddl("ALTER TABLE log ADD id serial PRIMARY KEY")
-	p.tx("UPDATE log SET x = 2 WHERE u = 1")
-	wantOps(t, p.last, upd)
-}
-
 func TestLocalTables(t *testing.T) {
 	p := newPair(t, "CREATE UNLOGGED TABLE ul(id int PRIMARY KEY)")
 	w := p.tx("CREATE TEMP TABLE tt(id int PRIMARY KEY)", "INSERT INTO tt VALUES (1)", "INSERT INTO ul VALUES (1)", "DROP TABLE tt")

@@ -123,13 +123,13 @@ func Describe(ctx context.Context, q Querier) (*Tables, error) {
 }
 
 func applyTable(d *capture.TableDesc) apply.Table {
-	a := apply.Table{Schema: d.Schema, Name: d.Name}
+	a := apply.Table{Schema: d.Schema, Name: d.Name, Portable: d.Portable()}
 	at := make(map[int]int, len(d.Columns))
 	for i, c := range d.Columns {
 		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always})
 		at[c.Num] = i
 	}
-	if x := d.Primary(); x != nil {
+	if x := d.Key(); x != nil {
 		for _, p := range x.Parts {
 			a.Key = append(a.Key, apply.KeyColumn{Column: at[p.Num], Equal: p.Equal})
 		}
@@ -153,7 +153,7 @@ func (t *Tables) Capture(schema, name string) *capture.TableDesc {
 	return nil
 }
 
-// KeyText renders the primary key of a row image of table w, see capture.KeyText.
+// KeyText renders the key of a row image of table w, see capture.KeyText.
 func (t *Tables) KeyText(w writeset.Table, image []byte) (columns, values string, ok bool) {
 	d := t.Capture(w.Schema, w.Name)
 	if d == nil {

@@ -27,11 +27,12 @@ RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER ROWS 10 SET en
 #variable_conflict use_column
 DECLARE s pg_catalog.int8;
 BEGIN
+  IF pg_catalog.current_setting('`+definedSetting+`', true) OPERATOR(pg_catalog.=) 'on' THEN op := %d; RETURN NEXT; RETURN; END IF;
   -- tutti.tx: what a holdable cursor writes at COMMIT would not be collected any more, so it is refused.
   s := CASE WHEN ahead AND pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN -2
     WHEN pg_catalog.set_config('tutti.tx', 'off', true) IS NULL OR pg_catalog.pg_current_xact_id_if_assigned() IS NULL THEN -1
     ELSE %s END;
-`, window())
+`, opUnfollowed, window())
 	for i := range captureTables {
 		word := "ELSIF"
 		if i == 0 {
@@ -151,11 +152,12 @@ func CollectParameterOIDs() []uint32 { return []uint32{20, 23, 20, 20, 16} }
 // TokenSQL makes token the one that tutti.collect demands, and proof the one that MarkStatement
 // must give: secrets between this process and the database, so that no client can overwrite
 // another session's mark. Run it as a superuser, once per start.
-func TokenSQL(token int64, proof string) string {
+// secret is what Proof takes.
+func TokenSQL(token int64, proof string, secret []byte) string {
 	return fmt.Sprintf(`SELECT pg_catalog.set_config('tutti.ddl', 'on', true);
-DELETE FROM tutti.token; INSERT INTO tutti.token VALUES (%[1]d);
+DELETE FROM tutti.token; INSERT INTO tutti.token VALUES (%[1]d, '\x%[3]x');
 ALTER POLICY mark ON tutti.mark USING (%[2]s) WITH CHECK (%[2]s)`, token, fmt.Sprintf(
-		`pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('tutti.proof', true), 'UTF8')) OPERATOR(pg_catalog.=) '\x%x'::pg_catalog.bytea`, sha256.Sum256([]byte(proof))))
+		`pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('tutti.proof', true), 'UTF8')) OPERATOR(pg_catalog.=) '\x%x'::pg_catalog.bytea`, sha256.Sum256([]byte(proof))), secret)
 }
 
 // CollectSQL is tutti.collect for a simple Query, with results in text: bytea columns are

@@ -13,15 +13,17 @@ import (
 // or AddText), run the queries of Rereads and feed their rows to AddFinal, then take
 // Writeset. The zero Collector is ready. It copies what it keeps.
 type Collector struct {
-	isolation string
-	order     uint64
-	all       bool
-	headers   map[string]int
-	tables    []header
-	rows      []change
-	index     map[rowName]int // of rows
-	reread    []int           // rows whose image must be read again, in order
-	queries   [][]int         // per Rereads query, rows asked for
+	isolation  string
+	order      uint64
+	all        bool
+	unfollowed bool
+	headers    map[string]int
+	tables     []header
+	steps      steps
+	rows       []change
+	index      map[rowName]int // of rows
+	reread     []int           // rows whose image must be read again, in order
+	queries    [][]int         // per Rereads query, rows asked for
 }
 
 type rowName struct {
@@ -63,6 +65,9 @@ func (c *Collector) Order() uint64 { return c.order }
 // All reports whether the last row of AheadStatement's answer has come.
 func (c *Collector) All() bool { return c.all }
 
+// Unfollowed reports whether the collect step did nothing, because Follow must come first.
+func (c *Collector) Unfollowed() bool { return c.unfollowed }
+
 // AddBinary adds a row of CollectStatement: the DataRow's column values in binary, nil for NULL.
 func (c *Collector) AddBinary(cols [][]byte) error { return c.add(decodeBinaryRow(cols)) }
 
@@ -80,6 +85,11 @@ func (c *Collector) add(r captured, err error) error {
 	case opAll:
 		c.all = true
 		return nil
+	case opUnfollowed:
+		c.unfollowed = true
+		return nil
+	case opDefinition, opFrozen, opTouched:
+		return c.step(r)
 	}
 	return c.change(r, false)
 }
@@ -236,6 +246,19 @@ func (c *Collector) AddFinal(query int, cols [][]byte) error {
 // Writeset returns the net effect of the transaction, with table keys. It is not empty-checked:
 // a transaction can capture rows and change nothing.
 func (c *Collector) Writeset() (*writeset.Writeset, error) {
+	w, err := c.net()
+	if err == nil && c.steps.any() {
+		c.steps.rows(w)
+		w = c.steps.writeset()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w, w.Validate()
+}
+
+// net is the net effect of the rows since the last step.
+func (c *Collector) net() (*writeset.Writeset, error) {
 	c.follow()
 	w := &writeset.Writeset{}
 	numbers := make([]int, len(c.tables)) // 1-based index into w.Tables
@@ -268,9 +291,6 @@ func (c *Collector) Writeset() (*writeset.Writeset, error) {
 	}
 	w.Keys = keys.keys
 	w.AddTableKeys()
-	if err := w.Validate(); err != nil {
-		return nil, err
-	}
 	return w, nil
 }
 

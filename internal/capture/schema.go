@@ -49,7 +49,7 @@ func Schema() string {
 	}
 	fmt.Fprintf(&b, putFunction, insertChain("new_tab, new_op, new_ident, new_keys, new_img"), serializableTables, window())
 	b.WriteString(collectFunction())
-	b.WriteString(schemaTail)
+	b.WriteString(definitionSchema())
 	return b.String()
 }
 
@@ -81,6 +81,7 @@ CREATE TABLE IF NOT EXISTS tutti.sequences (
   member pg_catalog.int4 NOT NULL, step pg_catalog.int4 NOT NULL
 );
 CREATE TABLE IF NOT EXISTS tutti.token (token pg_catalog.int8 PRIMARY KEY);
+ALTER TABLE tutti.token ADD COLUMN IF NOT EXISTS secret pg_catalog.bytea;
 CREATE TABLE IF NOT EXISTS tutti.checkpoint (one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one), data pg_catalog.bytea NOT NULL);
 ALTER TABLE tutti.checkpoint ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE tutti.checkpoint OWNER TO tutti_owner;
@@ -187,39 +188,6 @@ ALTER FUNCTION tutti.put_serializable OWNER TO tutti_owner;
 ALTER FUNCTION tutti.put OWNER TO tutti_owner;
 REVOKE ALL ON FUNCTION tutti.put_serializable FROM PUBLIC;
 REVOKE ALL ON FUNCTION tutti.put FROM PUBLIC;
-`
-
-const schemaTail = `
-CREATE OR REPLACE FUNCTION tutti.refuse_ddl() RETURNS event_trigger LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE o pg_catalog.text;
-BEGIN
-  IF current_setting('tutti.ddl', true) = 'on' THEN
-    PERFORM set_config('tutti.tag', TG_TAG, true); -- what the definition's client is told
-    RETURN;
-  END IF;
-  IF TG_TAG IN ('REINDEX', 'CLUSTER', 'ANALYZE', 'VACUUM') THEN RETURN; END IF;
-  IF TG_EVENT = 'sql_drop' THEN
-    SELECT object_identity INTO o FROM pg_event_trigger_dropped_objects()
-      WHERE NOT is_temporary AND original AND schema_name IS DISTINCT FROM 'pg_toast_temp' LIMIT 1;
-  ELSE
-    SELECT coalesce(object_identity, TG_TAG) INTO o FROM pg_event_trigger_ddl_commands()
-      WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%' AND coalesce(object_identity, '') NOT LIKE 'pg\_temp%' LIMIT 1;
-  END IF;
-  IF FOUND THEN
-    RAISE EXCEPTION '% on % is not possible in this transaction', TG_TAG, o USING ERRCODE = '0A000',
-      HINT = 'Run schema changes through Tutti, which executes them in order at every member; only temporary objects can be changed locally.';
-  END IF;
-END $tutti$;
-REVOKE ALL ON FUNCTION tutti.refuse_ddl() FROM PUBLIC;
-DO $tutti$ BEGIN
-  IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtname = 'tutti_ddl') THEN
-    CREATE EVENT TRIGGER tutti_ddl ON ddl_command_end EXECUTE FUNCTION tutti.refuse_ddl();
-  END IF;
-  IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtname = 'tutti_drop') THEN
-    CREATE EVENT TRIGGER tutti_drop ON sql_drop EXECUTE FUNCTION tutti.refuse_ddl();
-  END IF;
-END $tutti$;
 `
 
 // CleanupSQL returns statements that empty captured-row tables no running transaction uses.

@@ -114,6 +114,11 @@ type Task struct {
 	before uint64 // volume of the order up to it
 }
 
+// alone reports whether the task makes a group of its own: all that is no set of rows.
+func (t *Task) alone() bool {
+	return t.Item.Kind != KindCertified || len(t.Writeset.Steps) > 0
+}
+
 // Group is a run of delivered, certified items, to be made visible together.
 type Group struct {
 	First, Last uint64 // ordinals, aborted ones included
@@ -369,6 +374,9 @@ func (e *Engine) deliverItem(it *Item) {
 			break
 		}
 		v = e.cert.Certify(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws})
+		if v.Commit() && ws.Barrier {
+			e.cert.SetBarrier(e.ordinal, it.ID)
+		}
 	case KindStatement:
 		e.cert.SetBarrier(e.ordinal, it.ID)
 	}

@@ -19,7 +19,7 @@ func (e *Engine) nextGroup() *Group {
 		if t.Local {
 			local = min(local, t.Ordinal)
 		}
-		if t.Item.Kind != KindCertified {
+		if t.alone() {
 			if n == 0 {
 				n = 1
 			}

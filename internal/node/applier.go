@@ -37,6 +37,9 @@ var applierStatements = [][2]string{
 	{applyMark, "INSERT INTO tutti.mark AS m VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq"},
 }
 
+// binaryFormat asks for all results in binary.
+var binaryFormat = []int16{1}
+
 // preparedMax bounds the operations kept prepared.
 const preparedMax = 500
 
@@ -111,6 +114,9 @@ func (a *applier) pid() uint32 { return a.conn.PID() }
 // want them, in one transaction (N2). A transient failure is repeated; any other is the end
 // of this life.
 func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) error {
+	if len(tasks) == 1 && len(tasks[0].Writeset.Steps) > 0 {
+		return a.applySteps(ctx, last, tasks[0])
+	}
 	sets := make([]*writeset.Writeset, len(tasks))
 	for i := range tasks {
 		sets[i] = tasks[i].Writeset
@@ -146,26 +152,38 @@ func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task,
 	}
 	p := a.conn.StartPipeline(ctx)
 	p.SendQueryPrepared(applyBegin, nil, nil, nil)
-	for i := range ops {
-		p.SendQueryPrepared(a.prepared[ops[i].SQL], ops[i].Args, []int16{int16(ops[i].Format)}, nil)
-	}
-	extra := a.sendMarks(p, tasks)
-	if last > 0 {
-		p.SendQueryPrepared(applyProgress, [][]byte{text(last)}, nil, binaryFormat)
-		extra++
-	}
-	if err := p.Sync(); err != nil {
-		return errors.Join(err, p.Close())
-	}
-	lsn, err := readPipeline(p, ops, extra)
-	if cerr := p.Close(); err == nil {
-		err = cerr
-	}
+	lsn, err := a.finishPipeline(p, 1, last, tasks, ops)
 	if err != nil {
 		return errors.Join(err, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err)
 	}
+	return a.commit(ctx, last, lsn)
+}
+
+// finishPipeline runs operations, marks and, unless last is zero, the progress after other statements that
+// are in the pipeline, and returns the position of the WAL.
+func (a *applier) finishPipeline(p *pgconn.Pipeline, before int, last uint64, tasks []engine.Task, ops []apply.Operation) (lsn uint64, err error) {
+	for i := range ops {
+		p.SendQueryPrepared(a.prepared[ops[i].SQL], ops[i].Args, []int16{int16(ops[i].Format)}, nil)
+	}
+	after := a.sendMarks(p, tasks)
+	if last > 0 {
+		p.SendQueryPrepared(applyProgress, [][]byte{text(last)}, nil, binaryFormat)
+		after++
+	}
+	if err := p.Sync(); err != nil {
+		return 0, errors.Join(err, p.Close())
+	}
+	lsn, err = readPipeline(p, before, ops, after)
+	if cerr := p.Close(); err == nil {
+		err = cerr
+	}
+	return lsn, err
+}
+
+// commit ends the transaction that holds everything up to last.
+func (a *applier) commit(ctx context.Context, last, lsn uint64) error {
 	a.passed.ending(last, lsn)
-	err = a.conn.ExecPrepared(ctx, applyCommit, nil, nil, nil).Read().Err
+	err := a.conn.ExecPrepared(ctx, applyCommit, nil, nil, nil).Read().Err
 	a.passed.ended(err == nil)
 	return err
 }
@@ -203,10 +221,11 @@ func (a *applier) prepareOps(ctx context.Context, ops []apply.Operation) error {
 	return nil
 }
 
-// readPipeline reads the results of BEGIN, the operations and extra statements, and checks
-// the operations' row counts. It returns the position of the WAL that the last one told.
-func readPipeline(p *pgconn.Pipeline, ops []apply.Operation, extra int) (lsn uint64, err error) {
-	for i := -1; i < len(ops)+extra; i++ {
+// readPipeline reads the results of statements before the operations, of those, and of statements
+// after them, and checks the operations' row counts. It returns the position of the WAL that
+// the last one told.
+func readPipeline(p *pgconn.Pipeline, before int, ops []apply.Operation, after int) (lsn uint64, err error) {
+	for i := -before; i < len(ops)+after; i++ {
 		got, err := p.GetResults()
 		if err != nil {
 			return 0, opError(ops, i, err)

@@ -79,7 +79,7 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 	if tag, err = a.runAs(ctx, d); err != nil {
 		return "", err
 	}
-	if _, err := tx.Exec(ctx, "RESET ROLE; SET LOCAL session_replication_role = replica; SET LOCAL search_path = pg_catalog; SET LOCAL client_min_messages = warning"); err != nil {
+	if _, err := tx.Exec(ctx, applierAgain); err != nil {
 		return "", err
 	}
 	if err := a.follow(ctx, tx); err != nil {
@@ -95,16 +95,13 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 func (a *applier) assume(ctx context.Context, d session.Definition) error {
 	sql := "SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'"
 	for _, s := range d.Settings {
-		if s.Name != roleSetting {
+		if s.Name != session.RoleSetting {
 			sql += fmt.Sprintf("; SELECT pg_catalog.set_config('%s', '%s', true)", literal(s.Name), literal(s.Value))
 		}
 	}
 	_, err := a.conn.Exec(ctx, sql).ReadAll()
 	return err
 }
-
-// roleSetting names the origin's current role among a definition's settings.
-const roleSetting = "role"
 
 // runAs runs the statement with the rights of the origin's role. This connection is a
 // superuser's, and code of users may run inside a definition (a CHECK that calls a
@@ -113,7 +110,7 @@ const roleSetting = "role"
 func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, err error) {
 	role := ""
 	for _, s := range d.Settings {
-		if s.Name == roleSetting {
+		if s.Name == session.RoleSetting {
 			role = s.Value
 		}
 	}

@@ -90,6 +90,12 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 					return err
 				}
 			}
+			if len(w.sub.Writeset.Steps) > 0 && ok {
+				if err := l.applier.changed(ctx); err != nil {
+					return err
+				}
+				l.tables.Store(l.applier.tables)
+			}
 			l.waiters.remove(w.sub.Seq)
 			close(w.applied)
 		case <-ctx.Done():
@@ -139,7 +145,9 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 	if len(tasks) == 0 {
 		return nil
 	}
-	return l.applier.apply(ctx, last, tasks)
+	err := l.applier.apply(ctx, last, tasks)
+	l.tables.Store(l.applier.tables)
+	return err
 }
 
 // executeAlone carries out a group of one item that is no writeset.

@@ -165,12 +165,13 @@ func (h *host) unknown(id writeset.TxID) session.Decision {
 }
 
 // Committed reports the backend's own COMMIT. If that failed, the executor applies the
-// rows; wait for it, so that the client reads its own writes. While some member lags too much
+// rows; wait for it, so that the client reads its own writes, as after a change of the schema, which
+// the next transaction must know. While some member lags too much
 // the session is held back here, see life.slow.
 func (h *host) Committed(seq uint64, ok bool) {
 	w := h.n.waiters.get(seq)
 	w.local <- ok
-	if !ok {
+	if !ok || len(w.sub.Writeset.Steps) > 0 {
 		select {
 		case <-w.applied:
 		case <-h.n.done:

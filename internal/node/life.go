@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/database/instance"
@@ -30,7 +31,7 @@ type life struct {
 	config      *config.Config
 	log         *slog.Logger
 	incarnation uint64
-	collector   collector
+	collector   collect.Collector
 	seq         atomic.Uint64
 	fence       uint64 // sequence of this life's first item
 	ready       atomic.Bool
@@ -177,7 +178,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if err != nil {
 		return &FatalError{err}
 	}
-	if l.collector, err = newCollector(ctx, l.applier.conn, l.tables.Load); err != nil {
+	if l.collector, err = collect.New(ctx, l.applier.conn, l.tables.Load, int(l.config.Member), l.config.SequenceStep); err != nil {
 		return err
 	}
 	if l.monitor, err = newMonitor(ctx, conn); err != nil {

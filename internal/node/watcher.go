@@ -135,7 +135,7 @@ func (l *life) blockedError() *wire.SQLError {
 			t = tasks[i]
 		}
 	}
-	if t.Writeset == nil {
+	if t.Writeset == nil || len(t.Writeset.Steps) > 0 {
 		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was open.", t.Item.ID, l.name(t.Item.ID.Member), t.Ordinal)
 	}
 	detail := l.keyOf(&t)

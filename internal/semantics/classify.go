@@ -77,7 +77,7 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: Write}
 	case *pg.Node_ExplainStmt:
 		if as := v.ExplainStmt.Query.GetCreateTableAsStmt(); as != nil && hasOption(v.ExplainStmt.Options, "analyze") {
-			return createAs(as)
+			return Statement{Kind: Write}
 		}
 		return calls(n, Read)
 	case *pg.Node_PrepareStmt:
@@ -115,7 +115,7 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: InTransaction}
 	case *pg.Node_TruncateStmt:
 		if v.TruncateStmt.RestartSeqs {
-			return Statement{Kind: Definition, Relations: relations(n)}
+			return Statement{Kind: Definition, Relations: relations(n), Quiet: true}
 		}
 		return Statement{Kind: Write}
 	}
@@ -136,17 +136,12 @@ func selectStatement(n *pg.Node, s *pg.SelectStmt) Statement {
 		if temporary(into.Rel) {
 			return Statement{Kind: Temporary}
 		}
-		return refuseCreateAs("SELECT INTO")
+		return Statement{Kind: Definition, Here: true}
 	}
 	if s.WithClause != nil && hasNode(s.WithClause.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
 		return calls(n, Write)
 	}
 	return calls(n, Read)
-}
-
-func refuseCreateAs(what string) Statement {
-	return refuse(what+" cannot be replicated: its query could give different rows at different members",
-		"Use CREATE TABLE, then INSERT … SELECT.")
 }
 
 // calls looks for functions that change state no trigger sees.
@@ -174,7 +169,7 @@ func setval(n *pg.Node) Statement {
 	if s == nil || volatile(n.ProtoReflect()) || hasNode(n.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
 		return refuse("setval can only be replicated as a SELECT of its own", "Use SELECT setval(…), or ALTER SEQUENCE … RESTART.")
 	}
-	return Statement{Kind: Definition}
+	return Statement{Kind: Definition, Quiet: true}
 }
 
 func setConfig(f call) (Statement, bool) {

@@ -47,7 +47,7 @@ func definition(n *pg.Node) Statement {
 		if v.DropStmt.Concurrent {
 			return refuse("DROP INDEX CONCURRENTLY cannot be replicated yet", "Use DROP INDEX.")
 		}
-		return Statement{Kind: Definition, Relations: dropped(v.DropStmt)}
+		return Statement{Kind: Definition, Relations: dropped(v.DropStmt), Quiet: quiet(n)}
 	case *pg.Node_AlterTableStmt:
 		if s := alterTable(v.AlterTableStmt); s.Kind == Refused {
 			return s
@@ -65,7 +65,36 @@ func definition(n *pg.Node) Statement {
 	case *pg.Node_CreateSubscriptionStmt, *pg.Node_AlterSubscriptionStmt, *pg.Node_DropSubscriptionStmt:
 		return refuse("subscriptions cannot be replicated: every member would receive the same changes", "Feed the changes in through a client.")
 	}
-	return Statement{Kind: Definition, Relations: relations(n)}
+	return Statement{Kind: Definition, Relations: relations(n), Quiet: quiet(n)}
+}
+
+// quiet reports whether a definition fires no event trigger, because it is about something that all
+// databases share.
+func quiet(n *pg.Node) bool {
+	shared := func(t pg.ObjectType) bool {
+		switch t {
+		case pg.ObjectType_OBJECT_DATABASE, pg.ObjectType_OBJECT_ROLE, pg.ObjectType_OBJECT_TABLESPACE, pg.ObjectType_OBJECT_PARAMETER_ACL, pg.ObjectType_OBJECT_EVENT_TRIGGER:
+			return true
+		}
+		return false
+	}
+	switch v := n.GetNode().(type) {
+	case *pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt, *pg.Node_GrantRoleStmt, *pg.Node_CreateEventTrigStmt, *pg.Node_AlterEventTrigStmt:
+		return true
+	case *pg.Node_GrantStmt:
+		return shared(v.GrantStmt.Objtype)
+	case *pg.Node_CommentStmt:
+		return shared(v.CommentStmt.Objtype)
+	case *pg.Node_SecLabelStmt:
+		return shared(v.SecLabelStmt.Objtype)
+	case *pg.Node_RenameStmt:
+		return shared(v.RenameStmt.RenameType)
+	case *pg.Node_AlterOwnerStmt:
+		return shared(v.AlterOwnerStmt.ObjectType)
+	case *pg.Node_DropStmt:
+		return shared(v.DropStmt.RemoveType)
+	}
+	return false
 }
 
 func createAs(c *pg.CreateTableAsStmt) Statement {
@@ -73,7 +102,7 @@ func createAs(c *pg.CreateTableAsStmt) Statement {
 		return Statement{Kind: Temporary}
 	}
 	if c.Objtype != pg.ObjectType_OBJECT_MATVIEW {
-		return refuseCreateAs("CREATE TABLE AS")
+		return Statement{Kind: Definition, Here: true}
 	}
 	if volatile(c.Query.ProtoReflect()) {
 		return refuse("a materialized view with a volatile query would differ between members", "Use a view.")
@@ -217,5 +246,5 @@ func role(options []*pg.Node) Statement {
 			}
 		}
 	}
-	return Statement{Kind: Definition}
+	return Statement{Kind: Definition, Quiet: true}
 }

@@ -112,6 +112,10 @@ type Statement struct {
 	Chain bool
 	// Relations a Definition names (as written), to find out whether they are temporary.
 	Relations []string
+	// Here is true for a Definition that must run at this member first, inside a transaction.
+	Here bool
+	// Quiet is true for a Definition that fires no event trigger.
+	Quiet bool
 	// Forgets is true when prepared statements vanish (DEALLOCATE ALL, DISCARD ALL).
 	Forgets bool
 	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE), so that the

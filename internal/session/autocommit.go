@@ -1,6 +1,8 @@
 package session
 
 import (
+	"errors"
+
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -17,6 +19,7 @@ type request struct {
 	settings bool     // nothing in it looks at data
 	extended bool
 	prepares bool // it only parses, describes and closes
+	defines  bool // it changes the schema, as far as its text tells
 	sticky   bool // something of it outlives a rollback, so that it cannot run twice
 	messages int  // of an extended one
 
@@ -100,6 +103,9 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		if !r.prepares {
 			s.reopen()
 			s.adjust()
+		}
+		if ok, err := s.settled(&r); !ok || err != nil {
+			return true, err
 		}
 		if r.flushes() {
 			if err := s.begun(); err != nil {
@@ -342,7 +348,17 @@ func (s *Session) collect(c *collected, asked bool) (err error) {
 		}
 		*c = s.appendCollect()
 	}
-	return s.readCollect(c)
+	if err := s.readCollect(c); err != nil || !c.unfollowed {
+		return err
+	}
+	if c.failed, err = s.follow(); err != nil || c.failed != nil {
+		return err
+	}
+	*c = s.appendCollect()
+	if err := s.readCollect(c); err != nil || !c.unfollowed {
+		return err
+	}
+	return errors.New("session: definitions were noted and not followed up")
 }
 
 // pipelineBytesMax bounds what is sent together with the collect step (S5).

@@ -80,7 +80,7 @@ func TestCancelOfOurBegin(t *testing.T) {
 	x := session.New(session.Options{
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: wire.NewReader(front, wire.BackendLimits()), ServerOut: wire.NewWriter(front),
-		Host: &fakeHost{client: far}, Collector: collector{},
+		Host: &fakeHost{client: far}, Collector: unchanging{},
 	})
 	done := make(chan error, 1)
 	go func() { done <- x.Run() }()

@@ -7,20 +7,11 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// carried are the settings of the session under which a definition runs at every member.
-// They shape what the text means; the rest is each member's own business.
-var carried = []string{
-	"search_path", "DateStyle", "IntervalStyle", "TimeZone", "bytea_output", "extra_float_digits",
-	"check_function_bodies", "standard_conforming_strings", "escape_string_warning", "xmloption",
-	"default_table_access_method", "default_toast_compression", "row_security", "client_min_messages",
-}
+// RoleSetting names the origin's current role among a definition's settings.
+const RoleSetting = "role"
 
-func refuseInBlock() *wire.SQLError {
-	return wire.Errorf(wire.CodeFeatureNotSupported, "DDL inside a transaction block cannot be replicated yet").
-		WithHint("Run the statement by itself, outside BEGIN … COMMIT.")
-}
-
-// definition runs DDL: at every member, at its place in the order.
+// definition runs DDL: inside the client's transaction if there is one, else at every member at its
+// place in the order.
 func (s *Session) definition(st semantics.Statement) (bool, error) {
 	local, err := s.onlyTemporary(st)
 	if err != nil {
@@ -30,8 +21,8 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 		var rep reply
 		return s.execute(request{frames: wire.AppendQuery(nil, st.Text), write: true, sql: []string{st.Text}}, &rep)
 	}
-	if s.block == active {
-		return true, s.fail(refuseInBlock())
+	if s.block == active || st.Here {
+		return s.here(st)
 	}
 	return s.define(st.Text)
 }
@@ -55,33 +46,40 @@ func (s *Session) onlyTemporary(st semantics.Statement) (bool, error) {
 	return err == nil && r.failed == nil && len(rows) == 1 && string(rows[0][0]) == "t", err
 }
 
-// allTemporary reports whether every definition of a Query is of temporary relations.
-func (s *Session) allTemporary(list []semantics.Statement) (bool, error) {
+// anyTemporary reports whether some definition is of temporary relations.
+func (s *Session) anyTemporary(list []semantics.Statement) (bool, error) {
 	for _, st := range list {
-		if st.Kind != semantics.Definition {
-			continue
-		}
-		if local, err := s.onlyTemporary(st); err != nil || !local {
-			return false, err
+		if local, err := s.onlyTemporary(st); err != nil || local {
+			return local, err
 		}
 	}
-	return true, nil
+	return false, nil
 }
 
 func (s *Session) define(sql string) (bool, error) {
-	list := make([]string, 0, len(carried)+1)
-	list = append(list, "current_user")
-	for _, c := range carried {
-		list = append(list, "current_setting('"+c+"')")
-	}
-	rows, err := s.query("SELECT " + strings.Join(list, ","))
+	d, err := s.described(sql)
 	if err != nil {
 		return true, err
 	}
-	d := Definition{SQL: sql, Settings: []Setting{{"role", string(rows[0][0])}}}
+	r := s.host.Define(d)
+	return r.Err != nil, s.answer(r, false)
+}
+
+// described is a definition with the session's settings.
+func (s *Session) described(sql string) (Definition, error) {
+	carried := s.o.Collector.Carried()
+	list := make([]string, 0, len(carried)+1)
+	list = append(list, "current_user")
+	for _, c := range carried {
+		list = append(list, "pg_catalog.current_setting('"+c+"')")
+	}
+	rows, err := s.query("SELECT " + strings.Join(list, ","))
+	if err != nil {
+		return Definition{}, err
+	}
+	d := Definition{SQL: sql, Settings: []Setting{{RoleSetting, string(rows[0][0])}}}
 	for i, c := range carried {
 		d.Settings = append(d.Settings, Setting{c, string(rows[0][i+1])})
 	}
-	r := s.host.Define(d)
-	return r.Err != nil, s.answer(r, false)
+	return d, nil
 }

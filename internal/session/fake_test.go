@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"net"
 	"sync"
@@ -11,9 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/catalog"
-	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -212,135 +209,4 @@ func (h *fakeHost) poke() {
 	defer h.mu.Unlock()
 	h.poked = true
 	_ = h.client.SetReadDeadline(time.Unix(1, 0))
-}
-
-// token and proof are what marking demands.
-const (
-	token = 1
-	proof = "proof"
-)
-
-// collector is the node's, as far as a test needs it. admin says where the tables are.
-type collector struct{ admin *pgx.Conn }
-
-func (collector) AppendPrepare(dst []byte) []byte {
-	dst = wire.AppendClose(dst, 'S', "tutti fire")
-	dst = wire.AppendClose(dst, 'S', "tutti collect")
-	dst = wire.AppendClose(dst, 'S', "tutti ahead")
-	dst = wire.AppendClose(dst, 'S', "tutti mark")
-	dst = wire.AppendParse(dst, "tutti mark", capture.MarkStatement, capture.MarkParameterOIDs())
-	dst = wire.AppendParse(dst, "tutti fire", capture.FireDeferred, nil)
-	dst = wire.AppendParse(dst, "tutti ahead", capture.AheadStatement, capture.CollectParameterOIDs())
-	return wire.AppendParse(dst, "tutti collect", capture.CollectStatement, capture.CollectParameterOIDs())
-}
-
-func (collector) AppendCollect(dst []byte, slot uint32, incarnation, seq uint64, anyway bool) []byte {
-	dst = wire.AppendBind(dst, "", "tutti fire", nil, nil, nil)
-	dst = wire.AppendExecute(dst, "", 0)
-	return run(dst, "tutti collect", slot, incarnation, seq, anyway)
-}
-
-func (collector) AppendAhead(dst []byte, slot uint32, incarnation, seq uint64, anyway bool) []byte {
-	return run(dst, "tutti ahead", slot, incarnation, seq, anyway)
-}
-
-func run(dst []byte, statement string, slot uint32, incarnation, seq uint64, anyway bool) []byte {
-	flag := []byte{0}
-	if anyway {
-		flag[0] = 1
-	}
-	dst = wire.AppendBind(dst, "", statement, []int16{1}, [][]byte{
-		binary.BigEndian.AppendUint64(nil, token),
-		binary.BigEndian.AppendUint32(nil, slot), binary.BigEndian.AppendUint64(nil, incarnation), binary.BigEndian.AppendUint64(nil, seq), flag,
-	}, []int16{1})
-	return wire.AppendExecute(dst, "", 0)
-}
-
-func (collector) AppendMark(dst []byte, slot uint32, incarnation, seq uint64) []byte {
-	dst = wire.AppendBind(dst, "", "tutti mark", []int16{1}, [][]byte{
-		binary.BigEndian.AppendUint32(nil, slot), binary.BigEndian.AppendUint64(nil, incarnation), binary.BigEndian.AppendUint64(nil, seq), []byte(proof),
-	}, nil)
-	return wire.AppendExecute(dst, "", 0)
-}
-
-func (collector) AgainStatement() string { return capture.AgainStatement }
-
-func (collector) Catalog() any { return nil }
-
-func (collector) DirectMark() string { return capture.DirectMark }
-
-func (collector) AskDirect(d *semantics.Direct) string { return capture.DirectSQL(d.Relation) }
-
-func (c collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritten, bool) {
-	var t *capture.TableDesc
-	conn, err := pgx.ConnectConfig(context.Background(), c.admin.Config())
-	if err != nil {
-		return nil, false
-	}
-	defer conn.Close(context.Background())
-	err = pgx.BeginFunc(context.Background(), conn, func(tx pgx.Tx) error {
-		tables, err := catalog.Describe(context.Background(), tx)
-		if err == nil && string(answer[2]) == "t" {
-			t = tables.Capture(string(answer[0]), string(answer[1]))
-		}
-		return err
-	})
-	if err != nil || t == nil {
-		return nil, false
-	}
-	op := map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb]
-	how, ok := t.Direct(op, d.Alias, d.Sets)
-	if !ok {
-		return nil, false
-	}
-	return rewritten{how, how.SQL(d.Text)}, true
-}
-
-type rewritten struct {
-	how *capture.Direct
-	sql string
-}
-
-func (r rewritten) SQL() string { return r.sql }
-
-func (r rewritten) Read(values [][]byte) (session.Returned, error) {
-	row, err := r.how.Read(values)
-	return &row, err
-}
-
-func (collector) Decode(rows [][][]byte, returned []session.Returned) (session.Collected, error) {
-	c := &collection{}
-	for _, r := range returned {
-		if err := c.AddReturned(r.(*capture.Returned)); err != nil {
-			return nil, err
-		}
-	}
-	for _, r := range rows {
-		if err := c.AddBinary(r); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
-}
-
-type collection struct{ capture.Collector }
-
-func (c *collection) Rereads() [][]byte {
-	var out [][]byte
-	for _, r := range c.Collector.Rereads() {
-		frames := wire.AppendClose(nil, 'S', "tutti reread")
-		frames = wire.AppendParse(frames, "tutti reread", r.SQL, []uint32{r.ParameterOID})
-		frames = wire.AppendBind(frames, "", "tutti reread", []int16{int16(r.Format)}, [][]byte{r.Parameter}, []int16{1})
-		out = append(out, wire.AppendExecute(frames, "", 0))
-	}
-	return out
-}
-
-func (c *collection) Complete(i int, rows [][][]byte) error {
-	for _, r := range rows {
-		if err := c.AddFinal(i, r); err != nil {
-			return err
-		}
-	}
-	return nil
 }

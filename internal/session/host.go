@@ -107,6 +107,18 @@ type Collector interface {
 	// on. In a session with temporary objects, which may have something deferred of their
 	// own, it does nothing, see Collected.
 	AppendAhead(dst []byte, slot uint32, incarnation, seq uint64, anyway bool) []byte
+	// AppendPeek is AppendCollect that changes nothing; AppendFreeze puts a writeset in place of all
+	// that was captured so far.
+	AppendPeek(dst []byte) []byte
+	AppendFreeze(dst []byte, ws *writeset.Writeset) []byte
+	// AppendAskFollow asks what must be done about definitions that were noted, AppendFollow
+	// takes the answer, one value, and does it. What cannot be replicated is a *wire.SQLError.
+	AppendAskFollow(dst []byte) []byte
+	AppendFollow(dst, answer []byte) ([]byte, error)
+	// AppendNote notes a definition that fires no event trigger.
+	AppendNote(dst []byte, d Definition) ([]byte, error)
+	// Carried are the settings a definition runs under, besides the role.
+	Carried() []string
 	// Decode reads the DataRows, values as received. returned is what direct statements have
 	// returned, in order.
 	Decode(rows [][][]byte, returned []Returned) (Collected, error)
@@ -146,6 +158,8 @@ type Returned interface {
 type Collected interface {
 	// Order is the position of the server's WAL while the transaction held its locks.
 	Order() uint64
+	// Unfollowed reports whether nothing was collected, because definitions must be followed up.
+	Unfollowed() bool
 	// All reports whether an answer to AppendAhead is complete.
 	All() bool
 	// Isolation is the transaction's level as the server spells it; empty if nothing was

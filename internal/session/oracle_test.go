@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/pmezard/go-difflib/difflib"
 
-	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/pgtest"
 	"github.com/tuttidb/tutti/internal/session"
@@ -41,6 +41,8 @@ type stage struct {
 	db     string
 	admin  *pgx.Conn
 	tutti  bool
+	// collector is the node's, with the tables as they are when it asks.
+	collector collect.Collector
 	// returnedMax is Options.ReturnedBytesMax of live sessions.
 	returnedMax int
 }
@@ -62,7 +64,7 @@ func newStage(t testing.TB, tutti bool) *stage {
 	if tutti {
 		err := pgx.BeginFunc(ctx, s.admin, func(tx pgx.Tx) error { return catalog.Install(ctx, tx) })
 		if err == nil {
-			_, err = s.admin.Exec(ctx, capture.TokenSQL(token, proof))
+			s.collector, err = collect.New(ctx, s.admin.PgConn(), s.tables, 1, 16)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -70,6 +72,28 @@ func newStage(t testing.TB, tutti bool) *stage {
 	}
 	return s
 }
+
+// tables describes the tables, or gives nil.
+func (s *stage) tables() *catalog.Tables {
+	conn, err := pgx.ConnectConfig(context.Background(), s.admin.Config())
+	if err != nil {
+		return nil
+	}
+	defer conn.Close(context.Background())
+	var t *catalog.Tables
+	if pgx.BeginFunc(context.Background(), conn, func(tx pgx.Tx) error {
+		t, err = catalog.Describe(context.Background(), tx)
+		return err
+	}) != nil {
+		return nil
+	}
+	return t
+}
+
+// unchanging is a collector whose catalog is always the same, because it is asked for anew.
+type unchanging struct{ collect.Collector }
+
+func (unchanging) Catalog() any { return nil }
 
 // reset gives the tables their first contents.
 func (s *stage) reset(t testing.TB) {
@@ -141,7 +165,7 @@ func (s *stage) play(t testing.TB, script string, host *fakeHost) string {
 		defer far.Close()
 		x := session.New(session.Options{
 			Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
-			Server: reader, ServerOut: wire.NewWriter(conn), Host: host, Collector: collector{s.admin},
+			Server: reader, ServerOut: wire.NewWriter(conn), Host: host, Collector: unchanging{s.collector},
 		})
 		done <- x.Run()
 	}()

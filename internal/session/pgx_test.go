@@ -61,7 +61,7 @@ func (s *stage) serve(t testing.TB, conn net.Conn, host func(net.Conn) *fakeHost
 	out.Append(login.Frames)
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, make([]byte, 4)))
 	x := session.New(session.Options{Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
-		Host: host(startup.Conn), Collector: collector{s.admin}})
+		Host: host(startup.Conn), Collector: unchanging{s.collector}})
 	if err := x.Run(); err != nil {
 		t.Error(err)
 	}

@@ -111,6 +111,10 @@ func (s *Session) ownNotice(f wire.Frame) {
 	if err != nil || e.SeverityUnlocalized == "LOG" || strings.HasPrefix(e.SeverityUnlocalized, "DEBUG") {
 		return
 	}
+	if e.Code == wire.CodeTuttiDefined {
+		s.schema.noted = true
+		return
+	}
 	s.out.Append(f.Raw)
 }
 
@@ -264,6 +268,10 @@ func (s *Session) passOne(r *reply) error {
 		return s.passError(f, r)
 	case wire.TypeParameterStatus, wire.TypeNotificationResponse:
 		return s.postpone(f)
+	case wire.TypeNoticeResponse:
+		if ours, err := s.noticed(f); ours || err != nil {
+			return err
+		}
 	case wire.TypeParseComplete:
 		r.parsed++
 		r.done++

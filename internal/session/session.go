@@ -79,6 +79,7 @@ type Session struct {
 	ahead    ahead
 	habits   habits
 	direct   direct
+	schema   schema
 
 	// results of a statement that may be run again
 	holding  bool

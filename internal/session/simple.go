@@ -108,18 +108,13 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets
 		r.add(st)
 	}
-	if s.block == idle && mixesDefinitions(list) {
-		local, err := s.allTemporary(list)
-		switch {
-		case err != nil:
-			return err
-		case local:
-			return s.oneByOne(list)
-		case definitions(list):
-			_, err := s.define(sql)
+	if s.block == idle && definitions(list) {
+		if local, err := s.anyTemporary(list); err != nil || !local {
+			if err == nil {
+				_, err = s.define(sql)
+			}
 			return err
 		}
-		return s.fail(refuseInBlock())
 	}
 	if whole {
 		r.write = true // so that it is all or nothing
@@ -130,28 +125,14 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	return s.oneByOne(list)
 }
 
-// definitions reports whether all statements are DDL, which then are ordered as one.
+// definitions reports whether all statements are DDL that can be ordered as one.
 func definitions(list []semantics.Statement) bool {
 	for _, st := range list {
-		if st.Kind != semantics.Definition {
+		if st.Kind != semantics.Definition || st.Here {
 			return false
 		}
 	}
 	return true
-}
-
-// mixesDefinitions reports whether DDL stands beside other statements outside an explicit
-// block, where PostgreSQL would run them as one transaction.
-func mixesDefinitions(list []semantics.Statement) bool {
-	for _, st := range list {
-		if st.Kind == semantics.Begin {
-			return false
-		}
-		if st.Kind == semantics.Definition {
-			return true
-		}
-	}
-	return false
 }
 
 // oneByOne runs the statements of one Query that controls transactions. What stands

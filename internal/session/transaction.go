@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -65,7 +66,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 // reset forgets the transaction on both sides; the backend must be idle.
 func (s *Session) reset() {
 	s.open, s.prefix, s.snapshot, s.doom = false, 0, false, nil
-	s.ahead, s.habits.now = ahead{}, place{}
+	s.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
 	s.direct.end()
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
@@ -115,7 +116,7 @@ func (s *Session) rollbackServer() error {
 		}
 		// A cancel meant for the statement before hit the ROLLBACK.
 	}
-	s.open, s.snapshot, s.prefix, s.ahead = false, false, 0, ahead{}
+	s.open, s.snapshot, s.prefix, s.ahead, s.schema = false, false, 0, ahead{}, schema{}
 	s.direct.end()
 	s.host.Enter(PhaseIdle)
 	return nil
@@ -140,6 +141,8 @@ type collected struct {
 	marked bool // by the collect step, if there is something to mark
 	all    bool // an answer ahead of COMMIT says all
 	failed *wire.SQLError
+
+	unfollowed bool // definitions must be followed up first
 
 	incarnation uint64
 	order       uint64
@@ -169,10 +172,19 @@ func (s *Session) readCollect(c *collected) error {
 	if s.tooMuch(c) {
 		return nil
 	}
+	return s.decode(c, rows)
+}
+
+// decode reads rows of the collect step, and what must be read again.
+func (s *Session) decode(c *collected, rows [][][]byte) error {
 	got, err := s.o.Collector.Decode(rows, s.direct.rows)
+	if errors.As(err, &c.failed) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("session: collect: %w", err)
 	}
+	c.unfollowed = got.Unfollowed()
 	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.currentLevel() {
 		c.failed = wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's isolation level was changed to %q in a way Tutti cannot follow", level).
 			WithHint("Use SET TRANSACTION or BEGIN ISOLATION LEVEL as statements of their own.")

@@ -35,5 +35,6 @@ const (
 	CodeDatabaseDropped         = "57P04"
 	CodeInternalError           = "XX000"
 	CodeDataCorrupted           = "XX001"
+	CodeTuttiDefined            = "TT002" // Tutti's own, of an INFO: a definition was noted
 	CodeTuttiReplicationRefused = "TT001" // Tutti's own: refused by replication policy
 )

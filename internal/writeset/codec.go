@@ -12,12 +12,40 @@ import (
 //	rows:   count, then per row: table<<3|op, identity (8 bytes LE), image
 //	keys:   count, then per key: table<<2|mode, hash (8 bytes LE)
 //
-// Strings and images are length-prefixed.
-const codecVersion = 1
+// Strings and images are length-prefixed. Version 2, of a transaction that changed the schema, goes on:
+//
+//	byte barrier
+//	steps: count, then per step: byte kind, definition or encoded writeset
+const (
+	codecVersion      = 1
+	codecVersionSteps = 2
+
+	stepDefinition = 1
+	stepRows       = 2
+)
 
 // Append encodes w at the end of dst.
 func (w *Writeset) Append(dst []byte) []byte {
-	dst = append(dst, codecVersion)
+	if len(w.Steps) == 0 {
+		return w.appendRows(append(dst, codecVersion))
+	}
+	dst = w.appendRows(append(dst, codecVersionSteps))
+	barrier := byte(0)
+	if w.Barrier {
+		barrier = 1
+	}
+	dst = binary.AppendUvarint(append(dst, barrier), uint64(len(w.Steps)))
+	for _, s := range w.Steps {
+		if s.Rows == nil {
+			dst = AppendBytes(append(dst, stepDefinition), s.Definition)
+		} else {
+			dst = AppendBytes(append(dst, stepRows), s.Rows.Append(nil))
+		}
+	}
+	return dst
+}
+
+func (w *Writeset) appendRows(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(w.Tables)))
 	for _, t := range w.Tables {
 		dst = append(dst, byte(t.Format))
@@ -50,8 +78,9 @@ func AppendBytes(dst, b []byte) []byte {
 func Decode(b []byte) (*Writeset, error) {
 	r := Reader{b: b}
 	w := &Writeset{}
-	if v := r.Byte(); v != codecVersion && r.err == nil {
-		return nil, fmt.Errorf("%w: version %d is not known", ErrMalformed, v)
+	version := r.Byte()
+	if version != codecVersion && version != codecVersionSteps && r.err == nil {
+		return nil, fmt.Errorf("%w: version %d is not known", ErrMalformed, version)
 	}
 	if n := r.Count(11); n > 0 {
 		w.Tables = make([]Table, n)
@@ -73,6 +102,9 @@ func Decode(b []byte) (*Writeset, error) {
 		v := r.Uvarint()
 		w.Keys[i] = Key{Table: uint32(min(v>>2, 1<<32-1)), Mode: Mode(v & 3), Hash: r.Uint64()}
 	}
+	if version == codecVersionSteps {
+		r.steps(w)
+	}
 	if err := r.Done(); err != nil {
 		return nil, err
 	}
@@ -80,6 +112,36 @@ func Decode(b []byte) (*Writeset, error) {
 		return nil, fmt.Errorf("%w: %v", ErrMalformed, err)
 	}
 	return w, nil
+}
+
+func (r *Reader) steps(w *Writeset) {
+	barrier := r.Byte()
+	w.Barrier = barrier == 1
+	w.Steps = make([]Step, r.Count(2))
+	if len(w.Steps) == 0 || barrier > 1 {
+		r.fail("no steps")
+	}
+	for i := range w.Steps {
+		kind, data := r.Byte(), r.Bytes()
+		switch kind {
+		case stepDefinition:
+			w.Steps[i].Definition = data
+		case stepRows:
+			if len(data) == 0 || data[0] != codecVersion {
+				r.fail("a step is no set of rows")
+				return
+			}
+			rows, err := Decode(data)
+			if err != nil {
+				r.fail(err.Error())
+				return
+			}
+			w.Steps[i].Rows = rows
+		default:
+			r.fail("unknown kind of step")
+			return
+		}
+	}
 }
 
 // Reader takes values off the front of a byte slice; the first failure sticks and every

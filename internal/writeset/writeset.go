@@ -113,10 +113,23 @@ type Writeset struct {
 	Tables []Table
 	Rows   []Row
 	Keys   []Key // beyond the rows' identities: unique indexes, foreign keys, table keys
+
+	// Steps is what a transaction that changed the schema did, in order. It has no Rows then, and
+	// its Keys are all there are, those of the steps' rows included.
+	Steps []Step
+	// Barrier: what its definitions touch cannot be told by keys.
+	Barrier bool
+}
+
+// Step is a definition, whose bytes are the owner's, or the rows changed before the next one;
+// Rows is nil for a definition, and has no Steps.
+type Step struct {
+	Definition []byte
+	Rows       *Writeset
 }
 
 // Empty reports whether nothing was changed, nor written back as it was.
-func (w *Writeset) Empty() bool { return len(w.Rows) == 0 && len(w.Keys) == 0 }
+func (w *Writeset) Empty() bool { return len(w.Rows) == 0 && len(w.Keys) == 0 && len(w.Steps) == 0 }
 
 // EachKey calls f with every key of w in a fixed order, identities first, until f returns
 // false. It is the only way certification reads a writeset.
@@ -216,6 +229,25 @@ func (w *Writeset) Validate() error {
 		}
 		if k.Mode < Shared || k.Mode > Exclusive {
 			return fmt.Errorf("writeset: key %d has unknown mode %d", i, k.Mode)
+		}
+	}
+	return w.validateSteps()
+}
+
+func (w *Writeset) validateSteps() error {
+	if len(w.Steps) == 0 && w.Barrier || len(w.Steps) > 0 && len(w.Rows) > 0 {
+		return errors.New("writeset: rows and steps do not go together")
+	}
+	for i, s := range w.Steps {
+		switch {
+		case (s.Rows == nil) == (len(s.Definition) == 0):
+			return fmt.Errorf("writeset: step %d is neither a definition nor rows", i)
+		case s.Rows != nil && len(s.Rows.Steps) > 0:
+			return fmt.Errorf("writeset: step %d has steps", i)
+		case s.Rows != nil:
+			if err := s.Rows.Validate(); err != nil {
+				return fmt.Errorf("step %d: %w", i, err)
+			}
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ func (p *pair) install(c *pgx.Conn) {
 	tx, err := c.Begin(ctx)
 	if err == nil {
 		if err = catalog.Install(ctx, tx); err == nil {
-			_, err = tx.Exec(ctx, capture.TokenSQL(1, "proof"))
+			_, err = tx.Exec(ctx, capture.TokenSQL(1, "proof", []byte("secret")))
 		}
 		if err == nil {
 			err = tx.Commit(ctx)

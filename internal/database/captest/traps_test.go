@@ -271,13 +271,13 @@ func TestLocalTables(t *testing.T) {
 	}
 }
 
-func TestDDLIsRefused(t *testing.T) {
+func TestDDLOutside(t *testing.T) {
 	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY)", "CREATE MATERIALIZED VIEW mv AS SELECT 1 AS x")
 	for _, sql := range []string{"CREATE TABLE x(i int)", "DROP TABLE t", "ALTER TABLE t ADD c int", "CREATE INDEX ON t(id)", "GRANT SELECT ON t TO PUBLIC",
 		"CREATE FUNCTION g() RETURNS int LANGUAGE sql AS 'SELECT 1'", "SELECT 1 AS x INTO x", "COMMENT ON TABLE t IS 'x'", "CREATE SCHEMA s", "REFRESH MATERIALIZED VIEW mv",
 		"DROP TRIGGER \"!!tutti\" ON t", "ALTER TABLE t DISABLE TRIGGER ALL"} {
 		_, err := p.a.Exec(ctx, sql)
-		wantState(t, err, "0A000")
+		wantState(t, err, "TT001")
 	}
 	p.exec(p.a, "CREATE TEMP TABLE tt(id serial PRIMARY KEY, x text); ALTER TABLE tt ADD y int; CREATE INDEX ON tt(y); DROP INDEX pg_temp.tt_y_idx; DROP TABLE tt")
 	p.exec(p.a, "CREATE TEMP VIEW tv AS SELECT 1 AS x; DROP VIEW tv")

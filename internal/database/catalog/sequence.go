@@ -2,12 +2,14 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/tuttidb/tutti/internal/capture"
 )
 
 // DefaultStep is the usual number of residue classes: the most members a cluster can have
@@ -27,40 +29,28 @@ func (e *CycleError) Hint() string { return "Declare the sequence NO CYCLE." }
 
 // sequence is the state of a user sequence. Values are those PostgreSQL shows.
 type sequence struct {
-	oid              uint32
-	name             string // quoted
-	increment        int64
-	min, max         int64
-	cycle            bool
-	last             int64
-	called           bool
-	base             int64 // as registered, 0 if not
-	member, stepThen int32
+	OID              uint32
+	Name             string // quoted
+	Increment        int64
+	Min, Max         int64
+	Cycle            bool
+	Last             int64
+	Called           bool
+	Base             int64 // as registered, 0 if not
+	Member, StepThen int32
 }
 
-const sequencesQuery = `SELECT s.seqrelid, format('%I.%I', n.nspname, c.relname), s.seqincrement, s.seqmin, s.seqmax, s.seqcycle,
-  coalesce(r.base, 0), coalesce(r.member, 0), coalesce(r.step, 0)
-FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-LEFT JOIN tutti.sequences r ON r.seq = s.seqrelid
-WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti') ORDER BY 1`
-
 func sequences(ctx context.Context, q Querier) ([]sequence, error) {
-	rows, err := q.Query(ctx, sequencesQuery)
-	if err != nil {
+	var text string
+	if err := q.QueryRow(ctx, capture.SequencesQuery()).Scan(&text); err != nil {
 		return nil, fmt.Errorf("catalog: reading sequences: %w", err)
 	}
-	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (s sequence, err error) {
-		err = r.Scan(&s.oid, &s.name, &s.increment, &s.min, &s.max, &s.cycle, &s.base, &s.member, &s.stepThen)
-		return s, err
-	})
-	if err != nil {
+	return decodeSequences([]byte(text))
+}
+
+func decodeSequences(text []byte) (list []sequence, err error) {
+	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, fmt.Errorf("catalog: reading sequences: %w", err)
-	}
-	for i := range list {
-		s := &list[i]
-		if err := q.QueryRow(ctx, "SELECT last_value, is_called FROM "+s.name).Scan(&s.last, &s.called); err != nil {
-			return nil, fmt.Errorf("catalog: reading sequence %s: %w", s.name, err)
-		}
 	}
 	return list, nil
 }
@@ -74,87 +64,102 @@ func AlignSequences(ctx context.Context, q Querier, member, step int) error {
 		return fmt.Errorf("catalog: sequence step %d of member %d is out of range", step, member)
 	}
 	return within(ctx, q, func() error {
-		if _, err := q.Exec(ctx, "DELETE FROM tutti.sequences WHERE NOT EXISTS (SELECT FROM pg_sequence WHERE seqrelid = seq)"); err != nil {
-			return fmt.Errorf("catalog: %w", err)
-		}
 		list, err := sequences(ctx, q)
 		if err != nil {
 			return err
 		}
-		for _, s := range list {
-			if s.cycle {
-				return &CycleError{s.name}
-			}
-			if err := s.align(ctx, q, member, step); err != nil {
-				return err
-			}
+		statements, err := alignSQL(list, member, step)
+		if err != nil {
+			return err
 		}
-		return nil
+		return execute(ctx, q, statements)
 	})
 }
 
-func (s *sequence) align(ctx context.Context, q Querier, member, step int) error {
-	base := s.increment
-	then, ok := mul(s.base, int64(s.stepThen))
-	aligned := s.base != 0 && ok && then == s.increment
+func execute(ctx context.Context, q Querier, statements []string) error {
+	for _, sql := range statements {
+		if _, err := q.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("catalog: %s: %w", sql, err)
+		}
+	}
+	return nil
+}
+
+// AlignSQL returns the statements AlignSequences would run, given the answer to capture.SequencesQuery.
+func AlignSQL(text []byte, member, step int) ([]string, error) {
+	list, err := decodeSequences(text)
+	if err != nil {
+		return nil, err
+	}
+	return alignSQL(list, member, step)
+}
+
+func alignSQL(list []sequence, member, step int) ([]string, error) {
+	out := []string{"DELETE FROM tutti.sequences WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_sequence WHERE seqrelid OPERATOR(pg_catalog.=) seq)"}
+	for i := range list {
+		if list[i].Cycle {
+			return nil, &CycleError{list[i].Name}
+		}
+		statements, err := list[i].align(member, step)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, statements...)
+	}
+	return out, nil
+}
+
+func (s *sequence) align(member, step int) ([]string, error) {
+	base := s.Increment
+	then, ok := mul(s.Base, int64(s.StepThen))
+	aligned := s.Base != 0 && ok && then == s.Increment
 	if aligned {
-		base = s.base
+		base = s.Base
 	}
 	class := int64(member % step)
-	if aligned && int(s.stepThen) == step && int(s.member) == member {
-		next, ok := s.last, true
-		if s.called {
-			next, ok = add(s.last, s.increment)
+	if aligned && int(s.StepThen) == step && int(s.Member) == member {
+		next, ok := s.Last, true
+		if s.Called {
+			next, ok = add(s.Last, s.Increment)
 		}
-		if !ok || next < s.min || next > s.max || classOf(next, base, step) == class {
-			return nil
+		if !ok || next < s.Min || next > s.Max || classOf(next, base, step) == class {
+			return nil, nil
 		}
 	}
 	increment, ok := mul(base, int64(step))
 	if !ok {
-		return fmt.Errorf("catalog: the increment %d of sequence %s times %d is out of range", base, s.name, step)
+		return nil, fmt.Errorf("catalog: the increment %d of sequence %s times %d is out of range", base, s.Name, step)
 	}
-	wanted := s.last
-	if s.called {
-		wanted, ok = add(s.last, base)
+	wanted := s.Last
+	if s.Called {
+		wanted, ok = add(s.Last, base)
 	}
 	next := int64(0)
 	if ok {
 		next, ok = firstOf(wanted, base, class, step)
 	}
-	if err := s.restart(ctx, q, increment, next, ok); err != nil {
-		return err
-	}
-	_, err := q.Exec(ctx, `INSERT INTO tutti.sequences VALUES ($1, $2, $3, $4)
-		ON CONFLICT (seq) DO UPDATE SET base = EXCLUDED.base, member = EXCLUDED.member, step = EXCLUDED.step`, s.oid, base, member, step)
-	if err != nil {
-		return fmt.Errorf("catalog: registering sequence %s: %w", s.name, err)
-	}
-	return nil
+	return append(s.restart(increment, next, ok), fmt.Sprintf(`INSERT INTO tutti.sequences VALUES (%d, %d, %d, %d)
+		ON CONFLICT (seq) DO UPDATE SET base = EXCLUDED.base, member = EXCLUDED.member, step = EXCLUDED.step`, s.OID, base, member, step)), nil
 }
 
 // restart makes next the sequence's next value; if it does not fit, the sequence is exhausted.
-func (s *sequence) restart(ctx context.Context, q Querier, increment, next int64, fits bool) error {
-	fits = fits && next >= s.min && next <= s.max
+func (s *sequence) restart(increment, next int64, fits bool) (out []string) {
+	fits = fits && next >= s.Min && next <= s.Max
 	value := next
 	if !fits {
-		value = s.max
+		value = s.Max
 		if increment < 0 {
-			value = s.min
+			value = s.Min
 		}
 	}
-	if increment != s.increment || fits {
+	if increment != s.Increment || fits {
 		// ALTER SEQUENCE … RESTART is transactional, unlike setval.
-		if _, err := q.Exec(ctx, fmt.Sprintf("ALTER SEQUENCE %s INCREMENT BY %d RESTART WITH %d", s.name, increment, value)); err != nil {
-			return fmt.Errorf("catalog: aligning sequence %s: %w", s.name, err)
-		}
+		out = append(out, fmt.Sprintf("ALTER SEQUENCE %s INCREMENT BY %d RESTART WITH %d", s.Name, increment, value))
 	}
 	if !fits {
-		if _, err := q.Exec(ctx, "SELECT setval($1::text::regclass, $2, true)", s.name, value); err != nil {
-			return fmt.Errorf("catalog: exhausting sequence %s: %w", s.name, err)
-		}
+		out = append(out, fmt.Sprintf("SELECT pg_catalog.setval('%s', %d, true)", strings.ReplaceAll(s.Name, "'", "''"), value))
 	}
-	return nil
+	return out
 }
 
 // JumpSequences moves every aligned sequence on by gap values, so that values whose
@@ -171,15 +176,15 @@ func JumpSequences(ctx context.Context, q Querier, gap int64) error {
 			return err
 		}
 		for _, s := range list {
-			next := s.last
-			by, ok := mul(gap, s.increment)
+			next := s.Last
+			by, ok := mul(gap, s.Increment)
 			if ok {
-				next, ok = add(s.last, by)
+				next, ok = add(s.Last, by)
 			}
-			if ok && s.called {
-				next, ok = add(next, s.increment)
+			if ok && s.Called {
+				next, ok = add(next, s.Increment)
 			}
-			if err := s.restart(ctx, q, s.increment, next, ok); err != nil {
+			if err := execute(ctx, q, s.restart(s.Increment, next, ok)); err != nil {
 				return err
 			}
 		}

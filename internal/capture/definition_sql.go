@@ -1,0 +1,323 @@
+package capture
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// What a transaction does to the schema is captured, too: an event trigger notes the text of each
+// definition, wherever it came from, in tutti.definitions. Before anything else of the transaction,
+// or at the latest before the collect step, the session has it followed up (FollowQuery, Follow):
+// triggers and sequences are made to fit, and what was noted joins the captured rows in their order.
+
+const (
+	// definedSetting is 'on' while something noted was not followed up.
+	definedSetting = "tutti.defined"
+	// DefinedState is the SQLSTATE of the INFO that says so.
+	DefinedState = "TT002"
+
+	opDefinition = 6   // image: see Definition
+	opFrozen     = 7   // image: an encoded writeset that stands for all before it
+	opTouched    = 8   // image: JSON, an array of schema and name of tables that were locked
+	opUnfollowed = 101 // the only row of a collect step that must be repeated once Follow was run
+)
+
+// CarriedSettings are the settings under which a definition runs at every member. They shape what its
+// text means; the rest is each member's own business.
+var CarriedSettings = []string{
+	"search_path", "DateStyle", "IntervalStyle", "TimeZone", "bytea_output", "extra_float_digits",
+	"check_function_bodies", "standard_conforming_strings", "escape_string_warning", "xmloption",
+	"default_table_access_method", "default_toast_compression", "row_security", "client_min_messages",
+}
+
+// Definition is what is noted of a definition.
+type Definition struct {
+	SQL      string            `json:"sql"`
+	Tag      string            `json:"tag"`
+	Role     string            `json:"role"`
+	Settings map[string]string `json:"settings"`
+	// Dropped are schema and name of the tables that went away.
+	Dropped [][2]string `json:"dropped"`
+}
+
+// barrier reports whether it may change what the captured rows of other tables mean than those it
+// locked, or their names.
+func (d *Definition) barrier() bool {
+	words := strings.Fields(strings.ToUpper(d.SQL))
+	switch d.Tag {
+	case "CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "DROP TABLE", "CREATE INDEX", "DROP INDEX", "CREATE VIEW", "DROP VIEW",
+		"CREATE MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW", "DROP MATERIALIZED VIEW",
+		"CREATE FUNCTION", "CREATE PROCEDURE", "CREATE AGGREGATE", "CREATE SCHEMA", "CREATE TYPE", "CREATE DOMAIN", "CREATE SEQUENCE", "DROP SEQUENCE",
+		"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "COMMENT", "GRANT", "REVOKE":
+		return false
+	case "ALTER TABLE":
+		for i, w := range words {
+			if w == "RENAME" || w == "SCHEMA" && i > 0 && words[i-1] == "SET" {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+func carriedJSON() string {
+	var b strings.Builder
+	for i, s := range CarriedSettings {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "'%s', pg_catalog.current_setting('%[1]s')", s)
+	}
+	return "pg_catalog.jsonb_build_object(" + b.String() + ")"
+}
+
+// definitionSchema: the table clients insert into themselves, as the role they have, but only while a
+// definition runs, because pg_event_trigger_ddl_commands() fails at any other time.
+func definitionSchema() string {
+	return fmt.Sprintf(definitionTables, carriedJSON(), TransactionSetting, DirectSetting, ReadSetting, OutsideState, definedSetting, DefinedState, DDLSetting) +
+		fmt.Sprintf(definitionSteps, window(), opDefinition, opFrozen, captureTables, serializableTables)
+}
+
+const definitionTables = `
+CREATE UNLOGGED TABLE IF NOT EXISTS tutti.definitions (
+  xid pg_catalog.int8 NOT NULL, n pg_catalog.int8 NOT NULL, role pg_catalog.name NOT NULL, data pg_catalog.jsonb NOT NULL, PRIMARY KEY (xid, n)
+);
+ALTER TABLE tutti.definitions OWNER TO tutti_owner;
+ALTER TABLE tutti.definitions ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS definition ON tutti.definitions;
+CREATE POLICY definition ON tutti.definitions FOR INSERT WITH CHECK (role OPERATOR(pg_catalog.=) CURRENT_USER
+  AND xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() AND (SELECT pg_catalog.count(*) FROM pg_catalog.pg_event_trigger_ddl_commands()) OPERATOR(pg_catalog.>=) 0);
+REVOKE ALL ON tutti.definitions FROM PUBLIC;
+GRANT INSERT ON tutti.definitions TO PUBLIC;
+GRANT USAGE ON SEQUENCE tutti.capture_n TO PUBLIC;
+DROP EVENT TRIGGER IF EXISTS tutti_ddl;
+DROP EVENT TRIGGER IF EXISTS tutti_drop;
+DROP EVENT TRIGGER IF EXISTS tutti_begin;
+DROP FUNCTION IF EXISTS tutti.refuse_ddl();
+CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
+DECLARE c pg_catalog.text;
+BEGIN
+  IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on' THEN
+    PERFORM pg_catalog.set_config('tutti.tag', TG_TAG, true); -- what the definition's client is told
+    RETURN;
+  END IF;
+  GET DIAGNOSTICS c = PG_CONTEXT;
+  PERFORM tutti.note_definition(TG_EVENT, TG_TAG, c, %[1]s);
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.note_definition(event pg_catalog.text, tag pg_catalog.text, context pg_catalog.text, settings pg_catalog.jsonb)
+RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = on AS $tutti$
+DECLARE q text; o text; mixed bool; gone jsonb; made bool; enclosed text[];
+BEGIN
+  IF tag IN ('REINDEX', 'CLUSTER', 'ANALYZE', 'VACUUM') THEN RETURN; END IF;
+  IF event = 'ddl_command_start' THEN -- of an extension, whose script is no definition of its own
+    PERFORM set_config('tutti.extension', 'on', true);
+    RETURN;
+  END IF;
+  IF tag IN ('CREATE EXTENSION', 'ALTER EXTENSION') THEN
+    PERFORM set_config('tutti.extension', '', true);
+  ELSIF current_setting('tutti.extension', true) = 'on' THEN
+    RETURN;
+  END IF;
+  IF event = 'sql_drop' THEN
+    SELECT bool_or(is_temporary), coalesce(jsonb_agg(jsonb_build_array(schema_name, object_name)) FILTER (WHERE object_type = 'table'), '[]')
+      INTO mixed, gone FROM pg_event_trigger_dropped_objects() WHERE schema_name IS DISTINCT FROM 'pg_toast_temp'
+      HAVING bool_or(original AND NOT is_temporary);
+    IF NOT FOUND THEN RETURN; END IF;
+    IF mixed AND EXISTS (SELECT FROM pg_event_trigger_dropped_objects() WHERE original AND is_temporary) THEN
+      RAISE EXCEPTION 'temporary and permanent objects cannot be dropped by one statement' USING ERRCODE = '0A000',
+        HINT = 'Drop the temporary ones by a statement of their own.';
+    END IF;
+    PERFORM set_config('tutti.dropped', gone::text, true);
+    RETURN;
+  END IF;
+  gone := nullif(current_setting('tutti.dropped', true), '');
+  PERFORM set_config('tutti.dropped', '', true);
+  SELECT coalesce(object_identity, tag) INTO o FROM pg_event_trigger_ddl_commands()
+    WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp' LIMIT 1;
+  IF NOT FOUND AND gone IS NULL THEN RETURN; END IF;
+  CASE current_setting('%[2]s', true)
+    WHEN 'on' THEN NULL;
+    WHEN '%[3]s', '%[4]s' THEN PERFORM set_config('%[2]s', 'on', true);
+    ELSE RAISE EXCEPTION '%% outside a Tutti transaction', tag USING ERRCODE = '%[5]s', HINT = 'Connect to Tutti, not to the database behind it.';
+  END CASE;
+  q := current_query();
+  IF context LIKE E'%%\n%%' THEN -- not of the client itself
+    enclosed := regexp_match(context, E'^[^\n]*\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )');
+    IF enclosed IS NULL THEN
+      RAISE EXCEPTION '%% on %% is not possible here', tag, coalesce(o, tag) USING ERRCODE = '0A000',
+        HINT = 'Only statements, and functions in PL/pgSQL, can change the schema.';
+    END IF;
+    q := enclosed[1];
+  END IF;
+  IF tag IN ('CREATE TABLE AS', 'SELECT INTO') THEN
+    SELECT format('CREATE %%sTABLE %%I.%%I (%%s)%%s', CASE c.relpersistence WHEN 'u' THEN 'UNLOGGED ' ELSE '' END, n.nspname, c.relname,
+        (SELECT string_agg(format('%%I %%s%%s', a.attname, format_type(a.atttypid, a.atttypmod),
+           CASE WHEN a.attcollation <> y.typcollation THEN (SELECT format(' COLLATE %%I.%%I', cn.nspname, k.collname)
+             FROM pg_collation k JOIN pg_namespace cn ON cn.oid = k.collnamespace WHERE k.oid = a.attcollation) ELSE '' END), ', ' ORDER BY a.attnum)
+         FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid WHERE a.attrelid = c.oid AND a.attnum > 0),
+        coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '')) INTO q
+      FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON c.oid = d.objid JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE d.classid = 'pg_class'::regclass AND c.relkind = 'r' LIMIT 1;
+  END IF;
+  INSERT INTO tutti.definitions VALUES (txid_current(), nextval('tutti.capture_n'), current_user,
+    jsonb_build_object('sql', q, 'tag', tag, 'role', current_user, 'settings', settings, 'dropped', coalesce(gone, '[]')));
+  PERFORM set_config('%[6]s', 'on', true);
+  RAISE INFO 'a definition was noted' USING ERRCODE = '%[7]s';
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.ddl() FROM PUBLIC;
+CREATE EVENT TRIGGER tutti_begin ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION') EXECUTE FUNCTION tutti.ddl();
+CREATE EVENT TRIGGER tutti_ddl ON ddl_command_end EXECUTE FUNCTION tutti.ddl();
+CREATE EVENT TRIGGER tutti_drop ON sql_drop EXECUTE FUNCTION tutti.ddl();
+`
+
+const definitionSteps = `
+CREATE OR REPLACE FUNCTION tutti.privileged(proof pg_catalog.bytea, command pg_catalog.bytea, data pg_catalog.bytea, asks pg_catalog.bool) RETURNS pg_catalog.bytea
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET tutti.ddl = 'on' SET jit = off SET row_security = on
+SET client_min_messages = warning SET client_encoding = 'UTF8' AS $tutti$
+DECLARE r text;
+BEGIN
+  IF NOT EXISTS (SELECT FROM tutti.token k WHERE sha256(command || k.secret) = proof) THEN
+    RAISE EXCEPTION 'tutti.privileged is not for clients' USING ERRCODE = '42501';
+  END IF;
+  IF asks THEN
+    EXECUTE convert_from(command, 'UTF8') INTO r USING data;
+  ELSE
+    EXECUTE convert_from(command, 'UTF8') USING data;
+  END IF;
+  RETURN convert_to(r, 'UTF8');
+END $tutti$;
+GRANT EXECUTE ON FUNCTION tutti.privileged TO PUBLIC;
+CREATE OR REPLACE FUNCTION tutti.captures() RETURNS pg_catalog.text LANGUAGE sql AS $tutti$
+  SELECT 'tutti.capture' OPERATOR(pg_catalog.||) CASE WHEN s OPERATOR(pg_catalog.=) %[4]d THEN
+    '_s' OPERATOR(pg_catalog.||) pg_catalog.mod(pg_catalog.pg_backend_pid(), %[5]d)::pg_catalog.text ELSE s::pg_catalog.text END FROM (SELECT %[1]s AS s) x
+$tutti$;
+CREATE OR REPLACE FUNCTION tutti.adopt_definitions() RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
+BEGIN
+  EXECUTE format('WITH d AS (DELETE FROM tutti.definitions WHERE xid = txid_current() RETURNING n, data)
+    INSERT INTO %%s SELECT txid_current(), n, '''', %[2]d, NULL, NULL, convert_to(data::text, ''UTF8'') FROM d', tutti.captures());
+  PERFORM set_config('tutti.defined', '', true);
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.freeze(data pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
+BEGIN
+  EXECUTE format('DELETE FROM %%s WHERE xid = txid_current()', tutti.captures());
+  IF data IS NOT NULL THEN
+    EXECUTE format('INSERT INTO %%s VALUES (txid_current(), nextval(''tutti.capture_n''), '''', %[3]d, NULL, NULL, $1)', tutti.captures()) USING data;
+  END IF;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.sequence_list() RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE q record; l int8; c bool; j jsonb := '[]';
+BEGIN
+  FOR q IN ` + sequencesQuery + ` LOOP
+    EXECUTE format('SELECT last_value, is_called FROM %%s', q.name) INTO l, c;
+    j := j || (to_jsonb(q) || jsonb_build_object('last', l, 'called', c));
+  END LOOP;
+  RETURN j;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.evaluate(command pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql` + textSettings + ` AS $tutti$
+BEGIN
+  EXECUTE command;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.peek(to_token pg_catalog.int8,
+  OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
+RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
+BEGIN
+  IF NOT EXISTS (SELECT FROM tutti.token k WHERE k.token = to_token) THEN
+    RAISE EXCEPTION 'tutti.peek is not for clients' USING ERRCODE = '42501';
+  END IF;
+  IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
+    RETURN QUERY EXECUTE format('SELECT c.op, c.ident, c.keys, c.tab, c.img FROM %%s c WHERE c.xid = txid_current() ORDER BY c.n', tutti.captures());
+  END IF;
+END $tutti$;
+ALTER FUNCTION tutti.peek OWNER TO tutti_owner;
+REVOKE ALL ON FUNCTION tutti.evaluate, tutti.captures, tutti.adopt_definitions, tutti.freeze, tutti.sequence_list FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tutti.captures TO tutti_owner;
+`
+
+// PeekStatement returns what was captured so far, in the form of CollectStatement, and changes nothing.
+// Its parameter is the token.
+const PeekStatement = "SELECT op, ident, keys, tab, img FROM tutti.peek($1)"
+
+// PeekParameterOIDs is its parameter's type.
+func PeekParameterOIDs() []uint32 { return []uint32{20} }
+
+// sequencesQuery lists the user sequences with what is registered of them.
+const sequencesQuery = `SELECT s.seqrelid::int8 AS oid, format('%%I.%%I', n.nspname, c.relname) AS name, s.seqincrement AS increment, s.seqmin AS min, s.seqmax AS max,
+      s.seqcycle AS cycle, coalesce(r.base, 0) AS base, coalesce(r.member, 0) AS member, coalesce(r.step, 0) AS "stepThen"
+    FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN tutti.sequences r ON r.seq = s.seqrelid
+    WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti') ORDER BY 1`
+
+// SequencesQuery returns the query for a JSON array of the user sequences; it must run as a superuser.
+func SequencesQuery() string { return "SELECT tutti.sequence_list()" }
+
+// touchedQuery gives a JSON array of schema and name of the user tables that this transaction has
+// locked against writers, or might have.
+const touchedQuery = `(SELECT coalesce(json_agg(DISTINCT jsonb_build_array(n.nspname, c.relname)), '[]') FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+  AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+  AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'))`
+
+// FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
+// through tutti.privileged.
+func FollowQuery() string {
+	return "SELECT json_build_object('tables', (" + describeQuery + ")::json, 'sequences', tutti.sequence_list()::json, 'locked', " + touchedQuery + ")::text"
+}
+
+// State is the answer to FollowQuery.
+type State struct {
+	Tables    json.RawMessage `json:"tables"`    // for DecodeDescribe
+	Sequences json.RawMessage `json:"sequences"` // see SequencesQuery
+	Locked    json.RawMessage `json:"locked"`
+}
+
+// Follow returns the statements, as one text, that follow up what was noted: triggers are made to fit,
+// rows that new tables have already are captured, and sequences aligned by the given statements.
+// It runs through tutti.privileged.
+func Follow(state State, sequences []string) (string, error) {
+	c, err := DecodeDescribe(state.Tables)
+	if err != nil {
+		return "", err
+	}
+	out := append([]string{"SELECT tutti.adopt_definitions()"}, Refresh(c)...)
+	out = append(out, sequences...)
+	for i := range c.Tables {
+		if t := &c.Tables[i]; t.Trigger == "" {
+			out = append(out, t.recapture())
+		}
+	}
+	out = append(out, fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(%s, 'UTF8'))", opTouched, literal(string(state.Locked))))
+	return strings.Join(out, ";\n"), nil
+}
+
+// recapture captures all rows of a table as inserted: none was captured when they came, because the
+// table is of this transaction.
+func (t *TableDesc) recapture() string {
+	k := t.keys("t", "t")
+	return "SELECT tutti.evaluate(" + literal(fmt.Sprintf("SELECT tutti.put(%s, %d::pg_catalog.int2, %s, %s, %s) FROM ONLY %s.%s AS t",
+		t.header(), writeset.OpInsert, t.identity("t"), array(k.fresh, k.foreign, k.extra), t.image("t.*"), Quote(t.Schema), Quote(t.Name))) + ")"
+}
+
+// Proof is what tutti.privileged demands with a command.
+func Proof(command string, secret []byte) []byte {
+	sum := sha256.Sum256(append([]byte(command), secret...))
+	return sum[:]
+}
+
+// PrivilegedStatement runs a command through tutti.privileged with the extended protocol: parameters
+// Proof, command, a value the command may use as $1, and whether it returns something, in binary.
+const PrivilegedStatement = "SELECT tutti.privileged($1, $2, $3, $4)"
+
+// PrivilegedParameterOIDs are its parameter types.
+func PrivilegedParameterOIDs() []uint32 { return []uint32{17, 17, 17, 16} }
+
+// FreezeCommand puts $1, an encoded writeset, in place of all that was captured so far.
+const FreezeCommand = "SELECT tutti.freeze($1)"
+
+// NoteCommand notes a definition that fires no event trigger: $1 is a Definition in JSON.
+const NoteCommand = "WITH d AS (SELECT convert_from($1, 'UTF8')::jsonb AS data) INSERT INTO tutti.definitions SELECT txid_current(), nextval('tutti.capture_n'), data->>'role', data FROM d; SELECT set_config('" + definedSetting + "', 'on', true)"

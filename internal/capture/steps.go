@@ -1,0 +1,125 @@
+package capture
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// ErrEntangled says that a function changed rows more than once and then the schema: what the rows
+// were in between cannot be read again.
+var ErrEntangled = errors.New("capture: rows were changed more than once before the schema was changed by the same statement")
+
+// steps is what a transaction that changed the schema did, with the keys of all of it.
+type steps struct {
+	list    []writeset.Step
+	barrier bool
+	tables  []writeset.Table
+	numbers map[uint64]uint32 // of a table's key
+	keys    keySet
+}
+
+func (s *steps) any() bool { return len(s.list) > 0 }
+
+// step ends the rows before a definition, or what stands for them.
+func (c *Collector) step(r captured) error {
+	for _, i := range c.reread {
+		if !c.rows[i].gone {
+			return ErrEntangled
+		}
+	}
+	w, err := c.net()
+	if err != nil {
+		return err
+	}
+	c.steps.rows(w)
+	c.headers, c.tables, c.rows, c.index, c.reread = nil, nil, nil, nil, nil
+	switch r.op {
+	case opDefinition:
+		return c.steps.define(r.image)
+	case opTouched:
+		return c.steps.touch(r.image)
+	}
+	if w, err = writeset.Decode(r.image); err != nil {
+		return fmt.Errorf("capture: frozen rows: %w", err)
+	}
+	c.steps.take(w)
+	return nil
+}
+
+// rows adds the rows of one step, and their keys.
+func (s *steps) rows(w *writeset.Writeset) {
+	if w.Empty() {
+		return
+	}
+	s.list = append(s.list, writeset.Step{Rows: w})
+	s.hold(w)
+}
+
+// take adds what was frozen.
+func (s *steps) take(w *writeset.Writeset) {
+	if len(w.Steps) == 0 {
+		s.rows(w)
+		return
+	}
+	s.list = append(s.list, w.Steps...)
+	s.barrier = s.barrier || w.Barrier
+	s.hold(w)
+}
+
+// hold adds a writeset's keys. A key of an inserted row is held as strongly as any other: the row may
+// be older than this step.
+func (s *steps) hold(w *writeset.Writeset) {
+	w.EachKey(func(k writeset.Key) bool {
+		s.add(w.Tables[k.Table], tableKey{hash: k.Hash, mode: k.Mode})
+		return true
+	})
+}
+
+func (s *steps) add(t writeset.Table, k tableKey) {
+	if s.numbers == nil {
+		s.numbers, s.keys = make(map[uint64]uint32), newKeySet(0)
+	}
+	n, ok := s.numbers[t.Key]
+	if !ok {
+		n = uint32(len(s.tables))
+		s.numbers[t.Key] = n
+		s.tables = append(s.tables, t)
+	}
+	s.keys.add(n, k)
+}
+
+func (s *steps) define(image []byte) error {
+	var d Definition
+	if err := json.Unmarshal(image, &d); err != nil {
+		return fmt.Errorf("capture: a noted definition: %w", err)
+	}
+	s.list = append(s.list, writeset.Step{Definition: append([]byte(nil), image...)})
+	s.barrier = s.barrier || d.barrier()
+	s.exclude(d.Dropped)
+	return nil
+}
+
+func (s *steps) touch(image []byte) error {
+	var tables [][2]string
+	if err := json.Unmarshal(image, &tables); err != nil {
+		return fmt.Errorf("capture: tables locked: %w", err)
+	}
+	s.exclude(tables)
+	return nil
+}
+
+// exclude holds whole tables, given by schema and name.
+func (s *steps) exclude(tables [][2]string) {
+	for _, t := range tables {
+		key := TableKey(t[0], t[1])
+		s.add(writeset.Table{Schema: t[0], Name: t[1], Format: writeset.FormatBinary, Key: key}, tableKey{hash: key, mode: writeset.Exclusive})
+	}
+}
+
+// writeset is all of it.
+func (s *steps) writeset() *writeset.Writeset {
+	return &writeset.Writeset{Tables: s.tables, Keys: s.keys.keys, Steps: s.list, Barrier: s.barrier}
+}

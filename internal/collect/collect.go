@@ -1,0 +1,286 @@
+// Package collect speaks the collect step of package capture over the wire: it is the
+// session.Collector of a node.
+package collect
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Names of the statements every backend has prepared for the collect step.
+const (
+	statementFire    = "tutti fire"
+	statementCollect = "tutti collect"
+	statementAhead   = "tutti ahead"
+	statementReread  = "tutti reread"
+	statementMark    = "tutti mark"
+	statementPeek    = "tutti peek"
+	statementDo      = "tutti do"
+)
+
+// Collector knows the secrets without which nobody can collect or mark.
+type Collector struct {
+	token        uint64
+	proof        string
+	secret       []byte
+	tables       func() *catalog.Tables
+	member, step int
+}
+
+// New agrees with the database of conn on the secrets. tables gives the tables as they are now; member
+// and step say which values a sequence gives here.
+func New(ctx context.Context, conn *pgconn.PgConn, tables func() *catalog.Tables, member, step int) (Collector, error) {
+	var b [40]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return Collector{}, fmt.Errorf("collect: draw a secret: %w", err)
+	}
+	c := Collector{token: binary.BigEndian.Uint64(b[:]), proof: hex.EncodeToString(b[8:24]), secret: b[24:], tables: tables, member: member, step: step}
+	if _, err := conn.Exec(ctx, capture.TokenSQL(int64(c.token), c.proof, c.secret)).ReadAll(); err != nil {
+		return c, fmt.Errorf("collect: note the secret of the collect step: %w", err)
+	}
+	return c, nil
+}
+
+// AppendPrepare adds Parse messages for the statements of this package.
+func (Collector) AppendPrepare(dst []byte) []byte {
+	dst = wire.AppendClose(dst, 'S', statementFire)
+	dst = wire.AppendClose(dst, 'S', statementCollect)
+	dst = wire.AppendClose(dst, 'S', statementAhead)
+	dst = wire.AppendClose(dst, 'S', statementMark)
+	dst = wire.AppendClose(dst, 'S', statementPeek)
+	dst = wire.AppendClose(dst, 'S', statementDo)
+	dst = wire.AppendParse(dst, statementPeek, capture.PeekStatement, capture.PeekParameterOIDs())
+	dst = wire.AppendParse(dst, statementDo, capture.PrivilegedStatement, capture.PrivilegedParameterOIDs())
+	dst = wire.AppendParse(dst, statementMark, capture.MarkStatement, capture.MarkParameterOIDs())
+	dst = wire.AppendParse(dst, statementFire, capture.FireDeferred, nil)
+	dst = wire.AppendParse(dst, statementAhead, capture.AheadStatement, capture.CollectParameterOIDs())
+	return wire.AppendParse(dst, statementCollect, capture.CollectStatement, capture.CollectParameterOIDs())
+}
+
+// binaryFormat asks for all parameters and results in binary.
+var binaryFormat = []int16{1}
+
+// AppendCollect adds the collect step, without Sync.
+func (c Collector) AppendCollect(dst []byte, slot uint32, incarnation, seq uint64, anyway bool) []byte {
+	dst = wire.AppendBind(dst, "", statementFire, nil, nil, nil)
+	dst = wire.AppendExecute(dst, "", 0)
+	return c.run(dst, statementCollect, slot, incarnation, seq, anyway)
+}
+
+// AppendAhead is AppendCollect without firing what is deferred.
+func (c Collector) AppendAhead(dst []byte, slot uint32, incarnation, seq uint64, anyway bool) []byte {
+	return c.run(dst, statementAhead, slot, incarnation, seq, anyway)
+}
+
+func (c Collector) run(dst []byte, statement string, slot uint32, incarnation, seq uint64, anyway bool) []byte {
+	params := [][]byte{
+		binary.BigEndian.AppendUint64(nil, c.token),
+		binary.BigEndian.AppendUint32(nil, slot),
+		binary.BigEndian.AppendUint64(nil, incarnation),
+		binary.BigEndian.AppendUint64(nil, seq),
+		{0},
+	}
+	if anyway {
+		params[4][0] = 1
+	}
+	dst = wire.AppendBind(dst, "", statement, binaryFormat, params, binaryFormat)
+	return wire.AppendExecute(dst, "", 0)
+}
+
+// AppendMark marks a transaction of direct statements alone.
+func (c Collector) AppendMark(dst []byte, slot uint32, incarnation, seq uint64) []byte {
+	dst = wire.AppendBind(dst, "", statementMark, binaryFormat, [][]byte{
+		binary.BigEndian.AppendUint32(nil, slot),
+		binary.BigEndian.AppendUint64(nil, incarnation),
+		binary.BigEndian.AppendUint64(nil, seq),
+		[]byte(c.proof),
+	}, nil)
+	return wire.AppendExecute(dst, "", 0)
+}
+
+// AppendPeek asks for what was captured so far.
+func (c Collector) AppendPeek(dst []byte) []byte {
+	dst = wire.AppendBind(dst, "", statementPeek, binaryFormat, [][]byte{binary.BigEndian.AppendUint64(nil, c.token)}, binaryFormat)
+	return wire.AppendExecute(dst, "", 0)
+}
+
+// privileged runs a command of ours as a superuser in the client's transaction.
+func (c Collector) privileged(dst []byte, command string, data []byte, asks bool) []byte {
+	flag := []byte{0}
+	if asks {
+		flag[0] = 1
+	}
+	dst = wire.AppendBind(dst, "", statementDo, binaryFormat, [][]byte{capture.Proof(command, c.secret), []byte(command), data, flag}, binaryFormat)
+	return wire.AppendExecute(dst, "", 0)
+}
+
+// AppendFreeze puts a writeset in place of what was captured so far.
+func (c Collector) AppendFreeze(dst []byte, ws *writeset.Writeset) []byte {
+	var data []byte
+	if !ws.Empty() {
+		data = ws.Append(nil)
+	}
+	return c.privileged(dst, capture.FreezeCommand, data, false)
+}
+
+// AppendNote notes a definition that fires no event trigger.
+func (c Collector) AppendNote(dst []byte, d session.Definition) ([]byte, error) {
+	data, err := json.Marshal(definition(d))
+	return c.privileged(dst, capture.NoteCommand, data, false), err
+}
+
+func definition(d session.Definition) capture.Definition {
+	out := capture.Definition{SQL: d.SQL, Settings: map[string]string{}}
+	for _, s := range d.Settings {
+		if s.Name == session.RoleSetting {
+			out.Role = s.Value
+		} else {
+			out.Settings[s.Name] = s.Value
+		}
+	}
+	return out
+}
+
+// Definition reads a step's definition.
+func Definition(step []byte) (session.Definition, error) {
+	var d capture.Definition
+	if err := json.Unmarshal(step, &d); err != nil {
+		return session.Definition{}, fmt.Errorf("collect: a definition in the log cannot be read: %w", err)
+	}
+	out := session.Definition{SQL: d.SQL, Settings: []session.Setting{{Name: session.RoleSetting, Value: d.Role}}}
+	for _, name := range capture.CarriedSettings {
+		if v, ok := d.Settings[name]; ok {
+			out.Settings = append(out.Settings, session.Setting{Name: name, Value: v})
+		}
+	}
+	return out, nil
+}
+
+// AppendAskFollow asks what must be done about noted definitions; AppendFollow takes the only value of
+// the answer and does it.
+func (c Collector) AppendAskFollow(dst []byte) []byte {
+	return c.privileged(dst, capture.FollowQuery(), nil, true)
+}
+
+// AppendFollow takes the only value of the answer to AppendAskFollow. It fails with a *wire.SQLError for
+// what cannot be replicated.
+func (c Collector) AppendFollow(dst, answer []byte) ([]byte, error) {
+	var state capture.State
+	if err := json.Unmarshal(answer, &state); err != nil {
+		return nil, fmt.Errorf("collect: %w", err)
+	}
+	sequences, err := catalog.AlignSQL(state.Sequences, c.member, c.step)
+	if err != nil {
+		var cycle *catalog.CycleError
+		if errors.As(err, &cycle) {
+			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "%s", cycle.Error()).WithHint("%s", cycle.Hint())
+		}
+		return nil, err
+	}
+	command, err := capture.Follow(state, sequences)
+	return c.privileged(dst, command, nil, false), err
+}
+
+// Carried is capture.CarriedSettings.
+func (Collector) Carried() []string { return capture.CarriedSettings }
+
+// AgainStatement is capture.AgainStatement.
+func (Collector) AgainStatement() string { return capture.AgainStatement }
+
+// Catalog is another value after every definition.
+func (c Collector) Catalog() any { return c.tables() }
+
+// DirectMark is capture.DirectMark.
+func (Collector) DirectMark() string { return capture.DirectMark }
+
+// AskDirect asks for the table a direct statement would change.
+func (Collector) AskDirect(d *semantics.Direct) string { return capture.DirectSQL(d.Relation) }
+
+// Direct makes a statement direct on the table that the session names; the table itself is known
+// from the catalog alone.
+func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritten, bool) {
+	if len(answer) != 3 || string(answer[2]) != "t" {
+		return nil, false
+	}
+	t := c.tables().Capture(string(answer[0]), string(answer[1]))
+	if t == nil {
+		return nil, false
+	}
+	op := map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb]
+	how, ok := t.Direct(op, d.Alias, d.Sets)
+	if !ok {
+		return nil, false
+	}
+	return rewritten{how, how.SQL(d.Text)}, true
+}
+
+// rewritten is a direct statement as the session wants it.
+type rewritten struct {
+	how *capture.Direct
+	sql string
+}
+
+func (r rewritten) SQL() string { return r.sql }
+
+func (r rewritten) Read(values [][]byte) (session.Returned, error) {
+	row, err := r.how.Read(values)
+	return &row, err
+}
+
+// Decode reads what was collected.
+func (Collector) Decode(rows [][][]byte, returned []session.Returned) (session.Collected, error) {
+	c := &collection{}
+	for _, r := range returned {
+		if err := c.AddReturned(r.(*capture.Returned)); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range rows {
+		err := c.AddBinary(r)
+		if errors.Is(err, capture.ErrEntangled) {
+			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "a function changed rows more than once and then the schema").
+				WithHint("Run the statements one by one.")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// collection is a capture.Collector as the session wants it.
+type collection struct{ capture.Collector }
+
+func (c *collection) Rereads() [][]byte {
+	var out [][]byte
+	for _, r := range c.Collector.Rereads() {
+		frames := wire.AppendClose(nil, 'S', statementReread)
+		frames = wire.AppendParse(frames, statementReread, r.SQL, []uint32{r.ParameterOID})
+		frames = wire.AppendBind(frames, "", statementReread, []int16{int16(r.Format)}, [][]byte{r.Parameter}, binaryFormat)
+		out = append(out, wire.AppendExecute(frames, "", 0))
+	}
+	return out
+}
+
+func (c *collection) Complete(i int, rows [][][]byte) error {
+	for _, r := range rows {
+		if err := c.AddFinal(i, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// A transaction may change the schema. Its definitions run here, like everything else of it, and are
+// noted in the database; they are followed up before what could depend on it: a definition does
+// not. What was captured before a definition is frozen, because later it could not be read again.
+
+// schema is what a session has of that, for one transaction.
+type schema struct {
+	noted  bool // something noted was not followed up
+	unsure bool // something may have been captured since the last freeze
+}
+
+// noticed takes a notice of the backend that is for us, if it is.
+func (s *Session) noticed(f wire.Frame) (bool, error) {
+	e, err := wire.DecodeErrorFields(f.Body())
+	if err != nil || e.Code != wire.CodeTuttiDefined {
+		return false, err
+	}
+	s.schema.noted = true
+	return true, nil
+}
+
+// failureOf is what a failed reply tells the client.
+func failureOf(r reply) *wire.SQLError {
+	if r.failed == nil {
+		return nil
+	}
+	return &wire.SQLError{ErrorFields: *r.failed}
+}
+
+// follow has the noted definitions followed up. A failure has aborted the backend's transaction, or
+// must.
+func (s *Session) follow() (failure *wire.SQLError, err error) {
+	s.schema.noted = false
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAskFollow(s.srvW.AvailableBuffer())))
+	r, rows, err := s.internal(true)
+	if err != nil || r.failed != nil {
+		return failureOf(r), err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return nil, errors.New("session: what definitions need was not answered")
+	}
+	frames, err := s.o.Collector.AppendFollow(s.srvW.AvailableBuffer(), rows[0][0])
+	if errors.As(err, &failure) {
+		return failure, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.srvW.Append(wire.AppendSync(frames))
+	r, err = s.quiet()
+	return failureOf(r), err
+}
+
+// freeze keeps what was captured so far as it is now.
+func (s *Session) freeze() (failure *wire.SQLError, err error) {
+	if !s.schema.unsure {
+		return nil, nil
+	}
+	s.schema.unsure = false
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPeek(s.srvW.AvailableBuffer())))
+	r, rows, err := s.internal(true)
+	if err != nil || r.failed != nil {
+		return failureOf(r), err
+	}
+	if len(rows)+len(s.direct.rows) == 0 {
+		return nil, nil
+	}
+	c := collected{}
+	if s.tooMuch(&c) {
+		return c.failed, nil
+	}
+	if err := s.decode(&c, rows); err != nil || c.failed != nil {
+		return c.failed, err
+	}
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendFreeze(s.srvW.AvailableBuffer(), c.ws)))
+	r, err = s.quiet()
+	s.direct.rows, s.direct.bytes = nil, 0
+	return failureOf(r), err
+}
+
+// settled does what must come before the next request of a block: definitions are followed up, unless
+// it is one, and what was captured is frozen, if it is. False if the transaction failed by it.
+func (s *Session) settled(r *request) (bool, error) {
+	var failure *wire.SQLError
+	var err error
+	if s.schema.noted && !r.defines && !r.prepares {
+		failure, err = s.follow()
+	}
+	if r.defines && failure == nil && err == nil {
+		failure, err = s.freeze()
+	}
+	s.schema.unsure = s.schema.unsure || !r.defines && !r.prepares
+	if failure == nil || err != nil {
+		return true, err
+	}
+	if doom := s.host.Enter(PhaseRunning); doom != nil {
+		failure = doom
+	}
+	if err := s.rollbackServer(); err != nil {
+		return false, err
+	}
+	s.block = failed
+	return false, s.fail(failure)
+}
+
+// here runs a definition inside the client's transaction. One that fires no event trigger is noted
+// by us.
+func (s *Session) here(st semantics.Statement) (bool, error) {
+	var rep reply
+	r := request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true, sql: []string{st.Text}}
+	failedToo, err := s.execute(r, &rep)
+	if err != nil || failedToo || !st.Quiet {
+		return failedToo, err
+	}
+	d, err := s.described(st.Text)
+	if err != nil {
+		return true, err
+	}
+	frames, err := s.o.Collector.AppendNote(s.srvW.AvailableBuffer(), d)
+	if err != nil {
+		return true, err
+	}
+	s.srvW.Append(wire.AppendSync(frames))
+	got, err := s.quiet()
+	if err == nil && got.failed != nil {
+		err = fmt.Errorf("session: noting a definition: %s", got.failed.Message)
+	}
+	s.schema.noted = true
+	return false, err
+}

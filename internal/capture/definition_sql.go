@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -47,22 +49,18 @@ type Definition struct {
 // barrier reports whether it may change what the captured rows of other tables mean than those it
 // locked, or their names.
 func (d *Definition) barrier() bool {
-	words := strings.Fields(strings.ToUpper(d.SQL))
-	switch d.Tag {
-	case "CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "DROP TABLE", "CREATE INDEX", "DROP INDEX", "CREATE VIEW", "DROP VIEW",
-		"CREATE MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW", "DROP MATERIALIZED VIEW",
-		"CREATE FUNCTION", "CREATE PROCEDURE", "CREATE AGGREGATE", "CREATE SCHEMA", "CREATE TYPE", "CREATE DOMAIN", "CREATE SEQUENCE", "DROP SEQUENCE",
-		"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "COMMENT", "GRANT", "REVOKE":
-		return false
-	case "ALTER TABLE":
-		for i, w := range words {
-			if w == "RENAME" || w == "SCHEMA" && i > 0 && words[i-1] == "SET" {
-				return true
-			}
-		}
-		return false
-	}
-	return true
+	return !slices.Contains(tableTags, d.Tag) || d.Tag == "ALTER TABLE" && renames.MatchString(d.SQL)
+}
+
+var renames = regexp.MustCompile(`(?i)\b(rename|schema)\b`)
+
+// tableTags are the tags of definitions that change what captured rows mean of no other tables than
+// those they lock.
+var tableTags = []string{
+	"CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "ALTER TABLE", "DROP TABLE", "CREATE INDEX", "DROP INDEX", "CREATE VIEW", "DROP VIEW",
+	"CREATE MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW", "DROP MATERIALIZED VIEW", "CREATE SEQUENCE", "ALTER SEQUENCE", "DROP SEQUENCE",
+	"CREATE FUNCTION", "CREATE PROCEDURE", "CREATE AGGREGATE", "CREATE SCHEMA", "CREATE TYPE", "CREATE DOMAIN",
+	"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "DROP RULE", "COMMENT", "GRANT", "REVOKE",
 }
 
 func carriedJSON() string {
@@ -79,7 +77,7 @@ func carriedJSON() string {
 // definitionSchema: the table clients insert into themselves, as the role they have, but only while a
 // definition runs, because pg_event_trigger_ddl_commands() fails at any other time.
 func definitionSchema() string {
-	return fmt.Sprintf(definitionTables, carriedJSON(), TransactionSetting, DirectSetting, ReadSetting, OutsideState, definedSetting, DefinedState, DDLSetting) +
+	return fmt.Sprintf(definitionTables, carriedJSON(), TransactionSetting, DirectSetting, ReadSetting, OutsideState, definedSetting, DefinedState, DDLSetting, strings.Join(tableTags, ",")) +
 		fmt.Sprintf(definitionSteps, window(), opDefinition, opFrozen, captureTables, serializableTables)
 }
 
@@ -104,11 +102,20 @@ DECLARE c pg_catalog.text;
 BEGIN
   IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on' THEN
     PERFORM pg_catalog.set_config('tutti.tag', TG_TAG, true); -- what the definition's client is told
+    PERFORM tutti.note_tag(TG_TAG, pg_catalog.current_query());
     RETURN;
   END IF;
   GET DIAGNOSTICS c = PG_CONTEXT;
   PERFORM tutti.note_definition(TG_EVENT, TG_TAG, c, %[1]s);
 END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.note_tag(tag pg_catalog.text, query pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  PERFORM set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',',
+    CASE WHEN tag = 'ALTER TABLE' AND query ~* '\m(rename|schema)\M' THEN 'ANYTHING' ELSE tag END), true);
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.partial() RETURNS pg_catalog.bool LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT coalesce(string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{%[9]s}' AND current_setting('tutti.tags', true) <> '', false)
+$tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_definition(event pg_catalog.text, tag pg_catalog.text, context pg_catalog.text, settings pg_catalog.jsonb)
 RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = on AS $tutti$
 DECLARE q text; o text; mixed bool; gone jsonb; made bool; enclosed text[];
@@ -145,6 +152,7 @@ BEGIN
     WHEN '%[3]s', '%[4]s' THEN PERFORM set_config('%[2]s', 'on', true);
     ELSE RAISE EXCEPTION '%% outside a Tutti transaction', tag USING ERRCODE = '%[5]s', HINT = 'Connect to Tutti, not to the database behind it.';
   END CASE;
+  PERFORM tutti.note_tag(tag, concat(current_query(), context));
   q := current_query();
   IF context LIKE E'%%\n%%' THEN -- not of the client itself
     enclosed := regexp_match(context, E'^[^\n]*\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )');
@@ -169,7 +177,7 @@ BEGIN
   PERFORM set_config('%[6]s', 'on', true);
   RAISE INFO 'a definition was noted' USING ERRCODE = '%[7]s';
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.ddl() FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.ddl(), tutti.partial() FROM PUBLIC;
 CREATE EVENT TRIGGER tutti_begin ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION') EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER tutti_ddl ON ddl_command_end EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER tutti_drop ON sql_drop EXECUTE FUNCTION tutti.ddl();
@@ -200,7 +208,7 @@ CREATE OR REPLACE FUNCTION tutti.adopt_definitions() RETURNS pg_catalog.void LAN
 BEGIN
   EXECUTE format('WITH d AS (DELETE FROM tutti.definitions WHERE xid = txid_current() RETURNING n, data)
     INSERT INTO %%s SELECT txid_current(), n, '''', %[2]d, NULL, NULL, convert_to(data::text, ''UTF8'') FROM d', tutti.captures());
-  PERFORM set_config('tutti.defined', '', true);
+  PERFORM set_config('tutti.defined', '', true), set_config('tutti.tags', '', true);
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.freeze(data pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
 BEGIN
@@ -257,10 +265,8 @@ func SequencesQuery() string { return "SELECT tutti.sequence_list()" }
 
 // touchedQuery gives a JSON array of schema and name of the user tables that this transaction has
 // locked against writers, or might have.
-const touchedQuery = `(SELECT coalesce(json_agg(DISTINCT jsonb_build_array(n.nspname, c.relname)), '[]') FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
-  JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
-  AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.relname)), '[]') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.oid IN (` + lockedRelations + `) AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
   AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'))`
 
 // FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
@@ -284,14 +290,13 @@ func Follow(state State, sequences []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out := append([]string{"SELECT tutti.adopt_definitions()"}, Refresh(c)...)
-	out = append(out, sequences...)
+	out := append(Refresh(c), sequences...)
 	for i := range c.Tables {
 		if t := &c.Tables[i]; t.Trigger == "" {
 			out = append(out, t.recapture())
 		}
 	}
-	out = append(out, fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(%s, 'UTF8'))", opTouched, literal(string(state.Locked))))
+	out = append(out, fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(%s, 'UTF8'))", opTouched, literal(string(state.Locked))), "SELECT tutti.adopt_definitions()")
 	return strings.Join(out, ";\n"), nil
 }
 
@@ -320,4 +325,5 @@ func PrivilegedParameterOIDs() []uint32 { return []uint32{17, 17, 17, 16} }
 const FreezeCommand = "SELECT tutti.freeze($1)"
 
 // NoteCommand notes a definition that fires no event trigger: $1 is a Definition in JSON.
-const NoteCommand = "WITH d AS (SELECT convert_from($1, 'UTF8')::jsonb AS data) INSERT INTO tutti.definitions SELECT txid_current(), nextval('tutti.capture_n'), data->>'role', data FROM d; SELECT set_config('" + definedSetting + "', 'on', true)"
+const NoteCommand = "WITH d AS (SELECT convert_from($1, 'UTF8')::jsonb AS data) INSERT INTO tutti.definitions SELECT txid_current(), nextval('tutti.capture_n'), data->>'role', data FROM d; " +
+	"SELECT set_config('" + definedSetting + "', 'on', true), set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',COMMENT'), true)"

@@ -7,6 +7,8 @@ import (
 
 // Catalog is what DescribeQuery found.
 type Catalog struct {
+	// Partial is true when there may be other tables, as they were before.
+	Partial   bool        `json:"partial"`
 	Tables    []TableDesc `json:"tables"`
 	Functions []string    `json:"functions"` // generated functions that exist, sorted
 }

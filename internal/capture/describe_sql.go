@@ -1,16 +1,23 @@
 package capture
 
+// lockedRelations are the relations that this transaction has locked as definitions do.
+const lockedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted
+      AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`
+
 // DescribeQuery returns the query whose one row and column DecodeDescribe reads. It must run
 // as a superuser with search_path = pg_catalog (every other name is then
 // printed qualified) in a database where Schema is installed.
 func DescribeQuery() string { return describeQuery }
 
+// describeQuery describes all tables, or where tutti.partial says so those that this transaction has locked
+// against definitions.
 const describeQuery = `
 WITH RECURSIVE
 tables AS (
   SELECT c.oid, n.nspname, c.relname, y.typarray, c.relrowsecurity OR c.relhasrules OR c.relispartition OR c.relhassubclass AS special
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type y ON y.oid = c.reltype
   WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')
+    AND ((SELECT NOT tutti.partial()) OR c.oid IN (` + lockedRelations + `))
 ), atts AS (
   SELECT a.* FROM pg_attribute a JOIN tables t ON t.oid = a.attrelid WHERE a.attnum > 0 AND NOT a.attisdropped
 ), reach(root, typ) AS (
@@ -36,7 +43,11 @@ tables AS (
 ), idx AS (
   SELECT i.*, coalesce(pg_partition_root(i.indexrelid)::oid, i.indexrelid) AS root
   FROM pg_index i WHERE (i.indrelid IN (SELECT oid FROM tables) AND (i.indisunique OR i.indisexclusion))
-    OR i.indexrelid IN (SELECT conindid FROM pg_constraint WHERE contype = 'f')
+    OR i.indexrelid IN (SELECT conindid FROM pg_constraint WHERE contype = 'f' AND conrelid IN (SELECT oid FROM tables))
+), hashes AS MATERIALIZED (
+  SELECT typ, tutti.hashable(typ) AS hashable, tutti.hash_form(typ) AS form FROM (
+    SELECT a.atttypid AS typ FROM idx x JOIN pg_attribute a ON a.attrelid = x.indexrelid WHERE a.attnum > 0
+    UNION SELECT a.atttypid FROM idx x JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = ANY (x.indkey) WHERE a.attnum > 0) u
 ), idxname AS (
   SELECT x.indexrelid, rc.relname AS name, tn.nspname AS root_schema, tc.relname AS root_table
   FROM idx x JOIN pg_class rc ON rc.oid = x.root JOIN pg_index ri ON ri.indexrelid = x.root
@@ -52,8 +63,7 @@ tables AS (
       THEN (SELECT format('%I.%I', qn.nspname, q.collname) FROM pg_collation q JOIN pg_namespace qn ON qn.oid = q.collnamespace WHERE q.oid = co.coll)
       ELSE '' END AS refcollation,
     (oc.opcdefault OR (oc.opcnamespace = 'pg_catalog'::regnamespace AND oc.opcname LIKE '%\_pattern\_ops'))
-      AND tutti.hashable(coalesce(a.atttypid, ia.atttypid)) AS hashable,
-    tutti.hash_form(coalesce(a.atttypid, ia.atttypid)) AS form,
+      AND h.hashable AS hashable, h.form,
     (SELECT format('OPERATOR(%I.%s)', pn.nspname, o.oprname) FROM pg_amop ao JOIN pg_operator o ON o.oid = ao.amopopr
        JOIN pg_namespace pn ON pn.oid = o.oprnamespace
        WHERE ao.amopfamily = oc.opcfamily AND ao.amopstrategy = 3 AND ao.amoplefttype = oc.opcintype AND ao.amoprighttype = oc.opcintype
@@ -61,6 +71,7 @@ tables AS (
   FROM idx x CROSS JOIN LATERAL (SELECT ord, num FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS u(num, ord) WHERE ord <= x.indnkeyatts) k
     JOIN pg_attribute ia ON ia.attrelid = x.indexrelid AND ia.attnum = k.ord
     LEFT JOIN pg_attribute a ON k.num <> 0 AND a.attrelid = x.indrelid AND a.attnum = k.num
+    JOIN hashes h ON h.typ = coalesce(a.atttypid, ia.atttypid)
     CROSS JOIN LATERAL (SELECT x.indclass[k.ord - 1] AS opc, x.indcollation[k.ord - 1] AS coll) co
     JOIN pg_opclass oc ON oc.oid = co.opc
 ), indexes AS (
@@ -104,8 +115,9 @@ tables AS (
 ), dependent AS (
   SELECT d.classid, d.objid FROM pg_depend d JOIN user_code u ON u.class = d.refclassid AND u.oid = d.refobjid
 ), expressions(oid, tree) AS (
-  SELECT adrelid, adbin::text FROM pg_attrdef UNION ALL SELECT conrelid, conbin::text FROM pg_constraint WHERE conbin IS NOT NULL
-  UNION ALL SELECT indrelid, concat(indexprs, indpred) FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL
+  SELECT adrelid, adbin::text FROM pg_attrdef WHERE adrelid IN (SELECT oid FROM tables)
+  UNION ALL SELECT conrelid, conbin::text FROM pg_constraint WHERE conbin IS NOT NULL AND conrelid IN (SELECT oid FROM tables)
+  UNION ALL SELECT indrelid, concat(indexprs, indpred) FROM pg_index WHERE (indexprs IS NOT NULL OR indpred IS NOT NULL) AND indrelid IN (SELECT oid FROM tables)
 ), special AS (
   -- Functions of PostgreSQL's own that run statements; they leave no dependency.
   SELECT e.oid FROM expressions e CROSS JOIN LATERAL regexp_matches(e.tree, ':(?:funcid|opfuncid) (\d+)', 'g') m JOIN pg_proc p ON p.oid = m[1]::oid
@@ -118,7 +130,7 @@ tables AS (
   UNION SELECT k.conrelid FROM pg_constraint k JOIN dependent d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
   UNION SELECT x.indrelid FROM pg_index x JOIN dependent d ON d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
 )
-SELECT json_build_object(
+SELECT json_build_object('partial', tutti.partial(),
   'tables', (SELECT coalesce(json_agg(json_build_object('schema', t.nspname, 'name', t.relname, 'array', t.typarray::int8,
      'oid', t.oid::int8, 'plain', t.oid NOT IN (SELECT oid FROM special),
      'referenced', EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = t.oid),
@@ -133,5 +145,5 @@ SELECT json_build_object(
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.nspname, t.relname), '[]')
      FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),
   'functions', (SELECT coalesce(json_agg(p.proname ORDER BY p.proname), '[]') FROM pg_proc p
-     WHERE p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final|direct)_[0-9a-f]{16}$'))::text
+     WHERE p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$'))::text
 `

@@ -10,17 +10,24 @@ import (
 
 // generated is everything installed for one table.
 type generated struct {
-	signature string // 16 hex digits over the rest
-	directed  string // the same over what direct statements are made from; equal at all members
-	capture   string // body of the row and truncate trigger's function
-	final     string // body of the function that reads final images again; empty without key
-	options   string // SET clauses of the trigger function
-	reader    string // SET clauses of the final function
-	direct    string // condition of the row trigger, if there can be direct statements
+	schema, name string
+	signature    string // 16 hex digits over the rest
+	directed     string // the same over what direct statements are made from; equal at all members
+	capture      string // body of the row and truncate trigger's function
+	final        string // body of the function that reads final images again; empty without key
+	options      string // SET clauses of the trigger function
+	reader       string // SET clauses of the final function
+	direct       string // condition of the row trigger, if there can be direct statements
 }
 
 func (g *generated) captureName() string { return "capture_" + g.signature }
-func (g *generated) directName() string  { return "direct_" + g.directed }
+
+// directName begins with the table, so that Refresh knows whose it is.
+func (g *generated) directName() string { return directPrefix(g.schema, g.name) + g.directed }
+
+func directPrefix(schema, name string) string {
+	return fmt.Sprintf("direct_%016x_", TableKey(schema, name))
+}
 
 // finalName depends on the table alone, so that the decoder knows it.
 func finalName(schema, name string) string { return fmt.Sprintf("final_%016x", TableKey(schema, name)) }
@@ -85,12 +92,23 @@ func Refresh(c Catalog) []string {
 		}
 	}
 	for _, f := range c.Functions {
-		if !wanted[f] {
+		if !wanted[f] && (!c.Partial || c.owns(f)) {
 			// A client's view may name it.
 			out = append(out, "DROP FUNCTION tutti."+f+" CASCADE")
 		}
 	}
 	return out
+}
+
+// owns reports whether a generated function is of one of the described tables.
+func (c *Catalog) owns(function string) bool {
+	for i := range c.Tables {
+		t := &c.Tables[i]
+		if function == t.Trigger || function == finalName(t.Schema, t.Name) || strings.HasPrefix(function, directPrefix(t.Schema, t.Name)) {
+			return true
+		}
+	}
+	return false
 }
 
 const (
@@ -101,7 +119,7 @@ const (
 )
 
 func generate(t *TableDesc) generated {
-	g := generated{capture: t.captureBody()}
+	g := generated{schema: t.Schema, name: t.Name, capture: t.captureBody()}
 	if t.direct() {
 		g.direct = t.undirected()
 	}

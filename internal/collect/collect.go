@@ -1,5 +1,3 @@
-// Package collect speaks the collect step of package capture over the wire: it is the
-// session.Collector of a node.
 package collect
 
 import (

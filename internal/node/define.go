@@ -93,7 +93,7 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 
 // assume sets the origin's settings for the open transaction.
 func (a *applier) assume(ctx context.Context, d session.Definition) error {
-	sql := "SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'"
+	sql := "SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; SET LOCAL tutti.tags = 'COMMENT'"
 	for _, s := range d.Settings {
 		if s.Name != session.RoleSetting {
 			sql += fmt.Sprintf("; SELECT pg_catalog.set_config('%s', '%s', true)", literal(s.Name), literal(s.Value))
@@ -187,13 +187,10 @@ func literal(s string) string { return strings.ReplaceAll(s, "'", "''") }
 
 // follow makes triggers and sequences fit the changed schema.
 func (a *applier) follow(ctx context.Context, tx pgx.Tx) error {
-	if err := catalog.Refresh(ctx, tx); err != nil {
-		return err
-	}
 	if err := catalog.AlignSequences(ctx, tx, int(a.config.Member), a.config.SequenceStep); err != nil {
 		return err
 	}
-	tables, err := catalog.Describe(ctx, tx)
+	tables, err := catalog.Follow(ctx, tx, a.tables)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,22 +21,33 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
+// settings are what our own statements need; the planner's are the applier's otherwise.
+var settings = [][2]string{
+	{"search_path", "pg_catalog"}, {"tutti.ddl", "on"}, {"jit", "off"}, {"enable_seqscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"}, {"enable_material", "on"},
+}
+
 // within runs f with the settings our own statements need, transaction-local, and puts the
 // caller's back. It must be called in an open transaction.
 func within(ctx context.Context, q Querier, f func() error) error {
-	var path, ddl, jit string
-	err := q.QueryRow(ctx, `SELECT pg_catalog.current_setting('search_path'), coalesce(pg_catalog.current_setting('tutti.ddl', true), ''), pg_catalog.current_setting('jit')`).Scan(&path, &ddl, &jit)
-	if err != nil {
+	var ask, set, reset []string
+	for _, s := range settings {
+		ask = append(ask, fmt.Sprintf("coalesce(pg_catalog.current_setting('%s', true), '')", s[0]))
+	}
+	var old []string
+	if err := q.QueryRow(ctx, "SELECT ARRAY["+strings.Join(ask, ", ")+"]").Scan(&old); err != nil {
 		return fmt.Errorf("catalog: %w", err)
 	}
-	const set = `SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('tutti.ddl', $2, true), pg_catalog.set_config('jit', $3, true)`
-	if _, err := q.Exec(ctx, set, "pg_catalog", "on", "off"); err != nil {
+	for i, s := range settings {
+		set = append(set, fmt.Sprintf("pg_catalog.set_config('%s', '%s', true)", s[0], s[1]))
+		reset = append(reset, fmt.Sprintf("pg_catalog.set_config('%s', '%s', true)", s[0], strings.ReplaceAll(old[i], "'", "''")))
+	}
+	if _, err := q.Exec(ctx, "SELECT "+strings.Join(set, ", ")); err != nil {
 		return fmt.Errorf("catalog: %w", err)
 	}
 	if err := f(); err != nil {
 		return err
 	}
-	if _, err := q.Exec(ctx, set, path, ddl, jit); err != nil {
+	if _, err := q.Exec(ctx, "SELECT "+strings.Join(reset, ", ")); err != nil {
 		return fmt.Errorf("catalog: %w", err)
 	}
 	return nil
@@ -58,7 +71,14 @@ func Install(ctx context.Context, q Querier) error {
 // Refresh brings the capture triggers of all user tables up to date, in q's open transaction.
 // Call it after every schema change.
 func Refresh(ctx context.Context, q Querier) error {
-	return within(ctx, q, func() error {
+	_, err := Follow(ctx, q, nil)
+	return err
+}
+
+// Follow is Refresh after definitions in q's open transaction, and Describe. Only the tables that they
+// changed are looked at, if that can be told; the others are as in before.
+func Follow(ctx context.Context, q Querier, before *Tables) (after *Tables, err error) {
+	err = within(ctx, q, func() error {
 		c, err := describe(ctx, q)
 		if err != nil {
 			return err
@@ -68,8 +88,13 @@ func Refresh(ctx context.Context, q Querier) error {
 				return fmt.Errorf("catalog: installing capture triggers: %.80s: %w", sql, err)
 			}
 		}
-		return nil
+		if _, err := q.Exec(ctx, "SELECT set_config('tutti.tags', '', true)"); err != nil {
+			return fmt.Errorf("catalog: %w", err)
+		}
+		after, err = tables(ctx, q, c, before)
+		return err
 	})
+	return after, err
 }
 
 func describe(ctx context.Context, q Querier) (capture.Catalog, error) {
@@ -101,25 +126,35 @@ type table struct {
 
 // Describe reads the tables of the database, in q's open transaction.
 func Describe(ctx context.Context, q Querier) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table)}
+	var t *Tables
 	err := within(ctx, q, func() error {
 		c, err := describe(ctx, q)
 		if err != nil {
 			return err
 		}
-		if err := q.QueryRow(ctx, deferrableQuery).Scan(&t.deferrable); err != nil {
-			return fmt.Errorf("catalog: asking for deferrable constraints: %w", err)
-		}
-		for _, d := range c.Tables {
-			a := applyTable(&d)
-			if err := a.Validate(); err != nil {
-				return err
-			}
-			t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a}
-		}
-		return nil
+		t, err = tables(ctx, q, c, nil)
+		return err
 	})
 	return t, err
+}
+
+// tables makes a description usable; what a partial one leaves out is taken from before.
+func tables(ctx context.Context, q Querier, c capture.Catalog, before *Tables) (*Tables, error) {
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables))}
+	if c.Partial && before != nil {
+		t.byName = maps.Clone(before.byName)
+	}
+	if err := q.QueryRow(ctx, deferrableQuery).Scan(&t.deferrable); err != nil {
+		return nil, fmt.Errorf("catalog: asking for deferrable constraints: %w", err)
+	}
+	for _, d := range c.Tables {
+		a := applyTable(&d)
+		if err := a.Validate(); err != nil {
+			return nil, err
+		}
+		t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a}
+	}
+	return t, nil
 }
 
 func applyTable(d *capture.TableDesc) apply.Table {

@@ -9,6 +9,7 @@ import (
 type Catalog struct {
 	// Partial is true when there may be other tables, as they were before.
 	Partial   bool        `json:"partial"`
+	Names     [][2]string `json:"names"` // then: schema and name of all tables
 	Tables    []TableDesc `json:"tables"`
 	Functions []string    `json:"functions"` // generated functions that exist, sorted
 }

@@ -144,6 +144,9 @@ SELECT json_build_object('partial', tutti.partial(),
         FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.nspname, t.relname), '[]')
      FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),
+  'names', (SELECT coalesce(json_agg(json_build_array(n.nspname, c.relname)), '[]') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE tutti.partial() AND c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')),
   'functions', (SELECT coalesce(json_agg(p.proname ORDER BY p.proname), '[]') FROM pg_proc p
-     WHERE p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$'))::text
+     WHERE (NOT tutti.partial() OR p.proname !~ '^capture' OR NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgfoid = p.oid AND g.tgrelid NOT IN (SELECT oid FROM tables)))
+     AND p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$'))::text
 `

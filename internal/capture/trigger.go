@@ -25,6 +25,9 @@ func (g *generated) captureName() string { return "capture_" + g.signature }
 // directName begins with the table, so that Refresh knows whose it is.
 func (g *generated) directName() string { return directPrefix(g.schema, g.name) + g.directed }
 
+// prefixLen is how long a direct function's prefix is.
+const prefixLen = len("direct_0123456789abcdef_")
+
 func directPrefix(schema, name string) string {
 	return fmt.Sprintf("direct_%016x_", TableKey(schema, name))
 }
@@ -91,8 +94,9 @@ func Refresh(c Catalog) []string {
 			out = append(out, TriggerSQL(t)...)
 		}
 	}
+	others := c.others()
 	for _, f := range c.Functions {
-		if !wanted[f] && (!c.Partial || c.owns(f)) {
+		if !wanted[f] && !others[f[:min(len(f), prefixLen)]] && !others[f] {
 			// A client's view may name it.
 			out = append(out, "DROP FUNCTION tutti."+f+" CASCADE")
 		}
@@ -100,15 +104,18 @@ func Refresh(c Catalog) []string {
 	return out
 }
 
-// owns reports whether a generated function is of one of the described tables.
-func (c *Catalog) owns(function string) bool {
+// others are the prefixes of generated functions that are of tables that exist and were not described.
+func (c *Catalog) others() map[string]bool {
+	out := make(map[string]bool, 2*len(c.Names))
+	for _, n := range c.Names {
+		out[finalName(n[0], n[1])], out[directPrefix(n[0], n[1])] = true, true
+	}
 	for i := range c.Tables {
 		t := &c.Tables[i]
-		if function == t.Trigger || function == finalName(t.Schema, t.Name) || strings.HasPrefix(function, directPrefix(t.Schema, t.Name)) {
-			return true
-		}
+		delete(out, finalName(t.Schema, t.Name))
+		delete(out, directPrefix(t.Schema, t.Name))
 	}
-	return false
+	return out
 }
 
 const (

@@ -52,7 +52,8 @@ var layers = map[string]layer{
 	"database/embedded/untar": {edge, "", ""},
 	"database/instance":       {edge, "database/embedded database/embedded/untar process", "github.com/gofrs/flock github.com/google/renameio/v2 github.com/jackc/pglogrepl " + pgx + "/pgconn " + pgx + "/pgproto3"},
 	"config":                  {edge, "", "github.com/pelletier/go-toml/v2"},
-	"node": {edge, "apply capture certify config database/catalog database/embedded database/instance engine fault flow ordering raftlog semantics session transport wire writeset",
+	"collect":                 {edge, "capture database/catalog semantics session wire writeset", pgx + "/pgconn"},
+	"node": {edge, "apply capture certify collect config database/catalog database/embedded database/instance engine fault flow ordering raftlog session transport wire writeset",
 		pgx + " " + pgx + "/pgconn"},
 	"admin":   {edge, "config", pgx + "/pgconn"},
 	"demo":    {edge, "config database/embedded database/instance", "github.com/google/renameio/v2 " + pgx + "/pgconn github.com/pelletier/go-toml/v2"},
@@ -75,7 +76,7 @@ var command = layer{edge, "admin bench chaos config demo node process sim", "git
 var testTools = []string{"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/pmezard/go-difflib/difflib"}
 
 // testDatabase is what tests of any package may use to find and prepare a real PostgreSQL.
-var testDatabase = []string{"database/catalog", "database/embedded"}
+var testDatabase = []string{"database/catalog", "database/embedded", "collect"}
 
 // banned may not be imported by pure packages: a name bans what is below it as well.
 var banned = []string{"os", "net", "time", "sync", "context", "math/rand", "crypto/rand", "log", "syscall", "runtime", "unsafe", "plugin"}

@@ -46,16 +46,6 @@ func (s *Session) onlyTemporary(st semantics.Statement) (bool, error) {
 	return err == nil && r.failed == nil && len(rows) == 1 && string(rows[0][0]) == "t", err
 }
 
-// anyTemporary reports whether some definition is of temporary relations.
-func (s *Session) anyTemporary(list []semantics.Statement) (bool, error) {
-	for _, st := range list {
-		if local, err := s.onlyTemporary(st); err != nil || local {
-			return local, err
-		}
-	}
-	return false, nil
-}
-
 func (s *Session) define(sql string) (bool, error) {
 	d, err := s.described(sql)
 	if err != nil {

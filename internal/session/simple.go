@@ -108,14 +108,6 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets
 		r.add(st)
 	}
-	if s.block == idle && definitions(list) {
-		if local, err := s.anyTemporary(list); err != nil || !local {
-			if err == nil {
-				_, err = s.define(sql)
-			}
-			return err
-		}
-	}
 	if whole {
 		r.write = true // so that it is all or nothing
 		var rep reply
@@ -125,22 +117,12 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	return s.oneByOne(list)
 }
 
-// definitions reports whether all statements are DDL that can be ordered as one.
-func definitions(list []semantics.Statement) bool {
-	for _, st := range list {
-		if st.Kind != semantics.Definition || st.Here {
-			return false
-		}
-	}
-	return true
-}
-
 // oneByOne runs the statements of one Query that controls transactions. What stands
 // outside an explicit block is an implicit one, ended by the end of the Query.
 func (s *Session) oneByOne(list []semantics.Statement) error {
 	defer func() { s.shift = 0 }()
 	for _, st := range list {
-		if s.block == idle && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Commit || st.Kind == semantics.Rollback) {
+		if s.block == idle && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition || st.Kind == semantics.Commit || st.Kind == semantics.Rollback) {
 			s.block, s.implicit = active, true
 		}
 		s.shift = int32(st.Before)

@@ -243,7 +243,7 @@ func TestDirectGuards(t *testing.T) {
 	}
 	// The function is called alike in both databases, so that what clients do with it fails or
 	// succeeds in both, and stands in no definition's way.
-	p.ddl("CREATE VIEW seen AS SELECT tutti." + regexp.MustCompile("direct_[0-9a-f]{16}").FindString(sql) + "()")
+	p.ddl("CREATE VIEW seen AS SELECT tutti." + regexp.MustCompile("direct_[0-9a-f]{16}_[0-9a-f]{16}").FindString(sql) + "()")
 	for _, ddl := range []string{"CREATE UNIQUE INDEX ON t (v)", "ALTER TABLE t ADD x int", "CREATE TABLE child(id int PRIMARY KEY REFERENCES t ON UPDATE CASCADE)", "ALTER TABLE t ENABLE ROW LEVEL SECURITY", "DROP TABLE child; ALTER TABLE t DISABLE ROW LEVEL SECURITY"} {
 		p.ddl(ddl)
 		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = direct")

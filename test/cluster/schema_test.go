@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// TestSchemaInTransactions changes the schema and rows together at changing nodes: everywhere or
+// nowhere, and in the order of the statements.
+func TestSchemaInTransactions(t *testing.T) {
+	c := use(t)
+	steps := []struct{ sql, look, want string }{
+		{"CREATE TABLE mig(id serial PRIMARY KEY, v text); INSERT INTO mig(v) VALUES ('a'), ('b'); ALTER TABLE mig ADD n int; UPDATE mig SET n = 1; ALTER TABLE mig ALTER n SET NOT NULL; CREATE UNIQUE INDEX ON mig(v)",
+			"SELECT string_agg(v || n, ' ' ORDER BY v) FROM mig", "a1 b1"},
+		{"BEGIN; SAVEPOINT s; CREATE TABLE gone(x int); INSERT INTO gone VALUES (1); ROLLBACK TO s; UPDATE mig SET n = 2 WHERE v = 'a'; COMMIT", "SELECT to_regclass('gone') IS NULL AND sum(n) = 3 FROM mig", "t"},
+		{"CREATE TABLE made AS SELECT v, random() AS r FROM mig", "SELECT count(*) FROM made WHERE r < 1", "2"},
+		{"SELECT v, n INTO into_it FROM mig", "SELECT sum(n) FROM into_it", "3"},
+		{"DO $$ BEGIN CREATE TABLE inner_it(a int PRIMARY KEY, b numeric[]); INSERT INTO inner_it VALUES (1, '{1.50}'), (2, NULL); UPDATE inner_it SET a = 3 WHERE a = 2; ALTER TABLE inner_it ADD c date DEFAULT '2020-02-02'; END $$",
+			"SELECT string_agg(i::text, ' ' ORDER BY a) FROM inner_it i", "(1,{1.50},2020-02-02) (3,,2020-02-02)"},
+		{"CREATE FUNCTION build(n text) RETURNS void LANGUAGE plpgsql SET search_path = public AS $$ BEGIN EXECUTE format('CREATE TABLE %I (q int)', n); EXECUTE format('INSERT INTO %I VALUES (9)', n); END $$; SELECT build('built')",
+			"SELECT q FROM built", "9"},
+		{"BEGIN; CREATE ROLE mig_role; GRANT SELECT ON mig TO mig_role; COMMENT ON TABLE mig IS 'hello'; SELECT setval('mig_id_seq', 1000); COMMIT",
+			"SELECT has_table_privilege('mig_role', 'mig', 'select') AND obj_description('mig'::regclass) = 'hello'", "t"},
+		{"BEGIN; DROP TABLE made, into_it, built; ALTER TABLE mig RENAME TO moved; CREATE TABLE mig(other text); INSERT INTO mig VALUES ('new'); UPDATE moved SET v = v || '!'; COMMIT",
+			"SELECT string_agg(v, ' ' ORDER BY v) || (SELECT other FROM mig) FROM moved", "a! b!new"},
+		{"BEGIN; DROP TABLE mig; ALTER TABLE moved DROP COLUMN n; ROLLBACK", "SELECT count(n) FROM moved, mig", "2"},
+		{"BEGIN; CREATE TABLE part(k int, v text, PRIMARY KEY (k)) PARTITION BY RANGE (k); CREATE TABLE part1 PARTITION OF part FOR VALUES FROM (0) TO (10); INSERT INTO part VALUES (1, 'x'); CREATE TABLE part2(k int NOT NULL, v text); INSERT INTO part2 VALUES (11, 'y'); ALTER TABLE part2 ADD PRIMARY KEY (k); ALTER TABLE part ATTACH PARTITION part2 FOR VALUES FROM (10) TO (20); UPDATE part SET k = 12 WHERE k = 1; COMMIT",
+			"SELECT string_agg(p::text, ' ' ORDER BY k) FROM part p", "(11,y) (12,x)"},
+	}
+	for i, step := range steps {
+		c.Connect(1 + i%3).Do(step.sql)
+		c.Everywhere(step.look, step.want)
+		c.Connect(1 + (i+1)%3).Do("CREATE TABLE IF NOT EXISTS counted(n int PRIMARY KEY); INSERT INTO counted SELECT count(*) FROM counted")
+	}
+	// Values of a sequence that a transaction made stay distinct.
+	for node := 1; node <= 3; node++ {
+		c.Connect(node).Do(fmt.Sprintf("INSERT INTO moved(v, n) SELECT 'x%d' || i, 1 FROM generate_series(1, 5) i", node))
+	}
+	c.Everywhere("SELECT count(DISTINCT id) FROM moved", "17")
+	c.Connect(1).Do("DROP TABLE moved, mig, counted, inner_it, part; DROP FUNCTION build(text); DROP ROLE mig_role")
+	c.Check()
+}
+
+// TestSchemaStopsOnlyItsTables: a transaction that changes one table leaves those on others alone, and
+// takes part in conflicts on its own.
+func TestSchemaStopsOnlyItsTables(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE still(k int PRIMARY KEY, v int); CREATE TABLE shifts(k int PRIMARY KEY, v int); INSERT INTO still VALUES (1, 0); INSERT INTO shifts VALUES (1, 0)")
+	c.Everywhere("SELECT count(*) FROM shifts", "1")
+	b.Do("BEGIN")
+	b.Do("UPDATE still SET v = 1")
+	a.Do("BEGIN; ALTER TABLE shifts ADD w int; UPDATE shifts SET w = 5; COMMIT")
+	c.Everywhere("SELECT w FROM shifts", "5")
+	b.Do("UPDATE still SET v = v + 1")
+	b.Do("COMMIT")
+	c.Everywhere("SELECT v FROM still", "2")
+
+	b.Do("BEGIN")
+	b.Do("UPDATE shifts SET v = 1")
+	a.Do("BEGIN; ALTER TABLE shifts ADD x int; COMMIT")
+	err := b.Try("COMMIT")
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "40001" {
+		t.Errorf("a transaction on a table that was changed meanwhile ends with %v, want 40001", err)
+	}
+	a.Do("DROP TABLE still, shifts")
+	c.Check()
+}
+
+// TestSchemaSurvivesKills: a transaction that changed the schema is acknowledged, and then its node and
+// database die before they have it on disk.
+func TestSchemaSurvivesKills(t *testing.T) {
+	c := use(t)
+	s := c.Connect(3)
+	s.Do("BEGIN; CREATE TABLE kept(id serial PRIMARY KEY, v text); INSERT INTO kept(v) VALUES ('x'); ALTER TABLE kept ADD w int DEFAULT 3; COMMIT")
+	c.Kill(3)
+	c.Run(3)
+	c.WaitReady(3)
+	c.Everywhere("SELECT v || w FROM kept", "x3")
+	c.Connect(3).Do("INSERT INTO kept(v) VALUES ('y')")
+	c.Everywhere("SELECT count(DISTINCT id) FROM kept", "2")
+	c.Connect(1).Do("DROP TABLE kept")
+	c.Check()
+}

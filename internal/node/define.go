@@ -93,7 +93,10 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 
 // assume sets the origin's settings for the open transaction.
 func (a *applier) assume(ctx context.Context, d session.Definition) error {
-	sql := "SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; SET LOCAL tutti.tags = 'COMMENT'"
+	sql := "SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; SET LOCAL tutti.tags = 'COMMENT'; SET LOCAL plan_cache_mode = auto"
+	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
+		sql += "; SET LOCAL enable_" + s + " = on" // the query of a view is no operation of the applier's
+	}
 	for _, s := range d.Settings {
 		if s.Name != session.RoleSetting {
 			sql += fmt.Sprintf("; SELECT pg_catalog.set_config('%s', '%s', true)", literal(s.Name), literal(s.Value))

@@ -20,7 +20,7 @@ type Cause struct {
 
 var (
 	message = regexp.MustCompile(`^\+(.*\b(?:ERROR|FATAL|PANIC|WARNING|connection|canceling)\b.*)`)
-	quoted  = regexp.MustCompile(`"[^"]*"|'[^']*'|\bpublic\.\w+`)
+	quoted  = regexp.MustCompile(`"[^"]*"|'[^']*'|\b[a-z_]\w*\.\w+`)
 	number  = regexp.MustCompile(`\d+`)
 )
 

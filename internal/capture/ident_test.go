@@ -37,7 +37,10 @@ func TestRefreshDoesNothingTwice(t *testing.T) {
 	}
 	d.Trigger = Signature(d)
 	got := Refresh(Catalog{Tables: []TableDesc{d}, Functions: []string{d.Trigger, "final_0123456789abcdef"}})
-	if len(got) != 1 || got[0] != "DROP FUNCTION tutti.final_0123456789abcdef CASCADE" {
+	if len(got) != 3 || got[1] != "DROP FUNCTION tutti.final_0123456789abcdef CASCADE" || got[2] != adoptSQL {
 		t.Fatalf("statements are %q", got)
+	}
+	if got = Refresh(Catalog{Tables: []TableDesc{d}, Functions: []string{d.Trigger}}); got != nil {
+		t.Fatalf("there is nothing to do, but statements are %q", got)
 	}
 }

@@ -40,6 +40,7 @@ const FireDeferred = "SET CONSTRAINTS ALL IMMEDIATE"
 // superuser with tutti.ddl on, as one simple Query in one transaction.
 func Schema() string {
 	var b strings.Builder
+	b.WriteString(releaseAll)
 	b.WriteString(schemaHead)
 	for i := range captureTables {
 		fmt.Fprintf(&b, captureTable, fmt.Sprintf("capture%d", i))
@@ -50,6 +51,7 @@ func Schema() string {
 	fmt.Fprintf(&b, putFunction, insertChain("new_tab, new_op, new_ident, new_keys, new_img"), serializableTables, window())
 	b.WriteString(collectFunction())
 	b.WriteString(definitionSchema())
+	b.WriteString(adoptSQL)
 	return b.String()
 }
 
@@ -61,6 +63,10 @@ DO $tutti$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tutti_reader') THEN
     CREATE ROLE tutti_reader NOLOGIN BYPASSRLS;
     GRANT pg_read_all_data TO tutti_reader;
+  END IF;
+  -- Triggers cast to row types and may name collations, in any schema.
+  IF NOT pg_catalog.pg_has_role('tutti_owner', 'pg_read_all_data', 'MEMBER') THEN
+    GRANT pg_read_all_data TO tutti_owner;
   END IF;
 END $tutti$;
 CREATE SCHEMA IF NOT EXISTS tutti AUTHORIZATION tutti_owner;

@@ -49,14 +49,14 @@ func TriggerSQL(t TableDesc) []string {
 		when = " WHEN (" + g.direct + ")"
 	}
 	out := []string{
-		// The trigger casts to the table's row type, and may name collations.
-		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO tutti_owner", Quote(t.Schema)),
 		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", fn, g.options, literal(g.capture)),
 		fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", fn),
+		hidden(name, false),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()`, TriggerName, name, when, fn),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()`, TruncateTriggerName, name, fn),
 		fmt.Sprintf(`ALTER TABLE ONLY %s ENABLE TRIGGER %q, ENABLE TRIGGER %q`, name, TriggerName, TruncateTriggerName),
+		hidden(name, true),
 	}
 	if g.direct != "" {
 		fn = "tutti." + g.directName()
@@ -72,6 +72,14 @@ func TriggerSQL(t TableDesc) []string {
 			fmt.Sprintf("ALTER FUNCTION %s OWNER TO tutti_reader", fn))
 	}
 	return out
+}
+
+// hidden marks the triggers of a table as internal ones, or takes the mark away: psql and pg_dump pass
+// over them, and ALTER TABLE … DISABLE TRIGGER USER leaves them on. PostgreSQL does not replace a
+// trigger that has it.
+func hidden(name string, yes bool) string {
+	return fmt.Sprintf("UPDATE pg_catalog.pg_trigger SET tgisinternal = %t WHERE tgrelid OPERATOR(pg_catalog.=) %s::pg_catalog.regclass::pg_catalog.oid AND tgname OPERATOR(pg_catalog.=) ANY ('{%s,%s}'::pg_catalog._name)",
+		yes, literal(name), TriggerName, TruncateTriggerName)
 }
 
 // Refresh returns the statements that bring the triggers of all tables up to date: missing
@@ -95,11 +103,18 @@ func Refresh(c Catalog) []string {
 		}
 	}
 	others := c.others()
+	var old []string
 	for _, f := range c.Functions {
 		if !wanted[f] && !others[f[:min(len(f), prefixLen)]] && !others[f] {
-			// A client's view may name it.
-			out = append(out, "DROP FUNCTION tutti."+f+" CASCADE")
+			old = append(old, f)
 		}
+	}
+	if len(old) > 0 {
+		// A client's view may name one.
+		out = append(out, release(old), "DROP FUNCTION tutti."+strings.Join(old, ", tutti.")+" CASCADE")
+	}
+	if out != nil {
+		out = append(out, adoptSQL)
 	}
 	return out
 }

@@ -1,0 +1,53 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+)
+
+// pg_dump leaves out what belongs to an extension, and a built-in extension itself: one with an OID
+// that initdb could have given. So schema tutti and what is in it belong to such an
+// extension, named tutti, which has no files. What belongs to an extension cannot be dropped
+// alone: dropping takes it out first. Privileges that an extension gave are left out as well; they are
+// recorded as the ones it gave. Roles that are no superusers can dump, too, because pg_dump locks
+// no tables that it leaves out.
+
+// extensionOID is the last one below those that PostgreSQL gives to objects of users.
+const extensionOID = "16383"
+
+// adoptSQL makes everything of Tutti a member of the extension. It is idempotent. Run it as a superuser
+// when all is made.
+const adoptSQL = `
+INSERT INTO pg_catalog.pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+  SELECT ` + extensionOID + `, 'tutti', 10, 'pg_catalog'::pg_catalog.regnamespace, false, '1'
+  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE oid OPERATOR(pg_catalog.=) ` + extensionOID + `::pg_catalog.oid);
+INSERT INTO pg_catalog.pg_depend (classid, objid, objsubid, refclassid, refobjid, refobjsubid, deptype)
+  SELECT m.class, m.object, 0, 'pg_catalog.pg_extension'::pg_catalog.regclass, ` + extensionOID + `, 0, 'e' FROM (` + members + `) AS m
+  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid OPERATOR(pg_catalog.=) m.class AND d.objid OPERATOR(pg_catalog.=) m.object AND d.deptype OPERATOR(pg_catalog.=) 'e');
+DELETE FROM pg_catalog.pg_init_privs p USING (` + privileges + `) AS m
+  WHERE p.objoid OPERATOR(pg_catalog.=) m.object AND p.classoid OPERATOR(pg_catalog.=) m.class AND p.objsubid OPERATOR(pg_catalog.=) m.part AND p.initprivs IS DISTINCT FROM m.acl;
+INSERT INTO pg_catalog.pg_init_privs (objoid, classoid, objsubid, privtype, initprivs)
+  SELECT m.object, m.class, m.part, 'e', m.acl FROM (` + privileges + `) AS m
+  WHERE m.acl IS NOT NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_init_privs p
+    WHERE p.objoid OPERATOR(pg_catalog.=) m.object AND p.classoid OPERATOR(pg_catalog.=) m.class AND p.objsubid OPERATOR(pg_catalog.=) m.part);
+`
+
+const (
+	members = `SELECT DISTINCT class, object FROM (` + privileges + `) AS all_of
+    UNION ALL SELECT 'pg_catalog.pg_event_trigger'::pg_catalog.regclass::pg_catalog.oid, oid FROM pg_catalog.pg_event_trigger WHERE evtfoid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT oid FROM pg_catalog.pg_proc WHERE pronamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid))`
+	privileges = `
+    SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid AS class, oid AS object, 0 AS part, nspacl AS acl FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) 'tutti'
+    UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, 0, proacl FROM pg_catalog.pg_proc WHERE pronamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, oid, 0, relacl FROM pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid AND relkind OPERATOR(pg_catalog.=) ANY ('{r,v,S}'::pg_catalog._char)
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, a.attrelid, a.attnum, a.attacl FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.attrelid
+      WHERE c.relnamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid AND a.attacl IS NOT NULL`
+)
+
+// releaseAll takes everything out of the extension, so that it can be made anew.
+const releaseAll = "DELETE FROM pg_catalog.pg_depend WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass AND refobjid OPERATOR(pg_catalog.=) " + extensionOID + "::pg_catalog.oid;\n"
+
+// release takes functions of schema tutti out of the extension.
+func release(functions []string) string {
+	return fmt.Sprintf(`DELETE FROM pg_catalog.pg_depend d USING pg_catalog.pg_proc p WHERE d.deptype OPERATOR(pg_catalog.=) 'e' AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+  AND d.objid OPERATOR(pg_catalog.=) p.oid AND p.pronamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog._name)`, strings.Join(functions, ","))
+}

@@ -54,9 +54,19 @@ type applier struct {
 	begun      atomic.Uint64     // what the progress row says, or is about to say
 	passed     passed
 	tables     *catalog.Tables
+	rehearses  bool // it takes everything back, see tryOut
 }
 
 func newApplier(ctx context.Context, connString string, c *config.Config) (*applier, error) {
+	a, err := connectApplier(ctx, connString, c, "tutti applier")
+	if err != nil {
+		return nil, err
+	}
+	return a, a.describe(ctx)
+}
+
+// connectApplier makes an applier that does not know the tables yet.
+func connectApplier(ctx context.Context, connString string, c *config.Config, name string) (*applier, error) {
 	a := &applier{connString: connString, config: c}
 	settings := apply.SessionSettings()
 	settings["deadlock_timeout"] = "1h" // the others give way, see watch
@@ -65,7 +75,7 @@ func newApplier(ctx context.Context, connString string, c *config.Config) (*appl
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	pc.DefaultQueryExecMode = pgx.QueryExecModeExec // statements are prepared by prepare alone
-	pc.RuntimeParams["application_name"] = "tutti applier"
+	pc.RuntimeParams["application_name"] = name
 	for k, v := range settings {
 		pc.RuntimeParams[k] = v
 	}
@@ -78,7 +88,7 @@ func newApplier(ctx context.Context, connString string, c *config.Config) (*appl
 		a.close()
 		return nil, err
 	}
-	return a, a.describe(ctx)
+	return a, nil
 }
 
 // describe reads what the tables look like now.

@@ -112,6 +112,11 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
 			WithHint("Split it into smaller transactions.")}
 	}
+	if len(sub.Writeset.Steps) > 0 {
+		if e := h.n.rehearse(&sub, payload); e != nil {
+			return session.Decision{Err: e}
+		}
+	}
 	began := time.Now()
 	h.writes = true
 	w := h.n.waiters.add(h.g, sub)

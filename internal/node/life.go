@@ -58,6 +58,7 @@ type life struct {
 	turns       turns
 	reached     reached
 	checks      checks
+	rehearsals  rehearsals
 	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
 
@@ -91,6 +92,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	l.throttle.init(n.config.Limits)
 	l.turns.percent = n.config.Limits.TurnsPercent
 	l.checks.init()
+	l.rehearsals.init()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if err := l.open(ctx, pg); err != nil {

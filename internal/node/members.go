@@ -17,6 +17,9 @@ const (
 	frameRaft   = 'R'
 	frameStatus = 'S'
 	frameCheck  = 'C'
+
+	frameRehearse  = 'T' // see rehearsal
+	frameRehearsed = 'U'
 )
 
 func (l *life) sendFrame(to uint32, kind byte, data []byte) bool {
@@ -44,6 +47,10 @@ func (l *life) receiveFrame(from uint32, frame []byte) {
 		l.regulate()
 	case frameCheck:
 		l.checkResult(from, body)
+	case frameRehearse:
+		l.rehearseFor(from, body)
+	case frameRehearsed:
+		l.rehearsalResult(body)
 	default:
 		l.log.Warn("a member sent a frame of unknown kind", "member", from, "kind", frame[0])
 	}

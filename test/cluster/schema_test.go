@@ -86,3 +86,34 @@ func TestSchemaSurvivesKills(t *testing.T) {
 	c.Connect(1).Do("DROP TABLE kept")
 	c.Check()
 }
+
+// TestPoison: what only the client's session has would fail at every other member. It is refused before
+// it is ordered.
+func TestPoison(t *testing.T) {
+	c := use(t)
+	c.Connect(1).Do("CREATE TABLE safe(k int PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM safe", "0")
+	for _, q := range []string{
+		"CREATE TYPE pg_temp.only_here AS (x int); BEGIN; CREATE FUNCTION takes(pg_temp.only_here) RETURNS int LANGUAGE sql AS 'SELECT 1'; COMMIT",
+		"CREATE TEMP TABLE shape(a int, b text); BEGIN; CREATE TABLE shaped (LIKE shape); INSERT INTO shaped VALUES (1, 'x'); COMMIT",
+		"CREATE TEMP VIEW only_seen AS SELECT 1 AS x; BEGIN; INSERT INTO safe VALUES (1); CREATE RULE r AS ON INSERT TO safe DO ALSO SELECT * FROM only_seen; COMMIT",
+	} {
+		refused(t, q, c.Connect(1).Try(q))
+	}
+	c.Connect(2).Do("CREATE TABLE after_poison(k int)", "DROP TABLE after_poison, safe")
+	c.Check()
+}
+
+// TestSchemaMadeAnew: a table goes and comes again with another type of rows, in one transaction.
+func TestSchemaMadeAnew(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	const make = "CREATE TABLE anew(k int, v text); INSERT INTO anew VALUES (1, 'x'); UPDATE anew SET v = 'y'; DELETE FROM anew WHERE k = 2;"
+	s.Do(make)
+	for range 3 {
+		s.Do("BEGIN; DROP TABLE anew; " + make + " DROP TABLE anew; " + make + " INSERT INTO anew VALUES (2, 'z'); COMMIT")
+	}
+	c.Everywhere("SELECT string_agg(v, ' ' ORDER BY k) FROM anew", "y z")
+	s.Do("DROP TABLE anew")
+	c.Check()
+}

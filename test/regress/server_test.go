@@ -253,3 +253,33 @@ func endSessions(url string) error {
 	return execute(url, `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
 WHERE pid <> pg_catalog.pg_backend_pid() AND (application_name LIKE 'pg_regress/%' OR application_name LIKE 'isolation/%')`)
 }
+
+// leftQuery lists the statements that drop what a spec has left in the database: a spec whose
+// set-up fails does not clean up.
+const leftQuery = `SELECT pg_catalog.format('DROP SCHEMA %I CASCADE', nspname) FROM pg_catalog.pg_namespace
+	WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'tutti', 'public')
+UNION ALL SELECT pg_catalog.format('DROP %s IF EXISTS public.%I CASCADE', k.word, c.relname) FROM pg_catalog.pg_class c
+	JOIN (VALUES ('r', 'TABLE'), ('p', 'TABLE'), ('v', 'VIEW'), ('m', 'MATERIALIZED VIEW'), ('S', 'SEQUENCE'), ('c', 'TYPE')) AS k(kind, word) ON k.kind = c.relkind
+	WHERE c.relnamespace = 'public'::pg_catalog.regnamespace
+UNION ALL SELECT pg_catalog.format('DROP ROUTINE IF EXISTS %s CASCADE', oid::pg_catalog.regprocedure) FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::pg_catalog.regnamespace
+UNION ALL SELECT pg_catalog.format('DROP TYPE IF EXISTS public.%I CASCADE', typname) FROM pg_catalog.pg_type
+	WHERE typnamespace = 'public'::pg_catalog.regnamespace AND typtype IN ('d', 'e', 'r')
+UNION ALL SELECT pg_catalog.format('DROP ROLE %I', rolname) FROM pg_catalog.pg_roles WHERE rolname ~ '^regress_'`
+
+// sweep drops what a spec has left.
+func sweep(url string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	pg, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	left, err := pg.Exec(ctx, leftQuery).ReadAll()
+	if err == nil {
+		for _, row := range left[0].Rows {
+			_, dropErr := pg.Exec(ctx, string(row[0])).ReadAll()
+			err = errors.Join(err, dropErr)
+		}
+	}
+	return errors.Join(err, pg.Close(ctx))
+}

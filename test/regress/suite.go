@@ -14,12 +14,14 @@ import (
 
 // Suite is one of PostgreSQL's suites.
 type Suite struct {
-	Name   string        // regress or isolation
-	Files  []string      // in the order of its schedule
-	Limit  time.Duration // for one file (X2)
-	inputs string        // pattern of a file's path, with one %s
-	argv   []string
-	tree   Tree
+	Name  string        // regress or isolation
+	Files []string      // in the order of its schedule
+	Limit time.Duration // for one file (X2)
+	// dependent suites have files that use what earlier ones made.
+	dependent bool
+	inputs    string // pattern of a file's path, with one %s
+	argv      []string
+	tree      Tree
 }
 
 // isolationStep is PGISOLATIONTIMEOUT in seconds: isolationtester cancels a step that takes
@@ -30,7 +32,7 @@ const isolationStep = 5
 func Regress(t Tree) (Suite, error) {
 	files, err := schedule(filepath.Join(t.regress(), "parallel_schedule"))
 	return Suite{
-		Name: "regress", Files: files, Limit: 5 * time.Minute, tree: t,
+		Name: "regress", Files: files, Limit: 5 * time.Minute, dependent: true, tree: t,
 		inputs: filepath.Join(t.regress(), "sql", "%s.sql"),
 		argv:   []string{t.Programs.Program("psql"), "-X", "-a", "-q", "-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on", "-d", database},
 	}, err

@@ -97,7 +97,9 @@ func newRun(t *testing.T, s *Suite, out string, control bool) *run {
 		return r
 	}
 	m := startMembers(t, r.out)
-	m.again = r.again
+	if s.dependent {
+		m.again = r.again
+	}
 	r.tutti = m
 	return r
 }
@@ -149,6 +151,13 @@ func (r *run) file(file string) Result {
 	res.Lines = changedLines(diff)
 	var ended bool
 	res.Notes, ended = r.tutti.look()
+	if !r.s.dependent {
+		for _, s := range []server{r.plain, r.tutti} {
+			if err := sweep(s.url()); err != nil {
+				res.Notes = append(res.Notes, fmt.Sprintf("sweeping %s: %v", s.arm().Name, err))
+			}
+		}
+	}
 	switch {
 	case want.Hang:
 		res.Verdict = NoAnswer

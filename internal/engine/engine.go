@@ -97,7 +97,7 @@ type Submission struct {
 	// an own transaction's collect step to that of another which got a lock when it committed.
 	Held, Order uint64
 	Writeset    *writeset.Writeset // KindCertified
-	Payload     []byte             // the encoded writeset, or the statement
+	Payload     []byte             // the encoded writeset, the statement, notifications or channels
 }
 
 // Task is one item of a group.
@@ -114,9 +114,10 @@ type Task struct {
 	before uint64 // volume of the order up to it
 }
 
-// alone reports whether the task makes a group of its own: all that is no set of rows.
+// alone reports whether the task makes a group of its own: all that is neither a set of rows nor
+// notifications.
 func (t *Task) alone() bool {
-	return t.Item.Kind != KindCertified || len(t.Writeset.Steps) > 0
+	return t.Item.Kind != KindNotify && (t.Item.Kind != KindCertified || len(t.Writeset.Steps) > 0)
 }
 
 // Group is a run of delivered, certified items, to be made visible together.

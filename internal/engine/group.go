@@ -4,7 +4,7 @@ import "math"
 
 // nextGroup issues the next group if none is running. Items that change nothing (aborted,
 // or already in the database) ride along; if there is nothing but them, the applied
-// ordinal moves without a group.
+// ordinal moves without a group. Notifications split no group: they are due when it is done.
 func (e *Engine) nextGroup() *Group {
 	if e.running != nil || e.queueFirst > e.ordinal {
 		return nil
@@ -13,7 +13,7 @@ func (e *Engine) nextGroup() *Group {
 	local := uint64(math.MaxUint64) // ordinal of the first local task in the group
 	for n < len(e.queue) && n < e.o.GroupItemsMax {
 		t := &e.queue[n]
-		if !t.Local && t.Item.Base >= local && planted != "group-not-split" {
+		if t.Item.Kind == KindCertified && !t.Local && t.Item.Base >= local && planted != "group-not-split" {
 			break // E7
 		}
 		if t.Local {

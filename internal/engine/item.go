@@ -22,6 +22,13 @@ const (
 	// KindPart carries the front of a payload too large for one batch; it belongs to the next
 	// item of its source that is no part, and takes no ordinal.
 	KindPart Kind = 5
+	// KindNotify carries what sessions of its member have notified; every member passes it on to its own
+	// sessions once everything ordered before it is applied. It rides in a group with others.
+	KindNotify Kind = 6
+	// KindListen says which channels sessions of its member listen to from now on.
+	KindListen Kind = 7
+
+	kindLast = KindListen
 )
 
 // Item is one entry of the total order. Payload is an encoded writeset for KindCertified
@@ -86,7 +93,7 @@ func decodeBatch(data []byte) (*batch, error) {
 		}
 		it.SharedBase = it.Base - back
 		it.Payload = r.Bytes()
-		if it.Kind < KindCertified || it.Kind > KindPart {
+		if it.Kind < KindCertified || it.Kind > kindLast {
 			return nil, fmt.Errorf("engine: item %s has unknown kind %d", it.ID, it.Kind)
 		}
 	}

@@ -59,7 +59,7 @@ func (c *cluster) command(t *testing.T, d *datadriven.TestData) string {
 		c.create(d)
 	case "elect":
 		c.elect(c.node(d))
-	case "submit", "statement", "fence", "check":
+	case "submit", "statement", "fence", "check", "notify", "channels":
 		c.submit(d)
 	case "withdraw":
 		c.say("%v", c.node(d).e.Withdraw(c.seq(d)))
@@ -191,6 +191,10 @@ func (c *cluster) submit(d *datadriven.TestData) {
 		s.Kind, s.Base = KindFence, 0
 	case "check":
 		s.Kind, s.Base = KindCheck, 0
+	case "notify":
+		s.Kind, s.Base, s.Payload = KindNotify, 0, []byte(d.Input)
+	case "channels":
+		s.Kind, s.Base, s.Payload = KindListen, 0, []byte(d.Input)
 	default:
 		s.Writeset = &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "t"}}}
 		for name, mode := range modes {
@@ -292,7 +296,7 @@ func (c *cluster) task(t Task) string {
 	if t.Ordinal == 0 {
 		return ""
 	}
-	what := map[Kind]string{KindStatement: "execute", KindFence: "fence", KindCheck: "check"}[t.Item.Kind]
+	what := map[Kind]string{KindStatement: "execute", KindFence: "fence", KindCheck: "check", KindNotify: "notify", KindListen: "channels"}[t.Item.Kind]
 	switch {
 	case t.Local:
 		what = "commit"

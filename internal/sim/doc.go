@@ -24,6 +24,8 @@
 //	    order up to Applied, whatever was lost and applied again before.
 //	S5  Histories satisfy check's judges: snapshots are prefixes, list-append has no anomaly.
 //	S6  After the faults end every member commits again, and all become equal.
+//	S7  What a member notifies is heard at every other member that serves, in order and once, and not before
+//	    what it speaks of is in the database there.
 //
 // Rules for internal/node that the model obeys and runs without which fail:
 //

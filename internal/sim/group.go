@@ -8,20 +8,21 @@ import (
 // running is a group on its way into the database.
 type running struct {
 	*engine.Group
-	left int // commits under way
+	left  int           // commits under way
+	notes []engine.Task // due when it is done
 }
 
 // startGroup commits the group's local transactions and applies the others, all at once.
 func (m *member) startGroup(g *engine.Group) {
 	m.w.truth.learn(m, g)
-	r := &running{Group: g}
+	r := &running{Group: g, notes: notes(g)}
 	m.group = r
 	r.left++ // until everything is started
 	var remote []engine.Task
 	for _, t := range g.Tasks {
 		if s := m.submitted[t.Item.ID.Seq]; t.Local && s != nil {
 			m.commitLocal(s, t)
-		} else {
+		} else if t.Item.Kind != engine.KindNotify {
 			remote = append(remote, t)
 		}
 	}
@@ -48,6 +49,7 @@ func (m *member) commitLocal(s *session, t engine.Task) {
 	}
 	s.t.commit(m.in(func() {
 		if s.state == sessionCommitting {
+			m.notify(t.Ordinal)
 			s.finish(outcomeOK)
 		}
 		m.commitDone()
@@ -83,8 +85,14 @@ func (m *member) commitDone() {
 	if m.group.left > 0 {
 		return
 	}
+	due := m.group.notes
 	m.group = nil
+	if m.w.o.Planted == "notified-early" {
+		m.hear(due)
+		due = nil
+	}
 	m.engine.GroupDone()
+	m.hear(due)
 	m.w.note(uint64(m.id)|1<<8, m.engine.Applied(), m.db.hash)
 	if m.open && !m.engine.Holes() {
 		m.w.truth.checkPrefix(m)

@@ -37,6 +37,7 @@ type member struct {
 	sessions  []*session
 	submitted map[uint64]*session
 	group     *running
+	notified  uint64   // notifications submitted
 	begun     uint64   // ordinal up to which rows are being, or are, applied
 	gate      []func() // wait for a prefix snapshot
 }
@@ -101,7 +102,7 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
-	m.saving, m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots = false, false, false, false, nil, nil, 0, 0
+	m.saving, m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, nil, nil, 0, 0, 0
 	m.sessions, m.submitted = nil, map[uint64]*session{}
 	m.seq++
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"

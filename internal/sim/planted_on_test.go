@@ -24,6 +24,7 @@ var bugs = []string{
 	"base-read-late", "held-at-commit", "key-skipped", "no-fence", "incarnation-reused", "backends-survive", "database-loss-unnoticed",
 	"floor-ignored", "clone-taken-for-own", "clone-keeps-marks", "adopted-in-flight",
 	"checkpoint-before-applied", "checkpoint-not-flushed", "compact-before-checkpoint", "compact-beyond-checkpoint", "lost-unnoticed", "clone-keeps-log",
+	"notified-early", "notified-before-open",
 	// in the model of the log
 	"sync-ignored", "late-is-early", "vote-not-written", "sync-error-ignored", "full-disk-ignored", "open-does-not-sync",
 	"open-trusts-the-cache",

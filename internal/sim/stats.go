@@ -14,6 +14,7 @@ type Stats struct {
 	Crashes, Outages, Clones, Kills, LostCommits           int
 	StepCrashes, FailedSyncs, FullDisks                    int
 	Checkpoints, Compactions, LostMembers, LogRestarts     int
+	Notified                                               int // notifications passed on
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps  int
 }
 

@@ -51,6 +51,7 @@ type swarm struct {
 
 	checkpointEvery int64  // zero: never
 	keepEntries     uint64 // of the log, for others
+	notifyPerMille  int    // local commits that notify
 }
 
 func newSwarm(r *random, o *Options) swarm {
@@ -90,6 +91,7 @@ func newSwarm(r *random, o *Options) swarm {
 	s.queueBytes = int([]int64{0, 1, 3000, 20_000}[more.intn(4)])
 	s.checkpointEvery = []int64{0, 5000, 50_000, 500_000}[more.intn(4)]
 	s.keepEntries = []uint64{0, 5, 100}[more.intn(3)]
+	s.notifyPerMille = []int{0, 0, 100, 1000}[more.intn(4)]
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

@@ -81,6 +81,7 @@ type world struct {
 	history  []*attempt
 	refusals []refusal
 	stats    Stats
+	heard    map[listenerKey]heard // by other members' sessions
 	hash     uint64
 
 	tags, values uint64
@@ -143,7 +144,7 @@ func Run(seed uint64, o Options) (res Result) {
 	reader := rand.Reader
 	rand.Reader = newRandom(seed ^ 0xe1ec)
 	defer func() { rand.Reader = reader }()
-	w := &world{o: o, rnd: newRandom(seed), tags: initialTag, faulty: true}
+	w := &world{o: o, rnd: newRandom(seed), tags: initialTag, faulty: true, heard: map[listenerKey]heard{}}
 	w.swarm = newSwarm(w.rnd, &o)
 	plant(o.Planted)
 	defer plant("")

@@ -73,6 +73,9 @@ type Limits struct {
 	ApplyQueueBytes int   `toml:"apply_queue_bytes"` // ordered and not yet being applied; default 64 MiB
 	MemberQueue     int   `toml:"member_queue"`      // bytes queued for one member; default 64 MiB
 
+	Channels    int `toml:"channels"`     // that the sessions of one member listen to; default 1000
+	NotifyQueue int `toml:"notify_queue"` // bytes of notifications waiting to be ordered, or to be passed on; default 64 MiB
+
 	CommitTimeoutMs int `toml:"commit_timeout_ms"` // that a COMMIT waits for a majority; default 30000
 
 	FlowLag             int `toml:"flow_lag"`              // transactions a member may have yet to apply before others are slowed; default 5000
@@ -152,7 +155,8 @@ const logSegmentsMin = 4
 func (l *Limits) validate() error {
 	for name, v := range map[string]int{"sessions": l.Sessions, "writeset_bytes": l.WritesetBytes, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
 		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys, "log_segment_bytes": int(l.LogSegmentBytes),
-		"pending_items": l.PendingItems, "apply_queue_bytes": l.ApplyQueueBytes, "member_queue": l.MemberQueue} {
+		"pending_items": l.PendingItems, "apply_queue_bytes": l.ApplyQueueBytes, "member_queue": l.MemberQueue,
+		"channels": l.Channels, "notify_queue": l.NotifyQueue} {
 		if v < 0 {
 			return fmt.Errorf("%s is %d: it cannot be switched off", name, v)
 		}
@@ -216,7 +220,7 @@ func (c *Config) defaults() {
 		v *int
 		d int
 	}{{&l.Sessions, 150}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
-		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20},
+		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
 		{&l.CommitTimeoutMs, 30_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}} {
 		if *d.v == 0 {
 			*d.v = d.d

@@ -27,9 +27,10 @@ type counters struct {
 func (c *counters) group(g *engine.Group) {
 	c.groups.Add(1)
 	for i := range g.Tasks {
-		if g.Tasks[i].Local {
+		switch {
+		case g.Tasks[i].Local:
 			c.local.Add(1)
-		} else {
+		case g.Tasks[i].Item.Kind != engine.KindNotify:
 			c.remote.Add(1)
 		}
 	}
@@ -51,6 +52,7 @@ func (l *life) showCounters() session.Result {
 		{"frames_sent", &c.sent}, {"frames_received", &c.received},
 		{"throttled", &l.throttle.times}, {"throttled_us", &l.throttle.micros},
 		{"turns", &l.turns.allowed}, {"turns_waited", &l.turns.waits},
+		{"notified", &l.outbox.taken}, {"notifications_told", &l.publisher.told}, {"notifications_lost", &l.publisher.dropped},
 	} {
 		r.Rows = append(r.Rows, []string{row.name, strconv.FormatUint(row.value.Load(), 10)})
 	}

@@ -7,8 +7,13 @@
 //	log        writes what the core gives it, and waits for the disk
 //	executor   carries out one group after another at the local PostgreSQL
 //	watcher    finds backends that block the executor, and dooms them
-//	listener   accepts clients; one goroutine per session
+//	accept     takes clients; one goroutine per session
 //	gossip     tells the other members this one's state
+//	listener   hears what local sessions notify on channels that other members listen to
+//	forwarder  puts that into the order
+//	publisher  tells local sessions what other members' sessions notified
+//	announcer  tells the order to which channels local sessions listen
+//	nudger     makes silent sessions hear their backends
 //	retention  takes checkpoints and compacts the log
 //
 // Life of one group (executor): gate closed → local transactions told to commit, remote
@@ -27,6 +32,9 @@
 //	N6  A checkpoint is stored in the local database once everything up to its ordinal is applied there,
 //	    with a commit that is on disk; so whatever that database loses in a crash, it has all that its
 //	    checkpoint stands for. The log is compacted up to that entry and no further.
+//	N7  A notification is passed on to local sessions once everything ordered before it is applied; those of
+//	    this member's own sessions never, nor any before this life serves sessions. A listen item is
+//	    carried out before anything ordered after it.
 //
 // What it does not do: decide verdicts (engine), speak SQL for clients (session).
 package node

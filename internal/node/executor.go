@@ -12,13 +12,17 @@ import (
 
 // execute carries out one group (see the package comment) and reports it done.
 func (l *life) execute(ctx context.Context, g *engine.Group) error {
-	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified {
+	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified && g.Tasks[0].Item.Kind != engine.KindNotify {
 		return l.executeAlone(ctx, g)
 	}
 	l.gate.close()
 	var locals []*waiter
-	var remote []engine.Task
+	var remote, notes []engine.Task
 	for _, t := range g.Tasks {
+		if t.Item.Kind == engine.KindNotify {
+			notes = append(notes, t)
+			continue
+		}
 		if !t.Local {
 			remote = append(remote, t)
 			continue
@@ -43,7 +47,10 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 			l.waiters.settled(t.Item.ID.Seq)
 		}
 	}
-	return l.groupDone()
+	if err := l.groupDone(); err != nil {
+		return err
+	}
+	return l.notified(ctx, notes)
 }
 
 // beginGroup publishes what is being applied, for the watcher and for explanations.
@@ -173,6 +180,9 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 			c.(chan session.Result) <- r
 		}
 		return nil
+	case engine.KindListen:
+		l.gate.close()
+		return l.listen(ctx, g)
 	case engine.KindCheck:
 		l.gate.close()
 		if err := l.startCheck(ctx, t); err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"net"
 	"sync"
 	"time"
@@ -31,6 +32,9 @@ type guard struct {
 	poked   bool
 	cancels int    // under way
 	seq     uint64 // of the submission under way
+	entered uint64 // phases
+	idled   uint64 // entered when the nudger last looked
+	watched bool   // the session hears its backend
 }
 
 func newGuard(pid, slot uint32, client net.Conn, cancel, wake func()) *guard {
@@ -47,6 +51,7 @@ func (g *guard) enter(p session.Phase) *wire.SQLError {
 	for p != session.PhaseRunning && g.cancels > 0 {
 		g.quiet.Wait()
 	}
+	g.entered++
 	if g.poked {
 		g.poked = false
 		// A failure shows at the next read.
@@ -110,6 +115,37 @@ func (g *guard) pokeLocked() {
 	g.poked = true
 	// A failure shows at the next read.
 	_ = g.client.SetReadDeadline(time.Unix(1, 0))
+}
+
+// watch notes whether the session hears what its backend says unasked.
+func (g *guard) watch(on bool) {
+	g.mu.Lock()
+	g.watched = on
+	g.mu.Unlock()
+}
+
+// nudge makes a session that has waited for its client since the last nudge hear its backend.
+func (g *guard) nudge() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.phase <= session.PhaseWaiting && !g.watched && g.idled == g.entered {
+		g.pokeLocked()
+	}
+	g.idled = g.entered
+}
+
+// nudgeInterval is after how long a session's silence is taken for one that may last. Hearing the
+// backend costs a session that does not listen some microseconds at its next statement.
+const nudgeInterval = 100 * time.Millisecond
+
+// nudge is the goroutine that looks for silent sessions.
+func (l *life) nudge(ctx context.Context) error {
+	for sleep(ctx, nudgeInterval) {
+		for _, g := range l.sessions.all() {
+			g.nudge()
+		}
+	}
+	return nil
 }
 
 // interrupt cancels the running statement; called and returns with mu held.

@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/certify"
@@ -13,10 +15,13 @@ import (
 
 // host is the node as one session sees it; it implements session.Host.
 type host struct {
-	n     *life
-	g     *guard
-	after uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
-	debt  time.Duration // see life.slow
+	n *life
+	g *guard
+
+	backend  net.Conn
+	channels []string      // the session listens to
+	after    uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
+	debt     time.Duration // see life.slow
 
 	writes bool // the last transaction did
 	turn   bool // this one has one, see turns
@@ -96,6 +101,31 @@ func (h *host) Go(f func()) (wait func(), over func() bool) {
 			return false
 		}
 	}
+}
+
+// Watch runs f, which reads from the backend, until it ends or is stopped.
+func (h *host) Watch(f func()) (stop func(), over func() bool) {
+	var stopped, ended atomic.Bool
+	done := make(chan struct{})
+	h.g.watch(true)
+	go func() {
+		defer close(done)
+		f()
+		ended.Store(true)
+		if !stopped.Load() {
+			h.g.poke()
+		}
+	}()
+	return func() {
+		stopped.Store(true)
+		if !ended.Load() {
+			// A failure shows at the next read.
+			_ = h.backend.SetReadDeadline(time.Unix(1, 0))
+		}
+		<-done
+		_ = h.backend.SetReadDeadline(time.Time{})
+		h.g.watch(false)
+	}, ended.Load
 }
 
 // errEnding is told while this life of the member ends and nothing was proposed.

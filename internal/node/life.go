@@ -31,10 +31,12 @@ type life struct {
 	config      *config.Config
 	log         *slog.Logger
 	incarnation uint64
+	began       time.Time
 	collector   collect.Collector
 	seq         atomic.Uint64
 	fence       uint64 // sequence of this life's first item
 	ready       atomic.Bool
+	opened      chan struct{} // closed when it becomes ready
 	caughtUp    atomic.Bool   // it was near the end of the order once
 	done        chan struct{} // closed when the life ends
 
@@ -43,6 +45,8 @@ type life struct {
 	transport *transport.Transport
 	applier   *applier
 	monitor   *monitor
+	publisher *publisher
+	listener  *listener
 	position  engine.Position
 
 	connString  string        // of the local database
@@ -59,6 +63,8 @@ type life struct {
 	reached     reached
 	checks      checks
 	rehearsals  rehearsals
+	channels    channels
+	outbox      outbox
 	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
 
@@ -84,7 +90,7 @@ func (e *FatalError) Unwrap() error { return e.Err }
 // live runs one life. It returns when ctx ends (nil) or at the first failure.
 func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	l := &life{
-		node: n, config: n.config, log: n.log, done: make(chan struct{}), gate: newGate(), waiters: newWaiters(),
+		node: n, config: n.config, log: n.log, began: time.Now(), done: make(chan struct{}), opened: make(chan struct{}), gate: newGate(), waiters: newWaiters(),
 		applyStarted: make(chan struct{}, 1),
 	}
 	l.sessions.init(n.config.Limits.Sessions)
@@ -93,6 +99,8 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	l.turns.percent = n.config.Limits.TurnsPercent
 	l.checks.init()
 	l.rehearsals.init()
+	l.channels.init(n.config.Member, n.config.Limits.Channels)
+	l.outbox.init(n.config.Limits.NotifyQueue)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if err := l.open(ctx, pg); err != nil {
@@ -119,6 +127,11 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	run("watcher", l.watch)
 	run("gossip", l.gossip)
 	run("cleaner", l.clean)
+	run("listener", l.listener.run)
+	run("publisher", l.publisher.run)
+	run("forwarder", l.forward)
+	run("announcer", l.announce)
+	run("nudger", l.nudge)
 	run("retention", l.retain)
 	run("database", func(ctx context.Context) error { return n.watchDatabase(ctx, pg) })
 	l.core.do(func(e *engine.Engine) {
@@ -128,6 +141,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	n.setLife(nil)
 	close(l.done)
 	l.gate.wake()
+	l.channels.wake()
 	l.sessions.endAll()
 	wg.Wait()
 	l.sessions.wait()
@@ -187,6 +201,12 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 		return err
 	}
 	l.tables.Store(l.applier.tables)
+	if l.publisher, err = newPublisher(ctx, conn, l.log, l.config.Limits.NotifyQueue); err != nil {
+		return err
+	}
+	if l.listener, err = newListener(ctx, conn, l); err != nil {
+		return err
+	}
 	e, err := engine.New(engine.Options{
 		Member: l.config.Member, Incarnation: l.incarnation, Position: l.position, Checkpoint: from,
 		Order:         ordering.Options{Storage: l.disk},
@@ -234,6 +254,12 @@ func (l *life) close() error {
 	}
 	if l.monitor != nil {
 		l.monitor.close()
+	}
+	if l.publisher != nil {
+		l.publisher.close()
+	}
+	if l.listener != nil {
+		l.listener.close()
 	}
 	if l.disk != nil {
 		errs = append(errs, l.disk.Close())
@@ -289,7 +315,9 @@ func (l *life) fenced(ctx context.Context, ordinal uint64) error {
 		}
 		return errConverted
 	}
+	l.channels.begin(ordinal)
 	l.ready.Store(true)
+	close(l.opened)
 	l.log.Info("ready", "ordinal", ordinal, "incarnation", l.incarnation)
 	return nil
 }

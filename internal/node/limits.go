@@ -10,7 +10,7 @@ import (
 
 // reached counts in one life how often somebody was refused, or slowed, because of a limit.
 type reached struct {
-	sessions, writeset, pending, timeout, keys atomic.Uint64
+	sessions, writeset, pending, timeout, keys, channels atomic.Uint64
 }
 
 // limit is one row of SHOW tutti.limits. A negative maximum is none, a negative level unknown.
@@ -50,6 +50,8 @@ func (l *life) limits() []limit {
 		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.bytes), l.throttle.times.Load()},
 		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, l.throttle.times.Load()},
 		{"turns_percent", int64(c.TurnsPercent), -1, l.turns.waits.Load()},
+		{"channels", int64(c.Channels), int64(l.channels.count()), r.channels.Load()},
+		{"notify_queue", int64(c.NotifyQueue), int64(l.outbox.size()), l.outbox.dropped.Load()},
 	}
 }
 

@@ -59,6 +59,17 @@ func (s *sessions) register(g *guard) {
 	s.mu.Unlock()
 }
 
+// all lists the sessions.
+func (s *sessions) all() []*guard {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*guard, 0, len(s.byPID))
+	for _, g := range s.byPID {
+		out = append(out, g)
+	}
+	return out
+}
+
 // track adds a connection that ends with the life; false if it is over already.
 func (s *sessions) track(conn net.Conn) bool {
 	s.mu.Lock()
@@ -252,8 +263,9 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	out := wire.NewWriter(startup.Conn)
 	out.Append(login.Frames)
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
-	h := &host{n: l, g: g}
+	h := &host{n: l, g: g, backend: backend}
 	defer h.endTurn()
+	defer func() { l.channels.replace(h.channels, nil) }()
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
 		Host: h, Collector: l.collector, ReturnedBytesMax: l.config.Limits.WritesetBytes,

@@ -44,6 +44,7 @@ func (l *life) receiveFrame(from uint32, frame []byte) {
 		}
 		s.lag = s.behind(l.core.ordinal.Load(), l.volume.Load())
 		l.peers.put(from, s)
+		l.channels.wake()
 		l.regulate()
 	case frameCheck:
 		l.checkResult(from, body)
@@ -165,17 +166,24 @@ func (l *life) gossip(ctx context.Context) error {
 			l.volumeApplied.Store(applied)
 		})
 		l.regulate()
-		data, err := json.Marshal(l.ownStatus())
-		if err != nil {
-			return err
-		}
 		for _, m := range l.config.Members {
 			if m.Member != l.config.Member {
-				l.sendFrame(m.Member, frameStatus, data)
+				if err := l.sendStatus(m.Member); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// sendStatus tells a member this one's state. A frame that is lost is followed by another.
+func (l *life) sendStatus(to uint32) error {
+	data, err := json.Marshal(l.ownStatus())
+	if err == nil {
+		l.sendFrame(to, frameStatus, data)
+	}
+	return err
 }
 
 var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of"}

@@ -34,11 +34,17 @@ const statementBlockers = "tutti blockers"
 
 // connect opens a connection of Tutti's own with settings for its whole life.
 func connect(ctx context.Context, connString, name string, settings map[string]string) (*pgconn.PgConn, error) {
+	return connectHearing(ctx, connString, name, settings, nil)
+}
+
+// connectHearing is connect with somebody who takes the notifications.
+func connectHearing(ctx context.Context, connString, name string, settings map[string]string, hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
 	c, err := pgconn.ParseConfig(connString)
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	c.RuntimeParams["application_name"] = name
+	c.OnNotification = hear
 	for k, v := range settings {
 		c.RuntimeParams[k] = v
 	}

@@ -99,14 +99,18 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: Read}
 	case *pg.Node_DiscardStmt:
 		all := v.DiscardStmt.Target == pg.DiscardMode_DISCARD_ALL
-		s := Statement{Kind: Local, Forgets: all, Sticky: true}
+		s := Statement{Kind: Local, Forgets: all, Sticky: true, Listens: all}
 		if all {
 			s.Scope = ResetSession
 		}
 		return s
 	case *pg.Node_DeallocateStmt:
 		return Statement{Kind: Local, Forgets: v.DeallocateStmt.Name == "", Sticky: true}
-	case *pg.Node_ListenStmt, *pg.Node_UnlistenStmt, *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt,
+	case *pg.Node_ListenStmt:
+		return Statement{Kind: Local, Listens: true, Channel: v.ListenStmt.Conditionname}
+	case *pg.Node_UnlistenStmt:
+		return Statement{Kind: Local, Listens: true}
+	case *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt,
 		*pg.Node_VacuumStmt, *pg.Node_ClusterStmt:
 		return Statement{Kind: Local}
 	case *pg.Node_ReindexStmt:

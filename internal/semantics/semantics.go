@@ -121,6 +121,10 @@ type Statement struct {
 	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE), so that the
 	// statement cannot be run twice.
 	Sticky bool
+	// Listens is true when it may change what the session listens to: LISTEN, UNLISTEN, DISCARD
+	// ALL. Channel is the one that LISTEN adds.
+	Listens bool
+	Channel string
 	// Later is true when its query may run at COMMIT (DECLARE … WITH HOLD).
 	Later bool
 	// Name is what a Tutti SHOW asks for.

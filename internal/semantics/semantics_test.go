@@ -60,6 +60,24 @@ var refused = []string{
 	"CREATE SUBSCRIPTION s CONNECTION 'x' PUBLICATION p", "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
 }
 
+func TestListens(t *testing.T) {
+	for text, want := range map[string]Statement{
+		"LISTEN a":          {Listens: true, Channel: "a"},
+		`listen "Ä ""b"`:    {Listens: true, Channel: `Ä "b`},
+		"UNLISTEN a":        {Listens: true},
+		"UNLISTEN *":        {Listens: true},
+		"DISCARD ALL":       {Listens: true},
+		"DISCARD PLANS":     {},
+		"NOTIFY a, 'b'":     {},
+		"DEALLOCATE ALL":    {},
+		"SELECT 'LISTEN a'": {},
+	} {
+		if got := Classify(text)[0]; got.Listens != want.Listens || got.Channel != want.Channel {
+			t.Errorf("%q listens %v, to %q", text, got.Listens, got.Channel)
+		}
+	}
+}
+
 func TestModes(t *testing.T) {
 	for text, want := range map[string]Modes{
 		"BEGIN": {},

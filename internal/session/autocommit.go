@@ -23,6 +23,9 @@ type request struct {
 	sticky   bool // something of it outlives a rollback, so that it cannot run twice
 	messages int  // of an extended one
 
+	listens  bool     // it may change what the session listens to
+	channels []string // it adds to that
+
 	added  int        // statements
 	reads  int        // of these, that write nothing as far as their text tells
 	direct *directRun // how it may be run directly; nil if it cannot
@@ -61,12 +64,20 @@ func (r *request) add(st semantics.Statement) {
 	r.local = r.local || st.Kind == semantics.Local
 	r.sticky = r.sticky || st.Sticky
 	r.settles = r.settles || st.Forgets || st.Scope != semantics.NoScope
+	r.listens = r.listens || st.Listens
+	if st.Channel != "" {
+		r.channels = append(r.channels, st.Channel)
+	}
 	r.copies = r.copies || st.Kind == semantics.Copy || st.Kind == semantics.Unknown
 }
 
 // execute runs a request in whatever block the session is in and passes the results on.
 // It reports whether the request failed, and in rep how far it came.
 func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
+	if e := s.mayListen(&r); e != nil {
+		return true, s.fail(e)
+	}
+	s.ears.stale = s.ears.stale || r.listens
 	if s.block == idle {
 		if err := s.refresh(); err != nil {
 			return true, err

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,14 @@ func (s *stage) live(t testing.TB) *live {
 	t.Helper()
 	s.reset(t)
 	conn, reader := s.backend(t)
+	return s.liveWith(t, conn, reader)
+}
+
+// liveWith is live with the given connection to the backend.
+func (s *stage) liveWith(t testing.TB, conn net.Conn, reader *wire.Reader) *live {
+	t.Helper()
 	near, far := socketPair(t)
-	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far}, done: make(chan error, 1)}
+	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far, backend: conn}, done: make(chan error, 1)}
 	x := session.New(session.Options{
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host, Collector: unchanging{s.collector}, ReturnedBytesMax: s.returnedMax,

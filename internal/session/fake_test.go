@@ -20,7 +20,8 @@ import (
 type fakeHost struct {
 	admin *pgx.Conn // superuser, for definitions
 
-	client net.Conn
+	client  net.Conn
+	backend net.Conn
 
 	mu         sync.Mutex
 	snapshots  int
@@ -38,6 +39,33 @@ type fakeHost struct {
 	holding    bool                // between EnterSnapshot and LeaveSnapshot
 	onPhase    func(session.Phase) // called without the lock
 	onSubmit   func(session.Submission) *session.Decision
+	channels   []string // to which the session listens
+	heard      int      // how often it said so
+	noChannel  *wire.SQLError
+	warning    *wire.SQLError
+	watches    int
+}
+
+func (h *fakeHost) MayListen(string) *wire.SQLError { return h.noChannel }
+
+func (h *fakeHost) Listen(channels []string) *wire.SQLError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.channels = channels
+	h.heard++
+	return h.warning
+}
+
+func (h *fakeHost) Watch(f func()) (stop func(), over func() bool) {
+	h.mu.Lock()
+	h.watches++
+	h.mu.Unlock()
+	wait, over := h.Go(f)
+	return func() {
+		_ = h.backend.SetReadDeadline(time.Unix(1, 0))
+		wait()
+		_ = h.backend.SetReadDeadline(time.Time{})
+	}, over
 }
 
 func (h *fakeHost) Base() uint64 { h.mu.Lock(); defer h.mu.Unlock(); return h.ordinal }

@@ -89,6 +89,16 @@ type Host interface {
 	// Show answers SHOW tutti.name; ShowColumns only names the columns of the answer.
 	Show(name string) Result
 	ShowColumns(name string) []string
+	// MayListen refuses a channel that would be one too many.
+	MayListen(channel string) *wire.SQLError
+	// Listen says to which channels the session listens now. It returns when what other members commit
+	// from now on with a notification for them is passed on to here; if that is not certain after a
+	// while, with a warning. It keeps channels.
+	Listen(channels []string) (warning *wire.SQLError)
+	// Watch runs f, which reads from the backend, beside the session. When f ends by itself, a read from
+	// the client that is under way, or the next one, times out once, and over is true. stop
+	// makes f's read time out, unless it has ended, and waits for f's end.
+	Watch(f func()) (stop func(), over func() bool)
 	// Go runs f beside the session. Afterwards a read from the client that is under way, or
 	// the next one, times out once, as for a doom. wait waits for all that, over reports
 	// whether f has ended.

@@ -158,7 +158,7 @@ func (s *stage) play(t testing.TB, script string, host *fakeHost) string {
 	}
 	host.admin = s.admin
 	near, far := socketPair(t)
-	host.client = far
+	host.client, host.backend = far, conn
 	done := make(chan error, 1)
 	go func() {
 		defer conn.Close()

@@ -60,8 +60,10 @@ func (s *stage) serve(t testing.TB, conn net.Conn, host func(net.Conn) *fakeHost
 	out := wire.NewWriter(startup.Conn)
 	out.Append(login.Frames)
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, make([]byte, 4)))
+	h := host(startup.Conn)
+	h.backend = backend
 	x := session.New(session.Options{Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
-		Host: host(startup.Conn), Collector: unchanging{s.collector}})
+		Host: h, Collector: unchanging{s.collector}})
 	if err := x.Run(); err != nil {
 		t.Error(err)
 	}

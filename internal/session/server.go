@@ -328,8 +328,12 @@ func (s *Session) noteFatal(e wire.ErrorFields) {
 	}
 }
 
-// postpone keeps what PostgreSQL tells just before ReadyForQuery.
+// postpone keeps what PostgreSQL tells just before ReadyForQuery; notifications, if a block ends by it.
 func (s *Session) postpone(f wire.Frame) error {
+	keep := &s.late
+	if f.Type == wire.TypeNotificationResponse {
+		keep = &s.ears.notes
+	}
 	if f.Type == wire.TypeParameterStatus {
 		name, value, err := wire.DecodeParameterStatus(f.Body())
 		if err != nil {
@@ -337,15 +341,25 @@ func (s *Session) postpone(f wire.Frame) error {
 		}
 		s.noteParameter(name, value)
 	}
-	if len(s.late)+len(f.Raw) > lateBytesMax {
-		s.out.Append(s.late)
-		s.late = s.late[:0]
+	if len(*keep)+len(f.Raw) > lateBytesMax {
+		s.out.Append(*keep)
+		*keep = (*keep)[:0]
 	}
-	s.late = append(s.late, f.Raw...)
+	*keep = append(*keep, f.Raw...)
 	return nil
 }
 
-// lateBytesMax bounds what postpone keeps.
+// appendLate lets go what was postponed and is due.
+func (s *Session) appendLate() {
+	s.out.Append(s.late)
+	s.late = s.late[:0]
+	if s.block == idle {
+		s.out.Append(s.ears.notes)
+		s.ears.notes = s.ears.notes[:0]
+	}
+}
+
+// lateBytesMax bounds what postpone keeps of each.
 const lateBytesMax = 64 << 10
 
 // doomed asks the node whether it has rolled this transaction back.

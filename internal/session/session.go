@@ -65,7 +65,8 @@ type Session struct {
 	fatal  *wire.SQLError      // the backend's last words
 	lost   bool                // the backend has forgotten our statements; see recover
 	late   []byte              // frames for the client, due before the next ReadyForQuery
-	shift  int32               // characters of a Query before the statement being run
+	ears   ears
+	shift  int32 // characters of a Query before the statement being run
 
 	// the transaction
 	block    block
@@ -232,39 +233,7 @@ func (s *Session) next() (wire.Frame, error) {
 	if err := s.out.Flush(); err != nil {
 		return wire.Frame{}, err
 	}
-	phase := PhaseIdle
-	if s.open {
-		phase = PhaseWaiting
-	}
-	for {
-		if doom := s.host.Enter(phase); doom != nil {
-			if err := s.undo(doom); err != nil {
-				return wire.Frame{}, err
-			}
-			phase = PhaseIdle
-			continue
-		}
-		if s.ahead.asked {
-			if err := s.takeAhead(); err != nil {
-				return wire.Frame{}, err
-			}
-			if !s.open {
-				phase = PhaseIdle
-				continue
-			}
-		}
-		f, err := s.in.Next()
-		if isTimeout(err) {
-			continue
-		}
-		if err == nil && s.open {
-			// A frame that comes together with a doom hides it: the read does not time out.
-			if doom := s.host.Enter(phase); doom != nil {
-				err = s.undo(doom)
-			}
-		}
-		return f, s.badFrame(err)
-	}
+	return s.wait()
 }
 
 // badFrame tells the client of a protocol violation before the connection ends.
@@ -286,8 +255,10 @@ func isTimeout(err error) bool {
 
 // ready ends the answer to a Query or Sync.
 func (s *Session) ready() error {
-	s.out.Append(s.late)
-	s.late = s.late[:0]
+	if err := s.settleEars(); err != nil {
+		return err
+	}
+	s.appendLate()
 	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.block.status()))
 	if s.out.Full() {
 		return s.out.Flush()

@@ -3,6 +3,7 @@ package wire
 // The SQLSTATEs Tutti itself raises, with PostgreSQL's names and meanings
 // (PostgreSQL documentation, appendix A). TT001 is our own class.
 const (
+	CodeWarning                 = "01000" // severity WARNING: done, but not all that was expected
 	CodeProtocolViolation       = "08P01" // the peer broke the protocol
 	CodeConnectionFailure       = "08006" // an established connection broke
 	CodeFeatureNotSupported     = "0A000" // cannot be replicated, or is not supported, safely

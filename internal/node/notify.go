@@ -1,0 +1,191 @@
+package node
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// notification is what a NOTIFY says.
+type notification struct{ channel, payload string }
+
+// Payload of a notify item, version 1: byte version, number of notifications, then channel and payload
+// of each, length-prefixed, in the order in which the origin committed them.
+const notifyVersion = 1
+
+// notificationBytesMin is what one takes encoded: two lengths and a character.
+const notificationBytesMin = 3
+
+func appendNotification(dst []byte, n notification) []byte {
+	return writeset.AppendBytes(writeset.AppendBytes(dst, []byte(n.channel)), []byte(n.payload))
+}
+
+func decodeNotifications(b []byte) ([]notification, error) {
+	r := writeset.NewReader(b)
+	if v := r.Byte(); v != notifyVersion {
+		return nil, fmt.Errorf("notifications in the log have version %d, this build knows %d", v, notifyVersion)
+	}
+	out := make([]notification, r.Count(notificationBytesMin))
+	for i := range out {
+		out[i] = notification{string(r.Bytes()), string(r.Bytes())}
+	}
+	return out, r.Done()
+}
+
+const (
+	chunkBytesMax = 64 << 10 // of one notify item, unless a single notification is larger
+	// chunksUnderWay bounds the notify items of this member that are not carried out here yet, so that a
+	// flood of them leaves room for transactions.
+	chunksUnderWay = 4
+	resubmitAfter  = 10 * time.Millisecond // when the engine has too much to order
+)
+
+// chunk is what will be one notify item.
+type chunk struct {
+	n    int
+	data []byte
+}
+
+// outbox holds what local sessions have notified until it is put into the order.
+type outbox struct {
+	mu      sync.Mutex
+	chunks  []chunk
+	bytes   int
+	max     int
+	filled  chan struct{} // capacity 1
+	under   chan struct{} // a place for each notify item under way
+	taken   atomic.Uint64 // notifications
+	dropped atomic.Uint64
+}
+
+func (o *outbox) init(max int) {
+	o.max, o.filled, o.under = max, make(chan struct{}, 1), make(chan struct{}, chunksUnderWay)
+}
+
+// put adds a notification. False if there are too many: then it is dropped.
+func (o *outbox) put(n notification) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	size := len(n.channel) + len(n.payload) + 2*binary.MaxVarintLen32
+	if o.bytes+size > o.max {
+		o.dropped.Add(1)
+		return false
+	}
+	if last := len(o.chunks) - 1; last < 0 || len(o.chunks[last].data)+size > chunkBytesMax {
+		o.chunks = append(o.chunks, chunk{})
+	}
+	c := &o.chunks[len(o.chunks)-1]
+	before := len(c.data)
+	c.data = appendNotification(c.data, n)
+	c.n++
+	o.bytes += len(c.data) - before
+	o.taken.Add(1)
+	select {
+	case o.filled <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// take returns the payload of the next item; nil if there is none.
+func (o *outbox) take() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.chunks) == 0 {
+		return nil
+	}
+	c := o.chunks[0]
+	o.chunks[0] = chunk{}
+	o.chunks = o.chunks[1:]
+	o.bytes -= len(c.data)
+	return append(binary.AppendUvarint([]byte{notifyVersion}, uint64(c.n)), c.data...)
+}
+
+func (o *outbox) size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes
+}
+
+// forward is the goroutine that puts local notifications into the order.
+func (l *life) forward(ctx context.Context) error {
+	if !l.awaitReady(ctx) {
+		return nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.outbox.filled:
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case l.outbox.under <- struct{}{}:
+			}
+			payload := l.outbox.take()
+			if payload == nil {
+				<-l.outbox.under
+				break
+			}
+			if !l.order(ctx, engine.Submission{Kind: engine.KindNotify, Seq: l.seq.Add(1), Payload: payload}) {
+				return nil
+			}
+		}
+	}
+}
+
+// awaitReady waits until this life's fence is applied. False if ctx ends before.
+func (l *life) awaitReady(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-l.opened:
+		return true
+	}
+}
+
+// order submits what must not be lost because too much is under way at the moment. False if the life ends.
+func (l *life) order(ctx context.Context, s engine.Submission) bool {
+	for {
+		taken := false
+		if !l.core.call(func(e *engine.Engine) { taken = e.Submit(s) }) {
+			return false
+		}
+		if taken {
+			return true
+		}
+		if !sleep(ctx, resubmitAfter) {
+			return false
+		}
+	}
+}
+
+// notified carries out the notify items of a group, when everything in it is in the database. The
+// origin's own sessions were told by PostgreSQL. Before this life is ready there are no sessions.
+func (l *life) notified(ctx context.Context, tasks []engine.Task) error {
+	for i := range tasks {
+		t := &tasks[i]
+		switch {
+		case t.Own && t.Item.ID.Incarnation == l.incarnation:
+			<-l.outbox.under
+		case t.Own || !l.ready.Load():
+		default:
+			all, err := decodeNotifications(t.Item.Payload)
+			if err != nil {
+				return &FatalError{err}
+			}
+			if err := l.publisher.put(ctx, all, l.channels.heard); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package session
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// ears is what the session does to hear its backend while it waits for its client: notifications
+// come unasked, as do changed settings, and a FATAL when the server stops.
+type ears struct {
+	listens bool   // to some channel
+	stale   bool   // to which must be asked once no transaction is open
+	stop    func() // ends the watch over the backend; nil: there is none
+	over    func() bool
+	notes   []byte // NotificationResponses, see postpone
+}
+
+// wait waits for the client's next frame. Meanwhile it passes on what the backend says: at once if the
+// session listens, otherwise from the first time on that the read times out, which the
+// node makes it do when the client has been silent for a while.
+func (s *Session) wait() (wire.Frame, error) {
+	defer s.unwatch()
+	phase := PhaseIdle
+	if s.open {
+		phase = PhaseWaiting
+	}
+	silent := s.ears.listens
+	for {
+		if doom := s.host.Enter(phase); doom != nil {
+			s.unwatch()
+			if err := s.undo(doom); err != nil {
+				return wire.Frame{}, err
+			}
+			phase = PhaseIdle
+			continue
+		}
+		if s.ahead.asked {
+			if err := s.takeAhead(); err != nil {
+				return wire.Frame{}, err
+			}
+			if !s.open {
+				phase = PhaseIdle
+				continue
+			}
+		}
+		if s.ears.stop != nil && s.ears.over() {
+			s.unwatch()
+			if err := s.hear(); err != nil {
+				return wire.Frame{}, err
+			}
+		}
+		if silent {
+			s.watch()
+		}
+		f, err := s.in.Next()
+		if isTimeout(err) {
+			silent = true
+			continue
+		}
+		s.unwatch()
+		if err == nil && s.open {
+			// A frame that comes together with a doom hides it: the read does not time out.
+			if doom := s.host.Enter(phase); doom != nil {
+				err = s.undo(doom)
+			}
+		}
+		return f, s.badFrame(err)
+	}
+}
+
+// watch lets the host look whether the backend says something.
+func (s *Session) watch() {
+	if s.ears.stop == nil {
+		s.ears.stop, s.ears.over = s.host.Watch(func() {
+			_, _ = s.srv.NextHeader() // an error comes again when the frame is read
+		})
+	}
+}
+
+// unwatch makes the backend's reader the session's own again.
+func (s *Session) unwatch() {
+	if s.ears.stop != nil {
+		s.ears.stop()
+		s.ears.stop = nil
+	}
+}
+
+// hear passes on what the backend says unasked. A block of the client gets its notifications when
+// it ends, as in PostgreSQL, even if the backend does not know of it yet.
+func (s *Session) hear() error {
+	for {
+		f, err := s.srv.Next()
+		if err != nil {
+			return fmt.Errorf("%w: %w", errBackend, err)
+		}
+		switch f.Type {
+		case wire.TypeNotificationResponse, wire.TypeParameterStatus:
+			err = s.postpone(f)
+		case wire.TypeNoticeResponse:
+			s.appendLate() // so that the order stays
+			s.ownNotice(f)
+		case wire.TypeErrorResponse:
+			var e wire.ErrorFields
+			if e, err = wire.DecodeErrorFields(f.Body()); err == nil {
+				s.noteFatal(e) // told when the connection ends
+			}
+		default:
+			return fmt.Errorf("%w: it sent a message of type %q unasked", errBackend, f.Type)
+		}
+		if err != nil {
+			return err
+		}
+		if more := s.srv.Buffered(); !more || s.out.Full() {
+			s.appendLate()
+			if err := s.out.Flush(); err != nil || !more {
+				return err
+			}
+		}
+	}
+}
+
+// listening asks for the session's channels, in a form that client_encoding does not touch.
+const listening = "SELECT pg_catalog.encode(pg_catalog.convert_to(c, 'UTF8'), 'hex') FROM pg_catalog.pg_listening_channels() c"
+
+// settleEars tells the host to what the session listens, if that may have changed. A LISTEN counts when
+// its transaction has committed, and not if it was rolled back; the backend knows.
+func (s *Session) settleEars() error {
+	if !s.ears.stale || s.block != idle || s.open {
+		return nil
+	}
+	s.ears.stale = false
+	rows, err := s.query(listening)
+	if err != nil {
+		return err
+	}
+	channels := make([]string, len(rows))
+	for i, r := range rows {
+		name, err := hex.DecodeString(string(r[0]))
+		if err != nil {
+			return fmt.Errorf("session: channel %q: %w", r[0], err)
+		}
+		channels[i] = string(name)
+	}
+	s.ears.listens = len(channels) > 0
+	if w := s.host.Listen(channels); w != nil {
+		s.out.Append(wire.AppendNoticeResponse(nil, w.ErrorFields))
+	}
+	return nil
+}
+
+// mayListen refuses a LISTEN to too many channels, before anything is done.
+func (s *Session) mayListen(r *request) *wire.SQLError {
+	for _, c := range r.channels {
+		if e := s.host.MayListen(c); e != nil {
+			return e
+		}
+	}
+	return nil
+}

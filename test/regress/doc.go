@@ -12,9 +12,11 @@
 //	    the run goes on.
 //	X3  The outputs are compared as they are. Only what differs between two runs of the same
 //	    server is made equal first, and that list is in normalise.
-//	X4  Nothing is downloaded but by the fetch that was asked for, and nothing of PostgreSQL's
+//	X4  A difference counts as accepted only if it is exactly the one that a file in accepted/
+//	    holds together with its reason.
+//	X5  Nothing is downloaded unless TUTTI_REGRESS asks for a suite, and nothing of PostgreSQL's
 //	    source is written into the repository.
 //
-// It runs when TUTTI_REGRESS names the suites (regress, isolation or both, with a comma); the
-// tests of its parts run always.
+// TestSuite runs when TUTTI_REGRESS names suites (regress, isolation or both, with a comma);
+// the tests of its parts run always, and TestFew where the source is there already.
 package regress

@@ -25,16 +25,16 @@ type Tree struct {
 func (t Tree) regress() string   { return filepath.Join(t.Source, "src", "test", "regress") }
 func (t Tree) isolation() string { return filepath.Join(t.Source, "src", "test", "isolation") }
 
-// Prepare finds or fetches the source for b, and compiles regress.so beside the cache. source
-// names an existing tree; if it is empty the cache is used, and filled by apt-get.
-func Prepare(ctx context.Context, b embedded.Build, source string) (Tree, error) {
+// Present finds the source for b, and compiles regress.so beside the cache. source names an
+// existing tree; if it is empty, the cache must have one.
+func Present(ctx context.Context, b embedded.Build, source string) (Tree, error) {
 	cache, err := embedded.DefaultCacheDir()
 	if err != nil {
 		return Tree{}, err
 	}
 	t := Tree{Source: source, Programs: b, LibDir: filepath.Join(cache, "regress-lib-"+b.Version)}
 	if t.Source == "" {
-		if t.Source, err = fetched(ctx, cache, b.Major); err != nil {
+		if t.Source, err = cached(cache, b.Major); err != nil {
 			return Tree{}, err
 		}
 	}
@@ -47,29 +47,38 @@ func Prepare(ctx context.Context, b embedded.Build, source string) (Tree, error)
 	return t, t.compile(ctx)
 }
 
-// fetched is the newest unpacked source of this major version in the cache. If there is none,
-// it is fetched from the distribution's archive: its minor version may be another one than
-// that of the binaries, which changes both arms alike.
-func fetched(ctx context.Context, cache string, major int) (string, error) {
-	dir := filepath.Join(cache, fmt.Sprintf("source-%d", major))
-	pattern := filepath.Join(dir, fmt.Sprintf("postgresql-%d-%d.*", major, major))
-	for range 2 {
-		for _, p := range []string{pattern, filepath.Join(dir, fmt.Sprintf("postgresql-%d.*", major))} {
-			found, err := filepath.Glob(p)
-			if err != nil {
-				return "", err
-			}
-			for i := len(found) - 1; i >= 0; i-- {
-				if fi, err := os.Stat(found[i]); err == nil && fi.IsDir() {
-					return found[i], nil
-				}
-			}
-		}
-		if err := fetch(ctx, dir, major); err != nil {
-			return "", err
+// Prepare is Present that fetches the source if the cache has none (X5).
+func Prepare(ctx context.Context, b embedded.Build, source string) (Tree, error) {
+	cache, err := embedded.DefaultCacheDir()
+	if err != nil {
+		return Tree{}, err
+	}
+	if _, err := cached(cache, b.Major); source == "" && err != nil {
+		if err := fetch(ctx, sourceDir(cache, b.Major), b.Major); err != nil {
+			return Tree{}, err
 		}
 	}
-	return "", fmt.Errorf("apt-get source left no source of PostgreSQL %d in %s", major, dir)
+	return Present(ctx, b, source)
+}
+
+func sourceDir(cache string, major int) string {
+	return filepath.Join(cache, fmt.Sprintf("source-%d", major))
+}
+
+// cached is the newest unpacked source of this major version in the cache. Its minor version
+// may be another one than that of the binaries, which changes both arms alike.
+func cached(cache string, major int) (string, error) {
+	dir := sourceDir(cache, major)
+	found, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("postgresql-%d-%d.*", major, major)))
+	if err != nil {
+		return "", err
+	}
+	for i := len(found) - 1; i >= 0; i-- {
+		if fi, err := os.Stat(found[i]); err == nil && fi.IsDir() {
+			return found[i], nil
+		}
+	}
+	return "", fmt.Errorf("%s has no source of PostgreSQL %d", dir, major)
 }
 
 // fetch lets apt-get download and unpack the source package into dir, with lists of its own:

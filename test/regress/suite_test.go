@@ -70,6 +70,47 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// few are files that need no others and must be equal.
+var few = map[string][]string{"regress": {"boolean", "date"}, "isolation": {"deadlock-soft", "insert-conflict-do-nothing"}}
+
+// TestFew runs a few files if the source is there, and looks whether the end of a member is
+// noticed and mended.
+func TestFew(t *testing.T) {
+	if os.Getenv("TUTTI_REGRESS") != "" {
+		t.Skip("TestSuite runs them")
+	}
+	build, err := embedded.Find(embedded.Options{NoDownload: true})
+	if err != nil {
+		t.Skip(err)
+	}
+	tree, err := Present(t.Context(), build, os.Getenv("TUTTI_PG_SOURCE"))
+	if err != nil {
+		t.Skipf("the suites cannot be run here: %v", err)
+	}
+	for name, files := range few {
+		t.Run(name, func(t *testing.T) {
+			s, err := suites[name](tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newRun(t, &s, t.TempDir(), false)
+			for _, file := range files {
+				if res := r.file(file); res.Verdict != Equal || len(res.Notes) > 0 {
+					t.Errorf("%s\n%s", &res, r.diffs[file])
+				}
+			}
+			m := r.tutti.(*members)
+			m.c.Kill(2)
+			if res := r.file(files[0]); res.Verdict != Kills || len(res.Notes) != 1 || m.made != 1 {
+				t.Errorf("after the end of node 2: %s", &res)
+			}
+			if notes := m.schemas(build); len(notes) > 0 {
+				t.Errorf("%q", notes)
+			}
+		})
+	}
+}
+
 // run is one suite being run.
 type run struct {
 	t       *testing.T

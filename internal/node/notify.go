@@ -19,8 +19,8 @@ type notification struct{ channel, payload string }
 // of each, length-prefixed, in the order in which the origin committed them.
 const notifyVersion = 1
 
-// notificationBytesMin is what one takes encoded: two lengths and a character.
-const notificationBytesMin = 3
+// notificationBytesMin is what one takes encoded: two lengths.
+const notificationBytesMin = 2
 
 func appendNotification(dst []byte, n notification) []byte {
 	return writeset.AppendBytes(writeset.AppendBytes(dst, []byte(n.channel)), []byte(n.payload))

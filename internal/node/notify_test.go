@@ -80,6 +80,7 @@ func FuzzDecodeNotifications(f *testing.F) {
 	o.put(notification{"ä", ""})
 	f.Add(o.take())
 	f.Add([]byte{notifyVersion, 0})
+	f.Add([]byte("\x01\x02\x010\x00\x00\x80\x00")) // the second has an empty channel, its length in two bytes
 	f.Add([]byte{notifyVersion, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, data []byte) {

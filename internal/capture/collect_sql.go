@@ -53,7 +53,7 @@ BEGIN
   IF ahead THEN op := %d; RETURN NEXT; END IF;
 END $tutti$;
 `, captureTables, opAll)
-	fmt.Fprintf(&b, collectSerializable, serializableTables, capturedIdents())
+	fmt.Fprintf(&b, collectSerializable, serializableTables, capturedIdents(), opRead)
 	return b.String()
 }
 
@@ -77,7 +77,20 @@ const firstRow = `0::pg_catalog.int2, ` + walPosition + `, NULL::pg_catalog._int
 
 // collectSerializable keeps clear of sequential scans, because a SIREAD lock on the whole of
 // tutti.mark would make every pair of SERIALIZABLE writers a dangerous structure.
+//
+// tutti.tables_read says which user tables, by schema and name, the transaction has read: PostgreSQL holds a
+// SIREAD lock on what it has seen of a table or of an index.
 const collectSerializable = `
+CREATE OR REPLACE FUNCTION tutti.tables_read() RETURNS pg_catalog.text LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT coalesce(json_agg(DISTINCT jsonb_build_array(n.nspname, c.relname)), '[]')::text FROM (
+    SELECT coalesce(i.indrelid, l.relation) AS oid FROM pg_locks l LEFT JOIN pg_index i ON i.indexrelid = l.relation
+    WHERE l.mode = 'SIReadLock' AND l.pid = pg_backend_pid()
+      AND l.virtualtransaction = (SELECT v.virtualtransaction FROM pg_locks v WHERE v.pid = pg_backend_pid() AND v.locktype = 'virtualxid' AND v.granted LIMIT 1) AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) r
+  JOIN pg_class c ON c.oid = r.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')
+$tutti$;
+REVOKE ALL ON FUNCTION tutti.tables_read FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tutti.tables_read TO tutti_owner;
 CREATE OR REPLACE FUNCTION tutti.collect_serializable(to_slot pg_catalog.int4, to_incarnation pg_catalog.int8, to_seq pg_catalog.int8,
   OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
 RETURNS SETOF pg_catalog.record LANGUAGE plpgsql
@@ -93,6 +106,7 @@ BEGIN
   GET DIAGNOSTICS r = ROW_COUNT;
   IF r OPERATOR(pg_catalog.=) 0::pg_catalog.int8 THEN INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq); END IF;
   RETURN QUERY SELECT ` + firstRow + `;
+  RETURN QUERY SELECT %[3]d::pg_catalog.int2, NULL::pg_catalog.int8, NULL::pg_catalog._int8, NULL::pg_catalog.bytea, pg_catalog.convert_to(tutti.tables_read(), 'UTF8');
   RETURN QUERY EXECUTE pg_catalog.concat('SELECT c.op, c.ident, c.keys, c.tab, c.img', c, ' ORDER BY c.n');
 END $tutti$;
 %[2]s

@@ -88,6 +88,8 @@ func (c *Collector) add(r captured, err error) error {
 	case opUnfollowed:
 		c.unfollowed = true
 		return nil
+	case opRead:
+		return c.steps.noteRead(r.image)
 	case opDefinition, opFrozen, opTouched:
 		return c.step(r)
 	}
@@ -253,6 +255,11 @@ func (c *Collector) Writeset() (*writeset.Writeset, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if !w.Empty() { // what only reads has its place at its snapshot
+		for _, t := range c.steps.read {
+			w.AddRead(t)
+		}
 	}
 	return w, w.Validate()
 }

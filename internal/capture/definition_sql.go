@@ -25,6 +25,7 @@ const (
 	opDefinition = 6   // image: see Definition
 	opFrozen     = 7   // image: an encoded writeset that stands for all before it
 	opTouched    = 8   // image: JSON, an array of schema and name of tables that were locked
+	opRead       = 9   // image: JSON, an array of schema and name of tables that were read, SERIALIZABLE
 	opUnfollowed = 101 // the only row of a collect step that must be repeated once Follow was run
 )
 

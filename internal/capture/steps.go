@@ -19,6 +19,7 @@ type steps struct {
 	tables  []writeset.Table
 	numbers map[uint64]uint32 // of a table's key
 	keys    keySet
+	read    []writeset.Table // by a SERIALIZABLE transaction
 }
 
 func (s *steps) any() bool { return len(s.list) > 0 }
@@ -111,11 +112,29 @@ func (s *steps) touch(image []byte) error {
 	return nil
 }
 
+// noteRead notes tables that were read.
+func (s *steps) noteRead(image []byte) error {
+	var tables [][2]string
+	if err := json.Unmarshal(image, &tables); err != nil {
+		return fmt.Errorf("capture: tables read: %w", err)
+	}
+	s.read = nil
+	for _, t := range tables {
+		s.read = append(s.read, whole(t))
+	}
+	return nil
+}
+
+// whole names a table, for its key alone.
+func whole(name [2]string) writeset.Table {
+	return writeset.Table{Schema: name[0], Name: name[1], Format: writeset.FormatBinary, Key: TableKey(name[0], name[1])}
+}
+
 // exclude holds whole tables, given by schema and name.
 func (s *steps) exclude(tables [][2]string) {
 	for _, t := range tables {
-		key := TableKey(t[0], t[1])
-		s.add(writeset.Table{Schema: t[0], Name: t[1], Format: writeset.FormatBinary, Key: key}, tableKey{hash: key, mode: writeset.Exclusive})
+		w := whole(t)
+		s.add(w, tableKey{hash: w.Key, mode: writeset.Exclusive})
 	}
 }
 

@@ -146,7 +146,7 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writ
 	}
 	var v Verdict
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		if w := c.conflict(k, 0, math.MaxUint64); w != 0 && !seen(c.idAt(w), w) {
+		if w := c.conflict(k, 0, math.MaxUint64); w != 0 && k.Mode != writeset.Read && !seen(c.idAt(w), w) {
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
 		}
 		return v.Commit()
@@ -161,6 +161,12 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 		return 0
 	}
 	w := uint64(0)
+	if k.Mode == writeset.Read {
+		if w = max(h.exclusive, h.update, h.shared); w > base {
+			return w
+		}
+		return 0
+	}
 	if h.exclusive > base {
 		w = h.exclusive
 	}
@@ -176,7 +182,9 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 func (c *Certifier) remember(ordinal uint64, t Transaction) {
 	r := record{ordinal: ordinal, id: t.ID}
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		r.keys = append(r.keys, occurrence{k.Hash, k.Mode})
+		if k.Mode != writeset.Read {
+			r.keys = append(r.keys, occurrence{k.Hash, k.Mode})
+		}
 		return true
 	})
 	c.add(r)

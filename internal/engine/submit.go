@@ -11,6 +11,9 @@ import (
 type lockCount struct{ exclusive, update, shared int }
 
 func (c lockCount) conflicts(m writeset.Mode) bool {
+	if m == writeset.Read { // certification decides; it holds no lock
+		return false
+	}
 	return c.exclusive > 0 || m >= writeset.Update && c.update > 0 || m == writeset.Exclusive && c.shared > 0
 }
 

@@ -292,9 +292,6 @@ func closeFirst(r request, parsed int) []byte {
 // attempt runs a request once inside its own transaction.
 func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err error) {
 	s.hold()
-	if e := checkLevel(s.currentLevel()); e != nil {
-		return outcome{failed: true, failure: e}, nil
-	}
 	if closes != nil {
 		s.srvW.Append(closes)
 		if _, err := s.quiet(); err != nil {

@@ -53,13 +53,6 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 	if err := s.refresh(); err != nil {
 		return true, err
 	}
-	level := st.Modes.Isolation
-	if level == semantics.Unsaid {
-		level = s.level
-	}
-	if e := checkLevel(level); e != nil {
-		return true, s.fail(e)
-	}
 	if s.implicit { // BEGIN after other statements of the same Query takes them along
 		s.implicit = false
 	} else {
@@ -140,9 +133,6 @@ func (s *Session) rollback(st semantics.Statement) (bool, error) {
 // setTransaction is SET TRANSACTION and its spellings. Before the backend's transaction is
 // open it is noted; afterwards the backend decides whether it is too late.
 func (s *Session) setTransaction(st semantics.Statement) (bool, error) {
-	if e := checkLevel(st.Modes.Isolation); e != nil {
-		return true, s.fail(e)
-	}
 	if s.block == idle || s.open {
 		var rep reply
 		inside := s.open

@@ -211,7 +211,8 @@ func (s *Session) choose(r *request) error {
 			return err
 		}
 	}
-	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed)
+	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed) &&
+		s.currentLevel() != semantics.Serializable // what it reads is collected in the database
 	if r.chosen {
 		r.direct.build()
 	}

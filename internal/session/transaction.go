@@ -21,15 +21,6 @@ func (s *Session) currentLevel() semantics.Isolation {
 	return s.level
 }
 
-// checkLevel refuses what Tutti cannot give yet.
-func checkLevel(l semantics.Isolation) *wire.SQLError {
-	if l == semantics.Serializable {
-		return wire.Errorf(wire.CodeFeatureNotSupported, "SERIALIZABLE is not supported across the cluster yet").
-			WithHint("Use REPEATABLE READ, which is snapshot isolation over all nodes.")
-	}
-	return nil
-}
-
 // ensureOpen appends the BEGIN of the backend's transaction if there is none (S1), and,
 // when snapshot says that the next statement will look at data, takes the transaction's one
 // snapshot between two groups.
@@ -38,6 +29,11 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		s.direct.begin()
 		m := s.modes
 		m.Isolation = s.currentLevel()
+		if m.Isolation == semantics.Serializable {
+			// To wait for a safe snapshot would hold the order up. Any is safe here: what only reads
+			// comes, in the serial order, where its snapshot was taken.
+			m.Deferrable = ""
+		}
 		s.sendBegin(m)
 		s.open, s.prefix, s.snapshot = true, beginStatements, false
 		s.base = s.host.Base()

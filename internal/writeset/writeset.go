@@ -3,6 +3,7 @@ package writeset
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // TxID names one transaction in the whole cluster, for ever. Seq starts at 1 in each
@@ -26,6 +27,9 @@ func (t TxID) IsZero() bool { return t == TxID{} }
 type Mode uint8
 
 const (
+	// Read: the whole table was read by a SERIALIZABLE transaction; the key is a table key. It
+	// conflicts with everything anybody writes to the table, and is in nobody's way.
+	Read Mode = 0
 	// Shared: the key is referenced (a foreign key points at it). Conflicts with Exclusive.
 	Shared Mode = 1
 	// Update: the row was changed but none of its keys. Conflicts with Update and Exclusive.
@@ -187,7 +191,7 @@ func (w *Writeset) AddTableKeys() {
 		}
 	}
 	for _, k := range w.Keys {
-		if k.Hash == w.Tables[k.Table].Key {
+		if k.Hash == w.Tables[k.Table].Key && k.Mode != Read {
 			mode[k.Table] = 0
 		}
 	}
@@ -196,6 +200,16 @@ func (w *Writeset) AddTableKeys() {
 			w.Keys = append(w.Keys, Key{Hash: w.Tables[i].Key, Mode: m, Table: uint32(i)})
 		}
 	}
+}
+
+// AddRead says that all of a table was read. It comes after AddTableKeys.
+func (w *Writeset) AddRead(t Table) {
+	n := slices.IndexFunc(w.Tables, func(x Table) bool { return x.Key == t.Key })
+	if n < 0 {
+		n = len(w.Tables)
+		w.Tables = append(w.Tables, t)
+	}
+	w.Keys = append(w.Keys, Key{Hash: t.Key, Mode: Read, Table: uint32(n)})
 }
 
 // Validate checks W1 and W2. Gateways (decoding, capture) call it.
@@ -227,7 +241,7 @@ func (w *Writeset) Validate() error {
 		if k.Table >= n {
 			return fmt.Errorf("writeset: key %d names table %d of %d", i, k.Table, n)
 		}
-		if k.Mode < Shared || k.Mode > Exclusive {
+		if k.Mode > Exclusive || k.Mode == Read && k.Hash != w.Tables[k.Table].Key {
 			return fmt.Errorf("writeset: key %d has unknown mode %d", i, k.Mode)
 		}
 	}

@@ -74,13 +74,22 @@ func (s *Conn) Do(sql ...string) {
 // Get returns the rows of a query as text, columns separated by "|", rows by ",".
 func (s *Conn) Get(sql string) string {
 	s.c.tb.Helper()
+	out, err := s.Ask(sql)
+	if err != nil {
+		s.c.tb.Fatalf("%s: %v", sql, Explain(err))
+	}
+	return out
+}
+
+// Ask is Get of what may fail.
+func (s *Conn) Ask(sql string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
 	defer cancel()
 	results, err := s.PgConn().Exec(ctx, sql).ReadAll()
 	if err != nil {
-		s.c.tb.Fatalf("%s: %v", sql, Explain(err))
+		return "", err
 	}
-	return format(results[len(results)-1])
+	return format(results[len(results)-1]), nil
 }
 
 func format(r *pgconn.Result) string {

@@ -90,6 +90,7 @@ type members struct {
 
 func startMembers(t *testing.T, logs string) *members {
 	m := &members{t: t, logs: logs, a: Arm{Name: "tutti", Dir: buildDir(t, "tutti")}, unity: map[string]string{}}
+	m.a.Lost = m.lost
 	m.start()
 	return m
 }
@@ -107,6 +108,17 @@ func (m *members) start() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+// lost reports whether the cluster has no majority.
+func (m *members) lost() bool {
+	running := 0
+	for _, k := range m.c.All() {
+		if m.c.Running(k) {
+			running++
+		}
+	}
+	return running < 2
 }
 
 func (m *members) arm() *Arm   { return &m.a }

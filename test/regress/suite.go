@@ -76,6 +76,28 @@ type Arm struct {
 	Host string // a host name, or the directory of a unix socket
 	Port int
 	Dir  string // the suite's build directory, holding results, where the server may write
+
+	// Lost, if set, reports that the server cannot go on; what runs has lostGrace to end then.
+	Lost func() bool
+}
+
+// lostGrace is more than the time a COMMIT waits for a majority.
+const lostGrace = 40 * time.Second
+
+// watch calls end when the server has been lost for too long.
+func (a *Arm) watch(ctx context.Context, end func()) {
+	for since := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		if !a.Lost() {
+			since = time.Now()
+		} else if time.Since(since) > lostGrace {
+			end()
+		}
+	}
 }
 
 // environment is what pg_regress gives to its children, and nothing of ours.
@@ -111,6 +133,9 @@ func (s *Suite) Run(ctx context.Context, a *Arm, file string) (Output, error) {
 	defer in.Close()
 	limited, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
+	if a.Lost != nil {
+		go a.watch(limited, cancel)
+	}
 	c := exec.CommandContext(limited, s.argv[0], s.argv[1:]...)
 	c.Dir, c.Env, c.Stdin = a.Dir, s.environment(a, file), in
 	var out bytes.Buffer

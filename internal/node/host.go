@@ -238,10 +238,16 @@ func (h *host) Explain(ws *writeset.Writeset) *wire.SQLError {
 	return found
 }
 
+// concurrentUpdate is what PostgreSQL says of a row that was changed; others say it of reads, see conflict.
+const concurrentUpdate = "could not serialize access due to concurrent update"
+
 // conflict words a lost certification.
 func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError {
-	const message = "could not serialize access due to a concurrent transaction of another session or node"
-	e := wire.Errorf(wire.CodeSerializationFailure, message).WithHint("The transaction might succeed if retried.")
+	message := concurrentUpdate
+	if v.Reason == certify.KeyConflict && v.Key.Mode == writeset.Read {
+		message = "could not serialize access due to read/write dependencies among transactions"
+	}
+	e := wire.Errorf(wire.CodeSerializationFailure, "%s", message).WithHint("The transaction might succeed if retried.")
 	switch v.Reason {
 	case certify.Barrier:
 		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was open.", v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)

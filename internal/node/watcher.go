@@ -124,7 +124,7 @@ func (l *life) blockedError() *wire.SQLError {
 	l.applyingMu.Lock()
 	tasks := l.applying
 	l.applyingMu.Unlock()
-	e := wire.Errorf(wire.CodeSerializationFailure, "could not serialize access due to a concurrent transaction of another node").
+	e := wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).
 		WithHint("The transaction might succeed if retried.")
 	if len(tasks) == 0 {
 		return e

@@ -45,6 +45,9 @@ func grammar(sql string) []Statement {
 			counted = before
 			s.Before = chars
 		}
+		if s.Alone != "" {
+			s.Text = steady(s.Text)
+		}
 		out = append(out, s)
 	}
 	return out

@@ -41,16 +41,19 @@ func definition(n *pg.Node) Statement {
 		return createAs(v.CreateTableAsStmt)
 	case *pg.Node_IndexStmt:
 		if v.IndexStmt.Concurrent {
-			return refuse("CREATE INDEX CONCURRENTLY cannot be replicated yet", "Use CREATE INDEX.")
+			return Statement{Kind: Definition, Relations: relations(n), Alone: "CREATE INDEX CONCURRENTLY"}
 		}
 	case *pg.Node_DropStmt:
 		if v.DropStmt.Concurrent {
-			return refuse("DROP INDEX CONCURRENTLY cannot be replicated yet", "Use DROP INDEX.")
+			return Statement{Kind: Definition, Relations: dropped(v.DropStmt), Alone: "DROP INDEX CONCURRENTLY"}
 		}
 		return Statement{Kind: Definition, Relations: dropped(v.DropStmt), Quiet: quiet(n)}
 	case *pg.Node_AlterTableStmt:
 		if s := alterTable(v.AlterTableStmt); s.Kind == Refused {
 			return s
+		}
+		if detaches(v.AlterTableStmt) {
+			return Statement{Kind: Definition, Relations: relations(n), Alone: "ALTER TABLE ... DETACH CONCURRENTLY"}
 		}
 	case *pg.Node_CreateRoleStmt:
 		return role(v.CreateRoleStmt.Options)
@@ -178,6 +181,32 @@ func alterTable(a *pg.AlterTableStmt) Statement {
 		}
 	}
 	return Statement{Kind: Definition}
+}
+
+// detaches reports whether a partition is detached CONCURRENTLY.
+func detaches(a *pg.AlterTableStmt) bool {
+	for _, c := range a.Cmds {
+		cmd := c.GetAlterTableCmd()
+		if cmd.GetSubtype() == pg.AlterTableType_AT_DetachPartition && cmd.Def.GetPartitionCmd().GetConcurrent() {
+			return true
+		}
+	}
+	return false
+}
+
+// steady takes the word CONCURRENTLY out of a definition, which takes its place in the order and
+// runs in a transaction.
+func steady(sql string) string {
+	scan, err := pg.Scan(ascii(sql))
+	if err != nil {
+		return sql
+	}
+	for _, t := range scan.Tokens {
+		if t.Token == pg.Token_CONCURRENTLY {
+			return sql[:t.Start] + strings.Repeat(" ", int(t.End-t.Start)) + sql[t.End:]
+		}
+	}
+	return sql
 }
 
 func fillsRows(c *pg.ColumnDef) bool {

@@ -116,6 +116,9 @@ type Statement struct {
 	Here bool
 	// Quiet is true for a Definition that fires no event trigger.
 	Quiet bool
+	// Alone names a Definition that PostgreSQL refuses in a transaction block; its Text does without
+	// CONCURRENTLY.
+	Alone string
 	// Forgets is true when prepared statements vanish (DEALLOCATE ALL, DISCARD ALL).
 	Forgets bool
 	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE), so that the

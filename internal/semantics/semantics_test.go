@@ -53,7 +53,7 @@ var refused = []string{
 	"SELECT * FROM tutti.collect(1, 2, 3)", "INSERT INTO t SELECT op FROM tutti.collect(1, 2, 3)", `SELECT "tutti".collect(1, 2, 3)`, "EXPLAIN ANALYZE SELECT tutti.collect(1, 2, 3)",
 	"COPY (SELECT tutti.collect(1, 2, 3)) TO STDOUT", "CALL tutti.x()", "SELECT lo_create(0)", "SELECT loread(1, 2)", "INSERT INTO t SELECT setval('s', 1)",
 	"SELECT setval('s', (random() * 5)::int)", "PREPARE a AS SELECT setval('s', 1)", "CREATE DATABASE x", "ALTER SYSTEM SET work_mem = 1", "CREATE TABLESPACE x LOCATION '/x'",
-	"CREATE INDEX CONCURRENTLY ON t (a)", "DROP INDEX CONCURRENTLY i", "CREATE SEQUENCE s CYCLE", "ALTER SEQUENCE s CYCLE", "CREATE ROLE x PASSWORD 'clear'",
+	"CREATE SEQUENCE s CYCLE", "ALTER SEQUENCE s CYCLE", "CREATE ROLE x PASSWORD 'clear'",
 	"ALTER TABLE t ENABLE ALWAYS TRIGGER x", "ALTER TABLE t ENABLE REPLICA TRIGGER x", "ALTER TABLE t SET LOGGED",
 	"CREATE MATERIALIZED VIEW v AS SELECT random()", "ALTER TABLE t ADD COLUMN b timestamptz DEFAULT 'now'",
 	"ALTER TABLE t ADD COLUMN b int DEFAULT random()", "ALTER TABLE t ADD COLUMN b serial", "ALTER TABLE t ALTER a TYPE text USING now()::text",
@@ -145,4 +145,18 @@ func FuzzClassify(f *testing.F) {
 			t.Errorf("quick says %+v, the grammar %+v", q, g)
 		}
 	})
+}
+
+func TestConcurrently(t *testing.T) {
+	for text, want := range map[string]string{
+		`CREATE INDEX CONCURRENTLY "concurrently" ON t (a)`:              `CREATE INDEX              "concurrently" ON t (a)`,
+		`/* concurrently */ create unique index concurrently ON "é" (a)`: `/* concurrently */ create unique index              ON "é" (a)`,
+		"DROP INDEX CONCURRENTLY i":                                      "DROP INDEX              i",
+		"ALTER TABLE p DETACH PARTITION p1 CONCURRENTLY":                 "ALTER TABLE p DETACH PARTITION p1             ",
+	} {
+		got := Classify(text)
+		if len(got) != 1 || got[0].Kind != Definition || got[0].Alone == "" || got[0].Text != want {
+			t.Errorf("%s is %+v, want the text %q", text, got, want)
+		}
+	}
 }

@@ -13,6 +13,9 @@ const RoleSetting = "role"
 // definition runs DDL: inside the client's transaction if there is one, else at every member at its
 // place in the order.
 func (s *Session) definition(st semantics.Statement) (bool, error) {
+	if st.Alone != "" && s.block != idle {
+		return true, s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
+	}
 	local, err := s.onlyTemporary(st)
 	if err != nil {
 		return true, err

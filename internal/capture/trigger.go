@@ -119,6 +119,13 @@ func Refresh(c Catalog) []string {
 	return out
 }
 
+// Installed notes that what Refresh returned has been run.
+func (c *Catalog) Installed() {
+	for i := range c.Tables {
+		c.Tables[i].Trigger = Signature(c.Tables[i])
+	}
+}
+
 // others are the prefixes of generated functions that are of tables that exist and were not described.
 func (c *Catalog) others() map[string]bool {
 	out := make(map[string]bool, 2*len(c.Names))

@@ -88,6 +88,7 @@ func Follow(ctx context.Context, q Querier, before *Tables) (after *Tables, err 
 				return fmt.Errorf("catalog: installing capture triggers: %.80s: %w", sql, err)
 			}
 		}
+		c.Installed()
 		if _, err := q.Exec(ctx, "SELECT set_config('tutti.tags', '', true)"); err != nil {
 			return fmt.Errorf("catalog: %w", err)
 		}

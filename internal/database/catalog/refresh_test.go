@@ -4,8 +4,11 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/pgtest"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // TestWithin: our own statements run with our own settings, whatever those of the session are,
@@ -48,5 +51,32 @@ func TestWithin(t *testing.T) {
 	}
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFollowKnowsItsTriggers: after a definition a table is as ready for direct statements as after a
+// start, and the tables it has not touched are as they were.
+func TestFollowKnowsItsTriggers(t *testing.T) {
+	m := newMembers(t, 1)
+	var known *Tables
+	for _, sql := range []string{"CREATE TABLE a (id int PRIMARY KEY, v int)", "CREATE TABLE b (v int)", "ALTER TABLE a ADD w int"} {
+		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
+			if _, err = tx.Exec(ctx, "SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; "+sql); err == nil {
+				known, err = Follow(ctx, tx, known)
+			}
+			return err
+		})
+		for name, op := range map[string]writeset.Op{"a": writeset.OpUpdate, "b": writeset.OpInsert} {
+			d := known.Capture("public", name)
+			if d == nil {
+				continue
+			}
+			if _, ok := d.Direct(op, "x", []string{"v"}); !ok {
+				t.Errorf("after %s statements on %s cannot be direct", sql, name)
+			}
+		}
+	}
+	if known.Capture("public", "a") == nil || known.Capture("public", "b") == nil {
+		t.Error("a table was forgotten")
 	}
 }

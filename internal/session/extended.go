@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -231,6 +232,7 @@ func (s *Session) process(last bool) error {
 			batch = batch[done:]
 			continue
 		}
+		s.joins(batch, last)
 		if err := s.answerOwn(&batch[0]); err != nil {
 			return err
 		}
@@ -243,6 +245,18 @@ func (s *Session) process(last bool) error {
 		s.batchBytes = nil
 	}
 	return nil
+}
+
+// joins opens an implicit block for a definition that is executed before other statements of the same
+// batch.
+func (s *Session) joins(batch []message, last bool) {
+	m := &batch[0]
+	if s.block != idle || m.typ != wire.TypeExecute || m.err != nil || m.of.statement.Kind != semantics.Definition {
+		return
+	}
+	if !last || slices.ContainsFunc(batch[1:], func(m message) bool { return m.typ == wire.TypeExecute }) {
+		s.block, s.implicit = active, true
+	}
 }
 
 // run sends consecutive messages to the backend. Outside a block, a run that is the whole

@@ -18,6 +18,9 @@ func definition(n *pg.Node) Statement {
 		if temporary(v.CreateStmt.Relation) {
 			return Statement{Kind: Temporary}
 		}
+		if drifts(v.CreateStmt.Partbound) {
+			return refuseBound()
+		}
 	case *pg.Node_ViewStmt:
 		if temporary(v.ViewStmt.View) {
 			return Statement{Kind: Temporary}
@@ -164,6 +167,10 @@ func alterTable(a *pg.AlterTableStmt) Statement {
 			}
 		case pg.AlterTableType_AT_AddIdentity:
 			continue
+		case pg.AlterTableType_AT_AttachPartition:
+			if drifts(cmd.Def.GetPartitionCmd().GetBound()) {
+				return refuseBound()
+			}
 		case pg.AlterTableType_AT_AlterColumnType:
 			if volatile(cmd.Def.ProtoReflect()) {
 				return refuse("ALTER COLUMN … TYPE with a volatile expression would fill rows differently at each member",
@@ -207,6 +214,15 @@ func steady(sql string) string {
 		}
 	}
 	return sql
+}
+
+// drifts reports whether the bounds of a partition are other ones at each member.
+func drifts(b *pg.PartitionBoundSpec) bool {
+	return b != nil && (volatile(b.ProtoReflect()) || clockWord(b.ProtoReflect()))
+}
+
+func refuseBound() Statement {
+	return refuse("the bounds of a partition would differ between members", "Write them as literals.")
 }
 
 func fillsRows(c *pg.ColumnDef) bool {

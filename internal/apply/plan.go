@@ -15,8 +15,10 @@ type Operation struct {
 	Table  string          // for messages; several for a truncation
 	SQL    string          // constant per table and kind, see A2
 	Format writeset.Format // of the argument
-	Args   [][]byte        // one array, or none
+	Args   [][]byte        // arrays: one, or for another key two; or none
 	Rows   int             // rows that must be affected, or AnyRows
+	// Loose: a unique or exclusion violation, or another number of rows, may be due to the Form.
+	Loose bool
 }
 
 // Check returns an error if affected is not what it must be: the local database has diverged.
@@ -33,6 +35,7 @@ type pending struct {
 	op    writeset.Op
 	image []byte
 	was   []byte // in a table without key: the image it had, if it was there
+	moved bool   // a deletion or insertion that may be one half of a changed key
 }
 
 // batch is what is pending on one table.
@@ -42,6 +45,7 @@ type batch struct {
 	rows      []pending
 	index     map[uint64]int
 	local     *Table // nil if there is none
+	half      half   // of the writeset that is being added
 
 	// Of a table without key:
 	earlier [][]pending      // rows to be executed before, each round by itself
@@ -49,11 +53,26 @@ type batch struct {
 	settled bool             // and there are some of earlier writesets
 }
 
-// Plan returns the operations that execute writesets, given in order, as one. All
-// images alias the writesets'. It fails if a table is unknown here, or if operations
+// Plan returns the operations that execute writesets, given in order, as one. If a Loose one of them
+// fails, everything is to be rolled back and planned in the next Form. It fails if a table is unknown here, or if operations
 // contradict each other (an update of a deleted row), which means that the log is
 // not what a database produced.
-func Plan(writesets []*writeset.Writeset, lookup Lookup) ([]Operation, error) {
+func Plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation, error) {
+	if form != InTurn {
+		return plan(writesets, lookup, form)
+	}
+	var out []Operation
+	for i := range writesets {
+		ops, err := plan(writesets[i:i+1], lookup, InPlace)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ops...)
+	}
+	return out, nil
+}
+
+func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation, error) {
 	type name struct{ schema, name string }
 	at := make(map[name]*batch)
 	var batches []*batch
@@ -69,7 +88,7 @@ func Plan(writesets []*writeset.Writeset, lookup Lookup) ([]Operation, error) {
 			if b.table.Format != t.Format {
 				return nil, fmt.Errorf("apply: rows of table %s are in two formats within one batch", t)
 			}
-			tables[i] = b
+			tables[i], b.half = b, half{}
 		}
 		// A truncation comes before every other row of its transaction, wherever it stands.
 		for i := range w.Rows {
@@ -88,7 +107,7 @@ func Plan(writesets []*writeset.Writeset, lookup Lookup) ([]Operation, error) {
 			return nil, err
 		}
 	}
-	return operations(batches)
+	return operations(batches, form)
 }
 
 func (b *batch) truncate() {
@@ -105,6 +124,7 @@ func (b *batch) add(r *writeset.Row) error {
 			return fmt.Errorf("apply: table %s: a row is changed that was truncated before", b.table)
 		}
 		b.rows = append(b.rows, pending{op: r.Op, image: r.Image})
+		b.moves(len(b.rows)-1, r.Op)
 		return nil
 	}
 	p := &b.rows[i]
@@ -116,6 +136,7 @@ func (b *batch) add(r *writeset.Row) error {
 		return fmt.Errorf("apply: table %s: operation %d on a row follows operation %d", b.table, r.Op, p.op)
 	}
 	p.op, p.image = op, r.Image
+	b.moves(i, r.Op)
 	return nil
 }
 
@@ -142,7 +163,7 @@ func merge(first, second writeset.Op) (writeset.Op, bool) {
 	}
 }
 
-func operations(batches []*batch) ([]Operation, error) {
+func operations(batches []*batch, form Form) ([]Operation, error) {
 	var out []Operation
 	var names []string
 	for _, b := range batches {
@@ -158,66 +179,11 @@ func operations(batches []*batch) ([]Operation, error) {
 	}
 	for _, b := range batches {
 		for _, rows := range append(b.earlier, b.rows) {
-			ops, err := b.operations(rows)
+			ops, err := b.operations(rows, form)
 			if err != nil {
 				return nil, err
 			}
 			out = append(out, ops...)
-		}
-	}
-	return out, nil
-}
-
-func (b *batch) operations(rows []pending) ([]Operation, error) {
-	var wholes, pairs, deletes, updates, inserts [][]byte
-	for _, p := range rows {
-		switch {
-		case p.was == nil:
-		case p.op == writeset.OpDelete:
-			wholes = append(wholes, p.was)
-			continue
-		case p.op == writeset.OpUpdate:
-			pairs = append(pairs, p.was, p.image)
-			continue
-		}
-		if p.op == writeset.OpDelete || p.op == writeset.OpReplace {
-			deletes = append(deletes, p.image)
-		}
-		if p.op == writeset.OpUpdate {
-			updates = append(updates, p.image)
-		}
-		if p.op == writeset.OpInsert || p.op == writeset.OpReplace {
-			inserts = append(inserts, p.image)
-		}
-	}
-	if len(wholes)+len(pairs)+len(deletes)+len(updates)+len(inserts) == 0 {
-		return nil, nil
-	}
-	t := b.local
-	if t == nil {
-		return nil, fmt.Errorf("apply: table %s does not exist in the local database", b.table)
-	}
-	if len(t.Key) == 0 && len(deletes)+len(updates) > 0 {
-		return nil, fmt.Errorf("apply: table %s has no primary key or other key in the local database", b.table)
-	}
-	if len(t.Key) > 0 && len(wholes)+len(pairs) > 0 {
-		return nil, fmt.Errorf("apply: table %s has a key only in the local database", b.table)
-	}
-	if t.made == nil {
-		return nil, fmt.Errorf("apply: the description of table %s was never validated", b.table)
-	}
-	if t.made.updateWhole == "" && len(pairs) > 0 {
-		return nil, fmt.Errorf("apply: table %s has no columns to update", b.table)
-	}
-	var out []Operation
-	for _, o := range []struct {
-		images [][]byte
-		each   int // images per row
-		sql    string
-	}{{wholes, 1, t.made.deleteWhole}, {pairs, 2, t.made.updateWhole}, {deletes, 1, t.made.delete}, {updates, 1, t.made.update}, {inserts, 1, t.made.insert}} {
-		if len(o.images) > 0 {
-			out = append(out, Operation{Table: b.table.String(), SQL: o.sql, Format: b.table.Format,
-				Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images)}, Rows: len(o.images) / o.each})
 		}
 	}
 	return out, nil

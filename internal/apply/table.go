@@ -2,6 +2,8 @@ package apply
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -21,7 +23,7 @@ type Table struct {
 
 // statements are a table's, made once because they are looked up by their text.
 type statements struct {
-	delete, update, insert, deleteWhole, updateWhole string
+	lock, delete, update, move, insert, deleteWhole, updateWhole string
 }
 
 // Column is a table's column; generated ones are computed by each database.
@@ -48,9 +50,9 @@ func (t *Table) Validate() error {
 			return fmt.Errorf("apply: the key of table %s.%s is malformed", t.Schema, t.Name)
 		}
 	}
-	t.made = &statements{insert: t.insertSQL()}
+	t.made = &statements{lock: "LOCK TABLE ONLY " + t.qualified() + " IN EXCLUSIVE MODE", insert: t.insertSQL()}
 	if len(t.Key) > 0 {
-		t.made.delete, t.made.update = t.deleteSQL(), t.updateSQL()
+		t.made.delete, t.made.update, t.made.move = t.deleteSQL(), t.updateSQL(), t.moveSQL()
 	} else {
 		t.made.deleteWhole, t.made.updateWhole = t.deleteWholeSQL(), t.updateWholeSQL()
 	}
@@ -91,6 +93,17 @@ func (t *Table) insertSQL() string {
 		strings.Join(from, ", ") + " FROM " + t.rows()
 }
 
+// same is the condition that an update of t to the row b changes no column that it cannot set.
+func (t *Table) same(b string) string {
+	out := ""
+	for _, c := range t.Columns {
+		if c.Always {
+			out += " AND t." + quote(c.Name) + " OPERATOR(pg_catalog.=) " + b + "." + quote(c.Name)
+		}
+	}
+	return out
+}
+
 // updateSQL sets every column, key columns too: 1.0 may have become 1.00.
 func (t *Table) updateSQL() string {
 	var set []string
@@ -101,9 +114,37 @@ func (t *Table) updateSQL() string {
 	}
 	if len(set) == 0 {
 		// Nothing an update could have changed; the row must be there all the same.
-		return "SELECT FROM ONLY " + t.qualified() + " AS t, " + t.rows() + " WHERE " + t.onKey()
+		return "SELECT FROM ONLY " + t.qualified() + " AS t, " + t.rows() + " WHERE " + t.onKey() + t.same("r")
 	}
-	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " + t.onKey()
+	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " + t.onKey() + t.same("r")
+}
+
+// moveColumnsMax is half of what PostgreSQL lets a FROM item have.
+const moveColumnsMax = 800
+
+// moveSQL makes of the row with the key of the first parameter's n-th element the row that is the second's
+// n-th. The elements' columns are named a0, a1, … and b0, b1, …. It is empty where updates cannot set
+// everything: most insertions that follow a deletion are other rows, and would be refused.
+func (t *Table) moveSQL() string {
+	if len(t.Columns) > moveColumnsMax || slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Always }) {
+		return ""
+	}
+	var from, to, set, on []string
+	for i, c := range t.Columns {
+		from, to = append(from, "a"+strconv.Itoa(i)), append(to, "b"+strconv.Itoa(i))
+		if !c.Generated {
+			set = append(set, quote(c.Name)+" = r."+to[i])
+		}
+	}
+	if len(set) == 0 {
+		return ""
+	}
+	for _, k := range t.Key {
+		on = append(on, "t."+quote(t.Columns[k.Column].Name)+" "+k.Equal+" r."+from[k.Column])
+	}
+	array := t.qualified() + "[]"
+	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM ROWS FROM (pg_catalog.unnest($1::" + array + "), pg_catalog.unnest($2::" + array +
+		")) AS r(" + strings.Join(append(from, to...), ", ") + ") WHERE " + strings.Join(on, " AND ")
 }
 
 func (t *Table) deleteSQL() string {

@@ -9,8 +9,8 @@ import (
 )
 
 // Rows of a table without key are known by their images. They are compared as this database sends or
-// prints them, not as it stores them: the same value can be stored in more than one way. Updates are
-// updates here, too: a statement that waits for the row goes on with its new version.
+// prints them, not as it stores them: the same value can be stored in more than one way. Any of their updates
+// may change a unique value.
 
 // addWholes adds the changes of rows without identity. Those of one writeset were netted: none
 // begins with what another one left.
@@ -125,7 +125,7 @@ func (t *Table) updateWholeSQL() string {
 		}
 	}
 	if len(set) == 0 {
-		return "" // no update can have changed the row
+		return "" // only an insert can make the row another one
 	}
 	pairs := "SELECT NULL::pg_catalog.tid AS id, " + t.whole("p.was") + " AS image, p.becomes FROM (SELECT e.was, e.i," +
 		" pg_catalog.lead(e.was) OVER (ORDER BY e.i) AS becomes FROM (SELECT u.was, pg_catalog.row_number() OVER () AS i FROM (SELECT pg_catalog.unnest($1::" +
@@ -134,5 +134,5 @@ func (t *Table) updateWholeSQL() string {
 		"SELECT v.id, pg_catalog.lead(v.becomes) OVER w AS becomes, pg_catalog.lead(v.id IS NULL) OVER w AS matched FROM (" +
 		"SELECT u.*, pg_catalog.row_number() OVER (PARTITION BY u.image, u.id IS NULL) AS n FROM (" +
 		pairs + " UNION ALL " + t.candidates(", NULL::"+t.qualified()) + ") AS u) AS v" +
-		" WINDOW w AS (PARTITION BY v.image, v.n ORDER BY v.id IS NULL)) AS m WHERE m.id IS NOT NULL AND m.matched AND t.ctid OPERATOR(pg_catalog.=) m.id"
+		" WINDOW w AS (PARTITION BY v.image, v.n ORDER BY v.id IS NULL)) AS m WHERE m.id IS NOT NULL AND m.matched AND t.ctid OPERATOR(pg_catalog.=) m.id" + t.same("(m.becomes)")
 }

@@ -42,12 +42,11 @@ type change struct {
 	gone           bool // by a later TRUNCATE
 
 	// Of a table without key:
-	was      []byte  // what an update found
-	last     *change // the last change of the row; nil: this is not its first, or it is as it was
-	replaced bool    // appliers must delete and insert
-	again    bool    // to be read again
-	found    bool    // at the re-read, or after the last returned change
-	keys     []tableKey
+	was   []byte  // what an update found
+	last  *change // the last change of the row; nil: this is not its first, or it is as it was
+	again bool    // to be read again
+	found bool    // at the re-read, or after the last returned change
+	keys  []tableKey
 }
 
 type tableKey struct {

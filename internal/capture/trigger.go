@@ -353,11 +353,10 @@ func (t *TableDesc) wholeBody(k *keyLists, header string) string {
 	fmt.Fprintf(&b, "  ELSE\n    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
 	fmt.Fprintf(&b, "    PERFORM tutti.put(%s, %d::pg_catalog.int2, NULL, %s, %s);\n", header, writeset.OpDelete, array(stale, []string{t.wholeKey("OLD")}), t.image("OLD"))
 	fmt.Fprintf(&b, "    tutti_op := %d; tutti_m := %s; tutti_k := %s;\n", writeset.OpUpdate, t.image("NEW"), array(fresh, k.foreignChanged, k.extra))
-	b.WriteString(t.replaceBody(k))
 	return b.String()
 }
 
-// replaceBody makes of an update one that appliers do in two steps.
+// replaceBody tells an update that changes a unique value, or what an update cannot set.
 func (t *TableDesc) replaceBody(k *keyLists) string {
 	var b strings.Builder
 	if len(k.fresh) > 0 {

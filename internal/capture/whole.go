@@ -45,7 +45,7 @@ func (c *Collector) follow() {
 	var went map[image][]int // changes that began with an image
 	for i := range c.rows {
 		if ch := &c.rows[i]; ch.whole() {
-			ch.last, ch.replaced = ch, ch.op == writeset.OpReplace
+			ch.last = ch
 			if from := ch.from(); from != nil {
 				if went == nil {
 					went = make(map[image][]int)
@@ -83,7 +83,6 @@ func (c *Collector) follow() {
 		}
 		for n, ok := next[i]; ok; n, ok = next[n] {
 			first.last = &c.rows[n]
-			first.replaced = first.replaced || c.rows[n].op == writeset.OpReplace
 		}
 	}
 }
@@ -99,9 +98,7 @@ func (ch *change) appendWhole(rows []writeset.Row, table uint32) []writeset.Row 
 	}
 	from, op := ch.from(), writeset.OpInsert
 	if from != nil {
-		if !ch.replaced {
-			op = writeset.OpUpdate
-		}
+		op = writeset.OpUpdate
 		rows = append(rows, writeset.Row{Table: table, Op: writeset.OpDelete, Image: from})
 	}
 	if ch.last.op == writeset.OpDelete {

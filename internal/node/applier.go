@@ -27,12 +27,18 @@ const (
 	applyRollback = "rollback"
 	applyProgress = "progress"
 	applyMark     = "mark"
+	applySave     = "save"
+	applyUndo     = "undo"
+	applyKeep     = "keep"
 )
 
 var applierStatements = [][2]string{
 	{applyBegin, "BEGIN"},
 	{applyCommit, "COMMIT"},
 	{applyRollback, "ROLLBACK"},
+	{applySave, "SAVEPOINT rows"},
+	{applyUndo, "ROLLBACK TO rows"},
+	{applyKeep, "RELEASE rows"},
 	{applyProgress, "UPDATE tutti.progress SET ordinal = $1 RETURNING pg_catalog.pg_current_wal_insert_lsn()"},
 	{applyMark, "INSERT INTO tutti.mark AS m VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq"},
 }
@@ -131,20 +137,30 @@ func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) e
 	for i := range tasks {
 		sets[i] = tasks[i].Writeset
 	}
-	ops, err := apply.Plan(sets, a.tables.Apply)
-	if err != nil {
-		return &FatalError{fmt.Errorf("entries %d to %d cannot be applied: %w", tasks[0].Ordinal, last, err)}
-	}
 	a.begun.Store(max(last, a.begun.Load()))
-	for {
-		err := a.attempt(ctx, last, tasks, ops)
-		if err == nil || !transient(err) {
-			return err
+	for form := apply.InPlace; ; {
+		ops, err := apply.Plan(sets, a.tables.Apply, form)
+		if err != nil {
+			return &FatalError{fmt.Errorf("entries %d to %d cannot be applied: %w", tasks[0].Ordinal, last, err)}
 		}
-		if !sleep(ctx, 5*time.Millisecond) {
+		err = a.attempt(ctx, last, tasks, ops)
+		switch {
+		case unfit(err):
+			form = form.Next(len(sets))
+		case err == nil || !transient(err):
+			return err
+		case !sleep(ctx, 5*time.Millisecond):
 			return ctx.Err()
 		}
 	}
+}
+
+// unfitError is the failure of an operation that may be due to its form alone.
+type unfitError struct{ error }
+
+func unfit(err error) bool {
+	var u *unfitError
+	return errors.As(err, &u)
 }
 
 // transient reports whether running the same again may succeed.
@@ -254,7 +270,9 @@ func readPipeline(p *pgconn.Pipeline, before int, ops []apply.Operation, after i
 			return 0, opError(ops, i, err)
 		}
 		if i >= 0 && i < len(ops) {
-			if err := ops[i].Check(tag.RowsAffected()); err != nil {
+			if err := ops[i].Check(tag.RowsAffected()); err != nil && ops[i].Loose {
+				return 0, &unfitError{err}
+			} else if err != nil {
 				return 0, &FatalError{err}
 			}
 		}
@@ -269,6 +287,9 @@ func opError(ops []apply.Operation, i int, err error) error {
 		return fmt.Errorf("node: apply: %w", err)
 	}
 	var pg *pgconn.PgError
+	if errors.As(err, &pg) && ops[i].Loose && (pg.Code == "23505" || pg.Code == "23P01") {
+		return &unfitError{err}
+	}
 	if errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "42")) {
 		return &FatalError{fmt.Errorf("table %s has diverged from the cluster: %w; restore this member from another", ops[i].Table, err)}
 	}

@@ -122,15 +122,27 @@ func (a *applier) stepDefinition(ctx context.Context, step []byte) error {
 }
 
 func (a *applier) stepRows(ctx context.Context, rows *writeset.Writeset) error {
-	ops, err := apply.Plan([]*writeset.Writeset{rows}, a.tables.Apply)
-	if err != nil {
-		return &FatalError{err}
+	for form := apply.InPlace; ; form = form.Next(1) {
+		ops, err := apply.Plan([]*writeset.Writeset{rows}, a.tables.Apply, form)
+		if err != nil {
+			return &FatalError{err}
+		}
+		if err := a.prepareOps(ctx, ops); err != nil {
+			return err
+		}
+		p := a.conn.StartPipeline(ctx)
+		p.SendQueryPrepared(applySave, nil, nil, nil)
+		_, err = a.finishPipeline(p, 1, 0, nil, ops)
+		end := applyKeep
+		if unfit(err) {
+			end = applyUndo
+		} else if err != nil {
+			return err
+		}
+		if e := a.conn.ExecPrepared(ctx, end, nil, nil, nil).Read().Err; e != nil || err == nil {
+			return e
+		}
 	}
-	if err := a.prepareOps(ctx, ops); err != nil {
-		return err
-	}
-	_, err = a.finishPipeline(a.conn.StartPipeline(ctx), 0, 0, nil, ops)
-	return err
 }
 
 // changed reads the tables anew once a transaction of this member has changed the schema.

@@ -65,7 +65,7 @@ const (
 	// OpDelete: the row existed and no longer does.
 	OpDelete Op = 3
 	// OpReplace: the row existed and still does under the same primary key, but another
-	// unique value changed, so appliers delete and insert it.
+	// unique value changed, or one that only an INSERT can set.
 	OpReplace Op = 4
 	// OpTruncate: the table was emptied before every other row of the transaction on it.
 	OpTruncate Op = 5

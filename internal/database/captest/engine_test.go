@@ -173,14 +173,15 @@ func TestPlansUseThePrimaryKey(t *testing.T) {
 	p.equal()
 	p.tx("UPDATE t SET a = 2")
 	w := *p.last
-	w.Rows = append([]writeset.Row{{Op: del, Identity: 99, Image: w.Rows[0].Image}}, w.Rows...)
-	ops, err := apply.Plan([]*writeset.Writeset{&w}, p.tables.Apply)
-	if err != nil || len(ops) != 2 {
+	image := w.Rows[0].Image
+	w.Rows = append([]writeset.Row{{Op: del, Identity: 97, Image: image}, {Op: del, Identity: 98, Image: image}, {Op: ins, Identity: 99, Image: image}}, w.Rows...)
+	ops, err := apply.Plan([]*writeset.Writeset{&w}, p.tables.Apply, apply.InPlace)
+	if err != nil || len(ops) != 3 {
 		t.Fatal(err, ops)
 	}
 	for _, o := range ops {
 		p.exec(p.b, "PREPARE q AS "+o.SQL)
-		rows, err := p.b.Query(ctx, "EXPLAIN EXECUTE q('{}')")
+		rows, err := p.b.Query(ctx, "EXPLAIN EXECUTE q("+strings.Repeat(", '{}'", len(o.Args))[2:]+")")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,19 +27,21 @@ type pair struct {
 	t       testing.TB
 	a, b    *pgx.Conn
 	dbA     string
+	dbB     string
 	seq     uint64
 	tables  *catalog.Tables
 	pending []*writeset.Writeset
 	last    *writeset.Writeset
 	rereads int
+	unfit   int // attempts that failed for their form
 }
 
 func newPair(t testing.TB, ddl ...string) *pair {
 	t.Helper()
 	s := pgtest.Shared(t)
 	p := &pair{t: t, dbA: s.NewDatabase(t)}
-	dbB := s.NewDatabase(t)
-	p.a, p.b = s.Connect(t, p.dbA), s.Connect(t, dbB)
+	p.dbB = s.NewDatabase(t)
+	p.a, p.b = s.Connect(t, p.dbA), s.Connect(t, p.dbB)
 	// User OIDs in the two databases must differ, as they do between servers.
 	p.exec(p.b, "CREATE TABLE shift(a int, b text); DROP TABLE shift")
 	for _, c := range []*pgx.Conn{p.a, p.b} {
@@ -196,27 +198,46 @@ func (p *pair) sync() {
 	p.pending = nil
 }
 
+// apply does what a member's applier does.
 func (p *pair) apply(ws []*writeset.Writeset) error {
-	ops, err := apply.Plan(ws, p.tables.Apply)
+	for form := apply.InPlace; ; form = form.Next(len(ws)) {
+		tx, loose, err := p.open(ws, form)
+		if err == nil {
+			return tx.Commit(ctx)
+		}
+		if !loose {
+			return err
+		}
+		p.unfit++
+	}
+}
+
+// open applies ws in a form in a transaction, which is rolled back if that fails, and tells whether this
+// may be due to the form.
+func (p *pair) open(ws []*writeset.Writeset, form apply.Form) (_ pgx.Tx, loose bool, _ error) {
+	ops, err := apply.Plan(ws, p.tables.Apply, form)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
 	tx, err := p.b.Begin(ctx)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	defer tx.Rollback(ctx)
 	for _, o := range ops {
-		r := p.b.PgConn().ExecParams(ctx, o.SQL, o.Args, nil, []int16{int16(o.Format)}[:len(o.Args)], nil)
+		r := p.b.PgConn().ExecParams(ctx, o.SQL, o.Args, nil, []int16{int16(o.Format)}, nil)
 		tag, err := r.Close()
+		var pg *pgconn.PgError
+		loose := o.Loose && (err == nil || errors.As(err, &pg) && (pg.Code == "23505" || pg.Code == "23P01"))
 		if err != nil {
-			return fmt.Errorf("%s: %s", o.SQL, explain(err))
+			err = fmt.Errorf("%s: %s", o.SQL, explain(err))
+		} else {
+			err = o.Check(tag.RowsAffected())
 		}
-		if err := o.Check(tag.RowsAffected()); err != nil {
-			return err
+		if err != nil {
+			return nil, loose, errors.Join(err, tx.Rollback(ctx))
 		}
 	}
-	return tx.Commit(ctx)
+	return tx, false, nil
 }
 
 // equal applies what is pending and fails unless the databases hold the same rows.

@@ -1,0 +1,152 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Form is how rows are applied that are still there although a key of theirs has changed.
+type Form int
+
+const (
+	// InPlace: they are updated, so that a READ COMMITTED statement that waits for one goes on with
+	// its new version. This may fail although the end is right (Operation.Loose): where rows pass
+	// unique values on to each other, or where a column has changed that only an insert can set.
+	InPlace Form = iota
+	// InTurn: the same for one writeset after the other, which is enough if each is fine by itself.
+	InTurn
+	// Apart: they are deleted and inserted, and the table is locked first. Statements wait for the
+	// table then, before they take their snapshot, and not for rows that are about to go.
+	Apart
+)
+
+// Next is the form to plan n writesets in when this one did not fit; there is none after Apart, which
+// has no Loose operations.
+func (f Form) Next(n int) Form {
+	if f == InPlace && n > 1 {
+		return InTurn
+	}
+	return Apart
+}
+
+// half is a deletion or an insertion whose other half may follow.
+type half struct {
+	row int // of batch.rows
+	op  writeset.Op
+}
+
+// moves notes, of a row that a writeset deletes or inserts, whether it may be one half of a changed key:
+// the two follow each other. If they are two rows in truth, a statement that waited for the first
+// goes on with the second, as if it had run later.
+func (b *batch) moves(i int, op writeset.Op) {
+	switch {
+	case op != writeset.OpDelete && op != writeset.OpInsert:
+	case b.half.op != 0 && b.half.op != op:
+		b.rows[i].moved, b.rows[b.half.row].moved = true, true
+		b.half = half{}
+	default:
+		b.half = half{row: i, op: op}
+	}
+}
+
+// work is what is to be done to a table, as images.
+type work struct {
+	wholes   [][]byte // to delete, known by their images
+	pairs    [][]byte // to update, known by their images: what it is, and what it becomes
+	deletes  [][]byte
+	updates  [][]byte
+	from, to [][]byte // to give another key
+	inserts  [][]byte
+	replaced bool // updates change unique values
+	lock     bool
+}
+
+// sort tells what is to be done with rows of a table t. Which deletion is moved to which insertion
+// makes no difference.
+func sort(rows []pending, t *Table, form Form) (w work) {
+	for _, p := range rows {
+		switch {
+		case p.op == writeset.OpDelete && p.was != nil:
+			w.wholes = append(w.wholes, p.was)
+		case p.op == writeset.OpDelete && p.moved:
+			w.from = append(w.from, p.image)
+		case p.op == writeset.OpDelete:
+			w.deletes = append(w.deletes, p.image)
+		case p.op == writeset.OpInsert && p.moved:
+			w.to = append(w.to, p.image)
+		case p.op == writeset.OpInsert:
+			w.inserts = append(w.inserts, p.image)
+		case p.op == writeset.OpUpdate && p.was == nil:
+			w.updates = append(w.updates, p.image)
+		case p.op == writeset.OpUpdate && form != Apart && t.made.updateWhole != "":
+			w.pairs = append(w.pairs, p.was, p.image)
+		case p.op == writeset.OpUpdate:
+			w.wholes, w.inserts, w.lock = append(w.wholes, p.was), append(w.inserts, p.image), true
+		case p.op == writeset.OpReplace && form != Apart:
+			w.updates, w.replaced = append(w.updates, p.image), true
+		case p.op == writeset.OpReplace:
+			w.deletes, w.inserts, w.lock = append(w.deletes, p.image), append(w.inserts, p.image), true
+		}
+	}
+	n := min(len(w.from), len(w.to))
+	if t.made.move == "" {
+		n = 0
+	}
+	if form == Apart {
+		w.lock = w.lock || n > 0
+		n = 0
+	}
+	w.deletes, w.inserts = append(w.deletes, w.from[n:]...), append(w.inserts, w.to[n:]...)
+	w.from, w.to = w.from[:n], w.to[:n]
+	return w
+}
+
+func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
+	if !slices.ContainsFunc(rows, func(p pending) bool { return p.op != 0 }) {
+		return nil, nil
+	}
+	t := b.local
+	if t == nil {
+		return nil, fmt.Errorf("apply: table %s does not exist in the local database", b.table)
+	}
+	if t.made == nil {
+		return nil, fmt.Errorf("apply: the description of table %s was never validated", b.table)
+	}
+	w := sort(rows, t, form)
+	if len(t.Key) == 0 && len(w.deletes)+len(w.updates) > 0 {
+		return nil, fmt.Errorf("apply: table %s has no primary key or other key in the local database", b.table)
+	}
+	if len(t.Key) > 0 && len(w.wholes)+len(w.pairs) > 0 {
+		return nil, fmt.Errorf("apply: table %s has a key only in the local database", b.table)
+	}
+	var out []Operation
+	if w.lock {
+		out = append(out, Operation{Table: b.table.String(), SQL: t.made.lock, Rows: AnyRows})
+	}
+	for _, o := range []struct {
+		images, others [][]byte
+		each           int // images per row
+		sql            string
+		loose          bool
+	}{
+		{w.wholes, nil, 1, t.made.deleteWhole, false},
+		{w.pairs, nil, 2, t.made.updateWhole, true},
+		{w.deletes, nil, 1, t.made.delete, false},
+		{w.updates, nil, 1, t.made.update, w.replaced},
+		{w.from, w.to, 1, t.made.move, true},
+		{w.inserts, nil, 1, t.made.insert, false},
+	} {
+		if len(o.images) == 0 {
+			continue
+		}
+		op := Operation{Table: b.table.String(), SQL: o.sql, Format: b.table.Format, Rows: len(o.images) / o.each, Loose: o.loose,
+			Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images)}}
+		if o.others != nil {
+			op.Args = append(op.Args, writeset.AppendArray(nil, b.table.Format, o.others))
+		}
+		out = append(out, op)
+	}
+	return out, nil
+}

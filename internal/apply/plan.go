@@ -46,6 +46,7 @@ type batch struct {
 	index     map[uint64]int
 	local     *Table // nil if there is none
 	half      half   // of the writeset that is being added
+	formatted bool   // table.Format is that of rows
 
 	// Of a table without key:
 	earlier [][]pending      // rows to be executed before, each round by itself
@@ -85,10 +86,12 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 				at[name{t.Schema, t.Name}] = b
 				batches = append(batches, b)
 			}
-			if b.table.Format != t.Format {
-				return nil, fmt.Errorf("apply: rows of table %s are in two formats within one batch", t)
-			}
 			tables[i], b.half = b, half{}
+		}
+		for i := range w.Rows {
+			if n := w.Rows[i].Table; !tables[n].format(w.Tables[n].Format) {
+				return nil, fmt.Errorf("apply: rows of table %s are in two formats within one batch", w.Tables[n])
+			}
 		}
 		// A truncation comes before every other row of its transaction, wherever it stands.
 		for i := range w.Rows {
@@ -108,6 +111,15 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 		}
 	}
 	return operations(batches, form)
+}
+
+// format notes the format of the table's rows, and reports whether it is that of the others. What a writeset
+// says of a table that it has only read or locked is not looked at.
+func (b *batch) format(f writeset.Format) bool {
+	if !b.formatted {
+		b.formatted, b.table.Format = true, f
+	}
+	return b.table.Format == f
 }
 
 func (b *batch) truncate() {

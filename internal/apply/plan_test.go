@@ -103,6 +103,18 @@ func images(b []byte) (out []string) {
 	return out
 }
 
+// What a writeset has only read has no rows, and so no format: capture does not know it.
+func TestTablesThatWereReadHaveNoFormat(t *testing.T) {
+	text, read := one(row(upd, 1, "a")), one()
+	text.Tables[0].Format = writeset.FormatText
+	for _, ws := range [][]*writeset.Writeset{{text, read}, {read, text}} {
+		ops, err := Plan(ws, lookup, InPlace)
+		if err != nil || len(ops) != 1 || ops[0].Format != writeset.FormatText {
+			t.Fatalf("%v, operations are %+v", err, ops)
+		}
+	}
+}
+
 // A1 and A6 in a table without key: rows are letters, of which there may be many, and images tell
 // besides which member sent them, unless the table is portable.
 func TestPlanWithoutKeyKeepsTheMeaning(t *testing.T) {

@@ -145,6 +145,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	l.sessions.endAll()
 	wg.Wait()
 	l.sessions.wait()
+	l.rehearsals.end()
 	l.background.Wait()
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {

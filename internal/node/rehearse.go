@@ -50,6 +50,14 @@ type rehearsals struct {
 	mu      sync.Mutex
 	m       map[uint64]chan rehearsed
 	running chan struct{} // those it does for others
+	over    bool          // it does no more, because this life ends
+}
+
+// end lets no rehearsal begin any more.
+func (r *rehearsals) end() {
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
 }
 
 func (r *rehearsals) init() {
@@ -128,6 +136,11 @@ func (l *life) rehearseFor(from uint32, data []byte) {
 	var r rehearsal
 	if err := json.Unmarshal(data, &r); err != nil {
 		l.log.Warn("a member's rehearsal cannot be read", "member", from, "error", err)
+		return
+	}
+	l.rehearsals.mu.Lock()
+	defer l.rehearsals.mu.Unlock()
+	if l.rehearsals.over {
 		return
 	}
 	select {

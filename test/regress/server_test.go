@@ -171,7 +171,7 @@ func (m *members) serves(k int) error {
 }
 
 // clustersMax bounds how often the earlier files are run again.
-const clustersMax = 4
+const clustersMax = 10
 
 func (m *members) replace() string {
 	for _, k := range m.c.All() {

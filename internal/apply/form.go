@@ -141,7 +141,7 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 		if len(o.images) == 0 {
 			continue
 		}
-		op := Operation{Table: b.table.String(), SQL: o.sql, Format: b.table.Format, Rows: len(o.images) / o.each, Loose: o.loose,
+		op := Operation{Table: b.table.String(), Relation: t.qualified(), SQL: o.sql, Format: b.table.Format, Rows: len(o.images) / o.each, Loose: o.loose,
 			Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images)}}
 		if o.others != nil {
 			op.Args = append(op.Args, writeset.AppendArray(nil, b.table.Format, o.others))

@@ -12,11 +12,12 @@ const AnyRows = -1
 
 // Operation is one statement to execute.
 type Operation struct {
-	Table  string          // for messages; several for a truncation
-	SQL    string          // constant per table and kind, see A2
-	Format writeset.Format // of the argument
-	Args   [][]byte        // arrays: one, or for another key two; or none
-	Rows   int             // rows that must be affected, or AnyRows
+	Table    string          // for messages; several for a truncation
+	Relation string          // the table whose rows are written, as SQL; empty if there are none
+	SQL      string          // constant per table and kind, see A2
+	Format   writeset.Format // of the argument
+	Args     [][]byte        // arrays: one, or for another key two; or none
+	Rows     int             // rows that must be affected, or AnyRows
 	// Loose: a unique or exclusion violation, or another number of rows, may be due to the Form.
 	Loose bool
 }

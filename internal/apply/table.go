@@ -61,6 +61,8 @@ func (t *Table) Validate() error {
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
+func escape(s string) string { return strings.ReplaceAll(s, "'", "''") }
+
 func (t *Table) qualified() string { return quote(t.Schema) + "." + quote(t.Name) }
 
 // rows is the FROM item that unpacks the parameter.

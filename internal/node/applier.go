@@ -61,10 +61,11 @@ type applier struct {
 	passed     passed
 	tables     *catalog.Tables
 	rehearses  bool // it takes everything back, see tryOut
+	warn       func(message string, args ...any)
 }
 
-func newApplier(ctx context.Context, connString string, c *config.Config) (*applier, error) {
-	a, err := connectApplier(ctx, connString, c, "tutti applier")
+func newApplier(ctx context.Context, connString string, c *config.Config, warn func(string, ...any)) (*applier, error) {
+	a, err := connectApplier(ctx, connString, c, "tutti applier", warn)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +73,8 @@ func newApplier(ctx context.Context, connString string, c *config.Config) (*appl
 }
 
 // connectApplier makes an applier that does not know the tables yet.
-func connectApplier(ctx context.Context, connString string, c *config.Config, name string) (*applier, error) {
-	a := &applier{connString: connString, config: c}
+func connectApplier(ctx context.Context, connString string, c *config.Config, name string, warn func(string, ...any)) (*applier, error) {
+	a := &applier{connString: connString, config: c, warn: warn}
 	settings := apply.SessionSettings()
 	settings["deadlock_timeout"] = "1h" // the others give way, see watch
 	pc, err := pgx.ParseConfig(connString)
@@ -138,15 +139,22 @@ func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) e
 		sets[i] = tasks[i].Writeset
 	}
 	a.begun.Store(max(last, a.begun.Load()))
+	unchecked := false
 	for form := apply.InPlace; ; {
 		ops, err := apply.Plan(sets, a.tables.Apply, form)
 		if err != nil {
 			return &FatalError{fmt.Errorf("entries %d to %d cannot be applied: %w", tasks[0].Ordinal, last, err)}
 		}
+		if unchecked {
+			ops = apply.WithoutChecks(ops)
+		}
 		err = a.attempt(ctx, last, tasks, ops)
 		switch {
 		case unfit(err):
 			form = form.Next(len(sets))
+		case !unchecked && failsCheck(err):
+			a.warn("a row of another member fails a CHECK constraint here, or code it calls; it is applied all the same", "error", err)
+			unchecked = true
 		case err == nil || !transient(err):
 			return err
 		case !sleep(ctx, 5*time.Millisecond):
@@ -161,6 +169,12 @@ type unfitError struct{ error }
 func unfit(err error) bool {
 	var u *unfitError
 	return errors.As(err, &u)
+}
+
+// failsCheck reports whether a failure may be that of a CHECK constraint.
+func failsCheck(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && !transient(err) && !environmental(pg.Code) && !unfit(err)
 }
 
 // transient reports whether running the same again may succeed.

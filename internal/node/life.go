@@ -185,7 +185,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore()); err != nil {
 		return err
 	}
-	if l.applier, err = newApplier(ctx, conn, l.config); err != nil {
+	if l.applier, err = newApplier(ctx, conn, l.config, l.log.Warn); err != nil {
 		return err
 	}
 	l.applier.begun.Store(l.position.Ordinal) // what the progress row says

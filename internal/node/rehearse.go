@@ -174,7 +174,7 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 			return false, "", ""
 		}
 	}
-	a, err := connectApplier(ctx, l.connString, l.config, "tutti rehearsal")
+	a, err := connectApplier(ctx, l.connString, l.config, "tutti rehearsal", l.log.Warn)
 	if err != nil {
 		return false, "", ""
 	}

@@ -122,10 +122,14 @@ func (a *applier) stepDefinition(ctx context.Context, step []byte) error {
 }
 
 func (a *applier) stepRows(ctx context.Context, rows *writeset.Writeset) error {
-	for form := apply.InPlace; ; form = form.Next(1) {
+	unchecked := false
+	for form := apply.InPlace; ; {
 		ops, err := apply.Plan([]*writeset.Writeset{rows}, a.tables.Apply, form)
 		if err != nil {
 			return &FatalError{err}
+		}
+		if unchecked {
+			ops = apply.WithoutChecks(ops)
 		}
 		if err := a.prepareOps(ctx, ops); err != nil {
 			return err
@@ -134,9 +138,12 @@ func (a *applier) stepRows(ctx context.Context, rows *writeset.Writeset) error {
 		p.SendQueryPrepared(applySave, nil, nil, nil)
 		_, err = a.finishPipeline(p, 1, 0, nil, ops)
 		end := applyKeep
-		if unfit(err) {
-			end = applyUndo
-		} else if err != nil {
+		switch {
+		case unfit(err):
+			end, form = applyUndo, form.Next(1)
+		case !unchecked && failsCheck(err):
+			end, unchecked = applyUndo, true
+		case err != nil:
 			return err
 		}
 		if e := a.conn.ExecPrepared(ctx, end, nil, nil, nil).Read().Err; e != nil || err == nil {

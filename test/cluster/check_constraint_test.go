@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+)
+
+// What a CHECK constraint says may depend on the time, on settings, and on other tables. What it has
+// let pass at one node is applied at all, later as well, and afterwards it holds again.
+func TestChecksThatChangeTheirMind(t *testing.T) {
+	c := New(t, 3)
+	c.StartNodes()
+	s := c.Connect(1)
+	s.Do("CREATE TABLE offers(id int PRIMARY KEY, until timestamptz CHECK (until > clock_timestamp()))",
+		"CREATE TABLE tenants(id int PRIMARY KEY, name text CHECK (name = current_setting('app.tenant', true)))",
+		"CREATE TABLE closed(id int PRIMARY KEY)",
+		"CREATE FUNCTION open(i int) RETURNS bool LANGUAGE plpgsql AS $$BEGIN IF EXISTS (SELECT FROM closed c WHERE c.id = i) THEN RAISE EXCEPTION 'closed'; END IF; RETURN true; END$$",
+		"CREATE TABLE entries(id int PRIMARY KEY, at int CHECK (open(at)))")
+	c.Everywhere("SELECT count(*) FROM entries", "0")
+
+	s.Do("SET app.tenant = 'a'", "INSERT INTO tenants VALUES (1, 'a')")
+	c.Everywhere("SELECT count(*) FROM tenants", "1")
+
+	c.Stop(3)
+	s.Do("INSERT INTO offers SELECT g, clock_timestamp() + interval '1 s' FROM generate_series(1, 5) g",
+		"INSERT INTO entries VALUES (1, 7), (2, 8)", "UPDATE entries SET id = 3 WHERE id = 2",
+		// The check is deferred to nobody: rows, then a change of the schema, then rows, in one transaction.
+		"BEGIN", "INSERT INTO tenants VALUES (2, 'a')", "ALTER TABLE tenants ADD note text", "INSERT INTO tenants VALUES (3, 'a', 'x')", "COMMIT",
+		"INSERT INTO closed VALUES (7), (8)")
+	time.Sleep(1500 * time.Millisecond)
+	c.Run(3)
+	c.WaitReady()
+	c.Everywhere("SELECT count(*) FROM offers", "5")
+	c.Everywhere("SELECT string_agg(id || ':' || at, ' ' ORDER BY id) FROM entries", "1:7 3:8")
+	c.Everywhere("SELECT count(*) FROM tenants", "3")
+
+	for k := range 3 {
+		s := c.Connect(k + 1)
+		for _, sql := range []string{"INSERT INTO offers VALUES (9, '2001-01-01')", "INSERT INTO tenants VALUES (9, 'b')"} {
+			s.Do("SET app.tenant = 'c'")
+			if got := Code(s.Try(sql)); got != "23514" {
+				t.Errorf("node %d: %s: SQLSTATE %q instead of 23514", k+1, sql, got)
+			}
+		}
+		if got := Code(s.Try("INSERT INTO entries VALUES (9, 7)")); got != "P0001" {
+			t.Errorf("node %d: a row for a closed entry: SQLSTATE %q", k+1, got)
+		}
+	}
+	c.Check()
+}

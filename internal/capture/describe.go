@@ -28,7 +28,10 @@ type TableDesc struct {
 	// Plain is true if nothing but PostgreSQL's own code runs when a row is written, and only
 	// this table is written, at once: no triggers of users, rules, row security, inheritance,
 	// deferrable constraints, nor user-written code in defaults, constraints and indexes.
-	Plain      bool `json:"plain"`
+	Plain bool `json:"plain"`
+	// Coded is true if code that clients have written runs whenever a row is stored, and cannot be passed
+	// over: that of indexes, generated columns, or domains.
+	Coded      bool `json:"coded"`
 	Referenced bool `json:"referenced"` // by a foreign key, so that a deletion may go on elsewhere
 }
 

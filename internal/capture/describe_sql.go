@@ -113,7 +113,7 @@ tables AS (
   UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typtype = 'd' -- its checks
   UNION ALL SELECT 'pg_opclass'::regclass, c.oid FROM pg_opclass c JOIN pg_amproc a ON a.amprocfamily = c.opcfamily JOIN written w ON w.oid = a.amproc
 ), dependent AS (
-  SELECT d.classid, d.objid FROM pg_depend d JOIN user_code u ON u.class = d.refclassid AND u.oid = d.refobjid
+  SELECT d.classid, d.objid, u.class FROM pg_depend d JOIN user_code u ON u.class = d.refclassid AND u.oid = d.refobjid
 ), expressions(oid, tree) AS (
   SELECT adrelid, adbin::text FROM pg_attrdef WHERE adrelid IN (SELECT oid FROM tables)
   UNION ALL SELECT conrelid, conbin::text FROM pg_constraint WHERE conbin IS NOT NULL AND conrelid IN (SELECT oid FROM tables)
@@ -129,10 +129,18 @@ tables AS (
   UNION SELECT a.adrelid FROM pg_attrdef a JOIN dependent d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
   UNION SELECT k.conrelid FROM pg_constraint k JOIN dependent d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
   UNION SELECT x.indrelid FROM pg_index x JOIN dependent d ON d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
+), coded AS (
+  SELECT x.indrelid AS oid FROM pg_index x JOIN dependent d ON d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid AND d.class <> 'pg_type'::regclass
+  UNION SELECT a.adrelid FROM pg_attrdef a JOIN dependent d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid AND d.class <> 'pg_type'::regclass
+    JOIN atts t ON t.attrelid = a.adrelid AND t.attnum = a.adnum AND t.attgenerated <> ''
+  UNION SELECT t.attrelid FROM atts t JOIN reach r ON r.root = t.atttypid JOIN pg_constraint k ON k.contypid = r.typ
+    WHERE EXISTS (SELECT FROM dependent d WHERE d.classid = 'pg_constraint'::regclass AND d.objid = k.oid AND d.class <> 'pg_type'::regclass)
+      OR EXISTS (SELECT FROM regexp_matches(k.conbin::text, ':(?:funcid|opfuncid) (\d+)', 'g') m JOIN pg_proc p ON p.oid = m[1]::oid WHERE p.provolatile <> 'i')
 )
 SELECT json_build_object('partial', tutti.partial(),
   'tables', (SELECT coalesce(json_agg(json_build_object('schema', t.nspname, 'name', t.relname, 'array', t.typarray::int8,
      'oid', t.oid::int8, 'plain', t.oid NOT IN (SELECT oid FROM special),
+     'coded', t.oid IN (SELECT oid FROM coded),
      'referenced', EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = t.oid),
      'trigger', coalesce((SELECT p.proname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
         WHERE g.tgrelid = t.oid AND g.tgname = '` + TriggerName + `' AND g.tgenabled = 'O' AND g.tgisinternal

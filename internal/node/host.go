@@ -142,7 +142,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
 			WithHint("Split it into smaller transactions.")}
 	}
-	if len(sub.Writeset.Steps) > 0 {
+	if len(sub.Writeset.Steps) > 0 || h.n.tables.Load().Coded(sub.Writeset) {
 		if e := h.n.rehearse(&sub, payload); e != nil {
 			return session.Decision{Err: e}
 		}

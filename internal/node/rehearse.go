@@ -17,7 +17,8 @@ import (
 )
 
 // A transaction that changed the schema may depend on what only its session or its machine has: a
-// temporary type, an extension's files. Once it is ordered, every member must carry it out. So one
+// temporary type, an extension's files. So may rows, by code of an index, a generated column or a domain:
+// a setting, other rows. Once it is ordered, every member must carry it out. So one
 // other member tries it before, in a transaction that it rolls back, and says what
 // PostgreSQL said.
 
@@ -51,21 +52,49 @@ type rehearsals struct {
 	m       map[uint64]chan rehearsed
 	running chan struct{} // those it does for others
 	over    bool          // it does no more, because this life ends
+	stage   []*applier    // for rows, kept between rehearsals
 }
 
 // end lets no rehearsal begin any more.
 func (r *rehearsals) end() {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.over = true
-	r.mu.Unlock()
+	for _, a := range r.stage {
+		a.close()
+	}
+	r.stage = nil
+}
+
+// take gives an applier that an earlier rehearsal has kept, or nil.
+func (r *rehearsals) take() *applier {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.stage) == 0 {
+		return nil
+	}
+	a := r.stage[len(r.stage)-1]
+	r.stage = r.stage[:len(r.stage)-1]
+	return a
+}
+
+// keep keeps it for the next.
+func (r *rehearsals) keep(a *applier) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over || a.conn.IsClosed() {
+		a.close()
+		return
+	}
+	r.stage = append(r.stage, a)
 }
 
 func (r *rehearsals) init() {
 	r.m, r.running = map[uint64]chan rehearsed{}, make(chan struct{}, rehearsalsMax)
 }
 
-// rehearse has another member try a transaction that changed the schema. It returns why it cannot be
-// carried out there, or nil: also if nobody can tell.
+// rehearse has another member try a transaction. It returns why it cannot be carried out there, or nil:
+// also if nobody can tell.
 func (l *life) rehearse(sub *session.Submission, payload []byte) *wire.SQLError {
 	to := l.rehearser()
 	if to == 0 || len(payload) > rehearsalMax {
@@ -92,13 +121,21 @@ func (l *life) rehearse(sub *session.Submission, payload []byte) *wire.SQLError 
 	select {
 	case r := <-answer:
 		if r.Done && r.Code != "" {
-			return wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's schema changes cannot be carried out at node %s: %s", l.name(to), r.Message).
-				WithDetail("SQLSTATE %s.", r.Code).WithHint("They may depend on temporary objects, or on files that only one machine has.")
+			return refusedThere(sub, l.name(to), &r)
 		}
 	case <-timeout.C:
 	case <-l.done:
 	}
 	return nil
+}
+
+func refusedThere(sub *session.Submission, node string, r *rehearsed) *wire.SQLError {
+	what, hint := "rows", "Code of an index, a generated column or a domain may depend on settings of the session, or on other rows."
+	if len(sub.Writeset.Steps) > 0 {
+		what, hint = "schema changes", "They may depend on temporary objects, or on files that only one machine has."
+	}
+	return wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's %s cannot be carried out at node %s: %s", what, node, r.Message).
+		WithDetail("SQLSTATE %s.", r.Code).WithHint("%s", hint)
 }
 
 // rehearser is a member to ask; zero if none is fit.
@@ -169,32 +206,64 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 	if err != nil {
 		return true, wire.CodeInternalError, err.Error()
 	}
+	rows := len(ws.Steps) == 0
+	if rows {
+		ws = &writeset.Writeset{Steps: []writeset.Step{{Rows: ws}}}
+	}
 	for l.core.applied.Load() < r.Base {
 		if l.ending() || !sleep(ctx, time.Millisecond) {
 			return false, "", ""
 		}
 	}
-	a, err := connectApplier(ctx, l.connString, l.config, "tutti rehearsal", l.log.Warn)
+	a, leave, err := l.stage(ctx, rows)
 	if err != nil {
 		return false, "", ""
 	}
-	defer a.close()
-	a.tables, a.rehearses = l.tables.Load(), true
-	if _, err := a.conn.Exec(ctx, "SET lock_timeout = '"+rehearsalLock+"'; SET deadlock_timeout = '50ms'").ReadAll(); err != nil {
-		return false, "", ""
-	}
+	defer leave()
 	err = a.attemptSteps(ctx, 0, engine.Task{Item: engine.Item{ID: writeset.TxID{Member: from, Incarnation: r.Life, Seq: r.Seq}}, Writeset: ws})
 	var pg *pgconn.PgError
 	var fatal *FatalError
+	refused := errors.As(err, &pg)
 	switch {
 	case err == nil, errors.Is(err, errRehearsed):
 		return true, "", ""
-	case errors.As(err, &pg) && !transient(err) && (!environmental(pg.Code) || pg.Code[:2] == "58"):
+	case rows && (!refused || pg.Code == "23505" || pg.Code == "23P01"):
+		return false, "", "" // rows of others come between; certification decides
+	case refused && !transient(err) && (!environmental(pg.Code) || pg.Code[:2] == "58"):
 		return true, pg.Code, pg.Message
 	case errors.As(err, &fatal):
 		return true, wire.CodeInternalError, fatal.Error()
 	}
 	return false, "", fmt.Sprint(err)
+}
+
+// stage gives an applier to try a transaction with. leave ends its use.
+func (l *life) stage(ctx context.Context, rows bool) (a *applier, leave func(), err error) {
+	if rows {
+		a = l.rehearsals.take()
+	}
+	if a == nil {
+		if a, err = connectApplier(ctx, l.connString, l.config, "tutti rehearsal", l.log.Warn); err != nil {
+			return nil, nil, err
+		}
+		a.rehearses = true
+		if _, err := a.conn.Exec(ctx, "SET lock_timeout = '"+rehearsalLock+"'; SET deadlock_timeout = '50ms'").ReadAll(); err != nil {
+			a.close()
+			return nil, nil, err
+		}
+	}
+	leave = a.close
+	if rows {
+		leave = func() { l.rehearsals.keep(a) }
+	}
+	if now := l.tables.Load(); a.tables != now {
+		a.tables = now
+		if err := a.prepare(ctx); err != nil {
+			a.close()
+			return nil, nil, err
+		}
+	}
+	return a, leave, nil
 }
 
 // errRehearsed ends a rehearsal that has come to its end.

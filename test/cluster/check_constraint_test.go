@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -12,7 +13,7 @@ func TestChecksThatChangeTheirMind(t *testing.T) {
 	c.StartNodes()
 	s := c.Connect(1)
 	s.Do("CREATE TABLE offers(id int PRIMARY KEY, until timestamptz CHECK (until > clock_timestamp()))",
-		"CREATE TABLE tenants(id int PRIMARY KEY, name text CHECK (name = current_setting('app.tenant', true)))",
+		"CREATE TABLE tenants(id int PRIMARY KEY, name text CHECK (name IS NOT DISTINCT FROM current_setting('app.tenant', true)))",
 		"CREATE TABLE closed(id int PRIMARY KEY)",
 		"CREATE FUNCTION open(i int) RETURNS bool LANGUAGE plpgsql AS $$BEGIN IF EXISTS (SELECT FROM closed c WHERE c.id = i) THEN RAISE EXCEPTION 'closed'; END IF; RETURN true; END$$",
 		"CREATE TABLE entries(id int PRIMARY KEY, at int CHECK (open(at)))")
@@ -46,5 +47,37 @@ func TestChecksThatChangeTheirMind(t *testing.T) {
 			t.Errorf("node %d: a row for a closed entry: SQLSTATE %q", k+1, got)
 		}
 	}
+	c.Check()
+}
+
+// Code of indexes, generated columns and domains cannot be passed over where rows are applied. It is tried
+// at another node before the order, and what it refuses there is refused everywhere.
+func TestCodeThatRefusesElsewhere(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE SCHEMA coded", "SET search_path = coded",
+		"CREATE FUNCTION picky(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_setting('app.picky', true) IS DISTINCT FROM 'no' THEN RAISE EXCEPTION 'too picky for %', i; END IF; RETURN i; END$$",
+		"SET app.picky = 'no'",
+		"CREATE TABLE indexed(id int PRIMARY KEY, v int)", "CREATE INDEX ON indexed(coded.picky(v))",
+		"CREATE TABLE made(id int PRIMARY KEY, v int, w int GENERATED ALWAYS AS (coded.picky(v)) STORED)",
+		"CREATE DOMAIN dom AS int CHECK (coded.picky(VALUE) > 0)", "CREATE TABLE typed(id int PRIMARY KEY, v dom)",
+		"CREATE DOMAIN tenant AS text CHECK (VALUE IS NOT DISTINCT FROM current_setting('app.tenant', true))", "CREATE TABLE owned(id int PRIMARY KEY, v tenant)",
+		"CREATE TABLE plain(id int PRIMARY KEY, v int)", "SET app.tenant = 'a'")
+	for _, sql := range []string{"INSERT INTO indexed VALUES (1, 1)", "INSERT INTO made VALUES (1, 1)", "INSERT INTO typed VALUES (1, 1)", "INSERT INTO owned VALUES (1, 'a')"} {
+		if got := Code(s.Try(sql)); got != "0A000" {
+			t.Errorf("%s: SQLSTATE %q instead of 0A000", sql, got)
+		}
+		s.Do("BEGIN", "INSERT INTO plain VALUES (1, 1)", sql)
+		if got := Code(s.Try("COMMIT")); got != "0A000" {
+			t.Errorf("BEGIN; %s; COMMIT: SQLSTATE %q instead of 0A000", sql, got)
+		}
+	}
+	s.Do("CREATE OR REPLACE FUNCTION picky(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN i; END'")
+	for i := range 20 {
+		s.Do(fmt.Sprintf("INSERT INTO indexed VALUES (%d, %[1]d)", i))
+	}
+	s.Do("INSERT INTO made(id, v) VALUES (1, 1)", "INSERT INTO typed VALUES (1, 1)")
+	c.Everywhere("SELECT count(*) FROM coded.indexed", "20")
+	c.Everywhere("SELECT count(*) FROM coded.plain", "0")
 	c.Check()
 }

@@ -189,6 +189,17 @@ func (t *Tables) Capture(schema, name string) *capture.TableDesc {
 	return nil
 }
 
+// Coded reports whether storing a writeset's rows runs code that clients have written, see
+// capture.TableDesc.
+func (t *Tables) Coded(ws *writeset.Writeset) bool {
+	for _, w := range ws.Tables {
+		if x := t.byName[[2]string{w.Schema, w.Name}]; x != nil && x.capture.Coded {
+			return true
+		}
+	}
+	return false
+}
+
 // KeyText renders the key of a row image of table w, see capture.KeyText.
 func (t *Tables) KeyText(w writeset.Table, image []byte) (columns, values string, ok bool) {
 	d := t.Capture(w.Schema, w.Name)

@@ -219,8 +219,11 @@ BEGIN
   END IF;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.sequence_list() RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE q record; l int8; c bool; j jsonb := '[]';
+DECLARE q record; l int8; c bool; j jsonb := '[]'; touched oid[];
 BEGIN
+  IF tutti.partial() THEN -- a nextval is enough to be touched, as a setval
+    touched := ARRAY(SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted AND mode <> 'AccessShareLock');
+  END IF;
   FOR q IN ` + sequencesQuery + ` LOOP
     EXECUTE format('SELECT last_value, is_called FROM %%s', q.name) INTO l, c;
     j := j || (to_jsonb(q) || jsonb_build_object('last', l, 'called', c));
@@ -254,14 +257,16 @@ const PeekStatement = "SELECT op, ident, keys, tab, img FROM tutti.peek($1)"
 // PeekParameterOIDs is its parameter's type.
 func PeekParameterOIDs() []uint32 { return []uint32{20} }
 
-// sequencesQuery lists the user sequences with what is registered of them.
+// sequencesQuery lists the user sequences with what is registered of them, or those in touched.
 const sequencesQuery = `SELECT s.seqrelid::int8 AS oid, format('%%I.%%I', n.nspname, c.relname) AS name, s.seqincrement AS increment, s.seqmin AS min, s.seqmax AS max,
       s.seqcycle AS cycle, coalesce(r.base, 0) AS base, coalesce(r.member, 0) AS member, coalesce(r.step, 0) AS "stepThen"
     FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN tutti.sequences r ON r.seq = s.seqrelid
-    WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti') ORDER BY 1`
+    WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')
+      AND (touched IS NULL OR s.seqrelid = ANY (touched)) ORDER BY 1`
 
-// SequencesQuery returns the query for a JSON array of the user sequences; it must run as a superuser.
+// SequencesQuery returns the query for a JSON array of the user sequences, or where tutti.partial says so
+// of those that this transaction may have changed; it must run as a superuser.
 func SequencesQuery() string { return "SELECT tutti.sequence_list()" }
 
 // touchedQuery gives a JSON array of schema and name of the user tables that this transaction has
@@ -273,7 +278,7 @@ const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.r
 // FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
 // through tutti.privileged.
 func FollowQuery() string {
-	return "SELECT json_build_object('tables', (" + describeQuery + ")::json, 'sequences', tutti.sequence_list()::json, 'locked', " + touchedQuery + ")::text"
+	return "SELECT json_build_object('tables', tutti.describe()::json, 'sequences', tutti.sequence_list()::json, 'locked', " + touchedQuery + ")::text"
 }
 
 // State is the answer to FollowQuery.

@@ -9,7 +9,7 @@ import (
 type Catalog struct {
 	// Partial is true when there may be other tables, as they were before.
 	Partial   bool        `json:"partial"`
-	Names     [][2]string `json:"names"` // then: schema and name of all tables
+	Names     [][2]string `json:"names"` // then: schema and name of all tables, nil if none can have gone
 	Tables    []TableDesc `json:"tables"`
 	Functions []string    `json:"functions"` // generated functions that exist, sorted
 }

@@ -1,23 +1,64 @@
 package capture
 
+import (
+	"fmt"
+	"strings"
+)
+
 // lockedRelations are the relations that this transaction has locked as definitions do.
 const lockedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted
       AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`
 
 // DescribeQuery returns the query whose one row and column DecodeDescribe reads. It must run
-// as a superuser with search_path = pg_catalog (every other name is then
-// printed qualified) in a database where Schema is installed.
-func DescribeQuery() string { return describeQuery }
+// as a superuser in a database where Schema is installed. It describes all tables, or where tutti.partial
+// says so those that this transaction has locked against definitions.
+func DescribeQuery() string { return "SELECT tutti.describe()" }
 
-// describeQuery describes all tables, or where tutti.partial says so those that this transaction has locked
-// against definitions.
+// DescribeSomeQuery is DescribeQuery for the tables whose schemas and names are in $1 and $2.
+const DescribeSomeQuery = `SELECT tutti.describe_some(ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN unnest($1::text[], $2::text[]) AS u(schema, name) ON u.schema = n.nspname AND u.name = c.relname))`
+
+// describeFunctions describe all tables, or some. The queries are long: as functions of PL/pgSQL they are
+// planned once in a session. Of few tables everything is found through indexes, however large
+// the catalogs are. Every name outside pg_catalog is printed qualified.
+func describeFunctions() string {
+	const head = `
+CREATE OR REPLACE FUNCTION tutti.describe_%s RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off%s AS $tutti$
+#variable_conflict use_column
+BEGIN
+  RETURN (%s);
+END $tutti$;
+`
+	const indexes = " SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
+	const usual = " SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on SET enable_material = on"
+	all := strings.NewReplacer("/*partial*/", "false", "/*tables*/", "", "/*names*/", "false", "/*functions*/", "")
+	some := strings.NewReplacer("/*partial*/", "true", "/*tables*/", "AND c.oid = ANY (wanted)", "/*names*/", "NOT "+createsOnly,
+		"/*functions*/", "AND (p.proname ~ '^direct' OR NOT "+createsOnly+`) AND (p.proname !~ '^capture' OR NOT EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid = d.objid
+       WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass AND g.tgrelid NOT IN (SELECT oid FROM tables)))`)
+	return fmt.Sprintf(head, "all()", usual, all.Replace(describeQuery)) +
+		fmt.Sprintf(head, "some(wanted pg_catalog._oid)", indexes, some.Replace(describeQuery)) + `
+CREATE OR REPLACE FUNCTION tutti.describe() RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  IF tutti.partial() THEN
+    RETURN tutti.describe_some(ARRAY(` + lockedRelations + `));
+  END IF;
+  RETURN tutti.describe_all();
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.describe_all, tutti.describe_some, tutti.describe FROM PUBLIC;
+`
+}
+
+// createsOnly is SQL for whether the transaction's definitions were none that can leave functions of ours
+// without a table.
+const createsOnly = "(SELECT string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{CREATE TABLE,CREATE TABLE AS,SELECT INTO,CREATE VIEW,CREATE SEQUENCE,CREATE FUNCTION,CREATE PROCEDURE,CREATE SCHEMA,CREATE TYPE,CREATE DOMAIN,COMMENT,GRANT,REVOKE}')"
+
+// describeQuery describes tables; markers stand for what differs between all and some.
 const describeQuery = `
 WITH RECURSIVE
 tables AS (
   SELECT c.oid, n.nspname, c.relname, y.typarray, c.relrowsecurity OR c.relhasrules OR c.relispartition OR c.relhassubclass AS special
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type y ON y.oid = c.reltype
-  WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')
-    AND ((SELECT NOT tutti.partial()) OR c.oid IN (` + lockedRelations + `))
+  WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti') /*tables*/
 ), atts AS (
   SELECT a.* FROM pg_attribute a JOIN tables t ON t.oid = a.attrelid WHERE a.attnum > 0 AND NOT a.attisdropped
 ), reach(root, typ) AS (
@@ -42,10 +83,11 @@ tables AS (
   SELECT c.oid, c.t FROM chain c JOIN pg_type y ON y.oid = c.t WHERE y.typtype <> 'd'
 ), idx AS (
   SELECT i.*, coalesce(pg_partition_root(i.indexrelid)::oid, i.indexrelid) AS root
-  FROM pg_index i WHERE (i.indrelid IN (SELECT oid FROM tables) AND (i.indisunique OR i.indisexclusion))
-    OR i.indexrelid IN (SELECT conindid FROM pg_constraint WHERE contype = 'f' AND conrelid IN (SELECT oid FROM tables))
+  FROM pg_index i WHERE i.indexrelid IN (SELECT indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM tables) AND (indisunique OR indisexclusion)
+    UNION SELECT conindid FROM pg_constraint WHERE contype = 'f' AND conrelid IN (SELECT oid FROM tables))
 ), hashes AS MATERIALIZED (
-  SELECT typ, tutti.hashable(typ) AS hashable, tutti.hash_form(typ) AS form FROM (
+  SELECT typ, CASE WHEN typ IN (` + PlainTypes + `) THEN true ELSE tutti.hashable(typ) END AS hashable,
+    CASE WHEN typ IN (` + PlainTypes + `) THEN '' ELSE tutti.hash_form(typ) END AS form FROM (
     SELECT a.atttypid AS typ FROM idx x JOIN pg_attribute a ON a.attrelid = x.indexrelid WHERE a.attnum > 0
     UNION SELECT a.atttypid FROM idx x JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = ANY (x.indkey) WHERE a.attnum > 0) u
 ), idxname AS (
@@ -105,15 +147,19 @@ tables AS (
   FROM pg_constraint c JOIN idx x ON x.indexrelid = c.conindid JOIN idxname nm ON nm.indexrelid = c.conindid
     JOIN pg_class rc ON rc.oid = c.confrelid JOIN pg_namespace rn ON rn.oid = rc.relnamespace
   WHERE c.contype = 'f' AND c.conrelid IN (SELECT oid FROM tables) GROUP BY c.conrelid
-), written AS (
-  SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE l.lanname NOT IN ('internal', 'c')
-), user_code(class, oid) AS (
-  SELECT 'pg_proc'::regclass, oid FROM written
-  UNION ALL SELECT 'pg_operator'::regclass, o.oid FROM pg_operator o JOIN written w ON w.oid = o.oprcode
-  UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typtype = 'd' -- its checks
-  UNION ALL SELECT 'pg_opclass'::regclass, c.oid FROM pg_opclass c JOIN pg_amproc a ON a.amprocfamily = c.opcfamily JOIN written w ON w.oid = a.amproc
-), dependent AS (
-  SELECT d.classid, d.objid, u.class FROM pg_depend d JOIN user_code u ON u.class = d.refclassid AND u.oid = d.refobjid
+), dependent(oid, class, object, refclass) AS ( -- on code that users have written
+  SELECT o.rel, o.class, o.oid, d.refclassid FROM (
+    SELECT adrelid AS rel, 'pg_attrdef'::regclass AS class, oid FROM pg_attrdef WHERE adrelid IN (SELECT oid FROM tables)
+    UNION ALL SELECT conrelid, 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid IN (SELECT oid FROM tables)
+    UNION ALL SELECT 0, 'pg_constraint'::regclass, oid FROM pg_constraint WHERE contypid IN (SELECT typ FROM reach WHERE typ <> 0)
+    UNION ALL SELECT indrelid, 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM tables)
+  ) o JOIN pg_depend d ON d.classid = o.class AND d.objid = o.oid WHERE CASE d.refclassid
+    WHEN 'pg_proc'::regclass THEN EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid = d.refobjid AND l.lanname NOT IN ('internal', 'c'))
+    WHEN 'pg_operator'::regclass THEN EXISTS (SELECT FROM pg_operator o JOIN pg_proc p ON p.oid = o.oprcode JOIN pg_language l ON l.oid = p.prolang
+      WHERE o.oid = d.refobjid AND l.lanname NOT IN ('internal', 'c'))
+    WHEN 'pg_type'::regclass THEN EXISTS (SELECT FROM pg_type y WHERE y.oid = d.refobjid AND y.typtype = 'd') -- its checks
+    WHEN 'pg_opclass'::regclass THEN EXISTS (SELECT FROM pg_opclass c JOIN pg_amproc a ON a.amprocfamily = c.opcfamily JOIN pg_proc p ON p.oid = a.amproc
+      JOIN pg_language l ON l.oid = p.prolang WHERE c.oid = d.refobjid AND l.lanname NOT IN ('internal', 'c')) END
 ), expressions(oid, tree) AS (
   SELECT adrelid, adbin::text FROM pg_attrdef WHERE adrelid IN (SELECT oid FROM tables)
   UNION ALL SELECT conrelid, conbin::text FROM pg_constraint WHERE conbin IS NOT NULL AND conrelid IN (SELECT oid FROM tables)
@@ -124,20 +170,19 @@ tables AS (
     WHERE p.oid < 16384 AND p.proparallel <> 's' AND p.proname NOT IN ('nextval', 'currval', 'random', 'gen_random_uuid', 'now', 'clock_timestamp')
   UNION
   SELECT oid FROM tables WHERE special
-  UNION SELECT inhrelid FROM pg_inherits
-  UNION SELECT tgrelid FROM pg_trigger WHERE tgdeferrable OR NOT tgisinternal AND tgname NOT IN ('` + TriggerName + `', '` + TruncateTriggerName + `')
-  UNION SELECT a.adrelid FROM pg_attrdef a JOIN dependent d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
-  UNION SELECT k.conrelid FROM pg_constraint k JOIN dependent d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
-  UNION SELECT x.indrelid FROM pg_index x JOIN dependent d ON d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
+  UNION SELECT inhrelid FROM pg_inherits WHERE inhrelid IN (SELECT oid FROM tables)
+  UNION SELECT tgrelid FROM pg_trigger WHERE tgrelid IN (SELECT oid FROM tables)
+    AND (tgdeferrable OR NOT tgisinternal AND tgname NOT IN ('` + TriggerName + `', '` + TruncateTriggerName + `'))
+  UNION SELECT oid FROM dependent
 ), coded AS (
-  SELECT x.indrelid AS oid FROM pg_index x JOIN dependent d ON d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid AND d.class <> 'pg_type'::regclass
-  UNION SELECT a.adrelid FROM pg_attrdef a JOIN dependent d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid AND d.class <> 'pg_type'::regclass
+  SELECT oid FROM dependent WHERE class = 'pg_class'::regclass AND refclass <> 'pg_type'::regclass
+  UNION SELECT a.adrelid FROM pg_attrdef a JOIN dependent d ON d.class = 'pg_attrdef'::regclass AND d.object = a.oid AND d.refclass <> 'pg_type'::regclass
     JOIN atts t ON t.attrelid = a.adrelid AND t.attnum = a.adnum AND t.attgenerated <> ''
   UNION SELECT t.attrelid FROM atts t JOIN reach r ON r.root = t.atttypid JOIN pg_constraint k ON k.contypid = r.typ
-    WHERE EXISTS (SELECT FROM dependent d WHERE d.classid = 'pg_constraint'::regclass AND d.objid = k.oid AND d.class <> 'pg_type'::regclass)
+    WHERE EXISTS (SELECT FROM dependent d WHERE d.class = 'pg_constraint'::regclass AND d.object = k.oid AND d.refclass <> 'pg_type'::regclass)
       OR EXISTS (SELECT FROM regexp_matches(k.conbin::text, ':(?:funcid|opfuncid) (\d+)', 'g') m JOIN pg_proc p ON p.oid = m[1]::oid WHERE p.provolatile <> 'i')
 )
-SELECT json_build_object('partial', tutti.partial(),
+SELECT json_build_object('partial', /*partial*/,
   'tables', (SELECT coalesce(json_agg(json_build_object('schema', t.nspname, 'name', t.relname, 'array', t.typarray::int8,
      'oid', t.oid::int8, 'plain', t.oid NOT IN (SELECT oid FROM special),
      'coded', t.oid IN (SELECT oid FROM coded),
@@ -152,9 +197,13 @@ SELECT json_build_object('partial', tutti.partial(),
         FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.nspname, t.relname), '[]')
      FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),
-  'names', (SELECT coalesce(json_agg(json_build_array(n.nspname, c.relname)), '[]') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE tutti.partial() AND c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')),
+  'names', CASE WHEN /*names*/ THEN (SELECT coalesce(json_agg(json_build_array(n.nspname, c.relname)), '[]') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')) END,
   'functions', (SELECT coalesce(json_agg(p.proname ORDER BY p.proname), '[]') FROM pg_proc p
-     WHERE (NOT tutti.partial() OR p.proname !~ '^capture' OR NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgfoid = p.oid AND g.tgrelid NOT IN (SELECT oid FROM tables)))
-     AND p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$'))::text
+     WHERE (p.proname >= 'capture_' AND p.proname < 'captureb' OR p.proname >= 'final_' AND p.proname < 'finala' OR p.proname >= 'direct_' AND p.proname < 'directa')
+     AND p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$' /*functions*/))::text
 `
+
+// PlainTypes are the types for which tutti.hashable says true and tutti.hash_form nothing, of those that are
+// frequent: asking costs a millisecond. bool, bytea, "char", name, int2, int4, text, oid, bpchar, varchar, date, uuid.
+const PlainTypes = "16, 17, 18, 19, 21, 23, 25, 26, 1042, 1043, 1082, 2950"

@@ -15,13 +15,26 @@ import (
 // extensionOID is the last one below those that PostgreSQL gives to objects of users.
 const extensionOID = "16383"
 
-// adoptSQL makes everything of Tutti a member of the extension. It is idempotent. Run it as a superuser
-// when all is made.
-const adoptSQL = `
+const adoptAllHead = `
 INSERT INTO pg_catalog.pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
   SELECT ` + extensionOID + `, 'tutti', 10, 'pg_catalog'::pg_catalog.regnamespace, false, '1'
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE oid OPERATOR(pg_catalog.=) ` + extensionOID + `::pg_catalog.oid);
-INSERT INTO pg_catalog.pg_depend (classid, objid, objsubid, refclassid, refobjid, refobjsubid, deptype)
+`
+
+// adoptAll makes everything of Tutti a member of the extension. It is idempotent. Run it as a superuser
+// when all is made.
+func adoptAll() string { return adoptAllHead + adopt(allMembers, allPrivileges) }
+
+// adoptFunctions does it for functions of schema tutti, given by name.
+func adoptFunctions(names []string) string {
+	of := fmt.Sprintf(`SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AS class, oid AS object, 0 AS part, proacl AS acl FROM pg_catalog.pg_proc
+    WHERE pronamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid AND proname OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog._name)`, strings.Join(names, ","))
+	return adopt("SELECT class, object FROM ("+of+") AS functions", of)
+}
+
+// adopt takes queries for what is to belong to the extension and for its privileges.
+func adopt(members, privileges string) string {
+	return `INSERT INTO pg_catalog.pg_depend (classid, objid, objsubid, refclassid, refobjid, refobjsubid, deptype)
   SELECT m.class, m.object, 0, 'pg_catalog.pg_extension'::pg_catalog.regclass, ` + extensionOID + `, 0, 'e' FROM (` + members + `) AS m
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid OPERATOR(pg_catalog.=) m.class AND d.objid OPERATOR(pg_catalog.=) m.object AND d.deptype OPERATOR(pg_catalog.=) 'e');
 DELETE FROM pg_catalog.pg_init_privs p USING (` + privileges + `) AS m
@@ -29,13 +42,13 @@ DELETE FROM pg_catalog.pg_init_privs p USING (` + privileges + `) AS m
 INSERT INTO pg_catalog.pg_init_privs (objoid, classoid, objsubid, privtype, initprivs)
   SELECT m.object, m.class, m.part, 'e', m.acl FROM (` + privileges + `) AS m
   WHERE m.acl IS NOT NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_init_privs p
-    WHERE p.objoid OPERATOR(pg_catalog.=) m.object AND p.classoid OPERATOR(pg_catalog.=) m.class AND p.objsubid OPERATOR(pg_catalog.=) m.part);
-`
+    WHERE p.objoid OPERATOR(pg_catalog.=) m.object AND p.classoid OPERATOR(pg_catalog.=) m.class AND p.objsubid OPERATOR(pg_catalog.=) m.part)`
+}
 
 const (
-	members = `SELECT DISTINCT class, object FROM (` + privileges + `) AS all_of
+	allMembers = `SELECT DISTINCT class, object FROM (` + allPrivileges + `) AS all_of
     UNION ALL SELECT 'pg_catalog.pg_event_trigger'::pg_catalog.regclass::pg_catalog.oid, oid FROM pg_catalog.pg_event_trigger WHERE evtfoid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT oid FROM pg_catalog.pg_proc WHERE pronamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid))`
-	privileges = `
+	allPrivileges = `
     SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid AS class, oid AS object, 0 AS part, nspacl AS acl FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) 'tutti'
     UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, 0, proacl FROM pg_catalog.pg_proc WHERE pronamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid
     UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, oid, 0, relacl FROM pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid AND relkind OPERATOR(pg_catalog.=) ANY ('{r,v,S}'::pg_catalog._char)

@@ -51,7 +51,8 @@ func Schema() string {
 	fmt.Fprintf(&b, putFunction, insertChain("new_tab, new_op, new_ident, new_keys, new_img"), serializableTables, window())
 	b.WriteString(collectFunction())
 	b.WriteString(definitionSchema())
-	b.WriteString(adoptSQL)
+	b.WriteString(describeFunctions())
+	b.WriteString(adoptAll())
 	return b.String()
 }
 

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,18 @@ type generated struct {
 	options      string // SET clauses of the trigger function
 	reader       string // SET clauses of the final function
 	direct       string // condition of the row trigger, if there can be direct statements
+}
+
+// functions are the names of the functions a table should have.
+func (g *generated) functions() []string {
+	out := []string{g.captureName()}
+	if g.direct != "" {
+		out = append(out, g.directName())
+	}
+	if g.final != "" {
+		out = append(out, finalName(g.schema, g.name))
+	}
+	return out
 }
 
 func (g *generated) captureName() string { return "capture_" + g.signature }
@@ -87,25 +100,25 @@ func hidden(name string, yes bool) string {
 // gives nil. Run them in order in the transaction that changed the schema, as a superuser, with
 // tutti.ddl on.
 func Refresh(c Catalog) []string {
-	var out []string
+	var out, made, old []string
 	wanted := make(map[string]bool, 2*len(c.Tables))
 	for _, t := range c.Tables {
 		g := generate(&t)
-		wanted[g.captureName()] = true
-		if g.direct != "" {
-			wanted[g.directName()] = true
-		}
-		if g.final != "" {
-			wanted[finalName(t.Schema, t.Name)] = true
+		names := g.functions()
+		for _, n := range names {
+			wanted[n] = true
 		}
 		if t.Trigger != g.captureName() {
 			out = append(out, TriggerSQL(t)...)
+			made = append(made, names...)
+			if t.Trigger != "" && !slices.Contains(c.Functions, t.Trigger) { // not all were listed
+				old = append(old, t.Trigger)
+			}
 		}
 	}
-	others := c.others()
-	var old []string
+	known := c.known()
 	for _, f := range c.Functions {
-		if !wanted[f] && !others[f[:min(len(f), prefixLen)]] && !others[f] {
+		if !wanted[f] && !known(f) {
 			old = append(old, f)
 		}
 	}
@@ -113,8 +126,8 @@ func Refresh(c Catalog) []string {
 		// A client's view may name one.
 		out = append(out, release(old), "DROP FUNCTION tutti."+strings.Join(old, ", tutti.")+" CASCADE")
 	}
-	if out != nil {
-		out = append(out, adoptSQL)
+	if made != nil {
+		out = append(out, adoptFunctions(made))
 	}
 	return out
 }
@@ -126,18 +139,24 @@ func (c *Catalog) Installed() {
 	}
 }
 
-// others are the prefixes of generated functions that are of tables that exist and were not described.
-func (c *Catalog) others() map[string]bool {
-	out := make(map[string]bool, 2*len(c.Names))
-	for _, n := range c.Names {
-		out[finalName(n[0], n[1])], out[directPrefix(n[0], n[1])] = true, true
-	}
+// known tells, of a partial description, which generated functions are of tables that were not described;
+// without names, all that are not of tables that were.
+func (c *Catalog) known() func(function string) bool {
+	own, others := make(map[string]bool, 2*len(c.Tables)), make(map[string]bool, 2*len(c.Names))
 	for i := range c.Tables {
 		t := &c.Tables[i]
-		delete(out, finalName(t.Schema, t.Name))
-		delete(out, directPrefix(t.Schema, t.Name))
+		own[finalName(t.Schema, t.Name)], own[directPrefix(t.Schema, t.Name)] = true, true
 	}
-	return out
+	for _, n := range c.Names {
+		others[finalName(n[0], n[1])], others[directPrefix(n[0], n[1])] = true, true
+	}
+	return func(f string) bool {
+		prefix := f[:min(len(f), prefixLen)]
+		if own[prefix] || own[f] || !c.Partial {
+			return false
+		}
+		return c.Names == nil || others[prefix] || others[f]
+	}
 }
 
 const (

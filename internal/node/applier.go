@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -65,7 +66,7 @@ type applier struct {
 }
 
 func newApplier(ctx context.Context, connString string, c *config.Config, warn func(string, ...any)) (*applier, error) {
-	a, err := connectApplier(ctx, connString, c, "tutti applier", warn)
+	a, err := connectApplier(ctx, connString, c, "tutti applier", map[string]string{"deadlock_timeout": "1h"}, warn) // the others give way, see watch
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +74,9 @@ func newApplier(ctx context.Context, connString string, c *config.Config, warn f
 }
 
 // connectApplier makes an applier that does not know the tables yet.
-func connectApplier(ctx context.Context, connString string, c *config.Config, name string, warn func(string, ...any)) (*applier, error) {
+func connectApplier(ctx context.Context, connString string, c *config.Config, name string, settings map[string]string, warn func(string, ...any)) (*applier, error) {
 	a := &applier{connString: connString, config: c, warn: warn}
-	settings := apply.SessionSettings()
-	settings["deadlock_timeout"] = "1h" // the others give way, see watch
+	maps.Copy(settings, apply.SessionSettings())
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
@@ -108,16 +108,29 @@ func (a *applier) describe(ctx context.Context) error {
 	return errors.Join(err, tx.Rollback(ctx))
 }
 
-// prepare makes the applier's statements, forgetting all others.
+// prepare makes the applier's statements.
 func (a *applier) prepare(ctx context.Context) error {
-	if _, err := a.conn.Exec(ctx, "DEALLOCATE ALL").ReadAll(); err != nil {
-		return fmt.Errorf("node: applier: %w", err)
-	}
 	a.prepared = map[string]string{}
 	for _, s := range applierStatements {
 		if _, err := a.conn.Prepare(ctx, s[0], s[1], nil); err != nil {
 			return fmt.Errorf("node: applier: %s: %w", s[1], err)
 		}
+	}
+	return nil
+}
+
+// forget makes the operations be prepared anew: they may name types that are gone.
+func (a *applier) forget(ctx context.Context) error {
+	if len(a.prepared) == 0 {
+		return nil
+	}
+	var sql strings.Builder
+	for _, name := range a.prepared {
+		sql.WriteString("DEALLOCATE " + name + ";")
+	}
+	a.prepared = map[string]string{}
+	if _, err := a.conn.Exec(ctx, sql.String()).ReadAll(); err != nil {
+		return fmt.Errorf("node: applier: %w", err)
 	}
 	return nil
 }
@@ -244,7 +257,7 @@ func (a *applier) sendMarks(p *pgconn.Pipeline, tasks []engine.Task) (n int) {
 // prepareOps prepares the operations' statements that are new.
 func (a *applier) prepareOps(ctx context.Context, ops []apply.Operation) error {
 	if len(a.prepared)+len(ops) > preparedMax {
-		if err := a.prepare(ctx); err != nil {
+		if err := a.forget(ctx); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task) (sessi
 		a.notices = nil
 		tag, err := a.defineOnce(ctx, last, d)
 		if err == nil {
-			return session.Result{Tag: tag, Notices: a.noticeFrames()}, a.prepare(ctx)
+			return session.Result{Tag: tag, Notices: a.noticeFrames()}, a.forget(ctx)
 		}
 		if transient(err) {
 			if !sleep(ctx, 5*time.Millisecond) {
@@ -79,7 +79,7 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 	if tag, err = a.runAs(ctx, d); err != nil {
 		return "", err
 	}
-	if _, err := tx.Exec(ctx, applierAgain); err != nil {
+	if err := a.again(ctx); err != nil {
 		return "", err
 	}
 	if err := a.follow(ctx, tx); err != nil {
@@ -93,7 +93,7 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 
 // assume sets the origin's settings for the open transaction.
 func (a *applier) assume(ctx context.Context, d session.Definition) error {
-	sql := "SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; SET LOCAL tutti.tags = 'COMMENT'; SET LOCAL plan_cache_mode = auto"
+	sql := "RESET ROLE; SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; SET LOCAL tutti.tags = 'COMMENT'; SET LOCAL plan_cache_mode = auto"
 	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
 		sql += "; SET LOCAL enable_" + s + " = on" // the query of a view is no operation of the applier's
 	}
@@ -191,17 +191,15 @@ func literal(s string) string { return strings.ReplaceAll(s, "'", "''") }
 // follow makes triggers and sequences fit the changed schema.
 func (a *applier) follow(ctx context.Context, tx pgx.Tx) error {
 	var err error
-	if !a.rehearses {
-		err = catalog.AlignSequences(ctx, tx, int(a.config.Member), a.config.SequenceStep)
+	if a.rehearses {
+		a.tables, err = catalog.Follow(ctx, tx, a.tables)
+		return err
 	}
+	tables, err := catalog.FollowAligned(ctx, tx, a.tables, int(a.config.Member), a.config.SequenceStep)
 	var cycle *catalog.CycleError
 	if errors.As(err, &cycle) { // at every member
 		return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: wire.CodeFeatureNotSupported, Message: cycle.Error(), Hint: cycle.Hint()}
 	}
-	if err != nil {
-		return err
-	}
-	tables, err := catalog.Follow(ctx, tx, a.tables)
 	if err != nil {
 		return err
 	}

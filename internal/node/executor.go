@@ -98,7 +98,7 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 				}
 			}
 			if len(w.sub.Writeset.Steps) > 0 && ok {
-				if err := l.applier.changed(ctx); err != nil {
+				if err := l.applier.changed(ctx, w.sub.Writeset); err != nil {
 					return err
 				}
 				l.tables.Store(l.applier.tables)

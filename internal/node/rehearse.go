@@ -52,7 +52,7 @@ type rehearsals struct {
 	m       map[uint64]chan rehearsed
 	running chan struct{} // those it does for others
 	over    bool          // it does no more, because this life ends
-	stage   []*applier    // for rows, kept between rehearsals
+	stage   []*applier    // kept between rehearsals
 }
 
 // end lets no rehearsal begin any more.
@@ -82,7 +82,7 @@ func (r *rehearsals) take() *applier {
 func (r *rehearsals) keep(a *applier) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over || a.conn.IsClosed() {
+	if r.over || a.conn.IsClosed() || a.conn.TxStatus() != 'I' {
 		a.close()
 		return
 	}
@@ -215,11 +215,11 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 			return false, "", ""
 		}
 	}
-	a, leave, err := l.stage(ctx, rows)
+	a, err := l.stage(ctx)
 	if err != nil {
 		return false, "", ""
 	}
-	defer leave()
+	defer l.rehearsals.keep(a)
 	err = a.attemptSteps(ctx, 0, engine.Task{Item: engine.Item{ID: writeset.TxID{Member: from, Incarnation: r.Life, Seq: r.Seq}}, Writeset: ws})
 	var pg *pgconn.PgError
 	var fatal *FatalError
@@ -237,33 +237,24 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 	return false, "", fmt.Sprint(err)
 }
 
-// stage gives an applier to try a transaction with. leave ends its use.
-func (l *life) stage(ctx context.Context, rows bool) (a *applier, leave func(), err error) {
-	if rows {
-		a = l.rehearsals.take()
-	}
-	if a == nil {
-		if a, err = connectApplier(ctx, l.connString, l.config, "tutti rehearsal", l.log.Warn); err != nil {
-			return nil, nil, err
+// stage gives an applier to try a transaction with; keep ends its use.
+func (l *life) stage(ctx context.Context) (a *applier, err error) {
+	if a = l.rehearsals.take(); a == nil {
+		settings := map[string]string{"lock_timeout": rehearsalLock, "deadlock_timeout": "50ms"}
+		if a, err = connectApplier(ctx, l.connString, l.config, "tutti rehearsal", settings, l.log.Warn); err != nil {
+			return nil, err
 		}
 		a.rehearses = true
-		if _, err := a.conn.Exec(ctx, "SET lock_timeout = '"+rehearsalLock+"'; SET deadlock_timeout = '50ms'").ReadAll(); err != nil {
-			a.close()
-			return nil, nil, err
-		}
-	}
-	leave = a.close
-	if rows {
-		leave = func() { l.rehearsals.keep(a) }
 	}
 	if now := l.tables.Load(); a.tables != now {
 		a.tables = now
-		if err := a.prepare(ctx); err != nil {
+		if err := a.forget(ctx); err != nil {
 			a.close()
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return a, leave, nil
+	a.notices = nil
+	return a, nil
 }
 
 // errRehearsed ends a rehearsal that has come to its end.

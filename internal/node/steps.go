@@ -11,6 +11,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/collect"
+	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -22,7 +23,7 @@ func (a *applier) applySteps(ctx context.Context, last uint64, t engine.Task) er
 	for {
 		err := a.attemptSteps(ctx, last, t)
 		if err == nil {
-			return a.prepare(ctx)
+			return a.forget(ctx)
 		}
 		if !transient(err) {
 			return refusedStep(&t, err)
@@ -52,7 +53,7 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 		if err != nil {
 			err = errors.Join(err, tx.Rollback(ctx))
 			if !a.rehearses {
-				err = errors.Join(err, a.describe(ctx), a.prepare(ctx))
+				err = errors.Join(err, a.describe(ctx), a.forget(ctx))
 			}
 		}
 	}()
@@ -62,13 +63,13 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 			return nil
 		}
 		changed = false
-		if _, err := tx.Exec(ctx, applierAgain); err != nil {
+		if err := a.again(ctx); err != nil {
 			return err
 		}
 		if err := a.follow(ctx, tx); err != nil {
 			return err
 		}
-		return a.prepare(ctx) // what is prepared may name types that are gone
+		return a.forget(ctx) // what is prepared may name types that are gone
 	}
 	for _, s := range t.Writeset.Steps {
 		if s.Rows == nil {
@@ -85,11 +86,11 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 			return err
 		}
 	}
-	if err := follow(); err != nil {
-		return err
-	}
 	if a.rehearses {
 		return errRehearsed
+	}
+	if err := follow(); err != nil {
+		return err
 	}
 	lsn, err := a.finishPipeline(a.conn.StartPipeline(ctx), 0, last, []engine.Task{t}, nil)
 	if err != nil {
@@ -98,8 +99,17 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 	return a.commit(ctx, last, lsn)
 }
 
-// applierAgain gives the applier its own settings back inside a transaction.
-const applierAgain = "RESET ROLE; RESET ALL; SET LOCAL session_replication_role = replica; SET LOCAL search_path = pg_catalog; SET LOCAL client_min_messages = warning"
+// again gives the applier its own settings back inside a transaction; what was noted of the kinds of
+// definitions is kept.
+func (a *applier) again(ctx context.Context) error {
+	r, err := a.conn.Exec(ctx, "SELECT pg_catalog.current_setting('tutti.tags', true); RESET ROLE; RESET ALL;"+
+		"SET LOCAL session_replication_role = replica; SET LOCAL search_path = pg_catalog; SET LOCAL client_min_messages = warning").ReadAll()
+	if err != nil {
+		return err
+	}
+	_, err = a.conn.Exec(ctx, "SET LOCAL tutti.tags = '"+literal(string(r[0].Rows[0][0]))+"'").ReadAll()
+	return err
+}
 
 func (a *applier) stepDefinition(ctx context.Context, step []byte) error {
 	d, err := collect.Definition(step)
@@ -108,9 +118,6 @@ func (a *applier) stepDefinition(ctx context.Context, step []byte) error {
 	}
 	if a.rehearses && strings.HasPrefix(strings.ToUpper(strings.TrimSpace(d.SQL)), "SELECT") {
 		return nil // setval knows no rollback
-	}
-	if _, err := a.conn.Exec(ctx, "RESET ROLE").ReadAll(); err != nil {
-		return err
 	}
 	if err := a.assume(ctx, d); err != nil {
 		return err
@@ -152,10 +159,20 @@ func (a *applier) stepRows(ctx context.Context, rows *writeset.Writeset) error {
 	}
 }
 
-// changed reads the tables anew once a transaction of this member has changed the schema.
-func (a *applier) changed(ctx context.Context) error {
-	if err := a.describe(ctx); err != nil {
-		return err
+// changed reads the tables anew once a transaction of this member has changed the schema: those that it
+// names, if others cannot have changed.
+func (a *applier) changed(ctx context.Context, ws *writeset.Writeset) error {
+	if ws.Barrier {
+		return errors.Join(a.describe(ctx), a.forget(ctx))
 	}
-	return a.prepare(ctx)
+	tx, err := a.pgx.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("node: applier: %w", err)
+	}
+	names := make([][2]string, len(ws.Tables))
+	for i, t := range ws.Tables {
+		names[i] = [2]string{t.Schema, t.Name}
+	}
+	a.tables, err = catalog.DescribeSome(ctx, tx, a.tables, names)
+	return errors.Join(err, tx.Rollback(ctx), a.forget(ctx))
 }

@@ -79,31 +79,45 @@ func Refresh(ctx context.Context, q Querier) error {
 // changed are looked at, if that can be told; the others are as in before.
 func Follow(ctx context.Context, q Querier, before *Tables) (after *Tables, err error) {
 	err = within(ctx, q, func() error {
-		c, err := describe(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, sql := range capture.Refresh(c) {
-			if _, err := q.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("catalog: installing capture triggers: %.80s: %w", sql, err)
-			}
-		}
-		c.Installed()
-		if _, err := q.Exec(ctx, "SELECT set_config('tutti.tags', '', true)"); err != nil {
-			return fmt.Errorf("catalog: %w", err)
-		}
-		after, err = tables(ctx, q, c, before)
+		after, err = follow(ctx, q, before)
 		return err
 	})
 	return after, err
 }
 
-func describe(ctx context.Context, q Querier) (capture.Catalog, error) {
-	var text string
-	if err := q.QueryRow(ctx, capture.DescribeQuery()).Scan(&text); err != nil {
-		return capture.Catalog{}, fmt.Errorf("catalog: describing tables: %w", err)
+// FollowAligned is AlignSequences and Follow.
+func FollowAligned(ctx context.Context, q Querier, before *Tables, member, step int) (after *Tables, err error) {
+	err = within(ctx, q, func() error {
+		if err := align(ctx, q, member, step); err != nil {
+			return err
+		}
+		after, err = follow(ctx, q, before)
+		return err
+	})
+	return after, err
+}
+
+func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
+	c, deferrable, err := describe(ctx, q, capture.DescribeQuery())
+	if err != nil {
+		return nil, err
 	}
-	return capture.DecodeDescribe([]byte(text))
+	statements := append(capture.Refresh(c), "SELECT set_config('tutti.tags', '', true)")
+	if _, err := q.Exec(ctx, strings.Join(statements, ";\n")); err != nil {
+		return nil, fmt.Errorf("catalog: installing capture triggers: %w", err)
+	}
+	c.Installed()
+	return tables(c, deferrable, before)
+}
+
+// describe runs a query that describes tables, and asks for deferrable constraints.
+func describe(ctx context.Context, q Querier, query string, args ...any) (c capture.Catalog, deferrable bool, err error) {
+	var text string
+	if err := q.QueryRow(ctx, "SELECT ("+query+"), "+deferrableQuery, args...).Scan(&text, &deferrable); err != nil {
+		return capture.Catalog{}, false, fmt.Errorf("catalog: describing tables: %w", err)
+	}
+	c, err = capture.DecodeDescribe([]byte(text))
+	return c, deferrable, err
 }
 
 // Tables is what is known of the tables of one database; it is not safe for changes. A schema
@@ -117,7 +131,7 @@ type Tables struct {
 // those on temporary tables aside.
 func (t *Tables) Deferrable() bool { return t.deferrable }
 
-const deferrableQuery = `SELECT EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't')
+const deferrableQuery = `EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't')
   OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't')`
 
 type table struct {
@@ -127,26 +141,36 @@ type table struct {
 
 // Describe reads the tables of the database, in q's open transaction.
 func Describe(ctx context.Context, q Querier) (*Tables, error) {
-	var t *Tables
-	err := within(ctx, q, func() error {
-		c, err := describe(ctx, q)
+	return describeTables(ctx, q, nil, "SELECT tutti.describe_all()")
+}
+
+// DescribeSome reads some tables, given by schema and name, in q's open transaction; the others are as in
+// before.
+func DescribeSome(ctx context.Context, q Querier, before *Tables, some [][2]string) (*Tables, error) {
+	schemas, names := make([]string, len(some)), make([]string, len(some))
+	for i, t := range some {
+		schemas[i], names[i] = t[0], t[1]
+	}
+	return describeTables(ctx, q, before, capture.DescribeSomeQuery, schemas, names)
+}
+
+func describeTables(ctx context.Context, q Querier, before *Tables, query string, args ...any) (t *Tables, err error) {
+	err = within(ctx, q, func() error {
+		c, deferrable, err := describe(ctx, q, query, args...)
 		if err != nil {
 			return err
 		}
-		t, err = tables(ctx, q, c, nil)
+		t, err = tables(c, deferrable, before)
 		return err
 	})
 	return t, err
 }
 
 // tables makes a description usable; what a partial one leaves out is taken from before.
-func tables(ctx context.Context, q Querier, c capture.Catalog, before *Tables) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables))}
+func tables(c capture.Catalog, deferrable bool, before *Tables) (*Tables, error) {
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: deferrable}
 	if c.Partial && before != nil {
 		t.byName = maps.Clone(before.byName)
-	}
-	if err := q.QueryRow(ctx, deferrableQuery).Scan(&t.deferrable); err != nil {
-		return nil, fmt.Errorf("catalog: asking for deferrable constraints: %w", err)
 	}
 	for _, d := range c.Tables {
 		a := applyTable(&d)

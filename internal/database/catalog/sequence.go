@@ -63,24 +63,24 @@ func AlignSequences(ctx context.Context, q Querier, member, step int) error {
 	if step < 1 || step > math.MaxInt32 || member < 0 {
 		return fmt.Errorf("catalog: sequence step %d of member %d is out of range", step, member)
 	}
-	return within(ctx, q, func() error {
-		list, err := sequences(ctx, q)
-		if err != nil {
-			return err
-		}
-		statements, err := alignSQL(list, member, step)
-		if err != nil {
-			return err
-		}
-		return execute(ctx, q, statements)
-	})
+	return within(ctx, q, func() error { return align(ctx, q, member, step) })
+}
+
+func align(ctx context.Context, q Querier, member, step int) error {
+	list, err := sequences(ctx, q)
+	if err != nil {
+		return err
+	}
+	statements, err := alignSQL(list, member, step)
+	if err != nil {
+		return err
+	}
+	return execute(ctx, q, statements)
 }
 
 func execute(ctx context.Context, q Querier, statements []string) error {
-	for _, sql := range statements {
-		if _, err := q.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("catalog: %s: %w", sql, err)
-		}
+	if _, err := q.Exec(ctx, strings.Join(statements, ";\n")); err != nil {
+		return fmt.Errorf("catalog: aligning sequences: %w", err)
 	}
 	return nil
 }

@@ -7,8 +7,10 @@ DEMO_FLAGS ?=
 BENCH_FLAGS ?=
 CHAOS_FLAGS ?=
 REGRESS_FLAGS ?=
+DRIVERS ?= all
+DRIVERS_FLAGS ?=
 
-.PHONY: demo test build bench chaos regress isolation vet clean
+.PHONY: demo test build bench chaos regress isolation drivers vet clean
 
 demo: build
 	./bin/tutti demo $(DEMO_FLAGS)
@@ -33,6 +35,11 @@ chaos: build
 # PostgreSQL's own suites against Tutti and against plain PostgreSQL: test/regress/doc.go.
 regress isolation:
 	TUTTI_REGRESS=$@ $(GO) test ./test/regress -run TestSuite -count=1 -v -timeout 3h -args $(REGRESS_FLAGS)
+
+# Suites of drivers and object-relational mappers against Tutti and against plain PostgreSQL:
+# test/drivers/doc.go.
+drivers:
+	TUTTI_DRIVERS=$(DRIVERS) $(GO) test ./test/drivers -run TestSuite -count=1 -v -timeout 3h -args $(DRIVERS_FLAGS)
 
 clean:
 	rm -rf bin

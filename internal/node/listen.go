@@ -158,7 +158,7 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 		n.log.Error("TLS for clients is not usable", "error", err)
 		return
 	}
-	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: tls, RequireTLS: n.config.ClientTLS.Require})
+	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: tls, RequireTLS: n.config.ClientTLS.Require, MinorMax: n.minorMax()})
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
 			n.log.Debug("a client was refused", "from", conn.RemoteAddr(), "error", err)
@@ -185,6 +185,17 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 		return
 	}
 	l.serve(startup, conn, slot, once)
+}
+
+// majorLong is the first version of PostgreSQL that speaks protocol 3.2.
+const majorLong = 18
+
+// minorMax is the minor version of the protocol that this member's PostgreSQL speaks.
+func (n *Node) minorMax() uint16 {
+	if n.major.Load() >= majorLong {
+		return wire.ProtocolMinorLong
+	}
+	return 0
 }
 
 func errNotReady() *wire.SQLError {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
@@ -25,7 +26,8 @@ type Node struct {
 	cancels *wire.Cancels
 	faults  *fault.Faults // nil in production
 
-	pg *instance.Instance
+	pg    *instance.Instance
+	major atomic.Int32 // version of PostgreSQL; 0 until it was found
 
 	mu   sync.Mutex
 	life *life
@@ -110,6 +112,7 @@ func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
 		return nil, err
 	}
 	n.log.Info("PostgreSQL found", "build", build.String())
+	n.major.Store(int32(build.Major))
 	return instance.New(instance.Options{
 		Build: build, DataDir: filepath.Join(n.config.DataDir, "postgres"), SocketDir: "",
 		Settings: n.settings(), LogFile: filepath.Join(n.config.DataDir, "postgres.log"), Logger: n.log,

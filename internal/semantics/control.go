@@ -48,15 +48,17 @@ func modes(options []*pg.Node) Modes {
 	return m
 }
 
-// isolation reads a level's name; READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL.
+// isolation reads a level's name.
 func isolation(text string) Isolation {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "serializable":
 		return Serializable
 	case "repeatable read":
 		return RepeatableRead
-	case "read committed", "read uncommitted":
+	case "read committed":
 		return ReadCommitted
+	case "read uncommitted":
+		return ReadUncommitted
 	}
 	return Unsaid
 }

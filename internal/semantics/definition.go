@@ -13,6 +13,9 @@ func definition(n *pg.Node) Statement {
 	if name, found := protectedSet(n); found {
 		return refuseSetting(name)
 	}
+	if temporaryNames(n) {
+		return Statement{Kind: Temporary}
+	}
 	switch v := n.GetNode().(type) {
 	case *pg.Node_CreateStmt:
 		if temporary(v.CreateStmt.Relation) {
@@ -35,10 +38,6 @@ func definition(n *pg.Node) Statement {
 	case *pg.Node_AlterSeqStmt:
 		if cycles(v.AlterSeqStmt.Options) {
 			return refuseCycle()
-		}
-	case *pg.Node_CreateFunctionStmt:
-		if names := v.CreateFunctionStmt.Funcname; len(names) > 1 && names[0].GetString_().GetSval() == "pg_temp" {
-			return Statement{Kind: Temporary}
 		}
 	case *pg.Node_CreateTableAsStmt:
 		return createAs(v.CreateTableAsStmt)
@@ -118,7 +117,7 @@ func createAs(c *pg.CreateTableAsStmt) Statement {
 
 // temporary reports whether a new relation goes to the session's temporary schema.
 func temporary(r *pg.RangeVar) bool {
-	return r.GetRelpersistence() == "t" || r.GetSchemaname() == "pg_temp"
+	return r.GetRelpersistence() == "t" || r.GetSchemaname() == temporarySchema
 }
 
 func refuseCycle() Statement {

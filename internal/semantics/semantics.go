@@ -38,6 +38,7 @@ type Isolation uint8
 
 const (
 	Unsaid Isolation = iota
+	ReadUncommitted // acts as READ COMMITTED, and is shown by its own name
 	ReadCommitted
 	RepeatableRead
 	Serializable
@@ -46,6 +47,8 @@ const (
 // SQL gives the level's name as SET TRANSACTION spells it.
 func (i Isolation) SQL() string {
 	switch i {
+	case ReadUncommitted:
+		return "READ UNCOMMITTED"
 	case RepeatableRead:
 		return "REPEATABLE READ"
 	case Serializable:
@@ -143,6 +146,9 @@ func (s *Statement) NeedsTransaction() bool {
 	}
 	return false
 }
+
+// Ends reports whether the statement ends a transaction block, which a failed one takes.
+func (s *Statement) Ends() bool { return s.Kind == Commit || s.Kind == Rollback }
 
 // Control reports whether the session itself carries the statement out.
 func (s *Statement) Control() bool {

@@ -25,8 +25,12 @@ func TestClassify(t *testing.T) {
 		{Local, "SET work_mem = 1\nRESET ALL\nLISTEN c\nNOTIFY c\nVACUUM t\nANALYZE\nDISCARD ALL\nDEALLOCATE a\nREINDEX TABLE t\nCHECKPOINT\nSET ROLE x"},
 		{Definition, "CREATE TABLE t (a int)\nDROP TABLE t\nALTER TABLE t ADD COLUMN b int DEFAULT 1\nCREATE INDEX ON t (a)\nGRANT SELECT ON t TO x\nTRUNCATE t RESTART IDENTITY\n" +
 			"SELECT setval('s', 5)\nSELECT setval('s', max(id)) FROM t\nCREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE ROLE x PASSWORD 'SCRAM-SHA-256$4096:a$b:c'\n" +
-			"CREATE MATERIALIZED VIEW m AS SELECT 1\nREFRESH MATERIALIZED VIEW m\nALTER ROLE x SET work_mem = 1\nCOMMENT ON TABLE t IS 'x'"},
-		{Temporary, "CREATE TEMP TABLE t (a int)\nCREATE TABLE pg_temp.t (a int)\nCREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE TEMP TABLE t AS SELECT 1\nSELECT 1 INTO TEMP t\nCREATE TEMP VIEW v AS SELECT 1\nCREATE TEMP SEQUENCE s"},
+			"CREATE MATERIALIZED VIEW m AS SELECT 1\nREFRESH MATERIALIZED VIEW m\nALTER ROLE x SET work_mem = 1\nCOMMENT ON TABLE t IS 'x'\n" +
+			"DROP TYPE pg_temp.r, e\nCREATE TYPE e AS ENUM ('a')"},
+		{Temporary, "CREATE TEMP TABLE t (a int)\nCREATE TABLE pg_temp.t (a int)\nCREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE TEMP TABLE t AS SELECT 1\nSELECT 1 INTO TEMP t\nCREATE TEMP VIEW v AS SELECT 1\nCREATE TEMP SEQUENCE s\n" +
+			"CREATE TYPE pg_temp.r AS RANGE (subtype = text)\nCREATE TYPE pg_temp.e AS ENUM ('a')\nCREATE TYPE pg_temp.c AS (a int)\nCREATE DOMAIN pg_temp.d AS int\nCREATE AGGREGATE pg_temp.s(int) (sfunc = f, stype = int)\n" +
+			"DROP TYPE pg_temp.r, pg_temp.e\nDROP FUNCTION pg_temp.f()\nDROP TABLE pg_temp.t\nALTER TYPE pg_temp.e ADD VALUE 'b'\nALTER DOMAIN pg_temp.d SET NOT NULL\n" +
+			"ALTER TYPE pg_temp.c RENAME TO x\nCOMMENT ON TYPE pg_temp.c IS 'x'\nALTER FUNCTION pg_temp.f() STRICT\nALTER TYPE pg_temp.c OWNER TO x"},
 		{Copy, "COPY t FROM STDIN\ncopy t (a) from stdin csv"},
 		{Tutti, "SHOW tutti.status\nSHOW TUTTI.applied"},
 		{Empty, "\n;\n-- x\n/* x */;;"},
@@ -84,7 +88,7 @@ func TestModes(t *testing.T) {
 		"BEGIN": {},
 		"BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE":       {Serializable, "READ ONLY", "DEFERRABLE"},
 		"START TRANSACTION READ WRITE, ISOLATION LEVEL REPEATABLE READ": {RepeatableRead, "READ WRITE", ""},
-		"BEGIN ISOLATION LEVEL READ UNCOMMITTED NOT DEFERRABLE":         {ReadCommitted, "", "NOT DEFERRABLE"},
+		"BEGIN ISOLATION LEVEL READ UNCOMMITTED NOT DEFERRABLE":         {ReadUncommitted, "", "NOT DEFERRABLE"},
 		"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ":               {Isolation: RepeatableRead},
 		"SET transaction_isolation = 'repeatable read'":                 {Isolation: RepeatableRead},
 		"SET default_transaction_isolation TO serializable":             {Isolation: Serializable},

@@ -14,7 +14,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		}
 		return true, nil
 	}
-	if s.block == failed && st.Kind != semantics.Commit && st.Kind != semantics.Rollback {
+	if s.block == failed && !st.Ends() {
 		return true, s.fail(inFailedTransaction())
 	}
 	switch st.Kind {

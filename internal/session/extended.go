@@ -333,6 +333,11 @@ func (s *Session) answerOwn(m *message) error {
 	}
 	switch m.typ {
 	case wire.TypeParse:
+		if m.of.statement.Kind == semantics.Refused || s.block == failed && !m.of.statement.Ends() {
+			failedToo, err := s.control(m.of.statement)
+			s.skip = failedToo
+			return err
+		}
 		s.out.Append(wire.AppendParseComplete(s.out.AvailableBuffer()))
 	case wire.TypeBind:
 		s.out.Append(wire.AppendBindComplete(s.out.AvailableBuffer()))

@@ -27,6 +27,10 @@ type FrontOptions struct {
 	TLS *tls.Config
 	// RequireTLS refuses sessions in the clear; cancel requests are taken.
 	RequireTLS bool
+	// MinorMax is the highest minor version of protocol 3 that is spoken: that of the server
+	// behind, so that a client learns from it what it would learn there. Above
+	// ProtocolMinorLong nothing is known.
+	MinorMax uint16
 	// AuthTimeout covers Accept and Login together. 0: AuthTimeoutDefault.
 	// Too short hurts slow links, too long lets idle strangers hold sockets.
 	AuthTimeout time.Duration
@@ -224,7 +228,7 @@ func (n *negotiation) handshake() error {
 
 // startup finishes the negotiation with a start-up packet.
 func (n *negotiation) startup(body []byte) (*Startup, error) {
-	s, minor, err := decodeStartup(body)
+	s, minor, err := decodeStartup(body, n.options.MinorMax)
 	if err != nil {
 		return nil, err
 	}

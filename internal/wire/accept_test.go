@@ -81,7 +81,7 @@ func TestAcceptStartup(t *testing.T) {
 		"option":     {send: userStartup(0, Param{"_pq_.a", "1"}), unknown: []string{"_pq_.a"}, answer: AppendNegotiateProtocolVersion(nil, 0, []string{"_pq_.a"})},
 		"3.3 option": {send: userStartup(3, Param{"_pq_.a", "1"}), minor: 2, unknown: []string{"_pq_.a"}, answer: AppendNegotiateProtocolVersion(nil, 2, []string{"_pq_.a"})},
 	} {
-		conn, done := startAccept(t, FrontOptions{})
+		conn, done := startAccept(t, FrontOptions{MinorMax: ProtocolMinorLong})
 		conn.Write(c.send)
 		a := <-done
 		if a.err != nil || a.cancel != nil {
@@ -138,8 +138,8 @@ func TestAcceptRefuses(t *testing.T) {
 		"length 0":            {send: []byte{0, 0, 0, 0}, code: "08P01", message: "invalid length of startup packet"},
 		"length 10005":        {send: []byte{0, 0, 0x27, 0x15}, code: "08P01", message: "invalid length of startup packet"},
 		"http":                {send: []byte("GET / HTTP/1.1\r\n\r\n"), code: "08P01", message: "invalid length of startup packet"},
-		"2.0":                 {send: AppendStartup(nil, 2, 0, nil), code: "0A000", message: "unsupported frontend protocol 2.0: server supports 3.0 to 3.2"},
-		"4.1":                 {send: AppendStartup(nil, 4, 1, nil), code: "0A000", message: "unsupported frontend protocol 4.1: server supports 3.0 to 3.2"},
+		"2.0":                 {send: AppendStartup(nil, 2, 0, nil), code: "0A000", message: "unsupported frontend protocol 2.0: server supports 3.0 to 3.0"},
+		"4.1":                 {send: AppendStartup(nil, 4, 1, nil), code: "0A000", message: "unsupported frontend protocol 4.1: server supports 3.0 to 3.0"},
 		"no user":             {send: AppendStartup(nil, 3, 0, []Param{{"database", "d"}}), code: "28000", message: "no PostgreSQL user name specified in startup packet"},
 		"empty user":          {send: AppendStartup(nil, 3, 0, []Param{{"user", ""}}), code: "28000", message: "no PostgreSQL user name specified in startup packet"},
 		"no terminator":       {send: []byte("\x00\x00\x00\x0f\x00\x03\x00\x00user\x00u\x00"), code: "08P01", message: layout},
@@ -221,7 +221,7 @@ func TestAcceptDeclines(t *testing.T) {
 
 func TestAcceptTLS(t *testing.T) {
 	serverTLS, clientTLS := tlsConfigs(t)
-	conn, done := startAccept(t, FrontOptions{TLS: serverTLS, RequireTLS: true})
+	conn, done := startAccept(t, FrontOptions{TLS: serverTLS, RequireTLS: true, MinorMax: ProtocolMinorLong})
 	conn.Write(AppendGSSENCRequest(nil))
 	wantByte(t, conn, 'N')
 	conn.Write(AppendSSLRequest(nil))

@@ -43,7 +43,7 @@ func FuzzStartup(f *testing.F) {
 		if c, err := decodeCancel(data[4:]); err == nil && !bytes.Equal(AppendCancelRequest(nil, c.PID, c.Secret)[8:], data[4:]) {
 			t.Fatal("cancel request changed")
 		}
-		s, minor, err := decodeStartup(data)
+		s, minor, err := decodeStartup(data, ProtocolMinorLong)
 		if err == nil && len(s.UnknownOptions) == 0 && !bytes.Equal(AppendStartup(nil, 3, minor, s.Ordered)[4:], data) {
 			t.Fatalf("start-up packet changed: %+v", s)
 		}

@@ -30,7 +30,7 @@ func startLogin(t *testing.T, timeout time.Duration, o LoginOptions, params []Pa
 	client, front := tcpPair(t)
 	backend, back := tcpPair(t)
 	client.Write(userStartup(2))
-	startup, _, err := Accept(front, FrontOptions{AuthTimeout: timeout})
+	startup, _, err := Accept(front, FrontOptions{AuthTimeout: timeout, MinorMax: ProtocolMinorLong})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -221,7 +221,7 @@ func (r *relay) config(t *testing.T, user, password string, minor string, tlsCon
 func TestPostgres(t *testing.T) {
 	server := startPostgres(t)
 	serverTLS, clientTLS := tlsConfigs(t)
-	r := startRelay(t, server, FrontOptions{TLS: serverTLS}, LoginOptions{AllowTrust: true})
+	r := startRelay(t, server, FrontOptions{TLS: serverTLS, MinorMax: ProtocolMinorLong}, LoginOptions{AllowTrust: true})
 	strict := startRelay(t, server, FrontOptions{}, LoginOptions{})
 	t.Run("pgx", func(t *testing.T) { testPgx(t, r, clientTLS) })
 	t.Run("psql", func(t *testing.T) { testPsql(t, r) })

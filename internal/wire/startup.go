@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	protocolMajor    = 3
-	protocolMinorMax = 2 // 3.2: long cancel keys
+	protocolMajor = 3
+
+	// ProtocolMinorLong is the minor version that knows cancel keys of any length.
+	ProtocolMinorLong = 2
 )
 
 // Startup is a client that has sent its start-up packet and is not yet
@@ -77,16 +79,16 @@ func decodeCancel(body []byte) (*CancelRequest, error) {
 }
 
 // decodeStartup reads a StartupMessage from its protocol version on. minor is
-// the minor version the client asked for, s.Minor the one it gets. The rules
+// the minor version the client asked for, s.Minor the one it gets, minorMax at most. The rules
 // are those of ProcessStartupPacket in PostgreSQL's backend_startup.c.
-func decodeStartup(body []byte) (s *Startup, minor uint16, err error) {
+func decodeStartup(body []byte, minorMax uint16) (s *Startup, minor uint16, err error) {
 	version := binary.BigEndian.Uint32(body)
 	major, minor := uint16(version>>16), uint16(version)
 	if major != protocolMajor {
 		return nil, 0, Fatalf(CodeFeatureNotSupported, "unsupported frontend protocol %d.%d: server supports %d.0 to %d.%d",
-			major, minor, protocolMajor, protocolMajor, protocolMinorMax)
+			major, minor, protocolMajor, protocolMajor, minorMax)
 	}
-	s = &Startup{Major: major, Minor: min(minor, protocolMinorMax), Params: map[string]string{}}
+	s = &Startup{Major: major, Minor: min(minor, minorMax), Params: map[string]string{}}
 	c := cursor{b: body[4:]}
 	for {
 		name := c.str()

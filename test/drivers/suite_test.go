@@ -1,0 +1,181 @@
+package drivers
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/database/embedded"
+	"github.com/tuttidb/tutti/test/cluster"
+)
+
+var flags struct {
+	out            string
+	score, control bool
+}
+
+func init() {
+	flag.StringVar(&flags.out, "out", "", "directory for outputs, differences and logs (default: a temporary one)")
+	flag.BoolVar(&flags.score, "score", false, "write the score into README.md")
+	flag.BoolVar(&flags.control, "control", false, "run a second plain server in the place of the cluster: what differs then is not Tutti's")
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if err := cluster.Clean(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// suites are all there are, in the order in which they run.
+func suites() []Suite { return []Suite{pgxSuite(), pqSuite()} }
+
+// TestSuite is the command: make drivers.
+func TestSuite(t *testing.T) {
+	wanted := os.Getenv("TUTTI_DRIVERS")
+	if wanted == "" {
+		t.Skip("TUTTI_DRIVERS names no suite: one of them, several with commas, or all")
+	}
+	cache, err := embedded.DefaultCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache = filepath.Join(cache, "drivers")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Split(wanted, ",")
+	for _, s := range suites() {
+		at := slices.Index(names, s.Name)
+		if wanted == "all" || at >= 0 {
+			t.Run(s.Name, func(t *testing.T) { runSuite(t, &s, cache) })
+		}
+		if at >= 0 {
+			names = slices.Delete(names, at, at+1)
+		}
+	}
+	if wanted != "all" && len(names) > 0 {
+		t.Errorf("TUTTI_DRIVERS: there is no suite %q", names)
+	}
+}
+
+func runSuite(t *testing.T, s *Suite, cache string) {
+	accepted, err := ReadAccepted("accepted", s.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := s.fetch(t.Context(), cache)
+	if err != nil {
+		t.Fatalf("%s cannot be fetched: %v", s.Name, err)
+	}
+	out := filepath.Join(flags.out, s.Name)
+	if flags.out == "" {
+		out = t.TempDir()
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var other server
+	if flags.control {
+		other = startPlain(t, "control")
+	} else {
+		other = startMembers(t)
+	}
+	alone := startPlain(t, "plain")
+	prepareArm(t, s, alone)
+	prepareArm(t, s, other)
+	want, got := runArm(t, s, alone, dir, out), runArm(t, s, other, dir, out)
+	found := Compare(want, got)
+	if fresh, _ := accepted.Judge(found); len(fresh) > 0 && !flags.control {
+		again := Compare(runArm(t, s, alone, dir, out), runArm(t, s, other, dir, out))
+		for _, d := range fresh {
+			if !slices.Contains(again, d) {
+				t.Logf("differed in one of two runs: %s", d)
+				found = slices.DeleteFunc(found, func(f Difference) bool { return f == d })
+			}
+		}
+	}
+	var text strings.Builder
+	for _, d := range found {
+		fmt.Fprintln(&text, d)
+	}
+	if err := os.WriteFile(filepath.Join(out, "differences.txt"), []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	notes := other.look(t, out)
+	for _, n := range notes {
+		t.Error(n)
+	}
+	if flags.control {
+		t.Logf("plain PostgreSQL against itself: %d differences\n%s", len(found), &text)
+		return
+	}
+	fresh, stale := accepted.Judge(found)
+	for _, d := range fresh {
+		t.Errorf("not accepted: %s", d)
+	}
+	for _, d := range stale {
+		t.Errorf("accepted, but did not occur: %s", d)
+	}
+	t.Logf("plain: %v; tutti: %v; %d differences, %d of them not accepted. Everything is in %s", want, got, len(found), len(fresh), out)
+	if flags.score {
+		writeScore(t, s, want, got, found, len(fresh), notes)
+	}
+}
+
+// prepareArm prepares one arm as the suite asks.
+func prepareArm(t *testing.T, s *Suite, to server) {
+	a := to.arm()
+	if err := execute(a.URL(role, ""), s.Setup...); err != nil {
+		t.Fatalf("%s: %v", a.Name, err)
+	}
+	if len(s.Logins) > 0 {
+		to.logins(t, s.Logins)
+	}
+}
+
+// runArm runs the suite in one arm.
+func runArm(t *testing.T, s *Suite, to server, dir, out string) Outcomes {
+	a := to.arm()
+	began := time.Now()
+	o, text, err := s.Run(t.Context(), a, dir)
+	if werr := os.WriteFile(filepath.Join(out, a.Name+".out"), text, 0o644); werr != nil {
+		t.Error(werr)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", a.Name, err)
+	}
+	t.Logf("%s: %v in %.0f s", a.Name, o, time.Since(began).Seconds())
+	return o
+}
+
+func writeScore(t *testing.T, s *Suite, want, got Outcomes, found []Difference, fresh int, notes []string) {
+	build, err := embedded.Find(embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := "alike"
+	if len(notes) > 0 {
+		members = "DIFFER"
+	}
+	row := fmt.Sprintf("| %s | %s | %v | %v | %d | %d | %s | %s, PostgreSQL %s |\n", s.Name, s.What, want, got, len(found), fresh, members, time.Now().Format(time.DateOnly), build.Version)
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := splice(string(page), s.Name, row)
+	if err == nil {
+		err = os.WriteFile("README.md", []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -29,7 +29,7 @@ func grammar(sql string) []Statement {
 	counted, chars := 0, 0
 	for i, raw := range tree.Stmts {
 		s := classify(raw.Stmt)
-		s.Text = sql
+		s.Text, s.Planned = sql, s.Kind == Refused && planned(raw.Stmt)
 		if len(tree.Stmts) > 1 {
 			from := int(raw.StmtLocation)
 			to := len(sql)
@@ -127,6 +127,14 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: Write}
 	}
 	return definition(n)
+}
+
+func planned(n *pg.Node) bool {
+	switch n.GetNode().(type) {
+	case *pg.Node_SelectStmt, *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt:
+		return true
+	}
+	return false
 }
 
 func hasOption(options []*pg.Node, name string) bool {

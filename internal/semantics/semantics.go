@@ -136,6 +136,9 @@ type Statement struct {
 	// Name is what a Tutti SHOW asks for.
 	Name    string
 	Refusal Refusal
+	// Planned is true for a refused query: PostgreSQL analyses queries when they are parsed, other
+	// statements when they are executed.
+	Planned bool
 }
 
 // NeedsTransaction reports whether the statement must run inside a Tutti transaction.

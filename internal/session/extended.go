@@ -333,7 +333,7 @@ func (s *Session) answerOwn(m *message) error {
 	}
 	switch m.typ {
 	case wire.TypeParse:
-		if m.of.statement.Kind == semantics.Refused || s.block == failed && !m.of.statement.Ends() {
+		if m.of.statement.Planned || s.block == failed && !m.of.statement.Ends() {
 			failedToo, err := s.control(m.of.statement)
 			s.skip = failedToo
 			return err

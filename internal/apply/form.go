@@ -55,6 +55,8 @@ func (b *batch) moves(i int, op writeset.Op) {
 type work struct {
 	wholes   [][]byte // to delete, known by their images
 	pairs    [][]byte // to update, known by their images: what it is, and what it becomes
+	locks    [][]byte
+	shares   [][]byte
 	deletes  [][]byte
 	updates  [][]byte
 	from, to [][]byte // to give another key
@@ -68,6 +70,10 @@ type work struct {
 func sort(rows []pending, t *Table, form Form) (w work) {
 	for _, p := range rows {
 		switch {
+		case p.op == writeset.OpLock:
+			w.locks = append(w.locks, p.image)
+		case p.op == writeset.OpShare:
+			w.shares = append(w.shares, p.image)
 		case p.op == writeset.OpDelete && p.was != nil:
 			w.wholes = append(w.wholes, p.was)
 		case p.op == writeset.OpDelete && p.moved:
@@ -115,7 +121,7 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 		return nil, fmt.Errorf("apply: the description of table %s was never validated", b.table)
 	}
 	w := sort(rows, t, form)
-	if len(t.Key) == 0 && len(w.deletes)+len(w.updates) > 0 {
+	if len(t.Key) == 0 && len(w.deletes)+len(w.updates)+len(w.locks)+len(w.shares) > 0 {
 		return nil, fmt.Errorf("apply: table %s has no primary key or other key in the local database", b.table)
 	}
 	if len(t.Key) > 0 && len(w.wholes)+len(w.pairs) > 0 {
@@ -131,6 +137,8 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 		sql            string
 		loose          bool
 	}{
+		{w.locks, nil, 1, t.made.lockRows, false},
+		{w.shares, nil, 1, t.made.shareRows, false},
 		{w.wholes, nil, 1, t.made.deleteWhole, false},
 		{w.pairs, nil, 2, t.made.updateWhole, true},
 		{w.deletes, nil, 1, t.made.delete, false},

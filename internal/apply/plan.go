@@ -148,7 +148,9 @@ func (b *batch) add(r *writeset.Row) error {
 	if !ok {
 		return fmt.Errorf("apply: table %s: operation %d on a row follows operation %d", b.table, r.Op, p.op)
 	}
-	p.op, p.image = op, r.Image
+	if p.op = op; op.Locks() || !r.Op.Locks() {
+		p.image = r.Image
+	}
 	b.moves(i, r.Op)
 	return nil
 }
@@ -156,6 +158,16 @@ func (b *batch) add(r *writeset.Row) error {
 // merge is the net of two operations on one row; 0 is a row that came and went.
 func merge(first, second writeset.Op) (writeset.Op, bool) {
 	const ins, upd, del, repl = writeset.OpInsert, writeset.OpUpdate, writeset.OpDelete, writeset.OpReplace
+	switch {
+	case second.Locks() && (first == 0 || first == del), first.Locks() && second == ins:
+		return 0, false
+	case first.Locks() && second.Locks():
+		return min(first, second), true // the stronger
+	case second.Locks(): // what has changed the row has locked it
+		return first, true
+	case first.Locks():
+		return second, true
+	}
 	switch {
 	case first == 0 && second == ins:
 		return ins, true

@@ -23,7 +23,7 @@ type Table struct {
 
 // statements are a table's, made once because they are looked up by their text.
 type statements struct {
-	lock, delete, update, move, insert, deleteWhole, updateWhole string
+	lock, lockRows, shareRows, delete, update, move, insert, deleteWhole, updateWhole string
 }
 
 // Column is a table's column; generated ones are computed by each database.
@@ -53,6 +53,7 @@ func (t *Table) Validate() error {
 	t.made = &statements{lock: "LOCK TABLE ONLY " + t.qualified() + " IN EXCLUSIVE MODE", insert: t.insertSQL()}
 	if len(t.Key) > 0 {
 		t.made.delete, t.made.update, t.made.move = t.deleteSQL(), t.updateSQL(), t.moveSQL()
+		t.made.lockRows, t.made.shareRows = t.lockSQL("NO KEY UPDATE"), t.lockSQL("SHARE")
 	} else {
 		t.made.deleteWhole, t.made.updateWhole = t.deleteWholeSQL(), t.updateWholeSQL()
 	}
@@ -147,6 +148,12 @@ func (t *Table) moveSQL() string {
 	array := t.qualified() + "[]"
 	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM ROWS FROM (pg_catalog.unnest($1::" + array + "), pg_catalog.unnest($2::" + array +
 		")) AS r(" + strings.Join(append(from, to...), ", ") + ") WHERE " + strings.Join(on, " AND ")
+}
+
+// lockSQL takes the locks that a transaction has taken at its origin, because local transactions rely on
+// them as they do on those of changed rows.
+func (t *Table) lockSQL(strength string) string {
+	return "SELECT FROM ONLY " + t.qualified() + " AS t, " + t.rows() + " WHERE " + t.onKey() + " FOR " + strength + " OF t"
 }
 
 func (t *Table) deleteSQL() string {

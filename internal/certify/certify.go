@@ -53,7 +53,9 @@ type Transaction struct {
 	Writeset   *writeset.Writeset
 }
 
-type holder struct{ exclusive, update, shared uint64 } // last ordinal per mode
+type holder struct{ exclusive, update, shared, share uint64 } // last ordinal per mode
+
+func (h *holder) last() uint64 { return max(h.exclusive, h.update, h.shared, h.share) }
 
 type record struct {
 	ordinal uint64
@@ -162,7 +164,7 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 	}
 	w := uint64(0)
 	if k.Mode == writeset.Read {
-		if w = max(h.exclusive, h.update, h.shared); w > base {
+		if w = max(h.exclusive, h.update, h.shared); w > base { // share changes nothing
 			return w
 		}
 		return 0
@@ -172,6 +174,9 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 	}
 	if k.Mode >= writeset.Update && h.update > base && planted != "updates-agree" {
 		w = max(w, h.update)
+	}
+	if (k.Mode == writeset.Update || k.Mode == writeset.Exclusive) && h.share > base && planted != "share-agrees" {
+		w = max(w, h.share)
 	}
 	if k.Mode == writeset.Exclusive && !k.Fresh && h.shared > sharedBase && planted != "shared-agrees" {
 		w = max(w, h.shared)
@@ -204,6 +209,8 @@ func (c *Certifier) add(r record) {
 			h.update = r.ordinal
 		case writeset.Shared:
 			h.shared = r.ordinal
+		case writeset.Share:
+			h.share = r.ordinal
 		}
 		c.keys[k.hash] = h
 	}
@@ -215,7 +222,7 @@ func (c *Certifier) forgetOldest() {
 	r := c.records[c.head]
 	for _, k := range r.keys {
 		h, ok := c.keys[k.hash]
-		if ok && max(h.exclusive, h.update, h.shared) <= r.ordinal {
+		if ok && h.last() <= r.ordinal {
 			delete(c.keys, k.hash)
 		}
 	}

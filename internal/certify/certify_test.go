@@ -261,7 +261,7 @@ func drawTransaction(t *rapid.T, ordinal uint64) Transaction {
 	tx.SharedBase = rapid.Uint64Range(0, tx.Base).Draw(t, "shared base")
 	tx.Writeset = &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: "t"}}}
 	for range rapid.IntRange(0, 3).Draw(t, "keys") {
-		tx.Writeset.Keys = append(tx.Writeset.Keys, key(rapid.Uint64Range(1, 6).Draw(t, "hash"), writeset.Mode(rapid.IntRange(1, 3).Draw(t, "mode"))))
+		tx.Writeset.Keys = append(tx.Writeset.Keys, key(rapid.Uint64Range(1, 6).Draw(t, "hash"), writeset.Mode(rapid.IntRange(1, 4).Draw(t, "mode"))))
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "rows") {
 		op := writeset.Op(rapid.IntRange(1, 4).Draw(t, "op"))

@@ -46,7 +46,7 @@ func drawLog(t *rapid.T) [][]byte {
 			it.SharedBase = rapid.Uint64Range(0, it.Base).Draw(t, "shared base")
 			w := writeset.Writeset{}
 			for range rapid.IntRange(0, 3).Draw(t, "keys") {
-				w.Keys = append(w.Keys, writeset.Key{Hash: rapid.Uint64Range(1, 8).Draw(t, "key"), Mode: writeset.Mode(rapid.IntRange(1, 3).Draw(t, "mode"))})
+				w.Keys = append(w.Keys, writeset.Key{Hash: rapid.Uint64Range(1, 8).Draw(t, "key"), Mode: writeset.Mode(rapid.IntRange(1, 4).Draw(t, "mode"))})
 			}
 			w.Tables = []writeset.Table{{Schema: "s", Name: "t"}}
 			it.Payload = w.Append(nil)

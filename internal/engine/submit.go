@@ -8,13 +8,14 @@ import (
 )
 
 // lockCount says how many own transactions under way hold a key, per mode.
-type lockCount struct{ exclusive, update, shared int }
+type lockCount struct{ exclusive, update, shared, share int }
 
 func (c lockCount) conflicts(m writeset.Mode) bool {
 	if m == writeset.Read { // certification decides; it holds no lock
 		return false
 	}
-	return c.exclusive > 0 || m >= writeset.Update && c.update > 0 || m == writeset.Exclusive && c.shared > 0
+	changes := m == writeset.Update || m == writeset.Exclusive
+	return c.exclusive > 0 || m >= writeset.Update && c.update > 0 || changes && c.share > 0 || m == writeset.Exclusive && c.shared > 0
 }
 
 func (c *lockCount) add(m writeset.Mode, n int) {
@@ -25,6 +26,8 @@ func (c *lockCount) add(m writeset.Mode, n int) {
 		c.update += n
 	case writeset.Shared:
 		c.shared += n
+	case writeset.Share:
+		c.share += n
 	}
 }
 

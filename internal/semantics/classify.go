@@ -48,6 +48,9 @@ func grammar(sql string) []Statement {
 		if s.Alone != "" {
 			s.Text = steady(s.Text)
 		}
+		if sel := raw.Stmt.GetSelectStmt(); sel != nil && s.Kind == Read {
+			s.Locks = rowLocks(sel, s.Text)
+		}
 		out = append(out, s)
 	}
 	return out
@@ -74,8 +77,12 @@ func classify(n *pg.Node) Statement {
 		return transaction(v.TransactionStmt)
 	case *pg.Node_SelectStmt:
 		return selectStatement(n, v.SelectStmt)
-	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt, *pg.Node_CallStmt, *pg.Node_ExecuteStmt:
+	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt, *pg.Node_CallStmt:
 		return calls(n, Write)
+	case *pg.Node_ExecuteStmt:
+		s := calls(n, Write)
+		s.Executes = v.ExecuteStmt.Name
+		return s
 	case *pg.Node_DoStmt:
 		return Statement{Kind: Write}
 	case *pg.Node_ExplainStmt:

@@ -23,7 +23,7 @@ func quick(sql string) (Statement, bool) {
 	if kind == Write && n == len("insert") && strings.EqualFold(rest[:n], "insert") {
 		rest = afterInto(rest[n:]) // its INTO is nothing special
 	}
-	if !single(rest) || mentionsSpecial(rest) {
+	if !single(rest) || mentionsSpecial(rest) || kind == Read && mentionsLocks(rest) {
 		return Statement{}, false
 	}
 	return Statement{Kind: kind, Text: sql}, true
@@ -65,6 +65,23 @@ func single(s string) bool {
 // special are words the grammar has to look at: functions and settings, INTO, schema tutti,
 // and identifiers written with escapes.
 var special = []string{"setval", "set_config", "lo_", "loread", "lowrite", "into ", "into\t", "into\n", "into\r", "into\f", "into\v", "into/", "into-", "into\"", "tutti", "u&"}
+
+// mentionsLocks reports whether a SELECT may lock rows.
+func mentionsLocks(s string) bool {
+	for i := range len(s) {
+		switch s[i] | 0x20 {
+		case 'u', 's':
+		default:
+			continue
+		}
+		for _, w := range []string{"update", "share"} {
+			if len(s)-i >= len(w) && strings.EqualFold(s[i:i+len(w)], w) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 func mentionsSpecial(s string) bool {
 	for i := range len(s) {

@@ -133,6 +133,10 @@ type Statement struct {
 	Channel string
 	// Later is true when its query may run at COMMIT (DECLARE … WITH HOLD).
 	Later bool
+	// Locks says which rows it locks, if it does.
+	Locks *RowLocks
+	// Executes is the prepared statement that it executes.
+	Executes string
 	// Name is what a Tutti SHOW asks for.
 	Name    string
 	Refusal Refusal

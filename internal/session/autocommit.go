@@ -26,10 +26,11 @@ type request struct {
 	listens  bool     // it may change what the session listens to
 	channels []string // it adds to that
 
-	added  int        // statements
-	reads  int        // of these, that write nothing as far as their text tells
-	direct *directRun // how it may be run directly; nil if it cannot
-	chosen bool       // it is
+	added  int                   // statements
+	reads  int                   // of these, that write nothing as far as their text tells
+	locks  []*semantics.RowLocks // how its messages, or its one statement, are followed; nil if none is
+	direct *directRun            // how it may be run directly; nil if it cannot
+	chosen bool                  // it is
 }
 
 // harmless reports whether the request writes nothing, as far as its text tells.

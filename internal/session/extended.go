@@ -14,8 +14,9 @@ import (
 type prepared struct {
 	statement semantics.Statement
 	sql       string
-	types     []uint32 // of its parameters, as the client prescribed
-	form      *form    // how it is run directly, see direct.formOf
+	types     []uint32            // of its parameters, as the client prescribed
+	form      *form               // how it is run directly, see direct.formOf
+	locks     *semantics.RowLocks // how the rows it locks are followed
 	own       bool
 }
 
@@ -29,6 +30,7 @@ type message struct {
 	kind       byte      // 'S' or 'P': what name is the name of
 	before     *prepared // what the name stood for before a Parse, Bind or Close
 	err        *wire.SQLError
+	raw        []byte // goes to the backend instead, if not nil
 }
 
 // own reports whether the session answers the message itself.
@@ -51,8 +53,12 @@ func (s *Session) gather(f wire.Frame) error {
 	if err != nil {
 		m = message{err: protocolError(err)}
 	}
+	if m.raw == nil {
+		m.raw = f.Raw
+	}
 	m.typ, m.start = f.Type, len(s.batchBytes)
-	s.batchBytes = append(s.batchBytes, f.Raw...)
+	s.batchBytes = append(s.batchBytes, m.raw...)
+	m.raw = nil
 	m.end = len(s.batchBytes)
 	s.batch = append(s.batch, m)
 	return nil
@@ -106,6 +112,9 @@ func (s *Session) examine(f wire.Frame) (message, error) {
 		}
 		m := message{of: of, kind: 'P', name: b.Portal, statement: b.Statement, before: s.portals[b.Portal]}
 		s.portals[b.Portal] = of
+		if of.locks != nil {
+			m.raw = wire.AppendBindColumn(nil, f.Raw)
+		}
 		return m, nil
 	case wire.TypeExecute:
 		portal, _, err := wire.DecodeExecute(f.Body())
@@ -172,12 +181,19 @@ func (s *Session) examineParse(p wire.Parse) message {
 		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it
 	}
 	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control()}
+	if len(list) == 1 {
+		of.locks = s.locking(st)
+	}
 	old := s.statements[p.Name]
 	if old != nil && p.Name != "" && (old.own || of.own) {
 		return message{err: wire.Errorf(wire.CodeDuplicatePreparedStmt, "prepared statement \"%s\" already exists", p.Name)}
 	}
 	s.statements[p.Name] = of
-	return message{of: of, kind: 'S', name: p.Name, before: old}
+	m := message{of: of, kind: 'S', name: p.Name, before: old}
+	if of.locks != nil && of.locks == st.Locks {
+		m.raw = wire.AppendParse(nil, p.Name, of.locks.Text, of.types)
+	}
+	return m
 }
 
 // takeBack takes back what examine noted of messages that were not carried out, last first.
@@ -309,6 +325,9 @@ func (s *Session) request(batch []message) request {
 			r.add(m.of.statement)
 			r.sql = append(r.sql, m.of.sql)
 		}
+		if m.of != nil && m.of.locks != nil {
+			r.follow(i, m.of.locks)
+		}
 		// To parse or bind a query takes a snapshot, too.
 		if m.typ != wire.TypeClose && (m.of == nil || !settingsOnly(m.of.statement)) {
 			r.settings = false
@@ -323,6 +342,14 @@ func (s *Session) request(batch []message) request {
 		r.frames = wire.AppendSync(r.frames)
 	}
 	return r
+}
+
+// follow notes how the answer to the i-th message is followed.
+func (r *request) follow(i int, l *semantics.RowLocks) {
+	if r.locks == nil {
+		r.locks = make([]*semantics.RowLocks, r.messages)
+	}
+	r.locks[i] = l
 }
 
 // answerOwn answers a message about a statement that the session carries out itself.

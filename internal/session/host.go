@@ -142,6 +142,13 @@ type Collector interface {
 	Catalog() any
 	// DirectMark stands in the text of everything rewritten, and in no client's.
 	DirectMark() string
+	// Lockable reports whether relations of these names, unqualified, may all be tables.
+	Lockable(names []string) bool
+	// AppendLocked asks which rows these are, in the transaction that has locked them, and Locked reads the only
+	// value of the answer, in binary: the position of the server's WAL, and the rows that were
+	// not changed since. ok is false if none of them is replicated.
+	AppendLocked(dst []byte, rows []semantics.LockedRow) (frames []byte, ok bool)
+	Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, err error)
 	// AppendMark adds Bind and Execute messages that mark a transaction of nothing but direct
 	// statements, without Sync.
 	AppendMark(dst []byte, slot uint32, incarnation, seq uint64) []byte

@@ -5,21 +5,24 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // reply is what the backend answered to one request, up to its ReadyForQuery.
 type reply struct {
-	status  byte
-	tag     string            // of the last CommandComplete; internal only
-	failed  *wire.ErrorFields // the first ErrorResponse
-	parsed  int               // ParseCompletes
-	done    int               // extended-protocol messages carried out
-	copied  bool              // a COPY FROM STDIN has begun
-	read    int               // client messages it has read
-	copying bool              // a COPY FROM STDIN waits for data
-	ended   bool              // ReadyForQuery has come
-	taking  *directRun        // it is a direct statement's, see takeRow
+	status   byte
+	tag      string                // of the last CommandComplete; internal only
+	failed   *wire.ErrorFields     // the first ErrorResponse
+	parsed   int                   // ParseCompletes
+	done     int                   // extended-protocol messages carried out
+	copied   bool                  // a COPY FROM STDIN has begun
+	read     int                   // client messages it has read
+	copying  bool                  // a COPY FROM STDIN waits for data
+	ended    bool                  // ReadyForQuery has come
+	locks    []*semantics.RowLocks // the request's
+	extended bool
+	taking   *directRun // it is a direct statement's, see takeRow
 }
 
 // swallows reports whether PostgreSQL would have read the Sync after Execute as part of a
@@ -216,7 +219,7 @@ func (s *Session) relay(q request) (r reply, err error) {
 			return s.neverBegan(q, failed)
 		}
 	}
-	r.taking = q.run()
+	r.taking, r.locks, r.extended = q.run(), q.locks, q.extended
 	synced := !q.flushes()
 	for !r.ended {
 		if !synced && (r.failed != nil || r.done == q.messages) {
@@ -255,6 +258,11 @@ func (s *Session) passOne(r *reply) error {
 			if err := s.counted(r.taking, f); err != nil {
 				return err
 			}
+		}
+	}
+	if l := r.lockedBy(); l != nil && (f.Type == wire.TypeDataRow || f.Type == wire.TypeRowDescription) {
+		if err := s.cut(l, &f); err != nil {
+			return err
 		}
 	}
 	switch f.Type {
@@ -303,6 +311,10 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 			e = errForgotten("the table's definition or the session's rights were changed").ErrorFields
 		}
 		e.Message = strings.ReplaceAll(e.Message, d.part().form.name, d.part().name)
+		f.Raw = wire.AppendErrorResponse(nil, e)
+	}
+	if l := r.lockedBy(); l != nil {
+		s.lockRefused(l, &e)
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	if r.failed == nil {

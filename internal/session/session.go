@@ -81,6 +81,7 @@ type Session struct {
 	habits   habits
 	direct   direct
 	schema   schema
+	locks    locks
 
 	// results of a statement that may be run again
 	holding  bool

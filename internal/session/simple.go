@@ -62,6 +62,12 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	}
 	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
 	r.add(st)
+	if l := s.locking(st); l != nil {
+		r.locks = []*semantics.RowLocks{l}
+		if l == st.Locks { // not EXECUTE of a statement that is followed
+			r.frames = wire.AppendQuery(nil, l.Text)
+		}
+	}
 	var rep reply
 	failedToo, err = s.execute(r, &rep)
 	if err == nil && !failedToo {
@@ -105,7 +111,7 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	whole := true
 	r := request{frames: raw, sql: []string{sql}}
 	for _, st := range list {
-		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets
+		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && st.Locks == nil
 		r.add(st)
 	}
 	if whole {

@@ -37,6 +37,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		s.sendBegin(m)
 		s.open, s.prefix, s.snapshot = true, beginStatements, false
 		s.base = s.host.Base()
+		s.locks.rows = nil
 	}
 	if !snapshot || s.snapshot || !s.snapshotLevel() {
 		return nil
@@ -64,6 +65,7 @@ func (s *Session) reset() {
 	s.open, s.prefix, s.snapshot, s.doom = false, 0, false, nil
 	s.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
 	s.direct.end()
+	s.locks.rows = nil
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
 }
@@ -234,6 +236,12 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	}
 	if c.ws == nil || c.ws.Empty() {
 		return s.commitLocal()
+	}
+	if err := s.addLocks(&c); err != nil {
+		return nil, false, err
+	}
+	if c.failed != nil {
+		return c.failed, s.doomed(), s.rollbackServer()
 	}
 	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
 		return doom, true, s.rollbackServer()

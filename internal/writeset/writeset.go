@@ -22,8 +22,8 @@ func (t TxID) String() string {
 // IsZero reports whether t names no transaction.
 func (t TxID) IsZero() bool { return t == TxID{} }
 
-// Mode says how strongly a key is held. The three modes conflict exactly as PostgreSQL's
-// row locks KEY SHARE, NO KEY UPDATE and UPDATE do.
+// Mode says how strongly a key is held. The modes conflict exactly as PostgreSQL's row locks KEY SHARE,
+// NO KEY UPDATE, UPDATE and SHARE do.
 type Mode uint8
 
 const (
@@ -36,11 +36,15 @@ const (
 	Update Mode = 2
 	// Exclusive: the key came, went, or changed. Conflicts with everything.
 	Exclusive Mode = 3
+	// Share: the row was locked so that nobody changes it. Conflicts with Update and Exclusive. It is
+	// the mode of OpShare alone.
+	Share Mode = 4
 )
 
 // Conflicts reports whether holders of a and b of the same key cannot both commit unseen.
 func (a Mode) Conflicts(b Mode) bool {
-	return a == Exclusive || b == Exclusive || (a == Update && b == Update)
+	changes := func(m Mode) bool { return m == Update || m == Exclusive }
+	return a == Exclusive || b == Exclusive || changes(a) && b >= Update || changes(b) && a >= Update
 }
 
 // Key is one thing a transaction can collide on: the 64-bit hash of (table, unique index,
@@ -69,11 +73,18 @@ const (
 	OpReplace Op = 4
 	// OpTruncate: the table was emptied before every other row of the transaction on it.
 	OpTruncate Op = 5
+	// OpLock: the row was locked (FOR UPDATE, FOR NO KEY UPDATE) and not changed.
+	OpLock Op = 6
+	// OpShare: the row was locked so that others may do so too (FOR SHARE), and not changed.
+	OpShare Op = 7
 )
 
+// Locks reports whether op changes nothing.
+func (op Op) Locks() bool { return op == OpLock || op == OpShare }
+
 // Row is one row change. Image is the row's final composite value in PostgreSQL's binary
-// (record_send) or text form according to its table's Format; for OpDelete with an Identity only
-// the key columns need to be non-null; for OpTruncate it is empty.
+// (record_send) or text form according to its table's Format; for OpDelete with an Identity, OpLock
+// and OpShare only the key columns need to be non-null; for OpTruncate it is empty.
 type Row struct {
 	Table    uint32 // index into Writeset.Tables
 	Op       Op
@@ -83,8 +94,11 @@ type Row struct {
 
 // KeyMode is the mode in which a row operation holds the row's identity.
 func (op Op) KeyMode() Mode {
-	if op == OpUpdate {
+	switch op {
+	case OpUpdate, OpLock:
 		return Update
+	case OpShare:
+		return Share
 	}
 	return Exclusive
 }
@@ -212,6 +226,45 @@ func (w *Writeset) AddRead(t Table) {
 	w.Keys = append(w.Keys, Key{Hash: t.Key, Mode: Read, Table: uint32(n)})
 }
 
+// Lock says that a row was locked and not changed; see AddLocks.
+type Lock struct {
+	Table    Table
+	Op       Op // OpLock or OpShare
+	Identity uint64
+	Image    []byte // the row's key
+}
+
+// AddLocks adds locks on rows that w does not change; what else there is to them is left out. It comes after
+// AddTableKeys.
+func (w *Writeset) AddLocks(locks []Lock) {
+	at := make(map[uint64]int, len(w.Rows))
+	for i, r := range w.Rows {
+		at[r.Identity] = i
+	}
+	for _, l := range locks {
+		i, ok := at[l.Identity]
+		switch {
+		case ok && l.Op == OpLock && w.Rows[i].Op == OpShare:
+			w.Rows[i].Op = OpLock
+			continue
+		case ok:
+			continue
+		}
+		n := slices.IndexFunc(w.Tables, func(x Table) bool { return x.Key == l.Table.Key })
+		if n < 0 {
+			n = len(w.Tables)
+			w.Tables = append(w.Tables, l.Table)
+			w.Keys = append(w.Keys, Key{Hash: l.Table.Key, Mode: Shared, Table: uint32(n)})
+		}
+		if len(w.Steps) > 0 { // whose tables are locked where they are carried out
+			w.Keys = append(w.Keys, Key{Hash: l.Identity, Mode: Update, Table: uint32(n)})
+			continue
+		}
+		at[l.Identity] = len(w.Rows)
+		w.Rows = append(w.Rows, Row{Table: uint32(n), Op: l.Op, Identity: l.Identity, Image: l.Image})
+	}
+}
+
 // Validate checks W1 and W2. Gateways (decoding, capture) call it.
 func (w *Writeset) Validate() error {
 	n := uint32(len(w.Tables))
@@ -227,7 +280,7 @@ func (w *Writeset) Validate() error {
 		if r.Table >= n {
 			return fmt.Errorf("writeset: row %d names table %d of %d", i, r.Table, n)
 		}
-		if r.Op < OpInsert || r.Op > OpTruncate {
+		if r.Op < OpInsert || r.Op > OpShare {
 			return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
 		}
 		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpDelete && r.Op != OpTruncate && w.was(i) == nil {

@@ -98,7 +98,7 @@ func FollowAligned(ctx context.Context, q Querier, before *Tables, member, step 
 }
 
 func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
-	c, deferrable, err := describe(ctx, q, capture.DescribeQuery())
+	c, b, err := describe(ctx, q, capture.DescribeQuery())
 	if err != nil {
 		return nil, err
 	}
@@ -107,17 +107,17 @@ func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
 		return nil, fmt.Errorf("catalog: installing capture triggers: %w", err)
 	}
 	c.Installed()
-	return tables(c, deferrable, before)
+	return tables(c, b, before)
 }
 
-// describe runs a query that describes tables, and asks for deferrable constraints.
-func describe(ctx context.Context, q Querier, query string, args ...any) (c capture.Catalog, deferrable bool, err error) {
+// describe runs a query that describes tables, and asks what else is wanted.
+func describe(ctx context.Context, q Querier, query string, args ...any) (c capture.Catalog, b besides, err error) {
 	var text string
-	if err := q.QueryRow(ctx, "SELECT ("+query+"), "+deferrableQuery, args...).Scan(&text, &deferrable); err != nil {
-		return capture.Catalog{}, false, fmt.Errorf("catalog: describing tables: %w", err)
+	if err := q.QueryRow(ctx, "SELECT ("+query+"), "+besidesQuery, args...).Scan(&text, &b.deferrable, &b.views); err != nil {
+		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
 	c, err = capture.DecodeDescribe([]byte(text))
-	return c, deferrable, err
+	return c, b, err
 }
 
 // Tables is what is known of the tables of one database; it is not safe for changes. A schema
@@ -125,14 +125,27 @@ func describe(ctx context.Context, q Querier, query string, args ...any) (c capt
 type Tables struct {
 	byName     map[[2]string]*table
 	deferrable bool
+	views      map[string]bool // names of what can be selected from and is no table, or has rights on columns
 }
 
 // Deferrable reports whether the database has constraints or triggers that may fire at COMMIT,
 // those on temporary tables aside.
 func (t *Tables) Deferrable() bool { return t.deferrable }
 
-const deferrableQuery = `EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't')
-  OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't')`
+// View reports whether a view, materialized view or foreign table has this name, in whatever schema, or a table
+// with rights on columns: some of whose system columns not everybody may read.
+func (t *Tables) View(name string) bool { return t.views[name] }
+
+// besides is what is asked together with a description.
+type besides struct {
+	deferrable bool
+	views      []string
+}
+
+const besidesQuery = `EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't')
+  OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't'),
+  (SELECT coalesce(array_agg(DISTINCT c.relname::text), '{}') FROM pg_class c WHERE c.relkind IN ('v', 'm', 'f')
+    OR c.oid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.attacl IS NOT NULL))`
 
 type table struct {
 	capture capture.TableDesc
@@ -156,21 +169,24 @@ func DescribeSome(ctx context.Context, q Querier, before *Tables, some [][2]stri
 
 func describeTables(ctx context.Context, q Querier, before *Tables, query string, args ...any) (t *Tables, err error) {
 	err = within(ctx, q, func() error {
-		c, deferrable, err := describe(ctx, q, query, args...)
+		c, b, err := describe(ctx, q, query, args...)
 		if err != nil {
 			return err
 		}
-		t, err = tables(c, deferrable, before)
+		t, err = tables(c, b, before)
 		return err
 	})
 	return t, err
 }
 
 // tables makes a description usable; what a partial one leaves out is taken from before.
-func tables(c capture.Catalog, deferrable bool, before *Tables) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: deferrable}
+func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, views: make(map[string]bool, len(b.views))}
 	if c.Partial && before != nil {
 		t.byName = maps.Clone(before.byName)
+	}
+	for _, v := range b.views {
+		t.views[v] = true
 	}
 	for _, d := range c.Tables {
 		a := applyTable(&d)
@@ -222,6 +238,16 @@ func (t *Tables) Coded(ws *writeset.Writeset) bool {
 		}
 	}
 	return false
+}
+
+// ByOID returns the description of the table with an OID of the local database, or nil.
+func (t *Tables) ByOID(oid uint32) *capture.TableDesc {
+	for _, x := range t.byName { // order-free: OIDs are unique
+		if x.capture.OID == oid {
+			return &x.capture
+		}
+	}
+	return nil
 }
 
 // KeyText renders the key of a row image of table w, see capture.KeyText.

@@ -1,0 +1,62 @@
+package collect
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Lockable reports whether relations of these names, unqualified, may all be tables.
+func (c Collector) Lockable(names []string) bool {
+	t := c.tables()
+	return !slices.ContainsFunc(names, t.View)
+}
+
+// locked sorts rows by tables, in a fixed order, and leaves out what is not replicated.
+func (c Collector) locked(rows []semantics.LockedRow) (list []capture.Locked) {
+	rows = slices.SortedFunc(slices.Values(rows), func(a, b semantics.LockedRow) int {
+		share := func(r semantics.LockedRow) int { return map[bool]int{true: 1}[r.Share] }
+		return cmp.Or(cmp.Compare(a.Table, b.Table), share(a)-share(b), cmp.Compare(a.Place, b.Place))
+	})
+	tables := c.tables()
+	for i, r := range rows {
+		if i > 0 && rows[i-1].Table == r.Table && rows[i-1].Share == r.Share {
+			if n := len(list); n > 0 && strconv.FormatUint(uint64(list[n-1].Table.OID), 10) == r.Table {
+				list[n-1].Places = append(list[n-1].Places, r.Place)
+			}
+			continue
+		}
+		oid, err := strconv.ParseUint(r.Table, 10, 32)
+		if err != nil {
+			continue
+		}
+		t := tables.ByOID(uint32(oid))
+		if t == nil || !t.Lockable() {
+			continue
+		}
+		op := writeset.OpLock
+		if r.Share {
+			op = writeset.OpShare
+		}
+		list = append(list, capture.Locked{Table: t, Op: op, Places: []string{r.Place}})
+	}
+	return list
+}
+
+// AppendLocked asks which rows these are; ok is false if none of them is replicated.
+func (c Collector) AppendLocked(dst []byte, rows []semantics.LockedRow) (frames []byte, ok bool) {
+	list := c.locked(rows)
+	if len(list) == 0 {
+		return dst, false
+	}
+	return c.privileged(dst, capture.LockedQuery(list), nil, true), true
+}
+
+// Locked reads the answer. The tables must be those that AppendLocked knew.
+func (c Collector) Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, err error) {
+	return capture.ReadLocked(c.locked(rows), answer)
+}

@@ -1,0 +1,56 @@
+package semantics
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestRowLocks(t *testing.T) {
+	for sql, want := range map[string]string{
+		"SELECT * FROM t FOR UPDATE":      `SELECT * , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t FOR UPDATE [t:false]`,
+		"select from t for no key update": `select pg_catalog.concat("t".tableoid, ' ', "t".ctid) from t for no key update [t:false]`,
+		"SELECT a FROM t FOR SHARE;":      `SELECT a , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t FOR SHARE; [t:true]`,
+		`SELECT a IS DISTINCT FROM b, extract(year FROM c) FROM s.t AS "Ü x" WHERE d = $1 FOR UPDATE`:  `SELECT a IS DISTINCT FROM b, extract(year FROM c) , pg_catalog.concat("Ü x".tableoid, ' ', "Ü x".ctid) FROM s.t AS "Ü x" WHERE d = $1 FOR UPDATE [t:false]`,
+		"SELECT 1 FROM a JOIN b USING (x), c FOR UPDATE OF b, c FOR SHARE OF a, c":                     `SELECT 1 , pg_catalog.concat("a".tableoid, ' ', "a".ctid, ' ', "b".tableoid, ' ', "b".ctid, ' ', "c".tableoid, ' ', "c".ctid) FROM a JOIN b USING (x), c FOR UPDATE OF b, c FOR SHARE OF a, c [a:true b:false c:false]`,
+		"WITH x AS (SELECT 1 FROM y) SELECT (SELECT 1 FROM z), /* FROM */ 'FROM' FROM x, t FOR UPDATE": `WITH x AS (SELECT 1 FROM y) SELECT (SELECT 1 FROM z), /* FROM */ 'FROM' , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM x, t FOR UPDATE [t:false]`,
+		"(SELECT a FROM t) FOR UPDATE":                                     `(SELECT a , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t) FOR UPDATE [t:false]`,
+		"SELECT * FROM (a CROSS JOIN b) AS j FOR UPDATE":                   "",
+		"SELECT * FROM (SELECT * FROM t) AS s FOR UPDATE":                  "",
+		"TABLE t FOR UPDATE":                                               "",
+		"SELECT * FROM t WHERE u = 'for update'":                           "",
+		"SELECT * FROM (SELECT * FROM t FOR UPDATE) s":                     "",
+		"DECLARE c CURSOR FOR SELECT * FROM t FOR UPDATE":                  "",
+		"WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM u FOR UPDATE": "",
+	} {
+		l := Classify(sql)[0].Locks
+		got := ""
+		if l != nil {
+			got = l.Text + " ["
+			for i, n := range l.Names {
+				if i > 0 {
+					got += " "
+				}
+				got += fmt.Sprint(n, ":", l.share[i])
+			}
+			got += "]"
+			before, after := []rune(sql), []rune(l.Text)
+			if string(before[:l.At]) != string(after[:l.At]) || string(before[l.At:]) != string(after[l.At+l.More:]) {
+				t.Errorf("%s: %d characters were put in at %d", sql, l.More, l.At)
+			}
+		}
+		if got != want {
+			t.Errorf("%s\nbecomes %s\nwant    %s", sql, got, want)
+		}
+	}
+	list := Classify("SELECT 1; SELECT * FROM t FOR UPDATE")
+	if list[1].Locks == nil || list[0].Locks != nil {
+		t.Error("the second of two statements locks rows")
+	}
+	l := list[1].Locks
+	if rows, ok := l.Read("17 (0,1)"); !ok || len(rows) != 1 || rows[0] != (LockedRow{"17", "(0,1)", false}) {
+		t.Errorf("read %+v", rows)
+	}
+	if _, ok := l.Read("17"); ok {
+		t.Error("half a place was read")
+	}
+}

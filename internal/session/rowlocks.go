@@ -1,0 +1,126 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// A transaction that has locked a row relies on nobody changing it, at another member either. A SELECT
+// with a locking clause therefore goes to the backend with one more column, which says which rows those
+// are (semantics.RowLocks); the client does not see it. If the transaction then writes, the
+// rows it has locked and not changed are added to its writeset.
+
+// locks is what a session has of that.
+type locks struct {
+	rows  map[semantics.LockedRow]bool // that the transaction has locked
+	plain map[string]bool              // texts that PostgreSQL refused with the column; they go without
+}
+
+const (
+	lockedRowsMax = 1 << 18 // that a transaction may lock and then write
+	plainLocksMax = 256
+)
+
+// locking says how a statement is followed; nil if it is not.
+func (s *Session) locking(st semantics.Statement) *semantics.RowLocks {
+	if of := s.statements[st.Executes]; st.Executes != "" && of != nil {
+		return of.locks
+	}
+	l := st.Locks
+	if l == nil || s.locks.plain[l.Text] || s.schema.noted || s.escape || !s.o.Collector.Lockable(l.Names) {
+		return nil
+	}
+	return l
+}
+
+// lockedBy is how the part of a request is followed whose answer is being read.
+func (r *reply) lockedBy() *semantics.RowLocks {
+	switch {
+	case len(r.locks) == 0:
+		return nil
+	case r.extended:
+		return r.locks[min(r.done, len(r.locks)-1)]
+	}
+	return r.locks[0]
+}
+
+// cut takes our column off a frame for the client.
+func (s *Session) cut(l *semantics.RowLocks, f *wire.Frame) error {
+	raw, value, err := wire.CutColumn(f.Raw)
+	if err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	f.Raw = raw
+	if f.Type != wire.TypeDataRow || len(s.locks.rows) > lockedRowsMax {
+		return nil
+	}
+	rows, ok := l.Read(string(value))
+	if !ok {
+		return fmt.Errorf("session: %q does not say which row was locked", value)
+	}
+	for _, r := range rows {
+		if s.locks.rows == nil {
+			s.locks.rows = map[semantics.LockedRow]bool{}
+		}
+		s.locks.rows[r] = true
+	}
+	return nil
+}
+
+// lockRefused makes of an error that our column has caused one that invites to try again, without it. Others
+// are told where they are in the client's text.
+func (s *Session) lockRefused(l *semantics.RowLocks, e *wire.ErrorFields) {
+	if int(e.Position) <= l.At {
+		return
+	}
+	if int(e.Position) > l.At+l.More {
+		e.Position -= int32(l.More)
+		return
+	}
+	if s.locks.plain == nil || len(s.locks.plain) >= plainLocksMax {
+		s.locks.plain = map[string]bool{}
+	}
+	s.locks.plain[l.Text] = true
+	*e = errForgotten("rows were locked of something that is no table").ErrorFields
+}
+
+// addLocks adds to a writeset the rows that were locked and not changed.
+func (s *Session) addLocks(c *collected) error {
+	if len(s.locks.rows) == 0 || c.failed != nil || c.ws == nil || c.ws.Empty() || s.currentLevel() == semantics.Serializable {
+		return nil
+	}
+	if len(s.locks.rows) > lockedRowsMax {
+		c.failed = wire.Errorf(wire.CodeProgramLimit, "a transaction that writes has locked more than %d rows", lockedRowsMax).
+			WithHint("Lock the table, or split the transaction.")
+		return nil
+	}
+	rows := make([]semantics.LockedRow, 0, len(s.locks.rows))
+	for r := range s.locks.rows { // order-free: what is locked is a set
+		rows = append(rows, r)
+	}
+	frames, ok := s.o.Collector.AppendLocked(s.srvW.AvailableBuffer(), rows)
+	if !ok {
+		return nil
+	}
+	s.srvW.Append(wire.AppendSync(frames))
+	r, answer, err := s.internal(true)
+	if err != nil {
+		return err
+	}
+	if r.failed != nil {
+		c.failed = &wire.SQLError{ErrorFields: *r.failed}
+		return nil
+	}
+	if len(answer) != 1 || len(answer[0]) != 1 {
+		return fmt.Errorf("session: which rows are locked was not answered")
+	}
+	var list []writeset.Lock
+	if c.order, list, err = s.o.Collector.Locked(rows, answer[0][0]); err != nil {
+		return fmt.Errorf("session: locked rows: %w", err)
+	}
+	c.ws.AddLocks(list)
+	return nil
+}

@@ -228,6 +228,9 @@ func (s *Session) lostStatements(c *collected) error {
 // settle orders a collected transaction and ends the backend's. It returns nil if the
 // transaction is committed, else what to tell the client; retry says it may be run again.
 func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err error) {
+	if err := s.addLocks(&c); err != nil {
+		return nil, false, err
+	}
 	if c.failed != nil {
 		if doom := s.host.Enter(PhaseRunning); doom != nil {
 			c.failed, retry = doom, true
@@ -236,12 +239,6 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	}
 	if c.ws == nil || c.ws.Empty() {
 		return s.commitLocal()
-	}
-	if err := s.addLocks(&c); err != nil {
-		return nil, false, err
-	}
-	if c.failed != nil {
-		return c.failed, s.doomed(), s.rollbackServer()
 	}
 	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
 		return doom, true, s.rollbackServer()

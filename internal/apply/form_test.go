@@ -71,6 +71,10 @@ func (s *state) operate(o *Operation, table *Table) (rows int, ok bool) {
 				n = 0
 			}
 			delete(s.rows, uint64(m[imageKey]))
+		case table.made.lockRows, table.made.shareRows:
+			if _, there := s.rows[uint64(m[imageKey])]; !there {
+				n = 0
+			}
 		case table.made.update:
 			n, ok = s.update(m[imageKey], m)
 		case table.made.move:
@@ -183,6 +187,11 @@ func (s *state) transaction(t *rapid.T, version int) *writeset.Writeset {
 			w.Rows = append(w.Rows, row(ins, id, is.image))
 		case existed:
 			w.Rows = append(w.Rows, row(del, id, was.image))
+		}
+	}
+	for id := uint64('1'); id <= '5'; id++ {
+		if p, there := s.rows[id]; there && !slices.Contains(touched, id) && rapid.IntRange(0, 4).Draw(t, "lock") == 0 {
+			w.Rows = append(w.Rows, row(rapid.SampledFrom([]writeset.Op{writeset.OpLock, writeset.OpShare}).Draw(t, "strength"), id, p.image))
 		}
 	}
 	return w

@@ -42,6 +42,8 @@ func TestModePairs(t *testing.T) {
 	}{
 		{shared, shared, false}, {shared, update, false}, {shared, exclusive, true},
 		{update, shared, false}, {update, update, true}, {update, exclusive, true},
+		{writeset.Share, writeset.Share, false}, {writeset.Share, shared, false}, {shared, writeset.Share, false}, {writeset.Share, update, true},
+		{update, writeset.Share, true}, {writeset.Share, exclusive, true}, {exclusive, writeset.Share, true},
 		{exclusive, shared, true}, {exclusive, update, true}, {exclusive, exclusive, true},
 	} {
 		t.Run(fmt.Sprintf("%d then %d", c.first, c.second), func(t *testing.T) {

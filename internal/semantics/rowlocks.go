@@ -14,7 +14,7 @@ type RowLocks struct {
 	At    int      // characters of the statement before what was put in
 	More  int      // characters put in
 	Names []string // of the relations, as the statement has them, unqualified and unquoted
-	share []bool   // per relation: FOR SHARE, or FOR KEY SHARE
+	share []bool   // per relation: FOR SHARE
 }
 
 // LockedRow is where a row is that was locked: the table's OID and the row's ctid, as text.
@@ -51,11 +51,11 @@ func rowLocks(n *pg.SelectStmt, sql string) *RowLocks {
 			name = r.Alias.Aliasname
 		}
 		strength := strongest(n.LockingClause, name)
-		if strength == pg.LockClauseStrength_LOCK_CLAUSE_STRENGTH_UNDEFINED {
+		if strength <= pg.LockClauseStrength_LCS_FORKEYSHARE { // it would only keep the row from going
 			continue
 		}
 		l.Names = append(l.Names, r.Relname)
-		l.share = append(l.share, strength == pg.LockClauseStrength_LCS_FORSHARE || strength == pg.LockClauseStrength_LCS_FORKEYSHARE)
+		l.share = append(l.share, strength == pg.LockClauseStrength_LCS_FORSHARE)
 		columns = append(columns, quote(name)+".tableoid, ' ', "+quote(name)+".ctid")
 	}
 	if len(columns) == 0 {

@@ -23,7 +23,8 @@ type attempt struct {
 	reads   []observed
 	ops     []listOp
 	changes []change
-	orphan  bool // its session did not commit it itself
+	locked  []change // rows it has locked, changed or not
+	orphan  bool     // its session did not commit it itself
 }
 
 // observed is a read of one row.

@@ -45,6 +45,7 @@ type version struct {
 // record is one commit in the database's log.
 type record struct {
 	changes  []tagged
+	locked   []change // rows that were locked, and may have been changed
 	marks    []mark
 	progress uint64
 	adopt    *adoption
@@ -294,6 +295,9 @@ func (t *tx) apply(c change, tag uint64) error {
 		return fmt.Errorf("changes %v, which does not exist", c.key)
 	case c.op != writeset.OpInsert && cur.tag != c.prev:
 		return fmt.Errorf("replaces version %d of %v but had seen version %d", cur.tag, c.key, c.prev)
+	}
+	if c.op.Locks() {
+		return nil
 	}
 	if c.key.t == tUnique && c.op != writeset.OpDelete {
 		if other, ok := t.findUnique(c.v.n); ok && other != c.key {

@@ -14,6 +14,7 @@ func (w *world) judge() {
 	if !w.o.BlackBox {
 		w.judgeOutcomes()
 		w.judgeTotals()
+		w.judgeLocks()
 		w.report("white box", check.WhiteBox(w.whiteBox(), check.WhiteBoxOptions{Initial: initialVersions()}))
 	}
 	h, o := w.lists()
@@ -35,6 +36,24 @@ func (w *world) judgeOutcomes() {
 		}
 		if a.outcome == outcomeFail && ordered {
 			w.violation("the transaction with tag %d (%v) failed but is in the order", a.tag, a.id)
+		}
+	}
+}
+
+// judgeLocks checks that nobody took a lock or changed a row unseen that a REPEATABLE READ transaction had
+// locked; READ COMMITTED may have seen it.
+func (w *world) judgeLocks() {
+	for _, a := range w.history {
+		seq, ordered := w.truth.seqs[a.tag]
+		if !ordered || !a.repeat || len(a.locked) == 0 {
+			continue
+		}
+		mine := encode(a.locked, a.tag)
+		for o := a.base + 1; o < seq; o++ {
+			b := w.truth.attempts[w.truth.order[o]]
+			if b != nil && (conflict(mine, encode(b.changes, b.tag)) || conflict(mine, encode(b.locked, b.tag))) {
+				w.violation("ordinals %d and %d: the transaction with tag %d has locked what that with tag %d, which it had not seen, locked or changed", o, seq, a.tag, b.tag)
+			}
 		}
 	}
 }
@@ -91,6 +110,9 @@ func (w *world) whiteBox() []check.Transaction {
 			}
 		}
 		for _, c := range a.changes {
+			if c.op.Locks() {
+				continue // see tx.apply
+			}
 			v := a.tag
 			if c.op == writeset.OpDelete {
 				v = 0

@@ -55,12 +55,22 @@ func (l *lock) acquire(t *tx, mode writeset.Mode, granted func()) bool {
 func (l *lock) grant(h hold) {
 	for i := range l.holders {
 		if l.holders[i].t == h.t {
-			l.holders[i].mode = max(l.holders[i].mode, h.mode)
+			if rank(h.mode) > rank(l.holders[i].mode) {
+				l.holders[i].mode = h.mode
+			}
 			return
 		}
 	}
 	l.holders = append(l.holders, h)
 	h.t.held = append(h.t.held, l)
+}
+
+// rank orders modes by what they conflict with.
+func rank(m writeset.Mode) int {
+	if m == writeset.Share {
+		return 2*int(writeset.Shared) + 1
+	}
+	return 2 * int(m)
 }
 
 // blockers returns who is in the way of w, holders first.

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -118,6 +120,12 @@ func (s *session) collect() {
 	s.a.changes = nil
 	for _, c := range s.t.changes {
 		s.a.changes = append(s.a.changes, c.change)
+	}
+	s.a.locked = s.t.locked
+	for _, l := range s.t.locked {
+		if !slices.ContainsFunc(s.t.changes, func(c tagged) bool { return c.key == l.key }) && s.m.w.o.Planted != "locks-forgotten" {
+			s.a.changes = append(s.a.changes, l)
+		}
 	}
 	ws := encode(s.a.changes, s.a.tag)
 	if s.m.w.o.Planted == "key-skipped" && len(ws.Keys) > 0 {

@@ -12,7 +12,8 @@ const (
 	verbDelete
 	verbTouch // update a column that is no key
 	verbReplace
-	verbLock // SELECT … FOR UPDATE without a change
+	verbLock  // SELECT … FOR UPDATE without a change
+	verbShare // SELECT … FOR SHARE without a change
 )
 
 type stepResult uint8
@@ -97,9 +98,18 @@ func (w *world) newScript() *attempt {
 	}
 	if r.chance(w.swarm.lockPerMille) {
 		t := []table{tAccount, tList, tParent}[r.intn(3)]
-		add(verbLock, t, row(t), 0)
+		add([]verb{verbLock, verbLock, verbShare}[r.intn(3)], t, row(t), 0)
+		a.shuffleLast(r)
 	}
 	return a
+}
+
+// shuffleLast has the last statement run at any time.
+func (a *attempt) shuffleLast(r *random) {
+	if last := len(a.script) - 1; last > 0 {
+		at := r.intn(last + 1)
+		a.script[at], a.script[last] = a.script[last], a.script[at]
+	}
 }
 
 // execute runs one statement; when it waits it will be called again from the start.
@@ -166,8 +176,11 @@ func (st *statementOf) change(s *session) stepResult {
 		return stepDone // no row matches
 	}
 	mode := writeset.Update
-	if st.verb == verbDelete || st.verb == verbReplace || st.verb == verbLock {
+	switch st.verb {
+	case verbDelete, verbReplace, verbLock:
 		mode = writeset.Exclusive
+	case verbShare:
+		mode = writeset.Share
 	}
 	if !s.take(st.key.identity(), mode) {
 		return stepWaits
@@ -181,7 +194,12 @@ func (st *statementOf) change(s *session) stepResult {
 	}
 	c := change{key: st.key, op: writeset.OpUpdate, prev: cur.tag, old: cur.v.n, v: cur.v}
 	switch st.verb {
-	case verbLock:
+	case verbLock, verbShare:
+		l := change{key: st.key, op: writeset.OpLock, prev: cur.tag}
+		if st.verb == verbShare {
+			l.op = writeset.OpShare
+		}
+		s.t.locked = append(s.t.locked, l)
 		return stepDone
 	case verbAppend:
 		c.v.list = append(cur.v.list[:len(cur.v.list):len(cur.v.list)], uint64(st.n))

@@ -75,7 +75,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"row of no table":      func(w *Writeset) { w.Rows[0].Table = 2 },
 		"key of no table":      func(w *Writeset) { w.Keys[0].Table = 2 },
 		"operation 0":          func(w *Writeset) { w.Rows[0].Op = 0 },
-		"operation 6":          func(w *Writeset) { w.Rows[0].Op = 6 },
+		"a lock of no row":     func(w *Writeset) { w.Rows[1].Op, w.Rows[1].Identity = OpLock, 0 },
+		"a key shared so":      func(w *Writeset) { w.Keys[0].Mode = Share },
 		"mode 0":               func(w *Writeset) { w.Keys[0].Mode = 0 },
 		"format 2":             func(w *Writeset) { w.Tables[0].Format = 2 },
 		"nameless table":       func(w *Writeset) { w.Tables[0].Name = "" },
@@ -117,7 +118,7 @@ func drawWriteset(t *rapid.T) *Writeset {
 		return w
 	}
 	for range rapid.IntRange(0, 5).Draw(t, "rows") {
-		r := Row{Table: uint32(rapid.IntRange(0, n-1).Draw(t, "table")), Op: Op(rapid.IntRange(1, 5).Draw(t, "op"))}
+		r := Row{Table: uint32(rapid.IntRange(0, n-1).Draw(t, "table")), Op: Op(rapid.IntRange(1, 7).Draw(t, "op"))}
 		if r.Op != OpTruncate {
 			r.Identity = rapid.Uint64Range(1, 1<<64-1).Draw(t, "identity")
 			r.Image = rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "image")
@@ -172,15 +173,34 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestModesConflictLikeRowLocks(t *testing.T) {
-	// PostgreSQL's table "Conflicting Row-Level Locks": KEY SHARE, NO KEY UPDATE, UPDATE.
+	// PostgreSQL's table "Conflicting Row-Level Locks": KEY SHARE, SHARE, NO KEY UPDATE, UPDATE.
 	want := map[[2]Mode]bool{
 		{Shared, Shared}: false, {Shared, Update}: false, {Shared, Exclusive}: true,
 		{Update, Update}: true, {Update, Exclusive}: true, {Exclusive, Exclusive}: true,
+		{Share, Shared}: false, {Share, Share}: false, {Share, Update}: true, {Share, Exclusive}: true,
 	}
 	for p, c := range want {
 		if p[0].Conflicts(p[1]) != c || p[1].Conflicts(p[0]) != c {
 			t.Errorf("%v: want %v", p, c)
 		}
+	}
+}
+
+func TestAddLocks(t *testing.T) {
+	w := &Writeset{Tables: []Table{{Schema: "s", Name: "t", Key: 1}}, Rows: []Row{{Op: OpUpdate, Identity: 5, Image: []byte("5")}}}
+	lock := func(table uint64, op Op, id uint64) Lock {
+		return Lock{Table: Table{Schema: "s", Name: "t", Key: table}, Op: op, Identity: id, Image: []byte("k")}
+	}
+	w.AddLocks([]Lock{lock(1, OpLock, 5), lock(1, OpShare, 6), lock(1, OpLock, 6), lock(2, OpShare, 7), lock(2, OpShare, 8)})
+	want := []Row{{Op: OpUpdate, Identity: 5, Image: []byte("5")}, {Op: OpLock, Identity: 6, Image: []byte("k")},
+		{Table: 1, Op: OpShare, Identity: 7, Image: []byte("k")}, {Table: 1, Op: OpShare, Identity: 8, Image: []byte("k")}}
+	if !reflect.DeepEqual(w.Rows, want) || len(w.Tables) != 2 || !reflect.DeepEqual(w.Keys, []Key{{Hash: 2, Mode: Shared, Table: 1}}) || w.Validate() != nil {
+		t.Errorf("%+v", w)
+	}
+	steps := &Writeset{Tables: w.Tables[:1:1], Steps: []Step{{Definition: []byte("d")}}}
+	steps.AddLocks([]Lock{lock(1, OpShare, 6)})
+	if len(steps.Rows) != 0 || !reflect.DeepEqual(steps.Keys, []Key{{Hash: 6, Mode: Update}}) || steps.Validate() != nil {
+		t.Errorf("%+v", steps)
 	}
 }
 

@@ -37,7 +37,7 @@ func chaosCommand() *cobra.Command {
 	f.StringSliceVar(&o.Faults, "faults", nil, "kinds of faults (default: all that are possible here)")
 	f.StringVar(&o.Dir, "dir", "", "directory for everything; PostgreSQL's user must reach it (default: a new one below the temporary directory)")
 	f.IntVar(&o.BasePort, "base-port", 0, "first of two ports per node (default: free ones)")
-	f.IntVar(&o.Clients, "clients", 0, "clients per node, at least 7 (default 7)")
+	f.IntVar(&o.Clients, "clients", 0, "clients per node, at least 8 (default 8)")
 	f.BoolVar(&o.Netns, "netns", false, "run each node in a network namespace of its own (root on Linux)")
 	f.BoolVar(&o.Keep, "keep", false, "keep the files of a good run, too")
 	f.StringVar(&o.BinDir, "pg-bin-dir", "", "directory of PostgreSQL's binaries (default: this machine's, else a download)")

@@ -30,6 +30,7 @@ type load struct {
 	stop    chan struct{}
 	wg      sync.WaitGroup
 	lists   *listKeys
+	strict  *listKeys // of SERIALIZABLE transactions
 	parents *recent
 	claims  counter
 }
@@ -49,13 +50,13 @@ type client struct {
 type workload func(c *client, t *Tx) error
 
 // workloads are dealt to a node's clients in turn.
-var workloads = []workload{transfer, listRepeatable, listCommitted, claim, serial, transfer, sum}
+var workloads = []workload{transfer, listRepeatable, listCommitted, claim, serial, listSerializable, transfer, sum}
 
 var modes = []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec}
 
 // startLoad lets the clients work until end is called.
 func startLoad(c *cluster, r *recorder) *load {
-	l := &load{c: c, r: r, stop: make(chan struct{}), lists: newListKeys(), parents: &recent{}}
+	l := &load{c: c, r: r, stop: make(chan struct{}), lists: newListKeys(0), strict: newListKeys(strictKeys), parents: &recent{}}
 	for _, n := range c.nodes {
 		for i := range c.o.Clients {
 			cl := &client{load: l, node: n.k, i: i, mode: modes[(i+n.k)%len(modes)], rng: rand.New(rand.NewPCG(c.o.Seed, uint64(1000*n.k+i)))}
@@ -226,8 +227,11 @@ func (c *client) single(t *Tx, f func() error) error {
 // block runs a transaction statement by statement; only the answer to COMMIT can be unknown.
 func (c *client) block(t *Tx, level check.Level, body func() error) error {
 	begin := "BEGIN"
-	if level == check.Snapshot {
+	switch level {
+	case check.Snapshot:
 		begin = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+	case check.Serializable:
+		begin = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 	}
 	t.Level, t.Outcome = level, check.Fail
 	_, err := c.exec(begin)

@@ -52,7 +52,7 @@ func (c *cluster) collect(ctx context.Context, k int) (s State, err error) {
 	for _, row := range money {
 		s.Accounts[int(row[0])] = row[1]
 	}
-	rows, err := tx.Query(ctx, "SELECT k, v FROM chaos_list ORDER BY k")
+	rows, err := tx.Query(ctx, "SELECT k, v FROM chaos_list UNION ALL SELECT k, v FROM chaos_strict ORDER BY k")
 	if err != nil {
 		return s, err
 	}

@@ -26,8 +26,13 @@ type listKeys struct {
 	next    uint64
 }
 
-func newListKeys() *listKeys {
-	l := &listKeys{}
+// strictKeys is where the lists of SERIALIZABLE transactions begin, which have a table of their own: one
+// that writes loses to everybody who has written to a table it has read.
+const strictKeys = 1 << 32
+
+// newListKeys deals out lists from first on.
+func newListKeys(first uint64) *listKeys {
+	l := &listKeys{next: first}
 	for i := range l.open {
 		l.next++
 		l.open[i] = l.next
@@ -49,18 +54,31 @@ func (l *listKeys) pick(rng *rand.Rand, appends bool) uint64 {
 	return key
 }
 
-func listRepeatable(c *client, t *Tx) error { return list(c, t, check.Snapshot) }
-func listCommitted(c *client, t *Tx) error  { return list(c, t, check.ReadCommitted) }
+// listTable is the table a list is in.
+func listTable(key uint64) string {
+	if key > strictKeys {
+		return "chaos_strict"
+	}
+	return "chaos_list"
+}
+
+func listSerializable(c *client, t *Tx) error { return list(c, t, check.Serializable) }
+func listRepeatable(c *client, t *Tx) error   { return list(c, t, check.Snapshot) }
+func listCommitted(c *client, t *Tx) error    { return list(c, t, check.ReadCommitted) }
 
 // list reads lists and appends to them.
 func list(c *client, t *Tx, level check.Level) error {
 	t.Workload, t.Level = wList, level
+	keys := c.lists
+	if level == check.Serializable {
+		keys = c.strict
+	}
 	var ops []check.ListOp
 	for i := range 1 + c.rng.IntN(4) {
 		if c.rng.IntN(2) == 0 {
-			ops = append(ops, check.ListOp{Key: c.lists.pick(c.rng, false)})
+			ops = append(ops, check.ListOp{Key: keys.pick(c.rng, false)})
 		} else {
-			ops = append(ops, check.ListOp{Key: c.lists.pick(c.rng, true), Append: uint64(t.Tag)<<3 | uint64(i)})
+			ops = append(ops, check.ListOp{Key: keys.pick(c.rng, true), Append: uint64(t.Tag)<<3 | uint64(i)})
 		}
 	}
 	// In one order, so that clients of a node do not deadlock.
@@ -82,7 +100,7 @@ func list(c *client, t *Tx, level check.Level) error {
 // succeeded.
 func (c *client) listOp(t *Tx, op check.ListOp) error {
 	if op.Append == 0 {
-		err := c.row("SELECT v FROM chaos_list WHERE k = $1", []any{int64(op.Key)}, &op.Read)
+		err := c.row("SELECT v FROM "+listTable(op.Key)+" WHERE k = $1", []any{int64(op.Key)}, &op.Read)
 		if err == nil || errors.Is(err, pgx.ErrNoRows) {
 			t.Ops = append(t.Ops, op)
 			return nil
@@ -90,7 +108,7 @@ func (c *client) listOp(t *Tx, op check.ListOp) error {
 		return err
 	}
 	t.Ops = append(t.Ops, op)
-	_, err := c.exec("INSERT INTO chaos_list VALUES ($1, ARRAY[$2::bigint]) ON CONFLICT (k) DO UPDATE SET v = chaos_list.v || excluded.v",
+	_, err := c.exec("INSERT INTO "+listTable(op.Key)+" AS l VALUES ($1, ARRAY[$2::bigint]) ON CONFLICT (k) DO UPDATE SET v = l.v || excluded.v",
 		int64(op.Key), int64(op.Append))
 	return err
 }

@@ -26,7 +26,7 @@ type Options struct {
 	// BasePort is the first of 2 × Nodes ports in a row; zero takes free ones. With network
 	// namespaces it has no meaning.
 	BasePort int
-	// Clients per node, at least the number of workloads; zero means 7.
+	// Clients per node, at least the number of workloads; zero means 8.
 	Clients int
 	// Netns runs each node in a network namespace of its own. Needs Linux and root.
 	Netns bool
@@ -44,7 +44,7 @@ type Options struct {
 }
 
 const (
-	clientsMin     = 7
+	clientsMin     = 8
 	gapLeader      = 2 * time.Second
 	gapOther       = 500 * time.Millisecond
 	rssMax         = 512 << 20

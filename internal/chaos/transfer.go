@@ -18,6 +18,7 @@ var schema = []string{
 	fmt.Sprintf("INSERT INTO chaos_account SELECT i, %d FROM generate_series(1, %d) i", accountInitial, accounts),
 	"CREATE TABLE chaos_transfer(tag bigint PRIMARY KEY, source int NOT NULL REFERENCES chaos_account, target int NOT NULL REFERENCES chaos_account, amount bigint NOT NULL)",
 	"CREATE TABLE chaos_list(k bigint PRIMARY KEY, v bigint[] NOT NULL)",
+	"CREATE TABLE chaos_strict(k bigint PRIMARY KEY, v bigint[] NOT NULL)",
 	"CREATE TABLE chaos_claim(tag bigint PRIMARY KEY, k bigint NOT NULL UNIQUE)",
 	"CREATE SEQUENCE chaos_serial",
 	"CREATE TABLE chaos_parent(tag bigint PRIMARY KEY, id bigint GENERATED ALWAYS AS IDENTITY, s bigint NOT NULL DEFAULT nextval('chaos_serial'))",

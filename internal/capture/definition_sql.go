@@ -64,6 +64,16 @@ var tableTags = []string{
 	"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "DROP RULE", "COMMENT", "GRANT", "REVOKE",
 }
 
+// apartTags are tags of further definitions that change no description of a table but of those they lock:
+// what they drop along with it, they lock.
+var apartTags = func() (tags []string) {
+	for _, what := range []string{"FUNCTION", "PROCEDURE", "ROUTINE", "AGGREGATE", "CAST", "CONVERSION", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "FOREIGN TABLE", "LANGUAGE",
+		"POLICY", "RULE", "SERVER", "STATISTICS", "TEXT SEARCH CONFIGURATION", "TEXT SEARCH DICTIONARY", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE", "TRANSFORM", "TRIGGER", "USER MAPPING"} {
+		tags = append(tags, "CREATE "+what, "ALTER "+what, "DROP "+what)
+	}
+	return append(tags, "ALTER DEFAULT PRIVILEGES", "DROP SCHEMA", "DROP TYPE", "DROP DOMAIN", "SECURITY LABEL")
+}()
+
 func carriedJSON() string {
 	var b strings.Builder
 	for i, s := range CarriedSettings {
@@ -78,7 +88,7 @@ func carriedJSON() string {
 // definitionSchema: the table clients insert into themselves, as the role they have, but only while a
 // definition runs, because pg_event_trigger_ddl_commands() fails at any other time.
 func definitionSchema() string {
-	return fmt.Sprintf(definitionTables, carriedJSON(), TransactionSetting, DirectSetting, ReadSetting, OutsideState, definedSetting, DefinedState, DDLSetting, strings.Join(tableTags, ",")) +
+	return fmt.Sprintf(definitionTables, carriedJSON(), TransactionSetting, DirectSetting, ReadSetting, OutsideState, definedSetting, DefinedState, DDLSetting, strings.Join(slices.Concat(tableTags, apartTags), ",")) +
 		fmt.Sprintf(definitionSteps, window(), opDefinition, opFrozen, captureTables, serializableTables)
 }
 

@@ -66,7 +66,7 @@ func (t *TableDesc) undirected() string {
 
 // directFunction is the function direct statements name; PostgreSQL replaces it by its result
 // when it plans them.
-const directFunction = "CREATE OR REPLACE FUNCTION %s() RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE AS 'SELECT true'"
+const directFunction = "CREATE OR REPLACE FUNCTION %s() RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE PARALLEL RESTRICTED AS 'SELECT true'"
 
 // Direct says how a statement on one table is run directly. It is not changed.
 type Direct struct {

@@ -134,8 +134,15 @@ REVOKE ALL ON FUNCTION `+name+" FROM PUBLIC; ALTER FUNCTION "+name+" OWNER TO "+
 		return "", err
 	}
 	_, err = a.run(ctx, "SET LOCAL tutti.tag = ''", "SELECT tutti.run_definition('"+literal(d.SQL)+"')")
+	for i, n := range a.notices {
+		a.notices[i] = (*pgconn.Notice)(unwrapped((*pgconn.PgError)(n), d.SQL))
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return "", unwrapped(pg, d.SQL)
+	}
 	if err != nil {
-		return "", unwrapped(err, d.SQL)
+		return "", err
 	}
 	if err := a.pgx.QueryRow(ctx, "SELECT pg_catalog.current_setting('tutti.tag')").Scan(&tag); err != nil {
 		return "", err
@@ -174,16 +181,17 @@ func (a *applier) run(ctx context.Context, before, text string) (tag string, err
 	return tag, err
 }
 
-// unwrapped gives an error raised inside runAs's function the position it has in the
-// client's own text.
-func unwrapped(err error, sql string) error {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.InternalQuery == sql {
-		c := *pg
-		c.Position, c.InternalPosition, c.InternalQuery, c.Where = pg.InternalPosition, 0, "", ""
-		return &c
+// unwrapped takes runAs's function out of an error or a notice: the position is the one in the client's own
+// text, and the context does not show the function.
+func unwrapped(e *pgconn.PgError, sql string) *pgconn.PgError {
+	out := *e
+	if e.InternalQuery == sql {
+		out.Position, out.InternalPosition, out.InternalQuery = e.InternalPosition, 0, ""
 	}
-	return err
+	out.Where, _, _ = strings.Cut("\n"+e.Where, "\nPL/pgSQL function tutti.run_definition(text) ")
+	out.Where = strings.TrimPrefix(strings.TrimSuffix(strings.TrimPrefix(out.Where, "\n"), "SQL statement \""+sql+"\""), "\n")
+	out.Where = strings.TrimSuffix(out.Where, "\n")
+	return &out
 }
 
 func literal(s string) string { return strings.ReplaceAll(s, "'", "''") }

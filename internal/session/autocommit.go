@@ -20,6 +20,7 @@ type request struct {
 	extended bool
 	prepares bool // it only parses, describes and closes
 	defines  bool // it changes the schema, as far as its text tells
+	yields   bool // if it loses, it is done in another way, see first
 	sticky   bool // something of it outlives a rollback, so that it cannot run twice
 	messages int  // of an extended one
 
@@ -258,6 +259,12 @@ func (s *Session) autocommit(r request, rep *reply) (bool, error) {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
+		if o.retry && r.yields && !s.spilled {
+			rep.yielded = true
+			s.drop()
+			s.reset()
+			return true, nil
+		}
 		if o.retry && try < s.o.RetriesMax && !s.spilled && !r.sticky {
 			s.drop()
 			s.reset()

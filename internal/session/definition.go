@@ -16,37 +16,66 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 	if st.Alone != "" && s.block != idle {
 		return true, s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
 	}
-	local, err := s.onlyTemporary(st)
+	around, err := s.look(st)
 	if err != nil {
 		return true, err
 	}
-	if local {
+	if around.temporary {
 		var rep reply
 		return s.execute(request{frames: wire.AppendQuery(nil, st.Text), write: true, sql: []string{st.Text}}, &rep)
 	}
 	if s.block == active || st.Here {
 		return s.here(st)
 	}
+	if (around.locked || around.private) && !st.Quiet {
+		return s.first(st, !around.private)
+	}
 	return s.define(st.Text)
 }
 
-// onlyTemporary reports whether every relation a definition names is temporary.
-func (s *Session) onlyTemporary(st semantics.Statement) (bool, error) {
-	if len(st.Relations) == 0 || s.block == failed {
-		return false, nil
+// first runs a definition at this member first, in a transaction of its own. If others hold locks on what
+// it is about, it waits for them there as in PostgreSQL; and it finds the session's temporary objects. If
+// others' rows do not let it, it takes its place in the order at once when it yields, and they lose.
+func (s *Session) first(st semantics.Statement, yields bool) (bool, error) {
+	var rep reply
+	failed, err := s.execute(request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true, yields: yields, sql: []string{st.Text}}, &rep)
+	if err == nil && rep.yielded {
+		return s.define(st.Text)
+	}
+	return failed, err
+}
+
+// surroundings are what decides where a definition runs.
+type surroundings struct {
+	temporary bool // every relation it names is temporary
+	locked    bool // another session has a lock on one of them; outside a block
+	private   bool // the session has temporary objects, or may not write
+}
+
+// look finds them out.
+func (s *Session) look(st semantics.Statement) (around surroundings, err error) {
+	if s.block == failed || s.block == active && len(st.Relations) == 0 {
+		return around, nil
 	}
 	if s.block == active {
 		if err := s.ensureOpen(true); err != nil {
-			return false, err
+			return around, err
 		}
 	}
-	names := make([]string, len(st.Relations))
-	for i, r := range st.Relations {
-		names[i] = "to_regclass('" + strings.ReplaceAll(r, "'", "''") + "')"
+	names := []string{"NULL"}
+	for _, r := range st.Relations {
+		names = append(names, "to_regclass('"+strings.ReplaceAll(r, "'", "''")+"')")
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
-	r, rows, err := s.ask("SELECT coalesce(bool_and(relpersistence = 't'), false) FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + ")")
-	return err == nil && r.failed == nil && len(rows) == 1 && string(rows[0][0]) == "t", err
+	r, rows, err := s.ask("WITH c AS (SELECT oid, relpersistence FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +
+		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false)," +
+		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid())," +
+		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on'")
+	if err != nil || r.failed != nil || len(rows) != 1 {
+		return around, err
+	}
+	yes := func(i int) bool { return string(rows[0][i]) == "t" }
+	return surroundings{yes(0), yes(1), yes(2)}, nil
 }
 
 func (s *Session) define(sql string) (bool, error) {

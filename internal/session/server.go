@@ -20,6 +20,7 @@ type reply struct {
 	read     int                   // client messages it has read
 	copying  bool                  // a COPY FROM STDIN waits for data
 	ended    bool                  // ReadyForQuery has come
+	yielded  bool                  // it lost, see request.yields
 	locks    []*semantics.RowLocks // the request's
 	extended bool
 	taking   *directRun // it is a direct statement's, see takeRow

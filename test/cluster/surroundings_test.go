@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func wantCode(t *testing.T, what string, err error, code string) {
+	t.Helper()
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != code {
+		t.Errorf("%s: %v, not %s", what, err, code)
+	}
+}
+
+// TestDefinitionsSeeTemporaryObjects: what a definition outside a block does to temporary objects, or because
+// of them, it does; the others get the rest.
+func TestDefinitionsSeeTemporaryObjects(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE kept(a text)", "INSERT INTO kept VALUES ('abc')", "CREATE TEMP TABLE heir(b int) INHERITS (kept)", "INSERT INTO heir VALUES ('ab', 1)",
+		"ALTER TABLE kept ALTER a TYPE int USING length(a)", "CREATE VIEW seen AS SELECT b FROM heir", "CREATE VIEW open AS SELECT a FROM kept")
+	if got := s.Get("SELECT sum(a) FROM kept"); got != "5" {
+		t.Errorf("the sum is %s", got)
+	}
+	c.Everywhere("SELECT string_agg(a::text, ' ') FROM ONLY kept", "3")
+	c.Eventually(2, "SELECT a FROM open", "3")
+	wantCode(t, "a temporary view at another node", c.Connect(2).Try("SELECT * FROM seen"), "42P01")
+	s.Do("DROP TABLE kept CASCADE")
+	c.Everywhere("SELECT to_regclass('open') IS NULL", "t")
+	c.Check()
+}
+
+// TestReadOnlySessionsDefineNothing: a session that may not write cannot drop a table.
+func TestReadOnlySessionsDefineNothing(t *testing.T) {
+	c := use(t)
+	c.Connect(1).Do("CREATE TABLE stays(k int)")
+	s := c.Connect(1)
+	s.Do("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+	for _, q := range []string{"DROP TABLE stays", "CREATE TABLE more(k int)", "ALTER TABLE stays ADD x int"} {
+		wantCode(t, q, s.Try(q), "25006")
+	}
+	c.Everywhere("SELECT count(*) FROM stays", "0")
+	s.Do("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE", "DROP TABLE stays")
+}
+
+// TestDefinitionsWaitForLocks: a definition waits for the transactions of its node that use the table, and
+// does not make them fail.
+func TestDefinitionsWaitForLocks(t *testing.T) {
+	c := use(t)
+	reader, owner := c.Connect(1), c.Connect(1)
+	reader.Do("CREATE TABLE inuse(k int PRIMARY KEY)", "BEGIN", "SELECT * FROM inuse", "INSERT INTO inuse VALUES (1)")
+	owner.Do("SET lock_timeout = '100ms'")
+	wantCode(t, "a locked table", owner.Try("ALTER TABLE inuse ADD x int"), "55P03")
+	owner.Do("SET lock_timeout = 0")
+	done := make(chan error, 1)
+	go func() { done <- owner.Try("ALTER TABLE inuse ADD x int") }()
+	c.Eventually(1, "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'inuse'::regclass AND NOT granted", "t")
+	reader.Do("COMMIT")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	c.Everywhere("SELECT count(*), count(x) FROM inuse", "1|0")
+	owner.Do("DROP TABLE inuse")
+	c.Check()
+}

@@ -150,7 +150,8 @@ REVOKE ALL ON FUNCTION `+name+" FROM PUBLIC; ALTER FUNCTION "+name+" OWNER TO "+
 	if tag == "" {
 		tag = plainTag(d.SQL)
 	}
-	_, err = a.conn.Exec(ctx, "DROP FUNCTION "+name).ReadAll()
+	// DROP OWNED has dropped it.
+	_, err = a.conn.Exec(ctx, "DROP FUNCTION IF EXISTS "+name).ReadAll()
 	return tag, err
 }
 

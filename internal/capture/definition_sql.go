@@ -35,6 +35,7 @@ var CarriedSettings = []string{
 	"search_path", "DateStyle", "IntervalStyle", "TimeZone", "bytea_output", "extra_float_digits",
 	"check_function_bodies", "standard_conforming_strings", "escape_string_warning", "xmloption",
 	"default_table_access_method", "default_toast_compression", "row_security", "client_min_messages",
+	"plpgsql.extra_warnings", "plpgsql.extra_errors", "plpgsql.variable_conflict", // unset until PL/pgSQL is loaded
 }
 
 // Definition is what is noted of a definition.
@@ -80,9 +81,9 @@ func carriedJSON() string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "'%s', pg_catalog.current_setting('%[1]s')", s)
+		fmt.Fprintf(&b, "'%s', pg_catalog.current_setting('%[1]s', true)", s)
 	}
-	return "pg_catalog.jsonb_build_object(" + b.String() + ")"
+	return "pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(" + b.String() + "))"
 }
 
 // definitionSchema: the table clients insert into themselves, as the role they have, but only while a

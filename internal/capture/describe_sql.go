@@ -179,7 +179,8 @@ tables AS (
   UNION SELECT a.adrelid FROM pg_attrdef a JOIN dependent d ON d.class = 'pg_attrdef'::regclass AND d.object = a.oid AND d.refclass <> 'pg_type'::regclass
     JOIN atts t ON t.attrelid = a.adrelid AND t.attnum = a.adnum AND t.attgenerated <> ''
   UNION SELECT t.attrelid FROM atts t JOIN reach r ON r.root = t.atttypid JOIN pg_constraint k ON k.contypid = r.typ
-    WHERE EXISTS (SELECT FROM dependent d WHERE d.class = 'pg_constraint'::regclass AND d.object = k.oid AND d.refclass <> 'pg_type'::regclass)
+    WHERE NOT k.convalidated -- rows may have values that cannot be read in again
+      OR EXISTS (SELECT FROM dependent d WHERE d.class = 'pg_constraint'::regclass AND d.object = k.oid AND d.refclass <> 'pg_type'::regclass)
       OR EXISTS (SELECT FROM regexp_matches(k.conbin::text, ':(?:funcid|opfuncid) (\d+)', 'g') m JOIN pg_proc p ON p.oid = m[1]::oid WHERE p.provolatile <> 'i')
 )
 SELECT json_build_object('partial', /*partial*/,

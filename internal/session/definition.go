@@ -93,7 +93,7 @@ func (s *Session) described(sql string) (Definition, error) {
 	list := make([]string, 0, len(carried)+1)
 	list = append(list, "current_user")
 	for _, c := range carried {
-		list = append(list, "pg_catalog.current_setting('"+c+"')")
+		list = append(list, "pg_catalog.current_setting('"+c+"', true)")
 	}
 	rows, err := s.query("SELECT " + strings.Join(list, ","))
 	if err != nil {
@@ -101,7 +101,9 @@ func (s *Session) described(sql string) (Definition, error) {
 	}
 	d := Definition{SQL: sql, Settings: []Setting{{RoleSetting, string(rows[0][0])}}}
 	for i, c := range carried {
-		d.Settings = append(d.Settings, Setting{c, string(rows[0][i+1])})
+		if v := rows[0][i+1]; v != nil {
+			d.Settings = append(d.Settings, Setting{c, string(v)})
+		}
 	}
 	return d, nil
 }

@@ -81,3 +81,22 @@ func TestCodeThatRefusesElsewhere(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM coded.plain", "0")
 	c.Check()
 }
+
+// TestDomainsThatTheirRowsBreak: a constraint of a domain that is not validated lets values stand that no
+// member can read in; what would change such a row is refused at its origin, and ends nobody.
+func TestDomainsThatTheirRowsBreak(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE DOMAIN things AS int", "CREATE TABLE thethings(stuff things)", "INSERT INTO thethings VALUES (55)",
+		"CREATE TABLE keyed(id int PRIMARY KEY, stuff things)", "INSERT INTO keyed VALUES (1, 55), (2, 66)", "ALTER DOMAIN things ADD CONSTRAINT small CHECK (VALUE < 11) NOT VALID")
+	for _, sql := range []string{"UPDATE thethings SET stuff = 10", "DELETE FROM thethings", "DELETE FROM keyed WHERE id = 1"} {
+		if got := Code(s.Try(sql)); got != "0A000" {
+			t.Errorf("%s: SQLSTATE %q instead of 0A000", sql, got)
+		}
+	}
+	s.Do("UPDATE keyed SET stuff = 10", "DELETE FROM keyed WHERE id = 2", "INSERT INTO thethings VALUES (3)", "TRUNCATE thethings", "ALTER DOMAIN things VALIDATE CONSTRAINT small", "INSERT INTO thethings VALUES (4)", "UPDATE thethings SET stuff = 5")
+	c.Everywhere("SELECT sum(stuff) FROM thethings", "5")
+	c.Everywhere("SELECT stuff FROM keyed", "10")
+	s.Do("DROP TABLE thethings, keyed", "DROP DOMAIN things")
+	c.Check()
+}

@@ -66,3 +66,15 @@ func TestDefinitionsWaitForLocks(t *testing.T) {
 	owner.Do("DROP TABLE inuse")
 	c.Check()
 }
+
+// TestDefinitionsWithPLpgSQLSettings: a function is looked at as the session wants it.
+func TestDefinitionsWithPLpgSQLSettings(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	const shadow = "CREATE FUNCTION shadow(x int) RETURNS int LANGUAGE plpgsql AS 'DECLARE x int; BEGIN RETURN 1; END'"
+	s.Do("SET plpgsql.extra_errors = 'shadowed_variables'")
+	wantCode(t, "a variable that shadows another", s.Try(shadow), "42712")
+	s.Do("RESET plpgsql.extra_errors", shadow)
+	c.Everywhere("SELECT shadow(2)", "1")
+	s.Do("DROP FUNCTION shadow")
+}

@@ -103,6 +103,13 @@ REVOKE ALL ON tutti.mark FROM PUBLIC;
 GRANT SELECT (slot), INSERT (slot, incarnation, seq), UPDATE (incarnation, seq) ON tutti.mark TO PUBLIC;
 ALTER TABLE tutti.progress OWNER TO tutti_owner;
 ALTER TABLE tutti.sequences OWNER TO tutti_owner;
+CREATE OR REPLACE FUNCTION tutti.pg_sequence_is() RETURNS TABLE (seqrelid pg_catalog.oid, seqtypid pg_catalog.oid, seqstart pg_catalog.int8, seqincrement pg_catalog.int8,
+  seqmax pg_catalog.int8, seqmin pg_catalog.int8, seqcache pg_catalog.int8, seqcycle pg_catalog.bool) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT s.seqrelid, s.seqtypid, s.seqstart, coalesce(r.base, s.seqincrement), s.seqmax, s.seqmin, s.seqcache, s.seqcycle
+  FROM pg_sequence s LEFT JOIN tutti.sequences r ON r.seq = s.seqrelid AND r.base * r.step = s.seqincrement
+$tutti$;
+ALTER FUNCTION tutti.pg_sequence_is OWNER TO tutti_owner;
+GRANT EXECUTE ON FUNCTION tutti.pg_sequence_is TO PUBLIC;
 CREATE OR REPLACE VIEW tutti.captured_tables AS
   SELECT n.nspname AS schema, c.relname AS name, p.proname AS signature
   FROM pg_catalog.pg_trigger t

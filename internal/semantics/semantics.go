@@ -37,8 +37,8 @@ const (
 type Isolation uint8
 
 const (
-	Unsaid Isolation = iota
-	ReadUncommitted // acts as READ COMMITTED, and is shown by its own name
+	Unsaid          Isolation = iota
+	ReadUncommitted           // acts as READ COMMITTED, and is shown by its own name
 	ReadCommitted
 	RepeatableRead
 	Serializable

@@ -190,8 +190,12 @@ func (s *Session) examineParse(p wire.Parse) message {
 	}
 	s.statements[p.Name] = of
 	m := message{of: of, kind: 'S', name: p.Name, before: old}
+	sql := semantics.Told(p.SQL)
 	if of.locks != nil && of.locks == st.Locks {
-		m.raw = wire.AppendParse(nil, p.Name, of.locks.Text, of.types)
+		sql = of.locks.Text
+	}
+	if sql != p.SQL {
+		m.raw = wire.AppendParse(nil, p.Name, sql, of.types)
 	}
 	return m
 }

@@ -16,12 +16,16 @@ func (s *Session) simple(f wire.Frame) error {
 	if ignored, err := s.finishBatch(); ignored || err != nil {
 		return err
 	}
+	raw := f.Raw
+	if told := semantics.Told(sql); told != sql {
+		raw = wire.AppendQuery(nil, told)
+	}
 	if e := s.ambiguous(sql); e != nil {
 		err = s.fail(e)
 	} else if list := s.cache.classify(sql); len(list) == 1 {
-		_, err = s.statement(list[0], f.Raw, sql)
+		_, err = s.statement(list[0], raw, sql)
 	} else {
-		err = s.several(list, f.Raw, sql)
+		err = s.several(list, raw, sql)
 	}
 	if err == nil {
 		err = s.endImplicit()

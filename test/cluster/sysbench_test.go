@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// sysbenchDone is how many transactions sysbench says it has made.
+var sysbenchDone = regexp.MustCompile(`transactions:\s+(\d+)`)
+
+// TestSysbench: all of sysbench's OLTP loads at three nodes at once, on the same tables, leave equal copies. Its
+// driver repeats what ends with 40001, 40P01 or 23505; anything else ends it. Tables are filled through
+// Tutti, with serial numbers.
+func TestSysbench(t *testing.T) {
+	program, err := exec.LookPath("sysbench")
+	if err != nil {
+		t.Skip("sysbench is not installed")
+	}
+	c := use(t)
+	run := func(k int, test string, args ...string) (string, error) {
+		u, err := url.Parse(c.URL(k))
+		if err != nil {
+			return "", err
+		}
+		out, err := exec.Command(program, append([]string{test, "--db-driver=pgsql", "--pgsql-host=" + u.Hostname(), "--pgsql-port=" + u.Port(), "--pgsql-user=postgres",
+			"--pgsql-db=postgres", "--tables=2", "--table_size=1000"}, args...)...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(1, "oltp_read_write", "prepare"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c.Connect(1).Do("CREATE TABLE filled()")
+	c.Everywhere("SELECT count(*) FROM sbtest2", "1000")
+	c.Everywhere("SELECT count(*) FROM filled", "0")
+	for _, test := range []string{"oltp_read_only", "oltp_read_write", "oltp_write_only", "oltp_update_index", "oltp_update_non_index", "oltp_insert", "oltp_delete"} {
+		var wg sync.WaitGroup
+		for k := 1; k <= 3; k++ {
+			wg.Go(func() {
+				out, err := run(k, test, "--threads=2", "--time=2", "--rand-seed="+strconv.Itoa(k), "run")
+				if done := sysbenchDone.FindStringSubmatch(out); err != nil || done == nil || done[1] == "0" {
+					t.Errorf("node %d: %s: %v\n%s", k, test, err, out)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	c.Connect(1).Do("DROP TABLE filled")
+	c.Check()
+	c.Connect(1).Do("DROP TABLE sbtest1, sbtest2")
+}

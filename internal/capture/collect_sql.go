@@ -129,12 +129,14 @@ BEGIN
   ELSE
     c := ((pg_catalog.txid_current() OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.&) %d)::pg_catalog.text;
   END IF;
-  RETURN QUERY EXECUTE pg_catalog.concat('SELECT DISTINCT c.ident FROM tutti.capture', c,
-    ' c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() AND c.tab OPERATOR(pg_catalog.=) $1') USING of_tab;
+  RETURN QUERY EXECUTE pg_catalog.concat('SELECT c.ident FROM tutti.capture', c,
+    ' c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() AND c.tab OPERATOR(pg_catalog.=) $1 AND c.op OPERATOR(pg_catalog.<) %d
+      UNION SELECT k FROM tutti.capture', c, ' c CROSS JOIN LATERAL pg_catalog.unnest(c.keys) AS k
+    WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() AND c.tab OPERATOR(pg_catalog.=) $1 AND c.op OPERATOR(pg_catalog.>) %d') USING of_tab;
 END $tutti$;
 ALTER FUNCTION tutti.captured_idents OWNER TO tutti_owner;
 REVOKE ALL ON FUNCTION tutti.captured_idents FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tutti.captured_idents TO tutti_reader;`, serializableTables, windowBits, captureTables-1)
+GRANT EXECUTE ON FUNCTION tutti.captured_idents TO tutti_reader;`, serializableTables, windowBits, captureTables-1, opBulk, opBulk)
 }
 
 // CollectStatement is tutti.collect for the extended protocol: parameters int8, int4, int8, int8
@@ -166,12 +168,12 @@ func CollectParameterOIDs() []uint32 { return []uint32{20, 23, 20, 20, 16} }
 // TokenSQL makes token the one that tutti.collect demands, and proof the one that MarkStatement
 // must give: secrets between this process and the database, so that no client can overwrite
 // another session's mark. Run it as a superuser, once per start.
-// secret is what Proof takes.
-func TokenSQL(token int64, proof string, secret []byte) string {
+// secret is what Proof takes. bytesMax is how many bytes a statement may change.
+func TokenSQL(token int64, proof string, secret []byte, bytesMax int) string {
 	return fmt.Sprintf(`SELECT pg_catalog.set_config('tutti.ddl', 'on', true);
-DELETE FROM tutti.token; INSERT INTO tutti.token VALUES (%[1]d, '\x%[3]x');
+DELETE FROM tutti.token; INSERT INTO tutti.token VALUES (%[1]d, '\x%[3]x', %[4]d);
 ALTER POLICY mark ON tutti.mark USING (%[2]s) WITH CHECK (%[2]s)`, token, fmt.Sprintf(
-		`pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('tutti.proof', true), 'UTF8')) OPERATOR(pg_catalog.=) '\x%x'::pg_catalog.bytea`, sha256.Sum256([]byte(proof))), secret)
+		`pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('tutti.proof', true), 'UTF8')) OPERATOR(pg_catalog.=) '\x%x'::pg_catalog.bytea`, sha256.Sum256([]byte(proof))), secret, bytesMax)
 }
 
 // CollectSQL is tutti.collect for a simple Query, with results in text: bytea columns are

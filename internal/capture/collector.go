@@ -11,7 +11,7 @@ import (
 
 // Collector turns the rows of tutti.collect into a writeset. Feed it every row (AddBinary
 // or AddText), run the queries of Rereads and feed their rows to AddFinal, then take
-// Writeset. The zero Collector is ready. It copies what it keeps.
+// Writeset. The zero Collector is ready. It keeps the values it is fed, and so does the writeset.
 type Collector struct {
 	isolation  string
 	order      uint64
@@ -21,6 +21,7 @@ type Collector struct {
 	tables     []header
 	steps      steps
 	rows       []change
+	pieces     []piece         // rows that were captured many at a time
 	index      map[rowName]int // of rows
 	reread     []int           // rows whose image must be read again, in order
 	queries    [][]int         // per Rereads query, rows asked for
@@ -45,7 +46,8 @@ type change struct {
 	was   []byte  // what an update found
 	last  *change // the last change of the row; nil: this is not its first, or it is as it was
 	again bool    // to be read again
-	found bool    // at the re-read, or after the last returned change
+	found bool    // at the re-read, or after the last change if that is known
+	run   uint64  // of the last capture, if it was one of many at a time
 	keys  []tableKey
 }
 
@@ -92,6 +94,9 @@ func (c *Collector) add(r captured, err error) error {
 	case opDefinition, opFrozen, opTouched:
 		return c.step(r)
 	}
+	if r.op > opBulk {
+		return c.folded(r)
+	}
 	return c.change(r, false)
 }
 
@@ -101,6 +106,11 @@ func (c *Collector) change(r captured, returned bool) error {
 	if err != nil {
 		return err
 	}
+	return c.add1(table, r, returned, 0)
+}
+
+// add1 adds the change of one row and keeps its image. run is not 0 if it was captured with others.
+func (c *Collector) add1(table int, r captured, returned bool, run uint64) error {
 	h := &c.tables[table]
 	switch {
 	case r.op == writeset.OpTruncate:
@@ -111,17 +121,17 @@ func (c *Collector) change(r captured, returned bool) error {
 	case len(r.image) == 0:
 		return fmt.Errorf("capture: captured row of table %s has no image", h.table)
 	}
-	ch := c.row(table, r.ident, returned)
+	ch := c.row(table, r.ident, returned, run)
 	if r.ident == 0 && (r.op == writeset.OpUpdate || r.op == writeset.OpReplace) {
 		if ch = c.updated(table); ch == nil {
 			return fmt.Errorf("capture: captured change of table %s has no identity", h.table)
 		}
 	}
 	ch.op = r.op
-	if returned {
+	if returned || run != 0 && !ch.again {
 		ch.found = r.op != writeset.OpDelete
 	}
-	ch.image = slices.Clone(r.image)
+	ch.image, ch.run = r.image, run
 	ch.times++
 	switch r.op {
 	case writeset.OpInsert:
@@ -132,14 +142,19 @@ func (c *Collector) change(r captured, returned bool) error {
 		ch.repl++
 	}
 	for _, k := range r.keys {
-		mode := writeset.Exclusive
-		// A row's own deletion references nothing, and its keys are all Exclusive.
-		if k.position >= h.unique && k.position < h.unique+h.shared && r.op != writeset.OpDelete {
-			mode = writeset.Shared
-		}
-		ch.keys = append(ch.keys, tableKey{hash: k.hash, mode: mode})
+		ch.keys = append(ch.keys, h.key(k, r.op))
 	}
 	return nil
+}
+
+// key tells how a key of a captured row is held.
+func (h *header) key(k rowKey, op writeset.Op) tableKey {
+	mode := writeset.Exclusive
+	// A row's own deletion references nothing, and its keys are all Exclusive.
+	if k.position >= h.unique && k.position < h.unique+h.shared && op != writeset.OpDelete {
+		mode = writeset.Shared
+	}
+	return tableKey{hash: k.hash, mode: mode}
 }
 
 func (c *Collector) table(b []byte) (int, error) {
@@ -160,11 +175,14 @@ func (c *Collector) table(b []byte) (int, error) {
 }
 
 // row returns the change of an identity, noting that it needs a re-read if it is not new. What is
-// returned comes in the order of the writes, and the last of it is final.
-func (c *Collector) row(table int, ident uint64, returned bool) *change {
+// returned, or captured by whole statements one after the other, comes in the order of the writes, and
+// the last of it is final.
+func (c *Collector) row(table int, ident uint64, returned bool, run uint64) *change {
 	name := rowName{table, ident}
 	if i, ok := c.index[name]; ok && ident != 0 {
-		if !returned && !c.rows[i].again {
+		last := c.rows[i].run
+		inOrder := returned || run != 0 && last != 0 && !sameStatement(run, last)
+		if !inOrder && !c.rows[i].again {
 			c.rows[i].again, c.rows[i].found = true, false
 			c.reread = append(c.reread, i)
 		}
@@ -180,6 +198,7 @@ func (c *Collector) row(table int, ident uint64, returned bool) *change {
 // truncate forgets what happened to the table. Captures before a TRUNCATE are of writes
 // before it: PostgreSQL refuses to truncate a table with statements or triggers pending.
 func (c *Collector) truncate(table int) {
+	c.pieces = slices.DeleteFunc(c.pieces, func(p piece) bool { return p.table == table })
 	for i := range c.rows {
 		if ch := &c.rows[i]; ch.table == table {
 			ch.gone = true
@@ -200,7 +219,10 @@ type Reread struct {
 
 // Rereads returns the queries to run in the same transaction with binary results; mostly
 // none. Each row goes to AddFinal with the query's number.
-func (c *Collector) Rereads() []Reread {
+func (c *Collector) Rereads() ([]Reread, error) {
+	if err := c.unfold(); err != nil {
+		return nil, err
+	}
 	byTable := make([][]int, len(c.tables))
 	for _, i := range c.reread {
 		if !c.rows[i].gone {
@@ -226,7 +248,7 @@ func (c *Collector) Rereads() []Reread {
 		})
 		c.queries = append(c.queries, rows)
 	}
-	return out
+	return out, nil
 }
 
 // AddFinal adds a row of the query'th of Rereads: its column values in binary.
@@ -239,7 +261,7 @@ func (c *Collector) AddFinal(query int, cols [][]byte) error {
 	if !ok {
 		return fmt.Errorf("capture: a final row of table %s was not asked for", c.tables[table].table)
 	}
-	c.rows[i].image = slices.Clone(cols[1])
+	c.rows[i].image = cols[1]
 	c.rows[i].found = true
 	return nil
 }
@@ -265,9 +287,19 @@ func (c *Collector) Writeset() (*writeset.Writeset, error) {
 
 // net is the net effect of the rows since the last step.
 func (c *Collector) net() (*writeset.Writeset, error) {
+	if err := c.unfold(); err != nil {
+		return nil, err
+	}
 	c.follow()
 	w := &writeset.Writeset{}
 	numbers := make([]int, len(c.tables)) // 1-based index into w.Tables
+	number := func(table int) uint32 {
+		if numbers[table] == 0 {
+			w.Tables = append(w.Tables, c.tables[table].table)
+			numbers[table] = len(w.Tables)
+		}
+		return uint32(numbers[table] - 1)
+	}
 	keys := newKeySet(len(c.rows))
 	for i := range c.rows {
 		ch := &c.rows[i]
@@ -281,11 +313,7 @@ func (c *Collector) net() (*writeset.Writeset, error) {
 		if op == 0 {
 			continue // and nothing of it is certified
 		}
-		if numbers[ch.table] == 0 {
-			w.Tables = append(w.Tables, c.tables[ch.table].table)
-			numbers[ch.table] = len(w.Tables)
-		}
-		table := uint32(numbers[ch.table] - 1)
+		table := number(ch.table)
 		if ch.ident != 0 {
 			w.Rows = append(w.Rows, writeset.Row{Table: table, Op: op, Identity: ch.ident, Image: ch.image})
 		} else {
@@ -294,6 +322,9 @@ func (c *Collector) net() (*writeset.Writeset, error) {
 		for _, k := range ch.keys {
 			keys.add(table, k)
 		}
+	}
+	if err := c.appendPieces(w, &keys, number); err != nil {
+		return nil, err
 	}
 	w.Keys = keys.keys
 	w.AddTableKeys()
@@ -352,7 +383,9 @@ func DecodeCollected(rows [][][]byte) (*writeset.Writeset, error) {
 			return nil, err
 		}
 	}
-	if len(c.Rereads()) > 0 {
+	if again, err := c.Rereads(); err != nil {
+		return nil, err
+	} else if len(again) > 0 {
 		return nil, errors.New("capture: rows were captured more than once; their final images must be read again")
 	}
 	return c.Writeset()

@@ -161,7 +161,7 @@ BEGIN
   IF NOT FOUND AND gone IS NULL THEN RETURN; END IF;
   CASE current_setting('%[2]s', true)
     WHEN 'on' THEN NULL;
-    WHEN '%[3]s', '%[4]s' THEN PERFORM set_config('%[2]s', 'on', true);
+    WHEN '%[3]s', '%[4]s', '` + BulkSetting + `' THEN PERFORM set_config('%[2]s', 'on', true);
     ELSE RAISE EXCEPTION '%% outside a Tutti transaction', tag USING ERRCODE = '%[5]s', HINT = 'Connect to Tutti, not to the database behind it.';
   END CASE;
   PERFORM tutti.note_tag(tag, concat(current_query(), context));

@@ -21,6 +21,7 @@ type TableDesc struct {
 	Name    string   `json:"name"`
 	Array   uint32   `json:"array"`   // type OID of arrays of rows, in this database
 	Trigger string   `json:"trigger"` // function the installed row trigger runs, or empty
+	Bulk    []string `json:"bulk"`    // functions the installed statement triggers run
 	OID     uint32   `json:"oid"`     // in this database
 	Columns []Column `json:"columns"` // without dropped ones, in order
 	Indexes []Index  `json:"indexes"` // unique and exclusion indexes, the primary key first, then in name order
@@ -31,7 +32,10 @@ type TableDesc struct {
 	Plain bool `json:"plain"`
 	// Coded is true if code that clients have written runs whenever a row is stored, and cannot be passed
 	// over: that of indexes, generated columns, or domains.
-	Coded      bool `json:"coded"`
+	Coded bool `json:"coded"`
+	// Single: no triggers of users, and no statement that names another table changes its rows, or the other
+	// way round, apart from those of foreign keys.
+	Single     bool `json:"single"`
 	Referenced bool `json:"referenced"` // by a foreign key, so that a deletion may go on elsewhere
 }
 

@@ -33,7 +33,7 @@ END $tutti$;
 	const usual = " SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on SET enable_material = on"
 	all := strings.NewReplacer("/*partial*/", "false", "/*tables*/", "", "/*names*/", "false", "/*functions*/", "")
 	some := strings.NewReplacer("/*partial*/", "true", "/*tables*/", "AND c.oid = ANY (wanted)", "/*names*/", "NOT "+createsOnly,
-		"/*functions*/", "AND (p.proname ~ '^direct' OR NOT "+createsOnly+`) AND (p.proname !~ '^capture' OR NOT EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid = d.objid
+		"/*functions*/", "AND (p.proname ~ '^direct' OR NOT "+createsOnly+`) AND (p.proname !~ '^(capture|bulk)_' OR NOT EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid = d.objid
        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass AND g.tgrelid NOT IN (SELECT oid FROM tables)))`)
 	return fmt.Sprintf(head, "all()", usual, all.Replace(describeQuery)) +
 		fmt.Sprintf(head, "some(wanted pg_catalog._oid)", indexes, some.Replace(describeQuery)) + `
@@ -52,11 +52,14 @@ REVOKE ALL ON FUNCTION tutti.describe_all, tutti.describe_some, tutti.describe F
 // without a table.
 const createsOnly = "(SELECT string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{CREATE TABLE,CREATE TABLE AS,SELECT INTO,CREATE VIEW,CREATE SEQUENCE,CREATE FUNCTION,CREATE PROCEDURE,CREATE SCHEMA,CREATE TYPE,CREATE DOMAIN,COMMENT,GRANT,REVOKE}')"
 
+// triggerList are triggerNames as SQL.
+var triggerList = "'" + strings.Join(triggerNames, "', '") + "'"
+
 // describeQuery describes tables; markers stand for what differs between all and some.
-const describeQuery = `
+var describeQuery = `
 WITH RECURSIVE
 tables AS (
-  SELECT c.oid, n.nspname, c.relname, y.typarray, c.relrowsecurity OR c.relhasrules OR c.relispartition OR c.relhassubclass AS special
+  SELECT c.oid, n.nspname, c.relname, y.typarray, c.relrowsecurity OR c.relhasrules OR c.relispartition OR c.relhassubclass AS special, c.relispartition OR c.relhassubclass AS divided
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type y ON y.oid = c.reltype
   WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti') /*tables*/
 ), atts AS (
@@ -172,7 +175,7 @@ tables AS (
   SELECT oid FROM tables WHERE special
   UNION SELECT inhrelid FROM pg_inherits WHERE inhrelid IN (SELECT oid FROM tables)
   UNION SELECT tgrelid FROM pg_trigger WHERE tgrelid IN (SELECT oid FROM tables)
-    AND (tgdeferrable OR NOT tgisinternal AND tgname NOT IN ('` + TriggerName + `', '` + TruncateTriggerName + `'))
+    AND (tgdeferrable OR NOT tgisinternal AND tgname NOT IN (` + triggerList + `))
   UNION SELECT oid FROM dependent
 ), coded AS (
   SELECT oid FROM dependent WHERE class = 'pg_class'::regclass AND refclass <> 'pg_type'::regclass
@@ -182,16 +185,23 @@ tables AS (
     WHERE NOT k.convalidated -- rows may have values that cannot be read in again
       OR EXISTS (SELECT FROM dependent d WHERE d.class = 'pg_constraint'::regclass AND d.object = k.oid AND d.refclass <> 'pg_type'::regclass)
       OR EXISTS (SELECT FROM regexp_matches(k.conbin::text, ':(?:funcid|opfuncid) (\d+)', 'g') m JOIN pg_proc p ON p.oid = m[1]::oid WHERE p.provolatile <> 'i')
+), shared AS (
+  SELECT oid FROM tables WHERE divided
+  UNION SELECT inhrelid FROM pg_inherits WHERE inhrelid IN (SELECT oid FROM tables)
+  UNION SELECT tgrelid FROM pg_trigger WHERE tgrelid IN (SELECT oid FROM tables) AND NOT tgisinternal AND tgname NOT IN (` + triggerList + `)
 )
 SELECT json_build_object('partial', /*partial*/,
   'tables', (SELECT coalesce(json_agg(json_build_object('schema', t.nspname, 'name', t.relname, 'array', t.typarray::int8,
      'oid', t.oid::int8, 'plain', t.oid NOT IN (SELECT oid FROM special),
-     'coded', t.oid IN (SELECT oid FROM coded),
+     'single', t.oid NOT IN (SELECT oid FROM shared), 'coded', t.oid IN (SELECT oid FROM coded),
      'referenced', EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = t.oid),
      'trigger', coalesce((SELECT p.proname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
         WHERE g.tgrelid = t.oid AND g.tgname = '` + TriggerName + `' AND g.tgenabled = 'O' AND g.tgisinternal
           AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '` + TruncateTriggerName + `' AND h.tgenabled = 'O' AND h.tgisinternal AND h.tgfoid = g.tgfoid)
           AND p.pronamespace = 'tutti'::regnamespace), ''),
+     'bulk', (SELECT coalesce(json_agg(p.proname), '[]') FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
+        WHERE g.tgrelid = t.oid AND g.tgname IN (` + triggerList + `) AND g.tgenabled = 'O' AND g.tgisinternal AND g.tgtype::int & 1 = 0 AND p.proname ~ '^bulk_'
+          AND p.pronamespace = 'tutti'::regnamespace),
      'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'num', a.attnum, 'type', format_type(a.atttypid, a.atttypmod),
         'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'always', a.attidentity = 'a', 'domain', y.typtype = 'd', 'binary', bt.ok,
         'portable', bt.ok AND y.oid < 10000 AND y.typcategory <> 'A') ORDER BY a.attnum), '[]')
@@ -201,8 +211,8 @@ SELECT json_build_object('partial', /*partial*/,
   'names', CASE WHEN /*names*/ THEN (SELECT coalesce(json_agg(json_build_array(n.nspname, c.relname)), '[]') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')) END,
   'functions', (SELECT coalesce(json_agg(p.proname ORDER BY p.proname), '[]') FROM pg_proc p
-     WHERE (p.proname >= 'capture_' AND p.proname < 'captureb' OR p.proname >= 'final_' AND p.proname < 'finala' OR p.proname >= 'direct_' AND p.proname < 'directa')
-     AND p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$' /*functions*/))::text
+     WHERE (p.proname >= 'capture_' AND p.proname < 'captureb' OR p.proname >= 'bulk_' AND p.proname < 'bulka' OR p.proname >= 'final_' AND p.proname < 'finala' OR p.proname >= 'direct_' AND p.proname < 'directa')
+     AND p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|bulk|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$' /*functions*/))::text
 `
 
 // PlainTypes are the types for which tutti.hashable says true and tutti.hash_form nothing, of those that are

@@ -56,14 +56,6 @@ func (t *TableDesc) mark() string {
 	return fmt.Sprintf("%s%016x*/", DirectMark, TableKey(t.Schema, t.Name))
 }
 
-// undirected is the condition under which the row trigger fires. It is read anew for every
-// statement, so it is short. The text is only looked at where a direct statement is possible: it
-// is copied for every row.
-func (t *TableDesc) undirected() string {
-	return fmt.Sprintf("pg_catalog.current_setting('%s', true) IS DISTINCT FROM '%s' OR pg_catalog.starts_with(pg_catalog.current_query(), %s) IS NOT TRUE",
-		TransactionSetting, DirectSetting, literal(t.mark()))
-}
-
 // directFunction is the function direct statements name; PostgreSQL replaces it by its result
 // when it plans them.
 const directFunction = "CREATE OR REPLACE FUNCTION %s() RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE PARALLEL RESTRICTED AS 'SELECT true'"
@@ -104,7 +96,7 @@ const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c
 // for the table.
 func (t *TableDesc) Direct(op writeset.Op, alias string, sets []string) (*Direct, bool) {
 	g := generate(t)
-	if g.direct == "" || g.captureName() != t.Trigger {
+	if !g.direct || !t.installed(&g) {
 		return nil, false
 	}
 	row := Quote(alias)

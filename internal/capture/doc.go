@@ -7,7 +7,8 @@
 // image, its identity hash and the hashes of changed unique and foreign keys into one of four
 // unlogged tables, chosen by the transaction's xid. At COMMIT tutti.collect returns the
 // transaction's rows, and Collector nets them. A statement that can do nothing but change one plain
-// table may return the same instead (Direct).
+// table may return the same instead (Direct). One that is expected to change many rows is captured by
+// statement triggers, from transition tables (bulk.go).
 //
 // Neighbours: session asks for the rows, writeset holds the result, database/catalog installs
 // the triggers, apply executes the images at the other members.
@@ -18,7 +19,8 @@
 //	    makes it, or it fails. Rolled-back savepoints and exception blocks take their
 //	    captured rows with them, because those are rows of a table.
 //	C2  Rows of the writeset hold the final image: an identity captured more than once is read
-//	    again from the table (AFTER-trigger order is not write order). Rows of tables without key
+//	    again from the table (AFTER-trigger order is not write order), unless whole statements of
+//	    the client's, one after the other, captured it. Rows of tables without key
 //	    are followed from image to image, in no order (whole.go).
 //	C3  Equal key values under the column type's equality have equal hashes, at every member,
 //	    and a foreign key's hash is the hash of the key it references. Where PostgreSQL cannot

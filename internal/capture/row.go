@@ -20,6 +20,7 @@ type captured struct {
 	op     writeset.Op // 0 for the leading row
 	ident  uint64      // 0 = none
 	keys   []rowKey
+	many   []uint64 // identities, of a row that stands for many
 	header []byte
 	image  []byte
 }
@@ -56,8 +57,32 @@ func decodeBinaryRow(cols [][]byte) (captured, error) {
 		r.ident = identity(r.op, binary.BigEndian.Uint64(cols[1]))
 	}
 	var err error
+	if r.op > opBulk && r.op < opAll {
+		r.many, err = decodeIdentities(cols[2])
+		return r, err
+	}
 	r.keys, err = decodeBinaryKeys(cols[2])
 	return r, err
+}
+
+// decodeIdentities reads an int8[] in binary that has no NULLs.
+func decodeIdentities(b []byte) ([]uint64, error) {
+	const head, each = 20, 12 // as in decodeNumbers
+	if len(b) < head || binary.BigEndian.Uint32(b) != 1 || binary.BigEndian.Uint32(b[8:]) != 20 {
+		return nil, errPiece
+	}
+	n := binary.BigEndian.Uint32(b[12:])
+	if b = b[head:]; uint64(len(b)) != uint64(n)*each {
+		return nil, errPiece
+	}
+	out := make([]uint64, n)
+	for i := range out {
+		if binary.BigEndian.Uint32(b[i*each:]) != 8 {
+			return nil, errPiece
+		}
+		out[i] = nonZero(binary.BigEndian.Uint64(b[i*each+4:]))
+	}
+	return out, nil
 }
 
 // decodeBinaryKeys reads an int8[] in binary: dimensions, null flag, element type, length,
@@ -132,6 +157,12 @@ func decodeTextRow(cols [][]byte) (captured, error) {
 	}
 	if r.keys, err = decodeTextKeys(cols[2]); err != nil {
 		return captured{}, err
+	}
+	if r.op > opBulk && r.op < opAll {
+		for _, k := range r.keys {
+			r.many = append(r.many, k.hash)
+		}
+		r.keys = nil
 	}
 	if r.header, err = hex.DecodeString(string(cols[3])); err != nil {
 		return captured{}, fmt.Errorf("capture: header of a captured row: %w", err)

@@ -15,10 +15,13 @@ const TriggerName = "!!tutti"
 // TruncateTriggerName is the name of the statement trigger on every captured table.
 const TruncateTriggerName = "!!tutti_truncate"
 
+// triggerNames are those of all triggers of Tutti.
+var triggerNames = []string{TriggerName, TruncateTriggerName, insertTriggerName, updateTriggerName, deleteTriggerName}
+
 const (
 	// OutsideState is the SQLSTATE of a write in a transaction that is not Tutti's.
 	OutsideState = "TT001"
-	// TransactionSetting must be 'on', DirectSetting or ReadSetting (SET LOCAL) in transactions
+	// TransactionSetting must be 'on', DirectSetting, ReadSetting or BulkSetting (SET LOCAL) in transactions
 	// that write.
 	TransactionSetting = "tutti.tx"
 	// DDLSetting must be 'on' (SET LOCAL) in transactions that change the schema.
@@ -88,7 +91,7 @@ CREATE TABLE IF NOT EXISTS tutti.sequences (
   member pg_catalog.int4 NOT NULL, step pg_catalog.int4 NOT NULL
 );
 CREATE TABLE IF NOT EXISTS tutti.token (token pg_catalog.int8 PRIMARY KEY);
-ALTER TABLE tutti.token ADD COLUMN IF NOT EXISTS secret pg_catalog.bytea;
+ALTER TABLE tutti.token ADD COLUMN IF NOT EXISTS secret pg_catalog.bytea, ADD COLUMN IF NOT EXISTS bytes_max pg_catalog.int8;
 CREATE TABLE IF NOT EXISTS tutti.checkpoint (one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one), data pg_catalog.bytea NOT NULL);
 ALTER TABLE tutti.checkpoint ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE tutti.checkpoint OWNER TO tutti_owner;

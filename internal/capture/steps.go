@@ -26,6 +26,9 @@ func (s *steps) any() bool { return len(s.list) > 0 }
 
 // step ends the rows before a definition, or what stands for them.
 func (c *Collector) step(r captured) error {
+	if err := c.unfold(); err != nil {
+		return err
+	}
 	for _, i := range c.reread {
 		if !c.rows[i].gone {
 			return ErrEntangled
@@ -36,7 +39,7 @@ func (c *Collector) step(r captured) error {
 		return err
 	}
 	c.steps.rows(w)
-	c.headers, c.tables, c.rows, c.index, c.reread = nil, nil, nil, nil, nil
+	c.headers, c.tables, c.rows, c.pieces, c.index, c.reread = nil, nil, nil, nil, nil, nil
 	switch r.op {
 	case opDefinition:
 		return c.steps.define(r.image)

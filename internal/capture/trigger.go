@@ -18,14 +18,19 @@ type generated struct {
 	final        string // body of the function that reads final images again; empty without key
 	options      string // SET clauses of the trigger function
 	reader       string // SET clauses of the final function
-	direct       string // condition of the row trigger, if there can be direct statements
+	when         string // condition of the row trigger; empty for none
+	direct       bool   // there can be direct statements
+	bulk         string // body of the statement triggers' function; empty if there are none
 }
 
 // functions are the names of the functions a table should have.
 func (g *generated) functions() []string {
 	out := []string{g.captureName()}
-	if g.direct != "" {
+	if g.direct {
 		out = append(out, g.directName())
+	}
+	if g.bulk != "" {
+		out = append(out, g.bulkName())
 	}
 	if g.final != "" {
 		out = append(out, finalName(g.schema, g.name))
@@ -34,6 +39,8 @@ func (g *generated) functions() []string {
 }
 
 func (g *generated) captureName() string { return "capture_" + g.signature }
+
+func (g *generated) bulkName() string { return "bulk_" + g.signature }
 
 // directName begins with the table, so that Refresh knows whose it is.
 func (g *generated) directName() string { return directPrefix(g.schema, g.name) + g.directed }
@@ -58,8 +65,8 @@ func TriggerSQL(t TableDesc) []string {
 	name := Quote(t.Schema) + "." + Quote(t.Name)
 	fn := "tutti." + g.captureName()
 	when := ""
-	if g.direct != "" {
-		when = " WHEN (" + g.direct + ")"
+	if g.when != "" {
+		when = " WHEN (" + g.when + ")"
 	}
 	out := []string{
 		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", fn, g.options, literal(g.capture)),
@@ -69,9 +76,10 @@ func TriggerSQL(t TableDesc) []string {
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()`, TriggerName, name, when, fn),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()`, TruncateTriggerName, name, fn),
 		fmt.Sprintf(`ALTER TABLE ONLY %s ENABLE TRIGGER %q, ENABLE TRIGGER %q`, name, TriggerName, TruncateTriggerName),
-		hidden(name, true),
 	}
-	if g.direct != "" {
+	out = append(out, t.bulkTriggers(&g)...)
+	out = append(out, hidden(name, true))
+	if g.direct {
 		fn = "tutti." + g.directName()
 		out = append(out,
 			fmt.Sprintf(directFunction, fn),
@@ -91,8 +99,8 @@ func TriggerSQL(t TableDesc) []string {
 // over them, and ALTER TABLE … DISABLE TRIGGER USER leaves them on. PostgreSQL does not replace a
 // trigger that has it.
 func hidden(name string, yes bool) string {
-	return fmt.Sprintf("UPDATE pg_catalog.pg_trigger SET tgisinternal = %t WHERE tgrelid OPERATOR(pg_catalog.=) %s::pg_catalog.regclass::pg_catalog.oid AND tgname OPERATOR(pg_catalog.=) ANY ('{%s,%s}'::pg_catalog._name)",
-		yes, literal(name), TriggerName, TruncateTriggerName)
+	return fmt.Sprintf("UPDATE pg_catalog.pg_trigger SET tgisinternal = %t WHERE tgrelid OPERATOR(pg_catalog.=) %s::pg_catalog.regclass::pg_catalog.oid AND tgname OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog._name)",
+		yes, literal(name), strings.Join(triggerNames, ","))
 }
 
 // Refresh returns the statements that bring the triggers of all tables up to date: missing
@@ -108,11 +116,13 @@ func Refresh(c Catalog) []string {
 		for _, n := range names {
 			wanted[n] = true
 		}
-		if t.Trigger != g.captureName() {
+		if !t.installed(&g) {
 			out = append(out, TriggerSQL(t)...)
 			made = append(made, names...)
-			if t.Trigger != "" && !slices.Contains(c.Functions, t.Trigger) { // not all were listed
-				old = append(old, t.Trigger)
+			for _, f := range slices.Compact(append([]string{t.Trigger}, t.Bulk...)) {
+				if f != "" && !slices.Contains(names, f) && !slices.Contains(c.Functions, f) { // not all were listed
+					old = append(old, f)
+				}
 			}
 		}
 	}
@@ -132,10 +142,22 @@ func Refresh(c Catalog) []string {
 	return out
 }
 
+// installed reports whether the table has the triggers it should have.
+func (t *TableDesc) installed(g *generated) bool {
+	if g.bulk == "" {
+		return t.Trigger == g.captureName() && len(t.Bulk) == 0
+	}
+	return t.Trigger == g.captureName() && slices.Equal(t.Bulk, []string{g.bulkName(), g.bulkName(), g.bulkName()})
+}
+
 // Installed notes that what Refresh returned has been run.
 func (c *Catalog) Installed() {
 	for i := range c.Tables {
-		c.Tables[i].Trigger = Signature(c.Tables[i])
+		t := &c.Tables[i]
+		g := generate(t)
+		if t.Trigger, t.Bulk = g.captureName(), nil; g.bulk != "" {
+			t.Bulk = []string{g.bulkName(), g.bulkName(), g.bulkName()}
+		}
 	}
 }
 
@@ -168,8 +190,9 @@ const (
 
 func generate(t *TableDesc) generated {
 	g := generated{schema: t.Schema, name: t.Name, capture: t.captureBody()}
-	if t.direct() {
-		g.direct = t.undirected()
+	g.direct, g.when = t.direct(), t.undirected()
+	if t.bulk() {
+		g.bulk = t.bulkBody()
 	}
 	pinned := !t.Binary() || t.Key() == nil && !t.Portable()
 	for i := range t.Indexes {
@@ -191,10 +214,10 @@ func generate(t *TableDesc) generated {
 	for _, c := range t.Columns {
 		types = append(types, c.Name, c.Type)
 	}
-	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader, g.direct, strconv.FormatBool(t.Referenced))...))
+	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader, g.when, g.bulk, strconv.FormatBool(t.Referenced))...))
 	k := t.keys("NEW", "OLD")
 	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.identity("NEW"), array(k.fresh, k.foreign, k.extra), array(k.stale), fmt.Sprint(k.uses),
-		g.direct, strconv.FormatBool(t.Referenced))...))
+		g.when, strconv.FormatBool(t.Referenced))...))
 	return g
 }
 
@@ -312,7 +335,7 @@ func (t *TableDesc) captureBody() string {
 DECLARE tutti_op pg_catalog.int2; tutti_i pg_catalog.int8; tutti_j pg_catalog.int8; tutti_k pg_catalog._int8; tutti_m pg_catalog.bytea;
   tutti_a pg_catalog._int8; tutti_b pg_catalog._int8; s pg_catalog.int8; tutti_e pg_catalog.text;
 BEGIN
-  s := CASE WHEN pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) 'on' THEN
+  s := CASE WHEN pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) ANY ('{on,` + BulkSetting + `}'::pg_catalog._text) THEN
     CASE WHEN pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8' THEN ` + window() + ` ELSE -1 END END;
   IF s OPERATOR(pg_catalog.>=) 0 THEN ELSE
     IF s IS NULL AND pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) ANY ('{` + DirectSetting + `,` + ReadSetting + `}'::pg_catalog._text) THEN

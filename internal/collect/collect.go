@@ -40,14 +40,14 @@ type Collector struct {
 }
 
 // New agrees with the database of conn on the secrets. tables gives the tables as they are now; member
-// and step say which values a sequence gives here.
-func New(ctx context.Context, conn *pgconn.PgConn, tables func() *catalog.Tables, member, step int) (Collector, error) {
+// and step say which values a sequence gives here. A transaction may change bytesMax bytes.
+func New(ctx context.Context, conn *pgconn.PgConn, tables func() *catalog.Tables, member, step, bytesMax int) (Collector, error) {
 	var b [40]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return Collector{}, fmt.Errorf("collect: draw a secret: %w", err)
 	}
 	c := Collector{token: binary.BigEndian.Uint64(b[:]), proof: hex.EncodeToString(b[8:24]), secret: b[24:], tables: tables, member: member, step: step}
-	if _, err := conn.Exec(ctx, capture.TokenSQL(int64(c.token), c.proof, c.secret)).ReadAll(); err != nil {
+	if _, err := conn.Exec(ctx, capture.TokenSQL(int64(c.token), c.proof, c.secret, bytesMax)).ReadAll(); err != nil {
 		return c, fmt.Errorf("collect: note the secret of the collect step: %w", err)
 	}
 	return c, nil
@@ -205,6 +205,9 @@ func (c Collector) Catalog() any { return c.tables() }
 // DirectMark is capture.DirectMark.
 func (Collector) DirectMark() string { return capture.DirectMark }
 
+// BulkMark is capture.BulkMark.
+func (Collector) BulkMark() string { return capture.BulkMark }
+
 // AskDirect asks for the table a direct statement would change.
 func (Collector) AskDirect(d *semantics.Direct) string { return capture.DirectSQL(d.Relation) }
 
@@ -263,15 +266,16 @@ func (Collector) Decode(rows [][][]byte, returned []session.Returned) (session.C
 // collection is a capture.Collector as the session wants it.
 type collection struct{ capture.Collector }
 
-func (c *collection) Rereads() [][]byte {
+func (c *collection) Rereads() ([][]byte, error) {
 	var out [][]byte
-	for _, r := range c.Collector.Rereads() {
+	queries, err := c.Collector.Rereads()
+	for _, r := range queries {
 		frames := wire.AppendClose(nil, 'S', statementReread)
 		frames = wire.AppendParse(frames, statementReread, r.SQL, []uint32{r.ParameterOID})
 		frames = wire.AppendBind(frames, "", statementReread, []int16{int16(r.Format)}, [][]byte{r.Parameter}, binaryFormat)
 		out = append(out, wire.AppendExecute(frames, "", 0))
 	}
-	return out
+	return out, err
 }
 
 func (c *collection) Complete(i int, rows [][][]byte) error {

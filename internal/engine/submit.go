@@ -219,6 +219,10 @@ func (e *Engine) makeBatch() {
 		if len(b.Items) > 0 && (len(b.Items) >= e.o.BatchItemsMax || bytes+len(w.Payload) > e.o.BatchBytesMax) {
 			break
 		}
+		if w.sent > 0 && len(w.Payload)-w.sent > e.o.BatchBytesMax {
+			b.Items = append(b.Items, e.part(w)) // to look at all keys for each part would be quadratic
+			break
+		}
 		it := e.item(w)
 		if v := e.doom(w, &it); !v.Commit() {
 			n++
@@ -228,10 +232,7 @@ func (e *Engine) makeBatch() {
 			continue
 		}
 		if len(it.Payload) > e.o.BatchBytesMax {
-			// The front goes now, alone; the rest when this batch has its place.
-			w.sent += e.o.BatchBytesMax
-			it.Kind, it.Payload = KindPart, it.Payload[:e.o.BatchBytesMax]
-			b.Items = append(b.Items, it)
+			b.Items = append(b.Items, e.part(w))
 			break
 		}
 		n++
@@ -257,9 +258,17 @@ func (e *Engine) doom(w *own, it *Item) certify.Verdict {
 	return e.cert.Check(certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: w.Writeset})
 }
 
+// part takes the next part off a submission that is too large for one batch. It goes alone; the rest
+// when this batch has its place.
+func (e *Engine) part(w *own) Item {
+	it := Item{Kind: KindPart, ID: e.id(w.Seq), Slot: w.Slot, Payload: w.Payload[w.sent : w.sent+e.o.BatchBytesMax]}
+	w.sent += e.o.BatchBytesMax
+	return it
+}
+
 // item is what is still to be sent of a submission.
 func (e *Engine) item(w *own) Item {
-	it := Item{Kind: w.Kind, ID: writeset.TxID{Member: e.o.Member, Incarnation: e.o.Incarnation, Seq: w.Seq}, Slot: w.Slot,
+	it := Item{Kind: w.Kind, ID: e.id(w.Seq), Slot: w.Slot,
 		Base: e.base(w), SharedBase: w.Base, Payload: w.Payload[w.sent:]}
 	if it.SharedBase > it.Base {
 		panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase, it.Base))

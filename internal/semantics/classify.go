@@ -45,6 +45,7 @@ func grammar(sql string) []Statement {
 			counted = before
 			s.Before = chars
 		}
+		s.Many = s.Kind == Copy || s.Kind == Write && changes(raw.Stmt) && many(s.Text)
 		if s.Alone != "" {
 			s.Text = steady(s.Text)
 		}
@@ -142,6 +143,11 @@ func planned(n *pg.Node) bool {
 		return true
 	}
 	return false
+}
+
+// changes reports whether a statement is an INSERT, UPDATE, DELETE or MERGE, or a COPY from a file.
+func changes(n *pg.Node) bool {
+	return n.GetInsertStmt() != nil || n.GetUpdateStmt() != nil || n.GetDeleteStmt() != nil || n.GetMergeStmt() != nil || n.GetCopyStmt() != nil
 }
 
 func hasOption(options []*pg.Node, name string) bool {

@@ -26,7 +26,7 @@ func quick(sql string) (Statement, bool) {
 	if !single(rest) || mentionsSpecial(rest) || kind == Read && mentionsLocks(rest) {
 		return Statement{}, false
 	}
-	return Statement{Kind: kind, Text: sql}, true
+	return Statement{Kind: kind, Text: sql, Many: kind == Write && many(sql)}, true
 }
 
 // afterInto drops the INTO that follows INSERT.

@@ -131,6 +131,8 @@ type Statement struct {
 	// ALL. Channel is the one that LISTEN adds.
 	Listens bool
 	Channel string
+	// Many is true when it is likely to change many rows; a guess.
+	Many bool
 	// Later is true when its query may run at COMMIT (DECLARE … WITH HOLD).
 	Later bool
 	// Locks says which rows it locks, if it does.

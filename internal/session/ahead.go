@@ -103,5 +103,7 @@ func (s *Session) reopen() {
 		return
 	}
 	s.ahead = ahead{}
-	s.direct.now, s.direct.wish, s.direct.closed = "", ownTx, false
+	if s.direct.now, s.direct.closed = "", false; s.direct.wish != ownTxBulk {
+		s.direct.wish = ownTx
+	}
 }

@@ -24,6 +24,9 @@ type request struct {
 	sticky   bool // something of it outlives a rollback, so that it cannot run twice
 	messages int  // of an extended one
 
+	marked bool    // some text of it begins with the mark of statements that are captured as a whole
+	shifts []int32 // for each message, characters that its text has less than the client's; nil for none
+
 	listens  bool     // it may change what the session listens to
 	channels []string // it adds to that
 

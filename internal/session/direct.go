@@ -93,7 +93,7 @@ func (d *direct) setting() string {
 	if statement == ownTxAgain {
 		d.now = ownTxDirect
 	}
-	d.closed = d.closed || d.now == ownTx
+	d.closed = d.closed || d.now == ownTx || d.now == ownTxBulk
 	return statement
 }
 
@@ -183,7 +183,7 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 		n++
 	}
 	if len(batch) == n || batch[n].typ != wire.TypeExecute || batch[n].of != bind.of || parsed != nil && parsed != bind.of ||
-		bind.of.statement.Kind != semantics.Write {
+		bind.of.statement.Kind != semantics.Write || bind.of.marked {
 		return part, 0
 	}
 	part.form = s.direct.formOf(bind.of)
@@ -211,12 +211,14 @@ func (s *Session) choose(r *request) error {
 			return err
 		}
 	}
-	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed) &&
+	r.chosen = !r.marked && r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed) &&
 		s.currentLevel() != semantics.Serializable // what it reads is collected in the database
 	if r.chosen {
 		r.direct.build()
 	}
 	switch {
+	case r.marked:
+		d.wish = ownTxBulk
 	case r.chosen && s.open && d.now == ownTxRead:
 		d.wish = ownTxAgain
 	case r.chosen:
@@ -231,7 +233,8 @@ func (s *Session) choose(r *request) error {
 
 // adjust sets tutti.tx anew ahead of the request, if it must.
 func (s *Session) adjust() {
-	if d := &s.direct; d.wish != "" && d.wish != d.now && !d.closed {
+	// A savepoint may have taken 'bulk' back.
+	if d := &s.direct; d.wish == ownTxBulk || d.wish != "" && d.wish != d.now && !d.closed {
 		s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), d.setting()))
 		s.prefix++
 	}

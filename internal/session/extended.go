@@ -18,6 +18,7 @@ type prepared struct {
 	form      *form               // how it is run directly, see direct.formOf
 	locks     *semantics.RowLocks // how the rows it locks are followed
 	own       bool
+	marked    bool // the backend knows it with the mark of statements that are captured as a whole
 }
 
 // message is one frame of the batch up to a Sync or Flush.
@@ -57,6 +58,9 @@ func (s *Session) gather(f wire.Frame) error {
 		m.raw = f.Raw
 	}
 	m.typ, m.start = f.Type, len(s.batchBytes)
+	if m.err == nil && m.typ == wire.TypeParse && m.of.marked {
+		m.raw = wire.AppendParse(nil, m.name, s.o.Collector.BulkMark()+m.of.sql, m.of.types)
+	}
 	s.batchBytes = append(s.batchBytes, m.raw...)
 	m.raw = nil
 	m.end = len(s.batchBytes)
@@ -184,6 +188,7 @@ func (s *Session) examineParse(p wire.Parse) message {
 	if len(list) == 1 {
 		of.locks = s.locking(st)
 	}
+	of.marked = of.locks == nil && len(list) == 1 && s.marks(st, p.SQL)
 	old := s.statements[p.Name]
 	if old != nil && p.Name != "" && (old.own || of.own) {
 		return message{err: wire.Errorf(wire.CodeDuplicatePreparedStmt, "prepared statement \"%s\" already exists", p.Name)}
@@ -332,6 +337,12 @@ func (s *Session) request(batch []message) request {
 		if m.of != nil && m.of.locks != nil {
 			r.follow(i, m.of.locks)
 		}
+		shift := int32(0)
+		if m.of != nil && m.of.marked {
+			r.marked = r.marked || m.typ == wire.TypeExecute
+			shift = -int32(len(s.o.Collector.BulkMark()))
+		}
+		r.shifts = append(r.shifts, shift)
 		// To parse or bind a query takes a snapshot, too.
 		if m.typ != wire.TypeClose && (m.of == nil || !settingsOnly(m.of.statement)) {
 			r.settings = false

@@ -149,6 +149,8 @@ type Collector interface {
 	// not changed since. ok is false if none of them is replicated.
 	AppendLocked(dst []byte, rows []semantics.LockedRow) (frames []byte, ok bool)
 	Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, err error)
+	// BulkMark begins the text of a statement that may be captured as a whole, and no client's has it.
+	BulkMark() string
 	// AppendMark adds Bind and Execute messages that mark a transaction of nothing but direct
 	// statements, without Sync.
 	AppendMark(dst []byte, slot uint32, incarnation, seq uint64) []byte
@@ -184,7 +186,7 @@ type Collected interface {
 	Isolation() string
 	// Rereads are queries to run, each as frames without Sync; the rows of the i-th go to
 	// Complete.
-	Rereads() [][]byte
+	Rereads() ([][]byte, error)
 	Complete(i int, rows [][][]byte) error
 	// Writeset is the result, nil or empty when nothing was written.
 	Writeset() (*writeset.Writeset, error)

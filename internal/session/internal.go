@@ -14,6 +14,7 @@ const (
 	ownTx       = "tutti tx"
 	ownTxDirect = "tutti tx direct"
 	ownTxRead   = "tutti tx read"
+	ownTxBulk   = "tutti tx bulk"
 	ownTxAgain  = "tutti tx again" // direct, unless something was captured
 	ownCommit   = "tutti commit"
 	ownRollback = "tutti rollback"
@@ -33,6 +34,7 @@ func (s *Session) appendPrepare() {
 		{ownTx, "SET LOCAL tutti.tx = 'on'"},
 		{ownTxDirect, "SET LOCAL tutti.tx = 'direct'"},
 		{ownTxRead, "SET LOCAL tutti.tx = 'read'"},
+		{ownTxBulk, "SET LOCAL tutti.tx = 'bulk'"},
 		{ownTxAgain, s.o.Collector.AgainStatement()},
 		{ownCommit, "COMMIT"},
 		{ownRollback, "ROLLBACK"},

@@ -64,7 +64,7 @@ func newStage(t testing.TB, tutti bool) *stage {
 	if tutti {
 		err := pgx.BeginFunc(ctx, s.admin, func(tx pgx.Tx) error { return catalog.Install(ctx, tx) })
 		if err == nil {
-			s.collector, err = collect.New(ctx, s.admin.PgConn(), s.tables, 1, 16)
+			s.collector, err = collect.New(ctx, s.admin.PgConn(), s.tables, 1, 16, 256<<20)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -23,6 +23,7 @@ type reply struct {
 	yielded  bool                  // it lost, see request.yields
 	locks    []*semantics.RowLocks // the request's
 	extended bool
+	shifts   []int32    // of the request
 	taking   *directRun // it is a direct statement's, see takeRow
 }
 
@@ -221,6 +222,9 @@ func (s *Session) relay(q request) (r reply, err error) {
 		}
 	}
 	r.taking, r.locks, r.extended = q.run(), q.locks, q.extended
+	if !q.chosen {
+		r.shifts = q.shifts
+	}
 	synced := !q.flushes()
 	for !r.ended {
 		if !synced && (r.failed != nil || r.done == q.messages) {
@@ -324,11 +328,15 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	if s.noteFatal(e); s.fatal != nil {
 		return nil // told when the connection ends
 	}
+	shift := s.shift
+	if r.done < len(r.shifts) {
+		shift += r.shifts[r.done]
+	}
 	switch {
 	case e.Code == wire.CodeQueryCanceled && s.doomed():
 		f.Raw = s.doom.Append(nil) // the cancel was ours
-	case e.Position > 0 && s.shift > 0:
-		e.Position += s.shift
+	case e.Position > 0 && shift != 0:
+		e.Position += shift
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	return s.emit(f)

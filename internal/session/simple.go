@@ -49,8 +49,10 @@ func (s *Session) finishBatch() (ignored bool, err error) {
 // standard_conforming_strings: it could hide a COMMIT from us. A comment of ours in it could hide
 // a write from capture.
 func (s *Session) ambiguous(sql string) *wire.SQLError {
-	if strings.Contains(sql, s.o.Collector.DirectMark()) {
-		return wire.Errorf(wire.CodeInsufficientPrivilege, "the comment \"%s…\" is reserved for Tutti", s.o.Collector.DirectMark())
+	for _, mark := range []string{s.o.Collector.DirectMark(), strings.TrimSpace(s.o.Collector.BulkMark())} {
+		if strings.Contains(sql, mark) {
+			return wire.Errorf(wire.CodeInsufficientPrivilege, "the comment \"%s…\" is reserved for Tutti", mark)
+		}
 	}
 	if !s.escape || !strings.Contains(sql, `\`) {
 		return nil
@@ -71,6 +73,10 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		if l == st.Locks { // not EXECUTE of a statement that is followed
 			r.frames = wire.AppendQuery(nil, l.Text)
 		}
+	} else if s.marks(st, sql) {
+		r.marked = true
+		r.frames = wire.AppendQuery(nil, s.o.Collector.BulkMark()+sql)
+		r.shifts = []int32{-int32(len(s.o.Collector.BulkMark()))}
 	}
 	var rep reply
 	failedToo, err = s.execute(r, &rep)

@@ -188,7 +188,11 @@ func (s *Session) decode(c *collected, rows [][][]byte) error {
 			WithHint("Use SET TRANSACTION or BEGIN ISOLATION LEVEL as statements of their own.")
 		return nil
 	}
-	for i, frames := range got.Rereads() {
+	rereads, err := got.Rereads()
+	if err != nil {
+		return fmt.Errorf("session: collect: %w", err)
+	}
+	for i, frames := range rereads {
 		s.srvW.Append(wire.AppendSync(frames))
 		r, rows, err := s.internal(true)
 		if err != nil {

@@ -1,6 +1,7 @@
 package captest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ var ctx = context.Background()
 
 // pair is two databases with the same schema: a runs transactions, b gets their writesets.
 type pair struct {
+	bulk    bool // statements are captured as a whole where that is possible
 	t       testing.TB
 	a, b    *pgx.Conn
 	dbA     string
@@ -36,10 +38,13 @@ type pair struct {
 	unfit   int // attempts that failed for their form
 }
 
+// inBulk is pair.bulk of new pairs.
+var inBulk bool
+
 func newPair(t testing.TB, ddl ...string) *pair {
 	t.Helper()
 	s := pgtest.Shared(t)
-	p := &pair{t: t, dbA: s.NewDatabase(t)}
+	p := &pair{t: t, dbA: s.NewDatabase(t), bulk: inBulk}
 	p.dbB = s.NewDatabase(t)
 	p.a, p.b = s.Connect(t, p.dbA), s.Connect(t, p.dbB)
 	// User OIDs in the two databases must differ, as they do between servers.
@@ -59,7 +64,7 @@ func (p *pair) install(c *pgx.Conn) {
 	tx, err := c.Begin(ctx)
 	if err == nil {
 		if err = catalog.Install(ctx, tx); err == nil {
-			_, err = tx.Exec(ctx, capture.TokenSQL(1, "proof", []byte("secret")))
+			_, err = tx.Exec(ctx, capture.TokenSQL(1, "proof", []byte("secret"), 256<<20))
 		}
 		if err == nil {
 			err = tx.Commit(ctx)
@@ -115,6 +120,21 @@ func (p *pair) ddl(sql ...string) {
 	}
 }
 
+// setting is the value of tutti.tx for what run runs, and mark begins its texts.
+func (p *pair) setting() string {
+	if p.bulk {
+		return capture.BulkSetting
+	}
+	return "on"
+}
+
+func (p *pair) mark() string {
+	if p.bulk {
+		return capture.BulkMark
+	}
+	return ""
+}
+
 // tx runs one transaction on a and returns its writeset, which is pending for b.
 func (p *pair) tx(sql ...string) *writeset.Writeset {
 	p.t.Helper()
@@ -126,7 +146,7 @@ func (p *pair) tx(sql ...string) *writeset.Writeset {
 }
 
 func (p *pair) try(isolation string, sql ...string) (*writeset.Writeset, error) {
-	p.exec(p.a, "BEGIN ISOLATION LEVEL "+isolation+"; SET LOCAL tutti.tx = on")
+	p.exec(p.a, "BEGIN ISOLATION LEVEL "+isolation+"; SET LOCAL tutti.tx = "+p.setting())
 	w, err := p.run(sql)
 	if err != nil {
 		p.exec(p.a, "ROLLBACK")
@@ -140,7 +160,7 @@ func (p *pair) try(isolation string, sql ...string) (*writeset.Writeset, error) 
 
 func (p *pair) run(sql []string) (*writeset.Writeset, error) {
 	for _, s := range sql {
-		if _, err := p.a.Exec(ctx, s); err != nil {
+		if _, err := p.a.Exec(ctx, p.mark()+s); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +185,10 @@ func collect(c *pgx.Conn, slot int32, incarnation, seq uint64) (*writeset.Writes
 	if err := each(r, col.AddBinary); err != nil {
 		return nil, 0, err
 	}
-	rereads := col.Rereads()
+	rereads, err := col.Rereads()
+	if err != nil {
+		return nil, 0, err
+	}
 	for i, q := range rereads {
 		r := c.PgConn().ExecParams(ctx, q.SQL, [][]byte{q.Parameter}, []uint32{q.ParameterOID}, []int16{int16(q.Format)}, []int16{1})
 		if err := each(r, func(cols [][]byte) error { return col.AddFinal(i, cols) }); err != nil {
@@ -178,7 +201,11 @@ func collect(c *pgx.Conn, slot int32, incarnation, seq uint64) (*writeset.Writes
 
 func each(r *pgconn.ResultReader, f func([][]byte) error) error {
 	for r.NextRow() {
-		if err := f(r.Values()); err != nil {
+		values := slices.Clone(r.Values())
+		for i := range values {
+			values[i] = bytes.Clone(values[i])
+		}
+		if err := f(values); err != nil {
 			return err
 		}
 	}

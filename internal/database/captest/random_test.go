@@ -89,6 +89,11 @@ func (p *pair) randomTransaction(r *rand.Rand) {
 	for range 1 + r.IntN(8) {
 		s := randomStatement(r)
 		done = append(done, s)
+		whole := p.bulk && r.IntN(2) == 0
+		if whole {
+			p.exec(p.a, "SET LOCAL tutti.tx = bulk")
+			s = p.mark() + s
+		}
 		p.exec(p.a, "SAVEPOINT s")
 		_, err := p.a.Exec(ctx, s)
 		var pg *pgconn.PgError

@@ -2,6 +2,7 @@ package captest
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,9 @@ const (
 func wantOps(t *testing.T, w *writeset.Writeset, want ...writeset.Op) {
 	t.Helper()
 	got := ops(w)
+	if inBulk { // what was captured row by row comes first
+		got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
+	}
 	if len(got) != len(want) {
 		t.Fatalf("operations are %v, want %v", got, want)
 	}
@@ -237,7 +241,7 @@ func quietly(sql string) string {
 // probe runs a transaction on a and rolls it back.
 func (p *pair) probe(sql ...string) *writeset.Writeset {
 	p.t.Helper()
-	p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = on")
+	p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = "+p.setting())
 	w, err := p.run(sql)
 	if err != nil {
 		p.t.Fatal(explain(err))
@@ -318,8 +322,8 @@ func TestManyWaysToWrite(t *testing.T) {
 
 func (p *pair) copyIn(sql, data string) {
 	p.t.Helper()
-	p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = on")
-	if _, err := p.a.PgConn().CopyFrom(ctx, strings.NewReader(data), sql); err != nil {
+	p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = "+p.setting())
+	if _, err := p.a.PgConn().CopyFrom(ctx, strings.NewReader(data), p.mark()+sql); err != nil {
 		p.t.Fatal(err)
 	}
 	w, err := p.run(nil)

@@ -1,11 +1,19 @@
 package writeset
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // AppendArray appends a PostgreSQL array of a table's row images, in the binary or text
 // form of a query parameter, to dst. The element type is left at zero: array_recv takes a
 // mismatch unless both sides are built-in types, so no local OID is needed.
 func AppendArray(dst []byte, f Format, images [][]byte) []byte {
+	size := 32
+	for _, m := range images {
+		size += len(m) + 4
+	}
+	dst = slices.Grow(dst, size)
 	if f == FormatBinary {
 		dst = binary.BigEndian.AppendUint32(dst, 1)
 		dst = binary.BigEndian.AppendUint32(dst, 0) // no nulls

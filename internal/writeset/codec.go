@@ -3,6 +3,7 @@ package writeset
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Version 1 of the encoding, all integers unsigned varints unless said otherwise:
@@ -26,6 +27,11 @@ const (
 
 // Append encodes w at the end of dst.
 func (w *Writeset) Append(dst []byte) []byte {
+	size := 64 + 16*len(w.Rows) + 16*len(w.Keys) + 64*len(w.Tables)
+	for i := range w.Rows {
+		size += len(w.Rows[i].Image)
+	}
+	dst = slices.Grow(dst, size) // growing step by step would take twice the memory
 	if len(w.Steps) == 0 {
 		return w.appendRows(append(dst, codecVersion))
 	}

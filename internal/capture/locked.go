@@ -14,7 +14,7 @@ import (
 // Locked are rows of one table that a transaction has locked.
 type Locked struct {
 	Table  *TableDesc
-	Op     writeset.Op // OpLock or OpShare
+	Op     writeset.Op // OpLock or OpShare; OpTruncate is all of them
 	Places []string    // their ctids, as text
 }
 
@@ -29,6 +29,9 @@ func (t *TableDesc) Lockable() bool {
 func LockedQuery(list []Locked) string {
 	parts := []string{walPosition}
 	for _, l := range list {
+		if l.Op == writeset.OpTruncate {
+			continue
+		}
 		t := l.Table
 		parts = append(parts, fmt.Sprintf("(SELECT string_agg(concat(%d, ' ', %d, ' ', %s, ' ', encode(%s, 'hex')), ',') FROM ONLY %s.%s AS t WHERE t.ctid = ANY (%s::tid[]))",
 			t.OID, l.Op, t.identity("t"), t.keyImage("t"), Quote(t.Schema), Quote(t.Name), literal(`{"`+strings.Join(l.Places, `","`)+`"}`)))
@@ -41,6 +44,11 @@ func ReadLocked(list []Locked, answer []byte) (order uint64, locks []writeset.Lo
 	fields := strings.Split(string(answer), ",")
 	if order, err = strconv.ParseUint(fields[0], 10, 64); err != nil {
 		return 0, nil, fmt.Errorf("capture: locked rows: %w", err)
+	}
+	for _, l := range list {
+		if l.Op == writeset.OpTruncate {
+			locks = append(locks, writeset.Lock{Table: l.table(), Op: l.Op})
+		}
 	}
 	for _, f := range fields[1:] {
 		lock, err := readLock(list, strings.Fields(f))
@@ -68,7 +76,9 @@ func readLock(list []Locked, f []string) (writeset.Lock, error) {
 	if err != nil {
 		return writeset.Lock{}, err
 	}
-	t := list[n].Table
-	return writeset.Lock{Op: list[n].Op, Identity: nonZero(uint64(identity)), Image: image,
-		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary, Key: TableKey(t.Schema, t.Name)}}, nil
+	return writeset.Lock{Table: list[n].table(), Op: list[n].Op, Identity: nonZero(uint64(identity)), Image: image}, nil
+}
+
+func (l *Locked) table() writeset.Table {
+	return writeset.Table{Schema: l.Table.Schema, Name: l.Table.Name, Format: writeset.FormatBinary, Key: TableKey(l.Table.Schema, l.Table.Name)}
 }

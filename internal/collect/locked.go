@@ -24,7 +24,7 @@ func (c Collector) locked(rows []semantics.LockedRow) (list []capture.Locked) {
 	})
 	tables := c.tables()
 	for i, r := range rows {
-		if i > 0 && rows[i-1].Table == r.Table && rows[i-1].Share == r.Share {
+		if i > 0 && rows[i-1].Place != "" && rows[i-1].Table == r.Table && rows[i-1].Share == r.Share {
 			if n := len(list); n > 0 && strconv.FormatUint(uint64(list[n-1].Table.OID), 10) == r.Table {
 				list[n-1].Places = append(list[n-1].Places, r.Place)
 			}
@@ -39,7 +39,10 @@ func (c Collector) locked(rows []semantics.LockedRow) (list []capture.Locked) {
 			continue
 		}
 		op := writeset.OpLock
-		if r.Share {
+		switch {
+		case r.Place == "":
+			op = writeset.OpTruncate
+		case r.Share:
 			op = writeset.OpShare
 		}
 		list = append(list, capture.Locked{Table: t, Op: op, Places: []string{r.Place}})

@@ -17,7 +17,8 @@ type RowLocks struct {
 	share []bool   // per relation: FOR SHARE
 }
 
-// LockedRow is where a row is that was locked: the table's OID and the row's ctid, as text.
+// LockedRow is where a row is that was locked: the table's OID and the row's ctid, as text. Without Place it is
+// the whole table.
 type LockedRow struct {
 	Table, Place string
 	Share        bool

@@ -20,7 +20,7 @@ type locks struct {
 }
 
 const (
-	lockedRowsMax = 1 << 18 // that a transaction may lock and then write
+	lockedRowsMax = 1 << 16 // that are told one by one; more are told as whole tables
 	plainLocksMax = 256
 )
 
@@ -54,7 +54,7 @@ func (s *Session) cut(l *semantics.RowLocks, f *wire.Frame) error {
 		return fmt.Errorf("session: %w", err)
 	}
 	f.Raw = raw
-	if f.Type != wire.TypeDataRow || len(s.locks.rows) > lockedRowsMax {
+	if f.Type != wire.TypeDataRow {
 		return nil
 	}
 	rows, ok := l.Read(string(value))
@@ -62,12 +62,28 @@ func (s *Session) cut(l *semantics.RowLocks, f *wire.Frame) error {
 		return fmt.Errorf("session: %q does not say which row was locked", value)
 	}
 	for _, r := range rows {
-		if s.locks.rows == nil {
-			s.locks.rows = map[semantics.LockedRow]bool{}
-		}
-		s.locks.rows[r] = true
+		s.locks.add(r)
 	}
 	return nil
+}
+
+// add notes a locked row; when there are too many, all tables that have some.
+func (l *locks) add(r semantics.LockedRow) {
+	whole := semantics.LockedRow{Table: r.Table}
+	switch {
+	case l.rows == nil:
+		l.rows = map[semantics.LockedRow]bool{}
+	case l.rows[whole]:
+		return
+	case len(l.rows) >= lockedRowsMax:
+		tables := map[semantics.LockedRow]bool{whole: true}
+		for r := range l.rows { // order-free: a set is made of a set
+			tables[semantics.LockedRow{Table: r.Table}] = true
+		}
+		l.rows = tables
+		return
+	}
+	l.rows[r] = true
 }
 
 // lockRefused makes of an error that our column has caused one that invites to try again, without it. Others
@@ -90,11 +106,6 @@ func (s *Session) lockRefused(l *semantics.RowLocks, e *wire.ErrorFields) {
 // addLocks adds to a writeset the rows that were locked and not changed.
 func (s *Session) addLocks(c *collected) error {
 	if len(s.locks.rows) == 0 || c.failed != nil || c.ws == nil || c.ws.Empty() || s.currentLevel() == semantics.Serializable {
-		return nil
-	}
-	if len(s.locks.rows) > lockedRowsMax {
-		c.failed = wire.Errorf(wire.CodeProgramLimit, "a transaction that writes has locked more than %d rows", lockedRowsMax).
-			WithHint("Lock the table, or split the transaction.")
 		return nil
 	}
 	rows := make([]semantics.LockedRow, 0, len(s.locks.rows))

@@ -229,7 +229,7 @@ func (w *Writeset) AddRead(t Table) {
 // Lock says that a row was locked and not changed; see AddLocks.
 type Lock struct {
 	Table    Table
-	Op       Op // OpLock or OpShare
+	Op       Op // OpLock or OpShare; OpTruncate is the table as a whole, which has no Identity and Image
 	Identity uint64
 	Image    []byte // the row's key
 }
@@ -247,7 +247,7 @@ func (w *Writeset) AddLocks(locks []Lock) {
 		case ok && l.Op == OpLock && w.Rows[i].Op == OpShare:
 			w.Rows[i].Op = OpLock
 			continue
-		case ok:
+		case ok && l.Op != OpTruncate:
 			continue
 		}
 		n := slices.IndexFunc(w.Tables, func(x Table) bool { return x.Key == l.Table.Key })
@@ -255,6 +255,10 @@ func (w *Writeset) AddLocks(locks []Lock) {
 			n = len(w.Tables)
 			w.Tables = append(w.Tables, l.Table)
 			w.Keys = append(w.Keys, Key{Hash: l.Table.Key, Mode: Shared, Table: uint32(n)})
+		}
+		if l.Op == OpTruncate {
+			w.Keys = append(w.Keys, Key{Hash: l.Table.Key, Mode: Exclusive, Table: uint32(n)})
+			continue
 		}
 		if len(w.Steps) > 0 { // whose tables are locked where they are carried out
 			w.Keys = append(w.Keys, Key{Hash: l.Identity, Mode: Update, Table: uint32(n)})

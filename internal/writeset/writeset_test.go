@@ -197,6 +197,10 @@ func TestAddLocks(t *testing.T) {
 	if !reflect.DeepEqual(w.Rows, want) || len(w.Tables) != 2 || !reflect.DeepEqual(w.Keys, []Key{{Hash: 2, Mode: Shared, Table: 1}}) || w.Validate() != nil {
 		t.Errorf("%+v", w)
 	}
+	w.AddLocks([]Lock{{Table: Table{Schema: "s", Name: "u", Key: 2}, Op: OpTruncate}})
+	if !reflect.DeepEqual(w.Rows, want) || !reflect.DeepEqual(w.Keys[1:], []Key{{Hash: 2, Mode: Exclusive, Table: 1}}) || w.Validate() != nil {
+		t.Errorf("%+v", w)
+	}
 	steps := &Writeset{Tables: w.Tables[:1:1], Steps: []Step{{Definition: []byte("d")}}}
 	steps.AddLocks([]Lock{lock(1, OpShare, 6)})
 	if len(steps.Rows) != 0 || !reflect.DeepEqual(steps.Keys, []Key{{Hash: 6, Mode: Update}}) || steps.Validate() != nil {

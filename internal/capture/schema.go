@@ -55,6 +55,7 @@ func Schema() string {
 	b.WriteString(collectFunction())
 	b.WriteString(definitionSchema())
 	b.WriteString(describeFunctions())
+	b.WriteString(lockSchema())
 	b.WriteString(adoptAll())
 	return b.String()
 }

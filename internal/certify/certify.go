@@ -21,6 +21,8 @@ const (
 	TooOld
 	// Malformed: its bytes could not be decoded (set by the engine).
 	Malformed
+	// LocksLost: advisory locks under which it ran were taken from its member (set by the engine).
+	LocksLost
 )
 
 // Verdict is the decision on one transaction. When Reason is KeyConflict, Key is the

@@ -76,6 +76,9 @@ type Limits struct {
 	Channels    int `toml:"channels"`     // that the sessions of one member listen to; default 1000
 	NotifyQueue int `toml:"notify_queue"` // bytes of notifications waiting to be ordered, or to be passed on; default 64 MiB
 
+	// LockLeaseMs is after how long without a word of it the others release a node's advisory locks;
+	// its own sessions have lost them after half of that. Default 10000.
+	LockLeaseMs     int `toml:"lock_lease_ms"`
 	CommitTimeoutMs int `toml:"commit_timeout_ms"` // that a COMMIT waits for a majority; default 30000
 
 	FlowLag             int `toml:"flow_lag"`              // transactions a member may have yet to apply before others are slowed; default 5000
@@ -156,7 +159,7 @@ func (l *Limits) validate() error {
 	for name, v := range map[string]int{"sessions": l.Sessions, "writeset_bytes": l.WritesetBytes, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
 		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys, "log_segment_bytes": int(l.LogSegmentBytes),
 		"pending_items": l.PendingItems, "apply_queue_bytes": l.ApplyQueueBytes, "member_queue": l.MemberQueue,
-		"channels": l.Channels, "notify_queue": l.NotifyQueue} {
+		"channels": l.Channels, "notify_queue": l.NotifyQueue, "lock_lease_ms": l.LockLeaseMs} {
 		if v < 0 {
 			return fmt.Errorf("%s is %d: it cannot be switched off", name, v)
 		}
@@ -221,7 +224,7 @@ func (c *Config) defaults() {
 		d int
 	}{{&l.Sessions, 150}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
-		{&l.CommitTimeoutMs, 30_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}} {
+		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -25,6 +26,14 @@ type Checkpoint struct {
 	volume  uint64
 	sources []memberSource // by member
 	cert    certify.Checkpoint
+	locks   locks.Checkpoint
+	expired []expiry // by member
+}
+
+// expiry is the ordinal at which a member's locks were last taken from it.
+type expiry struct {
+	member  uint32
+	ordinal uint64
 }
 
 type memberSource struct {
@@ -46,7 +55,7 @@ func (e *Engine) Checkpoint() (*Checkpoint, bool) {
 
 // checkpoint is the state, which is that at entry index.
 func (e *Engine) checkpoint(index, term uint64) *Checkpoint {
-	c := &Checkpoint{Index: index, Term: term, Ordinal: e.ordinal, volume: e.volume, cert: e.cert.Checkpoint()}
+	c := &Checkpoint{Index: index, Term: term, Ordinal: e.ordinal, volume: e.volume, cert: e.cert.Checkpoint(), locks: e.locks.Checkpoint()}
 	for m, s := range e.sources { // order-free: sorted below
 		if s.parts != nil {
 			s.parts = s.parts[:len(s.parts):len(s.parts)]
@@ -54,6 +63,10 @@ func (e *Engine) checkpoint(index, term uint64) *Checkpoint {
 		c.sources = append(c.sources, memberSource{m, s})
 	}
 	slices.SortFunc(c.sources, func(a, b memberSource) int { return int(a.member) - int(b.member) })
+	for m, o := range e.expired { // order-free: sorted below
+		c.expired = append(c.expired, expiry{m, o})
+	}
+	slices.SortFunc(c.expired, func(a, b expiry) int { return int(a.member) - int(b.member) })
 	return c
 }
 
@@ -62,6 +75,10 @@ func (e *Engine) checkpoint(index, term uint64) *Checkpoint {
 func (e *Engine) restore(c *Checkpoint) {
 	e.ordinal, e.volume = c.Ordinal, c.volume
 	e.cert = certify.Restore(e.o.Certify, c.cert)
+	e.locks = locks.Restore(c.locks)
+	for _, x := range c.expired {
+		e.expired[x.member] = x.ordinal
+	}
 	for _, s := range c.sources {
 		e.sources[s.member] = s.source
 	}
@@ -82,7 +99,19 @@ func (e *Engine) restore(c *Checkpoint) {
 // checkpointVersion 1: byte version, then uvarints index, term, ordinal, volume, the number of
 // members; per member its number, incarnation, batch, and the parts of a payload with length; then
 // the certifier's (certify.Checkpoint); at the end 4 bytes CRC-32C of all before, little endian.
-const checkpointVersion = 1
+// Version 2, which is written if advisory locks are held or have expired, has behind the certifier's: the
+// number of members that have expired, per member uvarints its number and the ordinal; then locks.Checkpoint.
+const (
+	checkpointVersion      = 1
+	checkpointVersionLocks = 2
+)
+
+func (c *Checkpoint) version() byte {
+	if c.locks.Empty() && len(c.expired) == 0 {
+		return checkpointVersion
+	}
+	return checkpointVersionLocks
+}
 
 const sourceBytesMin = 4
 
@@ -91,7 +120,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Append encodes the checkpoint. Members that took it at the same index get the same bytes.
 func (c *Checkpoint) Append(dst []byte) []byte {
 	start := len(dst)
-	dst = append(dst, checkpointVersion)
+	dst = append(dst, c.version())
 	for _, v := range []uint64{c.Index, c.Term, c.Ordinal, c.volume, uint64(len(c.sources))} {
 		dst = binary.AppendUvarint(dst, v)
 	}
@@ -103,6 +132,13 @@ func (c *Checkpoint) Append(dst []byte) []byte {
 		dst = writeset.AppendBytes(dst, s.parts)
 	}
 	dst = c.cert.Append(dst)
+	if c.version() == checkpointVersionLocks {
+		dst = binary.AppendUvarint(dst, uint64(len(c.expired)))
+		for _, x := range c.expired {
+			dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(x.member)), x.ordinal)
+		}
+		dst = c.locks.Append(dst)
+	}
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
@@ -117,8 +153,8 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 	switch {
 	case n < 1:
 		return nil, fmt.Errorf("engine: %w: it has %d bytes", ErrCheckpoint, len(data))
-	case data[0] != checkpointVersion:
-		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d", ErrCheckpoint, data[0], checkpointVersion)
+	case data[0] != checkpointVersion && data[0] != checkpointVersionLocks:
+		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d and %d", ErrCheckpoint, data[0], checkpointVersion, checkpointVersionLocks)
 	case binary.LittleEndian.Uint32(data[n:]) != crc32.Checksum(data[:n], castagnoli):
 		return nil, fmt.Errorf("engine: %w: the checksum of its %d bytes is wrong", ErrCheckpoint, len(data))
 	}
@@ -129,7 +165,10 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 		c.sources[i] = memberSource{uint32(r.Uvarint()), source{r.Uvarint(), r.Uvarint(), r.Bytes()}}
 	}
 	var err error
-	if c.cert, err = certify.ReadCheckpoint(r); err == nil {
+	if c.cert, err = certify.ReadCheckpoint(r); err == nil && data[0] == checkpointVersionLocks {
+		err = c.readLocks(r)
+	}
+	if err == nil {
 		err = r.Done()
 	}
 	if err == nil {
@@ -142,6 +181,20 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 		return nil, fmt.Errorf("engine: %w: %w", ErrCheckpoint, err)
 	}
 	return c, nil
+}
+
+// expiryBytesMin is what one takes encoded.
+const expiryBytesMin = 2
+
+func (c *Checkpoint) readLocks(r *writeset.Reader) (err error) {
+	if n := r.Count(expiryBytesMin); n > 0 {
+		c.expired = make([]expiry, n)
+	}
+	for i := range c.expired {
+		c.expired[i] = expiry{uint32(r.Uvarint()), r.Uvarint()}
+	}
+	c.locks, err = locks.ReadCheckpoint(r)
+	return err
 }
 
 func (c *Checkpoint) validate() error {

@@ -37,6 +37,8 @@
 //	E10 A Checkpoint is a function of the log up to its index, and the log behind it alone decides
 //	    what follows. An engine starts from one only if everything up to its ordinal is in the
 //	    database for good; the log is compacted only up to one from which it can start.
+//	E11 Who holds which advisory lock is a function of the log (package locks). A transaction commits
+//	    only if the locks that its session held were not taken from its member before it.
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

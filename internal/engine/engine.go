@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -96,8 +97,9 @@ type Submission struct {
 	// locks. Held is up to where others' transactions were applied then, at least. Order grows from
 	// an own transaction's collect step to that of another which got a lock when it committed.
 	Held, Order uint64
+	Since       uint64             // see Item.Since
 	Writeset    *writeset.Writeset // KindCertified
-	Payload     []byte             // the encoded writeset, the statement, notifications or channels
+	Payload     []byte             // the encoded writeset, the statement, notifications, channels or request
 }
 
 // Task is one item of a group.
@@ -139,6 +141,7 @@ type Aborted struct {
 type Ready struct {
 	ordering.Ready
 	Aborted []Aborted
+	Locks   []Lock
 	Group   *Group // nil, or the next group; answer with GroupDone
 }
 
@@ -167,6 +170,8 @@ type Engine struct {
 	ordinal uint64
 	volume  uint64 // bytes of the items' payloads
 	sources map[uint32]source
+	locks   *locks.Table
+	expired map[uint32]uint64 // ordinal at which a member's locks were last taken from it
 
 	// delivered, not yet issued as a group
 	queue      []Task
@@ -190,6 +195,7 @@ type Engine struct {
 	commits  commits
 
 	aborted []Aborted
+	events  []Lock
 }
 
 // proposal is a batch under way; sent is false while nobody took it.
@@ -218,7 +224,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, order: order, cert: certify.New(o.Certify),
-		sources: map[uint32]source{}, queueFirst: 1,
+		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{},
 		owns: map[uint64]*own{}, locked: map[uint64]lockCount{},
 	}
 	if o.Checkpoint != nil {
@@ -295,7 +301,7 @@ func (e *Engine) Batches() uint64 { return e.number }
 
 // HasReady reports whether Ready has work.
 func (e *Engine) HasReady() bool {
-	return e.order.HasReady() || len(e.aborted) > 0 || e.running == nil && e.queueFirst <= e.ordinal
+	return e.order.HasReady() || len(e.aborted) > 0 || len(e.events) > 0 || e.running == nil && e.queueFirst <= e.ordinal
 }
 
 // Ready returns the next work; Advance must be called once it is carried out (the group
@@ -314,6 +320,7 @@ func (e *Engine) Ready() Ready {
 	e.propose()
 	rd.Group = e.nextGroup()
 	rd.Aborted, e.aborted = e.aborted, nil
+	rd.Locks, e.events = e.events, nil
 	return rd
 }
 
@@ -338,6 +345,7 @@ func (e *Engine) deliver(index uint64, data []byte) {
 	}
 	if b.Incarnation != s.incarnation {
 		s.parts = nil // what an earlier life left unfinished was never submitted whole
+		e.tell(e.ordinal, e.locks.Begun(b.Member, b.Incarnation))
 	}
 	s.incarnation, s.number = b.Incarnation, b.Number
 	for i := range b.Items {
@@ -374,12 +382,19 @@ func (e *Engine) deliverItem(it *Item) {
 			v = certify.Verdict{Reason: certify.Malformed}
 			break
 		}
+		if e.unlocked(it) {
+			v = certify.Verdict{Reason: certify.LocksLost}
+			break
+		}
 		v = e.cert.Certify(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws})
 		if v.Commit() && ws.Barrier {
 			e.cert.SetBarrier(e.ordinal, it.ID)
 		}
 	case KindStatement:
 		e.cert.SetBarrier(e.ordinal, it.ID)
+	case KindLock:
+		e.lockItem(it)
+		return
 	}
 	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, Own: it.ID.Member == e.o.Member, before: before}
 	var w *own

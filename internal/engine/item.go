@@ -28,7 +28,10 @@ const (
 	// KindListen says which channels sessions of its member listen to from now on.
 	KindListen Kind = 7
 
-	kindLast = KindListen
+	// KindLock is a request about advisory locks (package locks). It changes nothing in the database.
+	KindLock Kind = 8
+
+	kindLast = KindLock
 )
 
 // Item is one entry of the total order. Payload is an encoded writeset for KindCertified
@@ -40,7 +43,10 @@ type Item struct {
 	Slot uint32
 	// Base and SharedBase: see certify.Transaction.
 	Base, SharedBase uint64
-	Payload          []byte
+	// Since is the ordinal at which the oldest of the advisory locks that the transaction's session holds
+	// was granted; zero if it holds none.
+	Since   uint64
+	Payload []byte
 }
 
 // batch is what one proposal carries: consecutive items of one member.
@@ -53,10 +59,20 @@ type batch struct {
 
 // Version 1: byte version, then uvarints member, incarnation, number, item count; per item
 // byte kind, uvarints sequence, slot, base, base−sharedBase, then the payload with length.
-const batchVersion = 1
+// Version 2 has another uvarint since before the payload; it is written if some item needs it.
+const (
+	batchVersion      = 1
+	batchVersionSince = 2
+)
 
 func (b *batch) append(dst []byte) []byte {
-	dst = append(dst, batchVersion)
+	version := byte(batchVersion)
+	for i := range b.Items {
+		if b.Items[i].Since > 0 {
+			version = batchVersionSince
+		}
+	}
+	dst = append(dst, version)
 	dst = binary.AppendUvarint(dst, uint64(b.Member))
 	dst = binary.AppendUvarint(dst, b.Incarnation)
 	dst = binary.AppendUvarint(dst, b.Number)
@@ -68,6 +84,9 @@ func (b *batch) append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(it.Slot))
 		dst = binary.AppendUvarint(dst, it.Base)
 		dst = binary.AppendUvarint(dst, it.Base-it.SharedBase)
+		if version == batchVersionSince {
+			dst = binary.AppendUvarint(dst, it.Since)
+		}
 		dst = writeset.AppendBytes(dst, it.Payload)
 	}
 	return dst
@@ -76,8 +95,9 @@ func (b *batch) append(dst []byte) []byte {
 // decodeBatch reads a batch that fills data exactly; payloads alias data.
 func decodeBatch(data []byte) (*batch, error) {
 	r := writeset.NewReader(data)
-	if v := r.Byte(); v != batchVersion {
-		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d", v, batchVersion)
+	version := r.Byte()
+	if version != batchVersion && version != batchVersionSince {
+		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d and %d", version, batchVersion, batchVersionSince)
 	}
 	b := &batch{Member: uint32(r.Uvarint()), Incarnation: r.Uvarint(), Number: r.Uvarint()}
 	b.Items = make([]Item, r.Count(6))
@@ -92,6 +112,9 @@ func decodeBatch(data []byte) (*batch, error) {
 			return nil, fmt.Errorf("engine: item %s has its shared base %d before zero", it.ID, back)
 		}
 		it.SharedBase = it.Base - back
+		if version == batchVersionSince {
+			it.Since = r.Uvarint()
+		}
 		it.Payload = r.Bytes()
 		if it.Kind < KindCertified || it.Kind > kindLast {
 			return nil, fmt.Errorf("engine: item %s has unknown kind %d", it.ID, it.Kind)

@@ -25,7 +25,7 @@ func everyKind() *batch {
 // TestGoldenBatch: entries written by version 1 must stay readable for ever. Never change
 // the files; a new version gets a new one.
 func TestGoldenBatch(t *testing.T) {
-	for file, want := range map[string]*batch{"batch-v1.hex": everyKind(), "batch-v1-later.hex": laterKinds()} {
+	for file, want := range map[string]*batch{"batch-v1.hex": everyKind(), "batch-v1-later.hex": laterKinds(), "batch-v2.hex": lockKinds()} {
 		text, err := os.ReadFile("testdata/" + file)
 		if err != nil {
 			t.Fatal(err)
@@ -56,6 +56,15 @@ func laterKinds() *batch {
 	}}
 }
 
+// lockKinds is a batch of what needs version 2.
+func lockKinds() *batch {
+	id := func(seq uint64) writeset.TxID { return writeset.TxID{Member: 2, Incarnation: 3, Seq: seq} }
+	return &batch{Member: 2, Incarnation: 3, Number: 5, Items: []Item{
+		{Kind: KindLock, ID: id(3), Base: 302, Payload: []byte("request")},
+		{Kind: KindCertified, ID: id(4), Slot: 7, Base: 303, SharedBase: 303, Since: 300, Payload: []byte("writeset")},
+	}}
+}
+
 func TestDecodeBatchRefuses(t *testing.T) {
 	good := everyKind().append(nil)
 	for i := range good {
@@ -73,9 +82,9 @@ func TestDecodeBatchRefuses(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"kind 0":      bad(func(i *Item) { i.Kind = 0 }),
-		"kind 8":      bad(func(i *Item) { i.Kind = 8 }),
+		"kind 9":      bad(func(i *Item) { i.Kind = 9 }),
 		"shared base": bad(func(i *Item) { i.SharedBase = i.Base + 1 }),
-		"version 2":   {2, 1, 1, 1, 0},
+		"version 3":   {3, 1, 1, 1, 0},
 	} {
 		if _, err := decodeBatch(data); err == nil {
 			t.Errorf("%s was taken", name)

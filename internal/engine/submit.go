@@ -269,7 +269,7 @@ func (e *Engine) part(w *own) Item {
 // item is what is still to be sent of a submission.
 func (e *Engine) item(w *own) Item {
 	it := Item{Kind: w.Kind, ID: e.id(w.Seq), Slot: w.Slot,
-		Base: e.base(w), SharedBase: w.Base, Payload: w.Payload[w.sent:]}
+		Base: e.base(w), SharedBase: w.Base, Since: w.Since, Payload: w.Payload[w.sent:]}
 	if it.SharedBase > it.Base {
 		panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase, it.Base))
 	}

@@ -23,6 +23,8 @@ type host struct {
 	after    uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
 	debt     time.Duration // see life.slow
 
+	advisory *lockSession // its advisory locks; nil if it has never asked for one
+
 	writes bool // the last transaction did
 	turn   bool // this one has one, see turns
 	won    bool
@@ -75,6 +77,9 @@ func (h *host) NewSeq() (uint32, uint64, uint64) {
 
 func (h *host) Enter(p session.Phase) *wire.SQLError {
 	doom := h.g.enter(p)
+	if h.advisory != nil && h.advisory.expired() {
+		doom = errLocksLost()
+	}
 	if doom != nil {
 		h.after = h.n.applyingLast()
 		h.writes, h.lost = true, true
@@ -163,7 +168,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	}
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
-			Snapshot: sub.Snapshot, Base: sub.Base, Held: held, Order: sub.Order, Writeset: sub.Writeset, Payload: payload}) {
+			Snapshot: sub.Snapshot, Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), Writeset: sub.Writeset, Payload: payload}) {
 			h.n.reached.pending.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}
@@ -253,6 +258,8 @@ func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError
 		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was open.", v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
 	case certify.TooOld:
 		return e.WithDetail("The transaction began before what is still remembered of committed transactions (certify_keys).")
+	case certify.LocksLost:
+		return e.WithDetail("The advisory locks of this node's sessions were released, because the others did not hear of it for %d ms (lock_lease_ms).", h.n.config.Limits.LockLeaseMs)
 	case certify.Malformed:
 		return e.WithDetail("The transaction's writeset could not be read by the cluster.")
 	}
@@ -308,11 +315,13 @@ func (h *host) Show(name string) session.Result {
 		return h.n.showCounters()
 	case "limits":
 		return h.n.showLimits()
+	case "locks":
+		return h.n.showLocks()
 	case "applied":
 		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-		WithHint("Known are tutti.status, tutti.checksums, tutti.counters, tutti.limits and tutti.applied.")}
+		WithHint("Known are tutti.status, tutti.checksums, tutti.counters, tutti.limits, tutti.locks and tutti.applied.")}
 }
 
 // ShowColumns names the columns of Show's answer.
@@ -326,6 +335,8 @@ func (h *host) ShowColumns(name string) []string {
 		return counterColumns
 	case "limits":
 		return limitColumns
+	case "locks":
+		return lockColumns
 	}
 	return []string{"tutti." + name}
 }

@@ -46,6 +46,7 @@ type life struct {
 	applier   *applier
 	monitor   *monitor
 	publisher *publisher
+	keeper    *keeper
 	listener  *listener
 	position  engine.Position
 
@@ -65,6 +66,7 @@ type life struct {
 	rehearsals  rehearsals
 	channels    channels
 	outbox      outbox
+	advisory    advisory
 	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
 
@@ -103,6 +105,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	l.outbox.init(n.config.Limits.NotifyQueue)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	l.advisory.init(ctx, time.Duration(n.config.Limits.LockLeaseMs)*time.Millisecond)
 	if err := l.open(ctx, pg); err != nil {
 		return errors.Join(err, l.close())
 	}
@@ -132,6 +135,9 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	run("forwarder", l.forward)
 	run("announcer", l.announce)
 	run("nudger", l.nudge)
+	run("tenants", l.watchTenants)
+	run("lease", l.renewLease)
+	run("blocked", l.tellBlocked)
 	run("retention", l.retain)
 	run("database", func(ctx context.Context) error { return n.watchDatabase(ctx, pg) })
 	l.core.do(func(e *engine.Engine) {
@@ -145,6 +151,7 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	l.sessions.endAll()
 	wg.Wait()
 	l.sessions.wait()
+	l.advisory.wg.Wait()
 	l.rehearsals.end()
 	l.background.Wait()
 	err := context.Cause(ctx)
@@ -202,6 +209,9 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 		return err
 	}
 	l.tables.Store(l.applier.tables)
+	if l.keeper, err = newKeeper(ctx, conn); err != nil {
+		return err
+	}
 	if l.publisher, err = newPublisher(ctx, conn, l.log, l.config.Limits.NotifyQueue); err != nil {
 		return err
 	}
@@ -220,7 +230,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 		return &FatalError{err}
 	}
 	l.fence = l.seq.Add(1)
-	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.gate.moved)
+	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.gate.moved)
 	return l.openTransport()
 }
 
@@ -255,6 +265,9 @@ func (l *life) close() error {
 	}
 	if l.monitor != nil {
 		l.monitor.close()
+	}
+	if l.keeper != nil {
+		l.keeper.close()
 	}
 	if l.publisher != nil {
 		l.publisher.close()

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -256,7 +258,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 		_ = startup.Refuse(errNotReady())
 		return
 	}
-	login, err := wire.Login(startup, backend, nil, wire.LoginOptions{AllowTrust: l.config.Postgres.AllowTrust})
+	login, err := wire.Login(startup, backend, append(slices.Clone(startup.Ordered), wire.Param{Name: capture.SessionSetting, Value: "on"}), wire.LoginOptions{AllowTrust: l.config.Postgres.AllowTrust})
 	if err != nil {
 		l.log.Debug("login failed", "from", conn.RemoteAddr(), "error", err)
 		return
@@ -276,6 +278,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
 	h := &host{n: l, g: g, backend: backend}
 	defer h.endTurn()
+	defer h.leaveLocks()
 	defer func() { l.channels.replace(h.channels, nil) }()
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),

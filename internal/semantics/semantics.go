@@ -133,6 +133,8 @@ type Statement struct {
 	Channel string
 	// Many is true when it is likely to change many rows; a guess.
 	Many bool
+	// Undoes is true for ROLLBACK TO SAVEPOINT.
+	Undoes bool
 	// Later is true when its query may run at COMMIT (DECLARE … WITH HOLD).
 	Later bool
 	// Locks says which rows it locks, if it does.

@@ -224,6 +224,7 @@ func (s *Session) afterBlock(r reply) error {
 func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 	s.srvW.Append(r.frames)
 	s.hold()
+	s.advisory.attempt()
 	if *rep, err = s.relay(r); err != nil {
 		return true, err
 	}
@@ -231,7 +232,9 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		for _, sql := range r.sql {
 			s.cache.writes(sql)
 		}
-		if !s.spilled {
+		if again, err := s.giveBack(); err != nil {
+			return true, err
+		} else if again && !s.spilled {
 			s.drop()
 			return s.autocommit(r, rep)
 		}
@@ -262,13 +265,19 @@ func (s *Session) autocommit(r request, rep *reply) (bool, error) {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
-		if o.retry && r.yields && !s.spilled {
+		again := o.retry && !s.spilled && (r.yields || try < s.o.RetriesMax && !r.sticky)
+		if again {
+			if again, err = s.giveBack(); err != nil {
+				return true, err
+			}
+		}
+		if again && r.yields {
 			rep.yielded = true
 			s.drop()
 			s.reset()
 			return true, nil
 		}
-		if o.retry && try < s.o.RetriesMax && !s.spilled && !r.sticky {
+		if again {
 			s.drop()
 			s.reset()
 			continue
@@ -303,6 +312,7 @@ func closeFirst(r request, parsed int) []byte {
 // attempt runs a request once inside its own transaction.
 func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err error) {
 	s.hold()
+	s.advisory.attempt()
 	if closes != nil {
 		s.srvW.Append(closes)
 		if _, err := s.quiet(); err != nil {

@@ -238,3 +238,9 @@ func (h *fakeHost) poke() {
 	h.poked = true
 	_ = h.client.SetReadDeadline(time.Unix(1, 0))
 }
+
+func (h *fakeHost) Lock(string) {}
+
+func (h *fakeHost) SettleLocks(bool) {}
+
+func (h *fakeHost) Fate() *wire.SQLError { return nil }

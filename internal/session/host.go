@@ -95,6 +95,14 @@ type Host interface {
 	// from now on with a notification for them is passed on to here; if that is not certain after a
 	// while, with a warning. It keeps channels.
 	Listen(channels []string) (warning *wire.SQLError)
+	// Lock passes on what a function of the backend asks about advisory locks (capture.LockState), and
+	// returns at once; the host answers the function.
+	Lock(request string)
+	// SettleLocks says that a statement which has asked is over, and with compare that the backend may hold
+	// less than it did. It returns when the cluster knows, or after a while.
+	SettleLocks(compare bool)
+	// Fate is why the host has ended the session's backend; nil if it has not.
+	Fate() *wire.SQLError
 	// Watch runs f, which reads from the backend, beside the session. When f ends by itself, a read from
 	// the client that is under way, or the next one, times out once, and over is true. stop
 	// makes f's read time out, unless it has ended, and waits for f's end.

@@ -21,11 +21,17 @@ type schema struct {
 // noticed takes a notice of the backend that is for us, if it is.
 func (s *Session) noticed(f wire.Frame) (bool, error) {
 	e, err := wire.DecodeErrorFields(f.Body())
-	if err != nil || e.Code != wire.CodeTuttiDefined {
+	switch {
+	case err != nil:
 		return false, err
+	case e.Code == wire.CodeTuttiDefined:
+		s.schema.noted = true
+		return true, nil
+	case e.Code == wire.CodeTuttiLock:
+		s.lockNotice(e.Message)
+		return true, nil
 	}
-	s.schema.noted = true
-	return true, nil
+	return false, nil
 }
 
 // failureOf is what a failed reply tells the client.

@@ -116,11 +116,14 @@ func (s *Session) ownNotice(f wire.Frame) {
 	if err != nil || e.SeverityUnlocalized == "LOG" || strings.HasPrefix(e.SeverityUnlocalized, "DEBUG") {
 		return
 	}
-	if e.Code == wire.CodeTuttiDefined {
+	switch e.Code {
+	case wire.CodeTuttiDefined:
 		s.schema.noted = true
-		return
+	case wire.CodeTuttiLock:
+		s.lockNotice(e.Message)
+	default:
+		s.out.Append(f.Raw)
 	}
-	s.out.Append(f.Raw)
 }
 
 func appendRow(rows [][][]byte, body []byte) ([][][]byte, error) {
@@ -325,8 +328,12 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	if r.failed == nil {
 		r.failed = &e
 	}
+	s.advisory.stale = s.advisory.used
 	if s.noteFatal(e); s.fatal != nil {
 		return nil // told when the connection ends
+	}
+	if plainContext(&e) {
+		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	shift := s.shift
 	if r.done < len(r.shifts) {

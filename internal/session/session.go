@@ -66,7 +66,10 @@ type Session struct {
 	lost   bool                // the backend has forgotten our statements; see recover
 	late   []byte              // frames for the client, due before the next ReadyForQuery
 	ears   ears
-	shift  int32 // characters of a Query before the statement being run
+
+	advisory advisory
+
+	shift int32 // characters of a Query before the statement being run
 
 	// the transaction
 	block    block
@@ -150,6 +153,9 @@ func (s *Session) lastWords(err error) error {
 		return err
 	}
 	e := s.fatal
+	if fate := s.host.Fate(); fate != nil {
+		e = fate
+	}
 	if e == nil {
 		e = wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member's PostgreSQL closed it").
 			WithHint("Connect again, or to another member.")
@@ -258,6 +264,9 @@ func isTimeout(err error) bool {
 func (s *Session) ready() error {
 	if err := s.settleEars(); err != nil {
 		return err
+	}
+	if s.advisory.used {
+		s.settleLocks()
 	}
 	s.appendLate()
 	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.block.status()))

@@ -97,6 +97,7 @@ func (s *Session) learn(st semantics.Statement) error {
 	if st.Scope == semantics.ThisSession && st.Modes.Isolation != semantics.Unsaid || st.Scope == semantics.ResetSession {
 		s.stale = true // asked when it is needed: a rollback would take it back
 	}
+	s.advisory.stale = s.advisory.used && (s.advisory.stale || st.Undoes || st.Forgets)
 	if st.Forgets {
 		clear(s.statements)
 		s.direct.forget()

@@ -26,6 +26,8 @@
 //	S6  After the faults end every member commits again, and all become equal.
 //	S7  What a member notifies is heard at every other member that serves, in order and once, and not before
 //	    what it speaks of is in the database there.
+//	S8  No two sessions are inside a conflicting advisory lock at once, as far as their clients can know, and all
+//	    members know the same of locks. A session that is gone keeps nobody out for ever.
 //
 // Rules for internal/node that the model obeys and runs without which fail:
 //
@@ -49,6 +51,9 @@
 //	    together with all that.
 //	N10 The log is compacted up to a checkpoint that is durable, no further.
 //	N11 A member that is Lost ends. A clone's checkpoint that lies beyond its log restarts the log.
+//
+//	N12 A session's locks are its own while the member's last item that was ordered had been proposed less than
+//	    half a lease ago. The others propose to expire it a whole lease after they took in what came last.
 //
 // What it does not do: membership changes.
 package sim

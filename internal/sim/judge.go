@@ -11,6 +11,7 @@ func (w *world) judge() {
 		w.truth.checkPrefix(m)
 	}
 	w.judgeRefusals()
+	w.judgeAdvisory()
 	if !w.o.BlackBox {
 		w.judgeOutcomes()
 		w.judgeTotals()

@@ -165,7 +165,7 @@ func (w *world) converged() bool {
 			return false
 		}
 		e := m.engine
-		if e.Applied() != e.Ordinal() || e.Ordinal() != w.members[0].engine.Ordinal() || e.Holes() {
+		if e.Applied() != e.Ordinal() || e.Ordinal() != w.members[0].engine.Ordinal() || e.Holes() || len(e.Locks()) > 0 {
 			return false
 		}
 	}

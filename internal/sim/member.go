@@ -40,6 +40,7 @@ type member struct {
 	notified  uint64   // notifications submitted
 	begun     uint64   // ordinal up to which rows are being, or are, applied
 	gate      []func() // wait for a prefix snapshot
+	tenancy   tenancy
 }
 
 // start begins a life of the node from what disk and database hold. Backends of an
@@ -111,7 +112,7 @@ func (m *member) start() {
 	}
 	m.tick(m.incarnation)
 	m.checkpoints()
-	m.wake()
+	m.beginLocks()
 	m.aftershock()
 }
 

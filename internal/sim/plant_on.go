@@ -5,10 +5,12 @@ package sim
 import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/locks"
 )
 
 // plant switches a bug of the production code on, or off with an empty name.
 func plant(name string) {
 	certify.Plant(name)
 	engine.Plant(name)
+	locks.Plant(name)
 }

@@ -25,6 +25,8 @@ var bugs = []string{
 	"floor-ignored", "clone-taken-for-own", "clone-keeps-marks", "adopted-in-flight",
 	"checkpoint-before-applied", "checkpoint-not-flushed", "compact-before-checkpoint", "compact-beyond-checkpoint", "lost-unnoticed", "clone-keeps-log",
 	"notified-early", "notified-before-open",
+	// advisory locks: in their table, in the engine, in the model of the node
+	"lock-granted-twice", "lock-outlives-node", "checkpoint-without-locks", "expire-unchecked", "lease-ignored", "locked-early",
 	// in the model of the log
 	"sync-ignored", "late-is-early", "vote-not-written", "sync-error-ignored", "full-disk-ignored", "open-does-not-sync",
 	"open-trusts-the-cache",

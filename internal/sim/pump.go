@@ -35,6 +35,7 @@ func (m *member) pump() {
 			s.verdict(a.Verdict)
 		}
 	}
+	m.locked(rd.Locks)
 	if rd.Group != nil {
 		m.startGroup(rd.Group)
 	}

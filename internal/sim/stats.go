@@ -15,6 +15,7 @@ type Stats struct {
 	StepCrashes, FailedSyncs, FullDisks                    int
 	Checkpoints, Compactions, LostMembers, LogRestarts     int
 	Notified                                               int // notifications passed on
+	Locked, LocksLost                                      int // advisory locks taken, and lost
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps  int
 }
 

@@ -52,6 +52,8 @@ type swarm struct {
 	checkpointEvery int64  // zero: never
 	keepEntries     uint64 // of the log, for others
 	notifyPerMille  int    // local commits that notify
+	lockers         int    // sessions per member that take advisory locks
+	lockLease       int64
 }
 
 func newSwarm(r *random, o *Options) swarm {
@@ -92,6 +94,8 @@ func newSwarm(r *random, o *Options) swarm {
 	s.checkpointEvery = []int64{0, 5000, 50_000, 500_000}[more.intn(4)]
 	s.keepEntries = []uint64{0, 5, 100}[more.intn(3)]
 	s.notifyPerMille = []int{0, 0, 100, 1000}[more.intn(4)]
+	s.lockers = []int{0, 0, 1, 3}[more.intn(4)]
+	s.lockLease = []int64{200_000, 1_000_000}[more.intn(2)]
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

@@ -37,5 +37,6 @@ const (
 	CodeInternalError           = "XX000"
 	CodeDataCorrupted           = "XX001"
 	CodeTuttiDefined            = "TT002" // Tutti's own, of an INFO: a definition was noted
+	CodeTuttiLock               = "TT003" // Tutti's own, of an INFO: an advisory lock was asked for
 	CodeTuttiReplicationRefused = "TT001" // Tutti's own: refused by replication policy
 )

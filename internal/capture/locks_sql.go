@@ -1,0 +1,266 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+)
+
+// PostgreSQL's advisory lock functions are given other names, and functions of the old ones take their
+// place: they take the lock here, as PostgreSQL's do, and then ask the session to have it confirmed by the
+// cluster, or tell it what was given back. So it does not matter where in a statement they are called.
+//
+// A function asks with an INFO, which leaves at once and cannot be filtered. The answer comes as advisory
+// locks in a reserved range that the node takes for a moment: nothing else can be seen by a running statement
+// whatever its snapshot is.
+
+const (
+	// LockState is the SQLSTATE of the INFO with which a function asks.
+	LockState = "TT003"
+	// SessionSetting is 'on' in a session of Tutti's: somebody hears what is asked there.
+	SessionSetting = "tutti.session"
+
+	lockTag = 0x5475 // the first 16 bits of reserved keys
+	// nothing in PostgreSQL has process ids of more bits; the number of a request fills the rest.
+	lockPIDShift, lockNumberShift, lockNumberMax = 26, 2, 1 << 24
+)
+
+// An answer to a request. All but Granted stand for themselves as bits.
+const (
+	LockGranted     = 0
+	LockBusy        = 1
+	LockDeadlock    = 2
+	LockUnavailable = 3
+)
+
+// lockKey is the first of four reserved keys: answered, the two bits of the answer, and one that is held while
+// the function shall wait.
+func lockKey(pid, number uint32) int64 {
+	return lockTag<<48 | int64(pid)<<lockPIDShift | int64(number)<<lockNumberShift
+}
+
+// LockAnswerSQL answers a request of the function that runs at backend pid.
+func LockAnswerSQL(pid, number uint32, answer int) string {
+	k := lockKey(pid, number)
+	sql := "SELECT "
+	for bit := int64(0); bit < 2; bit++ {
+		if answer>>bit&1 == 1 {
+			sql += fmt.Sprintf("tutti.native_lock(%d::pg_catalog.int8), ", k+1+bit)
+		}
+	}
+	return sql + fmt.Sprintf("tutti.native_lock(%d::pg_catalog.int8);", k)
+}
+
+// LockWaitSQL makes the function wait until LockGoSQL. It may fail to do so in time, if the function is
+// about to look.
+func LockWaitSQL(pid, number uint32) string {
+	return fmt.Sprintf("SELECT tutti.native_try(%d::pg_catalog.int8);", lockKey(pid, number)+3)
+}
+
+// LockGoSQL ends that wait.
+func LockGoSQL(pid, number uint32) string {
+	return fmt.Sprintf("SELECT tutti.native_unlock(%d::pg_catalog.int8);", lockKey(pid, number)+3)
+}
+
+// LockForgetSQL takes back an answer that was read, or never will be.
+func LockForgetSQL(pid, number uint32, answer int) string {
+	return strings.ReplaceAll(LockAnswerSQL(pid, number, answer), "native_lock", "native_unlock")
+}
+
+// HeldLocksSQL lists the advisory locks that a backend holds: classid, objid, objsubid, mode.
+func HeldLocksSQL(pid uint32) string {
+	return fmt.Sprintf(`SELECT l.classid, l.objid, l.objsubid, l.mode FROM pg_catalog.pg_locks l WHERE l.pid OPERATOR(pg_catalog.=) %d
+  AND l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.granted AND NOT (l.objsubid OPERATOR(pg_catalog.=) 1::pg_catalog.int2 AND l.classid::pg_catalog.int8 OPERATOR(pg_catalog.>>) 16 OPERATOR(pg_catalog.=) %d::pg_catalog.int8)`, pid, lockTag)
+}
+
+// lockForm is one of the two forms of keys.
+type lockForm struct {
+	number         int
+	types, args    string // of the function, and as they are passed on
+	class, object  string
+	internalSuffix string
+}
+
+var lockForms = []lockForm{
+	{1, "pg_catalog.int8", "$1", "($1 >> 32) & 4294967295", "$1 & 4294967295", "int8"},
+	{2, "pg_catalog.int4, pg_catalog.int4", "$1, $2", "$1::int8 & 4294967295", "$2::int8 & 4294967295", "int4"},
+}
+
+// nativeLocks are PostgreSQL's own under names of ours, by their names' parts in its source.
+var nativeLocks = [][3]string{
+	{"lock", "pg_advisory_lock", "void"}, {"lock_shared", "pg_advisory_lock_shared", "void"},
+	{"try", "pg_try_advisory_lock", "bool"}, {"try_shared", "pg_try_advisory_lock_shared", "bool"},
+	{"unlock", "pg_advisory_unlock", "bool"}, {"unlock_shared", "pg_advisory_unlock_shared", "bool"},
+	{"xact_lock", "pg_advisory_xact_lock", "void"}, {"xact_lock_shared", "pg_advisory_xact_lock_shared", "void"},
+}
+
+func lockSchema() string {
+	var b strings.Builder
+	b.WriteString(renameLocks)
+	for _, f := range lockForms {
+		for _, n := range nativeLocks {
+			fmt.Fprintf(&b, nativeLock, n[0], f.types, n[2], n[1]+"_"+f.internalSuffix)
+		}
+	}
+	fmt.Fprintf(&b, askFunctions, LockState, lockTag, lockPIDShift, lockNumberShift, lockNumberMax, SessionSetting)
+	for _, f := range lockForms {
+		for mode, suffix := range []string{"_shared", ""} {
+			lock := fmt.Sprintf("%d, %d, %s, %s", 1+mode, f.number, f.class, f.object)
+			for _, x := range [][3]string{
+				{"pg_advisory_lock", "void", takeBody}, {"pg_advisory_xact_lock", "void", takeXactBody},
+				{"pg_try_advisory_lock", "bool", tryBody}, {"pg_try_advisory_xact_lock", "bool", tryXactBody},
+				{"pg_advisory_unlock", "bool", unlockBody},
+			} {
+				body := strings.NewReplacer("@args", f.args, "@suffix", suffix, "@lock", lock).Replace(x[2])
+				check := ""
+				if f.number == 1 {
+					check = "  PERFORM tutti.unreserved($1);\n"
+				}
+				fmt.Fprintf(&b, lockFunction, x[0]+suffix, f.types, x[1], check+body)
+			}
+		}
+	}
+	fmt.Fprintf(&b, lockFunction, "pg_advisory_unlock_all", "", "void", unlockAllBody)
+	return b.String()
+}
+
+// renameLocks gives PostgreSQL's own functions, known by the OIDs below those of users, other names.
+const renameLocks = `
+DO $tutti$ DECLARE f pg_catalog.regprocedure; n pg_catalog.text;
+BEGIN
+  FOR f, n IN SELECT p.oid, p.proname FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.<) 12000::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.~) '^pg_(try_)?advisory_' LOOP
+    EXECUTE pg_catalog.concat('ALTER FUNCTION ', f, ' RENAME TO tutti_', n);
+  END LOOP;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.native_unlock_all() RETURNS pg_catalog.void LANGUAGE internal VOLATILE STRICT AS 'pg_advisory_unlock_all';
+ALTER FUNCTION tutti.native_unlock_all() OWNER TO tutti_owner;
+REVOKE ALL ON FUNCTION tutti.native_unlock_all() FROM PUBLIC;
+`
+
+const nativeLock = `CREATE OR REPLACE FUNCTION tutti.native_%[1]s(%[2]s) RETURNS pg_catalog.%[3]s LANGUAGE internal VOLATILE STRICT PARALLEL RESTRICTED AS '%[4]s';
+ALTER FUNCTION tutti.native_%[1]s(%[2]s) OWNER TO tutti_owner;
+REVOKE ALL ON FUNCTION tutti.native_%[1]s(%[2]s) FROM PUBLIC;
+`
+
+// askFunctions: tutti.ask says what it wants, with a number that no other request of this backend has soon
+// before or after, and waits for the answer: shortly by looking again, for long by a lock that the node holds.
+const askFunctions = `
+CREATE OR REPLACE FUNCTION tutti.ask(action pg_catalog.text, mode pg_catalog.int4, form pg_catalog.int4, class pg_catalog.int8, object pg_catalog.int8) RETURNS pg_catalog.bool
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE n int8; k int8; a int4 := 0;
+BEGIN
+  n := mod((extract(epoch from clock_timestamp()) * 1000000)::int8, %[5]d);
+  k := (%[2]d::int8 << 48) | (pg_backend_pid()::int8 << %[3]d) | (n << %[4]d);
+  RAISE INFO USING ERRCODE = '%[1]s', MESSAGE = concat_ws(' ', action, n, mode, form, class, object);
+  WHILE tutti.native_try_shared(k) LOOP
+    PERFORM tutti.native_unlock_shared(k);
+    IF tutti.native_try_shared(k + 3) THEN
+      PERFORM tutti.native_unlock_shared(k + 3), pg_sleep(0.001);
+    ELSE
+      PERFORM tutti.native_lock_shared(k + 3);
+      PERFORM tutti.native_unlock_shared(k + 3);
+    END IF;
+  END LOOP;
+  FOR i IN 1..2 LOOP
+    IF tutti.native_try_shared(k + i) THEN
+      PERFORM tutti.native_unlock_shared(k + i);
+    ELSE
+      a := a + i;
+    END IF;
+  END LOOP;
+  IF a = 2 THEN
+    RAISE EXCEPTION USING ERRCODE = 'deadlock_detected', MESSAGE = 'deadlock detected',
+      DETAIL = 'Sessions of this and other nodes wait for advisory locks in a circle.', HINT = 'See SHOW tutti.locks.';
+  ELSIF a = 3 THEN
+    RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'the advisory lock could not be taken: this node has no contact with a majority of the cluster',
+      HINT = 'See SHOW tutti.status. Try again later, or at another node.';
+  END IF;
+  RETURN a = 0;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.unreserved(key pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  IF key >> 48 = %[2]d THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = concat('the advisory lock ', key, ' is reserved for Tutti');
+  END IF;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.replicated() RETURNS pg_catalog.bool LANGUAGE sql STABLE AS $tutti$
+  SELECT coalesce(pg_catalog.current_setting('%[6]s', true) OPERATOR(pg_catalog.=) 'on', false)
+$tutti$;
+ALTER FUNCTION tutti.ask OWNER TO tutti_owner;
+ALTER FUNCTION tutti.unreserved OWNER TO tutti_owner;
+ALTER FUNCTION tutti.replicated OWNER TO tutti_owner;
+REVOKE ALL ON FUNCTION tutti.ask, tutti.unreserved, tutti.replicated FROM PUBLIC;
+`
+
+// lockFunction: PARALLEL UNSAFE, because parallel plans have no subtransactions.
+const lockFunction = `CREATE OR REPLACE FUNCTION pg_catalog.%[1]s(%[2]s) RETURNS pg_catalog.%[3]s
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE COST 1 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE r bool;
+BEGIN
+%[4]sEND $tutti$;
+ALTER FUNCTION pg_catalog.%[1]s(%[2]s) OWNER TO tutti_owner;
+`
+
+const (
+	// What was taken for the session is given back if it is not confirmed; what was taken for the
+	// transaction goes with the (sub)transaction that fails.
+	takeBody = `  PERFORM tutti.native_lock@suffix(@args);
+  IF tutti.replicated() THEN
+    BEGIN
+      PERFORM tutti.ask('take', @lock);
+    EXCEPTION WHEN query_canceled OR assert_failure OR OTHERS THEN
+      PERFORM tutti.native_unlock@suffix(@args);
+      RAISE;
+    END;
+    RAISE INFO USING ERRCODE = '` + LockState + `', MESSAGE = concat_ws(' ', 'took', 0, @lock);
+  END IF;
+`
+	takeXactBody = `  PERFORM tutti.native_xact_lock@suffix(@args);
+  IF tutti.replicated() THEN
+    PERFORM tutti.ask('xtake', @lock);
+  END IF;
+`
+	tryBody = `  r := tutti.native_try@suffix(@args);
+  IF r AND tutti.replicated() THEN
+    BEGIN
+      r := tutti.ask('try', @lock);
+    EXCEPTION WHEN query_canceled OR assert_failure OR OTHERS THEN
+      PERFORM tutti.native_unlock@suffix(@args);
+      RAISE;
+    END;
+    IF NOT r THEN
+      PERFORM tutti.native_unlock@suffix(@args);
+    ELSE
+      RAISE INFO USING ERRCODE = '` + LockState + `', MESSAGE = concat_ws(' ', 'took', 0, @lock);
+    END IF;
+  END IF;
+  RETURN r;
+`
+	// Nothing but the end of the transaction gives back what was taken for it; so it is taken for the
+	// session until it is confirmed.
+	tryXactBody = `  r := tutti.native_try@suffix(@args);
+  IF r THEN
+    BEGIN
+      r := NOT tutti.replicated() OR tutti.ask('xtry', @lock);
+      IF r THEN
+        PERFORM tutti.native_xact_lock@suffix(@args);
+      END IF;
+    EXCEPTION WHEN query_canceled OR assert_failure OR OTHERS THEN
+      PERFORM tutti.native_unlock@suffix(@args);
+      RAISE;
+    END;
+    PERFORM tutti.native_unlock@suffix(@args);
+  END IF;
+  RETURN r;
+`
+	unlockBody = `  r := tutti.native_unlock@suffix(@args);
+  IF r AND tutti.replicated() THEN
+    PERFORM tutti.ask('gave', @lock);
+  END IF;
+  RETURN r;
+`
+	unlockAllBody = `  PERFORM tutti.native_unlock_all();
+  IF tutti.replicated() THEN
+    PERFORM tutti.ask('gaveall', 0, 0, 0::int8, 0::int8);
+  END IF;
+`
+)

@@ -1,0 +1,282 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/locks"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// advisory is the part of a life that deals with advisory locks: who of its sessions has some, and until when.
+//
+// The others take a node's locks away when they have not heard of it for a lease. It counts from when
+// they heard of its last item, so not before that was proposed. The node itself counts half a lease from when
+// it proposed the last item of which it knows that it was ordered, and has ended its sessions by then.
+type advisory struct {
+	lease   time.Duration
+	context context.Context // of the life
+	wg      sync.WaitGroup  // of the sessions' goroutines
+
+	mu       sync.Mutex
+	sessions map[uint64]*lockSession  // by number
+	ordered  map[uint64]chan struct{} // by sequence of what was submitted; closed when it has its place
+	until    time.Time                // the locks of this life are its sessions' until then
+}
+
+func (a *advisory) init(ctx context.Context, lease time.Duration) {
+	a.context, a.lease, a.sessions, a.ordered = ctx, lease, map[uint64]*lockSession{}, map[uint64]chan struct{}{}
+}
+
+// tell takes what the engine says; it is called by the core and does not wait.
+func (a *advisory) tell(events []engine.Lock) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range events {
+		if e.Seq == 0 {
+			if x := a.sessions[e.Event.Session.Number]; x != nil {
+				x.note(e)
+			}
+			continue
+		}
+		if c := a.ordered[e.Seq]; c != nil {
+			delete(a.ordered, e.Seq)
+			close(c)
+		}
+	}
+}
+
+// extend notes that something was ordered that was proposed after began.
+func (a *advisory) extend(began time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u := began.Add(a.lease / 2); u.After(a.until) {
+		a.until = u
+	}
+	for _, x := range a.sessions {
+		signal(x.changed) // it may have waited for that
+	}
+}
+
+// over reports whether the locks are the sessions' no more, or have not been for a time.
+func (a *advisory) over(since time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Now().After(a.until.Add(since))
+}
+
+// all lists the sessions that deal with advisory locks.
+func (a *advisory) all() []*lockSession {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := make([]*lockSession, 0, len(a.sessions))
+	for _, x := range a.sessions {
+		out = append(out, x)
+	}
+	return out
+}
+
+// tenants lists those of them that hold some, or ask for one.
+func (a *advisory) tenants() []*lockSession {
+	return slices.DeleteFunc(a.all(), func(x *lockSession) bool { return !x.asks() && x.since() == 0 })
+}
+
+// submitLock puts a request about locks into the order. ordered is closed when it has its place there.
+func (l *life) submitLock(r *locks.Request) (seq uint64, ordered <-chan struct{}) {
+	seq = l.seq.Add(1)
+	c := make(chan struct{})
+	l.advisory.mu.Lock()
+	l.advisory.ordered[seq] = c
+	l.advisory.mu.Unlock()
+	l.order(l.advisory.context, engine.Submission{Kind: engine.KindLock, Seq: seq, Payload: r.Append(nil)})
+	return seq, c
+}
+
+// withdrawLock takes a request back that was not proposed.
+func (l *life) withdrawLock(seq uint64) (back bool) {
+	l.core.call(func(e *engine.Engine) { back = e.Withdraw(seq) })
+	if back {
+		l.advisory.mu.Lock()
+		delete(l.advisory.ordered, seq)
+		l.advisory.mu.Unlock()
+	}
+	return back
+}
+
+// renewLease is the goroutine that lets the others hear of this node while its sessions hold locks, and
+// ends those sessions if they do not.
+func (l *life) renewLease(ctx context.Context) error {
+	a := &l.advisory
+	var under <-chan struct{} // the renewal under way
+	var began time.Time
+	for sleep(ctx, a.lease/20) {
+		tenants := a.tenants()
+		if len(tenants) == 0 {
+			under = nil
+			continue
+		}
+		for _, x := range tenants {
+			if a.over(0) && x.since() > 0 {
+				x.lose()
+			}
+		}
+		if under != nil {
+			select {
+			case <-under:
+				a.extend(began)
+				under = nil
+			default:
+				if time.Since(began) < a.lease/2 {
+					continue
+				}
+			}
+		}
+		if under == nil || time.Since(began) >= a.lease/2 {
+			began = time.Now()
+			_, under = l.submitLock(&locks.Request{Action: locks.Renew})
+		}
+	}
+	return nil
+}
+
+// watchTenants is the goroutine that proposes to take a member's locks away of which nothing was heard for a
+// lease. If something was ordered meanwhile, nothing happens.
+func (l *life) watchTenants(ctx context.Context) error {
+	type sight struct {
+		engine.Tenant
+		at    time.Time
+		under <-chan struct{}
+	}
+	seen := map[uint32]*sight{}
+	for sleep(ctx, l.advisory.lease/10) {
+		var tenants []engine.Tenant
+		l.core.call(func(e *engine.Engine) { tenants = e.Tenants() })
+		for _, t := range tenants {
+			s := seen[t.Member]
+			switch {
+			case t.Member == l.config.Member:
+			case s == nil || s.Tenant != t:
+				seen[t.Member] = &sight{Tenant: t, at: time.Now()}
+			case s.under == nil && time.Since(s.at) >= l.advisory.lease:
+				l.log.Warn("the advisory locks of a member are released, because nothing is heard of it", "member", t.Member)
+				_, s.under = l.submitLock(&locks.Request{Action: locks.Expire, Member: t.Member, Incarnation: t.Incarnation, Number: t.Number})
+			}
+		}
+		for m := range seen {
+			if !slices.ContainsFunc(tenants, func(t engine.Tenant) bool { return t.Member == m }) {
+				delete(seen, m)
+			}
+		}
+	}
+	return nil
+}
+
+// blockedLocksInterval is how often the others are told who waits here for whom, as PostgreSQL looks for
+// deadlocks after one second.
+const blockedLocksInterval = time.Second
+
+const waitingBackends = "SELECT l.pid, b FROM (SELECT DISTINCT pid FROM pg_catalog.pg_locks WHERE NOT granted) l, pg_catalog.unnest(pg_catalog.pg_blocking_pids(l.pid)) b"
+
+// tellBlocked is the goroutine that tells the order which sessions wait at this PostgreSQL for others that
+// hold advisory locks or wait for them, so that circles over several nodes are found.
+func (l *life) tellBlocked(ctx context.Context) error {
+	if !l.awaitReady(ctx) {
+		return nil
+	}
+	var told []locks.Edge
+	for sleep(ctx, blockedLocksInterval) {
+		numbers := map[uint32]uint64{}
+		for _, x := range l.advisory.all() {
+			numbers[x.g.pid] = x.number
+		}
+		if len(numbers) < 2 && len(told) == 0 {
+			continue
+		}
+		r, err := l.keeper.exec(ctx, waitingBackends)
+		if err != nil {
+			return err
+		}
+		edges, err := lockEdges(r[0], numbers)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(edges, told) {
+			told = edges
+			l.submitLock(&locks.Request{Action: locks.Blocked, Edges: edges})
+		}
+	}
+	return nil
+}
+
+// lockEdges says who of the sessions, named by their backends, waits for which other of them, over any others.
+func lockEdges(waits *pgconn.Result, numbers map[uint32]uint64) (out []locks.Edge, err error) {
+	blockers := map[uint32][]uint32{}
+	for _, row := range waits.Rows {
+		waiter, err := strconv.ParseUint(string(row[0]), 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		blocker, err := strconv.ParseUint(string(row[1]), 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		blockers[uint32(waiter)] = append(blockers[uint32(waiter)], uint32(blocker))
+	}
+	for pid, number := range numbers {
+		seen, todo := map[uint32]bool{pid: true}, blockers[pid]
+		for len(todo) > 0 {
+			b := todo[0]
+			todo = todo[1:]
+			if seen[b] {
+				continue
+			}
+			seen[b] = true
+			if n, ok := numbers[b]; ok {
+				out = append(out, locks.Edge{Waiter: number, Blocker: n})
+			}
+			todo = append(todo, blockers[b]...)
+		}
+	}
+	slices.SortFunc(out, func(a, b locks.Edge) int {
+		if a.Waiter != b.Waiter {
+			return int(int64(a.Waiter - b.Waiter))
+		}
+		return int(int64(a.Blocker - b.Blocker))
+	})
+	return out, nil
+}
+
+// errLocksLost ends a session whose locks the others may give to somebody else.
+func errLocksLost() *wire.SQLError {
+	return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: its advisory locks are lost, because this node has no contact with a majority of the cluster").
+		WithHint("Connect again, or to another node, and take the locks anew.")
+}
+
+var lockColumns = []string{"node", "pid", "lock", "mode", "granted"}
+
+// showLocks answers SHOW tutti.locks.
+func (l *life) showLocks() session.Result {
+	r := session.Result{Tag: "SHOW", Columns: lockColumns}
+	var list []locks.Held
+	l.core.call(func(e *engine.Engine) { list = e.Locks() })
+	for _, h := range list {
+		k := h.Lock.Key
+		text := strconv.FormatInt(int64(uint64(k.Class)<<32|uint64(k.Object)), 10)
+		if k.Form == 2 {
+			text = strconv.Itoa(int(int32(k.Class))) + ", " + strconv.Itoa(int(int32(k.Object)))
+		}
+		mode := "exclusive"
+		if h.Lock.Mode == locks.Shared {
+			mode = "shared"
+		}
+		r.Rows = append(r.Rows, []string{l.name(h.Session.Member), strconv.FormatUint(uint64(pidOf(h.Session.Number)), 10), text, mode, strconv.FormatBool(h.Granted)})
+	}
+	return r
+}

@@ -1,0 +1,263 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/locks"
+)
+
+// locker is a session that takes advisory locks and gives them back. What it believes is checked against what all
+// others believe (S8).
+type locker struct {
+	m      *member
+	number uint64
+	lock   locks.Lock
+	asks   uint64 // number of the request; grows
+	state  lockerState
+}
+
+type lockerState uint8
+
+const (
+	lockerIdle lockerState = iota
+	lockerAsks
+	lockerGranted // it waits until what it must see is applied
+	lockerHolds
+	lockerGives // until that has its place in the order
+)
+
+// tenancy is what a life of a member has of advisory locks: see internal/node.
+type tenancy struct {
+	lockers  map[uint64]*locker
+	proposed map[uint64]int64 // when, by sequence
+	until    int64            // the lockers' locks are theirs
+	renewal  int64            // when the one under way was proposed; zero: none
+	seen     map[uint32]sight
+	outbox   []engine.Submission
+}
+
+// sight is when the last batch of a member was noticed first.
+type sight struct {
+	engine.Tenant
+	at       int64
+	proposed bool
+}
+
+// tenants begins a life's part in advisory locks.
+func (m *member) beginLocks() {
+	m.wake()
+	m.tenancy = tenancy{lockers: map[uint64]*locker{}, proposed: map[uint64]int64{}, seen: map[uint32]sight{}}
+	if m.w.swarm.lockers == 0 {
+		return
+	}
+	m.lease()
+	m.expire()
+	for n := range m.w.swarm.lockers {
+		x := &locker{m: m, number: uint64(n + 1)}
+		m.tenancy.lockers[x.number] = x
+		x.next()
+	}
+}
+
+// submitLock puts a request into the order, behind those before it.
+func (m *member) submitLock(r *locks.Request) (seq uint64) {
+	m.seq++
+	m.tenancy.proposed[m.seq] = m.w.now
+	m.tenancy.outbox = append(m.tenancy.outbox, engine.Submission{Kind: engine.KindLock, Seq: m.seq, Payload: r.Append(nil)})
+	if len(m.tenancy.outbox) == 1 {
+		m.sendLocks()
+	}
+	return m.seq
+}
+
+// sendLocks submits what waits, and again later what finds no room.
+func (m *member) sendLocks() {
+	t := &m.tenancy
+	for len(t.outbox) > 0 {
+		if !m.engine.Submit(t.outbox[0]) {
+			m.w.after(1000, m.in(m.sendLocks))
+			return
+		}
+		t.outbox = t.outbox[1:]
+		m.wake()
+	}
+}
+
+// locked takes what the engine says about locks.
+func (m *member) locked(events []engine.Lock) {
+	t := &m.tenancy
+	for _, e := range events {
+		if e.Seq != 0 {
+			at := t.proposed[e.Seq]
+			delete(t.proposed, e.Seq)
+			t.until = max(t.until, at+m.w.swarm.lockLease/2)
+			if at == t.renewal {
+				t.renewal = 0
+			}
+			continue
+		}
+		if x := t.lockers[e.Event.Session.Number]; x != nil {
+			x.told(e)
+		}
+	}
+}
+
+func (x *locker) told(e engine.Lock) {
+	switch {
+	case e.Event.Lock != x.lock:
+	case e.Event.Outcome == locks.Granted && x.state == lockerAsks:
+		x.state = lockerGranted
+		x.begin(x.asks, e.Ordinal)
+	case e.Event.Outcome == locks.Busy, e.Event.Outcome == locks.Deadlock:
+		if x.state == lockerAsks {
+			x.idle()
+		}
+	case e.Event.Outcome == locks.Lost && x.state != lockerIdle:
+		x.m.w.stats.LocksLost++
+		x.idle()
+	}
+}
+
+// begin makes the lock the locker's when what was committed before is applied, and it is certain that nobody
+// else is given it.
+func (x *locker) begin(asks, ordinal uint64) {
+	if x.state != lockerGranted || x.asks != asks {
+		return
+	}
+	m := x.m
+	if m.engine.Applied() < ordinal && m.w.o.Planted != "locked-early" || m.w.now > m.tenancy.until && m.w.o.Planted != "lease-ignored" {
+		m.w.after(200, m.in(func() { x.begin(asks, ordinal) }))
+		return
+	}
+	if applied := m.engine.Applied(); applied < ordinal {
+		m.w.violation("%v: locker %d enters at ordinal %d when %d is applied", m, x.number, ordinal, applied)
+	}
+	x.state = lockerHolds
+	m.w.stats.Locked++
+	for _, o := range m.w.members {
+		for _, y := range o.tenancy.lockers { // order-free: one is enough, and a violation ends the run
+			if y != x && y.believes() && y.lock.Key == x.lock.Key && y.lock.Mode.Conflicts(x.lock.Mode) {
+				m.w.violation("%v: locker %d of %v and locker %d of %v are inside %v", m, x.number, m, y.number, o, x.lock)
+			}
+		}
+	}
+	stays := m.w.rnd.between(100, 30_000)
+	if m.w.rnd.chance(200) {
+		stays += m.w.rnd.between(0, 2*m.w.swarm.lockLease)
+	}
+	m.w.after(stays, m.in(func() {
+		if x.state == lockerHolds && x.asks == asks {
+			x.give()
+		}
+	}))
+}
+
+// believes reports whether the locker is inside, as far as its client can know.
+func (x *locker) believes() bool {
+	return x.m.up && x.state == lockerHolds && (x.m.w.now <= x.m.tenancy.until || x.m.w.o.Planted == "lease-ignored")
+}
+
+func (x *locker) idle() {
+	x.state = lockerIdle
+	x.next()
+}
+
+func (x *locker) next() {
+	x.m.w.after(x.m.w.rnd.between(100, 50_000), x.m.in(x.ask))
+}
+
+func (x *locker) ask() {
+	m := x.m
+	if m.w.phase == phaseQuiet || x.state != lockerIdle {
+		return
+	}
+	x.asks++
+	x.state = lockerAsks
+	x.lock = locks.Lock{Key: locks.Key{Object: uint32(m.w.rnd.intn(2)), Form: 1}, Mode: locks.Exclusive}
+	if m.w.rnd.chance(300) {
+		x.lock.Mode = locks.Shared
+	}
+	r := &locks.Request{Action: locks.Take, Session: x.number, Locks: []locks.Lock{x.lock}}
+	if m.w.rnd.chance(300) {
+		r.Action = locks.Try
+	}
+	m.submitLock(r)
+	asks := x.asks
+	m.w.after(m.w.rnd.between(1000, 300_000), m.in(func() {
+		if (x.state == lockerAsks || x.state == lockerGranted) && x.asks == asks {
+			x.give() // its client has cancelled
+		}
+	}))
+}
+
+// give gives the lock back, or the wait for it up, and asks for nothing until that has its place.
+func (x *locker) give() {
+	x.state = lockerGives
+	m := x.m
+	seq, asks := m.submitLock(&locks.Request{Action: locks.Release, Session: x.number, Locks: []locks.Lock{x.lock}}), x.asks
+	var look func()
+	look = func() {
+		if x.state != lockerGives || x.asks != asks {
+			return
+		}
+		if _, under := m.tenancy.proposed[seq]; !under {
+			x.idle()
+			return
+		}
+		m.w.after(500, m.in(look))
+	}
+	m.w.after(500, m.in(look))
+}
+
+// lease lets the others hear of this member while its lockers have anything, and takes their locks from them
+// when they do not.
+func (m *member) lease() {
+	t, lease := &m.tenancy, m.w.swarm.lockLease
+	m.w.after(lease/20, m.in(m.lease))
+	busy := false
+	for n := range m.w.swarm.lockers {
+		x := t.lockers[uint64(n+1)]
+		busy = busy || x != nil && x.state != lockerIdle
+		if x != nil && x.state == lockerHolds && m.w.now > t.until && m.w.o.Planted != "lease-ignored" {
+			m.w.stats.LocksLost++
+			x.give()
+		}
+	}
+	if busy && (t.renewal == 0 || m.w.now-t.renewal >= lease/2) {
+		t.renewal = m.w.now
+		m.submitLock(&locks.Request{Action: locks.Renew})
+	}
+}
+
+// expire proposes to take the locks of members of which nothing was heard for long.
+func (m *member) expire() {
+	t := &m.tenancy
+	m.w.after(m.w.swarm.lockLease/10, m.in(m.expire))
+	for _, x := range m.engine.Tenants() {
+		for _, h := range m.engine.Locks() {
+			if h.Session.Member == x.Member && h.Session.Incarnation < x.Incarnation {
+				m.w.violation("%v: %v is held or awaited by a session of incarnation %d of member %d, which is at incarnation %d", m, h.Lock, h.Session.Incarnation, x.Member, x.Incarnation)
+			}
+		}
+		s, ok := t.seen[x.Member]
+		switch {
+		case x.Member == m.id:
+		case !ok || s.Tenant != x:
+			t.seen[x.Member] = sight{Tenant: x, at: m.w.now}
+		case !s.proposed && m.w.now-s.at >= m.w.swarm.lockLease:
+			s.proposed = true
+			t.seen[x.Member] = s
+			m.submitLock(&locks.Request{Action: locks.Expire, Member: x.Member, Incarnation: x.Incarnation, Number: x.Number})
+		}
+	}
+}
+
+// judgeAdvisory checks that all members know the same of locks when they have applied the same.
+func (w *world) judgeAdvisory() {
+	for _, m := range w.members {
+		if !slices.Equal(m.engine.Locks(), w.members[0].engine.Locks()) {
+			w.violation("%v knows %v, %v knows %v", m, m.engine.Locks(), w.members[0], w.members[0].engine.Locks())
+		}
+	}
+}

@@ -42,7 +42,7 @@ func goModule(path, version string) func(context.Context, string) (string, error
 // driver share tables.
 func goTest(env func(a *Arm) []string) func(a *Arm, dir string) (argv, e []string) {
 	return func(a *Arm, _ string) ([]string, []string) {
-		return []string{"go", "test", "-json", "-count=1", "-p=1", "-timeout=15m", "./..."}, append(env(a), "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local")
+		return []string{"go", "test", "-json", "-count=1", "-p=1", "-timeout=15m"}, append(env(a), "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local")
 	}
 }
 
@@ -50,7 +50,7 @@ func goTest(env func(a *Arm) []string) func(a *Arm, dir string) (argv, e []strin
 func pgxSuite() Suite {
 	const password = "secret"
 	return Suite{
-		Name: "pgx", What: "github.com/jackc/pgx/v5 v5.12.0, go test ./...", Limit: 20 * time.Minute,
+		Name: "pgx", What: "github.com/jackc/pgx/v5 v5.12.0, go test ./...", Limit: 20 * time.Minute, Parts: []string{"./..."},
 		Setup: []string{
 			"CREATE EXTENSION hstore", "CREATE EXTENSION ltree", "CREATE DOMAIN uint64 AS numeric(20,0)",
 			createRole("pgx_md5", oldVerifier("pgx_md5", password), "SUPERUSER"), createRole("pgx_scram", scram(password), "SUPERUSER"),
@@ -75,7 +75,7 @@ func pgxSuite() Suite {
 func pqSuite() Suite {
 	const password = "wordpass"
 	return Suite{
-		Name: "pq", What: "github.com/lib/pq v1.12.3, go test ./...", Limit: 20 * time.Minute,
+		Name: "pq", What: "github.com/lib/pq v1.12.3, go test ./...", Limit: 20 * time.Minute, Parts: []string{"./..."},
 		Setup: []string{
 			"CREATE EXTENSION hstore", "CREATE ROLE pqgossl LOGIN", "CREATE ROLE pqgosslcert LOGIN",
 			createRole("pqgomd5", oldVerifier("pqgomd5", password), ""), createRole("pqgoscram", scram(password), ""), createRole("pqgopassword", scram(password), ""),

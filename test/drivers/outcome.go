@@ -145,18 +145,15 @@ func parseXML(report []byte) (Outcomes, error) {
 }
 
 // linesOf finds what programs of ours say of their steps.
-var linesOf = regexp.MustCompile(`(?m)^(ok|not ok) - (.+)$`)
+var linesOf = regexp.MustCompile(`(?m)^(ok|not ok|skip) - (.+)$`)
 
-// parseLines reads lines "ok - NAME" and "not ok - NAME".
+// parseLines reads lines "ok - NAME", "not ok - NAME" and "skip - NAME".
 func parseLines(out []byte) (Outcomes, error) {
 	found := Outcomes{}
 	for _, m := range linesOf.FindAllStringSubmatch(string(out), -1) {
-		is := Pass
-		if m[1] != "ok" {
-			is = Fail
-		}
+		is := map[string]Outcome{"ok": Pass, "not ok": Fail, "skip": Skip}[m[1]]
 		name, _, _ := strings.Cut(m[2], " # ")
-		found.note(name, is)
+		found.note(stableName(name), is)
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("no step was run; the output ends with:\n%s", tail(out))

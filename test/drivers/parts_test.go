@@ -116,7 +116,7 @@ func TestRun(t *testing.T) {
 	}}
 	o, _, err := s.Run(t.Context(), a, t.TempDir())
 	want := "h 7 host=h port=7 user=postgres dbname=postgres sslmode=disable none none"
-	if err != nil || o[want] != Pass || len(o) != 1 {
+	if err != nil || o[stableName(want)] != Pass || len(o) != 1 {
 		t.Errorf("%v %v", o, err)
 	}
 	s.Limit, s.command = time.Second, func(*Arm, string) ([]string, []string) {

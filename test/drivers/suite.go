@@ -25,8 +25,9 @@ type Suite struct {
 	Limit   time.Duration
 	Setup   []string // statements that both arms run first, as the suite's documents ask
 	Logins  []string // lines of pg_hba.conf, without the word local
+	Parts   []string // what the command is given to run: packages, files, labels
 	fetch   func(ctx context.Context, cache string) (dir string, err error)
-	command func(a *Arm, dir string) (argv, env []string)
+	command func(a *Arm, dir string) (argv, env []string) // without the parts
 	parse   func(out []byte) (Outcomes, error)
 	report  bool // parse gets the file that the command wrote at Arm.Report
 }
@@ -70,7 +71,7 @@ func (s *Suite) Run(ctx context.Context, a *Arm, dir string) (o Outcomes, out []
 		return nil, nil, err
 	}
 	argv, env := s.command(a, dir)
-	c := exec.CommandContext(limited, argv[0], argv[1:]...)
+	c := exec.CommandContext(limited, argv[0], append(argv[1:], s.Parts...)...)
 	c.Dir, c.Env = dir, append(environment(a), env...)
 	var text bytes.Buffer
 	c.Stdout, c.Stderr = &text, &text

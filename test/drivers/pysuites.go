@@ -1,0 +1,90 @@
+package drivers
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// pythonSource fetches a source distribution and makes an environment with the packages its
+// tests need. The directory holds both: source and env.
+func pythonSource(name, version string, packages ...string) func(context.Context, string) (string, error) {
+	return func(ctx context.Context, cache string) (string, error) {
+		dir := filepath.Join(cache, name+"-"+version)
+		if _, err := os.Stat(filepath.Join(dir, "source")); err == nil {
+			return dir, nil
+		}
+		part := dir + ".part"
+		if err := os.RemoveAll(part); err != nil {
+			return "", err
+		}
+		if err := os.MkdirAll(filepath.Join(part, "sdist"), 0o755); err != nil {
+			return "", err
+		}
+		for _, argv := range [][]string{
+			{"python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", name, "-d", "sdist", name + "==" + version},
+			{"sh", "-c", "mkdir unpacked && tar -xzf sdist/*.tar.gz -C unpacked --strip-components=1"},
+			{"python3", "-m", "venv", "env"},
+			append([]string{"env/bin/python", "-m", "pip", "install", "-q"}, packages...),
+			{"mv", "unpacked", "source"},
+		} {
+			c := exec.CommandContext(ctx, argv[0], argv[1:]...)
+			c.Dir = part
+			if out, err := c.CombinedOutput(); err != nil {
+				return "", fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, tail(out))
+			}
+		}
+		return dir, os.Rename(part, dir)
+	}
+}
+
+// sqlalchemySuite is SQLAlchemy's own suite for dialects, and its tests of PostgreSQL.
+func sqlalchemySuite() Suite {
+	return Suite{
+		Name: "sqlalchemy", What: "SQLAlchemy 2.0.41 with psycopg2, test/dialect/test_suite.py test/dialect/postgresql", Limit: 30 * time.Minute,
+		Parts:  []string{"test/dialect/test_suite.py", "test/dialect/postgresql"},
+		Setup:  []string{"CREATE SCHEMA test_schema", "CREATE SCHEMA test_schema_2", "CREATE EXTENSION hstore", "CREATE EXTENSION citext"},
+		fetch:  pythonSource("sqlalchemy", "2.0.41", "pytest==8.3.5", "psycopg2-binary==2.9.10", "greenlet==3.2.3", "typing_extensions==4.14.0"),
+		report: true, parse: parseXML,
+		command: func(a *Arm, dir string) (argv, env []string) {
+			uri := fmt.Sprintf("postgresql+psycopg2://%s@%s:%d/%s", role, a.Host, a.Port, database)
+			return []string{"sh", "-c", `cd "$0/source" && exec "$0/env/bin/python" -m pytest "$@"`, dir, "-q", "-p", "no:cacheprovider", "--dburi", uri, "--junitxml=" + a.Report()}, []string{"PYTHONDONTWRITEBYTECODE=1"}
+		},
+	}
+}
+
+// djangoSettings is a settings module, and a test runner that says a line for each test.
+//
+//go:embed django_settings.py
+var djangoSettings []byte
+
+// djangoLabels are the parts of Django's tests that are about its object-relational mapper.
+const djangoLabels = "aggregation aggregation_regress annotations backends basic bulk_create composite_pk constraints custom_columns custom_lookups custom_pk " +
+	"datatypes dates datetimes db_functions db_typecasts db_utils defer delete delete_regress distinct_on_fields expressions expressions_case expressions_window " +
+	"fixtures fixtures_model_package foreign_object from_db_value generic_relations get_or_create indexes inspectdb introspection known_related_objects lookup " +
+	"m2m_and_m2o m2m_intermediary m2m_recursive m2m_through many_to_many many_to_one many_to_one_null max_lengths migrate_signals migrations model_fields " +
+	"model_inheritance null_fk null_fk_ordering null_queries nested_foreign_keys one_to_one or_lookups order_with_respect_to ordering pagination postgres_tests " +
+	"prefetch_related properties queries queryset_pickle raw_query reserved_names save_delete_hooks schema select_for_update select_related " +
+	"select_related_onetoone select_related_regress sessions_tests timezones transaction_hooks transactions unmanaged_models update update_only_fields xor_lookups"
+
+// djangoSuite is Django's tests of its object-relational mapper. Its runner would make databases
+// of its own; it is told to keep the one there is.
+func djangoSuite() Suite {
+	return Suite{
+		Name: "django", What: "Django 5.2.4 with psycopg 3, tests of the ORM", Limit: 60 * time.Minute, Parts: strings.Fields(djangoLabels),
+		fetch: pythonSource("django", "5.2.4", "psycopg[binary]==3.2.9", "asgiref==3.8.1", "sqlparse==0.5.3", "jinja2", "tblib", "pyyaml", "pytz", "tzdata"),
+		parse: parseLines,
+		command: func(a *Arm, dir string) (argv, env []string) {
+			if err := os.WriteFile(filepath.Join(a.Dir, "tutti_settings.py"), djangoSettings, 0o644); err != nil {
+				return []string{"sh", "-c", "echo " + err.Error()}, nil
+			}
+			return []string{"sh", "-c", `cd "$0/source/tests" && exec "$0/env/bin/python" runtests.py "$@"`, dir, "--settings=tutti_settings", "--keepdb", "--noinput", "--parallel=1", "--verbosity=1"},
+				[]string{"PYTHONPATH=" + a.Dir + ":" + filepath.Join(dir, "source"), "PYTHONDONTWRITEBYTECODE=1"}
+		},
+	}
+}

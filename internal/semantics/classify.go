@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -191,13 +192,49 @@ func calls(n *pg.Node, kind Kind) Statement {
 	return Statement{Kind: kind}
 }
 
-// setval runs at every member, like DDL, if it would do the same everywhere.
+// setval is carried out at every member if it would do the same everywhere.
 func setval(n *pg.Node) Statement {
 	s := n.GetSelectStmt()
 	if s == nil || volatile(n.ProtoReflect()) || hasNode(n.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
 		return refuse("setval can only be replicated as a SELECT of its own", "Use SELECT setval(…), or ALTER SEQUENCE … RESTART.")
 	}
-	return Statement{Kind: Definition, Quiet: true}
+	for _, f := range functions(n.ProtoReflect()) {
+		if !steadyFunctions[f.name] {
+			return Statement{Kind: Definition, Quiet: true} // what it calls may write, so it runs once at every member
+		}
+	}
+	return Statement{Kind: Write, Notes: true}
+}
+
+// steadyFunctions are built-in ones that a setval may call and run at its own member first: they
+// write nothing.
+var steadyFunctions = map[string]bool{
+	"setval": true, "pg_get_serial_sequence": true, "max": true, "min": true, "count": true, "abs": true, "ceil": true, "floor": true,
+	"to_regclass": true, "quote_ident": true, "format": true, "concat": true, "lower": true,
+}
+
+// Substitute writes literals in the place of a statement's parameters $1, $2 …; a parameter
+// without a literal stays.
+func Substitute(sql string, literals []string) string {
+	scan, err := pg.Scan(ascii(sql))
+	if err != nil {
+		return sql
+	}
+	var out strings.Builder
+	from := 0
+	for _, t := range scan.Tokens {
+		if t.Token != pg.Token_PARAM {
+			continue
+		}
+		n, err := strconv.Atoi(sql[t.Start+1 : t.End])
+		if err != nil || n < 1 || n > len(literals) {
+			continue
+		}
+		out.WriteString(sql[from:t.Start])
+		out.WriteString(" " + literals[n-1] + " ")
+		from = int(t.End)
+	}
+	return out.String() + sql[from:]
 }
 
 func setConfig(f call) (Statement, bool) {

@@ -117,6 +117,8 @@ type Statement struct {
 	Relations []string
 	// Here is true for a Definition that must run at this member first, inside a transaction.
 	Here bool
+	// Notes is true for a Write whose effect is not rows: its text is carried out at the other members.
+	Notes bool
 	// Quiet is true for a Definition that fires no event trigger.
 	Quiet bool
 	// Alone names a Definition that PostgreSQL refuses in a transaction block; its Text does without

@@ -15,7 +15,7 @@ func TestClassify(t *testing.T) {
 		{Read, "SELECT 1\nselect * from t where a = 'x;y'\nTABLE t\nVALUES (1)\nWITH x AS (SELECT 1) SELECT * FROM x\nSHOW all\nEXPLAIN SELECT 1\n" +
 			"EXPLAIN ANALYZE INSERT INTO t VALUES (1)\nPREPARE a AS INSERT INTO t VALUES (1)\nDECLARE c CURSOR FOR SELECT 1\nFETCH 1 FROM c\nCLOSE c\n" +
 			"COPY t TO STDOUT\nSELECT f(1)\nSELECT nextval('s')\nSELECT set_config('work_mem', '1MB', false)\nSELECT 'into x'\nSELECT 1 AS u, t.tutti FROM t"},
-		{Write, "INSERT INTO t VALUES (1)\nUPDATE t SET a = 1\nDELETE FROM t\nMERGE INTO t USING s ON a = b WHEN MATCHED THEN DELETE\n" +
+		{Write, "SELECT setval('s', 5)\nSELECT setval('s', max(id)) FROM t\nINSERT INTO t VALUES (1)\nUPDATE t SET a = 1\nDELETE FROM t\nMERGE INTO t USING s ON a = b WHEN MATCHED THEN DELETE\n" +
 			"WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x\nDO $$ BEGIN END $$\nCALL p()\nEXECUTE a\nTRUNCATE t\nCOPY t FROM '/x'\nINSERT INTO t SELECT 1"},
 		{Unknown, "SELEC 1\n'"},
 		{Begin, "BEGIN\nbegin work\nSTART TRANSACTION READ ONLY"},
@@ -23,8 +23,8 @@ func TestClassify(t *testing.T) {
 		{Rollback, "ROLLBACK\nABORT"},
 		{InTransaction, "SAVEPOINT a\nRELEASE a\nROLLBACK TO a\nSET LOCAL work_mem = 1\nSET CONSTRAINTS ALL DEFERRED\nLOCK TABLE t\nSET TRANSACTION READ ONLY"},
 		{Local, "SET work_mem = 1\nRESET ALL\nLISTEN c\nNOTIFY c\nVACUUM t\nANALYZE\nDISCARD ALL\nDEALLOCATE a\nREINDEX TABLE t\nCHECKPOINT\nSET ROLE x"},
-		{Definition, "CREATE TABLE t (a int)\nDROP TABLE t\nALTER TABLE t ADD COLUMN b int DEFAULT 1\nCREATE INDEX ON t (a)\nGRANT SELECT ON t TO x\nTRUNCATE t RESTART IDENTITY\n" +
-			"SELECT setval('s', 5)\nSELECT setval('s', max(id)) FROM t\nCREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE ROLE x PASSWORD 'SCRAM-SHA-256$4096:a$b:c'\n" +
+		{Definition, "SELECT setval('s', f())\nCREATE TABLE t (a int)\nDROP TABLE t\nALTER TABLE t ADD COLUMN b int DEFAULT 1\nCREATE INDEX ON t (a)\nGRANT SELECT ON t TO x\nTRUNCATE t RESTART IDENTITY\n" +
+			"CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE ROLE x PASSWORD 'SCRAM-SHA-256$4096:a$b:c'\n" +
 			"CREATE MATERIALIZED VIEW m AS SELECT 1\nREFRESH MATERIALIZED VIEW m\nALTER ROLE x SET work_mem = 1\nCOMMENT ON TABLE t IS 'x'\n" +
 			"DROP TYPE pg_temp.r, e\nCREATE TYPE e AS ENUM ('a')"},
 		{Temporary, "CREATE TEMP TABLE t (a int)\nCREATE TABLE pg_temp.t (a int)\nCREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE TEMP TABLE t AS SELECT 1\nSELECT 1 INTO TEMP t\nCREATE TEMP VIEW v AS SELECT 1\nCREATE TEMP SEQUENCE s\n" +
@@ -162,6 +162,21 @@ func TestConcurrently(t *testing.T) {
 		got := Classify(text)
 		if len(got) != 1 || got[0].Kind != Definition || got[0].Alone == "" || got[0].Text != want {
 			t.Errorf("%s is %+v, want the text %q", text, got, want)
+		}
+	}
+}
+
+func TestSubstitute(t *testing.T) {
+	for sql, want := range map[string]string{
+		"SELECT setval($1, $2)":                       "SELECT setval( 'a' ,  2 )",
+		"SELECT setval('$1', $2) -- $1\n/* $2 */ x":   "SELECT setval('$1',  2 ) -- $1\n/* $2 */ x",
+		"SELECT $$ $1 $$, $q$ $2 $q$, \"$1\", $2, $3": "SELECT $$ $1 $$, $q$ $2 $q$, \"$1\",  2 , $3",
+		"SELECT 'ä', $1":                              "SELECT 'ä',  'a' ",
+		"SELECT E'\\' $1', $1":                        "SELECT E'\\' $1',  'a' ",
+		"none":                                        "none",
+	} {
+		if got := Substitute(sql, []string{"'a'", "2"}); got != want {
+			t.Errorf("%q became %q, not %q", sql, got, want)
 		}
 	}
 }

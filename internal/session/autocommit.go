@@ -19,13 +19,16 @@ type request struct {
 	settings bool     // nothing in it looks at data
 	extended bool
 	prepares bool // it only parses, describes and closes
-	defines  bool // it changes the schema, as far as its text tells
+	defines  bool // it changes the schema, as far as its text tells, or is noted
 	yields   bool // if it loses, it is done in another way, see first
 	sticky   bool // something of it outlives a rollback, so that it cannot run twice
 	messages int  // of an extended one
 
 	marked bool    // some text of it begins with the mark of statements that are captured as a whole
 	shifts []int32 // for each message, characters that its text has less than the client's; nil for none
+
+	notes     []string    // texts for the other members, see note
+	describes []*prepared // statements it describes that may be noted, in order; nil for others
 
 	listens  bool     // it may change what the session listens to
 	channels []string // it adds to that
@@ -148,7 +151,9 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if *rep, err = s.relay(r); err != nil {
 		return true, err
 	}
-	s.noteDirect(&r)
+	if err := s.noteAll(&r, rep); err != nil {
+		return true, err
+	}
 	if r.prepares {
 		if rep.failed != nil && s.doom != nil {
 			return s.prepareAgain(r, rep)
@@ -336,7 +341,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	}
 	s.adjust()
 	s.srvW.Append(r.send())
-	pipelined := !r.copies && !r.chosen && len(r.frames) < pipelineBytesMax
+	pipelined := !r.copies && !r.chosen && len(r.notes) == 0 && len(r.frames) < pipelineBytesMax
 	var c collected
 	if pipelined {
 		c = s.appendCollect()
@@ -345,7 +350,9 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		return o, err
 	}
 	lost := s.lost
-	s.noteDirect(&r)
+	if err := s.noteAll(&r, rep); err != nil {
+		return o, err
+	}
 	if r.chosen && s.doom != nil && rep.failed == nil && !lost {
 		return outcome{failed: true, failure: s.doom, retry: true}, s.rollbackServer()
 	}

@@ -19,6 +19,9 @@ type prepared struct {
 	locks     *semantics.RowLocks // how the rows it locks are followed
 	own       bool
 	marked    bool // the backend knows it with the mark of statements that are captured as a whole
+
+	told []uint32 // types of its parameters, as the backend has described them; if it is noted
+	note string   // of a portal: the statement with its parameters in it, if it is noted
 }
 
 // message is one frame of the batch up to a Sync or Flush.
@@ -113,6 +116,13 @@ func (s *Session) examine(f wire.Frame) (message, error) {
 		if n := parameters(b.Rest); of.own && n > 0 {
 			return message{err: wire.Errorf(wire.CodeProtocolViolation,
 				"bind message supplies %d parameters, but prepared statement \"%s\" requires 0", n, b.Statement)}, nil
+		}
+		if of.statement.Notes {
+			with, e := bound(of, b)
+			if e != nil {
+				return message{err: e}, nil
+			}
+			of = with
 		}
 		m := message{of: of, kind: 'P', name: b.Portal, statement: b.Statement, before: s.portals[b.Portal]}
 		s.portals[b.Portal] = of
@@ -333,6 +343,13 @@ func (s *Session) request(batch []message) request {
 			r.prepares = false
 			r.add(m.of.statement)
 			r.sql = append(r.sql, m.of.sql)
+			if m.of.note != "" {
+				r.defines, r.notes = true, append(r.notes, m.of.note)
+			}
+		case wire.TypeDescribe:
+			if m.kind == 'S' {
+				r.describes = append(r.describes, m.of)
+			}
 		}
 		if m.of != nil && m.of.locks != nil {
 			r.follow(i, m.of.locks)

@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -127,19 +126,5 @@ func (s *Session) here(st semantics.Statement) (bool, error) {
 	if err != nil || failedToo || !st.Quiet {
 		return failedToo, err
 	}
-	d, err := s.described(st.Text)
-	if err != nil {
-		return true, err
-	}
-	frames, err := s.o.Collector.AppendNote(s.srvW.AvailableBuffer(), d)
-	if err != nil {
-		return true, err
-	}
-	s.srvW.Append(wire.AppendSync(frames))
-	got, err := s.quiet()
-	if err == nil && got.failed != nil {
-		err = fmt.Errorf("session: noting a definition: %s", got.failed.Message)
-	}
-	s.schema.noted = true
-	return false, err
+	return false, s.note([]string{st.Text})
 }

@@ -25,6 +25,8 @@ type reply struct {
 	extended bool
 	shifts   []int32    // of the request
 	taking   *directRun // it is a direct statement's, see takeRow
+
+	describes []*prepared // whose parameters are yet to be described
 }
 
 // swallows reports whether PostgreSQL would have read the Sync after Execute as part of a
@@ -224,7 +226,7 @@ func (s *Session) relay(q request) (r reply, err error) {
 			return s.neverBegan(q, failed)
 		}
 	}
-	r.taking, r.locks, r.extended = q.run(), q.locks, q.extended
+	r.taking, r.locks, r.extended, r.describes = q.run(), q.locks, q.extended, q.describes
 	if !q.chosen {
 		r.shifts = q.shifts
 	}
@@ -300,6 +302,10 @@ func (s *Session) passOne(r *reply) error {
 			}
 			f.Type, f.Raw = wire.TypeNoData, wire.AppendNoData(nil)
 		}
+	case wire.TypeParameterDescription:
+		if err := r.tell(f); err != nil {
+			return err
+		}
 	case wire.TypeCloseComplete, wire.TypeNoData, wire.TypeRowDescription,
 		wire.TypeCommandComplete, wire.TypePortalSuspended, wire.TypeEmptyQueryResponse:
 		r.done++
@@ -307,6 +313,17 @@ func (s *Session) passOne(r *reply) error {
 		r.copying, r.copied = true, true
 	}
 	return s.emit(f)
+}
+
+// tell notes the types of parameters for a statement that is noted.
+func (r *reply) tell(f wire.Frame) (err error) {
+	if len(r.describes) > 0 {
+		if of := r.describes[0]; of != nil && of.statement.Notes {
+			of.told, err = wire.DecodeParameterDescription(f.Body())
+		}
+		r.describes = r.describes[1:]
+	}
+	return err
 }
 
 func (s *Session) passError(f wire.Frame, r *reply) error {

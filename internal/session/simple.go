@@ -68,6 +68,9 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	}
 	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
 	r.add(st)
+	if st.Notes {
+		r.defines, r.notes = true, []string{st.Text}
+	}
 	if l := s.locking(st); l != nil {
 		r.locks = []*semantics.RowLocks{l}
 		if l == st.Locks { // not EXECUTE of a statement that is followed
@@ -122,7 +125,7 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	whole := true
 	r := request{frames: raw, sql: []string{sql}}
 	for _, st := range list {
-		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && st.Locks == nil
+		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && !st.Notes && st.Locks == nil
 		r.add(st)
 	}
 	if whole {

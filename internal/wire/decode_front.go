@@ -47,6 +47,19 @@ func DecodeBind(body []byte) (Bind, error) {
 	return b, c.end()
 }
 
+// DecodeBindValues reads the formats and the parameters in the Rest of a Bind; a value is nil for
+// NULL. They alias it.
+func DecodeBindValues(rest []byte) (formats []uint16, values [][]byte, err error) {
+	c := cursor{b: rest}
+	for n := c.u16(); n > 0 && c.err == nil; n-- {
+		formats = append(formats, c.u16())
+	}
+	for n := c.u16(); n > 0 && c.err == nil; n-- {
+		values = append(values, c.value())
+	}
+	return formats, values, c.err
+}
+
 // DecodeTarget reads the body of a Describe or a Close: kind 'S' (statement)
 // or 'P' (portal) and a name. Other kinds are returned as they are, the server
 // words the error.

@@ -25,10 +25,18 @@ func TestDefinitionsDoNotLendRights(t *testing.T) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
+	// In a block it is run at the client's member first, where this one does no harm. Elsewhere it fails, and no member ends by that.
+	s.Do(`CREATE FUNCTION seize_elsewhere() RETURNS bigint LANGUAGE plpgsql AS $$
+		BEGIN IF current_setting('application_name') <> 'home' THEN PERFORM seize(); END IF; RETURN 5; END $$`)
+	s.Do("SET application_name = 'home'")
+	for i, q := range []string{"SELECT setval('lent_id_seq', seize_elsewhere())", "/* a /* b */ */ -- c\n (SELECT setval('lent_id_seq', seize_elsewhere()))", "WITH x AS (SELECT 1) SELECT setval('lent_id_seq', seize_elsewhere()) FROM x"} {
+		s.Do("BEGIN", fmt.Sprintf("INSERT INTO lent VALUES (%d, 2)", 1000+i), q, "COMMIT")
+	}
+	c.Everywhere("SELECT count(*) FROM lent", "4")
 	s.Do("ALTER TABLE lent ADD COLUMN w int")
 	c.Everywhere("SELECT rolsuper FROM pg_roles WHERE rolname = 'eve'", "f")
 	s.Do("DROP TABLE lent")
-	s.Do("DROP FUNCTION seize()")
+	s.Do("DROP FUNCTION seize()", "DROP FUNCTION seize_elsewhere()")
 	s.Do("RESET ROLE")
 	super.Do("REVOKE CREATE ON SCHEMA public FROM eve")
 	super.Do("DROP ROLE eve")

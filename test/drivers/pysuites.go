@@ -58,9 +58,30 @@ func sqlalchemySuite() Suite {
 	}
 }
 
+// psycopgSteps is a program of ours: the source distribution of psycopg has no tests in it.
+//
+//go:embed programs/psycopg_steps.py
+var psycopgSteps []byte
+
+// psycopgSuite walks through what psycopg 3 can do; each step's result is part of its name.
+func psycopgSuite() Suite {
+	return Suite{
+		Name: "psycopg", What: "psycopg 3.2.9, programs/psycopg_steps.py", Limit: 5 * time.Minute,
+		fetch: pythonSource("psycopg", "3.2.9", "psycopg[binary]==3.2.9"),
+		parse: parseLines,
+		command: func(a *Arm, dir string) (argv, env []string) {
+			steps := filepath.Join(a.Dir, "psycopg_steps.py")
+			if err := os.WriteFile(steps, psycopgSteps, 0o644); err != nil {
+				return []string{"sh", "-c", "echo " + err.Error()}, nil
+			}
+			return []string{filepath.Join(dir, "env/bin/python"), steps}, []string{"PYTHONDONTWRITEBYTECODE=1"}
+		},
+	}
+}
+
 // djangoSettings is a settings module, and a test runner that says a line for each test.
 //
-//go:embed django_settings.py
+//go:embed programs/django_settings.py
 var djangoSettings []byte
 
 // djangoLabels are the parts of Django's tests that are about its object-relational mapper.

@@ -37,7 +37,9 @@ func TestMain(m *testing.M) {
 }
 
 // suites are all there are, in the order in which they run.
-func suites() []Suite { return []Suite{pgxSuite(), pqSuite(), sqlalchemySuite(), djangoSuite()} }
+func suites() []Suite {
+	return []Suite{pgxSuite(), pqSuite(), psycopgSuite(), sqlalchemySuite(), djangoSuite()}
+}
 
 // TestSuite is the command: make drivers.
 func TestSuite(t *testing.T) {

@@ -189,8 +189,7 @@ def copies():
             copy.set_types(["int4"])
             out.append(list(copy.rows()))
         with cur.copy("COPY (SELECT generate_series(1, 100000)) TO STDOUT") as copy:
-            out.append(bytes(copy.read()))
-            # left early: the rest is cancelled
+            out.append(sum(len(b) for b in copy))
     return out
 
 
@@ -256,7 +255,6 @@ def cancelling():
             holder.execute("UPDATE pp SET v = 'held' WHERE id = 1")
             out.append(cancelled(c, "UPDATE pp SET v = 'waits' WHERE id = 1"))
             out.append(cancelled(c, "SELECT * FROM pp FOR UPDATE"))
-            out.append(cancelled(c, "ALTER TABLE pp ADD COLUMN w int"))
         c.cancel_safe()
         out.append(c.execute("SELECT id, v FROM pp").fetchone())
         return out

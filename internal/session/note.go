@@ -1,0 +1,121 @@
+package session
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// A statement whose effect is not rows (setval) is run here like any other, and its text is noted
+// for the other members, with the values of its parameters in it.
+
+// noteAll notes what a request was that has been carried out: rows that were returned, and texts
+// for the other members.
+func (s *Session) noteAll(r *request, rep *reply) error {
+	s.noteDirect(r)
+	if rep.failed != nil || s.lost {
+		return nil
+	}
+	return s.note(r.notes)
+}
+
+// note has statements run at the other members as well, at their place in the transaction.
+func (s *Session) note(texts []string) error {
+	for _, text := range texts {
+		d, err := s.described(text)
+		if err != nil {
+			return err
+		}
+		frames, err := s.o.Collector.AppendNote(s.srvW.AvailableBuffer(), d)
+		if err != nil {
+			return err
+		}
+		s.srvW.Append(wire.AppendSync(frames))
+		got, err := s.quiet()
+		if err == nil && got.failed != nil {
+			err = fmt.Errorf("session: noting a definition: %s", got.failed.Message)
+		}
+		if err != nil {
+			return err
+		}
+		s.schema.noted = true
+	}
+	return nil
+}
+
+// bound is a statement that is noted, with the parameters that a Bind gives it.
+func bound(of *prepared, b wire.Bind) (*prepared, *wire.SQLError) {
+	formats, values, err := wire.DecodeBindValues(b.Rest)
+	if err != nil {
+		return nil, protocolError(err)
+	}
+	literals := make([]string, len(values))
+	for i, v := range values {
+		format := uint16(0)
+		if len(formats) == 1 {
+			format = formats[0]
+		} else if i < len(formats) {
+			format = formats[i]
+		}
+		var ok bool
+		if literals[i], ok = literal(v, format != 0, of.typeOf(i)); !ok {
+			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "setval cannot be replicated with parameter $%d in binary form", i+1).
+				WithHint("Send it as text, or write the value into the statement.")
+		}
+	}
+	with := *of
+	with.note = semantics.Substitute(of.sql, literals)
+	return &with, nil
+}
+
+// typeOf is the type of a parameter, as the client prescribed it or the backend has told; 0 if
+// neither has happened.
+func (p *prepared) typeOf(i int) uint32 {
+	if i < len(p.types) && p.types[i] != 0 {
+		return p.types[i]
+	}
+	if i < len(p.told) {
+		return p.told[i]
+	}
+	return 0
+}
+
+// castOf names the types whose values are written with a cast, by OID.
+var castOf = map[uint32]string{16: "bool", 20: "int8", 21: "int2", 23: "int4", 25: "text", 1043: "text", 1700: "numeric"}
+
+// literal writes a parameter's value as SQL. It does not know how to read every binary form; an
+// OID in one means something else at every member.
+func literal(value []byte, binaryForm bool, oid uint32) (string, bool) {
+	cast := ""
+	if name, ok := castOf[oid]; ok {
+		cast = "::pg_catalog." + name
+	}
+	if value == nil {
+		return "NULL" + cast, true
+	}
+	text := string(value)
+	if binaryForm {
+		switch {
+		case oid == 16 && len(value) == 1:
+			text = strconv.FormatBool(value[0] != 0)
+		case oid == 20 && len(value) == 8:
+			text = strconv.FormatInt(int64(binary.BigEndian.Uint64(value)), 10)
+		case oid == 21 && len(value) == 2:
+			text = strconv.Itoa(int(int16(binary.BigEndian.Uint16(value))))
+		case oid == 23 && len(value) == 4:
+			text = strconv.Itoa(int(int32(binary.BigEndian.Uint32(value))))
+		case oid == 25 || oid == 1043:
+		default:
+			return "", false
+		}
+	}
+	text = strings.ReplaceAll(text, `'`, `''`)
+	if strings.Contains(text, `\`) {
+		return "E'" + strings.ReplaceAll(text, `\`, `\\`) + "'" + cast, true
+	}
+	return "'" + text + "'" + cast, true
+}

@@ -150,7 +150,7 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writ
 	}
 	var v Verdict
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		if w := c.conflict(k, 0, math.MaxUint64); w != 0 && k.Mode != writeset.Read && !seen(c.idAt(w), w) {
+		if w := c.conflict(k, 0, math.MaxUint64); w != 0 && !seen(c.idAt(w), w) {
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
 		}
 		return v.Commit()

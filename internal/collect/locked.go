@@ -63,3 +63,13 @@ func (c Collector) AppendLocked(dst []byte, rows []semantics.LockedRow) (frames 
 func (c Collector) Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, err error) {
 	return capture.ReadLocked(c.locked(rows), answer)
 }
+
+// AppendTablesLocked asks which tables the transaction has locked against writers.
+func (c Collector) AppendTablesLocked(dst []byte) []byte {
+	return c.privileged(dst, capture.TablesLockedQuery, nil, true)
+}
+
+// TablesLocked reads the answer.
+func (Collector) TablesLocked(answer []byte) ([]writeset.Table, error) {
+	return capture.ReadTablesLocked(answer)
+}

@@ -11,7 +11,7 @@ import (
 type lockCount struct{ exclusive, update, shared, share int }
 
 func (c lockCount) conflicts(m writeset.Mode) bool {
-	if m == writeset.Read { // certification decides; it holds no lock
+	if m == writeset.Read { // certification decides; it holds no lock, unless it is of LOCK TABLE
 		return false
 	}
 	changes := m == writeset.Update || m == writeset.Exclusive
@@ -135,7 +135,11 @@ func (e *Engine) clear(w *own) bool {
 	ok := true
 	if w.Kind == KindCertified && planted != "own-wait-removed" {
 		w.Writeset.EachKey(func(k writeset.Key) bool {
-			ok = !e.locked[k.Hash].conflicts(k.Mode)
+			c := e.locked[k.Hash]
+			ok = !c.conflicts(k.Mode)
+			if k.Mode == writeset.Read && !w.Snapshot { // of LOCK TABLE
+				ok = c.exclusive+c.update+c.shared == 0
+			}
 			return ok
 		})
 	}

@@ -127,8 +127,10 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: Local}
 	case *pg.Node_ReindexStmt:
 		return Statement{Kind: Local}
-	case *pg.Node_ConstraintsSetStmt, *pg.Node_LockStmt:
+	case *pg.Node_ConstraintsSetStmt:
 		return Statement{Kind: InTransaction}
+	case *pg.Node_LockStmt:
+		return Statement{Kind: InTransaction, LocksTables: true}
 	case *pg.Node_TruncateStmt:
 		if v.TruncateStmt.RestartSeqs {
 			return Statement{Kind: Definition, Relations: relations(n), Quiet: true}

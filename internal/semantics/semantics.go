@@ -135,6 +135,8 @@ type Statement struct {
 	Channel string
 	// Many is true when it is likely to change many rows; a guess.
 	Many bool
+	// LocksTables is true for LOCK TABLE.
+	LocksTables bool
 	// Undoes is true for ROLLBACK TO SAVEPOINT.
 	Undoes bool
 	// Later is true when its query may run at COMMIT (DECLARE … WITH HOLD).

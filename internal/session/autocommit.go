@@ -26,6 +26,7 @@ type request struct {
 
 	marked bool    // some text of it begins with the mark of statements that are captured as a whole
 	shifts []int32 // for each message, characters that its text has less than the client's; nil for none
+	tables bool    // it locks tables
 
 	notes     []string    // texts for the other members, see note
 	describes []*prepared // statements it describes that may be noted, in order; nil for others
@@ -73,6 +74,7 @@ func (r *request) add(st semantics.Statement) {
 	r.sticky = r.sticky || st.Sticky
 	r.settles = r.settles || st.Forgets || st.Scope != semantics.NoScope
 	r.listens = r.listens || st.Listens
+	r.tables = r.tables || st.LocksTables
 	if st.Channel != "" {
 		r.channels = append(r.channels, st.Channel)
 	}
@@ -154,6 +156,8 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if err := s.noteAll(&r, rep); err != nil {
 		return true, err
 	}
+	s.noteDirect(&r)
+	s.locks.tables = s.locks.tables || r.tables
 	if r.prepares {
 		if rep.failed != nil && s.doom != nil {
 			return s.prepareAgain(r, rep)
@@ -353,6 +357,8 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	if err := s.noteAll(&r, rep); err != nil {
 		return o, err
 	}
+	s.noteDirect(&r)
+	s.locks.tables = s.locks.tables || r.tables
 	if r.chosen && s.doom != nil && rep.failed == nil && !lost {
 		return outcome{failed: true, failure: s.doom, retry: true}, s.rollbackServer()
 	}

@@ -135,6 +135,10 @@ type Collector interface {
 	AppendFollow(dst, answer []byte) ([]byte, error)
 	// AppendNote notes a definition that fires no event trigger.
 	AppendNote(dst []byte, d Definition) ([]byte, error)
+	// AppendTablesLocked asks which tables LOCK TABLE has locked against writers; TablesLocked takes the only
+	// value of the answer.
+	AppendTablesLocked(dst []byte) []byte
+	TablesLocked(answer []byte) ([]writeset.Table, error)
 	// Carried are the settings a definition runs under, besides the role.
 	Carried() []string
 	// Decode reads the DataRows, values as received. returned is what direct statements have

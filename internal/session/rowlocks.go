@@ -15,8 +15,9 @@ import (
 
 // locks is what a session has of that.
 type locks struct {
-	rows  map[semantics.LockedRow]bool // that the transaction has locked
-	plain map[string]bool              // texts that PostgreSQL refused with the column; they go without
+	rows   map[semantics.LockedRow]bool // that the transaction has locked
+	tables bool                         // it has run LOCK TABLE
+	plain  map[string]bool              // texts that PostgreSQL refused with the column; they go without
 }
 
 const (
@@ -133,5 +134,32 @@ func (s *Session) addLocks(c *collected) error {
 		return fmt.Errorf("session: locked rows: %w", err)
 	}
 	c.ws.AddLocks(list)
+	return nil
+}
+
+// addTableLocks adds to a writeset the tables that were locked and still are: LOCK TABLE may be undone with a savepoint.
+func (s *Session) addTableLocks(c *collected) error {
+	if !s.locks.tables || c.failed != nil || c.ws == nil || c.ws.Empty() {
+		return nil
+	}
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer())))
+	r, answer, err := s.internal(true)
+	if err != nil {
+		return err
+	}
+	if r.failed != nil {
+		c.failed = &wire.SQLError{ErrorFields: *r.failed}
+		return nil
+	}
+	if len(answer) != 1 || len(answer[0]) != 1 {
+		return fmt.Errorf("session: which tables are locked was not answered")
+	}
+	list, err := s.o.Collector.TablesLocked(answer[0][0])
+	if err != nil {
+		return fmt.Errorf("session: locked tables: %w", err)
+	}
+	for _, l := range list {
+		c.ws.AddRead(l)
+	}
 	return nil
 }

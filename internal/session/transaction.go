@@ -37,7 +37,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		s.sendBegin(m)
 		s.open, s.prefix, s.snapshot = true, beginStatements, false
 		s.base = s.host.Base()
-		s.locks.rows = nil
+		s.locks.rows, s.locks.tables = nil, false
 	}
 	if !snapshot || s.snapshot || !s.snapshotLevel() {
 		return nil
@@ -65,7 +65,7 @@ func (s *Session) reset() {
 	s.open, s.prefix, s.snapshot, s.doom = false, 0, false, nil
 	s.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
 	s.direct.end()
-	s.locks.rows = nil
+	s.locks.rows, s.locks.tables = nil, false
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
 }
@@ -233,6 +233,9 @@ func (s *Session) lostStatements(c *collected) error {
 // transaction is committed, else what to tell the client; retry says it may be run again.
 func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err error) {
 	if err := s.addLocks(&c); err != nil {
+		return nil, false, err
+	}
+	if err := s.addTableLocks(&c); err != nil {
 		return nil, false, err
 	}
 	if c.failed != nil {

@@ -425,3 +425,55 @@ func TestAdvisoryCutOff(t *testing.T) {
 	c.WaitReady(1)
 	c.Everywhere("SELECT count(*) FROM fenced", "0")
 }
+
+// TestLockTable: who has locked a table against writers and writes commits only if nobody of another node has
+// written to it, or locked it, meanwhile.
+func TestLockTable(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE locked(k int PRIMARY KEY, n int)", "CREATE TABLE beside(k int PRIMARY KEY)", "INSERT INTO locked VALUES (1, 0)")
+	c.Everywhere("SELECT count(*) FROM locked", "1")
+	lost := func(s *Conn, what string) {
+		t.Helper()
+		if err := s.Try("COMMIT"); Code(err) != "40001" {
+			t.Errorf("%s: %v, want 40001", what, Explain(err))
+			return
+		}
+		s.Do("ROLLBACK")
+	}
+	k := 0
+	beside := func() string { k++; return fmt.Sprintf("INSERT INTO beside VALUES (%d)", k) }
+	for _, mode := range []string{"SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"} {
+		// Nobody else: it commits, also after others of the node.
+		a.Do("UPDATE locked SET n = n + 1", "BEGIN", "LOCK TABLE locked IN "+mode+" MODE", beside(), "COMMIT")
+		// Two lock it at once and write to it: one of them loses, at once or at its COMMIT.
+		row := func() string { k++; return fmt.Sprintf("INSERT INTO locked VALUES (%d)", 1000+k) }
+		a.Do("BEGIN", "LOCK TABLE locked IN "+mode+" MODE", row())
+		b.Do("BEGIN", "LOCK TABLE locked IN "+mode+" MODE", row())
+		a.Do("COMMIT")
+		lost(b, "the second in mode "+mode)
+		// Somebody writes meanwhile.
+		a.Do("BEGIN", "LOCK TABLE locked IN "+mode+" MODE", beside())
+		b.Do("INSERT INTO locked VALUES (" + fmt.Sprint(100+k) + ")")
+		err := a.Try("COMMIT")
+		if Code(err) != "40001" {
+			t.Errorf("mode %s and a writer: %v", mode, Explain(err))
+		}
+		a.Do("ROLLBACK")
+		// Undone with a savepoint, or weaker: it is in nobody's way.
+		a.Do("BEGIN", "SAVEPOINT s", "LOCK TABLE locked IN "+mode+" MODE", "ROLLBACK TO s", "LOCK TABLE locked IN ROW EXCLUSIVE MODE", beside())
+		b.Do("INSERT INTO locked VALUES (" + fmt.Sprint(200+k) + ")")
+		a.Do("COMMIT")
+	}
+	// In READ COMMITTED, waiting for a writer of the same node, and after one of another, it sees what they did.
+	d := c.Connect(1)
+	a.Do("BEGIN", "UPDATE locked SET n = n + 1 WHERE k = 1")
+	locked := d.later("BEGIN; LOCK TABLE locked; INSERT INTO locked SELECT max(k) + 1 FROM locked")
+	time.Sleep(50 * time.Millisecond)
+	a.Do("COMMIT")
+	if err := locked(); err != nil {
+		t.Fatal(err)
+	}
+	d.Do("COMMIT")
+	c.Check()
+}

@@ -153,11 +153,9 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if *rep, err = s.relay(r); err != nil {
 		return true, err
 	}
-	if err := s.noteAll(&r, rep); err != nil {
+	if err := s.noteRun(&r, rep); err != nil {
 		return true, err
 	}
-	s.noteDirect(&r)
-	s.locks.tables = s.locks.tables || r.tables
 	if r.prepares {
 		if rep.failed != nil && s.doom != nil {
 			return s.prepareAgain(r, rep)
@@ -172,6 +170,16 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		return rep.failed != nil, err
 	}
 	return rep.failed != nil, s.afterBlock(*rep)
+}
+
+// noteRun notes what a request that was carried out means for the transaction.
+func (s *Session) noteRun(r *request, rep *reply) error {
+	if err := s.noteAll(r, rep); err != nil {
+		return err
+	}
+	s.noteDirect(r)
+	s.locks.tables = s.locks.tables || r.tables
+	return nil
 }
 
 // prepareAgain carries out a request that only prepares and was cancelled because the
@@ -354,11 +362,9 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		return o, err
 	}
 	lost := s.lost
-	if err := s.noteAll(&r, rep); err != nil {
+	if err := s.noteRun(&r, rep); err != nil {
 		return o, err
 	}
-	s.noteDirect(&r)
-	s.locks.tables = s.locks.tables || r.tables
 	if r.chosen && s.doom != nil && rep.failed == nil && !lost {
 		return outcome{failed: true, failure: s.doom, retry: true}, s.rollbackServer()
 	}

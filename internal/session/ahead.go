@@ -63,7 +63,7 @@ func (h *habits) committed() {
 // its answer and will probably commit then. Deferred constraints could write after it.
 func (s *Session) foresees(r *request) bool {
 	return s.block == active && !s.implicit && !r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
-		len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
+		len(r.notes) == 0 && len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
 }
 
 // collectAhead adds the collect step to a request of an open block.

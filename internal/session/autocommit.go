@@ -174,12 +174,12 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 
 // noteRun notes what a request that was carried out means for the transaction.
 func (s *Session) noteRun(r *request, rep *reply) error {
-	if err := s.noteAll(r, rep); err != nil {
-		return err
-	}
 	s.noteDirect(r)
 	s.locks.tables = s.locks.tables || r.tables
-	return nil
+	if rep.failed != nil || s.lost {
+		return nil
+	}
+	return s.note(r.notes)
 }
 
 // prepareAgain carries out a request that only prepares and was cancelled because the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -162,7 +163,12 @@ func (h *fakeHost) Define(d session.Definition) session.Result {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return err
 		}
-		for _, s := range d.Settings {
+		settings := slices.Clone(d.Settings) // some only a superuser may set
+		slices.SortStableFunc(settings, func(a, b session.Setting) int {
+			last := func(s session.Setting) int { return map[bool]int{true: 1}[s.Name == session.RoleSetting] }
+			return last(a) - last(b)
+		})
+		for _, s := range settings {
 			if _, err := tx.Exec(ctx, "SELECT set_config($1, $2, true)", s.Name, s.Value); err != nil {
 				return err
 			}

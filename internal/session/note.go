@@ -13,16 +13,6 @@ import (
 // A statement whose effect is not rows (setval) is run here like any other, and its text is noted
 // for the other members, with the values of its parameters in it.
 
-// noteAll notes what a request was that has been carried out: rows that were returned, and texts
-// for the other members.
-func (s *Session) noteAll(r *request, rep *reply) error {
-	s.noteDirect(r)
-	if rep.failed != nil || s.lost {
-		return nil
-	}
-	return s.note(r.notes)
-}
-
 // note has statements run at the other members as well, at their place in the transaction.
 func (s *Session) note(texts []string) error {
 	for _, text := range texts {

@@ -98,7 +98,11 @@ func FollowAligned(ctx context.Context, q Querier, before *Tables, member, step 
 }
 
 func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
-	c, b, err := describe(ctx, q, capture.DescribeQuery())
+	query := capture.DescribeQuery()
+	if before == nil { // to install schema tutti is a definition as well, and has touched no table
+		query = describeAll
+	}
+	c, b, err := describe(ctx, q, query)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +158,10 @@ type table struct {
 
 // Describe reads the tables of the database, in q's open transaction.
 func Describe(ctx context.Context, q Querier) (*Tables, error) {
-	return describeTables(ctx, q, nil, "SELECT tutti.describe_all()")
+	return describeTables(ctx, q, nil, describeAll)
 }
+
+const describeAll = "SELECT tutti.describe_all()"
 
 // DescribeSome reads some tables, given by schema and name, in q's open transaction; the others are as in
 // before.

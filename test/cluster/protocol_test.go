@@ -172,13 +172,13 @@ func TestTargetSessionAttrs(t *testing.T) {
 func TestSetvalByDrivers(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE counted (id serial PRIMARY KEY, v int)")
+	s.Do("CREATE TABLE set_by_drivers (id serial PRIMARY KEY, v int)")
 	above := func(node int, low int64) {
 		t.Helper()
 		var id int64
 		o := c.Connect(node)
 		for deadline := time.Now().Add(15 * time.Second); id <= low && time.Now().Before(deadline); time.Sleep(pollInterval) {
-			if err := o.QueryRow(o.ctx(), "SELECT nextval('counted_id_seq')").Scan(&id); err != nil {
+			if err := o.QueryRow(o.ctx(), "SELECT nextval('set_by_drivers_id_seq')").Scan(&id); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -196,16 +196,16 @@ func TestSetvalByDrivers(t *testing.T) {
 		above(2, want)
 		above(1, want)
 	}
-	set("no parameters, simple", 1000, "SELECT setval('counted_id_seq', 1000)", pgx.QueryExecModeSimpleProtocol)
-	set("no parameters", 2000, "SELECT setval('counted_id_seq', 2000)")
-	set("prepared, binary", 3000, "SELECT setval('counted_id_seq', $1)", 3000)
-	set("prepared again", 4000, "SELECT setval('counted_id_seq', $1)", 4000)
-	set("all parameters", 5000, "SELECT setval($1, $2, $3)", "counted_id_seq", 5000, true)
-	set("text", 6000, "SELECT setval($1::text::regclass, $2)", pgx.QueryExecModeExec, "counted_id_seq", 6000)
-	set("the table's maximum", 7000, "SELECT setval(pg_get_serial_sequence('counted', 'id'), coalesce(max(id), $1)) FROM counted", 7000)
-	s.Do("BEGIN", "INSERT INTO counted (v) VALUES (1)")
+	set("no parameters, simple", 1000, "SELECT setval('set_by_drivers_id_seq', 1000)", pgx.QueryExecModeSimpleProtocol)
+	set("no parameters", 2000, "SELECT setval('set_by_drivers_id_seq', 2000)")
+	set("prepared, binary", 3000, "SELECT setval('set_by_drivers_id_seq', $1)", 3000)
+	set("prepared again", 4000, "SELECT setval('set_by_drivers_id_seq', $1)", 4000)
+	set("all parameters", 5000, "SELECT setval($1, $2, $3)", "set_by_drivers_id_seq", 5000, true)
+	set("text", 6000, "SELECT setval($1::text::regclass, $2)", pgx.QueryExecModeExec, "set_by_drivers_id_seq", 6000)
+	set("the table's maximum", 7000, "SELECT setval(pg_get_serial_sequence('set_by_drivers', 'id'), coalesce(max(id), $1)) FROM set_by_drivers", 7000)
+	s.Do("BEGIN", "INSERT INTO set_by_drivers (v) VALUES (1)")
 	var got int64
-	if err := s.QueryRow(s.ctx(), "SELECT setval('counted_id_seq', $1)", 9000).Scan(&got); err != nil || got != 9000 {
+	if err := s.QueryRow(s.ctx(), "SELECT setval('set_by_drivers_id_seq', $1)", 9000).Scan(&got); err != nil || got != 9000 {
 		t.Errorf("in a block: %d %v", got, Explain(err))
 	}
 	s.Do("COMMIT")

@@ -66,11 +66,11 @@ func TestRowLocks(t *testing.T) {
 func TestManyRowLocks(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
-	a.Do("CREATE TABLE many(id int PRIMARY KEY)", "INSERT INTO many SELECT generate_series(1, 70000)", "CREATE TABLE beside(id int PRIMARY KEY)")
-	c.Everywhere("SELECT count(*) FROM beside", "0")
+	a.Do("CREATE TABLE many(id int PRIMARY KEY)", "INSERT INTO many SELECT generate_series(1, 70000)", "CREATE TABLE many_beside(id int PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM many_beside", "0")
 	for i, lock := range []string{"SELECT * FROM many ORDER BY id LIMIT 60000 FOR UPDATE", "SELECT * FROM many FOR UPDATE"} {
-		a.Do("BEGIN", lock, fmt.Sprintf("INSERT INTO beside VALUES (%d)", i))
-		b.Do("BEGIN", "SELECT * FROM many WHERE id = 69999 FOR UPDATE", fmt.Sprintf("INSERT INTO beside VALUES (-1 - %d)", i))
+		a.Do("BEGIN", lock, fmt.Sprintf("INSERT INTO many_beside VALUES (%d)", i))
+		b.Do("BEGIN", "SELECT * FROM many WHERE id = 69999 FOR UPDATE", fmt.Sprintf("INSERT INTO many_beside VALUES (-1 - %d)", i))
 		errA, errB := race(a, b, "COMMIT", "COMMIT")
 		if both := errA == nil && errB == nil; both != (i == 0) {
 			t.Errorf("%s: %v and %v", lock, errA, errB)

@@ -227,7 +227,9 @@ func (x *lockSession) expired() bool {
 	if x.l.advisory.over(x.l.advisory.lease / 4) {
 		_ = x.g.client.Close() // closed again by who accepted it
 	}
-	go x.lose()
+	if !lost {
+		go x.lose()
+	}
 	return true
 }
 

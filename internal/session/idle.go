@@ -30,6 +30,9 @@ func (s *Session) wait() (wire.Frame, error) {
 	for {
 		if doom := s.host.Enter(phase); doom != nil {
 			s.unwatch()
+			if doom.Severity == wire.SeverityFatal { // it is the session that is lost
+				return wire.Frame{}, s.fail(doom)
+			}
 			if err := s.undo(doom); err != nil {
 				return wire.Frame{}, err
 			}

@@ -117,24 +117,32 @@ func (s *Session) addLocks(c *collected) error {
 	if !ok {
 		return nil
 	}
-	s.srvW.Append(wire.AppendSync(frames))
-	r, answer, err := s.internal(true)
-	if err != nil {
+	answer, err := s.value(frames, c)
+	if err != nil || c.failed != nil {
 		return err
 	}
-	if r.failed != nil {
-		c.failed = &wire.SQLError{ErrorFields: *r.failed}
-		return nil
-	}
-	if len(answer) != 1 || len(answer[0]) != 1 {
-		return fmt.Errorf("session: which rows are locked was not answered")
-	}
 	var list []writeset.Lock
-	if c.order, list, err = s.o.Collector.Locked(rows, answer[0][0]); err != nil {
+	if c.order, list, err = s.o.Collector.Locked(rows, answer); err != nil {
 		return fmt.Errorf("session: locked rows: %w", err)
 	}
 	c.ws.AddLocks(list)
 	return nil
+}
+
+// value asks for one value; c.failed says that PostgreSQL refused.
+func (s *Session) value(frames []byte, c *collected) ([]byte, error) {
+	s.srvW.Append(wire.AppendSync(frames))
+	r, answer, err := s.internal(true)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.failed != nil:
+		c.failed = &wire.SQLError{ErrorFields: *r.failed}
+		return nil, nil
+	case len(answer) != 1 || len(answer[0]) != 1:
+		return nil, fmt.Errorf("session: what is locked was not answered")
+	}
+	return answer[0][0], nil
 }
 
 // addTableLocks adds to a writeset the tables that were locked and still are: LOCK TABLE may be undone with a savepoint.
@@ -142,19 +150,11 @@ func (s *Session) addTableLocks(c *collected) error {
 	if !s.locks.tables || c.failed != nil || c.ws == nil || c.ws.Empty() {
 		return nil
 	}
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer())))
-	r, answer, err := s.internal(true)
-	if err != nil {
+	answer, err := s.value(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer()), c)
+	if err != nil || c.failed != nil {
 		return err
 	}
-	if r.failed != nil {
-		c.failed = &wire.SQLError{ErrorFields: *r.failed}
-		return nil
-	}
-	if len(answer) != 1 || len(answer[0]) != 1 {
-		return fmt.Errorf("session: which tables are locked was not answered")
-	}
-	list, err := s.o.Collector.TablesLocked(answer[0][0])
+	list, err := s.o.Collector.TablesLocked(answer)
 	if err != nil {
 		return fmt.Errorf("session: locked tables: %w", err)
 	}

@@ -52,6 +52,8 @@ type Column struct {
 	// Portable: and it is the same. Users' types have other OIDs at each member, and an array tells
 	// whether it was made with nulls, which is forgotten when it is read in.
 	Portable bool `json:"portable"`
+	// Text is the OID of the type below all domains if a value can hold text, else 0.
+	Text uint32 `json:"text"`
 }
 
 // Index is a unique index or the index of an exclusion constraint.

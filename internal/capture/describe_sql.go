@@ -84,6 +84,9 @@ tables AS (
   SELECT c.oid, y.typbasetype FROM chain c JOIN pg_type y ON y.oid = c.t WHERE y.typtype = 'd'
 ), base(oid, base) AS (
   SELECT c.oid, c.t FROM chain c JOIN pg_type y ON y.oid = c.t WHERE y.typtype <> 'd'
+), words(oid) AS (
+  SELECT r.root FROM reach r JOIN pg_type y ON y.oid = r.typ WHERE y.oid IN (19, 25, 114, 142, 1042, 1043, 1790, 3614, 3615, 3802, 4072)
+    OR y.oid >= 16384 AND y.typtype = 'b' AND (y.typcategory = 'S' OR y.typname IN ('hstore', 'ltree', 'lquery', 'ltxtquery'))
 ), idx AS (
   SELECT i.*, coalesce(pg_partition_root(i.indexrelid)::oid, i.indexrelid) AS root
   FROM pg_index i WHERE i.indexrelid IN (SELECT indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM tables) AND (indisunique OR indisexclusion)
@@ -204,7 +207,8 @@ SELECT json_build_object('partial', /*partial*/,
           AND p.pronamespace = 'tutti'::regnamespace),
      'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'num', a.attnum, 'type', format_type(a.atttypid, a.atttypmod),
         'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'always', a.attidentity = 'a', 'domain', y.typtype = 'd', 'binary', bt.ok,
-        'portable', bt.ok AND y.oid < 10000 AND y.typcategory <> 'A') ORDER BY a.attnum), '[]')
+        'portable', bt.ok AND y.oid < 10000 AND y.typcategory <> 'A',
+        'text', CASE WHEN a.atttypid IN (SELECT oid FROM words) THEN (SELECT b.base::int8 FROM base b WHERE b.oid = a.atttypid) ELSE 0 END) ORDER BY a.attnum), '[]')
         FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.nspname, t.relname), '[]')
      FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
@@ -147,7 +148,13 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
 			WithHint("Split it into smaller transactions.")}
 	}
-	if len(sub.Writeset.Steps) > 0 || h.n.tables.Load().Coded(sub.Writeset) {
+	tables := h.n.tables.Load()
+	readable, where, bad := tables.Read(sub.Writeset)
+	if readable == capture.Unreadable {
+		return session.Decision{Err: wire.Errorf(wire.CodeCharacterNotInRepertoire, "%s", bad.Message()).
+			WithDetail("In a row of table %s, column %q: no other member can store it.", where, bad.Column)}
+	}
+	if readable == capture.Doubtful || len(sub.Writeset.Steps) > 0 || tables.Coded(sub.Writeset) {
 		if e := h.n.rehearse(&sub, payload); e != nil {
 			return session.Decision{Err: e}
 		}

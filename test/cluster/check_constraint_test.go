@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -98,5 +99,34 @@ func TestDomainsThatTheirRowsBreak(t *testing.T) {
 	c.Everywhere("SELECT sum(stuff) FROM thethings", "5")
 	c.Everywhere("SELECT stuff FROM keyed", "10")
 	s.Do("DROP TABLE thethings, keyed", "DROP DOMAIN things")
+	c.Check()
+}
+
+// TestTextThatIsNone: text that a function in C has made of any bytes is stored by PostgreSQL, and cannot be read in
+// again. What holds such text is refused at its origin, and ends nobody.
+func TestTextThatIsNone(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE CAST (bytea AS text) WITHOUT FUNCTION", "CREATE DOMAIN noword AS text", "CREATE TYPE nowords AS (n int, w text)",
+		"CREATE TABLE notext(id int PRIMARY KEY, a text, b text[], c noword, d nowords, e jsonb, f xml)", "INSERT INTO notext VALUES (1, 'é', '{é}', 'é', (200, 'é'), '\"é\"')",
+		"CREATE TABLE notextatall(a text)")
+	const bad = `('\x636166c3'::bytea)::text`
+	for _, sql := range []string{"INSERT INTO notext(id, a) VALUES (2, " + bad + ")", "UPDATE notext SET a = a || " + bad, "UPDATE notext SET b = ARRAY['x', " + bad + "]",
+		"UPDATE notext SET c = " + bad, "UPDATE notext SET d = ROW(200, " + bad + ")::nowords", "UPDATE notext SET a = ('\\x6100'::bytea)::text",
+		"INSERT INTO notextatall SELECT " + bad + " FROM generate_series(1, 5000)"} {
+		err := s.Try(sql)
+		if got := Code(err); got != "22021" || !strings.Contains(err.Error(), `invalid byte sequence for encoding "UTF8": 0x`) {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	err := s.Try("BEGIN; INSERT INTO notext(id, a) VALUES (3, " + bad + "); CREATE TABLE notextnew(a text); INSERT INTO notextnew VALUES (" + bad + "); COMMIT")
+	if Code(err) != "22021" {
+		t.Errorf("with a definition: %v", err)
+	}
+	if err := s.Try("BEGIN; CREATE TABLE notextnew(a text); INSERT INTO notextnew VALUES (" + bad + "); COMMIT"); Code(err) != "0A000" {
+		t.Errorf("in a new table: %v", err)
+	}
+	s.Do("UPDATE notext SET a = a || '…', d = ROW(-1, 'é')::nowords", "DROP CAST (bytea AS text)")
+	c.Everywhere("SELECT a || b[1] || c || (d).w || (SELECT count(*) FROM notextatall) FROM notext", "é…ééé0")
 	c.Check()
 }

@@ -154,6 +154,7 @@ const besidesQuery = `EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid 
 type table struct {
 	capture capture.TableDesc
 	apply   apply.Table
+	words   bool // columns can hold text
 }
 
 // Describe reads the tables of the database, in q's open transaction.
@@ -199,7 +200,7 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 		if err := a.Validate(); err != nil {
 			return nil, err
 		}
-		t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a}
+		t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a, words: d.Words()}
 	}
 	return t, nil
 }
@@ -244,6 +245,40 @@ func (t *Tables) Coded(ws *writeset.Writeset) bool {
 		}
 	}
 	return false
+}
+
+// Read reports whether other members can read all rows in. Where they cannot it says why, with the
+// table. Rows of tables that are not known are passed over: the definitions that made them come with them.
+func (t *Tables) Read(ws *writeset.Writeset) (capture.Verdict, writeset.Table, capture.BadText) {
+	out := capture.Readable
+	for i := range ws.Steps {
+		if rows := ws.Steps[i].Rows; rows != nil {
+			if v, w, bad := t.Read(rows); v == capture.Unreadable {
+				return v, w, bad
+			} else if v > out {
+				out = v
+			}
+		}
+	}
+	known := make([]*table, len(ws.Tables))
+	for i, w := range ws.Tables {
+		if x := t.byName[[2]string{w.Schema, w.Name}]; x != nil && x.words {
+			known[i] = x
+		}
+	}
+	for i := range ws.Rows {
+		r := &ws.Rows[i]
+		if known[r.Table] == nil {
+			continue
+		}
+		w := ws.Tables[r.Table]
+		if v, bad := known[r.Table].capture.Read(w.Format, r.Image); v == capture.Unreadable {
+			return v, w, bad
+		} else if v > out {
+			out = v
+		}
+	}
+	return out, writeset.Table{}, capture.BadText{}
 }
 
 // ByOID returns the description of the table with an OID of the local database, or nil.

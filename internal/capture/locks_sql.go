@@ -22,6 +22,10 @@ const (
 	lockTag = 0x5475 // the first 16 bits of reserved keys
 	// nothing in PostgreSQL has process ids of more bits; the number of a request fills the rest.
 	lockPIDShift, lockNumberShift, lockNumberMax = 26, 2, 1 << 24
+
+	// lockAskerShift: what asks is named by its process, which may be a parallel worker of the session's, and its
+	// number.
+	lockAskerShift = 24
 )
 
 // An answer to a request. All but Granted stand for themselves as bits.
@@ -66,6 +70,16 @@ func LockForgetSQL(pid, number uint32, answer int) string {
 	return strings.ReplaceAll(LockAnswerSQL(pid, number, answer), "native_lock", "native_unlock")
 }
 
+// LockAsker splits the name of what asks; the process is zero in what is only told.
+func LockAsker(name uint64) (pid, number uint32) {
+	return uint32(name >> lockAskerShift), uint32(name & (1<<lockAskerShift - 1))
+}
+
+// WorkerSQL gives a row if a process is a parallel worker of a backend.
+func WorkerSQL(worker, pid uint32) string {
+	return fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_stat_get_activity(%d) a WHERE a.leader_pid OPERATOR(pg_catalog.=) %d", worker, pid)
+}
+
 // HeldLocksSQL lists the advisory locks that a backend holds: classid, objid, objsubid, mode.
 func HeldLocksSQL(pid uint32) string {
 	return fmt.Sprintf(`SELECT l.classid, l.objid, l.objsubid, l.mode FROM pg_catalog.pg_locks l WHERE l.pid OPERATOR(pg_catalog.=) %d
@@ -101,7 +115,7 @@ func lockSchema() string {
 			fmt.Fprintf(&b, nativeLock, n[0], f.types, n[2], n[1]+"_"+f.internalSuffix)
 		}
 	}
-	fmt.Fprintf(&b, askFunctions, LockState, lockTag, lockPIDShift, lockNumberShift, lockNumberMax, SessionSetting)
+	fmt.Fprintf(&b, askFunctions, LockState, lockTag, lockPIDShift, lockNumberShift, lockNumberMax, SessionSetting, lockAskerShift)
 	for _, f := range lockForms {
 		for mode, suffix := range []string{"_shared", ""} {
 			lock := fmt.Sprintf("%d, %d, %s, %s", 1+mode, f.number, f.class, f.object)
@@ -150,7 +164,7 @@ DECLARE n int8; k int8; a int4 := 0;
 BEGIN
   n := mod((extract(epoch from clock_timestamp()) * 1000000)::int8, %[5]d);
   k := (%[2]d::int8 << 48) | (pg_backend_pid()::int8 << %[3]d) | (n << %[4]d);
-  RAISE INFO USING ERRCODE = '%[1]s', MESSAGE = concat_ws(' ', action, n, mode, form, class, object);
+  RAISE INFO USING ERRCODE = '%[1]s', MESSAGE = concat_ws(' ', action, (pg_backend_pid()::int8 << %[7]d) | n, mode, form, class, object);
   WHILE tutti.native_try_shared(k) LOOP
     PERFORM tutti.native_unlock_shared(k);
     IF tutti.native_try_shared(k + 3) THEN
@@ -170,6 +184,9 @@ BEGIN
   IF a = 2 THEN
     RAISE EXCEPTION USING ERRCODE = 'deadlock_detected', MESSAGE = 'deadlock detected',
       DETAIL = 'Sessions of this and other nodes wait for advisory locks in a circle.', HINT = 'See SHOW tutti.locks.';
+  ELSIF a = 3 AND tutti.worker() THEN
+    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'a parallel worker cannot take advisory locks',
+      HINT = 'Mark the function that takes them PARALLEL UNSAFE.';
   ELSIF a = 3 THEN
     RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'the advisory lock could not be taken: this node has no contact with a majority of the cluster',
       HINT = 'See SHOW tutti.status. Try again later, or at another node.';
@@ -185,6 +202,11 @@ END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.replicated() RETURNS pg_catalog.bool LANGUAGE sql STABLE AS $tutti$
   SELECT coalesce(pg_catalog.current_setting('%[6]s', true) OPERATOR(pg_catalog.=) 'on', false)
 $tutti$;
+CREATE OR REPLACE FUNCTION tutti.worker() RETURNS pg_catalog.bool LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT a.leader_pid IS NOT NULL FROM pg_stat_get_activity(pg_backend_pid()) a
+$tutti$;
+REVOKE ALL ON FUNCTION tutti.worker() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tutti.worker() TO tutti_owner;
 ALTER FUNCTION tutti.ask OWNER TO tutti_owner;
 ALTER FUNCTION tutti.unreserved OWNER TO tutti_owner;
 ALTER FUNCTION tutti.replicated OWNER TO tutti_owner;

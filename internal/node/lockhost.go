@@ -40,6 +40,7 @@ type lockSession struct {
 type lockCommand struct {
 	generation uint64
 	action     string
+	pid        uint32 // of what asks
 	number     uint32
 	lock       locks.Lock
 	done       chan struct{} // closed when a command of the session's own is carried out
@@ -67,12 +68,17 @@ func parseLock(message string) (c lockCommand, ok bool) {
 	}
 	var n [5]uint64
 	for i := range n {
+		bits := 32
+		if i == 0 { // who asks
+			bits = 64
+		}
 		var err error
-		if n[i], err = strconv.ParseUint(f[i+1], 10, 32); err != nil {
+		if n[i], err = strconv.ParseUint(f[i+1], 10, bits); err != nil {
 			return c, false
 		}
 	}
-	c = lockCommand{action: f[0], number: uint32(n[0]), lock: locks.Lock{Mode: locks.Mode(n[1]), Key: locks.Key{Form: uint8(n[2]), Class: uint32(n[3]), Object: uint32(n[4])}}}
+	c = lockCommand{action: f[0], lock: locks.Lock{Mode: locks.Mode(n[1]), Key: locks.Key{Form: uint8(n[2]), Class: uint32(n[3]), Object: uint32(n[4])}}}
+	c.pid, c.number = capture.LockAsker(n[0])
 	switch c.action {
 	case "gaveall":
 		return c, true
@@ -97,7 +103,26 @@ func (h *host) Lock(message string) {
 		a.mu.Unlock()
 		a.wg.Go(x.run)
 	}
+	if c.pid != h.g.pid {
+		h.n.advisory.wg.Go(func() { h.advisory.refuse(c) })
+		return
+	}
 	h.advisory.put(c)
+}
+
+// refuse answers a parallel worker of the session's: several may ask at once, and their locks end before the
+// statement does. What anybody else is said to ask is ignored.
+func (x *lockSession) refuse(c lockCommand) {
+	r, err := x.l.keeper.exec(context.Background(), capture.WorkerSQL(c.pid, x.g.pid))
+	if err != nil || len(r[0].Rows) == 0 {
+		return
+	}
+	x.keep(capture.LockAnswerSQL(c.pid, c.number, capture.LockUnavailable))
+	select {
+	case <-time.After(releaseWait):
+	case <-x.l.done:
+	}
+	x.keep(capture.LockForgetSQL(c.pid, c.number, capture.LockUnavailable))
 }
 
 // SettleLocks has compared what the backend holds with what the cluster thinks.

@@ -232,3 +232,17 @@ func TestCollectAheadOfReaders(t *testing.T) {
 		t.Errorf("three rows were written, %v submitted", *got)
 	}
 }
+
+// TestAheadTakesNoSnapshot: a transaction with one snapshot takes it between two groups, when it first looks at
+// data, also where a COMMIT was to be expected before.
+func TestAheadTakesNoSnapshot(t *testing.T) {
+	s := newStage(t, true)
+	l := s.live(t)
+	const begin = "Q BEGIN ISOLATION LEVEL REPEATABLE READ\nQ SET work_mem = '1MB'"
+	l.do(begin + "\nQ COMMIT\n" + begin)
+	s.exec(t, "SET session_replication_role = replica; DELETE FROM t; RESET session_replication_role")
+	l.want("Q SELECT count(*) FROM t", "DataRow 0")
+	if l.host.snapshots != 1 {
+		t.Errorf("the gate was passed %d times, want once", l.host.snapshots)
+	}
+}

@@ -88,6 +88,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		return true, s.fail(e)
 	}
 	s.ears.stale = s.ears.stale || r.listens
+	s.told.begin(!r.yields)
 	if s.block == idle {
 		if err := s.refresh(); err != nil {
 			return true, err
@@ -372,6 +373,9 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		if err = s.collect(&c, pipelined); err != nil {
 			return o, err
 		}
+	}
+	if s.told.broken && !lost {
+		return outcome{failed: true, failure: errAnnounced()}, s.rollbackServer()
 	}
 	if lost {
 		_, err = s.recover()

@@ -290,6 +290,7 @@ func (s *Session) passOne(r *reply) error {
 		if ours, err := s.noticed(f); ours || err != nil {
 			return err
 		}
+		return s.remark(f)
 	case wire.TypeParseComplete:
 		r.parsed++
 		r.done++

@@ -90,7 +90,9 @@ type Session struct {
 	holding  bool
 	spilled  bool
 	held     []byte
-	complete int // where the last CommandComplete in held begins; −1: there is none
+	complete int  // where the last CommandComplete in held begins; −1: there is none
+	results  bool // held has more than announcements
+	told     told
 
 	// extended protocol
 	statements map[string]*prepared

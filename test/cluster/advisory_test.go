@@ -477,3 +477,21 @@ func TestLockTable(t *testing.T) {
 	d.Do("COMMIT")
 	c.Check()
 }
+
+// TestAdvisoryWorkers: a parallel worker is refused an advisory lock, and does not wait for ever.
+func TestAdvisoryWorkers(t *testing.T) {
+	c := use(t)
+	a := c.Connect(1)
+	a.Do("CREATE TABLE workers AS SELECT x FROM generate_series(1, 10000) x", "ANALYZE workers",
+		"CREATE FUNCTION workers_lock(int) RETURNS int LANGUAGE sql PARALLEL SAFE AS 'SELECT pg_advisory_xact_lock_shared($1); SELECT 1'",
+		"BEGIN", "SET LOCAL force_parallel_mode = on", "SET LOCAL parallel_setup_cost = 0", "SET LOCAL parallel_tuple_cost = 0",
+		"SET LOCAL min_parallel_table_scan_size = 0", "SET LOCAL parallel_leader_participation = off")
+	err := a.later("SELECT sum(workers_lock(x)) FROM workers")()
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "0A000" {
+		t.Errorf("a parallel worker was told %v, want 0A000", err)
+	}
+	a.Do("ROLLBACK")
+	a.want("SELECT workers_lock(1)", "1")
+	c.Connect(2).want("SELECT pg_try_advisory_lock(1)", "t")
+}

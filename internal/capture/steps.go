@@ -19,6 +19,8 @@ type steps struct {
 	tables  []writeset.Table
 	numbers map[uint64]uint32 // of a table's key
 	keys    keySet
+	locked  map[uint32]bool  // tables, by number, that were locked or dropped
+	changed map[uint64]bool  // keys that are Exclusive because of rows
 	read    []writeset.Table // by a SERIALIZABLE transaction
 }
 
@@ -77,14 +79,22 @@ func (s *steps) take(w *writeset.Writeset) {
 // be older than this step.
 func (s *steps) hold(w *writeset.Writeset) {
 	w.EachKey(func(k writeset.Key) bool {
-		s.add(w.Tables[k.Table], tableKey{hash: k.Hash, mode: k.Mode})
+		n := s.add(w.Tables[k.Table], tableKey{hash: k.Hash, mode: k.Mode})
+		switch {
+		case k.Held:
+			s.locked[n] = true
+		case k.Mode == writeset.Exclusive:
+			s.changed[k.Hash] = true
+		}
 		return true
 	})
 }
 
-func (s *steps) add(t writeset.Table, k tableKey) {
+// add gives the table's number.
+func (s *steps) add(t writeset.Table, k tableKey) uint32 {
 	if s.numbers == nil {
 		s.numbers, s.keys = make(map[uint64]uint32), newKeySet(0)
+		s.locked, s.changed = map[uint32]bool{}, map[uint64]bool{}
 	}
 	n, ok := s.numbers[t.Key]
 	if !ok {
@@ -93,6 +103,7 @@ func (s *steps) add(t writeset.Table, k tableKey) {
 		s.tables = append(s.tables, t)
 	}
 	s.keys.add(n, k)
+	return n
 }
 
 func (s *steps) define(image []byte) error {
@@ -137,11 +148,17 @@ func whole(name [2]string) writeset.Table {
 func (s *steps) exclude(tables [][2]string) {
 	for _, t := range tables {
 		w := whole(t)
-		s.add(w, tableKey{hash: w.Key, mode: writeset.Exclusive})
+		s.locked[s.add(w, tableKey{hash: w.Key, mode: writeset.Exclusive})] = true
 	}
 }
 
 // writeset is all of it.
 func (s *steps) writeset() *writeset.Writeset {
-	return &writeset.Writeset{Tables: s.tables, Keys: s.keys.keys, Steps: s.list, Barrier: s.barrier}
+	w := &writeset.Writeset{Tables: s.tables, Keys: s.keys.keys, Steps: s.list, Barrier: s.barrier}
+	for n := range uint32(len(s.tables)) {
+		if s.locked[n] && !s.changed[s.tables[n].Key] {
+			w.Held = append(w.Held, n)
+		}
+	}
+	return w
 }

@@ -50,7 +50,8 @@ type Transaction struct {
 	// Base: every entry up to it was visible to the transaction when it wrote.
 	Base uint64
 	// SharedBase ≤ Base applies to its exclusive keys against shared ones: appliers do not
-	// take the locks of foreign key checks, so local locks do not protect those.
+	// take the locks of foreign key checks, so local locks do not protect those. Tables that are held are locked by
+	// whoever writes to them, so Base applies.
 	SharedBase uint64
 	Writeset   *writeset.Writeset
 }
@@ -122,7 +123,7 @@ func (c *Certifier) Check(t Transaction) Verdict {
 	}
 	var v Verdict
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		if k.Mode == writeset.Exclusive && !k.Fresh && t.SharedBase < c.floor {
+		if k.Mode == writeset.Exclusive && !k.Fresh && !k.Held && t.SharedBase < c.floor {
 			v = Verdict{Reason: TooOld, Key: k}
 			return false
 		}
@@ -179,6 +180,9 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 	}
 	if (k.Mode == writeset.Update || k.Mode == writeset.Exclusive) && h.share > base && planted != "share-agrees" {
 		w = max(w, h.share)
+	}
+	if k.Held {
+		sharedBase = base
 	}
 	if k.Mode == writeset.Exclusive && !k.Fresh && h.shared > sharedBase && planted != "shared-agrees" {
 		w = max(w, h.shared)

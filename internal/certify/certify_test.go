@@ -90,7 +90,9 @@ func TestSharedBase(t *testing.T) {
 		{tx(6, 5, key(1, exclusive)), true},
 		{tx(6, 0, key(2, exclusive)), true},
 		{tx(5, 0, key(2, exclusive)), false},
-		{tx(6, 0, key(1, update)), true}, // an update does not mind references
+		{tx(6, 0, key(1, update)), true},                                     // an update does not mind references
+		{tx(6, 0, writeset.Key{Hash: 1, Mode: exclusive, Held: true}), true}, // appliers take that lock
+		{tx(4, 0, writeset.Key{Hash: 1, Mode: exclusive, Held: true}), false},
 	} {
 		probe := *z
 		if v := probe.Check(c.tx); v.Commit() != c.commit {

@@ -15,11 +15,15 @@ import (
 //
 // Strings and images are length-prefixed. Version 2, of a transaction that changed the schema, goes on:
 //
-//	byte barrier
+//	byte barrier: 1, if it is one, and 2, if tables are held
+//	held:   if so count, then per table its index
 //	steps: count, then per step: byte kind, definition or encoded writeset
 const (
 	codecVersion      = 1
 	codecVersionSteps = 2
+
+	stepsBarrier = 1
+	stepsHeld    = 2
 
 	stepDefinition = 1
 	stepRows       = 2
@@ -36,11 +40,19 @@ func (w *Writeset) Append(dst []byte) []byte {
 		return w.appendRows(append(dst, codecVersion))
 	}
 	dst = w.appendRows(append(dst, codecVersionSteps))
-	barrier := byte(0)
+	flags := byte(0)
 	if w.Barrier {
-		barrier = 1
+		flags |= stepsBarrier
 	}
-	dst = binary.AppendUvarint(append(dst, barrier), uint64(len(w.Steps)))
+	if len(w.Held) > 0 {
+		dst = binary.AppendUvarint(append(dst, flags|stepsHeld), uint64(len(w.Held)))
+		for _, n := range w.Held {
+			dst = binary.AppendUvarint(dst, uint64(n))
+		}
+	} else {
+		dst = append(dst, flags)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(w.Steps)))
 	for _, s := range w.Steps {
 		if s.Rows == nil {
 			dst = AppendBytes(append(dst, stepDefinition), s.Definition)
@@ -121,10 +133,19 @@ func Decode(b []byte) (*Writeset, error) {
 }
 
 func (r *Reader) steps(w *Writeset) {
-	barrier := r.Byte()
-	w.Barrier = barrier == 1
+	flags := r.Byte()
+	w.Barrier = flags&stepsBarrier != 0
+	if flags&stepsHeld != 0 {
+		w.Held = make([]uint32, r.Count(1))
+		for i := range w.Held {
+			w.Held[i] = uint32(min(r.Uvarint(), 1<<32-1))
+		}
+		if len(w.Held) == 0 {
+			r.fail("no held tables")
+		}
+	}
 	w.Steps = make([]Step, r.Count(2))
-	if len(w.Steps) == 0 || barrier > 1 {
+	if len(w.Steps) == 0 || flags&^(stepsBarrier|stepsHeld) != 0 {
 		r.fail("no steps")
 	}
 	for i := range w.Steps {

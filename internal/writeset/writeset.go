@@ -56,6 +56,9 @@ type Key struct {
 	// Fresh marks the identity of an inserted row: an exclusive key that nobody can have
 	// referenced before, so that shared holders are no conflict. It is derived, not encoded.
 	Fresh bool
+	// Held marks the key of a table that was locked against writers for a definition: what is applied while
+	// its transaction is open takes that lock too, also for what only refers. It is derived, not encoded.
+	Held bool
 }
 
 // Op is what happened to a row, net of the whole transaction.
@@ -135,6 +138,8 @@ type Writeset struct {
 	// Steps is what a transaction that changed the schema did, in order. It has no Rows then, and
 	// its Keys are all there are, those of the steps' rows included.
 	Steps []Step
+	// Held are the tables, as indices that grow, whose key is Exclusive for nothing but a lock, see Key.Held.
+	Held []uint32
 	// Barrier: what its definitions touch cannot be told by keys.
 	Barrier bool
 }
@@ -159,6 +164,9 @@ func (w *Writeset) EachKey(f func(Key) bool) {
 		}
 	}
 	for _, k := range w.Keys {
+		if len(w.Held) > 0 && k.Mode == Exclusive && k.Hash == w.Tables[k.Table].Key {
+			_, k.Held = slices.BinarySearch(w.Held, k.Table)
+		}
 		if !f(k) {
 			return
 		}
@@ -306,8 +314,13 @@ func (w *Writeset) Validate() error {
 }
 
 func (w *Writeset) validateSteps() error {
-	if len(w.Steps) == 0 && w.Barrier || len(w.Steps) > 0 && len(w.Rows) > 0 {
+	if len(w.Steps) == 0 && (w.Barrier || len(w.Held) > 0) || len(w.Steps) > 0 && len(w.Rows) > 0 {
 		return errors.New("writeset: rows and steps do not go together")
+	}
+	for i, n := range w.Held {
+		if int(n) >= len(w.Tables) || i > 0 && n <= w.Held[i-1] {
+			return fmt.Errorf("writeset: held table %d of %d", n, len(w.Tables))
+		}
 	}
 	for i, s := range w.Steps {
 		switch {

@@ -254,3 +254,31 @@ func TestRefusals(t *testing.T) {
 	c.Everywhere("SELECT sum(v) FROM nokey", "3")
 	c.Check()
 }
+
+// TestDefinitionAfterWriters: a transaction may change a table to which others have written since it began, if it
+// has seen that: it has waited for them, or they were applied.
+func TestDefinitionAfterWriters(t *testing.T) {
+	c := use(t)
+	a, b, far := c.Connect(1), c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE afterwriters(k int PRIMARY KEY)", "CREATE TABLE afterwritersref(k int PRIMARY KEY)")
+	a.Do("BEGIN", "SELECT 1")
+	b.Do("INSERT INTO afterwriters VALUES (1)")
+	a.Do("ALTER TABLE afterwriters ADD COLUMN n int", "COMMIT")
+
+	a.Do("BEGIN", "SELECT 1")
+	b.Do("BEGIN", "INSERT INTO afterwriters VALUES (2)")
+	altered := a.later("ALTER TABLE afterwriters ADD FOREIGN KEY (n) REFERENCES afterwritersref")
+	time.Sleep(100 * time.Millisecond)
+	b.Do("COMMIT")
+	if err := altered(); err != nil {
+		t.Fatal(err)
+	}
+	a.Do("COMMIT")
+
+	a.Do("BEGIN", "SELECT 1")
+	far.Do("INSERT INTO afterwriters VALUES (3)")
+	c.Everywhere("SELECT count(*) FROM afterwriters", "3")
+	a.Do("DROP TABLE afterwriters", "COMMIT")
+	c.Everywhere("SELECT to_regclass('afterwriters') IS NULL", "t")
+	c.Check()
+}

@@ -24,7 +24,9 @@ func transaction(t *pg.TransactionStmt) Statement {
 	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
 		return Statement{Kind: InTransaction, Undoes: true}
 	}
-	return refuse("two-phase commit (PREPARE TRANSACTION) cannot be replicated", "Commit the transaction directly.")
+	refused := refuse("two-phase commit (PREPARE TRANSACTION) cannot be replicated", "Commit the transaction directly.")
+	refused.Undoes = t.Kind == pg.TransactionStmtKind_TRANS_STMT_PREPARE
+	return refused
 }
 
 func modes(options []*pg.Node) Modes {

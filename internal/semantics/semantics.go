@@ -137,7 +137,8 @@ type Statement struct {
 	Many bool
 	// LocksTables is true for LOCK TABLE.
 	LocksTables bool
-	// Undoes is true for ROLLBACK TO SAVEPOINT.
+	// Undoes is true for ROLLBACK TO SAVEPOINT, and for PREPARE TRANSACTION, which is refused and rolls its
+	// transaction back.
 	Undoes bool
 	// Later is true when its query may run at COMMIT (DECLARE … WITH HOLD).
 	Later bool

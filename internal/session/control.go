@@ -30,9 +30,20 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		r := s.host.Show(st.Name)
 		return r.Err != nil, s.answer(r, true)
 	case semantics.Refused:
-		return true, s.fail(wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint))
+		return true, s.refuse(st)
 	}
 	return s.setTransaction(st)
+}
+
+// refuse answers what cannot be replicated. What would have ended the block has, as when PostgreSQL refuses it.
+func (s *Session) refuse(st semantics.Statement) error {
+	if st.Undoes && s.block == active && !s.implicit {
+		if err := s.rollbackServer(); err != nil {
+			return err
+		}
+		s.reset()
+	}
+	return s.fail(wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint))
 }
 
 // tag appends a CommandComplete.

@@ -123,7 +123,7 @@ END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_tag(tag pg_catalog.text, query pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN
   PERFORM set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',',
-    CASE WHEN tag = 'ALTER TABLE' AND query ~* '\m(rename|schema)\M' THEN 'ANYTHING' ELSE tag END), true);
+    CASE WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(rename|schema)\\M' THEN 'ANYTHING' ELSE tag END), true);
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.partial() RETURNS pg_catalog.bool LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT coalesce(string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{%[9]s}' AND current_setting('tutti.tags', true) <> '', false)
@@ -145,7 +145,7 @@ BEGIN
   IF event = 'sql_drop' THEN
     SELECT bool_or(is_temporary), coalesce(jsonb_agg(jsonb_build_array(schema_name, object_name)) FILTER (WHERE object_type = 'table'), '[]')
       INTO mixed, gone FROM pg_event_trigger_dropped_objects() WHERE schema_name IS DISTINCT FROM 'pg_toast_temp'
-      HAVING bool_or(original AND NOT is_temporary);
+      HAVING bool_or(original AND NOT is_temporary AND address_names[1] IS DISTINCT FROM 'pg_temp'); -- rules on temporary tables are not said to be so
     IF NOT FOUND THEN RETURN; END IF;
     IF mixed AND EXISTS (SELECT FROM pg_event_trigger_dropped_objects() WHERE original AND is_temporary) THEN
       RAISE EXCEPTION 'temporary and permanent objects cannot be dropped by one statement' USING ERRCODE = '0A000',
@@ -180,7 +180,7 @@ BEGIN
            CASE WHEN a.attcollation <> y.typcollation THEN (SELECT format(' COLLATE %%I.%%I', cn.nspname, k.collname)
              FROM pg_collation k JOIN pg_namespace cn ON cn.oid = k.collnamespace WHERE k.oid = a.attcollation) ELSE '' END), ', ' ORDER BY a.attnum)
          FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid WHERE a.attrelid = c.oid AND a.attnum > 0),
-        coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '')) INTO q
+        (SELECT format(' USING %%I', m.amname) FROM pg_am m WHERE m.oid = c.relam) || coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '')) INTO q
       FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON c.oid = d.objid JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE d.classid = 'pg_class'::regclass AND c.relkind = 'r' LIMIT 1;
   END IF;

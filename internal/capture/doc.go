@@ -28,7 +28,7 @@
 //	C4  Clients can neither read nor forge captured rows: the tables belong to a role that
 //	    cannot log in. No user-written code runs as that role.
 //	C5  Nothing generated depends on the session's settings (search_path, DateStyle,
-//	    client_encoding, bytea_output): names and operators are qualified, or settings pinned.
+//	    client_encoding, bytea_output, standard_conforming_strings): names and operators are qualified, or settings pinned.
 //	C6  Captured rows in use cannot be cleaned up: TRUNCATE waits for the lock every
 //	    capturing transaction holds on its table.
 //	C7  Transactions of different backends never meet in the capture tables in a way that

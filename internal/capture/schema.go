@@ -114,6 +114,11 @@ CREATE OR REPLACE FUNCTION tutti.pg_sequence_is() RETURNS TABLE (seqrelid pg_cat
 $tutti$;
 ALTER FUNCTION tutti.pg_sequence_is OWNER TO tutti_owner;
 GRANT EXECUTE ON FUNCTION tutti.pg_sequence_is TO PUBLIC;
+CREATE OR REPLACE VIEW tutti.prepared_by_user AS SELECT * FROM pg_catalog.pg_prepared_statements WHERE name !~ '^tutti ';
+CREATE OR REPLACE VIEW tutti.prepared_statements_of_user AS SELECT * FROM pg_catalog.pg_prepared_statements WHERE name !~ '^tutti ';
+ALTER VIEW tutti.prepared_by_user OWNER TO tutti_owner;
+ALTER VIEW tutti.prepared_statements_of_user OWNER TO tutti_owner;
+GRANT SELECT ON tutti.prepared_by_user, tutti.prepared_statements_of_user TO PUBLIC;
 CREATE OR REPLACE VIEW tutti.captured_tables AS
   SELECT n.nspname AS schema, c.relname AS name, p.proname AS signature
   FROM pg_catalog.pg_trigger t

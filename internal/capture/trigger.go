@@ -315,7 +315,7 @@ func array(lists ...[]string) string {
 // number of Shared keys after them (whatever follows is Exclusive), the table's array type,
 // and the table.
 func (t *TableDesc) header() string {
-	return fmt.Sprintf("'\\x%x'::pg_catalog.bytea", t.headerText())
+	return fmt.Sprintf("pg_catalog.decode('%x', 'hex')", t.headerText()) // without a backslash, see C5
 }
 
 func (t *TableDesc) headerText() string {

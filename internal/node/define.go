@@ -150,8 +150,9 @@ REVOKE ALL ON FUNCTION `+name+" FROM PUBLIC; ALTER FUNCTION "+name+" OWNER TO "+
 	if tag == "" {
 		tag = plainTag(d.SQL)
 	}
-	// DROP OWNED has dropped it.
+	said := len(a.notices) // DROP OWNED has dropped it, which is no news for the client
 	_, err = a.conn.Exec(ctx, "DROP FUNCTION IF EXISTS "+name).ReadAll()
+	a.notices = a.notices[:said]
 	return tag, err
 }
 

@@ -4,29 +4,51 @@ import "strings"
 
 // The catalog holds the increments that sequences have at this member. Who asks pg_catalog.pg_sequence by its
 // full name, as psql and pg_dump do, is shown what a function tells: the declared ones: a dump would restore
-// sequences of other increments. Its name is as long, so that positions in the text stay.
-const (
-	sequenceCatalog = "pg_catalog.pg_sequence"
-	sequenceTold    = "tutti.pg_sequence_is()"
-)
+// sequences of other increments. Who asks for prepared statements is shown those that are not the session's own.
+// The names are as long, so that positions in the text stay.
+var told = []struct {
+	name, instead string
+	relation      bool // only where FROM or JOIN is before it, and its columns are not qualified with it
+}{
+	{"pg_catalog.pg_sequence", "tutti.pg_sequence_is()", false},
+	{"pg_catalog.pg_prepared_statements", "tutti.prepared_statements_of_user", true},
+	{"pg_prepared_statements", "tutti.prepared_by_user", true},
+}
 
 // Told makes a text ask for what was declared where the catalog says something else here.
 func Told(sql string) string {
-	if !strings.Contains(sql, sequenceCatalog) {
-		return sql
+	for _, t := range told {
+		if strings.Contains(sql, t.name) && !(t.relation && strings.Contains(sql, t.name+".")) {
+			sql = instead(sql, t.name, t.instead, t.relation)
+		}
 	}
+	return sql
+}
+
+func instead(sql, name, other string, relation bool) string {
 	var b strings.Builder
 	for rest := sql; ; {
-		i := strings.Index(rest, sequenceCatalog)
+		i := strings.Index(rest, name)
 		if i < 0 {
 			return b.String() + rest
 		}
-		end := i + len(sequenceCatalog)
-		name := sequenceCatalog
-		if i > 0 && strings.IndexByte(" \t\r\n(,", rest[i-1]) >= 0 && (end == len(rest) || strings.IndexByte(" \t\r\n),;", rest[end]) >= 0) {
-			name = sequenceTold
+		end := i + len(name)
+		use := name
+		if i > 0 && strings.IndexByte(" \t\r\n(,", rest[i-1]) >= 0 && (end == len(rest) || strings.IndexByte(" \t\r\n),;", rest[end]) >= 0) &&
+			(!relation || fromBefore(rest[:i])) {
+			use = other
 		}
-		b.WriteString(rest[:i] + name)
+		b.WriteString(rest[:i] + use)
 		rest = rest[end:]
 	}
+}
+
+// fromBefore reports whether a text ends with FROM or JOIN.
+func fromBefore(text string) bool {
+	words := strings.Fields(text[max(0, len(text)-20):])
+	if len(words) == 0 {
+		return false
+	}
+	last := words[len(words)-1]
+	return strings.EqualFold(last, "FROM") || strings.EqualFold(last, "JOIN")
 }

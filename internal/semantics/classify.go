@@ -47,6 +47,9 @@ func grammar(sql string) []Statement {
 			s.Before = chars
 		}
 		s.Many = s.Kind == Copy || s.Kind == Write && changes(raw.Stmt) && many(s.Text)
+		if s.Password != nil {
+			s.locate()
+		}
 		if s.Alone != "" {
 			s.Text = steady(s.Text)
 		}
@@ -122,8 +125,12 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: Local, Listens: true, Channel: v.ListenStmt.Conditionname}
 	case *pg.Node_UnlistenStmt:
 		return Statement{Kind: Local, Listens: true}
-	case *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt,
-		*pg.Node_VacuumStmt, *pg.Node_ClusterStmt:
+	case *pg.Node_VacuumStmt:
+		if v.VacuumStmt.IsVacuumcmd {
+			return Statement{Kind: Local, Alone: "VACUUM"}
+		}
+		return Statement{Kind: Local}
+	case *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt, *pg.Node_ClusterStmt:
 		return Statement{Kind: Local}
 	case *pg.Node_ReindexStmt:
 		return Statement{Kind: Local}

@@ -19,10 +19,12 @@ func transaction(t *pg.TransactionStmt) Statement {
 		return Statement{Kind: Commit, Tag: "COMMIT", Chain: t.Chain}
 	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK:
 		return Statement{Kind: Rollback, Tag: "ROLLBACK", Chain: t.Chain}
-	case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT, pg.TransactionStmtKind_TRANS_STMT_RELEASE:
-		return Statement{Kind: InTransaction}
+	case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT:
+		return Statement{Kind: InTransaction, Tag: "SAVEPOINT"}
+	case pg.TransactionStmtKind_TRANS_STMT_RELEASE:
+		return Statement{Kind: InTransaction, Tag: "RELEASE SAVEPOINT"}
 	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
-		return Statement{Kind: InTransaction, Undoes: true}
+		return Statement{Kind: InTransaction, Undoes: true, Tag: "ROLLBACK TO SAVEPOINT"}
 	}
 	refused := refuse("two-phase commit (PREPARE TRANSACTION) cannot be replicated", "Commit the transaction directly.")
 	refused.Undoes = t.Kind == pg.TransactionStmtKind_TRANS_STMT_PREPARE

@@ -52,17 +52,26 @@ func definition(n *pg.Node) Statement {
 		return Statement{Kind: Definition, Relations: dropped(v.DropStmt), Quiet: quiet(n)}
 	case *pg.Node_AlterTableStmt:
 		if s := alterTable(v.AlterTableStmt); s.Kind == Refused {
+			if !v.AlterTableStmt.MissingOk {
+				s.Relations = relations(n)
+			}
 			return s
 		}
 		if detaches(v.AlterTableStmt) {
 			return Statement{Kind: Definition, Relations: relations(n), Alone: "ALTER TABLE ... DETACH CONCURRENTLY"}
 		}
 	case *pg.Node_CreateRoleStmt:
-		return role(v.CreateRoleStmt.Options)
+		return role(v.CreateRoleStmt.Role, v.CreateRoleStmt.Options)
 	case *pg.Node_AlterRoleStmt:
-		return role(v.AlterRoleStmt.Options)
-	case *pg.Node_CreatedbStmt, *pg.Node_DropdbStmt, *pg.Node_AlterDatabaseStmt, *pg.Node_AlterDatabaseSetStmt, *pg.Node_AlterDatabaseRefreshCollStmt:
-		return refuse("CREATE, ALTER and DROP DATABASE cannot be replicated yet", "A cluster replicates one database; use schemas.")
+		return role(v.AlterRoleStmt.Role.GetRolename(), v.AlterRoleStmt.Options)
+	case *pg.Node_CreatedbStmt:
+		return refuseDatabase(Database{Name: v.CreatedbStmt.Dbname, Creates: true})
+	case *pg.Node_DropdbStmt:
+		return refuseDatabase(Database{Name: v.DropdbStmt.Dbname, IfExists: v.DropdbStmt.MissingOk})
+	case *pg.Node_AlterDatabaseStmt:
+		if hasOption(v.AlterDatabaseStmt.Options, "tablespace") {
+			return refuse("tablespaces cannot be replicated", "Use the default tablespace.")
+		}
 	case *pg.Node_AlterSystemStmt:
 		return refuse("ALTER SYSTEM acts on one member only", "Put the setting into each member's configuration.")
 	case *pg.Node_CreateTableSpaceStmt, *pg.Node_DropTableSpaceStmt, *pg.Node_AlterTableSpaceOptionsStmt, *pg.Node_AlterTableMoveAllStmt:
@@ -84,7 +93,8 @@ func quiet(n *pg.Node) bool {
 		return false
 	}
 	switch v := n.GetNode().(type) {
-	case *pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt, *pg.Node_GrantRoleStmt, *pg.Node_CreateEventTrigStmt, *pg.Node_AlterEventTrigStmt:
+	case *pg.Node_AlterDatabaseStmt, *pg.Node_AlterDatabaseSetStmt, *pg.Node_AlterDatabaseRefreshCollStmt,
+		*pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt, *pg.Node_GrantRoleStmt, *pg.Node_CreateEventTrigStmt, *pg.Node_AlterEventTrigStmt:
 		return true
 	case *pg.Node_GrantStmt:
 		return shared(v.GrantStmt.Objtype)
@@ -160,7 +170,7 @@ func alterTable(a *pg.AlterTableStmt) Statement {
 		cmd := c.GetAlterTableCmd()
 		switch cmd.GetSubtype() {
 		case pg.AlterTableType_AT_AddColumn:
-			if fillsRows(cmd.Def.GetColumnDef()) {
+			if a.Objtype != pg.ObjectType_OBJECT_FOREIGN_TABLE && fillsRows(cmd.Def.GetColumnDef()) { // which has no rows here
 				return refuse("ALTER TABLE … ADD COLUMN with this default would fill existing rows differently at each member",
 					"Add the column without default, set the default with ALTER COLUMN, and UPDATE the rows.")
 			}
@@ -276,19 +286,4 @@ func volatile(m protoreflect.Message) bool {
 		}
 	}
 	return hasNode(m, "SQLValueFunction")
-}
-
-// role refuses clear-text passwords: each member would salt them differently, and the text
-// would stand in every member's log.
-func role(options []*pg.Node) Statement {
-	for _, o := range options {
-		if d := o.GetDefElem(); d.GetDefname() == "password" {
-			text, ok := stringConst(d.Arg)
-			if ok && !strings.HasPrefix(text, "SCRAM-SHA-256$") && !(strings.HasPrefix(text, "md5") && len(text) == 35) {
-				return refuse("a clear-text password cannot be replicated",
-					"Give the SCRAM-SHA-256 verifier instead, as psql's \\password does.")
-			}
-		}
-	}
-	return Statement{Kind: Definition, Quiet: true}
 }

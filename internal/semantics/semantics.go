@@ -99,6 +99,13 @@ type Refusal struct {
 	Hint    string
 }
 
+// Database is named by CREATE DATABASE or DROP DATABASE.
+type Database struct {
+	Name     string // empty for other statements
+	Creates  bool
+	IfExists bool
+}
+
 // Statement is what Classify found out about one statement.
 type Statement struct {
 	Kind Kind
@@ -106,7 +113,7 @@ type Statement struct {
 	Text string
 	// Before counts the characters before Text in the classified text.
 	Before int
-	// Tag is the command tag to answer for Begin, Commit and Rollback.
+	// Tag is the command tag to answer for Begin, Commit and Rollback; for what deals with savepoints its name.
 	Tag string
 	// Modes of Begin, or of a SET with a Scope.
 	Modes Modes
@@ -121,7 +128,7 @@ type Statement struct {
 	Notes bool
 	// Quiet is true for a Definition that fires no event trigger.
 	Quiet bool
-	// Alone names a Definition that PostgreSQL refuses in a transaction block; its Text does without
+	// Alone names a Definition, or a VACUUM, that PostgreSQL refuses in a transaction block; its Text does without
 	// CONCURRENTLY.
 	Alone string
 	// Forgets is true when prepared statements vanish (DEALLOCATE ALL, DISCARD ALL).
@@ -149,6 +156,10 @@ type Statement struct {
 	// Name is what a Tutti SHOW asks for.
 	Name    string
 	Refusal Refusal
+	// Password is that of a Definition of a role, in clear text.
+	Password *Password
+	// Database is what a refused statement is about, whose answer may be PostgreSQL's all the same.
+	Database Database
 	// Planned is true for a refused query: PostgreSQL analyses queries when they are parsed, other
 	// statements when they are executed.
 	Planned bool
@@ -162,6 +173,9 @@ func (s *Statement) NeedsTransaction() bool {
 	}
 	return false
 }
+
+// Savepoint reports whether the statement deals with savepoints.
+func (s *Statement) Savepoint() bool { return s.Kind == InTransaction && s.Tag != "" }
 
 // Ends reports whether the statement ends a transaction block, which a failed one takes.
 func (s *Statement) Ends() bool { return s.Kind == Commit || s.Kind == Rollback }
@@ -177,4 +191,10 @@ func (s *Statement) Control() bool {
 
 func refuse(message, hint string) Statement {
 	return Statement{Kind: Refused, Refusal: Refusal{Code: "0A000", Message: message, Hint: hint}}
+}
+
+func refuseDatabase(d Database) Statement {
+	s := refuse("CREATE and DROP DATABASE cannot be replicated", "A cluster replicates one database; use schemas.")
+	s.Database = d
+	return s
 }

@@ -17,6 +17,10 @@ func temporaryNames(n *pg.Node) bool {
 		return inTemporary(v.CreateRangeStmt.TypeName)
 	case *pg.Node_CreateDomainStmt:
 		return inTemporary(v.CreateDomainStmt.Domainname)
+	case *pg.Node_CreateStatsStmt:
+		return inTemporary(v.CreateStatsStmt.Defnames)
+	case *pg.Node_AlterStatsStmt:
+		return inTemporary(v.AlterStatsStmt.Defnames)
 	case *pg.Node_DefineStmt:
 		return inTemporary(v.DefineStmt.Defnames)
 	case *pg.Node_CreateFunctionStmt:

@@ -330,6 +330,7 @@ func closeFirst(r request, parsed int) []byte {
 // attempt runs a request once inside its own transaction.
 func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err error) {
 	s.hold()
+	s.commitsFirst = !r.extended
 	s.advisory.attempt()
 	if closes != nil {
 		s.srvW.Append(closes)

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strings"
+
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -30,20 +32,72 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		r := s.host.Show(st.Name)
 		return r.Err != nil, s.answer(r, true)
 	case semantics.Refused:
-		return true, s.refuse(st)
+		return s.refused(st)
 	}
 	return s.setTransaction(st)
 }
 
-// refuse answers what cannot be replicated. What would have ended the block has, as when PostgreSQL refuses it.
-func (s *Session) refuse(st semantics.Statement) error {
+// refused tells why a statement is not carried out. If what it names is not there, or the role may not create a
+// database, these are PostgreSQL's reasons, and come first. What would have ended the block has, as when PostgreSQL
+// refuses it.
+func (s *Session) refused(st semantics.Statement) (bool, error) {
+	refusal := wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint)
 	if st.Undoes && s.block == active && !s.implicit {
 		if err := s.rollbackServer(); err != nil {
-			return err
+			return true, err
 		}
 		s.reset()
+		return true, s.fail(refusal)
 	}
-	return s.fail(wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint))
+	if s.block != idle || st.Database.Name == "" && len(st.Relations) == 0 {
+		return true, s.fail(refusal)
+	}
+	if st.Database.Name == "" {
+		missing, err := s.missing(st.Relations[0])
+		if missing != nil {
+			refusal = missing
+		}
+		if err != nil {
+			return true, err
+		}
+		return true, s.fail(refusal)
+	}
+	rows, err := s.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = " + quoted(st.Database.Name) + ")," +
+		" EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = current_user AND (rolcreatedb OR rolsuper))")
+	if err != nil {
+		return true, err
+	}
+	exists, may := string(rows[0][0]) == "t", string(rows[0][1]) == "t"
+	switch {
+	case st.Database.Creates && !may:
+		refusal = wire.Errorf(wire.CodeInsufficientPrivilege, "permission denied to create database")
+	case st.Database.Creates || exists:
+	case st.Database.IfExists:
+		s.out.Append(wire.AppendNoticeResponse(nil, wire.ErrorFields{Severity: wire.SeverityNotice, Code: wire.CodeSuccess,
+			Message: "database \"" + st.Database.Name + "\" does not exist, skipping"}))
+		s.tag("DROP DATABASE")
+		return false, nil
+	default:
+		refusal = wire.Errorf(wire.CodeInvalidCatalogName, "database \"%s\" does not exist", st.Database.Name)
+	}
+	return true, s.fail(refusal)
+}
+
+// missing is PostgreSQL's error if there is no relation of this name, as it was written; nil if there is one.
+func (s *Session) missing(relation string) (*wire.SQLError, error) {
+	r, rows, err := s.ask("SELECT to_regclass(" + quoted(relation) + ") IS NULL")
+	if err != nil || r.failed != nil || string(rows[0][0]) != "t" {
+		return nil, err
+	}
+	return wire.Errorf(wire.CodeUndefinedTable, "relation \"%s\" does not exist", strings.ReplaceAll(relation, `"`, "")), nil
+}
+
+// quoted writes a string for PostgreSQL.
+func quoted(s string) string {
+	if strings.Contains(s, `\`) {
+		return " E'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
+	}
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
 // tag appends a CommandComplete.

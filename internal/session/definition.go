@@ -16,6 +16,15 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 	if st.Alone != "" && s.block != idle {
 		return true, s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
 	}
+	if st.Password != nil {
+		failure, err := s.veil(&st)
+		if err != nil || failure != nil {
+			if err == nil {
+				err = s.fail(failure)
+			}
+			return true, err
+		}
+	}
 	around, err := s.look(st)
 	if err != nil {
 		return true, err
@@ -31,6 +40,28 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 		return s.first(st, !around.private)
 	}
 	return s.define(st.Text)
+}
+
+// veil puts a verifier in the place of a clear-text password, as PostgreSQL would make it.
+func (s *Session) veil(st *semantics.Statement) (failure *wire.SQLError, err error) {
+	if s.block == failed {
+		return nil, nil
+	}
+	if s.block == active {
+		if err := s.ensureOpen(true); err != nil {
+			return nil, err
+		}
+	}
+	r, rows, err := s.ask("SHOW password_encryption")
+	if err != nil || r.failed != nil {
+		return failureOf(r), err
+	}
+	md5 := string(rows[0][0]) == "md5"
+	if md5 && st.Password.Role == "" {
+		return wire.Errorf(wire.CodeFeatureNotSupported, "a password for a role that is not named cannot be replicated as MD5").WithHint("Name the role, or use SCRAM-SHA-256."), nil
+	}
+	st.Text = st.Veiled(s.host.Verifier(st.Password.Clear, st.Password.Role, md5))
+	return nil, nil
 }
 
 // first runs a definition at this member first, in a transaction of its own. If others hold locks on what
@@ -64,7 +95,7 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 	}
 	names := []string{"NULL"}
 	for _, r := range st.Relations {
-		names = append(names, "to_regclass('"+strings.ReplaceAll(r, "'", "''")+"')")
+		names = append(names, "to_regclass("+quoted(r)+")")
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
 	r, rows, err := s.ask("WITH c AS (SELECT oid, relpersistence FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +

@@ -186,10 +186,10 @@ func (s *Session) examineParse(p wire.Parse) message {
 	if e := reserved(p.Name); e != nil {
 		return message{err: e}
 	}
-	if e := s.ambiguous(p.SQL); e != nil {
+	list, e := s.classify(p.SQL)
+	if e != nil {
 		return message{err: e}
 	}
-	list := s.cache.classify(p.SQL)
 	st := list[0]
 	if len(list) > 1 {
 		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it

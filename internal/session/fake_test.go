@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -200,6 +201,10 @@ func (h *fakeHost) Show(name string) session.Result {
 		return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name)}
 	}
 	return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{"7"}}}
+}
+
+func (h *fakeHost) Verifier(password, role string, md5 bool) string {
+	return fmt.Sprintf("md5%032x", len(password+role))
 }
 
 func (h *fakeHost) ShowColumns(name string) []string { return []string{"tutti." + name} }

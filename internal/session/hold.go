@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -106,6 +107,20 @@ func (s *Session) remark(f wire.Frame) error {
 // came between two runs.
 func errAnnounced() *wire.SQLError {
 	return errForgotten("the results of the statement were changed by a definition")
+}
+
+// notice passes on a notice of what we do at the end of a statement: with what is held, and where PostgreSQL commits
+// before it says that a Query's statement is complete, before that.
+func (s *Session) notice(raw []byte) {
+	switch {
+	case !s.holding:
+		s.out.Append(raw)
+	case s.commitsFirst && s.complete >= 0:
+		s.held = slices.Insert(s.held, s.complete, raw...)
+		s.complete += len(raw)
+	default:
+		s.held = append(s.held, raw...)
+	}
 }
 
 func (s *Session) pass(raw []byte) error {

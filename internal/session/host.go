@@ -86,6 +86,9 @@ type Host interface {
 	Explain(*writeset.Writeset) *wire.SQLError
 	// Define orders a statement and waits until it has run here.
 	Define(Definition) Result
+	// Verifier is what PostgreSQL stores for a password of ASCII characters; md5 says that password_encryption is
+	// md5, which takes the role's name as its salt.
+	Verifier(password, role string, md5 bool) string
 	// Show answers SHOW tutti.name; ShowColumns only names the columns of the answer.
 	Show(name string) Result
 	ShowColumns(name string) []string

@@ -124,7 +124,7 @@ func (s *Session) ownNotice(f wire.Frame) {
 	case wire.CodeTuttiLock:
 		s.lockNotice(e.Message)
 	default:
-		s.out.Append(f.Raw)
+		s.notice(f.Raw)
 	}
 }
 

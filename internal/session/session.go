@@ -87,12 +87,13 @@ type Session struct {
 	locks    locks
 
 	// results of a statement that may be run again
-	holding  bool
-	spilled  bool
-	held     []byte
-	complete int  // where the last CommandComplete in held begins; −1: there is none
-	results  bool // held has more than announcements
-	told     told
+	holding      bool
+	commitsFirst bool // what is held is a Query's, see notice
+	spilled      bool
+	held         []byte
+	complete     int  // where the last CommandComplete in held begins; −1: there is none
+	results      bool // held has more than announcements
+	told         told
 
 	// extended protocol
 	statements map[string]*prepared

@@ -20,9 +20,10 @@ func (s *Session) simple(f wire.Frame) error {
 	if told := semantics.Told(sql); told != sql {
 		raw = wire.AppendQuery(nil, told)
 	}
-	if e := s.ambiguous(sql); e != nil {
+	list, e := s.classify(sql)
+	if e != nil {
 		err = s.fail(e)
-	} else if list := s.cache.classify(sql); len(list) == 1 {
+	} else if len(list) == 1 {
 		_, err = s.statement(list[0], raw, sql)
 	} else {
 		err = s.several(list, raw, sql)
@@ -45,26 +46,49 @@ func (s *Session) finishBatch() (ignored bool, err error) {
 	return s.skip, err
 }
 
-// ambiguous refuses a text that PostgreSQL reads otherwise than we do, because of
-// standard_conforming_strings: it could hide a COMMIT from us. A comment of ours in it could hide
-// a write from capture.
-func (s *Session) ambiguous(sql string) *wire.SQLError {
+// forged refuses a text with a comment of ours in it, which could hide a write from capture.
+func (s *Session) forged(sql string) *wire.SQLError {
 	for _, mark := range []string{s.o.Collector.DirectMark(), strings.TrimSpace(s.o.Collector.BulkMark())} {
 		if strings.Contains(sql, mark) {
 			return wire.Errorf(wire.CodeInsufficientPrivilege, "the comment \"%s…\" is reserved for Tutti", mark)
 		}
 	}
-	if !s.escape || !strings.Contains(sql, `\`) {
-		return nil
+	return nil
+}
+
+// classify finds out what a text is. With standard_conforming_strings off PostgreSQL reads it otherwise than
+// with it on: it could hide a COMMIT from us.
+func (s *Session) classify(sql string) ([]semantics.Statement, *wire.SQLError) {
+	if e := s.forged(sql); e != nil {
+		return nil, e
 	}
-	return wire.Errorf(wire.CodeFeatureNotSupported, "a backslash cannot be used while standard_conforming_strings is off").
-		WithHint("Set standard_conforming_strings to on, and write E'…' where backslashes shall escape.")
+	if !s.escape || !strings.Contains(sql, `\`) {
+		return s.cache.classify(sql), nil
+	}
+	meant, ok, unsafe := semantics.Escaped(sql)
+	if unsafe {
+		return []semantics.Statement{{Kind: semantics.Unknown, Text: sql}}, nil
+	}
+	if !ok || s.direct.encoded {
+		return nil, wire.Errorf(wire.CodeFeatureNotSupported, "a backslash cannot be used here while standard_conforming_strings is off").
+			WithHint("Set standard_conforming_strings to on, and write E'…' where backslashes shall escape.")
+	}
+	list := s.cache.classify(meant)
+	if len(list) > 1 || list[0].Password != nil {
+		return list, nil
+	}
+	one := list[0]
+	one.Text, one.Many = sql, false
+	return []semantics.Statement{one}, nil
 }
 
 // statement runs one statement that came as a Query. raw is a whole Query frame of it.
 func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (failedToo bool, err error) {
 	if st.Control() {
 		return s.control(st)
+	}
+	if st.Savepoint() && s.implicit && s.block == active {
+		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks", st.Tag))
 	}
 	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
 	r.add(st)
@@ -125,7 +149,7 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	whole := true
 	r := request{frames: raw, sql: []string{sql}}
 	for _, st := range list {
-		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && !st.Notes && st.Locks == nil
+		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && !st.Notes && st.Locks == nil && !st.Savepoint()
 		r.add(st)
 	}
 	if whole {
@@ -142,8 +166,12 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 func (s *Session) oneByOne(list []semantics.Statement) error {
 	defer func() { s.shift = 0 }()
 	for _, st := range list {
-		if s.block == idle && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition || st.Kind == semantics.Commit || st.Kind == semantics.Rollback) {
+		if s.block == idle && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition || st.Kind == semantics.Commit || st.Kind == semantics.Rollback ||
+			st.Scope == semantics.ThisTransaction) {
 			s.block, s.implicit = active, true
+		}
+		if st.Kind == semantics.Local && st.Alone != "" {
+			return s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
 		}
 		s.shift = int32(st.Before)
 		failedToo, err := s.statement(st, wire.AppendQuery(nil, st.Text), st.Text)

@@ -3,6 +3,7 @@ package wire
 // The SQLSTATEs Tutti itself raises, with PostgreSQL's names and meanings
 // (PostgreSQL documentation, appendix A). TT001 is our own class.
 const (
+	CodeSuccess                  = "00000" // of a NOTICE
 	CodeWarning                  = "01000" // severity WARNING: done, but not all that was expected
 	CodeProtocolViolation        = "08P01" // the peer broke the protocol
 	CodeConnectionFailure        = "08006" // an established connection broke
@@ -22,6 +23,7 @@ const (
 	CodeDeadlockDetected         = "40P01" // certainly not committed; retry the transaction
 	CodeInsufficientPrivilege    = "42501"
 	CodeSyntaxError              = "42601"
+	CodeUndefinedTable           = "42P01"
 	CodeDuplicatePreparedStmt    = "42P05"
 	CodeInvalidParameterValue    = "22023"
 	CodeOutOfMemory              = "53200" // a bounded queue or buffer is full

@@ -60,18 +60,6 @@ func definition(n *pg.Node) Statement {
 		if detaches(v.AlterTableStmt) {
 			return Statement{Kind: Definition, Relations: relations(n), Alone: "ALTER TABLE ... DETACH CONCURRENTLY"}
 		}
-	case *pg.Node_CreateRoleStmt:
-		return role(v.CreateRoleStmt.Role, v.CreateRoleStmt.Options)
-	case *pg.Node_AlterRoleStmt:
-		return role(v.AlterRoleStmt.Role.GetRolename(), v.AlterRoleStmt.Options)
-	case *pg.Node_CreatedbStmt:
-		return refuseDatabase(Database{Name: v.CreatedbStmt.Dbname, Creates: true})
-	case *pg.Node_DropdbStmt:
-		return refuseDatabase(Database{Name: v.DropdbStmt.Dbname, IfExists: v.DropdbStmt.MissingOk})
-	case *pg.Node_AlterDatabaseStmt:
-		if hasOption(v.AlterDatabaseStmt.Options, "tablespace") {
-			return refuse("tablespaces cannot be replicated", "Use the default tablespace.")
-		}
 	case *pg.Node_AlterSystemStmt:
 		return refuse("ALTER SYSTEM acts on one member only", "Put the setting into each member's configuration.")
 	case *pg.Node_CreateTableSpaceStmt, *pg.Node_DropTableSpaceStmt, *pg.Node_AlterTableSpaceOptionsStmt, *pg.Node_AlterTableMoveAllStmt:
@@ -79,7 +67,29 @@ func definition(n *pg.Node) Statement {
 	case *pg.Node_CreateSubscriptionStmt, *pg.Node_AlterSubscriptionStmt, *pg.Node_DropSubscriptionStmt:
 		return refuse("subscriptions cannot be replicated: every member would receive the same changes", "Feed the changes in through a client.")
 	}
+	if s, ok := shared(n); ok {
+		return s
+	}
 	return Statement{Kind: Definition, Relations: relations(n), Quiet: quiet(n)}
+}
+
+// shared classifies definitions of roles and databases; ok is false for others.
+func shared(n *pg.Node) (s Statement, ok bool) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_CreateRoleStmt:
+		return role(v.CreateRoleStmt.Role, v.CreateRoleStmt.Options), true
+	case *pg.Node_AlterRoleStmt:
+		return role(v.AlterRoleStmt.Role.GetRolename(), v.AlterRoleStmt.Options), true
+	case *pg.Node_CreatedbStmt:
+		return refuseDatabase(Database{Name: v.CreatedbStmt.Dbname, Creates: true}), true
+	case *pg.Node_DropdbStmt:
+		return refuseDatabase(Database{Name: v.DropdbStmt.Dbname, IfExists: v.DropdbStmt.MissingOk}), true
+	case *pg.Node_AlterDatabaseStmt:
+		if hasOption(v.AlterDatabaseStmt.Options, "tablespace") {
+			return refuse("tablespaces cannot be replicated", "Use the default tablespace."), true
+		}
+	}
+	return Statement{}, false
 }
 
 // quiet reports whether a definition fires no event trigger, because it is about something that all

@@ -17,8 +17,9 @@ type Accepted struct {
 	diff   string
 }
 
-// maxAccepted bounds an accepted difference, in lines: nobody reads a longer one.
-const maxAccepted = 400
+// maxAccepted bounds an accepted difference, in lines. A file about something that is refused altogether differs in most
+// of it; nobody reads a longer one.
+const maxAccepted = 1000
 
 func acceptedPath(dir, suite, file string) string {
 	return filepath.Join(dir, suite+"."+file+".diff")

@@ -240,6 +240,9 @@ func TestAheadTakesNoSnapshot(t *testing.T) {
 	l := s.live(t)
 	const begin = "Q BEGIN ISOLATION LEVEL REPEATABLE READ\nQ SET work_mem = '1MB'"
 	l.do(begin + "\nQ COMMIT\n" + begin)
+	if n := l.seq(); n != 1 {
+		t.Errorf("%d collect steps for one COMMIT", n)
+	}
 	s.exec(t, "SET session_replication_role = replica; DELETE FROM t; RESET session_replication_role")
 	l.want("Q SELECT count(*) FROM t", "DataRow 0")
 	if l.host.snapshots != 1 {

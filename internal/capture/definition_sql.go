@@ -110,15 +110,23 @@ DROP EVENT TRIGGER IF EXISTS tutti_drop;
 DROP EVENT TRIGGER IF EXISTS tutti_begin;
 DROP FUNCTION IF EXISTS tutti.refuse_ddl();
 CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
-DECLARE c pg_catalog.text;
+DECLARE c pg_catalog.text; q pg_catalog.text; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on', false);
 BEGIN
-  IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on' THEN
-    PERFORM pg_catalog.set_config('tutti.tag', TG_TAG, true); -- what the definition's client is told
-    PERFORM tutti.note_tag(TG_TAG, pg_catalog.current_query());
+  GET DIAGNOSTICS c = PG_CONTEXT;
+  IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_start' AND TG_TAG OPERATOR(pg_catalog.!~) 'EXTENSION' THEN
+    q := coalesce((pg_catalog.regexp_match(c, E'^[^\n]*\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query());
+    PERFORM tutti.open_sequences(TG_TAG, q, tutti.altered(q), repeats, CURRENT_USER);
     RETURN;
   END IF;
-  GET DIAGNOSTICS c = PG_CONTEXT;
-  PERFORM tutti.note_definition(TG_EVENT, TG_TAG, c, %[1]s);
+  IF repeats THEN
+    PERFORM pg_catalog.set_config('tutti.tag', TG_TAG, true); -- what the definition's client is told
+    PERFORM tutti.note_tag(TG_TAG, pg_catalog.current_query());
+  ELSE
+    PERFORM tutti.note_definition(TG_EVENT, TG_TAG, c, %[1]s);
+  END IF;
+  IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' THEN
+    PERFORM tutti.settle_sequences(TG_TAG, CASE WHEN repeats THEN nullif(pg_catalog.current_setting('` + HomeSetting + `', true), '')::pg_catalog.int4 END);
+  END IF;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_tag(tag pg_catalog.text, query pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN
@@ -190,7 +198,7 @@ BEGIN
   RAISE INFO 'a definition was noted' USING ERRCODE = '%[7]s';
 END $tutti$;
 REVOKE ALL ON FUNCTION tutti.ddl(), tutti.partial() FROM PUBLIC;
-CREATE EVENT TRIGGER tutti_begin ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION') EXECUTE FUNCTION tutti.ddl();
+CREATE EVENT TRIGGER tutti_begin ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'ALTER SEQUENCE', 'ALTER TABLE', 'CREATE TABLE', 'CREATE SCHEMA') EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER tutti_ddl ON ddl_command_end EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER tutti_drop ON sql_drop EXECUTE FUNCTION tutti.ddl();
 `
@@ -229,18 +237,6 @@ BEGIN
     EXECUTE format('INSERT INTO %%s VALUES (txid_current(), nextval(''tutti.capture_n''), '''', %[3]d, NULL, NULL, $1)', tutti.captures()) USING data;
   END IF;
 END $tutti$;
-CREATE OR REPLACE FUNCTION tutti.sequence_list() RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE q record; l int8; c bool; j jsonb := '[]'; touched oid[];
-BEGIN
-  IF tutti.partial() THEN -- a nextval is enough to be touched, as a setval
-    touched := ARRAY(SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted AND mode <> 'AccessShareLock');
-  END IF;
-  FOR q IN ` + sequencesQuery + ` LOOP
-    EXECUTE format('SELECT last_value, is_called FROM %%s', q.name) INTO l, c;
-    j := j || (to_jsonb(q) || jsonb_build_object('last', l, 'called', c));
-  END LOOP;
-  RETURN j;
-END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.evaluate(command pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql` + textSettings + ` AS $tutti$
 BEGIN
   EXECUTE command;
@@ -257,9 +253,16 @@ BEGIN
   END IF;
 END $tutti$;
 ALTER FUNCTION tutti.peek OWNER TO tutti_owner;
-REVOKE ALL ON FUNCTION tutti.evaluate, tutti.captures, tutti.adopt_definitions, tutti.freeze, tutti.sequence_list FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.evaluate, tutti.captures, tutti.adopt_definitions, tutti.freeze FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tutti.captures TO tutti_owner;
 `
+
+// HomeSetting says, where a definition is repeated, at which member it was made: the home of its sequences.
+const HomeSetting = "tutti.home"
+
+// SettleSequences makes sequences that TRUNCATE … RESTART IDENTITY has restarted in this transaction give values
+// of this member's. It must run as a superuser.
+const SettleSequences = "SELECT tutti.settle_restarted()"
 
 // PeekStatement returns what was captured so far, in the form of CollectStatement, and changes nothing.
 // Its parameter is the token.
@@ -267,18 +270,6 @@ const PeekStatement = "SELECT op, ident, keys, tab, img FROM tutti.peek($1)"
 
 // PeekParameterOIDs is its parameter's type.
 func PeekParameterOIDs() []uint32 { return []uint32{20} }
-
-// sequencesQuery lists the user sequences with what is registered of them, or those in touched.
-const sequencesQuery = `SELECT s.seqrelid::int8 AS oid, format('%%I.%%I', n.nspname, c.relname) AS name, s.seqincrement AS increment, s.seqmin AS min, s.seqmax AS max,
-      s.seqcycle AS cycle, coalesce(r.base, 0) AS base, coalesce(r.member, 0) AS member, coalesce(r.step, 0) AS "stepThen"
-    FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN tutti.sequences r ON r.seq = s.seqrelid
-    WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')
-      AND (touched IS NULL OR s.seqrelid = ANY (touched)) ORDER BY 1`
-
-// SequencesQuery returns the query for a JSON array of the user sequences, or where tutti.partial says so
-// of those that this transaction may have changed; it must run as a superuser.
-func SequencesQuery() string { return "SELECT tutti.sequence_list()" }
 
 // touchedQuery gives a JSON array of schema and name of the user tables that this transaction has
 // locked against writers, or might have.
@@ -289,25 +280,24 @@ const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.r
 // FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
 // through tutti.privileged.
 func FollowQuery() string {
-	return "SELECT json_build_object('tables', tutti.describe()::json, 'sequences', tutti.sequence_list()::json, 'locked', " + touchedQuery + ")::text"
+	return "SELECT json_build_object('tables', tutti.describe()::json, 'locked', " + touchedQuery + ")::text"
 }
 
 // State is the answer to FollowQuery.
 type State struct {
-	Tables    json.RawMessage `json:"tables"`    // for DecodeDescribe
-	Sequences json.RawMessage `json:"sequences"` // see SequencesQuery
-	Locked    json.RawMessage `json:"locked"`
+	Tables json.RawMessage `json:"tables"` // for DecodeDescribe
+	Locked json.RawMessage `json:"locked"`
 }
 
 // Follow returns the statements, as one text, that follow up what was noted: triggers are made to fit,
-// rows that new tables have already are captured, and sequences aligned by the given statements.
+// rows that new tables have already are captured, and restarted sequences give the member's own values.
 // It runs through tutti.privileged.
-func Follow(state State, sequences []string) (string, error) {
+func Follow(state State) (string, error) {
 	c, err := DecodeDescribe(state.Tables)
 	if err != nil {
 		return "", err
 	}
-	out := append(Refresh(c), sequences...)
+	out := append(Refresh(c), SettleSequences)
 	for i := range c.Tables {
 		if t := &c.Tables[i]; t.Trigger == "" {
 			out = append(out, t.recapture())

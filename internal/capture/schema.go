@@ -53,6 +53,7 @@ func Schema() string {
 	}
 	fmt.Fprintf(&b, putFunction, insertChain("new_tab, new_op, new_ident, new_keys, new_img"), serializableTables, window())
 	b.WriteString(collectFunction())
+	b.WriteString(sequenceSchema())
 	b.WriteString(definitionSchema())
 	b.WriteString(describeFunctions())
 	b.WriteString(lockSchema())
@@ -87,10 +88,6 @@ CREATE TABLE IF NOT EXISTS tutti.progress (
   member pg_catalog.int4 NOT NULL DEFAULT 0, cluster pg_catalog.text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 10);
 INSERT INTO tutti.progress DEFAULT VALUES ON CONFLICT DO NOTHING;
-CREATE TABLE IF NOT EXISTS tutti.sequences (
-  seq pg_catalog.oid PRIMARY KEY, base pg_catalog.int8 NOT NULL,
-  member pg_catalog.int4 NOT NULL, step pg_catalog.int4 NOT NULL
-);
 CREATE TABLE IF NOT EXISTS tutti.token (token pg_catalog.int8 PRIMARY KEY);
 ALTER TABLE tutti.token ADD COLUMN IF NOT EXISTS secret pg_catalog.bytea, ADD COLUMN IF NOT EXISTS bytes_max pg_catalog.int8;
 CREATE TABLE IF NOT EXISTS tutti.checkpoint (one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one), data pg_catalog.bytea NOT NULL);
@@ -106,14 +103,6 @@ CREATE POLICY mark ON tutti.mark USING (false) WITH CHECK (false);
 REVOKE ALL ON tutti.mark FROM PUBLIC;
 GRANT SELECT (slot), INSERT (slot, incarnation, seq), UPDATE (incarnation, seq) ON tutti.mark TO PUBLIC;
 ALTER TABLE tutti.progress OWNER TO tutti_owner;
-ALTER TABLE tutti.sequences OWNER TO tutti_owner;
-CREATE OR REPLACE FUNCTION tutti.pg_sequence_is() RETURNS TABLE (seqrelid pg_catalog.oid, seqtypid pg_catalog.oid, seqstart pg_catalog.int8, seqincrement pg_catalog.int8,
-  seqmax pg_catalog.int8, seqmin pg_catalog.int8, seqcache pg_catalog.int8, seqcycle pg_catalog.bool) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
-  SELECT s.seqrelid, s.seqtypid, s.seqstart, coalesce(r.base, s.seqincrement), s.seqmax, s.seqmin, s.seqcache, s.seqcycle
-  FROM pg_sequence s LEFT JOIN tutti.sequences r ON r.seq = s.seqrelid AND r.base * r.step = s.seqincrement
-$tutti$;
-ALTER FUNCTION tutti.pg_sequence_is OWNER TO tutti_owner;
-GRANT EXECUTE ON FUNCTION tutti.pg_sequence_is TO PUBLIC;
 CREATE OR REPLACE VIEW tutti.prepared_by_user AS SELECT * FROM pg_catalog.pg_prepared_statements WHERE name !~ '^tutti ';
 CREATE OR REPLACE VIEW tutti.prepared_statements_of_user AS SELECT * FROM pg_catalog.pg_prepared_statements WHERE name !~ '^tutti ';
 ALTER VIEW tutti.prepared_by_user OWNER TO tutti_owner;

@@ -32,21 +32,20 @@ const (
 
 // Collector knows the secrets without which nobody can collect or mark.
 type Collector struct {
-	token        uint64
-	proof        string
-	secret       []byte
-	tables       func() *catalog.Tables
-	member, step int
+	token  uint64
+	proof  string
+	secret []byte
+	tables func() *catalog.Tables
 }
 
-// New agrees with the database of conn on the secrets. tables gives the tables as they are now; member
-// and step say which values a sequence gives here. A transaction may change bytesMax bytes.
-func New(ctx context.Context, conn *pgconn.PgConn, tables func() *catalog.Tables, member, step, bytesMax int) (Collector, error) {
+// New agrees with the database of conn on the secrets. tables gives the tables as they are now. A transaction may
+// change bytesMax bytes.
+func New(ctx context.Context, conn *pgconn.PgConn, tables func() *catalog.Tables, bytesMax int) (Collector, error) {
 	var b [40]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return Collector{}, fmt.Errorf("collect: draw a secret: %w", err)
 	}
-	c := Collector{token: binary.BigEndian.Uint64(b[:]), proof: hex.EncodeToString(b[8:24]), secret: b[24:], tables: tables, member: member, step: step}
+	c := Collector{token: binary.BigEndian.Uint64(b[:]), proof: hex.EncodeToString(b[8:24]), secret: b[24:], tables: tables}
 	if _, err := conn.Exec(ctx, capture.TokenSQL(int64(c.token), c.proof, c.secret, bytesMax)).ReadAll(); err != nil {
 		return c, fmt.Errorf("collect: note the secret of the collect step: %w", err)
 	}
@@ -181,15 +180,7 @@ func (c Collector) AppendFollow(dst, answer []byte) ([]byte, error) {
 	if err := json.Unmarshal(answer, &state); err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
 	}
-	sequences, err := catalog.AlignSQL(state.Sequences, c.member, c.step)
-	if err != nil {
-		var cycle *catalog.CycleError
-		if errors.As(err, &cycle) {
-			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "%s", cycle.Error()).WithHint("%s", cycle.Hint())
-		}
-		return nil, err
-	}
-	command, err := capture.Follow(state, sequences)
+	command, err := capture.Follow(state)
 	return c.privileged(dst, command, nil, false), err
 }
 

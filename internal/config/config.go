@@ -24,7 +24,7 @@ type Config struct {
 	Secret       string   `toml:"secret"`        // shared by all members; proves membership
 	SecretFile   string   `toml:"secret_file"`   // file that holds it, instead
 	Database     string   `toml:"database"`      // the replicated database; default "postgres"
-	SequenceStep int      `toml:"sequence_step"` // at least the number of members ever; default 16
+	SequenceStep int      `toml:"sequence_step"` // most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
 	LogLevel     string   `toml:"log_level"`     // debug, info, warn, error
 	Members      []Member `toml:"members"`
 	Postgres     Postgres `toml:"postgres"`

@@ -92,12 +92,11 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool) (
 	if cluster != c.Cluster {
 		return p, &FatalError{fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster, c.Cluster)}
 	}
+	gap := int64(0)
 	if crashed {
-		if err := catalog.JumpSequences(ctx, tx, sequenceGap); err != nil {
-			return p, err
-		}
+		gap = sequenceGap
 	}
-	return p, catalog.AlignSequences(ctx, tx, int(c.Member), c.SequenceStep)
+	return p, catalog.StartSequences(ctx, tx, int(c.Member), c.SequenceStep, gap)
 }
 
 // readPosition reads what the database says it holds.

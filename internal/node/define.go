@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
@@ -28,7 +29,7 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task) (sessi
 	}
 	for {
 		a.notices = nil
-		tag, err := a.defineOnce(ctx, last, d)
+		tag, err := a.defineOnce(ctx, last, t.Item.ID.Member, d)
 		if err == nil {
 			return session.Result{Tag: tag, Notices: a.noticeFrames()}, a.forget(ctx)
 		}
@@ -63,7 +64,7 @@ func environmental(code string) bool {
 	return false
 }
 
-func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definition) (tag string, err error) {
+func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d session.Definition) (tag string, err error) {
 	tx, err := a.pgx.Begin(ctx)
 	if err != nil {
 		return "", err
@@ -73,7 +74,7 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 			err = errors.Join(err, tx.Rollback(ctx))
 		}
 	}()
-	if err := a.assume(ctx, d); err != nil {
+	if err := a.assume(ctx, origin, d); err != nil {
 		return "", err
 	}
 	if tag, err = a.runAs(ctx, d); err != nil {
@@ -91,12 +92,13 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, d session.Definit
 	return tag, tx.Commit(ctx)
 }
 
-// assume sets the origin's settings for the open transaction.
-func (a *applier) assume(ctx context.Context, d session.Definition) error {
+// assume sets the origin's settings for the open transaction; sequences made in it have their home there.
+func (a *applier) assume(ctx context.Context, origin uint32, d session.Definition) error {
 	sql := "RESET ROLE; SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; SET LOCAL tutti.tags = 'COMMENT'; SET LOCAL plan_cache_mode = auto"
 	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
 		sql += "; SET LOCAL enable_" + s + " = on" // the query of a view is no operation of the applier's
 	}
+	sql += fmt.Sprintf("; SET LOCAL %s = %d", capture.HomeSetting, origin)
 	for _, s := range d.Settings {
 		if s.Name != session.RoleSetting {
 			sql += fmt.Sprintf("; SELECT pg_catalog.set_config('%s', '%s', true)", literal(s.Name), literal(s.Value))
@@ -198,23 +200,13 @@ func unwrapped(e *pgconn.PgError, sql string) *pgconn.PgError {
 
 func literal(s string) string { return strings.ReplaceAll(s, "'", "''") }
 
-// follow makes triggers and sequences fit the changed schema.
+// follow makes triggers fit the changed schema.
 func (a *applier) follow(ctx context.Context, tx pgx.Tx) error {
-	var err error
-	if a.rehearses {
-		a.tables, err = catalog.Follow(ctx, tx, a.tables)
-		return err
+	tables, err := catalog.Follow(ctx, tx, a.tables)
+	if err == nil {
+		a.tables = tables
 	}
-	tables, err := catalog.FollowAligned(ctx, tx, a.tables, int(a.config.Member), a.config.SequenceStep)
-	var cycle *catalog.CycleError
-	if errors.As(err, &cycle) { // at every member
-		return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: wire.CodeFeatureNotSupported, Message: cycle.Error(), Hint: cycle.Hint()}
-	}
-	if err != nil {
-		return err
-	}
-	a.tables = tables
-	return nil
+	return err
 }
 
 // noteProgress records that a statement was dealt with although it changed nothing.

@@ -202,7 +202,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	if err != nil {
 		return &FatalError{err}
 	}
-	if l.collector, err = collect.New(ctx, l.applier.conn, l.tables.Load, int(l.config.Member), l.config.SequenceStep, l.config.Limits.WritesetBytes); err != nil {
+	if l.collector, err = collect.New(ctx, l.applier.conn, l.tables.Load, l.config.Limits.WritesetBytes); err != nil {
 		return err
 	}
 	if l.monitor, err = newMonitor(ctx, conn); err != nil {

@@ -74,7 +74,7 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 	}
 	for _, s := range t.Writeset.Steps {
 		if s.Rows == nil {
-			if err := a.stepDefinition(ctx, s.Definition); err != nil {
+			if err := a.stepDefinition(ctx, t.Item.ID.Member, s.Definition); err != nil {
 				return err
 			}
 			changed = true
@@ -112,7 +112,7 @@ func (a *applier) again(ctx context.Context) error {
 	return err
 }
 
-func (a *applier) stepDefinition(ctx context.Context, step []byte) error {
+func (a *applier) stepDefinition(ctx context.Context, origin uint32, step []byte) error {
 	d, err := collect.Definition(step)
 	if err != nil {
 		return &FatalError{err}
@@ -121,9 +121,9 @@ func (a *applier) stepDefinition(ctx context.Context, step []byte) error {
 		if a.rehearses {
 			return nil // setval knows no rollback
 		}
-		return a.stepQuery(ctx, d)
+		return a.stepQuery(ctx, origin, d)
 	}
-	if err := a.assume(ctx, d); err != nil {
+	if err := a.assume(ctx, origin, d); err != nil {
 		return err
 	}
 	// Its origin has looked at it, where it may have found temporary objects of the session's.
@@ -138,11 +138,11 @@ func (a *applier) stepDefinition(ctx context.Context, step []byte) error {
 
 // stepQuery carries out a setval. Nobody could try it before it was ordered, and what it calls may fail
 // here on purpose; then the sequence stays as it is, which makes no two values equal.
-func (a *applier) stepQuery(ctx context.Context, d session.Definition) error {
+func (a *applier) stepQuery(ctx context.Context, origin uint32, d session.Definition) error {
 	if err := a.conn.ExecPrepared(ctx, applySave, nil, nil, nil).Read().Err; err != nil {
 		return err
 	}
-	err := a.assume(ctx, d)
+	err := a.assume(ctx, origin, d)
 	if err == nil {
 		_, err = a.runAs(ctx, d)
 	}

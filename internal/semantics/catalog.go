@@ -2,9 +2,9 @@ package semantics
 
 import "strings"
 
-// The catalog holds the increments that sequences have at this member. Who asks pg_catalog.pg_sequence by its
+// The catalog holds the bounds that sequences have at this member, see decision 0028. Who asks pg_catalog.pg_sequence by its
 // full name, as psql and pg_dump do, is shown what a function tells: the declared ones: a dump would restore
-// sequences of other increments. Who asks for prepared statements is shown those that are not the session's own.
+// sequences of other bounds. Who asks for prepared statements is shown those that are not the session's own.
 // The names are as long, so that positions in the text stay.
 var told = []struct {
 	name, instead string

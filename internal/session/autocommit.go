@@ -243,8 +243,17 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 	s.srvW.Append(r.frames)
 	s.hold()
 	s.advisory.attempt()
+	s.moved = false
 	if *rep, err = s.relay(r); err != nil {
 		return true, err
+	}
+	if rep.failed != nil && s.moved && !s.spilled && !r.local { // from a transaction it can be repeated as often as it takes
+		if again, err := s.giveBack(); err != nil {
+			return true, err
+		} else if again {
+			s.drop()
+			return s.autocommit(r, rep)
+		}
 	}
 	if rep.failed != nil && rep.failed.Code == wire.CodeTuttiReplicationRefused {
 		for _, sql := range r.sql {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -68,6 +69,19 @@ func (h *fakeHost) Watch(f func()) (stop func(), over func() bool) {
 		wait()
 		_ = h.backend.SetReadDeadline(time.Time{})
 	}, over
+}
+
+func (h *fakeHost) Spent(message string) (moved bool, bound string) {
+	name, reached, ok := capture.Spent(message)
+	if !ok {
+		return false, ""
+	}
+	sql, values := capture.AdvanceSQL(name, reached)
+	r := h.admin.PgConn().ExecParams(context.Background(), sql, values, nil, nil, nil).Read()
+	if r.Err != nil {
+		return true, ""
+	}
+	return capture.Advanced(r.Rows[0][0])
 }
 
 func (h *fakeHost) Base() uint64 { h.mu.Lock(); defer h.mu.Unlock(); return h.ordinal }

@@ -104,6 +104,10 @@ type Host interface {
 	// SettleLocks says that a statement which has asked is over, and with compare that the backend may hold
 	// less than it did. It returns when the cluster knows, or after a while.
 	SettleLocks(compare bool)
+	// Spent takes PostgreSQL's message about a nextval that found no more values (2200H). If moved, the sequence has
+	// gone on to further ones of this node's, and the statement may be repeated. Else bound is the declared one if
+	// values of other nodes lie before it.
+	Spent(message string) (moved bool, bound string)
 	// Fate is why the host has ended the session's backend; nil if it has not.
 	Fate() *wire.SQLError
 	// Watch runs f, which reads from the backend, beside the session. When f ends by itself, a read from

@@ -118,11 +118,15 @@ func signed(n string) string {
 // plainContext takes out of an error's context what only Tutti's form of the lock functions adds: PostgreSQL's
 // own are no PL/pgSQL.
 func plainContext(e *wire.ErrorFields) bool {
-	if !strings.Contains(e.Where, "tutti.") && !strings.Contains(e.Where, "advisory_") {
+	if !strings.Contains(e.Where, "tutti.") && !strings.Contains(e.Where, "advisory_") && !strings.Contains(e.Where, "setval") {
 		return false
 	}
 	lines := strings.Split(e.Where, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
+		if strings.HasPrefix(lines[i], "PL/pgSQL function setval(regclass,bigint,boolean) line ") || lines[i] == `SQL function "setval" statement 1` {
+			e.Where = strings.Join(lines[i+1:], "\n")
+			return true
+		}
 		if f, ok := strings.CutPrefix(lines[i], "PL/pgSQL function pg_"); ok && (strings.HasPrefix(f, "advisory_") || strings.HasPrefix(f, "try_advisory_")) {
 			e.Where = strings.Join(lines[i+1:], "\n")
 			return true

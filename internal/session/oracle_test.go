@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -62,9 +63,11 @@ func newStage(t testing.TB, tutti bool) *stage {
 		}
 	}
 	if tutti {
-		err := pgx.BeginFunc(ctx, s.admin, func(tx pgx.Tx) error { return catalog.Install(ctx, tx) })
+		err := pgx.BeginFunc(ctx, s.admin, func(tx pgx.Tx) error {
+			return errors.Join(catalog.Install(ctx, tx), catalog.StartSequences(ctx, tx, 1, catalog.DefaultStep, 0))
+		})
 		if err == nil {
-			s.collector, err = collect.New(ctx, s.admin.PgConn(), s.tables, 1, 16, 256<<20)
+			s.collector, err = collect.New(ctx, s.admin.PgConn(), s.tables, 256<<20)
 		}
 		if err != nil {
 			t.Fatal(err)

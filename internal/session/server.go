@@ -343,6 +343,10 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		s.lockRefused(l, &e)
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
+	if e.Code == wire.CodeSequenceSpent {
+		s.spent(&e)
+		f.Raw = wire.AppendErrorResponse(nil, e)
+	}
 	if r.failed == nil {
 		r.failed = &e
 	}

@@ -89,6 +89,7 @@ type Session struct {
 	// results of a statement that may be run again
 	holding      bool
 	commitsFirst bool // what is held is a Query's, see notice
+	moved        bool // a sequence has gone on to another chunk, see spent
 	spilled      bool
 	held         []byte
 	complete     int  // where the last CommandComplete in held begins; −1: there is none

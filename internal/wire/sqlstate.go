@@ -9,6 +9,7 @@ const (
 	CodeConnectionFailure        = "08006" // an established connection broke
 	CodeFeatureNotSupported      = "0A000" // cannot be replicated, or is not supported, safely
 	CodeCharacterNotInRepertoire = "22021" // text that is not valid in the encoding
+	CodeSequenceSpent            = "2200H" // nextval has reached the sequence's bound
 	CodeActiveTransaction        = "25001" // not allowed inside a transaction block
 	CodeReadOnlyTransaction      = "25006" // updates are refused here now
 	CodeNoActiveTransaction      = "25P01" // needs a transaction block

@@ -85,18 +85,6 @@ func Follow(ctx context.Context, q Querier, before *Tables) (after *Tables, err 
 	return after, err
 }
 
-// FollowAligned is AlignSequences and Follow.
-func FollowAligned(ctx context.Context, q Querier, before *Tables, member, step int) (after *Tables, err error) {
-	err = within(ctx, q, func() error {
-		if err := align(ctx, q, member, step); err != nil {
-			return err
-		}
-		after, err = follow(ctx, q, before)
-		return err
-	})
-	return after, err
-}
-
 func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
 	query := capture.DescribeQuery()
 	if before == nil { // to install schema tutti is a definition as well, and has touched no table
@@ -106,7 +94,7 @@ func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	statements := append(capture.Refresh(c), "SELECT set_config('tutti.tags', '', true)")
+	statements := append(capture.Refresh(c), capture.SettleSequences, "SELECT set_config('tutti.tags', '', true)")
 	if _, err := q.Exec(ctx, strings.Join(statements, ";\n")); err != nil {
 		return nil, fmt.Errorf("catalog: installing capture triggers: %w", err)
 	}

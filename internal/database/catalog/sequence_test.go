@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"pgregory.net/rapid"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/pgtest"
 )
 
@@ -16,25 +20,97 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var ctx = context.Background()
 
-// No two members' first values can be equal, whatever is wanted, and each is the nearest one.
-func TestClassesAreDisjoint(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		base := rapid.OneOf(rapid.Int64Range(1, 50), rapid.Int64Range(-50, -1)).Draw(t, "base")
-		wanted := rapid.Int64Range(-2000, 2000).Draw(t, "wanted")
-		step := rapid.IntRange(1, 20).Draw(t, "step")
-		seen := make(map[int64]bool)
-		for class := range step {
-			v, ok := firstOf(wanted, base, int64(class), step)
-			if !ok || classOf(v, base, step) != int64(class) || seen[v] {
-				t.Fatalf("class %d of %d: %d", class, step, v)
+// cut is a sequence as tutti.cut_sequence takes it.
+type cut struct {
+	home, steps          int
+	inc, start, lo, hi   int64
+	member               int
+	forward              bool
+	v                    int64
+	at, chunkLo, chunkHi *int64
+}
+
+// TestChunks: every value belongs to one member, whose chunk around it is its alone; and the next own value
+// from anywhere is the nearest.
+func TestChunks(t *testing.T) {
+	s := pgtest.Shared(t)
+	c := s.Connect(t, s.NewDatabase(t))
+	(&members{t: t}).in(c, func(tx pgx.Tx) error { return Install(ctx, tx) })
+	ask := func(q *cut) {
+		if err := c.QueryRow(ctx, `SELECT o.at, o.lo, o.hi FROM tutti.own_chunk(tutti.cut_sequence(1, $1, $2, $3, $4, $5, $6), $7, $8, $9::int8) o`,
+			q.home, q.steps, q.inc, q.start, q.lo, q.hi, q.member, q.forward, q.v).Scan(&q.at, &q.chunkLo, &q.chunkHi); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range []struct {
+		q    cut
+		want string
+	}{
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, forward: true, v: 1}, "1 1 16777216"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 2, forward: true, v: 1}, "16777217 16777217 33554432"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, forward: true, v: 16777217}, "268435457 268435457 285212672"},
+		{cut{home: 3, steps: 16, inc: 10, start: 7, lo: -5, hi: math.MaxInt32, member: 3, forward: true, v: -5}, "-5 -5 1073741826"},
+		{cut{home: 3, steps: 16, inc: 10, start: 7, lo: -5, hi: math.MaxInt32, member: 2, forward: true, v: 0}, "1308622767 1308622767 1325399976"},
+		{cut{home: 3, steps: 16, inc: -1, start: -1, lo: math.MinInt64, hi: -1, member: 4, v: -1}, "-16777217 -33554432 -16777217"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 200, member: 1, forward: true, v: 200}, "200 1 200"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 200, member: 2, forward: true, v: 1}, "none"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 32767, member: 2, forward: true, v: 1}, "16384 16384 16639"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, v: 16777300}, "16777216 1 16777216"}, // backwards
+	} {
+		ask(&x.q)
+		got := "none"
+		if x.q.at != nil {
+			got = fmt.Sprint(*x.q.at, *x.q.chunkLo, *x.q.chunkHi)
+		}
+		if got != x.want {
+			t.Errorf("%+v: %s, want %s", x.q, got, x.want)
+		}
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		bound := rapid.OneOf(rapid.Int64Range(-3000, 3000), rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, math.MaxInt32, math.MaxInt64}))
+		q := cut{steps: rapid.IntRange(1, 20).Draw(r, "steps"), lo: bound.Draw(r, "min"), hi: bound.Draw(r, "max")}
+		if q.lo >= q.hi {
+			r.Skip()
+		}
+		q.home = rapid.IntRange(1, q.steps).Draw(r, "home")
+		q.inc = rapid.OneOf(rapid.Int64Range(1, 50), rapid.Int64Range(-50, -1), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 1 << 40})).Draw(r, "increment")
+		q.start = rapid.Int64Range(q.lo, q.hi).Draw(r, "start")
+		q.v = rapid.OneOf(rapid.Int64Range(q.lo, q.hi), rapid.SampledFrom([]int64{q.lo, q.hi, q.start})).Draw(r, "value")
+		q.forward = rapid.Bool().Draw(r, "forward")
+		owners, chunks := 0, [][2]int64{}
+		for m := range q.steps {
+			q.member = m + 1
+			ask(&q)
+			if q.at == nil {
+				continue
 			}
-			if d := v - wanted; d%base != 0 || d/base < 0 || d/base >= int64(step) {
-				t.Fatalf("class %d of %d: %d is not the first after %d by %d", class, step, v, wanted, base)
+			if *q.at == q.v {
+				owners++
 			}
-			if next := v + base*int64(step); classOf(next, base, step) != int64(class) {
-				t.Fatalf("%d leaves the class of %d", next, v)
+			if *q.at < *q.chunkLo || *q.at > *q.chunkHi || *q.chunkLo < q.lo || *q.chunkHi > q.hi || q.forward && *q.at < q.v || !q.forward && *q.at > q.v {
+				r.Fatalf("%+v: %d in %d..%d", q, *q.at, *q.chunkLo, *q.chunkHi)
 			}
-			seen[v] = true
+			for _, c := range chunks {
+				if *q.chunkLo <= c[1] && c[0] <= *q.chunkHi {
+					r.Fatalf("%+v: %d..%d is also another's: %v", q, *q.chunkLo, *q.chunkHi, c)
+				}
+			}
+			chunks = append(chunks, [2]int64{*q.chunkLo, *q.chunkHi})
+			for _, v := range []int64{*q.chunkLo, *q.chunkHi} { // all of the chunk is the member's, from either side
+				x := q
+				x.v = v
+				ask(&x)
+				if x.at == nil || *x.at != v || *x.chunkLo != *q.chunkLo || *x.chunkHi != *q.chunkHi {
+					r.Fatalf("%+v: %d is not in its chunk", q, v)
+				}
+			}
+		}
+		if owners != 1 {
+			r.Fatalf("%+v has %d owners", q, owners)
+		}
+		q.member, q.v = q.home, q.start
+		if ask(&q); q.at == nil || *q.at != q.start {
+			r.Fatalf("%+v: START is not its home's", q)
 		}
 	})
 }
@@ -68,103 +144,263 @@ func (m *members) in(c *pgx.Conn, f func(pgx.Tx) error) {
 	}
 }
 
-// ddl runs the same statements everywhere and aligns, member i being number i+1.
+// newCluster is members with numbers from 1.
+func newCluster(t *testing.T, n int) *members {
+	m := newMembers(t, n)
+	for i, c := range m.conns {
+		m.start(c, i+1, 0)
+	}
+	return m
+}
+
+func (m *members) start(c *pgx.Conn, member int, gap int64) {
+	m.t.Helper()
+	m.in(c, func(tx pgx.Tx) error {
+		if err := StartSequences(ctx, tx, member, DefaultStep, gap); err != nil {
+			return err
+		}
+		return StartSequences(ctx, tx, member, DefaultStep, 0) // changes nothing
+	})
+}
+
+// ddl runs the same statements everywhere, as made at member 1.
 func (m *members) ddl(sql string) {
 	m.t.Helper()
-	for i, c := range m.conns {
+	for _, c := range m.conns {
 		m.in(c, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SET LOCAL tutti.ddl = on; "+sql); err != nil {
+			if _, err := tx.Exec(ctx, "SET LOCAL tutti.ddl = on; SET LOCAL tutti.home = 1; SET LOCAL tutti.tx = on; "+sql); err != nil {
 				return err
 			}
-			if err := AlignSequences(ctx, tx, i+1, DefaultStep); err != nil {
-				return err
-			}
-			return AlignSequences(ctx, tx, i+1, DefaultStep) // changes nothing
+			_, err := Follow(ctx, tx, nil)
+			return err
 		})
 	}
 }
 
 func (m *members) next(i int, seq string) (v int64) {
 	m.t.Helper()
-	if err := m.conns[i].QueryRow(ctx, "SELECT nextval($1::text::regclass)", seq).Scan(&v); err != nil {
+	v, err := m.try(i, seq)
+	if err != nil {
 		m.t.Fatal(err)
 	}
 	return v
 }
 
-func TestAlignSequences(t *testing.T) {
-	m := newMembers(t, 3)
-	m.ddl(`CREATE SEQUENCE up; CREATE SEQUENCE down INCREMENT -1; CREATE SEQUENCE tens INCREMENT 10 START 7; CREATE SEQUENCE "q u"; CREATE TABLE s(id serial, i int GENERATED ALWAYS AS IDENTITY);
-		CREATE SEQUENCE rest START 100; CREATE SEQUENCE small AS smallint MAXVALUE 40`)
-	seen := make(map[string]int)
-	take := func(n int) {
-		t.Helper()
-		for range n {
-			for i := range m.conns {
-				for _, s := range []string{"up", "down", "tens", `"q u"`, "s_id_seq", "s_i_seq", "rest"} {
-					k := fmt.Sprint(s, m.next(i, s))
-					if seen[k]++; seen[k] > 1 {
-						t.Fatalf("%s was given twice", k)
-					}
+// try is nextval, as often as it takes.
+func (m *members) try(i int, seq string) (v int64, err error) {
+	m.t.Helper()
+	for {
+		err = m.conns[i].QueryRow(ctx, "SELECT nextval($1::text::regclass)", seq).Scan(&v)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != capture.SpentState {
+			return v, err
+		}
+		name, bound, ok := capture.Spent(pg.Message)
+		if !ok {
+			m.t.Fatalf("the message is not understood: %s", pg.Message)
+		}
+		var answer *string
+		if e := m.conns[i].QueryRow(ctx, "SELECT tutti.advance_sequence($1, $2)", name, bound).Scan(&answer); e != nil {
+			m.t.Fatal(e)
+		}
+		if answer == nil || *answer != "moved" {
+			return 0, err
+		}
+	}
+}
+
+const chunk = 1 << 24
+
+// TestDenseAtHome: what a sequence gives where it was made, and what it says of itself, is PostgreSQL's.
+func TestDenseAtHome(t *testing.T) {
+	m := newCluster(t, 3)
+	m.ddl(`CREATE SEQUENCE up; CREATE SEQUENCE down INCREMENT -1; CREATE SEQUENCE tens INCREMENT 10 START 7; CREATE SEQUENCE "q u" CACHE 20; CREATE TABLE s(id serial, i int GENERATED ALWAYS AS IDENTITY (START 100))`)
+	for seq, want := range map[string][3]int64{"up": {1, chunk + 1, 2*chunk + 1}, "down": {-1, -chunk - 1, -2*chunk - 1}, "tens": {7, 10*chunk + 7, 20*chunk + 7},
+		`"q u"`: {1, chunk + 1, 2*chunk + 1}, "s_id_seq": {1, chunk + 1, 2*chunk + 1}, "s_i_seq": {100, chunk + 100, 2*chunk + 100}} {
+		for i := range m.conns {
+			step := map[string]int64{"down": -1, "tens": 10}[seq]
+			if step == 0 {
+				step = 1
+			}
+			for k := range int64(3) {
+				if v := m.next(i, seq); v != want[i]+k*step {
+					t.Errorf("member %d, %s: %d, want %d", i+1, seq, v, want[i]+k*step)
 				}
 			}
 		}
 	}
-	take(20)
-	m.ddl("ALTER SEQUENCE up INCREMENT 3")
-	m.ddl("ALTER SEQUENCE down RESTART WITH -5000; SELECT setval('rest', 90000)")
-	take(20)
-	for i := range m.conns {
-		if v := m.next(i, "down"); v > -5000 {
-			t.Fatalf("RESTART was forgotten: %d", v)
+	m.ddl("ALTER SEQUENCE up INCREMENT 3; ALTER SEQUENCE tens OWNED BY s.id; ALTER SEQUENCE s_id_seq OWNED BY NONE; TRUNCATE s RESTART IDENTITY; ALTER TABLE s ALTER i SET MAXVALUE 5000")
+	if v := m.next(0, "up"); v != 6 {
+		t.Errorf("after a new increment: %d", v)
+	}
+	if v, w := m.next(0, "tens"), m.next(0, "s_i_seq"); v != 7 || w != 100 {
+		t.Errorf("after RESTART IDENTITY: %d, %d", v, w)
+	}
+	for i, c := range m.conns {
+		var got string
+		if err := c.QueryRow(ctx, `SELECT string_agg(concat_ws(' ', sequencename, start_value, min_value, max_value, increment_by, cache_size), ', ' ORDER BY sequencename) FROM pg_sequences WHERE schemaname = 'public'`).Scan(&got); err != nil {
+			t.Fatal(err)
 		}
-		if v := m.next(i, "rest"); v <= 90000 || v > 90000+16*22 {
-			t.Fatalf("setval was forgotten: %d", v)
+		if want := "down -1 -9223372036854775808 -1 -1 1, q u 1 1 9223372036854775807 1 20, s_i_seq 100 1 5000 1 1, s_id_seq 1 1 2147483647 1 1, tens 7 1 9223372036854775807 10 1, up 1 1 9223372036854775807 3 1"; got != want {
+			t.Errorf("member %d says:\n%s\n%s", i+1, got, want)
+		}
+		if err := c.QueryRow(ctx, `SELECT (SELECT string_agg(maximum_value, ' ' ORDER BY sequence_name) FROM information_schema.sequences WHERE sequence_schema = 'public') || ' ' ||
+			(SELECT identity_maximum FROM information_schema.columns WHERE table_name = 's' AND is_identity = 'YES')`).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		if want := "-1 9223372036854775807 2147483647 9223372036854775807 9223372036854775807 5000"; got != want {
+			t.Errorf("member %d says:\n%s\n%s", i+1, got, want)
 		}
 	}
-	for range 2 {
-		m.next(0, "small")
-	}
-	if _, err := m.conns[0].Exec(ctx, "SELECT nextval('small'), nextval('small')"); err == nil {
-		t.Fatal("a sequence went beyond its MAXVALUE")
-	}
-	before := m.next(0, "up")
-	m.in(m.conns[0], func(tx pgx.Tx) error { return JumpSequences(ctx, tx, 1000) })
-	if v := m.next(0, "up"); v != before+3*16*1001 {
-		t.Fatalf("jumped from %d to %d", before, v)
-	}
-	if _, err := m.conns[0].Exec(ctx, "SELECT nextval('small')"); err == nil {
-		t.Fatal("a sequence jumped over its MAXVALUE and went on")
-	}
-	take(5)
 }
 
-// A clone's sequences are its donor's until it aligns them itself.
-func TestAlignClone(t *testing.T) {
-	m := newMembers(t, 1)
+// TestSequencesNeverCollide: random definitions and setvals at all members, values at random ones, the
+// end of chunks, starts after a crash; what is set back may be given again, and is forgotten.
+func TestSequencesNeverCollide(t *testing.T) {
+	m, made := newCluster(t, 3), 0
+	rapid.Check(t, func(r *rapid.T) {
+		made++
+		q := fmt.Sprint("q", made)
+		options := rapid.SampledFrom([]string{"", "MAXVALUE 3000", "INCREMENT -1 MINVALUE -3000", "AS smallint", "INCREMENT 7 START 50 MAXVALUE 20000", "MINVALUE -500 START 3 MAXVALUE 2000 CACHE 5", "MAXVALUE 100"}).Draw(r, "options")
+		m.ddl("CREATE SEQUENCE " + q + " " + options)
+		defer m.ddl("DROP SEQUENCE " + q)
+		seen := map[int64]int{}
+		for range rapid.IntRange(1, 12).Draw(r, "actions") {
+			i := rapid.IntRange(0, 2).Draw(r, "member")
+			v := rapid.Int64Range(1, 2000).Draw(r, "value")
+			switch rapid.IntRange(0, 9).Draw(r, "action") {
+			case 0:
+				m.both(fmt.Sprintf("SELECT setval('%s', %d, %v)", q, v, v%2 == 0))
+				clear(seen)
+			case 1:
+				m.both(fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH %d", q, v))
+				clear(seen)
+			case 2:
+				by := rapid.SampledFrom([]int{1, 3, 40}).Draw(r, "increment")
+				if strings.HasPrefix(options, "INCREMENT -") {
+					by = -by
+				}
+				m.both(fmt.Sprintf("ALTER SEQUENCE %s INCREMENT %d", q, by))
+			case 3:
+				m.both(fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d", q, 2000+v))
+			case 4:
+				m.start(m.conns[i], i+1, v)
+			case 5: // at one member only, as in a function, and taken back
+				tx, err := m.conns[i].Begin(ctx)
+				if err == nil {
+					_, _ = tx.Exec(ctx, fmt.Sprintf("SELECT setval('%s', %d)", q, 2*v))
+					err = tx.Rollback(ctx)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for v, by := range seen {
+					if by == i {
+						delete(seen, v) // its own again
+					}
+				}
+			default:
+				for range rapid.IntRange(1, 60).Draw(r, "values") {
+					got, err := m.try(i, q)
+					if err != nil {
+						break
+					}
+					if by, ok := seen[got]; ok {
+						r.Fatalf("member %d gives %d, as did member %d (%s)", i+1, got, by+1, options)
+					}
+					seen[got] = i
+				}
+			}
+		}
+	})
+}
+
+// both runs a statement everywhere that fails either nowhere or everywhere.
+func (m *members) both(sql string) {
+	m.t.Helper()
+	var first error
+	for i, c := range m.conns {
+		_, err := c.Exec(ctx, "BEGIN; SET LOCAL tutti.ddl = on; SET LOCAL tutti.home = 1; "+sql+"; COMMIT")
+		if err != nil {
+			if _, e := c.Exec(ctx, "ROLLBACK"); e != nil {
+				m.t.Fatal(e)
+			}
+		}
+		if i == 0 {
+			first = err
+		} else if (err == nil) != (first == nil) {
+			m.t.Fatalf("%s: member 1 says %v, member %d %v", sql, first, i+1, err)
+		}
+	}
+}
+
+// TestSetval: the position is exact at the owner of the value, and the first own one elsewhere; what PostgreSQL refuses is refused alike.
+func TestSetval(t *testing.T) {
+	m := newCluster(t, 2)
 	m.ddl("CREATE SEQUENCE q")
+	for _, x := range []struct {
+		sql  string
+		a, b int64
+	}{
+		{"SELECT setval('q', 500)", 501, chunk + 1},
+		{"SELECT setval('q', 500, false)", 500, chunk + 1},
+		{"SELECT setval('q', 16777300)", 16*chunk + 1, chunk + 85},
+		{"ALTER SEQUENCE q RESTART", 1, chunk + 1},
+		{"SELECT setval('q', 5000000000000)", 5000000000000 - 5000000000000%(16*chunk) + 16*chunk + 1, 5000000000000 - 5000000000000%(16*chunk) + 16*chunk + chunk + 1},
+		{"DO $$ BEGIN PERFORM setval('q', 7); END $$", 8, chunk + 1},
+	} {
+		m.ddl(x.sql)
+		if a, b := m.next(0, "q"), m.next(1, "q"); a != x.a || b != x.b {
+			t.Errorf("%s: %d and %d, want %d and %d", x.sql, a, b, x.a, x.b)
+		}
+	}
+	c := m.conns[1]
+	role := pgx.Identifier{"r_" + c.Config().Database}.Sanitize()
+	if _, err := c.Exec(ctx, "SET tutti.ddl = on; CREATE ROLE "+role+"; SET ROLE "+role); err != nil {
+		t.Fatal(err)
+	}
+	for sql, code := range map[string]string{"SELECT setval('q', 1)": "42501", "SELECT tutti.place('q', 1, true, 'postgres')": "00000", "SELECT tutti.advance_sequence('q', 1)": "42501",
+		"SELECT tutti.open_sequences('ALTER SEQUENCE', 'q restart', NULL, true, 'x')": "39P03", "SELECT tutti.settle_sequences('', 1)": "39P03"} {
+		_, err := c.Exec(ctx, sql)
+		var pg *pgconn.PgError
+		if errors.As(err, &pg); (pg == nil) != (code == "00000") || pg != nil && pg.Code != code {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	if _, err := c.Exec(ctx, "RESET ROLE; DROP ROLE "+role); err != nil {
+		t.Fatal(err)
+	}
+	if v := m.next(1, "q"); v != chunk+2 {
+		t.Errorf("a role without rights moved the sequence to %d", v)
+	}
+	if _, err := c.Exec(ctx, "SELECT setval('q', 0)"); err == nil || !strings.Contains(err.Error(), `setval: value 0 is out of bounds for sequence "q" (1..9223372036854775807)`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestStartElsewhere: a clone has its donor's sequences, and leaves out what its lost database may have given.
+// After a crash all go on further ahead.
+func TestStartElsewhere(t *testing.T) {
+	m := newCluster(t, 1)
+	m.ddl("CREATE SEQUENCE q; CREATE SEQUENCE small MAXVALUE 1000")
 	a := m.next(0, "q")
-	m.in(m.conns[0], func(tx pgx.Tx) error { return AlignSequences(ctx, tx, 5, DefaultStep) })
+	m.start(m.conns[0], 1, 1000)
 	b := m.next(0, "q")
-	m.in(m.conns[0], func(tx pgx.Tx) error { return AlignSequences(ctx, tx, 5, 32) })
+	m.start(m.conns[0], 5, 0)
 	c := m.next(0, "q")
-	if classOf(a, 1, 16) != 1 || classOf(b, 1, 16) != 5 || classOf(c, 1, 32) != 5 || a >= b || b >= c {
+	if a != 1 || b != 1002 || c != 20*chunk+1 {
 		t.Fatalf("values are %d, %d, %d", a, b, c)
+	}
+	if v, err := m.try(0, "small"); err == nil {
+		t.Fatalf("a sequence jumped over its MAXVALUE and gave %d", v)
 	}
 }
 
 func TestCycleIsRefused(t *testing.T) {
-	m := newMembers(t, 1)
-	tx, err := m.conns[0].Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(ctx)
-	if _, err := tx.Exec(ctx, "SET LOCAL tutti.ddl = on; CREATE SEQUENCE c CYCLE"); err != nil {
-		t.Fatal(err)
-	}
-	var cycle *CycleError
-	if err := AlignSequences(ctx, tx, 1, DefaultStep); !errors.As(err, &cycle) || cycle.Hint() == "" {
+	m := newCluster(t, 1)
+	_, err := m.conns[0].Exec(ctx, "SET tutti.ddl = on; CREATE SEQUENCE c CYCLE")
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "0A000" || pg.Hint == "" {
 		t.Fatalf("error is %v", err)
 	}
 }

@@ -1,0 +1,395 @@
+package capture
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The values of a sequence are cut into chunks. Chunk 0 begins with START and belongs to the member
+// where the sequence was made, its home; the next ones belong to the members in turn. What belongs to whom is fixed
+// when the sequence is made and depends on the value alone, so no definition and no setval can make two members
+// give equal values. The bounds in pg_sequence are those of the chunk that a member gives values of: PostgreSQL
+// itself refuses more. The declared ones are in tutti.sequences, and are put back while a definition runs.
+//
+//   - A definition first finds the declared bounds (tutti.open_sequences, ddl_command_start) and is followed by
+//     tutti.settle_sequences (ddl_command_end), also inside functions.
+//   - setval is a function of ours. Within the chunk it is PostgreSQL's. Forward, the position moves first,
+//     and the bounds at COMMIT: until then, and after a ROLLBACK, it lies beyond them. Backward it would run
+//     through what belongs to others after a ROLLBACK, so it becomes part of the transaction.
+//   - At the end of a chunk tutti.advance_sequence goes on to the next; see SpentState.
+//   - pg_sequence's rows are updated directly: that takes no lock on the sequence, and nextval reads them anew.
+
+// SpentState is PostgreSQL's SQLSTATE of a nextval that found no more values between the bounds.
+const SpentState = "2200H"
+
+var spent = regexp.MustCompile(`(?s)^[^"„“«]*["„“«][ \x{a0}]?(.*?)[ \x{a0}]?["“”»] ?\((-?\d+)\)$`)
+
+// Spent reads from PostgreSQL's message, in whatever language, which sequence has no more values, without its schema, and
+// the bound it has reached.
+func Spent(message string) (sequence string, bound int64, ok bool) {
+	m := spent.FindStringSubmatch(message)
+	if m == nil {
+		return "", 0, false
+	}
+	bound, err := strconv.ParseInt(m[2], 10, 64)
+	return m[1], bound, err == nil
+}
+
+// AdvanceSQL, with its parameters, goes on to the next chunk of a sequence that has reached a bound. It must run as a
+// superuser, in a transaction of its own. Advanced takes the only value of the answer: whether the nextval may be
+// repeated, else the declared bound if other members' values lie before it.
+func AdvanceSQL(sequence string, bound int64) (sql string, parameters [][]byte) {
+	return "SELECT tutti.advance_sequence($1, $2)", [][]byte{[]byte(sequence), []byte(strconv.FormatInt(bound, 10))}
+}
+
+// Advanced takes the answer to AdvanceSQL.
+func Advanced(answer []byte) (moved bool, bound string) {
+	bound, _ = strings.CutPrefix(string(answer), "spent ")
+	if bound == "moved" {
+		return true, ""
+	}
+	return false, bound
+}
+
+const (
+	// sequenceChunk is how many values a chunk has, unless the range is small.
+	sequenceChunk = 1 << 24
+	// A range with fewer values than this belongs to its home by half.
+	sequenceSmall = 1 << 30
+	// sequenceShares is how many chunks each member gets of a small range. One with less than
+	// sequenceShares² values for each member belongs to its home.
+	sequenceShares = 4
+)
+
+func sequenceSchema() string {
+	return fmt.Sprintf(sequenceTables, sequenceShares*sequenceShares, sequenceSmall, sequenceChunk, sequenceShares) + sequenceFunctions + setvalFunctions + sequenceViews
+}
+
+const sequenceTables = `
+CREATE TABLE IF NOT EXISTS tutti.sequencing (
+  one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one), member pg_catalog.int4 NOT NULL, steps pg_catalog.int4 NOT NULL
+);
+ALTER TABLE tutti.sequencing OWNER TO tutti_owner;
+CREATE TABLE IF NOT EXISTS tutti.sequences (
+  seq pg_catalog.oid PRIMARY KEY, home pg_catalog.int4 NOT NULL, steps pg_catalog.int4 NOT NULL,
+  up pg_catalog.bool NOT NULL, anchor pg_catalog.numeric NOT NULL, first_width pg_catalog.numeric NOT NULL, width pg_catalog.numeric NOT NULL,
+  bottom pg_catalog.int8 NOT NULL, top pg_catalog.int8 NOT NULL, lo pg_catalog.int8 NOT NULL, hi pg_catalog.int8 NOT NULL,
+  held pg_catalog.int8, held_called pg_catalog.bool
+);
+ALTER TABLE tutti.sequences OWNER TO tutti_owner;
+-- What a new sequence's row says: how its values are cut, from its definition alone.
+CREATE OR REPLACE FUNCTION tutti.cut_sequence(seq pg_catalog.oid, home pg_catalog.int4, steps pg_catalog.int4, increment pg_catalog.int8, start pg_catalog.int8, bottom pg_catalog.int8, top pg_catalog.int8)
+RETURNS tutti.sequences LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE r tutti.sequences; n numeric; wide numeric := abs(increment::numeric);
+BEGIN
+  n := div(CASE WHEN increment > 0 THEN top::numeric - start ELSE start::numeric - bottom END, wide) + 1;
+  r.seq := seq; r.home := home; r.steps := steps; r.up := increment > 0; r.anchor := start;
+  r.first_width := CASE WHEN n < %[1]d * steps THEN n WHEN n < %[2]d THEN div(n, 2) ELSE %[3]d END;
+  r.width := greatest(1, least(%[3]d, div(n - r.first_width, %[4]d * steps))) * wide;
+  r.first_width := r.first_width * wide;
+  r.bottom := bottom; r.top := top; r.lo := top; r.hi := bottom; -- no bounds of its own yet
+  RETURN r;
+END $tutti$;
+-- The first value of the member's own at or after v, in the direction of the increment, and its chunk's bounds;
+-- NULL if there is none.
+CREATE OR REPLACE FUNCTION tutti.own_chunk(s tutti.sequences, member pg_catalog.int4, forward pg_catalog.bool, v pg_catalog.numeric,
+  OUT at pg_catalog.int8, OUT lo pg_catalog.int8, OUT hi pg_catalog.int8) LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE c numeric; d numeric; a numeric; b numeric; w numeric;
+BEGIN
+  IF (CASE WHEN forward THEN v > s.top ELSE v < s.bottom END) THEN RETURN; END IF;
+  w := CASE WHEN forward THEN greatest(v, s.bottom) ELSE least(v, s.top) END;
+  c := CASE WHEN s.up THEN w - s.anchor ELSE s.anchor - w END;
+  c := CASE WHEN c < s.first_width THEN 0 ELSE 1 + div(c - s.first_width, s.width) END;
+  d := mod(mod(member - s.home - c, s.steps) + s.steps, s.steps);
+  IF d <> 0 THEN
+    c := c + CASE WHEN forward = s.up THEN d ELSE d - s.steps END;
+    IF c < 0 THEN RETURN; END IF;
+  END IF;
+  a := CASE WHEN c > 0 THEN s.first_width + (c - 1) * s.width END; -- chunk 0 has what lies before START, too
+  b := s.first_width + c * s.width - 1;
+  IF s.up THEN
+    a := greatest(s.anchor + a, s.bottom); b := least(s.anchor + b, s.top);
+  ELSE
+    d := least(s.anchor - a, s.top); a := greatest(s.anchor - b, s.bottom); b := d;
+  END IF;
+  IF a > b THEN RETURN; END IF;
+  lo := a; hi := b; at := CASE WHEN forward THEN greatest(w, a) ELSE least(w, b) END;
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.cut_sequence, tutti.own_chunk FROM PUBLIC;
+`
+
+// ownSettings: what is done to sequences here fires no event triggers.
+const ownSettings = ` LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET session_replication_role = replica SET client_min_messages = warning `
+
+const sequenceFunctions = `
+CREATE OR REPLACE FUNCTION tutti.native_setval(pg_catalog.regclass, pg_catalog.int8, pg_catalog.bool) RETURNS pg_catalog.int8 LANGUAGE internal VOLATILE STRICT AS 'setval3_oid';
+CREATE OR REPLACE FUNCTION tutti.sequence_name(seq pg_catalog.oid) RETURNS pg_catalog.text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = seq
+$tutti$;
+CREATE OR REPLACE FUNCTION tutti.sequence_position(seq pg_catalog.oid, OUT last pg_catalog.int8, OUT called pg_catalog.bool) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  EXECUTE 'SELECT last_value, is_called FROM ' || tutti.sequence_name(seq) INTO last, called;
+END $tutti$;
+-- Says in pg_sequence and in the row between which bounds values are given. Either only writes what is new.
+CREATE OR REPLACE FUNCTION tutti.bound_sequence(s pg_catalog.oid, l pg_catalog.int8, h pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  UPDATE pg_sequence SET seqmin = l, seqmax = h WHERE seqrelid = s AND (seqmin <> l OR seqmax <> h);
+  UPDATE tutti.sequences SET lo = l, hi = h WHERE seq = s AND (lo <> l OR hi <> h);
+END $tutti$;
+-- Where a sequence goes on that shall be at (v, called): there, if v is the member's own and so is what follows; else at
+-- its first own value afterwards. At is NULL if there is none.
+CREATE OR REPLACE FUNCTION tutti.own_position(r tutti.sequences, v pg_catalog.int8, called pg_catalog.bool, OUT at pg_catalog.int8, OUT lo pg_catalog.int8, OUT hi pg_catalog.int8, OUT is_called pg_catalog.bool)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE i numeric; me int4; o record;
+BEGIN
+  SELECT member INTO me FROM tutti.sequencing;
+  SELECT seqincrement INTO STRICT i FROM pg_sequence WHERE seqrelid = r.seq;
+  o := tutti.own_chunk(r, me, i > 0, v);
+  is_called := called AND o.at = v;
+  IF is_called AND v + i NOT BETWEEN o.lo AND o.hi AND (tutti.own_chunk(r, me, i > 0, v + i)).at IS NOT NULL THEN
+    o := tutti.own_chunk(r, me, i > 0, v + i); is_called := false;
+  END IF;
+  at := o.at; lo := o.lo; hi := o.hi;
+END $tutti$;
+-- Makes (v, called) the position if v is the member's own, else its first own value after that. It is part of the
+-- transaction: if the position changes, the sequence is locked and gets a new file.
+CREATE OR REPLACE FUNCTION tutti.restart_sequence(s pg_catalog.oid, v pg_catalog.int8, called pg_catalog.bool) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE r tutti.sequences; o record; p record;
+BEGIN
+  SELECT * INTO STRICT r FROM tutti.sequences WHERE seq = s;
+  o := tutti.own_position(r, v, called);
+  IF o.at IS NULL THEN
+    SELECT CASE WHEN seqincrement > 0 THEN r.top ELSE r.bottom END INTO STRICT o.at FROM pg_sequence WHERE seqrelid = s;
+    o.lo := o.at; o.hi := o.at; o.is_called := true;
+  END IF;
+  p := tutti.sequence_position(s);
+  IF p.last <> o.at OR p.called <> o.is_called THEN
+    PERFORM tutti.bound_sequence(s, r.bottom, r.top);
+    EXECUTE format('ALTER SEQUENCE %s RESTART WITH %s', tutti.sequence_name(s), o.at);
+    IF o.is_called THEN
+      PERFORM tutti.native_setval(s, o.at, true);
+    END IF;
+  END IF;
+  PERFORM tutti.bound_sequence(s, o.lo, o.hi);
+END $tutti$;
+-- The sequences of users that a member cuts, and of these the ones without a row.
+CREATE OR REPLACE FUNCTION tutti.new_sequences(home pg_catalog.int4) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE q record; me record;
+BEGIN
+  SELECT * INTO me FROM tutti.sequencing;
+  FOR q IN SELECT s.*, c.relname FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')
+      AND NOT EXISTS (SELECT FROM tutti.sequences r WHERE r.seq = s.seqrelid) ORDER BY s.seqrelid LOOP
+    INSERT INTO tutti.sequences SELECT x.* FROM tutti.cut_sequence(q.seqrelid, coalesce(home, me.member), me.steps, q.seqincrement, q.seqstart, q.seqmin, q.seqmax) x;
+  END LOOP;
+  FOR q IN SELECT r.seq, r.steps, s.seqcycle FROM tutti.sequences r JOIN pg_sequence s ON s.seqrelid = r.seq WHERE s.seqcycle OR r.steps < me.member LOOP
+    IF q.seqcycle THEN
+      RAISE EXCEPTION 'sequence % is declared CYCLE, which cannot be replicated', tutti.sequence_name(q.seq) USING ERRCODE = '0A000', HINT = 'Declare the sequence NO CYCLE.';
+    END IF;
+    RAISE EXCEPTION 'sequence % was made for % members, and this is member %', tutti.sequence_name(q.seq), q.steps, me.member
+      USING HINT = 'Give all members the same sequence_step from the beginning.';
+  END LOOP;
+END $tutti$;
+-- A node starts: all sequences go on by gap values, or to the member's own if that is another than it was.
+CREATE OR REPLACE FUNCTION tutti.start_sequences(new_member pg_catalog.int4, new_steps pg_catalog.int4, gap pg_catalog.int8) RETURNS pg_catalog.void` + ownSettings + `AS $tutti$
+DECLARE r tutti.sequences; i numeric; v numeric; p record; o record; was int4; cloned bool;
+BEGIN
+  SELECT member INTO was FROM tutti.sequencing;
+  cloned := was <> new_member;
+  INSERT INTO tutti.sequencing (member, steps) VALUES (new_member, new_steps) ON CONFLICT (one) DO UPDATE SET member = EXCLUDED.member, steps = EXCLUDED.steps;
+  DELETE FROM tutti.sequences q WHERE NOT EXISTS (SELECT FROM pg_sequence s WHERE s.seqrelid = q.seq);
+  PERFORM tutti.new_sequences(1);
+  FOR r IN SELECT * FROM tutti.sequences ORDER BY seq LOOP
+    SELECT seqincrement INTO i FROM pg_sequence WHERE seqrelid = r.seq;
+    p := tutti.sequence_position(r.seq);
+    v := p.last + gap * i;
+    IF gap > 0 THEN -- what the crash has undone may have been the step to that chunk, and values of it
+      SELECT * INTO o FROM tutti.own_chunk(r, new_member, i > 0, v);
+      v := coalesce(CASE WHEN o.at <> v THEN o.at + gap * i END, v);
+    END IF;
+    IF cloned THEN -- the lost database may have given values of the first chunk
+      SELECT * INTO o FROM tutti.own_chunk(r, new_member, i > 0, v);
+      IF o.at IS NOT NULL THEN
+        SELECT * INTO o FROM tutti.own_chunk(r, new_member, i > 0, CASE WHEN i > 0 THEN o.hi::numeric + 1 ELSE o.lo::numeric - 1 END);
+        IF o.at IS NOT NULL THEN
+          v := o.at; p.called := false;
+        END IF;
+      END IF;
+    END IF;
+    IF v > r.top OR v < r.bottom THEN
+      p.called := true;
+    END IF;
+    PERFORM tutti.restart_sequence(r.seq, greatest(r.bottom, least(r.top, v))::int8, p.called);
+  END LOOP;
+END $tutti$;
+-- A definition is about to run: what it may concern gets its declared bounds. Where a definition of another
+-- member is repeated, the position here says nothing about whether it may succeed: START stands for it.
+CREATE OR REPLACE FUNCTION tutti.open_sequences(tag pg_catalog.text, query pg_catalog.text, named pg_catalog.oid, repeats pg_catalog.bool, who pg_catalog.name) RETURNS pg_catalog.void` + ownSettings + `AS $tutti$
+DECLARE r tutti.sequences; s record; p record; changes bool; q text := lower(query); me int4;
+BEGIN
+  SELECT member INTO me FROM tutti.sequencing;
+  IF me IS NULL OR (SELECT count(*) FROM pg_event_trigger_ddl_commands()) IS NULL THEN RETURN; END IF; -- fails outside of a definition
+  changes := tag IN ('ALTER SEQUENCE', 'ALTER TABLE') AND q ~ '\m(as|increment|maxvalue|minvalue|start|restart|cache|cycle|no|type|set)\M';
+  IF tag = 'ALTER TABLE' AND NOT changes OR tag LIKE 'CREATE %' AND q !~ '\mlike\M' THEN RETURN; END IF;
+  FOR r IN SELECT x.* FROM tutti.sequences x JOIN pg_class c ON c.oid = x.seq
+    LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = x.seq AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i'
+    LEFT JOIN pg_class t ON t.oid = d.refobjid
+    WHERE CASE WHEN tag = 'ALTER SEQUENCE' THEN coalesce(x.seq = named, strpos(q, lower(replace(c.relname, '"', '""'))) > 0)
+      WHEN t.oid IS NULL THEN false
+      WHEN tag = 'ALTER TABLE' AND named IS NOT NULL THEN d.refobjid = named OR d.refobjid IN (
+        WITH RECURSIVE below(o) AS (SELECT named UNION SELECT inhrelid FROM pg_inherits JOIN below ON inhparent = o) SELECT o FROM below)
+      ELSE strpos(q, lower(replace(t.relname, '"', '""'))) > 0 END
+    ORDER BY x.seq FOR UPDATE OF x LOOP
+    UPDATE pg_sequence SET seqmin = r.bottom, seqmax = r.top WHERE seqrelid = r.seq AND (seqmin <> r.bottom OR seqmax <> r.top);
+    IF NOT changes OR NOT pg_has_role(who, (SELECT relowner FROM pg_class WHERE oid = r.seq), 'USAGE') THEN CONTINUE; END IF;
+    SELECT seqincrement, seqstart INTO s FROM pg_sequence WHERE seqrelid = r.seq;
+    p := tutti.sequence_position(r.seq);
+    IF repeats THEN
+      EXECUTE format('ALTER SEQUENCE %s INCREMENT BY %s', tutti.sequence_name(r.seq), s.seqincrement); -- the lock
+      p := tutti.sequence_position(r.seq);
+      UPDATE tutti.sequences SET held = p.last, held_called = p.called WHERE seq = r.seq AND held IS NULL;
+      EXECUTE format('ALTER SEQUENCE %s RESTART WITH %s', tutti.sequence_name(r.seq), s.seqstart);
+      PERFORM tutti.native_setval(r.seq, s.seqstart, true);
+    ELSIF r.home <> me AND NOT p.called THEN
+      EXECUTE format('ALTER SEQUENCE %s RESTART WITH %s', tutti.sequence_name(r.seq), s.seqstart);
+    END IF;
+  END LOOP;
+END $tutti$;
+-- A definition has run: new sequences are cut, and those that it could change give values of the member's again.
+CREATE OR REPLACE FUNCTION tutti.settle_sequences(tag pg_catalog.text, home pg_catalog.int4) RETURNS pg_catalog.void` + ownSettings + `AS $tutti$
+DECLARE r record; p record;
+BEGIN
+  IF NOT EXISTS (SELECT FROM tutti.sequencing) OR (SELECT count(*) FROM pg_event_trigger_ddl_commands()) IS NULL THEN RETURN; END IF;
+  IF tag ~ '^(DROP|ALTER)' THEN
+    DELETE FROM tutti.sequences q WHERE NOT EXISTS (SELECT FROM pg_sequence s WHERE s.seqrelid = q.seq);
+  END IF;
+  PERFORM tutti.new_sequences(home);
+  FOR r IN SELECT q.*, s.seqmin, s.seqmax FROM tutti.sequences q JOIN pg_sequence s ON s.seqrelid = q.seq
+    WHERE q.lo <> s.seqmin OR q.hi <> s.seqmax OR q.held IS NOT NULL LOOP
+    p := tutti.sequence_position(r.seq);
+    IF r.held IS NOT NULL AND p.called THEN -- it was not restarted
+      p.last := greatest(r.seqmin, least(r.seqmax, r.held)); p.called := r.held_called OR p.last <> r.held;
+    END IF;
+    UPDATE tutti.sequences SET bottom = r.seqmin, top = r.seqmax, held = NULL, held_called = NULL WHERE seq = r.seq;
+    PERFORM tutti.restart_sequence(r.seq, p.last, p.called);
+  END LOOP;
+END $tutti$;
+-- TRUNCATE … RESTART IDENTITY fires no event trigger; it has locked the sequences.
+CREATE OR REPLACE FUNCTION tutti.settle_restarted() RETURNS pg_catalog.void` + ownSettings + `AS $tutti$
+DECLARE s oid; p record;
+BEGIN
+  FOR s IN SELECT r.seq FROM tutti.sequences r JOIN pg_locks l ON l.relation = r.seq WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' LOOP
+    p := tutti.sequence_position(s);
+    PERFORM tutti.restart_sequence(s, p.last, p.called);
+  END LOOP;
+END $tutti$;
+-- A nextval has found the bound reached: goes on to the next chunk of the member's. 'moved' says that it may be
+-- repeated, 'spent' and the declared bound that the member has no more values, NULL that nobody has.
+CREATE OR REPLACE FUNCTION tutti.advance_sequence(name pg_catalog.text, bound pg_catalog.int8) RETURNS pg_catalog.text` + ownSettings + `AS $tutti$
+DECLARE r tutti.sequences; s pg_sequence; p record; o record; n numeric; me int4; answer text;
+BEGIN
+  SELECT member INTO me FROM tutti.sequencing;
+  FOR r IN SELECT q.* FROM tutti.sequences q JOIN pg_class c ON c.oid = q.seq WHERE c.relname = name ORDER BY q.seq FOR UPDATE OF q LOOP
+    SELECT * INTO STRICT s FROM pg_sequence WHERE seqrelid = r.seq;
+    p := tutti.sequence_position(r.seq);
+    n := p.last::numeric + CASE WHEN p.called THEN s.seqincrement ELSE 0 END;
+    IF bound <> (CASE WHEN s.seqincrement > 0 THEN s.seqmax ELSE s.seqmin END) OR NOT p.called OR n BETWEEN s.seqmin AND s.seqmax THEN
+      answer := 'moved'; -- by somebody else meanwhile
+      CONTINUE;
+    END IF;
+    SELECT * INTO o FROM tutti.own_chunk(r, me, s.seqincrement > 0, n);
+    IF o.at IS NULL THEN
+      IF r.first_width <= (CASE WHEN r.up THEN r.top - r.anchor ELSE r.anchor - r.bottom END) OR me <> r.home THEN
+        answer := coalesce(answer, 'spent ' || CASE WHEN s.seqincrement > 0 THEN r.top ELSE r.bottom END);
+      END IF;
+      CONTINUE;
+    END IF;
+    PERFORM tutti.bound_sequence(r.seq, o.lo, o.hi), tutti.native_setval(r.seq, o.at, false);
+    answer := 'moved';
+  END LOOP;
+  RETURN answer;
+END $tutti$;
+-- The relation an ALTER is about, as its session understands the name; NULL if that cannot be told.
+CREATE OR REPLACE FUNCTION tutti.altered(query pg_catalog.text) RETURNS pg_catalog.oid LANGUAGE sql AS $tutti$
+  SELECT pg_catalog.to_regclass((pg_catalog.regexp_match(query,
+    '^\s*alter\s+(?:sequence|table)\s+(?:if\s+exists\s+)?(?:only\s+)?((?:"(?:[^"]|"")+"|[^\s".;&]+)(?:\s*\.\s*(?:"(?:[^"]|"")+"|[^\s".;&]+))?)(?:\s|$)', 'i'))[1])
+$tutti$;
+REVOKE ALL ON FUNCTION tutti.native_setval, tutti.sequence_name, tutti.sequence_position, tutti.own_position, tutti.bound_sequence, tutti.restart_sequence, tutti.new_sequences, tutti.start_sequences, tutti.advance_sequence FROM PUBLIC;
+CREATE OR REPLACE FUNCTION tutti.pg_sequence_is() RETURNS TABLE (seqrelid pg_catalog.oid, seqtypid pg_catalog.oid, seqstart pg_catalog.int8, seqincrement pg_catalog.int8,
+  seqmax pg_catalog.int8, seqmin pg_catalog.int8, seqcache pg_catalog.int8, seqcycle pg_catalog.bool) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT s.seqrelid, s.seqtypid, s.seqstart, s.seqincrement, coalesce(r.top, s.seqmax), coalesce(r.bottom, s.seqmin), s.seqcache, s.seqcycle
+  FROM pg_sequence s LEFT JOIN tutti.sequences r ON r.seq = s.seqrelid
+$tutti$;
+ALTER FUNCTION tutti.pg_sequence_is OWNER TO tutti_owner;
+GRANT EXECUTE ON FUNCTION tutti.pg_sequence_is TO PUBLIC;
+`
+
+// setvalFunctions: PostgreSQL's own, known by OIDs below those of users, have another name. tutti.place only believes
+// the role it is told by the function that nobody else can name so.
+const setvalFunctions = `
+DO $tutti$ DECLARE f pg_catalog.regprocedure;
+BEGIN
+  FOR f IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.<) 12000::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) 'setval' LOOP
+    EXECUTE pg_catalog.concat('ALTER FUNCTION ', f, ' RENAME TO tutti_setval');
+  END LOOP;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.place(s pg_catalog.regclass, v pg_catalog.int8, called pg_catalog.bool, who pg_catalog.name) RETURNS pg_catalog.bool` + ownSettings + `AS $tutti$
+DECLARE r tutti.sequences; o record; c text; up bool;
+BEGIN
+  GET DIAGNOSTICS c = PG_CONTEXT;
+  IF split_part(c, E'\n', 2) !~ '^PL/pgSQL function setval\(regclass,bigint,boolean\) line '
+    OR EXISTS (SELECT FROM pg_proc WHERE proname = 'setval' AND pronamespace <> 'pg_catalog'::regnamespace) OR current_setting('transaction_read_only') = 'on' THEN
+    RETURN false;
+  END IF;
+  SELECT * INTO r FROM tutti.sequences WHERE seq = s FOR SHARE;
+  IF NOT FOUND OR NOT has_sequence_privilege(who, s, 'UPDATE') THEN
+    RETURN false;
+  END IF;
+  IF v < r.bottom OR v > r.top THEN
+    RAISE EXCEPTION USING ERRCODE = '22003', MESSAGE = format('setval: value %s is out of bounds for sequence "%s" (%s..%s)', v, (SELECT relname FROM pg_class WHERE oid = s), r.bottom, r.top);
+  END IF;
+  SELECT seqincrement > 0 INTO STRICT up FROM pg_sequence WHERE seqrelid = s;
+  o := tutti.own_position(r, v, called);
+  IF o.lo = r.lo AND o.hi = r.hi THEN
+    PERFORM tutti.native_setval(s, o.at, o.is_called);
+  ELSIF o.at IS NOT NULL AND (CASE WHEN up THEN o.lo > r.hi ELSE o.hi < r.lo END) THEN
+    PERFORM tutti.bound_sequence(s, o.lo, o.hi), tutti.native_setval(s, o.at, o.is_called);
+  ELSE
+    PERFORM tutti.restart_sequence(s, v, called);
+  END IF;
+  RETURN true;
+END $tutti$;
+CREATE OR REPLACE FUNCTION pg_catalog.setval(pg_catalog.regclass, pg_catalog.int8, pg_catalog.bool) RETURNS pg_catalog.int8 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE COST 1 AS $tutti$
+BEGIN
+  IF NOT tutti.place($1, $2, $3, CURRENT_USER) THEN
+    PERFORM pg_catalog.tutti_setval($1, $2, $3);
+  END IF;
+  RETURN $2;
+END $tutti$;
+CREATE OR REPLACE FUNCTION pg_catalog.setval(pg_catalog.regclass, pg_catalog.int8) RETURNS pg_catalog.int8 LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE COST 1 AS $tutti$
+  SELECT pg_catalog.setval($1, $2, true)
+$tutti$;
+`
+
+// sequenceViews are PostgreSQL's, of what was declared.
+const sequenceViews = `
+SET LOCAL allow_system_table_mods = on;
+CREATE OR REPLACE VIEW pg_catalog.pg_sequences AS
+  SELECT n.nspname AS schemaname, c.relname AS sequencename, pg_catalog.pg_get_userbyid(c.relowner) AS sequenceowner, s.seqtypid::pg_catalog.regtype AS data_type,
+    s.seqstart AS start_value, s.seqmin AS min_value, s.seqmax AS max_value, s.seqincrement AS increment_by, s.seqcycle AS cycle, s.seqcache AS cache_size,
+    CASE WHEN pg_catalog.has_sequence_privilege(c.oid, 'SELECT,USAGE'::pg_catalog.text) THEN pg_catalog.pg_sequence_last_value(c.oid::pg_catalog.regclass) END AS last_value
+  FROM tutti.pg_sequence_is() s JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.seqrelid LEFT JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+  WHERE NOT pg_catalog.pg_is_other_temp_schema(n.oid) AND c.relkind OPERATOR(pg_catalog.=) 'S'::pg_catalog."char";
+DO $tutti$
+DECLARE v pg_catalog.text := pg_catalog.pg_get_viewdef('information_schema.sequences'::pg_catalog.regclass);
+BEGIN
+  EXECUTE pg_catalog.concat('CREATE OR REPLACE VIEW information_schema.sequences AS ',
+    pg_catalog.regexp_replace(v, '(pg_catalog\.)?pg_sequence s\M', 'tutti.pg_sequence_is() s'));
+  v := pg_catalog.pg_get_viewdef('information_schema.columns'::pg_catalog.regclass);
+  EXECUTE pg_catalog.concat('CREATE OR REPLACE VIEW information_schema.columns AS ',
+    pg_catalog.regexp_replace(v, '(pg_catalog\.)?pg_sequence seq\M', 'tutti.pg_sequence_is() seq'));
+END $tutti$;
+SET LOCAL allow_system_table_mods = off;
+`

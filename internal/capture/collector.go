@@ -13,6 +13,10 @@ import (
 // or AddText), run the queries of Rereads and feed their rows to AddFinal, then take
 // Writeset. The zero Collector is ready. It keeps the values it is fed, and so does the writeset.
 type Collector struct {
+	// Settle gives an ALTER TABLE that has filled columns the form for the other members: Filled says with
+	// what, and Rewritten that rows follow. Nil leaves it as it is.
+	Settle func(*Definition) error
+
 	isolation  string
 	order      uint64
 	all        bool
@@ -91,7 +95,7 @@ func (c *Collector) add(r captured, err error) error {
 		return nil
 	case opRead:
 		return c.steps.noteRead(r.image)
-	case opDefinition, opFrozen, opTouched:
+	case opDefinition, opFrozen, opTouched, opEmptied:
 		return c.step(r)
 	}
 	if r.op > opBulk {

@@ -26,6 +26,7 @@ const (
 	opFrozen     = 7   // image: an encoded writeset that stands for all before it
 	opTouched    = 8   // image: JSON, an array of schema and name of tables that were locked
 	opRead       = 9   // image: JSON, an array of schema and name of tables that were read, SERIALIZABLE
+	opEmptied    = 10  // image: JSON, schema and name of a table of which all rows follow
 	opUnfollowed = 101 // the only row of a collect step that must be repeated once Follow was run
 )
 
@@ -46,6 +47,12 @@ type Definition struct {
 	Settings map[string]string `json:"settings"`
 	// Dropped are schema and name of the tables that went away.
 	Dropped [][2]string `json:"dropped"`
+	// Filled are, of an ALTER TABLE that its member has run, the values that the columns it added have in
+	// the rows that were there. Rewritten: they have one of its own each, and all rows follow.
+	Filled    map[string]*string `json:"filled,omitempty"`
+	Rewritten bool               `json:"rewritten,omitempty"`
+	// Emptied are schema and name of a table whose rows follow; there is no SQL then.
+	Emptied [][2]string `json:"emptied,omitempty"`
 }
 
 // barrier reports whether it may change what the captured rows of other tables mean than those it
@@ -108,6 +115,7 @@ GRANT USAGE ON SEQUENCE tutti.capture_n TO PUBLIC;
 DROP EVENT TRIGGER IF EXISTS tutti_ddl;
 DROP EVENT TRIGGER IF EXISTS tutti_drop;
 DROP EVENT TRIGGER IF EXISTS tutti_begin;
+DROP EVENT TRIGGER IF EXISTS tutti_rewrite;
 DROP FUNCTION IF EXISTS tutti.refuse_ddl();
 CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
 DECLARE c pg_catalog.text; q pg_catalog.text; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on', false);
@@ -118,7 +126,9 @@ BEGIN
     PERFORM tutti.open_sequences(TG_TAG, q, tutti.altered(q), repeats, CURRENT_USER);
     RETURN;
   END IF;
-  IF repeats THEN
+  IF repeats AND TG_EVENT OPERATOR(pg_catalog.=) 'table_rewrite' THEN
+    RETURN;
+  ELSIF repeats THEN
     PERFORM pg_catalog.set_config('tutti.tag', TG_TAG, true); -- what the definition's client is told
     PERFORM tutti.note_tag(TG_TAG, pg_catalog.current_query());
   ELSE
@@ -138,8 +148,12 @@ CREATE OR REPLACE FUNCTION tutti.partial() RETURNS pg_catalog.bool LANGUAGE sql 
 $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_definition(event pg_catalog.text, tag pg_catalog.text, context pg_catalog.text, settings pg_catalog.jsonb)
 RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = on AS $tutti$
-DECLARE q text; o text; mixed bool; gone jsonb; made bool; enclosed text[];
+DECLARE q text; o text; mixed bool; gone jsonb; made bool; enclosed text[]; f jsonb := '{}';
 BEGIN
+  IF event = 'table_rewrite' THEN
+    PERFORM tutti.note_rewrite(pg_event_trigger_table_rewrite_oid(), pg_event_trigger_table_rewrite_reason());
+    RETURN;
+  END IF;
   IF tag IN ('REINDEX', 'CLUSTER', 'ANALYZE', 'VACUUM') THEN RETURN; END IF;
   IF event = 'ddl_command_start' THEN -- of an extension, whose script is no definition of its own
     PERFORM set_config('tutti.extension', 'on', true);
@@ -192,15 +206,47 @@ BEGIN
       FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON c.oid = d.objid JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE d.classid = 'pg_class'::regclass AND c.relkind = 'r' LIMIT 1;
   END IF;
+  IF tag = 'ALTER TABLE' THEN
+    SELECT tutti.filled(objid) INTO f FROM pg_event_trigger_ddl_commands() WHERE classid = 'pg_class'::regclass AND command_tag = 'ALTER TABLE' LIMIT 1;
+    IF context LIKE E'%%\n%%' AND f ? 'rewritten' THEN
+      RAISE EXCEPTION 'columns that are filled anew for each row cannot be added inside a function' USING ERRCODE = '0A000',
+        HINT = 'Run the ALTER TABLE as a statement of its own.';
+    END IF;
+  END IF;
   INSERT INTO tutti.definitions VALUES (txid_current(), nextval('tutti.capture_n'), current_user,
-    jsonb_build_object('sql', q, 'tag', tag, 'role', current_user, 'settings', settings, 'dropped', coalesce(gone, '[]')));
+    coalesce(f, '{}') || jsonb_build_object('sql', q, 'tag', tag, 'role', current_user, 'settings', settings, 'dropped', coalesce(gone, '[]')));
   PERFORM set_config('%[6]s', 'on', true);
   RAISE INFO 'a definition was noted' USING ERRCODE = '%[7]s';
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.mine(x pg_catalog.xid) RETURNS pg_catalog.bool LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT age(x) <= 0 AND pg_xact_status((pg_current_xact_id()::text::int8 - age(x))::text::xid8) = 'in progress' -- of this transaction, as it can be seen
+$tutti$;
+CREATE OR REPLACE FUNCTION tutti.note_rewrite(rel pg_catalog.oid, reason pg_catalog.int4) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  IF reason & 2 <> 0 AND EXISTS (SELECT FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type y ON y.oid = a.atttypid
+      WHERE c.oid = rel AND c.relpersistence = 'p' AND a.attnum > 0 AND a.attgenerated = '' AND (a.atthasdef OR a.attidentity <> '' OR y.typtype = 'd') AND tutti.mine(a.xmin)) THEN
+    PERFORM set_config('tutti.rewritten', concat(current_setting('tutti.rewritten', true), rel, ','), true);
+  END IF;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.filled(rel pg_catalog.oid) RETURNS pg_catalog.jsonb LANGUAGE plpgsql` + textSettings + ` AS $tutti$
+DECLARE tree oid[]; seen text[]; f jsonb;
+BEGIN
+  WITH RECURSIVE t(o) AS (SELECT rel UNION SELECT inhrelid FROM pg_inherits JOIN t ON inhparent = o) SELECT array_agg(o) INTO tree FROM t;
+  IF tree && string_to_array(trim(TRAILING ',' FROM current_setting('tutti.rewritten', true)), ',')::oid[] THEN
+    RETURN '{"rewritten": true}';
+  END IF;
+  seen := string_to_array(current_setting('tutti.seen', true), ',');
+  SELECT jsonb_object_agg(a.attname, (SELECT (m.attmissingval::text::text[])[1] FROM pg_attribute m WHERE m.attrelid = ANY (tree) AND m.attname = a.attname AND m.atthasmissing LIMIT 1)),
+      set_config('tutti.seen', concat(current_setting('tutti.seen', true), string_agg(concat(rel, ':', a.attnum), ',') , ','), true)
+    INTO f FROM pg_attribute a WHERE a.attrelid = rel AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef AND a.attgenerated = ''
+      AND tutti.mine(a.xmin) AND concat(rel, ':', a.attnum) <> ALL (coalesce(seen, '{}'));
+  RETURN jsonb_build_object('filled', coalesce(f, '{}'));
 END $tutti$;
 REVOKE ALL ON FUNCTION tutti.ddl(), tutti.partial() FROM PUBLIC;
 CREATE EVENT TRIGGER tutti_begin ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'ALTER SEQUENCE', 'ALTER TABLE', 'CREATE TABLE', 'CREATE SCHEMA') EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER tutti_ddl ON ddl_command_end EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER tutti_drop ON sql_drop EXECUTE FUNCTION tutti.ddl();
+CREATE EVENT TRIGGER tutti_rewrite ON table_rewrite EXECUTE FUNCTION tutti.ddl();
 `
 
 const definitionSteps = `
@@ -228,7 +274,7 @@ CREATE OR REPLACE FUNCTION tutti.adopt_definitions() RETURNS pg_catalog.void LAN
 BEGIN
   EXECUTE format('WITH d AS (DELETE FROM tutti.definitions WHERE xid = txid_current() RETURNING n, data)
     INSERT INTO %%s SELECT txid_current(), n, '''', %[2]d, NULL, NULL, convert_to(data::text, ''UTF8'') FROM d', tutti.captures());
-  PERFORM set_config('tutti.defined', '', true), set_config('tutti.tags', '', true);
+  PERFORM set_config('tutti.defined', '', true), set_config('tutti.tags', '', true), set_config('tutti.rewritten', '', true);
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.freeze(data pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
 BEGIN
@@ -280,17 +326,20 @@ const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.r
 // FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
 // through tutti.privileged.
 func FollowQuery() string {
-	return "SELECT json_build_object('tables', tutti.describe()::json, 'locked', " + touchedQuery + ")::text"
+	return "SELECT json_build_object('tables', tutti.describe()::json, 'locked', " + touchedQuery +
+		", 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[])::text"
 }
 
 // State is the answer to FollowQuery.
 type State struct {
-	Tables json.RawMessage `json:"tables"` // for DecodeDescribe
-	Locked json.RawMessage `json:"locked"`
+	Tables    json.RawMessage `json:"tables"` // for DecodeDescribe
+	Locked    json.RawMessage `json:"locked"`
+	Rewritten []uint32        `json:"rewritten"` // tables whose rows are to be captured anew
 }
 
 // Follow returns the statements, as one text, that follow up what was noted: triggers are made to fit,
-// rows that new tables have already are captured, and restarted sequences give the member's own values.
+// rows that new tables have already, and those of tables that were filled, are captured, and restarted
+// sequences give the member's own values.
 // It runs through tutti.privileged.
 func Follow(state State) (string, error) {
 	c, err := DecodeDescribe(state.Tables)
@@ -299,12 +348,23 @@ func Follow(state State) (string, error) {
 	}
 	out := append(Refresh(c), SettleSequences)
 	for i := range c.Tables {
-		if t := &c.Tables[i]; t.Trigger == "" {
+		switch t := &c.Tables[i]; {
+		case t.Trigger == "":
 			out = append(out, t.recapture())
+		case slices.Contains(state.Rewritten, t.OID):
+			name, err := json.Marshal([2]string{t.Schema, t.Name})
+			if err != nil {
+				return "", err
+			}
+			out = append(out, putText(opEmptied, string(name)), t.recapture())
 		}
 	}
-	out = append(out, fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(%s, 'UTF8'))", opTouched, literal(string(state.Locked))), "SELECT tutti.adopt_definitions()")
+	out = append(out, putText(opTouched, string(state.Locked)), "SELECT tutti.adopt_definitions()")
 	return strings.Join(out, ";\n"), nil
+}
+
+func putText(op int, text string) string {
+	return fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(%s, 'UTF8'))", op, literal(text))
 }
 
 // recapture captures all rows of a table as inserted: none was captured when they came, because the

@@ -44,9 +44,11 @@ func (c *Collector) step(r captured) error {
 	c.headers, c.tables, c.rows, c.pieces, c.index, c.reread = nil, nil, nil, nil, nil, nil
 	switch r.op {
 	case opDefinition:
-		return c.steps.define(r.image)
+		return c.steps.define(r.image, c.Settle)
 	case opTouched:
 		return c.steps.touch(r.image)
+	case opEmptied:
+		return c.steps.empty(r.image)
 	}
 	if w, err = writeset.Decode(r.image); err != nil {
 		return fmt.Errorf("capture: frozen rows: %w", err)
@@ -106,14 +108,42 @@ func (s *steps) add(t writeset.Table, k tableKey) uint32 {
 	return n
 }
 
-func (s *steps) define(image []byte) error {
+func (s *steps) define(image []byte, settle func(*Definition) error) error {
 	var d Definition
 	if err := json.Unmarshal(image, &d); err != nil {
 		return fmt.Errorf("capture: a noted definition: %w", err)
 	}
-	s.list = append(s.list, writeset.Step{Definition: append([]byte(nil), image...)})
+	if len(d.Emptied) > 0 {
+		return errors.New("capture: a noted definition that empties tables")
+	}
+	image = append([]byte(nil), image...)
+	if settle != nil && (d.Rewritten || d.Filled != nil) {
+		err := settle(&d)
+		d.Filled, d.Rewritten = nil, false
+		if err == nil {
+			image, err = json.Marshal(d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.list = append(s.list, writeset.Step{Definition: image})
 	s.barrier = s.barrier || d.barrier()
 	s.exclude(d.Dropped)
+	return nil
+}
+
+// empty has the other members delete a table's rows, which follow.
+func (s *steps) empty(image []byte) error {
+	var name [2]string
+	err := json.Unmarshal(image, &name)
+	if err == nil {
+		image, err = json.Marshal(Definition{Tag: "ALTER TABLE", Emptied: [][2]string{name}})
+	}
+	if err != nil {
+		return fmt.Errorf("capture: a table that is filled anew: %w", err)
+	}
+	s.list = append(s.list, writeset.Step{Definition: image})
 	return nil
 }
 

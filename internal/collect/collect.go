@@ -152,6 +152,18 @@ func definition(d session.Definition) capture.Definition {
 	return out
 }
 
+// Emptied is the table that a step empties instead, as it is written in SQL; empty if it is a definition.
+func Emptied(step []byte) (string, error) {
+	var d capture.Definition
+	if err := json.Unmarshal(step, &d); err != nil {
+		return "", fmt.Errorf("collect: a definition in the log cannot be read: %w", err)
+	}
+	if len(d.Emptied) == 0 {
+		return "", nil
+	}
+	return capture.Quote(d.Emptied[0][0]) + "." + capture.Quote(d.Emptied[0][1]), nil
+}
+
 // Definition reads a step's definition.
 func Definition(step []byte) (session.Definition, error) {
 	var d capture.Definition
@@ -235,7 +247,7 @@ func (r rewritten) Read(values [][]byte) (session.Returned, error) {
 
 // Decode reads what was collected.
 func (Collector) Decode(rows [][][]byte, returned []session.Returned) (session.Collected, error) {
-	c := &collection{}
+	c := &collection{capture.Collector{Settle: settle}}
 	for _, r := range returned {
 		if err := c.AddReturned(r.(*capture.Returned)); err != nil {
 			return nil, err
@@ -247,11 +259,30 @@ func (Collector) Decode(rows [][][]byte, returned []session.Returned) (session.C
 			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "a function changed rows more than once and then the schema").
 				WithHint("Run the statements one by one.")
 		}
+		if errors.Is(err, semantics.ErrFills) {
+			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "ALTER TABLE … ADD COLUMN would fill existing rows differently at each member").
+				WithDetail("%s", err).WithHint("Add the column without default, set the default with ALTER COLUMN, and UPDATE the rows.")
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// settle words an ALTER TABLE that has filled columns here so that it gives the same elsewhere.
+func settle(d *capture.Definition) (err error) {
+	if d.Rewritten {
+		return semantics.Refills(d.SQL)
+	}
+	if !semantics.Fills(d.SQL) {
+		return nil
+	}
+	if d.Settings["standard_conforming_strings"] == "off" {
+		return fmt.Errorf("%w: standard_conforming_strings is off", semantics.ErrFills)
+	}
+	d.SQL, err = semantics.Filled(d.SQL, d.Filled)
+	return err
 }
 
 // collection is a capture.Collector as the session wants it.

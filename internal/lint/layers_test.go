@@ -36,7 +36,7 @@ const (
 // knows only bytes; node alone composes IO.
 var layers = map[string]layer{
 	"writeset":                {pure, "", ""},
-	"semantics":               {pure, "", "github.com/pganalyze/pg_query_go/v6 " + protobuf + "/reflect/protoreflect"},
+	"semantics":               {pure, "", "github.com/pganalyze/pg_query_go/v6 " + protobuf + "/proto " + protobuf + "/reflect/protoreflect"},
 	"session":                 {pure, "semantics wire writeset", ""},
 	"capture":                 {pure, "writeset", "github.com/cespare/xxhash/v2 " + pgx + "/pgtype"},
 	"ordering":                {pure, "", raft + " " + raft + "/raftpb " + protobuf + "/proto"},

@@ -74,6 +74,19 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 	}
 	for _, s := range t.Writeset.Steps {
 		if s.Rows == nil {
+			table, err := collect.Emptied(s.Definition)
+			if err != nil {
+				return &FatalError{err}
+			}
+			if table != "" {
+				if err := follow(); err != nil {
+					return err
+				}
+				if _, err := a.conn.Exec(ctx, "DELETE FROM ONLY "+table).ReadAll(); err != nil {
+					return err
+				}
+				continue
+			}
 			if err := a.stepDefinition(ctx, t.Item.ID.Member, s.Definition); err != nil {
 				return err
 			}

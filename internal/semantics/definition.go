@@ -57,6 +57,9 @@ func definition(n *pg.Node) Statement {
 			}
 			return s
 		}
+		if fills(v.AlterTableStmt) {
+			return Statement{Kind: Definition, Here: true}
+		}
 		if detaches(v.AlterTableStmt) {
 			return Statement{Kind: Definition, Relations: relations(n), Alone: "ALTER TABLE ... DETACH CONCURRENTLY"}
 		}
@@ -179,13 +182,6 @@ func alterTable(a *pg.AlterTableStmt) Statement {
 	for _, c := range a.Cmds {
 		cmd := c.GetAlterTableCmd()
 		switch cmd.GetSubtype() {
-		case pg.AlterTableType_AT_AddColumn:
-			if a.Objtype != pg.ObjectType_OBJECT_FOREIGN_TABLE && fillsRows(cmd.Def.GetColumnDef()) { // which has no rows here
-				return refuse("ALTER TABLE … ADD COLUMN with this default would fill existing rows differently at each member",
-					"Add the column without default, set the default with ALTER COLUMN, and UPDATE the rows.")
-			}
-		case pg.AlterTableType_AT_AddIdentity:
-			continue
 		case pg.AlterTableType_AT_AttachPartition:
 			if drifts(cmd.Def.GetPartitionCmd().GetBound()) {
 				return refuseBound()
@@ -207,6 +203,21 @@ func alterTable(a *pg.AlterTableStmt) Statement {
 		}
 	}
 	return Statement{Kind: Definition}
+}
+
+// fills reports whether columns are added whose values in existing rows may be other ones at each
+// member: the statement runs at one first, and the others get its values.
+func fills(a *pg.AlterTableStmt) bool {
+	if a.Objtype == pg.ObjectType_OBJECT_FOREIGN_TABLE { // which has no rows here
+		return false
+	}
+	for _, c := range a.Cmds {
+		cmd := c.GetAlterTableCmd()
+		if cmd.GetSubtype() == pg.AlterTableType_AT_AddColumn && fillsRows(cmd.Def.GetColumnDef()) {
+			return true
+		}
+	}
+	return false
 }
 
 // detaches reports whether a partition is detached CONCURRENTLY.

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,33 +13,11 @@ import (
 // pythonSource fetches a source distribution and makes an environment with the packages its
 // tests need. The directory holds both: source and env.
 func pythonSource(name, version string, packages ...string) func(context.Context, string) (string, error) {
-	return func(ctx context.Context, cache string) (string, error) {
-		dir := filepath.Join(cache, name+"-"+version)
-		if _, err := os.Stat(filepath.Join(dir, "source")); err == nil {
-			return dir, nil
-		}
-		part := dir + ".part"
-		if err := os.RemoveAll(part); err != nil {
-			return "", err
-		}
-		if err := os.MkdirAll(filepath.Join(part, "sdist"), 0o755); err != nil {
-			return "", err
-		}
-		for _, argv := range [][]string{
-			{"python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", name, "-d", "sdist", name + "==" + version},
-			{"sh", "-c", "mkdir unpacked && tar -xzf sdist/*.tar.gz -C unpacked --strip-components=1"},
-			{"python3", "-m", "venv", "env"},
-			append([]string{"env/bin/python", "-m", "pip", "install", "-q"}, packages...),
-			{"mv", "unpacked", "source"},
-		} {
-			c := exec.CommandContext(ctx, argv[0], argv[1:]...)
-			c.Dir = part
-			if out, err := c.CombinedOutput(); err != nil {
-				return "", fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, tail(out))
-			}
-		}
-		return dir, os.Rename(part, dir)
-	}
+	return installed(name+"-"+version,
+		[]string{"python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", name, "-d", "sdist", name + "==" + version},
+		[]string{"sh", "-c", "mkdir source && tar -xzf sdist/*.tar.gz -C source --strip-components=1"},
+		[]string{"python3", "-m", "venv", "env"},
+		append([]string{"env/bin/python", "-m", "pip", "install", "-q"}, packages...))
 }
 
 // sqlalchemySuite is SQLAlchemy's own suite for dialects, and its tests of PostgreSQL.
@@ -69,12 +46,35 @@ func psycopgSuite() Suite {
 		Name: "psycopg", What: "psycopg 3.2.9, programs/psycopg_steps.py", Limit: 5 * time.Minute,
 		fetch: pythonSource("psycopg", "3.2.9", "psycopg[binary]==3.2.9"),
 		parse: parseLines,
+		command: program("psycopg_steps.py", psycopgSteps, func(dir string) ([]string, []string) {
+			return []string{filepath.Join(dir, "env/bin/python")}, []string{"PYTHONDONTWRITEBYTECODE=1"}
+		}),
+	}
+}
+
+// asyncpgSuite is asyncpg's own suite, without the tests that start servers of their own. The
+// package beside the tests lacks its compiled parts: the one that is installed is tested.
+func asyncpgSuite() Suite {
+	return Suite{
+		Name: "asyncpg", What: "asyncpg 0.30.0, its tests", Limit: 10 * time.Minute,
+		fetch:  pythonSource("asyncpg", "0.30.0", "asyncpg==0.30.0", "pytest==8.3.5", "distro==1.9.0"),
+		report: true, parse: parseXML,
 		command: func(a *Arm, dir string) (argv, env []string) {
-			steps := filepath.Join(a.Dir, "psycopg_steps.py")
-			if err := os.WriteFile(steps, psycopgSteps, 0o644); err != nil {
-				return []string{"sh", "-c", "echo " + err.Error()}, nil
-			}
-			return []string{filepath.Join(dir, "env/bin/python"), steps}, []string{"PYTHONDONTWRITEBYTECODE=1"}
+			return []string{"sh", "-c", `cd "$0/source/tests" && exec "$0/env/bin/python" -P -m pytest "$@"`, dir, "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "--junitxml=" + a.Report()}, []string{"PYTHONDONTWRITEBYTECODE=1"}
+		},
+	}
+}
+
+// psycopg2Suite is psycopg2's own suite.
+func psycopg2Suite() Suite {
+	return Suite{
+		Name: "psycopg2", What: "psycopg2 2.9.10, its tests", Limit: 10 * time.Minute,
+		Setup:  []string{"CREATE EXTENSION hstore"},
+		fetch:  pythonSource("psycopg2", "2.9.10", "psycopg2-binary==2.9.10", "pytest==8.3.5"),
+		report: true, parse: parseXML,
+		command: func(a *Arm, dir string) (argv, env []string) {
+			return []string{"sh", "-c", `cd "$0/source/tests" && exec "$0/env/bin/python" -P -m pytest "$@"`, dir, "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "--junitxml=" + a.Report()}, []string{
+				"PYTHONDONTWRITEBYTECODE=1", "PSYCOPG2_TESTDB=" + database, "PSYCOPG2_TESTDB_HOST=" + a.Host, fmt.Sprintf("PSYCOPG2_TESTDB_PORT=%d", a.Port), "PSYCOPG2_TESTDB_USER=" + role}
 		},
 	}
 }

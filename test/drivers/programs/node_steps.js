@@ -96,7 +96,7 @@ const steps = {
       await attempt(() => rows(c, { name: 'get', text: 'SELECT * FROM np WHERE id = $1', values: [1] }))
       await attempt(() => c.query('SELECT 1'))
       await c.query('ROLLBACK')
-      await attempt(() => rows(c, 'SELECT name, statement, parameter_types FROM pg_prepared_statements ORDER BY name'))
+      await attempt(() => rows(c, 'SELECT name, statement, parameter_types FROM pg_prepared_statements WHERE name IN (\'get\', \'put\') ORDER BY name'))
       await c.query('DEALLOCATE ALL')
       await attempt(() => c.query({ name: 'put', text: 'INSERT INTO np (id, v) VALUES ($1, $2)', values: [30, 'x'] }))
       await attempt(() => c.query({ name: 'bad', text: 'SELECT * FROM none_such' }))

@@ -276,6 +276,13 @@ BEGIN
     INSERT INTO %%s SELECT txid_current(), n, '''', %[2]d, NULL, NULL, convert_to(data::text, ''UTF8'') FROM d', tutti.captures());
   PERFORM set_config('tutti.defined', '', true), set_config('tutti.tags', '', true), set_config('tutti.rewritten', '', true);
 END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.note(data pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE d jsonb := convert_from(data, 'UTF8')::jsonb;
+BEGIN
+  IF current_setting('transaction_read_only') = 'on' THEN RETURN; END IF; -- it was about a temporary object
+  INSERT INTO tutti.definitions VALUES (txid_current(), nextval('tutti.capture_n'), d->>'role', d);
+  PERFORM set_config('tutti.defined', 'on', true), set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',COMMENT'), true);
+END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.freeze(data pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
 BEGIN
   EXECUTE format('DELETE FROM %%s WHERE xid = txid_current()', tutti.captures());
@@ -299,7 +306,7 @@ BEGIN
   END IF;
 END $tutti$;
 ALTER FUNCTION tutti.peek OWNER TO tutti_owner;
-REVOKE ALL ON FUNCTION tutti.evaluate, tutti.captures, tutti.adopt_definitions, tutti.freeze FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.evaluate, tutti.captures, tutti.adopt_definitions, tutti.freeze, tutti.note FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tutti.captures TO tutti_owner;
 `
 
@@ -392,5 +399,4 @@ func PrivilegedParameterOIDs() []uint32 { return []uint32{17, 17, 17, 16} }
 const FreezeCommand = "SELECT tutti.freeze($1)"
 
 // NoteCommand notes a definition that fires no event trigger: $1 is a Definition in JSON.
-const NoteCommand = "WITH d AS (SELECT convert_from($1, 'UTF8')::jsonb AS data) INSERT INTO tutti.definitions SELECT txid_current(), nextval('tutti.capture_n'), data->>'role', data FROM d; " +
-	"SELECT set_config('" + definedSetting + "', 'on', true), set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',COMMENT'), true)"
+const NoteCommand = "SELECT tutti.note($1)"

@@ -265,6 +265,8 @@ func setConfig(f call) (Statement, bool) {
 
 func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 	switch {
+	case !c.IsFrom && hasNode(c.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"):
+		return calls(n, Write)
 	case !c.IsFrom:
 		return calls(n, Read)
 	case c.Filename == "" && !c.IsProgram:

@@ -32,6 +32,11 @@ func TestSequenceValues(t *testing.T) {
 			t.Errorf("node %d after a restart: %s, want %s", k, got, want)
 		}
 	}
+	home.Do("CREATE TEMP SEQUENCE dense_temp", "BEGIN READ ONLY", "SELECT setval('dense_temp', 5)", "COMMIT",
+		"COPY (INSERT INTO dense.a(t) VALUES ('copied') RETURNING id) TO STDOUT")
+	if got := home.Get("SELECT currval('dense_temp'), (SELECT id FROM dense.a WHERE t = 'copied')"); got != "5|2" {
+		t.Errorf("a temporary sequence, and a value that was copied: %s", got)
+	}
 	c.Everywhere("SELECT max_value, increment_by FROM pg_sequences WHERE schemaname = 'dense' AND sequencename = 'q'", "9223372036854775807|2")
 	c.Check()
 	home.Do("DROP SCHEMA dense CASCADE")

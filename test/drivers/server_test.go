@@ -170,7 +170,8 @@ func (m *members) check() (notes []string) {
 // restricts finds the lines of a dump that hold a random word.
 var restricts = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`)
 
-// definitions compares what pg_dump and pg_dumpall say at each member's own PostgreSQL.
+// definitions compares what pg_dump says at each member, through Tutti, where sequences have their declared bounds;
+// and what pg_dumpall says at its own PostgreSQL.
 func (m *members) definitions(t *testing.T, out string) (notes []string) {
 	build, err := embedded.Find(embedded.Options{})
 	if err != nil {
@@ -180,8 +181,8 @@ func (m *members) definitions(t *testing.T, out string) (notes []string) {
 	for _, k := range m.c.All() {
 		local := instance.New(instance.Options{Build: build, DataDir: m.data(k)}).ConnString(role, database)
 		var text string
-		for _, argv := range [][]string{{"pg_dumpall", "--globals-only", "--dbname"}, {"pg_dump", "--schema-only", "--dbname"}} {
-			b, err := exec.Command(build.Program(argv[0]), append(argv[1:], local)...).Output()
+		for _, argv := range [][]string{{"pg_dumpall", "--globals-only", "--dbname", local}, {"pg_dump", "--schema-only", "--dbname", m.c.URL(k)}} {
+			b, err := exec.Command(build.Program(argv[0]), argv[1:]...).Output()
 			if err != nil {
 				return append(notes, fmt.Sprintf("%s at node %d: %v", argv[0], k, err))
 			}

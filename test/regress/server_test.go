@@ -216,15 +216,15 @@ func (m *members) compare() (notes []string) {
 // restricts finds the lines of a dump that hold a random word.
 var restricts = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`)
 
-// schemas compares what pg_dump and pg_dumpall say of the definitions and roles at each
-// member, asked at its own PostgreSQL.
+// schemas compares what pg_dump says of the definitions at each member, through Tutti, where sequences have their
+// declared bounds; and what pg_dumpall says of the roles, asked at its own PostgreSQL.
 func (m *members) schemas(b embedded.Build) (notes []string) {
 	var first string
 	for _, k := range m.c.All() {
 		local := instance.New(instance.Options{Build: b, DataDir: filepath.Join(m.c.Node(k).Config.DataDir, "postgres")}).ConnString(role, database)
 		var text string
-		for _, argv := range [][]string{{"pg_dumpall", "--globals-only", "--dbname"}, {"pg_dump", "--schema-only", "--dbname"}} {
-			c := exec.Command(b.Program(argv[0]), append(argv[1:], local)...)
+		for _, argv := range [][]string{{"pg_dumpall", "--globals-only", "--dbname", local}, {"pg_dump", "--schema-only", "--dbname", m.c.URL(k)}} {
+			c := exec.Command(b.Program(argv[0]), argv[1:]...)
 			out, err := c.Output()
 			if err != nil {
 				return append(notes, fmt.Sprintf("%s at node %d: %v %s", argv[0], k, err, stderrOf(err)))

@@ -36,6 +36,10 @@ func TestColumnsThatFillRows(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM refers", "2")
 	c.Everywhere("SELECT string_agg(attname || ' ' || pg_get_expr(adbin, adrelid), ', ' ORDER BY attnum) FROM pg_attrdef d JOIN pg_attribute a ON attrelid = adrelid AND attnum = adnum WHERE attrelid = 'filled'::regclass AND attname IN ('a', 'd', 'p', 'r')",
 		"a now(), d CURRENT_DATE, p now(), r now()")
+	// Where nothing was written anew, no rows have followed that would hide a difference.
+	c.Connect(1).Do("CREATE TABLE fillonce(id int)", "INSERT INTO fillonce VALUES (1), (2)", "ALTER TABLE fillonce ADD a timestamptz NOT NULL DEFAULT now()")
+	c.Connect(2).Do("BEGIN; ALTER TABLE fillonce ADD IF NOT EXISTS a date DEFAULT current_date, ADD b text DEFAULT steady(); COMMIT", "DO $$ BEGIN ALTER TABLE fillonce ADD r timestamptz DEFAULT now(); END $$")
+	c.Everywhere("SELECT count(DISTINCT (a, b, r)), count(b) FROM fillonce", "1|2")
 	c.Check()
-	c.Connect(1).Do("DROP TABLE refers, filled, fillnokey, fillparts", "DROP FUNCTION drawn", "DROP FUNCTION steady")
+	c.Connect(1).Do("DROP TABLE refers, fillonce, filled, fillnokey, fillparts", "DROP FUNCTION drawn", "DROP FUNCTION steady")
 }

@@ -354,7 +354,18 @@ func TestSetval(t *testing.T) {
 			t.Errorf("%s: %d and %d, want %d and %d", x.sql, a, b, x.a, x.b)
 		}
 	}
+	// What goes back to an earlier chunk and is taken back would run from there through the chunks of others.
+	m.ddl("SELECT setval('q', 5000000000000)")
 	c := m.conns[1]
+	far := m.next(1, "q")
+	if _, err := c.Exec(ctx, "BEGIN; SELECT setval('q', 7); ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if v := m.next(1, "q"); v != far+1 {
+		t.Errorf("after %d and a setval that was taken back: %d", far, v)
+	}
+	m.ddl("SELECT setval('q', 7)")
+	m.next(1, "q")
 	role := pgx.Identifier{"r_" + c.Config().Database}.Sanitize()
 	if _, err := c.Exec(ctx, "SET tutti.ddl = on; CREATE ROLE "+role+"; SET ROLE "+role); err != nil {
 		t.Fatal(err)

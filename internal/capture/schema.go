@@ -56,6 +56,7 @@ func Schema() string {
 	b.WriteString(sequenceSchema())
 	b.WriteString(definitionSchema())
 	b.WriteString(describeFunctions())
+	b.WriteString(extentFunction())
 	b.WriteString(lockSchema())
 	b.WriteString(adoptAll())
 	return b.String()

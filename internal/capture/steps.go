@@ -178,12 +178,14 @@ func whole(name [2]string) writeset.Table {
 func (s *steps) exclude(tables [][2]string) {
 	for _, t := range tables {
 		w := whole(t)
-		s.locked[s.add(w, tableKey{hash: w.Key, mode: writeset.Exclusive})] = true
+		n := s.add(w, tableKey{hash: w.Key, mode: writeset.Exclusive})
+		s.locked[n] = true
 	}
 }
 
 // writeset is all of it.
 func (s *steps) writeset() *writeset.Writeset {
+	s.beside()
 	w := &writeset.Writeset{Tables: s.tables, Keys: s.keys.keys, Steps: s.list, Barrier: s.barrier}
 	for n := range uint32(len(s.tables)) {
 		if s.locked[n] && !s.changed[s.tables[n].Key] {

@@ -30,7 +30,7 @@ func TestStepsHeld(t *testing.T) {
 		for _, n := range w.Held {
 			held = append(held, w.Tables[n].Name)
 		}
-		if !reflect.DeepEqual(held, []string{"written", "locked"}) {
+		if !reflect.DeepEqual(held, []string{"written", "locked", columnsName, typesName}) {
 			t.Errorf("held %v", held)
 		}
 	}

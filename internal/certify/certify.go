@@ -137,13 +137,14 @@ func (c *Certifier) Check(t Transaction) Verdict {
 }
 
 // CheckLocks says whether t can still hold the row locks that it had when everything up to held
-// was visible: whoever took one of its keys, and was not seen by it, took the lock from it.
+// was visible: whoever took one of its keys, and was not seen by it, took the lock from it. Everything up to t's
+// base was visible before its first statement.
 // seen is asked about the last holder of each key; whoever is seen has seen those before it (C1).
 func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writeset.TxID, ordinal uint64) bool) Verdict {
 	if planted == "locks-trusted" {
 		return Verdict{}
 	}
-	if held < c.barrier {
+	if t.Base < c.barrier && planted != "barrier-held-off" { // no lock keeps it from changing what rows mean
 		return Verdict{Reason: Barrier, Winner: c.barrierID, WinnerOrdinal: c.barrier}
 	}
 	if held < c.floor {
@@ -242,7 +243,32 @@ func (c *Certifier) forgetOldest() {
 	}
 }
 
-// SetBarrier records a DDL statement at ordinal (C4).
+// Define records a definition that runs at ordinal whatever was ordered before it (C4). It
+// takes its keys; who is ordered later and has one of them, and has not seen it, loses. The keys were looked up when
+// everything up to its base was visible. If another definition has since taken what the answer depends on, its Exclusive and Read
+// keys, or if that cannot be known, it is a barrier, as it is when its writeset says so. Rows hold their tables
+// Shared, so they do not count.
+func (c *Certifier) Define(ordinal uint64, t Transaction) {
+	if t.Writeset.Barrier || t.Base < max(c.barrier, c.floor) || c.redefined(t) && planted != "definition-outdated" {
+		c.SetBarrier(ordinal, t.ID)
+		return
+	}
+	if planted != "definition-keys-forgotten" {
+		c.remember(ordinal, t)
+	}
+}
+
+// redefined reports whether what t's keys depend on was taken after its base.
+func (c *Certifier) redefined(t Transaction) (yes bool) {
+	t.Writeset.EachKey(func(k writeset.Key) bool {
+		h := c.keys[k.Hash]
+		yes = (k.Mode == writeset.Exclusive || k.Mode == writeset.Read) && max(h.exclusive, h.update) > t.Base
+		return !yes
+	})
+	return yes
+}
+
+// SetBarrier records a definition at ordinal to which all who have not seen it lose (C4).
 func (c *Certifier) SetBarrier(ordinal uint64, id writeset.TxID) {
 	c.barrier, c.barrierID = ordinal, id
 }

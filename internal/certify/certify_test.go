@@ -129,8 +129,10 @@ func TestCheckLocks(t *testing.T) {
 		}
 	}
 	z.SetBarrier(8, id(9))
-	if v := z.CheckLocks(at(0, key(7, update)), 7, nil); v.Reason != Barrier {
-		t.Errorf("a definition since: %+v", v)
+	for _, held := range []uint64{7, 8} {
+		if v := z.CheckLocks(at(7, key(7, update)), held, nil); v.Reason != Barrier {
+			t.Errorf("a definition since, while it held what it had at %d: %+v", held, v)
+		}
 	}
 }
 
@@ -166,6 +168,51 @@ func TestBarrier(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	commit(t, z, 7, at(5, key(1, shared)))
+}
+
+// TestDefine: a definition takes its keys from who has not seen it and lets others be; it is a barrier
+// if what it was said to change may have changed, or is not known (C4).
+func TestDefine(t *testing.T) {
+	define := func(base uint64, ks ...writeset.Key) Transaction {
+		return Transaction{ID: id(9), Base: base, Writeset: keys(ks...)}
+	}
+	for _, c := range []struct {
+		name    string
+		before  func(z *Certifier)
+		d       Transaction
+		barrier bool
+	}{
+		{"alone", func(*Certifier) {}, define(3, key(1, exclusive)), false},
+		{"rows are written meanwhile", func(z *Certifier) { commit(t, z, 4, at(3, key(1, shared), key(7, update))) }, define(3, key(1, exclusive)), false},
+		{"another table is defined meanwhile", func(z *Certifier) { z.Define(4, define(3, key(2, exclusive), key(5, update))) }, define(3, key(1, exclusive), key(5, update)), false},
+		{"its table is defined meanwhile", func(z *Certifier) { z.Define(4, define(3, key(1, exclusive))) }, define(3, key(1, exclusive)), true},
+		{"its table was defined before", func(z *Certifier) { z.Define(3, define(2, key(1, exclusive))) }, define(3, key(1, exclusive)), false},
+		{"its table is defined in a transaction", func(z *Certifier) { commit(t, z, 4, at(3, key(1, exclusive))) }, define(3, key(1, exclusive)), true},
+		{"what it looks at is held meanwhile", func(z *Certifier) { z.Define(4, define(3, key(2, exclusive), key(4, update))) }, define(3, key(1, exclusive), key(4, writeset.Read)), true},
+		{"both look at something", func(z *Certifier) { z.Define(4, define(3, key(2, exclusive), key(4, writeset.Read))) }, define(3, key(1, exclusive), key(4, writeset.Read)), false},
+		{"a barrier comes first", func(z *Certifier) { z.SetBarrier(4, id(8)) }, define(3, key(1, exclusive)), true},
+		{"nobody knows what it changes", func(*Certifier) {}, Transaction{ID: id(9), Base: 3, Writeset: &writeset.Writeset{Barrier: true}}, true},
+	} {
+		z := New(Options{})
+		c.before(z)
+		z.Define(5, c.d)
+		if v := z.Check(at(4, key(1, shared))); v.Commit() {
+			t.Errorf("%s: who writes to the table, and has not seen it, may go on", c.name)
+		}
+		if v := z.Check(at(5, key(1, shared), key(6, shared))); !v.Commit() {
+			t.Errorf("%s: who has seen it: %+v", c.name, v)
+		}
+		if v := z.Check(at(4, key(6, shared))); v.Commit() == c.barrier {
+			t.Errorf("%s: who writes elsewhere: %+v, want a barrier: %v", c.name, v, c.barrier)
+		}
+	}
+	z := New(Options{KeysMax: 1})
+	commit(t, z, 3, at(2, key(2, update)))
+	commit(t, z, 4, at(3, key(3, update)))
+	z.Define(5, define(2, key(1, exclusive)))
+	if v := z.Check(at(4, key(6, shared))); v.Reason != Barrier {
+		t.Errorf("what was ordered after its base is forgotten: %+v", v)
+	}
 }
 
 // TestEviction: forgotten transactions count as conflicts (C3), and the bound holds.

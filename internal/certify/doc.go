@@ -11,7 +11,9 @@
 //	    wait for its own member's conflicting predecessors and takes its base afterwards.
 //	C3  The index is bounded by KeysMax; what it forgot it treats as a conflict
 //	    (Conflict.Reason TooOld), never as agreement.
-//	C4  A barrier (DDL) conflicts with every transaction whose base precedes it.
+//	C4  A definition (DDL) conflicts with every transaction whose base precedes it and that has one of its
+//	    keys. If they are not known, or were looked up before an earlier definition that may have
+//	    changed them, it is a barrier: it conflicts with every transaction whose base precedes it.
 //	C5  A Checkpoint holds all that later verdicts depend on: what was restored from it decides as
 //	    what it was taken of, and gives the same bytes at every later ordinal.
 //

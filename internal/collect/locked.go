@@ -73,3 +73,13 @@ func (c Collector) AppendTablesLocked(dst []byte) []byte {
 func (Collector) TablesLocked(answer []byte) ([]writeset.Table, error) {
 	return capture.ReadTablesLocked(answer)
 }
+
+// AskExtent asks which tables a definition may change.
+func (Collector) AskExtent(st *semantics.Statement) string {
+	return capture.ExtentSQL(st.Relations, st.Confined.Columns)
+}
+
+// Extent reads the answer.
+func (Collector) Extent(answer []byte, st *semantics.Statement) (*writeset.Writeset, error) {
+	return capture.Extent(answer, st.Confined.Columns, st.Confined.Types)
+}

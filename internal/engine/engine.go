@@ -99,14 +99,14 @@ type Submission struct {
 	Held, Order uint64
 	Since       uint64             // see Item.Since
 	Writeset    *writeset.Writeset // KindCertified
-	Payload     []byte             // the encoded writeset, the statement, notifications, channels or request
+	Payload     []byte             // the encoded writeset, notifications, channels or request
 }
 
 // Task is one item of a group.
 type Task struct {
 	Ordinal  uint64
 	Item     Item
-	Writeset *writeset.Writeset // KindCertified
+	Writeset *writeset.Writeset // KindCertified, KindStatement
 	// Local is true when the transaction is open at this member and its owner must commit
 	// it; otherwise its rows must be applied, and if Mark, its marker row written with them.
 	Local bool
@@ -391,7 +391,12 @@ func (e *Engine) deliverItem(it *Item) {
 			e.cert.SetBarrier(e.ordinal, it.ID)
 		}
 	case KindStatement:
-		e.cert.SetBarrier(e.ordinal, it.ID)
+		var err error
+		if ws, err = writeset.Decode(it.Payload); err != nil || it.Base >= e.ordinal {
+			v = certify.Verdict{Reason: certify.Malformed}
+			break
+		}
+		e.cert.Define(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws})
 	case KindLock:
 		e.lockItem(it)
 		return

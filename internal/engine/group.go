@@ -100,11 +100,14 @@ func (e *Engine) GroupDone() {
 func (e *Engine) settle(t *Task) {
 	if t.Own && t.Item.ID.Incarnation == e.o.Incarnation {
 		if w := e.owns[t.Item.ID.Seq]; w != nil {
-			if w.Kind == KindCertified {
-				c := commit{seq: w.Seq, ordinal: t.Ordinal, order: w.Order}
-				if w.orphan {
-					c.order = orderOrphan
-				}
+			c := commit{seq: w.Seq, ordinal: t.Ordinal, order: w.Order}
+			switch {
+			case w.Kind == KindStatement && planted != "own-definitions-trusted":
+				c.order = orderApplier
+			case w.orphan:
+				c.order = orderOrphan
+			}
+			if w.Kind == KindCertified || c.order == orderApplier {
 				e.commits.add(c, e.cert.Floor())
 			}
 			e.finish(w)

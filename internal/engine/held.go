@@ -10,7 +10,7 @@ import (
 // base is up to where a submission has seen the keys it wrote (E8).
 func (e *Engine) base(w *own) uint64 {
 	switch {
-	case w.Snapshot:
+	case w.Snapshot, w.Kind == KindStatement:
 		return w.Base
 	case planted == "base-is-delivered":
 		return e.ordinal
@@ -18,9 +18,9 @@ func (e *Engine) base(w *own) uint64 {
 		return e.applied
 	}
 	held := max(w.Held, w.Base) // what was applied before its first statement it has seen
-	t := certify.Transaction{ID: e.id(w.Seq), Writeset: w.Writeset}
+	t := certify.Transaction{ID: e.id(w.Seq), Base: w.Base, Writeset: w.Writeset}
 	seen := func(winner writeset.TxID, ordinal uint64) bool {
-		if winner != e.id(winner.Seq) || planted == "own-locks-trusted" {
+		if winner != e.id(winner.Seq) || e.commits.order[winner.Seq] == orderApplier || planted == "own-locks-trusted" {
 			return ordinal <= held
 		}
 		return ordinal <= w.Base || e.commits.precedes(winner.Seq, ordinal, w.Order)
@@ -33,6 +33,8 @@ func (e *Engine) base(w *own) uint64 {
 		return e.applied
 	case certify.KeyConflict:
 		return max(w.Base, min(held, v.WinnerOrdinal-1)) // the log says no
+	case certify.Barrier:
+		return w.Base // so, too
 	}
 	return held // the log says no
 }
@@ -42,17 +44,21 @@ func (e *Engine) id(seq uint64) writeset.TxID {
 }
 
 // commit is an own transaction that is in the database. If its session did not commit it, its
-// rows came when nobody knows who had the locks: its order is then the largest there is.
+// rows came when nobody knows who had the locks: its order is then the largest there is. A definition
+// came like what others have ordered.
 type commit struct{ seq, ordinal, order uint64 }
 
-const orderOrphan = math.MaxUint64
+const (
+	orderOrphan  = math.MaxUint64
+	orderApplier = math.MaxUint64 - 1
+)
 
 // commits remembers the latest of them: which came before a lock, and which took it away.
 type commits struct {
 	order     map[uint64]uint64 // by sequence
 	list      []commit          // by ordinal
 	forgotten uint64            // the largest order that is not remembered
-	orphaned  uint64            // the last ordinal of an orphan that is not remembered
+	orphaned  uint64            // the last ordinal of an orphan or a definition that is not remembered
 }
 
 const commitsMax = 1 << 16
@@ -70,7 +76,7 @@ func (c *commits) add(x commit, floor uint64) {
 	n := 0
 	for ; n < len(c.list) && (c.list[n].ordinal <= floor || len(c.list)-n > commitsMax); n++ {
 		delete(c.order, c.list[n].seq)
-		if c.list[n].order == orderOrphan {
+		if c.list[n].order >= orderApplier {
 			c.orphaned = c.list[n].ordinal
 		} else {
 			c.forgotten = max(c.forgotten, c.list[n].order)

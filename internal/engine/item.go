@@ -13,7 +13,8 @@ type Kind uint8
 const (
 	// KindCertified is a writeset to be certified and applied.
 	KindCertified Kind = 1
-	// KindStatement is a statement that runs at every member at its ordinal (DDL).
+	// KindStatement is a statement that runs at every member at its ordinal (DDL): the only step of a writeset, whose
+	// keys say what it may change, as far as that was known at its base.
 	KindStatement Kind = 2
 	// KindFence changes nothing; its delivery proves that all before it is known.
 	KindFence Kind = 3
@@ -35,7 +36,7 @@ const (
 )
 
 // Item is one entry of the total order. Payload is an encoded writeset for KindCertified
-// and opaque bytes for the others.
+// and KindStatement and opaque bytes for the others.
 type Item struct {
 	Kind Kind
 	ID   writeset.TxID

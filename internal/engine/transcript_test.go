@@ -179,6 +179,23 @@ func (c *cluster) hash(name string) uint64 {
 
 var modes = map[string]writeset.Mode{"shared": writeset.Shared, "update": writeset.Update, "exclusive": writeset.Exclusive}
 
+// keys makes a writeset of those that a command names.
+func (c *cluster) keys(d *datadriven.TestData) *writeset.Writeset {
+	ws := &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "t"}}}
+	for name, mode := range modes {
+		var keys []string
+		if a, ok := d.Arg(name); ok {
+			keys = a.Vals
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			ws.Keys = append(ws.Keys, writeset.Key{Hash: c.hash(k), Mode: mode})
+		}
+	}
+	slices.SortFunc(ws.Keys, func(a, b writeset.Key) int { return int(a.Mode) - int(b.Mode) })
+	return ws
+}
+
 func (c *cluster) submit(d *datadriven.TestData) {
 	n := c.node(d)
 	s := Submission{Kind: KindCertified, Seq: c.seq(d), Slot: 1, Base: n.e.Applied(), Snapshot: d.HasArg("snapshot")}
@@ -186,7 +203,9 @@ func (c *cluster) submit(d *datadriven.TestData) {
 	d.MaybeScanArgs(c.t, "base", &s.Base)
 	switch d.Cmd {
 	case "statement":
-		s.Kind, s.Payload, s.Base = KindStatement, []byte(d.Input), 0
+		ws := c.keys(d)
+		ws.Barrier, ws.Steps = len(ws.Keys) == 0, []writeset.Step{{Definition: []byte(d.Input)}}
+		s.Kind, s.Payload = KindStatement, ws.Append(nil)
 	case "fence":
 		s.Kind, s.Base = KindFence, 0
 	case "check":
@@ -196,18 +215,7 @@ func (c *cluster) submit(d *datadriven.TestData) {
 	case "channels":
 		s.Kind, s.Base, s.Payload = KindListen, 0, []byte(d.Input)
 	default:
-		s.Writeset = &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "t"}}}
-		for name, mode := range modes {
-			var keys []string
-			if a, ok := d.Arg(name); ok {
-				keys = a.Vals
-			}
-			slices.Sort(keys)
-			for _, k := range keys {
-				s.Writeset.Keys = append(s.Writeset.Keys, writeset.Key{Hash: c.hash(k), Mode: mode})
-			}
-		}
-		slices.SortFunc(s.Writeset.Keys, func(a, b writeset.Key) int { return int(a.Mode) - int(b.Mode) })
+		s.Writeset = c.keys(d)
 		s.Payload = s.Writeset.Append(nil)
 		n.collects++
 		s.Held, s.Order = n.e.Applied(), n.collects

@@ -15,6 +15,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // define runs an ordered statement here, with the origin's role and settings, brings the
@@ -23,10 +24,11 @@ import (
 // member only (disk, memory, shutdown) is an error, and the member starts again before it.
 func (a *applier) define(ctx context.Context, last uint64, t engine.Task) (session.Result, error) {
 	a.begun.Store(last)
-	d, err := decodeDefinition(t.Item.Payload)
+	d, err := decodeDefinition(t.Writeset.Steps[0].Definition)
 	if err != nil {
 		return session.Result{}, &FatalError{err}
 	}
+	d.Extent = t.Writeset
 	for {
 		a.notices = nil
 		tag, err := a.defineOnce(ctx, last, t.Item.ID.Member, d)
@@ -83,13 +85,35 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d 
 	if err := a.again(ctx); err != nil {
 		return "", err
 	}
+	if err := a.within(ctx, d.Extent); err != nil {
+		return "", err
+	}
 	if err := a.follow(ctx, tx); err != nil {
 		return "", err
 	}
-	if _, err := tx.Exec(ctx, "UPDATE tutti.progress SET ordinal = $1", int64(last)); err != nil {
+	lsn, err := a.finishPipeline(a.conn.StartPipeline(ctx), 0, last, nil, nil)
+	if err != nil {
 		return "", err
 	}
-	return tag, tx.Commit(ctx)
+	return tag, a.commit(ctx, last, lsn)
+}
+
+// within refuses a definition that has changed a table which it does not hold: then transactions that
+// have written to the table may have been let through. That is so at every member, and its origin
+// has it ordered again, as a barrier.
+func (a *applier) within(ctx context.Context, extent *writeset.Writeset) error {
+	if extent.Barrier {
+		return nil
+	}
+	var answer []byte
+	if err := a.pgx.QueryRow(ctx, capture.ChangedQuery).Scan(&answer); err != nil {
+		return err
+	}
+	table, err := capture.Beyond(extent, answer)
+	if err == nil && table != "" {
+		return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: wire.CodeTuttiWider, Message: fmt.Sprintf("the definition changes table %s, which it does not name", table)}
+	}
+	return err
 }
 
 // assume sets the origin's settings for the open transaction; sequences made in it have their home there.

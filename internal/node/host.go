@@ -49,6 +49,9 @@ func (h *host) Base() uint64 {
 	return h.n.core.applied.Load()
 }
 
+// Applied is the last ordinal up to which all is visible.
+func (h *host) Applied() uint64 { return h.n.core.applied.Load() }
+
 // endTurn tells how the session's transaction ended, if it had a turn.
 func (h *host) endTurn() {
 	if h.turn {
@@ -297,9 +300,12 @@ func (h *host) Define(d session.Definition) session.Result {
 	result := make(chan session.Result, 1)
 	h.n.definitions.Store(id.Seq, result)
 	defer h.n.definitions.Delete(id.Seq)
+	ws := *d.Extent
+	ws.Steps = []writeset.Step{{Definition: encodeDefinition(d)}}
+	payload := ws.Append(nil)
 	full := false
 	ok := h.n.core.call(func(e *engine.Engine) {
-		full = !e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: id.Seq, Payload: encodeDefinition(d)})
+		full = !e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: id.Seq, Base: d.Base, Payload: payload})
 	})
 	if full {
 		h.n.reached.pending.Add(1)

@@ -140,11 +140,11 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: InTransaction, LocksTables: true}
 	case *pg.Node_TruncateStmt:
 		if v.TruncateStmt.RestartSeqs {
-			return Statement{Kind: Definition, Relations: relations(n), Quiet: true}
+			return confine(n, Statement{Kind: Definition, Relations: relations(n), Quiet: true})
 		}
 		return Statement{Kind: Write}
 	}
-	return definition(n)
+	return confine(n, definition(n))
 }
 
 func planned(n *pg.Node) bool {

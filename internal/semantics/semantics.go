@@ -128,6 +128,8 @@ type Statement struct {
 	Notes bool
 	// Quiet is true for a Definition that fires no event trigger.
 	Quiet bool
+	// Confined says of a Definition how far it reaches.
+	Confined Confined
 	// Alone names a Definition, or a VACUUM, that PostgreSQL refuses in a transaction block; its Text does without
 	// CONCURRENTLY.
 	Alone string

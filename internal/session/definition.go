@@ -5,6 +5,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // RoleSetting names the origin's current role among a definition's settings.
@@ -39,7 +40,7 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 	if (around.locked || around.private) && !st.Quiet {
 		return s.first(st, !around.private)
 	}
-	return s.define(st.Text)
+	return s.define(&st)
 }
 
 // veil puts a verifier in the place of a clear-text password, as PostgreSQL would make it.
@@ -71,7 +72,7 @@ func (s *Session) first(st semantics.Statement, yields bool) (bool, error) {
 	var rep reply
 	failed, err := s.execute(request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true, yields: yields, sql: []string{st.Text}}, &rep)
 	if err == nil && rep.yielded {
-		return s.define(st.Text)
+		return s.define(&st)
 	}
 	return failed, err
 }
@@ -109,13 +110,37 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 	return surroundings{yes(0), yes(1), yes(2)}, nil
 }
 
-func (s *Session) define(sql string) (bool, error) {
-	d, err := s.described(sql)
+// define has a definition take its place in the order.
+func (s *Session) define(st *semantics.Statement) (bool, error) {
+	d, err := s.described(st.Text)
 	if err != nil {
 		return true, err
 	}
+	d.Base = s.host.Applied() // before the tables are looked up
+	if d.Extent, err = s.extent(st); err != nil {
+		return true, err
+	}
 	r := s.host.Define(d)
+	if r.Err != nil && r.Err.Code == wire.CodeTuttiWider {
+		d.Extent = &writeset.Writeset{Barrier: true}
+		r = s.host.Define(d)
+	}
 	return r.Err != nil, s.answer(r, false)
+}
+
+// extent is which tables a definition may change.
+func (s *Session) extent(st *semantics.Statement) (*writeset.Writeset, error) {
+	var answer []byte
+	if st.Confined.To {
+		r, rows, err := s.ask(s.o.Collector.AskExtent(st))
+		if err != nil {
+			return nil, err
+		}
+		if r.failed == nil && len(rows) == 1 { // else a name of too many parts, of which the definition tells the client
+			answer = rows[0][0]
+		}
+	}
+	return s.o.Collector.Extent(answer, st)
 }
 
 // described is a definition with the session's settings.

@@ -168,6 +168,8 @@ func (h *fakeHost) Committed(_ uint64, ok bool) {
 	}
 }
 
+func (h *fakeHost) Applied() uint64 { return 0 }
+
 func (h *fakeHost) Explain(*writeset.Writeset) *wire.SQLError { return nil }
 
 func (h *fakeHost) Define(d session.Definition) session.Result {

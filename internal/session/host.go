@@ -42,6 +42,9 @@ type Decision struct {
 type Definition struct {
 	SQL      string
 	Settings []Setting // in order; role and search_path among them
+	// Extent is what it may change, as it was when everything up to Base was visible: keys, without steps.
+	Extent *writeset.Writeset
+	Base   uint64
 }
 
 // Setting is one configuration parameter of the origin's session.
@@ -84,7 +87,10 @@ type Host interface {
 	// Explain names the conflict that doomed a transaction, given what it wrote; nil if
 	// nothing of it collides with what is being applied.
 	Explain(*writeset.Writeset) *wire.SQLError
-	// Define orders a statement and waits until it has run here.
+	// Applied is the applied ordinal now.
+	Applied() uint64
+	// Define orders a statement and waits until it has run here. With code TT004 nothing has
+	// happened: it would change tables beyond its extent.
 	Define(Definition) Result
 	// Verifier is what PostgreSQL stores for a password of ASCII characters; md5 says that password_encryption is
 	// md5, which takes the role's name as its salt.
@@ -168,6 +174,10 @@ type Collector interface {
 	// not changed since. ok is false if none of them is replicated.
 	AppendLocked(dst []byte, rows []semantics.LockedRow) (frames []byte, ok bool)
 	Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, err error)
+	// AskExtent asks which tables a definition may change, Extent takes the only value of the answer and makes a
+	// writeset without steps of it. Without an answer it is a barrier.
+	AskExtent(st *semantics.Statement) (sql string)
+	Extent(answer []byte, st *semantics.Statement) (*writeset.Writeset, error)
 	// BulkMark begins the text of a statement that may be captured as a whole, and no client's has it.
 	BulkMark() string
 	// AppendMark adds Bind and Execute messages that mark a transaction of nothing but direct

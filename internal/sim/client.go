@@ -1,21 +1,19 @@
 package sim
 
 import (
-	"encoding/binary"
-
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // attempt is one transaction a client tried, and what it saw.
 type attempt struct {
-	tag       uint64 // names it in rows and in the history
-	process   int    // changes whenever the client lost its session
-	home      uint32
-	repeat    bool
-	statement bool
-	script    []statementOf
-	start     int64
-	end       int64
+	tag     uint64 // names it in rows and in the history
+	process int    // changes whenever the client lost its session
+	home    uint32
+	repeat  bool
+	define  *definition // nil for a script
+	script  []statementOf
+	start   int64
+	end     int64
 
 	base    uint64
 	id      writeset.TxID // zero if never submitted
@@ -25,6 +23,7 @@ type attempt struct {
 	changes []change
 	locked  []change // rows it has locked, changed or not
 	orphan  bool     // its session did not commit it itself
+	shape   int64    // of rows when it first wrote, see definition
 }
 
 // observed is a read of one row.
@@ -102,21 +101,4 @@ func (c *client) finished(a *attempt, o outcome) {
 		c.newProcess()
 	}
 	c.next()
-}
-
-// statementPayload is the text of the model's DDL statement: the tag it writes.
-func statementPayload(tag uint64) []byte { return binary.AppendUvarint(nil, tag) }
-
-func statementTag(b []byte) uint64 {
-	tag, _ := binary.Uvarint(b)
-	return tag
-}
-
-// execute runs the model's DDL statement: it rewrites the accounts' table.
-func (t *tx) execute(payload []byte) {
-	for id := range rowsOf[tAccount] {
-		k := rowKey{tAccount, id}
-		cur := t.latest(k)
-		t.changes = append(t.changes, tagged{change{key: k, op: writeset.OpUpdate, prev: cur.tag, v: cur.v}, statementTag(payload)})
-	}
 }

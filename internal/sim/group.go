@@ -123,9 +123,10 @@ func (m *member) apply(tasks []engine.Task, progress uint64) {
 				a.t.adopt = &adoption{m.id, t.Ordinal}
 			}
 		case engine.KindStatement:
-			a.statement = t.Item.Payload
-			for id := range rowsOf[tAccount] {
-				a.work = append(a.work, tagged{change{key: rowKey{tAccount, id}, op: writeset.OpUpdate}, 0})
+			d := definitionOf(t.Writeset)
+			a.define = &d
+			for _, k := range d.rewrites(a.t.latest(catalogKey)) {
+				a.work = append(a.work, tagged{change{key: k, op: writeset.OpUpdate}, 0})
 			}
 		}
 		if t.Own && t.Item.ID.Incarnation == m.incarnation {
@@ -137,12 +138,12 @@ func (m *member) apply(tasks []engine.Task, progress uint64) {
 
 // applier writes the rows of ordered transactions, waiting for local row locks.
 type applier struct {
-	m         *member
-	t         *tx
-	work      []tagged
-	own       []engine.Item
-	statement []byte // nil unless the task is one
-	next      int
+	m      *member
+	t      *tx
+	work   []tagged
+	own    []engine.Item
+	define *definition // nil unless the task is one
+	next   int
 }
 
 func (a *applier) step() {
@@ -160,15 +161,15 @@ func (a *applier) step() {
 				return
 			}
 		}
-		if a.statement != nil {
+		if a.define != nil {
 			continue
 		}
 		if err := a.t.apply(c.change, c.tag); err != nil {
 			a.m.w.violation("%v: transaction with tag %d %v", a.m, c.tag, err)
 		}
 	}
-	if a.statement != nil {
-		a.t.execute(a.statement)
+	if a.define != nil {
+		a.t.execute(*a.define)
 	}
 	a.t.commit(a.m.in(func() {
 		if a.t.adopt != nil && a.m.w.o.Planted != "adopted-in-flight" {

@@ -32,7 +32,7 @@ func (w *world) report(judge string, as []check.Anomaly) {
 func (w *world) judgeOutcomes() {
 	for _, a := range w.history {
 		_, ordered := w.truth.seqs[a.tag]
-		if a.outcome == outcomeOK && (len(a.changes) > 0 || a.statement) && !ordered {
+		if a.outcome == outcomeOK && (len(a.changes) > 0 || a.define != nil) && !ordered {
 			w.violation("the transaction with tag %d (%v) was acknowledged but is not in the order", a.tag, a.id)
 		}
 		if a.outcome == outcomeFail && ordered {
@@ -51,7 +51,7 @@ func (w *world) judgeLocks() {
 		}
 		mine := encode(a.locked, a.tag)
 		for o := a.base + 1; o < seq; o++ {
-			b := w.truth.attempts[w.truth.order[o]]
+			b := w.truth.committed(o)
 			if b != nil && (conflict(mine, encode(b.changes, b.tag)) || conflict(mine, encode(b.locked, b.tag))) {
 				w.violation("ordinals %d and %d: the transaction with tag %d has locked what that with tag %d, which it had not seen, locked or changed", o, seq, a.tag, b.tag)
 			}

@@ -25,7 +25,7 @@ func (w *world) judgeRefusals() {
 // had the lock first.
 func (t *truth) mustRefuse(r refusal) bool {
 	for o := r.base + 1; o <= min(r.at, uint64(len(t.order)-1)); o++ {
-		a := t.attempts[t.order[o]]
+		a := t.committed(o)
 		if a == nil || t.order[o].Member == r.home && !a.orphan {
 			continue
 		}

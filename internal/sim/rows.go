@@ -16,11 +16,12 @@ const (
 	tUnique               // n is a unique column
 	tParent               // referenced by tChild
 	tChild                // n is the parent's id
+	tCatalog              // see definition
 	tables
 )
 
 // rowsOf bounds ids, so that whole tables can be scanned.
-var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 8}
+var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 8, tCatalog: 2}
 
 const uniqueValues = 8
 
@@ -85,14 +86,21 @@ func parseImage(op writeset.Op, b []byte) (c change, tag uint64) {
 	return c, tag
 }
 
+// modelWriteset is an empty one; all tables of the model go by one name in it.
+func modelWriteset() *writeset.Writeset {
+	return &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "model", Format: writeset.FormatBinary, Key: 1}}}
+}
+
 // encode makes the writeset capture would make of the changes.
 func encode(changes []change, tag uint64) *writeset.Writeset {
-	ws := &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "model", Format: writeset.FormatBinary, Key: 1}}}
+	ws := modelWriteset()
 	key := func(hash uint64, mode writeset.Mode) {
 		ws.Keys = append(ws.Keys, writeset.Key{Hash: hash, Mode: mode})
 	}
+	var touched [tables]bool
 	for i := range changes {
 		c := &changes[i]
+		touched[c.key.t] = true
 		ws.Rows = append(ws.Rows, writeset.Row{Op: c.op, Identity: c.key.identity(), Image: c.image(tag)})
 		if c.key.t == tUnique {
 			if c.op != writeset.OpInsert {
@@ -104,6 +112,11 @@ func encode(changes []change, tag uint64) *writeset.Writeset {
 		}
 		if c.key.t == tChild && c.op == writeset.OpInsert {
 			key(rowKey{tParent, uint32(c.v.n)}.identity(), writeset.Shared)
+		}
+	}
+	for t, yes := range touched {
+		if yes {
+			key(tableKey(table(t)), writeset.Shared)
 		}
 	}
 	return ws
@@ -122,7 +135,7 @@ func decode(ws *writeset.Writeset) (changes []change, tag uint64) {
 // initial gives the rows every database starts with, as one transaction with tag 1.
 func initial() []change {
 	var cs []change
-	for _, t := range []table{tAccount, tList, tParent} {
+	for _, t := range []table{tAccount, tList, tParent, tCatalog} {
 		for id := range rowsOf[t] {
 			c := change{key: rowKey{t, id}, op: writeset.OpInsert}
 			if t == tAccount {

@@ -49,8 +49,14 @@ type session struct {
 func (s *session) run(a *attempt) {
 	s.a, s.pc, s.task, s.seq, s.ahead = a, 0, nil, 0, false
 	s.state = sessionRunning
-	if a.statement {
-		s.later(func() { s.submit(engine.KindStatement, nil, statementPayload(a.tag)) })
+	if d := a.define; d != nil {
+		s.later(s.m.inDatabase(func() {
+			if s.state == sessionRunning && s.a == a {
+				s.base = s.m.engine.Applied()
+				ws := d.writeset(s.m.db.at(catalogKey, s.m.db.visible))
+				s.later(func() { s.submit(engine.KindStatement, ws, ws.Append(nil)) })
+			}
+		}))
 		return
 	}
 	begin := s.m.inDatabase(func() {
@@ -164,7 +170,7 @@ func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte
 	}
 	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(), Order: s.order, Writeset: ws, Payload: payload}
 	if kind != engine.KindCertified {
-		sub.Snapshot, sub.Base = false, 0
+		sub.Snapshot, sub.Writeset = false, nil
 	}
 	if !s.m.engine.Submit(sub) {
 		s.m.w.stats.Refused++

@@ -75,6 +75,9 @@ func (t *truth) extend(task *engine.Task) {
 		switch task.Item.Kind {
 		case engine.KindCertified:
 			changes, tag := decode(task.Writeset)
+			if a, now := t.attempts[id], t.model.at(shapeKey, t.model.visible).v.n; a.shape != now {
+				t.w.violation("ordinal %d: transaction with tag %d has rows of shape %d, they have shape %d now", o, tag, a.shape, now)
+			}
 			for _, c := range changes {
 				if err := tr.apply(c, tag); err != nil {
 					t.w.violation("ordinal %d: transaction with tag %d %v", o, tag, err)
@@ -83,9 +86,9 @@ func (t *truth) extend(task *engine.Task) {
 			}
 			t.settle(o, tag)
 		case engine.KindStatement:
-			tag := statementTag(task.Item.Payload)
-			tr.execute(task.Item.Payload)
-			t.settle(o, tag)
+			d := definitionOf(task.Writeset)
+			tr.execute(d)
+			t.settle(o, d.tag)
 			for _, c := range tr.changes {
 				a := t.attempts[id]
 				a.changes = append(a.changes, c.change)
@@ -97,6 +100,16 @@ func (t *truth) extend(task *engine.Task) {
 	}
 	t.order = append(t.order, id)
 	t.hashes = append(t.hashes, t.model.hash)
+}
+
+// committed is what was committed at an ordinal, or nil. The end of a large payload that was broken off has its
+// transaction's name and commits nothing.
+func (t *truth) committed(o uint64) *attempt {
+	a := t.attempts[t.order[o]]
+	if a == nil || t.seqs[a.tag] != o {
+		return nil
+	}
+	return a
 }
 
 // settle records that the attempt with a tag has an ordinal.

@@ -93,7 +93,7 @@ func (w *world) newScript() *attempt {
 			add(verbRead, tList, row(tList), 0)
 		}
 	case workStatement:
-		a.statement, a.repeat = true, false
+		a.define, a.repeat = &definition{tag: a.tag, link: r.chance(300), all: r.chance(200)}, false
 		return a
 	}
 	if r.chance(w.swarm.lockPerMille) {
@@ -166,6 +166,7 @@ func (st *statementOf) insert(s *session) stepResult {
 			return stepFailed // 23503
 		}
 	}
+	s.noteShape()
 	s.t.put(change{key: st.key, op: writeset.OpInsert, v: value{n: st.n}}, s.a.tag)
 	return stepDone
 }
@@ -227,6 +228,7 @@ func (st *statementOf) change(s *session) stepResult {
 			return stepFailed // 23505
 		}
 	}
+	s.noteShape()
 	s.t.put(c, s.a.tag)
 	return stepDone
 }

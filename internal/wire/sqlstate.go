@@ -42,5 +42,6 @@ const (
 	CodeDataCorrupted            = "XX001"
 	CodeTuttiDefined             = "TT002" // Tutti's own, of an INFO: a definition was noted
 	CodeTuttiLock                = "TT003" // Tutti's own, of an INFO: an advisory lock was asked for
+	CodeTuttiWider               = "TT004" // Tutti's own: a definition has changed more than it was said to
 	CodeTuttiReplicationRefused  = "TT001" // Tutti's own: refused by replication policy
 )

@@ -1,0 +1,108 @@
+package semantics
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Confined says how far a definition reaches. With To it changes what captured rows mean of no other tables than
+// those it names and what belongs with them: partitions, parents, the other ends of foreign keys. Columns: a
+// table's columns change, and with them its row type. Types: it gives a table columns of a type that may be a row type.
+type Confined struct{ To, Columns, Types bool }
+
+// confine notes in a definition how far it reaches.
+func confine(n *pg.Node, s Statement) Statement {
+	if s.Kind == Definition {
+		s.Confined = confined(n)
+	}
+	return s
+}
+
+func confined(n *pg.Node) Confined {
+	to := func(yes bool) Confined { return Confined{To: yes} }
+	switch v := n.GetNode().(type) {
+	case *pg.Node_CreateStmt:
+		c := v.CreateStmt // columns may come from another table
+		return Confined{To: true, Types: c.OfTypename != nil || len(c.InhRelations) > 0 || hasNode(n.ProtoReflect(), "TableLikeClause") || userTypes(n.ProtoReflect())}
+	case *pg.Node_AlterTableStmt:
+		return alterConfined(v.AlterTableStmt)
+	case *pg.Node_DropStmt:
+		return to(dropConfined(v.DropStmt))
+	case *pg.Node_TruncateStmt:
+		return to(v.TruncateStmt.Behavior != pg.DropBehavior_DROP_CASCADE)
+	case *pg.Node_CreateTableAsStmt:
+		return to(v.CreateTableAsStmt.Objtype == pg.ObjectType_OBJECT_MATVIEW)
+	case *pg.Node_GrantStmt:
+		return to(v.GrantStmt.Targtype == pg.GrantTargetType_ACL_TARGET_OBJECT)
+	case *pg.Node_CommentStmt, *pg.Node_IndexStmt, *pg.Node_ViewStmt, *pg.Node_RefreshMatViewStmt, *pg.Node_CreateTrigStmt, *pg.Node_RuleStmt,
+		*pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt, *pg.Node_CreateStatsStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt,
+		*pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
+		*pg.Node_CreateRoleStmt, *pg.Node_AlterRoleStmt, *pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt, *pg.Node_GrantRoleStmt,
+		*pg.Node_AlterDefaultPrivilegesStmt:
+		return to(true)
+	}
+	return Confined{}
+}
+
+func alterConfined(a *pg.AlterTableStmt) (c Confined) {
+	switch a.Objtype {
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_INDEX, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_MATVIEW:
+	default:
+		return c
+	}
+	for _, n := range a.Cmds {
+		cmd := n.GetAlterTableCmd()
+		if cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE {
+			return Confined{}
+		}
+		switch cmd.GetSubtype() {
+		case pg.AlterTableType_AT_AddColumn, pg.AlterTableType_AT_DropColumn, pg.AlterTableType_AT_AlterColumnType:
+			c.Columns = true
+			c.Types = c.Types || cmd.Def != nil && userTypes(cmd.Def.ProtoReflect())
+		case pg.AlterTableType_AT_AddOf, pg.AlterTableType_AT_DropOf:
+			return Confined{}
+		}
+	}
+	c.To = true
+	return c
+}
+
+func dropConfined(d *pg.DropStmt) bool {
+	if d.Behavior == pg.DropBehavior_DROP_CASCADE {
+		return false
+	}
+	switch d.RemoveType {
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_INDEX, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_MATVIEW, pg.ObjectType_OBJECT_SEQUENCE,
+		pg.ObjectType_OBJECT_TRIGGER, pg.ObjectType_OBJECT_RULE, pg.ObjectType_OBJECT_POLICY, pg.ObjectType_OBJECT_STATISTIC_EXT,
+		pg.ObjectType_OBJECT_FUNCTION, pg.ObjectType_OBJECT_PROCEDURE, pg.ObjectType_OBJECT_AGGREGATE, pg.ObjectType_OBJECT_TYPE, pg.ObjectType_OBJECT_DOMAIN:
+		return true
+	}
+	return false
+}
+
+// builtinTypes are names of types that the grammar does not qualify and that are no row types, unless
+// somebody has put one of theirs in front; then it is found to be used when it changes.
+var builtinTypes = map[string]bool{
+	"text": true, "bytea": true, "uuid": true, "json": true, "jsonb": true, "xml": true, "date": true, "timestamptz": true, "timetz": true,
+	"name": true, "oid": true, "inet": true, "cidr": true, "macaddr": true, "money": true, "tsvector": true, "point": true,
+	"serial": true, "bigserial": true, "smallserial": true, "serial4": true, "serial8": true, "serial2": true,
+	"int2": true, "int4": true, "int8": true, "float4": true, "float8": true, "bool": true, "varchar": true, "bpchar": true,
+}
+
+// userTypes reports whether a type is named below m that may be a user's.
+func userTypes(m protoreflect.Message) bool {
+	found := false
+	walk(m, func(m protoreflect.Message) {
+		t, ok := m.Interface().(*pg.TypeName)
+		if !ok {
+			return
+		}
+		switch names := t.Names; {
+		case len(names) == 2 && names[0].GetString_().GetSval() == "pg_catalog":
+		case len(names) == 1 && builtinTypes[names[0].GetString_().GetSval()]:
+		default:
+			found = true
+		}
+	})
+	return found
+}

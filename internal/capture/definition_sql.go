@@ -58,6 +58,9 @@ type Definition struct {
 // barrier reports whether it may change what the captured rows of other tables mean than those it
 // locked, or their names.
 func (d *Definition) barrier() bool {
+	if d.Tag == "" && IsQuery(d.SQL) {
+		return false // setval changes no rows
+	}
 	return !slices.Contains(tableTags, d.Tag) || d.Tag == "ALTER TABLE" && renames.MatchString(d.SQL)
 }
 

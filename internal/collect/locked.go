@@ -76,7 +76,11 @@ func (Collector) TablesLocked(answer []byte) ([]writeset.Table, error) {
 
 // AskExtent asks which tables a definition may change.
 func (Collector) AskExtent(st *semantics.Statement) string {
-	return capture.ExtentSQL(st.Relations, st.Confined.Columns)
+	names := st.Relations
+	if st.Confined.Apart {
+		names = nil
+	}
+	return capture.ExtentSQL(names, st.Confined.Columns)
 }
 
 // Extent reads the answer.

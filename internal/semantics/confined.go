@@ -6,9 +6,10 @@ import (
 )
 
 // Confined says how far a definition reaches. With To it changes what captured rows mean of no other tables than
-// those it names and what belongs with them: partitions, parents, the other ends of foreign keys. Columns: a
-// table's columns change, and with them its row type. Types: it gives a table columns of a type that may be a row type.
-type Confined struct{ To, Columns, Types bool }
+// those it names and what belongs with them: partitions, parents, the other ends of foreign keys. Apart: not even of
+// those. Columns: a table's columns change, and with them its row type. Types: it gives a table columns of a type
+// that may be a row type.
+type Confined struct{ To, Apart, Columns, Types bool }
 
 // confine notes in a definition how far it reaches.
 func confine(n *pg.Node, s Statement) Statement {
@@ -33,13 +34,14 @@ func confined(n *pg.Node) Confined {
 	case *pg.Node_CreateTableAsStmt:
 		return to(v.CreateTableAsStmt.Objtype == pg.ObjectType_OBJECT_MATVIEW)
 	case *pg.Node_GrantStmt:
-		return to(v.GrantStmt.Targtype == pg.GrantTargetType_ACL_TARGET_OBJECT)
-	case *pg.Node_CommentStmt, *pg.Node_IndexStmt, *pg.Node_ViewStmt, *pg.Node_RefreshMatViewStmt, *pg.Node_CreateTrigStmt, *pg.Node_RuleStmt,
-		*pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt, *pg.Node_CreateStatsStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt,
-		*pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
+		return Confined{To: v.GrantStmt.Targtype == pg.GrantTargetType_ACL_TARGET_OBJECT, Apart: true}
+	case *pg.Node_IndexStmt, *pg.Node_RefreshMatViewStmt, *pg.Node_CreateTrigStmt, *pg.Node_RuleStmt,
+		*pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt, *pg.Node_CreateStatsStmt:
+		return to(true)
+	case *pg.Node_CommentStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt, *pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
 		*pg.Node_CreateRoleStmt, *pg.Node_AlterRoleStmt, *pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt, *pg.Node_GrantRoleStmt,
 		*pg.Node_AlterDefaultPrivilegesStmt:
-		return to(true)
+		return Confined{To: true, Apart: true}
 	}
 	return Confined{}
 }

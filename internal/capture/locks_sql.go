@@ -16,8 +16,12 @@ import (
 const (
 	// LockState is the SQLSTATE of the INFO with which a function asks.
 	LockState = "TT003"
-	// SessionSetting is 'on' in a session of Tutti's: somebody hears what is asked there.
+	// SessionSetting is 'on' in a session of Tutti's: somebody hears what is asked there. It is SessionApplies where
+	// what others have done is carried out: they have had the locks. It is SessionDefines where a definition runs in
+	// its place in the order, which would stand still if it had to wait for one.
 	SessionSetting = "tutti.session"
+	SessionApplies = "applies"
+	SessionDefines = "defines"
 
 	lockTag = 0x5475 // the first 16 bits of reserved keys
 	// nothing in PostgreSQL has process ids of more bits; the number of a request fills the rest.
@@ -115,7 +119,7 @@ func lockSchema() string {
 			fmt.Fprintf(&b, nativeLock, n[0], f.types, n[2], n[1]+"_"+f.internalSuffix)
 		}
 	}
-	fmt.Fprintf(&b, askFunctions, LockState, lockTag, lockPIDShift, lockNumberShift, lockNumberMax, SessionSetting, lockAskerShift)
+	fmt.Fprintf(&b, askFunctions, LockState, lockTag, lockPIDShift, lockNumberShift, lockNumberMax, SessionSetting, lockAskerShift, SessionApplies, SessionDefines)
 	for _, f := range lockForms {
 		for mode, suffix := range []string{"_shared", ""} {
 			lock := fmt.Sprintf("%d, %d, %s, %s", 1+mode, f.number, f.class, f.object)
@@ -125,15 +129,18 @@ func lockSchema() string {
 				{"pg_advisory_unlock", "bool", unlockBody},
 			} {
 				body := strings.NewReplacer("@args", f.args, "@suffix", suffix, "@lock", lock).Replace(x[2])
-				check := ""
+				check := elsewhereBody
+				if x[1] == "bool" {
+					check = elsewhereTrueBody
+				}
 				if f.number == 1 {
-					check = "  PERFORM tutti.unreserved($1);\n"
+					check += "  PERFORM tutti.unreserved($1);\n"
 				}
 				fmt.Fprintf(&b, lockFunction, x[0]+suffix, f.types, x[1], check+body)
 			}
 		}
 	}
-	fmt.Fprintf(&b, lockFunction, "pg_advisory_unlock_all", "", "void", unlockAllBody)
+	fmt.Fprintf(&b, lockFunction, "pg_advisory_unlock_all", "", "void", elsewhereBody+unlockAllBody)
 	return b.String()
 }
 
@@ -202,6 +209,16 @@ END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.replicated() RETURNS pg_catalog.bool LANGUAGE sql STABLE AS $tutti$
   SELECT coalesce(pg_catalog.current_setting('%[6]s', true) OPERATOR(pg_catalog.=) 'on', false)
 $tutti$;
+CREATE OR REPLACE FUNCTION tutti.elsewhere() RETURNS pg_catalog.bool LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  IF current_setting('%[6]s', true) = '%[9]s' THEN
+    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'a definition cannot take advisory locks outside a transaction block',
+      HINT = 'Run it in a transaction block.';
+  END IF;
+  RETURN coalesce(current_setting('%[6]s', true) = '%[8]s', false);
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.elsewhere() FROM PUBLIC;
+ALTER FUNCTION tutti.elsewhere() OWNER TO tutti_owner;
 CREATE OR REPLACE FUNCTION tutti.worker() RETURNS pg_catalog.bool LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT a.leader_pid IS NOT NULL FROM pg_stat_get_activity(pg_backend_pid()) a
 $tutti$;
@@ -223,6 +240,9 @@ ALTER FUNCTION pg_catalog.%[1]s(%[2]s) OWNER TO tutti_owner;
 `
 
 const (
+	elsewhereBody     = "  IF tutti.elsewhere() THEN RETURN; END IF;\n"
+	elsewhereTrueBody = "  IF tutti.elsewhere() THEN RETURN true; END IF;\n"
+
 	// What was taken for the session is given back if it is not confirmed; what was taken for the
 	// transaction goes with the (sub)transaction that fails.
 	takeBody = `  PERFORM tutti.native_lock@suffix(@args);

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -77,6 +78,7 @@ func newApplier(ctx context.Context, connString string, c *config.Config, warn f
 func connectApplier(ctx context.Context, connString string, c *config.Config, name string, settings map[string]string, warn func(string, ...any)) (*applier, error) {
 	a := &applier{connString: connString, config: c, warn: warn}
 	maps.Copy(settings, apply.SessionSettings())
+	settings[capture.SessionSetting] = capture.SessionApplies
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)

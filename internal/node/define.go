@@ -79,6 +79,9 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d 
 	if err := a.assume(ctx, origin, d); err != nil {
 		return "", err
 	}
+	if _, err := a.conn.Exec(ctx, "SET LOCAL "+capture.SessionSetting+" = "+capture.SessionDefines).ReadAll(); err != nil {
+		return "", err
+	}
 	if tag, err = a.runAs(ctx, d); err != nil {
 		return "", err
 	}

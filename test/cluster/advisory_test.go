@@ -495,3 +495,28 @@ func TestAdvisoryWorkers(t *testing.T) {
 	a.want("SELECT workers_lock(1)", "1")
 	c.Connect(2).want("SELECT pg_try_advisory_lock(1)", "t")
 }
+
+// TestAdvisoryLocksInDefinitions: one that runs in its place in the order takes no advisory locks: all would wait
+// behind it for who has them. In a transaction block its own session has them, and no other member's applier.
+func TestAdvisoryLocksInDefinitions(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE locksdefine(k int PRIMARY KEY)", "INSERT INTO locksdefine VALUES (1), (2)",
+		"CREATE FUNCTION locksdefine_f(int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_lock(90210); RETURN true; END'")
+	c.Everywhere("SELECT to_regproc('locksdefine_f') IS NOT NULL", "t")
+	b.Do("SELECT pg_advisory_lock(90210)")
+	for _, sql := range []string{"CREATE INDEX ON locksdefine(k) WHERE locksdefine_f(k)", "ALTER TABLE locksdefine ADD CHECK (locksdefine_f(k))"} {
+		if err := a.Try(sql); Code(err) != "0A000" {
+			t.Errorf("%s while another session has the lock: %v, want 0A000", sql, Explain(err))
+		}
+	}
+	c.Connect(3).Do("INSERT INTO locksdefine VALUES (3)")
+	b.Do("SELECT pg_advisory_unlock(90210)", "BEGIN", "CREATE INDEX ON locksdefine(k) WHERE locksdefine_f(k)", "COMMIT", "SELECT pg_advisory_unlock_all()")
+	c.Everywhere("SELECT count(*) FROM pg_index WHERE indrelid = 'locksdefine'::regclass", "2")
+	for k := 1; k <= 3; k++ {
+		if got := c.Connect(k).Get("SELECT pg_try_advisory_lock(90210), pg_advisory_unlock(90210)"); got != "t|t" {
+			t.Errorf("node %d: the lock that nobody has: %s", k, got)
+		}
+	}
+	c.Check()
+}

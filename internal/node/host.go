@@ -142,6 +142,29 @@ func errEnding() *wire.SQLError {
 	return wire.Errorf(wire.CodeCannotConnectNow, "this member is restarting").WithHint("Try again, or connect to another member.")
 }
 
+// storable says why other members could not carry a transaction out, as far as that can be told. With
+// definitions the tables may be others than those its rows were written to, so it is tried.
+func (h *host) storable(sub *session.Submission, payload []byte) *wire.SQLError {
+	tables, steps := h.n.tables.Load(), len(sub.Writeset.Steps) > 0
+	readable, where, bad := tables.Read(sub.Writeset)
+	var unreadable *wire.SQLError
+	if readable == capture.Unreadable {
+		unreadable = wire.Errorf(wire.CodeCharacterNotInRepertoire, "%s", bad.Message()).
+			WithDetail("In a row of table %s, column %q: no other member can store it.", where, bad.Column)
+		if !steps {
+			return unreadable
+		}
+	}
+	if readable != capture.Doubtful && !steps && !tables.Coded(sub.Writeset) {
+		return nil
+	}
+	e := h.n.rehearse(sub, payload)
+	if e != nil && unreadable != nil {
+		return unreadable
+	}
+	return e
+}
+
 // Submit hands the writeset to the engine and waits for the decision.
 func (h *host) Submit(sub session.Submission) session.Decision {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
@@ -151,16 +174,8 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
 			WithHint("Split it into smaller transactions.")}
 	}
-	tables := h.n.tables.Load()
-	readable, where, bad := tables.Read(sub.Writeset)
-	if readable == capture.Unreadable {
-		return session.Decision{Err: wire.Errorf(wire.CodeCharacterNotInRepertoire, "%s", bad.Message()).
-			WithDetail("In a row of table %s, column %q: no other member can store it.", where, bad.Column)}
-	}
-	if readable == capture.Doubtful || len(sub.Writeset.Steps) > 0 || tables.Coded(sub.Writeset) {
-		if e := h.n.rehearse(&sub, payload); e != nil {
-			return session.Decision{Err: e}
-		}
+	if e := h.storable(&sub, payload); e != nil {
+		return session.Decision{Err: e}
 	}
 	began := time.Now()
 	h.writes = true

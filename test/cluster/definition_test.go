@@ -282,3 +282,12 @@ func TestDefinitionAfterWriters(t *testing.T) {
 	c.Everywhere("SELECT to_regclass('afterwriters') IS NULL", "t")
 	c.Check()
 }
+
+// TestRowsOfATableMadeAnew: rows that come with a new table of an old name are not read as the old one's.
+func TestRowsOfATableMadeAnew(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE anew(k int PRIMARY KEY, v text)", "DROP TABLE anew; CREATE TABLE anew(k int PRIMARY KEY, b int, v text); INSERT INTO anew VALUES (1, 160, 'x')")
+	c.Everywhere("SELECT * FROM anew", "1|160|x")
+	c.Check()
+}

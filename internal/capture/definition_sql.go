@@ -58,13 +58,13 @@ type Definition struct {
 // barrier reports whether it may change what the captured rows of other tables mean than those it
 // locked, or their names.
 func (d *Definition) barrier() bool {
-	if d.Tag == "" && IsQuery(d.SQL) {
-		return false // setval changes no rows
-	}
 	return !slices.Contains(tableTags, d.Tag) || d.Tag == "ALTER TABLE" && renames.MatchString(d.SQL)
 }
 
 var renames = regexp.MustCompile(`(?i)\b(rename|schema)\b`)
+
+// SteadyTag is that of a setval which calls nothing that writes.
+const SteadyTag = "SELECT"
 
 // tableTags are the tags of definitions that change what captured rows mean of no other tables than
 // those they lock.
@@ -72,7 +72,7 @@ var tableTags = []string{
 	"CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "ALTER TABLE", "DROP TABLE", "CREATE INDEX", "DROP INDEX", "CREATE VIEW", "DROP VIEW",
 	"CREATE MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW", "DROP MATERIALIZED VIEW", "CREATE SEQUENCE", "ALTER SEQUENCE", "DROP SEQUENCE",
 	"CREATE FUNCTION", "CREATE PROCEDURE", "CREATE AGGREGATE", "CREATE SCHEMA", "CREATE TYPE", "CREATE DOMAIN",
-	"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "DROP RULE", "COMMENT", "GRANT", "REVOKE",
+	"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "DROP RULE", "COMMENT", "GRANT", "REVOKE", SteadyTag,
 }
 
 // apartTags are tags of further definitions that change no description of a table but of those they lock:

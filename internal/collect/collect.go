@@ -142,6 +142,9 @@ func (c Collector) AppendNote(dst []byte, d session.Definition) ([]byte, error) 
 
 func definition(d session.Definition) capture.Definition {
 	out := capture.Definition{SQL: d.SQL, Settings: map[string]string{}}
+	if d.Steady {
+		out.Tag = capture.SteadyTag
+	}
 	for _, s := range d.Settings {
 		if s.Name == session.RoleSetting {
 			out.Role = s.Value

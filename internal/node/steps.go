@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/apply"
-	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -131,7 +130,7 @@ func (a *applier) stepDefinition(ctx context.Context, origin uint32, step []byte
 	if err != nil {
 		return &FatalError{err}
 	}
-	if capture.IsQuery(d.SQL) {
+	if isQuery(d.SQL) {
 		if a.rehearses {
 			return nil // setval knows no rollback
 		}
@@ -170,6 +169,41 @@ func (a *applier) stepQuery(ctx context.Context, origin uint32, d session.Defini
 		return err
 	}
 	return a.conn.ExecPrepared(ctx, end, nil, nil, nil).Read().Err
+}
+
+// isQuery reports whether a noted text is a query, and no definition: that is a setval.
+func isQuery(sql string) bool {
+	for {
+		sql = strings.TrimLeft(sql, " \t\r\n\f\v(")
+		switch {
+		case strings.HasPrefix(sql, "--"):
+			_, sql, _ = strings.Cut(sql, "\n")
+		case strings.HasPrefix(sql, "/*"):
+			sql = afterComment(sql)
+		default:
+			word := strings.ToUpper(sql[:min(len(sql), len("SELECT"))])
+			return word == "SELECT" || strings.HasPrefix(word, "WITH") || word == "VALUES"
+		}
+	}
+}
+
+// afterComment is what follows a comment, which may hold others.
+func afterComment(sql string) string {
+	depth := 0
+	for i := 0; i+1 < len(sql); i++ {
+		switch sql[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			i++
+		}
+		if depth == 0 {
+			return sql[i+1:]
+		}
+	}
+	return ""
 }
 
 func (a *applier) stepRows(ctx context.Context, rows *writeset.Writeset) error {

@@ -180,7 +180,7 @@ func (s *Session) noteRun(r *request, rep *reply) error {
 	if rep.failed != nil || s.lost {
 		return nil
 	}
-	return s.note(r.notes)
+	return s.note(r.notes, true)
 }
 
 // prepareAgain carries out a request that only prepares and was cancelled because the

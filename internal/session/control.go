@@ -85,7 +85,7 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 
 // missing is PostgreSQL's error if there is no relation of this name, as it was written; nil if there is one.
 func (s *Session) missing(relation string) (*wire.SQLError, error) {
-	r, rows, err := s.ask("SELECT to_regclass(" + quoted(relation) + ") IS NULL")
+	r, rows, err := s.ask("SELECT pg_catalog.to_regclass(" + quoted(relation) + ") IS NULL")
 	if err != nil || r.failed != nil || string(rows[0][0]) != "t" {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 	}
 	names := []string{"NULL"}
 	for _, r := range st.Relations {
-		names = append(names, "to_regclass("+quoted(r)+")")
+		names = append(names, "pg_catalog.to_regclass("+quoted(r)+")")
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
 	r, rows, err := s.ask("WITH c AS (SELECT oid, relpersistence FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +

@@ -42,6 +42,7 @@ type Decision struct {
 type Definition struct {
 	SQL      string
 	Settings []Setting // in order; role and search_path among them
+	Steady   bool      // a noted query that calls nothing which writes, so that it changes no rows
 	// Extent is what it may change, as it was when everything up to Base was visible: keys, without steps.
 	Extent *writeset.Writeset
 	Base   uint64

@@ -14,12 +14,13 @@ import (
 // for the other members, with the values of its parameters in it.
 
 // note has statements run at the other members as well, at their place in the transaction.
-func (s *Session) note(texts []string) error {
+func (s *Session) note(texts []string, steady bool) error {
 	for _, text := range texts {
 		d, err := s.described(text)
 		if err != nil {
 			return err
 		}
+		d.Steady = steady
 		frames, err := s.o.Collector.AppendNote(s.srvW.AvailableBuffer(), d)
 		if err != nil {
 			return err

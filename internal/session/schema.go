@@ -126,5 +126,5 @@ func (s *Session) here(st semantics.Statement) (bool, error) {
 	if err != nil || failedToo || !st.Quiet {
 		return failedToo, err
 	}
-	return false, s.note([]string{st.Text})
+	return false, s.note([]string{st.Text}, false)
 }

@@ -287,7 +287,7 @@ func TestDefinitionAfterWriters(t *testing.T) {
 func TestRowsOfATableMadeAnew(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE anew(k int PRIMARY KEY, v text)", "DROP TABLE anew; CREATE TABLE anew(k int PRIMARY KEY, b int, v text); INSERT INTO anew VALUES (1, 160, 'x')")
-	c.Everywhere("SELECT * FROM anew", "1|160|x")
+	s.Do("CREATE TABLE remade(k int PRIMARY KEY, v text)", "DROP TABLE remade; CREATE TABLE remade(k int PRIMARY KEY, b int, v text); INSERT INTO remade VALUES (1, 160, 'x')")
+	c.Everywhere("SELECT * FROM remade", "1|160|x")
 	c.Check()
 }

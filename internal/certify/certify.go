@@ -23,6 +23,8 @@ const (
 	Malformed
 	// LocksLost: advisory locks under which it ran were taken from its member (set by the engine).
 	LocksLost
+	// Outdated: what a definition was said to change may have changed since. It does not run.
+	Outdated
 )
 
 // Verdict is the decision on one transaction. When Reason is KeyConflict, Key is the
@@ -246,16 +248,18 @@ func (c *Certifier) forgetOldest() {
 // Define records a definition that runs at ordinal whatever was ordered before it (C4). It
 // takes its keys; who is ordered later and has one of them, and has not seen it, loses. The keys were looked up when
 // everything up to its base was visible. If another definition has since taken what the answer depends on, its Exclusive and Read
-// keys, or if that cannot be known, it is a barrier, as it is when its writeset says so. Rows hold their tables
-// Shared, so they do not count.
-func (c *Certifier) Define(ordinal uint64, t Transaction) {
-	if t.Writeset.Barrier || t.Base < max(c.barrier, c.floor) || c.redefined(t) && planted != "definition-outdated" {
+// keys, or if that cannot be known, it does not run and has to be looked up again. Rows hold their tables
+// Shared, so they do not count. With a writeset that says so it is a barrier, and always runs.
+func (c *Certifier) Define(ordinal uint64, t Transaction) Verdict {
+	switch {
+	case t.Writeset.Barrier:
 		c.SetBarrier(ordinal, t.ID)
-		return
-	}
-	if planted != "definition-keys-forgotten" {
+	case t.Base < max(c.barrier, c.floor) || c.redefined(t) && planted != "definition-outdated":
+		return Verdict{Reason: Outdated}
+	case planted != "definition-keys-forgotten":
 		c.remember(ordinal, t)
 	}
+	return Verdict{}
 }
 
 // redefined reports whether what t's keys depend on was taken after its base.

@@ -170,17 +170,17 @@ func TestBarrier(t *testing.T) {
 	commit(t, z, 7, at(5, key(1, shared)))
 }
 
-// TestDefine: a definition takes its keys from who has not seen it and lets others be; it is a barrier
-// if what it was said to change may have changed, or is not known (C4).
+// TestDefine: a definition takes its keys from who has not seen it and lets others be; it does not run if what it
+// was said to change may have changed, and is a barrier if that is not known (C4).
 func TestDefine(t *testing.T) {
 	define := func(base uint64, ks ...writeset.Key) Transaction {
 		return Transaction{ID: id(9), Base: base, Writeset: keys(ks...)}
 	}
 	for _, c := range []struct {
-		name    string
-		before  func(z *Certifier)
-		d       Transaction
-		barrier bool
+		name     string
+		before   func(z *Certifier)
+		d        Transaction
+		outdated bool
 	}{
 		{"alone", func(*Certifier) {}, define(3, key(1, exclusive)), false},
 		{"rows are written meanwhile", func(z *Certifier) { commit(t, z, 4, at(3, key(1, shared), key(7, update))) }, define(3, key(1, exclusive)), false},
@@ -191,27 +191,40 @@ func TestDefine(t *testing.T) {
 		{"what it looks at is held meanwhile", func(z *Certifier) { z.Define(4, define(3, key(2, exclusive), key(4, update))) }, define(3, key(1, exclusive), key(4, writeset.Read)), true},
 		{"both look at something", func(z *Certifier) { z.Define(4, define(3, key(2, exclusive), key(4, writeset.Read))) }, define(3, key(1, exclusive), key(4, writeset.Read)), false},
 		{"a barrier comes first", func(z *Certifier) { z.SetBarrier(4, id(8)) }, define(3, key(1, exclusive)), true},
-		{"nobody knows what it changes", func(*Certifier) {}, Transaction{ID: id(9), Base: 3, Writeset: &writeset.Writeset{Barrier: true}}, true},
 	} {
 		z := New(Options{})
 		c.before(z)
-		z.Define(5, c.d)
+		before := z.Check(at(4, key(1, shared)))
+		if v := z.Define(5, c.d); (v.Reason == Outdated) != c.outdated || !c.outdated && !v.Commit() {
+			t.Errorf("%s: %+v, want it outdated: %v", c.name, v, c.outdated)
+		}
+		if c.outdated {
+			if v := z.Check(at(4, key(1, shared))); v != before {
+				t.Errorf("%s: it does not run and has left something: %+v, before it %+v", c.name, v, before)
+			}
+			continue
+		}
 		if v := z.Check(at(4, key(1, shared))); v.Commit() {
 			t.Errorf("%s: who writes to the table, and has not seen it, may go on", c.name)
 		}
 		if v := z.Check(at(5, key(1, shared), key(6, shared))); !v.Commit() {
 			t.Errorf("%s: who has seen it: %+v", c.name, v)
 		}
-		if v := z.Check(at(4, key(6, shared))); v.Commit() == c.barrier {
-			t.Errorf("%s: who writes elsewhere: %+v, want a barrier: %v", c.name, v, c.barrier)
+		if v := z.Check(at(4, key(6, shared))); !v.Commit() {
+			t.Errorf("%s: who writes elsewhere: %+v", c.name, v)
 		}
 	}
 	z := New(Options{KeysMax: 1})
 	commit(t, z, 3, at(2, key(2, update)))
 	commit(t, z, 4, at(3, key(3, update)))
-	z.Define(5, define(2, key(1, exclusive)))
-	if v := z.Check(at(4, key(6, shared))); v.Reason != Barrier {
+	if v := z.Define(5, define(2, key(1, exclusive))); v.Reason != Outdated {
 		t.Errorf("what was ordered after its base is forgotten: %+v", v)
+	}
+	if v := z.Define(5, Transaction{ID: id(9), Base: 2, Writeset: &writeset.Writeset{Barrier: true}}); !v.Commit() {
+		t.Errorf("nobody knows what it changes: %+v", v)
+	}
+	if v := z.Check(at(4, key(6, shared))); v.Reason != Barrier {
+		t.Errorf("nobody knows what it changes: who has not seen it: %+v", v)
 	}
 }
 

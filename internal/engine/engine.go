@@ -396,7 +396,7 @@ func (e *Engine) deliverItem(it *Item) {
 			v = certify.Verdict{Reason: certify.Malformed}
 			break
 		}
-		e.cert.Define(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws})
+		v = e.cert.Define(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws})
 	case KindLock:
 		e.lockItem(it)
 		return

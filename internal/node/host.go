@@ -302,11 +302,22 @@ func (l *life) aborted(a engine.Aborted) {
 	if a.Verdict.Reason == certify.TooOld {
 		l.reached.keys.Add(1)
 	}
+	if c, ok := l.definitions.Load(a.Seq); ok {
+		c.(chan session.Result) <- undefined(a.Verdict)
+	}
 	if w := l.waiters.get(a.Seq); w != nil {
 		h := &host{n: l, g: w.guard}
 		w.ordinal = a.Verdict.WinnerOrdinal
 		w.decision <- session.Decision{Retry: true, Err: h.conflict(w.sub.Writeset, a.Verdict)}
 	}
+}
+
+// undefined says why a definition does not run.
+func undefined(v certify.Verdict) session.Result {
+	if v.Reason == certify.Outdated {
+		return session.Result{Err: wire.Errorf(wire.CodeTuttiOutdated, "the tables of a definition were defined again meanwhile")}
+	}
+	return session.Result{Err: wire.Errorf(wire.CodeInternalError, "the definition's writeset could not be read by the cluster")}
 }
 
 // Define orders a statement and waits until it has run here.

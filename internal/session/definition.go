@@ -116,17 +116,26 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	d.Base = s.host.Applied() // before the tables are looked up
-	if d.Extent, err = s.extent(st); err != nil {
-		return true, err
+	var r Result
+	for looks := 1; ; looks++ {
+		d.Base = s.host.Applied() // before the tables are looked up
+		if d.Extent, err = s.extent(st); err != nil {
+			return true, err
+		}
+		if r = s.host.Define(d); r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
+			break
+		}
 	}
-	r := s.host.Define(d)
-	if r.Err != nil && r.Err.Code == wire.CodeTuttiWider {
+	if r.Err != nil && (r.Err.Code == wire.CodeTuttiWider || r.Err.Code == wire.CodeTuttiOutdated) {
 		d.Extent = &writeset.Writeset{Barrier: true}
 		r = s.host.Define(d)
 	}
 	return r.Err != nil, s.answer(r, false)
 }
+
+// looksMax is how often the tables of a definition are looked up before it is a barrier: each time others have
+// defined one of them meanwhile.
+const looksMax = 20
 
 // extent is which tables a definition may change.
 func (s *Session) extent(st *semantics.Statement) (*writeset.Writeset, error) {

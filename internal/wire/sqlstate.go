@@ -43,5 +43,6 @@ const (
 	CodeTuttiDefined             = "TT002" // Tutti's own, of an INFO: a definition was noted
 	CodeTuttiLock                = "TT003" // Tutti's own, of an INFO: an advisory lock was asked for
 	CodeTuttiWider               = "TT004" // Tutti's own: a definition has changed more than it was said to
+	CodeTuttiOutdated            = "TT005" // Tutti's own: what a definition changes has to be looked up again
 	CodeTuttiReplicationRefused  = "TT001" // Tutti's own: refused by replication policy
 )

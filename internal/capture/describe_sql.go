@@ -210,7 +210,7 @@ SELECT json_build_object('partial', /*partial*/,
         'portable', bt.ok AND y.oid < 10000 AND y.typcategory <> 'A',
         'text', CASE WHEN a.atttypid IN (SELECT oid FROM words) THEN (SELECT b.base::int8 FROM base b WHERE b.oid = a.atttypid) ELSE 0 END) ORDER BY a.attnum), '[]')
         FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
-     'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.nspname, t.relname), '[]')
+     'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.oid), '[]') -- as they were made: triggers move their rows of pg_class
      FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),
   'names', CASE WHEN /*names*/ THEN (SELECT coalesce(json_agg(json_build_array(n.nspname, c.relname)), '[]') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')) END,

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func TestAccepted(t *testing.T) {
 	if covers(wantText, gotText) {
 		t.Error("accepted without a file")
 	}
-	if err := WriteAccepted(dir, "regress", "bit", "Tables need a key.\nSee LIMITS.", wantText, gotText); err != nil {
+	if err := WriteAccepted(dir, "regress", "bit", 1, "Tables need a key.\nSee LIMITS.", wantText, gotText); err != nil {
 		t.Fatal(err)
 	}
 	if a, _ := ReadAccepted(dir, "regress", "bit"); a.Reason != "Tables need a key. See LIMITS." {
@@ -98,6 +99,13 @@ func TestAccepted(t *testing.T) {
 			t.Errorf("accepted although there is %s", what)
 		}
 	}
+	other := gotText + "SELECT 4;\n"
+	if err := WriteAccepted(dir, "regress", "bit", 2, "The other may be first.", wantText, other); err != nil {
+		t.Fatal(err)
+	}
+	if !covers(wantText, gotText) || !covers(wantText, other) || covers(wantText, other+other) {
+		t.Error("of two accepted differences not each, or more, is accepted")
+	}
 }
 
 func TestAcceptedRefuses(t *testing.T) {
@@ -109,14 +117,16 @@ func TestAcceptedRefuses(t *testing.T) {
 		"# why\n@@ -1 +1 @@\n": "must follow",
 		"# why\n@@\n" + strings.Repeat("-a\n", maxAccepted): "more than",
 	} {
-		if _, err := parseAccepted(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := parseAccepted(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, not %q", text, err, want)
 		}
 	}
-	if err := WriteAccepted(t.TempDir(), "regress", "x", " ", wantText, gotText); err == nil {
+	if err := WriteAccepted(t.TempDir(), "regress", "x", 1, " ", wantText, gotText); err == nil {
 		t.Error("written without a reason")
 	}
 }
+
+var variantSuffix = regexp.MustCompile(`\.[0-9]+$`)
 
 // TestAcceptedDirectory reads every accepted difference of the repository.
 func TestAcceptedDirectory(t *testing.T) {
@@ -127,6 +137,7 @@ func TestAcceptedDirectory(t *testing.T) {
 	for _, path := range entries {
 		suite, rest, _ := strings.Cut(filepath.Base(path), ".")
 		file, ok := strings.CutSuffix(rest, ".diff")
+		file = variantSuffix.ReplaceAllString(file, "")
 		if suites[suite] == nil || !ok {
 			t.Errorf("%s: the name is not suite.file.diff", path)
 			continue

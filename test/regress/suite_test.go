@@ -17,6 +17,7 @@ import (
 var flags struct {
 	out, files, accept string
 	score, control     bool
+	variant            int
 	limit              time.Duration
 }
 
@@ -24,6 +25,7 @@ func init() {
 	flag.StringVar(&flags.out, "out", "", "directory for outputs, differences, logs and causes.txt (default: a temporary one)")
 	flag.StringVar(&flags.files, "files", "", "run these files only, separated by commas; files that others depend on are run if they are named")
 	flag.StringVar(&flags.accept, "accept", "", "accept how the named files differ, for this reason")
+	flag.IntVar(&flags.variant, "variant", 1, "with -accept: beside this many minus one accepted differences, as another that may come out")
 	flag.BoolVar(&flags.score, "score", false, "write the score into README.md")
 	flag.BoolVar(&flags.control, "control", false, "run a second plain server in the place of the cluster: what differs then is not Tutti's")
 	flag.DurationVar(&flags.limit, "limit", 0, "for one file (default: regress 5m, isolation 2m)")
@@ -213,7 +215,7 @@ func (r *run) file(file string) Result {
 	default:
 		res.Verdict = Differs
 		if flags.accept != "" && flags.files != "" {
-			if err := WriteAccepted("accepted", r.s.Name, file, flags.accept, want.Text, got.Text); err != nil {
+			if err := WriteAccepted("accepted", r.s.Name, file, flags.variant, flags.accept, want.Text, got.Text); err != nil {
 				r.t.Error(err)
 			}
 		}

@@ -79,15 +79,18 @@ func DirectSQL(relation string) string {
 	return fmt.Sprintf(directSQL, literal(relation))
 }
 
-const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c.oid, 'SELECT')
-  AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
-  AND (pg_catalog.current_schemas(true))[1] OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
-  AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang
+// plainOperators is SQL for whether nobody has written an operator or a cast over PostgreSQL's own types.
+const plainOperators = `NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang
     WHERE l.lanname OPERATOR(pg_catalog.<>) ALL ('{internal,c}'::pg_catalog._name) AND p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND (
       EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode::pg_catalog.oid OPERATOR(pg_catalog.=) p.oid
         AND o.oprleft OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND o.oprright OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)
       OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc OPERATOR(pg_catalog.=) p.oid
-        AND k.castsource OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND k.casttarget OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)))
+        AND k.castsource OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND k.casttarget OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)))`
+
+const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c.oid, 'SELECT')
+  AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
+  AND (pg_catalog.current_schemas(true))[1] OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
+  AND ` + plainOperators + `
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
   WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)::pg_catalog.oid`
 

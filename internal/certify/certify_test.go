@@ -160,6 +160,36 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// TestRowReads: who has looked for a row by its key loses to who has changed or made it, or taken its whole table, and to
+// nobody else.
+func TestRowReads(t *testing.T) {
+	table := writeset.Table{Schema: "public", Name: "t", Key: 77}
+	reads := &writeset.Writeset{}
+	reads.AddRead(table)
+	reads.Pin([]uint64{77}, []writeset.Pinned{{Table: table, Identity: 5}})
+	for _, o := range []struct {
+		name string
+		key  writeset.Key
+		ok   bool
+	}{
+		{"made", writeset.Key{Hash: 5, Mode: exclusive}, false}, {"changed", writeset.Key{Hash: 5, Mode: update}, false},
+		{"referred to", writeset.Key{Hash: 5, Mode: shared}, true}, {"locked", writeset.Key{Hash: 5, Mode: writeset.Share}, true},
+		{"another one made", writeset.Key{Hash: 6, Mode: exclusive}, true},
+		{"table written to", writeset.Key{Hash: 77, Mode: shared}, true}, {"table emptied", writeset.Key{Hash: 77, Mode: exclusive}, false},
+		{"another one emptied", writeset.Key{Hash: 78, Mode: exclusive}, true},
+	} {
+		z := New(Options{})
+		commit(t, z, 5, at(4, o.key))
+		w := Transaction{ID: id(2), Base: 4, SharedBase: 4, Writeset: reads}
+		if v := z.Check(w); v.Commit() != o.ok {
+			t.Errorf("%s unseen: %+v, want commit %v", o.name, v, o.ok)
+		}
+		if w.Base, w.SharedBase = 5, 5; !z.Check(w).Commit() {
+			t.Errorf("%s before the snapshot: a conflict", o.name)
+		}
+	}
+}
+
 func TestBarrier(t *testing.T) {
 	z := New(Options{})
 	z.SetBarrier(5, id(9))

@@ -20,6 +20,9 @@ func (l *life) keyText(ws *writeset.Writeset, k writeset.Key) string {
 			}
 		}
 	}
+	if k.Mode == writeset.Read {
+		return fmt.Sprintf("A row that was read, or looked for, by its key (hash %016x)", k.Hash)
+	}
 	if d := l.tables.Load().Capture(t.Schema, t.Name); d != nil && d.Key() == nil {
 		return fmt.Sprintf("A row without primary key, or a unique or foreign key (hash %016x)", k.Hash)
 	}

@@ -38,18 +38,24 @@ type request struct {
 	reads  int                   // of these, that write nothing as far as their text tells
 	locks  []*semantics.RowLocks // how its messages, or its one statement, are followed; nil if none is
 	direct *directRun            // how it may be run directly; nil if it cannot
-	chosen bool                  // it is
+
+	runs     []Run // what its statements read of tables, see reading
+	followed bool  // that is known of one of them
+	opaque   bool  // and not of another
+	chosen   bool  // it is run directly
 }
 
 // harmless reports whether the request writes nothing, as far as its text tells.
 func (r *request) harmless() bool { return r.added > 0 && r.added == r.reads }
 
-// send is what goes to the backend.
-func (r *request) send() []byte {
+// send gives the backend a request of a transaction.
+func (s *Session) send(r *request) {
+	s.noteReads(r)
 	if r.chosen {
-		return r.direct.frames
+		s.srvW.Append(r.direct.frames)
+		return
 	}
-	return r.frames
+	s.srvW.Append(r.frames)
 }
 
 // run is how it is run directly; nil if it is not.
@@ -144,7 +150,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if r.prepares {
 		s.hold()
 	}
-	s.srvW.Append(r.send())
+	s.send(&r)
 	if !r.prepares {
 		s.habits.reached(&r)
 		if s.foresees(&r) {
@@ -178,6 +184,7 @@ func (s *Session) noteRun(r *request, rep *reply) error {
 	s.noteDirect(r)
 	s.locks.tables = s.locks.tables || r.tables
 	if rep.failed != nil || s.lost {
+		s.reads.anyway = true // what made it fail was read, too
 		return nil
 	}
 	return s.note(r.notes, true)
@@ -363,7 +370,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		return outcome{failed: true, failure: doom, retry: true}, nil
 	}
 	s.adjust()
-	s.srvW.Append(r.send())
+	s.send(&r)
 	pipelined := !r.copies && !r.chosen && len(r.notes) == 0 && len(r.frames) < pipelineBytesMax
 	var c collected
 	if pipelined {

@@ -18,6 +18,7 @@ type prepared struct {
 	form      *form               // how it is run directly, see direct.formOf
 	locks     *semantics.RowLocks // how the rows it locks are followed
 	own       bool
+	odd       bool // it was parsed while the server read texts otherwise than we do
 	marked    bool // the backend knows it with the mark of statements that are captured as a whole
 
 	told []uint32 // types of its parameters, as the backend has described them; if it is noted
@@ -194,7 +195,7 @@ func (s *Session) examineParse(p wire.Parse) message {
 	if len(list) > 1 {
 		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it
 	}
-	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control()}
+	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control(), odd: s.escape || s.direct.encoded}
 	if len(list) == 1 {
 		of.locks = s.locking(st)
 	}
@@ -339,8 +340,11 @@ func (s *Session) request(batch []message) request {
 			r.parses = append(r.parses, m.name)
 		case wire.TypeBind:
 			r.prepares = false
+			s.binding(&r, m)
 		case wire.TypeExecute:
 			r.prepares = false
+			r.followed = r.followed || m.of != unknownStatement // with its Bind
+			r.opaque = r.opaque || m.of == unknownStatement
 			r.add(m.of.statement)
 			r.sql = append(r.sql, m.of.sql)
 			if m.of.note != "" {

@@ -175,6 +175,12 @@ type Collector interface {
 	// not changed since. ok is false if none of them is replicated.
 	AppendLocked(dst []byte, rows []semantics.LockedRow) (frames []byte, ok bool)
 	Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, err error)
+	// AskNames is a query for what relations are, as SQL has them; Names takes its rows, in text.
+	AskNames(relations []string) (sql string)
+	Names(rows [][][]byte) (Names, bool)
+	// Pins says which rows and tables the statements of a transaction have looked for, which are all it has run. oids says what
+	// their relations are. ok is false if that is not known.
+	Pins(runs []Run, oids map[string]uint32) (pins Pins, ok bool)
 	// AskExtent asks which tables a definition may change, Extent takes the only value of the answer and makes a
 	// writeset without steps of it. Without an answer it is a barrier.
 	AskExtent(st *semantics.Statement) (sql string)

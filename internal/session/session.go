@@ -85,6 +85,7 @@ type Session struct {
 	direct   direct
 	schema   schema
 	locks    locks
+	reads    reads
 
 	// results of a statement that may be run again
 	holding      bool

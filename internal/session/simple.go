@@ -92,6 +92,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	}
 	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
 	r.add(st)
+	s.reading(&r, st.Text, nil)
 	if st.Notes {
 		r.defines, r.notes = true, []string{st.Text}
 	}
@@ -151,6 +152,7 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	for _, st := range list {
 		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && !st.Notes && st.Locks == nil && !st.Savepoint()
 		r.add(st)
+		s.reading(&r, st.Text, nil)
 	}
 	if whole {
 		r.write = true // so that it is all or nothing

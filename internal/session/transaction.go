@@ -38,6 +38,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		s.open, s.prefix, s.snapshot = true, beginStatements, false
 		s.base = s.host.Base()
 		s.locks.rows, s.locks.tables = nil, false
+		s.reads.begin(s.o.Collector.Catalog())
 	}
 	if !snapshot || s.snapshot || !s.snapshotLevel() {
 		return nil
@@ -233,6 +234,9 @@ func (s *Session) lostStatements(c *collected) error {
 // transaction is committed, else what to tell the client; retry says it may be run again.
 func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err error) {
 	if err := s.addLocks(&c); err != nil {
+		return nil, false, err
+	}
+	if err := s.pin(&c); err != nil {
 		return nil, false, err
 	}
 	if err := s.addTableLocks(&c); err != nil {

@@ -10,6 +10,7 @@ type attempt struct {
 	process int    // changes whenever the client lost its session
 	home    uint32
 	repeat  bool
+	strict  bool        // SERIALIZABLE: what it reads is certified, row by row
 	define  *definition // nil for a script
 	script  []statementOf
 	start   int64

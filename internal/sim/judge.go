@@ -62,12 +62,15 @@ func (w *world) judgeLocks() {
 // judgeTotals checks that every complete REPEATABLE READ sight of the bank adds up.
 func (w *world) judgeTotals() {
 	for _, a := range w.history {
-		if !a.repeat || len(a.reads) < int(rowsOf[tAccount]) || a.reads[0].key.t != tAccount {
-			continue
-		}
-		sum := int64(0)
+		sum, n := int64(0), uint32(0)
 		for _, r := range a.reads {
-			sum += r.n
+			if r.key.t == tAccount {
+				sum += r.n
+				n++
+			}
+		}
+		if !a.repeat || n < rowsOf[tAccount] {
+			continue
 		}
 		if sum != accountStart*int64(rowsOf[tAccount]) {
 			w.violation("the transaction with tag %d saw a total of %d", a.tag, sum)
@@ -84,6 +87,9 @@ func initialVersions() map[uint64]uint64 {
 }
 
 func (a *attempt) level() check.Level {
+	if a.strict {
+		return check.Serializable
+	}
 	if a.repeat {
 		return check.Snapshot
 	}

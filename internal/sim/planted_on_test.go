@@ -13,7 +13,7 @@ import (
 var bugs = []string{
 	// in certify
 	"base-forgotten", "updates-agree", "shared-agrees", "shared-base-ignored", "eviction-is-agreement", "barrier-ignored",
-	"share-agrees", "locks-trusted", "definition-keys-forgotten", "definition-outdated", "barrier-held-off", "checkpoint-without-barrier", "checkpoint-without-keys",
+	"share-agrees", "row-reads-agree", "locks-trusted", "definition-keys-forgotten", "definition-outdated", "barrier-held-off", "checkpoint-without-barrier", "checkpoint-without-keys",
 	// in engine
 	"base-is-delivered", "duplicates-accepted", "gaps-accepted", "position-one-off", "holes-denied", "applied-is-issued",
 	"withdrawn-in-flight", "group-not-split", "parts-dangle", "queue-blocked-by-its-own", "own-locks-trusted", "own-definitions-trusted",
@@ -21,7 +21,7 @@ var bugs = []string{
 	// in the model of the node: what internal/node could get wrong
 	"gate-removed", "gate-times-out", "progress-not-written", "progress-forgotten", "marks-ignored", "orphan-mark-not-written",
 	"orphan-not-told", "group-reversed", "commit-not-awaited", "acknowledged-early", "given-up-is-failed", "cancel-arrives-late",
-	"base-read-late", "held-at-commit", "key-skipped", "locks-forgotten", "no-fence", "incarnation-reused", "backends-survive", "database-loss-unnoticed",
+	"base-read-late", "held-at-commit", "key-skipped", "locks-forgotten", "absent-reads-forgotten", "no-fence", "incarnation-reused", "backends-survive", "database-loss-unnoticed",
 	"floor-ignored", "clone-taken-for-own", "clone-keeps-marks", "adopted-in-flight",
 	"checkpoint-before-applied", "checkpoint-not-flushed", "compact-before-checkpoint", "compact-beyond-checkpoint", "lost-unnoticed", "clone-keeps-log",
 	"notified-early", "notified-before-open",

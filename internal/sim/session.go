@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tuttidb/tutti/internal/certify"
@@ -137,6 +138,9 @@ func (s *session) collect() {
 	if s.m.w.o.Planted == "key-skipped" && len(ws.Keys) > 0 {
 		ws.Keys = ws.Keys[1:]
 	}
+	if s.a.strict {
+		ws.Pin(nil, s.a.looked(s.m.w.o.Planted == "absent-reads-forgotten"))
+	}
 	s.m.db.collects++
 	s.progress, s.order = s.m.db.progress, s.m.db.collects
 	submit := func() { s.submit(engine.KindCertified, ws, ws.Append(nil)) }
@@ -151,6 +155,17 @@ func (s *session) collect() {
 			}
 		}))
 	}
+}
+
+// looked are the rows that a transaction has looked for.
+func (a *attempt) looked(foundOnly bool) (rows []writeset.Pinned) {
+	for _, r := range a.reads {
+		if r.tag != 0 || !foundOnly {
+			t := writeset.Table{Schema: "public", Name: fmt.Sprint("model", r.key.t), Format: writeset.FormatBinary, Key: tableKey(r.key.t)}
+			rows = append(rows, writeset.Pinned{Table: t, Identity: r.key.identity()})
+		}
+	}
+	return rows
 }
 
 // held is up to where the transaction has surely seen what it wrote (engine E8): everything

@@ -22,6 +22,7 @@ type swarm struct {
 	aheadPerMille  int   // transactions collected before the client says COMMIT
 	patience       int64 // of a session for the log's decision, in the phase with faults; zero: for ever
 	repeatPerMille int
+	strictPerMille int // of those
 	lockPerMille   int
 	roamPerMille   int
 	weights        [works]int
@@ -96,6 +97,7 @@ func newSwarm(r *random, o *Options) swarm {
 	s.notifyPerMille = []int{0, 0, 100, 1000}[more.intn(4)]
 	s.lockers = []int{0, 0, 1, 3}[more.intn(4)]
 	s.lockLease = []int64{200_000, 1_000_000}[more.intn(2)]
+	s.strictPerMille = []int{0, 0, 300, 1000}[more.intn(4)]
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

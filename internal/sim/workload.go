@@ -96,12 +96,23 @@ func (w *world) newScript() *attempt {
 		a.define, a.repeat = &definition{tag: a.tag, link: r.chance(300), all: r.chance(200)}, false
 		return a
 	}
+	w.besides(a, add, row)
+	return a
+}
+
+// besides adds a look for a row that may not be there, if the transaction is SERIALIZABLE, and a lock.
+func (w *world) besides(a *attempt, add func(v verb, t table, id uint32, n int64), row func(table) uint32) {
+	r := w.rnd
+	if a.strict = w.swarm.strictPerMille > 0 && a.repeat && r.chance(w.swarm.strictPerMille); a.strict {
+		t := []table{tAccount, tUnique, tParent, tChild}[r.intn(4)]
+		add(verbRead, t, row(t), 0)
+		a.shuffleLast(r)
+	}
 	if r.chance(w.swarm.lockPerMille) {
 		t := []table{tAccount, tList, tParent}[r.intn(3)]
 		add([]verb{verbLock, verbLock, verbShare}[r.intn(3)], t, row(t), 0)
 		a.shuffleLast(r)
 	}
-	return a
 }
 
 // shuffleLast has the last statement run at any time.
@@ -174,6 +185,7 @@ func (st *statementOf) insert(s *session) stepResult {
 // change runs an UPDATE, DELETE or SELECT FOR UPDATE.
 func (st *statementOf) change(s *session) stepResult {
 	if s.t.read(st.key).gone {
+		s.a.reads = append(s.a.reads, observed{key: st.key})
 		return stepDone // no row matches
 	}
 	mode := writeset.Update

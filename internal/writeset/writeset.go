@@ -27,8 +27,9 @@ func (t TxID) IsZero() bool { return t == TxID{} }
 type Mode uint8
 
 const (
-	// Read: the whole table was read by a SERIALIZABLE transaction; the key is a table key. It
-	// conflicts with everything anybody writes to the table, and is in nobody's way.
+	// Read: it was read by a SERIALIZABLE transaction. A table key is the whole table, which conflicts with
+	// everything anybody writes to it. Another key is a row that was looked for by that key, and may not have
+	// been there: it conflicts with whoever changes the row, makes it, or holds the table Exclusive. Both are in nobody's way.
 	Read Mode = 0
 	// Shared: the key is referenced (a foreign key points at it). Conflicts with Exclusive.
 	Shared Mode = 1
@@ -226,12 +227,47 @@ func (w *Writeset) AddTableKeys() {
 
 // AddRead says that all of a table was read. It comes after AddTableKeys.
 func (w *Writeset) AddRead(t Table) {
+	w.Keys = append(w.Keys, Key{Hash: t.Key, Mode: Read, Table: w.number(t)})
+}
+
+// Pinned is a row of a table that was looked for by its key.
+type Pinned struct {
+	Table    Table
+	Identity uint64
+}
+
+// Pin says that of the tables with certain keys nothing was read but the rows that were looked for by theirs, and what
+// w writes or refers to. It takes the place of AddRead for them. A row that w changes needs no key of its own: it
+// conflicts with whoever has changed it.
+func (w *Writeset) Pin(tables []uint64, rows []Pinned) {
+	w.Keys = slices.DeleteFunc(w.Keys, func(k Key) bool { return k.Mode == Read && w.IsTable(k) && slices.Contains(tables, k.Hash) })
+	held := make(map[uint64]bool, len(rows))
+	w.EachKey(func(k Key) bool {
+		if k.Mode == Update || k.Mode == Exclusive {
+			held[k.Hash] = true
+		}
+		return true
+	})
+	for _, r := range rows {
+		if held[r.Identity] {
+			continue
+		}
+		held[r.Identity] = true
+		w.Keys = append(w.Keys, Key{Hash: r.Identity, Mode: Read, Table: w.number(r.Table)})
+	}
+}
+
+// IsTable reports whether a key of w is a table key.
+func (w *Writeset) IsTable(k Key) bool { return k.Hash == w.Tables[k.Table].Key }
+
+// number gives the index of a table, which is added if it is not there.
+func (w *Writeset) number(t Table) uint32 {
 	n := slices.IndexFunc(w.Tables, func(x Table) bool { return x.Key == t.Key })
 	if n < 0 {
 		n = len(w.Tables)
 		w.Tables = append(w.Tables, t)
 	}
-	w.Keys = append(w.Keys, Key{Hash: t.Key, Mode: Read, Table: uint32(n)})
+	return uint32(n)
 }
 
 // Lock says that a row was locked and not changed; see AddLocks.
@@ -306,7 +342,7 @@ func (w *Writeset) Validate() error {
 		if k.Table >= n {
 			return fmt.Errorf("writeset: key %d names table %d of %d", i, k.Table, n)
 		}
-		if k.Mode > Exclusive || k.Mode == Read && k.Hash != w.Tables[k.Table].Key {
+		if k.Mode > Exclusive {
 			return fmt.Errorf("writeset: key %d has unknown mode %d", i, k.Mode)
 		}
 	}

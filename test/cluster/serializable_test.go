@@ -1,0 +1,236 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serial is a SERIALIZABLE transaction at node 1 that has run statements and written a row that nobody else wants, and
+// somebody else's statements at node 2, committed meanwhile. It reports whether the transaction has committed.
+func serial(t *testing.T, a, b *Conn, mine []func() error, others string) bool {
+	t.Helper()
+	a.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "INSERT INTO pin_out VALUES (DEFAULT)")
+	for _, f := range mine {
+		if err := f(); err != nil {
+			t.Fatal(Explain(err))
+		}
+	}
+	if others != "" {
+		b.Do(others)
+	}
+	err := a.Try("COMMIT")
+	if err != nil && Code(err) != "40001" {
+		t.Fatal(Explain(err))
+	}
+	return err == nil
+}
+
+func pinTables(c *Cluster) {
+	c.Connect(1).Do(
+		"CREATE TABLE pin_seen(n int)", "INSERT INTO pin_seen VALUES (0)",
+		"CREATE TABLE pin_out(id serial PRIMARY KEY)",
+		"CREATE TABLE pin(k int PRIMARY KEY, v int, w text)", "INSERT INTO pin SELECT i, 0, 'x' FROM generate_series(1, 9) i",
+		"CREATE TABLE pin_pair(a int8, b text, v int, PRIMARY KEY (b, a))", "INSERT INTO pin_pair SELECT i, 'x' || i, 0 FROM generate_series(1, 9) i",
+		"CREATE TABLE pin_num(k numeric PRIMARY KEY, v int)", "INSERT INTO pin_num SELECT i, 0 FROM generate_series(1, 9) i",
+		"CREATE TABLE pin_float(k float8 PRIMARY KEY, v int)", "INSERT INTO pin_float SELECT i, 0 FROM generate_series(1, 9) i",
+		"CREATE TABLE pin_uuid(k uuid PRIMARY KEY, v int)", "INSERT INTO pin_uuid SELECT ('00000000-0000-0000-0000-00000000000' || i)::uuid, 0 FROM generate_series(1, 9) i",
+		`CREATE COLLATION pin_ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`,
+		"CREATE TABLE pin_ci(k text COLLATE pin_ci PRIMARY KEY, v int)", "INSERT INTO pin_ci VALUES ('a', 0), ('b', 0)",
+		"CREATE TABLE pin_parent(k int PRIMARY KEY, v int)", "INSERT INTO pin_parent SELECT i, 0 FROM generate_series(1, 9) i",
+		"CREATE TABLE pin_child(k int PRIMARY KEY, p int REFERENCES pin_parent)", "INSERT INTO pin_child SELECT i, i FROM generate_series(1, 7) i",
+		"CREATE TABLE pin_part(k int PRIMARY KEY, v int) PARTITION BY HASH (k)", "CREATE TABLE pin_part0 PARTITION OF pin_part FOR VALUES WITH (modulus 1, remainder 0)",
+		"INSERT INTO pin_part SELECT i, 0 FROM generate_series(1, 9) i",
+		"CREATE TABLE pin_base(k int PRIMARY KEY, v int)", "CREATE TABLE pin_heir() INHERITS (pin_base)", "INSERT INTO pin_base SELECT i, 0 FROM generate_series(1, 9) i",
+		"CREATE TABLE pin_trigger(k int PRIMARY KEY, v int)", "INSERT INTO pin_trigger SELECT i, 0 FROM generate_series(1, 9) i",
+		"CREATE FUNCTION pin_look() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM count(*) FROM pin; RETURN NEW; END'",
+		"CREATE TRIGGER look AFTER UPDATE ON pin_trigger FOR EACH ROW EXECUTE FUNCTION pin_look()",
+		"CREATE TABLE pin_policy(k int PRIMARY KEY, v int)", "INSERT INTO pin_policy SELECT i, 0 FROM generate_series(1, 9) i", "ALTER TABLE pin_policy ENABLE ROW LEVEL SECURITY",
+		"CREATE VIEW pin_view AS SELECT * FROM pin",
+		"CREATE FUNCTION pin_fn(int) RETURNS int STABLE LANGUAGE sql AS 'SELECT v FROM pin WHERE v = $1 LIMIT 1'",
+		"CREATE FUNCTION fn(pin) RETURNS bigint STABLE LANGUAGE sql AS 'SELECT count(*) FROM pin'",
+		"CREATE TABLE pin_twice(k int PRIMARY KEY, u int UNIQUE, v int)", "INSERT INTO pin_twice SELECT i, i, 0 FROM generate_series(1, 9) i",
+		"CREATE TABLE pin_scratch(k int PRIMARY KEY, v int)", "INSERT INTO pin_scratch SELECT i, 0 FROM generate_series(1, 9) i")
+	c.Everywhere("SELECT count(*) FROM pin_scratch", "9")
+	c.Connect(1).Do("INSERT INTO pin_out VALUES (0)")
+}
+
+// pinSettle waits until node 1 has applied what node 2 has committed.
+func pinSettle(a, b *Conn) {
+	b.Do("UPDATE pin_seen SET n = n + 1")
+	for want := b.Get("SELECT n FROM pin_seen"); a.Get("SELECT n FROM pin_seen") != want; {
+		time.Sleep(pollInterval)
+	}
+}
+
+// pinShapes are statements of a SERIALIZABLE transaction that read row 1 of a table, and maybe more of it. pinned says
+// that this is certain to be all, so that a change of row 2 is none of its business.
+var pinShapes = []struct {
+	table, sql string
+	pinned     bool
+}{
+	{"pin", "SELECT v FROM pin WHERE k = 1", true},
+	{"pin", "SELECT v FROM pin WHERE k = '1' AND w = 'x'", true},
+	{"pin", "SELECT p.* FROM public.pin AS p WHERE 1 = p.k AND (v = 3 OR w LIKE '%x') ORDER BY v LIMIT 1", true},
+	{"pin", "SELECT count(*), max(v) FROM pin WHERE k IN (1, 3, 4)", true},
+	{"pin", "SELECT v FROM pin WHERE k = 1::bigint", true},
+	{"pin", "SELECT v FROM pin WHERE k = 1 FOR UPDATE", true},
+	{"pin", "UPDATE pin SET w = 'y' WHERE k = 1", true},
+	{"pin", "UPDATE pin SET w = 'y' WHERE k = 1 AND v = 99", true},
+	{"pin", "DELETE FROM pin WHERE k = 1 AND v = 99", true},
+	{"pin", "SELECT v FROM pin WHERE k = 1; SAVEPOINT a; SELECT v FROM pin WHERE k = 3; RELEASE a", true},
+	{"pin", "SELECT v FROM pin WHERE k = 1; SELECT v FROM pin_scratch WHERE v = 7", true}, // read as a whole is another table
+	{"pin", "SELECT v FROM pin WHERE k = 1; SET LOCAL lock_timeout = '5s'", true},
+	{"pin", "SELECT v FROM pin WHERE k = 1 AND k = 2", true}, // nothing is found whatever 2 is
+	{"pin_pair", "SELECT v FROM pin_pair WHERE a = 1 AND b = 'x1'", true},
+	{"pin_pair", "SELECT v FROM pin_pair WHERE b IN ('x1', 'x3') AND a IN (1, 3)", true},
+	{"pin_num", "SELECT v FROM pin_num WHERE k = 1", true},
+	{"pin_uuid", "SELECT v FROM pin_uuid WHERE k = '00000000-0000-0000-0000-000000000001'", true},
+	{"pin_parent", "INSERT INTO pin_child VALUES (8, 1); DELETE FROM pin_out WHERE id = 0", true},
+	{"pin_scratch", "INSERT INTO pin_scratch VALUES (1, 1) ON CONFLICT DO NOTHING", true},
+	{"pin_scratch", "INSERT INTO pin_scratch VALUES (1, 1) ON CONFLICT (k) DO UPDATE SET v = excluded.v WHERE pin_scratch.v = 99", true},
+	{"pin_scratch", "INSERT INTO pin_scratch AS s (v, k) VALUES (1, 1) ON CONFLICT (k) DO UPDATE SET v = s.v", true},
+
+	{"pin", "SELECT v FROM pin", false},
+	{"pin", "SELECT v FROM pin WHERE k = 1 OR v = 99", false},
+	{"pin", "SELECT v FROM pin WHERE k < 2", false},
+	{"pin", "SELECT v FROM pin WHERE k = 1.0", false},
+	{"pin", "SELECT v FROM pin WHERE k = 1::numeric", false},
+	{"pin", "SELECT v FROM pin WHERE k = 0 + 1", false},
+	{"pin", "SELECT v FROM pin WHERE k = (SELECT 1)", false},
+	{"pin", "SELECT v FROM pin WHERE k = 1 AND NOT EXISTS (SELECT FROM pin WHERE v = 99)", false},
+	{"pin", "SELECT pin_fn(99) FROM pin WHERE k = 1", false},
+	{"pin", "SELECT pin.fn FROM pin WHERE k = 1", false},
+	{"pin", "SELECT ctid FROM pin p WHERE p.k = 1; SELECT p.ctid FROM pin p WHERE k = 1", false},
+	{"pin", "SELECT v FROM pin_view WHERE k = 1", false},
+	{"pin", "WITH x AS (SELECT * FROM pin) SELECT v FROM x WHERE k = 1", false},
+	{"pin", "SELECT a.v FROM pin a JOIN pin b ON a.k = b.k WHERE a.k = 1", false},
+	{"pin", "DECLARE c CURSOR FOR SELECT v FROM pin WHERE k = 1; FETCH c", false},
+	{"pin", "EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) SELECT v FROM pin WHERE k = 1", false},
+	{"pin", "DO 'BEGIN PERFORM v FROM pin WHERE k = 1; END'", false},
+	{"pin", "SELECT v FROM pin WHERE k = 1; SET LOCAL search_path = public", false},
+	{"pin", "SELECT v FROM pin WHERE k = 1; SELECT v FROM pin WHERE v = 99", false},
+	{"pin", "SAVEPOINT a; SELECT v FROM pin WHERE v = 99; ROLLBACK TO a; SELECT v FROM pin WHERE k = 1", false},
+	{"pin", "SELECT v FROM pin WHERE k = 1; SAVEPOINT a; ROLLBACK TO a", false},
+	{"pin", "UPDATE pin SET w = 'y' WHERE v = 99", false},
+	{"pin", "INSERT INTO pin_out SELECT k + 1000000 FROM pin WHERE v = 99", false},
+	{"pin", "UPDATE pin_trigger SET v = 1 WHERE k = 1; SELECT v FROM pin WHERE k = 1", false},
+	{"pin", "COPY (SELECT v FROM pin WHERE k = 1) TO STDOUT", false},
+	{"pin_pair", "SELECT v FROM pin_pair WHERE a = 1", false},
+	{"pin_num", "SELECT v FROM pin_num WHERE k = 1.00", false},
+	{"pin_float", "SELECT v FROM pin_float WHERE k = 1", false},
+	{"pin_part", "SELECT v FROM pin_part WHERE k = 1", false},
+	{"pin_base", "SELECT v FROM pin_base WHERE k = 1", false},
+	{"pin_policy", "SELECT v FROM pin_policy WHERE k = 1", false},
+	{"pin_twice", "INSERT INTO pin_twice VALUES (1, 1, 1) ON CONFLICT DO NOTHING; SELECT u FROM pin_twice WHERE k = 1", false},
+	{"pin_parent", "INSERT INTO pin_child VALUES (9, 1); DELETE FROM pin_child WHERE k = 9", false}, // nothing of it is certified
+	{"pin_child", "SELECT v FROM pin_parent WHERE k = 1; DELETE FROM pin_parent WHERE k = 9", false},
+}
+
+// TestPinnedReads: a SERIALIZABLE transaction loses to who has changed a row that it has read; if nothing but rows that
+// were told by their key can have been read, to nobody else.
+func TestPinnedReads(t *testing.T) {
+	c := use(t)
+	pinTables(c)
+	a, b := c.Connect(1), c.Connect(2)
+	for _, s := range pinShapes {
+		set, where := "v = v + 1", "k = "
+		switch s.table {
+		case "pin_pair":
+			where = "a = "
+		case "pin_child":
+			set = "p = p + 0"
+		}
+		value := func(n int) string {
+			if s.table == "pin_uuid" {
+				return fmt.Sprintf("'00000000-0000-0000-0000-00000000000%d'", n)
+			}
+			return fmt.Sprint(n)
+		}
+		run := []func() error{func() error { return a.Try(s.sql) }}
+		change := fmt.Sprintf("UPDATE %s SET %s WHERE %s", s.table, set, where)
+		if got := serial(t, a, b, run, change+value(2)); got != s.pinned {
+			t.Errorf("%s: row 2 was changed meanwhile: committed %v, want %v", s.sql, got, s.pinned)
+		}
+		pinSettle(a, b)
+		if s.table == "pin_parent" || s.table == "pin_child" {
+			if strings.HasPrefix(s.sql, "INSERT INTO pin_child VALUES (8") {
+				a.Do("DELETE FROM pin_child WHERE k = 8") // and who refers to a row is not concerned by its columns
+			}
+			continue
+		}
+		if serial(t, a, b, run, change+value(1)) {
+			t.Errorf("%s: row 1 was changed meanwhile, and it has committed", s.sql)
+		}
+	}
+	c.Check()
+}
+
+// TestPinnedSkew: what is promised of reads by key, of rows that are there, that are not, that go, or come.
+func TestPinnedSkew(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE pinskew(k int8 PRIMARY KEY, v int)", "CREATE TABLE pinskew2(k text PRIMARY KEY, v int)", "CREATE TABLE pin_seen2(n int)")
+	c.Everywhere("SELECT count(*) FROM pin_seen2", "0")
+	const one = "SELECT v FROM pinskew WHERE k = 1"
+	for _, x := range []struct {
+		name, readsA, readsB, writesA, writesB string
+		both                                   bool
+	}{
+		{"nothing in common", one, "SELECT v FROM pinskew WHERE k = 2", "UPDATE pinskew SET v = 1 WHERE k = 1", "UPDATE pinskew SET v = 1 WHERE k = 2", true},
+		{"in one direction", one, "SELECT v FROM pinskew WHERE k = 2", "UPDATE pinskew SET v = 1 WHERE k = 3", "UPDATE pinskew SET v = 1 WHERE k = 1", true},
+		{"write skew", one, "SELECT v FROM pinskew WHERE k = 2", "UPDATE pinskew SET v = 1 WHERE k = 2", "UPDATE pinskew SET v = 1 WHERE k = 1", false},
+		{"of tables", one, "SELECT v FROM pinskew2 WHERE k = 'a'", "UPDATE pinskew2 SET v = 1 WHERE k = 'a'", "UPDATE pinskew SET v = 1 WHERE k = 1", false},
+		{"absent rows", "SELECT v FROM pinskew WHERE k = 101", "SELECT v FROM pinskew WHERE k = 102", "INSERT INTO pinskew VALUES (102, 1)", "INSERT INTO pinskew VALUES (101, 1)", false},
+		{"other absent rows", "SELECT v FROM pinskew WHERE k = 101", "SELECT v FROM pinskew WHERE k = 102", "INSERT INTO pinskew VALUES (103, 1)", "INSERT INTO pinskew VALUES (104, 1)", true},
+		{"updates that find nothing", "UPDATE pinskew SET v = 1 WHERE k = 101", "DELETE FROM pinskew WHERE k = 102", "INSERT INTO pinskew VALUES (102, 1)", "INSERT INTO pinskew VALUES (101, 1)", false},
+		{"moved there", "SELECT v FROM pinskew WHERE k = 101", "SELECT v FROM pinskew WHERE k = 102", "UPDATE pinskew SET k = 102 WHERE k = 3", "UPDATE pinskew SET k = 101 WHERE k = 4", false},
+		{"moved away", one, "SELECT v FROM pinskew WHERE k = 2", "UPDATE pinskew SET k = 103 WHERE k = 2", "UPDATE pinskew SET k = 104 WHERE k = 1", false},
+		{"deleted", one, "SELECT v FROM pinskew WHERE k = 2", "DELETE FROM pinskew WHERE k = 2", "DELETE FROM pinskew WHERE k = 1", false},
+		{"inserted or passed over", "INSERT INTO pinskew VALUES (1, 1) ON CONFLICT DO NOTHING", "INSERT INTO pinskew VALUES (2, 1) ON CONFLICT DO NOTHING", "DELETE FROM pinskew WHERE k = 2", "DELETE FROM pinskew WHERE k = 1", false},
+		{"whole here, by key there", "SELECT count(*) FROM pinskew WHERE v = 9", "SELECT v FROM pinskew2 WHERE k = 'a'", "UPDATE pinskew2 SET v = 1 WHERE k = 'a'", "UPDATE pinskew SET v = 1 WHERE k = 1", false},
+		{"by key here, whole there", one, "SELECT count(*) FROM pinskew2", "INSERT INTO pinskew2 VALUES ('z', 1)", "UPDATE pinskew SET v = 1 WHERE k = 1", false},
+		{"emptied", "SELECT v FROM pinskew2 WHERE k = 'a'", one, "UPDATE pinskew SET v = 1 WHERE k = 1", "TRUNCATE pinskew2", false},
+		{"by parameters", "1 SELECT v FROM pinskew WHERE k = $1", "2 SELECT v FROM pinskew WHERE k = $1", "UPDATE pinskew SET v = 1 WHERE k = 2", "UPDATE pinskew SET v = 1 WHERE k = 1", false},
+		{"by other parameters", "1 SELECT v FROM pinskew WHERE k = $1", "2 SELECT v FROM pinskew WHERE k = $1", "UPDATE pinskew SET v = 1 WHERE k = 3", "UPDATE pinskew SET v = 1 WHERE k = 4", true},
+		{"by arrays", "1 SELECT sum(v) FROM pinskew WHERE k = ANY (ARRAY[$1::int8])", "2 SELECT v FROM pinskew WHERE k = $1::int8", "UPDATE pinskew SET v = 1 WHERE k = 2", "UPDATE pinskew SET v = 1 WHERE k = 1", false},
+	} {
+		a.Do("TRUNCATE pinskew, pinskew2", "INSERT INTO pinskew SELECT i, 0 FROM generate_series(1, 9) i", "INSERT INTO pinskew2 VALUES ('a', 0), ('b', 0)")
+		for want := a.Get("SELECT sum(k) FROM pinskew"); b.Get("SELECT concat(sum(k), sum(v)) FROM pinskew") != want+"0" || b.Get("SELECT sum(v) FROM pinskew2") != "0"; {
+			time.Sleep(pollInterval)
+		}
+		run := func(s *Conn, sql string) error {
+			if sql[1] != ' ' {
+				return s.Try(sql)
+			}
+			rows, err := s.Query(s.ctx(), sql[2:], int64(sql[0]-'0'))
+			if err == nil {
+				rows.Close()
+				err = rows.Err()
+			}
+			return err
+		}
+		var lost [2]error
+		both := []*Conn{a, b}
+		for i, sql := range []string{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN ISOLATION LEVEL SERIALIZABLE", x.readsA, x.readsB, x.writesA, x.writesB, "COMMIT", "COMMIT"} {
+			if lost[i%2] == nil {
+				if lost[i%2] = run(both[i%2], sql); lost[i%2] != nil && Code(lost[i%2]) != "40001" {
+					t.Fatalf("%s: %s: %s", x.name, sql, Explain(lost[i%2]))
+				}
+			}
+		}
+		for i, s := range both {
+			if lost[i] != nil {
+				s.Do("ROLLBACK")
+			}
+		}
+		if got := lost[0] == nil && lost[1] == nil; got != x.both {
+			t.Errorf("%s: both have committed: %v, want %v: %v, %v", x.name, got, x.both, lost[0], lost[1])
+		}
+		if lost[0] != nil && lost[1] != nil {
+			t.Errorf("%s: both have lost: %s; %s", x.name, Explain(lost[0]), Explain(lost[1]))
+		}
+	}
+	c.Check()
+}

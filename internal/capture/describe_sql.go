@@ -49,8 +49,8 @@ REVOKE ALL ON FUNCTION tutti.describe_all, tutti.describe_some, tutti.describe F
 }
 
 // createsOnly is SQL for whether the transaction's definitions were none that can leave functions of ours
-// without a table.
-const createsOnly = "(SELECT string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{CREATE TABLE,CREATE TABLE AS,SELECT INTO,CREATE VIEW,CREATE SEQUENCE,CREATE FUNCTION,CREATE PROCEDURE,CREATE SCHEMA,CREATE TYPE,CREATE DOMAIN,COMMENT,GRANT,REVOKE}')"
+// without a table. Those that a table had before are known by its triggers.
+const createsOnly = "(SELECT string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{CREATE TABLE,ALTER TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE TABLE AS,SELECT INTO,CREATE VIEW,CREATE SEQUENCE,CREATE FUNCTION,CREATE PROCEDURE,CREATE SCHEMA,CREATE TYPE,CREATE DOMAIN,COMMENT,GRANT,REVOKE}')"
 
 // triggerList are triggerNames as SQL.
 var triggerList = "'" + strings.Join(triggerNames, "', '") + "'"

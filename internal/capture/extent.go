@@ -43,7 +43,9 @@ func extentFunction() string { return fmt.Sprintf(extentBody, extentMax) }
 
 const extentBody = `
 CREATE OR REPLACE FUNCTION tutti.extent(relations pg_catalog.text[], searched pg_catalog.name[], columns pg_catalog.bool) RETURNS pg_catalog.text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+#variable_conflict use_column
+BEGIN RETURN (
   WITH RECURSIVE written AS MATERIALIZED (SELECT parse_ident(r) AS parts FROM unnest(relations) r),
   named AS MATERIALIZED (
     SELECT parts[1] AS schema, parts[2] AS name FROM written WHERE cardinality(parts) = 2
@@ -68,7 +70,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
     AND NOT EXISTS (SELECT FROM pg_event_trigger e JOIN pg_proc p ON p.oid = e.evtfoid WHERE e.evtenabled <> 'D' AND p.pronamespace <> 'tutti'::regnamespace)
     AND NOT (columns AND EXISTS (SELECT FROM types JOIN pg_depend d ON d.refobjid IN (types.oid, types.typarray)
       WHERE d.refclassid = 'pg_type'::regclass AND d.deptype = 'n' AND d.classid IN ('pg_class'::regclass, 'pg_type'::regclass)))
-    THEN (SELECT coalesce(json_agg(json_build_array(schema, name) ORDER BY schema, name), '[]')::text FROM tables) END
+    THEN (SELECT coalesce(json_agg(json_build_array(schema, name) ORDER BY schema, name), '[]')::text FROM tables) END); END
 $tutti$;
 GRANT EXECUTE ON FUNCTION tutti.extent TO PUBLIC;
 `

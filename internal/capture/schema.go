@@ -24,8 +24,10 @@ const (
 	// TransactionSetting must be 'on', DirectSetting, ReadSetting or BulkSetting (SET LOCAL) in transactions
 	// that write.
 	TransactionSetting = "tutti.tx"
-	// DDLSetting must be 'on' (SET LOCAL) in transactions that change the schema.
+	// DDLSetting must be 'on' (SET LOCAL) in transactions that change the schema, and DDLOwn while objects of
+	// Tutti's are made to fit.
 	DDLSetting = "tutti.ddl"
+	DDLOwn     = "own"
 )
 
 const (

@@ -120,8 +120,7 @@ END $tutti$;
 REVOKE ALL ON FUNCTION tutti.cut_sequence, tutti.own_chunk FROM PUBLIC;
 `
 
-// ownSettings: what is done to sequences here fires no event triggers.
-const ownSettings = ` LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET session_replication_role = replica SET client_min_messages = warning `
+const ownSettings = ` LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning `
 
 const sequenceFunctions = `
 CREATE OR REPLACE FUNCTION tutti.native_setval(pg_catalog.regclass, pg_catalog.int8, pg_catalog.bool) RETURNS pg_catalog.int8 LANGUAGE internal VOLATILE STRICT AS 'setval3_oid';
@@ -131,6 +130,11 @@ $tutti$;
 CREATE OR REPLACE FUNCTION tutti.sequence_position(seq pg_catalog.oid, OUT last pg_catalog.int8, OUT called pg_catalog.bool) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN
   EXECUTE 'SELECT last_value, is_called FROM ' || tutti.sequence_name(seq) INTO last, called;
+END $tutti$;
+-- An ALTER SEQUENCE that fires no event triggers. PostgreSQL forgets all plans when session_replication_role changes, so nothing else sets it.
+CREATE OR REPLACE FUNCTION tutti.alter_sequence(s pg_catalog.oid, what pg_catalog.text, v pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $tutti$
+BEGIN
+  EXECUTE format('ALTER SEQUENCE %s %s %s', tutti.sequence_name(s), what, v);
 END $tutti$;
 -- Says in pg_sequence and in the row between which bounds values are given. Either only writes what is new.
 CREATE OR REPLACE FUNCTION tutti.bound_sequence(s pg_catalog.oid, l pg_catalog.int8, h pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
@@ -167,7 +171,7 @@ BEGIN
   p := tutti.sequence_position(s);
   IF p.last <> o.at OR p.called <> o.is_called THEN
     PERFORM tutti.bound_sequence(s, r.bottom, r.top);
-    EXECUTE format('ALTER SEQUENCE %s RESTART WITH %s', tutti.sequence_name(s), o.at);
+    PERFORM tutti.alter_sequence(s, 'RESTART WITH', o.at);
     IF o.is_called THEN
       PERFORM tutti.native_setval(s, o.at, true);
     END IF;
@@ -247,13 +251,13 @@ BEGIN
     SELECT seqincrement, seqstart INTO s FROM pg_sequence WHERE seqrelid = r.seq;
     p := tutti.sequence_position(r.seq);
     IF repeats THEN
-      EXECUTE format('ALTER SEQUENCE %s INCREMENT BY %s', tutti.sequence_name(r.seq), s.seqincrement); -- the lock
+      PERFORM tutti.alter_sequence(r.seq, 'INCREMENT BY', s.seqincrement); -- the lock
       p := tutti.sequence_position(r.seq);
       UPDATE tutti.sequences SET held = p.last, held_called = p.called WHERE seq = r.seq AND held IS NULL;
-      EXECUTE format('ALTER SEQUENCE %s RESTART WITH %s', tutti.sequence_name(r.seq), s.seqstart);
+      PERFORM tutti.alter_sequence(r.seq, 'RESTART WITH', s.seqstart);
       PERFORM tutti.native_setval(r.seq, s.seqstart, true);
     ELSIF r.home <> me AND NOT p.called THEN
-      EXECUTE format('ALTER SEQUENCE %s RESTART WITH %s', tutti.sequence_name(r.seq), s.seqstart);
+      PERFORM tutti.alter_sequence(r.seq, 'RESTART WITH', s.seqstart);
     END IF;
   END LOOP;
 END $tutti$;
@@ -316,7 +320,7 @@ CREATE OR REPLACE FUNCTION tutti.altered(query pg_catalog.text) RETURNS pg_catal
   SELECT pg_catalog.to_regclass((pg_catalog.regexp_match(query,
     '^\s*alter\s+(?:sequence|table)\s+(?:if\s+exists\s+)?(?:only\s+)?((?:"(?:[^"]|"")+"|[^\s".;&]+)(?:\s*\.\s*(?:"(?:[^"]|"")+"|[^\s".;&]+))?)(?:\s|$)', 'i'))[1])
 $tutti$;
-REVOKE ALL ON FUNCTION tutti.native_setval, tutti.sequence_name, tutti.sequence_position, tutti.own_position, tutti.bound_sequence, tutti.restart_sequence, tutti.new_sequences, tutti.start_sequences, tutti.advance_sequence FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.native_setval, tutti.alter_sequence, tutti.sequence_name, tutti.sequence_position, tutti.own_position, tutti.bound_sequence, tutti.restart_sequence, tutti.new_sequences, tutti.start_sequences, tutti.advance_sequence FROM PUBLIC;
 CREATE OR REPLACE FUNCTION tutti.pg_sequence_is() RETURNS TABLE (seqrelid pg_catalog.oid, seqtypid pg_catalog.oid, seqstart pg_catalog.int8, seqincrement pg_catalog.int8,
   seqmax pg_catalog.int8, seqmin pg_catalog.int8, seqcache pg_catalog.int8, seqcycle pg_catalog.bool) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT s.seqrelid, s.seqtypid, s.seqstart, s.seqincrement, coalesce(r.top, s.seqmax), coalesce(r.bottom, s.seqmin), s.seqcache, s.seqcycle

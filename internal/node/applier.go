@@ -51,53 +51,92 @@ var binaryFormat = []int16{1}
 // preparedMax bounds the operations kept prepared.
 const preparedMax = 500
 
-// applier executes groups' remote rows and definitions on one connection.
+// applier executes groups' remote rows and definitions. They have a connection each, of which one is in use at a
+// time: PostgreSQL forgets a session's plans when session_replication_role changes, and those with which definitions
+// are followed up cost more than most definitions.
 type applier struct {
+	link       // in use
+	other      link
+	backend    atomic.Uint32 // of the one in use
 	connString string
 	config     *config.Config
-	pgx        *pgx.Conn
-	conn       *pgconn.PgConn // of pgx
 	notices    []*pgconn.Notice
-	prepared   map[string]string // operation text → statement name
-	begun      atomic.Uint64     // what the progress row says, or is about to say
+	begun      atomic.Uint64 // what the progress row says, or is about to say
 	passed     passed
 	tables     *catalog.Tables
 	rehearses  bool // it takes everything back, see tryOut
 	warn       func(message string, args ...any)
 }
 
+// link is one of its connections.
+type link struct {
+	pgx      *pgx.Conn
+	conn     *pgconn.PgConn    // of pgx
+	prepared map[string]string // operation text → statement name
+}
+
 func newApplier(ctx context.Context, connString string, c *config.Config, warn func(string, ...any)) (*applier, error) {
-	a, err := connectApplier(ctx, connString, c, "tutti applier", map[string]string{"deadlock_timeout": "1h"}, warn) // the others give way, see watch
+	settings := map[string]string{"deadlock_timeout": "1h"} // the others give way, see watch
+	a, err := connectApplier(ctx, connString, c, "tutti applier of definitions", settings, warn)
 	if err != nil {
 		return nil, err
 	}
-	return a, a.describe(ctx)
-}
-
-// connectApplier makes an applier that does not know the tables yet.
-func connectApplier(ctx context.Context, connString string, c *config.Config, name string, settings map[string]string, warn func(string, ...any)) (*applier, error) {
-	a := &applier{connString: connString, config: c, warn: warn}
-	maps.Copy(settings, apply.SessionSettings())
-	settings[capture.SessionSetting] = capture.SessionApplies
-	pc, err := pgx.ParseConfig(connString)
-	if err != nil {
-		return nil, fmt.Errorf("node: %w", err)
+	a.other = a.link
+	if err := a.connect(ctx, "tutti applier", "replica", settings); err != nil {
+		a.close()
+		return nil, err
 	}
-	pc.DefaultQueryExecMode = pgx.QueryExecModeExec // statements are prepared by prepare alone
-	pc.RuntimeParams["application_name"] = name
-	for k, v := range settings {
-		pc.RuntimeParams[k] = v
-	}
-	pc.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { a.notices = append(a.notices, n) }
-	if a.pgx, err = pgx.ConnectConfig(ctx, pc); err != nil {
-		return nil, fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
-	}
-	a.conn = a.pgx.PgConn()
-	if err := a.prepare(ctx); err != nil {
+	if err := a.describe(ctx); err != nil {
 		a.close()
 		return nil, err
 	}
 	return a, nil
+}
+
+// turn has the other connection used, if there is one, until done is called.
+func (a *applier) turn() (done func()) {
+	if a.other.conn == nil {
+		return func() {}
+	}
+	swap := func() {
+		a.link, a.other = a.other, a.link
+		a.backend.Store(a.conn.PID())
+	}
+	swap()
+	return swap
+}
+
+// connectApplier makes an applier that does not know the tables yet, with one connection, for definitions and what
+// comes with them.
+func connectApplier(ctx context.Context, connString string, c *config.Config, name string, settings map[string]string, warn func(string, ...any)) (*applier, error) {
+	a := &applier{connString: connString, config: c, warn: warn}
+	if err := a.connect(ctx, name, "origin", settings); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// connect makes a connection the one in use. Role is its session_replication_role.
+func (a *applier) connect(ctx context.Context, name, role string, settings map[string]string) error {
+	a.link = link{prepared: map[string]string{}}
+	pc, err := pgx.ParseConfig(a.connString)
+	if err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	pc.DefaultQueryExecMode = pgx.QueryExecModeExec // statements are prepared by prepare alone
+	maps.Copy(pc.RuntimeParams, apply.SessionSettings())
+	maps.Copy(pc.RuntimeParams, settings)
+	pc.RuntimeParams["application_name"] = name
+	pc.RuntimeParams["session_replication_role"] = role
+	pc.RuntimeParams[capture.SessionSetting] = capture.SessionApplies
+	pc.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { a.notices = append(a.notices, n) }
+	if a.pgx, err = pgx.ConnectConfig(ctx, pc); err != nil {
+		return fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
+	}
+	a.conn = a.pgx.PgConn()
+	a.backend.Store(a.conn.PID())
+	return a.prepare(ctx)
 }
 
 // describe reads what the tables look like now.
@@ -112,7 +151,6 @@ func (a *applier) describe(ctx context.Context) error {
 
 // prepare makes the applier's statements.
 func (a *applier) prepare(ctx context.Context) error {
-	a.prepared = map[string]string{}
 	for _, s := range applierStatements {
 		if _, err := a.conn.Prepare(ctx, s[0], s[1], nil); err != nil {
 			return fmt.Errorf("node: applier: %s: %w", s[1], err)
@@ -123,24 +161,34 @@ func (a *applier) prepare(ctx context.Context) error {
 
 // forget makes the operations be prepared anew: they may name types that are gone.
 func (a *applier) forget(ctx context.Context) error {
-	if len(a.prepared) == 0 {
+	return errors.Join(a.link.forget(ctx), a.other.forget(ctx))
+}
+
+func (l *link) forget(ctx context.Context) error {
+	if len(l.prepared) == 0 {
 		return nil
 	}
 	var sql strings.Builder
-	for _, name := range a.prepared {
+	for _, name := range l.prepared {
 		sql.WriteString("DEALLOCATE " + name + ";")
 	}
-	a.prepared = map[string]string{}
-	if _, err := a.conn.Exec(ctx, sql.String()).ReadAll(); err != nil {
+	clear(l.prepared)
+	if _, err := l.conn.Exec(ctx, sql.String()).ReadAll(); err != nil {
 		return fmt.Errorf("node: applier: %w", err)
 	}
 	return nil
 }
 
-func (a *applier) close() { _ = a.conn.Close(context.Background()) } // the server notices either way
+func (a *applier) close() {
+	for _, l := range []link{a.link, a.other} {
+		if l.conn != nil {
+			_ = l.conn.Close(context.Background()) // the server notices either way
+		}
+	}
+}
 
 // pid is the backend the watcher looks for.
-func (a *applier) pid() uint32 { return a.conn.PID() }
+func (a *applier) pid() uint32 { return a.backend.Load() }
 
 // apply executes the tasks' rows with the progress row, and the marker rows of tasks that
 // want them, in one transaction (N2). A transient failure is repeated; any other is the end

@@ -24,6 +24,7 @@ import (
 // member only (disk, memory, shutdown) is an error, and the member starts again before it.
 func (a *applier) define(ctx context.Context, last uint64, t engine.Task) (session.Result, error) {
 	a.begun.Store(last)
+	defer a.turn()()
 	d, err := decodeDefinition(t.Writeset.Steps[0].Definition)
 	if err != nil {
 		return session.Result{}, &FatalError{err}
@@ -121,14 +122,20 @@ func (a *applier) within(ctx context.Context, extent *writeset.Writeset) error {
 
 // assume sets the origin's settings for the open transaction; sequences made in it have their home there.
 func (a *applier) assume(ctx context.Context, origin uint32, d session.Definition) error {
-	sql := "RESET ROLE; SET LOCAL session_replication_role = origin; SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; SET LOCAL tutti.tags = 'COMMENT'; SET LOCAL plan_cache_mode = auto"
-	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
-		sql += "; SET LOCAL enable_" + s + " = on" // the query of a view is no operation of the applier's
+	sql := "RESET ROLE; SELECT 1"
+	set := func(name, value string) {
+		sql += fmt.Sprintf(", pg_catalog.set_config('%s', '%s', true)", literal(name), literal(value))
 	}
-	sql += fmt.Sprintf("; SET LOCAL %s = %d", capture.HomeSetting, origin)
+	for _, s := range [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, "on"}, {capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}} {
+		set(s[0], s[1])
+	}
+	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
+		set("enable_"+s, "on") // the query of a view is no operation of the applier's
+	}
+	set(capture.HomeSetting, fmt.Sprint(origin))
 	for _, s := range d.Settings {
 		if s.Name != session.RoleSetting {
-			sql += fmt.Sprintf("; SELECT pg_catalog.set_config('%s', '%s', true)", literal(s.Name), literal(s.Value))
+			set(s.Name, s.Value)
 		}
 	}
 	_, err := a.conn.Exec(ctx, sql).ReadAll()

@@ -338,9 +338,20 @@ func (h *host) Define(d session.Definition) session.Result {
 		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)")}
 	}
 	if ok {
-		return h.n.awaitDefinition(id, result)
+		r := h.n.awaitDefinition(id, result)
+		if r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated {
+			h.n.catchUp()
+		}
+		return r
 	}
 	return unknownDefinition(id, "this member restarts")
+}
+
+// catchUp waits until all that is decided is applied here: who looks sooner finds what was outdated.
+func (l *life) catchUp() {
+	var decided uint64
+	l.core.call(func(e *engine.Engine) { decided = e.Ordinal() })
+	l.gate.await(func() bool { return l.core.applied.Load() >= decided || l.ending() })
 }
 
 // Show answers SHOW tutti.*.

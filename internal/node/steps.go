@@ -21,6 +21,7 @@ import (
 // and settings, and the rows between them, in one transaction with the progress.
 func (a *applier) applySteps(ctx context.Context, last uint64, t engine.Task) error {
 	a.begun.Store(max(last, a.begun.Load()))
+	defer a.turn()()
 	for {
 		err := a.attemptSteps(ctx, last, t)
 		if err == nil {
@@ -82,6 +83,9 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 				if err := follow(); err != nil {
 					return err
 				}
+				if err := a.asReplica(ctx); err != nil {
+					return err
+				}
 				if _, err := a.conn.Exec(ctx, "DELETE FROM ONLY "+table).ReadAll(); err != nil {
 					return err
 				}
@@ -117,11 +121,17 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 // definitions is kept.
 func (a *applier) again(ctx context.Context) error {
 	r, err := a.conn.Exec(ctx, "SELECT pg_catalog.current_setting('tutti.tags', true); RESET ROLE; RESET ALL;"+
-		"SET LOCAL session_replication_role = replica; SET LOCAL search_path = pg_catalog; SET LOCAL client_min_messages = warning").ReadAll()
+		"SET LOCAL search_path = pg_catalog; SET LOCAL client_min_messages = warning").ReadAll()
 	if err != nil {
 		return err
 	}
 	_, err = a.conn.Exec(ctx, "SET LOCAL tutti.tags = '"+literal(string(r[0].Rows[0][0]))+"'").ReadAll()
+	return err
+}
+
+// asReplica lets no triggers of users fire in the rest of the transaction, or until the next definition.
+func (a *applier) asReplica(ctx context.Context) error {
+	_, err := a.conn.Exec(ctx, "SET LOCAL session_replication_role = replica").ReadAll()
 	return err
 }
 
@@ -207,6 +217,9 @@ func afterComment(sql string) string {
 }
 
 func (a *applier) stepRows(ctx context.Context, rows *writeset.Writeset) error {
+	if err := a.asReplica(ctx); err != nil {
+		return err
+	}
 	unchecked := false
 	for form := apply.InPlace; ; {
 		ops, err := apply.Plan([]*writeset.Writeset{rows}, a.tables.Apply, form)

@@ -106,6 +106,38 @@ func TestSplice(t *testing.T) {
 	}
 }
 
+// TestPieces: what became of each piece can be read again, and pieces have files of their own.
+func TestPieces(t *testing.T) {
+	s := Suite{Parts: []string{"a", "b c"}}
+	if got := s.pieces(); len(got) != 1 || len(got[0]) != 2 {
+		t.Errorf("%v", got)
+	}
+	s.Apart = true
+	files := map[string]bool{pieceFile(s.Parts): true, pieceFile([]string{"a b c"}): true}
+	for _, parts := range s.pieces() {
+		files[pieceFile(parts)] = true
+	}
+	if len(s.pieces()) != 2 || len(files) != 4 {
+		t.Errorf("%v %v", s.pieces(), files)
+	}
+	whole := Piece{Plain: Outcomes{}, Tutti: Outcomes{}}
+	for _, name := range []string{"x", "y"} {
+		p := Piece{Plain: Outcomes{name: Pass}, Tutti: Outcomes{name: Fail}, Differences: []Difference{{name, Pass, Fail}}}
+		file := filepath.Join(t.TempDir(), "p")
+		if err := p.write(file); err != nil {
+			t.Fatal(err)
+		}
+		p, err := readPiece(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole.add(p)
+	}
+	if whole.Plain.Count(Pass) != 2 || whole.Tutti.Count(Fail) != 2 || len(whole.Differences) != 2 || whole.Differences[1] != (Difference{"y", Pass, Fail}) {
+		t.Errorf("%+v", whole)
+	}
+}
+
 // TestRun: what a suite gets and how it is ended (D1, D2).
 func TestRun(t *testing.T) {
 	t.Setenv("PGSERVICE", "leak")
@@ -114,7 +146,7 @@ func TestRun(t *testing.T) {
 	s := Suite{Limit: 20 * time.Second, parse: parseLines, command: func(a *Arm, _ string) ([]string, []string) {
 		return []string{"/bin/sh", "-c", `echo "ok - $PGHOST $PGPORT $MORE ${PGSERVICE-none} ${TUTTI_LEAK-none}"; exit 3`}, []string{"MORE=" + a.Keywords()}
 	}}
-	o, _, err := s.Run(t.Context(), a, t.TempDir())
+	o, _, err := s.Run(t.Context(), a, t.TempDir(), nil)
 	want := "h 7 host=h port=7 user=postgres dbname=postgres sslmode=disable none none"
 	if err != nil || o[stableName(want)] != Pass || len(o) != 1 {
 		t.Errorf("%v %v", o, err)
@@ -123,7 +155,7 @@ func TestRun(t *testing.T) {
 		return []string{"/bin/sh", "-c", "echo 'ok - begun'; sleep 60; echo 'ok - done'"}, nil
 	}
 	began := time.Now()
-	o, out, err := s.Run(t.Context(), a, t.TempDir())
+	o, out, err := s.Run(t.Context(), a, t.TempDir(), nil)
 	if err != nil || len(o) != 1 || !strings.Contains(string(out), "ended at the limit") || time.Since(began) > 20*time.Second {
 		t.Errorf("%v %v %s", o, err, out)
 	}

@@ -20,11 +20,19 @@ func pythonSource(name, version string, packages ...string) func(context.Context
 		append([]string{"env/bin/python", "-m", "pip", "install", "-q"}, packages...))
 }
 
+func sqlalchemyFiles(names ...string) (out []string) {
+	for _, n := range names {
+		out = append(out, "test/dialect/"+n+".py")
+	}
+	return out
+}
+
 // sqlalchemySuite is SQLAlchemy's own suite for dialects, and its tests of PostgreSQL.
 func sqlalchemySuite() Suite {
 	return Suite{
 		Name: "sqlalchemy", What: "SQLAlchemy 2.0.41 with psycopg2, test/dialect/test_suite.py test/dialect/postgresql", Limit: 30 * time.Minute,
-		Parts:  []string{"test/dialect/test_suite.py", "test/dialect/postgresql"},
+		Parts:  sqlalchemyFiles("test_suite", "postgresql/test_async_pg_py3k", "postgresql/test_compiler", "postgresql/test_dialect", "postgresql/test_on_conflict", "postgresql/test_query", "postgresql/test_reflection", "postgresql/test_types"),
+		Apart:  true,
 		Setup:  []string{"CREATE SCHEMA test_schema", "CREATE SCHEMA test_schema_2", "CREATE EXTENSION hstore", "CREATE EXTENSION citext"},
 		fetch:  pythonSource("sqlalchemy", "2.0.41", "pytest==8.3.5", "psycopg2-binary==2.9.10", "greenlet==3.2.3", "typing_extensions==4.14.0"),
 		report: true, parse: parseXML,
@@ -97,7 +105,7 @@ const djangoLabels = "aggregation aggregation_regress annotations backends basic
 // of its own; it is told to keep the one there is.
 func djangoSuite() Suite {
 	return Suite{
-		Name: "django", What: "Django 5.2.4 with psycopg 3, tests of the ORM", Limit: 60 * time.Minute, Parts: strings.Fields(djangoLabels),
+		Name: "django", What: "Django 5.2.4 with psycopg 3, tests of the ORM", Limit: 60 * time.Minute, Parts: strings.Fields(djangoLabels), Apart: true,
 		fetch: pythonSource("django", "5.2.4", "psycopg[binary]==3.2.9", "asgiref==3.8.1", "sqlparse==0.5.3", "jinja2", "tblib", "pyyaml", "pytz", "tzdata"),
 		parse: parseLines,
 		command: func(a *Arm, dir string) (argv, env []string) {

@@ -26,6 +26,7 @@ type Suite struct {
 	Setup   []string // statements that both arms run first, as the suite's documents ask
 	Logins  []string // lines of pg_hba.conf, without the word local
 	Parts   []string // what the command is given to run: packages, files, labels
+	Apart   bool     // it is given them one after the other, and what became of each is kept
 	fetch   func(ctx context.Context, cache string) (dir string, err error)
 	command func(a *Arm, dir string) (argv, env []string) // without the parts
 	parse   func(out []byte) (Outcomes, error)
@@ -63,15 +64,15 @@ func environment(a *Arm) (env []string) {
 	return append(env, "PGHOST="+a.Host, fmt.Sprintf("PGPORT=%d", a.Port), "PGUSER="+role, "PGDATABASE="+database, "PGSSLMODE=disable")
 }
 
-// Run runs the suite in one arm and waits for its end. A test that fails is no error.
-func (s *Suite) Run(ctx context.Context, a *Arm, dir string) (o Outcomes, out []byte, err error) {
+// Run runs parts of the suite in one arm and waits for their end. A test that fails is no error.
+func (s *Suite) Run(ctx context.Context, a *Arm, dir string, parts []string) (o Outcomes, out []byte, err error) {
 	limited, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
 	if err := os.RemoveAll(a.Report()); err != nil {
 		return nil, nil, err
 	}
 	argv, env := s.command(a, dir)
-	c := exec.CommandContext(limited, argv[0], append(argv[1:], s.Parts...)...)
+	c := exec.CommandContext(limited, argv[0], append(argv[1:], parts...)...)
 	c.Dir, c.Env = dir, append(environment(a), env...)
 	var text bytes.Buffer
 	c.Stdout, c.Stderr = &text, &text

@@ -15,14 +15,17 @@ import (
 )
 
 var flags struct {
-	out, parts     string
-	score, control bool
+	out, parts             string
+	score, control, resume bool
+	begin                  time.Duration
 }
 
 func init() {
 	flag.StringVar(&flags.out, "out", "", "directory for outputs, differences and logs (default: a temporary one)")
 	flag.StringVar(&flags.parts, "parts", "", "run these packages, files or labels of the suite only, separated by commas; the list of what is accepted is then not complained about")
 	flag.BoolVar(&flags.score, "score", false, "write the score into README.md")
+	flag.BoolVar(&flags.resume, "resume", false, "go on where an earlier run into the same -out has stopped: parts whose outcomes are kept there are not run again")
+	flag.DurationVar(&flags.begin, "begin", 0, "begin no further part after this time; 0 is no limit. -resume goes on")
 	flag.BoolVar(&flags.control, "control", false, "run a second plain server in the place of the cluster: what differs then is not Tutti's")
 }
 
@@ -92,36 +95,14 @@ func runSuite(t *testing.T, s *Suite, cache string) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	var other server
-	if flags.control {
-		other = startPlain(t, "control")
-	} else {
-		other = startMembers(t)
-	}
-	alone := startPlain(t, "plain")
-	prepareArm(t, s, alone)
-	prepareArm(t, s, other)
-	want, got := runArm(t, s, alone, dir, out), runArm(t, s, other, dir, out)
-	found := Compare(want, got)
-	if fresh, _ := accepted.Judge(found); len(fresh) > 0 && !flags.control {
-		again := Compare(runArm(t, s, alone, dir, out), runArm(t, s, other, dir, out))
-		for _, d := range fresh {
-			if !slices.Contains(again, d) {
-				t.Logf("differed in one of two runs: %s", d)
-				found = slices.DeleteFunc(found, func(f Difference) bool { return f == d })
-			}
-		}
-	}
+	whole := gather(t, s, dir, out, accepted)
+	found := whole.Differences
 	var text strings.Builder
 	for _, d := range found {
 		fmt.Fprintln(&text, d)
 	}
 	if err := os.WriteFile(filepath.Join(out, "differences.txt"), []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
-	}
-	notes := other.look(t, out)
-	for _, n := range notes {
-		t.Error(n)
 	}
 	if flags.control {
 		t.Logf("plain PostgreSQL against itself: %d differences\n%s", len(found), &text)
@@ -137,10 +118,87 @@ func runSuite(t *testing.T, s *Suite, cache string) {
 		}
 		t.Errorf("accepted, but did not occur: %s", d)
 	}
-	t.Logf("plain: %v; tutti: %v; %d differences, %d of them not accepted. Everything is in %s", want, got, len(found), len(fresh), out)
+	t.Logf("plain: %v; tutti: %v; %d differences, %d of them not accepted. Everything is in %s", whole.Plain, whole.Tutti, len(found), len(fresh), out)
 	if flags.score {
-		writeScore(t, s, want, got, found, len(fresh), notes)
+		writeScore(t, s, &whole, len(fresh))
 	}
+}
+
+// gather runs the pieces of a suite, those aside of which an earlier run has kept what became of them.
+func gather(t *testing.T, s *Suite, dir, out string, accepted Accepted) (whole Piece) {
+	whole = Piece{Plain: Outcomes{}, Tutti: Outcomes{}}
+	var other, alone server
+	var fresh []string // files of this run
+	began, left := time.Now(), 0
+	for _, parts := range s.pieces() {
+		file := filepath.Join(out, pieceFile(parts))
+		if p, err := readPiece(file); flags.resume && err == nil {
+			whole.add(p)
+			continue
+		}
+		if flags.begin > 0 && time.Since(began) > flags.begin {
+			left++
+			continue
+		}
+		if other == nil {
+			other, alone = startArms(t, s)
+		}
+		p := runPiece(t, s, alone, other, dir, out, parts, accepted)
+		whole.add(p)
+		if err := p.write(file); err != nil {
+			t.Fatal(err)
+		}
+		fresh = append(fresh, file)
+	}
+	if other != nil {
+		for _, n := range other.look(t, out) {
+			t.Error(n)
+			whole.Unlike = true
+		}
+	}
+	if whole.Unlike { // who knows since when
+		for _, f := range fresh {
+			if err := os.Remove(f); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if left > 0 {
+		t.Fatalf("%d parts are left: -resume runs them", left)
+	}
+	return whole
+}
+
+// startArms starts both arms and prepares them.
+func startArms(t *testing.T, s *Suite) (other, alone server) {
+	if flags.control {
+		other = startPlain(t, "control")
+	} else {
+		other = startMembers(t)
+	}
+	alone = startPlain(t, "plain")
+	prepareArm(t, s, alone)
+	prepareArm(t, s, other)
+	return other, alone
+}
+
+// runPiece runs parts in both arms, twice if they differ in what is not accepted (D3).
+func runPiece(t *testing.T, s *Suite, alone, other server, dir, out string, parts []string, accepted Accepted) (p Piece) {
+	run := func() (Outcomes, Outcomes) {
+		return runArm(t, s, alone, dir, out, parts), runArm(t, s, other, dir, out, parts)
+	}
+	p.Plain, p.Tutti = run()
+	p.Differences = Compare(p.Plain, p.Tutti)
+	if fresh, _ := accepted.Judge(p.Differences); len(fresh) > 0 && !flags.control {
+		again := Compare(run())
+		for _, d := range fresh {
+			if !slices.Contains(again, d) {
+				t.Logf("differed in one of two runs: %s", d)
+				p.Differences = slices.DeleteFunc(p.Differences, func(f Difference) bool { return f == d })
+			}
+		}
+	}
+	return p
 }
 
 // prepareArm prepares one arm as the suite asks.
@@ -155,30 +213,30 @@ func prepareArm(t *testing.T, s *Suite, to server) {
 }
 
 // runArm runs the suite in one arm.
-func runArm(t *testing.T, s *Suite, to server, dir, out string) Outcomes {
+func runArm(t *testing.T, s *Suite, to server, dir, out string, parts []string) Outcomes {
 	a := to.arm()
 	began := time.Now()
-	o, text, err := s.Run(t.Context(), a, dir)
-	if werr := os.WriteFile(filepath.Join(out, a.Name+".out"), text, 0o644); werr != nil {
+	o, text, err := s.Run(t.Context(), a, dir, parts)
+	if werr := os.WriteFile(filepath.Join(out, a.Name+strings.TrimSuffix(pieceFile(parts), ".json")+".out"), text, 0o644); werr != nil {
 		t.Error(werr)
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", a.Name, err)
 	}
-	t.Logf("%s: %v in %.0f s", a.Name, o, time.Since(began).Seconds())
+	t.Logf("%s: %.60s: %v in %.0f s", a.Name, strings.Join(parts, " "), o, time.Since(began).Seconds())
 	return o
 }
 
-func writeScore(t *testing.T, s *Suite, want, got Outcomes, found []Difference, fresh int, notes []string) {
+func writeScore(t *testing.T, s *Suite, whole *Piece, fresh int) {
 	build, err := embedded.Find(embedded.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	members := "alike"
-	if len(notes) > 0 {
+	if whole.Unlike {
 		members = "DIFFER"
 	}
-	row := fmt.Sprintf("| %s | %s | %v | %v | %d | %d | %s | %s, PostgreSQL %s |\n", s.Name, s.What, want, got, len(found), fresh, members, time.Now().Format(time.DateOnly), build.Version)
+	row := fmt.Sprintf("| %s | %s | %v | %v | %d | %d | %s | %s, PostgreSQL %s |\n", s.Name, s.What, whole.Plain, whole.Tutti, len(whole.Differences), fresh, members, time.Now().Format(time.DateOnly), build.Version)
 	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -23,7 +24,7 @@ type Querier interface {
 
 // settings are what our own statements need; the planner's are the applier's otherwise.
 var settings = [][2]string{
-	{"search_path", "pg_catalog"}, {"tutti.ddl", "on"}, {"jit", "off"}, {"enable_seqscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"}, {"enable_material", "on"},
+	{"search_path", "pg_catalog"}, {capture.DDLSetting, capture.DDLOwn}, {"check_function_bodies", "off"}, {"jit", "off"}, {"enable_seqscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"}, {"enable_material", "on"},
 }
 
 // within runs f with the settings our own statements need, transaction-local, and puts the
@@ -95,6 +96,10 @@ func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
 		return nil, err
 	}
 	statements := append(capture.Refresh(c), capture.SettleSequences, "SELECT set_config('tutti.tags', '', true)")
+	if b.events { // else not: PostgreSQL would forget the plan of the description
+		statements = slices.Concat([]string{"SELECT set_config('tutti.fires', current_setting('session_replication_role'), true)", "SET LOCAL session_replication_role = replica"},
+			statements, []string{"SELECT set_config('session_replication_role', current_setting('tutti.fires'), true)"})
+	}
 	if _, err := q.Exec(ctx, strings.Join(statements, ";\n")); err != nil {
 		return nil, fmt.Errorf("catalog: installing capture triggers: %w", err)
 	}
@@ -105,7 +110,7 @@ func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
 // describe runs a query that describes tables, and asks what else is wanted.
 func describe(ctx context.Context, q Querier, query string, args ...any) (c capture.Catalog, b besides, err error) {
 	var text string
-	if err := q.QueryRow(ctx, "SELECT ("+query+"), "+besidesQuery, args...).Scan(&text, &b.deferrable, &b.views); err != nil {
+	if err := q.QueryRow(ctx, "SELECT ("+query+"), "+besidesQuery, args...).Scan(&text, &b.deferrable, &b.views, &b.events); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
 	c, err = capture.DecodeDescribe([]byte(text))
@@ -132,12 +137,14 @@ func (t *Tables) View(name string) bool { return t.views[name] }
 type besides struct {
 	deferrable bool
 	views      []string
+	events     bool // there are event triggers of users, which what we do is no business of
 }
 
 const besidesQuery = `EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't')
   OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't'),
   (SELECT coalesce(array_agg(DISTINCT c.relname::text), '{}') FROM pg_class c WHERE c.relkind IN ('v', 'm', 'f')
-    OR c.oid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.attacl IS NOT NULL))`
+    OR c.oid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.attacl IS NOT NULL)),
+  EXISTS (SELECT FROM pg_event_trigger e JOIN pg_proc p ON p.oid = e.evtfoid WHERE e.evtenabled <> 'D' AND p.pronamespace <> 'tutti'::regnamespace)`
 
 type table struct {
 	capture capture.TableDesc

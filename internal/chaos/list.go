@@ -26,8 +26,7 @@ type listKeys struct {
 	next    uint64
 }
 
-// strictKeys is where the lists of SERIALIZABLE transactions begin, which have a table of their own: one
-// that writes loses to everybody who has written to a table it has read.
+// strictKeys is where the lists of SERIALIZABLE transactions begin, which have a table of their own.
 const strictKeys = 1 << 32
 
 // newListKeys deals out lists from first on.

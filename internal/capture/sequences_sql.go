@@ -321,13 +321,13 @@ CREATE OR REPLACE FUNCTION tutti.altered(query pg_catalog.text) RETURNS pg_catal
     '^\s*alter\s+(?:sequence|table)\s+(?:if\s+exists\s+)?(?:only\s+)?((?:"(?:[^"]|"")+"|[^\s".;&]+)(?:\s*\.\s*(?:"(?:[^"]|"")+"|[^\s".;&]+))?)(?:\s|$)', 'i'))[1])
 $tutti$;
 REVOKE ALL ON FUNCTION tutti.native_setval, tutti.alter_sequence, tutti.sequence_name, tutti.sequence_position, tutti.own_position, tutti.bound_sequence, tutti.restart_sequence, tutti.new_sequences, tutti.start_sequences, tutti.advance_sequence FROM PUBLIC;
-CREATE OR REPLACE FUNCTION tutti.pg_sequence_is() RETURNS TABLE (seqrelid pg_catalog.oid, seqtypid pg_catalog.oid, seqstart pg_catalog.int8, seqincrement pg_catalog.int8,
+CREATE OR REPLACE FUNCTION tutti.pg_sequence() RETURNS TABLE (seqrelid pg_catalog.oid, seqtypid pg_catalog.oid, seqstart pg_catalog.int8, seqincrement pg_catalog.int8,
   seqmax pg_catalog.int8, seqmin pg_catalog.int8, seqcache pg_catalog.int8, seqcycle pg_catalog.bool) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT s.seqrelid, s.seqtypid, s.seqstart, s.seqincrement, coalesce(r.top, s.seqmax), coalesce(r.bottom, s.seqmin), s.seqcache, s.seqcycle
   FROM pg_sequence s LEFT JOIN tutti.sequences r ON r.seq = s.seqrelid
 $tutti$;
-ALTER FUNCTION tutti.pg_sequence_is OWNER TO tutti_owner;
-GRANT EXECUTE ON FUNCTION tutti.pg_sequence_is TO PUBLIC;
+ALTER FUNCTION tutti.pg_sequence OWNER TO tutti_owner;
+GRANT EXECUTE ON FUNCTION tutti.pg_sequence TO PUBLIC;
 `
 
 // setvalFunctions: PostgreSQL's own, known by OIDs below those of users, have another name. tutti.place only believes
@@ -384,16 +384,16 @@ CREATE OR REPLACE VIEW pg_catalog.pg_sequences AS
   SELECT n.nspname AS schemaname, c.relname AS sequencename, pg_catalog.pg_get_userbyid(c.relowner) AS sequenceowner, s.seqtypid::pg_catalog.regtype AS data_type,
     s.seqstart AS start_value, s.seqmin AS min_value, s.seqmax AS max_value, s.seqincrement AS increment_by, s.seqcycle AS cycle, s.seqcache AS cache_size,
     CASE WHEN pg_catalog.has_sequence_privilege(c.oid, 'SELECT,USAGE'::pg_catalog.text) THEN pg_catalog.pg_sequence_last_value(c.oid::pg_catalog.regclass) END AS last_value
-  FROM tutti.pg_sequence_is() s JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.seqrelid LEFT JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+  FROM tutti.pg_sequence() s JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.seqrelid LEFT JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
   WHERE NOT pg_catalog.pg_is_other_temp_schema(n.oid) AND c.relkind OPERATOR(pg_catalog.=) 'S'::pg_catalog."char";
 DO $tutti$
 DECLARE v pg_catalog.text := pg_catalog.pg_get_viewdef('information_schema.sequences'::pg_catalog.regclass);
 BEGIN
   EXECUTE pg_catalog.concat('CREATE OR REPLACE VIEW information_schema.sequences AS ',
-    pg_catalog.regexp_replace(v, '(pg_catalog\.)?pg_sequence s\M', 'tutti.pg_sequence_is() s'));
+    pg_catalog.regexp_replace(v, '(pg_catalog\.)?pg_sequence s\M', 'tutti.pg_sequence() s'));
   v := pg_catalog.pg_get_viewdef('information_schema.columns'::pg_catalog.regclass);
   EXECUTE pg_catalog.concat('CREATE OR REPLACE VIEW information_schema.columns AS ',
-    pg_catalog.regexp_replace(v, '(pg_catalog\.)?pg_sequence seq\M', 'tutti.pg_sequence_is() seq'));
+    pg_catalog.regexp_replace(v, '(pg_catalog\.)?pg_sequence seq\M', 'tutti.pg_sequence() seq'));
 END $tutti$;
 SET LOCAL allow_system_table_mods = off;
 `

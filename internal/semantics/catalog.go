@@ -5,27 +5,28 @@ import "strings"
 // The catalog holds the bounds that sequences have at this member, see decision 0028. Who asks pg_catalog.pg_sequence by its
 // full name, as psql and pg_dump do, is shown what a function tells: the declared ones: a dump would restore
 // sequences of other bounds. Who asks for prepared statements is shown those that are not the session's own.
-// The names are as long, so that positions in the text stay.
+// What stands instead is as long, so that positions in the text stay.
 var told = []struct {
 	name, instead string
-	relation      bool // only where FROM or JOIN is before it, and its columns are not qualified with it
+	columns       string // for the name before a column's
+	relation      bool   // only where FROM or JOIN is before it, and its columns are not qualified with it
 }{
-	{"pg_catalog.pg_sequence", "tutti.pg_sequence_is()", false},
-	{"pg_catalog.pg_prepared_statements", "tutti.prepared_statements_of_user", true},
-	{"pg_prepared_statements", "tutti.prepared_by_user", true},
+	{"pg_catalog.pg_sequence", "tutti.pg_sequence()   ", "           pg_sequence", false},
+	{"pg_catalog.pg_prepared_statements", "tutti.prepared_statements_of_user", "", true},
+	{"pg_prepared_statements", "tutti.prepared_by_user", "", true},
 }
 
 // Told makes a text ask for what was declared where the catalog says something else here.
 func Told(sql string) string {
 	for _, t := range told {
 		if strings.Contains(sql, t.name) && !(t.relation && strings.Contains(sql, t.name+".")) {
-			sql = instead(sql, t.name, t.instead, t.relation)
+			sql = instead(sql, t.name, t.instead, t.columns, t.relation)
 		}
 	}
 	return sql
 }
 
-func instead(sql, name, other string, relation bool) string {
+func instead(sql, name, other, columns string, relation bool) string {
 	var b strings.Builder
 	for rest := sql; ; {
 		i := strings.Index(rest, name)
@@ -34,6 +35,9 @@ func instead(sql, name, other string, relation bool) string {
 		}
 		end := i + len(name)
 		use := name
+		if columns != "" && i > 0 && end < len(rest) && rest[end] == '.' && strings.IndexByte(" \t\r\n(,=<>+-*/|!", rest[i-1]) >= 0 {
+			use = columns
+		}
 		if i > 0 && strings.IndexByte(" \t\r\n(,", rest[i-1]) >= 0 && (end == len(rest) || strings.IndexByte(" \t\r\n),;", rest[end]) >= 0) &&
 			(!relation || fromBefore(rest[:i])) {
 			use = other

@@ -38,6 +38,7 @@ func TestSequenceValues(t *testing.T) {
 		t.Errorf("a temporary sequence, and a value that was copied: %s", got)
 	}
 	c.Everywhere("SELECT max_value, increment_by FROM pg_sequences WHERE schemaname = 'dense' AND sequencename = 'q'", "9223372036854775807|2")
+	c.Everywhere("SELECT pg_catalog.pg_sequence.seqmax, pg_sequence.seqmin FROM pg_catalog.pg_sequence WHERE pg_catalog.pg_sequence.seqrelid='dense.q'::regclass", "9223372036854775807|1")
 	c.Check()
 	home.Do("DROP SCHEMA dense CASCADE")
 }

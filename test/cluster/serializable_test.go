@@ -129,7 +129,7 @@ var pinShapes = []struct {
 	{"pin_policy", "SELECT v FROM pin_policy WHERE k = 1", false},
 	{"pin_twice", "INSERT INTO pin_twice VALUES (1, 1, 1) ON CONFLICT DO NOTHING; SELECT u FROM pin_twice WHERE k = 1", false},
 	{"pin_parent", "INSERT INTO pin_child VALUES (9, 1); DELETE FROM pin_child WHERE k = 9", false}, // nothing of it is certified
-	{"pin_child", "SELECT v FROM pin_parent WHERE k = 1; DELETE FROM pin_parent WHERE k = 9", false},
+	{"pin_child", "SELECT p FROM pin_child WHERE k = 1; DELETE FROM pin_parent WHERE k = 9", false}, // who refers to it is looked for
 }
 
 // TestPinnedReads: a SERIALIZABLE transaction loses to who has changed a row that it has read; if nothing but rows that
@@ -376,6 +376,43 @@ func TestPinnedTypes(t *testing.T) {
 				}
 				b.Do("DELETE FROM " + table)
 			}
+		}
+	}
+}
+
+// TestPinnedParameters: a parameter whose type the client has prescribed is compared as one of that type.
+func TestPinnedParameters(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE pinparam_out(n int)", "CREATE TABLE pinparam4(k int PRIMARY KEY)", "CREATE TABLE pinparamtext(k text PRIMARY KEY)", "CREATE TABLE pinparamchar(k char(3) PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM pinparamchar", "0")
+	for _, x := range []struct {
+		table  string
+		oid    uint32
+		where  string
+		pinned bool
+	}{
+		{"pinparam4", 0, "k = $1", true}, {"pinparam4", 20, "k = $1", true}, {"pinparam4", 21, "k = $1", true}, {"pinparam4", 705, "k = $1", true},
+		{"pinparam4", 25, "k = $1::int4", true}, {"pinparam4", 1007, "k = ANY ($1)", true},
+		{"pinparam4", 1700, "k = $1", false}, {"pinparam4", 701, "k = $1", false}, {"pinparam4", 1231, "k = ANY ($1)", false},
+		{"pinparamtext", 25, "k = $1", true}, {"pinparamtext", 1043, "k = $1", true}, {"pinparamtext", 1042, "k = $1", false},
+		{"pinparamchar", 1042, "k = $1", true}, {"pinparamchar", 25, "k = $1", false},
+		{"pinparam4", 0, "k = $1 AND $1 > 0", false}, // the server may have inferred its type elsewhere
+	} {
+		for value, want := range map[string]string{"1": "40001", "2": map[bool]string{false: "40001"}[x.pinned]} {
+			a.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "INSERT INTO pinparam_out VALUES (1)")
+			given := "1"
+			if x.oid == 1007 || x.oid == 1231 {
+				given = "{1,3}"
+			}
+			if err := a.PgConn().ExecParams(a.ctx(), "SELECT FROM "+x.table+" WHERE "+x.where, [][]byte{[]byte(given)}, []uint32{x.oid}, nil, nil).Read().Err; err != nil {
+				t.Fatalf("%s: %s", x.where, Explain(err))
+			}
+			b.Do(fmt.Sprintf("INSERT INTO %s VALUES ('%s')", x.table, value))
+			if got := Code(a.Try("COMMIT")); got != want {
+				t.Errorf("%s with a parameter of type %d in %s, while %s was made: %q, want %q", x.where, x.oid, x.table, value, got, want)
+			}
+			b.Do("DELETE FROM " + x.table)
 		}
 	}
 }

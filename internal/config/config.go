@@ -61,6 +61,7 @@ type TLS struct {
 // be switched off, -1 does.
 type Limits struct {
 	Sessions        int   `toml:"sessions"`          // client sessions at once; default 150
+	Databases       int   `toml:"databases"`         // in the cluster, the configured one included; default 16
 	WritesetBytes   int   `toml:"writeset_bytes"`    // of one transaction; default 256 MiB
 	GroupItems      int   `toml:"group_items"`       // transactions applied together; default 512
 	GroupBytes      int   `toml:"group_bytes"`       // default 4 MiB
@@ -156,7 +157,7 @@ const logSegmentsMin = 4
 
 // validate refuses what cannot work. The defaults are filled in already.
 func (l *Limits) validate() error {
-	for name, v := range map[string]int{"sessions": l.Sessions, "writeset_bytes": l.WritesetBytes, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
+	for name, v := range map[string]int{"sessions": l.Sessions, "databases": l.Databases, "writeset_bytes": l.WritesetBytes, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
 		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys, "log_segment_bytes": int(l.LogSegmentBytes),
 		"pending_items": l.PendingItems, "apply_queue_bytes": l.ApplyQueueBytes, "member_queue": l.MemberQueue,
 		"channels": l.Channels, "notify_queue": l.NotifyQueue, "lock_lease_ms": l.LockLeaseMs} {
@@ -222,7 +223,7 @@ func (c *Config) defaults() {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&l.Sessions, 150}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
+	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
 		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}} {
 		if *d.v == 0 {

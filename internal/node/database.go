@@ -20,8 +20,8 @@ const sequenceGap = 1 << 16
 
 // mayCreateLog refuses to begin an empty log beside a database that has had one: with its
 // log a member loses its votes, and voting again could undo what a majority had agreed on.
-func mayCreateLog(ctx context.Context, connString string, c *config.Config) error {
-	if _, err := os.Stat(logDir(c)); err == nil {
+func mayCreateLog(ctx context.Context, connString, logDir string, c *config.Config) error {
+	if _, err := os.Stat(logDir); err == nil {
 		return nil
 	}
 	conn, err := pgx.Connect(ctx, connString)
@@ -38,7 +38,7 @@ func mayCreateLog(ctx context.Context, connString string, c *config.Config) erro
 		return err
 	}
 	if uint32(member) == c.Member {
-		return &FatalError{fmt.Errorf("the log %s is gone but its database is there: member %d has lost its votes and must not return under this number; restore the log, or remove the member's data directory and join under a new number", logDir(c), c.Member)}
+		return &FatalError{fmt.Errorf("the log %s is gone but its database is there: member %d has lost its votes and must not return under this number; restore the log, or remove the member's data directory and join under a new number", logDir, c.Member)}
 	}
 	return nil
 }

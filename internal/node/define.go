@@ -22,13 +22,9 @@ import (
 // capture triggers and sequences up to date in the same transaction, and notes the
 // progress. A statement that fails, fails alike at every member; what can fail at one
 // member only (disk, memory, shutdown) is an error, and the member starts again before it.
-func (a *applier) define(ctx context.Context, last uint64, t engine.Task) (session.Result, error) {
+func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result, error) {
 	a.begun.Store(last)
 	defer a.turn()()
-	d, err := decodeDefinition(t.Writeset.Steps[0].Definition)
-	if err != nil {
-		return session.Result{}, &FatalError{err}
-	}
 	d.Extent = t.Writeset
 	for {
 		a.notices = nil

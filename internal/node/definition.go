@@ -1,36 +1,68 @@
 package node
 
 import (
+	"encoding/binary"
 	"fmt"
 
-	"encoding/binary"
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // Payload of a statement item, version 1: byte version, number of settings, then name and
-// value of each, then the text; all length-prefixed.
-const definitionVersion = 1
+// value of each, then the text; all length-prefixed. Version 2 goes on with what the statement does to a
+// database: byte change, name, new name, byte 1 for IF EXISTS. Version 3 is nothing but the number of a meeting, see meet.
+const (
+	definitionVersion         = 1
+	definitionVersionDatabase = 2
+	definitionVersionMeeting  = 3
+)
 
 func encodeDefinition(d session.Definition) []byte {
 	b := []byte{definitionVersion}
+	if d.Database.Does != semantics.NoDatabase {
+		b[0] = definitionVersionDatabase
+	}
 	b = binary.AppendUvarint(b, uint64(len(d.Settings)))
 	for _, s := range d.Settings {
 		b = writeset.AppendBytes(b, []byte(s.Name))
 		b = writeset.AppendBytes(b, []byte(s.Value))
 	}
-	return writeset.AppendBytes(b, []byte(d.SQL))
+	b = writeset.AppendBytes(b, []byte(d.SQL))
+	if db := d.Database; db.Does != semantics.NoDatabase {
+		b = writeset.AppendBytes(append(b, byte(db.Does)), []byte(db.Name))
+		b = writeset.AppendBytes(b, []byte(db.To))
+		b = append(b, map[bool]byte{true: 1}[db.IfExists])
+	}
+	return b
 }
 
-func decodeDefinition(b []byte) (session.Definition, error) {
+func encodeMeeting(number uint64) []byte {
+	return binary.AppendUvarint([]byte{definitionVersionMeeting}, number)
+}
+
+// decodeDefinition returns a definition, or the number of a meeting.
+func decodeDefinition(b []byte) (d session.Definition, meeting uint64, err error) {
 	r := writeset.NewReader(b)
-	if v := r.Byte(); v != definitionVersion {
-		return session.Definition{}, fmt.Errorf("statement in the log has version %d, this build knows %d", v, definitionVersion)
+	version := r.Byte()
+	switch version {
+	case definitionVersion, definitionVersionDatabase:
+	case definitionVersionMeeting:
+		meeting = r.Uvarint()
+		return d, meeting, r.Done()
+	default:
+		return d, 0, fmt.Errorf("statement in the log has version %d, this build knows %d to %d", version, definitionVersion, definitionVersionMeeting)
 	}
-	d := session.Definition{Settings: make([]session.Setting, r.Count(2))}
+	d.Settings = make([]session.Setting, r.Count(2))
 	for i := range d.Settings {
 		d.Settings[i] = session.Setting{Name: string(r.Bytes()), Value: string(r.Bytes())}
 	}
 	d.SQL = string(r.Bytes())
-	return d, r.Done()
+	if version == definitionVersionDatabase {
+		d.Database = semantics.Database{Does: semantics.DatabaseChange(r.Byte()), Name: string(r.Bytes()), To: string(r.Bytes()), IfExists: r.Byte() == 1}
+		if !d.Database.Does.Valid() || d.Database.Does == semantics.NoDatabase {
+			return d, 0, fmt.Errorf("statement in the log does to a database what this build does not know (%d)", d.Database.Does)
+		}
+	}
+	return d, 0, r.Done()
 }

@@ -7,11 +7,17 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 )
 
 // execute carries out one group (see the package comment) and reports it done.
 func (l *life) execute(ctx context.Context, g *engine.Group) error {
+	if len(g.Tasks) > 0 && g.Tasks[0].Writeset != nil && g.Tasks[0].Writeset.Shared {
+		if err := l.meet(ctx, g.Tasks[0].Ordinal); err != nil {
+			return err
+		}
+	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified && g.Tasks[0].Item.Kind != engine.KindNotify {
 		return l.executeAlone(ctx, g)
 	}
@@ -163,9 +169,21 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 	own := t.Item.ID.Member == l.config.Member && t.Item.ID.Incarnation == l.incarnation
 	switch t.Item.Kind {
 	case engine.KindStatement:
+		d, meeting, err := decodeDefinition(t.Writeset.Steps[0].Definition)
+		if err != nil {
+			return &FatalError{err}
+		}
 		l.gate.close()
+		if meeting > 0 {
+			return l.attend(ctx, meeting)
+		}
 		l.beginGroup([]engine.Task{t}, nil)
-		r, err := l.applier.define(ctx, g.Last, t)
+		var r session.Result
+		if d.Database.Does != semantics.NoDatabase {
+			r, err = l.changeDatabases(ctx, g.Last, t.Ordinal, d)
+		} else {
+			r, err = l.applier.define(ctx, g.Last, t, d)
+		}
 		if err != nil {
 			return err
 		}

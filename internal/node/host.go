@@ -9,6 +9,7 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -322,25 +323,46 @@ func undefined(v certify.Verdict) session.Result {
 
 // Define orders a statement and waits until it has run here.
 func (h *host) Define(d session.Definition) session.Result {
-	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: h.n.seq.Add(1)}
+	l := h.n
+	if d.Extent.Shared && l.group != mainGroup {
+		if l = l.tenure.life(mainGroup); l == nil {
+			return session.Result{Err: errNotReady()}
+		}
+		d.Base = l.core.applied.Load()
+	}
+	if e := l.tenure.mayChange(h.n, d.Database); e != nil {
+		return session.Result{Err: e}
+	}
+	r := l.define(d)
+	if r.Err == nil && d.Database.Does == semantics.CreatesDatabase {
+		l.tenure.awaitDatabase(d.Database.Name)
+	}
+	return r
+}
+
+// Main reports whether the session is in the main database.
+func (h *host) Main() bool { return h.n.group == mainGroup }
+
+func (l *life) define(d session.Definition) session.Result {
+	id := writeset.TxID{Member: l.config.Member, Incarnation: l.incarnation, Seq: l.seq.Add(1)}
 	result := make(chan session.Result, 1)
-	h.n.definitions.Store(id.Seq, result)
-	defer h.n.definitions.Delete(id.Seq)
+	l.definitions.Store(id.Seq, result)
+	defer l.definitions.Delete(id.Seq)
 	ws := *d.Extent
 	ws.Steps = []writeset.Step{{Definition: encodeDefinition(d)}}
 	payload := ws.Append(nil)
 	full := false
-	ok := h.n.core.call(func(e *engine.Engine) {
+	ok := l.core.call(func(e *engine.Engine) {
 		full = !e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: id.Seq, Base: d.Base, Payload: payload})
 	})
 	if full {
-		h.n.reached.pending.Add(1)
+		l.reached.pending.Add(1)
 		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)")}
 	}
 	if ok {
-		r := h.n.awaitDefinition(id, result)
+		r := l.awaitDefinition(id, result)
 		if r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated {
-			h.n.catchUp()
+			l.catchUp()
 		}
 		return r
 	}
@@ -359,6 +381,8 @@ func (h *host) Show(name string) session.Result {
 	switch name {
 	case "status":
 		return h.n.showStatus()
+	case "databases":
+		return h.n.tenure.showDatabases()
 	case "checksums":
 		return h.n.showCheck()
 	case "counters":
@@ -371,7 +395,7 @@ func (h *host) Show(name string) session.Result {
 		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-		WithHint("Known are tutti.status, tutti.checksums, tutti.counters, tutti.limits, tutti.locks and tutti.applied.")}
+		WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.limits, tutti.locks and tutti.applied.")}
 }
 
 // ShowColumns names the columns of Show's answer.
@@ -379,6 +403,8 @@ func (h *host) ShowColumns(name string) []string {
 	switch name {
 	case "status":
 		return statusColumns
+	case "databases":
+		return databaseColumns
 	case "checksums":
 		return checkColumns
 	case "counters":

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,18 +15,24 @@ import (
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
-	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
-	"github.com/tuttidb/tutti/internal/transport"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// life is one incarnation of a member, from reading disk and database to the first failure.
+// life is one incarnation of a member in the order of one database, from reading disk and database to the first failure.
 type life struct {
 	node        *Node
+	tenure      *tenure
+	group       uint64 // the database's number
+	database    string
+	logDir      string
+	met         atomic.Uint64 // the last meeting to which it came, see meet
+	through     atomic.Uint64 // up to which the main database has everything, if that is more than what is applied
+	stop        func()        // ends it
+	ended       chan struct{} // closed when nothing of it is left
 	config      *config.Config
 	log         *slog.Logger
 	incarnation uint64
@@ -42,7 +47,6 @@ type life struct {
 
 	disk      *raftlog.Log
 	core      *core
-	transport *transport.Transport
 	applier   *applier
 	monitor   *monitor
 	publisher *publisher
@@ -89,27 +93,31 @@ type FatalError struct{ Err error }
 func (e *FatalError) Error() string { return e.Err.Error() }
 func (e *FatalError) Unwrap() error { return e.Err }
 
-// live runs one life. It returns when ctx ends (nil) or at the first failure.
-func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
+// newLife makes a life of a database, which is not opened yet.
+func newLife(t *tenure, group uint64, database string) *life {
+	c := t.node.config
 	l := &life{
-		node: n, config: n.config, log: n.log, began: time.Now(), done: make(chan struct{}), opened: make(chan struct{}), gate: newGate(), waiters: newWaiters(),
-		applyStarted: make(chan struct{}, 1),
+		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group), began: time.Now(),
+		done: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
 	}
-	l.sessions.init(n.config.Limits.Sessions)
+	if group != mainGroup {
+		l.log = l.log.With("database", database)
+	}
+	l.sessions.init(c.Limits.Sessions)
 	l.peers.init()
-	l.throttle.init(n.config.Limits)
-	l.turns.percent = n.config.Limits.TurnsPercent
+	l.throttle.init(c.Limits)
+	l.turns.percent = c.Limits.TurnsPercent
 	l.checks.init()
 	l.rehearsals.init()
-	l.channels.init(n.config.Member, n.config.Limits.Channels)
-	l.outbox.init(n.config.Limits.NotifyQueue)
-	ctx, cancel := context.WithCancelCause(ctx)
+	l.channels.init(c.Member, c.Limits.Channels)
+	l.outbox.init(c.Limits.NotifyQueue)
+	return l
+}
+
+// run lives an opened life. It returns when ctx ends, with its cause unless that is no failure, or at the first failure,
+// which ends ctx.
+func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	defer cancel(nil)
-	l.advisory.init(ctx, time.Duration(n.config.Limits.LockLeaseMs)*time.Millisecond)
-	if err := l.open(ctx, pg); err != nil {
-		return errors.Join(err, l.close())
-	}
-	n.setLife(l)
 	var wg sync.WaitGroup
 	run := func(what string, f func(context.Context) error) {
 		wg.Add(1)
@@ -139,12 +147,10 @@ func (n *Node) live(ctx context.Context, pg *instance.Instance) error {
 	run("lease", l.renewLease)
 	run("blocked", l.tellBlocked)
 	run("retention", l.retain)
-	run("database", func(ctx context.Context) error { return n.watchDatabase(ctx, pg) })
 	l.core.do(func(e *engine.Engine) {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
 	})
 	<-ctx.Done()
-	n.setLife(nil)
 	close(l.done)
 	l.gate.wake()
 	l.channels.wake()
@@ -171,14 +177,16 @@ func (l *life) ending() bool {
 	}
 }
 
-// open brings up log, database connections, engine and transport.
-func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
-	conn := pg.ConnString("postgres", l.config.Database)
+// open brings up log, database connections and engine.
+func (l *life) open(ctx context.Context) (err error) {
+	l.advisory.init(ctx, time.Duration(l.config.Limits.LockLeaseMs)*time.Millisecond)
+	pg := l.tenure.pg
+	conn := pg.ConnString("postgres", l.database)
 	l.connString = conn
-	if err := mayCreateLog(ctx, conn, l.config); err != nil {
+	if err := mayCreateLog(ctx, conn, l.logDir, l.config); err != nil {
 		return err
 	}
-	if l.disk, err = openLog(l.config, l.node.faults); err != nil {
+	if l.disk, err = openLog(l.logDir, l.config, l.node.faults); err != nil {
 		return &FatalError{err}
 	}
 	l.log.Info("opened the log", "direct_writes", l.disk.Direct())
@@ -196,6 +204,7 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 		return err
 	}
 	l.applier.begun.Store(l.position.Ordinal) // what the progress row says
+	l.through.Store(l.position.Ordinal)
 	l.applier.passed.ending(l.position.Ordinal, 1)
 	l.applier.passed.ended(true)
 	from, err := l.startAt(saved)
@@ -231,35 +240,11 @@ func (l *life) open(ctx context.Context, pg *instance.Instance) (err error) {
 	}
 	l.fence = l.seq.Add(1)
 	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.gate.moved)
-	return l.openTransport()
-}
-
-func (l *life) openTransport() error {
-	ln, err := net.Listen("tcp", l.config.MemberListen)
-	if err != nil {
-		return fmt.Errorf("member port %s cannot be opened: %w", l.config.MemberListen, err)
-	}
-	others := map[uint32]string{}
-	for _, m := range l.config.Members {
-		if m.Member != l.config.Member {
-			others[m.Member] = m.Address
-		}
-	}
-	l.transport, err = transport.New(transport.Options{
-		Self: l.config.Member, Cluster: l.config.Cluster, Listener: ln, Peers: others, Secret: []byte(l.config.Secret),
-		QueueBytesMax: l.config.Limits.MemberQueue, Handler: l.receiveFrame, Fault: l.node.faults.Links(), Logger: l.log,
-	})
-	if err != nil {
-		return &FatalError{errors.Join(err, ln.Close())}
-	}
 	return nil
 }
 
 func (l *life) close() error {
 	var errs []error
-	if l.transport != nil {
-		errs = append(errs, l.transport.Close())
-	}
 	if l.applier != nil {
 		l.applier.close()
 	}
@@ -281,11 +266,17 @@ func (l *life) close() error {
 	return errors.Join(errs...)
 }
 
-func logDir(c *config.Config) string { return filepath.Join(c.DataDir, "log") }
+// logDir is where a database's log is.
+func logDir(c *config.Config, group uint64) string {
+	if group == mainGroup {
+		return filepath.Join(c.DataDir, "log")
+	}
+	return filepath.Join(c.DataDir, fmt.Sprintf("log-%d", group))
+}
 
-// openLog opens the member's log, or creates it for the cluster's first start.
-func openLog(c *config.Config, faults *fault.Faults) (*raftlog.Log, error) {
-	o := raftlog.Options{Dir: logDir(c), SegmentBytes: c.Limits.LogSegmentBytes, BeforeSync: faults.Sync()}
+// openLog opens a log, or creates it for the database's first start.
+func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, error) {
+	o := raftlog.Options{Dir: dir, SegmentBytes: c.Limits.LogSegmentBytes, BeforeSync: faults.Sync()}
 	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) {
 		id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
 		for _, m := range c.Members {

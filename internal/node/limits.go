@@ -28,7 +28,7 @@ func (l *life) limits() []limit {
 		pending, keys, waiting, fills = e.Pending(), e.Keys(), e.QueueBytes(), e.Fills()
 	})
 	queued, dropped := 0, uint64(0)
-	for _, p := range l.transport.Stats() {
+	for _, p := range l.tenure.transport.Stats() {
 		queued, dropped = max(queued, p.QueuedBytes), dropped+p.Dropped
 	}
 	slowest := lag{}
@@ -38,7 +38,7 @@ func (l *life) limits() []limit {
 		}
 	}
 	return []limit{
-		{"sessions", int64(c.Sessions), int64(l.sessions.taken()), r.sessions.Load()},
+		{"sessions", int64(c.Sessions), l.tenure.clients.Load(), r.sessions.Load()},
 		{"writeset_bytes", int64(c.WritesetBytes), -1, r.writeset.Load()},
 		{"pending_items", int64(c.PendingItems), int64(pending), r.pending.Load()},
 		{"apply_queue_bytes", int64(c.ApplyQueueBytes), int64(waiting), fills},

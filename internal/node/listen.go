@@ -175,18 +175,57 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 		_ = startup.Refuse(e) // a client that left already misses nothing
 		return
 	}
-	l := n.current()
-	if l == nil || !l.ready.Load() {
-		_ = startup.Refuse(errNotReady())
+	l, e := n.database(ctx, startup)
+	if e != nil {
+		_ = startup.Refuse(e)
 		return
 	}
-	slot := l.sessions.admit(conn)
+	slot := uint32(0)
+	if l.tenure.clients.Add(1) <= int64(n.config.Limits.Sessions) {
+		slot = l.sessions.admit(conn)
+	}
+	defer l.tenure.clients.Add(-1)
 	if slot == 0 {
 		l.reached.sessions.Add(1)
 		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.config.Limits.Sessions))
 		return
 	}
 	l.serve(startup, conn, slot, once)
+}
+
+// databaseWait is how long a client waits for a database that was just created, or is being opened.
+const databaseWait = 5 * time.Second
+
+// database finds the life of the database that a client wants, or says why it cannot have it.
+func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLError) {
+	name := s.Params["database"]
+	if name == "" {
+		name = s.Params["user"]
+	}
+	t := n.current()
+	if t == nil {
+		return nil, errNotReady()
+	}
+	l := t.named(name)
+	switch {
+	case l == nil && !t.ready():
+		return nil, errNotReady()
+	case l == nil:
+		return nil, wire.Fatalf(wire.CodeInvalidCatalogName, "database %q does not exist", name).
+			WithDetail("No database of this name is replicated by this cluster.").WithHint("SHOW tutti.databases lists those there are.")
+	case l.group != mainGroup:
+		ctx, cancel := context.WithTimeout(ctx, databaseWait)
+		defer cancel()
+		select {
+		case <-l.opened:
+		case <-l.done:
+		case <-ctx.Done():
+		}
+	}
+	if !l.ready.Load() {
+		return nil, errNotReady()
+	}
+	return l, nil
 }
 
 // majorLong is the first version of PostgreSQL that speaks protocol 3.2.
@@ -210,14 +249,6 @@ func (n *Node) refusal(s *wire.Startup) *wire.SQLError {
 	if r := strings.ToLower(s.Params["replication"]); r != "" && r != "false" && r != "off" && r != "no" && r != "0" {
 		return wire.Fatalf(wire.CodeFeatureNotSupported, "replication connections are not possible through Tutti").
 			WithHint("Connect to the member's own PostgreSQL.")
-	}
-	db := s.Params["database"]
-	if db == "" {
-		db = s.Params["user"]
-	}
-	if db != n.config.Database {
-		return wire.Fatalf(wire.CodeInvalidCatalogName, "database %q is not replicated by this cluster", db).
-			WithHint("Connect to database %q.", n.config.Database)
 	}
 	if protected(s.Params["options"]) {
 		return wire.Fatalf(wire.CodeFeatureNotSupported, "start-up options may not change settings replication depends on")

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 	"github.com/tuttidb/tutti/internal/session"
 )
 
-// Kinds of frames between members: the first byte.
+// Kinds of frames between members: the first byte. Then comes the number of the database, as a uvarint.
 const (
 	frameRaft   = 'R'
 	frameStatus = 'S'
@@ -23,17 +24,36 @@ const (
 )
 
 func (l *life) sendFrame(to uint32, kind byte, data []byte) bool {
-	frame := make([]byte, 1, len(data)+1)
-	frame[0] = kind
-	return l.transport.Send(to, append(frame, data...))
+	return l.tenure.send(to, kind, l.group, data)
 }
 
-// receiveFrame takes a frame from the transport.
-func (l *life) receiveFrame(from uint32, frame []byte) {
+func (t *tenure) send(to uint32, kind byte, group uint64, data []byte) bool {
+	frame := make([]byte, 1, len(data)+1+binary.MaxVarintLen64)
+	frame[0] = kind
+	return t.transport.Send(to, append(binary.AppendUvarint(frame, group), data...))
+}
+
+// receive takes a frame of another member from the transport, and gives it to the life of the database it is about.
+func (t *tenure) receive(from uint32, frame []byte) {
 	if len(frame) == 0 {
 		return
 	}
-	switch body := frame[1:]; frame[0] {
+	group, n := binary.Uvarint(frame[1:])
+	if n <= 0 {
+		t.node.log.Warn("a member sent a frame that names no database", "member", from)
+		return
+	}
+	kind, body := frame[0], frame[1+n:]
+	if l := t.life(group); l != nil {
+		l.receiveFrame(from, kind, body)
+	} else if g := t.ghost(group); g != nil && kind == frameRaft {
+		g.receive(from, body)
+	} // else it is not there yet, or any more
+}
+
+// receiveFrame takes a frame of another member's life of this database.
+func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
+	switch kind {
 	case frameRaft:
 		l.core.receive(from, body)
 	case frameStatus:
@@ -53,7 +73,7 @@ func (l *life) receiveFrame(from uint32, frame []byte) {
 	case frameRehearsed:
 		l.rehearsalResult(body)
 	default:
-		l.log.Warn("a member sent a frame of unknown kind", "member", from, "kind", frame[0])
+		l.log.Warn("a member sent a frame of unknown kind", "member", from, "kind", kind)
 	}
 }
 
@@ -77,6 +97,8 @@ type status struct {
 	// DelayMicros is how much its own transactions are slowed, because of member Because.
 	DelayMicros int64  `json:"delay_micros"`
 	Because     uint32 `json:"because"`
+	// Clients are its sessions in this database.
+	Clients int `json:"clients"`
 
 	lag lag // not sent: reckoned where it arrives
 }
@@ -114,6 +136,13 @@ func (p *peers) get(member uint32) (status, bool) {
 	return p.last[member], time.Since(p.seen[member]) < silentAfter
 }
 
+// applied is how far a member's database was when it was last heard of; zero if it was not.
+func (p *peers) applied(member uint32) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last[member].Applied
+}
+
 // furthest is the end of the order as the members that are alive know it.
 func (p *peers) furthest() (ordinal, volume uint64) {
 	p.mu.Lock()
@@ -137,7 +166,7 @@ func (l *life) statusOf(member uint32) (status, bool) {
 func (l *life) ownStatus() status {
 	s := status{State: stateJoining, Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Leader: l.core.leader.Load(),
 		Volume: l.volume.Load(), VolumeApplied: l.volumeApplied.Load(),
-		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load()}
+		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load(), Clients: l.sessions.taken()}
 	s.lag = s.behind(l.peers.furthest())
 	switch {
 	case !l.ready.Load():
@@ -166,6 +195,11 @@ func (l *life) gossip(ctx context.Context) error {
 			l.volumeApplied.Store(applied)
 		})
 		l.regulate()
+		if l.group == mainGroup {
+			if err := l.tenure.layToRest(ctx); err != nil {
+				return err
+			}
+		}
 		for _, m := range l.config.Members {
 			if m.Member != l.config.Member {
 				if err := l.sendStatus(m.Member); err != nil {

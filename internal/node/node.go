@@ -29,8 +29,8 @@ type Node struct {
 	pg    *instance.Instance
 	major atomic.Int32 // version of PostgreSQL; 0 until it was found
 
-	mu   sync.Mutex
-	life *life
+	mu     sync.Mutex
+	tenure *tenure
 }
 
 // New makes a node of a validated configuration.
@@ -67,19 +67,19 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.pg, err = n.instance(ctx); err != nil {
 		return err
 	}
-	err = n.lives(ctx, n.pg)
+	err = n.tenures(ctx, n.pg)
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	return errors.Join(err, n.pg.Stop(stopCtx))
 }
 
-// lives runs one life after another (N5).
-func (n *Node) lives(ctx context.Context, pg *instance.Instance) error {
+// tenures runs one tenure after another (N5).
+func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 	for wait := retryMin; ; wait = min(2*wait, retryMax) {
 		began := time.Now()
 		err := n.startDatabase(ctx, pg)
 		if err == nil {
-			err = n.live(ctx, pg)
+			err = n.hold(ctx, pg)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -124,7 +124,7 @@ func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
 func (n *Node) settings() map[string]string {
 	s := map[string]string{
 		"synchronous_commit": "off", // the log makes commits durable
-		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20),
+		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + 10*n.config.Limits.Databases),
 	}
 	for k, v := range n.config.Postgres.Settings {
 		s[k] = v
@@ -154,26 +154,16 @@ func (n *Node) startDatabase(ctx context.Context, pg *instance.Instance) error {
 	return pg.Start(ctx)
 }
 
-// watchDatabase ends the life when PostgreSQL ends.
-func (n *Node) watchDatabase(ctx context.Context, pg *instance.Instance) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-pg.Exited():
-		return fmt.Errorf("PostgreSQL ended: %w", errors.Join(err, errDatabaseGone))
-	}
-}
-
 var errDatabaseGone = errors.New("the database server is gone")
 
-func (n *Node) setLife(l *life) {
+func (n *Node) setTenure(t *tenure) {
 	n.mu.Lock()
-	n.life = l
+	n.tenure = t
 	n.mu.Unlock()
 }
 
-func (n *Node) current() *life {
+func (n *Node) current() *tenure {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.life
+	return n.tenure
 }

@@ -24,7 +24,6 @@ func TestRefusal(t *testing.T) {
 		{"Tutti.tx", "on", true},
 		{"Session_Replication_Role", "replica", true},
 		{"replication", "database", true},
-		{"database", "other", true},
 	} {
 		s := &wire.Startup{Params: map[string]string{"database": "d", c.name: c.value}, Ordered: []wire.Param{{Name: c.name, Value: c.value}}}
 		if got := n.refusal(s); (got != nil) != c.refused {

@@ -50,7 +50,7 @@ func grammar(sql string) []Statement {
 		if s.Password != nil {
 			s.locate()
 		}
-		if s.Alone != "" {
+		if s.Alone != "" && s.Database.Does == NoDatabase {
 			s.Text = steady(s.Text)
 		}
 		if sel := raw.Stmt.GetSelectStmt(); sel != nil && s.Kind == Read {

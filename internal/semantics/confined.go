@@ -13,7 +13,12 @@ type Confined struct{ To, Apart, Columns, Types bool }
 
 // confine notes in a definition how far it reaches.
 func confine(n *pg.Node, s Statement) Statement {
-	if s.Kind == Definition {
+	if s.Kind != Definition {
+		return s
+	}
+	if s.Shared = ofAll(n); s.Shared {
+		s.Confined = Confined{To: true, Apart: true}
+	} else {
 		s.Confined = confined(n)
 	}
 	return s
@@ -39,7 +44,6 @@ func confined(n *pg.Node) Confined {
 		*pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt, *pg.Node_CreateStatsStmt:
 		return to(true)
 	case *pg.Node_CommentStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt, *pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
-		*pg.Node_CreateRoleStmt, *pg.Node_AlterRoleStmt, *pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt, *pg.Node_GrantRoleStmt,
 		*pg.Node_AlterDefaultPrivilegesStmt:
 		return Confined{To: true, Apart: true}
 	}

@@ -84,45 +84,99 @@ func shared(n *pg.Node) (s Statement, ok bool) {
 	case *pg.Node_AlterRoleStmt:
 		return role(v.AlterRoleStmt.Role.GetRolename(), v.AlterRoleStmt.Options), true
 	case *pg.Node_CreatedbStmt:
-		return refuseDatabase(Database{Name: v.CreatedbStmt.Dbname, Creates: true}), true
-	case *pg.Node_DropdbStmt:
-		return refuseDatabase(Database{Name: v.DropdbStmt.Dbname, IfExists: v.DropdbStmt.MissingOk}), true
-	case *pg.Node_AlterDatabaseStmt:
-		if hasOption(v.AlterDatabaseStmt.Options, "tablespace") {
-			return refuse("tablespaces cannot be replicated", "Use the default tablespace."), true
+		if s, refused := refusedDatabase(v.CreatedbStmt.Options); refused {
+			return s, true
 		}
+		return database("CREATE DATABASE", Database{Does: CreatesDatabase, Name: v.CreatedbStmt.Dbname}), true
+	case *pg.Node_DropdbStmt:
+		d := v.DropdbStmt
+		return database("DROP DATABASE", Database{Does: DropsDatabase, Name: d.Dbname, IfExists: d.MissingOk, Force: hasOption(d.Options, "force")}), true
+	case *pg.Node_RenameStmt:
+		if v.RenameStmt.RenameType == pg.ObjectType_OBJECT_DATABASE {
+			return database("ALTER DATABASE ... RENAME", Database{Does: RenamesDatabase, Name: v.RenameStmt.Subname, To: v.RenameStmt.Newname}), true
+		}
+	case *pg.Node_AlterDatabaseStmt:
+		return refusedDatabase(v.AlterDatabaseStmt.Options)
 	}
 	return Statement{}, false
 }
 
-// quiet reports whether a definition fires no event trigger, because it is about something that all
-// databases share.
-func quiet(n *pg.Node) bool {
-	shared := func(t pg.ObjectType) bool {
-		switch t {
-		case pg.ObjectType_OBJECT_DATABASE, pg.ObjectType_OBJECT_ROLE, pg.ObjectType_OBJECT_TABLESPACE, pg.ObjectType_OBJECT_PARAMETER_ACL, pg.ObjectType_OBJECT_EVENT_TRIGGER:
-			return true
+func database(alone string, d Database) Statement {
+	return Statement{Kind: Definition, Quiet: true, Alone: alone, Database: d}
+}
+
+// refusedDatabase says which options of a database cannot be had.
+func refusedDatabase(options []*pg.Node) (s Statement, refused bool) {
+	for _, o := range options {
+		d := o.GetDefElem()
+		text, _ := stringConst(d.Arg)
+		switch d.GetDefname() {
+		case "tablespace":
+			return refuse("tablespaces cannot be replicated", "Use the default tablespace."), true
+		case "template":
+			if text != "template0" && text != "template1" && d.Arg != nil {
+				return refuse("a database can be made of template0 and template1 only", "Create an empty one, and restore a dump of the other into it."), true
+			}
+		case "allow_connections":
+			if d.Arg == nil || !allows(d.Arg) {
+				return refuse("a database that takes no connections cannot be replicated", "REVOKE CONNECT, or use CONNECTION LIMIT."), true
+			}
 		}
-		return false
 	}
-	switch v := n.GetNode().(type) {
-	case *pg.Node_AlterDatabaseStmt, *pg.Node_AlterDatabaseSetStmt, *pg.Node_AlterDatabaseRefreshCollStmt,
-		*pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt, *pg.Node_GrantRoleStmt, *pg.Node_CreateEventTrigStmt, *pg.Node_AlterEventTrigStmt:
+	return s, false
+}
+
+// allows reads a boolean option.
+func allows(n *pg.Node) bool {
+	text, _ := stringConst(n)
+	switch strings.ToLower(text) {
+	case "true", "on", "yes", "1":
 		return true
-	case *pg.Node_GrantStmt:
-		return shared(v.GrantStmt.Objtype)
-	case *pg.Node_CommentStmt:
-		return shared(v.CommentStmt.Objtype)
-	case *pg.Node_SecLabelStmt:
-		return shared(v.SecLabelStmt.Objtype)
-	case *pg.Node_RenameStmt:
-		return shared(v.RenameStmt.RenameType)
-	case *pg.Node_AlterOwnerStmt:
-		return shared(v.AlterOwnerStmt.ObjectType)
-	case *pg.Node_DropStmt:
-		return shared(v.DropStmt.RemoveType)
+	}
+	return n.GetBoolean().GetBoolval() || n.GetInteger().GetIval() == 1
+}
+
+// quiet reports whether a definition fires no event trigger, because it is about something that all
+// databases share, or about event triggers.
+func quiet(n *pg.Node) bool {
+	switch n.GetNode().(type) {
+	case *pg.Node_CreateEventTrigStmt, *pg.Node_AlterEventTrigStmt:
+		return true
+	}
+	return objectType(n) == pg.ObjectType_OBJECT_EVENT_TRIGGER || ofAll(n)
+}
+
+// ofAll reports whether a definition is about something that all databases share.
+func ofAll(n *pg.Node) bool {
+	switch n.GetNode().(type) {
+	case *pg.Node_CreateRoleStmt, *pg.Node_AlterRoleStmt, *pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt, *pg.Node_GrantRoleStmt,
+		*pg.Node_CreatedbStmt, *pg.Node_DropdbStmt, *pg.Node_AlterDatabaseStmt, *pg.Node_AlterDatabaseSetStmt, *pg.Node_AlterDatabaseRefreshCollStmt:
+		return true
+	}
+	switch objectType(n) {
+	case pg.ObjectType_OBJECT_DATABASE, pg.ObjectType_OBJECT_ROLE, pg.ObjectType_OBJECT_TABLESPACE, pg.ObjectType_OBJECT_PARAMETER_ACL:
+		return true
 	}
 	return false
+}
+
+// objectType is of what kind the object is that a definition is about, if it may be of many.
+func objectType(n *pg.Node) pg.ObjectType {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_GrantStmt:
+		return v.GrantStmt.Objtype
+	case *pg.Node_CommentStmt:
+		return v.CommentStmt.Objtype
+	case *pg.Node_SecLabelStmt:
+		return v.SecLabelStmt.Objtype
+	case *pg.Node_RenameStmt:
+		return v.RenameStmt.RenameType
+	case *pg.Node_AlterOwnerStmt:
+		return v.AlterOwnerStmt.ObjectType
+	case *pg.Node_DropStmt:
+		return v.DropStmt.RemoveType
+	}
+	return pg.ObjectType_OBJECT_TYPE_UNDEFINED
 }
 
 func createAs(c *pg.CreateTableAsStmt) Statement {

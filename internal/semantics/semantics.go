@@ -99,11 +99,32 @@ type Refusal struct {
 	Hint    string
 }
 
-// Database is named by CREATE DATABASE or DROP DATABASE.
+// DatabaseChange is what a statement does to the list of databases.
+type DatabaseChange uint8
+
+const (
+	// NoDatabase: nothing.
+	NoDatabase DatabaseChange = iota
+	// CreatesDatabase is CREATE DATABASE.
+	CreatesDatabase
+	// DropsDatabase is DROP DATABASE.
+	DropsDatabase
+	// RenamesDatabase is ALTER DATABASE … RENAME TO.
+	RenamesDatabase
+
+	lastDatabaseChange = RenamesDatabase
+)
+
+// Valid reports whether c is one of the above.
+func (c DatabaseChange) Valid() bool { return c <= lastDatabaseChange }
+
+// Database is what a statement does to one.
 type Database struct {
-	Name     string // empty for other statements
-	Creates  bool
+	Does     DatabaseChange
+	Name     string
+	To       string // its new name
 	IfExists bool
+	Force    bool // DROP ends the sessions in it
 }
 
 // Statement is what Classify found out about one statement.
@@ -160,7 +181,9 @@ type Statement struct {
 	Refusal Refusal
 	// Password is that of a Definition of a role, in clear text.
 	Password *Password
-	// Database is what a refused statement is about, whose answer may be PostgreSQL's all the same.
+	// Shared is true for a Definition of what all databases share: roles, and databases themselves.
+	Shared bool
+	// Database is what a Definition does to a database.
 	Database Database
 	// Planned is true for a refused query: PostgreSQL analyses queries when they are parsed, other
 	// statements when they are executed.
@@ -193,10 +216,4 @@ func (s *Statement) Control() bool {
 
 func refuse(message, hint string) Statement {
 	return Statement{Kind: Refused, Refusal: Refusal{Code: "0A000", Message: message, Hint: hint}}
-}
-
-func refuseDatabase(d Database) Statement {
-	s := refuse("CREATE and DROP DATABASE cannot be replicated", "A cluster replicates one database; use schemas.")
-	s.Database = d
-	return s
 }

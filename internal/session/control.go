@@ -37,8 +37,8 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 	return s.setTransaction(st)
 }
 
-// refused tells why a statement is not carried out. If what it names is not there, or the role may not create a
-// database, these are PostgreSQL's reasons, and come first. What would have ended the block has, as when PostgreSQL
+// refused tells why a statement is not carried out. If what it names is not there, this is PostgreSQL's reason, and
+// comes first. What would have ended the block has, as when PostgreSQL
 // refuses it.
 func (s *Session) refused(st semantics.Statement) (bool, error) {
 	refusal := wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint)
@@ -49,36 +49,15 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 		s.reset()
 		return true, s.fail(refusal)
 	}
-	if s.block != idle || st.Database.Name == "" && len(st.Relations) == 0 {
+	if s.block != idle || len(st.Relations) == 0 {
 		return true, s.fail(refusal)
 	}
-	if st.Database.Name == "" {
-		missing, err := s.missing(st.Relations[0])
-		if missing != nil {
-			refusal = missing
-		}
-		if err != nil {
-			return true, err
-		}
-		return true, s.fail(refusal)
+	missing, err := s.missing(st.Relations[0])
+	if missing != nil {
+		refusal = missing
 	}
-	rows, err := s.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = " + quoted(st.Database.Name) + ")," +
-		" EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = current_user AND (rolcreatedb OR rolsuper))")
 	if err != nil {
 		return true, err
-	}
-	exists, may := string(rows[0][0]) == "t", string(rows[0][1]) == "t"
-	switch {
-	case st.Database.Creates && !may:
-		refusal = wire.Errorf(wire.CodeInsufficientPrivilege, "permission denied to create database")
-	case st.Database.Creates || exists:
-	case st.Database.IfExists:
-		s.out.Append(wire.AppendNoticeResponse(nil, wire.ErrorFields{Severity: wire.SeverityNotice, Code: wire.CodeSuccess,
-			Message: "database \"" + st.Database.Name + "\" does not exist, skipping"}))
-		s.tag("DROP DATABASE")
-		return false, nil
-	default:
-		refusal = wire.Errorf(wire.CodeInvalidCatalogName, "database \"%s\" does not exist", st.Database.Name)
 	}
 	return true, s.fail(refusal)
 }

@@ -26,6 +26,9 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 			return true, err
 		}
 	}
+	if st.Shared {
+		return s.shared(&st)
+	}
 	around, err := s.look(st)
 	if err != nil {
 		return true, err
@@ -41,6 +44,19 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 		return s.first(st, !around.private)
 	}
 	return s.define(&st)
+}
+
+// shared runs a definition of what all databases share. Its place is in the main database's order.
+func (s *Session) shared(st *semantics.Statement) (bool, error) {
+	if s.block == idle {
+		return s.define(st)
+	}
+	if !s.host.Main() && s.block == active {
+		return true, s.fail(wire.Errorf(wire.CodeFeatureNotSupported, "roles and databases cannot be changed in a transaction block of this database, they belong to all databases").
+			WithHint("Change them outside a transaction block, or in the cluster's first database."))
+	}
+	s.schema.shared = true
+	return s.here(*st)
 }
 
 // veil puts a verifier in the place of a clear-text password, as PostgreSQL would make it.
@@ -116,18 +132,20 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 	if err != nil {
 		return true, err
 	}
+	d.Database = st.Database
 	var r Result
 	for looks := 1; ; looks++ {
 		d.Base = s.host.Applied() // before the tables are looked up
 		if d.Extent, err = s.extent(st); err != nil {
 			return true, err
 		}
+		d.Extent.Shared = st.Shared
 		if r = s.host.Define(d); r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
 			break
 		}
 	}
 	if r.Err != nil && (r.Err.Code == wire.CodeTuttiWider || r.Err.Code == wire.CodeTuttiOutdated) {
-		d.Extent = &writeset.Writeset{Barrier: true}
+		d.Extent = &writeset.Writeset{Barrier: true, Shared: st.Shared}
 		r = s.host.Define(d)
 	}
 	return r.Err != nil, s.answer(r, false)

@@ -172,6 +172,9 @@ func (h *fakeHost) Applied() uint64 { return 0 }
 
 func (h *fakeHost) Explain(*writeset.Writeset) *wire.SQLError { return nil }
 
+// Main: there is one database.
+func (h *fakeHost) Main() bool { return true }
+
 func (h *fakeHost) Define(d session.Definition) session.Result {
 	ctx := context.Background()
 	var r session.Result

@@ -46,6 +46,8 @@ type Definition struct {
 	// Extent is what it may change, as it was when everything up to Base was visible: keys, without steps.
 	Extent *writeset.Writeset
 	Base   uint64
+	// Database is what it does to one of the databases.
+	Database semantics.Database
 }
 
 // Setting is one configuration parameter of the origin's session.
@@ -93,6 +95,9 @@ type Host interface {
 	// Define orders a statement and waits until it has run here. With code TT004 nothing has
 	// happened: it would change tables beyond its extent.
 	Define(Definition) Result
+	// Main reports whether the session is in the database in whose order is what all databases share. Elsewhere
+	// Define passes such a definition on.
+	Main() bool
 	// Verifier is what PostgreSQL stores for a password of ASCII characters; md5 says that password_encryption is
 	// md5, which takes the role's name as its salt.
 	Verifier(password, role string, md5 bool) string

@@ -15,6 +15,7 @@ import (
 type schema struct {
 	noted  bool // something noted was not followed up
 	unsure bool // something may have been captured since the last freeze
+	shared bool // something that all databases share was changed
 }
 
 // noticed takes a notice of the backend that is for us, if it is.

@@ -254,6 +254,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
 		return doom, true, s.rollbackServer()
 	}
+	c.ws.Shared = s.schema.shared && len(c.ws.Steps) > 0
 	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws})
 	if !d.Commit {
 		err := s.rollbackServer()

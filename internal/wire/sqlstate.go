@@ -38,6 +38,8 @@ const (
 	CodeCrashShutdown            = "57P02"
 	CodeCannotConnectNow         = "57P03" // the member or its database is not ready
 	CodeDatabaseDropped          = "57P04"
+	CodeDuplicateDatabase        = "42P04"
+	CodeObjectInUse              = "55006"
 	CodeInternalError            = "XX000"
 	CodeDataCorrupted            = "XX001"
 	CodeTuttiDefined             = "TT002" // Tutti's own, of an INFO: a definition was noted

@@ -15,7 +15,7 @@ import (
 //
 // Strings and images are length-prefixed. Version 2, of a transaction that changed the schema, goes on:
 //
-//	byte barrier: 1, if it is one, and 2, if tables are held
+//	byte flags: 1, if it is a barrier, 2, if tables are held, 4, if it concerns what all databases share
 //	held:   if so count, then per table its index
 //	steps: count, then per step: byte kind, definition or encoded writeset
 const (
@@ -24,6 +24,7 @@ const (
 
 	stepsBarrier = 1
 	stepsHeld    = 2
+	stepsShared  = 4
 
 	stepDefinition = 1
 	stepRows       = 2
@@ -43,6 +44,9 @@ func (w *Writeset) Append(dst []byte) []byte {
 	flags := byte(0)
 	if w.Barrier {
 		flags |= stepsBarrier
+	}
+	if w.Shared {
+		flags |= stepsShared
 	}
 	if len(w.Held) > 0 {
 		dst = binary.AppendUvarint(append(dst, flags|stepsHeld), uint64(len(w.Held)))
@@ -134,7 +138,7 @@ func Decode(b []byte) (*Writeset, error) {
 
 func (r *Reader) steps(w *Writeset) {
 	flags := r.Byte()
-	w.Barrier = flags&stepsBarrier != 0
+	w.Barrier, w.Shared = flags&stepsBarrier != 0, flags&stepsShared != 0
 	if flags&stepsHeld != 0 {
 		w.Held = make([]uint32, r.Count(1))
 		for i := range w.Held {
@@ -145,7 +149,7 @@ func (r *Reader) steps(w *Writeset) {
 		}
 	}
 	w.Steps = make([]Step, r.Count(2))
-	if len(w.Steps) == 0 || flags&^(stepsBarrier|stepsHeld) != 0 {
+	if len(w.Steps) == 0 || flags&^(stepsBarrier|stepsHeld|stepsShared) != 0 {
 		r.fail("no steps")
 	}
 	for i := range w.Steps {

@@ -143,6 +143,8 @@ type Writeset struct {
 	Held []uint32
 	// Barrier: what its definitions touch cannot be told by keys.
 	Barrier bool
+	// Shared: its definitions concern what all databases share, roles and databases.
+	Shared bool
 }
 
 // Step is a definition, whose bytes are the owner's, or the rows changed before the next one;
@@ -350,7 +352,7 @@ func (w *Writeset) Validate() error {
 }
 
 func (w *Writeset) validateSteps() error {
-	if len(w.Steps) == 0 && (w.Barrier || len(w.Held) > 0) || len(w.Steps) > 0 && len(w.Rows) > 0 {
+	if len(w.Steps) == 0 && (w.Barrier || w.Shared || len(w.Held) > 0) || len(w.Steps) > 0 && len(w.Rows) > 0 {
 		return errors.New("writeset: rows and steps do not go together")
 	}
 	for i, n := range w.Held {

@@ -29,6 +29,8 @@ type Cluster struct {
 	Dir   string
 	nodes []*Node
 	tb    testing.TB
+
+	database string // of its sessions; empty for "postgres"
 }
 
 // Node is one member: its configuration and, while it runs, its process.

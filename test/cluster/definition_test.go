@@ -228,7 +228,7 @@ func TestRefusals(t *testing.T) {
 	s.Do("CREATE TABLE nokey(v int)", "INSERT INTO nokey VALUES (1), (2)", "CREATE TABLE keyed(k int PRIMARY KEY, v int)", "INSERT INTO keyed VALUES (1, 1)")
 	c.Everywhere("SELECT count(*) FROM keyed", "1")
 	for _, q := range []string{
-		"CREATE DATABASE x", "DROP DATABASE template1", "ALTER SYSTEM SET work_mem = '5MB'",
+		"CREATE DATABASE x TEMPLATE postgres", "DROP DATABASE template1", "ALTER SYSTEM SET work_mem = '5MB'",
 		"SET session_replication_role = replica", "SET LOCAL session_replication_role = replica", "SELECT set_config('session_replication_role', 'replica', false)",
 		"SET tutti.tx = 'on'", "SELECT set_config('tutti.tx', 'on', true)", "SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT pg_catalog.lo_unlink(1)",
 		"CREATE TABLESPACE ts LOCATION '/tmp'", "CREATE SUBSCRIPTION sub CONNECTION 'x' PUBLICATION p", "CREATE SEQUENCE cyc CYCLE",

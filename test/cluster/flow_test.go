@@ -12,18 +12,25 @@ import (
 	"github.com/tuttidb/tutti/internal/process"
 )
 
-// freezeApplier stops the backend that applies other members' rows at node k: the node lives
+// freezeApplier stops the backends that apply what is ordered at node k: the node lives
 // and talks, but falls behind. The function it returns lets it go on.
 func (c *Cluster) freezeApplier(k int) (thaw func()) {
 	c.tb.Helper()
-	pid, err := strconv.Atoi(c.Connect(k).Get("SELECT pid FROM pg_stat_activity WHERE application_name = 'tutti applier'"))
-	if err != nil {
-		c.tb.Fatal(err)
+	var pids []int
+	for _, text := range strings.Split(c.Connect(k).Get("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tutti applier%' AND datname = current_database()"), ",") {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			c.tb.Fatal(err)
+		}
+		pids = append(pids, pid)
 	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		c.tb.Fatal(err)
+	signal := func(sig syscall.Signal) {
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, sig) // it may be gone
+		}
 	}
-	thaw = func() { _ = syscall.Kill(pid, syscall.SIGCONT) } // it may be gone
+	signal(syscall.SIGSTOP)
+	thaw = func() { signal(syscall.SIGCONT) }
 	c.tb.Cleanup(thaw)
 	return thaw
 }

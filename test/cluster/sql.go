@@ -16,7 +16,18 @@ const sqlTimeout = 60 * time.Second
 
 // URL is node k's client port, for pgx and libpq.
 func (c *Cluster) URL(k int) string {
-	return fmt.Sprintf("postgresql://postgres@%s/postgres?sslmode=disable&connect_timeout=5", c.Node(k).Config.Listen)
+	database := c.database
+	if database == "" {
+		database = "postgres"
+	}
+	return fmt.Sprintf("postgresql://postgres@%s/%s?sslmode=disable&connect_timeout=5", c.Node(k).Config.Listen, database)
+}
+
+// In is the cluster with another database for its sessions.
+func (c *Cluster) In(database string) *Cluster {
+	d := *c
+	d.database = database
+	return &d
 }
 
 func probe(ctx context.Context, url, query string) error {

@@ -1,0 +1,199 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/transport"
+)
+
+// tenure is the time from a start of the database server to the first failure of anything. Every database has a life
+// in it, with an order of its own; all of them share the connections to the other members.
+type tenure struct {
+	node      *Node
+	pg        *instance.Instance
+	ctx       context.Context
+	fail      context.CancelCauseFunc
+	transport *transport.Transport
+	clients   atomic.Int64 // sessions, and those being admitted
+	running   sync.WaitGroup
+
+	mu     sync.Mutex
+	lives  map[uint64]*life // by the database's number
+	ghosts map[uint64]*ghost
+}
+
+// mainGroup is the number of the configured database. Its order has the definitions of what all databases share.
+const mainGroup = 0
+
+// hold runs one tenure. It returns when ctx ends (nil) or at the first failure.
+func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{}}
+	if err := t.openTransport(); err != nil {
+		return err
+	}
+	if err := t.begin(ctx); err != nil {
+		cancel(err)
+	} else {
+		n.setTenure(t)
+	}
+	select {
+	case <-ctx.Done():
+	case err := <-pg.Exited():
+		cancel(fmt.Errorf("PostgreSQL ended: %w", errors.Join(err, errDatabaseGone)))
+	}
+	n.setTenure(nil)
+	t.running.Wait()
+	err := context.Cause(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, t.transport.Close())
+}
+
+// begin starts the lives of all databases. That of the main one, which may end others, comes last.
+func (t *tenure) begin(ctx context.Context) error {
+	main := newLife(t, mainGroup, t.node.config.Database)
+	run, err := t.open(main)
+	if err != nil {
+		return err
+	}
+	defer run()
+	list, err := main.listDatabases(ctx)
+	for _, d := range list {
+		switch {
+		case err != nil:
+		case d.state == databaseOpen:
+			err = t.start(d.id, d.name)
+		case d.state == databaseDropped:
+			err = t.haunt(d.id, d.dropped)
+		}
+	}
+	return err
+}
+
+// start opens the life of a database and lets it run.
+func (t *tenure) start(group uint64, database string) error {
+	run, err := t.open(newLife(t, group, database))
+	if err == nil {
+		run()
+	}
+	return err
+}
+
+// open opens a life, which run then runs until it fails, which ends the tenure, or is stopped.
+func (t *tenure) open(l *life) (run func(), err error) {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	l.stop = func() { cancel(nil) }
+	if err := l.open(ctx); err != nil {
+		cancel(err)
+		return nil, errors.Join(err, l.close())
+	}
+	t.mu.Lock()
+	t.lives[l.group] = l
+	t.mu.Unlock()
+	return func() {
+		t.running.Go(func() {
+			err := l.run(ctx, cancel)
+			t.mu.Lock()
+			delete(t.lives, l.group)
+			t.mu.Unlock()
+			close(l.ended)
+			if err != nil {
+				t.fail(err)
+			}
+		})
+	}, nil
+}
+
+// end ends the life of a database, and its sessions, and waits for it.
+func (t *tenure) end(group uint64) {
+	if l := t.life(group); l != nil {
+		l.stop()
+		<-l.ended
+	}
+}
+
+// life gives a database's life; nil if it has none.
+func (t *tenure) life(group uint64) *life {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lives[group]
+}
+
+// named gives the life of the database of this name; nil if there is none.
+func (t *tenure) named(name string) *life {
+	for _, l := range t.all() {
+		if l.database == name {
+			return l
+		}
+	}
+	return nil
+}
+
+// all lists the lives by number.
+func (t *tenure) all() []*life {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]*life, 0, len(t.lives))
+	for _, l := range t.lives {
+		list = append(list, l)
+	}
+	slices.SortFunc(list, func(a, b *life) int { return cmp.Compare(a.group, b.group) })
+	return list
+}
+
+// ready reports whether it is known which databases there are.
+func (t *tenure) ready() bool {
+	l := t.life(mainGroup)
+	return l != nil && l.ready.Load()
+}
+
+func (t *tenure) openTransport() error {
+	c := t.node.config
+	ln, err := net.Listen("tcp", c.MemberListen)
+	if err != nil {
+		return fmt.Errorf("member port %s cannot be opened: %w", c.MemberListen, err)
+	}
+	others := map[uint32]string{}
+	for _, m := range c.Members {
+		if m.Member != c.Member {
+			others[m.Member] = m.Address
+		}
+	}
+	t.transport, err = transport.New(transport.Options{
+		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Secret: []byte(c.Secret),
+		QueueBytesMax: c.Limits.MemberQueue, Handler: t.receive, Fault: t.node.faults.Links(), Logger: t.node.log,
+	})
+	if err != nil {
+		return &FatalError{errors.Join(err, ln.Close())}
+	}
+	return nil
+}
+
+var databaseColumns = []string{"database", "number", "state", "leader", "ordinal", "applied", "sessions"}
+
+// showDatabases answers SHOW tutti.databases: what this member knows of each.
+func (t *tenure) showDatabases() session.Result {
+	r := session.Result{Tag: "SHOW", Columns: databaseColumns}
+	for _, l := range t.all() {
+		s, leader := l.ownStatus(), ""
+		if s.Leader != 0 {
+			leader = l.name(s.Leader)
+		}
+		r.Rows = append(r.Rows, []string{l.database, strconv.FormatUint(l.group, 10), s.State, leader,
+			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), strconv.Itoa(s.Clients)})
+	}
+	return r
+}

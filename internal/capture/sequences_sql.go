@@ -81,7 +81,7 @@ CREATE TABLE IF NOT EXISTS tutti.sequences (
 ALTER TABLE tutti.sequences OWNER TO tutti_owner;
 -- What a new sequence's row says: how its values are cut, from its definition alone.
 CREATE OR REPLACE FUNCTION tutti.cut_sequence(seq pg_catalog.oid, home pg_catalog.int4, steps pg_catalog.int4, increment pg_catalog.int8, start pg_catalog.int8, bottom pg_catalog.int8, top pg_catalog.int8)
-RETURNS tutti.sequences LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+RETURNS tutti.sequences LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE r tutti.sequences; n numeric; wide numeric := abs(increment::numeric);
 BEGIN
   n := div(CASE WHEN increment > 0 THEN top::numeric - start ELSE start::numeric - bottom END, wide) + 1;
@@ -95,7 +95,7 @@ END $tutti$;
 -- The first value of the member's own at or after v, in the direction of the increment, and its chunk's bounds;
 -- NULL if there is none.
 CREATE OR REPLACE FUNCTION tutti.own_chunk(s tutti.sequences, member pg_catalog.int4, forward pg_catalog.bool, v pg_catalog.numeric,
-  OUT at pg_catalog.int8, OUT lo pg_catalog.int8, OUT hi pg_catalog.int8) LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+  OUT at pg_catalog.int8, OUT lo pg_catalog.int8, OUT hi pg_catalog.int8) LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE c numeric; d numeric; a numeric; b numeric; w numeric;
 BEGIN
   IF (CASE WHEN forward THEN v > s.top ELSE v < s.bottom END) THEN RETURN; END IF;

@@ -269,6 +269,16 @@ func protected(options string) bool {
 	return strings.Contains(o, "session_replication_role") || strings.Contains(o, "tutti.")
 }
 
+// endBackend ends the backend of a session that has ended before its time. It may still run a statement, which could
+// wait for ever for an answer of the session's.
+func (l *life) endBackend(pid uint32) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := l.monitor.terminate(ctx, pid); err != nil && !l.ending() {
+		l.log.Warn("a backend could not be ended", "pid", pid, "error", err)
+	}
+}
+
 // serve logs an admitted client in at the local server and runs its session.
 func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted func()) {
 	var g *guard
@@ -320,6 +330,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 			out.Append(wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member stops or restarts").Append(nil))
 		}
 		l.log.Debug("session ended", "from", conn.RemoteAddr(), "error", err)
+		l.endBackend(login.BackendPID)
 	}
 	_ = startup.Conn.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = out.Flush() // last words, if the client still listens

@@ -234,11 +234,7 @@ func (x *lockSession) lose() {
 }
 
 // end ends the session's backend.
-func (x *lockSession) end() {
-	if err := x.l.monitor.terminate(context.Background(), x.g.pid); err != nil && !x.l.ending() {
-		x.l.log.Warn("a backend could not be ended", "pid", x.g.pid, "error", err)
-	}
-}
+func (x *lockSession) end() { x.l.endBackend(x.g.pid) }
 
 // expired reports whether the session has lost its locks. If nobody has noticed in time, because the process
 // stood still, nothing more may reach the client: somebody else may have them.

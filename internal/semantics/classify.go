@@ -91,10 +91,7 @@ func classify(n *pg.Node) Statement {
 	case *pg.Node_DoStmt:
 		return Statement{Kind: Write}
 	case *pg.Node_ExplainStmt:
-		if as := v.ExplainStmt.Query.GetCreateTableAsStmt(); as != nil && hasOption(v.ExplainStmt.Options, "analyze") {
-			return Statement{Kind: Write}
-		}
-		return calls(n, Read)
+		return explain(n, v.ExplainStmt)
 	case *pg.Node_PrepareStmt:
 		s := calls(n, Read)
 		s.Sticky = true
@@ -158,6 +155,20 @@ func planned(n *pg.Node) bool {
 // changes reports whether a statement is an INSERT, UPDATE, DELETE or MERGE, or a COPY from a file.
 func changes(n *pg.Node) bool {
 	return n.GetInsertStmt() != nil || n.GetUpdateStmt() != nil || n.GetDeleteStmt() != nil || n.GetMergeStmt() != nil || n.GetCopyStmt() != nil
+}
+
+// explain: with ANALYZE it does what it explains.
+func explain(n *pg.Node, s *pg.ExplainStmt) Statement {
+	if !hasOption(s.Options, "analyze") {
+		return calls(n, Read)
+	}
+	switch s.Query.GetNode().(type) {
+	case *pg.Node_CreateTableAsStmt:
+		return Statement{Kind: Write}
+	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt:
+		return calls(n, Write)
+	}
+	return calls(n, Read)
 }
 
 func hasOption(options []*pg.Node, name string) bool {

@@ -13,7 +13,7 @@ func TestClassify(t *testing.T) {
 		texts string // one per line
 	}{
 		{Read, "SELECT 1\nselect * from t where a = 'x;y'\nTABLE t\nVALUES (1)\nWITH x AS (SELECT 1) SELECT * FROM x\nSHOW all\nEXPLAIN SELECT 1\n" +
-			"EXPLAIN ANALYZE INSERT INTO t VALUES (1)\nPREPARE a AS INSERT INTO t VALUES (1)\nDECLARE c CURSOR FOR SELECT 1\nFETCH 1 FROM c\nCLOSE c\n" +
+			"EXPLAIN INSERT INTO t VALUES (1)\nEXPLAIN ANALYZE SELECT 1\nPREPARE a AS INSERT INTO t VALUES (1)\nDECLARE c CURSOR FOR SELECT 1\nFETCH 1 FROM c\nCLOSE c\n" +
 			"COPY t TO STDOUT\nSELECT f(1)\nSELECT nextval('s')\nSELECT set_config('work_mem', '1MB', false)\nSELECT 'into x'\nSELECT 1 AS u, t.tutti FROM t"},
 		{Write, "SELECT setval('s', 5)\nCOPY (INSERT INTO t VALUES (1) RETURNING a) TO STDOUT\nSELECT setval('s', max(id)) FROM t\nINSERT INTO t VALUES (1)\nUPDATE t SET a = 1\nDELETE FROM t\nMERGE INTO t USING s ON a = b WHEN MATCHED THEN DELETE\n" +
 			"WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x\nDO $$ BEGIN END $$\nCALL p()\nEXECUTE a\nTRUNCATE t\nCOPY t FROM '/x'\nINSERT INTO t SELECT 1"},

@@ -25,6 +25,7 @@ type reply struct {
 	extended bool
 	shifts   []int32    // of the request
 	taking   *directRun // it is a direct statement's, see takeRow
+	plan     bool       // its rows are those of EXPLAIN
 
 	describes []*prepared // whose parameters are yet to be described
 }
@@ -274,6 +275,9 @@ func (s *Session) passOne(r *reply) error {
 		if err := s.cut(l, &f); err != nil {
 			return err
 		}
+	}
+	if r.ofPlan(f) {
+		return nil
 	}
 	switch f.Type {
 	case wire.TypeDataRow, wire.TypeCopyData:

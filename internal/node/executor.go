@@ -66,10 +66,15 @@ func (l *life) beginGroup(remote []engine.Task, locals []*waiter) {
 	l.applyingSince, l.joinable = time.Now(), true
 	l.applyingMu.Unlock()
 	if len(remote) > 0 {
-		select {
-		case l.applyStarted <- struct{}{}:
-		default:
-		}
+		l.startWatch()
+	}
+}
+
+// startWatch has the watcher look who blocks the executor.
+func (l *life) startWatch() {
+	select {
+	case l.applyStarted <- struct{}{}:
+	default:
 	}
 }
 
@@ -124,6 +129,7 @@ func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
 	if !l.core.do(func(e *engine.Engine) { e.Orphan(w.sub.Seq) }) {
 		return errCoreStopped
 	}
+	l.startWatch() // its locks are free, and another session may have taken them
 	return l.applier.orphan(ctx, l.monitor, w.guard.pid, last, engine.Task{Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
 		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}})
 }

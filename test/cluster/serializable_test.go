@@ -429,3 +429,46 @@ func pinValue(s *Conn, oid uint32, text string) any {
 	}
 	return v
 }
+
+// TestSerializableCommitsThatFail: PostgreSQL may refuse the COMMIT of a transaction that is in the order, where it suspects
+// a cycle. Its rows are applied all the same, also while another session of this node has locked one of them meanwhile.
+func TestSerializableCommitsThatFail(t *testing.T) {
+	c := use(t)
+	c.Connect(1).Do("CREATE TABLE failing(k int PRIMARY KEY, v int)", "INSERT INTO failing SELECT i, 0 FROM generate_series(0, 5) i")
+	c.Everywhere("SELECT count(*) FROM failing", "6")
+	var wg sync.WaitGroup
+	var good atomic.Int64
+	end := time.Now().Add(seconds(3 * time.Second))
+	for i := range 10 {
+		s := c.Connect(1)
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 31))
+			for time.Now().Before(end) {
+				began := time.Now()
+				err := s.Try("BEGIN ISOLATION LEVEL SERIALIZABLE")
+				for _, sql := range []string{
+					fmt.Sprintf("SELECT v FROM failing WHERE k = %d", rng.IntN(6)),
+					fmt.Sprintf("UPDATE failing SET v = v + 1 WHERE k = %d", rng.IntN(6)), "COMMIT",
+				} {
+					if err == nil {
+						err = s.Try(sql)
+					}
+				}
+				switch {
+				case err == nil:
+					good.Add(1)
+				case Code(err) == "40001" || Code(err) == "40P01":
+					err = s.Try("ROLLBACK")
+				}
+				if took := time.Since(began); err != nil || took > 15*time.Second {
+					t.Errorf("after %s: %s", took, Explain(err))
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d commits", good.Load())
+	c.Everywhere("SELECT sum(v) FROM failing", fmt.Sprint(good.Load()))
+	c.Check()
+}

@@ -276,7 +276,7 @@ func (c *Collector) Writeset() (*writeset.Writeset, error) {
 	w, err := c.net()
 	if err == nil && c.steps.any() {
 		c.steps.rows(w)
-		w = c.steps.writeset()
+		w, err = c.steps.writeset()
 	}
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ type steps struct {
 	numbers map[uint64]uint32 // of a table's key
 	keys    keySet
 	locked  map[uint32]bool  // tables, by number, that were locked or dropped
+	beheld  []writeset.Table // tables that were locked, and not against writers
 	changed map[uint64]bool  // keys that are Exclusive because of rows
 	read    []writeset.Table // by a SERIALIZABLE transaction
 }
@@ -147,12 +148,53 @@ func (s *steps) empty(image []byte) error {
 	return nil
 }
 
+// touched is a table that a transaction with definitions has locked as definitions do.
+type touched struct {
+	name    [2]string
+	excepts bool // writers
+}
+
+// UnmarshalJSON takes an array of schema, name and whether writers are kept out.
+func (t *touched) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(b, &[]any{&t.name[0], &t.name[1], &t.excepts})
+}
+
 func (s *steps) touch(image []byte) error {
-	var tables [][2]string
+	var tables []touched
 	if err := json.Unmarshal(image, &tables); err != nil {
 		return fmt.Errorf("capture: tables locked: %w", err)
 	}
-	s.exclude(tables)
+	for _, t := range tables {
+		if t.excepts {
+			s.exclude([][2]string{t.name})
+		} else {
+			s.beheld = append(s.beheld, whole(t.name))
+		}
+	}
+	return nil
+}
+
+// behold holds the tables that writers may go on with. Only if nothing was done but to validate constraints is it certain
+// that the others' rows mean the same before and after it.
+func (s *steps) behold() error {
+	for _, step := range s.list {
+		var d Definition
+		if step.Definition == nil || len(s.beheld) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(step.Definition, &d); err != nil {
+			return fmt.Errorf("capture: a noted definition: %w", err)
+		}
+		if !d.validates() {
+			for _, t := range s.beheld {
+				s.exclude([][2]string{{t.Schema, t.Name}})
+			}
+			return nil
+		}
+	}
+	for _, t := range s.beheld {
+		s.add(t, tableKey{hash: t.Key, mode: writeset.Shared})
+	}
 	return nil
 }
 
@@ -184,7 +226,10 @@ func (s *steps) exclude(tables [][2]string) {
 }
 
 // writeset is all of it.
-func (s *steps) writeset() *writeset.Writeset {
+func (s *steps) writeset() (*writeset.Writeset, error) {
+	if err := s.behold(); err != nil {
+		return nil, err
+	}
 	s.beside()
 	w := &writeset.Writeset{Tables: s.tables, Keys: s.keys.keys, Steps: s.list, Barrier: s.barrier}
 	for n := range uint32(len(s.tables)) {
@@ -192,5 +237,5 @@ func (s *steps) writeset() *writeset.Writeset {
 			w.Held = append(w.Held, n)
 		}
 	}
-	return w
+	return w, nil
 }

@@ -1,7 +1,9 @@
 package capture
 
 import (
+	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,21 +19,64 @@ func TestStepsHeld(t *testing.T) {
 	rows.AddTableKeys()
 	s := &steps{}
 	s.rows(rows)
-	if err := s.touch([]byte(`[["s","written"],["s","truncated"],["s","locked"]]`)); err != nil {
+	if err := s.touch([]byte(`[["s","written",true],["s","truncated",true],["s","locked",true],["s","beheld",false]]`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.define([]byte(`{"sql":"ALTER TABLE s.locked ADD c int"}`), nil); err != nil {
 		t.Fatal(err)
 	}
+	w, err := s.writeset()
+	if err != nil {
+		t.Fatal(err)
+	}
 	again := &steps{}
-	again.take(s.writeset())
-	for _, w := range []*writeset.Writeset{s.writeset(), again.writeset()} {
+	again.take(w)
+	w2, err := again.writeset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []*writeset.Writeset{w, w2} {
 		var held []string
 		for _, n := range w.Held {
 			held = append(held, w.Tables[n].Name)
 		}
-		if !reflect.DeepEqual(held, []string{"written", "locked", columnsName, typesName}) {
+		if !reflect.DeepEqual(held, []string{"written", "locked", "beheld", columnsName, typesName}) {
 			t.Errorf("held %v", held)
+		}
+	}
+}
+
+// TestBeheld: writers of a table go on beside a transaction that does nothing but validate constraints, and beside no other.
+func TestBeheld(t *testing.T) {
+	for sql, exclusive := range map[string]bool{
+		"ALTER TABLE t VALIDATE CONSTRAINT c":                                  false,
+		" alter table if exists only \"A b\".t\n * validate constraint \"x\";": false,
+		"ALTER TABLE t VALIDATE CONSTRAINT c, ALTER COLUMN v SET STATISTICS 1": true,
+		"ALTER TABLE t SET (fillfactor = 50)":                                  true,
+		"ALTER TABLE t ADD CHECK (v = 'validate constraint c')":                true,
+		"ALTER TABLE t /* */ VALIDATE CONSTRAINT c":                            true, // who knows
+		"ALTER TABLE t ATTACH PARTITION p FOR VALUES IN (1)":                   true,
+	} {
+		s := &steps{}
+		for _, text := range []string{"ALTER TABLE u VALIDATE CONSTRAINT c", sql} {
+			image, err := json.Marshal(Definition{SQL: text, Tag: "ALTER TABLE"})
+			if err == nil {
+				err = s.define(image, nil)
+			}
+			if err == nil {
+				err = s.touch([]byte(`[["s","t",false]]`))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w, err := s.writeset()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mode := map[bool]writeset.Mode{false: writeset.Shared, true: writeset.Exclusive}[exclusive]
+		if i := slices.IndexFunc(w.Keys, func(k writeset.Key) bool { return k.Hash == TableKey("s", "t") }); i < 0 || w.Keys[i].Mode != mode {
+			t.Errorf("%s: key %d of %v", sql, i, w.Keys)
 		}
 	}
 }

@@ -208,6 +208,9 @@ func (Collector) AgainStatement() string { return capture.AgainStatement }
 // Catalog is another value after every definition.
 func (c Collector) Catalog() any { return c.tables() }
 
+// EventTriggers reports whether the database has event triggers of users.
+func (c Collector) EventTriggers() bool { return c.tables().EventTriggers() }
+
 // DirectMark is capture.DirectMark.
 func (Collector) DirectMark() string { return capture.DirectMark }
 

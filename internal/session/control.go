@@ -101,9 +101,24 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 		s.implicit = false
 	} else {
 		s.block, s.modes = active, st.Modes
+		if err := s.beginHearing(); err != nil {
+			return true, err
+		}
 	}
 	s.tag(st.Tag)
 	return false, nil
+}
+
+// beginHearing opens the backend's transaction of a block that has begun if the session listens: PostgreSQL's queue
+// keeps what a listener in a transaction has not heard, which others can see (pg_notification_queue_usage).
+func (s *Session) beginHearing() error {
+	if !s.ears.listens {
+		return nil
+	}
+	if err := s.ensureOpen(false); err != nil {
+		return err
+	}
+	return s.begun()
 }
 
 // commit ends the block; a failed one is rolled back, as in PostgreSQL.

@@ -171,6 +171,8 @@ type Collector interface {
 	AgainStatement() string
 	// Catalog is another value after every definition; compared only.
 	Catalog() any
+	// EventTriggers reports whether the database has event triggers of users.
+	EventTriggers() bool
 	// DirectMark stands in the text of everything rewritten, and in no client's.
 	DirectMark() string
 	// Lockable reports whether relations of these names, unqualified, may all be tables.

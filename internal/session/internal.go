@@ -19,6 +19,7 @@ const (
 	ownCommit   = "tutti commit"
 	ownRollback = "tutti rollback"
 	ownSnapshot = "tutti snapshot"
+	ownPrompt   = "tutti prompt" // waits for no safe snapshot
 	ownFail     = "tutti fail"
 	ownQuery    = "tutti query"
 
@@ -39,6 +40,7 @@ func (s *Session) appendPrepare() {
 		{ownCommit, "COMMIT"},
 		{ownRollback, "ROLLBACK"},
 		{ownSnapshot, "SELECT 1"},
+		{ownPrompt, "SET TRANSACTION NOT DEFERRABLE"},
 		{ownFail, "DO $$ BEGIN RAISE EXCEPTION 'refused by Tutti'; END $$"},
 	} {
 		dst = wire.AppendClose(dst, 'S', p[0])

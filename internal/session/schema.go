@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -30,9 +31,14 @@ func (s *Session) noticed(f wire.Frame) (bool, error) {
 	case e.Code == wire.CodeTuttiLock:
 		s.lockNotice(e.Message)
 		return true, nil
+	case strings.HasPrefix(e.Message, invoking) && strings.HasPrefix(e.SeverityUnlocalized, "DEBUG"):
+		return !s.o.Collector.EventTriggers(), nil
 	}
 	return false, nil
 }
+
+// invoking begins what PostgreSQL says of an event trigger to a client that wants to hear everything.
+const invoking = "EventTriggerInvoke "
 
 // failureOf is what a failed reply tells the client.
 func failureOf(r reply) *wire.SQLError {

@@ -321,3 +321,30 @@ func TestChannelLimit(t *testing.T) {
 	}
 	s.Do("UNLISTEN *", "LISTEN one_more", "UNLISTEN *")
 }
+
+// TestListenersBegin: a listener's BEGIN is the backend's at once, so that PostgreSQL keeps what it has not heard, and others
+// see how much that is. Nobody else's is.
+func TestListenersBegin(t *testing.T) {
+	c := use(t)
+	look, ear, deaf := c.Connect(1), c.Connect(1), c.Connect(1)
+	const state = "SELECT state FROM pg_stat_activity WHERE pid = "
+	pid, other := ear.Get("SELECT pg_backend_pid()"), deaf.Get("SELECT pg_backend_pid()")
+	ear.Do("LISTEN begins", "BEGIN")
+	deaf.Do("BEGIN")
+	if got := look.Get(state + pid); got != "idle in transaction" {
+		t.Errorf("a listener in a block is %s", got)
+	}
+	if got := look.Get(state + other); got != "idle" {
+		t.Errorf("who does not listen is %s", got)
+	}
+	look.Do("NOTIFY begins, 'a'")
+	ear.Do("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	if got := ear.Get("SHOW transaction_isolation"); got != "repeatable read" {
+		t.Errorf("its block has level %s", got)
+	}
+	ear.Do("COMMIT")
+	if got := ear.hears(1); got[0] != "begins:a" {
+		t.Errorf("it hears %q", got)
+	}
+	ear.Do("UNLISTEN *")
+}

@@ -123,6 +123,7 @@ type Tables struct {
 	byName     map[[2]string]*table
 	deferrable bool
 	views      map[string]bool // names of what can be selected from and is no table, or has rights on columns
+	events     bool
 }
 
 // Deferrable reports whether the database has constraints or triggers that may fire at COMMIT,
@@ -132,6 +133,9 @@ func (t *Tables) Deferrable() bool { return t.deferrable }
 // View reports whether a view, materialized view or foreign table has this name, in whatever schema, or a table
 // with rights on columns: some of whose system columns not everybody may read.
 func (t *Tables) View(name string) bool { return t.views[name] }
+
+// EventTriggers reports whether there are some of users.
+func (t *Tables) EventTriggers() bool { return t.events }
 
 // besides is what is asked together with a description.
 type besides struct {
@@ -183,7 +187,7 @@ func describeTables(ctx context.Context, q Querier, before *Tables, query string
 
 // tables makes a description usable; what a partial one leaves out is taken from before.
 func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, views: make(map[string]bool, len(b.views))}
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, views: make(map[string]bool, len(b.views)), events: b.events}
 	if c.Partial && before != nil {
 		t.byName = maps.Clone(before.byName)
 	}

@@ -126,3 +126,23 @@ func decodeBatch(data []byte) (*batch, error) {
 	}
 	return b, nil
 }
+
+// Bytes is the item by itself, for who keeps it outside the log.
+func (it Item) Bytes() []byte {
+	b := batch{Member: it.ID.Member, Incarnation: it.ID.Incarnation, Items: []Item{it}}
+	return b.append(nil)
+}
+
+// TaskOf makes a task of what Bytes has given: one that is carried out here, whose ever it was.
+func TaskOf(ordinal uint64, item []byte) (Task, error) {
+	b, err := decodeBatch(item)
+	if err != nil {
+		return Task{}, err
+	}
+	if len(b.Items) != 1 {
+		return Task{}, fmt.Errorf("engine: %d items are kept as one", len(b.Items))
+	}
+	t := Task{Ordinal: ordinal, Item: b.Items[0]}
+	t.Writeset, err = writeset.Decode(t.Item.Payload)
+	return t, err
+}

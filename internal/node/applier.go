@@ -32,6 +32,8 @@ const (
 	applySave     = "save"
 	applyUndo     = "undo"
 	applyKeep     = "keep"
+	applyPending  = "pending"
+	applyDone     = "done"
 )
 
 var applierStatements = [][2]string{
@@ -42,6 +44,8 @@ var applierStatements = [][2]string{
 	{applyUndo, "ROLLBACK TO rows"},
 	{applyKeep, "RELEASE rows"},
 	{applyProgress, "UPDATE tutti.progress SET ordinal = $1 RETURNING pg_catalog.pg_current_wal_insert_lsn()"},
+	{applyPending, "INSERT INTO tutti.pending (ordinal, item) VALUES ($1, $2)"},
+	{applyDone, "DELETE FROM tutti.pending WHERE ordinal = $1"},
 	{applyMark, "INSERT INTO tutti.mark AS m VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq"},
 }
 
@@ -51,37 +55,37 @@ var binaryFormat = []int16{1}
 // preparedMax bounds the operations kept prepared.
 const preparedMax = 500
 
-// applier executes groups' remote rows and definitions. They have a connection each, of which one is in use at a
-// time: PostgreSQL forgets a session's plans when session_replication_role changes, and those with which definitions
-// are followed up cost more than most definitions.
+// applier executes groups' remote rows. Its definer executes definitions, on a connection of its own, for two reasons:
+// PostgreSQL forgets a session's plans when session_replication_role changes, and those with which definitions
+// are followed up cost more than most definitions; and a long one may go on beside rows, see long.
 type applier struct {
-	link       // in use
-	other      link
-	backend    atomic.Uint32 // of the one in use
+	*reach
+	pgx        *pgx.Conn
+	conn       *pgconn.PgConn    // of pgx
+	prepared   map[string]string // operation text → statement name
+	definer    *applier          // nil if it is one itself
+	long       *long             // what a definer carries out
 	connString string
 	config     *config.Config
 	notices    []*pgconn.Notice
-	begun      atomic.Uint64 // what the progress row says, or is about to say
-	passed     passed
 	tables     *catalog.Tables
 	rehearses  bool // it takes everything back, see tryOut
 	warn       func(message string, args ...any)
 }
 
-// link is one of its connections.
-type link struct {
-	pgx      *pgx.Conn
-	conn     *pgconn.PgConn    // of pgx
-	prepared map[string]string // operation text → statement name
+// reach is how far an applier and its definer have come.
+type reach struct {
+	begun  atomic.Uint64 // what the progress row says, or is about to say
+	passed passed
 }
 
 func newApplier(ctx context.Context, connString string, c *config.Config, warn func(string, ...any)) (*applier, error) {
 	settings := map[string]string{"deadlock_timeout": "1h"} // the others give way, see watch
-	a, err := connectApplier(ctx, connString, c, "tutti applier of definitions", settings, warn)
+	definer, err := connectApplier(ctx, connString, c, "tutti applier of definitions", settings, warn)
 	if err != nil {
 		return nil, err
 	}
-	a.other = a.link
+	a := &applier{reach: definer.reach, definer: definer, prepared: map[string]string{}, connString: connString, config: c, warn: warn}
 	if err := a.connect(ctx, "tutti applier", "replica", settings); err != nil {
 		a.close()
 		return nil, err
@@ -93,23 +97,9 @@ func newApplier(ctx context.Context, connString string, c *config.Config, warn f
 	return a, nil
 }
 
-// turn has the other connection used, if there is one, until done is called.
-func (a *applier) turn() (done func()) {
-	if a.other.conn == nil {
-		return func() {}
-	}
-	swap := func() {
-		a.link, a.other = a.other, a.link
-		a.backend.Store(a.conn.PID())
-	}
-	swap()
-	return swap
-}
-
-// connectApplier makes an applier that does not know the tables yet, with one connection, for definitions and what
-// comes with them.
+// connectApplier makes an applier that does not know the tables yet, for definitions and what comes with them.
 func connectApplier(ctx context.Context, connString string, c *config.Config, name string, settings map[string]string, warn func(string, ...any)) (*applier, error) {
-	a := &applier{connString: connString, config: c, warn: warn}
+	a := &applier{reach: &reach{}, prepared: map[string]string{}, connString: connString, config: c, warn: warn}
 	if err := a.connect(ctx, name, "origin", settings); err != nil {
 		a.close()
 		return nil, err
@@ -117,9 +107,8 @@ func connectApplier(ctx context.Context, connString string, c *config.Config, na
 	return a, nil
 }
 
-// connect makes a connection the one in use. Role is its session_replication_role.
+// connect makes the connection. Role is its session_replication_role.
 func (a *applier) connect(ctx context.Context, name, role string, settings map[string]string) error {
-	a.link = link{prepared: map[string]string{}}
 	pc, err := pgx.ParseConfig(a.connString)
 	if err != nil {
 		return fmt.Errorf("node: %w", err)
@@ -135,7 +124,6 @@ func (a *applier) connect(ctx context.Context, name, role string, settings map[s
 		return fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
 	}
 	a.conn = a.pgx.PgConn()
-	a.backend.Store(a.conn.PID())
 	return a.prepare(ctx)
 }
 
@@ -161,42 +149,33 @@ func (a *applier) prepare(ctx context.Context) error {
 
 // forget makes the operations be prepared anew: they may name types that are gone.
 func (a *applier) forget(ctx context.Context) error {
-	return errors.Join(a.link.forget(ctx), a.other.forget(ctx))
-}
-
-func (l *link) forget(ctx context.Context) error {
-	if len(l.prepared) == 0 {
+	if len(a.prepared) == 0 {
 		return nil
 	}
 	var sql strings.Builder
-	for _, name := range l.prepared {
+	for _, name := range a.prepared {
 		sql.WriteString("DEALLOCATE " + name + ";")
 	}
-	clear(l.prepared)
-	if _, err := l.conn.Exec(ctx, sql.String()).ReadAll(); err != nil {
+	clear(a.prepared)
+	if _, err := a.conn.Exec(ctx, sql.String()).ReadAll(); err != nil {
 		return fmt.Errorf("node: applier: %w", err)
 	}
 	return nil
 }
 
 func (a *applier) close() {
-	for _, l := range []link{a.link, a.other} {
-		if l.conn != nil {
-			_ = l.conn.Close(context.Background()) // the server notices either way
-		}
+	if a.conn != nil {
+		_ = a.conn.Close(context.Background()) // the server notices either way
+	}
+	if a.definer != nil {
+		a.definer.close()
 	}
 }
-
-// pid is the backend the watcher looks for.
-func (a *applier) pid() uint32 { return a.backend.Load() }
 
 // apply executes the tasks' rows with the progress row, and the marker rows of tasks that
 // want them, in one transaction (N2). A transient failure is repeated; any other is the end
 // of this life.
 func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) error {
-	if len(tasks) == 1 && len(tasks[0].Writeset.Steps) > 0 {
-		return a.applySteps(ctx, last, tasks[0])
-	}
 	sets := make([]*writeset.Writeset, len(tasks))
 	for i := range tasks {
 		sets[i] = tasks[i].Writeset
@@ -373,35 +352,32 @@ func opError(ops []apply.Operation, i int, err error) error {
 	return fmt.Errorf("node: apply to table %s: %w", ops[i].Table, err)
 }
 
-// orphan applies the rows of one certified transaction whose backend is gone, unless that
-// backend had committed it. Everything foreign up to ordinal last is applied.
-func (a *applier) orphan(ctx context.Context, m *monitor, pid uint32, last uint64, t engine.Task) error {
+// orphaned reports whether a certified transaction whose backend pid is gone, or is ended now, must be applied: unless
+// that backend had committed it.
+func (a *applier) orphaned(ctx context.Context, m *monitor, pid uint32, t engine.Task) (bool, error) {
 	for wait := time.Duration(0); ; wait += 10 * time.Millisecond {
 		gone, err := m.gone(ctx, pid)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if gone {
 			break
 		}
 		if wait >= time.Second {
 			if err := m.terminate(ctx, pid); err != nil {
-				return err
+				return false, err
 			}
 		}
 		if !sleep(ctx, 10*time.Millisecond) {
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}
 	sql := fmt.Sprintf("SELECT 1 FROM tutti.mark WHERE slot = %d AND incarnation = %d AND seq = %d", t.Item.Slot, t.Item.ID.Incarnation, t.Item.ID.Seq)
 	r, err := a.conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
-		return fmt.Errorf("node: applier: %w", err)
+		return false, fmt.Errorf("node: applier: %w", err)
 	}
-	if len(r[0].Rows) == 1 {
-		return nil
-	}
-	return a.apply(ctx, last, []engine.Task{t})
+	return len(r[0].Rows) == 0, nil
 }
 
 // adopt makes a cloned database this member's own: everything up to ordinal is in it.

@@ -23,11 +23,10 @@ import (
 // progress. A statement that fails, fails alike at every member; what can fail at one
 // member only (disk, memory, shutdown) is an error, and the member starts again before it.
 func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result, error) {
-	a.begun.Store(last)
-	defer a.turn()()
 	d.Extent = t.Writeset
 	for {
 		a.notices = nil
+		a.long.again()
 		tag, err := a.defineOnce(ctx, last, t.Item.ID.Member, d)
 		if err == nil {
 			return session.Result{Tag: tag, Notices: a.noticeFrames()}, a.forget(ctx)
@@ -42,7 +41,7 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 		if !errors.As(err, &pg) || environmental(pg.Code) {
 			return session.Result{}, err
 		}
-		if err := a.noteProgress(ctx, last); err != nil {
+		if err := a.noteFailed(ctx, last); err != nil {
 			return session.Result{}, err
 		}
 		return session.Result{Notices: a.noticeFrames(), Err: &wire.SQLError{ErrorFields: errorFields(pg)}}, nil
@@ -64,7 +63,7 @@ func environmental(code string) bool {
 }
 
 func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d session.Definition) (tag string, err error) {
-	tx, err := a.pgx.Begin(ctx)
+	tx, err := a.pgx.BeginTx(ctx, a.level())
 	if err != nil {
 		return "", err
 	}
@@ -91,11 +90,7 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d 
 	if err := a.follow(ctx, tx); err != nil {
 		return "", err
 	}
-	lsn, err := a.finishPipeline(a.conn.StartPipeline(ctx), 0, last, nil, nil)
-	if err != nil {
-		return "", err
-	}
-	return tag, a.commit(ctx, last, lsn)
+	return tag, a.end(ctx, last, nil)
 }
 
 // within refuses a definition that has changed a table which it does not hold: then transactions that

@@ -13,6 +13,9 @@ import (
 
 // execute carries out one group (see the package comment) and reports it done.
 func (l *life) execute(ctx context.Context, g *engine.Group) error {
+	if err := l.beside(ctx, g); err != nil {
+		return err
+	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Writeset != nil && g.Tasks[0].Writeset.Shared {
 		if err := l.meet(ctx, g.Tasks[0].Ordinal); err != nil {
 			return err
@@ -130,8 +133,13 @@ func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
 		return errCoreStopped
 	}
 	l.startWatch() // its locks are free, and another session may have taken them
-	return l.applier.orphan(ctx, l.monitor, w.guard.pid, last, engine.Task{Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
-		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}})
+	t := engine.Task{Ordinal: w.ordinal, Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
+		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot, Payload: w.sub.Writeset.Append(nil)}}
+	orphaned, err := l.applier.orphaned(ctx, l.monitor, w.guard.pid, t)
+	if err != nil || !orphaned {
+		return err
+	}
+	return l.applyRemote(ctx, last, []engine.Task{t})
 }
 
 // groupDone tells the engine, which lets snapshots in unless a later transaction is already
@@ -164,15 +172,16 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 	if len(tasks) == 0 {
 		return nil
 	}
-	err := l.applier.apply(ctx, last, tasks)
-	l.tables.Store(l.applier.tables)
-	return err
+	if len(tasks) == 1 && len(tasks[0].Writeset.Steps) > 0 {
+		_, _, err := l.carryOut(ctx, last, tasks[0], nil)
+		return err
+	}
+	return l.applier.apply(ctx, last, tasks)
 }
 
 // executeAlone carries out a group of one item that is no writeset.
 func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 	t := g.Tasks[0]
-	own := t.Item.ID.Member == l.config.Member && t.Item.ID.Incarnation == l.incarnation
 	switch t.Item.Kind {
 	case engine.KindStatement:
 		d, meeting, err := decodeDefinition(t.Writeset.Steps[0].Definition)
@@ -184,11 +193,11 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 			return l.attend(ctx, meeting)
 		}
 		l.beginGroup([]engine.Task{t}, nil)
-		var r session.Result
+		r, over := session.Result{}, true
 		if d.Database.Does != semantics.NoDatabase {
 			r, err = l.changeDatabases(ctx, g.Last, t.Ordinal, d)
 		} else {
-			r, err = l.applier.define(ctx, g.Last, t, d)
+			r, over, err = l.carryOut(ctx, g.Last, t, &d)
 		}
 		if err != nil {
 			return err
@@ -196,12 +205,11 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		if err := l.finishLocals(ctx, g); err != nil {
 			return err
 		}
-		l.tables.Store(l.applier.tables)
 		if err := l.groupSettled(); err != nil {
 			return err
 		}
-		if c, ok := l.definitions.Load(t.Item.ID.Seq); ok && own {
-			c.(chan session.Result) <- r
+		if over {
+			l.answer(&t, r)
 		}
 		return nil
 	case engine.KindListen:
@@ -218,6 +226,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 	if err := l.groupSettled(); err != nil {
 		return err
 	}
+	own := t.Item.ID.Member == l.config.Member && t.Item.ID.Incarnation == l.incarnation
 	if own && t.Item.ID.Seq == l.fence { // others end a large transaction that broke off
 		return l.fenced(ctx, g.Last)
 	}

@@ -31,6 +31,9 @@ type host struct {
 	turn   bool // this one has one, see turns
 	won    bool
 	lost   bool
+
+	seen   uint64 // how many long definitions the transaction has seen
+	missed bool   // the last one had to see another
 }
 
 // Base also waits until the session's last transaction, or the winner of its conflict, counts
@@ -42,6 +45,11 @@ func (h *host) Base() uint64 {
 		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
 		h.after = 0
 	}
+	if h.missed {
+		h.n.longs.await(h.n.ending)
+		h.missed = false
+	}
+	h.seen = h.n.longs.seen()
 	if h.writes {
 		h.n.turns.take(h.n.done)
 		h.turn = true
@@ -50,8 +58,16 @@ func (h *host) Base() uint64 {
 	return h.n.core.applied.Load()
 }
 
-// Applied is the last ordinal up to which all is visible.
-func (h *host) Applied() uint64 { return h.n.core.applied.Load() }
+// Applied is the last ordinal up to which all is visible, definitions included.
+func (h *host) Applied() uint64 { return h.n.complete() }
+
+func (l *life) complete() uint64 {
+	applied := l.core.applied.Load() // before the look at what is not complete
+	if g := l.longs.under(); g != nil {
+		return min(applied, g.task.Ordinal-1)
+	}
+	return applied
+}
 
 // endTurn tells how the session's transaction ended, if it had a turn.
 func (h *host) endTurn() {
@@ -174,6 +190,10 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 		h.n.reached.writeset.Add(1)
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
 			WithHint("Split it into smaller transactions.")}
+	}
+	if g := h.n.longs.missed(h.seen, sub.Writeset); g != nil {
+		h.writes, h.lost, h.missed = true, true, true
+		return session.Decision{Retry: true, Err: h.n.missedError(g)}
 	}
 	if e := h.storable(&sub, payload); e != nil {
 		return session.Decision{Err: e}
@@ -328,7 +348,7 @@ func (h *host) Define(d session.Definition) session.Result {
 		if l = l.tenure.life(mainGroup); l == nil {
 			return session.Result{Err: errNotReady()}
 		}
-		d.Base = l.core.applied.Load()
+		d.Base = l.complete()
 	}
 	if e := l.tenure.mayChange(h.n, d.Database); e != nil {
 		return session.Result{Err: e}
@@ -374,6 +394,7 @@ func (l *life) catchUp() {
 	var decided uint64
 	l.core.call(func(e *engine.Engine) { decided = e.Ordinal() })
 	l.gate.await(func() bool { return l.core.applied.Load() >= decided || l.ending() })
+	l.longs.await(l.ending)
 }
 
 // Show answers SHOW tutti.*.

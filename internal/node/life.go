@@ -82,6 +82,10 @@ type life struct {
 	applyingSince time.Time
 	joinable      bool // committing may still grow
 	applyStarted  chan struct{}
+	busy          atomic.Uint32 // the backend with which the executor carries out a group
+
+	long  *long // the definition that goes on beside groups, or nil; the executor's
+	longs longs
 }
 
 // errConverted ends the first life of a cloned member: its database is now its own.
@@ -111,6 +115,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.rehearsals.init()
 	l.channels.init(c.Member, c.Limits.Channels)
 	l.outbox.init(c.Limits.NotifyQueue)
+	l.longs.init()
 	return l
 }
 
@@ -154,6 +159,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	close(l.done)
 	l.gate.wake()
 	l.channels.wake()
+	l.longs.ends.Broadcast()
 	l.sessions.endAll()
 	wg.Wait()
 	l.sessions.wait()
@@ -218,6 +224,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		return err
 	}
 	l.tables.Store(l.applier.tables)
+	l.busy.Store(l.applier.conn.PID())
 	if l.keeper, err = newKeeper(ctx, conn); err != nil {
 		return err
 	}
@@ -299,10 +306,21 @@ func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 }
 
 func (l *life) runExecutor(ctx context.Context) error {
+	if err := l.resume(ctx); err != nil {
+		return err
+	}
 	for {
+		var over chan struct{} // never, unless there is a long definition
+		if l.long != nil {
+			over = l.long.done
+		}
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-over:
+			if err := l.endLong(ctx); err != nil {
+				return err
+			}
 		case g := <-l.core.groups:
 			if err := l.execute(ctx, g); err != nil {
 				return err

@@ -45,7 +45,7 @@ func notifySettings() map[string]string {
 // newListener connects, and listens to what the other members listened to when the database was left.
 func newListener(ctx context.Context, connString string, l *life) (*listener, error) {
 	x := &listener{log: l.log, channels: &l.channels, outbox: &l.outbox, changes: make(chan change, 1),
-		ignored: map[uint32]bool{l.applier.conn.PID(): true, l.applier.other.conn.PID(): true, l.publisher.conn.PgConn().PID(): true}}
+		ignored: map[uint32]bool{l.applier.conn.PID(): true, l.applier.definer.conn.PID(): true, l.publisher.conn.PgConn().PID(): true}}
 	var err error
 	if x.conn, err = connectHearing(ctx, connString, "tutti listener", notifySettings(), x.hear); err != nil {
 		return nil, err

@@ -102,6 +102,23 @@ func (m *monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
 	return len(r.Rows) > 0, nil
 }
 
+// holds lists the tables, by schema and name, on which a backend has locks that keep definitions or writers out. It is
+// working if there are any, and it waits for none.
+func (m *monitor) holds(ctx context.Context, pid uint32) (tables [][2]string, working bool, err error) {
+	r, err := m.exec(ctx, fmt.Sprintf(`SELECT l.granted, n.nspname, c.relname FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE l.pid = %d AND (NOT l.granted OR c.relkind IN ('r', 'p', 'm') AND c.oid >= 16384
+  AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))`, pid))
+	if err != nil {
+		return nil, false, err
+	}
+	working = len(r[0].Rows) > 0
+	for _, row := range r[0].Rows {
+		working = working && string(row[0]) == "t"
+		tables = append(tables, [2]string{string(row[1]), string(row[2])})
+	}
+	return tables, working, nil
+}
+
 func (m *monitor) terminate(ctx context.Context, pid uint32) error {
 	_, err := m.exec(ctx, fmt.Sprintf("SELECT pg_catalog.pg_terminate_backend(%d)", pid))
 	return err

@@ -20,9 +20,8 @@ import (
 // applySteps executes a transaction that changed the schema: its definitions, with the origin's role
 // and settings, and the rows between them, in one transaction with the progress.
 func (a *applier) applySteps(ctx context.Context, last uint64, t engine.Task) error {
-	a.begun.Store(max(last, a.begun.Load()))
-	defer a.turn()()
 	for {
+		a.long.again()
 		err := a.attemptSteps(ctx, last, t)
 		if err == nil {
 			return a.forget(ctx)
@@ -47,7 +46,7 @@ func refusedStep(t *engine.Task, err error) error {
 }
 
 func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) (err error) {
-	tx, err := a.pgx.Begin(ctx)
+	tx, err := a.pgx.BeginTx(ctx, a.level())
 	if err != nil {
 		return err
 	}
@@ -110,11 +109,7 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 	if err := follow(); err != nil {
 		return err
 	}
-	lsn, err := a.finishPipeline(a.conn.StartPipeline(ctx), 0, last, []engine.Task{t}, nil)
-	if err != nil {
-		return err
-	}
-	return a.commit(ctx, last, lsn)
+	return a.end(ctx, last, []engine.Task{t})
 }
 
 // again gives the applier its own settings back inside a transaction; what was noted of the kinds of

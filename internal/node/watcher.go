@@ -24,22 +24,46 @@ func (l *life) watch(ctx context.Context) error {
 		case <-l.applyStarted:
 		}
 		wait := blockedAfter
-		for {
-			if !sleep(ctx, wait) {
+		for wait > 0 {
+			timer := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
 				return nil
+			case <-l.applyStarted: // while a long definition is looked at now and then
+				timer.Stop()
+				wait = blockedAfter
+				continue
+			case <-timer.C:
 			}
-			l.applyingMu.Lock()
-			since := l.applyingSince
-			l.applyingMu.Unlock()
-			if since.IsZero() || time.Since(since) < blockedAfter {
-				break
-			}
-			if err := l.unblock(ctx, time.Since(since)); err != nil && ctx.Err() == nil {
+			var err error
+			if wait, err = l.lookForBlockers(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
-			wait = blockedInterval
 		}
 	}
+}
+
+// lookForBlockers returns after how long to look again, zero if nothing is under way.
+func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err error) {
+	if g := l.longs.under(); g != nil {
+		blocked, err := l.unblock(ctx, l.applier.definer.conn.PID(), time.Since(g.free), l.missedError(g))
+		if err != nil {
+			return 0, err
+		}
+		if !blocked {
+			g.free = time.Now()
+		}
+		wait = longInterval
+	}
+	l.applyingMu.Lock()
+	since := l.applyingSince
+	l.applyingMu.Unlock()
+	if since.IsZero() || time.Since(since) < blockedAfter {
+		return wait, nil
+	}
+	_, err = l.unblock(ctx, l.busy.Load(), time.Since(since), nil)
+	return blockedInterval, err
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -53,44 +77,52 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// unblock dooms the transactions that block the executor now.
-func (l *life) unblock(ctx context.Context, blocked time.Duration) error {
-	pids, err := l.monitor.blockers(ctx, l.applier.pid())
+// unblock dooms the transactions that block a backend of the executor's or of its definer's now. They are told why, or what
+// is being applied if that is nil. It reports whether there are any.
+func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duration, why *wire.SQLError) (bool, error) {
+	pids, err := l.monitor.blockers(ctx, backend)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, pid := range pids {
+		if pid == l.busy.Load() || pid == l.applier.definer.conn.PID() {
+			continue // one of them waits for the other, and not for ever
+		}
+		why := why
+		if why == nil {
+			why = l.blockedError()
+		}
 		g := l.guardOf(pid)
 		if g == nil {
 			if blocked > strangerAfter {
 				l.log.Warn("ending a backend that blocks replication and is no session of Tutti", "pid", pid)
 				if err := l.monitor.terminate(ctx, pid); err != nil {
-					return err
+					return true, err
 				}
 			}
 			continue
 		}
-		if g.kill(l.blockedError()) == session.PhaseSubmitted {
-			if l.unblockSubmitted(g) {
+		if g.kill(why) == session.PhaseSubmitted {
+			if l.unblockSubmitted(g, why) {
 				l.log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid", pid)
 				if err := l.monitor.terminate(ctx, pid); err != nil {
-					return err
+					return true, err
 				}
 			}
 		} else if blocked > 10*strangerAfter {
 			if err := l.monitor.terminate(ctx, pid); err != nil {
-				return err
+				return true, err
 			}
 		}
 	}
-	return nil
+	return len(pids) > 0, nil
 }
 
 // unblockSubmitted deals with a blocker whose fate the log decides: not proposed yet, it
 // is withdrawn; certified and queued behind, it commits at once (engine.Early); else its
 // verdict is on the way, unless the queue is full (engine.Full): then its backend must end, and
 // if it is certified the executor applies its rows.
-func (l *life) unblockSubmitted(g *guard) (end bool) {
+func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 	seq := g.submission()
 	w := l.waiters.get(seq)
 	if w == nil {
@@ -99,7 +131,7 @@ func (l *life) unblockSubmitted(g *guard) (end bool) {
 	l.core.call(func(e *engine.Engine) {
 		if e.Withdraw(seq) {
 			w.ordinal = l.applyingLast()
-			w.decision <- session.Decision{Retry: true, Err: l.blockedError()}
+			w.decision <- session.Decision{Retry: true, Err: why}
 			return
 		}
 		l.applyingMu.Lock()

@@ -20,6 +20,7 @@ func confine(n *pg.Node, s Statement) Statement {
 		s.Confined = Confined{To: true, Apart: true}
 	} else {
 		s.Confined = confined(n)
+		s.Long = long(n)
 	}
 	return s
 }

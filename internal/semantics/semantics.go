@@ -151,6 +151,8 @@ type Statement struct {
 	Quiet bool
 	// Confined says of a Definition how far it reaches.
 	Confined Confined
+	// Long says of a Definition what may go on beside it.
+	Long Long
 	// Alone names a Definition, or a VACUUM, that PostgreSQL refuses in a transaction block; its Text does without
 	// CONCURRENTLY.
 	Alone string

@@ -40,7 +40,7 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 	if s.block == active || st.Here {
 		return s.here(st)
 	}
-	if (around.locked || around.private) && !st.Quiet {
+	if (around.locked && !(around.large && st.Long != semantics.NotLong) || around.private) && !st.Quiet {
 		return s.first(st, !around.private)
 	}
 	return s.define(&st)
@@ -98,6 +98,7 @@ type surroundings struct {
 	temporary bool // every relation it names is temporary
 	locked    bool // another session has a lock on one of them; outside a block
 	private   bool // the session has temporary objects, or may not write
+	large     bool // a relation that it names is; then one member after the other would work long, see first
 }
 
 // look finds them out.
@@ -115,16 +116,19 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 		names = append(names, "pg_catalog.to_regclass("+quoted(r)+")")
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
-	r, rows, err := s.ask("WITH c AS (SELECT oid, relpersistence FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +
+	r, rows, err := s.ask("WITH c AS (SELECT oid, relpersistence, relkind, relpages FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +
 		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false)," +
 		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid())," +
-		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on'")
+		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE relkind = 'p' OR relpages > " + largePages + ")")
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return around, err
 	}
 	yes := func(i int) bool { return string(rows[0][i]) == "t" }
-	return surroundings{yes(0), yes(1), yes(2)}, nil
+	return surroundings{yes(0), yes(1), yes(2), yes(3)}, nil
 }
+
+// largePages makes a table a large one.
+const largePages = "1024"
 
 // define has a definition take its place in the order.
 func (s *Session) define(st *semantics.Statement) (bool, error) {

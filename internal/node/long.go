@@ -1,0 +1,444 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/collect"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// A definition that reads or writes a large table, as CREATE INDEX does, may take long. What is ordered after it does not
+// wait for it at a member, unless it has to. It is then long:
+//
+//	L1  The transaction that moves the progress over it puts it into tutti.pending, its own takes it out again. What a
+//	    start finds there is carried out anew.
+//	L2  While it runs, whatever writes to a table that it holds waits, and so does another definition, a check, and a
+//	    transaction with definitions.
+//	L3  A transaction of this member that began before it ended loses if it has written to a table that it holds, or has
+//	    definitions of its own: its base says that it has seen the definition, and it has not.
+//	L4  It runs in one snapshot, of what was ordered before it: what it reads besides is the same at every member. After
+//	    a start it is not, so only code of users that is immutable may run in it (semantics.Long).
+//
+// That is each member's own decision: the order, and what is certified, do not know of it.
+
+const (
+	longAfter    = 200 * time.Millisecond // a definition that takes so long becomes a long one
+	longInterval = 50 * time.Millisecond  // how often one is looked at that cannot become one yet
+	longsMax     = 64                     // ended ones that are remembered, see L3
+)
+
+// long is a definition that a definer carries out.
+type long struct {
+	task engine.Task
+	last uint64              // of its group
+	free time.Time           // when nobody blocked it yet; the watcher's once it goes on beside others
+	d    *session.Definition // nil: the task's steps
+	kind semantics.Long
+	held map[uint64]bool // keys of tables, see L2
+
+	mu     sync.Mutex
+	ending bool          // it is about to commit with the progress
+	beside bool          // it goes on beside what follows
+	kept   chan struct{} // closed when it is in tutti.pending
+	done   chan struct{} // closed at its end; then there are
+	result session.Result
+	err    error
+}
+
+// settle is called before it commits: it returns whether the progress is somebody else's, and waits until that is so.
+func (g *long) settle(ctx context.Context) (beside bool, err error) {
+	g.mu.Lock()
+	beside, g.ending = g.beside, !g.beside
+	g.mu.Unlock()
+	if beside {
+		select {
+		case <-g.kept:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return beside, err
+}
+
+// again takes settle back, for another try.
+func (g *long) again() {
+	g.mu.Lock()
+	g.ending = false
+	g.mu.Unlock()
+}
+
+// leave has it go on beside what follows, unless it is about to end.
+func (g *long) leave() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.beside = !g.ending
+	return g.beside
+}
+
+// over reports whether it has ended.
+func (g *long) over() bool {
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// touches reports whether a transaction must not be carried out beside it, or has not seen it: it writes to tables
+// that it holds, or has definitions of its own.
+func (g *long) touches(ws *writeset.Writeset) bool {
+	if ws.Barrier || len(ws.Steps) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(ws.Rows, func(r writeset.Row) bool { return !r.Op.Locks() && g.held[ws.Tables[r.Table].Key] })
+}
+
+// longs is what sessions have to know of long definitions (L3).
+type longs struct {
+	mu    sync.Mutex
+	began uint64  // how many there were
+	ended uint64  // how many of them have ended: all but one, or all
+	last  []*long // the latest of them
+	ends  sync.Cond
+}
+
+func (l *longs) init() { l.ends.L = &l.mu }
+
+// add is called before anything that is ordered after it can be seen.
+func (l *longs) add(g *long) {
+	l.mu.Lock()
+	l.began++
+	if len(l.last) == longsMax {
+		l.last = slices.Delete(l.last, 0, 1)
+	}
+	l.last = append(l.last, g)
+	l.mu.Unlock()
+}
+
+// end is called when the tables are known as it has left them.
+func (l *longs) end() {
+	l.mu.Lock()
+	l.ended = l.began
+	l.mu.Unlock()
+	l.ends.Broadcast()
+}
+
+// seen is how many a transaction that begins now has seen.
+func (l *longs) seen() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+// under is the one that goes on, or nil.
+func (l *longs) under() *long {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended == l.began {
+		return nil
+	}
+	return l.last[len(l.last)-1]
+}
+
+// await waits until none goes on, or stop is true.
+func (l *longs) await(stop func() bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.ended < l.began && !stop() {
+		l.ends.Wait()
+	}
+}
+
+// missed is one that a transaction has not seen and should have; nil if there is none.
+func (l *longs) missed(seen uint64, ws *writeset.Writeset) *long {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.began - seen
+	if n > uint64(len(l.last)) {
+		return l.last[0]
+	}
+	for _, g := range l.last[uint64(len(l.last))-n:] {
+		if g.touches(ws) {
+			return g
+		}
+	}
+	return nil
+}
+
+// missedError is told to a transaction that loses by L3.
+func (l *life) missedError(g *long) *wire.SQLError {
+	id := g.task.Item.ID
+	return wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).WithHint("The transaction might succeed if retried.").
+		WithDetail("A schema change, transaction %s of node %s, was carried out here while this transaction was open.", id, l.name(id.Member))
+}
+
+// longOf says whether a task may become long.
+func longOf(t *engine.Task, d *session.Definition) semantics.Long {
+	of := func(sql string) semantics.Long {
+		if s := semantics.Classify(sql); len(s) == 1 {
+			return s[0].Long
+		}
+		return semantics.NotLong
+	}
+	if d != nil {
+		if t.Writeset.Barrier {
+			return semantics.NotLong
+		}
+		return of(d.SQL)
+	}
+	out := semantics.NotLong
+	for i, s := range t.Writeset.Steps {
+		if s.Rows != nil {
+			return semantics.NotLong
+		}
+		step, err := collect.Definition(s.Definition)
+		if err != nil || step.SQL == "" {
+			return semantics.NotLong
+		}
+		kind := of(step.SQL)
+		if i > 0 && kind != out {
+			return semantics.NotLong
+		}
+		out = kind
+	}
+	return out
+}
+
+// carryOut has the definer carry out a definition, d or the steps of a task. It returns when that is done, with the
+// definition's result, or when it has become long; then over is false.
+func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *session.Definition) (r session.Result, over bool, err error) {
+	g := &long{task: t, last: last, free: time.Now(), d: d, kind: longOf(&t, d), kept: make(chan struct{}), done: make(chan struct{})}
+	l.applier.begun.Store(max(last, l.applier.begun.Load()))
+	l.begin(ctx, g)
+	defer l.busy.Store(l.busy.Swap(l.applier.definer.conn.PID()))
+	for wait := longAfter; ; wait = longInterval {
+		timer := time.NewTimer(wait)
+		select {
+		case <-g.done:
+			timer.Stop()
+			return g.result, true, l.finish(ctx, g)
+		case <-timer.C:
+		}
+		if g.kind == semantics.NotLong {
+			<-g.done
+			return g.result, true, l.finish(ctx, g)
+		}
+		held, working, err := l.monitor.holds(ctx, l.applier.definer.conn.PID())
+		if err != nil {
+			return r, false, err
+		}
+		if !working || !g.leave() {
+			continue
+		}
+		g.hold(held)
+		if err := l.applier.keep(ctx, last, &t); err != nil {
+			return r, false, err
+		}
+		close(g.kept)
+		l.longs.add(g)
+		l.long = g
+		l.log.Info("a definition goes on beside what is ordered after it", "ordinal", t.Ordinal, "transaction", t.Item.ID.String())
+		l.startWatch()
+		return r, false, nil
+	}
+}
+
+// begin has the definer begin with it.
+func (l *life) begin(ctx context.Context, g *long) {
+	a := l.applier.definer
+	a.tables, a.long = l.applier.tables, g
+	l.background.Go(func() {
+		defer close(g.done)
+		if g.d != nil {
+			g.result, g.err = a.define(ctx, g.last, g.task, *g.d)
+		} else {
+			g.err = a.applySteps(ctx, g.last, g.task)
+		}
+	})
+}
+
+// finish takes over what the definer knows of the tables.
+func (l *life) finish(ctx context.Context, g *long) error {
+	if g.err != nil {
+		return g.err
+	}
+	l.applier.tables, l.applier.definer.long = l.applier.definer.tables, nil
+	l.tables.Store(l.applier.tables)
+	return l.applier.forget(ctx)
+}
+
+// hold notes on which tables nothing may be written beside it (L2). Locked are those on which it has locks.
+func (g *long) hold(locked [][2]string) {
+	g.held = map[uint64]bool{}
+	switch g.kind {
+	case semantics.LongLocked:
+		for _, t := range locked {
+			g.held[capture.TableKey(t[0], t[1])] = true
+		}
+	case semantics.LongNamed:
+		for _, t := range g.task.Writeset.Tables {
+			g.held[t.Key] = true
+		}
+	}
+}
+
+// beside waits for the long definition, if there is one, before a group that must not go on beside it (L2).
+func (l *life) beside(ctx context.Context, group *engine.Group) error {
+	g := l.long
+	if g == nil {
+		return nil
+	}
+	if !g.over() {
+		waits := false
+		for i := range group.Tasks {
+			switch t := &group.Tasks[i]; t.Item.Kind {
+			case engine.KindCertified:
+				waits = waits || g.touches(t.Writeset)
+			case engine.KindStatement, engine.KindCheck:
+				waits = true
+			}
+		}
+		if !waits {
+			return nil
+		}
+		l.beginGroup([]engine.Task{g.task}, nil)
+		defer l.busy.Store(l.busy.Swap(l.applier.definer.conn.PID()))
+		<-g.done
+		if err := l.finishLocals(ctx, group); err != nil {
+			return err
+		}
+	}
+	return l.endLong(ctx)
+}
+
+// endLong is called by the executor when the long definition is over.
+func (l *life) endLong(ctx context.Context) error {
+	g := l.long
+	if err := l.finish(ctx, g); err != nil {
+		return err
+	}
+	l.long = nil
+	l.longs.end()
+	l.log.Info("the definition is carried out", "ordinal", g.task.Ordinal, "transaction", g.task.Item.ID.String())
+	l.answer(&g.task, g.result)
+	return nil
+}
+
+// answer tells the session that waits for a definition of this member's, if there is one.
+func (l *life) answer(t *engine.Task, r session.Result) {
+	if t.Item.ID.Member == l.config.Member && t.Item.ID.Incarnation == l.incarnation {
+		if c, ok := l.definitions.Load(t.Item.ID.Seq); ok {
+			c.(chan session.Result) <- r
+		}
+	}
+}
+
+// resume begins anew with the definition that was under way when the last life ended (L1).
+func (l *life) resume(ctx context.Context) error {
+	ordinal, item, err := l.applier.pending(ctx)
+	if err != nil || item == nil {
+		return err
+	}
+	t, err := engine.TaskOf(ordinal, item)
+	if err != nil {
+		return &FatalError{fmt.Errorf("node: the definition in tutti.pending cannot be read: %w", err)}
+	}
+	g := &long{task: t, last: ordinal, free: time.Now(), beside: true, kept: make(chan struct{}), done: make(chan struct{})}
+	if t.Item.Kind == engine.KindStatement {
+		d, _, err := decodeDefinition(t.Writeset.Steps[0].Definition)
+		if err != nil {
+			return &FatalError{err}
+		}
+		g.d = &d
+	}
+	close(g.kept)
+	g.kind = semantics.LongNamed // it has no locks yet
+	g.hold(nil)
+	l.longs.add(g)
+	l.long = g
+	l.log.Info("a definition is carried out anew", "ordinal", ordinal, "transaction", t.Item.ID.String())
+	l.begin(ctx, g)
+	l.startWatch()
+	return nil
+}
+
+// level is that of a definition's transaction: one that may become long sees one snapshot (L4).
+func (a *applier) level() pgx.TxOptions {
+	if a.long != nil && a.long.kind != semantics.NotLong {
+		return pgx.TxOptions{IsoLevel: pgx.RepeatableRead}
+	}
+	return pgx.TxOptions{}
+}
+
+// end commits what a definer has carried out up to ordinal last, with the progress, or takes it out of what is pending.
+func (a *applier) end(ctx context.Context, last uint64, tasks []engine.Task) error {
+	beside, err := a.long.settle(ctx)
+	if err != nil {
+		return err
+	}
+	p := a.conn.StartPipeline(ctx)
+	if !beside {
+		lsn, err := a.finishPipeline(p, 0, last, tasks, nil)
+		if err != nil {
+			return err
+		}
+		return a.commit(ctx, last, lsn)
+	}
+	p.SendQueryPrepared(applyDone, [][]byte{text(a.long.task.Ordinal)}, nil, nil)
+	if _, err := a.finishPipeline(p, 1, 0, tasks, nil); err != nil {
+		return err
+	}
+	return a.conn.ExecPrepared(ctx, applyCommit, nil, nil, nil).Read().Err
+}
+
+// noteFailed records that a statement was dealt with although it changed nothing.
+func (a *applier) noteFailed(ctx context.Context, last uint64) error {
+	beside, err := a.long.settle(ctx)
+	if err != nil {
+		return err
+	}
+	if beside {
+		return a.conn.ExecPrepared(ctx, applyDone, [][]byte{text(a.long.task.Ordinal)}, nil, nil).Read().Err
+	}
+	return a.noteProgress(ctx, last)
+}
+
+// keep moves the progress over a definition that is not carried out yet (L1).
+func (a *applier) keep(ctx context.Context, last uint64, t *engine.Task) error {
+	p := a.conn.StartPipeline(ctx)
+	p.SendQueryPrepared(applyBegin, nil, nil, nil)
+	p.SendQueryPrepared(applyPending, [][]byte{text(t.Ordinal), t.Item.Bytes()}, []int16{0, 1}, nil)
+	lsn, err := a.finishPipeline(p, 2, last, nil, nil)
+	if err != nil {
+		return errors.Join(err, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err)
+	}
+	return a.commit(ctx, last, lsn)
+}
+
+// pending reads what keep has kept; nil if there is nothing.
+func (a *applier) pending(ctx context.Context) (ordinal uint64, item []byte, err error) {
+	rows, err := a.pgx.Query(ctx, "SELECT ordinal, item FROM tutti.pending")
+	if err != nil {
+		return 0, nil, fmt.Errorf("node: read what is pending: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(&ordinal, &item); err != nil {
+			return 0, nil, fmt.Errorf("node: read what is pending: %w", err)
+		}
+	}
+	return ordinal, item, rows.Err()
+}

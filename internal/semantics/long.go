@@ -1,0 +1,74 @@
+package semantics
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Long says of a definition whether it may take long, reading or writing tables as a whole, and what must wait for it
+// then. Everything else may go on beside it at each member: it shows nothing new to those who read meanwhile, or they
+// wait for its locks.
+type Long uint8
+
+const (
+	// NotLong: what follows waits.
+	NotLong Long = iota
+	// LongLocked: once it has begun its work it holds locks on all tables it changes. Who writes to them waits.
+	LongLocked
+	// LongNamed: who writes to a table that it may change waits, whether it holds a lock or not.
+	LongNamed
+	// LongFree: it changes nothing of what rows mean. Nobody waits but other definitions.
+	LongFree
+)
+
+// long tells it of a parse tree. Excluded is what makes something visible of which others, who have seen later
+// transactions, have to know: new tables, and rows that come to be seen through others, as those of a partition. And
+// what may read other tables, which are not as they were when a member begins with it once more: materialized views,
+// and expressions with code of users. That of an index is immutable.
+func long(n *pg.Node) Long {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_IndexStmt:
+		return LongLocked
+	case *pg.Node_AlterTableStmt:
+		return longAlter(v.AlterTableStmt)
+	}
+	return NotLong
+}
+
+func longAlter(a *pg.AlterTableStmt) Long {
+	if a.Objtype != pg.ObjectType_OBJECT_TABLE {
+		return NotLong
+	}
+	if !callsPlain(a.ProtoReflect()) {
+		return NotLong
+	}
+	out := LongFree
+	for _, n := range a.Cmds {
+		cmd := n.GetAlterTableCmd()
+		if cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE {
+			return NotLong
+		}
+		switch cmd.GetSubtype() {
+		case pg.AlterTableType_AT_ValidateConstraint:
+		case pg.AlterTableType_AT_AddConstraint, pg.AlterTableType_AT_AlterColumnType, pg.AlterTableType_AT_SetNotNull, pg.AlterTableType_AT_AddColumn:
+			out = LongNamed
+		default:
+			return NotLong
+		}
+	}
+	return out
+}
+
+// callsPlain reports whether nothing is called below m but functions that read no tables.
+func callsPlain(m protoreflect.Message) bool {
+	plain := true
+	walk(m, func(m protoreflect.Message) {
+		if f, ok := m.Interface().(*pg.FuncCall); ok {
+			name := f.Funcname[len(f.Funcname)-1].GetString_().GetSval()
+			plain = plain && (len(f.Funcname) == 1 || f.Funcname[0].GetString_().GetSval() == "pg_catalog") && slices.Contains(plainFunctions, name)
+		}
+	})
+	return plain
+}

@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// slowTable makes a table and a function for an index on it that takes about as long as rows times 10 ms.
+func (c *Cluster) slowTable(name string, rows int) *Conn {
+	s := c.Connect(1)
+	s.Do("CREATE OR REPLACE FUNCTION slowly(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM pg_catalog.pg_sleep(0.01); RETURN $1; END'",
+		"CREATE TABLE "+name+"(k int PRIMARY KEY, v int)", fmt.Sprintf("INSERT INTO %s SELECT g, g FROM generate_series(1, %d) g", name, rows))
+	c.Everywhere("SELECT count(*) FROM "+name, fmt.Sprint(rows))
+	return s
+}
+
+// background runs a statement and gives its error when it is over.
+func background(s *Conn, sql string) chan error {
+	out := make(chan error, 1)
+	go func() { out <- s.Try(sql) }()
+	return out
+}
+
+const indexes = "SELECT count(*) FROM pg_index WHERE indrelid = '%s'::regclass AND indisvalid"
+
+// TestLongDefinitionsStopNobodyElse: while a definition works on a large table, at every node, clients write to others
+// without a pause.
+func TestLongDefinitionsStopNobodyElse(t *testing.T) {
+	c := Start(t, 3)
+	s := c.slowTable("slow", 300)
+	for name, sql := range map[string]string{
+		"by itself": "CREATE INDEX ON slow(slowly(v))", "in a block": "BEGIN; CREATE INDEX ON slow(slowly(v)); COMMIT", "unique": "CREATE UNIQUE INDEX ON slow(slowly(v))"} {
+		t.Run(name, func(t *testing.T) {
+			c := c.in(t)
+			before := s.Get(fmt.Sprintf(indexes, "slow"))
+			var gaps []*gap
+			for k := range c.Size() {
+				c.Connect(k+1).Do(fmt.Sprintf("DROP TABLE IF EXISTS beside%d", k+1))
+				gaps = append(gaps, c.watchGap(k+1))
+			}
+			began := time.Now()
+			s.Do(sql)
+			took := time.Since(began)
+			for k, g := range gaps {
+				longest, err := g.end()
+				t.Logf("%s took %v, node %d's clients had a pause of %v", sql, took, k+1, longest)
+				if err != nil {
+					t.Errorf("node %d: %v", k+1, Explain(err))
+				}
+				if took < 3*time.Second || longest > 1500*time.Millisecond {
+					t.Errorf("node %d: a pause of %v during a definition of %v", k+1, longest, took)
+				}
+			}
+			c.Everywhere(fmt.Sprintf(indexes, "slow"), fmt.Sprint(map[string]int{"1": 2, "2": 3, "3": 4}[before]))
+		})
+	}
+	c.Check()
+}
+
+// TestLongDefinitionsAndTheirTable: who writes to the table of a long definition waits for it, and one whose transaction
+// began before its end loses; other definitions and checks wait; what fails, fails everywhere.
+func TestLongDefinitionsAndTheirTable(t *testing.T) {
+	c := Start(t, 3)
+	a := c.slowTable("held", 200)
+	a.Do("CREATE TABLE other(k int PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM other", "0")
+	b := c.Connect(2)
+	started := func() {
+		t.Helper()
+		for k := range c.Size() {
+			c.Eventually(k+1, "SELECT count(*) FROM tutti.pending", "1")
+		}
+	}
+	ended := background(a, "CREATE INDEX ON held(slowly(v))")
+	started()
+	b.Do("BEGIN", "INSERT INTO other VALUES (1)", "INSERT INTO held VALUES (1001, 1001)") // waits for the lock
+	if err := b.Try("COMMIT"); Code(err) != "40001" {
+		t.Errorf("a transaction from before the end of a definition that has written to its table: %v, want 40001", err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(Explain(err))
+	}
+	c.Everywhere("SELECT count(*) FROM tutti.pending", "0")
+
+	ended = background(a, "CREATE INDEX ON held(slowly(v))")
+	started()
+	b.Do("INSERT INTO held VALUES (1002, 1002)") // alone it is tried again
+	if n := c.Connect(2).Get(fmt.Sprintf(indexes, "held")); n != "3" {
+		t.Errorf("a row was written while the index was built: there are %s", n)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(Explain(err))
+	}
+
+	ended = background(a, "CREATE INDEX ON held(slowly(v))")
+	started()
+	b.Do("CREATE TABLE later(k int PRIMARY KEY)")
+	c.Check() // waits as well
+	if err := <-ended; err != nil {
+		t.Fatal(Explain(err))
+	}
+	c.Everywhere("SELECT count(*) FROM later", "0")
+
+	a.Do("UPDATE held SET v = 7 WHERE k IN (199, 200)")
+	c.Everywhere("SELECT count(*) FROM held WHERE v = 7", "3")
+	ended = background(a, "CREATE UNIQUE INDEX twice ON held(slowly(v))")
+	started()
+	b.Do("INSERT INTO other VALUES (2)")
+	if err := <-ended; Code(err) != "23505" {
+		t.Errorf("a unique index over equal values: %v, want 23505", err)
+	}
+	c.Everywhere("SELECT count(*) FROM tutti.pending", "0")
+	c.Everywhere("SELECT to_regclass('twice') IS NULL", "t")
+	c.Check()
+}
+
+// TestLongDefinitionsSurvive: a member that is killed while it carries out a long definition does so when it is back,
+// whether the others have it by then or not.
+func TestLongDefinitionsSurvive(t *testing.T) {
+	c := Start(t, 3)
+	a := c.slowTable("kept", 300)
+	for i, kill := range []func(){func() { c.Kill(3) }, func() { c.Kill(3); c.KillPostgres(3) }} {
+		ended := background(a, "CREATE INDEX ON kept(slowly(v))")
+		c.Eventually(3, "SELECT count(*) FROM tutti.pending", "1")
+		a2 := c.Connect(2)
+		a2.Do(fmt.Sprintf("CREATE TABLE IF NOT EXISTS beside(k int); INSERT INTO beside VALUES (%d)", i)) // waits, and is ordered after it
+		kill()
+		if err := <-ended; err != nil {
+			t.Fatal(Explain(err))
+		}
+		c.Run(3)
+		c.WaitReady(3)
+		c.Everywhere(fmt.Sprintf(indexes, "kept"), fmt.Sprint(i+2))
+		c.Everywhere("SELECT count(*) FROM tutti.pending", "0")
+		c.Check()
+	}
+	// All of them, and the progress is behind it.
+	ended := background(a, "CREATE INDEX ON kept(slowly(v))")
+	for _, k := range c.All() {
+		c.Eventually(k, "SELECT count(*) FROM tutti.pending", "1")
+	}
+	var wg sync.WaitGroup
+	for _, k := range c.All() {
+		s := c.Connect(k)
+		wg.Go(func() { _ = s.Try("UPDATE beside SET k = k") }) // what it does to the progress matters alone
+	}
+	wg.Wait()
+	c.KillAll()
+	<-ended
+	for _, k := range c.All() {
+		c.Run(k)
+	}
+	c.WaitReady()
+	c.Everywhere(fmt.Sprintf(indexes, "kept"), "4")
+	c.Check()
+}

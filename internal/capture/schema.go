@@ -98,7 +98,7 @@ ALTER TABLE tutti.checkpoint ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE tutti.checkpoint OWNER TO tutti_owner;
 CREATE TABLE IF NOT EXISTS tutti.database (id pg_catalog.int8 PRIMARY KEY, name pg_catalog.text COLLATE "C" NOT NULL, state pg_catalog.text NOT NULL, dropped pg_catalog.int8 NOT NULL DEFAULT 0);
 ALTER TABLE tutti.database OWNER TO tutti_owner;
-CREATE TABLE IF NOT EXISTS tutti.pending (ordinal pg_catalog.int8 PRIMARY KEY, item pg_catalog.bytea NOT NULL);
+CREATE TABLE IF NOT EXISTS tutti.pending (ordinal pg_catalog.int8, done pg_catalog.bool DEFAULT false, item pg_catalog.bytea NOT NULL, PRIMARY KEY (ordinal, done));
 ALTER TABLE tutti.pending OWNER TO tutti_owner;
 CREATE TABLE IF NOT EXISTS tutti.listening (member pg_catalog.int4, channel pg_catalog.text COLLATE "C", PRIMARY KEY (member, channel));
 ALTER TABLE tutti.listening OWNER TO tutti_owner;

@@ -22,8 +22,8 @@ import (
 // A definition that reads or writes a large table, as CREATE INDEX does, may take long. What is ordered after it does not
 // wait for it at a member, unless it has to. It is then long:
 //
-//	L1  The transaction that moves the progress over it puts it into tutti.pending, its own takes it out again. What a
-//	    start finds there is carried out anew.
+//	L1  The transaction that moves the progress over it puts it into tutti.pending, its own adds there that it is done:
+//	    it does not see the other row, see L4. What a start finds to be not done is carried out anew.
 //	L2  While it runs, whatever writes to a table that it holds waits, and so does another definition, a check, and a
 //	    transaction with definitions.
 //	L3  A transaction of this member that began before it ended loses if it has written to a table that it holds, or has
@@ -383,7 +383,7 @@ func (a *applier) level() pgx.TxOptions {
 	return pgx.TxOptions{}
 }
 
-// end commits what a definer has carried out up to ordinal last, with the progress, or takes it out of what is pending.
+// end commits what a definer has carried out up to ordinal last, with the progress, or says that it is done.
 func (a *applier) end(ctx context.Context, last uint64, tasks []engine.Task) error {
 	beside, err := a.long.settle(ctx)
 	if err != nil {
@@ -416,7 +416,7 @@ func (a *applier) noteFailed(ctx context.Context, last uint64) error {
 	return a.noteProgress(ctx, last)
 }
 
-// keep moves the progress over a definition that is not carried out yet (L1).
+// keep moves the progress over a definition that is not carried out yet (L1). The one before it is done.
 func (a *applier) keep(ctx context.Context, last uint64, t *engine.Task) error {
 	p := a.conn.StartPipeline(ctx)
 	p.SendQueryPrepared(applyBegin, nil, nil, nil)
@@ -430,7 +430,7 @@ func (a *applier) keep(ctx context.Context, last uint64, t *engine.Task) error {
 
 // pending reads what keep has kept; nil if there is nothing.
 func (a *applier) pending(ctx context.Context) (ordinal uint64, item []byte, err error) {
-	rows, err := a.pgx.Query(ctx, "SELECT ordinal, item FROM tutti.pending")
+	rows, err := a.pgx.Query(ctx, "SELECT ordinal, item FROM tutti.pending p WHERE NOT done AND NOT EXISTS (SELECT FROM tutti.pending d WHERE d.ordinal = p.ordinal AND d.done)")
 	if err != nil {
 		return 0, nil, fmt.Errorf("node: read what is pending: %w", err)
 	}

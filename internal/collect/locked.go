@@ -7,6 +7,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -72,6 +73,20 @@ func (c Collector) AppendTablesLocked(dst []byte) []byte {
 // TablesLocked reads the answer.
 func (Collector) TablesLocked(answer []byte) ([]writeset.Table, error) {
 	return capture.ReadTablesLocked(answer)
+}
+
+// AskConcurrent asks whether every member may build an index for itself.
+func (Collector) AskConcurrent(c *semantics.Concurrent) string {
+	return capture.ConcurrentSQL(c.Relation, c.Name, c.Columns)
+}
+
+// Concurrent reads the answer.
+func (Collector) Concurrent(answer []byte, c *semantics.Concurrent) (session.Index, *writeset.Writeset, error) {
+	if answer == nil {
+		return session.Index{}, nil, nil
+	}
+	table, w, err := capture.Concurrent(answer)
+	return session.Index{Schema: table[0], Table: table[1], Name: c.Name}, w, err
 }
 
 // AskExtent asks which tables a definition may change.

@@ -41,7 +41,7 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 		if !errors.As(err, &pg) || environmental(pg.Code) {
 			return session.Result{}, err
 		}
-		if err := a.noteFailed(ctx, last); err != nil {
+		if err := a.noteDone(ctx, last); err != nil {
 			return session.Result{}, err
 		}
 		return session.Result{Notices: a.noticeFrames(), Err: &wire.SQLError{ErrorFields: errorFields(pg)}}, nil
@@ -113,24 +113,32 @@ func (a *applier) within(ctx context.Context, extent *writeset.Writeset) error {
 
 // assume sets the origin's settings for the open transaction; sequences made in it have their home there.
 func (a *applier) assume(ctx context.Context, origin uint32, d session.Definition) error {
-	sql := "RESET ROLE; SELECT 1"
-	set := func(name, value string) {
-		sql += fmt.Sprintf(", pg_catalog.set_config('%s', '%s', true)", literal(name), literal(value))
-	}
-	for _, s := range [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, "on"}, {capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}} {
-		set(s[0], s[1])
-	}
+	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, "on"}, {capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}}
 	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
-		set("enable_"+s, "on") // the query of a view is no operation of the applier's
+		own = append(own, [2]string{"enable_" + s, "on"}) // the query of a view is no operation of the applier's
 	}
-	set(capture.HomeSetting, fmt.Sprint(origin))
-	for _, s := range d.Settings {
-		if s.Name != session.RoleSetting {
-			set(s.Name, s.Value)
+	_, err := a.set(ctx, d.Settings, append(own, [2]string{capture.HomeSetting, fmt.Sprint(origin)}), true)
+	return err
+}
+
+// set sets settings of ours and then the origin's, for the open transaction or the session, and returns the origin's role.
+func (a *applier) set(ctx context.Context, theirs []session.Setting, own [][2]string, local bool) (role string, err error) {
+	sql := "RESET ROLE; SELECT 1"
+	add := func(name, value string) {
+		sql += fmt.Sprintf(", pg_catalog.set_config('%s', '%s', %t)", literal(name), literal(value), local)
+	}
+	for _, s := range own {
+		add(s[0], s[1])
+	}
+	for _, s := range theirs {
+		if s.Name == session.RoleSetting {
+			role = s.Value
+		} else {
+			add(s.Name, s.Value)
 		}
 	}
-	_, err := a.conn.Exec(ctx, sql).ReadAll()
-	return err
+	_, err = a.conn.Exec(ctx, sql).ReadAll()
+	return role, err
 }
 
 // runAs runs the statement with the rights of the origin's role. This connection is a

@@ -194,9 +194,12 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		}
 		l.beginGroup([]engine.Task{t}, nil)
 		r, over := session.Result{}, true
-		if d.Database.Does != semantics.NoDatabase {
+		switch {
+		case d.Database.Does != semantics.NoDatabase:
 			r, err = l.changeDatabases(ctx, g.Last, t.Ordinal, d)
-		} else {
+		case d.Index.Name != "":
+			over, err = false, l.buildConcurrently(ctx, g.Last, t, d)
+		default:
 			r, over, err = l.carryOut(ctx, g.Last, t, &d)
 		}
 		if err != nil {

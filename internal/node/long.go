@@ -43,6 +43,7 @@ const (
 type long struct {
 	task engine.Task
 	last uint64              // of its group
+	anew bool                // a start has found it
 	free time.Time           // when nobody blocked it yet; the watcher's once it goes on beside others
 	d    *session.Definition // nil: the task's steps
 	kind semantics.Long
@@ -86,6 +87,9 @@ func (g *long) leave() bool {
 	g.beside = !g.ending
 	return g.beside
 }
+
+// concurrent reports whether it is built CONCURRENTLY, see buildConcurrently.
+func (g *long) concurrent() bool { return g.d != nil && g.d.Index.Name != "" }
 
 // over reports whether it has ended.
 func (g *long) over() bool {
@@ -262,7 +266,11 @@ func (l *life) begin(ctx context.Context, g *long) {
 	a.tables, a.long = l.applier.tables, g
 	l.background.Go(func() {
 		defer close(g.done)
-		if g.d != nil {
+		if g.concurrent() {
+			if g.result, g.err = a.concurrently(ctx, g.d, g.anew); g.err == nil {
+				g.err = a.noteDone(ctx, g.last)
+			}
+		} else if g.d != nil {
 			g.result, g.err = a.define(ctx, g.last, g.task, *g.d)
 		} else {
 			g.err = a.applySteps(ctx, g.last, g.task)
@@ -356,7 +364,7 @@ func (l *life) resume(ctx context.Context) error {
 	if err != nil {
 		return &FatalError{fmt.Errorf("node: the definition in tutti.pending cannot be read: %w", err)}
 	}
-	g := &long{task: t, last: ordinal, free: time.Now(), beside: true, kept: make(chan struct{}), done: make(chan struct{})}
+	g := &long{task: t, last: ordinal, anew: true, free: time.Now(), beside: true, kept: make(chan struct{}), done: make(chan struct{})}
 	if t.Item.Kind == engine.KindStatement {
 		d, _, err := decodeDefinition(t.Writeset.Steps[0].Definition)
 		if err != nil {
@@ -365,8 +373,10 @@ func (l *life) resume(ctx context.Context) error {
 		g.d = &d
 	}
 	close(g.kept)
-	g.kind = semantics.LongNamed // it has no locks yet
-	g.hold(nil)
+	if !g.concurrent() {
+		g.kind = semantics.LongNamed // it has no locks yet
+		g.hold(nil)
+	}
 	l.longs.add(g)
 	l.long = g
 	l.log.Info("a definition is carried out anew", "ordinal", ordinal, "transaction", t.Item.ID.String())
@@ -404,8 +414,8 @@ func (a *applier) end(ctx context.Context, last uint64, tasks []engine.Task) err
 	return a.conn.ExecPrepared(ctx, applyCommit, nil, nil, nil).Read().Err
 }
 
-// noteFailed records that a statement was dealt with although it changed nothing.
-func (a *applier) noteFailed(ctx context.Context, last uint64) error {
+// noteDone records that a statement was dealt with although its transaction does not say so.
+func (a *applier) noteDone(ctx context.Context, last uint64) error {
 	beside, err := a.long.settle(ctx)
 	if err != nil {
 		return err

@@ -46,7 +46,10 @@ func (l *life) watch(ctx context.Context) error {
 
 // lookForBlockers returns after how long to look again, zero if nothing is under way.
 func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err error) {
-	if g := l.longs.under(); g != nil {
+	g := l.longs.under()
+	if g != nil && g.concurrent() {
+		wait = longInterval // it waits for everybody
+	} else if g != nil {
 		blocked, err := l.unblock(ctx, l.applier.definer.conn.PID(), time.Since(g.free), l.missedError(g))
 		if err != nil {
 			return 0, err
@@ -86,6 +89,9 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 	}
 	for _, pid := range pids {
 		if pid == l.busy.Load() || pid == l.applier.definer.conn.PID() {
+			if g := l.longs.under(); g != nil && g.concurrent() && backend == l.applier.conn.PID() {
+				l.monitor.cancel(l.log, l.applier.definer.conn.PID()) // it may wait for the executor, too
+			}
 			continue // one of them waits for the other, and not for ever
 		}
 		why := why

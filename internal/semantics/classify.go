@@ -51,6 +51,9 @@ func grammar(sql string) []Statement {
 			s.locate()
 		}
 		if s.Alone != "" && s.Database.Does == NoDatabase {
+			if s.Concurrent != nil {
+				s.Concurrent.Text = s.Text
+			}
 			s.Text = steady(s.Text)
 		}
 		if sel := raw.Stmt.GetSelectStmt(); sel != nil && s.Kind == Read {

@@ -43,7 +43,7 @@ func definition(n *pg.Node) Statement {
 		return createAs(v.CreateTableAsStmt)
 	case *pg.Node_IndexStmt:
 		if v.IndexStmt.Concurrent {
-			return Statement{Kind: Definition, Relations: relations(n), Alone: "CREATE INDEX CONCURRENTLY"}
+			return Statement{Kind: Definition, Relations: relations(n), Alone: "CREATE INDEX CONCURRENTLY", Concurrent: concurrent(v.IndexStmt)}
 		}
 	case *pg.Node_DropStmt:
 		if v.DropStmt.Concurrent {

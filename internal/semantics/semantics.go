@@ -156,6 +156,8 @@ type Statement struct {
 	// Alone names a Definition, or a VACUUM, that PostgreSQL refuses in a transaction block; its Text does without
 	// CONCURRENTLY.
 	Alone string
+	// Concurrent is a Definition that may be carried out CONCURRENTLY at every member; nil for others.
+	Concurrent *Concurrent
 	// Forgets is true when prepared statements vanish (DEALLOCATE ALL, DISCARD ALL).
 	Forgets bool
 	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE), so that the

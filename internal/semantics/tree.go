@@ -34,14 +34,18 @@ func relations(n *pg.Node) []string {
 	var out []string
 	walk(n.ProtoReflect(), func(m protoreflect.Message) {
 		if r, ok := m.Interface().(*pg.RangeVar); ok {
-			name := quote(r.Relname)
-			if r.Schemaname != "" {
-				name = quote(r.Schemaname) + "." + name
-			}
-			out = append(out, name)
+			out = append(out, rangeName(r))
 		}
 	})
 	return out
+}
+
+// rangeName is a relation's name as written, quoted.
+func rangeName(r *pg.RangeVar) string {
+	if r.GetSchemaname() != "" {
+		return quote(r.Schemaname) + "." + quote(r.Relname)
+	}
+	return quote(r.GetRelname())
 }
 
 func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

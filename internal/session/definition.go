@@ -40,7 +40,7 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 	if s.block == active || st.Here {
 		return s.here(st)
 	}
-	if (around.locked && !(around.large && st.Long != semantics.NotLong) || around.private) && !st.Quiet {
+	if (around.locked && !around.beside(&st) || around.private) && !st.Quiet {
 		return s.first(st, !around.private)
 	}
 	return s.define(&st)
@@ -101,6 +101,11 @@ type surroundings struct {
 	large     bool // a relation that it names is; then one member after the other would work long, see first
 }
 
+// beside reports whether a definition may take long, and others should not wait for it meanwhile.
+func (a surroundings) beside(st *semantics.Statement) bool {
+	return st.Concurrent != nil || a.large && st.Long != semantics.NotLong
+}
+
 // look finds them out.
 func (s *Session) look(st semantics.Statement) (around surroundings, err error) {
 	if s.block == failed || s.block == active && len(st.Relations) == 0 {
@@ -140,8 +145,13 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 	var r Result
 	for looks := 1; ; looks++ {
 		d.Base = s.host.Applied() // before the tables are looked up
-		if d.Extent, err = s.extent(st); err != nil {
+		if err := s.concurrent(st, &d); err != nil {
 			return true, err
+		}
+		if d.Index.Name == "" {
+			if d.Extent, err = s.extent(st); err != nil {
+				return true, err
+			}
 		}
 		d.Extent.Shared = st.Shared
 		if r = s.host.Define(d); r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
@@ -149,7 +159,7 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 		}
 	}
 	if r.Err != nil && (r.Err.Code == wire.CodeTuttiWider || r.Err.Code == wire.CodeTuttiOutdated) {
-		d.Extent = &writeset.Writeset{Barrier: true, Shared: st.Shared}
+		d.Extent, d.SQL, d.Index = &writeset.Writeset{Barrier: true, Shared: st.Shared}, st.Text, Index{}
 		r = s.host.Define(d)
 	}
 	return r.Err != nil, s.answer(r, false)
@@ -158,6 +168,22 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 // looksMax is how often the tables of a definition are looked up before it is a barrier: each time others have
 // defined one of them meanwhile.
 const looksMax = 20
+
+// concurrent finds out whether a definition may be carried out beside everything else.
+func (s *Session) concurrent(st *semantics.Statement, d *Definition) error {
+	d.SQL, d.Index = st.Text, Index{}
+	if st.Concurrent == nil {
+		return nil
+	}
+	r, rows, err := s.ask(s.o.Collector.AskConcurrent(st.Concurrent))
+	if err != nil || r.failed != nil || len(rows) != 1 {
+		return err
+	}
+	if d.Index, d.Extent, err = s.o.Collector.Concurrent(rows[0][0], st.Concurrent); err == nil && d.Index.Name != "" {
+		d.SQL = st.Concurrent.Text
+	}
+	return err
+}
 
 // extent is which tables a definition may change.
 func (s *Session) extent(st *semantics.Statement) (*writeset.Writeset, error) {

@@ -46,9 +46,14 @@ type Definition struct {
 	// Extent is what it may change, as it was when everything up to Base was visible: keys, without steps.
 	Extent *writeset.Writeset
 	Base   uint64
+	// Index is what it builds beside everything else, at each member for itself, if it has a name; SQL says CONCURRENTLY then.
+	Index Index
 	// Database is what it does to one of the databases.
 	Database semantics.Database
 }
+
+// Index is one that CREATE INDEX CONCURRENTLY makes, and its table.
+type Index struct{ Schema, Table, Name string }
 
 // Setting is one configuration parameter of the origin's session.
 type Setting struct{ Name, Value string }
@@ -188,6 +193,10 @@ type Collector interface {
 	// Pins says which rows and tables the statements of a transaction have looked for, which are all it has run. oids says what
 	// their relations are. ok is false if that is not known.
 	Pins(runs []Run, oids map[string]uint32) (pins Pins, ok bool)
+	// AskConcurrent asks for the table, in text, on which every member may build an index for itself; Concurrent takes the only
+	// value of the answer, nil if it may not. The writeset has what must not have changed.
+	AskConcurrent(c *semantics.Concurrent) (sql string)
+	Concurrent(answer []byte, c *semantics.Concurrent) (Index, *writeset.Writeset, error)
 	// AskExtent asks which tables a definition may change, Extent takes the only value of the answer and makes a
 	// writeset without steps of it. Without an answer it is a barrier.
 	AskExtent(st *semantics.Statement) (sql string)

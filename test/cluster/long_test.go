@@ -160,3 +160,82 @@ func TestLongDefinitionsSurvive(t *testing.T) {
 	c.Everywhere(fmt.Sprintf(indexes, "kept"), "4")
 	c.Check()
 }
+
+// TestIndexesAreBuiltConcurrently: CREATE INDEX CONCURRENTLY waits at every member for who is older, while clients go on
+// writing to its table; it gives way to what needs the whole table; others' definitions do not wait for idle clients;
+// a member that dies meanwhile builds it when it is back.
+func TestIndexesAreBuiltConcurrently(t *testing.T) {
+	c := Start(t, 3)
+	a, writer := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE busy(k int PRIMARY KEY, v int, w varchar(40)) WITH (autovacuum_enabled = off)", "INSERT INTO busy SELECT g, g, g FROM generate_series(1, 1000) g", "CREATE TABLE beside(k int)")
+	c.Everywhere("SELECT count(*) FROM busy", "1000")
+	c.Everywhere("SELECT count(*) FROM beside", "0")
+	older := func(k int) *Conn {
+		s := c.Connect(k)
+		s.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM busy")
+		return s
+	}
+	build := func(name string, columns string) chan error {
+		t.Helper()
+		ended := background(a, "CREATE INDEX CONCURRENTLY "+name+" ON busy("+columns+") WHERE w IS NOT NULL")
+		c.Everywhere("SELECT count(*) FROM pg_class WHERE relname = '"+name+"'", "1")
+		return ended
+	}
+	built := func(name string, ended chan error) {
+		t.Helper()
+		if err := <-ended; err != nil {
+			t.Fatal(Explain(err))
+		}
+		c.Everywhere("SELECT indisvalid FROM pg_index WHERE indexrelid = '"+name+"'::regclass", "t")
+	}
+	var held []*Conn
+	for _, k := range c.All() {
+		held = append(held, older(k))
+	}
+	ended := build("busy1", "v, w")
+	for i := range 30 { // of each node, while each waits for its old one
+		c.Connect(i%3+1).Do(fmt.Sprintf("UPDATE busy SET v = v + 1 WHERE k = %d", i+1), fmt.Sprintf("INSERT INTO busy VALUES (%d, 0, 'new')", 2000+i))
+	}
+	c.Everywhere("SELECT count(*) FROM busy", "1030")
+	c.Everywhere("SELECT count(*) FROM pg_index WHERE indexrelid = 'busy1'::regclass AND indisvalid", "0")
+	for _, s := range held {
+		s.Do("COMMIT")
+	}
+	built("busy1", ended)
+
+	s := older(3)
+	ended = build("busy2", "v")
+	writer.Do("TRUNCATE busy", "INSERT INTO busy VALUES (1, 1, 'x')")
+	c.Everywhere("SELECT count(*) FROM busy", "1") // it does not wait for the index at node 3
+	s.Do("ROLLBACK")
+	built("busy2", ended)
+
+	s = older(3)
+	ended = build("busy3", "v")
+	writer.Do("CREATE TABLE busy_after(k int)")
+	c.Everywhere("SELECT count(*) FROM busy_after", "0")
+	if err := s.Try("COMMIT"); Code(err) != "40001" {
+		t.Errorf("a transaction for which an index, and another definition behind it, waits: %v, want 40001", err)
+	}
+	built("busy3", ended)
+
+	older(3)
+	ended = build("busy4", "v")
+	writer.Do("INSERT INTO beside VALUES (1)")
+	c.Eventually(3, "SELECT count(*) FROM beside", "1")
+	c.Kill(3)
+	if err := <-ended; err != nil {
+		t.Fatal(Explain(err))
+	}
+	writer.Do("INSERT INTO busy VALUES (2, 2, 'y')")
+	c.Run(3)
+	c.WaitReady(3)
+	c.Everywhere("SELECT indisvalid FROM pg_index WHERE indexrelid = 'busy4'::regclass", "t")
+	c.Everywhere("SELECT count(*) FROM busy WHERE v = 2", "1")
+
+	if err := a.Try("CREATE INDEX CONCURRENTLY busy4 ON busy(v)"); Code(err) != "42P07" {
+		t.Errorf("an index whose name is taken: %v, want 42P07", err)
+	}
+	a.Do("CREATE INDEX CONCURRENTLY IF NOT EXISTS busy4 ON busy(v)", "DROP INDEX CONCURRENTLY busy1")
+	c.Check()
+}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
@@ -87,11 +88,13 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 	if err != nil {
 		return false, err
 	}
+	definer := l.applier.definer.conn.PID()
+	if g := l.longs.under(); g != nil && g.concurrent() && backend == l.applier.conn.PID() && slices.Contains(pids, definer) {
+		l.monitor.cancel(l.log, definer) // who blocks it need not lose; it may wait for the executor, too
+		return true, nil
+	}
 	for _, pid := range pids {
-		if pid == l.busy.Load() || pid == l.applier.definer.conn.PID() {
-			if g := l.longs.under(); g != nil && g.concurrent() && backend == l.applier.conn.PID() {
-				l.monitor.cancel(l.log, l.applier.definer.conn.PID()) // it may wait for the executor, too
-			}
+		if pid == l.busy.Load() || pid == definer {
 			continue // one of them waits for the other, and not for ever
 		}
 		why := why

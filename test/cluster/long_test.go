@@ -96,6 +96,7 @@ func TestLongDefinitionsAndTheirTable(t *testing.T) {
 		t.Fatal(Explain(err))
 	}
 
+	c.Everywhere("SELECT count(*) FROM held WHERE k = 1002", "1") // who applies it has a lock on the table
 	ended = background(a, "CREATE INDEX ON held(slowly(v))")
 	started()
 	b.Do("CREATE TABLE later(k int PRIMARY KEY)")
@@ -104,6 +105,16 @@ func TestLongDefinitionsAndTheirTable(t *testing.T) {
 		t.Fatal(Explain(err))
 	}
 	c.Everywhere("SELECT count(*) FROM later", "0")
+
+	// On a large table it does not wait for who has locked it here.
+	a.Do("CREATE TABLE wide(k int PRIMARY KEY, pad text) WITH (autovacuum_enabled = off)", "ALTER TABLE wide ALTER pad SET STORAGE PLAIN",
+		"INSERT INTO wide SELECT g, repeat('x', 5000) FROM generate_series(1, 1100) g", "ANALYZE wide")
+	holder := c.Connect(1)
+	holder.Do("BEGIN", "LOCK TABLE wide IN ROW EXCLUSIVE MODE")
+	a.Do("CREATE INDEX ON wide(k)")
+	if err := holder.Try("COMMIT"); Code(err) != "40001" {
+		t.Errorf("a transaction that has locked a large table for which an index is built: %v, want 40001", err)
+	}
 
 	a.Do("UPDATE held SET v = 7 WHERE k IN (199, 200)")
 	c.Everywhere("SELECT count(*) FROM held WHERE v = 7", "3")
@@ -172,7 +183,7 @@ func TestIndexesAreBuiltConcurrently(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM beside", "0")
 	older := func(k int) *Conn {
 		s := c.Connect(k)
-		s.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM busy")
+		s.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM beside")
 		return s
 	}
 	build := func(name string, columns string) chan error {
@@ -207,7 +218,7 @@ func TestIndexesAreBuiltConcurrently(t *testing.T) {
 	ended = build("busy2", "v")
 	writer.Do("TRUNCATE busy", "INSERT INTO busy VALUES (1, 1, 'x')")
 	c.Everywhere("SELECT count(*) FROM busy", "1") // it does not wait for the index at node 3
-	s.Do("ROLLBACK")
+	s.Do("COMMIT")                                 // which has given way, not this one
 	built("busy2", ended)
 
 	s = older(3)

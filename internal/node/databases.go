@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -101,6 +102,38 @@ func (t *tenure) awaitDatabase(name string) {
 	case <-l.done:
 	case <-timeout.C:
 	}
+}
+
+// await looks for a database that is not known here once everything is applied that was ordered before now: its creation
+// may have been answered at another member. It looks for one at a time, for databaseWait at most.
+func (t *tenure) await(ctx context.Context, name string) *life {
+	ctx, cancel := context.WithTimeout(ctx, databaseWait)
+	defer cancel()
+	select {
+	case t.looking <- struct{}{}:
+		defer func() { <-t.looking }()
+	case <-ctx.Done():
+		return nil
+	}
+	main := t.life(mainGroup)
+	if l := t.named(name); l != nil || main == nil {
+		return l
+	}
+	seq := main.seq.Add(1)
+	main.core.do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindFence, Seq: seq}) })
+	for !main.resolved(seq) {
+		if main.ending() || !sleep(ctx, time.Millisecond) {
+			return nil
+		}
+	}
+	var decided uint64
+	main.core.call(func(e *engine.Engine) { decided = e.Ordinal() })
+	for main.core.applied.Load() < decided {
+		if main.ending() || !sleep(ctx, time.Millisecond) {
+			return nil
+		}
+	}
+	return t.named(name)
 }
 
 // refusalOf gives what PostgreSQL refuses alike at every member; nil for other errors.

@@ -207,6 +207,9 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 		return nil, errNotReady()
 	}
 	l := t.named(name)
+	if l == nil && t.ready() {
+		l = t.await(ctx, name)
+	}
 	switch {
 	case l == nil && !t.ready():
 		return nil, errNotReady()

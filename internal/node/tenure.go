@@ -26,6 +26,7 @@ type tenure struct {
 	transport *transport.Transport
 	clients   atomic.Int64 // sessions, and those being admitted
 	running   sync.WaitGroup
+	looking   chan struct{} // has an element while somebody looks for a database that is not known, see await
 
 	mu     sync.Mutex
 	lives  map[uint64]*life // by the database's number
@@ -39,7 +40,7 @@ const mainGroup = 0
 func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{}}
+	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{}, looking: make(chan struct{}, 1)}
 	if err := t.openTransport(); err != nil {
 		return err
 	}

@@ -60,6 +60,12 @@ func (t *Table) Validate() error {
 	return nil
 }
 
+// Instead describes a table of which rows are only inserted, which a statement does that is given: of an array of
+// them, in their order, which it answers with as many rows.
+func Instead(schema, name, sql string) *Table {
+	return &Table{Schema: schema, Name: name, made: &statements{insert: sql}}
+}
+
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 func escape(s string) string { return strings.ReplaceAll(s, "'", "''") }

@@ -65,6 +65,12 @@ const collectFrom = `  %[1]s s OPERATOR(pg_catalog.=) %[2]d THEN
       AND (anyway OR EXISTS (SELECT FROM tutti.capture%[2]d c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current()))
       ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq;
     IF FOUND THEN
+      IF pg_catalog.current_setting('` + largeSetting + `', true) OPERATOR(pg_catalog.=) 'on' THEN
+        RETURN QUERY SELECT ` + firstRow + `;
+        RETURN QUERY SELECT * FROM tutti.collect_large('tutti.capture%[2]d');
+        IF ahead THEN op := %[3]d; RETURN NEXT; END IF;
+        RETURN;
+      END IF;
       RETURN QUERY SELECT ` + firstRow + `
         UNION ALL (SELECT c.op, c.ident, c.keys, c.tab, c.img FROM tutti.capture%[2]d c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() ORDER BY c.n);
       IF ahead THEN op := %[3]d; RETURN NEXT; END IF;
@@ -107,6 +113,10 @@ BEGIN
   IF r OPERATOR(pg_catalog.=) 0::pg_catalog.int8 THEN INSERT INTO tutti.mark VALUES (to_slot, to_incarnation, to_seq); END IF;
   RETURN QUERY SELECT ` + firstRow + `;
   RETURN QUERY SELECT %[3]d::pg_catalog.int2, NULL::pg_catalog.int8, NULL::pg_catalog._int8, NULL::pg_catalog.bytea, pg_catalog.convert_to(tutti.tables_read(), 'UTF8');
+  IF pg_catalog.current_setting('` + largeSetting + `', true) OPERATOR(pg_catalog.=) 'on' THEN
+    RETURN QUERY SELECT * FROM tutti.collect_large(tutti.captures());
+    RETURN;
+  END IF;
   RETURN QUERY EXECUTE pg_catalog.concat('SELECT c.op, c.ident, c.keys, c.tab, c.img', c, ' ORDER BY c.n');
 END $tutti$;
 %[2]s

@@ -95,6 +95,8 @@ func (c *Collector) add(r captured, err error) error {
 		return nil
 	case opRead:
 		return c.steps.noteRead(r.image)
+	case opLarge:
+		return errors.New("capture: notes of large objects were not carried out")
 	case opDefinition, opFrozen, opTouched, opEmptied:
 		return c.step(r)
 	}

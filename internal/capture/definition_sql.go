@@ -45,7 +45,8 @@ type Definition struct {
 	Tag      string            `json:"tag"`
 	Role     string            `json:"role"`
 	Settings map[string]string `json:"settings"`
-	// Dropped are schema and name of the tables that went away.
+	// Dropped are schema and name of the tables that went away. It holds tutti.large if the definition may be about
+	// large objects, or roles that may own some.
 	Dropped [][2]string `json:"dropped"`
 	// Filled are, of an ALTER TABLE that its member has run, the values that the columns it added have in
 	// the rows that were there. Rewritten: they have one of its own each, and all rows follow.
@@ -83,7 +84,7 @@ var tableTags = []string{
 	"CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "ALTER TABLE", "DROP TABLE", "CREATE INDEX", "DROP INDEX", "CREATE VIEW", "DROP VIEW",
 	"CREATE MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW", "DROP MATERIALIZED VIEW", "CREATE SEQUENCE", "ALTER SEQUENCE", "DROP SEQUENCE",
 	"CREATE FUNCTION", "CREATE PROCEDURE", "CREATE AGGREGATE", "CREATE SCHEMA", "CREATE TYPE", "CREATE DOMAIN",
-	"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "DROP RULE", "COMMENT", "GRANT", "REVOKE", SteadyTag,
+	"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "DROP RULE", "COMMENT", "GRANT", "REVOKE", "ALTER LARGE OBJECT", SteadyTag,
 }
 
 // apartTags are tags of further definitions that change no description of a table but of those they lock:
@@ -149,6 +150,9 @@ BEGIN
   ELSE
     PERFORM tutti.note_definition(TG_EVENT, TG_TAG, c, %[1]s);
   END IF;
+  IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND TG_TAG OPERATOR(pg_catalog.~) 'EXTENSION' THEN
+    PERFORM tutti.settle_large();
+  END IF;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' THEN
     PERFORM tutti.settle_sequences(TG_TAG, CASE WHEN repeats THEN nullif(pg_catalog.current_setting('` + HomeSetting + `', true), '')::pg_catalog.int4 END);
   END IF;
@@ -198,6 +202,9 @@ BEGIN
   SELECT coalesce(object_identity, tag) INTO o FROM pg_event_trigger_ddl_commands()
     WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp' LIMIT 1;
   IF NOT FOUND AND gone IS NULL THEN RETURN; END IF;
+  IF tag ~ 'OWNED$' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE lower(object_type) = 'large object') THEN
+    gone := coalesce(gone, '[]') || '[["` + SchemaName + `", "` + LargeName + `"]]'; -- who writes one at another member must not be passed by
+  END IF;
   CASE current_setting('%[2]s', true)
     WHEN 'on' THEN NULL;
     WHEN '%[3]s', '%[4]s', '` + BulkSetting + `' THEN PERFORM set_config('%[2]s', 'on', true);
@@ -318,7 +325,9 @@ BEGIN
   IF NOT EXISTS (SELECT FROM tutti.token k WHERE k.token = to_token) THEN
     RAISE EXCEPTION 'tutti.peek is not for clients' USING ERRCODE = '42501';
   END IF;
-  IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
+  IF current_setting('` + largeSetting + `', true) = 'on' THEN
+    RETURN QUERY SELECT * FROM tutti.collect_large(tutti.captures());
+  ELSIF pg_current_xact_id_if_assigned() IS NOT NULL THEN
     RETURN QUERY EXECUTE format('SELECT c.op, c.ident, c.keys, c.tab, c.img FROM %%s c WHERE c.xid = txid_current() ORDER BY c.n', tutti.captures());
   END IF;
 END $tutti$;

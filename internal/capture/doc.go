@@ -8,7 +8,8 @@
 // unlogged tables, chosen by the transaction's xid. At COMMIT tutti.collect returns the
 // transaction's rows, and Collector nets them. A statement that can do nothing but change one plain
 // table may return the same instead (Direct). One that is expected to change many rows is captured by
-// statement triggers, from transition tables (bulk.go).
+// statement triggers, from transition tables (bulk.go). Large objects have no triggers; the functions that write them
+// note it (large.go).
 //
 // Neighbours: session asks for the rows, writeset holds the result, database/catalog installs
 // the triggers, apply executes the images at the other members.
@@ -35,6 +36,6 @@
 //	    SERIALIZABLE could take for a read-write dependency: they use tables chosen by backend (two backends whose process ids agree modulo 16 may
 //	    get a needless 40001).
 //
-// What it does not do: run SQL, refuse statements by their text (semantics), capture large objects, or tell apart two rows of one table
+// What it does not do: run SQL, refuse statements by their text (semantics), or tell apart two rows of one table
 // whose 64-bit identities collide (odds about 2^-64 per pair; see forms for the types whose own hash is narrower).
 package capture

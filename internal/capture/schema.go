@@ -60,6 +60,7 @@ func Schema() string {
 	b.WriteString(describeFunctions())
 	b.WriteString(extentFunction())
 	b.WriteString(lockSchema())
+	b.WriteString(largeSchema())
 	b.WriteString(adoptAll())
 	return b.String()
 }

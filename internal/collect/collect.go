@@ -144,6 +144,8 @@ func definition(d session.Definition) capture.Definition {
 	out := capture.Definition{SQL: d.SQL, Settings: map[string]string{}}
 	if d.Steady {
 		out.Tag = capture.SteadyTag
+	} else { // it is about roles, of which some own large objects
+		out.Dropped = [][2]string{{capture.SchemaName, capture.LargeName}}
 	}
 	for _, s := range d.Settings {
 		if s.Name == session.RoleSetting {

@@ -95,6 +95,9 @@ func (Collector) AskExtent(st *semantics.Statement) string {
 	if st.Confined.Apart {
 		names = nil
 	}
+	if st.Confined.Large {
+		names = append(slices.Clone(names), capture.SchemaName+"."+capture.LargeName)
+	}
 	return capture.ExtentSQL(names, st.Confined.Columns)
 }
 

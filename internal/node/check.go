@@ -197,6 +197,12 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'tutti') AND n.nspname NOT LIKE 'pg\_toast%'
 ORDER BY 1`
 
+// largeSum adds up the large objects, of which there is no row if there are none. An object's hash is over what it is
+// and who may do what with it; its pages have theirs.
+const largeSum = `SELECT 'large objects', count(*) FILTER (WHERE one), sum(h) FROM (
+  SELECT true AS one, hashtextextended(concat_ws(' ', oid, pg_get_userbyid(lomowner), lomacl, obj_description(oid, 'pg_largeobject')), 0)::numeric AS h FROM pg_largeobject_metadata
+  UNION ALL SELECT false, hashtextextended(concat_ws(' ', loid, pageno, encode(data, 'hex')), 0) FROM pg_largeobject) x HAVING count(*) > 0`
+
 func sums(ctx context.Context, conn *pgconn.PgConn) ([]tableSum, error) {
 	r, err := conn.Exec(ctx, checkedTables).ReadAll()
 	if err != nil {
@@ -215,6 +221,16 @@ func sums(ctx context.Context, conn *pgconn.PgConn) ([]tableSum, error) {
 			return nil, err
 		}
 		out = append(out, tableSum{Table: strings.TrimSpace(name), Rows: n, Sum: string(s[0].Rows[0][1])})
+	}
+	if r, err = conn.Exec(ctx, largeSum).ReadAll(); err != nil {
+		return nil, fmt.Errorf("large objects: %w", err)
+	}
+	for _, row := range r[0].Rows {
+		n, err := strconv.ParseInt(string(row[1]), 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, tableSum{Table: string(row[0]), Rows: n, Sum: string(row[2])})
 	}
 	return out, nil
 }

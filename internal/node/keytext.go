@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -12,6 +13,9 @@ func (l *life) keyText(ws *writeset.Writeset, k writeset.Key) string {
 	t := ws.Tables[k.Table]
 	if k.Hash == t.Key {
 		return "The whole"
+	}
+	if object, ok := capture.LargeObject(ws); ok && t.Schema == capture.SchemaName && t.Name == capture.LargeName {
+		return fmt.Sprintf("Large object %d, a row", object)
 	}
 	for _, r := range ws.Rows {
 		if r.Table == k.Table && r.Identity == k.Hash {

@@ -8,17 +8,21 @@ import (
 // Confined says how far a definition reaches. With To it changes what captured rows mean of no other tables than
 // those it names and what belongs with them: partitions, parents, the other ends of foreign keys. Apart: not even of
 // those. Columns: a table's columns change, and with them its row type. Types: it gives a table columns of a type
-// that may be a row type.
-type Confined struct{ To, Apart, Columns, Types bool }
+// that may be a row type. Large: it is about large objects, or takes away a role that may own some.
+type Confined struct{ To, Apart, Columns, Types, Large bool }
 
 // confine notes in a definition how far it reaches.
 func confine(n *pg.Node, s Statement) Statement {
 	if s.Kind != Definition {
 		return s
 	}
-	if s.Shared = ofAll(n); s.Shared {
-		s.Confined = Confined{To: true, Apart: true}
-	} else {
+	about := objectType(n)
+	switch s.Shared = ofAll(n); {
+	case s.Shared:
+		s.Confined = Confined{To: true, Apart: true, Large: n.GetDropRoleStmt() != nil || n.GetRenameStmt() != nil && about == pg.ObjectType_OBJECT_ROLE}
+	case about == pg.ObjectType_OBJECT_LARGEOBJECT:
+		s.Confined = Confined{To: true, Apart: true, Large: true}
+	default:
 		s.Confined = confined(n)
 		s.Long = long(n)
 	}

@@ -55,7 +55,7 @@ var refused = []string{
 	"ALTER ROLE x SET tutti.tx = 'on'", "ALTER ROLE ALL SET session_replication_role = replica", "ALTER DATABASE d SET tutti.tx = 'on'",
 	"CREATE FUNCTION f() RETURNS int LANGUAGE sql SET tutti.tx = 'on' AS 'SELECT 1'", "ALTER FUNCTION f() SET tutti.tx = 'on'", "ALTER PROCEDURE f() SET tutti.tx TO 'on'",
 	"SELECT * FROM tutti.collect(1, 2, 3)", "INSERT INTO t SELECT op FROM tutti.collect(1, 2, 3)", `SELECT "tutti".collect(1, 2, 3)`, "EXPLAIN ANALYZE SELECT tutti.collect(1, 2, 3)",
-	"COPY (SELECT tutti.collect(1, 2, 3)) TO STDOUT", "CALL tutti.x()", "SELECT lo_create(0)", "SELECT loread(1, 2)", "INSERT INTO t SELECT setval('s', 1)",
+	"COPY (SELECT tutti.collect(1, 2, 3)) TO STDOUT", "CALL tutti.x()", "SELECT pg_catalog.tutti_lo_put(1, 0, 'x')", "SELECT tutti_lowrite(1, 'x')", "INSERT INTO t SELECT setval('s', 1)",
 	"SELECT setval('s', (random() * 5)::int)", "PREPARE a AS SELECT setval('s', 1)", "CREATE DATABASE x TEMPLATE y", "CREATE DATABASE x ALLOW_CONNECTIONS false", "ALTER DATABASE x TABLESPACE y", "ALTER SYSTEM SET work_mem = 1", "CREATE TABLESPACE x LOCATION '/x'",
 	"CREATE TABLE a PARTITION OF b FOR VALUES FROM (current_timestamp) TO (maxvalue)", "ALTER TABLE b ATTACH PARTITION a FOR VALUES IN (now()::date)",
 	"CREATE TABLE a PARTITION OF b FOR VALUES FROM ('today') TO ('2099-01-01')", "CREATE SEQUENCE s CYCLE", "ALTER SEQUENCE s CYCLE", "CREATE ROLE x PASSWORD 'clé'", "CREATE ROLE x PASSWORD U&'cle'",

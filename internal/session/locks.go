@@ -115,15 +115,19 @@ func signed(n string) string {
 	return "(" + n + "::pg_catalog.int8::pg_catalog.bit(32)::pg_catalog.int4)"
 }
 
-// plainContext takes out of an error's context what only Tutti's form of the lock functions adds: PostgreSQL's
+// plainContext takes out of an error's context what only Tutti's form of functions of PostgreSQL's adds: PostgreSQL's
 // own are no PL/pgSQL.
 func plainContext(e *wire.ErrorFields) bool {
-	if !strings.Contains(e.Where, "tutti.") && !strings.Contains(e.Where, "advisory_") && !strings.Contains(e.Where, "setval") {
+	if !strings.Contains(e.Where, "tutti.") && !strings.Contains(e.Where, "advisory_") && !strings.Contains(e.Where, "setval") && !largeFrame.MatchString(e.Where) {
 		return false
 	}
 	lines := strings.Split(e.Where, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
 		if strings.HasPrefix(lines[i], "PL/pgSQL function setval(regclass,bigint,boolean) line ") || lines[i] == `SQL function "setval" statement 1` {
+			e.Where = strings.Join(lines[i+1:], "\n")
+			return true
+		}
+		if largeFrame.MatchString(lines[i]) {
 			e.Where = strings.Join(lines[i+1:], "\n")
 			return true
 		}

@@ -351,6 +351,9 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		s.spent(&e)
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
+	if overtaken(&e) {
+		f.Raw = wire.AppendErrorResponse(nil, e)
+	}
 	if r.failed == nil {
 		r.failed = &e
 	}

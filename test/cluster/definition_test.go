@@ -230,7 +230,7 @@ func TestRefusals(t *testing.T) {
 	for _, q := range []string{
 		"CREATE DATABASE x TEMPLATE postgres", "DROP DATABASE template1", "ALTER SYSTEM SET work_mem = '5MB'",
 		"SET session_replication_role = replica", "SET LOCAL session_replication_role = replica", "SELECT set_config('session_replication_role', 'replica', false)",
-		"SET tutti.tx = 'on'", "SELECT set_config('tutti.tx', 'on', true)", "SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT pg_catalog.lo_unlink(1)",
+		"SET tutti.tx = 'on'", "SELECT set_config('tutti.tx', 'on', true)", "SELECT pg_catalog.tutti_lo_unlink(1)",
 		"CREATE TABLESPACE ts LOCATION '/tmp'", "CREATE SUBSCRIPTION sub CONNECTION 'x' PUBLICATION p", "CREATE SEQUENCE cyc CYCLE",
 		"ALTER TABLE keyed ADD COLUMN r float DEFAULT random() CHECK (r >= 0)", "CREATE ROLE clear PASSWORD 'téxt'", "BEGIN; PREPARE TRANSACTION 'x'", "PREPARE TRANSACTION 'x'", "COMMIT PREPARED 'x'",
 		"BEGIN; CREATE FUNCTION hide() RETURNS void LANGUAGE sql AS 'CREATE TABLE hidden(k int)'; SELECT hide()",

@@ -126,14 +126,14 @@ func TestTemporaryTypes(t *testing.T) {
 func TestRefusedAtPrepare(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	if _, err := s.Prepare(s.ctx(), "lo", "SELECT lo_create($1)"); Code(err) != "0A000" {
+	if _, err := s.Prepare(s.ctx(), "set", "SELECT set_config('tutti.tx', $1, true)"); Code(err) != "0A000" {
 		t.Errorf("prepared: %v", err)
 	}
 	tx, err := s.Begin(s.ctx())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Prepare(s.ctx(), "lo", "SELECT lo_create($1)"); Code(err) != "0A000" {
+	if _, err := s.Prepare(s.ctx(), "set", "SELECT set_config('tutti.tx', $1, true)"); Code(err) != "0A000" {
 		t.Errorf("prepared in a block: %v", err)
 	}
 	if _, err := s.Prepare(s.ctx(), "one", "SELECT 1"); Code(err) != "25P02" {

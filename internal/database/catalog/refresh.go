@@ -204,6 +204,9 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 	return t, nil
 }
 
+// largeObjects is the table whose rows are carried out.
+var largeObjects = apply.Instead(capture.SchemaName, capture.LargeName, capture.LargeApply)
+
 func applyTable(d *capture.TableDesc) apply.Table {
 	a := apply.Table{Schema: d.Schema, Name: d.Name, Portable: d.Portable()}
 	at := make(map[int]int, len(d.Columns))
@@ -221,6 +224,9 @@ func applyTable(d *capture.TableDesc) apply.Table {
 
 // Apply is the apply.Lookup of these tables.
 func (t *Tables) Apply(w writeset.Table) *apply.Table {
+	if w.Schema == capture.SchemaName && w.Name == capture.LargeName {
+		return largeObjects
+	}
 	if x := t.byName[[2]string{w.Schema, w.Name}]; x != nil {
 		return &x.apply
 	}

@@ -1,0 +1,180 @@
+package capture
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Large objects have no triggers. PostgreSQL's functions that write them are given other names, and functions of the
+// old ones take their place: they call PostgreSQL's, with the rights of who calls them, and note which pages of
+// which object were written. The notes are captured rows. The collect step puts in their place what they
+// came to: rows of tutti.large, a table that is always empty and whose rows are carried out instead of stored.
+
+// LargeName is the name, in schema tutti, of the table that stands for all large objects.
+const LargeName = "large"
+
+// LargeApply carries out rows of that table, in order: its argument is an array of them.
+const LargeApply = "SELECT tutti.large_apply(r) FROM pg_catalog.unnest($1::tutti.large[]) AS r"
+
+const (
+	opLarge = 11 // ident: the object; keys: one of the largeNotes, first and last page
+
+	// largeSetting is 'on' where something was noted.
+	largeSetting = "tutti.large"
+	// largeOpened, with the number of a descriptor, holds the object that it was opened for, to write.
+	largeOpened = "tutti.large_"
+
+	// largePages are written by one row at most; each is 2 kB.
+	largePages = 128
+	// largeClasses is how many members draw OIDs that no other does.
+	largeClasses = 64
+)
+
+// What is noted.
+const (
+	largeMade  = 1
+	largeGone  = 2
+	largeWrote = 3 // pages were written
+	largeCut   = 4 // the first page is the last, or what comes after it was cut off
+)
+
+// What a row of tutti.large does.
+const (
+	largeMake  = 1 // an object, for its owner
+	largeDrop  = 2
+	largeClear = 3 // takes pages away
+	largeFill  = 4 // writes pages that are not there, beginning with one
+)
+
+// lastPage stands for all there are.
+const lastPage = 1<<31 - 1
+
+// LargeObject is the only large object that a writeset's rows are about, if there is one.
+func LargeObject(w *writeset.Writeset) (oid uint32, one bool) {
+	for i := range w.Rows {
+		t, image := w.Tables[w.Rows[i].Table], w.Rows[i].Image
+		if t.Schema != SchemaName || t.Name != LargeName {
+			continue
+		}
+		if len(image) < 4 { // the number of columns, and the first
+			return 0, false
+		}
+		value, _, ok := takeField(image[4:])
+		if !ok || len(value) != 4 || one && oid != binary.BigEndian.Uint32(value) {
+			return 0, false
+		}
+		oid, one = binary.BigEndian.Uint32(value), true
+	}
+	return oid, one
+}
+
+// largeFunction is a function of PostgreSQL's that writes, and what is done in its place.
+type largeFunction struct {
+	name, types, returns string
+	declare, body        string
+	closed               bool // nobody but a superuser may call it, unless he was granted to
+}
+
+var largeFunctions = []largeFunction{
+	{name: "lo_creat", types: "pg_catalog.int4", returns: "oid", declare: "o pg_catalog.oid;", body: `
+  o := pg_catalog.tutti_lo_create(tutti.large_oid());
+  PERFORM tutti.large_note(o, @made, 0, 0);
+  RETURN o;`},
+	{name: "lo_create", types: "pg_catalog.oid", returns: "oid", declare: "o pg_catalog.oid := $1;", body: `@draw
+  o := pg_catalog.tutti_lo_create(o);
+  PERFORM tutti.large_note(o, @made, 0, 0);
+  RETURN o;`},
+	{name: "lo_from_bytea", types: "pg_catalog.oid, pg_catalog.bytea", returns: "oid", declare: "o pg_catalog.oid := $1;", body: `@draw
+  o := pg_catalog.tutti_lo_from_bytea(o, $2);
+  PERFORM tutti.large_note(o, @made, 0, 0);
+  RETURN o;`},
+	{name: "lo_import", types: "pg_catalog.text", returns: "oid", declare: "o pg_catalog.oid;", closed: true, body: `
+  o := pg_catalog.tutti_lo_import($1, tutti.large_oid());
+  PERFORM tutti.large_note(o, @made, 0, 0);
+  RETURN o;`},
+	{name: "lo_import", types: "pg_catalog.text, pg_catalog.oid", returns: "oid", declare: "o pg_catalog.oid := $2;", closed: true, body: `@draw
+  o := pg_catalog.tutti_lo_import($1, o);
+  PERFORM tutti.large_note(o, @made, 0, 0);
+  RETURN o;`},
+	{name: "lo_open", types: "pg_catalog.oid, pg_catalog.int4", returns: "int4", declare: "fd pg_catalog.int4;", body: `
+  fd := pg_catalog.tutti_lo_open($1, $2);
+  IF ($2 OPERATOR(pg_catalog.&) 131072) OPERATOR(pg_catalog.<>) 0 THEN
+    PERFORM pg_catalog.set_config(pg_catalog.concat('` + largeOpened + `', fd), $1::pg_catalog.text, true);
+  END IF;
+  RETURN fd;`},
+	{name: "lowrite", types: "pg_catalog.int4, pg_catalog.bytea", returns: "int4", declare: "n pg_catalog.int4; at pg_catalog.int8;", body: `
+  at := pg_catalog.lo_tell64($1);
+  n := pg_catalog.tutti_lowrite($1, $2);
+  IF n OPERATOR(pg_catalog.>) 0 THEN
+    PERFORM tutti.large_note(pg_catalog.current_setting(pg_catalog.concat('` + largeOpened + `', $1))::pg_catalog.oid, @wrote, at, at OPERATOR(pg_catalog.+) n OPERATOR(pg_catalog.-) 1);
+  END IF;
+  RETURN n;`},
+	{name: "lo_put", types: "pg_catalog.oid, pg_catalog.int8, pg_catalog.bytea", returns: "void", body: `
+  PERFORM pg_catalog.tutti_lo_put($1, $2, $3);
+  IF pg_catalog.length($3) OPERATOR(pg_catalog.>) 0 THEN
+    PERFORM tutti.large_note($1, @wrote, $2, $2 OPERATOR(pg_catalog.+) pg_catalog.length($3) OPERATOR(pg_catalog.-) 1);
+  END IF;`},
+	{name: "lo_truncate", types: "pg_catalog.int4, pg_catalog.int4", returns: "int4", declare: "r pg_catalog.int4;", body: largeTruncate},
+	{name: "lo_truncate64", types: "pg_catalog.int4, pg_catalog.int8", returns: "int4", declare: "r pg_catalog.int4;", body: largeTruncate},
+	{name: "lo_unlink", types: "pg_catalog.oid", returns: "int4", declare: "r pg_catalog.int4;", body: `
+  r := pg_catalog.tutti_lo_unlink($1);
+  PERFORM tutti.large_note($1, @gone, 0, 0);
+  RETURN r;`},
+}
+
+const largeTruncate = `
+  r := pg_catalog.tutti_@name($1, $2);
+  PERFORM tutti.large_note(pg_catalog.current_setting(pg_catalog.concat('` + largeOpened + `', $1))::pg_catalog.oid, @cut, $2, $2);
+  RETURN r;`
+
+func largeSchema() string {
+	var b strings.Builder
+	var names []string
+	for _, f := range largeFunctions {
+		names = append(names, f.name)
+	}
+	words := strings.NewReplacer(
+		"@made", fmt.Sprintf("%d::pg_catalog.int2", largeMade), "@gone", fmt.Sprintf("%d::pg_catalog.int2", largeGone),
+		"@wrote", fmt.Sprintf("%d::pg_catalog.int2", largeWrote), "@cut", fmt.Sprintf("%d::pg_catalog.int2", largeCut),
+		"@draw", "\n  IF o OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN o := tutti.large_oid(); END IF;",
+		"@names", "'{"+strings.Join(names, ",")+"}'")
+	b.WriteString(words.Replace(renameLarge))
+	header := fmt.Sprintf("pg_catalog.decode('%x', 'hex')", fmt.Sprintf("B;1;0;0;%d;%s%s", len(SchemaName), SchemaName, LargeName))
+	b.WriteString(strings.NewReplacer(
+		"@pages", fmt.Sprint(largePages), "@classes", fmt.Sprint(largeClasses), "@oids", fmt.Sprint((1<<32-16384)/largeClasses-1),
+		"@op", fmt.Sprint(opLarge), "@flag", largeSetting, "@outside", OutsideState, "@tx", TransactionSetting, "@bulk", BulkSetting, "@direct", DirectSetting, "@read", ReadSetting,
+		"@session", SessionSetting, "@applies", SessionApplies, "@defines", SessionDefines,
+		"@key", int8Literal(TableKey(SchemaName, LargeName)), "@header", header, "@end", fmt.Sprint(lastPage),
+		"@made", fmt.Sprint(largeMade), "@gone", fmt.Sprint(largeGone), "@wrote", fmt.Sprint(largeWrote), "@cut", fmt.Sprint(largeCut),
+		"@make", fmt.Sprint(largeMake), "@drop", fmt.Sprint(largeDrop), "@clear", fmt.Sprint(largeClear), "@fill", fmt.Sprint(largeFill),
+	).Replace(largeTables + largeNotes + largeCollect + largeApply))
+	for _, f := range largeFunctions {
+		body := words.Replace(strings.ReplaceAll(f.body, "@name", f.name))
+		fmt.Fprintf(&b, largeWrapper, f.name, f.types, f.returns, f.declare, body)
+		if f.closed {
+			fmt.Fprintf(&b, "REVOKE ALL ON FUNCTION pg_catalog.%s(%s) FROM PUBLIC;\n", f.name, f.types)
+		}
+	}
+	return b.String()
+}
+
+// renameLarge gives PostgreSQL's own functions, known by the OIDs below those of users, other names.
+const renameLarge = `
+DO $tutti$ DECLARE f pg_catalog.regprocedure; n pg_catalog.text;
+BEGIN
+  FOR f, n IN SELECT p.oid, p.proname FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.<) 12000::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY (@names::pg_catalog._name)
+    AND p.pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid LOOP
+    EXECUTE pg_catalog.concat('ALTER FUNCTION ', f, ' RENAME TO tutti_', n);
+  END LOOP;
+END $tutti$;
+`
+
+// largeWrapper runs with the caller's rights: PostgreSQL's function asks for them.
+const largeWrapper = `CREATE OR REPLACE FUNCTION pg_catalog.%[1]s(%[2]s) RETURNS pg_catalog.%[3]s LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE COST 1 AS $tutti$
+DECLARE %[4]s
+BEGIN%[5]s
+END $tutti$;
+`

@@ -1,0 +1,131 @@
+package captest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// objects are the large objects of a database: owner and pages.
+func (p *pair) objects(on int) string {
+	p.t.Helper()
+	c := p.a
+	if on == 2 {
+		c = p.b
+	}
+	var out string
+	p.scan(c, `SELECT coalesce(string_agg(concat(m.oid, ' ', pg_get_userbyid(m.lomowner), ' ', coalesce((
+		SELECT string_agg(concat(pageno, ':', length(data), ':', md5(data)), ' ' ORDER BY pageno) FROM pg_largeobject WHERE loid = m.oid), '')), E'\n' ORDER BY m.oid), '') FROM pg_largeobject_metadata m`, &out)
+	return out
+}
+
+func (p *pair) sameObjects(name string) {
+	p.t.Helper()
+	p.sync()
+	if a, b := p.objects(1), p.objects(2); a != b {
+		p.t.Errorf("%s:\na:\n%s\nb:\n%s", name, a, b)
+	}
+}
+
+func TestLargeObjects(t *testing.T) {
+	p := newPair(t, "CREATE TABLE beside(id int PRIMARY KEY, x text)")
+	steps := [][]string{
+		{"SELECT lo_create(42)"},
+		{"SELECT lo_put(42, 0, convert_to(repeat('abc', 5000), 'UTF8'))"},
+		{"SELECT lo_put(42, 4090, 'overwritten')", "SELECT lo_put(42, 10000, 'x')"},
+		{"SELECT lo_put(42, 1000000, 'behind a gap')"},
+		{"INSERT INTO beside VALUES (1, 'a')", "SELECT lo_from_bytea(43, 'in the middle')", "UPDATE beside SET x = 'b'", "SELECT lo_unlink(42)", "DELETE FROM beside"},
+		{"SELECT lo_unlink(43), lo_from_bytea(43, repeat('again', 1000)::bytea)"},
+		{"SELECT lo_create(44)", "SELECT lo_unlink(44)"},
+		{"SELECT lo_open(43, x'60000'::int); SELECT lo_lseek(0, 3000, 0); SELECT lowrite(0, repeat('y', 3000)::bytea); SELECT lo_truncate(0, 5000)"},
+		{"SELECT lo_open(43, x'20000'::int); SELECT lo_truncate(0, 4096)"},
+		{"SELECT lo_open(43, x'20000'::int); SELECT lo_truncate64(0, 81920)"},
+		{"SELECT lo_open(43, x'20000'::int); SELECT lo_truncate(0, 20000)", "SELECT lo_put(43, 30000, 'z')", "SELECT lo_put(43, 100, 'z')"},
+		{"SELECT lo_put(43, 50, 'kept')", "SAVEPOINT a", "SELECT lo_put(43, 2048 * 300, 'lost')", "SELECT lo_unlink(43)", "ROLLBACK TO a"},
+		{"SELECT lo_put(43, 7, '')"},
+		{"SELECT lo_from_bytea(45, decode(repeat('00112233', 2048 * 400), 'hex'))"},
+		{"SELECT lo_create(46), lo_open(46, x'20000'::int), lowrite(0, 'a'), lo_create(47), lo_open(47, x'20000'::int), lowrite(1, 'b'), lowrite(0, 'c')"},
+	}
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		for i, s := range steps {
+			if _, err := p.try(isolation, s...); err != nil {
+				t.Fatalf("%q: %s", s, explain(err))
+			}
+			p.sameObjects(fmt.Sprint(isolation, i, s))
+		}
+		p.tx("SELECT lo_unlink(oid) FROM pg_largeobject_metadata")
+		p.sameObjects("unlinked")
+		if p.objects(1) != "" {
+			t.Error(p.objects(1))
+		}
+		for _, s := range steps { // as one batch
+			p.tx(s...)
+		}
+		p.sameObjects("at once")
+		p.tx("SELECT lo_unlink(oid) FROM pg_largeobject_metadata")
+		p.sameObjects("unlinked")
+	}
+}
+
+func TestLargeObjectOwner(t *testing.T) {
+	p := newPair(t)
+	p.exec(p.a, "DROP ROLE IF EXISTS tutti_test_large; CREATE ROLE tutti_test_large")
+	p.tx("SET LOCAL ROLE tutti_test_large", "SELECT lo_from_bytea(50, 'mine')", "RESET ROLE", "SELECT lo_from_bytea(51, 'not')")
+	p.sameObjects("owners")
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT lo_put(51, 0, 'x')")
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT lo_unlink(51)")
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT lo_import('/etc/hostname')")
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT pg_catalog.tutti_lo_import('/etc/hostname')")
+	// Nobody can note what he has not done.
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT tutti.large_note(51, 3::int2, 0, 10)")
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT tutti.large_note(51, 4::int2, 0, 0)")
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT tutti.large_note(51, 1::int2, 0, 0)")
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT tutti.large_note(51, 2::int2, 0, 0)")
+	if w := p.tx("SET LOCAL ROLE tutti_test_large", "SELECT tutti.large_note(99, 2::int2, 0, 0)"); !w.Empty() {
+		t.Errorf("%v", w)
+	}
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT tutti.large_apply(ROW(51, 2, NULL, NULL, NULL, NULL)::tutti.large)")
+	p.tx("SELECT lo_unlink(oid) FROM pg_largeobject_metadata")
+	p.sameObjects("unlinked")
+	p.exec(p.a, "DROP ROLE tutti_test_large")
+}
+
+func (p *pair) refused(code string, sql ...string) {
+	p.t.Helper()
+	if _, err := p.try("read committed", sql...); err == nil || !strings.Contains(err.Error(), code) {
+		p.t.Errorf("%q: %v", sql, err)
+	}
+}
+
+// TestLargeObjectKeys: writers of one object conflict, writers of two do not.
+func TestLargeObjectKeys(t *testing.T) {
+	p := newPair(t)
+	exclusive := func(w *writeset.Writeset) (keys []uint64) {
+		w.EachKey(func(k writeset.Key) bool {
+			if k.Mode == writeset.Exclusive {
+				keys = append(keys, k.Hash)
+			}
+			return true
+		})
+		return keys
+	}
+	made := exclusive(p.tx("SELECT lo_create(60)"))
+	for _, s := range []string{"lo_put(60, 0, 'x')", "lo_put(60, 1000000, 'x')", "lo_open(60, 131072), lo_truncate(0, 7)", "lo_unlink(60)"} {
+		if got := exclusive(p.tx("SELECT " + s)); len(got) != 1 || len(made) != 1 || got[0] != made[0] {
+			t.Errorf("%s: keys %v, of its creation %v", s, got, made)
+		}
+	}
+	if got := exclusive(p.tx("SELECT lo_create(61)")); len(got) != 1 || got[0] == made[0] {
+		t.Errorf("keys %v", got)
+	}
+	p.exec(p.a, "INSERT INTO tutti.sequencing (member, steps) VALUES (3, 16)")
+	var first, second uint32
+	p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = on")
+	p.scan(p.a, "SELECT lo_creat(-1), lo_create(0)", &first, &second)
+	p.exec(p.a, "ROLLBACK")
+	if first%64 != 3 || second%64 != 3 || first == second {
+		t.Errorf("OIDs %d and %d", first, second)
+	}
+}

@@ -68,14 +68,15 @@ func (m *monitor) exec(ctx context.Context, sql string) ([]*pgconn.Result, error
 }
 
 // blockers lists the backends that hold locks the backend pid waits for, or stand before it
-// in the queue for one, and those that block them in turn.
+// in the queue for one, and those that block them in turn. Who just makes a table longer lets go of that lock by itself.
 func (m *monitor) blockers(ctx context.Context, pid uint32) ([]uint32, error) {
 	// Mostly nobody does, and the executor is just slow: this is the cheap question.
 	if blocked, err := m.blocked(ctx, pid); err != nil || !blocked {
 		return nil, err
 	}
-	r, err := m.exec(ctx, fmt.Sprintf(`WITH RECURSIVE b(pid) AS (SELECT unnest(pg_catalog.pg_blocking_pids(%d))
-UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> %d`, pid, pid))
+	r, err := m.exec(ctx, fmt.Sprintf(`WITH RECURSIVE b(pid) AS (SELECT unnest(pg_catalog.pg_blocking_pids(%[1]d))
+  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.pid = %[1]d AND NOT l.granted AND l.locktype = 'extend')
+UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> %[1]d`, pid))
 	if err != nil {
 		return nil, err
 	}

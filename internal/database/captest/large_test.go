@@ -1,10 +1,16 @@
 package captest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/pgtest"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -30,7 +36,8 @@ func (p *pair) sameObjects(name string) {
 }
 
 func TestLargeObjects(t *testing.T) {
-	p := newPair(t, "CREATE TABLE beside(id int PRIMARY KEY, x text)")
+	p := newPair(t, "CREATE TABLE beside(id int PRIMARY KEY, x text)",
+		"CREATE FUNCTION with_settings() RETURNS int LANGUAGE plpgsql SET work_mem = '1MB' AS $$ BEGIN RETURN lo_open(43, 131072); END $$")
 	steps := [][]string{
 		{"SELECT lo_create(42)"},
 		{"SELECT lo_put(42, 0, convert_to(repeat('abc', 5000), 'UTF8'))"},
@@ -45,6 +52,9 @@ func TestLargeObjects(t *testing.T) {
 		{"SELECT lo_open(43, x'20000'::int); SELECT lo_truncate(0, 20000)", "SELECT lo_put(43, 30000, 'z')", "SELECT lo_put(43, 100, 'z')"},
 		{"SELECT lo_put(43, 50, 'kept')", "SAVEPOINT a", "SELECT lo_put(43, 2048 * 300, 'lost')", "SELECT lo_unlink(43)", "ROLLBACK TO a"},
 		{"SELECT lo_put(43, 7, '')"},
+		{"SAVEPOINT b", "SELECT lo_open(43, x'20000'::int), lo_put(43, 9000, 'kept')", "RELEASE b", "SELECT lowrite(0, 'through a descriptor of a subtransaction')"},
+		{"DO $$ BEGIN PERFORM lo_put(43, 100, 'lost'); RAISE 'x'; EXCEPTION WHEN OTHERS THEN PERFORM lo_put(43, 200, 'kept'); END $$"},
+		{"SET LOCAL search_path = pg_catalog", "SELECT lo_open(43, x'20000'::int), public.with_settings()", "SELECT lowrite(1, 'opened in a function')"},
 		{"SELECT lo_from_bytea(45, decode(repeat('00112233', 2048 * 400), 'hex'))"},
 		{"SELECT lo_create(46), lo_open(46, x'20000'::int), lowrite(0, 'a'), lo_create(47), lo_open(47, x'20000'::int), lowrite(1, 'b'), lowrite(0, 'c')"},
 	}
@@ -128,4 +138,58 @@ func TestLargeObjectKeys(t *testing.T) {
 	if first%64 != 3 || second%64 != 3 || first == second {
 		t.Errorf("OIDs %d and %d", first, second)
 	}
+}
+
+// TestLargeObjectLocks: who writes an object and who applies that hold its row until they end.
+func TestLargeObjectLocks(t *testing.T) {
+	p := newPair(t)
+	locked := func(c *pgx.Conn) bool {
+		t.Helper()
+		_, err := c.Exec(ctx, "SELECT FROM pg_largeobject_metadata WHERE oid = 70 FOR NO KEY UPDATE NOWAIT")
+		var pg *pgconn.PgError
+		if err != nil && (!errors.As(err, &pg) || pg.Code != "55P03") {
+			t.Fatal(err)
+		}
+		return err != nil
+	}
+	s := pgtest.Shared(t)
+	besideA, besideB := s.Connect(t, p.dbA), s.Connect(t, p.dbB)
+	p.tx("SELECT lo_from_bytea(70, 'x')")
+	p.sync()
+	for _, q := range []string{"lo_put(70, 0, 'y')", "lo_open(70, 131072), lowrite(0, 'z')", "lo_open(70, 131072), lo_truncate(0, 0)"} {
+		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = on")
+		p.exec(p.a, "SELECT "+q)
+		if !locked(besideA) {
+			t.Errorf("%s: not locked where it was run", q)
+		}
+		p.exec(p.a, "ROLLBACK")
+		if locked(besideA) {
+			t.Errorf("%s: locked for longer", q)
+		}
+		p.tx("SELECT " + q)
+		tx, _, err := p.open(p.pending, apply.InPlace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !locked(besideB) {
+			t.Errorf("%s: not locked where it is applied", q)
+		}
+		if err := tx.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		p.pending = nil
+	}
+	p.tx("SELECT lo_unlink(70)")
+	p.sameObjects("unlinked")
+}
+
+// TestLargeObjectLimit: a transaction that writes more than is allowed fails when it is collected.
+func TestLargeObjectLimit(t *testing.T) {
+	p := newPair(t)
+	p.exec(p.a, "UPDATE tutti.token SET bytes_max = 1000000")
+	p.tx("SELECT lo_from_bytea(80, convert_to(repeat('x', 999000), 'UTF8'))")
+	p.refused("54000", "SELECT lo_put(80, 999000, convert_to(repeat('x', 1001000), 'UTF8'))")
+	p.tx("SELECT lo_put(80, 500000, 'y')") // counts what is written
+	p.tx("SELECT lo_unlink(80)")
+	p.sameObjects("unlinked")
 }

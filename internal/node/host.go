@@ -33,7 +33,7 @@ type host struct {
 	lost   bool
 
 	seen   uint64 // how many long definitions the transaction has seen
-	missed bool   // the last one had to see another
+	missed *long  // the last one had to see this one, too
 }
 
 // Base also waits until the session's last transaction, or the winner of its conflict, counts
@@ -45,9 +45,9 @@ func (h *host) Base() uint64 {
 		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
 		h.after = 0
 	}
-	if h.missed {
-		h.n.longs.await(h.n.ending)
-		h.missed = false
+	if h.missed != nil {
+		h.n.awaitLong(h.missed)
+		h.missed = nil
 	}
 	h.seen = h.n.longs.seen()
 	if h.writes {
@@ -192,7 +192,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 			WithHint("Split it into smaller transactions.")}
 	}
 	if g := h.n.longs.missed(h.seen, sub.Writeset); g != nil {
-		h.writes, h.lost, h.missed = true, true, true
+		h.writes, h.lost, h.missed = true, true, g
 		return session.Decision{Retry: true, Err: h.n.missedError(g)}
 	}
 	if e := h.storable(&sub, payload); e != nil {

@@ -37,6 +37,7 @@ const (
 	longAfter    = 200 * time.Millisecond // a definition that takes so long becomes a long one
 	longInterval = 50 * time.Millisecond  // how often one is looked at that cannot become one yet
 	longsMax     = 64                     // ended ones that are remembered, see L3
+	longPatience = 3 * time.Second        // how long a transaction that has lost by L3 waits before it is tried again
 )
 
 // long is a definition that a definer carries out.
@@ -163,6 +164,18 @@ func (l *longs) await(stop func() bool) {
 	defer l.mu.Unlock()
 	for l.ended < l.began && !stop() {
 		l.ends.Wait()
+	}
+}
+
+// awaitLong waits for the end of one, but not for ever: its client may have given up.
+func (l *life) awaitLong(g *long) {
+	timeout := time.NewTimer(longPatience)
+	defer timeout.Stop()
+	select {
+	case <-g.done:
+		l.longs.await(l.ending)
+	case <-l.done:
+	case <-timeout.C:
 	}
 }
 

@@ -210,7 +210,7 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 	if rows {
 		ws = &writeset.Writeset{Steps: []writeset.Step{{Rows: ws}}}
 	}
-	for l.core.applied.Load() < r.Base || l.longs.under() != nil {
+	for l.core.applied.Load() < r.Base || !rows && l.longs.under() != nil {
 		if l.ending() || !sleep(ctx, time.Millisecond) {
 			return false, "", ""
 		}

@@ -17,7 +17,8 @@ const (
 	NotLong Long = iota
 	// LongLocked: once it has begun its work it holds locks on all tables it changes. Who writes to them waits.
 	LongLocked
-	// LongNamed: who writes to a table that it may change waits, whether it holds a lock or not.
+	// LongNamed: who writes to a table that it may change waits, whether it holds a lock or not. It locks several, one
+	// after the other.
 	LongNamed
 	// LongFree: it changes nothing of what rows mean. Nobody waits but other definitions.
 	LongFree
@@ -44,7 +45,7 @@ func longAlter(a *pg.AlterTableStmt) Long {
 	if !callsPlain(a.ProtoReflect()) {
 		return NotLong
 	}
-	out := LongFree
+	var out []Long
 	for _, n := range a.Cmds {
 		cmd := n.GetAlterTableCmd()
 		if cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE {
@@ -52,13 +53,28 @@ func longAlter(a *pg.AlterTableStmt) Long {
 		}
 		switch cmd.GetSubtype() {
 		case pg.AlterTableType_AT_ValidateConstraint:
-		case pg.AlterTableType_AT_AddConstraint, pg.AlterTableType_AT_AlterColumnType, pg.AlterTableType_AT_SetNotNull, pg.AlterTableType_AT_AddColumn:
-			out = LongNamed
+			out = append(out, LongFree)
+		case pg.AlterTableType_AT_SetNotNull:
+			out = append(out, LongLocked)
+		case pg.AlterTableType_AT_AddConstraint, pg.AlterTableType_AT_AddColumn:
+			if hasNode(cmd.ProtoReflect(), "RangeVar") { // REFERENCES
+				out = append(out, LongNamed)
+			} else {
+				out = append(out, LongLocked)
+			}
+		case pg.AlterTableType_AT_AlterColumnType:
+			out = append(out, LongNamed)
 		default:
 			return NotLong
 		}
 	}
-	return out
+	switch {
+	case slices.Contains(out, LongNamed):
+		return LongNamed
+	case slices.Contains(out, LongLocked):
+		return LongLocked
+	}
+	return LongFree
 }
 
 // callsPlain reports whether nothing is called below m but functions that read no tables.

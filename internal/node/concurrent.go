@@ -37,10 +37,34 @@ func (l *life) buildConcurrently(ctx context.Context, last uint64, t engine.Task
 	return nil
 }
 
+// cancelDefinition carries out a client's wish: a definition that was not proposed yet is withdrawn, and an index that is built
+// CONCURRENTLY here is given up, and left as it is. Everything else is ordered, and runs at all members.
+func (l *life) cancelDefinition(seq uint64) {
+	l.core.do(func(e *engine.Engine) {
+		if !e.Withdraw(seq) {
+			return
+		}
+		if c, ok := l.definitions.Load(seq); ok {
+			c.(chan session.Result) <- session.Result{Err: errCanceled()}
+		}
+	})
+	if g := l.longs.under(); g != nil && g.concurrent() && g.task.Item.ID == l.txid(seq) {
+		g.unwanted.Store(true)
+		l.monitor.cancel(l.log, l.applier.definer.conn.PID())
+	}
+}
+
+func errCanceled() *wire.SQLError {
+	return wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request")
+}
+
 // concurrently is buildConcurrently's work.
 func (a *applier) concurrently(ctx context.Context, d *session.Definition, anew bool) (session.Result, error) {
 	a.notices = nil
 	for {
+		if a.long.unwanted.Load() {
+			return session.Result{Err: errCanceled()}, nil
+		}
 		tag, err := a.tryConcurrently(ctx, d, anew)
 		if err == nil {
 			return session.Result{Tag: tag, Notices: a.noticeFrames()}, nil

@@ -31,6 +31,7 @@ type guard struct {
 	doom    *wire.SQLError
 	poked   bool
 	cancels int    // under way
+	define  func() // cancels the definition under way; nil if there is none
 	seq     uint64 // of the submission under way
 	entered uint64 // phases
 	idled   uint64 // entered when the nudger last looked
@@ -164,14 +165,24 @@ func (g *guard) interrupt() {
 // already decides.
 func (g *guard) cancelClient() {
 	g.mu.Lock()
-	phase, seq := g.phase, g.seq
+	phase, seq, define := g.phase, g.seq, g.define
 	if phase == session.PhaseRunning {
 		g.interrupt()
 	}
 	g.mu.Unlock()
+	if define != nil {
+		define()
+	}
 	if phase == session.PhaseSubmitted && seq != 0 {
 		g.withdraw(seq)
 	}
+}
+
+// defining notes how the definition under way is cancelled; nil when it is over.
+func (g *guard) defining(cancel func()) {
+	g.mu.Lock()
+	g.define = cancel
+	g.mu.Unlock()
 }
 
 // submitted notes which submission the log decides on; zero when it has.

@@ -353,7 +353,7 @@ func (h *host) Define(d session.Definition) session.Result {
 	if e := l.tenure.mayChange(h.n, d.Database); e != nil {
 		return session.Result{Err: e}
 	}
-	r := l.define(d)
+	r := l.define(d, h.g)
 	if r.Err == nil && d.Database.Does == semantics.CreatesDatabase {
 		l.tenure.awaitDatabase(d.Database.Name)
 	}
@@ -363,7 +363,7 @@ func (h *host) Define(d session.Definition) session.Result {
 // Main reports whether the session is in the main database.
 func (h *host) Main() bool { return h.n.group == mainGroup }
 
-func (l *life) define(d session.Definition) session.Result {
+func (l *life) define(d session.Definition, g *guard) session.Result {
 	id := writeset.TxID{Member: l.config.Member, Incarnation: l.incarnation, Seq: l.seq.Add(1)}
 	result := make(chan session.Result, 1)
 	l.definitions.Store(id.Seq, result)
@@ -380,6 +380,8 @@ func (l *life) define(d session.Definition) session.Result {
 		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)")}
 	}
 	if ok {
+		g.defining(func() { l.cancelDefinition(id.Seq) })
+		defer g.defining(nil)
 		r := l.awaitDefinition(id, result)
 		if r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated {
 			l.catchUp()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,6 +50,8 @@ type long struct {
 	d    *session.Definition // nil: the task's steps
 	kind semantics.Long
 	held map[uint64]bool // keys of tables, see L2
+
+	unwanted atomic.Bool // its client has cancelled it
 
 	mu     sync.Mutex
 	ending bool          // it is about to commit with the progress

@@ -90,7 +90,7 @@ func (l *life) withdraw(seq uint64) {
 	}
 	l.core.do(func(e *engine.Engine) {
 		if e.Withdraw(seq) {
-			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request")}
+			w.decision <- session.Decision{Err: errCanceled()}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -243,6 +244,22 @@ func TestIndexesAreBuiltConcurrently(t *testing.T) {
 	c.WaitReady(3)
 	c.Everywhere("SELECT indisvalid FROM pg_index WHERE indexrelid = 'busy4'::regclass", "t")
 	c.Everywhere("SELECT count(*) FROM busy WHERE v = 2", "1")
+
+	// Its client cancels it: it is not valid at its node, as in PostgreSQL, and goes away at all.
+	s = older(1)
+	ended = build("busy5", "v")
+	deadline, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := a.PgConn().CancelRequest(deadline); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; Code(err) != "57014" {
+		t.Errorf("an index whose client cancels it: %v, want 57014", err)
+	}
+	c.Eventually(1, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'busy5'::regclass", "f")
+	s.Do("COMMIT")
+	a.Do("DROP INDEX busy5")
+	c.Everywhere("SELECT to_regclass('busy5') IS NULL", "t")
 
 	if err := a.Try("CREATE INDEX CONCURRENTLY busy4 ON busy(v)"); Code(err) != "42P07" {
 		t.Errorf("an index whose name is taken: %v, want 42P07", err)

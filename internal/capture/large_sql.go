@@ -30,7 +30,7 @@ ALTER FUNCTION tutti.large_oid OWNER TO tutti_owner;
 const largeNotes = `
 CREATE OR REPLACE FUNCTION tutti.large_note(object pg_catalog.oid, what pg_catalog.int2, first pg_catalog.int8, last pg_catalog.int8) RETURNS pg_catalog.void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
-DECLARE t text := current_setting('@tx', true); size int8 := current_setting('block_size')::int8 / 4; here bool; own bool;
+DECLARE t text := current_setting('@tx', true); size int8 := current_setting('block_size')::int8 / 4; here bool; own bool; changed bool := current_setting('transaction_isolation') <> 'read committed';
 BEGIN
   IF current_setting('@session', true) IN ('@applies', '@defines') THEN
     RAISE EXCEPTION 'a definition cannot write large objects' USING ERRCODE = 'feature_not_supported', HINT = 'Write them by statements of their own.';
@@ -44,16 +44,19 @@ BEGIN
   IF what IN (@wrote, @cut) THEN
     first := first / size; last := CASE what WHEN @cut THEN @end ELSE last / size END;
     own := coalesce(own, false) OR (SELECT count(*) FROM (SELECT FROM pg_largeobject p WHERE p.loid = object AND p.pageno BETWEEN first AND last AND tutti.mine(p.xmin) LIMIT 1) x) = 1;
-    PERFORM FROM pg_largeobject_metadata m WHERE own AND m.oid = object FOR NO KEY UPDATE;
-    IF own AND NOT FOUND THEN
-      RAISE EXCEPTION 'could not serialize access due to concurrent update' USING ERRCODE = 'serialization_failure';
+    IF own THEN
+      PERFORM FROM pg_largeobject_metadata m WHERE m.oid = object FOR NO KEY UPDATE;
+      own := FOUND;
+      changed := NOT FOUND;
     END IF;
   ELSIF what = @gone THEN
     own := here IS NULL;
   ELSIF what <> @made THEN
     own := false;
   END IF;
-  IF own IS NOT TRUE THEN
+  IF own IS NOT TRUE AND changed THEN -- since the transaction's snapshot, which PostgreSQL does not look at to write large objects
+    RAISE EXCEPTION 'could not serialize access due to concurrent update' USING ERRCODE = 'serialization_failure';
+  ELSIF own IS NOT TRUE THEN
     RAISE EXCEPTION 'large object % was not written', object USING ERRCODE = 'insufficient_privilege';
   END IF;
   PERFORM tutti.put('', @op::int2, object::int8, ARRAY[what, first, last]::int8[], NULL), set_config('@flag', 'on', true);

@@ -196,7 +196,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 		return session.Decision{Retry: true, Err: h.n.missedError(g)}
 	}
 	if e := h.storable(&sub, payload); e != nil {
-		return session.Decision{Err: e}
+		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}
 	}
 	began := time.Now()
 	h.writes = true

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ type rehearsed struct {
 	Done    bool   `json:"done"`    // it was tried
 	Code    string `json:"code"`    // what it failed with; empty if it did not
 	Message string `json:"message"` // why
+	Ahead   bool   `json:"ahead"`   // more was applied there than Base
 }
 
 // rehearsals are the ones this member waits for.
@@ -130,6 +132,10 @@ func (l *life) rehearse(sub *session.Submission, payload []byte) *wire.SQLError 
 }
 
 func refusedThere(sub *session.Submission, node string, r *rehearsed) *wire.SQLError {
+	if r.Ahead && (strings.HasPrefix(r.Message, "large object ") || strings.Contains(r.Message, "pg_largeobject_metadata")) {
+		// It has been removed since, and is not known here yet.
+		return wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).WithDetail("At node %s, which is ahead: %s.", node, r.Message).WithHint("The transaction might succeed if retried.")
+	}
 	what, hint := "rows", "Code of an index, a generated column or a domain may depend on settings of the session, or on other rows."
 	if len(sub.Writeset.Steps) > 0 {
 		what, hint = "schema changes", "They may depend on temporary objects, or on files that only one machine has."
@@ -189,6 +195,7 @@ func (l *life) rehearseFor(from uint32, data []byte) {
 		defer func() { <-l.rehearsals.running }()
 		out := rehearsed{Seq: r.Seq, Life: r.Life}
 		out.Done, out.Code, out.Message = l.tryOut(from, &r)
+		out.Ahead = l.core.applied.Load() > r.Base
 		answer, err := json.Marshal(out)
 		if err != nil {
 			l.log.Error("an answer to a rehearsal cannot be written", "error", err)

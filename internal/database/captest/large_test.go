@@ -183,6 +183,24 @@ func TestLargeObjectLocks(t *testing.T) {
 	p.sameObjects("unlinked")
 }
 
+// TestLargeObjectSnapshots: who writes what has changed since its snapshot is told that, whatever it does.
+func TestLargeObjectSnapshots(t *testing.T) {
+	p := newPair(t)
+	other := pgtest.Shared(t).Connect(t, p.dbA)
+	for _, q := range []string{"SELECT lo_unlink(71)", "SELECT lo_put(72, 0, 'x')"} {
+		p.tx("SELECT lo_from_bytea(71, 'x')")
+		p.exec(p.a, "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL tutti.tx = on")
+		p.exec(p.a, "SELECT 1 FROM pg_class")
+		p.exec(other, "BEGIN; SET LOCAL tutti.tx = on; SET LOCAL tutti.ddl = on; SELECT lo_create(72); GRANT SELECT ON LARGE OBJECT 71 TO PUBLIC; COMMIT")
+		_, err := p.a.Exec(ctx, q)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "40001" {
+			t.Errorf("%s: %v", q, err)
+		}
+		p.exec(p.a, "ROLLBACK; BEGIN; SET LOCAL tutti.tx = on; SELECT lo_unlink(71), lo_unlink(72); COMMIT")
+	}
+}
+
 // TestLargeObjectLimit: a transaction that writes more than is allowed fails when it is collected.
 func TestLargeObjectLimit(t *testing.T) {
 	p := newPair(t)

@@ -44,7 +44,7 @@ var applierStatements = [][2]string{
 	{applyUndo, "ROLLBACK TO rows"},
 	{applyKeep, "RELEASE rows"},
 	{applyProgress, "UPDATE tutti.progress SET ordinal = $1 RETURNING pg_catalog.pg_current_wal_insert_lsn()"},
-	{applyPending, "WITH over AS (DELETE FROM tutti.pending) INSERT INTO tutti.pending (ordinal, item) VALUES ($1, $2)"},
+	{applyPending, "WITH over AS (DELETE FROM tutti.pending p USING tutti.pending d WHERE d.ordinal = p.ordinal AND d.done) INSERT INTO tutti.pending (ordinal, item) VALUES ($1, $2)"},
 	{applyDone, "INSERT INTO tutti.pending (ordinal, done, item) VALUES ($1, true, '')"},
 	{applyMark, "INSERT INTO tutti.mark AS m VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq"},
 }

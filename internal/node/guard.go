@@ -180,6 +180,9 @@ func (g *guard) cancelClient() {
 
 // defining notes how the definition under way is cancelled; nil when it is over.
 func (g *guard) defining(cancel func()) {
+	if g == nil {
+		return
+	}
 	g.mu.Lock()
 	g.define = cancel
 	g.mu.Unlock()

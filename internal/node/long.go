@@ -30,7 +30,7 @@ import (
 //	L3  A transaction of this member that began before it ended loses if it has written to a table that it holds, or has
 //	    definitions of its own: its base says that it has seen the definition, and it has not.
 //	L4  It runs in one snapshot, of what was ordered before it: what it reads besides is the same at every member. After
-//	    a start it is not, so only code of users that is immutable may run in it (semantics.Long).
+//	    a start it is not, so only code of users that is immutable may run in it (semantics.Long), or it is ordered again.
 //
 // That is each member's own decision: the order, and what is certified, do not know of it.
 
@@ -234,6 +234,9 @@ func longOf(t *engine.Task, d *session.Definition) semantics.Long {
 		}
 		out = kind
 	}
+	if out == semantics.LongSnapshot {
+		return semantics.NotLong // it could not be ordered again by itself
+	}
 	return out
 }
 
@@ -308,7 +311,7 @@ func (l *life) finish(ctx context.Context, g *long) error {
 func (g *long) hold(locked [][2]string) {
 	g.held = map[uint64]bool{}
 	switch g.kind {
-	case semantics.LongLocked:
+	case semantics.LongLocked, semantics.LongSnapshot:
 		for _, t := range locked {
 			g.held[capture.TableKey(t[0], t[1])] = true
 		}
@@ -370,35 +373,65 @@ func (l *life) answer(t *engine.Task, r session.Result) {
 	}
 }
 
-// resume begins anew with the definition that was under way when the last life ended (L1).
+// resume begins anew with what was under way when the last life ended (L1).
 func (l *life) resume(ctx context.Context) error {
-	ordinal, item, err := l.applier.pending(ctx)
-	if err != nil || item == nil {
+	tasks, err := l.applier.pending(ctx)
+	if err != nil {
 		return err
 	}
-	t, err := engine.TaskOf(ordinal, item)
-	if err != nil {
-		return &FatalError{fmt.Errorf("node: the definition in tutti.pending cannot be read: %w", err)}
-	}
-	g := &long{task: t, last: ordinal, anew: true, free: time.Now(), beside: true, kept: make(chan struct{}), done: make(chan struct{})}
-	if t.Item.Kind == engine.KindStatement {
-		d, _, err := decodeDefinition(t.Writeset.Steps[0].Definition)
-		if err != nil {
-			return &FatalError{err}
+	for _, t := range tasks {
+		g := &long{task: t, last: t.Ordinal, anew: true, free: time.Now(), beside: true, kept: make(chan struct{}), done: make(chan struct{})}
+		close(g.kept)
+		if t.Item.Kind == engine.KindStatement {
+			d, _, err := decodeDefinition(t.Writeset.Steps[0].Definition)
+			if err != nil {
+				return &FatalError{err}
+			}
+			g.d = &d
 		}
-		g.d = &d
+		l.log.Info("a definition was not carried out", "ordinal", t.Ordinal, "transaction", t.Item.ID.String())
+		if longOf(&t, g.d) == semantics.LongSnapshot {
+			l.background.Go(func() { l.orderAgain(ctx, g) })
+			continue
+		}
+		if !g.concurrent() {
+			g.kind = semantics.LongNamed // it has no locks yet
+			g.hold(nil)
+		}
+		l.longs.add(g)
+		l.long = g
+		l.begin(ctx, g)
+		l.startWatch()
 	}
-	close(g.kept)
-	if !g.concurrent() {
-		g.kind = semantics.LongNamed // it has no locks yet
-		g.hold(nil)
-	}
-	l.longs.add(g)
-	l.long = g
-	l.log.Info("a definition is carried out anew", "ordinal", ordinal, "transaction", t.Item.ID.String())
-	l.begin(ctx, g)
-	l.startWatch()
 	return nil
+}
+
+// orderAgain has a definition ordered once more, so that all members carry it out at one place: it cannot read what it
+// should have read any more.
+func (l *life) orderAgain(ctx context.Context, g *long) {
+	select {
+	case <-l.opened:
+	case <-l.done:
+		return
+	}
+	d := *g.d
+	for d.Extent = g.task.Writeset; sleep(ctx, longInterval); {
+		d.Base = l.complete()
+		r := l.define(d, nil)
+		if r.Err != nil {
+			l.log.Warn("a definition that was ordered again has failed", "error", r.Err)
+			switch r.Err.Code {
+			case wire.CodeTuttiOutdated, wire.CodeCannotConnectNow:
+				continue
+			case wire.CodeStatementUnknown:
+				return // it is still pending at the next start
+			}
+		}
+		if _, err := l.monitor.exec(ctx, fmt.Sprintf("INSERT INTO tutti.pending (ordinal, done, item) VALUES (%d, true, '') ON CONFLICT DO NOTHING", g.task.Ordinal)); err != nil {
+			l.log.Warn("a definition is ordered again at the next start, once more", "error", err)
+		}
+		return
+	}
 }
 
 // level is that of a definition's transaction: one that may become long sees one snapshot (L4).
@@ -442,7 +475,7 @@ func (a *applier) noteDone(ctx context.Context, last uint64) error {
 	return a.noteProgress(ctx, last)
 }
 
-// keep moves the progress over a definition that is not carried out yet (L1). The one before it is done.
+// keep moves the progress over a definition that is not carried out yet (L1).
 func (a *applier) keep(ctx context.Context, last uint64, t *engine.Task) error {
 	p := a.conn.StartPipeline(ctx)
 	p.SendQueryPrepared(applyBegin, nil, nil, nil)
@@ -454,17 +487,24 @@ func (a *applier) keep(ctx context.Context, last uint64, t *engine.Task) error {
 	return a.commit(ctx, last, lsn)
 }
 
-// pending reads what keep has kept; nil if there is nothing.
-func (a *applier) pending(ctx context.Context) (ordinal uint64, item []byte, err error) {
+// pending reads what keep has kept and is not done: one definition, and those that were ordered again.
+func (a *applier) pending(ctx context.Context) (tasks []engine.Task, err error) {
 	rows, err := a.pgx.Query(ctx, "SELECT ordinal, item FROM tutti.pending p WHERE NOT done AND NOT EXISTS (SELECT FROM tutti.pending d WHERE d.ordinal = p.ordinal AND d.done)")
 	if err != nil {
-		return 0, nil, fmt.Errorf("node: read what is pending: %w", err)
+		return nil, fmt.Errorf("node: read what is pending: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
+		var ordinal uint64
+		var item []byte
 		if err := rows.Scan(&ordinal, &item); err != nil {
-			return 0, nil, fmt.Errorf("node: read what is pending: %w", err)
+			return nil, fmt.Errorf("node: read what is pending: %w", err)
 		}
+		t, err := engine.TaskOf(ordinal, item)
+		if err != nil {
+			return nil, &FatalError{fmt.Errorf("node: the definition %d in tutti.pending cannot be read: %w", ordinal, err)}
+		}
+		tasks = append(tasks, t)
 	}
-	return ordinal, item, rows.Err()
+	return tasks, rows.Err()
 }

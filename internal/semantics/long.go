@@ -22,16 +22,22 @@ const (
 	LongNamed
 	// LongFree: it changes nothing of what rows mean. Nobody waits but other definitions.
 	LongFree
+	// LongSnapshot: LongLocked, and it reads other tables, which it cannot do later as they were.
+	LongSnapshot
 )
 
 // long tells it of a parse tree. Excluded is what makes something visible of which others, who have seen later
 // transactions, have to know: new tables, and rows that come to be seen through others, as those of a partition. And
-// what may read other tables, which are not as they were when a member begins with it once more: materialized views,
-// and expressions with code of users. That of an index is immutable.
+// expressions with code of users, which may read other tables, and those are not as they were when a member begins with it
+// once more. That of an index is immutable.
 func long(n *pg.Node) Long {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_IndexStmt:
 		return LongLocked
+	case *pg.Node_RefreshMatViewStmt:
+		if !v.RefreshMatViewStmt.SkipData {
+			return LongSnapshot
+		}
 	case *pg.Node_AlterTableStmt:
 		return longAlter(v.AlterTableStmt)
 	}

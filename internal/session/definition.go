@@ -103,7 +103,7 @@ type surroundings struct {
 
 // beside reports whether a definition may take long, and others should not wait for it meanwhile.
 func (a surroundings) beside(st *semantics.Statement) bool {
-	return st.Concurrent != nil || a.large && st.Long != semantics.NotLong
+	return st.Concurrent != nil || st.Long == semantics.LongSnapshot || a.large && st.Long != semantics.NotLong
 }
 
 // look finds them out.

@@ -267,3 +267,38 @@ func TestIndexesAreBuiltConcurrently(t *testing.T) {
 	a.Do("CREATE INDEX CONCURRENTLY IF NOT EXISTS busy4 ON busy(v)", "DROP INDEX CONCURRENTLY busy1")
 	c.Check()
 }
+
+// TestMaterializedViewsAreRefreshedBeside: what is ordered after REFRESH goes on beside it, and all members get the rows of
+// its place in the order; if one dies meanwhile, all refresh it again.
+func TestMaterializedViewsAreRefreshedBeside(t *testing.T) {
+	c := Start(t, 3)
+	s := c.slowTable("source", 200)
+	s.Do("CREATE MATERIALIZED VIEW seen AS SELECT k, slowly(v) AS v FROM source WITH NO DATA", "CREATE UNIQUE INDEX ON seen(k)", "REFRESH MATERIALIZED VIEW seen")
+	c.Everywhere("SELECT count(*), sum(v) FROM seen", "200|20100")
+	for i, sql := range []string{"REFRESH MATERIALIZED VIEW seen", "REFRESH MATERIALIZED VIEW CONCURRENTLY seen"} {
+		s.Do(fmt.Sprintf("UPDATE source SET v = v + %d WHERE k = 1", i+1))
+		ended := background(s, sql)
+		for _, k := range c.All() {
+			c.Eventually(k, pending, "1")
+		}
+		c.Connect(2).Do("UPDATE source SET v = v + 1000 WHERE k = 1") // which it does not see, anywhere
+		if err := <-ended; err != nil {
+			t.Fatal(Explain(err))
+		}
+		c.Everywhere(pending, "0")
+		c.Everywhere("SELECT sum(v) FROM seen", fmt.Sprint(20101+i*1002))
+	}
+	ended := background(s, "REFRESH MATERIALIZED VIEW seen")
+	c.Eventually(3, pending, "1")
+	c.Connect(2).Do("UPDATE source SET v = v + 1000 WHERE k = 1")
+	c.Eventually(3, "SELECT v FROM source WHERE k = 1", "3004")
+	c.Kill(3)
+	if err := <-ended; err != nil {
+		t.Fatal(Explain(err))
+	}
+	c.Run(3)
+	c.WaitReady(3)
+	c.Everywhere("SELECT sum(v) FROM seen", "23103")
+	c.Everywhere(pending, "0")
+	c.Check()
+}

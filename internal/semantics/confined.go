@@ -24,7 +24,7 @@ func confine(n *pg.Node, s Statement) Statement {
 		s.Confined = Confined{To: true, Apart: true, Large: true}
 	default:
 		s.Confined = confined(n)
-		s.Long = long(n)
+		s.Long, s.Shares = long(n), n.GetIndexStmt() != nil
 	}
 	return s
 }

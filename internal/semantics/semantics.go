@@ -156,6 +156,8 @@ type Statement struct {
 	// Alone names a Definition, or a VACUUM, that PostgreSQL refuses in a transaction block; its Text does without
 	// CONCURRENTLY.
 	Alone string
+	// Shares is true for a Definition that waits for who writes to its tables, and not for who reads them.
+	Shares bool
 	// Concurrent is a Definition that may be carried out CONCURRENTLY at every member; nil for others.
 	Concurrent *Concurrent
 	// Forgets is true when prepared statements vanish (DEALLOCATE ALL, DISCARD ALL).

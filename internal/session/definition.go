@@ -96,7 +96,7 @@ func (s *Session) first(st semantics.Statement, yields bool) (bool, error) {
 // surroundings are what decides where a definition runs.
 type surroundings struct {
 	temporary bool // every relation it names is temporary
-	locked    bool // another session has a lock on one of them; outside a block
+	locked    bool // another session has a lock on one of them that matters; outside a block
 	private   bool // the session has temporary objects, or may not write
 	large     bool // a relation that it names is; then one member after the other would work long, see first
 }
@@ -116,14 +116,17 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 			return around, err
 		}
 	}
-	names := []string{"NULL"}
+	names, harmless := []string{"NULL"}, ""
+	if st.Shares {
+		harmless = " AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')"
+	}
 	for _, r := range st.Relations {
 		names = append(names, "pg_catalog.to_regclass("+quoted(r)+")")
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
 	r, rows, err := s.ask("WITH c AS (SELECT oid, relpersistence, relkind, relpages FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +
 		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false)," +
-		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid())," +
+		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid()" + harmless + ")," +
 		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE relkind = 'p' OR relpages > " + largePages + ")")
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return around, err

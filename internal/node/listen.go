@@ -185,6 +185,10 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 		slot = l.sessions.admit(conn)
 	}
 	defer l.tenure.clients.Add(-1)
+	if slot == 0 && l.ending() {
+		_ = startup.Refuse(errNotReady())
+		return
+	}
 	if slot == 0 {
 		l.reached.sessions.Add(1)
 		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.config.Limits.Sessions))

@@ -132,7 +132,7 @@ func (l *Load) connect(node int) *pgx.Conn {
 	defer cancel()
 	conn, err := pgx.Connect(ctx, l.c.URL(node))
 	if err != nil {
-		if code := Code(err); code != "" && code != "57P03" && code != "57P01" && code != "53300" {
+		if code := Code(err); code != "" && code != "57P03" && code != "57P01" {
 			l.note(0, 0, err)
 		}
 		return nil

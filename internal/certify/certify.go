@@ -23,6 +23,8 @@ const (
 	Malformed
 	// LocksLost: advisory locks under which it ran were taken from its member (set by the engine).
 	LocksLost
+	// NotAlone: what it has read was vouched for, and another member runs SERIALIZABLE transactions (set by the engine).
+	NotAlone
 	// Outdated: what a definition was said to change may have changed since. It does not run.
 	Outdated
 )
@@ -55,7 +57,10 @@ type Transaction struct {
 	// take the locks of foreign key checks, so local locks do not protect those. Tables that are held are locked by
 	// whoever writes to them, so Base applies.
 	SharedBase uint64
-	Writeset   *writeset.Writeset
+	// ReadBase applies to keys in mode Read, if it is more than Base: up to it, their origin vouches that whoever has taken
+	// them unseen does no harm (decision 0034).
+	ReadBase uint64
+	Writeset *writeset.Writeset
 }
 
 type holder struct{ exclusive, update, shared, share uint64 } // last ordinal per mode
@@ -96,7 +101,7 @@ func New(o Options) *Certifier {
 // Certify decides on t at ordinal, which must grow from call to call, and if it commits
 // remembers its keys.
 func (c *Certifier) Certify(ordinal uint64, t Transaction) Verdict {
-	if t.SharedBase > t.Base || t.Base >= ordinal {
+	if t.SharedBase > t.Base || max(t.Base, t.ReadBase) >= ordinal {
 		panic(fmt.Sprintf("certify: transaction %s at ordinal %d has base %d and shared base %d", t.ID, ordinal, t.Base, t.SharedBase))
 	}
 	if v := c.Check(t); !v.Commit() {
@@ -129,7 +134,11 @@ func (c *Certifier) Check(t Transaction) Verdict {
 			v = Verdict{Reason: TooOld, Key: k}
 			return false
 		}
-		if w := c.conflictOf(t.Writeset, k, t.Base, t.SharedBase); w != 0 {
+		base := t.Base
+		if k.Mode == writeset.Read {
+			base = max(base, t.ReadBase)
+		}
+		if w := c.conflictOf(t.Writeset, k, base, t.SharedBase); w != 0 {
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
 			return false
 		}
@@ -160,6 +169,33 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writ
 		return v.Commit()
 	})
 	return v
+}
+
+// EachUnseen calls f with every transaction that is remembered, was ordered after t's base, and has written to something that
+// t has read, newest first, until f returns false.
+func (c *Certifier) EachUnseen(t Transaction, f func(id writeset.TxID, ordinal uint64) bool) {
+	whole, rows, tables := map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}
+	t.Writeset.EachKey(func(k writeset.Key) bool {
+		switch {
+		case k.Mode != writeset.Read:
+		case t.Writeset.IsTable(k):
+			whole[k.Hash] = true
+		default:
+			rows[k.Hash], tables[t.Writeset.Tables[k.Table].Key] = true, true
+		}
+		return true
+	})
+	for i := len(c.records) - 1; i >= c.head && c.records[i].ordinal > t.Base; i-- {
+		for _, k := range c.records[i].keys {
+			changes := k.mode == writeset.Exclusive || k.mode == writeset.Update
+			if whole[k.hash] && (changes || k.mode == writeset.Shared) || rows[k.hash] && changes || tables[k.hash] && k.mode == writeset.Exclusive {
+				if !f(c.records[i].id, c.records[i].ordinal) {
+					return
+				}
+				break
+			}
+		}
+	}
 }
 
 // conflictOf is conflict for a key of w. A row that was only read is not there, or another, also when its whole table was taken.

@@ -28,6 +28,13 @@ type Checkpoint struct {
 	cert    certify.Checkpoint
 	locks   locks.Checkpoint
 	expired []expiry // by member
+	serial  []serialSpan
+}
+
+// serialSpan is a member's span, by member.
+type serialSpan struct {
+	member uint32
+	span
 }
 
 // expiry is the ordinal at which a member's locks were last taken from it.
@@ -67,6 +74,10 @@ func (e *Engine) checkpoint(index, term uint64) *Checkpoint {
 		c.expired = append(c.expired, expiry{m, o})
 	}
 	slices.SortFunc(c.expired, func(a, b expiry) int { return int(a.member) - int(b.member) })
+	for m, s := range e.serial { // order-free: sorted below
+		c.serial = append(c.serial, serialSpan{m, s})
+	}
+	slices.SortFunc(c.serial, func(a, b serialSpan) int { return int(a.member) - int(b.member) })
 	return c
 }
 
@@ -81,6 +92,9 @@ func (e *Engine) restore(c *Checkpoint) {
 	}
 	for _, s := range c.sources {
 		e.sources[s.member] = s.source
+	}
+	for _, s := range c.serial {
+		e.serial[s.member] = s.span
 	}
 	switch planted {
 	case "checkpoint-without-sources":
@@ -101,13 +115,19 @@ func (e *Engine) restore(c *Checkpoint) {
 // the certifier's (certify.Checkpoint); at the end 4 bytes CRC-32C of all before, little endian.
 // Version 2, which is written if advisory locks are held or have expired, has behind the certifier's: the
 // number of members that have expired, per member uvarints its number and the ordinal; then locks.Checkpoint.
+// Version 3, which is written if a member has run SERIALIZABLE transactions, has behind that: the number of such members, per
+// member uvarints its number and the ordinal up to which it did, or 0 if it still does.
 const (
-	checkpointVersion      = 1
-	checkpointVersionLocks = 2
+	checkpointVersion       = 1
+	checkpointVersionLocks  = 2
+	checkpointVersionSerial = 3
 )
 
 func (c *Checkpoint) version() byte {
-	if c.locks.Empty() && len(c.expired) == 0 {
+	switch {
+	case len(c.serial) > 0:
+		return checkpointVersionSerial
+	case c.locks.Empty() && len(c.expired) == 0:
 		return checkpointVersion
 	}
 	return checkpointVersionLocks
@@ -132,12 +152,18 @@ func (c *Checkpoint) Append(dst []byte) []byte {
 		dst = writeset.AppendBytes(dst, s.parts)
 	}
 	dst = c.cert.Append(dst)
-	if c.version() == checkpointVersionLocks {
+	if c.version() >= checkpointVersionLocks {
 		dst = binary.AppendUvarint(dst, uint64(len(c.expired)))
 		for _, x := range c.expired {
 			dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(x.member)), x.ordinal)
 		}
 		dst = c.locks.Append(dst)
+	}
+	if c.version() >= checkpointVersionSerial {
+		dst = binary.AppendUvarint(dst, uint64(len(c.serial)))
+		for _, x := range c.serial {
+			dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(x.member)), x.until)
+		}
 	}
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
@@ -153,8 +179,8 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 	switch {
 	case n < 1:
 		return nil, fmt.Errorf("engine: %w: it has %d bytes", ErrCheckpoint, len(data))
-	case data[0] != checkpointVersion && data[0] != checkpointVersionLocks:
-		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d and %d", ErrCheckpoint, data[0], checkpointVersion, checkpointVersionLocks)
+	case data[0] < checkpointVersion || data[0] > checkpointVersionSerial:
+		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d to %d", ErrCheckpoint, data[0], checkpointVersion, checkpointVersionSerial)
 	case binary.LittleEndian.Uint32(data[n:]) != crc32.Checksum(data[:n], castagnoli):
 		return nil, fmt.Errorf("engine: %w: the checksum of its %d bytes is wrong", ErrCheckpoint, len(data))
 	}
@@ -165,8 +191,11 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 		c.sources[i] = memberSource{uint32(r.Uvarint()), source{r.Uvarint(), r.Uvarint(), r.Bytes()}}
 	}
 	var err error
-	if c.cert, err = certify.ReadCheckpoint(r); err == nil && data[0] == checkpointVersionLocks {
+	if c.cert, err = certify.ReadCheckpoint(r); err == nil && data[0] >= checkpointVersionLocks {
 		err = c.readLocks(r)
+	}
+	if err == nil && data[0] >= checkpointVersionSerial {
+		c.readSerial(r)
 	}
 	if err == nil {
 		err = r.Done()
@@ -195,6 +224,16 @@ func (c *Checkpoint) readLocks(r *writeset.Reader) (err error) {
 	}
 	c.locks, err = locks.ReadCheckpoint(r)
 	return err
+}
+
+func (c *Checkpoint) readSerial(r *writeset.Reader) {
+	c.serial = make([]serialSpan, r.Count(expiryBytesMin))
+	for i := range c.serial {
+		x := serialSpan{member: uint32(r.Uvarint())}
+		x.until = r.Uvarint()
+		x.open = x.until == 0
+		c.serial[i] = x
+	}
 }
 
 func (c *Checkpoint) validate() error {

@@ -40,7 +40,7 @@ func drawLog(t *rapid.T) [][]byte {
 		lives[m] = s
 		b := batch{Member: m, Incarnation: s.incarnation, Number: s.number}
 		for j := range rapid.IntRange(1, 3).Draw(t, "items") {
-			it := Item{Kind: rapid.SampledFrom([]Kind{KindCertified, KindCertified, KindCertified, KindStatement, KindFence, KindPart}).Draw(t, "kind"),
+			it := Item{Kind: rapid.SampledFrom([]Kind{KindCertified, KindCertified, KindCertified, KindStatement, KindFence, KindPart, KindSerial}).Draw(t, "kind"),
 				ID: writeset.TxID{Member: m, Incarnation: s.incarnation, Seq: uint64(100*i + j)}, Slot: uint32(j)}
 			it.Base = rapid.Uint64Range(0, uint64(i+2)).Draw(t, "base")
 			it.SharedBase = rapid.Uint64Range(0, it.Base).Draw(t, "shared base")
@@ -50,6 +50,12 @@ func drawLog(t *rapid.T) [][]byte {
 			}
 			w.Tables = []writeset.Table{{Schema: "s", Name: "t"}}
 			it.Payload = w.Append(nil)
+			if it.Kind == KindSerial {
+				it.Payload = []byte{byte(rapid.IntRange(0, 1).Draw(t, "runs"))}
+			}
+			if it.Kind == KindCertified && rapid.Bool().Draw(t, "vouched") {
+				it.ReadBase = it.Base + rapid.Uint64Range(0, 2).Draw(t, "read base")
+			}
 			if it.Kind == KindPart {
 				it.Payload = it.Payload[:rapid.IntRange(1, len(it.Payload)).Draw(t, "cut")]
 			}

@@ -39,6 +39,9 @@
 //	    database for good; the log is compacted only up to one from which it can start.
 //	E11 Who holds which advisory lock is a function of the log (package locks). A transaction commits
 //	    only if the locks that its session held were not taken from its member before it.
+//	E12 What a SERIALIZABLE transaction has read is compared from a later base on only if no other member has run
+//	    such transactions since its snapshot, and all who have written to that meanwhile were of this life and
+//	    committed by their own sessions, before any such transaction that was ordered later (decision 0034).
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

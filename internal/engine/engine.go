@@ -97,9 +97,12 @@ type Submission struct {
 	// locks. Held is up to where others' transactions were applied then, at least. Order grows from
 	// an own transaction's collect step to that of another which got a lock when it committed.
 	Held, Order uint64
-	Since       uint64             // see Item.Since
-	Writeset    *writeset.Writeset // KindCertified
-	Payload     []byte             // the encoded writeset, notifications, channels or request
+	Since       uint64 // see Item.Since
+	// Serial: it ran SERIALIZABLE. Vouched: the local database has not refused it, and none of its other SERIALIZABLE
+	// transactions does anything until it has committed (decision 0034).
+	Serial, Vouched bool
+	Writeset        *writeset.Writeset // KindCertified
+	Payload         []byte             // the encoded writeset, notifications, channels or request
 }
 
 // Task is one item of a group.
@@ -172,6 +175,7 @@ type Engine struct {
 	sources map[uint32]source
 	locks   *locks.Table
 	expired map[uint32]uint64 // ordinal at which a member's locks were last taken from it
+	serial  map[uint32]span   // when members have run SERIALIZABLE transactions
 
 	// delivered, not yet issued as a group
 	queue      []Task
@@ -179,6 +183,7 @@ type Engine struct {
 	fills      uint64 // how often it was reached
 	queueFirst uint64 // first ordinal not covered by an issued group
 	running    *Group
+	groups     uint64 // how many were issued
 	applied    uint64
 	appliedVol uint64 // volume at applied
 
@@ -224,7 +229,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, order: order, cert: certify.New(o.Certify),
-		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{},
+		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{},
 		owns: map[uint64]*own{}, locked: map[uint64]lockCount{},
 	}
 	if o.Checkpoint != nil {
@@ -346,6 +351,7 @@ func (e *Engine) deliver(index uint64, data []byte) {
 	if b.Incarnation != s.incarnation {
 		s.parts = nil // what an earlier life left unfinished was never submitted whole
 		e.tell(e.ordinal, e.locks.Begun(b.Member, b.Incarnation))
+		e.endSerial(b.Member)
 	}
 	s.incarnation, s.number = b.Incarnation, b.Number
 	for i := range b.Items {
@@ -378,7 +384,7 @@ func (e *Engine) deliverItem(it *Item) {
 	switch it.Kind {
 	case KindCertified:
 		var err error
-		if ws, err = writeset.Decode(it.Payload); err != nil || it.Base >= e.ordinal {
+		if ws, err = writeset.Decode(it.Payload); err != nil || max(it.Base, it.ReadBase) >= e.ordinal {
 			v = certify.Verdict{Reason: certify.Malformed}
 			break
 		}
@@ -386,7 +392,11 @@ func (e *Engine) deliverItem(it *Item) {
 			v = certify.Verdict{Reason: certify.LocksLost}
 			break
 		}
-		v = e.cert.Certify(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws})
+		if it.ReadBase > 0 && !e.alone(it.ID.Member, it.Base) {
+			v = certify.Verdict{Reason: certify.NotAlone}
+			break
+		}
+		v = e.cert.Certify(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, Writeset: ws})
 		if v.Commit() && ws.Barrier {
 			e.cert.SetBarrier(e.ordinal, it.ID)
 		}
@@ -399,6 +409,9 @@ func (e *Engine) deliverItem(it *Item) {
 		v = e.cert.Define(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws})
 	case KindLock:
 		e.lockItem(it)
+		return
+	case KindSerial:
+		e.serialItem(it)
 		return
 	}
 	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, Own: it.ID.Member == e.o.Member, before: before}

@@ -41,6 +41,7 @@ func (e *Engine) nextGroup() *Group {
 	}
 	e.queueFirst = g.Last + 1
 	e.running = g
+	e.groups++
 	if planted == "applied-is-issued" {
 		e.applied = g.Last
 	}
@@ -81,13 +82,13 @@ func (e *Engine) GroupDone() {
 	e.running = nil
 	e.applied, e.appliedVol = g.Last, g.volume
 	for i := range g.Tasks {
-		e.settle(&g.Tasks[i])
+		e.settle(&g.Tasks[i], e.groups)
 	}
 	clear(g.Tasks) // the queue's array would keep them
 	left := e.early[:0]
 	for i := range e.early {
 		if e.early[i].Ordinal <= e.applied {
-			e.settle(&e.early[i])
+			e.settle(&e.early[i], 0)
 		} else {
 			left = append(left, e.early[i])
 		}
@@ -96,11 +97,12 @@ func (e *Engine) GroupDone() {
 	e.admit()
 }
 
-// settle forgets the own submission behind a task that is in the database.
-func (e *Engine) settle(t *Task) {
+// settle forgets the own submission behind a task that is in the database, in which group it came; zero if ahead of its own.
+func (e *Engine) settle(t *Task, group uint64) {
 	if t.Own && t.Item.ID.Incarnation == e.o.Incarnation {
 		if w := e.owns[t.Item.ID.Seq]; w != nil {
-			c := commit{seq: w.Seq, ordinal: t.Ordinal, order: w.Order}
+			c := commit{seq: w.Seq, ordinal: t.Ordinal, order: w.Order, group: group,
+				serial: w.Serial && !w.orphan && w.Kind == KindCertified && len(w.Writeset.Steps) == 0}
 			switch {
 			case w.Kind == KindStatement && planted != "own-definitions-trusted":
 				c.order = orderApplier

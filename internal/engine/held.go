@@ -46,7 +46,11 @@ func (e *Engine) id(seq uint64) writeset.TxID {
 // commit is an own transaction that is in the database. If its session did not commit it, its
 // rows came when nobody knows who had the locks: its order is then the largest there is. A definition
 // came like what others have ordered.
-type commit struct{ seq, ordinal, order uint64 }
+type commit struct {
+	seq, ordinal, order uint64
+	serial              bool   // SERIALIZABLE, committed by its session, without definitions
+	group               uint64 // which it was in; it is zero if it was committed ahead of its own
+}
 
 const (
 	orderOrphan  = math.MaxUint64
@@ -83,6 +87,34 @@ func (c *commits) add(x commit, floor uint64) {
 		}
 	}
 	c.list = c.list[n:]
+}
+
+// lostSince reports whether a transaction after base may have come here without its session.
+func (c *commits) lostSince(base uint64) bool {
+	for i := len(c.list) - 1; i >= 0 && c.list[i].ordinal > base; i-- {
+		if c.list[i].order == orderOrphan {
+			return true
+		}
+	}
+	return c.orphaned > base
+}
+
+// orderly reports whether a transaction was SERIALIZABLE, its session has committed it, and no such transaction that was ordered
+// later can have been committed before.
+func (c *commits) orderly(seq uint64) bool {
+	for i := len(c.list) - 1; i >= 0; i-- {
+		x := &c.list[i]
+		if x.seq != seq {
+			continue
+		}
+		for _, y := range c.list[i+1:] {
+			if y.serial && (y.group == 0 || y.group == x.group) {
+				return false
+			}
+		}
+		return x.serial
+	}
+	return false
 }
 
 // precedes says whether an own transaction was committed before another one collected, whose order

@@ -31,8 +31,10 @@ const (
 
 	// KindLock is a request about advisory locks (package locks). It changes nothing in the database.
 	KindLock Kind = 8
+	// KindSerial says whether its member runs SERIALIZABLE transactions from now on: its payload is a byte, 1 or 0.
+	KindSerial Kind = 9
 
-	kindLast = KindLock
+	kindLast = KindSerial
 )
 
 // Item is one entry of the total order. Payload is an encoded writeset for KindCertified
@@ -46,8 +48,10 @@ type Item struct {
 	Base, SharedBase uint64
 	// Since is the ordinal at which the oldest of the advisory locks that the transaction's session holds
 	// was granted; zero if it holds none.
-	Since   uint64
-	Payload []byte
+	Since uint64
+	// ReadBase: see certify.Transaction. Zero: nothing is vouched for.
+	ReadBase uint64
+	Payload  []byte
 }
 
 // batch is what one proposal carries: consecutive items of one member.
@@ -60,17 +64,22 @@ type batch struct {
 
 // Version 1: byte version, then uvarints member, incarnation, number, item count; per item
 // byte kind, uvarints sequence, slot, base, base−sharedBase, then the payload with length.
-// Version 2 has another uvarint since before the payload; it is written if some item needs it.
+// Version 2 has another uvarint since before the payload, version 3 a further one, read base; they are written if some item
+// needs them.
 const (
 	batchVersion      = 1
 	batchVersionSince = 2
+	batchVersionReads = 3
 )
 
 func (b *batch) append(dst []byte) []byte {
 	version := byte(batchVersion)
 	for i := range b.Items {
-		if b.Items[i].Since > 0 {
-			version = batchVersionSince
+		switch {
+		case b.Items[i].ReadBase > 0:
+			version = batchVersionReads
+		case b.Items[i].Since > 0:
+			version = max(version, batchVersionSince)
 		}
 	}
 	dst = append(dst, version)
@@ -85,8 +94,11 @@ func (b *batch) append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(it.Slot))
 		dst = binary.AppendUvarint(dst, it.Base)
 		dst = binary.AppendUvarint(dst, it.Base-it.SharedBase)
-		if version == batchVersionSince {
+		if version >= batchVersionSince {
 			dst = binary.AppendUvarint(dst, it.Since)
+		}
+		if version >= batchVersionReads {
+			dst = binary.AppendUvarint(dst, it.ReadBase)
 		}
 		dst = writeset.AppendBytes(dst, it.Payload)
 	}
@@ -97,8 +109,8 @@ func (b *batch) append(dst []byte) []byte {
 func decodeBatch(data []byte) (*batch, error) {
 	r := writeset.NewReader(data)
 	version := r.Byte()
-	if version != batchVersion && version != batchVersionSince {
-		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d and %d", version, batchVersion, batchVersionSince)
+	if version < batchVersion || version > batchVersionReads {
+		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d to %d", version, batchVersion, batchVersionReads)
 	}
 	b := &batch{Member: uint32(r.Uvarint()), Incarnation: r.Uvarint(), Number: r.Uvarint()}
 	b.Items = make([]Item, r.Count(6))
@@ -113,8 +125,11 @@ func decodeBatch(data []byte) (*batch, error) {
 			return nil, fmt.Errorf("engine: item %s has its shared base %d before zero", it.ID, back)
 		}
 		it.SharedBase = it.Base - back
-		if version == batchVersionSince {
+		if version >= batchVersionSince {
 			it.Since = r.Uvarint()
+		}
+		if version >= batchVersionReads {
+			it.ReadBase = r.Uvarint()
 		}
 		it.Payload = r.Bytes()
 		if it.Kind < KindCertified || it.Kind > kindLast {

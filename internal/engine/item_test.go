@@ -82,9 +82,9 @@ func TestDecodeBatchRefuses(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"kind 0":      bad(func(i *Item) { i.Kind = 0 }),
-		"kind 9":      bad(func(i *Item) { i.Kind = 9 }),
+		"kind 10":     bad(func(i *Item) { i.Kind = 10 }),
 		"shared base": bad(func(i *Item) { i.SharedBase = i.Base + 1 }),
-		"version 3":   {3, 1, 1, 1, 0},
+		"version 4":   {4, 1, 1, 1, 0},
 	} {
 		if _, err := decodeBatch(data); err == nil {
 			t.Errorf("%s was taken", name)
@@ -95,6 +95,10 @@ func TestDecodeBatchRefuses(t *testing.T) {
 func FuzzDecodeBatch(f *testing.F) {
 	f.Add(everyKind().append(nil))
 	f.Add(laterKinds().append(nil))
+	f.Add((&batch{Member: 2, Incarnation: 3, Number: 6, Items: []Item{
+		{Kind: KindSerial, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 5}, Payload: []byte{1}},
+		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 6}, Slot: 7, Base: 303, SharedBase: 303, ReadBase: 305, Payload: []byte("writeset")},
+	}}).append(nil))
 	f.Add((&batch{Member: 1, Incarnation: 1, Number: 1}).append(nil))
 	f.Add([]byte{1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, data []byte) {

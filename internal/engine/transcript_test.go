@@ -59,7 +59,7 @@ func (c *cluster) command(t *testing.T, d *datadriven.TestData) string {
 		c.create(d)
 	case "elect":
 		c.elect(c.node(d))
-	case "submit", "statement", "fence", "check", "notify", "channels":
+	case "submit", "statement", "fence", "check", "notify", "channels", "serial":
 		c.submit(d)
 	case "withdraw":
 		c.say("%v", c.node(d).e.Withdraw(c.seq(d)))
@@ -177,7 +177,7 @@ func (c *cluster) hash(name string) uint64 {
 	return h
 }
 
-var modes = map[string]writeset.Mode{"shared": writeset.Shared, "update": writeset.Update, "exclusive": writeset.Exclusive}
+var modes = map[string]writeset.Mode{"read": writeset.Read, "shared": writeset.Shared, "update": writeset.Update, "exclusive": writeset.Exclusive}
 
 // keys makes a writeset of those that a command names.
 func (c *cluster) keys(d *datadriven.TestData) *writeset.Writeset {
@@ -198,7 +198,8 @@ func (c *cluster) keys(d *datadriven.TestData) *writeset.Writeset {
 
 func (c *cluster) submit(d *datadriven.TestData) {
 	n := c.node(d)
-	s := Submission{Kind: KindCertified, Seq: c.seq(d), Slot: 1, Base: n.e.Applied(), Snapshot: d.HasArg("snapshot")}
+	serial := d.HasArg("serializable") || d.HasArg("vouched")
+	s := Submission{Kind: KindCertified, Seq: c.seq(d), Slot: 1, Base: n.e.Applied(), Snapshot: d.HasArg("snapshot") || serial, Serial: serial, Vouched: d.HasArg("vouched")}
 	d.MaybeScanArgs(c.t, "slot", &s.Slot)
 	d.MaybeScanArgs(c.t, "base", &s.Base)
 	switch d.Cmd {
@@ -212,6 +213,8 @@ func (c *cluster) submit(d *datadriven.TestData) {
 		s.Kind, s.Base = KindCheck, 0
 	case "notify":
 		s.Kind, s.Base, s.Payload = KindNotify, 0, []byte(d.Input)
+	case "serial":
+		s.Kind, s.Base, s.Payload = KindSerial, 0, []byte{map[bool]byte{true: 0, false: 1}[d.HasArg("off")]}
 	case "channels":
 		s.Kind, s.Base, s.Payload = KindListen, 0, []byte(d.Input)
 	default:

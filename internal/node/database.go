@@ -92,6 +92,12 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool) (
 	if cluster != c.Cluster {
 		return p, &FatalError{fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster, c.Cluster)}
 	}
+	if p.Member == c.Member {
+		// A row that a SERIALIZABLE transaction has to make would conflict with whoever has looked for its own.
+		if _, err := tx.Exec(ctx, "INSERT INTO tutti.mark SELECT i, 0, 0 FROM generate_series(1, $1::int) i ON CONFLICT DO NOTHING", c.Limits.Sessions); err != nil {
+			return p, fmt.Errorf("node: make the marker rows: %w", err)
+		}
+	}
 	gap := int64(0)
 	if crashed {
 		gap = sequenceGap

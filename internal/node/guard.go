@@ -98,7 +98,7 @@ func (g *guard) kill(why *wire.SQLError) session.Phase {
 		g.interrupt()
 	}
 	g.mu.Unlock()
-	if phase == session.PhaseRunning {
+	if phase == session.PhaseRunning || phase == session.PhaseWaiting { // see host.SerialRuns
 		g.wake()
 	}
 	return phase

@@ -26,6 +26,7 @@ type host struct {
 	debt     time.Duration // see life.slow
 
 	advisory *lockSession // its advisory locks; nil if it has never asked for one
+	serial   serialState
 
 	writes bool // the last transaction did
 	turn   bool // this one has one, see turns
@@ -107,6 +108,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 	}
 	if p == session.PhaseIdle {
 		h.endTurn()
+		h.serialEnd()
 	}
 	return doom
 }
@@ -184,19 +186,28 @@ func (h *host) storable(sub *session.Submission, payload []byte) *wire.SQLError 
 
 // Submit hands the writeset to the engine and waits for the decision.
 func (h *host) Submit(sub session.Submission) session.Decision {
+	d, w := h.submit(sub)
+	if !d.Commit {
+		h.serialDecided(w, w != nil && h.n.waiters.given(w))
+	}
+	return d
+}
+
+// submit is Submit; it gives the waiter, too, if the engine may have the submission.
+func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
 	payload := sub.Writeset.Append(nil)
 	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
 		h.n.reached.writeset.Add(1)
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
-			WithHint("Split it into smaller transactions.")}
+			WithHint("Split it into smaller transactions.")}, nil
 	}
 	if g := h.n.longs.missed(h.seen, sub.Writeset); g != nil {
 		h.writes, h.lost, h.missed = true, true, g
-		return session.Decision{Retry: true, Err: h.n.missedError(g)}
+		return session.Decision{Retry: true, Err: h.n.missedError(g)}, nil
 	}
 	if e := h.storable(&sub, payload); e != nil {
-		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}
+		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}, nil
 	}
 	began := time.Now()
 	h.writes = true
@@ -214,14 +225,14 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	}
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
-			Snapshot: sub.Snapshot, Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), Writeset: sub.Writeset, Payload: payload}) {
+			Snapshot: sub.Snapshot, Serial: sub.Serial, Vouched: sub.Vouched, Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), Writeset: sub.Writeset, Payload: payload}) {
 			h.n.reached.pending.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}
 		}
 	})
 	if !ok {
-		return h.unknown(id)
+		return h.unknown(id), nil
 	}
 	over, stop := h.n.patience()
 	defer stop()
@@ -235,11 +246,11 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 			} else {
 				h.n.waiters.remove(sub.Seq)
 			}
-			return d
+			return d, w
 		case <-over:
 			h.n.giveUp(w)
 		case <-h.n.done:
-			return h.unknown(id)
+			return h.unknown(id), nil
 		}
 	}
 }
@@ -257,6 +268,7 @@ func (h *host) unknown(id writeset.TxID) session.Decision {
 func (h *host) Committed(seq uint64, ok bool) {
 	w := h.n.waiters.get(seq)
 	w.local <- ok
+	h.serialDecided(w, !ok)
 	if !ok || len(w.sub.Writeset.Steps) > 0 {
 		select {
 		case <-w.applied:
@@ -295,7 +307,7 @@ const concurrentUpdate = "could not serialize access due to concurrent update"
 // conflict words a lost certification.
 func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError {
 	message := concurrentUpdate
-	if v.Reason == certify.KeyConflict && v.Key.Mode == writeset.Read {
+	if v.Reason == certify.KeyConflict && v.Key.Mode == writeset.Read || v.Reason == certify.NotAlone {
 		message = "could not serialize access due to read/write dependencies among transactions"
 	}
 	e := wire.Errorf(wire.CodeSerializationFailure, "%s", message).WithHint("The transaction might succeed if retried.")
@@ -304,6 +316,8 @@ func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError
 		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was open.", v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
 	case certify.TooOld:
 		return e.WithDetail("The transaction began before what is still remembered of committed transactions (certify_keys).")
+	case certify.NotAlone:
+		return e.WithDetail("Another node began to run SERIALIZABLE transactions while this one was open.")
 	case certify.LocksLost:
 		return e.WithDetail("The advisory locks of this node's sessions were released, because the others did not hear of it for %d ms (lock_lease_ms).", h.n.config.Limits.LockLeaseMs)
 	case certify.Malformed:

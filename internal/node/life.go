@@ -71,6 +71,7 @@ type life struct {
 	channels    channels
 	outbox      outbox
 	advisory    advisory
+	serial      serial
 	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
 
@@ -116,6 +117,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.channels.init(c.Member, c.Limits.Channels)
 	l.outbox.init(c.Limits.NotifyQueue)
 	l.longs.init()
+	l.serial.init()
 	return l
 }
 
@@ -152,12 +154,14 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("lease", l.renewLease)
 	run("blocked", l.tellBlocked)
 	run("retention", l.retain)
+	run("serial", l.leaveSerial)
 	l.core.do(func(e *engine.Engine) {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
 	})
 	<-ctx.Done()
 	close(l.done)
 	l.gate.wake()
+	l.serial.wake()
 	l.channels.wake()
 	l.longs.ends.Broadcast()
 	l.sessions.endAll()

@@ -312,7 +312,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 		return
 	}
 	admitted()
-	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.cancel(l.log, login.BackendPID) }, l.gate.wake)
+	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
 	g.withdraw = l.withdraw
 	l.sessions.register(g)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
@@ -326,6 +326,8 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
 	h := &host{n: l, g: g, backend: backend}
 	defer h.endTurn()
+	defer h.serialEnd()
+	defer h.SerialApart()
 	defer h.leaveLocks()
 	defer func() { l.channels.replace(h.channels, nil) }()
 	s := session.New(session.Options{

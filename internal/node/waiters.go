@@ -48,6 +48,13 @@ func (w *waiters) orphaned(x *waiter) {
 	w.mu.Unlock()
 }
 
+// given reports whether the session behind x has given up, and the log decides.
+func (w *waiters) given(x *waiter) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return x.orphan
+}
+
 // settled forgets an orphan on which the log has decided, if seq is one.
 func (w *waiters) settled(seq uint64) {
 	w.mu.Lock()

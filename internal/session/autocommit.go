@@ -367,7 +367,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	}
 	if doom := s.doom; doom != nil && !s.open {
 		s.doom = nil
-		return outcome{failed: true, failure: doom, retry: true}, nil
+		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
 	}
 	s.adjust()
 	s.send(&r)

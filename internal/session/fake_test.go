@@ -108,6 +108,14 @@ func (h *fakeHost) LeaveSnapshot() {
 	h.holding = false
 }
 
+func (h *fakeHost) SerialBegin() *wire.SQLError { return nil }
+
+func (h *fakeHost) SerialRuns(bool) *wire.SQLError { return nil }
+
+func (h *fakeHost) SerialAlone(session.Submission) bool { return false }
+
+func (h *fakeHost) SerialApart() {}
+
 func (h *fakeHost) NewSeq() (uint32, uint64, uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

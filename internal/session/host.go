@@ -24,6 +24,8 @@ const (
 type Submission struct {
 	Seq      uint64
 	Snapshot bool   // one snapshot, taken at Base; otherwise READ COMMITTED
+	Serial   bool   // SERIALIZABLE
+	Vouched  bool   // see Host.SerialAlone
 	Base     uint64 // applied ordinal at the snapshot, or before the first statement
 	Order    uint64 // position of the server's WAL while all row locks were held
 	Writeset *writeset.Writeset
@@ -80,6 +82,17 @@ type Host interface {
 	// With a non-nil error the transaction lost while it waited, and nothing is held back.
 	EnterSnapshot() (base uint64, doom *wire.SQLError)
 	LeaveSnapshot()
+	// SerialBegin comes before the snapshot of a SERIALIZABLE transaction, whose statements may run from then on. It may
+	// have to wait. The transaction ends with PhaseIdle.
+	SerialBegin() *wire.SQLError
+	// SerialRuns says whether the backend may be doing something in a SERIALIZABLE transaction from now on. It waits, with
+	// on, while another one is alone. With an error it lost meanwhile.
+	SerialRuns(on bool) *wire.SQLError
+	// SerialAlone reports whether a submission would lose by what its transaction has read, but not with Vouched, and no other
+	// SERIALIZABLE transaction does anything here until it is decided, and carried out (Submit, Committed), or given up
+	// (SerialApart). The backend is still to be asked whether it has refused the transaction.
+	SerialAlone(Submission) bool
+	SerialApart()
 	// NewSeq names the next transaction to be collected.
 	NewSeq() (slot uint32, incarnation, seq uint64)
 	// Enter announces a phase. A non-nil error says the transaction has lost to the

@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/tuttidb/tutti/internal/wire"
@@ -57,10 +58,15 @@ func (s *Session) wait() (wire.Frame, error) {
 		if silent {
 			s.watch()
 		}
+		_ = s.host.SerialRuns(false) // it gives back only
 		f, err := s.in.Next()
 		if isTimeout(err) {
 			silent = true
 			continue
+		}
+		if doom := s.host.SerialRuns(true); doom != nil && s.open {
+			s.unwatch()
+			return f, errors.Join(s.badFrame(err), s.undo(doom))
 		}
 		s.unwatch()
 		if err == nil && s.open {

@@ -52,6 +52,9 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		return err
 	}
 	base := s.base
+	if doom == nil && s.currentLevel() == semantics.Serializable {
+		doom = s.host.SerialBegin()
+	}
 	if doom == nil {
 		base, doom = s.host.EnterSnapshot()
 	}
@@ -278,11 +281,20 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if c.ws == nil || c.ws.Empty() {
 		return s.commitLocal()
 	}
-	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
-		return doom, true, s.rollbackServer()
-	}
 	c.ws.Shared = s.schema.shared && len(c.ws.Steps) > 0
-	d := s.host.Submit(Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws})
+	sub := Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws}
+	refused, err := s.vouch(&sub)
+	if err != nil {
+		return nil, false, err
+	}
+	if refused == nil {
+		refused = s.host.Enter(PhaseSubmitted)
+	}
+	if refused != nil {
+		s.host.SerialApart()
+		return refused, true, s.rollbackServer()
+	}
+	d := s.host.Submit(sub)
 	if !d.Commit {
 		err := s.rollbackServer()
 		if err != nil && !d.Retry {
@@ -296,6 +308,28 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	// has decided: the client is told so even if the backend broke, which shows at its next use.
 	s.open = false
 	return nil, false, nil
+}
+
+// vouch has a SERIALIZABLE transaction left to the backend as far as it conflicts with others of this member (decision
+// 0034). It tells whether the backend has refused it since its last statement.
+func (s *Session) vouch(sub *Submission) (refused *wire.SQLError, err error) {
+	if sub.Serial = s.currentLevel() == semantics.Serializable; !sub.Serial || len(sub.Writeset.Steps) > 0 || !s.host.SerialAlone(*sub) {
+		return nil, nil
+	}
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer()))) // it reads a row, which is enough
+	r, err := s.quiet()
+	switch {
+	case err != nil:
+		s.host.SerialApart()
+		return nil, err
+	case r.failed == nil:
+		sub.Vouched = true
+		return nil, nil
+	}
+	if doom := s.host.Enter(PhaseRunning); doom != nil { // it was cancelled
+		return doom, nil
+	}
+	return &wire.SQLError{ErrorFields: *r.failed}, nil
 }
 
 // commitServer commits what the log has decided, or what wrote nothing, with its mark.

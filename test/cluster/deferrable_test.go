@@ -30,7 +30,7 @@ func TestDeferrableHoldsNobodyUp(t *testing.T) {
 		if d := time.Since(began); d > 5*time.Second {
 			t.Errorf("%q: held up for %v", begin, d)
 		}
-		writer.Do("COMMIT")
+		writer.Do("ROLLBACK")
 	}
 	r := c.Connect(1)
 	r.Do("BEGIN", "SET LOCAL work_mem = '5MB'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE", "SAVEPOINT a")

@@ -1,0 +1,283 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+const (
+	// serialAloneMax is how long a transaction waits to be alone; statements of others wait with it.
+	serialAloneMax = 5 * time.Millisecond
+	// serialIdle is how long no SERIALIZABLE transaction was open when the order is told that there are none.
+	serialIdle = 5 * time.Second
+)
+
+// serial is the part of a life that deals with SERIALIZABLE transactions (decision 0034). The order knows whether a member runs
+// some. Their statements run side by side; one that is to be vouched for is alone from a last question to its backend to its
+// COMMIT.
+type serial struct {
+	mu      sync.Mutex
+	changed sync.Cond
+
+	joined  bool                // the order knows, and everything up to there is applied
+	telling bool                // it is being told something else, and must not be told a third thing before
+	last    time.Time           // when one was last open
+	open    map[*guard]struct{} // sessions whose transaction has a snapshot, or is about to take it
+	running int                 // of these, whose backend may be doing something
+	alone   bool
+	wants   bool // somebody does to be alone
+}
+
+func (s *serial) init() {
+	s.changed.L = &s.mu
+	s.open = map[*guard]struct{}{}
+}
+
+func (s *serial) wake() {
+	s.mu.Lock() // so that nobody is between looking and waiting
+	s.mu.Unlock()
+	s.changed.Broadcast()
+}
+
+// await waits until done is true, or stop, or for a while; called and returns with mu held. It reports done.
+func (s *serial) await(max time.Duration, done, stop func() bool) bool {
+	over := time.Now().Add(max)
+	t := time.AfterFunc(max, s.wake)
+	defer t.Stop()
+	for !done() {
+		if stop() || !time.Now().Before(over) {
+			return false
+		}
+		s.changed.Wait()
+	}
+	return true
+}
+
+// serialState is a session's part of it.
+type serialState struct{ open, running, alone bool }
+
+// wait is await for a session, and says why it was in vain.
+func (h *host) serialWait(max time.Duration, done func() bool) *wire.SQLError {
+	s := &h.n.serial
+	if s.await(max, done, func() bool { return h.g.doomed() != nil || h.n.ending() }) {
+		return nil
+	}
+	if doom := h.g.doomed(); doom != nil {
+		return doom
+	}
+	if h.n.ending() {
+		return errEnding()
+	}
+	return h.n.errNoMajority("the transaction")
+}
+
+func (h *host) patienceMax() time.Duration {
+	if ms := h.n.config.Limits.CommitTimeoutMs; ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return time.Duration(1<<62 - 1)
+}
+
+// SerialBegin waits until the order knows that this member runs SERIALIZABLE transactions.
+func (h *host) SerialBegin() *wire.SQLError {
+	s := &h.n.serial
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ready := func() bool {
+		if !s.joined && !s.telling {
+			s.telling = true
+			h.n.background.Go(h.n.joinSerial)
+		}
+		return s.joined && !s.alone && !s.wants
+	}
+	if e := h.serialWait(h.patienceMax(), ready); e != nil {
+		return e
+	}
+	s.open[h.g] = struct{}{}
+	s.running++
+	h.serial.open, h.serial.running = true, true
+	return nil
+}
+
+// SerialRuns says whether the backend may be doing something in a SERIALIZABLE transaction.
+func (h *host) SerialRuns(on bool) *wire.SQLError {
+	if !h.serial.open || h.serial.running == on {
+		return nil
+	}
+	s := &h.n.serial
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !on {
+		h.serialRest()
+		return nil
+	}
+	if e := h.serialWait(h.patienceMax(), func() bool { return !s.alone && !s.wants }); e != nil {
+		return e
+	}
+	s.running++
+	h.serial.running = true
+	return nil
+}
+
+// serialRest is called with mu held.
+func (h *host) serialRest() {
+	if h.serial.running {
+		h.serial.running = false
+		h.n.serial.running--
+		h.n.serial.changed.Broadcast()
+	}
+}
+
+// serialEnd notes that the session has no SERIALIZABLE transaction any more.
+func (h *host) serialEnd() {
+	if !h.serial.open {
+		return
+	}
+	s := &h.n.serial
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.serialRest()
+	h.serial.open = false
+	delete(s.open, h.g)
+	s.last = time.Now()
+}
+
+// SerialAlone reports whether the session's transaction is alone now, because it would lose otherwise and may win. What it may be
+// left to the backend is then settled in the engine.
+func (h *host) SerialAlone(sub session.Submission) bool {
+	if !h.serial.open || !h.vouches(&sub) {
+		return false
+	}
+	s := &h.n.serial
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.serialRest()
+	if s.alone || s.wants { // with many of them, everybody would wait for a majority again and again
+		return false
+	}
+	s.wants = true
+	s.alone = h.serialWait(serialAloneMax, func() bool { return s.running == 0 }) == nil
+	s.wants, h.serial.alone = false, s.alone
+	s.changed.Broadcast()
+	return h.serial.alone
+}
+
+// vouches asks the engine, once everything that is decided is applied, if need be.
+func (h *host) vouches(sub *session.Submission) bool {
+	s := engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Snapshot: sub.Snapshot, Base: sub.Base, Writeset: sub.Writeset}
+	for {
+		loses, yes, decided := false, false, uint64(0)
+		h.n.core.call(func(e *engine.Engine) {
+			loses, yes = e.Vouches(s)
+			decided = e.Ordinal()
+		})
+		stop := func() bool { return h.g.doomed() != nil || h.n.ending() }
+		if yes || !loses || stop() || h.n.core.applied.Load() >= decided {
+			return yes
+		}
+		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= decided || stop() })
+	}
+}
+
+// SerialApart ends SerialAlone.
+func (h *host) SerialApart() {
+	if !h.serial.alone {
+		return
+	}
+	h.serial.alone = false
+	h.n.serialApart()
+}
+
+func (l *life) serialApart() {
+	l.serial.mu.Lock()
+	l.serial.alone = false
+	l.serial.mu.Unlock()
+	l.serial.changed.Broadcast()
+}
+
+// serialDecided ends it, too, once it is certain what became of a transaction that was vouched for. If its rows come from the
+// log, the local database has forgotten who read what it wrote: whatever SERIALIZABLE is open must lose.
+func (h *host) serialDecided(w *waiter, lost bool) {
+	if !h.serial.alone {
+		return
+	}
+	h.serial.alone = false
+	l := h.n
+	if !lost {
+		l.serialApart()
+		return
+	}
+	l.background.Go(func() {
+		select {
+		case <-w.applied:
+		case <-l.done:
+		}
+		l.serial.mu.Lock()
+		var others []*guard
+		for g := range l.serial.open {
+			if g != h.g {
+				others = append(others, g)
+			}
+		}
+		l.serial.mu.Unlock()
+		for _, g := range others {
+			g.kill(wire.Errorf(wire.CodeSerializationFailure, "could not serialize access due to read/write dependencies among transactions").
+				WithDetail("The backend of transaction %s ended before it had committed there.", l.txid(w.sub.Seq)).WithHint("The transaction might succeed if retried."))
+		}
+		l.serialApart()
+	})
+}
+
+// submitSerial tells the order whether this member runs SERIALIZABLE transactions.
+func (l *life) submitSerial(runs bool) (ordered <-chan struct{}) {
+	payload := []byte{0}
+	if runs {
+		payload[0] = 1
+	}
+	seq := l.seq.Add(1)
+	c := make(chan struct{})
+	l.advisory.mu.Lock()
+	l.advisory.ordered[seq] = c
+	l.advisory.mu.Unlock()
+	l.order(l.advisory.context, engine.Submission{Kind: engine.KindSerial, Seq: seq, Payload: payload})
+	return c
+}
+
+func (l *life) joinSerial() {
+	select {
+	case <-l.submitSerial(true):
+	case <-l.done:
+		return
+	}
+	l.catchUp()
+	l.serial.mu.Lock()
+	l.serial.joined, l.serial.telling, l.serial.last = true, false, time.Now()
+	l.serial.mu.Unlock()
+	l.serial.changed.Broadcast()
+}
+
+// leaveSerial is the goroutine that tells the order when there are none any more.
+func (l *life) leaveSerial(ctx context.Context) error {
+	for sleep(ctx, serialIdle/5) {
+		s := &l.serial
+		s.mu.Lock()
+		leave := s.joined && len(s.open) == 0 && time.Since(s.last) > serialIdle
+		if leave {
+			s.joined, s.telling = false, true
+		}
+		s.mu.Unlock()
+		if leave {
+			l.submitSerial(false) // what is submitted later is ordered later
+			s.mu.Lock()
+			s.telling = false
+			s.mu.Unlock()
+			s.changed.Broadcast()
+		}
+	}
+	return nil
+}

@@ -118,7 +118,7 @@ BEGIN
   END IF;
   s := %s;
   tutti_stamp := (((pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) OPERATOR(pg_catalog.*) 1000000::pg_catalog.float8)::pg_catalog.int8) OPERATOR(pg_catalog.<<) %d)
-    OPERATOR(pg_catalog.|) (pg_catalog.nextval('tutti.capture_n'::pg_catalog.regclass) OPERATOR(pg_catalog.&) %d::pg_catalog.int8);
+    OPERATOR(pg_catalog.|) (pg_catalog.pg_stat_get_xact_tuples_inserted(tutti.captures()::pg_catalog.regclass) OPERATOR(pg_catalog.&) %d::pg_catalog.int8);
   LOOP
     tutti_k := NULL;
 `, bulkRowsFirst, TransactionSetting, BulkSetting, DirectSetting, ReadSetting, OutsideState, window(), runBits, 1<<runBits-1)

@@ -112,7 +112,7 @@ func carriedJSON() string {
 // definition runs, because pg_event_trigger_ddl_commands() fails at any other time.
 func definitionSchema() string {
 	return fmt.Sprintf(definitionTables, carriedJSON(), TransactionSetting, DirectSetting, ReadSetting, OutsideState, definedSetting, DefinedState, DDLSetting, strings.Join(slices.Concat(tableTags, apartTags), ",")) +
-		fmt.Sprintf(definitionSteps, window(), opDefinition, opFrozen, captureTables, serializableTables)
+		fmt.Sprintf(definitionSteps, window(), opDefinition, opFrozen, captureTables, serializableTables, number("tutti.captures()"), numberBits)
 }
 
 const definitionTables = `
@@ -126,20 +126,26 @@ CREATE POLICY definition ON tutti.definitions FOR INSERT WITH CHECK (role OPERAT
   AND xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() AND (SELECT pg_catalog.count(*) FROM pg_catalog.pg_event_trigger_ddl_commands()) OPERATOR(pg_catalog.>=) 0);
 REVOKE ALL ON tutti.definitions FROM PUBLIC;
 GRANT INSERT ON tutti.definitions TO PUBLIC;
-GRANT USAGE ON SEQUENCE tutti.capture_n TO PUBLIC;
 DROP EVENT TRIGGER IF EXISTS tutti_ddl;
 DROP EVENT TRIGGER IF EXISTS tutti_drop;
 DROP EVENT TRIGGER IF EXISTS tutti_begin;
 DROP EVENT TRIGGER IF EXISTS tutti_rewrite;
 DROP FUNCTION IF EXISTS tutti.refuse_ddl();
 CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
-DECLARE c pg_catalog.text; q pg_catalog.text; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on', false);
+DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on', false);
 BEGIN
   IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLOwn + `' THEN RETURN; END IF;
   GET DIAGNOSTICS c = PG_CONTEXT;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_start' AND TG_TAG OPERATOR(pg_catalog.!~) 'EXTENSION' THEN
     q := coalesce((pg_catalog.regexp_match(c, E'^[^\n]*\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query());
-    PERFORM tutti.open_sequences(TG_TAG, q, tutti.altered(q), repeats, CURRENT_USER);
+    IF TG_TAG OPERATOR(pg_catalog.=) 'CREATE RULE' THEN
+      r := tutti.made_view(q);
+      IF r IS NOT NULL AND tutti.bare(r, CURRENT_USER) THEN END IF;
+    ELSIF pg_catalog.starts_with(TG_TAG, 'DROP ') THEN
+      PERFORM pg_catalog.set_config('tutti.local', tutti.local_functions()::pg_catalog.text, true);
+    ELSE
+      PERFORM tutti.open_sequences(TG_TAG, q, tutti.altered(q), repeats, CURRENT_USER);
+    END IF;
     RETURN;
   END IF;
   IF repeats AND TG_EVENT OPERATOR(pg_catalog.=) 'table_rewrite' THEN
@@ -156,6 +162,48 @@ BEGIN
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' THEN
     PERFORM tutti.settle_sequences(TG_TAG, CASE WHEN repeats THEN nullif(pg_catalog.current_setting('` + HomeSetting + `', true), '')::pg_catalog.int4 END);
   END IF;
+END $tutti$;
+-- A function that takes or gives a type of a temporary table is at the member of its session alone, and ends with it:
+-- no other member has the type. Nothing else of a function tells for all of its time.
+CREATE OR REPLACE FUNCTION tutti.local_functions() RETURNS pg_catalog._oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT coalesce(array_agg(DISTINCT p.oid), '{}') FROM pg_namespace n JOIN pg_type y ON y.typnamespace = n.oid
+    JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_proc'::regclass
+    JOIN pg_proc p ON p.oid = d.objid AND y.oid = ANY (p.prorettype || p.proargtypes::oid[] || p.proallargtypes)
+  WHERE n.nspname ~ '^pg_temp_'
+$tutti$;
+-- Such functions give way to a definition that has its place in the order and names them: it must do the same at all members.
+CREATE OR REPLACE FUNCTION tutti.yield_functions(definition pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE f regprocedure;
+BEGIN
+  FOR f IN SELECT p.oid FROM unnest(tutti.local_functions()) u JOIN pg_proc p ON p.oid = u WHERE (strpos(lower(definition), lower(p.proname)) > 0 OR definition ~* 'extension') ORDER BY p.oid LOOP
+    PERFORM tutti.drop_function(f);
+  END LOOP;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.drop_function(f pg_catalog.regprocedure) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning SET session_replication_role = replica AS $tutti$
+BEGIN
+  EXECUTE format('DROP ROUTINE IF EXISTS %%s CASCADE', f); -- by another one of its kind, meanwhile
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.yield_functions, tutti.drop_function FROM PUBLIC;
+-- The table that a CREATE RULE "_RETURN" shall make a view of, as its session understands the name; NULL for anything else.
+CREATE OR REPLACE FUNCTION tutti.made_view(query pg_catalog.text) RETURNS pg_catalog.oid LANGUAGE sql AS $tutti$
+  SELECT pg_catalog.to_regclass((pg_catalog.regexp_match(query,
+    '^\s*create\s+(?:or\s+replace\s+)?rule\s+"_RETURN"\s+as\s+on\s+select\s+to\s+((?:"(?:[^"]|"")+"|[^\s".;]+)(?:\s*\.\s*(?:"(?:[^"]|"")+"|[^\s".;]+))?)\s', 'i'))[1])
+$tutti$;
+-- Takes the triggers of Tutti's from a table that becomes a view with the definition that is about to run, or the
+-- definition fails: PostgreSQL asks for a table that never had one. Only tutti.ddl can have it done.
+CREATE OR REPLACE FUNCTION tutti.bare(rel pg_catalog.oid, who pg_catalog.name) RETURNS pg_catalog.bool` + ownSettings + `SET session_replication_role = replica AS $tutti$
+DECLARE c text; t text;
+BEGIN
+  GET DIAGNOSTICS c = PG_CONTEXT;
+  IF split_part(c, E'\n', 2) !~ '^PL/pgSQL function tutti\.ddl\(\) line ' OR NOT EXISTS (SELECT FROM pg_class
+      WHERE oid = rel AND relkind = 'r' AND relpersistence <> 't' AND pg_has_role(who, relowner, 'USAGE')) THEN
+    RETURN false;
+  END IF;
+  FOR t IN SELECT g.tgname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid WHERE g.tgrelid = rel AND p.pronamespace = 'tutti'::regnamespace LOOP
+    EXECUTE format('DROP TRIGGER %%I ON %%s', t, rel::regclass);
+  END LOOP;
+  UPDATE pg_class SET relhastriggers = false WHERE oid = rel AND relhastriggers AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = rel);
+  RETURN true;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_tag(tag pg_catalog.text, query pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN
@@ -188,7 +236,8 @@ BEGIN
   IF event = 'sql_drop' THEN
     SELECT bool_or(is_temporary), coalesce(jsonb_agg(jsonb_build_array(schema_name, object_name)) FILTER (WHERE object_type = 'table'), '[]')
       INTO mixed, gone FROM pg_event_trigger_dropped_objects() WHERE schema_name IS DISTINCT FROM 'pg_toast_temp'
-      HAVING bool_or(original AND NOT is_temporary AND address_names[1] IS DISTINCT FROM 'pg_temp'); -- rules on temporary tables are not said to be so
+      HAVING bool_or(original AND NOT is_temporary AND address_names[1] IS DISTINCT FROM 'pg_temp' -- rules on temporary tables are not said to be so
+        AND (tag !~ '(FUNCTION|PROCEDURE|ROUTINE|AGGREGATE)$' OR objid <> ALL (coalesce(nullif(current_setting('tutti.local', true), ''), '{}')::oid[])));
     IF NOT FOUND THEN RETURN; END IF;
     IF mixed AND EXISTS (SELECT FROM pg_event_trigger_dropped_objects() WHERE original AND is_temporary) THEN
       RAISE EXCEPTION 'temporary and permanent objects cannot be dropped by one statement' USING ERRCODE = '0A000',
@@ -200,7 +249,8 @@ BEGIN
   gone := nullif(current_setting('tutti.dropped', true), '');
   PERFORM set_config('tutti.dropped', '', true);
   SELECT coalesce(object_identity, tag) INTO o FROM pg_event_trigger_ddl_commands()
-    WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp' LIMIT 1;
+    WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp'
+      AND (classid IS DISTINCT FROM 'pg_proc'::regclass OR objid <> ALL (tutti.local_functions())) LIMIT 1;
   IF NOT FOUND AND gone IS NULL THEN RETURN; END IF;
   IF tag ~ 'OWNED$' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE lower(object_type) = 'large object') THEN
     gone := coalesce(gone, '[]') || '[["` + SchemaName + `", "` + LargeName + `"]]'; -- who writes one at another member must not be passed by
@@ -214,7 +264,7 @@ BEGIN
   q := current_query();
   IF context LIKE E'%%\n%%' THEN -- not of the client itself
     enclosed := regexp_match(context, E'^[^\n]*\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )');
-    IF enclosed IS NULL THEN
+    IF enclosed IS NULL AND tag NOT IN ('CREATE TABLE AS', 'SELECT INTO') THEN -- their texts are made below
       RAISE EXCEPTION '%% on %% is not possible here', tag, coalesce(o, tag) USING ERRCODE = '0A000',
         HINT = 'Only statements, and functions in PL/pgSQL, can change the schema.';
     END IF;
@@ -233,11 +283,11 @@ BEGIN
   IF tag = 'ALTER TABLE' THEN
     SELECT tutti.filled(objid) INTO f FROM pg_event_trigger_ddl_commands() WHERE classid = 'pg_class'::regclass AND command_tag = 'ALTER TABLE' LIMIT 1;
     IF context LIKE E'%%\n%%' AND f ? 'rewritten' THEN
-      RAISE EXCEPTION 'columns that are filled anew for each row cannot be added inside a function' USING ERRCODE = '0A000',
+      RAISE EXCEPTION 'a table cannot be filled anew inside a function' USING ERRCODE = '0A000',
         HINT = 'Run the ALTER TABLE as a statement of its own.';
     END IF;
   END IF;
-  INSERT INTO tutti.definitions VALUES (txid_current(), nextval('tutti.capture_n'), current_user,
+  INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), current_user,
     coalesce(f, '{}') || jsonb_build_object('sql', q, 'tag', tag, 'role', current_user, 'settings', settings, 'dropped', coalesce(gone, '[]')));
   PERFORM set_config('%[6]s', 'on', true);
   RAISE INFO 'a definition was noted' USING ERRCODE = '%[7]s';
@@ -247,27 +297,29 @@ CREATE OR REPLACE FUNCTION tutti.mine(x pg_catalog.xid) RETURNS pg_catalog.bool 
 $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_rewrite(rel pg_catalog.oid, reason pg_catalog.int4) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN
-  IF reason & 2 <> 0 AND EXISTS (SELECT FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type y ON y.oid = a.atttypid
+  IF reason & 1 <> 0 AND (SELECT relpersistence FROM pg_class WHERE oid = rel) = 'u' -- SET LOGGED: each member has rows of its own
+    OR reason & 2 <> 0 AND EXISTS (SELECT FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type y ON y.oid = a.atttypid
       WHERE c.oid = rel AND c.relpersistence = 'p' AND a.attnum > 0 AND a.attgenerated = '' AND (a.atthasdef OR a.attidentity <> '' OR y.typtype = 'd') AND tutti.mine(a.xmin)) THEN
     PERFORM set_config('tutti.rewritten', concat(current_setting('tutti.rewritten', true), rel, ','), true);
   END IF;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.filled(rel pg_catalog.oid) RETURNS pg_catalog.jsonb LANGUAGE plpgsql` + textSettings + ` AS $tutti$
-DECLARE tree oid[]; seen text[]; f jsonb;
+DECLARE tree oid[]; seen text[]; f record;
 BEGIN
   WITH RECURSIVE t(o) AS (SELECT rel UNION SELECT inhrelid FROM pg_inherits JOIN t ON inhparent = o) SELECT array_agg(o) INTO tree FROM t;
   IF tree && string_to_array(trim(TRAILING ',' FROM current_setting('tutti.rewritten', true)), ',')::oid[] THEN
     RETURN '{"rewritten": true}';
   END IF;
   seen := string_to_array(current_setting('tutti.seen', true), ',');
-  SELECT jsonb_object_agg(a.attname, (SELECT (m.attmissingval::text::text[])[1] FROM pg_attribute m WHERE m.attrelid = ANY (tree) AND m.attname = a.attname AND m.atthasmissing LIMIT 1)),
+  SELECT jsonb_object_agg(a.attname, (SELECT (m.attmissingval::text::text[])[1] FROM pg_attribute m WHERE m.attrelid = ANY (tree) AND m.attname = a.attname AND m.atthasmissing LIMIT 1)) AS filled,
       set_config('tutti.seen', concat(current_setting('tutti.seen', true), string_agg(concat(rel, ':', a.attnum), ',') , ','), true)
     INTO f FROM pg_attribute a WHERE a.attrelid = rel AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef AND a.attgenerated = ''
       AND tutti.mine(a.xmin) AND concat(rel, ':', a.attnum) <> ALL (coalesce(seen, '{}'));
-  RETURN jsonb_build_object('filled', coalesce(f, '{}'));
+  RETURN jsonb_build_object('filled', coalesce(f.filled, '{}'));
 END $tutti$;
 REVOKE ALL ON FUNCTION tutti.ddl(), tutti.partial() FROM PUBLIC;
-CREATE EVENT TRIGGER tutti_begin ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'ALTER SEQUENCE', 'ALTER TABLE', 'CREATE TABLE', 'CREATE SCHEMA') EXECUTE FUNCTION tutti.ddl();
+CREATE EVENT TRIGGER tutti_begin ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'ALTER SEQUENCE', 'ALTER TABLE', 'CREATE TABLE', 'CREATE SCHEMA', 'CREATE RULE',
+  'DROP FUNCTION', 'DROP PROCEDURE', 'DROP ROUTINE', 'DROP AGGREGATE') EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER tutti_ddl ON ddl_command_end EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER tutti_drop ON sql_drop EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER tutti_rewrite ON table_rewrite EXECUTE FUNCTION tutti.ddl();
@@ -294,6 +346,10 @@ CREATE OR REPLACE FUNCTION tutti.captures() RETURNS pg_catalog.text LANGUAGE sql
   SELECT 'tutti.capture' OPERATOR(pg_catalog.||) CASE WHEN s OPERATOR(pg_catalog.=) %[4]d THEN
     '_s' OPERATOR(pg_catalog.||) pg_catalog.mod(pg_catalog.pg_backend_pid(), %[5]d)::pg_catalog.text ELSE s::pg_catalog.text END FROM (SELECT %[1]s AS s) x
 $tutti$;
+-- After the rows captured so far, before the next one.
+CREATE OR REPLACE FUNCTION tutti.definition_number() RETURNS pg_catalog.int8 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT %[6]s - (1::int8 << %[7]d) + 1 + pg_stat_get_xact_tuples_inserted('tutti.definitions'::regclass)
+$tutti$;
 CREATE OR REPLACE FUNCTION tutti.adopt_definitions() RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
 BEGIN
   EXECUTE format('WITH d AS (DELETE FROM tutti.definitions WHERE xid = txid_current() RETURNING n, data)
@@ -304,14 +360,14 @@ CREATE OR REPLACE FUNCTION tutti.note(data pg_catalog.bytea) RETURNS pg_catalog.
 DECLARE d jsonb := convert_from(data, 'UTF8')::jsonb;
 BEGIN
   IF current_setting('transaction_read_only') = 'on' THEN RETURN; END IF; -- it was about a temporary object
-  INSERT INTO tutti.definitions VALUES (txid_current(), nextval('tutti.capture_n'), d->>'role', d);
+  INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), d->>'role', d);
   PERFORM set_config('tutti.defined', 'on', true), set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',COMMENT'), true);
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.freeze(data pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
 BEGIN
   EXECUTE format('DELETE FROM %%s WHERE xid = txid_current()', tutti.captures());
   IF data IS NOT NULL THEN
-    EXECUTE format('INSERT INTO %%s VALUES (txid_current(), nextval(''tutti.capture_n''), '''', %[3]d, NULL, NULL, $1)', tutti.captures()) USING data;
+    EXECUTE format('INSERT INTO %%s VALUES (txid_current(), $2, '''', %[3]d, NULL, NULL, $1)', tutti.captures()) USING data, %[6]s;
   END IF;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.evaluate(command pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql` + textSettings + ` AS $tutti$
@@ -332,8 +388,8 @@ BEGIN
   END IF;
 END $tutti$;
 ALTER FUNCTION tutti.peek OWNER TO tutti_owner;
-REVOKE ALL ON FUNCTION tutti.evaluate, tutti.captures, tutti.adopt_definitions, tutti.freeze, tutti.note FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tutti.captures TO tutti_owner;
+REVOKE ALL ON FUNCTION tutti.evaluate, tutti.adopt_definitions, tutti.freeze, tutti.note FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tutti.captures, tutti.definition_number TO PUBLIC;
 `
 
 // HomeSetting says, where a definition is repeated, at which member it was made: the home of its sequences.
@@ -361,7 +417,7 @@ const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.r
 // through tutti.privileged.
 func FollowQuery() string {
 	return "SELECT json_build_object('tables', tutti.describe()::json, 'locked', " + touchedQuery +
-		", 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[])::text"
+		", 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[], 'events', " + EventsQuery + ")::text"
 }
 
 // State is the answer to FollowQuery.
@@ -369,6 +425,7 @@ type State struct {
 	Tables    json.RawMessage `json:"tables"` // for DecodeDescribe
 	Locked    json.RawMessage `json:"locked"`
 	Rewritten []uint32        `json:"rewritten"` // tables whose rows are to be captured anew
+	Events    bool            `json:"events"`    // there are event triggers of users
 }
 
 // Follow returns the statements, as one text, that follow up what was noted: triggers are made to fit,
@@ -381,20 +438,34 @@ func Follow(state State) (string, error) {
 		return "", err
 	}
 	out := append(Refresh(c), SettleSequences)
+	if state.Events {
+		out = Unseen(out)
+	}
 	for i := range c.Tables {
 		switch t := &c.Tables[i]; {
-		case t.Trigger == "":
-			out = append(out, t.recapture())
 		case slices.Contains(state.Rewritten, t.OID):
 			name, err := json.Marshal([2]string{t.Schema, t.Name})
 			if err != nil {
 				return "", err
 			}
 			out = append(out, putText(opEmptied, string(name)), t.recapture())
+		case t.Trigger == "":
+			out = append(out, t.recapture())
 		}
 	}
 	out = append(out, putText(opTouched, string(state.Locked)), "SELECT tutti.adopt_definitions()")
 	return strings.Join(out, ";\n"), nil
+}
+
+// EventsQuery asks whether there are event triggers of users.
+const EventsQuery = `EXISTS (SELECT FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) e.evtfoid
+  WHERE e.evtenabled OPERATOR(pg_catalog.<>) 'D' AND p.pronamespace OPERATOR(pg_catalog.<>) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid)`
+
+// Unseen returns definitions of Tutti's such that users' event triggers do not fire for them. Without event triggers
+// it is not worth it: PostgreSQL forgets a session's plans. Run them as a superuser.
+func Unseen(statements []string) []string {
+	return slices.Concat([]string{"SELECT pg_catalog.set_config('tutti.fires', pg_catalog.current_setting('session_replication_role'), true)", "SET LOCAL session_replication_role = replica"},
+		statements, []string{"SELECT pg_catalog.set_config('session_replication_role', pg_catalog.current_setting('tutti.fires'), true)"})
 }
 
 func putText(op int, text string) string {

@@ -53,7 +53,8 @@ func Schema() string {
 	for i := range serializableTables {
 		fmt.Fprintf(&b, captureTable, fmt.Sprintf("capture_s%d", i))
 	}
-	fmt.Fprintf(&b, putFunction, insertChain("new_tab, new_op, new_ident, new_keys, new_img"), serializableTables, window())
+	fmt.Fprintf(&b, putFunction, insertChain("new_tab, new_op, new_ident, new_keys, new_img"), serializableTables, window(),
+		number(fmt.Sprintf("pg_catalog.concat('tutti.capture_s', pg_catalog.mod(pg_catalog.pg_backend_pid(), %d))", serializableTables)))
 	b.WriteString(collectFunction())
 	b.WriteString(sequenceSchema())
 	b.WriteString(definitionSchema())
@@ -81,8 +82,7 @@ DO $tutti$ BEGIN
 END $tutti$;
 CREATE SCHEMA IF NOT EXISTS tutti AUTHORIZATION tutti_owner;
 GRANT USAGE ON SCHEMA tutti TO PUBLIC;
-CREATE UNLOGGED SEQUENCE IF NOT EXISTS tutti.capture_n CACHE 4096;
-ALTER SEQUENCE tutti.capture_n OWNER TO tutti_owner;
+DROP SEQUENCE IF EXISTS tutti.capture_n; -- of earlier versions
 CREATE TABLE IF NOT EXISTS tutti.mark (
   slot pg_catalog.int4 PRIMARY KEY, incarnation pg_catalog.int8 NOT NULL, seq pg_catalog.int8 NOT NULL
 ) WITH (fillfactor = 10);
@@ -175,6 +175,17 @@ func window() string {
     ELSE (pg_catalog.txid_current() OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.&) %d END`, captureTables, windowBits, captureTables-1)
 }
 
+// number is SQL for the place of the next captured row, or definition, among those of its transaction: how many rows
+// the session has written to its table, the one given, whether they are still there or not. It grows with each of
+// them, savepoint or not, costs what nextval would, and leaves lastval() alone. With track_counts off it does not grow,
+// and the second row violates the primary key.
+func number(table string) string {
+	return fmt.Sprintf("(pg_catalog.pg_stat_get_xact_tuples_inserted(%s::pg_catalog.regclass) OPERATOR(pg_catalog.<<) %d)", table, numberBits)
+}
+
+// numberBits is room for the definitions between two captured rows.
+const numberBits = 32
+
 // insertChain is the PL/pgSQL that writes one captured row; values are the last five columns,
 // and the variable s is the window.
 func insertChain(values string) string {
@@ -185,8 +196,8 @@ func insertChain(values string) string {
 			word = "IF"
 		}
 		fmt.Fprintf(&b, `  %s s OPERATOR(pg_catalog.=) %d THEN
-    INSERT INTO tutti.capture%d VALUES (pg_catalog.txid_current(), pg_catalog.nextval('tutti.capture_n'::pg_catalog.regclass), %s);
-`, word, i, i, values)
+    INSERT INTO tutti.capture%d VALUES (pg_catalog.txid_current(), %s, %s);
+`, word, i, i, number(fmt.Sprintf("'tutti.capture%d'", i)), values)
 	}
 	fmt.Fprintf(&b, "  ELSE\n    PERFORM tutti.put_serializable(%s);\n  END IF;\n", values)
 	return b.String()
@@ -197,8 +208,8 @@ CREATE OR REPLACE FUNCTION tutti.put_serializable(new_tab pg_catalog.bytea, new_
   new_keys pg_catalog._int8, new_img pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql AS $tutti$
 BEGIN
   EXECUTE pg_catalog.concat('INSERT INTO tutti.capture_s', pg_catalog.mod(pg_catalog.pg_backend_pid(), %[2]d),
-    ' VALUES (pg_catalog.txid_current(), pg_catalog.nextval(''tutti.capture_n''::pg_catalog.regclass), $1, $2, $3, $4, $5)')
-    USING new_tab, new_op, new_ident, new_keys, new_img;
+    ' VALUES (pg_catalog.txid_current(), $6, $1, $2, $3, $4, $5)')
+    USING new_tab, new_op, new_ident, new_keys, new_img, %[4]s;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.put(new_tab pg_catalog.bytea, new_op pg_catalog.int2, new_ident pg_catalog.int8,
   new_keys pg_catalog._int8, new_img pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql AS $tutti$

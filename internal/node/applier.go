@@ -225,7 +225,9 @@ func transient(err error) bool {
 	if !errors.As(err, &pg) {
 		return false
 	}
-	return strings.HasPrefix(pg.Code, "40") || pg.Code == "55P03" || pg.Code == "57014"
+	// A function that is local to a session was made meanwhile, and gives way at the next try.
+	local := pg.Code == "23505" && pg.SchemaName == "pg_catalog" && pg.TableName == "pg_proc"
+	return strings.HasPrefix(pg.Code, "40") || pg.Code == "55P03" || pg.Code == "57014" || local
 }
 
 func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task, ops []apply.Operation) (err error) {

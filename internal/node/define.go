@@ -152,8 +152,8 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 			role = s.Value
 		}
 	}
-	var super bool
-	if err := a.pgx.QueryRow(ctx, "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = $1", role).Scan(&super); err != nil {
+	var super, events bool
+	if err := a.pgx.QueryRow(ctx, "SELECT rolsuper, "+capture.EventsQuery+" FROM (SELECT tutti.yield_functions($2)) y, pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1", role, d.SQL).Scan(&super, &events); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return "", &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42704", Message: fmt.Sprintf("role %q does not exist", role)}
 		}
@@ -164,8 +164,15 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		return a.run(ctx, "SET LOCAL ROLE "+owner, d.SQL)
 	}
 	const name = "tutti.run_definition(pg_catalog.text)"
-	if _, err := a.conn.Exec(ctx, "CREATE FUNCTION "+name+` RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN EXECUTE $1; END';
-REVOKE ALL ON FUNCTION `+name+" FROM PUBLIC; ALTER FUNCTION "+name+" OWNER TO "+owner).ReadAll(); err != nil {
+	own := func(statements ...string) error {
+		if events {
+			statements = capture.Unseen(statements)
+		}
+		_, err := a.conn.Exec(ctx, strings.Join(statements, ";")).ReadAll()
+		return err
+	}
+	if err := own("CREATE FUNCTION "+name+" RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN EXECUTE $1; END'",
+		"REVOKE ALL ON FUNCTION "+name+" FROM PUBLIC", "ALTER FUNCTION "+name+" OWNER TO "+owner); err != nil {
 		return "", err
 	}
 	_, err = a.run(ctx, "SET LOCAL tutti.tag = ''", "SELECT tutti.run_definition('"+literal(d.SQL)+"')")
@@ -186,7 +193,7 @@ REVOKE ALL ON FUNCTION `+name+" FROM PUBLIC; ALTER FUNCTION "+name+" OWNER TO "+
 		tag = plainTag(d.SQL)
 	}
 	said := len(a.notices) // DROP OWNED has dropped it, which is no news for the client
-	_, err = a.conn.Exec(ctx, "DROP FUNCTION IF EXISTS "+name).ReadAll()
+	err = own("DROP FUNCTION IF EXISTS " + name)
 	a.notices = a.notices[:said]
 	return tag, err
 }

@@ -273,7 +273,7 @@ func (n *Node) refusal(s *wire.Startup) *wire.SQLError {
 // characters, hyphens for underscores.
 func protected(options string) bool {
 	o := strings.NewReplacer(`\`, "", "-", "_").Replace(strings.ToLower(options))
-	return strings.Contains(o, "session_replication_role") || strings.Contains(o, "tutti.")
+	return strings.Contains(o, "session_replication_role") || strings.Contains(o, "track_counts") || strings.Contains(o, "tutti.")
 }
 
 // endBackend ends the backend of a session that has ended before its time. It may still run a statement, which could

@@ -129,6 +129,7 @@ func (n *Node) settings() map[string]string {
 	for k, v := range n.config.Postgres.Settings {
 		s[k] = v
 	}
+	s["track_counts"] = "on" // by which captured rows are ordered
 	return s
 }
 

@@ -27,7 +27,7 @@ func grammar(sql string) []Statement {
 		return []Statement{{Kind: Empty, Text: sql}}
 	}
 	out := make([]Statement, 0, len(tree.Stmts))
-	counted, chars := 0, 0
+	counted, chars, begins := 0, 0, 0
 	for i, raw := range tree.Stmts {
 		s := classify(raw.Stmt)
 		s.Text, s.Planned = sql, s.Kind == Refused && planned(raw.Stmt)
@@ -41,14 +41,17 @@ func grammar(sql string) []Statement {
 				from = 0
 			}
 			s.Text = strings.TrimLeft(sql[from:to], " \t\r\n;")
-			before := to - len(s.Text)
-			chars += utf8.RuneCountInString(sql[counted:before])
-			counted = before
+			begins = to - len(s.Text)
+			chars += utf8.RuneCountInString(sql[counted:begins])
+			counted = begins
 			s.Before = chars
 		}
 		s.Many = s.Kind == Copy || s.Kind == Write && changes(raw.Stmt) && many(s.Text)
 		if s.Password != nil {
 			s.locate()
+		}
+		if c := raw.Stmt.GetCreateStmt(); c != nil && s.Kind == Definition {
+			s.Likes = likes(c, s.Text, begins)
 		}
 		if s.Alone != "" && s.Database.Does == NoDatabase {
 			if s.Concurrent != nil {

@@ -113,7 +113,7 @@ func isolationSet(v *pg.VariableSetStmt, kind Kind, scope Scope) Statement {
 // protectedSetting names what clients may not change: with it writes would escape.
 func protectedSetting(name string) bool {
 	name = strings.ToLower(name)
-	return strings.HasPrefix(name, "tutti.") || name == "session_replication_role"
+	return strings.HasPrefix(name, "tutti.") || name == "session_replication_role" || name == "track_counts" // by which captured rows are ordered
 }
 
 func refuseSetting(name string) Statement {

@@ -57,7 +57,7 @@ func definition(n *pg.Node) Statement {
 			}
 			return s
 		}
-		if fills(v.AlterTableStmt) {
+		if fills(v.AlterTableStmt) || logs(v.AlterTableStmt) {
 			return Statement{Kind: Definition, Here: true}
 		}
 		if detaches(v.AlterTableStmt) {
@@ -250,8 +250,9 @@ func alterTable(a *pg.AlterTableStmt) Statement {
 			return refuse("ENABLE ALWAYS and ENABLE REPLICA would fire again at every member that applies the row",
 				"Use ENABLE TRIGGER: it fires at the member that executes the statement, and what it writes is replicated.")
 		case pg.AlterTableType_AT_SetLogged:
-			return refuse("ALTER TABLE … SET LOGGED cannot be replicated: an unlogged table's rows are each member's own",
-				"Create a new table and INSERT … SELECT the rows.")
+			if len(a.Cmds) > 1 {
+				return refuse("ALTER TABLE … SET LOGGED cannot be replicated together with other changes: at other members the table has other rows until then", "Use two statements.")
+			}
 		case pg.AlterTableType_AT_SetTableSpace:
 			return refuse("tablespaces cannot be replicated", "Use the default tablespace.")
 		}
@@ -272,6 +273,12 @@ func fills(a *pg.AlterTableStmt) bool {
 		}
 	}
 	return false
+}
+
+// logs reports whether a table becomes one whose rows are replicated: the statement runs at one member first, and the
+// others get its rows in the place of their own.
+func logs(a *pg.AlterTableStmt) bool {
+	return a.Objtype == pg.ObjectType_OBJECT_TABLE && len(a.Cmds) == 1 && a.Cmds[0].GetAlterTableCmd().GetSubtype() == pg.AlterTableType_AT_SetLogged
 }
 
 // detaches reports whether a partition is detached CONCURRENTLY.

@@ -143,6 +143,8 @@ type Statement struct {
 	Chain bool
 	// Relations a Definition names (as written), to find out whether they are temporary.
 	Relations []string
+	// Likes are the plain LIKE clauses of a Definition.
+	Likes []Like
 	// Here is true for a Definition that must run at this member first, inside a transaction.
 	Here bool
 	// Notes is true for a Write whose effect is not rows: its text is carried out at the other members.

@@ -50,7 +50,7 @@ func TestClassify(t *testing.T) {
 
 var refused = []string{
 	"PREPARE TRANSACTION 'x'", "COMMIT PREPARED 'x'",
-	"SET tutti.tx = 'on'", "SET LOCAL TUTTI.tx = 'on'", "RESET tutti.tx", "SET session_replication_role = replica", `SET "tutti.tx" TO on`,
+	"SET tutti.tx = 'on'", "SET LOCAL TUTTI.tx = 'on'", "RESET tutti.tx", "SET session_replication_role = replica", "SET track_counts = off", `SET "tutti.tx" TO on`,
 	"SELECT set_config('tutti.tx', 'on', false)", "SELECT SET_CONFIG('Tutti.tx'::text, 'on', true)", `SELECT U&"\0073et_config"('tutti.tx', 'on', true)`,
 	"ALTER ROLE x SET tutti.tx = 'on'", "ALTER ROLE ALL SET session_replication_role = replica", "ALTER DATABASE d SET tutti.tx = 'on'",
 	"CREATE FUNCTION f() RETURNS int LANGUAGE sql SET tutti.tx = 'on' AS 'SELECT 1'", "ALTER FUNCTION f() SET tutti.tx = 'on'", "ALTER PROCEDURE f() SET tutti.tx TO 'on'",
@@ -59,7 +59,7 @@ var refused = []string{
 	"SELECT setval('s', (random() * 5)::int)", "PREPARE a AS SELECT setval('s', 1)", "CREATE DATABASE x TEMPLATE y", "CREATE DATABASE x ALLOW_CONNECTIONS false", "ALTER DATABASE x TABLESPACE y", "ALTER SYSTEM SET work_mem = 1", "CREATE TABLESPACE x LOCATION '/x'",
 	"CREATE TABLE a PARTITION OF b FOR VALUES FROM (current_timestamp) TO (maxvalue)", "ALTER TABLE b ATTACH PARTITION a FOR VALUES IN (now()::date)",
 	"CREATE TABLE a PARTITION OF b FOR VALUES FROM ('today') TO ('2099-01-01')", "CREATE SEQUENCE s CYCLE", "ALTER SEQUENCE s CYCLE", "CREATE ROLE x PASSWORD 'clé'", "CREATE ROLE x PASSWORD U&'cle'",
-	"ALTER TABLE t ENABLE ALWAYS TRIGGER x", "ALTER TABLE t ENABLE REPLICA TRIGGER x", "ALTER TABLE t SET LOGGED",
+	"ALTER TABLE t ENABLE ALWAYS TRIGGER x", "ALTER TABLE t ENABLE REPLICA TRIGGER x", "ALTER TABLE t SET LOGGED, ADD PRIMARY KEY (k)",
 	"CREATE MATERIALIZED VIEW v AS SELECT random()",
 	"ALTER TABLE t ALTER a TYPE text USING now()::text",
 	"CREATE SUBSCRIPTION s CONNECTION 'x' PUBLICATION p", "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",

@@ -43,7 +43,14 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 func (s *Session) refused(st semantics.Statement) (bool, error) {
 	refusal := wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint)
 	if st.Undoes && s.block == active && !s.implicit {
-		if err := s.rollbackServer(); err != nil {
+		own, err := s.unprepared()
+		if own != nil {
+			refusal = own
+		}
+		if err == nil {
+			err = s.rollbackServer()
+		}
+		if err != nil {
 			return true, err
 		}
 		s.reset()
@@ -60,6 +67,22 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 		return true, err
 	}
 	return true, s.fail(refusal)
+}
+
+// unprepared is PostgreSQL's own reason why the transaction cannot be prepared, as that it has used temporary objects;
+// nil if it has none. It is asked with a name that is too long for it in any case.
+func (s *Session) unprepared() (*wire.SQLError, error) {
+	if err := s.takeAhead(); err != nil || !s.open {
+		return nil, err
+	}
+	r, _, err := s.ask("PREPARE TRANSACTION '" + strings.Repeat("x", 200) + "'")
+	if err == nil && r.status == wire.TxIdle {
+		s.undone()
+	}
+	if err != nil || r.failed == nil || r.failed.Code == wire.CodeInvalidParameterValue {
+		return nil, err
+	}
+	return failureOf(r), nil
 }
 
 // missing is PostgreSQL's error if there is no relation of this name, as it was written; nil if there is one.

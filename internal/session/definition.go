@@ -29,6 +29,9 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 	if st.Shared {
 		return s.shared(&st)
 	}
+	if err := s.spell(&st); err != nil {
+		return true, err
+	}
 	around, err := s.look(st)
 	if err != nil {
 		return true, err
@@ -105,6 +108,36 @@ type surroundings struct {
 func (a surroundings) beside(st *semantics.Statement) bool {
 	return st.Concurrent != nil || st.Long == semantics.LongSnapshot || a.large && st.Long != semantics.NotLong
 }
+
+// spell puts columns in the place of the LIKE clauses that name temporary relations, which other members do not have.
+func (s *Session) spell(st *semantics.Statement) error {
+	if s.block == failed || len(st.Likes) == 0 {
+		return nil
+	}
+	if s.block == active {
+		if err := s.ensureOpen(true); err != nil {
+			return err
+		}
+	}
+	for i := len(st.Likes) - 1; i >= 0; i-- {
+		r, rows, err := s.ask(columnsOfTemporary + "pg_catalog.to_regclass(" + quoted(st.Likes[i].Relation) + ")")
+		if err != nil {
+			return err
+		}
+		if r.failed == nil && len(rows) == 1 && rows[0][0] != nil {
+			st.Spell(i, string(rows[0][0]))
+		}
+	}
+	return nil
+}
+
+// columnsOfTemporary asks for the columns of a temporary relation, as LIKE takes them; nothing for any other relation.
+const columnsOfTemporary = `SELECT pg_catalog.string_agg(pg_catalog.concat(pg_catalog.quote_ident(a.attname), ' ', pg_catalog.format_type(a.atttypid, a.atttypmod),
+  (SELECT pg_catalog.format(' COLLATE %I.%I', n.nspname, k.collname) FROM pg_catalog.pg_collation k JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) k.collnamespace
+    WHERE k.oid OPERATOR(pg_catalog.=) a.attcollation AND a.attcollation OPERATOR(pg_catalog.<>) y.typcollation),
+  CASE WHEN a.attnotnull THEN ' NOT NULL' END), ', ' ORDER BY a.attnum)
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid JOIN pg_catalog.pg_type y ON y.oid OPERATOR(pg_catalog.=) a.atttypid
+  WHERE c.relpersistence OPERATOR(pg_catalog.=) 't' AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2 AND NOT a.attisdropped AND c.oid OPERATOR(pg_catalog.=) `
 
 // look finds them out.
 func (s *Session) look(st semantics.Statement) (around surroundings, err error) {

@@ -145,10 +145,15 @@ func (s *Session) rollbackServer() error {
 		}
 		// A cancel meant for the statement before hit the ROLLBACK.
 	}
+	s.undone()
+	return nil
+}
+
+// undone notes that the backend's transaction is gone.
+func (s *Session) undone() {
 	s.open, s.snapshot, s.prefix, s.ahead, s.schema = false, false, 0, ahead{}, schema{}
 	s.direct.end()
 	s.host.Enter(PhaseIdle)
-	return nil
 }
 
 // tellDoom answers a statement of a transaction that was rolled back under the client.

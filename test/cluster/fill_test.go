@@ -43,3 +43,26 @@ func TestColumnsThatFillRows(t *testing.T) {
 	c.Check()
 	c.Connect(1).Do("DROP TABLE refers, fillonce, filled, fillnokey, fillparts", "DROP FUNCTION drawn", "DROP FUNCTION steady")
 }
+
+// TestTableLogged: an unlogged table, whose rows are each member's own, becomes a logged one, with the rows of the member
+// where that was said.
+func TestTableLogged(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE UNLOGGED TABLE wasown(id serial PRIMARY KEY, v text)", "CREATE UNLOGGED TABLE wasownfree(v text)", "CREATE UNLOGGED SEQUENCE wasownseq")
+	c.Everywhere("SELECT to_regclass('wasownseq') IS NOT NULL", "t")
+	for node := 1; node <= 3; node++ {
+		c.Connect(node).Do(fmt.Sprintf("INSERT INTO wasown SELECT g, 'node%d' FROM generate_series(1, %d) g", node, node*10), fmt.Sprintf("INSERT INTO wasownfree VALUES ('node%d')", node))
+	}
+	two := c.Connect(2)
+	two.Do("ALTER TABLE wasown SET LOGGED", "ALTER SEQUENCE wasownseq SET LOGGED")
+	c.Everywhere("SELECT count(*), min(v), max(v) FROM wasown", "20|node2|node2")
+	two.Do("BEGIN; UPDATE wasownfree SET v = v || '!'; ALTER TABLE wasownfree SET LOGGED; INSERT INTO wasownfree VALUES ('after'); UPDATE wasownfree SET v = v || '?'; COMMIT")
+	c.Everywhere("SELECT string_agg(v, ' ' ORDER BY v) FROM wasownfree", "after? node2!?")
+	c.Connect(3).Do("UPDATE wasown SET v = 'three' WHERE id = 3", "INSERT INTO wasownfree VALUES ('three')", "ALTER TABLE wasown SET LOGGED")
+	c.Everywhere("SELECT count(*) FROM wasown, wasownfree WHERE wasown.v = 'three' AND wasownfree.v = 'three'", "1")
+	c.Everywhere("SELECT string_agg(DISTINCT relpersistence::text, '') FROM pg_class WHERE relname ~ '^wasown'", "p")
+	refused(t, "with other changes", s.Try("ALTER TABLE wasown SET LOGGED, ADD CHECK (id > 0)"))
+	c.Check()
+	s.Do("DROP TABLE wasown, wasownfree", "DROP SEQUENCE wasownseq")
+}

@@ -94,8 +94,8 @@ func TestPoison(t *testing.T) {
 	c.Connect(1).Do("CREATE TABLE safe(k int PRIMARY KEY)")
 	c.Everywhere("SELECT count(*) FROM safe", "0")
 	for _, q := range []string{
-		"CREATE TYPE pg_temp.only_here AS (x int); BEGIN; CREATE FUNCTION takes(pg_temp.only_here) RETURNS int LANGUAGE sql AS 'SELECT 1'; COMMIT",
-		"CREATE TEMP TABLE shape(a int, b text); BEGIN; CREATE TABLE shaped (LIKE shape); INSERT INTO shaped VALUES (1, 'x'); COMMIT",
+		"CREATE TYPE pg_temp.only_here AS (x int); BEGIN; CREATE CAST (pg_temp.only_here AS text) WITH INOUT; COMMIT",
+		"CREATE TEMP TABLE shape(a int, b text); BEGIN; CREATE TABLE shaped (LIKE shape INCLUDING ALL); INSERT INTO shaped VALUES (1, 'x'); COMMIT",
 		"CREATE TEMP VIEW only_seen AS SELECT 1 AS x; BEGIN; INSERT INTO safe VALUES (1); CREATE RULE r AS ON INSERT TO safe DO ALSO SELECT * FROM only_seen; COMMIT",
 	} {
 		refused(t, q, c.Connect(1).Try(q))
@@ -115,5 +115,42 @@ func TestSchemaMadeAnew(t *testing.T) {
 	}
 	c.Everywhere("SELECT string_agg(v, ' ' ORDER BY k) FROM anew", "y z")
 	s.Do("DROP TABLE anew")
+	c.Check()
+}
+
+// TestLikeTemporary: a table is made like one that only the session has.
+func TestLikeTemporary(t *testing.T) {
+	c := use(t)
+	s := c.Connect(2)
+	s.Do(`CREATE TEMP TABLE shape_of(id serial NOT NULL, "Näme" varchar(7) COLLATE "C", n numeric(6, 2)[], gone int)`, "ALTER TABLE shape_of DROP gone")
+	s.Do("CREATE TABLE like_alone (LIKE shape_of)", "INSERT INTO like_alone VALUES (1, 'x', '{1.25}')")
+	s.Do("BEGIN; CREATE TABLE like_block (first int, LIKE pg_temp.shape_of /* all */ , CHECK (first > 0)); INSERT INTO like_block VALUES (1, 2, 'y', NULL); COMMIT")
+	c.Everywhere("SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod) || attnotnull || attcollation::regcollation, ', ' ORDER BY attrelid::regclass::text, attnum) FROM pg_attribute WHERE attnum > 0 AND attrelid IN ('like_alone'::regclass, 'like_block'::regclass)",
+		`id integertrue-, Näme character varying(7)false"C", n numeric(6,2)[]false-, first integerfalse-, id integertrue-, Näme character varying(7)false"C", n numeric(6,2)[]false-`)
+	c.Everywhere("SELECT a.n[1] + b.id FROM like_alone a, like_block b", "3.25")
+	s.Do("DROP TABLE like_alone, like_block")
+	c.Check()
+}
+
+// TestFunctionsOverTemporaryTypes: they are at the member of their session, and nothing of them reaches the order; what
+// others define under the same name takes their place.
+func TestFunctionsOverTemporaryTypes(t *testing.T) {
+	c := use(t)
+	one, two := c.Connect(1), c.Connect(2)
+	for _, s := range []*Conn{one, two} {
+		s.Do("CREATE TEMP TABLE kinds(a int, b text)", "INSERT INTO kinds VALUES (1, 'x')",
+			"CREATE FUNCTION kinds_of() RETURNS SETOF kinds LANGUAGE sql AS 'SELECT * FROM kinds'", "BEGIN; CREATE OR REPLACE FUNCTION kind_name(k kinds) RETURNS text LANGUAGE sql AS 'SELECT k.b'; COMMIT")
+		if got := s.Get("SELECT kind_name(k), k.a FROM kinds_of() k"); got != "x|1" {
+			t.Errorf("a function over a temporary type gives %s", got)
+		}
+	}
+	one.Do("DROP FUNCTION kinds_of()", "CREATE FUNCTION kinds_of(OUT k kinds) LANGUAGE sql AS 'SELECT (9, NULL)::kinds'", "DROP FUNCTION kind_name")
+	// Another session's, in its place in the order and in a block: at all members.
+	c.Connect(3).Do("CREATE FUNCTION kinds_of() RETURNS int LANGUAGE sql AS 'SELECT 7'")
+	c.Connect(3).Do("BEGIN; CREATE FUNCTION kind_name() RETURNS text LANGUAGE sql AS 'SELECT ''three'''; COMMIT")
+	c.Everywhere("SELECT string_agg(proname || prorettype::regtype, ' ' ORDER BY proname) FROM pg_proc WHERE proname IN ('kinds_of', 'kind_name')", "kind_nametext kinds_ofinteger")
+	c.Everywhere("SELECT kinds_of() || kind_name()", "7three")
+	one.Do("DROP FUNCTION kinds_of, kind_name")
+	c.Everywhere("SELECT count(*) FROM pg_proc WHERE proname IN ('kinds_of', 'kind_name')", "0")
 	c.Check()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -97,8 +96,7 @@ func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
 	}
 	statements := append(capture.Refresh(c), capture.SettleSequences, "SELECT set_config('tutti.tags', '', true)")
 	if b.events { // else not: PostgreSQL would forget the plan of the description
-		statements = slices.Concat([]string{"SELECT set_config('tutti.fires', current_setting('session_replication_role'), true)", "SET LOCAL session_replication_role = replica"},
-			statements, []string{"SELECT set_config('session_replication_role', current_setting('tutti.fires'), true)"})
+		statements = capture.Unseen(statements)
 	}
 	if _, err := q.Exec(ctx, strings.Join(statements, ";\n")); err != nil {
 		return nil, fmt.Errorf("catalog: installing capture triggers: %w", err)
@@ -148,7 +146,7 @@ const besidesQuery = `EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid 
   OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't'),
   (SELECT coalesce(array_agg(DISTINCT c.relname::text), '{}') FROM pg_class c WHERE c.relkind IN ('v', 'm', 'f')
     OR c.oid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.attacl IS NOT NULL)),
-  EXISTS (SELECT FROM pg_event_trigger e JOIN pg_proc p ON p.oid = e.evtfoid WHERE e.evtenabled <> 'D' AND p.pronamespace <> 'tutti'::regnamespace)`
+  ` + capture.EventsQuery
 
 type table struct {
 	capture capture.TableDesc

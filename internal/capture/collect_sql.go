@@ -117,7 +117,7 @@ BEGIN
     RETURN QUERY SELECT * FROM tutti.collect_large(tutti.captures());
     RETURN;
   END IF;
-  RETURN QUERY EXECUTE pg_catalog.concat('SELECT c.op, c.ident, c.keys, c.tab, c.img', c, ' ORDER BY c.n');
+  RETURN QUERY EXECUTE pg_catalog.concat('SELECT c.op, c.ident, c.keys, c.tab, c.img::pg_catalog.bytea', c, ' ORDER BY c.n');
 END $tutti$;
 %[2]s
 ALTER FUNCTION tutti.collect OWNER TO tutti_owner;

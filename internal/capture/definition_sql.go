@@ -246,6 +246,7 @@ BEGIN
     PERFORM set_config('tutti.dropped', gone::text, true);
     RETURN;
   END IF;
+  IF tag IN ('GRANT', 'REVOKE') AND context NOT LIKE E'%%\n%%' AND starts_with(current_query(), '` + BulkMark + `') THEN RETURN; END IF; -- on temporary relations
   gone := nullif(current_setting('tutti.dropped', true), '');
   PERFORM set_config('tutti.dropped', '', true);
   SELECT coalesce(object_identity, tag) INTO o FROM pg_event_trigger_ddl_commands()
@@ -384,7 +385,7 @@ BEGIN
   IF current_setting('` + largeSetting + `', true) = 'on' THEN
     RETURN QUERY SELECT * FROM tutti.collect_large(tutti.captures());
   ELSIF pg_current_xact_id_if_assigned() IS NOT NULL THEN
-    RETURN QUERY EXECUTE format('SELECT c.op, c.ident, c.keys, c.tab, c.img FROM %%s c WHERE c.xid = txid_current() ORDER BY c.n', tutti.captures());
+    RETURN QUERY EXECUTE format('SELECT c.op, c.ident, c.keys, c.tab, c.img::bytea FROM %%s c WHERE c.xid = txid_current() ORDER BY c.n', tutti.captures());
   END IF;
 END $tutti$;
 ALTER FUNCTION tutti.peek OWNER TO tutti_owner;

@@ -87,8 +87,8 @@ END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.collect_large(captures pg_catalog.text,
   OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
 RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
-DECLARE s record; r int8range; p record; size int4 := current_setting('block_size')::int4 / 4; most int8; bytes int8 := 0; page int4; last int4; n int8 := -1; alone bool;
-  captured text := format('SELECT c.op, c.ident, c.keys, c.tab, c.img FROM %s c WHERE c.xid = txid_current() AND c.n > $1 AND c.n <= $2 AND c.op <> @op ORDER BY c.n', captures);
+DECLARE s record; r int8range; p record; size int4 := current_setting('block_size')::int4 / 4; most int8; bytes int8 := 0; page int4; last int4; n int8 := -9223372036854775808; alone bool;
+  captured text := format('SELECT c.op, c.ident, c.keys, c.tab, c.img::bytea FROM %s c WHERE c.xid = txid_current() AND c.n > $1 AND c.n <= $2 AND c.op <> @op ORDER BY c.n', captures);
 BEGIN
   SELECT max(k.bytes_max) INTO most FROM tutti.token k;
   EXECUTE format('SELECT NOT EXISTS (SELECT FROM %s c WHERE c.xid = txid_current() AND c.op <> @op)', captures) INTO alone;

@@ -94,8 +94,14 @@ CREATE TABLE IF NOT EXISTS tutti.progress (
 INSERT INTO tutti.progress DEFAULT VALUES ON CONFLICT DO NOTHING;
 CREATE TABLE IF NOT EXISTS tutti.token (token pg_catalog.int8 PRIMARY KEY);
 ALTER TABLE tutti.token ADD COLUMN IF NOT EXISTS secret pg_catalog.bytea, ADD COLUMN IF NOT EXISTS bytes_max pg_catalog.int8;
-CREATE TABLE IF NOT EXISTS tutti.checkpoint (one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one), data pg_catalog.bytea NOT NULL);
-ALTER TABLE tutti.checkpoint ALTER COLUMN data SET STORAGE EXTERNAL;
+DO $tutti$ BEGIN
+  IF pg_catalog.to_regtype('tutti.image') IS NULL THEN
+    CREATE DOMAIN tutti.image AS pg_catalog.bytea;
+    UPDATE pg_catalog.pg_type SET typstorage = 'e' WHERE oid OPERATOR(pg_catalog.=) 'tutti.image'::pg_catalog.regtype::pg_catalog.oid; -- kept as it is, outside of the row
+  END IF;
+END $tutti$;
+CREATE TABLE IF NOT EXISTS tutti.checkpoint (one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one), data tutti.image NOT NULL);
+ALTER TABLE tutti.checkpoint ALTER COLUMN data TYPE tutti.image;
 ALTER TABLE tutti.checkpoint OWNER TO tutti_owner;
 CREATE TABLE IF NOT EXISTS tutti.database (id pg_catalog.int8 PRIMARY KEY, name pg_catalog.text COLLATE "C" NOT NULL, state pg_catalog.text NOT NULL, dropped pg_catalog.int8 NOT NULL DEFAULT 0);
 ALTER TABLE tutti.database OWNER TO tutti_owner;
@@ -161,10 +167,10 @@ REVOKE ALL ON FUNCTION tutti.hashable(pg_catalog.oid) FROM PUBLIC;
 const captureTable = `
 CREATE UNLOGGED TABLE IF NOT EXISTS tutti.%[1]s (
   xid pg_catalog.int8 NOT NULL, n pg_catalog.int8 NOT NULL, tab pg_catalog.bytea NOT NULL,
-  op pg_catalog.int2 NOT NULL, ident pg_catalog.int8, keys pg_catalog._int8, img pg_catalog.bytea,
+  op pg_catalog.int2 NOT NULL, ident pg_catalog.int8, keys pg_catalog._int8, img tutti.image,
   PRIMARY KEY (xid, n)
 ) WITH (autovacuum_enabled = false, toast_tuple_target = 8160);
-ALTER TABLE tutti.%[1]s ALTER img SET STORAGE EXTERNAL;
+ALTER TABLE tutti.%[1]s ALTER img TYPE tutti.image;
 ALTER TABLE tutti.%[1]s OWNER TO tutti_owner;
 REVOKE ALL ON tutti.%[1]s FROM PUBLIC;
 `

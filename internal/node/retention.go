@@ -87,7 +87,7 @@ func storeCheckpoint(ctx context.Context, connString string, data []byte) error 
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	const sql = "INSERT INTO tutti.checkpoint AS c (data) VALUES ($1) ON CONFLICT (one) DO UPDATE SET data = excluded.data"
+	const sql = "INSERT INTO tutti.checkpoint AS c (data) VALUES ($1::pg_catalog.bytea) ON CONFLICT (one) DO UPDATE SET data = excluded.data"
 	if r := conn.ExecParams(ctx, sql, [][]byte{data}, nil, []int16{1}, nil).Read(); r.Err != nil {
 		return fmt.Errorf("node: store the checkpoint: %w", r.Err)
 	}
@@ -99,7 +99,7 @@ func storeCheckpoint(ctx context.Context, connString string, data []byte) error 
 
 // readCheckpoint returns the database's checkpoint, nil if it has none.
 func readCheckpoint(ctx context.Context, tx pgx.Tx) (data []byte, err error) {
-	err = tx.QueryRow(ctx, "SELECT data FROM tutti.checkpoint").Scan(&data)
+	err = tx.QueryRow(ctx, "SELECT data::pg_catalog.bytea FROM tutti.checkpoint").Scan(&data)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -73,7 +73,8 @@ func definition(n *pg.Node) Statement {
 	if s, ok := shared(n); ok {
 		return s
 	}
-	return Statement{Kind: Definition, Relations: relations(n), Quiet: quiet(n)}
+	_, rights := n.GetNode().(*pg.Node_GrantStmt)
+	return Statement{Kind: Definition, Relations: relations(n), Quiet: quiet(n), Rights: rights}
 }
 
 // shared classifies definitions of roles and databases; ok is false for others.

@@ -145,6 +145,8 @@ type Statement struct {
 	Relations []string
 	// Likes are the plain LIKE clauses of a Definition.
 	Likes []Like
+	// Rights is true for a Definition of rights on objects: GRANT, REVOKE.
+	Rights bool
 	// Here is true for a Definition that must run at this member first, inside a transaction.
 	Here bool
 	// Notes is true for a Write whose effect is not rows: its text is carried out at the other members.

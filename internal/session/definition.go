@@ -38,7 +38,14 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 	}
 	if around.temporary {
 		var rep reply
-		return s.execute(request{frames: wire.AppendQuery(nil, st.Text), write: true, sql: []string{st.Text}}, &rep)
+		r := request{write: true, sql: []string{st.Text}}
+		mark := ""
+		if st.Rights { // the event trigger is not told on what
+			mark = s.o.Collector.BulkMark()
+			r.shifts = []int32{-int32(len(mark))}
+		}
+		r.frames = wire.AppendQuery(nil, mark+st.Text)
+		return s.execute(r, &rep)
 	}
 	if s.block == active || st.Here {
 		return s.here(st)

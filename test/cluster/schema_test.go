@@ -154,3 +154,13 @@ func TestFunctionsOverTemporaryTypes(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM pg_proc WHERE proname IN ('kinds_of', 'kind_name')", "0")
 	c.Check()
 }
+
+// TestSchemaBeforeLargeObjects: definitions come before what a transaction has written after them, large objects too.
+func TestSchemaBeforeLargeObjects(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("BEGIN; CREATE TABLE with_large(k oid); SELECT lo_from_bytea(4399, 'x'); INSERT INTO with_large VALUES (4399); ALTER TABLE with_large ADD v text DEFAULT 'y'; SELECT lo_put(4399, 1, 'z'); COMMIT")
+	c.Everywhere("SELECT v || convert_from(lo_get(k), 'UTF8') FROM with_large", "yxz")
+	s.Do("SELECT lo_unlink(4399)", "DROP TABLE with_large")
+	c.Check()
+}

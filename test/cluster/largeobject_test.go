@@ -190,7 +190,7 @@ func TestLargeObjectsAndDefinitions(t *testing.T) {
 func TestLargeObjectsOfAll(t *testing.T) {
 	c := Start(t, 3)
 	a := c.Connect(1)
-	megabytes := 100
+	megabytes := 40
 	if testing.Short() {
 		megabytes = 10
 	}

@@ -19,12 +19,22 @@ func alonePair(c *Cluster, table string) {
 	c.Everywhere("SELECT count(*) FROM "+table, "2")
 }
 
-// TestSerialAtOneMember: as long as one member runs SERIALIZABLE transactions alone, they lose where PostgreSQL's lose, and
+// TestSerialAlone: SERIALIZABLE where one member runs it alone, and where another comes and goes. Most of it is waiting.
+func TestSerialAlone(t *testing.T) {
+	t.Parallel()
+	c := Start(t, 3)
+	for _, s := range []struct {
+		name string
+		test func(*testing.T, *Cluster)
+	}{{"at one member", serialAtOneMember}, {"a reader elsewhere", serialReaderElsewhere}, {"lists", serialLists}} {
+		t.Run(s.name, func(t *testing.T) { s.test(t, c.in(t)) })
+	}
+}
+
+// serialAtOneMember: as long as one member runs SERIALIZABLE transactions alone, they lose where PostgreSQL's lose, and
 // nowhere else.
-func TestSerialAtOneMember(t *testing.T) {
-	c := use(t)
+func serialAtOneMember(t *testing.T, c *Cluster) {
 	alonePair(c, "alone_one")
-	time.Sleep(7 * time.Second) // what others have run before is over
 	u, v := c.Connect(1), c.Connect(1)
 	u.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "SELECT sum(v) FROM alone_one")
 	v.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "UPDATE alone_one SET v = 1 WHERE k = 1", "COMMIT")
@@ -60,10 +70,9 @@ func TestSerialAtOneMember(t *testing.T) {
 	c.Check()
 }
 
-// TestSerialReaderElsewhere: a reader at another member, of which nobody knows what it has read, is between two transactions of
+// serialReaderElsewhere: a reader at another member, of which nobody knows what it has read, is between two transactions of
 // one: the second loses, whether the reader's member had told that it runs such transactions before, or while they were open.
-func TestSerialReaderElsewhere(t *testing.T) {
-	c := use(t)
+func serialReaderElsewhere(t *testing.T, c *Cluster) {
 	alonePair(c, "alone_two")
 	for range 4 {
 		u, v, r := c.Connect(1), c.Connect(1), c.Connect(2)
@@ -81,10 +90,9 @@ func TestSerialReaderElsewhere(t *testing.T) {
 	c.Check()
 }
 
-// TestSerialLists: clients read lists and append to others, all in SERIALIZABLE: at one member, where most
+// serialLists: clients read lists and append to others, all in SERIALIZABLE: at one member, where most
 // of it is left to PostgreSQL; at two; and at one, with a client of another that comes and goes. What they saw must have a serial order.
-func TestSerialLists(t *testing.T) {
-	c := use(t)
+func serialLists(t *testing.T, c *Cluster) {
 	c.Connect(1).Do("CREATE TABLE alone_lists(k int PRIMARY KEY, v int[] NOT NULL)")
 	c.Everywhere("SELECT count(*) FROM alone_lists", "0")
 	for i, members := range [][]int{{1, 1, 1, 1, 1, 1}, {1, 1, 1, 2, 2, 2}, {1, 1, 1, 1, 1, -2}} {

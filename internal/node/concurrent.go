@@ -105,6 +105,9 @@ func (a *applier) tryConcurrently(ctx context.Context, d *session.Definition, an
 // leftover looks for what an earlier try has left: the index, or one that is not valid, which is dropped. Nothing of its
 // name was there before, or PostgreSQL would have refused it.
 func (a *applier) leftover(ctx context.Context, d *session.Definition) (over bool, err error) {
+	if _, err := a.conn.Exec(ctx, "RESET ROLE; RESET ALL").ReadAll(); err != nil { // it may have been broken off
+		return false, err
+	}
 	var valid bool
 	err = a.pgx.QueryRow(ctx, `SELECT x.indisvalid FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = i.relnamespace WHERE n.nspname = $1 AND c.relname = $2 AND i.relname = $3`, d.Index.Schema, d.Index.Table, d.Index.Name).Scan(&valid)

@@ -134,7 +134,10 @@ func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
 	}
 	l.startWatch() // its locks are free, and another session may have taken them
 	t := engine.Task{Ordinal: w.ordinal, Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
-		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot, Payload: w.sub.Writeset.Append(nil)}}
+		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}}
+	if len(w.sub.Writeset.Steps) > 0 { // it may become long, and be kept
+		t.Item.Payload = w.sub.Writeset.Append(nil)
+	}
 	orphaned, err := l.applier.orphaned(ctx, l.monitor, w.guard.pid, t)
 	if err != nil || !orphaned {
 		return err

@@ -163,7 +163,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.gate.wake()
 	l.serial.wake()
 	l.channels.wake()
-	l.longs.ends.Broadcast()
+	l.longs.wake()
 	l.sessions.endAll()
 	wg.Wait()
 	l.sessions.wait()

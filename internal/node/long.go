@@ -144,6 +144,13 @@ func (l *longs) end() {
 	l.ends.Broadcast()
 }
 
+// wake makes who awaits look at its stop function again.
+func (l *longs) wake() {
+	l.mu.Lock() // so that nobody is between looking and waiting
+	l.mu.Unlock()
+	l.ends.Broadcast()
+}
+
 // seen is how many a transaction that begins now has seen.
 func (l *longs) seen() uint64 {
 	l.mu.Lock()
@@ -469,10 +476,16 @@ func (a *applier) noteDone(ctx context.Context, last uint64) error {
 	if err != nil {
 		return err
 	}
-	if beside {
-		return a.conn.ExecPrepared(ctx, applyDone, [][]byte{text(a.long.task.Ordinal)}, nil, nil).Read().Err
+	for {
+		if beside {
+			err = a.conn.ExecPrepared(ctx, applyDone, [][]byte{text(a.long.task.Ordinal)}, nil, nil).Read().Err
+		} else {
+			err = a.noteProgress(ctx, last)
+		}
+		if !transient(err) || !sleep(ctx, 5*time.Millisecond) { // a cancel may have come too late for what it was meant for
+			return err
+		}
 	}
-	return a.noteProgress(ctx, last)
 }
 
 // keep moves the progress over a definition that is not carried out yet (L1).

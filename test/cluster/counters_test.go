@@ -9,12 +9,17 @@ import (
 // counters reads SHOW tutti.counters at node k.
 func (c *Cluster) counters(k int) map[string]uint64 {
 	c.tb.Helper()
+	return c.Connect(k).counters()
+}
+
+func (s *Conn) counters() map[string]uint64 {
+	s.c.tb.Helper()
 	out := map[string]uint64{}
-	for _, row := range strings.Split(c.Connect(k).Get("SHOW tutti.counters"), ",") {
+	for _, row := range strings.Split(s.Get("SHOW tutti.counters"), ",") {
 		name, value, _ := strings.Cut(row, "|")
 		n, err := strconv.ParseUint(value, 10, 64)
 		if err != nil {
-			c.tb.Fatalf("counter %q: %v", row, err)
+			s.c.tb.Fatalf("counter %q: %v", row, err)
 		}
 		out[name] = n
 	}

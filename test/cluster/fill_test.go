@@ -23,11 +23,13 @@ func TestColumnsThatFillRows(t *testing.T) {
 		}
 	}
 	c.Connect(2).Do("ALTER TABLE filled ADD COLUMN u uuid DEFAULT gen_random_uuid() UNIQUE", "ALTER TABLE fillnokey ADD COLUMN id bigserial PRIMARY KEY", "ALTER TABLE filled ADD COLUMN i bigint GENERATED ALWAYS AS IDENTITY")
+	c.Settled()
 	s := c.Connect(3)
 	s.Do("BEGIN; INSERT INTO filled(id) VALUES (100); ALTER TABLE filled ADD COLUMN o serial, ADD p timestamptz DEFAULT now(); UPDATE filled SET o = o + 100; ALTER TABLE filled ADD IF NOT EXISTS a timestamptz DEFAULT clock_timestamp()",
 		"ALTER TABLE filled ADD COLUMN IF NOT EXISTS q timestamptz DEFAULT now(), ADD IF NOT EXISTS p date DEFAULT current_date; INSERT INTO filled(id) VALUES (101); COMMIT",
 		"DO $$ BEGIN ALTER TABLE filled ADD COLUMN r timestamptz DEFAULT now(); UPDATE filled SET v = 'done'; END $$")
 	refused(t, "a function that fills rows one by one", s.Try("DO $$ BEGIN ALTER TABLE filled ADD COLUMN never serial; END $$"))
+	c.Settled()
 	for node := 1; node <= 3; node++ {
 		c.Connect(node).Do(fmt.Sprintf("INSERT INTO filled(id, v) VALUES (%d, 'more')", 200+node), "INSERT INTO fillnokey(v) VALUES ('more')", "UPDATE filled SET v = v || r WHERE id = 7")
 	}
@@ -38,6 +40,7 @@ func TestColumnsThatFillRows(t *testing.T) {
 		"a now(), d CURRENT_DATE, p now(), r now()")
 	// Where nothing was written anew, no rows have followed that would hide a difference.
 	c.Connect(1).Do("CREATE TABLE fillonce(id int)", "INSERT INTO fillonce VALUES (1), (2)", "ALTER TABLE fillonce ADD a timestamptz NOT NULL DEFAULT now()")
+	c.Settled()
 	c.Connect(2).Do("BEGIN; ALTER TABLE fillonce ADD IF NOT EXISTS a date DEFAULT current_date, ADD b text DEFAULT steady(); COMMIT", "DO $$ BEGIN ALTER TABLE fillonce ADD r timestamptz DEFAULT now(); END $$")
 	c.Everywhere("SELECT count(DISTINCT (a, b, r)), count(b) FROM fillonce", "1|2")
 	c.Check()

@@ -147,6 +147,7 @@ func TestLargeObjectsAndDefinitions(t *testing.T) {
 	}
 	a.Do("ROLLBACK", "SELECT lo_unlink(4304), lo_unlink(4305)", "CREATE ROLE lo_gone")
 	for _, q := range []string{"ALTER ROLE lo_gone RENAME TO lo_named", "DROP ROLE lo_named"} {
+		settle(a, b)
 		b.Do("BEGIN", "SET LOCAL ROLE "+strings.Fields(q)[2], "SELECT lo_create(4306)")
 		a.Do(q)
 		if err := b.Try("COMMIT"); err == nil {

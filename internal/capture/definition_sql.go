@@ -126,10 +126,10 @@ CREATE POLICY definition ON tutti.definitions FOR INSERT WITH CHECK (role OPERAT
   AND xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() AND (SELECT pg_catalog.count(*) FROM pg_catalog.pg_event_trigger_ddl_commands()) OPERATOR(pg_catalog.>=) 0);
 REVOKE ALL ON tutti.definitions FROM PUBLIC;
 GRANT INSERT ON tutti.definitions TO PUBLIC;
-DROP EVENT TRIGGER IF EXISTS tutti_ddl;
-DROP EVENT TRIGGER IF EXISTS tutti_drop;
-DROP EVENT TRIGGER IF EXISTS tutti_begin;
-DROP EVENT TRIGGER IF EXISTS tutti_rewrite;
+DROP EVENT TRIGGER IF EXISTS "!tutti_ddl";
+DROP EVENT TRIGGER IF EXISTS "!tutti_drop";
+DROP EVENT TRIGGER IF EXISTS "!tutti_begin";
+DROP EVENT TRIGGER IF EXISTS "!tutti_rewrite";
 DROP FUNCTION IF EXISTS tutti.refuse_ddl();
 CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
 DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on', false);
@@ -137,7 +137,7 @@ BEGIN
   IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLOwn + `' THEN RETURN; END IF;
   GET DIAGNOSTICS c = PG_CONTEXT;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_start' AND TG_TAG OPERATOR(pg_catalog.!~) 'EXTENSION' THEN
-    q := coalesce((pg_catalog.regexp_match(c, E'^[^\n]*\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query());
+    q := coalesce((pg_catalog.regexp_match(c, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query());
     IF TG_TAG OPERATOR(pg_catalog.=) 'CREATE RULE' THEN
       r := tutti.made_view(q);
       IF r IS NOT NULL AND tutti.bare(r, CURRENT_USER) THEN END IF;
@@ -179,11 +179,26 @@ BEGIN
     PERFORM tutti.drop_function(f);
   END LOOP;
 END $tutti$;
-CREATE OR REPLACE FUNCTION tutti.drop_function(f pg_catalog.regprocedure) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning SET session_replication_role = replica AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.drop_function(f pg_catalog.regprocedure) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $tutti$
 BEGIN
-  EXECUTE format('DROP ROUTINE IF EXISTS %%s CASCADE', f); -- by another one of its kind, meanwhile
+  PERFORM tutti.unseen(format('DROP ROUTINE IF EXISTS %%s CASCADE', f)); -- by another one of its kind, meanwhile
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.yield_functions, tutti.drop_function FROM PUBLIC;
+-- Runs definitions of Tutti's such that users' event triggers do not fire for them. For a replica, too, those are silenced that
+-- fire there. PostgreSQL forgets all plans when session_replication_role changes, so nothing else sets it.
+CREATE OR REPLACE FUNCTION tutti.unseen(command pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET session_replication_role = replica AS $tutti$
+DECLARE silenced pg_catalog.jsonb;
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtenabled OPERATOR(pg_catalog.=) ANY ('{A,R}')) THEN
+    WITH u AS (UPDATE pg_catalog.pg_event_trigger e SET evtenabled = 'D' FROM pg_catalog.pg_event_trigger o
+      WHERE o.oid OPERATOR(pg_catalog.=) e.oid AND o.evtenabled OPERATOR(pg_catalog.=) ANY ('{A,R}') RETURNING o.oid, o.evtenabled)
+    SELECT pg_catalog.jsonb_object_agg(oid, evtenabled) INTO silenced FROM u;
+  END IF;
+  EXECUTE command;
+  IF silenced IS NOT NULL THEN
+    UPDATE pg_catalog.pg_event_trigger e SET evtenabled = x.value::pg_catalog."char" FROM pg_catalog.jsonb_each_text(silenced) x WHERE e.oid OPERATOR(pg_catalog.=) x.key::pg_catalog.oid;
+  END IF;
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.yield_functions, tutti.drop_function, tutti.unseen FROM PUBLIC;
 -- The table that a CREATE RULE "_RETURN" shall make a view of, as its session understands the name; NULL for anything else.
 CREATE OR REPLACE FUNCTION tutti.made_view(query pg_catalog.text) RETURNS pg_catalog.oid LANGUAGE sql AS $tutti$
   SELECT pg_catalog.to_regclass((pg_catalog.regexp_match(query,
@@ -191,7 +206,7 @@ CREATE OR REPLACE FUNCTION tutti.made_view(query pg_catalog.text) RETURNS pg_cat
 $tutti$;
 -- Takes the triggers of Tutti's from a table that becomes a view with the definition that is about to run, or the
 -- definition fails: PostgreSQL asks for a table that never had one. Only tutti.ddl can have it done.
-CREATE OR REPLACE FUNCTION tutti.bare(rel pg_catalog.oid, who pg_catalog.name) RETURNS pg_catalog.bool` + ownSettings + `SET session_replication_role = replica AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.bare(rel pg_catalog.oid, who pg_catalog.name) RETURNS pg_catalog.bool` + ownSettings + `AS $tutti$
 DECLARE c text; t text;
 BEGIN
   GET DIAGNOSTICS c = PG_CONTEXT;
@@ -200,7 +215,7 @@ BEGIN
     RETURN false;
   END IF;
   FOR t IN SELECT g.tgname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid WHERE g.tgrelid = rel AND p.pronamespace = 'tutti'::regnamespace LOOP
-    EXECUTE format('DROP TRIGGER %%I ON %%s', t, rel::regclass);
+    PERFORM tutti.unseen(format('DROP TRIGGER %%I ON %%s', t, rel::regclass));
   END LOOP;
   UPDATE pg_class SET relhastriggers = false WHERE oid = rel AND relhastriggers AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = rel);
   RETURN true;
@@ -217,7 +232,9 @@ CREATE OR REPLACE FUNCTION tutti.partial() RETURNS pg_catalog.bool LANGUAGE sql 
 $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_definition(event pg_catalog.text, tag pg_catalog.text, context pg_catalog.text, settings pg_catalog.jsonb)
 RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = on AS $tutti$
-DECLARE q text; o text; mixed bool; gone jsonb; made bool; enclosed text[]; f jsonb := '{}';
+DECLARE q text; o text; mixed bool; gone jsonb; enclosed text[]; f jsonb := '{}';
+  -- What the definitions that are under way have dropped, by their depth: users' event triggers may define something in between.
+  waiting jsonb := coalesce(nullif(current_setting('tutti.dropped', true), ''), '{}'); depth text := regexp_count(context, E'\n');
 BEGIN
   IF event = 'table_rewrite' THEN
     PERFORM tutti.note_rewrite(pg_event_trigger_table_rewrite_oid(), pg_event_trigger_table_rewrite_reason());
@@ -243,12 +260,12 @@ BEGIN
       RAISE EXCEPTION 'temporary and permanent objects cannot be dropped by one statement' USING ERRCODE = '0A000',
         HINT = 'Drop the temporary ones by a statement of their own.';
     END IF;
-    PERFORM set_config('tutti.dropped', gone::text, true);
+    PERFORM set_config('tutti.dropped', jsonb_set(waiting, ARRAY[depth], gone)::text, true);
     RETURN;
   END IF;
   IF tag IN ('GRANT', 'REVOKE') AND context NOT LIKE E'%%\n%%' AND starts_with(current_query(), '` + BulkMark + `') THEN RETURN; END IF; -- on temporary relations
-  gone := nullif(current_setting('tutti.dropped', true), '');
-  PERFORM set_config('tutti.dropped', '', true);
+  gone := waiting -> depth;
+  PERFORM set_config('tutti.dropped', (waiting - depth)::text, true);
   SELECT coalesce(object_identity, tag) INTO o FROM pg_event_trigger_ddl_commands()
     WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp'
       AND (classid IS DISTINCT FROM 'pg_proc'::regclass OR objid <> ALL (tutti.local_functions())) LIMIT 1;
@@ -264,7 +281,7 @@ BEGIN
   PERFORM tutti.note_tag(tag, concat(current_query(), context));
   q := current_query();
   IF context LIKE E'%%\n%%' THEN -- not of the client itself
-    enclosed := regexp_match(context, E'^[^\n]*\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )');
+    enclosed := regexp_match(context, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )');
     IF enclosed IS NULL AND tag NOT IN ('CREATE TABLE AS', 'SELECT INTO') THEN -- their texts are made below
       RAISE EXCEPTION '%% on %% is not possible here', tag, coalesce(o, tag) USING ERRCODE = '0A000',
         HINT = 'Only statements, and functions in PL/pgSQL, can change the schema.';
@@ -319,11 +336,12 @@ BEGIN
   RETURN jsonb_build_object('filled', coalesce(f.filled, '{}'));
 END $tutti$;
 REVOKE ALL ON FUNCTION tutti.ddl(), tutti.partial() FROM PUBLIC;
-CREATE EVENT TRIGGER tutti_begin ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'ALTER SEQUENCE', 'ALTER TABLE', 'CREATE TABLE', 'CREATE SCHEMA', 'CREATE RULE',
+-- PostgreSQL calls event triggers in the order of their names. What those of users define in turn comes after the definition.
+CREATE EVENT TRIGGER "!tutti_begin" ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'ALTER SEQUENCE', 'ALTER TABLE', 'CREATE TABLE', 'CREATE SCHEMA', 'CREATE RULE',
   'DROP FUNCTION', 'DROP PROCEDURE', 'DROP ROUTINE', 'DROP AGGREGATE') EXECUTE FUNCTION tutti.ddl();
-CREATE EVENT TRIGGER tutti_ddl ON ddl_command_end EXECUTE FUNCTION tutti.ddl();
-CREATE EVENT TRIGGER tutti_drop ON sql_drop EXECUTE FUNCTION tutti.ddl();
-CREATE EVENT TRIGGER tutti_rewrite ON table_rewrite EXECUTE FUNCTION tutti.ddl();
+CREATE EVENT TRIGGER "!tutti_ddl" ON ddl_command_end EXECUTE FUNCTION tutti.ddl();
+CREATE EVENT TRIGGER "!tutti_drop" ON sql_drop EXECUTE FUNCTION tutti.ddl();
+CREATE EVENT TRIGGER "!tutti_rewrite" ON table_rewrite EXECUTE FUNCTION tutti.ddl();
 `
 
 const definitionSteps = `
@@ -440,7 +458,7 @@ func Follow(state State) (string, error) {
 	}
 	out := append(Refresh(c), SettleSequences)
 	if state.Events {
-		out = Unseen(out)
+		out = []string{Unseen(out)}
 	}
 	for i := range c.Tables {
 		switch t := &c.Tables[i]; {
@@ -462,12 +480,21 @@ func Follow(state State) (string, error) {
 const EventsQuery = `EXISTS (SELECT FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) e.evtfoid
   WHERE e.evtenabled OPERATOR(pg_catalog.<>) 'D' AND p.pronamespace OPERATOR(pg_catalog.<>) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid)`
 
-// Unseen returns definitions of Tutti's such that users' event triggers do not fire for them. Without event triggers
-// it is not worth it: PostgreSQL forgets a session's plans. Run them as a superuser.
-func Unseen(statements []string) []string {
-	return slices.Concat([]string{"SELECT pg_catalog.set_config('tutti.fires', pg_catalog.current_setting('session_replication_role'), true)", "SET LOCAL session_replication_role = replica"},
-		statements, []string{"SELECT pg_catalog.set_config('session_replication_role', pg_catalog.current_setting('tutti.fires'), true)"})
+// Unseen returns a statement that runs definitions of Tutti's such that users' event triggers do not fire for them. Without event
+// triggers it is not worth it: PostgreSQL forgets a session's plans. Run it as a superuser.
+func Unseen(statements []string) string {
+	return "SELECT tutti.unseen(" + literal(strings.Join(statements, ";\n")) + ")"
 }
+
+// SilenceEvents disables users' event triggers until RestoreEvents, in one transaction; the rows it returns, OID and state, are
+// RestoreEvents' parameters as arrays. Between them no definition may concern event triggers. Run both as a superuser.
+const SilenceEvents = `UPDATE pg_catalog.pg_event_trigger e SET evtenabled = 'D' FROM pg_catalog.pg_event_trigger o, pg_catalog.pg_proc p
+  WHERE o.oid OPERATOR(pg_catalog.=) e.oid AND o.evtenabled OPERATOR(pg_catalog.<>) 'D' AND p.oid OPERATOR(pg_catalog.=) e.evtfoid
+    AND p.pronamespace OPERATOR(pg_catalog.<>) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid RETURNING o.oid, o.evtenabled::pg_catalog.text`
+
+// RestoreEvents is the end of SilenceEvents. Event triggers may have been dropped meanwhile.
+const RestoreEvents = `UPDATE pg_catalog.pg_event_trigger e SET evtenabled = x.state::pg_catalog."char"
+  FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog._oid), pg_catalog.unnest($2::pg_catalog._text)) AS x(oid, state) WHERE e.oid OPERATOR(pg_catalog.=) x.oid`
 
 func putText(op int, text string) string {
 	return fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(%s, 'UTF8'))", op, literal(text))

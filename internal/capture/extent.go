@@ -67,7 +67,6 @@ BEGIN RETURN (
   types AS (SELECT t.oid, t.typarray FROM family f JOIN pg_type t ON t.typrelid = f.oid)
   SELECT CASE WHEN (SELECT count(*) FROM tables) <= %[1]d
     AND NOT EXISTS (SELECT FROM written WHERE cardinality(parts) > 2)
-    AND NOT EXISTS (SELECT FROM pg_event_trigger e JOIN pg_proc p ON p.oid = e.evtfoid WHERE e.evtenabled <> 'D' AND p.pronamespace <> 'tutti'::regnamespace)
     AND NOT (columns AND EXISTS (SELECT FROM types JOIN pg_depend d ON d.refobjid IN (types.oid, types.typarray)
       WHERE d.refclassid = 'pg_type'::regclass AND d.deptype = 'n' AND d.classid IN ('pg_class'::regclass, 'pg_type'::regclass)))
     THEN (SELECT coalesce(json_agg(json_build_array(schema, name) ORDER BY schema, name), '[]')::text FROM tables) END); END

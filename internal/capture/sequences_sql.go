@@ -131,10 +131,10 @@ CREATE OR REPLACE FUNCTION tutti.sequence_position(seq pg_catalog.oid, OUT last 
 BEGIN
   EXECUTE 'SELECT last_value, is_called FROM ' || tutti.sequence_name(seq) INTO last, called;
 END $tutti$;
--- An ALTER SEQUENCE that fires no event triggers. PostgreSQL forgets all plans when session_replication_role changes, so nothing else sets it.
-CREATE OR REPLACE FUNCTION tutti.alter_sequence(s pg_catalog.oid, what pg_catalog.text, v pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $tutti$
+-- An ALTER SEQUENCE that fires no event triggers.
+CREATE OR REPLACE FUNCTION tutti.alter_sequence(s pg_catalog.oid, what pg_catalog.text, v pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN
-  EXECUTE format('ALTER SEQUENCE %s %s %s', tutti.sequence_name(s), what, v);
+  PERFORM tutti.unseen(format('ALTER SEQUENCE %s %s %s', tutti.sequence_name(s), what, v));
 END $tutti$;
 -- Says in pg_sequence and in the row between which bounds values are given. Either only writes what is new.
 CREATE OR REPLACE FUNCTION tutti.bound_sequence(s pg_catalog.oid, l pg_catalog.int8, h pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$

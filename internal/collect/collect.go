@@ -210,6 +210,9 @@ func (Collector) AgainStatement() string { return capture.AgainStatement }
 // Catalog is another value after every definition.
 func (c Collector) Catalog() any { return c.tables() }
 
+// AskEventTriggers is a condition in SQL: whether users have event triggers that are enabled.
+func (c Collector) AskEventTriggers() string { return capture.EventsQuery }
+
 // EventTriggers reports whether the database has event triggers of users.
 func (c Collector) EventTriggers() bool { return c.tables().EventTriggers() }
 

@@ -95,7 +95,8 @@ func (a *applier) tryConcurrently(ctx context.Context, d *session.Definition, an
 		_, e := a.conn.Exec(ctx, "RESET ROLE; RESET ALL").ReadAll()
 		err = errors.Join(err, e)
 	}()
-	role, err := a.set(ctx, d.Settings, [][2]string{{capture.DDLSetting, "on"}, {capture.TransactionSetting, "on"}}, false)
+	// As a replica: an event trigger that was made since the client asked for the index fires nowhere.
+	role, err := a.set(ctx, d.Settings, [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, "on"}, {capture.TransactionSetting, "on"}}, false)
 	if err != nil {
 		return "", err
 	}

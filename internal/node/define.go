@@ -159,29 +159,78 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		}
 		return "", err
 	}
+	if events && !concernsEvents(d.SQL) {
+		restore, failed := a.silence(ctx)
+		if failed != nil {
+			return "", failed
+		}
+		defer func() {
+			if err == nil {
+				err = restore()
+			}
+		}()
+	}
 	owner := pgx.Identifier{role}.Sanitize()
 	if super {
 		return a.run(ctx, "SET LOCAL ROLE "+owner, d.SQL)
 	}
+	return a.runInside(ctx, owner, d.SQL)
+}
+
+// silence keeps users' event triggers from firing until restore is called: they have fired at the origin, and what they
+// did there is replicated.
+func (a *applier) silence(ctx context.Context) (restore func() error, err error) {
+	rows, err := a.pgx.Query(ctx, capture.SilenceEvents)
+	if err != nil {
+		return nil, err
+	}
+	var oids []uint32
+	var states []string
+	var oid uint32
+	var state string
+	if _, err := pgx.ForEachRow(rows, []any{&oid, &state}, func() error {
+		oids, states = append(oids, oid), append(states, state)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return func() error {
+		if _, err := a.conn.Exec(ctx, "RESET ROLE").ReadAll(); err != nil { // it may have lost its rights
+			return err
+		}
+		_, err := a.pgx.Exec(ctx, capture.RestoreEvents, oids, states)
+		return err
+	}, nil
+}
+
+// concernsEvents reports whether a definition is about event triggers. None fires for it.
+func concernsEvents(sql string) bool {
+	words := strings.Fields(strings.ToUpper(uncommented(sql, "")))
+	return len(words) > 1 && words[1] == "EVENT"
+}
+
+// runInside runs a statement inside a function of owner's.
+func (a *applier) runInside(ctx context.Context, owner, sql string) (tag string, err error) {
 	const name = "tutti.run_definition(pg_catalog.text)"
 	own := func(statements ...string) error {
-		if events {
-			statements = capture.Unseen(statements)
+		text := strings.Join(statements, ";")
+		if concernsEvents(sql) {
+			text = capture.Unseen(statements) // the others are silent already
 		}
-		_, err := a.conn.Exec(ctx, strings.Join(statements, ";")).ReadAll()
+		_, err := a.conn.Exec(ctx, text).ReadAll()
 		return err
 	}
 	if err := own("CREATE FUNCTION "+name+" RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN EXECUTE $1; END'",
 		"REVOKE ALL ON FUNCTION "+name+" FROM PUBLIC", "ALTER FUNCTION "+name+" OWNER TO "+owner); err != nil {
 		return "", err
 	}
-	_, err = a.run(ctx, "SET LOCAL tutti.tag = ''", "SELECT tutti.run_definition('"+literal(d.SQL)+"')")
+	_, err = a.run(ctx, "SET LOCAL tutti.tag = ''", "SELECT tutti.run_definition('"+literal(sql)+"')")
 	for i, n := range a.notices {
-		a.notices[i] = (*pgconn.Notice)(unwrapped((*pgconn.PgError)(n), d.SQL))
+		a.notices[i] = (*pgconn.Notice)(unwrapped((*pgconn.PgError)(n), sql))
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return "", unwrapped(pg, d.SQL)
+		return "", unwrapped(pg, sql)
 	}
 	if err != nil {
 		return "", err
@@ -190,7 +239,7 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		return "", err
 	}
 	if tag == "" {
-		tag = plainTag(d.SQL)
+		tag = plainTag(sql)
 	}
 	said := len(a.notices) // DROP OWNED has dropped it, which is no news for the client
 	err = own("DROP FUNCTION IF EXISTS " + name)

@@ -47,7 +47,7 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 		r.frames = wire.AppendQuery(nil, mark+st.Text)
 		return s.execute(r, &rep)
 	}
-	if s.block == active || st.Here {
+	if s.block == active || st.Here || around.watched && !st.Quiet {
 		return s.here(st)
 	}
 	if (around.locked && !around.beside(&st) || around.private) && !st.Quiet {
@@ -109,6 +109,7 @@ type surroundings struct {
 	locked    bool // another session has a lock on one of them that matters; outside a block
 	private   bool // the session has temporary objects, or may not write
 	large     bool // a relation that it names is; then one member after the other would work long, see first
+	watched   bool // there are event triggers of users: they fire here alone, and what they write is replicated
 }
 
 // beside reports whether a definition may take long, and others should not wait for it meanwhile.
@@ -167,12 +168,12 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 	r, rows, err := s.ask("WITH c AS (SELECT oid, relpersistence, relkind, relpages FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +
 		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false)," +
 		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid()" + harmless + ")," +
-		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE relkind = 'p' OR relpages > " + largePages + ")")
+		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE relkind = 'p' OR relpages > " + largePages + "), " + s.o.Collector.AskEventTriggers())
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return around, err
 	}
 	yes := func(i int) bool { return string(rows[0][i]) == "t" }
-	return surroundings{yes(0), yes(1), yes(2), yes(3)}, nil
+	return surroundings{yes(0), yes(1), yes(2), yes(3), yes(4)}, nil
 }
 
 // largePages makes a table a large one.

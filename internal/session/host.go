@@ -191,6 +191,8 @@ type Collector interface {
 	Catalog() any
 	// EventTriggers reports whether the database has event triggers of users.
 	EventTriggers() bool
+	// AskEventTriggers is a condition in SQL: whether it has some that are enabled.
+	AskEventTriggers() string
 	// DirectMark stands in the text of everything rewritten, and in no client's.
 	DirectMark() string
 	// Lockable reports whether relations of these names, unqualified, may all be tables.

@@ -17,6 +17,7 @@ type schema struct {
 	noted  bool // something noted was not followed up
 	unsure bool // something may have been captured since the last freeze
 	shared bool // something that all databases share was changed
+	events bool // event triggers may have been changed
 }
 
 // noticed takes a notice of the backend that is for us, if it is.
@@ -104,13 +105,14 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 func (s *Session) settled(r *request) (bool, error) {
 	var failure *wire.SQLError
 	var err error
-	if s.schema.noted && !r.defines && !r.prepares {
+	if s.schema.noted && (!r.defines || s.schema.unsure) && !r.prepares {
 		failure, err = s.follow()
 	}
 	if r.defines && failure == nil && err == nil {
 		failure, err = s.freeze()
 	}
-	s.schema.unsure = s.schema.unsure || !r.defines && !r.prepares
+	writes := !r.defines || s.schema.events || s.o.Collector.EventTriggers() // a definition does that by an event trigger
+	s.schema.unsure = s.schema.unsure || writes && !r.prepares
 	if failure == nil || err != nil {
 		return true, err
 	}
@@ -133,5 +135,6 @@ func (s *Session) here(st semantics.Statement) (bool, error) {
 	if err != nil || failedToo || !st.Quiet {
 		return failedToo, err
 	}
+	s.schema.events = true
 	return false, s.note([]string{st.Text}, false)
 }

@@ -96,7 +96,7 @@ func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
 	}
 	statements := append(capture.Refresh(c), capture.SettleSequences, "SELECT set_config('tutti.tags', '', true)")
 	if b.events { // else not: PostgreSQL would forget the plan of the description
-		statements = capture.Unseen(statements)
+		statements = []string{capture.Unseen(statements)}
 	}
 	if _, err := q.Exec(ctx, strings.Join(statements, ";\n")); err != nil {
 		return nil, fmt.Errorf("catalog: installing capture triggers: %w", err)

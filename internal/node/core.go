@@ -200,6 +200,7 @@ func (c *core) step(m memberFrame) {
 func (c *core) drainReady() {
 	for !c.writing && c.engine.HasReady() {
 		rd := c.engine.Ready()
+		c.ordinal.Store(c.engine.Ordinal()) // before anybody is told what comes of it
 		c.sendAll(rd.Early)
 		for _, a := range rd.Aborted {
 			c.counters.aborted.Add(1)
@@ -222,7 +223,6 @@ func (c *core) drainReady() {
 		if v := c.engine.View(); c.leader.Swap(v.Leader) != v.Leader {
 			c.log.Info("the leader changed", "leader", v.Leader, "term", v.Term)
 		}
-		c.ordinal.Store(c.engine.Ordinal())
 		c.counters.batches.Store(c.engine.Batches())
 	}
 	if now := c.engine.Applied(); c.applied.Swap(now) != now {

@@ -137,7 +137,7 @@ func TestLargeMessagesDoNotBlock(t *testing.T) {
 	}()
 	l.in.SetLimits(wire.BackendLimits())
 	rows := 0
-	_ = l.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = l.conn.SetReadDeadline(time.Now().Add(waitMax))
 	for {
 		f, err := l.in.Next()
 		if err != nil {
@@ -217,15 +217,11 @@ func TestDoomDuringParse(t *testing.T) {
 	if err := l.out.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond)
+	const waiting = " FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+	s.until(t, "SELECT count(*) = 1"+waiting)
 	l.host.kill(lost())
-	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = $1"
-	for _, sql := range []string{cancel, "ROLLBACK"} {
-		var args []any
-		if sql == cancel {
-			args = append(args, s.db)
-		}
-		if tag, err := other.Exec(context.Background(), sql, args...); err != nil || sql == cancel && tag.RowsAffected() != 1 {
+	for _, sql := range []string{"SELECT pg_cancel_backend(pid)" + waiting, "ROLLBACK"} {
+		if tag, err := other.Exec(context.Background(), sql); err != nil || sql != "ROLLBACK" && tag.RowsAffected() != 1 {
 			t.Fatal(tag, err)
 		}
 	}
@@ -253,15 +249,14 @@ func TestDoomDuringCopy(t *testing.T) {
 	}
 }
 
+// endBackends ends the sessions' backends and waits until they have ended.
+const endBackends = "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE usename = 'app' AND datname = current_database()"
+
 // TestBackendBreaks: the client hears of it, whatever it was doing.
 func TestBackendBreaks(t *testing.T) {
 	s := newStage(t, true)
 	terminate := func() {
-		sql := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app' AND datname = $1"
-		if _, err := s.admin.Exec(context.Background(), sql, s.db); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond)
+		s.exec(t, endBackends)
 	}
 	for _, c := range []struct{ first, next string }{
 		{"Q SELECT 1", "Q SELECT 2"},

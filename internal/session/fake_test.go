@@ -71,6 +71,13 @@ func (h *fakeHost) Watch(f func()) (stop func(), over func() bool) {
 	}, over
 }
 
+// watched reports whether the session has ever watched its backend.
+func (h *fakeHost) watched() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.watches > 0
+}
+
 func (h *fakeHost) Spent(message string) (moved bool, bound string) {
 	name, reached, ok := capture.Spent(message)
 	if !ok {

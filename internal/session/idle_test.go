@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -15,6 +16,23 @@ func (s *stage) exec(t testing.TB, sql string) {
 	t.Helper()
 	if _, err := s.admin.Exec(context.Background(), sql); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// until waits until a query gives true.
+func (s *stage) until(t testing.TB, sql string) {
+	t.Helper()
+	for end := time.Now().Add(waitMax); ; time.Sleep(time.Millisecond) {
+		var is bool
+		if err := s.admin.QueryRow(context.Background(), sql).Scan(&is); err != nil {
+			t.Fatal(err)
+		}
+		if is {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it is not so within %s: %s", waitMax, sql)
+		}
 	}
 }
 
@@ -115,8 +133,11 @@ func TestIdleBackendEnds(t *testing.T) {
 	for _, before := range []string{"Q SELECT 1", "Q BEGIN\nQ INSERT INTO t VALUES (9, 'x')", "Q LISTEN a"} {
 		l := s.live(t)
 		l.do(before)
-		l.host.poke()
-		s.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app' AND datname = current_database()")
+		for !l.host.watched() {
+			l.host.poke() // it counts only when the session waits already
+			time.Sleep(time.Millisecond)
+		}
+		s.exec(t, endBackends)
 		if got := l.next(0); !strings.Contains(got, "FATAL 57P01") || !strings.HasSuffix(got, "connection closed") {
 			t.Errorf("after %q the client was told\n%s", before, got)
 		}

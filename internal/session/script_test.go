@@ -36,7 +36,7 @@ type client struct {
 	cut   bool // after its last words the server closed the connection
 }
 
-const waitMax = 20 * time.Second
+const waitMax = 60 * time.Second // generous: nothing is measured by it
 
 func newClient(conn net.Conn) *client {
 	return &client{conn: conn, out: wire.NewWriter(conn), in: wire.NewReader(conn, wire.BackendLimits())}

@@ -147,6 +147,15 @@ func (n *Node) accept(ctx context.Context, ln net.Listener) {
 	}
 }
 
+// loadClientTLS reads the certificate for clients anew, as it is done for each of them: it may have been renewed.
+func (n *Node) loadClientTLS() error {
+	c, err := n.config.ClientTLS.ServerTLS()
+	if err == nil {
+		n.clientTLS.Store(c)
+	}
+	return err
+}
+
 // serve handles one connection from its first byte to its end. admitted is called once it
 // is no stranger any more, or gone.
 func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
@@ -155,12 +164,10 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 	defer stop()
 	once := sync.OnceFunc(admitted)
 	defer once()
-	tls, err := n.config.ClientTLS.ServerTLS()
-	if err != nil {
-		n.log.Error("TLS for clients is not usable", "error", err)
-		return
+	if err := n.loadClientTLS(); err != nil {
+		n.log.Error("TLS for clients stays as it was: the files are not usable", "error", err)
 	}
-	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: tls, RequireTLS: n.config.ClientTLS.Require, MinorMax: n.minorMax()})
+	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: n.clientTLS.Load(), RequireTLS: n.config.ClientTLS.Require, MinorMax: n.minorMax()})
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
 			n.log.Debug("a client was refused", "from", conn.RemoteAddr(), "error", err)

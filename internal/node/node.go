@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,8 @@ type Node struct {
 	pg    *instance.Instance
 	major atomic.Int32 // version of PostgreSQL; 0 until it was found
 
+	clientTLS atomic.Pointer[tls.Config] // what was loaded last; nil: clients talk in the clear
+
 	mu     sync.Mutex
 	tenure *tenure
 }
@@ -47,6 +50,9 @@ const (
 // error is final: the log is unusable, the databases differ, or the configuration cannot
 // work.
 func (n *Node) Run(ctx context.Context) error {
+	if err := n.loadClientTLS(); err != nil {
+		return err
+	}
 	ln, err := net.Listen("tcp", n.config.Listen)
 	if err != nil {
 		return fmt.Errorf("client port %s cannot be opened: %w", n.config.Listen, err)

@@ -218,6 +218,7 @@ func writesLargeObjects(n *pg.Node) bool {
 
 // calls looks for functions that change state no trigger sees.
 func calls(n *pg.Node, kind Kind) Statement {
+	s := Statement{Kind: kind}
 	for _, f := range functions(n.ProtoReflect()) {
 		switch name := f.name; {
 		case f.schema == "tutti":
@@ -225,14 +226,15 @@ func calls(n *pg.Node, kind Kind) Statement {
 		case name == "setval":
 			return setval(n)
 		case name == "set_config":
-			if s, special := setConfig(f); special {
+			setConfig(f, &s)
+			if s.Kind == Refused {
 				return s
 			}
 		case strings.HasPrefix(name, "tutti_lo") && (f.schema == "" || f.schema == "pg_catalog"):
 			return refuse("what PostgreSQL writes large objects with is not for clients (function "+name+")", "Use the function without the first part of its name.")
 		}
 	}
-	return Statement{Kind: kind}
+	return s
 }
 
 // setval is carried out at every member if it would do the same everywhere.
@@ -280,21 +282,19 @@ func Substitute(sql string, literals []string) string {
 	return out.String() + sql[from:]
 }
 
-func setConfig(f call) (Statement, bool) {
+// setConfig adds to s what a call of set_config does. A name that is not in the text may be any.
+func setConfig(f call, s *Statement) {
 	if len(f.args) == 0 {
-		return Statement{}, false
+		return
 	}
-	name, literal := stringConst(f.args[0])
-	if !literal {
-		return Statement{}, false
+	switch name, literal := stringConst(f.args[0]); {
+	case !literal || strings.EqualFold(name, "default_transaction_isolation"):
+		s.Scope = ResetSession
+	case protectedSetting(name):
+		*s = refuseSetting(name)
+	case strings.EqualFold(name, "transaction_isolation"):
+		*s = refuse("a transaction's isolation level cannot be set through set_config", "Use SET TRANSACTION, or BEGIN ISOLATION LEVEL.")
 	}
-	if protectedSetting(name) {
-		return refuseSetting(name), true
-	}
-	if name = strings.ToLower(name); name == "default_transaction_isolation" || name == "transaction_isolation" {
-		return refuse("the isolation level cannot be set through set_config", "Use SET, or BEGIN ISOLATION LEVEL."), true
-	}
-	return Statement{}, false
 }
 
 func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {

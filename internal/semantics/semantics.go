@@ -88,7 +88,7 @@ const (
 	ThisTransaction
 	// ThisSession: SET SESSION CHARACTERISTICS, SET default_transaction_isolation.
 	ThisSession
-	// ResetSession: RESET or DISCARD ALL; the session asks the server for the default.
+	// ResetSession: RESET or DISCARD ALL, set_config; the session asks the server for the default.
 	ResetSession
 )
 

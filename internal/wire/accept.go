@@ -57,7 +57,11 @@ func Accept(conn net.Conn, o FrontOptions) (*Startup, *CancelRequest, error) {
 		return s, c, nil
 	}
 	if e := toClient(err); e != nil && !n.mute {
-		if werr := refuse(n.conn, e); werr != nil {
+		say := refuse
+		if n.old {
+			say = refuseOld
+		}
+		if werr := say(n.conn, e); werr != nil {
 			err = errors.Join(err, werr)
 		}
 	}
@@ -81,6 +85,7 @@ type negotiation struct {
 	sslDone  bool
 	gssDone  bool
 	mute     bool // inside a handshake: nothing can be said
+	old      bool // the client speaks a protocol before 3.0
 }
 
 func (n *negotiation) run() (*Startup, *CancelRequest, error) {
@@ -228,9 +233,18 @@ func (n *negotiation) handshake() error {
 
 // startup finishes the negotiation with a start-up packet.
 func (n *negotiation) startup(body []byte) (*Startup, error) {
+	n.old = binary.BigEndian.Uint16(body) < protocolMajor
 	s, minor, err := decodeStartup(body, n.options.MinorMax)
 	if err != nil {
 		return nil, err
+	}
+	if minor > s.Minor || len(s.UnknownOptions) > 0 {
+		if _, err := n.conn.Write(AppendNegotiateProtocolVersion(nil, s.Minor, s.UnknownOptions)); err != nil {
+			return nil, err
+		}
+	}
+	if s.Params["user"] == "" {
+		return nil, Fatalf(CodeInvalidAuthorization, "no PostgreSQL user name specified in startup packet")
 	}
 	if n.options.RequireTLS && n.tls == nil {
 		return nil, Fatalf(CodeInvalidAuthorization, "connections without encryption are not allowed").
@@ -239,10 +253,5 @@ func (n *negotiation) startup(body []byte) (*Startup, error) {
 	s.Conn, s.TLS, s.Deadline, s.budget = n.conn, n.tls, n.deadline, n.raw
 	s.Reader = NewReader(n.conn, Limits{unknown: "message type %d before authentication"})
 	s.Reader.unread(n.buf)
-	if minor > s.Minor || len(s.UnknownOptions) > 0 {
-		if _, err := n.conn.Write(AppendNegotiateProtocolVersion(nil, s.Minor, s.UnknownOptions)); err != nil {
-			return nil, err
-		}
-	}
 	return s, nil
 }

@@ -138,7 +138,6 @@ func TestAcceptRefuses(t *testing.T) {
 		"length 0":            {send: []byte{0, 0, 0, 0}, code: "08P01", message: "invalid length of startup packet"},
 		"length 10005":        {send: []byte{0, 0, 0x27, 0x15}, code: "08P01", message: "invalid length of startup packet"},
 		"http":                {send: []byte("GET / HTTP/1.1\r\n\r\n"), code: "08P01", message: "invalid length of startup packet"},
-		"2.0":                 {send: AppendStartup(nil, 2, 0, nil), code: "0A000", message: "unsupported frontend protocol 2.0: server supports 3.0 to 3.0"},
 		"4.1":                 {send: AppendStartup(nil, 4, 1, nil), code: "0A000", message: "unsupported frontend protocol 4.1: server supports 3.0 to 3.0"},
 		"no user":             {send: AppendStartup(nil, 3, 0, []Param{{"database", "d"}}), code: "28000", message: "no PostgreSQL user name specified in startup packet"},
 		"empty user":          {send: AppendStartup(nil, 3, 0, []Param{{"user", ""}}), code: "28000", message: "no PostgreSQL user name specified in startup packet"},
@@ -163,6 +162,19 @@ func TestAcceptRefuses(t *testing.T) {
 			continue
 		}
 		wantFatal(t, name, conn, c.code, c.message)
+	}
+}
+
+// A client of protocol 2 or 1 is told in its own form.
+func TestAcceptRefusesOld(t *testing.T) {
+	conn, done := startAccept(t, FrontOptions{})
+	conn.Write(AppendStartup(nil, 2, 0, nil))
+	if a := <-done; a.err == nil {
+		t.Error("accepted")
+	}
+	b, err := io.ReadAll(conn)
+	if want := "EFATAL:  unsupported frontend protocol 2.0: server supports 3.0 to 3.0\n\x00"; string(b) != want || err != nil {
+		t.Errorf("got %q, %v, want %q", b, err, want)
 	}
 }
 

@@ -32,6 +32,7 @@ type testServer struct {
 	dir    string
 	attr   *syscall.SysProcAttr
 	socket string
+	addr   string // where it listens besides, if it does
 }
 
 const testHBA = `local all u_scram scram-sha-256
@@ -39,14 +40,17 @@ local all u_md5 md5
 local all u_pw password
 local all u_reject reject
 local all all trust
+host all u_scram 127.0.0.1/32 scram-sha-256
+host all u_pw 127.0.0.1/32 password
+host all all 127.0.0.1/32 trust
 `
 
 const testRoles = `set password_encryption = 'scram-sha-256';
 create role u_scram login password 'right'; create role u_pw login password 'right'; create role u_reject login;
 set password_encryption = 'md5'; create role u_md5 login password 'right'; create role u_trust login;`
 
-// startPostgres makes and starts a server; the test ends it.
-func startPostgres(t *testing.T) *testServer {
+// startPostgres makes and starts a server; the test ends it. With a certificate it listens on 127.0.0.1 as well, with TLS.
+func startPostgres(t *testing.T, certificates ...tls.Certificate) *testServer {
 	t.Helper()
 	build := must[embedded.Build](t)(embedded.Find(embedded.Options{}))
 	// Not t.TempDir: its parent is closed to the role the server runs as.
@@ -70,7 +74,14 @@ func startPostgres(t *testing.T) *testServer {
 	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(testHBA), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", data, "-k", dir, "-p", "5432", "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=8MB")
+	args := []string{"-D", data, "-k", dir, "-p", "5432", "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=8MB"}
+	for _, c := range certificates {
+		cert, key := s.files(c)
+		port := freePort(t)
+		s.addr, s.socket = net.JoinHostPort("127.0.0.1", port), filepath.Join(dir, ".s.PGSQL."+port)
+		args = append(args, "-c", "listen_addresses=127.0.0.1", "-p", port, "-c", "ssl=on", "-c", "ssl_cert_file="+cert, "-c", "ssl_key_file="+key)
+	}
+	cmd := exec.Command(filepath.Join(s.bin, "postgres"), args...)
 	cmd.SysProcAttr, cmd.Dir = s.attr, dir
 	log := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = log, log
@@ -85,7 +96,7 @@ func startPostgres(t *testing.T) *testServer {
 		}
 	})
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		c, err := pgconn.Connect(context.Background(), "host="+dir+" user=postgres dbname=postgres")
+		c, err := pgconn.Connect(context.Background(), "host="+dir+" port="+strings.TrimPrefix(filepath.Base(s.socket), ".s.PGSQL.")+" user=postgres dbname=postgres")
 		if err == nil {
 			must[[]*pgconn.Result](t)(c.Exec(context.Background(), testRoles).ReadAll())
 			c.Close(context.Background())

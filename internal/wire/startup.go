@@ -48,11 +48,19 @@ func (s *Startup) Refuse(e *SQLError) error { return refuse(s.Conn, e) }
 
 const refuseTimeout = time.Second
 
-func refuse(conn net.Conn, e *SQLError) error {
+func refuse(conn net.Conn, e *SQLError) error { return lastWords(conn, e.AsFatal().Append(nil)) }
+
+// refuseOld is refuse for a client of a protocol before 3.0, as send_message_to_frontend in
+// PostgreSQL's elog.c does it.
+func refuseOld(conn net.Conn, e *SQLError) error {
+	return lastWords(conn, fmt.Appendf(nil, "E%s:  %s\n\x00", SeverityFatal, e.Message))
+}
+
+func lastWords(conn net.Conn, b []byte) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(refuseTimeout)); err != nil {
 		return err
 	}
-	_, err := conn.Write(e.AsFatal().Append(nil))
+	_, err := conn.Write(b)
 	return err
 }
 
@@ -80,7 +88,8 @@ func decodeCancel(body []byte) (*CancelRequest, error) {
 
 // decodeStartup reads a StartupMessage from its protocol version on. minor is
 // the minor version the client asked for, s.Minor the one it gets, minorMax at most. The rules
-// are those of ProcessStartupPacket in PostgreSQL's backend_startup.c.
+// are those of ProcessStartupPacket in PostgreSQL's backend_startup.c; that there must be a user
+// is for the caller to say, after it has answered to the version.
 func decodeStartup(body []byte, minorMax uint16) (s *Startup, minor uint16, err error) {
 	version := binary.BigEndian.Uint32(body)
 	major, minor := uint16(version>>16), uint16(version)
@@ -105,9 +114,6 @@ func decodeStartup(body []byte, minorMax uint16) (s *Startup, minor uint16, err 
 	}
 	if c.end() != nil {
 		return nil, 0, fatalProtocol("invalid startup packet layout: expected terminator as last byte")
-	}
-	if s.Params["user"] == "" {
-		return nil, 0, Fatalf(CodeInvalidAuthorization, "no PostgreSQL user name specified in startup packet")
 	}
 	return s, minor, nil
 }

@@ -182,6 +182,7 @@ func TestSerializableByEveryName(t *testing.T) {
 		"BEGIN ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, DEFERRABLE", "BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
 		"SET default_transaction_isolation = 'serializable'; BEGIN", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN",
 		"BEGIN; SET transaction_isolation = 'serializable'",
+		"SELECT set_config('default_transaction_isolation', 'serializable', false); BEGIN", "SELECT set_config('Default_' || 'transaction_isolation', 'serializable', false); BEGIN",
 	} {
 		a, b := c.Connect(1), c.Connect(2)
 		for k, s := range []*Conn{a, b} {
@@ -198,7 +199,7 @@ func TestSerializableByEveryName(t *testing.T) {
 		a.Do("UPDATE skew SET on_call = true")
 		c.Everywhere("SELECT count(*) FROM skew WHERE on_call", "2")
 	}
-	if err := c.Connect(1).Try("SELECT set_config('default_transaction_isolation', 'serializable', false)"); Code(err) != "0A000" {
+	if err := c.Connect(1).Try("SELECT set_config('transaction_isolation', 'serializable', true)"); Code(err) != "0A000" {
 		t.Errorf("set_config: %v, want 0A000", err)
 	}
 	c.Connect(1).Do("DROP TABLE skew")

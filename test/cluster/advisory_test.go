@@ -24,8 +24,8 @@ func (s *Conn) later(sql string) (answer func() error) {
 		select {
 		case err := <-c:
 			return err
-		case <-time.After(20 * time.Second):
-			return errors.New("no answer after 20 s")
+		case <-time.After(sqlTimeout):
+			return fmt.Errorf("no answer within %s", sqlTimeout)
 		}
 	}
 }
@@ -33,14 +33,11 @@ func (s *Conn) later(sql string) (answer func() error) {
 // waits fails the test unless n sessions wait for an advisory lock in the cluster, soon.
 func (s *Conn) waits(n int) {
 	s.c.tb.Helper()
-	var got string
-	for range 500 {
-		if got = s.Get("SHOW tutti.locks"); strings.Count(got, "|false") == n {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	s.c.tb.Fatalf("want %d that wait:\n%s", n, got)
+	got := ""
+	s.c.soon(func() bool {
+		got = s.Get("SHOW tutti.locks")
+		return strings.Count(got, "|false") == n
+	}, func() string { return fmt.Sprintf("want %d that wait:\n%s", n, got) })
 }
 
 func (s *Conn) want(sql, want string) {
@@ -154,9 +151,7 @@ func TestAdvisoryWaiting(t *testing.T) {
 	}
 	first = b.later("SELECT pg_advisory_lock(81)")
 	watch.waits(1)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if err := b.PgConn().CancelRequest(ctx); err != nil {
+	if err := b.PgConn().CancelRequest(b.ctx()); err != nil {
 		t.Fatal(err)
 	}
 	if err := first(); Code(err) != "57014" || strings.Contains(Explain(err), "tutti.") {
@@ -173,13 +168,8 @@ func TestAdvisoryWaiting(t *testing.T) {
 	watch.waits(1)
 	_ = b.PgConn().Conn().Close() // the socket
 	watch.waits(0)
-	_ = a.Close(ctx)
-	for i := 0; d.Get("SELECT pg_try_advisory_xact_lock(82)") != "t"; i++ {
-		if i > 200 {
-			t.Fatal("a session that has left holds its lock")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	_ = a.Close(a.ctx())
+	c.Eventually(3, "SELECT pg_try_advisory_xact_lock(82)", "t")
 }
 
 // TestAdvisoryDeadlock: a circle over nodes ends with 40P01, also when a part of it is made of rows, and the rest goes on.
@@ -254,6 +244,8 @@ func TestAdvisoryExclusion(t *testing.T) {
 	var killed atomic.Bool
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
+	end := sync.OnceFunc(func() { close(stop); wg.Wait() })
+	defer end() // also when the test fails meanwhile
 	for w := range 6 {
 		wg.Go(func() {
 			for {
@@ -293,16 +285,13 @@ func TestAdvisoryExclusion(t *testing.T) {
 		killed.Store(false)
 	}
 	time.Sleep(time.Second)
-	close(stop)
-	wg.Wait()
+	c.soon(func() bool { return entered.Load() >= 50 }, func() string { return "hardly anybody entered" })
+	end()
 	if worst.Load() > 1 {
 		t.Errorf("%d were inside at once", worst.Load())
 	}
 	n := c.Connect(2).Get("SELECT n FROM inside")
 	t.Logf("%d entered, counted %s", entered.Load(), n)
-	if entered.Load() < 50 {
-		t.Error("hardly anybody entered")
-	}
 	c.Check()
 }
 
@@ -469,7 +458,7 @@ func TestLockTable(t *testing.T) {
 	d := c.Connect(1)
 	a.Do("BEGIN", "UPDATE locked SET n = n + 1 WHERE k = 1")
 	locked := d.later("BEGIN; LOCK TABLE locked; INSERT INTO locked SELECT max(k) + 1 FROM locked")
-	time.Sleep(50 * time.Millisecond)
+	c.blocked(1, d)
 	a.Do("COMMIT")
 	if err := locked(); err != nil {
 		t.Fatal(err)
@@ -511,6 +500,7 @@ func TestAdvisoryLocksInDefinitions(t *testing.T) {
 		}
 	}
 	c.Connect(3).Do("INSERT INTO locksdefine VALUES (3)")
+	c.Settled()
 	b.Do("SELECT pg_advisory_unlock(90210)", "BEGIN", "CREATE INDEX ON locksdefine(k) WHERE locksdefine_f(k)", "COMMIT", "SELECT pg_advisory_unlock_all()")
 	c.Everywhere("SELECT count(*) FROM pg_index WHERE indrelid = 'locksdefine'::regclass", "2")
 	for k := 1; k <= 3; k++ {

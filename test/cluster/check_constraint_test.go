@@ -24,12 +24,12 @@ func TestChecksThatChangeTheirMind(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM tenants", "1")
 
 	c.Stop(3)
-	s.Do("INSERT INTO offers SELECT g, clock_timestamp() + interval '1 s' FROM generate_series(1, 5) g",
+	s.Do("INSERT INTO offers SELECT g, clock_timestamp() + interval '4 s' FROM generate_series(1, 5) g",
 		"INSERT INTO entries VALUES (1, 7), (2, 8)", "UPDATE entries SET id = 3 WHERE id = 2",
 		// The check is deferred to nobody: rows, then a change of the schema, then rows, in one transaction.
 		"BEGIN", "INSERT INTO tenants VALUES (2, 'a')", "ALTER TABLE tenants ADD note text", "INSERT INTO tenants VALUES (3, 'a', 'x')", "COMMIT",
 		"INSERT INTO closed VALUES (7), (8)")
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(4500 * time.Millisecond)
 	c.Run(3)
 	c.WaitReady()
 	c.Everywhere("SELECT count(*) FROM offers", "5")

@@ -231,7 +231,7 @@ func (c *Cluster) Kill(k int) {
 	c.tb.Helper()
 	p := c.Node(k).proc
 	p.Signal(syscall.SIGKILL)
-	if err := p.Wait(10 * time.Second); err != nil {
+	if err := p.Wait(stopTimeout); err != nil {
 		c.tb.Fatal(err)
 	}
 }
@@ -263,7 +263,7 @@ func (c *Cluster) KillAll() {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // a postmaster may just have ended with its node
 	}
 	for _, n := range c.nodes {
-		if err := n.proc.Wait(10 * time.Second); err != nil {
+		if err := n.proc.Wait(stopTimeout); err != nil {
 			c.tb.Fatal(err)
 		}
 	}
@@ -321,7 +321,7 @@ func (c *Cluster) end() {
 		})
 	}
 	wg.Wait()
-	for pid, line := range c.Leftover(10 * time.Second) {
+	for pid, line := range c.Leftover(30 * time.Second) {
 		c.tb.Errorf("process %d is left: %s", pid, line)
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
 	}

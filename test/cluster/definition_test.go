@@ -200,7 +200,7 @@ func TestSequencesNeverCollide(t *testing.T) {
 	c.Everywhere("SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT c) FROM seqs", "360|360|360|360")
 	// A setval is a point in the order, and values go on above it at every node.
 	c.Connect(2).Do("SELECT setval('seqs_a_seq', 100000)")
-	time.Sleep(100 * time.Millisecond)
+	c.Settled()
 	seen := map[string]bool{}
 	for _, k := range c.All() {
 		v := c.Connect(k).Get("SELECT nextval('seqs_a_seq')")
@@ -268,7 +268,7 @@ func TestDefinitionAfterWriters(t *testing.T) {
 	a.Do("BEGIN", "SELECT 1")
 	b.Do("BEGIN", "INSERT INTO afterwriters VALUES (2)")
 	altered := a.later("ALTER TABLE afterwriters ADD FOREIGN KEY (n) REFERENCES afterwritersref")
-	time.Sleep(100 * time.Millisecond)
+	c.blocked(1, a)
 	b.Do("COMMIT")
 	if err := altered(); err != nil {
 		t.Fatal(err)

@@ -84,13 +84,13 @@ func TestSlowMembers(t *testing.T) {
 	insert(sample)
 	before := insert(sample)
 	thaw3 := c.freezeApplier(3)
-	for deadline := time.Now().Add(20 * time.Second); c.status(watch, 1).because != "node3"; insert(10) {
+	for deadline := time.Now().Add(sqlTimeout); c.status(watch, 1).because != "node3"; insert(10) {
 		if time.Now().After(deadline) {
 			t.Fatalf("node 1 is not slowed for node 3: %+v", c.status(watch, 3))
 		}
 	}
-	insert(6 * limit) // far beyond the limit
-	one := insert(sample)
+	insert(6 * limit)                                          // far beyond the limit
+	one := min(insert(sample), insert(sample), insert(sample)) // the machine may have had a pause
 	if got := c.status(watch, 1); got.delay >= delayMax/2 {
 		t.Errorf("for one slow member of three the delay is %v", got.delay)
 	}
@@ -98,7 +98,7 @@ func TestSlowMembers(t *testing.T) {
 		t.Errorf("for one slow member of three %d commits take %v instead of %v", sample, one, before)
 	}
 	thaw2 := c.freezeApplier(2)
-	for deadline := time.Now().Add(30 * time.Second); c.status(watch, 1).delay < delayMax; insert(1) {
+	for deadline := time.Now().Add(sqlTimeout); c.status(watch, 1).delay < delayMax; insert(1) {
 		if time.Now().After(deadline) {
 			t.Fatalf("without a majority that keeps up the delay is %+v", c.status(watch, 1))
 		}
@@ -110,14 +110,14 @@ func TestSlowMembers(t *testing.T) {
 	}
 	thaw2()
 	thaw3()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(pollInterval) {
+	for deadline := time.Now().Add(sqlTimeout); ; time.Sleep(pollInterval) {
 		if got := c.status(watch, 1); got.delay == 0 && got.because == "" {
 			break
 		} else if time.Now().After(deadline) {
 			t.Fatalf("nobody lags, and the delay is %+v", got)
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(process.Tail(c.Node(1).LogFile, 50), "transactions are no longer slowed"); time.Sleep(pollInterval) {
+	for deadline := time.Now().Add(sqlTimeout); !strings.Contains(process.Tail(c.Node(1).LogFile, 50), "transactions are no longer slowed"); time.Sleep(pollInterval) {
 		if time.Now().After(deadline) {
 			t.Fatal("the log does not tell the end of the delays")
 		}

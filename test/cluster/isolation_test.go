@@ -54,6 +54,10 @@ func TestNoLongForks(t *testing.T) {
 		})
 	}
 	time.Sleep(seconds(3 * time.Second))
+	different := func() int { mu.Lock(); defer mu.Unlock(); return len(seen) }
+	for end := time.Now().Add(sqlTimeout); different() < 20 && time.Now().Before(end); {
+		time.Sleep(pollInterval)
+	}
 	close(stop)
 	writers.Wait()
 	readers.Wait()

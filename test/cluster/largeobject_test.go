@@ -104,7 +104,7 @@ func TestLargeObjects(t *testing.T) {
 		a.Do("BEGIN", "SELECT lo_put(4200, 0, 'first')")
 		e.Do(begin)
 		answer := e.later("SELECT lo_put(4200, 0, 'second')")
-		c.Eventually(1, fmt.Sprintf("SELECT cardinality(pg_blocking_pids(%d))", e.PgConn().PID()), "1")
+		c.blocked(1, e)
 		a.Do("COMMIT")
 		if code := Code(answer()); code != map[string]string{"BEGIN": "40001"}[begin] {
 			t.Errorf("%s: who waited for a page got %q", begin, code)

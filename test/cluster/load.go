@@ -72,11 +72,22 @@ func (l *Load) Run(clientsPerNode int, stop <-chan struct{}) {
 	wg.Wait()
 }
 
-// RunFor is Run with a duration.
-func (l *Load) RunFor(clientsPerNode int, d time.Duration) {
+// RunFor is Run with a duration, and for as long as it takes on a slow machine until the least number of
+// transactions is committed.
+func (l *Load) RunFor(clientsPerNode int, d time.Duration, least int) {
+	l.c.tb.Helper()
 	stop := make(chan struct{})
-	time.AfterFunc(d, func() { close(stop) })
+	go func() {
+		defer close(stop)
+		time.Sleep(d)
+		for end := time.Now().Add(sqlTimeout); l.Counts()["ok"] < least && time.Now().Before(end); {
+			time.Sleep(pollInterval)
+		}
+	}()
 	l.Run(clientsPerNode, stop)
+	if got := l.Counts()["ok"]; got < least {
+		l.c.tb.Errorf("only %d transactions committed: %v", got, l.Counts())
+	}
 }
 
 var nextClient struct {
@@ -128,7 +139,7 @@ func closeConn(conn *pgx.Conn) {
 
 // connect returns nil when the node cannot be reached or is not ready.
 func (l *Load) connect(node int) *pgx.Conn {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, l.c.URL(node))
 	if err != nil {

@@ -18,7 +18,7 @@ func (s *Conn) hears(n int) []string {
 	s.c.tb.Helper()
 	var got []string
 	for len(got) < n {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
 		x, err := s.WaitForNotification(ctx)
 		cancel()
 		if err != nil {
@@ -157,7 +157,7 @@ func TestNotifyFlood(t *testing.T) {
 			slowest = max(slowest, time.Since(began))
 		}
 	}()
-	next := map[int]int{}
+	next, began := map[int]int{}, time.Now()
 	for _, x := range l.hears(2 * n) {
 		var k, i int
 		if _, err := fmt.Sscanf(x, "flood:%d %d", &k, &i); err != nil || i != next[k] {
@@ -165,12 +165,13 @@ func TestNotifyFlood(t *testing.T) {
 		}
 		next[k]++
 	}
+	took := time.Since(began)
 	close(stop)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	t.Logf("%d commits meanwhile, the slowest took %v", commits, slowest)
-	if commits == 0 || slowest > 5*time.Second {
+	if commits == 0 || slowest > max(took/2, 5*time.Second) {
 		t.Errorf("%d transactions committed during the flood, the slowest in %v", commits, slowest)
 	}
 }
@@ -220,7 +221,7 @@ func TestNotifyAfterRestart(t *testing.T) {
 	c.Kill(2)
 	began := time.Now()
 	one.Do("LISTEN b")
-	if d := time.Since(began); d > 6*time.Second {
+	if d := time.Since(began); d > 20*time.Second {
 		t.Errorf("LISTEN took %v with a node down", d)
 	}
 	three.Do("NOTIFY b, 'two of three'")
@@ -262,7 +263,7 @@ func (c *Cluster) listenWarns(frozen int) {
 	if thaw := syscall.Kill(pid, syscall.SIGCONT); thaw != nil || err != nil {
 		c.tb.Fatal(thaw, err)
 	}
-	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "WARNING ") || took < time.Second || took > 10*time.Second {
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "WARNING ") || took < time.Second || took > 30*time.Second {
 		c.tb.Errorf("LISTEN with a frozen node was answered after %v with %q", took, warnings)
 	}
 	c.Eventually(frozen, "SELECT count(*) FROM tutti.listening WHERE channel = 'frozen'", "1")
@@ -274,7 +275,7 @@ func (c *Cluster) listenWarns(frozen int) {
 	c.Connect(frozen).Do("NOTIFY frozen")
 	select {
 	case <-heard:
-	case <-time.After(10 * time.Second):
+	case <-time.After(sqlTimeout):
 		c.tb.Error("a notification of the thawed node did not come")
 	}
 	if ctx.Err() != nil {
@@ -289,9 +290,7 @@ func TestIdleClientIsTold(t *testing.T) {
 	pid := s.Get("SELECT pg_backend_pid()")
 	time.Sleep(300 * time.Millisecond)
 	c.Connect(1).Do("SELECT pg_terminate_backend(" + pid + ")")
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	err := s.PgConn().WaitForNotification(ctx)
+	err := s.PgConn().WaitForNotification(s.ctx())
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != "57P01" {
 		t.Errorf("the client was told %v", err)

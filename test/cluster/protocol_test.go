@@ -37,7 +37,7 @@ func greeting(t *testing.T, network, address string, packet []byte) string {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(sqlTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Write(packet); err != nil {
@@ -177,7 +177,7 @@ func TestSetvalByDrivers(t *testing.T) {
 		t.Helper()
 		var id int64
 		o := c.Connect(node)
-		for deadline := time.Now().Add(15 * time.Second); id <= low && time.Now().Before(deadline); time.Sleep(pollInterval) {
+		for deadline := time.Now().Add(sqlTimeout); id <= low && time.Now().Before(deadline); time.Sleep(pollInterval) {
 			if err := o.QueryRow(o.ctx(), "SELECT nextval('set_by_drivers_id_seq')").Scan(&id); err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ func TestSizes(t *testing.T) {
 			want := fmt.Sprintf("%d|%d", n, n*(n+1)/2)
 			c.Everywhere("SELECT count(*), sum(k) FROM sizes", want)
 			c.Stop(c.All()...)
-			if left := c.Leftover(5 * time.Second); len(left) > 0 {
+			if left := c.Leftover(30 * time.Second); len(left) > 0 {
 				t.Errorf("after SIGTERM there are still %v", left)
 			}
 			c.StartNodes()
@@ -70,7 +70,7 @@ func TestMinorityStops(t *testing.T) {
 		if err == nil {
 			c.Everywhere("SELECT count(*) FROM minor", "3")
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(sqlTimeout):
 		t.Error("the commit still hangs after the majority is back")
 	}
 	c.Check()
@@ -117,7 +117,7 @@ func TestDemo(t *testing.T) {
 			t.Error(err)
 		}
 		var out []byte
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(pollInterval) { // members hear of each other a moment later
+		for deadline := time.Now().Add(readyTimeout); ; time.Sleep(pollInterval) { // members hear of each other a moment later
 			out, err = exec.Command(exe, "status", "--address", fmt.Sprintf("127.0.0.1:%d", base)).CombinedOutput()
 			if err == nil && strings.Count(string(out), "synced") == 3 {
 				break

@@ -114,7 +114,7 @@ func (c *Cluster) outgrow(k int, nodes ...int) {
 	}
 	for _, k := range nodes {
 		at := c.Connect(k)
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(pollInterval) {
+		for deadline := time.Now().Add(sqlTimeout); ; time.Sleep(pollInterval) {
 			files, bytes := c.logFiles(k), c.limit(at, "log_retention").now
 			// A load may go on: a quarter of a second's entries come on top.
 			if files <= retentionBytes+4*segmentBytes && bytes <= files {

@@ -113,7 +113,7 @@ func TestSeats(t *testing.T) {
 	c.Connect(1).Do("CREATE TABLE event(id int PRIMARY KEY, seats int)", fmt.Sprintf("INSERT INTO event SELECT g, %d FROM generate_series(1, %d) g", seats, events),
 		"CREATE TABLE seat(id bigserial PRIMARY KEY, event int REFERENCES event, who int)", "CREATE INDEX ON seat(event)")
 	c.Everywhere("SELECT count(*) FROM event WHERE to_regclass('seat_event_idx') IS NOT NULL", fmt.Sprint(events))
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * sqlTimeout)
 	var wg sync.WaitGroup
 	for who := range 9 {
 		s := c.Connect(1 + who%3)

@@ -136,6 +136,7 @@ func (l *aloneLists) run(t *testing.T, members []int, d time.Duration) {
 		})
 	}
 	wg.Wait()
+	l.c.Settled()
 	var final [][]check.ListOp
 	for _, k := range l.c.All() {
 		var ops []check.ListOp

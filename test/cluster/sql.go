@@ -20,7 +20,7 @@ func (c *Cluster) URL(k int) string {
 	if database == "" {
 		database = "postgres"
 	}
-	return fmt.Sprintf("postgresql://postgres@%s/%s?sslmode=disable&connect_timeout=5", c.Node(k).Config.Listen, database)
+	return fmt.Sprintf("postgresql://postgres@%s/%s?sslmode=disable&connect_timeout=20", c.Node(k).Config.Listen, database)
 }
 
 // In is the cluster with another database for its sessions.
@@ -31,7 +31,7 @@ func (c *Cluster) In(database string) *Cluster {
 }
 
 func probe(ctx context.Context, url, query string) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	pg, err := pgconn.Connect(ctx, url)
 	if err != nil {
@@ -50,7 +50,7 @@ type Conn struct {
 // Connect opens a session at node k, closed with the test.
 func (c *Cluster) Connect(k int) *Conn {
 	c.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, c.URL(k))
 	if err != nil {
@@ -138,12 +138,13 @@ func Explain(err error) string {
 func (c *Cluster) Eventually(k int, sql, want string) {
 	c.tb.Helper()
 	s := c.Connect(k)
+	defer s.Close(s.ctx())
 	var got string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(pollInterval) {
-		results, err := s.PgConn().Exec(context.Background(), sql).ReadAll()
-		if err != nil {
+	for deadline := time.Now().Add(sqlTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
+		var err error
+		if got, err = s.Ask(sql); err != nil {
 			got = Explain(err)
-		} else if got = format(results[len(results)-1]); got == want {
+		} else if got == want {
 			return
 		}
 	}
@@ -182,7 +183,7 @@ func (c *Cluster) Tool(command string, args ...string) (string, error) {
 func (c *Cluster) Leader() int {
 	c.tb.Helper()
 	s := c.Connect(1)
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(pollInterval) {
+	for deadline := time.Now().Add(sqlTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
 		for k, row := range strings.Split(s.Get("SHOW tutti.status"), ",") {
 			if strings.Contains(row, "|leader|") {
 				return k + 1

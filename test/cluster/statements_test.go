@@ -113,16 +113,13 @@ func TestCancel(t *testing.T) {
 	s := c.Connect(1)
 	s.Do("CREATE TABLE cancels(k int PRIMARY KEY)")
 	for _, q := range []string{"SELECT pg_sleep(30)", "INSERT INTO cancels SELECT 1 FROM pg_sleep(30)"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		time.AfterFunc(200*time.Millisecond, func() {
-			if err := s.PgConn().CancelRequest(ctx); err != nil {
-				t.Error(err)
-			}
-		})
 		began := time.Now()
-		err := s.Try(q)
-		cancel()
-		if Code(err) != "57014" || time.Since(began) > 5*time.Second {
+		answer := background(s, q)
+		c.Eventually(1, fmt.Sprintf("SELECT wait_event FROM pg_stat_activity WHERE pid = %d", s.PgConn().PID()), "PgSleep")
+		if err := s.PgConn().CancelRequest(s.ctx()); err != nil {
+			t.Error(err)
+		}
+		if err := <-answer; Code(err) != "57014" || time.Since(began) > 25*time.Second {
 			t.Errorf("%s, cancelled: %v after %s", q, err, time.Since(began))
 		}
 	}
@@ -174,7 +171,7 @@ func TestSessionFeatures(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
 	s.Do("LISTEN news", "NOTIFY news, 'hello'")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), sqlTimeout)
 	defer cancel()
 	if n, err := s.WaitForNotification(ctx); err != nil || n.Payload != "hello" {
 		t.Errorf("notification: %v %v", n, err)

@@ -15,16 +15,13 @@ import (
 func TestLoadOnAllNodes(t *testing.T) {
 	c := use(t)
 	l := c.NewLoad("plain")
-	l.RunFor(8, seconds(3*time.Second))
+	l.RunFor(8, seconds(3*time.Second), 100)
 	counts := l.Counts()
 	t.Log(counts)
 	for code := range counts {
 		if code != "ok" && code != "40001" {
 			t.Errorf("%d answers were %s", counts[code], code)
 		}
-	}
-	if counts["ok"] < 100 {
-		t.Errorf("only %d transactions committed", counts["ok"])
 	}
 	l.Verify()
 }

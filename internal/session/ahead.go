@@ -61,9 +61,10 @@ func (h *habits) committed() {
 
 // foresees reports whether the collect step shall be sent with a request: the client waits for
 // its answer and will probably commit then. Deferred constraints could write after it. It looks at data, so the
-// transaction's one snapshot must have been taken.
+// transaction's one snapshot must have been taken. Not after LOCK TABLE: others may wait for it, and who looks in
+// pg_stat_activity for whom they wait shall find the client's own statement.
 func (s *Session) foresees(r *request) bool {
-	return (s.snapshot || !s.snapshotLevel()) && s.block == active && !s.implicit && !r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
+	return (s.snapshot || !s.snapshotLevel()) && s.block == active && !s.implicit && !s.locks.tables && !r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
 		len(r.notes) == 0 && len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
 }
 

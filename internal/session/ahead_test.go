@@ -109,6 +109,19 @@ func TestCollectAhead(t *testing.T) {
 	}
 }
 
+// TestNoCollectAheadOfLocks: the last statement of a session that holds up others by LOCK TABLE stays to be seen.
+func TestNoCollectAheadOfLocks(t *testing.T) {
+	const look = "SELECT count(*) FROM t"
+	l := habitual(t, look)
+	l.do("Q BEGIN\nQ LOCK TABLE t IN SHARE MODE\nQ " + look + "\nQ COMMIT")
+	before := l.seq()
+	l.do("Q BEGIN\nQ LOCK TABLE t IN SHARE MODE\nQ " + look)
+	if l.seq() != before {
+		t.Error("after LOCK TABLE a collect step was sent ahead of a COMMIT")
+	}
+	l.want("Q COMMIT", "CommandComplete COMMIT")
+}
+
 // TestCollectAheadExtended: the same with prepared statements, as drivers send them.
 func TestCollectAheadExtended(t *testing.T) {
 	l := empty(t)

@@ -106,7 +106,7 @@ func (s *Session) first(st semantics.Statement, yields bool) (bool, error) {
 // surroundings are what decides where a definition runs.
 type surroundings struct {
 	temporary bool // every relation it names is temporary
-	locked    bool // another session has a lock on one of them that matters; outside a block
+	locked    bool // another session has a lock on one of them that matters, or on what describes it; outside a block
 	private   bool // the session has temporary objects, or may not write
 	large     bool // a relation that it names is; then one member after the other would work long, see first
 	watched   bool // there are event triggers of users: they fire here alone, and what they write is replicated
@@ -165,9 +165,10 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 		names = append(names, "pg_catalog.to_regclass("+quoted(r)+")")
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
-	r, rows, err := s.ask("WITH c AS (SELECT oid, relpersistence, relkind, relpages FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +
+	r, rows, err := s.ask("WITH c AS (SELECT oid, xmax, relpersistence, relkind, relpages FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +
 		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false)," +
-		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid()" + harmless + ")," +
+		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid()" + harmless + ")" +
+		" OR EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON " + describedByAnother + " WHERE l.pid <> pg_backend_pid())," +
 		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE relkind = 'p' OR relpages > " + largePages + "), " + s.o.Collector.AskEventTriggers())
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return around, err
@@ -175,6 +176,10 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 	yes := func(i int) bool { return string(rows[0][i]) == "t" }
 	return surroundings{yes(0), yes(1), yes(2), yes(3), yes(4)}, nil
 }
+
+// describedByAnother: the row of pg_class that describes c is changed or locked by l's transaction (GRANT, SELECT … FOR UPDATE),
+// or by several, of which one may be l's.
+const describedByAnother = "l.transactionid = c.xmax OR l.relation = 'pg_catalog.pg_class'::pg_catalog.regclass AND l.mode = 'RowShareLock' AND c.xmax <> '0'"
 
 // largePages makes a table a large one.
 const largePages = "1024"

@@ -73,6 +73,34 @@ func TestDefinitionsWaitForLocks(t *testing.T) {
 	c.Check()
 }
 
+// TestDefinitionsWaitForCatalogRows: a definition waits for the transactions of its node that have changed or locked what
+// describes the table, and does not make them fail.
+func TestDefinitionsWaitForCatalogRows(t *testing.T) {
+	c := use(t)
+	const locks = "SELECT relname FROM pg_class WHERE oid = 'described'::regclass FOR NO KEY UPDATE"
+	holder, another, owner := c.Connect(1), c.Connect(1), c.Connect(1)
+	holder.Do("CREATE TABLE described(k int)")
+	another.Do("BEGIN", "SELECT relname FROM pg_class WHERE oid = 'described'::regclass FOR KEY SHARE") // so it is locked by several
+	for _, statement := range []string{"GRANT SELECT ON described TO PUBLIC", locks} {
+		holder.Do("BEGIN", statement)
+		owner.Do("SET lock_timeout = '100ms'")
+		wantCode(t, statement, owner.Try("ALTER TABLE described ADD PRIMARY KEY (k)"), "55P03")
+		owner.Do("SET lock_timeout = 0")
+		done := make(chan error, 1)
+		go func() { done <- owner.Try("ALTER TABLE described ADD PRIMARY KEY (k)") }()
+		c.Eventually(1, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER TABLE described%'", "t")
+		holder.Do("COMMIT")
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+		c.Everywhere("SELECT relhasindex FROM pg_class WHERE relname = 'described'", "t")
+		owner.Do("ALTER TABLE described DROP CONSTRAINT described_pkey")
+	}
+	another.Do("ROLLBACK")
+	owner.Do("DROP TABLE described")
+	c.Check()
+}
+
 // TestDefinitionsWithPLpgSQLSettings: a function is looked at as the session wants it.
 func TestDefinitionsWithPLpgSQLSettings(t *testing.T) {
 	c := use(t)

@@ -95,7 +95,7 @@ func classify(n *pg.Node) Statement {
 		s.Executes = v.ExecuteStmt.Name
 		return s
 	case *pg.Node_DoStmt:
-		return Statement{Kind: Write}
+		return block(v.DoStmt)
 	case *pg.Node_ExplainStmt:
 		return explain(n, v.ExplainStmt)
 	case *pg.Node_PrepareStmt:
@@ -148,6 +148,18 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: Write}
 	}
 	return confine(n, definition(n))
+}
+
+// block is DO. What its text may set, the session asks for.
+func block(d *pg.DoStmt) Statement {
+	s := Statement{Kind: Write}
+	for _, a := range d.Args {
+		text := strings.ToLower(a.GetDefElem().GetArg().GetString_().GetSval())
+		if strings.Contains(text, "default_transaction_isolation") || strings.Contains(text, "session characteristics") || strings.Contains(text, "set_config") {
+			s.Scope = ResetSession
+		}
+	}
+	return s
 }
 
 func planned(n *pg.Node) bool {

@@ -65,6 +65,25 @@ var refused = []string{
 	"CREATE SUBSCRIPTION s CONNECTION 'x' PUBLICATION p", "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
 }
 
+// TestAsksForTheLevel: after these the session does not know its isolation level.
+func TestAsksForTheLevel(t *testing.T) {
+	for text, want := range map[string]Scope{
+		"SELECT set_config('Default_Transaction_Isolation', 'serializable', false)": ResetSession,
+		"SELECT set_config($1, $2, false)":                                          ResetSession,
+		"UPDATE t SET a = set_config(b, c, false)":                                  ResetSession,
+		"DO 'BEGIN SET Default_transaction_isolation = serializable; END'":          ResetSession,
+		"DO 'BEGIN PERFORM SET_CONFIG(a, b, false) FROM t; END'":                    ResetSession,
+		"RESET default_transaction_isolation":                                       ResetSession,
+		"SELECT set_config('work_mem', '1MB', false)":                               NoScope,
+		"DO 'BEGIN UPDATE t SET a = 1; END'":                                        NoScope,
+		"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE":   ThisSession,
+	} {
+		if got := Classify(text); len(got) != 1 || got[0].Scope != want {
+			t.Errorf("%s: %+v, want scope %d", text, got, want)
+		}
+	}
+}
+
 func TestListens(t *testing.T) {
 	for text, want := range map[string]Statement{
 		"LISTEN a":          {Listens: true, Channel: "a"},

@@ -186,6 +186,7 @@ func TestSerializableByEveryName(t *testing.T) {
 		"BEGIN ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, DEFERRABLE", "BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
 		"SET default_transaction_isolation = 'serializable'; BEGIN", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN",
 		"BEGIN; SET transaction_isolation = 'serializable'",
+		"DO 'BEGIN SET default_transaction_isolation = serializable;END'; BEGIN",
 		"SELECT set_config('default_transaction_isolation', 'serializable', false); BEGIN", "SELECT set_config('Default_' || 'transaction_isolation', 'serializable', false); BEGIN",
 	} {
 		a, b := c.Connect(1), c.Connect(2)

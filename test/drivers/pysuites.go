@@ -60,6 +60,44 @@ func psycopgSuite() Suite {
 	}
 }
 
+// psycopg3Files are psycopg 3's tests that use a server; tests/pool is that of its companion.
+const psycopg3Files = "pq types pool test_adapt test_capabilities test_column test_concurrency test_concurrency_async test_connection test_connection_async " +
+	"test_connection_info test_conninfo test_conninfo_attempts test_conninfo_attempts_async test_copy test_copy_async test_cursor test_cursor_async test_cursor_client " +
+	"test_cursor_client_async test_cursor_common test_cursor_common_async test_cursor_raw test_cursor_raw_async test_cursor_server test_cursor_server_async test_encodings " +
+	"test_errors test_generators test_module test_notify test_notify_async test_pipeline test_pipeline_async test_prepared test_prepared_async test_psycopg_dbapi20 test_query " +
+	"test_rows test_sql test_tpc test_tpc_async test_transaction test_transaction_async test_typeinfo test_waiting test_waiting_async test_xid"
+
+// psycopg3Suite is psycopg 3's own suite. Its source distribution has no tests in it: they are
+// fetched with git, from where TUTTI_DRIVERS_PSYCOPG says or else from the project itself. Those marked timing are left out:
+// by the project they may fail on a slow machine.
+func psycopg3Suite() Suite {
+	const version, pool = "3.3.4", "3.3.1"
+	from := os.Getenv("TUTTI_DRIVERS_PSYCOPG")
+	if from == "" {
+		from = "https://github.com/psycopg/psycopg"
+	}
+	var parts []string
+	for _, f := range strings.Fields(psycopg3Files) {
+		if strings.HasPrefix(f, "test_") {
+			f += ".py"
+		}
+		parts = append(parts, "tests/"+f)
+	}
+	return Suite{
+		Name: "psycopg3", What: "psycopg[binary] " + version + ", psycopg-pool " + pool + ", their tests", Limit: 10 * time.Minute, Parts: parts, Apart: true,
+		Setup: []string{"CREATE EXTENSION hstore"},
+		fetch: installed("psycopg-tests-"+version,
+			[]string{"git", "-c", "advice.detachedHead=false", "clone", "-q", "--depth", "1", "--branch", version, from, "source"},
+			[]string{"python3", "-m", "venv", "env"},
+			[]string{"env/bin/python", "-m", "pip", "install", "-q", "psycopg[binary]==" + version, "psycopg-pool==" + pool, "pytest==8.3.5", "anyio==4.9.0", "pproxy==2.7.9"}),
+		report: true, parse: parseXML,
+		command: func(a *Arm, dir string) (argv, env []string) {
+			return []string{"sh", "-c", `cd "$0/source" && exec "$0/env/bin/python" -P -m pytest "$@"`, dir, "-q", "-m", "not timing", "-o", "cache_dir=" + filepath.Join(a.Dir, "cache"), "--junitxml=" + a.Report()}, []string{
+				"PYTHONDONTWRITEBYTECODE=1", fmt.Sprintf("PSYCOPG_TEST_DSN=host=%s port=%d user=%s dbname=%s", a.Host, a.Port, role, database)}
+		},
+	}
+}
+
 // asyncpgSuite is asyncpg's own suite, without the tests that start servers of their own. The
 // package beside the tests lacks its compiled parts: the one that is installed is tested.
 func asyncpgSuite() Suite {

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 
 // suites are all there are, in the order in which they run.
 func suites() []Suite {
-	return []Suite{pgxSuite(), pqSuite(), psycopgSuite(), pgjdbcSuite(), nodeSuite(), asyncpgSuite(), psycopg2Suite(), sqlalchemySuite(), djangoSuite()}
+	return []Suite{pgxSuite(), pqSuite(), psycopgSuite(), psycopg3Suite(), pgjdbcSuite(), nodeSuite(), asyncpgSuite(), psycopg2Suite(), sqlalchemySuite(), djangoSuite()}
 }
 
 // TestSuite is the command: make drivers.

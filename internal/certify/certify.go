@@ -60,6 +60,9 @@ type Transaction struct {
 	// ReadBase applies to keys in mode Read, if it is more than Base: up to it, their origin vouches that whoever has taken
 	// them unseen does no harm (decision 0034).
 	ReadBase uint64
+	// LockBase applies, if it is more than Base, to what a transaction with one snapshot does to the newest data, whatever its
+	// snapshot shows: it makes rows, and refers to some. It held their locks when everything up to it was visible.
+	LockBase uint64
 	Writeset *writeset.Writeset
 }
 
@@ -101,7 +104,7 @@ func New(o Options) *Certifier {
 // Certify decides on t at ordinal, which must grow from call to call, and if it commits
 // remembers its keys.
 func (c *Certifier) Certify(ordinal uint64, t Transaction) Verdict {
-	if t.SharedBase > t.Base || max(t.Base, t.ReadBase) >= ordinal {
+	if t.SharedBase > t.Base || max(t.Base, t.ReadBase, t.LockBase) >= ordinal {
 		panic(fmt.Sprintf("certify: transaction %s at ordinal %d has base %d and shared base %d", t.ID, ordinal, t.Base, t.SharedBase))
 	}
 	if v := c.Check(t); !v.Commit() {
@@ -135,8 +138,11 @@ func (c *Certifier) Check(t Transaction) Verdict {
 			return false
 		}
 		base := t.Base
-		if k.Mode == writeset.Read {
+		switch {
+		case k.Mode == writeset.Read:
 			base = max(base, t.ReadBase)
+		case t.LockBase > base && t.Writeset.Newest(k):
+			base = max(base, t.LockBase)
 		}
 		if w := c.conflictOf(t.Writeset, k, base, t.SharedBase); w != 0 {
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}

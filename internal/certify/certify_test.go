@@ -315,6 +315,37 @@ func TestCertifyPanics(t *testing.T) {
 	}
 }
 
+// TestLockBase: a row that is made, and what it refers to, are compared from the lock base on; a row that is changed and a
+// table are not.
+func TestLockBase(t *testing.T) {
+	c := New(Options{})
+	commit(t, c, 1, at(0, key(1, exclusive), key(2, exclusive)))
+	for name, x := range map[string]struct {
+		lockBase uint64
+		op       writeset.Op
+		key      writeset.Key
+		commits  bool
+	}{
+		"made":                  {1, writeset.OpInsert, key(9, shared), true},
+		"made unseen":           {0, writeset.OpInsert, key(9, shared), false},
+		"changed":               {1, writeset.OpReplace, key(9, shared), false},
+		"gone":                  {1, writeset.OpDelete, key(9, shared), false},
+		"referred to":           {1, 0, key(1, shared), true},
+		"referred to unseen":    {0, 0, key(1, shared), false},
+		"another unique value":  {1, 0, key(1, exclusive), false},
+		"a table, written to":   {1, 0, key(2, shared), false},
+		"looked for by its key": {1, 0, key(1, writeset.Read), false},
+	} {
+		w := &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: "t", Key: 2}}, Keys: []writeset.Key{x.key}}
+		if x.op != 0 {
+			w.Rows = []writeset.Row{{Op: x.op, Identity: 1, Image: []byte("x")}}
+		}
+		if v := c.Check(Transaction{ID: id(7), LockBase: x.lockBase, Writeset: w}); v.Commit() != x.commits {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
 // naive is the definition: every earlier committed transaction is looked at.
 type naive struct {
 	committed []struct {
@@ -328,6 +359,9 @@ func (n *naive) certify(ordinal uint64, t Transaction) (winner uint64) {
 		o.Writeset.EachKey(func(theirs writeset.Key) bool {
 			t.Writeset.EachKey(func(mine writeset.Key) bool {
 				base := t.Base
+				if mine.Fresh || mine.Mode == shared {
+					base = max(base, t.LockBase)
+				}
 				if mine.Mode == exclusive && theirs.Mode == shared {
 					base = t.SharedBase
 				}
@@ -353,6 +387,9 @@ func drawTransaction(t *rapid.T, ordinal uint64) Transaction {
 	tx := Transaction{ID: id(ordinal)}
 	tx.Base = rapid.Uint64Range(max(ordinal, 12)-12, ordinal-1).Draw(t, "base")
 	tx.SharedBase = rapid.Uint64Range(0, tx.Base).Draw(t, "shared base")
+	if rapid.Bool().Draw(t, "snapshot") {
+		tx.LockBase = rapid.Uint64Range(tx.Base, ordinal-1).Draw(t, "lock base")
+	}
 	tx.Writeset = &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: "t"}}}
 	for range rapid.IntRange(0, 3).Draw(t, "keys") {
 		tx.Writeset.Keys = append(tx.Writeset.Keys, key(rapid.Uint64Range(1, 6).Draw(t, "hash"), writeset.Mode(rapid.IntRange(1, 4).Draw(t, "mode"))))

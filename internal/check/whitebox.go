@@ -8,6 +8,7 @@ type Access struct {
 	Key     uint64
 	Version uint64
 	Write   bool
+	Makes   bool // a write that found no row
 }
 
 // Transaction is one entry of a white-box history, in the order its session ran them.
@@ -160,11 +161,20 @@ func (w *whiteBox) existed(key, version uint64) bool {
 	return false
 }
 
-// firstCommitter looks for another writer of the same key between snapshot and ordinal.
+// firstCommitter looks for another writer of the same key between snapshot and ordinal. A row that is made is not built on
+// what the snapshot shows of its key: there must be none.
 func (w *whiteBox) firstCommitter(i int) {
 	t := &w.h[i]
+	first := map[uint64]bool{}
 	for _, a := range t.Accesses {
-		if !a.Write {
+		if !a.Write || first[a.Key] {
+			continue
+		}
+		first[a.Key] = true
+		if a.Makes {
+			if v := w.at(a.Key, t.Seq-1); t.Seq != 0 && v != 0 {
+				w.add("lost update", []int{i}, "key %x was made at %d over version %d", a.Key, t.Seq, v)
+			}
 			continue
 		}
 		vs := w.keys[a.Key]

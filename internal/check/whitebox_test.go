@@ -4,6 +4,9 @@ import "testing"
 
 func r(key, version uint64) Access { return Access{Key: key, Version: version} }
 func w(key, version uint64) Access { return Access{Key: key, Version: version, Write: true} }
+func makes(key, version uint64) Access {
+	return Access{Key: key, Version: version, Write: true, Makes: true}
+}
 
 func TestWhiteBox(t *testing.T) {
 	tx := func(session int, level Level, snap, seq uint64, as ...Access) Transaction {
@@ -27,6 +30,10 @@ func TestWhiteBox(t *testing.T) {
 			tx(1, Snapshot, 0, 1, w(1, 1)), tx(2, Snapshot, 0, 0, r(1, 1))}},
 		{"lost update", "lost update", []Transaction{
 			tx(1, Snapshot, 0, 1, w(1, 1)), tx(2, Snapshot, 0, 2, w(1, 2))}},
+		{"made after it had gone", "", []Transaction{
+			tx(1, Snapshot, 0, 1, w(1, 0)), tx(2, Snapshot, 0, 2, makes(1, 2), w(1, 3))}},
+		{"made over another", "lost update", []Transaction{
+			tx(1, Snapshot, 0, 1, w(1, 1)), tx(2, Snapshot, 0, 2, makes(1, 2))}},
 		{"serializable reads just before its ordinal", "snapshot", []Transaction{
 			tx(1, Snapshot, 0, 1, w(1, 1)), tx(2, Serializable, 0, 2, r(1, 9), w(2, 2))}},
 		{"READ COMMITTED may write later", "", []Transaction{

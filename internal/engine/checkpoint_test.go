@@ -55,6 +55,7 @@ func drawLog(t *rapid.T) [][]byte {
 			}
 			if it.Kind == KindCertified && rapid.Bool().Draw(t, "vouched") {
 				it.ReadBase = it.Base + rapid.Uint64Range(0, 2).Draw(t, "read base")
+				it.LockBase = it.Base + rapid.Uint64Range(0, 2).Draw(t, "lock base")
 			}
 			if it.Kind == KindPart {
 				it.Payload = it.Payload[:rapid.IntRange(1, len(it.Payload)).Draw(t, "cut")]

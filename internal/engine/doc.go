@@ -30,7 +30,8 @@
 //	    builds on them can have overtaken it.
 //	E8  A READ COMMITTED transaction that lost its row locks before it was proposed (its
 //	    backend died, unnoticed) loses: it has not seen what others' transactions did to its
-//	    rows beyond Held, nor own ones that collected after it did (Order).
+//	    rows beyond Held, nor own ones that collected after it did (Order). So it is with the rows that
+//	    one with a snapshot makes, and refers to: these PostgreSQL compares with the newest data.
 //
 //	E9  What is delivered and not issued stays below QueueBytesMax, one delivery excepted. Pausing
 //	    delivery delays verdicts and changes none.

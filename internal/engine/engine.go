@@ -384,7 +384,7 @@ func (e *Engine) deliverItem(it *Item) {
 	switch it.Kind {
 	case KindCertified:
 		var err error
-		if ws, err = writeset.Decode(it.Payload); err != nil || max(it.Base, it.ReadBase) >= e.ordinal {
+		if ws, err = writeset.Decode(it.Payload); err != nil || max(it.Base, it.ReadBase, it.LockBase) >= e.ordinal {
 			v = certify.Verdict{Reason: certify.Malformed}
 			break
 		}
@@ -396,7 +396,7 @@ func (e *Engine) deliverItem(it *Item) {
 			v = certify.Verdict{Reason: certify.NotAlone}
 			break
 		}
-		v = e.cert.Certify(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, Writeset: ws})
+		v = e.cert.Certify(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, LockBase: it.LockBase, Writeset: ws})
 		if v.Commit() && ws.Barrier {
 			e.cert.SetBarrier(e.ordinal, it.ID)
 		}

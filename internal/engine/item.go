@@ -51,6 +51,8 @@ type Item struct {
 	Since uint64
 	// ReadBase: see certify.Transaction. Zero: nothing is vouched for.
 	ReadBase uint64
+	// LockBase: see certify.Transaction. Zero: nothing but Base applies.
+	LockBase uint64
 	Payload  []byte
 }
 
@@ -64,20 +66,23 @@ type batch struct {
 
 // Version 1: byte version, then uvarints member, incarnation, number, item count; per item
 // byte kind, uvarints sequence, slot, base, base−sharedBase, then the payload with length.
-// Version 2 has another uvarint since before the payload, version 3 a further one, read base; they are written if some item
-// needs them.
+// Version 2 has another uvarint since before the payload, version 3 a further one, read base, version 4 one more, lock base;
+// they are written if some item needs them.
 const (
 	batchVersion      = 1
 	batchVersionSince = 2
 	batchVersionReads = 3
+	batchVersionLocks = 4
 )
 
 func (b *batch) append(dst []byte) []byte {
 	version := byte(batchVersion)
 	for i := range b.Items {
 		switch {
+		case b.Items[i].LockBase > 0:
+			version = batchVersionLocks
 		case b.Items[i].ReadBase > 0:
-			version = batchVersionReads
+			version = max(version, batchVersionReads)
 		case b.Items[i].Since > 0:
 			version = max(version, batchVersionSince)
 		}
@@ -100,6 +105,9 @@ func (b *batch) append(dst []byte) []byte {
 		if version >= batchVersionReads {
 			dst = binary.AppendUvarint(dst, it.ReadBase)
 		}
+		if version >= batchVersionLocks {
+			dst = binary.AppendUvarint(dst, it.LockBase)
+		}
 		dst = writeset.AppendBytes(dst, it.Payload)
 	}
 	return dst
@@ -109,8 +117,8 @@ func (b *batch) append(dst []byte) []byte {
 func decodeBatch(data []byte) (*batch, error) {
 	r := writeset.NewReader(data)
 	version := r.Byte()
-	if version < batchVersion || version > batchVersionReads {
-		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d to %d", version, batchVersion, batchVersionReads)
+	if version < batchVersion || version > batchVersionLocks {
+		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d to %d", version, batchVersion, batchVersionLocks)
 	}
 	b := &batch{Member: uint32(r.Uvarint()), Incarnation: r.Uvarint(), Number: r.Uvarint()}
 	b.Items = make([]Item, r.Count(6))
@@ -130,6 +138,9 @@ func decodeBatch(data []byte) (*batch, error) {
 		}
 		if version >= batchVersionReads {
 			it.ReadBase = r.Uvarint()
+		}
+		if version >= batchVersionLocks {
+			it.LockBase = r.Uvarint()
 		}
 		it.Payload = r.Bytes()
 		if it.Kind < KindCertified || it.Kind > kindLast {

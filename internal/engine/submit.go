@@ -259,7 +259,7 @@ func (e *Engine) doom(w *own, it *Item) certify.Verdict {
 	if w.Kind != KindCertified || w.sent > 0 {
 		return certify.Verdict{}
 	}
-	return e.cert.Check(certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, Writeset: w.Writeset})
+	return e.cert.Check(certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, LockBase: it.LockBase, Writeset: w.Writeset})
 }
 
 // part takes the next part off a submission that is too large for one batch. It goes alone; the rest
@@ -274,6 +274,9 @@ func (e *Engine) part(w *own) Item {
 func (e *Engine) item(w *own) Item {
 	it := Item{Kind: w.Kind, ID: e.id(w.Seq), Slot: w.Slot,
 		Base: e.base(w), SharedBase: w.Base, Since: w.Since, ReadBase: e.readBase(w), Payload: w.Payload[w.sent:]}
+	if it.ReadBase == 0 { // PostgreSQL, which it is left to, does not tell that it came after whose row it has taken the place of
+		it.LockBase = e.lockBase(w)
+	}
 	if it.SharedBase > it.Base {
 		panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase, it.Base))
 	}

@@ -124,7 +124,7 @@ func (w *world) whiteBox() []check.Transaction {
 			if c.op == writeset.OpDelete {
 				v = 0
 			}
-			t.Accesses = append(t.Accesses, check.Access{Key: c.key.identity(), Version: v, Write: true})
+			t.Accesses = append(t.Accesses, check.Access{Key: c.key.identity(), Version: v, Write: true, Makes: c.op == writeset.OpInsert})
 		}
 		h = append(h, t)
 	}

@@ -86,7 +86,12 @@ func parseImage(op writeset.Op, b []byte) (c change, tag uint64) {
 	return c, tag
 }
 
-// modelWriteset is an empty one; all tables of the model go by one name in it.
+// modelTable is a table of the model, as a key.
+func modelTable(t table) writeset.Table {
+	return writeset.Table{Schema: "public", Name: fmt.Sprint("model", t), Format: writeset.FormatBinary, Key: tableKey(t)}
+}
+
+// modelWriteset is an empty one; the rows of all tables of the model go by one name in it.
 func modelWriteset() *writeset.Writeset {
 	return &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "model", Format: writeset.FormatBinary, Key: 1}}}
 }
@@ -116,7 +121,8 @@ func encode(changes []change, tag uint64) *writeset.Writeset {
 	}
 	for t, yes := range touched {
 		if yes {
-			key(tableKey(table(t)), writeset.Shared)
+			ws.Tables = append(ws.Tables, modelTable(table(t)))
+			ws.Keys = append(ws.Keys, writeset.Key{Hash: tableKey(table(t)), Mode: writeset.Shared, Table: uint32(len(ws.Tables) - 1)})
 		}
 	}
 	return ws

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tuttidb/tutti/internal/certify"
@@ -161,7 +160,7 @@ func (s *session) collect() {
 func (a *attempt) looked(foundOnly bool) (rows []writeset.Pinned) {
 	for _, r := range a.reads {
 		if r.tag != 0 || !foundOnly {
-			t := writeset.Table{Schema: "public", Name: fmt.Sprint("model", r.key.t), Format: writeset.FormatBinary, Key: tableKey(r.key.t)}
+			t := modelTable(r.key.t)
 			rows = append(rows, writeset.Pinned{Table: t, Identity: r.key.identity()})
 		}
 	}

@@ -259,6 +259,10 @@ func (w *Writeset) Pin(tables []uint64, rows []Pinned) {
 	}
 }
 
+// Newest reports whether PostgreSQL compares a key of w with the newest data, even if the transaction reads from a snapshot
+// that is older: that of a row that was made, or is referred to.
+func (w *Writeset) Newest(k Key) bool { return k.Fresh || k.Mode == Shared && !w.IsTable(k) }
+
 // IsTable reports whether a key of w is a table key.
 func (w *Writeset) IsTable(k Key) bool { return k.Hash == w.Tables[k.Table].Key }
 

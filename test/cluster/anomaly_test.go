@@ -197,3 +197,50 @@ func TestAnomalies(t *testing.T) {
 	c.Connect(1).Do("DROP TABLE anomaly, other, seen")
 	c.Check()
 }
+
+// TestRowsMadeBesideTheSnapshot: a transaction with a snapshot may make a row where there was one, and refer to one that is
+// newer, as on one server. What it changes it must have seen, and no other may have made the row unseen.
+func TestRowsMadeBesideTheSnapshot(t *testing.T) {
+	c := use(t)
+	c.Connect(1).Do("CREATE TABLE made_rows(k int PRIMARY KEY, v int)", "CREATE TABLE made_parents(k int PRIMARY KEY) PARTITION BY LIST (k)",
+		"CREATE TABLE made_parents_1 PARTITION OF made_parents DEFAULT", "CREATE TABLE made_children(k int REFERENCES made_parents)")
+	for _, level := range []string{"REPEATABLE READ", "SERIALIZABLE"} {
+		for _, writer := range []int{1, 2} { // the other transaction's node
+			for _, x := range []struct{ theirs, ours, code string }{
+				{"DELETE FROM made_rows WHERE k = 1", "INSERT INTO made_rows VALUES (1, 3)", ""},
+				{"DELETE FROM made_rows WHERE k = 1", "INSERT INTO made_rows VALUES (1, 3) ON CONFLICT DO NOTHING", ""},
+				{"UPDATE made_rows SET k = 5 WHERE k = 1", "INSERT INTO made_rows VALUES (1, 3)", ""},
+				{"INSERT INTO made_parents VALUES (7)", "INSERT INTO made_children VALUES (7)", ""},
+				{"UPDATE made_rows SET v = 4 WHERE k = 1", "UPDATE made_rows SET v = v + 1 WHERE k = 1", "40001"},
+				{"DELETE FROM made_rows WHERE k = 1", "UPDATE made_rows SET v = v + 1 WHERE k = 1", "40001"},
+			} {
+				what := fmt.Sprintf("%s, %s at node %d, then %s", level, x.theirs, writer, x.ours)
+				c.Connect(1).Do("DELETE FROM made_rows", "DELETE FROM made_children", "DELETE FROM made_parents", "INSERT INTO made_rows VALUES (1, 1)")
+				c.Everywhere("SELECT count(*) FROM made_rows", "1")
+				s := c.Connect(1)
+				s.Do("BEGIN ISOLATION LEVEL "+level, "SELECT 1")
+				c.Connect(writer).Do(x.theirs)
+				c.Settled()
+				err := s.Try(x.ours)
+				if err == nil {
+					err = s.Try("COMMIT")
+				}
+				if x.code == "" && err != nil {
+					t.Errorf("%s: %v", what, err)
+				} else if x.code != "" {
+					wantCode(t, what, err, x.code)
+				}
+				_ = s.Try("ROLLBACK")
+			}
+		}
+	}
+	a, b := c.Connect(1), c.Connect(2)
+	for _, s := range []*Conn{a, b} {
+		s.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "INSERT INTO made_rows VALUES (9, 9)")
+	}
+	if a.Try("COMMIT") == nil == (b.Try("COMMIT") == nil) {
+		t.Error("of two that made one row, not exactly one has committed")
+	}
+	c.Connect(1).Do("DROP TABLE made_rows, made_children, made_parents")
+	c.Check()
+}

@@ -299,9 +299,12 @@ func setConfig(f call, s *Statement) {
 	if len(f.args) == 0 {
 		return
 	}
+	local := len(f.args) == 3 && f.args[2].GetAConst().GetBoolval().GetBoolval() // ends with the transaction
 	switch name, literal := stringConst(f.args[0]); {
 	case !literal || strings.EqualFold(name, "default_transaction_isolation"):
-		s.Scope = ResetSession
+		if !local {
+			s.Scope = ResetSession
+		}
 	case protectedSetting(name):
 		*s = refuseSetting(name)
 	case strings.EqualFold(name, "transaction_isolation"):

@@ -69,6 +69,8 @@ var refused = []string{
 func TestAsksForTheLevel(t *testing.T) {
 	for text, want := range map[string]Scope{
 		"SELECT set_config('Default_Transaction_Isolation', 'serializable', false)": ResetSession,
+		"SELECT set_config($1, $2, true)":                                           NoScope,
+		"SELECT set_config($1, $2, $3)":                                             ResetSession,
 		"SELECT set_config($1, $2, false)":                                          ResetSession,
 		"UPDATE t SET a = set_config(b, c, false)":                                  ResetSession,
 		"DO 'BEGIN SET Default_transaction_isolation = serializable; END'":          ResetSession,

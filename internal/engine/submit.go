@@ -262,6 +262,13 @@ func (e *Engine) doom(w *own, it *Item) certify.Verdict {
 	return e.cert.Check(certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, LockBase: it.LockBase, Writeset: w.Writeset})
 }
 
+// Loses gives the verdict on a transaction that is not submitted, if the log as delivered has decided against it.
+func (e *Engine) Loses(s Submission) certify.Verdict {
+	w := &own{Submission: s}
+	it := e.item(w)
+	return e.doom(w, &it)
+}
+
 // part takes the next part off a submission that is too large for one batch. It goes alone; the rest
 // when this batch has its place.
 func (e *Engine) part(w *own) Item {

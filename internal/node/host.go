@@ -177,11 +177,29 @@ func (h *host) storable(sub *session.Submission, payload []byte) *wire.SQLError 
 	if readable != capture.Doubtful && !steps && !tables.Coded(sub.Writeset) {
 		return nil
 	}
-	e := h.n.rehearse(sub, payload)
-	if e != nil && unreadable != nil {
+	r := h.n.rehearse(sub, payload)
+	switch {
+	case r == nil:
+		return nil
+	case unreadable != nil:
 		return unreadable
 	}
-	return e
+	return h.refusedThere(sub, r)
+}
+
+// submission is what the engine gets of a session's.
+func (h *host) submission(sub *session.Submission, payload []byte) engine.Submission {
+	// At Order the backend held its row locks. If nothing foreign was applied since, they were held
+	// at what is applied now; else only what was applied then is certain, or what was
+	// applied before its first statement (E8).
+	held := h.n.core.applied.Load()
+	if !sub.Snapshot {
+		if progress := h.n.applier.passed.before(sub.Order); h.n.applier.begun.Load() > progress {
+			held = max(progress, sub.Base)
+		}
+	}
+	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot, Snapshot: sub.Snapshot, Serial: sub.Serial, Vouched: sub.Vouched,
+		Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), Writeset: sub.Writeset, Payload: payload}
 }
 
 // Submit hands the writeset to the engine and waits for the decision.
@@ -214,18 +232,9 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)
 	defer h.g.submitted(0)
-	// At Order the backend held its row locks. If nothing foreign was applied since, they were held
-	// at what is applied now; else only what was applied then is certain, or what was
-	// applied before its first statement (E8).
-	held := h.n.core.applied.Load()
-	if !sub.Snapshot {
-		if progress := h.n.applier.passed.before(sub.Order); h.n.applier.begun.Load() > progress {
-			held = max(progress, sub.Base)
-		}
-	}
+	s := h.submission(&sub, payload)
 	ok := h.n.core.do(func(e *engine.Engine) {
-		if !e.Submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot,
-			Snapshot: sub.Snapshot, Serial: sub.Serial, Vouched: sub.Vouched, Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), Writeset: sub.Writeset, Payload: payload}) {
+		if !e.Submit(s) {
 			h.n.reached.pending.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -45,7 +46,10 @@ type rehearsed struct {
 	Done    bool   `json:"done"`    // it was tried
 	Code    string `json:"code"`    // what it failed with; empty if it did not
 	Message string `json:"message"` // why
-	Ahead   bool   `json:"ahead"`   // more was applied there than Base
+	Decided uint64 `json:"decided"` // up to where the order was decided there when it was over
+
+	node string // who says so
+	base uint64 // what it was told as Base
 }
 
 // rehearsals are the ones this member waits for.
@@ -95,16 +99,18 @@ func (r *rehearsals) init() {
 	r.m, r.running = map[uint64]chan rehearsed{}, make(chan struct{}, rehearsalsMax)
 }
 
-// rehearse has another member try a transaction. It returns why it cannot be carried out there, or nil:
-// also if nobody can tell.
-func (l *life) rehearse(sub *session.Submission, payload []byte) *wire.SQLError {
+// rehearse has another member try a transaction. It returns the answer if it cannot be carried out there,
+// nil also if nobody can tell.
+func (l *life) rehearse(sub *session.Submission, payload []byte) *rehearsed {
 	to := l.rehearser()
 	if to == 0 || len(payload) > rehearsalMax {
 		return nil
 	}
-	data, err := json.Marshal(rehearsal{Seq: sub.Seq, Life: l.incarnation, Base: l.core.applied.Load(), Payload: payload})
+	base := l.core.applied.Load()
+	data, err := json.Marshal(rehearsal{Seq: sub.Seq, Life: l.incarnation, Base: base, Payload: payload})
 	if err != nil {
-		return wire.Errorf(wire.CodeInternalError, "%s", err.Error())
+		l.log.Error("a rehearsal cannot be written", "error", err)
+		return nil
 	}
 	answer := make(chan rehearsed, 1)
 	l.rehearsals.mu.Lock()
@@ -123,7 +129,8 @@ func (l *life) rehearse(sub *session.Submission, payload []byte) *wire.SQLError 
 	select {
 	case r := <-answer:
 		if r.Done && r.Code != "" {
-			return refusedThere(sub, l.name(to), &r)
+			r.node, r.base = l.name(to), base
+			return &r
 		}
 	case <-timeout.C:
 	case <-l.done:
@@ -131,17 +138,35 @@ func (l *life) rehearse(sub *session.Submission, payload []byte) *wire.SQLError 
 	return nil
 }
 
-func refusedThere(sub *session.Submission, node string, r *rehearsed) *wire.SQLError {
-	if r.Ahead && (strings.HasPrefix(r.Message, "large object ") || strings.Contains(r.Message, "pg_largeobject_metadata")) {
-		// It has been removed since, and is not known here yet.
-		return wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).WithDetail("At node %s, which is ahead: %s.", node, r.Message).WithHint("The transaction might succeed if retried.")
+// refusedThere words a refusal. What that member has seen may not be applied here yet; if the transaction loses to some of
+// that, it is why.
+func (h *host) refusedThere(sub *session.Submission, r *rehearsed) *wire.SQLError {
+	if r.Decided > r.base {
+		if v := h.loses(sub, r.Decided); !v.Commit() {
+			h.after, h.writes, h.lost = v.WinnerOrdinal, true, true
+			return h.conflict(sub.Writeset, v)
+		}
+		if strings.HasPrefix(r.Message, "large object ") || strings.Contains(r.Message, "pg_largeobject_metadata") {
+			// It has been removed since, and is not known here yet.
+			return wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).WithDetail("At node %s, which is ahead: %s.", r.node, r.Message).WithHint("The transaction might succeed if retried.")
+		}
 	}
 	what, hint := "rows", "Code of an index, a generated column or a domain may depend on settings of the session, or on other rows."
 	if len(sub.Writeset.Steps) > 0 {
 		what, hint = "schema changes", "They may depend on temporary objects, or on files that only one machine has."
 	}
-	return wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's %s cannot be carried out at node %s: %s", what, node, r.Message).
+	return wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's %s cannot be carried out at node %s: %s", what, r.node, r.Message).
 		WithDetail("SQLSTATE %s.", r.Code).WithHint("%s", hint)
+}
+
+// loses is the verdict of all that is decided up to an ordinal on a transaction that is not submitted.
+func (h *host) loses(sub *session.Submission, ordinal uint64) (v certify.Verdict) {
+	ctx, cancel := context.WithTimeout(context.Background(), rehearsalTimeout)
+	defer cancel()
+	for h.n.core.ordinal.Load() < ordinal && !h.n.ending() && sleep(ctx, time.Millisecond) {
+	}
+	h.n.core.call(func(e *engine.Engine) { v = e.Loses(h.submission(sub, nil)) })
+	return v
 }
 
 // rehearser is a member to ask; zero if none is fit.
@@ -195,7 +220,7 @@ func (l *life) rehearseFor(from uint32, data []byte) {
 		defer func() { <-l.rehearsals.running }()
 		out := rehearsed{Seq: r.Seq, Life: r.Life}
 		out.Done, out.Code, out.Message = l.tryOut(from, &r)
-		out.Ahead = l.core.applied.Load() > r.Base
+		out.Decided = l.core.ordinal.Load() // its own sessions' commits are seen before they are applied
 		answer, err := json.Marshal(out)
 		if err != nil {
 			l.log.Error("an answer to a rehearsal cannot be written", "error", err)

@@ -164,3 +164,36 @@ func TestSchemaBeforeLargeObjects(t *testing.T) {
 	s.Do("SELECT lo_unlink(4399)", "DROP TABLE with_large")
 	c.Check()
 }
+
+// TestSchemaBehindOthers: a transaction that changed the schema and loses to one of another node, which is not applied here
+// yet, is told so, and not that it cannot be carried out. One that cannot be is told that, whatever else is under way.
+func TestSchemaBehindOthers(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE SCHEMA behind", "CREATE TABLE behind.busy(k int PRIMARY KEY)")
+	for i, x := range []struct{ mine, theirs, code string }{
+		{"ALTER TABLE t%d ADD COLUMN x int", "ALTER TABLE t%d ADD COLUMN x text", "40001"},
+		{"ALTER TABLE t%d ADD COLUMN x int", "DROP TABLE t%d", "40001"},
+		{"CREATE TABLE made%d(k int)", "CREATE TABLE made%d(k int)", "40001"},
+		{"CREATE TABLE made%d(k int)", "BEGIN; CREATE VIEW made%d AS SELECT 1; COMMIT", "40001"},
+		{"CREATE VIEW made%d AS SELECT f%[1]d()", "DROP FUNCTION f%d", "40001"},
+		{"CREATE TABLE made%d(k e%[1]d)", "DROP TYPE e%d", "40001"},
+		{"GRANT SELECT ON t%d TO behind_r%[1]d", "DROP ROLE behind_r%d", "40001"},
+		{"CREATE CAST (pg_temp.own%d AS text) WITH INOUT", "INSERT INTO busy VALUES (%d)", "0A000"},
+	} {
+		a.Do("SET search_path = behind", fmt.Sprintf("CREATE TABLE t%d(k int PRIMARY KEY)", i), fmt.Sprintf("CREATE FUNCTION f%d() RETURNS int LANGUAGE sql AS 'SELECT 1'", i), fmt.Sprintf("CREATE TYPE e%d AS ENUM ('a')", i), fmt.Sprintf("CREATE ROLE behind_r%d", i))
+		a.Do(fmt.Sprintf("CREATE TYPE pg_temp.own%d AS (k int)", i))
+		b.Do("SET search_path = behind")
+		settle(a, b)
+		a.Do("BEGIN", fmt.Sprintf(x.mine, i))
+		thaw := c.freezeApplier(1)
+		b.Do(fmt.Sprintf(x.theirs, i))
+		if err := a.Try("COMMIT"); Code(err) != x.code {
+			t.Errorf("%s, while the others had %s: %v, want %s", x.mine, x.theirs, Explain(err), x.code)
+		}
+		thaw()
+		a.Do("ROLLBACK")
+	}
+	c.Check()
+	a.Do("DROP SCHEMA behind CASCADE", "DROP ROLE behind_r0, behind_r1, behind_r2, behind_r3, behind_r4, behind_r5, behind_r7")
+}

@@ -257,6 +257,7 @@ func TestLargeObjectTools(t *testing.T) {
 	}
 	said = run("psql", "-X", "-d", source.URL(1), "-c", `\lo_import `+file)
 	second := strings.TrimSpace(strings.TrimPrefix(said, "lo_import "))
+	source.Settled()
 	run("psql", "-X", "-d", source.URL(3), "-c", `\lo_unlink `+second)
 	source.Everywhere("SELECT count(*) FROM pg_largeobject_metadata", "1")
 

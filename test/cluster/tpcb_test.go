@@ -29,6 +29,7 @@ func TestLoadOnAllNodes(t *testing.T) {
 var (
 	processed = regexp.MustCompile(`number of transactions actually processed: (\d+)`)
 	failures  = regexp.MustCompile(`number of failed transactions: (\d+)`)
+	retries   = regexp.MustCompile(`total number of retries: (\d+)`)
 )
 
 // TestPgbench runs PostgreSQL's own client, if it is installed.
@@ -48,11 +49,12 @@ func TestPgbench(t *testing.T) {
 	}
 	c.Everywhere("SELECT count(*) FROM pg_index WHERE indisprimary AND indrelid::regclass::text LIKE 'pgbench_%'", "3") // the last step
 	var wg sync.WaitGroup
+	took := seconds(3 * time.Second)
 	outputs := make([]bytes.Buffer, c.Size())
 	for i, k := range c.All() {
 		wg.Go(func() {
 			mode := []string{"simple", "extended", "prepared"}[i%3]
-			cmd := exec.Command(path, "-n", "-c", "8", "-j", "2", "-M", mode, "--max-tries", "100000", "-T", fmt.Sprint(int(seconds(3*time.Second).Seconds())), c.URL(k))
+			cmd := exec.Command(path, "-n", "-c", "8", "-j", "2", "-M", mode, "--max-tries", "100000", "-T", fmt.Sprint(int(took.Seconds())), c.URL(k))
 			cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
 			if err := cmd.Run(); err != nil {
 				t.Errorf("pgbench at node %d: %v\n%s", k, err, &outputs[i])
@@ -60,24 +62,33 @@ func TestPgbench(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	total := 0
+	total, tried := 0, 0
 	for i := range outputs {
-		done, failed := processed.FindStringSubmatch(outputs[i].String()), failures.FindStringSubmatch(outputs[i].String())
-		if done == nil || failed == nil || failed[1] != "0" {
+		number := func(what *regexp.Regexp) int {
+			found := what.FindStringSubmatch(outputs[i].String())
+			if found == nil {
+				t.Fatalf("pgbench at node %d:\n%s", i+1, &outputs[i])
+			}
+			n, err := strconv.Atoi(found[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		if number(failures) != 0 {
 			t.Fatalf("pgbench at node %d:\n%s", i+1, &outputs[i])
 		}
-		n, err := strconv.Atoi(done[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += n
+		total += number(processed)
+		tried += number(processed) + number(retries)
 	}
+	t.Logf("%d transactions, tried %d times", total, tried)
 	c.Check()
 	waited := uint64(0)
 	for _, k := range c.All() {
 		waited += c.counters(k)["turns_waited"]
 	}
-	if waited == 0 {
+	// On a machine that is too slow nothing is decided: see flow.Turns.
+	if waited == 0 && tried > 3*200*int(took.Seconds()) {
 		t.Error("two branch rows, 24 clients, and no transaction has waited for its turn")
 	}
 	for _, k := range c.All() {

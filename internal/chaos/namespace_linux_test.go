@@ -43,7 +43,7 @@ func TestNamespaces(t *testing.T) {
 	dial := func(from *os.File, ok bool) {
 		t.Helper()
 		err := errors.New("not tried")
-		for deadline := time.Now().Add(5 * time.Second); ; { // a cable that is put in again takes a moment
+		for deadline := time.Now().Add(30 * time.Second); ; { // a cable that is put in again takes a moment
 			err = in(from, func() error { return connect(t, n.memberAddress(2)) })
 			if (err == nil) == ok || time.Now().After(deadline) {
 				break

@@ -38,7 +38,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Wait(10 * time.Second); err != nil {
+	if err := p.Wait(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	var status *exec.ExitError
@@ -79,7 +79,7 @@ func TestOfNode(t *testing.T) {
 	}
 	all = append(all, reader)
 	found := map[int]string{}
-	for deadline := time.Now().Add(10 * time.Second); len(found) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(found) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		found = OfNode(config, filepath.Join(dir, "node1")) // a child shows its arguments a moment later
 	}
 	if len(found) != 1 || !strings.Contains(found[all[0].PID()], config) {
@@ -90,7 +90,7 @@ func TestOfNode(t *testing.T) {
 	}
 	for _, p := range all {
 		_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // its group
-		if err := p.Wait(10 * time.Second); err != nil {
+		if err := p.Wait(time.Minute); err != nil {
 			t.Error(err)
 		}
 	}

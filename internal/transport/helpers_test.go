@@ -47,13 +47,13 @@ type member struct {
 }
 
 func quickTiming() timing {
-	return timing{ping: 20 * time.Millisecond, silence: 300 * time.Millisecond, handshake: 2 * time.Second,
+	return timing{ping: 20 * time.Millisecond, silence: time.Second, handshake: 5 * time.Second,
 		backoffMin: 5 * time.Millisecond, backoffMax: 50 * time.Millisecond}
 }
 
 func listen(t *testing.T, addr string) net.Listener {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		l, err := net.Listen("tcp", addr)
 		if err == nil {
@@ -110,7 +110,7 @@ func strangers(t *testing.T, change func(*Options, *timing)) (one, two *member) 
 
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(8 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !f() {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
@@ -126,7 +126,7 @@ func (m *member) expect(t *testing.T, want string) {
 		if got != want {
 			t.Fatalf("received %.40q, want %.40q", got, want)
 		}
-	case <-time.After(8 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("never received %.40q; logs:\n%s", want, m.logs)
 	}
 }

@@ -18,7 +18,7 @@ func dialTo(t *testing.T, m *member) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(8 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -168,7 +168,7 @@ func TestGarbageDisturbsNobody(t *testing.T) {
 }
 
 func TestHandshakeTimesOut(t *testing.T) {
-	m := lone(t, func(_ *Options, tm *timing) { tm.handshake = 50 * time.Millisecond })
+	m := lone(t, func(_ *Options, tm *timing) { tm.handshake = 500 * time.Millisecond })
 	c := dialTo(t, m)
 	if _, err := c.Write(hello{from: 2, to: 1, cluster: "c1"}.append(nil)); err != nil {
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func TestSlowPeer(t *testing.T) {
 			if one.Send(2, frame) {
 				accepted = append(accepted, byte(len(accepted)))
 			}
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > 10*time.Second {
 				t.Fatalf("Send %d took %v", i, took)
 			}
 		}
@@ -133,7 +133,7 @@ func TestSlowPeer(t *testing.T) {
 			if got != want {
 				t.Fatalf("frame %d is %d, want %d", i, got, want)
 			}
-		case <-time.After(8 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("frame %d never arrived", i)
 		}
 	}

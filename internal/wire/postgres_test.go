@@ -95,7 +95,7 @@ func startPostgres(t *testing.T, certificates ...tls.Certificate) *testServer {
 			t.Log(log.String())
 		}
 	})
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := pgconn.Connect(context.Background(), "host="+dir+" port="+strings.TrimPrefix(filepath.Base(s.socket), ".s.PGSQL.")+" user=postgres dbname=postgres")
 		if err == nil {
 			must[[]*pgconn.Result](t)(c.Exec(context.Background(), testRoles).ReadAll())
@@ -242,7 +242,7 @@ func TestPostgres(t *testing.T) {
 }
 
 func testPgx(t *testing.T, r *relay, clientTLS *tls.Config) {
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	for _, user := range []string{"u_scram", "u_md5", "u_pw", "u_trust"} {
 		for _, version := range []string{"3.0", "3.2"} {
@@ -291,7 +291,7 @@ func psql(dsn, sql string) (string, error) {
 }
 
 func pgconnInstead(dsn, sql string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := pgconn.Connect(ctx, strings.ReplaceAll(dsn, "hostaddr=", "host="))
 	if err == nil {
@@ -346,14 +346,14 @@ func testRefusals(t *testing.T, r, strict *relay) {
 }
 
 func testCancel(t *testing.T, r *relay) {
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	for _, version := range []string{"3.0", "3.2"} {
 		c := must[*pgconn.PgConn](t)(pgconn.ConnectConfig(ctx, r.config(t, "u_scram", "right", version, nil)))
 		done := make(chan error, 1)
-		go func() { _, err := c.Exec(ctx, "select pg_sleep(15)").ReadAll(); done <- err }()
+		go func() { _, err := c.Exec(ctx, "select pg_sleep(50)").ReadAll(); done <- err }()
 		var seen string
-		for end := time.Now().Add(5 * time.Second); seen != "Timeout PgSleep\n"; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(40 * time.Second); seen != "Timeout PgSleep\n"; time.Sleep(10 * time.Millisecond) {
 			out, err := psql("host="+r.server.dir+" user=postgres dbname=postgres",
 				fmt.Sprintf("select concat_ws(' ', wait_event_type, wait_event) from pg_stat_activity where pid = %d", c.PID()))
 			if seen = out; err != nil || time.Now().After(end) {
@@ -372,7 +372,7 @@ func testCancel(t *testing.T, r *relay) {
 
 // Values far above every buffer travel both ways, by query and by COPY.
 func testLarge(t *testing.T, r *relay) {
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	c := must[*pgconn.PgConn](t)(pgconn.ConnectConfig(ctx, r.config(t, "u_scram", "right", "3.2", nil)))
 	defer c.Close(ctx)
@@ -396,7 +396,7 @@ func TestPostgresFramesAgreeWithPgproto3(t *testing.T) {
 	server := startPostgres(t)
 	conn := must[net.Conn](t)(server.dial())
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	w := NewWriter(conn)
 	w.Append(AppendStartup(nil, 3, 0, []Param{{"user", "postgres"}, {"database", "postgres"}}))
 	w.Append(AppendQuery(nil, "select 1 as a, null as b, 'x' as c; select 1/0; notify n"))

@@ -158,7 +158,7 @@ func TestReaderBuffered(t *testing.T) {
 	if _, err := r.NextHeader(); err != nil || r.Buffered() {
 		t.Fatal(err)
 	}
-	a.SetReadDeadline(time.Now().Add(5 * time.Second))
+	a.SetReadDeadline(time.Now().Add(time.Minute))
 	if f, err := r.Next(); err != nil || f.Type != 'Q' {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func (d *dialogue) say(t *testing.T, addr string, secure *tls.Config) string {
 	t.Helper()
 	conn := must[net.Conn](t)(net.Dial("tcp", addr))
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	var said strings.Builder
 	if secure != nil {
 		conn.Write(AppendSSLRequest(nil))

@@ -174,7 +174,7 @@ func fails(t testing.TB, err error, says ...string) {
 // noneLeft fails if a server process lives on the data directory.
 func noneLeft(t testing.TB, i *Instance) {
 	t.Helper()
-	gone, err := i.awaitGone(timeout(t), 5*time.Second)
+	gone, err := i.awaitGone(timeout(t), 30*time.Second)
 	if err != nil || !gone {
 		t.Fatalf("processes are left on %s (%v)", i.o.DataDir, err)
 	}

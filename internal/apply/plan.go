@@ -17,6 +17,7 @@ type Operation struct {
 	SQL      string          // constant per table and kind, see A2
 	Format   writeset.Format // of the argument
 	Args     [][]byte        // arrays: one, or for another key two; or none
+	Copy     []byte          // data of a COPY FROM STDIN, which a Stream alone makes; nil otherwise
 	Rows     int             // rows that must be affected, or AnyRows
 	// Loose: a unique or exclusion violation, or another number of rows, may be due to the Form.
 	Loose bool

@@ -85,6 +85,7 @@ type occurrence struct {
 type Certifier struct {
 	keysMax   int
 	keys      map[uint64]holder
+	filter    filter   // of keys
 	records   []record // committed transactions, oldest first, from head
 	head      int
 	held      int    // keys in records
@@ -221,6 +222,9 @@ func (c *Certifier) conflictOf(w *writeset.Writeset, k writeset.Key, base, share
 
 // conflict returns the latest conflicting ordinal, or zero.
 func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
+	if c.filter.lacks(k.Hash) {
+		return 0
+	}
 	h, ok := c.keys[k.Hash]
 	if !ok {
 		return 0
@@ -252,16 +256,51 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 
 func (c *Certifier) remember(ordinal uint64, t Transaction) {
 	r := record{ordinal: ordinal, id: t.ID}
-	t.Writeset.EachKey(func(k writeset.Key) bool {
-		if k.Mode != writeset.Read {
-			r.keys = append(r.keys, occurrence{k.Hash, k.Mode})
-		}
-		return true
-	})
+	if len(t.Writeset.Rows) > max(c.keysMax/2, coarseMin) {
+		r.keys = coarse(t.Writeset)
+	} else {
+		t.Writeset.EachKey(func(k writeset.Key) bool {
+			if k.Mode != writeset.Read {
+				r.keys = append(r.keys, occurrence{k.Hash, k.Mode})
+			}
+			return true
+		})
+	}
 	c.add(r)
 	for c.held > c.keysMax && c.head < len(c.records)-1 {
 		c.forgetOldest()
 	}
+}
+
+// coarseMin is from how many rows on a writeset may be remembered by its tables, at least.
+const coarseMin = 1 << 16
+
+// coarse are the keys of a writeset of so many rows that they would drive out all others: instead of the rows
+// that came, changed or were locked it holds their table, whose key every other writer to the table holds. That
+// a row went, or changed a key, matters to those who reference it, too; such rows keep their keys (C6).
+func coarse(w *writeset.Writeset) (out []occurrence) {
+	tables := make([]bool, len(w.Tables))
+	for i := range w.Rows {
+		r := &w.Rows[i]
+		switch {
+		case r.Identity == 0:
+		case r.Op == writeset.OpInsert || r.Op.KeyMode() != writeset.Exclusive:
+			tables[r.Table] = true
+		default:
+			out = append(out, occurrence{r.Identity, r.Op.KeyMode()})
+		}
+	}
+	for _, k := range w.Keys {
+		if k.Mode != writeset.Read {
+			out = append(out, occurrence{k.Hash, k.Mode})
+		}
+	}
+	for i, held := range tables {
+		if held {
+			out = append(out, occurrence{w.Tables[i].Key, writeset.Exclusive})
+		}
+	}
+	return out
 }
 
 // add makes r the newest record.
@@ -279,6 +318,7 @@ func (c *Certifier) add(r record) {
 			h.share = r.ordinal
 		}
 		c.keys[k.hash] = h
+		c.filter.add(k.hash, c.keys)
 	}
 	c.records = append(c.records, r)
 	c.held += len(r.keys)

@@ -17,6 +17,10 @@
 //	C5  A Checkpoint holds all that later verdicts depend on: what was restored from it decides as
 //	    what it was taken of, and gives the same bytes at every later ordinal.
 //
+//	C6  A writeset of more rows than half of KeysMax is remembered by its tables, so that it does not drive out
+//	    the others (C3): who wrote to one of them unseen loses. Every writer holds the key of the table, and
+//	    nobody can have referenced a row that came, so nothing that C1 forbids is let through.
+//
 // The rule is SI-Rep's global validation (Lin et al., section 4.3) with PostgreSQL's three
 // row lock strengths in place of plain writes, so that a foreign key reference does not
 // collide with an update of the parent's other columns.

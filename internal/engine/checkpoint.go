@@ -188,7 +188,7 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 	c := &Checkpoint{Index: r.Uvarint(), Term: r.Uvarint(), Ordinal: r.Uvarint(), volume: r.Uvarint()}
 	c.sources = make([]memberSource, r.Count(sourceBytesMin))
 	for i := range c.sources {
-		c.sources[i] = memberSource{uint32(r.Uvarint()), source{r.Uvarint(), r.Uvarint(), r.Bytes()}}
+		c.sources[i] = memberSource{uint32(r.Uvarint()), source{incarnation: r.Uvarint(), number: r.Uvarint(), parts: r.Bytes()}}
 	}
 	var err error
 	if c.cert, err = certify.ReadCheckpoint(r); err == nil && data[0] >= checkpointVersionLocks {

@@ -141,7 +141,7 @@ func goldenCheckpoint() *Checkpoint {
 	z.SetBarrier(2, writeset.TxID{Member: 3, Incarnation: 1, Seq: 2})
 	tx(3, 3, writeset.Key{Hash: 4, Mode: writeset.Update})
 	return &Checkpoint{Index: 5, Term: 2, Ordinal: 3, volume: 7, cert: z.Checkpoint(),
-		sources: []memberSource{{2, source{3, 4, nil}}, {3, source{1, 2, []byte("part")}}}}
+		sources: []memberSource{{2, source{incarnation: 3, number: 4}}, {3, source{incarnation: 1, number: 2, parts: []byte("part")}}}}
 }
 
 func TestCheckpointGolden(t *testing.T) {

@@ -103,6 +103,8 @@ type Submission struct {
 	Serial, Vouched bool
 	Writeset        *writeset.Writeset // KindCertified
 	Payload         []byte             // the encoded writeset, notifications, channels or request
+	Decoded         bool               // Writeset is what writeset.Decode has made of Payload
+	Keys            *Keys              // of a large Writeset, so that it need not be gone through here; or nil
 }
 
 // Task is one item of a group.
@@ -145,8 +147,26 @@ type Ready struct {
 	ordering.Ready
 	Aborted []Aborted
 	Locks   []Lock
+	Fronts  []Front
 	Group   *Group // nil, or the next group; answer with GroupDone
 }
+
+// Front is what has come of another member's writeset that travels in parts. Nothing is decided by it.
+type Front struct {
+	ID    writeset.TxID
+	Bytes []byte // so far; they do not change
+	Total int    // how many it will be; a hint
+	State FrontState
+}
+
+// FrontState says how far a Front is.
+type FrontState uint8
+
+const (
+	Coming  FrontState = iota // more will follow
+	Whole                     // Bytes is all, and it is certified: a task of the group with it follows, unless the database holds it
+	Dropped                   // it will not be committed
+)
 
 // own is the state of one own submission.
 type own struct {
@@ -161,6 +181,7 @@ type own struct {
 type source struct {
 	incarnation, number uint64
 	parts               []byte
+	id                  writeset.TxID // of the payload that parts is the front of; zero if that is not known, as after a start
 }
 
 // Engine is one member's machine. Not safe for concurrent use.
@@ -192,6 +213,7 @@ type Engine struct {
 	waiting  []*own          // in submission order
 	pending  []*own          // clear to be proposed
 	locked   map[uint64]lockCount
+	large    []*own // those with Keys, which are not in locked
 	inflight []*proposal
 	number   uint64 // of the last batch made
 	idle     int    // ticks since something of ours was delivered
@@ -201,6 +223,7 @@ type Engine struct {
 
 	aborted []Aborted
 	events  []Lock
+	fronts  []Front
 }
 
 // proposal is a batch under way; sent is false while nobody took it.
@@ -306,7 +329,7 @@ func (e *Engine) Batches() uint64 { return e.number }
 
 // HasReady reports whether Ready has work.
 func (e *Engine) HasReady() bool {
-	return e.order.HasReady() || len(e.aborted) > 0 || len(e.events) > 0 || e.running == nil && e.queueFirst <= e.ordinal
+	return e.order.HasReady() || len(e.aborted) > 0 || len(e.events) > 0 || len(e.fronts) > 0 || e.running == nil && e.queueFirst <= e.ordinal
 }
 
 // Ready returns the next work; Advance must be called once it is carried out (the group
@@ -326,6 +349,7 @@ func (e *Engine) Ready() Ready {
 	rd.Group = e.nextGroup()
 	rd.Aborted, e.aborted = e.aborted, nil
 	rd.Locks, e.events = e.events, nil
+	rd.Fronts, e.fronts = e.fronts, nil
 	return rd
 }
 
@@ -349,7 +373,7 @@ func (e *Engine) deliver(index uint64, data []byte) {
 		return
 	}
 	if b.Incarnation != s.incarnation {
-		s.parts = nil // what an earlier life left unfinished was never submitted whole
+		e.dropParts(&s) // what an earlier life left unfinished was never submitted whole
 		e.tell(e.ordinal, e.locks.Begun(b.Member, b.Incarnation))
 		e.endSerial(b.Member)
 	}
@@ -357,13 +381,16 @@ func (e *Engine) deliver(index uint64, data []byte) {
 	for i := range b.Items {
 		it := &b.Items[i]
 		if it.Kind == KindPart {
-			s.parts = append(s.parts, it.Payload...)
+			e.takePart(&s, it)
 			continue
 		}
-		if s.parts != nil {
-			it.Payload, s.parts = append(s.parts, it.Payload...), nil
+		if s.parts == nil {
+			e.deliverItem(it)
+			continue
 		}
-		e.deliverItem(it)
+		it.Payload = e.join(&s, it)
+		e.whole(it, e.deliverItem(it))
+		s.parts, s.id = nil, writeset.TxID{}
 	}
 	e.sources[b.Member] = s
 	if b.Member == e.o.Member && b.Incarnation == e.o.Incarnation {
@@ -375,7 +402,8 @@ func (e *Engine) deliver(index uint64, data []byte) {
 	}
 }
 
-func (e *Engine) deliverItem(it *Item) {
+// deliverItem gives an item its ordinal and its verdict, and reports whether it is to be carried out.
+func (e *Engine) deliverItem(it *Item) bool {
 	e.ordinal++
 	before := e.volume
 	e.volume += uint64(len(it.Payload))
@@ -384,7 +412,7 @@ func (e *Engine) deliverItem(it *Item) {
 	switch it.Kind {
 	case KindCertified:
 		var err error
-		if ws, err = writeset.Decode(it.Payload); err != nil || max(it.Base, it.ReadBase, it.LockBase) >= e.ordinal {
+		if ws, err = e.decode(it); err != nil || max(it.Base, it.ReadBase, it.LockBase) >= e.ordinal {
 			v = certify.Verdict{Reason: certify.Malformed}
 			break
 		}
@@ -409,10 +437,10 @@ func (e *Engine) deliverItem(it *Item) {
 		v = e.cert.Define(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws})
 	case KindLock:
 		e.lockItem(it)
-		return
+		return false
 	case KindSerial:
 		e.serialItem(it)
-		return
+		return false
 	}
 	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, Own: it.ID.Member == e.o.Member, before: before}
 	var w *own
@@ -423,7 +451,7 @@ func (e *Engine) deliverItem(it *Item) {
 		if w != nil {
 			e.abort(w, v)
 		}
-		return
+		return false
 	}
 	if w != nil {
 		w.ordinal = e.ordinal
@@ -434,8 +462,9 @@ func (e *Engine) deliverItem(it *Item) {
 		if w != nil {
 			panic(fmt.Sprintf("engine: transaction %s is in the database before its delivery", it.ID))
 		}
-		return
+		return false
 	}
 	e.queue = append(e.queue, t)
 	e.weigh(&t, 1)
+	return true
 }

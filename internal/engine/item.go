@@ -21,7 +21,8 @@ const (
 	// KindCheck asks every member for checksums at its ordinal.
 	KindCheck Kind = 4
 	// KindPart carries the front of a payload too large for one batch; it belongs to the next
-	// item of its source that is no part, and takes no ordinal.
+	// item of its source that is no part, and takes no ordinal. Its Base is how long the
+	// whole payload is, or zero.
 	KindPart Kind = 5
 	// KindNotify carries what sessions of its member have notified; every member passes it on to its own
 	// sessions once everything ordered before it is applied. It rides in a group with others.

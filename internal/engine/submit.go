@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -16,6 +17,14 @@ func (c lockCount) conflicts(m writeset.Mode) bool {
 	}
 	changes := m == writeset.Update || m == writeset.Exclusive
 	return c.exclusive > 0 || m >= writeset.Update && c.update > 0 || changes && c.share > 0 || m == writeset.Exclusive && c.shared > 0
+}
+
+// join adds what others hold.
+func (c *lockCount) join(o lockCount) {
+	c.exclusive += o.exclusive
+	c.update += o.update
+	c.shared += o.shared
+	c.share += o.share
 }
 
 func (c *lockCount) add(m writeset.Mode, n int) {
@@ -136,6 +145,9 @@ func (e *Engine) clear(w *own) bool {
 	if w.Kind == KindCertified && planted != "own-wait-removed" {
 		w.Writeset.EachKey(func(k writeset.Key) bool {
 			c := e.locked[k.Hash]
+			for _, l := range e.large {
+				c.join(l.Keys.held(k.Hash))
+			}
 			ok = !c.conflicts(k.Mode)
 			if k.Mode == writeset.Read && !w.Snapshot { // of LOCK TABLE
 				ok = c.exclusive+c.update+c.shared == 0
@@ -148,6 +160,12 @@ func (e *Engine) clear(w *own) bool {
 
 func (e *Engine) lock(w *own, n int) {
 	if w.Kind != KindCertified {
+		return
+	}
+	if w.Keys != nil {
+		if e.large = slices.DeleteFunc(e.large, func(l *own) bool { return l == w }); n > 0 {
+			e.large = append(e.large, w)
+		}
 		return
 	}
 	w.Writeset.EachKey(func(k writeset.Key) bool {
@@ -272,7 +290,8 @@ func (e *Engine) Loses(s Submission) certify.Verdict {
 // part takes the next part off a submission that is too large for one batch. It goes alone; the rest
 // when this batch has its place.
 func (e *Engine) part(w *own) Item {
-	it := Item{Kind: KindPart, ID: e.id(w.Seq), Slot: w.Slot, Payload: w.Payload[w.sent : w.sent+e.o.BatchBytesMax]}
+	total := uint64(len(w.Payload))
+	it := Item{Kind: KindPart, ID: e.id(w.Seq), Slot: w.Slot, Base: total, SharedBase: total, Payload: w.Payload[w.sent : w.sent+e.o.BatchBytesMax]}
 	w.sent += e.o.BatchBytesMax
 	return it
 }

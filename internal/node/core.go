@@ -43,6 +43,7 @@ type core struct {
 	groups  chan *engine.Group // capacity 1: the engine issues one at a time
 	aborted func(engine.Aborted)
 	locked  func([]engine.Lock)
+	fronts  func([]engine.Front)
 	moved   func(holes bool) // the applied ordinal may have moved without a group
 
 	writes  chan ordering.Ready // to the writer; one at a time
@@ -59,9 +60,9 @@ type core struct {
 	stopped    chan struct{}
 }
 
-func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), moved func(holes bool)) *core {
+func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool)) *core {
 	return &core{
-		log: log, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, moved: moved,
+		log: log, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved,
 		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
 		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
 		writes: make(chan ordering.Ready), written: make(chan error, 1),
@@ -208,6 +209,9 @@ func (c *core) drainReady() {
 		}
 		if len(rd.Locks) > 0 {
 			c.locked(rd.Locks)
+		}
+		if len(rd.Fronts) > 0 {
+			c.fronts(rd.Fronts)
 		}
 		if rd.Group != nil {
 			c.counters.group(rd.Group)

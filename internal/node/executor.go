@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
@@ -20,6 +21,10 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		if err := l.meet(ctx, g.Tasks[0].Ordinal); err != nil {
 			return err
 		}
+	}
+	if slices.ContainsFunc(g.Tasks, defines) {
+		l.forerunner.giveWay() // what it has read may mean something else now
+		defer l.forerunner.giveWay()
 	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified && g.Tasks[0].Item.Kind != engine.KindNotify {
 		return l.executeAlone(ctx, g)
@@ -60,6 +65,11 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		return err
 	}
 	return l.notified(ctx, notes)
+}
+
+// defines reports whether a task changes the schema.
+func defines(t engine.Task) bool {
+	return t.Item.Kind == engine.KindStatement || t.Writeset != nil && len(t.Writeset.Steps) > 0
 }
 
 // beginGroup publishes what is being applied, for the watcher and for explanations.
@@ -177,6 +187,9 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 	}
 	if len(tasks) == 1 && len(tasks[0].Writeset.Steps) > 0 {
 		_, _, err := l.carryOut(ctx, last, tasks[0], nil)
+		return err
+	}
+	if ok, err := l.applyForeran(ctx, last, tasks); ok || err != nil {
 		return err
 	}
 	return l.applier.apply(ctx, last, tasks)

@@ -227,12 +227,17 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	if e := h.storable(&sub, payload); e != nil {
 		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}, nil
 	}
+	keys, err := h.decoded(sub.Writeset, payload)
+	if err != nil {
+		return session.Decision{Err: wire.Errorf(wire.CodeInternalError, "the transaction's changes cannot be ordered: %v", err)}, nil
+	}
 	began := time.Now()
 	h.writes = true
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)
 	defer h.g.submitted(0)
 	s := h.submission(&sub, payload)
+	s.Decoded, s.Keys = keys != nil, keys
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(s) {
 			h.n.reached.pending.Add(1)
@@ -262,6 +267,20 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 			return h.unknown(id), nil
 		}
 	}
+}
+
+// decoded makes of a large writeset what the others will read, here and not where it would hold up the
+// order. What it was made of before is not held in memory any longer.
+func (h *host) decoded(ws *writeset.Writeset, payload []byte) (*engine.Keys, error) {
+	if len(payload) <= h.n.config.Limits.BatchBytes {
+		return nil, nil
+	}
+	own, err := writeset.Decode(payload)
+	if err != nil {
+		return nil, err
+	}
+	*ws = *own
+	return engine.NewKeys(ws), nil
 }
 
 // unknown is told when this life ends between proposal and decision (G6).

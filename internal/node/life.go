@@ -45,14 +45,15 @@ type life struct {
 	caughtUp    atomic.Bool   // it was near the end of the order once
 	done        chan struct{} // closed when the life ends
 
-	disk      *raftlog.Log
-	core      *core
-	applier   *applier
-	monitor   *monitor
-	publisher *publisher
-	keeper    *keeper
-	listener  *listener
-	position  engine.Position
+	disk       *raftlog.Log
+	core       *core
+	applier    *applier
+	forerunner *forerunner
+	monitor    *monitor
+	publisher  *publisher
+	keeper     *keeper
+	listener   *listener
+	position   engine.Position
 
 	connString  string        // of the local database
 	saved       atomic.Uint64 // entry of the log of which the database has a checkpoint
@@ -127,13 +128,11 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	run := func(what string, f func(context.Context) error) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			if err := f(ctx); err != nil && ctx.Err() == nil {
 				cancel(fmt.Errorf("%s: %w", what, err))
 			}
-		}()
+		})
 	}
 	run("log", func(ctx context.Context) error {
 		if err := l.core.run(ctx); err != nil {
@@ -143,6 +142,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	})
 	run("executor", l.runExecutor)
 	run("watcher", l.watch)
+	run("forerunner", l.forerunner.runs)
 	run("gossip", l.gossip)
 	run("cleaner", l.clean)
 	run("listener", l.listener.run)
@@ -217,6 +217,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.through.Store(l.position.Ordinal)
 	l.applier.passed.ending(l.position.Ordinal, 1)
 	l.applier.passed.ended(true)
+	l.forerunner = newForerunner(l)
 	from, err := l.startAt(saved)
 	if err != nil {
 		return &FatalError{err}
@@ -250,7 +251,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		return &FatalError{err}
 	}
 	l.fence = l.seq.Add(1)
-	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.gate.moved)
+	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.forerunner.tell, l.gate.moved)
 	return nil
 }
 
@@ -258,6 +259,9 @@ func (l *life) close() error {
 	var errs []error
 	if l.applier != nil {
 		l.applier.close()
+	}
+	if l.forerunner != nil {
+		l.forerunner.applier.close()
 	}
 	if l.monitor != nil {
 		l.monitor.close()

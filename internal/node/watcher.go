@@ -93,6 +93,11 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		l.monitor.cancel(l.log, definer) // who blocks it need not lose; it may wait for the executor, too
 		return true, nil
 	}
+	if f := l.forerunner.pid(); slices.Contains(pids, f) {
+		l.forerunner.giveWay()
+		l.monitor.cancel(l.log, f)
+		return true, nil // whom it waits for need not be in the way
+	}
 	for _, pid := range pids {
 		if pid == l.busy.Load() || pid == definer {
 			continue // one of them waits for the other, and not for ever

@@ -1,0 +1,347 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// forerunner executes a large transaction of another member while it comes in, beside the executor and in a
+// database transaction of its own, so that the order does not wait for it once it is decided. It commits
+// nothing by itself: if the log says yes, the executor takes its transaction over when its turn comes (N8).
+//
+// It gives way to everybody: to the executor, to definitions, to clients that hold a lock it needs, and when nothing
+// comes for a while. Then the executor applies the rows as those of any other transaction.
+type forerunner struct {
+	life    *life
+	applier *applier // its connection
+	news    chan struct{}
+
+	mu  sync.Mutex
+	run *foreran // the latest
+}
+
+// foreran is one large transaction on its way. Its fields are the forerunner's mu's.
+type foreran struct {
+	front  engine.Front
+	stop   bool          // it must not be committed by the forerunner any more
+	taken  bool          // by the executor
+	ok     bool          // all rows are in the open database transaction
+	done   chan struct{} // closed when ok is final, unless stop follows
+	closed bool          // done is
+	ended  chan struct{} // closed by the executor when the transaction it has taken over is over
+}
+
+const (
+	forerunSilence = 3 * time.Second // nothing came for so long: its member may be gone
+	// A client that holds a lock for longer is for the executor, which ends it when it must.
+	forerunLockTimeout = "500ms"
+)
+
+func newForerunner(ctx context.Context, l *life) (*forerunner, error) {
+	a, err := connectApplier(ctx, l.connString, l.config, "tutti forerunner", map[string]string{"deadlock_timeout": "100ms"}, l.log.Warn)
+	if err != nil {
+		return nil, err
+	}
+	// The settings of a session that executes operations say that it waits for ever.
+	if _, err := a.conn.Exec(ctx, "SET lock_timeout = '"+forerunLockTimeout+"'").ReadAll(); err != nil {
+		a.close()
+		return nil, fmt.Errorf("node: forerunner: %w", err)
+	}
+	return &forerunner{life: l, applier: a, news: make(chan struct{}, 1)}, nil
+}
+
+// tell takes what has come. It is called by the core and waits for nothing.
+func (f *forerunner) tell(fronts []engine.Front) {
+	if !f.life.ready.Load() {
+		return // what comes now may be in the database
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range fronts {
+		r := f.run
+		switch {
+		case r != nil && r.front.ID == x.ID:
+			if r.front = x; r.closed {
+				r.front.Bytes = nil // they would be kept
+			}
+			r.stop = r.stop || x.State == engine.Dropped
+		case x.State == engine.Coming && x.Total > f.life.config.Limits.GroupBytes && (r == nil || r.closed && !r.ok):
+			f.run = &foreran{front: x, done: make(chan struct{}), ended: make(chan struct{})}
+		}
+	}
+	f.poke()
+}
+
+func (f *forerunner) poke() {
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
+}
+
+// pid is that of its backend.
+func (f *forerunner) pid() uint32 { return f.applier.pid() }
+
+// giveWay makes it roll back what it has executed, unless the executor has taken it over. Its locks go soon
+// after.
+func (f *forerunner) giveWay() {
+	f.mu.Lock()
+	if r := f.run; r != nil && !r.taken {
+		r.stop = true
+	}
+	f.mu.Unlock()
+	f.poke()
+}
+
+func (f *forerunner) execute(ctx context.Context) error {
+	f.mu.Lock()
+	r := f.run
+	if r == nil || r.closed || r.stop {
+		if r != nil && !r.closed {
+			r.end(false)
+		}
+		f.mu.Unlock()
+		return nil
+	}
+	f.mu.Unlock()
+	began := time.Now()
+	rows, err := f.rows(ctx, r)
+	f.mu.Lock()
+	ok := err == nil && !r.stop
+	r.end(ok)
+	f.mu.Unlock()
+	if ok {
+		f.life.log.Info("executed a large transaction ahead of its turn", "transaction", r.front.ID, "rows", rows, "ms", time.Since(began).Milliseconds())
+		if f.keep(ctx, r) {
+			return nil
+		}
+	} else {
+		f.life.log.Info("a large transaction is left to its turn", "transaction", r.front.ID, "rows", rows, "reason", err)
+	}
+	return f.rollBack(ctx)
+}
+
+// rollBack tries until nothing is open: a cancel that was meant for the statement before may hit it.
+func (f *forerunner) rollBack(ctx context.Context) error {
+	conn := f.applier.conn
+	for conn.TxStatus() != 'I' && ctx.Err() == nil {
+		if err := conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err; conn.IsClosed() {
+			return fmt.Errorf("node: forerunner: %w", err)
+		}
+	}
+	return nil
+}
+
+// end says whether the transaction can be taken over.
+func (r *foreran) end(ok bool) {
+	r.ok, r.closed, r.front.Bytes = ok, true, nil
+	close(r.done)
+}
+
+// keep waits until the executor has taken the transaction over and ended it; false if it must be rolled back.
+func (f *forerunner) keep(ctx context.Context, r *foreran) bool {
+	for {
+		f.mu.Lock()
+		taken, stop := r.taken, r.stop
+		if stop && !taken {
+			r.ok = false
+		}
+		f.mu.Unlock()
+		switch {
+		case taken:
+			select {
+			case <-r.ended:
+			case <-ctx.Done():
+			}
+			f.mu.Lock()
+			r.ok = false // another may follow
+			f.mu.Unlock()
+			return true
+		case stop:
+			return false
+		}
+		select {
+		case <-f.news:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+var errGivesWay = errors.New("it gave way")
+
+// rows executes all rows of a transaction as they come.
+func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error) {
+	if err := f.applier.forget(ctx); err != nil {
+		return 0, err
+	}
+	if err := f.applier.conn.ExecPrepared(ctx, applyBegin, nil, nil, nil).Read().Err; err != nil {
+		return 0, err
+	}
+	stream := apply.NewStream(f.life.tables.Load().Apply)
+	var s writeset.Scanner
+	silence := time.NewTimer(forerunSilence)
+	defer silence.Stop()
+	for at := -1; ; {
+		f.mu.Lock()
+		front, stop := r.front, r.stop
+		f.mu.Unlock()
+		if stop {
+			return rows, errGivesWay
+		}
+		if len(front.Bytes) > at {
+			at = len(front.Bytes)
+			silence.Reset(forerunSilence)
+			n, err := f.executeFront(ctx, r, &s, stream, front.Bytes)
+			if rows += n; err != nil {
+				return rows, err
+			}
+			continue
+		}
+		if front.State == engine.Whole {
+			if !s.Done() {
+				return rows, errors.New("it is no set of rows")
+			}
+			return rows, f.flush(ctx, stream)
+		}
+		select {
+		case <-f.news:
+		case <-silence.C:
+			return rows, errors.New("nothing came any more")
+		case <-ctx.Done():
+			return rows, ctx.Err()
+		}
+	}
+}
+
+// executeFront executes the rows that have come with front.
+func (f *forerunner) executeFront(ctx context.Context, r *foreran, s *writeset.Scanner, stream *apply.Stream, front []byte) (rows int, err error) {
+	for row, ok := s.Next(front); ok; row, ok = s.Next(front) {
+		if !stream.Add(s.Tables[row.Table], row) {
+			return rows, errors.New("it does not do one thing to each table")
+		}
+		rows++
+		if !stream.Full() {
+			continue
+		}
+		if err := f.flush(ctx, stream); err != nil {
+			return rows, err
+		}
+		f.mu.Lock()
+		stop := r.stop
+		f.mu.Unlock()
+		if stop {
+			return rows, errGivesWay
+		}
+	}
+	return rows, nil
+}
+
+func (f *forerunner) flush(ctx context.Context, stream *apply.Stream) error {
+	ops, err := stream.Operations()
+	if err != nil {
+		return err
+	}
+	for i := range ops {
+		if err := f.applier.operate(ctx, &ops[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operate executes one operation by itself.
+func (a *applier) operate(ctx context.Context, o *apply.Operation) error {
+	if o.Copy != nil {
+		tag, err := a.conn.CopyFrom(ctx, bytes.NewReader(o.Copy), o.SQL)
+		if err != nil {
+			return err
+		}
+		return o.Check(tag.RowsAffected())
+	}
+	if err := a.prepareOps(ctx, []apply.Operation{*o}); err != nil {
+		return err
+	}
+	r := a.conn.ExecPrepared(ctx, a.prepared[o.SQL], o.Args, []int16{int16(o.Format)}, nil).Read()
+	if r.Err != nil {
+		return r.Err
+	}
+	return o.Check(r.CommandTag.RowsAffected())
+}
+
+// take waits until the forerunner is through with the transactions that are to be applied now, and reports
+// whether all their rows are in its database transaction. Then the executor ends that, and closes ended.
+func (f *forerunner) take(ctx context.Context, tasks []engine.Task) (ended chan struct{}, ok bool) {
+	f.mu.Lock()
+	r := f.run
+	concerns := false
+	for i := range tasks {
+		concerns = concerns || r != nil && tasks[i].Item.ID == r.front.ID
+	}
+	if !concerns {
+		f.mu.Unlock()
+		return nil, false
+	}
+	if len(tasks) > 1 || tasks[0].Mark {
+		r.stop = true
+	}
+	f.mu.Unlock()
+	f.poke()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, false
+	}
+	f.mu.Lock()
+	r.taken = r.ok && !r.stop
+	f.mu.Unlock()
+	f.poke()
+	return r.ended, r.taken
+}
+
+// applyForeran ends the forerunner's transaction if that is the one to apply. False: it is to be applied.
+func (l *life) applyForeran(ctx context.Context, last uint64, tasks []engine.Task) (bool, error) {
+	ended, ok := l.forerunner.take(ctx, tasks)
+	if !ok {
+		return false, ctx.Err()
+	}
+	defer close(ended)
+	a := l.forerunner.applier
+	l.applier.begun.Store(max(last, l.applier.begun.Load()))
+	r := a.conn.ExecPrepared(ctx, applyProgress, [][]byte{text(last)}, nil, binaryFormat).Read()
+	if r.Err != nil || len(r.Rows) != 1 || len(r.Rows[0][0]) != 8 {
+		return false, errors.Join(r.Err, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err)
+	}
+	l.applier.passed.ending(last, binary.BigEndian.Uint64(r.Rows[0][0]))
+	err := a.conn.ExecPrepared(ctx, applyCommit, nil, nil, nil).Read().Err
+	l.applier.passed.ended(err == nil)
+	return true, err
+}
+
+// runs is the forerunner's goroutine.
+func (f *forerunner) runs(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.news:
+		}
+		if err := f.execute(ctx); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		if f.run != nil && !f.run.closed {
+			f.poke() // another has come meanwhile
+		}
+		f.mu.Unlock()
+	}
+}

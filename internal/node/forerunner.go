@@ -31,6 +31,7 @@ type forerunner struct {
 
 // foreran is one large transaction on its way. Its fields are the forerunner's mu's.
 type foreran struct {
+	id     writeset.TxID // never changes
 	front  engine.Front
 	stop   bool          // it must not be committed by the forerunner any more
 	taken  bool          // by the executor
@@ -69,13 +70,13 @@ func (f *forerunner) tell(fronts []engine.Front) {
 	for _, x := range fronts {
 		r := f.run
 		switch {
-		case r != nil && r.front.ID == x.ID:
+		case r != nil && r.id == x.ID:
 			if r.front = x; r.closed {
 				r.front.Bytes = nil // they would be kept
 			}
 			r.stop = r.stop || x.State == engine.Dropped
 		case x.State == engine.Coming && x.Total > f.life.config.Limits.GroupBytes && (r == nil || r.closed && !r.ok):
-			f.run = &foreran{front: x, done: make(chan struct{}), ended: make(chan struct{})}
+			f.run = &foreran{id: x.ID, front: x, done: make(chan struct{}), ended: make(chan struct{})}
 		}
 	}
 	f.poke()
@@ -120,12 +121,12 @@ func (f *forerunner) execute(ctx context.Context) error {
 	r.end(ok)
 	f.mu.Unlock()
 	if ok {
-		f.life.log.Info("executed a large transaction ahead of its turn", "transaction", r.front.ID, "rows", rows, "ms", time.Since(began).Milliseconds())
+		f.life.log.Info("executed a large transaction ahead of its turn", "transaction", r.id, "rows", rows, "ms", time.Since(began).Milliseconds())
 		if f.keep(ctx, r) {
 			return nil
 		}
 	} else {
-		f.life.log.Info("a large transaction is left to its turn", "transaction", r.front.ID, "rows", rows, "reason", err)
+		f.life.log.Info("a large transaction is left to its turn", "transaction", r.id, "rows", rows, "reason", err)
 	}
 	return f.rollBack(ctx)
 }
@@ -285,7 +286,7 @@ func (f *forerunner) take(ctx context.Context, tasks []engine.Task) (ended chan 
 	r := f.run
 	concerns := false
 	for i := range tasks {
-		concerns = concerns || r != nil && tasks[i].Item.ID == r.front.ID
+		concerns = concerns || r != nil && tasks[i].Item.ID == r.id
 	}
 	if !concerns {
 		f.mu.Unlock()

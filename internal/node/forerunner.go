@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/apply"
@@ -22,7 +23,8 @@ import (
 // comes for a while. Then the executor applies the rows as those of any other transaction.
 type forerunner struct {
 	life    *life
-	applier *applier // its connection
+	applier *applier      // its connection, made when it has something to do for the first time
+	pid     atomic.Uint32 // of its backend
 	news    chan struct{}
 
 	mu  sync.Mutex
@@ -47,17 +49,23 @@ const (
 	forerunLockTimeout = "500ms"
 )
 
-func newForerunner(ctx context.Context, l *life) (*forerunner, error) {
+func newForerunner(l *life) *forerunner { return &forerunner{life: l, news: make(chan struct{}, 1)} }
+
+// connect makes its connection, which most lives never need.
+func (f *forerunner) connect(ctx context.Context) error {
+	l := f.life
 	a, err := connectApplier(ctx, l.connString, l.config, "tutti forerunner", map[string]string{"deadlock_timeout": "100ms"}, l.log.Warn)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// The settings of a session that executes operations say that it waits for ever.
-	if _, err := a.conn.Exec(ctx, "SET lock_timeout = '"+forerunLockTimeout+"'").ReadAll(); err != nil {
+	if _, err := a.conn.Exec(ctx, "SET lock_timeout = '"+forerunLockTimeout+"'; SET session_replication_role = replica").ReadAll(); err != nil {
 		a.close()
-		return nil, fmt.Errorf("node: forerunner: %w", err)
+		return fmt.Errorf("node: forerunner: %w", err)
 	}
-	return &forerunner{life: l, applier: a, news: make(chan struct{}, 1)}, nil
+	f.applier = a
+	f.pid.Store(a.conn.PID())
+	return nil
 }
 
 // tell takes what has come. It is called by the core and waits for nothing.
@@ -89,9 +97,6 @@ func (f *forerunner) poke() {
 	}
 }
 
-// pid is that of its backend.
-func (f *forerunner) pid() uint32 { return f.applier.pid() }
-
 // giveWay makes it roll back what it has executed, unless the executor has taken it over. Its locks go soon
 // after.
 func (f *forerunner) giveWay() {
@@ -114,6 +119,11 @@ func (f *forerunner) execute(ctx context.Context) error {
 		return nil
 	}
 	f.mu.Unlock()
+	if f.applier == nil {
+		if err := f.connect(ctx); err != nil {
+			return err
+		}
+	}
 	began := time.Now()
 	rows, err := f.rows(ctx, r)
 	f.mu.Lock()

@@ -260,7 +260,7 @@ func (l *life) close() error {
 	if l.applier != nil {
 		l.applier.close()
 	}
-	if l.forerunner != nil {
+	if l.forerunner != nil && l.forerunner.applier != nil {
 		l.forerunner.applier.close()
 	}
 	if l.monitor != nil {

@@ -311,6 +311,7 @@ func (l *life) finish(ctx context.Context, g *long) error {
 	}
 	l.applier.tables, l.applier.definer.long = l.applier.definer.tables, nil
 	l.tables.Store(l.applier.tables)
+	l.forerunner.giveWay() // what it began with is not so any more
 	return l.applier.forget(ctx)
 }
 

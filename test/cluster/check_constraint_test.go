@@ -60,11 +60,11 @@ func TestCodeThatRefusesElsewhere(t *testing.T) {
 		"CREATE FUNCTION picky(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_setting('app.picky', true) IS DISTINCT FROM 'no' THEN RAISE EXCEPTION 'too picky for %', i; END IF; RETURN i; END$$",
 		"SET app.picky = 'no'",
 		"CREATE TABLE indexed(id int PRIMARY KEY, v int)", "CREATE INDEX ON indexed(coded.picky(v))",
-		"CREATE TABLE made(id int PRIMARY KEY, v int, w int GENERATED ALWAYS AS (coded.picky(v)) STORED)",
+		"CREATE TABLE madebycode(id int PRIMARY KEY, v int, w int GENERATED ALWAYS AS (coded.picky(v)) STORED)",
 		"CREATE DOMAIN dom AS int CHECK (coded.picky(VALUE) > 0)", "CREATE TABLE typed(id int PRIMARY KEY, v dom)",
-		"CREATE DOMAIN tenant AS text CHECK (VALUE IS NOT DISTINCT FROM current_setting('app.tenant', true))", "CREATE TABLE owned(id int PRIMARY KEY, v tenant)",
+		"CREATE DOMAIN tenant AS text CHECK (VALUE IS NOT DISTINCT FROM current_setting('app.tenant', true))", "CREATE TABLE ownedbycode(id int PRIMARY KEY, v tenant)",
 		"CREATE TABLE plain(id int PRIMARY KEY, v int)", "SET app.tenant = 'a'")
-	for _, sql := range []string{"INSERT INTO indexed VALUES (1, 1)", "INSERT INTO made VALUES (1, 1)", "INSERT INTO typed VALUES (1, 1)", "INSERT INTO owned VALUES (1, 'a')"} {
+	for _, sql := range []string{"INSERT INTO indexed VALUES (1, 1)", "INSERT INTO madebycode VALUES (1, 1)", "INSERT INTO typed VALUES (1, 1)", "INSERT INTO ownedbycode VALUES (1, 'a')"} {
 		if got := Code(s.Try(sql)); got != "0A000" {
 			t.Errorf("%s: SQLSTATE %q instead of 0A000", sql, got)
 		}
@@ -77,7 +77,7 @@ func TestCodeThatRefusesElsewhere(t *testing.T) {
 	for i := range 20 {
 		s.Do(fmt.Sprintf("INSERT INTO indexed VALUES (%d, %[1]d)", i))
 	}
-	s.Do("INSERT INTO made(id, v) VALUES (1, 1)", "INSERT INTO typed VALUES (1, 1)")
+	s.Do("INSERT INTO madebycode(id, v) VALUES (1, 1)", "INSERT INTO typed VALUES (1, 1)")
 	c.Everywhere("SELECT count(*) FROM coded.indexed", "20")
 	c.Everywhere("SELECT count(*) FROM coded.plain", "0")
 	c.Check()
@@ -89,16 +89,16 @@ func TestDomainsThatTheirRowsBreak(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
 	s.Do("CREATE DOMAIN things AS int", "CREATE TABLE thethings(stuff things)", "INSERT INTO thethings VALUES (55)",
-		"CREATE TABLE keyed(id int PRIMARY KEY, stuff things)", "INSERT INTO keyed VALUES (1, 55), (2, 66)", "ALTER DOMAIN things ADD CONSTRAINT small CHECK (VALUE < 11) NOT VALID")
-	for _, sql := range []string{"UPDATE thethings SET stuff = 10", "DELETE FROM thethings", "DELETE FROM keyed WHERE id = 1"} {
+		"CREATE TABLE keyedbydomain(id int PRIMARY KEY, stuff things)", "INSERT INTO keyedbydomain VALUES (1, 55), (2, 66)", "ALTER DOMAIN things ADD CONSTRAINT small CHECK (VALUE < 11) NOT VALID")
+	for _, sql := range []string{"UPDATE thethings SET stuff = 10", "DELETE FROM thethings", "DELETE FROM keyedbydomain WHERE id = 1"} {
 		if got := Code(s.Try(sql)); got != "0A000" {
 			t.Errorf("%s: SQLSTATE %q instead of 0A000", sql, got)
 		}
 	}
-	s.Do("UPDATE keyed SET stuff = 10", "DELETE FROM keyed WHERE id = 2", "INSERT INTO thethings VALUES (3)", "TRUNCATE thethings", "ALTER DOMAIN things VALIDATE CONSTRAINT small", "INSERT INTO thethings VALUES (4)", "UPDATE thethings SET stuff = 5")
+	s.Do("UPDATE keyedbydomain SET stuff = 10", "DELETE FROM keyedbydomain WHERE id = 2", "INSERT INTO thethings VALUES (3)", "TRUNCATE thethings", "ALTER DOMAIN things VALIDATE CONSTRAINT small", "INSERT INTO thethings VALUES (4)", "UPDATE thethings SET stuff = 5")
 	c.Everywhere("SELECT sum(stuff) FROM thethings", "5")
-	c.Everywhere("SELECT stuff FROM keyed", "10")
-	s.Do("DROP TABLE thethings, keyed", "DROP DOMAIN things")
+	c.Everywhere("SELECT stuff FROM keyedbydomain", "10")
+	s.Do("DROP TABLE thethings, keyedbydomain", "DROP DOMAIN things")
 	c.Check()
 }
 

@@ -19,7 +19,7 @@ import (
 
 const (
 	readyTimeout = 90 * time.Second
-	stopTimeout  = 40 * time.Second // how long a node may take to end after SIGTERM
+	stopTimeout  = 90 * time.Second // how long a node may take to end after SIGTERM
 	pollInterval = 20 * time.Millisecond
 )
 

@@ -31,17 +31,17 @@ func (s *Conn) counters() map[string]uint64 {
 func TestCounters(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE counted(k int PRIMARY KEY)")
-	c.Everywhere("SELECT count(*) FROM counted", "0")
+	s.Do("CREATE TABLE countedrow(k int PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM countedrow", "0")
 	before := map[int]map[string]uint64{}
 	for _, k := range c.All() {
 		before[k] = c.counters(k)
 	}
 	const n = 10
 	for k := range n {
-		s.Do("INSERT INTO counted VALUES (" + strconv.Itoa(k) + ")")
+		s.Do("INSERT INTO countedrow VALUES (" + strconv.Itoa(k) + ")")
 	}
-	c.Everywhere("SELECT count(*) FROM counted", strconv.Itoa(n))
+	c.Everywhere("SELECT count(*) FROM countedrow", strconv.Itoa(n))
 	for _, k := range c.All() {
 		now := c.counters(k)
 		gained := func(name string) uint64 {

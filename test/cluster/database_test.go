@@ -131,12 +131,12 @@ func TestDatabasesMeet(t *testing.T) {
 	s.Do("CREATE DATABASE apart", "CREATE ROLE met1", "CREATE ROLE met2")
 	apart := c.In("apart")
 	x := apart.Connect(1)
-	x.Do("CREATE TABLE owned(k int)", "ALTER TABLE owned OWNER TO met1", "CREATE TABLE t(k int)")
+	x.Do("CREATE TABLE ofmet(k int)", "ALTER TABLE ofmet OWNER TO met1", "CREATE TABLE granted(k int)")
 	apart.Everywhere("SELECT count(*) FROM pg_tables WHERE tableowner = 'met1'", "1")
 
 	// The third node has not applied yet that the role owns nothing.
 	thaw := apart.freezeApplier(3)
-	x.Do("DROP TABLE owned")
+	x.Do("DROP TABLE ofmet")
 	s.Do("DROP ROLE met1")
 	thaw()
 	c.Everywhere("SELECT count(*) FROM pg_roles WHERE rolname = 'met1'", "0")
@@ -144,18 +144,18 @@ func TestDatabasesMeet(t *testing.T) {
 	// The third node has not applied yet that there is a role.
 	thaw = c.freezeApplier(3)
 	s.Do("CREATE ROLE met3")
-	x.Do("GRANT SELECT ON t TO met3", "BEGIN; CREATE TABLE of_met3(); ALTER TABLE of_met3 OWNER TO met3; COMMIT")
+	x.Do("GRANT SELECT ON granted TO met3", "BEGIN; CREATE TABLE of_met3(); ALTER TABLE of_met3 OWNER TO met3; COMMIT")
 	s.Do("ALTER ROLE met3 RENAME TO met4")
 	thaw()
 	c.Everywhere("SELECT count(*) FROM pg_roles WHERE rolname = 'met4'", "1")
-	apart.Everywhere("SELECT has_table_privilege('met4', 't', 'SELECT'), (SELECT count(*) FROM pg_tables WHERE tableowner = 'met4')", "t|1")
+	apart.Everywhere("SELECT has_table_privilege('met4', 'granted', 'SELECT'), (SELECT count(*) FROM pg_tables WHERE tableowner = 'met4')", "t|1")
 
 	// Nor in a block.
 	thaw = c.freezeApplier(3)
 	s.Do("BEGIN; CREATE ROLE met5; CREATE TABLE meets(k int); COMMIT")
-	x.Do("GRANT SELECT ON t TO met5")
+	x.Do("GRANT SELECT ON granted TO met5")
 	thaw()
-	apart.Everywhere("SELECT has_table_privilege('met5', 't', 'SELECT')", "t")
+	apart.Everywhere("SELECT has_table_privilege('met5', 'granted', 'SELECT')", "t")
 	c.Check()
 	s.Do("DROP TABLE meets", "DROP DATABASE apart WITH (FORCE)", "DROP ROLE met2, met4, met5")
 	c.Everywhere("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'met_'", "0")
@@ -223,6 +223,8 @@ func TestDatabasesAfterKills(t *testing.T) {
 	l.Verify()
 	c.Connect(1).Do("CREATE ROLE last_of_all") // ordered after everything
 	c.Everywhere("SELECT count(*) FROM pg_roles WHERE rolname = 'last_of_all'", "1")
+	c.Settled()
+	busy.Settled()
 	for what, sql := range map[string]string{
 		"roles":     "SELECT rolname FROM pg_roles WHERE rolname LIKE 'beside%' ORDER BY 1",
 		"databases": "SELECT datname, datacl FROM pg_database ORDER BY 1",

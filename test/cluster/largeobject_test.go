@@ -23,6 +23,7 @@ const objects = `SELECT string_agg(concat_ws(' ', m.oid, pg_get_userbyid(m.lomow
 // same waits until all nodes say the same of large objects.
 func (c *Cluster) sameObjects(which string) string {
 	c.tb.Helper()
+	c.Settled()
 	want := c.Connect(1).Get(objects + which)
 	c.Everywhere(objects+which, want)
 	return want
@@ -278,6 +279,7 @@ func TestLargeObjectTools(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(bin, "vacuumlo")); err == nil {
 		s.Do("DELETE FROM uses WHERE k = 3")
+		source.Settled()
 		run("vacuumlo", "-v", source.URL(2))
 		source.Everywhere("SELECT count(*) FROM pg_largeobject_metadata", "2")
 	} else {

@@ -20,21 +20,21 @@ func wantCode(t *testing.T, what string, err error, code string) {
 func TestDefinitionsSeeTemporaryObjects(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE kept(a text)", "INSERT INTO kept VALUES ('abc')", "CREATE TEMP TABLE heir(b int) INHERITS (kept)", "INSERT INTO heir VALUES ('ab', 1)",
-		"ALTER TABLE kept ALTER a TYPE int USING length(a)", "CREATE VIEW seen AS SELECT b FROM heir", "CREATE VIEW open AS SELECT a FROM kept")
+	s.Do("CREATE TABLE keptbytemp(a text)", "INSERT INTO keptbytemp VALUES ('abc')", "CREATE TEMP TABLE heir(b int) INHERITS (keptbytemp)", "INSERT INTO heir VALUES ('ab', 1)",
+		"ALTER TABLE keptbytemp ALTER a TYPE int USING length(a)", "CREATE VIEW seenbytemp AS SELECT b FROM heir", "CREATE VIEW open AS SELECT a FROM keptbytemp")
 	s.Do("CREATE FUNCTION heirs() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM heir'")
 	if got := s.Get("SELECT heirs()"); got != "1" {
 		t.Errorf("a function finds %s rows of a temporary table", got)
 	}
 	c.Everywhere("SELECT count(*) FROM pg_proc WHERE proname = 'heirs'", "1")
 	wantCode(t, "the function elsewhere", c.Connect(2).Try("SELECT heirs()"), "42P01")
-	if got := s.Get("SELECT sum(a) FROM kept"); got != "5" {
+	if got := s.Get("SELECT sum(a) FROM keptbytemp"); got != "5" {
 		t.Errorf("the sum is %s", got)
 	}
-	c.Everywhere("SELECT string_agg(a::text, ' ') FROM ONLY kept", "3")
+	c.Everywhere("SELECT string_agg(a::text, ' ') FROM ONLY keptbytemp", "3")
 	c.Eventually(2, "SELECT a FROM open", "3")
-	wantCode(t, "a temporary view at another node", c.Connect(2).Try("SELECT * FROM seen"), "42P01")
-	s.Do("DROP TABLE kept CASCADE", "DROP FUNCTION heirs")
+	wantCode(t, "a temporary view at another node", c.Connect(2).Try("SELECT * FROM seenbytemp"), "42P01")
+	s.Do("DROP TABLE keptbytemp CASCADE", "DROP FUNCTION heirs")
 	c.Everywhere("SELECT to_regclass('open') IS NULL", "t")
 	c.Check()
 }

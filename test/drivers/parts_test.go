@@ -151,12 +151,12 @@ func TestRun(t *testing.T) {
 	if err != nil || o[stableName(want)] != Pass || len(o) != 1 {
 		t.Errorf("%v %v", o, err)
 	}
-	s.Limit, s.command = time.Second, func(*Arm, string) ([]string, []string) {
+	s.Limit, s.command = 3*time.Second, func(*Arm, string) ([]string, []string) {
 		return []string{"/bin/sh", "-c", "echo 'ok - begun'; sleep 60; echo 'ok - done'"}, nil
 	}
 	began := time.Now()
 	o, out, err := s.Run(t.Context(), a, t.TempDir(), nil)
-	if err != nil || len(o) != 1 || !strings.Contains(string(out), "ended at the limit") || time.Since(began) > 20*time.Second {
+	if err != nil || len(o) != 1 || !strings.Contains(string(out), "ended at the limit") || time.Since(began) > 45*time.Second {
 		t.Errorf("%v %v %s", o, err, out)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -27,7 +28,7 @@ func (s *Session) wait() (wire.Frame, error) {
 	if s.open {
 		phase = PhaseWaiting
 	}
-	silent := s.ears.listens
+	silent := s.ears.listens && !s.gathering
 	for {
 		if doom := s.host.Enter(phase); doom != nil {
 			s.unwatch()
@@ -55,6 +56,16 @@ func (s *Session) wait() (wire.Frame, error) {
 				return wire.Frame{}, err
 			}
 		}
+		if silent && s.gathering {
+			s.gathering = false
+			if err := s.runGathered(); err != nil {
+				return wire.Frame{}, err
+			}
+			if phase = PhaseIdle; s.open {
+				phase = PhaseWaiting
+			}
+			continue
+		}
 		if silent {
 			s.watch()
 		}
@@ -77,6 +88,25 @@ func (s *Session) wait() (wire.Frame, error) {
 		}
 		return f, s.badFrame(err)
 	}
+}
+
+// runGathered runs what the client has sent without a Sync or Flush, since it has been silent for a while: it may wait for
+// an error, which PostgreSQL would tell at once. Definitions wait for the Sync: most can be alone only then.
+func (s *Session) runGathered() error {
+	for i := range s.batch {
+		if of := s.batch[i].of; of != nil && of.statement.Kind == semantics.Definition {
+			return nil
+		}
+	}
+	if doom := s.host.SerialRuns(true); doom != nil && s.open {
+		if err := s.undo(doom); err != nil {
+			return err
+		}
+	}
+	if err := s.process(false); err != nil {
+		return err
+	}
+	return s.out.Flush()
 }
 
 // watch lets the host look whether the backend says something.

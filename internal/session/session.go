@@ -104,8 +104,10 @@ type Session struct {
 	batchBytes []byte
 	skip       bool // after an error, until Sync
 
-	unread   wire.Frame // a client frame put back by COPY
-	voidSync bool       // the Sync just read came before the end of a COPY and gets no answer
+	unread wire.Frame // a client frame put back by COPY
+
+	gathering bool // the next frame is waited for with a batch that may be run meanwhile
+	voidSync  bool // the Sync just read came before the end of a COPY and gets no answer
 }
 
 // New returns a session whose backend is logged in and idle.
@@ -207,7 +209,9 @@ func (s *Session) askIsolation() error {
 
 // step handles one frame of the client.
 func (s *Session) step() error {
+	s.gathering = len(s.batch) > 0
 	f, err := s.next()
+	s.gathering = false
 	if err != nil {
 		return err
 	}

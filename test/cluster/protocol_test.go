@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/tuttidb/tutti/internal/database/instance"
 )
@@ -210,5 +211,76 @@ func TestSetvalByDrivers(t *testing.T) {
 	}
 	s.Do("COMMIT")
 	above(3, 9000)
+	c.Check()
+}
+
+// TestPipelineWithoutSync has clients that send no Sync and wait: for an error, as PostgreSQL tells it at once, or for nothing.
+func TestPipelineWithoutSync(t *testing.T) {
+	t.Parallel() // mostly it waits
+	c := use(t)
+	c.Connect(1).Do("CREATE TABLE unsynced(k int PRIMARY KEY)")
+	for _, listens := range []bool{false, true} {
+		s := c.Connect(1)
+		if listens {
+			s.Do("LISTEN unsynced")
+		}
+		fe := s.PgConn().Frontend()
+		say := func(texts ...string) {
+			t.Helper()
+			for _, sql := range texts {
+				fe.Send(&pgproto3.Parse{Query: sql})
+				fe.Send(&pgproto3.Bind{})
+				fe.Send(&pgproto3.Execute{})
+			}
+			if err := fe.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hear := func(last string) (seen string) {
+			t.Helper()
+			if err := s.PgConn().Conn().SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			for !strings.HasSuffix(seen, last) {
+				m, err := fe.Receive()
+				if err != nil {
+					t.Fatalf("after%s: %v", seen, err)
+				}
+				switch m := m.(type) {
+				case *pgproto3.CommandComplete:
+					seen += " " + string(m.CommandTag)
+				case *pgproto3.ErrorResponse:
+					seen += " " + m.Code
+				case *pgproto3.ReadyForQuery:
+					seen += " ready " + string(m.TxStatus)
+				}
+			}
+			return seen
+		}
+		say("INSERT INTO unsynced VALUES (1)", "INSERT INTO unsynced VALUES (2)", "INSERT INTO unsynced VALUES (1)", "INSERT INTO unsynced VALUES (3)")
+		if got, want := hear(" 23505"), " INSERT 0 1 INSERT 0 1 23505"; got != want {
+			t.Errorf("got%s, want%s", got, want)
+		}
+		fe.Send(&pgproto3.Sync{})
+		say("INSERT INTO unsynced VALUES (1)")
+		hear(" INSERT 0 1")
+		say("DELETE FROM unsynced", "CREATE TABLE unsynced_too()", "DROP TABLE unsynced_too")
+		fe.Send(&pgproto3.Sync{})
+		say()
+		if got, want := hear(" ready I"), " DELETE 1 CREATE TABLE DROP TABLE ready I"; got != want {
+			t.Errorf("got%s, want%s", got, want)
+		}
+		say("CREATE TABLE unsynced_too()") // which is run with its Sync
+		time.Sleep(500 * time.Millisecond)
+		fe.Send(&pgproto3.Sync{})
+		say("DROP TABLE unsynced_too")
+		fe.Send(&pgproto3.Sync{})
+		say()
+		hear(" DROP TABLE ready I")
+		if err := s.PgConn().Conn().SetReadDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Everywhere("SELECT count(*) FROM unsynced", "0")
 	c.Check()
 }

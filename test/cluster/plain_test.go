@@ -75,10 +75,13 @@ func TestAccessMethods(t *testing.T) {
 	s.Do("DROP TABLE piled", "DROP ACCESS METHOD pile")
 }
 
-// TestPreparedStatements: a session's own are not among those that it is told of.
+// TestPreparedStatements: a session's own are not among those that it is told of, nor are definitions.
 func TestPreparedStatements(t *testing.T) {
 	s := use(t).Connect(1)
 	s.Do("PREPARE mine AS SELECT 1")
+	if _, err := s.Prepare(s.ctx(), "made", "CREATE TABLE prepared_too()"); err != nil {
+		t.Fatal(err)
+	}
 	for _, sql := range []string{"SELECT string_agg(name, ',') FROM pg_prepared_statements", "SELECT string_agg(name, ',') FROM pg_catalog.pg_prepared_statements p"} {
 		if got := s.Get(sql); got != "mine" {
 			t.Errorf("%s: %s", sql, got)

@@ -305,11 +305,25 @@ BEGIN
         HINT = 'Run the ALTER TABLE as a statement of its own.';
     END IF;
   END IF;
+  IF tag IN ('ALTER TABLE', 'ALTER INDEX') AND o LIKE 'pg\_toast.%%' THEN
+    SELECT tutti.renamed_toast(objid) INTO q FROM pg_event_trigger_ddl_commands() WHERE classid = 'pg_class'::regclass AND q ~* '\sRENAME\s+TO\s+("([^"]|"")+"|[^\s"]+)\s*;?\s*$' LIMIT 1;
+    IF q IS NULL THEN
+      RAISE EXCEPTION '%% on %% is not possible here', tag, o USING ERRCODE = '0A000', HINT = 'Alter the table it belongs to.'; -- another one may have its name elsewhere
+    END IF;
+  END IF;
   INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), current_user,
     coalesce(f, '{}') || jsonb_build_object('sql', q, 'tag', tag, 'role', current_user, 'settings', settings, 'dropped', coalesce(gone, '[]')));
   PERFORM set_config('%[6]s', 'on', true);
   RAISE INFO 'a definition was noted' USING ERRCODE = '%[7]s';
 END $tutti$;
+-- What gives a TOAST table, or its index, the name it has here: at another member it had another one before, but it belongs to the same table.
+CREATE OR REPLACE FUNCTION tutti.renamed_toast(rel pg_catalog.oid) RETURNS pg_catalog.text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT format('DO %%L', format('DECLARE was text := pg_catalog.current_setting(''allow_system_table_mods''); BEGIN PERFORM pg_catalog.set_config(''allow_system_table_mods'', ''on'', true);
+    EXECUTE pg_catalog.format(''ALTER TABLE pg_toast.%%%%I RENAME TO %%I'', (SELECT r.relname FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_index x ON x.indrelid = c.reltoastrelid
+      JOIN pg_catalog.pg_class r ON r.oid = %%s WHERE c.oid = %%L::pg_catalog.regclass)); PERFORM pg_catalog.set_config(''allow_system_table_mods'', was, true); END',
+    r.relname, CASE r.relkind WHEN 'i' THEN 'x.indexrelid' ELSE 'c.reltoastrelid' END, c.oid::regclass))
+  FROM pg_class r LEFT JOIN pg_index x ON x.indexrelid = r.oid JOIN pg_class c ON c.reltoastrelid = coalesce(x.indrelid, r.oid) WHERE r.oid = rel
+$tutti$;
 CREATE OR REPLACE FUNCTION tutti.mine(x pg_catalog.xid) RETURNS pg_catalog.bool LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT age(x) <= 0 AND pg_xact_status((pg_current_xact_id()::text::int8 - age(x))::text::xid8) = 'in progress' -- of this transaction, as it can be seen
 $tutti$;

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -98,6 +99,27 @@ func TestDefinitionsWaitForCatalogRows(t *testing.T) {
 	}
 	another.Do("ROLLBACK")
 	owner.Do("DROP TABLE described")
+	c.Check()
+}
+
+// TestRenamedToast: a TOAST table, which has another name at each node, and its index get the names that one gives them.
+func TestRenamedToast(t *testing.T) {
+	c := use(t)
+	for k := range c.Size() { // so that OIDs differ
+		c.Connect(k + 1).Do(strings.Repeat("CREATE TEMP TABLE toast_other (v text); DROP TABLE toast_other;", k+1))
+	}
+	s := c.Connect(1)
+	s.Do(`CREATE TABLE "Wide toast" (k int PRIMARY KEY, v text)`, "SET allow_system_table_mods = on")
+	s.Do(`DO $$ DECLARE r record; BEGIN
+	  SELECT t.relname AS t, i.relname AS i INTO r FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_index x ON x.indrelid = t.oid JOIN pg_class i ON i.oid = x.indexrelid WHERE c.relname = 'Wide toast';
+	  EXECUTE 'ALTER TABLE pg_toast.' || r.t || ' RENAME TO "Renamed toast"';
+	  EXECUTE 'ALTER INDEX pg_toast.' || r.i || ' RENAME TO renamed_toast_index;';
+	END $$`)
+	c.Everywhere(`SELECT t.relname, i.relname, current_setting('allow_system_table_mods') FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_index x ON x.indrelid = t.oid
+	  JOIN pg_class i ON i.oid = x.indexrelid WHERE c.relname = 'Wide toast'`, "Renamed toast|renamed_toast_index|off")
+	s.Do(`INSERT INTO "Wide toast" SELECT 1, string_agg(md5(g::text), '') FROM generate_series(1, 1000) g`)
+	wantCode(t, "another change", s.Try("DO 'BEGIN ALTER INDEX pg_toast.renamed_toast_index SET (fillfactor = 50); END'"), "0A000")
+	s.Do(`DROP TABLE "Wide toast"`)
 	c.Check()
 }
 

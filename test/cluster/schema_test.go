@@ -33,6 +33,7 @@ func TestSchemaInTransactions(t *testing.T) {
 	for i, step := range steps {
 		c.Connect(1 + i%3).Do(step.sql)
 		c.Everywhere(step.look, step.want)
+		c.Settled()
 		c.Connect(1 + (i+1)%3).Do("CREATE TABLE IF NOT EXISTS counted(n int PRIMARY KEY); INSERT INTO counted SELECT count(*) FROM counted")
 	}
 	// Values of a sequence that a transaction made stay distinct.

@@ -87,8 +87,8 @@ func TestPgbench(t *testing.T) {
 	for _, k := range c.All() {
 		waited += c.counters(k)["turns_waited"]
 	}
-	// On a machine that is too slow nothing is decided: see flow.Turns.
-	if waited == 0 && tried > 3*200*int(took.Seconds()) {
+	// On a machine that is too slow nothing is decided, or few lose: see flow.Turns.
+	if waited == 0 && tried > 3*100*int(took.Seconds()) && tried-total > tried/3 {
 		t.Error("two branch rows, 24 clients, and no transaction has waited for its turn")
 	}
 	for _, k := range c.All() {

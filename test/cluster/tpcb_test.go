@@ -88,7 +88,7 @@ func TestPgbench(t *testing.T) {
 		waited += c.counters(k)["turns_waited"]
 	}
 	// On a machine that is too slow nothing is decided, or few lose: see flow.Turns.
-	if waited == 0 && tried > 3*100*int(took.Seconds()) && tried-total > tried/3 {
+	if waited == 0 && tried > 3*100*int(took.Seconds()) && 100*(tried-total) > 45*tried {
 		t.Error("two branch rows, 24 clients, and no transaction has waited for its turn")
 	}
 	for _, k := range c.All() {

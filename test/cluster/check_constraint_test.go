@@ -10,6 +10,7 @@ import (
 // What a CHECK constraint says may depend on the time, on settings, and on other tables. What it has
 // let pass at one node is applied at all, later as well, and afterwards it holds again.
 func TestChecksThatChangeTheirMind(t *testing.T) {
+	t.Parallel()
 	c := New(t, 3)
 	c.StartNodes()
 	s := c.Connect(1)

@@ -52,6 +52,7 @@ func (s *Conn) changed(sql string) int64 {
 // TestForerunner: large transactions that members execute while they come in, at all nodes at once, amid small ones
 // on the same rows, unique values, locks that clients hold, and definitions. The copies are equal.
 func TestForerunner(t *testing.T) {
+	t.Parallel()
 	const rows = 2000
 	c := Start(t, 3, smallLimits)
 	s := c.Connect(1)
@@ -59,7 +60,7 @@ func TestForerunner(t *testing.T) {
 		fmt.Sprintf("INSERT INTO counts SELECT g, 0, g, repeat('x', 40) FROM generate_series(1, %d) g", rows))
 	c.Everywhere("SELECT count(*) FROM counts", fmt.Sprint(rows))
 	var next atomic.Int64
-	stop := time.Now().Add(testSeconds(8))
+	stop := time.Now().Add(testSeconds(5))
 	var wg sync.WaitGroup
 	work := func(k int, f func(s *Conn, r *rand.Rand)) {
 		s := c.Connect(k)
@@ -116,6 +117,7 @@ func TestForerunner(t *testing.T) {
 // TestForerunnerCounts: no increment is lost or made twice, and a member that goes away in the middle of a large
 // transaction harms nobody.
 func TestForerunnerCounts(t *testing.T) {
+	t.Parallel()
 	const rows = 1500
 	c := Start(t, 3, smallLimits)
 	s := c.Connect(1)
@@ -123,7 +125,7 @@ func TestForerunnerCounts(t *testing.T) {
 		fmt.Sprintf("INSERT INTO counts SELECT g, 0, repeat('x', 40) FROM generate_series(1, %d) g", rows))
 	c.Everywhere("SELECT count(*) FROM counts", fmt.Sprint(rows))
 	var increments atomic.Int64
-	stop := time.Now().Add(testSeconds(6))
+	stop := time.Now().Add(testSeconds(4))
 	var wg sync.WaitGroup
 	for k := 1; k <= 3; k++ {
 		for j := range 2 {

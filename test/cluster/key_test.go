@@ -21,6 +21,7 @@ func TestWideKeysAreToldApart(t *testing.T) {
 // TestEnumKeysAtUnlikeMembers: a member that crashed skips object ids, so that later types have
 // other ids there. Equal keys must conflict all the same.
 func TestEnumKeysAtUnlikeMembers(t *testing.T) {
+	t.Parallel()
 	c := Start(t, 3)
 	c.KillPostgres(2)
 	time.Sleep(200 * time.Millisecond)

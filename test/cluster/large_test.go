@@ -109,6 +109,7 @@ func TestLargeTransactions(t *testing.T) {
 // TestTooLargeTransaction: a transaction above the limit is told so when the statement ends, and both the
 // session and the cluster go on.
 func TestTooLargeTransaction(t *testing.T) {
+	t.Parallel()
 	c := Start(t, 3, func(_ int, c *config.Config) { c.Limits.WritesetBytes = 1 << 20 })
 	s := c.Connect(1)
 	s.Do("CREATE TABLE t(id int PRIMARY KEY, x text)")

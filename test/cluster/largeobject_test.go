@@ -190,6 +190,7 @@ func TestLargeObjectsAndDefinitions(t *testing.T) {
 
 // TestLargeObjectsOfAll: an object of many pages; a node that was away; one that is killed in between.
 func TestLargeObjectsOfAll(t *testing.T) {
+	t.Parallel()
 	c := Start(t, 3)
 	a := c.Connect(1)
 	megabytes := 40

@@ -133,6 +133,10 @@ DROP EVENT TRIGGER IF EXISTS "!tutti_ddl";
 DROP EVENT TRIGGER IF EXISTS "!tutti_drop";
 DROP EVENT TRIGGER IF EXISTS "!tutti_begin";
 DROP EVENT TRIGGER IF EXISTS "!tutti_rewrite";
+DROP EVENT TRIGGER IF EXISTS tutti_ddl;
+DROP EVENT TRIGGER IF EXISTS tutti_drop;
+DROP EVENT TRIGGER IF EXISTS tutti_begin;
+DROP EVENT TRIGGER IF EXISTS tutti_rewrite;
 DROP FUNCTION IF EXISTS tutti.refuse_ddl();
 CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
 DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on', false);

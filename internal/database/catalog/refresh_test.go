@@ -80,3 +80,26 @@ func TestFollowKnowsItsTriggers(t *testing.T) {
 		t.Error("a table was forgotten")
 	}
 }
+
+// TestInstallOverAnOlderBuild: what an older build has left under names that are not used any more is gone, so that nothing
+// is noted twice.
+func TestInstallOverAnOlderBuild(t *testing.T) {
+	m := newMembers(t, 1)
+	c := m.conns[0]
+	of := func() (n int) {
+		if err := c.QueryRow(ctx, "SELECT count(*) FROM pg_event_trigger").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	now := of()
+	for name, event := range map[string]string{"tutti_ddl": "ddl_command_end", "tutti_drop": "sql_drop", "tutti_begin": "ddl_command_start", "tutti_rewrite": "table_rewrite"} {
+		if _, err := c.Exec(ctx, "CREATE EVENT TRIGGER "+name+" ON "+event+" EXECUTE FUNCTION tutti.ddl()"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.in(c, func(tx pgx.Tx) error { return Install(ctx, tx) })
+	if got := of(); got != now {
+		t.Errorf("%d event triggers, want %d", got, now)
+	}
+}

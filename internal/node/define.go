@@ -13,6 +13,7 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -159,7 +160,8 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		}
 		return "", err
 	}
-	if events && !concernsEvents(d.SQL) {
+	watched := events && quiet(d.SQL)
+	if events && !watched {
 		restore, failed := a.silence(ctx)
 		if failed != nil {
 			return "", failed
@@ -174,7 +176,7 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 	if super {
 		return a.run(ctx, "SET LOCAL ROLE "+owner, d.SQL)
 	}
-	return a.runInside(ctx, owner, d.SQL)
+	return a.runInside(ctx, owner, d.SQL, watched)
 }
 
 // silence keeps users' event triggers from firing until restore is called: they have fired at the origin, and what they
@@ -203,19 +205,20 @@ func (a *applier) silence(ctx context.Context) (restore func() error, err error)
 	}, nil
 }
 
-// concernsEvents reports whether a definition is about event triggers. None fires for it.
-func concernsEvents(sql string) bool {
-	words := strings.Fields(strings.ToUpper(uncommented(sql, "")))
-	return len(words) > 1 && words[1] == "EVENT"
+// quiet reports whether no event trigger fires for a definition: it is about event triggers, or about what all databases share.
+func quiet(sql string) bool {
+	s := semantics.Classify(sql)
+	return len(s) == 1 && s[0].Quiet
 }
 
-// runInside runs a statement inside a function of owner's.
-func (a *applier) runInside(ctx context.Context, owner, sql string) (tag string, err error) {
+// runInside runs a statement inside a function of owner's. Watched: users' event triggers are not silent, and would fire for the
+// function.
+func (a *applier) runInside(ctx context.Context, owner, sql string, watched bool) (tag string, err error) {
 	const name = "tutti.run_definition(pg_catalog.text)"
 	own := func(statements ...string) error {
 		text := strings.Join(statements, ";")
-		if concernsEvents(sql) {
-			text = capture.Unseen(statements) // the others are silent already
+		if watched {
+			text = capture.Unseen(statements)
 		}
 		_, err := a.conn.Exec(ctx, text).ReadAll()
 		return err

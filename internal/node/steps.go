@@ -178,22 +178,16 @@ func (a *applier) stepQuery(ctx context.Context, origin uint32, d session.Defini
 
 // isQuery reports whether a noted text is a query, and no definition: that is a setval.
 func isQuery(sql string) bool {
-	sql = uncommented(sql, "(")
-	word := strings.ToUpper(sql[:min(len(sql), len("SELECT"))])
-	return word == "SELECT" || strings.HasPrefix(word, "WITH") || word == "VALUES"
-}
-
-// uncommented is a statement without the space, the comments and the characters of skip that it begins with.
-func uncommented(sql, skip string) string {
 	for {
-		sql = strings.TrimLeft(sql, " \t\r\n\f\v"+skip)
+		sql = strings.TrimLeft(sql, " \t\r\n\f\v(")
 		switch {
 		case strings.HasPrefix(sql, "--"):
 			_, sql, _ = strings.Cut(sql, "\n")
 		case strings.HasPrefix(sql, "/*"):
 			sql = afterComment(sql)
 		default:
-			return sql
+			word := strings.ToUpper(sql[:min(len(sql), len("SELECT"))])
+			return word == "SELECT" || strings.HasPrefix(word, "WITH") || word == "VALUES"
 		}
 	}
 }

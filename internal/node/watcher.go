@@ -93,7 +93,7 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		l.monitor.cancel(l.log, definer) // who blocks it need not lose; it may wait for the executor, too
 		return true, nil
 	}
-	if f := l.forerunner.pid.Load(); slices.Contains(pids, f) {
+	if f := l.forerunner.pid.Load(); f != 0 && slices.Contains(pids, f) { // 0 is a prepared transaction, or no forerunner
 		l.forerunner.giveWay()
 		l.monitor.cancel(l.log, f)
 		return true, nil // whom it waits for need not be in the way

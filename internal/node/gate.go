@@ -11,10 +11,12 @@ type gate struct {
 	group   bool // a group is being carried out
 	holes   bool // a transaction beyond the applied ordinal is visible
 	holders int
+	// those of the holders that may take long, and what breaks them off; called with mu held
+	patient map[*guard]func()
 }
 
 func newGate() *gate {
-	g := &gate{}
+	g := &gate{patient: map[*guard]func(){}}
 	g.changed = sync.NewCond(&g.mu)
 	return g
 }
@@ -23,6 +25,10 @@ func newGate() *gate {
 func (g *gate) close() {
 	g.mu.Lock()
 	g.group = true
+	for of, breakOff := range g.patient {
+		delete(g.patient, of)
+		breakOff()
+	}
 	for g.holders > 0 {
 		g.changed.Wait()
 	}
@@ -50,6 +56,28 @@ func (g *gate) moved(holes bool) {
 func (g *gate) enter(stop func() bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.enterLocked(stop)
+}
+
+// enterPatient is enter for who may hold the gate for long: when a group comes, it is broken off, and must leave.
+func (g *gate) enterPatient(of *guard, stop func() bool, breakOff func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.enterLocked(stop) {
+		return false
+	}
+	g.patient[of] = breakOff
+	return true
+}
+
+func (g *gate) leavePatient(of *guard) {
+	g.mu.Lock()
+	delete(g.patient, of)
+	g.mu.Unlock()
+	g.leave()
+}
+
+func (g *gate) enterLocked(stop func() bool) bool {
 	for g.group || g.holes {
 		if stop() {
 			return false

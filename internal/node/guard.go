@@ -36,6 +36,9 @@ type guard struct {
 	entered uint64 // phases
 	idled   uint64 // entered when the nudger last looked
 	watched bool   // the session hears its backend
+	wished  bool   // the client has asked to cancel what runs in this phase
+	broken  bool   // what the session waits for was broken off, see breakOff
+	left    chan struct{}
 }
 
 func newGuard(pid, slot uint32, client net.Conn, cancel, wake func()) *guard {
@@ -53,6 +56,7 @@ func (g *guard) enter(p session.Phase) *wire.SQLError {
 		g.quiet.Wait()
 	}
 	g.entered++
+	g.wished = false
 	if g.poked {
 		g.poked = false
 		// A failure shows at the next read.
@@ -151,6 +155,10 @@ func (l *life) nudge(ctx context.Context) error {
 
 // interrupt cancels the running statement; called and returns with mu held.
 func (g *guard) interrupt() {
+	if g.left != nil {
+		g.interruptUntilLeft()
+		return
+	}
 	g.cancels++
 	g.mu.Unlock()
 	g.cancel()
@@ -167,9 +175,13 @@ func (g *guard) cancelClient() {
 	g.mu.Lock()
 	phase, seq, define := g.phase, g.seq, g.define
 	if phase == session.PhaseRunning {
+		g.wished = true
 		g.interrupt()
 	}
 	g.mu.Unlock()
+	if phase == session.PhaseRunning {
+		g.wake() // it may wait for the gate
+	}
 	if define != nil {
 		define()
 	}

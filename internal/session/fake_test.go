@@ -115,6 +115,16 @@ func (h *fakeHost) LeaveSnapshot() {
 	h.holding = false
 }
 
+func (h *fakeHost) EnterSafe(int) (uint64, bool, *wire.SQLError) {
+	base, doom := h.EnterSnapshot()
+	return base, true, doom
+}
+
+func (h *fakeHost) LeaveSafe() bool {
+	h.LeaveSnapshot()
+	return false
+}
+
 func (h *fakeHost) SerialBegin() *wire.SQLError { return nil }
 
 func (h *fakeHost) SerialRuns(bool) *wire.SQLError { return nil }

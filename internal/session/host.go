@@ -82,6 +82,11 @@ type Host interface {
 	// With a non-nil error the transaction lost while it waited, and nothing is held back.
 	EnterSnapshot() (base uint64, doom *wire.SQLError)
 	LeaveSnapshot()
+	// EnterSafe is EnterSnapshot for a backend that may wait for a safe snapshot. When the next group comes it is cancelled, again and
+	// again, until LeaveSafe, which reports whether that has happened. try counts from 0; later ones are held up a little, and
+	// without waits it has taken too long. The client's own cancel is an error, too.
+	EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError)
+	LeaveSafe() (broken bool)
 	// SerialBegin comes before the snapshot of a SERIALIZABLE transaction, whose statements may run from then on. It may
 	// have to wait. The transaction ends with PhaseIdle.
 	SerialBegin() *wire.SQLError

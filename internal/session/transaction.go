@@ -25,16 +25,15 @@ func (s *Session) currentLevel() semantics.Isolation {
 // when snapshot says that the next statement will look at data, takes the transaction's one
 // snapshot between two groups.
 func (s *Session) ensureOpen(snapshot bool) error {
-	open := s.open
+	open, defers := s.open, false
 	if !open {
 		s.direct.begin()
 		m := s.modes
 		m.Isolation = s.currentLevel()
-		if m.Isolation == semantics.Serializable {
-			// To wait for a safe snapshot would hold the order up. Any is safe here: what only reads
-			// comes, in the serial order, where its snapshot was taken. It must be said: there is a default.
-			m.Deferrable = "NOT DEFERRABLE"
+		if m.Isolation == semantics.Serializable && (m.Deferrable != deferrable || !snapshot) {
+			m.Deferrable = notDeferrable // it must be said: there is a default
 		}
+		defers = m.Isolation == semantics.Serializable && m.Deferrable == deferrable
 		s.sendBegin(m)
 		s.open, s.prefix, s.snapshot = true, beginStatements, false
 		s.base = s.host.Base()
@@ -55,6 +54,9 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	if doom == nil && s.currentLevel() == semantics.Serializable {
 		doom = s.host.SerialBegin()
 	}
+	if doom == nil && defers {
+		return s.safeSnapshot()
+	}
 	if doom == nil {
 		base, doom = s.host.EnterSnapshot()
 	}
@@ -70,25 +72,6 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		return fmt.Errorf("session: the backend refused to take a snapshot: %s", r.failed.Message)
 	}
 	return err
-}
-
-// prompt makes sure that a SERIALIZABLE transaction, open already, does not wait for a safe snapshot: the client may
-// have said so since its BEGIN.
-func (s *Session) prompt(open bool) (*wire.SQLError, error) {
-	if !open || s.currentLevel() != semantics.Serializable {
-		return nil, nil
-	}
-	rows, err := s.query("SHOW transaction_deferrable")
-	if err != nil || string(rows[0][0]) != "on" {
-		return nil, err
-	}
-	s.sendOwn(ownPrompt)
-	r, err := s.quiet()
-	if err == nil && r.failed != nil { // only before a savepoint
-		return wire.Errorf(wire.CodeFeatureNotSupported, "a transaction through Tutti cannot wait for a safe snapshot: %s", r.failed.Message).
-			WithHint("Leave out DEFERRABLE: a SERIALIZABLE transaction that writes nothing never loses."), nil
-	}
-	return nil, err
 }
 
 // reset forgets the transaction on both sides; the backend must be idle.

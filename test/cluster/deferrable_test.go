@@ -1,18 +1,19 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 )
 
-// TestDeferrableHoldsNobodyUp: however a client asks for a safe snapshot, its transaction does not wait for one. It would do so
-// at the gate, and nothing could be applied at its member while somebody writes.
+// TestDeferrableHoldsNobodyUp: a client that asks for a safe snapshot waits for one only if its transaction can be begun again while
+// it does. Else it would wait at the gate, and nothing could be applied at its member while somebody writes.
 func TestDeferrableHoldsNobodyUp(t *testing.T) {
 	c := use(t)
 	writer, b := c.Connect(1), c.Connect(2)
 	b.Do("CREATE TABLE unhurried(id int PRIMARY KEY, v int)", "INSERT INTO unhurried VALUES (1, 0), (2, 0)")
 	for i, begin := range [][]string{
-		{"BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"},
 		{"SET default_transaction_deferrable = on", "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY"},
 		{"SET default_transaction_deferrable = on; SET default_transaction_isolation = serializable; SET default_transaction_read_only = on"},
 		{"BEGIN", "SET LOCAL work_mem = '5MB'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"},
@@ -38,4 +39,101 @@ func TestDeferrableHoldsNobodyUp(t *testing.T) {
 		t.Errorf("behind a savepoint, where PostgreSQL does not take it back: %v", err)
 	}
 	r.Do("ROLLBACK")
+}
+
+// TestSafeSnapshot: a SERIALIZABLE READ ONLY DEFERRABLE transaction waits for those of its member that may write. What is ordered
+// meanwhile is applied as ever, and it sees that.
+func TestSafeSnapshot(t *testing.T) {
+	c := use(t)
+	writer, b := c.Connect(1), c.Connect(2)
+	b.Do("CREATE TABLE safe(id int PRIMARY KEY, v int)", "INSERT INTO safe VALUES (1, 0), (2, 0)")
+	c.Everywhere("SELECT count(*) FROM safe", "2")
+	begin := []string{"BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"}
+	for i, end := range []string{"COMMIT", "ROLLBACK"} {
+		writer.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "UPDATE safe SET v = v + 1 WHERE id = 1")
+		r := c.Connect(1)
+		r.Do(begin...)
+		seen := make(chan string, 1)
+		go func() {
+			got, err := r.Ask("SELECT string_agg(v::text, ' ' ORDER BY id) FROM safe")
+			seen <- got + fmt.Sprint(err)
+		}()
+		c.Eventually(1, fmt.Sprintf("SELECT cardinality(pg_safe_snapshot_blocking_pids(%d))", r.PgConn().PID()), "1")
+		began := time.Now()
+		for k := range 5 {
+			b.Do(fmt.Sprintf("UPDATE safe SET v = %d WHERE id = 2", 5*i+k+1))
+			c.Eventually(1, "SELECT v FROM safe WHERE id = 2", fmt.Sprint(5*i+k+1))
+		}
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("what was ordered meanwhile took %v", d)
+		}
+		select {
+		case got := <-seen:
+			t.Errorf("it did not wait: %s", got)
+		default:
+		}
+		writer.Do(end)
+		select {
+		case got := <-seen:
+			if want := fmt.Sprintf("1 %d<nil>", 5*i+5); got != want {
+				t.Errorf("after %s it sees %q, want %q", end, got, want)
+			}
+		case <-time.After(sqlTimeout):
+			t.Fatalf("it waits still, after %s", end)
+		}
+		r.Do("COMMIT")
+	}
+}
+
+// TestSafeSnapshotInVain: who waits for a safe snapshot may be cancelled, by the client or by statement_timeout, and does not wait for ever
+// where groups come all the time.
+func TestSafeSnapshotInVain(t *testing.T) {
+	c := use(t)
+	writer, b := c.Connect(1), c.Connect(2)
+	b.Do("CREATE TABLE unsafe(id int PRIMARY KEY, v int)", "INSERT INTO unsafe VALUES (1, 0), (2, 0)")
+	c.Everywhere("SELECT count(*) FROM unsafe", "2")
+	writer.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "UPDATE unsafe SET v = v + 1 WHERE id = 1")
+	r := c.Connect(1)
+	for range 10 {
+		r.Do("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE")
+		got := background(r, "SELECT count(*) FROM unsafe")
+		c.Eventually(1, fmt.Sprintf("SELECT cardinality(pg_safe_snapshot_blocking_pids(%d))", r.PgConn().PID()), "1")
+		b.Do("UPDATE unsafe SET v = v + 1 WHERE id = 2") // it may be between two tries, too
+		if err := r.PgConn().CancelRequest(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-got:
+			if Code(err) != "57014" {
+				t.Errorf("cancelled: %v", err)
+			}
+		case <-time.After(sqlTimeout):
+			t.Fatal("it was cancelled, and waits")
+		}
+		if err := r.Try("SELECT 1"); Code(err) != "25P02" {
+			t.Errorf("after the cancel: %v", err)
+		}
+		r.Do("ROLLBACK", "SELECT count(*) FROM unsafe")
+	}
+	r.Do("SET statement_timeout = '200ms'", "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE")
+	if err := r.Try("SELECT count(*) FROM unsafe"); Code(err) != "57014" {
+		t.Errorf("statement_timeout: %v", err)
+	}
+	r.Do("ROLLBACK", "RESET statement_timeout", "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE")
+	got := background(r, "SELECT count(*) FROM unsafe")
+	for deadline := time.Now().Add(2 * sqlTimeout); ; b.Do("UPDATE unsafe SET v = v + 1 WHERE id = 2") {
+		select {
+		case err := <-got:
+			if err != nil {
+				t.Errorf("while groups come all the time: %v", err)
+			}
+			r.Do("COMMIT")
+			writer.Do("COMMIT")
+			return
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it waits for ever")
+		}
+	}
 }

@@ -101,7 +101,7 @@ func (e *Engine) restore(c *Checkpoint) {
 		clear(e.sources)
 	case "checkpoint-without-parts":
 		for m, s := range e.sources { // order-free: each for itself
-			s.parts = nil
+			s.parts, s.id = nil, writeset.TxID{}
 			e.sources[m] = s
 		}
 	case "checkpoint-one-off":
@@ -117,14 +117,19 @@ func (e *Engine) restore(c *Checkpoint) {
 // number of members that have expired, per member uvarints its number and the ordinal; then locks.Checkpoint.
 // Version 3, which is written if a member has run SERIALIZABLE transactions, has behind that: the number of such members, per
 // member uvarints its number and the ordinal up to which it did, or 0 if it still does.
+// Version 4, which is written if parts of a payload have come, has behind that the sequence of its transaction for each member
+// that has parts.
 const (
 	checkpointVersion       = 1
 	checkpointVersionLocks  = 2
 	checkpointVersionSerial = 3
+	checkpointVersionParts  = 4
 )
 
 func (c *Checkpoint) version() byte {
 	switch {
+	case slices.ContainsFunc(c.sources, func(s memberSource) bool { return !s.id.IsZero() }):
+		return checkpointVersionParts
 	case len(c.serial) > 0:
 		return checkpointVersionSerial
 	case c.locks.Empty() && len(c.expired) == 0:
@@ -165,6 +170,13 @@ func (c *Checkpoint) Append(dst []byte) []byte {
 			dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(x.member)), x.until)
 		}
 	}
+	if c.version() >= checkpointVersionParts {
+		for i := range c.sources {
+			if s := &c.sources[i]; s.parts != nil {
+				dst = binary.AppendUvarint(dst, s.id.Seq)
+			}
+		}
+	}
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
@@ -179,8 +191,8 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 	switch {
 	case n < 1:
 		return nil, fmt.Errorf("engine: %w: it has %d bytes", ErrCheckpoint, len(data))
-	case data[0] < checkpointVersion || data[0] > checkpointVersionSerial:
-		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d to %d", ErrCheckpoint, data[0], checkpointVersion, checkpointVersionSerial)
+	case data[0] < checkpointVersion || data[0] > checkpointVersionParts:
+		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d to %d", ErrCheckpoint, data[0], checkpointVersion, checkpointVersionParts)
 	case binary.LittleEndian.Uint32(data[n:]) != crc32.Checksum(data[:n], castagnoli):
 		return nil, fmt.Errorf("engine: %w: the checksum of its %d bytes is wrong", ErrCheckpoint, len(data))
 	}
@@ -196,6 +208,9 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 	}
 	if err == nil && data[0] >= checkpointVersionSerial {
 		c.readSerial(r)
+	}
+	if err == nil && data[0] >= checkpointVersionParts {
+		c.readIDs(r)
 	}
 	if err == nil {
 		err = r.Done()
@@ -233,6 +248,18 @@ func (c *Checkpoint) readSerial(r *writeset.Reader) {
 		x.until = r.Uvarint()
 		x.open = x.until == 0
 		c.serial[i] = x
+	}
+}
+
+func (c *Checkpoint) readIDs(r *writeset.Reader) {
+	for i := range c.sources {
+		s := &c.sources[i]
+		if s.parts == nil {
+			continue
+		}
+		if seq := r.Uvarint(); seq > 0 {
+			s.id = writeset.TxID{Member: s.member, Incarnation: s.incarnation, Seq: seq}
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 // drawLog is a log as members may write it: batches in order, late, twice and missing; of several
 // lives; payloads in parts, some of which never end; statements, and bytes that are no writeset.
 func drawLog(t *rapid.T) [][]byte {
-	type life struct{ incarnation, number uint64 }
-	lives := map[uint32]life{2: {1, 0}, 3: {1, 0}}
+	type life struct{ incarnation, number, parts uint64 }
+	lives := map[uint32]life{2: {1, 0, 0}, 3: {1, 0, 0}}
 	var log [][]byte
 	for i := range rapid.IntRange(1, 50).Draw(t, "entries") {
 		m := rapid.SampledFrom([]uint32{2, 3}).Draw(t, "member")
@@ -34,10 +34,9 @@ func drawLog(t *rapid.T) [][]byte {
 			log = append(log, rapid.SampledFrom(log).Draw(t, "again"))
 			continue
 		case what == 1:
-			s = life{s.incarnation + 1, 0}
+			s = life{s.incarnation + 1, 0, 0}
 		}
 		s.number++
-		lives[m] = s
 		b := batch{Member: m, Incarnation: s.incarnation, Number: s.number}
 		for j := range rapid.IntRange(1, 3).Draw(t, "items") {
 			it := Item{Kind: rapid.SampledFrom([]Kind{KindCertified, KindCertified, KindCertified, KindStatement, KindFence, KindPart, KindSerial}).Draw(t, "kind"),
@@ -59,9 +58,16 @@ func drawLog(t *rapid.T) [][]byte {
 			}
 			if it.Kind == KindPart {
 				it.Payload = it.Payload[:rapid.IntRange(1, len(it.Payload)).Draw(t, "cut")]
+				if s.parts == 0 {
+					s.parts = it.ID.Seq
+				}
+				it.ID.Seq = s.parts
+			} else if s.parts > 0 && rapid.Bool().Draw(t, "ends") {
+				it.ID.Seq, s.parts = s.parts, 0
 			}
 			b.Items = append(b.Items, it)
 		}
+		lives[m] = s
 		log = append(log, b.append(nil))
 	}
 	return log

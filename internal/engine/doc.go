@@ -43,6 +43,9 @@
 //	E12 What a SERIALIZABLE transaction has read is compared from a later base on only if no other member has run
 //	    such transactions since its snapshot, and all who have written to that meanwhile were of this life and
 //	    committed by their own sessions, before any such transaction that was ordered later (decision 0034).
+//	E13 Of a member's payloads one at a time is on its way in parts; the item of its transaction ends it, with its rest. Items of
+//	    that member's other transactions may come between, but no definition does, and what conflicts with it waits (E5). Its base
+//	    is taken with its end, so what has passed it is before it in every respect.
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

@@ -105,6 +105,7 @@ type Submission struct {
 	Payload         []byte             // the encoded writeset, notifications, channels or request
 	Decoded         bool               // Writeset is what writeset.Decode has made of Payload
 	Keys            *Keys              // of a large Writeset, so that it need not be gone through here; or nil
+	Front           int                // of a payload that travels in parts: how many bytes may leave before Pace; 0: all
 }
 
 // Task is one item of a group.
@@ -174,6 +175,7 @@ type own struct {
 	ordinal uint64 // zero until delivered
 	orphan  bool   // its session is gone: apply the rows like a remote item
 	sent    int    // bytes of the payload that left in parts
+	gone    bool   // all of it is in batches, or it is lost
 }
 
 // source is what is known of a member's proposals: the last batch taken, and the parts of a
@@ -181,7 +183,7 @@ type own struct {
 type source struct {
 	incarnation, number uint64
 	parts               []byte
-	id                  writeset.TxID // of the payload that parts is the front of; zero if that is not known, as after a start
+	id                  writeset.TxID // of the payload that parts is the front of; zero if that is not known, as from an old checkpoint
 }
 
 // Engine is one member's machine. Not safe for concurrent use.
@@ -214,6 +216,7 @@ type Engine struct {
 	pending  []*own          // clear to be proposed
 	locked   map[uint64]lockCount
 	large    []*own // those with Keys, which are not in locked
+	sending  *own   // whose front has left in parts, and whose end has not; it is pending
 	inflight []*proposal
 	number   uint64 // of the last batch made
 	idle     int    // ticks since something of ours was delivered
@@ -231,6 +234,7 @@ type proposal struct {
 	number uint64
 	data   []byte
 	sent   bool
+	part   bool // there is a part of a large payload in it
 }
 
 // New starts a machine at what the log storage holds. It certifies again what follows the checkpoint.
@@ -384,7 +388,7 @@ func (e *Engine) deliver(index uint64, data []byte) {
 			e.takePart(&s, it)
 			continue
 		}
-		if s.parts == nil {
+		if s.parts == nil || !s.id.IsZero() && s.id != it.ID {
 			e.deliverItem(it)
 			continue
 		}

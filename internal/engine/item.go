@@ -21,7 +21,7 @@ const (
 	// KindCheck asks every member for checksums at its ordinal.
 	KindCheck Kind = 4
 	// KindPart carries the front of a payload too large for one batch; it belongs to the next
-	// item of its source that is no part, and takes no ordinal. Its Base is how long the
+	// item of its transaction that is no part (E13), and takes no ordinal. Its Base is how long the
 	// whole payload is, or zero.
 	KindPart Kind = 5
 	// KindNotify carries what sessions of its member have notified; every member passes it on to its own
@@ -63,25 +63,31 @@ type batch struct {
 	Incarnation uint64
 	Number      uint64
 	Items       []Item
+	passes      bool // there are items of others between the parts of a payload
 }
 
 // Version 1: byte version, then uvarints member, incarnation, number, item count; per item
 // byte kind, uvarints sequence, slot, base, base−sharedBase, then the payload with length.
 // Version 2 has another uvarint since before the payload, version 3 a further one, read base, version 4 one more, lock base;
-// they are written if some item needs them.
+// they are written if some item needs them. Version 5 is like version 4: before it, parts were ended by
+// whatever item came next, and now by the one of their transaction. It is written if that makes a difference.
 const (
 	batchVersion      = 1
 	batchVersionSince = 2
 	batchVersionReads = 3
 	batchVersionLocks = 4
+	batchVersionPass  = 5
 )
 
 func (b *batch) append(dst []byte) []byte {
 	version := byte(batchVersion)
+	if b.passes {
+		version = batchVersionPass
+	}
 	for i := range b.Items {
 		switch {
 		case b.Items[i].LockBase > 0:
-			version = batchVersionLocks
+			version = max(version, batchVersionLocks)
 		case b.Items[i].ReadBase > 0:
 			version = max(version, batchVersionReads)
 		case b.Items[i].Since > 0:
@@ -118,10 +124,10 @@ func (b *batch) append(dst []byte) []byte {
 func decodeBatch(data []byte) (*batch, error) {
 	r := writeset.NewReader(data)
 	version := r.Byte()
-	if version < batchVersion || version > batchVersionLocks {
-		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d to %d", version, batchVersion, batchVersionLocks)
+	if version < batchVersion || version > batchVersionPass {
+		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d to %d", version, batchVersion, batchVersionPass)
 	}
-	b := &batch{Member: uint32(r.Uvarint()), Incarnation: r.Uvarint(), Number: r.Uvarint()}
+	b := &batch{passes: version == batchVersionPass, Member: uint32(r.Uvarint()), Incarnation: r.Uvarint(), Number: r.Uvarint()}
 	b.Items = make([]Item, r.Count(6))
 	for i := range b.Items {
 		it := &b.Items[i]

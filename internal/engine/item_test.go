@@ -84,7 +84,7 @@ func TestDecodeBatchRefuses(t *testing.T) {
 		"kind 0":      bad(func(i *Item) { i.Kind = 0 }),
 		"kind 10":     bad(func(i *Item) { i.Kind = 10 }),
 		"shared base": bad(func(i *Item) { i.SharedBase = i.Base + 1 }),
-		"version 5":   {5, 1, 1, 1, 0},
+		"version 6":   {6, 1, 1, 1, 0},
 	} {
 		if _, err := decodeBatch(data); err == nil {
 			t.Errorf("%s was taken", name)
@@ -102,6 +102,7 @@ func FuzzDecodeBatch(f *testing.F) {
 	f.Add((&batch{Member: 2, Incarnation: 3, Number: 7, Items: []Item{
 		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 7}, Slot: 7, Base: 303, SharedBase: 303, LockBase: 306, Payload: []byte("writeset")},
 	}}).append(nil))
+	f.Add((&batch{Member: 2, Incarnation: 3, Number: 8, passes: true, Items: []Item{{Kind: KindFence, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 8}}}}).append(nil))
 	f.Add((&batch{Member: 1, Incarnation: 1, Number: 1}).append(nil))
 	f.Add([]byte{1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -14,6 +15,9 @@ const partsHintMax = 1 << 30
 // and serves as its own front; of others, memory for all of it is taken at once, so that it is not copied as it grows.
 func (e *Engine) takePart(s *source, it *Item) {
 	n := len(s.parts)
+	if n > 0 && !s.id.IsZero() && s.id != it.ID {
+		panic(fmt.Sprintf("engine: a part of transaction %s follows one of %s, whose end has not come", it.ID, s.id))
+	}
 	if s.id = it.ID; it.ID.Seq == 0 || n+len(it.Payload) == 0 {
 		s.id = writeset.TxID{} // none that a member makes
 	}
@@ -27,6 +31,22 @@ func (e *Engine) takePart(s *source, it *Item) {
 	s.parts = append(s.parts, it.Payload...)
 	if it.ID.Member != e.o.Member {
 		e.fronts = append(e.fronts, Front{ID: it.ID, Bytes: slices.Clip(s.parts), Total: int(min(it.Base, partsHintMax)), State: Coming})
+	}
+}
+
+// Sent is how many bytes of an own payload have left in parts.
+func (e *Engine) Sent(seq uint64) int {
+	if w := e.owns[seq]; w != nil {
+		return w.sent
+	}
+	return 0
+}
+
+// Pace says anew how much of an own payload may leave, see Submission.Front.
+func (e *Engine) Pace(seq uint64, front int) {
+	if w := e.owns[seq]; w != nil && w.Front > 0 && front > 0 {
+		w.Front = front
+		e.propose()
 	}
 }
 

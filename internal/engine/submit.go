@@ -64,14 +64,17 @@ func (e *Engine) Withdraw(seq uint64) bool {
 		delete(e.owns, seq)
 		return true
 	}
-	if len(e.pending) > 0 && e.pending[0].Seq == seq && e.pending[0].sent > 0 && planted != "parts-dangle" {
-		e.breakOff(e.pending[0])
+	if e.sending != nil && e.sending.Seq == seq && planted != "parts-dangle" {
+		e.breakOff(e.sending)
 		return true
 	}
 	if planted == "withdrawn-in-flight" && e.Undecided(seq) && len(e.inflight) > 0 {
 		return true
 	}
 	if w := remove(&e.pending, seq); w != nil {
+		if w == e.sending {
+			e.sending = nil // planted
+		}
 		e.finish(w)
 		e.admit()
 		return true
@@ -209,10 +212,15 @@ func (e *Engine) propose() {
 	}
 }
 
-// window reports whether another batch may be under way.
+// window reports whether another batch may be under way, and something may be in it.
 func (e *Engine) window() bool {
 	n := len(e.inflight)
-	return len(e.pending) > 0 && e.view.Leader != 0 && n < e.o.BatchesInflightMax && (n == 0 || e.inflight[n-1].sent)
+	if len(e.pending) == 0 || e.view.Leader == 0 || n >= e.o.BatchesInflightMax || n > 0 && !e.inflight[n-1].sent {
+		return false
+	}
+	due := false
+	e.eachDue(func(*own, int) bool { due = true; return false })
+	return due
 }
 
 // mayBatch reports whether a batch should be made now.
@@ -221,50 +229,102 @@ func (e *Engine) mayBatch() bool {
 		return e.window()
 	}
 	items, bytes := 0, 0
-	for _, w := range e.pending {
+	e.eachDue(func(_ *own, rest int) bool {
 		items++
-		bytes += len(w.Payload) - w.sent
-		if items >= e.o.BatchItemsMax || bytes > e.o.BatchBytesMax {
-			return true
+		bytes += rest
+		return items < e.o.BatchItemsMax && bytes <= e.o.BatchBytesMax
+	})
+	return items >= e.o.BatchItemsMax || bytes > e.o.BatchBytesMax
+}
+
+// eachDue calls f, until it says false, with what may be in the next batch, and how many bytes of it are still to be
+// sent. While a large payload is on its way, or waits for its turn, what follows it passes if it may (E13).
+func (e *Engine) eachDue(f func(w *own, rest int) bool) {
+	large := e.sending
+	for _, w := range e.pending {
+		rest := len(w.Payload) - w.sent
+		if large == nil && rest > e.o.BatchBytesMax {
+			large = w
 		}
+		switch {
+		case w == large && !e.partDue(w, rest):
+			continue
+		case large != nil && w != large && (rest > e.o.BatchBytesMax || !w.passes()):
+			continue
+		}
+		if !f(w, rest) {
+			return
+		}
+	}
+}
+
+// partDue reports whether the next part of a large payload, or its end, may leave. Some batches are left to others.
+func (e *Engine) partDue(w *own, rest int) bool {
+	if n := w.sent + min(rest, e.o.BatchBytesMax); w.Front > 0 && n > w.Front && w.Kind == KindCertified {
+		return false
+	}
+	parts := 0
+	for _, p := range e.inflight {
+		if p.part {
+			parts++
+		}
+	}
+	return parts < max(1, e.o.BatchesInflightMax/2)
+}
+
+// passes reports whether a submission may be ordered before a large one that was submitted before it. A definition stays
+// behind: it might make the large one lose.
+func (w *own) passes() bool {
+	switch w.Kind {
+	case KindCertified:
+		return len(w.Writeset.Steps) == 0
+	case KindNotify, KindListen, KindLock:
+		return true
 	}
 	return false
 }
 
-// makeBatch puts what is pending into one proposal. What the delivered part of the log
+// makeBatch puts what is pending and due into one proposal. What the delivered part of the log
 // has doomed already is aborted here (SI-Rep's local validation): at a member that lags,
 // such transactions would hold the very locks the applier needs until the log said no.
 func (e *Engine) makeBatch() {
 	b := batch{Member: e.o.Member, Incarnation: e.o.Incarnation, Number: e.number + 1}
-	bytes, n, doomed := 0, 0, 0
-	for _, w := range e.pending {
-		if len(b.Items) > 0 && (len(b.Items) >= e.o.BatchItemsMax || bytes+len(w.Payload) > e.o.BatchBytesMax) {
-			break
+	bytes, doomed, part := 0, 0, false
+	e.eachDue(func(w *own, rest int) bool {
+		large := rest > e.o.BatchBytesMax
+		if n := len(b.Items); n > 0 && (n >= e.o.BatchItemsMax || !large && bytes+rest > e.o.BatchBytesMax) {
+			return false
 		}
-		if w.sent > 0 && len(w.Payload)-w.sent > e.o.BatchBytesMax {
-			b.Items = append(b.Items, e.part(w)) // to look at all keys for each part would be quadratic
-			break
+		if w.sent > 0 && large {
+			b.Items, part = append(b.Items, e.part(w)), true // to look at all keys for each part would be quadratic
+			return true
 		}
 		it := e.item(w)
 		if v := e.doom(w, &it); !v.Commit() {
-			n++
 			doomed++
+			w.gone = true
 			e.finish(w)
 			e.aborted = append(e.aborted, Aborted{Seq: w.Seq, Verdict: v})
-			continue
+			return true
 		}
-		if len(it.Payload) > e.o.BatchBytesMax {
-			b.Items = append(b.Items, e.part(w))
-			break
+		if large {
+			b.Items, part = append(b.Items, e.part(w)), true
+			return true
 		}
-		n++
-		bytes += len(it.Payload) + 32
+		w.gone = true
+		bytes += rest + 32
 		b.Items = append(b.Items, it)
-	}
-	e.pending = append(e.pending[:0], e.pending[n:]...)
+		if w == e.sending {
+			e.sending = nil
+			return false // another large one begins with the next batch
+		}
+		b.passes = b.passes || e.sending != nil
+		return true
+	})
+	e.pending = slices.DeleteFunc(e.pending, func(w *own) bool { return w.gone })
 	if len(b.Items) > 0 {
 		e.number++
-		e.inflight = append(e.inflight, &proposal{number: b.Number, data: b.append(nil)})
+		e.inflight = append(e.inflight, &proposal{number: b.Number, data: b.append(nil), part: part})
 	}
 	if doomed > 0 {
 		e.admit()
@@ -287,9 +347,9 @@ func (e *Engine) Loses(s Submission) certify.Verdict {
 	return e.doom(w, &it)
 }
 
-// part takes the next part off a submission that is too large for one batch. It goes alone; the rest
-// when this batch has its place.
+// part takes the next part off a submission that is too large for one batch.
 func (e *Engine) part(w *own) Item {
+	e.sending = w
 	total := uint64(len(w.Payload))
 	it := Item{Kind: KindPart, ID: e.id(w.Seq), Slot: w.Slot, Base: total, SharedBase: total, Payload: w.Payload[w.sent : w.sent+e.o.BatchBytesMax]}
 	w.sent += e.o.BatchBytesMax

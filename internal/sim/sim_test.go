@@ -19,9 +19,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs as many seeds as TUTTI_SIM_SEEDS says (default 200).
+// TestSeeds runs as many seeds as TUTTI_SIM_SEEDS says (default 300).
 func TestSeeds(t *testing.T) {
-	n := 200
+	n := 300
 	if s := os.Getenv("TUTTI_SIM_SEEDS"); s != "" {
 		var err error
 		if n, err = strconv.Atoi(s); err != nil || n < 1 {

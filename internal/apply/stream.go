@@ -16,6 +16,7 @@ type Stream struct {
 	tables map[uint32]*streamed
 	rows   int
 	bytes  int
+	full   int // bytes
 }
 
 type streamed struct {
@@ -31,9 +32,9 @@ const (
 	streamBytes = 1 << 20
 )
 
-// NewStream makes operations for the tables that lookup knows.
-func NewStream(lookup Lookup) *Stream {
-	return &Stream{lookup: lookup, tables: map[uint32]*streamed{}}
+// NewStream makes operations for the tables that lookup knows, each of bytesMax bytes at most, about.
+func NewStream(lookup Lookup, bytesMax int) *Stream {
+	return &Stream{lookup: lookup, tables: map[uint32]*streamed{}, full: min(streamBytes, bytesMax)}
 }
 
 // Add takes a row. False: this writeset is for Plan.
@@ -53,7 +54,10 @@ func (s *Stream) Add(table writeset.Table, r writeset.Row) bool {
 }
 
 // Full reports whether it is time to take Operations.
-func (s *Stream) Full() bool { return s.rows >= streamRows || s.bytes >= streamBytes }
+func (s *Stream) Full() bool { return s.rows >= streamRows || s.bytes >= s.full }
+
+// Empty reports whether no row has come since the last Operations.
+func (s *Stream) Empty() bool { return s.rows == 0 }
 
 // Operations are those of the rows that came since the last call. Images are not kept.
 func (s *Stream) Operations() ([]Operation, error) {

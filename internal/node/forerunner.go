@@ -27,15 +27,17 @@ type forerunner struct {
 	pid     atomic.Uint32 // of its backend
 	news    chan struct{}
 
-	mu  sync.Mutex
-	run *foreran // the latest
+	mu      sync.Mutex
+	run     *foreran      // the latest
+	refused writeset.TxID // the latest that it has no time for
 }
 
 // foreran is one large transaction on its way. Its fields are the forerunner's mu's.
 type foreran struct {
 	id     writeset.TxID // never changes
 	front  engine.Front
-	stop   bool          // it must not be committed by the forerunner any more
+	stop   bool          // it must not be committed by the forerunner as it is
+	over   bool          // nor after another try
 	taken  bool          // by the executor
 	ok     bool          // all rows are in the open database transaction
 	done   chan struct{} // closed when ok is final, unless stop follows
@@ -47,6 +49,9 @@ const (
 	forerunSilence = 3 * time.Second // nothing came for so long: its member may be gone
 	// A client that holds a lock for longer is for the executor, which ends it when it must.
 	forerunLockTimeout = "500ms"
+	// What has given way is begun anew while its transaction still comes in, so often.
+	forerunTries = 5
+	forerunPause = 50 * time.Millisecond // in which who was in its way goes on
 )
 
 func newForerunner(l *life) *forerunner { return &forerunner{life: l, news: make(chan struct{}, 1)} }
@@ -82,9 +87,14 @@ func (f *forerunner) tell(fronts []engine.Front) {
 			if r.front = x; r.closed {
 				r.front.Bytes = nil // they would be kept
 			}
-			r.stop = r.stop || x.State == engine.Dropped
+			if x.State == engine.Dropped {
+				r.stop, r.over = true, true
+			}
 		case x.State == engine.Coming && x.Total > f.life.config.Limits.GroupBytes && (r == nil || r.closed && !r.ok):
 			f.run = &foreran{id: x.ID, front: x, done: make(chan struct{}), ended: make(chan struct{})}
+		case x.State == engine.Coming && x.ID != f.refused:
+			f.refused = x.ID
+			f.report(&foreran{id: x.ID}, 0, true)
 		}
 	}
 	f.poke()
@@ -125,7 +135,7 @@ func (f *forerunner) execute(ctx context.Context) error {
 		}
 	}
 	began := time.Now()
-	rows, err := f.rows(ctx, r)
+	rows, err := f.tries(ctx, r)
 	f.mu.Lock()
 	ok := err == nil && !r.stop
 	r.end(ok)
@@ -136,9 +146,39 @@ func (f *forerunner) execute(ctx context.Context) error {
 			return nil
 		}
 	} else {
+		f.report(r, 0, true)
 		f.life.log.Info("a large transaction is left to its turn", "transaction", r.id, "rows", rows, "reason", err)
 	}
 	return f.rollBack(ctx)
+}
+
+// tries executes all rows of a transaction. While it still comes in, what has given way is begun anew.
+func (f *forerunner) tries(ctx context.Context, r *foreran) (rows int, err error) {
+	for try := 1; ; try++ {
+		rows, err = f.rows(ctx, r)
+		f.mu.Lock()
+		again := (r.stop || errors.Is(err, errGivesWay) || transient(err)) && !r.over && r.front.State == engine.Coming && try < forerunTries
+		f.mu.Unlock()
+		if !again {
+			return rows, err
+		}
+		f.life.log.Info("a large transaction is begun anew ahead of its turn", "transaction", r.id, "rows", rows, "reason", err)
+		if err := f.rollBack(ctx); err != nil {
+			return 0, err
+		}
+		if !sleep(ctx, forerunPause) {
+			return 0, ctx.Err()
+		}
+		f.mu.Lock()
+		r.stop = r.over
+		f.mu.Unlock()
+	}
+}
+
+// report tells the member a transaction comes from how much of it is executed here, or that it will not be before its
+// turn. A frame that is lost is followed by another.
+func (f *forerunner) report(r *foreran, bytes int, over bool) {
+	f.life.sendFrame(r.id.Member, frameFront, appendFront(nil, r.id.Incarnation, r.id.Seq, bytes, over))
 }
 
 // rollBack tries until nothing is open: a cancel that was meant for the statement before may hit it.
@@ -198,7 +238,7 @@ func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error)
 	if err := f.applier.conn.ExecPrepared(ctx, applyBegin, nil, nil, nil).Read().Err; err != nil {
 		return 0, err
 	}
-	stream := apply.NewStream(f.life.tables.Load().Apply)
+	stream := apply.NewStream(f.life.tables.Load().Apply, f.life.config.Limits.GroupBytes/4)
 	var s writeset.Scanner
 	silence := time.NewTimer(forerunSilence)
 	defer silence.Stop()
@@ -224,6 +264,13 @@ func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error)
 			}
 			return rows, f.flush(ctx, stream)
 		}
+		if !stream.Empty() {
+			if err := f.flush(ctx, stream); err != nil {
+				return rows, err
+			}
+			f.report(r, s.At(), false)
+			continue
+		}
 		select {
 		case <-f.news:
 		case <-silence.C:
@@ -247,6 +294,7 @@ func (f *forerunner) executeFront(ctx context.Context, r *foreran, s *writeset.S
 		if err := f.flush(ctx, stream); err != nil {
 			return rows, err
 		}
+		f.report(r, s.At(), false)
 		f.mu.Lock()
 		stop := r.stop
 		f.mu.Unlock()
@@ -303,7 +351,7 @@ func (f *forerunner) take(ctx context.Context, tasks []engine.Task) (ended chan 
 		return nil, false
 	}
 	if len(tasks) > 1 || tasks[0].Mark {
-		r.stop = true
+		r.stop, r.over = true, true
 	}
 	f.mu.Unlock()
 	f.poke()

@@ -236,6 +236,8 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	defer h.g.submitted(0)
 	s := h.submission(&sub, payload)
 	s.Decoded, s.Keys = keys != nil, keys
+	tick, news, unpace := h.n.pace(&s)
+	defer unpace()
 	ok := h.n.core.do(func(e *engine.Engine) {
 		if !e.Submit(s) {
 			h.n.reached.pending.Add(1)
@@ -259,6 +261,10 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 				h.n.waiters.remove(sub.Seq)
 			}
 			return d, w
+		case <-tick:
+			h.n.letGo(sub.Seq)
+		case <-news:
+			h.n.letGo(sub.Seq)
 		case <-over:
 			h.n.giveUp(w)
 		case <-h.n.done:

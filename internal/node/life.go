@@ -49,6 +49,7 @@ type life struct {
 	core       *core
 	applier    *applier
 	forerunner *forerunner
+	paces      paces
 	monitor    *monitor
 	publisher  *publisher
 	keeper     *keeper

@@ -21,6 +21,8 @@ const (
 
 	frameRehearse  = 'T' // see rehearsal
 	frameRehearsed = 'U'
+
+	frameFront = 'F' // see forerunner.report
 )
 
 func (l *life) sendFrame(to uint32, kind byte, data []byte) bool {
@@ -68,6 +70,8 @@ func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 		l.regulate()
 	case frameCheck:
 		l.checkResult(from, body)
+	case frameFront:
+		l.paces.heard(from, l.incarnation, body)
 	case frameRehearse:
 		l.rehearseFor(from, body)
 	case frameRehearsed:

@@ -29,7 +29,10 @@ func (l *life) patience() (over <-chan time.Time, stop func()) {
 func (l *life) giveUp(w *waiter) {
 	seq := w.sub.Seq
 	l.core.do(func(e *engine.Engine) {
+		sent := w.sent
+		w.sent = e.Sent(seq)
 		switch {
+		case w.sent > sent: // a large one, which goes on
 		case e.Withdraw(seq):
 			w.decision <- session.Decision{Err: l.errNoMajority("the transaction")}
 		case e.Undecided(seq) && e.Behind() == 0:

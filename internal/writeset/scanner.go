@@ -27,6 +27,9 @@ func (s *Scanner) Next(front []byte) (Row, bool) {
 	return row, true
 }
 
+// At is how many bytes the rows take that Next has returned, and what stands before them.
+func (s *Scanner) At() int { return s.at }
+
 // Done reports whether Next has returned all rows.
 func (s *Scanner) Done() bool { return s.begun && s.left == 0 }
 

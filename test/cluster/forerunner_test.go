@@ -31,6 +31,7 @@ func (c *Cluster) said(k int, what string) int {
 const (
 	saidAhead  = "executed a large transaction ahead of its turn"
 	saidInTurn = "a large transaction is left to its turn"
+	saidAnew   = "a large transaction is begun anew ahead of its turn"
 )
 
 // changed runs one statement and returns how many rows it has changed; 0 if it lost.
@@ -168,6 +169,67 @@ func TestForerunnerCounts(t *testing.T) {
 		c.Run(1)
 		c.WaitReady(1)
 	}
+	c.Check()
+}
+
+// TestForerunnerGivesWay: a definition that is carried out, and a client that holds a lock, come before what a member executes
+// ahead of its turn. Nobody waits for long, and the copies are equal.
+func TestForerunnerGivesWay(t *testing.T) {
+	t.Parallel()
+	const rows = 60_000
+	c := Start(t, 3, smallLimits)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE way(id int PRIMARY KEY, n int NOT NULL, filler text)", "CREATE TABLE other(id int PRIMARY KEY, n int)",
+		fmt.Sprintf("INSERT INTO way SELECT g, 0, repeat('x', 40) FROM generate_series(1, %d) g", rows))
+	c.Everywhere("SELECT count(*) FROM way", fmt.Sprint(rows))
+	large := func() (ended chan struct{}) {
+		ended = make(chan struct{})
+		s := c.Connect(1)
+		go func() {
+			defer close(ended)
+			if err := s.Try("UPDATE way SET n = n + 1 WHERE id > 0"); err != nil {
+				t.Errorf("the large transaction: %v", Explain(err))
+			}
+		}()
+		return ended
+	}
+	during := "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tutti forerunner' AND xact_start IS NOT NULL"
+
+	ended := large()
+	c.Eventually(2, during, "1")
+	c.Connect(3).Do("ALTER TABLE other ADD COLUMN w int")
+	<-ended
+	c.Everywhere("SELECT sum(n) FROM way", fmt.Sprint(rows))
+	if c.said(2, saidAnew)+c.said(3, saidAnew) == 0 {
+		t.Error("a definition was carried out beside what the forerunners had read before it")
+	}
+
+	gaveWay := c.said(2, saidAnew) + c.said(2, saidInTurn)
+	holder := c.Connect(2)
+	holder.Do("BEGIN", fmt.Sprintf("UPDATE way SET n = n + 100 WHERE id = %d", rows/2))
+	began := time.Now()
+	ended = large()
+	<-ended
+	c.Eventually(2, "SELECT sum(n) FROM way", fmt.Sprint(2*rows)) // although the client is silent
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("a client's lock held up a large transaction for %v", took)
+	}
+	if err := holder.Try("COMMIT"); Code(err) != "40001" {
+		t.Errorf("a client that holds a lock on a row that another transaction has changed commits: %v", err)
+	}
+	c.Everywhere("SELECT sum(n) FROM way", fmt.Sprint(2*rows))
+	if c.said(2, saidAnew)+c.said(2, saidInTurn) == gaveWay {
+		t.Error("no forerunner has given way to a client")
+	}
+
+	// A member that goes away does not hold up the others' transactions.
+	ended = large()
+	c.Eventually(2, during, "1")
+	c.Kill(3)
+	<-ended
+	c.Run(3)
+	c.WaitReady(3)
+	c.Everywhere("SELECT sum(n) FROM way", fmt.Sprint(3*rows))
 	c.Check()
 }
 

@@ -265,7 +265,7 @@ func (p *pair) ahead(w *writeset.Writeset) bool {
 
 func (p *pair) stream(all []byte) (copied int, ok bool) {
 	var s writeset.Scanner
-	stream := apply.NewStream(p.tables.Apply)
+	stream := apply.NewStream(p.tables.Apply, 1<<20)
 	for n := 0; ; n = min(len(all), n+1000) {
 		for row, ok := s.Next(all[:n]); ok; row, ok = s.Next(all[:n]) {
 			if !stream.Add(s.Tables[row.Table], row) {

@@ -281,7 +281,7 @@ BEGIN
     gone := coalesce(gone, '[]') || '[["` + SchemaName + `", "` + LargeName + `"]]'; -- who writes one at another member must not be passed by
   END IF;
   CASE current_setting('%[2]s', true)
-    WHEN 'on' THEN NULL;
+    WHEN 'on' THEN NULL; WHEN '` + InsideSetting + `' THEN PERFORM tutti.enter_inside();
     WHEN '%[3]s', '%[4]s', '` + BulkSetting + `' THEN PERFORM set_config('%[2]s', 'on', true);
     ELSE RAISE EXCEPTION '%% outside a Tutti transaction', tag USING ERRCODE = '%[5]s', HINT = 'Connect to Tutti, not to the database behind it.';
   END CASE;

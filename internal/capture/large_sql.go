@@ -36,6 +36,8 @@ BEGIN
     RAISE EXCEPTION 'a definition cannot write large objects' USING ERRCODE = 'feature_not_supported', HINT = 'Write them by statements of their own.';
   ELSIF t IN ('@direct', '@read') THEN
     PERFORM set_config('@tx', 'on', true);
+  ELSIF t = '@inside' THEN
+    PERFORM tutti.enter_inside();
   ELSIF t IN ('on', '@bulk') THEN
   ELSE
     RAISE EXCEPTION 'large object % was written outside a Tutti transaction', object USING ERRCODE = '@outside', HINT = 'Connect to Tutti, not to the database behind it.';

@@ -169,7 +169,7 @@ CREATE OR REPLACE FUNCTION tutti.ask(action pg_catalog.text, mode pg_catalog.int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE n int8; k int8; a int4 := 0;
 BEGIN
-  n := mod((extract(epoch from clock_timestamp()) * 1000000)::int8, %[5]d);
+  n := 1 + mod((extract(epoch from clock_timestamp()) * 1000000)::int8, %[5]d - 1);
   k := (%[2]d::int8 << 48) | (pg_backend_pid()::int8 << %[3]d) | (n << %[4]d);
   RAISE INFO USING ERRCODE = '%[1]s', MESSAGE = concat_ws(' ', action, (pg_backend_pid()::int8 << %[7]d) | n, mode, form, class, object);
   WHILE tutti.native_try_shared(k) LOOP

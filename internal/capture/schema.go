@@ -57,6 +57,7 @@ func Schema() string {
 		number(fmt.Sprintf("pg_catalog.concat('tutti.capture_s', pg_catalog.mod(pg_catalog.pg_backend_pid(), %d))", serializableTables)))
 	b.WriteString(collectFunction())
 	b.WriteString(sequenceSchema())
+	b.WriteString(insideSchema())
 	b.WriteString(definitionSchema())
 	b.WriteString(describeFunctions())
 	b.WriteString(extentFunction())
@@ -244,7 +245,7 @@ BEGIN
     IF i OPERATOR(pg_catalog.<>) w THEN names := names OPERATOR(pg_catalog.||) pg_catalog.concat('tutti.capture', i); END IF;
   END LOOP;
   FOR i IN 0..%d LOOP names := names OPERATOR(pg_catalog.||) pg_catalog.concat('tutti.capture_s', i); END LOOP;
-  FOREACH k IN ARRAY names LOOP
+  FOREACH k IN ARRAY names OPERATOR(pg_catalog.||) 'tutti.inside'::pg_catalog.text LOOP
     IF pg_catalog.pg_table_size(k::pg_catalog.regclass) OPERATOR(pg_catalog.>) 1000000 THEN
       BEGIN
         EXECUTE pg_catalog.concat('LOCK TABLE ', k, ' IN ACCESS EXCLUSIVE MODE NOWAIT');

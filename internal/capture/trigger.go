@@ -340,6 +340,8 @@ BEGIN
   IF s OPERATOR(pg_catalog.>=) 0 THEN ELSE
     IF s IS NULL AND pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) ANY ('{` + DirectSetting + `,` + ReadSetting + `}'::pg_catalog._text) THEN
       PERFORM pg_catalog.set_config('` + TransactionSetting + `', 'on', true); -- direct statements are captured, too, from here on
+    ELSIF s IS NULL AND pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) '` + InsideSetting + `' THEN
+      PERFORM tutti.enter_inside();
     ELSIF s IS NULL THEN
       RAISE EXCEPTION 'write outside a Tutti transaction' USING ERRCODE = '` + OutsideState + `', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
         HINT = 'Connect to Tutti, not to the database behind it.';

@@ -98,6 +98,34 @@ func (c Collector) run(dst []byte, statement string, slot uint32, incarnation, s
 	return wire.AppendExecute(dst, "", 0)
 }
 
+// InsideMessage reads what a transaction of a procedure's says to the session.
+func (c Collector) InsideMessage(message string) (conversation, kind, rest string, ok bool) {
+	return capture.InsideMessage(message, c.secret)
+}
+
+// ReadRecord reads a row that it says.
+func (Collector) ReadRecord(text string) ([][]byte, error) { return capture.ReadRecord(text) }
+
+// InsideCommand is the collect step as a command for such a transaction.
+func (c Collector) InsideCommand(slot uint32, incarnation, seq uint64) string {
+	return capture.InsideCommand(int64(c.token), int32(slot), incarnation, seq)
+}
+
+// AskFollowCommand is AppendAskFollow as such a command.
+func (c Collector) AskFollowCommand() string {
+	return capture.PrivilegedCommand(capture.FollowQuery(), c.secret, true)
+}
+
+// FollowCommand is AppendFollow as such a command.
+func (c Collector) FollowCommand(answer []byte) (string, error) {
+	var state capture.State
+	if err := json.Unmarshal(answer, &state); err != nil {
+		return "", fmt.Errorf("collect: %w", err)
+	}
+	command, err := capture.Follow(state)
+	return capture.PrivilegedCommand(command, c.secret, false), err
+}
+
 // AppendMark marks a transaction of direct statements alone.
 func (c Collector) AppendMark(dst []byte, slot uint32, incarnation, seq uint64) []byte {
 	dst = wire.AppendBind(dst, "", statementMark, binaryFormat, [][]byte{
@@ -299,16 +327,31 @@ func settle(d *capture.Definition) (err error) {
 // collection is a capture.Collector as the session wants it.
 type collection struct{ capture.Collector }
 
-func (c *collection) Rereads() ([][]byte, error) {
-	var out [][]byte
+func (c *collection) Rereads() ([]session.Reread, error) {
+	var out []session.Reread
 	queries, err := c.Collector.Rereads()
 	for _, r := range queries {
-		frames := wire.AppendClose(nil, 'S', statementReread)
-		frames = wire.AppendParse(frames, statementReread, r.SQL, []uint32{r.ParameterOID})
-		frames = wire.AppendBind(frames, "", statementReread, []int16{int16(r.Format)}, [][]byte{r.Parameter}, binaryFormat)
-		out = append(out, wire.AppendExecute(frames, "", 0))
+		out = append(out, reread{r})
 	}
 	return out, err
+}
+
+// reread is a capture.Reread as the session wants it.
+type reread struct{ capture.Reread }
+
+func (r reread) Append(dst []byte) []byte {
+	dst = wire.AppendClose(dst, 'S', statementReread)
+	dst = wire.AppendParse(dst, statementReread, r.SQL, []uint32{r.ParameterOID})
+	dst = wire.AppendBind(dst, "", statementReread, []int16{int16(r.Format)}, [][]byte{r.Parameter}, binaryFormat)
+	return wire.AppendExecute(dst, "", 0)
+}
+
+func (r reread) Array() (sql string, oid uint32, format int16, value []byte) {
+	return capture.ArraySQL, r.ParameterOID, int16(r.Format), r.Parameter
+}
+
+func (r reread) Command(array, typ string) string {
+	return capture.RereadCommand(r.Reread, array, typ)
 }
 
 func (c *collection) Complete(i int, rows [][][]byte) error {

@@ -39,6 +39,7 @@ type guard struct {
 	wished  bool   // the client has asked to cancel what runs in this phase
 	broken  bool   // what the session waits for was broken off, see breakOff
 	left    chan struct{}
+	late    bool   // a client's cancel came while the log decided
 }
 
 func newGuard(pid, slot uint32, client net.Conn, cancel, wake func()) *guard {
@@ -57,6 +58,9 @@ func (g *guard) enter(p session.Phase) *wire.SQLError {
 	}
 	g.entered++
 	g.wished = false
+	if p == session.PhaseSubmitted {
+		g.late = false
+	}
 	if g.poked {
 		g.poked = false
 		// A failure shows at the next read.
@@ -178,6 +182,7 @@ func (g *guard) cancelClient() {
 		g.wished = true
 		g.interrupt()
 	}
+	g.late = phase == session.PhaseSubmitted
 	g.mu.Unlock()
 	if phase == session.PhaseRunning {
 		g.wake() // it may wait for the gate
@@ -187,6 +192,24 @@ func (g *guard) cancelClient() {
 	}
 	if phase == session.PhaseSubmitted && seq != 0 {
 		g.withdraw(seq)
+	}
+}
+
+// cancelRunning cancels what runs, and cancelLate does if a client wanted that while the log decided.
+func (g *guard) cancelRunning() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.phase == session.PhaseRunning {
+		g.interrupt()
+	}
+}
+
+func (g *guard) cancelLate() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.late {
+		g.late = false
+		g.interrupt()
 	}
 }
 

@@ -88,8 +88,10 @@ func classify(n *pg.Node) Statement {
 		return transaction(v.TransactionStmt)
 	case *pg.Node_SelectStmt:
 		return selectStatement(n, v.SelectStmt)
-	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt, *pg.Node_CallStmt:
+	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt:
 		return calls(n, Write)
+	case *pg.Node_CallStmt:
+		return procedure(n, v.CallStmt)
 	case *pg.Node_ExecuteStmt:
 		s := calls(n, Write)
 		s.Executes = v.ExecuteStmt.Name
@@ -150,7 +152,16 @@ func classify(n *pg.Node) Statement {
 	return confine(n, definition(n))
 }
 
-// block is DO. What its text may set, the session asks for.
+// procedure is CALL.
+func procedure(n *pg.Node, c *pg.CallStmt) Statement {
+	s := calls(n, Write)
+	if names := c.GetFunccall().GetFuncname(); len(names) > 0 {
+		s.Calls = names[len(names)-1].GetString_().GetSval()
+	}
+	return s
+}
+
+// block is DO. What its text may set, the session asks for. It may commit if it says so, or calls a procedure.
 func block(d *pg.DoStmt) Statement {
 	s := Statement{Kind: Write}
 	for _, a := range d.Args {
@@ -158,6 +169,7 @@ func block(d *pg.DoStmt) Statement {
 		if strings.Contains(text, "default_transaction_isolation") || strings.Contains(text, "session characteristics") || strings.Contains(text, "set_config") {
 			s.Scope = ResetSession
 		}
+		s.Commits = s.Commits || strings.Contains(text, "commit") || strings.Contains(text, "rollback") || strings.Contains(text, "call")
 	}
 	return s
 }

@@ -177,6 +177,10 @@ type Statement struct {
 	Many bool
 	// LocksTables is true for LOCK TABLE.
 	LocksTables bool
+	// Calls is the name of the procedure that it calls, without its schema. Commits is true for a DO whose text may commit
+	// or roll back.
+	Calls   string
+	Commits bool
 	// Undoes is true for ROLLBACK TO SAVEPOINT, and for PREPARE TRANSACTION, which is refused and rolls its
 	// transaction back.
 	Undoes bool

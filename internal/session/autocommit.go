@@ -28,6 +28,9 @@ type request struct {
 	shifts []int32 // for each message, characters that its text has less than the client's; nil for none
 	tables bool    // it locks tables
 
+	calls   string // the procedure it calls, without its schema
+	commits bool   // it is a DO that may commit
+
 	notes     []string    // texts for the other members, see note
 	describes []*prepared // statements it describes that may be noted, in order; nil for others
 
@@ -81,6 +84,7 @@ func (r *request) add(st semantics.Statement) {
 	r.settles = r.settles || st.Forgets || st.Scope != semantics.NoScope
 	r.listens = r.listens || st.Listens
 	r.tables = r.tables || st.LocksTables
+	r.calls, r.commits = st.Calls, st.Commits
 	if st.Channel != "" {
 		r.channels = append(r.channels, st.Channel)
 	}
@@ -98,6 +102,11 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	if s.block == idle {
 		if err := s.refresh(); err != nil {
 			return true, err
+		}
+		if inside, err := s.commitsInside(&r); err != nil {
+			return true, err
+		} else if inside {
+			return s.call(r, rep)
 		}
 		if r.write || s.level >= semantics.RepeatableRead && !r.local && !r.settings {
 			return s.autocommit(r, rep)

@@ -299,3 +299,55 @@ func (h *fakeHost) Lock(string) {}
 func (h *fakeHost) SettleLocks(bool) {}
 
 func (h *fakeHost) Fate() *wire.SQLError { return nil }
+
+// speaks runs what is said to the session's backend, which is the only one of its role that does something.
+func (h *fakeHost) speaks(sql func(pid uint32) string) ([]*pgconn.Result, error) {
+	ctx := context.Background()
+	var pid uint32
+	if err := h.admin.QueryRow(ctx, "SELECT pid FROM pg_stat_activity WHERE usename = 'app' AND state = 'active'").Scan(&pid); err != nil {
+		return nil, err
+	}
+	return h.admin.PgConn().Exec(ctx, sql(pid)).ReadAll()
+}
+
+func (h *fakeHost) Say(conversation string, n int, command string) error {
+	_, err := h.speaks(func(pid uint32) string { return capture.SaySQL(pid, conversation, n, command) })
+	return err
+}
+
+func (h *fakeHost) Texts(r session.Reread) (array, typ string, err error) {
+	sql, oid, format, value := r.Array()
+	got := h.admin.PgConn().ExecParams(context.Background(), sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
+	if got.Err != nil {
+		return "", "", got.Err
+	}
+	return string(got.Rows[0][0]), string(got.Rows[0][1]), nil
+}
+
+func (h *fakeHost) GoesOn(conversation string, n int, xid string, seq uint64) (uint64, error) {
+	var pid uint32
+	if _, err := h.speaks(func(p uint32) string {
+		pid = p
+		return capture.SaySQL(p, conversation, n, capture.InsideGo)
+	}); err != nil {
+		return 0, err
+	}
+	for last := false; ; {
+		r, err := h.admin.PgConn().Exec(context.Background(), capture.EndedSQL(pid, 1, 1, seq, xid)).ReadAll()
+		if err != nil {
+			return 0, err
+		}
+		if string(r[0].Rows[0][0]) == "t" {
+			h.Committed(seq, true)
+			return h.Base(), nil
+		}
+		if last {
+			return 0, errors.New("a procedure's transaction has not committed")
+		}
+		last = string(r[0].Rows[0][1]) != "t"
+	}
+}
+
+func (h *fakeHost) Cancel() {}
+
+func (h *fakeHost) Attend() error { return nil }

@@ -27,6 +27,7 @@ type Submission struct {
 	Serial   bool   // SERIALIZABLE
 	Vouched  bool   // see Host.SerialAlone
 	Base     uint64 // applied ordinal at the snapshot, or before the first statement
+	Single   bool   // nothing is made visible together with it, see Host.GoesOn
 	Order    uint64 // position of the server's WAL while all row locks were held
 	Writeset *writeset.Writeset
 }
@@ -139,6 +140,15 @@ type Host interface {
 	// SettleLocks says that a statement which has asked is over, and with compare that the backend may hold
 	// less than it did. It returns when the cluster knows, or after a while.
 	SettleLocks(compare bool)
+	// Attend comes before a statement that may commit in a procedure. Say has a transaction that a procedure commits carry out the n'th command of a conversation, and Texts gives the values of
+	// the only row of a Reread's query. GoesOn has it commit, as Submit has decided, and returns when it has, or could not:
+	// it is Committed. base is what the procedure's next transaction has certainly seen.
+	Attend() error
+	Say(conversation string, n int, command string) error
+	Texts(Reread) (array, typ string, err error)
+	GoesOn(conversation string, n int, xid string, seq uint64) (base uint64, err error)
+	// Cancel cancels what the backend executes.
+	Cancel()
 	// Spent takes PostgreSQL's message about a nextval that found no more values (2200H). If moved, the sequence has
 	// gone on to further ones of this node's, and the statement may be repeated. Else bound is the declared one if
 	// values of other nodes lie before it.
@@ -223,6 +233,15 @@ type Collector interface {
 	Extent(answer []byte, st *semantics.Statement) (*writeset.Writeset, error)
 	// BulkMark begins the text of a statement that may be captured as a whole, and no client's has it.
 	BulkMark() string
+	// InsideMessage reads what a transaction that a procedure commits says in an INFO (capture.InsideState). Its kind is "commit",
+	// with the transaction's number as the rest, "row", whose rest ReadRecord reads, "done", or "cancelled". Not ok: a client made it up.
+	InsideMessage(message string) (conversation, kind, rest string, ok bool)
+	ReadRecord(text string) ([][]byte, error)
+	// InsideCommand, AskFollowCommand and FollowCommand are AppendCollect, AppendAskFollow and AppendFollow as commands that can
+	// be said to it.
+	InsideCommand(slot uint32, incarnation, seq uint64) string
+	AskFollowCommand() string
+	FollowCommand(answer []byte) (string, error)
 	// AppendMark adds Bind and Execute messages that mark a transaction of nothing but direct
 	// statements, without Sync.
 	AppendMark(dst []byte, slot uint32, incarnation, seq uint64) []byte
@@ -245,6 +264,16 @@ type Returned interface {
 	Size() int // in bytes, about
 }
 
+// Reread is a query for rows to be read again.
+type Reread interface {
+	// Append adds it as frames, without Sync.
+	Append(dst []byte) []byte
+	// Command is it as a command, see Host.Say, given its parameter as text and the name of its type. Array is the query that
+	// gives these two, with its only parameter.
+	Command(array, typ string) string
+	Array() (sql string, oid uint32, format int16, value []byte)
+}
+
 // Collected is a decoded writeset that may still want rows to be read again.
 type Collected interface {
 	// Order is the position of the server's WAL while the transaction held its locks.
@@ -256,9 +285,8 @@ type Collected interface {
 	// Isolation is the transaction's level as the server spells it; empty if nothing was
 	// written.
 	Isolation() string
-	// Rereads are queries to run, each as frames without Sync; the rows of the i-th go to
-	// Complete.
-	Rereads() ([][]byte, error)
+	// Rereads are queries to run; the rows of the i-th go to Complete.
+	Rereads() ([]Reread, error)
 	Complete(i int, rows [][][]byte) error
 	// Writeset is the result, nil or empty when nothing was written.
 	Writeset() (*writeset.Writeset, error)

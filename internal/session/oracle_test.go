@@ -31,6 +31,10 @@ var schema = []string{
 	"CREATE FUNCTION put(int, text) RETURNS int LANGUAGE sql AS 'INSERT INTO t VALUES ($1, $2) RETURNING id'",
 	"CREATE FUNCTION quietly() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'psst'; RETURN 1; END $$",
 	"CREATE PROCEDURE twice(int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES ($1, 'a'); INSERT INTO t VALUES ($1 + 1, 'b'); END $$",
+	`CREATE PROCEDURE steps(first int, INOUT n int) LANGUAGE plpgsql AS $$ BEGIN FOR i IN first..first + n - 1 LOOP
+		INSERT INTO t VALUES (i, 'made'); UPDATE t SET v = v || ' twice' WHERE id = i; RAISE NOTICE 'step %', i;
+		IF i % 2 = 1 THEN COMMIT; ELSE ROLLBACK; END IF; END LOOP; n := (SELECT count(*) FROM t); END $$`,
+	"CREATE PROCEDURE outer_steps() LANGUAGE plpgsql AS $$ DECLARE n int := 3; BEGIN CALL steps(3, n); INSERT INTO parent VALUES (n); COMMIT AND CHAIN; INSERT INTO parent VALUES (n + 1); END $$",
 	"CREATE FUNCTION forget() RETURNS int LANGUAGE plpgsql AS $$ BEGIN DEALLOCATE ALL; RETURN 1; END $$",
 	"GRANT ALL ON ALL TABLES IN SCHEMA public TO app",
 	"GRANT CREATE ON SCHEMA public TO app",

@@ -21,7 +21,7 @@ type schema struct {
 }
 
 // noticed takes a notice of the backend that is for us, if it is.
-func (s *Session) noticed(f wire.Frame) (bool, error) {
+func (s *Session) noticed(f wire.Frame, r *reply) (bool, error) {
 	e, err := wire.DecodeErrorFields(f.Body())
 	switch {
 	case err != nil:
@@ -32,6 +32,8 @@ func (s *Session) noticed(f wire.Frame) (bool, error) {
 	case e.Code == wire.CodeTuttiLock:
 		s.lockNotice(e.Message)
 		return true, nil
+	case e.Code == wire.CodeTuttiInside:
+		return s.commitInside(e.Message, r)
 	case strings.HasPrefix(e.Message, invoking) && strings.HasPrefix(e.SeverityUnlocalized, "DEBUG"):
 		return !s.o.Collector.EventTriggers(), nil
 	}

@@ -291,7 +291,7 @@ func (s *Session) passOne(r *reply) error {
 	case wire.TypeParameterStatus, wire.TypeNotificationResponse:
 		return s.postpone(f)
 	case wire.TypeNoticeResponse:
-		if ours, err := s.noticed(f); ours || err != nil {
+		if ours, err := s.noticed(f, r); ours || err != nil {
 			return err
 		}
 		return s.remark(f)
@@ -349,6 +349,9 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	}
 	if e.Code == wire.CodeSequenceSpent {
 		s.spent(&e)
+		f.Raw = wire.AppendErrorResponse(nil, e)
+	}
+	if s.failedInside(&e) {
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	if overtaken(&e) {

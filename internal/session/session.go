@@ -86,6 +86,7 @@ type Session struct {
 	schema   schema
 	locks    locks
 	reads    reads
+	inside   inside
 
 	// results of a statement that may be run again
 	holding      bool

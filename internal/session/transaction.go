@@ -211,15 +211,11 @@ func (s *Session) decode(c *collected, rows [][][]byte) error {
 	if err != nil {
 		return fmt.Errorf("session: collect: %w", err)
 	}
-	for i, frames := range rereads {
-		s.srvW.Append(wire.AppendSync(frames))
-		r, rows, err := s.internal(true)
-		if err != nil {
+	for i, reread := range rereads {
+		rows, failure, err := s.reread(reread)
+		if err != nil || failure != nil {
+			c.failed = failure
 			return err
-		}
-		if r.failed != nil {
-			c.failed = &wire.SQLError{ErrorFields: *r.failed}
-			return nil
 		}
 		if err := got.Complete(i, rows); err != nil {
 			return fmt.Errorf("session: collect: %w", err)
@@ -227,6 +223,21 @@ func (s *Session) decode(c *collected, rows [][][]byte) error {
 	}
 	c.all = got.All()
 	return c.take(got)
+}
+
+// reread asks for rows again.
+func (s *Session) reread(q Reread) (rows [][][]byte, failure *wire.SQLError, err error) {
+	if t := s.inside.talk; t != nil {
+		array, typ, err := s.host.Texts(q)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows, err = s.say(t, q.Command(array, typ))
+		return rows, nil, err
+	}
+	s.srvW.Append(wire.AppendSync(q.Append(s.srvW.AvailableBuffer())))
+	r, rows, err := s.internal(true)
+	return rows, failureOf(r), err
 }
 
 // take notes what was found.

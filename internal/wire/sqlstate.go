@@ -46,5 +46,6 @@ const (
 	CodeTuttiLock                = "TT003" // Tutti's own, of an INFO: an advisory lock was asked for
 	CodeTuttiWider               = "TT004" // Tutti's own: a definition has changed more than it was said to
 	CodeTuttiOutdated            = "TT005" // Tutti's own: what a definition changes has to be looked up again
+	CodeTuttiInside              = "TT006" // Tutti's own, of an INFO: a procedure's transaction is about to commit
 	CodeTuttiReplicationRefused  = "TT001" // Tutti's own: refused by replication policy
 )

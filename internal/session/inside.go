@@ -1,0 +1,295 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// A procedure, or DO, may commit. Then it runs outside of a transaction of ours, and each of its transactions, before it commits,
+// asks the session by an INFO what to do (capture.InsideState), as a function asks for advisory locks. The session has it
+// carry out the collect step, hands the writeset over, and lets it go on or fail.
+
+// inside is what a session has of that, for one statement.
+type inside struct {
+	calling bool
+	commits int            // its transactions that have committed, if they wrote something
+	lost    *wire.SQLError // what the client is told when the transaction that waits fails
+	talk    *talk          // the one that is under way
+	stopped string         // with what the statement was cancelled while the log decided
+}
+
+// talk is a conversation with a transaction.
+type talk struct {
+	conversation string
+	said         int
+	r            *reply // of the statement
+}
+
+// errOver says that the statement has failed while its transaction was talked to, and the client was told.
+var errOver = errors.New("session: the procedure has failed")
+
+// commitsInside reports whether a request is a statement that may commit, in a session where that can be followed.
+func (s *Session) commitsInside(r *request) (bool, error) {
+	if r.added != 1 || !r.commits && r.calls == "" || s.level >= semantics.RepeatableRead {
+		return false, nil
+	}
+	if r.commits {
+		return true, nil
+	}
+	rows, err := s.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.prokind OPERATOR(pg_catalog.=) 'p' AND p.proname OPERATOR(pg_catalog.=) " + quoted(r.calls) +
+		"::pg_catalog.name AND p.prosrc OPERATOR(pg_catalog.~*) '(commit|rollback|call)')")
+	return err == nil && string(rows[0][0]) == "t", err
+}
+
+// call runs such a statement, and again if its first transaction has lost and the client has seen nothing yet.
+func (s *Session) call(r request, rep *reply) (bool, error) {
+	parsed := rep.parsed
+	for try := 0; ; try++ {
+		calls, err := s.callOnce(r, closeFirst(r, parsed), rep)
+		if err != nil {
+			return true, err
+		}
+		parsed = max(parsed, rep.parsed)
+		lost := rep.failed != nil && (s.doomed() || calls.lost != nil || rep.failed.Code == wire.CodeSerializationFailure)
+		s.host.Enter(PhaseIdle)
+		s.doom = nil
+		if lost && calls.commits == 0 && !s.spilled && try < s.o.RetriesMax && !r.sticky {
+			again, err := s.giveBack()
+			if err != nil {
+				return true, err
+			}
+			if again {
+				s.drop()
+				s.reset()
+				continue
+			}
+		}
+		s.release()
+		s.reset()
+		return rep.failed != nil, nil
+	}
+}
+
+// callOnce is one try.
+func (s *Session) callOnce(r request, closes []byte, rep *reply) (calls inside, err error) {
+	s.hold()
+	s.commitsFirst = !r.extended
+	s.advisory.attempt()
+	if closes != nil {
+		s.srvW.Append(closes)
+		if _, err := s.quiet(); err != nil {
+			return calls, err
+		}
+	}
+	s.base = s.host.Base()
+	if err := s.host.Attend(); err != nil {
+		return calls, err
+	}
+	if _, err := s.query(insideOn); err != nil {
+		return calls, err
+	}
+	s.inside = inside{calling: true}
+	s.srvW.Append(r.frames)
+	*rep, err = s.relay(r)
+	calls, s.inside = s.inside, inside{}
+	if err != nil {
+		return calls, err
+	}
+	_, err = s.query(insideOff)
+	return calls, err
+}
+
+const (
+	insideOn  = "SELECT pg_catalog.set_config('tutti.tx', 'procedure', false)"
+	insideOff = "SELECT pg_catalog.set_config('tutti.tx', '', false)"
+)
+
+// commitInside ends a transaction that asks for it. What it says later is heard by say.
+func (s *Session) commitInside(message string, r *reply) (ours bool, err error) {
+	conversation, kind, rest, ok := s.o.Collector.InsideMessage(message)
+	if !ok {
+		return false, nil
+	}
+	if kind == "cancelled" {
+		s.inside.stopped = rest
+		s.host.Cancel()
+		return true, nil
+	}
+	if kind != "commit" {
+		return true, fmt.Errorf("%w: a transaction says %q unasked", errBackend, kind)
+	}
+	t := &talk{conversation: conversation, r: r}
+	s.inside.talk = t
+	err = s.endInside(t, rest)
+	s.inside.talk = nil
+	if errors.Is(err, errOver) {
+		err = nil
+	}
+	return true, err
+}
+
+func (s *Session) endInside(t *talk, xid string) error {
+	if !s.inside.calling {
+		return s.failInside(t, nil)
+	}
+	c, err := s.collectInside(t)
+	switch {
+	case err != nil:
+		return err
+	case c.failed != nil:
+		return s.failInside(t, c.failed)
+	case c.ws == nil || c.ws.Empty():
+		t.said++
+		return s.host.Say(t.conversation, t.said, insideGo)
+	}
+	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
+		return s.failInside(t, doom)
+	}
+	d := s.host.Submit(Submission{Seq: c.seq, Base: s.base, Single: true, Order: c.order, Writeset: c.ws})
+	if !d.Commit {
+		if d.Err.Severity == wire.SeverityFatal {
+			return s.fail(d.Err)
+		}
+		return s.failInside(t, d.Err)
+	}
+	t.said++
+	if s.base, err = s.host.GoesOn(t.conversation, t.said, xid, c.seq); err != nil {
+		return err
+	}
+	s.inside.commits++
+	s.schema = schema{}
+	s.host.Enter(PhaseIdle)
+	s.doomed()
+	if s.inside.stopped != "" {
+		s.host.Cancel()
+	}
+	return nil
+}
+
+// Commands besides SQL: capture.InsideGo and capture.InsideFail.
+const (
+	insideGo   = "go"
+	insideFail = "fail"
+)
+
+// failInside has the transaction fail; the client is told why.
+func (s *Session) failInside(t *talk, why *wire.SQLError) error {
+	s.inside.lost = why
+	_, err := s.say(t, insideFail)
+	return err
+}
+
+// collectInside is the collect step.
+func (s *Session) collectInside(t *talk) (c collected, err error) {
+	for followed := false; ; followed = true {
+		c = collected{marked: true}
+		c.slot, c.incarnation, c.seq = s.host.NewSeq()
+		rows, err := s.say(t, s.o.Collector.InsideCommand(c.slot, c.incarnation, c.seq))
+		if err == nil {
+			err = s.decode(&c, rows)
+		}
+		if err != nil || !c.unfollowed || followed {
+			return c, err
+		}
+		if rows, err = s.say(t, s.o.Collector.AskFollowCommand()); err != nil {
+			return c, err
+		}
+		if len(rows) != 1 || len(rows[0]) != 1 {
+			return c, errors.New("session: what definitions need was not answered")
+		}
+		command, err := s.o.Collector.FollowCommand(rows[0][0])
+		if errors.As(err, &c.failed) {
+			return c, nil
+		}
+		if err != nil {
+			return c, err
+		}
+		if _, err := s.say(t, command); err != nil {
+			return c, err
+		}
+	}
+}
+
+// say has the transaction carry a command out and returns the rows of its answer. With errOver it has failed.
+func (s *Session) say(t *talk, command string) (rows [][][]byte, err error) {
+	t.said++
+	if err := s.host.Say(t.conversation, t.said, command); err != nil {
+		return nil, err
+	}
+	for {
+		f, err := s.srv.Next()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errBackend, err)
+		}
+		switch f.Type {
+		case wire.TypeErrorResponse:
+			if err := s.passError(f, t.r); err != nil {
+				return nil, err
+			}
+			return nil, errOver
+		case wire.TypeParameterStatus, wire.TypeNotificationResponse:
+			if err := s.postpone(f); err != nil {
+				return nil, err
+			}
+		case wire.TypeNoticeResponse:
+			row, done, err := s.overhear(f, t.r)
+			if err != nil || done {
+				return rows, err
+			}
+			if row != nil {
+				rows = append(rows, row)
+			}
+		default:
+			return nil, fmt.Errorf("%w: it sent a frame of type %q while its transaction was talked to", errBackend, f.Type)
+		}
+	}
+}
+
+// overhear takes a notice in a conversation.
+func (s *Session) overhear(f wire.Frame, r *reply) (row [][]byte, done bool, err error) {
+	e, err := wire.DecodeErrorFields(f.Body())
+	if err != nil {
+		return nil, false, err
+	}
+	if e.Code == wire.CodeTuttiInside {
+		if _, kind, rest, ok := s.o.Collector.InsideMessage(e.Message); ok {
+			switch kind {
+			case "row":
+				row, err = s.o.Collector.ReadRecord(rest)
+			case "cancelled":
+				s.inside.stopped = rest
+			}
+			return row, kind == "done", err
+		}
+	}
+	if ours, err := s.noticed(f, r); ours || err != nil {
+		return nil, false, err
+	}
+	return nil, false, s.remark(f)
+}
+
+// insideFrames is what the function that ends a transaction of a procedure's adds to an error's context.
+var insideFrames = regexp.MustCompile(`(?m)^PL/pgSQL function tutti\.commit_inside\(\) line .* at RAISE(\n|$)|^(PL/pgSQL function tutti\.converse\(\) line .*\n)?[^\n]*(SET CONSTRAINTS ALL IMMEDIATE|SELECT tutti\.converse\(\)).*\nPL/pgSQL function tutti\.commit_inside\(\) line .*(\n|$)`)
+
+// failedInside words the error with which a transaction of a procedure's fails. False if it is no such error.
+func (s *Session) failedInside(e *wire.ErrorFields) bool {
+	if e.Code == wire.CodeQueryCanceled && s.inside.stopped != "" {
+		e.Message = s.inside.stopped
+		return true
+	}
+	at := insideFrames.FindStringIndex(e.Where)
+	if at == nil {
+		return false
+	}
+	where := strings.TrimSuffix(e.Where[:at[0]]+e.Where[at[1]:], "\n")
+	if s.inside.lost != nil {
+		*e = s.inside.lost.ErrorFields
+	}
+	e.Where = where
+	return true
+}

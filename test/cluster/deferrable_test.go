@@ -46,23 +46,23 @@ func TestDeferrableHoldsNobodyUp(t *testing.T) {
 func TestSafeSnapshot(t *testing.T) {
 	c := use(t)
 	writer, b := c.Connect(1), c.Connect(2)
-	b.Do("CREATE TABLE safe(id int PRIMARY KEY, v int)", "INSERT INTO safe VALUES (1, 0), (2, 0)")
-	c.Everywhere("SELECT count(*) FROM safe", "2")
+	b.Do("CREATE TABLE safe_rows(id int PRIMARY KEY, v int)", "INSERT INTO safe_rows VALUES (1, 0), (2, 0)")
+	c.Everywhere("SELECT count(*) FROM safe_rows", "2")
 	begin := []string{"BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"}
 	for i, end := range []string{"COMMIT", "ROLLBACK"} {
-		writer.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "UPDATE safe SET v = v + 1 WHERE id = 1")
+		writer.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "UPDATE safe_rows SET v = v + 1 WHERE id = 1")
 		r := c.Connect(1)
 		r.Do(begin...)
 		seen := make(chan string, 1)
 		go func() {
-			got, err := r.Ask("SELECT string_agg(v::text, ' ' ORDER BY id) FROM safe")
+			got, err := r.Ask("SELECT string_agg(v::text, ' ' ORDER BY id) FROM safe_rows")
 			seen <- got + fmt.Sprint(err)
 		}()
 		c.Eventually(1, fmt.Sprintf("SELECT cardinality(pg_safe_snapshot_blocking_pids(%d))", r.PgConn().PID()), "1")
 		began := time.Now()
 		for k := range 5 {
-			b.Do(fmt.Sprintf("UPDATE safe SET v = %d WHERE id = 2", 5*i+k+1))
-			c.Eventually(1, "SELECT v FROM safe WHERE id = 2", fmt.Sprint(5*i+k+1))
+			b.Do(fmt.Sprintf("UPDATE safe_rows SET v = %d WHERE id = 2", 5*i+k+1))
+			c.Eventually(1, "SELECT v FROM safe_rows WHERE id = 2", fmt.Sprint(5*i+k+1))
 		}
 		if d := time.Since(began); d > 10*time.Second {
 			t.Errorf("what was ordered meanwhile took %v", d)

@@ -8,22 +8,25 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Stream makes operations of rows of one writeset while they come, some thousands at a time. It knows writesets
-// that do one thing to each table: insert rows, update or delete them by their keys. The rest is left to Plan.
-// What Plan would refuse, a Stream may let through: rows are not compared with each other.
+// Stream makes operations of rows of one writeset while they come, some thousands at a time. It knows rows of tables with
+// keys that are inserted, updated or deleted. The rest is left to Plan.
+// What Plan would refuse, a Stream may let through: rows are not compared with each other. Operations follow the order in which
+// rows come, and so may fail where Plan's do not.
 type Stream struct {
 	lookup Lookup
-	tables map[uint32]*streamed
+	tables []*streamed // by their index in the writeset; nil: no row has come
 	rows   int
 	bytes  int
 	full   int // bytes
 }
 
 type streamed struct {
-	table  writeset.Table
-	local  *Table
-	op     writeset.Op
-	images [][]byte
+	table writeset.Table
+	local *Table
+	work  work
+
+	half  writeset.Op // of a row whose other half may follow (see batch.moves), or 0
+	image []byte      // its
 }
 
 // Of one operation of a Stream, about.
@@ -34,63 +37,111 @@ const (
 
 // NewStream makes operations for the tables that lookup knows, each of bytesMax bytes at most, about.
 func NewStream(lookup Lookup, bytesMax int) *Stream {
-	return &Stream{lookup: lookup, tables: map[uint32]*streamed{}, full: min(streamBytes, bytesMax)}
+	return &Stream{lookup: lookup, full: min(streamBytes, bytesMax)}
 }
 
 // Add takes a row. False: this writeset is for Plan.
 func (s *Stream) Add(table writeset.Table, r writeset.Row) bool {
+	for int(r.Table) >= len(s.tables) {
+		s.tables = append(s.tables, nil)
+	}
 	t := s.tables[r.Table]
 	if t == nil {
-		t = &streamed{table: table, local: s.lookup(table), op: r.Op}
+		t = &streamed{table: table, local: s.lookup(table)}
 		s.tables[r.Table] = t
 	}
-	if t.local == nil || t.local.made == nil || len(t.local.Key) == 0 || r.Identity == 0 || r.Op != t.op || r.Op > writeset.OpDelete || r.Op < writeset.OpInsert {
+	if t.local == nil || t.local.made == nil || len(t.local.Key) == 0 || r.Identity == 0 {
 		return false
 	}
-	t.images = append(t.images, r.Image)
+	moves := t.local.made.move != ""
+	switch {
+	case r.Op == writeset.OpUpdate, r.Op == writeset.OpReplace && moves:
+		t.work.updates = append(t.work.updates, r.Image)
+	case r.Op != writeset.OpInsert && r.Op != writeset.OpDelete:
+		return false
+	case !moves:
+		t.put(r.Op, r.Image)
+	case t.half == 0:
+		t.half, t.image = r.Op, r.Image
+		return true // it counts when it is decided on
+	case t.half == r.Op:
+		t.put(r.Op, t.image)
+		t.image = r.Image
+	case r.Op == writeset.OpInsert:
+		t.work.from, t.work.to = append(t.work.from, t.image), append(t.work.to, r.Image)
+		t.half, t.image = 0, nil
+	default:
+		t.work.from, t.work.to = append(t.work.from, r.Image), append(t.work.to, t.image)
+		t.half, t.image = 0, nil
+	}
 	s.rows++
 	s.bytes += len(r.Image)
 	return true
 }
 
+// put takes a row that is inserted or deleted, and no half.
+func (s *streamed) put(op writeset.Op, image []byte) {
+	if op == writeset.OpInsert {
+		s.work.inserts = append(s.work.inserts, image)
+	} else {
+		s.work.deletes = append(s.work.deletes, image)
+	}
+}
+
 // Full reports whether it is time to take Operations.
 func (s *Stream) Full() bool { return s.rows >= streamRows || s.bytes >= s.full }
 
-// Empty reports whether no row has come since the last Operations.
+// Empty reports whether Operations would give nothing, unless the last row has come.
 func (s *Stream) Empty() bool { return s.rows == 0 }
 
-// Operations are those of the rows that came since the last call. Images are not kept.
-func (s *Stream) Operations() ([]Operation, error) {
+// Operations are those of the rows that came since the last call, apart from rows that may belong together with the next
+// one, unless the last has come. Images are not kept.
+func (s *Stream) Operations(last bool) ([]Operation, error) {
 	var out []Operation
-	for n := uint32(0); s.rows > 0; n++ {
-		t := s.tables[n]
-		if t == nil || len(t.images) == 0 {
+	for _, t := range s.tables {
+		if t == nil {
 			continue
 		}
-		o, err := t.operation()
+		if last && t.half != 0 {
+			t.put(t.half, t.image)
+			t.half, t.image = 0, nil
+		}
+		ops, err := t.operations()
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, o)
-		s.rows -= len(t.images)
-		t.images = t.images[:0]
+		out = append(out, ops...)
 	}
-	s.bytes = 0
+	s.rows, s.bytes = 0, 0
 	return out, nil
 }
 
-func (s *streamed) operation() (Operation, error) {
-	t, made := s.local, s.local.made
-	o := Operation{Table: s.table.String(), Relation: t.qualified(), Format: s.table.Format, Rows: len(s.images)}
-	if s.op == writeset.OpInsert && s.table.Format == writeset.FormatBinary && made.copy != "" {
-		o.SQL = made.copy
-		var err error
-		o.Copy, err = t.copyData(s.images)
-		return o, err
+func (s *streamed) operations() (out []Operation, err error) {
+	t, made, w := s.local, s.local.made, &s.work
+	for _, x := range []struct {
+		sql            string
+		images, others *[][]byte
+	}{{made.delete, &w.deletes, nil}, {made.update, &w.updates, nil}, {made.move, &w.from, &w.to}, {made.insert, &w.inserts, nil}} {
+		if len(*x.images) == 0 {
+			continue
+		}
+		o := Operation{Table: s.table.String(), Relation: t.qualified(), Format: s.table.Format, Rows: len(*x.images), SQL: x.sql}
+		if x.sql == made.insert && s.table.Format == writeset.FormatBinary && made.copy != "" {
+			o.SQL = made.copy
+			if o.Copy, err = t.copyData(*x.images); err != nil {
+				return nil, err
+			}
+		} else {
+			o.Args = [][]byte{writeset.AppendArray(nil, s.table.Format, *x.images)}
+		}
+		if x.others != nil {
+			o.Args = append(o.Args, writeset.AppendArray(nil, s.table.Format, *x.others))
+			*x.others = (*x.others)[:0]
+		}
+		*x.images = (*x.images)[:0]
+		out = append(out, o)
 	}
-	o.SQL = map[writeset.Op]string{writeset.OpInsert: made.insert, writeset.OpUpdate: made.update, writeset.OpDelete: made.delete}[s.op]
-	o.Args = [][]byte{writeset.AppendArray(nil, s.table.Format, s.images)}
-	return o, nil
+	return out, nil
 }
 
 // copySQL is COPY of all columns that can be given, empty if there are none.

@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -157,7 +160,7 @@ func (f *forerunner) tries(ctx context.Context, r *foreran) (rows int, err error
 	for try := 1; ; try++ {
 		rows, err = f.rows(ctx, r)
 		f.mu.Lock()
-		again := (r.stop || errors.Is(err, errGivesWay) || transient(err)) && !r.over && r.front.State == engine.Coming && try < forerunTries
+		again := (r.stop || err != nil) && !r.over && r.front.State == engine.Coming && try < triesAfter(err)
 		f.mu.Unlock()
 		if !again {
 			return rows, err
@@ -173,6 +176,19 @@ func (f *forerunner) tries(ctx context.Context, r *foreran) (rows int, err error
 		r.stop = r.over
 		f.mu.Unlock()
 	}
+}
+
+// triesAfter is how often a transaction is tried, given how it failed last. A row that is not there, or a unique value
+// that is, may be due to one that is ordered and not yet applied.
+func triesAfter(err error) int {
+	var pg *pgconn.PgError
+	switch {
+	case err == nil, errors.Is(err, errGivesWay), transient(err):
+		return forerunTries
+	case errors.Is(err, errMisfit), errors.As(err, &pg) && strings.HasPrefix(pg.Code, "23"):
+		return 2
+	}
+	return 0
 }
 
 // report tells the member a transaction comes from how much of it is executed here, or that it will not be before its
@@ -228,7 +244,11 @@ func (f *forerunner) keep(ctx context.Context, r *foreran) bool {
 	}
 }
 
-var errGivesWay = errors.New("it gave way")
+var (
+	errGivesWay = errors.New("it gave way")
+	errMisfit   = errors.New("its rows do not fit")
+	errUnable   = errors.New("not all that it does can be done ahead")
+)
 
 // rows executes all rows of a transaction as they come.
 func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error) {
@@ -262,10 +282,10 @@ func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error)
 			if !s.Done() {
 				return rows, errors.New("it is no set of rows")
 			}
-			return rows, f.flush(ctx, stream)
+			return rows, f.flush(ctx, stream, true)
 		}
 		if !stream.Empty() {
-			if err := f.flush(ctx, stream); err != nil {
+			if err := f.flush(ctx, stream, false); err != nil {
 				return rows, err
 			}
 			f.report(r, s.At(), false)
@@ -285,13 +305,13 @@ func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error)
 func (f *forerunner) executeFront(ctx context.Context, r *foreran, s *writeset.Scanner, stream *apply.Stream, front []byte) (rows int, err error) {
 	for row, ok := s.Next(front); ok; row, ok = s.Next(front) {
 		if !stream.Add(s.Tables[row.Table], row) {
-			return rows, errors.New("it does not do one thing to each table")
+			return rows, errUnable
 		}
 		rows++
 		if !stream.Full() {
 			continue
 		}
-		if err := f.flush(ctx, stream); err != nil {
+		if err := f.flush(ctx, stream, false); err != nil {
 			return rows, err
 		}
 		f.report(r, s.At(), false)
@@ -305,8 +325,8 @@ func (f *forerunner) executeFront(ctx context.Context, r *foreran, s *writeset.S
 	return rows, nil
 }
 
-func (f *forerunner) flush(ctx context.Context, stream *apply.Stream) error {
-	ops, err := stream.Operations()
+func (f *forerunner) flush(ctx context.Context, stream *apply.Stream, last bool) error {
+	ops, err := stream.Operations(last)
 	if err != nil {
 		return err
 	}
@@ -325,7 +345,7 @@ func (a *applier) operate(ctx context.Context, o *apply.Operation) error {
 		if err != nil {
 			return err
 		}
-		return o.Check(tag.RowsAffected())
+		return misfit(o.Check(tag.RowsAffected()))
 	}
 	if err := a.prepareOps(ctx, []apply.Operation{*o}); err != nil {
 		return err
@@ -334,7 +354,14 @@ func (a *applier) operate(ctx context.Context, o *apply.Operation) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	return o.Check(r.CommandTag.RowsAffected())
+	return misfit(o.Check(r.CommandTag.RowsAffected()))
+}
+
+func misfit(err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w", errMisfit, err)
+	}
+	return nil
 }
 
 // take waits until the forerunner is through with the transactions that are to be applied now, and reports

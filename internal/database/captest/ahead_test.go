@@ -21,6 +21,26 @@ func TestAhead(t *testing.T) {
 	p.equal()
 }
 
+// TestAheadMixed: so is what does several things to a table, or gives rows other keys.
+func TestAheadMixed(t *testing.T) {
+	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY, u int UNIQUE, v text)", "CREATE TABLE w(id int PRIMARY KEY, v text)")
+	for i, tx := range [][]string{
+		{"INSERT INTO t SELECT g, g, 'a' FROM generate_series(1, 900) g", "INSERT INTO w SELECT g, 'a' FROM generate_series(1, 500) g"},
+		{"UPDATE t SET id = id + 1000 WHERE id <= 300"},
+		{"UPDATE t SET u = u + 2000"},
+		{"DELETE FROM t WHERE id < 500", "UPDATE t SET v = 'b' WHERE id < 700", "INSERT INTO t SELECT g, g, 'c' FROM generate_series(1, 400) g", "DELETE FROM w WHERE id % 3 = 0"},
+		{"DELETE FROM w", "INSERT INTO w SELECT g, 'd' FROM generate_series(100, 800) g"},
+		{"UPDATE w SET id = id + 5000", "INSERT INTO w SELECT g, 'e' FROM generate_series(1, 300) g", "UPDATE t SET v = 'f' WHERE id % 2 = 0"},
+	} {
+		p.tx(tx...)
+		p.equal()
+		if p.ran != i+1 {
+			t.Errorf("%q was not executed ahead", tx)
+			p.ran = i + 1
+		}
+	}
+}
+
 // TestAheadRefuses: what cannot be executed as it comes is executed in its turn, with the same end.
 func TestAheadRefuses(t *testing.T) {
 	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY, u int UNIQUE)", "CREATE TABLE k(v int)")

@@ -37,6 +37,7 @@ type pair struct {
 	rereads int
 	unfit   int // attempts that failed for their form
 	copied  int // rows that were applied ahead, by COPY
+	ran     int // writesets that were executed ahead
 }
 
 // inBulk is pair.bulk of new pairs.
@@ -257,6 +258,7 @@ func (p *pair) ahead(w *writeset.Writeset) bool {
 		return false
 	}
 	p.copied += copied
+	p.ran++
 	if err := tx.Commit(ctx); err != nil {
 		p.t.Fatal(err)
 	}
@@ -272,7 +274,7 @@ func (p *pair) stream(all []byte) (copied int, ok bool) {
 				return copied, false
 			}
 		}
-		ops, err := stream.Operations()
+		ops, err := stream.Operations(n == len(all))
 		if err != nil {
 			return copied, false
 		}

@@ -63,6 +63,10 @@ func (c *cluster) command(t *testing.T, d *datadriven.TestData) string {
 		c.submit(d)
 	case "withdraw":
 		c.say("%v", c.node(d).e.Withdraw(c.seq(d)))
+	case "pace":
+		var front int
+		d.ScanArgs(t, "front", &front)
+		c.node(d).e.Pace(c.seq(d), front)
 	case "orphan":
 		c.node(d).e.Orphan(c.seq(d))
 	case "early":
@@ -223,6 +227,7 @@ func (c *cluster) submit(d *datadriven.TestData) {
 		n.collects++
 		s.Held, s.Order = n.e.Applied(), n.collects
 		d.MaybeScanArgs(c.t, "order", &s.Order)
+		d.MaybeScanArgs(c.t, "front", &s.Front)
 	}
 	if !n.e.Submit(s) {
 		c.say("refused")

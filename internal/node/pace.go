@@ -28,10 +28,10 @@ type paces struct {
 
 // pace is one of them. Its fields are paces' mu's.
 type pace struct {
-	size    int // of the payload
-	ahead   int // bytes that may be on their way
-	front   int // bytes that may have left
-	began   time.Time
+	size    int       // of the payload
+	ahead   int       // bytes that may be on their way
+	front   int       // bytes that may have left
+	began   time.Time // when its first part left, about
 	looked  time.Time
 	held    time.Duration // by a minority alone
 	members map[uint32]progress
@@ -80,15 +80,18 @@ func (l *life) letGo(seq uint64) {
 			synced = append(synced, m.Member)
 		}
 	}
-	p := &l.paces
-	p.mu.Lock()
-	x := p.of[seq]
-	was := x.front
-	front := x.next(synced, len(l.config.Members), l.config.Limits.FlowMinorityPercent, time.Now())
-	p.mu.Unlock()
-	if front != was {
-		l.core.do(func(e *engine.Engine) { e.Pace(seq, front) }) // if it has stopped, the session is told
-	}
+	p, now := &l.paces, time.Now()
+	l.core.do(func(e *engine.Engine) { // if it has stopped, the session is told
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch x := p.of[seq]; {
+		case x == nil: // decided meanwhile
+		case e.Sent(seq) == 0:
+			x.began, x.looked = now, now
+		default:
+			e.Pace(seq, x.next(synced, len(l.config.Members), l.config.Limits.FlowMinorityPercent, now))
+		}
+	})
 }
 
 // heard takes a frame of a forerunner.

@@ -256,10 +256,11 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		case d := <-w.decision:
 			h.after = w.ordinal
 			h.won, h.lost = d.Commit, d.Retry
-			if d.Commit {
-				h.n.throttle.took(time.Since(began))
-			} else {
+			switch {
+			case !d.Commit:
 				h.n.waiters.remove(sub.Seq)
+			case tick == nil: // a large one takes its time
+				h.n.throttle.took(time.Since(began))
 			}
 			return d, w
 		case <-tick:

@@ -94,7 +94,7 @@ func (t *TableDesc) bulkTriggers(g *generated) []string {
 		{deleteTriggerName, "DELETE", "OLD TABLE AS " + bulkOld},
 	} {
 		out = append(out, fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT WHEN (%s) EXECUTE FUNCTION %s()`,
-			x[0], x[1], name, x[2], marked, fn), fmt.Sprintf(`ALTER TABLE ONLY %s ENABLE TRIGGER %q`, name, x[0]))
+			x[0], x[1], name, x[2], marked, fn))
 	}
 	return out
 }

@@ -123,6 +123,10 @@ CREATE UNLOGGED TABLE IF NOT EXISTS tutti.definitions (
   xid pg_catalog.int8 NOT NULL, n pg_catalog.int8 NOT NULL, role pg_catalog.name NOT NULL, data pg_catalog.jsonb NOT NULL, PRIMARY KEY (xid, n)
 );
 ALTER TABLE tutti.definitions OWNER TO tutti_owner;
+-- Backends that may end the detachment of a partition now. Nothing of it is older than the life of the member.
+CREATE UNLOGGED TABLE IF NOT EXISTS tutti.detaching (pid pg_catalog.int4 PRIMARY KEY);
+TRUNCATE tutti.detaching;
+GRANT SELECT ON tutti.detaching TO PUBLIC;
 ALTER TABLE tutti.definitions ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS definition ON tutti.definitions;
 CREATE POLICY definition ON tutti.definitions FOR INSERT WITH CHECK (role OPERATOR(pg_catalog.=) CURRENT_USER
@@ -142,6 +146,12 @@ CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS
 DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on', false);
 BEGIN
   IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLOwn + `' THEN RETURN; END IF;
+  IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLTurn + `' THEN
+    IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND NOT EXISTS (SELECT FROM tutti.detaching d WHERE d.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) THEN
+      RAISE EXCEPTION 'the partition cannot be detached ahead of its place in the order' USING ERRCODE = '40001';
+    END IF;
+    RETURN;
+  END IF;
   GET DIAGNOSTICS c = PG_CONTEXT;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_start' AND TG_TAG OPERATOR(pg_catalog.!~) 'EXTENSION' THEN
     q := coalesce((pg_catalog.regexp_match(c, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query());
@@ -431,6 +441,12 @@ ALTER FUNCTION tutti.peek OWNER TO tutti_owner;
 REVOKE ALL ON FUNCTION tutti.evaluate, tutti.adopt_definitions, tutti.freeze, tutti.note FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tutti.captures, tutti.definition_number TO PUBLIC;
 `
+
+// LetDetach lets the backend of process $1 end the detachment of a partition; LetNone forgets that.
+const (
+	LetDetach = "INSERT INTO tutti.detaching VALUES ($1) ON CONFLICT DO NOTHING"
+	LetNone   = "DELETE FROM tutti.detaching"
+)
 
 // HomeSetting says, where a definition is repeated, at which member it was made: the home of its sequences.
 const HomeSetting = "tutti.home"

@@ -25,9 +25,10 @@ const (
 	// that write.
 	TransactionSetting = "tutti.tx"
 	// DDLSetting must be 'on' (SET LOCAL) in transactions that change the schema, and DDLOwn while objects of
-	// Tutti's are made to fit.
+	// Tutti's are made to fit. DDLTurn is for a DETACH PARTITION that has its place in the order: it may end where LetDetach lets it.
 	DDLSetting = "tutti.ddl"
 	DDLOwn     = "own"
+	DDLTurn    = "turn"
 )
 
 const (

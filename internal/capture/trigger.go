@@ -75,7 +75,6 @@ func TriggerSQL(t TableDesc) []string {
 		hidden(name, false),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()`, TriggerName, name, when, fn),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()`, TruncateTriggerName, name, fn),
-		fmt.Sprintf(`ALTER TABLE ONLY %s ENABLE TRIGGER %q, ENABLE TRIGGER %q`, name, TriggerName, TruncateTriggerName),
 	}
 	out = append(out, t.bulkTriggers(&g)...)
 	out = append(out, hidden(name, true))
@@ -97,7 +96,7 @@ func TriggerSQL(t TableDesc) []string {
 
 // hidden marks the triggers of a table as internal ones, or takes the mark away: psql and pg_dump pass
 // over them, and ALTER TABLE … DISABLE TRIGGER USER leaves them on. PostgreSQL does not replace a
-// trigger that has it.
+// trigger that has it. What it replaces it enables as well; ALTER TABLE would not take a partition that is detached in part.
 func hidden(name string, yes bool) string {
 	return fmt.Sprintf("UPDATE pg_catalog.pg_trigger SET tgisinternal = %t WHERE tgrelid OPERATOR(pg_catalog.=) %s::pg_catalog.regclass::pg_catalog.oid AND tgname OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog._name)",
 		yes, literal(name), strings.Join(triggerNames, ","))

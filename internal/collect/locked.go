@@ -89,6 +89,25 @@ func (Collector) Concurrent(answer []byte, c *semantics.Concurrent) (session.Ind
 	return session.Index{Schema: table[0], Table: table[1], Name: c.Name}, w, err
 }
 
+// AskDetach asks whether a partition may be detached in two steps.
+func (Collector) AskDetach(d *semantics.Detach) string {
+	return capture.DetachSQL(d.Parent, d.Partition)
+}
+
+// Detach reads the answer.
+func (Collector) Detach(answer []byte) (session.Detach, *writeset.Writeset, error) {
+	if answer == nil {
+		return session.Detach{}, nil, nil
+	}
+	d, w, err := capture.Detach(answer)
+	return session.Detach{Parent: d.Parent, Partition: d.Partition, Refs: d.Refs}, w, err
+}
+
+// TurnStatements are statements between which the session may detach a partition when the node lets it.
+func (Collector) TurnStatements() (on, off string) {
+	return "SET " + capture.DDLSetting + " = " + capture.DDLTurn, "RESET " + capture.DDLSetting
+}
+
 // AskExtent asks which tables a definition may change.
 func (Collector) AskExtent(st *semantics.Statement) string {
 	names := st.Relations

@@ -16,7 +16,6 @@ import (
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
-	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // define runs an ordered statement here, with the origin's role and settings, brings the
@@ -28,7 +27,7 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 	for {
 		a.notices = nil
 		a.long.again()
-		tag, err := a.defineOnce(ctx, last, t.Item.ID.Member, d)
+		unmarked, tag, err := a.defineOnce(ctx, last, t.Item.ID.Member, d)
 		if err == nil {
 			return session.Result{Tag: tag, Notices: a.noticeFrames()}, a.forget(ctx)
 		}
@@ -41,6 +40,10 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 		var pg *pgconn.PgError
 		if !errors.As(err, &pg) || environmental(pg.Code) {
 			return session.Result{}, err
+		}
+		if unmarked {
+			d.Detach.Waits = true
+			continue
 		}
 		if err := a.noteDone(ctx, last); err != nil {
 			return session.Result{}, err
@@ -63,10 +66,10 @@ func environmental(code string) bool {
 	return false
 }
 
-func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d session.Definition) (tag string, err error) {
+func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d session.Definition) (unmarked bool, tag string, err error) {
 	tx, err := a.pgx.BeginTx(ctx, a.level())
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	defer func() {
 		if err != nil {
@@ -74,31 +77,37 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d 
 		}
 	}()
 	if err := a.assume(ctx, origin, d); err != nil {
-		return "", err
+		return unmarked, "", err
 	}
 	if _, err := a.conn.Exec(ctx, "SET LOCAL "+capture.SessionSetting+" = "+capture.SessionDefines).ReadAll(); err != nil {
-		return "", err
+		return unmarked, "", err
+	}
+	if !d.Detach.Waits {
+		if unmarked, err = a.unmark(ctx, &d); err != nil {
+			return unmarked, "", err
+		}
 	}
 	if tag, err = a.runAs(ctx, d); err != nil {
-		return "", err
+		return unmarked, "", err
 	}
 	if err := a.again(ctx); err != nil {
-		return "", err
+		return unmarked, "", err
 	}
-	if err := a.within(ctx, d.Extent); err != nil {
-		return "", err
+	if err := a.within(ctx, &d); err != nil {
+		return unmarked, "", err
 	}
 	if err := a.follow(ctx, tx); err != nil {
-		return "", err
+		return unmarked, "", err
 	}
-	return tag, a.end(ctx, last, nil)
+	return unmarked, tag, a.end(ctx, last, nil)
 }
 
 // within refuses a definition that has changed a table which it does not hold: then transactions that
 // have written to the table may have been let through. That is so at every member, and its origin
 // has it ordered again, as a barrier.
-func (a *applier) within(ctx context.Context, extent *writeset.Writeset) error {
-	if extent.Barrier {
+func (a *applier) within(ctx context.Context, d *session.Definition) error {
+	extent := d.Extent
+	if extent.Barrier || d.Detach.Ends { // which its member may have done already
 		return nil
 	}
 	var answer []byte

@@ -13,6 +13,7 @@ func TestDefinitionsAreReadAsWritten(t *testing.T) {
 	for _, d := range []session.Definition{
 		{SQL: "CREATE TABLE t()", Settings: settings},
 		{SQL: "CREATE INDEX CONCURRENTLY i ON t(a)", Settings: settings, Index: session.Index{Schema: "s", Table: "t", Name: "i"}},
+		{SQL: "ALTER TABLE p DETACH PARTITION c CONCURRENTLY", Settings: settings, Detach: session.Detach{Parent: [2]string{"s", "p"}, Partition: [2]string{"r", "c"}, Ends: true}},
 		{SQL: "DROP DATABASE d", Settings: settings, Database: semantics.Database{Does: semantics.DropsDatabase, Name: "d", IfExists: true}},
 	} {
 		b := encodeDefinition(d)

@@ -215,6 +215,10 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 			r, err = l.changeDatabases(ctx, g.Last, t.Ordinal, d)
 		case d.Index.Name != "":
 			over, err = false, l.buildConcurrently(ctx, g.Last, t, d)
+		case d.Detach.Ends:
+			r, over, err = l.detachEnd(ctx, g.Last, t, d)
+		case d.Detach.Partition[1] != "":
+			r, over, err = l.detachBegin(ctx, g.Last, t, d)
 		default:
 			r, over, err = l.carryOut(ctx, g.Last, t, &d)
 		}
@@ -229,6 +233,10 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		}
 		if over {
 			l.answer(&t, r)
+		}
+		if f := l.afterwards; f != nil {
+			l.afterwards = nil
+			f()
 		}
 		return nil
 	case engine.KindListen:

@@ -412,7 +412,10 @@ func (h *host) Define(d session.Definition) session.Result {
 func (h *host) Main() bool { return h.n.group == mainGroup }
 
 func (l *life) define(d session.Definition, g *guard) session.Result {
-	id := writeset.TxID{Member: l.config.Member, Incarnation: l.incarnation, Seq: l.seq.Add(1)}
+	return l.defineAs(l.txid(l.seq.Add(1)), d, g)
+}
+
+func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) session.Result {
 	result := make(chan session.Result, 1)
 	l.definitions.Store(id.Seq, result)
 	defer l.definitions.Delete(id.Seq)

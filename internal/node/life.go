@@ -62,7 +62,11 @@ type life struct {
 
 	gate        *gate
 	waiters     *waiters
-	definitions sync.Map // sequence → chan session.Result
+	definitions sync.Map     // sequence → chan session.Result
+	detaching   sync.Map     // sequence → *detaching, of either of its steps
+	detachings  sync.Map     // *detaching with a holder
+	detachments atomic.Int32 // of sessions
+	afterwards  func()       // what the executor does once its group counts as applied
 	sessions    sessions
 	peers       peers
 	throttle    throttle

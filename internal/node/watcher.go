@@ -106,6 +106,9 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		if why == nil {
 			why = l.blockedError()
 		}
+		if l.breakOffDetach(pid) {
+			continue
+		}
 		g := l.guardOf(pid)
 		if g == nil {
 			if blocked > strangerAfter {

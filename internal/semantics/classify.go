@@ -53,6 +53,9 @@ func grammar(sql string) []Statement {
 		if c := raw.Stmt.GetCreateStmt(); c != nil && s.Kind == Definition {
 			s.Likes = likes(c, s.Text, begins)
 		}
+		if s.Detach != nil {
+			s.Detach.located(s.Text)
+		}
 		if s.Alone != "" && s.Database.Does == NoDatabase {
 			if s.Concurrent != nil {
 				s.Concurrent.Text = s.Text

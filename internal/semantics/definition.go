@@ -61,7 +61,10 @@ func definition(n *pg.Node) Statement {
 			return Statement{Kind: Definition, Here: true}
 		}
 		if detaches(v.AlterTableStmt) {
-			return Statement{Kind: Definition, Relations: relations(n), Alone: "ALTER TABLE ... DETACH CONCURRENTLY"}
+			return Statement{Kind: Definition, Relations: relations(n), Alone: "ALTER TABLE ... DETACH CONCURRENTLY", Detach: detach(v.AlterTableStmt)}
+		}
+		if d := detach(v.AlterTableStmt); d != nil {
+			return Statement{Kind: Definition, Relations: relations(n), Detach: d}
 		}
 	case *pg.Node_AlterSystemStmt:
 		return refuse("ALTER SYSTEM acts on one member only", "Put the setting into each member's configuration.")
@@ -280,17 +283,6 @@ func fills(a *pg.AlterTableStmt) bool {
 // others get its rows in the place of their own.
 func logs(a *pg.AlterTableStmt) bool {
 	return a.Objtype == pg.ObjectType_OBJECT_TABLE && len(a.Cmds) == 1 && a.Cmds[0].GetAlterTableCmd().GetSubtype() == pg.AlterTableType_AT_SetLogged
-}
-
-// detaches reports whether a partition is detached CONCURRENTLY.
-func detaches(a *pg.AlterTableStmt) bool {
-	for _, c := range a.Cmds {
-		cmd := c.GetAlterTableCmd()
-		if cmd.GetSubtype() == pg.AlterTableType_AT_DetachPartition && cmd.Def.GetPartitionCmd().GetConcurrent() {
-			return true
-		}
-	}
-	return false
 }
 
 // steady takes the word CONCURRENTLY out of a definition, which takes its place in the order and

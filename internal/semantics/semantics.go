@@ -164,6 +164,8 @@ type Statement struct {
 	Shares bool
 	// Concurrent is a Definition that may be carried out CONCURRENTLY at every member; nil for others.
 	Concurrent *Concurrent
+	// Detach is a DETACH PARTITION in two steps, or its second one; nil for others.
+	Detach *Detach
 	// Forgets is true when prepared statements vanish (DEALLOCATE ALL, DISCARD ALL).
 	Forgets bool
 	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE), so that the

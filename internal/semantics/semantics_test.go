@@ -173,6 +173,22 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
+func TestDetach(t *testing.T) {
+	for text, want := range map[string]Detach{
+		`ALTER TABLE s.p DETACH PARTITION "P1" CONCURRENTLY`:      {Plain: `ALTER TABLE s.p DETACH PARTITION "P1"             `, Parent: `"s"."p"`, Partition: `"P1"`},
+		"alter table finalize detach partition finalize finalize": {Plain: "alter table finalize detach partition finalize         ", Parent: `"finalize"`, Partition: `"finalize"`, Finalizes: true},
+	} {
+		want.Text = text
+		got := Classify("SELECT 1; " + text)[1]
+		if got.Detach == nil || *got.Detach != want || (got.Alone == "") != want.Finalizes {
+			t.Errorf("%s is %+v", text, got.Detach)
+		}
+	}
+	if got := Classify("ALTER TABLE p DETACH PARTITION p1")[0].Detach; got != nil {
+		t.Errorf("without either word: %+v", got)
+	}
+}
+
 func TestConcurrently(t *testing.T) {
 	for text, want := range map[string]string{
 		`CREATE INDEX CONCURRENTLY "concurrently" ON t (a)`:              `CREATE INDEX              "concurrently" ON t (a)`,

@@ -50,6 +50,11 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 	if s.block == active || st.Here || around.watched && !st.Quiet {
 		return s.here(st)
 	}
+	if st.Detach != nil && !around.private {
+		if done, failed, err := s.detach(&st); done || err != nil {
+			return failed, err
+		}
+	}
 	if (around.locked && !around.beside(&st) || around.private) && !st.Quiet {
 		return s.first(st, !around.private)
 	}
@@ -195,6 +200,9 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 	for looks := 1; ; looks++ {
 		d.Base = s.host.Applied() // before the tables are looked up
 		if err := s.concurrent(st, &d); err != nil {
+			return true, err
+		}
+		if err := s.finalizes(st, &d); err != nil {
 			return true, err
 		}
 		if d.Index.Name == "" {

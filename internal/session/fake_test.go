@@ -200,6 +200,10 @@ func (h *fakeHost) Explain(*writeset.Writeset) *wire.SQLError { return nil }
 // Main: there is one database.
 func (h *fakeHost) Main() bool { return true }
 
+func (h *fakeHost) Detach(session.Definition) (session.Turn, session.Result) {
+	return nil, session.Result{Err: wire.Errorf(wire.CodeFeatureNotSupported, "not in this test")}
+}
+
 func (h *fakeHost) Define(d session.Definition) session.Result {
 	ctx := context.Background()
 	var r session.Result

@@ -51,12 +51,29 @@ type Definition struct {
 	Base   uint64
 	// Index is what it builds beside everything else, at each member for itself, if it has a name; SQL says CONCURRENTLY then.
 	Index Index
+	// Detach is the partition whose detachment it begins or ends, if it has a name.
+	Detach Detach
 	// Database is what it does to one of the databases.
 	Database semantics.Database
 }
 
 // Index is one that CREATE INDEX CONCURRENTLY makes, and its table.
 type Index struct{ Schema, Table, Name string }
+
+// Detach is a DETACH PARTITION CONCURRENTLY, or its second step: tables by schema and name.
+type Detach struct {
+	Parent, Partition [2]string
+	Refs              [][2]string // tables with foreign keys that refer to the partition
+	Ends              bool        // it is the second step
+	Waits             bool        // the node's: as PostgreSQL does it, see unmark
+}
+
+// Turn is a session's turn to carry out a definition itself, at its place in the order.
+type Turn interface {
+	// Ended says that the backend's statement is over, with what it failed. It returns what the client is told instead; without Tag and Err
+	// that is what the backend has said.
+	Ended(failed *wire.ErrorFields) Result
+}
 
 // Setting is one configuration parameter of the origin's session.
 type Setting struct{ Name, Value string }
@@ -68,6 +85,7 @@ type Result struct {
 	Columns []string
 	Rows    [][]string
 	Err     *wire.SQLError
+	Turn    bool // nothing was done yet: it is the session's turn, see Turn
 }
 
 // Host is what a session needs of its node. All methods are called from the session's
@@ -119,6 +137,9 @@ type Host interface {
 	// Define orders a statement and waits until it has run here. With code TT004 nothing has
 	// happened: it would change tables beyond its extent.
 	Define(Definition) Result
+	// Detach orders the first step of DETACH PARTITION CONCURRENTLY. It returns when the session's backend is to carry
+	// it out, with what PostgreSQL does behind it. If that is not so, the result says why.
+	Detach(Definition) (Turn, Result)
 	// Main reports whether the session is in the database in whose order is what all databases share. Elsewhere
 	// Define passes such a definition on.
 	Main() bool
@@ -227,6 +248,12 @@ type Collector interface {
 	// value of the answer, nil if it may not. The writeset has what must not have changed.
 	AskConcurrent(c *semantics.Concurrent) (sql string)
 	Concurrent(answer []byte, c *semantics.Concurrent) (Index, *writeset.Writeset, error)
+	// AskDetach asks for the tables of a DETACH PARTITION, in text; Detach takes the only value of the answer, nil if it is not to be done
+	// in two steps. The writeset is the extent of the first one.
+	AskDetach(d *semantics.Detach) (sql string)
+	Detach(answer []byte) (Detach, *writeset.Writeset, error)
+	// TurnStatements are what goes before and after a definition that the backend carries out at its place, see Turn.
+	TurnStatements() (on, off string)
 	// AskExtent asks which tables a definition may change, Extent takes the only value of the answer and makes a
 	// writeset without steps of it. Without an answer it is a barrier.
 	AskExtent(st *semantics.Statement) (sql string)

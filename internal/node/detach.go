@@ -1,0 +1,537 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// DETACH PARTITION CONCURRENTLY is two definitions (decision 0036). The first marks the partition; from its place on it is in the parent
+// no more. PostgreSQL has no statement for that alone: it is the whole one, and is kept from going on by locks that Tutti holds. At the
+// client's member its own backend runs it, and waits there for the parent's other users, as in PostgreSQL. Once it waits for nobody
+// but Tutti, the second definition is ordered, and its place is where the backend is let go. The other members end the detachment by
+// another statement then. So what is visible, and what the catalogs say, is the same at all members at each place in the order.
+//
+//	D1  No statement gets further than the order has: whoever holds it back lets go only when the statement is over, or has its place,
+//	    and sleeps in its backend, which outlives this process until PostgreSQL ends. If it ends before the statement does, that fails,
+//	    because an event trigger finds no leave for it (capture.LetDetach).
+//	D2  The second definition is carried out by whoever can, once it is ordered. Until then a cancel, or a crash, leaves the partition marked,
+//	    at all members.
+
+const (
+	detachLook  = 2 * time.Millisecond
+	detachAgain = 20 * time.Millisecond
+	detachMax   = 4 // at one member, each with a connection
+)
+
+// detaching is one that a session of this member carries out.
+type detaching struct {
+	l     *life
+	d     session.Definition
+	guard *guard
+
+	claimed atomic.Bool   // by the executor, for its session, or by that, which has given up
+	stopped chan struct{} // closed when its statement is over
+	failed  *wire.ErrorFields
+	doomed  bool // it was in the order's way
+	over    chan struct{}
+	told    session.Result
+
+	mu     sync.Mutex
+	holder *holder // what keeps it from its second step
+}
+
+// Detach is described in session.Host.
+func (h *host) Detach(d session.Definition) (session.Turn, session.Result) {
+	if n := h.n.detachments.Add(1); n > detachMax {
+		h.n.detachments.Add(-1)
+		return nil, session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many partitions are being detached CONCURRENTLY at this node").WithHint("There may be %d. Try again later, or without CONCURRENTLY.", detachMax)}
+	}
+	g := &detaching{l: h.n, d: d, guard: h.g, stopped: make(chan struct{}), over: make(chan struct{})}
+	id := h.n.txid(h.n.seq.Add(1))
+	h.n.detaching.Store(id.Seq, g)
+	r := h.n.defineAs(id, d, h.g)
+	if !r.Turn && g.claimed.CompareAndSwap(false, true) {
+		h.n.detaching.Delete(id.Seq)
+		h.n.detachments.Add(-1)
+		return nil, r
+	}
+	return g, session.Result{}
+}
+
+// Ended is described in session.Turn.
+func (g *detaching) Ended(failed *wire.ErrorFields) session.Result {
+	g.failed, g.doomed = failed, g.guard.doomed() != nil
+	close(g.stopped)
+	defer g.l.detachments.Add(-1)
+	select {
+	case <-g.over:
+		return g.told
+	case <-g.l.done:
+		return session.Result{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the statement is not known: this member restarts")}
+	}
+}
+
+func (g *detaching) running() bool {
+	select {
+	case <-g.stopped:
+		return false
+	default:
+		return true
+	}
+}
+
+// finish tells the session how it ended; the backend's own answer counts if there is nothing to tell.
+func (g *detaching) finish(r session.Result) {
+	g.told = r
+	close(g.over)
+}
+
+// holder is a backend that holds a lock and sleeps (D1).
+type holder struct {
+	conn *pgconn.PgConn
+	done chan struct{}
+}
+
+func (l *life) hold(ctx context.Context, lock string) (*holder, error) {
+	conn, err := connect(ctx, l.connString, "tutti detacher", map[string]string{"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"})
+	if err != nil {
+		return nil, err
+	}
+	defer l.busy.Store(l.busy.Swap(conn.PID()))
+	if _, err := conn.Exec(ctx, "BEGIN; "+lock).ReadAll(); err != nil {
+		return nil, errors.Join(err, conn.Close(ctx))
+	}
+	h := &holder{conn: conn, done: make(chan struct{})}
+	sleeps := conn.Exec(context.Background(), "SELECT pg_catalog.pg_sleep(1000000000)") // the end of ctx would cancel it
+	go func() {
+		defer close(h.done)
+		_, _ = sleeps.ReadAll() // it ends with an error in any case
+	}()
+	return h, nil
+}
+
+// release ends the holder and its lock.
+func (h *holder) release(ctx context.Context, m *monitor) error {
+	for {
+		if err := m.terminate(ctx, h.conn.PID()); err != nil {
+			return err
+		}
+		select {
+		case <-h.done:
+			_ = h.conn.Close(ctx) // of no use any more
+			return nil
+		case <-time.After(detachAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func relation(name [2]string) string { return pgx.Identifier{name[0], name[1]}.Sanitize() }
+
+func regclass(name [2]string) string {
+	return "pg_catalog.to_regclass('" + literal(relation(name)) + "')"
+}
+
+// marked reports whether the partition is detached in part.
+func (l *life) marked(ctx context.Context, d *session.Detach) (bool, error) {
+	r, err := l.monitor.exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = %s AND inhparent = %s AND inhdetachpending", regclass(d.Partition), regclass(d.Parent)))
+	return err == nil && len(r[0].Rows) > 0, err
+}
+
+// detachBegin carries out the first step. It is done already if the last life ended before it could note that.
+func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result, over bool, err error) {
+	l.applier.begun.Store(max(last, l.applier.begun.Load()))
+	var own *detaching
+	if g, ok := l.detaching.LoadAndDelete(t.Item.ID.Seq); ok && t.Item.ID == l.txid(t.Item.ID.Seq) {
+		if own = g.(*detaching); !own.claimed.CompareAndSwap(false, true) {
+			own = nil
+		}
+	}
+	back, err := l.hold(ctx, "LOCK TABLE ONLY "+relation(d.Detach.Parent)+" IN ACCESS SHARE MODE")
+	var pg *pgconn.PgError
+	if err != nil && (!errors.As(err, &pg) || environmental(pg.Code)) {
+		return r, true, err
+	}
+	if err != nil { // the parent is gone, and so nothing is to be done
+		r.Err = &wire.SQLError{ErrorFields: errorFields(pg)}
+		if own != nil {
+			l.afterwards = func() { own.finish(r) }
+		}
+		return r, true, l.applier.noteProgress(ctx, last)
+	}
+	defer func() {
+		if err == nil { // else the statement may not be over
+			err = back.release(ctx, l.monitor)
+		}
+	}()
+	if own != nil {
+		l.answer(&t, session.Result{Turn: true})
+	}
+	s := &detachStep{l: l, d: &d, own: own}
+	failure, err := s.run(ctx)
+	if err != nil {
+		return r, true, err
+	}
+	if own != nil && own.running() {
+		if own.holder, err = l.hold(ctx, "SELECT FROM pg_catalog.pg_class WHERE oid = "+regclass(d.Detach.Partition)+" FOR UPDATE"); err != nil {
+			return r, true, err
+		}
+		l.detachings.Store(own, nil)
+		l.afterwards = func() {
+			l.background.Go(func() {
+				defer l.detachings.Delete(own)
+				own.await(ctx)
+			})
+		}
+	} else if own != nil {
+		l.afterwards = func() { own.finish(session.Result{}) }
+	}
+	return session.Result{Err: failure}, own == nil, l.applier.noteProgress(ctx, last)
+}
+
+// detachStep is the first step under way.
+type detachStep struct {
+	l    *life
+	d    *session.Definition
+	own  *detaching
+	conn *pgconn.PgConn // of ours, if there is no client's backend
+	done chan error
+}
+
+// run returns when the partition is marked, and no backend of ours is at it any more, or with the failure that all members find.
+func (s *detachStep) run(ctx context.Context) (failure *wire.SQLError, err error) {
+	defer func() { err = errors.Join(err, s.stop(ctx)) }()
+	began := time.Now()
+	for {
+		if marked, err := s.l.marked(ctx, &s.d.Detach); marked || err != nil {
+			return nil, err
+		}
+		failed, over, err := s.over(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if over {
+			if marked, err := s.l.marked(ctx, &s.d.Detach); marked || err != nil {
+				return nil, err
+			}
+			if failed == nil {
+				return nil, errors.New("node: a partition was detached ahead of the order")
+			}
+			pg := &pgconn.PgError{Code: failed.Code}
+			switch {
+			case s.conn == nil && (transient(pg) || environmental(pg.Code)), s.conn != nil && transient(pg):
+				if err := s.start(ctx); err != nil {
+					return nil, err
+				}
+				continue
+			case environmental(pg.Code):
+				return nil, (&wire.SQLError{ErrorFields: *failed})
+			}
+			return &wire.SQLError{ErrorFields: *failed}, nil
+		}
+		if time.Since(began) > blockedAfter {
+			if err := s.unblock(ctx, time.Since(began)); err != nil {
+				return nil, err
+			}
+		}
+		if !sleep(ctx, detachLook) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// over reports whether the statement that is under way is over, and starts one if there is none.
+func (s *detachStep) over(ctx context.Context) (failed *wire.ErrorFields, over bool, err error) {
+	switch {
+	case s.conn != nil:
+		select {
+		case err := <-s.done:
+			s.done <- err
+			var pg *pgconn.PgError
+			if err != nil && !errors.As(err, &pg) {
+				return nil, true, err
+			}
+			if err != nil {
+				f := errorFields(pg)
+				failed = &f
+			}
+			return failed, true, nil
+		default:
+			return nil, false, nil
+		}
+	case s.own != nil && s.own.running():
+		return nil, false, nil
+	case s.own != nil:
+		return s.own.failed, true, nil
+	}
+	return nil, false, s.start(ctx)
+}
+
+// start runs the statement on a connection of ours. If event triggers were made since the client has asked for it, it is
+// a replica, where none fires.
+func (s *detachStep) start(ctx context.Context) error {
+	if err := s.stop(ctx); err != nil {
+		return err
+	}
+	conn, err := connect(ctx, s.l.connString, "tutti detacher", map[string]string{"statement_timeout": "0", "lock_timeout": "0", "deadlock_timeout": "1h"})
+	if err != nil {
+		return err
+	}
+	a := &applier{conn: conn}
+	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, capture.DDLTurn}}
+	if r, err := s.l.monitor.exec(ctx, "SELECT WHERE "+capture.EventsQuery); err != nil {
+		return errors.Join(err, conn.Close(ctx))
+	} else if len(r[0].Rows) > 0 {
+		own = [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOwn}}
+	}
+	role, err := a.set(ctx, s.d.Settings, own, false)
+	if err != nil {
+		return errors.Join(err, conn.Close(ctx))
+	}
+	s.conn, s.done = conn, make(chan error, 1)
+	go func() {
+		_, err := a.run(ctx, "SET ROLE "+pgx.Identifier{role}.Sanitize(), s.d.SQL)
+		s.done <- err
+	}()
+	return nil
+}
+
+// stop ends our own statement, in its wait.
+func (s *detachStep) stop(ctx context.Context) error {
+	if s.conn == nil {
+		return nil
+	}
+	for {
+		s.l.monitor.cancel(s.l.log, s.conn.PID())
+		select {
+		case <-s.done:
+			err := s.conn.Close(ctx)
+			s.conn = nil
+			return err
+		case <-time.After(detachAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// unblock has those lose who are in the way of the first step, but not the parent's readers, who are in the way of the second.
+func (s *detachStep) unblock(ctx context.Context, blocked time.Duration) error {
+	pid := uint32(0)
+	if s.conn != nil {
+		pid = s.conn.PID()
+	} else if s.own != nil {
+		pid = s.own.guard.pid
+	}
+	r, err := s.l.monitor.exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_locks WHERE pid = %d AND NOT granted AND locktype <> 'virtualxid'", pid))
+	if err != nil || len(r[0].Rows) == 0 {
+		return err
+	}
+	_, err = s.l.unblock(ctx, pid, blocked, nil)
+	return err
+}
+
+// await waits until the client's backend waits for nothing but its holder, and has the second step ordered then; or until its statement
+// is over: then it was cancelled, or stood in the order's way, which shall not end the detachment.
+func (g *detaching) await(ctx context.Context) {
+	l := g.l
+	for {
+		select {
+		case <-g.stopped:
+			if err := g.letGo(ctx); err != nil {
+				return // the life ends
+			}
+			if g.failed != nil && !g.doomed {
+				g.finish(session.Result{})
+				return
+			}
+			g.finish(g.end(ctx))
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(detachLook):
+		}
+		pids, err := l.monitor.blockers(ctx, g.guard.pid)
+		if err == nil && len(pids) == 1 && pids[0] == g.holder.conn.PID() {
+			r := g.end(ctx)
+			if g.abandon(ctx) == nil {
+				g.finish(r)
+			}
+			return
+		}
+	}
+}
+
+// abandon ends the statement if it still waits, because the second step could not be ordered.
+func (g *detaching) abandon(ctx context.Context) error {
+	for g.running() {
+		g.l.monitor.cancel(g.l.log, g.guard.pid)
+		select {
+		case <-g.stopped:
+		case <-time.After(detachAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return g.letGo(ctx)
+}
+
+// letGo releases the holder, once.
+func (g *detaching) letGo(ctx context.Context) error {
+	g.mu.Lock()
+	h := g.holder
+	g.holder = nil
+	g.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	return h.release(ctx, g.l.monitor)
+}
+
+// end has the second step ordered.
+func (g *detaching) end(ctx context.Context) session.Result {
+	l := g.l
+	d := session.Definition{Settings: g.d.Settings, Detach: g.d.Detach, SQL: "ALTER TABLE " + relation(g.d.Detach.Parent) + " DETACH PARTITION " + relation(g.d.Detach.Partition) + " FINALIZE"}
+	d.Detach.Ends = true
+	for looks := 0; ; looks++ {
+		d.Base = l.complete()
+		extent, err := l.extentOf(ctx, relation(g.d.Detach.Parent), relation(g.d.Detach.Partition))
+		if err != nil {
+			return session.Result{Err: wire.Errorf(wire.CodeInternalError, "the partition is detached in part: %v", err).WithHint("Use ALTER TABLE ... DETACH PARTITION ... FINALIZE to complete the pending detach operation.")}
+		}
+		if d.Extent = extent; looks == detachLooks {
+			d.Extent = &writeset.Writeset{Barrier: true}
+		}
+		id := l.txid(l.seq.Add(1))
+		l.detaching.Store(id.Seq, g)
+		r := l.defineAs(id, d, nil)
+		l.detaching.Delete(id.Seq)
+		if r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == detachLooks {
+			return r
+		}
+	}
+}
+
+const detachLooks = 20
+
+// extentOf is what a definition of these tables may change.
+func (l *life) extentOf(ctx context.Context, relations ...string) (*writeset.Writeset, error) {
+	r, err := l.monitor.exec(ctx, capture.ExtentSQL(relations, false))
+	if err != nil {
+		return nil, err
+	}
+	return capture.Extent(r[0].Rows[0][0], false, false)
+}
+
+// detachEnd carries out the second step: it lets the client's backend go on, if that waits for it, or does it itself.
+func (l *life) detachEnd(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result, over bool, err error) {
+	v, ok := l.detaching.Load(t.Item.ID.Seq)
+	if !ok || t.Item.ID != l.txid(t.Item.ID.Seq) {
+		return l.carryOut(ctx, last, t, &d)
+	}
+	g := v.(*detaching)
+	l.applier.begun.Store(max(last, l.applier.begun.Load()))
+	defer l.busy.Store(l.busy.Swap(g.guard.pid))
+	if err := l.let(ctx, g.guard.pid); err != nil {
+		return r, true, err
+	}
+	if err := g.letGo(ctx); err != nil {
+		return r, true, err
+	}
+	select {
+	case <-g.stopped:
+	case <-ctx.Done():
+		return r, true, ctx.Err()
+	}
+	if err := l.let(ctx, 0); err != nil {
+		return r, true, err
+	}
+	if g.failed != nil {
+		return l.carryOut(ctx, last, t, &d)
+	}
+	return r, true, l.detachEnded(ctx, last)
+}
+
+// let gives one backend leave to end its detachment (D1), or none.
+func (l *life) let(ctx context.Context, pid uint32) error {
+	c := l.applier.definer.pgx
+	if _, err := c.Exec(ctx, capture.LetNone); err != nil || pid == 0 {
+		return err
+	}
+	_, err := c.Exec(ctx, capture.LetDetach, pid)
+	return err
+}
+
+// detachEnded makes triggers fit what a client's backend has defined at its place, and notes the progress.
+func (l *life) detachEnded(ctx context.Context, last uint64) error {
+	a := l.applier.definer
+	g := &long{}
+	a.tables, a.long = l.applier.tables, g
+	tx, err := a.pgx.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if a.tables, err = catalog.Follow(ctx, tx, nil); err != nil {
+		return errors.Join(err, tx.Rollback(ctx))
+	}
+	if err := a.end(ctx, last, nil); err != nil {
+		return err
+	}
+	return l.finish(ctx, g)
+}
+
+// breakOffDetach cancels a detachment that waits, if pid keeps it from its second step, and reports whether it does.
+func (l *life) breakOffDetach(pid uint32) (found bool) {
+	l.detachings.Range(func(key, _ any) bool {
+		g := key.(*detaching)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.holder != nil && g.holder.conn.PID() == pid {
+			found = true
+			l.monitor.cancel(l.log, g.guard.pid)
+		}
+		return !found
+	})
+	return found
+}
+
+// unmark prepares FINALIZE where the client's backend does not carry it out. It waits for everybody who has a snapshot, and those who
+// keep theirs would lose, whatever they have read. An ordinary DETACH waits for the users of its tables alone. So the mark is taken
+// off then, in the same transaction. If that fails, by rows that no foreign key's trigger has looked at, it is done as PostgreSQL does it.
+func (a *applier) unmark(ctx context.Context, d *session.Definition) (unmarked bool, err error) {
+	s := semantics.Classify(d.SQL)
+	if !d.Detach.Ends || len(s) != 1 || s[0].Detach == nil || !s[0].Detach.Finalizes {
+		return false, nil
+	}
+	defer func() {
+		if err != nil && !transient(err) { // it is no failure of the definition's
+			err = fmt.Errorf("node: a partition's mark cannot be taken off: %v", err)
+		}
+	}()
+	var reads bool
+	if err := a.pgx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND backend_xmin IS NOT NULL AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid() AND backend_type OPERATOR(pg_catalog.=) 'client backend' AND (state OPERATOR(pg_catalog.<>) 'active' OR query_start OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '100 ms'::pg_catalog.interval)))").Scan(&reads); err != nil || !reads {
+		return false, err
+	}
+	tag, err := a.pgx.Exec(ctx, "UPDATE pg_catalog.pg_inherits SET inhdetachpending = false WHERE inhrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1) AND inhparent OPERATOR(pg_catalog.=) pg_catalog.to_regclass($2) AND inhdetachpending",
+		relation(d.Detach.Partition), relation(d.Detach.Parent))
+	if unmarked = err == nil && tag.RowsAffected() == 1; unmarked {
+		d.SQL = s[0].Detach.Plain
+	}
+	return unmarked, err
+}

@@ -1,0 +1,158 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// detach carries out DETACH PARTITION with CONCURRENTLY or FINALIZE, outside a block (decision 0036). done is false if it is to be carried
+// out like other definitions, without CONCURRENTLY.
+func (s *Session) detach(st *semantics.Statement) (done, failed bool, err error) {
+	r, rows, err := s.ask(s.o.Collector.AskDetach(st.Detach))
+	if err != nil || r.failed != nil || len(rows) != 1 {
+		return false, false, err
+	}
+	of, _, err := s.o.Collector.Detach(rows[0][0])
+	if err != nil || of.Partition[1] == "" {
+		return false, false, err
+	}
+	locks := [][2]string{{lockNames(of.Parent, of.Partition), "SHARE UPDATE EXCLUSIVE"}, {lockNames(of.Refs...), "SHARE"}}
+	if st.Detach.Finalizes {
+		locks = [][2]string{{lockNames(of.Partition), "ACCESS EXCLUSIVE"}}
+	}
+	failure, err := s.awaitLocks(locks)
+	switch {
+	case err != nil:
+		return true, true, err
+	case failure != nil:
+		return true, true, s.fail(failure)
+	case st.Detach.Finalizes:
+		failed, err = s.define(st)
+		return true, failed, err
+	}
+	return s.detachConcurrently(st)
+}
+
+// finalizes finds out whether a definition ends a detachment.
+func (s *Session) finalizes(st *semantics.Statement, d *Definition) error {
+	if d.Detach = (Detach{}); st.Detach == nil || !st.Detach.Finalizes {
+		return nil
+	}
+	r, rows, err := s.ask(s.o.Collector.AskDetach(st.Detach))
+	if err != nil || r.failed != nil || len(rows) != 1 {
+		return err
+	}
+	of, _, err := s.o.Collector.Detach(rows[0][0])
+	if of.Ends = true; err == nil && of.Partition[1] != "" {
+		d.Detach = of
+	}
+	return err
+}
+
+func lockNames(tables ...[2]string) string {
+	var names []string
+	for _, t := range tables {
+		names = append(names, "ONLY "+identifier(t[0])+"."+identifier(t[1]))
+	}
+	return strings.Join(names, ", ")
+}
+
+func identifier(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+
+// awaitLocks waits, as PostgreSQL does, for those sessions of this member that stand in a definition's way: at its place in the order they
+// would lose. It keeps no lock. What the session may not lock is not waited for.
+func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err error) {
+	if doom := s.host.Enter(PhaseRunning); doom != nil {
+		return doom, nil
+	}
+	defer s.host.Enter(PhaseIdle)
+	if _, _, err := s.ask("BEGIN"); err != nil {
+		return nil, err
+	}
+	for _, l := range locks {
+		if l[0] == "" || failure != nil {
+			continue
+		}
+		r, _, err := s.ask("LOCK TABLE " + l[0] + " IN " + l[1] + " MODE")
+		if err != nil {
+			return nil, err
+		}
+		if r.failed == nil {
+			continue
+		}
+		if r.failed.Code != wire.CodeInsufficientPrivilege && s.host.Enter(PhaseRunning) == nil { // else it was in the order's way
+			failure = failureOf(r)
+		}
+		break
+	}
+	for idle := false; !idle; { // a cancel may have come late
+		r, _, err := s.ask("ROLLBACK")
+		if err != nil {
+			return nil, err
+		}
+		idle = r.status == wire.TxIdle
+	}
+	return failure, nil
+}
+
+// detachConcurrently has the first step take its place in the order, where the backend carries it out. The backend goes on with
+// the second one when that has its place in turn.
+func (s *Session) detachConcurrently(st *semantics.Statement) (done, failed bool, err error) {
+	d, err := s.described(st.Detach.Text)
+	if err != nil {
+		return true, true, err
+	}
+	for looks := 1; ; looks++ {
+		d.Base = s.host.Applied() // before the tables are looked up
+		r, rows, err := s.ask(s.o.Collector.AskDetach(st.Detach))
+		if err != nil || r.failed != nil || len(rows) != 1 {
+			return false, false, err
+		}
+		if d.Detach, d.Extent, err = s.o.Collector.Detach(rows[0][0]); err != nil || d.Detach.Partition[1] == "" {
+			return false, false, err
+		}
+		turn, told := s.host.Detach(d)
+		if turn != nil {
+			failed, err = s.takeTurn(turn, st.Detach.Text)
+			return true, failed, err
+		}
+		if told.Err == nil || told.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
+			return true, told.Err != nil, s.answer(told, false)
+		}
+	}
+}
+
+// takeTurn runs a definition that has its place in the order here, outside any transaction of ours.
+func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
+	ended := false
+	defer func() {
+		if !ended { // the backend is lost
+			turn.Ended(&wire.ErrorFields{Code: wire.CodeAdminShutdown})
+		}
+	}()
+	on, off := s.o.Collector.TurnStatements()
+	if _, err := s.query(on); err != nil {
+		return true, err
+	}
+	s.hold()
+	s.srvW.Append(wire.AppendQuery(nil, sql))
+	rep, err := s.relay(request{frames: wire.AppendQuery(nil, sql)})
+	if err != nil {
+		return true, err
+	}
+	ended = true
+	r := turn.Ended(rep.failed)
+	s.host.Enter(PhaseIdle) // it may have stood in the order's way, which did not end it
+	s.doom = nil
+	if _, err := s.query(off); err != nil {
+		return true, err
+	}
+	if r.Err == nil && r.Tag == "" {
+		s.release()
+		return rep.failed != nil, nil
+	}
+	s.drop()
+	return r.Err != nil, s.answer(r, false)
+}

@@ -145,13 +145,7 @@ DROP FUNCTION IF EXISTS tutti.refuse_ddl();
 CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
 DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on', false);
 BEGIN
-  IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLOwn + `' THEN RETURN; END IF;
-  IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLTurn + `' THEN
-    IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND NOT EXISTS (SELECT FROM tutti.detaching d WHERE d.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) THEN
-      RAISE EXCEPTION 'the partition cannot be detached ahead of its place in the order' USING ERRCODE = '40001';
-    END IF;
-    RETURN;
-  END IF;
+  IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLOwn + `' THEN RETURN; END IF; IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLTurn + `' THEN IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND NOT EXISTS (SELECT FROM tutti.detaching d WHERE d.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) THEN RAISE EXCEPTION 'the partition cannot be detached ahead of its place in the order' USING ERRCODE = '40001'; END IF; RETURN; END IF;
   GET DIAGNOSTICS c = PG_CONTEXT;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_start' AND TG_TAG OPERATOR(pg_catalog.!~) 'EXTENSION' THEN
     q := coalesce((pg_catalog.regexp_match(c, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query());

@@ -39,7 +39,7 @@ type guard struct {
 	wished  bool   // the client has asked to cancel what runs in this phase
 	broken  bool   // what the session waits for was broken off, see breakOff
 	left    chan struct{}
-	late    bool   // a client's cancel came while the log decided
+	late    bool // a client's cancel came while the log decided
 }
 
 func newGuard(pid, slot uint32, client net.Conn, cancel, wake func()) *guard {

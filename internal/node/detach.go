@@ -34,6 +34,7 @@ import (
 
 const (
 	detachLook  = 2 * time.Millisecond
+	detachRest  = 50 * time.Millisecond // how often one that may wait long is looked at
 	detachAgain = 20 * time.Millisecond
 	detachMax   = 4 // at one member, each with a connection
 )
@@ -351,7 +352,7 @@ func (s *detachStep) unblock(ctx context.Context, blocked time.Duration) error {
 // is over: then it was cancelled, or stood in the order's way, which shall not end the detachment.
 func (g *detaching) await(ctx context.Context) {
 	l := g.l
-	for {
+	for wait := detachLook; ; wait = min(2*wait, detachRest) {
 		select {
 		case <-g.stopped:
 			if err := g.letGo(ctx); err != nil {
@@ -365,7 +366,7 @@ func (g *detaching) await(ctx context.Context) {
 			return
 		case <-ctx.Done():
 			return
-		case <-time.After(detachLook):
+		case <-time.After(wait):
 		}
 		pids, err := l.monitor.blockers(ctx, g.guard.pid)
 		if err == nil && len(pids) == 1 && pids[0] == g.holder.conn.PID() {

@@ -30,8 +30,7 @@ const (
 // and what it captured would be carried out with all rights.
 const insideProofBytes = 16
 
-// InsideMessage reads the message of such an INFO. Ok is false if a client made it up. kind is "commit", with the
-// transaction's number as the rest; "row", with the row as record_send gives it in hexadecimal; "done"; or "cancelled", with the error's message.
+// InsideMessage reads the message of such an INFO. Ok is false if a client made it up. kind is "commit"; "row", with the row as record_send gives it in hexadecimal; "done"; or "cancelled", with the error's message.
 func InsideMessage(message string, secret []byte) (conversation, kind, rest string, ok bool) {
 	f := strings.SplitN(message, " ", 4)
 	if len(f) < 3 {
@@ -80,7 +79,7 @@ func SaySQL(pid uint32, conversation string, n int, command string) string {
 }
 
 // InsideWaitSQL makes the backend wait for the n'th thing that will be said, instead of looking for it again and again, if the
-// answer is true; InsideWakeSQL, after it was said, ends that wait.
+// answer is true; InsideWakeSQL, after it was said, ends that wait. There are locks for two such waits.
 func InsideWaitSQL(pid uint32, n int) string {
 	return fmt.Sprintf("SELECT tutti.native_try(%d::pg_catalog.int8);", insideKey(pid, n))
 }
@@ -89,22 +88,38 @@ func InsideWakeSQL(pid uint32, n int) string {
 	return fmt.Sprintf("SELECT tutti.native_unlock(%d::pg_catalog.int8);", insideKey(pid, n))
 }
 
-// SameInsideWait reports whether two of these waits, of one backend, are for the same lock.
-func SameInsideWait(a, b int) bool { return insideKey(0, a) == insideKey(0, b) }
-
 // insideKey: requests about advisory locks do not have the number 0.
-func insideKey(pid uint32, n int) int64 { return lockKey(pid, 0) + int64(n%4) }
+func insideKey(pid uint32, n int) int64 { return lockKey(pid, 0) + int64(n%insideWaits) }
+
+// Of the four reserved locks of a backend two are for what will be said, one is held by the transaction that converses, and
+// one holds up the next.
+const (
+	insideWaits = 2
+	insideTalks = 2
+	insideHolds = 3
+)
+
+// InsideHoldSQL makes the backend's next transaction wait with the first thing that it captures until InsideFreeSQL. Its answer
+// must be true.
+func InsideHoldSQL(pid uint32) string {
+	return fmt.Sprintf("SELECT tutti.native_try(%d::pg_catalog.int8);", lockKey(pid, 0)+insideHolds)
+}
+
+func InsideFreeSQL(pid uint32) string {
+	return fmt.Sprintf("SELECT tutti.native_unlock(%d::pg_catalog.int8);", lockKey(pid, 0)+insideHolds)
+}
 
 // HushSQL takes back what was said to a backend.
 func HushSQL(pid uint32) string {
 	return fmt.Sprintf("DELETE FROM tutti.said WHERE pid OPERATOR(pg_catalog.=) %d;", pid)
 }
 
-// EndedSQL asks of a transaction that was told to go on, and of its number, whether its mark shows that it has committed, and
-// whether it runs; if neither, the mark must be looked at once more. Run it as a superuser.
-func EndedSQL(pid, slot uint32, incarnation, seq uint64, xid string) string {
-	return fmt.Sprintf(`SELECT EXISTS (SELECT FROM tutti.mark WHERE slot OPERATOR(pg_catalog.=) %d AND incarnation OPERATOR(pg_catalog.=) %d::pg_catalog.int8 AND seq OPERATOR(pg_catalog.=) %d::pg_catalog.int8),
-  EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(%d) a WHERE a.backend_xid OPERATOR(pg_catalog.=) %s::pg_catalog.xid)`, int32(slot), int64(incarnation), int64(seq), pid, literal(xid))
+// InsideEndedSQL waits until the transaction has ended that says something. Its last statement gives a row if it has
+// committed, as its mark shows. Run it as a superuser.
+func InsideEndedSQL(pid, slot uint32, incarnation, seq uint64) string {
+	return fmt.Sprintf(`SELECT tutti.native_lock_shared(%[1]d::pg_catalog.int8); SELECT tutti.native_unlock_shared(%[1]d::pg_catalog.int8);
+SELECT FROM tutti.mark WHERE slot OPERATOR(pg_catalog.=) %[2]d AND incarnation OPERATOR(pg_catalog.=) %[3]d::pg_catalog.int8 AND seq OPERATOR(pg_catalog.=) %[4]d::pg_catalog.int8`,
+		lockKey(pid, 0)+insideTalks, int32(slot), int64(incarnation), int64(seq))
 }
 
 // InsideCommand is the collect step as a command that can be said.
@@ -129,7 +144,7 @@ const ArraySQL = `SELECT $1::pg_catalog.text, pg_catalog.concat(pg_catalog.quote
 
 func insideSchema() string {
 	return strings.NewReplacer("@tx", TransactionSetting, "@state", InsideState, "@proof", fmt.Sprint(insideProofBytes), "@go", InsideGo, "@fail", InsideFail,
-		"@text", textSettings, "@tag", fmt.Sprint(lockTag), "@shift", fmt.Sprint(lockPIDShift)).Replace(insideTables)
+		"@text", textSettings, "@tag", fmt.Sprint(lockTag), "@shift", fmt.Sprint(lockPIDShift), "@waits", fmt.Sprint(insideWaits), "@talks", fmt.Sprint(insideTalks), "@holds", fmt.Sprint(insideHolds)).Replace(insideTables)
 }
 
 // insideTables: tutti.commit_inside has the caller's rights, because deferred triggers of users run in it, and no settings of
@@ -145,8 +160,10 @@ REVOKE ALL ON tutti.inside FROM PUBLIC;
 CREATE UNLOGGED TABLE IF NOT EXISTS tutti.said (pid pg_catalog.int4, conversation pg_catalog.text COLLATE "C", n pg_catalog.int4, command pg_catalog.text NOT NULL, PRIMARY KEY (pid, conversation, n));
 ALTER TABLE tutti.said OWNER TO tutti_owner;
 REVOKE ALL ON tutti.said FROM PUBLIC;
-CREATE OR REPLACE FUNCTION tutti.enter_inside() RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.enter_inside() RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = '0' AS $tutti$
+DECLARE k pg_catalog.int8 := (@tag::pg_catalog.int8 OPERATOR(pg_catalog.<<) 48) OPERATOR(pg_catalog.|) (pg_catalog.pg_backend_pid()::pg_catalog.int8 OPERATOR(pg_catalog.<<) @shift) OPERATOR(pg_catalog.|) @holds::pg_catalog.int8;
 BEGIN
+  PERFORM tutti.native_lock_shared(k), tutti.native_unlock_shared(k);
   INSERT INTO tutti.inside VALUES (pg_catalog.txid_current());
   PERFORM pg_catalog.set_config('@tx', 'on', true);
 END $tutti$;
@@ -182,7 +199,8 @@ BEGIN
   END IF;
   id := (extract(epoch from clock_timestamp()) * 1000000)::int8::text;
   SELECT left(encode(sha256(convert_to(id, 'UTF8') || k.secret), 'hex'), 2 * @proof) INTO proof FROM tutti.token k;
-  RAISE INFO USING ERRCODE = '@state', MESSAGE = concat_ws(' ', id, proof, 'commit', pg_current_xact_id()::xid);
+  PERFORM tutti.native_xact_lock((@tag::int8 << 48) | (pg_backend_pid()::int8 << @shift) | @talks);
+  RAISE INFO USING ERRCODE = '@state', MESSAGE = concat_ws(' ', id, proof, 'commit');
   LOOP
     spoken := spoken + 1;
     looks := 0;
@@ -193,7 +211,7 @@ BEGIN
           SELECT s.command INTO c FROM tutti.said s WHERE s.pid = pg_backend_pid() AND s.conversation = id AND s.n = spoken;
           EXIT WHEN FOUND;
           looks := looks + 1;
-          k := (@tag::int8 << 48) | (pg_backend_pid()::int8 << @shift) | (spoken % 4);
+          k := (@tag::int8 << 48) | (pg_backend_pid()::int8 << @shift) | (spoken % @waits);
           IF NOT tutti.native_try_shared(k) THEN
             PERFORM tutti.native_lock_shared(k), tutti.native_unlock_shared(k);
           ELSE

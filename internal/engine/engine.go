@@ -106,9 +106,6 @@ type Submission struct {
 	Decoded         bool               // Writeset is what writeset.Decode has made of Payload
 	Keys            *Keys              // of a large Writeset, so that it need not be gone through here; or nil
 	Front           int                // of a payload that travels in parts: how many bytes may leave before Pace; 0: all
-	// Single: it makes a group of its own here, so that when its owner commits it all before it is in the database, and
-	// nothing after it.
-	Single bool
 }
 
 // Task is one item of a group.
@@ -122,14 +119,13 @@ type Task struct {
 	Mark  bool
 	Own   bool // of this member
 
-	single bool   // see Submission.Single
 	before uint64 // volume of the order up to it
 }
 
 // alone reports whether the task makes a group of its own: all that is neither a set of rows nor
-// notifications, and what its owner wants to.
+// notifications.
 func (t *Task) alone() bool {
-	return t.single || t.Item.Kind != KindNotify && (t.Item.Kind != KindCertified || len(t.Writeset.Steps) > 0)
+	return t.Item.Kind != KindNotify && (t.Item.Kind != KindCertified || len(t.Writeset.Steps) > 0)
 }
 
 // Group is a run of delivered, certified items, to be made visible together.
@@ -464,7 +460,6 @@ func (e *Engine) deliverItem(it *Item) bool {
 	if w != nil {
 		w.ordinal = e.ordinal
 		t.Local = it.Kind == KindCertified && !w.orphan
-		t.single = w.Single
 	}
 	t.Mark = it.Kind == KindCertified && it.ID.Member == e.o.Position.Member && !t.Local
 	if e.o.Position.holds(e.ordinal, it) {

@@ -203,7 +203,7 @@ func (c *cluster) keys(d *datadriven.TestData) *writeset.Writeset {
 func (c *cluster) submit(d *datadriven.TestData) {
 	n := c.node(d)
 	serial := d.HasArg("serializable") || d.HasArg("vouched")
-	s := Submission{Kind: KindCertified, Seq: c.seq(d), Slot: 1, Base: n.e.Applied(), Snapshot: d.HasArg("snapshot") || serial, Serial: serial, Vouched: d.HasArg("vouched"), Single: d.HasArg("single")}
+	s := Submission{Kind: KindCertified, Seq: c.seq(d), Slot: 1, Base: n.e.Applied(), Snapshot: d.HasArg("snapshot") || serial, Serial: serial, Vouched: d.HasArg("vouched")}
 	d.MaybeScanArgs(c.t, "slot", &s.Slot)
 	d.MaybeScanArgs(c.t, "base", &s.Base)
 	switch d.Cmd {

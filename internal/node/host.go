@@ -25,7 +25,7 @@ type host struct {
 	after    uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
 	debt     time.Duration // see life.slow
 
-	inside   inside       // procedures that commit
+	talk     talk         // with a transaction that a procedure commits
 	advisory *lockSession // its advisory locks; nil if it has never asked for one
 	serial   serialState
 
@@ -197,7 +197,7 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 	if progress := h.n.applier.passed.before(sub.Order); h.n.applier.begun.Load() > progress {
 		held = max(progress, sub.Base)
 	}
-	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot, Snapshot: sub.Snapshot, Serial: sub.Serial, Vouched: sub.Vouched, Single: sub.Single,
+	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot, Snapshot: sub.Snapshot, Serial: sub.Serial, Vouched: sub.Vouched,
 		Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), Writeset: sub.Writeset, Payload: payload}
 }
 

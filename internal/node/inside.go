@@ -3,126 +3,174 @@ package node
 import (
 	"context"
 	"fmt"
-	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/session"
 )
 
-// inside is what a host has of procedures that commit.
-type inside struct {
-	spoken bool // something was said
-	wait   int  // the number of what the backend will wait for, by a lock that the keeper holds; zero if there is none
+// speakers are the connections by which sessions speak with transactions that their procedures commit. Each is made when
+// it is first needed.
+type speakers struct {
+	free chan *pgconn.PgConn // nil for one that is not connected
 }
 
-// Attend makes the first transaction wait for what will be said to it.
-func (h *host) Attend() error { return h.speak("", 1) }
+// speakersMax is how many such transactions a database collects and commits at a time; more wait.
+const speakersMax = 8
 
-// Say has the backend's transaction, which a procedure is about to commit, carry a command out.
-func (h *host) Say(conversation string, n int, command string) error {
+func newSpeakers() speakers {
+	s := speakers{make(chan *pgconn.PgConn, speakersMax)}
+	for range speakersMax {
+		s.free <- nil
+	}
+	return s
+}
+
+// close ends those that nobody uses; the others' sessions end theirs.
+func (s *speakers) close() {
+	for range speakersMax {
+		select {
+		case c := <-s.free:
+			if c != nil {
+				_ = c.Close(context.Background()) // the server notices either way
+			}
+		default:
+		}
+	}
+}
+
+// talk is a host's part of a conversation with its backend's transaction.
+type talk struct {
+	conn         *pgconn.PgConn // nil if there is no conversation
+	conversation string
+	wait         int  // the number of what the backend will wait for, by a lock that conn holds; zero if there is none
+	held         bool // the procedure's next transaction is held up
+}
+
+// Attend begins a conversation.
+func (h *host) Attend(conversation string) (err error) {
+	var conn *pgconn.PgConn
+	select {
+	case conn = <-h.n.speakers.free:
+	case <-h.n.done:
+		return errEnding()
+	}
+	if conn == nil {
+		settings := apply.SessionSettings()
+		settings["idle_session_timeout"] = "0"
+		if conn, err = connect(h.n.advisory.context, h.n.applier.connString, "tutti speaker", settings); err != nil {
+			h.n.speakers.free <- nil
+			return err
+		}
+	}
+	h.talk = talk{conn: conn, conversation: conversation}
+	return nil
+}
+
+// Leave ends it, however far it has come.
+func (h *host) Leave() {
+	t := h.talk
+	h.talk = talk{}
+	if t.conn == nil {
+		return
+	}
+	sql := capture.HushSQL(h.g.pid) + t.wake(h.g.pid)
+	if t.held {
+		sql += capture.InsideFreeSQL(h.g.pid)
+	}
+	if _, err := t.conn.Exec(h.n.advisory.context, sql).ReadAll(); err != nil {
+		_ = t.conn.Close(context.Background()) // with its locks
+		t.conn = nil
+	}
+	h.n.speakers.free <- t.conn
+}
+
+// exec runs a Query of the conversation's.
+func (t *talk) exec(ctx context.Context, sql string) ([]*pgconn.Result, error) {
+	r, err := t.conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("node: a procedure's transaction cannot be spoken to: %w", err)
+	}
+	return r, nil
+}
+
+// wake ends the wait that was begun, if there is one.
+func (t *talk) wake(pid uint32) string {
+	if t.wait == 0 {
+		return ""
+	}
+	n := t.wait
+	t.wait = 0
+	return capture.InsideWakeSQL(pid, n)
+}
+
+// Say has the transaction carry the n'th command out, and then wait for the next one.
+func (h *host) Say(n int, command string) error {
+	sql := capture.SaySQL(h.g.pid, h.talk.conversation, n, command)
 	next := n + 1
 	if command == capture.InsideGo || command == capture.InsideFail {
-		next = 1 // of another transaction
+		next = 0
+	} else {
+		sql += capture.InsideWaitSQL(h.g.pid, next)
 	}
-	return h.speak(capture.SaySQL(h.g.pid, conversation, n, command), next)
-}
-
-// speak says something and makes the backend wait for the next thing, before it wakes it up.
-func (h *host) speak(sql string, next int) error {
-	if h.inside.wait > 0 && capture.SameInsideWait(h.inside.wait, next) {
-		sql += h.wakeInside() // who waits gets the lock at once, and then it is not taken again
-	}
-	sql += capture.InsideWaitSQL(h.g.pid, next) + h.wakeInside()
-	r, err := h.n.keeper.exec(context.Background(), sql)
+	r, err := h.talk.exec(h.n.advisory.context, sql+h.talk.wake(h.g.pid))
 	if err != nil {
 		return err
 	}
-	h.inside = inside{spoken: true}
 	for i := range r {
-		if rows := r[i].Rows; len(rows) == 1 && string(r[i].FieldDescriptions[0].Name) == "native_try" && string(rows[0][0]) == "t" {
-			h.inside.wait = next
+		if rows := r[i].Rows; next > 0 && len(rows) == 1 && string(r[i].FieldDescriptions[0].Name) == "native_try" && string(rows[0][0]) == "t" {
+			h.talk.wait = next
 		}
 	}
 	return nil
 }
 
-// wakeInside ends the wait that was begun, if there is one.
-func (h *host) wakeInside() string {
-	if h.inside.wait == 0 {
-		return ""
-	}
-	sql := capture.InsideWakeSQL(h.g.pid, h.inside.wait)
-	h.inside.wait = 0
-	return sql
-}
-
 // Texts gives a Reread's parameter as text, and its type.
 func (h *host) Texts(r session.Reread) (array, typ string, err error) {
 	sql, oid, format, value := r.Array()
-	row, err := h.n.keeper.row(context.Background(), sql, oid, format, value)
-	if err != nil {
-		return "", "", err
+	got := h.talk.conn.ExecParams(h.n.advisory.context, sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
+	if got.Err == nil && len(got.Rows) != 1 {
+		got.Err = fmt.Errorf("%d rows", len(got.Rows))
 	}
-	return string(row[0]), string(row[1]), nil
+	if got.Err != nil {
+		return "", "", fmt.Errorf("node: rows of a procedure's cannot be read again: %w", got.Err)
+	}
+	return string(got.Rows[0][0]), string(got.Rows[0][1]), nil
 }
 
-// GoesOn has it commit, and tells the executor how that ended. Its next transaction has seen all that was applied before, if
-// its group was one of its own; a definition that is being carried out beside the order is not counted.
-func (h *host) GoesOn(conversation string, n int, xid string, seq uint64) (base uint64, err error) {
-	seen := h.n.longs.seen()
-	base = h.n.core.applied.Load()
-	if w := h.n.waiters.get(seq); w != nil && !w.early {
-		base = w.ordinal
-	}
-	if err := h.Say(conversation, n, capture.InsideGo); err != nil {
-		return 0, err
-	}
-	ok, err := h.endedInside(xid, seq)
+// GoesOn has it commit, and tells the executor how that ended. The next transaction of the procedure is held up, before it can
+// have looked for anything that a writer relies on: others of the same group may not be visible yet.
+func (h *host) GoesOn(n int, seq uint64) error {
+	ctx, t := h.n.advisory.context, &h.talk
+	h.seen = h.n.longs.seen()
+	r, err := t.exec(ctx, capture.InsideHoldSQL(h.g.pid))
 	if err != nil {
-		return 0, err
+		return err
 	}
-	h.Committed(seq, ok)
-	h.n.gate.await(func() bool { return h.n.core.applied.Load() >= base || h.n.ending() }) // the engine knows it, too
-	h.seen, h.after = seen, 0
+	if t.held = string(r[0].Rows[0][0]) == "t"; !t.held {
+		return fmt.Errorf("node: the next transaction of a procedure at backend %d could not be held up", h.g.pid)
+	}
+	if err := h.Say(n, capture.InsideGo); err != nil {
+		return err
+	}
+	if r, err = t.exec(ctx, capture.InsideEndedSQL(h.g.pid, h.g.slot, h.n.incarnation, seq)); err != nil {
+		return err
+	}
+	h.Committed(seq, len(r[len(r)-1].Rows) == 1)
 	h.g.cancelLate()
-	return base, nil
+	return nil
 }
 
-// endedLooks is how often the end of a transaction is looked for at once: a look takes a part of the time of a COMMIT.
-const endedLooks = 10
+// Follows lets the procedure's next transaction go on, once all is applied that was visible together with the last one, or it
+// is in the way of that.
+func (h *host) Follows() (base uint64, err error) {
+	after := h.after
+	h.n.gate.await(func() bool { return h.n.core.applied.Load() >= after || h.n.ending() || h.g.doomed() != nil })
+	h.after = 0
+	return h.n.core.applied.Load(), nil
+}
 
 // Cancel cancels what the backend executes.
 func (h *host) Cancel() { h.g.cancelRunning() }
-
-// endedInside waits until the backend's transaction has ended, and says whether it has committed.
-func (h *host) endedInside(xid string, seq uint64) (committed bool, err error) {
-	sql := capture.EndedSQL(h.g.pid, h.g.slot, h.n.incarnation, seq, xid)
-	for looks, last := 0, false; ; looks++ {
-		r, err := h.n.keeper.exec(context.Background(), sql)
-		if err != nil {
-			return false, err
-		}
-		committed, runs := string(r[0].Rows[0][0]) == "t", string(r[0].Rows[0][1]) == "t"
-		if committed || last {
-			return committed, nil
-		}
-		if last = !runs; last || looks < endedLooks {
-			continue
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-h.n.done:
-			return false, fmt.Errorf("node: this life ended while a procedure's transaction committed")
-		}
-	}
-}
-
-// leaveInside takes back what the session has said to its backend.
-func (h *host) leaveInside() {
-	if !h.inside.spoken {
-		return
-	}
-	if _, err := h.n.keeper.exec(context.Background(), capture.HushSQL(h.g.pid)+h.wakeInside()); err != nil && !h.n.ending() {
-		h.n.log.Warn("what was said to a backend cannot be taken back", "pid", h.g.pid, "error", err)
-	}
-}

@@ -42,20 +42,6 @@ func (k *keeper) exec(ctx context.Context, sql string) ([]*pgconn.Result, error)
 	return r, nil
 }
 
-// row runs a query with one parameter and returns its only row, in text.
-func (k *keeper) row(ctx context.Context, sql string, oid uint32, format int16, value []byte) ([][]byte, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	r := k.conn.ExecParams(ctx, sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
-	if r.Err == nil && len(r.Rows) != 1 {
-		return nil, fmt.Errorf("node: keeper: %d rows", len(r.Rows))
-	}
-	if r.Err != nil {
-		return nil, fmt.Errorf("node: keeper: %w", r.Err)
-	}
-	return r.Rows[0], nil
-}
-
 // held lists the advisory locks that a backend holds.
 func (k *keeper) held(ctx context.Context, pid uint32) (map[locks.Lock]bool, error) {
 	r, err := k.exec(ctx, capture.HeldLocksSQL(pid))

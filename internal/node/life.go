@@ -53,6 +53,7 @@ type life struct {
 	monitor    *monitor
 	publisher  *publisher
 	keeper     *keeper
+	speakers   speakers
 	listener   *listener
 	position   engine.Position
 
@@ -109,7 +110,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	c := t.node.config
 	l := &life{
 		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group), began: time.Now(),
-		done: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
+		done: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), speakers: newSpeakers(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
 	}
 	if group != mainGroup {
 		l.log = l.log.With("database", database)
@@ -274,6 +275,7 @@ func (l *life) close() error {
 	if l.keeper != nil {
 		l.keeper.close()
 	}
+	l.speakers.close()
 	if l.publisher != nil {
 		l.publisher.close()
 	}

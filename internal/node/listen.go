@@ -336,7 +336,6 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	defer h.serialEnd()
 	defer h.SerialApart()
 	defer h.leaveLocks()
-	defer h.leaveInside()
 	defer func() { l.channels.replace(h.channels, nil) }()
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),

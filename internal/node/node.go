@@ -130,7 +130,7 @@ func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
 func (n *Node) settings() map[string]string {
 	s := map[string]string{
 		"synchronous_commit": "off", // the log makes commits durable
-		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + 10*n.config.Limits.Databases),
+		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + (10+speakersMax)*n.config.Limits.Databases),
 	}
 	for k, v := range n.config.Postgres.Settings {
 		s[k] = v

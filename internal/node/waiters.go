@@ -15,7 +15,6 @@ type waiter struct {
 	ordinal  uint64                // its own, or that of what it lost to; set before the decision
 	local    chan bool             // capacity 1: did the backend's COMMIT succeed
 	applied  chan struct{}         // closed once the rows are in the database after all, or an orphan has lost
-	early    bool                  // it may commit beside a group that is not its own; set before the decision
 	orphan   bool                  // its session gave up
 	sent     int                   // bytes that had left when patience ended last; the core's
 }

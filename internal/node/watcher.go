@@ -157,7 +157,7 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 			return // its group follows next
 		}
 		if t, ok := e.Early(seq); ok {
-			w.ordinal, w.early = t.Ordinal, true
+			w.ordinal = t.Ordinal
 			l.committing = append(l.committing, w)
 			w.decision <- session.Decision{Commit: true}
 			return

@@ -27,7 +27,6 @@ type Submission struct {
 	Serial   bool   // SERIALIZABLE
 	Vouched  bool   // see Host.SerialAlone
 	Base     uint64 // applied ordinal at the snapshot, or before the first statement
-	Single   bool   // nothing is made visible together with it, see Host.GoesOn
 	Order    uint64 // position of the server's WAL while all row locks were held
 	Writeset *writeset.Writeset
 }
@@ -161,13 +160,16 @@ type Host interface {
 	// SettleLocks says that a statement which has asked is over, and with compare that the backend may hold
 	// less than it did. It returns when the cluster knows, or after a while.
 	SettleLocks(compare bool)
-	// Attend comes before a statement that may commit in a procedure. Say has a transaction that a procedure commits carry out the n'th command of a conversation, and Texts gives the values of
-	// the only row of a Reread's query. GoesOn has it commit, as Submit has decided, and returns when it has, or could not:
-	// it is Committed. base is what the procedure's next transaction has certainly seen.
-	Attend() error
-	Say(conversation string, n int, command string) error
+	// Attend begins a conversation with a transaction that a procedure commits, and Leave ends it. Say has the transaction
+	// carry the n'th command out, and Texts gives the values of the only row of a Reread's query. GoesOn has it commit, as
+	// Submit has decided, and returns when it has, or could not: it is Committed. The procedure's next transaction then waits
+	// with the first thing that is captured, until Leave. Follows says what that has seen: all that was made visible together with the last.
+	Attend(conversation string) error
+	Leave()
+	Say(n int, command string) error
 	Texts(Reread) (array, typ string, err error)
-	GoesOn(conversation string, n int, xid string, seq uint64) (base uint64, err error)
+	GoesOn(n int, seq uint64) error
+	Follows() (base uint64, err error)
 	// Cancel cancels what the backend executes.
 	Cancel()
 	// Spent takes PostgreSQL's message about a nextval that found no more values (2200H). If moved, the sequence has
@@ -261,7 +263,7 @@ type Collector interface {
 	// BulkMark begins the text of a statement that may be captured as a whole, and no client's has it.
 	BulkMark() string
 	// InsideMessage reads what a transaction that a procedure commits says in an INFO (capture.InsideState). Its kind is "commit",
-	// with the transaction's number as the rest, "row", whose rest ReadRecord reads, "done", or "cancelled". Not ok: a client made it up.
+	// "row", whose rest ReadRecord reads, "done", or "cancelled". Not ok: a client made it up.
 	InsideMessage(message string) (conversation, kind, rest string, ok bool)
 	ReadRecord(text string) ([][]byte, error)
 	// InsideCommand, AskFollowCommand and FollowCommand are AppendCollect, AppendAskFollow and AppendFollow as commands that can

@@ -25,9 +25,8 @@ type inside struct {
 
 // talk is a conversation with a transaction.
 type talk struct {
-	conversation string
-	said         int
-	r            *reply // of the statement
+	said int
+	r    *reply // of the statement
 }
 
 // errOver says that the statement has failed while its transaction was talked to, and the client was told.
@@ -87,9 +86,6 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (calls inside, 
 		}
 	}
 	s.base = s.host.Base()
-	if err := s.host.Attend(); err != nil {
-		return calls, err
-	}
 	if _, err := s.query(insideOn); err != nil {
 		return calls, err
 	}
@@ -123,9 +119,13 @@ func (s *Session) commitInside(message string, r *reply) (ours bool, err error) 
 	if kind != "commit" {
 		return true, fmt.Errorf("%w: a transaction says %q unasked", errBackend, kind)
 	}
-	t := &talk{conversation: conversation, r: r}
+	if err := s.host.Attend(conversation); err != nil {
+		return true, err
+	}
+	defer s.host.Leave()
+	t := &talk{r: r}
 	s.inside.talk = t
-	err = s.endInside(t, rest)
+	err = s.endInside(t)
 	s.inside.talk = nil
 	if errors.Is(err, errOver) {
 		err = nil
@@ -133,7 +133,7 @@ func (s *Session) commitInside(message string, r *reply) (ours bool, err error) 
 	return true, err
 }
 
-func (s *Session) endInside(t *talk, xid string) error {
+func (s *Session) endInside(t *talk) error {
 	if !s.inside.calling {
 		return s.failInside(t, nil)
 	}
@@ -145,12 +145,12 @@ func (s *Session) endInside(t *talk, xid string) error {
 		return s.failInside(t, c.failed)
 	case c.ws == nil || c.ws.Empty():
 		t.said++
-		return s.host.Say(t.conversation, t.said, insideGo)
+		return s.host.Say(t.said, insideGo)
 	}
 	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
 		return s.failInside(t, doom)
 	}
-	d := s.host.Submit(Submission{Seq: c.seq, Base: s.base, Single: true, Order: c.order, Writeset: c.ws})
+	d := s.host.Submit(Submission{Seq: c.seq, Base: s.base, Order: c.order, Writeset: c.ws})
 	if !d.Commit {
 		if d.Err.Severity == wire.SeverityFatal {
 			return s.fail(d.Err)
@@ -158,13 +158,16 @@ func (s *Session) endInside(t *talk, xid string) error {
 		return s.failInside(t, d.Err)
 	}
 	t.said++
-	if s.base, err = s.host.GoesOn(t.conversation, t.said, xid, c.seq); err != nil {
+	if err := s.host.GoesOn(t.said, c.seq); err != nil {
 		return err
 	}
 	s.inside.commits++
 	s.schema = schema{}
 	s.host.Enter(PhaseIdle)
 	s.doomed()
+	if s.base, err = s.host.Follows(); err != nil {
+		return err
+	}
 	if s.inside.stopped != "" {
 		s.host.Cancel()
 	}
@@ -218,7 +221,7 @@ func (s *Session) collectInside(t *talk) (c collected, err error) {
 // say has the transaction carry a command out and returns the rows of its answer. With errOver it has failed.
 func (s *Session) say(t *talk, command string) (rows [][][]byte, err error) {
 	t.said++
-	if err := s.host.Say(t.conversation, t.said, command); err != nil {
+	if err := s.host.Say(t.said, command); err != nil {
 		return nil, err
 	}
 	for {

@@ -92,7 +92,7 @@ func InsideWakeSQL(pid uint32, n int) string {
 func insideKey(pid uint32, n int) int64 { return lockKey(pid, 0) + int64(n%insideWaits) }
 
 // Of the four reserved locks of a backend two are for what will be said, one is held by the transaction that converses, and
-// one holds up the next.
+// one holds up the next, which so cannot hold the one before.
 const (
 	insideWaits = 2
 	insideTalks = 2

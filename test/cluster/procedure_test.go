@@ -232,3 +232,33 @@ func (c *Cluster) fill(k, first int, told func(n int), stop <-chan struct{}) {
 		c.tb.Errorf("node %d: %v", k, err)
 	}
 }
+
+// TestProceduresSeeTheirGroup: what becomes visible together with a transaction of a procedure's is seen by the foreign keys of the
+// next one: no parent goes whose children another node has just made.
+func TestProceduresSeeTheirGroup(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	const parents = 150
+	a.Do("CREATE TABLE proc_dummy (id int PRIMARY KEY, n int)", "INSERT INTO proc_dummy VALUES (1, 0)", "CREATE TABLE proc_old (id int PRIMARY KEY)",
+		fmt.Sprintf("INSERT INTO proc_old SELECT generate_series(1, %d)", parents),
+		"CREATE TABLE proc_young (id int, p int REFERENCES proc_old, PRIMARY KEY (p, id))",
+		`CREATE PROCEDURE proc_drop(k int) LANGUAGE plpgsql AS $$ BEGIN UPDATE proc_dummy SET n = n + 1; COMMIT;
+			BEGIN DELETE FROM proc_old WHERE id = k; EXCEPTION WHEN foreign_key_violation THEN NULL; END; COMMIT; END $$`)
+	c.Settled()
+	for k := 1; k <= parents; k++ {
+		done := make(chan error, 1)
+		go func() {
+			done <- b.Try(fmt.Sprintf("INSERT INTO proc_young SELECT g, %d FROM generate_series(1, 300) g", k))
+		}()
+		time.Sleep(time.Duration(k%15) * time.Millisecond)
+		if err := a.Try(fmt.Sprintf("CALL proc_drop(%d)", k)); err != nil && Code(err) != "40001" {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil && Code(err) != "40001" && Code(err) != "23503" {
+			t.Fatal(err)
+		}
+	}
+	c.Settled()
+	c.Everywhere("SELECT count(*) FROM proc_young y WHERE NOT EXISTS (SELECT FROM proc_old o WHERE o.id = y.p)", "0")
+	t.Logf("%s parents are left, %s children", a.Get("SELECT count(*) FROM proc_old"), a.Get("SELECT count(*) FROM proc_young"))
+}

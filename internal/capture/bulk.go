@@ -84,7 +84,7 @@ func (t *TableDesc) bulkTriggers(g *generated) []string {
 	}
 	fn := "tutti." + g.bulkName()
 	out := []string{
-		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", fn, textSettings+bulkExtras, literal(g.bulk)),
+		g.bulkFunction(),
 		fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", fn),
 	}
@@ -97,6 +97,10 @@ func (t *TableDesc) bulkTriggers(g *generated) []string {
 			x[0], x[1], name, x[2], marked, fn))
 	}
 	return out
+}
+
+func (g *generated) bulkFunction() string {
+	return fmt.Sprintf("CREATE OR REPLACE FUNCTION tutti.%s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", g.bulkName(), textSettings+bulkExtras, literal(g.bulk))
 }
 
 // bulkExtras keep the planner from plans that are quadratic in the rows of a transition table.

@@ -97,8 +97,11 @@ var apartTags = func() (tags []string) {
 		"POLICY", "RULE", "SERVER", "STATISTICS", "TEXT SEARCH CONFIGURATION", "TEXT SEARCH DICTIONARY", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE", "TRANSFORM", "TRIGGER", "USER MAPPING"} {
 		tags = append(tags, "CREATE "+what, "ALTER "+what, "DROP "+what)
 	}
-	return append(tags, "ALTER DEFAULT PRIVILEGES", "DROP SCHEMA", "DROP TYPE", "DROP DOMAIN", "SECURITY LABEL")
+	return append(tags, "ALTER DEFAULT PRIVILEGES", "DROP SCHEMA", "DROP TYPE", "DROP DOMAIN", "SECURITY LABEL", renameTag)
 }()
+
+// renameTag is what is noted of an ALTER TABLE … RENAME COLUMN. It changes the descriptions of tables that refer to the one it locks.
+const renameTag = "RENAME COLUMN"
 
 func carriedJSON() string {
 	var b strings.Builder
@@ -176,17 +179,21 @@ BEGIN
 END $tutti$;
 -- A function that takes or gives a type of a temporary table is at the member of its session alone, and ends with it:
 -- no other member has the type. Nothing else of a function tells for all of its time.
-CREATE OR REPLACE FUNCTION tutti.local_functions() RETURNS pg_catalog._oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
-  SELECT coalesce(array_agg(DISTINCT p.oid), '{}') FROM pg_namespace n JOIN pg_type y ON y.typnamespace = n.oid
-    JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_proc'::regclass
-    JOIN pg_proc p ON p.oid = d.objid AND y.oid = ANY (p.prorettype || p.proargtypes::oid[] || p.proallargtypes)
-  WHERE n.nspname ~ '^pg_temp_'
-$tutti$;
+CREATE OR REPLACE FUNCTION tutti.local_functions() RETURNS pg_catalog._oid LANGUAGE plpgsql STABLE` + indexPlans + `AS $tutti$
+BEGIN
+  RETURN ARRAY(
+    WITH made AS (SELECT d.classid, d.objid FROM pg_namespace n JOIN pg_depend d ON d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid WHERE n.nspname ~ '^pg_temp_'),
+    types AS (SELECT objid AS oid FROM made WHERE classid = 'pg_type'::regclass UNION SELECT c.reltype FROM made m JOIN pg_class c ON c.oid = m.objid WHERE m.classid = 'pg_class'::regclass AND c.reltype <> 0),
+    every AS (SELECT oid FROM types UNION SELECT y.typarray FROM types t JOIN pg_type y ON y.oid = t.oid WHERE y.typarray <> 0)
+    SELECT DISTINCT p.oid FROM every y JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_proc'::regclass
+      JOIN pg_proc p ON p.oid = d.objid AND y.oid = ANY (p.prorettype || p.proargtypes::oid[] || p.proallargtypes));
+END $tutti$;
 -- Such functions give way to a definition that has its place in the order and names them: it must do the same at all members.
 CREATE OR REPLACE FUNCTION tutti.yield_functions(definition pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE f regprocedure;
+DECLARE f regprocedure; local oid[] := tutti.local_functions();
 BEGIN
-  FOR f IN SELECT p.oid FROM unnest(tutti.local_functions()) u JOIN pg_proc p ON p.oid = u WHERE (strpos(lower(definition), lower(p.proname)) > 0 OR definition ~* 'extension') ORDER BY p.oid LOOP
+  IF local = '{}' THEN RETURN; END IF;
+  FOR f IN SELECT p.oid FROM unnest(local) u JOIN pg_proc p ON p.oid = u WHERE (strpos(lower(definition), lower(p.proname)) > 0 OR definition ~* 'extension') ORDER BY p.oid LOOP
     PERFORM tutti.drop_function(f);
   END LOOP;
 END $tutti$;
@@ -234,7 +241,8 @@ END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_tag(tag pg_catalog.text, query pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN
   PERFORM set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',',
-    CASE WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(rename|schema)\\M' THEN 'ANYTHING'
+    CASE WHEN tag = 'ALTER TABLE' AND query ~* E'^\\s*alter\\s+table\\s+(if\\s+exists\\s+)?(only\\s+)?("[^"]+"|\\w+)(\\s*\\.\\s*("[^"]+"|\\w+))?\\s+rename\\s+(column\\s+)?("[^"]+"|\\w+)\\s+to\\s+("[^"]+"|\\w+)\\s*;?\\s*(PL/pgSQL function tutti\\.ddl\\(\\) line [0-9]+ at GET DIAGNOSTICS)?$' THEN '` + renameTag + `'
+    WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(rename|schema)\\M' THEN 'ANYTHING'
     WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(logged|unlogged|attach|detach|inherit)\\M' THEN 'DROP TABLE' -- as far as we are concerned
     ELSE tag END), true);
 END $tutti$;
@@ -466,8 +474,7 @@ const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.r
 // FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
 // through tutti.privileged.
 func FollowQuery() string {
-	return "SELECT json_build_object('tables', tutti.describe()::json, 'locked', " + touchedQuery +
-		", 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[], 'events', " + EventsQuery + ")::text"
+	return "SELECT json_build_object('tables', tutti.describe()::json, 'locked', tutti.touched(), 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[], 'events', " + EventsQuery + ")::text"
 }
 
 // State is the answer to FollowQuery.

@@ -31,16 +31,21 @@ END $tutti$;
 `
 	const indexes = " SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
 	const usual = " SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on SET enable_material = on"
-	all := strings.NewReplacer("/*partial*/", "false", "/*tables*/", "", "/*names*/", "false", "/*functions*/", "")
+	all := strings.NewReplacer("/*partial*/", "false", "/*tables*/", "", "/*names*/", "false", "/*functions*/", "AND p.proname ~ '^(capture|bulk|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$'")
 	some := strings.NewReplacer("/*partial*/", "true", "/*tables*/", "AND c.oid = ANY (wanted)", "/*names*/", "NOT "+createsOnly,
-		"/*functions*/", "AND (p.proname ~ '^direct' OR NOT "+createsOnly+`) AND (p.proname !~ '^(capture|bulk)_' OR NOT EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid = d.objid
-       WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass AND g.tgrelid NOT IN (SELECT oid FROM tables)))`)
+		"/*functions*/", "AND NOT "+createsOnly+` AND (p.proname >= 'd' OR NOT EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid = d.objid
+       WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass AND g.tgrelid <> ALL (wanted)))`) // a table may not be captured any more
 	return fmt.Sprintf(head, "all()", usual, all.Replace(describeQuery)) +
 		fmt.Sprintf(head, "some(wanted pg_catalog._oid)", indexes, some.Replace(describeQuery)) + `
 CREATE OR REPLACE FUNCTION tutti.describe() RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE wanted oid[];
 BEGIN
   IF tutti.partial() THEN
-    RETURN tutti.describe_some(ARRAY(` + lockedRelations + `));
+    wanted := ARRAY(` + lockedRelations + `);
+    IF strpos(current_setting('tutti.tags', true), '` + renameTag + `') > 0 THEN
+      wanted := wanted || ARRAY(SELECT conrelid FROM pg_constraint WHERE contype = 'f' AND confrelid = ANY (wanted));
+    END IF;
+    RETURN tutti.describe_some(wanted);
   END IF;
   RETURN tutti.describe_all();
 END $tutti$;
@@ -50,7 +55,7 @@ REVOKE ALL ON FUNCTION tutti.describe_all, tutti.describe_some, tutti.describe F
 
 // createsOnly is SQL for whether the transaction's definitions were none that can leave functions of ours
 // without a table. Those that a table had before are known by its triggers.
-const createsOnly = "(SELECT string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{CREATE TABLE,ALTER TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE TABLE AS,SELECT INTO,CREATE VIEW,CREATE SEQUENCE,CREATE FUNCTION,CREATE PROCEDURE,CREATE SCHEMA,CREATE TYPE,CREATE DOMAIN,COMMENT,GRANT,REVOKE}')"
+const createsOnly = "(SELECT string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{CREATE TABLE,ALTER TABLE,RENAME COLUMN,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE TABLE AS,SELECT INTO,CREATE VIEW,CREATE SEQUENCE,CREATE FUNCTION,CREATE PROCEDURE,CREATE SCHEMA,CREATE TYPE,CREATE DOMAIN,COMMENT,GRANT,REVOKE}')"
 
 // triggerList are triggerNames as SQL.
 var triggerList = "'" + strings.Join(triggerNames, "', '") + "'"
@@ -216,7 +221,7 @@ SELECT json_build_object('partial', /*partial*/,
      WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')) END,
   'functions', (SELECT coalesce(json_agg(p.proname ORDER BY p.proname), '[]') FROM pg_proc p
      WHERE (p.proname >= 'capture_' AND p.proname < 'captureb' OR p.proname >= 'bulk_' AND p.proname < 'bulka' OR p.proname >= 'final_' AND p.proname < 'finala' OR p.proname >= 'direct_' AND p.proname < 'directa')
-     AND p.pronamespace = 'tutti'::regnamespace AND p.proname ~ '^(capture|bulk|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$' /*functions*/))::text
+     AND p.pronamespace = 'tutti'::regnamespace /*functions*/))::text
 `
 
 // PlainTypes are the types for which tutti.hashable says true and tutti.hash_form nothing, of those that are

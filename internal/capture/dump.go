@@ -1,10 +1,5 @@
 package capture
 
-import (
-	"fmt"
-	"strings"
-)
-
 // pg_dump leaves out what belongs to an extension, and a built-in extension itself: one with an OID
 // that initdb could have given. So schema tutti and what is in it belong to such an
 // extension, named tutti, which has no files. What belongs to an extension cannot be dropped
@@ -24,13 +19,6 @@ INSERT INTO pg_catalog.pg_extension (oid, extname, extowner, extnamespace, extre
 // adoptAll makes everything of Tutti a member of the extension. It is idempotent. Run it as a superuser
 // when all is made.
 func adoptAll() string { return adoptAllHead + adopt(allMembers, allPrivileges) }
-
-// adoptFunctions does it for functions of schema tutti, given by name.
-func adoptFunctions(names []string) string {
-	of := fmt.Sprintf(`SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AS class, oid AS object, 0 AS part, proacl AS acl FROM pg_catalog.pg_proc
-    WHERE pronamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid AND proname OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog._name)`, strings.Join(names, ","))
-	return adopt("SELECT class, object FROM ("+of+") AS functions", of)
-}
 
 // adopt takes queries for what is to belong to the extension and for its privileges.
 func adopt(members, privileges string) string {
@@ -60,9 +48,3 @@ const (
 
 // releaseAll takes everything out of the extension, so that it can be made anew.
 const releaseAll = "DELETE FROM pg_catalog.pg_depend WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass AND refobjid OPERATOR(pg_catalog.=) " + extensionOID + "::pg_catalog.oid;\n"
-
-// release takes functions of schema tutti out of the extension.
-func release(functions []string) string {
-	return fmt.Sprintf(`DELETE FROM pg_catalog.pg_depend d USING pg_catalog.pg_proc p WHERE d.deptype OPERATOR(pg_catalog.=) 'e' AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-  AND d.objid OPERATOR(pg_catalog.=) p.oid AND p.pronamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog._name)`, strings.Join(functions, ","))
-}

@@ -131,10 +131,15 @@ CREATE OR REPLACE FUNCTION tutti.sequence_position(seq pg_catalog.oid, OUT last 
 BEGIN
   EXECUTE 'SELECT last_value, is_called FROM ' || tutti.sequence_name(seq) INTO last, called;
 END $tutti$;
--- An ALTER SEQUENCE that fires no event triggers.
-CREATE OR REPLACE FUNCTION tutti.alter_sequence(s pg_catalog.oid, what pg_catalog.text, v pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+-- An ALTER SEQUENCE that fires no event triggers. Those of users are not silenced where there are none: PostgreSQL would forget all plans.
+CREATE OR REPLACE FUNCTION tutti.alter_sequence(s pg_catalog.oid, what pg_catalog.text, v pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET tutti.ddl = '` + DDLOwn + `' AS $tutti$
+DECLARE q text := format('ALTER SEQUENCE %s %s %s', tutti.sequence_name(s), what, v);
 BEGIN
-  PERFORM tutti.unseen(format('ALTER SEQUENCE %s %s %s', tutti.sequence_name(s), what, v));
+  IF ` + EventsQuery + ` THEN
+    PERFORM tutti.unseen(q);
+  ELSE
+    EXECUTE q;
+  END IF;
 END $tutti$;
 -- Says in pg_sequence and in the row between which bounds values are given. Either only writes what is new.
 CREATE OR REPLACE FUNCTION tutti.bound_sequence(s pg_catalog.oid, l pg_catalog.int8, h pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
@@ -171,9 +176,13 @@ BEGIN
   p := tutti.sequence_position(s);
   IF p.last <> o.at OR p.called <> o.is_called THEN
     PERFORM tutti.bound_sequence(s, r.bottom, r.top);
-    PERFORM tutti.alter_sequence(s, 'RESTART WITH', o.at);
-    IF o.is_called THEN
-      PERFORM tutti.native_setval(s, o.at, true);
+    IF r.lo > r.hi AND tutti.mine((SELECT xmin FROM pg_class WHERE oid = s)) THEN -- made in this transaction, with which it would go
+      PERFORM tutti.native_setval(s, o.at, o.is_called);
+    ELSE
+      PERFORM tutti.alter_sequence(s, 'RESTART WITH', o.at);
+      IF o.is_called THEN
+        PERFORM tutti.native_setval(s, o.at, true);
+      END IF;
     END IF;
   END IF;
   PERFORM tutti.bound_sequence(s, o.lo, o.hi);

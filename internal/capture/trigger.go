@@ -13,6 +13,7 @@ import (
 type generated struct {
 	schema, name string
 	signature    string // 16 hex digits over the rest
+	shape        string // the same over what the triggers are, but for their functions' bodies
 	directed     string // the same over what direct statements are made from; equal at all members
 	capture      string // body of the row and truncate trigger's function
 	final        string // body of the function that reads final images again; empty without key
@@ -38,7 +39,7 @@ func (g *generated) functions() []string {
 	return out
 }
 
-func (g *generated) captureName() string { return "capture_" + g.signature }
+func (g *generated) captureName() string { return "capture_" + g.signature + "_" + g.shape }
 
 func (g *generated) bulkName() string { return "bulk_" + g.signature }
 
@@ -69,7 +70,7 @@ func TriggerSQL(t TableDesc) []string {
 		when = " WHEN (" + g.when + ")"
 	}
 	out := []string{
-		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", fn, g.options, literal(g.capture)),
+		g.captureFunction(),
 		fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", fn),
 		hidden(name, false),
@@ -84,22 +85,52 @@ func TriggerSQL(t TableDesc) []string {
 			fmt.Sprintf(directFunction, fn),
 			fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn))
 	}
-	if g.final != "" {
-		fn = "tutti." + finalName(t.Schema, t.Name)
-		out = append(out,
-			fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, OUT ident pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
-				fn, g.reader, literal(g.final)),
-			fmt.Sprintf("ALTER FUNCTION %s OWNER TO tutti_reader", fn))
-	}
-	return out
+	return append(out, g.finalFunction()...)
 }
 
-// hidden marks the triggers of a table as internal ones, or takes the mark away: psql and pg_dump pass
-// over them, and ALTER TABLE … DISABLE TRIGGER USER leaves them on. PostgreSQL does not replace a
-// trigger that has it. What it replaces it enables as well; ALTER TABLE would not take a partition that is detached in part.
-func hidden(name string, yes bool) string {
-	return fmt.Sprintf("UPDATE pg_catalog.pg_trigger SET tgisinternal = %t WHERE tgrelid OPERATOR(pg_catalog.=) %s::pg_catalog.regclass::pg_catalog.oid AND tgname OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog._name)",
-		yes, literal(name), strings.Join(triggerNames, ","))
+func (g *generated) captureFunction() string {
+	return fmt.Sprintf("CREATE OR REPLACE FUNCTION tutti.%s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", g.captureName(), g.options, literal(g.capture))
+}
+
+// finalFunction are the statements that make the function that reads final images, or none.
+func (g *generated) finalFunction() []string {
+	if g.final == "" {
+		return nil
+	}
+	fn := "tutti." + finalName(g.schema, g.name)
+	return []string{
+		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, OUT ident pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
+			fn, g.reader, literal(g.final)),
+		fmt.Sprintf("ALTER FUNCTION %s OWNER TO tutti_reader", fn),
+	}
+}
+
+// reshapes reports whether the table has the triggers it should have, but for what their functions do.
+func (t *TableDesc) reshapes(g *generated) bool {
+	if !strings.HasSuffix(t.Trigger, "_"+g.shape) {
+		return false
+	}
+	if g.bulk == "" {
+		return len(t.Bulk) == 0
+	}
+	return len(t.Bulk) == 3 && t.Bulk[0] == t.Bulk[1] && t.Bulk[1] == t.Bulk[2]
+}
+
+// reshape returns the statements that give the functions of such a table, which go on being the same to PostgreSQL, what they
+// should do, and their names. The lock is the one that making triggers takes.
+func (t *TableDesc) reshape(g *generated) []string {
+	renamed := func(was, is string) string { return fmt.Sprintf("SELECT tutti.rename_function('%s', '%s')", was, is) }
+	out := []string{
+		fmt.Sprintf("LOCK TABLE ONLY %s.%s IN SHARE ROW EXCLUSIVE MODE", Quote(t.Schema), Quote(t.Name)),
+		renamed(t.Trigger, g.captureName()), g.captureFunction(),
+	}
+	if g.bulk != "" {
+		out = append(out, renamed(t.Bulk[0], g.bulkName()), g.bulkFunction())
+	}
+	if g.direct {
+		out = append(out, fmt.Sprintf("SELECT tutti.rename_direct('%s', '%s')", directPrefix(t.Schema, t.Name), g.directName()))
+	}
+	return append(out, g.finalFunction()...)
 }
 
 // Refresh returns the statements that bring the triggers of all tables up to date: missing
@@ -115,13 +146,20 @@ func Refresh(c Catalog) []string {
 		for _, n := range names {
 			wanted[n] = true
 		}
-		if !t.installed(&g) {
+		switch {
+		case t.installed(&g):
+		case t.reshapes(&g):
+			out = append(out, t.reshape(&g)...)
+		default:
 			out = append(out, TriggerSQL(t)...)
 			made = append(made, names...)
 			for _, f := range slices.Compact(append([]string{t.Trigger}, t.Bulk...)) {
 				if f != "" && !slices.Contains(names, f) && !slices.Contains(c.Functions, f) { // not all were listed
 					old = append(old, f)
 				}
+			}
+			if c.Partial && c.Names == nil { // no functions were listed
+				out = append(out, dropDirects(t.Schema, t.Name, g.directName()))
 			}
 		}
 	}
@@ -132,8 +170,7 @@ func Refresh(c Catalog) []string {
 		}
 	}
 	if len(old) > 0 {
-		// A client's view may name one.
-		out = append(out, release(old), "DROP FUNCTION tutti."+strings.Join(old, ", tutti.")+" CASCADE")
+		out = append(out, dropFunctions(old))
 	}
 	if made != nil {
 		out = append(out, adoptFunctions(made))
@@ -214,6 +251,7 @@ func generate(t *TableDesc) generated {
 		types = append(types, c.Name, c.Type)
 	}
 	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader, g.when, g.bulk, strconv.FormatBool(t.Referenced))...))
+	g.shape = fmt.Sprintf("%016x", digest("triggers", t.Schema, t.Name, g.when, fmt.Sprint(g.direct, g.bulk != "", g.final != "")))
 	k := t.keys("NEW", "OLD")
 	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.identity("NEW"), array(k.fresh, k.foreign, k.extra), array(k.stale), fmt.Sprint(k.uses),
 		g.when, strconv.FormatBool(t.Referenced))...))

@@ -76,10 +76,7 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d 
 			err = errors.Join(err, tx.Rollback(ctx))
 		}
 	}()
-	if err := a.assume(ctx, origin, d); err != nil {
-		return unmarked, "", err
-	}
-	if _, err := a.conn.Exec(ctx, "SET LOCAL "+capture.SessionSetting+" = "+capture.SessionDefines).ReadAll(); err != nil {
+	if err := a.assume(ctx, origin, d, [2]string{capture.SessionSetting, capture.SessionDefines}); err != nil {
 		return unmarked, "", err
 	}
 	if !d.Detach.Waits {
@@ -88,9 +85,6 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d 
 		}
 	}
 	if tag, err = a.runAs(ctx, d); err != nil {
-		return unmarked, "", err
-	}
-	if err := a.again(ctx); err != nil {
 		return unmarked, "", err
 	}
 	if err := a.within(ctx, &d); err != nil {
@@ -102,37 +96,37 @@ func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d 
 	return unmarked, tag, a.end(ctx, last, nil)
 }
 
-// within refuses a definition that has changed a table which it does not hold: then transactions that
-// have written to the table may have been let through. That is so at every member, and its origin
+// within gives the applier its own settings back, and refuses a definition that has changed a table which it does not hold: then
+// transactions that have written to the table may have been let through. That is so at every member, and its origin
 // has it ordered again, as a barrier.
 func (a *applier) within(ctx context.Context, d *session.Definition) error {
 	extent := d.Extent
 	if extent.Barrier || d.Detach.Ends { // which its member may have done already
-		return nil
+		return a.again(ctx)
 	}
-	var answer []byte
-	if err := a.pgx.QueryRow(ctx, capture.ChangedQuery).Scan(&answer); err != nil {
+	r, err := a.conn.Exec(ctx, ownAgain+"; "+capture.ChangedStatement).ReadAll()
+	if err != nil {
 		return err
 	}
-	table, err := capture.Beyond(extent, answer)
+	table, err := capture.Beyond(extent, r[len(r)-1].Rows[0][0])
 	if err == nil && table != "" {
 		return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: wire.CodeTuttiWider, Message: fmt.Sprintf("the definition changes table %s, which it does not name", table)}
 	}
 	return err
 }
 
-// assume sets the origin's settings for the open transaction; sequences made in it have their home there.
-func (a *applier) assume(ctx context.Context, origin uint32, d session.Definition) error {
+// assume sets the origin's settings for the open transaction, and more; sequences made in it have their home there.
+func (a *applier) assume(ctx context.Context, origin uint32, d session.Definition, more ...[2]string) error {
 	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, "on"}, {capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}}
 	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
 		own = append(own, [2]string{"enable_" + s, "on"}) // the query of a view is no operation of the applier's
 	}
-	_, err := a.set(ctx, d.Settings, append(own, [2]string{capture.HomeSetting, fmt.Sprint(origin)}), true)
+	_, err := a.set(ctx, append(own, [2]string{capture.HomeSetting, fmt.Sprint(origin)}), d.Settings, more, true)
 	return err
 }
 
-// set sets settings of ours and then the origin's, for the open transaction or the session, and returns the origin's role.
-func (a *applier) set(ctx context.Context, theirs []session.Setting, own [][2]string, local bool) (role string, err error) {
+// set sets settings of ours, then the origin's, then more, for the open transaction or the session, and returns the origin's role.
+func (a *applier) set(ctx context.Context, own [][2]string, theirs []session.Setting, more [][2]string, local bool) (role string, err error) {
 	sql := "RESET ROLE; SELECT 1"
 	add := func(name, value string) {
 		sql += fmt.Sprintf(", pg_catalog.set_config('%s', '%s', %t)", literal(name), literal(value), local)
@@ -146,6 +140,9 @@ func (a *applier) set(ctx context.Context, theirs []session.Setting, own [][2]st
 		} else {
 			add(s.Name, s.Value)
 		}
+	}
+	for _, s := range more {
+		add(s[0], s[1])
 	}
 	_, err = a.conn.Exec(ctx, sql).ReadAll()
 	return role, err
@@ -162,12 +159,13 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 			role = s.Value
 		}
 	}
-	var super, events bool
-	if err := a.pgx.QueryRow(ctx, "SELECT rolsuper, "+capture.EventsQuery+" FROM (SELECT tutti.yield_functions($2)) y, pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1", role, d.SQL).Scan(&super, &events); err != nil {
-		if errors.Is(err, pgx.ErrNoRows) {
-			return "", &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42704", Message: fmt.Sprintf("role %q does not exist", role)}
-		}
+	var super *bool
+	var events bool
+	if err := a.pgx.QueryRow(ctx, capture.ReadyStatement, role, d.SQL).Scan(&super, &events, nil); err != nil {
 		return "", err
+	}
+	if super == nil {
+		return "", &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42704", Message: fmt.Sprintf("role %q does not exist", role)}
 	}
 	watched := events && quiet(d.SQL)
 	if events && !watched {
@@ -182,7 +180,10 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		}()
 	}
 	owner := pgx.Identifier{role}.Sanitize()
-	if super {
+	if *super && !events {
+		return a.run(ctx, "", d.SQL) // the role is set
+	}
+	if *super {
 		return a.run(ctx, "SET LOCAL ROLE "+owner, d.SQL)
 	}
 	return a.runInside(ctx, owner, d.SQL, watched)
@@ -274,10 +275,12 @@ func plainTag(sql string) string {
 	return words[0] + " " + words[1]
 }
 
-// run executes a preparation and then text, and returns the last command tag of text.
+// run executes a preparation, if there is one, and then text, and returns the last command tag of text.
 func (a *applier) run(ctx context.Context, before, text string) (tag string, err error) {
-	if _, err := a.conn.Exec(ctx, before).ReadAll(); err != nil {
-		return "", err
+	if before != "" {
+		if _, err := a.conn.Exec(ctx, before).ReadAll(); err != nil {
+			return "", err
+		}
 	}
 	results, err := a.conn.Exec(ctx, text).ReadAll()
 	for _, r := range results {

@@ -301,7 +301,7 @@ func (s *detachStep) start(ctx context.Context) error {
 	} else if len(r[0].Rows) > 0 {
 		own = [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOwn}}
 	}
-	role, err := a.set(ctx, s.d.Settings, own, false)
+	role, err := a.set(ctx, own, s.d.Settings, nil, false)
 	if err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	}

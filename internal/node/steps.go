@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -115,14 +116,11 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 // again gives the applier its own settings back inside a transaction; what was noted of the kinds of
 // definitions is kept.
 func (a *applier) again(ctx context.Context) error {
-	r, err := a.conn.Exec(ctx, "SELECT pg_catalog.current_setting('tutti.tags', true); RESET ROLE; RESET ALL;"+
-		"SET LOCAL search_path = pg_catalog; SET LOCAL client_min_messages = warning").ReadAll()
-	if err != nil {
-		return err
-	}
-	_, err = a.conn.Exec(ctx, "SET LOCAL tutti.tags = '"+literal(string(r[0].Rows[0][0]))+"'").ReadAll()
+	_, err := a.conn.Exec(ctx, ownAgain).ReadAll()
 	return err
 }
+
+const ownAgain = "RESET ROLE; " + capture.OwnSettings
 
 // asReplica lets no triggers of users fire in the rest of the transaction, or until the next definition.
 func (a *applier) asReplica(ctx context.Context) error {
@@ -141,11 +139,8 @@ func (a *applier) stepDefinition(ctx context.Context, origin uint32, step []byte
 		}
 		return a.stepQuery(ctx, origin, d)
 	}
-	if err := a.assume(ctx, origin, d); err != nil {
-		return err
-	}
 	// Its origin has looked at it, where it may have found temporary objects of the session's.
-	if _, err := a.conn.Exec(ctx, "SET LOCAL check_function_bodies = off").ReadAll(); err != nil {
+	if err := a.assume(ctx, origin, d, [2]string{"check_function_bodies", "off"}); err != nil {
 		return err
 	}
 	if _, err = a.runAs(ctx, d); err != nil {

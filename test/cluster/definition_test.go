@@ -291,3 +291,27 @@ func TestRowsOfATableMadeAnew(t *testing.T) {
 	c.Everywhere("SELECT * FROM remade", "1|160|x")
 	c.Check()
 }
+
+// TestTablesThatBecomeUnlogged: from then on a member's rows are its own, until the table is logged again.
+func TestTablesThatBecomeUnlogged(t *testing.T) {
+	c := use(t)
+	s, other := c.Connect(1), c.Connect(2)
+	s.Do("CREATE TABLE becomesunlogged(k int PRIMARY KEY)", "INSERT INTO becomesunlogged VALUES (1)", "ALTER TABLE becomesunlogged SET UNLOGGED")
+	c.Everywhere("SELECT relpersistence FROM pg_class WHERE relname = 'becomesunlogged'", "u")
+	s.Do("INSERT INTO becomesunlogged VALUES (2)")
+	other.Do("INSERT INTO becomesunlogged VALUES (3)")
+	s.Do("BEGIN", "CREATE TABLE becomesunlogged2(k int PRIMARY KEY)", "ALTER TABLE becomesunlogged2 SET UNLOGGED", "COMMIT")
+	c.Everywhere("SELECT count(*) FROM pg_class WHERE relname = 'becomesunlogged2'", "1")
+	s.Do("INSERT INTO becomesunlogged2 VALUES (1)")
+	c.Settled()
+	for node, want := range map[int]string{1: "{1,2} {1}", 2: "{1,3} {}", 3: "{1} {}"} {
+		if got := c.Connect(node).Get("SELECT concat(ARRAY(SELECT k FROM becomesunlogged ORDER BY k)::text, ' ', ARRAY(SELECT k FROM becomesunlogged2)::text)"); got != want {
+			t.Errorf("node %d has %s, not %s", node, got, want)
+		}
+	}
+	s.Do("ALTER TABLE becomesunlogged SET LOGGED")
+	c.Everywhere("SELECT ARRAY(SELECT k FROM becomesunlogged ORDER BY k)", "{1,2}")
+	other.Do("INSERT INTO becomesunlogged VALUES (4)")
+	c.Everywhere("SELECT count(*) FROM becomesunlogged", "3")
+	c.Check()
+}

@@ -26,38 +26,46 @@ var settings = [][2]string{
 	{"search_path", "pg_catalog"}, {capture.DDLSetting, capture.DDLOwn}, {"check_function_bodies", "off"}, {"jit", "off"}, {"enable_seqscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"}, {"enable_material", "on"},
 }
 
-// within runs f with the settings our own statements need, transaction-local, and puts the
-// caller's back. It must be called in an open transaction.
-func within(ctx context.Context, q Querier, f func() error) error {
-	var ask, set, reset []string
+// own are a column that tells the caller's settings, and columns that set the ones our own statements need, transaction-local.
+// Back is the statement that gives the caller its own again.
+func own() (columns string, back func(old []string) string) {
+	var ask, set []string
 	for _, s := range settings {
 		ask = append(ask, fmt.Sprintf("coalesce(pg_catalog.current_setting('%s', true), '')", s[0]))
-	}
-	var old []string
-	if err := q.QueryRow(ctx, "SELECT ARRAY["+strings.Join(ask, ", ")+"]").Scan(&old); err != nil {
-		return fmt.Errorf("catalog: %w", err)
-	}
-	for i, s := range settings {
 		set = append(set, fmt.Sprintf("pg_catalog.set_config('%s', '%s', true)", s[0], s[1]))
-		reset = append(reset, fmt.Sprintf("pg_catalog.set_config('%s', '%s', true)", s[0], strings.ReplaceAll(old[i], "'", "''")))
 	}
-	if _, err := q.Exec(ctx, "SELECT "+strings.Join(set, ", ")); err != nil {
+	return "ARRAY[" + strings.Join(ask, ", ") + "], " + strings.Join(set, ", "), func(old []string) string {
+		var reset []string
+		for i, s := range settings {
+			reset = append(reset, fmt.Sprintf("pg_catalog.set_config('%s', '%s', true)", s[0], strings.ReplaceAll(old[i], "'", "''")))
+		}
+		return "SELECT " + strings.Join(reset, ", ")
+	}
+}
+
+// ownTo takes the columns of own: the first one, which is made before the others.
+func ownTo(old *[]string) []any {
+	to := make([]any, 1+len(settings))
+	to[0] = old
+	return to
+}
+
+// within runs f with the settings our own statements need, transaction-local. F ends with the statement back, which
+// gives the caller its own again. It must be called in an open transaction.
+func within(ctx context.Context, q Querier, f func(back string) error) error {
+	columns, back := own()
+	var old []string
+	if err := q.QueryRow(ctx, "SELECT "+columns).Scan(ownTo(&old)...); err != nil {
 		return fmt.Errorf("catalog: %w", err)
 	}
-	if err := f(); err != nil {
-		return err
-	}
-	if _, err := q.Exec(ctx, "SELECT "+strings.Join(reset, ", ")); err != nil {
-		return fmt.Errorf("catalog: %w", err)
-	}
-	return nil
+	return f(back(old))
 }
 
 // Install creates or updates schema tutti and the triggers of all tables, in q's open
 // transaction.
 func Install(ctx context.Context, q Querier) error {
-	err := within(ctx, q, func() error {
-		if _, err := q.Exec(ctx, capture.Schema()); err != nil {
+	err := within(ctx, q, func(back string) error {
+		if _, err := q.Exec(ctx, capture.Schema()+";\n"+back); err != nil {
 			return fmt.Errorf("catalog: installing schema tutti: %w", err)
 		}
 		return nil
@@ -78,19 +86,13 @@ func Refresh(ctx context.Context, q Querier) error {
 // Follow is Refresh after definitions in q's open transaction, and Describe. Only the tables that they
 // changed are looked at, if that can be told; the others are as in before.
 func Follow(ctx context.Context, q Querier, before *Tables) (after *Tables, err error) {
-	err = within(ctx, q, func() error {
-		after, err = follow(ctx, q, before)
-		return err
-	})
-	return after, err
-}
-
-func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
 	query := capture.DescribeQuery()
 	if before == nil { // to install schema tutti is a definition as well, and has touched no table
 		query = describeAll
 	}
-	c, b, err := describe(ctx, q, query)
+	columns, back := own()
+	var old []string
+	c, b, err := describe(ctx, q, before, query, columns+", ", ownTo(&old))
 	if err != nil {
 		return nil, err
 	}
@@ -98,17 +100,23 @@ func follow(ctx context.Context, q Querier, before *Tables) (*Tables, error) {
 	if b.events { // else not: PostgreSQL would forget the plan of the description
 		statements = []string{capture.Unseen(statements)}
 	}
-	if _, err := q.Exec(ctx, strings.Join(statements, ";\n")); err != nil {
+	if _, err := q.Exec(ctx, strings.Join(append(statements, back(old)), ";\n")); err != nil {
 		return nil, fmt.Errorf("catalog: installing capture triggers: %w", err)
 	}
 	c.Installed()
 	return tables(c, b, before)
 }
 
-// describe runs a query that describes tables, and asks what else is wanted.
-func describe(ctx context.Context, q Querier, query string, args ...any) (c capture.Catalog, b besides, err error) {
+// describe runs a query that describes tables, and asks what else is wanted. Before is what is known, or nil. More are
+// columns that go before, to is where they go.
+func describe(ctx context.Context, q Querier, before *Tables, query, more string, to []any, args ...any) (c capture.Catalog, b besides, err error) {
 	var text string
-	if err := q.QueryRow(ctx, "SELECT ("+query+"), "+besidesQuery, args...).Scan(&text, &b.deferrable, &b.views, &b.events); err != nil {
+	deferrable, granted := false, false
+	if before != nil {
+		deferrable, granted = before.deferrable, before.granted()
+	}
+	query = fmt.Sprintf("SELECT %s(%s), b.* FROM tutti.besides(%t, %t, %t) b", more, query, before != nil, deferrable, granted)
+	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events)...); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
 	c, err = capture.DecodeDescribe([]byte(text))
@@ -120,7 +128,8 @@ func describe(ctx context.Context, q Querier, query string, args ...any) (c capt
 type Tables struct {
 	byName     map[[2]string]*table
 	deferrable bool
-	views      map[string]bool // names of what can be selected from and is no table, or has rights on columns
+	views      map[string]bool // names of what can be selected from and is no table
+	rights     map[string]bool // names of what has rights on columns
 	events     bool
 }
 
@@ -130,23 +139,27 @@ func (t *Tables) Deferrable() bool { return t.deferrable }
 
 // View reports whether a view, materialized view or foreign table has this name, in whatever schema, or a table
 // with rights on columns: some of whose system columns not everybody may read.
-func (t *Tables) View(name string) bool { return t.views[name] }
+func (t *Tables) View(name string) bool { return t.views[name] || t.rights[name] }
+
+// granted reports whether clients have granted rights on columns. There are two tables of which PostgreSQL and Tutti have.
+func (t *Tables) granted() bool {
+	for name := range t.rights {
+		if name != "pg_subscription" && name != "mark" {
+			return true
+		}
+	}
+	return false
+}
 
 // EventTriggers reports whether there are some of users.
 func (t *Tables) EventTriggers() bool { return t.events }
 
-// besides is what is asked together with a description.
+// besides is what is asked together with a description, see capture.
 type besides struct {
-	deferrable bool
-	views      []string
-	events     bool // there are event triggers of users, which what we do is no business of
+	deferrable    bool
+	views, rights []string // nil: as before
+	events        bool     // there are event triggers of users, which what we do is no business of
 }
-
-const besidesQuery = `EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't')
-  OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't'),
-  (SELECT coalesce(array_agg(DISTINCT c.relname::text), '{}') FROM pg_class c WHERE c.relkind IN ('v', 'm', 'f')
-    OR c.oid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.attacl IS NOT NULL)),
-  ` + capture.EventsQuery
 
 type table struct {
 	capture capture.TableDesc
@@ -172,10 +185,13 @@ func DescribeSome(ctx context.Context, q Querier, before *Tables, some [][2]stri
 }
 
 func describeTables(ctx context.Context, q Querier, before *Tables, query string, args ...any) (t *Tables, err error) {
-	err = within(ctx, q, func() error {
-		c, b, err := describe(ctx, q, query, args...)
+	err = within(ctx, q, func(back string) error {
+		c, b, err := describe(ctx, q, before, query, "", nil, args...)
 		if err != nil {
 			return err
+		}
+		if _, err := q.Exec(ctx, back); err != nil {
+			return fmt.Errorf("catalog: %w", err)
 		}
 		t, err = tables(c, b, before)
 		return err
@@ -185,12 +201,22 @@ func describeTables(ctx context.Context, q Querier, before *Tables, query string
 
 // tables makes a description usable; what a partial one leaves out is taken from before.
 func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, views: make(map[string]bool, len(b.views)), events: b.events}
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events}
 	if c.Partial && before != nil {
 		t.byName = maps.Clone(before.byName)
 	}
-	for _, v := range b.views {
-		t.views[v] = true
+	named := func(names []string) map[string]bool {
+		out := make(map[string]bool, len(names))
+		for _, n := range names {
+			out[n] = true
+		}
+		return out
+	}
+	if t.views = named(b.views); b.views == nil {
+		t.views = before.views
+	}
+	if t.rights = named(b.rights); b.rights == nil {
+		t.rights = before.rights
 	}
 	for _, d := range c.Tables {
 		a := applyTable(&d)

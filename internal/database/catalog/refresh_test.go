@@ -2,11 +2,15 @@ package catalog
 
 import (
 	"errors"
+	"maps"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/pgtest"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -40,13 +44,17 @@ func TestWithin(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, inside := look(), ""
-	if err := within(ctx, tx, func() error { inside = look(); return nil }); err != nil {
+	if err := within(ctx, tx, func(back string) error {
+		inside = look()
+		_, err := tx.Exec(ctx, back)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if after := look(); inside+" " != want || after != before || before == inside {
 		t.Errorf("before %q, inside %q, afterwards %q", before, inside, after)
 	}
-	if err := within(ctx, tx, func() error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+	if err := within(ctx, tx, func(string) error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
 	if err := tx.Rollback(ctx); err != nil {
@@ -101,5 +109,82 @@ func TestInstallOverAnOlderBuild(t *testing.T) {
 	m.in(c, func(tx pgx.Tx) error { return Install(ctx, tx) })
 	if got := of(); got != now {
 		t.Errorf("%d event triggers, want %d", got, now)
+	}
+}
+
+var orphans = regexp.MustCompile(`^SELECT tutti\.drop_functions\('\{((capture|bulk)_[0-9a-f_]+,?)+\}'\)$`)
+
+// TestFollowLeavesNothing: what follows up definitions one by one leaves the triggers and functions that a start would, however
+// it came to them, and all of them are Tutti's.
+func TestFollowLeavesNothing(t *testing.T) {
+	m := newMembers(t, 1)
+	var known *Tables
+	for _, sql := range []string{
+		"CREATE TABLE a (id int PRIMARY KEY, v int)",
+		"CREATE TABLE b (v int)",
+		"ALTER TABLE a ADD w int DEFAULT 3",
+		"ALTER TABLE a ALTER v TYPE text",
+		"CREATE UNIQUE INDEX a_w ON a (w)",
+		"DROP INDEX a_w",
+		"ALTER TABLE a DROP v",
+		"ALTER TABLE a ADD v int; ALTER TABLE a DROP v",
+		"ALTER TABLE b ADD PRIMARY KEY (v)",
+		"ALTER TABLE a ADD FOREIGN KEY (w) REFERENCES b",
+		"ALTER TABLE b RENAME v TO u",
+		`ALTER TABLE public."b" RENAME COLUMN "u" TO "v w";`,
+		"ALTER TABLE b RENAME CONSTRAINT b_pkey TO b_key",
+		"ALTER TABLE b RENAME \"v w\" TO v; ALTER TABLE a RENAME w TO ww",
+		"ALTER TABLE a RENAME ww TO w",
+		"ALTER TABLE a DISABLE TRIGGER ALL, ADD x int",
+		"DROP TRIGGER \"!!tutti_update\" ON a; ALTER TABLE a ADD y int",
+		"DROP TRIGGER \"!!tutti\" ON a; ALTER TABLE a ADD z text",
+		"ALTER TABLE a RENAME TO c; ALTER TABLE c ADD q int",
+		"CREATE TABLE d (LIKE c INCLUDING ALL); CREATE VIEW l AS SELECT * FROM c; GRANT SELECT (id) ON c TO PUBLIC",
+		"ALTER TABLE d ADD CHECK (q > 0), ADD UNIQUE (q) DEFERRABLE INITIALLY DEFERRED",
+		"CREATE TABLE p (id int PRIMARY KEY, v int) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9)",
+		"ALTER TABLE p ADD w int; ALTER TABLE p DETACH PARTITION p1",
+		"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER f BEFORE INSERT ON b FOR EACH ROW EXECUTE FUNCTION f()",
+		"DROP TRIGGER f ON b",
+		"ALTER TABLE d SET UNLOGGED", "ALTER TABLE d SET LOGGED",
+		"DROP TABLE d; CREATE TABLE d (id int PRIMARY KEY)",
+		"DROP TABLE c CASCADE", "DROP TABLE b, d, p, p1",
+	} {
+		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
+			if _, err = tx.Exec(ctx, "SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; "+sql); err != nil {
+				return err
+			}
+			if known, err = Follow(ctx, tx, known); err != nil {
+				return err
+			}
+			var text string
+			if err := tx.QueryRow(ctx, describeAll).Scan(&text); err != nil {
+				return err
+			}
+			c, err := capture.DecodeDescribe([]byte(text))
+			if err != nil {
+				return err
+			}
+			// Functions of triggers that clients have taken away are called by nobody, and stay until a table is dropped.
+			if left := capture.Refresh(c); len(left) > 1 || len(left) == 1 && (!orphans.MatchString(left[0]) || !strings.Contains(sql, "TRIGGER")) {
+				t.Errorf("after %s there is left to do %q", sql, left)
+			}
+			var strangers []string
+			if err := tx.QueryRow(ctx, `SELECT coalesce(array_agg(p.proname::text), '{}') FROM pg_proc p WHERE p.pronamespace = 'tutti'::regnamespace AND (NOT EXISTS (SELECT FROM pg_depend d
+				WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e') OR p.proname ~ '^(capture|bulk|direct|final)_' AND p.proowner::regrole::text !~ '^tutti_'
+				OR p.proname ~ '^(capture|bulk)_' AND has_function_privilege('public', p.oid, 'EXECUTE'))`).Scan(&strangers); err != nil {
+				return err
+			}
+			if len(strangers) > 0 {
+				t.Errorf("after %s functions %q are not as they should be", sql, strangers)
+			}
+			all, err := Describe(ctx, tx)
+			if err != nil {
+				return err
+			}
+			if all.deferrable != known.deferrable || !maps.Equal(all.views, known.views) || !maps.Equal(all.rights, known.rights) {
+				t.Errorf("after %s known is %t %v %v, in truth it is %t %v %v", sql, known.deferrable, known.views, known.rights, all.deferrable, all.views, all.rights)
+			}
+			return nil
+		})
 	}
 }

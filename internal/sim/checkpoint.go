@@ -135,6 +135,7 @@ func (m *member) reclone() {
 		}
 	}
 	if donor == nil {
+		m.w.callBack(m)
 		m.w.after(10_000, m.reclone)
 		return
 	}
@@ -143,6 +144,20 @@ func (m *member) reclone() {
 	m.db.die()
 	m.db = donor.db.clone(m)
 	m.startLater(m.w.rnd.between(1000, 50_000))
+}
+
+// callBack has the operator start the members again that stay away, once one that must be well cannot be cloned without
+// them: what they keep of the log fits their own checkpoints alone.
+func (w *world) callBack(lost *member) {
+	if w.phase != phaseMajority {
+		return
+	}
+	for _, m := range w.members {
+		if m != lost && m.away {
+			w.say("%v: called back", m)
+			w.mend(m)
+		}
+	}
 }
 
 // canDonate says whether a clone of m's database goes with the log of member to.

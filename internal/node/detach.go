@@ -20,7 +20,7 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// DETACH PARTITION CONCURRENTLY is two definitions (decision 0036). The first marks the partition; from its place on it is in the parent
+// DETACH PARTITION CONCURRENTLY is two definitions (decision 0039). The first marks the partition; from its place on it is in the parent
 // no more. PostgreSQL has no statement for that alone: it is the whole one, and is kept from going on by locks that Tutti holds. At the
 // client's member its own backend runs it, and waits there for the parent's other users, as in PostgreSQL. Once it waits for nobody
 // but Tutti, the second definition is ordered, and its place is where the backend is let go. The other members end the detachment by

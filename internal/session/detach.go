@@ -7,7 +7,7 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// detach carries out DETACH PARTITION with CONCURRENTLY or FINALIZE, outside a block (decision 0036). done is false if it is to be carried
+// detach carries out DETACH PARTITION with CONCURRENTLY or FINALIZE, outside a block (decision 0039). done is false if it is to be carried
 // out like other definitions, without CONCURRENTLY.
 func (s *Session) detach(st *semantics.Statement) (done, failed bool, err error) {
 	r, rows, err := s.ask(s.o.Collector.AskDetach(st.Detach))

@@ -219,30 +219,30 @@ func TestDetachUnderLoad(t *testing.T) {
 	c.Check()
 }
 
-// TestDetachReferenced: of a detachment and a transaction of another member that refers to the partition only one is carried out.
+// TestDetachReferenced: of a detachment and a transaction of another member that detach_refers to the partition only one is carried out.
 func TestDetachReferenced(t *testing.T) {
 	c := use(t)
 	s := partitioned(c, "referred")
-	s.Do("CREATE TABLE refers(a int REFERENCES referred)")
-	c.Everywhere("SELECT count(*) FROM refers", "0")
+	s.Do("CREATE TABLE detach_refers(a int REFERENCES referred)")
+	c.Everywhere("SELECT count(*) FROM detach_refers", "0")
 	const detach = "ALTER TABLE referred DETACH PARTITION referred2 CONCURRENTLY"
-	for i, begin := range []string{"BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM refers"} {
+	for i, begin := range []string{"BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM detach_refers"} {
 		b := c.Connect(2)
-		b.Do(begin, "INSERT INTO refers VALUES (2)")
+		b.Do(begin, "INSERT INTO detach_refers VALUES (2)")
 		s.Do(detach)
 		if err := b.Try("COMMIT"); Code(err) != "40001" {
-			t.Errorf("%d: it refers to a row of the partition: %v", i, err)
+			t.Errorf("%d: it detach_refers to a row of the partition: %v", i, err)
 		}
 		c.Everywhere(inherits("referred2"), "")
 		s.Do("ALTER TABLE referred ATTACH PARTITION referred2 FOR VALUES IN (2, 3)")
 		c.Everywhere(inherits("referred2"), "false")
 	}
-	s.Do("INSERT INTO refers VALUES (2)")
+	s.Do("INSERT INTO detach_refers VALUES (2)")
 	if err := s.Try(detach); Code(err) != "23503" {
 		t.Errorf("a row of the partition is referred to: %v", err)
 	}
 	c.Everywhere(inherits("referred2"), "false")
-	s.Do("DELETE FROM refers")
+	s.Do("DELETE FROM detach_refers")
 	s.Do(detach, "DELETE FROM referred2")
 	c.Everywhere("SELECT count(*) FROM referred2", "0")
 	hash := c.Connect(3)

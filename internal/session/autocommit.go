@@ -352,16 +352,23 @@ func closeFirst(r request, parsed int) []byte {
 	return wire.AppendSync(frames)
 }
 
-// attempt runs a request once inside its own transaction.
-func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err error) {
+// anew comes before each try of a request whose results are held; closes is closeFirst's.
+func (s *Session) anew(r *request, closes []byte) error {
 	s.hold()
 	s.commitsFirst = !r.extended
 	s.advisory.attempt()
-	if closes != nil {
-		s.srvW.Append(closes)
-		if _, err := s.quiet(); err != nil {
-			return o, err
-		}
+	if closes == nil {
+		return nil
+	}
+	s.srvW.Append(closes)
+	_, err := s.quiet()
+	return err
+}
+
+// attempt runs a request once inside its own transaction.
+func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err error) {
+	if err := s.anew(&r, closes); err != nil {
+		return o, err
 	}
 	if err := s.choose(&r); err != nil {
 		return o, err

@@ -306,11 +306,12 @@ func (h *fakeHost) SettleLocks(bool) {}
 
 func (h *fakeHost) Fate() *wire.SQLError { return nil }
 
-// speaks runs what is said to the session's backend, which is the only one of its role that does something.
+// speaks runs what is said to the session's backend, which is the only one of its role that holds a lock to be spoken to.
 func (h *fakeHost) speaks(sql func(pid uint32) string) ([]*pgconn.Result, error) {
 	ctx := context.Background()
 	var pid uint32
-	if err := h.admin.QueryRow(ctx, "SELECT pid FROM pg_stat_activity WHERE usename = 'app' AND state = 'active'").Scan(&pid); err != nil {
+	if err := h.admin.QueryRow(ctx, `SELECT DISTINCT l.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+		WHERE a.usename = 'app' AND a.datname = current_database() AND l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted`).Scan(&pid); err != nil {
 		return nil, err
 	}
 	return h.admin.PgConn().Exec(ctx, sql(pid)).ReadAll()

@@ -76,14 +76,8 @@ func (s *Session) call(r request, rep *reply) (bool, error) {
 
 // callOnce is one try.
 func (s *Session) callOnce(r request, closes []byte, rep *reply) (calls inside, err error) {
-	s.hold()
-	s.commitsFirst = !r.extended
-	s.advisory.attempt()
-	if closes != nil {
-		s.srvW.Append(closes)
-		if _, err := s.quiet(); err != nil {
-			return calls, err
-		}
+	if err := s.anew(&r, closes); err != nil {
+		return calls, err
 	}
 	s.base = s.host.Base()
 	if _, err := s.query(insideOn); err != nil {

@@ -55,3 +55,19 @@ func FuzzKeyText(f *testing.F) {
 		}
 	})
 }
+
+// FuzzReadRecord: whatever is told, reading it ends, and gives no more than was there.
+func FuzzReadRecord(f *testing.F) {
+	f.Add("00000002000000170000000400000001000000190000ffff")
+	f.Add("0000000100000017ffffffff")
+	f.Fuzz(func(t *testing.T, text string) {
+		values, err := ReadRecord(text)
+		size := 0
+		for _, v := range values {
+			size += 8 + len(v)
+		}
+		if err == nil && 4+size > len(text)/2 {
+			t.Errorf("%d values of %d bytes were read from %q", len(values), size, text)
+		}
+	})
+}

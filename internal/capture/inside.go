@@ -75,7 +75,7 @@ func ReadRecord(text string) (values [][]byte, err error) {
 // SaySQL is the n'th thing said to the backend pid, in a conversation as InsideMessage gave it. Run it as a superuser, and as a
 // Query.
 func SaySQL(pid uint32, conversation string, n int, command string) string {
-	return fmt.Sprintf("BEGIN; DELETE FROM tutti.said WHERE pid OPERATOR(pg_catalog.=) %[1]d; INSERT INTO tutti.said VALUES (%[1]d, %[2]s, %[3]d, %[4]s); COMMIT;", pid, literal(conversation), n, literal(command))
+	return fmt.Sprintf("BEGIN; INSERT INTO tutti.said VALUES (%d, %s, %d, %s); COMMIT;", pid, literal(conversation), n, literal(command))
 }
 
 // InsideWaitSQL makes the backend wait for the n'th thing that will be said, instead of looking for it again and again, if the

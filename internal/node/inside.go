@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -9,6 +10,7 @@ import (
 	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // speakers are the connections by which sessions speak with transactions that their procedures commit. Each is made when
@@ -134,6 +136,11 @@ func (h *host) Texts(r session.Reread) (array, typ string, err error) {
 	if got.Err == nil && len(got.Rows) != 1 {
 		got.Err = fmt.Errorf("%d rows", len(got.Rows))
 	}
+	var pg *pgconn.PgError
+	if errors.As(got.Err, &pg) { // it has a definition of the table that nobody else knows yet
+		return "", "", wire.Errorf(wire.CodeFeatureNotSupported, "a procedure has defined a table anew, and changed a row of it more than once before its COMMIT").
+			WithDetail("%s", pg.Message).WithHint("Let it commit the definition first.")
+	}
 	if got.Err != nil {
 		return "", "", fmt.Errorf("node: rows of a procedure's cannot be read again: %w", got.Err)
 	}
@@ -165,11 +172,11 @@ func (h *host) GoesOn(n int, seq uint64) error {
 
 // Follows lets the procedure's next transaction go on, once all is applied that was visible together with the last one, or it
 // is in the way of that.
-func (h *host) Follows() (base uint64, err error) {
+func (h *host) Follows() (base uint64) {
 	after := h.after
 	h.n.gate.await(func() bool { return h.n.core.applied.Load() >= after || h.n.ending() || h.g.doomed() != nil })
 	h.after = 0
-	return h.n.core.applied.Load(), nil
+	return h.n.core.applied.Load()
 }
 
 // Cancel cancels what the backend executes.

@@ -347,7 +347,7 @@ func (h *fakeHost) GoesOn(n int, seq uint64) error {
 	return nil
 }
 
-func (h *fakeHost) Follows() (uint64, error) { return h.Base(), nil }
+func (h *fakeHost) Follows() uint64 { return h.Base() }
 
 func (h *fakeHost) Cancel() {}
 

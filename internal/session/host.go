@@ -161,7 +161,8 @@ type Host interface {
 	// less than it did. It returns when the cluster knows, or after a while.
 	SettleLocks(compare bool)
 	// Attend begins a conversation with a transaction that a procedure commits, and Leave ends it. Say has the transaction
-	// carry the n'th command out, and Texts gives the values of the only row of a Reread's query. GoesOn has it commit, as
+	// carry the n'th command out, and Texts gives the values of the only row of a Reread's query; an error for the client
+	// is that its type cannot be known elsewhere. GoesOn has it commit, as
 	// Submit has decided, and returns when it has, or could not: it is Committed. The procedure's next transaction then waits
 	// with the first thing that is captured, until Leave. Follows says what that has seen: all that was made visible together with the last.
 	Attend(conversation string) error
@@ -169,7 +170,7 @@ type Host interface {
 	Say(n int, command string) error
 	Texts(Reread) (array, typ string, err error)
 	GoesOn(n int, seq uint64) error
-	Follows() (base uint64, err error)
+	Follows() (base uint64)
 	// Cancel cancels what the backend executes.
 	Cancel()
 	// Spent takes PostgreSQL's message about a nextval that found no more values (2200H). If moved, the sequence has

@@ -49,15 +49,12 @@ func (s *Session) commitsInside(r *request) (bool, error) {
 func (s *Session) call(r request, rep *reply) (bool, error) {
 	parsed := rep.parsed
 	for try := 0; ; try++ {
-		calls, err := s.callOnce(r, closeFirst(r, parsed), rep)
+		again, err := s.callOnce(r, closeFirst(r, parsed), rep)
 		if err != nil {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
-		lost := rep.failed != nil && (s.doomed() || calls.lost != nil || rep.failed.Code == wire.CodeSerializationFailure)
-		s.host.Enter(PhaseIdle)
-		s.doom = nil
-		if lost && calls.commits == 0 && !s.spilled && try < s.o.RetriesMax && !r.sticky {
+		if again && !s.spilled && try < s.o.RetriesMax && !r.sticky {
 			again, err := s.giveBack()
 			if err != nil {
 				return true, err
@@ -74,24 +71,35 @@ func (s *Session) call(r request, rep *reply) (bool, error) {
 	}
 }
 
-// callOnce is one try.
-func (s *Session) callOnce(r request, closes []byte, rep *reply) (calls inside, err error) {
+// callOnce is one try. It reports whether that has lost before it had committed anything.
+func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost bool, err error) {
 	if err := s.anew(&r, closes); err != nil {
-		return calls, err
+		return false, err
 	}
 	s.base = s.host.Base()
 	if _, err := s.query(insideOn); err != nil {
-		return calls, err
+		return false, err
 	}
 	s.inside = inside{calling: true}
 	s.srvW.Append(r.frames)
 	*rep, err = s.relay(r)
-	calls, s.inside = s.inside, inside{}
+	calls := s.inside
+	s.inside = inside{}
 	if err != nil {
-		return calls, err
+		return false, err
 	}
-	_, err = s.query(insideOff)
-	return calls, err
+	lost = rep.failed != nil && calls.commits == 0 && (s.doomed() || calls.lost != nil || rep.failed.Code == wire.CodeSerializationFailure)
+	s.host.Enter(PhaseIdle)
+	s.doom = nil
+	for {
+		off, _, err := s.ask(insideOff)
+		if err != nil || off.failed == nil {
+			return lost, err
+		}
+		if off.failed.Code != wire.CodeQueryCanceled { // a cancel meant for the statement may hit ours
+			return lost, fmt.Errorf("session: %s: %s", insideOff, off.failed.Message)
+		}
+	}
 }
 
 const (
@@ -159,9 +167,7 @@ func (s *Session) endInside(t *talk) error {
 	s.schema = schema{}
 	s.host.Enter(PhaseIdle)
 	s.doomed()
-	if s.base, err = s.host.Follows(); err != nil {
-		return err
-	}
+	s.base = s.host.Follows()
 	if s.inside.stopped != "" {
 		s.host.Cancel()
 	}

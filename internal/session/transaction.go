@@ -229,6 +229,9 @@ func (s *Session) decode(c *collected, rows [][][]byte) error {
 func (s *Session) reread(q Reread) (rows [][][]byte, failure *wire.SQLError, err error) {
 	if t := s.inside.talk; t != nil {
 		array, typ, err := s.host.Texts(q)
+		if errors.As(err, &failure) {
+			return nil, failure, nil
+		}
 		if err != nil {
 			return nil, nil, err
 		}

@@ -47,20 +47,20 @@ type Decision struct {
 const fullAt = 4
 
 // Decide applies the rule: the member that limits the fastest majority delays up to
-// DelayMicrosMax; the slowest of all up to its share.
+// DelayMicrosMax; the slowest of all up to its share. The longer delay counts.
 func Decide(o Options, in Input) Decision {
 	if len(in.Synced) == 0 {
 		return Decision{}
 	}
 	byLag := slices.Clone(in.Synced)
 	slices.SortStableFunc(byLag, func(a, b Member) int { return cmp.Compare(o.load(a), o.load(b)) })
-	needed := byLag[min(in.Voters/2, len(byLag)-1)]
-	if d := o.delay(needed); d > 0 {
+	needed, slowest := byLag[min(in.Voters/2, len(byLag)-1)], byLag[len(byLag)-1]
+	d, share := o.delay(needed), min(o.delay(slowest), o.share(in.LatencyMicros))
+	switch {
+	case share > d:
+		return Decision{share, slowest.ID}
+	case d > 0:
 		return Decision{d, needed.ID}
-	}
-	slowest := byLag[len(byLag)-1]
-	if d := min(o.delay(slowest), o.share(in.LatencyMicros)); d > 0 {
-		return Decision{d, slowest.ID}
 	}
 	return Decision{}
 }

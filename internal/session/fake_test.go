@@ -49,6 +49,7 @@ type fakeHost struct {
 	watches    int
 
 	conversation string // with a procedure's transaction
+	held         uint32 // the backend whose next transaction of a procedure is held up
 }
 
 func (h *fakeHost) MayListen(string) *wire.SQLError { return h.noChannel }
@@ -333,10 +334,11 @@ func (h *fakeHost) Texts(r session.Reread) (array, typ string, err error) {
 
 func (h *fakeHost) GoesOn(n int, seq uint64) error {
 	var pid uint32
-	r, err := h.speaks(func(p uint32) string {
+	r, err := h.speaks(func(p uint32) string { // the next one could talk before it is seen that this one has ended
 		pid = p
-		return capture.SaySQL(p, h.conversation, n, capture.InsideGo)
+		return capture.InsideHoldSQL(p) + capture.SaySQL(p, h.conversation, n, capture.InsideGo)
 	})
+	h.held = pid
 	if err == nil {
 		r, err = h.admin.PgConn().Exec(context.Background(), capture.InsideEndedSQL(pid, 1, 1, seq)).ReadAll()
 	}
@@ -356,4 +358,9 @@ func (h *fakeHost) Attend(conversation string) error {
 	return nil
 }
 
-func (h *fakeHost) Leave() {}
+func (h *fakeHost) Leave() {
+	if h.held != 0 {
+		_ = h.admin.PgConn().Exec(context.Background(), capture.InsideFreeSQL(h.held)).Close() // what it held up will wait
+	}
+	h.held = 0
+}

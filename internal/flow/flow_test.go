@@ -41,7 +41,7 @@ func TestDecide(t *testing.T) {
 		{"nothing is given up for a minority", Options{Lag: 1000, DelayMicrosMax: 50_000}, 3, lags(0, 10, 90_000), 4000, Decision{}},
 		{"no latency is known", standard, 3, lags(0, 10, 90_000), 0, Decision{}},
 		{"off", Options{DelayMicrosMax: 50_000, MinorityPercent: 20}, 3, lags(90_000, 90_000, 90_000), 4000, Decision{}},
-		{"one in the majority is hardly late, another is later", standard, 3, lags(0, 1001, 90_000), 4000, Decision{1000, 3}},
+		{"one in the majority is hardly late, another is later", standard, 3, lags(0, 1050, 90_000), 4000, Decision{1000, 3}},
 		{"bytes", standard, 3, []Member{{1, 0, 0}, {2, 3, 5 << 20}, {3, 2, 9 << 20}}, 4000, Decision{50_000, 2}},
 		{"bytes of one", standard, 3, []Member{{1, 0, 0}, {2, 3, 0}, {3, 2, 9 << 20}}, 4000, Decision{1000, 3}},
 	} {

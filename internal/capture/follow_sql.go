@@ -92,7 +92,7 @@ BEGIN
 END $tutti$;
 -- What is told of a database besides its tables, see catalog. A transaction that has only made or changed what it has locked
 -- says nothing of the rest: then views or rights are NULL, which leaves them as they were. Known: what was before is known,
--- deferred and granted are how it was.
+-- deferred and granted are how it was. What tutti.inside defers is queued in procedures that commit alone.
 CREATE OR REPLACE FUNCTION tutti.besides(known pg_catalog.bool, deferred pg_catalog.bool, granted pg_catalog.bool, OUT defers pg_catalog.bool, OUT views pg_catalog._text, OUT rights pg_catalog._text, OUT events pg_catalog.bool)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
 #variable_conflict use_variable
@@ -101,8 +101,8 @@ BEGIN
   IF tags IS NOT NULL AND NOT deferred THEN
     defers := tutti.defers(ARRAY(` + lockedRelations + `));
   ELSE
-    defers := EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't')
-      OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't');
+    defers := EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't' AND c.oid <> 'tutti.inside'::regclass)
+      OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't' AND c.oid <> 'tutti.inside'::regclass);
   END IF;
   IF (tags <@ '{CREATE TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,COMMENT}') IS NOT TRUE THEN
     views := ARRAY(SELECT DISTINCT c.relname::text FROM pg_class c WHERE c.relkind IN ('v', 'm', 'f'));

@@ -89,6 +89,27 @@ func TestFollowKnowsItsTriggers(t *testing.T) {
 	}
 }
 
+// TestNothingIsDeferrableAtFirst: while nobody has made anything deferrable, nothing of Tutti's own is taken for it, or every
+// COMMIT would take its longest way.
+func TestNothingIsDeferrableAtFirst(t *testing.T) {
+	m := newMembers(t, 1)
+	for _, x := range []struct {
+		sql  string
+		want bool
+	}{{"CREATE TABLE a (id int PRIMARY KEY)", false}, {"CREATE TABLE b (id int UNIQUE DEFERRABLE)", true}, {"DROP TABLE b", false}} {
+		m.in(m.conns[0], func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; "+x.sql); err != nil {
+				return err
+			}
+			known, err := Follow(ctx, tx, nil)
+			if err == nil && known.Deferrable() != x.want {
+				t.Errorf("after %s: something is deferrable: %v", x.sql, !x.want)
+			}
+			return err
+		})
+	}
+}
+
 // TestInstallOverAnOlderBuild: what an older build has left under names that are not used any more is gone, so that nothing
 // is noted twice.
 func TestInstallOverAnOlderBuild(t *testing.T) {

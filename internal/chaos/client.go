@@ -33,33 +33,39 @@ type load struct {
 	strict  *listKeys // of SERIALIZABLE transactions
 	parents *recent
 	claims  counter
+	larges  larges
 }
 
 // client is one client of one node.
 type client struct {
 	*load
 	node    int
-	i       int
+	work    workload
 	mode    pgx.QueryExecMode
 	rng     *rand.Rand
 	conn    *pgx.Conn
 	session int
+	told    *int64 // where a number that a notice tells is put
 }
 
 // workload makes one transaction and says in t what became of it.
 type workload func(c *client, t *Tx) error
 
-// workloads are dealt to a node's clients in turn.
-var workloads = []workload{transfer, listRepeatable, listCommitted, claim, serial, listSerializable, transfer, sum}
+// workloads are dealt to a node's clients in turn, and last large if it is wished for, or transfer.
+var workloads = []workload{transfer, listRepeatable, listCommitted, claim, serial, listSerializable, transfer, sum, steps}
 
 var modes = []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec}
 
 // startLoad lets the clients work until end is called.
 func startLoad(c *cluster, r *recorder) *load {
 	l := &load{c: c, r: r, stop: make(chan struct{}), lists: newListKeys(0), strict: newListKeys(strictKeys), parents: &recent{}}
+	works := append(slices.Clone(workloads), transfer)
+	if c.o.Large {
+		works[len(workloads)] = large
+	}
 	for _, n := range c.nodes {
 		for i := range c.o.Clients {
-			cl := &client{load: l, node: n.k, i: i, mode: modes[(i+n.k)%len(modes)], rng: rand.New(rand.NewPCG(c.o.Seed, uint64(1000*n.k+i)))}
+			cl := &client{load: l, node: n.k, work: works[i%len(works)], mode: modes[(i+n.k)%len(modes)], rng: rand.New(rand.NewPCG(c.o.Seed, uint64(1000*n.k+i)))}
 			l.wg.Go(cl.run)
 		}
 	}
@@ -90,14 +96,13 @@ func (l *load) stopped() bool {
 
 func (c *client) run() {
 	defer c.disconnect()
-	work := workloads[c.i%len(workloads)]
 	for !c.stopped() {
 		if c.conn == nil && !c.connect() {
 			time.Sleep(reconnectAfter)
 			continue
 		}
 		t := &Tx{Node: c.node, Session: c.session, Tag: c.r.tags.Add(1), Start: c.r.now()}
-		err := work(c, t)
+		err := c.work(c, t)
 		t.End = c.r.now()
 		c.finish(t, err)
 		time.Sleep(time.Duration(c.rng.ExpFloat64() * float64(thinkMean)))
@@ -130,6 +135,7 @@ func (c *client) connect() bool {
 	}
 	cfg.DialFunc = c.c.net.dial
 	cfg.DefaultQueryExecMode = c.mode
+	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { c.notice(n) }
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		odd := ""

@@ -40,6 +40,9 @@ func (c *cluster) collect(ctx context.Context, k int) (s State, err error) {
 		{"SELECT tag, k FROM chaos_claim ORDER BY tag", &s.Claims},
 		{"SELECT tag, id, s FROM chaos_parent ORDER BY tag", &s.Parents},
 		{"SELECT tag, parent FROM chaos_child ORDER BY tag", &s.Children},
+		{"SELECT tag, count(*), min(v)::bigint, max(v)::bigint FROM chaos_large GROUP BY tag ORDER BY tag", &s.Large},
+		{"SELECT tag, count(*), max(i)::bigint FROM chaos_step GROUP BY tag ORDER BY tag", &s.Steps},
+		{"SELECT sum(n)::bigint FROM chaos_stepped", &s.Stepped},
 	} {
 		if *q.to, err = numbers(ctx, tx, q.sql); err != nil {
 			return s, err

@@ -22,6 +22,11 @@ const (
 	wParent   = "parent"
 	wChild    = "child"
 	wDelete   = "delete"
+
+	wLarge       = "large"
+	wLargeUpdate = "large update"
+	wLargeDelete = "large delete"
+	wSteps       = "steps"
 )
 
 // Tx is one transaction as its client saw it.
@@ -35,8 +40,9 @@ type Tx struct {
 	End      int64         `json:"e"`
 	Outcome  check.Outcome `json:"o"`
 	Code     string        `json:"code,omitempty"` // SQLSTATE of the error, "broken" without one
-	Key      int64         `json:"k,omitempty"`    // claim: the key; child and delete: the parent
-	// Values: transfer from, to, amount; sum the sum; parent the two numbers handed out.
+	Key      int64         `json:"k,omitempty"`    // claim: the key; child and delete: the parent; changes of large ones: its tag
+	// Values: transfer from, to, amount; sum the sum; parent the two numbers handed out; large the number
+	// of rows, its changes how many they have changed, and of how many; steps how many, and how many a notice has told.
 	Values []int64        `json:"v,omitempty"`
 	Ops    []check.ListOp `json:"ops,omitempty"`
 	// Refused says that the database answered with a reason why there is no row: the key is
@@ -55,6 +61,11 @@ type State struct {
 	Parents   [][]int64      `json:"parents"`
 	Children  [][]int64      `json:"children"`
 	Lists     []check.ListOp `json:"lists"`
+	// Large are tag, number of rows, least and greatest version; Steps tag, number of steps, the last one;
+	// Stepped how many steps were counted, in all.
+	Large   [][]int64 `json:"large"`
+	Steps   [][]int64 `json:"steps"`
+	Stepped [][]int64 `json:"stepped"`
 }
 
 // History is everything the judge needs (K3).

@@ -34,12 +34,15 @@ func Judge(h *History) []string {
 		j.transfers(s)
 		j.claims(s)
 		j.parents(s)
+		j.larges(s)
+		j.steps(s)
 	}
 	j.same()
 	j.sums()
 	j.winners()
 	j.serials()
 	j.lists()
+	j.changes()
 	for _, sort := range slices.Sorted(maps.Keys(j.counts)) {
 		if n := j.counts[sort]; n > tellMax {
 			j.problems = append(j.problems, fmt.Sprintf("%s: %d more like this", sort, n-tellMax))
@@ -176,6 +179,77 @@ func (j *judge) parents(s *State) {
 	}
 }
 
+// larges: a large transaction is there with all its rows, and all of them have seen the same updates.
+func (j *judge) larges(s *State) {
+	gone := map[int64]check.Outcome{}
+	for _, t := range j.fate[wLargeDelete] {
+		if t.Outcome != check.Fail && gone[t.Key] != check.OK {
+			gone[t.Key] = t.Outcome
+		}
+	}
+	j.present(s, wLarge, s.Large, gone)
+	sure, most := map[int64]int64{}, map[int64]int64{}
+	for _, t := range j.fate[wLargeUpdate] {
+		if t.Outcome != check.Fail {
+			most[t.Key]++
+		}
+		if t.Outcome == check.OK {
+			sure[t.Key]++
+		}
+	}
+	for _, row := range s.Large {
+		tag, rows, least, greatest := row[0], row[1], row[2], row[3]
+		if t := j.fate[wLarge][tag]; t != nil && t.Values[0] != rows {
+			j.add("torn", "node%d holds %d rows of large transaction %d, which has %d", s.Node, rows, tag, t.Values[0])
+		}
+		if least != greatest {
+			j.add("torn", "node%d: rows of large transaction %d were updated %d to %d times", s.Node, tag, least, greatest)
+		}
+		if greatest < sure[tag] || greatest > most[tag] {
+			j.add("lost update", "node%d: large transaction %d was updated %d times, of %d acknowledged and %d tried", s.Node, tag, greatest, sure[tag], most[tag])
+		}
+	}
+}
+
+// changes: a statement changes all rows of a large transaction.
+func (j *judge) changes() {
+	for _, workload := range []string{wLargeUpdate, wLargeDelete} {
+		for tag, t := range j.fate[workload] {
+			if t.Outcome == check.OK && t.Values[0] != t.Values[1] {
+				j.add("torn", "%s %d at node%d changed %d of the %d rows of %d", workload, tag, t.Node, t.Values[0], t.Values[1], t.Key)
+			}
+		}
+	}
+}
+
+// steps: of what a procedure has committed step by step, a beginning is there, and as much of it as its client was told.
+func (j *judge) steps(s *State) {
+	there := map[int64]int64{}
+	all := int64(0)
+	for _, row := range s.Steps {
+		tag, n, last := row[0], row[1], row[2]
+		there[tag] = n
+		all += n
+		t := j.fate[wSteps][tag]
+		switch {
+		case t == nil:
+			j.add("unknown row", "node%d holds steps of %d, which nobody sent", s.Node, tag)
+		case n != last || n > t.Values[0]:
+			j.add("torn", "node%d holds %d steps of procedure %d up to the %dth, it has %d", s.Node, n, tag, last, t.Values[0])
+		}
+	}
+	for tag, t := range j.fate[wSteps] {
+		if n := there[tag]; n < t.Values[1] || t.Outcome == check.OK && n < t.Values[0] {
+			j.add("lost commit", "node%d holds %d steps of procedure %d, %d of %d were told, and in the end %q", s.Node, n, tag, t.Values[1], t.Values[0], t.Code)
+		}
+	}
+	for _, row := range s.Stepped {
+		if row[0] != all {
+			j.add("sum", "node%d holds %d steps, and has counted %d", s.Node, all, row[0])
+		}
+	}
+}
+
 // serials: no number was handed out twice, whatever became of the transaction.
 func (j *judge) serials() {
 	for place, what := range []string{"identity", "sequence"} {
@@ -209,6 +283,7 @@ func (j *judge) same() {
 		}{
 			{wTransfer, first.Transfers, s.Transfers}, {wClaim, first.Claims, s.Claims},
 			{wParent, first.Parents, s.Parents}, {wChild, first.Children, s.Children},
+			{wLarge, first.Large, s.Large}, {wSteps, first.Steps, s.Steps},
 		} {
 			if !slices.EqualFunc(c.a, c.b, slices.Equal[[]int64]) {
 				j.add("divergence", "node%d and node%d differ in table %s", first.Node, s.Node, c.what)

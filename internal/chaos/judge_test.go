@@ -23,7 +23,46 @@ func recorded(t *testing.T) *History {
 	if err != nil {
 		t.Fatal(err)
 	}
+	invented(h)
 	return h
+}
+
+// Tags of what invented adds.
+const (
+	tagLarge = 1<<50 + iota
+	tagLargeUnknown
+	tagUpdate
+	tagUpdateUnknown
+	tagUpdateLost
+	tagDelete
+	tagDeleted
+	tagSteps
+	tagStepsBroken
+	tagStepsLost
+)
+
+// invented adds large transactions and procedures, which the recorded run had not: of each kind one that succeeded, one of which
+// nobody knows, and one that was refused.
+func invented(h *History) {
+	add := func(workload string, tag, key int64, o check.Outcome, values ...int64) {
+		h.Txs = append(h.Txs, Tx{Workload: workload, Node: 1, Tag: tag, Key: key, Outcome: o, Values: values})
+	}
+	add(wLarge, tagLarge, 0, check.OK, 100)
+	add(wLarge, tagLargeUnknown, 0, check.Unknown, 100)
+	add(wLarge, tagDeleted, 0, check.OK, 100)
+	add(wLargeUpdate, tagUpdate, tagLarge, check.OK, 100, 100)
+	add(wLargeUpdate, tagUpdateUnknown, tagLarge, check.Unknown, 0, 100)
+	add(wLargeUpdate, tagUpdateLost, tagLarge, check.Fail, 100, 100)
+	add(wLargeDelete, tagDelete, tagDeleted, check.OK, 100, 100)
+	add(wSteps, tagSteps, 0, check.OK, 3, 3)
+	add(wSteps, tagStepsBroken, 0, check.Unknown, 5, 2)
+	add(wSteps, tagStepsLost, 0, check.Fail, 5, 0)
+	for i := range h.States {
+		s := &h.States[i]
+		s.Large = [][]int64{{tagLarge, 100, 2, 2}, {tagLargeUnknown, 100, 0, 0}}
+		s.Steps = [][]int64{{tagSteps, 3, 3}, {tagStepsBroken, 3, 3}}
+		s.Stepped = [][]int64{{6}}
+	}
 }
 
 func TestJudgeRecorded(t *testing.T) {
@@ -129,6 +168,34 @@ var spoilings = []struct {
 		x := find(t, h, "deletion", func(x *Tx) bool { return x.Workload == wDelete && x.Outcome == check.OK })
 		h.States[1].Parents = append(h.States[1].Parents, []int64{x.Key, 1 << 40, 1 << 40})
 	}},
+	{"a large transaction is gone at one node", "lost commit: node2 lacks large", func(_ *testing.T, h *History) { without(&h.States[1].Large, tagLarge) }},
+	{"a large transaction lacks a row", "torn: node1 holds 99 rows", func(t *testing.T, h *History) { row(t, h.States[0].Large, tagLarge)[1]-- }},
+	{"an update of a large transaction left a row", "torn: node1: rows of large", func(t *testing.T, h *History) { row(t, h.States[0].Large, tagLarge)[2]-- }},
+	{"an update of a large transaction is lost", "lost update: node3", func(t *testing.T, h *History) {
+		copy(row(t, h.States[2].Large, tagLarge)[2:], []int64{0, 0})
+	}},
+	{"an update that was refused was made", "lost update: node3", func(t *testing.T, h *History) {
+		copy(row(t, h.States[2].Large, tagLarge)[2:], []int64{3, 3})
+	}},
+	{"an update saw a part", "torn: large update", func(t *testing.T, h *History) {
+		find(t, h, "update", func(x *Tx) bool { return x.Tag == tagUpdate }).Values[0]--
+	}},
+	{"a large transaction is there that was deleted", "lost commit: node1 holds large", func(_ *testing.T, h *History) {
+		h.States[0].Large = append(h.States[0].Large, []int64{tagDeleted, 100, 0, 0})
+	}},
+	{"large transactions differ", "divergence: node1 and node2 differ in table large", func(_ *testing.T, h *History) { without(&h.States[1].Large, tagLargeUnknown) }},
+	{"a step is lost that was told", "lost commit: node2 holds 1 steps", func(t *testing.T, h *History) {
+		copy(row(t, h.States[1].Steps, tagStepsBroken)[1:], []int64{1, 1})
+	}},
+	{"the last step is lost", "lost commit: node2 holds 2 steps", func(t *testing.T, h *History) {
+		copy(row(t, h.States[1].Steps, tagSteps)[1:], []int64{2, 2})
+		find(t, h, "steps", func(x *Tx) bool { return x.Tag == tagSteps }).Values[1] = 2
+	}},
+	{"a step in the middle is lost", "torn: node3 holds 2 steps", func(t *testing.T, h *History) { row(t, h.States[2].Steps, tagSteps)[1]-- }},
+	{"a step that nobody sent is there", "unknown row: node1 holds steps", func(_ *testing.T, h *History) {
+		h.States[0].Steps = append(h.States[0].Steps, []int64{1 << 40, 1, 1})
+	}},
+	{"half a step is there", "sum: node1 holds 6 steps", func(_ *testing.T, h *History) { h.States[0].Stepped[0][0]++ }},
 	{"a list lacks an acknowledged value", "lost write", func(_ *testing.T, h *History) {
 		for i := range h.States {
 			l := &h.States[i].Lists[0]

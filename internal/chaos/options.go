@@ -26,8 +26,11 @@ type Options struct {
 	// BasePort is the first of 2 × Nodes ports in a row; zero takes free ones. With network
 	// namespaces it has no meaning.
 	BasePort int
-	// Clients per node, at least the number of workloads; zero means 8.
+	// Clients per node, at least the number of workloads; zero means 10.
 	Clients int
+	// Large has a client of each node change tens of thousands of rows at a time. On a small machine
+	// that alone makes others wait.
+	Large bool
 	// Netns runs each node in a network namespace of its own. Needs Linux and root.
 	Netns bool
 	// Keep leaves all files in Dir, also after a run without problems.
@@ -44,7 +47,7 @@ type Options struct {
 }
 
 const (
-	clientsMin     = 8
+	clientsMin     = 10
 	gapLeader      = 2 * time.Second
 	gapOther       = 500 * time.Millisecond
 	rssMax         = 512 << 20

@@ -23,6 +23,11 @@ var schema = []string{
 	"CREATE SEQUENCE chaos_serial",
 	"CREATE TABLE chaos_parent(tag bigint PRIMARY KEY, id bigint GENERATED ALWAYS AS IDENTITY, s bigint NOT NULL DEFAULT nextval('chaos_serial'))",
 	"CREATE TABLE chaos_child(tag bigint PRIMARY KEY, parent bigint NOT NULL REFERENCES chaos_parent)",
+	"CREATE TABLE chaos_large(tag bigint, i int, v int NOT NULL, pad text NOT NULL, PRIMARY KEY (tag, i))",
+	"CREATE TABLE chaos_step(tag bigint, i int, PRIMARY KEY (tag, i))",
+	"CREATE TABLE chaos_stepped(id int PRIMARY KEY, n bigint NOT NULL)",
+	"INSERT INTO chaos_stepped SELECT i, 0 FROM generate_series(0, 3) i",
+	stepSchema,
 }
 
 // transfer moves money from one account to another and leaves a row that says so.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -14,34 +17,79 @@ import (
 )
 
 // speakers are the connections by which sessions speak with transactions that their procedures commit. Each is made when
-// it is first needed.
+// it is first needed, and closed when nobody has needed it for a while.
 type speakers struct {
-	free chan *pgconn.PgConn // nil for one that is not connected
+	turns chan struct{} // as many as may be in use
+
+	mu      sync.Mutex
+	free    []speaker // the one used last at the end
+	watched bool      // sweep will come
 }
 
-// speakersMax is how many such transactions a database collects and commits at a time; more wait.
-const speakersMax = 8
+type speaker struct {
+	conn *pgconn.PgConn
+	used time.Time // when it was given back
+}
 
-func newSpeakers() speakers {
-	s := speakers{make(chan *pgconn.PgConn, speakersMax)}
-	for range speakersMax {
-		s.free <- nil
+const (
+	// speakersMax is how many such transactions a database collects and commits at a time; more wait.
+	speakersMax = 8
+	// speakerIdle is how long one is kept that nobody needs, about.
+	speakerIdle = 5 * time.Second
+)
+
+func newSpeakers() *speakers { return &speakers{turns: make(chan struct{}, speakersMax)} }
+
+// take gives one that is connected already, or nil.
+func (s *speakers) take() *pgconn.PgConn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.free)
+	if n == 0 {
+		return nil
 	}
-	return s
+	conn := s.free[n-1].conn
+	s.free = s.free[:n-1]
+	return conn
+}
+
+// put gives one back.
+func (s *speakers) put(conn *pgconn.PgConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, speaker{conn, time.Now()})
+	s.watch()
+}
+
+// watch has sweep called in time. s is locked.
+func (s *speakers) watch() {
+	if !s.watched {
+		s.watched = true
+		time.AfterFunc(speakerIdle, func() { s.sweep(speakerIdle) })
+	}
+}
+
+// sweep closes those that nobody has used for a while.
+func (s *speakers) sweep(idle time.Duration) {
+	s.mu.Lock()
+	n := 0
+	for n < len(s.free) && time.Since(s.free[n].used) >= idle {
+		n++
+	}
+	old := s.free[:n:n]
+	s.free = slices.Clone(s.free[n:])
+	s.watched = false
+	if len(s.free) > 0 {
+		s.watch()
+	}
+	s.mu.Unlock()
+	for _, x := range old {
+		_ = x.conn.Close(context.Background()) // the server notices either way
+	}
 }
 
 // close ends those that nobody uses; the others' sessions end theirs.
-func (s *speakers) close() {
-	for range speakersMax {
-		select {
-		case c := <-s.free:
-			if c != nil {
-				_ = c.Close(context.Background()) // the server notices either way
-			}
-		default:
-		}
-	}
-}
+func (s *speakers) close() { s.sweep(0) }
 
 // talk is a host's part of a conversation with its backend's transaction.
 type talk struct {
@@ -53,17 +101,17 @@ type talk struct {
 
 // Attend begins a conversation.
 func (h *host) Attend(conversation string) (err error) {
-	var conn *pgconn.PgConn
 	select {
-	case conn = <-h.n.speakers.free:
+	case h.n.speakers.turns <- struct{}{}:
 	case <-h.n.done:
 		return errEnding()
 	}
+	conn := h.n.speakers.take()
 	if conn == nil {
 		settings := apply.SessionSettings()
 		settings["idle_session_timeout"] = "0"
 		if conn, err = connect(h.n.advisory.context, h.n.applier.connString, "tutti speaker", settings); err != nil {
-			h.n.speakers.free <- nil
+			<-h.n.speakers.turns
 			return err
 		}
 	}
@@ -84,9 +132,10 @@ func (h *host) Leave() {
 	}
 	if _, err := t.conn.Exec(h.n.advisory.context, sql).ReadAll(); err != nil {
 		_ = t.conn.Close(context.Background()) // with its locks
-		t.conn = nil
+	} else {
+		h.n.speakers.put(t.conn)
 	}
-	h.n.speakers.free <- t.conn
+	<-h.n.speakers.turns
 }
 
 // exec runs a Query of the conversation's.

@@ -53,7 +53,7 @@ type life struct {
 	monitor    *monitor
 	publisher  *publisher
 	keeper     *keeper
-	speakers   speakers
+	speakers   *speakers
 	listener   *listener
 	position   engine.Position
 

@@ -345,7 +345,7 @@ func (a *applier) operate(ctx context.Context, o *apply.Operation) error {
 		if err != nil {
 			return err
 		}
-		return misfit(o.Check(tag.RowsAffected()))
+		return misfit(o, tag.RowsAffected())
 	}
 	if err := a.prepareOps(ctx, []apply.Operation{*o}); err != nil {
 		return err
@@ -354,12 +354,13 @@ func (a *applier) operate(ctx context.Context, o *apply.Operation) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	return misfit(o.Check(r.CommandTag.RowsAffected()))
+	return misfit(o, r.CommandTag.RowsAffected())
 }
 
-func misfit(err error) error {
-	if err != nil {
-		return fmt.Errorf("%w: %w", errMisfit, err)
+// misfit: what an operation finds may be due to a predecessor that is not applied yet, or its transaction will lose.
+func misfit(o *apply.Operation, affected int64) error {
+	if o.Check(affected) != nil {
+		return fmt.Errorf("%w: there are %d of %d in table %s", errMisfit, affected, o.Rows, o.Table)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func lockKey(pid, number uint32) int64 {
 	return lockTag<<48 | int64(pid)<<lockPIDShift | int64(number)<<lockNumberShift
 }
 
-// LockAnswerSQL answers a request of the function that runs at backend pid.
+// LockAnswerSQL answers a request of the function that runs in the process pid.
 func LockAnswerSQL(pid, number uint32, answer int) string {
 	k := lockKey(pid, number)
 	sql := "SELECT "
@@ -79,16 +79,23 @@ func LockAsker(name uint64) (pid, number uint32) {
 	return uint32(name >> lockAskerShift), uint32(name & (1<<lockAskerShift - 1))
 }
 
-// WorkerSQL gives a row if a process is a parallel worker of a backend.
+// WorkerSQL gives a row if a process is a parallel worker of a backend's.
 func WorkerSQL(worker, pid uint32) string {
 	return fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_stat_get_activity(%d) a WHERE a.leader_pid OPERATOR(pg_catalog.=) %d", worker, pid)
 }
 
-// HeldLocksSQL lists the advisory locks that a backend holds: classid, objid, objsubid, mode.
+// HeldLocksSQL lists the advisory locks that a backend and its parallel workers hold: classid, objid, objsubid, mode. Whose
+// worker a holder is, is looked up after the locks were read: one that has ended meanwhile holds nothing any more.
 func HeldLocksSQL(pid uint32) string {
-	return fmt.Sprintf(`SELECT l.classid, l.objid, l.objsubid, l.mode FROM pg_catalog.pg_locks l WHERE l.pid OPERATOR(pg_catalog.=) %d
-  AND l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.granted AND NOT (l.objsubid OPERATOR(pg_catalog.=) 1::pg_catalog.int2 AND l.classid::pg_catalog.int8 OPERATOR(pg_catalog.>>) 16 OPERATOR(pg_catalog.=) %d::pg_catalog.int8)`, pid, lockTag)
+	return fmt.Sprintf(`SELECT l.classid, l.objid, l.objsubid, l.mode FROM pg_catalog.pg_locks l WHERE
+  l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.granted AND NOT (l.objsubid OPERATOR(pg_catalog.=) 1::pg_catalog.int2 AND l.classid::pg_catalog.int8 OPERATOR(pg_catalog.>>) 16 OPERATOR(pg_catalog.=) %[2]d::pg_catalog.int8)
+  AND (l.pid OPERATOR(pg_catalog.=) %[1]d OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.leader_pid OPERATOR(pg_catalog.=) %[1]d))`, pid, lockTag)
 }
+
+// BlockedSQL lists who waits at this server for whom: the waiting backend, or that of which the waiting process is a parallel
+// worker; since when; and the backend it waits for. A wait that has just begun may be missing.
+const BlockedSQL = `SELECT coalesce(a.leader_pid, l.pid), l.pid, l.waitstart, b
+  FROM pg_catalog.pg_locks l, pg_catalog.pg_stat_get_activity(l.pid) a, pg_catalog.unnest(pg_catalog.pg_blocking_pids(l.pid)) b WHERE NOT l.granted AND l.waitstart IS NOT NULL`
 
 // lockForm is one of the two forms of keys.
 type lockForm struct {
@@ -191,9 +198,6 @@ BEGIN
   IF a = 2 THEN
     RAISE EXCEPTION USING ERRCODE = 'deadlock_detected', MESSAGE = 'deadlock detected',
       DETAIL = 'Sessions of this and other nodes wait for advisory locks in a circle.', HINT = 'See SHOW tutti.locks.';
-  ELSIF a = 3 AND tutti.worker() THEN
-    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'a parallel worker cannot take advisory locks',
-      HINT = 'Mark the function that takes them PARALLEL UNSAFE.';
   ELSIF a = 3 THEN
     RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'the advisory lock could not be taken: this node has no contact with a majority of the cluster',
       HINT = 'See SHOW tutti.status. Try again later, or at another node.';
@@ -219,10 +223,18 @@ BEGIN
 END $tutti$;
 REVOKE ALL ON FUNCTION tutti.elsewhere() FROM PUBLIC;
 ALTER FUNCTION tutti.elsewhere() OWNER TO tutti_owner;
-CREATE OR REPLACE FUNCTION tutti.worker() RETURNS pg_catalog.bool LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
-  SELECT a.leader_pid IS NOT NULL FROM pg_stat_get_activity(pg_backend_pid()) a
-$tutti$;
+CREATE OR REPLACE FUNCTION tutti.worker() RETURNS pg_catalog.bool LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  RETURN tutti.replicated() AND coalesce((SELECT a.leader_pid IS NOT NULL FROM pg_stat_get_activity(pg_backend_pid()) a), false);
+END $tutti$;
 REVOKE ALL ON FUNCTION tutti.worker() FROM PUBLIC;
+CREATE OR REPLACE FUNCTION tutti.confirmed(mode pg_catalog.int4, form pg_catalog.int4, class pg_catalog.int8, object pg_catalog.int8) RETURNS pg_catalog.bool LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  RETURN EXISTS (SELECT FROM pg_locks l WHERE l.pid = pg_backend_pid() AND l.locktype = 'advisory' AND l.granted AND l.objsubid = confirmed.form
+    AND l.classid = confirmed.class::oid AND l.objid = confirmed.object::oid AND l.mode = CASE confirmed.mode WHEN 1 THEN 'ShareLock' ELSE 'ExclusiveLock' END);
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.confirmed FROM PUBLIC;
+ALTER FUNCTION tutti.confirmed OWNER TO tutti_owner;
 GRANT EXECUTE ON FUNCTION tutti.worker() TO tutti_owner;
 ALTER FUNCTION tutti.ask OWNER TO tutti_owner;
 ALTER FUNCTION tutti.unreserved OWNER TO tutti_owner;
@@ -230,10 +242,11 @@ ALTER FUNCTION tutti.replicated OWNER TO tutti_owner;
 REVOKE ALL ON FUNCTION tutti.ask, tutti.unreserved, tutti.replicated FROM PUBLIC;
 `
 
-// lockFunction: PARALLEL UNSAFE, because parallel plans have no subtransactions.
+// lockFunction: PARALLEL UNSAFE, because parallel plans have no subtransactions. A function of a user's that is wrongly marked
+// otherwise may still be called by a parallel worker.
 const lockFunction = `CREATE OR REPLACE FUNCTION pg_catalog.%[1]s(%[2]s) RETURNS pg_catalog.%[3]s
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE COST 1 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE r bool;
+DECLARE r bool; c bool;
 BEGIN
 %[4]sEND $tutti$;
 ALTER FUNCTION pg_catalog.%[1]s(%[2]s) OWNER TO tutti_owner;
@@ -245,54 +258,95 @@ const (
 
 	// What was taken for the session is given back if it is not confirmed; what was taken for the
 	// transaction goes with the (sub)transaction that fails.
-	takeBody = `  PERFORM tutti.native_lock@suffix(@args);
-  IF tutti.replicated() THEN
+	//
+	// In a parallel worker both go with the worker, which ends with the first error. So what it has already was confirmed.
+	takeBody = `  IF tutti.worker() THEN
+    c := tutti.confirmed(@lock);
+    PERFORM tutti.native_lock@suffix(@args);
+    IF c IS NOT TRUE THEN
+      PERFORM tutti.ask('take', @lock);
+    END IF;
+  ELSIF tutti.replicated() THEN
     BEGIN
+      r := tutti.native_lock@suffix(@args) IS NOT NULL;
       PERFORM tutti.ask('take', @lock);
     EXCEPTION WHEN query_canceled OR assert_failure OR OTHERS THEN
-      PERFORM tutti.native_unlock@suffix(@args);
+      IF r THEN
+        PERFORM tutti.native_unlock@suffix(@args);
+      END IF;
       RAISE;
     END;
     RAISE INFO USING ERRCODE = '` + LockState + `', MESSAGE = concat_ws(' ', 'took', 0, @lock);
+  ELSE
+    PERFORM tutti.native_lock@suffix(@args);
   END IF;
 `
-	takeXactBody = `  PERFORM tutti.native_xact_lock@suffix(@args);
-  IF tutti.replicated() THEN
+	takeXactBody = `  c := tutti.worker() AND tutti.confirmed(@lock);
+  PERFORM tutti.native_xact_lock@suffix(@args);
+  IF c IS NOT TRUE AND tutti.replicated() THEN
     PERFORM tutti.ask('xtake', @lock);
   END IF;
 `
-	tryBody = `  r := tutti.native_try@suffix(@args);
-  IF r AND tutti.replicated() THEN
-    BEGIN
+	tryBody = `  IF tutti.worker() THEN
+    c := tutti.confirmed(@lock);
+    r := tutti.native_try@suffix(@args);
+    IF r AND c IS NOT TRUE THEN
       r := tutti.ask('try', @lock);
+      IF NOT r THEN
+        PERFORM tutti.native_unlock@suffix(@args);
+      END IF;
+    END IF;
+  ELSIF tutti.replicated() THEN
+    BEGIN
+      r := tutti.native_try@suffix(@args);
+      c := r AND tutti.ask('try', @lock);
     EXCEPTION WHEN query_canceled OR assert_failure OR OTHERS THEN
-      PERFORM tutti.native_unlock@suffix(@args);
+      IF r THEN
+        PERFORM tutti.native_unlock@suffix(@args);
+      END IF;
       RAISE;
     END;
-    IF NOT r THEN
-      PERFORM tutti.native_unlock@suffix(@args);
-    ELSE
+    IF c THEN
       RAISE INFO USING ERRCODE = '` + LockState + `', MESSAGE = concat_ws(' ', 'took', 0, @lock);
+    ELSIF r THEN
+      PERFORM tutti.native_unlock@suffix(@args);
     END IF;
+    r := c;
+  ELSE
+    r := tutti.native_try@suffix(@args);
   END IF;
   RETURN r;
 `
 	// Nothing but the end of the transaction gives back what was taken for it; so it is taken for the
 	// session until it is confirmed.
-	tryXactBody = `  r := tutti.native_try@suffix(@args);
-  IF r THEN
-    BEGIN
-      r := NOT tutti.replicated() OR tutti.ask('xtry', @lock);
+	tryXactBody = `  IF tutti.worker() THEN
+    c := tutti.confirmed(@lock);
+    r := tutti.native_try@suffix(@args);
+    IF r THEN
+      r := c OR tutti.ask('xtry', @lock);
       IF r THEN
         PERFORM tutti.native_xact_lock@suffix(@args);
       END IF;
-    EXCEPTION WHEN query_canceled OR assert_failure OR OTHERS THEN
       PERFORM tutti.native_unlock@suffix(@args);
-      RAISE;
-    END;
+    END IF;
+    RETURN r;
+  END IF;
+  BEGIN
+    r := tutti.native_try@suffix(@args);
+    c := r AND (NOT tutti.replicated() OR tutti.ask('xtry', @lock));
+    IF c THEN
+      PERFORM tutti.native_xact_lock@suffix(@args);
+    END IF;
+  EXCEPTION WHEN query_canceled OR assert_failure OR OTHERS THEN
+    IF r THEN
+      PERFORM tutti.native_unlock@suffix(@args);
+    END IF;
+    RAISE;
+  END;
+  IF r THEN
     PERFORM tutti.native_unlock@suffix(@args);
   END IF;
-  RETURN r;
+  RETURN c;
 `
 	unlockBody = `  r := tutti.native_unlock@suffix(@args);
   IF r AND tutti.replicated() THEN

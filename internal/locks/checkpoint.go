@@ -43,7 +43,7 @@ func Restore(c Checkpoint) *Table {
 			continue
 		}
 		e.queue = append(e.queue, holding{r.Session, r.Lock.Mode})
-		t.waiting[r.Session] = r.Lock
+		t.waiting[r.Session] = with(t.waiting[r.Session], r.Lock)
 	}
 	for _, e := range c.edges {
 		t.blocked[e.waiter] = append(t.blocked[e.waiter], e.blocker)
@@ -91,7 +91,7 @@ func ReadCheckpoint(r *writeset.Reader) (c Checkpoint, err error) {
 	if n := r.Count(rowBytesMin); n > 0 {
 		c.rows = make([]Held, n)
 	}
-	waits, holds := map[Session]bool{}, map[Lock]map[Session]bool{}
+	seen := map[Held]bool{}
 	for i := range c.rows {
 		h := Held{Granted: r.Byte() == 1}
 		if h.Lock, err = readLock(r); err != nil {
@@ -101,16 +101,10 @@ func ReadCheckpoint(r *writeset.Reader) (c Checkpoint, err error) {
 		switch {
 		case i > 0 && (h.Lock.Key.compare(c.rows[i-1].Lock.Key) < 0 || h.Lock.Key == c.rows[i-1].Lock.Key && h.Granted && !c.rows[i-1].Granted):
 			return c, fmt.Errorf("locks: checkpoint: row %d is not in order", i)
-		case !h.Granted && waits[h.Session], h.Granted && holds[h.Lock][h.Session]:
+		case seen[h]:
 			return c, fmt.Errorf("locks: checkpoint: row %d says again what another says", i)
-		case !h.Granted:
-			waits[h.Session] = true
-		case holds[h.Lock] == nil:
-			holds[h.Lock] = map[Session]bool{h.Session: true}
-		default:
-			holds[h.Lock][h.Session] = true
 		}
-		c.rows[i] = h
+		c.rows[i], seen[h] = h, true
 	}
 	if n := r.Count(2 * sessionBytesMin); n > 0 {
 		c.edges = make([]edge, n)

@@ -40,8 +40,7 @@ func withoutGrants(events []Event, gone func(Session) bool) []Event {
 func (t *Table) Expire(member uint32) (out []Event) {
 	gone := func(s Session) bool { return s.Member == member }
 	for _, s := range t.sessions(gone) {
-		l, waits := t.waiting[s]
-		if waits {
+		for _, l := range t.waiting[s] {
 			out = append(out, Event{s, l, Lost})
 		}
 		for _, l := range t.held[s] {

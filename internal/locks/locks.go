@@ -83,14 +83,14 @@ type edge struct{ waiter, blocker Session }
 // Table is the state of all locks. Not safe for concurrent use.
 type Table struct {
 	keys    map[Key]*entry
-	held    map[Session][]Lock // sorted, because a checkpoint keeps no other order
-	waiting map[Session]Lock
+	held    map[Session][]Lock    // sorted, because a checkpoint keeps no other order
+	waiting map[Session][]Lock    // sorted, too: the processes of one session may wait for several
 	blocked map[Session][]Session // by what members tell
 }
 
 // New returns a table in which no lock is held.
 func New() *Table {
-	return &Table{keys: map[Key]*entry{}, held: map[Session][]Lock{}, waiting: map[Session]Lock{}, blocked: map[Session][]Session{}}
+	return &Table{keys: map[Key]*entry{}, held: map[Session][]Lock{}, waiting: map[Session][]Lock{}, blocked: map[Session][]Session{}}
 }
 
 // Apply carries out a request of a member. A request that makes no sense changes nothing.
@@ -149,7 +149,7 @@ func (e *entry) hinders(s Session, m Mode, n int) bool {
 func (t *Table) take(s Session, l Lock, try bool) []Event {
 	delete(t.blocked, s) // it runs
 	answer := func(o Outcome) []Event { return []Event{{s, l, o}} }
-	if _, waits := t.waiting[s]; waits {
+	if slices.Contains(t.waiting[s], l) {
 		return answer(Busy)
 	}
 	e := t.keys[l.Key]
@@ -174,9 +174,9 @@ func (t *Table) take(s Session, l Lock, try bool) []Event {
 		return answer(Busy)
 	}
 	e.queue = append(e.queue[:at:at], append([]holding{{s, l.Mode}}, e.queue[at:]...)...)
-	t.waiting[s] = l
-	if t.circle(s) {
-		return append(answer(Deadlock), t.stopWaiting(s)...)
+	t.waiting[s] = with(t.waiting[s], l)
+	if t.circle(s, l, false) {
+		return append(answer(Deadlock), t.stopWaiting(s, l)...)
 	}
 	return answer(Queued)
 }
@@ -188,35 +188,38 @@ func (e *entry) keepsOut(s Session, m Mode) bool {
 
 func (t *Table) grant(s Session, l Lock) {
 	t.keys[l.Key].holders = append(t.keys[l.Key].holders, holding{s, l.Mode})
-	list := t.held[s]
+	t.held[s] = with(t.held[s], l)
+}
+
+// with puts a lock into a sorted list.
+func with(list []Lock, l Lock) []Lock {
 	at, _ := slices.BinarySearchFunc(list, l, Lock.compare)
-	t.held[s] = slices.Insert(list, at, l)
+	return slices.Insert(list, at, l)
+}
+
+// strike takes a lock out of a session's list.
+func strike(lists map[Session][]Lock, s Session, l Lock) {
+	if lists[s] = without(lists[s], l); len(lists[s]) == 0 {
+		delete(lists, s)
+	}
 }
 
 // release takes a lock from a session, or the session from the lock's queue.
 func (t *Table) release(s Session, l Lock) []Event {
 	var out []Event
-	if w, waits := t.waiting[s]; waits && w == l {
-		out = t.stopWaiting(s)
+	if slices.Contains(t.waiting[s], l) {
+		out = t.stopWaiting(s, l)
 	}
 	e := t.keys[l.Key]
 	if e == nil || !e.holds(s, l.Mode) {
 		return out
 	}
 	e.holders = without(e.holders, holding{s, l.Mode})
-	left := t.held[s][:0]
-	for _, h := range t.held[s] {
-		if h != l {
-			left = append(left, h)
-		}
-	}
-	if t.held[s] = left; len(left) == 0 {
-		delete(t.held, s)
-	}
+	strike(t.held, s, l)
 	return append(out, t.admit(l.Key)...)
 }
 
-func without(list []holding, x holding) []holding {
+func without[T comparable](list []T, x T) []T {
 	out := list[:0]
 	for _, h := range list {
 		if h != x {
@@ -226,10 +229,9 @@ func without(list []holding, x holding) []holding {
 	return out
 }
 
-// stopWaiting takes a session out of the queue in which it is.
-func (t *Table) stopWaiting(s Session) []Event {
-	l := t.waiting[s]
-	delete(t.waiting, s)
+// stopWaiting takes a session out of a lock's queue.
+func (t *Table) stopWaiting(s Session, l Lock) []Event {
+	strike(t.waiting, s, l)
 	e := t.keys[l.Key]
 	e.queue = without(e.queue, holding{s, l.Mode})
 	return t.admit(l.Key)
@@ -245,8 +247,8 @@ func (t *Table) admit(k Key) (out []Event) {
 			continue
 		}
 		e.queue = append(e.queue[:i:i], e.queue[i+1:]...)
-		delete(t.waiting, q.session)
 		l := Lock{k, q.mode}
+		strike(t.waiting, q.session, l)
 		t.grant(q.session, l)
 		out = append(out, Event{q.session, l, Granted})
 	}
@@ -259,8 +261,8 @@ func (t *Table) admit(k Key) (out []Event) {
 // leave takes everything from a session.
 func (t *Table) leave(s Session) (out []Event) {
 	delete(t.blocked, s)
-	if _, waits := t.waiting[s]; waits {
-		out = t.stopWaiting(s)
+	for len(t.waiting[s]) > 0 {
+		out = append(out, t.stopWaiting(s, t.waiting[s][0])...)
 	}
 	for len(t.held[s]) > 0 {
 		out = append(out, t.release(s, t.held[s][0])...)

@@ -18,7 +18,7 @@ type world struct {
 	t             *testing.T
 	table, shadow *Table
 	holds         map[Session]map[Lock]bool
-	waits         map[Session]Lock
+	waits         map[Session]map[Lock]bool
 }
 
 func (w *world) apply(member uint32, incarnation uint64, r *Request) {
@@ -38,27 +38,28 @@ func (w *world) saw(a, b []Event) {
 	}
 	for _, e := range a {
 		if w.holds[e.Session] == nil {
-			w.holds[e.Session] = map[Lock]bool{}
+			w.holds[e.Session], w.waits[e.Session] = map[Lock]bool{}, map[Lock]bool{}
 		}
 		switch e.Outcome {
 		case Granted:
 			w.holds[e.Session][e.Lock] = true
-			delete(w.waits, e.Session)
+			delete(w.waits[e.Session], e.Lock)
 		case Queued:
-			w.waits[e.Session] = e.Lock
+			w.waits[e.Session][e.Lock] = true
 		case Deadlock:
-			delete(w.waits, e.Session)
+			delete(w.waits[e.Session], e.Lock)
 		}
 	}
 }
 
 // judge checks the table against what sessions believe, and L2 to L4 by looking at all pairs.
-func (w *world) judge() {
+// told says that members have just told who waits at them.
+func (w *world) judge(told bool) {
 	w.t.Helper()
 	list := w.table.List()
 	n := 0
 	for i, a := range list {
-		if a.Granted != w.holds[a.Session][a.Lock] || !a.Granted && w.waits[a.Session] != a.Lock {
+		if a.Granted != w.holds[a.Session][a.Lock] || !a.Granted && !w.waits[a.Session][a.Lock] {
 			w.t.Fatalf("%v is in the table; the session believes otherwise", a)
 		}
 		n++
@@ -75,14 +76,17 @@ func (w *world) judge() {
 		if !a.Granted && !hindered {
 			w.t.Fatalf("L3: %v waits for nobody in %v", a, list)
 		}
-		if !a.Granted && w.table.circle(a.Session) {
+		if !a.Granted && w.table.circle(a.Session, a.Lock, told) {
 			w.t.Fatalf("L4: %v waits for itself", a)
 		}
 	}
 	for _, held := range w.holds {
 		n -= len(held)
 	}
-	if n -= len(w.waits); n != 0 {
+	for _, waits := range w.waits {
+		n -= len(waits)
+	}
+	if n != 0 {
 		w.t.Fatalf("%d more are in the table than sessions believe: %v, %v, %v", n, list, w.holds, w.waits)
 	}
 }
@@ -104,7 +108,7 @@ func (w *world) forget(of func(Session) bool) {
 func TestRandom(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		w := &world{t, New(), New(), map[Session]map[Lock]bool{}, map[Session]Lock{}}
+		w := &world{t, New(), New(), map[Session]map[Lock]bool{}, map[Session]map[Lock]bool{}}
 		incarnation := map[uint32]uint64{1: 1, 2: 1, 3: 1}
 		for range 200 {
 			m := uint32(r.IntN(3) + 1)
@@ -119,12 +123,12 @@ func TestRandom(t *testing.T) {
 				incarnation[m]++
 				w.forget(func(x Session) bool { return x.Member == m })
 				w.saw(w.table.Begun(m, incarnation[m]), w.shadow.Begun(m, incarnation[m]))
-				w.judge()
+				w.judge(false)
 				continue
 			case 2:
 				w.forget(func(x Session) bool { return x.Member == m })
 				w.saw(w.table.Expire(m), w.shadow.Expire(m))
-				w.judge()
+				w.judge(false)
 				continue
 			case 3:
 				q.Action, q.Locks = Blocked, nil
@@ -134,19 +138,14 @@ func TestRandom(t *testing.T) {
 			case 4, 5, 6:
 				q.Action = Release
 				delete(w.holds[s], lock)
-				if w.waits[s] == lock {
-					delete(w.waits, s)
-				}
+				delete(w.waits[s], lock)
 			case 7:
 				q.Action = Try
 			default:
 				q.Action = Take
 			}
-			if _, waits := w.waits[s]; waits && q.Action <= Try {
-				continue
-			}
 			w.apply(m, s.Incarnation, q)
-			w.judge()
+			w.judge(q.Action == Blocked)
 			if r.IntN(10) == 0 {
 				c := w.table.Checkpoint()
 				again := w.shadow.Checkpoint()
@@ -174,6 +173,7 @@ func say(events []Event) (out []string) {
 // TestQueue is what PostgreSQL does with the same requests.
 func TestQueue(t *testing.T) {
 	x, shared, other := Lock{Key{0, 1, 1}, Exclusive}, Lock{Key{0, 1, 1}, Shared}, Lock{Key{0, 2, 1}, Exclusive}
+	x2, shared2 := Lock{Key{0, 3, 1}, Exclusive}, Lock{Key{0, 3, 1}, Shared}
 	type step struct {
 		member uint32
 		action Action
@@ -190,7 +190,13 @@ func TestQueue(t *testing.T) {
 		"both want more": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, shared, []string{"2.0 granted"}}, {1, Take, x, []string{"1.0 queued"}}, {2, Take, x, []string{"2.0 deadlock"}}},
 		"a circle": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, other, []string{"2.0 granted"}}, {1, Take, other, []string{"1.0 queued"}}, {2, Take, x, []string{"2.0 deadlock"}},
 			{2, Release, other, []string{"1.0 granted"}}},
-		"twice": {{1, Take, x, []string{"1.0 granted"}}, {1, Try, x, []string{"1.0 granted"}}, {1, Release, x, nil}, {2, Try, x, []string{"2.0 granted"}}},
+		"one session, two waits": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, other, []string{"2.0 granted"}}, {3, Take, x, []string{"3.0 queued"}}, {3, Take, other, []string{"3.0 queued"}},
+			{3, Take, other, []string{"3.0 busy"}}, {2, Take, x, []string{"2.0 deadlock"}},
+			{1, Release, x, []string{"3.0 granted"}}, {2, Release, other, []string{"3.0 granted"}}},
+		"a circle over the second wait": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, other, []string{"2.0 granted"}}, {1, Take, shared2, []string{"1.0 granted"}},
+			{2, Take, x, []string{"2.0 queued"}}, {2, Take, x2, []string{"2.0 queued"}}, {1, Take, other, []string{"1.0 deadlock"}}, {1, Release, x, []string{"2.0 granted"}}, {1, Release, shared2, []string{"2.0 granted"}}},
+		"its own do not keep it out": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, x, []string{"2.0 queued"}}, {2, Take, shared, []string{"2.0 granted"}}, {1, Release, shared, []string{"2.0 granted"}}},
+		"twice":                      {{1, Take, x, []string{"1.0 granted"}}, {1, Try, x, []string{"1.0 granted"}}, {1, Release, x, nil}, {2, Try, x, []string{"2.0 granted"}}},
 	} {
 		table := New()
 		for i, s := range steps {
@@ -237,6 +243,36 @@ func TestBlocked(t *testing.T) {
 	table.Apply(2, 1, &Request{Action: Take, Session: 3, Locks: []Lock{a}})
 	if got := say(table.Apply(2, 1, &Request{Action: Blocked, Edges: []Edge{{2, 3}}})); !slices.Equal(got, []string{"1.1 deadlock"}) {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestBlockedLater: what members tell may be over when somebody asks, so it counts when more is told. A wait that is no part
+// of the circle goes on.
+func TestBlockedLater(t *testing.T) {
+	table := New()
+	a, b := Lock{Key{0, 1, 1}, Exclusive}, Lock{Key{0, 2, 1}, Exclusive}
+	take := func(member uint32, session uint64, l Lock) []string {
+		return say(table.Apply(member, 1, &Request{Action: Take, Session: session, Locks: []Lock{l}}))
+	}
+	blocked := func(edges ...Edge) []string {
+		return say(table.Apply(1, 1, &Request{Action: Blocked, Edges: edges}))
+	}
+	take(1, 1, a)
+	take(2, 9, b)
+	blocked(Edge{1, 2})
+	if got := take(1, 2, a); !slices.Equal(got, []string{"1.2 queued"}) {
+		t.Errorf("what was told is over: %v", got)
+	}
+	if got := blocked(); len(got) != 0 {
+		t.Errorf("it was over: %v", got)
+	}
+	if got := blocked(Edge{1, 2}); !slices.Equal(got, []string{"1.2 deadlock"}) {
+		t.Errorf("it is so: %v", got)
+	}
+	// Sessions 1 and 3 wait for each other at their PostgreSQL, which deals with that. A worker of 1's waits for 9.
+	take(1, 1, b)
+	if got := blocked(Edge{1, 3}, Edge{3, 1}); len(got) != 0 {
+		t.Errorf("the wait for another member: %v", got)
 	}
 }
 

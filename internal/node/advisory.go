@@ -1,14 +1,15 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/session"
@@ -61,7 +62,7 @@ func (a *advisory) extend(began time.Time) {
 		a.until = u
 	}
 	for _, x := range a.sessions {
-		signal(x.changed) // it may have waited for that
+		x.poke() // it may have waited for that
 	}
 }
 
@@ -182,53 +183,73 @@ func (l *life) watchTenants(ctx context.Context) error {
 // deadlocks after one second.
 const blockedLocksInterval = time.Second
 
-const waitingBackends = "SELECT l.pid, b FROM (SELECT DISTINCT pid FROM pg_catalog.pg_locks WHERE NOT granted) l, pg_catalog.unnest(pg_catalog.pg_blocking_pids(l.pid)) b"
+// waitEdge is a backend that waits at this PostgreSQL for another one.
+type waitEdge struct {
+	waiter, process uint32 // the process is the waiter itself or a parallel worker of its
+	since           string
+	blocker         uint32
+}
 
 // tellBlocked is the goroutine that tells the order which sessions wait at this PostgreSQL for others that
-// hold advisory locks or wait for them, so that circles over several nodes are found.
+// hold advisory locks or wait for them, so that circles over several nodes are found. A wait counts if it was seen the last
+// time, too: many a circle is opened by PostgreSQL itself. It is told again and again: the order forgets it when another
+// process of the session's takes a lock.
 func (l *life) tellBlocked(ctx context.Context) error {
 	if !l.awaitReady(ctx) {
 		return nil
 	}
-	var told []locks.Edge
+	told, last := false, map[waitEdge]bool{}
 	for sleep(ctx, blockedLocksInterval) {
 		numbers := map[uint32]uint64{}
 		for _, x := range l.advisory.all() {
 			numbers[x.g.pid] = x.number
 		}
-		if len(numbers) < 2 && len(told) == 0 {
+		if len(numbers) < 2 && !told {
+			clear(last)
 			continue
 		}
-		r, err := l.keeper.exec(ctx, waitingBackends)
+		r, err := l.keeper.exec(ctx, capture.BlockedSQL)
 		if err != nil {
 			return err
 		}
-		edges, err := lockEdges(r[0], numbers)
-		if err != nil {
-			return err
+		now := map[waitEdge]bool{}
+		blockers := map[uint32][]uint32{}
+		for _, row := range r[0].Rows {
+			e, err := readWaitEdge(row)
+			if err != nil {
+				return err
+			}
+			if now[e] = true; last[e] {
+				blockers[e.waiter] = append(blockers[e.waiter], e.blocker)
+			}
 		}
-		if !slices.Equal(edges, told) {
-			told = edges
+		last = now
+		edges := lockEdges(blockers, numbers)
+		if told || len(edges) > 0 {
 			l.submitLock(&locks.Request{Action: locks.Blocked, Edges: edges})
 		}
+		told = len(edges) > 0
 	}
 	return nil
 }
 
-// lockEdges says who of the sessions, named by their backends, waits for which other of them, over any others.
-func lockEdges(waits *pgconn.Result, numbers map[uint32]uint64) (out []locks.Edge, err error) {
-	blockers := map[uint32][]uint32{}
-	for _, row := range waits.Rows {
-		waiter, err := strconv.ParseUint(string(row[0]), 10, 32)
-		if err != nil {
-			return nil, err
+func readWaitEdge(row [][]byte) (e waitEdge, err error) {
+	for i, p := range []*uint32{&e.waiter, &e.process, nil, &e.blocker} {
+		if p == nil {
+			e.since = string(row[i])
+			continue
 		}
-		blocker, err := strconv.ParseUint(string(row[1]), 10, 32)
+		n, err := strconv.ParseUint(string(row[i]), 10, 32)
 		if err != nil {
-			return nil, err
+			return e, fmt.Errorf("node: keeper: who waits: %w", err)
 		}
-		blockers[uint32(waiter)] = append(blockers[uint32(waiter)], uint32(blocker))
+		*p = uint32(n)
 	}
+	return e, nil
+}
+
+// lockEdges says who of the sessions, named by their backends, waits for which other of them, over any others.
+func lockEdges(blockers map[uint32][]uint32, numbers map[uint32]uint64) (out []locks.Edge) {
 	for pid, number := range numbers {
 		seen, todo := map[uint32]bool{pid: true}, blockers[pid]
 		for len(todo) > 0 {
@@ -245,12 +266,9 @@ func lockEdges(waits *pgconn.Result, numbers map[uint32]uint64) (out []locks.Edg
 		}
 	}
 	slices.SortFunc(out, func(a, b locks.Edge) int {
-		if a.Waiter != b.Waiter {
-			return int(int64(a.Waiter - b.Waiter))
-		}
-		return int(int64(a.Blocker - b.Blocker))
+		return cmp.Or(cmp.Compare(a.Waiter, b.Waiter), cmp.Compare(a.Blocker, b.Blocker))
 	})
-	return out, nil
+	return out
 }
 
 // errLocksLost ends a session whose locks the others may give to somebody else.

@@ -2,11 +2,12 @@ package node
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -14,31 +15,30 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// lockSession is what one session has of advisory locks. Its goroutine puts requests into the order and answers
-// the function that asks, one at a time: a newer command means that nobody waits for the older one.
+// lockSession is what one session has of advisory locks, whichever of its processes have taken them.
 type lockSession struct {
 	l      *life
 	g      *guard
 	number uint64
 
-	mu       sync.Mutex
-	commands []lockCommand
-	newest   uint64                // generation of the last one
-	held     map[locks.Lock]uint64 // with the ordinal at which it was granted
-	events   []engine.Lock
-	closed   bool
-	asking   bool // a request is under way
-	lost     bool // the cluster has given its locks to others, or will
-	fate     *wire.SQLError
-	changed  chan struct{} // capacity 1
+	// settling is held from the look at what the processes hold until what they do not hold is given back: nobody must be told
+	// meanwhile that the session has such a lock. It comes before all other locks.
+	settling sync.Mutex
 
-	last *lockCommand // whose answer the keeper still holds
-	code int
+	mu        sync.Mutex
+	askers    map[uint32]*lockAsker     // by process: the backend's own, and those of parallel workers
+	statement uint64                    // how many are over
+	held      map[locks.Lock]uint64     // with the ordinal at which it was granted
+	under     map[locks.Lock]*lockAsker // who has a request for it under way; there is one at most
+	closed    bool
+	lost      bool // the cluster has given its locks to others, or will
+	fate      *wire.SQLError
 }
 
 // lockCommand is a request of a function, or what the session wants.
 type lockCommand struct {
 	generation uint64
+	statement  uint64
 	action     string
 	pid        uint32 // of what asks
 	number     uint32
@@ -53,8 +53,6 @@ const pidBits = 22
 func pidOf(number uint64) uint32 { return uint32(number & (1<<pidBits - 1)) }
 
 const (
-	// lockWaitAfter is how long a function asks again and again for an answer, before it is made to wait.
-	lockWaitAfter = 5 * time.Millisecond
 	// releaseWait bounds the wait for a release to be ordered, without a majority. It stays submitted.
 	releaseWait = time.Second
 	lastGrace   = 500 * time.Millisecond // for a client to be told that its locks are lost
@@ -89,40 +87,23 @@ func parseLock(message string) (c lockCommand, ok bool) {
 }
 
 // Lock passes on what a function asks. What no function of ours has said is ignored.
-func (h *host) Lock(message string) {
+func (h *host) Lock(message string) (worker bool) {
 	c, ok := parseLock(message)
 	if !ok {
-		return
+		return false
 	}
 	if h.advisory == nil {
 		a := &h.n.advisory
-		x := &lockSession{l: h.n, g: h.g, number: h.n.seq.Add(1)<<pidBits | uint64(h.g.pid), held: map[locks.Lock]uint64{}, changed: make(chan struct{}, 1)}
+		x := &lockSession{l: h.n, g: h.g, number: h.n.seq.Add(1)<<pidBits | uint64(h.g.pid),
+			askers: map[uint32]*lockAsker{}, held: map[locks.Lock]uint64{}, under: map[locks.Lock]*lockAsker{}}
 		h.advisory = x
 		a.mu.Lock()
 		a.sessions[x.number] = x
 		a.mu.Unlock()
-		a.wg.Go(x.run)
-	}
-	if c.pid != h.g.pid {
-		h.n.advisory.wg.Go(func() { h.advisory.refuse(c) })
-		return
+		x.own()
 	}
 	h.advisory.put(c)
-}
-
-// refuse answers a parallel worker of the session's: several may ask at once, and their locks end before the
-// statement does. What anybody else is said to ask is ignored.
-func (x *lockSession) refuse(c lockCommand) {
-	r, err := x.l.keeper.exec(context.Background(), capture.WorkerSQL(c.pid, x.g.pid))
-	if err != nil || len(r[0].Rows) == 0 {
-		return
-	}
-	x.keep(capture.LockAnswerSQL(c.pid, c.number, capture.LockUnavailable))
-	select {
-	case <-time.After(releaseWait):
-	case <-x.l.done:
-	}
-	x.keep(capture.LockForgetSQL(c.pid, c.number, capture.LockUnavailable))
+	return c.pid != h.g.pid
 }
 
 // SettleLocks has compared what the backend holds with what the cluster thinks.
@@ -134,6 +115,7 @@ func (h *host) SettleLocks(compare bool) {
 	if compare {
 		c.action = "settle"
 	}
+	c.pid = h.g.pid
 	h.advisory.put(c)
 	select {
 	case <-c.done:
@@ -160,7 +142,7 @@ func (h *host) leaveLocks() {
 	}
 	x.mu.Lock()
 	x.closed = true
-	asking := x.asking || len(x.commands) > 0
+	asking := x.asksLocked()
 	x.mu.Unlock()
 	if asking {
 		x.end()
@@ -168,30 +150,56 @@ func (h *host) leaveLocks() {
 	x.wake()
 }
 
-// put hands the session's goroutine a command.
+// put hands a process's goroutine a command.
 func (x *lockSession) put(c lockCommand) {
 	x.mu.Lock()
-	x.newest++
-	c.generation = x.newest
-	x.commands = append(x.commands, c)
+	if c.done != nil {
+		x.statement++
+	}
+	a := x.askers[c.pid]
+	if a == nil {
+		a = &lockAsker{x: x, pid: c.pid, statement: x.statement, changed: make(chan struct{}, 1), ended: make(chan struct{})}
+		x.askers[c.pid] = a
+		x.l.advisory.wg.Go(a.run)
+	}
+	a.newest++
+	c.generation, c.statement = a.newest, x.statement
+	a.commands = append(a.commands, c)
 	x.mu.Unlock()
 	x.wake()
 }
 
+// own begins what answers the backend. It goes on until the session ends.
+func (x *lockSession) own() {
+	x.put(lockCommand{action: "read", pid: x.g.pid})
+}
+
+// wake has all processes' goroutines look again, wherever they wait.
 func (x *lockSession) wake() {
-	signal(x.changed)
+	x.poke()
 	x.l.gate.wake()
+}
+
+// poke is wake but for who waits at the gate.
+func (x *lockSession) poke() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, a := range x.askers {
+		signal(a.changed)
+	}
 }
 
 // note takes an event; called with the life's advisory locked.
 func (x *lockSession) note(e engine.Lock) {
 	x.mu.Lock()
-	x.events = append(x.events, e)
+	if a := x.under[e.Event.Lock]; a != nil {
+		a.events = append(a.events, e)
+		signal(a.changed)
+	}
 	_, held := x.held[e.Event.Lock]
 	x.lost = x.lost || held && e.Event.Outcome == locks.Lost
 	lost := x.lost
 	x.mu.Unlock()
-	signal(x.changed)
 	if lost {
 		go x.lose()
 	}
@@ -201,7 +209,16 @@ func (x *lockSession) note(e engine.Lock) {
 func (x *lockSession) asks() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.asking
+	return x.asksLocked()
+}
+
+func (x *lockSession) asksLocked() bool {
+	for _, a := range x.askers {
+		if a.asking || len(a.commands) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // since is the ordinal at which the oldest lock was granted that the session holds; zero if it holds none.
@@ -254,91 +271,29 @@ func (x *lockSession) expired() bool {
 	return true
 }
 
-// run is the goroutine.
-func (x *lockSession) run() {
-	for {
-		x.mu.Lock()
-		closed, more := x.closed, len(x.commands) > 0
-		var c lockCommand
-		if more {
-			c = x.commands[0]
-			x.commands = x.commands[1:]
-		}
-		x.asking = more
-		x.mu.Unlock()
-		switch {
-		case closed:
-			x.l.submitLock(&locks.Request{Action: locks.Leave, Session: x.number})
-			x.l.advisory.mu.Lock()
-			delete(x.l.advisory.sessions, x.number)
-			x.l.advisory.mu.Unlock()
-			x.forget()
-			return
-		case more:
-			x.carryOut(&c)
-		default:
-			select {
-			case <-x.changed:
-			case <-x.l.done:
-				return
-			}
-		}
-	}
-}
-
-func (x *lockSession) carryOut(c *lockCommand) {
-	x.forget()
-	switch c.action {
-	case "read":
-	case "settle":
-		x.settle()
-	case "gave", "gaveall":
-		x.settle()
-		x.answer(c, capture.LockGranted)
-	default:
-		x.ask(c)
-	}
-	if c.done != nil {
-		close(c.done)
-	}
-}
-
-// stale reports whether nobody waits for the command any more.
-func (x *lockSession) stale(c *lockCommand) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.closed || x.newest != c.generation
-}
-
-func (x *lockSession) keep(sql string) {
-	if _, err := x.l.keeper.exec(context.Background(), sql); err != nil && !x.l.ending() {
-		x.l.log.Warn("a function that takes an advisory lock could not be answered", "pid", x.g.pid, "error", err)
-		go x.lose()
-	}
-}
-
-// answer lets the function go on.
-func (x *lockSession) answer(c *lockCommand, code int) {
-	x.last, x.code = c, code
-	x.keep(capture.LockAnswerSQL(x.g.pid, c.number, code))
-}
-
-// forget takes back the last answer: the function has read it, or never will.
-func (x *lockSession) forget() {
-	if x.last != nil {
-		x.keep(capture.LockForgetSQL(x.g.pid, x.last.number, x.code))
-		x.last = nil
-	}
-}
-
-// settle gives back in the cluster what the backend does not hold any more.
+// settle gives back in the cluster what the session's processes do not hold any more.
 func (x *lockSession) settle() {
+	ordered := x.giveBack()
+	if ordered == nil {
+		return
+	}
+	select {
+	case <-ordered:
+	case <-time.After(releaseWait):
+	case <-x.l.done:
+	}
+}
+
+// giveBack is settle without the wait for its place in the order.
+func (x *lockSession) giveBack() (ordered <-chan struct{}) {
+	x.settling.Lock()
+	defer x.settling.Unlock()
 	native, err := x.l.keeper.held(context.Background(), x.g.pid)
 	if err != nil {
 		if !x.l.ending() {
 			x.l.log.Warn("a session's advisory locks cannot be read", "pid", x.g.pid, "error", err)
 		}
-		return
+		return nil
 	}
 	r := locks.Request{Action: locks.Release, Session: x.number}
 	x.mu.Lock()
@@ -350,156 +305,17 @@ func (x *lockSession) settle() {
 	}
 	x.mu.Unlock()
 	if len(r.Locks) == 0 {
-		return
+		return nil
 	}
-	_, ordered := x.l.submitLock(&r)
-	select {
-	case <-ordered:
-	case <-time.After(releaseWait):
-	case <-x.l.done:
-	}
+	_, ordered = x.l.submitLock(&r)
+	return ordered
 }
 
-// ask puts a request for a lock into the order and answers when its fate is known. A lock counts when
-// everything ordered before it is in the database.
-func (x *lockSession) ask(c *lockCommand) {
-	x.mu.Lock()
-	_, held := x.held[c.lock]
-	x.events = nil
-	x.mu.Unlock()
-	if held {
-		x.answer(c, capture.LockGranted)
-		return
+func (x *lockSession) keep(sql string) (result []*pgconn.Result, ok bool) {
+	result, err := x.l.keeper.exec(context.Background(), sql)
+	if err != nil && !x.l.ending() {
+		x.l.log.Warn("a function that takes an advisory lock could not be answered", "pid", x.g.pid, "error", err)
+		go x.lose()
 	}
-	r := locks.Request{Action: locks.Take, Session: x.number, Locks: []locks.Lock{c.lock}}
-	if strings.HasSuffix(c.action, "try") {
-		r.Action = locks.Try
-	}
-	began := time.Now()
-	seq, ordered := x.l.submitLock(&r)
-	outcome, at := x.await(c, seq, ordered)
-	if outcome == locks.Granted {
-		x.l.gate.await(func() bool { return x.l.core.applied.Load() >= at || x.l.ending() || x.stale(c) })
-		x.l.advisory.extend(began)
-		if x.begin(c, at) {
-			x.reply(c, capture.LockGranted)
-			return
-		}
-		outcome = locks.Queued
-	}
-	switch outcome {
-	case locks.Busy:
-		x.reply(c, capture.LockBusy)
-	case locks.Deadlock:
-		x.reply(c, capture.LockDeadlock)
-	case locks.Lost:
-		x.reply(c, capture.LockUnavailable)
-	default:
-		x.giveUp(c, seq)
-	}
-}
-
-// begin makes a lock that was granted the session's, as soon as it is certain for how long it will be: the
-// grant may be old. False if nobody waits for it any more, or it is lost already.
-func (x *lockSession) begin(c *lockCommand, at uint64) bool {
-	for !x.stale(c) && !x.l.ending() {
-		over := x.l.advisory.over(0)
-		x.mu.Lock()
-		lost := slices.ContainsFunc(x.events, func(e engine.Lock) bool { return e.Event.Outcome == locks.Lost })
-		if !over && !lost {
-			x.held[c.lock] = at
-		}
-		x.mu.Unlock()
-		if !over || lost {
-			return !lost
-		}
-		select {
-		case <-x.changed:
-		case <-x.l.done:
-		}
-	}
-	return false
-}
-
-// reply is answer to a function that may have been made to wait.
-func (x *lockSession) reply(c *lockCommand, code int) {
-	x.answer(c, code)
-	x.release(c)
-}
-
-// release ends the function's wait.
-func (x *lockSession) release(c *lockCommand) {
-	if c.waits {
-		c.waits = false
-		x.keep(capture.LockGoSQL(x.g.pid, c.number))
-	}
-}
-
-// hold makes the function wait for the reply.
-func (x *lockSession) hold(c *lockCommand) {
-	if !c.waits {
-		c.waits = true
-		x.keep(capture.LockWaitSQL(x.g.pid, c.number))
-	}
-}
-
-// await waits for the fate of a request. Queued means that nobody waits for it any more, or that there is no
-// majority.
-func (x *lockSession) await(c *lockCommand, seq uint64, ordered <-chan struct{}) (outcome locks.Outcome, at uint64) {
-	door := time.NewTimer(lockWaitAfter)
-	defer door.Stop()
-	over, stop := x.l.patience()
-	defer stop()
-	for {
-		x.mu.Lock()
-		for _, e := range x.events {
-			if e.Event.Lock == c.lock && e.Event.Outcome != locks.Queued {
-				outcome, at = e.Event.Outcome, e.Ordinal
-			}
-		}
-		x.events = nil
-		x.mu.Unlock()
-		switch {
-		case outcome != 0:
-			return outcome, at
-		case x.stale(c):
-			return locks.Queued, 0
-		}
-		select {
-		case <-x.changed:
-		case <-door.C:
-			x.hold(c)
-		case <-over:
-			select {
-			case <-ordered:
-				over = nil // it waits for somebody, not for a majority
-			default:
-				return locks.Queued, 0
-			}
-		case <-x.l.done:
-			return locks.Queued, 0
-		}
-	}
-}
-
-// giveUp takes back a request. What it may yet be granted is given back, and nothing more is asked until that
-// has its place: an event of this request could be taken for one of the next.
-func (x *lockSession) giveUp(c *lockCommand, seq uint64) {
-	stale := x.stale(c)
-	if !x.l.withdrawLock(seq) {
-		_, ordered := x.l.submitLock(&locks.Request{Action: locks.Release, Session: x.number, Locks: []locks.Lock{c.lock}})
-		if !stale {
-			x.reply(c, capture.LockUnavailable)
-		}
-		select {
-		case <-ordered:
-		case <-x.l.done:
-		}
-	} else if !stale {
-		x.reply(c, capture.LockUnavailable)
-	}
-	x.release(c)
-	if !stale {
-		x.l.reached.timeout.Add(1)
-	}
+	return result, err == nil
 }

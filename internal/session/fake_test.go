@@ -301,7 +301,7 @@ func (h *fakeHost) poke() {
 	_ = h.client.SetReadDeadline(time.Unix(1, 0))
 }
 
-func (h *fakeHost) Lock(string) {}
+func (h *fakeHost) Lock(string) bool { return false }
 
 func (h *fakeHost) SettleLocks(bool) {}
 

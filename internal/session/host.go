@@ -154,9 +154,9 @@ type Host interface {
 	// from now on with a notification for them is passed on to here; if that is not certain after a
 	// while, with a warning. It keeps channels.
 	Listen(channels []string) (warning *wire.SQLError)
-	// Lock passes on what a function of the backend asks about advisory locks (capture.LockState), and
-	// returns at once; the host answers the function.
-	Lock(request string)
+	// Lock passes on what a function of the backend, or of one of its parallel workers, asks about advisory locks
+	// (capture.LockState), and returns at once; the host answers the function.
+	Lock(request string) (worker bool)
 	// SettleLocks says that a statement which has asked is over, and with compare that the backend may hold
 	// less than it did. It returns when the cluster knows, or after a while.
 	SettleLocks(compare bool)

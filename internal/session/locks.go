@@ -13,10 +13,11 @@ import (
 
 // advisory is what a session has of that. All of it is zero in one that takes no such lock.
 type advisory struct {
-	used  bool // some function has asked
-	asked bool // one has since the last ReadyForQuery
-	xact  bool // one took a lock for the transaction
-	stale bool // the backend may hold less than the cluster thinks
+	used    bool // some function has asked
+	asked   bool // one has since the last ReadyForQuery
+	workers bool // one of a parallel worker's has, whose locks end with it
+	xact    bool // one took a lock for the transaction
+	stale   bool // the backend may hold less than the cluster thinks
 
 	// taken counts what the attempt of a statement took for the session, less what it gave back: if it is to be
 	// run again, it must find what it found.
@@ -36,23 +37,25 @@ func (s *Session) lockNotice(message string) {
 		return // not by our functions
 	}
 	a.used, a.asked = true, true
-	switch action {
-	case "took", "gave":
-		if a.taken == nil {
-			a.taken = map[string]int{}
-		}
-		if action == "gave" {
-			a.taken[lock]--
-			break
-		}
+	if a.taken == nil {
+		a.taken = map[string]int{}
+	}
+	if action == "took" {
 		a.taken[lock]++
 		return
+	}
+	if s.host.Lock(message) {
+		a.workers = true // what it takes and gives back is nothing to the session's backend
+		return
+	}
+	switch action {
+	case "gave":
+		a.taken[lock]--
 	case "gaveall":
 		a.gaveAll = true
 	case "xtake", "xtry":
 		a.xact = true
 	}
-	s.host.Lock(message)
 }
 
 // settleLocks tells the host when locks may have gone without a function's doing: with their transaction,
@@ -60,11 +63,11 @@ func (s *Session) lockNotice(message string) {
 func (s *Session) settleLocks() {
 	a := &s.advisory
 	over := s.block == idle && !s.open
-	compare := a.stale || a.xact && (over || s.block == failed)
+	compare := a.stale || a.workers || a.xact && (over || s.block == failed)
 	if compare || a.asked {
 		s.host.SettleLocks(compare)
 	}
-	a.stale, a.asked, a.xact = false, false, a.xact && !over
+	a.stale, a.asked, a.workers, a.xact = false, false, false, a.xact && !over
 }
 
 // giveBack undoes what an attempt of a statement did with locks of the session, so that it can be run

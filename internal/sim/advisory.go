@@ -7,15 +7,19 @@ import (
 	"github.com/tuttidb/tutti/internal/locks"
 )
 
-// locker is a session that takes advisory locks and gives them back. What it believes is checked against what all
-// others believe (S8).
+// locker is a process that takes advisory locks and gives them back, a backend or a parallel worker. What it believes is checked
+// against what those of all other sessions believe (S8).
 type locker struct {
-	m      *member
-	number uint64
-	lock   locks.Lock
-	asks   uint64 // number of the request; grows
-	state  lockerState
+	m       *member
+	number  uint64
+	session uint64
+	lock    locks.Lock
+	asks    uint64 // number of the request; grows
+	state   lockerState
 }
+
+// lockersPerSession is how many processes a session has, but for the last one.
+const lockersPerSession = 2
 
 type lockerState uint8
 
@@ -54,7 +58,7 @@ func (m *member) beginLocks() {
 	m.lease()
 	m.expire()
 	for n := range m.w.swarm.lockers {
-		x := &locker{m: m, number: uint64(n + 1)}
+		x := &locker{m: m, number: uint64(n + 1), session: uint64(n/lockersPerSession + 1)}
 		m.tenancy.lockers[x.number] = x
 		x.next()
 	}
@@ -97,8 +101,10 @@ func (m *member) locked(events []engine.Lock) {
 			}
 			continue
 		}
-		if x := t.lockers[e.Event.Session.Number]; x != nil {
-			x.told(e)
+		for n := range m.w.swarm.lockers {
+			if x := t.lockers[uint64(n+1)]; x != nil && x.session == e.Event.Session.Number {
+				x.told(e)
+			}
 		}
 	}
 }
@@ -137,7 +143,7 @@ func (x *locker) begin(asks, ordinal uint64) {
 	m.w.stats.Locked++
 	for _, o := range m.w.members {
 		for _, y := range o.tenancy.lockers { // order-free: one is enough, and a violation ends the run
-			if y != x && y.believes() && y.lock.Key == x.lock.Key && y.lock.Mode.Conflicts(x.lock.Mode) {
+			if (y.m != m || y.session != x.session) && y.believes() && y.lock.Key == x.lock.Key && y.lock.Mode.Conflicts(x.lock.Mode) {
 				m.w.violation("%v: locker %d of %v and locker %d of %v are inside %v", m, x.number, m, y.number, o, x.lock)
 			}
 		}
@@ -178,7 +184,11 @@ func (x *locker) ask() {
 	if m.w.rnd.chance(300) {
 		x.lock.Mode = locks.Shared
 	}
-	r := &locks.Request{Action: locks.Take, Session: x.number, Locks: []locks.Lock{x.lock}}
+	if x.waitsItsTurn() {
+		x.idle()
+		return
+	}
+	r := &locks.Request{Action: locks.Take, Session: x.session, Locks: []locks.Lock{x.lock}}
 	if m.w.rnd.chance(300) {
 		r.Action = locks.Try
 	}
@@ -191,11 +201,21 @@ func (x *locker) ask() {
 	}))
 }
 
+// waitsItsTurn reports whether another process of the session's has anything to do with the lock.
+func (x *locker) waitsItsTurn() bool {
+	for _, y := range x.m.tenancy.lockers { // order-free: whether there is one
+		if y != x && y.session == x.session && y.state != lockerIdle && y.lock == x.lock {
+			return true
+		}
+	}
+	return false
+}
+
 // give gives the lock back, or the wait for it up, and asks for nothing until that has its place.
 func (x *locker) give() {
 	x.state = lockerGives
 	m := x.m
-	seq, asks := m.submitLock(&locks.Request{Action: locks.Release, Session: x.number, Locks: []locks.Lock{x.lock}}), x.asks
+	seq, asks := m.submitLock(&locks.Request{Action: locks.Release, Session: x.session, Locks: []locks.Lock{x.lock}}), x.asks
 	var look func()
 	look = func() {
 		if x.state != lockerGives || x.asks != asks {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -231,6 +230,48 @@ func TestAdvisoryDeadlock(t *testing.T) {
 	if dead != 1 {
 		t.Errorf("%d sessions were told of the deadlock", dead)
 	}
+}
+
+// TestAdvisoryDeadlockAgain: a session that waits for a row, has its turn, takes a lock and then waits for the same session again is
+// part of a circle as well.
+func TestAdvisoryDeadlockAgain(t *testing.T) {
+	c := use(t)
+	s, b, r, watch := c.Connect(1), c.Connect(1), c.Connect(2), c.Connect(3)
+	s.Do("CREATE TABLE again(k int PRIMARY KEY, v int)", "INSERT INTO again VALUES (1, 0)", "SELECT pg_advisory_lock(9601)")
+	r.Do("SELECT pg_advisory_lock(9602)")
+	const update = "UPDATE again SET v = v + 1"
+	b.Do("SELECT pg_advisory_lock(9604)", "BEGIN", update)
+	answer := s.later(update)
+	c.blocked(1, s)
+	time.Sleep(3 * time.Second) // the others are told
+	b.Do("COMMIT")
+	if err := answer(); err != nil {
+		t.Fatal(Explain(err))
+	}
+	s.Do("SELECT pg_advisory_lock(9603)")
+	b.Do("BEGIN", update)
+	answers := map[*Conn]func() error{s: s.later(update)}
+	c.blocked(1, s)
+	answers[b] = b.later("SELECT pg_advisory_xact_lock(9602)")
+	watch.waits(1)
+	answers[r] = r.later("SELECT pg_advisory_xact_lock(9601)")
+	victim := make(chan *Conn, 3)
+	for who, f := range answers {
+		go func() {
+			if Code(f()) == "40P01" {
+				victim <- who
+			}
+		}()
+	}
+	select {
+	case <-victim:
+	case <-time.After(30 * time.Second):
+		t.Error("nobody was told of the circle: " + watch.Get("SHOW tutti.locks"))
+	}
+	for _, x := range []*Conn{s, b, r} {
+		_ = x.PgConn().Conn().Close()
+	}
+	watch.waits(0)
 }
 
 // TestAdvisoryExclusion: under load from all nodes two are never inside at once, and what was committed inside is seen by the next.
@@ -465,24 +506,6 @@ func TestLockTable(t *testing.T) {
 	}
 	d.Do("COMMIT")
 	c.Check()
-}
-
-// TestAdvisoryWorkers: a parallel worker is refused an advisory lock, and does not wait for ever.
-func TestAdvisoryWorkers(t *testing.T) {
-	c := use(t)
-	a := c.Connect(1)
-	a.Do("CREATE TABLE workers AS SELECT x FROM generate_series(1, 10000) x", "ANALYZE workers",
-		"CREATE FUNCTION workers_lock(int) RETURNS int LANGUAGE sql PARALLEL SAFE AS 'SELECT pg_advisory_xact_lock_shared($1); SELECT 1'",
-		"BEGIN", "SET LOCAL force_parallel_mode = on", "SET LOCAL parallel_setup_cost = 0", "SET LOCAL parallel_tuple_cost = 0",
-		"SET LOCAL min_parallel_table_scan_size = 0", "SET LOCAL parallel_leader_participation = off")
-	err := a.later("SELECT sum(workers_lock(x)) FROM workers")()
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Code != "0A000" {
-		t.Errorf("a parallel worker was told %v, want 0A000", err)
-	}
-	a.Do("ROLLBACK")
-	a.want("SELECT workers_lock(1)", "1")
-	c.Connect(2).want("SELECT pg_try_advisory_lock(1)", "t")
 }
 
 // TestAdvisoryLocksInDefinitions: one that runs in its place in the order takes no advisory locks: all would wait

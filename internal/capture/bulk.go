@@ -59,6 +59,9 @@ func (t *TableDesc) bulk() bool {
 	})
 }
 
+// Whole reports whether statements on the table are captured as a whole if they have the mark.
+func (t *TableDesc) Whole() bool { return t.bulk() }
+
 // undirected is the condition under which the row trigger fires, empty for always. It is read anew for
 // every statement, so it is short. The text is only looked at where it can matter.
 func (t *TableDesc) undirected() string {

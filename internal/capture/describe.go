@@ -3,6 +3,7 @@ package capture
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Catalog is what DescribeQuery found.
@@ -186,6 +187,14 @@ func (t *TableDesc) Key() *Index {
 		}
 	}
 	return nil
+}
+
+// Keyed reports whether a column of this name belongs to a unique index.
+func (t *TableDesc) Keyed(column string) bool {
+	i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == column })
+	return i >= 0 && slices.ContainsFunc(t.Indexes, func(x Index) bool {
+		return !x.Exclusion && slices.ContainsFunc(x.Parts, func(p Part) bool { return p.Num == t.Columns[i].Num })
+	})
 }
 
 // Binary reports whether the table's images are in binary.

@@ -247,6 +247,11 @@ func (c Collector) EventTriggers() bool { return c.tables().EventTriggers() }
 // DirectMark is capture.DirectMark.
 func (Collector) DirectMark() string { return capture.DirectMark }
 
+// Unkeyed is catalog.Tables.Unkeyed.
+func (c Collector) Unkeyed(x *semantics.Compared) bool {
+	return c.tables().Unkeyed(x.Schema, x.Table, x.Columns)
+}
+
 // BulkMark is capture.BulkMark.
 func (Collector) BulkMark() string { return capture.BulkMark }
 

@@ -46,7 +46,9 @@ func grammar(sql string) []Statement {
 			counted = begins
 			s.Before = chars
 		}
-		s.Many = s.Kind == Copy || s.Kind == Write && changes(raw.Stmt) && many(s.Text)
+		if s.Many = s.Kind == Copy; s.Kind == Write && changes(raw.Stmt) {
+			s.Many, s.Compared = many(s.Text)
+		}
 		if s.Password != nil {
 			s.locate()
 		}

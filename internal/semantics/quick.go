@@ -26,7 +26,11 @@ func quick(sql string) (Statement, bool) {
 	if !single(rest) || mentionsSpecial(rest) || kind == Read && mentionsLocks(rest) {
 		return Statement{}, false
 	}
-	return Statement{Kind: kind, Text: sql, Many: kind == Write && many(sql)}, true
+	s := Statement{Kind: kind, Text: sql}
+	if kind == Write {
+		s.Many, s.Compared = many(sql)
+	}
+	return s, true
 }
 
 // afterInto drops the INTO that follows INSERT.

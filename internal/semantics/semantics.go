@@ -177,6 +177,8 @@ type Statement struct {
 	Channel string
 	// Many is true when it is likely to change many rows; a guess.
 	Many bool
+	// Compared says on what that depends if the text alone does not tell.
+	Compared *Compared
 	// LocksTables is true for LOCK TABLE.
 	LocksTables bool
 	// Calls is the name of the procedure that it calls, without its schema. Commits is true for a DO whose text may commit

@@ -183,7 +183,7 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 		n++
 	}
 	if len(batch) == n || batch[n].typ != wire.TypeExecute || batch[n].of != bind.of || parsed != nil && parsed != bind.of ||
-		bind.of.statement.Kind != semantics.Write || bind.of.marked {
+		bind.of.statement.Kind != semantics.Write || bind.of.marked && bind.of.statement.Many {
 		return part, 0
 	}
 	part.form = s.direct.formOf(bind.of)
@@ -211,13 +211,13 @@ func (s *Session) choose(r *request) error {
 			return err
 		}
 	}
-	r.chosen = !r.marked && r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed) &&
+	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed) &&
 		s.currentLevel() != semantics.Serializable // what it reads is collected in the database
 	if r.chosen {
 		r.direct.build()
 	}
 	switch {
-	case r.marked:
+	case r.marked && !r.chosen:
 		d.wish = ownTxBulk
 	case r.chosen && s.open && d.now == ownTxRead:
 		d.wish = ownTxAgain

@@ -99,7 +99,7 @@ func randomDirect(t *testing.T, r *rand.Rand) {
 	if err := s.admin.QueryRow(ctx, "SELECT 'put'::regproc::oid").Scan(&put); err != nil {
 		t.Fatal(err)
 	}
-	l.do("P sel|SELECT v FROM t WHERE id = $1\nS")
+	l.do("P sel|SELECT v FROM t WHERE id = $1\nP some|UPDATE t SET v = $1 WHERE id % 3 = $2|25,23\nS")
 	var log []string
 	var written uint64
 	say := func(lines string) {
@@ -143,6 +143,8 @@ func randomStep(r *rand.Rand, put uint32, n int) string {
 		"B |ins|%[4]d|i%[2]d\nE |0\nS", "B |upd|u%[2]d|%[1]d\nE |0\nS", "B |upd|v%[2]d|%[1]d\nE |0\nS", "B |upd|w%[2]d|%[1]d\nE |0\nS", "B |del|%[1]d\nE |0\nS",
 		"B |upd|a%[2]d|%[1]d\nE |0\nB |del|%[1]d\nE |0\nB |ins|%[1]d|b%[2]d\nE |0\nS", "B |ins|%[1]d|c%[2]d\nE |0\nB |ins|%[4]d|d%[2]d\nE |0\nS",
 		"P |UPDATE t SET v = 'un' WHERE id > $1|23\nB ||%[1]d\nD P \nE |0\nS", "P |DELETE FROM t WHERE id = $1|23\nB ||%[1]d\nE |0\nS",
+		// As a whole, or directly.
+		"B |some|m%[2]d|1\nE |0\nS", "B |upd|e%[2]d|%[1]d\nE |0\nB |some|n%[2]d|%[1]d\nE |0\nB |del|%[1]d\nE |0\nS", "P |DELETE FROM t WHERE id %% 9 = $1|23\nB ||%[1]d\nE |0\nS",
 	}
 	switch r.IntN(4) {
 	case 0:
@@ -150,7 +152,7 @@ func randomStep(r *rand.Rand, put uint32, n int) string {
 	case 1:
 		steps = []string{
 			"Q SELECT 1", "B |sel|%[1]d\nE |0\nS", "Q SELECT put(%[4]d, 'p%[2]d')", "F %[3]d|%[4]d|f%[2]d", "Q INSERT INTO t VALUES (%[4]d, 'q%[2]d')", "Q UPDATE t SET v = 's%[2]d' WHERE id <= %[1]d", "Q DELETE FROM t WHERE id = %[1]d",
-			"Q UPDATE t SET id = id + 20 WHERE id = %[1]d", "Q UPDATE t SET id = id - 20 WHERE id BETWEEN 20 AND 39 AND id - 20 NOT IN (SELECT id FROM t)", "Q SET LOCAL row_security = off", "Q DELETE FROM t WHERE id > 5000",
+			"Q UPDATE t SET id = id + 20 WHERE id = %[1]d", "Q UPDATE t SET id = id - 20 WHERE id BETWEEN 20 AND 39 AND id - 20 NOT IN (SELECT id FROM t)", "Q SET LOCAL row_security = off", "Q UPDATE t SET v = 'o%[2]d' WHERE id %% 2 = 0", "Q DELETE FROM t WHERE id > 5000",
 			"Q WITH x AS (DELETE FROM t WHERE id = %[1]d RETURNING id) INSERT INTO t SELECT id + 40, 'x%[2]d' FROM x WHERE id + 40 NOT IN (SELECT id FROM t)",
 			"Q INSERT INTO t SELECT g, 'g%[2]d' FROM generate_series(0, 11) g ON CONFLICT DO NOTHING",
 		}

@@ -261,6 +261,9 @@ type Collector interface {
 	// writeset without steps of it. Without an answer it is a barrier.
 	AskExtent(st *semantics.Statement) (sql string)
 	Extent(answer []byte, st *semantics.Statement) (*writeset.Writeset, error)
+	// Unkeyed reports whether an UPDATE or DELETE looks for rows by no column of a key, in a table that can be captured as a whole.
+	// What it knows may be out of date, and without a schema it may mean any table of the name.
+	Unkeyed(c *semantics.Compared) bool
 	// BulkMark begins the text of a statement that may be captured as a whole, and no client's has it.
 	BulkMark() string
 	// InsideMessage reads what a transaction that a procedure commits says in an INFO (capture.InsideState). Its kind is "commit",

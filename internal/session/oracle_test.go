@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/pgtest"
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -98,7 +100,16 @@ func (s *stage) tables() *catalog.Tables {
 }
 
 // unchanging is a collector whose catalog is always the same, because it is asked for anew.
-type unchanging struct{ collect.Collector }
+type unchanging struct {
+	collect.Collector
+	once func() *catalog.Tables // for guesses
+}
+
+func (s *stage) unchanging() unchanging { return unchanging{s.collector, sync.OnceValue(s.tables)} }
+
+func (u unchanging) Unkeyed(c *semantics.Compared) bool {
+	return u.once().Unkeyed(c.Schema, c.Table, c.Columns)
+}
 
 func (unchanging) Catalog() any { return nil }
 
@@ -172,7 +183,7 @@ func (s *stage) play(t testing.TB, script string, host *fakeHost) string {
 		defer far.Close()
 		x := session.New(session.Options{
 			Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
-			Server: reader, ServerOut: wire.NewWriter(conn), Host: host, Collector: unchanging{s.collector},
+			Server: reader, ServerOut: wire.NewWriter(conn), Host: host, Collector: s.unchanging(),
 		})
 		done <- x.Run()
 	}()

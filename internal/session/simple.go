@@ -78,7 +78,7 @@ func (s *Session) classify(sql string) ([]semantics.Statement, *wire.SQLError) {
 		return list, nil
 	}
 	one := list[0]
-	one.Text, one.Many = sql, false
+	one.Text, one.Many, one.Compared = sql, false, nil
 	return []semantics.Statement{one}, nil
 }
 

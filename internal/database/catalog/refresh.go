@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -131,6 +133,7 @@ type Tables struct {
 	views      map[string]bool // names of what can be selected from and is no table
 	rights     map[string]bool // names of what has rights on columns
 	events     bool
+	anySchema  func() map[string]*table
 }
 
 // Deferrable reports whether the database has constraints or triggers that may fire at COMMIT,
@@ -225,7 +228,29 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 		}
 		t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a, words: d.Words()}
 	}
+	t.anySchema = sync.OnceValue(t.findAnySchema)
 	return t, nil
+}
+
+// Unkeyed reports whether a table can be captured as a whole and none of the columns belongs to a key of it. Without
+// a schema it may be any of this name.
+func (t *Tables) Unkeyed(schema, name string, columns []string) bool {
+	x := t.byName[[2]string{schema, name}]
+	if schema == "" {
+		x = t.anySchema()[name]
+	}
+	return x != nil && x.capture.Whole() && !slices.ContainsFunc(columns, x.capture.Keyed)
+}
+
+// findAnySchema finds a table for each name.
+func (t *Tables) findAnySchema() map[string]*table {
+	out := make(map[string]*table, len(t.byName))
+	for name, x := range t.byName { // order-free: the first schema is taken
+		if other := out[name[1]]; other == nil || name[0] < other.capture.Schema {
+			out[name[1]] = x
+		}
+	}
+	return out
 }
 
 // largeObjects is the table whose rows are carried out.

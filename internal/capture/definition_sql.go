@@ -246,6 +246,14 @@ BEGIN
     WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(logged|unlogged|attach|detach|inherit)\\M' THEN 'DROP TABLE' -- as far as we are concerned
     ELSE tag END), true);
 END $tutti$;
+-- PostgreSQL lets a COMMENT on a large object that has waited for its removal go on, and tells nobody of it. The comment would be
+-- found with the next object of that number, at one member.
+CREATE OR REPLACE FUNCTION tutti.still_there(tag pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  IF tag IN ('COMMENT', 'SECURITY LABEL') AND NOT EXISTS (SELECT FROM pg_event_trigger_ddl_commands()) THEN
+    RAISE EXCEPTION 'the object does not exist: another transaction has removed it meanwhile' USING ERRCODE = 'undefined_object';
+  END IF;
+END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.partial() RETURNS pg_catalog.bool LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT coalesce(string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{%[9]s}' AND current_setting('tutti.tags', true) <> '', false)
 $tutti$;
@@ -288,7 +296,7 @@ BEGIN
   SELECT coalesce(object_identity, tag) INTO o FROM pg_event_trigger_ddl_commands()
     WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp'
       AND (classid IS DISTINCT FROM 'pg_proc'::regclass OR objid <> ALL (tutti.local_functions())) LIMIT 1;
-  IF NOT FOUND AND gone IS NULL THEN RETURN; END IF;
+  IF NOT FOUND AND gone IS NULL THEN PERFORM tutti.still_there(tag); RETURN; END IF;
   IF tag ~ 'OWNED$' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE lower(object_type) = 'large object') THEN
     gone := coalesce(gone, '[]') || '[["` + SchemaName + `", "` + LargeName + `"]]'; -- who writes one at another member must not be passed by
   END IF;

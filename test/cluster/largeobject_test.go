@@ -355,6 +355,31 @@ func TestLargeObjectsUnderLoad(t *testing.T) {
 	c.Check()
 }
 
+// TestCommentOnRemovedObject: PostgreSQL lets a COMMENT that has waited for the removal of a large object go on. Nobody else would
+// have it, and the next object of that number would be found with it.
+func TestCommentOnRemovedObject(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(1)
+	a.Do("SELECT lo_create(4421)")
+	for _, level := range []string{"READ COMMITTED", "REPEATABLE READ"} {
+		a.Do("BEGIN", "SELECT lo_unlink(4421)")
+		b.Do("BEGIN ISOLATION LEVEL " + level)
+		comment := b.later("COMMENT ON LARGE OBJECT 4421 IS 'nobody else has it'")
+		c.blocked(1, b)
+		a.Do("COMMIT")
+		if err := comment(); Code(err) != "42704" {
+			t.Errorf("%s: %v", level, err)
+		}
+		if err := b.Try("COMMIT"); err != nil {
+			t.Error(Explain(err))
+		}
+		a.Do("SELECT lo_create(4421)")
+		c.Everywhere("SELECT count(*), obj_description(4421, 'pg_largeobject') IS NULL FROM pg_largeobject_metadata WHERE oid = 4421", "1|t")
+	}
+	a.Do("BEGIN", "COMMENT ON LARGE OBJECT 4421 IS 'all have it'", "COMMIT")
+	c.Everywhere("SELECT obj_description(4421, 'pg_largeobject')", "all have it")
+}
+
 // largeWork is a transaction of one to three things done to large objects.
 func largeWork(random *rand.Rand) string {
 	var b strings.Builder

@@ -24,6 +24,7 @@ type speakers struct {
 	mu      sync.Mutex
 	free    []speaker // the one used last at the end
 	watched bool      // sweep will come
+	closed  bool
 }
 
 type speaker struct {
@@ -57,6 +58,10 @@ func (s *speakers) take() *pgconn.PgConn {
 func (s *speakers) put(conn *pgconn.PgConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		_ = conn.Close(context.Background()) // the server notices either way
+		return
+	}
 	s.free = append(s.free, speaker{conn, time.Now()})
 	s.watch()
 }
@@ -89,7 +94,12 @@ func (s *speakers) sweep(idle time.Duration) {
 }
 
 // close ends those that nobody uses; the others' sessions end theirs.
-func (s *speakers) close() { s.sweep(0) }
+func (s *speakers) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.sweep(0)
+}
 
 // talk is a host's part of a conversation with its backend's transaction.
 type talk struct {

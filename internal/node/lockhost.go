@@ -53,6 +53,10 @@ const pidBits = 22
 func pidOf(number uint64) uint32 { return uint32(number & (1<<pidBits - 1)) }
 
 const (
+	// askersMax is how many processes of a session are answered at a time, and commandsMax how many commands of one are
+	// remembered. A process asks for one thing at a time, and PostgreSQL has at most 1024 parallel workers.
+	askersMax   = 1 + 1024
+	commandsMax = 64
 	// releaseWait bounds the wait for a release to be ordered, without a majority. It stays submitted.
 	releaseWait = time.Second
 	lastGrace   = 500 * time.Millisecond // for a client to be told that its locks are lost
@@ -157,6 +161,10 @@ func (x *lockSession) put(c lockCommand) {
 		x.statement++
 	}
 	a := x.askers[c.pid]
+	if c.done == nil && (a == nil && len(x.askers) >= askersMax || a != nil && len(a.commands) >= commandsMax) {
+		x.mu.Unlock() // a client makes these up: who asks waits for the answer
+		return
+	}
 	if a == nil {
 		a = &lockAsker{x: x, pid: c.pid, statement: x.statement, changed: make(chan struct{}, 1), ended: make(chan struct{})}
 		x.askers[c.pid] = a

@@ -249,6 +249,7 @@ func TestAdvisoryWorkersNamed(t *testing.T) {
 	answer := a.later("DO $$ BEGIN " + say(b, 7500) + say(a, 7501) + " PERFORM pg_sleep(600); END $$")
 	watch.held(1)
 	b.want("SELECT pg_try_advisory_xact_lock(7500)", "t")
+	watch.held(1) // others hear of what b gave back a moment later
 	if got := watch.Get("SHOW tutti.locks"); !strings.Contains(got, "|7501|") || strings.Contains(got, "|7500|") {
 		t.Errorf("what is held: %s", got)
 	}

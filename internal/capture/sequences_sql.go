@@ -79,16 +79,25 @@ CREATE TABLE IF NOT EXISTS tutti.sequences (
   held pg_catalog.int8, held_called pg_catalog.bool
 );
 ALTER TABLE tutti.sequences OWNER TO tutti_owner;
--- What a new sequence's row says: how its values are cut, from its definition alone.
-CREATE OR REPLACE FUNCTION tutti.cut_sequence(seq pg_catalog.oid, home pg_catalog.int4, steps pg_catalog.int4, increment pg_catalog.int8, start pg_catalog.int8, bottom pg_catalog.int8, top pg_catalog.int8)
+ALTER TABLE tutti.sequences ADD COLUMN IF NOT EXISTS cycles pg_catalog.bool NOT NULL DEFAULT false;
+DROP FUNCTION IF EXISTS tutti.cut_sequence(pg_catalog.oid, pg_catalog.int4, pg_catalog.int4, pg_catalog.int8, pg_catalog.int8, pg_catalog.int8, pg_catalog.int8);
+-- What a new sequence's row says: how its values are cut, from its definition alone. One that cycles has one chunk for each
+-- member, in which it cycles.
+CREATE OR REPLACE FUNCTION tutti.cut_sequence(seq pg_catalog.oid, home pg_catalog.int4, steps pg_catalog.int4, increment pg_catalog.int8, start pg_catalog.int8, bottom pg_catalog.int8, top pg_catalog.int8,
+  cycles pg_catalog.bool)
 RETURNS tutti.sequences LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE r tutti.sequences; n numeric; wide numeric := abs(increment::numeric);
 BEGIN
   n := div(CASE WHEN increment > 0 THEN top::numeric - start ELSE start::numeric - bottom END, wide) + 1;
   r.seq := seq; r.home := home; r.steps := steps; r.up := increment > 0; r.anchor := start;
-  r.first_width := CASE WHEN n < %[1]d * steps THEN n WHEN n < %[2]d THEN div(n, 2) ELSE %[3]d END;
-  r.width := greatest(1, least(%[3]d, div(n - r.first_width, %[4]d * steps))) * wide;
-  r.first_width := r.first_width * wide;
+  r.first_width := CASE WHEN n < %[1]d * steps OR cycles AND steps = 1 THEN n WHEN cycles OR n < %[2]d THEN div(n, 2) ELSE %[3]d END;
+  IF cycles AND r.first_width < n THEN
+    r.width := div(n - r.first_width, steps - 1);
+    r.first_width := n - r.width * (steps - 1);
+  ELSE
+    r.width := greatest(1, least(%[3]d, div(n - r.first_width, %[4]d * steps)));
+  END IF;
+  r.width := r.width * wide; r.first_width := r.first_width * wide; r.cycles := cycles;
   r.bottom := bottom; r.top := top; r.lo := top; r.hi := bottom; -- no bounds of its own yet
   RETURN r;
 END $tutti$;
@@ -103,7 +112,7 @@ BEGIN
   c := CASE WHEN s.up THEN w - s.anchor ELSE s.anchor - w END;
   c := CASE WHEN c < s.first_width THEN 0 ELSE 1 + div(c - s.first_width, s.width) END;
   d := mod(mod(member - s.home - c, s.steps) + s.steps, s.steps);
-  IF d <> 0 THEN
+  IF d <> 0 AND NOT (s.cycles AND CASE WHEN s.up THEN s.top::numeric - s.anchor ELSE s.anchor - s.bottom END < s.first_width) THEN -- too small to be shared, but for those that repeat anyway
     c := c + CASE WHEN forward = s.up THEN d ELSE d - s.steps END;
     IF c < 0 THEN RETURN; END IF;
   END IF;
@@ -117,7 +126,12 @@ BEGIN
   IF a > b THEN RETURN; END IF;
   lo := a; hi := b; at := CASE WHEN forward THEN greatest(w, a) ELSE least(w, b) END;
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.cut_sequence, tutti.own_chunk FROM PUBLIC;
+-- Where a sequence that cycles begins again.
+CREATE OR REPLACE FUNCTION tutti.first_own(s tutti.sequences, member pg_catalog.int4, forward pg_catalog.bool, OUT at pg_catalog.int8, OUT lo pg_catalog.int8, OUT hi pg_catalog.int8)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT o.* FROM tutti.own_chunk(s, member, forward, CASE WHEN forward THEN s.bottom ELSE s.top END) o
+$tutti$;
+REVOKE ALL ON FUNCTION tutti.cut_sequence, tutti.own_chunk, tutti.first_own FROM PUBLIC;
 `
 
 const ownSettings = ` LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning `
@@ -141,14 +155,24 @@ BEGIN
     EXECUTE q;
   END IF;
 END $tutti$;
+-- Whether PostgreSQL itself shall begin again at the end of these bounds: the sequence cycles, and they are all that the member has.
+CREATE OR REPLACE FUNCTION tutti.cycles_within(r tutti.sequences, l pg_catalog.int8, h pg_catalog.int8) RETURNS pg_catalog.bool LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE me int4; o record;
+BEGIN
+  IF NOT r.cycles THEN RETURN false; END IF;
+  SELECT member INTO me FROM tutti.sequencing;
+  o := tutti.own_chunk(r, me, true, r.bottom);
+  RETURN coalesce(o.lo = l AND o.hi = h, false) AND (tutti.own_chunk(r, me, true, h::numeric + 1)).at IS NULL;
+END $tutti$;
 -- Says in pg_sequence and in the row between which bounds values are given. Either only writes what is new.
 CREATE OR REPLACE FUNCTION tutti.bound_sequence(s pg_catalog.oid, l pg_catalog.int8, h pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE c bool := tutti.cycles_within(r, l, h) FROM tutti.sequences r WHERE r.seq = s;
 BEGIN
-  UPDATE pg_sequence SET seqmin = l, seqmax = h WHERE seqrelid = s AND (seqmin <> l OR seqmax <> h);
+  UPDATE pg_sequence SET seqmin = l, seqmax = h, seqcycle = c WHERE seqrelid = s AND (seqmin <> l OR seqmax <> h OR seqcycle <> c);
   UPDATE tutti.sequences SET lo = l, hi = h WHERE seq = s AND (lo <> l OR hi <> h);
 END $tutti$;
 -- Where a sequence goes on that shall be at (v, called): there, if v is the member's own and so is what follows; else at
--- its first own value afterwards. At is NULL if there is none.
+-- its first own value afterwards, or the first of all if it cycles. At is NULL if there is none.
 CREATE OR REPLACE FUNCTION tutti.own_position(r tutti.sequences, v pg_catalog.int8, called pg_catalog.bool, OUT at pg_catalog.int8, OUT lo pg_catalog.int8, OUT hi pg_catalog.int8, OUT is_called pg_catalog.bool)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE i numeric; me int4; o record;
@@ -156,6 +180,9 @@ BEGIN
   SELECT member INTO me FROM tutti.sequencing;
   SELECT seqincrement INTO STRICT i FROM pg_sequence WHERE seqrelid = r.seq;
   o := tutti.own_chunk(r, me, i > 0, v);
+  IF o.at IS NULL AND r.cycles THEN
+    o := tutti.first_own(r, me, i > 0);
+  END IF;
   is_called := called AND o.at = v;
   IF is_called AND v + i NOT BETWEEN o.lo AND o.hi AND (tutti.own_chunk(r, me, i > 0, v + i)).at IS NOT NULL THEN
     o := tutti.own_chunk(r, me, i > 0, v + i); is_called := false;
@@ -195,12 +222,9 @@ BEGIN
   FOR q IN SELECT s.*, c.relname FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')
       AND NOT EXISTS (SELECT FROM tutti.sequences r WHERE r.seq = s.seqrelid) ORDER BY s.seqrelid LOOP
-    INSERT INTO tutti.sequences SELECT x.* FROM tutti.cut_sequence(q.seqrelid, coalesce(home, me.member), me.steps, q.seqincrement, q.seqstart, q.seqmin, q.seqmax) x;
+    INSERT INTO tutti.sequences SELECT x.* FROM tutti.cut_sequence(q.seqrelid, coalesce(home, me.member), me.steps, q.seqincrement, q.seqstart, q.seqmin, q.seqmax, q.seqcycle) x;
   END LOOP;
-  FOR q IN SELECT r.seq, r.steps, s.seqcycle FROM tutti.sequences r JOIN pg_sequence s ON s.seqrelid = r.seq WHERE s.seqcycle OR r.steps < me.member LOOP
-    IF q.seqcycle THEN
-      RAISE EXCEPTION 'sequence % is declared CYCLE, which cannot be replicated', tutti.sequence_name(q.seq) USING ERRCODE = '0A000', HINT = 'Declare the sequence NO CYCLE.';
-    END IF;
+  FOR q IN SELECT r.seq, r.steps FROM tutti.sequences r WHERE r.steps < me.member LOOP
     RAISE EXCEPTION 'sequence % was made for % members, and this is member %', tutti.sequence_name(q.seq), q.steps, me.member
       USING HINT = 'Give all members the same sequence_step from the beginning.';
   END LOOP;
@@ -255,7 +279,7 @@ BEGIN
         WITH RECURSIVE below(o) AS (SELECT named UNION SELECT inhrelid FROM pg_inherits JOIN below ON inhparent = o) SELECT o FROM below)
       ELSE strpos(q, lower(replace(t.relname, '"', '""'))) > 0 END
     ORDER BY x.seq FOR UPDATE OF x LOOP
-    UPDATE pg_sequence SET seqmin = r.bottom, seqmax = r.top WHERE seqrelid = r.seq AND (seqmin <> r.bottom OR seqmax <> r.top);
+    UPDATE pg_sequence SET seqmin = r.bottom, seqmax = r.top, seqcycle = r.cycles WHERE seqrelid = r.seq AND (seqmin <> r.bottom OR seqmax <> r.top OR seqcycle <> r.cycles);
     IF NOT changes OR NOT pg_has_role(who, (SELECT relowner FROM pg_class WHERE oid = r.seq), 'USAGE') THEN CONTINUE; END IF;
     SELECT seqincrement, seqstart INTO s FROM pg_sequence WHERE seqrelid = r.seq;
     p := tutti.sequence_position(r.seq);
@@ -279,13 +303,14 @@ BEGIN
     DELETE FROM tutti.sequences q WHERE NOT EXISTS (SELECT FROM pg_sequence s WHERE s.seqrelid = q.seq);
   END IF;
   PERFORM tutti.new_sequences(home);
-  FOR r IN SELECT q.*, s.seqmin, s.seqmax FROM tutti.sequences q JOIN pg_sequence s ON s.seqrelid = q.seq
-    WHERE q.lo <> s.seqmin OR q.hi <> s.seqmax OR q.held IS NOT NULL LOOP
+  FOR r IN SELECT q.*, s.seqmin, s.seqmax, s.seqcycle FROM tutti.sequences q JOIN pg_sequence s ON s.seqrelid = q.seq
+    WHERE q.lo <> s.seqmin OR q.hi <> s.seqmax OR q.held IS NOT NULL
+      OR s.seqcycle AND NOT q.cycles OR NOT s.seqcycle AND q.cycles AND q.lo = q.bottom AND q.hi = q.top LOOP -- bounds that a definition finds as they are
     p := tutti.sequence_position(r.seq);
     IF r.held IS NOT NULL AND p.called THEN -- it was not restarted
       p.last := greatest(r.seqmin, least(r.seqmax, r.held)); p.called := r.held_called OR p.last <> r.held;
     END IF;
-    UPDATE tutti.sequences SET bottom = r.seqmin, top = r.seqmax, held = NULL, held_called = NULL WHERE seq = r.seq;
+    UPDATE tutti.sequences SET bottom = r.seqmin, top = r.seqmax, cycles = r.seqcycle, held = NULL, held_called = NULL WHERE seq = r.seq;
     PERFORM tutti.restart_sequence(r.seq, p.last, p.called);
   END LOOP;
 END $tutti$;
@@ -313,6 +338,14 @@ BEGIN
       CONTINUE;
     END IF;
     SELECT * INTO o FROM tutti.own_chunk(r, me, s.seqincrement > 0, n);
+    IF o.at IS NULL AND r.cycles THEN -- it was altered to; who runs now goes by the bounds it has seen, so the sequence is locked
+      SELECT * INTO o FROM tutti.first_own(r, me, s.seqincrement > 0);
+      IF o.at IS NOT NULL THEN
+        PERFORM tutti.restart_sequence(r.seq, o.at, false);
+        answer := 'moved';
+        CONTINUE;
+      END IF;
+    END IF;
     IF o.at IS NULL THEN
       IF r.first_width <= (CASE WHEN r.up THEN r.top - r.anchor ELSE r.anchor - r.bottom END) OR me <> r.home THEN
         answer := coalesce(answer, 'spent ' || CASE WHEN s.seqincrement > 0 THEN r.top ELSE r.bottom END);
@@ -329,23 +362,24 @@ CREATE OR REPLACE FUNCTION tutti.altered(query pg_catalog.text) RETURNS pg_catal
   SELECT pg_catalog.to_regclass((pg_catalog.regexp_match(query,
     '^\s*alter\s+(?:sequence|table)\s+(?:if\s+exists\s+)?(?:only\s+)?((?:"(?:[^"]|"")+"|[^\s".;&]+)(?:\s*\.\s*(?:"(?:[^"]|"")+"|[^\s".;&]+))?)(?:\s|$)', 'i'))[1])
 $tutti$;
-REVOKE ALL ON FUNCTION tutti.native_setval, tutti.alter_sequence, tutti.sequence_name, tutti.sequence_position, tutti.own_position, tutti.bound_sequence, tutti.restart_sequence, tutti.new_sequences, tutti.start_sequences, tutti.advance_sequence FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.native_setval, tutti.alter_sequence, tutti.sequence_name, tutti.sequence_position, tutti.own_position, tutti.cycles_within, tutti.bound_sequence, tutti.restart_sequence, tutti.new_sequences, tutti.start_sequences, tutti.advance_sequence FROM PUBLIC;
 CREATE OR REPLACE FUNCTION tutti.pg_sequence() RETURNS TABLE (seqrelid pg_catalog.oid, seqtypid pg_catalog.oid, seqstart pg_catalog.int8, seqincrement pg_catalog.int8,
   seqmax pg_catalog.int8, seqmin pg_catalog.int8, seqcache pg_catalog.int8, seqcycle pg_catalog.bool) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
-  SELECT s.seqrelid, s.seqtypid, s.seqstart, s.seqincrement, coalesce(r.top, s.seqmax), coalesce(r.bottom, s.seqmin), s.seqcache, s.seqcycle
+  SELECT s.seqrelid, s.seqtypid, s.seqstart, s.seqincrement, coalesce(r.top, s.seqmax), coalesce(r.bottom, s.seqmin), s.seqcache, coalesce(r.cycles, s.seqcycle)
   FROM pg_sequence s LEFT JOIN tutti.sequences r ON r.seq = s.seqrelid
 $tutti$;
 ALTER FUNCTION tutti.pg_sequence OWNER TO tutti_owner;
 GRANT EXECUTE ON FUNCTION tutti.pg_sequence TO PUBLIC;
 `
 
-// setvalFunctions: PostgreSQL's own, known by OIDs below those of users, have another name. tutti.place only believes
+// setvalFunctions: PostgreSQL's own, known by OIDs below those of users, have another name, and so has pg_sequence_parameters,
+// which tells the bounds. tutti.place only believes
 // the role it is told by the function that nobody else can name so.
 const setvalFunctions = `
 DO $tutti$ DECLARE f pg_catalog.regprocedure;
 BEGIN
-  FOR f IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.<) 12000::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) 'setval' LOOP
-    EXECUTE pg_catalog.concat('ALTER FUNCTION ', f, ' RENAME TO tutti_setval');
+  FOR f IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.<) 12000::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY ('{setval,pg_sequence_parameters}'::pg_catalog._name) LOOP
+    EXECUTE pg_catalog.concat('ALTER FUNCTION ', f, ' RENAME TO tutti_', (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.=) f::pg_catalog.oid));
   END LOOP;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.place(s pg_catalog.regclass, v pg_catalog.int8, called pg_catalog.bool, who pg_catalog.name) RETURNS pg_catalog.bool` + ownSettings + `AS $tutti$
@@ -383,6 +417,11 @@ BEGIN
 END $tutti$;
 CREATE OR REPLACE FUNCTION pg_catalog.setval(pg_catalog.regclass, pg_catalog.int8) RETURNS pg_catalog.int8 LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE COST 1 AS $tutti$
   SELECT pg_catalog.setval($1, $2, true)
+$tutti$;
+CREATE OR REPLACE FUNCTION pg_catalog.pg_sequence_parameters(sequence_oid pg_catalog.oid, OUT start_value pg_catalog.int8, OUT minimum_value pg_catalog.int8, OUT maximum_value pg_catalog.int8, OUT increment pg_catalog.int8,
+  OUT cycle_option pg_catalog.bool, OUT cache_size pg_catalog.int8, OUT data_type pg_catalog.oid) LANGUAGE sql STABLE STRICT PARALLEL SAFE AS $tutti$
+  SELECT p.start_value, s.seqmin, s.seqmax, p.increment, s.seqcycle, p.cache_size, p.data_type
+  FROM pg_catalog.tutti_pg_sequence_parameters($1) p, tutti.pg_sequence() s WHERE s.seqrelid OPERATOR(pg_catalog.=) $1
 $tutti$;
 `
 

@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"fmt"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -26,9 +27,21 @@ func transaction(t *pg.TransactionStmt) Statement {
 	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
 		return Statement{Kind: InTransaction, Undoes: true, Tag: "ROLLBACK TO SAVEPOINT"}
 	}
-	refused := refuse("two-phase commit (PREPARE TRANSACTION) cannot be replicated", "Commit the transaction directly.")
-	refused.Undoes = t.Kind == pg.TransactionStmtKind_TRANS_STMT_PREPARE
-	return refused
+	return twoPhase(t)
+}
+
+// twoPhase gives the answers of a PostgreSQL whose max_prepared_transactions is 0, its default, which is what members have.
+func twoPhase(t *pg.TransactionStmt) Statement {
+	s := refuse("prepared transactions are disabled", "Two-phase commit is not replicated. Commit the transaction directly.")
+	s.Refusal.Code = "55000"
+	if s.Undoes = t.Kind == pg.TransactionStmtKind_TRANS_STMT_PREPARE; s.Undoes {
+		return s
+	}
+	s.Refusal = Refusal{Code: "42704", Message: fmt.Sprintf("prepared transaction with identifier \"%s\" does not exist", t.Gid)}
+	if s.Alone = "COMMIT PREPARED"; t.Kind == pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_PREPARED {
+		s.Alone = "ROLLBACK PREPARED"
+	}
+	return s
 }
 
 func modes(options []*pg.Node) Modes {

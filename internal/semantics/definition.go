@@ -32,13 +32,6 @@ func definition(n *pg.Node) Statement {
 		if temporary(v.CreateSeqStmt.Sequence) {
 			return Statement{Kind: Temporary}
 		}
-		if cycles(v.CreateSeqStmt.Options) {
-			return refuseCycle()
-		}
-	case *pg.Node_AlterSeqStmt:
-		if cycles(v.AlterSeqStmt.Options) {
-			return refuseCycle()
-		}
 	case *pg.Node_CreateTableAsStmt:
 		return createAs(v.CreateTableAsStmt)
 	case *pg.Node_IndexStmt:
@@ -199,19 +192,6 @@ func createAs(c *pg.CreateTableAsStmt) Statement {
 // temporary reports whether a new relation goes to the session's temporary schema.
 func temporary(r *pg.RangeVar) bool {
 	return r.GetRelpersistence() == "t" || r.GetSchemaname() == temporarySchema
-}
-
-func refuseCycle() Statement {
-	return refuse("a sequence that cycles would hand out equal values at different members", "Use NO CYCLE.")
-}
-
-func cycles(options []*pg.Node) bool {
-	for _, o := range options {
-		if d := o.GetDefElem(); d.GetDefname() == "cycle" && (d.Arg == nil || d.Arg.GetBoolean().GetBoolval()) {
-			return true
-		}
-	}
-	return false
 }
 
 // dropped gives the names of the relations a DROP names: those of triggers, policies and rules

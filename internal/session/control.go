@@ -42,6 +42,14 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 // refuses it.
 func (s *Session) refused(st semantics.Statement) (bool, error) {
 	refusal := wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint)
+	if st.Alone != "" && s.block != idle {
+		refusal = wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone)
+	}
+	if st.Undoes && s.block == idle {
+		s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
+		s.tag("ROLLBACK")
+		return false, nil
+	}
 	if st.Undoes && s.block == active && !s.implicit {
 		own, err := s.unprepared()
 		if own != nil {

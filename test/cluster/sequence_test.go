@@ -39,6 +39,17 @@ func TestSequenceValues(t *testing.T) {
 	}
 	c.Everywhere("SELECT max_value, increment_by FROM pg_sequences WHERE schemaname = 'dense' AND sequencename = 'q'", "9223372036854775807|2")
 	c.Everywhere("SELECT pg_catalog.pg_sequence.seqmax, pg_sequence.seqmin FROM pg_catalog.pg_sequence WHERE pg_catalog.pg_sequence.seqrelid='dense.q'::regclass", "9223372036854775807|1")
+	// One that cycles does so in each node's share, a small one in all of it.
+	home.Do("CREATE SEQUENCE dense.small MAXVALUE 3 CYCLE", "CREATE TABLE dense.c(id smallint GENERATED ALWAYS AS IDENTITY (START 20000 CYCLE), t text)",
+		"ALTER TABLE dense.c ALTER id RESTART WITH 26391", "CREATE TABLE dense.cycles()")
+	c.Everywhere("SELECT to_regclass('dense.cycles') IS NOT NULL", "t")
+	for k, want := range map[int]string{2: "1|26392|424", 1: "32343|32767|32343", 3: "26393|26817|26393"} {
+		s := c.Connect(k)
+		s.want("SELECT string_agg(nextval('dense.small')::text, '') FROM generate_series(1, 5)", "12312")
+		s.Do(fmt.Sprintf("INSERT INTO dense.c(t) SELECT 'n%d' FROM generate_series(1, 426)", k))
+		s.want(fmt.Sprintf("SELECT min(id), max(id), currval('dense.c_id_seq') FROM dense.c WHERE t = 'n%d'", k), want)
+	}
+	c.Everywhere("SELECT string_agg(cycle::text, ',') FROM pg_sequences WHERE schemaname = 'dense' AND sequencename IN ('small', 'c_id_seq')", "true,true")
 	c.Check()
 	home.Do("DROP SCHEMA dense CASCADE")
 }

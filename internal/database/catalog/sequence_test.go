@@ -25,7 +25,7 @@ type cut struct {
 	home, steps          int
 	inc, start, lo, hi   int64
 	member               int
-	forward              bool
+	forward, cycles      bool
 	v                    int64
 	at, chunkLo, chunkHi *int64
 }
@@ -37,8 +37,8 @@ func TestChunks(t *testing.T) {
 	c := s.Connect(t, s.NewDatabase(t))
 	(&members{t: t}).in(c, func(tx pgx.Tx) error { return Install(ctx, tx) })
 	ask := func(q *cut) {
-		if err := c.QueryRow(ctx, `SELECT o.at, o.lo, o.hi FROM tutti.own_chunk(tutti.cut_sequence(1, $1, $2, $3, $4, $5, $6), $7, $8, $9::int8) o`,
-			q.home, q.steps, q.inc, q.start, q.lo, q.hi, q.member, q.forward, q.v).Scan(&q.at, &q.chunkLo, &q.chunkHi); err != nil {
+		if err := c.QueryRow(ctx, `SELECT o.at, o.lo, o.hi FROM tutti.own_chunk(tutti.cut_sequence(1, $1, $2, $3, $4, $5, $6, $7), $8, $9, $10::int8) o`,
+			q.home, q.steps, q.inc, q.start, q.lo, q.hi, q.cycles, q.member, q.forward, q.v).Scan(&q.at, &q.chunkLo, &q.chunkHi); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,6 +56,8 @@ func TestChunks(t *testing.T) {
 		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 200, member: 2, forward: true, v: 1}, "none"},
 		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 32767, member: 2, forward: true, v: 1}, "16384 16384 16639"},
 		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, v: 16777300}, "16777216 1 16777216"}, // backwards
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 32767, cycles: true, member: 2, forward: true, v: 1}, "16388 16388 17479"},
+		{cut{home: 1, steps: 16, inc: 1, start: 3, lo: 1, hi: 5, cycles: true, member: 2, forward: true, v: 4}, "4 1 5"},
 	} {
 		ask(&x.q)
 		got := "none"
@@ -76,7 +78,7 @@ func TestChunks(t *testing.T) {
 		q.inc = rapid.OneOf(rapid.Int64Range(1, 50), rapid.Int64Range(-50, -1), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 1 << 40})).Draw(r, "increment")
 		q.start = rapid.Int64Range(q.lo, q.hi).Draw(r, "start")
 		q.v = rapid.OneOf(rapid.Int64Range(q.lo, q.hi), rapid.SampledFrom([]int64{q.lo, q.hi, q.start})).Draw(r, "value")
-		q.forward = rapid.Bool().Draw(r, "forward")
+		q.forward, q.cycles = rapid.Bool().Draw(r, "forward"), rapid.Bool().Draw(r, "cycles")
 		owners, chunks := 0, [][2]int64{}
 		for m := range q.steps {
 			q.member = m + 1
@@ -89,6 +91,9 @@ func TestChunks(t *testing.T) {
 			}
 			if *q.at < *q.chunkLo || *q.at > *q.chunkHi || *q.chunkLo < q.lo || *q.chunkHi > q.hi || q.forward && *q.at < q.v || !q.forward && *q.at > q.v {
 				r.Fatalf("%+v: %d in %d..%d", q, *q.at, *q.chunkLo, *q.chunkHi)
+			}
+			if whole := [2]int64{q.lo, q.hi}; q.cycles && [2]int64{*q.chunkLo, *q.chunkHi} == whole {
+				continue // a small one
 			}
 			for _, c := range chunks {
 				if *q.chunkLo <= c[1] && c[0] <= *q.chunkHi {
@@ -104,8 +109,17 @@ func TestChunks(t *testing.T) {
 					r.Fatalf("%+v: %d is not in its chunk", q, v)
 				}
 			}
+			if x := q; q.cycles { // one chunk for each
+				x.forward, x.v = true, *q.chunkHi
+				if x.v < q.hi {
+					x.v++
+					if ask(&x); x.at != nil {
+						r.Fatalf("%+v: the member has more than a chunk", q)
+					}
+				}
+			}
 		}
-		if owners != 1 {
+		if owners != 1 && (owners != q.steps || len(chunks) > 0) {
 			r.Fatalf("%+v has %d owners", q, owners)
 		}
 		q.member, q.v = q.home, q.start
@@ -184,6 +198,90 @@ func (m *members) next(i int, seq string) (v int64) {
 		m.t.Fatal(err)
 	}
 	return v
+}
+
+// TestCycles: a sequence that cycles gives each member's values again, and no other's, whether it was made so or altered to.
+func TestCycles(t *testing.T) {
+	m := newCluster(t, 3)
+	m.ddl(`CREATE SEQUENCE c MAXVALUE 32767 CYCLE; CREATE SEQUENCE d MINVALUE -320000 INCREMENT -10 CYCLE; CREATE SEQUENCE tiny MINVALUE 2 MAXVALUE 5 START 4 CYCLE; CREATE SEQUENCE later MAXVALUE 32767;
+		CREATE TABLE i(i int GENERATED ALWAYS AS IDENTITY (MAXVALUE 3 CYCLE))`)
+	all := map[string][3][2]int64{"c": {{1, 16387}, {16388, 17479}, {17480, 18571}}, "d": {{-1, -160100}, {-160101, -170760}, {-170761, -181420}}}
+	for seq, of := range all {
+		for i := range m.conns {
+			if v := m.next(i, seq); v != of[i][0] {
+				t.Errorf("member %d, %s begins with %d, want %d", i+1, seq, v, of[i][0])
+			}
+			m.in(m.conns[i], func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, "SELECT setval($1::text::regclass, $2)", seq, of[i][1])
+				return err
+			})
+			if v := m.next(i, seq); v != of[i][0] {
+				t.Errorf("member %d, %s goes on with %d, want %d", i+1, seq, v, of[i][0])
+			}
+		}
+	}
+	for i := range m.conns {
+		for k, want := range []int64{4, 5, 2, 3, 4} {
+			if v := m.next(i, "tiny"); v != want {
+				t.Errorf("member %d, tiny: value %d is %d, want %d", i+1, k, v, want)
+			}
+		}
+		if v := m.next(i, "i_i_seq"); v != 1 {
+			t.Errorf("member %d, an identity: %d", i+1, v)
+		}
+	}
+	m.ddl("ALTER SEQUENCE later CYCLE; ALTER SEQUENCE c INCREMENT 2")
+	for i := range m.conns { // all chunks of each, twice
+		given := map[int64]int{}
+		for range 2 * 32767 {
+			v := m.next(i, "later")
+			if given[v]++; given[v] > 2 {
+				break
+			}
+		}
+		for v, n := range given {
+			if owner := ownerOf(v); owner != i+1 || n < 2 {
+				t.Fatalf("member %d gave %d, of member %d, %d times", i+1, v, owner, n)
+			}
+		}
+		t.Logf("member %d has %d values", i+1, len(given))
+		var cycle string
+		if err := m.conns[i].QueryRow(ctx, "SELECT string_agg(sequencename || ' ' || cycle, ', ' ORDER BY sequencename) FROM pg_sequences WHERE schemaname = 'public'").Scan(&cycle); err != nil || cycle != "c true, d true, i_i_seq true, later true, tiny true" {
+			t.Errorf("member %d: %s, %v", i+1, cycle, err)
+		}
+	}
+	m.ddl("ALTER SEQUENCE later NO CYCLE; ALTER SEQUENCE tiny NO CYCLE; ALTER SEQUENCE c NO CYCLE; ALTER TABLE i ALTER i SET NO CYCLE")
+	for i := range m.conns {
+		for _, seq := range []string{"tiny", "i_i_seq", "c", "later"} {
+			if seq == "c" || seq == "later" {
+				m.in(m.conns[i], func(tx pgx.Tx) error {
+					_, err := tx.Exec(ctx, "SELECT setval($1::text::regclass, 32766)", seq)
+					return err
+				})
+			}
+			var err error
+			for range 5 {
+				if _, err = m.try(i, seq); err != nil {
+					break
+				}
+			}
+			if err == nil {
+				t.Errorf("member %d: %s still cycles", i+1, seq)
+			}
+		}
+	}
+	m.start(m.conns[1], 2, 1<<16) // as after a crash
+	if v := m.next(1, "d"); v != -160101 {
+		t.Errorf("after a crash: %d", v)
+	}
+}
+
+// ownerOf is the member of three whose chunk a value of a sequence of 1 to 32767 is in, see TestChunks.
+func ownerOf(v int64) int {
+	if v < 16384 {
+		return 1
+	}
+	return int((v-16384)/256+1)%16 + 1
 }
 
 // try is nextval, as often as it takes.

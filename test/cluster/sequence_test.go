@@ -49,7 +49,13 @@ func TestSequenceValues(t *testing.T) {
 		s.Do(fmt.Sprintf("INSERT INTO dense.c(t) SELECT 'n%d' FROM generate_series(1, 426)", k))
 		s.want(fmt.Sprintf("SELECT min(id), max(id), currval('dense.c_id_seq') FROM dense.c WHERE t = 'n%d'", k), want)
 	}
-	c.Everywhere("SELECT string_agg(cycle::text, ',') FROM pg_sequences WHERE schemaname = 'dense' AND sequencename IN ('small', 'c_id_seq')", "true,true")
+	const cycling = "SELECT string_agg(sequencename, ',' ORDER BY sequencename) FROM pg_sequences WHERE schemaname = 'dense' AND cycle"
+	c.Everywhere(cycling, "c_id_seq,small")
+	home.Do("ALTER SEQUENCE dense.small NO CYCLE")
+	c.Everywhere(cycling, "c_id_seq")
+	home.Do("ALTER SEQUENCE dense.small CYCLE")
+	c.Everywhere(cycling, "c_id_seq,small")
+	home.want("SELECT string_agg(nextval('dense.small')::text, '') FROM generate_series(1, 3)", "312")
 	c.Check()
 	home.Do("DROP SCHEMA dense CASCADE")
 }

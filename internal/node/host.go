@@ -94,6 +94,8 @@ func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
 
 func (h *host) LeaveSnapshot() { h.n.gate.leave() }
 
+func (h *host) Clock() int64 { return time.Since(h.n.began).Milliseconds() }
+
 func (h *host) NewSeq() (uint32, uint64, uint64) {
 	return h.g.slot, h.n.incarnation, h.n.seq.Add(1)
 }

@@ -69,6 +69,9 @@ func (s *Session) gather(f wire.Frame) error {
 	m.raw = nil
 	m.end = len(s.batchBytes)
 	s.batch = append(s.batch, m)
+	if s.pause.counts = true; m.typ == wire.TypeExecute {
+		s.pause = pause{}
+	}
 	return nil
 }
 
@@ -234,6 +237,7 @@ func (s *Session) takeBack(batch []message) {
 // sync ends the batch: what is left is run, an implicit block ends, the client gets its
 // ReadyForQuery.
 func (s *Session) sync() error {
+	s.pause = pause{}
 	if err := s.process(true); err != nil {
 		return err
 	}

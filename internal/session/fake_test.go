@@ -301,6 +301,8 @@ func (h *fakeHost) poke() {
 	_ = h.client.SetReadDeadline(time.Unix(1, 0))
 }
 
+func (h *fakeHost) Clock() int64 { return time.Now().UnixMilli() }
+
 func (h *fakeHost) Lock(string) bool { return false }
 
 func (h *fakeHost) SettleLocks(bool) {}

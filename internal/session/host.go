@@ -116,6 +116,8 @@ type Host interface {
 	// (SerialApart). The backend is still to be asked whether it has refused the transaction.
 	SerialAlone(Submission) bool
 	SerialApart()
+	// Clock is the time in milliseconds since some moment.
+	Clock() int64
 	// NewSeq names the next transaction to be collected.
 	NewSeq() (slot uint32, incarnation, seq uint64)
 	// Enter announces a phase. A non-nil error says the transaction has lost to the

@@ -70,7 +70,7 @@ func (s *Session) wait() (wire.Frame, error) {
 			s.watch()
 		}
 		_ = s.host.SerialRuns(false) // it gives back only
-		f, err := s.in.Next()
+		f, err := s.paused()
 		if isTimeout(err) {
 			silent = true
 			continue

@@ -94,6 +94,11 @@ func (c *client) step(t testing.TB, line string) {
 	switch word {
 	case "wait":
 		c.until(rest[0])
+	case "pause":
+		if err := c.out.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(number(t, rest)) * time.Millisecond)
 	case "Q", "S", "F":
 		c.out.Append(message(t, word, rest))
 		c.until(wire.TypeReadyForQuery)

@@ -105,6 +105,8 @@ type Session struct {
 	batchBytes []byte
 	skip       bool // after an error, until Sync
 
+	pause      pause
+
 	unread wire.Frame // a client frame put back by COPY
 
 	gathering bool // the next frame is waited for with a batch that may be run meanwhile
@@ -213,6 +215,9 @@ func (s *Session) step() error {
 	s.gathering = len(s.batch) > 0
 	f, err := s.next()
 	s.gathering = false
+	if err == nil {
+		err = s.overdue()
+	}
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ type Session struct {
 	batchBytes []byte
 	skip       bool // after an error, until Sync
 
-	pause      pause
+	pause pause
 
 	unread wire.Frame // a client frame put back by COPY
 

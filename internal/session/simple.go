@@ -9,11 +9,9 @@ import (
 
 // simple answers a Query message: one statement, or several as one implicit transaction.
 func (s *Session) simple(f wire.Frame) error {
-	sql, err := wire.DecodeQuery(f.Body())
-	if err != nil {
-		return s.badFrame(err)
-	}
-	if ignored, err := s.finishBatch(); ignored || err != nil {
+	sql, unread := wire.DecodeQuery(f.Body())
+	ignored, err := s.finishBatch()
+	if ignored || err != nil {
 		return err
 	}
 	raw := f.Raw
@@ -21,7 +19,9 @@ func (s *Session) simple(f wire.Frame) error {
 		raw = wire.AppendQuery(nil, told)
 	}
 	list, e := s.classify(sql)
-	if e != nil {
+	if unread != nil {
+		err = s.fail(protocolError(unread))
+	} else if e != nil {
 		err = s.fail(e)
 	} else if len(list) == 1 {
 		_, err = s.statement(list[0], raw, sql)

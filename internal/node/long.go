@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,8 @@ type long struct {
 	d    *session.Definition // nil: the task's steps
 	kind semantics.Long
 	held map[uint64]bool // keys of tables, see L2
+
+	number uint64 // among the longs, from 1 on
 
 	unwanted atomic.Bool // its client has cancelled it
 
@@ -129,6 +132,7 @@ func (l *longs) init() { l.ends.L = &l.mu }
 func (l *longs) add(g *long) {
 	l.mu.Lock()
 	l.began++
+	g.number = l.began
 	if len(l.last) == longsMax {
 		l.last = slices.Delete(l.last, 0, 1)
 	}
@@ -169,10 +173,13 @@ func (l *longs) under() *long {
 }
 
 // await waits until none goes on, or stop is true.
-func (l *longs) await(stop func() bool) {
+func (l *longs) await(stop func() bool) { l.awaitUpTo(math.MaxUint64, stop) }
+
+// awaitUpTo is await for those up to a number.
+func (l *longs) awaitUpTo(number uint64, stop func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.ended < l.began && !stop() {
+	for l.ended < min(number, l.began) && !stop() {
 		l.ends.Wait()
 	}
 }
@@ -183,7 +190,7 @@ func (l *life) awaitLong(g *long) {
 	defer timeout.Stop()
 	select {
 	case <-g.done:
-		l.longs.await(l.ending)
+		l.longs.awaitUpTo(g.number, l.ending) // the next may be under way already
 	case <-l.done:
 	case <-timeout.C:
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -214,17 +215,28 @@ func (c *Cluster) Server(k int) *instance.Instance {
 // DataDir is where node k's PostgreSQL keeps its files.
 func (c *Cluster) DataDir(k int) string { return filepath.Join(c.nodeDir(k), "postgres") }
 
+// Member ports are taken from here: below the kernel's range for outgoing connections, one of which could have a port
+// before its node listens on it.
+const (
+	portMin = 30000
+	portMax = 32768
+)
+
 func freePorts(n int) ([]int, error) {
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 1000 {
+		if len(ports) == n {
+			return ports, nil
+		}
+		p := portMin + mathrand.IntN(portMax-portMin)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
 		if err != nil {
-			return nil, err
+			continue
 		}
 		defer l.Close() // after all are chosen, so that they differ
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, p)
 	}
-	return ports, nil
+	return nil, fmt.Errorf("no %d free ports between %d and %d", n, portMin, portMax)
 }
 
 func portFree(address string) error {

@@ -21,9 +21,13 @@ func TestChaos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	port, err := freeRun(6)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out bytes.Buffer
 	err = chaos.Run(t.Context(), chaos.Options{
-		Nodes: 3, Seconds: int(seconds(15 * time.Second).Seconds()), Dir: dir, Exe: exe,
+		Nodes: 3, Seconds: int(seconds(15 * time.Second).Seconds()), Dir: dir, Exe: exe, BasePort: port,
 		Faults: []string{"kill-node", "kill-postgres", "kill-both", "kill-all", "freeze", "partition", "oneway", "link", "slow-fsync", "fsync-error"},
 		Large:  true, GapLeader: time.Minute, GapOther: time.Minute, RSSMax: 4 << 30,
 	}, &out)

@@ -42,7 +42,8 @@ var shared struct {
 	c *Cluster
 }
 
-// use gives the shared cluster to a test.
+// use gives the shared cluster to a test, with what the test before has done at one node applied at all: a block
+// with definitions loses to those of other nodes that it has not seen.
 func use(t *testing.T) *Cluster {
 	t.Helper()
 	shared.Lock()
@@ -65,6 +66,7 @@ func use(t *testing.T) *Cluster {
 			}
 		}
 	})
+	mine.Settled()
 	return &mine
 }
 

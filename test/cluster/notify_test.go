@@ -29,6 +29,30 @@ func (s *Conn) hears(n int) []string {
 	return got
 }
 
+// listen has a session listen, and waits until every node knows of it: a LISTEN waits for them for 2 s at most, and then
+// says that not all do.
+func (s *Conn) listen(channels ...string) {
+	s.c.tb.Helper()
+	for _, x := range channels {
+		s.listenOnly(x)
+	}
+	s.c.Settled()
+}
+
+// listenOnly is a LISTEN, again if it is answered with a warning.
+func (s *Conn) listenOnly(channel string) {
+	s.c.tb.Helper()
+	s.c.soon(func() bool {
+		before := s.warnings.Load()
+		s.Do("LISTEN " + channel)
+		known := s.warnings.Load() == before
+		if !known {
+			s.Do("UNLISTEN " + channel)
+		}
+		return known
+	}, func() string { return "not all nodes know of LISTEN " + channel })
+}
+
 // hearsNothing waits a moment.
 func (s *Conn) hearsNothing() {
 	s.c.tb.Helper()
@@ -48,7 +72,7 @@ func TestNotifyEverywhere(t *testing.T) {
 	var listeners []*Conn
 	for _, k := range c.All() {
 		l := c.Connect(k)
-		l.Do(`LISTEN everywhere`, `LISTEN "Größe ""1"""`, "LISTEN other")
+		l.listen("everywhere", `"Größe ""1"""`, "other")
 		listeners = append(listeners, l)
 	}
 	s := c.Connect(1)
@@ -102,7 +126,7 @@ func TestNotifyFollowsRows(t *testing.T) {
 	l := c.Connect(3)
 	for i := range n {
 		channel := fmt.Sprintf("told%d", i%7)
-		l.Do("LISTEN " + channel)
+		l.listenOnly(channel)
 		row := "1"
 		switch i % 3 {
 		case 0:
@@ -131,7 +155,7 @@ func TestNotifyFlood(t *testing.T) {
 	w := c.Connect(2)
 	w.Do("CREATE TABLE flooded(k int PRIMARY KEY)")
 	l := c.Connect(3)
-	l.Do("LISTEN flood")
+	l.listen("flood")
 	for _, k := range []int{1, 2} {
 		s := c.Connect(k)
 		go func() {
@@ -171,7 +195,7 @@ func TestNotifyFlood(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d commits meanwhile, the slowest took %v", commits, slowest)
-	if commits == 0 || slowest > max(took/2, 5*time.Second) {
+	if commits == 0 || slowest > max(took/2, 15*time.Second) {
 		t.Errorf("%d transactions committed during the flood, the slowest in %v", commits, slowest)
 	}
 }
@@ -182,9 +206,11 @@ func TestNotifyAfterRestart(t *testing.T) {
 	t.Parallel() // mostly it waits
 	c := Start(t, 3)
 	one, two := c.Connect(1), c.Connect(2)
-	one.Do("LISTEN a")
-	two.Do("LISTEN a")
-	c.Connect(3).Do("LISTEN a", "LISTEN gone", "NOTIFY a, 'before'")
+	one.listen("a")
+	two.listen("a")
+	three := c.Connect(3)
+	three.listen("a", "gone")
+	three.Do("NOTIFY a, 'before'")
 	for _, l := range []*Conn{one, two} {
 		if got := l.hears(1)[0]; got != "a:before" {
 			t.Errorf("got %q", got)
@@ -206,8 +232,8 @@ func TestNotifyAfterRestart(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	}
-	three := c.Connect(3)
-	three.Do("LISTEN a")
+	three = c.Connect(3)
+	three.listen("a")
 	c.Connect(1).Do("NOTIFY a, 'last'")
 	for _, l := range []*Conn{one, two, three} {
 		if got := l.hears(1)[0]; got != "a:last" {
@@ -224,6 +250,8 @@ func TestNotifyAfterRestart(t *testing.T) {
 	if d := time.Since(began); d > 20*time.Second {
 		t.Errorf("LISTEN took %v with a node down", d)
 	}
+	c.Eventually(3, "SELECT count(*) FROM tutti.listening WHERE channel = 'b'", "1") // without a leader it was answered before
+	c.Settled()
 	three.Do("NOTIFY b, 'two of three'")
 	if got := one.hears(1)[0]; got != "b:two of three" {
 		t.Errorf("got %q", got)
@@ -240,46 +268,34 @@ func TestNotifyAfterRestart(t *testing.T) {
 // counts when the node has thawed.
 func (c *Cluster) listenWarns(frozen int) {
 	c.tb.Helper()
-	cfg, err := pgconn.ParseConfig(c.URL(1))
-	if err != nil {
-		c.tb.Fatal(err)
-	}
-	var warnings []string
-	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { warnings = append(warnings, n.Severity+" "+n.Detail) }
-	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
-	defer cancel()
-	conn, err := pgconn.ConnectConfig(ctx, cfg)
-	if err != nil {
-		c.tb.Fatal(err)
-	}
-	defer conn.Close(ctx)
+	s := c.Connect(1)
 	pid := c.PID(frozen)
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		c.tb.Fatal(err)
+	took, warned := time.Duration(0), int64(0)
+	for range 5 { // a pause of the machine makes of a frozen node one that is not waited for
+		s.Do("UNLISTEN frozen")
+		c.Settled()
+		before := s.warnings.Load()
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			c.tb.Fatal(err)
+		}
+		began := time.Now()
+		err := s.Try("LISTEN frozen")
+		took = time.Since(began)
+		if thaw := syscall.Kill(pid, syscall.SIGCONT); thaw != nil || err != nil {
+			c.tb.Fatal(thaw, err)
+		}
+		if warned = s.warnings.Load() - before; warned > 0 {
+			break
+		}
 	}
-	began := time.Now()
-	_, err = conn.Exec(ctx, "LISTEN frozen").ReadAll()
-	took := time.Since(began)
-	if thaw := syscall.Kill(pid, syscall.SIGCONT); thaw != nil || err != nil {
-		c.tb.Fatal(thaw, err)
-	}
-	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "WARNING ") || took < time.Second || took > 30*time.Second {
-		c.tb.Errorf("LISTEN with a frozen node was answered after %v with %q", took, warnings)
+	if warned != 1 || took < time.Second || took > 30*time.Second {
+		c.tb.Errorf("LISTEN with a frozen node was answered after %v with %d warnings", took, warned)
 	}
 	c.Eventually(frozen, "SELECT count(*) FROM tutti.listening WHERE channel = 'frozen'", "1")
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		_ = conn.WaitForNotification(ctx) // what is missing shows
-	}()
-	c.Connect(frozen).Do("NOTIFY frozen")
-	select {
-	case <-heard:
-	case <-time.After(sqlTimeout):
-		c.tb.Error("a notification of the thawed node did not come")
-	}
-	if ctx.Err() != nil {
-		c.tb.Error(ctx.Err())
+	c.Settled() // the node listens itself a moment after it has written that down
+	c.Connect(frozen).Do("NOTIFY frozen, 'x'")
+	if got := s.hears(1)[0]; got != "frozen:x" {
+		c.tb.Errorf("of the thawed node got %q", got)
 	}
 }
 
@@ -301,7 +317,8 @@ func TestIdleClientIsTold(t *testing.T) {
 func TestChannelLimit(t *testing.T) {
 	c := use(t)
 	s := c.Connect(2)
-	limit := c.limit(s, "channels")
+	var limit limit
+	c.soon(func() bool { limit = c.limit(s, "channels"); return limit.now == 0 }, func() string { return fmt.Sprintf("%d channels are in use", limit.now) })
 	for i := limit.now; i < limit.max; i += 50 {
 		var sql strings.Builder
 		for j := i; j < min(i+50, limit.max); j++ {
@@ -313,7 +330,7 @@ func TestChannelLimit(t *testing.T) {
 		t.Errorf("one channel too many gives %q", code)
 	}
 	other := c.Connect(2)
-	other.Do(fmt.Sprintf("LISTEN limit%d", limit.max-1))
+	other.listen(fmt.Sprintf("limit%d", limit.max-1))
 	c.Connect(1).Do(fmt.Sprintf("NOTIFY limit%d, 'x'", limit.max-1))
 	if got := other.hears(1)[0]; got != fmt.Sprintf("limit%d:x", limit.max-1) {
 		t.Errorf("got %q", got)

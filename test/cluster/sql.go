@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,7 +45,8 @@ func probe(ctx context.Context, url, query string) error {
 // Conn is one session. Its methods fail the cluster's test.
 type Conn struct {
 	*pgx.Conn
-	c *Cluster
+	c        *Cluster
+	warnings atomic.Int64 // that it was told
 }
 
 // Connect opens a session at node k, closed with the test.
@@ -52,16 +54,25 @@ func (c *Cluster) Connect(k int) *Conn {
 	c.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, c.URL(k))
+	s := &Conn{c: c}
+	config, err := pgx.ParseConfig(c.URL(k))
+	if err == nil {
+		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+			if n.SeverityUnlocalized == "WARNING" {
+				s.warnings.Add(1)
+			}
+		}
+		s.Conn, err = pgx.ConnectConfig(ctx, config)
+	}
 	if err != nil {
 		c.tb.Fatalf("node %d: %v", k, err)
 	}
 	c.tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = conn.Close(ctx) // the test may have broken it on purpose
+		_ = s.Conn.Close(ctx) // the test may have broken it on purpose
 	})
-	return &Conn{conn, c}
+	return s
 }
 
 // Try runs a text of any number of statements by the simple protocol.

@@ -46,8 +46,9 @@ type member struct {
 	got  chan string // "from:frame"
 }
 
+// quickTiming has no silence that a pause of the machine could be taken for.
 func quickTiming() timing {
-	return timing{ping: 20 * time.Millisecond, silence: time.Second, handshake: 5 * time.Second,
+	return timing{ping: 20 * time.Millisecond, silence: time.Minute, handshake: 5 * time.Second,
 		backoffMin: 5 * time.Millisecond, backoffMax: 50 * time.Millisecond}
 }
 

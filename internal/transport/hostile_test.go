@@ -168,7 +168,7 @@ func TestGarbageDisturbsNobody(t *testing.T) {
 }
 
 func TestHandshakeTimesOut(t *testing.T) {
-	m := lone(t, func(_ *Options, tm *timing) { tm.handshake = 500 * time.Millisecond })
+	m := lone(t, func(_ *Options, tm *timing) { tm.handshake = 3 * time.Second })
 	c := dialTo(t, m)
 	if _, err := c.Write(hello{from: 2, to: 1, cluster: "c1"}.append(nil)); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestHandshakeTimesOut(t *testing.T) {
 }
 
 func TestHalfOpenLimit(t *testing.T) {
-	m := lone(t, nil)
+	m := lone(t, func(_ *Options, tm *timing) { tm.handshake = time.Minute })
 	var conns []net.Conn
 	for range halfOpenMax {
 		conns = append(conns, dialTo(t, m))
@@ -229,16 +229,17 @@ func TestBadFramesEndTheConnection(t *testing.T) {
 
 // TestSilentConnectionsDie (T4), for both ends.
 func TestSilentConnectionsDie(t *testing.T) {
+	const silence = 3 * time.Second
 	l := listen(t, "127.0.0.1:0")
 	defer l.Close()
-	m := launch(t, 1, listen(t, "127.0.0.1:0"), map[uint32]string{2: l.Addr().String()}, nil)
+	m := launch(t, 1, listen(t, "127.0.0.1:0"), map[uint32]string{2: l.Addr().String()}, func(_ *Options, tm *timing) { tm.silence = silence })
+	began := time.Now()
 	c := authenticated(t, m) // as dialer that never pings
 	eventually(t, "incoming", func() bool { return m.Stats()[2].Incoming })
-	began := time.Now()
 	if b := expectClosed(t, c); len(b) < 2*frameHeaderBytes {
 		t.Errorf("only %d bytes of pings came", len(b))
 	}
-	if took := time.Since(began); took < quickTiming().silence/2 {
+	if took := time.Since(began); took < silence/2 {
 		t.Errorf("closed after %v already", took)
 	}
 	eventually(t, "incoming gone", func() bool { return !m.Stats()[2].Incoming })

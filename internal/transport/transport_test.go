@@ -39,10 +39,11 @@ func TestSendRefusals(t *testing.T) {
 	if one.Send(9, []byte("x")) {
 		t.Error("a frame for an unknown member was accepted")
 	}
+	began := time.Now()
 	if one.Send(2, nil) || one.Send(2, make([]byte, 1001)) {
 		t.Error("a frame of impossible length was accepted")
 	}
-	if n := one.logs.count("impossible length"); n != 1 {
+	if n := one.logs.count("impossible length"); n != 1 && time.Since(began) < peerLogEvery {
 		t.Errorf("%d log lines for two frames in one second", n)
 	}
 	if one.Stats()[2].Dropped != 2 {
@@ -89,13 +90,15 @@ func TestReconnectAfterRestart(t *testing.T) {
 // TestSlowPeer (T1, T3): a member whose handler hangs fills the queue; Send keeps returning at
 // once, drops are counted, and nobody else waits. Later everything accepted arrives in order.
 func TestSlowPeer(t *testing.T) {
+	const silence = 3 * time.Second
 	release := make(chan struct{})
 	l1, l2, l3 := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
-	one := launch(t, 1, l1, map[uint32]string{2: l2.Addr().String(), 3: l3.Addr().String()}, func(o *Options, _ *timing) {
-		o.QueueBytesMax, o.FrameBytesMax = 1<<20, 1<<20
+	one := launch(t, 1, l1, map[uint32]string{2: l2.Addr().String(), 3: l3.Addr().String()}, func(o *Options, tm *timing) {
+		o.QueueBytesMax, o.FrameBytesMax, tm.silence = 1<<20, 1<<20, silence
 	})
 	received := make(chan byte, 100000)
-	launch(t, 2, l2, map[uint32]string{1: one.addr}, func(o *Options, _ *timing) {
+	launch(t, 2, l2, map[uint32]string{1: one.addr}, func(o *Options, tm *timing) {
+		tm.silence = silence
 		o.Handler = func(_ uint32, frame []byte) {
 			<-release
 			received <- frame[0]
@@ -122,7 +125,7 @@ func TestSlowPeer(t *testing.T) {
 		t.Errorf("%d bytes queued, the limit is %d", q, 1<<20)
 	}
 	one.exchange(t, three)
-	time.Sleep(2 * quickTiming().silence) // slow is not dead (T4)
+	time.Sleep(2 * silence) // slow is not dead (T4)
 	if s := one.Stats()[2]; !s.Connected || s.Connections != 1 {
 		t.Errorf("the slow member was cut off: %+v", s)
 	}

@@ -151,7 +151,7 @@ func TestRun(t *testing.T) {
 	if err != nil || o[stableName(want)] != Pass || len(o) != 1 {
 		t.Errorf("%v %v", o, err)
 	}
-	s.Limit, s.command = 3*time.Second, func(*Arm, string) ([]string, []string) {
+	s.Limit, s.command = 6*time.Second, func(*Arm, string) ([]string, []string) {
 		return []string{"/bin/sh", "-c", "echo 'ok - begun'; sleep 60; echo 'ok - done'"}, nil
 	}
 	began := time.Now()

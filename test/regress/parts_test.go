@@ -245,7 +245,7 @@ func TestRun(t *testing.T) {
 // TestRunEnds: a file that hangs is ended with all it started (X2).
 func TestRunEnds(t *testing.T) {
 	s, a := program(t, "echo begun; (sleep 60; touch "+filepath.Join(t.TempDir(), "late")+") & sleep 60")
-	s.Limit = 2 * time.Second
+	s.Limit = 5 * time.Second
 	o, err := s.Run(t.Context(), a, "x")
 	if err != nil {
 		t.Fatal(err)

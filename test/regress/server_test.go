@@ -158,7 +158,7 @@ func (m *members) look() (notes []string, ended bool) {
 	return append(notes, m.compare()...), ended
 }
 
-const readyTimeout = 30 * time.Second
+const readyTimeout = 90 * time.Second
 
 // serves waits until node k takes statements.
 func (m *members) serves(k int) error {

@@ -172,6 +172,7 @@ func TestLargeObjectsAndDefinitions(t *testing.T) {
 	b.Do("SELECT lo_put("+own+", 0, 'more')", "SELECT lo_unlink("+own+")", "RESET ROLE")
 
 	// Hidden in functions, and next to rows.
+	settle(a, b)
 	a.Do("DO $$ BEGIN PERFORM lo_from_bytea(4302, 'do'); ALTER LARGE OBJECT 4302 OWNER TO lo_reader; END $$",
 		"WITH x AS (INSERT INTO lo_beside VALUES (2) RETURNING k) SELECT lo_from_bytea(4303, k::text::bytea) FROM x")
 	if a.Get("SELECT count(*) FROM pg_available_extensions WHERE name = 'lo'") == "1" {
@@ -244,6 +245,8 @@ func TestLargeObjectTools(t *testing.T) {
 	a := c.Connect(1)
 	a.Do("CREATE DATABASE lodump", "CREATE DATABASE lorestore")
 	source, target := c.In("lodump"), c.In("lorestore")
+	source.WaitReady()
+	target.WaitReady()
 	file := filepath.Join(t.TempDir(), "in")
 	content := bytes.Repeat([]byte("some content, "), 5000)
 	if err := os.WriteFile(file, content, 0o644); err != nil {

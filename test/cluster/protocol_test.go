@@ -174,6 +174,7 @@ func TestSetvalByDrivers(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
 	s.Do("CREATE TABLE set_by_drivers (id serial PRIMARY KEY, v int)")
+	c.Settled()
 	above := func(node int, low int64) {
 		t.Helper()
 		var id int64
@@ -216,7 +217,6 @@ func TestSetvalByDrivers(t *testing.T) {
 
 // TestPipelineWithoutSync has clients that send no Sync and wait: for an error, as PostgreSQL tells it at once, or for nothing.
 func TestPipelineWithoutSync(t *testing.T) {
-	t.Parallel() // mostly it waits
 	c := use(t)
 	c.Connect(1).Do("CREATE TABLE unsynced(k int PRIMARY KEY)")
 	for _, listens := range []bool{false, true} {
@@ -238,7 +238,7 @@ func TestPipelineWithoutSync(t *testing.T) {
 		}
 		hear := func(last string) (seen string) {
 			t.Helper()
-			if err := s.PgConn().Conn().SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			if err := s.PgConn().Conn().SetReadDeadline(time.Now().Add(sqlTimeout)); err != nil {
 				t.Fatal(err)
 			}
 			for !strings.HasSuffix(seen, last) {

@@ -39,7 +39,7 @@ func TestChangingKeysCount(t *testing.T) {
 				switch {
 				case err == nil:
 					kind.wins.Add(kind.by)
-				case Code(err) != "40001":
+				case Code(err) != "40001" && Code(err) != "40P01": // two of one node may meet two rows in either order
 					t.Errorf("an update failed: %s", Explain(err))
 					fallthrough
 				default:

@@ -56,7 +56,8 @@ func TestRowLocks(t *testing.T) {
 			if p.first == change && errA == nil || p.second == change && errB == nil {
 				changes++
 			}
-			c.Everywhere("SELECT n FROM held WHERE id = 1", fmt.Sprint(changes)) // nothing is under way
+			settle(a, b) // nothing is under way
+			c.Everywhere("SELECT n FROM held WHERE id = 1", fmt.Sprint(changes))
 		}
 	}
 	c.Check()
@@ -69,6 +70,7 @@ func TestManyRowLocks(t *testing.T) {
 	a.Do("CREATE TABLE many(id int PRIMARY KEY)", "INSERT INTO many SELECT generate_series(1, 70000)", "CREATE TABLE many_beside(id int PRIMARY KEY)")
 	c.Everywhere("SELECT count(*) FROM many_beside", "0")
 	for i, lock := range []string{"SELECT * FROM many ORDER BY id LIMIT 60000 FOR UPDATE", "SELECT * FROM many FOR UPDATE"} {
+		settle(a, b)
 		a.Do("BEGIN", lock, fmt.Sprintf("INSERT INTO many_beside VALUES (%d)", i))
 		b.Do("BEGIN", "SELECT * FROM many WHERE id = 69999 FOR UPDATE", fmt.Sprintf("INSERT INTO many_beside VALUES (-1 - %d)", i))
 		errA, errB := race(a, b, "COMMIT", "COMMIT")

@@ -447,7 +447,7 @@ func TestSerializableCommitsThatFail(t *testing.T) {
 				case Code(err) == "40001" || Code(err) == "40P01":
 					err = s.Try("ROLLBACK")
 				}
-				if took := time.Since(began); err != nil || took > 15*time.Second {
+				if took := time.Since(began); err != nil || took > 30*time.Second {
 					t.Errorf("after %s: %s", took, Explain(err))
 					return
 				}

@@ -42,8 +42,9 @@ func workersLocks(t *testing.T, prefix string) (c *Cluster, a, b, watch *Conn) {
 		"share": "SELECT pg_advisory_xact_lock_shared($1); SELECT 1", "excl": "SELECT pg_advisory_xact_lock($1); SELECT 1",
 		"session": "SELECT pg_advisory_lock_shared($1); SELECT 1", "try": "SELECT pg_try_advisory_lock_shared($1)::int",
 		"xtry": "SELECT pg_try_advisory_xact_lock_shared($1)::int", "both": "SELECT pg_advisory_lock($1), pg_advisory_unlock($1); SELECT 1",
-		// For LIMIT 1. What it gives back is not the lock it keeps.
-		"slow": "SELECT pg_advisory_xact_lock($1), pg_advisory_lock($1 + 100), pg_advisory_unlock($1 + 100), pg_advisory_xact_lock($1 + 200), pg_sleep(3); SELECT 1",
+		// For LIMIT 1. What they give back is not the lock they keep. One goes on when it gets another lock.
+		"slow": "SELECT pg_advisory_xact_lock($1), pg_advisory_lock($1 + 100), pg_advisory_unlock($1 + 100), pg_advisory_xact_lock($1 + 200), pg_sleep(600); SELECT 1",
+		"gate": "SELECT pg_advisory_xact_lock($1), pg_advisory_lock($1 + 100), pg_advisory_unlock($1 + 100), pg_advisory_xact_lock($1 + 200), pg_advisory_xact_lock_shared($1 + 300); SELECT 1",
 	} {
 		a.Do(fmt.Sprintf("CREATE FUNCTION %s_%s(int, int) RETURNS int LANGUAGE sql PARALLEL SAFE AS '%s'", prefix, name, body))
 	}
@@ -73,9 +74,12 @@ func TestAdvisoryWorkers(t *testing.T) {
 	// While a worker has it, nobody else does, at this node or another.
 	for k, mode := range map[int]string{1: "", 2: "_shared"} {
 		other := c.Connect(k)
-		answer = a.later("SELECT pw_slow(7102, x) FROM pw LIMIT 1")
-		watch.held(2)
+		b.Do("SELECT pg_advisory_lock(7402)")
+		answer = a.later("SELECT pw_gate(7102, x) FROM pw LIMIT 1")
+		watch.waits(1)
+		watch.held(3)
 		other.want("SELECT pg_try_advisory_lock"+mode+"(7102)", "f")
+		b.Do("SELECT pg_advisory_unlock(7402)")
 		if err := answer(); err != nil {
 			t.Fatal(Explain(err))
 		}
@@ -100,9 +104,10 @@ func TestAdvisoryWorkers(t *testing.T) {
 	b.Do("SELECT pg_advisory_unlock_all()")
 
 	// The statement goes on when the workers are gone.
-	answer = a.later("DO $$ BEGIN PERFORM sum(pw_excl(7107, x)) FROM pw; PERFORM pg_sleep(600); END $$")
-	watch.held(1)
-	b.Do("SELECT pg_advisory_lock(7107)", "SELECT pg_advisory_unlock(7107)")
+	b.Do("SELECT pg_advisory_lock(7407)")
+	answer = a.later("DO $$ BEGIN PERFORM pw_gate(7107, x) FROM pw LIMIT 1; PERFORM pg_sleep(600); END $$")
+	watch.waits(1)
+	b.Do("SELECT pg_advisory_unlock(7407)", "SELECT pg_advisory_lock(7107)", "SELECT pg_advisory_unlock(7107)")
 	if err := a.PgConn().CancelRequest(a.ctx()); err != nil {
 		t.Fatal(err)
 	}
@@ -120,21 +125,24 @@ func TestAdvisoryWorkers(t *testing.T) {
 // TestAdvisoryWorkersEnd: however a worker that has a lock or waits for one ends, nothing is left of it.
 func TestAdvisoryWorkersEnd(t *testing.T) {
 	c, _, b, watch := workersLocks(t, "pe")
-	const query, waits = "SELECT sum(pe_share(7201, x)) FROM pe", "SELECT a.pid FROM pg_stat_activity a WHERE a.leader_pid IS NOT NULL LIMIT 1"
+	const query = "SELECT sum(pe_share(7201, x)) FROM pe"
+	worker := func(a *Conn, end string) {
+		c.Connect(1).Do(fmt.Sprintf("SELECT %s((SELECT w.pid FROM pg_stat_activity w WHERE w.leader_pid = %d LIMIT 1))", end, a.PgConn().PID()))
+	}
 	b.Do("SELECT pg_advisory_lock(7201)")
 	nothing := func(what string) {
 		t.Helper()
 		watch.waits(0)
 		watch.held(1)
-		c.Connect(1).want("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7201", "0")
+		c.Eventually(1, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7201", "0") // a client is told before its workers have ended
 	}
 	for what, how := range map[string]struct {
 		end  func(a *Conn)
 		code string
 	}{
 		"the backend is ended":  {func(a *Conn) { c.Connect(1).Do(fmt.Sprintf("SELECT pg_terminate_backend(%d)", a.PgConn().PID())) }, "57P01"},
-		"a worker is ended":     {func(*Conn) { c.Connect(1).Do("SELECT pg_terminate_backend((" + waits + "))") }, "57P01"},
-		"a worker is cancelled": {func(*Conn) { c.Connect(1).Do("SELECT pg_cancel_backend((" + waits + "))") }, "57014"},
+		"a worker is ended":     {func(a *Conn) { worker(a, "pg_terminate_backend") }, "57P01"},
+		"a worker is cancelled": {func(a *Conn) { worker(a, "pg_cancel_backend") }, "57014"},
 		"it is cancelled": {func(a *Conn) {
 			if err := a.PgConn().CancelRequest(a.ctx()); err != nil {
 				t.Error(err)
@@ -149,7 +157,9 @@ func TestAdvisoryWorkersEnd(t *testing.T) {
 		}
 		a.Do("BEGIN")
 		answer := a.later(query)
-		watch.waits(1)
+		if what != "lock_timeout" { // it may be over before anybody has looked
+			watch.waits(1)
+		}
 		how.end(a)
 		err := answer()
 		if how.code != "" {
@@ -194,8 +204,13 @@ func TestAdvisoryWorkersExclude(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM pg_proc WHERE proname = 'px_inside'", "1")
 	var mu sync.Mutex
 	var inside [][2]int64
+	entered := func() int { mu.Lock(); defer mu.Unlock(); return len(inside) }
+	const enough = 20
 	var wg sync.WaitGroup
 	until := time.Now().Add(seconds(5 * time.Second))
+	goesOn := func() bool {
+		return time.Now().Before(until) || entered() < enough && time.Now().Before(until.Add(sqlTimeout))
+	}
 	for i := range 9 {
 		s := c.Connect(i%3 + 1).workers()
 		if i%4 == 3 {
@@ -203,7 +218,7 @@ func TestAdvisoryWorkersExclude(t *testing.T) {
 		}
 		other := c.Connect(i%3 + 1)
 		wg.Go(func() {
-			for n := 0; time.Now().Before(until); n++ {
+			for n := 0; goesOn(); n++ {
 				if n%7 == i%7 {
 					time.AfterFunc(time.Duration(n%5)*4*time.Millisecond, func() { _ = s.PgConn().CancelRequest(s.ctx()) })
 				}
@@ -226,13 +241,13 @@ func TestAdvisoryWorkersExclude(t *testing.T) {
 	}
 	wg.Wait()
 	slices.SortFunc(inside, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
-	for i := range inside[1:] {
-		if inside[i][1] >= inside[i+1][0] {
-			t.Errorf("two were inside at once: %v and %v", inside[i], inside[i+1])
+	for i := 1; i < len(inside); i++ {
+		if inside[i-1][1] >= inside[i][0] {
+			t.Errorf("two were inside at once: %v and %v", inside[i-1], inside[i])
 		}
 	}
 	t.Logf("%d were inside", len(inside))
-	if len(inside) < 20 {
+	if entered() < enough {
 		t.Error("hardly anybody was inside")
 	}
 	watch.held(0)
@@ -249,6 +264,7 @@ func TestAdvisoryWorkersNamed(t *testing.T) {
 	answer := a.later("DO $$ BEGIN " + say(b, 7500) + say(a, 7501) + " PERFORM pg_sleep(600); END $$")
 	watch.held(1)
 	b.want("SELECT pg_try_advisory_xact_lock(7500)", "t")
+	c.Settled()
 	watch.held(1) // others hear of what b gave back a moment later
 	if got := watch.Get("SHOW tutti.locks"); !strings.Contains(got, "|7501|") || strings.Contains(got, "|7500|") {
 		t.Errorf("what is held: %s", got)

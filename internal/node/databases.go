@@ -105,35 +105,35 @@ func (t *tenure) awaitDatabase(name string) {
 }
 
 // await looks for a database that is not known here once everything is applied that was ordered before now: its creation
-// may have been answered at another member. It looks for one at a time, for databaseWait at most.
-func (t *tenure) await(ctx context.Context, name string) *life {
+// may have been answered at another member. It looks for one at a time, for databaseWait at most: then it is not known whether there is one.
+func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, databaseWait)
 	defer cancel()
 	select {
 	case t.looking <- struct{}{}:
 		defer func() { <-t.looking }()
 	case <-ctx.Done():
-		return nil
+		return nil, false
 	}
 	main := t.life(mainGroup)
 	if l := t.named(name); l != nil || main == nil {
-		return l
+		return l, l != nil
 	}
 	seq := main.seq.Add(1)
 	main.core.do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindFence, Seq: seq}) })
 	for !main.resolved(seq) {
 		if main.ending() || !sleep(ctx, time.Millisecond) {
-			return nil
+			return nil, false
 		}
 	}
 	var decided uint64
 	main.core.call(func(e *engine.Engine) { decided = e.Ordinal() })
 	for main.core.applied.Load() < decided {
 		if main.ending() || !sleep(ctx, time.Millisecond) {
-			return nil
+			return nil, false
 		}
 	}
-	return t.named(name)
+	return t.named(name), true
 }
 
 // refusalOf gives what PostgreSQL refuses alike at every member; nil for other errors.

@@ -218,11 +218,12 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 		return nil, errNotReady()
 	}
 	l := t.named(name)
+	known := true // whether there is such a database
 	if l == nil && t.ready() {
-		l = t.await(ctx, name)
+		l, known = t.await(ctx, name)
 	}
 	switch {
-	case l == nil && !t.ready():
+	case l == nil && !(known && t.ready()):
 		return nil, errNotReady()
 	case l == nil:
 		return nil, wire.Fatalf(wire.CodeInvalidCatalogName, "database %q does not exist", name).

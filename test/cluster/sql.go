@@ -63,6 +63,10 @@ func (c *Cluster) Connect(k int) *Conn {
 			}
 		}
 		s.Conn, err = pgx.ConnectConfig(ctx, config)
+		for c.database != "" && Code(err) == "57P03" && ctx.Err() == nil { // a slow machine takes its time to open a database
+			time.Sleep(pollInterval)
+			s.Conn, err = pgx.ConnectConfig(ctx, config)
+		}
 	}
 	if err != nil {
 		c.tb.Fatalf("node %d: %v", k, err)

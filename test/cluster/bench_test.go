@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +39,8 @@ type benchReport struct {
 	}
 }
 
-// TestBenchCompare runs the smallest comparison and looks whether its figures can be true.
+// TestBenchCompare runs the smallest comparison and looks whether its figures can be true. A pause of the machine spoils a
+// run of one second: then it is done again, and longer.
 func TestBenchCompare(t *testing.T) {
 	build, err := findBuild()
 	if err != nil {
@@ -49,6 +51,19 @@ func TestBenchCompare(t *testing.T) {
 			t.Skip("pgbench is not installed")
 		}
 	}
+	for _, seconds := range []int{1, 5, 10} {
+		wrong := compare(t, seconds).wrong()
+		if len(wrong) == 0 || t.Failed() {
+			return
+		}
+		t.Logf("runs of %d s: %s", seconds, strings.Join(wrong, "\n"))
+	}
+	t.Error("the figures cannot be true")
+}
+
+// compare runs "tutti bench compare" and reads its report.
+func compare(t *testing.T, seconds int) *benchReport {
+	t.Helper()
 	exe, err := Binary()
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +83,7 @@ func TestBenchCompare(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, exe, "bench", "compare", "--quick", "--seconds", "1", "--dir", dir, "--base-port", strconv.Itoa(port), "--json", file).CombinedOutput()
+	out, err := exec.CommandContext(ctx, exe, "bench", "compare", "--quick", "--seconds", strconv.Itoa(seconds), "--dir", dir, "--base-port", strconv.Itoa(port), "--json", file).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -86,59 +101,69 @@ func TestBenchCompare(t *testing.T) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatal(err)
 	}
-	r.check(t)
 	if !strings.Contains(string(out), "tutti ÷") {
 		t.Errorf("no ratios in the output:\n%s", out)
 	}
-	if t.Failed() {
-		t.Logf("%s\n%s", out, b)
+	for _, x := range r.Runs {
+		if x.Error != "" {
+			t.Errorf("%s on %s: %s", x.Load, x.Server, x.Error)
+		}
 	}
-}
-
-func (r *benchReport) check(t *testing.T) {
-	servers := 2
-	if _, err := exec.LookPath("pgbouncer"); err == nil {
-		servers = 3
-	} else if len(r.Missing) == 0 {
+	if servers := r.servers(); servers == 2 && len(r.Missing) == 0 {
 		t.Error("PgBouncer is missing, and the report does not say so")
 	}
+	return &r
+}
+
+func (r *benchReport) servers() int {
+	if _, err := exec.LookPath("pgbouncer"); err == nil {
+		return 3
+	}
+	return 2
+}
+
+// wrong lists what cannot be true.
+func (r *benchReport) wrong() (wrong []string) {
+	errorf := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	servers := r.servers()
 	if len(r.Runs) != 2*servers {
-		t.Errorf("%d runs of 2 loads on %d servers", len(r.Runs), servers)
+		errorf("%d runs of 2 loads on %d servers", len(r.Runs), servers)
 	}
 	if r.Machine.Cores < 1 || r.Versions["postgresql"] == "" || len(r.Settings) != 5 || r.Settings["node3"]["shared_buffers"] != r.Settings["plain"]["shared_buffers"] {
-		t.Errorf("machine, versions or settings: %+v %v %v", r.Machine, r.Versions, r.Settings)
+		errorf("machine, versions or settings: %+v %v %v", r.Machine, r.Versions, r.Settings)
 	}
 	if want := instance.BaseSettings()["shared_buffers"]; r.Settings["plain"]["shared_buffers"] != want || r.Settings["plain"]["synchronous_commit"] != "on" {
-		t.Errorf("plain runs with %v", r.Settings["plain"])
+		errorf("plain runs with %v", r.Settings["plain"])
 	}
 	_, noCPU := os.Stat("/proc/self/stat")
 	for _, x := range r.Runs {
 		what := x.Load + " on " + x.Server
-		if x.Error != "" || x.Clients != 8 || x.Transactions < 20 || x.TPS < 10 || x.TPS > 1e6 || x.Mean <= 0 || x.P95 <= 0 || x.P95 > 20000 {
-			t.Errorf("%s: %+v", what, x)
+		if x.Clients != 8 || x.Transactions < 20 || x.TPS < 10 || x.TPS > 1e6 || x.Mean <= 0 || x.P95 <= 0 || x.P95 > 20000 {
+			errorf("%s: %+v", what, x)
 		}
 		// 8 clients that wait for each answer: their latencies and their throughput are one thing.
 		if busy := x.TPS * x.Mean / 1000; busy < 3 || busy > 10 {
-			t.Errorf("%s: %.1f of 8 clients are waiting at any time", what, busy)
+			errorf("%s: %.1f of 8 clients are waiting at any time", what, busy)
 		}
 		if write := x.Load == "-N"; write != (x.Fsyncs > 0.02) || x.Fsyncs > 5 {
-			t.Errorf("%s: %.3f fsyncs per transaction", what, x.Fsyncs)
+			errorf("%s: %.3f fsyncs per transaction", what, x.Fsyncs)
 		}
 		if members := len(x.Members); x.Server == "tutti" && members != 3 || x.Server != "tutti" && members != 1 {
-			t.Errorf("%s: %d members", what, members)
+			errorf("%s: %d members", what, members)
 		}
 		if noCPU != nil {
 			continue
 		}
 		if x.CPU == nil || x.CPU.Database <= 0 || x.CPU.Client <= 0 || (x.CPU.Middleware > 0) != (x.Server != "plain") {
-			t.Errorf("%s: CPU %+v", what, x.CPU)
+			errorf("%s: CPU %+v", what, x.CPU)
 		} else if used := (x.CPU.Database + x.CPU.Middleware + x.CPU.Client) * x.TPS / 1e6; used > 1.5*float64(r.Machine.Cores) {
-			t.Errorf("%s: %.1f cores busy of %d", what, used, r.Machine.Cores)
+			errorf("%s: %.1f cores busy of %d", what, used, r.Machine.Cores)
 		}
 	}
 	for _, x := range r.Ratios {
 		if x.Min > x.Median || x.Median > x.Max || x.Of == "tutti" && (x.Median < 0.005 || x.Median > 3) {
-			t.Errorf("ratio %+v", x)
+			errorf("ratio %+v", x)
 		}
 	}
+	return wrong
 }

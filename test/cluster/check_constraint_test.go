@@ -36,6 +36,7 @@ func TestChecksThatChangeTheirMind(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM offers", "5")
 	c.Everywhere("SELECT string_agg(id || ':' || at, ' ' ORDER BY id) FROM entries", "1:7 3:8")
 	c.Everywhere("SELECT count(*) FROM tenants", "3")
+	c.Settled()
 
 	for k := range 3 {
 		s := c.Connect(k + 1)

@@ -96,6 +96,7 @@ func TestDatabases(t *testing.T) {
 	}
 	c.Check()
 	s.Do("DROP DATABASE shop WITH (FORCE)")
+	c.Settled()
 	for _, k := range c.All() {
 		if _, err := pgx.Connect(context.Background(), shop.URL(k)); Code(err) != "3D000" {
 			t.Errorf("node %d: connecting to a dropped database: %v", k, err)
@@ -214,6 +215,7 @@ func TestDatabasesAfterKills(t *testing.T) {
 		time.Sleep(time.Second)
 		disturb()
 		c.WaitReady()
+		busy.WaitReady()
 	}
 	time.Sleep(time.Second)
 	close(stop)
@@ -253,7 +255,8 @@ func defineBeside(c, busy *Cluster, k int, stop <-chan struct{}) {
 		for main != nil && in != nil && !main.IsClosed() && !in.IsClosed() {
 			select {
 			case <-stop:
-				_, _ = main.Close(context.Background()), in.Close(context.Background()) // they may be broken
+				closeConn(main)
+				closeConn(in)
 				return
 			default:
 			}
@@ -270,6 +273,8 @@ func defineBeside(c, busy *Cluster, k int, stop <-chan struct{}) {
 				cancel()
 			}
 		}
+		closeConn(main)
+		closeConn(in)
 		select {
 		case <-stop:
 			return

@@ -39,7 +39,7 @@ func TestDefinitionsAreEverywhereInOrder(t *testing.T) {
 		{"CREATE SEQUENCE ddl.s", "SELECT count(*) FROM pg_sequences WHERE schemaname = 'ddl'", "1"},
 		{"CREATE MATERIALIZED VIEW ddl.mv AS SELECT num FROM ddl.renamed", "SELECT num FROM ddl.mv", "9"},
 		{"COMMENT ON TABLE ddl.renamed IS 'hi'", "SELECT obj_description('ddl.renamed'::regclass)", "hi"},
-		{"DROP TYPE ddl.mood", "SELECT count(*) FROM pg_type WHERE typname = 'mood'", "0"},
+		{"DROP TYPE ddl.mood", "SELECT to_regtype('ddl.mood') IS NULL", "t"},
 		{"DROP INDEX ddl.t_n", "SELECT count(*) FROM pg_indexes WHERE schemaname = 'ddl' AND tablename = 'renamed'", "1"},
 		{"DROP SCHEMA ddl CASCADE", "SELECT count(*) FROM pg_namespace WHERE nspname = 'ddl'", "0"},
 	}
@@ -270,6 +270,7 @@ func TestDefinitionAfterWriters(t *testing.T) {
 	}
 	a.Do("COMMIT")
 
+	c.Settled()
 	a.Do("BEGIN", "SELECT 1")
 	far.Do("INSERT INTO afterwriters VALUES (3)")
 	c.Everywhere("SELECT count(*) FROM afterwriters", "3")

@@ -18,10 +18,12 @@ func TestColumnsThatFillRows(t *testing.T) {
 		"a timestamptz NOT NULL DEFAULT now()", "b uuid DEFAULT gen_random_uuid()", "d date DEFAULT current_date, ADD e text DEFAULT steady()", "f int DEFAULT drawn()",
 		"g timestamp[] DEFAULT ARRAY[now()], ADD h text DEFAULT upper('x') CHECK (h > '')", "j serial", "l float DEFAULT random(), ADD m timestamptz DEFAULT now()", "n text DEFAULT nullif(current_user, current_user)",
 	} {
+		c.Settled()
 		for _, table := range []string{"filled", "fillnokey", "fillparts"} {
 			c.Connect(1 + i%3).Do(fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s", table, column))
 		}
 	}
+	c.Settled()
 	c.Connect(2).Do("ALTER TABLE filled ADD COLUMN u uuid DEFAULT gen_random_uuid() UNIQUE", "ALTER TABLE fillnokey ADD COLUMN id bigserial PRIMARY KEY", "ALTER TABLE filled ADD COLUMN i bigint GENERATED ALWAYS AS IDENTITY")
 	c.Settled()
 	s := c.Connect(3)

@@ -46,7 +46,7 @@ func TestDatabases(t *testing.T) {
 
 	// Channels and locks.
 	mine, theirs := shop.Connect(1), c.Connect(1)
-	mine.Do("LISTEN talk")
+	mine.listen("talk")
 	theirs.Do("LISTEN talk")
 	shop.Connect(3).Do("NOTIFY talk, 'x'")
 	if got := mine.hears(1); got[0] != "talk:x" {

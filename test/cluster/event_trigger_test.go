@@ -43,7 +43,7 @@ func TestEventTriggersThatWrite(t *testing.T) {
 	t.Parallel() // mostly it waits
 	c := Start(t, 3)
 	s, ear := c.Connect(1), c.Connect(3)
-	ear.Do("LISTEN defined")
+	ear.listen("defined")
 	s.Do("CREATE TABLE ddl_log(id serial PRIMARY KEY, tag text, what text, made timestamptz, node timestamptz)", "CREATE TABLE ddl_count(tag text PRIMARY KEY, n int)",
 		"CREATE ROLE ddl_owner", "CREATE ROLE ddl_role", "GRANT ALL ON SCHEMA public TO ddl_role, ddl_owner", "GRANT ddl_owner TO ddl_role",
 		"GRANT ALL ON ALL TABLES IN SCHEMA public TO ddl_role", "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO ddl_role")

@@ -45,6 +45,19 @@ const (
 // marked is the condition that the text begins with BulkMark.
 const marked = "pg_catalog.starts_with(pg_catalog.current_query(), '" + BulkMark + "')"
 
+// bulkHeirs refuses what has changed, or may have, rows of other tables, which transition tables do not tell apart: of temporary
+// tables that the session has made and knows of only now (capture.HeirState), or of tables that a function has given the table
+// as heirs meanwhile.
+const bulkHeirs = `  IF TG_OP OPERATOR(pg_catalog.<>) 'INSERT' AND (pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
+      OR pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.<>) '` + BulkSetting + `') THEN
+    IF EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid WHERE i.inhparent OPERATOR(pg_catalog.=) TG_RELID
+        AND (c.relpersistence OPERATOR(pg_catalog.<>) 't'::pg_catalog."char" OR c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema())) THEN
+      RAISE EXCEPTION 'rows of table "%%" and of tables that inherit from it cannot be changed together here', TG_TABLE_NAME USING ERRCODE = 'feature_not_supported',
+        HINT = 'Prepare the statement again, or run it after the one that made the other table.';
+    END IF;
+  END IF;
+`
+
 // bulk reports whether statements on the table can be captured as a whole. Where somebody's triggers may
 // change a row again, or a statement changes rows of a table that it does not name, rows are
 // captured one by one.
@@ -123,7 +136,7 @@ BEGIN
     RAISE EXCEPTION 'write outside a Tutti transaction' USING ERRCODE = '%s', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
       HINT = 'Connect to Tutti, not to the database behind it.';
   END IF;
-  s := %s;
+`+bulkHeirs+`  s := %s;
   tutti_stamp := (((pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) OPERATOR(pg_catalog.*) 1000000::pg_catalog.float8)::pg_catalog.int8) OPERATOR(pg_catalog.<<) %d)
     OPERATOR(pg_catalog.|) (pg_catalog.pg_stat_get_xact_tuples_inserted(tutti.captures()::pg_catalog.regclass) OPERATOR(pg_catalog.&) %d::pg_catalog.int8);
   LOOP

@@ -21,6 +21,8 @@ const (
 	definedSetting = "tutti.defined"
 	// DefinedState is the SQLSTATE of the INFO that says so.
 	DefinedState = "TT002"
+	// HeirState is the SQLSTATE of the INFO that says that a temporary table inherits from a permanent one.
+	HeirState = "TT007"
 
 	opDefinition = 6   // image: see Definition
 	opFrozen     = 7   // image: an encoded writeset that stands for all before it
@@ -254,6 +256,20 @@ BEGIN
     RAISE EXCEPTION 'the object does not exist: another transaction has removed it meanwhile' USING ERRCODE = 'undefined_object';
   END IF;
 END $tutti$;
+-- A statement on a permanent table changes rows of temporary ones that inherit from it, too. Transition tables do not tell whose they are.
+CREATE OR REPLACE FUNCTION tutti.tell_heir(tag pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  IF tag IN ('CREATE TABLE', 'ALTER TABLE') AND EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_inherits i ON i.inhrelid = d.objid JOIN pg_class p ON p.oid = i.inhparent
+      WHERE d.classid = 'pg_class'::regclass AND p.relpersistence <> 't') THEN
+    RAISE INFO 'a temporary table inherits from a permanent one' USING ERRCODE = '` + HeirState + `';
+  END IF;
+END $tutti$;
+-- Whether a definition may have made a table a partition, or given it heirs. From then on rows are captured one by one in a statement that is
+-- captured as a whole, whose rows so far are captured twice. All others leave tables as they are to their statement triggers.
+CREATE OR REPLACE FUNCTION tutti.gives_heirs(tag pg_catalog.text) RETURNS pg_catalog.bool LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  RETURN tag ~ '^ALTER|EXTENSION' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_inherits i ON i.inhrelid = d.objid WHERE d.classid = 'pg_class'::regclass);
+END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.partial() RETURNS pg_catalog.bool LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT coalesce(string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{%[9]s}' AND current_setting('tutti.tags', true) <> '', false)
 $tutti$;
@@ -296,13 +312,13 @@ BEGIN
   SELECT coalesce(object_identity, tag) INTO o FROM pg_event_trigger_ddl_commands()
     WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp'
       AND (classid IS DISTINCT FROM 'pg_proc'::regclass OR objid <> ALL (tutti.local_functions())) LIMIT 1;
-  IF NOT FOUND AND gone IS NULL THEN PERFORM tutti.still_there(tag); RETURN; END IF;
+  IF NOT FOUND AND gone IS NULL THEN PERFORM tutti.still_there(tag), tutti.tell_heir(tag); RETURN; END IF;
   IF tag ~ 'OWNED$' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE lower(object_type) = 'large object') THEN
     gone := coalesce(gone, '[]') || '[["` + SchemaName + `", "` + LargeName + `"]]'; -- who writes one at another member must not be passed by
   END IF;
   CASE current_setting('%[2]s', true)
     WHEN 'on' THEN NULL; WHEN '` + InsideSetting + `' THEN PERFORM tutti.enter_inside();
-    WHEN '%[3]s', '%[4]s', '` + BulkSetting + `' THEN PERFORM set_config('%[2]s', 'on', true);
+    WHEN '` + BulkSetting + `' THEN IF tutti.gives_heirs(tag) THEN PERFORM set_config('%[2]s', 'on', true); END IF; WHEN '%[3]s', '%[4]s' THEN PERFORM set_config('%[2]s', 'on', true);
     ELSE RAISE EXCEPTION '%% outside a Tutti transaction', tag USING ERRCODE = '%[5]s', HINT = 'Connect to Tutti, not to the database behind it.';
   END CASE;
   PERFORM tutti.note_tag(tag, concat(current_query(), context));

@@ -122,6 +122,8 @@ func (s *Session) ownNotice(f wire.Frame) {
 	switch e.Code {
 	case wire.CodeTuttiDefined:
 		s.schema.noted = true
+	case wire.CodeTuttiHeir:
+		s.heirs = true
 	case wire.CodeTuttiLock:
 		s.lockNotice(e.Message)
 	default:

@@ -64,6 +64,7 @@ type Session struct {
 	escape bool                // standard_conforming_strings is off
 	fatal  *wire.SQLError      // the backend's last words
 	lost   bool                // the backend has forgotten our statements; see recover
+	heirs  bool                // temporary tables of the session's have inherited from permanent ones; see marks
 	late   []byte              // frames for the client, due before the next ReadyForQuery
 	ears   ears
 

@@ -47,5 +47,6 @@ const (
 	CodeTuttiWider               = "TT004" // Tutti's own: a definition has changed more than it was said to
 	CodeTuttiOutdated            = "TT005" // Tutti's own: what a definition changes has to be looked up again
 	CodeTuttiInside              = "TT006" // Tutti's own, of an INFO: a procedure's transaction is about to commit
+	CodeTuttiHeir                = "TT007" // Tutti's own, of an INFO: a temporary table inherits from a permanent one
 	CodeTuttiReplicationRefused  = "TT001" // Tutti's own: refused by replication policy
 )

@@ -1,0 +1,76 @@
+package cluster
+
+import "testing"
+
+// TestTemporaryHeirs: a statement on a table of which a temporary one of the session's inherits changes the rows of both. Those
+// of the temporary table are the session's own, even if their keys are those of rows that the other nodes have.
+func TestTemporaryHeirs(t *testing.T) {
+	c := use(t)
+	other := c.Connect(2)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE heirs(id int PRIMARY KEY, a int)", "INSERT INTO heirs SELECT g, 0 FROM generate_series(1, 5) g",
+		"CREATE FUNCTION heirs_made() RETURNS int LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP TABLE heirs_late () INHERITS (heirs); INSERT INTO heirs_late VALUES (50, 0); UPDATE heirs SET a = a + 1; RETURN 1; END $$",
+		"CREATE TABLE heirs_told(id int PRIMARY KEY, a int)", "CREATE TABLE heirs_of(id int PRIMARY KEY, a int)", "INSERT INTO heirs_of VALUES (1, 0)",
+		"CREATE FUNCTION heirs_given() RETURNS int LANGUAGE plpgsql AS $$ BEGIN ALTER TABLE heirs_of INHERIT heirs; UPDATE heirs SET a = a + 1 WHERE tableoid = 'heirs_of'::regclass; RETURN 1; END $$")
+	const prepared = "UPDATE heirs SET a = a + $1"
+	if _, err := s.Exec(s.ctx(), prepared, 1); err != nil {
+		t.Fatal(Explain(err))
+	}
+	c.Everywhere("SELECT count(*), sum(a) FROM heirs", "5|5")
+
+	for _, make := range []string{"CREATE TEMP TABLE heirs_mine () INHERITS (heirs)", "DO $$ BEGIN CREATE TEMP TABLE heirs_mine (id int NOT NULL, a int); ALTER TABLE heirs_mine INHERIT heirs; END $$"} {
+		s := c.Connect(1)
+		if _, err := s.Exec(s.ctx(), prepared, 0); err != nil {
+			t.Fatal(Explain(err))
+		}
+		s.Do(make, "INSERT INTO heirs_mine VALUES (5, 0), (7, 0)")
+		s.Do("UPDATE heirs SET a = a + 1", "BEGIN", "DELETE FROM heirs WHERE a > 100", "UPDATE heirs SET a = a + 1 WHERE a < 100", "COMMIT", "DELETE FROM heirs WHERE a = 2 AND id > 6")
+		if got := s.Get("SELECT string_agg(id || ':' || a, ' ' ORDER BY id) FROM ONLY heirs_mine"); got != "5:2" {
+			t.Errorf("the temporary rows are %s", got)
+		}
+		if _, err := s.Exec(s.ctx(), prepared, 1); Code(err) != "0A000" {
+			t.Errorf("what was prepared before: %v", Explain(err))
+		}
+		if _, err := s.Exec(s.ctx(), prepared+" + 0", 1); err != nil {
+			t.Error(Explain(err))
+		}
+		// Another session does not see them.
+		other := c.Connect(1)
+		other.Do("UPDATE heirs SET a = a - 3")
+		s.Do("DROP TABLE heirs_mine")
+		c.Everywhere("SELECT count(*), sum(a) FROM heirs", "5|5")
+	}
+
+	if err := c.Connect(1).Try("INSERT INTO heirs_told SELECT heirs_made(), 1"); Code(err) != "0A000" {
+		t.Errorf("made within a statement: %v", err)
+	}
+	if err := c.Connect(1).Try("INSERT INTO heirs_told SELECT heirs_given(), 1"); Code(err) != "0A000" {
+		t.Errorf("given within a statement: %v", err)
+	}
+	c.Everywhere("SELECT count(*), sum(a) FROM heirs", "5|5")
+	other.Do("INSERT INTO heirs VALUES (6, 0)")
+	c.Everywhere("SELECT count(*), sum(a) FROM heirs", "6|5")
+	c.Check()
+}
+
+// TestDefinitionsInStatementsOfManyRows: a function that defines something, called for each row of a statement that is captured
+// as a whole. No row is captured twice, and none is missed.
+func TestDefinitionsInStatementsOfManyRows(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE tenants(id int PRIMARY KEY, a int)", "CREATE TABLE tenants_log(id int PRIMARY KEY, n int)", "CREATE TABLE tenants_old(id int PRIMARY KEY)",
+		`CREATE FUNCTION tenant(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+			IF i % 2 = 0 THEN RETURN i; END IF;
+			EXECUTE format('CREATE SCHEMA tenant_%s', i); EXECUTE format('CREATE TABLE tenant_%s.t (id serial PRIMARY KEY, v text)', i);
+			EXECUTE format('INSERT INTO tenant_%s.t (v) SELECT g FROM generate_series(1, 10) g', i);
+			EXECUTE format('UPDATE tenant_%s.t SET v = v || ''!'' WHERE v < ''5''', i);
+			INSERT INTO tenants_log SELECT i * 100 + g FROM generate_series(1, 5) g; RETURN i; END $$`,
+		"CREATE FUNCTION tenant_gone(i int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('DROP SCHEMA IF EXISTS tenant_%s CASCADE', i); DELETE FROM tenants_log WHERE id / 100 = i; RETURN true; END $$")
+	s.Do("INSERT INTO tenants SELECT tenant(g), 0 FROM generate_series(1, 6) g")
+	c.Everywhere("SELECT (SELECT string_agg(id::text, ' ' ORDER BY id) FROM tenants), (SELECT count(*) FROM tenants_log), (SELECT string_agg(v, ' ' ORDER BY id) FROM tenant_5.t)",
+		"1 2 3 4 5 6|15|1! 2! 3! 4! 5 6 7 8 9 10!")
+	s.Do("BEGIN", "UPDATE tenants SET a = tenant(id + 10) WHERE a = 0", "DELETE FROM tenants WHERE a % 2 = 0 AND tenant_gone(id)", "INSERT INTO tenants_old SELECT tenant_gone(g)::int + g FROM generate_series(11, 13) g", "COMMIT")
+	c.Everywhere("SELECT (SELECT string_agg(id::text || ':' || a, ' ' ORDER BY id) FROM tenants), (SELECT count(*) FROM tenants_log), (SELECT count(*) FROM tenants_old), to_regclass('tenant_15.t'), to_regclass('tenant_13.t')",
+		"1:11 3:13 5:15|20|3|tenant_15.t|")
+	c.Check()
+}

@@ -17,6 +17,10 @@ import (
 const (
 	// InsideState is the SQLSTATE of these INFOs.
 	InsideState = "TT006"
+	// EnteredState is the SQLSTATE of the INFO with which a transaction of a procedure's says that it has captured something:
+	// EnteredFirst if it is the procedure's first. PostgreSQL lets those that capture nothing commit without a word.
+	EnteredState = "TT008"
+	EnteredFirst = "first"
 	// InsideSetting is TransactionSetting's value, for the session, while a procedure runs in transactions of its own. The
 	// first thing that is captured in each makes 'on' of it.
 	InsideSetting = "procedure"
@@ -143,7 +147,7 @@ const ArraySQL = `SELECT $1::pg_catalog.text, pg_catalog.concat(pg_catalog.quote
   FROM pg_catalog.pg_type y JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) y.typnamespace WHERE y.oid OPERATOR(pg_catalog.=) pg_catalog.pg_typeof($1)::pg_catalog.oid`
 
 func insideSchema() string {
-	return strings.NewReplacer("@tx", TransactionSetting, "@state", InsideState, "@proof", fmt.Sprint(insideProofBytes), "@go", InsideGo, "@fail", InsideFail,
+	return strings.NewReplacer("@tx", TransactionSetting, "@state", InsideState, "@entered", EnteredState, "@first", EnteredFirst, "@proof", fmt.Sprint(insideProofBytes), "@go", InsideGo, "@fail", InsideFail,
 		"@text", textSettings, "@tag", fmt.Sprint(lockTag), "@shift", fmt.Sprint(lockPIDShift), "@waits", fmt.Sprint(insideWaits), "@talks", fmt.Sprint(insideTalks), "@holds", fmt.Sprint(insideHolds)).Replace(insideTables)
 }
 
@@ -166,6 +170,7 @@ BEGIN
   PERFORM tutti.native_lock_shared(k), tutti.native_unlock_shared(k);
   INSERT INTO tutti.inside VALUES (pg_catalog.txid_current());
   PERFORM pg_catalog.set_config('@tx', 'on', true);
+  RAISE INFO USING ERRCODE = '@entered', MESSAGE = CASE WHEN pg_catalog.transaction_timestamp() OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp() THEN 'later' ELSE '@first' END;
 END $tutti$;
 ALTER FUNCTION tutti.enter_inside OWNER TO tutti_owner;
 CREATE OR REPLACE FUNCTION tutti.commit_inside() RETURNS trigger LANGUAGE plpgsql AS $tutti$

@@ -206,27 +206,40 @@ func (h *host) Texts(r session.Reread) (array, typ string, err error) {
 	return string(got.Rows[0][0]), string(got.Rows[0][1]), nil
 }
 
-// GoesOn has it commit, and tells the executor how that ended. The next transaction of the procedure is held up, before it can
-// have looked for anything that a writer relies on: others of the same group may not be visible yet.
+// GoesOn has it commit, and tells the executor how that ended, whatever it is: the log has decided, and the executor waits. The next
+// transaction of the procedure is held up, before it can have looked for anything that a writer relies on: others of the same group
+// may not be visible yet.
 func (h *host) GoesOn(n int, seq uint64) error {
-	ctx, t := h.n.advisory.context, &h.talk
 	h.seen = h.n.longs.seen()
-	r, err := t.exec(ctx, capture.InsideHoldSQL(h.g.pid))
+	committed, err := h.letCommit(n, seq)
+	h.Committed(seq, committed)
 	if err != nil {
 		return err
 	}
-	if t.held = string(r[0].Rows[0][0]) == "t"; !t.held {
-		return fmt.Errorf("node: the next transaction of a procedure at backend %d could not be held up", h.g.pid)
+	if committed && h.advisory != nil {
+		h.advisory.giveBack() // what the transaction had locked
 	}
-	if err := h.Say(n, capture.InsideGo); err != nil {
-		return err
-	}
-	if r, err = t.exec(ctx, capture.InsideEndedSQL(h.g.pid, h.g.slot, h.n.incarnation, seq)); err != nil {
-		return err
-	}
-	h.Committed(seq, len(r[len(r)-1].Rows) == 1)
 	h.g.cancelLate()
 	return nil
+}
+
+// letCommit reports whether the transaction has committed. With an error that is not known: its backend is to be ended.
+func (h *host) letCommit(n int, seq uint64) (committed bool, err error) {
+	ctx, t := h.n.advisory.context, &h.talk
+	r, err := t.exec(ctx, capture.InsideHoldSQL(h.g.pid))
+	if err != nil {
+		return false, err
+	}
+	if t.held = string(r[0].Rows[0][0]) == "t"; !t.held {
+		return false, fmt.Errorf("node: the next transaction of a procedure at backend %d could not be held up", h.g.pid)
+	}
+	if err := h.Say(n, capture.InsideGo); err != nil {
+		return false, err
+	}
+	if r, err = t.exec(ctx, capture.InsideEndedSQL(h.g.pid, h.g.slot, h.n.incarnation, seq)); err != nil {
+		return false, err
+	}
+	return len(r[len(r)-1].Rows) == 1, nil
 }
 
 // Follows lets the procedure's next transaction go on, once all is applied that was visible together with the last one, or it

@@ -97,7 +97,7 @@ type Host interface {
 	Deferrable() bool
 	// EnterSnapshot waits for a moment between groups and holds the next one back until
 	// LeaveSnapshot; snapshots taken in between see exactly the prefix up to the result.
-	// With a non-nil error the transaction lost while it waited, and nothing is held back.
+	// With a non-nil error the transaction lost while it waited, or the client has cancelled that, and nothing is held back.
 	EnterSnapshot() (base uint64, doom *wire.SQLError)
 	LeaveSnapshot()
 	// EnterSafe is EnterSnapshot for a backend that may wait for a safe snapshot. When the next group comes it is cancelled, again and
@@ -165,7 +165,7 @@ type Host interface {
 	// Attend begins a conversation with a transaction that a procedure commits, and Leave ends it. Say has the transaction
 	// carry the n'th command out, and Texts gives the values of the only row of a Reread's query; an error for the client
 	// is that its type cannot be known elsewhere. GoesOn has it commit, as
-	// Submit has decided, and returns when it has, or could not: it is Committed. The procedure's next transaction then waits
+	// Submit has decided, and returns when it has, or could not: it is Committed, also with an error, which is the backend's end. The procedure's next transaction then waits
 	// with the first thing that is captured, until Leave. Follows says what that has seen: all that was made visible together with the last.
 	Attend(conversation string) error
 	Leave()

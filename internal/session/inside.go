@@ -18,6 +18,8 @@ import (
 type inside struct {
 	calling bool
 	commits int            // its transactions that have committed, if they wrote something
+	first   bool           // its first one has begun to write
+	later   bool           // a later one has; those before may have committed what is not replicated
 	lost    *wire.SQLError // what the client is told when the transaction that waits fails
 	talk    *talk          // the one that is under way
 	stopped string         // with what the statement was cancelled while the log decided
@@ -88,7 +90,7 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost bool, err
 	if err != nil {
 		return false, err
 	}
-	lost = rep.failed != nil && calls.commits == 0 && (s.doomed() || calls.lost != nil || rep.failed.Code == wire.CodeSerializationFailure)
+	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 && (s.doomed() || calls.lost != nil || rep.failed.Code == wire.CodeSerializationFailure)
 	s.host.Enter(PhaseIdle)
 	s.doom = nil
 	for {
@@ -106,6 +108,15 @@ const (
 	insideOn  = "SELECT pg_catalog.set_config('tutti.tx', 'procedure', false)"
 	insideOff = "SELECT pg_catalog.set_config('tutti.tx', '', false)"
 )
+
+// enteredFirst is what the first of its transactions says when it begins to write: capture.EnteredFirst.
+const enteredFirst = "first"
+
+// entered notes what a transaction says when it begins to write.
+func (i *inside) entered(message string) {
+	i.first = i.first || message == enteredFirst
+	i.later = i.later || message != enteredFirst
+}
 
 // commitInside ends a transaction that asks for it. What it says later is heard by say.
 func (s *Session) commitInside(message string, r *reply) (ours bool, err error) {
@@ -161,7 +172,7 @@ func (s *Session) endInside(t *talk) error {
 	}
 	t.said++
 	if err := s.host.GoesOn(t.said, c.seq); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errBackend, err) // it is ended: nobody can speak to it
 	}
 	s.inside.commits++
 	s.schema = schema{}

@@ -29,6 +29,9 @@ func (s *Session) noticed(f wire.Frame, r *reply) (bool, error) {
 	case e.Code == wire.CodeTuttiDefined:
 		s.schema.noted = true
 		return true, nil
+	case e.Code == wire.CodeTuttiEntered:
+		s.inside.entered(e.Message)
+		return true, nil
 	case e.Code == wire.CodeTuttiHeir:
 		s.heirs = true
 		return true, nil

@@ -48,5 +48,6 @@ const (
 	CodeTuttiOutdated            = "TT005" // Tutti's own: what a definition changes has to be looked up again
 	CodeTuttiInside              = "TT006" // Tutti's own, of an INFO: a procedure's transaction is about to commit
 	CodeTuttiHeir                = "TT007" // Tutti's own, of an INFO: a temporary table inherits from a permanent one
+	CodeTuttiEntered             = "TT008" // Tutti's own, of an INFO: a procedure's transaction has begun to write
 	CodeTuttiReplicationRefused  = "TT001" // Tutti's own: refused by replication policy
 )

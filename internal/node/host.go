@@ -83,9 +83,12 @@ func (h *host) endTurn() {
 func (h *host) Deferrable() bool { return h.n.tables.Load().Deferrable() }
 
 func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
-	if !h.n.gate.enter(func() bool { return h.g.doomed() != nil || h.n.ending() }) {
+	if !h.n.gate.enter(func() bool { return h.g.doomed() != nil || h.g.wishes() || h.n.ending() }) {
 		if doom := h.g.doomed(); doom != nil {
 			return 0, doom
+		}
+		if h.g.wishes() {
+			return 0, errCanceled()
 		}
 		return 0, errEnding()
 	}

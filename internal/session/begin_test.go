@@ -1,15 +1,17 @@
 package session_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// scripted is a backend that refuses our BEGIN as often as it is told to.
+// scripted is a backend that refuses our BEGIN, and what we ask about channels, as often as it is told to.
 type scripted struct {
 	refuse int  // with a cancel, the next so many times
+	late   int  // the same of what we ask
 	skips  bool // until the Sync
 	status byte
 }
@@ -51,6 +53,15 @@ func (b *scripted) serve(r *wire.Reader, w *wire.Writer) {
 }
 
 func (b *scripted) execute(sql string) []byte {
+	canceled := wire.AppendErrorResponse(nil, wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request").ErrorFields)
+	if strings.Contains(sql, "pg_listening_channels") {
+		if b.late > 0 {
+			b.late--
+			b.skips = true
+			return canceled
+		}
+		return wire.AppendCommandComplete(nil, "SELECT 0")
+	}
 	switch sql {
 	case "SHOW standard_conforming_strings":
 		return wire.AppendCommandComplete(wire.AppendTextRow(nil, "on"), "SHOW")
@@ -60,7 +71,7 @@ func (b *scripted) execute(sql string) []byte {
 		if b.refuse > 0 {
 			b.refuse--
 			b.skips = true
-			return wire.AppendErrorResponse(nil, wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request").ErrorFields)
+			return canceled
 		}
 		b.status = wire.TxActive
 		return wire.AppendCommandComplete(nil, "BEGIN")
@@ -70,12 +81,10 @@ func (b *scripted) execute(sql string) []byte {
 	return wire.AppendCommandComplete(nil, sql)
 }
 
-// TestCancelOfOurBegin: a cancel that was meant for a statement hits the BEGIN that went ahead
-// of it. The statement fails, the block with it, and the session goes on.
-func TestCancelOfOurBegin(t *testing.T) {
+// live begins a session at this backend.
+func (b *scripted) live(t *testing.T) *live {
 	near, far := socketPair(t)
 	front, back := socketPair(t)
-	b := &scripted{refuse: 2, status: wire.TxIdle}
 	go b.serve(wire.NewReader(back, wire.FrontendLimits()), wire.NewWriter(back))
 	x := session.New(session.Options{
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
@@ -84,11 +93,19 @@ func TestCancelOfOurBegin(t *testing.T) {
 	})
 	done := make(chan error, 1)
 	go func() { done <- x.Run() }()
-	defer func() {
+	t.Cleanup(func() {
 		_, _, _ = near.Close(), back.Close(), <-done
-	}()
+	})
 	l := &live{client: newClient(near), t: t}
 	l.until(wire.TypeReadyForQuery)
+	return l
+}
+
+// TestCancelOfOurBegin: a cancel that was meant for a statement hits the BEGIN that went ahead
+// of it. The statement fails, the block with it, and the session goes on.
+func TestCancelOfOurBegin(t *testing.T) {
+	b := &scripted{refuse: 2, status: wire.TxIdle}
+	l := b.live(t)
 	canceled := "ERROR 57014 canceling statement due to user request\nReadyForQuery E"
 	l.want("Q BEGIN", "CommandComplete BEGIN\nReadyForQuery T")
 	l.want("Q UPDATE t SET v = 1", canceled)
@@ -100,5 +117,17 @@ func TestCancelOfOurBegin(t *testing.T) {
 	l.want("Q INSERT INTO t VALUES (3)", "CommandComplete INSERT INTO t VALUES (3)\nReadyForQuery T")
 	if b.refuse != 0 {
 		t.Error("the backend was not asked to begin as often as expected")
+	}
+}
+
+// TestLateCancelHitsOwnQuery: a cancel that came too late for a statement hits what we ask behind it. That is asked again, unless
+// it goes on.
+func TestLateCancelHitsOwnQuery(t *testing.T) {
+	b := &scripted{late: 2, status: wire.TxIdle}
+	l := b.live(t)
+	l.want("Q LISTEN a", "CommandComplete LISTEN a\nReadyForQuery I")
+	l.want("P |LISTEN b\nB |\nE |0\nS", "ReadyForQuery I")
+	if b.late != 0 {
+		t.Error("the backend was not asked as often as expected")
 	}
 }

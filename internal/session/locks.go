@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/wire"
@@ -93,7 +94,10 @@ func (s *Session) giveBack() (bool, error) {
 	if len(calls) == 0 {
 		return true, nil
 	}
-	_, err := s.query("SELECT " + strings.Join(calls, ","))
+	r, _, err := s.ask("SELECT " + strings.Join(calls, ",")) // once: what is given back is not rolled back
+	if err == nil && r.failed != nil {
+		err = fmt.Errorf("session: advisory locks cannot be given back: %s", r.failed.Message)
+	}
 	return true, err
 }
 

@@ -48,13 +48,22 @@ func (s *Session) quiet() (reply, error) {
 
 // query runs a query of Tutti's own and returns its rows in text form. It uses names of its
 // own because a simple Query would destroy the client's unnamed statement.
+// A cancel may hit it that was meant for the client's statement before; then it is run again.
 func (s *Session) query(sql string) ([][][]byte, error) {
-	r, rows, err := s.ask(sql)
-	if err == nil && r.failed != nil {
-		err = fmt.Errorf("session: %s: %s", sql, r.failed.Message)
+	for try := 1; ; try++ {
+		r, rows, err := s.ask(sql)
+		switch {
+		case err != nil || r.failed == nil:
+			return rows, err
+		case r.failed.Code == wire.CodeQueryCanceled && r.status == wire.TxIdle && try < queryTries:
+			continue
+		}
+		return nil, fmt.Errorf("session: %s: %s", sql, r.failed.Message)
 	}
-	return rows, err
 }
+
+// queryTries is how often; a client's statement_timeout looks like a cancel.
+const queryTries = 10
 
 // ask is query for what may fail.
 func (s *Session) ask(sql string) (reply, [][][]byte, error) {

@@ -51,6 +51,9 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		return err
 	}
 	base := s.base
+	if doom == nil {
+		doom = s.host.Enter(PhaseRunning) // the client may cancel what follows
+	}
 	if doom == nil && s.currentLevel() == semantics.Serializable {
 		doom = s.host.SerialBegin()
 	}
@@ -68,10 +71,16 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	r, err := s.quiet()
 	s.host.LeaveSnapshot()
 	s.snapshot = true
-	if err == nil && r.failed != nil {
+	switch {
+	case err != nil || r.failed == nil:
+		return err
+	case r.failed.Code != wire.CodeQueryCanceled:
 		return fmt.Errorf("session: the backend refused to take a snapshot: %s", r.failed.Message)
 	}
-	return err
+	if doom = s.host.Enter(PhaseRunning); doom == nil {
+		doom = failureOf(r)
+	}
+	return s.undo(doom)
 }
 
 // reset forgets the transaction on both sides; the backend must be idle.

@@ -130,7 +130,7 @@ func classify(n *pg.Node) Statement {
 		}
 		return s
 	case *pg.Node_DeallocateStmt:
-		return Statement{Kind: Local, Forgets: v.DeallocateStmt.Name == "", Sticky: true}
+		return Statement{Kind: Local, Forgets: v.DeallocateStmt.Name == "", Deallocates: v.DeallocateStmt.Name, Sticky: true}
 	case *pg.Node_ListenStmt:
 		return Statement{Kind: Local, Listens: true, Channel: v.ListenStmt.Conditionname}
 	case *pg.Node_UnlistenStmt:

@@ -194,6 +194,8 @@ type Statement struct {
 	Locks *RowLocks
 	// Executes is the prepared statement that it executes.
 	Executes string
+	// Deallocates is the prepared statement that it removes, if it is one.
+	Deallocates string
 	// Name is what a Tutti SHOW asks for.
 	Name    string
 	Refusal Refusal

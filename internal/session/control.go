@@ -7,8 +7,14 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
+// deallocates reports whether a statement is a DEALLOCATE of one that the backend has never heard of.
+func (s *Session) deallocates(st semantics.Statement) bool {
+	of := s.statements[st.Deallocates]
+	return st.Deallocates != "" && of != nil && of.own
+}
+
 // control carries out the statements that are not the backend's: transaction commands,
-// definitions, SHOW tutti.*, and refusals. Its answer has no ReadyForQuery.
+// definitions, SHOW tutti.*, refusals, and what removes one of these that was prepared. Its answer has no ReadyForQuery.
 func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 	if st.Kind != semantics.Rollback && s.tellDoom() {
 		if st.Kind == semantics.Commit {
@@ -18,6 +24,11 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 	}
 	if s.block == failed && !st.Ends() {
 		return true, s.fail(inFailedTransaction())
+	}
+	if st.Deallocates != "" {
+		delete(s.statements, st.Deallocates)
+		s.tag("DEALLOCATE")
+		return false, nil
 	}
 	switch st.Kind {
 	case semantics.Begin:

@@ -198,7 +198,7 @@ func (s *Session) examineParse(p wire.Parse) message {
 	if len(list) > 1 {
 		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it
 	}
-	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control(), odd: s.escape || s.direct.encoded}
+	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control() || s.deallocates(st), odd: s.escape || s.direct.encoded}
 	if len(list) == 1 {
 		of.locks = s.locking(st)
 	}

@@ -84,7 +84,7 @@ func (s *Session) classify(sql string) ([]semantics.Statement, *wire.SQLError) {
 
 // statement runs one statement that came as a Query. raw is a whole Query frame of it.
 func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (failedToo bool, err error) {
-	if st.Control() {
+	if st.Control() || s.deallocates(st) {
 		return s.control(st)
 	}
 	if st.Savepoint() && s.implicit && s.block == active {
@@ -126,6 +126,9 @@ func (s *Session) learn(st semantics.Statement) error {
 		s.stale = true // asked when it is needed: a rollback would take it back
 	}
 	s.advisory.stale = s.advisory.used && (s.advisory.stale || st.Undoes || st.Forgets)
+	if st.Deallocates != "" {
+		delete(s.statements, st.Deallocates) // another one may get the name unseen, by PREPARE
+	}
 	if st.Forgets {
 		clear(s.statements)
 		s.direct.forget()
@@ -150,7 +153,7 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	whole := true
 	r := request{frames: raw, sql: []string{sql}}
 	for _, st := range list {
-		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && !st.Notes && st.Locks == nil && !st.Savepoint()
+		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && st.Deallocates == "" && !st.Notes && st.Locks == nil && !st.Savepoint()
 		r.add(st)
 		s.reading(&r, st.Text, nil)
 	}

@@ -143,20 +143,18 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 		s.implicit = false
 	} else {
 		s.block, s.modes = active, st.Modes
-		if err := s.beginHearing(); err != nil {
-			return true, err
+		if s.ears.listens { // PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
+			if err := s.openEarly(); err != nil {
+				return true, err
+			}
 		}
 	}
 	s.tag(st.Tag)
 	return false, nil
 }
 
-// beginHearing opens the backend's transaction of a block that has begun if the session listens: PostgreSQL's queue
-// keeps what a listener in a transaction has not heard, which others can see (pg_notification_queue_usage).
-func (s *Session) beginHearing() error {
-	if !s.ears.listens {
-		return nil
-	}
+// openEarly opens the backend's transaction of a block that has begun, before there is something to do in it.
+func (s *Session) openEarly() error {
 	if err := s.ensureOpen(false); err != nil {
 		return err
 	}

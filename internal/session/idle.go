@@ -56,11 +56,9 @@ func (s *Session) wait() (wire.Frame, error) {
 				return wire.Frame{}, err
 			}
 		}
-		if silent && s.gathering {
-			s.gathering = false
-			if err := s.runGathered(); err != nil {
-				return wire.Frame{}, err
-			}
+		if ran, err := s.settleSilence(silent); err != nil {
+			return wire.Frame{}, err
+		} else if ran {
 			if phase = PhaseIdle; s.open {
 				phase = PhaseWaiting
 			}
@@ -88,6 +86,19 @@ func (s *Session) wait() (wire.Frame, error) {
 		}
 		return f, s.badFrame(err)
 	}
+}
+
+// settleSilence does what can wait no longer when the client is silent: it runs what was gathered, or opens the transaction of
+// a block, which is subject to idle_in_transaction_session_timeout.
+func (s *Session) settleSilence(silent bool) (ran bool, err error) {
+	switch {
+	case silent && s.gathering:
+		s.gathering = false
+		return true, s.runGathered()
+	case silent && s.block == active && !s.implicit && !s.open && s.doom == nil:
+		return true, s.openEarly()
+	}
+	return false, nil
 }
 
 // runGathered runs what the client has sent without a Sync or Flush, since it has been silent for a while: it may wait for

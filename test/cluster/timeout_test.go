@@ -95,3 +95,29 @@ func TestCommitTimeout(t *testing.T) {
 		t.Errorf("rows are %s", got)
 	}
 }
+
+// TestIdleInTransaction: a client that has said BEGIN and nothing else is idle in a transaction. What others commit meanwhile is
+// no reason to lose.
+func TestIdleInTransaction(t *testing.T) {
+	c := use(t)
+	idle, far := c.Connect(1), c.Connect(2)
+	far.Do("CREATE TABLE idler(k int PRIMARY KEY, v int)", "INSERT INTO idler VALUES (1, 0)", "CREATE TABLE idled(k serial PRIMARY KEY, of int REFERENCES idler)")
+	c.Everywhere("SELECT v FROM idler", "0")
+	look := fmt.Sprintf("SELECT state FROM pg_stat_activity WHERE pid = %d", idle.PgConn().PID())
+	for _, begin := range []string{"BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL SERIALIZABLE", "LISTEN idler; BEGIN"} {
+		idle.Do(strings.Split(begin, "; ")...)
+		c.Eventually(1, look, "idle in transaction")
+		v := far.Get("DELETE FROM idled; DELETE FROM idler RETURNING v")
+		far.Do("INSERT INTO idler VALUES (1, " + v + " + 1)")
+		c.Everywhere("SELECT v - 1 FROM idler", v)
+		idle.Do("INSERT INTO idled(of) VALUES (1)", "UPDATE idler SET v = v + 1", "COMMIT", "UNLISTEN *")
+		c.Everywhere("SELECT count(*) FROM idled", "1")
+	}
+	c.Everywhere("SELECT v FROM idler", "8")
+	idle.Do("SET idle_in_transaction_session_timeout = '100ms'", "BEGIN")
+	c.Eventually(1, look, "")
+	if err := idle.Try("SELECT 1"); err == nil {
+		t.Error("it goes on")
+	}
+	c.Check()
+}

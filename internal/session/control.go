@@ -153,12 +153,18 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 	return false, nil
 }
 
-// openEarly opens the backend's transaction of a block that has begun, before there is something to do in it.
+// openEarly opens the backend's transaction of a block that has begun, before there is something to do in it. If that fails, by a
+// late cancel for example, it is opened with the first statement.
 func (s *Session) openEarly() error {
 	if err := s.ensureOpen(false); err != nil {
 		return err
 	}
-	return s.begun()
+	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
+	r, err := s.quiet()
+	if err == nil && r.failed != nil {
+		s.undone()
+	}
+	return err
 }
 
 // commit ends the block; a failed one is rolled back, as in PostgreSQL.

@@ -96,7 +96,8 @@ func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 		s.gathering = false
 		return true, s.runGathered()
 	case silent && s.block == active && !s.implicit && !s.open && s.doom == nil:
-		return true, s.openEarly()
+		err = s.openEarly()
+		return s.open, err
 	}
 	return false, nil
 }

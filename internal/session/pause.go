@@ -36,14 +36,17 @@ func (s *Session) overdue() error {
 		return nil
 	}
 	r, rows, err := s.ask(timeoutMS)
-	if err != nil || r.failed != nil {
+	if err != nil {
 		return err
 	}
-	if max, err := strconv.ParseInt(string(rows[0][0]), 10, 64); err != nil || max == 0 || s.pause.ms < max {
+	why := wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to statement timeout")
+	if r.failed != nil { // a late cancel
+		why = failureOf(r)
+	} else if max, err := strconv.ParseInt(string(rows[0][0]), 10, 64); err != nil || max == 0 || s.pause.ms < max {
 		return err
 	}
 	s.pause = pause{}
 	end := len(s.batchBytes)
-	s.batch = append(s.batch, message{typ: wire.TypeDescribe, start: end, end: end, err: wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to statement timeout")})
+	s.batch = append(s.batch, message{typ: wire.TypeDescribe, start: end, end: end, err: why})
 	return nil
 }

@@ -161,7 +161,7 @@ func (s *Session) openEarly() error {
 	}
 	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
 	r, err := s.quiet()
-	if err == nil && r.failed != nil {
+	if s.untouched = true; err == nil && r.failed != nil {
 		s.undone()
 	}
 	return err

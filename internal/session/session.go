@@ -79,15 +79,17 @@ type Session struct {
 	prefix   int  // statements of ours that go ahead of the next request, their answers unread
 	modes    semantics.Modes
 	snapshot bool // its one snapshot is taken
-	base     uint64
-	doom     *wire.SQLError // it was rolled back under the client, who must be told
-	ahead    ahead
-	habits   habits
-	direct   direct
-	schema   schema
-	locks    locks
-	reads    reads
-	inside   inside
+
+	untouched bool // nothing has run in the open transaction, see openEarly
+	base      uint64
+	doom      *wire.SQLError // it was rolled back under the client, who must be told
+	ahead     ahead
+	habits    habits
+	direct    direct
+	schema    schema
+	locks     locks
+	reads     reads
+	inside    inside
 
 	// results of a statement that may be run again
 	holding      bool

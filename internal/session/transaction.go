@@ -39,7 +39,10 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		s.base = s.host.Base()
 		s.locks.rows, s.locks.tables = nil, false
 		s.reads.begin(s.o.Collector.Catalog())
+	} else if s.untouched {
+		s.base = s.host.Base()
 	}
+	s.untouched = false
 	if !snapshot || s.snapshot || !s.snapshotLevel() {
 		return nil
 	}

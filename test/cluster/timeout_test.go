@@ -114,6 +114,13 @@ func TestIdleInTransaction(t *testing.T) {
 		c.Everywhere("SELECT count(*) FROM idled", "1")
 	}
 	c.Everywhere("SELECT v FROM idler", "8")
+	far.Do("CREATE FUNCTION idled(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM pg_sleep(1); RETURN $1; END'")
+	c.Settled()
+	idle.Do("BEGIN")
+	c.Eventually(1, look, "idle in transaction")
+	far.Do("CREATE INDEX ON idled (idled(k))") // a long one
+	c.Settled()
+	idle.Do("UPDATE idled SET of = of", "COMMIT")
 	idle.Do("SET idle_in_transaction_session_timeout = '100ms'", "BEGIN")
 	c.Eventually(1, look, "")
 	if err := idle.Try("SELECT 1"); err == nil {

@@ -59,7 +59,7 @@ func TestProceduresGiveLocksBack(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM proc_freed", "1")
 	for k := 1; k <= 2; k++ {
 		b := c.Connect(k)
-		b.Do("SET statement_timeout = '5s'", "SELECT pg_advisory_lock(77010)", "SELECT pg_advisory_unlock(77010)")
+		b.Do("SET statement_timeout = '30s'", "SELECT pg_advisory_lock(77010)", "SELECT pg_advisory_unlock(77010)")
 	}
 	b := c.Connect(1)
 	b.Do("SELECT pg_advisory_lock(77010)", "INSERT INTO proc_freed VALUES (2)")

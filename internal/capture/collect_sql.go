@@ -27,6 +27,7 @@ RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER ROWS 10 SET en
 #variable_conflict use_column
 DECLARE s pg_catalog.int8;
 BEGIN
+  IF `+sharedChanged()+` THEN PERFORM tutti.note_shared(); END IF;
   IF pg_catalog.current_setting('`+definedSetting+`', true) OPERATOR(pg_catalog.=) 'on' THEN op := %d; RETURN NEXT; RETURN; END IF;
   -- tutti.tx: what a holdable cursor writes at COMMIT would not be collected any more, so it is refused.
   s := CASE WHEN ahead AND pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN -2

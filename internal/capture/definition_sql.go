@@ -320,7 +320,7 @@ BEGIN
     WHEN 'on' THEN NULL; WHEN '` + InsideSetting + `' THEN PERFORM tutti.enter_inside();
     WHEN '` + BulkSetting + `' THEN IF tutti.gives_heirs(tag) THEN PERFORM set_config('%[2]s', 'on', true); END IF; WHEN '%[3]s', '%[4]s' THEN PERFORM set_config('%[2]s', 'on', true);
     ELSE RAISE EXCEPTION '%% outside a Tutti transaction', tag USING ERRCODE = '%[5]s', HINT = 'Connect to Tutti, not to the database behind it.';
-  END CASE;
+  END CASE; PERFORM tutti.note_shared(); -- in front of what may name a role that the same function has made
   PERFORM tutti.note_tag(tag, concat(current_query(), context));
   q := current_query();
   IF context LIKE E'%%\n%%' THEN -- not of the client itself
@@ -437,7 +437,7 @@ DECLARE d jsonb := convert_from(data, 'UTF8')::jsonb;
 BEGIN
   IF current_setting('transaction_read_only') = 'on' THEN RETURN; END IF; -- it was about a temporary object
   INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), d->>'role', d);
-  PERFORM set_config('tutti.defined', 'on', true), set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',COMMENT'), true);
+  PERFORM set_config('tutti.defined', 'on', true), set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',COMMENT'), true), tutti.note_counted();
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.freeze(data pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
 BEGIN

@@ -60,6 +60,7 @@ func Schema() string {
 	b.WriteString(sequenceSchema())
 	b.WriteString(insideSchema())
 	b.WriteString(definitionSchema())
+	b.WriteString(sharedSchema())
 	b.WriteString(describeFunctions())
 	b.WriteString(followFunctions())
 	b.WriteString(extentFunction())

@@ -67,8 +67,7 @@ func (s *Session) shared(st *semantics.Statement) (bool, error) {
 		return s.define(st)
 	}
 	if !s.host.Main() && s.block == active {
-		return true, s.fail(wire.Errorf(wire.CodeFeatureNotSupported, "roles and databases cannot be changed in a transaction block of this database, they belong to all databases").
-			WithHint("Change them outside a transaction block, or in the cluster's first database."))
+		return true, s.fail(errShared())
 	}
 	s.schema.shared = true
 	return s.here(*st)

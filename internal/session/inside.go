@@ -160,6 +160,9 @@ func (s *Session) endInside(t *talk) error {
 		t.said++
 		return s.host.Say(t.said, insideGo)
 	}
+	if failure := s.share(c.ws); failure != nil {
+		return s.failInside(t, failure)
+	}
 	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
 		return s.failInside(t, doom)
 	}

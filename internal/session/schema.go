@@ -6,6 +6,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // A transaction may change the schema. Its definitions run here, like everything else of it, and are
@@ -20,6 +21,33 @@ type schema struct {
 	events bool // event triggers may have been changed
 }
 
+// note notes that the backend says it has noted a definition.
+func (c *schema) note(message string) {
+	c.noted = true
+	c.shared = c.shared || message == sharedNotice
+}
+
+// sharedNotice is what it says when a function has changed what all databases share: capture.SharedNotice.
+const sharedNotice = "roles or databases were changed"
+
+// share marks a transaction that has changed what all databases share. It returns the failure of one that is not in
+// the database where these changes are ordered.
+func (s *Session) share(ws *writeset.Writeset) *wire.SQLError {
+	if !s.schema.shared || len(ws.Steps) == 0 {
+		return nil
+	}
+	if !s.host.Main() {
+		return errShared()
+	}
+	ws.Shared = true
+	return nil
+}
+
+func errShared() *wire.SQLError {
+	return wire.Errorf(wire.CodeFeatureNotSupported, "roles and databases cannot be changed in a transaction block or function of this database, they belong to all databases").
+		WithHint("Change them outside a transaction block, or in the cluster's first database.")
+}
+
 // noticed takes a notice of the backend that is for us, if it is.
 func (s *Session) noticed(f wire.Frame, r *reply) (bool, error) {
 	e, err := wire.DecodeErrorFields(f.Body())
@@ -27,7 +55,7 @@ func (s *Session) noticed(f wire.Frame, r *reply) (bool, error) {
 	case err != nil:
 		return false, err
 	case e.Code == wire.CodeTuttiDefined:
-		s.schema.noted = true
+		s.schema.note(e.Message)
 		return true, nil
 	case e.Code == wire.CodeTuttiEntered:
 		s.inside.entered(e.Message)

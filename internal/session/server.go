@@ -130,7 +130,7 @@ func (s *Session) ownNotice(f wire.Frame) {
 	}
 	switch e.Code {
 	case wire.CodeTuttiDefined:
-		s.schema.noted = true
+		s.schema.note(e.Message)
 	case wire.CodeTuttiHeir:
 		s.heirs = true
 	case wire.CodeTuttiLock:

@@ -286,6 +286,9 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if err := s.addTableLocks(&c); err != nil {
 		return nil, false, err
 	}
+	if c.failed == nil && c.ws != nil {
+		c.failed = s.share(c.ws)
+	}
 	if c.failed != nil {
 		if doom := s.host.Enter(PhaseRunning); doom != nil {
 			c.failed, retry = doom, true
@@ -295,7 +298,6 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if c.ws == nil || c.ws.Empty() {
 		return s.commitLocal()
 	}
-	c.ws.Shared = s.schema.shared && len(c.ws.Steps) > 0
 	sub := Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws}
 	refused, err := s.vouch(&sub)
 	if err != nil {

@@ -71,7 +71,7 @@ func TestDatabases(t *testing.T) {
 	}
 
 	for sql, code := range map[string]string{
-		"BEGIN; CREATE ROLE nobody_else": "0A000", "DROP DATABASE shop": "55006", "DROP DATABASE postgres": "0A000", "ALTER DATABASE postgres RENAME TO other": "0A000",
+		"BEGIN; CREATE ROLE nobody_else": "0A000", "DO $$ BEGIN CREATE ROLE nobody_else; END $$": "0A000", "DROP DATABASE shop": "55006", "DROP DATABASE postgres": "0A000", "ALTER DATABASE postgres RENAME TO other": "0A000",
 		"ALTER DATABASE shop RENAME TO other": "0A000", "BEGIN; CREATE DATABASE inblock": "25001", "CREATE DATABASE copied TEMPLATE shop": "0A000",
 		"CREATE DATABASE closed ALLOW_CONNECTIONS false": "0A000", "ALTER DATABASE shop ALLOW_CONNECTIONS false": "0A000", "ALTER DATABASE shop SET TABLESPACE pg_default": "0A000",
 		"CREATE DATABASE shop": "42P04", "DROP DATABASE template1": "0A000", "DROP DATABASE nowhere": "3D000", "CREATE DATABASE a OWNER nowhere": "42704", "ALTER DATABASE nowhere RENAME TO x": "3D000",

@@ -21,14 +21,27 @@ type Collector struct {
 	order      uint64
 	all        bool
 	unfollowed bool
-	headers    map[string]int
-	tables     []header
 	steps      steps
-	rows       []change
-	pieces     []piece         // rows that were captured many at a time
-	index      map[rowName]int // of rows
-	reread     []int           // rows whose image must be read again, in order
-	queries    [][]int         // per Rereads query, rows asked for
+	section              // since the last step
+	open       []section // before it, with images to be read again
+	queries    []query   // of Rereads
+}
+
+// section is what was captured between two definitions.
+type section struct {
+	headers map[string]int
+	tables  []header
+	rows    []change
+	pieces  []piece         // rows that were captured many at a time
+	index   map[rowName]int // of rows
+	reread  []int           // rows whose image must be read again, in order
+	step    int             // of an open one, where its rows belong
+}
+
+// query is what one query of Rereads asks for.
+type query struct {
+	of   *section
+	rows []int
 }
 
 type rowName struct {
@@ -107,7 +120,7 @@ func (c *Collector) add(r captured, err error) error {
 }
 
 // change adds a captured or returned change of a row.
-func (c *Collector) change(r captured, returned bool) error {
+func (c *section) change(r captured, returned bool) error {
 	table, err := c.table(r.header)
 	if err != nil {
 		return err
@@ -116,7 +129,7 @@ func (c *Collector) change(r captured, returned bool) error {
 }
 
 // add1 adds the change of one row and keeps its image. run is not 0 if it was captured with others.
-func (c *Collector) add1(table int, r captured, returned bool, run uint64) error {
+func (c *section) add1(table int, r captured, returned bool, run uint64) error {
 	h := &c.tables[table]
 	switch {
 	case r.op == writeset.OpTruncate:
@@ -163,7 +176,7 @@ func (h *header) key(k rowKey, op writeset.Op) tableKey {
 	return tableKey{hash: k.hash, mode: mode}
 }
 
-func (c *Collector) table(b []byte) (int, error) {
+func (c *section) table(b []byte) (int, error) {
 	if i, ok := c.headers[string(b)]; ok {
 		return i, nil
 	}
@@ -183,7 +196,7 @@ func (c *Collector) table(b []byte) (int, error) {
 // row returns the change of an identity, noting that it needs a re-read if it is not new. What is
 // returned, or captured by whole statements one after the other, comes in the order of the writes, and
 // the last of it is final.
-func (c *Collector) row(table int, ident uint64, returned bool, run uint64) *change {
+func (c *section) row(table int, ident uint64, returned bool, run uint64) *change {
 	name := rowName{table, ident}
 	if i, ok := c.index[name]; ok && ident != 0 {
 		last := c.rows[i].run
@@ -203,7 +216,7 @@ func (c *Collector) row(table int, ident uint64, returned bool, run uint64) *cha
 
 // truncate forgets what happened to the table. Captures before a TRUNCATE are of writes
 // before it: PostgreSQL refuses to truncate a table with statements or triggers pending.
-func (c *Collector) truncate(table int) {
+func (c *section) truncate(table int) {
 	c.pieces = slices.DeleteFunc(c.pieces, func(p piece) bool { return p.table == table })
 	for i := range c.rows {
 		if ch := &c.rows[i]; ch.table == table {
@@ -229,22 +242,31 @@ func (c *Collector) Rereads() ([]Reread, error) {
 	if err := c.unfold(); err != nil {
 		return nil, err
 	}
-	byTable := make([][]int, len(c.tables))
-	for _, i := range c.reread {
-		if !c.rows[i].gone {
-			byTable[c.rows[i].table] = append(byTable[c.rows[i].table], i)
-		}
+	if err := c.disentangled(); err != nil {
+		return nil, err
 	}
 	var out []Reread
 	c.queries = nil
+	for i := range c.open {
+		out = c.ask(out, &c.open[i])
+	}
+	return c.ask(out, &c.section), nil
+}
+
+// ask adds the queries for one section.
+func (c *Collector) ask(out []Reread, of *section) []Reread {
+	byTable := make([][]int, len(of.tables))
+	for _, i := range of.unread() {
+		byTable[of.rows[i].table] = append(byTable[of.rows[i].table], i)
+	}
 	for table, rows := range byTable {
 		if len(rows) == 0 {
 			continue
 		}
-		h := &c.tables[table]
+		h := &of.tables[table]
 		images := make([][]byte, len(rows))
 		for i, r := range rows {
-			images[i] = c.rows[r].image
+			images[i] = of.rows[r].image
 		}
 		out = append(out, Reread{
 			SQL:          "SELECT ident, img FROM tutti." + finalName(h.table.Schema, h.table.Name) + "($1)",
@@ -252,9 +274,19 @@ func (c *Collector) Rereads() ([]Reread, error) {
 			Format:       h.table.Format,
 			Parameter:    writeset.AppendArray(nil, h.table.Format, images),
 		})
-		c.queries = append(c.queries, rows)
+		c.queries = append(c.queries, query{of, rows})
 	}
-	return out, nil
+	return out
+}
+
+// unread are the rows whose image must be read again.
+func (c *section) unread() (rows []int) {
+	for _, i := range c.reread {
+		if !c.rows[i].gone {
+			rows = append(rows, i)
+		}
+	}
+	return rows
 }
 
 // AddFinal adds a row of the query'th of Rereads: its column values in binary.
@@ -262,13 +294,14 @@ func (c *Collector) AddFinal(query int, cols [][]byte) error {
 	if query < 0 || query >= len(c.queries) || len(cols) != 2 || len(cols[0]) != 8 || len(cols[1]) == 0 {
 		return errors.New("capture: a final row is malformed")
 	}
-	table := c.rows[c.queries[query][0]].table
-	i, ok := c.index[rowName{table, nonZero(binary.BigEndian.Uint64(cols[0]))}]
+	of := c.queries[query].of
+	table := of.rows[c.queries[query].rows[0]].table
+	i, ok := of.index[rowName{table, nonZero(binary.BigEndian.Uint64(cols[0]))}]
 	if !ok {
-		return fmt.Errorf("capture: a final row of table %s was not asked for", c.tables[table].table)
+		return fmt.Errorf("capture: a final row of table %s was not asked for", of.tables[table].table)
 	}
-	c.rows[i].image = cols[1]
-	c.rows[i].found = true
+	of.rows[i].image = cols[1]
+	of.rows[i].found = true
 	return nil
 }
 
@@ -276,6 +309,9 @@ func (c *Collector) AddFinal(query int, cols [][]byte) error {
 // a transaction can capture rows and change nothing.
 func (c *Collector) Writeset() (*writeset.Writeset, error) {
 	w, err := c.net()
+	if err == nil {
+		err = c.close()
+	}
 	if err == nil && c.steps.any() {
 		c.steps.rows(w)
 		w, err = c.steps.writeset()
@@ -292,7 +328,7 @@ func (c *Collector) Writeset() (*writeset.Writeset, error) {
 }
 
 // net is the net effect of the rows since the last step.
-func (c *Collector) net() (*writeset.Writeset, error) {
+func (c *section) net() (*writeset.Writeset, error) {
 	if err := c.unfold(); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ const runBits = 12
 func sameStatement(a, b uint64) bool { return a>>runBits == b>>runBits }
 
 // folded adds a captured row that stands for many.
-func (c *Collector) folded(r captured) error {
+func (c *section) folded(r captured) error {
 	table, err := c.table(r.header)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (p *piece) rowKeys(i int) []rowKey {
 }
 
 // straight reports whether all that was captured of a table is one run of a trigger: no row twice.
-func (c *Collector) straight(table int) bool {
+func (c *section) straight(table int) bool {
 	run := uint64(0)
 	for i := range c.pieces {
 		if p := &c.pieces[i]; p.table == table {
@@ -127,12 +127,12 @@ func (c *Collector) straight(table int) bool {
 	return run != 0 && !slices.ContainsFunc(c.rows, func(ch change) bool { return ch.table == table })
 }
 
-func (c *Collector) first(table int) int {
+func (c *section) first(table int) int {
 	return slices.IndexFunc(c.pieces, func(p piece) bool { return p.table == table })
 }
 
 // unfold makes single changes of pieces, unless they are all there is of a table.
-func (c *Collector) unfold() error {
+func (c *section) unfold() error {
 	straight := make([]bool, len(c.tables))
 	for i := range c.tables {
 		straight[i] = c.straight(i)
@@ -157,7 +157,7 @@ func (c *Collector) unfold() error {
 }
 
 // appendPieces adds the rows that were left folded.
-func (c *Collector) appendPieces(w *writeset.Writeset, keys *keySet, number func(int) uint32) error {
+func (c *section) appendPieces(w *writeset.Writeset, keys *keySet, number func(int) uint32) error {
 	rows := len(w.Rows)
 	for i := range c.pieces {
 		rows += len(c.pieces[i].idents)
@@ -177,7 +177,7 @@ func (c *Collector) appendPieces(w *writeset.Writeset, keys *keySet, number func
 }
 
 // distinct makes sure that no two rows of a run have the same hash.
-func (c *Collector) distinct() error {
+func (c *section) distinct() error {
 	all := make([]uint64, 0, 1024)
 	for i := range c.pieces {
 		all = append(all, c.pieces[i].idents...)

@@ -13,6 +13,9 @@ import (
 // SharedNotice is the message of the INFO, with DefinedState, that says that such a note was made.
 const SharedNotice = "roles or databases were changed"
 
+// sharedTag is that of such a note.
+const sharedTag = "ALTER ROLE"
+
 // sharedSetting is how many changes of the transaction's are noted; the counts may begin with those of earlier ones.
 const sharedSetting = "tutti.shared"
 
@@ -37,7 +40,7 @@ func sharedChanged() string {
 
 func sharedSchema() string {
 	return strings.NewReplacer("@own", ownSettings, "@setting", sharedSetting, "@count", sharedCount("inserted", "updated", "deleted"), "@undone", sharedCount("updated", "deleted"),
-		"@schema", SchemaName, "@large", LargeName, "@defined", definedSetting, "@message", SharedNotice, "@state", DefinedState).Replace(sharedFunctions)
+		"@schema", SchemaName, "@large", LargeName, "@defined", definedSetting, "@tag", sharedTag, "@message", SharedNotice, "@state", DefinedState).Replace(sharedFunctions)
 }
 
 // sharedFunctions: tutti.note_shared may be called by anybody: it notes what is so. Rows that were removed leave nothing
@@ -76,7 +79,7 @@ BEGIN
     RETURN;
   END IF;
   INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), owner, jsonb_build_object(
-    'sql', format('DO %L', format('BEGIN PERFORM tutti.assume_shared(%L); END', state)), 'tag', '', 'role', owner, 'settings', '{}'::jsonb, 'dropped', '[["@schema", "@large"]]'::jsonb));
+    'sql', format('DO %L', format('BEGIN PERFORM tutti.assume_shared(%L); END', state)), 'tag', '@tag', 'role', owner, 'settings', '{}'::jsonb, 'dropped', '[["@schema", "@large"]]'::jsonb));
   PERFORM set_config('@defined', 'on', true), set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',COMMENT'), true);
   RAISE INFO '@message' USING ERRCODE = '@state';
 END $tutti$;

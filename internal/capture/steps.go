@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// ErrEntangled says that a function changed rows more than once and then the schema: what the rows
+// ErrEntangled says that a function changed rows more than once, then the schema, and then the rows' tables: what the rows
 // were in between cannot be read again.
 var ErrEntangled = errors.New("capture: rows were changed more than once before the schema was changed by the same statement")
 
@@ -32,17 +33,13 @@ func (c *Collector) step(r captured) error {
 	if err := c.unfold(); err != nil {
 		return err
 	}
-	for _, i := range c.reread {
-		if !c.rows[i].gone {
-			return ErrEntangled
-		}
+	if len(c.open)+len(c.unread()) > 0 && !r.keepsRows() {
+		return ErrEntangled
 	}
-	w, err := c.net()
+	w, err := c.end()
 	if err != nil {
 		return err
 	}
-	c.steps.rows(w)
-	c.headers, c.tables, c.rows, c.pieces, c.index, c.reread = nil, nil, nil, nil, nil, nil
 	switch r.op {
 	case opDefinition:
 		return c.steps.define(r.image, c.Settle)
@@ -55,6 +52,69 @@ func (c *Collector) step(r captured) error {
 		return fmt.Errorf("capture: frozen rows: %w", err)
 	}
 	c.steps.take(w)
+	return nil
+}
+
+// end ends a section. One with images that must be read again stays open: that can only be done at the end.
+func (c *Collector) end() (w *writeset.Writeset, err error) {
+	if err := c.disentangled(); err != nil {
+		return nil, err
+	}
+	if len(c.unread()) > 0 {
+		c.section.step = len(c.steps.list)
+		c.steps.list = append(c.steps.list, writeset.Step{})
+		c.open = append(c.open, c.section)
+	} else if w, err = c.net(); err != nil {
+		return nil, err
+	} else {
+		c.steps.rows(w)
+	}
+	c.section = section{}
+	return w, nil
+}
+
+// close puts the rows of open sections in their places.
+func (c *Collector) close() error {
+	for i := range c.open {
+		w, err := c.open[i].net()
+		if err != nil {
+			return err
+		}
+		c.steps.list[c.open[i].step].Rows = w
+		c.steps.hold(w)
+	}
+	c.open = nil
+	c.steps.list = slices.DeleteFunc(c.steps.list, func(s writeset.Step) bool { return s.Definition == nil && s.Rows.Empty() })
+	return nil
+}
+
+// keepsRows reports whether the rows captured so far are afterwards as they were: a definition that changes no table
+// there is, or what is noted when definitions are followed up.
+func (r *captured) keepsRows() bool {
+	if r.op != opDefinition {
+		return r.op == opTouched
+	}
+	var d Definition
+	return json.Unmarshal(r.image, &d) == nil && slices.Contains(keepingTags, d.Tag)
+}
+
+var keepingTags = []string{
+	"REFRESH MATERIALIZED VIEW", "CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "CREATE VIEW", "CREATE MATERIALIZED VIEW", "CREATE SEQUENCE", "CREATE SCHEMA",
+	"CREATE FUNCTION", "CREATE PROCEDURE", "COMMENT", "GRANT", "REVOKE", SteadyTag, sharedTag,
+}
+
+// disentangled makes sure that the last section has not changed the tables of rows that must be read again, and were captured
+// before it.
+func (c *Collector) disentangled() error {
+	for i := range c.open {
+		of := &c.open[i]
+		for t := range of.tables {
+			again := slices.ContainsFunc(of.reread, func(r int) bool { return of.rows[r].table == t && !of.rows[r].gone })
+			if again && slices.ContainsFunc(c.tables, func(h header) bool { return h.table.Key == of.tables[t].table.Key }) {
+				return ErrEntangled
+			}
+		}
+	}
 	return nil
 }
 

@@ -8,7 +8,7 @@ import "github.com/tuttidb/tutti/internal/writeset"
 
 // updated turns the change captured last, of which c.row has just made another, into an update. The
 // trigger captures what was and what is one after the other. It returns nil if there is no such change.
-func (c *Collector) updated(table int) *change {
+func (c *section) updated(table int) *change {
 	n := len(c.rows) - 1
 	c.rows = c.rows[:n]
 	if n == 0 {
@@ -37,7 +37,7 @@ func (ch *change) whole() bool {
 }
 
 // follow finds the first and the last change of each row of tables without key.
-func (c *Collector) follow() {
+func (c *section) follow() {
 	type image struct {
 		table int
 		image string

@@ -33,9 +33,9 @@ func sharedCount(kinds ...string) string {
 	return "(" + strings.Join(terms, " OPERATOR(pg_catalog.+) ") + ")"
 }
 
-// sharedChanged is SQL for whether there may be something to note; very likely if so.
+// sharedChanged is SQL, whatever the search_path, for whether there may be something to note.
 func sharedChanged() string {
-	return sharedCount("inserted", "updated", "deleted") + " OPERATOR(pg_catalog.<>) coalesce(nullif(pg_catalog.current_setting('" + sharedSetting + "', true), ''), '0')::pg_catalog.int8"
+	return sharedCount("inserted", "updated", "deleted") + " OPERATOR(pg_catalog.<>) pg_catalog.concat('0', pg_catalog.current_setting('" + sharedSetting + "', true))::pg_catalog.int8"
 }
 
 func sharedSchema() string {
@@ -54,7 +54,7 @@ $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_shared() RETURNS pg_catalog.void@ownAS $tutti$
 DECLARE every bool := @undone > 0; state jsonb; owner name := pg_get_userbyid(10);
 BEGIN
-  IF @count = coalesce(nullif(current_setting('@setting', true), ''), '0')::int8 OR pg_current_xact_id_if_assigned() IS NULL OR current_setting('transaction_read_only') = 'on' THEN
+  IF @count = concat('0', current_setting('@setting', true))::int8 OR pg_current_xact_id_if_assigned() IS NULL OR current_setting('transaction_read_only') = 'on' THEN
     RETURN;
   END IF;
   PERFORM tutti.note_counted();

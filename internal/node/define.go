@@ -252,27 +252,12 @@ func (a *applier) runInside(ctx context.Context, owner, sql string, watched bool
 		return "", err
 	}
 	if tag == "" {
-		tag = plainTag(sql)
+		tag = semantics.QuietTag(sql)
 	}
 	said := len(a.notices) // DROP OWNED has dropped it, which is no news for the client
 	err = own("DROP FUNCTION IF EXISTS " + name)
 	a.notices = a.notices[:said]
 	return tag, err
-}
-
-// plainTag is the command tag of a statement that fires no event triggers: setval, and what
-// concerns roles.
-func plainTag(sql string) string {
-	words := strings.Fields(strings.ToUpper(sql))
-	switch {
-	case len(words) < 2 || words[0] == "SELECT":
-		return "SELECT 1"
-	case words[0] == "GRANT", words[0] == "REVOKE":
-		return words[0] + " ROLE"
-	case words[1] == "USER", words[1] == "GROUP":
-		return words[0] + " ROLE"
-	}
-	return words[0] + " " + words[1]
 }
 
 // run executes a preparation, if there is one, and then text, and returns the last command tag of text.

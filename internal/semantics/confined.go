@@ -48,7 +48,15 @@ func confined(n *pg.Node) Confined {
 	case *pg.Node_IndexStmt, *pg.Node_RefreshMatViewStmt, *pg.Node_CreateTrigStmt, *pg.Node_RuleStmt,
 		*pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt, *pg.Node_CreateStatsStmt:
 		return to(true)
-	case *pg.Node_CommentStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt, *pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
+	case *pg.Node_AlterOwnerStmt:
+		return Confined{To: objectType(n) != pg.ObjectType_OBJECT_EVENT_TRIGGER, Apart: true}
+	case *pg.Node_CreatePublicationStmt:
+		return Confined{To: !v.CreatePublicationStmt.ForAllTables && len(v.CreatePublicationStmt.Pubobjects) == 0, Apart: true}
+	case *pg.Node_AlterPublicationStmt:
+		// Who writes to a published table must be able to say which row it was (PostgreSQL's CheckCmdReplicaIdentity), and the
+		// lock that is taken when a table is added lets writers pass.
+		return Confined{To: v.AlterPublicationStmt.Action == pg.AlterPublicationAction_AP_DropObjects, Apart: true}
+	case *pg.Node_CommentStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt, *pg.Node_AlterFunctionStmt, *pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
 		*pg.Node_AlterDefaultPrivilegesStmt:
 		return Confined{To: true, Apart: true}
 	}
@@ -85,7 +93,7 @@ func dropConfined(d *pg.DropStmt) bool {
 	switch d.RemoveType {
 	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_INDEX, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_MATVIEW, pg.ObjectType_OBJECT_SEQUENCE,
 		pg.ObjectType_OBJECT_TRIGGER, pg.ObjectType_OBJECT_RULE, pg.ObjectType_OBJECT_POLICY, pg.ObjectType_OBJECT_STATISTIC_EXT,
-		pg.ObjectType_OBJECT_FUNCTION, pg.ObjectType_OBJECT_PROCEDURE, pg.ObjectType_OBJECT_AGGREGATE, pg.ObjectType_OBJECT_TYPE, pg.ObjectType_OBJECT_DOMAIN:
+		pg.ObjectType_OBJECT_FUNCTION, pg.ObjectType_OBJECT_PROCEDURE, pg.ObjectType_OBJECT_AGGREGATE, pg.ObjectType_OBJECT_TYPE, pg.ObjectType_OBJECT_DOMAIN, pg.ObjectType_OBJECT_PUBLICATION:
 		return true
 	}
 	return false

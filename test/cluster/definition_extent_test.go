@@ -41,6 +41,14 @@ func TestDefinitionsStopTheirTablesOnly(t *testing.T) {
 		{"CREATE ROLE ext_role%d", "INSERT INTO ext.t VALUES (%d)", false},
 		{"GRANT SELECT ON ext.t TO PUBLIC", "INSERT INTO ext.t VALUES (%d)", false},
 		{"DROP TABLE ext.new1", "INSERT INTO ext.t VALUES (%d)", false},
+		{"ALTER FUNCTION ext.elsewhere(int) OWNER TO CURRENT_USER", "INSERT INTO ext.t VALUES (%d)", false},
+		{"ALTER FUNCTION ext.elsewhere(int) COST 10", "INSERT INTO ext.t VALUES (%d)", false},
+		{"CREATE PUBLICATION ext_published", "INSERT INTO ext.t VALUES (%d)", false},
+		{"ALTER PUBLICATION ext_published OWNER TO CURRENT_USER", "INSERT INTO ext.t VALUES (%d)", false},
+		{"ALTER PUBLICATION ext_published ADD TABLE ext.shaped", "INSERT INTO ext.shaped VALUES (%d)", true}, // its rows must be told apart now, and no lock keeps them out
+		{"ALTER PUBLICATION ext_published DROP TABLE ext.shaped", "INSERT INTO ext.shaped VALUES (%d)", false},
+		{"ALTER PUBLICATION ext_published SET (publish = 'insert')", "INSERT INTO ext.t VALUES (%d)", true}, // those of all its tables
+		{"DROP PUBLICATION ext_published", "INSERT INTO ext.t VALUES (%d)", false},
 		{"ALTER TABLE ext.t ADD CHECK (ext.elsewhere(k) > 0)", "INSERT INTO ext.other VALUES (%d)", true}, // a lie: it writes
 		{"ALTER TABLE ext.t RENAME COLUMN v TO w", "INSERT INTO ext.other VALUES (%d)", true},             // a barrier
 	} {

@@ -21,6 +21,8 @@ const (
 	definedSetting = "tutti.defined"
 	// DefinedState is the SQLSTATE of the INFO that says so.
 	DefinedState = "TT002"
+	// FilledNotice is its message if the rows of a table have got values of their own.
+	FilledNotice = "a table was filled anew"
 	// HeirState is the SQLSTATE of the INFO that says that a temporary table inherits from a permanent one.
 	HeirState = "TT007"
 
@@ -357,7 +359,7 @@ BEGIN
   INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), current_user,
     coalesce(f, '{}') || jsonb_build_object('sql', q, 'tag', tag, 'role', current_user, 'settings', settings, 'dropped', coalesce(gone, '[]')));
   PERFORM set_config('%[6]s', 'on', true);
-  RAISE INFO 'a definition was noted' USING ERRCODE = '%[7]s';
+  RAISE INFO '%%', CASE WHEN f ? 'rewritten' THEN '` + FilledNotice + `' ELSE 'a definition was noted' END USING ERRCODE = '%[7]s';
 END $tutti$;
 -- What gives a TOAST table, or its index, the name it has here: at another member it had another one before, but it belongs to the same table.
 CREATE OR REPLACE FUNCTION tutti.renamed_toast(rel pg_catalog.oid) RETURNS pg_catalog.text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$

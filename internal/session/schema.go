@@ -19,16 +19,22 @@ type schema struct {
 	unsure bool // something may have been captured since the last freeze
 	shared bool // something that all databases share was changed
 	events bool // event triggers may have been changed
+	filled bool // a table was filled anew, and that was not followed up
 }
 
 // note notes that the backend says it has noted a definition.
 func (c *schema) note(message string) {
 	c.noted = true
 	c.shared = c.shared || message == sharedNotice
+	c.filled = c.filled || message == filledNotice
 }
 
 // sharedNotice is what it says when a function has changed what all databases share: capture.SharedNotice.
 const sharedNotice = "roles or databases were changed"
+
+// filledNotice is what it says when the rows of a table have got values of their own: capture.FilledNotice. They are captured
+// before the next definition, which may look at them.
+const filledNotice = "a table was filled anew"
 
 // share marks a transaction that has changed what all databases share. It returns the failure of one that is not in
 // the database where these changes are ordered.
@@ -88,7 +94,7 @@ func failureOf(r reply) *wire.SQLError {
 // follow has the noted definitions followed up. A failure has aborted the backend's transaction, or
 // must.
 func (s *Session) follow() (failure *wire.SQLError, err error) {
-	s.schema.noted = false
+	s.schema.noted, s.schema.filled = false, false
 	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAskFollow(s.srvW.AvailableBuffer())))
 	r, rows, err := s.internal(true)
 	if err != nil || r.failed != nil {
@@ -141,7 +147,8 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 func (s *Session) settled(r *request) (bool, error) {
 	var failure *wire.SQLError
 	var err error
-	if s.schema.noted && (!r.defines || s.schema.unsure) && !r.prepares {
+	if s.schema.noted && (!r.defines || s.schema.unsure || s.schema.filled) && !r.prepares {
+		s.schema.unsure = s.schema.unsure || s.schema.filled // rows are captured now
 		failure, err = s.follow()
 	}
 	if r.defines && failure == nil && err == nil {

@@ -30,12 +30,16 @@ func TestColumnsThatFillRows(t *testing.T) {
 	s.Do("BEGIN; INSERT INTO filled(id) VALUES (100); ALTER TABLE filled ADD COLUMN o serial, ADD p timestamptz DEFAULT now(); UPDATE filled SET o = o + 100; ALTER TABLE filled ADD IF NOT EXISTS a timestamptz DEFAULT clock_timestamp()",
 		"ALTER TABLE filled ADD COLUMN IF NOT EXISTS q timestamptz DEFAULT now(), ADD IF NOT EXISTS p date DEFAULT current_date; INSERT INTO filled(id) VALUES (101); COMMIT",
 		"DO $$ BEGIN ALTER TABLE filled ADD COLUMN r timestamptz DEFAULT now(); UPDATE filled SET v = 'done'; END $$")
+	// In a block, what comes next sees the values of the first member.
+	s.Do("BEGIN", "ALTER TABLE filled ADD COLUMN s uuid DEFAULT gen_random_uuid()", "ALTER TABLE filled RENAME COLUMN s TO t", "ALTER TABLE filled ADD COLUMN w float DEFAULT random()",
+		"ALTER TABLE filled ADD CONSTRAINT w_range CHECK (w::text <> '')", "ALTER TABLE filled ALTER COLUMN w TYPE text USING 'is ' || w", "CREATE UNIQUE INDEX ON filled(t)", "COMMIT")
 	refused(t, "a function that fills rows one by one", s.Try("DO $$ BEGIN ALTER TABLE filled ADD COLUMN never serial; END $$"))
 	c.Settled()
 	for node := 1; node <= 3; node++ {
 		c.Connect(node).Do(fmt.Sprintf("INSERT INTO filled(id, v) VALUES (%d, 'more')", 200+node), "INSERT INTO fillnokey(v) VALUES ('more')", "UPDATE filled SET v = v || r WHERE id = 7")
 	}
 	c.Everywhere("SELECT count(*), count(DISTINCT b), count(DISTINCT j), count(DISTINCT i), count(DISTINCT o), count(a), count(n) FROM filled", "55|55|55|55|55|55|0")
+	c.Everywhere("SELECT count(DISTINCT t), count(DISTINCT w), count(*) FILTER (WHERE w ~ '^is 0') FROM filled WHERE id < 200", "52|52|52")
 	c.Everywhere("SELECT count(DISTINCT id), count(*) FROM fillnokey", "23|23")
 	c.Everywhere("SELECT count(*) FROM refers", "2")
 	c.Everywhere("SELECT string_agg(attname || ' ' || pg_get_expr(adbin, adrelid), ', ' ORDER BY attnum) FROM pg_attrdef d JOIN pg_attribute a ON attrelid = adrelid AND attnum = adnum WHERE attrelid = 'filled'::regclass AND attname IN ('a', 'd', 'p', 'r')",

@@ -399,6 +399,10 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	if err := s.noteRun(&r, rep); err != nil {
 		return o, err
 	}
+	if doom := s.doom; doom != nil && !s.open && len(r.notes) > 0 { // see note
+		s.doom = nil
+		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
+	}
 	if r.chosen && s.doom != nil && rep.failed == nil && !lost {
 		return outcome{failed: true, failure: s.doom, retry: true}, s.rollbackServer()
 	}

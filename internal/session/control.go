@@ -156,13 +156,13 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 // openEarly opens the backend's transaction of a block that has begun, before there is something to do in it. If that fails, by a
 // late cancel for example, it is opened with the first statement.
 func (s *Session) openEarly() error {
-	if err := s.ensureOpen(false); err != nil {
-		return err
+	s.unwatch()
+	err := s.ensureOpen(false)
+	if err == nil {
+		err = s.begun()
 	}
-	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-	r, err := s.quiet()
-	if s.untouched = true; err == nil && r.failed != nil {
-		s.undone()
+	if s.untouched = true; !s.open {
+		s.doom = nil
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func (s *Session) safeSnapshot() error {
 			}
 			break
 		}
-		if err := s.beginAgain(); err != nil {
+		if err := s.beginAgain(); err != nil || !s.open {
 			return err
 		}
 	}
@@ -89,12 +89,18 @@ func (s *Session) prompt(open bool) (*wire.SQLError, error) {
 	if !open || s.currentLevel() != semantics.Serializable {
 		return nil, nil
 	}
-	rows, err := s.query("SHOW transaction_deferrable")
-	if err != nil || string(rows[0][0]) != "on" {
-		return nil, err
+	r, rows, err := s.ask("SHOW transaction_deferrable")
+	if err != nil || r.failed != nil {
+		return failureOf(r), err // a late cancel
+	}
+	if string(rows[0][0]) != "on" {
+		return nil, nil
 	}
 	s.sendOwn(ownPrompt)
-	r, err := s.quiet()
+	r, err = s.quiet()
+	if err == nil && r.failed != nil && r.failed.Code == wire.CodeQueryCanceled {
+		return failureOf(r), nil
+	}
 	if err == nil && r.failed != nil { // only before a savepoint
 		return wire.Errorf(wire.CodeFeatureNotSupported, "a transaction through Tutti cannot wait for a safe snapshot: %s", r.failed.Message).
 			WithHint("Leave out DEFERRABLE: a SERIALIZABLE transaction that writes nothing never loses."), nil

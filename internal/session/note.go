@@ -2,7 +2,7 @@ package session
 
 import (
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -13,10 +13,15 @@ import (
 // A statement whose effect is not rows (setval) is run here like any other, and its text is noted
 // for the other members, with the values of its parameters in it.
 
-// note has statements run at the other members as well, at their place in the transaction.
+// note has statements run at the other members as well, at their place in the transaction. If one cannot be noted, because a cancel came
+// late for example, the transaction is over.
 func (s *Session) note(texts []string, steady bool) error {
 	for _, text := range texts {
 		d, err := s.described(text)
+		var failure *wire.SQLError
+		if errors.As(err, &failure) {
+			return s.forsake(failure)
+		}
 		if err != nil {
 			return err
 		}
@@ -27,15 +32,26 @@ func (s *Session) note(texts []string, steady bool) error {
 		}
 		s.srvW.Append(wire.AppendSync(frames))
 		got, err := s.quiet()
-		if err == nil && got.failed != nil {
-			err = fmt.Errorf("session: noting a definition: %s", got.failed.Message)
-		}
 		if err != nil {
 			return err
+		}
+		if got.failed != nil {
+			return s.forsake(failureOf(got))
 		}
 		s.schema.noted = true
 	}
 	return nil
+}
+
+// forsake ends a transaction in which something of the session's own has failed. The client is told with its next statement.
+func (s *Session) forsake(why *wire.SQLError) error {
+	doom := s.host.Enter(PhaseRunning)
+	if doom == nil {
+		doom = why
+	}
+	err := s.rollbackServer()
+	s.doom = doom
+	return err
 }
 
 // bound is a statement that is noted, with the parameters that a Bind gives it.

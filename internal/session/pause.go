@@ -2,6 +2,7 @@ package session
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -27,24 +28,35 @@ func (s *Session) paused() (wire.Frame, error) {
 	return f, err
 }
 
-// timeoutMS asks for statement_timeout in milliseconds.
-const timeoutMS = "SELECT (pg_catalog.date_part('epoch', pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8"
+// milliseconds reads a time as SHOW tells it.
+func milliseconds(shown string) int64 {
+	number := strings.TrimRight(shown, "abcdefghijklmnopqrstuvwxyz")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n * map[string]int64{"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}[shown[len(number):]]
+}
 
 // overdue makes the pipeline fail before the message that has just come if the client's pauses took too long.
 func (s *Session) overdue() error {
 	if !s.pause.counts || s.pause.ms < pauseMin || s.skip || s.block == failed {
 		return nil
 	}
-	r, rows, err := s.ask(timeoutMS)
+	r, rows, err := s.ask("SHOW statement_timeout") // a SELECT would take the transaction's one snapshot, and not between two groups
 	if err != nil {
 		return err
 	}
-	why := wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to statement timeout")
-	if r.failed != nil { // a late cancel
-		why = failureOf(r)
-	} else if max, err := strconv.ParseInt(string(rows[0][0]), 10, 64); err != nil || max == 0 || s.pause.ms < max {
-		return err
+	if r.failed != nil && r.status == wire.TxIdle { // a late cancel: it is asked with the next message
+		return nil
 	}
+	if r.failed != nil {
+		return s.forsake(failureOf(r))
+	}
+	if most := milliseconds(string(rows[0][0])); most == 0 || s.pause.ms < most {
+		return nil
+	}
+	why := wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to statement timeout")
 	s.pause = pause{}
 	end := len(s.batchBytes)
 	s.batch = append(s.batch, message{typ: wire.TypeDescribe, start: end, end: end, err: why})

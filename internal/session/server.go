@@ -58,7 +58,7 @@ func (s *Session) query(sql string) ([][][]byte, error) {
 		case r.failed.Code == wire.CodeQueryCanceled && r.status == wire.TxIdle && try < queryTries:
 			continue
 		}
-		return nil, fmt.Errorf("session: %s: %s", sql, r.failed.Message)
+		return nil, fmt.Errorf("session: %s: %w", sql, failureOf(r))
 	}
 }
 
@@ -146,15 +146,25 @@ func appendRow(rows [][][]byte, body []byte) ([][][]byte, error) {
 }
 
 // begun waits until the backend has carried out our own BEGIN, or what else goes ahead of a
-// request, if it is under way.
+// request, if it is under way. If that fails, by a late cancel for example, the transaction is over, and doom says why.
 func (s *Session) begun() error {
 	if s.prefix == 0 {
 		return nil
 	}
 	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
 	r, err := s.quiet()
-	if err == nil && r.failed != nil && !s.lost {
-		err = fmt.Errorf("session: the backend refused to begin: %s", r.failed.Message)
+	if err != nil || r.failed == nil {
+		return err
+	}
+	s.doom = failureOf(r)
+	if r.status != wire.TxIdle {
+		err = s.rollbackServer()
+	} else {
+		s.undone()
+	}
+	if s.lost && err == nil {
+		s.doom = errForgotten(forgottenStatements)
+		_, err = s.recover()
 	}
 	return err
 }

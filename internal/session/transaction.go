@@ -41,15 +41,20 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		s.reads.begin(s.o.Collector.Catalog())
 	} else if s.untouched {
 		s.base = s.host.Base()
+		if defers = snapshot && s.currentLevel() == semantics.Serializable && s.modes.Deferrable == deferrable; defers { // it was not said when it was opened early
+			if err := s.beginAgain(); err != nil || !s.open {
+				return err
+			}
+		}
 	}
 	s.untouched = false
 	if !snapshot || s.snapshot || !s.snapshotLevel() {
 		return nil
 	}
-	if err := s.begun(); err != nil {
+	if err := s.begun(); err != nil || !s.open {
 		return err
 	}
-	doom, err := s.prompt(open)
+	doom, err := s.prompt(open && !defers)
 	if err != nil {
 		return err
 	}

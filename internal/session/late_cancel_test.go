@@ -1,0 +1,142 @@
+package session_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// canceller stands between a session and its backend. One statement of the session's own fails as if a cancel had hit it that
+// was meant for a statement of the client's.
+type canceller struct {
+	mu   sync.Mutex
+	at   int // how many statements of our own go before it; below zero: never
+	hit  string
+	seen int
+}
+
+const lateCancel = "DO $$ BEGIN RAISE EXCEPTION 'canceling statement due to user request' USING ERRCODE = 'query_canceled'; END $$"
+
+// arm begins anew to count.
+func (c *canceller) arm(at int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.hit, c.seen = at, "", 0
+}
+
+// struck is what was hit.
+func (c *canceller) struck() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hit
+}
+
+// pass gives what the backend gets instead of a frame.
+func (c *canceller) pass(f wire.Frame) []byte {
+	if f.Type != wire.TypeBind {
+		return f.Raw
+	}
+	b, err := wire.DecodeBind(f.Body())
+	if err != nil || !strings.HasPrefix(b.Statement, "tutti ") {
+		return f.Raw
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen++; c.at < 0 || c.seen != c.at+1 {
+		return f.Raw
+	}
+	c.hit = b.Statement
+	out := wire.AppendParse(nil, "", lateCancel, nil)
+	return wire.AppendExecute(wire.AppendBind(out, "", "", nil, nil, nil), "", 0)
+}
+
+// live is a session behind it.
+func (c *canceller) live(t *testing.T, s *stage) *live {
+	s.reset(t)
+	conn, _ := s.backend(t)
+	near, far := socketPair(t)
+	go func() { _, _ = io.Copy(far, conn); _ = far.Close() }()
+	go func() {
+		in := wire.NewReader(far, wire.FrontendLimits())
+		for {
+			f, err := in.Next()
+			if err != nil {
+				break
+			}
+			if _, err := conn.Write(c.pass(f)); err != nil {
+				break
+			}
+		}
+		_ = conn.Close()
+	}()
+	return s.liveWith(t, near, wire.NewReader(near, wire.BackendLimits()))
+}
+
+// TestLateCancels: a cancel that comes too late for the client's statement hits any statement of the session's own. The session goes on, says
+// what became of the transaction, and does nothing twice.
+func TestLateCancels(t *testing.T) {
+	s := newStage(t, true)
+	s.exec(t, "SET tutti.ddl = 'on'; CREATE SEQUENCE late_cancels; GRANT ALL ON late_cancels TO app; GRANT CREATE ON SCHEMA public TO app; RESET tutti.ddl")
+	for _, script := range []string{
+		"Q INSERT INTO t VALUES (70, 'x')",
+		"P |INSERT INTO t VALUES (70, 'x')\nB |\nE |0\nS",
+		"Q BEGIN\nQ INSERT INTO t VALUES (70, 'x')\nQ COMMIT",
+		"Q BEGIN\nQ SELECT setval('late_cancels', 5)\nQ INSERT INTO t VALUES (70, 'x')\nQ COMMIT",
+		"Q INSERT INTO t VALUES (70, 'x'); SELECT setval('late_cancels', 5)",
+		"Q BEGIN ISOLATION LEVEL REPEATABLE READ\nQ SELECT count(*) FROM t\nQ INSERT INTO t VALUES (70, 'x')\nQ COMMIT",
+		"Q BEGIN ISOLATION LEVEL SERIALIZABLE\nQ SET LOCAL work_mem = 1000\nQ SELECT count(*) FROM t\nQ INSERT INTO t VALUES (70, 'x')\nQ COMMIT",
+		"Q BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE DEFERRABLE\nQ INSERT INTO t VALUES (70, 'x')\nQ COMMIT",
+		"Q BEGIN\nQ CREATE TABLE late_cancels_made (id int)\nQ INSERT INTO t VALUES (70, 'x')\nQ DROP TABLE late_cancels_made\nQ COMMIT",
+		"Q BEGIN\nQ SELECT * FROM t FOR UPDATE\nQ LOCK TABLE u\nQ INSERT INTO t VALUES (70, 'x')\nQ COMMIT",
+		"Q BEGIN\nsilence\nQ INSERT INTO t VALUES (70, 'x')\nQ COMMIT",
+		"Q BEGIN ISOLATION LEVEL REPEATABLE READ\nsilence\nP |INSERT INTO t VALUES (70, 'x')\npause 20\nB |\nE |0\nS\nQ COMMIT",
+		"Q BEGIN\nQ INSERT INTO t VALUES (70, 'x')\nQ SAVEPOINT a\nQ INSERT INTO t VALUES (70, 'x')\nQ ROLLBACK TO a\nQ DEALLOCATE ALL\nQ COMMIT",
+		"Q DISCARD ALL\nQ INSERT INTO t VALUES (70, 'x')",
+	} {
+		for at, more := 0, true; more && at < 100; at++ {
+			t.Run("", func(t *testing.T) { more = lateCancelAt(t, s, script, at) != "" })
+		}
+	}
+}
+
+// lateCancelAt plays a script with one cancel, and tells what that has hit.
+func lateCancelAt(t *testing.T, s *stage, script string, at int) (hit string) {
+	c := &canceller{at: -1}
+	l := c.live(t, s)
+	c.arm(at)
+	var got []string
+	for _, line := range strings.Split(script, "\n") {
+		if line == "silence" {
+			for range 3 {
+				l.host.poke()
+				time.Sleep(3 * time.Millisecond)
+			}
+			continue
+		}
+		got = append(got, l.do(line))
+	}
+	all, last := strings.Join(got, "\n"), got[len(got)-1]
+	hit = c.struck()
+	c.arm(-1)
+	where := fmt.Sprintf("%s\n-- with a cancel of %q, the statement %d of ours:\n%s", script, hit, at, all)
+	if strings.Contains(all, "connection closed") || strings.Contains(all, "within") {
+		t.Errorf("the session has ended:\n%s", where)
+		return hit
+	}
+	l.do("Q ROLLBACK")
+	committed := strings.Contains(last, "CommandComplete COMMIT") || !strings.Contains(script, "COMMIT") && !strings.Contains(last, "ERROR")
+	want := map[bool]string{false: "DataRow 0\n", true: "DataRow 1\n"}[committed && strings.Contains(all, "INSERT 0 1")]
+	l.host.mu.Lock()
+	orphans := l.host.orphans // the host is no executor
+	l.host.mu.Unlock()
+	if rows := l.do("Q SELECT count(*) FROM t WHERE id = 70"); !strings.Contains(rows, want) && orphans == 0 || !strings.HasSuffix(rows, "ReadyForQuery I") {
+		t.Errorf("then it says\n%s\nwithout %q:\n%s", rows, want, where)
+	}
+	l.want("Q INSERT INTO t VALUES (71, 'x')", "CommandComplete INSERT 0 1\nReadyForQuery I")
+	return hit
+}

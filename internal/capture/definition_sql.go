@@ -266,6 +266,14 @@ BEGIN
     RAISE INFO 'a temporary table inherits from a permanent one' USING ERRCODE = '` + HeirState + `';
   END IF;
 END $tutti$;
+-- What a materialized view shows must not have rows of temporary heirs, which no other member has.
+CREATE OR REPLACE FUNCTION tutti.filled_here(tag pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  IF tag LIKE '%%MATERIALIZED VIEW' AND pg_my_temp_schema() <> 0 AND EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON c.oid = d.objid WHERE d.classid = 'pg_class'::regclass AND c.relkind = 'm' AND c.relispopulated)
+      AND EXISTS (SELECT FROM pg_class c JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_class p ON p.oid = i.inhparent WHERE c.relnamespace = pg_my_temp_schema() AND p.relpersistence <> 't') THEN
+    RAISE EXCEPTION 'a materialized view cannot be filled while the session has temporary tables that inherit from permanent ones' USING ERRCODE = '0A000', HINT = 'Fill it in another session.';
+  END IF;
+END $tutti$;
 -- Whether a definition may have made a table a partition, or given it heirs. From then on rows are captured one by one in a statement that is
 -- captured as a whole, whose rows so far are captured twice. All others leave tables as they are to their statement triggers.
 CREATE OR REPLACE FUNCTION tutti.gives_heirs(tag pg_catalog.text) RETURNS pg_catalog.bool LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
@@ -314,7 +322,7 @@ BEGIN
   SELECT coalesce(object_identity, tag) INTO o FROM pg_event_trigger_ddl_commands()
     WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp'
       AND (classid IS DISTINCT FROM 'pg_proc'::regclass OR objid <> ALL (tutti.local_functions())) LIMIT 1;
-  IF NOT FOUND AND gone IS NULL THEN PERFORM tutti.still_there(tag), tutti.tell_heir(tag); RETURN; END IF;
+  IF NOT FOUND AND gone IS NULL THEN PERFORM tutti.still_there(tag), tutti.tell_heir(tag); RETURN; END IF; PERFORM tutti.filled_here(tag);
   IF tag ~ 'OWNED$' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE lower(object_type) = 'large object') THEN
     gone := coalesce(gone, '[]') || '[["` + SchemaName + `", "` + LargeName + `"]]'; -- who writes one at another member must not be passed by
   END IF;

@@ -41,6 +41,20 @@ func TestTemporaryHeirs(t *testing.T) {
 		c.Everywhere("SELECT count(*), sum(a) FROM heirs", "5|5")
 	}
 
+	s = c.Connect(1)
+	s.Do("CREATE MATERIALIZED VIEW heirs_shown AS SELECT count(*) AS n FROM heirs", "CREATE TEMP TABLE heirs_mine () INHERITS (heirs)", "INSERT INTO heirs_mine VALUES (5, 0), (7, 0)")
+	for _, fill := range []string{"REFRESH MATERIALIZED VIEW heirs_shown", "BEGIN; REFRESH MATERIALIZED VIEW heirs_shown; COMMIT", "DO $$ BEGIN REFRESH MATERIALIZED VIEW heirs_shown; END $$",
+		"CREATE MATERIALIZED VIEW heirs_shown_2 AS SELECT count(*) AS n FROM heirs", "BEGIN; CREATE MATERIALIZED VIEW heirs_shown_2 AS SELECT count(*) AS n FROM heirs; COMMIT"} {
+		if err := s.Try(fill); Code(err) != "0A000" {
+			t.Errorf("%s: %v", fill, err)
+		}
+		_ = s.Try("ROLLBACK") // it may be over
+	}
+	s.Do("CREATE TABLE heirs_copied AS SELECT * FROM heirs", "BEGIN", "SELECT * INTO heirs_copied_2 FROM heirs", "COMMIT", "CREATE MATERIALIZED VIEW heirs_shown_3 AS SELECT count(*) AS n FROM heirs WITH NO DATA")
+	c.Everywhere("SELECT (SELECT count(*) FROM heirs_copied), (SELECT count(*) FROM heirs_copied_2), (SELECT n FROM heirs_shown)", "7|7|5")
+	s.Do("DROP TABLE heirs_mine", "REFRESH MATERIALIZED VIEW heirs_shown", "REFRESH MATERIALIZED VIEW heirs_shown_3")
+	c.Everywhere("SELECT (SELECT n FROM heirs_shown), (SELECT n FROM heirs_shown_3)", "5|5")
+
 	if err := c.Connect(1).Try("INSERT INTO heirs_told SELECT heirs_made(), 1"); Code(err) != "0A000" {
 		t.Errorf("made within a statement: %v", err)
 	}

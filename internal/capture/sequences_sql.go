@@ -104,7 +104,7 @@ END $tutti$;
 -- The first value of the member's own at or after v, in the direction of the increment, and its chunk's bounds;
 -- NULL if there is none.
 CREATE OR REPLACE FUNCTION tutti.own_chunk(s tutti.sequences, member pg_catalog.int4, forward pg_catalog.bool, v pg_catalog.numeric,
-  OUT at pg_catalog.int8, OUT lo pg_catalog.int8, OUT hi pg_catalog.int8) LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $tutti$
+  OUT at pg_catalog.int8, OUT lo pg_catalog.int8, OUT hi pg_catalog.int8) LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE c numeric; d numeric; a numeric; b numeric; w numeric;
 BEGIN
   IF (CASE WHEN forward THEN v > s.top ELSE v < s.bottom END) THEN RETURN; END IF;
@@ -112,7 +112,8 @@ BEGIN
   c := CASE WHEN s.up THEN w - s.anchor ELSE s.anchor - w END;
   c := CASE WHEN c < s.first_width THEN 0 ELSE 1 + div(c - s.first_width, s.width) END;
   d := mod(mod(member - s.home - c, s.steps) + s.steps, s.steps);
-  IF d <> 0 AND NOT (s.cycles AND CASE WHEN s.up THEN s.top::numeric - s.anchor ELSE s.anchor - s.bottom END < s.first_width) THEN -- too small to be shared, but for those that repeat anyway
+  b := CASE WHEN s.up THEN s.top::numeric - s.anchor ELSE s.anchor - s.bottom END;
+  IF d <> 0 AND NOT (s.cycles AND b < s.first_width AND b < %[1]d * s.steps * (SELECT abs(q.seqincrement::numeric) FROM pg_sequence q WHERE q.seqrelid = s.seq)) THEN -- too small to be shared, but for those that repeat anyway
     c := c + CASE WHEN forward = s.up THEN d ELSE d - s.steps END;
     IF c < 0 THEN RETURN; END IF;
   END IF;
@@ -128,7 +129,7 @@ BEGIN
 END $tutti$;
 -- Where a sequence that cycles begins again.
 CREATE OR REPLACE FUNCTION tutti.first_own(s tutti.sequences, member pg_catalog.int4, forward pg_catalog.bool, OUT at pg_catalog.int8, OUT lo pg_catalog.int8, OUT hi pg_catalog.int8)
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $tutti$
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT o.* FROM tutti.own_chunk(s, member, forward, CASE WHEN forward THEN s.bottom ELSE s.top END) o
 $tutti$;
 REVOKE ALL ON FUNCTION tutti.cut_sequence, tutti.own_chunk, tutti.first_own FROM PUBLIC;
@@ -283,6 +284,9 @@ BEGIN
     IF NOT changes OR NOT pg_has_role(who, (SELECT relowner FROM pg_class WHERE oid = r.seq), 'USAGE') THEN CONTINUE; END IF;
     SELECT seqincrement, seqstart INTO s FROM pg_sequence WHERE seqrelid = r.seq;
     p := tutti.sequence_position(r.seq);
+    IF r.cycles AND r.lo < r.hi THEN -- whose values are whose may depend on what changes
+      UPDATE tutti.sequences SET lo = r.hi, hi = r.lo WHERE seq = r.seq;
+    END IF;
     IF repeats THEN
       PERFORM tutti.alter_sequence(r.seq, 'INCREMENT BY', s.seqincrement); -- the lock
       p := tutti.sequence_position(r.seq);
@@ -326,7 +330,7 @@ END $tutti$;
 -- A nextval has found the bound reached: goes on to the next chunk of the member's. 'moved' says that it may be
 -- repeated, 'spent' and the declared bound that the member has no more values, NULL that nobody has.
 CREATE OR REPLACE FUNCTION tutti.advance_sequence(name pg_catalog.text, bound pg_catalog.int8) RETURNS pg_catalog.text` + ownSettings + `AS $tutti$
-DECLARE r tutti.sequences; s pg_sequence; p record; o record; n numeric; me int4; answer text;
+DECLARE r tutti.sequences; s pg_sequence; p record; o record; n numeric; me int4; answer text; reached bool := false; others bool := false;
 BEGIN
   SELECT member INTO me FROM tutti.sequencing;
   FOR r IN SELECT q.* FROM tutti.sequences q JOIN pg_class c ON c.oid = q.seq WHERE c.relname = name ORDER BY q.seq FOR UPDATE OF q LOOP
@@ -334,9 +338,10 @@ BEGIN
     p := tutti.sequence_position(r.seq);
     n := p.last::numeric + CASE WHEN p.called THEN s.seqincrement ELSE 0 END;
     IF bound <> (CASE WHEN s.seqincrement > 0 THEN s.seqmax ELSE s.seqmin END) OR NOT p.called OR n BETWEEN s.seqmin AND s.seqmax THEN
-      answer := 'moved'; -- by somebody else meanwhile
+      others := true; -- it was moved by somebody else meanwhile, or has only the name
       CONTINUE;
     END IF;
+    reached := true;
     SELECT * INTO o FROM tutti.own_chunk(r, me, s.seqincrement > 0, n);
     IF o.at IS NULL AND r.cycles THEN -- it was altered to; who runs now goes by the bounds it has seen, so the sequence is locked
       SELECT * INTO o FROM tutti.first_own(r, me, s.seqincrement > 0);
@@ -355,7 +360,7 @@ BEGIN
     PERFORM tutti.bound_sequence(r.seq, o.lo, o.hi), tutti.native_setval(r.seq, o.at, false);
     answer := 'moved';
   END LOOP;
-  RETURN answer;
+  RETURN CASE WHEN others AND NOT reached THEN 'moved' ELSE answer END;
 END $tutti$;
 -- The relation an ALTER is about, as its session understands the name; NULL if that cannot be told.
 CREATE OR REPLACE FUNCTION tutti.altered(query pg_catalog.text) RETURNS pg_catalog.oid LANGUAGE sql AS $tutti$

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func (a *lockAsker) next() (c lockCommand, more, over bool) {
 func (a *lockAsker) leave() {
 	x := a.x
 	if !a.worker() {
-		a.awaitWorkers()
+		a.awaitWorkers(math.MaxUint64)
 		x.l.submitLock(&locks.Request{Action: locks.Leave, Session: x.number})
 		x.l.advisory.mu.Lock()
 		delete(x.l.advisory.sessions, x.number)
@@ -105,13 +106,14 @@ func (a *lockAsker) leave() {
 	a.forget()
 }
 
-// awaitWorkers waits until no parallel worker of an earlier statement, or of a session that is closed, is answered any more.
-func (a *lockAsker) awaitWorkers() {
+// awaitWorkers waits until no parallel worker of a statement before the given one, or of a session that is closed, is answered any more. Those
+// of a statement that has begun meanwhile may wait for what the backend asks.
+func (a *lockAsker) awaitWorkers(before uint64) {
 	x := a.x
 	x.mu.Lock()
 	var workers []*lockAsker
 	for _, w := range x.askers {
-		if w != a {
+		if w != a && w.statement < before {
 			workers = append(workers, w)
 		}
 	}
@@ -156,7 +158,7 @@ func (a *lockAsker) carryOut(c *lockCommand) {
 	a.forget()
 	switch {
 	case c.done != nil:
-		a.awaitWorkers()
+		a.awaitWorkers(c.statement)
 		if c.action == "settle" {
 			a.x.settle()
 		}

@@ -38,11 +38,8 @@ func (s *Session) lockNotice(message string) {
 		return // not by our functions
 	}
 	a.used, a.asked = true, true
-	if a.taken == nil {
-		a.taken = map[string]int{}
-	}
 	if action == "took" {
-		a.taken[lock]++
+		s.countLock(lock, 1)
 		return
 	}
 	if s.host.Lock(message) {
@@ -51,12 +48,24 @@ func (s *Session) lockNotice(message string) {
 	}
 	switch action {
 	case "gave":
-		a.taken[lock]--
+		s.countLock(lock, -1)
 	case "gaveall":
 		a.gaveAll = true
 	case "xtake", "xtry":
 		a.xact = true
 	}
+}
+
+// countLock counts what an attempt has taken. A statement inside a block is not run again.
+func (s *Session) countLock(lock string, n int) {
+	a := &s.advisory
+	if s.block != idle {
+		return
+	}
+	if a.taken == nil {
+		a.taken = map[string]int{}
+	}
+	a.taken[lock] += n
 }
 
 // settleLocks tells the host when locks may have gone without a function's doing: with their transaction,

@@ -310,6 +310,50 @@ func TestCycles(t *testing.T) {
 	}
 }
 
+// TestCyclesOfMany: a sequence that was altered to cycle within the first chunk, or within fewer steps than it was made for, is not every
+// member's: only one of less than 256 values is.
+func TestCyclesOfMany(t *testing.T) {
+	m := newCluster(t, 3)
+	m.ddl("CREATE SEQUENCE shrunk; CREATE SEQUENCE denser MAXVALUE 1000 INCREMENT 10 CYCLE; CREATE SEQUENCE few")
+	for i := range m.conns {
+		if v := m.next(i, "denser"); v != 1 {
+			t.Errorf("member %d: %d", i+1, v)
+		}
+	}
+	m.ddl("ALTER SEQUENCE shrunk MAXVALUE 9999 CYCLE; ALTER SEQUENCE denser INCREMENT 1; ALTER SEQUENCE few MAXVALUE 200 CYCLE")
+	for i := range m.conns {
+		for seq, all := range map[string]bool{"shrunk": false, "denser": false, "few": true} {
+			if _, err := m.try(i, seq); (err == nil) != (all || i == 0) {
+				t.Errorf("member %d, %s: %v", i+1, seq, err)
+			}
+		}
+	}
+	m.ddl("ALTER SEQUENCE denser INCREMENT 10; ALTER SEQUENCE shrunk NO MAXVALUE NO CYCLE")
+	for i, want := range []int64{2, 1<<24 + 1, 2<<24 + 1} {
+		if v := m.next(i, "shrunk"); v != want {
+			t.Errorf("member %d goes on with %d, want %d", i+1, v, want)
+		}
+		m.next(i, "denser")
+	}
+}
+
+// TestSpentNamesakes: a sequence at its end is not taken for one of the same name that can go on.
+func TestSpentNamesakes(t *testing.T) {
+	m := newCluster(t, 1)
+	m.ddl("CREATE SEQUENCE ends MAXVALUE 2; CREATE SCHEMA other; CREATE SEQUENCE other.ends")
+	for range 2 {
+		m.next(0, "ends")
+		m.next(0, "other.ends")
+	}
+	var answer *string
+	if err := m.conns[0].QueryRow(ctx, "SELECT tutti.advance_sequence('ends', 2)").Scan(&answer); err != nil || answer != nil {
+		t.Errorf("the end of one is taken for a step of the other: %v", err)
+	}
+	if err := m.conns[0].QueryRow(ctx, "SELECT tutti.advance_sequence('ends', 1)").Scan(&answer); err != nil || answer == nil || *answer != "moved" {
+		t.Errorf("what is over already is not: %v", err)
+	}
+}
+
 // ownerOf is the member of three whose chunk a value of a sequence of 1 to 32767 is in, see TestChunks.
 func ownerOf(v int64) int {
 	if v < 16384 {

@@ -252,6 +252,9 @@ func (c Collector) Unkeyed(x *semantics.Compared) bool {
 	return c.tables().Unkeyed(x.Schema, x.Table, x.Columns)
 }
 
+// Piecewise is catalog.Tables.Piecewise.
+func (c Collector) Piecewise(schema, table string) bool { return c.tables().Piecewise(schema, table) }
+
 // BulkMark is capture.BulkMark.
 func (Collector) BulkMark() string { return capture.BulkMark }
 

@@ -63,6 +63,25 @@ func many(sql string) (many bool, compared *Compared) {
 	return false, &Compared{Schema: schema, Table: table, Columns: found.pinned}
 }
 
+// Target is the table that an INSERT, UPDATE, DELETE, MERGE or COPY names first, without a schema if the text has none. The
+// table is empty if it names none in that place, as COPY of a query.
+func Target(sql string) (schema, table string) {
+	x := scanner{sql: sql}
+	switch x.next(); {
+	case x.is("insert"), x.is("merge"), x.is("delete"):
+		if x.next(); !x.is("into") && !x.is("from") {
+			return "", ""
+		}
+	case x.is("update"), x.is("copy"):
+	default:
+		return "", ""
+	}
+	if x.next(); x.is("only") {
+		x.next()
+	}
+	return x.name()
+}
+
 // queries reports whether an INSERT takes its rows from a query.
 func (x *scanner) queries() bool {
 	for depth := 0; x.kind != 0; x.next() {

@@ -63,6 +63,18 @@ func TestMany(t *testing.T) {
 	}
 }
 
+// TestTarget: the table that a statement writes to is told from its text.
+func TestTarget(t *testing.T) {
+	for sql, want := range map[string]string{
+		"INSERT INTO t SELECT 1": ".t", "/* x */ insert into S.T (a) SELECT 1": "s.t", "UPDATE ONLY \"T x\".\"y\"\"z\" SET a = 1": "T x.y\"z", "DELETE FROM only t": ".t", "MERGE INTO t USING u ON true": ".t",
+		"COPY t (a) FROM STDIN": ".t", "COPY (SELECT 1) TO STDOUT": ".", "WITH x AS (SELECT 1) UPDATE t SET a = 1": ".", "SELECT 1": ".", "": ".", "DELETE": ".", "INSERT INTO": ".",
+	} {
+		if schema, table := Target(sql); schema+"."+table != want {
+			t.Errorf("%s: %s.%s, want %s", sql, schema, table, want)
+		}
+	}
+}
+
 // FuzzMany: nothing panics, and what PostgreSQL's grammar says that a column is compared with, at the top of an UPDATE
 // or DELETE of one table, is seen.
 func FuzzMany(f *testing.F) {

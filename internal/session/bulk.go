@@ -9,5 +9,9 @@ func (s *Session) marks(st semantics.Statement, sql string) bool {
 	if s.heirs || len(sql) > semantics.ManyTextMax {
 		return false
 	}
-	return st.Many || st.Compared != nil && s.o.Collector.Unkeyed(st.Compared)
+	if st.Many { // triggers of users, which current_query() would tell of it, have their tables captured row by row
+		schema, table := semantics.Target(sql)
+		return table == "" || !s.o.Collector.Piecewise(schema, table)
+	}
+	return st.Compared != nil && s.o.Collector.Unkeyed(st.Compared)
 }

@@ -266,6 +266,8 @@ type Collector interface {
 	// Unkeyed reports whether an UPDATE or DELETE looks for rows by no column of a key, in a table that can be captured as a whole.
 	// What it knows may be out of date, and without a schema it may mean any table of the name.
 	Unkeyed(c *semantics.Compared) bool
+	// Piecewise reports whether a table is captured row by row, whatever is said of the statement. Like Unkeyed it may be wrong.
+	Piecewise(schema, table string) bool
 	// BulkMark begins the text of a statement that may be captured as a whole, and no client's has it.
 	BulkMark() string
 	// InsideMessage reads what a transaction that a procedure commits says in an INFO (capture.InsideState). Its kind is "commit",

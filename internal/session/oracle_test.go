@@ -111,6 +111,10 @@ func (u unchanging) Unkeyed(c *semantics.Compared) bool {
 	return u.once().Unkeyed(c.Schema, c.Table, c.Columns)
 }
 
+func (u unchanging) Piecewise(schema, table string) bool {
+	return u.once != nil && u.once().Piecewise(schema, table)
+}
+
 func (unchanging) Catalog() any { return nil }
 
 // reset gives the tables their first contents.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -41,4 +42,19 @@ func TestUnkeyed(t *testing.T) {
 		q := fmt.Sprintf("SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM %s x", table)
 		c.Everywhere(q, s.Get(q))
 	}
+}
+
+// TestTriggersSeeTheClientsText: triggers that note who has said what, as those of audits do, are told the client's own text.
+func TestTriggersSeeTheClientsText(t *testing.T) {
+	c := use(t)
+	s := c.Connect(2)
+	s.Do("CREATE TABLE audited(id int PRIMARY KEY, v int)", "CREATE TABLE audit(id serial PRIMARY KEY, said text)",
+		"CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO audit(said) VALUES (current_query()); RETURN NULL; END $$",
+		"CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON audited FOR EACH STATEMENT EXECUTE FUNCTION audit()")
+	texts := []string{"INSERT INTO audited SELECT g, g FROM generate_series(1, 9) g", "UPDATE public.audited SET v = v + 1", "UPDATE audited SET v = 0 WHERE v = 3", "DELETE FROM audited",
+		"MERGE INTO audited USING (VALUES (1)) x(a) ON id = a WHEN NOT MATCHED THEN INSERT VALUES (a)"}
+	s.Do(texts...)
+	c.Everywhere("SELECT string_agg(said, '; ' ORDER BY id) FROM audit", strings.Join(texts, "; "))
+	c.Check()
+	s.Do("DROP TABLE audited, audit", "DROP FUNCTION audit()")
 }

@@ -235,11 +235,23 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 // Unkeyed reports whether a table can be captured as a whole and none of the columns belongs to a key of it. Without
 // a schema it may be any of this name.
 func (t *Tables) Unkeyed(schema, name string, columns []string) bool {
-	x := t.byName[[2]string{schema, name}]
-	if schema == "" {
-		x = t.anySchema()[name]
-	}
+	x := t.named(schema, name)
 	return x != nil && x.capture.Whole() && !slices.ContainsFunc(columns, x.capture.Keyed)
+}
+
+// Piecewise reports whether a table cannot be captured as a whole. Without a schema it may be any of this name. One that is not
+// known may be captured as a whole.
+func (t *Tables) Piecewise(schema, name string) bool {
+	x := t.named(schema, name)
+	return x != nil && !x.capture.Whole()
+}
+
+// named finds a table, without a schema any of this name; nil if there is none.
+func (t *Tables) named(schema, name string) *table {
+	if schema == "" {
+		return t.anySchema()[name]
+	}
+	return t.byName[[2]string{schema, name}]
 }
 
 // findAnySchema finds a table for each name.

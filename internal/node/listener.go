@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -179,7 +180,7 @@ func newPublisher(ctx context.Context, connString string, log *slog.Logger, max 
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
-	pc.RuntimeParams = notifySettings()
+	maps.Copy(pc.RuntimeParams, notifySettings())
 	pc.RuntimeParams["application_name"] = "tutti publisher"
 	conn, err := pgx.ConnectConfig(ctx, pc)
 	if err != nil {

@@ -142,3 +142,28 @@ func TestDemo(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsForClients: what ALTER DATABASE and ALTER ROLE set for the sessions of clients keeps no node from starting, and
+// ends none that is idle.
+func TestSettingsForClients(t *testing.T) {
+	t.Parallel() // mostly it waits
+	c := Start(t, 3)
+	s, frozen := c.Connect(1), c.In("frozen")
+	s.Do("CREATE TABLE settings(k int PRIMARY KEY)", "CREATE DATABASE frozen")
+	frozen.Connect(1).Do("CREATE TABLE settings(k int PRIMARY KEY)", "INSERT INTO settings VALUES (1)")
+	for _, set := range []string{"default_transaction_read_only = on", "default_transaction_isolation = serializable", "statement_timeout = '1ms'", "lock_timeout = '1ms'", "idle_session_timeout = '300ms'",
+		"idle_in_transaction_session_timeout = '1ms'", "standard_conforming_strings = off", "transform_null_equals = on", "role = pg_monitor", "session_preload_libraries = nowhere", "local_preload_libraries = nowhere"} {
+		s.Do("ALTER DATABASE frozen SET " + set)
+	}
+	s.Do("ALTER ROLE ALL SET idle_session_timeout = '300ms'")
+	c.Stop(c.All()...)
+	c.StartNodes()
+	c.Connect(2).Do("INSERT INTO settings VALUES (1)")
+	c.Connect(3).Do("ALTER ROLE ALL RESET idle_session_timeout")
+	time.Sleep(600 * time.Millisecond) // to be ended in
+	c.Connect(1).Do("ALTER DATABASE frozen RESET ALL")
+	frozen.Connect(3).Do("INSERT INTO settings VALUES (2)")
+	frozen.Everywhere("SELECT count(*) FROM settings", "2")
+	c.Everywhere("SELECT count(*) FROM settings", "1")
+	c.Check()
+}

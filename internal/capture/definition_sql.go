@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // What a transaction does to the schema is captured, too: an event trigger notes the text of each
@@ -456,10 +454,6 @@ BEGIN
     EXECUTE format('INSERT INTO %%s VALUES (txid_current(), $2, '''', %[3]d, NULL, NULL, $1)', tutti.captures()) USING data, %[6]s;
   END IF;
 END $tutti$;
-CREATE OR REPLACE FUNCTION tutti.evaluate(command pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql` + textSettings + ` AS $tutti$
-BEGIN
-  EXECUTE command;
-END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.peek(to_token pg_catalog.int8,
   OUT op pg_catalog.int2, OUT ident pg_catalog.int8, OUT keys pg_catalog._int8, OUT tab pg_catalog.bytea, OUT img pg_catalog.bytea)
 RETURNS SETOF pg_catalog.record LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
@@ -474,7 +468,7 @@ BEGIN
   END IF;
 END $tutti$;
 ALTER FUNCTION tutti.peek OWNER TO tutti_owner;
-REVOKE ALL ON FUNCTION tutti.evaluate, tutti.adopt_definitions, tutti.freeze, tutti.note FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.adopt_definitions, tutti.freeze, tutti.note FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tutti.captures, tutti.definition_number TO PUBLIC;
 `
 
@@ -570,14 +564,6 @@ const RestoreEvents = `UPDATE pg_catalog.pg_event_trigger e SET evtenabled = x.s
 
 func putText(op int, text string) string {
 	return fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(%s, 'UTF8'))", op, literal(text))
-}
-
-// recapture captures all rows of a table as inserted: none was captured when they came, because the
-// table is of this transaction.
-func (t *TableDesc) recapture() string {
-	k := t.keys("t", "t")
-	return "SELECT tutti.evaluate(" + literal(fmt.Sprintf("SELECT tutti.put(%s, %d::pg_catalog.int2, %s, %s, %s) FROM ONLY %s.%s AS t",
-		t.header(), writeset.OpInsert, t.identity("t"), array(k.fresh, k.foreign, k.extra), t.image("t.*"), Quote(t.Schema), Quote(t.Name))) + ")"
 }
 
 // Proof is what tutti.privileged demands with a command.

@@ -13,8 +13,8 @@ import (
 type piece struct {
 	table  int
 	op     writeset.Op
-	run    uint64 // which run of which statement's trigger captured it; never 0
-	idents []uint64
+	run    uint64   // which run of which statement's trigger captured it; never 0
+	idents []uint64 // all 0 if the rows have none
 	images [][]byte
 	keys   [][]rowKey // of each row; nil if no row has any
 }
@@ -37,7 +37,7 @@ func (c *section) folded(r captured) error {
 	if p.op < writeset.OpInsert || p.op > writeset.OpDelete {
 		return fmt.Errorf("capture: captured rows of table %s have unknown operation %d", c.tables[table].table, r.op)
 	}
-	if p.idents, err = r.many, nil; len(p.idents) == 0 {
+	if p.idents, err = r.many, nil; len(p.idents) == 0 || p.idents[0] == 0 && p.op != writeset.OpInsert {
 		return fmt.Errorf("capture: captured rows of table %s have no identities", c.tables[table].table)
 	}
 	if err := p.split(r.image); err != nil {
@@ -176,11 +176,13 @@ func (c *section) appendPieces(w *writeset.Writeset, keys *keySet, number func(i
 	return c.distinct()
 }
 
-// distinct makes sure that no two rows of a run have the same hash.
+// distinct makes sure that no two rows of a run have the same hash, if they have any.
 func (c *section) distinct() error {
 	all := make([]uint64, 0, 1024)
 	for i := range c.pieces {
-		all = append(all, c.pieces[i].idents...)
+		if c.pieces[i].idents[0] != 0 {
+			all = append(all, c.pieces[i].idents...)
+		}
 	}
 	slices.Sort(all)
 	for i := range all[min(1, len(all)):] {

@@ -65,14 +65,19 @@ func decodeBinaryRow(cols [][]byte) (captured, error) {
 	return r, err
 }
 
-// decodeIdentities reads an int8[] in binary that has no NULLs.
+// decodeIdentities reads an int8[] in binary: without NULLs, or of nothing but NULLs, which are 0, if the rows have no
+// identities.
 func decodeIdentities(b []byte) ([]uint64, error) {
-	const head, each = 20, 12 // as in decodeNumbers
+	const head, each, null = 20, 12, 4 // as in decodeNumbers
 	if len(b) < head || binary.BigEndian.Uint32(b) != 1 || binary.BigEndian.Uint32(b[8:]) != 20 {
 		return nil, errPiece
 	}
 	n := binary.BigEndian.Uint32(b[12:])
-	if b = b[head:]; uint64(len(b)) != uint64(n)*each {
+	b = b[head:]
+	if n > 0 && uint64(len(b)) == uint64(n)*null && bytes.Count(b, []byte{0xff}) == len(b) {
+		return make([]uint64, n), nil
+	}
+	if uint64(len(b)) != uint64(n)*each {
 		return nil, errPiece
 	}
 	out := make([]uint64, n)
@@ -161,6 +166,9 @@ func decodeTextRow(cols [][]byte) (captured, error) {
 	if r.op > opBulk && r.op < opAll {
 		for _, k := range r.keys {
 			r.many = append(r.many, k.hash)
+		}
+		if nulls := bytes.Count(cols[2], []byte("NULL")); len(r.many) == 0 {
+			r.many = make([]uint64, nulls)
 		}
 		r.keys = nil
 	}

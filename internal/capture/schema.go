@@ -61,6 +61,7 @@ func Schema() string {
 	b.WriteString(insideSchema())
 	b.WriteString(definitionSchema())
 	b.WriteString(sharedSchema())
+	b.WriteString(recaptureSchema())
 	b.WriteString(describeFunctions())
 	b.WriteString(followFunctions())
 	b.WriteString(extentFunction())

@@ -102,7 +102,7 @@ func TestClientsCannotReachCapturedRows(t *testing.T) {
 		"SELECT set_config('tutti.proof', 'guessed', true); INSERT INTO tutti.mark VALUES (1, 1, 1)", "INSERT INTO tutti.token VALUES (5)",
 		"INSERT INTO t VALUES (9, 'x'); SELECT * FROM tutti.collect(2, 1, 1, 1, false, true)",
 		"UPDATE tutti.progress SET ordinal = 1", "SELECT * FROM tutti.collect_serializable(1, 1, 1)", "SELECT tutti.captured_idents('')",
-		"SELECT tutti.privileged('', 'SELECT 1', NULL, true)", "SELECT tutti.peek(2)", "SELECT tutti.freeze(NULL)", "SELECT tutti.evaluate('SELECT 1')", "SELECT * FROM tutti.definitions",
+		"SELECT tutti.privileged('', 'SELECT 1', NULL, true)", "SELECT tutti.peek(2)", "SELECT tutti.freeze(NULL)", "SELECT tutti.recapture('t', '', 'SELECT 1')", "SELECT * FROM tutti.definitions",
 		"SELECT tutti.adopt_definitions()", "TRUNCATE tutti.capture1",
 		"SELECT tutti.hashable(23::oid)",
 	} {

@@ -9,7 +9,7 @@ import (
 )
 
 // Stream makes operations of rows of one writeset while they come, some thousands at a time. It knows rows of tables with
-// keys that are inserted, updated or deleted. The rest is left to Plan.
+// keys that are inserted, updated or deleted, and rows of others that are inserted. The rest is left to Plan.
 // What Plan would refuse, a Stream may let through: rows are not compared with each other. Operations follow the order in which
 // rows come, and so may fail where Plan's do not.
 type Stream struct {
@@ -50,7 +50,16 @@ func (s *Stream) Add(table writeset.Table, r writeset.Row) bool {
 		t = &streamed{table: table, local: s.lookup(table)}
 		s.tables[r.Table] = t
 	}
-	if t.local == nil || t.local.made == nil || len(t.local.Key) == 0 || r.Identity == 0 {
+	if t.local == nil || t.local.made == nil {
+		return false
+	}
+	if t.local.made.deleteWhole != "" && r.Identity == 0 && r.Op == writeset.OpInsert {
+		t.put(r.Op, r.Image)
+		s.rows++
+		s.bytes += len(r.Image)
+		return true
+	}
+	if len(t.local.Key) == 0 || r.Identity == 0 {
 		return false
 	}
 	moves := t.local.made.move != ""

@@ -76,4 +76,14 @@ func TestStream(t *testing.T) {
 			t.Errorf("operation %d on a table with a column that an update cannot set: %v", op, ok)
 		}
 	}
+	keyless := &Table{Schema: "s", Name: "t", Columns: local.Columns}
+	if err := keyless.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []writeset.Op{ins, upd, del, writeset.OpTruncate} {
+		s := NewStream(func(writeset.Table) *Table { return keyless }, 1<<20)
+		if ok := s.Add(writeset.Table{Schema: "s", Name: "t"}, writeset.Row{Op: op, Image: []byte("(1,2)")}); ok != (op == ins) {
+			t.Errorf("operation %d on a table without key: %v", op, ok)
+		}
+	}
 }

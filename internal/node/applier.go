@@ -81,7 +81,7 @@ type reach struct {
 
 func newApplier(ctx context.Context, connString string, c *config.Config, warn func(string, ...any)) (*applier, error) {
 	settings := map[string]string{"deadlock_timeout": "1h"} // the others give way, see watch
-	definer, err := connectApplier(ctx, connString, c, "tutti applier of definitions", settings, warn)
+	definer, err := connectApplier(ctx, connString, c, "tutti applier of definitions", "origin", settings, warn)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +97,11 @@ func newApplier(ctx context.Context, connString string, c *config.Config, warn f
 	return a, nil
 }
 
-// connectApplier makes an applier that does not know the tables yet, for definitions and what comes with them.
-func connectApplier(ctx context.Context, connString string, c *config.Config, name string, settings map[string]string, warn func(string, ...any)) (*applier, error) {
+// connectApplier makes an applier that does not know the tables yet, for definitions and what comes with them. Settings say what
+// its session begins with, which is what it goes back to (again).
+func connectApplier(ctx context.Context, connString string, c *config.Config, name, role string, settings map[string]string, warn func(string, ...any)) (*applier, error) {
 	a := &applier{reach: &reach{}, prepared: map[string]string{}, connString: connString, config: c, warn: warn}
-	if err := a.connect(ctx, name, "origin", settings); err != nil {
+	if err := a.connect(ctx, name, role, settings); err != nil {
 		a.close()
 		return nil, err
 	}

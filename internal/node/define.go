@@ -290,7 +290,7 @@ func unwrapped(e *pgconn.PgError, sql string) *pgconn.PgError {
 func literal(s string) string { return strings.ReplaceAll(s, "'", "''") }
 
 // follow makes triggers fit the changed schema.
-func (a *applier) follow(ctx context.Context, tx pgx.Tx) error {
+func (a *applier) follow(ctx context.Context, tx catalog.Querier) error {
 	tables, err := catalog.Follow(ctx, tx, a.tables)
 	if err == nil {
 		a.tables = tables

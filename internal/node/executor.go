@@ -23,7 +23,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		}
 	}
 	if slices.ContainsFunc(g.Tasks, defines) {
-		l.forerunner.giveWay() // what it has read may mean something else now
+		l.forerunner.giveWayUnless(g.Tasks) // what it has read may mean something else now
 		defer l.forerunner.giveWay()
 	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified && g.Tasks[0].Item.Kind != engine.KindNotify {
@@ -185,11 +185,11 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 	if len(tasks) == 0 {
 		return nil
 	}
-	if len(tasks) == 1 && len(tasks[0].Writeset.Steps) > 0 {
-		_, _, err := l.carryOut(ctx, last, tasks[0], nil)
+	if ok, err := l.applyForeran(ctx, last, tasks); ok || err != nil {
 		return err
 	}
-	if ok, err := l.applyForeran(ctx, last, tasks); ok || err != nil {
+	if len(tasks) == 1 && len(tasks[0].Writeset.Steps) > 0 {
+		_, _, err := l.carryOut(ctx, last, tasks[0], nil)
 		return err
 	}
 	return l.applier.apply(ctx, last, tasks)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,7 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -62,14 +65,9 @@ func newForerunner(l *life) *forerunner { return &forerunner{life: l, news: make
 // connect makes its connection, which most lives never need.
 func (f *forerunner) connect(ctx context.Context) error {
 	l := f.life
-	a, err := connectApplier(ctx, l.connString, l.config, "tutti forerunner", map[string]string{"deadlock_timeout": "100ms"}, l.log.Warn)
+	a, err := connectApplier(ctx, l.connString, l.config, "tutti forerunner", "replica", map[string]string{"deadlock_timeout": "100ms", "lock_timeout": forerunLockTimeout}, l.log.Warn)
 	if err != nil {
 		return err
-	}
-	// The settings of a session that executes operations say that it waits for ever.
-	if _, err := a.conn.Exec(ctx, "SET lock_timeout = '"+forerunLockTimeout+"'; SET session_replication_role = replica").ReadAll(); err != nil {
-		a.close()
-		return fmt.Errorf("node: forerunner: %w", err)
 	}
 	f.applier = a
 	f.pid.Store(a.conn.PID())
@@ -112,9 +110,12 @@ func (f *forerunner) poke() {
 
 // giveWay makes it roll back what it has executed, unless the executor has taken it over. Its locks go soon
 // after.
-func (f *forerunner) giveWay() {
+func (f *forerunner) giveWay() { f.giveWayUnless(nil) }
+
+// giveWayUnless is giveWay, unless it executes one of these tasks.
+func (f *forerunner) giveWayUnless(tasks []engine.Task) {
 	f.mu.Lock()
-	if r := f.run; r != nil && !r.taken {
+	if r := f.run; r != nil && !r.taken && !slices.ContainsFunc(tasks, func(t engine.Task) bool { return t.Item.ID == r.id }) {
 		r.stop = true
 	}
 	f.mu.Unlock()
@@ -250,7 +251,15 @@ var (
 	errUnable   = errors.New("not all that it does can be done ahead")
 )
 
-// rows executes all rows of a transaction as they come.
+// foretry is one try to execute a transaction.
+type foretry struct {
+	scanner writeset.Scanner
+	stream  *apply.Stream
+	changed bool // by definitions that are not followed up
+	told    int  // bytes
+}
+
+// rows executes all rows and definitions of a transaction as they come.
 func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error) {
 	if err := f.applier.forget(ctx); err != nil {
 		return 0, err
@@ -258,8 +267,8 @@ func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error)
 	if err := f.applier.conn.ExecPrepared(ctx, applyBegin, nil, nil, nil).Read().Err; err != nil {
 		return 0, err
 	}
-	stream := apply.NewStream(f.life.tables.Load().Apply, f.life.config.Limits.GroupBytes/4)
-	var s writeset.Scanner
+	f.applier.tables, f.applier.notices = f.life.tables.Load(), nil
+	try := foretry{stream: f.stream()}
 	silence := time.NewTimer(forerunSilence)
 	defer silence.Stop()
 	for at := -1; ; {
@@ -272,23 +281,26 @@ func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error)
 		if len(front.Bytes) > at {
 			at = len(front.Bytes)
 			silence.Reset(forerunSilence)
-			n, err := f.executeFront(ctx, r, &s, stream, front.Bytes)
+			n, err := f.executeFront(ctx, r, &try, front.Bytes)
 			if rows += n; err != nil {
 				return rows, err
 			}
 			continue
 		}
 		if front.State == engine.Whole {
-			if !s.Done() {
-				return rows, errors.New("it is no set of rows")
+			if !try.scanner.Done() {
+				return rows, errors.New("it is no writeset")
 			}
-			return rows, f.flush(ctx, stream, true)
-		}
-		if !stream.Empty() {
-			if err := f.flush(ctx, stream, false); err != nil {
+			if err := f.flush(ctx, try.stream, true); err != nil {
 				return rows, err
 			}
-			f.report(r, s.At(), false)
+			return rows, f.follow(ctx, &try)
+		}
+		if !try.stream.Empty() {
+			if err := f.flush(ctx, try.stream, false); err != nil {
+				return rows, err
+			}
+			f.reportOf(r, &try)
 			continue
 		}
 		select {
@@ -301,20 +313,45 @@ func (f *forerunner) rows(ctx context.Context, r *foreran) (rows int, err error)
 	}
 }
 
-// executeFront executes the rows that have come with front.
-func (f *forerunner) executeFront(ctx context.Context, r *foreran, s *writeset.Scanner, stream *apply.Stream, front []byte) (rows int, err error) {
-	for row, ok := s.Next(front); ok; row, ok = s.Next(front) {
-		if !stream.Add(s.Tables[row.Table], row) {
+func (f *forerunner) stream() *apply.Stream {
+	return apply.NewStream(f.applier.tables.Apply, f.life.config.Limits.GroupBytes/4)
+}
+
+// reportOf reports how far a try has come.
+func (f *forerunner) reportOf(r *foreran, try *foretry) {
+	if try.told = try.scanner.At(); try.told > 0 {
+		f.report(r, try.told, false)
+	}
+}
+
+// executeFront executes what has come with front.
+func (f *forerunner) executeFront(ctx context.Context, r *foreran, try *foretry, front []byte) (rows int, err error) {
+	for {
+		row, ok := try.scanner.Next(front)
+		if !ok {
+			definition, ok := try.scanner.Definition(front)
+			if !ok {
+				break
+			}
+			if err := f.define(ctx, r, try, definition); err != nil {
+				return rows, err
+			}
+			continue
+		}
+		if err := f.follow(ctx, try); err != nil {
+			return rows, err
+		}
+		if !try.stream.Add(try.scanner.Tables[row.Table], row) {
 			return rows, errUnable
 		}
 		rows++
-		if !stream.Full() {
+		if !try.stream.Full() {
 			continue
 		}
-		if err := f.flush(ctx, stream, false); err != nil {
+		if err := f.flush(ctx, try.stream, false); err != nil {
 			return rows, err
 		}
-		f.report(r, s.At(), false)
+		f.reportOf(r, try)
 		f.mu.Lock()
 		stop := r.stop
 		f.mu.Unlock()
@@ -322,7 +359,50 @@ func (f *forerunner) executeFront(ctx context.Context, r *foreran, s *writeset.S
 			return rows, errGivesWay
 		}
 	}
+	if try.stream.Empty() && try.scanner.At() > try.told { // keys, which are not executed
+		f.reportOf(r, try)
+	}
 	return rows, nil
+}
+
+// define carries a definition out, if it gives in its turn what it gives now.
+func (f *forerunner) define(ctx context.Context, r *foreran, try *foretry, definition []byte) error {
+	if err := f.flush(ctx, try.stream, true); err != nil {
+		return err
+	}
+	emptied, err := collect.Emptied(definition)
+	if err != nil || emptied != "" || try.scanner.Shared {
+		return errors.Join(errUnable, err)
+	}
+	d, err := collect.Definition(definition)
+	if err != nil {
+		return err
+	}
+	if s := semantics.Classify(d.SQL); len(s) != 1 || !s[0].Ahead {
+		return errUnable
+	}
+	try.changed = true
+	return f.applier.stepDefinition(ctx, r.id.Member, definition)
+}
+
+// follow follows up the definitions that were carried out, before rows come.
+func (f *forerunner) follow(ctx context.Context, try *foretry) error {
+	if !try.changed {
+		return nil
+	}
+	try.changed = false
+	a := f.applier
+	if err := a.again(ctx); err != nil {
+		return err
+	}
+	if _, err := a.conn.Exec(ctx, "SET LOCAL session_replication_role = origin").ReadAll(); err != nil {
+		return err
+	}
+	if err := a.follow(ctx, a.pgx); err != nil {
+		return err
+	}
+	try.stream = f.stream()
+	return errors.Join(a.forget(ctx), a.asReplica(ctx))
 }
 
 func (f *forerunner) flush(ctx context.Context, stream *apply.Stream, last bool) error {
@@ -411,6 +491,11 @@ func (l *life) applyForeran(ctx context.Context, last uint64, tasks []engine.Tas
 	l.applier.passed.ending(last, binary.BigEndian.Uint64(r.Rows[0][0]))
 	err := a.conn.ExecPrepared(ctx, applyCommit, nil, nil, nil).Read().Err
 	l.applier.passed.ended(err == nil)
+	if err == nil && len(tasks[0].Writeset.Steps) > 0 {
+		l.applier.tables = a.tables
+		l.tables.Store(a.tables)
+		err = l.applier.forget(ctx)
+	}
 	return true, err
 }
 

@@ -273,7 +273,7 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 func (l *life) stage(ctx context.Context) (a *applier, err error) {
 	if a = l.rehearsals.take(); a == nil {
 		settings := map[string]string{"lock_timeout": rehearsalLock, "deadlock_timeout": "50ms"}
-		if a, err = connectApplier(ctx, l.connString, l.config, "tutti rehearsal", settings, l.log.Warn); err != nil {
+		if a, err = connectApplier(ctx, l.connString, l.config, "tutti rehearsal", "origin", settings, l.log.Warn); err != nil {
 			return nil, err
 		}
 		a.rehearses = true

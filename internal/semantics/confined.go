@@ -24,7 +24,7 @@ func confine(n *pg.Node, s Statement) Statement {
 		s.Confined = Confined{To: true, Apart: true, Large: true}
 	default:
 		s.Confined = confined(n)
-		s.Long, s.Shares = long(n), n.GetIndexStmt() != nil
+		s.Long, s.Ahead, s.Shares = long(n), ahead(n), n.GetIndexStmt() != nil
 	}
 	return s
 }

@@ -83,6 +83,30 @@ func longAlter(a *pg.AlterTableStmt) Long {
 	return LongFree
 }
 
+// ahead tells of a parse tree whether the definition gives at its place in the order what it has given before, whatever was ordered in
+// between that is no definition, and is kept out by no lock of it: it reads catalogs, and tables that it locks against writers.
+func ahead(n *pg.Node) bool {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_CreateStmt, *pg.Node_CreateSeqStmt, *pg.Node_ViewStmt, *pg.Node_CommentStmt, *pg.Node_GrantStmt, *pg.Node_CreateEnumStmt, *pg.Node_IndexStmt:
+		return true
+	case *pg.Node_CreateSchemaStmt:
+		return len(v.CreateSchemaStmt.SchemaElts) == 0
+	case *pg.Node_AlterTableStmt:
+		a := v.AlterTableStmt
+		return longAlter(a) != NotLong || a.Objtype == pg.ObjectType_OBJECT_TABLE && !slices.ContainsFunc(a.Cmds, func(n *pg.Node) bool {
+			cmd := n.GetAlterTableCmd()
+			return cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE || !slices.Contains(aheadAlter, cmd.GetSubtype())
+		})
+	}
+	return false
+}
+
+// aheadAlter are subcommands of ALTER TABLE that read no rows.
+var aheadAlter = []pg.AlterTableType{
+	pg.AlterTableType_AT_ColumnDefault, pg.AlterTableType_AT_DropNotNull, pg.AlterTableType_AT_DropColumn, pg.AlterTableType_AT_DropConstraint,
+	pg.AlterTableType_AT_SetStatistics, pg.AlterTableType_AT_SetStorage, pg.AlterTableType_AT_SetRelOptions, pg.AlterTableType_AT_ChangeOwner,
+}
+
 // callsPlain reports whether nothing is called below m but functions that read no tables.
 func callsPlain(m protoreflect.Message) bool {
 	plain := true

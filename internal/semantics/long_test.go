@@ -39,6 +39,21 @@ func TestLong(t *testing.T) {
 	}
 }
 
+// TestAhead: what reads tables that it does not lock, or is followed by something at its end, waits for its turn.
+func TestAhead(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"CREATE TABLE t(a serial PRIMARY KEY, b text DEFAULT f())": true, "CREATE TABLE p PARTITION OF t DEFAULT": true, "CREATE INDEX ON t(a)": true, "CREATE VIEW v AS SELECT * FROM t": true,
+		"GRANT SELECT ON t TO r": true, "COMMENT ON TABLE t IS 'x'": true, "ALTER TABLE t ADD b int DEFAULT 0": true, "ALTER TABLE t DROP COLUMN a, ALTER b SET DEFAULT 5": true, "ALTER TABLE t ALTER a TYPE bigint": true,
+		"CREATE TABLE t AS SELECT 1": false, "REFRESH MATERIALIZED VIEW v": false, "CREATE MATERIALIZED VIEW v AS SELECT 1": false, "DROP TABLE t": false, "TRUNCATE t": false, "ALTER TABLE t RENAME TO u": false,
+		"ALTER TABLE t DROP COLUMN a CASCADE": false, "ALTER TABLE t ATTACH PARTITION p DEFAULT": false, "ALTER TABLE t ALTER a TYPE bigint USING f(b)": false, "ALTER TABLE t ADD CHECK (f(a) > 0)": false,
+		"CREATE ROLE r": false, "GRANT r TO s": false, "ALTER INDEX i RENAME TO j": false, "CREATE SCHEMA s CREATE TABLE t(a int)": false, "CREATE SCHEMA s": true, "GRANT CONNECT ON DATABASE d TO r": false,
+	} {
+		if got := Classify(sql)[0].Ahead; got != want {
+			t.Errorf("%s: %v, want %v", sql, got, want)
+		}
+	}
+}
+
 // TestConcurrent: what may fail for a row, and what has no name, is not built by every member for itself.
 func TestConcurrent(t *testing.T) {
 	const sql = `CREATE INDEX CONCURRENTLY i ON "S".t (a DESC, "B") INCLUDE (c) WHERE d IS NULL AND NOT e IS NOT NULL`

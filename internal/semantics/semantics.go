@@ -157,6 +157,8 @@ type Statement struct {
 	Confined Confined
 	// Long says of a Definition what may go on beside it.
 	Long Long
+	// Ahead is true for a Definition that may be carried out before its turn comes.
+	Ahead bool
 	// Alone names a Definition, or a VACUUM, that PostgreSQL refuses in a transaction block; its Text does without
 	// CONCURRENTLY.
 	Alone string

@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -88,6 +89,15 @@ func ascii(sql string) string {
 }
 
 func classify(n *pg.Node) Statement {
+	if name := preparedName(n); strings.HasPrefix(name, ReservedPrefix) {
+		s := refuse(fmt.Sprintf("the name \"%s\" is reserved for Tutti", name), "")
+		s.Refusal.Code = "42501"
+		return s
+	}
+	return classifyNode(n)
+}
+
+func classifyNode(n *pg.Node) Statement {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_TransactionStmt:
 		return transaction(v.TransactionStmt)
@@ -155,6 +165,27 @@ func classify(n *pg.Node) Statement {
 		return Statement{Kind: Write}
 	}
 	return confine(n, definition(n))
+}
+
+// ReservedPrefix begins the names of prepared statements that are Tutti's. Who could run, remove or replace one could decide what is
+// replicated.
+const ReservedPrefix = "tutti "
+
+// preparedName is the name of the prepared statement that a statement makes, runs or removes; empty for none.
+func preparedName(n *pg.Node) string {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_PrepareStmt:
+		return v.PrepareStmt.Name
+	case *pg.Node_ExecuteStmt:
+		return v.ExecuteStmt.Name
+	case *pg.Node_DeallocateStmt:
+		return v.DeallocateStmt.Name
+	case *pg.Node_ExplainStmt:
+		return preparedName(v.ExplainStmt.Query)
+	case *pg.Node_CreateTableAsStmt:
+		return preparedName(v.CreateTableAsStmt.Query)
+	}
+	return ""
 }
 
 // procedure is CALL.

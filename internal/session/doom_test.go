@@ -80,6 +80,15 @@ func TestReservedNames(t *testing.T) {
 	for _, m := range []string{"C S tutti collect", "P tutti collect|SELECT 1", "B |tutti collect", "D S tutti commit", "B tutti x|y", "C P tutti x"} {
 		l.want(m+"\nS", "42501 the name \"tutti ")
 	}
+	for _, sql := range []string{`DEALLOCATE "tutti collect"`, `DEALLOCATE PREPARE "tutti collect"`, `PREPARE "tutti x" AS SELECT 1`, `EXECUTE "tutti commit"`, `EXECUTE U&"!0074utti commit" UESCAPE '!'`, `SELECT 1; EXECUTE "tutti commit"`,
+		`EXPLAIN EXECUTE "tutti collect"(1, 2, 3, 4)`, `CREATE TEMP TABLE x AS EXECUTE "tutti collect"(1, 2, 3, 4)`, `EXPLAIN ANALYZE CREATE TEMP TABLE x AS EXECUTE "tutti collect"(1, 2, 3, 4)`} {
+		l.want("Q "+sql, "42501 the name \"tutti ")
+		if !strings.Contains(sql, ";") {
+			l.want("P |"+sql+"\nB |\nE |0\nS", "42501 the name \"tutti ")
+		}
+	}
+	l.do("Q BEGIN\nQ INSERT INTO t VALUES (4, 'x')\nQ EXECUTE \"tutti commit\"\nQ ROLLBACK")
+	l.want("Q SELECT count(*) FROM t WHERE id = 4", "DataRow 0\n") // nobody has ordered it
 	l.want("Q INSERT INTO t VALUES (3, 'x')", "INSERT 0 1")
 	if l.host.committed != 1 {
 		t.Errorf("%d transactions were ordered, want 1", l.host.committed)

@@ -24,7 +24,7 @@ const (
 	ownQuery    = "tutti query"
 
 	// ownPrefix begins the names above and the collector's; clients may not use it.
-	ownPrefix = "tutti "
+	ownPrefix = semantics.ReservedPrefix
 )
 
 // appendPrepare makes the backend know the statements above and the collector's.

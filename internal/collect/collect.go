@@ -62,10 +62,11 @@ func (Collector) AppendPrepare(dst []byte) []byte {
 	dst = wire.AppendClose(dst, 'S', statementDo)
 	dst = wire.AppendParse(dst, statementPeek, capture.PeekStatement, capture.PeekParameterOIDs())
 	dst = wire.AppendParse(dst, statementDo, capture.PrivilegedStatement, capture.PrivilegedParameterOIDs())
-	dst = wire.AppendParse(dst, statementMark, capture.MarkStatement, capture.MarkParameterOIDs())
 	dst = wire.AppendParse(dst, statementFire, capture.FireDeferred, nil)
 	dst = wire.AppendParse(dst, statementAhead, capture.AheadStatement, capture.CollectParameterOIDs())
-	return wire.AppendParse(dst, statementCollect, capture.CollectStatement, capture.CollectParameterOIDs())
+	dst = wire.AppendParse(dst, statementCollect, capture.CollectStatement, capture.CollectParameterOIDs())
+	// The last one: it fails while row_security is off, for who may be refused rows, and then it is not used.
+	return wire.AppendParse(dst, statementMark, capture.MarkStatement, capture.MarkParameterOIDs())
 }
 
 // binaryFormat asks for all parameters and results in binary.

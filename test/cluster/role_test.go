@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // TestDefinitionsDoNotLendRights: code of an ordinary role that runs inside a definition
@@ -55,4 +58,34 @@ func TestNoConflictWithOneself(t *testing.T) {
 		s.Do(fmt.Sprintf("BEGIN; DELETE FROM self_child WHERE id = %d; DELETE FROM self_parent WHERE id = %d; COMMIT", i, i))
 	}
 	c.Everywhere("SELECT count(*) FROM self_parent", "0")
+}
+
+// TestRoleWithoutRowSecurity: a role that is to be told when row security keeps rows from it, as those that take dumps are,
+// writes as any other.
+func TestRoleWithoutRowSecurity(t *testing.T) {
+	c := use(t)
+	super := c.Connect(1)
+	super.Do("CREATE ROLE dumper LOGIN", "ALTER ROLE dumper SET row_security = off", "CREATE TABLE dumped(k int PRIMARY KEY)", "GRANT ALL ON dumped TO dumper")
+	c.Everywhere("SELECT has_table_privilege('dumper', 'dumped', 'INSERT')", "t")
+	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
+	defer cancel()
+	s, err := pgx.Connect(ctx, strings.Replace(c.URL(2), "postgres@", "dumper@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(ctx)
+	for i, q := range []string{"INSERT INTO dumped VALUES ($1)", "INSERT INTO dumped SELECT $1 + 100", "SET row_security = on; INSERT INTO dumped VALUES (200)", "INSERT INTO dumped VALUES ($1)"} {
+		var err error
+		if strings.Contains(q, ";") {
+			_, err = s.PgConn().Exec(ctx, q).ReadAll()
+		} else {
+			_, err = s.Exec(ctx, q, i)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", q, Explain(err))
+		}
+	}
+	c.Everywhere("SELECT count(*) FROM dumped", "4")
+	super.Do("DROP TABLE dumped", "DROP ROLE dumper")
+	c.Check()
 }

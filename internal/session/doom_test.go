@@ -88,6 +88,7 @@ func TestReservedNames(t *testing.T) {
 		}
 	}
 	l.do("Q BEGIN\nQ INSERT INTO t VALUES (4, 'x')\nQ EXECUTE \"tutti commit\"\nQ ROLLBACK")
+	l.want("Q BEGIN\nQ INSERT INTO t VALUES (4, 'x')\nQ DO $$ BEGIN EXECUTE 'EXECUTE \"tutti commit\"'; END $$\nQ COMMIT", "26000")
 	l.want("Q SELECT count(*) FROM t WHERE id = 4", "DataRow 0\n") // nobody has ordered it
 	l.want("Q INSERT INTO t VALUES (3, 'x')", "INSERT 0 1")
 	if l.host.committed != 1 {

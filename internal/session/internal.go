@@ -16,7 +16,7 @@ const (
 	ownTxRead   = "tutti tx read"
 	ownTxBulk   = "tutti tx bulk"
 	ownTxAgain  = "tutti tx again" // direct, unless something was captured
-	ownCommit   = "tutti commit"
+	ownCommit   = "tutti commit"   // there only while it runs, see sendCommit
 	ownRollback = "tutti rollback"
 	ownSnapshot = "tutti snapshot"
 	ownPrompt   = "tutti prompt" // waits for no safe snapshot
@@ -37,7 +37,6 @@ func (s *Session) appendPrepare() {
 		{ownTxRead, "SET LOCAL tutti.tx = 'read'"},
 		{ownTxBulk, "SET LOCAL tutti.tx = 'bulk'"},
 		{ownTxAgain, s.o.Collector.AgainStatement()},
-		{ownCommit, "COMMIT"},
 		{ownRollback, "ROLLBACK"},
 		{ownSnapshot, "SELECT 1"},
 		{ownPrompt, "SET TRANSACTION NOT DEFERRABLE"},
@@ -56,6 +55,15 @@ func appendRun(dst []byte, name string) []byte {
 // sendOwn appends one of the statements above.
 func (s *Session) sendOwn(name string) {
 	s.srvW.Append(wire.AppendSync(appendRun(s.srvW.AvailableBuffer(), name)))
+}
+
+// sendCommit appends the COMMIT. It is prepared for that moment alone: a function could run it with EXECUTE, and commit what nobody has
+// ordered.
+func (s *Session) sendCommit() {
+	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownCommit)
+	dst = wire.AppendParse(dst, ownCommit, "COMMIT", nil)
+	dst = wire.AppendClose(appendRun(dst, ownCommit), 'S', ownCommit)
+	s.srvW.Append(wire.AppendSync(dst))
 }
 
 // beginStatements is how many statements sendBegin appends.

@@ -145,6 +145,7 @@ func lateCancelAt(t *testing.T, s *stage, script string, at int) (hit string) {
 	if rows := l.do("Q SELECT count(*) FROM t WHERE id = 70"); !strings.Contains(rows, want) && orphans == 0 || !strings.HasSuffix(rows, "ReadyForQuery I") {
 		t.Errorf("then it says\n%s\nwithout %q:\n%s", rows, want, where)
 	}
+	l.want("Q SELECT count(*) FROM pg_prepared_statements WHERE name = 'tutti commit'", "DataRow 0\n") // a function could run it
 	l.want("Q INSERT INTO t VALUES (71, 'x')", "CommandComplete INSERT 0 1\nReadyForQuery I")
 	return hit
 }

@@ -358,8 +358,12 @@ func (s *Session) commitServer(c *collected) (reply, error) {
 	if !c.marked && c.ws != nil {
 		s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
 	}
-	s.sendOwn(ownCommit)
+	s.sendCommit()
 	r, err := s.quiet()
+	if err == nil && r.failed != nil { // what was to remove the COMMIT has been skipped
+		s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownCommit)))
+		_, err = s.quiet()
+	}
 	if err == nil && r.status != wire.TxIdle {
 		return r, s.rollbackServer() // the mark failed; its rows come from the log
 	}

@@ -36,9 +36,11 @@ func TestForerunnerDefines(t *testing.T) {
 			switch r.IntN(4) {
 			case 0:
 				s.changed(fmt.Sprintf("CREATE TABLE copied%d_%d AS SELECT * FROM everyone", k, n))
+				s.changed(fmt.Sprintf("DO $$ BEGIN INSERT INTO copied%d_%d SELECT * FROM everyone WHERE id < 9; EXCEPTION WHEN undefined_table THEN END $$", k, n))
 				s.changed(fmt.Sprintf("DROP TABLE IF EXISTS copied%d_%d", k, n))
 			case 1:
 				s.changed(fmt.Sprintf("BEGIN; ALTER TABLE migrated%[1]d ADD COLUMN c%[2]d int DEFAULT 5; UPDATE migrated%[1]d SET c%[2]d = id; CREATE INDEX ON migrated%[1]d(c%[2]d); INSERT INTO versions VALUES (%[2]d, %[1]d); COMMIT", k, n))
+				s.changed(fmt.Sprintf("DO $$ BEGIN UPDATE migrated%d SET c%d = 1 WHERE id < 9; EXCEPTION WHEN undefined_column THEN END $$", k, n))
 				s.changed(fmt.Sprintf("ALTER TABLE migrated%d DROP COLUMN IF EXISTS c%d", k, n))
 			case 2:
 				s.changed(fmt.Sprintf("BEGIN; ALTER TABLE everyone ADD COLUMN IF NOT EXISTS extra int DEFAULT 1; UPDATE everyone SET extra = extra + %d, n = n + 1; COMMIT", k))

@@ -58,6 +58,14 @@ func TestForerunnerDefines(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		s.changed("ALTER TABLE everyone DROP COLUMN IF EXISTS extra")
 	})
+	work(2, func(s *Conn, r *rand.Rand, n int) { // has nothing to do with them; but what a member knows of the tables must hold it
+		s.changed(fmt.Sprintf("CREATE TABLE apart%d(id int PRIMARY KEY)", n))
+		for i := range 8 {
+			time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
+			s.changed(fmt.Sprintf("INSERT INTO apart%d VALUES (%d)", n, i))
+		}
+		s.changed(fmt.Sprintf("DROP TABLE apart%d", n))
+	})
 	ahead, inTurn, killed := 0, 0, false
 	lasts(testSeconds(6), func() bool {
 		ahead, inTurn = 0, 0

@@ -502,7 +502,7 @@ const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.r
 // FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
 // through tutti.privileged.
 func FollowQuery() string {
-	return "SELECT json_build_object('tables', tutti.describe()::json, 'locked', tutti.touched(), 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[], 'events', " + EventsQuery + ")::text"
+	return "SELECT json_build_object('tables', tutti.describe()::json, 'locked', tutti.touched(), 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[], 'events', " + EventsQuery + ", 'views', " + filledViews + ")::text"
 }
 
 // State is the answer to FollowQuery.
@@ -511,6 +511,7 @@ type State struct {
 	Locked    json.RawMessage `json:"locked"`
 	Rewritten []uint32        `json:"rewritten"` // tables whose rows are to be captured anew
 	Events    bool            `json:"events"`    // there are event triggers of users
+	Views     []Definition    `json:"views"`     // that fill materialized views which this transaction has filled
 }
 
 // Follow returns the statements, as one text, that follow up what was noted: triggers are made to fit,
@@ -526,6 +527,7 @@ func Follow(state State) (string, error) {
 	if state.Events {
 		out = []string{Unseen(out)}
 	}
+	recaptured := len(out)
 	for i := range c.Tables {
 		switch t := &c.Tables[i]; {
 		case slices.Contains(state.Rewritten, t.OID):
@@ -536,6 +538,15 @@ func Follow(state State) (string, error) {
 			out = append(out, putText(opEmptied, string(name)), t.recapture())
 		case t.Trigger == "":
 			out = append(out, t.recapture())
+		}
+	}
+	if len(out) > recaptured { // the rows come after the views that a function has made of them
+		for i := range state.Views {
+			data, err := json.Marshal(&state.Views[i])
+			if err != nil {
+				return "", err
+			}
+			out = append(out, "SELECT tutti.note(convert_to("+literal(string(data))+", 'UTF8'))")
 		}
 	}
 	out = append(out, putText(opTouched, string(state.Locked)), "SELECT tutti.adopt_definitions()")

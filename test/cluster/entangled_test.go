@@ -29,3 +29,17 @@ func TestDefinitionsBehindRowsChangedTwice(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM etl_more", "1")
 	s.Do("DROP ROLE etl_role")
 }
+
+// TestViewsOfNewTables: a materialized view of a table that the same function has made has its rows at all members.
+func TestViewsOfNewTables(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("DO $$ BEGIN CREATE TABLE fresh_rows AS SELECT g AS v FROM generate_series(1, 10) g; CREATE TABLE fresh_keyed(id int PRIMARY KEY); INSERT INTO fresh_keyed SELECT v FROM fresh_rows; "+
+		"CREATE MATERIALIZED VIEW fresh_view AS SELECT sum(v) AS v, count(*) AS n FROM fresh_rows; CREATE MATERIALIZED VIEW fresh_sums AS SELECT v + (SELECT sum(id) FROM fresh_keyed) AS v FROM fresh_view; END $$",
+		"BEGIN", "DO $$ BEGIN CREATE TABLE fresh_more(v int); INSERT INTO fresh_more VALUES (1); CREATE MATERIALIZED VIEW fresh_empty AS SELECT * FROM fresh_more WITH NO DATA; REFRESH MATERIALIZED VIEW fresh_view; END $$",
+		"REFRESH MATERIALIZED VIEW fresh_empty", "COMMIT")
+	c.Everywhere("SELECT v, n FROM fresh_view", "55|10")
+	c.Everywhere("SELECT v FROM fresh_sums", "110")
+	c.Everywhere("SELECT v FROM fresh_empty", "1")
+	c.Check()
+}

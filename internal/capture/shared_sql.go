@@ -43,7 +43,8 @@ func sharedSchema() string {
 		"@schema", SchemaName, "@large", LargeName, "@defined", definedSetting, "@tag", sharedTag, "@message", SharedNotice, "@state", DefinedState).Replace(sharedFunctions)
 }
 
-// sharedFunctions: tutti.note_shared may be called by anybody: it notes what is so. Rows that were removed leave nothing
+// sharedFunctions: tutti.note_shared may be called by anybody: it notes what is so. Locks on the catalogs last as long as the changes, but for
+// pg_database, where nothing is removed. Rows that were removed leave nothing
 // to be found, and renamed roles do not tell their old name, so then all of them are told. tutti.assume_shared runs at
 // the other members as a superuser. Roles' rows are written as they are, since no command sets VALID UNTIL back; rights on databases by
 // GRANT, which keeps account of what depends on roles.
@@ -58,6 +59,10 @@ BEGIN
     RETURN;
   END IF;
   PERFORM tutti.note_counted();
+  IF NOT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation IN (1260, 1261, 2964, 2396) AND mode = 'RowExclusiveLock')
+      AND NOT EXISTS (SELECT FROM pg_database WHERE tutti.mine(xmin)) THEN
+    RETURN; -- what was counted was done by an earlier transaction, or is undone
+  END IF;
   IF EXISTS (SELECT FROM pg_database WHERE NOT datallowconn AND datname <> 'template0' AND tutti.mine(xmin)) THEN
     RAISE EXCEPTION 'a database that nobody can connect to cannot be replicated' USING ERRCODE = '0A000', HINT = 'REVOKE CONNECT ON DATABASE … FROM PUBLIC keeps clients out.';
   END IF;

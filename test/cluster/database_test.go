@@ -81,6 +81,11 @@ func TestDatabases(t *testing.T) {
 			t.Errorf("%s: %v, want %s", sql, err, code)
 		}
 	}
+	counting := shop.Connect(1) // what it has counted is no business of its next transaction
+	if err := counting.Try("DO $$ BEGIN COMMENT ON ROLE from_shop IS NULL; ALTER ROLE from_shop RESET work_mem; END $$"); Code(err) != "0A000" {
+		t.Errorf("a role is changed in a DO block: %v", err)
+	}
+	counting.Do("CREATE TABLE shop_counted(k int)", "DO $$ BEGIN INSERT INTO shop_counted VALUES (1); END $$")
 	poor := shop.Connect(1)
 	poor.Do("SET ROLE from_shop")
 	for _, sql := range []string{"CREATE DATABASE forbidden", "CREATE ROLE forbidden"} {

@@ -65,8 +65,8 @@ func TestNoConflictWithOneself(t *testing.T) {
 func TestRoleWithoutRowSecurity(t *testing.T) {
 	c := use(t)
 	super := c.Connect(1)
-	super.Do("CREATE ROLE dumper LOGIN", "ALTER ROLE dumper SET row_security = off", "CREATE TABLE dumped(k int PRIMARY KEY)", "GRANT ALL ON dumped TO dumper")
-	c.Everywhere("SELECT has_table_privilege('dumper', 'dumped', 'INSERT')", "t")
+	super.Do("CREATE ROLE dumper LOGIN", "ALTER ROLE dumper SET row_security = off", "CREATE TABLE unguarded_rows(k int PRIMARY KEY)", "GRANT ALL ON unguarded_rows TO dumper")
+	c.Everywhere("SELECT has_table_privilege('dumper', 'unguarded_rows', 'INSERT')", "t")
 	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
 	defer cancel()
 	s, err := pgx.Connect(ctx, strings.Replace(c.URL(2), "postgres@", "dumper@", 1))
@@ -74,7 +74,7 @@ func TestRoleWithoutRowSecurity(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close(ctx)
-	for i, q := range []string{"INSERT INTO dumped VALUES ($1)", "INSERT INTO dumped SELECT $1 + 100", "SET row_security = on; INSERT INTO dumped VALUES (200)", "INSERT INTO dumped VALUES ($1)"} {
+	for i, q := range []string{"INSERT INTO unguarded_rows VALUES ($1)", "INSERT INTO unguarded_rows SELECT $1 + 100", "SET row_security = on; INSERT INTO unguarded_rows VALUES (200)", "INSERT INTO unguarded_rows VALUES ($1)"} {
 		var err error
 		if strings.Contains(q, ";") {
 			_, err = s.PgConn().Exec(ctx, q).ReadAll()
@@ -85,7 +85,7 @@ func TestRoleWithoutRowSecurity(t *testing.T) {
 			t.Errorf("%s: %v", q, Explain(err))
 		}
 	}
-	c.Everywhere("SELECT count(*) FROM dumped", "4")
-	super.Do("DROP TABLE dumped", "DROP ROLE dumper")
+	c.Everywhere("SELECT count(*) FROM unguarded_rows", "4")
+	super.Do("DROP TABLE unguarded_rows", "DROP ROLE dumper")
 	c.Check()
 }

@@ -62,6 +62,7 @@ func Schema() string {
 	b.WriteString(definitionSchema())
 	b.WriteString(sharedSchema())
 	b.WriteString(recaptureSchema())
+	b.WriteString(yieldFunction)
 	b.WriteString(describeFunctions())
 	b.WriteString(followFunctions())
 	b.WriteString(extentFunction())

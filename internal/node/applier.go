@@ -70,6 +70,7 @@ type applier struct {
 	notices    []*pgconn.Notice
 	tables     *catalog.Tables
 	rehearses  bool // it takes everything back, see tryOut
+	yields     bool // the definition it carries out has failed, see clears
 	warn       func(message string, args ...any)
 }
 

@@ -24,6 +24,7 @@ import (
 // member only (disk, memory, shutdown) is an error, and the member starts again before it.
 func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result, error) {
 	d.Extent = t.Writeset
+	defer func() { a.yields = false }()
 	for {
 		a.notices = nil
 		a.long.again()
@@ -35,6 +36,9 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 			if !sleep(ctx, 5*time.Millisecond) {
 				return session.Result{}, ctx.Err()
 			}
+			continue
+		}
+		if a.clears(err) {
 			continue
 		}
 		var pg *pgconn.PgError
@@ -50,6 +54,17 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 		}
 		return session.Result{Notices: a.noticeFrames(), Err: &wire.SQLError{ErrorFields: errorFields(pg)}}, nil
 	}
+}
+
+// clears reports whether a definition is to be tried once more, with temporary objects of sessions out of its way: there may be
+// some at this member alone.
+func (a *applier) clears(err error) bool {
+	var pg *pgconn.PgError
+	if a.yields || a.rehearses || !errors.As(err, &pg) || pg.Code != "2BP01" && pg.Code != "0A000" {
+		return false
+	}
+	a.yields = true
+	return true
 }
 
 // environmental reports whether an error comes from this machine, not from the statement.
@@ -157,6 +172,11 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 	for _, s := range d.Settings {
 		if s.Name == session.RoleSetting {
 			role = s.Value
+		}
+	}
+	if a.yields {
+		if _, err := a.pgx.Exec(ctx, capture.YieldStatement, d.SQL); err != nil {
+			return "", err
 		}
 	}
 	var super *bool

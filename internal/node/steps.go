@@ -21,11 +21,15 @@ import (
 // applySteps executes a transaction that changed the schema: its definitions, with the origin's role
 // and settings, and the rows between them, in one transaction with the progress.
 func (a *applier) applySteps(ctx context.Context, last uint64, t engine.Task) error {
+	defer func() { a.yields = false }()
 	for {
 		a.long.again()
 		err := a.attemptSteps(ctx, last, t)
 		if err == nil {
 			return a.forget(ctx)
+		}
+		if a.clears(err) {
+			continue
 		}
 		if !transient(err) {
 			return refusedStep(&t, err)

@@ -67,6 +67,42 @@ func TestTemporaryHeirs(t *testing.T) {
 	c.Check()
 }
 
+// TestTemporaryObjectsGiveWay: what a session has made of permanent objects for itself does not keep a definition of another member's from
+// being carried out at its member, where it would fail alone.
+func TestTemporaryObjectsGiveWay(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE ways(id int PRIMARY KEY, v int, w int)", "CREATE TABLE ways_away(id int)", "CREATE FUNCTION ways_f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE TYPE ways_kind AS ENUM ('a')", "CREATE VIEW ways_kept AS SELECT id FROM ways")
+	c.Settled()
+	for _, x := range []struct{ temporary, definition, shows, want string }{
+		{"CREATE TEMP VIEW ways_v AS SELECT v FROM ways", "ALTER TABLE ways DROP COLUMN v", "SELECT count(*) FROM information_schema.columns WHERE table_name = 'ways'", "2"},
+		{"CREATE TEMP VIEW ways_v AS SELECT w FROM ways; CREATE TEMP VIEW ways_w AS SELECT * FROM ways_v", "ALTER TABLE ways ALTER w TYPE text", "SELECT pg_typeof(w) FROM (SELECT 1) x LEFT JOIN ways ON true", "text"},
+		{"CREATE TEMP VIEW ways_v AS SELECT * FROM ways_away", "DROP TABLE ways_away", "SELECT to_regclass('ways_away')", ""},
+		{"CREATE TEMP TABLE ways_heir() INHERITS (ways)", "ALTER TABLE ways ADD COLUMN x int DEFAULT 7", "SELECT count(*) FROM information_schema.columns WHERE table_name = 'ways'", "3"},
+		{"CREATE TEMP TABLE ways_t(d int DEFAULT ways_f())", "DROP FUNCTION ways_f()", "SELECT to_regproc('ways_f')", ""},
+		{"CREATE TEMP TABLE ways_t(k ways_kind)", "DROP TYPE ways_kind", "SELECT to_regtype('ways_kind')", ""},
+		{"CREATE TEMP TABLE ways_t(k int); CREATE TEMP VIEW ways_v AS SELECT * FROM ways_kept", "DROP TABLE ways", "SELECT to_regclass('ways') IS NOT NULL", "t"}, // something else depends on it
+	} {
+		other := c.Connect(3)
+		other.Do(x.temporary)
+		err := s.Try(x.definition)
+		if fails := x.want == "t"; fails != (Code(err) == "2BP01") || !fails && err != nil {
+			t.Errorf("%s, beside %s: %v", x.definition, x.temporary, err)
+		}
+		c.Everywhere(x.shows, x.want)
+		if x.want == "t" { // then nothing gave way
+			other.Do("SELECT * FROM ways_v, ways_t")
+		}
+	}
+	c.Connect(2).Do("CREATE TEMP VIEW ways_v AS SELECT x FROM ways")
+	c.Connect(3).Do("CREATE TEMP VIEW ways_v AS SELECT x FROM ways")
+	if err := s.Try("BEGIN; ALTER TABLE ways DROP COLUMN x; COMMIT"); Code(err) != "0A000" { // another member has tried it
+		t.Errorf("in a block: %v", err)
+	}
+	c.Everywhere("SELECT count(*) FROM information_schema.columns WHERE table_name = 'ways'", "3")
+	c.Check()
+}
+
 // TestDefinitionsInStatementsOfManyRows: a function that defines something, called for each row of a statement that is captured
 // as a whole. No row is captured twice, and none is missed.
 func TestDefinitionsInStatementsOfManyRows(t *testing.T) {

@@ -1,0 +1,32 @@
+package capture
+
+// YieldStatement has temporary objects of sessions give way to a definition, $1, that has failed because of something that depends
+// on what it is about: its place in the order says that it has come to pass. Views are dropped. Tables cannot be taken from a
+// session that lives, so the session ends. Run it as a superuser, at the beginning of a transaction.
+const YieldStatement = "SELECT tutti.yield_temporary($1)"
+
+// yieldFunction finds them like tutti.yield_functions: by the names of what they depend on, in the text.
+const yieldFunction = `
+CREATE OR REPLACE FUNCTION tutti.yield_temporary(definition pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $tutti$
+DECLARE x record; ended int4[] := '{}';
+BEGIN
+  FOR x IN
+    WITH made AS (SELECT c.oid, c.relkind, c.relname, n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname ~ '^pg_temp_[0-9]+$' AND c.relkind IN ('v', 'r', 'p')),
+      parts AS (SELECT 'pg_class'::regclass AS class, m.oid AS part, m.oid FROM made m UNION ALL SELECT 'pg_rewrite'::regclass, r.oid, m.oid FROM made m JOIN pg_rewrite r ON r.ev_class = m.oid
+        UNION ALL SELECT 'pg_attrdef'::regclass, a.oid, m.oid FROM made m JOIN pg_attrdef a ON a.adrelid = m.oid UNION ALL SELECT 'pg_constraint'::regclass, k.oid, m.oid FROM made m JOIN pg_constraint k ON k.conrelid = m.oid
+        UNION ALL SELECT 'pg_trigger'::regclass, g.oid, m.oid FROM made m JOIN pg_trigger g ON g.tgrelid = m.oid)
+    SELECT m.* FROM made m WHERE EXISTS (SELECT FROM parts p JOIN pg_depend d ON d.classid = p.class AND d.objid = p.part
+        LEFT JOIN pg_class c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid LEFT JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
+        LEFT JOIN pg_type y ON d.refclassid = 'pg_type'::regclass AND y.oid = d.refobjid
+      WHERE p.oid = m.oid AND c.relpersistence IS DISTINCT FROM 't' AND strpos(lower(definition), lower(coalesce(c.relname, f.proname, y.typname))) > 0) ORDER BY m.relkind = 'v', m.oid
+  LOOP
+    IF x.relkind = 'v' THEN
+      PERFORM tutti.unseen(format('DROP VIEW IF EXISTS %I.%I CASCADE', x.nspname, x.relname));
+    ELSE
+      ended := ended || pg_stat_get_backend_pid(substr(x.nspname, 9)::int4);
+    END IF;
+  END LOOP;
+  PERFORM pg_terminate_backend(pid, 5000) FROM (SELECT DISTINCT pid FROM unnest(ended) AS pid WHERE pid <> pg_backend_pid()) u;
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.yield_temporary FROM PUBLIC;
+`

@@ -2,12 +2,12 @@ package capture
 
 // YieldStatement has temporary objects of sessions give way to a definition, $1, that has failed because of something that depends
 // on what it is about: its place in the order says that it has come to pass. Views are dropped. Tables cannot be taken from a
-// session that lives, so the session ends. Run it as a superuser, at the beginning of a transaction.
-const YieldStatement = "SELECT tutti.yield_temporary($1)"
+// session that lives, so the session ends. $2: only tables that inherit. Run it as a superuser, at the beginning of a transaction.
+const YieldStatement = "SELECT tutti.yield_temporary($1, $2)"
 
-// yieldFunction finds them like tutti.yield_functions: by the names of what they depend on, in the text.
+// yieldFunction finds them like tutti.yield_functions: by the names of what they depend on, as words of the text.
 const yieldFunction = `
-CREATE OR REPLACE FUNCTION tutti.yield_temporary(definition pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.yield_temporary(definition pg_catalog.text, heirs pg_catalog.bool) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $tutti$
 DECLARE x record; ended int4[] := '{}';
 BEGIN
   FOR x IN
@@ -18,7 +18,7 @@ BEGIN
     SELECT m.* FROM made m WHERE EXISTS (SELECT FROM parts p JOIN pg_depend d ON d.classid = p.class AND d.objid = p.part
         LEFT JOIN pg_class c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid LEFT JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
         LEFT JOIN pg_type y ON d.refclassid = 'pg_type'::regclass AND y.oid = d.refobjid
-      WHERE p.oid = m.oid AND c.relpersistence IS DISTINCT FROM 't' AND strpos(lower(definition), lower(coalesce(c.relname, f.proname, y.typname))) > 0) ORDER BY m.relkind = 'v', m.oid
+      WHERE p.oid = m.oid AND c.relpersistence IS DISTINCT FROM 't' AND definition ~* concat('\m', regexp_replace(coalesce(c.relname, f.proname, y.typname), '(\W)', '\\\1', 'g'), '\M')) AND (NOT heirs OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = m.oid)) ORDER BY m.relkind = 'v', m.oid
   LOOP
     IF x.relkind = 'v' THEN
       PERFORM tutti.unseen(format('DROP VIEW IF EXISTS %I.%I CASCADE', x.nspname, x.relname));

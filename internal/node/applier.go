@@ -71,6 +71,7 @@ type applier struct {
 	tables     *catalog.Tables
 	rehearses  bool // it takes everything back, see tryOut
 	yields     bool // the definition it carries out has failed, see clears
+	heirs      bool // because of tables that inherit, as it seems
 	warn       func(message string, args ...any)
 }
 

@@ -57,14 +57,20 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 }
 
 // clears reports whether a definition is to be tried once more, with temporary objects of sessions out of its way: there may be
-// some at this member alone.
+// some at this member alone. PostgreSQL tells what is in the way, with the schema of another session's, but for tables that inherit.
 func (a *applier) clears(err error) bool {
 	var pg *pgconn.PgError
 	if a.yields || a.rehearses || !errors.As(err, &pg) || pg.Code != "2BP01" && pg.Code != "0A000" {
 		return false
 	}
-	a.yields = true
-	return true
+	a.heirs = pg.Detail == ""
+	for _, line := range strings.Split(pg.Detail, "\n") {
+		if !a.heirs && !strings.Contains(line, "pg_temp_") {
+			return false // something else is
+		}
+	}
+	a.yields = !a.heirs || pg.Code == "0A000"
+	return a.yields
 }
 
 // environmental reports whether an error comes from this machine, not from the statement.
@@ -175,7 +181,7 @@ func (a *applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		}
 	}
 	if a.yields {
-		if _, err := a.pgx.Exec(ctx, capture.YieldStatement, d.SQL); err != nil {
+		if _, err := a.pgx.Exec(ctx, capture.YieldStatement, d.SQL, a.heirs); err != nil {
 			return "", err
 		}
 	}

@@ -72,7 +72,7 @@ func TestTemporaryHeirs(t *testing.T) {
 func TestTemporaryObjectsGiveWay(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE ways(id int PRIMARY KEY, v int, w int)", "CREATE TABLE ways_away(id int)", "CREATE FUNCTION ways_f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE TYPE ways_kind AS ENUM ('a')", "CREATE VIEW ways_kept AS SELECT id FROM ways")
+	s.Do("CREATE TABLE ways(id int PRIMARY KEY, v int, w int)", "CREATE TABLE ways_away(id int)", "CREATE FUNCTION ways_f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE TYPE ways_kind AS ENUM ('a')", "CREATE TYPE ways_used AS ENUM ('a')", "CREATE TABLE ways_uses(k ways_used)", "CREATE VIEW ways_kept AS SELECT id FROM ways")
 	c.Settled()
 	for _, x := range []struct{ temporary, definition, shows, want string }{
 		{"CREATE TEMP VIEW ways_v AS SELECT v FROM ways", "ALTER TABLE ways DROP COLUMN v", "SELECT count(*) FROM information_schema.columns WHERE table_name = 'ways'", "2"},
@@ -81,6 +81,7 @@ func TestTemporaryObjectsGiveWay(t *testing.T) {
 		{"CREATE TEMP TABLE ways_heir() INHERITS (ways)", "ALTER TABLE ways ADD COLUMN x int DEFAULT 7", "SELECT count(*) FROM information_schema.columns WHERE table_name = 'ways'", "3"},
 		{"CREATE TEMP TABLE ways_t(d int DEFAULT ways_f())", "DROP FUNCTION ways_f()", "SELECT to_regproc('ways_f')", ""},
 		{"CREATE TEMP TABLE ways_t(k ways_kind)", "DROP TYPE ways_kind", "SELECT to_regtype('ways_kind')", ""},
+		{"CREATE TEMP VIEW ways_v AS SELECT 1; CREATE TEMP TABLE ways_t(k ways_used)", "DROP TYPE ways_used", "SELECT to_regtype('ways_used') IS NOT NULL", "t"},
 		{"CREATE TEMP TABLE ways_t(k int); CREATE TEMP VIEW ways_v AS SELECT * FROM ways_kept", "DROP TABLE ways", "SELECT to_regclass('ways') IS NOT NULL", "t"}, // something else depends on it
 	} {
 		other := c.Connect(3)

@@ -50,10 +50,10 @@ func (t *TableDesc) direct() bool {
 	return t.Plain
 }
 
-// mark stands before the text of direct statements on the table. It does not name the signature,
-// because the trigger's condition is part of that.
+// mark stands before the text of direct statements on the table, see conditionFunctions. It does not name the
+// signature, because the trigger's condition is part of that.
 func (t *TableDesc) mark() string {
-	return fmt.Sprintf("%s%016x*/", DirectMark, TableKey(t.Schema, t.Name))
+	return fmt.Sprintf("%s%d*/", DirectMark, int64(TableKey(t.Schema, t.Name)))
 }
 
 // directFunction is the function direct statements name; PostgreSQL replaces it by its result

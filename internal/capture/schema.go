@@ -61,6 +61,7 @@ func Schema() string {
 	b.WriteString(insideSchema())
 	b.WriteString(definitionSchema())
 	b.WriteString(sharedSchema())
+	b.WriteString(conditionFunctions)
 	b.WriteString(recaptureSchema())
 	b.WriteString(yieldFunction)
 	b.WriteString(describeFunctions())

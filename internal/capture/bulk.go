@@ -16,13 +16,13 @@ import (
 // statement trigger fires whenever it does. The text cannot change while a statement runs,
 // clients' texts never have the mark, and every statement that writes to such a table names it and so
 // fires its statement triggers. So no row is missed, whatever functions and rules do meanwhile. That
-// tutti.tx says 'bulk' as well only saves others the look at the text, which is copied for every row.
+// tutti.tx says so as well only saves others the look at the text, which is copied for every row.
 
 // BulkMark begins the text of a statement that is captured as a whole.
 const BulkMark = "/*tutti bulk*/ "
 
 // BulkSetting is TransactionSetting's value for a statement with BulkMark. For all others it is as 'on'.
-const BulkSetting = "bulk"
+const BulkSetting = "quiet_bulk"
 
 // Names of the statement triggers, and of the transition tables.
 const (
@@ -41,6 +41,9 @@ const (
 	bulkRowsFirst = 2000     // in the first captured row of a statement
 	bulkBytes     = 16 << 20 // images in each of the others, about
 )
+
+// marked is the condition that the text begins with BulkMark.
+const marked = "pg_catalog.starts_with(pg_catalog.current_query(), '" + BulkMark + "')"
 
 // bulkHeirs refuses what has changed, or may have, rows of other tables, which transition tables do not tell apart: of temporary
 // tables that the session has made and knows of only now (capture.HeirState), or of tables that a function has given the table
@@ -72,32 +75,24 @@ func (t *TableDesc) bulk() bool {
 // Whole reports whether statements on the table are captured as a whole if they have the mark.
 func (t *TableDesc) Whole() bool { return t.bulk() }
 
-// undirected is the condition under which the row trigger fires, empty for always.
+// undirected is the condition under which the row trigger fires, empty for always: neither a direct statement nor one that is
+// captured as a whole is running, as far as the table allows them. PostgreSQL reads it anew for every statement, which takes the longer
+// the more nodes and bytes of constants it has. The text is only looked at where it can matter.
 func (t *TableDesc) undirected() string {
-	if !t.direct() && !t.bulk() {
+	var mark string
+	switch {
+	case t.direct() && t.bulk():
+		mark = markStart
+	case t.direct():
+		mark = DirectMark
+	case t.bulk():
+		mark = BulkMark
+	default:
 		return ""
 	}
-	return fmt.Sprintf("tutti.by_row('%d', %t)", int64(TableKey(t.Schema, t.Name)), t.bulk()) // keys of tables that are not direct begin no text
+	return "(pg_catalog.starts_with(pg_catalog.current_setting('" + TransactionSetting + "', true), '" + quietStart + "') AND " +
+		"pg_catalog.starts_with(pg_catalog.current_query(), '" + mark + "')) IS NOT TRUE"
 }
-
-// PostgreSQL reads a trigger's condition anew for every statement, and what it reads is as long as the
-// expression. These are short, and said to be immutable, so that they are evaluated once for a
-// statement and not for every row: while a statement runs, its text does not change, and what of
-// tutti.tx may change makes rows be captured twice and not missed. They run with clients' search_path.
-const conditionFunctions = `
-CREATE OR REPLACE FUNCTION tutti.by_row(key pg_catalog.int8, whole pg_catalog.bool) RETURNS pg_catalog.bool LANGUAGE plpgsql IMMUTABLE AS $tutti$
-BEGIN
-  RETURN CASE WHEN pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) '` + DirectSetting + `'
-      THEN pg_catalog.starts_with(pg_catalog.current_query(), '` + DirectMark + `' OPERATOR(pg_catalog.||) key::pg_catalog.text OPERATOR(pg_catalog.||) '*/') IS NOT TRUE
-    WHEN whole AND pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) '` + BulkSetting + `'
-      THEN pg_catalog.starts_with(pg_catalog.current_query(), '` + BulkMark + `') IS NOT TRUE
-    ELSE true END;
-END $tutti$;
-CREATE OR REPLACE FUNCTION tutti.as_whole() RETURNS pg_catalog.bool LANGUAGE plpgsql IMMUTABLE AS $tutti$
-BEGIN
-  RETURN pg_catalog.starts_with(pg_catalog.current_query(), '` + BulkMark + `');
-END $tutti$;
-`
 
 // bulkTriggers are the statements that install the statement triggers, or remove them.
 func (t *TableDesc) bulkTriggers(g *generated) []string {
@@ -117,8 +112,8 @@ func (t *TableDesc) bulkTriggers(g *generated) []string {
 		{updateTriggerName, "UPDATE", "OLD TABLE AS " + bulkOld + " NEW TABLE AS " + bulkNew},
 		{deleteTriggerName, "DELETE", "OLD TABLE AS " + bulkOld},
 	} {
-		out = append(out, fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT WHEN (tutti.as_whole()) EXECUTE FUNCTION %s()`,
-			x[0], x[1], name, x[2], fn))
+		out = append(out, fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT WHEN (%s) EXECUTE FUNCTION %s()`,
+			x[0], x[1], name, x[2], marked, fn))
 	}
 	return out
 }

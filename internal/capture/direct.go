@@ -20,15 +20,22 @@ import (
 // Every direct statement names a function without which it cannot be planned, and which goes with
 // the first change to what its RETURNING clause was made from: no stale statement can run.
 
-// DirectMark begins the text of every direct statement. Clients' texts must not contain it.
-const DirectMark = "/*tutti direct "
+// DirectMark begins the text of every direct statement, markStart that of those that are captured as a whole, too. Clients' texts
+// must not contain either mark.
+const (
+	DirectMark = "/*tutti direct*/ "
+	markStart  = "/*tutti "
+)
 
 // Values of TransactionSetting besides 'on' and 'off'. DirectSetting is for one direct statement.
 // ReadSetting is for what is expected to write nothing, in a transaction that may go on with
 // direct statements (AgainStatement). The first row that is captured makes 'on' of both.
 const (
-	DirectSetting = "direct"
+	DirectSetting = "quiet_direct"
 	ReadSetting   = "read"
+
+	// quietStart begins the values that may keep triggers still, and no others.
+	quietStart = "q"
 )
 
 // AgainStatement makes DirectSetting of ReadSetting; after anything was captured it is 'on'.
@@ -48,12 +55,6 @@ func (t *TableDesc) direct() bool {
 		}
 	}
 	return t.Plain
-}
-
-// mark stands before the text of direct statements on the table, see conditionFunctions. It does not name the
-// signature, because the trigger's condition is part of that.
-func (t *TableDesc) mark() string {
-	return fmt.Sprintf("%s%d*/", DirectMark, int64(TableKey(t.Schema, t.Name)))
 }
 
 // directFunction is the function direct statements name; PostgreSQL replaces it by its result
@@ -121,7 +122,7 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets []string) (*Direct
 		return nil, false
 	}
 	return &Direct{
-		before: t.mark() + " ",
+		before: DirectMark,
 		after: fmt.Sprintf("\nRETURNING %s.tableoid, %s, (%s)::pg_catalog._int8, %s, pg_catalog.pg_current_wal_insert_lsn(),"+
 			" pg_catalog.current_setting('%s'), pg_catalog.current_setting('transaction_isolation'), pg_catalog.current_setting('row_security'), pg_catalog.pg_my_temp_schema(), tutti.%s()",
 			row, ident, keys, image, TransactionSetting, g.directName()),

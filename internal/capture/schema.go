@@ -61,7 +61,6 @@ func Schema() string {
 	b.WriteString(insideSchema())
 	b.WriteString(definitionSchema())
 	b.WriteString(sharedSchema())
-	b.WriteString(conditionFunctions)
 	b.WriteString(recaptureSchema())
 	b.WriteString(yieldFunction)
 	b.WriteString(describeFunctions())

@@ -233,7 +233,7 @@ func (s *Session) choose(r *request) error {
 
 // adjust sets tutti.tx anew ahead of the request, if it must.
 func (s *Session) adjust() {
-	// A savepoint may have taken 'bulk' back.
+	// A savepoint may have taken 'quiet_bulk' back.
 	if d := &s.direct; d.wish == ownTxBulk || d.wish != "" && d.wish != d.now && !d.closed {
 		s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), d.setting()))
 		s.prefix++

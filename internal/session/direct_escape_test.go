@@ -20,7 +20,7 @@ func TestDirectEscapes(t *testing.T) {
 		want   string // what is submitted; how much was captured
 	}{
 		{"function call", nil, "SELECT 'put'::regproc::oid::text", "", "Q BEGIN\n" + upd + "\nF ?|50|lost\nQ COMMIT", "update insert; 1 captured"},
-		{"prepared by a function under the comment", nil, "SELECT 'tutti direct ' || substring(pg_get_triggerdef(oid) FROM 'by_row..(-?[0-9]+)') || '*' FROM pg_trigger WHERE tgrelid = 't'::regclass AND tgname = '!!tutti'",
+		{"prepared by a function under the comment", nil, "SELECT substring(pg_get_triggerdef(oid) FROM '[(]current_query[(][)], ''/.(tutti )') || 'direct*' FROM pg_trigger WHERE tgrelid = 't'::regclass AND tgname = '!!tutti'",
 			`Q DO $$ BEGIN EXECUTE '/'\|\|'*?/ PREPARE p1(int) AS INSERT INTO t VALUES ($1, ''forged'')'; END $$`,
 			"Q BEGIN\n" + upd + "\nB |p1|60\nE |0\nS\nQ COMMIT", "update insert; 1 captured"},
 		{"a parameter's domain", []string{

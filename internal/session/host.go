@@ -226,7 +226,7 @@ type Collector interface {
 	// values of its only row, in text, and makes the statement direct, if that is possible.
 	AskDirect(d *semantics.Direct) (sql string)
 	Direct(d *semantics.Direct, answer [][]byte) (Rewritten, bool)
-	// AgainStatement makes tutti.tx 'direct' of 'read', and nothing of 'on'.
+	// AgainStatement makes tutti.tx 'quiet_direct' of 'read', and nothing of 'on'.
 	AgainStatement() string
 	// Catalog is another value after every definition; compared only.
 	Catalog() any

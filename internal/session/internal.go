@@ -33,9 +33,9 @@ func (s *Session) appendPrepare() {
 	for _, p := range [][2]string{
 		{ownBegin, "BEGIN ISOLATION LEVEL READ COMMITTED"},
 		{ownTx, "SET LOCAL tutti.tx = 'on'"},
-		{ownTxDirect, "SET LOCAL tutti.tx = 'direct'"},
+		{ownTxDirect, "SET LOCAL tutti.tx = 'quiet_direct'"},
 		{ownTxRead, "SET LOCAL tutti.tx = 'read'"},
-		{ownTxBulk, "SET LOCAL tutti.tx = 'bulk'"},
+		{ownTxBulk, "SET LOCAL tutti.tx = 'quiet_bulk'"},
 		{ownTxAgain, s.o.Collector.AgainStatement()},
 		{ownRollback, "ROLLBACK"},
 		{ownSnapshot, "SELECT 1"},

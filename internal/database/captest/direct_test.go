@@ -110,7 +110,7 @@ func TestDirectSaysTheSame(t *testing.T) {
 			continue
 		}
 		var got capture.Collector
-		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = direct")
+		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = quiet_direct")
 		err := p.direct(how, direct, func(r capture.Returned) error {
 			if r.Captured() || !r.Alone(false) || r.Alone(true) {
 				t.Fatalf("%s: a direct row is captured as well, or not alone", sql)
@@ -203,7 +203,7 @@ func TestDirectIsRefused(t *testing.T) {
 func TestDirectGuards(t *testing.T) {
 	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY, v int)", "CREATE TABLE o(id int PRIMARY KEY)",
 		"CREATE FUNCTION put(int) RETURNS int LANGUAGE sql AS 'INSERT INTO t VALUES ($1, 1); INSERT INTO o VALUES ($1) RETURNING id'",
-		"CREATE FUNCTION forge() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE '/*tutti direct 0*/ INSERT INTO o VALUES (77)'; END $$")
+		"CREATE FUNCTION forge() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE '/*tutti direct*/ INSERT INTO o VALUES (77)'; END $$")
 	how, sql, ok := p.rewrite("INSERT INTO t VALUES (1, 1)")
 	if !ok {
 		t.Fatal("not direct")
@@ -223,8 +223,8 @@ func TestDirectGuards(t *testing.T) {
 		before   string
 		captured bool
 		n        int
-	}{{"SET LOCAL tutti.tx = direct", false, 0}, {"SET LOCAL tutti.tx = on", true, 1}, {"SET LOCAL tutti.tx = direct; SELECT put(9)", true, 3}, {"SET LOCAL tutti.tx = direct; SELECT forge()", true, 2},
-		{"SET LOCAL tutti.tx = direct; SAVEPOINT a; SELECT put(9); ROLLBACK TO a", false, 0}, {"SET LOCAL tutti.tx = direct; TRUNCATE o", true, 2}} {
+	}{{"SET LOCAL tutti.tx = quiet_direct", false, 0}, {"SET LOCAL tutti.tx = on", true, 1}, {"SET LOCAL tutti.tx = quiet_direct; SELECT put(9)", true, 3}, {"SET LOCAL tutti.tx = quiet_direct; SELECT forge()", true, 2},
+		{"SET LOCAL tutti.tx = quiet_direct; SAVEPOINT a; SELECT put(9); ROLLBACK TO a", false, 0}, {"SET LOCAL tutti.tx = quiet_direct; TRUNCATE o", true, 2}} {
 		p.exec(p.a, "BEGIN; "+c.before)
 		rows, err := run()
 		if err != nil || len(rows) != 1 || rows[0].Captured() != c.captured || p.captured() != c.n {
@@ -232,7 +232,7 @@ func TestDirectGuards(t *testing.T) {
 		}
 		p.exec(p.a, "ROLLBACK")
 	}
-	p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = direct; CREATE TEMP TABLE x(a int)")
+	p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = quiet_direct; CREATE TEMP TABLE x(a int)")
 	if rows, err := run(); err != nil || rows[0].Alone(false) {
 		t.Errorf("%v; a transaction with temporary objects is taken for alone", err)
 	}
@@ -246,7 +246,7 @@ func TestDirectGuards(t *testing.T) {
 	p.ddl("CREATE VIEW seen AS SELECT tutti." + regexp.MustCompile("direct_[0-9a-f]{16}_[0-9a-f]{16}").FindString(sql) + "()")
 	for _, ddl := range []string{"CREATE UNIQUE INDEX ON t (v)", "ALTER TABLE t ADD x int", "CREATE TABLE child(id int PRIMARY KEY REFERENCES t ON UPDATE CASCADE)", "ALTER TABLE t ENABLE ROW LEVEL SECURITY", "DROP TABLE child; ALTER TABLE t DISABLE ROW LEVEL SECURITY"} {
 		p.ddl(ddl)
-		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = direct")
+		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = quiet_direct")
 		if _, err := run(); !errors.As(err, &pg) || pg.Code != "42883" {
 			t.Errorf("after %s: %v", ddl, err)
 		}
@@ -278,7 +278,7 @@ func TestMarkStatement(t *testing.T) {
 		proof string
 		ok    bool
 	}{{"wrong", false}, {"proof", true}, {"", false}, {"proof", true}} {
-		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = direct")
+		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = quiet_direct")
 		_, err := p.a.Exec(ctx, capture.MarkStatement, 5, 6, i, c.proof)
 		if (err == nil) != c.ok {
 			t.Fatalf("proof %q: %v", c.proof, err)

@@ -91,7 +91,7 @@ func (p *pair) randomTransaction(r *rand.Rand) {
 		done = append(done, s)
 		whole := p.bulk && r.IntN(2) == 0
 		if whole {
-			p.exec(p.a, "SET LOCAL tutti.tx = bulk")
+			p.exec(p.a, "SET LOCAL tutti.tx = quiet_bulk")
 			s = p.mark() + s
 		}
 		p.exec(p.a, "SAVEPOINT s")

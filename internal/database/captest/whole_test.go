@@ -97,20 +97,20 @@ func TestBulkGuards(t *testing.T) {
 		return n
 	}
 	for _, c := range []struct{ setting, sql string }{
-		{"bulk", "UPDATE t SET a = 1"},                         // no mark
-		{"bulk", "UPDATE t SET a = 1 " + "-- /*tutti bulk*/ "}, // not in front
-		{"direct", "UPDATE t SET a = 1"}, {"read", "UPDATE t SET a = 1"},
-		{"bulk", "/*tutti bulk*/ UPDATE t SET a = 1"},
-		{"bulk", "DO $$ BEGIN EXECUTE '/*tutti bulk*/ UPDATE t SET a = 1'; END $$"}, // not what the client runs
-		{"bulk", "/*tutti bulk*/ DO $$ BEGIN UPDATE public.t SET a = 1; END $$"},
+		{"quiet_bulk", "UPDATE t SET a = 1"},                         // no mark
+		{"quiet_bulk", "UPDATE t SET a = 1 " + "-- /*tutti bulk*/ "}, // not in front
+		{"quiet_direct", "UPDATE t SET a = 1"}, {"read", "UPDATE t SET a = 1"},
+		{"quiet_bulk", "/*tutti bulk*/ UPDATE t SET a = 1"},
+		{"quiet_bulk", "DO $$ BEGIN EXECUTE '/*tutti bulk*/ UPDATE t SET a = 1'; END $$"}, // not what the client runs
+		{"quiet_bulk", "/*tutti bulk*/ DO $$ BEGIN UPDATE public.t SET a = 1; END $$"},
 	} {
 		if n := captured(c.setting, c.sql); n != 10 {
 			t.Errorf("%s: %s: %d rows are captured, want 10", c.setting, c.sql, n)
 		}
 	}
 	// Whatever happens to the setting meanwhile, no row is missed.
-	for _, v := range []string{"on", "bulk", "direct", "read"} {
-		for _, begin := range []string{"on", "bulk"} {
+	for _, v := range []string{"on", "quiet_bulk", "quiet_direct", "read"} {
+		for _, begin := range []string{"on", "quiet_bulk"} {
 			if n := captured(begin, "/*tutti bulk*/ UPDATE t SET a = sets(1, '"+v+"')"); n < 10 {
 				t.Errorf("%d rows are captured while a function sets %s", n, v)
 			}

@@ -33,6 +33,7 @@ type host struct {
 	turn   bool // this one has one, see turns
 	won    bool
 	lost   bool
+	held   *writeset.Writeset // what it was held back for, see holds
 
 	seen   uint64 // how many long definitions the transaction has seen
 	missed *long  // the last one had to see this one, too
@@ -51,6 +52,7 @@ func (h *host) Base() uint64 {
 		h.n.awaitLong(h.missed)
 		h.missed = nil
 	}
+	h.passAgain()
 	h.seen = h.n.longs.seen()
 	if h.writes {
 		h.n.turns.take(h.n.done)
@@ -115,6 +117,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 	if p == session.PhaseIdle {
 		h.endTurn()
 		h.serialEnd()
+		h.endHold()
 	}
 	return doom
 }
@@ -209,6 +212,7 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 // Submit hands the writeset to the engine and waits for the decision.
 func (h *host) Submit(sub session.Submission) session.Decision {
 	d, w := h.submit(sub)
+	h.n.holds.passed(h)
 	if !d.Commit {
 		h.serialDecided(w, w != nil && h.n.waiters.given(w))
 	}
@@ -404,6 +408,9 @@ func (h *host) Define(d session.Definition) session.Result {
 		d.Base = l.complete()
 	}
 	if e := l.tenure.mayChange(h.n, d.Database); e != nil {
+		return session.Result{Err: e}
+	}
+	if e := h.pass(d.Extent, nil); e != nil {
 		return session.Result{Err: e}
 	}
 	r := l.define(d, h.g)

@@ -94,6 +94,7 @@ type life struct {
 
 	long  *long // the definition that goes on beside groups, or nil; the executor's
 	longs longs
+	holds holds
 }
 
 // errConverted ends the first life of a cloned member: its database is now its own.
@@ -124,6 +125,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.channels.init(c.Member, c.Limits.Channels)
 	l.outbox.init(c.Limits.NotifyQueue)
 	l.longs.init()
+	l.holds.init()
 	l.serial.init()
 	return l
 }
@@ -161,6 +163,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("blocked", l.tellBlocked)
 	run("retention", l.retain)
 	run("serial", l.leaveSerial)
+	run("holds", l.renewHolds)
 	l.core.do(func(e *engine.Engine) {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
 	})

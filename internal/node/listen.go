@@ -335,6 +335,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	h := &host{n: l, g: g, backend: backend}
 	defer h.endTurn()
 	defer h.serialEnd()
+	defer h.endHold()
 	defer h.SerialApart()
 	defer h.leaveLocks()
 	defer func() { l.channels.replace(h.channels, nil) }()

@@ -23,6 +23,9 @@ const (
 	frameRehearsed = 'U'
 
 	frameFront = 'F' // see forerunner.report
+
+	frameHold = 'H' // see holds
+	frameHeld = 'I'
 )
 
 func (l *life) sendFrame(to uint32, kind byte, data []byte) bool {
@@ -76,6 +79,10 @@ func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 		l.rehearseFor(from, body)
 	case frameRehearsed:
 		l.rehearsalResult(body)
+	case frameHold:
+		l.holdFor(from, body)
+	case frameHeld:
+		l.holdGiven(from, body)
 	default:
 		l.log.Warn("a member sent a frame of unknown kind", "member", from, "kind", kind)
 	}

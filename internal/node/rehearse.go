@@ -252,6 +252,11 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 		return false, "", ""
 	}
 	defer l.rehearsals.keep(a)
+	if !rows {
+		l.holds.yield(from, r.Life, true)
+		defer l.holds.yield(from, r.Life, false)
+		l.gate.wake()
+	}
 	err = a.attemptSteps(ctx, 0, engine.Task{Item: engine.Item{ID: writeset.TxID{Member: from, Incarnation: r.Life, Seq: r.Seq}}, Writeset: ws})
 	var pg *pgconn.PgError
 	var fatal *FatalError

@@ -9,7 +9,8 @@ import (
 // those it names and what belongs with them: partitions, parents, the other ends of foreign keys. Apart: not even of
 // those. Columns: a table's columns change, and with them its row type. Types: it gives a table columns of a type
 // that may be a row type. Large: it is about large objects, or takes away a role that may own some.
-type Confined struct{ To, Apart, Columns, Types, Large bool }
+// Beside: it does nothing but validate constraints, and writers to its tables go on beside it.
+type Confined struct{ To, Apart, Columns, Types, Large, Beside bool }
 
 // confine notes in a definition how far it reaches.
 func confine(n *pg.Node, s Statement) Statement {
@@ -69,8 +70,10 @@ func alterConfined(a *pg.AlterTableStmt) (c Confined) {
 	default:
 		return c
 	}
+	c.Beside = true
 	for _, n := range a.Cmds {
 		cmd := n.GetAlterTableCmd()
+		c.Beside = c.Beside && cmd.GetSubtype() == pg.AlterTableType_AT_ValidateConstraint
 		if cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE {
 			return Confined{}
 		}

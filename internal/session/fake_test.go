@@ -136,6 +136,10 @@ func (h *fakeHost) SerialAlone(session.Submission) bool { return false }
 
 func (h *fakeHost) SerialApart() {}
 
+func (h *fakeHost) Hold(*writeset.Writeset) *wire.SQLError { return nil }
+
+func (h *fakeHost) Pass(*writeset.Writeset) *wire.SQLError { return nil }
+
 func (h *fakeHost) NewSeq() (uint32, uint64, uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

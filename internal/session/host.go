@@ -124,6 +124,12 @@ type Host interface {
 	// applier (40001) and must be rolled back; PhaseIdle forgets that, PhaseSubmitted
 	// cannot be doomed any more.
 	Enter(Phase) *wire.SQLError
+	// Hold has the other members hold back transactions that have written to the tables of an extent, until this one ends. It goes on
+	// without if that takes too long. With an error the transaction has lost meanwhile, or the client has cancelled that.
+	Hold(extent *writeset.Writeset) *wire.SQLError
+	// Pass comes before PhaseSubmitted, and waits while another member has a hold of a table of the writeset. With an
+	// error the transaction must be rolled back; with 40001 it may run again.
+	Pass(ws *writeset.Writeset) *wire.SQLError
 	// Submit blocks until the log has decided.
 	Submit(Submission) Decision
 	// Committed ends a Submission that was decided Commit: ok says whether the backend's

@@ -163,7 +163,11 @@ func (s *Session) endInside(t *talk) error {
 	if failure := s.share(c.ws); failure != nil {
 		return s.failInside(t, failure)
 	}
-	if doom := s.host.Enter(PhaseSubmitted); doom != nil {
+	doom := s.host.Pass(c.ws)
+	if doom == nil {
+		doom = s.host.Enter(PhaseSubmitted)
+	}
+	if doom != nil {
 		return s.failInside(t, doom)
 	}
 	d := s.host.Submit(Submission{Seq: c.seq, Base: s.base, Order: c.order, Writeset: c.ws})

@@ -172,6 +172,9 @@ func (s *Session) settled(r *request) (bool, error) {
 // here runs a definition inside the client's transaction. One that fires no event trigger is noted
 // by us.
 func (s *Session) here(st semantics.Statement) (bool, error) {
+	if failed, err := s.exclude(&st); failed || err != nil {
+		return true, err
+	}
 	var rep reply
 	r := request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true, sql: []string{st.Text}}
 	failedToo, err := s.execute(r, &rep)
@@ -180,4 +183,29 @@ func (s *Session) here(st semantics.Statement) (bool, error) {
 	}
 	s.schema.events = true
 	return false, s.note([]string{st.Text}, false)
+}
+
+// exclude has other members' transactions keep away from the tables of a definition that runs here first, or it would lose to them.
+func (s *Session) exclude(st *semantics.Statement) (gone bool, err error) {
+	if s.block == failed || st.Quiet || st.Shared || st.Confined.Apart || st.Confined.Beside {
+		return false, nil
+	}
+	extent, err := s.extent(st)
+	if err != nil {
+		return true, err
+	}
+	failure := s.host.Hold(extent)
+	if failure == nil {
+		return false, nil
+	}
+	if doom := s.host.Enter(PhaseRunning); doom != nil {
+		failure = doom
+	}
+	if err := s.rollbackServer(); err != nil {
+		return true, err
+	}
+	if s.block == active {
+		s.block = failed
+	}
+	return true, s.fail(failure)
 }

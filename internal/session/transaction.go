@@ -303,6 +303,10 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if c.ws == nil || c.ws.Empty() {
 		return s.commitLocal()
 	}
+	if refused := s.host.Pass(c.ws); refused != nil {
+		s.host.SerialApart()
+		return refused, refused.Code == wire.CodeSerializationFailure, s.rollbackServer()
+	}
 	sub := Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws}
 	refused, err := s.vouch(&sub)
 	if err != nil {

@@ -98,7 +98,9 @@ type holdRequest struct {
 	Number uint64 `json:"number"`
 	Life   uint64 `json:"life"`
 	Held   bool   `json:"held"` // it has it, for fewer tables
-	Over   bool   `json:"over"`
+	// Over ends it. Ordinal is what its transaction has become in the order, if it has.
+	Over    bool   `json:"over"`
+	Ordinal uint64 `json:"ordinal"`
 }
 
 // holdAnswer says that a member gives it.
@@ -127,7 +129,9 @@ type givenHold struct {
 	asks   heldTables // beyond tables
 	began  time.Time
 	heard  time.Time
-	yields bool // its transaction is being tried here: who is held back is in its way, and would lose to it
+	over   bool
+	until  uint64 // when it is over, what it was for is still to be applied here
+	yields bool   // its transaction is being tried here: who is held back is in its way, and would lose to it
 }
 
 // holds are all that a life knows of.
@@ -144,12 +148,12 @@ func (x *holds) init() {
 }
 
 // hindrance is what holds a transaction back that has waited for so long; nil if nothing does, and then it passes.
-func (x *holds) hindrance(h *host, ws *writeset.Writeset, waited time.Duration) *givenHold {
+func (x *holds) hindrance(h *host, ws *writeset.Writeset, applied uint64, waited time.Duration) *givenHold {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if own := x.own[h]; waited < holdMax && (own == nil || !own.held) {
+	if own := x.own[h]; waited < holdMax && (own == nil || !own.held) && x.passing[h] == nil {
 		for _, g := range x.others {
-			if g.given && g.hinders(ws) {
+			if g.given && g.hinders(ws) && !(g.over && applied >= g.until) {
 				return g
 			}
 		}
@@ -184,13 +188,16 @@ func (h *host) Pass(ws *writeset.Writeset) *wire.SQLError { return h.pass(ws, h)
 
 func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 	l := h.n
-	if l.holds.hindrance(as, ws, 0) == nil {
+	if l.holds.hindrance(as, ws, l.core.applied.Load(), 0) == nil {
+		if h.first {
+			h.held = ws
+		}
 		return nil
 	}
 	began := time.Now()
 	h.held = ws
 	l.gate.await(func() bool {
-		g := l.holds.hindrance(as, ws, time.Since(began))
+		g := l.holds.hindrance(as, ws, l.core.applied.Load(), time.Since(began))
 		switch doom := h.g.doomed(); {
 		case g == nil:
 		case doom != nil:
@@ -217,12 +224,13 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 // same again, the next hold waits for it: whoever changes a table again and again does not keep others from writing to it.
 func (h *host) passAgain() {
 	ws, began := h.held, time.Now()
-	h.held = nil
+	h.held, h.first = nil, false
 	if ws == nil || !h.lost {
 		return
 	}
 	h.n.gate.await(func() bool {
-		return h.n.holds.hindrance(h, ws, 0) == nil || time.Since(began) > holdAgainMax || h.g.wishes() || h.n.ending()
+		h.first = h.n.holds.hindrance(h, ws, h.n.core.applied.Load(), 0) == nil
+		return h.first || time.Since(began) > holdAgainMax || h.g.wishes() || h.n.ending()
 	})
 }
 
@@ -240,7 +248,7 @@ func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
 	}
 	var asked []uint32
 	for _, m := range l.config.Members {
-		if s, alive := l.peers.get(m.Member); m.Member != l.config.Member && alive && s.State == stateSynced && l.sendHold(m.Member, request) {
+		if s, alive := l.peers.get(m.Member); m.Member != l.config.Member && alive && s.State != stateJoining && l.sendHold(m.Member, request) {
 			asked = append(asked, m.Member)
 		}
 	}
@@ -322,9 +330,14 @@ func (h *host) endHold() {
 	delete(l.holds.own, h)
 	delete(l.holds.passing, h)
 	l.holds.mu.Unlock()
-	if own != nil && !own.vain {
-		l.tellHold(own.number, holdRequest{Over: true})
+	if own == nil || own.vain {
+		return
 	}
+	over := holdRequest{Over: true}
+	if h.won {
+		over.Ordinal = h.after
+	}
+	l.tellHold(own.number, over)
 }
 
 // tellHold tells all others.
@@ -358,7 +371,7 @@ func (l *life) renewHolds(ctx context.Context) error {
 		}
 		given := len(l.holds.others)
 		for id, g := range l.holds.others {
-			if time.Since(g.heard) > holdSilence {
+			if time.Since(g.heard) > holdSilence || g.over && l.core.applied.Load() >= g.until {
 				delete(l.holds.others, id)
 			}
 		}
@@ -386,7 +399,9 @@ func (l *life) holdFor(from uint32, data []byte) {
 	g := x.others[id]
 	switch {
 	case r.Over:
-		delete(x.others, id)
+		if g != nil {
+			g.over, g.until = true, r.Ordinal
+		}
 		x.mu.Unlock()
 		l.gate.wake()
 		return
@@ -430,8 +445,8 @@ func (x *holds) give(self uint32, id holdID, r holdRequest) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	g := x.others[id]
-	if g == nil {
-		return false // it is over
+	if g == nil || g.over {
+		return false
 	}
 	if !g.tables.includes(r.heldTables) {
 		for _, own := range x.own {

@@ -34,6 +34,7 @@ type host struct {
 	won    bool
 	lost   bool
 	held   *writeset.Writeset // what it was held back for, see holds
+	first  bool               // it comes before the next hold
 
 	seen   uint64 // how many long definitions the transaction has seen
 	missed *long  // the last one had to see this one, too

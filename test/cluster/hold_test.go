@@ -28,7 +28,7 @@ func TestMigrationsOnBusyTables(t *testing.T) {
 					err = s.Try(fmt.Sprintf("INSERT INTO hold_child(p, v) VALUES (%d, 0)", 1+i%50))
 				}
 				if err == nil && i%5 == 0 {
-					err = s.Try(fmt.Sprintf("BEGIN; UPDATE hold_parent SET v = v - 1 WHERE id = %d; DELETE FROM hold_child WHERE p = %d; COMMIT", 1+i%50, 1+i%50))
+					err = s.Try(fmt.Sprintf("BEGIN; DELETE FROM hold_child WHERE p = %d; UPDATE hold_parent SET v = v - 1 WHERE id = %d; COMMIT", 1+i%50, 1+i%50))
 					if code := Code(err); code == "40001" || code == "40P01" {
 						repeated.Add(1)
 						_ = s.Try("ROLLBACK") // it may be none
@@ -48,7 +48,7 @@ func TestMigrationsOnBusyTables(t *testing.T) {
 	for began := time.Now(); tries < 10 || time.Since(began) < seconds(3*time.Second); tries++ {
 		for _, block := range []string{
 			"BEGIN; ALTER TABLE hold_parent ADD COLUMN x%d int DEFAULT 1; UPDATE hold_parent SET x%[1]d = 2 WHERE id <= 10; CREATE INDEX hold_x%[1]d ON hold_parent(x%[1]d); COMMIT",
-			"BEGIN; CREATE TABLE hold_more%d(id serial PRIMARY KEY, p int REFERENCES hold_parent); ALTER TABLE hold_child ADD COLUMN m int REFERENCES hold_more%[1]d; COMMIT",
+			"BEGIN; ALTER TABLE hold_child ADD COLUMN m int; CREATE TABLE hold_more%d(id serial PRIMARY KEY, p int REFERENCES hold_parent); ALTER TABLE hold_child ADD FOREIGN KEY (m) REFERENCES hold_more%[1]d; COMMIT",
 			"BEGIN; ALTER TABLE hold_child DROP COLUMN m; DROP TABLE hold_more%d; DROP INDEX hold_x%[1]d; ALTER TABLE hold_parent DROP COLUMN x%[1]d; COMMIT",
 		} {
 			for {

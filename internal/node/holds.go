@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
@@ -33,7 +34,7 @@ const (
 	holdAgainMax   = time.Second            // that who has lost waits before it may begin again
 	holdInterval   = time.Millisecond       // between two looks
 	holdAnswersMax = 16                     // that wait to be read; there is one of each member, and again if it was asked again
-	holdsGivingMax = 64                     // that a member may be about to give
+	holdsGivenMax  = 64                     // of others, that a member knows of
 )
 
 // holdID names a hold in the cluster.
@@ -45,22 +46,25 @@ type holdID struct {
 
 // heldTables are what a hold is about.
 type heldTables struct {
-	Keys []uint64 `json:"keys"` // writeset.Table.Key
+	Keys []uint64 `json:"keys"` // writeset.Table.Key, in order
 	All  bool     `json:"all"`  // also of all others
+}
+
+func (x *heldTables) has(key uint64) bool {
+	_, found := slices.BinarySearch(x.Keys, key)
+	return found
 }
 
 // includes reports whether x is about everything that y is about.
 func (x *heldTables) includes(y heldTables) bool {
-	return (x.All || !y.All) && !slices.ContainsFunc(y.Keys, func(k uint64) bool { return !slices.Contains(x.Keys, k) })
+	return (x.All || !y.All) && !slices.ContainsFunc(y.Keys, func(k uint64) bool { return !x.has(k) })
 }
 
 func (x *heldTables) add(y heldTables) {
 	x.All = x.All || y.All
-	for _, k := range y.Keys {
-		if !slices.Contains(x.Keys, k) {
-			x.Keys = append(x.Keys, k)
-		}
-	}
+	x.Keys = append(x.Keys, y.Keys...)
+	slices.Sort(x.Keys)
+	x.Keys = slices.Compact(x.Keys)
 }
 
 // touch is how a writeset is concerned.
@@ -82,7 +86,7 @@ func (x *heldTables) touched(ws *writeset.Writeset) (t touch) {
 	}
 	for i := range ws.Tables {
 		switch table := &ws.Tables[i]; {
-		case !slices.Contains(x.Keys, table.Key):
+		case !x.has(table.Key):
 		case table.Schema == capture.SchemaName:
 			t = max(t, touchOthers)
 		default:
@@ -96,6 +100,7 @@ func (x *heldTables) touched(ws *writeset.Writeset) (t touch) {
 type holdRequest struct {
 	heldTables
 	Number uint64 `json:"number"`
+	Round  uint64 `json:"round"` // counts what is asked
 	Life   uint64 `json:"life"`
 	Held   bool   `json:"held"` // it has it, for fewer tables
 	// Over ends it. Ordinal is what its transaction has become in the order, if it has.
@@ -106,8 +111,8 @@ type holdRequest struct {
 // holdAnswer says that a member gives it.
 type holdAnswer struct {
 	Number  uint64 `json:"number"`
+	Round   uint64 `json:"round"`
 	Life    uint64 `json:"life"`
-	Tables  int    `json:"tables"` // of the request that is answered
 	Ordinal uint64 `json:"ordinal"`
 
 	from uint32
@@ -116,6 +121,7 @@ type holdAnswer struct {
 // ownHold is one that a session here wants or has.
 type ownHold struct {
 	number  uint64
+	round   uint64
 	tables  heldTables
 	held    bool            // all have given it
 	vain    bool            // it was given up, for this transaction
@@ -141,10 +147,20 @@ type holds struct {
 	own     map[*host]*ownHold
 	others  map[holdID]*givenHold
 	passing map[*host]*writeset.Writeset // let pass, and not decided
+	ended   bool
+
+	waits atomic.Uint64 // transactions held back
 }
 
 func (x *holds) init() {
 	x.own, x.others, x.passing = map[*host]*ownHold{}, map[holdID]*givenHold{}, map[*host]*writeset.Writeset{}
+}
+
+// end lets no hold be given any more.
+func (x *holds) end() {
+	x.mu.Lock()
+	x.ended = true
+	x.mu.Unlock()
 }
 
 // hindrance is what holds a transaction back that has waited for so long; nil if nothing does, and then it passes.
@@ -194,6 +210,7 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 		}
 		return nil
 	}
+	l.holds.waits.Add(1)
 	began := time.Now()
 	h.held = ws
 	l.gate.await(func() bool {
@@ -240,7 +257,7 @@ func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
 	l := h.n
 	want := heldTables{All: extent.Barrier}
 	for _, t := range extent.Tables {
-		want.add(heldTables{Keys: []uint64{t.Key}})
+		want.Keys = append(want.Keys, t.Key)
 	}
 	own, request := l.holds.want(h, want, l.incarnation)
 	if own == nil {
@@ -248,12 +265,12 @@ func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
 	}
 	var asked []uint32
 	for _, m := range l.config.Members {
-		if s, alive := l.peers.get(m.Member); m.Member != l.config.Member && alive && s.State != stateJoining && l.sendHold(m.Member, request) {
+		if _, alive := l.peers.get(m.Member); m.Member != l.config.Member && alive && l.sendHold(m.Member, request) {
 			asked = append(asked, m.Member)
 		}
 	}
 	stop := func() bool { return h.g.doomed() != nil || h.g.wishes() || l.ending() }
-	ordinal, ok := own.gather(asked, len(request.Keys), stop)
+	ordinal, ok := own.gather(asked, request.Round, stop)
 	for deadline := time.Now().Add(holdPatience); ok && l.core.applied.Load() < ordinal; time.Sleep(holdInterval) {
 		ok = !stop() && time.Now().Before(deadline)
 	}
@@ -285,20 +302,21 @@ func (x *holds) want(h *host, tables heldTables, life uint64) (*ownHold, holdReq
 		own = &ownHold{number: x.number}
 		x.own[h] = own
 	}
+	own.round++
 	own.tables.add(tables)
 	own.answers = make(chan holdAnswer, holdAnswersMax)
-	return own, holdRequest{Number: own.number, Life: life, Held: own.held, heldTables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}}
+	return own, holdRequest{Number: own.number, Round: own.round, Life: life, Held: own.held, heldTables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}}
 }
 
-// gather waits for the answers of members to a request of so many tables. It gives the last ordinal that one of them told.
-func (o *ownHold) gather(members []uint32, tables int, stop func() bool) (ordinal uint64, all bool) {
+// gather waits for the answers of members to a request. It gives the last ordinal that one of them told.
+func (o *ownHold) gather(members []uint32, round uint64, stop func() bool) (ordinal uint64, all bool) {
 	over, look := time.NewTimer(holdPatience), time.NewTicker(holdInterval)
 	defer over.Stop()
 	defer look.Stop()
 	for len(members) > 0 {
 		select {
 		case a := <-o.answers:
-			if a.Tables == tables {
+			if a.Round == round {
 				ordinal = max(ordinal, a.Ordinal)
 				members = slices.DeleteFunc(members, func(m uint32) bool { return m == a.from })
 			}
@@ -394,44 +412,57 @@ func (l *life) holdFor(from uint32, data []byte) {
 		return
 	}
 	id := holdID{from, r.Life, r.Number}
-	x := &l.holds
-	x.mu.Lock()
-	g := x.others[id]
-	switch {
-	case r.Over:
-		if g != nil {
-			g.over, g.until = true, r.Ordinal
-		}
-		x.mu.Unlock()
+	if r.Over {
+		l.holds.over(id, r.Ordinal)
 		l.gate.wake()
 		return
+	}
+	l.holds.asked(id, r, func() { l.background.Go(func() { l.give(id, r) }) })
+}
+
+// over ends a hold, when an ordinal is applied.
+func (x *holds) over(id holdID, ordinal uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if g := x.others[id]; g != nil {
+		g.over, g.until = true, ordinal
+	}
+}
+
+// asked notes that a hold is asked for, or goes on. If it is to be given, it calls give.
+func (x *holds) asked(id holdID, r holdRequest, give func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	g := x.others[id]
+	switch {
+	case x.ended || g == nil && len(x.others) >= holdsGivenMax:
+		return // it is gone on without
 	case g == nil:
-		if len(x.others) >= holdsGivingMax {
-			x.mu.Unlock()
-			return // it is gone on without
-		}
 		g = &givenHold{began: time.Now()}
 		x.others[id] = g
 	case g.tables.includes(r.heldTables) || g.asks.includes(r.heldTables):
 		g.heard = time.Now()
-		x.mu.Unlock()
 		return
 	}
-	g.heard, g.asks = time.Now(), r.heldTables
-	x.mu.Unlock()
-	l.background.Go(func() { l.give(id, r) })
+	g.heard, g.asks = time.Now(), heldTables{}
+	g.asks.add(r.heldTables) // which may come in any order
+	give()
 }
 
 // give gives a hold, as soon as it can be (H2).
 func (l *life) give(id holdID, r holdRequest) {
-	for deadline := time.Now().Add(holdPatience); !l.holds.give(l.config.Member, id, r); time.Sleep(holdInterval) {
-		if l.ending() || time.Now().After(deadline) {
+	for deadline := time.Now().Add(holdPatience); ; time.Sleep(holdInterval) {
+		given, vain := l.holds.give(l.config.Member, id, r)
+		if given {
+			break
+		}
+		if vain || l.ending() || time.Now().After(deadline) {
 			return
 		}
 	}
 	var ordinal uint64
 	l.core.call(func(e *engine.Engine) { ordinal = e.Ordinal() })
-	data, err := json.Marshal(holdAnswer{Number: r.Number, Life: r.Life, Tables: len(r.Keys), Ordinal: ordinal})
+	data, err := json.Marshal(holdAnswer{Number: r.Number, Round: r.Round, Life: r.Life, Ordinal: ordinal})
 	if err != nil {
 		l.log.Error("an answer about a hold cannot be written", "error", err)
 		return
@@ -440,18 +471,18 @@ func (l *life) give(id holdID, r holdRequest) {
 }
 
 // give lets no transaction pass any more that a hold is about, unless one of this member's sessions comes first, and reports whether those are
-// decided that have passed. Of two members that ask each other the one with the lower number comes first, and who has a hold.
-func (x *holds) give(self uint32, id holdID, r holdRequest) bool {
+// decided that have passed. It is in vain if that is over. Of two members that ask each other the one with the lower number comes first, and who has a hold.
+func (x *holds) give(self uint32, id holdID, r holdRequest) (given, vain bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	g := x.others[id]
 	if g == nil || g.over {
-		return false
+		return false, true
 	}
 	if !g.tables.includes(r.heldTables) {
 		for _, own := range x.own {
 			if !own.vain && own.tables.meets(r.heldTables) && (own.held || !r.Held && self < id.Member) {
-				return false
+				return false, false
 			}
 		}
 		g.tables.add(r.heldTables)
@@ -459,15 +490,15 @@ func (x *holds) give(self uint32, id holdID, r holdRequest) bool {
 	}
 	for _, ws := range x.passing {
 		if g.tables.touched(ws) != touchNot {
-			return false
+			return false, false
 		}
 	}
-	return true
+	return true, false
 }
 
 // meets reports whether two transactions cannot both have what they want.
 func (x *heldTables) meets(y heldTables) bool {
-	return x.All || y.All || slices.ContainsFunc(y.Keys, func(k uint64) bool { return slices.Contains(x.Keys, k) })
+	return x.All || y.All || slices.ContainsFunc(y.Keys, x.has)
 }
 
 // holdGiven takes an answer.

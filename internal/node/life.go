@@ -178,6 +178,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.sessions.wait()
 	l.advisory.wg.Wait()
 	l.rehearsals.end()
+	l.holds.end()
 	l.background.Wait()
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {

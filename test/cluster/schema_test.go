@@ -186,7 +186,7 @@ func TestSchemaBehindOthers(t *testing.T) {
 		a.Do(fmt.Sprintf("CREATE TYPE pg_temp.own%d AS (k int)", i))
 		b.Do("SET search_path = behind")
 		settle(a, b)
-		a.Do("BEGIN", fmt.Sprintf(x.mine, i))
+		a.Do("BEGIN", fmt.Sprintf("DO $do$ BEGIN "+x.mine+"; END $do$", i)) // by itself it would have the others wait
 		thaw := c.freezeApplier(1)
 		b.Do(fmt.Sprintf(x.theirs, i))
 		if err := a.Try("COMMIT"); Code(err) != x.code {

@@ -163,21 +163,21 @@ func (x *holds) end() {
 	x.mu.Unlock()
 }
 
-// hindrance is what holds a transaction back that has waited for so long; nil if nothing does, and then it passes.
-func (x *holds) hindrance(h *host, ws *writeset.Writeset, applied uint64, waited time.Duration) *givenHold {
+// hinders reports whether something holds a transaction back that has waited for so long, and whether it has lost to that. If not, it passes.
+func (x *holds) hinders(h *host, ws *writeset.Writeset, applied uint64, waited time.Duration) (hinders, lost bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if own := x.own[h]; waited < holdMax && (own == nil || !own.held) && x.passing[h] == nil {
 		for _, g := range x.others {
 			if g.given && g.hinders(ws) && !(g.over && applied >= g.until) {
-				return g
+				return true, g.yields
 			}
 		}
 	}
 	if h != nil {
 		x.passing[h] = ws
 	}
-	return nil
+	return false, false
 }
 
 func (g *givenHold) hinders(ws *writeset.Writeset) bool {
@@ -204,7 +204,7 @@ func (h *host) Pass(ws *writeset.Writeset) *wire.SQLError { return h.pass(ws, h)
 
 func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 	l := h.n
-	if l.holds.hindrance(as, ws, l.core.applied.Load(), 0) == nil {
+	if hinders, _ := l.holds.hinders(as, ws, l.core.applied.Load(), 0); !hinders {
 		if h.first {
 			h.held = ws
 		}
@@ -214,16 +214,16 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 	began := time.Now()
 	h.held = ws
 	l.gate.await(func() bool {
-		g := l.holds.hindrance(as, ws, l.core.applied.Load(), time.Since(began))
+		hinders, lost := l.holds.hinders(as, ws, l.core.applied.Load(), time.Since(began))
 		switch doom := h.g.doomed(); {
-		case g == nil:
+		case !hinders:
 		case doom != nil:
 			failure = doom
 		case h.g.wishes():
 			failure = errCanceled()
 		case l.ending():
 			failure = errEnding()
-		case g.yields:
+		case lost:
 			failure = wire.Errorf(wire.CodeSerializationFailure, "%s", concurrentUpdate).WithHint("The transaction might succeed if retried.").
 				WithDetail("A transaction of another node that has changed the schema was about to be ordered.")
 		default:
@@ -246,7 +246,8 @@ func (h *host) passAgain() {
 		return
 	}
 	h.n.gate.await(func() bool {
-		h.first = h.n.holds.hindrance(h, ws, h.n.core.applied.Load(), 0) == nil
+		hinders, _ := h.n.holds.hinders(h, ws, h.n.core.applied.Load(), 0)
+		h.first = !hinders
 		return h.first || time.Since(began) > holdAgainMax || h.g.wishes() || h.n.ending()
 	})
 }

@@ -202,6 +202,7 @@ func (x *holds) passed(h *host) {
 // Pass waits while another member's definitions want to be alone with tables that a transaction has written to.
 func (h *host) Pass(ws *writeset.Writeset) *wire.SQLError { return h.pass(ws, h) }
 
+// pass is Pass, for a transaction of as, which is nil for a definition that takes its place in the order by itself.
 func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 	l := h.n
 	if hinders, _ := l.holds.hinders(as, ws, l.core.applied.Load(), 0); !hinders {
@@ -223,7 +224,7 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 			failure = errCanceled()
 		case l.ending():
 			failure = errEnding()
-		case lost:
+		case lost && as != nil: // a definition at its place in the order has no locks yet
 			failure = wire.Errorf(wire.CodeSerializationFailure, "%s", concurrentUpdate).WithHint("The transaction might succeed if retried.").
 				WithDetail("A transaction of another node that has changed the schema was about to be ordered.")
 		default:

@@ -184,3 +184,25 @@ func TestHoldsAreFair(t *testing.T) {
 		t.Error("not given")
 	}
 }
+
+// TestHoldsYield: who waits with locks loses to a transaction that is tried here; a definition that waits for its place in the order
+// has none, and goes on.
+func TestHoldsYield(t *testing.T) {
+	l := &life{gate: newGate(), core: &core{}, done: make(chan struct{})}
+	l.holds.init()
+	id, r := holdID{Member: 2, Life: 5}, holdRequest{heldTables: heldOf(3)}
+	l.holds.asked(id, r, func() {})
+	l.holds.give(1, id, r)
+	l.holds.yield(2, 5, true)
+	h := &host{n: l, g: newGuard(0, 0, nil, nil, nil)}
+	if e := h.Pass(writing(3)); e == nil || e.Code != "40001" || !h.lost {
+		t.Errorf("a transaction does not yield: %v", e)
+	}
+	time.AfterFunc(30*time.Millisecond, func() {
+		l.holds.over(id, 0)
+		l.gate.wake()
+	})
+	if e := h.pass(writing(3), nil); e != nil {
+		t.Errorf("a definition yields: %v", e)
+	}
+}

@@ -162,6 +162,7 @@ func TestSettingsForClients(t *testing.T) {
 	c.Connect(3).Do("ALTER ROLE ALL RESET idle_session_timeout")
 	time.Sleep(600 * time.Millisecond) // to be ended in
 	c.Connect(1).Do("ALTER DATABASE frozen RESET ALL")
+	c.Settled() // or node 3 may still have them
 	frozen.Connect(3).Do("INSERT INTO settings VALUES (2)")
 	frozen.Everywhere("SELECT count(*) FROM settings", "2")
 	c.Everywhere("SELECT count(*) FROM settings", "1")

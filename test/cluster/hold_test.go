@@ -75,3 +75,63 @@ func TestMigrationsOnBusyTables(t *testing.T) {
 	}
 	c.Settled()
 }
+
+// TestHolds: who has written to a table that a block of another node has changed waits at COMMIT, and no longer than the block. A cancel ends the
+// wait, and so does the end of the node that the block is at.
+func TestHolds(t *testing.T) {
+	t.Parallel() // mostly it waits
+	c := Start(t, 3)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE held(id int PRIMARY KEY, v int)", "CREATE TABLE free(id int PRIMARY KEY)", "INSERT INTO held SELECT i, 0 FROM generate_series(1, 9) i")
+	c.Settled()
+	waits := func(sql string) func() error {
+		t.Helper()
+		before := c.counters(2)["held_back"]
+		end := b.later(sql)
+		for deadline := time.Now().Add(sqlTimeout); c.counters(2)["held_back"] == before; time.Sleep(pollInterval) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: does not wait", sql)
+			}
+		}
+		return end
+	}
+
+	a.Do("BEGIN", "ALTER TABLE held ADD COLUMN w int")
+	end := waits("UPDATE held SET v = 1 WHERE id = 1")
+	c.Connect(2).Do("INSERT INTO free VALUES (1)")
+	a.Do("ROLLBACK")
+	if err := end(); err != nil {
+		t.Error("after a ROLLBACK:", Explain(err))
+	}
+
+	a.Do("BEGIN", "ALTER TABLE held ADD COLUMN w int")
+	b.Do("BEGIN", "UPDATE held SET v = v + 1 WHERE id = 2")
+	end = waits("COMMIT")
+	a.Do("COMMIT")
+	if err := end(); Code(err) != "40001" {
+		t.Errorf("a block that has written to the table as it was: %v, want 40001", Explain(err))
+	}
+	b.Do("ROLLBACK", "BEGIN", "UPDATE held SET v = v + 1, w = 5 WHERE id = 2", "COMMIT")
+
+	c.Settled()
+	a.Do("BEGIN", "ALTER TABLE held RENAME v TO value; ALTER TABLE held ADD CHECK (value < 100)")
+	end = waits("UPDATE held SET w = 6 WHERE id = 3")
+	if err := b.PgConn().CancelRequest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := end(); Code(err) != "57014" {
+		t.Errorf("a cancel: %v, want 57014", Explain(err))
+	}
+	a.Do("ROLLBACK")
+
+	a.Do("BEGIN", "ALTER TABLE held ADD COLUMN lost int")
+	end = waits("UPDATE held SET w = 7 WHERE id = 4")
+	c.Kill(1)
+	if err := end(); err != nil {
+		t.Error("after the end of the node that holds the table:", Explain(err))
+	}
+	c.Run(1)
+	c.WaitReady(1)
+	c.Everywhere("SELECT string_agg(concat_ws(',', id, v, w), ' ' ORDER BY id) FROM held WHERE v > 0 OR w > 0", "1,1 2,1,5 4,0,7")
+	c.Check()
+}

@@ -19,7 +19,7 @@ import (
 // tutti.tx says so as well only saves others the look at the text, which is copied for every row.
 
 // BulkMark begins the text of a statement that is captured as a whole.
-const BulkMark = "/*tutti bulk*/ "
+const BulkMark = MarkStart + "bulk*/ "
 
 // BulkSetting is TransactionSetting's value for a statement with BulkMark. For all others it is as 'on'.
 const BulkSetting = "quiet_bulk"
@@ -82,7 +82,7 @@ func (t *TableDesc) undirected() string {
 	var mark string
 	switch {
 	case t.direct() && t.bulk():
-		mark = markStart
+		mark = MarkStart
 	case t.direct():
 		mark = DirectMark
 	case t.bulk():

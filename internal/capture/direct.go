@@ -20,11 +20,11 @@ import (
 // Every direct statement names a function without which it cannot be planned, and which goes with
 // the first change to what its RETURNING clause was made from: no stale statement can run.
 
-// DirectMark begins the text of every direct statement, markStart that of those that are captured as a whole, too. Clients' texts
-// must not contain either mark.
+// DirectMark begins the text of every direct statement, MarkStart that of those that are captured as a whole, too. Clients' texts
+// must not contain it.
 const (
-	DirectMark = "/*tutti direct*/ "
-	markStart  = "/*tutti "
+	DirectMark = MarkStart + "direct*/ "
+	MarkStart  = "/*tutti "
 )
 
 // Values of TransactionSetting besides 'on' and 'off'. DirectSetting is for one direct statement.

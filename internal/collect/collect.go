@@ -245,8 +245,8 @@ func (c Collector) AskEventTriggers() string { return capture.EventsQuery }
 // EventTriggers reports whether the database has event triggers of users.
 func (c Collector) EventTriggers() bool { return c.tables().EventTriggers() }
 
-// DirectMark is capture.DirectMark.
-func (Collector) DirectMark() string { return capture.DirectMark }
+// Mark is capture.MarkStart.
+func (Collector) Mark() string { return capture.MarkStart }
 
 // Unkeyed is catalog.Tables.Unkeyed.
 func (c Collector) Unkeyed(x *semantics.Compared) bool {

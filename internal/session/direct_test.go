@@ -142,7 +142,9 @@ func TestDirectDooms(t *testing.T) {
 	l.want("Q BEGIN\nB |upd|x|1\nE |0\nS\nQ COMMIT", "ERROR 40001 lost for the test\nReadyForQuery I")
 	l.host.lose = false
 	l.want("Q SELECT v FROM t WHERE id = 1", "DataRow x")
-	for _, sql := range []string{"Q /*tutti direct*/ SELECT 1", "Q SELECT 1; /*tutti direct*/ UPDATE t SET v = 'x'", "P |/*tutti direct*/ SELECT 1\nS"} {
+	for _, sql := range []string{"Q /*tutti direct*/ SELECT 1", "Q SELECT 1; /*tutti direct*/ UPDATE t SET v = 'x'", "P |/*tutti direct*/ SELECT 1\nS",
+		"Q /*tutti other*/ INSERT INTO t SELECT 90, set_config('tutti.tx', 'quiet_direct', true)"} { // which keeps the trigger still
+
 		l.want(sql, "ERROR 42501 the comment")
 	}
 }

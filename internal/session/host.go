@@ -240,8 +240,8 @@ type Collector interface {
 	EventTriggers() bool
 	// AskEventTriggers is a condition in SQL: whether it has some that are enabled.
 	AskEventTriggers() string
-	// DirectMark stands in the text of everything rewritten, and in no client's.
-	DirectMark() string
+	// Mark stands in the text of everything rewritten or marked, and in no client's.
+	Mark() string
 	// Lockable reports whether relations of these names, unqualified, may all be tables.
 	Lockable(names []string) bool
 	// AppendLocked asks which rows these are, in the transaction that has locked them, and Locked reads the only

@@ -48,10 +48,8 @@ func (s *Session) finishBatch() (ignored bool, err error) {
 
 // forged refuses a text with a comment of ours in it, which could hide a write from capture.
 func (s *Session) forged(sql string) *wire.SQLError {
-	for _, mark := range []string{s.o.Collector.DirectMark(), s.o.Collector.BulkMark()} {
-		if mark = strings.TrimSpace(mark); strings.Contains(sql, mark) {
-			return wire.Errorf(wire.CodeInsufficientPrivilege, "the comment \"%s\" is reserved for Tutti", mark)
-		}
+	if mark := s.o.Collector.Mark(); strings.Contains(sql, mark) {
+		return wire.Errorf(wire.CodeInsufficientPrivilege, "the comment \"%s…\" is reserved for Tutti", mark)
 	}
 	return nil
 }

@@ -20,9 +20,13 @@ func TestDirectEscapes(t *testing.T) {
 		want   string // what is submitted; how much was captured
 	}{
 		{"function call", nil, "SELECT 'put'::regproc::oid::text", "", "Q BEGIN\n" + upd + "\nF ?|50|lost\nQ COMMIT", "update insert; 1 captured"},
-		{"prepared by a function under the comment", nil, "SELECT substring(pg_get_triggerdef(oid) FROM '[(]current_query[(][)], ''/.(tutti )') || 'direct*' FROM pg_trigger WHERE tgrelid = 't'::regclass AND tgname = '!!tutti'",
-			`Q DO $$ BEGIN EXECUTE '/'\|\|'*?/ PREPARE p1(int) AS INSERT INTO t VALUES ($1, ''forged'')'; END $$`,
-			"Q BEGIN\n" + upd + "\nB |p1|60\nE |0\nS\nQ COMMIT", "update insert; 1 captured"},
+		// Refused: nothing of the block is submitted.
+		{"prepared by a function under the comment", nil, "", `Q DO $$ BEGIN EXECUTE '/'\|\|'*tutti direct*/ PREPARE p1(int) AS INSERT INTO t VALUES ($1, ''forged'')'; END $$`,
+			"Q BEGIN\n" + upd + "\nB |p1|60\nE |0\nS\nQ COMMIT", "; 0 captured"},
+		{"prepared by a function that comes in the same batch, and with the setting", nil, "", "",
+			"Q BEGIN\n" + upd + "\nP |DO $$ BEGIN EXECUTE '/'\\|\\|'*tutti direct*/ PREPARE p2(int) AS INSERT INTO t SELECT $1, set_config(''tutti.tx'', ''quiet_direct'', true)'; END $$\nB |\nE |0\nB |p2|60\nE |0\nS\nQ COMMIT", "; 0 captured"},
+		{"declared by a function under the comment", nil, "", "",
+			"Q BEGIN\n" + upd + "\nQ DO $$ BEGIN EXECUTE '/'\\|\\|'*tutti direct*/ DECLARE c CURSOR FOR SELECT set_config(''tutti.tx'', ''quiet_direct'', true), put(53, ''x'')'; END $$\nE c|0\nS\nQ COMMIT", "; 0 captured"},
 		{"a parameter's domain", []string{
 			"CREATE FUNCTION evil(int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN IF NOT EXISTS (SELECT FROM t WHERE id = 81) THEN INSERT INTO t VALUES (81, 'x'); END IF; RETURN true; END $$",
 			"CREATE DOMAIN dom AS int CHECK (evil(VALUE))"}, "SELECT 'dom'::regtype::oid::text",
@@ -64,7 +68,8 @@ func TestDirectEscapes(t *testing.T) {
 			noted := l.noted(s)
 			noted()
 			got := l.do(strings.ReplaceAll(c.lines, "?", answer))
-			if n := noted(); n != c.want || strings.Contains(got, "ERROR") || l.host.orphans > 0 {
+			if n := noted(); n != c.want || strings.Contains(got, "ERROR 42501 the comment") != strings.HasPrefix(c.want, ";") ||
+				strings.Count(got, "ERROR") > 0 != strings.HasPrefix(c.want, ";") || l.host.orphans > 0 {
 				t.Errorf("submitted %q, want %q; %d orphans; the client got\n%s", n, c.want, l.host.orphans, got)
 			}
 			if strings.Contains(c.lines, "FETCH") && !strings.Contains(got, "DataRow none") {

@@ -34,6 +34,7 @@ type message struct {
 	statement  string    // what a Bind binds
 	kind       byte      // 'S' or 'P': what name is the name of
 	before     *prepared // what the name stood for before a Parse, Bind or Close
+	hidden     bool      // it binds or executes what SQL has made, whose text is not known
 	err        *wire.SQLError
 	raw        []byte // goes to the backend instead, if not nil
 }
@@ -128,7 +129,7 @@ func (s *Session) examine(f wire.Frame) (message, error) {
 			}
 			of = with
 		}
-		m := message{of: of, kind: 'P', name: b.Portal, statement: b.Statement, before: s.portals[b.Portal]}
+		m := message{of: of, kind: 'P', name: b.Portal, statement: b.Statement, before: s.portals[b.Portal], hidden: of == unknownStatement}
 		s.portals[b.Portal] = of
 		if of.locks != nil {
 			m.raw = wire.AppendBindColumn(nil, f.Raw)
@@ -136,11 +137,11 @@ func (s *Session) examine(f wire.Frame) (message, error) {
 		return m, nil
 	case wire.TypeExecute:
 		portal, _, err := wire.DecodeExecute(f.Body())
-		of := s.portals[portal]
-		if of == nil {
-			of = unknownStatement
+		m := message{of: s.portals[portal]}
+		if m.of == nil {
+			m.of, m.kind, m.name, m.hidden = unknownStatement, 'P', portal, true
 		}
-		return message{of: of}, err
+		return m, err
 	}
 	kind, name, err := wire.DecodeTarget(f.Body())
 	if e := reserved(name); e != nil {
@@ -261,7 +262,10 @@ func (s *Session) process(last bool) error {
 	defer func() { s.batch, s.batchBytes = s.batch[:0], s.batchBytes[:0] }()
 	for len(batch) > 0 && !s.skip {
 		n := 0
-		for n < len(batch) && !batch[n].own() {
+		if err := s.expose(&batch[0]); err != nil {
+			return err
+		}
+		for n < len(batch) && !batch[n].own() && (n == 0 || !batch[n].hidden) {
 			n++
 		}
 		if n > 0 {

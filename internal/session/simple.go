@@ -54,6 +54,28 @@ func (s *Session) forged(sql string) *wire.SQLError {
 	return nil
 }
 
+// expose refuses what a function has prepared, or declared, under a comment of ours, if m is about that.
+func (s *Session) expose(m *message) error {
+	if !m.hidden || m.err != nil || s.block == failed {
+		return nil
+	}
+	m.hidden = false
+	of, name := "pg_cursor", m.name
+	if m.typ == wire.TypeBind {
+		of, name = "pg_prepared_statement", m.statement
+	}
+	if s.block == active {
+		if err := s.ensureOpen(true); err != nil {
+			return err
+		}
+	}
+	r, rows, err := s.ask("SELECT FROM pg_catalog." + of + "() WHERE name OPERATOR(pg_catalog.=) " + quoted(name) + " AND pg_catalog.starts_with(statement, " + quoted(s.o.Collector.Mark()) + ")")
+	if err == nil && r.failed == nil && len(rows) > 0 {
+		m.err = s.forged(s.o.Collector.Mark())
+	}
+	return err
+}
+
 // classify finds out what a text is. With standard_conforming_strings off PostgreSQL reads it otherwise than
 // with it on: it could hide a COMMIT from us.
 func (s *Session) classify(sql string) ([]semantics.Statement, *wire.SQLError) {

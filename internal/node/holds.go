@@ -134,6 +134,7 @@ type givenHold struct {
 	given  bool
 	asks   heldTables // beyond tables
 	began  time.Time
+	all    time.Time // when it became one of everything
 	heard  time.Time
 	over   bool
 	until  uint64 // when it is over, what it was for is still to be applied here
@@ -187,7 +188,7 @@ func (g *givenHold) hinders(ws *writeset.Writeset) bool {
 	case touchOthers:
 		return age < holdOthersMax
 	case touchAll:
-		return age < holdAllMax
+		return time.Since(g.all) < holdAllMax
 	}
 	return false
 }
@@ -486,6 +487,9 @@ func (x *holds) give(self uint32, id holdID, r holdRequest) (given, vain bool) {
 			if !own.vain && own.tables.meets(r.heldTables) && (own.held || !r.Held && self < id.Member) {
 				return false, false
 			}
+		}
+		if r.All && !g.tables.All {
+			g.all = time.Now()
 		}
 		g.tables.add(r.heldTables)
 		g.given = true

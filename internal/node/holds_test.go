@@ -144,6 +144,7 @@ func TestHoldsEnd(t *testing.T) {
 		x.asked(id, r, func() {})
 		x.give(1, id, r)
 		x.others[id].began = time.Now().Add(-c.age)
+		x.others[id].all = x.others[id].began
 		if holds := held(&x, &host{}, c.ws, 0, c.waited); holds != c.holds {
 			t.Errorf("%s: held back is %t", c.what, holds)
 		}

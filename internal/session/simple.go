@@ -56,8 +56,11 @@ func (s *Session) forged(sql string) *wire.SQLError {
 
 // expose refuses what a function has prepared, or declared, under a comment of ours, if m is about that.
 func (s *Session) expose(m *message) error {
-	if !m.hidden || m.err != nil || s.block == failed {
+	if !m.hidden || m.err != nil {
 		return nil
+	}
+	if err := s.takeAhead(); err != nil || s.block == failed || s.doom != nil { // then nothing is run
+		return err
 	}
 	m.hidden = false
 	of, name := "pg_cursor", m.name

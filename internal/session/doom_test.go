@@ -175,6 +175,7 @@ func TestDooms(t *testing.T) {
 		{"commit", begin, "Q COMMIT", "ERROR 40001 doomed for the test\nReadyForQuery I", ""},
 		{"rollback", begin, "Q ROLLBACK", "CommandComplete ROLLBACK\nReadyForQuery I", ""},
 		{"parse", begin, "P a|SELECT 1\nS", "ParseComplete\nReadyForQuery T", "Q ROLLBACK"},
+		{"prepared by SQL", "Q PREPARE made AS SELECT 1\n" + begin, "B |made\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
 		{"execute", begin, "P a|SELECT 1\nB |a\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
 		{"savepoint", begin + "\nQ SAVEPOINT a", "Q ROLLBACK TO a", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
 		{"failed block", begin + "\nQ SELECT 1/0", "Q ROLLBACK", "CommandComplete ROLLBACK\nReadyForQuery I", ""},

@@ -267,8 +267,9 @@ func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
 		return nil
 	}
 	var asked []uint32
+	fresh := time.Since(l.began) < silentAfter // it may not have heard of all yet
 	for _, m := range l.config.Members {
-		if _, alive := l.peers.get(m.Member); m.Member != l.config.Member && alive && l.sendHold(m.Member, request) {
+		if _, alive := l.peers.get(m.Member); m.Member != l.config.Member && (alive || fresh) && l.sendHold(m.Member, request) {
 			asked = append(asked, m.Member)
 		}
 	}

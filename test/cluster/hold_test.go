@@ -67,7 +67,7 @@ func TestMigrationsOnBusyTables(t *testing.T) {
 	done.Store(true)
 	wg.Wait()
 	t.Logf("%d blocks, %d lost; %d times written, %d repeated", 3*tries, lost, wrote.Load(), repeated.Load())
-	if lost*5 > tries { // without holds nearly all of them; a machine that is slow may be without at times
+	if lost > tries { // a third of the blocks; without holds each loses many times, and on a slow machine one may be without at times
 		t.Errorf("%d of %d blocks with definitions lost", lost, 3*tries+lost)
 	}
 	if wrote.Load() == 0 {

@@ -122,6 +122,7 @@ func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
 	return instance.New(instance.Options{
 		Build: build, DataDir: filepath.Join(n.config.DataDir, "postgres"), SocketDir: "",
 		Settings: n.settings(), LogFile: filepath.Join(n.config.DataDir, "postgres.log"), Logger: n.log,
+		Yields: true,
 	}), nil
 }
 

@@ -51,6 +51,10 @@ type Options struct {
 	// StopTimeout bounds a fast shutdown before it is forced; 0 means 30 s. Too short costs
 	// a recovery at the next Start.
 	StopTimeout time.Duration
+	// Yields has the server scheduled as batch work where the system can do that (Linux): a backend that gets
+	// something to do takes no processor from who is at work, so a relay in front of it goes on to the
+	// next backend first. For a server whose clients are on the same machine.
+	Yields bool
 	// NoSync leaves Init's and Clone's files to the operating system's cache. For tests.
 	NoSync bool
 	// Logger; nil discards.

@@ -29,11 +29,11 @@ func (r *run) ended() bool {
 }
 
 // launch starts cmd in a process group of its own, so that a terminal's Ctrl-C reaches only
-// us. before is called when the process has been reaped, before done is closed.
+// us. It is batch work if it yields, see Options. before is called when the process has been reaped, before done is closed.
 //
 // Linux delivers the parent-death signal when the launching *thread* ends, so one goroutine
 // keeps its thread from fork to reaping.
-func launch(cmd *exec.Cmd, before func()) (*run, error) {
+func launch(cmd *exec.Cmd, yields bool, before func()) (*run, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -45,7 +45,12 @@ func launch(cmd *exec.Cmd, before func()) (*run, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		process.ExactTimers()
+		restore := func() {}
+		if yields {
+			restore = process.YieldThread()
+		}
 		err := cmd.Start()
+		restore()
 		if err == nil {
 			r.process, r.pid = cmd.Process, cmd.Process.Pid
 		}

@@ -154,7 +154,7 @@ func (i *Instance) spawn(a *account, out *os.File, lock *flock.Flock) (*run, err
 	cmd.Env = i.environment()
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential()}
-	r, err := launch(cmd, func() {
+	r, err := launch(cmd, i.o.Yields, func() {
 		if err := lock.Close(); err != nil {
 			i.log.Error("unlocking the data directory", "err", err)
 		}

@@ -35,6 +35,45 @@ func TestTimers(t *testing.T) {
 	}
 }
 
+// TestYieldThread starts a child while the thread yields, and one afterwards.
+func TestYieldThread(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	policies := func() (own, child uint32) {
+		c := exec.Command("sleep", "60")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = c.Process.Kill()
+			_ = c.Wait() // it was killed
+		}()
+		for i, pid := range []int{0, c.Process.Pid} {
+			a, err := unix.SchedGetAttr(pid, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*[]*uint32{&own, &child}[i] = a.Policy
+		}
+		return own, child
+	}
+	if own, child := policies(); own != unix.SCHED_NORMAL || child != unix.SCHED_NORMAL {
+		t.Skipf("the tests themselves run with policies %d and %d", own, child)
+	}
+	restore := YieldThread()
+	if own, child := policies(); own != unix.SCHED_BATCH || child != unix.SCHED_BATCH {
+		t.Errorf("policies %d and %d while it yields", own, child)
+	}
+	YieldThread()() // the policy was chosen already
+	if own, _ := policies(); own != unix.SCHED_BATCH {
+		t.Errorf("policy %d after a second request was taken back", own)
+	}
+	restore()
+	if own, child := policies(); own != unix.SCHED_NORMAL || child != unix.SCHED_NORMAL {
+		t.Errorf("policies %d and %d afterwards", own, child)
+	}
+}
+
 func init() {
 	runtime.LockOSThread() // TestMain runs on the first thread
 	playTimers = func() {

@@ -37,3 +37,20 @@ func RelaxTimers() {
 // ExactTimers gives the calling thread, and what it starts, the kernel's usual slack back. The
 // goroutine must be locked to its thread.
 func ExactTimers() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(50*time.Microsecond), 0, 0, 0) }
+
+// YieldThread has the calling thread, and what it starts, scheduled as batch work until restore is called:
+// a process of those that wakes up waits for a processor that is free, and takes none from who is at
+// work. Its share of the processors stays what it is. The goroutine must be locked to its thread. Nothing
+// changes if somebody has chosen another policy before, or the kernel refuses.
+func YieldThread() (restore func()) {
+	was, err := unix.SchedGetAttr(0, 0)
+	if err != nil || was.Policy != unix.SCHED_NORMAL {
+		return func() {}
+	}
+	batch := *was
+	batch.Policy = unix.SCHED_BATCH
+	if unix.SchedSetAttr(0, &batch, 0) != nil {
+		return func() {}
+	}
+	return func() { _ = unix.SchedSetAttr(0, was, 0) }
+}

@@ -7,3 +7,6 @@ func RelaxTimers() {}
 
 // ExactTimers does nothing here.
 func ExactTimers() {}
+
+// YieldThread does nothing here.
+func YieldThread() (restore func()) { return func() {} }

@@ -135,7 +135,7 @@ func (t *TableDesc) bulkBody() string {
 DECLARE s pg_catalog.int8; tutti_at pg_catalog.int8 := 0; tutti_step pg_catalog.int8 := %d; tutti_op pg_catalog.int2;
   tutti_stamp pg_catalog.int8; tutti_k pg_catalog._int8; tutti_m pg_catalog.bytea; tutti_c pg_catalog.int8; tutti_r record; tutti_sum pg_catalog.int8 := 0;
 BEGIN
-  IF pg_catalog.current_setting('%s', true) OPERATOR(pg_catalog.=) ANY ('{on,%s,%s,%s}'::pg_catalog._text) THEN ELSE
+  IF pg_catalog.current_setting('%s', true) OPERATOR(pg_catalog.=) ANY ('{on,%s,%s}'::pg_catalog._text) THEN ELSE
     RAISE EXCEPTION 'write outside a Tutti transaction' USING ERRCODE = '%s', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
       HINT = 'Connect to Tutti, not to the database behind it.';
   END IF;
@@ -144,7 +144,7 @@ BEGIN
     OPERATOR(pg_catalog.|) (pg_catalog.pg_stat_get_xact_tuples_inserted(tutti.captures()::pg_catalog.regclass) OPERATOR(pg_catalog.&) %d::pg_catalog.int8);
   LOOP
     tutti_k := NULL;
-`, bulkRowsFirst, TransactionSetting, BulkSetting, DirectSetting, ReadSetting, OutsideState, window(), runBits, 1<<runBits-1)
+`, bulkRowsFirst, TransactionSetting, BulkSetting, DirectSetting, OutsideState, window(), runBits, 1<<runBits-1)
 	k := t.keys(bulkNew, bulkOld)
 	fmt.Fprintf(&b, "    IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n      tutti_op := %d;\n%s", opBulk+writeset.OpInsert,
 		t.bulkPiece(bulkNew, t.image(bulkNew+".*"), k.fresh, k.foreign, k.extra))

@@ -119,7 +119,7 @@ func carriedJSON() string {
 // definitionSchema: the table clients insert into themselves, as the role they have, but only while a
 // definition runs, because pg_event_trigger_ddl_commands() fails at any other time.
 func definitionSchema() string {
-	return fmt.Sprintf(definitionTables, carriedJSON(), TransactionSetting, DirectSetting, ReadSetting, OutsideState, definedSetting, DefinedState, DDLSetting, strings.Join(slices.Concat(tableTags, apartTags), ",")) +
+	return fmt.Sprintf(definitionTables, carriedJSON(), TransactionSetting, DirectSetting, OutsideState, definedSetting, DefinedState, DDLSetting, strings.Join(slices.Concat(tableTags, apartTags), ",")) +
 		fmt.Sprintf(definitionSteps, window(), opDefinition, opFrozen, captureTables, serializableTables, number("tutti.captures()"), numberBits)
 }
 
@@ -148,9 +148,9 @@ DROP EVENT TRIGGER IF EXISTS tutti_begin;
 DROP EVENT TRIGGER IF EXISTS tutti_rewrite;
 DROP FUNCTION IF EXISTS tutti.refuse_ddl();
 CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
-DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) 'on', false);
+DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[7]s', true) OPERATOR(pg_catalog.=) 'on', false);
 BEGIN
-  IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLOwn + `' THEN RETURN; END IF; IF pg_catalog.current_setting('%[8]s', true) OPERATOR(pg_catalog.=) '` + DDLTurn + `' THEN IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND NOT EXISTS (SELECT FROM tutti.detaching d WHERE d.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) THEN RAISE EXCEPTION 'the partition cannot be detached ahead of its place in the order' USING ERRCODE = '40001'; END IF; RETURN; END IF;
+  IF pg_catalog.current_setting('%[7]s', true) OPERATOR(pg_catalog.=) '` + DDLOwn + `' THEN RETURN; END IF; IF pg_catalog.current_setting('%[7]s', true) OPERATOR(pg_catalog.=) '` + DDLTurn + `' THEN IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND NOT EXISTS (SELECT FROM tutti.detaching d WHERE d.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) THEN RAISE EXCEPTION 'the partition cannot be detached ahead of its place in the order' USING ERRCODE = '40001'; END IF; RETURN; END IF;
   GET DIAGNOSTICS c = PG_CONTEXT;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_start' AND TG_TAG OPERATOR(pg_catalog.!~) 'EXTENSION' THEN
     q := coalesce((pg_catalog.regexp_match(c, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query());
@@ -279,7 +279,7 @@ BEGIN
   RETURN tag ~ '^ALTER|EXTENSION' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_inherits i ON i.inhrelid = d.objid WHERE d.classid = 'pg_class'::regclass);
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.partial() RETURNS pg_catalog.bool LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
-  SELECT coalesce(string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{%[9]s}' AND current_setting('tutti.tags', true) <> '', false)
+  SELECT coalesce(string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{%[8]s}' AND current_setting('tutti.tags', true) <> '', false)
 $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_definition(event pg_catalog.text, tag pg_catalog.text, context pg_catalog.text, settings pg_catalog.jsonb)
 RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = on AS $tutti$
@@ -326,8 +326,8 @@ BEGIN
   END IF;
   CASE current_setting('%[2]s', true)
     WHEN 'on' THEN NULL; WHEN '` + InsideSetting + `' THEN PERFORM tutti.enter_inside();
-    WHEN '` + BulkSetting + `' THEN IF tutti.gives_heirs(tag) THEN PERFORM set_config('%[2]s', 'on', true); END IF; WHEN '%[3]s', '%[4]s' THEN PERFORM set_config('%[2]s', 'on', true);
-    ELSE RAISE EXCEPTION '%% outside a Tutti transaction', tag USING ERRCODE = '%[5]s', HINT = 'Connect to Tutti, not to the database behind it.';
+    WHEN '` + BulkSetting + `' THEN IF tutti.gives_heirs(tag) THEN PERFORM set_config('%[2]s', 'on', true); END IF; WHEN '%[3]s' THEN PERFORM set_config('%[2]s', 'on', true);
+    ELSE RAISE EXCEPTION '%% outside a Tutti transaction', tag USING ERRCODE = '%[4]s', HINT = 'Connect to Tutti, not to the database behind it.';
   END CASE; PERFORM tutti.note_shared(); -- in front of what may name a role that the same function has made
   PERFORM tutti.note_tag(tag, concat(current_query(), context));
   q := current_query();
@@ -364,8 +364,8 @@ BEGIN
   END IF;
   INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), current_user,
     coalesce(f, '{}') || jsonb_build_object('sql', q, 'tag', tag, 'role', current_user, 'settings', settings, 'dropped', coalesce(gone, '[]')));
-  PERFORM set_config('%[6]s', 'on', true);
-  RAISE INFO '%%', CASE WHEN f ? 'rewritten' THEN '` + FilledNotice + `' ELSE 'a definition was noted' END USING ERRCODE = '%[7]s';
+  PERFORM set_config('%[5]s', 'on', true);
+  RAISE INFO '%%', CASE WHEN f ? 'rewritten' THEN '` + FilledNotice + `' ELSE 'a definition was noted' END USING ERRCODE = '%[6]s';
 END $tutti$;
 -- What gives a TOAST table, or its index, the name it has here: at another member it had another one before, but it belongs to the same table.
 CREATE OR REPLACE FUNCTION tutti.renamed_toast(rel pg_catalog.oid) RETURNS pg_catalog.text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$

@@ -13,7 +13,7 @@ import (
 // nothing has to be written down and read again. It is possible where nothing but the statement
 // itself can write to the table (TableDesc.Plain), and the statement calls no user-written code.
 //
-// The trigger keeps still only while the session says that it runs a direct statement, and for the
+// The trigger keeps still only while the session says that there may be direct statements, and for the
 // text of such a statement on its table. If anything else captures a row, direct
 // statements are captured, too, until the transaction ends; they tell so.
 //
@@ -27,20 +27,12 @@ const (
 	MarkStart  = "/*tutti "
 )
 
-// Values of TransactionSetting besides 'on' and 'off'. DirectSetting is for one direct statement.
-// ReadSetting is for what is expected to write nothing, in a transaction that may go on with
-// direct statements (AgainStatement). The first row that is captured makes 'on' of both.
-const (
-	DirectSetting = "quiet_direct"
-	ReadSetting   = "read"
+// DirectSetting is TransactionSetting's value for direct statements, and for clients' statements between them whose texts are
+// known and tell that they write nothing. The first row that is captured makes 'on' of it.
+const DirectSetting = "quiet_direct"
 
-	// quietStart begins the values that may keep triggers still, and no others.
-	quietStart = "q"
-)
-
-// AgainStatement makes DirectSetting of ReadSetting; after anything was captured it is 'on'.
-const AgainStatement = "SELECT pg_catalog.set_config('" + TransactionSetting + "', CASE pg_catalog.current_setting('" + TransactionSetting + "')" +
-	" WHEN '" + ReadSetting + "' THEN '" + DirectSetting + "' WHEN '" + DirectSetting + "' THEN '" + DirectSetting + "' ELSE 'on' END, true)"
+// quietStart begins the values of TransactionSetting that may keep triggers still, and no others.
+const quietStart = "q"
 
 // direct reports whether there can be direct statements on the table.
 func (t *TableDesc) direct() bool {

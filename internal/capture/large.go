@@ -145,7 +145,7 @@ func largeSchema() string {
 	header := fmt.Sprintf("pg_catalog.decode('%x', 'hex')", fmt.Sprintf("B;1;0;0;%d;%s%s", len(SchemaName), SchemaName, LargeName))
 	b.WriteString(strings.NewReplacer(
 		"@pages", fmt.Sprint(largePages), "@classes", fmt.Sprint(largeClasses), "@oids", fmt.Sprint((1<<32-16384)/largeClasses-1),
-		"@op", fmt.Sprint(opLarge), "@flag", largeSetting, "@outside", OutsideState, "@tx", TransactionSetting, "@bulk", BulkSetting, "@direct", DirectSetting, "@read", ReadSetting, "@inside", InsideSetting,
+		"@op", fmt.Sprint(opLarge), "@flag", largeSetting, "@outside", OutsideState, "@tx", TransactionSetting, "@bulk", BulkSetting, "@direct", DirectSetting, "@inside", InsideSetting,
 		"@session", SessionSetting, "@applies", SessionApplies, "@defines", SessionDefines,
 		"@key", int8Literal(TableKey(SchemaName, LargeName)), "@header", header, "@end", fmt.Sprint(lastPage),
 		"@made", fmt.Sprint(largeMade), "@gone", fmt.Sprint(largeGone), "@wrote", fmt.Sprint(largeWrote), "@cut", fmt.Sprint(largeCut),

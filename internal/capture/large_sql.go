@@ -34,7 +34,7 @@ DECLARE t text := current_setting('@tx', true); size int8 := current_setting('bl
 BEGIN
   IF current_setting('@session', true) IN ('@applies', '@defines') THEN
     RAISE EXCEPTION 'a definition cannot write large objects' USING ERRCODE = 'feature_not_supported', HINT = 'Write them by statements of their own.';
-  ELSIF t IN ('@direct', '@read') THEN
+  ELSIF t = '@direct' THEN
     PERFORM set_config('@tx', 'on', true);
   ELSIF t = '@inside' THEN
     PERFORM tutti.enter_inside();

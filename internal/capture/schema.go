@@ -21,7 +21,7 @@ var triggerNames = []string{TriggerName, TruncateTriggerName, insertTriggerName,
 const (
 	// OutsideState is the SQLSTATE of a write in a transaction that is not Tutti's.
 	OutsideState = "TT001"
-	// TransactionSetting must be 'on', DirectSetting, ReadSetting or BulkSetting (SET LOCAL) in transactions
+	// TransactionSetting must be 'on', DirectSetting or BulkSetting (SET LOCAL) in transactions
 	// that write.
 	TransactionSetting = "tutti.tx"
 	// DDLSetting must be 'on' (SET LOCAL) in transactions that change the schema, and DDLOwn while objects of

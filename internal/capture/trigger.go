@@ -375,7 +375,7 @@ BEGIN
   s := CASE WHEN pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) ANY ('{on,` + BulkSetting + `}'::pg_catalog._text) THEN
     CASE WHEN pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8' THEN ` + window() + ` ELSE -1 END END;
   IF s OPERATOR(pg_catalog.>=) 0 THEN ELSE
-    IF s IS NULL AND pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) ANY ('{` + DirectSetting + `,` + ReadSetting + `}'::pg_catalog._text) THEN
+    IF s IS NULL AND pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) '` + DirectSetting + `' THEN
       PERFORM pg_catalog.set_config('` + TransactionSetting + `', 'on', true); -- direct statements are captured, too, from here on
     ELSIF s IS NULL AND pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) '` + InsideSetting + `' THEN
       PERFORM tutti.enter_inside();

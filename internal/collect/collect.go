@@ -233,9 +233,6 @@ func (c Collector) AppendFollow(dst, answer []byte) ([]byte, error) {
 // Carried is capture.CarriedSettings.
 func (Collector) Carried() []string { return capture.CarriedSettings }
 
-// AgainStatement is capture.AgainStatement.
-func (Collector) AgainStatement() string { return capture.AgainStatement }
-
 // Catalog is another value after every definition.
 func (c Collector) Catalog() any { return c.tables() }
 

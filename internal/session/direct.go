@@ -90,9 +90,6 @@ func (d *direct) setting() string {
 		statement = ownTx
 	}
 	d.wish, d.now = "", statement
-	if statement == ownTxAgain {
-		d.now = ownTxDirect
-	}
 	d.closed = d.closed || d.now == ownTx || d.now == ownTxBulk
 	return statement
 }
@@ -219,12 +216,8 @@ func (s *Session) choose(r *request) error {
 	switch {
 	case r.marked && !r.chosen:
 		d.wish = ownTxBulk
-	case r.chosen && s.open && d.now == ownTxRead:
-		d.wish = ownTxAgain
-	case r.chosen:
+	case r.chosen, r.harmless(), r.prepares && !s.open: // of what is harmless the text is known, and is not marked
 		d.wish = ownTxDirect
-	case r.harmless(), r.prepares && !s.open:
-		d.wish = ownTxRead
 	case !r.prepares:
 		d.wish = ownTx
 	}

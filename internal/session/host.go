@@ -232,8 +232,6 @@ type Collector interface {
 	// values of its only row, in text, and makes the statement direct, if that is possible.
 	AskDirect(d *semantics.Direct) (sql string)
 	Direct(d *semantics.Direct, answer [][]byte) (Rewritten, bool)
-	// AgainStatement makes tutti.tx 'quiet_direct' of 'read', and nothing of 'on'.
-	AgainStatement() string
 	// Catalog is another value after every definition; compared only.
 	Catalog() any
 	// EventTriggers reports whether the database has event triggers of users.

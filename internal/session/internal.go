@@ -13,10 +13,8 @@ const (
 	ownBeginAs  = "tutti begin as"
 	ownTx       = "tutti tx"
 	ownTxDirect = "tutti tx direct"
-	ownTxRead   = "tutti tx read"
 	ownTxBulk   = "tutti tx bulk"
-	ownTxAgain  = "tutti tx again" // direct, unless something was captured
-	ownCommit   = "tutti commit"   // there only while it runs, see sendCommit
+	ownCommit   = "tutti commit" // there only while it runs, see sendCommit
 	ownRollback = "tutti rollback"
 	ownSnapshot = "tutti snapshot"
 	ownPrompt   = "tutti prompt" // waits for no safe snapshot
@@ -34,9 +32,7 @@ func (s *Session) appendPrepare() {
 		{ownBegin, "BEGIN ISOLATION LEVEL READ COMMITTED"},
 		{ownTx, "SET LOCAL tutti.tx = 'on'"},
 		{ownTxDirect, "SET LOCAL tutti.tx = 'quiet_direct'"},
-		{ownTxRead, "SET LOCAL tutti.tx = 'read'"},
 		{ownTxBulk, "SET LOCAL tutti.tx = 'quiet_bulk'"},
-		{ownTxAgain, s.o.Collector.AgainStatement()},
 		{ownRollback, "ROLLBACK"},
 		{ownSnapshot, "SELECT 1"},
 		{ownPrompt, "SET TRANSACTION NOT DEFERRABLE"},

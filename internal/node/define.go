@@ -32,6 +32,9 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 		if err == nil {
 			return session.Result{Tag: tag, Notices: a.noticeFrames()}, a.forget(ctx)
 		}
+		if a.long.exposed() && (transient(err) || a.clears(err)) {
+			return session.Result{}, err
+		}
 		if transient(err) {
 			if !sleep(ctx, 5*time.Millisecond) {
 				return session.Result{}, ctx.Err()

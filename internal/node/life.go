@@ -91,6 +91,7 @@ type life struct {
 	joinable      bool // committing may still grow
 	applyStarted  chan struct{}
 	busy          atomic.Uint32 // the backend with which the executor carries out a group
+	curtain       atomic.Uint32 // the backend of the curtain that is drawn, or zero
 
 	long  *long // the definition that goes on beside groups, or nil; the executor's
 	longs longs
@@ -337,8 +338,9 @@ func (l *life) runExecutor(ctx context.Context) error {
 	}
 	for {
 		var over chan struct{} // never, unless there is a long definition
+		var down <-chan error
 		if l.long != nil {
-			over = l.long.done
+			over, down = l.long.done, l.long.curtain.down()
 		}
 		select {
 		case <-ctx.Done():
@@ -347,6 +349,8 @@ func (l *life) runExecutor(ctx context.Context) error {
 			if err := l.endLong(ctx); err != nil {
 				return err
 			}
+		case err := <-down:
+			return err
 		case g := <-l.core.groups:
 			if err := l.execute(ctx, g); err != nil {
 				return err

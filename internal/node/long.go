@@ -56,6 +56,8 @@ type long struct {
 
 	unwanted atomic.Bool // its client has cancelled it
 
+	curtain *curtain // if one is drawn; the executor's
+
 	mu     sync.Mutex
 	ending bool          // it is about to commit with the progress
 	beside bool          // it goes on beside what follows
@@ -277,6 +279,11 @@ func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *sess
 		if err != nil {
 			return r, false, err
 		}
+		if working && g.kind == semantics.LongAttached {
+			if working, err = l.drawCurtain(ctx, g); err != nil {
+				return r, false, err
+			}
+		}
 		if !working || !g.leave() {
 			continue
 		}
@@ -326,7 +333,7 @@ func (l *life) finish(ctx context.Context, g *long) error {
 func (g *long) hold(locked [][2]string) {
 	g.held = map[uint64]bool{}
 	switch g.kind {
-	case semantics.LongLocked, semantics.LongSnapshot:
+	case semantics.LongLocked, semantics.LongSnapshot, semantics.LongAttached:
 		for _, t := range locked {
 			g.held[capture.TableKey(t[0], t[1])] = true
 		}
@@ -405,8 +412,16 @@ func (l *life) resume(ctx context.Context) error {
 			g.d = &d
 		}
 		l.log.Info("a definition was not carried out", "ordinal", t.Ordinal, "transaction", t.Item.ID.String())
-		if longOf(&t, g.d) == semantics.LongSnapshot {
+		switch longOf(&t, g.d) {
+		case semantics.LongSnapshot:
 			l.background.Go(func() { l.orderAgain(ctx, g) })
+			continue
+		case semantics.LongAttached: // it must be there before anybody reads
+			l.begin(ctx, g)
+			<-g.done
+			if err := l.finish(ctx, g); err != nil {
+				return err
+			}
 			continue
 		}
 		if !g.concurrent() {

@@ -28,6 +28,9 @@ func (a *applier) applySteps(ctx context.Context, last uint64, t engine.Task) er
 		if err == nil {
 			return a.forget(ctx)
 		}
+		if a.long.exposed() && (transient(err) || a.clears(err)) {
+			return err
+		}
 		if a.clears(err) {
 			continue
 		}

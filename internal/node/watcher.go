@@ -99,7 +99,7 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		return true, nil // whom it waits for need not be in the way
 	}
 	for _, pid := range pids {
-		if pid == l.busy.Load() || pid == definer {
+		if pid == l.busy.Load() || pid == definer || pid == l.curtain.Load() {
 			continue // one of them waits for the other, and not for ever
 		}
 		why := why

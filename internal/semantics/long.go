@@ -22,12 +22,15 @@ const (
 	LongNamed
 	// LongFree: it changes nothing of what rows mean. Nobody waits but other definitions.
 	LongFree
+	// LongAttached: LongLocked, but for one partitioned table that it lets others read, to which rows come with it: who
+	// has not read that before waits.
+	LongAttached
 	// LongSnapshot: LongLocked, and it reads other tables, which it cannot do later as they were.
 	LongSnapshot
 )
 
 // long tells it of a parse tree. Excluded is what makes something visible of which others, who have seen later
-// transactions, have to know: new tables, and rows that come to be seen through others, as those of a partition. And
+// transactions, have to know, as new tables. And
 // expressions with code of users, which may read other tables, and those are not as they were when a member begins with it
 // once more. That of an index is immutable.
 func long(n *pg.Node) Long {
@@ -70,6 +73,8 @@ func longAlter(a *pg.AlterTableStmt) Long {
 			}
 		case pg.AlterTableType_AT_AlterColumnType:
 			out = append(out, LongNamed)
+		case pg.AlterTableType_AT_AttachPartition:
+			return LongAttached // the only one, by PostgreSQL's grammar
 		default:
 			return NotLong
 		}
@@ -93,7 +98,8 @@ func ahead(n *pg.Node) bool {
 		return len(v.CreateSchemaStmt.SchemaElts) == 0
 	case *pg.Node_AlterTableStmt:
 		a := v.AlterTableStmt
-		return longAlter(a) != NotLong || a.Objtype == pg.ObjectType_OBJECT_TABLE && !slices.ContainsFunc(a.Cmds, func(n *pg.Node) bool {
+		l := longAlter(a)
+		return l != NotLong && l != LongAttached || a.Objtype == pg.ObjectType_OBJECT_TABLE && !slices.ContainsFunc(a.Cmds, func(n *pg.Node) bool {
 			cmd := n.GetAlterTableCmd()
 			return cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE || !slices.Contains(aheadAlter, cmd.GetSubtype())
 		})

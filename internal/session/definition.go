@@ -118,7 +118,7 @@ type surroundings struct {
 
 // beside reports whether a definition may take long, and others should not wait for it meanwhile.
 func (a surroundings) beside(st *semantics.Statement) bool {
-	return st.Concurrent != nil || st.Long == semantics.LongSnapshot || a.large && st.Long != semantics.NotLong
+	return st.Concurrent != nil || st.Long == semantics.LongSnapshot || a.large && st.Long != semantics.NotLong && st.Long != semantics.LongAttached // whose table is always called large
 }
 
 // spell puts columns in the place of the LIKE clauses that name temporary relations, which other members do not have.

@@ -62,7 +62,7 @@ func TestLongDefinitions(t *testing.T) {
 	for _, s := range []struct {
 		name string
 		test func(*testing.T, *Cluster)
-	}{{"and their table", longAndItsTable}, {"indexes are built concurrently", indexesConcurrently}, {"materialized views", matviewsBeside}, {"survive", longSurvives}} {
+	}{{"and their table", longAndItsTable}, {"indexes are built concurrently", indexesConcurrently}, {"materialized views", matviewsBeside}, {"survive", longSurvives}, {"partitions are attached", partitionsAttached}} {
 		t.Run(s.name, func(t *testing.T) { s.test(t, c.in(t)) })
 	}
 }

@@ -49,7 +49,8 @@ type rehearsed struct {
 	Decided uint64 `json:"decided"` // up to where the order was decided there when it was over
 
 	node string // who says so
-	base uint64 // what it was told as Base
+
+	applied uint64 // here when it was asked
 }
 
 // rehearsals are the ones this member waits for.
@@ -106,7 +107,9 @@ func (l *life) rehearse(sub *session.Submission, payload []byte) *rehearsed {
 	if to == 0 || len(payload) > rehearsalMax {
 		return nil
 	}
-	base := l.core.applied.Load()
+	applied := l.core.applied.Load()
+	// What other sessions of this member have committed can be seen before it is applied, and what the tables look like then.
+	base := l.core.ordinal.Load()
 	data, err := json.Marshal(rehearsal{Seq: sub.Seq, Life: l.incarnation, Base: base, Payload: payload})
 	if err != nil {
 		l.log.Error("a rehearsal cannot be written", "error", err)
@@ -129,7 +132,7 @@ func (l *life) rehearse(sub *session.Submission, payload []byte) *rehearsed {
 	select {
 	case r := <-answer:
 		if r.Done && r.Code != "" {
-			r.node, r.base = l.name(to), base
+			r.node, r.applied = l.name(to), applied
 			return &r
 		}
 	case <-timeout.C:
@@ -141,7 +144,7 @@ func (l *life) rehearse(sub *session.Submission, payload []byte) *rehearsed {
 // refusedThere words a refusal. What that member has seen may not be applied here yet; if the transaction loses to some of
 // that, it is why.
 func (h *host) refusedThere(sub *session.Submission, r *rehearsed) *wire.SQLError {
-	if r.Decided > r.base {
+	if r.Decided > r.applied {
 		if v := h.loses(sub, r.Decided); !v.Commit() {
 			h.after, h.writes, h.lost = v.WinnerOrdinal, true, true
 			return h.conflict(sub.Writeset, v)

@@ -34,7 +34,8 @@ WHERE l.pid = %d AND c.relkind = 'p' GROUP BY 1, 2 HAVING bool_or(l.mode = 'Shar
 			g.curtain = &curtain{}
 			return false, nil
 		}
-		return false, l.hang(ctx, g, string(r[0].Rows[0][0]), string(r[0].Rows[0][1]))
+		l.hang(ctx, g, string(r[0].Rows[0][0]), string(r[0].Rows[0][1]))
+		return false, nil
 	}
 	if g.curtain.table == "" {
 		return false, nil
@@ -44,12 +45,14 @@ WHERE locktype = 'relation' AND relation = %s AND database = (SELECT oid FROM pg
 	return err == nil && string(r[0].Rows[0][0]) == "t", err
 }
 
-// hang makes a curtain ask for its lock.
-func (l *life) hang(ctx context.Context, g *long, table, name string) error {
+// hang makes a curtain ask for its lock. Without a connection there is none, and what is ordered behind the definition waits.
+func (l *life) hang(ctx context.Context, g *long, table, name string) {
 	conn, err := connect(ctx, l.connString, "tutti curtain", map[string]string{
 		"deadlock_timeout": "1h", "lock_timeout": "0", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "search_path": "pg_catalog"})
 	if err != nil {
-		return err
+		l.log.Warn("nobody goes on beside a definition", "ordinal", g.task.Ordinal, "error", err)
+		g.curtain = &curtain{}
+		return
 	}
 	c := &curtain{conn: conn, table: table, lost: make(chan error, 1)}
 	g.curtain = c
@@ -69,7 +72,6 @@ func (l *life) hang(ctx context.Context, g *long, table, name string) error {
 		l.curtain.Store(0)
 		_ = conn.Close(context.WithoutCancel(ctx)) // the server notices either way
 	})
-	return nil
 }
 
 // down is ready when the curtain is down too early.

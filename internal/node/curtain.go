@@ -58,19 +58,24 @@ func (l *life) hang(ctx context.Context, g *long, table, name string) {
 	g.curtain = c
 	l.curtain.Store(conn.PID())
 	l.background.Go(func() {
+		defer func() {
+			l.curtain.Store(0)
+			_ = conn.Close(context.WithoutCancel(ctx)) // the server notices either way
+		}()
 		_, err := conn.Exec(ctx, "BEGIN; LOCK TABLE ONLY "+name+" IN ACCESS EXCLUSIVE MODE").ReadAll()
 		if err != nil && !g.over() {
 			c.lost <- fmt.Errorf("node: table %s cannot be hidden any more while a partition is attached to it: %w", name, err)
 		}
+		if !g.exposed() {
+			return // it is over, or it has failed and needs the table for another try
+		}
 		select {
 		case <-g.done:
-			if g.err != nil { // it is begun anew by the next life
+			if g.err != nil { // the next life begins with it anew
 				<-ctx.Done()
 			}
 		case <-ctx.Done():
 		}
-		l.curtain.Store(0)
-		_ = conn.Close(context.WithoutCancel(ctx)) // the server notices either way
 	})
 }
 

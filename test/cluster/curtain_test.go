@@ -64,9 +64,8 @@ func partitionsAttached(t *testing.T, c *Cluster) {
 		end(ended)
 	}
 
-	reader := c.Connect(2)
+	reader, letGo := c.Connect(2), c.hold()
 	reader.Do("BEGIN", "SELECT FROM whole")
-	letGo := c.hold()
 	ended := background(a, attach)
 	c.Eventually(1, pending, "1")
 	goOn(1, 3)
@@ -77,6 +76,25 @@ func partitionsAttached(t *testing.T, c *Cluster) {
 	reader.Do("COMMIT")
 	c.Eventually(2, pending, "1")
 	letGo()
+	end(ended)
+
+	// It has to be tried again: while others wait for a reader, and while they go on.
+	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'tutti applier of definitions'"
+	reader.Do("BEGIN", "SELECT FROM whole")
+	letGo = c.hold()
+	ended = background(a, attach)
+	c.Eventually(2, "SELECT wait_event_type FROM pg_stat_activity WHERE application_name = 'tutti curtain'", "Lock")
+	c.Connect(2).Do(cancel)
+	reader.Do("COMMIT")
+	letGo()
+	end(ended)
+	ended, letGo = c.held(a, attach)
+	goOn(1, 2, 3)
+	_ = c.Connect(2).Try(cancel) // its session may end as well
+	time.Sleep(time.Second)
+	letGo()
+	c.WaitReady(2)
+	c.Connect(2).Do(attached)
 	end(ended)
 
 	// A member that comes back attaches it before anybody reads.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -62,21 +63,44 @@ func (l *life) hang(ctx context.Context, g *long, table, name string) {
 			l.curtain.Store(0)
 			_ = conn.Close(context.WithoutCancel(ctx)) // the server notices either way
 		}()
-		_, err := conn.Exec(ctx, "BEGIN; LOCK TABLE ONLY "+name+" IN ACCESS EXCLUSIVE MODE").ReadAll()
-		if err != nil && !g.over() {
-			c.lost <- fmt.Errorf("node: table %s cannot be hidden any more while a partition is attached to it: %w", name, err)
-		}
-		if !g.exposed() {
-			return // it is over, or it has failed and needs the table for another try
+		asked := make(chan error, 1)
+		go func() {
+			_, err := conn.Exec(context.WithoutCancel(ctx), "BEGIN; LOCK TABLE ONLY "+name+" IN ACCESS EXCLUSIVE MODE").ReadAll()
+			asked <- err
+			close(asked)
+		}()
+		select {
+		case err := <-asked:
+			if err != nil && !g.over() {
+				c.lost <- fmt.Errorf("node: table %s cannot be hidden any more while a partition is attached to it: %w", name, err)
+			}
+			if !g.exposed() {
+				return // it is over, or it has failed and needs the table for another try
+			}
+		case <-g.done:
+		case <-ctx.Done():
 		}
 		select {
 		case <-g.done:
-			if g.err != nil { // the next life begins with it anew
+			if g.exposed() && g.err != nil { // the next life begins with it anew
 				<-ctx.Done()
 			}
 		case <-ctx.Done():
 		}
+		takeBack(conn)
+		select {
+		case <-asked: // the connection is free
+		case <-time.After(time.Second):
+		}
 	})
+}
+
+// takeBack has PostgreSQL forget what the curtain asks for. Somebody who reads the table for long may be in its way still, and whoever
+// comes stands behind it; the end of a connection alone is not seen by a backend that waits for a lock.
+func takeBack(conn *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.CancelRequest(ctx) // failing, the server is gone, or ends with the life
 }
 
 // down is ready when the curtain is down too early.

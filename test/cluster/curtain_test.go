@@ -78,6 +78,19 @@ func partitionsAttached(t *testing.T, c *Cluster) {
 	letGo()
 	end(ended)
 
+	// A reader that outlasts it keeps nobody from reading.
+	reader.Do("BEGIN", "SELECT FROM whole")
+	letGo = c.hold()
+	ended = background(a, attach)
+	c.Eventually(2, "SELECT wait_event_type FROM pg_stat_activity WHERE application_name = 'tutti curtain'", "Lock")
+	letGo()
+	if err := <-ended; err != nil {
+		t.Fatal(Explain(err))
+	}
+	c.Everywhere("SELECT count(*) FROM whole", "61")
+	reader.Do("COMMIT")
+	a.Do("ALTER TABLE whole DETACH PARTITION piece", "DROP INDEX piece_slowly_idx")
+
 	// It has to be tried again: while others wait for a reader, and while they go on.
 	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'tutti applier of definitions'"
 	reader.Do("BEGIN", "SELECT FROM whole")

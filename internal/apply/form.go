@@ -109,17 +109,30 @@ func sort(rows []pending, t *Table, form Form) (w work) {
 	return w
 }
 
+// known returns an error if there is no such table here, or nobody knows how to write to it.
+func (b *batch) known() error {
+	switch {
+	case b.local == nil:
+		return fmt.Errorf("apply: table %s does not exist in the local database", b.table)
+	case b.local.made == nil:
+		return fmt.Errorf("apply: the description of table %s was never validated", b.table)
+	}
+	return nil
+}
+
+// lock lets nobody else change or lock its rows.
+func (b *batch) lock() Operation {
+	return Operation{Table: b.table.String(), SQL: b.local.made.lock, Rows: AnyRows}
+}
+
 func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 	if !slices.ContainsFunc(rows, func(p pending) bool { return p.op != 0 }) {
 		return nil, nil
 	}
+	if err := b.known(); err != nil {
+		return nil, err
+	}
 	t := b.local
-	if t == nil {
-		return nil, fmt.Errorf("apply: table %s does not exist in the local database", b.table)
-	}
-	if t.made == nil {
-		return nil, fmt.Errorf("apply: the description of table %s was never validated", b.table)
-	}
 	w := sort(rows, t, form)
 	if len(t.Key) == 0 && len(w.deletes)+len(w.updates)+len(w.locks)+len(w.shares) > 0 {
 		return nil, fmt.Errorf("apply: table %s has no primary key or other key in the local database", b.table)
@@ -129,7 +142,7 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 	}
 	var out []Operation
 	if w.lock {
-		out = append(out, Operation{Table: b.table.String(), SQL: t.made.lock, Rows: AnyRows})
+		out = append(out, b.lock())
 	}
 	for _, o := range []struct {
 		images, others [][]byte

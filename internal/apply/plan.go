@@ -44,6 +44,7 @@ type pending struct {
 type batch struct {
 	table     writeset.Table
 	truncated bool
+	locked    bool // all of its rows are to be locked
 	rows      []pending
 	index     map[uint64]int
 	local     *Table // nil if there is none
@@ -97,12 +98,15 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 		}
 		// A truncation comes before every other row of its transaction, wherever it stands.
 		for i := range w.Rows {
-			if r := &w.Rows[i]; r.Op == writeset.OpTruncate {
+			switch r := &w.Rows[i]; {
+			case r.Op == writeset.OpTruncate:
 				tables[r.Table].truncate()
+			case r.All():
+				tables[r.Table].locked = true
 			}
 		}
 		for i := range w.Rows {
-			if r := &w.Rows[i]; r.Op != writeset.OpTruncate && r.Identity != 0 {
+			if r := &w.Rows[i]; !r.All() && r.Identity != 0 {
 				if err := tables[r.Table].add(r); err != nil {
 					return nil, err
 				}
@@ -204,6 +208,12 @@ func operations(batches []*batch, form Form) ([]Operation, error) {
 		out = append(out, Operation{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + list + " CASCADE", Rows: AnyRows})
 	}
 	for _, b := range batches {
+		if b.locked {
+			if err := b.known(); err != nil {
+				return nil, err
+			}
+			out = append(out, b.lock())
+		}
 		for _, rows := range append(b.earlier, b.rows) {
 			ops, err := b.operations(rows, form)
 			if err != nil {

@@ -76,6 +76,8 @@ func TestSQL(t *testing.T) {
 func TestContradictionsAreRefused(t *testing.T) {
 	other := one(row(ins, 1, "a"))
 	other.Tables[0].Name = "unknown"
+	all := one(writeset.Row{Op: writeset.OpLock})
+	all.Tables[0].Name = "unknown"
 	text := one(row(ins, 9, "a"))
 	text.Tables[0].Format = writeset.FormatText
 	for name, w := range map[string][]*writeset.Writeset{
@@ -86,11 +88,20 @@ func TestContradictionsAreRefused(t *testing.T) {
 		"update gone":      {one(row(ins, 1, "a")), one(row(del, 1, "a")), one(row(upd, 1, "a"))},
 		"update truncated": {one(writeset.Row{Op: trunc}), one(row(upd, 1, "a"))},
 		"unknown table":    {other},
+		"all of unknown":   {all},
 		"two formats":      {one(row(ins, 1, "a")), text},
 	} {
 		if _, err := Plan(w, lookup, InPlace); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// All of a table is locked once, before anything is done to it.
+func TestAllRowsAreLocked(t *testing.T) {
+	ops, err := Plan([]*writeset.Writeset{one(row(upd, 1, "a")), one(writeset.Row{Op: writeset.OpLock}), one(writeset.Row{Op: writeset.OpLock})}, lookup, InPlace)
+	if err != nil || len(ops) != 2 || !strings.HasPrefix(ops[0].SQL, "LOCK TABLE") || ops[0].Rows != AnyRows || !strings.HasPrefix(ops[1].SQL, "UPDATE") {
+		t.Errorf("%v: %+v", err, ops)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // Locked are rows of one table that a transaction has locked.
 type Locked struct {
 	Table  *TableDesc
-	Op     writeset.Op // OpLock or OpShare; OpTruncate is all of them
-	Places []string    // their ctids, as text
+	Op     writeset.Op // OpLock or OpShare
+	Places []string    // their ctids, as text; none: all rows
 }
 
 // Lockable reports whether locks on rows of the table can be told to other members: what tells them does not
@@ -29,7 +29,7 @@ func (t *TableDesc) Lockable() bool {
 func LockedQuery(list []Locked) string {
 	parts := []string{walPosition}
 	for _, l := range list {
-		if l.Op == writeset.OpTruncate {
+		if len(l.Places) == 0 {
 			continue
 		}
 		t := l.Table
@@ -46,7 +46,7 @@ func ReadLocked(list []Locked, answer []byte) (order uint64, locks []writeset.Lo
 		return 0, nil, fmt.Errorf("capture: locked rows: %w", err)
 	}
 	for _, l := range list {
-		if l.Op == writeset.OpTruncate {
+		if len(l.Places) == 0 {
 			locks = append(locks, writeset.Lock{Table: l.table(), Op: l.Op})
 		}
 	}

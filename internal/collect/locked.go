@@ -39,14 +39,14 @@ func (c Collector) locked(rows []semantics.LockedRow) (list []capture.Locked) {
 		if t == nil || !t.Lockable() {
 			continue
 		}
-		op := writeset.OpLock
-		switch {
-		case r.Place == "":
-			op = writeset.OpTruncate
-		case r.Share:
-			op = writeset.OpShare
+		l := capture.Locked{Table: t, Op: writeset.OpLock}
+		if r.Share {
+			l.Op = writeset.OpShare
 		}
-		list = append(list, capture.Locked{Table: t, Op: op, Places: []string{r.Place}})
+		if r.Place != "" {
+			l.Places = []string{r.Place}
+		}
+		list = append(list, l)
 	}
 	return list
 }

@@ -116,7 +116,7 @@ func (g *long) touches(ws *writeset.Writeset) bool {
 	if ws.Barrier || len(ws.Steps) > 0 {
 		return true
 	}
-	return slices.ContainsFunc(ws.Rows, func(r writeset.Row) bool { return !r.Op.Locks() && g.held[ws.Tables[r.Table].Key] })
+	return slices.ContainsFunc(ws.Rows, func(r writeset.Row) bool { return (!r.Op.Locks() || r.All()) && g.held[ws.Tables[r.Table].Key] })
 }
 
 // longs is what sessions have to know of long definitions (L3).

@@ -77,7 +77,7 @@ const (
 	OpReplace Op = 4
 	// OpTruncate: the table was emptied before every other row of the transaction on it.
 	OpTruncate Op = 5
-	// OpLock: the row was locked (FOR UPDATE, FOR NO KEY UPDATE) and not changed.
+	// OpLock: the row was locked (FOR UPDATE, FOR NO KEY UPDATE) and not changed; without Identity, all rows of the table.
 	OpLock Op = 6
 	// OpShare: the row was locked so that others may do so too (FOR SHARE), and not changed.
 	OpShare Op = 7
@@ -88,13 +88,16 @@ func (op Op) Locks() bool { return op == OpLock || op == OpShare }
 
 // Row is one row change. Image is the row's final composite value in PostgreSQL's binary
 // (record_send) or text form according to its table's Format; for OpDelete with an Identity, OpLock
-// and OpShare only the key columns need to be non-null; for OpTruncate it is empty.
+// and OpShare only the key columns need to be non-null; for OpTruncate, and OpLock of all rows, it is empty.
 type Row struct {
 	Table    uint32 // index into Writeset.Tables
 	Op       Op
-	Identity uint64 // hash of (table, key), also a key of the transaction; 0: the table has no key, rows are known by their image
+	Identity uint64 // hash of (table, key), also a key of the transaction; 0: the table has no key, rows are known by their image, or All
 	Image    []byte
 }
+
+// All reports whether r is about all rows of its table: they were truncated, or locked.
+func (r *Row) All() bool { return r.Op == OpTruncate || r.Op == OpLock && r.Identity == 0 }
 
 // KeyMode is the mode in which a row operation holds the row's identity.
 func (op Op) KeyMode() Mode {
@@ -279,14 +282,28 @@ func (w *Writeset) number(t Table) uint32 {
 // Lock says that a row was locked and not changed; see AddLocks.
 type Lock struct {
 	Table    Table
-	Op       Op // OpLock or OpShare; OpTruncate is the table as a whole, which has no Identity and Image
-	Identity uint64
+	Op       Op     // OpLock or OpShare
+	Identity uint64 // zero: all rows of the table, with OpLock and without Image
 	Image    []byte // the row's key
 }
 
 // AddLocks adds locks on rows that w does not change; what else there is to them is left out. It comes after
-// AddTableKeys.
+// AddTableKeys. Behind steps the rows are a step of their own.
 func (w *Writeset) AddLocks(locks []Lock) {
+	if len(w.Steps) > 0 {
+		rows := &Writeset{}
+		rows.AddLocks(locks)
+		rows.EachKey(func(k Key) bool {
+			if k.Mode == Share { // which only rows hold
+				k.Mode = Update
+			}
+			w.Keys = append(w.Keys, Key{Hash: k.Hash, Mode: k.Mode, Table: w.number(rows.Tables[k.Table])})
+			return true
+		})
+		rows.Keys = nil
+		w.Steps = append(w.Steps, Step{Rows: rows})
+		return
+	}
 	at := make(map[uint64]int, len(w.Rows))
 	for i, r := range w.Rows {
 		at[r.Identity] = i
@@ -297,7 +314,7 @@ func (w *Writeset) AddLocks(locks []Lock) {
 		case ok && l.Op == OpLock && w.Rows[i].Op == OpShare:
 			w.Rows[i].Op = OpLock
 			continue
-		case ok && l.Op != OpTruncate:
+		case ok && l.Identity != 0:
 			continue
 		}
 		n := slices.IndexFunc(w.Tables, func(x Table) bool { return x.Key == l.Table.Key })
@@ -306,15 +323,11 @@ func (w *Writeset) AddLocks(locks []Lock) {
 			w.Tables = append(w.Tables, l.Table)
 			w.Keys = append(w.Keys, Key{Hash: l.Table.Key, Mode: Shared, Table: uint32(n)})
 		}
-		if l.Op == OpTruncate {
+		if l.Identity == 0 {
 			w.Keys = append(w.Keys, Key{Hash: l.Table.Key, Mode: Exclusive, Table: uint32(n)})
-			continue
+		} else {
+			at[l.Identity] = len(w.Rows)
 		}
-		if len(w.Steps) > 0 { // whose tables are locked where they are carried out
-			w.Keys = append(w.Keys, Key{Hash: l.Identity, Mode: Update, Table: uint32(n)})
-			continue
-		}
-		at[l.Identity] = len(w.Rows)
 		w.Rows = append(w.Rows, Row{Table: uint32(n), Op: l.Op, Identity: l.Identity, Image: l.Image})
 	}
 }
@@ -337,10 +350,10 @@ func (w *Writeset) Validate() error {
 		if r.Op < OpInsert || r.Op > OpShare {
 			return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
 		}
-		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpDelete && r.Op != OpTruncate && w.was(i) == nil {
+		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpDelete && !r.All() && w.was(i) == nil {
 			return fmt.Errorf("writeset: row %d changes a row without identity", i)
 		}
-		if (r.Op == OpTruncate) != (len(r.Image) == 0) {
+		if r.All() != (len(r.Image) == 0) {
 			return fmt.Errorf("writeset: row %d has the wrong kind of image", i)
 		}
 	}

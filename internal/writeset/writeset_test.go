@@ -199,14 +199,19 @@ func TestAddLocks(t *testing.T) {
 	if !reflect.DeepEqual(w.Rows, want) || len(w.Tables) != 2 || !reflect.DeepEqual(w.Keys, []Key{{Hash: 2, Mode: Shared, Table: 1}}) || w.Validate() != nil {
 		t.Errorf("%+v", w)
 	}
-	w.AddLocks([]Lock{{Table: Table{Schema: "s", Name: "u", Key: 2}, Op: OpTruncate}})
-	if !reflect.DeepEqual(w.Rows, want) || !reflect.DeepEqual(w.Keys[1:], []Key{{Hash: 2, Mode: Exclusive, Table: 1}}) || w.Validate() != nil {
+	all := Lock{Table: Table{Schema: "s", Name: "u", Key: 2}, Op: OpLock}
+	w.AddLocks([]Lock{all})
+	if !reflect.DeepEqual(w.Rows, append(want, Row{Table: 1, Op: OpLock})) || !reflect.DeepEqual(w.Keys[1:], []Key{{Hash: 2, Mode: Exclusive, Table: 1}}) || w.Validate() != nil {
 		t.Errorf("%+v", w)
 	}
 	steps := &Writeset{Tables: w.Tables[:1:1], Steps: []Step{{Definition: []byte("d")}}}
-	steps.AddLocks([]Lock{lock(1, OpShare, 6)})
-	if len(steps.Rows) != 0 || !reflect.DeepEqual(steps.Keys, []Key{{Hash: 6, Mode: Update}}) || steps.Validate() != nil {
+	steps.AddLocks([]Lock{lock(1, OpShare, 6), all})
+	rows := steps.Steps[len(steps.Steps)-1].Rows
+	if len(steps.Rows) != 0 || len(steps.Steps) != 2 || !reflect.DeepEqual(rows.Rows, []Row{{Op: OpShare, Identity: 6, Image: []byte("k")}, {Table: 1, Op: OpLock}}) || steps.Validate() != nil {
 		t.Errorf("%+v", steps)
+	}
+	if want := []Key{{Hash: 6, Mode: Update}, {Hash: 1, Mode: Shared}, {Hash: 2, Mode: Shared, Table: 1}, {Hash: 2, Mode: Exclusive, Table: 1}}; !reflect.DeepEqual(steps.Keys, want) {
+		t.Errorf("%+v", steps.Keys)
 	}
 }
 

@@ -83,6 +83,38 @@ func TestManyRowLocks(t *testing.T) {
 	c.Check()
 }
 
+// TestLocksAreTakenElsewhere: who holds a row lock that the applier needs loses, also if the whole table was locked, or if the
+// transaction with the lock has changed the schema. Else it would commit, since all that was applied counts as seen.
+func TestLocksAreTakenElsewhere(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE taken(id int PRIMARY KEY)", "INSERT INTO taken SELECT generate_series(1, 70000)", "CREATE TABLE taken_beside(id int PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM taken_beside", "0")
+	const one, all = "SELECT * FROM taken WHERE id = 7 FOR UPDATE", "SELECT * FROM taken FOR UPDATE"
+	for i, p := range []struct {
+		lock, change, other string
+		both                bool
+	}{
+		{all, "SELECT 1", one, false},
+		{one, "CREATE TABLE taken_anew(id int)", one, false},
+		{one, "ALTER TABLE taken_beside ADD COLUMN n int", "UPDATE taken SET id = -id WHERE id = 7", false},
+		{all, "DROP TABLE taken_anew", one, false},
+		{one, "CREATE TABLE taken_anew(id int)", "SELECT * FROM taken WHERE id = 8 FOR UPDATE", true},
+	} {
+		settle(a, b)
+		b.Do("BEGIN", p.other)
+		a.Do("BEGIN", p.lock, p.change, fmt.Sprintf("INSERT INTO taken_beside VALUES (%d)", i), "COMMIT")
+		c.Eventually(2, fmt.Sprintf("SELECT count(*) FROM taken_beside WHERE id = %d", i), "1")
+		err := b.Try(fmt.Sprintf("INSERT INTO taken VALUES (%d)", -1000-i))
+		err = errors.Join(err, b.Try("COMMIT"))
+		if p.both && err != nil || !p.both && Code(err) != "40001" {
+			t.Errorf("%s, %s and %s: %v", p.lock, p.change, p.other, err)
+		}
+		b.Do("ROLLBACK")
+	}
+	c.Check()
+}
+
 // TestRowLocksQueue: sessions of one node wait for each other's row locks, and nobody loses.
 func TestRowLocksQueue(t *testing.T) {
 	c := use(t)

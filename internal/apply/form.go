@@ -120,9 +120,13 @@ func (b *batch) known() error {
 	return nil
 }
 
-// lock lets nobody else change or lock its rows.
-func (b *batch) lock() Operation {
-	return Operation{Table: b.table.String(), SQL: b.local.made.lock, Rows: AnyRows}
+// lock locks the table.
+func (b *batch) lock(m writeset.TableMode) Operation {
+	return Operation{Table: b.table.String(), SQL: "LOCK TABLE ONLY " + b.local.qualified() + " IN " + tableModes[m] + " MODE", Rows: AnyRows}
+}
+
+var tableModes = map[writeset.TableMode]string{
+	writeset.ShareUpdateExclusive: "SHARE UPDATE EXCLUSIVE", writeset.ShareTable: "SHARE", writeset.ShareRowExclusive: "SHARE ROW EXCLUSIVE", writeset.ExclusiveTable: "EXCLUSIVE",
 }
 
 func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
@@ -142,7 +146,7 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 	}
 	var out []Operation
 	if w.lock {
-		out = append(out, b.lock())
+		out = append(out, b.lock(writeset.ExclusiveTable))
 	}
 	for _, o := range []struct {
 		images, others [][]byte

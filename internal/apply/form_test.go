@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -101,7 +102,7 @@ func (s *state) execute(t *rapid.T, ws []*writeset.Writeset, table *Table) (lock
 		for i := range ops {
 			o := &ops[i]
 			switch {
-			case o.SQL == table.made.lock:
+			case strings.HasPrefix(o.SQL, "LOCK TABLE"):
 				locked = true
 				continue
 			case len(o.Args) == 0:

@@ -44,7 +44,7 @@ type pending struct {
 type batch struct {
 	table     writeset.Table
 	truncated bool
-	locked    bool // all of its rows are to be locked
+	locked    writeset.TableMode // in which it is to be locked
 	rows      []pending
 	index     map[uint64]int
 	local     *Table // nil if there is none
@@ -92,7 +92,7 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 			tables[i], b.half = b, half{}
 		}
 		for i := range w.Rows {
-			if n := w.Rows[i].Table; !tables[n].format(w.Tables[n].Format) {
+			if n := w.Rows[i].Table; !w.Rows[i].LocksTable() && !tables[n].format(w.Tables[n].Format) {
 				return nil, fmt.Errorf("apply: rows of table %s are in two formats within one batch", w.Tables[n])
 			}
 		}
@@ -101,8 +101,9 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 			switch r := &w.Rows[i]; {
 			case r.Op == writeset.OpTruncate:
 				tables[r.Table].truncate()
-			case r.All():
-				tables[r.Table].locked = true
+			case r.LocksTable():
+				b := tables[r.Table]
+				b.locked = b.locked.With(writeset.TableMode(r.Image[0]))
 			}
 		}
 		for i := range w.Rows {
@@ -208,11 +209,11 @@ func operations(batches []*batch, form Form) ([]Operation, error) {
 		out = append(out, Operation{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + list + " CASCADE", Rows: AnyRows})
 	}
 	for _, b := range batches {
-		if b.locked {
+		if b.locked != 0 {
 			if err := b.known(); err != nil {
 				return nil, err
 			}
-			out = append(out, b.lock())
+			out = append(out, b.lock(b.locked))
 		}
 		for _, rows := range append(b.earlier, b.rows) {
 			ops, err := b.operations(rows, form)

@@ -76,7 +76,7 @@ func TestSQL(t *testing.T) {
 func TestContradictionsAreRefused(t *testing.T) {
 	other := one(row(ins, 1, "a"))
 	other.Tables[0].Name = "unknown"
-	all := one(writeset.Row{Op: writeset.OpLock})
+	all := one(locked(writeset.ExclusiveTable))
 	all.Tables[0].Name = "unknown"
 	text := one(row(ins, 9, "a"))
 	text.Tables[0].Format = writeset.FormatText
@@ -97,10 +97,16 @@ func TestContradictionsAreRefused(t *testing.T) {
 	}
 }
 
-// All of a table is locked once, before anything is done to it.
-func TestAllRowsAreLocked(t *testing.T) {
-	ops, err := Plan([]*writeset.Writeset{one(row(upd, 1, "a")), one(writeset.Row{Op: writeset.OpLock}), one(writeset.Row{Op: writeset.OpLock})}, lookup, InPlace)
-	if err != nil || len(ops) != 2 || !strings.HasPrefix(ops[0].SQL, "LOCK TABLE") || ops[0].Rows != AnyRows || !strings.HasPrefix(ops[1].SQL, "UPDATE") {
+func locked(m writeset.TableMode) writeset.Row {
+	return writeset.Row{Op: writeset.OpLock, Image: []byte{byte(m)}}
+}
+
+// A table is locked once, in a mode that is all it was locked in, before anything is done to it, and whatever the format of its rows.
+func TestTablesAreLocked(t *testing.T) {
+	text := one(locked(writeset.ShareTable))
+	text.Tables[0].Format = writeset.FormatText
+	ops, err := Plan([]*writeset.Writeset{one(row(upd, 1, "a")), one(locked(writeset.ShareUpdateExclusive)), text}, lookup, InPlace)
+	if err != nil || len(ops) != 2 || ops[0].SQL != `LOCK TABLE ONLY "s"."o""dd" IN SHARE ROW EXCLUSIVE MODE` || ops[0].Rows != AnyRows || !strings.HasPrefix(ops[1].SQL, "UPDATE") {
 		t.Errorf("%v: %+v", err, ops)
 	}
 }

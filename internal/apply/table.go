@@ -23,7 +23,7 @@ type Table struct {
 
 // statements are a table's, made once because they are looked up by their text.
 type statements struct {
-	lock, lockRows, shareRows, delete, update, move, insert, copy, deleteWhole, updateWhole string
+	lockRows, shareRows, delete, update, move, insert, copy, deleteWhole, updateWhole string
 }
 
 // Column is a table's column; generated ones are computed by each database.
@@ -50,7 +50,7 @@ func (t *Table) Validate() error {
 			return fmt.Errorf("apply: the key of table %s.%s is malformed", t.Schema, t.Name)
 		}
 	}
-	t.made = &statements{lock: "LOCK TABLE ONLY " + t.qualified() + " IN EXCLUSIVE MODE", insert: t.insertSQL(), copy: t.copySQL()}
+	t.made = &statements{insert: t.insertSQL(), copy: t.copySQL()}
 	if len(t.Key) > 0 {
 		t.made.delete, t.made.update, t.made.move = t.deleteSQL(), t.updateSQL(), t.moveSQL()
 		t.made.lockRows, t.made.shareRows = t.lockSQL("NO KEY UPDATE"), t.lockSQL("SHARE")

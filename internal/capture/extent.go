@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -32,11 +31,7 @@ const (
 // NULL if it cannot be told: a user's event triggers may do anything, and a table may have its rows
 // in columns of others.
 func ExtentSQL(relations []string, columns bool) string {
-	names := make([]string, len(relations))
-	for i, r := range relations {
-		names[i] = "'" + strings.ReplaceAll(r, "'", "''") + "'"
-	}
-	return fmt.Sprintf("SELECT tutti.extent(ARRAY[%s]::pg_catalog.text[], pg_catalog.current_schemas(false), %t)", strings.Join(names, ","), columns)
+	return fmt.Sprintf("SELECT tutti.extent(ARRAY[%s]::pg_catalog.text[], pg_catalog.current_schemas(false), %t)", literals(relations), columns)
 }
 
 func extentFunction() string { return fmt.Sprintf(extentBody, extentMax) }

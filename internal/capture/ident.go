@@ -13,6 +13,15 @@ func Quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
+// literals are the elements of an array.
+func literals(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = literal(s)
+	}
+	return strings.Join(out, ",")
+}
+
 // digest hashes a list of strings unambiguously.
 func digest(parts ...string) uint64 {
 	var b []byte

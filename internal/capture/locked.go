@@ -39,25 +39,25 @@ func LockedQuery(list []Locked) string {
 	return "SELECT concat_ws(',', " + strings.Join(parts, ", ") + ")"
 }
 
-// ReadLocked reads the answer: the position of the server's WAL, and the rows.
-func ReadLocked(list []Locked, answer []byte) (order uint64, locks []writeset.Lock, err error) {
+// ReadLocked reads the answer: the position of the server's WAL, the rows, and the tables of which all rows are locked.
+func ReadLocked(list []Locked, answer []byte) (order uint64, locks []writeset.Lock, tables []writeset.TableLock, err error) {
 	fields := strings.Split(string(answer), ",")
 	if order, err = strconv.ParseUint(fields[0], 10, 64); err != nil {
-		return 0, nil, fmt.Errorf("capture: locked rows: %w", err)
+		return 0, nil, nil, fmt.Errorf("capture: locked rows: %w", err)
 	}
 	for _, l := range list {
 		if len(l.Places) == 0 {
-			locks = append(locks, writeset.Lock{Table: l.table(), Op: l.Op})
+			tables = append(tables, writeset.TableLock{Table: l.table(), Mode: writeset.ExclusiveTable})
 		}
 	}
 	for _, f := range fields[1:] {
 		lock, err := readLock(list, strings.Fields(f))
 		if err != nil {
-			return 0, nil, fmt.Errorf("capture: locked rows: %w", err)
+			return 0, nil, nil, fmt.Errorf("capture: locked rows: %w", err)
 		}
 		locks = append(locks, lock)
 	}
-	return order, locks, nil
+	return order, locks, tables, nil
 }
 
 func readLock(list []Locked, f []string) (writeset.Lock, error) {

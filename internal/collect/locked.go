@@ -61,18 +61,19 @@ func (c Collector) AppendLocked(dst []byte, rows []semantics.LockedRow) (frames 
 }
 
 // Locked reads the answer. The tables must be those that AppendLocked knew.
-func (c Collector) Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, err error) {
+func (c Collector) Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, tables []writeset.TableLock, err error) {
 	return capture.ReadLocked(c.locked(rows), answer)
 }
 
-// AppendTablesLocked asks which tables the transaction has locked against writers.
+// AppendTablesLocked asks which tables the transaction has locked so that others are kept out.
 func (c Collector) AppendTablesLocked(dst []byte) []byte {
 	return c.privileged(dst, capture.TablesLockedQuery, nil, true)
 }
 
 // TablesLocked reads the answer.
-func (Collector) TablesLocked(answer []byte) ([]writeset.Table, error) {
-	return capture.ReadTablesLocked(answer)
+func (c Collector) TablesLocked(answer []byte) ([]writeset.TableLock, error) {
+	tables := c.tables()
+	return capture.ReadTablesLocked(answer, func(schema, name string) bool { return tables.Capture(schema, name) != nil })
 }
 
 // AskConcurrent asks whether every member may build an index for itself.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ const (
 	holdOthersMax  = 5 * time.Second        // of a hold, for definitions of other tables, which would make its transaction lose
 	holdAllMax     = time.Second            // of a hold of everything
 	holdAgainMax   = time.Second            // that who has lost waits before it may begin again
+	holdComesAgain = 200 * time.Millisecond // in which who has lost begins again, or is waited for no longer
 	holdInterval   = time.Millisecond       // between two looks
 	holdAnswersMax = 16                     // that wait to be read; there is one of each member, and again if it was asked again
 	holdsGivenMax  = 64                     // of others, that a member knows of
@@ -103,17 +105,23 @@ type holdRequest struct {
 	Round  uint64 `json:"round"` // counts what is asked
 	Life   uint64 `json:"life"`
 	Held   bool   `json:"held"` // it has it, for fewer tables
+	// Ticket and the member's number say who has asked first.
+	Ticket uint64 `json:"ticket"`
+	// Patient: it is asked for again and again, until it is given. NoWait: or not, if somebody else has it.
+	Patient bool `json:"patient"`
+	NoWait  bool `json:"nowait"`
 	// Over ends it. Ordinal is what its transaction has become in the order, if it has.
 	Over    bool   `json:"over"`
 	Ordinal uint64 `json:"ordinal"`
 }
 
-// holdAnswer says that a member gives it.
+// holdAnswer says that a member gives it, or that a session of that member comes first.
 type holdAnswer struct {
 	Number  uint64 `json:"number"`
 	Round   uint64 `json:"round"`
 	Life    uint64 `json:"life"`
 	Ordinal uint64 `json:"ordinal"`
+	Taken   bool   `json:"taken"`
 
 	from uint32
 }
@@ -122,6 +130,7 @@ type holdAnswer struct {
 type ownHold struct {
 	number  uint64
 	round   uint64
+	ticket  uint64
 	tables  heldTables
 	held    bool            // all have given it
 	vain    bool            // it was given up, for this transaction
@@ -132,8 +141,10 @@ type ownHold struct {
 type givenHold struct {
 	tables heldTables
 	given  bool
+	giving int        // who is about to give it
 	asks   heldTables // beyond tables
 	began  time.Time
+	asked  time.Time
 	all    time.Time // when it became one of everything
 	heard  time.Time
 	over   bool
@@ -141,20 +152,29 @@ type givenHold struct {
 	yields bool   // its transaction is being tried here: who is held back is in its way, and would lose to it
 }
 
+// heldBack is a transaction that waits for a hold to be over.
+type heldBack struct {
+	ws    *writeset.Writeset
+	since time.Time
+	lost  time.Time // if it has lost to that, and is expected to come again
+}
+
 // holds are all that a life knows of.
 type holds struct {
 	mu      sync.Mutex
 	number  uint64
+	clock   uint64 // Lamport's, of tickets
 	own     map[*host]*ownHold
 	others  map[holdID]*givenHold
 	passing map[*host]*writeset.Writeset // let pass, and not decided
+	waiting map[*host]heldBack
 	ended   bool
 
 	waits atomic.Uint64 // transactions held back
 }
 
 func (x *holds) init() {
-	x.own, x.others, x.passing = map[*host]*ownHold{}, map[holdID]*givenHold{}, map[*host]*writeset.Writeset{}
+	x.own, x.others, x.passing, x.waiting = map[*host]*ownHold{}, map[holdID]*givenHold{}, map[*host]*writeset.Writeset{}, map[*host]heldBack{}
 }
 
 // end lets no hold be given any more.
@@ -171,6 +191,9 @@ func (x *holds) hinders(h *host, ws *writeset.Writeset, applied uint64, waited t
 	if own := x.own[h]; waited < holdMax && (own == nil || !own.held) && x.passing[h] == nil {
 		for _, g := range x.others {
 			if g.given && g.hinders(ws) && !(g.over && applied >= g.until) {
+				if h != nil && x.waiting[h].ws == nil {
+					x.waiting[h] = heldBack{ws: ws, since: time.Now()}
+				}
 				return true, g.yields
 			}
 		}
@@ -179,6 +202,39 @@ func (x *holds) hinders(h *host, ws *writeset.Writeset, applied uint64, waited t
 		x.passing[h] = ws
 	}
 	return false, false
+}
+
+// leads reports whether somebody has waited for longer than a hold is asked for, and goes on before that is given: unless he waits for a hold
+// that does not wait for that one, nor that one for it.
+func (x *holds) leads(g *givenHold, tables heldTables) bool {
+	for _, w := range x.waiting {
+		if w.since.After(g.asked) || tables.touched(w.ws) != touchTable || w.gone() {
+			continue
+		}
+		apart := false
+		for _, o := range x.others {
+			apart = apart || o != g && o.given && !o.over && o.tables.touched(w.ws) != touchNot && !o.tables.meets(tables)
+		}
+		if !apart {
+			return true
+		}
+	}
+	return false
+}
+
+// gone reports whether it has lost and not come again.
+func (w heldBack) gone() bool { return !w.lost.IsZero() && time.Since(w.lost) > holdComesAgain }
+
+// waitsNo notes that a transaction waits no longer. If it has lost it keeps its place for a moment.
+func (x *holds) waitsNo(h *host, lost bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if w, ok := x.waiting[h]; ok && lost {
+		w.lost = time.Now()
+		x.waiting[h] = w
+		return
+	}
+	delete(x.waiting, h)
 }
 
 func (g *givenHold) hinders(ws *writeset.Writeset) bool {
@@ -236,6 +292,7 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 	if failure != nil && failure.Code == wire.CodeSerializationFailure {
 		h.writes, h.lost = true, true
 	}
+	l.holds.waitsNo(as, failure != nil && h.lost)
 	return failure
 }
 
@@ -247,101 +304,12 @@ func (h *host) passAgain() {
 	if ws == nil || !h.lost {
 		return
 	}
+	defer h.n.holds.waitsNo(h, false)
 	h.n.gate.await(func() bool {
 		hinders, _ := h.n.holds.hinders(h, ws, h.n.core.applied.Load(), 0)
 		h.first = !hinders
 		return h.first || time.Since(began) > holdAgainMax || h.g.wishes() || h.n.ending()
 	})
-}
-
-// Hold has the other members hold back what they would write to the tables of an extent. The client's wish to cancel that, and that the
-// transaction has lost meanwhile, are errors.
-func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
-	l := h.n
-	want := heldTables{All: extent.Barrier}
-	for _, t := range extent.Tables {
-		want.Keys = append(want.Keys, t.Key)
-	}
-	own, request := l.holds.want(h, want, l.incarnation)
-	if own == nil {
-		return nil
-	}
-	var asked []uint32
-	fresh := time.Since(l.began) < silentAfter // it may not have heard of all yet
-	for _, m := range l.config.Members {
-		if _, alive := l.peers.get(m.Member); m.Member != l.config.Member && (alive || fresh) && l.sendHold(m.Member, request) {
-			asked = append(asked, m.Member)
-		}
-	}
-	stop := func() bool { return h.g.doomed() != nil || h.g.wishes() || l.ending() }
-	ordinal, ok := own.gather(asked, request.Round, stop)
-	for deadline := time.Now().Add(holdPatience); ok && l.core.applied.Load() < ordinal; time.Sleep(holdInterval) {
-		ok = !stop() && time.Now().Before(deadline)
-	}
-	l.holds.answered(h, ok)
-	if !ok {
-		l.tellHold(own.number, holdRequest{Over: true})
-	}
-	switch doom := h.g.doomed(); {
-	case doom != nil:
-		return doom
-	case h.g.wishes():
-		return errCanceled()
-	case l.ending():
-		return errEnding()
-	}
-	return nil
-}
-
-// want notes what a session wants to hold; nil if it has that, or has given up.
-func (x *holds) want(h *host, tables heldTables, life uint64) (*ownHold, holdRequest) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	own := x.own[h]
-	if own != nil && (own.vain || own.held && own.tables.includes(tables)) {
-		return nil, holdRequest{}
-	}
-	if own == nil {
-		x.number++
-		own = &ownHold{number: x.number}
-		x.own[h] = own
-	}
-	own.round++
-	own.tables.add(tables)
-	own.answers = make(chan holdAnswer, holdAnswersMax)
-	return own, holdRequest{Number: own.number, Round: own.round, Life: life, Held: own.held, heldTables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}}
-}
-
-// gather waits for the answers of members to a request. It gives the last ordinal that one of them told.
-func (o *ownHold) gather(members []uint32, round uint64, stop func() bool) (ordinal uint64, all bool) {
-	over, look := time.NewTimer(holdPatience), time.NewTicker(holdInterval)
-	defer over.Stop()
-	defer look.Stop()
-	for len(members) > 0 {
-		select {
-		case a := <-o.answers:
-			if a.Round == round {
-				ordinal = max(ordinal, a.Ordinal)
-				members = slices.DeleteFunc(members, func(m uint32) bool { return m == a.from })
-			}
-		case <-look.C:
-			if stop() {
-				return 0, false
-			}
-		case <-over.C:
-			return 0, false
-		}
-	}
-	return ordinal, true
-}
-
-// answered notes how a request has ended.
-func (x *holds) answered(h *host, ok bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if own := x.own[h]; own != nil {
-		own.held, own.vain = ok, !ok
-	}
 }
 
 // endHold ends the hold of a session's transaction, if it has one.
@@ -391,6 +359,7 @@ func (l *life) renewHolds(ctx context.Context) error {
 				renewed = append(renewed, holdRequest{Number: own.number, Held: true, heldTables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}})
 			}
 		}
+		maps.DeleteFunc(l.holds.waiting, func(_ *host, w heldBack) bool { return w.gone() })
 		given := len(l.holds.others)
 		for id, g := range l.holds.others {
 			if time.Since(g.heard) > holdSilence || g.over && l.core.applied.Load() >= g.until {
@@ -445,28 +414,36 @@ func (x *holds) asked(id holdID, r holdRequest, give func()) {
 		g = &givenHold{began: time.Now()}
 		x.others[id] = g
 	case g.tables.includes(r.heldTables) || g.asks.includes(r.heldTables):
-		g.heard = time.Now()
+		if g.heard = time.Now(); r.Patient && g.giving == 0 { // the answer was lost
+			g.giving++
+			give()
+		}
 		return
 	}
-	g.heard, g.asks = time.Now(), heldTables{}
+	g.giving++
+	x.clock = max(x.clock, r.Ticket)
+	g.heard, g.asked, g.asks = time.Now(), time.Now(), heldTables{}
 	g.asks.add(r.heldTables) // which may come in any order
 	give()
 }
 
 // give gives a hold, as soon as it can be (H2).
 func (l *life) give(id holdID, r holdRequest) {
+	defer l.holds.gave(id)
+	answer := holdAnswer{Number: r.Number, Round: r.Round, Life: r.Life}
 	for deadline := time.Now().Add(holdPatience); ; time.Sleep(holdInterval) {
-		given, vain := l.holds.give(l.config.Member, id, r)
-		if given {
+		given, taken, vain := l.holds.give(l.config.Member, id, r)
+		if answer.Taken = taken && r.NoWait; given || answer.Taken {
 			break
 		}
-		if vain || l.ending() || time.Now().After(deadline) {
+		if vain || l.ending() || !r.Patient && time.Now().After(deadline) {
 			return
 		}
 	}
-	var ordinal uint64
-	l.core.call(func(e *engine.Engine) { ordinal = e.Ordinal() })
-	data, err := json.Marshal(holdAnswer{Number: r.Number, Round: r.Round, Life: r.Life, Ordinal: ordinal})
+	if !answer.Taken {
+		l.core.call(func(e *engine.Engine) { answer.Ordinal = e.Ordinal() })
+	}
+	data, err := json.Marshal(answer)
 	if err != nil {
 		l.log.Error("an answer about a hold cannot be written", "error", err)
 		return
@@ -474,20 +451,33 @@ func (l *life) give(id holdID, r holdRequest) {
 	l.sendFrame(id.Member, frameHeld, data)
 }
 
-// give lets no transaction pass any more that a hold is about, unless one of this member's sessions comes first, and reports whether those are
-// decided that have passed. It is in vain if that is over. Of two members that ask each other the one with the lower number comes first, and who has a hold.
-func (x *holds) give(self uint32, id holdID, r holdRequest) (given, vain bool) {
+// gave notes that nobody is about to give a hold any more, or one less.
+func (x *holds) gave(id holdID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if g := x.others[id]; g != nil {
+		g.giving--
+	}
+}
+
+// give lets no transaction pass any more that a hold is about, unless it is taken, since one of this member's sessions comes first, and
+// reports whether those are decided that have passed. It is in vain if that is over. Of two members that ask each other the one that has asked
+// first comes first, and who has a hold.
+func (x *holds) give(self uint32, id holdID, r holdRequest) (given, taken, vain bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	g := x.others[id]
 	if g == nil || g.over {
-		return false, true
+		return false, false, true
 	}
 	if !g.tables.includes(r.heldTables) {
 		for _, own := range x.own {
-			if !own.vain && own.tables.meets(r.heldTables) && (own.held || !r.Held && self < id.Member) {
-				return false, false
+			if !own.vain && own.tables.meets(r.heldTables) && (own.held || !r.Held && own.first(self, id.Member, r.Ticket)) {
+				return false, true, false
 			}
+		}
+		if !r.Held && x.leads(g, r.heldTables) {
+			return false, false, false
 		}
 		if r.All && !g.tables.All {
 			g.all = time.Now()
@@ -497,10 +487,15 @@ func (x *holds) give(self uint32, id holdID, r holdRequest) (given, vain bool) {
 	}
 	for _, ws := range x.passing {
 		if g.tables.touched(ws) != touchNot {
-			return false, false
+			return false, false, false
 		}
 	}
-	return true, false
+	return true, false, false
+}
+
+// first reports whether o was asked for before what another member asks for: Lamport's order.
+func (o *ownHold) first(self, other uint32, ticket uint64) bool {
+	return o.ticket < ticket || o.ticket == ticket && self < other
 }
 
 // meets reports whether two transactions cannot both have what they want.

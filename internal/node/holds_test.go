@@ -49,7 +49,7 @@ func TestHoldGiven(t *testing.T) {
 	if asked != 1 {
 		t.Fatalf("to be given %d times", asked)
 	}
-	if given, vain := x.give(1, id, r); given || vain {
+	if given, _, vain := x.give(1, id, r); given || vain {
 		t.Fatal("given before who has passed is decided", given, vain)
 	}
 	if !held(&x, late, writing(3), 0, 0) {
@@ -59,11 +59,11 @@ func TestHoldGiven(t *testing.T) {
 		t.Fatal("a writer to another table is held back")
 	}
 	x.passed(early)
-	if given, _ := x.give(1, id, r); !given {
+	if given, _, _ := x.give(1, id, r); !given {
 		t.Fatal("not given")
 	}
 	x.over(id, 7)
-	if given, vain := x.give(1, id, r); given || !vain {
+	if given, _, vain := x.give(1, id, r); given || !vain {
 		t.Fatal("given when it is over")
 	}
 	if !held(&x, late, writing(3), 6, 0) {
@@ -74,41 +74,44 @@ func TestHoldGiven(t *testing.T) {
 	}
 }
 
-// TestHoldsMeet: of two members that want a hold of one table the lower one has it first, unless the other has one already; a member
-// does not give what a session of its own has.
+// TestHoldsMeet: of two members that want a hold of one table the one that has asked first has it first, the lower one if that cannot be told,
+// unless the other has one already; a member does not give what a session of its own has.
 func TestHoldsMeet(t *testing.T) {
 	for _, c := range []struct {
 		what       string
 		self       uint32
 		held       bool // by our session
 		theirsHeld bool
+		ticket     uint64 // ours is 1
 		keys       []uint64
 		given      bool
 	}{
-		{"we want it, too, and come first", 1, false, false, []uint64{3}, false},
-		{"we want it, too, and come second", 3, false, false, []uint64{3}, true},
-		{"we come first, but they have another one already", 1, false, true, []uint64{3}, true},
-		{"we have it", 3, true, false, []uint64{3}, false},
-		{"we have it, and they another", 3, true, true, []uint64{3}, false},
-		{"of another table", 1, true, false, []uint64{4}, true},
+		{"we want it, too, and come first", 1, false, false, 1, []uint64{3}, false},
+		{"we want it, too, and come second", 3, false, false, 1, []uint64{3}, true},
+		{"we have asked first", 3, false, false, 2, []uint64{3}, false},
+		{"they have asked first", 1, false, false, 0, []uint64{3}, true},
+		{"we come first, but they have another one already", 1, false, true, 1, []uint64{3}, true},
+		{"we have it", 3, true, false, 0, []uint64{3}, false},
+		{"we have it, and they another", 3, true, true, 0, []uint64{3}, false},
+		{"of another table", 1, true, false, 2, []uint64{4}, true},
 	} {
 		var x holds
 		x.init()
 		h := &host{}
-		own, _ := x.want(h, heldOf(3, 5), 1)
+		own, _, _ := x.want(h, heldOf(3, 5), 1)
 		if own == nil {
 			t.Fatal("nothing wanted")
 		}
 		if c.held {
-			x.answered(h, true)
-			if again, _ := x.want(h, heldOf(5), 1); again != nil {
+			x.answered(h, ownHold{}, true, false)
+			if again, _, _ := x.want(h, heldOf(5), 1); again != nil {
 				t.Error("asked for what it has")
 			}
 		}
-		id, r := holdID{Member: 2, Number: 4}, holdRequest{Number: 4, Held: c.theirsHeld, heldTables: heldOf(c.keys...)}
+		id, r := holdID{Member: 2, Number: 4}, holdRequest{Number: 4, Held: c.theirsHeld, Ticket: c.ticket, heldTables: heldOf(c.keys...)}
 		x.asked(id, r, func() {})
-		if given, _ := x.give(c.self, id, r); given != c.given {
-			t.Errorf("%s: given is %t", c.what, given)
+		if given, taken, _ := x.give(c.self, id, r); given != c.given || taken == given {
+			t.Errorf("%s: given is %t, taken is %t", c.what, given, taken)
 		}
 		if c.given && !held(&x, &host{}, writing(c.keys...), 0, 0) {
 			t.Errorf("%s: given, and a writer passes", c.what)
@@ -155,8 +158,8 @@ func TestHoldsEnd(t *testing.T) {
 	if x.want(h, heldOf(3), 1); x.own[h] == nil {
 		t.Fatal("nothing wanted")
 	}
-	x.answered(h, false)
-	if own, _ := x.want(h, heldOf(3), 1); own != nil {
+	x.answered(h, ownHold{}, false, false)
+	if own, _, _ := x.want(h, heldOf(3), 1); own != nil {
 		t.Error("asked again after it was in vain")
 	}
 	x.end()
@@ -171,7 +174,7 @@ func TestHoldsAreFair(t *testing.T) {
 	h.passAgain()
 	id, r := holdID{Member: 2}, holdRequest{heldTables: heldOf(3)}
 	l.holds.asked(id, r, func() {})
-	if given, _ := l.holds.give(1, id, r); given {
+	if given, _, _ := l.holds.give(1, id, r); given {
 		t.Error("given although somebody has lost and comes again")
 	}
 	if !held(&l.holds, &host{}, writing(3), 0, 0) {
@@ -181,7 +184,7 @@ func TestHoldsAreFair(t *testing.T) {
 		t.Error("he is held back again, or does not come first the next time", e)
 	}
 	l.holds.passed(h)
-	if given, _ := l.holds.give(1, id, r); !given {
+	if given, _, _ := l.holds.give(1, id, r); !given {
 		t.Error("not given")
 	}
 }
@@ -205,5 +208,109 @@ func TestHoldsYield(t *testing.T) {
 	})
 	if e := h.pass(writing(3), nil); e != nil {
 		t.Errorf("a definition yields: %v", e)
+	}
+}
+
+// TestHoldsHaveTickets: who asks after it has heard of another's request comes after that.
+func TestHoldsHaveTickets(t *testing.T) {
+	var x holds
+	x.init()
+	x.asked(holdID{Member: 2}, holdRequest{Ticket: 7, heldTables: heldOf(3)}, func() {})
+	if _, _, r := x.want(&host{}, heldOf(3), 1); r.Ticket != 8 {
+		t.Errorf("the ticket is %d", r.Ticket)
+	}
+}
+
+// TestHoldsTooLate: a hold that did not come in time leaves what was there before, and may be asked for again.
+func TestHoldsTooLate(t *testing.T) {
+	var x holds
+	x.init()
+	h := &host{}
+	_, before, _ := x.want(h, heldOf(3), 1)
+	if over := x.answered(h, before, false, true); !over || x.own[h] != nil {
+		t.Error("nothing was held before, and something is left")
+	}
+	_, before, _ = x.want(h, heldOf(3), 1)
+	x.answered(h, before, true, false)
+	_, before, _ = x.want(h, heldOf(4), 1)
+	if over := x.answered(h, before, false, true); over || !x.own[h].held || x.own[h].tables.has(4) || !x.own[h].tables.has(3) {
+		t.Errorf("over is %t, %+v", over, x.own[h])
+	}
+	if own, _, _ := x.want(h, heldOf(4), 1); own == nil {
+		t.Error("it cannot be asked for again")
+	}
+}
+
+// TestHoldsAskedAgain: who asks again and again is answered again, by one at a time.
+func TestHoldsAskedAgain(t *testing.T) {
+	var x holds
+	x.init()
+	id, r := holdID{Member: 2}, holdRequest{Round: 1, Patient: true, heldTables: heldOf(3)}
+	n := 0
+	for range 3 {
+		x.asked(id, r, func() { n++ })
+	}
+	x.gave(id)
+	x.asked(id, r, func() { n++ })
+	if n != 2 {
+		t.Errorf("to be given %d times", n)
+	}
+	x.asked(id, holdRequest{heldTables: heldOf(3)}, func() { t.Error("given to who has it") })
+}
+
+// TestHoldsComeInTurn: who waits for a hold goes on before the next one is given that was asked for later, also if he has lost to the first and comes
+// again at once. He does not if he waits for a third that has nothing to do with the next.
+func TestHoldsComeInTurn(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		third  []uint64
+		lost   time.Duration // ago; 0: it has not lost
+		later  bool          // he waits since after the second is asked for
+		leads  bool
+		others []uint64 // that the second is about
+	}{
+		{"it waits", nil, 0, false, true, []uint64{3}},
+		{"it has lost", nil, time.Millisecond, false, true, []uint64{3}},
+		{"it has lost and gone", nil, 2 * holdComesAgain, false, false, []uint64{3}},
+		{"it has come later", nil, 0, true, false, []uint64{3}},
+		{"another table", nil, 0, false, false, []uint64{5}},
+		{"it waits for a third", []uint64{4}, 0, false, false, []uint64{3}},
+		{"it waits for a third, as the second does", []uint64{4}, 0, false, true, []uint64{3, 4}},
+	} {
+		var x holds
+		x.init()
+		h, ws := &host{}, writing(3, 4)
+		ask := func(m uint32, keys ...uint64) (holdID, holdRequest) {
+			id, r := holdID{Member: m}, holdRequest{heldTables: heldOf(keys...)}
+			x.asked(id, r, func() {})
+			return id, r
+		}
+		first, r := ask(2, 3)
+		x.give(1, first, r)
+		if c.third != nil {
+			id, r := ask(4, c.third...)
+			x.give(1, id, r)
+		}
+		if !held(&x, h, ws, 0, 0) {
+			t.Fatal("it does not wait")
+		}
+		second, r := ask(3, c.others...)
+		if c.later {
+			x.waiting[h] = heldBack{ws: ws, since: time.Now().Add(time.Second)}
+		}
+		if c.lost > 0 {
+			x.waitsNo(h, true)
+			w := x.waiting[h]
+			w.lost = time.Now().Add(-c.lost)
+			x.waiting[h] = w
+		}
+		x.over(first, 0)
+		if given, _, _ := x.give(1, second, r); given == c.leads {
+			t.Errorf("%s: the second is given: %t", c.what, given)
+		}
+		x.waitsNo(h, false)
+		if given, _, _ := x.give(1, second, r); !given {
+			t.Errorf("%s: the second is not given at the end", c.what)
+		}
 	}
 }

@@ -181,8 +181,8 @@ type Statement struct {
 	Many bool
 	// Compared says on what that depends if the text alone does not tell.
 	Compared *Compared
-	// LocksTables is true for LOCK TABLE.
-	LocksTables bool
+	// LocksTables is what LOCK TABLE locks.
+	LocksTables *TableLock
 	// Calls is the name of the procedure that it calls, without its schema. Commits is true for a DO whose text may commit
 	// or roll back.
 	Calls   string
@@ -210,6 +210,13 @@ type Statement struct {
 	// Planned is true for a refused query: PostgreSQL analyses queries when they are parsed, other
 	// statements when they are executed.
 	Planned bool
+}
+
+// TableLock is what a LOCK TABLE says. Relations are named as written, quoted; Mode is PostgreSQL's number.
+type TableLock struct {
+	Relations []string
+	Mode      int32
+	NoWait    bool
 }
 
 // NeedsTransaction reports whether the statement must run inside a Tutti transaction.

@@ -24,9 +24,9 @@ type request struct {
 	sticky   bool // something of it outlives a rollback, so that it cannot run twice
 	messages int  // of an extended one
 
-	marked bool    // some text of it begins with the mark of statements that are captured as a whole
-	shifts []int32 // for each message, characters that its text has less than the client's; nil for none
-	tables bool    // it locks tables
+	marked bool                   // some text of it begins with the mark of statements that are captured as a whole
+	shifts []int32                // for each message, characters that its text has less than the client's; nil for none
+	tables []*semantics.TableLock // that it locks
 
 	calls   string // the procedure it calls, without its schema
 	commits bool   // it is a DO that may commit
@@ -83,7 +83,9 @@ func (r *request) add(st semantics.Statement) {
 	r.sticky = r.sticky || st.Sticky
 	r.settles = r.settles || st.Forgets || st.Scope != semantics.NoScope
 	r.listens = r.listens || st.Listens
-	r.tables = r.tables || st.LocksTables
+	if st.LocksTables != nil {
+		r.tables = append(r.tables, st.LocksTables)
+	}
 	r.calls, r.commits = st.Calls, st.Commits
 	if st.Channel != "" {
 		r.channels = append(r.channels, st.Channel)
@@ -155,6 +157,9 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		if s.tellDoom() {
 			return true, nil
 		}
+		if gone, err := s.lockElsewhere(r.tables); gone || err != nil {
+			return true, err
+		}
 	}
 	if r.prepares {
 		s.hold()
@@ -191,7 +196,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 // noteRun notes what a request that was carried out means for the transaction.
 func (s *Session) noteRun(r *request, rep *reply) error {
 	s.noteDirect(r)
-	s.locks.tables = s.locks.tables || r.tables
+	s.locks.tables = s.locks.tables || len(r.tables) > 0
 	if rep.failed != nil || s.lost {
 		s.reads.anyway = true // what made it fail was read, too
 		return nil

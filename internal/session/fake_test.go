@@ -14,6 +14,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -46,6 +47,7 @@ type fakeHost struct {
 	heard      int      // how often it said so
 	noChannel  *wire.SQLError
 	warning    *wire.SQLError
+	lateMost   []int64 // how long tables were waited for; if it is not nil, in vain
 	watches    int
 
 	conversation string // with a procedure's transaction
@@ -137,6 +139,16 @@ func (h *fakeHost) SerialAlone(session.Submission) bool { return false }
 func (h *fakeHost) SerialApart() {}
 
 func (h *fakeHost) Hold(*writeset.Writeset) *wire.SQLError { return nil }
+
+func (h *fakeHost) HoldTables(_ *semantics.TableLock, most int64) (bool, *wire.SQLError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lateMost == nil {
+		return false, nil
+	}
+	h.lateMost = append(h.lateMost, most)
+	return true, nil
+}
 
 func (h *fakeHost) Pass(*writeset.Writeset) *wire.SQLError { return nil }
 

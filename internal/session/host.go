@@ -127,6 +127,9 @@ type Host interface {
 	// Hold has the other members hold back transactions that have written to the tables of an extent, until this one ends. It goes on
 	// without if that takes too long. With an error the transaction has lost meanwhile, or the client has cancelled that.
 	Hold(extent *writeset.Writeset) *wire.SQLError
+	// HoldTables is Hold before tables are locked. It waits for most milliseconds, or without limit if that is zero, while other members'
+	// sessions have locked them. Late: that was not enough, or the lock says NOWAIT; nothing has changed.
+	HoldTables(lock *semantics.TableLock, most int64) (late bool, failure *wire.SQLError)
 	// Pass comes before PhaseSubmitted, and waits while another member has a hold of a table of the writeset. With an
 	// error the transaction must be rolled back; with 40001 it may run again.
 	Pass(ws *writeset.Writeset) *wire.SQLError
@@ -219,10 +222,9 @@ type Collector interface {
 	AppendFollow(dst, answer []byte) ([]byte, error)
 	// AppendNote notes a definition that fires no event trigger.
 	AppendNote(dst []byte, d Definition) ([]byte, error)
-	// AppendTablesLocked asks which tables LOCK TABLE has locked against writers; TablesLocked takes the only
-	// value of the answer.
+	// AppendTablesLocked asks which tables LOCK TABLE has locked; TablesLocked takes the only value of the answer.
 	AppendTablesLocked(dst []byte) []byte
-	TablesLocked(answer []byte) ([]writeset.Table, error)
+	TablesLocked(answer []byte) ([]writeset.TableLock, error)
 	// Carried are the settings a definition runs under, besides the role.
 	Carried() []string
 	// Decode reads the DataRows, values as received. returned is what direct statements have
@@ -246,7 +248,7 @@ type Collector interface {
 	// value of the answer, in binary: the position of the server's WAL, and the rows that were
 	// not changed since. ok is false if none of them is replicated.
 	AppendLocked(dst []byte, rows []semantics.LockedRow) (frames []byte, ok bool)
-	Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, err error)
+	Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, tables []writeset.TableLock, err error)
 	// AskNames is a query for what relations are, as SQL has them; Names takes its rows, in text.
 	AskNames(relations []string) (sql string)
 	Names(rows [][][]byte) (Names, bool)

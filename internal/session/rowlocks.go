@@ -122,10 +122,12 @@ func (s *Session) addLocks(c *collected) error {
 		return err
 	}
 	var list []writeset.Lock
-	if c.order, list, err = s.o.Collector.Locked(rows, answer); err != nil {
+	var tables []writeset.TableLock
+	if c.order, list, tables, err = s.o.Collector.Locked(rows, answer); err != nil {
 		return fmt.Errorf("session: locked rows: %w", err)
 	}
 	c.ws.AddLocks(list)
+	c.ws.AddTableLocks(tables)
 	return nil
 }
 
@@ -143,23 +145,4 @@ func (s *Session) value(frames []byte, c *collected) ([]byte, error) {
 		return nil, fmt.Errorf("session: what is locked was not answered")
 	}
 	return answer[0][0], nil
-}
-
-// addTableLocks adds to a writeset the tables that were locked and still are: LOCK TABLE may be undone with a savepoint.
-func (s *Session) addTableLocks(c *collected) error {
-	if !s.locks.tables || c.failed != nil || c.ws == nil || c.ws.Empty() {
-		return nil
-	}
-	answer, err := s.value(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer()), c)
-	if err != nil || c.failed != nil {
-		return err
-	}
-	list, err := s.o.Collector.TablesLocked(answer)
-	if err != nil {
-		return fmt.Errorf("session: locked tables: %w", err)
-	}
-	for _, l := range list {
-		c.ws.AddRead(l)
-	}
-	return nil
 }

@@ -194,18 +194,12 @@ func (s *Session) exclude(st *semantics.Statement) (gone bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	failure := s.host.Hold(extent)
+	failure := s.host.Enter(PhaseRunning) // the client may cancel it
+	if failure == nil {
+		failure = s.host.Hold(extent)
+	}
 	if failure == nil {
 		return false, nil
 	}
-	if doom := s.host.Enter(PhaseRunning); doom != nil {
-		failure = doom
-	}
-	if err := s.rollbackServer(); err != nil {
-		return true, err
-	}
-	if s.block == active {
-		s.block = failed
-	}
-	return true, s.fail(failure)
+	return true, s.giveUp(failure)
 }

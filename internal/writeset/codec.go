@@ -13,7 +13,7 @@ import (
 //	rows:   count, then per row: table<<3|op, identity (8 bytes LE), image
 //	keys:   count, then per key: table<<2|mode, hash (8 bytes LE)
 //
-// Strings and images are length-prefixed. Version 2, of a transaction that changed the schema, goes on:
+// Strings and images are length-prefixed. Version 2, of a transaction that changed the schema or locked tables, goes on:
 //
 //	byte flags: 1, if it is a barrier, 2, if tables are held, 4, if it concerns what all databases share
 //	held:   if so count, then per table its index
@@ -37,7 +37,7 @@ func (w *Writeset) Append(dst []byte) []byte {
 		size += len(w.Rows[i].Image)
 	}
 	dst = slices.Grow(dst, size) // growing step by step would take twice the memory
-	if len(w.Steps) == 0 {
+	if len(w.Steps)+len(w.Held) == 0 {
 		return w.appendRows(append(dst, codecVersion))
 	}
 	dst = w.appendRows(append(dst, codecVersionSteps))
@@ -148,8 +148,10 @@ func (r *Reader) steps(w *Writeset) {
 			r.fail("no held tables")
 		}
 	}
-	w.Steps = make([]Step, r.Count(2))
-	if len(w.Steps) == 0 || flags&^(stepsBarrier|stepsHeld|stepsShared) != 0 {
+	if n := r.Count(2); n > 0 {
+		w.Steps = make([]Step, n)
+	}
+	if len(w.Steps)+len(w.Held) == 0 || flags&^(stepsBarrier|stepsHeld|stepsShared) != 0 {
 		r.fail("no steps")
 	}
 	for i := range w.Steps {

@@ -8,8 +8,8 @@
 // Invariants:
 //
 //	W1  A Row's Table is an index into Writeset.Tables; so is a Key's.
-//	W2  A Row with an Identity of zero belongs to a table without key, or it is a Truncate, or a Lock of all rows,
-//	    whose table's key is Exclusive. It is an Insert, a Delete whose image is the whole row, or an Update right after such a Delete
+//	W2  A Row with an Identity of zero belongs to a table without key, or it is a Truncate, or a Lock of the table.
+//	    It is an Insert, a Delete whose image is the whole row, or an Update right after such a Delete
 //	    of the same table: then that row was not deleted but is the Update's image now. Every other Row
 //	    has a non-zero Identity.
 //	W3  Decode(Encode(w)) equals w, and Decode never panics, never allocates more than a

@@ -57,7 +57,7 @@ type Key struct {
 	// Fresh marks the identity of an inserted row: an exclusive key that nobody can have
 	// referenced before, so that shared holders are no conflict. It is derived, not encoded.
 	Fresh bool
-	// Held marks the key of a table that was locked against writers for a definition: what is applied while
+	// Held marks the key of a table that was locked against writers, by a definition or by itself: what is applied while
 	// its transaction is open takes that lock too, also for what only refers. It is derived, not encoded.
 	Held bool
 }
@@ -77,7 +77,7 @@ const (
 	OpReplace Op = 4
 	// OpTruncate: the table was emptied before every other row of the transaction on it.
 	OpTruncate Op = 5
-	// OpLock: the row was locked (FOR UPDATE, FOR NO KEY UPDATE) and not changed; without Identity, all rows of the table.
+	// OpLock: the row was locked (FOR UPDATE, FOR NO KEY UPDATE) and not changed; without Identity, the table was locked.
 	OpLock Op = 6
 	// OpShare: the row was locked so that others may do so too (FOR SHARE), and not changed.
 	OpShare Op = 7
@@ -88,7 +88,8 @@ func (op Op) Locks() bool { return op == OpLock || op == OpShare }
 
 // Row is one row change. Image is the row's final composite value in PostgreSQL's binary
 // (record_send) or text form according to its table's Format; for OpDelete with an Identity, OpLock
-// and OpShare only the key columns need to be non-null; for OpTruncate, and OpLock of all rows, it is empty.
+// and OpShare only the key columns need to be non-null; for OpTruncate it is empty, and for OpLock without Identity one byte,
+// a TableMode.
 type Row struct {
 	Table    uint32 // index into Writeset.Tables
 	Op       Op
@@ -96,8 +97,11 @@ type Row struct {
 	Image    []byte
 }
 
-// All reports whether r is about all rows of its table: they were truncated, or locked.
-func (r *Row) All() bool { return r.Op == OpTruncate || r.Op == OpLock && r.Identity == 0 }
+// All reports whether r is about all of its table: it was truncated, or locked.
+func (r *Row) All() bool { return r.Op == OpTruncate || r.LocksTable() }
+
+// LocksTable reports whether r says that its table was locked, in the mode that is its image.
+func (r *Row) LocksTable() bool { return r.Op == OpLock && r.Identity == 0 }
 
 // KeyMode is the mode in which a row operation holds the row's identity.
 func (op Op) KeyMode() Mode {
@@ -279,59 +283,6 @@ func (w *Writeset) number(t Table) uint32 {
 	return uint32(n)
 }
 
-// Lock says that a row was locked and not changed; see AddLocks.
-type Lock struct {
-	Table    Table
-	Op       Op     // OpLock or OpShare
-	Identity uint64 // zero: all rows of the table, with OpLock and without Image
-	Image    []byte // the row's key
-}
-
-// AddLocks adds locks on rows that w does not change; what else there is to them is left out. It comes after
-// AddTableKeys. Behind steps the rows are a step of their own.
-func (w *Writeset) AddLocks(locks []Lock) {
-	if len(w.Steps) > 0 {
-		rows := &Writeset{}
-		rows.AddLocks(locks)
-		rows.EachKey(func(k Key) bool {
-			if k.Mode == Share { // which only rows hold
-				k.Mode = Update
-			}
-			w.Keys = append(w.Keys, Key{Hash: k.Hash, Mode: k.Mode, Table: w.number(rows.Tables[k.Table])})
-			return true
-		})
-		rows.Keys = nil
-		w.Steps = append(w.Steps, Step{Rows: rows})
-		return
-	}
-	at := make(map[uint64]int, len(w.Rows))
-	for i, r := range w.Rows {
-		at[r.Identity] = i
-	}
-	for _, l := range locks {
-		i, ok := at[l.Identity]
-		switch {
-		case ok && l.Op == OpLock && w.Rows[i].Op == OpShare:
-			w.Rows[i].Op = OpLock
-			continue
-		case ok && l.Identity != 0:
-			continue
-		}
-		n := slices.IndexFunc(w.Tables, func(x Table) bool { return x.Key == l.Table.Key })
-		if n < 0 {
-			n = len(w.Tables)
-			w.Tables = append(w.Tables, l.Table)
-			w.Keys = append(w.Keys, Key{Hash: l.Table.Key, Mode: Shared, Table: uint32(n)})
-		}
-		if l.Identity == 0 {
-			w.Keys = append(w.Keys, Key{Hash: l.Table.Key, Mode: Exclusive, Table: uint32(n)})
-		} else {
-			at[l.Identity] = len(w.Rows)
-		}
-		w.Rows = append(w.Rows, Row{Table: uint32(n), Op: l.Op, Identity: l.Identity, Image: l.Image})
-	}
-}
-
 // Validate checks W1 and W2. Gateways (decoding, capture) call it.
 func (w *Writeset) Validate() error {
 	n := uint32(len(w.Tables))
@@ -353,7 +304,10 @@ func (w *Writeset) Validate() error {
 		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpDelete && !r.All() && w.was(i) == nil {
 			return fmt.Errorf("writeset: row %d changes a row without identity", i)
 		}
-		if r.All() != (len(r.Image) == 0) {
+		if r.LocksTable() && (len(r.Image) != 1 || !TableMode(r.Image[0]).known()) {
+			return fmt.Errorf("writeset: row %d locks a table in an unknown mode", i)
+		}
+		if (r.Op == OpTruncate) != (len(r.Image) == 0) {
 			return fmt.Errorf("writeset: row %d has the wrong kind of image", i)
 		}
 	}
@@ -369,7 +323,7 @@ func (w *Writeset) Validate() error {
 }
 
 func (w *Writeset) validateSteps() error {
-	if len(w.Steps) == 0 && (w.Barrier || w.Shared || len(w.Held) > 0) || len(w.Steps) > 0 && len(w.Rows) > 0 {
+	if len(w.Steps) == 0 && (w.Barrier || w.Shared) || len(w.Steps) > 0 && len(w.Rows) > 0 {
 		return errors.New("writeset: rows and steps do not go together")
 	}
 	for i, n := range w.Held {
@@ -381,8 +335,8 @@ func (w *Writeset) validateSteps() error {
 		switch {
 		case (s.Rows == nil) == (len(s.Definition) == 0):
 			return fmt.Errorf("writeset: step %d is neither a definition nor rows", i)
-		case s.Rows != nil && len(s.Rows.Steps) > 0:
-			return fmt.Errorf("writeset: step %d has steps", i)
+		case s.Rows != nil && len(s.Rows.Steps)+len(s.Rows.Held) > 0:
+			return fmt.Errorf("writeset: step %d has steps, or holds tables by itself", i)
 		case s.Rows != nil:
 			if err := s.Rows.Validate(); err != nil {
 				return fmt.Errorf("step %d: %w", i, err)

@@ -199,19 +199,66 @@ func TestAddLocks(t *testing.T) {
 	if !reflect.DeepEqual(w.Rows, want) || len(w.Tables) != 2 || !reflect.DeepEqual(w.Keys, []Key{{Hash: 2, Mode: Shared, Table: 1}}) || w.Validate() != nil {
 		t.Errorf("%+v", w)
 	}
-	all := Lock{Table: Table{Schema: "s", Name: "u", Key: 2}, Op: OpLock}
-	w.AddLocks([]Lock{all})
-	if !reflect.DeepEqual(w.Rows, append(want, Row{Table: 1, Op: OpLock})) || !reflect.DeepEqual(w.Keys[1:], []Key{{Hash: 2, Mode: Exclusive, Table: 1}}) || w.Validate() != nil {
-		t.Errorf("%+v", w)
-	}
 	steps := &Writeset{Tables: w.Tables[:1:1], Steps: []Step{{Definition: []byte("d")}}}
-	steps.AddLocks([]Lock{lock(1, OpShare, 6), all})
+	steps.AddLocks([]Lock{lock(1, OpShare, 6), lock(2, OpLock, 7)})
 	rows := steps.Steps[len(steps.Steps)-1].Rows
-	if len(steps.Rows) != 0 || len(steps.Steps) != 2 || !reflect.DeepEqual(rows.Rows, []Row{{Op: OpShare, Identity: 6, Image: []byte("k")}, {Table: 1, Op: OpLock}}) || steps.Validate() != nil {
+	if len(steps.Rows) != 0 || len(steps.Steps) != 2 || len(rows.Keys) != 0 || steps.Validate() != nil ||
+		!reflect.DeepEqual(rows.Rows, []Row{{Op: OpShare, Identity: 6, Image: []byte("k")}, {Table: 1, Op: OpLock, Identity: 7, Image: []byte("k")}}) {
 		t.Errorf("%+v", steps)
 	}
-	if want := []Key{{Hash: 6, Mode: Update}, {Hash: 1, Mode: Shared}, {Hash: 2, Mode: Shared, Table: 1}, {Hash: 2, Mode: Exclusive, Table: 1}}; !reflect.DeepEqual(steps.Keys, want) {
+	if want := []Key{{Hash: 6, Mode: Update}, {Hash: 2, Mode: Shared, Table: 1}, {Hash: 7, Mode: Update, Table: 1}}; !reflect.DeepEqual(steps.Keys, want) {
 		t.Errorf("%+v", steps.Keys)
+	}
+	if steps.AddLocks(nil); len(steps.Steps) != 2 {
+		t.Error("a step of nothing")
+	}
+}
+
+// TestAddTableLocks: a table that was locked against writers has its key Exclusive, but only by a lock, if it was not Exclusive before;
+// SHARE agrees with itself, and who only writes does not meet SHARE UPDATE EXCLUSIVE.
+func TestAddTableLocks(t *testing.T) {
+	table, name := Table{Schema: "s", Name: "t", Key: 1}, Table{Schema: "tutti", Name: "locks", Key: 2}
+	for _, c := range []struct {
+		mode TableMode
+		keys []Key
+		held []uint32
+	}{
+		{ShareUpdateExclusive, []Key{{Hash: 2, Mode: Exclusive}}, []uint32{0}},
+		{ShareTable, []Key{{Hash: 2, Mode: Shared}, {Hash: 1, Mode: Read, Table: 1}}, nil},
+		{ShareRowExclusive, []Key{{Hash: 2, Mode: Exclusive}, {Hash: 1, Mode: Exclusive, Table: 1}}, []uint32{0, 1}},
+		{ExclusiveTable, []Key{{Hash: 2, Mode: Exclusive}, {Hash: 1, Mode: Exclusive, Table: 1}}, []uint32{0, 1}},
+	} {
+		for _, unknown := range []bool{false, true} {
+			for _, steps := range [][]Step{nil, {{Definition: []byte("d")}}} {
+				w := &Writeset{Steps: steps}
+				w.AddTableLocks([]TableLock{{Table: table, Name: name, Mode: c.mode, Unknown: unknown}})
+				if !reflect.DeepEqual(w.Keys, c.keys) || !reflect.DeepEqual(w.Held, c.held) || w.Validate() != nil {
+					t.Errorf("mode %d: keys %+v, held %v", c.mode, w.Keys, w.Held)
+				}
+				rows := w
+				if len(w.Steps) > 1 {
+					rows = w.Steps[1].Rows
+				}
+				if n := len(rows.Rows); n != map[bool]int{true: 0, false: 1}[unknown] || n > 0 && (!rows.Rows[0].LocksTable() || TableMode(rows.Rows[0].Image[0]) != c.mode) {
+					t.Errorf("mode %d: rows %+v", c.mode, rows.Rows)
+				}
+				if got, err := Decode(w.Append(nil)); err != nil || !reflect.DeepEqual(got, w) {
+					t.Errorf("mode %d: decoded to %+v, %v", c.mode, got, err)
+				}
+			}
+		}
+	}
+	w := &Writeset{Tables: []Table{table}, Rows: []Row{{Op: OpTruncate}}, Keys: []Key{{Hash: 1, Mode: Exclusive}}}
+	if w.AddTableLocks([]TableLock{{Table: table, Mode: ExclusiveTable}}); len(w.Keys) != 1 || len(w.Held) != 0 || len(w.Rows) != 2 {
+		t.Errorf("what was Exclusive is now held: %+v", w)
+	}
+	for _, image := range []string{"", "\x03", "\x08", "\x07\x07"} {
+		if (&Writeset{Tables: []Table{table}, Rows: []Row{{Op: OpLock, Image: []byte(image)}}}).Validate() == nil {
+			t.Errorf("mode %q is taken", image)
+		}
+	}
+	if m := ShareUpdateExclusive.With(ShareTable); m != ShareRowExclusive || m.With(ExclusiveTable) != ExclusiveTable || ShareTable.With(ShareTable) != ShareTable || TableMode(0).With(ShareTable) != ShareTable {
+		t.Error("modes are not joined")
 	}
 }
 

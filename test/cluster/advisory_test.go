@@ -464,62 +464,6 @@ func TestAdvisoryCutOff(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM fenced", "0")
 }
 
-// TestLockTable: who has locked a table against writers and writes commits only if nobody of another node has
-// written to it, or locked it, meanwhile.
-func TestLockTable(t *testing.T) {
-	c := use(t)
-	a, b := c.Connect(1), c.Connect(2)
-	a.Do("CREATE TABLE locked(k int PRIMARY KEY, n int)", "CREATE TABLE beside(k int PRIMARY KEY)", "INSERT INTO locked VALUES (1, 0)")
-	c.Everywhere("SELECT count(*) FROM locked", "1")
-	lost := func(s *Conn, what string) {
-		t.Helper()
-		if err := s.Try("COMMIT"); Code(err) != "40001" {
-			t.Errorf("%s: %v, want 40001", what, Explain(err))
-			return
-		}
-		s.Do("ROLLBACK")
-	}
-	k := 0
-	beside := func() string { k++; return fmt.Sprintf("INSERT INTO beside VALUES (%d)", k) }
-	for _, mode := range []string{"SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"} {
-		c.Settled() // what is yet to be applied would have who locks lose at once
-		// Nobody else: it commits, also after others of the node.
-		a.Do("UPDATE locked SET n = n + 1", "BEGIN", "LOCK TABLE locked IN "+mode+" MODE", beside(), "COMMIT")
-		c.Settled()
-		// Two lock it at once and write to it: one of them loses, at once or at its COMMIT.
-		row := func() string { k++; return fmt.Sprintf("INSERT INTO locked VALUES (%d)", 1000+k) }
-		a.Do("BEGIN", "LOCK TABLE locked IN "+mode+" MODE", row())
-		b.Do("BEGIN", "LOCK TABLE locked IN "+mode+" MODE", row())
-		a.Do("COMMIT")
-		lost(b, "the second in mode "+mode)
-		// Somebody writes meanwhile.
-		a.Do("BEGIN", "LOCK TABLE locked IN "+mode+" MODE", beside())
-		b.Do("INSERT INTO locked VALUES (" + fmt.Sprint(100+k) + ")")
-		err := a.Try("COMMIT")
-		if Code(err) != "40001" {
-			t.Errorf("mode %s and a writer: %v", mode, Explain(err))
-		}
-		a.Do("ROLLBACK")
-		c.Settled()
-		// Undone with a savepoint, or weaker: it is in nobody's way.
-		a.Do("BEGIN", "SAVEPOINT s", "LOCK TABLE locked IN "+mode+" MODE", "ROLLBACK TO s", "LOCK TABLE locked IN ROW EXCLUSIVE MODE", beside())
-		b.Do("INSERT INTO locked VALUES (" + fmt.Sprint(200+k) + ")")
-		a.Do("COMMIT")
-	}
-	// In READ COMMITTED, waiting for a writer of the same node, and after one of another, it sees what they did.
-	d := c.Connect(1)
-	c.Settled()
-	a.Do("BEGIN", "UPDATE locked SET n = n + 1 WHERE k = 1")
-	locked := d.later("BEGIN; LOCK TABLE locked; INSERT INTO locked SELECT max(k) + 1 FROM locked")
-	c.blocked(1, d)
-	a.Do("COMMIT")
-	if err := locked(); err != nil {
-		t.Fatal(err)
-	}
-	d.Do("COMMIT")
-	c.Check()
-}
-
 // TestAdvisoryLocksInDefinitions: one that runs in its place in the order takes no advisory locks: all would wait
 // behind it for who has them. In a transaction block its own session has them, and no other member's applier.
 func TestAdvisoryLocksInDefinitions(t *testing.T) {

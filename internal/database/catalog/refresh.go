@@ -334,7 +334,7 @@ func (t *Tables) Read(ws *writeset.Writeset) (capture.Verdict, writeset.Table, c
 	}
 	for i := range ws.Rows {
 		r := &ws.Rows[i]
-		if known[r.Table] == nil {
+		if known[r.Table] == nil || r.All() {
 			continue
 		}
 		w := ws.Tables[r.Table]

@@ -1,0 +1,187 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Hold has the other members hold back what they would write to the tables of an extent. The client's wish to cancel that, and that the
+// transaction has lost meanwhile, are errors.
+func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
+	want := heldTables{All: extent.Barrier}
+	for _, t := range extent.Tables {
+		want.Keys = append(want.Keys, t.Key)
+	}
+	_, failure := h.hold(want, holdWish{most: holdPatience})
+	return failure
+}
+
+// HoldTables is Hold for LOCK TABLE, which waits for other members' sessions that have locked the same tables for most milliseconds, or without
+// limit if that is zero. Late: it was not enough, or the statement says NOWAIT.
+func (h *host) HoldTables(lock *semantics.TableLock, most int64) (late bool, failure *wire.SQLError) {
+	r, err := h.n.monitor.exec(context.Background(), capture.LockExtentSQL(lock.Relations))
+	if err != nil {
+		return false, nil // a name of too many parts, of which the statement tells the client
+	}
+	tables, err := capture.LockExtent(r[0].Rows[0][0], lock.Mode >= int32(writeset.ShareTable))
+	if err != nil {
+		h.n.log.Error("the tables that a session locks cannot be read", "error", err)
+		return false, nil
+	}
+	var want heldTables
+	for _, t := range tables {
+		want.Keys = append(want.Keys, t.Key)
+	}
+	if len(want.Keys) == 0 {
+		return false, nil
+	}
+	wish := holdWish{most: holdMax, patient: true, noWait: lock.NoWait}
+	if most > 0 {
+		wish.most, wish.must = min(holdMax, time.Duration(most)*time.Millisecond), true
+	}
+	return h.hold(want, wish)
+}
+
+// holdWish is how a hold is asked for.
+type holdWish struct {
+	most    time.Duration // that is waited for it; after that the transaction goes on without
+	patient bool          // for who has it already, too
+	must    bool          // it does not go on without it, unless a member cannot be heard
+	noWait  bool
+}
+
+// hold asks for one. It is late if it must be given and was not.
+func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQLError) {
+	l := h.n
+	own, before, request := l.holds.want(h, want, l.incarnation)
+	if own == nil {
+		return false, nil
+	}
+	if before.held { // two that have one, and want another, might wait for each other
+		wish.most, wish.must = min(wish.most, holdPatience), wish.must && wish.most <= holdPatience
+	}
+	request.Patient, request.NoWait = wish.patient, wish.noWait
+	deadline := time.Now().Add(wish.most)
+	stop := func() bool { return h.g.doomed() != nil || h.g.wishes() || l.ending() }
+	ordinal, end := l.gather(own, request, deadline, stop)
+	for ; end == holdGiven && l.core.applied.Load() < ordinal; time.Sleep(holdInterval) {
+		switch {
+		case stop():
+			end = holdStopped
+		case time.Now().After(deadline):
+			end = holdLate
+		}
+	}
+	late = end == holdTaken && wish.noWait || end == holdLate && wish.must
+	if over := l.holds.answered(h, before, end == holdGiven, late); over {
+		l.tellHold(own.number, holdRequest{Over: true})
+	}
+	switch doom := h.g.doomed(); {
+	case doom != nil:
+		return false, doom
+	case h.g.wishes():
+		return false, errCanceled()
+	case l.ending():
+		return false, errEnding()
+	}
+	return late, nil
+}
+
+// want notes what a session wants to hold, and what it has had before; nil if it has that, or has given up.
+func (x *holds) want(h *host, tables heldTables, life uint64) (own *ownHold, before ownHold, request holdRequest) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	own = x.own[h]
+	if own != nil && (own.vain || own.held && own.tables.includes(tables)) {
+		return nil, ownHold{}, holdRequest{}
+	}
+	if own == nil {
+		x.number++
+		x.clock++
+		own = &ownHold{number: x.number, ticket: x.clock}
+		x.own[h] = own
+	}
+	before = ownHold{held: own.held, tables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}}
+	own.round++
+	own.tables.add(tables)
+	own.answers = make(chan holdAnswer, holdAnswersMax)
+	return own, before, holdRequest{Number: own.number, Round: own.round, Life: life, Ticket: own.ticket, Held: own.held,
+		heldTables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}}
+}
+
+// answered notes how a request has ended, and reports whether the hold is over by that. What came too late leaves what was held before.
+func (x *holds) answered(h *host, before ownHold, given, late bool) (over bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	own := x.own[h]
+	switch {
+	case own == nil:
+	case given:
+		own.held = true
+	case late && before.held:
+		own.tables = before.tables
+	case late:
+		delete(x.own, h)
+		return true
+	default:
+		own.held, own.vain = false, true
+		return true
+	}
+	return false
+}
+
+// holdEnd is how asking for a hold ends.
+type holdEnd uint8
+
+const (
+	holdGiven   holdEnd = iota
+	holdTaken           // a session of another member comes first, and it was asked not to wait
+	holdLate            // a member has not given it
+	holdStopped         // it is wanted no longer
+)
+
+// gather asks the other members that can be heard, and waits for their answers. It gives the last ordinal that one of them told.
+func (l *life) gather(own *ownHold, request holdRequest, deadline time.Time, stop func() bool) (ordinal uint64, end holdEnd) {
+	fresh := time.Since(l.began) < silentAfter // it may not have heard of all yet
+	var asked []uint32
+	for _, m := range l.config.Members {
+		if _, alive := l.peers.get(m.Member); m.Member != l.config.Member && (alive || fresh) && l.sendHold(m.Member, request) {
+			asked = append(asked, m.Member)
+		}
+	}
+	look := time.NewTicker(holdInterval)
+	defer look.Stop()
+	for again := time.Now().Add(holdRenewal); len(asked) > 0; {
+		select {
+		case a := <-own.answers:
+			if a.Round != request.Round {
+				continue
+			}
+			if a.Taken {
+				return 0, holdTaken
+			}
+			ordinal = max(ordinal, a.Ordinal)
+			asked = slices.DeleteFunc(asked, func(m uint32) bool { return m == a.from })
+		case now := <-look.C:
+			switch {
+			case stop():
+				return 0, holdStopped
+			case now.After(deadline):
+				return 0, holdLate
+			case request.Patient && now.After(again):
+				asked = slices.DeleteFunc(asked, func(m uint32) bool {
+					_, alive := l.peers.get(m)
+					return !alive || !l.sendHold(m, request)
+				})
+				again = now.Add(holdRenewal)
+			}
+		}
+	}
+	return ordinal, holdGiven
+}

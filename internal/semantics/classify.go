@@ -157,7 +157,7 @@ func classifyNode(n *pg.Node) Statement {
 	case *pg.Node_ConstraintsSetStmt:
 		return Statement{Kind: InTransaction}
 	case *pg.Node_LockStmt:
-		return Statement{Kind: InTransaction, LocksTables: &TableLock{Relations: relations(n), Mode: v.LockStmt.Mode, NoWait: v.LockStmt.Nowait}}
+		return Statement{Kind: InTransaction, LocksTables: tableLock(n, v.LockStmt)}
 	case *pg.Node_TruncateStmt:
 		if v.TruncateStmt.RestartSeqs {
 			return confine(n, Statement{Kind: Definition, Relations: relations(n), Quiet: true})

@@ -212,9 +212,11 @@ type Statement struct {
 	Planned bool
 }
 
-// TableLock is what a LOCK TABLE says. Relations are named as written, quoted; Mode is PostgreSQL's number.
+// TableLock is what a LOCK TABLE says. Relations are named as written, quoted; First is the first one's name alone. Mode is
+// PostgreSQL's number.
 type TableLock struct {
 	Relations []string
+	First     string
 	Mode      int32
 	NoWait    bool
 }

@@ -40,6 +40,14 @@ func relations(n *pg.Node) []string {
 	return out
 }
 
+func tableLock(n *pg.Node, l *pg.LockStmt) *TableLock {
+	out := &TableLock{Relations: relations(n), Mode: l.Mode, NoWait: l.Nowait}
+	if len(l.Relations) > 0 {
+		out.First = l.Relations[0].GetRangeVar().GetRelname()
+	}
+	return out
+}
+
 // rangeName is a relation's name as written, quoted.
 func rangeName(r *pg.RangeVar) string {
 	if r.GetSchemaname() != "" {

@@ -29,7 +29,7 @@ func (s *Session) lockElsewhere(locks []*semantics.TableLock) (gone bool, err er
 		late, failure := s.host.HoldTables(l, most)
 		switch {
 		case late && l.NoWait:
-			failure = wire.Errorf(wire.CodeLockNotAvailable, "could not obtain lock on relation %s", l.Relations[0]).
+			failure = wire.Errorf(wire.CodeLockNotAvailable, "could not obtain lock on relation \"%s\"", l.First).
 				WithDetail("A transaction of another node has locked it.")
 		case late:
 			failure = why

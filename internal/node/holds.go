@@ -32,7 +32,7 @@ const (
 	holdMax        = time.Minute            // that a transaction is held back: it may wait for itself over locks that are not looked at
 	holdOthersMax  = 5 * time.Second        // of a hold, for definitions of other tables, which would make its transaction lose
 	holdAllMax     = time.Second            // of a hold of everything
-	holdAgainMax   = time.Second            // that who has lost waits before it may begin again
+	holdAgainMax   = time.Second            // that who has lost waits before it may begin again, and is waited for
 	holdComesAgain = 200 * time.Millisecond // in which who has lost begins again, or is waited for no longer
 	holdInterval   = time.Millisecond       // between two looks
 	holdAnswersMax = 16                     // that wait to be read; there is one of each member, and again if it was asked again
@@ -159,6 +159,17 @@ type heldBack struct {
 	lost  time.Time // if it has lost to that, and is expected to come again
 }
 
+// letPass is a transaction that was let pass, or is about to come.
+type letPass struct {
+	ws       *writeset.Writeset
+	reserved time.Time // if it is about to come, and is waited for
+}
+
+// may reports whether there is one, for which others wait.
+func (p letPass) may() bool {
+	return p.ws != nil && (p.reserved.IsZero() || time.Since(p.reserved) < holdAgainMax)
+}
+
 // holds are all that a life knows of.
 type holds struct {
 	mu      sync.Mutex
@@ -166,7 +177,7 @@ type holds struct {
 	clock   uint64 // Lamport's, of tickets
 	own     map[*host]*ownHold
 	others  map[holdID]*givenHold
-	passing map[*host]*writeset.Writeset // let pass, and not decided
+	passing map[*host]letPass // and not decided
 	waiting map[*host]heldBack
 	ended   bool
 
@@ -174,7 +185,7 @@ type holds struct {
 }
 
 func (x *holds) init() {
-	x.own, x.others, x.passing, x.waiting = map[*host]*ownHold{}, map[holdID]*givenHold{}, map[*host]*writeset.Writeset{}, map[*host]heldBack{}
+	x.own, x.others, x.passing, x.waiting = map[*host]*ownHold{}, map[holdID]*givenHold{}, map[*host]letPass{}, map[*host]heldBack{}
 }
 
 // end lets no hold be given any more.
@@ -188,7 +199,7 @@ func (x *holds) end() {
 func (x *holds) hinders(h *host, ws *writeset.Writeset, applied uint64, waited time.Duration) (hinders, lost bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if own := x.own[h]; waited < holdMax && (own == nil || !own.held) && x.passing[h] == nil {
+	if own := x.own[h]; waited < holdMax && (own == nil || !own.held) && !x.passing[h].may() {
 		for _, g := range x.others {
 			if g.given && g.hinders(ws) && !(g.over && applied >= g.until) {
 				if h != nil && x.waiting[h].ws == nil {
@@ -199,9 +210,16 @@ func (x *holds) hinders(h *host, ws *writeset.Writeset, applied uint64, waited t
 		}
 	}
 	if h != nil {
-		x.passing[h] = ws
+		x.passing[h] = letPass{ws: ws}
 	}
 	return false, false
+}
+
+// reserve makes of a transaction that may pass one that is expected to.
+func (x *holds) reserve(h *host) {
+	x.mu.Lock()
+	x.passing[h] = letPass{x.passing[h].ws, time.Now()}
+	x.mu.Unlock()
 }
 
 // leads reports whether somebody has waited for longer than a hold is asked for, and goes on before that is given: unless he waits for a hold
@@ -224,6 +242,16 @@ func (x *holds) leads(g *givenHold, tables heldTables) bool {
 
 // gone reports whether it has lost and not come again.
 func (w heldBack) gone() bool { return !w.lost.IsZero() && time.Since(w.lost) > holdComesAgain }
+
+// comesAgain notes that a transaction that has lost begins anew.
+func (x *holds) comesAgain(h *host) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if w, ok := x.waiting[h]; ok {
+		w.lost = time.Time{}
+		x.waiting[h] = w
+	}
+}
 
 // waitsNo notes that a transaction waits no longer. If it has lost it keeps its place for a moment.
 func (x *holds) waitsNo(h *host, lost bool) {
@@ -301,15 +329,21 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 func (h *host) passAgain() {
 	ws, began := h.held, time.Now()
 	h.held, h.first = nil, false
-	if ws == nil || !h.lost {
+	if ws == nil {
 		return
 	}
 	defer h.n.holds.waitsNo(h, false)
+	if !h.lost {
+		return
+	}
 	h.n.gate.await(func() bool {
 		hinders, _ := h.n.holds.hinders(h, ws, h.n.core.applied.Load(), 0)
 		h.first = !hinders
 		return h.first || time.Since(began) > holdAgainMax || h.g.wishes() || h.n.ending()
 	})
+	if h.first {
+		h.n.holds.reserve(h)
+	}
 }
 
 // endHold ends the hold of a session's transaction, if it has one.
@@ -485,8 +519,8 @@ func (x *holds) give(self uint32, id holdID, r holdRequest) (given, taken, vain 
 		g.tables.add(r.heldTables)
 		g.given = true
 	}
-	for _, ws := range x.passing {
-		if g.tables.touched(ws) != touchNot {
+	for _, p := range x.passing {
+		if p.may() && g.tables.touched(p.ws) != touchNot {
 			return false, false, false
 		}
 	}

@@ -180,6 +180,12 @@ func TestHoldsAreFair(t *testing.T) {
 	if !held(&l.holds, &host{}, writing(3), 0, 0) {
 		t.Error("a new writer passes")
 	}
+	begun := l.holds.passing[h]
+	l.holds.passing[h] = letPass{begun.ws, time.Now().Add(-holdAgainMax)}
+	if given, _, _ := l.holds.give(1, id, r); !given || !held(&l.holds, h, writing(3), 0, 0) {
+		t.Error("who has lost and takes his time is waited for")
+	}
+	l.holds.passing[h] = begun
 	if e := h.Pass(writing(3)); e != nil || h.held == nil {
 		t.Error("he is held back again, or does not come first the next time", e)
 	}

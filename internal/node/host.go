@@ -45,6 +45,9 @@ type host struct {
 // transaction that does not see its predecessor's foreign key checks loses to those.
 func (h *host) Base() uint64 {
 	h.endTurn()
+	if h.held != nil {
+		h.n.holds.comesAgain(h)
+	}
 	if h.after > 0 {
 		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
 		h.after = 0

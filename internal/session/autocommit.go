@@ -157,9 +157,6 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		if s.tellDoom() {
 			return true, nil
 		}
-		if gone, err := s.lockElsewhere(r.tables); gone || err != nil {
-			return true, err
-		}
 	}
 	if r.prepares {
 		s.hold()

@@ -143,7 +143,7 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 }
 
 // settled does what must come before the next request of a block: definitions are followed up, unless
-// it is one, and what was captured is frozen, if it is. False if the transaction failed by it.
+// it is one, what was captured is frozen, if it is, and others keep out of what it locks. False if the transaction failed by it.
 func (s *Session) settled(r *request) (bool, error) {
 	var failure *wire.SQLError
 	var err error
@@ -156,8 +156,12 @@ func (s *Session) settled(r *request) (bool, error) {
 	}
 	writes := !r.defines || s.schema.events || s.o.Collector.EventTriggers() // a definition does that by an event trigger
 	s.schema.unsure = s.schema.unsure || writes && !r.prepares
-	if failure == nil || err != nil {
+	if err != nil {
 		return true, err
+	}
+	if failure == nil {
+		gone, err := s.lockElsewhere(r.tables)
+		return !gone, err
 	}
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		failure = doom

@@ -120,6 +120,27 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 	return operations(batches, form)
 }
 
+// TableLocks are the operations that lock the tables that a writeset says were locked.
+func TableLocks(w *writeset.Writeset, lookup Lookup) (out []Operation, err error) {
+	locks := &writeset.Writeset{Tables: w.Tables}
+	for i := range w.Rows {
+		if w.Rows[i].LocksTable() {
+			locks.Rows = append(locks.Rows, w.Rows[i])
+		}
+	}
+	if len(locks.Rows) > 0 {
+		out, err = plan([]*writeset.Writeset{locks}, lookup, InPlace)
+	}
+	for _, s := range w.Steps {
+		if s.Rows != nil && err == nil {
+			var more []Operation
+			more, err = TableLocks(s.Rows, lookup)
+			out = append(out, more...)
+		}
+	}
+	return out, err
+}
+
 // format notes the format of the table's rows, and reports whether it is that of the others. What a writeset
 // says of a table that it has only read or locked is not looked at.
 func (b *batch) format(f writeset.Format) bool {

@@ -40,8 +40,11 @@ func NewStream(lookup Lookup, bytesMax int) *Stream {
 	return &Stream{lookup: lookup, full: min(streamBytes, bytesMax)}
 }
 
-// Add takes a row. False: this writeset is for Plan.
+// Add takes a row. False: this writeset is for Plan. Tables that were locked are for TableLocks.
 func (s *Stream) Add(table writeset.Table, r writeset.Row) bool {
+	if r.LocksTable() {
+		return true
+	}
 	for int(r.Table) >= len(s.tables) {
 		s.tables = append(s.tables, nil)
 	}

@@ -9,6 +9,29 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
+// TestStreamLeavesLocks: tables that were locked are not a Stream's; TableLocks has them, those behind steps as well.
+func TestStreamLeavesLocks(t *testing.T) {
+	s := NewStream(lookup, 1<<20)
+	ws := one(row(upd, 1, "a"), locked(writeset.ShareTable))
+	for _, r := range ws.Rows {
+		if !s.Add(ws.Tables[0], r) {
+			t.Errorf("operation %d is refused", r.Op)
+		}
+	}
+	if ops, err := s.Operations(true); err != nil || len(ops) != 1 || !strings.HasPrefix(ops[0].SQL, "UPDATE") {
+		t.Errorf("%v: %+v", err, ops)
+	}
+	const want = `LOCK TABLE ONLY "s"."o""dd" IN SHARE MODE`
+	for _, w := range []*writeset.Writeset{ws, {Steps: []writeset.Step{{Definition: []byte("d")}, {Rows: one(locked(writeset.ShareTable))}}}} {
+		if ops, err := TableLocks(w, lookup); err != nil || len(ops) != 1 || ops[0].SQL != want {
+			t.Errorf("%v: %+v", err, ops)
+		}
+	}
+	if ops, err := TableLocks(one(row(upd, 1, "a")), lookup); err != nil || len(ops) != 0 {
+		t.Errorf("%v: %+v", err, ops)
+	}
+}
+
 // TestStream: what a Stream makes of rows as they come. A deletion and the insertion after it are one row with another
 // key, also if operations are taken in between: a statement that waits for the row goes on with it (A7).
 func TestStream(t *testing.T) {

@@ -484,6 +484,9 @@ func (l *life) applyForeran(ctx context.Context, last uint64, tasks []engine.Tas
 	defer close(ended)
 	a := l.forerunner.applier
 	l.applier.begun.Store(max(last, l.applier.begun.Load()))
+	if err := l.lockForeran(ctx, a, tasks[0].Writeset); err != nil {
+		return false, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err
+	}
 	r := a.conn.ExecPrepared(ctx, applyProgress, [][]byte{text(last)}, nil, binaryFormat).Read()
 	if r.Err != nil || len(r.Rows) != 1 || len(r.Rows[0][0]) != 8 {
 		return false, errors.Join(r.Err, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err)
@@ -497,6 +500,25 @@ func (l *life) applyForeran(ctx context.Context, last uint64, tasks []engine.Tas
 		err = l.applier.forget(ctx)
 	}
 	return true, err
+}
+
+// lockForeran locks the tables that a transaction has locked, which its forerunner has left: others might have waited for that, and it for them.
+// Now they give way.
+func (l *life) lockForeran(ctx context.Context, a *applier, ws *writeset.Writeset) error {
+	locks, err := apply.TableLocks(ws, a.tables.Apply)
+	if err != nil || len(locks) == 0 {
+		return err
+	}
+	defer l.busy.Store(l.busy.Swap(a.conn.PID()))
+	if _, err := a.conn.Exec(ctx, "SET LOCAL lock_timeout = 0; SET LOCAL deadlock_timeout = '1h'").ReadAll(); err != nil {
+		return err
+	}
+	for i := range locks {
+		if err := a.operate(ctx, &locks[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runs is the forerunner's goroutine.

@@ -68,8 +68,8 @@ func (s *Scanner) begin(front []byte) bool {
 	if version != codecVersion && version != codecVersionSteps || !s.rows(&r) {
 		return false
 	}
-	if version == codecVersionSteps {
-		if s.keys = r.Uvarint(); r.err != nil || s.left > 0 {
+	if version == codecVersionSteps && s.left == 0 { // else it has locked tables
+		if s.keys = r.Uvarint(); r.err != nil {
 			return false
 		}
 		s.steps = true

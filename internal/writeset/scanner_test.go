@@ -16,6 +16,9 @@ func TestScanner(t *testing.T) {
 			w.Rows = append(w.Rows, Row{Table: uint32(r.IntN(2)), Op: Op(1 + r.IntN(4)), Identity: 1 + r.Uint64(), Image: bytes.Repeat([]byte{7}, 1+r.IntN(300))})
 		}
 		w.AddTableKeys()
+		if r.IntN(2) == 0 {
+			w.AddTableLocks([]TableLock{{Table: w.Tables[1], Mode: ExclusiveTable}})
+		}
 		all := w.Append(nil)
 		var s Scanner
 		var got []Row

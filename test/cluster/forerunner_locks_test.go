@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestForerunnerLocks: a large transaction that has locked its tables is executed ahead like others, though sessions that it keeps out wait with
+// locks of theirs; they give way when it has its turn.
+func TestForerunnerLocks(t *testing.T) {
+	t.Parallel()
+	c := Start(t, 3, smallLimits)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE bulk(id int PRIMARY KEY, v text)", "CREATE TABLE bulk_steps(id int)")
+	c.Settled()
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for k := 1; k <= 3; k++ {
+		w := c.Connect(k)
+		wg.Go(func() {
+			for n := 0; !closed(stop); n++ {
+				if w.changed(fmt.Sprintf("INSERT INTO bulk VALUES (%d)", -(3*n + k))) != 1 {
+					t.Errorf("a writer at node %d lost", k)
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+	}
+	for i := range 8 {
+		s.Do("BEGIN", "LOCK TABLE bulk IN "+[]string{"SHARE ROW EXCLUSIVE", "ACCESS EXCLUSIVE"}[i%2]+" MODE")
+		if i >= 4 {
+			s.Do("ALTER TABLE bulk_steps ADD COLUMN c" + fmt.Sprint(i) + " int")
+		}
+		s.Do(fmt.Sprintf("INSERT INTO bulk SELECT g, repeat('x', 40) FROM generate_series(%d, %d) g", i*2000, i*2000+1999), "COMMIT")
+	}
+	close(stop)
+	wg.Wait()
+	c.Settled()
+	for _, k := range []int{2, 3} {
+		if ahead, inTurn := c.said(k, saidAhead), c.said(k, saidInTurn); ahead != 8 || inTurn > 0 {
+			t.Errorf("node %d executed %d ahead, and left %d to their turn", k, ahead, inTurn)
+		}
+	}
+	c.Check()
+}

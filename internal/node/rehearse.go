@@ -241,6 +241,7 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 	if err != nil {
 		return true, wire.CodeInternalError, err.Error()
 	}
+	ws.ForgetTableLocks() // who is kept out may wait for this transaction
 	rows := len(ws.Steps) == 0
 	if rows {
 		ws = &writeset.Writeset{Steps: []writeset.Step{{Rows: ws}}}

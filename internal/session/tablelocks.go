@@ -46,11 +46,14 @@ func (s *Session) lockElsewhere(locks []*semantics.TableLock) (gone bool, err er
 // patience is how many milliseconds a statement may wait for a lock, 0 for any time, and what the client is told if it does longer. SHOW
 // takes no snapshot.
 func (s *Session) patience() (most int64, why *wire.SQLError, err error) {
-	for setting, e := range map[string]*wire.SQLError{ // order-free: the least of them
-		"statement_timeout": wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to statement timeout"),
-		"lock_timeout":      wire.Errorf(wire.CodeLockNotAvailable, "canceling statement due to lock timeout"),
+	for _, x := range []struct {
+		setting string
+		e       *wire.SQLError
+	}{
+		{"lock_timeout", wire.Errorf(wire.CodeLockNotAvailable, "canceling statement due to lock timeout")},
+		{"statement_timeout", wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to statement timeout")},
 	} {
-		r, rows, err := s.ask("SHOW " + setting)
+		r, rows, err := s.ask("SHOW " + x.setting)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -59,7 +62,7 @@ func (s *Session) patience() (most int64, why *wire.SQLError, err error) {
 			return 0, nil, s.fail(failureOf(r))
 		}
 		if ms := milliseconds(string(rows[0][0])); ms > 0 && (most == 0 || ms < most) {
-			most, why = ms, e
+			most, why = ms, x.e
 		}
 	}
 	return most, why, nil

@@ -92,6 +92,18 @@ func (w *Writeset) AddTableLocks(locks []TableLock) {
 	w.end(rows)
 }
 
+// ForgetTableLocks takes the rows of locks on tables away. Their keys stay.
+func (w *Writeset) ForgetTableLocks() {
+	w.Rows = slices.DeleteFunc(w.Rows, func(r Row) bool { return r.LocksTable() })
+	w.Steps = slices.DeleteFunc(w.Steps, func(s Step) bool {
+		if s.Rows == nil {
+			return false
+		}
+		s.Rows.ForgetTableLocks()
+		return len(s.Rows.Rows) == 0
+	})
+}
+
 // hold makes the key of a table Exclusive, for nothing but a lock, unless it is Exclusive already.
 func (w *Writeset) hold(t Table) {
 	n := w.number(t)

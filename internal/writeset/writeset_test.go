@@ -235,6 +235,11 @@ func TestAddTableLocks(t *testing.T) {
 				if !reflect.DeepEqual(w.Keys, c.keys) || !reflect.DeepEqual(w.Held, c.held) || w.Validate() != nil {
 					t.Errorf("mode %d: keys %+v, held %v", c.mode, w.Keys, w.Held)
 				}
+				defer func() {
+					if w.ForgetTableLocks(); len(w.Rows) > 0 || len(w.Steps) != len(steps) || len(w.Keys) != len(c.keys) {
+						t.Errorf("mode %d: %+v is left", c.mode, w)
+					}
+				}()
 				rows := w
 				if len(w.Steps) > 1 {
 					rows = w.Steps[1].Rows

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ func TestForerunnerLocks(t *testing.T) {
 		w := c.Connect(k)
 		wg.Go(func() {
 			for n := 0; !closed(stop); n++ {
-				if w.changed(fmt.Sprintf("INSERT INTO bulk VALUES (%d)", -(3*n + k))) != 1 {
+				if w.changed(fmt.Sprintf("INSERT INTO bulk VALUES (%d)", -(3*n+k))) != 1 {
 					t.Errorf("a writer at node %d lost", k)
 				}
 				time.Sleep(2 * time.Millisecond)
@@ -38,8 +39,15 @@ func TestForerunnerLocks(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	c.Settled()
+	b := c.Connect(2) // has a lock that nothing needs but the table's
+	b.Do("BEGIN", "SELECT * FROM bulk WHERE id = 7 FOR UPDATE")
+	s.Do("BEGIN", "LOCK TABLE bulk", "INSERT INTO bulk SELECT g, repeat('x', 40) FROM generate_series(100000, 101999) g", "COMMIT")
+	c.Eventually(2, "SELECT count(*) FROM bulk WHERE id >= 100000", "2000")
+	if err := errors.Join(b.Try("INSERT INTO bulk_steps VALUES (1)"), b.Try("COMMIT")); Code(err) != "40001" {
+		t.Errorf("who has a lock that is in the way goes on: %v", Explain(err))
+	}
 	for _, k := range []int{2, 3} {
-		if ahead, inTurn := c.said(k, saidAhead), c.said(k, saidInTurn); ahead != 8 || inTurn > 0 {
+		if ahead, inTurn := c.said(k, saidAhead), c.said(k, saidInTurn); ahead != 9 || inTurn > 0 {
 			t.Errorf("node %d executed %d ahead, and left %d to their turn", k, ahead, inTurn)
 		}
 	}

@@ -67,15 +67,16 @@ func LocksOf(t writeset.Table) (table string, ok bool) {
 	return strings.CutPrefix(t.Name, locksOf)
 }
 
-// LockExtentSQL asks which tables a LOCK TABLE may be about that names relations, as written, with those below them.
-func LockExtentSQL(relations []string) string {
-	return `WITH RECURSIVE written AS MATERIALIZED (SELECT pg_catalog.parse_ident(r) AS parts FROM pg_catalog.unnest(ARRAY[` + literals(relations) + `]::pg_catalog.text[]) r),
-  family AS (
-    SELECT c.oid FROM written JOIN pg_catalog.pg_class c ON c.relname OPERATOR(pg_catalog.=) parts[pg_catalog.cardinality(parts)] JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-      WHERE pg_catalog.cardinality(parts) OPERATOR(pg_catalog.=) 1 OR n.nspname OPERATOR(pg_catalog.=) parts[1]
-    UNION SELECT h.inhrelid FROM family f JOIN pg_catalog.pg_inherits h ON h.inhparent OPERATOR(pg_catalog.=) f.oid)
-  SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_array(n.nspname, c.relname)), '[]') FROM family f JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) f.oid
-    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}') AND c.relpersistence OPERATOR(pg_catalog.=) 'p' AND n.nspname OPERATOR(pg_catalog.!~) '^pg_|^information_schema$|^tutti$'`
+// LockExtentSQL asks which tables a LOCK TABLE is about that names relations, as written, with those below them. Names without a
+// schema are searched in schemas, in their order. It runs where search_path is pg_catalog.
+func LockExtentSQL(relations, schemas []string) string {
+	return `WITH RECURSIVE named AS MATERIALIZED (
+    SELECT DISTINCT ON (r) c.oid FROM unnest(ARRAY[` + literals(relations) + `]::text[]) r, parse_ident(r) parts, unnest(CASE cardinality(parts) WHEN 1 THEN ARRAY[` + literals(schemas) + `]::text[] ELSE parts[1:1] END) WITH ORDINALITY s(schema, place)
+      JOIN pg_namespace n ON n.nspname = s.schema JOIN pg_class c ON c.relnamespace = n.oid
+      WHERE c.relname = parts[cardinality(parts)] ORDER BY r, place),
+  family AS (SELECT oid FROM named UNION SELECT h.inhrelid FROM family f JOIN pg_inherits h ON h.inhparent = f.oid)
+  SELECT coalesce(json_agg(json_build_array(n.nspname, c.relname)), '[]') FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND n.nspname !~ '^pg_|^information_schema$|^tutti$'`
 }
 
 // LockExtent takes the answer: which tables, and names for their locks, are held if writers are kept out, or else the names alone.

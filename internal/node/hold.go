@@ -24,8 +24,8 @@ func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
 
 // HoldTables is Hold for LOCK TABLE, which waits for other members' sessions that have locked the same tables for most milliseconds, or without
 // limit if that is zero. Late: it was not enough, or the statement says NOWAIT.
-func (h *host) HoldTables(lock *semantics.TableLock, most int64) (late bool, failure *wire.SQLError) {
-	r, err := h.n.monitor.exec(context.Background(), capture.LockExtentSQL(lock.Relations))
+func (h *host) HoldTables(lock *semantics.TableLock, schemas []string, most int64) (late bool, failure *wire.SQLError) {
+	r, err := h.n.monitor.exec(context.Background(), capture.LockExtentSQL(lock.Relations, schemas))
 	if err != nil {
 		return false, nil // a name of too many parts, of which the statement tells the client
 	}
@@ -91,6 +91,17 @@ func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQ
 		return false, errEnding()
 	}
 	return late, nil
+}
+
+// GiveBack ends the hold that the session's transaction has, if it has one.
+func (h *host) GiveBack() {
+	h.n.holds.mu.Lock()
+	own := h.n.holds.own[h]
+	delete(h.n.holds.own, h)
+	h.n.holds.mu.Unlock()
+	if own != nil && !own.vain {
+		h.n.tellHold(own.number, holdRequest{Over: true})
+	}
 }
 
 // want notes what a session wants to hold, and what it has had before; nil if it has that, or has given up.

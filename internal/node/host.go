@@ -371,6 +371,9 @@ func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError
 		return e.WithDetail("The transaction's writeset could not be read by the cluster.")
 	}
 	t := ws.Tables[v.Key.Table]
+	if table, ok := capture.LocksOf(t); ok {
+		return e.WithDetail("A lock on table %q: transaction %s of node %s committed first, at ordinal %d.", table, v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
+	}
 	return e.WithDetail("%s of table %q: transaction %s of node %s committed first, at ordinal %d.",
 		h.n.keyText(ws, v.Key), t.String(), v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
 }

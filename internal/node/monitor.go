@@ -44,6 +44,7 @@ func connectHearing(ctx context.Context, connString, name string, settings map[s
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	c.RuntimeParams["application_name"] = name
+	c.RuntimeParams["search_path"] = "pg_catalog" // the database's owner may have put a schema of his in front of it
 	c.OnNotification = hear
 	for k, v := range settings {
 		c.RuntimeParams[k] = v

@@ -196,6 +196,9 @@ func (s *Session) noteRun(r *request, rep *reply) error {
 	s.locks.tables = s.locks.tables || len(r.tables) > 0
 	if rep.failed != nil || s.lost {
 		s.reads.anyway = true // what made it fail was read, too
+		if r.defines || len(r.tables) > 0 {
+			s.host.GiveBack() // it may not even have had the right to do that
+		}
 		return nil
 	}
 	return s.note(r.notes, true)

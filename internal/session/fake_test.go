@@ -47,7 +47,9 @@ type fakeHost struct {
 	heard      int      // how often it said so
 	noChannel  *wire.SQLError
 	warning    *wire.SQLError
-	lateMost   []int64 // how long tables were waited for; if it is not nil, in vain
+	lateMost   []int64  // how long tables were waited for; if it is not nil, in vain
+	schemas    []string // in which they were searched
+	givenBack  int      // holds
 	watches    int
 
 	conversation string // with a procedure's transaction
@@ -140,14 +142,20 @@ func (h *fakeHost) SerialApart() {}
 
 func (h *fakeHost) Hold(*writeset.Writeset) *wire.SQLError { return nil }
 
-func (h *fakeHost) HoldTables(_ *semantics.TableLock, most int64) (bool, *wire.SQLError) {
+func (h *fakeHost) HoldTables(_ *semantics.TableLock, schemas []string, most int64) (bool, *wire.SQLError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lateMost == nil {
 		return false, nil
 	}
-	h.lateMost = append(h.lateMost, most)
+	h.lateMost, h.schemas = append(h.lateMost, most), schemas
 	return true, nil
+}
+
+func (h *fakeHost) GiveBack() {
+	h.mu.Lock()
+	h.givenBack++
+	h.mu.Unlock()
 }
 
 func (h *fakeHost) Pass(*writeset.Writeset) *wire.SQLError { return nil }

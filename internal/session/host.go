@@ -128,8 +128,11 @@ type Host interface {
 	// without if that takes too long. With an error the transaction has lost meanwhile, or the client has cancelled that.
 	Hold(extent *writeset.Writeset) *wire.SQLError
 	// HoldTables is Hold before tables are locked. It waits for most milliseconds, or without limit if that is zero, while other members'
-	// sessions have locked them. Late: that was not enough, or the lock says NOWAIT; nothing has changed.
-	HoldTables(lock *semantics.TableLock, most int64) (late bool, failure *wire.SQLError)
+	// sessions have locked them. Late: that was not enough, or the lock says NOWAIT; nothing has changed. Names without a schema are searched
+	// in schemas.
+	HoldTables(lock *semantics.TableLock, schemas []string, most int64) (late bool, failure *wire.SQLError)
+	// GiveBack ends what Hold and HoldTables have begun.
+	GiveBack()
 	// Pass comes before PhaseSubmitted, and waits while another member has a hold of a table of the writeset. With an
 	// error the transaction must be rolled back; with 40001 it may run again.
 	Pass(ws *writeset.Writeset) *wire.SQLError

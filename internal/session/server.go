@@ -65,11 +65,14 @@ func (s *Session) query(sql string) ([][][]byte, error) {
 // queryTries is how often; a client's statement_timeout looks like a cancel.
 const queryTries = 10
 
-// ask is query for what may fail.
-func (s *Session) ask(sql string) (reply, [][][]byte, error) {
-	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownQuery)
-	dst = wire.AppendParse(dst, ownQuery, sql, nil)
-	s.srvW.Append(wire.AppendSync(appendRun(dst, ownQuery)))
+// ask is query for what may fail. It gives the rows of all queries.
+func (s *Session) ask(sql ...string) (reply, [][][]byte, error) {
+	dst := s.srvW.AvailableBuffer()
+	for _, q := range sql {
+		dst = wire.AppendClose(dst, 'S', ownQuery)
+		dst = appendRun(wire.AppendParse(dst, ownQuery, q, nil), ownQuery)
+	}
+	s.srvW.Append(wire.AppendSync(dst))
 	return s.internal(true)
 }
 

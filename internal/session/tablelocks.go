@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -22,11 +23,18 @@ func (s *Session) lockElsewhere(locks []*semantics.TableLock) (gone bool, err er
 		if doom := s.host.Enter(PhaseRunning); doom != nil { // the client may cancel it
 			return true, s.giveUp(doom)
 		}
-		most, why, err := s.patience()
+		shown, err := s.show("lock_timeout", "statement_timeout", "search_path", "role", "session_authorization")
 		if err != nil || s.block == failed {
 			return true, err
 		}
-		late, failure := s.host.HoldTables(l, most)
+		most, why := patience(shown[0], shown[1])
+		schemas := searched(shown[2])
+		if i := slices.Index(schemas, "$user"); i >= 0 {
+			if schemas[i] = shown[3]; shown[3] == "none" {
+				schemas[i] = shown[4]
+			}
+		}
+		late, failure := s.host.HoldTables(l, schemas, most)
 		switch {
 		case late && l.NoWait:
 			failure = wire.Errorf(wire.CodeLockNotAvailable, "could not obtain lock on relation \"%s\"", l.First).
@@ -43,29 +51,56 @@ func (s *Session) lockElsewhere(locks []*semantics.TableLock) (gone bool, err er
 	return false, nil
 }
 
-// patience is how many milliseconds a statement may wait for a lock, 0 for any time, and what the client is told if it does longer. SHOW
-// takes no snapshot.
-func (s *Session) patience() (most int64, why *wire.SQLError, err error) {
-	for _, x := range []struct {
-		setting string
-		e       *wire.SQLError
-	}{
-		{"lock_timeout", wire.Errorf(wire.CodeLockNotAvailable, "canceling statement due to lock timeout")},
-		{"statement_timeout", wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to statement timeout")},
-	} {
-		r, rows, err := s.ask("SHOW " + x.setting)
-		if err != nil {
-			return 0, nil, err
+// show asks for settings, inside a block, which has failed if that does. SHOW takes no snapshot.
+func (s *Session) show(settings ...string) (values []string, err error) {
+	sql := make([]string, len(settings))
+	for i, name := range settings {
+		sql[i] = "SHOW " + name
+	}
+	r, rows, err := s.ask(sql...)
+	if err != nil {
+		return nil, err
+	}
+	if r.failed != nil {
+		s.block = failed
+		return nil, s.fail(failureOf(r))
+	}
+	for _, row := range rows {
+		values = append(values, string(row[0]))
+	}
+	return values, nil
+}
+
+// patience is how many milliseconds a statement may wait for a lock, 0 for any time, and what the client is told if it does longer.
+func patience(lockTimeout, statementTimeout string) (most int64, why *wire.SQLError) {
+	lock, statement := milliseconds(lockTimeout), milliseconds(statementTimeout)
+	if statement > 0 && (lock == 0 || statement < lock) {
+		return statement, wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to statement timeout")
+	}
+	return lock, wire.Errorf(wire.CodeLockNotAvailable, "canceling statement due to lock timeout")
+}
+
+// searched are the schemas of a search_path, as SHOW tells it.
+func searched(path string) (schemas []string) {
+	for rest := path; rest != ""; {
+		rest = strings.TrimLeft(rest, " ,")
+		name, quoted := "", strings.HasPrefix(rest, `"`)
+		for quoted {
+			part, after, _ := strings.Cut(rest[1:], `"`)
+			if name, rest = name+part, after; !strings.HasPrefix(rest, `"`) {
+				break
+			}
+			name += `"`
 		}
-		if r.failed != nil {
-			s.block = failed
-			return 0, nil, s.fail(failureOf(r))
+		if !quoted {
+			name, rest, _ = strings.Cut(rest, ",")
+			name = strings.ToLower(strings.TrimSpace(name))
 		}
-		if ms := milliseconds(string(rows[0][0])); ms > 0 && (most == 0 || ms < most) {
-			most, why = ms, x.e
+		if name != "" {
+			schemas = append(schemas, name)
 		}
 	}
-	return most, why, nil
+	return schemas
 }
 
 // failHere fails a statement of a block in the backend as well, so that a savepoint can be rolled back to.

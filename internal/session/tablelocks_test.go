@@ -45,6 +45,45 @@ func TestLockTableTooLate(t *testing.T) {
 	l.want("Q ROLLBACK", "CommandComplete ROLLBACK")
 }
 
+// TestLockTableSearches: names without a schema are looked for where PostgreSQL does.
+func TestLockTableSearches(t *testing.T) {
+	l := empty(t)
+	for _, p := range []struct {
+		path string
+		want []string
+	}{
+		{`"$user", public`, []string{"app", "public"}},
+		{`Other, "a "" , b",public`, []string{"other", `a " , b`, "public"}},
+		{`''`, nil},
+	} {
+		l.do("Q SET search_path = " + p.path)
+		l.host.late([]int64{})
+		l.do("Q BEGIN\nQ LOCK TABLE public.t\nQ ROLLBACK")
+		l.host.late(nil)
+		if got := l.host.schemas; !slices.Equal(got, p.want) {
+			t.Errorf("%s: %q", p.path, got)
+		}
+	}
+	l.host.late(nil)
+}
+
+// TestHoldsAreGivenBack: a LOCK TABLE or a definition that fails keeps nobody out any longer: it may not have had the right to.
+func TestHoldsAreGivenBack(t *testing.T) {
+	l := empty(t)
+	for _, sql := range []string{"LOCK TABLE t, nothing", "ALTER TABLE t ADD COLUMN id int"} {
+		before := l.host.givenBack
+		l.do("Q BEGIN\nQ SELECT count(*) FROM t")
+		if l.host.givenBack != before {
+			t.Error("given back without a cause")
+		}
+		l.do("Q " + sql)
+		if l.host.givenBack != before+1 {
+			t.Errorf("%s: given back %d times", sql, l.host.givenBack-before)
+		}
+		l.do("Q ROLLBACK")
+	}
+}
+
 // late sets how long tables have been waited for in vain, or nil if they are not, and returns what it was.
 func (h *fakeHost) late(most []int64) (before []int64) {
 	h.mu.Lock()

@@ -99,6 +99,17 @@ func TestLockTableRefused(t *testing.T) {
 	a, b := c.Connect(1), c.Connect(3)
 	a.Do("CREATE TABLE refusing(k int PRIMARY KEY)")
 	c.Everywhere("SELECT count(*) FROM refusing", "0")
+	// Who has no right to lock it, and stays in his transaction, keeps nobody out; nor does who locks another of the same name.
+	a.Do("CREATE ROLE refused_lock", "CREATE SCHEMA refusing_too", "CREATE TABLE refusing_too.refusing(k int)")
+	c.Everywhere("SELECT count(*) FROM refusing_too.refusing", "0")
+	a.Do("BEGIN", "SET ROLE refused_lock")
+	if err := a.Try("LOCK TABLE refusing"); Code(err) != "42501" {
+		t.Errorf("without a right: %v", Explain(err))
+	}
+	b.Do("BEGIN", "LOCK TABLE refusing NOWAIT", "COMMIT")
+	a.Do("ROLLBACK", "BEGIN", "SET LOCAL search_path = refusing_too, public", "LOCK TABLE refusing")
+	b.Do("BEGIN", "LOCK TABLE refusing NOWAIT", "COMMIT")
+	a.Do("ROLLBACK")
 	a.Do("BEGIN", "LOCK TABLE refusing")
 	b.Do("BEGIN", "INSERT INTO refusing VALUES (1)", "SAVEPOINT s")
 	for _, p := range []struct{ set, lock, code, message string }{

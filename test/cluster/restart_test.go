@@ -150,9 +150,10 @@ func TestSettingsForClients(t *testing.T) {
 	c := Start(t, 3)
 	s, frozen := c.Connect(1), c.In("frozen")
 	s.Do("CREATE TABLE settings(k int PRIMARY KEY)", "CREATE DATABASE frozen")
-	frozen.Connect(1).Do("CREATE TABLE settings(k int PRIMARY KEY)", "INSERT INTO settings VALUES (1)")
+	frozen.Connect(1).Do("CREATE TABLE settings(k int PRIMARY KEY)", "INSERT INTO settings VALUES (1)",
+		"CREATE FUNCTION trap(oid, oid) RETURNS bool LANGUAGE plpgsql AS $$BEGIN RAISE 'reached'; END$$", "CREATE OPERATOR = (LEFTARG = oid, RIGHTARG = oid, FUNCTION = trap)")
 	for _, set := range []string{"default_transaction_read_only = on", "default_transaction_isolation = serializable", "statement_timeout = '1ms'", "lock_timeout = '1ms'", "idle_session_timeout = '300ms'",
-		"idle_in_transaction_session_timeout = '1ms'", "standard_conforming_strings = off", "transform_null_equals = on", "role = pg_monitor", "session_preload_libraries = nowhere", "local_preload_libraries = nowhere"} {
+		"idle_in_transaction_session_timeout = '1ms'", "standard_conforming_strings = off", "transform_null_equals = on", "role = pg_monitor", "session_preload_libraries = nowhere", "local_preload_libraries = nowhere", "search_path = public, pg_catalog"} {
 		s.Do("ALTER DATABASE frozen SET " + set)
 	}
 	s.Do("ALTER ROLE ALL SET idle_session_timeout = '300ms'")
@@ -165,6 +166,14 @@ func TestSettingsForClients(t *testing.T) {
 	c.Settled() // or node 3 may still have them
 	frozen.Connect(3).Do("INSERT INTO settings VALUES (2)")
 	frozen.Everywhere("SELECT count(*) FROM settings", "2")
+	a, b := frozen.Connect(1), frozen.Connect(2) // which has the nodes look for the table, with their own operators
+	a.Do("BEGIN", "LOCK TABLE settings")
+	b.Do("BEGIN")
+	if err := b.Try("LOCK TABLE settings NOWAIT"); Code(err) != "55P03" {
+		t.Errorf("locked at another node: %v", Explain(err))
+	}
+	a.Do("ROLLBACK")
+	b.Do("ROLLBACK")
 	c.Everywhere("SELECT count(*) FROM settings", "1")
 	c.Check()
 }

@@ -43,6 +43,7 @@ func (c *cluster) collect(ctx context.Context, k int) (s State, err error) {
 		{"SELECT tag, count(*), min(v)::bigint, max(v)::bigint FROM chaos_large GROUP BY tag ORDER BY tag", &s.Large},
 		{"SELECT tag, count(*), max(i)::bigint FROM chaos_step GROUP BY tag ORDER BY tag", &s.Steps},
 		{"SELECT sum(n)::bigint FROM chaos_stepped", &s.Stepped},
+		{"SELECT tag, n FROM chaos_tally ORDER BY tag", &s.Tallies},
 	} {
 		if *q.to, err = numbers(ctx, tx, q.sql); err != nil {
 			return s, err

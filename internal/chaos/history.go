@@ -27,6 +27,7 @@ const (
 	wLargeUpdate = "large update"
 	wLargeDelete = "large delete"
 	wSteps       = "steps"
+	wTally       = "tally"
 )
 
 // Tx is one transaction as its client saw it.
@@ -42,7 +43,8 @@ type Tx struct {
 	Code     string        `json:"code,omitempty"` // SQLSTATE of the error, "broken" without one
 	Key      int64         `json:"k,omitempty"`    // claim: the key; child and delete: the parent; changes of large ones: its tag
 	// Values: transfer from, to, amount; sum the sum; parent the two numbers handed out; large the number
-	// of rows, its changes how many they have changed, and of how many; steps how many, and how many a notice has told.
+	// of rows, its changes how many they have changed, and of how many; steps how many, and how many a notice has told;
+	// tally the number taken.
 	Values []int64        `json:"v,omitempty"`
 	Ops    []check.ListOp `json:"ops,omitempty"`
 	// Refused says that the database answered with a reason why there is no row: the key is
@@ -66,6 +68,7 @@ type State struct {
 	Large   [][]int64 `json:"large"`
 	Steps   [][]int64 `json:"steps"`
 	Stepped [][]int64 `json:"stepped"`
+	Tallies [][]int64 `json:"tallies"` // tag, number
 }
 
 // History is everything the judge needs (K3).

@@ -39,9 +39,11 @@ const (
 	tagSteps
 	tagStepsBroken
 	tagStepsLost
+	tagTally
+	tagTallyToo
 )
 
-// invented adds large transactions and procedures, which the recorded run had not: of each kind one that succeeded, one of which
+// invented adds large transactions, procedures and tallies, which the recorded run had not: of each kind one that succeeded, one of which
 // nobody knows, and one that was refused.
 func invented(h *History) {
 	add := func(workload string, tag, key int64, o check.Outcome, values ...int64) {
@@ -57,7 +59,10 @@ func invented(h *History) {
 	add(wSteps, tagSteps, 0, check.OK, 3, 3)
 	add(wSteps, tagStepsBroken, 0, check.Unknown, 5, 2)
 	add(wSteps, tagStepsLost, 0, check.Fail, 5, 0)
+	add(wTally, tagTally, 0, check.OK, 1)
+	add(wTally, tagTallyToo, 0, check.OK, 2)
 	for i := range h.States {
+		h.States[i].Tallies = [][]int64{{tagTally, 1}, {tagTallyToo, 2}}
 		s := &h.States[i]
 		s.Large = [][]int64{{tagLarge, 100, 2, 2}, {tagLargeUnknown, 100, 0, 0}}
 		s.Steps = [][]int64{{tagSteps, 3, 3}, {tagStepsBroken, 3, 3}}
@@ -167,6 +172,13 @@ var spoilings = []struct {
 	{"a deleted parent is there", "whose deletion was acknowledged", func(t *testing.T, h *History) {
 		x := find(t, h, "deletion", func(x *Tx) bool { return x.Workload == wDelete && x.Outcome == check.OK })
 		h.States[1].Parents = append(h.States[1].Parents, []int64{x.Key, 1 << 40, 1 << 40})
+	}},
+	{"two have locked each other out and taken one number", "have both taken number 1", func(t *testing.T, h *History) {
+		row(t, h.States[1].Tallies, tagTallyToo)[1] = 1
+	}},
+	{"a number is left out", "has taken number 3 of 2", func(t *testing.T, h *History) { row(t, h.States[0].Tallies, tagTallyToo)[1] = 3 }},
+	{"a number is another than was told", "its client was told 7", func(t *testing.T, h *History) {
+		find(t, h, "tally", func(x *Tx) bool { return x.Workload == wTally }).Values[0] = 7
 	}},
 	{"a large transaction is gone at one node", "lost commit: node2 lacks large", func(_ *testing.T, h *History) { without(&h.States[1].Large, tagLarge) }},
 	{"a large transaction lacks a row", "torn: node1 holds 99 rows", func(t *testing.T, h *History) { row(t, h.States[0].Large, tagLarge)[1]-- }},

@@ -26,7 +26,7 @@ type Options struct {
 	// BasePort is the first of 2 × Nodes ports in a row; zero takes free ones. With network
 	// namespaces it has no meaning.
 	BasePort int
-	// Clients per node, at least the number of workloads; zero means 10.
+	// Clients per node, at least the number of workloads; zero means 11.
 	Clients int
 	// Large has a client of each node change tens of thousands of rows at a time. On a small machine
 	// that alone makes others wait.

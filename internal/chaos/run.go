@@ -139,7 +139,7 @@ func (r *run) prepare(ctx context.Context) error {
 	ready, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for _, n := range r.nodes {
-		if err := r.awaitQuery(ready, n.k, r.url(n.k), r.net.dial, "SELECT count(*) FROM chaos_child"); err != nil {
+		if err := r.awaitQuery(ready, n.k, r.url(n.k), r.net.dial, "SELECT count(*) FROM chaos_tally"); err != nil {
 			return err
 		}
 	}

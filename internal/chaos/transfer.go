@@ -28,6 +28,8 @@ var schema = []string{
 	"CREATE TABLE chaos_stepped(id int PRIMARY KEY, n bigint NOT NULL)",
 	"INSERT INTO chaos_stepped SELECT i, 0 FROM generate_series(0, 3) i",
 	stepSchema,
+	"CREATE TABLE chaos_gate(id int PRIMARY KEY)",
+	"CREATE TABLE chaos_tally(tag bigint PRIMARY KEY, n bigint NOT NULL)",
 }
 
 // transfer moves money from one account to another and leaves a row that says so.

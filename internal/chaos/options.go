@@ -47,7 +47,7 @@ type Options struct {
 }
 
 const (
-	clientsMin     = 10
+	clientsMin     = 11
 	gapLeader      = 2 * time.Second
 	gapOther       = 500 * time.Millisecond
 	rssMax         = 512 << 20

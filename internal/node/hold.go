@@ -186,9 +186,11 @@ func (l *life) gather(own *ownHold, request holdRequest, deadline time.Time, sto
 			case now.After(deadline):
 				return 0, holdLate
 			case request.Patient && now.After(again):
+				fresh := now.Sub(l.began) < silentAfter
 				asked = slices.DeleteFunc(asked, func(m uint32) bool {
 					_, alive := l.peers.get(m)
-					return !alive || !l.sendHold(m, request)
+					sent := l.sendHold(m, request)
+					return !fresh && !(alive && sent)
 				})
 				again = now.Add(holdRenewal)
 			}

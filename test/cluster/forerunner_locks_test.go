@@ -29,12 +29,21 @@ func TestForerunnerLocks(t *testing.T) {
 			}
 		})
 	}
+	time.Sleep(3 * time.Second) // before the members have heard of each other a hold may be gone on without
 	for i := range 8 {
-		s.Do("BEGIN", "LOCK TABLE bulk IN "+[]string{"SHARE ROW EXCLUSIVE", "ACCESS EXCLUSIVE"}[i%2]+" MODE")
+		fill := fmt.Sprintf("BEGIN; LOCK TABLE bulk IN %s MODE; ", []string{"SHARE ROW EXCLUSIVE", "ACCESS EXCLUSIVE"}[i%2])
 		if i >= 4 {
-			s.Do("ALTER TABLE bulk_steps ADD COLUMN c" + fmt.Sprint(i) + " int")
+			fill += fmt.Sprintf("ALTER TABLE bulk_steps ADD COLUMN c%d int; ", i)
 		}
-		s.Do(fmt.Sprintf("INSERT INTO bulk SELECT g, repeat('x', 40) FROM generate_series(%d, %d) g", i*2000, i*2000+1999), "COMMIT")
+		fill += fmt.Sprintf("INSERT INTO bulk SELECT g, repeat('x', 40) FROM generate_series(%d, %d) g; COMMIT", i*2000, i*2000+1999)
+		for err := errors.New("not tried"); err != nil; {
+			if err = s.Try(fill); err != nil && Code(err) != "40001" {
+				t.Fatal(Explain(err))
+			}
+			if err != nil {
+				s.Do("ROLLBACK")
+			}
+		}
 	}
 	close(stop)
 	wg.Wait()
@@ -47,7 +56,7 @@ func TestForerunnerLocks(t *testing.T) {
 		t.Errorf("who has a lock that is in the way goes on: %v", Explain(err))
 	}
 	for _, k := range []int{2, 3} {
-		if ahead, inTurn := c.said(k, saidAhead), c.said(k, saidInTurn); ahead != 9 || inTurn > 0 {
+		if ahead, inTurn := c.said(k, saidAhead), c.said(k, saidInTurn); ahead < 9 || inTurn > 0 {
 			t.Errorf("node %d executed %d ahead, and left %d to their turn", k, ahead, inTurn)
 		}
 	}

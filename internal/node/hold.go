@@ -27,7 +27,8 @@ func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
 func (h *host) HoldTables(lock *semantics.TableLock, schemas []string, most int64) (late bool, failure *wire.SQLError) {
 	r, err := h.n.monitor.exec(context.Background(), capture.LockExtentSQL(lock.Relations, schemas))
 	if err != nil {
-		return false, nil // a name of too many parts, of which the statement tells the client
+		h.n.log.Debug("the tables that a session locks cannot be looked up; it goes on without a hold", "error", err)
+		return false, nil
 	}
 	tables, err := capture.LockExtent(r[0].Rows[0][0], lock.Mode >= int32(writeset.ShareTable))
 	if err != nil {
@@ -43,7 +44,8 @@ func (h *host) HoldTables(lock *semantics.TableLock, schemas []string, most int6
 	}
 	wish := holdWish{most: holdMax, patient: true, noWait: lock.NoWait}
 	if most > 0 {
-		wish.most, wish.must = min(holdMax, time.Duration(most)*time.Millisecond), true
+		limit := time.Duration(most) * time.Millisecond
+		wish.most, wish.must = min(holdMax, limit), limit <= holdMax
 	}
 	return h.hold(want, wish)
 }

@@ -448,7 +448,7 @@ func (x *holds) asked(id holdID, r holdRequest, give func()) {
 		g = &givenHold{began: time.Now()}
 		x.others[id] = g
 	case g.tables.includes(r.heldTables) || g.asks.includes(r.heldTables):
-		if g.heard = time.Now(); r.Patient && g.giving == 0 { // the answer was lost
+		if g.heard = time.Now(); r.Patient && g.giving <= 0 { // the answer was lost
 			g.giving++
 			give()
 		}

@@ -93,7 +93,7 @@ func TestLockTable(t *testing.T) {
 }
 
 // TestLockTableRefused: NOWAIT and timeouts count for what other nodes have locked, and leave the transaction to its savepoint. What has ended
-// without COMMIT, or with its node, is in nobody's way.
+// without COMMIT, or with its session, is in nobody's way.
 func TestLockTableRefused(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(3)

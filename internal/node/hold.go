@@ -161,10 +161,18 @@ const (
 
 // gather asks the other members that can be heard, and waits for their answers. It gives the last ordinal that one of them told.
 func (l *life) gather(own *ownHold, request holdRequest, deadline time.Time, stop func() bool) (ordinal uint64, end holdEnd) {
-	fresh := time.Since(l.began) < silentAfter // it may not have heard of all yet
+	ask := func(m uint32) (told, fresh bool) {
+		_, alive := l.peers.get(m)
+		sent := l.sendHold(m, request)
+		fresh = time.Since(l.began) < silentAfter // it may not have heard of all yet
+		return sent && (alive || fresh), fresh
+	}
 	var asked []uint32
 	for _, m := range l.config.Members {
-		if _, alive := l.peers.get(m.Member); m.Member != l.config.Member && (alive || fresh) && l.sendHold(m.Member, request) {
+		if m.Member == l.config.Member {
+			continue
+		}
+		if told, fresh := ask(m.Member); told || fresh {
 			asked = append(asked, m.Member)
 		}
 	}
@@ -187,12 +195,10 @@ func (l *life) gather(own *ownHold, request holdRequest, deadline time.Time, sto
 				return 0, holdStopped
 			case now.After(deadline):
 				return 0, holdLate
-			case request.Patient && now.After(again):
-				fresh := now.Sub(l.began) < silentAfter
+			case now.After(again): // it, or the answer, may have been lost
 				asked = slices.DeleteFunc(asked, func(m uint32) bool {
-					_, alive := l.peers.get(m)
-					sent := l.sendHold(m, request)
-					return !fresh && !(alive && sent)
+					told, _ := ask(m)
+					return !told
 				})
 				again = now.Add(holdRenewal)
 			}

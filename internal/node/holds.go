@@ -102,12 +102,12 @@ func (x *heldTables) touched(ws *writeset.Writeset) (t touch) {
 type holdRequest struct {
 	heldTables
 	Number uint64 `json:"number"`
-	Round  uint64 `json:"round"` // counts what is asked
+	Round  uint64 `json:"round"` // counts what is asked; zero in a word that it goes on
 	Life   uint64 `json:"life"`
 	Held   bool   `json:"held"` // it has it, for fewer tables
 	// Ticket and the member's number say who has asked first.
 	Ticket uint64 `json:"ticket"`
-	// Patient: it is asked for again and again, until it is given. NoWait: or not, if somebody else has it.
+	// Patient: who is asked does not give up before it can give it. NoWait: or not, if somebody else has it.
 	Patient bool `json:"patient"`
 	NoWait  bool `json:"nowait"`
 	// Over ends it. Ordinal is what its transaction has become in the order, if it has.
@@ -448,7 +448,7 @@ func (x *holds) asked(id holdID, r holdRequest, give func()) {
 		g = &givenHold{began: time.Now()}
 		x.others[id] = g
 	case g.tables.includes(r.heldTables) || g.asks.includes(r.heldTables):
-		if g.heard = time.Now(); r.Patient && g.giving <= 0 { // the answer was lost
+		if g.heard = time.Now(); r.Round > 0 && g.giving <= 0 { // it is asked for again: the answer was lost
 			g.giving++
 			give()
 		}

@@ -251,7 +251,7 @@ func TestHoldsTooLate(t *testing.T) {
 func TestHoldsAskedAgain(t *testing.T) {
 	var x holds
 	x.init()
-	id, r := holdID{Member: 2}, holdRequest{Round: 1, Patient: true, heldTables: heldOf(3)}
+	id, r := holdID{Member: 2}, holdRequest{Round: 1, heldTables: heldOf(3)}
 	n := 0
 	for range 3 {
 		x.asked(id, r, func() { n++ })

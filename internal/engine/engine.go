@@ -60,7 +60,8 @@ type Options struct {
 	// it fills a batch, or Release.
 	// Zero means 4.
 	BatchesInflightMax int
-	// ResubmitTicks without a delivery propose everything under way again. Zero means 20.
+	// ResubmitTicks without a delivery, at most, propose everything under way again: some times what a delivery took
+	// of late, and twice as many after each attempt. Zero means 20.
 	ResubmitTicks int
 	// PendingMax bounds submissions not yet ordered. Zero means 65536.
 	PendingMax int
@@ -186,6 +187,11 @@ type source struct {
 	id                  writeset.TxID // of the payload that parts is the front of; zero if that is not known, as from an old checkpoint
 }
 
+const (
+	resubmitTicksMin = 4 // a machine that is busy delivers late, too
+	resubmitTimes    = 4
+)
+
 // Engine is one member's machine. Not safe for concurrent use.
 type Engine struct {
 	o     Options
@@ -220,6 +226,8 @@ type Engine struct {
 	inflight []*proposal
 	number   uint64 // of the last batch made
 	idle     int    // ticks since something of ours was delivered
+	again    int    // idle at which what is under way is proposed again; zero if that is still to be reckoned
+	usual    int    // ticks that a delivery takes
 	view     ordering.View
 	early    []Task // committed ahead of their group, until Applied passes them
 	commits  commits
@@ -257,7 +265,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, order: order, cert: certify.New(o.Certify),
 		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{},
-		owns: map[uint64]*own{}, locked: map[uint64]lockCount{},
+		owns: map[uint64]*own{}, locked: map[uint64]lockCount{}, usual: o.ResubmitTicks,
 	}
 	if o.Checkpoint != nil {
 		e.restore(o.Checkpoint)
@@ -270,17 +278,27 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) Tick() {
 	e.order.Tick()
 	if len(e.inflight) == 0 {
-		e.idle = 0
+		e.idle, e.again = 0, 0
 		return
 	}
 	e.idle++
-	if e.idle >= e.o.ResubmitTicks {
-		e.idle = 0
+	if e.again == 0 {
+		e.again = min(max(resubmitTicksMin, resubmitTimes*e.usual), e.o.ResubmitTicks)
+	}
+	if e.idle >= e.again {
+		e.again = e.idle + min(e.idle, e.o.ResubmitTicks)
 		for _, p := range e.inflight {
 			p.sent = false
 		}
 	}
 	e.propose()
+}
+
+// progress notes that something of ours was delivered. Estimates of how long that takes rise at once and fall slowly, so that a way that has
+// become long is not taken for loss again and again.
+func (e *Engine) progress() {
+	e.usual = max(e.idle, e.usual-(e.usual-e.idle+7)/8)
+	e.idle, e.again = 0, 0
 }
 
 // Step takes a frame another member's engine sent.
@@ -402,7 +420,7 @@ func (e *Engine) deliver(index uint64, data []byte) {
 			panic(fmt.Sprintf("engine: own batch %d delivered, which is not the oldest under way", b.Number))
 		}
 		e.inflight = e.inflight[1:]
-		e.idle = 0
+		e.progress()
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 
 	"go.etcd.io/raft/v3"
@@ -133,6 +134,41 @@ func TestPositionHolds(t *testing.T) {
 	} {
 		if got := p.holds(c.ordinal, c.it); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
+
+// TestResubmit: at which ticks without a delivery is repeated what is under way.
+func TestResubmit(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		took []int // ticks, by deliveries before
+		want []int
+	}{
+		{"after the start", nil, []int{20, 40, 60}},
+		{"where deliveries are fast", make([]int, 30), []int{4, 8, 16, 32, 52}},
+		{"where one has taken longer", append(make([]int, 30), 3), []int{12, 24, 44}},
+		{"a while after that", append(append(make([]int, 30), 3), 0, 0, 0), []int{4, 8, 16, 32, 52}},
+		{"where they are slow", append(make([]int, 30), 100), []int{20, 40, 60}},
+	} {
+		e := single(t, Options{})
+		lost := &proposal{number: 1, sent: true}
+		e.inflight = []*proposal{lost}
+		for _, n := range c.took {
+			for range n {
+				e.Tick()
+			}
+			e.progress()
+		}
+		var got []int
+		for n := 1; n <= 60; n++ {
+			lost.sent = true
+			if e.Tick(); !lost.sent {
+				got = append(got, n)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: at %d, want %d", c.what, got, c.want)
 		}
 	}
 }

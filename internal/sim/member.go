@@ -147,13 +147,17 @@ func (m *member) tick(life uint64) {
 	}))
 }
 
-// snapshot calls f as soon as the database shows exactly a prefix of the order.
+// snapshot calls f as soon as the database shows exactly a prefix of the order. A database that is paused answers later, and may show more by then.
 func (m *member) snapshot(f func()) {
-	if m.w.o.Planted == "gate-removed" || m.group == nil && !m.engine.Holes() {
-		f()
-		return
-	}
-	m.gate = append(m.gate, m.in(f))
+	var begin func()
+	begin = m.inDatabase(func() {
+		if m.w.o.Planted == "gate-removed" || m.group == nil && !m.engine.Holes() {
+			f()
+			return
+		}
+		m.gate = append(m.gate, m.in(begin))
+	})
+	begin()
 	if m.w.o.Planted == "gate-times-out" {
 		m.w.after(20_000, m.in(f))
 	}

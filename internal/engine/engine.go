@@ -61,7 +61,7 @@ type Options struct {
 	// Zero means 4.
 	BatchesInflightMax int
 	// ResubmitTicks without a delivery, at most, propose everything under way again: some times what a delivery took
-	// of late, and twice as many after each attempt. Zero means 20.
+	// of late, and more after each attempt, up to half of them. Zero means 20.
 	ResubmitTicks int
 	// PendingMax bounds submissions not yet ordered. Zero means 65536.
 	PendingMax int
@@ -282,11 +282,12 @@ func (e *Engine) Tick() {
 		return
 	}
 	e.idle++
+	patience := min(max(resubmitTicksMin, resubmitTimes*e.usual), e.o.ResubmitTicks)
 	if e.again == 0 {
-		e.again = min(max(resubmitTicksMin, resubmitTimes*e.usual), e.o.ResubmitTicks)
+		e.again = patience
 	}
 	if e.idle >= e.again {
-		e.again = e.idle + min(e.idle, e.o.ResubmitTicks)
+		e.again = e.idle + min(e.idle, max(patience, e.o.ResubmitTicks/2))
 		for _, p := range e.inflight {
 			p.sent = false
 		}

@@ -146,9 +146,9 @@ func TestResubmit(t *testing.T) {
 		want []int
 	}{
 		{"after the start", nil, []int{20, 40, 60}},
-		{"where deliveries are fast", make([]int, 30), []int{4, 8, 16, 32, 52}},
-		{"where one has taken longer", append(make([]int, 30), 3), []int{12, 24, 44}},
-		{"a while after that", append(append(make([]int, 30), 3), 0, 0, 0), []int{4, 8, 16, 32, 52}},
+		{"where deliveries are fast", make([]int, 30), []int{4, 8, 16, 26, 36, 46, 56}},
+		{"where one has taken longer", append(make([]int, 30), 3), []int{12, 24, 36, 48, 60}},
+		{"a while after that", append(append(make([]int, 30), 3), 0, 0, 0), []int{4, 8, 16, 26, 36, 46, 56}},
 		{"where they are slow", append(make([]int, 30), 100), []int{20, 40, 60}},
 	} {
 		e := single(t, Options{})

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/locks"
@@ -282,7 +283,10 @@ func (e *Engine) Tick() {
 		return
 	}
 	e.idle++
-	patience := min(max(resubmitTicksMin, resubmitTimes*e.usual), e.o.ResubmitTicks)
+	patience := e.o.ResubmitTicks
+	if !slices.ContainsFunc(e.inflight, func(p *proposal) bool { return p.part }) { // that may take a while
+		patience = min(max(resubmitTicksMin, resubmitTimes*e.usual), patience)
+	}
 	if e.again == 0 {
 		e.again = patience
 	}

@@ -143,16 +143,18 @@ func TestResubmit(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		took []int // ticks, by deliveries before
+		part bool  // of a large payload
 		want []int
 	}{
-		{"after the start", nil, []int{20, 40, 60}},
-		{"where deliveries are fast", make([]int, 30), []int{4, 8, 16, 26, 36, 46, 56}},
-		{"where one has taken longer", append(make([]int, 30), 3), []int{12, 24, 36, 48, 60}},
-		{"a while after that", append(append(make([]int, 30), 3), 0, 0, 0), []int{4, 8, 16, 26, 36, 46, 56}},
-		{"where they are slow", append(make([]int, 30), 100), []int{20, 40, 60}},
+		{"after the start", nil, false, []int{20, 40, 60}},
+		{"where deliveries are fast", make([]int, 30), false, []int{4, 8, 16, 26, 36, 46, 56}},
+		{"where deliveries are fast, and there is much to send", make([]int, 30), true, []int{20, 40, 60}},
+		{"where one has taken longer", append(make([]int, 30), 3), false, []int{12, 24, 36, 48, 60}},
+		{"a while after that", append(append(make([]int, 30), 3), 0, 0, 0), false, []int{4, 8, 16, 26, 36, 46, 56}},
+		{"where they are slow", append(make([]int, 30), 100), false, []int{20, 40, 60}},
 	} {
 		e := single(t, Options{})
-		lost := &proposal{number: 1, sent: true}
+		lost := &proposal{number: 1, sent: true, part: c.part}
 		e.inflight = []*proposal{lost}
 		for _, n := range c.took {
 			for range n {

@@ -71,7 +71,13 @@ func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQ
 	request.Patient, request.NoWait = wish.patient, wish.noWait
 	deadline := time.Now().Add(wish.most)
 	stop := func() bool { return h.g.doomed() != nil || h.g.wishes() || l.ending() }
-	ordinal, end := l.gather(own, request, deadline, stop)
+	var others []uint32
+	for _, m := range l.config.Members {
+		if m.Member != l.config.Member {
+			others = append(others, m.Member)
+		}
+	}
+	ordinal, end := own.gather(request.Round, others, func(m uint32) (told, fresh bool) { return l.askHold(m, request) }, deadline, stop)
 	for ; end == holdGiven && l.core.applied.Load() < ordinal; time.Sleep(holdInterval) {
 		switch {
 		case stop():
@@ -159,21 +165,20 @@ const (
 	holdStopped         // it is wanted no longer
 )
 
-// gather asks the other members that can be heard, and waits for their answers. It gives the last ordinal that one of them told.
-func (l *life) gather(own *ownHold, request holdRequest, deadline time.Time, stop func() bool) (ordinal uint64, end holdEnd) {
-	ask := func(m uint32) (told, fresh bool) {
-		_, alive := l.peers.get(m)
-		sent := l.sendHold(m, request)
-		fresh = time.Since(l.began) < silentAfter // it may not have heard of all yet
-		return sent && (alive || fresh), fresh
-	}
+// askHold asks a member. Told: it can be heard, and the word has left. Fresh: this member may not have heard of all others yet.
+func (l *life) askHold(member uint32, request holdRequest) (told, fresh bool) {
+	_, alive := l.peers.get(member)
+	sent := l.sendHold(member, request)
+	fresh = time.Since(l.began) < silentAfter
+	return sent && (alive || fresh), fresh
+}
+
+// gather asks the members that can be heard, again and again, and waits for their answers. It gives the last ordinal that one of them told.
+func (own *ownHold) gather(round uint64, members []uint32, ask func(member uint32) (told, fresh bool), deadline time.Time, stop func() bool) (ordinal uint64, end holdEnd) {
 	var asked []uint32
-	for _, m := range l.config.Members {
-		if m.Member == l.config.Member {
-			continue
-		}
-		if told, fresh := ask(m.Member); told || fresh {
-			asked = append(asked, m.Member)
+	for _, m := range members {
+		if told, fresh := ask(m); told || fresh {
+			asked = append(asked, m)
 		}
 	}
 	look := time.NewTicker(holdInterval)
@@ -181,7 +186,7 @@ func (l *life) gather(own *ownHold, request holdRequest, deadline time.Time, sto
 	for again := time.Now().Add(holdRenewal); len(asked) > 0; {
 		select {
 		case a := <-own.answers:
-			if a.Round != request.Round {
+			if a.Round != round {
 				continue
 			}
 			if a.Taken {

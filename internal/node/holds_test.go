@@ -264,6 +264,43 @@ func TestHoldsAskedAgain(t *testing.T) {
 	x.asked(id, holdRequest{heldTables: heldOf(3)}, func() { t.Error("given to who has it") })
 }
 
+// TestHoldIsGathered: who is not answered is asked again, until he can be heard no longer.
+func TestHoldIsGathered(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		told, fresh []bool // by attempts; the last goes on
+		answers     int    // the attempt after which the member answers
+		end         holdEnd
+		ordinal     uint64
+		asked       int
+	}{
+		{"it answers", []bool{true}, []bool{false}, 1, holdGiven, 7, 1},
+		{"a word is lost", []bool{true}, []bool{false}, 2, holdGiven, 7, 2},
+		{"it cannot be heard", []bool{false}, []bool{false}, 0, holdGiven, 0, 1},
+		{"it can be heard no longer", []bool{true, false}, []bool{false}, 0, holdGiven, 0, 2},
+		{"it is not connected yet", []bool{false, true}, []bool{true}, 2, holdGiven, 7, 2},
+		{"it is never connected", []bool{false}, []bool{true}, 0, holdGiven, 0, 2},
+		{"it never answers", []bool{true}, []bool{true}, 0, holdLate, 0, 2}, // at least
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			own := &ownHold{answers: make(chan holdAnswer, holdAnswersMax)}
+			at := func(x []bool, n int) bool { return x[min(n, len(x))-1] }
+			n := 0
+			ordinal, end := own.gather(4, []uint32{2}, func(member uint32) (told, fresh bool) {
+				if n++; n == c.answers {
+					own.answers <- holdAnswer{Round: 3, Ordinal: 9, from: member} // of what was asked before
+					own.answers <- holdAnswer{Round: 4, Ordinal: 7, from: member}
+				}
+				return at(c.told, n), at(c.fresh, n)
+			}, time.Now().Add(2*holdRenewal+holdRenewal/2), func() bool { return false })
+			if ordinal != c.ordinal || end != c.end || n < c.asked || n > c.asked && c.end != holdLate {
+				t.Errorf("ordinal %d, end %d, asked %d times; want %d, %d, %d", ordinal, end, n, c.ordinal, c.end, c.asked)
+			}
+		})
+	}
+}
+
 // TestHoldsComeInTurn: who waits for a hold goes on before the next one is given that was asked for later, also if he has lost to the first and comes
 // again at once. He does not if he waits for a third that has nothing to do with the next.
 func TestHoldsComeInTurn(t *testing.T) {

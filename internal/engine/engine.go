@@ -61,8 +61,8 @@ type Options struct {
 	// it fills a batch, or Release.
 	// Zero means 4.
 	BatchesInflightMax int
-	// ResubmitTicks without a delivery, at most, propose everything under way again: some times what a delivery took
-	// of late, and more after each attempt, up to half of them. Zero means 20.
+	// ResubmitTicks without a delivery, at most, propose everything under way again: first after some times what a
+	// delivery took of late, then at intervals that grow to half of ResubmitTicks, or to that time if it is longer. Zero means 20.
 	ResubmitTicks int
 	// PendingMax bounds submissions not yet ordered. Zero means 65536.
 	PendingMax int

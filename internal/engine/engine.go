@@ -207,6 +207,8 @@ type Engine struct {
 	expired map[uint32]uint64 // ordinal at which a member's locks were last taken from it
 	serial  map[uint32]span   // when members have run SERIALIZABLE transactions
 
+	wrote map[uint32]uint64 // see Wrote; not replicated
+
 	// delivered, not yet issued as a group
 	queue      []Task
 	queueBytes int    // see Options.QueueBytesMax
@@ -265,7 +267,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, order: order, cert: certify.New(o.Certify),
-		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{},
+		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{}, wrote: map[uint32]uint64{},
 		owns: map[uint64]*own{}, locked: map[uint64]lockCount{}, usual: o.ResubmitTicks,
 	}
 	if o.Checkpoint != nil {
@@ -354,6 +356,13 @@ func (e *Engine) Keys() int { return e.cert.Keys() }
 // Batches is the number of batches made of own submissions.
 func (e *Engine) Batches() uint64 { return e.number }
 
+// Wrote is how many transactions of a member were ordered in this life, decided one way or the other.
+func (e *Engine) Wrote(member uint32) uint64 { return e.wrote[member] }
+
+// HandOver gives the lead of the order to another member, if this one has it; see ordering.Order. What is under way is
+// proposed again at the new leader.
+func (e *Engine) HandOver(to uint32) { e.order.HandOver(to) }
+
 // HasReady reports whether Ready has work.
 func (e *Engine) HasReady() bool {
 	return e.order.HasReady() || len(e.aborted) > 0 || len(e.events) > 0 || len(e.fronts) > 0 || e.running == nil && e.queueFirst <= e.ordinal
@@ -438,6 +447,7 @@ func (e *Engine) deliverItem(it *Item) bool {
 	var v certify.Verdict
 	switch it.Kind {
 	case KindCertified:
+		e.wrote[it.ID.Member]++
 		var err error
 		if ws, err = e.decode(it); err != nil || max(it.Base, it.ReadBase, it.LockBase) >= e.ordinal {
 			v = certify.Verdict{Reason: certify.Malformed}

@@ -21,6 +21,7 @@ type counters struct {
 	aborted  atomic.Uint64 // own transactions that lost at certification
 	sent     atomic.Uint64 // frames of the order to other members
 	received atomic.Uint64 // and from them
+	handed   atomic.Uint64 // how often this member gave the lead to another
 }
 
 // group counts a group that is issued.
@@ -49,7 +50,7 @@ func (l *life) showCounters() session.Result {
 		{"ordinal", &l.core.ordinal}, {"applied", &l.core.applied},
 		{"fsyncs", &c.fsyncs}, {"entries", &c.entries}, {"batches", &c.batches},
 		{"groups", &c.groups}, {"local", &c.local}, {"remote", &c.remote}, {"aborted", &c.aborted},
-		{"frames_sent", &c.sent}, {"frames_received", &c.received},
+		{"frames_sent", &c.sent}, {"frames_received", &c.received}, {"handed_over", &c.handed},
 		{"throttled", &l.throttle.times}, {"throttled_us", &l.throttle.micros},
 		{"turns", &l.turns.allowed}, {"turns_waited", &l.turns.waits}, {"held_back", &l.holds.waits},
 		{"notified", &l.outbox.taken}, {"notifications_told", &l.publisher.told}, {"notifications_lost", &l.publisher.dropped},

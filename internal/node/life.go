@@ -17,6 +17,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/fault"
+	"github.com/tuttidb/tutti/internal/lead"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -71,6 +72,7 @@ type life struct {
 	sessions    sessions
 	peers       peers
 	throttle    throttle
+	rule        *lead.Rule // the core's
 	turns       turns
 	reached     reached
 	checks      checks
@@ -112,7 +114,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	c := t.node.config
 	l := &life{
 		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group), began: time.Now(),
-		done: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), speakers: newSpeakers(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
+		done: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), rule: lead.New(lead.Options{}), speakers: newSpeakers(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
 	}
 	if group != mainGroup {
 		l.log = l.log.With("database", database)

@@ -110,6 +110,9 @@ type status struct {
 	Because     uint32 `json:"because"`
 	// Clients are its sessions in this database.
 	Clients int `json:"clients"`
+	// Hears are the members it has heard of lately, Links how many of them hear it as well.
+	Hears []uint32 `json:"hears"`
+	Links int      `json:"links"`
 
 	lag lag // not sent: reckoned where it arrives
 }
@@ -177,7 +180,8 @@ func (l *life) statusOf(member uint32) (status, bool) {
 func (l *life) ownStatus() status {
 	s := status{State: stateJoining, Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Leader: l.core.leader.Load(),
 		Volume: l.volume.Load(), VolumeApplied: l.volumeApplied.Load(),
-		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load(), Clients: l.sessions.taken()}
+		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load(), Clients: l.sessions.taken(),
+		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member)}
 	s.lag = s.behind(l.peers.furthest())
 	switch {
 	case !l.ready.Load():
@@ -204,6 +208,7 @@ func (l *life) gossip(ctx context.Context) error {
 			ordered, applied := e.Volume()
 			l.volume.Store(ordered)
 			l.volumeApplied.Store(applied)
+			l.lead(e)
 		})
 		l.regulate()
 		if l.group == mainGroup {

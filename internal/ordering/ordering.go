@@ -304,6 +304,14 @@ func (o *Order) Stored() (index, term uint64, ok bool) {
 	return o.feed.given, term, err == nil
 }
 
+// HandOver gives the lead to another member, once that has all entries. Until it leads, and at most an election's timeout,
+// proposals are dropped (O3). It does nothing at a member that does not lead.
+func (o *Order) HandOver(to uint32) {
+	if o.node.BasicStatus().RaftState == raft.StateLeader {
+		o.node.TransferLeader(uint64(to))
+	}
+}
+
 // Unreachable says a frame to member was dropped, so that raft sends more carefully.
 func (o *Order) Unreachable(member uint32) { o.node.ReportUnreachable(uint64(member)) }
 

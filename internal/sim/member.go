@@ -112,6 +112,7 @@ func (m *member) start() {
 	}
 	m.tick(m.incarnation)
 	m.checkpoints()
+	m.leads()
 	m.beginLocks()
 	m.aftershock()
 }

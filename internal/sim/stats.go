@@ -16,6 +16,7 @@ type Stats struct {
 	Checkpoints, Compactions, LostMembers, LogRestarts     int
 	Notified                                               int // notifications passed on
 	Locked, LocksLost                                      int // advisory locks taken, and lost
+	HandOvers                                              int // of the lead
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps  int
 }
 

@@ -55,6 +55,8 @@ type swarm struct {
 	notifyPerMille  int    // local commits that notify
 	lockers         int    // sessions per member that take advisory locks
 	lockLease       int64
+
+	abdicatePerMille int // leaders that hand over to anybody, each time they ask
 }
 
 func newSwarm(r *random, o *Options) swarm {
@@ -98,6 +100,7 @@ func newSwarm(r *random, o *Options) swarm {
 	s.lockers = []int{0, 0, 1, 3}[more.intn(4)]
 	s.lockLease = []int64{200_000, 1_000_000}[more.intn(2)]
 	s.strictPerMille = []int{0, 0, 300, 1000}[more.intn(4)]
+	s.abdicatePerMille = []int{0, 0, 20, 300}[more.intn(4)]
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

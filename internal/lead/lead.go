@@ -1,0 +1,161 @@
+package lead
+
+import "slices"
+
+// Options say how much evidence is wanted. A round is the interval of the calls of Next.
+type Options struct {
+	// SettleRounds is how long a new leader decides nothing; zero means 5.
+	SettleRounds int
+	// ReachRounds is for how many rounds a member must reach more others than the leader; zero means 4.
+	ReachRounds int
+	// WindowRounds is how many rounds make a window; zero means 7. In Windows of them in
+	// succession, zero means 2, one member must have written SharePercent of all transactions,
+	// zero means 75, and at least WroteMin, zero means 20.
+	WindowRounds, Windows int
+	SharePercent          uint64
+	WroteMin              uint64
+}
+
+func (o *Options) defaults() {
+	for _, d := range []struct {
+		v *int
+		d int
+	}{{&o.SettleRounds, 5}, {&o.ReachRounds, 4}, {&o.WindowRounds, 7}, {&o.Windows, 2}} {
+		if *d.v <= 0 {
+			*d.v = d.d
+		}
+	}
+	if o.SharePercent == 0 {
+		o.SharePercent = 75
+	}
+	if o.WroteMin == 0 {
+		o.WroteMin = 20
+	}
+}
+
+// Member is what is known of one member.
+type Member struct {
+	ID uint32
+	// Links is how many others it hears that hear it as well.
+	Links int
+	// Fit: the deciding member hears it and is heard by it, and it lags behind nobody.
+	Fit bool
+	// Wrote is how many transactions of its own were ordered. It only grows.
+	Wrote uint64
+}
+
+// Input is the situation of a round. Members are always the same, in the same order, the
+// deciding one among them.
+type Input struct {
+	Self    uint32
+	Leads   bool // Self does
+	Members []Member
+}
+
+// Reason is why leadership is handed over.
+type Reason uint8
+
+// The reasons; None comes with member zero.
+const (
+	None Reason = iota
+	Reach
+	Writes
+)
+
+func (r Reason) String() string {
+	return [...]string{"none", "it reaches more members", "most is written there"}[r]
+}
+
+// Rule is what one member remembers between rounds.
+type Rule struct {
+	o      Options
+	rounds int // as leader, since this member became it
+
+	reaching    uint32 // the member that has reached most others, for so many rounds
+	reachingFor int
+
+	wrote      []uint64 // when the window began
+	writing    uint32   // the member that wrote most in the last windows, so many
+	writingFor int
+}
+
+// New returns a Rule that knows nothing yet.
+func New(o Options) *Rule {
+	o.defaults()
+	return &Rule{o: o}
+}
+
+// Next takes a round's situation, and says to which member leadership should be handed over now,
+// if to any. Who was told so goes on as if it had not happened until it is no leader any more.
+func (r *Rule) Next(in Input) (uint32, Reason) {
+	at := slices.IndexFunc(in.Members, func(m Member) bool { return m.ID == in.Self })
+	if !in.Leads || at < 0 {
+		*r = Rule{o: r.o}
+		return 0, None
+	}
+	r.rounds++
+	self := in.Members[at]
+	reaching, writing := r.reach(self, in), r.writes(in)
+	switch {
+	case r.rounds <= r.o.SettleRounds:
+	case reaching != 0:
+		return reaching, Reach
+	case writing != 0 && mayLead(self, in, writing):
+		return writing, Writes
+	}
+	return 0, None
+}
+
+// mayLead reports whether a member loses nobody whom the leader reaches (L2).
+func mayLead(self Member, in Input, id uint32) bool {
+	return slices.ContainsFunc(in.Members, func(m Member) bool { return m.ID == id && m.ID != self.ID && m.Fit && m.Links >= self.Links })
+}
+
+// reach follows who reaches most others, and more than the leader, and names it once that has been so for long enough. Of
+// equal ones it is the first.
+func (r *Rule) reach(self Member, in Input) uint32 {
+	best := self
+	for _, m := range in.Members {
+		if m.Fit && m.Links > best.Links {
+			best = m
+		}
+	}
+	if best.ID != r.reaching {
+		r.reaching, r.reachingFor = best.ID, 0
+	}
+	if r.reachingFor++; best.ID == self.ID || r.reachingFor < r.o.ReachRounds {
+		return 0
+	}
+	return best.ID
+}
+
+// writes follows who writes, window by window, and names who wrote nearly everything in the last ones.
+func (r *Rule) writes(in Input) uint32 {
+	if r.wrote != nil && (r.rounds-1)%r.o.WindowRounds != 0 {
+		return 0
+	}
+	most, n, all := uint32(0), uint64(0), uint64(0)
+	for i, m := range in.Members {
+		if r.wrote == nil {
+			break
+		}
+		d := m.Wrote - r.wrote[i]
+		if all += d; d > n {
+			most, n = m.ID, d
+		}
+	}
+	r.wrote = r.wrote[:0]
+	for _, m := range in.Members {
+		r.wrote = append(r.wrote, m.Wrote)
+	}
+	if n < r.o.WroteMin || n*100 < all*r.o.SharePercent {
+		most = 0
+	}
+	if most != r.writing {
+		r.writing, r.writingFor = most, 0
+	}
+	if r.writingFor++; most == 0 || r.writingFor < r.o.Windows {
+		return 0
+	}
+	return most
+}

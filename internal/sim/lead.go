@@ -1,0 +1,47 @@
+package sim
+
+import "github.com/tuttidb/tutti/internal/lead"
+
+// gossipMicros is how often a member asks whether another should lead.
+const gossipMicros = 30_000
+
+// leads has a life of a member ask again and again whether another one should lead; the model's gossip knows everything at
+// once. Now and then a faulty member hands over to anybody.
+func (m *member) leads() {
+	rule := lead.New(lead.Options{WroteMin: 3})
+	var round func()
+	round = m.in(func() {
+		m.w.after(gossipMicros, round)
+		self := m.id
+		in := lead.Input{Self: self, Leads: m.engine.View().Leader == self}
+		for _, o := range m.w.members {
+			in.Members = append(in.Members, lead.Member{ID: o.id, Links: o.links(), Fit: m.linked(o) && o.open, Wrote: m.engine.Wrote(o.id)})
+		}
+		to, why := rule.Next(in)
+		if r := m.w.rnd; m.w.faulty && in.Leads && r.chance(m.w.swarm.abdicatePerMille) {
+			to = m.w.members[r.intn(len(m.w.members))].id
+		}
+		if to != 0 {
+			m.w.stats.HandOvers++
+			m.w.say("%v: hands over to member %d: %v", m, to, why)
+			m.engine.HandOver(to)
+			m.wake()
+		}
+	})
+	m.w.after(m.w.rnd.between(1, gossipMicros), round)
+}
+
+// linked reports whether two members hear each other.
+func (m *member) linked(o *member) bool {
+	a, b, cut := m.id-1, o.id-1, m.w.net.cut
+	return m != o && m.up && o.up && !m.paused && !o.paused && !cut[a][b] && !cut[b][a]
+}
+
+func (m *member) links() (n int) {
+	for _, o := range m.w.members {
+		if m.linked(o) {
+			n++
+		}
+	}
+	return n
+}

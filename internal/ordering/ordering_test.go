@@ -295,3 +295,39 @@ func FuzzStep(f *testing.F) {
 		}
 	})
 }
+
+// TestHandOver: the lead goes to a member that has all entries, at once, and nothing that was delivered changes its place. A
+// follower gives nothing away.
+func TestHandOver(t *testing.T) {
+	ps := peers(t, 3)
+	elect(t, ps, ps[0])
+	for i := range 5 {
+		ps[i%3].Propose(fmt.Appendf(nil, "%d", i))
+		settle(t, ps)
+	}
+	ps[1].HandOver(3)
+	settle(t, ps)
+	if v := ps[2].View(); v.Leader != 1 {
+		t.Fatalf("a follower handed over to member %d", v.Leader)
+	}
+	ps[0].Propose([]byte("before"))
+	ps[0].HandOver(2)
+	if ps[0].Propose([]byte("meanwhile")) && !ps[0].Held() {
+		t.Error("a proposal was taken while the lead is handed over")
+	}
+	settle(t, ps)
+	for _, p := range ps {
+		if v := p.View(); v.Leader != 2 {
+			t.Errorf("member %d sees member %d lead", p.member, v.Leader)
+		}
+	}
+	ps[0].Propose([]byte("after"))
+	settle(t, ps)
+	ps[1].Tick()
+	settle(t, ps)
+	for _, p := range ps {
+		if got := fmt.Sprint(p.delivered); got != "[0 1 2 3 4 before after]" {
+			t.Errorf("member %d delivered %s", p.member, got)
+		}
+	}
+}

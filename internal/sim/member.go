@@ -103,9 +103,8 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
-	m.saving, m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, nil, nil, 0, 0, 0
+	m.saving, m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, nil, nil, 1, 0, 0
 	m.sessions, m.submitted = nil, map[uint64]*session{}
-	m.seq++
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"
 	if !e.Submit(engine.Submission{Kind: engine.KindFence, Seq: m.fence}) {
 		panic("sim: the fence of a new life was refused")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/process"
 )
 
@@ -38,6 +39,7 @@ type Node struct {
 	Config     config.Config
 	ConfigFile string
 	LogFile    string
+	FaultFile  string // see package fault; empty: it has no faults
 	proc       *process.Process
 }
 
@@ -162,7 +164,11 @@ func (c *Cluster) Run(k int) {
 	if n.proc.Running() {
 		c.tb.Fatalf("node %d runs already", k)
 	}
-	p, err := process.Start(process.Options{Log: n.LogFile}, exe, "node", "--config", n.ConfigFile)
+	o := process.Options{Log: n.LogFile}
+	if n.FaultFile != "" {
+		o.Env = []string{fault.Variable + "=" + n.FaultFile}
+	}
+	p, err := process.Start(o, exe, "node", "--config", n.ConfigFile)
 	if err != nil {
 		c.tb.Fatal(err)
 	}

@@ -198,6 +198,7 @@ func (c *Cluster) Tool(command string, args ...string) (string, error) {
 func (c *Cluster) Leader() int {
 	c.tb.Helper()
 	s := c.Connect(1)
+	defer s.Close(s.ctx())
 	for deadline := time.Now().Add(sqlTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
 		for k, row := range strings.Split(s.Get("SHOW tutti.status"), ",") {
 			if strings.Contains(row, "|leader|") {

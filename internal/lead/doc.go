@@ -11,7 +11,7 @@
 //	L2  It hands over to no member that reaches fewer others than itself. So while links and
 //	    writers stay as they are, leadership comes to rest.
 //	L3  A member that reaches more others than the leader comes before one that writes.
-//	L4  Nothing is decided on the evidence of a moment.
+//	L4  Nothing is decided on the evidence of a moment, but who leads when the leader stops.
 //
 // What it does not do: elect, measure, know time.
 package lead

@@ -106,6 +106,21 @@ func (r *Rule) Next(in Input) (uint32, Reason) {
 	return 0, None
 }
 
+// Heir names who should lead when the deciding member stops: of the fit ones who reaches most others, of these who has
+// written most, of these the first; zero if there is none, or if Self does not lead.
+func Heir(in Input) uint32 {
+	best := Member{Links: -1}
+	for _, m := range in.Members {
+		if m.Fit && m.ID != in.Self && (m.Links > best.Links || m.Links == best.Links && m.Wrote > best.Wrote) {
+			best = m
+		}
+	}
+	if !in.Leads {
+		return 0
+	}
+	return best.ID
+}
+
 // mayLead reports whether a member loses nobody whom the leader reaches (L2).
 func mayLead(self Member, in Input, id uint32) bool {
 	return slices.ContainsFunc(in.Members, func(m Member) bool { return m.ID == id && m.ID != self.ID && m.Fit && m.Links >= self.Links })

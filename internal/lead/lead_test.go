@@ -131,6 +131,28 @@ func TestReachBeforeWrites(t *testing.T) {
 	}
 }
 
+func TestHeir(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		members []Member
+		want    uint32
+	}{
+		{"the first of equals", []Member{{1, 2, true, 9}, {2, 2, true, 3}, {3, 2, true, 3}}, 2},
+		{"who has written more", []Member{{1, 2, true, 9}, {2, 2, true, 3}, {3, 2, true, 4}}, 3},
+		{"who reaches more", []Member{{1, 2, true, 9}, {2, 2, true, 3}, {3, 1, true, 4}}, 2},
+		{"who is fit", []Member{{1, 2, true, 9}, {2, 2, false, 3}, {3, 1, true, 4}}, 3},
+		{"nobody is", []Member{{1, 2, true, 9}, {2, 2, false, 3}, {3, 1, false, 4}}, 0},
+		{"alone", []Member{{1, 0, true, 9}}, 0},
+	} {
+		if got := Heir(Input{Self: 1, Leads: true, Members: c.members}); got != c.want {
+			t.Errorf("%s: member %d", c.name, got)
+		}
+		if got := Heir(Input{Self: 1, Members: c.members}); got != 0 {
+			t.Errorf("%s, but a follower stops: member %d", c.name, got)
+		}
+	}
+}
+
 // TestOnlyLeadersDecide is L1; a new leader remembers nothing of its last time.
 func TestOnlyLeadersDecide(t *testing.T) {
 	c := full(3)

@@ -44,7 +44,9 @@ type core struct {
 	aborted func(engine.Aborted)
 	locked  func([]engine.Lock)
 	fronts  func([]engine.Front)
-	moved   func(holes bool) // the applied ordinal may have moved without a group
+	moved   func(holes bool)            // the applied ordinal may have moved without a group
+	leave   func(*engine.Engine) uint32 // see life.leave
+	reaches func(uint32) bool
 
 	writes  chan ordering.Ready // to the writer; one at a time
 	written chan error          // its answer; capacity 1
@@ -60,9 +62,9 @@ type core struct {
 	stopped    chan struct{}
 }
 
-func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool)) *core {
+func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool), leave func(*engine.Engine) uint32, reaches func(uint32) bool) *core {
 	return &core{
-		log: log, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved,
+		log: log, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved, leave: leave, reaches: reaches,
 		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
 		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
 		writes: make(chan ordering.Ready), written: make(chan error, 1),
@@ -136,7 +138,7 @@ func (c *core) run(ctx context.Context) (err error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return c.depart()
 		case <-ticker.C:
 			c.engine.Tick()
 		case m := <-c.inbox:

@@ -36,21 +36,79 @@ func (p *peers) links(self uint32) (n int) {
 	return n
 }
 
+// standing is what the rule about the lead is asked with.
+func (l *life) standing(e *engine.Engine) lead.Input {
+	self := l.config.Member
+	in, hears := lead.Input{Self: self, Leads: e.View().Leader == self}, l.peers.hears()
+	for _, m := range l.config.Members {
+		s, _ := l.statusOf(m.Member)
+		in.Members = append(in.Members, lead.Member{ID: m.Member, Links: s.Links, Wrote: e.Wrote(m.Member),
+			Fit: slices.Contains(hears, m.Member) && slices.Contains(s.Hears, self) && s.State == stateSynced && s.lag.items <= caughtUpItems})
+	}
+	return in
+}
+
 // lead has the rule look at the situation, and hands the lead of the order over if it says so. It runs on the core's goroutine,
 // once in a gossipInterval.
 func (l *life) lead(e *engine.Engine) {
-	self := l.config.Member
-	in := lead.Input{Self: self, Leads: e.View().Leader == self}
-	for _, m := range l.config.Members {
-		s, alive := l.statusOf(m.Member)
-		in.Members = append(in.Members, lead.Member{ID: m.Member, Links: s.Links, Wrote: e.Wrote(m.Member),
-			Fit: alive && s.State == stateSynced && slices.Contains(s.Hears, self) && slices.Contains(l.peers.hears(), m.Member) && s.lag.items <= caughtUpItems})
+	if to, why := l.rule.Next(l.standing(e)); to != 0 {
+		l.handOver(e, to, why.String())
 	}
-	to, why := l.rule.Next(in)
-	if to == 0 {
-		return
+}
+
+// leave hands the lead over because this life ends, and says to whom; zero if there is nobody, or this member does not lead.
+func (l *life) leave(e *engine.Engine) uint32 {
+	to := lead.Heir(l.standing(e))
+	if to != 0 {
+		l.handOver(e, to, "this member stops")
 	}
-	l.log.Info("the lead of the order is handed over", "member", l.name(to), "because", why.String())
+	return to
+}
+
+func (l *life) handOver(e *engine.Engine, to uint32, why string) {
+	l.log.Info("the lead of the order is handed over", "member", l.name(to), "because", why)
 	l.core.counters.handed.Add(1)
 	e.HandOver(to)
+}
+
+// reaches reports whether there is a connection to a member.
+func (l *life) reaches(member uint32) bool { return l.tenure.transport.Stats()[member].Connected }
+
+const (
+	leaveMax  = 500 * time.Millisecond // for another to lead; others elect one in about a second
+	leavePoll = 10 * time.Millisecond
+)
+
+// depart hands the lead over, and goes on until another member has it, or cannot have it.
+func (c *core) depart() error {
+	heir := c.leave(c.engine)
+	if heir == 0 {
+		return nil
+	}
+	late, poll := time.NewTimer(leaveMax), time.NewTicker(leavePoll)
+	defer late.Stop()
+	defer poll.Stop()
+	for self := c.leader.Load(); ; c.drainInputs() {
+		c.drainReady()
+		if now := c.leader.Load(); now != 0 && now != self {
+			return nil
+		}
+		select {
+		case <-late.C:
+			return nil
+		case <-poll.C:
+			if !c.reaches(heir) {
+				return nil
+			}
+		case m := <-c.inbox:
+			c.step(m)
+		case f := <-c.ops:
+			f(c.engine)
+		case err := <-c.written:
+			if err != nil {
+				return err
+			}
+			c.finish()
+		}
+	}
 }

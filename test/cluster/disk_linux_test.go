@@ -121,7 +121,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// makeLeader restarts the others until node k leads.
+// makeLeader kills the others until node k leads: one that stops would choose who does.
 func (c *Cluster) makeLeader(k int, others []int) {
 	c.tb.Helper()
 	for range 10 {
@@ -129,7 +129,7 @@ func (c *Cluster) makeLeader(k int, others []int) {
 		if leader == k {
 			return
 		}
-		c.Stop(leader)
+		c.Kill(leader)
 		time.Sleep(1500 * time.Millisecond)
 		c.Run(leader)
 		c.WaitReady(others...)

@@ -363,6 +363,9 @@ func (e *Engine) Wrote(member uint32) uint64 { return e.wrote[member] }
 // proposed again at the new leader.
 func (e *Engine) HandOver(to uint32) { e.order.HandOver(to) }
 
+// Gone says that a member has ended, as far as can be told; see ordering.Order.
+func (e *Engine) Gone(member uint32) { e.order.Gone(member) }
+
 // HasReady reports whether Ready has work.
 func (e *Engine) HasReady() bool {
 	return e.order.HasReady() || len(e.aborted) > 0 || len(e.events) > 0 || len(e.fronts) > 0 || e.running == nil && e.queueFirst <= e.ordinal

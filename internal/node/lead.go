@@ -71,6 +71,13 @@ func (l *life) handOver(e *engine.Engine, to uint32, why string) {
 	e.HandOver(to)
 }
 
+// gone tells every database's order that a member has ended.
+func (t *tenure) gone(member uint32) {
+	for _, l := range t.all() {
+		l.core.do(func(e *engine.Engine) { e.Gone(member) })
+	}
+}
+
 // reaches reports whether there is a connection to a member.
 func (l *life) reaches(member uint32) bool { return l.tenure.transport.Stats()[member].Connected }
 

@@ -73,6 +73,7 @@ type Order struct {
 	ready   raft.Ready
 	feed    feed
 	lost    *Lost
+	next    succession
 
 	// at a leader: proposals wait while others are on their way to a majority, so that one
 	// write and one frame serve all that gathered
@@ -130,7 +131,10 @@ func New(o Options) (*Order, error) {
 }
 
 // Tick advances time by one unit.
-func (o *Order) Tick() { o.node.Tick() }
+func (o *Order) Tick() {
+	o.node.Tick()
+	o.stand()
+}
 
 // ErrMessage is wrapped by Step's errors: the bytes were not a message for this member.
 var ErrMessage = errors.New("ordering: bad message")

@@ -331,3 +331,72 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 }
+
+// ended makes a peer fall silent, and tells others that it has ended.
+func ended(ps []*peer, gone *peer, told ...*peer) {
+	gone.down = true
+	for _, p := range told {
+		p.Gone(gone.member)
+	}
+}
+
+// TestGone: a leader that is known to have ended has a successor before a tick has passed, and the first member does not wait for
+// the others; who hears of it late, or is the only one who has heard, does no harm.
+func TestGone(t *testing.T) {
+	ps := peers(t, 3)
+	elect(t, ps, ps[0])
+	ps[0].Propose([]byte("stays"))
+	settle(t, ps)
+	ended(ps, ps[0], ps[2], ps[1]) // the second of two first
+	settle(t, ps)
+	if v := ps[2].View(); v.Leader != 2 {
+		t.Fatalf("member %d leads", v.Leader)
+	}
+	ps[1].Propose([]byte("new"))
+	settle(t, ps)
+	ps[1].Tick()
+	settle(t, ps)
+	if got := fmt.Sprint(ps[2].delivered); got != "[stays new]" {
+		t.Errorf("delivered %s", got)
+	}
+}
+
+// TestGoneTakesTurns: the first of those that are left is down as well; the next stands for election a tick later.
+func TestGoneTakesTurns(t *testing.T) {
+	ps := peers(t, 5)
+	elect(t, ps, ps[2])
+	ps[0].down = true
+	ended(ps, ps[2], ps[1], ps[3], ps[4])
+	settle(t, ps)
+	ticks := 0
+	for ; ps[4].View().Leader == 0 && ticks < 10; ticks++ {
+		for _, p := range []*peer{ps[1], ps[3], ps[4]} {
+			p.Tick()
+			settle(t, ps)
+		}
+	}
+	if v := ps[4].View(); v.Leader != 2 || ticks > 2 {
+		t.Errorf("member %d leads after %d ticks", v.Leader, ticks)
+	}
+}
+
+// TestGoneIsNot: who takes a living leader for ended gets no vote of those that hear it, and follows it again.
+func TestGoneIsNot(t *testing.T) {
+	ps := peers(t, 3)
+	elect(t, ps, ps[0])
+	term := ps[0].View().Term
+	ps[1].Gone(1)
+	settle(t, ps)
+	ps[1].Gone(3) // no leader: nothing
+	for range 20 {
+		for _, p := range ps {
+			p.Tick()
+		}
+		settle(t, ps)
+	}
+	for _, p := range ps {
+		if v := p.View(); v.Leader != 1 || v.Term != term {
+			t.Errorf("member %d sees member %d lead in term %d, not member 1 in term %d", p.member, v.Leader, v.Term, term)
+		}
+	}
+}

@@ -31,6 +31,23 @@ func (m *member) leads() {
 	m.w.after(m.w.rnd.between(1, gossipMicros), round)
 }
 
+// missed has the members that m was linked with find out soon that it has ended, if it still has by then. A faulty one takes somebody for ended
+// now and then who has not.
+func (m *member) missed() {
+	for _, o := range m.w.members {
+		if !m.linked(o) || m.w.rnd.chance(300) {
+			continue
+		}
+		m.w.after(m.w.rnd.between(100, 30_000), o.in(func() {
+			if !m.up || m.w.faulty && m.w.rnd.chance(m.w.swarm.abdicatePerMille) {
+				m.w.stats.Missed++
+				o.engine.Gone(m.id)
+				o.wake()
+			}
+		}))
+	}
+}
+
 // linked reports whether two members hear each other.
 func (m *member) linked(o *member) bool {
 	a, b, cut := m.id-1, o.id-1, m.w.net.cut

@@ -118,6 +118,7 @@ func (m *member) start() {
 
 // stop ends a life of the node. Unsynced log writes are lost if power is.
 func (m *member) stop(power bool) {
+	m.missed()
 	m.up, m.paused, m.held = false, false, nil
 	m.w.stats.Fills += int(m.engine.Fills())
 	sessions := m.sessions

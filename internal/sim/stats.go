@@ -16,7 +16,7 @@ type Stats struct {
 	Checkpoints, Compactions, LostMembers, LogRestarts     int
 	Notified                                               int // notifications passed on
 	Locked, LocksLost                                      int // advisory locks taken, and lost
-	HandOvers                                              int // of the lead
+	HandOvers, Missed                                      int // of the lead; ends of members that others were told of
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps  int
 }
 

@@ -43,6 +43,9 @@ type Options struct {
 	// member, in order; while it runs nothing more is read from that member. It must not call
 	// Close.
 	Handler func(from uint32, frame []byte)
+	// Gone, if set, is told when a member to which there was a connection refuses another: its machine answers, and nobody
+	// listens there. It is called once for each connection lost so, from one goroutine per member, and must not call Close.
+	Gone func(member uint32)
 	// Fault, nil in production, decides for every frame how long it is held back (later frames
 	// wait behind it) and whether it is lost. It is called inside Send.
 	Fault func(to uint32, frame []byte) (delay time.Duration, drop bool)

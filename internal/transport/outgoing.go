@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -36,7 +37,7 @@ type peer struct {
 
 // run keeps one connection to the peer until ctx ends.
 func (p *peer) run(ctx context.Context) {
-	backoff := p.t.timing.backoffMin
+	backoff, known := p.t.timing.backoffMin, uint64(0)
 	for {
 		began := time.Now()
 		err := p.connection(ctx)
@@ -45,6 +46,12 @@ func (p *peer) run(ctx context.Context) {
 		}
 		if time.Since(began) > p.t.timing.backoffMax {
 			backoff = p.t.timing.backoffMin // it was not refused at once
+		}
+		if n := p.connections.Load(); n > known && errors.Is(err, syscall.ECONNREFUSED) {
+			known = n
+			if p.t.o.Gone != nil {
+				p.t.o.Gone(p.id)
+			}
 		}
 		p.t.logs.warn(fmt.Sprintf("outgoing %d", p.id), outgoingLogEvery, "no connection to member",
 			"member", p.id, "address", p.address, "error", err)

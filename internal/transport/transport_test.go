@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -259,5 +260,46 @@ func TestBrokenConnectionDropsTheQueue(t *testing.T) {
 	close(release)
 	if err := <-closed; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestGone: a member is called gone once when nobody listens where it was; not when it has never been there, and not when only the
+// connection is lost.
+func TestGone(t *testing.T) {
+	var gone atomic.Int64
+	tell := func(o *Options, _ *timing) {
+		if o.Self == 1 {
+			o.Gone = func(member uint32) { gone.Add(int64(member)) }
+		}
+	}
+	l1, l2 := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
+	addr := l2.Addr().String()
+	if err := l2.Close(); err != nil {
+		t.Fatal(err)
+	}
+	one := launch(t, 1, l1, map[uint32]string{2: addr}, tell)
+	eventually(t, "a refusal", func() bool { return one.logs.count("connection refused") > 0 })
+	two := launch(t, 2, listen(t, addr), map[uint32]string{1: one.addr}, tell)
+	one.exchange(t, two)
+	two.mu.Lock()
+	for c := range two.conns {
+		c.Close()
+	}
+	two.mu.Unlock()
+	eventually(t, "another connection", func() bool { return one.Stats()[2].Connections > 1 })
+	if n := gone.Load(); n != 0 {
+		t.Errorf("gone %d before it was", n)
+	}
+	for times := int64(1); times <= 2; times++ {
+		one.exchange(t, two)
+		if err := two.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "that it is gone", func() bool { return gone.Load() == 2*times })
+		time.Sleep(4 * quickTiming().backoffMax)
+		if n := gone.Load(); n != 2*times {
+			t.Errorf("told %d times that member 2 is gone, not %d", n/2, times)
+		}
+		two = launch(t, 2, listen(t, addr), map[uint32]string{1: one.addr}, tell)
 	}
 }

@@ -117,8 +117,8 @@ func TestLeadReachesAll(t *testing.T) {
 	c.Check()
 }
 
-// TestLeadIsLeftBehind: a leader that is stopped, or whose PostgreSQL ends, hands the lead over first, so that the others do not
-// have to find out that it is gone: clients there wait less than an election takes.
+// TestLeadIsLeftBehind: a leader that is stopped, or whose PostgreSQL ends, hands the lead over first, and one that is killed is
+// missed at once: clients at other nodes wait less than raft's timeouts.
 func TestLeadIsLeftBehind(t *testing.T) {
 	const soonest = 500 * time.Millisecond // for an election: ten ticks
 	c := Start(t, 3)
@@ -130,6 +130,7 @@ func TestLeadIsLeftBehind(t *testing.T) {
 	}{
 		{"the node stops", func(k int) { c.Stop(k); c.Run(k) }},
 		{"its PostgreSQL is killed", c.KillPostgres},
+		{"the node is killed", func(k int) { c.Kill(k); c.Run(k) }},
 	} {
 		took := time.Hour
 		for try := 0; took >= soonest && try < 5; try++ { // the machine may stand still

@@ -47,5 +47,8 @@
 //	    that member's other transactions may come between, but no definition does, and what conflicts with it waits (E5). Its base
 //	    is taken with its end, so what has passed it is before it in every respect.
 //
+//	E14 A transaction that conflicts with what is delivered when it is under way loses, wherever it will be in the order: what is
+//	    remembered of a winner is forgotten only for a floor below which everything loses.
+//
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

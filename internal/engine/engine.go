@@ -178,6 +178,8 @@ type own struct {
 	orphan  bool   // its session is gone: apply the rows like a remote item
 	sent    int    // bytes of the payload that left in parts
 	gone    bool   // all of it is in batches, or it is lost
+
+	proposed certify.Transaction // as it is in its batch; its Writeset is nil before that
 }
 
 // source is what is known of a member's proposals: the last batch taken, and the parts of a

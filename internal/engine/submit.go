@@ -311,7 +311,7 @@ func (e *Engine) makeBatch() {
 			b.Items, part = append(b.Items, e.part(w)), true
 			return true
 		}
-		w.gone = true
+		w.gone, w.proposed = true, certified(w, &it)
 		bytes += rest + 32
 		b.Items = append(b.Items, it)
 		if w == e.sending {
@@ -337,7 +337,31 @@ func (e *Engine) doom(w *own, it *Item) certify.Verdict {
 	if w.Kind != KindCertified || w.sent > 0 {
 		return certify.Verdict{}
 	}
-	return e.cert.Check(certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, LockBase: it.LockBase, Writeset: w.Writeset})
+	return e.cert.Check(certified(w, it))
+}
+
+// certified is what certification will be asked about an own submission.
+func certified(w *own, it *Item) certify.Transaction {
+	return certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, LockBase: it.LockBase, Writeset: w.Writeset}
+}
+
+// Foretell ends an own transaction that is under way, and has no verdict yet, if it has lost already to what is delivered: what comes
+// before it in the order only grows (E14). It reports whether it did; Aborted follows. The order will come to the same, and nobody waits
+// for that any more.
+func (e *Engine) Foretell(seq uint64) bool {
+	w := e.owns[seq]
+	if w == nil || w.Kind != KindCertified || w.ordinal != 0 || w.proposed.Writeset == nil {
+		return false
+	}
+	v := e.cert.Check(w.proposed)
+	if planted == "foretold-for-nothing" {
+		v = certify.Verdict{Reason: certify.TooOld}
+	}
+	if v.Commit() {
+		return false
+	}
+	e.abort(w, v)
+	return true
 }
 
 // Loses gives the verdict on a transaction that is not submitted, if the log as delivered has decided against it.

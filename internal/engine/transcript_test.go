@@ -63,6 +63,8 @@ func (c *cluster) command(t *testing.T, d *datadriven.TestData) string {
 		c.submit(d)
 	case "withdraw":
 		c.say("%v", c.node(d).e.Withdraw(c.seq(d)))
+	case "foretell":
+		c.say("%v", c.node(d).e.Foretell(c.seq(d)))
 	case "pace":
 		var front int
 		d.ScanArgs(t, "front", &front)
@@ -352,7 +354,11 @@ func (c *cluster) cut(d *datadriven.TestData) {
 	if d.Cmd == "heal" {
 		return
 	}
-	a := c.node(d)
+	a, to := c.node(d), 0
+	if d.MaybeScanArgs(c.t, "to", &to); to != 0 { // in that direction only
+		a.cut = []uint32{uint32(to)}
+		return
+	}
 	for _, n := range c.nodes {
 		if n != a {
 			a.cut, n.cut = append(a.cut, n.id), append(n.cut, a.id)

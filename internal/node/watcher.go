@@ -151,6 +151,9 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 			w.decision <- session.Decision{Retry: true, Err: why}
 			return
 		}
+		if e.Foretell(seq) {
+			return
+		}
 		l.applyingMu.Lock()
 		defer l.applyingMu.Unlock()
 		if !l.joinable {

@@ -285,6 +285,9 @@ func (s *session) inTheWay() {
 		if s.m.engine.Withdraw(s.seq) {
 			s.m.w.stats.Withdrawn++
 			s.fail()
+		} else if s.m.engine.Foretell(s.seq) {
+			s.m.w.stats.Foretold++
+			s.m.wake()
 		} else if t, ok := s.m.engine.Early(s.seq); ok {
 			s.m.w.stats.Early++
 			s.m.w.truth.learnEarly(t)

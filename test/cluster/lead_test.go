@@ -78,21 +78,32 @@ func TestLeadFollowsWrites(t *testing.T) {
 	}
 }
 
+// startFaulty starts a cluster whose nodes take faults.
+func startFaulty(t *testing.T, n int) *Cluster {
+	t.Helper()
+	c := New(t, n)
+	for k, node := range c.nodes {
+		node.FaultFile = filepath.Join(c.Dir, fmt.Sprintf("faults%d.json", k+1))
+	}
+	c.StartNodes()
+	return c
+}
+
+// fault has a node have these faults, and no others.
+func (n *Node) fault(t *testing.T, r fault.Rules) {
+	t.Helper()
+	if err := r.Write(n.FaultFile); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestLeadReachesAll: while the link between the leader and another node is cut, or works in one direction only, the node that
 // both reach comes to lead, and clients of all nodes go on.
 func TestLeadReachesAll(t *testing.T) {
-	c := New(t, 3)
-	for k := range c.nodes {
-		c.nodes[k].FaultFile = filepath.Join(c.Dir, fmt.Sprintf("faults%d.json", k+1))
-	}
-	c.StartNodes()
+	c := startFaulty(t, 3)
 	c.Connect(1).Do("CREATE TABLE leadlink(id int PRIMARY KEY GENERATED ALWAYS AS IDENTITY)")
 	c.Everywhere("SELECT count(*) FROM leadlink", "0")
-	drop := func(from int, to ...uint32) {
-		if err := (fault.Rules{Drop: to}).Write(c.Node(from).FaultFile); err != nil {
-			t.Fatal(err)
-		}
-	}
+	drop := func(from int, to ...uint32) { c.Node(from).fault(t, fault.Rules{Drop: to}) }
 	for _, way := range []string{"both", "from the leader", "to the leader"} {
 		time.Sleep(2 * time.Second) // what the nodes know of each other is as it was before
 		leader := c.Leader()

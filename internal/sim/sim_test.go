@@ -40,7 +40,7 @@ func TestSeeds(t *testing.T) {
 	}
 	t.Logf("%d seeds: %+v", p.seeds, p.sum)
 	counts := reflect.ValueOf(p.sum)
-	enough := map[string]int{"OwnAborts": math.MaxInt, "Early": 2000} // seeds for one to happen; else 100
+	enough := map[string]int{"OwnAborts": math.MaxInt, "Early": 2000, "Ended": 10_000} // seeds for one to happen; else 100
 	for i := range counts.NumField() {
 		if what := counts.Type().Field(i).Name; counts.Field(i).Int() == 0 && n >= max(100, enough[what]) && !t.Failed() {
 			t.Errorf("in %d seeds %s is always zero: the simulation tests less than it says", n, what)

@@ -12,6 +12,8 @@
 //	    writers stay as they are, leadership comes to rest.
 //	L3  A member that reaches more others than the leader comes before one that writes.
 //	L4  Nothing is decided on the evidence of a moment, but who leads when the leader stops.
+//	L5  Who could not take the lead is asked again ever more rarely: each try costs time in which
+//	    nothing is ordered.
 //
 // What it does not do: elect, measure, know time.
 package lead

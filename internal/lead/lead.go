@@ -14,13 +14,16 @@ type Options struct {
 	WindowRounds, Windows int
 	SharePercent          uint64
 	WroteMin              uint64
+	// RestRounds is how long nothing is decided after a decision that came to nothing, and after each further one twice as long, up
+	// to 64 times; zero means 33.
+	RestRounds int
 }
 
 func (o *Options) defaults() {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&o.SettleRounds, 5}, {&o.ReachRounds, 4}, {&o.WindowRounds, 7}, {&o.Windows, 2}} {
+	}{{&o.SettleRounds, 5}, {&o.ReachRounds, 4}, {&o.WindowRounds, 7}, {&o.Windows, 2}, {&o.RestRounds, 33}} {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}
@@ -77,6 +80,9 @@ type Rule struct {
 	wrote      []uint64 // when the window began
 	writing    uint32   // the member that wrote most in the last windows, so many
 	writingFor int
+
+	decided int // how often, as this leader: what it decided came to nothing
+	rest    int // rounds before it decides again
 }
 
 // New returns a Rule that knows nothing yet.
@@ -86,7 +92,8 @@ func New(o Options) *Rule {
 }
 
 // Next takes a round's situation, and says to which member leadership should be handed over now,
-// if to any. Who was told so goes on as if it had not happened until it is no leader any more.
+// if to any. Who still leads when it asks again has not been able to: that costs time in which nothing is ordered, so it is
+// tried again only after a while.
 func (r *Rule) Next(in Input) (uint32, Reason) {
 	at := slices.IndexFunc(in.Members, func(m Member) bool { return m.ID == in.Self })
 	if !in.Leads || at < 0 {
@@ -96,14 +103,21 @@ func (r *Rule) Next(in Input) (uint32, Reason) {
 	r.rounds++
 	self := in.Members[at]
 	reaching, writing := r.reach(self, in), r.writes(in)
+	to, why := uint32(0), None
 	switch {
 	case r.rounds <= r.o.SettleRounds:
+	case r.rest > 0:
+		r.rest--
 	case reaching != 0:
-		return reaching, Reach
+		to, why = reaching, Reach
 	case writing != 0 && mayLead(self, in, writing):
-		return writing, Writes
+		to, why = writing, Writes
 	}
-	return 0, None
+	if to != 0 {
+		r.rest = r.o.RestRounds << min(r.decided, 6)
+		r.decided++
+	}
+	return to, why
 }
 
 // Heir names who should lead when the deciding member stops: of the fit ones who reaches most others, of these who has

@@ -115,19 +115,20 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestReachBeforeWrites is L3.
+// TestReachBeforeWrites is L3: in the round in which both are evident.
 func TestReachBeforeWrites(t *testing.T) {
 	c := full(5)
-	c.rounds(14, 0, 50, 0, 0, 0)
+	c.rounds(11, 0, 50, 0, 0, 0)
 	for i, links := range []int{3, 3, 4, 4, 2} {
 		c.in.Members[i].Links = links
 	}
-	if to, why, _ := c.rounds(4, 0, 50, 0, 0, 0); to != 2 || why != Writes {
-		t.Errorf("before the others' reach is evident: to %d because %v", to, why)
+	if to, why, at := c.rounds(10, 0, 50, 0, 0, 0); to != 3 || why != Reach || at != 4 {
+		t.Errorf("to %d because %v in round %d", to, why, at)
 	}
-	c.in.Members[2].Fit = false
-	if to, why, _ := c.rounds(4, 0, 50, 0, 0, 0); to != 4 || why != Reach {
-		t.Errorf("then to %d because %v", to, why)
+	c = full(5)
+	c.rounds(11, 0, 50, 0, 0, 0)
+	if to, why, at := c.rounds(10, 0, 50, 0, 0, 0); to != 2 || why != Writes || at != 4 {
+		t.Errorf("all reach as many: to %d because %v in round %d", to, why, at)
 	}
 }
 
@@ -208,4 +209,28 @@ func TestComesToRest(t *testing.T) {
 		}
 		t.Fatalf("leadership moved %d times among %d members", moves, n)
 	})
+}
+
+// TestRests is L5: where nobody takes the lead, tries become rare, and a new leader begins anew.
+func TestRests(t *testing.T) {
+	c := full(3)
+	c.in.Members[0].Links = 1
+	last, gaps := 0, []int(nil)
+	for round := 1; len(gaps) < 9; round++ {
+		if to, _ := c.rule.Next(c.in); to != 0 {
+			gaps, last = append(gaps, round-last), round
+		}
+	}
+	for i, want := range []int{6, 34, 67, 133, 265, 529, 1057, 2113, 2113} {
+		if gaps[i] != want {
+			t.Errorf("tries came after %v rounds", gaps)
+			break
+		}
+	}
+	c.in.Leads = false
+	c.rule.Next(c.in)
+	c.in.Leads = true
+	if to, _, at := c.rounds(50); to != 2 || at != 6 {
+		t.Errorf("a new leader handed over to %d in round %d", to, at)
+	}
 }

@@ -69,12 +69,16 @@ func TestLeadFollowsWrites(t *testing.T) {
 		c.soon(func() bool { return c.Leader() == writer }, func() string { return fmt.Sprintf("node %d writes, and node %d leads", writer, c.Leader()) })
 		stop()
 	}
-	before := c.handed()
-	stop := c.writing("leadwrites", 5*time.Millisecond, c.All()...)
-	time.Sleep(6 * time.Second) // more than two windows
-	stop()
-	if n := c.handed() - before; n != 0 {
-		t.Errorf("the lead was handed over %d times while all wrote", n)
+	moved := uint64(1)
+	for try := 0; moved > 0 && try < 3; try++ { // some nodes may have stood still
+		before := c.handed()
+		stop := c.writing("leadwrites", 5*time.Millisecond, c.All()...)
+		time.Sleep(6 * time.Second) // more than two windows
+		stop()
+		moved = c.handed() - before
+	}
+	if moved > 0 {
+		t.Errorf("the lead was handed over %d times while all wrote", moved)
 	}
 }
 
@@ -144,8 +148,8 @@ func TestLeadIsLeftBehind(t *testing.T) {
 		{"its PostgreSQL is killed", c.KillPostgres, 1},
 		{"the node is killed", func(k int) { c.Kill(k); c.Run(k) }, 0},
 	} {
-		took := time.Hour
-		for try := 0; took >= soonest && try < 3; try++ { // the machine may stand still
+		took, hands := time.Hour, -1
+		for try := 0; (took >= soonest || hands != end.hands) && try < 3; try++ { // the machine may stand still
 			time.Sleep(time.Second) // what the nodes know of each other is as it was before
 			leader := c.Leader()
 			stop := c.writing("leadleft", time.Millisecond, 1+leader%3, 1+(leader+1)%3)
@@ -155,13 +159,11 @@ func TestLeadIsLeftBehind(t *testing.T) {
 			time.Sleep(3 * time.Second) // more than an election takes
 			took = stop()
 			c.WaitReady()
-			if n := c.said(leader, "this member stops") - handed; n != end.hands {
-				t.Errorf("%s: the lead was handed over %d times", end.what, n)
-			}
+			hands = c.said(leader, "this member stops") - handed
 		}
 		t.Logf("%s: the longest answer took %v", end.what, took)
-		if took >= soonest {
-			t.Errorf("%s: clients at the other nodes waited for %v", end.what, took)
+		if took >= soonest || hands != end.hands {
+			t.Errorf("%s: the lead was handed over %d times, clients at the other nodes waited for %v", end.what, hands, took)
 		}
 	}
 	c.Check()

@@ -137,7 +137,7 @@ func (t *tenure) layToRest(ctx context.Context) error {
 		}
 		g.stop()
 		<-g.ended
-		if err := os.RemoveAll(logDir(main.config, g.group)); err != nil {
+		if err := raftlog.Remove(logDir(main.config, g.group)); err != nil {
 			return err
 		}
 		if _, err := main.monitor.exec(ctx, fmt.Sprintf("DELETE FROM tutti.database WHERE id = %d AND state = '%s'", g.group, databaseDropped)); err != nil {

@@ -57,7 +57,11 @@ func (l *life) lead(e *engine.Engine) {
 }
 
 // leave hands the lead over because this life ends, and says to whom; zero if there is nobody, or this member does not lead.
+// Where all members end the lives of a database nobody would take it, and the definition that does so would wait for that.
 func (l *life) leave(e *engine.Engine) uint32 {
+	if l.dismissed.Load() {
+		return 0
+	}
 	to := lead.Heir(l.standing(e))
 	if to != 0 {
 		l.handOver(e, to, "this member stops")

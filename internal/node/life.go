@@ -33,6 +33,7 @@ type life struct {
 	met         atomic.Uint64 // the last meeting to which it came, see meet
 	through     atomic.Uint64 // up to which the main database has everything, if that is more than what is applied
 	stop        func()        // ends it
+	dismissed   atomic.Bool   // it ends because its database does, or changes its name: at all members
 	ended       chan struct{} // closed when nothing of it is left
 	config      *config.Config
 	log         *slog.Logger

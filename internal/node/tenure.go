@@ -121,6 +121,7 @@ func (t *tenure) open(l *life) (run func(), err error) {
 // end ends the life of a database, and its sessions, and waits for it.
 func (t *tenure) end(group uint64) {
 	if l := t.life(group); l != nil {
+		l.dismissed.Store(true)
 		l.stop()
 		<-l.ended
 	}

@@ -56,6 +56,29 @@ func create(o Options, id Identity, d disk) error {
 	return nil
 }
 
+// Remove removes a log that nobody has open, if it is there. It is gone at once or not at all: what an interrupted Remove
+// leaves is none, and goes with the next one.
+func Remove(dir string) error {
+	dir = filepath.Clean(dir)
+	aside := dir + ".removing"
+	err := os.RemoveAll(aside)
+	if err == nil {
+		if err = os.Rename(dir, aside); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	if err == nil {
+		err = realDisk().syncDir(filepath.Dir(dir))
+	}
+	if err == nil {
+		err = os.RemoveAll(aside)
+	}
+	if err != nil {
+		return fmt.Errorf("raftlog: remove %s: %w", dir, err)
+	}
+	return nil
+}
+
 // fill writes all files of a new log.
 func fill(d disk, dir string, segmentBytes int64, id Identity) error {
 	text, err := json.Marshal(id)

@@ -237,3 +237,21 @@ func TestGapPanics(t *testing.T) {
 	}
 	must(t, l.Close())
 }
+
+// TestRemove: a log goes whole, and with it what an interrupted Remove has left; what is not there is no error.
+func TestRemove(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "log")}
+	for _, left := range []string{"", "segment", "identity"} {
+		must(t, Create(o, testID))
+		if left != "" {
+			must(t, os.Mkdir(o.Dir+".removing", 0o700))
+			must(t, os.WriteFile(filepath.Join(o.Dir+".removing", left), []byte("x"), 0o600))
+		}
+		for range 2 {
+			must(t, Remove(o.Dir))
+			if names, err := filepath.Glob(o.Dir + "*"); err != nil || len(names) > 0 {
+				t.Errorf("%v is left, %v", names, err)
+			}
+		}
+	}
+}

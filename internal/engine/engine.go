@@ -70,6 +70,12 @@ type Options struct {
 	// item. One delivery may exceed it. When it is reached, the order is no longer taken in
 	// until a group is issued; verdicts on own submissions wait as well. Zero means 64 MiB.
 	QueueBytesMax int
+	// GatherShare and GatherPart: proposals gather at a leader until they hold as many transactions as one in GatherShare of the
+	// sessions that write, or as were ordered in one GatherPart of a tick, whichever is less. Zero means 3 and 10.
+	GatherShare, GatherPart int
+	// KeptSilence and KeptAfter: groups are kept back (Kept) where no item of this member's is among the last KeptSilence
+	// ordinals, and if the group before had KeptAfter tasks. Zero means 256 and 3.
+	KeptSilence, KeptAfter int
 }
 
 func (o *Options) defaults() {
@@ -77,7 +83,8 @@ func (o *Options) defaults() {
 		v *int
 		d int
 	}{{&o.GroupItemsMax, 512}, {&o.GroupBytesMax, 4 << 20}, {&o.BatchItemsMax, 512}, {&o.BatchBytesMax, 512 << 10},
-		{&o.BatchesInflightMax, 4}, {&o.ResubmitTicks, 20}, {&o.PendingMax, 65536}, {&o.QueueBytesMax, 64 << 20}} {
+		{&o.BatchesInflightMax, 4}, {&o.ResubmitTicks, 20}, {&o.PendingMax, 65536}, {&o.QueueBytesMax, 64 << 20},
+		{&o.GatherShare, 3}, {&o.GatherPart, 10}, {&o.KeptSilence, 256}, {&o.KeptAfter, 3}} {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}
@@ -210,6 +217,7 @@ type Engine struct {
 	serial  map[uint32]span   // when members have run SERIALIZABLE transactions
 
 	wrote map[uint32]uint64 // see Wrote; not replicated
+	crowd crowd             // not replicated
 
 	// delivered, not yet issued as a group
 	queue      []Task
@@ -218,6 +226,9 @@ type Engine struct {
 	queueFirst uint64 // first ordinal not covered by an issued group
 	running    *Group
 	groups     uint64 // how many were issued
+	tasks      int    // of the last one
+	issue      bool   // see Issue
+	spoke      uint64 // the last item of this member's
 	applied    uint64
 	appliedVol uint64 // volume at applied
 
@@ -253,7 +264,7 @@ type proposal struct {
 // New starts a machine at what the log storage holds. It certifies again what follows the checkpoint.
 func New(o Options) (*Engine, error) {
 	o.defaults()
-	o.Order.Member = o.Member
+	o.Order.Member, o.Order.Weigh = o.Member, weigh
 	if o.Position.Member == 0 {
 		o.Position.Member = o.Member
 	}
@@ -269,7 +280,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, order: order, cert: certify.New(o.Certify),
-		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{}, wrote: map[uint32]uint64{},
+		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{}, wrote: map[uint32]uint64{}, crowd: newCrowd(),
 		owns: map[uint64]*own{}, locked: map[uint64]lockCount{}, usual: o.ResubmitTicks,
 	}
 	if o.Checkpoint != nil {
@@ -282,6 +293,8 @@ func New(o Options) (*Engine, error) {
 // Tick advances time by one unit and repeats proposals that seem lost.
 func (e *Engine) Tick() {
 	e.order.Tick()
+	e.crowd.tick()
+	e.order.Gather(e.crowd.enough(e.o.GatherShare, e.o.GatherPart))
 	if len(e.inflight) == 0 {
 		e.idle, e.again = 0, 0
 		return
@@ -370,7 +383,7 @@ func (e *Engine) Gone(member uint32) { e.order.Gone(member) }
 
 // HasReady reports whether Ready has work.
 func (e *Engine) HasReady() bool {
-	return e.order.HasReady() || len(e.aborted) > 0 || len(e.events) > 0 || len(e.fronts) > 0 || e.running == nil && e.queueFirst <= e.ordinal
+	return e.order.HasReady() || len(e.aborted) > 0 || len(e.events) > 0 || len(e.fronts) > 0 || e.due()
 }
 
 // Ready returns the next work; Advance must be called once it is carried out (the group
@@ -446,6 +459,9 @@ func (e *Engine) deliver(index uint64, data []byte) {
 // deliverItem gives an item its ordinal and its verdict, and reports whether it is to be carried out.
 func (e *Engine) deliverItem(it *Item) bool {
 	e.ordinal++
+	if it.ID.Member == e.o.Member {
+		e.spoke = e.ordinal
+	}
 	before := e.volume
 	e.volume += uint64(len(it.Payload))
 	var ws *writeset.Writeset
@@ -453,6 +469,7 @@ func (e *Engine) deliverItem(it *Item) bool {
 	switch it.Kind {
 	case KindCertified:
 		e.wrote[it.ID.Member]++
+		e.crowd.add(it)
 		var err error
 		if ws, err = e.decode(it); err != nil || max(it.Base, it.ReadBase, it.LockBase) >= e.ordinal {
 			v = certify.Verdict{Reason: certify.Malformed}

@@ -6,9 +6,10 @@ import "math"
 // or already in the database) ride along; if there is nothing but them, the applied
 // ordinal moves without a group. Notifications split no group: they are due when it is done.
 func (e *Engine) nextGroup() *Group {
-	if e.running != nil || e.queueFirst > e.ordinal {
+	if !e.due() {
 		return nil
 	}
+	e.issue = false
 	n, bytes := 0, 0
 	local := uint64(math.MaxUint64) // ordinal of the first local task in the group
 	for n < len(e.queue) && n < e.o.GroupItemsMax {
@@ -42,6 +43,7 @@ func (e *Engine) nextGroup() *Group {
 	e.queueFirst = g.Last + 1
 	e.running = g
 	e.groups++
+	e.tasks = n
 	if planted == "applied-is-issued" {
 		e.applied = g.Last
 	}

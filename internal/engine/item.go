@@ -120,15 +120,23 @@ func (b *batch) append(dst []byte) []byte {
 	return dst
 }
 
+// itemBytesMin is the least that an item takes.
+const itemBytesMin = 6
+
+// batchHead reads what stands before the number of a batch's items.
+func batchHead(r *writeset.Reader) (b *batch, version byte) {
+	version = r.Byte()
+	return &batch{passes: version == batchVersionPass, Member: uint32(r.Uvarint()), Incarnation: r.Uvarint(), Number: r.Uvarint()}, version
+}
+
 // decodeBatch reads a batch that fills data exactly; payloads alias data.
 func decodeBatch(data []byte) (*batch, error) {
 	r := writeset.NewReader(data)
-	version := r.Byte()
+	b, version := batchHead(r)
 	if version < batchVersion || version > batchVersionPass {
 		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d to %d", version, batchVersion, batchVersionPass)
 	}
-	b := &batch{passes: version == batchVersionPass, Member: uint32(r.Uvarint()), Incarnation: r.Uvarint(), Number: r.Uvarint()}
-	b.Items = make([]Item, r.Count(6))
+	b.Items = make([]Item, r.Count(itemBytesMin))
 	for i := range b.Items {
 		it := &b.Items[i]
 		it.Kind = Kind(r.Byte())

@@ -26,6 +26,10 @@ const (
 // one site those arrive first; a longer way to the majority should not cost another round trip.
 const gatherMax = 3 * time.Millisecond
 
+// keptMax is how much time is between two groups at a member that only applies, at least, if the others write so much that more
+// than one transaction waits then (engine.Kept).
+const keptMax = 4 * time.Millisecond
+
 // memberFrame is a raft message of another member.
 type memberFrame struct {
 	from uint32
@@ -51,6 +55,7 @@ type core struct {
 	writes  chan ordering.Ready // to the writer; one at a time
 	written chan error          // its answer; capacity 1
 	writing bool
+	issued  time.Time                 // the last group
 	late    []ordering.Message        // of the Ready being carried out
 	wanted  chan<- *engine.Checkpoint // who waits for one; nil: nobody
 
@@ -121,21 +126,16 @@ func (c *core) run(ctx context.Context) (err error) {
 	defer close(c.writes)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	gathered := time.NewTimer(time.Hour)
-	defer gathered.Stop()
-	gathering := false
+	gathered, kept := newAlarm(c.engine.Held, gatherMax), newAlarm(c.engine.Kept, keptMax)
+	defer gathered.timer.Stop()
+	defer kept.timer.Stop()
 	for {
 		if lost := c.engine.Lost(); lost != nil {
 			return &lostError{*lost}
 		}
 		c.drainReady()
-		if held := c.engine.Held(); held != gathering {
-			if gathering = held; held {
-				gathered.Reset(gatherMax)
-			} else {
-				gathered.Stop()
-			}
-		}
+		gathered.look(time.Time{})
+		kept.look(c.issued)
 		select {
 		case <-ctx.Done():
 			return c.depart()
@@ -150,12 +150,45 @@ func (c *core) run(ctx context.Context) (err error) {
 				return err
 			}
 			c.finish()
-		case <-gathered.C:
+		case <-gathered.timer.C:
+			gathered.set = false
 			c.engine.Release()
-			gathering = false
+		case <-kept.timer.C:
+			kept.set = false
+			c.engine.Issue()
 		}
 		c.drainInputs()
 	}
+}
+
+// alarm rings when something that the engine keeps back has waited long enough.
+type alarm struct {
+	timer *time.Timer
+	keeps func() bool
+	max   time.Duration
+	set   bool
+}
+
+func newAlarm(keeps func() bool, max time.Duration) alarm {
+	return alarm{timer: time.NewTimer(time.Hour), keeps: keeps, max: max}
+}
+
+// look sets the alarm if something is kept back by now, and stops it if nothing is any more. The time counts from now, or
+// from since, if that is a moment.
+func (a *alarm) look(since time.Time) {
+	keeps := a.keeps()
+	if keeps == a.set {
+		return
+	}
+	if a.set = keeps; !keeps {
+		a.timer.Stop()
+		return
+	}
+	left := a.max
+	if !since.IsZero() {
+		left -= time.Since(since)
+	}
+	a.timer.Reset(left)
 }
 
 // lastWords turns a panic into the log's error, if there is one: raft knows no other answer when its
@@ -217,6 +250,7 @@ func (c *core) drainReady() {
 		}
 		if rd.Group != nil {
 			c.counters.group(rd.Group)
+			c.issued = time.Now()
 			c.groups <- rd.Group
 		}
 		c.late = rd.Late

@@ -14,7 +14,8 @@
 //	O2  All members deliver the same entries in the same order, without gaps.
 //	O3  A proposal may be lost or delivered twice; the engine numbers its batches.
 //	O4  At a leader, proposals wait while others are on their way to a majority, so that one
-//	    write and one frame per member serve all that gathered; in the order they came.
+//	    write and one frame per member serve all that gathered; in the order they came. Where the
+//	    owner says so (Gather), they wait until they are enough, or the owner's patience ends (Release).
 //	O5  The owner may pause delivery for as long as it likes. What is decided meanwhile is
 //	    read from Storage later; raft, and so the other members, do not wait for it.
 //	O6  Delivery begins behind Options.Start. A member that lacks entries which the leader no

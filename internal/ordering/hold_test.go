@@ -39,6 +39,49 @@ func TestProposalsGather(t *testing.T) {
 	}
 }
 
+// TestGather: a leader waits until what it was offered weighs enough, or for Release; who does not lead waits for nothing.
+func TestGather(t *testing.T) {
+	ps := peers(t, 3)
+	elect(t, ps, ps[0])
+	ps[0].weigh = func(data []byte) int { return len(data) }
+	for _, p := range ps {
+		p.Gather(5)
+	}
+	for _, data := range []string{"a", "bb"} {
+		if !ps[0].Propose([]byte(data)) {
+			t.Fatalf("%s was refused", data)
+		}
+		if ps[0].HasReady() || !ps[0].Held() {
+			t.Errorf("after %s the leader waits for no more, or has taken nothing: held %v", data, ps[0].Held())
+		}
+	}
+	ps[1].Propose([]byte("cc"))
+	if ps[1].Held() {
+		t.Error("a follower keeps its proposal back")
+	}
+	settle(t, ps)
+	if got := fmt.Sprint(ps[0].delivered); got != "[a bb cc]" {
+		t.Errorf("with a follower's proposal it is enough, but %s was delivered", got)
+	}
+	ps[0].Propose([]byte("d"))
+	if settle(t, ps); len(ps[0].delivered) != 3 {
+		t.Errorf("%v was delivered before it was enough", ps[0].delivered)
+	}
+	ps[0].Release()
+	if settle(t, ps); len(ps[0].delivered) != 4 {
+		t.Errorf("%v was delivered after Release", ps[0].delivered)
+	}
+	ps[0].Propose([]byte("eeeee"))
+	if settle(t, ps); len(ps[0].delivered) != 5 {
+		t.Errorf("%v was delivered, though the last weighs enough alone", ps[0].delivered)
+	}
+	ps[0].Gather(0)
+	ps[0].Propose([]byte("f"))
+	if settle(t, ps); len(ps[0].delivered) != 6 {
+		t.Errorf("%v was delivered, though nothing has to gather any more", ps[0].delivered)
+	}
+}
+
 // TestHeldFollowTheWay: what is held goes by itself once the way is free, in order, whoever
 // proposed it.
 func TestHeldFollowTheWay(t *testing.T) {

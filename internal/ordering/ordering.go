@@ -32,6 +32,8 @@ type Options struct {
 	// member, UncommittedBytesMax what a leader accepts beyond the committed log (more is
 	// dropped and proposed again later). Zero means 1, 16 and 64 MiB.
 	MessageBytesMax, InflightBytesMax, UncommittedBytesMax uint64
+	// Weigh says how much an entry counts for Gather; nil: every one counts 1.
+	Weigh func(data []byte) int
 	// Logger receives raft's own messages; nil discards them.
 	Logger raft.Logger
 }
@@ -76,10 +78,13 @@ type Order struct {
 	next    succession
 
 	// at a leader: proposals wait while others are on their way to a majority, so that one
-	// write and one frame serve all that gathered
+	// write and one frame serve all that gathered; and until they are enough
 	held         []*Entry
 	heldBytes    int
 	heldBytesMax int
+	weigh        func([]byte) int
+	weight       int // of what is held
+	enough       int
 	stepped      bool   // a proposal was taken since the last Ready
 	last         uint64 // index of the newest entry seen in a Ready
 }
@@ -104,6 +109,9 @@ func New(o Options) (*Order, error) {
 	if o.Logger == nil {
 		o.Logger = quiet{}
 	}
+	if o.Weigh == nil {
+		o.Weigh = func([]byte) int { return 1 }
+	}
 	start, err := startAt(&o)
 	if err != nil {
 		return nil, err
@@ -127,7 +135,7 @@ func New(o Options) (*Order, error) {
 		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
 	}
 	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
-		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20))}, nil
+		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh}, nil
 }
 
 // Tick advances time by one unit.
@@ -176,10 +184,10 @@ func (o *Order) Propose(data []byte) bool {
 	return o.node.Propose(data) == nil
 }
 
-// mustHold reports whether this member leads and proposals are under way.
+// mustHold reports whether this member leads, and proposals are under way or have to gather.
 func (o *Order) mustHold() bool {
 	st := o.node.BasicStatus()
-	return st.RaftState == raft.StateLeader && (o.stepped || len(o.held) > 0 || o.last > st.HardState.GetCommit())
+	return st.RaftState == raft.StateLeader && (o.stepped || len(o.held) > 0 || o.enough > 1 || o.last > st.HardState.GetCommit())
 }
 
 // hold keeps proposals back; false if too much is kept already.
@@ -190,9 +198,13 @@ func (o *Order) hold(entries []*Entry) bool {
 			return false
 		}
 		o.held = append(o.held, e)
+		o.weight += o.weigh(e.GetData())
 	}
 	return true
 }
+
+// Gather has a leader keep proposals back until they weigh enough, or Release.
+func (o *Order) Gather(enough int) { o.enough = enough }
 
 // Held reports whether proposals are kept back. Release lets them go, in whatever state the
 // others are: the owner calls it after a short while, so that a long way to the majority
@@ -205,7 +217,7 @@ func (o *Order) Release() {
 		return
 	}
 	m := &pb.Message{Type: pb.MsgProp.Enum(), From: proto.Uint64(uint64(o.member)), Entries: o.held}
-	o.held, o.heldBytes, o.stepped = nil, 0, true
+	o.held, o.heldBytes, o.weight, o.stepped = nil, 0, 0, true
 	// What is dropped now is proposed again by its member (O3).
 	_ = o.node.Step(m)
 }
@@ -222,7 +234,7 @@ func (o *Order) free() bool {
 		return false
 	}
 	st := o.node.BasicStatus()
-	return st.RaftState != raft.StateLeader || !o.stepped && o.last <= st.HardState.GetCommit()
+	return st.RaftState != raft.StateLeader || !o.stepped && o.last <= st.HardState.GetCommit() && o.weight >= o.enough
 }
 
 // Ready returns the next work; Advance must be called before the next Ready.

@@ -20,7 +20,11 @@ func (m *member) wake() {
 // pump carries out one Ready: early frames, what is committed, the write, then the late
 // frames. Meanwhile the engine takes inputs. The member may crash between any two steps.
 func (m *member) pump() {
-	if m.isLost() || m.busy || !m.engine.HasReady() {
+	if m.isLost() || m.busy {
+		return
+	}
+	if !m.engine.HasReady() {
+		m.gather()
 		return
 	}
 	m.busy = true
@@ -110,15 +114,22 @@ func (m *member) finish(rd engine.Ready) {
 	m.gather()
 }
 
-// gather lets go, after a while, what a leader keeps back.
+// gather lets go, after a while, what the engine keeps back: proposals at a leader, groups at a member that only applies.
 func (m *member) gather() {
-	if m.gathering || !m.engine.Held() {
+	if m.gathering || !m.engine.Held() && !m.engine.Kept() {
 		return
 	}
 	m.gathering = true
 	m.w.after(m.w.rnd.between(500, 4000), m.in(func() {
 		m.gathering = false
+		if m.engine.Kept() {
+			m.w.stats.Kept++
+		}
+		if m.engine.Held() && !m.busy {
+			m.w.stats.Gathered++
+		}
 		m.engine.Release()
+		m.engine.Issue()
 		m.wake()
 	}))
 }

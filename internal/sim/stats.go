@@ -4,20 +4,20 @@ import "reflect"
 
 // Stats counts what happened, so that a run that tests nothing is noticed.
 type Stats struct {
-	OK, Fail, Unknown                                                int // outcomes
-	Committed, Aborted                                               int // ordinals, verdicts at origins
-	Frames, Lost                                                     int
-	TimedOut                                                         int // sessions that gave up waiting for the log
-	OwnAborts                                                        int // READ COMMITTED updates lost to own predecessors alone, while no backend had died
-	Blocked, Victims, Withdrawn, Foretold, Early, Deadlocks, Refused int
-	Ended, Fills, Delays                                             int // backends that held up a full queue; how often it was full; clients that were slowed
-	Crashes, Outages, Clones, Kills, LostCommits                     int
-	StepCrashes, FailedSyncs, FullDisks                              int
-	Checkpoints, Compactions, LostMembers, LogRestarts               int
-	Notified                                                         int // notifications passed on
-	Locked, LocksLost                                                int // advisory locks taken, and lost
-	HandOvers, Missed                                                int // of the lead; ends of members that others were told of
-	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps            int
+	OK, Fail, Unknown                                                                int // outcomes
+	Committed, Aborted                                                               int // ordinals, verdicts at origins
+	Frames, Lost                                                                     int
+	TimedOut                                                                         int // sessions that gave up waiting for the log
+	OwnAborts                                                                        int // READ COMMITTED updates lost to own predecessors alone, while no backend had died
+	Blocked, Victims, Withdrawn, Foretold, Kept, Gathered, Early, Deadlocks, Refused int
+	Ended, Fills, Delays                                                             int // backends that held up a full queue; how often it was full; clients that were slowed
+	Crashes, Outages, Clones, Kills, LostCommits                                     int
+	StepCrashes, FailedSyncs, FullDisks                                              int
+	Checkpoints, Compactions, LostMembers, LogRestarts                               int
+	Notified                                                                         int // notifications passed on
+	Locked, LocksLost                                                                int // advisory locks taken, and lost
+	HandOvers, Missed                                                                int // of the lead; ends of members that others were told of
+	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps                            int
 }
 
 func (s *Stats) count(a *attempt) {

@@ -57,6 +57,8 @@ type swarm struct {
 	lockLease       int64
 
 	abdicatePerMille int // leaders that hand over to anybody, each time they ask
+
+	gatherShare, gatherPart, keptSilence, keptAfter int
 }
 
 func newSwarm(r *random, o *Options) swarm {
@@ -101,6 +103,8 @@ func newSwarm(r *random, o *Options) swarm {
 	s.lockLease = []int64{200_000, 1_000_000}[more.intn(2)]
 	s.strictPerMille = []int{0, 0, 300, 1000}[more.intn(4)]
 	s.abdicatePerMille = []int{0, 0, 20, 300}[more.intn(4)]
+	s.gatherShare, s.gatherPart = []int{1, 2, 3}[more.intn(3)], []int{1, 1, 10}[more.intn(3)]
+	s.keptSilence, s.keptAfter = []int{1, 5, 256}[more.intn(3)], []int{1, 3}[more.intn(2)]
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// TestKept: when a group is kept back at a member that only applies.
+func TestKept(t *testing.T) {
+	const silence, after = 4, 2
+	items := func(member uint32, number uint64, kind Kind, n int) []byte {
+		b := batch{Member: member, Incarnation: 1, Number: number}
+		for i := range n {
+			b.Items = append(b.Items, Item{Kind: kind, ID: writeset.TxID{Member: member, Incarnation: 1, Seq: 100*number + uint64(i)}, Payload: (&writeset.Writeset{}).Append(nil)})
+		}
+		return b.append(nil)
+	}
+	// begin is an engine that has applied a group of n items of member 2.
+	begin := func(t *testing.T, n int, o Options) *Engine {
+		o.Incarnation, o.KeptSilence, o.KeptAfter = 9, silence, after
+		e := single(t, o)
+		e.deliver(1, items(2, 1, KindCertified, n))
+		if g := e.nextGroup(); g == nil || len(g.Tasks) != n {
+			t.Fatalf("the first group is %v", g)
+		}
+		e.GroupDone()
+		return e
+	}
+	for _, c := range []struct {
+		what string
+		kept bool
+		n    int
+		o    Options
+		f    func(*Engine)
+	}{
+		{"one of another's", true, 5, Options{}, nil},
+		{"a group before of one item", false, 1, Options{}, func(e *Engine) { e.spoke, e.ordinal = 0, e.ordinal+silence; e.queueFirst = e.ordinal + 1 }},
+		{"a few items since this member's own", false, 5, Options{}, func(e *Engine) { e.spoke = e.ordinal - 2 }},
+		{"an own item of an earlier life", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(1, 1, KindCertified, 1)) }},
+		{"an own submission", false, 5, Options{}, func(e *Engine) { e.Submit(Submission{Kind: KindFence, Seq: 1}) }},
+		{"a notification", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindNotify, 1)) }},
+		{"as many as are kept at all", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, keptItemsMax-1)) }},
+		{"nearly as many", true, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, keptItemsMax-2)) }},
+		{"a queue of a quarter of its limit", false, 5, Options{QueueBytesMax: 4096}, nil},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			e := begin(t, c.n, c.o)
+			if e.Kept() {
+				t.Error("kept, though nothing is there")
+			}
+			if c.f != nil {
+				c.f(e)
+			}
+			e.deliver(3, items(2, 2, KindCertified, 1))
+			if e.Kept() != c.kept {
+				t.Errorf("kept: %v", e.Kept())
+			}
+			if g := e.nextGroup(); (g == nil) != c.kept {
+				t.Errorf("issued %v", g)
+			}
+			if !c.kept {
+				return
+			}
+			if e.due() {
+				t.Error("a group that is kept is due")
+			}
+			e.Issue()
+			if !e.due() || e.Kept() {
+				t.Error("a group that was let go is kept")
+			}
+			if e.nextGroup() == nil {
+				t.Error("a group that was let go is not issued")
+			}
+			e.GroupDone()
+			if e.deliver(4, items(2, 3, KindCertified, 1)); e.issue {
+				t.Error("what was let go once is let go always")
+			}
+		})
+	}
+}
+
+// TestCrowd: for how many transactions a write of the log waits.
+func TestCrowd(t *testing.T) {
+	for _, c := range []struct {
+		what                   string
+		authors, items, enough int // items per tick
+	}{
+		{"nobody", 1, 0, 0},
+		{"one session", 1, 50, 0},
+		{"three", 3, 100, 1},
+		{"nine, fast", 9, 100, 3},
+		{"nine, slow", 9, 10, 1},
+		{"24, fast", 24, 150, 8},
+		{"24, less so", 24, 60, 6},
+		{"24, slow", 24, 5, 0},
+	} {
+		crowd, n := newCrowd(), 0
+		for range 50 {
+			for range c.items {
+				n++
+				crowd.add(&Item{ID: writeset.TxID{Member: uint32(1 + n%c.authors%3)}, Slot: uint32(n % c.authors / 3)})
+			}
+			crowd.tick()
+		}
+		if got := crowd.enough(3, 10); got != c.enough {
+			t.Errorf("%s: enough are %d, want %d (%d authors, rate %d)", c.what, got, c.enough, len(crowd.count), crowd.rate)
+		}
+		for range crowdItems {
+			crowd.add(&Item{})
+		}
+		if got := len(crowd.count); got != 1 {
+			t.Errorf("%s: %d authors remembered when one has written %d times since", c.what, got, crowdItems)
+		}
+	}
+	b := batch{Member: 3, Incarnation: 1 << 40, Number: 300}
+	for range 200 {
+		b.Items = append(b.Items, Item{Kind: KindCertified, Payload: []byte("x")})
+	}
+	if got := weigh(b.append(nil)); got != 200 {
+		t.Errorf("a proposal of 200 items weighs %d", got)
+	}
+	if got := weigh([]byte{1}); got != 0 {
+		t.Errorf("what is no proposal weighs %d", got)
+	}
+}

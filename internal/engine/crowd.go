@@ -3,8 +3,8 @@ package engine
 import "github.com/tuttidb/tutti/internal/writeset"
 
 // crowd is how many sessions write, at all members, and how much comes of it. A leader has proposals gather accordingly
-// (ordering O4): many sessions lose little when a write of the log waits for some more of them, and all gain, because what a
-// write and its frames cost is shared; one session would wait for nobody.
+// (ordering O4), where processors are scarce: many sessions lose little when a write of the log waits for some more of them,
+// and all gain, because what a write and its frames cost is shared; one session would wait for nobody.
 type crowd struct {
 	recent [crowdItems]author // the last ones, a ring
 	next   int
@@ -47,6 +47,18 @@ func (c *crowd) tick() {
 // go on meanwhile, and no more than come within a part of a tick.
 func (c *crowd) enough(share, part int) int {
 	return min((len(c.count)+share/2)/share, c.rate/crowdSlow/part)
+}
+
+// Scarce says whether processors are scarce at this member, so that what is done together is worth waiting for.
+func (e *Engine) Scarce(yes bool) { e.scarce = yes }
+
+// gather tells the order what is enough.
+func (e *Engine) gather() {
+	n := 0
+	if e.scarce {
+		n = e.crowd.enough(e.o.GatherShare, e.o.GatherPart)
+	}
+	e.order.Gather(n)
 }
 
 // weigh is how many items a proposal has.

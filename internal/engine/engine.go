@@ -216,8 +216,9 @@ type Engine struct {
 	expired map[uint32]uint64 // ordinal at which a member's locks were last taken from it
 	serial  map[uint32]span   // when members have run SERIALIZABLE transactions
 
-	wrote map[uint32]uint64 // see Wrote; not replicated
-	crowd crowd             // not replicated
+	wrote  map[uint32]uint64 // see Wrote; not replicated
+	crowd  crowd             // not replicated
+	scarce bool              // see Scarce
 
 	// delivered, not yet issued as a group
 	queue      []Task
@@ -294,7 +295,7 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) Tick() {
 	e.order.Tick()
 	e.crowd.tick()
-	e.order.Gather(e.crowd.enough(e.o.GatherShare, e.o.GatherPart))
+	e.gather()
 	if len(e.inflight) == 0 {
 		e.idle, e.again = 0, 0
 		return

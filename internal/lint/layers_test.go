@@ -55,7 +55,7 @@ var layers = map[string]layer{
 	"database/instance":       {edge, "database/embedded database/embedded/untar process", "github.com/gofrs/flock github.com/google/renameio/v2 github.com/jackc/pglogrepl " + pgx + "/pgconn " + pgx + "/pgproto3"},
 	"config":                  {edge, "", "github.com/pelletier/go-toml/v2"},
 	"collect":                 {edge, "capture database/catalog semantics session wire writeset", pgx + "/pgconn"},
-	"node": {edge, "apply capture certify collect config database/catalog database/embedded database/instance engine fault flow lead locks ordering raftlog semantics session transport wire writeset",
+	"node": {edge, "apply capture certify collect config database/catalog database/embedded database/instance engine fault flow lead locks ordering process raftlog semantics session transport wire writeset",
 		pgx + " " + pgx + "/pgconn"},
 	"admin":   {edge, "config", pgx + "/pgconn"},
 	"demo":    {edge, "config database/embedded database/instance", "github.com/google/renameio/v2 " + pgx + "/pgconn github.com/pelletier/go-toml/v2"},

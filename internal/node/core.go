@@ -11,6 +11,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
 )
 
@@ -140,6 +141,7 @@ func (c *core) run(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return c.depart()
 		case <-ticker.C:
+			c.engine.Scarce(process.Scarce())
 			c.engine.Tick()
 		case m := <-c.inbox:
 			c.step(m)

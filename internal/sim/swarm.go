@@ -58,6 +58,7 @@ type swarm struct {
 
 	abdicatePerMille int // leaders that hand over to anybody, each time they ask
 
+	scarce                                          bool // proposals gather
 	gatherShare, gatherPart, keptSilence, keptAfter int
 }
 
@@ -103,6 +104,7 @@ func newSwarm(r *random, o *Options) swarm {
 	s.lockLease = []int64{200_000, 1_000_000}[more.intn(2)]
 	s.strictPerMille = []int{0, 0, 300, 1000}[more.intn(4)]
 	s.abdicatePerMille = []int{0, 0, 20, 300}[more.intn(4)]
+	s.scarce = more.intn(3) > 0
 	s.gatherShare, s.gatherPart = []int{1, 2, 3}[more.intn(3)], []int{1, 1, 10}[more.intn(3)]
 	s.keptSilence, s.keptAfter = []int{1, 5, 256}[more.intn(3)], []int{1, 3}[more.intn(2)]
 	for i := range s.weights {

@@ -3,6 +3,8 @@ package engine
 import (
 	"testing"
 
+	"go.etcd.io/raft/v3"
+
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -91,6 +93,7 @@ func TestCrowd(t *testing.T) {
 		{"three", 3, 100, 1},
 		{"nine, fast", 9, 100, 3},
 		{"nine, slow", 9, 10, 1},
+		{"eleven, fast", 11, 100, 4},
 		{"24, fast", 24, 150, 8},
 		{"24, less so", 24, 60, 6},
 		{"24, slow", 24, 5, 0},
@@ -122,5 +125,32 @@ func TestCrowd(t *testing.T) {
 	}
 	if got := weigh([]byte{1}); got != 0 {
 		t.Errorf("what is no proposal weighs %d", got)
+	}
+}
+
+// TestScarce: proposals gather only where processors are scarce.
+func TestScarce(t *testing.T) {
+	for _, scarce := range []bool{true, false} {
+		e := single(t, Options{})
+		for e.View().Leader == 0 {
+			e.Tick()
+			for e.HasReady() {
+				if err := e.o.Order.Storage.(*raft.MemoryStorage).Append(e.Ready().Entries); err != nil {
+					t.Fatal(err)
+				}
+				e.Advance()
+			}
+		}
+		e.Scarce(scarce)
+		for range 20 {
+			for slot := range 24 * 5 {
+				e.crowd.add(&Item{ID: writeset.TxID{Member: 2}, Slot: uint32(slot % 24)})
+			}
+			e.Tick()
+		}
+		e.order.Propose(entry(2, 1, 1, 1))
+		if e.order.Held() != scarce {
+			t.Errorf("with 24 writers, and processors scarce: %v, a proposal is held: %v", scarce, e.order.Held())
+		}
 	}
 }

@@ -76,6 +76,8 @@ type Options struct {
 	// KeptSilence and KeptAfter: groups are kept back (Kept) where no item of this member's is among the last KeptSilence
 	// ordinals, and if the group before had KeptAfter tasks. Zero means 256 and 3.
 	KeptSilence, KeptAfter int
+	// KeptItemsMax and KeptBytesMax, as QueueBytesMax counts, bound what is kept back. Zero, and what is more, means 64 items and 128 KiB.
+	KeptItemsMax, KeptBytesMax int
 }
 
 func (o *Options) defaults() {
@@ -84,11 +86,13 @@ func (o *Options) defaults() {
 		d int
 	}{{&o.GroupItemsMax, 512}, {&o.GroupBytesMax, 4 << 20}, {&o.BatchItemsMax, 512}, {&o.BatchBytesMax, 512 << 10},
 		{&o.BatchesInflightMax, 4}, {&o.ResubmitTicks, 20}, {&o.PendingMax, 65536}, {&o.QueueBytesMax, 64 << 20},
-		{&o.GatherShare, 3}, {&o.GatherPart, 10}, {&o.KeptSilence, 256}, {&o.KeptAfter, 3}} {
+		{&o.GatherShare, 3}, {&o.GatherPart, 10}, {&o.KeptSilence, 256}, {&o.KeptAfter, 3},
+		{&o.KeptItemsMax, keptItemsMax}, {&o.KeptBytesMax, keptBytesMax}} {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}
 	}
+	o.KeptItemsMax, o.KeptBytesMax = min(o.KeptItemsMax, keptItemsMax), min(o.KeptBytesMax, keptBytesMax, o.QueueBytesMax/4)
 }
 
 // Submission is an own transaction handed to the order.

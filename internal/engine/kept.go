@@ -6,7 +6,7 @@ package engine
 // which a group becomes visible at this member.
 
 const (
-	// keptItemsMax and keptBytesMax (as Options.QueueBytesMax counts) bound what waits.
+	// keptItemsMax and keptBytesMax (as Options.QueueBytesMax counts) bound what waits, whatever the options say.
 	keptItemsMax = 64
 	keptBytesMax = 128 << 10
 )
@@ -27,8 +27,8 @@ func (e *Engine) due() bool {
 // patient reports whether nobody here waits for what is queued, as far as the order tells: this member has had no part in it
 // for long, the last group held some transactions already, and what is queued are rows of others.
 func (e *Engine) patient() bool {
-	if n := len(e.queue); n == 0 || n >= keptItemsMax || e.tasks < e.o.KeptAfter || len(e.owns) > 0 || e.ordinal-e.spoke < uint64(e.o.KeptSilence) ||
-		e.queueBytes > min(keptBytesMax, e.o.QueueBytesMax/4) {
+	if n := len(e.queue); n == 0 || n >= e.o.KeptItemsMax || e.tasks < e.o.KeptAfter || len(e.owns) > 0 || e.ordinal-e.spoke < uint64(e.o.KeptSilence) ||
+		e.queueBytes > e.o.KeptBytesMax {
 		return false
 	}
 	for i := range e.queue {

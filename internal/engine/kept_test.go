@@ -44,6 +44,10 @@ func TestKept(t *testing.T) {
 		{"a notification", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindNotify, 1)) }},
 		{"as many as are kept at all", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, keptItemsMax-1)) }},
 		{"nearly as many", true, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, keptItemsMax-2)) }},
+		{"as many as the options allow", false, 5, Options{KeptItemsMax: 3}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, 2)) }},
+		{"fewer", true, 5, Options{KeptItemsMax: 4}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, 2)) }},
+		{"none", false, 5, Options{KeptItemsMax: 1}, nil},
+		{"more bytes than the options allow", false, 5, Options{KeptBytesMax: 1024}, nil},
 		{"a queue of a quarter of its limit", false, 5, Options{QueueBytesMax: 4096}, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -40,6 +40,15 @@ func (t *throttle) init(l config.Limits) {
 		DelayMicrosMax: int64(or(l.FlowDelayMaxMs)) * 1000, MinorityPercent: int(or(l.FlowMinorityPercent))}
 }
 
+// quarter is how much may be kept back at a member that only applies, so that others never take it for a lag: of a limit a quarter,
+// and something; zero for no limit.
+func quarter(limit int) int {
+	if limit <= 0 {
+		return 0
+	}
+	return max(1, limit/4)
+}
+
 // text is the delay in milliseconds.
 func millis(micros int64) string { return strconv.FormatFloat(float64(micros)/1000, 'f', -1, 64) }
 

@@ -267,6 +267,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
 		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
 		PendingMax: l.config.Limits.PendingItems, QueueBytesMax: l.config.Limits.ApplyQueueBytes,
+		KeptItemsMax: quarter(l.config.Limits.FlowLag), KeptBytesMax: quarter(l.config.Limits.FlowLagBytes),
 	})
 	if err != nil {
 		return &FatalError{err}

@@ -1,6 +1,14 @@
 package cluster
 
-import "testing"
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
 
 // TestTemporaryHeirs: a statement on a table of which a temporary one of the session's inherits changes the rows of both. Those
 // of the temporary table are the session's own, even if their keys are those of rows that the other nodes have.
@@ -84,8 +92,12 @@ func TestTemporaryObjectsGiveWay(t *testing.T) {
 		{"CREATE TEMP VIEW ways_v AS SELECT 1; CREATE TEMP TABLE ways_t(k ways_used)", "DROP TYPE ways_used", "SELECT to_regtype('ways_used') IS NOT NULL", "t"},
 		{"CREATE TEMP TABLE ways_t(k int); CREATE TEMP VIEW ways_v AS SELECT * FROM ways_kept", "DROP TABLE ways", "SELECT to_regclass('ways') IS NOT NULL", "t"}, // something else depends on it
 	} {
+		older := []*Conn{c.Connect(3), c.Connect(3), c.Connect(3)}
 		other := c.Connect(3)
 		other.Do(x.temporary)
+		for _, o := range older { // their backends' numbers are free: the server's sessions are counted otherwise than they are numbered
+			_ = o.Close(o.ctx())
+		}
 		err := s.Try(x.definition)
 		if fails := x.want == "t"; fails != (Code(err) == "2BP01") || !fails && err != nil {
 			t.Errorf("%s, beside %s: %v", x.definition, x.temporary, err)
@@ -101,6 +113,46 @@ func TestTemporaryObjectsGiveWay(t *testing.T) {
 		t.Errorf("in a block: %v", err)
 	}
 	c.Everywhere("SELECT count(*) FROM information_schema.columns WHERE table_name = 'ways'", "3")
+	c.Check()
+}
+
+// TestTemporaryTablesOfCrashes: what a crash has left of a temporary table is nobody's, and is in no definition's way.
+func TestTemporaryTablesOfCrashes(t *testing.T) {
+	t.Parallel()
+	c := Start(t, 3)
+	s := c.Connect(1)
+	s.Do("CREATE FUNCTION left_f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE TABLE lefts(id int PRIMARY KEY)")
+	c.Settled()
+	owner := c.Connect(3)
+	owner.Do("CREATE TEMP TABLE left_t(d int DEFAULT left_f())", "CREATE TEMP TABLE left_heir() INHERITS (lefts)")
+	settings, err := os.OpenFile(filepath.Join(c.Node(3).Config.DataDir, "postgres", "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = settings.WriteString("autovacuum = off\n") // it would clean up
+	if err = errors.Join(err, settings.Close()); err != nil {
+		t.Fatal(err)
+	}
+	owner.Do("SELECT pg_reload_conf()", "CHECKPOINT")
+	pid, err := strconv.Atoi(owner.Get("SELECT pg_backend_pid()"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	c.WaitReady()
+	idle := c.Connect(3)
+	const left = "SELECT count(*) FROM pg_class WHERE relname ~ '^left_(t|heir)$'"
+	if n := idle.Get(left); n != "2" {
+		t.Fatalf("the crash has left %s temporary tables", n)
+	}
+	s.Do("DROP FUNCTION left_f()", "ALTER TABLE lefts ADD COLUMN v int DEFAULT 7")
+	c.Everywhere("SELECT to_regproc('left_f'), (SELECT count(*) FROM information_schema.columns WHERE table_name = 'lefts')", "|2")
+	if n := idle.Get(left); n != "0" {
+		t.Errorf("%s of them are still there", n)
+	}
 	c.Check()
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
-	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
 )
 
@@ -52,6 +51,7 @@ type core struct {
 	moved   func(holes bool)            // the applied ordinal may have moved without a group
 	leave   func(*engine.Engine) uint32 // see life.leave
 	reaches func(uint32) bool
+	scarce  func() bool // whether processors are
 
 	writes  chan ordering.Ready // to the writer; one at a time
 	written chan error          // its answer; capacity 1
@@ -68,9 +68,9 @@ type core struct {
 	stopped    chan struct{}
 }
 
-func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool), leave func(*engine.Engine) uint32, reaches func(uint32) bool) *core {
+func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool), leave func(*engine.Engine) uint32, reaches func(uint32) bool, scarce func() bool) *core {
 	return &core{
-		log: log, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved, leave: leave, reaches: reaches,
+		log: log, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved, leave: leave, reaches: reaches, scarce: scarce,
 		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
 		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
 		writes: make(chan ordering.Ready), written: make(chan error, 1),
@@ -141,7 +141,7 @@ func (c *core) run(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return c.depart()
 		case <-ticker.C:
-			c.engine.Scarce(process.Scarce())
+			c.engine.Scarce(c.scarce())
 			c.engine.Tick()
 		case m := <-c.inbox:
 			c.step(m)

@@ -17,6 +17,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/fault"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -26,6 +27,8 @@ type Node struct {
 	log     *slog.Logger
 	cancels *wire.Cancels
 	faults  *fault.Faults // nil in production
+
+	processors process.Processors
 
 	pg    *instance.Instance
 	major atomic.Int32 // version of PostgreSQL; 0 until it was found
@@ -70,6 +73,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.faults = fault.FromEnvironment(n.log); n.faults != nil {
 		front.Go(func() { n.faults.Watch(frontCtx) })
 	}
+	front.Go(func() { n.processors.Watch(frontCtx) })
 	if n.pg, err = n.instance(ctx); err != nil {
 		return err
 	}

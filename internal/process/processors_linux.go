@@ -1,44 +1,35 @@
 package process
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
 const (
 	// scarceShare of the time is what threads of this process wait for a processor, all together, when processors are scarce.
 	scarceShare = 0.2
-	scarceEvery = 300 * time.Millisecond
+	scarceEvery = 300 * time.Millisecond // between two measurements
 )
 
-// delays is what was measured last.
-var delays struct {
-	sync.Mutex
-	at     time.Time
-	waited time.Duration
-	scarce bool
-}
-
-// Scarce reports whether the machine has less processors than its processes want, as seen by this process: whether its
-// threads, ready to run, had to wait for a fifth of the last 300 ms or longer. It measures no more often than that, and says no
-// at first. No as well where the kernel does not tell.
-func Scarce() bool {
-	d := &delays
-	d.Lock()
-	defer d.Unlock()
-	now := time.Now()
-	passed := now.Sub(d.at)
-	if passed < scarceEvery {
-		return d.scarce
+// Watch measures until ctx ends.
+func (p *Processors) Watch(ctx context.Context) {
+	ticker := time.NewTicker(scarceEvery)
+	defer ticker.Stop()
+	at, had := time.Now(), runDelay()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now, has := time.Now(), runDelay()
+		p.scarce.Store(scarce(has-had, now.Sub(at)))
+		at, had = now, has
 	}
-	waited := runDelay()
-	d.scarce = !d.at.IsZero() && scarce(waited-d.waited, passed)
-	d.at, d.waited = now, waited
-	return d.scarce
 }
 
 // scarce judges how long threads have waited in the time that has passed. After a long time without a measurement it is not

@@ -1,9 +1,11 @@
 package process
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 )
@@ -17,7 +19,12 @@ func TestScarce(t *testing.T) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
 		t.Skip("this kernel does not tell how long a thread has waited")
 	}
-	Scarce()
+	var p Processors
+	ctx, stop := context.WithCancel(context.Background())
+	var watch sync.WaitGroup
+	watch.Go(func() { p.Watch(ctx) })
+	defer watch.Wait()
+	defer stop()
 	for range 3 * runtime.NumCPU() {
 		other := exec.Command(os.Args[0], "-test.run=^TestScarce$")
 		other.Env = append(os.Environ(), "TUTTI_TEST_SPIN=1")
@@ -29,14 +36,10 @@ func TestScarce(t *testing.T) {
 			_ = other.Wait()
 		}()
 	}
-	for end := time.Now().Add(20 * time.Second); !Scarce(); spin(50 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !p.Scarce(); spin(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("with %d processes more than there are processors these are not scarce", 2*runtime.NumCPU())
 		}
-	}
-	delays.at = time.Now().Add(-time.Minute)
-	if Scarce() {
-		t.Error("what was measured a minute ago counts")
 	}
 	for _, c := range []struct {
 		waited, passed time.Duration

@@ -14,9 +14,12 @@ const yieldFunction = `
 CREATE UNLOGGED TABLE IF NOT EXISTS tutti.temporary (schema pg_catalog.oid PRIMARY KEY, pid pg_catalog.int4 NOT NULL, noted pg_catalog.timestamptz NOT NULL);
 ALTER TABLE tutti.temporary OWNER TO tutti_owner;
 ALTER TABLE tutti.temporary ENABLE ROW LEVEL SECURITY;
-DROP POLICY IF EXISTS own ON tutti.temporary;
-CREATE POLICY own ON tutti.temporary USING (schema OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema())
-  WITH CHECK (schema OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid());
+DO $tutti$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_policy WHERE polrelid = 'tutti.temporary'::pg_catalog.regclass) THEN
+    CREATE POLICY own ON tutti.temporary USING (schema OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema())
+      WITH CHECK (schema OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid());
+  END IF;
+END $tutti$;
 REVOKE ALL ON tutti.temporary FROM PUBLIC;
 GRANT SELECT, INSERT, UPDATE ON tutti.temporary TO PUBLIC;
 CREATE OR REPLACE FUNCTION tutti.note_temporary(tag pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = on AS $tutti$

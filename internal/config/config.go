@@ -16,20 +16,22 @@ import (
 
 // Config is one node's configuration.
 type Config struct {
-	Cluster      string   `toml:"cluster"`       // name of the cluster; all members agree
-	Member       uint32   `toml:"member"`        // this node's number, 1…
-	DataDir      string   `toml:"data_dir"`      // holds the log, the state and a managed PostgreSQL
-	Listen       string   `toml:"listen"`        // host:port for PostgreSQL clients
-	MemberListen string   `toml:"member_listen"` // host:port for the other members
-	Secret       string   `toml:"secret"`        // shared by all members; proves membership
-	SecretFile   string   `toml:"secret_file"`   // file that holds it, instead
-	Database     string   `toml:"database"`      // the replicated database; default "postgres"
-	SequenceStep int      `toml:"sequence_step"` // most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
-	LogLevel     string   `toml:"log_level"`     // debug, info, warn, error
-	Members      []Member `toml:"members"`
-	Postgres     Postgres `toml:"postgres"`
-	ClientTLS    TLS      `toml:"client_tls"`
-	Limits       Limits   `toml:"limits"`
+	Cluster      string `toml:"cluster"`       // name of the cluster; all members agree
+	Member       uint32 `toml:"member"`        // this node's number, 1…
+	DataDir      string `toml:"data_dir"`      // holds the log, the state and a managed PostgreSQL
+	Listen       string `toml:"listen"`        // host:port for PostgreSQL clients
+	MemberListen string `toml:"member_listen"` // host:port for the other members
+	Secret       string `toml:"secret"`        // shared by all members; proves membership
+	SecretFile   string `toml:"secret_file"`   // file that holds it, instead
+	Database     string `toml:"database"`      // the replicated database; default "postgres"
+	SequenceStep int    `toml:"sequence_step"` // most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
+	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
+	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor while what it does fits on it.
+	SharesMachine bool     `toml:"shares_machine"`
+	Members       []Member `toml:"members"`
+	Postgres      Postgres `toml:"postgres"`
+	ClientTLS     TLS      `toml:"client_tls"`
+	Limits        Limits   `toml:"limits"`
 }
 
 // Member is one member of the cluster, this one included.

@@ -29,6 +29,7 @@ type Node struct {
 	faults  *fault.Faults // nil in production
 
 	processors process.Processors
+	binding    process.Binding
 
 	pg    *instance.Instance
 	major atomic.Int32 // version of PostgreSQL; 0 until it was found
@@ -74,6 +75,11 @@ func (n *Node) Run(ctx context.Context) error {
 		front.Go(func() { n.faults.Watch(frontCtx) })
 	}
 	front.Go(func() { n.processors.Watch(frontCtx) })
+	if n.config.SharesMachine {
+		front.Go(func() {
+			n.binding.Run(frontCtx, int(n.config.Member)-1, func() int { return process.Postmaster(n.serverDir()) }, n.log)
+		})
+	}
 	if n.pg, err = n.instance(ctx); err != nil {
 		return err
 	}
@@ -124,11 +130,14 @@ func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
 	n.log.Info("PostgreSQL found", "build", build.String())
 	n.major.Store(int32(build.Major))
 	return instance.New(instance.Options{
-		Build: build, DataDir: filepath.Join(n.config.DataDir, "postgres"), SocketDir: "",
+		Build: build, DataDir: n.serverDir(), SocketDir: "",
 		Settings: n.settings(), LogFile: filepath.Join(n.config.DataDir, "postgres.log"), Logger: n.log,
 		Yields: true,
 	}), nil
 }
+
+// serverDir is PostgreSQL's data directory.
+func (n *Node) serverDir() string { return filepath.Join(n.config.DataDir, "postgres") }
 
 // settings are what Tutti needs of PostgreSQL; the configuration's own win where that is
 // safe.

@@ -1,11 +1,11 @@
 // Package process runs child processes that must not outlive their parent: nodes of this
 // binary, started by tests and by tutti chaos. It also says how late the timers of a process may
-// be, which it inherits when it is executed, which processes take no processor from others, and whether
-// processors are scarce.
+// be, which it inherits when it is executed, which processes take no processor from others, whether
+// processors are scarce, and on which one a node and its server stay.
 //
 // Neighbours: chaos and test/cluster start "tutti node" with it and look for what is left. "tutti
 // node" relaxes its own timers; database/instance leaves those of PostgreSQL exact, and has it yield; node
-// asks whether processors are scarce.
+// asks whether processors are scarce, and keeps itself on one where it shares the machine.
 //
 // Invariants:
 //

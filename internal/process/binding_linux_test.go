@@ -1,0 +1,68 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestBinding: a server and its children are on one processor while they do little, and on all in the end.
+func TestBinding(t *testing.T) {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
+		t.Skip("there is one processor only")
+	}
+	server := exec.Command("sh", "-c", "sleep 60 & wait")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		for _, pid := range group(server.Process.Pid) { // this process's threads, too, so by name
+			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && (string(b) == "sleep\n" || string(b) == "sh\n") {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		_ = server.Wait()
+	}()
+	ctx, stop := context.WithCancel(context.Background())
+	var b Binding
+	var running sync.WaitGroup
+	running.Go(func() { b.Run(ctx, 0, func() int { return server.Process.Pid }, slog.New(slog.DiscardHandler)) })
+	processors := func() (least, most int) {
+		least = 1 << 20
+		tasks := group(server.Process.Pid)
+		if len(tasks) < runtime.GOMAXPROCS(0) {
+			t.Fatalf("the group has %d tasks", len(tasks))
+		}
+		for _, pid := range tasks {
+			var s unix.CPUSet
+			if unix.SchedGetaffinity(pid, &s) == nil {
+				least, most = min(least, s.Count()), max(most, s.Count())
+			}
+		}
+		return least, most
+	}
+	await := func(what string, ok func(least, most int) bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !ok(processors()); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				least, most := processors()
+				t.Fatalf("%s: %d to %d processors", what, least, most)
+			}
+		}
+	}
+	one := func(_, most int) bool { return most == 1 }
+	every := func(least, _ int) bool { return least == all.Count() }
+	await("idle", one)
+	stop()
+	running.Wait()
+	await("stopped", every)
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package process
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Run would keep the group together; nothing is known here of where processes run.
+func (*Binding) Run(context.Context, int, func() int, *slog.Logger) {}

@@ -67,6 +67,7 @@ func newCluster(ctx context.Context, o *Options, out io.Writer) (c *cluster, err
 		cfg := config.Config{
 			Cluster: "chaos", Member: uint32(k), DataDir: filepath.Join(o.Dir, fmt.Sprintf("node%d", k)),
 			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only", Members: members,
+			SharesMachine: o.Seed%2 == 1,
 			Postgres: config.Postgres{BinDir: build.BinDir, AllowTrust: true, Settings: map[string]string{
 				"shared_buffers": "32MB", "max_wal_size": "128MB", "min_wal_size": "32MB"}},
 			// Small, so that bounds are reached within a run: the index of keys, and new segments

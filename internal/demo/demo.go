@@ -155,7 +155,7 @@ func (c *Cluster) configure() error {
 		}
 		cfg := config.Config{
 			Cluster: "demo", Member: uint32(k), DataDir: c.nodeDir(k), Listen: c.Address(k), MemberListen: members[k-1].Address,
-			Secret: secret, Members: members, LogLevel: c.o.LogLevel,
+			Secret: secret, Members: members, LogLevel: c.o.LogLevel, SharesMachine: c.o.Nodes > 1,
 			Postgres: config.Postgres{BinDir: c.build.BinDir, AllowTrust: true},
 		}
 		if k > 1 {

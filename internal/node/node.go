@@ -76,8 +76,9 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	front.Go(func() { n.processors.Watch(frontCtx) })
 	if n.config.SharesMachine {
+		n.binding = process.Binding{Number: int(n.config.Member) - 1}
 		front.Go(func() {
-			n.binding.Run(frontCtx, int(n.config.Member)-1, func() int { return process.Postmaster(n.serverDir()) }, n.log)
+			n.binding.Run(frontCtx, func() int { return process.Postmaster(n.serverDir()) }, n.log)
 		})
 	}
 	if n.pg, err = n.instance(ctx); err != nil {

@@ -7,31 +7,39 @@ import "time"
 // idle takes a virtual machine 30 µs, longer than a short statement. It is for several groups on one machine: a group alone
 // would leave the other processors idle until it is seen to need them, half a second later.
 type Binding struct {
+	Number int // of this group among those of the machine, from 0
+
 	processors []int // that this process may use
 	home       int   // index of the one the group is on; free: it may use all
 	waits      int   // measurements until it is bound again
+	failed     int   // times in a row that it had to be let go soon
+	bound      int   // measurements since it was bound
 }
 
 const (
 	free = -1
 
 	bindEvery   = 300 * time.Millisecond // between two measurements
-	bindLater   = 10                     // measurements after it needed more than one
+	bindLater   = 10                     // measurements after it had to be let go; twice as many after each further time
+	bindDoubled = 4                      // times that is doubled at most
+	bindProven  = 20                     // measurements after which to have bound it was right
 	bindUse     = 0.75                   // of a processor a group may use to be bound
 	bindSurplus = 0.45                   // the same, where there are more groups than processors
 	bindFull    = 0.05                   // of a processor that is idle at most when it is full
-	bindElse    = 0.2                    // of a processor that others have idle, all together, for the group to be let go
+	bindElse    = 0.1                    // of a processor that others have idle, all together, for the group to be let go
 	bindBetter  = 0.3                    // of a processor that has to be gained by a move
 	bindBest    = 0.1                    // the same, for a group that has none of its own
 )
 
 // next says which processor the group should be on, an index, or free. idle: the part of each processor that was idle; use: what
-// the group used, in processors; number: of the group among those of the machine. The first groups have one processor each, and leave
-// it only for one with much more room. Those that are left go where there is most room, its own use counted, while they do little,
-// as members do at which nobody writes; they use all when they do more.
-func (b *Binding) next(idle []float64, use float64, number int) int {
-	own, most, better := number%len(idle), bindUse, bindBetter
-	if number >= len(idle) {
+// the group used, in processors. The first groups have one processor each, and leave it only for one with much more room. Those that
+// are left go where there is most room, its own use counted, while they do little, as members do at which nobody writes; they use
+// all when they do more. A group is let go when its processor is full and others are idle. Where all
+// are full it goes back to the one it has by its number: groups that somebody else drove from theirs would all stay on another.
+func (b *Binding) next(idle []float64, use float64) int {
+	own, most, better := b.Number%len(idle), bindUse, bindBetter
+	surplus := b.Number >= len(idle)
+	if surplus {
 		most, better = bindSurplus, bindBest
 	}
 	if b.home == free {
@@ -39,9 +47,13 @@ func (b *Binding) next(idle []float64, use float64, number int) int {
 			b.waits = max(waits-1, 0)
 			return free
 		}
+		b.bound = 0
 		return roomiest(idle, own, 0, better)
 	}
-	if number >= len(idle) && use > most {
+	if b.bound++; b.bound == bindProven {
+		b.failed = 0
+	}
+	if surplus && use > most {
 		return free
 	}
 	if to := roomiest(idle, b.home, use, better); to != b.home {
@@ -51,11 +63,15 @@ func (b *Binding) next(idle []float64, use float64, number int) int {
 	for _, i := range idle {
 		rest += i
 	}
-	if idle[b.home] < bindFull && rest > bindElse {
-		b.waits = bindLater
+	switch {
+	case idle[b.home] >= bindFull:
+		return b.home
+	case rest > bindElse:
+		b.waits = bindLater << b.failed
+		b.failed = min(b.failed+1, bindDoubled)
 		return free
 	}
-	return b.home
+	return own
 }
 
 // roomiest is the processor with the most room for a group that uses that much, or home if none has better more than that.

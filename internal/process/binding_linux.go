@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run keeps this process together with the server whose postmaster's process id, or zero, postmaster returns. number tells
-// groups of one machine apart: each begins with another processor, and measures at another moment. When ctx ends, all may use
+// Run keeps this process together with the server whose postmaster's process id, or zero, postmaster returns. Groups
+// begin with different processors, and measure at different moments. When ctx ends, all may use
 // what this process could before. It does nothing where there is one processor only, or where the kernel does not tell what it
 // takes; that is logged.
-func (b *Binding) Run(ctx context.Context, number int, postmaster func() int, log *slog.Logger) {
+func (b *Binding) Run(ctx context.Context, postmaster func() int, log *slog.Logger) {
 	var before unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		log.Warn("this node is not kept on one processor", "error", err)
@@ -36,7 +36,7 @@ func (b *Binding) Run(ctx context.Context, number int, postmaster func() int, lo
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(time.Duration(number%3) * bindEvery / 3):
+	case <-time.After(time.Duration(b.Number%3) * bindEvery / 3):
 	}
 	ticker := time.NewTicker(bindEvery)
 	defer ticker.Stop()
@@ -56,7 +56,7 @@ func (b *Binding) Run(ctx context.Context, number int, postmaster func() int, lo
 		idle, use := now.since(last)
 		last = now
 		was := b.home
-		b.home = b.next(idle, use, number)
+		b.home = b.next(idle, use)
 		if b.home == free && was == free {
 			continue
 		}

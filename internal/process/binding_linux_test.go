@@ -35,7 +35,7 @@ func TestBinding(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	var b Binding
 	var running sync.WaitGroup
-	running.Go(func() { b.Run(ctx, 0, func() int { return server.Process.Pid }, slog.New(slog.DiscardHandler)) })
+	running.Go(func() { b.Run(ctx, func() int { return server.Process.Pid }, slog.New(slog.DiscardHandler)) })
 	processors := func() (least, most int) {
 		least = 1 << 20
 		tasks := group(server.Process.Pid)

@@ -8,4 +8,4 @@ import (
 )
 
 // Run would keep the group together; nothing is known here of where processes run.
-func (*Binding) Run(context.Context, int, func() int, *slog.Logger) {}
+func (*Binding) Run(context.Context, func() int, *slog.Logger) {}

@@ -12,25 +12,26 @@ func TestBindingNext(t *testing.T) {
 		want  int
 		waits int
 	}{
-		"its own processor first":             {of(1, free), []float64{1, 0.8}, 0.1, 1, 0},
-		"another one with much more room":     {of(1, free), []float64{1, 0.6}, 0.1, 0, 0},
-		"too much for one":                    {of(0, free), []float64{0.2, 0.2}, 0.8, free, 0},
-		"full processors, but it would fit":   {of(0, free), []float64{0, 0}, 0.6, 0, 0},
-		"not so soon again":                   {Binding{home: free, waits: 2}, []float64{1, 1}, 0.1, free, 1},
-		"the last wait":                       {Binding{home: free, waits: 1}, []float64{1, 1}, 0.1, free, 0},
-		"stays":                               {of(0, 0), []float64{0.3, 0.6}, 0.5, 0, 0},
-		"moves from who else is there":        {of(0, 0), []float64{0, 0.7}, 0.2, 1, 0},
-		"let go when full":                    {of(0, 0), []float64{0.04, 0.3}, 0.9, free, bindLater},
-		"full, and so are the others":         {of(0, 0), []float64{0, 0.1}, 0.6, 0, 0},
-		"the others together":                 {of(1, 1), []float64{0.15, 0, 0.15}, 0.9, free, bindLater},
-		"one too many goes where room is":     {of(2, 0), []float64{0.25, 0.75}, 0.2, 1, 0},
-		"one too many does not for little":    {of(2, 0), []float64{0.5, 0.75}, 0.2, 0, 0},
-		"one too many is let go with clients": {of(2, 0), []float64{0.5, 0.5}, 0.5, free, 0},
-		"and stays so":                        {of(2, free), []float64{0.5, 0.5}, 0.5, free, 0},
-		"until it does little":                {of(2, free), []float64{0.3, 0.5}, 0.2, 1, 0},
-		"driven away, and all are full":       {of(2, 1), []float64{0, 0}, 0.1, 0, 0},
-		"driven away, and there is room":      {of(2, 1), []float64{0, 0.2}, 0.1, 1, 0},
-		"another failure":                     {Binding{home: 0, failed: 2}, []float64{0, 0.25}, 0.9, free, 4 * bindLater},
+		"its own processor":                       {of(1, free), []float64{1, 0.6}, 0.1, 1, 0},
+		"its own is full, the other is not":       {of(1, free), []float64{0.2, 0.04}, 0.1, free, 0},
+		"too much for one":                        {of(0, free), []float64{0.2, 0.2}, 0.8, free, 0},
+		"full processors, but it would fit":       {of(0, free), []float64{0, 0}, 0.6, 0, 0},
+		"the same load waits":                     {Binding{home: free, waits: 9, used: 0.9}, []float64{1, 1}, 0.73, free, 8},
+		"another load does not":                   {Binding{home: free, waits: 9, used: 0.9}, []float64{1, 1}, 0.7, 0, 8},
+		"the last wait":                           {Binding{home: free, waits: 1, used: 0.3}, []float64{1, 1}, 0.3, free, 0},
+		"stays":                                   {of(0, 0), []float64{0.06, 0.6}, 0.5, 0, 0},
+		"let go when full":                        {of(0, 0), []float64{0.04, 0.3}, 0.9, free, bindLater},
+		"let go for now when full of others":      {of(0, 0), []float64{0.04, 0.3}, 0.05, free, 0},
+		"full, and so are the others":             {of(0, 0), []float64{0, 0.1}, 0.6, 0, 0},
+		"the others together":                     {of(1, 1), []float64{0.15, 0, 0.15}, 0.9, free, bindLater},
+		"another failure":                         {Binding{home: 0, failed: 2}, []float64{0, 0.25}, 0.9, free, 4 * bindLater},
+		"one too many goes where room is":         {of(2, 0), []float64{0.25, 0.75}, 0.2, 1, 0},
+		"one too many does not for little":        {of(2, 0), []float64{0.5, 0.75}, 0.2, 0, 0},
+		"one too many is let go with clients":     {of(2, 0), []float64{0.5, 0.5}, 0.5, free, 0},
+		"and stays so":                            {of(2, free), []float64{0.5, 0.5}, 0.5, free, 0},
+		"until it does little":                    {of(2, free), []float64{0.3, 0.5}, 0.2, 1, 0},
+		"one too many goes back when all is full": {of(2, 1), []float64{0, 0}, 0.1, 0, 0},
+		"driven away, and there is room":          {of(2, 1), []float64{0, 0.06}, 0.1, 1, 0},
 	} {
 		b := c.b
 		if got := b.next(c.idle, c.use); got != c.want || b.waits != c.waits {
@@ -42,9 +43,9 @@ func TestBindingNext(t *testing.T) {
 // TestBindingAgain: it is tried less and less often where it keeps failing, and as at first once it lasted.
 func TestBindingAgain(t *testing.T) {
 	b := Binding{home: free}
-	full, room := []float64{0, 0.25}, []float64{0.9, 0.9}
+	full, spread, room := []float64{0, 0.25}, []float64{0.12, 0.12}, []float64{0.9, 0.9}
 	for k := range 7 {
-		if b.home = b.next(full, 0.7); b.home != 0 {
+		if b.home = b.next(spread, 0.7); b.home != 0 {
 			t.Fatalf("time %d: on %d", k, b.home)
 		}
 		b.home = b.next(full, 0.7)
@@ -53,7 +54,7 @@ func TestBindingAgain(t *testing.T) {
 			if b.home != free {
 				t.Fatalf("time %d: bound before %d measurements", k, want)
 			}
-			b.home = b.next(full, 0.7)
+			b.home = b.next(spread, 0.7)
 		}
 	}
 	b.home = b.next(room, 0.1)

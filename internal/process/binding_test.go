@@ -44,7 +44,7 @@ func TestBindingNext(t *testing.T) {
 func TestBindingAgain(t *testing.T) {
 	b := Binding{home: free}
 	full, spread, room := []float64{0, 0.25}, []float64{0.12, 0.12}, []float64{0.9, 0.9}
-	for k := range 7 {
+	for k := range bindDoubled + 3 {
 		if b.home = b.next(spread, 0.7); b.home != 0 {
 			t.Fatalf("time %d: on %d", k, b.home)
 		}
@@ -57,7 +57,24 @@ func TestBindingAgain(t *testing.T) {
 			b.home = b.next(spread, 0.7)
 		}
 	}
+	if b.home = b.next(spread, 0.7); b.home != 0 {
+		t.Fatalf("at last: on %d", b.home)
+	}
+	b.home = b.next(full, 0.7)
+	if b.home = b.next(spread, 0.5); b.home != 0 { // a smaller load need not wait
+		t.Fatalf("a smaller load: on %d", b.home)
+	}
+	for range bindProven - 2 {
+		b.home = b.next(room, 0.1)
+	}
+	b.home = b.next(full, 0.7)
+	b.home = b.next(spread, 0.1)
 	b.home = b.next(room, 0.1)
+	b.home = b.next(room, 0.1)
+	if b.home = b.next(full, 0.7); b.home != free || b.waits != bindLater<<bindDoubled {
+		t.Errorf("after it had not lasted: on %d, waits %d", b.home, b.waits)
+	}
+	b.home = b.next(spread, 0.1)
 	for range bindProven {
 		b.home = b.next(room, 0.1)
 	}

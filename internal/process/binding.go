@@ -35,9 +35,7 @@ const (
 
 // next says which processor the group should be on, an index, or free. idle: the part of each processor that was idle; use: what
 // the group used, in processors. The first groups have one processor each; a group is let go when its processor is full and others
-// are idle. Those that are left go where there is most room, their own use counted, while they do little, as members do at which
-// nobody writes; they use all when they do more. Where all processors are full they go back to the one they have by their number:
-// groups that somebody else drove away would all stay on another.
+// are idle. Those that are left have none of their own: nextSurplus.
 func (b *Binding) next(idle []float64, use float64) int {
 	own := b.Number % len(idle)
 	if b.Number >= len(idle) {
@@ -70,6 +68,9 @@ func (b *Binding) next(idle []float64, use float64) int {
 	return free
 }
 
+// nextSurplus is next for a group that has no processor of its own. It goes where there is most room, its own use counted,
+// while it does little, as a member does at which nobody writes; it uses all when it does more. Where all processors are
+// full it goes back to the one it has by its number: groups that somebody else drove away would all stay on another.
 func (b *Binding) nextSurplus(idle []float64, own int, use float64) int {
 	switch {
 	case use > bindSurplus:

@@ -13,10 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run keeps this process together with the server whose postmaster's process id, or zero, postmaster returns. Groups
-// begin with different processors, and measure at different moments. When ctx ends, all may use
-// what this process could before. It does nothing where there is one processor only, or where the kernel does not tell what it
-// takes; that is logged.
+// Run keeps this process together with the server whose postmaster's process id, or zero, postmaster returns. Groups begin
+// with different processors, and measure at different moments. When ctx ends, all may use what this process could before.
+// It does nothing where there is one processor only, or where the kernel does not tell what it takes; that is logged.
 func (b *Binding) Run(ctx context.Context, postmaster func() int, log *slog.Logger) {
 	var before unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {

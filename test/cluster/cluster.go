@@ -257,8 +257,15 @@ func (c *Cluster) KillPostgres(k int) {
 // KillAll sends SIGKILL to every node and every postmaster, as near to at once as possible.
 func (c *Cluster) KillAll() {
 	c.tb.Helper()
+	c.KillBoth(c.All()...)
+}
+
+// KillBoth sends SIGKILL to nodes and their postmasters, as near to at once as possible. One after the other would be
+// a race: a postmaster ends when its node does.
+func (c *Cluster) KillBoth(nodes ...int) {
+	c.tb.Helper()
 	var pids []int
-	for _, k := range c.All() {
+	for _, k := range nodes {
 		for _, pid := range []int{c.PID(k), c.PostgresPID(k)} {
 			if pid > 1 {
 				pids = append(pids, pid)
@@ -268,8 +275,8 @@ func (c *Cluster) KillAll() {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // a postmaster may just have ended with its node
 	}
-	for _, n := range c.nodes {
-		if err := n.proc.Wait(stopTimeout); err != nil {
+	for _, k := range nodes {
+		if err := c.Node(k).proc.Wait(stopTimeout); err != nil {
 			c.tb.Fatal(err)
 		}
 	}

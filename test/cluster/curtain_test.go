@@ -113,8 +113,7 @@ func partitionsAttached(t *testing.T, c *Cluster) {
 	// A member that comes back attaches it before anybody reads.
 	ended, letGo = c.held(a, attach)
 	goOn(1, 2, 3)
-	c.Kill(3)
-	c.KillPostgres(3)
+	c.KillBoth(3)
 	c.Run(3)
 	time.Sleep(time.Second)
 	if err := probe(t.Context(), c.URL(3), attached); err == nil || Code(err) == "22012" {

@@ -195,7 +195,7 @@ func longSurvives(t *testing.T, c *Cluster) {
 	a := c.slowTable("kept", 60)
 	a.Do("CREATE TABLE kept_beside(k int)")
 	c.Everywhere("SELECT count(*) FROM kept_beside", "0")
-	for i, kill := range []func(){func() { c.Kill(3) }, func() { c.Kill(3); c.KillPostgres(3) }} {
+	for i, kill := range []func(){func() { c.Kill(3) }, func() { c.KillBoth(3) }} {
 		ended, letGo := c.held(a, "CREATE INDEX ON kept(slowly(v))")
 		c.Connect(2).Do(fmt.Sprintf("INSERT INTO kept_beside VALUES (%d)", i)) // is ordered after it
 		c.Eventually(3, "SELECT max(k) FROM kept_beside", fmt.Sprint(i))       // and the progress is behind it

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -71,12 +70,7 @@ func (b *Binding) Run(ctx context.Context, postmaster func() int, log *slog.Logg
 
 // group lists the threads of this process, the postmaster and its children.
 func group(postmaster int) (tasks []int) {
-	own, _ := filepath.Glob("/proc/self/task/[0-9]*")
-	for _, t := range own {
-		if tid, err := strconv.Atoi(filepath.Base(t)); err == nil {
-			tasks = append(tasks, tid)
-		}
-	}
+	tasks = threads()
 	if postmaster <= 0 {
 		return tasks
 	}
@@ -134,10 +128,8 @@ func survey(processors, tasks []int) (s surveyed, err error) {
 		return s, fmt.Errorf("/proc/stat tells of %d of %d processors", found, len(processors))
 	}
 	for _, t := range tasks {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", t))
-		if first, _, ok := strings.Cut(string(b), " "); err == nil && ok {
-			ns, _ := strconv.ParseInt(first, 10, 64)
-			s.ran[t] = time.Duration(ns)
+		if ran, _, ok := schedstat(t); ok {
+			s.ran[t] = ran
 		}
 	}
 	return s, nil

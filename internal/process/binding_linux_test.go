@@ -66,3 +66,41 @@ func TestBinding(t *testing.T) {
 	running.Wait()
 	await("stopped", every)
 }
+
+// TestSurvey: what tasks used is what they used, and of no others.
+func TestSurvey(t *testing.T) {
+	var tasks []int
+	for _, does := range []string{"while :; do :; done", "exec sleep 60"} {
+		p := exec.Command("sh", "-c", does)
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = p.Process.Kill()
+			_ = p.Wait()
+		}()
+		tasks = append(tasks, p.Process.Pid)
+	}
+	used := func(task int) float64 {
+		last, err := survey([]int{0}, []int{task})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond)
+		now, err := survey([]int{0}, []int{task})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, use := now.since(last)
+		return use
+	}
+	for end := time.Now().Add(30 * time.Second); ; { // others may leave it little
+		busy, lazy := used(tasks[0]), used(tasks[1])
+		if busy > 0.2 && busy < 1.2 && lazy < 0.1 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("a loop used %.2f processors, a sleeper %.2f", busy, lazy)
+		}
+	}
+}

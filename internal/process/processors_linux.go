@@ -2,10 +2,6 @@ package process
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -40,13 +36,9 @@ func scarce(waited, passed time.Duration) bool {
 
 // runDelay is how long this process's threads that exist now have waited for a processor in their lives.
 func runDelay() (sum time.Duration) {
-	files, _ := filepath.Glob("/proc/self/task/*/schedstat")
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if fields := strings.Fields(string(b)); err == nil && len(fields) == 3 {
-			ns, _ := strconv.ParseInt(fields[1], 10, 64)
-			sum += time.Duration(ns)
-		}
+	for _, t := range threads() {
+		_, waited, _ := schedstat(t)
+		sum += waited
 	}
 	return sum
 }

@@ -58,7 +58,7 @@ type Options struct {
 	// parts); zero means 512 items, 512 KiB.
 	BatchItemsMax, BatchBytesMax int
 	// BatchesInflightMax bounds own proposals under way. What comes meanwhile gathers, until
-	// it fills a batch, or Release.
+	// it fills a batch, or is enough (GatherShare), or Release.
 	// Zero means 4.
 	BatchesInflightMax int
 	// ResubmitTicks without a delivery, at most, propose everything under way again: first after some times what a
@@ -70,8 +70,9 @@ type Options struct {
 	// item. One delivery may exceed it. When it is reached, the order is no longer taken in
 	// until a group is issued; verdicts on own submissions wait as well. Zero means 64 MiB.
 	QueueBytesMax int
-	// GatherShare and GatherPart: proposals gather at a leader until they hold as many transactions as one in GatherShare of the
-	// sessions that write, or as were ordered in one GatherPart of a tick, whichever is less. Zero means 3 and 10.
+	// GatherShare and GatherPart: where processors are scarce (Scarce), proposals gather at a leader until they hold as many
+	// transactions as one in GatherShare of the sessions that write, or as were ordered in one GatherPart of a tick, whichever
+	// is less. Zero means 2 and 10. Own submissions gather for that many as well, or for all own sessions that write if these are less.
 	GatherShare, GatherPart int
 	// KeptSilence and KeptAfter: groups are kept back (Kept) where no item of this member's is among the last KeptSilence
 	// ordinals, and if the group before had KeptAfter tasks. Zero means 256 and 3.
@@ -86,7 +87,7 @@ func (o *Options) defaults() {
 		d int
 	}{{&o.GroupItemsMax, 512}, {&o.GroupBytesMax, 4 << 20}, {&o.BatchItemsMax, 512}, {&o.BatchBytesMax, 512 << 10},
 		{&o.BatchesInflightMax, 4}, {&o.ResubmitTicks, 20}, {&o.PendingMax, 65536}, {&o.QueueBytesMax, 64 << 20},
-		{&o.GatherShare, 3}, {&o.GatherPart, 10}, {&o.KeptSilence, 256}, {&o.KeptAfter, 3},
+		{&o.GatherShare, 2}, {&o.GatherPart, 10}, {&o.KeptSilence, 256}, {&o.KeptAfter, 3},
 		{&o.KeptItemsMax, keptItemsMax}, {&o.KeptBytesMax, keptBytesMax}} {
 		if *d.v <= 0 {
 			*d.v = d.d
@@ -331,8 +332,8 @@ func (e *Engine) progress() {
 // Step takes a frame another member's engine sent.
 func (e *Engine) Step(from uint32, data []byte) error { return e.order.Step(from, data) }
 
-// Held reports whether proposals wait for others under way, so that one serves them all: own
-// submissions for the last own batch, or at a leader anybody's (ordering.Order).
+// Held reports whether proposals wait for others, so that one serves them all: own submissions for more of them or for the last
+// own batch, or at a leader anybody's (ordering.Order).
 func (e *Engine) Held() bool {
 	return e.order.Held() || e.window()
 }

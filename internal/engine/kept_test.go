@@ -119,6 +119,9 @@ func TestCrowd(t *testing.T) {
 		if got := len(crowd.count); got != 1 {
 			t.Errorf("%s: %d authors remembered when one has written %d times since", c.what, got, crowdItems)
 		}
+		if got := crowd.of; got[0] != 1 || got[1]+got[2]+got[3] != 0 {
+			t.Errorf("%s: authors of members are %v when one of member 0 has written %d times since", c.what, got, crowdItems)
+		}
 	}
 	b := batch{Member: 3, Incarnation: 1 << 40, Number: 300}
 	for range 200 {
@@ -132,26 +135,82 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// leading is an engine that leads itself alone, with sessions of member 1 and of member 2 that write much.
+func leading(t *testing.T, scarce bool, own, others int) *Engine {
+	t.Helper()
+	e := single(t, Options{})
+	for e.View().Leader == 0 {
+		e.Tick()
+		for e.HasReady() {
+			if err := e.o.Order.Storage.(*raft.MemoryStorage).Append(e.Ready().Entries); err != nil {
+				t.Fatal(err)
+			}
+			e.Advance()
+		}
+	}
+	e.Scarce(scarce)
+	for range 20 {
+		for i := range 5 * (own + others) {
+			it := Item{ID: writeset.TxID{Member: 1}, Slot: uint32(i % (own + others))}
+			if int(it.Slot) >= own {
+				it.ID.Member = 2
+			}
+			e.crowd.add(&it)
+		}
+		e.Tick()
+	}
+	return e
+}
+
+// TestOwnGather: where processors are scarce, a batch waits for all own sessions that write, or for as many as are enough,
+// also behind others; and for none if there is more than rows in it.
+func TestOwnGather(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		scarce      bool
+		own, others int
+		batches     []int // how many there are after each submission
+		behind      bool  // another batch is under way
+	}{
+		{"enough processors", false, 4, 8, []int{1, 1, 1, 1, 1}, false},
+		{"one session", true, 1, 20, []int{1, 1}, false},
+		{"two alone", true, 2, 0, []int{1, 1}, false},
+		{"all own", true, 4, 8, []int{0, 0, 0, 1, 1, 1, 1, 2}, false},
+		{"half of all", true, 8, 0, []int{0, 0, 0, 1, 1, 1, 1, 2}, false},
+		{"all own, behind others", true, 4, 8, []int{0, 0, 0, 1}, true},
+		{"enough processors, behind others", false, 4, 8, []int{0, 0, 0, 0}, true},
+	} {
+		e, first := leading(t, c.scarce, c.own, c.others), 0
+		if c.behind {
+			first = 1
+			e.Submit(Submission{Kind: KindFence, Seq: 1000})
+		}
+		for i, want := range c.batches {
+			e.Submit(Submission{Kind: KindCertified, Seq: uint64(i + 1), Writeset: &writeset.Writeset{}})
+			if got := int(e.Batches()) - first; got != want {
+				t.Errorf("%s: %d batches after %d submissions, want %d", c.what, got, i+1, want)
+			}
+		}
+	}
+	e := leading(t, true, 4, 8)
+	e.Submit(Submission{Kind: KindCertified, Seq: 1, Writeset: &writeset.Writeset{}})
+	if !e.Held() {
+		t.Error("nobody is told that a batch waits")
+	}
+	e.Submit(Submission{Kind: KindStatement, Seq: 2, Writeset: &writeset.Writeset{}})
+	if e.Batches() != 1 {
+		t.Error("a definition waits for other transactions")
+	}
+	e.Submit(Submission{Kind: KindCertified, Seq: 3, Writeset: &writeset.Writeset{}})
+	if e.Release(); e.Batches() != 2 {
+		t.Error("what has waited long enough does not leave")
+	}
+}
+
 // TestScarce: proposals gather only where processors are scarce.
 func TestScarce(t *testing.T) {
 	for _, scarce := range []bool{true, false} {
-		e := single(t, Options{})
-		for e.View().Leader == 0 {
-			e.Tick()
-			for e.HasReady() {
-				if err := e.o.Order.Storage.(*raft.MemoryStorage).Append(e.Ready().Entries); err != nil {
-					t.Fatal(err)
-				}
-				e.Advance()
-			}
-		}
-		e.Scarce(scarce)
-		for range 20 {
-			for slot := range 24 * 5 {
-				e.crowd.add(&Item{ID: writeset.TxID{Member: 2}, Slot: uint32(slot % 24)})
-			}
-			e.Tick()
-		}
+		e := leading(t, scarce, 0, 24)
 		e.order.Propose(entry(2, 1, 1, 1))
 		if e.order.Held() != scarce {
 			t.Errorf("with 24 writers, and processors scarce: %v, a proposal is held: %v", scarce, e.order.Held())

@@ -195,9 +195,8 @@ func (e *Engine) abort(w *own, v certify.Verdict) {
 	e.admit()
 }
 
-// propose makes batches of what is pending while none is under way, or whole ones while the
-// window is open, and offers every batch under way that nobody took, in order. Without a
-// leader nothing is made, so that it can be withdrawn.
+// propose makes batches of what is pending and due (mayBatch), and offers every batch under way that nobody took, in order.
+// Without a leader nothing is made, so that it can be withdrawn.
 func (e *Engine) propose() {
 	for e.mayBatch() {
 		e.makeBatch()
@@ -223,18 +222,31 @@ func (e *Engine) window() bool {
 	return due
 }
 
-// mayBatch reports whether a batch should be made now.
+// mayBatch reports whether a batch should be made now: of whatever is due if none is under way, else a whole one. Where
+// processors are scarce and several sessions write, one is made as soon as it holds enough, and not before.
 func (e *Engine) mayBatch() bool {
-	if !e.window() || len(e.inflight) == 0 {
-		return e.window()
+	if !e.window() {
+		return false
+	}
+	enough := e.ownEnough()
+	gathers := enough > 1
+	if len(e.inflight) == 0 && !gathers {
+		return true
 	}
 	items, bytes := 0, 0
-	e.eachDue(func(_ *own, rest int) bool {
+	e.eachDue(func(w *own, rest int) bool {
 		items++
 		bytes += rest
+		gathers = gathers && w.Kind == KindCertified
 		return items < e.o.BatchItemsMax && bytes <= e.o.BatchBytesMax
 	})
-	return items >= e.o.BatchItemsMax || bytes > e.o.BatchBytesMax
+	switch {
+	case items >= e.o.BatchItemsMax || bytes > e.o.BatchBytesMax:
+		return true
+	case gathers:
+		return items >= enough
+	}
+	return len(e.inflight) == 0
 }
 
 // eachDue calls f, until it says false, with what may be in the next batch, and how many bytes of it are still to be

@@ -9,7 +9,6 @@ type crowd struct {
 	recent [crowdItems]author // the last ones, a ring
 	next   int
 	count  map[author]int // how often each is in it
-	of     map[uint32]int // how many sessions of each member are
 	items  int            // since the last tick
 	rate   int            // items per tick, times crowdSlow, of about the last crowdSlow ticks
 }
@@ -24,21 +23,19 @@ const (
 	crowdSlow  = 4
 )
 
-func newCrowd() crowd { return crowd{count: map[author]int{}, of: map[uint32]int{}} }
+func newCrowd() crowd {
+	return crowd{count: map[author]int{}}
+}
 
 // add notes an item of a session.
 func (c *crowd) add(it *Item) {
-	if old := c.recent[c.next]; c.count[old] > 1 {
-		c.count[old]--
-	} else if c.count[old] == 1 {
+	old := c.recent[c.next]
+	if c.count[old]--; c.count[old] <= 0 {
 		delete(c.count, old)
-		c.of[old.member]--
 	}
 	a := author{it.ID.Member, it.Slot}
 	c.recent[c.next], c.next = a, (c.next+1)%crowdItems
-	if c.count[a]++; c.count[a] == 1 {
-		c.of[a.member]++
-	}
+	c.count[a]++
 	c.items++
 }
 
@@ -48,30 +45,39 @@ func (c *crowd) tick() {
 	c.items = 0
 }
 
-// enough is how many transactions a write of the log waits for: a share of those who write, so that the others' statements
-// go on meanwhile, and no more than come within a part of a tick.
-func (c *crowd) enough(share, part int) int {
-	return min((len(c.count)+share/2)/share, c.rate/crowdSlow/part)
+// regulars is how many sessions write three quarters as often as the average at least, at all members and at one. Nobody waits
+// for the others: it would cost who writes more often more than is saved.
+func (c *crowd) regulars(member uint32) (all, own int) {
+	for a, n := range c.count { // order-free: they are counted
+		if 4*n*len(c.count) >= 3*crowdItems {
+			all++
+			if a.member == member {
+				own++
+			}
+		}
+	}
+	return all, own
+}
+
+// enough is how many transactions a write of the log waits for: a share of those who write regularly, and no more than come
+// within a part of a tick; and how many a member's own batch waits for: for all of its own who do, and for no more. A member
+// that sent less would have the leader wait for what it keeps.
+func (c *crowd) enough(member uint32, share, part int) (all, own int) {
+	all, own = c.regulars(member)
+	all = min((all+share/2)/share, c.rate/crowdSlow/part)
+	return all, min(own, all)
 }
 
 // Scarce says whether processors are scarce at this member, so that what is done together is worth waiting for.
 func (e *Engine) Scarce(yes bool) { e.scarce = yes }
 
-// gather tells the order what is enough.
-func (e *Engine) gather() { e.order.Gather(e.enough()) }
-
-// enough is for how many transactions a write of the log waits; zero if it waits for none.
-func (e *Engine) enough() int {
-	if !e.scarce {
-		return 0
+// gather says for how many transactions proposals wait from now on; zero: for none.
+func (e *Engine) gather() {
+	all := 0
+	if e.ownEnough = 0; e.scarce {
+		all, e.ownEnough = e.crowd.enough(e.o.Member, e.o.GatherShare, e.o.GatherPart)
 	}
-	return e.crowd.enough(e.o.GatherShare, e.o.GatherPart)
-}
-
-// ownEnough is for how many own submissions a batch waits: for those of all sessions here that write, but for no more than is
-// enough for a write of the log. A member that sent less would have the leader wait for what it keeps.
-func (e *Engine) ownEnough() int {
-	return min(e.enough(), e.crowd.of[e.o.Member])
+	e.order.Gather(all)
 }
 
 // weigh is how many items a proposal has.

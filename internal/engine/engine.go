@@ -71,8 +71,8 @@ type Options struct {
 	// until a group is issued; verdicts on own submissions wait as well. Zero means 64 MiB.
 	QueueBytesMax int
 	// GatherShare and GatherPart: where processors are scarce (Scarce), proposals gather at a leader until they hold as many
-	// transactions as one in GatherShare of the sessions that write, or as were ordered in one GatherPart of a tick, whichever
-	// is less. Zero means 2 and 10. Own submissions gather for that many as well, or for all own sessions that write if these are less.
+	// transactions as one in GatherShare of the sessions that write regularly, or as were ordered in one GatherPart of a tick,
+	// whichever is less. Zero means 1, all of them, and 10. Own submissions gather for all own sessions that do, and for no more.
 	GatherShare, GatherPart int
 	// KeptSilence and KeptAfter: groups are kept back (Kept) where no item of this member's is among the last KeptSilence
 	// ordinals, and if the group before had KeptAfter tasks. Zero means 256 and 3.
@@ -87,7 +87,7 @@ func (o *Options) defaults() {
 		d int
 	}{{&o.GroupItemsMax, 512}, {&o.GroupBytesMax, 4 << 20}, {&o.BatchItemsMax, 512}, {&o.BatchBytesMax, 512 << 10},
 		{&o.BatchesInflightMax, 4}, {&o.ResubmitTicks, 20}, {&o.PendingMax, 65536}, {&o.QueueBytesMax, 64 << 20},
-		{&o.GatherShare, 2}, {&o.GatherPart, 10}, {&o.KeptSilence, 256}, {&o.KeptAfter, 3},
+		{&o.GatherShare, 1}, {&o.GatherPart, 10}, {&o.KeptSilence, 256}, {&o.KeptAfter, 3},
 		{&o.KeptItemsMax, keptItemsMax}, {&o.KeptBytesMax, keptBytesMax}} {
 		if *d.v <= 0 {
 			*d.v = d.d
@@ -221,9 +221,11 @@ type Engine struct {
 	expired map[uint32]uint64 // ordinal at which a member's locks were last taken from it
 	serial  map[uint32]span   // when members have run SERIALIZABLE transactions
 
-	wrote  map[uint32]uint64 // see Wrote; not replicated
-	crowd  crowd             // not replicated
-	scarce bool              // see Scarce
+	wrote map[uint32]uint64 // see Wrote; not replicated
+	crowd crowd             // not replicated
+	// ownEnough is for how many own submissions a batch waits.
+	ownEnough int
+	scarce    bool // see Scarce
 
 	// delivered, not yet issued as a group
 	queue      []Task

@@ -110,7 +110,7 @@ func TestCrowd(t *testing.T) {
 			}
 			crowd.tick()
 		}
-		if got := crowd.enough(3, 10); got != c.enough {
+		if got, _ := crowd.enough(1, 3, 10); got != c.enough {
 			t.Errorf("%s: enough are %d, want %d (%d authors, rate %d)", c.what, got, c.enough, len(crowd.count), crowd.rate)
 		}
 		for range crowdItems {
@@ -119,8 +119,27 @@ func TestCrowd(t *testing.T) {
 		if got := len(crowd.count); got != 1 {
 			t.Errorf("%s: %d authors remembered when one has written %d times since", c.what, got, crowdItems)
 		}
-		if got := crowd.of; got[0] != 1 || got[1]+got[2]+got[3] != 0 {
-			t.Errorf("%s: authors of members are %v when one of member 0 has written %d times since", c.what, got, crowdItems)
+	}
+	for _, c := range []struct {
+		seldom   int // one in so many items is of the other eight sessions
+		all, own int
+	}{{2, 16, 8}, {4, 8, 4}, {10, 8, 4}} {
+		crowd := newCrowd()
+		for n := range 50 * 100 {
+			if n%100 == 99 {
+				crowd.tick()
+			}
+			slot := n / c.seldom % 8
+			if n%c.seldom != 0 {
+				slot = 8 + (n-n/c.seldom)%8
+			}
+			crowd.add(&Item{ID: writeset.TxID{Member: uint32(1 + slot%2)}, Slot: uint32(slot)})
+		}
+		if all, own := crowd.enough(1, 1, 1); all != c.all || own != c.own {
+			t.Errorf("where one item in %d is of the other half: enough are %d and %d, want %d and %d", c.seldom, all, own, c.all, c.own)
+		}
+		if all, own := crowd.enough(2, 8, 1); all != (c.all+4)/8 || own != all {
+			t.Errorf("where one item in %d is of the other half: a share is %d and %d", c.seldom, all, own)
 		}
 	}
 	b := batch{Member: 3, Incarnation: 1 << 40, Number: 300}
@@ -136,9 +155,9 @@ func TestCrowd(t *testing.T) {
 }
 
 // leading is an engine that leads itself alone, with sessions of member 1 and of member 2 that write much.
-func leading(t *testing.T, scarce bool, own, others int) *Engine {
+func leading(t *testing.T, o Options, scarce bool, own, others int) *Engine {
 	t.Helper()
-	e := single(t, Options{})
+	e := single(t, o)
 	for e.View().Leader == 0 {
 		e.Tick()
 		for e.HasReady() {
@@ -150,7 +169,7 @@ func leading(t *testing.T, scarce bool, own, others int) *Engine {
 	}
 	e.Scarce(scarce)
 	for range 20 {
-		for i := range 5 * (own + others) {
+		for i := range 20 * (own + others) {
 			it := Item{ID: writeset.TxID{Member: 1}, Slot: uint32(i % (own + others))}
 			if int(it.Slot) >= own {
 				it.ID.Member = 2
@@ -174,13 +193,21 @@ func TestOwnGather(t *testing.T) {
 	}{
 		{"enough processors", false, 4, 8, []int{1, 1, 1, 1, 1}, false},
 		{"one session", true, 1, 20, []int{1, 1}, false},
-		{"two alone", true, 2, 0, []int{1, 1}, false},
+		{"two alone", true, 2, 0, []int{0, 1, 1, 2}, false},
 		{"all own", true, 4, 8, []int{0, 0, 0, 1, 1, 1, 1, 2}, false},
-		{"half of all", true, 8, 0, []int{0, 0, 0, 1, 1, 1, 1, 2}, false},
+		{"a share of all", true, 8, 0, []int{0, 1, 1, 2}, false},
+		{"no more than come in a part of a tick", true, 8, 8, []int{0, 0, 0, 1, 1}, false},
 		{"all own, behind others", true, 4, 8, []int{0, 0, 0, 1}, true},
 		{"enough processors, behind others", false, 4, 8, []int{0, 0, 0, 0}, true},
 	} {
-		e, first := leading(t, c.scarce, c.own, c.others), 0
+		o := Options{}
+		switch c.what {
+		case "a share of all":
+			o.GatherShare = 4
+		case "no more than come in a part of a tick":
+			o.GatherPart = 79
+		}
+		e, first := leading(t, o, c.scarce, c.own, c.others), 0
 		if c.behind {
 			first = 1
 			e.Submit(Submission{Kind: KindFence, Seq: 1000})
@@ -192,7 +219,7 @@ func TestOwnGather(t *testing.T) {
 			}
 		}
 	}
-	e := leading(t, true, 4, 8)
+	e := leading(t, Options{}, true, 4, 8)
 	e.Submit(Submission{Kind: KindCertified, Seq: 1, Writeset: &writeset.Writeset{}})
 	if !e.Held() {
 		t.Error("nobody is told that a batch waits")
@@ -210,7 +237,7 @@ func TestOwnGather(t *testing.T) {
 // TestScarce: proposals gather only where processors are scarce.
 func TestScarce(t *testing.T) {
 	for _, scarce := range []bool{true, false} {
-		e := leading(t, scarce, 0, 24)
+		e := leading(t, Options{}, scarce, 0, 24)
 		e.order.Propose(entry(2, 1, 1, 1))
 		if e.order.Held() != scarce {
 			t.Errorf("with 24 writers, and processors scarce: %v, a proposal is held: %v", scarce, e.order.Held())

@@ -228,8 +228,7 @@ func (e *Engine) mayBatch() bool {
 	if !e.window() {
 		return false
 	}
-	enough := e.ownEnough()
-	gathers := enough > 1
+	gathers := e.ownEnough > 1
 	if len(e.inflight) == 0 && !gathers {
 		return true
 	}
@@ -244,7 +243,7 @@ func (e *Engine) mayBatch() bool {
 	case items >= e.o.BatchItemsMax || bytes > e.o.BatchBytesMax:
 		return true
 	case gathers:
-		return items >= enough
+		return items >= e.ownEnough
 	}
 	return len(e.inflight) == 0
 }

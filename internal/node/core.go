@@ -26,6 +26,10 @@ const (
 // one site those arrive first; a longer way to the majority should not cost another round trip.
 const gatherMax = 3 * time.Millisecond
 
+// gatherScarceMax is the same where processors are scarce, and a leader and the others wait for all who write: as long as
+// engine.Options.GatherPart has it, 10 to a tick.
+const gatherScarceMax = tick / 10
+
 // keptMax is how much time is between two groups at a member that only applies, at least, if the others write so much that more
 // than one transaction waits then (engine.Kept).
 const keptMax = 4 * time.Millisecond
@@ -141,7 +145,11 @@ func (c *core) run(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return c.depart()
 		case <-ticker.C:
-			c.engine.Scarce(c.scarce())
+			scarce := c.scarce()
+			c.engine.Scarce(scarce)
+			if gathered.max = gatherMax; scarce {
+				gathered.max = gatherScarceMax
+			}
 			c.engine.Tick()
 		case m := <-c.inbox:
 			c.step(m)

@@ -7,8 +7,10 @@ import "github.com/tuttidb/tutti/internal/writeset"
 // waits for some more of them, and all gain, because what a write and its frames cost is shared; one session would wait for nobody.
 type crowd struct {
 	recent [crowdItems]author // the last ones, a ring
+	lost   [crowdItems]bool   // which of them lost
 	next   int
 	count  map[author]int // how often each is in it
+	losses int            // how many of them lost
 	items  int            // since the last tick
 	rate   int            // items per tick, times crowdSlow, of about the last crowdSlow ticks
 }
@@ -21,6 +23,10 @@ type author struct {
 const (
 	crowdItems = 128
 	crowdSlow  = 4
+	// Where more than contended of the last ones lost, sessions meet on the same rows. Some of them then wait for locks of those
+	// that gather, and cannot come: nobody waits for more than come in one contendedShare of the time.
+	contended      = crowdItems / 50
+	contendedShare = 3
 )
 
 func newCrowd() crowd {
@@ -33,10 +39,20 @@ func (c *crowd) add(it *Item) {
 	if c.count[old]--; c.count[old] <= 0 {
 		delete(c.count, old)
 	}
+	if c.lost[c.next] {
+		c.lost[c.next] = false
+		c.losses--
+	}
 	a := author{it.ID.Member, it.Slot}
 	c.recent[c.next], c.next = a, (c.next+1)%crowdItems
 	c.count[a]++
 	c.items++
+}
+
+// lose says that the last one added lost.
+func (c *crowd) lose() {
+	c.lost[(c.next+crowdItems-1)%crowdItems] = true
+	c.losses++
 }
 
 // tick ends a unit of time.
@@ -60,12 +76,18 @@ func (c *crowd) regulars(member uint32) (all, own int) {
 }
 
 // enough is how many transactions a write of the log waits for: a share of those who write regularly, and no more than come
-// within a part of a tick; and how many a member's own batch waits for: for all of its own who do, and for no more. A member
-// that sent less would have the leader wait for what it keeps.
+// within a part of a tick; and how many a member's own batch waits for: for its part of these. A member that sent less would
+// have the leader wait for what it keeps, and one that waited for more would keep what the leader waits for.
 func (c *crowd) enough(member uint32, share, part int) (all, own int) {
-	all, own = c.regulars(member)
-	all = min((all+share/2)/share, c.rate/crowdSlow/part)
-	return all, min(own, all)
+	n, own := c.regulars(member)
+	if n == 0 {
+		return 0, 0
+	}
+	if c.losses > contended {
+		part *= contendedShare
+	}
+	all = min((n+share/2)/share, c.rate/crowdSlow/part)
+	return all, (all*own + n - 1) / n
 }
 
 // Scarce says whether processors are scarce at this member, so that what is done together is worth waiting for.

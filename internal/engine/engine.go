@@ -72,7 +72,7 @@ type Options struct {
 	QueueBytesMax int
 	// GatherShare and GatherPart: where processors are scarce (Scarce), proposals gather at a leader until they hold as many
 	// transactions as one in GatherShare of the sessions that write regularly, or as were ordered in one GatherPart of a tick,
-	// whichever is less. Zero means 1, all of them, and 10. Own submissions gather for all own sessions that do, and for no more.
+	// whichever is less. Zero means 1, all of them, and 4. Own submissions gather for the own part of that many.
 	GatherShare, GatherPart int
 	// KeptSilence and KeptAfter: groups are kept back (Kept) where no item of this member's is among the last KeptSilence
 	// ordinals, and if the group before had KeptAfter tasks. Zero means 256 and 3.
@@ -87,7 +87,7 @@ func (o *Options) defaults() {
 		d int
 	}{{&o.GroupItemsMax, 512}, {&o.GroupBytesMax, 4 << 20}, {&o.BatchItemsMax, 512}, {&o.BatchBytesMax, 512 << 10},
 		{&o.BatchesInflightMax, 4}, {&o.ResubmitTicks, 20}, {&o.PendingMax, 65536}, {&o.QueueBytesMax, 64 << 20},
-		{&o.GatherShare, 1}, {&o.GatherPart, 10}, {&o.KeptSilence, 256}, {&o.KeptAfter, 3},
+		{&o.GatherShare, 1}, {&o.GatherPart, 4}, {&o.KeptSilence, 256}, {&o.KeptAfter, 3},
 		{&o.KeptItemsMax, keptItemsMax}, {&o.KeptBytesMax, keptBytesMax}} {
 		if *d.v <= 0 {
 			*d.v = d.d
@@ -515,6 +515,9 @@ func (e *Engine) deliverItem(it *Item) bool {
 		w = e.owns[it.ID.Seq]
 	}
 	if !v.Commit() {
+		if it.Kind == KindCertified {
+			e.crowd.lose()
+		}
 		if w != nil {
 			e.abort(w, v)
 		}

@@ -120,28 +120,6 @@ func TestCrowd(t *testing.T) {
 			t.Errorf("%s: %d authors remembered when one has written %d times since", c.what, got, crowdItems)
 		}
 	}
-	for _, c := range []struct {
-		seldom   int // one in so many items is of the other eight sessions
-		all, own int
-	}{{2, 16, 8}, {4, 8, 4}, {10, 8, 4}} {
-		crowd := newCrowd()
-		for n := range 50 * 100 {
-			if n%100 == 99 {
-				crowd.tick()
-			}
-			slot := n / c.seldom % 8
-			if n%c.seldom != 0 {
-				slot = 8 + (n-n/c.seldom)%8
-			}
-			crowd.add(&Item{ID: writeset.TxID{Member: uint32(1 + slot%2)}, Slot: uint32(slot)})
-		}
-		if all, own := crowd.enough(1, 1, 1); all != c.all || own != c.own {
-			t.Errorf("where one item in %d is of the other half: enough are %d and %d, want %d and %d", c.seldom, all, own, c.all, c.own)
-		}
-		if all, own := crowd.enough(2, 8, 1); all != (c.all+4)/8 || own != all {
-			t.Errorf("where one item in %d is of the other half: a share is %d and %d", c.seldom, all, own)
-		}
-	}
 	b := batch{Member: 3, Incarnation: 1 << 40, Number: 300}
 	for range 200 {
 		b.Items = append(b.Items, Item{Kind: KindCertified, Payload: []byte("x")})
@@ -151,6 +129,61 @@ func TestCrowd(t *testing.T) {
 	}
 	if got := weigh([]byte{1}); got != 0 {
 		t.Errorf("what is no proposal weighs %d", got)
+	}
+}
+
+// TestRegulars: nobody waits for who writes seldom, a member waits for its part, and for less where transactions lose.
+func TestRegulars(t *testing.T) {
+	for _, c := range []struct {
+		what                    string
+		seldom                  int // one in so many items is of eight of twelve sessions
+		lost                    int // one in so many loses; zero: none
+		share, part             int
+		all, first, second, own int // own: of a member that has no session
+	}{
+		{"all alike", 3, 0, 1, 1, 12, 4, 8, 0},
+		{"a third", 3, 0, 3, 1, 4, 2, 3, 0},
+		{"a part of the time", 3, 0, 1, 12, 8, 3, 6, 0},
+		{"some seldom", 10, 0, 1, 1, 4, 4, 0, 0},
+		{"a part of the time, few lose", 3, 100, 1, 12, 8, 3, 6, 0},
+		{"a part of the time, some lose", 3, 30, 1, 12, 2, 1, 2, 0},
+	} {
+		crowd := newCrowd()
+		for n := range 50 * 100 {
+			it := Item{ID: writeset.TxID{Member: 1}, Slot: uint32((n - n*2/3) % 4)}
+			if c.seldom == 3 && n%3 > 0 || c.seldom != 3 && n%c.seldom == 0 {
+				it = Item{ID: writeset.TxID{Member: 2}, Slot: uint32(n * 2 / 3 % 8)}
+			}
+			if crowd.add(&it); c.lost > 0 && n%c.lost == 0 {
+				crowd.lose()
+			}
+			if n%100 == 99 {
+				crowd.tick()
+			}
+		}
+		all, first := crowd.enough(1, c.share, c.part)
+		_, second := crowd.enough(2, c.share, c.part)
+		_, own := crowd.enough(3, c.share, c.part)
+		if all != c.all || first != c.first || second != c.second || own != c.own {
+			t.Errorf("%s: enough are %d, and %d, %d and %d for members, want %d, and %d, %d and %d", c.what, all, first, second, own, c.all, c.first, c.second, c.own)
+		}
+		for range crowdItems {
+			crowd.add(&Item{})
+		}
+		if crowd.losses != 0 {
+			t.Errorf("%s: %d losses remembered when none has lost since", c.what, crowd.losses)
+		}
+	}
+}
+
+// TestLosses: what loses in the order is counted.
+func TestLosses(t *testing.T) {
+	e := leading(t, Options{}, true, 4, 4)
+	for i, base := range []uint64{0, 1 << 40, 0} { // the second one cannot have seen that
+		e.deliverItem(&Item{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: uint64(i + 1)}, Base: base, Payload: (&writeset.Writeset{}).Append(nil)})
+	}
+	if e.crowd.losses != 1 {
+		t.Errorf("%d losses are known after one", e.crowd.losses)
 	}
 }
 
@@ -196,7 +229,7 @@ func TestOwnGather(t *testing.T) {
 		{"two alone", true, 2, 0, []int{0, 1, 1, 2}, false},
 		{"all own", true, 4, 8, []int{0, 0, 0, 1, 1, 1, 1, 2}, false},
 		{"a share of all", true, 8, 0, []int{0, 1, 1, 2}, false},
-		{"no more than come in a part of a tick", true, 8, 8, []int{0, 0, 0, 1, 1}, false},
+		{"its part of what comes in a part of a tick", true, 8, 8, []int{0, 1, 1, 2, 2}, false},
 		{"all own, behind others", true, 4, 8, []int{0, 0, 0, 1}, true},
 		{"enough processors, behind others", false, 4, 8, []int{0, 0, 0, 0}, true},
 	} {
@@ -204,7 +237,7 @@ func TestOwnGather(t *testing.T) {
 		switch c.what {
 		case "a share of all":
 			o.GatherShare = 4
-		case "no more than come in a part of a tick":
+		case "its part of what comes in a part of a tick":
 			o.GatherPart = 79
 		}
 		e, first := leading(t, o, c.scarce, c.own, c.others), 0

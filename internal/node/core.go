@@ -26,9 +26,8 @@ const (
 // one site those arrive first; a longer way to the majority should not cost another round trip.
 const gatherMax = 3 * time.Millisecond
 
-// gatherScarceMax is the same where processors are scarce, and a leader and the others wait for all who write: as long as
-// engine.Options.GatherPart has it, 10 to a tick.
-const gatherScarceMax = tick / 10
+// gatherScarceMax is the same where processors are scarce, and members and the leader wait for all who write (engine.Options.GatherShare).
+const gatherScarceMax = 5 * time.Millisecond
 
 // keptMax is how much time is between two groups at a member that only applies, at least, if the others write so much that more
 // than one transaction waits then (engine.Kept).

@@ -464,6 +464,24 @@ func (e *Engine) deliver(index uint64, data []byte) {
 	}
 }
 
+// certify gives the verdict on a transaction that has just got its ordinal.
+func (e *Engine) certify(it *Item) (*writeset.Writeset, certify.Verdict) {
+	ws, err := e.decode(it)
+	switch {
+	case err != nil || max(it.Base, it.ReadBase, it.LockBase) >= e.ordinal:
+		return ws, certify.Verdict{Reason: certify.Malformed}
+	case e.unlocked(it):
+		return ws, certify.Verdict{Reason: certify.LocksLost}
+	case it.ReadBase > 0 && !e.alone(it.ID.Member, it.Base):
+		return ws, certify.Verdict{Reason: certify.NotAlone}
+	}
+	v := e.cert.Certify(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, LockBase: it.LockBase, Writeset: ws})
+	if v.Commit() && ws.Barrier {
+		e.cert.SetBarrier(e.ordinal, it.ID)
+	}
+	return ws, v
+}
+
 // deliverItem gives an item its ordinal and its verdict, and reports whether it is to be carried out.
 func (e *Engine) deliverItem(it *Item) bool {
 	e.ordinal++
@@ -478,22 +496,8 @@ func (e *Engine) deliverItem(it *Item) bool {
 	case KindCertified:
 		e.wrote[it.ID.Member]++
 		e.crowd.add(it)
-		var err error
-		if ws, err = e.decode(it); err != nil || max(it.Base, it.ReadBase, it.LockBase) >= e.ordinal {
-			v = certify.Verdict{Reason: certify.Malformed}
-			break
-		}
-		if e.unlocked(it) {
-			v = certify.Verdict{Reason: certify.LocksLost}
-			break
-		}
-		if it.ReadBase > 0 && !e.alone(it.ID.Member, it.Base) {
-			v = certify.Verdict{Reason: certify.NotAlone}
-			break
-		}
-		v = e.cert.Certify(e.ordinal, certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, ReadBase: it.ReadBase, LockBase: it.LockBase, Writeset: ws})
-		if v.Commit() && ws.Barrier {
-			e.cert.SetBarrier(e.ordinal, it.ID)
+		if ws, v = e.certify(it); !v.Commit() {
+			e.crowd.lose()
 		}
 	case KindStatement:
 		var err error
@@ -515,9 +519,6 @@ func (e *Engine) deliverItem(it *Item) bool {
 		w = e.owns[it.ID.Seq]
 	}
 	if !v.Commit() {
-		if it.Kind == KindCertified {
-			e.crowd.lose()
-		}
 		if w != nil {
 			e.abort(w, v)
 		}

@@ -181,7 +181,11 @@ func (r *Returned) Captured() bool { return r.captured }
 // have returned, nothing of temporary objects can be deferred, and a mark can be written. snapshot says whether the transaction is meant to be
 // REPEATABLE READ; what became something else is not alone.
 func (r *Returned) Alone(snapshot bool) bool {
-	return !r.captured && !r.temp && r.security == "on" && r.level == map[bool]string{false: "read committed", true: "repeatable read"}[snapshot]
+	level := "read committed"
+	if snapshot {
+		level = "repeatable read"
+	}
+	return !r.captured && !r.temp && r.security == "on" && r.level == level
 }
 
 // Size is about how many bytes the row takes.

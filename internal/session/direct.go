@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -36,6 +37,7 @@ type direct struct {
 	pure   bool   // nothing else was run
 	rows   []Returned
 	bytes  int
+	values [][]byte // of the last row, to be used again
 }
 
 // form is a text that is run often enough.
@@ -294,7 +296,7 @@ func (s *Session) counted(d *directRun, f wire.Frame) error {
 	p := d.part()
 	d.at++
 	tag, err := wire.DecodeCommandComplete(f.Body())
-	if err == nil && !strings.HasSuffix(tag, fmt.Sprint(" ", p.count)) {
+	if err == nil && tag[strings.LastIndexByte(tag, ' ')+1:] != strconv.Itoa(p.count) {
 		s.doom = errForgotten(fmt.Sprintf("a statement returned %d rows and says %s", p.count, tag))
 		s.direct.off = true
 	}
@@ -305,11 +307,13 @@ func (s *Session) counted(d *directRun, f wire.Frame) error {
 func (s *Session) takeRow(d *directRun, f wire.Frame) error {
 	p := d.part()
 	p.count++
-	values, err := wire.DecodeDataRow(nil, f.Body())
+	values, err := wire.DecodeDataRow(s.direct.values[:0], f.Body())
 	if err != nil {
 		return err
 	}
 	row, err := p.form.how.Read(values)
+	clear(values) // they alias the frame
+	s.direct.values = values
 	if err != nil { // the text means something else by now
 		s.doom = errForgotten(err.Error())
 		s.direct.off = true

@@ -29,9 +29,7 @@ const (
 	contendedShare = 3
 )
 
-func newCrowd() crowd {
-	return crowd{count: map[author]int{}}
-}
+func newCrowd() crowd { return crowd{count: map[author]int{}} }
 
 // add notes an item of a session.
 func (c *crowd) add(it *Item) {

@@ -28,6 +28,7 @@ type direct struct {
 	catalog any
 	// outdated counts failures, so that one nobody has thought of does not come again for ever.
 	outdated int
+	values   [][]byte // room for those of a row
 
 	// the transaction
 	wish   string // the setting of tutti.tx it begins with, or goes on with
@@ -37,7 +38,6 @@ type direct struct {
 	pure   bool   // nothing else was run
 	rows   []Returned
 	bytes  int
-	values [][]byte // of the last row, to be used again
 }
 
 // form is a text that is run often enough.

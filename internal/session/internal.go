@@ -7,7 +7,7 @@ import (
 
 // Statements every backend has prepared for the session's own use. They are named, and run
 // with the extended protocol, because a simple Query would destroy the client's unnamed
-// statement.
+// statement; see sendCommit.
 const (
 	ownBegin    = "tutti begin" // READ COMMITTED, the usual one
 	ownBeginAs  = "tutti begin as"
@@ -53,9 +53,14 @@ func (s *Session) sendOwn(name string) {
 	s.srvW.Append(wire.AppendSync(appendRun(s.srvW.AvailableBuffer(), name)))
 }
 
-// sendCommit appends the COMMIT. It is prepared for that moment alone: a function could run it with EXECUTE, and commit what nobody has
-// ordered.
-func (s *Session) sendCommit() {
+// sendCommit appends the COMMIT, behind a mark if marked says so. For a client with an unnamed statement it is prepared for that
+// moment alone: a function could run it with EXECUTE, and commit what nobody has ordered.
+func (s *Session) sendCommit(marked bool) {
+	if s.statements[""] == nil && s.prefix == 0 {
+		s.srvW.Append(wire.AppendQuery(s.srvW.AvailableBuffer(), "COMMIT"))
+		s.skippable = marked
+		return
+	}
 	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownCommit)
 	dst = wire.AppendParse(dst, ownCommit, "COMMIT", nil)
 	dst = wire.AppendClose(appendRun(dst, ownCommit), 'S', ownCommit)

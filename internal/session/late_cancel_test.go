@@ -38,11 +38,18 @@ func (c *canceller) struck() string {
 
 // pass gives what the backend gets instead of a frame.
 func (c *canceller) pass(f wire.Frame) []byte {
-	if f.Type != wire.TypeBind {
-		return f.Raw
+	own := ""
+	switch f.Type {
+	case wire.TypeBind:
+		if b, err := wire.DecodeBind(f.Body()); err == nil && strings.HasPrefix(b.Statement, "tutti ") {
+			own = b.Statement
+		}
+	case wire.TypeQuery:
+		if q, err := wire.DecodeQuery(f.Body()); err == nil && q == "COMMIT" {
+			own = "tutti commit"
+		}
 	}
-	b, err := wire.DecodeBind(f.Body())
-	if err != nil || !strings.HasPrefix(b.Statement, "tutti ") {
+	if own == "" {
 		return f.Raw
 	}
 	c.mu.Lock()
@@ -50,7 +57,10 @@ func (c *canceller) pass(f wire.Frame) []byte {
 	if c.seen++; c.at < 0 || c.seen != c.at+1 {
 		return f.Raw
 	}
-	c.hit = b.Statement
+	c.hit = own
+	if f.Type == wire.TypeQuery {
+		return wire.AppendQuery(nil, lateCancel)
+	}
 	out := wire.AppendParse(nil, "", lateCancel, nil)
 	return wire.AppendExecute(wire.AppendBind(out, "", "", nil, nil, nil), "", 0)
 }

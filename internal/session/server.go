@@ -104,6 +104,12 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 				r.failed = &e
 			}
 			s.noteFatal(e)
+			if s.skippable && r.tag == "" { // PostgreSQL skips it, up to a Sync, which a Query is not
+				s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
+				if err := s.flushServer(); err != nil {
+					return r, nil, err
+				}
+			}
 		case wire.TypeDataRow:
 			if want {
 				if rows, err = appendRow(rows, f.Body()); err != nil {

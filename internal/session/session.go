@@ -77,8 +77,10 @@ type Session struct {
 	implicit bool // the block ends with the Query or Sync, not with a COMMIT
 	open     bool // the backend is inside a transaction of ours
 	prefix   int  // statements of ours that go ahead of the next request, their answers unread
-	modes    semantics.Modes
-	snapshot bool // its one snapshot is taken
+	// skippable: the Query that ends what is sent is skipped if what goes ahead of it, the mark, fails
+	skippable bool
+	modes     semantics.Modes
+	snapshot  bool // its one snapshot is taken
 
 	untouched bool // nothing has run in the open transaction, see openEarly
 	base      uint64

@@ -359,11 +359,13 @@ func (s *Session) vouch(sub *Submission) (refused *wire.SQLError, err error) {
 
 // commitServer commits what the log has decided, or what wrote nothing, with its mark.
 func (s *Session) commitServer(c *collected) (reply, error) {
-	if !c.marked && c.ws != nil {
+	marks := !c.marked && c.ws != nil
+	if marks {
 		s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
 	}
-	s.sendCommit()
+	s.sendCommit(marks)
 	r, err := s.quiet()
+	s.skippable = false
 	if err == nil && r.failed != nil { // what was to remove the COMMIT has been skipped
 		s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownCommit)))
 		_, err = s.quiet()

@@ -31,6 +31,7 @@ func benchCompareCommand() *cobra.Command {
 	f.IntVar(&o.TableSize, "table-size", o.TableSize, "rows in each table of sysbench")
 	f.StringVar(&o.RandType, "rand-type", o.RandType, "how sysbench chooses rows: uniform, gaussian, pareto, special")
 	f.StringVar(&o.JSON, "json", "", "write everything into this file")
+	f.StringVar(&o.Profiles, "profiles", "", "write profiles of the nodes' processor time into this directory, for go tool pprof")
 	f.StringVar(&o.Dir, "dir", "", "where to put the servers' files for the time of the comparison (default /var/tmp)")
 	f.IntVar(&o.BasePort, "base-port", o.BasePort, "nodes listen on it and the next two, plain PostgreSQL and PgBouncer on the two after that")
 	f.StringVar(&o.BinDir, "pg-bin-dir", "", "directory of PostgreSQL's binaries (default: this machine's, else a download)")

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"runtime/pprof"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +51,7 @@ func demoCommand() *cobra.Command {
 }
 
 func nodeCommand() *cobra.Command {
-	var path string
+	var path, cpuProfile string
 	c := &cobra.Command{
 		Use: "node", Short: "Run one member of a cluster", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -67,14 +68,32 @@ func nodeCommand() *cobra.Command {
 				}
 			}
 			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-			return node.New(cfg, log).Run(c.Context())
+			return profiled(cpuProfile, func() error { return node.New(cfg, log).Run(c.Context()) })
 		},
 	}
 	c.Flags().StringVar(&path, "config", "", "configuration file (TOML)")
+	c.Flags().StringVar(&cpuProfile, "cpu-profile", "", "write a profile of the processor time into this file at the end, for go tool pprof")
 	if err := c.MarkFlagRequired("config"); err != nil {
 		panic(err)
 	}
 	return c
+}
+
+// profiled runs f and, if file is not empty, writes what it spent processor time on into it.
+func profiled(file string, f func() error) error {
+	if file == "" {
+		return f()
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("--cpu-profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return errors.Join(fmt.Errorf("--cpu-profile: %w", err), out.Close())
+	}
+	err = f()
+	pprof.StopCPUProfile()
+	return errors.Join(err, out.Close())
 }
 
 // target adds the flags that say which cluster to ask.

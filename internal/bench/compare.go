@@ -56,7 +56,7 @@ func Compare(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	c.servers = &servers{dir: dir, build: build, all: map[string]*server{}}
+	c.servers = &servers{dir: dir, build: build, all: map[string]*server{}, profiles: o.Profiles}
 	defer func() {
 		c.servers.stop()
 		if o.Keep {

@@ -31,6 +31,8 @@ type Options struct {
 	RandType string `json:"rand_type"`
 	// JSON, if set, is the file the report is written to.
 	JSON string `json:"-"`
+	// Profiles, if set, is the directory where the nodes' profiles of processor time are written to, node1.pprof and so on.
+	Profiles string `json:"-"`
 	// Dir is where the servers' directory is made; empty means /var/tmp. It should be on the
 	// disk whose speed is to be measured.
 	Dir string `json:"-"`
@@ -104,6 +106,9 @@ func (o *Options) validate() error {
 		if !slices.Contains(serverNames, s) {
 			errs = append(errs, fmt.Errorf("--only %s: known are %s", s, strings.Join(serverNames, ", ")))
 		}
+	}
+	if o.Profiles != "" && len(o.Servers) > 0 && !slices.Contains(o.Servers, tutti) {
+		errs = append(errs, fmt.Errorf("--profiles %s: --only leaves %s out", o.Profiles, tutti))
 	}
 	return errors.Join(errs...)
 }

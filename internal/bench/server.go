@@ -45,6 +45,8 @@ type servers struct {
 	all   map[string]*server
 	plain *instance.Instance
 	stops []func() // in the order of starting
+
+	profiles string // see Options
 }
 
 // stop ends everything, last started first.
@@ -152,7 +154,7 @@ func (s *servers) startTutti(ctx context.Context, port int, withCPU bool) error 
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	c, err := demo.Start(ctx, demo.Options{Nodes: nodes, Dir: dir, BasePort: port, BinDir: s.build.BinDir, LogLevel: "info"}, log)
+	c, err := demo.Start(ctx, demo.Options{Nodes: nodes, Dir: dir, BasePort: port, BinDir: s.build.BinDir, LogLevel: "info", Profiles: s.profiles}, log)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,9 @@ type Options struct {
 	NoSystem  bool
 	Ephemeral bool
 	LogLevel  string
+
+	// Profiles, if set, is the directory where the nodes write profiles of their processor time when they stop.
+	Profiles string
 }
 
 // Cluster is a cluster being run. Its nodes are numbered from 1.
@@ -131,6 +134,11 @@ func (c *Cluster) download() func(done, total int64) {
 // configure writes the nodes' configuration files. Client ports are fixed, member ports are
 // taken anew at each start.
 func (c *Cluster) configure() error {
+	if c.o.Profiles != "" {
+		if err := os.MkdirAll(c.o.Profiles, 0o755); err != nil {
+			return err
+		}
+	}
 	secret, err := c.secret()
 	if err != nil {
 		return err
@@ -171,7 +179,11 @@ func (c *Cluster) configure() error {
 		if err := renameio.WriteFile(c.configFile(k), text, 0o600); err != nil {
 			return err
 		}
-		n := NewProcess(fmt.Sprintf("node%d", k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k)), exe, "node", "--config", c.configFile(k))
+		argv := []string{exe, "node", "--config", c.configFile(k)}
+		if c.o.Profiles != "" {
+			argv = append(argv, "--cpu-profile", filepath.Join(c.o.Profiles, fmt.Sprintf("node%d.pprof", k)))
+		}
+		n := NewProcess(fmt.Sprintf("node%d", k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k)), argv...)
 		// The nodes share this machine's cores; threads beyond that only wake each other.
 		n.env = []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/c.o.Nodes))}
 		c.nodes = append(c.nodes, n)

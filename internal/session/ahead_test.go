@@ -191,7 +191,7 @@ func TestCollectAheadAndDoom(t *testing.T) {
 	const put = "INSERT INTO t SELECT coalesce(max(id), 0) + 1, 'x' FROM t"
 	l := habitual(t, put)
 	for _, next := range []string{"Q COMMIT", "Q " + put} {
-		l.do("Q BEGIN\nQ " + put)
+		l.do("Q BEGIN ISOLATION LEVEL REPEATABLE READ\nQ " + put)
 		l.host.kill(lost())
 		l.want(next, "ERROR 40001 doomed for the test")
 		l.want("Q ROLLBACK", "CommandComplete ROLLBACK")

@@ -42,6 +42,7 @@ type request struct {
 	locks  []*semantics.RowLocks // how its messages, or its one statement, are followed; nil if none is
 	direct *directRun            // how it may be run directly; nil if it cannot
 
+	apart    bool  // it is more than rows read and written, see redo
 	runs     []Run // what its statements read of tables, see reading
 	followed bool  // that is known of one of them
 	opaque   bool  // and not of another
@@ -81,6 +82,7 @@ func (r *request) add(st semantics.Statement) {
 	r.write = r.write || st.NeedsTransaction()
 	r.local = r.local || st.Kind == semantics.Local
 	r.sticky = r.sticky || st.Sticky
+	r.apart = r.apart || st.Kind != semantics.Read && st.Kind != semantics.Write || st.Later || st.Executes != "" || st.Locks != nil
 	r.settles = r.settles || st.Forgets || st.Scope != semantics.NoScope
 	r.listens = r.listens || st.Listens
 	if st.LocksTables != nil {
@@ -125,6 +127,11 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	}
 	if r.prepares && s.doom != nil && !s.open {
 		return s.prepareOutside(r, rep)
+	}
+	if !r.prepares {
+		if err := s.revive(); err != nil {
+			return true, err
+		}
 	}
 	if s.tellDoom() {
 		return true, nil
@@ -174,6 +181,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if err := s.noteRun(&r, rep); err != nil {
 		return true, err
 	}
+	s.noteRedo(&r, rep)
 	if r.prepares {
 		if rep.failed != nil && s.doom != nil {
 			return s.prepareAgain(r, rep)

@@ -16,6 +16,11 @@ func (s *Session) deallocates(st semantics.Statement) bool {
 // control carries out the statements that are not the backend's: transaction commands,
 // definitions, SHOW tutti.*, refusals, and what removes one of these that was prepared. Its answer has no ReadyForQuery.
 func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
+	if st.Kind == semantics.Commit {
+		if err := s.revive(); err != nil {
+			return true, err
+		}
+	}
 	if st.Kind != semantics.Rollback && s.tellDoom() {
 		if st.Kind == semantics.Commit {
 			s.reset()
@@ -140,7 +145,7 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 		return true, err
 	}
 	if s.implicit { // BEGIN after other statements of the same Query takes them along
-		s.implicit = false
+		s.implicit, s.redo.off = false, true
 	} else {
 		s.block, s.modes = active, st.Modes
 		if s.ears.listens { // PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage

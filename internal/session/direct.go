@@ -212,7 +212,10 @@ func (s *Session) choose(r *request) error {
 	}
 	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed) &&
 		s.currentLevel() != semantics.Serializable // what it reads is collected in the database
-	if r.chosen {
+	switch {
+	case r.chosen && s.redo.busy:
+		r.direct.rewind()
+	case r.chosen:
 		r.direct.build()
 	}
 	switch {
@@ -274,12 +277,20 @@ func (s *Session) prepareDirect() error {
 
 func formName(number int) string { return fmt.Sprint(ownPrefix, "direct ", number) }
 
+// rewind forgets what was answered.
+func (d *directRun) rewind() {
+	d.at = 0
+	for i := range d.parts {
+		d.parts[i].directAnswer = directAnswer{}
+	}
+}
+
 // build makes the frames, from the client's Parse, if there is one, and Bind.
 func (d *directRun) build() {
-	d.at, d.frames = 0, d.frames[:0]
+	d.rewind()
+	d.frames = d.frames[:0]
 	for i := range d.parts {
 		p := &d.parts[i]
-		p.directAnswer = directAnswer{}
 		d.frames = append(d.frames, p.parse...)
 		d.frames = wire.AppendBindBinary(d.frames, p.form.name, p.bind)
 		d.frames = wire.AppendExecute(d.frames, "", 0)

@@ -132,14 +132,14 @@ func TestDirectOutdated(t *testing.T) {
 // loses its backend.
 func TestDirectDooms(t *testing.T) {
 	_, l := direct(t)
-	l.do("Q BEGIN\nB |upd|x|1\nE |0\nS")
+	l.do("Q BEGIN ISOLATION LEVEL REPEATABLE READ\nB |upd|x|1\nE |0\nS")
 	l.host.kill(lost())
 	l.want("B |upd|x|1\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E")
 	l.want("Q ROLLBACK\nQ SELECT v FROM t WHERE id = 1", "DataRow one")
 	l.host.lose = true
 	l.want("B |upd|x|1\nE |0\nS", "BindComplete\nCommandComplete UPDATE 1\nReadyForQuery I")
 	l.want("Q SELECT v FROM t WHERE id = 1", "DataRow x")
-	l.want("Q BEGIN\nB |upd|x|1\nE |0\nS\nQ COMMIT", "ERROR 40001 lost for the test\nReadyForQuery I")
+	l.want("Q BEGIN ISOLATION LEVEL REPEATABLE READ\nB |upd|x|1\nE |0\nS\nQ COMMIT", "ERROR 40001 lost for the test\nReadyForQuery I")
 	l.host.lose = false
 	l.want("Q SELECT v FROM t WHERE id = 1", "DataRow x")
 	for _, sql := range []string{"Q /*tutti direct*/ SELECT 1", "Q SELECT 1; /*tutti direct*/ UPDATE t SET v = 'x'", "P |/*tutti direct*/ SELECT 1\nS",

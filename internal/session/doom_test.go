@@ -169,7 +169,7 @@ func TestLargeMessagesDoNotBlock(t *testing.T) {
 // TestDooms: a transaction is rolled back under its client in every state.
 func TestDooms(t *testing.T) {
 	s := newStage(t, true)
-	begin := "Q BEGIN\nQ INSERT INTO t VALUES (3, 'x')"
+	begin := "Q BEGIN ISOLATION LEVEL REPEATABLE READ\nQ INSERT INTO t VALUES (3, 'x')"
 	for _, c := range []struct{ name, first, next, want, then string }{
 		{"statement", begin, "Q SELECT 1", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
 		{"commit", begin, "Q COMMIT", "ERROR 40001 doomed for the test\nReadyForQuery I", ""},

@@ -341,16 +341,19 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 // request makes one of messages for the backend.
 func (s *Session) request(batch []message) request {
 	r := request{extended: true, settings: true, prepares: true, messages: len(batch)}
+	binds := false
 	for i := range batch {
 		m := &batch[i]
 		switch m.typ {
 		case wire.TypeParse:
 			r.parses = append(r.parses, m.name)
 		case wire.TypeBind:
-			r.prepares = false
+			r.prepares, binds = false, true
+			r.apart = r.apart || m.name != ""
 			s.binding(&r, m)
 		case wire.TypeExecute:
 			r.prepares = false
+			r.apart = r.apart || !binds
 			r.followed = r.followed || m.of != unknownStatement // with its Bind
 			r.opaque = r.opaque || m.of == unknownStatement
 			r.add(m.of.statement)

@@ -91,6 +91,7 @@ type Session struct {
 	schema    schema
 	locks     locks
 	reads     reads
+	redo      redo
 	inside    inside
 
 	// results of a statement that may be run again
@@ -132,10 +133,12 @@ func New(o Options) *Session {
 	if o.CacheMax == 0 {
 		o.CacheMax = 512
 	}
-	return &Session{
+	s := &Session{
 		o: o, cache: newCache(o.CacheMax), in: o.Client, out: o.ClientOut, srv: o.Server, srvW: o.ServerOut, host: o.Host,
 		statements: map[string]*prepared{}, portals: map[string]*prepared{},
 	}
+	s.redo.end()
+	return s
 }
 
 // errTerminate ends Run without error: the client said goodbye.

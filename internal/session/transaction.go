@@ -96,6 +96,7 @@ func (s *Session) reset() {
 	s.open, s.prefix, s.snapshot, s.doom = false, 0, false, nil
 	s.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
 	s.direct.end()
+	s.redo.end()
 	s.locks.rows, s.locks.tables = nil, false
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
@@ -389,26 +390,43 @@ func (s *Session) commitLocal() (*wire.SQLError, bool, error) {
 	return nil, false, err
 }
 
-// finish ends the open transaction for a COMMIT, or for a Sync of an implicit one. A READ
-// ONLY one is collected too: it may have become READ WRITE behind our back.
+// finish ends the open transaction for a COMMIT, or for a Sync of an implicit one.
 func (s *Session) finish() (*wire.SQLError, error) {
+	for try := 0; ; try++ {
+		failure, retry, err := s.finishOnce()
+		if failure == nil || !retry || err != nil || try == s.o.RetriesMax {
+			return failure, err
+		}
+		s.doom = failure
+		if err := s.revive(); err != nil {
+			return nil, err
+		}
+		if failure = s.doom; failure != nil {
+			s.doom = nil
+			return failure, nil
+		}
+	}
+}
+
+// finishOnce is finish of a transaction as it is; retry is settle's. A READ ONLY one is collected too: it may have become READ WRITE
+// behind our back.
+func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
-		return doom, s.rollbackServer()
+		return doom, true, s.rollbackServer()
 	}
 	if err := s.takeAhead(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if !s.open {
 		failure := s.doom
 		s.doom = nil
-		return failure, nil
+		return failure, true, nil
 	}
 	c := s.ahead.found
 	if !s.ahead.known() {
 		if err := s.collect(&c, false); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	failure, _, err := s.settle(c)
-	return failure, err
+	return s.settle(c)
 }

@@ -37,7 +37,7 @@ const (
 var layers = map[string]layer{
 	"writeset":                {pure, "", ""},
 	"semantics":               {pure, "", "github.com/pganalyze/pg_query_go/v6 " + protobuf + "/proto " + protobuf + "/reflect/protoreflect"},
-	"session":                 {pure, "semantics wire writeset", ""},
+	"session":                 {pure, "semantics wire writeset", "github.com/cespare/xxhash/v2"},
 	"capture":                 {pure, "writeset", "github.com/cespare/xxhash/v2 " + pgx + "/pgtype"},
 	"ordering":                {pure, "", raft + " " + raft + "/raftpb " + protobuf + "/proto"},
 	"certify":                 {pure, "writeset", ""},

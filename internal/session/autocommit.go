@@ -128,16 +128,8 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if r.prepares && s.doom != nil && !s.open {
 		return s.prepareOutside(r, rep)
 	}
-	if !r.prepares {
-		if err := s.revive(); err != nil {
-			return true, err
-		}
-	}
-	if s.tellDoom() {
-		return true, nil
-	}
-	if s.block == failed && !s.open {
-		return true, s.fail(inFailedTransaction())
+	if over, err := s.over(&r); over || err != nil {
+		return true, err
 	}
 	if s.block != failed {
 		if err := s.choose(&r); err != nil {
@@ -196,6 +188,22 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		return rep.failed != nil, err
 	}
 	return rep.failed != nil, s.afterBlock(*rep)
+}
+
+// over reports whether there is no transaction any more for a request of the block. Then the client has been told so.
+func (s *Session) over(r *request) (bool, error) {
+	if !r.prepares {
+		if err := s.revive(); err != nil {
+			return true, err
+		}
+	}
+	if s.tellDoom() {
+		return true, nil
+	}
+	if s.block == failed && !s.open {
+		return true, s.fail(inFailedTransaction())
+	}
+	return false, nil
 }
 
 // noteRun notes what a request that was carried out means for the transaction.

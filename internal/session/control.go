@@ -145,7 +145,7 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 		return true, err
 	}
 	if s.implicit { // BEGIN after other statements of the same Query takes them along
-		s.implicit, s.redo.off = false, true
+		s.implicit = false
 	} else {
 		s.block, s.modes = active, st.Modes
 		if s.ears.listens { // PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage

@@ -47,8 +47,7 @@ func (d *redo) tell(raw []byte) (kept bool) {
 
 // repeatable reports whether a request, as far as it is known, leaves everything to its transaction.
 func (r *request) repeatable() bool {
-	return r.added > 0 && !r.local && !r.copies && !r.settles && !r.settings && !r.defines && !r.sticky && !r.listens && !r.commits && !r.opaque && !r.apart &&
-		r.calls == "" && len(r.notes) == 0 && len(r.tables) == 0 && r.locks == nil
+	return r.added > 0 && !r.apart && !r.opaque && !r.defines && !r.sticky
 }
 
 // noteRedo notes a request that was carried out inside a block.
@@ -61,7 +60,7 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 		return // a statement with a name outlives a rollback
 	}
 	d.bytes += len(r.frames)
-	if rep.failed != nil || s.lost || s.implicit || s.currentLevel() != semantics.ReadCommitted || s.advisory.used || len(r.parses) > 0 && !unnamed(r.parses) ||
+	if rep.failed != nil || s.lost || s.implicit || s.currentLevel() != semantics.ReadCommitted || s.advisory.used ||
 		!r.repeatable() || d.bytes > redoBytesMax || len(d.runs) == redoRunsMax {
 		d.end()
 		d.off = true
@@ -72,10 +71,6 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 		kept.frames = slices.Clone(r.frames) // the reader's
 	}
 	d.runs = append(d.runs, kept)
-}
-
-func unnamed(parses []string) bool {
-	return !slices.ContainsFunc(parses, func(name string) bool { return name != "" })
 }
 
 // revive does a transaction again that was rolled back under the client, if it can be. Otherwise it stays so.

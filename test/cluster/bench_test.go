@@ -80,10 +80,10 @@ func compare(t *testing.T, seconds int) *benchReport {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "report.json")
+	file, profiles := filepath.Join(t.TempDir(), "report.json"), t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, exe, "bench", "compare", "--quick", "--seconds", strconv.Itoa(seconds), "--dir", dir, "--base-port", strconv.Itoa(port), "--json", file).CombinedOutput()
+	out, err := exec.CommandContext(ctx, exe, "bench", "compare", "--quick", "--seconds", strconv.Itoa(seconds), "--dir", dir, "--base-port", strconv.Itoa(port), "--json", file, "--profiles", profiles).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -92,6 +92,11 @@ func compare(t *testing.T, seconds int) *benchReport {
 	}
 	for pid, line := range process.Leftover(dir) {
 		t.Errorf("process %d is left: %s", pid, line)
+	}
+	for k := 1; k <= 3; k++ {
+		if p, err := os.ReadFile(filepath.Join(profiles, fmt.Sprintf("node%d.pprof", k))); err != nil || !strings.HasPrefix(string(p), "\x1f\x8b") { // gzip
+			t.Errorf("the profile of node %d: %d bytes, %v", k, len(p), err)
+		}
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {

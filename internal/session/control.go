@@ -16,10 +16,14 @@ func (s *Session) deallocates(st semantics.Statement) bool {
 // control carries out the statements that are not the backend's: transaction commands,
 // definitions, SHOW tutti.*, refusals, and what removes one of these that was prepared. Its answer has no ReadyForQuery.
 func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
-	if st.Kind == semantics.Commit {
+	switch st.Kind {
+	case semantics.Commit:
 		if err := s.revive(); err != nil {
 			return true, err
 		}
+	case semantics.Begin, semantics.Rollback:
+	default:
+		s.redo.off = true
 	}
 	if st.Kind != semantics.Rollback && s.tellDoom() {
 		if st.Kind == semantics.Commit {

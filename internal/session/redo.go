@@ -60,7 +60,7 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 		return // a statement with a name outlives a rollback
 	}
 	d.bytes += len(r.frames)
-	if rep.failed != nil || s.lost || s.implicit || s.currentLevel() != semantics.ReadCommitted || s.advisory.used ||
+	if rep.failed != nil || s.lost || s.implicit || s.schema.noted || s.currentLevel() != semantics.ReadCommitted || s.advisory.used ||
 		!r.repeatable() || d.bytes > redoBytesMax || len(d.runs) == redoRunsMax {
 		d.end()
 		d.off = true

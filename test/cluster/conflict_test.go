@@ -35,7 +35,7 @@ func TestConflictWhileTheLoserIsIdle(t *testing.T) {
 	a.Do("CREATE TABLE idle(k int PRIMARY KEY, v int)", "INSERT INTO idle VALUES (7, 0)")
 	c.Everywhere("SELECT v FROM idle", "0")
 	for i, end := range []string{"COMMIT", "SELECT 1", "UPDATE idle SET v = 9"} {
-		b.Do("BEGIN", fmt.Sprintf("UPDATE idle SET v = -1 - %d WHERE k = 7", i))
+		b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", fmt.Sprintf("UPDATE idle SET v = -1 - %d WHERE k = 7", i))
 		a.Do(fmt.Sprintf("UPDATE idle SET v = %d WHERE k = 7", i+1))
 		// The winner's rows have to get past the loser's lock.
 		c.Eventually(2, "SELECT v FROM idle", fmt.Sprint(i+1))
@@ -63,7 +63,7 @@ func TestConflictAtCommit(t *testing.T) {
 	wins := 0
 	for range 40 {
 		for _, s := range []*Conn{a, b} {
-			for s.Try("BEGIN; UPDATE atcommit SET v = v + 1 WHERE k = 1") != nil { // the round before may still arrive
+			for s.Try("BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE atcommit SET v = v + 1 WHERE k = 1") != nil { // the round before may still arrive
 				s.Do("ROLLBACK")
 			}
 		}
@@ -179,4 +179,37 @@ func TestCommitFailsAfterTheDecision(t *testing.T) {
 		t.Errorf("COMMIT took %v", quickest)
 	}
 	c.Everywhere("SELECT string_agg(k::text || ' ', '' ORDER BY k) FROM late", rows)
+}
+
+// TestDoneAgain: a READ COMMITTED transaction that loses is done again if its client would be told the same, on the rows as they are
+// then, be it idle or at COMMIT when it loses.
+func TestDoneAgain(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	a.Do("CREATE TABLE again(k int PRIMARY KEY, v int NOT NULL)", "INSERT INTO again VALUES (1, 0)")
+	c.Everywhere("SELECT v FROM again", "0")
+	for i := range 40 {
+		b.Do("BEGIN", "UPDATE again SET v = v + 1 WHERE k = 1")
+		won := make(chan error)
+		go func() { won <- a.Try("UPDATE again SET v = v + 100 WHERE k = 1") }()
+		if i%2 == 0 {
+			if err := <-won; err != nil {
+				t.Fatal(Explain(err))
+			}
+			c.Eventually(2, "SELECT v FROM again", fmt.Sprint(100*(i+1)+i))
+		}
+		b.Do("COMMIT")
+		if i%2 != 0 {
+			if err := <-won; err != nil {
+				t.Fatal(Explain(err))
+			}
+		}
+		c.Everywhere("SELECT v FROM again", fmt.Sprint(101*(i+1)))
+	}
+	b.Do("BEGIN")
+	seen := b.Get("SELECT v FROM again WHERE k = 1")
+	b.Do("UPDATE again SET v = " + seen + " + 1 WHERE k = 1")
+	a.Do("UPDATE again SET v = v + 100 WHERE k = 1")
+	lostTo(t, b.Try("COMMIT"), "again", "(k)=(1)", "node1")
+	c.Everywhere("SELECT v FROM again", "4140")
 }

@@ -58,7 +58,7 @@ func TestDefinitionsStopTheirTablesOnly(t *testing.T) {
 			}
 			return sql
 		}
-		b.Do("BEGIN", "SELECT 1", number(s.write))
+		b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1", number(s.write))
 		a.Do(number(s.definition))
 		a.Do("RESET search_path", "INSERT INTO ext.past DEFAULT VALUES")
 		switch err := b.Try("COMMIT"); {

@@ -237,7 +237,7 @@ func TestForerunnerGivesWay(t *testing.T) {
 
 	gaveWay := c.said(2, saidAnew) + c.said(2, saidInTurn)
 	holder := c.Connect(2)
-	holder.Do("BEGIN", fmt.Sprintf("UPDATE way SET n = n + 100 WHERE id = %d", rows/2))
+	holder.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", fmt.Sprintf("UPDATE way SET n = n + 100 WHERE id = %d", rows/2))
 	<-large()
 	c.Eventually(2, "SELECT sum(n) FROM way", fmt.Sprint(rows*runs)) // although the client is silent
 	if err := holder.Try("COMMIT"); Code(err) != "40001" {

@@ -20,7 +20,7 @@ func TestForetold(t *testing.T) {
 		leader := c.Leader()
 		k := 1 + leader%3
 		winner, loser, other := c.Connect(leader), c.Connect(k), c.Connect(k)
-		loser.Do("BEGIN", fmt.Sprintf("UPDATE foretold SET v = -%d WHERE k = 1", try))
+		loser.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", fmt.Sprintf("UPDATE foretold SET v = -%d WHERE k = 1", try))
 		c.Node(k).fault(t, fault.Rules{Delay: map[uint32]int{uint32(leader): int(late / time.Millisecond)}})
 		time.Sleep(100 * time.Millisecond) // the file is read
 		began, told := time.Now(), make(chan error, 1)

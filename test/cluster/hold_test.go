@@ -125,7 +125,7 @@ func TestHolds(t *testing.T) {
 		t.Error("after a ROLLBACK:", Explain(err))
 	}
 
-	end = waits("ALTER TABLE held ADD COLUMN w int", "UPDATE held SET v = v + 1 WHERE id = 2", "COMMIT")
+	end = waits("ALTER TABLE held ADD COLUMN w int", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; UPDATE held SET v = v + 1 WHERE id = 2", "COMMIT")
 	a.Do("COMMIT")
 	if err := end(); Code(err) != "40001" {
 		t.Errorf("a block that has written to the table as it was: %v, want 40001", Explain(err))

@@ -56,7 +56,7 @@ func TestLargeObjects(t *testing.T) {
 	}
 
 	// Who writes first wins; rolled back is not written.
-	a.Do("BEGIN", "SELECT lo_put(4200, 0, 'A')")
+	a.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT lo_put(4200, 0, 'A')")
 	b.Do("BEGIN", "SELECT lo_put(4200, 5000, 'B')", "COMMIT")
 	if err := a.Try("COMMIT"); Code(err) != "40001" {
 		t.Errorf("two wrote one object: %v", err)
@@ -135,7 +135,7 @@ func TestLargeObjectsAndDefinitions(t *testing.T) {
 	a.Do("COMMIT")
 
 	// But those that write to large objects.
-	a.Do("SELECT lo_create(4304), lo_create(4305)", "BEGIN", "SELECT lo_unlink(4304)")
+	a.Do("SELECT lo_create(4304), lo_create(4305)", "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT lo_unlink(4304)")
 	c.Everywhere("SELECT count(*) FROM pg_largeobject_metadata WHERE oid IN (4304, 4305)", "2")
 	b.Do("GRANT SELECT ON LARGE OBJECT 4304, 4305 TO lo_reader")
 	if code := Code(a.Try("COMMIT")); code != "40001" {

@@ -122,7 +122,7 @@ func longAndItsTable(t *testing.T, c *Cluster) {
 	c.Everywhere("SELECT count(*) FROM other", "0")
 	b := c.Connect(2)
 	ended, letGo := c.held(a, "CREATE INDEX ON held(slowly(v))")
-	b.Do("BEGIN", "INSERT INTO other VALUES (1)")
+	b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "INSERT INTO other VALUES (1)")
 	answer := b.later("INSERT INTO held VALUES (1001, 1001)")
 	c.blocked(2, b)
 	letGo()

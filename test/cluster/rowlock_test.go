@@ -102,7 +102,7 @@ func TestLocksAreTakenElsewhere(t *testing.T) {
 		{one, "CREATE TABLE taken_anew(id int)", "SELECT * FROM taken WHERE id = 8 FOR UPDATE", true},
 	} {
 		settle(a, b)
-		b.Do("BEGIN", p.other)
+		b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", p.other)
 		a.Do("BEGIN", p.lock, p.change, fmt.Sprintf("INSERT INTO taken_beside VALUES (%d)", i), "COMMIT")
 		c.Eventually(2, fmt.Sprintf("SELECT count(*) FROM taken_beside WHERE id = %d", i), "1")
 		err := b.Try(fmt.Sprintf("INSERT INTO taken VALUES (%d)", -1000-i))

@@ -60,7 +60,7 @@ func TestSchemaStopsOnlyItsTables(t *testing.T) {
 	b.Do("COMMIT")
 	c.Everywhere("SELECT v FROM still", "2")
 
-	b.Do("BEGIN")
+	b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ")
 	b.Do("UPDATE shifts SET v = 1")
 	a.Do("BEGIN; ALTER TABLE shifts ADD x int; COMMIT")
 	err := b.Try("COMMIT")

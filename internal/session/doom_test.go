@@ -199,7 +199,7 @@ func TestDooms(t *testing.T) {
 // does not time out.
 func TestDoomBesideAFrame(t *testing.T) {
 	l := newStage(t, true).live(t)
-	l.do("Q BEGIN\nQ INSERT INTO t VALUES (3, 'x')\nQ SELECT 1")
+	l.do("Q BEGIN ISOLATION LEVEL REPEATABLE READ\nQ INSERT INTO t VALUES (3, 'x')\nQ SELECT 1")
 	for l.host.waits() != session.PhaseWaiting {
 		time.Sleep(time.Millisecond)
 	}

@@ -186,17 +186,17 @@ func TestCommitFailsAfterTheDecision(t *testing.T) {
 func TestDoneAgain(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
-	a.Do("CREATE TABLE again(k int PRIMARY KEY, v int NOT NULL)", "INSERT INTO again VALUES (1, 0)")
-	c.Everywhere("SELECT v FROM again", "0")
+	a.Do("CREATE TABLE doneagain(k int PRIMARY KEY, v int NOT NULL)", "INSERT INTO doneagain VALUES (1, 0)")
+	c.Everywhere("SELECT v FROM doneagain", "0")
 	for i := range 40 {
-		b.Do("BEGIN", "UPDATE again SET v = v + 1 WHERE k = 1")
+		b.Do("BEGIN", "UPDATE doneagain SET v = v + 1 WHERE k = 1")
 		won := make(chan error)
-		go func() { won <- a.Try("UPDATE again SET v = v + 100 WHERE k = 1") }()
+		go func() { won <- a.Try("UPDATE doneagain SET v = v + 100 WHERE k = 1") }()
 		if i%2 == 0 {
 			if err := <-won; err != nil {
 				t.Fatal(Explain(err))
 			}
-			c.Eventually(2, "SELECT v FROM again", fmt.Sprint(100*(i+1)+i))
+			c.Eventually(2, "SELECT v FROM doneagain", fmt.Sprint(100*(i+1)+i))
 		}
 		b.Do("COMMIT")
 		if i%2 != 0 {
@@ -204,12 +204,12 @@ func TestDoneAgain(t *testing.T) {
 				t.Fatal(Explain(err))
 			}
 		}
-		c.Everywhere("SELECT v FROM again", fmt.Sprint(101*(i+1)))
+		c.Everywhere("SELECT v FROM doneagain", fmt.Sprint(101*(i+1)))
 	}
 	b.Do("BEGIN")
-	seen := b.Get("SELECT v FROM again WHERE k = 1")
-	b.Do("UPDATE again SET v = " + seen + " + 1 WHERE k = 1")
-	a.Do("UPDATE again SET v = v + 100 WHERE k = 1")
-	lostTo(t, b.Try("COMMIT"), "again", "(k)=(1)", "node1")
-	c.Everywhere("SELECT v FROM again", "4140")
+	seen := b.Get("SELECT v FROM doneagain WHERE k = 1")
+	b.Do("UPDATE doneagain SET v = " + seen + " + 1 WHERE k = 1")
+	a.Do("UPDATE doneagain SET v = v + 100 WHERE k = 1")
+	lostTo(t, b.Try("COMMIT"), "doneagain", "(k)=(1)", "node1")
+	c.Everywhere("SELECT v FROM doneagain", "4140")
 }

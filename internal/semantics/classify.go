@@ -122,7 +122,7 @@ func classifyNode(n *pg.Node) Statement {
 	case *pg.Node_DeclareCursorStmt:
 		return Statement{Kind: Read, Later: v.DeclareCursorStmt.Options&cursorHold != 0}
 	case *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt:
-		return Statement{Kind: Read}
+		return Statement{Kind: Read, Sticky: true} // where a holdable cursor stands, and that it is closed
 	case *pg.Node_CopyStmt:
 		return copyStatement(n, v.CopyStmt)
 	case *pg.Node_VariableSetStmt:
@@ -362,10 +362,14 @@ func setConfig(f call, s *Statement) {
 
 func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 	switch {
-	case !c.IsFrom && hasNode(c.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"):
-		return calls(n, Write)
 	case !c.IsFrom:
-		return calls(n, Read)
+		kind := Read
+		if hasNode(c.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
+			kind = Write
+		}
+		s := calls(n, kind)
+		s.Sticky = c.Filename != "" // or a program
+		return s
 	case c.Filename == "" && !c.IsProgram:
 		return calls(n, Copy)
 	}

@@ -42,7 +42,8 @@ type request struct {
 	locks  []*semantics.RowLocks // how its messages, or its one statement, are followed; nil if none is
 	direct *directRun            // how it may be run directly; nil if it cannot
 
-	apart    bool  // it is more than rows read and written, see redo
+	apart    bool  // it is more than rows read and written, or not complete in itself, see redo
+	closes   bool  // it closes a prepared statement
 	runs     []Run // what its statements read of tables, see reading
 	followed bool  // that is known of one of them
 	opaque   bool  // and not of another

@@ -23,7 +23,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		}
 	case semantics.Begin, semantics.Rollback:
 	default:
-		s.redo.off = true
+		s.redo.off = s.redo.off || s.block != idle
 	}
 	if st.Kind != semantics.Rollback && s.tellDoom() {
 		if st.Kind == semantics.Commit {

@@ -341,15 +341,16 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 // request makes one of messages for the backend.
 func (s *Session) request(batch []message) request {
 	r := request{extended: true, settings: true, prepares: true, messages: len(batch)}
-	binds := false
+	binds, parses := false, false // and of the latter, without a name
 	for i := range batch {
 		m := &batch[i]
 		switch m.typ {
 		case wire.TypeParse:
 			r.parses = append(r.parses, m.name)
+			parses = parses || m.name == ""
 		case wire.TypeBind:
 			r.prepares, binds = false, true
-			r.apart = r.apart || m.name != ""
+			r.apart = r.apart || m.name != "" || m.statement == "" && !parses
 			s.binding(&r, m)
 		case wire.TypeExecute:
 			r.prepares = false
@@ -361,6 +362,8 @@ func (s *Session) request(batch []message) request {
 			if m.of.note != "" {
 				r.defines, r.notes = true, append(r.notes, m.of.note)
 			}
+		case wire.TypeClose:
+			r.closes = r.closes || m.kind == 'S'
 		case wire.TypeDescribe:
 			if m.kind == 'S' {
 				r.describes = append(r.describes, m.of)
@@ -428,6 +431,7 @@ func (s *Session) answerOwn(m *message) error {
 		s.out.Append(wire.AppendNoData(s.out.AvailableBuffer()))
 	case wire.TypeExecute:
 		if m.of.statement.Kind == semantics.Tutti && s.block != failed {
+			s.redo.off = s.redo.off || s.block != idle
 			r := s.host.Show(m.of.statement.Name)
 			s.skip = r.Err != nil
 			return s.answer(r, false)

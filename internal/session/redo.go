@@ -14,7 +14,8 @@ import (
 // such a transaction sees what is committed when it begins. If anything differs, the client is told that it has lost, as before.
 //
 // Only what statements leave to the transaction is done again: no settings, savepoints, portals with names, locks that are asked for,
-// definitions, COPY, or what outlives a rollback.
+// definitions, COPY FROM STDIN, or what outlives a rollback. What a request binds must still be what it was: no statement is closed in the
+// transaction, and one without a name is parsed where it is bound.
 
 // redo is what a session has of that.
 type redo struct {
@@ -47,7 +48,7 @@ func (d *redo) tell(raw []byte) (kept bool) {
 
 // repeatable reports whether a request, as far as it is known, leaves everything to its transaction.
 func (r *request) repeatable() bool {
-	return r.added > 0 && !r.apart && !r.opaque && !r.defines && !r.sticky
+	return r.added > 0 && !r.apart && !r.closes && !r.opaque && !r.defines && !r.sticky
 }
 
 // noteRedo notes a request that was carried out inside a block.
@@ -56,8 +57,8 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 	if d.off || d.busy {
 		return
 	}
-	if r.prepares && !slices.Contains(r.parses, "") && rep.failed == nil {
-		return // a statement with a name outlives a rollback
+	if r.prepares && !r.closes && !slices.Contains(r.parses, "") && rep.failed == nil {
+		return // a statement with a name outlives a rollback, and the name stands for nothing else
 	}
 	d.bytes += len(r.frames)
 	if rep.failed != nil || s.lost || s.implicit || s.schema.noted || s.currentLevel() != semantics.ReadCommitted || s.advisory.used ||

@@ -353,6 +353,18 @@ func (e *Engine) Release() {
 // Unreachable says that a frame to member was dropped.
 func (e *Engine) Unreachable(member uint32) { e.order.Unreachable(member) }
 
+// Reached says that there is a new connection to a member. If it leads, what is under way to it is proposed again, because frames
+// of the connection before may be lost.
+func (e *Engine) Reached(member uint32) {
+	if e.view.Leader != member {
+		return
+	}
+	for _, p := range e.inflight {
+		p.sent = false
+	}
+	e.propose()
+}
+
 // View returns who leads.
 func (e *Engine) View() ordering.View { return e.order.View() }
 

@@ -174,3 +174,16 @@ func TestResubmit(t *testing.T) {
 		}
 	}
 }
+
+// TestReached: a new connection to the leader, and no other, has what is under way proposed again.
+func TestReached(t *testing.T) {
+	for _, member := range []uint32{2, 3} {
+		e := single(t, Options{})
+		e.view.Leader = 3 // raft knows of none, so it takes no proposal
+		under := &proposal{number: 1, sent: true}
+		e.inflight = []*proposal{under}
+		if e.Reached(member); under.sent == (member == 3) {
+			t.Errorf("after a connection to member %d: under way is %v", member, under.sent)
+		}
+	}
+}

@@ -82,6 +82,13 @@ func (t *tenure) gone(member uint32) {
 	}
 }
 
+// reached tells every database's order that there is a new connection to a member.
+func (t *tenure) reached(member uint32) {
+	for _, l := range t.all() {
+		l.core.do(func(e *engine.Engine) { e.Reached(member) })
+	}
+}
+
 // reaches reports whether there is a connection to a member.
 func (l *life) reaches(member uint32) bool { return l.tenure.transport.Stats()[member].Connected }
 

@@ -176,7 +176,8 @@ func (t *tenure) openTransport() error {
 	}
 	t.transport, err = transport.New(transport.Options{
 		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Secret: []byte(c.Secret),
-		QueueBytesMax: c.Limits.MemberQueue, Handler: t.receive, Gone: t.gone, Fault: t.node.faults.Links(), Logger: t.node.log,
+		QueueBytesMax: c.Limits.MemberQueue, Handler: t.receive, Gone: t.gone, Connected: t.reached,
+		Fault: t.node.faults.Links(), Logger: t.node.log,
 	})
 	if err != nil {
 		return &FatalError{errors.Join(err, ln.Close())}

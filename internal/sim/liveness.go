@@ -74,7 +74,7 @@ func (w *world) healMajority() {
 		w.mend(m)
 	}
 	w.net.heal()
-	w.net.cut = cut
+	w.net.rewire(cut)
 	if len(flapping) > 0 {
 		w.flap(cut, flapping)
 	}
@@ -89,7 +89,7 @@ func (w *world) flap(cut links, who []int) {
 	in := members(len(cut), who)
 	on := w.rnd.chance(500)
 	l.between(func(a, b int) bool { return cut[a][b] || on && (in[a] || in[b]) })
-	w.net.cut = l
+	w.net.rewire(l)
 	w.after(w.rnd.between(500, 300_000), func() {
 		if w.phase == phaseMajority {
 			w.flap(cut, who)

@@ -100,7 +100,7 @@ func (n *network) hold(l links, flap, until int64, epoch int) {
 		n.heal()
 		return
 	}
-	n.cut = l
+	n.rewire(l)
 	if flap == 0 {
 		w.after(until-w.now, func() { n.hold(l, 0, until, epoch) })
 		return
@@ -109,7 +109,7 @@ func (n *network) hold(l links, flap, until int64, epoch int) {
 		if n.epoch != epoch {
 			return
 		}
-		n.cut = newLinks(len(n.cut))
+		n.rewire(newLinks(len(n.cut)))
 		w.after(w.rnd.between(1, flap), func() { n.hold(l, flap, until, epoch) })
 	})
 }
@@ -120,5 +120,25 @@ func (n *network) heal() {
 		n.w.say("partition ends")
 	}
 	n.epoch++
-	n.cut = newLinks(len(n.cut))
+	n.rewire(newLinks(len(n.cut)))
+}
+
+// rewire cuts these links and no others. Members find out that they reach others again, if they still do by then.
+func (n *network) rewire(l links) {
+	was := n.cut
+	n.cut = l
+	for _, m := range n.w.members {
+		for _, o := range n.w.members {
+			if !was[m.id-1][o.id-1] || l[m.id-1][o.id-1] {
+				continue
+			}
+			n.w.after(n.w.rnd.between(100, 30_000), m.in(func() {
+				if m.linked(o) {
+					n.w.stats.Reached++
+					m.engine.Reached(o.id)
+					m.wake()
+				}
+			}))
+		}
+	}
 }

@@ -48,15 +48,17 @@ type member struct {
 
 // quickTiming has no silence that a pause of the machine could be taken for.
 func quickTiming() timing {
-	return timing{ping: 20 * time.Millisecond, silence: time.Minute, handshake: 5 * time.Second,
+	return timing{ping: 20 * time.Millisecond, silence: time.Minute, stall: time.Minute, handshake: 5 * time.Second,
 		backoffMin: 5 * time.Millisecond, backoffMax: 50 * time.Millisecond}
 }
 
 func listen(t *testing.T, addr string) net.Listener {
 	t.Helper()
+	var config net.ListenConfig
+	config.SetMultipathTCP(false) // its sockets have no filters, see plug
 	deadline := time.Now().Add(time.Minute)
 	for {
-		l, err := net.Listen("tcp", addr)
+		l, err := config.Listen(t.Context(), "tcp", addr)
 		if err == nil {
 			return l
 		}

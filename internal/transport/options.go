@@ -46,6 +46,9 @@ type Options struct {
 	// Gone, if set, is told when a member to which there was a connection refuses another: its machine answers, and nobody
 	// listens there. It is called once for each connection lost so, from one goroutine per member, and must not call Close.
 	Gone func(member uint32)
+	// Connected, if set, is told of each new connection to a member: frames for the one before may be lost. It is called from one goroutine
+	// per member, and must not call Close.
+	Connected func(member uint32)
 	// Fault, nil in production, decides for every frame how long it is held back (later frames
 	// wait behind it) and whether it is lost. It is called inside Send.
 	Fault func(to uint32, frame []byte) (delay time.Duration, drop bool)
@@ -57,6 +60,7 @@ type Options struct {
 type timing struct {
 	ping       time.Duration // between signs of life
 	silence    time.Duration // after which a connection is dead
+	stall      time.Duration // for how long the other kernel may acknowledge nothing of what was sent (T7)
 	handshake  time.Duration // for dialing and for the handshake, each
 	backoffMin time.Duration
 	backoffMax time.Duration
@@ -64,7 +68,7 @@ type timing struct {
 
 func productionTiming() timing {
 	return timing{
-		ping: time.Second, silence: 5 * time.Second, handshake: 5 * time.Second,
+		ping: time.Second, silence: 5 * time.Second, stall: 300 * time.Millisecond, handshake: 5 * time.Second,
 		backoffMin: 20 * time.Millisecond, backoffMax: time.Second,
 	}
 }

@@ -38,13 +38,14 @@ type peer struct {
 // run keeps one connection to the peer until ctx ends.
 func (p *peer) run(ctx context.Context) {
 	backoff, known := p.t.timing.backoffMin, uint64(0)
+	way := patience{least: p.t.timing.stall / 2, most: p.t.timing.handshake}
 	for {
 		began := time.Now()
-		err := p.connection(ctx)
+		err := p.connection(ctx, &way)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > p.t.timing.backoffMax {
+		if time.Since(began) > min(p.t.timing.backoffMax, p.t.timing.stall) {
 			backoff = p.t.timing.backoffMin // it was not refused at once
 		}
 		if n := p.connections.Load(); n > known && errors.Is(err, syscall.ECONNREFUSED) {
@@ -65,10 +66,10 @@ func (p *peer) run(ctx context.Context) {
 }
 
 // connection makes one connection, sends on it until it breaks and says why.
-func (p *peer) connection(ctx context.Context) error {
-	d := net.Dialer{Timeout: p.t.timing.handshake}
-	conn, err := d.DialContext(ctx, "tcp", p.address)
+func (p *peer) connection(ctx context.Context, way *patience) error {
+	conn, err := p.dial(ctx, way)
 	if err != nil {
+		way.failed(err)
 		return err
 	}
 	if !p.t.track(conn) {
@@ -76,7 +77,7 @@ func (p *peer) connection(ctx context.Context) error {
 	}
 	defer p.t.untrack(conn)
 	tune(conn)
-	if err := conn.SetDeadline(time.Now().Add(p.t.timing.handshake)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(way.handshake())); err != nil {
 		return err
 	}
 	stream := conn
@@ -86,8 +87,11 @@ func (p *peer) connection(ctx context.Context) error {
 		stream = tls.Client(conn, c)
 	}
 	if err := dialHandshake(stream, hello{from: p.t.o.Self, to: p.id, cluster: p.t.o.Cluster}, p.t.o.Secret); err != nil {
+		way.failed(err)
 		return err
 	}
+	known, _ := progressOf(conn)
+	way.arrived(known.rtt)
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
@@ -99,18 +103,59 @@ func (p *peer) connection(ctx context.Context) error {
 	}()
 	p.t.logs.forget(fmt.Sprintf("outgoing %d", p.id))
 	p.t.o.Logger.Info("connected to member", "member", p.id, "address", p.address)
+	if p.t.o.Connected != nil {
+		p.t.o.Connected(p.id)
+	}
+	return p.keep(ctx, conn, stream)
+}
 
-	// The peer's pings are the proof that it lives (T4); without them the write below is
-	// woken by the closed connection.
-	dead := make(chan error, 1)
+// dial connects to one of the addresses that the peer's name stands for. That the name is slow to be found is no sign of
+// the way, so it has time of its own.
+func (p *peer) dial(ctx context.Context, way *patience) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(p.address)
+	if err != nil {
+		return nil, err
+	}
+	lookup, cancel := context.WithTimeout(ctx, way.most)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupHost(lookup, host)
+	if err != nil {
+		return nil, err
+	}
+	d, errs := net.Dialer{Timeout: way.dial()}, make([]error, 0, 1)
+	for _, a := range addresses {
+		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(a, port))
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// keep sends on stream, which is conn or TLS on it, until it breaks and says why. The peer's pings are the proof that
+// it lives (T4), and what its kernel acknowledges that the way to it is there (T7); without them the write is woken by the closed connection.
+func (p *peer) keep(ctx context.Context, conn, stream net.Conn) error {
+	dead, over, watched := make(chan error, 1), make(chan struct{}), make(chan error, 1)
+	go func() {
+		cause := watch(conn, p.t.timing.stall, over)
+		if cause != nil {
+			conn.Close()
+		}
+		watched <- cause
+	}()
 	go func() {
 		cause := p.listen(stream)
 		conn.Close()
 		dead <- cause
 	}()
-	err = p.write(ctx, stream, dead)
+	err := p.write(ctx, stream, dead)
 	conn.Close()
+	close(over)
 	if cause := <-dead; err == nil || errors.Is(err, net.ErrClosed) {
+		err = cause
+	}
+	if cause := <-watched; cause != nil {
 		err = cause
 	}
 	return err

@@ -68,7 +68,16 @@ func TestSendRefusals(t *testing.T) {
 
 // TestReconnectAfterRestart (T6): nothing is kept for a member that is away.
 func TestReconnectAfterRestart(t *testing.T) {
-	one, two := pair(t, nil)
+	var reached atomic.Int32
+	one, two := pair(t, func(o *Options, _ *timing) {
+		if o.Self == 1 {
+			o.Connected = func(member uint32) {
+				if member == 2 {
+					reached.Add(1)
+				}
+			}
+		}
+	})
 	one.exchange(t, two)
 	for range 3 {
 		addr := two.addr
@@ -83,8 +92,8 @@ func TestReconnectAfterRestart(t *testing.T) {
 		one.exchange(t, two)
 		two.exchange(t, one)
 	}
-	if n := one.Stats()[2].Connections; n != 4 {
-		t.Errorf("%d connections, want 4", n)
+	if n := one.Stats()[2].Connections; n != 4 || reached.Load() != 4 {
+		t.Errorf("%d connections, %d told, want 4", n, reached.Load())
 	}
 }
 

@@ -48,7 +48,7 @@ var layers = map[string]layer{
 	"engine":                  {pure, "certify locks ordering writeset", ""},
 	"wire":                    {edge, "", ""},
 	"raftlog":                 {edge, "", "github.com/gofrs/flock github.com/google/renameio/v2 " + raft + " " + raft + "/raftpb golang.org/x/sys/unix " + protobuf + "/proto"},
-	"transport":               {edge, "", ""},
+	"transport":               {edge, "", "golang.org/x/sys/unix"},
 	"database/catalog":        {edge, "apply capture writeset", pgx + " " + pgx + "/pgconn"},
 	"database/embedded":       {edge, "database/embedded/untar", "github.com/gofrs/flock github.com/xi2/xz"},
 	"database/embedded/untar": {edge, "", ""},

@@ -390,8 +390,7 @@ func (s *Session) tooMuch(c *collected) bool {
 	if s.direct.bytes <= s.o.ReturnedBytesMax {
 		return false
 	}
-	c.failed = wire.Errorf(wire.CodeProgramLimit, "the transaction changes more than %d bytes (writeset_bytes)", s.o.ReturnedBytesMax).
-		WithHint("Split it into smaller transactions.")
+	c.failed = errTooMuch(s.o.ReturnedBytesMax)
 	return true
 }
 

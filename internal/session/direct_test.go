@@ -149,6 +149,30 @@ func TestDirectDooms(t *testing.T) {
 	}
 }
 
+// TestCollectsTooMuch: of what triggers have captured not more is read than a transaction may change, and it fails.
+func TestCollectsTooMuch(t *testing.T) {
+	s := newStage(t, true)
+	s.returnedMax = 100_000
+	l := s.live(t)
+	l.do("Q DELETE FROM t")
+	const insert = "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, %d) g"
+	much, little := fmt.Sprintf(insert, 300), fmt.Sprintf(insert, 90)
+	l.do("Q CREATE PROCEDURE fills(n int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, n) g; COMMIT; END $$")
+	before := l.host.submits
+	for _, what := range []string{"Q BEGIN\nQ " + much + "\nQ COMMIT", "Q BEGIN\nQ " + little + "\nQ SELECT 1\nQ UPDATE t SET v = v || 'x'\nQ UPDATE t SET v = v || 'y'\nQ COMMIT",
+		"Q " + much, "Q CALL fills(300)"} {
+		l.want(what, "ERROR 54000 the transaction changes more than 100000 bytes")
+		l.do("Q ROLLBACK")
+		l.want("Q SELECT count(*) FROM t", "DataRow 0")
+	}
+	if l.host.submits != before {
+		t.Errorf("%d transactions were submitted", l.host.submits-before)
+	}
+	l.want("Q "+little, "INSERT 0 90")
+	l.want("Q DELETE FROM t", "DELETE 90")
+	l.want("Q CALL fills(90)", "CALL")
+}
+
 // TestDirectReturnsTooMuch: what direct statements return is kept up to a limit, and refused above it
 // before anything is committed.
 func TestDirectReturnsTooMuch(t *testing.T) {

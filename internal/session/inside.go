@@ -214,6 +214,9 @@ func (s *Session) collectInside(t *talk) (c collected, err error) {
 		if err == nil {
 			err = s.decode(&c, rows)
 		}
+		if errors.As(err, &c.failed) {
+			return c, nil
+		}
 		if err != nil || !c.unfollowed || followed {
 			return c, err
 		}
@@ -237,11 +240,12 @@ func (s *Session) collectInside(t *talk) (c collected, err error) {
 }
 
 // say has the transaction carry a command out and returns the rows of its answer. With errOver it has failed.
-func (s *Session) say(t *talk, command string) (rows [][][]byte, err error) {
+func (s *Session) say(t *talk, command string) ([][][]byte, error) {
 	t.said++
 	if err := s.host.Say(t.said, command); err != nil {
 		return nil, err
 	}
+	got := gathered{max: s.o.ReturnedBytesMax}
 	for {
 		f, err := s.srv.Next()
 		if err != nil {
@@ -259,11 +263,15 @@ func (s *Session) say(t *talk, command string) (rows [][][]byte, err error) {
 			}
 		case wire.TypeNoticeResponse:
 			row, done, err := s.overhear(f, t.r)
-			if err != nil || done {
-				return rows, err
-			}
-			if row != nil {
-				rows = append(rows, row)
+			switch {
+			case err != nil:
+				return nil, err
+			case done && got.over():
+				return nil, errTooMuch(got.max)
+			case done:
+				return got.rows, nil
+			case row != nil && !got.over():
+				got.add(row)
 			}
 		default:
 			return nil, fmt.Errorf("%w: it sent a frame of type %q while its transaction was talked to", errBackend, f.Type)

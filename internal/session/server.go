@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -76,7 +77,7 @@ func (s *Session) ask(sql ...string) (reply, [][][]byte, error) {
 	return s.internal(true)
 }
 
-// internal is quiet that also gathers rows, copied.
+// internal is quiet that also gathers rows, copied. Of more than a transaction may change nothing is kept, and it has failed.
 func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 	if err := s.flushServer(); err != nil {
 		return r, nil, err
@@ -86,6 +87,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 			return r, nil, err
 		}
 	}
+	got := gathered{max: s.o.ReturnedBytesMax}
 	for {
 		f, err := s.srv.Next()
 		if err != nil {
@@ -93,8 +95,11 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 		}
 		switch f.Type {
 		case wire.TypeReadyForQuery:
+			if got.over() && r.failed == nil {
+				r.failed = &errTooMuch(got.max).ErrorFields
+			}
 			r.status, err = wire.DecodeReadyForQuery(f.Body())
-			return r, rows, err
+			return r, got.rows, err
 		case wire.TypeErrorResponse:
 			e, err := wire.DecodeErrorFields(f.Body())
 			if err != nil {
@@ -112,7 +117,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 			}
 		case wire.TypeDataRow:
 			if want {
-				if rows, err = appendRow(rows, f.Body()); err != nil {
+				if err := got.read(f.Body()); err != nil {
 					return r, nil, err
 				}
 			}
@@ -149,9 +154,41 @@ func (s *Session) ownNotice(f wire.Frame) {
 	}
 }
 
-func appendRow(rows [][][]byte, body []byte) ([][][]byte, error) {
-	row, err := wire.DecodeDataRow(nil, append([]byte(nil), body...))
-	return append(rows, row), err
+// gathered are rows of an answer, as long as they can be of a transaction within its limit. What is as in the row before does
+// not count, because a writeset has that once; what else it has less of, of a narrow row, is within twice.
+type gathered struct {
+	rows  [][][]byte
+	max   int // bytes that a transaction may change
+	bytes int
+}
+
+func (g *gathered) over() bool { return g.bytes > 2*g.max }
+
+// read takes a row as it came, and copies it.
+func (g *gathered) read(body []byte) error {
+	if g.over() {
+		return nil
+	}
+	row, err := wire.DecodeDataRow(nil, bytes.Clone(body))
+	g.add(row)
+	return err
+}
+
+// add takes a row.
+func (g *gathered) add(row [][]byte) {
+	for i, v := range row {
+		if n := len(g.rows); n == 0 || i >= len(g.rows[n-1]) || !bytes.Equal(v, g.rows[n-1][i]) {
+			g.bytes += len(v)
+		}
+	}
+	if g.rows = append(g.rows, row); g.over() {
+		g.rows = nil
+	}
+}
+
+// errTooMuch refuses a transaction that changes more than max bytes.
+func errTooMuch(max int) *wire.SQLError {
+	return wire.Errorf(wire.CodeProgramLimit, "the transaction changes more than %d bytes (writeset_bytes)", max).WithHint("Split it into smaller transactions.")
 }
 
 // begun waits until the backend has carried out our own BEGIN, or what else goes ahead of a

@@ -104,7 +104,7 @@ func TestSlowPeer(t *testing.T) {
 	release := make(chan struct{})
 	l1, l2, l3 := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
 	one := launch(t, 1, l1, map[uint32]string{2: l2.Addr().String(), 3: l3.Addr().String()}, func(o *Options, tm *timing) {
-		o.QueueBytesMax, o.FrameBytesMax, tm.silence = 1<<20, 1<<20, silence
+		o.QueueBytesMax, o.FrameBytesMax, tm.silence, tm.stall = 1<<20, 1<<20, silence, silence/10
 	})
 	received := make(chan byte, 100000)
 	launch(t, 2, l2, map[uint32]string{1: one.addr}, func(o *Options, tm *timing) {
@@ -135,7 +135,7 @@ func TestSlowPeer(t *testing.T) {
 		t.Errorf("%d bytes queued, the limit is %d", q, 1<<20)
 	}
 	one.exchange(t, three)
-	time.Sleep(2 * silence) // slow is not dead (T4)
+	time.Sleep(2 * silence) // slow is not dead (T4), and its kernel says so (T7)
 	if s := one.Stats()[2]; !s.Connected || s.Connections != 1 {
 		t.Errorf("the slow member was cut off: %+v", s)
 	}

@@ -76,6 +76,8 @@ type Limits struct {
 	ApplyQueueBytes int   `toml:"apply_queue_bytes"` // ordered and not yet being applied; default 64 MiB
 	MemberQueue     int   `toml:"member_queue"`      // bytes queued for one member; default 64 MiB
 
+	LargeTransactions int `toml:"large_transactions"` // of more than 16 MiB that a member keeps at once for its sessions; default 4
+
 	Channels    int `toml:"channels"`     // that the sessions of one member listen to; default 1000
 	NotifyQueue int `toml:"notify_queue"` // bytes of notifications waiting to be ordered, or to be passed on; default 64 MiB
 
@@ -159,7 +161,7 @@ const logSegmentsMin = 4
 
 // validate refuses what cannot work. The defaults are filled in already.
 func (l *Limits) validate() error {
-	for name, v := range map[string]int{"sessions": l.Sessions, "databases": l.Databases, "writeset_bytes": l.WritesetBytes, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
+	for name, v := range map[string]int{"sessions": l.Sessions, "databases": l.Databases, "writeset_bytes": l.WritesetBytes, "large_transactions": l.LargeTransactions, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
 		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys, "log_segment_bytes": int(l.LogSegmentBytes),
 		"pending_items": l.PendingItems, "apply_queue_bytes": l.ApplyQueueBytes, "member_queue": l.MemberQueue,
 		"channels": l.Channels, "notify_queue": l.NotifyQueue, "lock_lease_ms": l.LockLeaseMs} {
@@ -225,7 +227,7 @@ func (c *Config) defaults() {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 256 << 20}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
+	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 256 << 20}, {&l.LargeTransactions, 4}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
 		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}} {
 		if *d.v == 0 {

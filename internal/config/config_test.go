@@ -19,6 +19,7 @@ func TestLimits(t *testing.T) {
 		{func(*Limits) {}, ""},
 		{func(l *Limits) { l.FlowLag, l.FlowLagBytes, l.FlowMinorityPercent, l.FlowDelayMaxMs = -1, -1, -1, -1 }, ""},
 		{func(l *Limits) { l.Sessions = -1 }, "sessions is -1"},
+		{func(l *Limits) { l.LargeTransactions = -1 }, "large_transactions is -1"},
 		{func(l *Limits) { l.LogSegmentBytes = -1 }, "log_segment_bytes is -1"},
 		{func(l *Limits) { l.LogRetention = -1 }, ""},
 		{func(l *Limits) { l.LogRetention = -2 }, "log_retention is -2: use -1"},

@@ -31,6 +31,7 @@ type host struct {
 
 	writes bool // the last transaction did
 	turn   bool // this one has one, see turns
+	large  bool // it is one of few, see larges
 	won    bool
 	lost   bool
 	held   *writeset.Writeset // what it was held back for, see holds
@@ -122,6 +123,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		h.endTurn()
 		h.serialEnd()
 		h.endHold()
+		h.endLarge()
 	}
 	return doom
 }

@@ -336,6 +336,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	defer h.endTurn()
 	defer h.serialEnd()
 	defer h.endHold()
+	defer h.endLarge()
 	defer h.SerialApart()
 	defer h.leaveLocks()
 	defer func() { l.channels.replace(h.channels, nil) }()

@@ -25,6 +25,7 @@ type tenure struct {
 	fail      context.CancelCauseFunc
 	transport *transport.Transport
 	clients   atomic.Int64 // sessions, and those being admitted
+	larges    *larges
 	running   sync.WaitGroup
 	looking   chan struct{} // has an element while somebody looks for a database that is not known, see await
 
@@ -40,7 +41,8 @@ const mainGroup = 0
 func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{}, looking: make(chan struct{}, 1)}
+	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
+		larges: newLarges(n.config.Limits.LargeTransactions), looking: make(chan struct{}, 1)}
 	if err := t.openTransport(); err != nil {
 		return err
 	}

@@ -426,7 +426,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
 	}
 	if r.chosen && s.doom != nil && rep.failed == nil && !lost {
-		return outcome{failed: true, failure: s.doom, retry: true}, s.rollbackServer()
+		return outcome{failed: true, failure: s.doom, retry: s.doom.Code == wire.CodeSerializationFailure}, s.rollbackServer()
 	}
 	if pipelined || rep.failed == nil && !lost {
 		if err = s.collect(&c, pipelined); err != nil {

@@ -334,10 +334,17 @@ func (s *Session) takeRow(d *directRun, f wire.Frame) error {
 		p.captured = true
 		return nil
 	}
+	before := s.direct.bytes
 	s.direct.bytes += row.Size()
 	if s.direct.bytes > s.o.ReturnedBytesMax {
 		p.rows = nil // told at COMMIT
 		return nil
+	}
+	if before <= largeBytes && s.direct.bytes > largeBytes {
+		if refused := s.host.BeginLarge(); refused != nil {
+			s.doom, p.rows = refused, nil
+			return nil
+		}
 	}
 	p.rows = append(p.rows, row)
 	return nil
@@ -375,7 +382,7 @@ func (s *Session) alone() bool {
 func (s *Session) takeDirect() (collected, error) {
 	var c collected
 	c.slot, c.incarnation, c.seq = s.host.NewSeq()
-	if s.tooMuch(&c) {
+	if s.returnedTooMuch(&c) {
 		return c, nil
 	}
 	got, err := s.o.Collector.Decode(nil, s.direct.rows)
@@ -385,12 +392,12 @@ func (s *Session) takeDirect() (collected, error) {
 	return c, c.take(got)
 }
 
-// tooMuch refuses a transaction whose direct statements returned more than is kept.
-func (s *Session) tooMuch(c *collected) bool {
+// returnedTooMuch refuses a transaction whose direct statements returned more than is kept.
+func (s *Session) returnedTooMuch(c *collected) bool {
 	if s.direct.bytes <= s.o.ReturnedBytesMax {
 		return false
 	}
-	c.failed = errTooMuch(s.o.ReturnedBytesMax)
+	c.failed = s.tooMuch()
 	return true
 }
 

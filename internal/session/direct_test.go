@@ -8,6 +8,8 @@ import (
 
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
+
+	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // direct is a live session that knows t's statements ins, upd and del directly.
@@ -171,6 +173,42 @@ func TestCollectsTooMuch(t *testing.T) {
 	l.want("Q "+little, "INSERT 0 90")
 	l.want("Q DELETE FROM t", "DELETE 90")
 	l.want("Q CALL fills(90)", "CALL")
+}
+
+// TestLargeTransactions: who gathers more than largeBytes asks its node once, and fails with what that says.
+func TestLargeTransactions(t *testing.T) {
+	s := newStage(t, true)
+	l := s.live(t)
+	l.do("Q DELETE FROM t")
+	const insert = "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(%d, %d) g"
+	much, little := fmt.Sprintf(insert, 1, 20_000), fmt.Sprintf(insert, 1, 1000)
+	l.do("Q CREATE PROCEDURE fills(n int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, n) g; COMMIT; END $$")
+	l.do("P ins|INSERT INTO t VALUES ($1, $2)|23,25\nS\nB |ins|3|x\nE |0\nS\nB |ins|4|x\nE |0\nS\nQ DELETE FROM t")
+	big := strings.Repeat("x", 9<<20)
+	direct := "Q BEGIN\nB |ins|5|" + big + "\nE |0\nS\nB |ins|6|" + big + "\nE |0\nS\nQ COMMIT"
+	l.want("Q "+little, "INSERT 0 1000")
+	l.want("Q DELETE FROM t", "DELETE 1000")
+	if l.host.larges != 0 {
+		t.Errorf("a small transaction passed for a large one")
+	}
+	for _, what := range []string{"Q BEGIN\nQ " + much + "\nQ COMMIT", "Q " + much, "Q CALL fills(20000)", direct} {
+		for _, noRoom := range []*wire.SQLError{wire.Errorf(wire.CodeConfigurationLimit, "no room"), nil} {
+			l.host.larges, l.host.noRoom = 0, noRoom
+			before := l.host.submits
+			if noRoom != nil {
+				l.want(what, "ERROR 53400 no room")
+				l.do("Q ROLLBACK")
+				l.want("Q SELECT count(*) FROM t", "DataRow 0")
+			} else {
+				l.do(what)
+			}
+			if submits := l.host.submits - before; l.host.larges != 1 || (submits == 1) != (noRoom == nil) {
+				t.Errorf("%.60s: asked %d times, %d submitted, no room: %v", what, l.host.larges, submits, noRoom)
+			}
+		}
+		l.host.larges = 0
+		l.do("Q DELETE FROM t WHERE id IN (5, 6)\nQ TRUNCATE t")
+	}
 }
 
 // TestDirectReturnsTooMuch: what direct statements return is kept up to a limit, and refused above it

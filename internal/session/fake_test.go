@@ -32,6 +32,8 @@ type fakeHost struct {
 	committed  int
 	poked      bool
 	deferrable bool // what Deferrable says
+	larges     int
+	noRoom     *wire.SQLError // what BeginLarge says
 	lose       bool // the first of every two submissions loses
 	lost       bool
 	ordinal    uint64
@@ -159,6 +161,15 @@ func (h *fakeHost) GiveBack() {
 }
 
 func (h *fakeHost) Pass(*writeset.Writeset) *wire.SQLError { return nil }
+
+func (h *fakeHost) BeginLarge() *wire.SQLError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.larges++
+	return h.noRoom
+}
+
+func (h *fakeHost) Exceeded() {}
 
 func (h *fakeHost) NewSeq() (uint32, uint64, uint64) {
 	h.mu.Lock()

@@ -118,6 +118,11 @@ type Host interface {
 	SerialApart()
 	// Clock is the time in milliseconds since some moment.
 	Clock() int64
+	// BeginLarge is called when the transaction becomes a large one, before more of it is kept. It waits until few others are; the transaction
+	// ends with PhaseIdle. With an error that has taken too long, or the transaction has lost meanwhile, or the client has cancelled that.
+	BeginLarge() *wire.SQLError
+	// Exceeded says that a transaction was refused because it changes too much.
+	Exceeded()
 	// NewSeq names the next transaction to be collected.
 	NewSeq() (slot uint32, incarnation, seq uint64)
 	// Enter announces a phase. A non-nil error says the transaction has lost to the

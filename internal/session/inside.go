@@ -90,7 +90,7 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost bool, err
 	if err != nil {
 		return false, err
 	}
-	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 && (s.doomed() || calls.lost != nil || rep.failed.Code == wire.CodeSerializationFailure)
+	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 && (s.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure || rep.failed.Code == wire.CodeSerializationFailure)
 	s.host.Enter(PhaseIdle)
 	s.doom = nil
 	for {
@@ -245,7 +245,7 @@ func (s *Session) say(t *talk, command string) ([][][]byte, error) {
 	if err := s.host.Say(t.said, command); err != nil {
 		return nil, err
 	}
-	got := gathered{max: s.o.ReturnedBytesMax}
+	got := s.noRows()
 	for {
 		f, err := s.srv.Next()
 		if err != nil {
@@ -266,11 +266,11 @@ func (s *Session) say(t *talk, command string) ([][][]byte, error) {
 			switch {
 			case err != nil:
 				return nil, err
-			case done && got.over():
-				return nil, errTooMuch(got.max)
+			case done && got.refused != nil:
+				return nil, got.refused
 			case done:
 				return got.rows, nil
-			case row != nil && !got.over():
+			case row != nil:
 				got.add(row)
 			}
 		default:

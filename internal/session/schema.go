@@ -130,7 +130,7 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 		return nil, nil
 	}
 	c := collected{}
-	if s.tooMuch(&c) {
+	if s.returnedTooMuch(&c) {
 		return c.failed, nil
 	}
 	if err := s.decode(&c, rows); err != nil || c.failed != nil {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -87,7 +86,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 			return r, nil, err
 		}
 	}
-	got := gathered{max: s.o.ReturnedBytesMax}
+	got := s.noRows()
 	for {
 		f, err := s.srv.Next()
 		if err != nil {
@@ -95,8 +94,8 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 		}
 		switch f.Type {
 		case wire.TypeReadyForQuery:
-			if got.over() && r.failed == nil {
-				r.failed = &errTooMuch(got.max).ErrorFields
+			if got.refused != nil && r.failed == nil {
+				r.failed = &got.refused.ErrorFields
 			}
 			r.status, err = wire.DecodeReadyForQuery(f.Body())
 			return r, got.rows, err
@@ -152,43 +151,6 @@ func (s *Session) ownNotice(f wire.Frame) {
 	default:
 		s.notice(f.Raw)
 	}
-}
-
-// gathered are rows of an answer, as long as they can be of a transaction within its limit. What is as in the row before does
-// not count, because a writeset has that once; what else it has less of, of a narrow row, is within twice.
-type gathered struct {
-	rows  [][][]byte
-	max   int // bytes that a transaction may change
-	bytes int
-}
-
-func (g *gathered) over() bool { return g.bytes > 2*g.max }
-
-// read takes a row as it came, and copies it.
-func (g *gathered) read(body []byte) error {
-	if g.over() {
-		return nil
-	}
-	row, err := wire.DecodeDataRow(nil, bytes.Clone(body))
-	g.add(row)
-	return err
-}
-
-// add takes a row.
-func (g *gathered) add(row [][]byte) {
-	for i, v := range row {
-		if n := len(g.rows); n == 0 || i >= len(g.rows[n-1]) || !bytes.Equal(v, g.rows[n-1][i]) {
-			g.bytes += len(v)
-		}
-	}
-	if g.rows = append(g.rows, row); g.over() {
-		g.rows = nil
-	}
-}
-
-// errTooMuch refuses a transaction that changes more than max bytes.
-func errTooMuch(max int) *wire.SQLError {
-	return wire.Errorf(wire.CodeProgramLimit, "the transaction changes more than %d bytes (writeset_bytes)", max).WithHint("Split it into smaller transactions.")
 }
 
 // begun waits until the backend has carried out our own BEGIN, or what else goes ahead of a

@@ -204,7 +204,7 @@ func (s *Session) readCollect(c *collected) error {
 		c.failed = &wire.SQLError{ErrorFields: *r.failed}
 		return nil
 	}
-	if s.tooMuch(c) {
+	if s.returnedTooMuch(c) {
 		return nil
 	}
 	return s.decode(c, rows)

@@ -117,3 +117,81 @@ func (c *Cluster) verdictBehindQueue(k int) {
 		t.Error("the test does not make them wait for each other")
 	}
 }
+
+// TestFewLargeTransactions: a node keeps one large transaction at once, of any session, and others wait for their turn, but not for ever, nor
+// longer than their clients, nor when they have lost, in which case they are in nobody's way.
+func TestFewLargeTransactions(t *testing.T) {
+	const patience = 6 * time.Second
+	c := Start(t, 3, func(_ int, c *config.Config) {
+		c.Limits.LargeTransactions, c.Limits.CommitTimeoutMs = 1, int(patience.Milliseconds())
+	})
+	a, b, other, look := c.Connect(1), c.Connect(1), c.Connect(2), c.Connect(1)
+	a.Do("CREATE TABLE bulky(id int PRIMARY KEY, v text)", "INSERT INTO bulky VALUES (0, '')")
+	insert := func(id, bytes int) {
+		t.Helper()
+		if _, err := a.Exec(a.ctx(), "INSERT INTO bulky VALUES ($1, $2)", id, strings.Repeat("a", bytes)); err != nil {
+			t.Fatal(Explain(err))
+		}
+	}
+	insert(1, 1)
+	insert(2, 1) // from now on it is known, and returns what it inserts
+	next := 10
+	open := func() {
+		t.Helper()
+		a.Do("BEGIN")
+		insert(next, 9<<20)
+		insert(next+1, 9<<20)
+		if next += 2; c.limit(look, "large_transactions").now != 1 {
+			t.Fatal("it is not a large transaction")
+		}
+	}
+	waits := func(sql string) <-chan error {
+		t.Helper()
+		before, result := c.limit(look, "large_transactions").reached, make(chan error, 1)
+		go func() { result <- b.Try(sql) }()
+		for deadline := time.Now().Add(sqlTimeout); c.limit(look, "large_transactions").reached == before; time.Sleep(pollInterval) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: it does not wait", sql)
+			}
+		}
+		return result
+	}
+	const many = "INSERT INTO bulky SELECT g, repeat('b', 1000) FROM generate_series(100, 20099) g"
+
+	open()
+	result := waits(many)
+	a.Do("ROLLBACK")
+	if err := <-result; err != nil {
+		t.Errorf("it was its turn, and %v", Explain(err))
+	}
+	b.Do("DELETE FROM bulky WHERE id >= 100")
+
+	open()
+	began := time.Now()
+	result = waits(many)
+	if err := <-result; Code(err) != "53400" || time.Since(began) < patience {
+		t.Errorf("after %v %v", time.Since(began), Explain(err))
+	}
+	result = waits(many)
+	if err := b.PgConn().CancelRequest(b.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; Code(err) != "57014" {
+		t.Errorf("cancelled: %v", Explain(err))
+	}
+
+	b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "UPDATE bulky SET v = 'b' WHERE id = 0", many)
+	result = waits("COMMIT")
+	other.Do("UPDATE bulky SET v = 'other' WHERE id = 0")
+	if err := <-result; Code(err) != "40001" {
+		t.Errorf("it lost while it waited: %v", Explain(err))
+	}
+	b.Do("ROLLBACK")
+	c.Eventually(1, "SELECT v FROM bulky WHERE id = 0", "other")
+	a.Do("COMMIT")
+	c.Everywhere("SELECT count(*) FROM bulky", "5")
+	if n := c.limit(look, "large_transactions").now; n != 0 {
+		t.Errorf("%d are under way at the end", n)
+	}
+	c.Check()
+}

@@ -1,0 +1,61 @@
+package session
+
+import (
+	"bytes"
+
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// largeBytes is how much a session keeps of what its transaction changes before that is a large one, of which a node keeps few at once.
+const largeBytes = 16 << 20
+
+// gathered are rows of an answer, as long as they can be of a transaction within its limit. What is as in the row before does
+// not count, because a writeset has that once; what else it has less of, of a narrow row, is within twice. Of what is refused nothing
+// is kept, but it is read to its end.
+type gathered struct {
+	s       *Session
+	rows    [][][]byte
+	bytes   int
+	refused *wire.SQLError
+}
+
+func (s *Session) noRows() gathered { return gathered{s: s} }
+
+// read takes a row as it came, and copies it.
+func (g *gathered) read(body []byte) error {
+	if g.refused != nil {
+		return nil
+	}
+	row, err := wire.DecodeDataRow(nil, bytes.Clone(body))
+	g.add(row)
+	return err
+}
+
+// add takes a row.
+func (g *gathered) add(row [][]byte) {
+	if g.refused != nil {
+		return
+	}
+	before := g.bytes
+	for i, v := range row {
+		if n := len(g.rows); n == 0 || i >= len(g.rows[n-1]) || !bytes.Equal(v, g.rows[n-1][i]) {
+			g.bytes += len(v)
+		}
+	}
+	g.rows = append(g.rows, row)
+	if before <= largeBytes && g.bytes > largeBytes {
+		g.refused = g.s.host.BeginLarge()
+	}
+	if g.refused == nil && g.bytes > 2*g.s.o.ReturnedBytesMax {
+		g.refused = g.s.tooMuch()
+	}
+	if g.refused != nil {
+		g.rows = nil
+	}
+}
+
+// tooMuch refuses a transaction that changes more than it may.
+func (s *Session) tooMuch() *wire.SQLError {
+	s.host.Exceeded()
+	return wire.Errorf(wire.CodeProgramLimit, "the transaction changes more than %d bytes (writeset_bytes)", s.o.ReturnedBytesMax).WithHint("Split it into smaller transactions.")
+}

@@ -8,7 +8,7 @@ type Options struct {
 	SettleRounds int
 	// ReachRounds is for how many rounds a member must reach more others than the leader; zero means 4.
 	ReachRounds int
-	// WindowRounds is how many rounds make a window; zero means 3. In Windows of them in
+	// WindowRounds is how many rounds make a window; zero means 7. In Windows of them in
 	// succession, zero means 2, one member must have written SharePercent of all transactions,
 	// zero means 75, and at least WroteMin, zero means 20.
 	WindowRounds, Windows int
@@ -23,7 +23,7 @@ func (o *Options) defaults() {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&o.SettleRounds, 5}, {&o.ReachRounds, 4}, {&o.WindowRounds, 3}, {&o.Windows, 2}, {&o.RestRounds, 33}} {
+	}{{&o.SettleRounds, 5}, {&o.ReachRounds, 4}, {&o.WindowRounds, 7}, {&o.Windows, 2}, {&o.RestRounds, 33}} {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}

@@ -48,14 +48,14 @@ func TestWrites(t *testing.T) {
 		{"another writes three quarters", []uint64{10, 5, 45}, 3},
 		{"another writes nearly three quarters", []uint64{11, 5, 45}, 0},
 		{"another writes next to nothing", []uint64{0, 2, 0}, 0},
-		{"another writes a little", []uint64{0, 7, 0}, 2},
+		{"another writes a little", []uint64{0, 3, 0}, 2},
 	} {
 		to, why, at := full(3).rounds(100, c.wrote...)
 		if to != c.want || (why == Writes) != (to != 0) {
 			t.Errorf("%s: handed over to %d because %v, not to %d", c.name, to, why, c.want)
 		}
-		if to != 0 && at != 7 {
-			t.Errorf("%s: in round %d, not when two windows of three were over", c.name, at)
+		if to != 0 && at != 15 {
+			t.Errorf("%s: in round %d, not when two windows of seven were over", c.name, at)
 		}
 	}
 }
@@ -63,12 +63,11 @@ func TestWrites(t *testing.T) {
 // TestWritesMustLast: a window of another's writes is not enough (L4), nor are two that are not in succession.
 func TestWritesMustLast(t *testing.T) {
 	c := full(3)
-	c.rounds(1)
 	for range 10 {
-		if to, _, _ := c.rounds(3, 0, 50, 0); to != 0 {
+		if to, _, _ := c.rounds(7, 0, 50, 0); to != 0 {
 			t.Fatal("handed over after one window")
 		}
-		if to, _, _ := c.rounds(3, 50, 0, 0); to != 0 {
+		if to, _, _ := c.rounds(7, 50, 0, 0); to != 0 {
 			t.Fatal("handed over to who no longer writes")
 		}
 	}
@@ -119,7 +118,7 @@ func TestReach(t *testing.T) {
 // TestReachBeforeWrites is L3: in the round in which both are evident.
 func TestReachBeforeWrites(t *testing.T) {
 	c := full(5)
-	c.rounds(3, 0, 50, 0, 0, 0)
+	c.rounds(11, 0, 50, 0, 0, 0)
 	for i, links := range []int{3, 3, 4, 4, 2} {
 		c.in.Members[i].Links = links
 	}
@@ -127,7 +126,7 @@ func TestReachBeforeWrites(t *testing.T) {
 		t.Errorf("to %d because %v in round %d", to, why, at)
 	}
 	c = full(5)
-	c.rounds(3, 0, 50, 0, 0, 0)
+	c.rounds(11, 0, 50, 0, 0, 0)
 	if to, why, at := c.rounds(10, 0, 50, 0, 0, 0); to != 2 || why != Writes || at != 4 {
 		t.Errorf("all reach as many: to %d because %v in round %d", to, why, at)
 	}
@@ -158,13 +157,13 @@ func TestHeir(t *testing.T) {
 // TestOnlyLeadersDecide is L1; a new leader remembers nothing of its last time.
 func TestOnlyLeadersDecide(t *testing.T) {
 	c := full(3)
-	c.rounds(6, 0, 50, 0)
+	c.rounds(14, 0, 50, 0)
 	c.in.Leads = false
 	if to, _, _ := c.rounds(30, 0, 50, 0); to != 0 {
 		t.Error("a follower decided")
 	}
 	c.in.Leads = true
-	if to, _, at := c.rounds(50, 0, 50, 0); to != 2 || at != 7 {
+	if to, _, at := c.rounds(50, 0, 50, 0); to != 2 || at != 15 {
 		t.Errorf("a new leader handed over to %d in round %d", to, at)
 	}
 }

@@ -20,6 +20,7 @@ func TestProcessors(t *testing.T) {
 	c := New(t, 3, func(_ int, cfg *config.Config) { cfg.SharesMachine = true })
 	c.StartNodes()
 	c.Connect(1).Do("CREATE TABLE t (k int PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM t", "0")
 	bound := func(k int) {
 		t.Helper()
 		s := c.Connect(k)

@@ -45,10 +45,13 @@ func TestRowLocks(t *testing.T) {
 			a.Do("BEGIN ISOLATION LEVEL "+level, p.first, write())
 			b.Do("BEGIN ISOLATION LEVEL "+level, p.second, write())
 			errA, errB := race(a, b, "COMMIT", "COMMIT")
-			if both := errA == nil && errB == nil; both != p.both {
+			both := errA == nil && errB == nil
+			// An UPDATE that loses at READ COMMITTED comes after the other then: it is done again.
+			again := both && level == "READ COMMITTED" && (p.first == change || p.second == change)
+			if both != p.both && !again {
 				t.Errorf("%s: %s and %s: %v and %v", level, p.first, p.second, errA, errB)
 			}
-			if code := Code(errors.Join(errA, errB)); !p.both && code != "40001" {
+			if code := Code(errors.Join(errA, errB)); !p.both && !again && code != "40001" {
 				t.Errorf("%s: %s and %s: the loser was told %v", level, p.first, p.second, errors.Join(errA, errB))
 			}
 			a.Do("ROLLBACK")

@@ -69,7 +69,7 @@ func TestFlappingLink(t *testing.T) {
 					}
 				}
 			}
-			end := time.Now().Add(8 * time.Second)
+			end := time.Now().Add(6 * time.Second)
 			for in := false; time.Now().Before(end); in = !in {
 				two.plug(t, in)
 				for until := time.Now().Add(period); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {

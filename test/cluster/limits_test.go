@@ -121,7 +121,8 @@ func (c *Cluster) verdictBehindQueue(k int) {
 // TestFewLargeTransactions: a node keeps one large transaction at once, of any session, and others wait for their turn, but not for ever, nor
 // longer than their clients, nor when they have lost, in which case they are in nobody's way.
 func TestFewLargeTransactions(t *testing.T) {
-	const patience = 6 * time.Second
+	t.Parallel()
+	const patience = 4 * time.Second
 	c := Start(t, 3, func(_ int, c *config.Config) {
 		c.Limits.LargeTransactions, c.Limits.CommitTimeoutMs = 1, int(patience.Milliseconds())
 	})

@@ -56,6 +56,8 @@ func TestForerunnerLocks(t *testing.T) {
 		t.Errorf("who has a lock that is in the way goes on: %v", Explain(err))
 	}
 	for _, k := range []int{2, 3} {
+		c.Eventually(k, "SELECT count(*) FROM bulk WHERE id >= 100000", "2000")
+		c.soon(func() bool { return c.said(k, saidAhead)+c.said(k, saidInTurn) >= 9 }, func() string { return fmt.Sprintf("node %d does not say how it came to have all", k) })
 		if ahead, inTurn := c.said(k, saidAhead), c.said(k, saidInTurn); ahead < 9 || inTurn > 0 {
 			t.Errorf("node %d executed %d ahead, and left %d to their turn", k, ahead, inTurn)
 		}

@@ -70,7 +70,7 @@ func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQ
 	}
 	request.Patient, request.NoWait = wish.patient, wish.noWait
 	deadline := time.Now().Add(wish.most)
-	stop := func() bool { return h.g.doomed() != nil || h.g.wishes() || l.ending() }
+	stop := func() bool { return h.interrupted() != nil }
 	var others []uint32
 	for _, m := range l.config.Members {
 		if m.Member != l.config.Member {
@@ -90,13 +90,8 @@ func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQ
 	if over := l.holds.answered(h, before, end == holdGiven, late); over {
 		l.tellHold(own.number, holdRequest{Over: true})
 	}
-	switch doom := h.g.doomed(); {
-	case doom != nil:
-		return false, doom
-	case h.g.wishes():
-		return false, errCanceled()
-	case l.ending():
-		return false, errEnding()
+	if why := h.interrupted(); why != nil {
+		return false, why
 	}
 	return late, nil
 }

@@ -301,14 +301,10 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 	h.held = ws
 	l.gate.await(func() bool {
 		hinders, lost := l.holds.hinders(as, ws, l.core.applied.Load(), time.Since(began))
-		switch doom := h.g.doomed(); {
+		switch why := h.interrupted(); {
 		case !hinders:
-		case doom != nil:
-			failure = doom
-		case h.g.wishes():
-			failure = errCanceled()
-		case l.ending():
-			failure = errEnding()
+		case why != nil:
+			failure = why
 		case lost && as != nil: // a definition at its place in the order has no locks yet
 			failure = wire.Errorf(wire.CodeSerializationFailure, "%s", concurrentUpdate).WithHint("The transaction might succeed if retried.").
 				WithDetail("A transaction of another node that has changed the schema was about to be ordered.")

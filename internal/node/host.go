@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -90,16 +91,23 @@ func (h *host) endTurn() {
 func (h *host) Deferrable() bool { return h.n.tables.Load().Deferrable() }
 
 func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
-	if !h.n.gate.enter(func() bool { return h.g.doomed() != nil || h.g.wishes() || h.n.ending() }) {
-		if doom := h.g.doomed(); doom != nil {
-			return 0, doom
-		}
-		if h.g.wishes() {
-			return 0, errCanceled()
-		}
-		return 0, errEnding()
+	if !h.n.gate.enter(func() bool { return h.interrupted() != nil }) {
+		return 0, cmp.Or(h.interrupted(), errEnding())
 	}
 	return h.n.core.applied.Load(), nil
+}
+
+// interrupted is why the session's transaction waits in vain, if it does: it has lost, its client has cancelled that, or the member stops.
+func (h *host) interrupted() *wire.SQLError {
+	switch doom := h.g.doomed(); {
+	case doom != nil:
+		return doom
+	case h.g.wishes():
+		return errCanceled()
+	case h.n.ending():
+		return errEnding()
+	}
+	return nil
 }
 
 func (h *host) LeaveSnapshot() { h.n.gate.leave() }

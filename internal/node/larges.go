@@ -19,7 +19,7 @@ type larges struct {
 
 func newLarges(most int) *larges { return &larges{slots: make(chan struct{}, most)} }
 
-// enter waits for its turn, for as long as most (for ever if that is negative), and until over gives a reason not to. Without an error, leave must follow.
+// enter waits for its turn, for as long as most, and until over gives a reason not to. Without an error, leave must follow.
 func (l *larges) enter(most time.Duration, over func() *wire.SQLError) *wire.SQLError {
 	select {
 	case l.slots <- struct{}{}:
@@ -38,7 +38,7 @@ func (l *larges) enter(most time.Duration, over func() *wire.SQLError) *wire.SQL
 		if why := over(); why != nil {
 			return why
 		}
-		if most >= 0 && time.Since(began) > most {
+		if time.Since(began) > most {
 			return wire.Errorf(wire.CodeConfigurationLimit, "%d other large transactions are under way at this member (large_transactions)", cap(l.slots)).
 				WithHint("Try again, or commit less than 16 MiB at a time.")
 		}
@@ -52,17 +52,7 @@ func (h *host) BeginLarge() *wire.SQLError {
 	if h.large {
 		return nil
 	}
-	why := h.n.tenure.larges.enter(time.Duration(h.n.config.Limits.CommitTimeoutMs)*time.Millisecond, func() *wire.SQLError {
-		switch doom := h.g.doomed(); {
-		case doom != nil:
-			return doom
-		case h.g.wishes():
-			return errCanceled()
-		case h.n.ending():
-			return errEnding()
-		}
-		return nil
-	})
+	why := h.n.tenure.larges.enter(h.patienceMax(), h.interrupted)
 	h.large = why == nil
 	return why
 }

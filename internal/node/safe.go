@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/wire"
@@ -28,17 +29,11 @@ func (h *host) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError)
 			pause.Stop()
 		}
 	}
-	stop := func() bool { return h.g.doomed() != nil || h.g.wishes() || h.n.ending() }
+	stop := func() bool { return h.interrupted() != nil }
 	h.g.hold()
 	if stop() || !h.n.gate.enterPatient(h.g, stop, h.g.breakOff) {
 		h.g.release()
-		switch doom := h.g.doomed(); {
-		case doom != nil:
-			return 0, false, doom
-		case h.g.wishes():
-			return 0, false, errCanceled()
-		}
-		return 0, false, errEnding()
+		return 0, false, cmp.Or(h.interrupted(), errEnding())
 	}
 	return h.n.core.applied.Load(), try < safeTries, nil
 }

@@ -64,16 +64,11 @@ type serialState struct{ open, running, alone bool }
 // wait is await for a session, and says why it was in vain.
 func (h *host) serialWait(max time.Duration, done func() bool) *wire.SQLError {
 	s := &h.n.serial
-	if s.await(max, done, func() bool { return h.g.doomed() != nil || h.g.wishes() || h.n.ending() }) {
+	if s.await(max, done, func() bool { return h.interrupted() != nil }) {
 		return nil
 	}
-	switch doom := h.g.doomed(); {
-	case doom != nil:
-		return doom
-	case h.g.wishes():
-		return errCanceled()
-	case h.n.ending():
-		return errEnding()
+	if why := h.interrupted(); why != nil {
+		return why
 	}
 	return h.n.errNoMajority("the transaction")
 }

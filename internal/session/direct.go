@@ -317,7 +317,9 @@ func (s *Session) counted(d *directRun, f wire.Frame) error {
 // takeRow keeps a row that a direct statement has returned.
 func (s *Session) takeRow(d *directRun, f wire.Frame) error {
 	p := d.part()
-	p.count++
+	if p.count++; s.doom != nil { // it is lost, and what it has changed as well
+		return nil
+	}
 	values, err := wire.DecodeDataRow(s.direct.values[:0], f.Body())
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ type fakeHost struct {
 	deferrable bool // what Deferrable says
 	larges     int
 	noRoom     *wire.SQLError // what BeginLarge says
-	lose       bool // the first of every two submissions loses
+	lose       bool           // the first of every two submissions loses
 	lost       bool
 	ordinal    uint64
 	seq        uint64

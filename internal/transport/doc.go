@@ -18,7 +18,7 @@
 //	T5  After Close returned no goroutine is left.
 //	T6  Nothing waits for a member that is not connected: Send refuses it, and what waited when
 //	    a connection broke is dropped. Raft would take old frames for news, and answer each.
-//	T7  Where a link comes and goes, the dialer sends again within half a second or so of its
+//	T7  Where a link comes and goes, the dialer sends again within about a second of its
 //	    coming: a connection of whose bytes nothing is acknowledged for 0.3 s (longer
 //	    where the way is long) is dialled again, on Linux, and dialing has little patience at
 //	    first. TCP itself would wait twice as long each time, up to seconds.

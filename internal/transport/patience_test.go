@@ -39,4 +39,8 @@ func TestPatience(t *testing.T) {
 		p.failed(os.ErrDeadlineExceeded)
 	}
 	expect("near, and its process does not answer", 250*time.Millisecond, 5*time.Second)
+	for range 3 {
+		p.failed(os.ErrDeadlineExceeded)
+	}
+	expect("near before, and perhaps far by now", 5*time.Second, 5*time.Second)
 }

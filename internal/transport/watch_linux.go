@@ -20,8 +20,8 @@ func progressOf(c net.Conn) (p progress, ok bool) {
 		return p, false
 	}
 	var info *unix.TCPInfo
-	if err := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); err != nil || info == nil {
-		return p, false
+	if err := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); err != nil || info == nil || info.Bytes_acked == 0 {
+		return p, false // also a kernel that does not count them: the handshake's have been acknowledged
 	}
 	return progress{bytes: info.Bytes_acked, owed: info.Unacked > 0, rtt: time.Duration(info.Rtt) * time.Microsecond}, true
 }

@@ -27,17 +27,17 @@ const (
 
 // ExtentSQL asks which tables a definition may change that names relations, as written. Names without
 // a schema count for each schema in which they are searched, because another definition may come
-// first. Partitions, parents, children and the other ends of foreign keys belong to a table. The answer is
-// NULL if it cannot be told: a user's event triggers may do anything, and a table may have its rows
-// in columns of others.
-func ExtentSQL(relations []string, columns bool) string {
-	return fmt.Sprintf("SELECT tutti.extent(ARRAY[%s]::pg_catalog.text[], pg_catalog.current_schemas(false), %t)", literals(relations), columns)
+// first. With a table go, by reach (semantics.Reach), none, its partitions, those and its children (below), or these, its parents
+// and the other ends of its foreign keys (around). The answer is NULL if it cannot be told: a table may have its rows in columns of others.
+func ExtentSQL(relations []string, columns bool, reach string) string {
+	return fmt.Sprintf("SELECT tutti.extent(ARRAY[%s]::pg_catalog.text[], pg_catalog.current_schemas(false), %t, '%s')", literals(relations), columns, reach)
 }
 
 func extentFunction() string { return fmt.Sprintf(extentBody, extentMax) }
 
 const extentBody = `
-CREATE OR REPLACE FUNCTION tutti.extent(relations pg_catalog.text[], searched pg_catalog.name[], columns pg_catalog.bool) RETURNS pg_catalog.text
+DROP FUNCTION IF EXISTS tutti.extent(pg_catalog.text[], pg_catalog.name[], pg_catalog.bool);
+CREATE OR REPLACE FUNCTION tutti.extent(relations pg_catalog.text[], searched pg_catalog.name[], columns pg_catalog.bool, reach pg_catalog.text) RETURNS pg_catalog.text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
 #variable_conflict use_column
 BEGIN RETURN (
@@ -49,12 +49,12 @@ BEGIN RETURN (
     SELECT coalesce(i.indrelid, c.oid) AS oid FROM named JOIN pg_namespace n ON n.nspname = named.schema
       JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = named.name LEFT JOIN pg_index i ON i.indexrelid = c.oid
     UNION SELECT next.oid FROM family f, LATERAL (
-      SELECT h.inhrelid AS oid FROM pg_inherits h WHERE h.inhparent = f.oid
-      UNION ALL SELECT h.inhparent FROM pg_inherits h WHERE h.inhrelid = f.oid) next),
+      SELECT h.inhrelid AS oid FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid WHERE h.inhparent = f.oid AND (reach IN ('around', 'below') OR reach = 'partitions' AND c.relispartition)
+      UNION ALL SELECT h.inhparent FROM pg_inherits h WHERE h.inhrelid = f.oid AND reach = 'around') next),
   around AS (
     SELECT oid FROM family
-    UNION SELECT k.confrelid FROM pg_constraint k JOIN family f ON f.oid = k.conrelid WHERE k.contype = 'f'
-    UNION SELECT k.conrelid FROM pg_constraint k JOIN family f ON f.oid = k.confrelid WHERE k.contype = 'f'),
+    UNION SELECT k.confrelid FROM pg_constraint k JOIN family f ON f.oid = k.conrelid WHERE k.contype = 'f' AND reach = 'around'
+    UNION SELECT k.conrelid FROM pg_constraint k JOIN family f ON f.oid = k.confrelid WHERE k.contype = 'f' AND reach = 'around'),
   tables AS MATERIALIZED (
     SELECT n.nspname::text AS schema, c.relname::text AS name FROM around a JOIN pg_class c ON c.oid = a.oid
       JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'

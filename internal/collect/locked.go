@@ -112,13 +112,16 @@ func (Collector) TurnStatements() (on, off string) {
 // AskExtent asks which tables a definition may change.
 func (Collector) AskExtent(st *semantics.Statement) string {
 	names := st.Relations
-	if st.Confined.Apart {
+	switch {
+	case st.Confined.Apart:
 		names = nil
+	case st.Confined.Of != "":
+		names = []string{st.Confined.Of}
 	}
 	if st.Confined.Large {
 		names = append(slices.Clone(names), capture.SchemaName+"."+capture.LargeName)
 	}
-	return capture.ExtentSQL(names, st.Confined.Columns)
+	return capture.ExtentSQL(names, st.Confined.Columns, st.Confined.Reach.String())
 }
 
 // Extent reads the answer.

@@ -9,8 +9,25 @@ import (
 // those it names and what belongs with them: partitions, parents, the other ends of foreign keys. Apart: not even of
 // those. Columns: a table's columns change, and with them its row type. Types: it gives a table columns of a type
 // that may be a row type. Large: it is about large objects, or takes away a role that may own some.
-// Beside: it does nothing but validate constraints, and writers to its tables go on beside it.
-type Confined struct{ To, Apart, Columns, Types, Large, Beside bool }
+// Beside: it does nothing but validate constraints, and writers to its tables go on beside it. Reach: how much of what belongs with
+// the tables it names it changes. Of: the name of the only one that it changes, as written, if it names others, too.
+type Confined struct {
+	To, Apart, Columns, Types, Large, Beside bool
+	Reach                                    Reach
+	Of                                       string
+}
+
+// Reach is which tables a definition changes with one that it names. It is no promise: what a definition has locked besides is found when it has run.
+type Reach uint8
+
+const (
+	ReachAround     Reach = iota // its partitions, children and parents, the other ends of its foreign keys
+	ReachBelow                   // its partitions and children
+	ReachPartitions              // its partitions, but no children
+	ReachNone
+)
+
+func (r Reach) String() string { return [...]string{"around", "below", "partitions", "none"}[r] }
 
 // confine notes in a definition how far it reaches.
 func confine(n *pg.Node, s Statement) Statement {
@@ -46,9 +63,15 @@ func confined(n *pg.Node) Confined {
 		return to(v.CreateTableAsStmt.Objtype == pg.ObjectType_OBJECT_MATVIEW)
 	case *pg.Node_GrantStmt:
 		return Confined{To: v.GrantStmt.Targtype == pg.GrantTargetType_ACL_TARGET_OBJECT, Apart: true}
-	case *pg.Node_IndexStmt, *pg.Node_RefreshMatViewStmt, *pg.Node_CreateTrigStmt, *pg.Node_RuleStmt,
-		*pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt, *pg.Node_CreateStatsStmt:
+	case *pg.Node_RefreshMatViewStmt:
 		return to(true)
+	case *pg.Node_IndexStmt:
+		if !v.IndexStmt.Relation.GetInh() { // ON ONLY
+			return Confined{To: true, Reach: ReachNone}
+		}
+		return Confined{To: true, Reach: ReachBelow}
+	case *pg.Node_CreateTrigStmt, *pg.Node_RuleStmt, *pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt, *pg.Node_CreateStatsStmt:
+		return Confined{To: true, Reach: ReachBelow}
 	case *pg.Node_AlterOwnerStmt:
 		return Confined{To: objectType(n) != pg.ObjectType_OBJECT_EVENT_TRIGGER, Apart: true}
 	case *pg.Node_CreatePublicationStmt:
@@ -70,9 +93,17 @@ func alterConfined(a *pg.AlterTableStmt) (c Confined) {
 	default:
 		return c
 	}
-	c.Beside = true
+	c.Beside, c.Reach = true, ReachBelow
+	if !a.Relation.GetInh() {
+		c.Reach = ReachPartitions // ONLY leaves children alone; NOT NULL is looked for in partitions
+	}
 	for _, n := range a.Cmds {
 		cmd := n.GetAlterTableCmd()
+		if a.Objtype == pg.ObjectType_OBJECT_INDEX && cmd.GetSubtype() == pg.AlterTableType_AT_AttachPartition {
+			c.Of = rangeName(cmd.Def.GetPartitionCmd().GetName()) // that of its parent becomes valid, and is no other one
+		} else if !below(cmd) {
+			c.Reach = ReachAround
+		}
 		c.Beside = c.Beside && cmd.GetSubtype() == pg.AlterTableType_AT_ValidateConstraint
 		if cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE {
 			return Confined{}
@@ -87,6 +118,20 @@ func alterConfined(a *pg.AlterTableStmt) (c Confined) {
 	}
 	c.To = true
 	return c
+}
+
+// below reports whether a command changes nothing of parents, and nothing of the other ends of foreign keys.
+func below(cmd *pg.AlterTableCmd) bool {
+	switch cmd.GetSubtype() {
+	case pg.AlterTableType_AT_AddConstraint:
+		return cmd.Def.GetConstraint().GetContype() != pg.ConstrType_CONSTR_FOREIGN
+	case pg.AlterTableType_AT_ColumnDefault, pg.AlterTableType_AT_SetNotNull, pg.AlterTableType_AT_SetStatistics, pg.AlterTableType_AT_SetOptions, pg.AlterTableType_AT_ResetOptions,
+		pg.AlterTableType_AT_SetStorage, pg.AlterTableType_AT_SetCompression, pg.AlterTableType_AT_ClusterOn, pg.AlterTableType_AT_DropCluster, pg.AlterTableType_AT_SetRelOptions, pg.AlterTableType_AT_ResetRelOptions,
+		pg.AlterTableType_AT_EnableTrig, pg.AlterTableType_AT_EnableAlwaysTrig, pg.AlterTableType_AT_EnableReplicaTrig, pg.AlterTableType_AT_DisableTrig,
+		pg.AlterTableType_AT_EnableRowSecurity, pg.AlterTableType_AT_DisableRowSecurity, pg.AlterTableType_AT_ForceRowSecurity, pg.AlterTableType_AT_NoForceRowSecurity:
+		return true
+	}
+	return false
 }
 
 func dropConfined(d *pg.DropStmt) bool {

@@ -110,7 +110,7 @@ func (s *Session) first(st semantics.Statement, yields bool) (bool, error) {
 // surroundings are what decides where a definition runs.
 type surroundings struct {
 	temporary bool // every relation it names is temporary
-	locked    bool // another session has a lock on one of them that matters, or on what describes it; outside a block
+	locked    bool // another session has a lock on one of them, or below, that matters, or on what describes it; outside a block
 	private   bool // the session has temporary objects, or may not write
 	large     bool // a relation that it names is; then one member after the other would work long, see first
 	watched   bool // there are event triggers of users: they fire here alone, and what they write is replicated
@@ -168,18 +168,29 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 	for _, r := range st.Relations {
 		names = append(names, "pg_catalog.to_regclass("+quoted(r)+")")
 	}
+	below, large := inheritors, "relkind = 'p' OR "
+	switch st.Confined.Reach {
+	case semantics.ReachPartitions:
+		below, large = inheritors+" AND p.relispartition", ""
+	case semantics.ReachNone:
+		below, large = "", ""
+	}
 	// A name of too many parts fails here; the definition then tells the client why.
-	r, rows, err := s.ask("WITH c AS (SELECT oid, xmax, relpersistence, relkind, relpages FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + "))" +
+	r, rows, err := s.ask("WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + ")" + below + ")," +
+		" c AS (SELECT p.oid, p.xmax, p.relpersistence, p.relkind, p.relpages FROM pg_catalog.pg_class p JOIN o ON o.oid = p.oid)" +
 		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false)," +
 		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid()" + harmless + ")" +
 		" OR EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON " + describedByAnother + " WHERE l.pid <> pg_backend_pid())," +
-		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE relkind = 'p' OR relpages > " + largePages + "), " + s.o.Collector.AskEventTriggers())
+		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE " + large + "relpages > " + largePages + "), " + s.o.Collector.AskEventTriggers())
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return around, err
 	}
 	yes := func(i int) bool { return string(rows[0][i]) == "t" }
 	return surroundings{yes(0), yes(1), yes(2), yes(3), yes(4)}, nil
 }
+
+// inheritors are the partitions and children of o.
+const inheritors = " UNION SELECT h.inhrelid FROM o JOIN pg_catalog.pg_inherits h ON h.inhparent = o.oid JOIN pg_catalog.pg_class p ON p.oid = h.inhrelid WHERE true"
 
 // describedByAnother: the row of pg_class that describes c is changed or locked by l's transaction (GRANT, SELECT … FOR UPDATE),
 // or by several, of which one may be l's.

@@ -16,7 +16,7 @@ func TestDefinitionsStopTheirTablesOnly(t *testing.T) {
 	a.Do("CREATE SCHEMA ext", "CREATE TABLE ext.other(k int PRIMARY KEY)",
 		"CREATE TABLE ext.referred(k int PRIMARY KEY)", "CREATE TABLE ext.t(k int PRIMARY KEY, r int REFERENCES ext.referred, v int)",
 		"CREATE TABLE ext.parted(k int, v int) PARTITION BY LIST (k)", "CREATE TABLE ext.part1 PARTITION OF ext.parted FOR VALUES IN (1)",
-		"CREATE TABLE ext.rest PARTITION OF ext.parted DEFAULT",
+		"CREATE TABLE ext.rest PARTITION OF ext.parted DEFAULT", "CREATE TABLE ext.base(k int PRIMARY KEY)", "CREATE TABLE ext.derived() INHERITS (ext.base)",
 		"CREATE TABLE ext.shape(a int)", "CREATE TABLE ext.shaped(k int PRIMARY KEY, s ext.shape)",
 		"CREATE FUNCTION ext.elsewhere(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN INSERT INTO ext.other VALUES (1000 + $1); RETURN $1; END'",
 		"INSERT INTO ext.t VALUES (1000)", "CREATE TABLE ext.past()")
@@ -36,6 +36,23 @@ func TestDefinitionsStopTheirTablesOnly(t *testing.T) {
 		{"CREATE TABLE ext.new2 PARTITION OF ext.parted FOR VALUES IN (2)", "INSERT INTO ext.rest VALUES (1000 + %d)", true},
 		{"CREATE TABLE ext.new3 PARTITION OF ext.parted FOR VALUES IN (3)", "INSERT INTO ext.other VALUES (%d)", false},
 		{"ALTER TABLE ext.parted ADD COLUMN c%d int", "INSERT INTO ext.part1 VALUES (1)", true},
+		{"CREATE INDEX part1_v ON ext.part1(v)", "INSERT INTO ext.rest VALUES (1000 + %d)", false}, // as pg_restore makes them, while it fills others
+		{"CREATE INDEX part1_v2 ON ext.part1(v)", "INSERT INTO ext.part1 VALUES (1)", true},
+		{"CREATE INDEX parted_v ON ONLY ext.parted(v)", "INSERT INTO ext.part1 VALUES (1)", false},
+		{"ALTER INDEX ext.parted_v ATTACH PARTITION ext.part1_v", "INSERT INTO ext.rest VALUES (1000 + %d)", false},
+		{"CREATE INDEX rest_v ON ext.rest(v)", "INSERT INTO ext.part1 VALUES (1)", false},
+		{"ALTER INDEX ext.parted_v ATTACH PARTITION ext.rest_v", "INSERT INTO ext.rest VALUES (1000 + %d)", true}, // its index has another name now
+		{"ALTER TABLE ONLY ext.part1 ADD UNIQUE (k, v)", "INSERT INTO ext.rest VALUES (1000 + %d)", false},
+		{"CREATE UNIQUE INDEX ON ext.parted(k, v)", "INSERT INTO ext.part1 VALUES (1)", true},
+		{"ALTER TABLE ONLY ext.base ADD UNIQUE (k)", "INSERT INTO ext.derived VALUES (%d)", false},
+		{"ALTER TABLE ONLY ext.base ADD UNIQUE (k)", "INSERT INTO ext.base VALUES (%d)", true},
+		{"ALTER TABLE ext.base ADD CHECK (k > 0)", "INSERT INTO ext.derived VALUES (%d)", true},
+		{"ALTER TABLE ext.derived ALTER COLUMN k SET DEFAULT 7", "INSERT INTO ext.base VALUES (%d)", false},
+		{"ALTER TABLE ext.t ALTER COLUMN v SET STATISTICS 7", "INSERT INTO ext.referred VALUES (%d)", false},
+		{"ALTER TABLE ext.t ADD FOREIGN KEY (v) REFERENCES ext.other", "INSERT INTO ext.other VALUES (%d)", true},
+		{"ALTER TABLE ext.part1 ALTER COLUMN k SET NOT NULL", "INSERT INTO ext.rest VALUES (1000 + %d)", false},
+		{"ALTER TABLE ext.rest ALTER COLUMN k SET NOT NULL; ALTER TABLE ext.new2 ALTER COLUMN k SET NOT NULL; ALTER TABLE ext.new3 ALTER COLUMN k SET NOT NULL", "INSERT INTO ext.part1 VALUES (1)", false},
+		{"ALTER TABLE ONLY ext.parted ALTER COLUMN k SET NOT NULL", "INSERT INTO ext.part1 VALUES (1)", true}, // PostgreSQL looks there
 		{"ALTER TABLE ext.shape ADD COLUMN c%d int", "INSERT INTO ext.shaped VALUES (%d, ROW(1))", true}, // its rows are there, too
 		{"CREATE FUNCTION ext.f%d() RETURNS int LANGUAGE sql AS 'SELECT 1'", "INSERT INTO ext.t VALUES (%d)", false},
 		{"CREATE ROLE ext_role%d", "INSERT INTO ext.t VALUES (%d)", false},

@@ -26,6 +26,9 @@ var store = []string{
 	"CREATE TABLE store.log(at date, what text) PARTITION BY RANGE (at)", "CREATE TABLE store.log_20 PARTITION OF store.log FOR VALUES FROM ('2020-01-01') TO ('2021-01-01')",
 	"CREATE TABLE store.log_rest PARTITION OF store.log DEFAULT", "INSERT INTO store.log VALUES ('2020-05-05', 'a'), ('1999-01-01', 'b')",
 	"CREATE TABLE store.base(id int PRIMARY KEY)", "CREATE TABLE store.derived(extra text) INHERITS (store.base)", "INSERT INTO store.derived VALUES (1, 'd')",
+	"CREATE TABLE store.many(id int, part int, what text, PRIMARY KEY (id, part)) PARTITION BY LIST (part)", "CREATE INDEX ON store.many(what)", // each part is indexed while others are filled
+	"DO $$BEGIN FOR p IN 1..8 LOOP EXECUTE format('CREATE TABLE store.many_%s PARTITION OF store.many FOR VALUES IN (%s)', p, p); END LOOP; END$$",
+	"INSERT INTO store.many SELECT g, p, 'row ' || g FROM generate_series(1, 8) p, generate_series(1, (5 * 3^p)::int) g",
 	"CREATE TABLE store.ex(during tsrange, EXCLUDE USING gist (during WITH &&))", "INSERT INTO store.ex VALUES ('[2020-01-01,2020-01-02)')",
 	"CREATE VIEW store.big AS SELECT * FROM store.orders WHERE n > 100", "CREATE MATERIALIZED VIEW store.sums AS SELECT c, sum(total) FROM store.orders GROUP BY c", "CREATE UNIQUE INDEX ON store.sums(c)",
 	"CREATE FUNCTION store.touch() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.name := NEW.name; RETURN NEW; END$$",

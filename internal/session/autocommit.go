@@ -48,6 +48,7 @@ type request struct {
 	followed bool  // that is known of one of them
 	opaque   bool  // and not of another
 	chosen   bool  // it is run directly
+	resumes  bool  // if the transaction loses while it runs, it is not told so, see resume
 }
 
 // harmless reports whether the request writes nothing, as far as its text tells.
@@ -161,6 +162,8 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if r.prepares {
 		s.hold()
 	}
+	r.resumes = s.redoable(&r)
+	before := s.redo.telling()
 	s.send(&r)
 	if !r.prepares {
 		s.habits.reached(&r)
@@ -171,7 +174,12 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if *rep, err = s.relay(r); err != nil {
 		return true, err
 	}
-	if err := s.noteRun(&r, rep); err != nil {
+	if rep.interrupted {
+		err = s.resume(&r, rep, before)
+	} else {
+		err = s.noteRun(&r, rep)
+	}
+	if err != nil {
 		return true, err
 	}
 	s.noteRedo(&r, rep)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -13,17 +14,25 @@ import (
 // the client would have been told the same, byte for byte, nobody can tell it from one that was slower, and it goes on: each statement of
 // such a transaction sees what is committed when it begins. If anything differs, the client is told that it has lost, as before.
 //
+// A statement that was running is done again as well: what the client has been told of it must come again, and only what follows is passed on.
+//
 // Only what statements leave to the transaction is done again: no settings, savepoints, portals with names, locks that are asked for,
 // definitions, COPY FROM STDIN, or what outlives a rollback. What a request binds must still be what it was: no statement is closed in the
 // transaction, and one without a name is parsed where it is bound.
 
 // redo is what a session has of that.
 type redo struct {
-	off   bool      // something in the transaction cannot be done again
-	busy  bool      // it is being done again: nothing is passed on
-	runs  []request // what the transaction has done, in order
-	bytes int       // of their frames
-	told  xxhash.Digest
+	off       bool      // something in the transaction cannot be done again
+	busy      bool      // it is being done again: nothing is passed on
+	runs      []request // what the transaction has done, in order
+	bytes     int       // of their frames
+	told      xxhash.Digest
+	bytesTold int
+
+	resumes bool   // the request that was running is being done again
+	skip    int    // so many bytes of what the client has been told of it are yet to come
+	sum     uint64 // of all that it has been told
+	differs bool   // something else has come
 }
 
 const (
@@ -35,15 +44,28 @@ const (
 func (d *redo) end() {
 	clear(d.runs)
 	d.off, d.runs, d.bytes = false, d.runs[:0], 0
+	d.forget()
+}
+
+// forget begins anew with what the client is told.
+func (d *redo) forget() {
 	d.told.Reset()
+	d.bytesTold = 0
 }
 
 // tell takes part in passing on what the client is told inside a block, and reports whether that is to be kept from it.
 func (d *redo) tell(raw []byte) (kept bool) {
 	if !d.off {
 		_, _ = d.told.Write(raw) // never fails
+		d.bytesTold += len(raw)
 	}
-	return d.busy
+	if !d.resumes || d.skip == 0 {
+		return d.busy || d.differs
+	}
+	d.skip -= len(raw)
+	d.differs = d.skip < 0 || d.skip == 0 && d.told.Sum64() != d.sum
+	d.skip = max(0, d.skip)
+	return true
 }
 
 // repeatable reports whether a request, as far as it is known, leaves everything to its transaction.
@@ -60,18 +82,24 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 	if r.prepares && !r.closes && !slices.Contains(r.parses, "") && rep.failed == nil {
 		return // a statement with a name outlives a rollback, and the name stands for nothing else
 	}
-	d.bytes += len(r.frames)
-	if rep.failed != nil || s.lost || s.implicit || s.schema.noted || s.currentLevel() != semantics.ReadCommitted || s.advisory.used ||
-		!r.repeatable() || d.bytes > redoBytesMax || len(d.runs) == redoRunsMax {
+	if rep.failed != nil || !s.redoable(r) {
 		d.end()
 		d.off = true
 		return
 	}
+	d.bytes += len(r.frames)
 	kept := *r
 	if !r.extended {
 		kept.frames = slices.Clone(r.frames) // the reader's
 	}
 	d.runs = append(d.runs, kept)
+}
+
+// redoable reports whether a request of a block can be done again, as far as it is known, with what went before it.
+func (s *Session) redoable(r *request) bool {
+	d := &s.redo
+	return !d.off && !s.lost && s.block == active && !s.implicit && !s.schema.noted && s.currentLevel() == semantics.ReadCommitted && !s.advisory.used &&
+		r.repeatable() && d.bytes+len(r.frames) <= redoBytesMax && len(d.runs) < redoRunsMax
 }
 
 // revive does a transaction again that was rolled back under the client, if it can be. Otherwise it stays so.
@@ -91,16 +119,17 @@ func (s *Session) again(told uint64) error {
 	d := &s.redo
 	doom := s.doom
 	s.doom = nil
-	d.told.Reset()
+	d.forget()
 	d.busy = true
 	same := true
 	for i := 0; i < len(d.runs) && same; i++ {
 		r := d.runs[i]
-		var err error
-		if same, err = s.once(&r); err != nil {
+		rep, done, err := s.once(&r)
+		if err != nil {
 			d.busy = false
 			return err
 		}
+		same = done && rep.failed == nil && rep.status == wire.TxActive && s.doom == nil && s.open
 	}
 	d.busy = false
 	if same && d.told.Sum64() == told {
@@ -115,31 +144,80 @@ func (s *Session) again(told uint64) error {
 	return nil
 }
 
-// once does one request again. It reports whether it got as far as the first time.
-func (s *Session) once(r *request) (bool, error) {
+// once does one request again. It reports whether it was carried out, or refused by the backend.
+func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	if !r.chosen {
 		r.direct = nil // what it is made of is gone
 	}
 	if err := s.choose(r); err != nil {
-		return false, err
+		return rep, false, err
 	}
-	if err := s.ensureOpen(true); err != nil {
-		return false, err
-	}
-	if s.doom != nil || !s.open {
-		return false, nil
+	if err := s.ensureOpen(true); err != nil || s.doom != nil || !s.open {
+		return rep, false, err
 	}
 	s.adjust()
 	s.send(r)
-	rep, err := s.relay(*r)
-	if err != nil {
-		return false, err
+	if rep, err = s.relay(*r); err != nil || rep.interrupted {
+		return rep, false, err
 	}
 	if err := s.noteRun(r, &rep); err != nil {
-		return false, err
+		return rep, false, err
 	}
-	if forgot, err := s.recover(); forgot || err != nil {
-		return false, err
+	forgot, err := s.recover()
+	return rep, !forgot, err
+}
+
+// telling is how much the client has been told in a transaction.
+type telling struct {
+	bytes int
+	sum   uint64
+}
+
+func (d *redo) telling() telling { return telling{d.bytesTold, d.told.Sum64()} }
+
+// resume does the transaction again, and last the request that was interrupted when it lost, of which the client may have been told the beginning.
+// The transaction is open again, or the client is told that it has lost. Before is what it was told until the request began.
+func (s *Session) resume(r *request, rep *reply, before telling) error {
+	d := &s.redo
+	now, doom := d.telling(), s.doom
+	for try := 0; try < s.o.RetriesMax; try++ {
+		if err := s.rollbackServer(); err != nil {
+			return err
+		}
+		if err := s.again(before.sum); err != nil {
+			return err
+		}
+		if s.doom != nil {
+			if doom = s.doom; d.off || doom.Code != wire.CodeSerializationFailure {
+				break
+			}
+			continue
+		}
+		d.resumes, d.differs, d.skip, d.sum = true, false, now.bytes-before.bytes, now.sum
+		next, done, err := s.once(r)
+		d.resumes = false
+		same := !d.differs && d.skip == 0
+		d.differs = false
+		if err != nil {
+			return err
+		}
+		if next.interrupted {
+			if doom = s.doom; same {
+				now = d.telling()
+			}
+			continue
+		}
+		if !done || !same {
+			doom = cmp.Or(s.doom, doom)
+			break
+		}
+		*rep = next
+		return nil
 	}
-	return rep.failed == nil && rep.status == wire.TxActive && s.doom == nil && s.open, nil
+	if err := s.rollbackServer(); err != nil {
+		return err
+	}
+	s.doom, rep.failed, rep.status = nil, &doom.ErrorFields, wire.TxFailed
+	s.out.Append(doom.Append(nil))
+	return nil
 }

@@ -11,21 +11,23 @@ import (
 
 // reply is what the backend answered to one request, up to its ReadyForQuery.
 type reply struct {
-	status   byte
-	tag      string                // of the last CommandComplete; internal only
-	failed   *wire.ErrorFields     // the first ErrorResponse
-	parsed   int                   // ParseCompletes
-	done     int                   // extended-protocol messages carried out
-	copied   bool                  // a COPY FROM STDIN has begun
-	read     int                   // client messages it has read
-	copying  bool                  // a COPY FROM STDIN waits for data
-	ended    bool                  // ReadyForQuery has come
-	yielded  bool                  // it lost, see request.yields
-	locks    []*semantics.RowLocks // the request's
-	extended bool
-	shifts   []int32    // of the request
-	taking   *directRun // it is a direct statement's, see takeRow
-	plan     bool       // its rows are those of EXPLAIN
+	status      byte
+	tag         string                // of the last CommandComplete; internal only
+	failed      *wire.ErrorFields     // the first ErrorResponse
+	parsed      int                   // ParseCompletes
+	done        int                   // extended-protocol messages carried out
+	copied      bool                  // a COPY FROM STDIN has begun
+	read        int                   // client messages it has read
+	copying     bool                  // a COPY FROM STDIN waits for data
+	ended       bool                  // ReadyForQuery has come
+	yielded     bool                  // it lost, see request.yields
+	resumes     bool                  // see request.resumes
+	interrupted bool                  // and so it was
+	locks       []*semantics.RowLocks // the request's
+	extended    bool
+	shifts      []int32    // of the request
+	taking      *directRun // it is a direct statement's, see takeRow
+	plan        bool       // its rows are those of EXPLAIN
 
 	describes []*prepared // whose parameters are yet to be described
 }
@@ -256,7 +258,7 @@ func (s *Session) relay(q request) (r reply, err error) {
 			return s.neverBegan(q, failed)
 		}
 	}
-	r.taking, r.locks, r.extended, r.describes = q.run(), q.locks, q.extended, q.describes
+	r.taking, r.locks, r.extended, r.describes, r.resumes = q.run(), q.locks, q.extended, q.describes, q.resumes
 	if !q.chosen {
 		r.shifts = q.shifts
 	}
@@ -402,6 +404,10 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	}
 	switch {
 	case e.Code == wire.CodeQueryCanceled && s.doomed():
+		if r.resumes && s.doom.Code == wire.CodeSerializationFailure && !s.advisory.used && !s.schema.noted {
+			r.interrupted = true
+			return nil
+		}
 		f.Raw = s.doom.Append(nil) // the cancel was ours
 	case e.Position > 0 && shift != 0:
 		e.Position += shift

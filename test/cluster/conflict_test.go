@@ -206,10 +206,20 @@ func TestDoneAgain(t *testing.T) {
 		}
 		c.Everywhere("SELECT v FROM doneagain", fmt.Sprint(101*(i+1)))
 	}
+	for i := range 5 { // it loses while a statement runs
+		b.Do("BEGIN", "UPDATE doneagain SET v = v + 1 WHERE k = 1")
+		won := make(chan error)
+		go func() { won <- a.Try("UPDATE doneagain SET v = v + 100 WHERE k = 1") }()
+		b.Do("SELECT pg_sleep(0.3)", "COMMIT")
+		if err := <-won; err != nil {
+			t.Fatal(Explain(err))
+		}
+		c.Everywhere("SELECT v FROM doneagain", fmt.Sprint(101*(41+i)))
+	}
 	b.Do("BEGIN")
 	seen := b.Get("SELECT v FROM doneagain WHERE k = 1")
 	b.Do("UPDATE doneagain SET v = " + seen + " + 1 WHERE k = 1")
 	a.Do("UPDATE doneagain SET v = v + 100 WHERE k = 1")
 	lostTo(t, b.Try("COMMIT"), "doneagain", "(k)=(1)", "node1")
-	c.Everywhere("SELECT v FROM doneagain", "4140")
+	c.Everywhere("SELECT v FROM doneagain", "4645")
 }

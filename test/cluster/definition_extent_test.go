@@ -53,7 +53,7 @@ func TestDefinitionsStopTheirTablesOnly(t *testing.T) {
 		{"ALTER TABLE ext.part1 ALTER COLUMN k SET NOT NULL", "INSERT INTO ext.rest VALUES (1000 + %d)", false},
 		{"ALTER TABLE ext.rest ALTER COLUMN k SET NOT NULL; ALTER TABLE ext.new2 ALTER COLUMN k SET NOT NULL; ALTER TABLE ext.new3 ALTER COLUMN k SET NOT NULL", "INSERT INTO ext.part1 VALUES (1)", false},
 		{"ALTER TABLE ONLY ext.parted ALTER COLUMN k SET NOT NULL", "INSERT INTO ext.part1 VALUES (1)", true}, // PostgreSQL looks there
-		{"ALTER TABLE ext.shape ADD COLUMN c%d int", "INSERT INTO ext.shaped VALUES (%d, ROW(1))", true}, // its rows are there, too
+		{"ALTER TABLE ext.shape ADD COLUMN c%d int", "INSERT INTO ext.shaped VALUES (%d, ROW(1))", true},      // its rows are there, too
 		{"CREATE FUNCTION ext.f%d() RETURNS int LANGUAGE sql AS 'SELECT 1'", "INSERT INTO ext.t VALUES (%d)", false},
 		{"CREATE ROLE ext_role%d", "INSERT INTO ext.t VALUES (%d)", false},
 		{"GRANT SELECT ON ext.t TO PUBLIC", "INSERT INTO ext.t VALUES (%d)", false},

@@ -9,6 +9,9 @@ import (
 const lockedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted
       AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`
 
+// rekeyedRelations are those of them whose rows foreign keys may know by another index now: it was made, or has become that of a partition.
+const rekeyedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted AND mode IN ('ShareLock', 'AccessExclusiveLock')`
+
 // DescribeQuery returns the query whose one row and column DecodeDescribe reads. It must run
 // as a superuser in a database where Schema is installed. It describes all tables, or where tutti.partial
 // says so those that this transaction has locked against definitions.
@@ -42,9 +45,8 @@ DECLARE wanted oid[];
 BEGIN
   IF tutti.partial() THEN
     wanted := ARRAY(` + lockedRelations + `);
-    IF strpos(current_setting('tutti.tags', true), '` + renameTag + `') > 0 THEN
-      wanted := wanted || ARRAY(SELECT conrelid FROM pg_constraint WHERE contype = 'f' AND confrelid = ANY (wanted));
-    END IF;
+    wanted := wanted || ARRAY(SELECT conrelid FROM pg_constraint WHERE contype = 'f' AND (
+      strpos(current_setting('tutti.tags', true), '` + renameTag + `') > 0 AND confrelid = ANY (wanted) OR confrelid IN (` + rekeyedRelations + `)));
     RETURN tutti.describe_some(wanted);
   END IF;
   RETURN tutti.describe_all();

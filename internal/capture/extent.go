@@ -28,16 +28,21 @@ const (
 // ExtentSQL asks which tables a definition may change that names relations, as written. Names without
 // a schema count for each schema in which they are searched, because another definition may come
 // first. With a table go, by reach (semantics.Reach), none, its partitions, those and its children (below), or these, its parents
-// and the other ends of its foreign keys (around). The answer is NULL if it cannot be told: a table may have its rows in columns of others.
-func ExtentSQL(relations []string, columns bool, reach string) string {
-	return fmt.Sprintf("SELECT tutti.extent(ARRAY[%s]::pg_catalog.text[], pg_catalog.current_schemas(false), %t, '%s')", literals(relations), columns, reach)
+// and the other ends of its foreign keys (around); with keys those that refer to them in any case. The answer is NULL if it cannot be told: a table may have its rows in columns of others.
+func ExtentSQL(relations []string, columns, keys bool, reach string) string {
+	return fmt.Sprintf("SELECT tutti.extent(ARRAY[%s]::pg_catalog.text[], pg_catalog.current_schemas(false), %t, %t, '%s')", literals(relations), columns, keys, reach)
+}
+
+// ExtentOfSQL is ExtentSQL for one relation that must be there: what is to be known of it must not come from another definition meanwhile.
+func ExtentOfSQL(relation, reach string) string {
+	return ExtentSQL([]string{relation}, false, true, reach) + fmt.Sprintf(" WHERE pg_catalog.to_regclass(%s) IS NOT NULL", literal(relation))
 }
 
 func extentFunction() string { return fmt.Sprintf(extentBody, extentMax) }
 
 const extentBody = `
 DROP FUNCTION IF EXISTS tutti.extent(pg_catalog.text[], pg_catalog.name[], pg_catalog.bool);
-CREATE OR REPLACE FUNCTION tutti.extent(relations pg_catalog.text[], searched pg_catalog.name[], columns pg_catalog.bool, reach pg_catalog.text) RETURNS pg_catalog.text
+CREATE OR REPLACE FUNCTION tutti.extent(relations pg_catalog.text[], searched pg_catalog.name[], columns pg_catalog.bool, keys pg_catalog.bool, reach pg_catalog.text) RETURNS pg_catalog.text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
 #variable_conflict use_column
 BEGIN RETURN (
@@ -54,7 +59,7 @@ BEGIN RETURN (
   around AS (
     SELECT oid FROM family
     UNION SELECT k.confrelid FROM pg_constraint k JOIN family f ON f.oid = k.conrelid WHERE k.contype = 'f' AND reach = 'around'
-    UNION SELECT k.conrelid FROM pg_constraint k JOIN family f ON f.oid = k.confrelid WHERE k.contype = 'f' AND reach = 'around'),
+    UNION SELECT k.conrelid FROM pg_constraint k JOIN family f ON f.oid = k.confrelid WHERE k.contype = 'f' AND (keys OR reach = 'around')),
   tables AS MATERIALIZED (
     SELECT n.nspname::text AS schema, c.relname::text AS name FROM around a JOIN pg_class c ON c.oid = a.oid
       JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'

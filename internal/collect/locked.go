@@ -111,17 +111,18 @@ func (Collector) TurnStatements() (on, off string) {
 
 // AskExtent asks which tables a definition may change.
 func (Collector) AskExtent(st *semantics.Statement) string {
-	names := st.Relations
-	switch {
-	case st.Confined.Apart:
-		names = nil
-	case st.Confined.Of != "":
-		names = []string{st.Confined.Of}
+	of := &st.Confined
+	if of.Of != "" {
+		return capture.ExtentOfSQL(of.Of, of.Reach.String())
 	}
-	if st.Confined.Large {
+	names := st.Relations
+	if of.Apart {
+		names = nil
+	}
+	if of.Large {
 		names = append(slices.Clone(names), capture.SchemaName+"."+capture.LargeName)
 	}
-	return capture.ExtentSQL(names, st.Confined.Columns, st.Confined.Reach.String())
+	return capture.ExtentSQL(names, of.Columns, of.Keys, of.Reach.String())
 }
 
 // Extent reads the answer.

@@ -433,7 +433,7 @@ const detachLooks = 20
 
 // extentOf is what a definition of these tables may change.
 func (l *life) extentOf(ctx context.Context, relations ...string) (*writeset.Writeset, error) {
-	r, err := l.monitor.exec(ctx, capture.ExtentSQL(relations, false, semantics.ReachAround.String()))
+	r, err := l.monitor.exec(ctx, capture.ExtentSQL(relations, false, false, semantics.ReachAround.String()))
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,8 @@ type guard struct {
 	idled   uint64 // entered when the nudger last looked
 	watched bool   // the session hears its backend
 	wished  bool   // the client has asked to cancel what runs in this phase
+	resumes bool   // what runs is being done again, in several phases
+	wanted  bool   // the client has asked to cancel it meanwhile
 	broken  bool   // what the session waits for was broken off, see breakOff
 	left    chan struct{}
 	late    bool // a client's cancel came while the log decided
@@ -178,6 +180,7 @@ func (g *guard) interrupt() {
 func (g *guard) cancelClient() {
 	g.mu.Lock()
 	phase, seq, define := g.phase, g.seq, g.define
+	g.wanted = g.resumes
 	if phase == session.PhaseRunning {
 		g.wished = true
 		g.interrupt()

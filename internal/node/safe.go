@@ -106,3 +106,17 @@ func (g *guard) wishes() bool {
 	defer g.mu.Unlock()
 	return g.wished
 }
+
+// Resuming is session.Host's.
+func (h *host) Resuming(on bool) {
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	h.g.resumes, h.g.wanted = on, on && h.g.wished
+}
+
+// Cancelled is session.Host's.
+func (h *host) Cancelled() bool {
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	return h.g.wished || h.g.wanted
+}

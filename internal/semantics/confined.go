@@ -10,11 +10,12 @@ import (
 // those. Columns: a table's columns change, and with them its row type. Types: it gives a table columns of a type
 // that may be a row type. Large: it is about large objects, or takes away a role that may own some.
 // Beside: it does nothing but validate constraints, and writers to its tables go on beside it. Reach: how much of what belongs with
-// the tables it names it changes. Of: the name of the only one that it changes, as written, if it names others, too.
+// the tables it names it changes. Keys: it may change by which index rows of its tables are
+// known to foreign keys that refer to them. Of: the name of the only one that it changes, as written, if it names others, too.
 type Confined struct {
-	To, Apart, Columns, Types, Large, Beside bool
-	Reach                                    Reach
-	Of                                       string
+	To, Apart, Columns, Types, Large, Beside, Keys bool
+	Reach                                          Reach
+	Of                                             string
 }
 
 // Reach is which tables a definition changes with one that it names. It is no promise: what a definition has locked besides is found when it has run.
@@ -66,10 +67,10 @@ func confined(n *pg.Node) Confined {
 	case *pg.Node_RefreshMatViewStmt:
 		return to(true)
 	case *pg.Node_IndexStmt:
-		if !v.IndexStmt.Relation.GetInh() { // ON ONLY
+		if !v.IndexStmt.Relation.GetInh() { // ON ONLY, which is that of no partition yet
 			return Confined{To: true, Reach: ReachNone}
 		}
-		return Confined{To: true, Reach: ReachBelow}
+		return Confined{To: true, Reach: ReachBelow, Keys: v.IndexStmt.Unique}
 	case *pg.Node_CreateTrigStmt, *pg.Node_RuleStmt, *pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt, *pg.Node_CreateStatsStmt:
 		return Confined{To: true, Reach: ReachBelow}
 	case *pg.Node_AlterOwnerStmt:
@@ -100,9 +101,13 @@ func alterConfined(a *pg.AlterTableStmt) (c Confined) {
 	for _, n := range a.Cmds {
 		cmd := n.GetAlterTableCmd()
 		if a.Objtype == pg.ObjectType_OBJECT_INDEX && cmd.GetSubtype() == pg.AlterTableType_AT_AttachPartition {
-			c.Of = rangeName(cmd.Def.GetPartitionCmd().GetName()) // that of its parent becomes valid, and is no other one
+			c.Of, c.Keys = rangeName(cmd.Def.GetPartitionCmd().GetName()), true // that of its parent becomes valid, and is no other one
 		} else if !below(cmd) {
 			c.Reach = ReachAround
+		}
+		switch cmd.GetDef().GetConstraint().GetContype() {
+		case pg.ConstrType_CONSTR_PRIMARY, pg.ConstrType_CONSTR_UNIQUE:
+			c.Keys = true
 		}
 		c.Beside = c.Beside && cmd.GetSubtype() == pg.AlterTableType_AT_ValidateConstraint
 		if cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE {

@@ -169,10 +169,12 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 		names = append(names, "pg_catalog.to_regclass("+quoted(r)+")")
 	}
 	below, large := inheritors, "relkind = 'p' OR "
-	switch st.Confined.Reach {
-	case semantics.ReachPartitions:
+	switch {
+	case st.Confined.Apart || st.Confined.Of != "":
+		below = ""
+	case st.Confined.Reach == semantics.ReachPartitions:
 		below, large = inheritors+" AND p.relispartition", ""
-	case semantics.ReachNone:
+	case st.Confined.Reach == semantics.ReachNone:
 		below, large = "", ""
 	}
 	// A name of too many parts fails here; the definition then tells the client why.

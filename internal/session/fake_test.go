@@ -39,6 +39,8 @@ type fakeHost struct {
 	ordinal    uint64
 	seq        uint64
 	phase      session.Phase
+	cancelled  bool // what Cancelled says
+	cancels    bool // the client cancels what is done again
 	doom       *wire.SQLError
 	orphans    int                 // submissions decided commit whose backend could not
 	submits    int                 //
@@ -334,6 +336,18 @@ func (h *fakeHost) poke() {
 	defer h.mu.Unlock()
 	h.poked = true
 	_ = h.client.SetReadDeadline(time.Unix(1, 0))
+}
+
+func (h *fakeHost) Resuming(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cancelled = on && h.cancels
+}
+
+func (h *fakeHost) Cancelled() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cancelled
 }
 
 func (h *fakeHost) Clock() int64 { return time.Now().UnixMilli() }

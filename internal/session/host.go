@@ -92,6 +92,10 @@ type Result struct {
 type Host interface {
 	// Base is the applied ordinal now, after what the session itself has committed.
 	Base() uint64
+	// Cancelled reports whether the client has asked to cancel what runs, since Enter or since Resuming began. While a request is
+	// being done again that counts in any phase.
+	Cancelled() bool
+	Resuming(on bool)
 	// Deferrable reports whether the database has constraints or triggers that may fire at
 	// COMMIT.
 	Deferrable() bool

@@ -105,11 +105,15 @@ func (s *Session) redoable(r *request) bool {
 // revive does a transaction again that was rolled back under the client, if it can be. Otherwise it stays so.
 func (s *Session) revive() error {
 	told := s.redo.told.Sum64()
-	for try := 0; s.doom != nil && !s.open && s.block == active && !s.redo.off && len(s.redo.runs) > 0 && s.doom.Code == wire.CodeSerializationFailure &&
+	try := 0
+	for ; s.doom != nil && !s.open && s.block == active && !s.redo.off && len(s.redo.runs) > 0 && s.doom.Code == wire.CodeSerializationFailure &&
 		try < s.o.RetriesMax; try++ {
 		if err := s.again(told); err != nil {
 			return err
 		}
+	}
+	if try > 0 && s.doom != nil {
+		return s.unname(s.redo.runs...)
 	}
 	return nil
 }
@@ -178,8 +182,10 @@ func (d *redo) telling() telling { return telling{d.bytesTold, d.told.Sum64()} }
 // resume does the transaction again, and last the request that was interrupted when it lost, of which the client may have been told the beginning.
 // The transaction is open again, or the client is told that it has lost. Before is what it was told until the request began.
 func (s *Session) resume(r *request, rep *reply, before telling) error {
-	d := &s.redo
-	now, doom := d.telling(), s.doom
+	s.host.Resuming(true)
+	defer s.host.Resuming(false)
+	now, doom := s.redo.telling(), s.doom
+	told := false // the client has been told of an error
 	for try := 0; try < s.o.RetriesMax; try++ {
 		if err := s.rollbackServer(); err != nil {
 			return err
@@ -187,37 +193,61 @@ func (s *Session) resume(r *request, rep *reply, before telling) error {
 		if err := s.again(before.sum); err != nil {
 			return err
 		}
+		if s.host.Cancelled() {
+			doom = wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request")
+			break
+		}
 		if s.doom != nil {
-			if doom = s.doom; d.off || doom.Code != wire.CodeSerializationFailure {
+			if doom = s.doom; s.redo.off || doom.Code != wire.CodeSerializationFailure {
 				break
 			}
 			continue
 		}
-		d.resumes, d.differs, d.skip, d.sum = true, false, now.bytes-before.bytes, now.sum
-		next, done, err := s.once(r)
-		d.resumes = false
-		same := !d.differs && d.skip == 0
-		d.differs = false
+		next, done, same, err := s.resumeOnce(r, telling{now.bytes - before.bytes, now.sum})
 		if err != nil {
 			return err
 		}
-		if next.interrupted {
-			if doom = s.doom; same {
-				now = d.telling()
-			}
-			continue
+		if done && same {
+			*rep = next
+			return nil
 		}
-		if !done || !same {
-			doom = cmp.Or(s.doom, doom)
+		rep.done, rep.parsed = max(rep.done, next.done), max(rep.parsed, next.parsed)
+		if doom = cmp.Or(s.doom, doom); !next.interrupted {
+			told = same && next.failed != nil
 			break
 		}
-		*rep = next
-		return nil
+		if same {
+			now = s.redo.telling()
+		}
 	}
 	if err := s.rollbackServer(); err != nil {
 		return err
 	}
-	s.doom, rep.failed, rep.status = nil, &doom.ErrorFields, wire.TxFailed
-	s.out.Append(doom.Append(nil))
-	return nil
+	if !told {
+		s.out.Append(doom.Append(nil))
+	}
+	s.doom, rep.failed, rep.status, rep.interrupted = nil, &doom.ErrorFields, wire.TxFailed, false
+	return s.unname(append(slices.Clone(s.redo.runs), *r)...)
+}
+
+// resumeOnce does the request itself again, of which so much has been told. It reports whether that has come again.
+func (s *Session) resumeOnce(r *request, told telling) (rep reply, done, same bool, err error) {
+	d := &s.redo
+	d.resumes, d.differs, d.skip, d.sum = true, false, told.bytes, told.sum
+	rep, done, err = s.once(r)
+	same = !d.differs && d.skip == 0
+	d.resumes, d.differs, d.skip = false, false, 0
+	s.schema.unsure = true // the rollback has forgotten it
+	return rep, done, same, err
+}
+
+// unname forgets the statement without a name if requests that were done again, but not to the end, have one: it may be that of an earlier one now.
+func (s *Session) unname(rs ...request) error {
+	if s.statements[""] == nil || !slices.ContainsFunc(rs, func(r request) bool { return slices.Contains(r.parses, "") }) {
+		return nil
+	}
+	delete(s.statements, "")
+	s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', "")))
+	_, err := s.quiet()
+	return err
 }

@@ -46,6 +46,7 @@ func TestResume(t *testing.T) {
 		{"unnamed", put, "P |UPDATE t SET v = v \\|\\| halt() WHERE id = $1|23\nB ||2\nE |0\nS", "", "", true, []string{"ParseComplete", "BindComplete", "UPDATE 1"}},
 		{"several", put, "P |SELECT v FROM t WHERE id = 1\nB |\nE |0\nP |UPDATE t SET v = v \\|\\| halt() WHERE id = $1|23\nB ||2\nE |0\nP |SELECT 4\nB |\nE |0\nS", "", "", true, []string{"DataRow one", "UPDATE 1", "DataRow 4"}},
 		{"direct", "P upd|UPDATE t SET v = $1 WHERE id = 2\nS\nB |upd|a\nE |0\nS\nB |upd|b\nE |0\nS\n" + put, "B |upd|c\nE |0\nS", "", "", true, []string{"BindComplete", "UPDATE 1"}},
+		{"another unnamed one before", put + "P |SELECT v FROM t WHERE id = 1\nB |\nE |0\nS", "P |SELECT halt()\nB |\nE |0\nS", change, "40001", false, []string{"ParseComplete"}},
 		{"advisory lock", put, "Q SELECT locks_and_halts()", "", "40001", false, nil},
 		{"savepoint", put + "Q SAVEPOINT a", "Q SELECT halt()", "", "40001", false, nil},
 		{"REPEATABLE READ", "Q BEGIN ISOLATION LEVEL REPEATABLE READ\nQ INSERT INTO t VALUES (3, 'x')", "Q SELECT halt()", "", "40001", false, nil},
@@ -81,11 +82,45 @@ func TestResume(t *testing.T) {
 				if strings.Contains(got, "ERROR") != (c.ends != "") || !strings.Contains(got, c.ends) {
 					t.Errorf("it is told\n%s", got)
 				}
+				if c.name == "another unnamed one before" {
+					l.do("Q ROLLBACK")
+					l.want("B |\nE |0\nS", "ERROR 26000")
+				}
 				l.do("Q COMMIT")
 				l.want("Q SELECT count(*) FROM t WHERE id = 3", map[bool]string{false: "DataRow 0", true: "DataRow 1"}[c.ends == ""])
 				l.want("Q INSERT INTO t VALUES (4, 'y')", "INSERT 0 1")
 			})
 		}
+	}
+}
+
+// TestResumeCancelled: a client that cancels what is done again is told so.
+func TestResumeCancelled(t *testing.T) {
+	s := newStage(t, true)
+	s.define(t, `CREATE FUNCTION halt() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN 1; END $$`)
+	for _, when := range []string{"with the loss", "after it"} {
+		l := s.live(t)
+		l.do("Q BEGIN\nQ INSERT INTO t VALUES (3, 'x')")
+		s.exec(t, "SELECT pg_advisory_lock(7)")
+		l.out.Append(message(t, "Q", "SELECT halt()"))
+		if err := l.out.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		s.until(t, halted)
+		l.host.mu.Lock()
+		l.host.cancelled, l.host.cancels = when == "with the loss", when == "after it"
+		l.host.mu.Unlock()
+		s.strike(t, l, false)
+		want := map[bool]string{true: "ERROR 57014", false: "ERROR 40001"}[when == "after it"]
+		if got := l.next(wire.TypeReadyForQuery); !strings.Contains(got, want) || strings.Count(got, "ERROR") != 1 {
+			t.Errorf("cancelled %s it is told\n%s", when, got)
+		}
+		s.exec(t, "SELECT pg_advisory_unlock(7)")
+		l.host.mu.Lock()
+		l.host.cancelled = false
+		l.host.mu.Unlock()
+		l.do("Q ROLLBACK")
+		l.want("Q INSERT INTO t VALUES (4, 'y')", "INSERT 0 1")
 	}
 }
 

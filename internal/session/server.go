@@ -402,9 +402,10 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	if r.done < len(r.shifts) {
 		shift += r.shifts[r.done]
 	}
+	wished := s.host.Cancelled()
 	switch {
 	case e.Code == wire.CodeQueryCanceled && s.doomed():
-		if r.resumes && s.doom.Code == wire.CodeSerializationFailure && !s.advisory.used && !s.schema.noted {
+		if r.resumes && !wished && s.doom.Code == wire.CodeSerializationFailure && !s.advisory.used && !s.schema.noted {
 			r.interrupted = true
 			return nil
 		}

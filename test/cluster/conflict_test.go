@@ -216,10 +216,18 @@ func TestDoneAgain(t *testing.T) {
 		}
 		c.Everywhere("SELECT v FROM doneagain", fmt.Sprint(101*(41+i)))
 	}
+	b.Do("BEGIN", "UPDATE doneagain SET v = v + 1 WHERE k = 1")
+	won := make(chan error)
+	go func() { won <- a.Try("UPDATE doneagain SET v = v + 100 WHERE k = 1") }()
+	b.Do("UPDATE doneagain SET v = v + 1 FROM pg_sleep(0.3) WHERE k = 1", "ALTER TABLE doneagain ADD COLUMN w int", "COMMIT") // rows are captured before the definition
+	if err := <-won; err != nil {
+		t.Fatal(Explain(err))
+	}
+	c.Everywhere("SELECT v FROM doneagain", "4647")
 	b.Do("BEGIN")
 	seen := b.Get("SELECT v FROM doneagain WHERE k = 1")
 	b.Do("UPDATE doneagain SET v = " + seen + " + 1 WHERE k = 1")
 	a.Do("UPDATE doneagain SET v = v + 100 WHERE k = 1")
 	lostTo(t, b.Try("COMMIT"), "doneagain", "(k)=(1)", "node1")
-	c.Everywhere("SELECT v FROM doneagain", "4645")
+	c.Everywhere("SELECT v FROM doneagain", "4747")
 }

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"testing"
+)
+
+// TestReferencesToOtherIndexes: the index by which a foreign key knows rows becomes another one, without a lock on the table that refers
+// to them. Those who delete such a row and those who refer to it meet all the same, also if one of them is older than the change.
+func TestReferencesToOtherIndexes(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(2)
+	for _, s := range []struct {
+		name, change string
+		before       []string
+	}{
+		{"a primary key of an index", "ALTER TABLE rk.t ADD PRIMARY KEY USING INDEX u", []string{
+			"CREATE TABLE rk.t(id int NOT NULL)", "CREATE UNIQUE INDEX u ON rk.t(id)"}},
+		{"a table attached", "ALTER TABLE rk.root ATTACH PARTITION rk.t FOR VALUES FROM (0) TO (100)", []string{
+			"CREATE TABLE rk.t(id int PRIMARY KEY)", "CREATE TABLE rk.root(id int PRIMARY KEY) PARTITION BY RANGE (id)"}},
+		{"a primary key of all partitions", "ALTER TABLE rk.root ADD PRIMARY KEY (id)", []string{
+			"CREATE TABLE rk.root(id int) PARTITION BY RANGE (id)", "CREATE TABLE rk.t PARTITION OF rk.root FOR VALUES FROM (0) TO (100)", "ALTER TABLE rk.t ADD PRIMARY KEY (id)"}},
+		{"a unique index of all partitions", "CREATE UNIQUE INDEX ON rk.root(id)", []string{
+			"CREATE TABLE rk.root(id int) PARTITION BY RANGE (id)", "CREATE TABLE rk.t PARTITION OF rk.root FOR VALUES FROM (0) TO (100)", "CREATE UNIQUE INDEX ON rk.t(id)"}},
+		{"an index attached", "ALTER INDEX rk.root_pkey ATTACH PARTITION rk.t_pkey", []string{
+			"CREATE TABLE rk.root(id int) PARTITION BY RANGE (id)", "CREATE TABLE rk.t PARTITION OF rk.root FOR VALUES FROM (0) TO (100)",
+			"ALTER TABLE rk.t ADD PRIMARY KEY (id)", "ALTER TABLE ONLY rk.root ADD PRIMARY KEY (id)"}},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			a.Do("CREATE SCHEMA rk")
+			a.Do(s.before...)
+			a.Do("CREATE TABLE rk.r(k int PRIMARY KEY, t int REFERENCES rk.t(id))", "INSERT INTO rk.t VALUES (1), (2), (3)")
+			c.Everywhere("SELECT count(*) FROM rk.t", "3")
+			b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "INSERT INTO rk.r VALUES (1, 1)")
+			a.Do(s.change)
+			if code := Code(b.Try("COMMIT")); code != "40001" {
+				t.Errorf("who has referred to a row before: COMMIT gives %q, want 40001", code)
+			}
+			b.Do("ROLLBACK")
+			a.Do("INSERT INTO rk.t VALUES (4)")
+			c.Everywhere("SELECT count(*) FROM rk.t", "4")
+			for _, first := range []bool{true, false} {
+				id := map[bool]string{true: "2", false: "3"}[first]
+				a.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "DELETE FROM rk.t WHERE id = "+id)
+				b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "INSERT INTO rk.r VALUES ("+id+", "+id+")")
+				one, other := a, b
+				if !first {
+					one, other = b, a
+				}
+				one.Do("COMMIT")
+				if err := other.Try("COMMIT"); Code(err) != "40001" {
+					t.Errorf("a row was deleted and referred to (deleted first: %t): COMMIT gives %v, want 40001", first, err)
+				}
+				other.Do("ROLLBACK")
+			}
+			c.Everywhere("SELECT count(*) FROM rk.r WHERE t NOT IN (SELECT id FROM rk.t)", "0")
+			a.Do("DROP SCHEMA rk CASCADE")
+		})
+	}
+	c.Check()
+}

@@ -123,14 +123,14 @@ func TestDefinitionsWhileWriting(t *testing.T) {
 }
 
 // alone is a plain connection to node k's own PostgreSQL, as the oracle.
-func (c *Cluster) alone(k int) *pgx.Conn {
+func (c *Cluster) alone(k int, database string) *pgx.Conn {
 	c.tb.Helper()
 	build, err := findBuild()
 	if err != nil {
 		c.tb.Fatal(err)
 	}
 	inst := instance.New(instance.Options{Build: build, DataDir: c.Node(k).Config.DataDir + "/postgres"})
-	conn, err := pgx.Connect(c.tb.(*testing.T).Context(), inst.ConnString("postgres", "template1"))
+	conn, err := pgx.Connect(c.tb.(*testing.T).Context(), inst.ConnString("postgres", database))
 	if err != nil {
 		c.tb.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func (c *Cluster) alone(k int) *pgx.Conn {
 
 func TestFailingDefinitionsSayWhatPostgreSQLSays(t *testing.T) {
 	c := use(t)
-	s, oracle := c.Connect(2), c.alone(2)
+	s, oracle := c.Connect(2), c.alone(2, "template1")
 	const setup = "CREATE TABLE fails(k int PRIMARY KEY, v int)"
 	s.Do(setup)
 	if _, err := oracle.Exec(t.Context(), setup); err != nil {

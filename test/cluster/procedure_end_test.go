@@ -11,7 +11,7 @@ import (
 // procedures' sessions end with them; the node goes on, and what it has decided is at all nodes.
 func TestProcedureLosesItsSpeaker(t *testing.T) {
 	c := use(t)
-	a, killer := c.Connect(1), c.alone(1)
+	a, killer := c.Connect(1), c.alone(1, "template1")
 	a.Do("CREATE TABLE proc_spoken (id int PRIMARY KEY)")
 	c.Settled()
 	stop := make(chan struct{})

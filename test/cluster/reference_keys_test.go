@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"testing"
 )
 
@@ -8,7 +9,7 @@ import (
 // to them. Those who delete such a row and those who refer to it meet all the same, also if one of them is older than the change.
 func TestReferencesToOtherIndexes(t *testing.T) {
 	c := use(t)
-	a, b := c.Connect(1), c.Connect(2)
+	a, b, inside := c.Connect(1), c.Connect(2), c.alone(1, "postgres")
 	for _, s := range []struct {
 		name, change string
 		before       []string
@@ -36,6 +37,11 @@ func TestReferencesToOtherIndexes(t *testing.T) {
 				t.Errorf("who has referred to a row before: COMMIT gives %q, want 40001", code)
 			}
 			b.Do("ROLLBACK")
+			holds := false
+			err := inside.QueryRow(context.Background(), `SELECT tutti.extent(ARRAY['rk.t'], '{}', false, true, 'below') LIKE '%"r"%'`).Scan(&holds)
+			if err != nil || !holds {
+				t.Errorf("a definition that changes keys does not hold the table that refers to them: %v", err)
+			}
 			a.Do("INSERT INTO rk.t VALUES (4)")
 			c.Everywhere("SELECT count(*) FROM rk.t", "4")
 			for _, first := range []bool{true, false} {

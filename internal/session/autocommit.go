@@ -171,18 +171,9 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 			s.collectAhead()
 		}
 	}
-	if *rep, err = s.relay(r); err != nil {
+	if err := s.answered(&r, rep, before); err != nil {
 		return true, err
 	}
-	if rep.interrupted {
-		err = s.resume(&r, rep, before)
-	} else {
-		err = s.noteRun(&r, rep)
-	}
-	if err != nil {
-		return true, err
-	}
-	s.noteRedo(&r, rep)
 	if r.prepares {
 		if rep.failed != nil && s.doom != nil {
 			return s.prepareAgain(r, rep)
@@ -197,6 +188,22 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		return rep.failed != nil, err
 	}
 	return rep.failed != nil, s.afterBlock(*rep)
+}
+
+// answered relays the answer to a request of a block, and does it again if the transaction loses meanwhile.
+func (s *Session) answered(r *request, rep *reply, before telling) (err error) {
+	if *rep, err = s.relay(*r); err != nil {
+		return err
+	}
+	if rep.interrupted {
+		err = s.resume(r, rep, before)
+	} else {
+		err = s.noteRun(r, rep)
+	}
+	if err == nil {
+		s.noteRedo(r, rep)
+	}
+	return err
 }
 
 // over reports whether there is no transaction any more for a request of the block. Then the client has been told so.

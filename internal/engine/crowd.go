@@ -11,6 +11,8 @@ type crowd struct {
 	next   int
 	count  map[author]int // how often each is in it
 	losses int            // how many of them lost
+	stuck  int            // of own sessions, see Stuck: about the average of the last stuckTicks, times its square
+	own    int            // of how many that write regularly
 	items  int            // since the last tick
 	rate   int            // items per tick, times crowdSlow, of about the last crowdSlow ticks
 }
@@ -27,6 +29,9 @@ const (
 	// that gather, and cannot come: nobody waits for more than come in one contendedShare of the time.
 	contended      = crowdItems / 50
 	contendedShare = 3
+	// The same where more than one in stuckShare of the own sessions that write regularly is stuck, as an average of some ticks.
+	stuckShare = 8
+	stuckTicks = 16
 )
 
 func newCrowd() crowd { return crowd{count: map[author]int{}} }
@@ -59,11 +64,14 @@ func (c *crowd) tick() {
 	c.items = 0
 }
 
+// regular reports whether a session that is so often among the last ones writes three quarters as often as the average at least.
+func (c *crowd) regular(n int) bool { return 4*n*len(c.count) >= 3*crowdItems }
+
 // regulars is how many sessions write three quarters as often as the average at least, at all members and at one. Nobody waits
 // for the others: it would cost who writes more often more than is saved.
 func (c *crowd) regulars(member uint32) (all, own int) {
 	for a, n := range c.count { // order-free: they are counted
-		if 4*n*len(c.count) >= 3*crowdItems {
+		if c.regular(n) {
 			all++
 			if a.member == member {
 				own++
@@ -73,6 +81,23 @@ func (c *crowd) regulars(member uint32) (all, own int) {
 	return all, own
 }
 
+// watch notes which sessions of a member are stuck.
+func (c *crowd) watch(member uint32, slots []uint32) {
+	_, own := c.regulars(member)
+	n := 0
+	for _, slot := range slots {
+		if c.regular(c.count[author{member, slot}]) {
+			n++
+		}
+	}
+	c.stuck += stuckTicks*n - c.stuck/stuckTicks
+	c.own += stuckTicks*own - c.own/stuckTicks
+}
+
+// contended reports whether sessions meet on the same rows: of different members, so that some lose, or of this one, so that some
+// wait for others.
+func (c *crowd) contended() bool { return c.losses > contended || stuckShare*c.stuck > c.own }
+
 // enough is how many transactions a write of the log waits for: a share of those who write regularly, and no more than come
 // within a part of a tick; and how many a member's own batch waits for: for its part of these. A member that sent less would
 // have the leader wait for what it keeps, and one that waited for more would keep what the leader waits for.
@@ -81,7 +106,7 @@ func (c *crowd) enough(member uint32, share, part int) (all, own int) {
 	if n == 0 {
 		return 0, 0
 	}
-	if c.losses > contended {
+	if c.contended() {
 		part *= contendedShare
 	}
 	all = min((n+share/2)/share, c.rate/crowdSlow/part)
@@ -90,6 +115,10 @@ func (c *crowd) enough(member uint32, share, part int) (all, own int) {
 
 // Scarce says whether processors are scarce at this member, so that what is done together is worth waiting for.
 func (e *Engine) Scarce(yes bool) { e.scarce = yes }
+
+// Stuck says which sessions of this member, by their slots, wait for their database for long: for locks of others, mostly.
+// It is called once for each Tick.
+func (e *Engine) Stuck(slots []uint32) { e.crowd.watch(e.o.Member, slots) }
 
 // gather says for how many transactions proposals wait from now on; zero: for none.
 func (e *Engine) gather() {

@@ -132,21 +132,24 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestRegulars: nobody waits for who writes seldom, a member waits for its part, and for less where transactions lose.
+// TestRegulars: nobody waits for who writes seldom, a member waits for its part, and for less where transactions lose, or wait for each other.
 func TestRegulars(t *testing.T) {
 	for _, c := range []struct {
 		what                    string
-		seldom                  int // one in so many items is of eight of twelve sessions
-		lost                    int // one in so many loses; zero: none
+		seldom                  int      // one in so many items is of eight of twelve sessions
+		lost                    int      // one in so many loses; zero: none
+		stuck                   []uint32 // of the four sessions of member 1, in three of four ticks
 		share, part             int
 		all, first, second, own int // own: of a member that has no session
 	}{
-		{"all alike", 3, 0, 1, 1, 12, 4, 8, 0},
-		{"a third", 3, 0, 3, 1, 4, 2, 3, 0},
-		{"a part of the time", 3, 0, 1, 12, 8, 3, 6, 0},
-		{"some seldom", 10, 0, 1, 1, 4, 4, 0, 0},
-		{"a part of the time, few lose", 3, 100, 1, 12, 8, 3, 6, 0},
-		{"a part of the time, some lose", 3, 30, 1, 12, 2, 1, 2, 0},
+		{"all alike", 3, 0, nil, 1, 1, 12, 4, 8, 0},
+		{"a third", 3, 0, nil, 3, 1, 4, 2, 3, 0},
+		{"a part of the time", 3, 0, nil, 1, 12, 8, 3, 6, 0},
+		{"some seldom", 10, 0, nil, 1, 1, 4, 4, 0, 0},
+		{"a part of the time, few lose", 3, 100, nil, 1, 12, 8, 3, 6, 0},
+		{"a part of the time, some lose", 3, 30, nil, 1, 12, 2, 1, 2, 0},
+		{"a part of the time, one is stuck", 3, 0, []uint32{2}, 1, 12, 2, 1, 2, 0},
+		{"a part of the time, one is stuck that does not write", 3, 0, []uint32{9}, 1, 12, 8, 3, 6, 0},
 	} {
 		crowd := newCrowd()
 		for n := range 50 * 100 {
@@ -159,6 +162,7 @@ func TestRegulars(t *testing.T) {
 			}
 			if n%100 == 99 {
 				crowd.tick()
+				crowd.watch(1, c.stuck[:min(len(c.stuck), n/100%4)])
 			}
 		}
 		all, first := crowd.enough(1, c.share, c.part)

@@ -54,7 +54,7 @@ type core struct {
 	moved   func(holes bool)            // the applied ordinal may have moved without a group
 	leave   func(*engine.Engine) uint32 // see life.leave
 	reaches func(uint32) bool
-	scarce  func() bool // whether processors are
+	survey  func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
 
 	writes  chan ordering.Ready // to the writer; one at a time
 	written chan error          // its answer; capacity 1
@@ -71,9 +71,9 @@ type core struct {
 	stopped    chan struct{}
 }
 
-func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool), leave func(*engine.Engine) uint32, reaches func(uint32) bool, scarce func() bool) *core {
+func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool), leave func(*engine.Engine) uint32, reaches func(uint32) bool, survey func() (bool, []uint32)) *core {
 	return &core{
-		log: log, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved, leave: leave, reaches: reaches, scarce: scarce,
+		log: log, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved, leave: leave, reaches: reaches, survey: survey,
 		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
 		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
 		writes: make(chan ordering.Ready), written: make(chan error, 1),
@@ -144,8 +144,9 @@ func (c *core) run(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return c.depart()
 		case <-ticker.C:
-			scarce := c.scarce()
+			scarce, stuck := c.survey()
 			c.engine.Scarce(scarce)
+			c.engine.Stuck(stuck)
 			if gathered.max = gatherMax; scarce {
 				gathered.max = gatherScarceMax
 			}

@@ -28,6 +28,7 @@ type guard struct {
 	mu      sync.Mutex
 	quiet   sync.Cond // cancels is zero
 	phase   session.Phase
+	began   time.Time // when it last became PhaseRunning
 	doom    *wire.SQLError
 	poked   bool
 	cancels int    // under way
@@ -60,6 +61,9 @@ func (g *guard) enter(p session.Phase) *wire.SQLError {
 	}
 	g.entered++
 	g.wished = false
+	if p == session.PhaseRunning {
+		g.began = time.Now()
+	}
 	if p == session.PhaseSubmitted {
 		g.late = false
 	}

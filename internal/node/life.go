@@ -273,7 +273,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		return &FatalError{err}
 	}
 	l.fence = l.seq.Add(1)
-	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.forerunner.tell, l.gate.moved, l.leave, l.reaches, l.node.processors.Scarce)
+	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.forerunner.tell, l.gate.moved, l.leave, l.reaches, func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) })
 	return nil
 }
 

@@ -72,6 +72,24 @@ func (s *sessions) all() []*guard {
 	return out
 }
 
+// stuckAfter is after how long a session that waits for its backend is stuck: most statements of short transactions take less, and most
+// waits for a lock longer.
+const stuckAfter = 2 * time.Millisecond
+
+// stuck lists the slots of the sessions that are.
+func (s *sessions) stuck(now time.Time) (slots []uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.byPID { // order-free: they are counted
+		g.mu.Lock()
+		if g.phase == session.PhaseRunning && now.Sub(g.began) > stuckAfter {
+			slots = append(slots, g.slot)
+		}
+		g.mu.Unlock()
+	}
+	return slots
+}
+
 // track adds a connection that ends with the life; false if it is over already.
 func (s *sessions) track(conn net.Conn) bool {
 	s.mu.Lock()

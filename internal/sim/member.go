@@ -142,6 +142,7 @@ func (m *member) tick(life uint64) {
 	m.w.after(d*m.w.swarm.clockRate[m.id-1]/1000, m.in(func() {
 		if m.w.now >= m.still || !m.w.faulty {
 			m.engine.Scarce(m.w.swarm.scarce)
+			m.engine.Stuck(m.w.swarm.stuck)
 			m.engine.Tick()
 			m.wake()
 		}

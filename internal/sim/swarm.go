@@ -58,7 +58,8 @@ type swarm struct {
 
 	abdicatePerMille int // leaders that hand over to anybody, each time they ask
 
-	scarce                                          bool // proposals gather
+	scarce                                          bool     // proposals gather
+	stuck                                           []uint32 // sessions, by their slots, that members take for stuck
 	gatherShare, gatherPart, keptSilence, keptAfter int
 }
 
@@ -107,6 +108,7 @@ func newSwarm(r *random, o *Options) swarm {
 	s.scarce = more.intn(3) > 0
 	s.gatherShare, s.gatherPart = []int{1, 2, 3}[more.intn(3)], []int{1, 1, 10}[more.intn(3)]
 	s.keptSilence, s.keptAfter = []int{1, 5, 256}[more.intn(3)], []int{1, 3}[more.intn(2)]
+	s.stuck = [][]uint32{nil, {1}, {1, 2, 3}}[more.intn(3)]
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

@@ -163,10 +163,14 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 }
 
 // openEarly opens the backend's transaction of a block that has begun, before there is something to do in it. If that fails, by a
-// late cancel for example, it is opened with the first statement.
+// late cancel for example, it is opened with the first statement. What comes may be direct.
 func (s *Session) openEarly() error {
 	s.unwatch()
-	err := s.ensureOpen(false)
+	err := s.refreshDirect()
+	if err == nil {
+		s.direct.wish = ownTxDirect
+		err = s.ensureOpen(false)
+	}
 	if err == nil {
 		err = s.begun()
 	}

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -54,6 +53,8 @@ type Definition struct {
 	// the rows that were there. Rewritten: they have one of its own each, and all rows follow.
 	Filled    map[string]*string `json:"filled,omitempty"`
 	Rewritten bool               `json:"rewritten,omitempty"`
+	// Typed: it may have changed the columns of a relation whose row type columns elsewhere have.
+	Typed bool `json:"typed,omitempty"`
 	// Emptied are schema and name of a table whose rows follow; there is no SQL then.
 	Emptied [][2]string `json:"emptied,omitempty"`
 }
@@ -61,7 +62,7 @@ type Definition struct {
 // barrier reports whether it may change what the captured rows of other tables mean than those it
 // locked, or their names.
 func (d *Definition) barrier() bool {
-	return !strings.HasPrefix(d.SQL, toastRenaming) && (!slices.Contains(tableTags, d.Tag) || d.Tag == "ALTER TABLE" && renames.MatchString(d.SQL))
+	return d.Typed || !strings.HasPrefix(d.SQL, toastRenaming) && (!slices.Contains(tableTags, d.Tag) || d.Tag == "ALTER TABLE" && renames.MatchString(d.SQL))
 }
 
 // toastRenaming begins what tutti.renamed_toast gives: no captured row means anything else by it.
@@ -356,6 +357,9 @@ BEGIN
         HINT = 'Run the ALTER TABLE as a statement of its own.';
     END IF;
   END IF;
+  IF tag IN ('ALTER TABLE', 'CREATE VIEW') AND tutti.retyped() THEN
+    f := coalesce(f, '{}') || '{"typed": true}';
+  END IF;
   IF tag IN ('ALTER TABLE', 'ALTER INDEX') AND o LIKE 'pg\_toast.%%' THEN
     SELECT tutti.renamed_toast(objid) INTO q FROM pg_event_trigger_ddl_commands() WHERE classid = 'pg_class'::regclass AND q ~* '\sRENAME\s+TO\s+("([^"]|"")+"|[^\s"]+)\s*;?\s*$' LIMIT 1;
     IF q IS NULL THEN
@@ -385,6 +389,15 @@ BEGIN
       WHERE c.oid = rel AND c.relpersistence = 'p' AND a.attnum > 0 AND a.attgenerated = '' AND (a.atthasdef OR a.attidentity <> '' OR y.typtype = 'd') AND tutti.mine(a.xmin)) THEN
     PERFORM set_config('tutti.rewritten', concat(current_setting('tutti.rewritten', true), rel, ','), true);
   END IF;
+END $tutti$;
+CREATE OR REPLACE FUNCTION tutti.retyped() RETURNS pg_catalog.bool LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  RETURN EXISTS (
+    WITH RECURSIVE tree(oid) AS (SELECT objid FROM pg_event_trigger_ddl_commands() WHERE classid = 'pg_class'::regclass
+      UNION SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = tree.oid)
+    SELECT FROM tree JOIN pg_class c ON c.oid = tree.oid JOIN pg_type y ON y.oid = c.reltype
+      JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (y.oid, y.typarray) AND d.deptype = 'n' AND d.classid IN ('pg_class'::regclass, 'pg_type'::regclass)
+    WHERE EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND tutti.mine(a.xmin)));
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.filled(rel pg_catalog.oid) RETURNS pg_catalog.jsonb LANGUAGE plpgsql` + textSettings + ` AS $tutti$
 DECLARE tree oid[]; seen text[]; f record;
@@ -498,84 +511,6 @@ const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.r
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE c.oid IN (` + lockedRelations + `) AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
   AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'))`
-
-// FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
-// through tutti.privileged.
-func FollowQuery() string {
-	return "SELECT json_build_object('tables', tutti.describe()::json, 'locked', tutti.touched(), 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[], 'events', " + EventsQuery + ", 'views', " + filledViews + ")::text"
-}
-
-// State is the answer to FollowQuery.
-type State struct {
-	Tables    json.RawMessage `json:"tables"` // for DecodeDescribe
-	Locked    json.RawMessage `json:"locked"`
-	Rewritten []uint32        `json:"rewritten"` // tables whose rows are to be captured anew
-	Events    bool            `json:"events"`    // there are event triggers of users
-	Views     []Definition    `json:"views"`     // that fill materialized views which this transaction has filled
-}
-
-// Follow returns the statements, as one text, that follow up what was noted: triggers are made to fit,
-// rows that new tables have already, and those of tables that were filled, are captured, and restarted
-// sequences give the member's own values.
-// It runs through tutti.privileged.
-func Follow(state State) (string, error) {
-	c, err := DecodeDescribe(state.Tables)
-	if err != nil {
-		return "", err
-	}
-	out := append(Refresh(c), SettleSequences)
-	if state.Events {
-		out = []string{Unseen(out)}
-	}
-	recaptured := len(out)
-	for i := range c.Tables {
-		switch t := &c.Tables[i]; {
-		case slices.Contains(state.Rewritten, t.OID):
-			name, err := json.Marshal([2]string{t.Schema, t.Name})
-			if err != nil {
-				return "", err
-			}
-			out = append(out, putText(opEmptied, string(name)), t.recapture())
-		case t.Trigger == "":
-			out = append(out, t.recapture())
-		}
-	}
-	if len(out) > recaptured { // the rows come after the views that a function has made of them
-		for i := range state.Views {
-			data, err := json.Marshal(&state.Views[i])
-			if err != nil {
-				return "", err
-			}
-			out = append(out, "SELECT tutti.note(convert_to("+literal(string(data))+", 'UTF8'))")
-		}
-	}
-	out = append(out, putText(opTouched, string(state.Locked)), "SELECT tutti.adopt_definitions()")
-	return strings.Join(out, ";\n"), nil
-}
-
-// EventsQuery asks whether there are event triggers of users.
-const EventsQuery = `EXISTS (SELECT FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) e.evtfoid
-  WHERE e.evtenabled OPERATOR(pg_catalog.<>) 'D' AND p.pronamespace OPERATOR(pg_catalog.<>) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid)`
-
-// Unseen returns a statement that runs definitions of Tutti's such that users' event triggers do not fire for them. Without event
-// triggers it is not worth it: PostgreSQL forgets a session's plans. Run it as a superuser.
-func Unseen(statements []string) string {
-	return "SELECT tutti.unseen(" + literal(strings.Join(statements, ";\n")) + ")"
-}
-
-// SilenceEvents disables users' event triggers until RestoreEvents, in one transaction; the rows it returns, OID and state, are
-// RestoreEvents' parameters as arrays. Between them no definition may concern event triggers. Run both as a superuser.
-const SilenceEvents = `UPDATE pg_catalog.pg_event_trigger e SET evtenabled = 'D' FROM pg_catalog.pg_event_trigger o, pg_catalog.pg_proc p
-  WHERE o.oid OPERATOR(pg_catalog.=) e.oid AND o.evtenabled OPERATOR(pg_catalog.<>) 'D' AND p.oid OPERATOR(pg_catalog.=) e.evtfoid
-    AND p.pronamespace OPERATOR(pg_catalog.<>) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid RETURNING o.oid, o.evtenabled::pg_catalog.text`
-
-// RestoreEvents is the end of SilenceEvents. Event triggers may have been dropped meanwhile.
-const RestoreEvents = `UPDATE pg_catalog.pg_event_trigger e SET evtenabled = x.state::pg_catalog."char"
-  FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog._oid), pg_catalog.unnest($2::pg_catalog._text)) AS x(oid, state) WHERE e.oid OPERATOR(pg_catalog.=) x.oid`
-
-func putText(op int, text string) string {
-	return fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(%s, 'UTF8'))", op, literal(text))
-}
 
 // Proof is what tutti.privileged demands with a command.
 func Proof(command string, secret []byte) []byte {

@@ -24,6 +24,8 @@ const DescribeSomeQuery = `SELECT tutti.describe_some(ARRAY(SELECT c.oid FROM pg
 // describeFunctions describe all tables, or some. The queries are long: as functions of PL/pgSQL they are
 // planned once in a session. Of few tables everything is found through indexes, however large
 // the catalogs are. Every name outside pg_catalog is printed qualified.
+// With tables that a transaction has changed are described the other ends of foreign keys that were changed or refer to keys that were, and those that have their rows in columns,
+// as such, in arrays, domains, ranges or other row types: keys and images of rows depend on these.
 func describeFunctions() string {
 	const head = `
 CREATE OR REPLACE FUNCTION tutti.describe_%s RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off%s AS $tutti$
@@ -46,7 +48,15 @@ BEGIN
   IF tutti.partial() THEN
     wanted := ARRAY(` + lockedRelations + `);
     wanted := wanted || ARRAY(SELECT conrelid FROM pg_constraint WHERE contype = 'f' AND (
-      strpos(current_setting('tutti.tags', true), '` + renameTag + `') > 0 AND confrelid = ANY (wanted) OR confrelid IN (` + rekeyedRelations + `)));
+      strpos(current_setting('tutti.tags', true), '` + renameTag + `') > 0 AND confrelid = ANY (wanted) OR confrelid IN (` + rekeyedRelations + `))) ||
+      ARRAY(SELECT confrelid FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY (wanted) AND tutti.mine(xmin));
+    wanted := wanted || ARRAY(WITH RECURSIVE y(oid) AS (
+        SELECT reltype FROM pg_class WHERE oid = ANY (wanted) AND reltype <> 0
+        UNION SELECT n.oid FROM y CROSS JOIN LATERAL (
+          SELECT typarray AS oid FROM pg_type t WHERE t.oid = y.oid AND typarray <> 0
+          UNION ALL SELECT d.objid FROM pg_depend d WHERE d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_type'::regclass
+          UNION ALL SELECT c.reltype FROM pg_depend d JOIN pg_class c ON c.oid = d.objid WHERE d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_class'::regclass AND c.reltype <> 0) n)
+      SELECT coalesce(i.indrelid, d.objid) FROM y JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_class'::regclass LEFT JOIN pg_index i ON i.indexrelid = d.objid);
     RETURN tutti.describe_some(wanted);
   END IF;
   RETURN tutti.describe_all();

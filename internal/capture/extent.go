@@ -33,9 +33,13 @@ func ExtentSQL(relations []string, columns, keys bool, reach string) string {
 	return fmt.Sprintf("SELECT tutti.extent(ARRAY[%s]::pg_catalog.text[], pg_catalog.current_schemas(false), %t, %t, '%s')", literals(relations), columns, keys, reach)
 }
 
-// ExtentOfSQL is ExtentSQL for one relation that must be there: what is to be known of it must not come from another definition meanwhile.
-func ExtentOfSQL(relation, reach string) string {
-	return ExtentSQL([]string{relation}, false, true, reach) + fmt.Sprintf(" WHERE pg_catalog.to_regclass(%s) IS NOT NULL", literal(relation))
+// ExtentOfSQL is ExtentSQL for one relation. With keys it must be there: what is to be known of it must not come from another definition meanwhile.
+func ExtentOfSQL(relation string, columns, keys bool, reach string) string {
+	sql := ExtentSQL([]string{relation}, columns, keys, reach)
+	if keys {
+		sql += fmt.Sprintf(" WHERE pg_catalog.to_regclass(%s) IS NOT NULL", literal(relation))
+	}
+	return sql
 }
 
 func extentFunction() string { return fmt.Sprintf(extentBody, extentMax) }

@@ -113,7 +113,7 @@ func (Collector) TurnStatements() (on, off string) {
 func (Collector) AskExtent(st *semantics.Statement) string {
 	of := &st.Confined
 	if of.Of != "" {
-		return capture.ExtentOfSQL(of.Of, of.Reach.String())
+		return capture.ExtentOfSQL(of.Of, of.Columns, of.Keys, of.Reach.String())
 	}
 	names := st.Relations
 	if of.Apart {

@@ -81,7 +81,13 @@ func confined(n *pg.Node) Confined {
 		// Who writes to a published table must be able to say which row it was (PostgreSQL's CheckCmdReplicaIdentity), and the
 		// lock that is taken when a table is added lets writers pass.
 		return Confined{To: v.AlterPublicationStmt.Action == pg.AlterPublicationAction_AP_DropObjects, Apart: true}
-	case *pg.Node_CommentStmt, *pg.Node_ViewStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt, *pg.Node_AlterFunctionStmt, *pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
+	case *pg.Node_ViewStmt:
+		if !v.ViewStmt.Replace {
+			return Confined{To: true, Apart: true}
+		}
+		// It may get columns, and tables have its rows in theirs.
+		return Confined{To: true, Reach: ReachNone, Columns: true, Of: rangeName(v.ViewStmt.View)}
+	case *pg.Node_CommentStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt, *pg.Node_AlterFunctionStmt, *pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
 		*pg.Node_AlterDefaultPrivilegesStmt:
 		return Confined{To: true, Apart: true}
 	}

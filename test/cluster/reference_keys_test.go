@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 )
 
 // TestReferencesToOtherIndexes: the index by which a foreign key knows rows becomes another one, without a lock on the table that refers
@@ -60,6 +62,66 @@ func TestReferencesToOtherIndexes(t *testing.T) {
 			}
 			c.Everywhere("SELECT count(*) FROM rk.r WHERE t NOT IN (SELECT id FROM rk.t)", "0")
 			a.Do("DROP SCHEMA rk CASCADE")
+		})
+	}
+	c.Check()
+}
+
+// TestReferencesWhileKeysChange: the same by definitions that are carried out at their member before they are ordered. Between their place
+// in the order and the time at which a member has them, who refers to a row there has the old keys, and who deletes it at the first member
+// the new ones.
+func TestReferencesWhileKeysChange(t *testing.T) {
+	const slow = 1500 * time.Millisecond
+	c := use(t)
+	b, d, flag := c.Connect(3), c.Connect(1), c.Connect(3)
+	for _, s := range []struct{ name, before, change string }{
+		{"while another session of the member reads", "READER", "ALTER TABLE rw.t ADD PRIMARY KEY USING INDEX u"},
+		{"with a temporary table", "CREATE TEMP TABLE mine(id int)", "ALTER TABLE rw.t ADD PRIMARY KEY USING INDEX u"},
+		{"in a DO block", "", "DO $$ BEGIN ALTER TABLE rw.t ADD PRIMARY KEY USING INDEX u; END $$"},
+		{"attached in a DO block", "CREATE TABLE rw.root(id int PRIMARY KEY) PARTITION BY RANGE (id)", "DO $$ BEGIN ALTER TABLE rw.root ATTACH PARTITION rw.t FOR VALUES FROM (0) TO (100); END $$"},
+		{"in a block", "", "BEGIN; ALTER TABLE rw.t ADD PRIMARY KEY USING INDEX u; COMMIT"},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			a := c.Connect(1)
+			a.Do("CREATE SCHEMA rw", "CREATE UNLOGGED TABLE rw.flag(id int)",
+				fmt.Sprintf("CREATE FUNCTION rw.slow(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN IF EXISTS (SELECT FROM rw.flag) THEN PERFORM pg_sleep(%f); END IF; RETURN i; END $$", slow.Seconds()),
+				"CREATE TABLE rw.y(id int)", "CREATE INDEX ON rw.y(rw.slow(id))", "GRANT ALL ON SCHEMA rw TO PUBLIC", "GRANT ALL ON rw.flag TO PUBLIC",
+				"CREATE TABLE rw.t(id int NOT NULL)", "CREATE UNIQUE INDEX u ON rw.t(id)",
+				"CREATE TABLE rw.r(k int PRIMARY KEY, t int REFERENCES rw.t(id))", "INSERT INTO rw.t VALUES (1), (2), (3)")
+			c.Everywhere("SELECT count(*) FROM rw.t", "3")
+			switch s.before {
+			case "":
+			case "READER":
+				d.Do("BEGIN", "SELECT count(*) FROM rw.t")
+			default:
+				a.Do(s.before)
+			}
+			c.Settled()
+			flag.Do("INSERT INTO rw.flag VALUES (1)") // at node 3 only: it is slow from now on
+			b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "INSERT INTO rw.r VALUES (1, 1)")
+			a.Do("INSERT INTO rw.y VALUES (1)")
+			changed := make(chan error, 1)
+			go func() { changed <- a.Try(s.change) }()
+			if s.before == "READER" {
+				time.Sleep(200 * time.Millisecond)
+				d.Do("COMMIT")
+			}
+			if err := <-changed; err != nil {
+				t.Fatal(Explain(err))
+			}
+			d.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "DELETE FROM rw.t WHERE id = 1")
+			refers := make(chan error, 1)
+			go func() { refers <- b.Try("COMMIT") }()
+			time.Sleep(slow / 4)
+			deleted, referred := d.Try("COMMIT"), <-refers
+			t.Logf("who deletes: %v; who refers: %v", deleted, referred)
+			if deleted == nil && referred == nil {
+				t.Error("a row was deleted and referred to")
+			}
+			_, _ = b.Try("ROLLBACK"), d.Try("ROLLBACK")
+			flag.Do("DELETE FROM rw.flag")
+			c.Everywhere("SELECT count(*) FROM rw.r WHERE t NOT IN (SELECT id FROM rw.t)", "0")
+			a.Do("DROP SCHEMA rw CASCADE")
 		})
 	}
 	c.Check()

@@ -129,6 +129,12 @@ func (e *Engine) gather() {
 	e.order.Gather(all)
 }
 
+// proposer is the member that has made a proposal.
+func proposer(data []byte) uint32 {
+	b, _ := batchHead(writeset.NewReader(data))
+	return b.Member
+}
+
 // weigh is how many items a proposal has.
 func weigh(data []byte) int {
 	r := writeset.NewReader(data)

@@ -272,7 +272,7 @@ type proposal struct {
 // New starts a machine at what the log storage holds. It certifies again what follows the checkpoint.
 func New(o Options) (*Engine, error) {
 	o.defaults()
-	o.Order.Member, o.Order.Weigh = o.Member, weigh
+	o.Order.Member, o.Order.Weigh, o.Order.Author = o.Member, weigh, proposer
 	if o.Position.Member == 0 {
 		o.Position.Member = o.Member
 	}

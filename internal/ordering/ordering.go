@@ -34,6 +34,8 @@ type Options struct {
 	MessageBytesMax, InflightBytesMax, UncommittedBytesMax uint64
 	// Weigh says how much an entry counts for Gather; nil: every one counts 1.
 	Weigh func(data []byte) int
+	// Author says which member has proposed an entry, zero if nobody knows; nil: nobody ever does. See O7.
+	Author func(data []byte) uint32
 	// Logger receives raft's own messages; nil discards them.
 	Logger raft.Logger
 }
@@ -76,6 +78,7 @@ type Order struct {
 	feed    feed
 	lost    *Lost
 	next    succession
+	claims  claims
 
 	// at a leader: proposals wait while others are on their way to a majority, so that one
 	// write and one frame serve all that gathered; and until they are enough
@@ -112,6 +115,10 @@ func New(o Options) (*Order, error) {
 	if o.Weigh == nil {
 		o.Weigh = func([]byte) int { return 1 }
 	}
+	_, voters, err := o.Storage.InitialState()
+	if err != nil {
+		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
+	}
 	start, err := startAt(&o)
 	if err != nil {
 		return nil, err
@@ -135,7 +142,7 @@ func New(o Options) (*Order, error) {
 		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
 	}
 	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
-		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh}, nil
+		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh, claims: newClaims(o.Author, voters.GetVoters())}, nil
 }
 
 // Tick advances time by one unit.
@@ -170,6 +177,9 @@ func (o *Order) Step(from uint32, data []byte) error {
 	}
 	if err := o.node.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
 		return fmt.Errorf("%w from member %d: %v", ErrMessage, from, err)
+	}
+	if m.GetType() == pb.MsgAppResp && o.view.Leader != o.member {
+		o.claimed(from, m)
 	}
 	return nil
 }
@@ -254,7 +264,7 @@ func (o *Order) Ready() Ready {
 	}
 	leading := st.RaftState == raft.StateLeader
 	for i, m := range o.ready.Messages {
-		if overtaken(m, o.ready.Messages[i+1:]) {
+		if overtaken(m, o.ready.Messages[i+1:]) || answersFound(m) {
 			continue
 		}
 		data, err := proto.Marshal(m)
@@ -268,6 +278,7 @@ func (o *Order) Ready() Ready {
 			r.Late = append(r.Late, out)
 		}
 	}
+	r.Late = append(r.Late, o.claim(&o.ready, o.view.Term, o.view.Leader)...)
 	for _, e := range o.feed.take(o.ready.CommittedEntries) {
 		if e.GetType() == pb.EntryNormal && len(e.Data) > 0 {
 			r.Delivered = append(r.Delivered, Delivered{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.Data})
@@ -295,6 +306,8 @@ func overtaken(m *pb.Message, later []*pb.Message) bool {
 func (o *Order) Advance() {
 	o.node.Advance(o.ready)
 	o.feed.advance()
+	o.claims.own = o.claims.own.newer(o.claims.next)
+	o.find()
 	for _, m := range o.ready.Messages {
 		if m.GetType() == pb.MsgSnap {
 			// It was a notice, nothing is transferred; later the member may have caught up.

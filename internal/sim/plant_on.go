@@ -6,11 +6,13 @@ import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/locks"
+	"github.com/tuttidb/tutti/internal/ordering"
 )
 
 // plant switches a bug of the production code on, or off with an empty name.
 func plant(name string) {
 	certify.Plant(name)
 	engine.Plant(name)
+	ordering.Plant(name)
 	locks.Plant(name)
 }

@@ -14,6 +14,7 @@ const (
 	verbReplace
 	verbLock  // SELECT … FOR UPDATE without a change
 	verbShare // SELECT … FOR SHARE without a change
+	verbHide  // SELECT … FOR UPDATE where nobody sees it, in a sub-select or a function: its row is no key
 )
 
 type stepResult uint8
@@ -110,7 +111,7 @@ func (w *world) besides(a *attempt, add func(v verb, t table, id uint32, n int64
 	}
 	if r.chance(w.swarm.lockPerMille) {
 		t := []table{tAccount, tList, tParent}[r.intn(3)]
-		add([]verb{verbLock, verbLock, verbShare}[r.intn(3)], t, row(t), 0)
+		add([]verb{verbLock, verbShare, verbHide}[r.intn(3)], t, row(t), 0)
 		a.shuffleLast(r)
 	}
 }
@@ -190,7 +191,7 @@ func (st *statementOf) change(s *session) stepResult {
 	}
 	mode := writeset.Update
 	switch st.verb {
-	case verbDelete, verbReplace, verbLock:
+	case verbDelete, verbReplace, verbLock, verbHide:
 		mode = writeset.Exclusive
 	case verbShare:
 		mode = writeset.Share
@@ -207,6 +208,8 @@ func (st *statementOf) change(s *session) stepResult {
 	}
 	c := change{key: st.key, op: writeset.OpUpdate, prev: cur.tag, old: cur.v.n, v: cur.v}
 	switch st.verb {
+	case verbHide:
+		return stepDone
 	case verbLock, verbShare:
 		l := change{key: st.key, op: writeset.OpLock, prev: cur.tag}
 		if st.verb == verbShare {

@@ -23,6 +23,7 @@ const (
 // on what is kept of it; one that was away for too long ends with an error that says what to do, and
 // doing that brings it back.
 func TestLogRetention(t *testing.T) {
+	t.Parallel()
 	c := New(t, 3, func(_ int, c *config.Config) {
 		c.Limits.LogSegmentBytes, c.Limits.LogRetention = segmentBytes, retentionBytes
 	})

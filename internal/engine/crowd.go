@@ -96,7 +96,9 @@ func (c *crowd) watch(member uint32, slots []uint32) {
 
 // contended reports whether sessions meet on the same rows: of different members, so that some lose, or of this one, so that some
 // wait for others.
-func (c *crowd) contended() bool { return c.losses > contended || stuckShare*c.stuck > c.own }
+func (c *crowd) contended() bool {
+	return c.losses > contended || stuckShare*(c.stuck/stuckTicks) > c.own/stuckTicks
+}
 
 // enough is how many transactions a write of the log waits for: a share of those who write regularly, and no more than come
 // within a part of a tick; and how many a member's own batch waits for: for its part of these. A member that sent less would

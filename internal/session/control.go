@@ -163,14 +163,13 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 }
 
 // openEarly opens the backend's transaction of a block that has begun, before there is something to do in it. If that fails, by a
-// late cancel for example, it is opened with the first statement. What comes may be direct.
+// late cancel for example, it is opened with the first statement. What comes may be direct, if it is prepared already: preparing may wait for a table's lock, and nothing
+// that the client has sent does.
 func (s *Session) openEarly() error {
 	s.unwatch()
-	err := s.refreshDirect()
-	if err == nil {
-		s.direct.wish = ownTxDirect
-		err = s.ensureOpen(false)
-	}
+	s.forgetDirect()
+	s.direct.wish = ownTxDirect
+	err := s.ensureOpen(false)
 	if err == nil {
 		err = s.begun()
 	}

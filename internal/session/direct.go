@@ -201,8 +201,11 @@ func (d *directRun) known() bool {
 // outside of transactions.
 func (s *Session) choose(r *request) error {
 	d := &s.direct
-	if err := s.refreshDirect(); err != nil {
-		return err
+	s.forgetDirect()
+	if !s.open {
+		if err := s.prepareDirect(); err != nil {
+			return err
+		}
 	}
 	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed) &&
 		s.currentLevel() != semantics.Serializable // what it reads is collected in the database
@@ -223,18 +226,13 @@ func (s *Session) choose(r *request) error {
 	return nil
 }
 
-// refreshDirect forgets forms of a catalog that is no more, before a transaction does something, and prepares what is wanted if the backend
-// is outside of transactions.
-func (s *Session) refreshDirect() error {
+// forgetDirect forgets forms of a catalog that is no more, before a transaction does something.
+func (s *Session) forgetDirect() {
 	d := &s.direct
 	if now := s.o.Collector.Catalog(); now != d.catalog && (!s.open || s.untouched) {
 		d.forget()
 		d.catalog = now
 	}
-	if s.open {
-		return nil
-	}
-	return s.prepareDirect()
 }
 
 // adjust sets tutti.tx anew ahead of the request, if it must.

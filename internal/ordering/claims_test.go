@@ -2,6 +2,7 @@ package ordering
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -23,30 +24,6 @@ func authored(t *testing.T, n int) []*peer {
 	return ps
 }
 
-// spread carries frames as settle does, but only those that pass.
-func spread(t *testing.T, ps []*peer, pass func(from, to uint32, m *pb.Message) bool) {
-	t.Helper()
-	for busy := true; busy; {
-		busy = false
-		for _, p := range ps {
-			for _, m := range p.inbox {
-				if f := decode(t, m.Data); pass(m.To, p.member, f) {
-					if err := p.Step(m.To, m.Data); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			p.inbox = nil
-			for p.HasReady() {
-				busy = true
-				p.carry(t, func(m Message) {
-					ps[m.To-1].inbox = append(ps[m.To-1].inbox, Message{To: p.member, Data: m.Data})
-				})
-			}
-		}
-	}
-}
-
 // TestAuthorFinds: the author of an entry delivers it when a majority has it on disk, also if the leader hears of nobody (O7); nobody else
 // does, nor the author with less than a majority.
 func TestAuthorFinds(t *testing.T) {
@@ -61,13 +38,8 @@ func TestAuthorFinds(t *testing.T) {
 			ps := authored(t, c.n)
 			for i := range 3 {
 				ps[1].Propose(fmt.Appendf(nil, "2 %d", i))
-				spread(t, ps, func(from, to uint32, m *pb.Message) bool {
-					for _, d := range c.deaf {
-						if to == d {
-							return false
-						}
-					}
-					return to != 1 || m.GetType() == pb.MsgProp // the leader hears of nobody what they have
+				spread(t, ps, func(to uint32, m *pb.Message) bool {
+					return !slices.Contains(c.deaf, to) && (to != 1 || m.GetType() == pb.MsgProp) // the leader hears of nobody what they have
 				})
 			}
 			ps[0].Release()
@@ -88,34 +60,74 @@ func TestAuthorFinds(t *testing.T) {
 	}
 }
 
-// TestClaimsAreOfTheTerm: what was said in another term, by a stranger, or in refusal, decides nothing; nor does it before the author's own disk has
-// the entry, nor for an entry of an older term.
-func TestClaimsAreOfTheTerm(t *testing.T) {
+// say has a member claim something to p, and gives how much p has delivered then.
+func say(t *testing.T, p *peer, from uint32, term, index uint64, reject bool) int {
+	t.Helper()
+	data := message(t, &pb.Message{Type: pb.MsgAppResp.Enum(), From: proto.Uint64(uint64(from)), To: proto.Uint64(uint64(p.member)), Term: proto.Uint64(term), Index: proto.Uint64(index), Reject: proto.Bool(reject)})
+	if err := p.Step(from, data); err != nil {
+		t.Fatal(err)
+	}
+	for p.HasReady() {
+		p.carry(t, func(Message) {})
+	}
+	return len(p.delivered)
+}
+
+// silent lets nobody hear what others have on disk, nor what is decided.
+func silent(_ uint32, m *pb.Message) bool {
+	return m.GetType() != pb.MsgAppResp && m.GetType() != pb.MsgHeartbeat && !(m.GetType() == pb.MsgApp && len(m.Entries) == 0)
+}
+
+// TestClaimsThatCount: what was said in another term, by a stranger, or in refusal, decides nothing; nor is anything delivered that the
+// author does not have.
+func TestClaimsThatCount(t *testing.T) {
 	ps := authored(t, 3)
 	author := ps[1]
 	term := author.View().Term
 	author.Propose([]byte("2 0"))
-	nobody := func(_, to uint32, m *pb.Message) bool {
-		return m.GetType() != pb.MsgAppResp && !(to == 2 && m.GetType() == pb.MsgApp && len(m.Entries) == 0)
-	}
-	spread(t, ps, nobody)
+	spread(t, ps, silent)
 	index := author.claims.own.index
-	say := func(from uint32, term, index uint64, reject bool) int {
-		data := message(t, &pb.Message{Type: pb.MsgAppResp.Enum(), From: proto.Uint64(uint64(from)), To: proto.Uint64(2), Term: proto.Uint64(term), Index: proto.Uint64(index), Reject: proto.Bool(reject)})
-		_ = author.Step(from, data)
-		for author.HasReady() {
-			author.carry(t, func(Message) {})
+	for _, c := range []struct {
+		from        uint32
+		term, index uint64
+		reject      bool
+		delivered   int
+	}{
+		{1, term - 1, index, false, 0}, {9, term, index, false, 0}, {3, term, index, true, 0}, {1, term, index - 1, false, 0},
+		{3, term, index, false, 1}, {1, term, index + 5, false, 1}, {3, term, index + 5, false, 1},
+	} {
+		if n := say(t, author, c.from, c.term, c.index, c.reject); n != c.delivered {
+			t.Errorf("after %+v %d entries are delivered", c, n)
 		}
-		return len(author.delivered)
 	}
-	if n := say(1, term-1, index, false) + say(9, term, index, false) + say(3, term, index, true) + say(1, term, index-1, false); n > 0 {
-		t.Error("it is delivered by claims that do not count")
+}
+
+// TestClaimsOfOlderEntries: that a majority has an entry of an older term does not decide it; one of the current term behind it does.
+func TestClaimsOfOlderEntries(t *testing.T) {
+	ps := authored(t, 3)
+	author := ps[2]
+	author.Propose([]byte("3 0"))
+	spread(t, ps, silent)
+	old := author.claims.own.index
+	ps[0].down = true
+	for range 10 { // the others' leases on the leader run out
+		ps[1].Tick()
+		author.Tick()
 	}
-	// The author has the next one in memory only, and then not at all.
-	if n := say(3, term, index, false); n != 1 {
-		t.Errorf("%d entries are delivered by a claim that counts", n)
+	for range 100 {
+		if ps[1].Tick(); ps[1].View().Leader == 2 && author.View().Leader == 2 {
+			break
+		}
+		spread(t, ps, silent)
 	}
-	if n := say(1, term, index+5, false) + say(3, term, index+5, false); n != 2 {
-		t.Error("what the author does not have is delivered")
+	own := author.claims.own
+	if own.term != author.View().Term || own.index <= old {
+		t.Fatalf("the author has %+v of the new leader, and the old one's entry at %d", own, old)
+	}
+	if n := say(t, author, 1, own.term, old, false); n != 0 {
+		t.Error("an entry of an older term is delivered")
+	}
+	if n := say(t, author, 1, own.term, own.index, false); n != 1 {
+		t.Errorf("%d entries are delivered when the new leader's is decided", n)
 	}
 }

@@ -75,6 +75,12 @@ func (p *peer) carry(t *testing.T, send func(Message)) {
 // settle carries frames until nothing is left to do.
 func settle(t *testing.T, ps []*peer) {
 	t.Helper()
+	spread(t, ps, func(uint32, *pb.Message) bool { return true })
+}
+
+// spread carries those frames that pass, until nothing is left to do; the others are lost.
+func spread(t *testing.T, ps []*peer, pass func(to uint32, m *pb.Message) bool) {
+	t.Helper()
 	for busy := true; busy; {
 		busy = false
 		for i, p := range ps {
@@ -83,6 +89,9 @@ func settle(t *testing.T, ps []*peer) {
 				continue
 			}
 			for _, m := range p.inbox {
+				if !pass(p.member, decode(t, m.Data)) {
+					continue
+				}
 				if err := p.Step(m.To, m.Data); err != nil {
 					t.Fatal(err)
 				}

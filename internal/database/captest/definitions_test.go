@@ -284,7 +284,7 @@ func (p *pair) touched() (tables [][2]string) {
 
 // apart lists the foreign keys of a catalog whose keys have another name than those of every index of the table they refer to.
 func apart(c capture.Catalog) (out []string) {
-	name := func(primary bool, schema, table, index string, columns []string) string {
+	name := func(primary bool, schema, table string, columns []string) string {
 		if primary {
 			return "primary key of " + schema + "." + table
 		}
@@ -296,7 +296,7 @@ func apart(c capture.Catalog) (out []string) {
 			for _, p := range f.Parts {
 				columns = append(columns, p.RefName)
 			}
-			want := name(f.Index.Primary, f.Index.RootSchema, f.Index.RootTable, f.Index.Name, columns)
+			want := name(f.Index.Primary, f.Index.RootSchema, f.Index.RootTable, columns)
 			i := slices.IndexFunc(c.Tables, func(to capture.TableDesc) bool { return to.Schema == f.RefSchema && to.Name == f.RefTable })
 			if i >= 0 && !slices.ContainsFunc(c.Tables[i].Indexes, func(x capture.Index) bool {
 				var columns []string
@@ -307,7 +307,7 @@ func apart(c capture.Catalog) (out []string) {
 						}
 					}
 				}
-				return name(x.Primary, x.RootSchema, x.RootTable, x.Name, columns) == want
+				return name(x.Primary, x.RootSchema, x.RootTable, columns) == want
 			}) {
 				out = append(out, d.Name+" to "+f.RefTable)
 			}

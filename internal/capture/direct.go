@@ -122,6 +122,22 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets []string) (*Direct
 	}, true
 }
 
+// Intervals reports whether a column is an interval, whose fields ('5' is days for interval day) count for literals and not for parameters.
+func (t *TableDesc) Intervals() bool {
+	const interval = 1186
+	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.OID == interval })
+}
+
+// FindsOne reports whether a condition that pins these columns finds one row at most, or one for each of their values: whatever
+// they are, there is one good plan.
+func (t *TableDesc) FindsOne(columns []string) bool {
+	return slices.ContainsFunc(t.Indexes, func(x Index) bool {
+		return !x.Exclusion && x.Predicate == nil && !slices.ContainsFunc(x.Parts, func(p Part) bool {
+			return !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Num == p.Num && slices.Contains(columns, c.Name) })
+		})
+	})
+}
+
 // setsKey reports whether a column in sets, or one the table does not have, is part of a key.
 func (t *TableDesc) setsKey(k *keyLists, sets []string) bool {
 	for i := range t.Columns {

@@ -24,6 +24,7 @@ type Direct struct {
 	Alias    string   // the name of the table in the statement's expressions, unquoted
 	Sets     []string // the columns an Update sets, unquoted
 	Text     string   // the statement, without what follows its last word
+	Literals bool     // its parameters stand for literals of a client's text, see Parametrized
 }
 
 // DirectOf finds out whether sql is one direct statement without RETURNING.

@@ -29,9 +29,9 @@ func TestMarks(t *testing.T) {
 		{"Q BEGIN\nQ UPDATE t SET v = 'e' WHERE v = 'x7'\nQ UPDATE t SET v = 'f' WHERE id = 13\nQ DELETE FROM t WHERE v = 'x8'\nQ COMMIT", "2 whole, 1 rows"},
 		{"P some|UPDATE t SET v = $1 WHERE v = $2|25,25\nS", "0 whole, 0 rows"},
 		{some, "1 whole, 0 rows"},
-		{"Q UPDATE t SET v = 'x1' WHERE id = 10\n" + some, "0 whole, 1 rows"}, // the second time, directly
-		{"Q BEGIN\nQ UPDATE t SET v = 'x1' WHERE id = 10\n" + some + "\nQ COMMIT", "1 whole, 1 rows"},
-		{"Q UPDATE t SET v = 'x1' WHERE id = 10\nB |some|z|x1\nE |0\nB |upd|x1|10\nE |0\nS\n" + some, "0 whole, 1 rows"},
+		{"Q UPDATE t SET v = E'x1' WHERE id = 10\n" + some, "0 whole, 1 rows"}, // the second time, directly
+		{"Q BEGIN\nQ UPDATE t SET v = E'x1' WHERE id = 10\n" + some + "\nQ COMMIT", "1 whole, 1 rows"},
+		{"Q UPDATE t SET v = E'x1' WHERE id = 10\nB |some|z|x1\nE |0\nB |upd|x1|10\nE |0\nS\n" + some, "0 whole, 1 rows"},
 		{"P |UPDATE t SET v = $1 WHERE v = $2|25,25\nB ||z|y\nE |0\nS", "0 whole, 0 rows"},
 		{"Q BEGIN\nB |upd|x1|10\nE |0\nS\n" + some + "\nQ COMMIT", "0 whole, 0 rows"},
 	} {

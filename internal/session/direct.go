@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// A prepared INSERT, UPDATE or DELETE that does nothing but change one plain table is run in a form
+// An INSERT, UPDATE or DELETE, prepared or with literals in its text (see literals), that does nothing but change one plain table is run in a form
 // that returns what it changes (Collector.Direct), so that nothing has to be captured in the
 // database and collected from it. The form is prepared when the statement is about to be run for the
 // second time, or before the next transaction if one is open then.
@@ -29,6 +30,7 @@ type direct struct {
 	// outdated counts failures, so that one nobody has thought of does not come again for ever.
 	outdated int
 	values   [][]byte // room for those of a row
+	keyed    []byte   // for a key
 
 	// the transaction
 	wish   string // the setting of tutti.tx it begins with, or goes on with
@@ -44,10 +46,12 @@ type direct struct {
 type form struct {
 	sql   string
 	types []uint32
-	uses  int
-	age   int    // of the session's forms when it was made
-	name  string // the statement's at the backend; empty until it is prepared
-	how   Rewritten
+	// literals says that the parameters stand for those of a client's text.
+	literals bool
+	uses     int
+	age      int    // of the session's forms when it was made
+	name     string // the statement's at the backend; empty until it is prepared
+	how      Rewritten
 }
 
 const (
@@ -64,7 +68,9 @@ const (
 type directRun struct {
 	frames []byte // for the backend
 	parts  []directPart
-	at     int // the part whose answer is being read
+	at     int  // the part whose answer is being read
+	query  bool // it came as a Query
+	closes bool // and takes the statement without a name along
 }
 
 // directPart is one execution in it.
@@ -74,6 +80,8 @@ type directPart struct {
 	bind      []byte
 	name      string // of the client's statement
 	describes bool   // the client asked what it returns
+	text      string // the client's, if its literals are parameters
+	literals  []semantics.Literal
 	directAnswer
 }
 
@@ -82,6 +90,7 @@ type directAnswer struct {
 	count    int // of rows
 	rows     []Returned
 	captured bool // by the trigger
+	bound    bool // its parameters were taken
 }
 
 // setting is the statement that sets tutti.tx as it is wished. Once it is "on" it stays so until the
@@ -119,26 +128,44 @@ func (d *direct) forget() {
 // formOf gives what is known of a statement's text, or nil.
 func (d *direct) formOf(p *prepared) *form {
 	if p.form == nil || p.form.age != d.age {
-		p.form = d.form(p.sql, p.types)
+		p.form = d.form(p.sql, p.types, false)
 	}
 	return p.form
 }
 
 // form gives what is known of a text, or nil.
-func (d *direct) form(sql string, types []uint32) *form {
+func (d *direct) form(sql string, types []uint32, literals bool) *form {
 	if d.off || len(sql) > formTextMax || slices.ContainsFunc(types, func(t uint32) bool { return t >= firstUserOID }) {
 		return nil
 	}
-	key := sql + fmt.Sprint(types)
-	f := d.forms[key]
-	if f == nil && len(d.forms) < formsMax {
-		f = &form{sql: sql, types: types, age: d.age}
+	key := d.key(sql, types, literals)
+	f := d.forms[string(key)]
+	if f == nil && d.room() {
+		f = &form{sql: sql, types: types, literals: literals, age: d.age}
 		if d.forms == nil {
 			d.forms = map[string]*form{}
 		}
-		d.forms[key] = f
+		d.forms[string(key)] = f
 	}
 	return f
+}
+
+// key tells forms apart. It is valid until the next call.
+func (d *direct) key(sql string, types []uint32, literals bool) []byte {
+	d.keyed = append(d.keyed[:0], sql...)
+	for _, t := range types {
+		d.keyed = strconv.AppendUint(append(d.keyed, ' '), uint64(t), 10)
+	}
+	return strconv.AppendBool(d.keyed, literals)
+}
+
+// room reports whether another form can be known, and makes it if there are some that have not come again.
+func (d *direct) room() bool {
+	if len(d.forms) < formsMax {
+		return true
+	}
+	maps.DeleteFunc(d.forms, func(_ string, f *form) bool { return f.uses < formUses })
+	return len(d.forms) < formsMax*3/4
 }
 
 // directly finds out whether a request can be run directly: it is nothing but executions of prepared
@@ -154,13 +181,18 @@ func (s *Session) directly(batch []message) *directRun {
 		batch = batch[n:]
 	}
 	for i := range parts {
-		if f := parts[i].form; f.uses < formUses {
-			if f.uses++; f.uses == formUses {
-				s.direct.wanted = append(s.direct.wanted, f)
-			}
-		}
+		s.direct.use(parts[i].form)
 	}
 	return &directRun{parts: parts}
+}
+
+// use counts how often a form comes.
+func (d *direct) use(f *form) {
+	if f.uses < formUses {
+		if f.uses++; f.uses == formUses {
+			d.wanted = append(d.wanted, f)
+		}
+	}
 }
 
 // directPart finds out whether the batch begins with such an execution, and of how many messages.
@@ -250,7 +282,7 @@ func (s *Session) prepareDirect() error {
 	d := &s.direct
 	for _, f := range d.wanted {
 		how, ok := semantics.DirectOf(f.sql)
-		if !ok || s.escape { // the text was read otherwise
+		if how.Literals = f.literals; !ok || s.escape { // the text was read otherwise
 			continue
 		}
 		r, rows, err := s.ask(s.o.Collector.AskDirect(&how))
@@ -295,6 +327,9 @@ func (d *directRun) rewind() {
 func (d *directRun) build() {
 	d.rewind()
 	d.frames = d.frames[:0]
+	if d.closes {
+		d.frames = wire.AppendClose(d.frames, 'S', "")
+	}
 	for i := range d.parts {
 		p := &d.parts[i]
 		d.frames = append(d.frames, p.parse...)

@@ -210,7 +210,7 @@ func (s *Session) prefixed() (*wire.ErrorFields, error) {
 // neverBegan ends a request that was skipped because what went ahead of it failed: our
 // statement was forgotten, or a cancel hit it.
 func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error) {
-	if !q.extended { // a Query is no Sync
+	if !q.extended && !q.chosen { // a Query is no Sync
 		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
 		if err := s.flushServer(); err != nil {
 			return r, err
@@ -296,6 +296,10 @@ func (s *Session) passOne(r *reply) error {
 			return s.takeRow(r.taking, f)
 		case wire.TypeCloseComplete:
 			return nil // of our Close
+		case wire.TypeBindComplete:
+			if r.taking.part().bound = true; r.taking.query {
+				return nil
+			}
 		case wire.TypeCommandComplete:
 			if err := s.counted(r.taking, f); err != nil {
 				return err
@@ -368,7 +372,7 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		return err
 	}
 	if d := r.taking; d != nil {
-		if s.outdated(e) {
+		if !d.part().asLiteral(&e) && s.outdated(e) {
 			e = errForgotten("the table's definition or the session's rights were changed").ErrorFields
 		}
 		e.Message = strings.ReplaceAll(e.Message, d.part().form.name, d.part().name)

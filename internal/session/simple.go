@@ -128,6 +128,8 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		r.marked = true
 		r.frames = wire.AppendQuery(nil, s.o.Collector.BulkMark()+sql)
 		r.shifts = []int32{-int32(len(s.o.Collector.BulkMark()))}
+	} else {
+		r.direct = s.literally(st, sql)
 	}
 	var rep reply
 	failedToo, err = s.execute(r, &rep)

@@ -1,0 +1,148 @@
+package semantics
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// TestParametrized: what becomes of literals, and which texts are left as they are.
+func TestParametrized(t *testing.T) {
+	for _, c := range []struct{ sql, form, literals string }{
+		{"UPDATE t SET a = a + -5 WHERE id=7;", "UPDATE t SET a = a + - $1 WHERE id=$2;", "5:23 7:23"},
+		{"insert into t (a,b) values(1,'x;''y'),( 2 ,'')", "insert into t (a,b) values($1,$2),( $3 ,$4)", "1:23 x;'y:0 2:23 :0"},
+		{"DELETE FROM t WHERE id = 2147483647 OR id=3000000000 OR id IN(00018446744073709551616,1.50,2.)", "DELETE FROM t WHERE id = $1 OR id=$2 OR id IN($3,$4,$5)",
+			"2147483647:23 3000000000:20 00018446744073709551616:1700 1.50:1700 2.:1700"},
+		{"UPDATE /* 'a' 1 */ t SET \"a1'\" = '2020-01-01'::date -- 5\nWHERE a2='x'and b>3", "UPDATE /* 'a' 1 */ t SET \"a1'\" = $1 ::date -- 5\nWHERE a2=$2 and b> $3", "2020-01-01:0 x:0 3:23"},
+		{"UPDATE t SET a = DEFAULT WHERE b IS NULL", "UPDATE t SET a = DEFAULT WHERE b IS NULL", ""},
+		{"SELECT 1", "", ""},
+		{"WITH x AS (SELECT 1) UPDATE t SET a = 1", "", ""},
+		{"UPDATE t SET a = $1", "", ""},
+		{"UPDATE t SET a = E'\\n'", "", ""},
+		{"UPDATE t SET a = U&'\\0061'", "", ""},
+		{"UPDATE t SET a = b'1'", "", ""},
+		{"UPDATE t SET a = N'1'", "", ""},
+		{"UPDATE t SET a = $$1$$", "", ""},
+		{"UPDATE t SET a = 'x'\n'y'", "", ""},
+		{"UPDATE t SET a = 'x''' -- \n '''y'", "", ""},
+		{"UPDATE t SET a = 'x", "", ""},
+		{"UPDATE t SET a = '''", "", ""},
+		{"UPDATE t SET a = -2147483648", "", ""},
+		{"UPDATE t SET a = -(9223372036854775808)", "", ""},
+		{"UPDATE t SET a = 1e5", "", ""},
+		{"UPDATE t SET a = 1.5e5", "", ""},
+		{"UPDATE t SET a = 0x1F", "", ""},
+		{"UPDATE t SET a = 1_000", "", ""},
+		{"UPDATE t SET a = 1.2.3", "", ""},
+		{"UPDATE t SET a = '\xff'", "", ""},
+		{"UPDATE t SET a = '" + strings.Repeat("x", literalsTextMax) + "'", "", ""},
+		{"UPDATE t SET a = 1" + strings.Repeat("+1", literalsMax), "", ""},
+		{"", "", ""},
+	} {
+		form, literals, ok := Parametrized(c.sql)
+		var got []string
+		for _, l := range literals {
+			got = append(got, fmt.Sprintf("%s:%d", l.Value, l.Type))
+			if at := strings.TrimPrefix(c.sql[l.At:], "'"); !strings.HasPrefix(strings.ReplaceAll(at, "''", "'"), l.Value) && l.Value != "" {
+				t.Errorf("%s: %q is not at %d", c.sql, l.Value, l.At)
+			}
+		}
+		if ok != (c.form != "") || ok && (form != c.form || strings.Join(got, " ") != c.literals) {
+			t.Errorf("%.100s\nbecomes %q of %q (%v)\nshould  %q of %q", c.sql, form, got, ok, c.form, c.literals)
+		}
+	}
+}
+
+// TestPinned: a form tells what its text tells.
+func TestPinned(t *testing.T) {
+	for sql, want := range map[string]string{
+		"UPDATE t SET a = 5 WHERE id = 7 AND b = 'x' AND c > 3": "[id b]", "DELETE FROM t WHERE id IN (1, 2)": "[id]", "DELETE FROM t WHERE id = 1 OR b = 2": "[]", "INSERT INTO t VALUES (1)": "[]",
+	} {
+		if form, _, _ := Parametrized(sql); fmt.Sprint(Pinned(form)) != want || fmt.Sprint(Pinned(sql)) != want {
+			t.Errorf("%s: %v, as a form %v, want %s", sql, Pinned(sql), Pinned(form), want)
+		}
+	}
+}
+
+// FuzzParametrized: whatever is direct of a form with its literals put back in is, for PostgreSQL's grammar, the text.
+func FuzzParametrized(f *testing.F) {
+	for _, sql := range []string{"UPDATE t SET a = a + -5 WHERE id=7;", "insert into t (a,b) values(1,'x;''y'),( 2 ,- -3.50)", "DELETE FROM t WHERE a'x' = 1", "UPDATE t SET a = -(2147483648)", "UPDATE t SET a = u&'x'",
+		"UPDATE t SET d = '2020-01-01'::date, e = 5::int8, f = date '2020-01-01' WHERE a2='x'and b>3 AND c BETWEEN 1 AND - 2", "UPDATE t SET a=.5, b=1., c=CAST('1' AS numeric(3,1)), d='1'::char(3), e='x' 'y', f='x'\n'y'",
+		"UPDATE t SET a = interval '1' day, b = '1'::interval day, c[1] = 2, d = ARRAY[1,2], e = CASE 1 WHEN 2 THEN 'a' END WHERE a IN (1,'2') AND b LIKE 'x' ESCAPE 'y'", "DELETE FROM t WHERE a=1-1 AND b=1--1\nAND c=5"} {
+		f.Add(sql)
+	}
+	f.Fuzz(func(t *testing.T, sql string) {
+		form, literals, ok := Parametrized(sql)
+		if !ok || strings.Contains(sql, "\x00") { // which no message can hold
+			return
+		}
+		if _, ok := DirectOf(form); !ok {
+			return
+		}
+		tree, err := pg.Parse(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fillIn(tree.ProtoReflect(), literals)
+		want, err := pg.Parse(sql)
+		if err != nil {
+			t.Fatalf("%q is a statement, and %q is none", form, sql)
+		}
+		unplaced(tree.ProtoReflect())
+		unplaced(want.ProtoReflect())
+		if !proto.Equal(tree, want) {
+			t.Errorf("%q and %q differ:\n%v\n%v", sql, form, want, tree)
+		}
+	})
+}
+
+// fillIn puts literals back for parameters. A sign before a number is a part of it, as in PostgreSQL's grammar.
+func fillIn(m protoreflect.Message, literals []Literal) {
+	var nodes []*pg.Node
+	walk(m, func(m protoreflect.Message) {
+		if n, ok := m.Interface().(*pg.Node); ok {
+			nodes = append(nodes, n)
+		}
+	})
+	for _, n := range nodes {
+		p := n.GetParamRef()
+		if p == nil {
+			continue
+		}
+		c := &pg.A_Const{}
+		switch l := literals[p.Number-1]; l.Type {
+		case 0:
+			c.Val = &pg.A_Const_Sval{Sval: &pg.String{Sval: l.Value}}
+		case oidInt4:
+			i, _ := strconv.Atoi(l.Value)
+			c.Val = &pg.A_Const_Ival{Ival: &pg.Integer{Ival: int32(i)}}
+		default:
+			c.Val = &pg.A_Const_Fval{Fval: &pg.Float{Fval: l.Value}}
+		}
+		n.Node = &pg.Node_AConst{AConst: c}
+	}
+	for i := len(nodes) - 1; i >= 0; i-- { // the innermost first
+		x := nodes[i].GetAExpr()
+		if x == nil || x.Kind != pg.A_Expr_Kind_AEXPR_OP || len(x.Name) != 1 || x.Name[0].GetString_().GetSval() != "-" || x.Lexpr != nil {
+			continue
+		}
+		switch v := x.Rexpr.GetAConst().GetVal().(type) {
+		case *pg.A_Const_Ival:
+			v.Ival.Ival = -v.Ival.Ival
+		case *pg.A_Const_Fval:
+			if rest, ok := strings.CutPrefix(v.Fval.Fval, "-"); ok {
+				v.Fval.Fval = rest
+			} else {
+				v.Fval.Fval = "-" + v.Fval.Fval
+			}
+		default:
+			continue
+		}
+		nodes[i].Node = x.Rexpr.Node
+	}
+}

@@ -72,13 +72,12 @@ func DirectSQL(relation string) string {
 	return fmt.Sprintf(directSQL, literal(relation))
 }
 
-// plainOperators is SQL for whether nobody has written an operator or a cast over PostgreSQL's own types.
+// plainOperators is SQL for whether nobody has written an operator or a cast. Those of users' types count: they can be meant where an
+// operand's type is not known.
 const plainOperators = `NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang
     WHERE l.lanname OPERATOR(pg_catalog.<>) ALL ('{internal,c}'::pg_catalog._name) AND p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND (
-      EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode::pg_catalog.oid OPERATOR(pg_catalog.=) p.oid
-        AND o.oprleft OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND o.oprright OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)
-      OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc OPERATOR(pg_catalog.=) p.oid
-        AND k.castsource OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND k.casttarget OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)))`
+      EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode::pg_catalog.oid OPERATOR(pg_catalog.=) p.oid)
+      OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc OPERATOR(pg_catalog.=) p.oid)))`
 
 const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c.oid, 'SELECT')
   AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
@@ -120,6 +119,16 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets []string) (*Direct
 			row, ident, keys, image, TransactionSetting, g.directName()),
 		op: op, oid: t.OID, header: []byte(t.headerText()),
 	}, true
+}
+
+// systemColumns are those that every table has.
+var systemColumns = []string{"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"}
+
+// Has reports whether all of these are columns of the table. What is none is a function of the row, or the row itself, whose casts users may have written.
+func (t *TableDesc) Has(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		return !slices.Contains(systemColumns, name) && !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Name == name })
+	})
 }
 
 // Intervals reports whether a column is an interval, whose fields ('5' is days for interval day) count for literals and not for parameters.

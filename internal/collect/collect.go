@@ -266,7 +266,7 @@ func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritt
 		return nil, false
 	}
 	t := c.tables().Capture(string(answer[0]), string(answer[1]))
-	if t == nil || d.Literals && (t.Intervals() || d.Verb != semantics.Insert && !t.FindsOne(semantics.Pinned(d.Text))) {
+	if t == nil || !t.Has(d.Columns) || d.Literals && (t.Intervals() || d.Verb != semantics.Insert && !t.FindsOne(semantics.Pinned(d.Text))) {
 		return nil, false
 	}
 	op := map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb]

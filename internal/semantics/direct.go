@@ -23,6 +23,7 @@ type Direct struct {
 	Relation string   // the table, as SQL
 	Alias    string   // the name of the table in the statement's expressions, unquoted
 	Sets     []string // the columns an Update sets, unquoted
+	Columns  []string // what it names as columns, unquoted; one that is none may be a function, or the whole row
 	Text     string   // the statement, without what follows its last word
 	Literals bool     // its parameters stand for literals of a client's text, see Parametrized
 }
@@ -65,6 +66,11 @@ func DirectOf(sql string) (Direct, bool) {
 	if rel == nil || rel.Catalogname != "" || !harmless(tree.Stmts[0].Stmt.ProtoReflect()) {
 		return Direct{}, false
 	}
+	walk(tree.Stmts[0].Stmt.ProtoReflect(), func(m protoreflect.Message) {
+		if c, ok := m.Interface().(*pg.ColumnRef); ok {
+			d.Columns = append(d.Columns, c.Fields[len(c.Fields)-1].GetString_().GetSval())
+		}
+	})
 	d.Relation, d.Alias = quote(rel.Relname), rel.Relname
 	if rel.Schemaname != "" {
 		d.Relation = quote(rel.Schemaname) + "." + d.Relation

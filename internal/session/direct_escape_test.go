@@ -39,6 +39,16 @@ func TestDirectEscapes(t *testing.T) {
 			"CREATE FUNCTION evil(int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN IF NOT EXISTS (SELECT FROM t WHERE id = 81) THEN INSERT INTO t VALUES (81, 'x'); END IF; RETURN true; END $$",
 			"CREATE DOMAIN dom AS int CHECK (evil(VALUE))"}, "SELECT 'dom'::regtype::oid::text",
 			"P dom|INSERT INTO t VALUES ($1, 'x')|?\nS", "B |dom|82\nE |0\nS\nB |dom|83\nE |0\nS\nB |dom|84\nE |0\nS", "insert insert, insert, insert; 4 captured"},
+		{"a function written as a column", []string{
+			"CREATE FUNCTION evil(t) RETURNS text LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (190 + $1.id, 'x'); RETURN 'x'; END $$"}, "",
+			"P evil|UPDATE t SET v = t.evil WHERE id = $1\nS", "B |evil|99\nE |0\nS\nB |evil|99\nE |0\nS\nB |evil|1\nE |0\nS\nB |evil|2\nE |0\nS", "insert update, insert update; 4 captured"},
+		{"a cast of a whole row", []string{
+			"CREATE FUNCTION evil(t) RETURNS text LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (190 + $1.id, 'x'); RETURN 'x'; END $$", "CREATE CAST (t AS text) WITH FUNCTION evil(t) AS ASSIGNMENT"}, "",
+			"P evil|UPDATE t SET v = t WHERE id = $1\nS", "B |evil|99\nE |0\nS\nB |evil|99\nE |0\nS\nB |evil|1\nE |0\nS\nB |evil|2\nE |0\nS", "insert update, insert update; 4 captured"},
+		{"an operator over a type of a user's", []string{"CREATE TYPE mood AS ENUM ('ok')",
+			"CREATE FUNCTION evil(mood, mood) RETURNS text LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t SELECT count(*) + 190, 'x' FROM t; RETURN 'x'; END $$",
+			"CREATE OPERATOR @@@@ (FUNCTION = evil, LEFTARG = mood, RIGHTARG = mood)"}, "",
+			"P evil|UPDATE t SET v = 'ok' @@@@ 'ok' WHERE id = $1\nS", "B |evil|99\nE |0\nS\nB |evil|99\nE |0\nS\nB |evil|1\nE |0\nS\nB |evil|2\nE |0\nS", "insert update, insert update; 4 captured"},
 		{"written between", nil, "", "", "Q BEGIN\n" + upd + "\nQ SELECT put(51, 'x')\n" + upd + "\nQ COMMIT", "update insert; 2 captured"},
 		{"deferred by an unlogged table", []string{
 			"CREATE UNLOGGED TABLE ul (id int PRIMARY KEY)", "GRANT ALL ON ul TO app",

@@ -61,9 +61,14 @@ type Direct struct {
 	header        []byte
 }
 
-// SQL is a statement's text, without RETURNING or WITH, made direct. Results must be asked for in
-// binary.
-func (d *Direct) SQL(text string) string { return d.before + text + d.after }
+// SQL is a statement's text, without RETURNING or WITH, made direct. It returns DirectColumns, which must be asked for in
+// binary, and behind them what returns lists, if that is not empty.
+func (d *Direct) SQL(text, returns string) string {
+	if returns != "" {
+		returns = ", " + returns
+	}
+	return d.before + text + d.after + returns
+}
 
 // DirectSQL is the query that tells which table a direct statement on a relation would change, and
 // whether the session may read it and nobody has redefined what directs use. It
@@ -88,10 +93,10 @@ const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c
 
 // Direct makes statements of an operation direct, if that is possible: INSERT with nothing but
 // VALUES, UPDATE of the columns in sets, or DELETE. alias is the name the statement has
-// for the table.
-func (t *TableDesc) Direct(op writeset.Op, alias string, sets []string) (*Direct, bool) {
+// for the table, named is what it names as columns.
+func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string) (*Direct, bool) {
 	g := generate(t)
-	if !g.direct || !t.installed(&g) {
+	if !g.direct || !t.installed(&g) || !t.has(named) {
 		return nil, false
 	}
 	row := Quote(alias)
@@ -124,8 +129,9 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets []string) (*Direct
 // systemColumns are those that every table has.
 var systemColumns = []string{"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"}
 
-// Has reports whether all of these are columns of the table. What is none is a function of the row, or the row itself, whose casts users may have written.
-func (t *TableDesc) Has(names []string) bool {
+// has reports whether all of these are columns of the table. What is none is a function of the row, or the row itself, whose casts
+// users may have written.
+func (t *TableDesc) has(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		return !slices.Contains(systemColumns, name) && !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Name == name })
 	})
@@ -177,12 +183,13 @@ type Returned struct {
 	temp     bool
 }
 
-const directColumns = 10
+// DirectColumns is how many columns of a direct statement's result are its own.
+const DirectColumns = 10
 
 // Read decodes a row a direct statement returned: its column values in binary. It copies what it
 // keeps. A row of another table is an error: the statement's name means something else by now.
 func (d *Direct) Read(cols [][]byte) (Returned, error) {
-	if len(cols) != directColumns || len(cols[0]) != 4 || cols[1] != nil && len(cols[1]) != 8 || len(cols[3]) == 0 || len(cols[4]) != 8 || len(cols[8]) != 4 {
+	if len(cols) != DirectColumns || len(cols[0]) != 4 || cols[1] != nil && len(cols[1]) != 8 || len(cols[3]) == 0 || len(cols[4]) != 8 || len(cols[8]) != 4 {
 		return Returned{}, errors.New("capture: a row of a direct statement is malformed")
 	}
 	if oid := binary.BigEndian.Uint32(cols[0]); oid != d.oid {

@@ -266,15 +266,15 @@ func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritt
 		return nil, false
 	}
 	t := c.tables().Capture(string(answer[0]), string(answer[1]))
-	if t == nil || !t.Has(d.Columns) || d.Literals && (t.Intervals() || d.Verb != semantics.Insert && !t.FindsOne(semantics.Pinned(d.Text))) {
+	if t == nil || d.Literals && (t.Intervals() || d.Verb != semantics.Insert && !t.FindsOne(semantics.Pinned(d.Text))) {
 		return nil, false
 	}
 	op := map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb]
-	how, ok := t.Direct(op, d.Alias, d.Sets)
+	how, ok := t.Direct(op, d.Alias, d.Sets, d.Columns)
 	if !ok {
 		return nil, false
 	}
-	return rewritten{how, how.SQL(d.Text)}, true
+	return rewritten{how, how.SQL(d.Text, d.Returns)}, true
 }
 
 // rewritten is a direct statement as the session wants it.
@@ -284,6 +284,8 @@ type rewritten struct {
 }
 
 func (r rewritten) SQL() string { return r.sql }
+
+func (rewritten) Columns() int { return capture.DirectColumns }
 
 func (r rewritten) Read(values [][]byte) (session.Returned, error) {
 	row, err := r.how.Read(values)

@@ -24,11 +24,12 @@ type Direct struct {
 	Alias    string   // the name of the table in the statement's expressions, unquoted
 	Sets     []string // the columns an Update sets, unquoted
 	Columns  []string // what it names as columns, unquoted; one that is none may be a function, or the whole row
-	Text     string   // the statement, without what follows its last word
+	Text     string   // the statement, without RETURNING and what follows its last word
+	Returns  string   // what RETURNING lists, as SQL; empty if there is none
 	Literals bool     // its parameters stand for literals of a client's text, see Parametrized
 }
 
-// DirectOf finds out whether sql is one direct statement without RETURNING.
+// DirectOf finds out whether sql is one direct statement.
 func DirectOf(sql string) (Direct, bool) {
 	if !single(sql) {
 		return Direct{}, false
@@ -39,38 +40,53 @@ func DirectOf(sql string) (Direct, bool) {
 	}
 	d := Direct{Text: strings.TrimRight(sql, "; \t\r\n")}
 	var rel *pg.RangeVar
+	var returning []*pg.Node
 	switch n := tree.Stmts[0].Stmt; {
 	case n.GetInsertStmt() != nil:
 		s := n.GetInsertStmt()
 		values := s.SelectStmt.GetSelectStmt()
-		if s.OnConflictClause != nil || len(s.ReturningList) > 0 || s.WithClause != nil || s.SelectStmt != nil && (values == nil || len(values.ValuesLists) == 0) {
+		if s.OnConflictClause != nil || s.WithClause != nil || s.SelectStmt != nil && (values == nil || len(values.ValuesLists) == 0) {
 			return Direct{}, false
 		}
-		d.Verb, rel = Insert, s.Relation
+		d.Verb, rel, returning = Insert, s.Relation, s.ReturningList
 	case n.GetUpdateStmt() != nil:
 		s := n.GetUpdateStmt()
-		if len(s.FromClause) > 0 || len(s.ReturningList) > 0 || s.WithClause != nil {
+		if len(s.FromClause) > 0 || s.WithClause != nil {
 			return Direct{}, false
 		}
 		for _, t := range s.TargetList {
 			d.Sets = append(d.Sets, t.GetResTarget().GetName())
 		}
-		d.Verb, rel = Update, s.Relation
+		d.Verb, rel, returning = Update, s.Relation, s.ReturningList
 	case n.GetDeleteStmt() != nil:
 		s := n.GetDeleteStmt()
-		if len(s.UsingClause) > 0 || len(s.ReturningList) > 0 || s.WithClause != nil {
+		if len(s.UsingClause) > 0 || s.WithClause != nil {
 			return Direct{}, false
 		}
-		d.Verb, rel = Delete, s.Relation
+		d.Verb, rel, returning = Delete, s.Relation, s.ReturningList
 	}
 	if rel == nil || rel.Catalogname != "" || !harmless(tree.Stmts[0].Stmt.ProtoReflect()) {
 		return Direct{}, false
 	}
+	if len(returning) > 0 && !d.returning() {
+		return Direct{}, false
+	}
+	stars := 0 // elsewhere they mean the whole row
+	for _, n := range returning {
+		if allColumns(n.GetResTarget().GetVal().GetColumnRef()) {
+			stars--
+		}
+	}
 	walk(tree.Stmts[0].Stmt.ProtoReflect(), func(m protoreflect.Message) {
-		if c, ok := m.Interface().(*pg.ColumnRef); ok {
+		if c, ok := m.Interface().(*pg.ColumnRef); ok && allColumns(c) {
+			stars++
+		} else if ok {
 			d.Columns = append(d.Columns, c.Fields[len(c.Fields)-1].GetString_().GetSval())
 		}
 	})
+	if stars > 0 {
+		return Direct{}, false
+	}
 	d.Relation, d.Alias = quote(rel.Relname), rel.Relname
 	if rel.Schemaname != "" {
 		d.Relation = quote(rel.Schemaname) + "." + d.Relation
@@ -81,6 +97,28 @@ func DirectOf(sql string) (Direct, bool) {
 	return d, true
 }
 
+// allColumns reports whether a reference is * or t.*.
+func allColumns(c *pg.ColumnRef) bool {
+	return c != nil && c.Fields[len(c.Fields)-1].GetAStar() != nil
+}
+
+// returning takes RETURNING and its list off the text; false if it is not found.
+func (d *Direct) returning() bool {
+	x, depth := scanner{sql: d.Text}, 0
+	for x.next(); x.kind != 0; x.next() {
+		switch {
+		case x.kind == '(':
+			depth++
+		case x.kind == ')':
+			depth--
+		case depth == 0 && x.is("returning"):
+			d.Text, d.Returns = d.Text[:x.from], strings.TrimSpace(d.Text[x.to:])
+			return true
+		}
+	}
+	return false
+}
+
 // harmlessNodes are the parts of a statement that call nothing but PostgreSQL's own code, given
 // that its operators and casts are PostgreSQL's own, too.
 var harmlessNodes = map[protoreflect.Name]bool{
@@ -88,7 +126,7 @@ var harmlessNodes = map[protoreflect.Name]bool{
 	"ResTarget": true, "List": true, "ColumnRef": true, "ParamRef": true, "A_Const": true, "Integer": true, "Float": true, "Boolean": true,
 	"String": true, "BitString": true, "A_Expr": true, "BoolExpr": true, "NullTest": true, "BooleanTest": true, "TypeCast": true, "TypeName": true,
 	"CaseExpr": true, "CaseWhen": true, "CoalesceExpr": true, "MinMaxExpr": true, "SetToDefault": true, "SQLValueFunction": true,
-	"A_ArrayExpr": true,
+	"A_ArrayExpr": true, "A_Star": true,
 }
 
 // harmless refuses everything that is looked up by a name that may come to mean something of a

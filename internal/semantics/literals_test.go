@@ -73,7 +73,7 @@ func TestPinned(t *testing.T) {
 func FuzzParametrized(f *testing.F) {
 	for _, sql := range []string{"UPDATE t SET a = a + -5 WHERE id=7;", "insert into t (a,b) values(1,'x;''y'),( 2 ,- -3.50)", "DELETE FROM t WHERE a'x' = 1", "UPDATE t SET a = -(2147483648)", "UPDATE t SET a = u&'x'",
 		"UPDATE t SET d = '2020-01-01'::date, e = 5::int8, f = date '2020-01-01' WHERE a2='x'and b>3 AND c BETWEEN 1 AND - 2", "UPDATE t SET a=.5, b=1., c=CAST('1' AS numeric(3,1)), d='1'::char(3), e='x' 'y', f='x'\n'y'",
-		"UPDATE t SET a = interval '1' day, b = '1'::interval day, c[1] = 2, d = ARRAY[1,2], e = CASE 1 WHEN 2 THEN 'a' END WHERE a IN (1,'2') AND b LIKE 'x' ESCAPE 'y'", "DELETE FROM t WHERE a=1-1 AND b=1--1\nAND c=5"} {
+		"UPDATE t SET a = interval '1' day, b = '1'::interval day, c[1] = 2, d = ARRAY[1,2], e = CASE 1 WHEN 2 THEN 'a' END WHERE a IN (1,'2') AND b LIKE 'x' ESCAPE 'y'", "DELETE FROM t WHERE a=1-1 AND b=1--1\nAND c=5", "DELETE FROM t WHERE a = 'returning' -- RETURNING 1\nRETURNING *, 1 -- x;", "INSERT INTO t VALUES (1)RETURNING(a), \"returning\", t.*;"} {
 		f.Add(sql)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
@@ -81,10 +81,14 @@ func FuzzParametrized(f *testing.F) {
 		if !ok || strings.Contains(sql, "\x00") { // which no message can hold
 			return
 		}
-		if _, ok := DirectOf(form); !ok {
+		direct, ok := DirectOf(form)
+		if !ok {
 			return
 		}
-		tree, err := pg.Parse(form)
+		if direct.Returns != "" {
+			direct.Text += "\nRETURNING " + direct.Returns
+		}
+		tree, err := pg.Parse(direct.Text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,5 +148,32 @@ func fillIn(m protoreflect.Message, literals []Literal) {
 			continue
 		}
 		nodes[i].Node = x.Rexpr.Node
+	}
+}
+
+// TestDirectOf: which statements do nothing but change one table, as far as their texts tell.
+func TestDirectOf(t *testing.T) {
+	for sql, want := range map[string]string{
+		"UPDATE t SET a = b, c = t.d WHERE x.y = $1":                                "UPDATE t SET a = b, c = t.d WHERE x.y = $1||[b d y]",
+		"INSERT INTO t VALUES ($1, DEFAULT) RETURNING id, t.*, * ;":                 "INSERT INTO t VALUES ($1, DEFAULT) |id, t.*, *|[id]",
+		"DELETE FROM s.t u WHERE a = 'returning' -- returning\nreturning(a), b--c;": "DELETE FROM s.t u WHERE a = 'returning' -- returning\n|(a), b--c|[a a b]",
+		"UPDATE t SET a = t":                                          "UPDATE t SET a = t||[t]",
+		"UPDATE t SET a = (t.*)::text":                                "",
+		"UPDATE t SET a = 1 WHERE t.* IS NULL":                        "",
+		"DELETE FROM t WHERE true RETURNING (t.*)::text":              "",
+		"DELETE FROM t RETURNING f(a)":                                "",
+		"DELETE FROM t RETURNING (SELECT 1)":                          "",
+		"DELETE FROM t RETURNING (t).a":                               "",
+		"DELETE FROM t RETURNING a::mytype":                           "",
+		"INSERT INTO t SELECT 1 RETURNING a":                          "",
+		"INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING RETURNING a": "",
+		"DELETE FROM t USING u RETURNING a":                           "",
+		"WITH x AS (SELECT 1) DELETE FROM t RETURNING a":              "",
+		"DELETE FROM t; DELETE FROM u":                                "",
+	} {
+		d, ok := DirectOf(sql)
+		if got := fmt.Sprintf("%s|%s|%v", d.Text, d.Returns, d.Columns); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %v %s, want %s", sql, ok, got, want)
+		}
 	}
 }

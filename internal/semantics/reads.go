@@ -80,7 +80,7 @@ func PlainFunctions() []string { return slices.Clone(plainFunctions) }
 
 // readingNodes are those that may stand in a statement that reads, besides harmlessNodes.
 var readingNodes = map[protoreflect.Name]bool{
-	"A_Star": true, "SortBy": true, "LockingClause": true, "JoinExpr": true, "FuncCall": true, "OnConflictClause": true, "InferClause": true, "IndexElem": true,
+	"SortBy": true, "LockingClause": true, "JoinExpr": true, "FuncCall": true, "OnConflictClause": true, "InferClause": true, "IndexElem": true,
 }
 
 // ReadsOf tells what one statement reads; nil if that cannot be told from its text.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,6 +32,7 @@ type direct struct {
 	outdated int
 	values   [][]byte // room for those of a row
 	keyed    []byte   // for a key
+	row      []byte   // and for one of the client's
 
 	// the transaction
 	wish   string // the setting of tutti.tx it begins with, or goes on with
@@ -52,7 +54,12 @@ type form struct {
 	age      int    // of the session's forms when it was made
 	name     string // the statement's at the backend; empty until it is prepared
 	how      Rewritten
+	// columns are what it returns to the client.
+	columns []wire.Column
 }
+
+// returns reports whether the client gets rows.
+func (f *form) returns() bool { return f.columns != nil }
 
 const (
 	formsMax    = 256
@@ -82,6 +89,8 @@ type directPart struct {
 	describes bool   // the client asked what it returns
 	text      string // the client's, if its literals are parameters
 	literals  []semantics.Literal
+	limited   bool    // the client asked for some rows only
+	formats   []int16 // of the columns that it gets
 	directAnswer
 }
 
@@ -217,6 +226,8 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 		bind.of.statement.Kind != semantics.Write || bind.of.marked && bind.of.statement.Many {
 		return part, 0
 	}
+	_, limit, _ := wire.DecodeExecute(wire.Frame{Raw: raw(&batch[n])}.Body())
+	part.limited = limit > 0
 	part.form = s.direct.formOf(bind.of)
 	if part.form == nil {
 		return part, 0
@@ -226,7 +237,31 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 
 // known reports whether all of it can be run directly.
 func (d *directRun) known() bool {
-	return !slices.ContainsFunc(d.parts, func(p directPart) bool { return p.form.how == nil })
+	for i := range d.parts {
+		p := &d.parts[i]
+		if p.form.how == nil {
+			return false
+		}
+		if p.form.returns() {
+			var ok bool
+			if p.formats, ok = wire.AppendResultFormats(p.formats[:0], p.bind, len(p.form.columns)); !ok || p.limited {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// description is what the client is told of what it gets.
+func (p *directPart) description() wire.Frame {
+	if !p.form.returns() {
+		return wire.Frame{Type: wire.TypeNoData, Raw: wire.AppendNoData(nil)}
+	}
+	columns := slices.Clone(p.form.columns)
+	for i := range columns {
+		columns[i].Format = p.formats[i]
+	}
+	return wire.Frame{Type: wire.TypeRowDescription, Raw: wire.AppendRowDescription(nil, columns)}
 }
 
 // choose decides whether a request is run directly, and prepares what is wanted if the backend is
@@ -301,13 +336,25 @@ func (s *Session) prepareDirect() error {
 		f.name = formName(d.known)
 		s.srvW.Append(d.stale)
 		d.stale = nil
-		s.srvW.Append(wire.AppendSync(wire.AppendParse(s.srvW.AvailableBuffer(), f.name, rewritten.SQL(), f.types)))
+		frames := wire.AppendParse(s.srvW.AvailableBuffer(), f.name, rewritten.SQL(), f.types)
+		if how.Returns != "" {
+			frames = wire.AppendDescribe(frames, 'S', f.name)
+		}
+		s.srvW.Append(wire.AppendSync(frames))
 		if r, err = s.quiet(); err != nil {
 			return err
 		}
-		if r.failed == nil {
-			f.how = rewritten
+		if r.failed != nil {
+			continue
 		}
+		if f.columns = nil; how.Returns != "" {
+			columns, err := wire.DecodeRowDescription(wire.Frame{Raw: r.described}.Body())
+			if err != nil || len(columns) <= rewritten.Columns() {
+				return fmt.Errorf("session: a direct statement is described with %d columns: %w", len(columns), errors.Join(err, errBackend))
+			}
+			f.columns = columns[rewritten.Columns():]
+		}
+		f.how = rewritten
 	}
 	d.wanted = nil
 	return nil
@@ -333,7 +380,12 @@ func (d *directRun) build() {
 	for i := range d.parts {
 		p := &d.parts[i]
 		d.frames = append(d.frames, p.parse...)
-		d.frames = wire.AppendBindBinary(d.frames, p.form.name, p.bind)
+		if p.form.returns() {
+			all := slices.Repeat([]int16{1}, p.form.how.Columns())
+			d.frames = wire.AppendBindAs(d.frames, p.form.name, p.bind, append(all, p.formats...)...)
+		} else {
+			d.frames = wire.AppendBindAs(d.frames, p.form.name, p.bind, 1)
+		}
 		d.frames = wire.AppendExecute(d.frames, "", 0)
 		d.frames = wire.AppendClose(d.frames, 'P', "") // the client's would have no rows
 	}
@@ -355,42 +407,83 @@ func (s *Session) counted(d *directRun, f wire.Frame) error {
 	return err
 }
 
-// takeRow keeps a row that a direct statement has returned.
+// takeOf takes what the client does not get of an answer to a direct run, and makes of the rest what it gets.
+func (s *Session) takeOf(d *directRun, f *wire.Frame) (taken bool, err error) {
+	switch f.Type {
+	case wire.TypeDataRow:
+		if err := s.announce(d); err != nil {
+			return true, err
+		}
+		return true, s.takeRow(d, *f)
+	case wire.TypeCloseComplete:
+		return true, nil // of our Close
+	case wire.TypeBindComplete:
+		d.part().bound = true
+		return d.query, nil
+	case wire.TypeCommandComplete:
+		if err := s.announce(d); err != nil {
+			return true, err
+		}
+		return false, s.counted(d, *f)
+	}
+	return false, nil
+}
+
+// announce tells the client of a Query what it gets: once there is something, and the statement cannot fail any more.
+func (s *Session) announce(d *directRun) error {
+	if p := d.part(); d.query && p.form.returns() && p.count == 0 {
+		return s.emit(p.description())
+	}
+	return nil
+}
+
+// takeRow keeps a row that a direct statement has returned, and passes the client's columns on.
 func (s *Session) takeRow(d *directRun, f wire.Frame) error {
 	p := d.part()
-	if p.count++; s.doom != nil { // it is lost, and what it has changed as well
-		return nil
-	}
+	p.count++
 	values, err := wire.DecodeDataRow(s.direct.values[:0], f.Body())
 	if err != nil {
 		return err
 	}
-	row, err := p.form.how.Read(values)
+	own := max(0, len(values)-len(p.form.columns))
+	s.keepRow(p, values[:own])
+	if p.form.returns() {
+		s.direct.row = wire.AppendDataRow(s.direct.row[:0], values[own:])
+		err = s.emit(wire.Frame{Type: wire.TypeDataRow, Raw: s.direct.row})
+	}
 	clear(values) // they alias the frame
 	s.direct.values = values
+	return err
+}
+
+// keepRow keeps the values of a row that are for us.
+func (s *Session) keepRow(p *directPart, values [][]byte) {
+	if s.doom != nil { // it is lost, and what it has changed as well
+		return
+	}
+	row, err := p.form.how.Read(values)
 	if err != nil { // the text means something else by now
 		s.doom = errForgotten(err.Error())
 		s.direct.off = true
-		return nil
+		return
 	}
 	if row.Captured() {
 		p.captured = true
-		return nil
+		return
 	}
 	before := s.direct.bytes
 	s.direct.bytes += row.Size()
 	if s.direct.bytes > s.o.ReturnedBytesMax {
 		p.rows = nil // told at COMMIT
-		return nil
+		return
 	}
 	if before <= largeBytes && s.direct.bytes > largeBytes {
 		if refused := s.host.BeginLarge(); refused != nil {
 			s.doom, p.rows = refused, nil
-			return nil
+			return
 		}
 	}
 	p.rows = append(p.rows, row)
-	return nil
 }
 
 // noteDirect notes what a request that was carried out means for the transaction.

@@ -305,7 +305,9 @@ type Collector interface {
 // Rewritten is a statement that returns what it changes, as the collect step would.
 type Rewritten interface {
 	SQL() string
-	// Read decodes a row it has returned, values in binary, and copies what it keeps.
+	// Columns is how many columns of its result, the first ones, are its own. The others are the client's.
+	Columns() int
+	// Read decodes its own columns of a row, values in binary, and copies what it keeps.
 	Read(values [][]byte) (Returned, error)
 }
 

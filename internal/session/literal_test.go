@@ -1,10 +1,14 @@
 package session_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // TestLiterals: which statements that come as Queries are run directly, with their literals as parameters.
@@ -27,6 +31,10 @@ func TestLiterals(t *testing.T) {
 		{"an index that finds many", three("Q INSERT INTO lit VALUES (1, 'a', 1), (2, 'b', 1)\nQ DELETE FROM lit WHERE n = 1"), "insert insert, delete delete, insert insert, delete delete, insert insert, delete delete; 8 captured"},
 		{"another key", three("Q INSERT INTO lit VALUES (1, 'a', 1)\nQ DELETE FROM lit WHERE v = 'a' AND n = 1"), "insert, delete, insert, delete, insert, delete; 2 captured"},
 		{"fields of an interval", three("Q INSERT INTO spans VALUES (1, '5')\nQ DELETE FROM spans WHERE id = 1"), "insert, delete, insert, delete, insert, delete; 6 captured"},
+		{"returning", three("Q INSERT INTO lit VALUES (1, 'a', 1) RETURNING *\nQ DELETE FROM lit WHERE id = 1 RETURNING v || 'x' AS y, n"), "insert, delete, insert, delete, insert, delete; 2 captured"},
+		{"returning a function", three("Q UPDATE t SET v = 'x' WHERE id = 10 RETURNING upper(v)"), "update, update, update; 3 captured"},
+		{"returning the row", three("Q UPDATE t SET v = 'x' WHERE id = 10 RETURNING t"), "update, update, update; 3 captured"},
+		{"returning a query", three("Q UPDATE t SET v = 'x' WHERE id = 10 RETURNING (SELECT 1)"), "update, update, update; 3 captured"},
 		{"a function", three("Q UPDATE t SET v = upper('x') WHERE id = 10"), "update, update, update; 3 captured"},
 		{"escapes", three(`Q UPDATE t SET v = E'\\x' WHERE id = 10`), "update, update, update; 3 captured"},
 		{"a parameter", three("Q UPDATE t SET v = 'x' WHERE id = $1"), "; 0 captured"},
@@ -63,7 +71,7 @@ func TestLiteralsLikePlain(t *testing.T) {
 			t.Errorf("seed %d:\n%s", seed, difference(numbered(want), numbered(got)))
 		}
 		if n := strings.Count(want, "CommandComplete UPDATE 1"); n < 20 || strings.Count(want, "ERROR") < 20 {
-			t.Errorf("seed %d: too little happens:\n%s", seed, want)
+			t.Errorf("seed %d: too little happens: %d updates", seed, n)
 		}
 	}
 }
@@ -132,7 +140,7 @@ func randomStatement(r *rand.Rand, types []string) func() string {
 		all = append(all, text[1:]...)
 		text = nil
 	}
-	switch c := column(); r.IntN(4) {
+	switch c := column(); r.IntN(8) {
 	case 0:
 		start("INSERT INTO lit (id, " + c + ") VALUES (")
 		add("", ", ")
@@ -157,6 +165,7 @@ func randomStatement(r *rand.Rand, types []string) func() string {
 		add("", "")
 		take()
 	}
+	all[len(all)-1] += pick("", "", "", " RETURNING *", " RETURNING id + 5 AS x, "+column(), " returning lit."+column()+", ctid IS NULL, "+column()+"::text;")
 	kinds := make([]int, len(all)) // a slot has numbers of one kind, or strings, mostly
 	for i := range kinds {
 		kinds[i] = r.IntN(len(literalKinds))
@@ -185,4 +194,58 @@ var literalKinds = [][]string{
 	{"'1'", "'-5'", "' 12 '", "'1.5'", "'32768'", "'1e3'", "'NaN'", "'0x10'", "'5'", "'6'"},
 	{"'2024-02-30'", "'2024-02-29'", "'2024-02-29 12:34:56.789+02'", "'infinity'", "'12:34:56.78'", "'1 day'", "'20240131'"},
 	{"'{}'", "'{1,2}'", "'{\"a\": [1, null]}'", "'[1]'", "'\\x00ff'", "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "'$5.00'", "NULL", "true"},
+}
+
+// TestReturning: rows that a client asks for come in the formats that it asks for, in every mode of a driver.
+func TestReturning(t *testing.T) {
+	s, plain := newStage(t, true), newStage(t, false).admin
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, s.listen(t, func(c net.Conn) *fakeHost { return &fakeHost{admin: s.admin, client: c} }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	const insert, update = "INSERT INTO ret (id, v, n) VALUES ($1, $2, 1.50) RETURNING b, id, n, v", "UPDATE ret SET v = $2 WHERE id = $1 RETURNING *, id > 1"
+	for _, c := range []*pgx.Conn{conn, plain} {
+		if _, err := c.Exec(ctx, "CREATE TABLE ret (id int PRIMARY KEY, v text, n numeric, b bytea DEFAULT '\\x0102')"); err != nil {
+			t.Fatal(err)
+		}
+		for name, sql := range map[string]string{"ins": insert, "upd": update} {
+			if _, err := c.PgConn().Prepare(ctx, name, sql, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	id := 0
+	run := func(c *pgx.Conn, name string, formats []int16) string {
+		r := c.PgConn().ExecPrepared(ctx, name, [][]byte{[]byte(fmt.Sprint(id)), []byte("x")}, nil, formats).Read()
+		out := fmt.Sprint(r.CommandTag, " ", r.Err)
+		for _, f := range r.FieldDescriptions {
+			f.TableOID = 0
+			out += fmt.Sprintf(" %+v", f)
+		}
+		return out + fmt.Sprintf(" %x", r.Rows)
+	}
+	for range 2 {
+		for _, formats := range [][]int16{nil, {0}, {1}, {1, 0, 1, 0}, {0, 1, 0, 1}, {1, 1, 1, 1}, {0, 0, 1, 1, 1}, {1, 0}} {
+			id++
+			for _, name := range []string{"ins", "upd"} {
+				if got, want := run(conn, name, formats), run(plain, name, formats); got != want {
+					t.Errorf("%s in formats %v:\n%s\nwant\n%s", name, formats, got, want)
+				}
+			}
+		}
+	}
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		for range 4 {
+			id++
+			var got [4]any
+			if err := conn.QueryRow(ctx, insert, mode, id, "it's ä").Scan(&got[0], &got[1], &got[2], &got[3]); err != nil {
+				t.Fatalf("%v: %v", mode, err)
+			}
+			if s := fmt.Sprintf("%v %v %v", got[0], got[1], got[3]); s != fmt.Sprintf("[1 2] %d it's ä", id) {
+				t.Errorf("%v: %s", mode, s)
+			}
+		}
+	}
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -28,6 +29,7 @@ type reply struct {
 	shifts      []int32    // of the request
 	taking      *directRun // it is a direct statement's, see takeRow
 	plan        bool       // its rows are those of EXPLAIN
+	described   []byte     // the last RowDescription; internal only
 
 	describes []*prepared // whose parameters are yet to be described
 }
@@ -116,6 +118,8 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 					return r, nil, err
 				}
 			}
+		case wire.TypeRowDescription:
+			r.described = slices.Clone(f.Raw)
 		case wire.TypeDataRow:
 			if want {
 				if err := got.read(f.Body()); err != nil {
@@ -291,19 +295,8 @@ func (s *Session) passOne(r *reply) error {
 		return fmt.Errorf("%w: %w", errBackend, err)
 	}
 	if r.taking != nil {
-		switch f.Type {
-		case wire.TypeDataRow:
-			return s.takeRow(r.taking, f)
-		case wire.TypeCloseComplete:
-			return nil // of our Close
-		case wire.TypeBindComplete:
-			if r.taking.part().bound = true; r.taking.query {
-				return nil
-			}
-		case wire.TypeCommandComplete:
-			if err := s.counted(r.taking, f); err != nil {
-				return err
-			}
+		if taken, err := s.takeOf(r.taking, &f); taken || err != nil {
+			return err
 		}
 	}
 	if l := r.lockedBy(); l != nil && (f.Type == wire.TypeDataRow || f.Type == wire.TypeRowDescription) {
@@ -340,7 +333,7 @@ func (s *Session) passOne(r *reply) error {
 			if err := s.emit(f); err != nil {
 				return err
 			}
-			f.Type, f.Raw = wire.TypeNoData, wire.AppendNoData(nil)
+			f = r.taking.part().description()
 		}
 	case wire.TypeParameterDescription:
 		if err := r.tell(f); err != nil {

@@ -78,22 +78,50 @@ func AppendBindRest(dst []byte, portal, statement string, rest []byte) []byte {
 	return finish(append(str(str(dst, portal), statement), rest...), start)
 }
 
-// AppendBindBinary appends a Bind of the unnamed portal with the parameters of another Bind, a whole
-// frame, that asks for all results in binary. A malformed one is taken over as it is, for the
-// backend to refuse.
-func AppendBindBinary(dst []byte, statement string, bind []byte) []byte {
+// AppendBindAs appends a Bind of the unnamed portal with the parameters of another Bind, a whole frame, that asks for
+// results in these formats. A malformed one is taken over as it is, for the backend to refuse.
+func AppendBindAs(dst []byte, statement string, bind []byte, formats ...int16) []byte {
 	b, _ := DecodeBind(Frame{Raw: bind}.Body())
-	c := cursor{b: b.Rest}
-	c.bytes(2 * int(c.u16()))
-	for range int(c.u16()) {
-		c.value()
-	}
+	c := afterParameters(b.Rest)
 	if c.err != nil {
 		return AppendBindRest(dst, "", statement, b.Rest)
 	}
 	dst, start := begin(dst, TypeBind)
 	dst = append(str(str(dst, ""), statement), b.Rest[:len(b.Rest)-len(c.b)]...)
-	return finish(u16(count(dst, 1), 1), start)
+	dst = count(dst, len(formats))
+	for _, f := range formats {
+		dst = u16(dst, uint16(f))
+	}
+	return finish(dst, start)
+}
+
+// afterParameters reads the rest of a Bind up to the formats of results.
+func afterParameters(rest []byte) cursor {
+	c := cursor{b: rest}
+	c.bytes(2 * int(c.u16()))
+	for range int(c.u16()) {
+		c.value()
+	}
+	return c
+}
+
+// AppendResultFormats appends the format of each column that a Bind, a whole frame, asks for; false if the Bind is malformed, or means
+// another number of columns.
+func AppendResultFormats(dst []int16, bind []byte, columns int) ([]int16, bool) {
+	b, err := DecodeBind(Frame{Raw: bind}.Body())
+	c := afterParameters(b.Rest)
+	n := int(c.u16())
+	if err != nil || c.err != nil || n > 1 && n != columns || len(c.b) != 2*n {
+		return dst, false
+	}
+	one := int16(0)
+	for i := range columns {
+		if i < n {
+			one = int16(c.u16())
+		}
+		dst = append(dst, one)
+	}
+	return dst, true
 }
 
 // AppendDescribe appends a Describe of a statement (kind 'S') or portal ('P').

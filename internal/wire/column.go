@@ -37,11 +37,7 @@ const fieldBytes = 4 + 2 + 4 + 2 + 4 + 2
 // over as it is, for the backend to refuse.
 func AppendBindColumn(dst, bind []byte) []byte {
 	b, _ := DecodeBind(Frame{Raw: bind}.Body())
-	c := cursor{b: b.Rest}
-	c.bytes(2 * int(c.u16()))
-	for range int(c.u16()) {
-		c.value()
-	}
+	c := afterParameters(b.Rest)
 	at := len(b.Rest) - len(c.b)
 	n := int(c.u16())
 	if c.bytes(2 * n); c.end() != nil || n < 2 {

@@ -92,7 +92,8 @@ func FuzzDecode(f *testing.F) {
 		bind, err := DecodeBind(b)
 		same("bind", err, func() []byte { return AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest) })
 		if err == nil {
-			AppendBindBinary(nil, "s", AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest))
+			AppendBindAs(nil, "s", AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest), 1, 0)
+			AppendResultFormats(nil, AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest), 3)
 		}
 		kind, name, err := DecodeTarget(b)
 		same("target", err, func() []byte { return AppendClose(nil, kind, name) })

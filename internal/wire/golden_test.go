@@ -149,7 +149,7 @@ func TestDecodeFrontend(t *testing.T) {
 	for _, formats := range [][]int16{nil, {0}, {1, 0, 1}} {
 		client := &pgproto3.Bind{DestinationPortal: "q", PreparedStatement: "s", ParameterFormatCodes: []int16{1, 0}, Parameters: [][]byte{[]byte("v"), nil}, ResultFormatCodes: formats}
 		want := &pgproto3.Bind{PreparedStatement: "other", ParameterFormatCodes: []int16{1, 0}, Parameters: [][]byte{[]byte("v"), nil}, ResultFormatCodes: []int16{1}}
-		equal(t, "bind for binary results", AppendBindBinary(nil, "other", oracle(t, client)), oracle(t, want))
+		equal(t, "bind for binary results", AppendBindAs(nil, "other", oracle(t, client), 1), oracle(t, want))
 	}
 
 	kind, name, err := DecodeTarget(body(t, &pgproto3.Describe{ObjectType: 'S', Name: "x"}))

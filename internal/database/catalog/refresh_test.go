@@ -79,7 +79,7 @@ func TestFollowKnowsItsTriggers(t *testing.T) {
 			if d == nil {
 				continue
 			}
-			if _, ok := d.Direct(op, "x", []string{"v"}); !ok {
+			if _, ok := d.Direct(op, "x", []string{"v"}, nil); !ok {
 				t.Errorf("after %s statements on %s cannot be direct", sql, name)
 			}
 		}

@@ -242,11 +242,11 @@ func (d *directRun) known() bool {
 		if p.form.how == nil {
 			return false
 		}
-		if p.form.returns() {
-			var ok bool
-			if p.formats, ok = wire.AppendResultFormats(p.formats[:0], p.bind, len(p.form.columns)); !ok || p.limited {
-				return false
-			}
+		if n := len(p.form.columns); n > 0 && p.formats == nil { // when it is done again the messages are gone
+			p.formats, _ = wire.ResultFormats(p.bind, n)
+		}
+		if p.form.returns() && (p.limited || len(p.formats) != len(p.form.columns)) {
+			return false
 		}
 	}
 	return true

@@ -41,6 +41,9 @@ func TestRedo(t *testing.T) {
 		{"named, parsed inside", "Q BEGIN\nP ins|INSERT INTO t VALUES ($1, 'x')|23\nB |ins|3\nE |0\nS", "", false},
 		{"direct", "P upd|UPDATE t SET v = $1 WHERE id = 1\nP ins|INSERT INTO t VALUES ($1, $2)|23,25\nS\nB |upd|one\nE |0\nS\nB |upd|one\nE |0\nS\nB |ins|8|x\nE |0\nS\nB |ins|9|x\nE |0\nS\nQ BEGIN\nB |ins|3|x\nE |0\nS\nQ SELECT 1\nB |upd|one\nE |0\nS", "", true},
 		{"direct, another count", "P upd|UPDATE t SET v = $1 WHERE v = 'two'\nS\nB |upd|two\nE |0\nS\nB |upd|two\nE |0\nS\nQ BEGIN\n" + put + "\nB |upd|two\nE |0\nS", "UPDATE t SET v = 'two' WHERE id = 1", false},
+		{"direct, literals", "Q INSERT INTO t VALUES (8, 'x')\nQ INSERT INTO t VALUES (9, 'x')\nQ BEGIN\n" + put + "\nQ SELECT 1\nQ INSERT INTO t VALUES (10, 'it is another')", "", true},
+		{"direct, returning", "P ins|INSERT INTO t VALUES ($1, $2) RETURNING id, v\nP upd|UPDATE t SET v = $1 WHERE id = 1 RETURNING v\nS\nB |ins|8|x\nD P \nE |0\nS\nB |ins|9|x\nE |0\nB |upd|one\nE |0\nS\nB |upd|one\nE |0\nS\n" +
+			"Q BEGIN\nB |ins|3|x\nD P \nE |0\nS\nQ SELECT 1\nB |upd|it is one, and longer\nD P \nE |0\nS", "", true},
 		{"named portal", "P ins|INSERT INTO t VALUES ($1, 'x')|23\nS\nQ BEGIN\nB p|ins|3\nE p|0\nS", "", false},
 		{"portal in pieces", "Q BEGIN\n" + put + "\nP |SELECT generate_series(1, 3)\nB |\nE |1\nS\nE |1\nS", "", false},
 		{"savepoint", "Q BEGIN\nQ SAVEPOINT a\n" + put, "", false},

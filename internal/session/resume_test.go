@@ -46,6 +46,8 @@ func TestResume(t *testing.T) {
 		{"unnamed", put, "P |UPDATE t SET v = v \\|\\| halt() WHERE id = $1|23\nB ||2\nE |0\nS", "", "", true, []string{"ParseComplete", "BindComplete", "UPDATE 1"}},
 		{"several", put, "P |SELECT v FROM t WHERE id = 1\nB |\nE |0\nP |UPDATE t SET v = v \\|\\| halt() WHERE id = $1|23\nB ||2\nE |0\nP |SELECT 4\nB |\nE |0\nS", "", "", true, []string{"DataRow one", "UPDATE 1", "DataRow 4"}},
 		{"direct", "P upd|UPDATE t SET v = $1 WHERE id = 2\nS\nB |upd|a\nE |0\nS\nB |upd|b\nE |0\nS\n" + put, "B |upd|c\nE |0\nS", "", "", true, []string{"BindComplete", "UPDATE 1"}},
+		{"direct, returning", "P upd|UPDATE t SET v = $1 WHERE id = 2 RETURNING v\nS\nB |upd|a\nE |0\nS\nB |upd|b\nE |0\nS\n" + put, "B |upd|c\nD P \nE |0\nS", "", "", true, []string{"BindComplete", "RowDescription", "DataRow c", "UPDATE 1"}},
+		{"direct, literals", "Q UPDATE t SET v = 'a' WHERE id = 2 RETURNING v\nQ UPDATE t SET v = 'b' WHERE id = 2 RETURNING v\n" + put, "Q UPDATE t SET v = 'c' WHERE id = 2 RETURNING v", "", "", true, []string{"RowDescription", "DataRow c", "UPDATE 1"}},
 		{"another unnamed one before", put + "P |SELECT v FROM t WHERE id = 1\nB |\nE |0\nS", "P |SELECT halt()\nB |\nE |0\nS", change, "40001", false, []string{"ParseComplete"}},
 		{"advisory lock", put, "Q SELECT locks_and_halts()", "", "40001", false, nil},
 		{"savepoint", put + "Q SAVEPOINT a", "Q SELECT halt()", "", "40001", false, nil},

@@ -105,23 +105,24 @@ func afterParameters(rest []byte) cursor {
 	return c
 }
 
-// AppendResultFormats appends the format of each column that a Bind, a whole frame, asks for; false if the Bind is malformed, or means
-// another number of columns.
-func AppendResultFormats(dst []int16, bind []byte, columns int) ([]int16, bool) {
+// ResultFormats are the formats that a Bind, a whole frame, asks for a result of so many columns; false if the Bind is malformed, or
+// means another number of them.
+func ResultFormats(bind []byte, columns int) ([]int16, bool) {
 	b, err := DecodeBind(Frame{Raw: bind}.Body())
 	c := afterParameters(b.Rest)
 	n := int(c.u16())
 	if err != nil || c.err != nil || n > 1 && n != columns || len(c.b) != 2*n {
-		return dst, false
+		return nil, false
 	}
-	one := int16(0)
-	for i := range columns {
+	formats := make([]int16, columns)
+	for i := range formats {
 		if i < n {
-			one = int16(c.u16())
+			formats[i] = int16(c.u16())
+		} else if n == 1 {
+			formats[i] = formats[0]
 		}
-		dst = append(dst, one)
 	}
-	return dst, true
+	return formats, true
 }
 
 // AppendDescribe appends a Describe of a statement (kind 'S') or portal ('P').

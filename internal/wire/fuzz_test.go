@@ -93,7 +93,7 @@ func FuzzDecode(f *testing.F) {
 		same("bind", err, func() []byte { return AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest) })
 		if err == nil {
 			AppendBindAs(nil, "s", AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest), 1, 0)
-			AppendResultFormats(nil, AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest), 3)
+			_, _ = ResultFormats(AppendBindRest(nil, bind.Portal, bind.Statement, bind.Rest), 3)
 		}
 		kind, name, err := DecodeTarget(b)
 		same("target", err, func() []byte { return AppendClose(nil, kind, name) })

@@ -71,10 +71,10 @@ func (d *Direct) SQL(text, returns string) string {
 }
 
 // DirectSQL is the query that tells which table a direct statement on a relation would change, and
-// whether the session may read it and nobody has redefined what directs use. It
+// whether the session may read it, and has the right to what the statement does, and nobody has redefined what directs use. It
 // returns one row of schema, name and boolean, or none, in text. The relation is an SQL name.
-func DirectSQL(relation string) string {
-	return fmt.Sprintf(directSQL, literal(relation))
+func DirectSQL(relation, right string) string {
+	return fmt.Sprintf(directSQL, literal(right), literal(relation))
 }
 
 // plainOperators is SQL for whether nobody has written an operator or a cast. Those of users' types count: they can be meant where an
@@ -84,7 +84,7 @@ const plainOperators = `NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_cat
       EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode::pg_catalog.oid OPERATOR(pg_catalog.=) p.oid)
       OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc OPERATOR(pg_catalog.=) p.oid)))`
 
-const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c.oid, 'SELECT')
+const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c.oid, 'SELECT') AND pg_catalog.has_table_privilege(c.oid, %s)
   AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
   AND (pg_catalog.current_schemas(true))[1] OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
   AND ` + plainOperators + `
@@ -124,6 +124,22 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string) (
 			row, ident, keys, image, TransactionSetting, g.directName()),
 		op: op, oid: t.OID, header: []byte(t.headerText()),
 	}, true
+}
+
+// steadyTypes are types whose strings are read alike at all times and under all settings, by their OIDs, and steadyNames their names.
+var (
+	steadyTypes = []uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 700, 701, 1042, 1043, 1560, 1562, 1700, 2950, 3802, // bool to jsonb
+		650, 829, 869, 1000, 1005, 1007, 1009, 1014, 1015, 1016, 1021, 1022, 1231, 2951} // addresses, and arrays
+	steadyNames = []string{"bool", "bytea", "int2", "int4", "int8", "text", "json", "jsonb", "float4", "float8", "bpchar", "varchar", "bit", "varbit", "numeric"}
+)
+
+// Steady reports whether strings of the types of these columns (nil: of all), of types by their names, and of types by their OIDs are read alike
+// at all times and under all settings.
+func (t *TableDesc) Steady(columns, casts []string, types []uint32) bool {
+	return !slices.ContainsFunc(t.Columns, func(c Column) bool {
+		return !slices.Contains(steadyTypes, c.OID) && (columns == nil || slices.Contains(columns, c.Name))
+	}) && !slices.ContainsFunc(casts, func(name string) bool { return !slices.Contains(steadyNames, name) }) &&
+		!slices.ContainsFunc(types, func(oid uint32) bool { return oid != 0 && !slices.Contains(steadyTypes, oid) })
 }
 
 // systemColumns are those that every table has.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -257,7 +258,20 @@ func (c Collector) Piecewise(schema, table string) bool { return c.tables().Piec
 func (Collector) BulkMark() string { return capture.BulkMark }
 
 // AskDirect asks for the table a direct statement would change.
-func (Collector) AskDirect(d *semantics.Direct) string { return capture.DirectSQL(d.Relation) }
+func (Collector) AskDirect(d *semantics.Direct) string {
+	return capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb])
+}
+
+// steady reports whether a statement's strings mean the same whenever it is prepared.
+func steady(d *semantics.Direct, t *capture.TableDesc) bool {
+	columns := append(append(slices.Clone(d.Columns), d.Sets...), d.Inserts...)
+	if d.Verb == semantics.Insert && d.Inserts == nil {
+		columns = nil
+	} else if columns == nil {
+		columns = []string{}
+	}
+	return !d.Clock && t.Steady(columns, d.Casts, d.Types)
+}
 
 // Direct makes a statement direct on the table that the session names; the table itself is known
 // from the catalog alone.
@@ -266,7 +280,7 @@ func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritt
 		return nil, false
 	}
 	t := c.tables().Capture(string(answer[0]), string(answer[1]))
-	if t == nil || d.Literals && (t.Intervals() || d.Verb != semantics.Insert && !t.FindsOne(semantics.Pinned(d.Text))) {
+	if t == nil || d.Strings && !steady(d, t) || d.Literals && (t.Intervals() || d.Verb != semantics.Insert && !t.FindsOne(semantics.Pinned(d.Text))) {
 		return nil, false
 	}
 	op := map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb]

@@ -27,6 +27,14 @@ type Direct struct {
 	Text     string   // the statement, without RETURNING and what follows its last word
 	Returns  string   // what RETURNING lists, as SQL; empty if there is none
 	Literals bool     // its parameters stand for literals of a client's text, see Parametrized
+
+	// Strings is true if there are strings in the text: what they are is settled when the statement is prepared. They may be of the types of
+	// Columns, Sets, Inserts (nil: all columns of the table), of Casts (names of PostgreSQL's own types), or of the time if Clock is true.
+	Strings bool
+	Inserts []string
+	Casts   []string
+	Clock   bool
+	Types   []uint32 // of parameters, as far as they are prescribed; whoever has them sets it
 }
 
 // DirectOf finds out whether sql is one direct statement.
@@ -49,6 +57,9 @@ func DirectOf(sql string) (Direct, bool) {
 			return Direct{}, false
 		}
 		d.Verb, rel, returning = Insert, s.Relation, s.ReturningList
+		for _, c := range s.Cols {
+			d.Inserts = append(d.Inserts, c.GetResTarget().GetName())
+		}
 	case n.GetUpdateStmt() != nil:
 		s := n.GetUpdateStmt()
 		if len(s.FromClause) > 0 || s.WithClause != nil {
@@ -71,20 +82,7 @@ func DirectOf(sql string) (Direct, bool) {
 	if len(returning) > 0 && !d.returning() {
 		return Direct{}, false
 	}
-	stars := 0 // elsewhere they mean the whole row
-	for _, n := range returning {
-		if allColumns(n.GetResTarget().GetVal().GetColumnRef()) {
-			stars--
-		}
-	}
-	walk(tree.Stmts[0].Stmt.ProtoReflect(), func(m protoreflect.Message) {
-		if c, ok := m.Interface().(*pg.ColumnRef); ok && allColumns(c) {
-			stars++
-		} else if ok {
-			d.Columns = append(d.Columns, c.Fields[len(c.Fields)-1].GetString_().GetSval())
-		}
-	})
-	if stars > 0 {
+	if !d.names(tree.Stmts[0].Stmt, returning) {
 		return Direct{}, false
 	}
 	d.Relation, d.Alias = quote(rel.Relname), rel.Relname
@@ -95,6 +93,33 @@ func DirectOf(sql string) (Direct, bool) {
 		d.Alias = rel.Alias.Aliasname
 	}
 	return d, true
+}
+
+// names notes what a statement names and what its strings may be; false if it names the whole row as *, which RETURNING alone may list.
+func (d *Direct) names(n *pg.Node, returning []*pg.Node) bool {
+	stars := 0
+	for _, n := range returning {
+		if allColumns(n.GetResTarget().GetVal().GetColumnRef()) {
+			stars--
+		}
+	}
+	walk(n.ProtoReflect(), func(m protoreflect.Message) {
+		switch v := m.Interface().(type) {
+		case *pg.ColumnRef:
+			if allColumns(v) {
+				stars++
+			} else {
+				d.Columns = append(d.Columns, v.Fields[len(v.Fields)-1].GetString_().GetSval())
+			}
+		case *pg.A_Const:
+			d.Strings = d.Strings || v.GetSval() != nil
+		case *pg.TypeCast:
+			d.Casts = append(d.Casts, v.TypeName.Names[len(v.TypeName.Names)-1].GetString_().GetSval())
+		case *pg.SQLValueFunction:
+			d.Clock = true
+		}
+	})
+	return stars == 0
 }
 
 // allColumns reports whether a reference is * or t.*.

@@ -24,9 +24,10 @@ const (
 )
 
 // Parametrized gives an INSERT, UPDATE or DELETE with parameters for its literals, in order. With them it means what the text means, or it
-// is no statement at all, because a literal stands where only a literal may; an interval's fields are an exception: they
-// are read otherwise in a parameter, and whoever uses the form has to see to it. ok is false for other statements, for literals that are more than digits
-// or plain strings, and if there are parameters already. The text is meant for standard_conforming_strings = on.
+// is no statement at all, because a literal stands where only a literal may; a column of intervals is an exception: a literal's
+// fields are those of the column ('5' is days for interval day), a parameter's are not, and whoever uses the form has to see to it. ok is false for other
+// statements, for literals that are more than digits or plain strings, with BETWEEN, whose left side PostgreSQL takes twice, each time as another
+// type, with the word interval, and if there are parameters already. The text is meant for standard_conforming_strings = on.
 func Parametrized(sql string) (form string, literals []Literal, ok bool) {
 	if len(sql) > literalsTextMax || !utf8.ValidString(sql) {
 		return "", nil, false
@@ -39,6 +40,10 @@ func Parametrized(sql string) (form string, literals []Literal, ok bool) {
 	from := 0
 	for ; x.kind != 0; x.next() {
 		switch x.kind {
+		case wordToken:
+			if x.is("between") || x.is("interval") {
+				return "", nil, false
+			}
 		case paramToken:
 			return "", nil, false
 		case valueToken:

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,10 +28,11 @@ type direct struct {
 	stale   []byte // Close messages for others
 	catalog any
 	// outdated counts failures, so that one nobody has thought of does not come again for ever.
-	outdated int
-	values   [][]byte // room for those of a row
-	keyed    []byte   // for a key
-	row      []byte   // and for one of the client's
+	outdated  int
+	values    [][]byte // room for those of a row
+	keyed     []byte   // for a key
+	preparing bool     // a form: what is noticed then the client is told of its own text
+	row       []byte   // and for one of the client's
 
 	// the transaction
 	wish   string // the setting of tutti.tx it begins with, or goes on with
@@ -51,6 +51,7 @@ type form struct {
 	// literals says that the parameters stand for those of a client's text.
 	literals bool
 	uses     int
+	refused  bool   // it cannot be run directly
 	age      int    // of the session's forms when it was made
 	name     string // the statement's at the backend; empty until it is prepared
 	how      Rewritten
@@ -99,6 +100,7 @@ type directAnswer struct {
 	count    int // of rows
 	rows     []Returned
 	captured bool // by the trigger
+	parsed   bool // the client's Parse was carried out
 	bound    bool // its parameters were taken
 }
 
@@ -161,19 +163,19 @@ func (d *direct) form(sql string, types []uint32, literals bool) *form {
 
 // key tells forms apart. It is valid until the next call.
 func (d *direct) key(sql string, types []uint32, literals bool) []byte {
-	d.keyed = append(d.keyed[:0], sql...)
+	d.keyed = append(append(d.keyed[:0], sql...), 0)
 	for _, t := range types {
 		d.keyed = strconv.AppendUint(append(d.keyed, ' '), uint64(t), 10)
 	}
 	return strconv.AppendBool(d.keyed, literals)
 }
 
-// room reports whether another form can be known, and makes it if there are some that have not come again.
+// room reports whether another form can be known, and makes it if there are some that have not come again, or are of no use.
 func (d *direct) room() bool {
 	if len(d.forms) < formsMax {
 		return true
 	}
-	maps.DeleteFunc(d.forms, func(_ string, f *form) bool { return f.uses < formUses })
+	maps.DeleteFunc(d.forms, func(_ string, f *form) bool { return f.uses < formUses || f.refused })
 	return len(d.forms) < formsMax*3/4
 }
 
@@ -223,7 +225,8 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 		n++
 	}
 	if len(batch) == n || batch[n].typ != wire.TypeExecute || batch[n].of != bind.of || parsed != nil && parsed != bind.of ||
-		bind.of.statement.Kind != semantics.Write || bind.of.marked && bind.of.statement.Many {
+		bind.of.statement.Kind != semantics.Write || bind.of.marked && bind.of.statement.Many ||
+		bind.of.odd || bind.statement == "" && parsed == nil { // the backend may not know one without a name any more
 		return part, 0
 	}
 	_, limit, _ := wire.DecodeExecute(wire.Frame{Raw: raw(&batch[n])}.Body())
@@ -316,8 +319,9 @@ func (s *Session) adjust() {
 func (s *Session) prepareDirect() error {
 	d := &s.direct
 	for _, f := range d.wanted {
+		f.refused = true
 		how, ok := semantics.DirectOf(f.sql)
-		if how.Literals = f.literals; !ok || s.escape { // the text was read otherwise
+		if how.Literals, how.Types = f.literals, f.types; !ok || s.escape { // the text was read otherwise
 			continue
 		}
 		r, rows, err := s.ask(s.o.Collector.AskDirect(&how))
@@ -341,20 +345,25 @@ func (s *Session) prepareDirect() error {
 			frames = wire.AppendDescribe(frames, 'S', f.name)
 		}
 		s.srvW.Append(wire.AppendSync(frames))
-		if r, err = s.quiet(); err != nil {
+		d.preparing = true
+		r, err = s.quiet()
+		if d.preparing = false; err != nil {
 			return err
 		}
-		if r.failed != nil {
+		if r.failed != nil || r.noticed { // which would be given once, and not each time
 			continue
 		}
 		if f.columns = nil; how.Returns != "" {
 			columns, err := wire.DecodeRowDescription(wire.Frame{Raw: r.described}.Body())
-			if err != nil || len(columns) <= rewritten.Columns() {
-				return fmt.Errorf("session: a direct statement is described with %d columns: %w", len(columns), errors.Join(err, errBackend))
+			if err != nil {
+				return fmt.Errorf("%w: a direct statement's description: %w", errBackend, err)
+			}
+			if len(columns) <= rewritten.Columns() { // * of a table without columns, which PostgreSQL refuses by itself
+				continue
 			}
 			f.columns = columns[rewritten.Columns():]
 		}
-		f.how = rewritten
+		f.how, f.refused = rewritten, false
 	}
 	d.wanted = nil
 	return nil
@@ -417,6 +426,8 @@ func (s *Session) takeOf(d *directRun, f *wire.Frame) (taken bool, err error) {
 		return true, s.takeRow(d, *f)
 	case wire.TypeCloseComplete:
 		return true, nil // of our Close
+	case wire.TypeParseComplete:
+		d.part().parsed = true
 	case wire.TypeBindComplete:
 		d.part().bound = true
 		return d.query, nil
@@ -452,7 +463,9 @@ func (s *Session) takeRow(d *directRun, f wire.Frame) error {
 		err = s.emit(wire.Frame{Type: wire.TypeDataRow, Raw: s.direct.row})
 	}
 	clear(values) // they alias the frame
-	s.direct.values = values
+	if s.direct.values = values; cap(s.direct.row) > largeBytes {
+		s.direct.row = nil
+	}
 	return err
 }
 

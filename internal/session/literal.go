@@ -1,6 +1,7 @@
 package session
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -21,15 +22,21 @@ func (s *Session) literally(st semantics.Statement, sql string) *directRun {
 	if !ok {
 		return nil
 	}
-	types, params := make([]uint32, len(literals)), make([][]byte, len(literals))
+	types := make([]uint32, len(literals))
 	for i, l := range literals {
-		types[i], params[i] = l.Type, []byte(l.Value)
+		types[i] = l.Type
 	}
 	f := s.direct.form(text, types, true)
-	if f == nil {
+	if f == nil || f.refused {
 		return nil
 	}
-	s.direct.use(f)
+	if s.direct.use(f); f.uses < formUses {
+		return nil
+	}
+	params := make([][]byte, len(literals))
+	for i, l := range literals {
+		params[i] = []byte(l.Value)
+	}
 	return &directRun{query: true, closes: s.statements[""] != nil,
 		parts: []directPart{{form: f, bind: wire.AppendBind(nil, "", "", nil, params, nil), text: sql, literals: literals}}}
 }
@@ -37,12 +44,18 @@ func (s *Session) literally(st semantics.Statement, sql string) *directRun {
 // asLiteral makes an error about a parameter one about the literal that it stands for, at its place in the client's text.
 // It reports whether it is one.
 func (p *directPart) asLiteral(e *wire.ErrorFields) bool {
-	before := max(0, strings.LastIndexByte(e.Where, '\n'))
-	_, number, _ := strings.Cut(e.Where[before:], "$") // unnamed portal parameter $1 = '...', in whatever language
-	n, err := strconv.Atoi(number[:len(number)-len(strings.TrimLeft(number, "0123456789"))])
-	if p.bound || err != nil || n < 1 || n > len(p.literals) {
+	at := parameterContext.FindStringSubmatchIndex(e.Where)
+	if p.bound || at == nil {
 		return false
 	}
-	e.Where, e.Position = e.Where[:before], int32(utf8.RuneCountInString(p.text[:p.literals[n-1].At]))+1
+	n, err := strconv.Atoi(e.Where[at[2]:at[3]])
+	if err != nil || n < 1 || n > len(p.literals) {
+		return false
+	}
+	e.Where, e.Position = strings.TrimSuffix(e.Where[:at[0]], "\n"), int32(utf8.RuneCountInString(p.text[:p.literals[n-1].At]))+1
 	return true
 }
+
+// parameterContext begins what PostgreSQL says, in whatever language, of a parameter that it cannot read: unnamed portal parameter $1 = '...'.
+// The value can have more lines.
+var parameterContext = regexp.MustCompile(`(?m)^[^'"$\n]*\$([0-9]+) = '`)

@@ -32,6 +32,10 @@ func TestLiterals(t *testing.T) {
 		{"another key", three("Q INSERT INTO lit VALUES (1, 'a', 1)\nQ DELETE FROM lit WHERE v = 'a' AND n = 1"), "insert, delete, insert, delete, insert, delete; 2 captured"},
 		{"fields of an interval", three("Q INSERT INTO spans VALUES (1, '5')\nQ DELETE FROM spans WHERE id = 1"), "insert, delete, insert, delete, insert, delete; 6 captured"},
 		{"returning", three("Q INSERT INTO lit VALUES (1, 'a', 1) RETURNING *\nQ DELETE FROM lit WHERE id = 1 RETURNING v || 'x' AS y, n"), "insert, delete, insert, delete, insert, delete; 2 captured"},
+		{"prepared, with strings", "P s|UPDATE t SET v = 'c' WHERE id = $1|23\nS\n" + three("B |s|10\nE |0\nS"), "update, update, update; 1 captured"},
+		{"prepared, with strings of times", "Q CREATE TABLE times (id int PRIMARY KEY, at timestamptz, v text)\nQ INSERT INTO times VALUES (1)\nP t|UPDATE times SET v = 'c', at = $2 WHERE id = $1|23\nP u|UPDATE times SET v = 'c' WHERE id = $1|23\nS\n" +
+			three("B |t|1|2020-01-01\nE |0\nS\nB |u|1\nE |0\nS"), "insert, update, update, update, update, update, update; 5 captured"},
+		{"between", three("Q UPDATE t SET v = 'x' WHERE id = 10 AND id BETWEEN 1 AND 20"), "update, update, update; 3 captured"},
 		{"returning a function", three("Q UPDATE t SET v = 'x' WHERE id = 10 RETURNING upper(v)"), "update, update, update; 3 captured"},
 		{"returning the row", three("Q UPDATE t SET v = 'x' WHERE id = 10 RETURNING t"), "update, update, update; 3 captured"},
 		{"returning a query", three("Q UPDATE t SET v = 'x' WHERE id = 10 RETURNING (SELECT 1)"), "update, update, update; 3 captured"},

@@ -30,6 +30,7 @@ type reply struct {
 	taking      *directRun // it is a direct statement's, see takeRow
 	plan        bool       // its rows are those of EXPLAIN
 	described   []byte     // the last RowDescription; internal only
+	noticed     bool       // there was a notice; internal only
 
 	describes []*prepared // whose parameters are yet to be described
 }
@@ -135,6 +136,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 				return r, nil, err
 			}
 		case wire.TypeNoticeResponse:
+			r.noticed = true
 			s.ownNotice(f)
 		}
 	}
@@ -144,7 +146,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 // the server's log may show its parameters, which are secrets (debug_print_plan).
 func (s *Session) ownNotice(f wire.Frame) {
 	e, err := wire.DecodeErrorFields(f.Body())
-	if err != nil || e.SeverityUnlocalized == "LOG" || strings.HasPrefix(e.SeverityUnlocalized, "DEBUG") {
+	if err != nil || s.direct.preparing || e.SeverityUnlocalized == "LOG" || strings.HasPrefix(e.SeverityUnlocalized, "DEBUG") {
 		return
 	}
 	switch e.Code {
@@ -365,7 +367,7 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		return err
 	}
 	if d := r.taking; d != nil {
-		if !d.part().asLiteral(&e) && s.outdated(e) {
+		if p := d.part(); !p.asLiteral(&e) && (p.parse == nil || p.parsed) && s.outdated(e) {
 			e = errForgotten("the table's definition or the session's rights were changed").ErrorFields
 		}
 		e.Message = strings.ReplaceAll(e.Message, d.part().form.name, d.part().name)

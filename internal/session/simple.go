@@ -93,8 +93,7 @@ func (s *Session) classify(sql string) ([]semantics.Statement, *wire.SQLError) {
 		return []semantics.Statement{{Kind: semantics.Unknown, Text: sql}}, nil
 	}
 	if !ok || s.direct.encoded {
-		return nil, wire.Errorf(wire.CodeFeatureNotSupported, "a backslash cannot be used here while standard_conforming_strings is off").
-			WithHint("Set standard_conforming_strings to on, and write E'…' where backslashes shall escape.")
+		return nil, errBackslash()
 	}
 	list := s.cache.classify(meant)
 	if len(list) > 1 || list[0].Password != nil {
@@ -103,6 +102,19 @@ func (s *Session) classify(sql string) ([]semantics.Statement, *wire.SQLError) {
 	one := list[0]
 	one.Text, one.Many, one.Compared = sql, false, nil
 	return []semantics.Statement{one}, nil
+}
+
+// errBackslash is told where a backslash would mean to us something else than to PostgreSQL.
+func errBackslash() *wire.SQLError {
+	return wire.Errorf(wire.CodeFeatureNotSupported, "a backslash cannot be used here while standard_conforming_strings is off").
+		WithHint("Set standard_conforming_strings to on, and write E'…' where backslashes shall escape.")
+}
+
+// readOtherwise reports whether a text that was split off while standard_conforming_strings was on may mean something else with it off:
+// PostgreSQL has read the whole Query at once, and gets it in pieces from us.
+func readOtherwise(sql string) bool {
+	meant, ok, unsafe := semantics.Escaped(sql)
+	return !ok || unsafe || meant != sql
 }
 
 // statement runs one statement that came as a Query. raw is a whole Query frame of it.
@@ -195,7 +207,11 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 // outside an explicit block is an implicit one, ended by the end of the Query.
 func (s *Session) oneByOne(list []semantics.Statement) error {
 	defer func() { s.shift = 0 }()
+	escape := s.escape
 	for _, st := range list {
+		if s.escape && !escape && readOtherwise(st.Text) {
+			return s.fail(errBackslash())
+		}
 		if s.block == idle && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition || st.Kind == semantics.Commit || st.Kind == semantics.Rollback ||
 			st.Scope == semantics.ThisTransaction) {
 			s.block, s.implicit = active, true

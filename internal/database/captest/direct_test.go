@@ -26,7 +26,7 @@ func (p *pair) rewrite(sql string) (*capture.Direct, string, bool) {
 	}
 	var schema, name string
 	var allowed bool
-	if err := p.a.QueryRow(ctx, capture.DirectSQL(d.Relation)).Scan(&schema, &name, &allowed); err != nil || !allowed {
+	if err := p.a.QueryRow(ctx, capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb])).Scan(&schema, &name, &allowed); err != nil || !allowed {
 		return nil, "", false
 	}
 	tx, err := p.a.Begin(ctx)

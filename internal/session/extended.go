@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ var unknownStatement = &prepared{statement: semantics.Statement{Kind: semantics.
 
 // gather adds one extended-protocol message to the batch.
 func (s *Session) gather(f wire.Frame) error {
-	if len(s.batchBytes)+len(f.Raw) > pipelineBytesMax && s.crowded(len(f.Raw)) {
+	if len(s.batchBytes)+len(f.Raw) > pipelineBytesMax && s.crowded(len(f.Raw)) || f.Type == wire.TypeParse && bytes.IndexByte(f.Raw, '\\') >= 0 && s.executes() {
 		if err := s.process(false); err != nil {
 			return err
 		}
@@ -80,14 +81,20 @@ func (s *Session) gather(f wire.Frame) error {
 // it: because it executes something, whose results would fill the way back while the message
 // is written (S5), or because it would hold too much besides one large message.
 func (s *Session) crowded(n int) bool {
+	if s.executes() {
+		return true
+	}
 	largest := n
 	for i := range s.batch {
-		if s.batch[i].typ == wire.TypeExecute {
-			return true
-		}
 		largest = max(largest, s.batch[i].end-s.batch[i].start)
 	}
 	return len(s.batchBytes)+n-largest > pipelineBytesMax
+}
+
+// executes reports whether the batch executes something. A text with a backslash that follows waits for that, which may have changed
+// how it is to be read.
+func (s *Session) executes() bool {
+	return slices.ContainsFunc(s.batch, func(m message) bool { return m.typ == wire.TypeExecute })
 }
 
 func protocolError(err error) *wire.SQLError {

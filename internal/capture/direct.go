@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -71,10 +72,10 @@ func (d *Direct) SQL(text, returns string) string {
 }
 
 // DirectSQL is the query that tells which table a direct statement on a relation would change, and
-// whether the session may read it, and has the right to what the statement does, and nobody has redefined what directs use. It
-// returns one row of schema, name and boolean, or none, in text. The relation is an SQL name.
-func DirectSQL(relation, right string) string {
-	return fmt.Sprintf(directSQL, literal(right), literal(relation))
+// whether the session may read it, has the right to what the statement does, and nobody has redefined what directs use, nor
+// written functions of the names that it calls. It returns one row of schema, name and boolean, or none, in text. The relation is an SQL name.
+func DirectSQL(relation, right string, calls []string) string {
+	return fmt.Sprintf(directSQL, literal(right), literal("{"+strings.Join(calls, ",")+"}"), literal(relation))
 }
 
 // plainOperators is SQL for whether nobody has written an operator or a cast. Those of users' types count: they can be meant where an
@@ -88,6 +89,7 @@ const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c
   AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
   AND (pg_catalog.current_schemas(true))[1] OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
   AND ` + plainOperators + `
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog._name))
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
   WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)::pg_catalog.oid`
 

@@ -259,7 +259,7 @@ func (Collector) BulkMark() string { return capture.BulkMark }
 
 // AskDirect asks for the table a direct statement would change.
 func (Collector) AskDirect(d *semantics.Direct) string {
-	return capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb])
+	return capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb], d.Calls)
 }
 
 // steady reports whether a statement's strings mean the same whenever it is prepared.

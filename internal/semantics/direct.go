@@ -28,6 +28,9 @@ type Direct struct {
 	Returns  string   // what RETURNING lists, as SQL; empty if there is none
 	Literals bool     // its parameters stand for literals of a client's text, see Parametrized
 
+	// Calls are functions that it calls, of directFunctions, if nobody has written others of these names.
+	Calls []string
+
 	// Strings is true if there are strings in the text: what they are is settled when the statement is prepared. They may be of the types of
 	// Columns, Sets, Inserts (nil: all columns of the table), of Casts (names of PostgreSQL's own types), or of the time if Clock is true.
 	Strings bool
@@ -117,6 +120,9 @@ func (d *Direct) names(n *pg.Node, returning []*pg.Node) bool {
 			d.Casts = append(d.Casts, v.TypeName.Names[len(v.TypeName.Names)-1].GetString_().GetSval())
 		case *pg.SQLValueFunction:
 			d.Clock = true
+		case *pg.FuncCall:
+			d.Clock = true // its arguments may be of any types
+			d.Calls = append(d.Calls, v.Funcname[len(v.Funcname)-1].GetString_().GetSval())
 		}
 	})
 	return stars == 0
@@ -154,12 +160,27 @@ var harmlessNodes = map[protoreflect.Name]bool{
 	"A_ArrayExpr": true, "A_Star": true,
 }
 
+// directFunctions run no code but PostgreSQL's own, if nobody has written others of the same names, and leave nothing behind.
+var directFunctions = map[string]bool{
+	"now": true, "clock_timestamp": true, "statement_timestamp": true, "transaction_timestamp": true, "random": true, "gen_random_uuid": true,
+	"lower": true, "upper": true, "length": true, "abs": true, "round": true, "ceil": true, "floor": true, "concat": true, "substring": true,
+	"btrim": true, "ltrim": true, "rtrim": true, "replace": true, "to_char": true, "date_trunc": true, "date_part": true, "extract": true, "mod": true, "power": true,
+}
+
+// directly reports whether a call is of one of directFunctions, and nothing but that.
+func directly(f *pg.FuncCall) bool {
+	n := f.Funcname
+	return (len(n) == 1 || len(n) == 2 && n[0].GetString_().GetSval() == "pg_catalog") && directFunctions[n[len(n)-1].GetString_().GetSval()] &&
+		len(f.AggOrder) == 0 && f.AggFilter == nil && f.Over == nil && !f.AggWithinGroup && !f.AggStar && !f.AggDistinct && !f.FuncVariadic
+}
+
 // harmless refuses everything that is looked up by a name that may come to mean something of a
-// user's: functions, and types that the grammar does not know as its own.
+// user's: functions but a few, and types that the grammar does not know as its own.
 func harmless(m protoreflect.Message) bool {
 	ok := true
 	walk(m, func(m protoreflect.Message) {
-		ok = ok && harmlessNodes[m.Descriptor().Name()]
+		f, calls := m.Interface().(*pg.FuncCall)
+		ok = ok && (harmlessNodes[m.Descriptor().Name()] || calls && directly(f))
 		switch n := m.Interface().(type) {
 		case *pg.TypeName:
 			ok = ok && len(n.Names) == 2 && n.Names[0].GetString_().GetSval() == "pg_catalog"

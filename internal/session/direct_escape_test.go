@@ -45,6 +45,9 @@ func TestDirectEscapes(t *testing.T) {
 		{"a cast of a whole row", []string{
 			"CREATE FUNCTION evil(t) RETURNS text LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (190 + $1.id, 'x'); RETURN 'x'; END $$", "CREATE CAST (t AS text) WITH FUNCTION evil(t) AS ASSIGNMENT"}, "",
 			"P evil|UPDATE t SET v = t WHERE id = $1\nS", "B |evil|99\nE |0\nS\nB |evil|99\nE |0\nS\nB |evil|1\nE |0\nS\nB |evil|2\nE |0\nS", "insert update, insert update; 4 captured"},
+		{"a function of a name of PostgreSQL's", []string{
+			"CREATE FUNCTION lower(int) RETURNS text LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (190 + $1, 'x'); RETURN 'x'; END $$"}, "",
+			"P evil|UPDATE t SET v = lower(id) WHERE id = $1\nS", "B |evil|99\nE |0\nS\nB |evil|99\nE |0\nS\nB |evil|1\nE |0\nS\nB |evil|2\nE |0\nS", "insert update, insert update; 4 captured"},
 		{"an operator over a type of a user's", []string{"CREATE TYPE mood AS ENUM ('ok')",
 			"CREATE FUNCTION evil(mood, mood) RETURNS text LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t SELECT count(*) + 190, 'x' FROM t; RETURN 'x'; END $$",
 			"CREATE OPERATOR @@@@ (FUNCTION = evil, LEFTARG = mood, RIGHTARG = mood)"}, "",

@@ -26,7 +26,7 @@ func (p *pair) rewrite(sql string) (*capture.Direct, string, bool) {
 	}
 	var schema, name string
 	var allowed bool
-	if err := p.a.QueryRow(ctx, capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb])).Scan(&schema, &name, &allowed); err != nil || !allowed {
+	if err := p.a.QueryRow(ctx, capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb], d.Calls)).Scan(&schema, &name, &allowed); err != nil || !allowed {
 		return nil, "", false
 	}
 	tx, err := p.a.Begin(ctx)
@@ -99,6 +99,7 @@ func TestDirectSaysTheSame(t *testing.T) {
 		"INSERT INTO par VALUES (40, 90)", "DELETE FROM par WHERE id = 4", "INSERT INTO uq VALUES (50, 60, 1, 'q'), (51, NULL, NULL, 'q')", "DELETE FROM uq WHERE id < 5", "INSERT INTO log VALUES (1, 'x'), (1, 'x')",
 		"INSERT INTO plain DEFAULT VALUES", "INSERT INTO plain(id) VALUES (60)", "UPDATE gen SET x = x + 1 WHERE k = 1", "INSERT INTO gen(k, x) VALUES (5, 5)",
 		"UPDATE plain AS q SET n = q.n + 1 WHERE q.id = 5 RETURNING *, q.n + 1", "INSERT INTO dropped VALUES (7, 3) RETURNING id -- end", "DELETE FROM dropped WHERE id = 1 RETURNING dropped.*;",
+		"UPDATE plain SET x = upper(x) || length(x), ts = date_trunc('day', ts) WHERE id IN (3, 4) AND lower(x) > ''",
 	}
 	r := rand.New(rand.NewPCG(5, 0))
 	for range 400 {
@@ -175,7 +176,7 @@ func TestDirectIsRefused(t *testing.T) {
 		"INSERT INTO checked VALUES (1)", "INSERT INTO def VALUES (1)", "INSERT INTO indexed VALUES (1)", "INSERT INTO late VALUES (1, 1)", "INSERT INTO lateref VALUES (1, 1)", "INSERT INTO moody VALUES (1, 'a')",
 		"UPDATE keyless SET v = 1", "DELETE FROM keyless", "INSERT INTO seen VALUES (1)", "INSERT INTO unlogged VALUES (1)", "DELETE FROM ref", "INSERT INTO pt VALUES (1, 1, 'x')", "INSERT INTO pt0 VALUES (1, 1, 'x')",
 		"INSERT INTO acc VALUES (1, 1)", "INSERT INTO ex VALUES (1, NULL)", "INSERT INTO px VALUES (1)", "INSERT INTO reg VALUES (1)", "UPDATE child SET r = 1", "UPDATE child SET id = 1", "UPDATE gen SET id = DEFAULT",
-		"INSERT INTO child SELECT 1, 1", "INSERT INTO child VALUES (1, 1) ON CONFLICT DO NOTHING", "INSERT INTO child VALUES (f(1), 1)", "INSERT INTO viadomain VALUES (1)", "INSERT INTO viaquery VALUES (1)", "UPDATE ok SET v = '1'::text::int", "UPDATE ok SET v = now()", "INSERT INTO child VALUES (1, (SELECT 1))", "INSERT INTO child VALUES (1, 1) RETURNING f(id)", "INSERT INTO child VALUES (1, 1) RETURNING child", "INSERT INTO child VALUES (1, 1) RETURNING (child.*)::text", "DELETE FROM child WHERE child.f = 1", "DELETE FROM child c WHERE c IS NULL",
+		"INSERT INTO child SELECT 1, 1", "INSERT INTO child VALUES (1, 1) ON CONFLICT DO NOTHING", "INSERT INTO child VALUES (f(1), 1)", "INSERT INTO viadomain VALUES (1)", "INSERT INTO viaquery VALUES (1)", "UPDATE ok SET v = '1'::text::int", "UPDATE ok SET v = f(1)", "UPDATE ok SET v = pg_backend_pid()", "INSERT INTO child VALUES (1, (SELECT 1))", "INSERT INTO child VALUES (1, 1) RETURNING f(id)", "INSERT INTO child VALUES (1, 1) RETURNING child", "INSERT INTO child VALUES (1, 1) RETURNING (child.*)::text", "DELETE FROM child WHERE child.f = 1", "DELETE FROM child c WHERE c IS NULL",
 		"WITH x AS (SELECT 1) INSERT INTO child VALUES (1, 1)", "DELETE FROM child USING ref", "DELETE FROM child WHERE EXISTS (SELECT 1)", "DELETE FROM child WHERE id OPERATOR(public.=) 1", "INSERT INTO child VALUES ('1'::dom, 1)",
 		"INSERT INTO child VALUES (1, 1); SELECT 1", "DELETE FROM child WHERE CURRENT OF c", "TRUNCATE child", "MERGE INTO child USING ref ON true WHEN MATCHED THEN DELETE", "UPDATE child SET (r, id) = (SELECT 1, 1)",
 	} {

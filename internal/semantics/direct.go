@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -161,16 +162,19 @@ var harmlessNodes = map[protoreflect.Name]bool{
 }
 
 // directFunctions run no code but PostgreSQL's own, if nobody has written others of the same names, and leave nothing behind.
-var directFunctions = map[string]bool{
-	"now": true, "clock_timestamp": true, "statement_timestamp": true, "transaction_timestamp": true, "random": true, "gen_random_uuid": true,
-	"lower": true, "upper": true, "length": true, "abs": true, "round": true, "ceil": true, "floor": true, "concat": true, "substring": true,
-	"btrim": true, "ltrim": true, "rtrim": true, "replace": true, "to_char": true, "date_trunc": true, "date_part": true, "extract": true, "mod": true, "power": true,
+var directFunctions = []string{
+	"now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "random", "gen_random_uuid", "lower", "upper", "length", "abs", "round", "ceil", "floor",
+	"concat", "substring", "btrim", "ltrim", "rtrim", "replace", "to_char", "date_trunc", "date_part", "extract", "mod", "power",
+}
+
+// oneOf reports whether a function's name, alone or in pg_catalog, is one of these.
+func oneOf(name []*pg.Node, functions []string) bool {
+	return (len(name) == 1 || len(name) == 2 && name[0].GetString_().GetSval() == "pg_catalog") && slices.Contains(functions, name[len(name)-1].GetString_().GetSval())
 }
 
 // directly reports whether a call is of one of directFunctions, and nothing but that.
 func directly(f *pg.FuncCall) bool {
-	n := f.Funcname
-	return (len(n) == 1 || len(n) == 2 && n[0].GetString_().GetSval() == "pg_catalog") && directFunctions[n[len(n)-1].GetString_().GetSval()] &&
+	return oneOf(f.Funcname, directFunctions) &&
 		len(f.AggOrder) == 0 && f.AggFilter == nil && f.Over == nil && !f.AggWithinGroup && !f.AggStar && !f.AggDistinct && !f.FuncVariadic
 }
 

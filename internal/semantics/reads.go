@@ -69,11 +69,8 @@ var harmlessSettings = map[string]bool{
 }
 
 // plainFunctions read no tables, if nobody has written others of the same names.
-var plainFunctions = []string{
-	"count", "sum", "min", "max", "avg", "lower", "upper", "length", "abs", "round", "ceil", "floor", "now", "clock_timestamp",
-	"statement_timestamp", "transaction_timestamp", "random", "gen_random_uuid", "concat", "substring", "btrim", "ltrim", "rtrim", "replace", "to_char",
-	"date_trunc", "date_part", "extract", "mod", "power", "array_agg", "string_agg", "bool_and", "bool_or", "array_length", "cardinality", "unnest", "nextval", "currval",
-}
+var plainFunctions = append(slices.Clone(directFunctions),
+	"count", "sum", "min", "max", "avg", "array_agg", "string_agg", "bool_and", "bool_or", "array_length", "cardinality", "unnest", "nextval", "currval")
 
 // PlainFunctions are their names.
 func PlainFunctions() []string { return slices.Clone(plainFunctions) }
@@ -376,9 +373,7 @@ func (r *reading) harmless(m protoreflect.Message) bool {
 			ok = ok && n.Expr == nil && len(n.Collation) == 0 && len(n.Opclass) == 0
 		case *pg.FuncCall:
 			r.functions = true
-			f := n.Funcname
-			ok = ok && (len(f) == 1 || len(f) == 2 && f[0].GetString_().GetSval() == "pg_catalog") &&
-				slices.Contains(plainFunctions, f[len(f)-1].GetString_().GetSval())
+			ok = ok && oneOf(n.Funcname, plainFunctions)
 		case *pg.ColumnRef:
 			r.name(n)
 		}

@@ -59,6 +59,7 @@ type work struct {
 	shares   [][]byte
 	deletes  [][]byte
 	updates  [][]byte
+	adds     [][]byte // what is added to rows
 	from, to [][]byte // to give another key
 	inserts  [][]byte
 	replaced bool // updates change unique values
@@ -90,6 +91,8 @@ func sort(rows []pending, t *Table, form Form) (w work) {
 			w.pairs = append(w.pairs, p.was, p.image)
 		case p.op == writeset.OpUpdate:
 			w.wholes, w.inserts, w.lock = append(w.wholes, p.was), append(w.inserts, p.image), true
+		case p.op == writeset.OpAdd:
+			w.adds = append(w.adds, p.image)
 		case p.op == writeset.OpReplace && form != Apart:
 			w.updates, w.replaced = append(w.updates, p.image), true
 		case p.op == writeset.OpReplace:
@@ -138,7 +141,7 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 	}
 	t := b.local
 	w := sort(rows, t, form)
-	if len(t.Key) == 0 && len(w.deletes)+len(w.updates)+len(w.locks)+len(w.shares) > 0 {
+	if len(t.Key) == 0 && len(w.deletes)+len(w.updates)+len(w.adds)+len(w.locks)+len(w.shares) > 0 {
 		return nil, fmt.Errorf("apply: table %s has no primary key or other key in the local database", b.table)
 	}
 	if len(t.Key) > 0 && len(w.wholes)+len(w.pairs) > 0 {
@@ -160,6 +163,7 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 		{w.pairs, nil, 2, t.made.updateWhole, true},
 		{w.deletes, nil, 1, t.made.delete, false},
 		{w.updates, nil, 1, t.made.update, w.replaced},
+		{w.adds, nil, 1, t.made.add, false},
 		{w.from, w.to, 1, t.made.move, true},
 		{w.inserts, nil, 1, t.made.insert, false},
 	} {

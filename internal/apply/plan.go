@@ -168,6 +168,9 @@ func (b *batch) add(r *writeset.Row) error {
 		return nil
 	}
 	p := &b.rows[i]
+	if r.Op == writeset.OpAdd || p.op == writeset.OpAdd {
+		return b.addUp(p, r)
+	}
 	op, ok := merge(p.op, r.Op)
 	if p.op == 0 && b.truncated {
 		op, ok = writeset.OpInsert, r.Op == writeset.OpInsert
@@ -179,6 +182,30 @@ func (b *batch) add(r *writeset.Row) error {
 		p.image = r.Image
 	}
 	b.moves(i, r.Op)
+	return nil
+}
+
+// addUp is add where one of the two operations adds to the row.
+func (b *batch) addUp(p *pending, r *writeset.Row) (err error) {
+	switch {
+	case p.op != writeset.OpAdd && (p.op == 0 || p.op == writeset.OpDelete), r.Op == writeset.OpInsert:
+		return fmt.Errorf("apply: table %s: operation %d on a row follows operation %d", b.table, r.Op, p.op)
+	case r.Op.Locks():
+	case r.Op != writeset.OpAdd:
+		p.op, p.image = r.Op, r.Image
+	case p.op.Locks():
+		p.op, p.image = r.Op, r.Image
+	case b.local == nil:
+		return b.known()
+	default:
+		keys := make([]int, len(b.local.Key))
+		for i, k := range b.local.Key {
+			keys[i] = k.Column
+		}
+		if p.image, err = writeset.Sum(p.image, r.Image, keys); err != nil {
+			return fmt.Errorf("apply: table %s: %w", b.table, err)
+		}
+	}
 	return nil
 }
 

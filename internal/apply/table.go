@@ -23,13 +23,14 @@ type Table struct {
 
 // statements are a table's, made once because they are looked up by their text.
 type statements struct {
-	lockRows, shareRows, delete, update, move, insert, copy, deleteWhole, updateWhole string
+	lockRows, shareRows, delete, update, add, move, insert, copy, deleteWhole, updateWhole string
 }
 
 // Column is a table's column; generated ones are computed by each database.
 type Column struct {
 	Name      string
 	Generated bool
+	Integer   bool // int4 or int8
 	Always    bool // GENERATED ALWAYS AS IDENTITY: updates do not change it, nor can they
 }
 
@@ -53,6 +54,7 @@ func (t *Table) Validate() error {
 	t.made = &statements{insert: t.insertSQL(), copy: t.copySQL()}
 	if len(t.Key) > 0 {
 		t.made.delete, t.made.update, t.made.move = t.deleteSQL(), t.updateSQL(), t.moveSQL()
+		t.made.add = t.addSQL()
 		t.made.lockRows, t.made.shareRows = t.lockSQL("NO KEY UPDATE"), t.lockSQL("SHARE")
 	} else {
 		t.made.deleteWhole, t.made.updateWhole = t.deleteWholeSQL(), t.updateWholeSQL()
@@ -126,6 +128,21 @@ func (t *Table) updateSQL() string {
 		return "SELECT FROM ONLY " + t.qualified() + " AS t, " + t.rows() + " WHERE " + t.onKey() + t.same("r")
 	}
 	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " + t.onKey() + t.same("r")
+}
+
+// addSQL adds to every integer column that is not NULL in the parameter. What does not change leaves no trace in indexes.
+func (t *Table) addSQL() string {
+	var set []string
+	for i, c := range t.Columns {
+		if c.Integer && !c.Generated && !c.Always && !slices.ContainsFunc(t.Key, func(k KeyColumn) bool { return k.Column == i }) {
+			n := quote(c.Name)
+			set = append(set, n+" = t."+n+" OPERATOR(pg_catalog.+) COALESCE(r."+n+", 0)")
+		}
+	}
+	if len(set) == 0 {
+		return ""
+	}
+	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " + t.onKey()
 }
 
 // moveColumnsMax is half of what PostgreSQL lets a FROM item have.

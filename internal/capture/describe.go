@@ -178,6 +178,9 @@ func (t *TableDesc) column(num int) *Column {
 	return nil
 }
 
+// Integer reports whether a column is an int4 or int8.
+func (c *Column) Integer() bool { return c.OID == 20 || c.OID == 23 }
+
 // Key returns the index whose values name the table's rows, or nil: the primary key, or else the
 // first unique index that can take its place.
 func (t *TableDesc) Key() *Index {

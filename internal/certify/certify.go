@@ -66,9 +66,9 @@ type Transaction struct {
 	Writeset *writeset.Writeset
 }
 
-type holder struct{ exclusive, update, shared, share uint64 } // last ordinal per mode
+type holder struct{ exclusive, update, shared, share, add uint64 } // last ordinal per mode
 
-func (h *holder) last() uint64 { return max(h.exclusive, h.update, h.shared, h.share) }
+func (h *holder) last() uint64 { return max(h.exclusive, h.update, h.shared, h.share, h.add) }
 
 type record struct {
 	ordinal uint64
@@ -102,6 +102,10 @@ func New(o Options) *Certifier {
 	return &Certifier{keysMax: o.KeysMax, keys: make(map[uint64]holder)}
 }
 
+// AddedMax is within how many ordinals after its base a transaction that adds to rows must be ordered: what they hold by then
+// is bounded by what they held, and by what so many can add.
+const AddedMax = 1 << 14
+
 // Certify decides on t at ordinal, which must grow from call to call, and if it commits
 // remembers its keys.
 func (c *Certifier) Certify(ordinal uint64, t Transaction) Verdict {
@@ -110,6 +114,9 @@ func (c *Certifier) Certify(ordinal uint64, t Transaction) Verdict {
 	}
 	if v := c.Check(t); !v.Commit() {
 		return v
+	}
+	if ordinal-t.Base > AddedMax && t.Writeset.Adds() {
+		return Verdict{Reason: TooOld}
 	}
 	c.remember(ordinal, t)
 	return Verdict{}
@@ -157,8 +164,8 @@ func (c *Certifier) Check(t Transaction) Verdict {
 // CheckLocks says whether t can still hold the row locks that it had when everything up to held
 // was visible: whoever took one of its keys, and was not seen by it, took the lock from it. Everything up to t's
 // base was visible before its first statement.
-// seen is asked about the last holder of each key; whoever is seen has seen those before it (C1).
-func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writeset.TxID, ordinal uint64) bool) Verdict {
+// seen is asked about the last holder of each key, and whether that has only added to the row; whoever is seen has seen those before it (C1).
+func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writeset.TxID, ordinal uint64, added bool) bool) Verdict {
 	if planted == "locks-trusted" {
 		return Verdict{}
 	}
@@ -170,11 +177,36 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writ
 	}
 	var v Verdict
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		if w := c.conflictOf(t.Writeset, k, 0, math.MaxUint64); w != 0 && !seen(c.idAt(w), w) {
+		if k.Mode == writeset.Add { // it is not locked
+			return true
+		}
+		if w := c.conflictOf(t.Writeset, k, 0, math.MaxUint64); w != 0 && !seen(c.idAt(w), w, c.keys[k.Hash].add == w) {
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
 		}
 		return v.Commit()
 	})
+	return v
+}
+
+// CheckAdded says whether the rows that t adds to, and their tables, may have changed otherwise since everything up to base was visible.
+func (c *Certifier) CheckAdded(t Transaction, base uint64) (v Verdict) {
+	switch {
+	case base < c.barrier:
+		return Verdict{Reason: Barrier, Winner: c.barrierID, WinnerOrdinal: c.barrier}
+	case base < c.floor:
+		return Verdict{Reason: TooOld}
+	}
+	for i := range t.Writeset.Rows {
+		r := &t.Writeset.Rows[i]
+		if r.Op != writeset.OpAdd {
+			continue
+		}
+		for _, k := range []writeset.Key{{Hash: r.Identity, Mode: writeset.Add, Table: r.Table}, {Hash: t.Writeset.Tables[r.Table].Key, Mode: writeset.Shared, Table: r.Table}} {
+			if w := c.conflict(k, base, base); w != 0 {
+				return Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
+			}
+		}
+	}
 	return v
 }
 
@@ -194,7 +226,7 @@ func (c *Certifier) EachUnseen(t Transaction, f func(id writeset.TxID, ordinal u
 	})
 	for i := len(c.records) - 1; i >= c.head && c.records[i].ordinal > t.Base; i-- {
 		for _, k := range c.records[i].keys {
-			changes := k.mode == writeset.Exclusive || k.mode == writeset.Update
+			changes := k.mode == writeset.Exclusive || k.mode == writeset.Update || k.mode == writeset.Add
 			if whole[k.hash] && (changes || k.mode == writeset.Shared) || rows[k.hash] && changes || tables[k.hash] && k.mode == writeset.Exclusive {
 				if !f(c.records[i].id, c.records[i].ordinal) {
 					return
@@ -212,7 +244,7 @@ func (c *Certifier) conflictOf(w *writeset.Writeset, k writeset.Key, base, share
 	}
 	latest := uint64(0)
 	if h := c.keys[k.Hash]; planted != "row-reads-agree" {
-		latest = max(h.exclusive, h.update) // who refers to a row does not change it
+		latest = max(h.exclusive, h.update, h.add) // who refers to a row does not change it
 	}
 	if latest = max(latest, c.keys[w.Tables[k.Table].Key].exclusive); latest > base {
 		return latest
@@ -231,7 +263,7 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 	}
 	w := uint64(0)
 	if k.Mode == writeset.Read {
-		if w = max(h.exclusive, h.update, h.shared); w > base { // share changes nothing
+		if w = max(h.exclusive, h.update, h.shared, h.add); w > base { // share changes nothing
 			return w
 		}
 		return 0
@@ -242,7 +274,10 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 	if k.Mode >= writeset.Update && h.update > base && planted != "updates-agree" {
 		w = max(w, h.update)
 	}
-	if (k.Mode == writeset.Update || k.Mode == writeset.Exclusive) && h.share > base && planted != "share-agrees" {
+	if k.Mode >= writeset.Update && k.Mode != writeset.Add && h.add > base && planted != "additions-agree" {
+		w = max(w, h.add)
+	}
+	if k.Mode >= writeset.Update && k.Mode != writeset.Share && h.share > base && planted != "share-agrees" {
 		w = max(w, h.share)
 	}
 	if k.Held {
@@ -316,6 +351,8 @@ func (c *Certifier) add(r record) {
 			h.shared = r.ordinal
 		case writeset.Share:
 			h.share = r.ordinal
+		case writeset.Add:
+			h.add = r.ordinal
 		}
 		c.keys[k.hash] = h
 		c.filter.add(k.hash, c.keys)

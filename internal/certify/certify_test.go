@@ -44,6 +44,8 @@ func TestModePairs(t *testing.T) {
 		{update, shared, false}, {update, update, true}, {update, exclusive, true},
 		{writeset.Share, writeset.Share, false}, {writeset.Share, shared, false}, {shared, writeset.Share, false}, {writeset.Share, update, true},
 		{update, writeset.Share, true}, {writeset.Share, exclusive, true}, {exclusive, writeset.Share, true},
+		{writeset.Add, writeset.Add, false}, {writeset.Add, shared, false}, {shared, writeset.Add, false}, {writeset.Add, update, true}, {update, writeset.Add, true},
+		{writeset.Add, exclusive, true}, {exclusive, writeset.Add, true}, {writeset.Add, writeset.Share, true}, {writeset.Share, writeset.Add, true},
 		{exclusive, shared, true}, {exclusive, update, true}, {exclusive, exclusive, true},
 	} {
 		t.Run(fmt.Sprintf("%d then %d", c.first, c.second), func(t *testing.T) {
@@ -123,7 +125,7 @@ func TestCheckLocks(t *testing.T) {
 		{"a reference lost to a deletion", 4, key(3, shared), 0, KeyConflict},
 		{"forgotten", 2, key(1, update), 5, TooOld},
 	} {
-		v := z.CheckLocks(at(0, c.k), c.held, func(_ writeset.TxID, ordinal uint64) bool { return ordinal <= c.held || ordinal == c.seen })
+		v := z.CheckLocks(at(0, c.k), c.held, func(_ writeset.TxID, ordinal uint64, _ bool) bool { return ordinal <= c.held || ordinal == c.seen })
 		if v.Reason != c.reason {
 			t.Errorf("%s: %+v", c.what, v)
 		}

@@ -91,7 +91,7 @@ func ReadCheckpoint(r *writeset.Reader) (Checkpoint, error) {
 		}
 		for j := range x.keys {
 			k := occurrence{hash: r.Uint64(), mode: writeset.Mode(r.Byte())}
-			if k.mode < writeset.Shared || k.mode > writeset.Share {
+			if k.mode < writeset.Shared || k.mode > writeset.Add {
 				return Checkpoint{}, fmt.Errorf("certify: checkpoint: key %d of ordinal %d has the unknown mode %d", j, x.ordinal, k.mode)
 			}
 			x.keys[j] = k

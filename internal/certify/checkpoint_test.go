@@ -54,7 +54,7 @@ func TestCheckpoint(t *testing.T) {
 			}
 			held := rapid.Uint64Range(0, ordinal).Draw(t, "held")
 			probe := drawTransaction(t, ordinal)
-			seen := func(_ writeset.TxID, o uint64) bool { return o <= held }
+			seen := func(_ writeset.TxID, o uint64, _ bool) bool { return o <= held }
 			if a, b := whole.CheckLocks(probe, held, seen), part.CheckLocks(probe, held, seen); a != b {
 				t.Fatalf("ordinal %d, locks since %d: %+v, after a checkpoint %+v", ordinal, held, a, b)
 			}

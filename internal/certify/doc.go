@@ -21,6 +21,9 @@
 //	    the others (C3): who wrote to one of them unseen loses. Every writer holds the key of the table, and
 //	    nobody can have referenced a row that came, so nothing that C1 forbids is let through.
 //
+//	C7  Who adds to rows (writeset.OpAdd) does not conflict with others who do, but with whoever else has changed them; and it is ordered
+//	    within AddedMax ordinals of its base, or loses.
+//
 // The rule is SI-Rep's global validation (Lin et al., section 4.3) with PostgreSQL's three
 // row lock strengths in place of plain writes, so that a foreign key reference does not
 // collide with an update of the parent's other columns.

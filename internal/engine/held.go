@@ -47,7 +47,10 @@ func (e *Engine) lockBase(w *own) uint64 {
 func (e *Engine) locksBase(w *own) uint64 {
 	held := max(w.Held, w.Base) // what was applied before its first statement it has seen
 	t := certify.Transaction{ID: e.id(w.Seq), Base: w.Base, Writeset: w.Writeset}
-	seen := func(winner writeset.TxID, ordinal uint64) bool {
+	seen := func(winner writeset.TxID, ordinal uint64, added bool) bool {
+		if added && winner == e.id(winner.Seq) && planted != "additions-locked" { // who adds has no lock when it is collected, and takes it at COMMIT
+			return ordinal <= w.Base
+		}
 		if winner != e.id(winner.Seq) || e.commits.order[winner.Seq] == orderApplier || planted == "own-locks-trusted" {
 			return ordinal <= held
 		}
@@ -56,7 +59,7 @@ func (e *Engine) locksBase(w *own) uint64 {
 	if w.Order < e.commits.forgotten {
 		return w.Base // nobody knows any more who came after it
 	}
-	switch v := e.cert.CheckLocks(t, held, seen); v.Reason {
+	switch v := e.cert.CheckLocks(t, held, seen); v.Reason { // what it adds to it has not locked, see addBase
 	case certify.None:
 		return e.applied
 	case certify.KeyConflict:
@@ -65,6 +68,21 @@ func (e *Engine) locksBase(w *own) uint64 {
 		return w.Base // so, too
 	}
 	return held // the log says no
+}
+
+// addBase reports whether the rows that a submission adds to have changed in no other way since everything up to its AddBase was visible
+// (E15). If not, base is one with which it loses.
+func (e *Engine) addBase(w *own) (base uint64, ok bool) {
+	if w.Kind != KindCertified || !w.Writeset.Adds() || planted == "additions-trusted" {
+		return 0, true
+	}
+	switch v := e.cert.CheckAdded(certify.Transaction{ID: e.id(w.Seq), Writeset: w.Writeset}, w.AddBase); v.Reason {
+	case certify.None:
+		return 0, true
+	case certify.KeyConflict, certify.Barrier:
+		return v.WinnerOrdinal - 1, false
+	}
+	return w.AddBase, false
 }
 
 func (e *Engine) id(seq uint64) writeset.TxID {

@@ -47,7 +47,7 @@ func (t *Keys) held(hash uint64) (c lockCount) {
 	if hash != 0 {
 		modes = t.modes[t.at(hash)]
 	}
-	for m := writeset.Read; m <= writeset.Share; m++ {
+	for m := writeset.Read; m <= writeset.Add; m++ {
 		if modes&(1<<m) != 0 {
 			c.add(m, 1)
 		}

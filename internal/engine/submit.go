@@ -9,13 +9,16 @@ import (
 )
 
 // lockCount says how many own transactions under way hold a key, per mode.
-type lockCount struct{ exclusive, update, shared, share int }
+type lockCount struct{ exclusive, update, shared, share, added int }
 
 func (c lockCount) conflicts(m writeset.Mode) bool {
 	if m == writeset.Read { // certification decides; it holds no lock, unless it is of LOCK TABLE
 		return false
 	}
-	changes := m == writeset.Update || m == writeset.Exclusive
+	changes := m == writeset.Update || m == writeset.Exclusive || m == writeset.Add
+	if c.added > 0 && m >= writeset.Update && m != writeset.Add {
+		return true
+	}
 	return c.exclusive > 0 || m >= writeset.Update && c.update > 0 || changes && c.share > 0 || m == writeset.Exclusive && c.shared > 0
 }
 
@@ -25,6 +28,7 @@ func (c *lockCount) join(o lockCount) {
 	c.update += o.update
 	c.shared += o.shared
 	c.share += o.share
+	c.added += o.added
 }
 
 func (c *lockCount) add(m writeset.Mode, n int) {
@@ -37,6 +41,8 @@ func (c *lockCount) add(m writeset.Mode, n int) {
 		c.shared += n
 	case writeset.Share:
 		c.share += n
+	case writeset.Add:
+		c.added += n
 	}
 }
 
@@ -153,7 +159,7 @@ func (e *Engine) clear(w *own) bool {
 			}
 			ok = !c.conflicts(k.Mode)
 			if k.Mode == writeset.Read && !w.Snapshot { // of LOCK TABLE
-				ok = c.exclusive+c.update+c.shared == 0
+				ok = c.exclusive+c.update+c.shared+c.added == 0
 			}
 			return ok
 		})
@@ -348,7 +354,11 @@ func (e *Engine) doom(w *own, it *Item) certify.Verdict {
 	if w.Kind != KindCertified || w.sent > 0 {
 		return certify.Verdict{}
 	}
-	return e.cert.Check(certified(w, it))
+	t := certified(w, it)
+	if w.AddBase+certify.AddedMax < it.Base && t.Writeset.Adds() { // what its rows hold is not known so well any more
+		return certify.Verdict{Reason: certify.TooOld}
+	}
+	return e.cert.Check(t)
 }
 
 // certified is what certification will be asked about an own submission.
@@ -394,7 +404,11 @@ func (e *Engine) part(w *own) Item {
 // item is what is still to be sent of a submission.
 func (e *Engine) item(w *own) Item {
 	it := Item{Kind: w.Kind, ID: e.id(w.Seq), Slot: w.Slot,
-		Base: e.base(w), SharedBase: w.Base, Since: w.Since, ReadBase: e.readBase(w), Payload: w.Payload[w.sent:]}
+		Base: e.base(w), Since: w.Since, ReadBase: e.readBase(w), Payload: w.Payload[w.sent:]}
+	it.SharedBase = w.Base
+	if b, ok := e.addBase(w); !ok {
+		it.Base, it.SharedBase = b, min(b, w.Base)
+	}
 	if it.ReadBase == 0 { // PostgreSQL, which it is left to, does not tell that it came after whose row it has taken the place of
 		it.LockBase = e.lockBase(w)
 	}

@@ -23,6 +23,8 @@ type attempt struct {
 	ops     []listOp
 	changes []change
 	locked  []change // rows it has locked, changed or not
+	adds    []change // that are made when it commits
+	addBase uint64   // the least ordinal at which something was known of their rows
 	orphan  bool     // its session did not commit it itself
 	shape   int64    // of rows when it first wrote, see definition
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -35,11 +36,12 @@ type database struct {
 
 type row struct{ versions []version }
 
-// version is one committed state of a row. born is when its row was last inserted.
+// version is one committed state of a row. born is when its row was last inserted, root the tag of who wrote it, apart from
+// those who have added to it since: their tags make its own, in whatever order they came.
 type version struct {
-	visible, born, tag uint64
-	gone               bool
-	v                  value
+	visible, born, tag, root uint64
+	gone                     bool
+	v                        value
 }
 
 // record is one commit in the database's log.
@@ -60,7 +62,12 @@ type adoption struct {
 
 type tagged struct {
 	change
-	tag uint64
+	tag  uint64
+	root uint64 // zero: it is the tag
+}
+
+func (c *tagged) version(visible uint64) version {
+	return version{tag: c.tag, root: cmp.Or(c.root, c.tag), gone: c.op == writeset.OpDelete, v: c.v, visible: visible}
 }
 
 type mark struct {
@@ -120,7 +127,7 @@ func (d *database) lockFor(key uint64) *lock {
 func (t *tx) read(k rowKey) version {
 	for i := range t.changes {
 		if c := &t.changes[i]; c.key == k {
-			return version{tag: c.tag, gone: c.op == writeset.OpDelete, v: c.v, visible: t.snapshot}
+			return c.version(t.snapshot)
 		}
 	}
 	if t.repeat {
@@ -145,7 +152,7 @@ func (d *database) at(k rowKey, snapshot uint64) version {
 func (t *tx) latest(k rowKey) version {
 	for i := range t.changes {
 		if c := &t.changes[i]; c.key == k {
-			return version{tag: c.tag, gone: c.op == writeset.OpDelete, v: c.v, visible: t.snapshot}
+			return c.version(t.snapshot)
 		}
 	}
 	return t.d.at(k, t.d.visible)
@@ -159,11 +166,11 @@ func (t *tx) put(c change, tag uint64) {
 			if o.op == writeset.OpInsert {
 				c.op = writeset.OpInsert
 			}
-			*o = tagged{c, tag}
+			*o = tagged{change: c, tag: tag}
 			return
 		}
 	}
-	t.changes = append(t.changes, tagged{c, tag})
+	t.changes = append(t.changes, tagged{change: c, tag: tag})
 }
 
 // rollback ends t, unless its commit is logged already.
@@ -222,7 +229,8 @@ func (d *database) install(r *record) {
 			rw = &row{}
 			d.rows[c.key] = rw
 		}
-		v := version{visible: d.visible, born: d.visible, tag: c.tag, v: c.v, gone: c.op == writeset.OpDelete}
+		v := c.version(d.visible)
+		v.born = d.visible
 		if n := len(rw.versions); n > 0 && !rw.versions[n-1].gone {
 			last := &rw.versions[n-1]
 			d.hash ^= rowHash(c.key, last.tag)
@@ -293,7 +301,9 @@ func (t *tx) apply(c change, tag uint64) error {
 		return fmt.Errorf("inserts %v, which exists with tag %d", c.key, cur.tag)
 	case c.op != writeset.OpInsert && cur.gone:
 		return fmt.Errorf("changes %v, which does not exist", c.key)
-	case c.op != writeset.OpInsert && cur.tag != c.prev:
+	case c.op == writeset.OpAdd && cur.root != c.prev:
+		return fmt.Errorf("adds to version %d of %v but had known version %d", cur.root, c.key, c.prev)
+	case c.op != writeset.OpInsert && c.op != writeset.OpAdd && cur.tag != c.prev:
 		return fmt.Errorf("replaces version %d of %v but had seen version %d", cur.tag, c.key, c.prev)
 	}
 	if c.op.Locks() {
@@ -304,18 +314,22 @@ func (t *tx) apply(c change, tag uint64) error {
 			return fmt.Errorf("gives %v the unique value %d, which %v has", c.key, c.v.n, other)
 		}
 	}
+	out := tagged{change: c, tag: tag}
+	if c.op == writeset.OpAdd {
+		out = tagged{change{key: c.key, op: writeset.OpUpdate, prev: c.prev, v: value{n: cur.v.n + c.v.n}}, cur.tag ^ mix(tag), cur.root}
+	}
 	// Several ordered transactions may share one database transaction: keep them apart.
 	for i := range t.changes {
 		if o := &t.changes[i]; o.key == c.key {
 			t.changes = append(t.changes[:i:i], t.changes[i+1:]...)
-			c.op = combine(o.op, c.op)
-			if c.op == 0 {
+			out.op = combine(o.op, out.op)
+			if out.op == 0 {
 				return nil
 			}
 			break
 		}
 	}
-	t.changes = append(t.changes, tagged{c, tag})
+	t.changes = append(t.changes, out)
 	return nil
 }
 

@@ -82,7 +82,7 @@ func (d definition) rewrites(catalog version) (keys []rowKey) {
 func (t *tx) execute(d definition) {
 	write := func(k rowKey, n func(int64) int64) {
 		cur := t.latest(k)
-		t.changes = append(t.changes, tagged{change{key: k, op: writeset.OpUpdate, prev: cur.tag, v: value{n(cur.v.n), cur.v.list}}, d.tag})
+		t.changes = append(t.changes, tagged{change{key: k, op: writeset.OpUpdate, prev: cur.tag, v: value{n(cur.v.n), cur.v.list}}, d.tag, 0})
 	}
 	for _, k := range d.rewrites(t.latest(catalogKey)) {
 		write(k, func(n int64) int64 { return n })

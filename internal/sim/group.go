@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -9,6 +11,8 @@ import (
 type running struct {
 	*engine.Group
 	left  int           // commits under way
+	adds  int           // of these, that are still to add to rows
+	then  func()        // what waits for them; nil: nothing
 	notes []engine.Task // due when it is done
 }
 
@@ -33,7 +37,13 @@ func (m *member) startGroup(g *engine.Group) {
 	}
 	if len(remote) > 0 {
 		m.begun = max(m.begun, g.Last)
-		m.apply(remote, g.Last)
+		apply := func() { m.apply(remote, g.Last) }
+		if r.adds > 0 && slices.ContainsFunc(remote, addsTo) {
+			r.then = apply
+			r.left++
+		} else {
+			apply()
+		}
 	}
 	m.commitDone()
 }
@@ -47,13 +57,14 @@ func (m *member) commitLocal(s *session, t engine.Task) {
 		m.commitLost(t)
 		return
 	}
-	s.t.commit(m.in(func() {
-		if s.state == sessionCommitting {
-			m.notify(t.Ordinal)
-			s.finish(outcomeOK)
-		}
-		m.commitDone()
-	}))
+	if len(s.a.adds) > 0 {
+		m.group.adds++
+		x := &adder{m: m, s: s, t: s.t, task: t}
+		s.added = x.over
+		x.step()
+	} else {
+		m.commitOpen(s, t)
+	}
 	if sw := &m.w.swarm; m.w.faulty && m.w.rnd.chance(sw.terminatePerMille) {
 		a := s.a
 		m.w.after(m.w.rnd.between(1, sw.commitMax), m.in(func() {
@@ -66,6 +77,22 @@ func (m *member) commitLocal(s *session, t engine.Task) {
 	if m.w.o.Planted == "commit-not-awaited" {
 		m.group.left--
 	}
+}
+
+// commitOpen has the session's backend commit.
+func (m *member) commitOpen(s *session, t engine.Task) {
+	s.t.commit(m.in(func() {
+		added := s.added
+		if s.state == sessionCommitting {
+			m.learnRows(s.a, t.Ordinal)
+			m.notify(t.Ordinal)
+			s.finish(outcomeOK)
+		}
+		if added != nil {
+			added()
+		}
+		m.commitDone()
+	}))
 }
 
 // commitLost is called when the backend of a certified session died before its commit was
@@ -113,7 +140,7 @@ func (m *member) apply(tasks []engine.Task, progress uint64) {
 		case engine.KindCertified:
 			changes, tag := decode(t.Writeset)
 			for _, c := range changes {
-				a.work = append(a.work, tagged{c, tag})
+				a.work = append(a.work, tagged{change: c, tag: tag})
 			}
 			if (t.Mark || t.Local) && m.w.o.Planted != "orphan-mark-not-written" {
 				a.t.marks = append(a.t.marks, mark{t.Item.Slot, engine.Mark{Incarnation: t.Item.ID.Incarnation, Seq: t.Item.ID.Seq}})
@@ -126,7 +153,7 @@ func (m *member) apply(tasks []engine.Task, progress uint64) {
 			d := definitionOf(t.Writeset)
 			a.define = &d
 			for _, k := range d.rewrites(a.t.latest(catalogKey)) {
-				a.work = append(a.work, tagged{change{key: k, op: writeset.OpUpdate}, 0})
+				a.work = append(a.work, tagged{change: change{key: k, op: writeset.OpUpdate}})
 			}
 		}
 		if t.Own && t.Item.ID.Incarnation == m.incarnation {
@@ -150,6 +177,9 @@ func (a *applier) step() {
 	for ; a.next < len(a.work); a.next++ {
 		c := &a.work[a.next]
 		mode := c.op.KeyMode()
+		if mode == writeset.Add {
+			mode = writeset.Update // PostgreSQL knows no other
+		}
 		if !a.lock(c.key.identity(), mode) {
 			return
 		}
@@ -190,14 +220,14 @@ func (a *applier) lock(key uint64, mode writeset.Mode) bool {
 		return true
 	}
 	a.m.w.stats.Blocked++
-	a.watch(a.t.wait)
+	a.m.watch(a.t.wait)
 	return false
 }
 
-// watch looks after a while who blocks the applier, and ends what may be ended.
-func (a *applier) watch(w *waiter) {
-	a.m.w.after(a.m.w.swarm.blockWait, a.m.inDatabase(func() {
-		if a.t.wait != w {
+// watch looks after a while who blocks what is decided, and ends what may be ended.
+func (m *member) watch(w *waiter) {
+	m.w.after(m.w.swarm.blockWait, m.inDatabase(func() {
+		if w.t.wait != w {
 			return
 		}
 		for _, b := range w.blockers() {
@@ -205,8 +235,8 @@ func (a *applier) watch(w *waiter) {
 				b.owner.inTheWay()
 			}
 		}
-		if a.t.wait == w {
-			a.watch(w)
+		if w.t.wait == w {
+			m.watch(w)
 		}
 	}))
 }

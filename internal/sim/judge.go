@@ -112,12 +112,12 @@ func (w *world) whiteBox() []check.Transaction {
 	for _, a := range w.history {
 		t := check.Transaction{Session: a.process, Level: a.level(), Outcome: a.judged(), Snap: a.base, Seq: w.truth.seqs[a.tag]}
 		for _, r := range a.reads {
-			if r.tag != a.tag {
+			if r.tag != a.tag && r.key.t != tCounter { // versions of these have no author
 				t.Accesses = append(t.Accesses, check.Access{Key: r.key.identity(), Version: r.tag})
 			}
 		}
 		for _, c := range a.changes {
-			if c.op.Locks() {
+			if c.op.Locks() || c.key.t == tCounter {
 				continue // see tx.apply
 			}
 			v := a.tag

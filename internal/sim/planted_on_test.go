@@ -13,10 +13,10 @@ import (
 var bugs = []string{
 	// in certify
 	"base-forgotten", "updates-agree", "shared-agrees", "shared-base-ignored", "eviction-is-agreement", "barrier-ignored",
-	"share-agrees", "row-reads-agree", "locks-trusted", "definition-keys-forgotten", "definition-outdated", "barrier-held-off", "checkpoint-without-barrier", "checkpoint-without-keys",
+	"share-agrees", "additions-agree", "row-reads-agree", "locks-trusted", "definition-keys-forgotten", "definition-outdated", "barrier-held-off", "checkpoint-without-barrier", "checkpoint-without-keys",
 	// in engine
 	"base-is-delivered", "lock-base-is-delivered", "duplicates-accepted", "gaps-accepted", "position-one-off", "holes-denied", "applied-is-issued",
-	"withdrawn-in-flight", "foretold-for-nothing", "kept-for-ever", "group-not-split", "parts-dangle", "queue-blocked-by-its-own", "own-locks-trusted", "own-definitions-trusted",
+	"withdrawn-in-flight", "foretold-for-nothing", "kept-for-ever", "group-not-split", "additions-trusted", "additions-locked", "parts-dangle", "queue-blocked-by-its-own", "own-locks-trusted", "own-definitions-trusted",
 	"checkpoint-without-sources", "checkpoint-without-parts", "checkpoint-one-off",
 	// in the model of the node: what internal/node could get wrong
 	"gate-removed", "gate-times-out", "progress-not-written", "progress-forgotten", "marks-ignored", "orphan-mark-not-written",

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -17,11 +18,12 @@ const (
 	tParent               // referenced by tChild
 	tChild                // n is the parent's id
 	tCatalog              // see definition
+	tCounter              // n is added to
 	tables
 )
 
 // rowsOf bounds ids, so that whole tables can be scanned.
-var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 8, tCatalog: 2}
+var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 8, tCatalog: 2, tCounter: 4}
 
 const uniqueValues = 8
 
@@ -44,7 +46,8 @@ type value struct {
 }
 
 // change is a transaction's net effect on one row. prev is the tag of the transaction
-// whose version it replaced, so that every applier can tell whether it replaces the same.
+// whose version it replaced, so that every applier can tell whether it replaces the same. What adds to a row, by v.n, replaces
+// whatever others have added to the same version.
 type change struct {
 	key  rowKey
 	op   writeset.Op
@@ -125,6 +128,11 @@ func encode(changes []change, tag uint64) *writeset.Writeset {
 			ws.Keys = append(ws.Keys, writeset.Key{Hash: tableKey(table(t)), Mode: writeset.Shared, Table: uint32(len(ws.Tables) - 1)})
 		}
 	}
+	for i := range ws.Rows {
+		if ws.Rows[i].Op == writeset.OpAdd {
+			ws.Rows[i].Table = uint32(slices.IndexFunc(ws.Tables, func(t writeset.Table) bool { return t.Key == tableKey(tCounter) }))
+		}
+	}
 	return ws
 }
 
@@ -141,7 +149,7 @@ func decode(ws *writeset.Writeset) (changes []change, tag uint64) {
 // initial gives the rows every database starts with, as one transaction with tag 1.
 func initial() []change {
 	var cs []change
-	for _, t := range []table{tAccount, tList, tParent, tCatalog} {
+	for _, t := range []table{tAccount, tList, tParent, tCatalog, tCounter} {
 		for id := range rowsOf[t] {
 			c := change{key: rowKey{t, id}, op: writeset.OpInsert}
 			if t == tAccount {

@@ -43,6 +43,7 @@ type session struct {
 	task            *engine.Task
 	ahead           bool   // collected, before the client has said COMMIT
 	progress, order uint64 // of the database when its rows were collected
+	added           func() // the transaction has added to its rows, or never will; nil if nobody waits for that
 }
 
 // run starts an attempt.
@@ -118,7 +119,7 @@ func (s *session) fail() {
 
 // collect takes the writeset and hands it to the order.
 func (s *session) collect() {
-	if len(s.t.changes) == 0 {
+	if len(s.t.changes)+len(s.a.adds) == 0 {
 		s.t.rollback()
 		s.finish(outcomeOK)
 		return
@@ -133,6 +134,7 @@ func (s *session) collect() {
 			s.a.changes = append(s.a.changes, l)
 		}
 	}
+	s.a.changes = append(s.a.changes, s.a.adds...)
 	ws := encode(s.a.changes, s.a.tag)
 	if s.m.w.o.Planted == "key-skipped" && len(ws.Keys) > 0 {
 		ws.Keys = ws.Keys[1:]
@@ -182,7 +184,7 @@ func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte
 	if s.t != nil {
 		s.t.marks = []mark{{s.slot, engine.Mark{Incarnation: s.m.incarnation, Seq: s.seq}}}
 	}
-	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(), Order: s.order, Writeset: ws, Payload: payload}
+	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(), Order: s.order, AddBase: s.a.addBase, Writeset: ws, Payload: payload}
 	if kind != engine.KindCertified {
 		sub.Snapshot, sub.Writeset = false, nil
 	}
@@ -288,6 +290,9 @@ func (s *session) inTheWay() {
 		} else if s.m.engine.Foretell(s.seq) {
 			s.m.w.stats.Foretold++
 			s.m.wake()
+		} else if len(s.a.adds) > 0 && !s.m.engine.Undecided(s.seq) { // what it is in the way of may have what it adds to
+			s.m.w.stats.Ended++
+			s.kill()
 		} else if t, ok := s.m.engine.Early(s.seq); ok {
 			s.m.w.stats.Early++
 			s.m.w.truth.learnEarly(t)
@@ -321,6 +326,9 @@ func (s *session) kill() {
 		}
 	case sessionCommitting:
 		if task := *s.task; s.t.rollback() {
+			if s.added != nil {
+				s.added()
+			}
 			s.m.commitLost(task)
 		}
 	}

@@ -17,6 +17,7 @@ type Stats struct {
 	Notified                                                                         int // notifications passed on
 	Locked, LocksLost                                                                int // advisory locks taken, and lost
 	HandOvers, Missed                                                                int // of the lead; ends of members that others were told of
+	Added                                                                            int // additions that were made at COMMIT
 	Reached                                                                          int // new connections
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps                            int
 }

@@ -24,6 +24,7 @@ type swarm struct {
 	repeatPerMille int
 	strictPerMille int // of those
 	lockPerMille   int
+	addPerMille    int // of scripts that write to counters
 	roamPerMille   int
 	weights        [works]int
 
@@ -109,6 +110,7 @@ func newSwarm(r *random, o *Options) swarm {
 	s.gatherShare, s.gatherPart = []int{1, 2, 3}[more.intn(3)], []int{1, 1, 10}[more.intn(3)]
 	s.keptSilence, s.keptAfter = []int{1, 5, 256}[more.intn(3)], []int{1, 3}[more.intn(2)]
 	s.stuck = [][]uint32{nil, {1}, {1, 2, 3}}[more.intn(3)]
+	s.addPerMille = []int{0, 0, 300, 1000}[more.intn(4)]
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

@@ -15,6 +15,7 @@ const (
 	verbLock  // SELECT … FOR UPDATE without a change
 	verbShare // SELECT … FOR SHARE without a change
 	verbHide  // SELECT … FOR UPDATE where nobody sees it, in a sub-select or a function: its row is no key
+	verbLater // verbAdd that is made when the transaction commits, if something is known of the row
 )
 
 type stepResult uint8
@@ -98,6 +99,7 @@ func (w *world) newScript() *attempt {
 		return a
 	}
 	w.besides(a, add, row)
+	w.counters(a, add, row)
 	return a
 }
 
@@ -113,6 +115,21 @@ func (w *world) besides(a *attempt, add func(v verb, t table, id uint32, n int64
 		t := []table{tAccount, tList, tParent}[r.intn(3)]
 		add([]verb{verbLock, verbShare, verbHide}[r.intn(3)], t, row(t), 0)
 		a.shuffleLast(r)
+	}
+}
+
+// counters adds statements that count, or takes them alone.
+func (w *world) counters(a *attempt, add func(v verb, t table, id uint32, n int64), row func(table) uint32) {
+	r := w.rnd
+	if w.swarm.addPerMille == 0 || !r.chance(w.swarm.addPerMille) {
+		return
+	}
+	if r.chance(500) {
+		a.script = nil
+	}
+	for range 1 + r.intn(3) {
+		v := []verb{verbAdd, verbInsert, verbDelete, verbRead, verbLater}[min(r.intn(13), 4)]
+		add(v, tCounter, row(tCounter), r.between(-9, 9))
 	}
 }
 
@@ -139,6 +156,10 @@ func (st *statementOf) execute(s *session) stepResult {
 		return stepDone
 	case verbInsert:
 		return st.insert(s)
+	case verbLater:
+		if s.addLater(st) {
+			return stepDone
+		}
 	}
 	return st.change(s)
 }
@@ -220,7 +241,7 @@ func (st *statementOf) change(s *session) stepResult {
 	case verbAppend:
 		c.v.list = append(cur.v.list[:len(cur.v.list):len(cur.v.list)], uint64(st.n))
 		s.a.ops = append(s.a.ops, listOp{key: st.key.id, value: uint64(st.n)})
-	case verbAdd:
+	case verbAdd, verbLater:
 		c.v.n += st.n
 	case verbTouch:
 	case verbDelete:

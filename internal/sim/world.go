@@ -124,7 +124,7 @@ func (w *world) say(format string, args ...any) {
 func (w *world) base(member uint32) []record {
 	r := record{adopt: &adoption{member: member}}
 	for _, c := range initial() {
-		r.changes = append(r.changes, tagged{c, initialTag})
+		r.changes = append(r.changes, tagged{c, initialTag, 0})
 	}
 	return []record{r}
 }

@@ -10,7 +10,7 @@ import (
 //
 //	byte version
 //	tables: count, then per table: format byte, key (8 bytes LE), schema, name
-//	rows:   count, then per row: table<<3|op, identity (8 bytes LE), image
+//	rows:   count, then per row: table<<3|op (0: OpAdd), identity (8 bytes LE), image
 //	keys:   count, then per key: table<<2|mode, hash (8 bytes LE)
 //
 // Strings and images are length-prefixed. Version 2, of a transaction that changed the schema or locked tables, goes on:
@@ -77,7 +77,7 @@ func (w *Writeset) appendRows(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(w.Rows)))
 	for _, r := range w.Rows {
-		dst = binary.AppendUvarint(dst, uint64(r.Table)<<3|uint64(r.Op))
+		dst = binary.AppendUvarint(dst, uint64(r.Table)<<3|uint64(r.Op)%opsEncoded)
 		dst = binary.LittleEndian.AppendUint64(dst, r.Identity)
 		dst = AppendBytes(dst, r.Image)
 	}
@@ -114,8 +114,7 @@ func Decode(b []byte) (*Writeset, error) {
 		w.Rows = make([]Row, n)
 	}
 	for i := range w.Rows {
-		v := r.Uvarint()
-		w.Rows[i] = Row{Table: uint32(min(v>>3, 1<<32-1)), Op: Op(v & 7), Identity: r.Uint64(), Image: r.Bytes()}
+		w.Rows[i] = r.row()
 	}
 	if n := r.Count(9); n > 0 {
 		w.Keys = make([]Key, n)
@@ -175,6 +174,18 @@ func (r *Reader) steps(w *Writeset) {
 			return
 		}
 	}
+}
+
+// opsEncoded is how many operations an encoded row tells apart, OpAdd as the first.
+const opsEncoded = uint64(OpAdd)
+
+func (r *Reader) row() Row {
+	v := r.Uvarint()
+	op := Op(v % opsEncoded)
+	if op == 0 {
+		op = OpAdd
+	}
+	return Row{Table: uint32(min(v/opsEncoded, 1<<32-1)), Op: op, Identity: r.Uint64(), Image: r.Bytes()}
 }
 
 // Reader takes values off the front of a byte slice; the first failure sticks and every

@@ -27,8 +27,7 @@ func (s *Scanner) Next(front []byte) (Row, bool) {
 		return Row{}, false
 	}
 	r := Reader{b: front[s.at:]}
-	v := r.Uvarint()
-	row := Row{Table: uint32(min(v>>3, 1<<32-1)), Op: Op(v & 7), Identity: r.Uint64(), Image: r.Bytes()}
+	row := r.row()
 	if at := len(front) - len(r.b); r.err != nil || uint64(row.Table) >= uint64(len(s.Tables)) || s.steps && at > s.end {
 		return Row{}, false
 	}

@@ -40,11 +40,16 @@ const (
 	// Share: the row was locked so that nobody changes it. Conflicts with Update and Exclusive. It is
 	// the mode of OpShare alone.
 	Share Mode = 4
+	// Add: the row's columns are added to, whatever they are. Conflicts as Update does, but not with Add. It is the mode of OpAdd alone.
+	Add Mode = 5
 )
 
 // Conflicts reports whether holders of a and b of the same key cannot both commit unseen.
 func (a Mode) Conflicts(b Mode) bool {
-	changes := func(m Mode) bool { return m == Update || m == Exclusive }
+	changes := func(m Mode) bool { return m == Update || m == Exclusive || m == Add }
+	if a == Add && b == Add {
+		return false
+	}
 	return a == Exclusive || b == Exclusive || changes(a) && b >= Update || changes(b) && a >= Update
 }
 
@@ -81,6 +86,8 @@ const (
 	OpLock Op = 6
 	// OpShare: the row was locked so that others may do so too (FOR SHARE), and not changed.
 	OpShare Op = 7
+	// OpAdd: the row existed and still does, and its image is what is added to integer columns of it, in which nothing else has changed.
+	OpAdd Op = 8
 )
 
 // Locks reports whether op changes nothing.
@@ -88,7 +95,7 @@ func (op Op) Locks() bool { return op == OpLock || op == OpShare }
 
 // Row is one row change. Image is the row's final composite value in PostgreSQL's binary
 // (record_send) or text form according to its table's Format; for OpDelete with an Identity, OpLock
-// and OpShare only the key columns need to be non-null; for OpTruncate it is empty, and for OpLock without Identity one byte,
+// and OpShare only the key columns need to be non-null; for OpAdd the key columns are, and what is added; for OpTruncate it is empty, and for OpLock without Identity one byte,
 // a TableMode.
 type Row struct {
 	Table    uint32 // index into Writeset.Tables
@@ -110,6 +117,8 @@ func (op Op) KeyMode() Mode {
 		return Update
 	case OpShare:
 		return Share
+	case OpAdd:
+		return Add
 	}
 	return Exclusive
 }
@@ -298,7 +307,7 @@ func (w *Writeset) Validate() error {
 		if r.Table >= n {
 			return fmt.Errorf("writeset: row %d names table %d of %d", i, r.Table, n)
 		}
-		if r.Op < OpInsert || r.Op > OpShare {
+		if r.Op < OpInsert || r.Op > OpAdd {
 			return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
 		}
 		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpDelete && !r.All() && w.was(i) == nil {
@@ -306,6 +315,9 @@ func (w *Writeset) Validate() error {
 		}
 		if r.LocksTable() && (len(r.Image) != 1 || !TableMode(r.Image[0]).known()) {
 			return fmt.Errorf("writeset: row %d locks a table in an unknown mode", i)
+		}
+		if r.Op == OpAdd && w.Tables[r.Table].Format != FormatBinary {
+			return fmt.Errorf("writeset: row %d is added to, and not in binary", i)
 		}
 		if (r.Op == OpTruncate) != (len(r.Image) == 0) {
 			return fmt.Errorf("writeset: row %d has the wrong kind of image", i)

@@ -74,7 +74,8 @@ func TestDecodeRefuses(t *testing.T) {
 	for name, change := range map[string]func(*Writeset){
 		"row of no table":      func(w *Writeset) { w.Rows[0].Table = 2 },
 		"key of no table":      func(w *Writeset) { w.Keys[0].Table = 2 },
-		"operation 0":          func(w *Writeset) { w.Rows[0].Op = 0 },
+		"an addition to none":  func(w *Writeset) { w.Rows[0].Op, w.Rows[0].Identity = OpAdd, 0 },
+		"an addition in text":  func(w *Writeset) { w.Rows[4].Op = OpAdd },
 		"a lock of no row":     func(w *Writeset) { w.Rows[1].Op, w.Rows[1].Identity = OpLock, 0 },
 		"a key shared so":      func(w *Writeset) { w.Keys[0].Mode = Share },
 		"format 2":             func(w *Writeset) { w.Tables[0].Format = 2 },
@@ -120,7 +121,10 @@ func drawWriteset(t *rapid.T) *Writeset {
 		return w
 	}
 	for range rapid.IntRange(0, 5).Draw(t, "rows") {
-		r := Row{Table: uint32(rapid.IntRange(0, n-1).Draw(t, "table")), Op: Op(rapid.IntRange(1, 7).Draw(t, "op"))}
+		r := Row{Table: uint32(rapid.IntRange(0, n-1).Draw(t, "table")), Op: Op(rapid.IntRange(1, 8).Draw(t, "op"))}
+		if r.Op == OpAdd {
+			w.Tables[r.Table].Format = FormatBinary
+		}
 		if r.Op != OpTruncate {
 			r.Identity = rapid.Uint64Range(1, 1<<64-1).Draw(t, "identity")
 			r.Image = rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "image")

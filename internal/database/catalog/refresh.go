@@ -272,7 +272,7 @@ func applyTable(d *capture.TableDesc) apply.Table {
 	a := apply.Table{Schema: d.Schema, Name: d.Name, Portable: d.Portable()}
 	at := make(map[int]int, len(d.Columns))
 	for i, c := range d.Columns {
-		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always})
+		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always, Integer: c.Integer()})
 		at[c.Num] = i
 	}
 	if x := d.Key(); x != nil {

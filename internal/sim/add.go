@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// counted is what a member knows of a counter's row: which version it had at an ordinal, apart from what was added since.
+type counted struct {
+	root, at uint64
+	shape    int64
+}
+
+// learnRows notes what a session of the member's has done to counters.
+func (m *member) learnRows(a *attempt, ordinal uint64) {
+	for _, c := range a.changes {
+		switch {
+		case c.key.t != tCounter || c.op.Locks() || c.op == writeset.OpDelete:
+		case c.op == writeset.OpAdd:
+			m.known[c.key] = counted{c.prev, ordinal, a.shape}
+		default:
+			m.known[c.key] = counted{a.tag, ordinal, a.shape}
+		}
+	}
+}
+
+// addLater notes an addition that is made when the transaction commits; false if too little is known of the row.
+func (s *session) addLater(st *statementOf) bool {
+	s.noteShape()
+	k, ok := s.m.known[st.key]
+	if !ok || s.a.repeat || k.shape != s.a.shape {
+		return false
+	}
+	if len(s.a.adds) == 0 || k.at < s.a.addBase {
+		s.a.addBase = k.at
+	}
+	s.a.adds = append(s.a.adds, change{key: st.key, op: writeset.OpAdd, prev: k.root, v: value{n: st.n}})
+	s.m.w.stats.Added++
+	return true
+}
+
+// addsTo reports whether a task adds to rows.
+func addsTo(t engine.Task) bool { return t.Writeset != nil && t.Writeset.Adds() }
+
+// adder adds, in the transaction of a session whose commit is decided, to rows that others may have.
+type adder struct {
+	m    *member
+	s    *session
+	t    *tx
+	task engine.Task
+	next int
+}
+
+// step adds to the next row, one statement after the other.
+func (x *adder) step() {
+	if x.next == 0 { // all in the same order
+		slices.SortFunc(x.s.a.adds, func(a, b change) int { return cmp.Compare(a.key.identity(), b.key.identity()) })
+	}
+	if x.next == len(x.s.a.adds) {
+		x.m.commitOpen(x.s, x.task)
+		return
+	}
+	c := x.s.a.adds[x.next]
+	if !x.t.d.lockFor(c.key.identity()).acquire(x.t, writeset.Update, x.m.inDatabase(x.step)) {
+		x.m.w.stats.Blocked++
+		x.m.watch(x.t.wait)
+		return
+	}
+	if err := x.t.apply(c, x.s.a.tag); err != nil {
+		x.m.w.violation("%v: transaction with tag %d %v", x.m, x.s.a.tag, err)
+	}
+	x.next++
+	x.m.w.after(x.m.w.rnd.between(1, 200), x.m.inDatabase(func() {
+		if x.t.state == txOpen {
+			x.step()
+		}
+	}))
+}
+
+// over says that the transaction has its rows no more: what waits for the last of the group's goes on.
+func (x *adder) over() {
+	x.s.added = nil
+	g := x.m.group
+	if g.adds--; g.adds == 0 && g.then != nil {
+		then := g.then
+		g.then = nil
+		then()
+		x.m.commitDone()
+	}
+}

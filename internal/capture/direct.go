@@ -71,9 +71,9 @@ func (d *Direct) SQL(text, returns string) string {
 	return d.before + text + d.after + returns
 }
 
-// DirectSQL is the query that tells which table a direct statement on a relation would change, and
+// DirectSQL is the query that tells which table a direct statement on a relation would change, whether it has no CHECK constraints, and
 // whether the session may read it, has the right to what the statement does, and nobody has redefined what directs use, nor
-// written functions of the names that it calls. It returns one row of schema, name and boolean, or none, in text. The relation is an SQL name.
+// written functions of the names that it calls. It returns one row of schema, name and two booleans, or none, in text. The relation is an SQL name.
 func DirectSQL(relation, right string, calls []string) string {
 	return fmt.Sprintf(directSQL, literal(right), literal("{"+strings.Join(calls, ",")+"}"), literal(relation))
 }
@@ -89,7 +89,8 @@ const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c
   AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
   AND (pg_catalog.current_schemas(true))[1] OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
   AND ` + plainOperators + `
-  AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog._name))
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog._name)),
+  NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c')
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
   WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)::pg_catalog.oid`
 
@@ -122,7 +123,7 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string) (
 	return &Direct{
 		before: DirectMark,
 		after: fmt.Sprintf("\nRETURNING %s.tableoid, %s, (%s)::pg_catalog._int8, %s, pg_catalog.pg_current_wal_insert_lsn(),"+
-			" pg_catalog.current_setting('%s'), pg_catalog.current_setting('transaction_isolation'), pg_catalog.current_setting('row_security'), pg_catalog.pg_my_temp_schema(), tutti.%s()",
+			" pg_catalog.current_setting('%s'), pg_catalog.current_setting('transaction_isolation'), pg_catalog.current_setting('row_security'), pg_catalog.pg_my_temp_schema(), tutti.%s(), CURRENT_USER, pg_catalog.current_setting('search_path')",
 			row, ident, keys, image, TransactionSetting, g.directName()),
 		op: op, oid: t.OID, header: []byte(t.headerText()),
 	}, true
@@ -199,10 +200,11 @@ type Returned struct {
 	level    string
 	security string // row_security, without which no mark can be written
 	temp     bool
+	who      string // the role and the search_path, which decide what the statement may do, and to which table
 }
 
 // DirectColumns is how many columns of a direct statement's result are its own.
-const DirectColumns = 10
+const DirectColumns = 12
 
 // Read decodes a row a direct statement returned: its column values in binary. It copies what it
 // keeps. A row of another table is an error: the statement's name means something else by now.
@@ -214,7 +216,8 @@ func (d *Direct) Read(cols [][]byte) (Returned, error) {
 		return Returned{}, fmt.Errorf("capture: a direct statement has changed table %d instead of %d", oid, d.oid)
 	}
 	r := Returned{direct: d, image: slices.Clone(cols[3]), order: binary.BigEndian.Uint64(cols[4]),
-		captured: string(cols[5]) != DirectSetting, level: string(cols[6]), security: string(cols[7]), temp: binary.BigEndian.Uint32(cols[8]) != 0}
+		captured: string(cols[5]) != DirectSetting, level: string(cols[6]), security: string(cols[7]), temp: binary.BigEndian.Uint32(cols[8]) != 0,
+		who: string(cols[10]) + "\x00" + string(cols[11])}
 	if cols[1] != nil {
 		r.ident = nonZero(binary.BigEndian.Uint64(cols[1]))
 	}
@@ -237,6 +240,9 @@ func (r *Returned) Alone(snapshot bool) bool {
 	}
 	return !r.captured && !r.temp && r.security == "on" && r.level == level
 }
+
+// Who tells under which role and search_path it was returned.
+func (r *Returned) Who() string { return r.who }
 
 // Size is about how many bytes the row takes.
 func (r *Returned) Size() int { return len(r.image) + 16*len(r.keys) + 128 }

@@ -188,18 +188,20 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writ
 	return v
 }
 
-// CheckAdded says whether the rows that t adds to, and their tables, may have changed otherwise since everything up to base was visible.
-func (c *Certifier) CheckAdded(t Transaction, base uint64) (v Verdict) {
-	switch {
-	case base < c.barrier:
-		return Verdict{Reason: Barrier, Winner: c.barrierID, WinnerOrdinal: c.barrier}
-	case base < c.floor:
-		return Verdict{Reason: TooOld}
-	}
+// CheckAdded says whether the rows that t adds to, and their tables, may have changed otherwise since they were known: bases says of each of them, in
+// their order, when everything up to it was visible.
+func (c *Certifier) CheckAdded(t Transaction, bases []uint64) (v Verdict) {
 	for i := range t.Writeset.Rows {
 		r := &t.Writeset.Rows[i]
 		if r.Op != writeset.OpAdd {
 			continue
+		}
+		if len(bases) == 0 || bases[0] < c.floor {
+			return Verdict{Reason: TooOld}
+		}
+		base := bases[0]
+		if bases = bases[1:]; base < c.barrier {
+			return Verdict{Reason: Barrier, Winner: c.barrierID, WinnerOrdinal: c.barrier}
 		}
 		for _, k := range []writeset.Key{{Hash: r.Identity, Mode: writeset.Add, Table: r.Table}, {Hash: t.Writeset.Tables[r.Table].Key, Mode: writeset.Shared, Table: r.Table}} {
 			if w := c.conflict(k, base, base); w != 0 {

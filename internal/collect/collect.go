@@ -276,7 +276,7 @@ func steady(d *semantics.Direct, t *capture.TableDesc) bool {
 // Direct makes a statement direct on the table that the session names; the table itself is known
 // from the catalog alone.
 func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritten, bool) {
-	if len(answer) != 3 || string(answer[2]) != "t" {
+	if len(answer) != 4 || string(answer[2]) != "t" {
 		return nil, false
 	}
 	t := c.tables().Capture(string(answer[0]), string(answer[1]))
@@ -288,13 +288,20 @@ func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritt
 	if !ok {
 		return nil, false
 	}
-	return rewritten{how, how.SQL(d.Text, d.Returns)}, true
+	r := rewritten{how: how, sql: how.SQL(d.Text, d.Returns), oid: t.OID, verb: d.Verb}
+	if string(answer[3]) == "t" {
+		r.adding = addingOf(d, t)
+	}
+	return r, true
 }
 
 // rewritten is a direct statement as the session wants it.
 type rewritten struct {
-	how *capture.Direct
-	sql string
+	how    *capture.Direct
+	sql    string
+	oid    uint32
+	verb   semantics.Verb
+	adding *adding // nil if it does something else
 }
 
 func (r rewritten) SQL() string { return r.sql }

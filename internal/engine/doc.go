@@ -50,7 +50,7 @@
 //	E14 A transaction that conflicts with what is delivered when it is under way loses, wherever it will be in the order: what is
 //	    remembered of a winner is forgotten only for a floor below which everything loses.
 //	E15 What a transaction adds to (writeset.OpAdd) it has not locked. It loses unless nobody has changed that otherwise since
-//	    AddBase, when its origin knew the rows, and unless that was at most certify.AddedMax ordinals before.
+//	    its origin knew the rows (Submission.AddBases), and unless that was at most certify.AddedMax ordinals before.
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

@@ -112,7 +112,8 @@ type Submission struct {
 	// an own transaction's collect step to that of another which got a lock when it committed.
 	Held, Order uint64
 	Since       uint64 // see Item.Since
-	AddBase     uint64 // up to where everything was visible when it was found out what the rows hold that it adds to
+	// AddBases says of each row that it adds to, in their order, that everything up to it was visible when it was found out what the row holds.
+	AddBases []uint64
 	// Serial: it ran SERIALIZABLE. Vouched: the local database has not refused it, and none of its other SERIALIZABLE
 	// transactions does anything until it has committed (decision 0034).
 	Serial, Vouched bool

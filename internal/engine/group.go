@@ -1,6 +1,9 @@
 package engine
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // nextGroup issues the next group if none is running. Items that change nothing (aborted,
 // or already in the database) ride along; if there is nothing but them, the applied
@@ -52,6 +55,11 @@ func (e *Engine) nextGroup() *Group {
 		return nil
 	}
 	return g
+}
+
+// Queued reports whether a certified own transaction waits behind the running group.
+func (e *Engine) Queued(seq uint64) bool {
+	return e.running != nil && slices.ContainsFunc(e.queue, func(t Task) bool { return t.Local && t.Item.ID.Seq == seq })
 }
 
 // Early returns the task of a certified own transaction that waits behind the running

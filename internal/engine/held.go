@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -70,19 +71,27 @@ func (e *Engine) locksBase(w *own) uint64 {
 	return held // the log says no
 }
 
-// addBase reports whether the rows that a submission adds to have changed in no other way since everything up to its AddBase was visible
+// addBase reports whether the rows that a submission adds to have changed in no other way since they were known, see AddBases
 // (E15). If not, base is one with which it loses.
 func (e *Engine) addBase(w *own) (base uint64, ok bool) {
 	if w.Kind != KindCertified || !w.Writeset.Adds() || planted == "additions-trusted" {
 		return 0, true
 	}
-	switch v := e.cert.CheckAdded(certify.Transaction{ID: e.id(w.Seq), Writeset: w.Writeset}, w.AddBase); v.Reason {
+	switch v := e.cert.CheckAdded(certify.Transaction{ID: e.id(w.Seq), Writeset: w.Writeset}, w.AddBases); v.Reason {
 	case certify.None:
 		return 0, true
 	case certify.KeyConflict, certify.Barrier:
 		return v.WinnerOrdinal - 1, false
 	}
-	return w.AddBase, false
+	return w.oldest(), false
+}
+
+// oldest is the least ordinal at which a row was known that a submission adds to.
+func (w *own) oldest() uint64 {
+	if len(w.AddBases) == 0 {
+		return 0
+	}
+	return slices.Min(w.AddBases)
 }
 
 func (e *Engine) id(seq uint64) writeset.TxID {

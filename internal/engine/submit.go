@@ -355,7 +355,7 @@ func (e *Engine) doom(w *own, it *Item) certify.Verdict {
 		return certify.Verdict{}
 	}
 	t := certified(w, it)
-	if w.AddBase+certify.AddedMax < it.Base && t.Writeset.Adds() { // what its rows hold is not known so well any more
+	if t.Writeset.Adds() && w.oldest()+certify.AddedMax < it.Base { // what its rows hold is not known so well any more
 		return certify.Verdict{Reason: certify.TooOld}
 	}
 	return e.cert.Check(t)

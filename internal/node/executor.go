@@ -50,6 +50,9 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		w.decision <- session.Decision{Commit: true}
 	}
 	l.beginGroup(remote, locals)
+	if err := awaitAdditions(ctx, locals, remote); err != nil {
+		return err
+	}
 	if err := l.applyRemote(ctx, g.Last, remote); err != nil {
 		return err
 	}
@@ -57,6 +60,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		return err
 	}
 	for i := range remote {
+		l.additions.saw(remote[i].Ordinal, remote[i].Writeset)
 		if t := &remote[i]; t.Own && t.Item.ID.Incarnation == l.incarnation {
 			l.waiters.settled(t.Item.ID.Seq)
 		}
@@ -78,7 +82,7 @@ func (l *life) beginGroup(remote []engine.Task, locals []*waiter) {
 	l.applying, l.committing = remote, locals
 	l.applyingSince, l.joinable = time.Now(), true
 	l.applyingMu.Unlock()
-	if len(remote) > 0 {
+	if len(remote) > 0 || slices.ContainsFunc(locals, func(w *waiter) bool { return len(w.sub.AddBases) > 0 }) {
 		l.startWatch()
 	}
 }
@@ -116,6 +120,9 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 		l.applyingMu.Unlock()
 		select {
 		case ok := <-w.local:
+			if w.diverged != nil {
+				return &FatalError{fmt.Errorf("transaction %s: %w: this database has diverged from the cluster; restore this member from another", l.txid(w.sub.Seq), w.diverged)}
+			}
 			if !ok {
 				if err := l.applyOrphan(ctx, g.Last, w); err != nil {
 					return err
@@ -127,6 +134,7 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 				}
 				l.tables.Store(l.applier.tables)
 			}
+			l.additions.saw(w.ordinal, w.sub.Writeset)
 			l.waiters.remove(w.sub.Seq)
 			close(w.applied)
 		case <-ctx.Done():

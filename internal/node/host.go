@@ -220,7 +220,7 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 		held = max(progress, sub.Base)
 	}
 	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot, Snapshot: sub.Snapshot, Serial: sub.Serial, Vouched: sub.Vouched,
-		Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), Writeset: sub.Writeset, Payload: payload}
+		Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), AddBases: sub.AddBases, Writeset: sub.Writeset, Payload: payload}
 }
 
 // Submit hands the writeset to the engine and waits for the decision.
@@ -325,6 +325,7 @@ func (h *host) unknown(id writeset.TxID) session.Decision {
 func (h *host) Committed(seq uint64, ok bool) {
 	w := h.n.waiters.get(seq)
 	w.local <- ok
+	close(w.committed)
 	h.serialDecided(w, !ok)
 	if !ok || len(w.sub.Writeset.Steps) > 0 {
 		select {
@@ -396,6 +397,9 @@ func (l *life) aborted(a engine.Aborted) {
 	}
 	if a.Verdict.Reason == certify.TooOld {
 		l.reached.keys.Add(1)
+	}
+	if a.Verdict.Reason == certify.KeyConflict && a.Verdict.Key.Mode == writeset.Add {
+		l.additions.doubt(a.Verdict.Key.Hash, a.Verdict.WinnerOrdinal)
 	}
 	if c, ok := l.definitions.Load(a.Seq); ok {
 		c.(chan session.Result) <- undefined(a.Verdict)

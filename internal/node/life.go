@@ -75,6 +75,7 @@ type life struct {
 	throttle    throttle
 	rule        *lead.Rule // the core's
 	turns       turns
+	additions   additions
 	reached     reached
 	checks      checks
 	rehearsals  rehearsals
@@ -124,6 +125,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.peers.init()
 	l.throttle.init(c.Limits)
 	l.turns.percent = c.Limits.TurnsPercent
+	l.additions.max = c.Limits.Additions
 	l.checks.init()
 	l.rehearsals.init()
 	l.channels.init(c.Member, c.Limits.Channels)

@@ -9,14 +9,16 @@ import (
 // waiter is a session that waits for the log's decision, and later tells how its commit
 // went.
 type waiter struct {
-	guard    *guard
-	sub      session.Submission
-	decision chan session.Decision // capacity 1
-	ordinal  uint64                // its own, or that of what it lost to; set before the decision
-	local    chan bool             // capacity 1: did the backend's COMMIT succeed
-	applied  chan struct{}         // closed once the rows are in the database after all, or an orphan has lost
-	orphan   bool                  // its session gave up
-	sent     int                   // bytes that had left when patience ended last; the core's
+	guard     *guard
+	sub       session.Submission
+	decision  chan session.Decision // capacity 1
+	ordinal   uint64                // its own, or that of what it lost to; set before the decision
+	local     chan bool             // capacity 1: did the backend's COMMIT succeed
+	committed chan struct{}         // closed once local has its answer
+	diverged  error                 // what its session has found when it committed; set before local
+	applied   chan struct{}         // closed once the rows are in the database after all, or an orphan has lost
+	orphan    bool                  // its session gave up
+	sent      int                   // bytes that had left when patience ended last; the core's
 }
 
 // waiters finds them by sequence.
@@ -28,7 +30,7 @@ type waiters struct {
 func newWaiters() *waiters { return &waiters{m: map[uint64]*waiter{}} }
 
 func (w *waiters) add(g *guard, sub session.Submission) *waiter {
-	x := &waiter{guard: g, sub: sub, decision: make(chan session.Decision, 1), local: make(chan bool, 1), applied: make(chan struct{})}
+	x := &waiter{guard: g, sub: sub, decision: make(chan session.Decision, 1), local: make(chan bool, 1), committed: make(chan struct{}), applied: make(chan struct{})}
 	w.mu.Lock()
 	w.m[sub.Seq] = x
 	w.mu.Unlock()

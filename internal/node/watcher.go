@@ -66,8 +66,12 @@ func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err err
 	if since.IsZero() || time.Since(since) < blockedAfter {
 		return wait, nil
 	}
-	_, err = l.unblock(ctx, l.busy.Load(), time.Since(since), nil)
-	return blockedInterval, err
+	for _, pid := range append(l.adding(), l.busy.Load()) {
+		if _, err := l.unblock(ctx, pid, time.Since(since), nil); err != nil {
+			return blockedInterval, err
+		}
+	}
+	return blockedInterval, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -152,6 +156,10 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 			return
 		}
 		if e.Foretell(seq) {
+			return
+		}
+		if len(w.sub.AddBases) > 0 && e.Queued(seq) { // who it is in the way of may have what it would wait for to commit
+			end = true
 			return
 		}
 		l.applyingMu.Lock()

@@ -29,6 +29,10 @@ type Direct struct {
 	Returns  string   // what RETURNING lists, as SQL; empty if there is none
 	Literals bool     // its parameters stand for literals of a client's text, see Parametrized
 
+	// Adds are what an Update does, if it does nothing but add integers to columns of rows that it finds by Finds alone.
+	Adds  []Add
+	Finds []Find
+
 	// Calls are functions that it calls, of directFunctions, if nobody has written others of these names.
 	Calls []string
 
@@ -73,6 +77,7 @@ func DirectOf(sql string) (Direct, bool) {
 			d.Sets = append(d.Sets, t.GetResTarget().GetName())
 		}
 		d.Verb, rel, returning = Update, s.Relation, s.ReturningList
+		d.adds(s)
 	case n.GetDeleteStmt() != nil:
 		s := n.GetDeleteStmt()
 		if len(s.UsingClause) > 0 || s.WithClause != nil {

@@ -137,6 +137,9 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		if err := s.choose(&r); err != nil {
 			return true, err
 		}
+		if done, err := s.goOn(&r, rep); done || err != nil {
+			return rep.status != wire.TxActive, err
+		}
 		if err := s.ensureOpen(!r.settings); err != nil {
 			return true, err
 		}
@@ -470,6 +473,7 @@ func (s *Session) collect(c *collected, asked bool) (err error) {
 	if !asked {
 		if s.alone() {
 			*c, err = s.takeDirect()
+			s.takeAdds(c)
 			return err
 		}
 		*c = s.appendCollect()

@@ -23,6 +23,9 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		}
 	case semantics.Begin, semantics.Rollback:
 	default:
+		if err := s.catchUp(); err != nil {
+			return true, err
+		}
 		s.redo.off = s.redo.off || s.block != idle
 	}
 	if st.Kind != semantics.Rollback && s.tellDoom() {

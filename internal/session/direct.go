@@ -40,6 +40,7 @@ type direct struct {
 	closed bool   // everything else is captured
 	clean  bool   // nothing else can have been captured
 	pure   bool   // nothing else was run
+	who    string // Who of the last row
 	rows   []Returned
 	bytes  int
 }
@@ -51,6 +52,7 @@ type form struct {
 	// literals says that the parameters stand for those of a client's text.
 	literals bool
 	uses     int
+	who      string // under which role it was run, see Returned.Who; empty if it was not
 	refused  bool   // it cannot be run directly
 	age      int    // of the session's forms when it was made
 	name     string // the statement's at the backend; empty until it is prepared
@@ -86,6 +88,7 @@ type directPart struct {
 	form      *form
 	parse     []byte // the client's messages
 	bind      []byte
+	kept      bool   // bind is the part's own, see putsOff
 	name      string // of the client's statement
 	describes bool   // the client asked what it returns
 	text      string // the client's, if its literals are parameters
@@ -121,7 +124,7 @@ func (d *direct) end() { d.wish, d.rows = "", nil }
 
 // begin begins a transaction.
 func (d *direct) begin() {
-	d.closed, d.clean, d.pure, d.rows, d.bytes = false, true, true, nil, 0
+	d.closed, d.clean, d.pure, d.who, d.rows, d.bytes = false, true, true, "", nil, 0
 }
 
 // forget forgets all forms, whose statements the backend may have lost.
@@ -511,7 +514,10 @@ func (s *Session) noteDirect(r *request) {
 		for i := range r.direct.parts {
 			p := &r.direct.parts[i]
 			d.rows = append(d.rows, p.rows...)
+			s.noteFound(p)
 			if n := len(p.rows); n > 0 {
+				d.who = p.rows[n-1].Who()
+				p.form.who = d.who
 				d.clean = p.rows[n-1].Alone(s.snapshotLevel())
 			}
 			if p.captured {

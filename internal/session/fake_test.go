@@ -33,6 +33,7 @@ type fakeHost struct {
 	poked      bool
 	deferrable bool // what Deferrable says
 	larges     int
+	known      map[string]session.Counted
 	noRoom     *wire.SQLError // what BeginLarge says
 	lose       bool           // the first of every two submissions loses
 	lost       bool
@@ -232,6 +233,24 @@ func (h *fakeHost) Committed(_ uint64, ok bool) {
 		h.orphans++
 	}
 }
+
+func (h *fakeHost) Known(row string) (session.Counted, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c, ok := h.known[row]
+	return c, ok
+}
+
+func (h *fakeHost) Learn(row session.Counted) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.known == nil {
+		h.known = map[string]session.Counted{}
+	}
+	h.known[row.Row] = row
+}
+
+func (h *fakeHost) Diverged(_ uint64, err error) { panic(err) }
 
 func (h *fakeHost) Applied() uint64 { return 0 }
 

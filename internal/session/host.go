@@ -23,11 +23,12 @@ const (
 // Submission is a collected transaction handed to the order.
 type Submission struct {
 	Seq      uint64
-	Snapshot bool   // one snapshot, taken at Base; otherwise READ COMMITTED
-	Serial   bool   // SERIALIZABLE
-	Vouched  bool   // see Host.SerialAlone
-	Base     uint64 // applied ordinal at the snapshot, or before the first statement
-	Order    uint64 // position of the server's WAL while all row locks were held
+	Snapshot bool     // one snapshot, taken at Base; otherwise READ COMMITTED
+	Serial   bool     // SERIALIZABLE
+	Vouched  bool     // see Host.SerialAlone
+	Base     uint64   // applied ordinal at the snapshot, or before the first statement
+	Order    uint64   // position of the server's WAL while all row locks were held
+	AddBases []uint64 // of the rows that it adds to, in their order: At
 	Writeset *writeset.Writeset
 }
 
@@ -151,6 +152,12 @@ type Host interface {
 	// own COMMIT succeeded. If not, the node applies the writeset; Committed returns when
 	// it is in the database.
 	Committed(seq uint64, ok bool)
+	// Known is what this node knows of a row that may be added to without its lock (decision 0056); false if that is nothing, or not enough.
+	Known(row string) (Counted, bool)
+	// Learn tells what a statement has found in a row that its transaction has not made.
+	Learn(Counted)
+	// Diverged comes before Committed and tells that the transaction has not added to the rows to which it does at the other members.
+	Diverged(seq uint64, err error)
 	// Explain names the conflict that doomed a transaction, given what it wrote; nil if
 	// nothing of it collides with what is being applied.
 	Explain(*writeset.Writeset) *wire.SQLError
@@ -309,6 +316,36 @@ type Rewritten interface {
 	Columns() int
 	// Read decodes its own columns of a row, values in binary, and copies what it keeps.
 	Read(values [][]byte) (Returned, error)
+	// Table is the OID of the table that it changes, and Inserts says whether it is an INSERT.
+	Table() uint32
+	Inserts() bool
+	// Adds tells what it adds to which row with the parameters of a Bind, a whole frame; false if it does not just add to one that its key
+	// finds. Counted takes what is to be known of such a row, before by was added, and Addition tells others what is added; false if it may be too much.
+	Adds(bind []byte) (Adds, bool)
+	Counted(row Returned, by []int64) (Counted, bool)
+	Addition(row Counted, by []int64) (writeset.Addition, bool)
+}
+
+// Adds is an addition to a row.
+type Adds struct {
+	Table uint32 // its OID
+	Row   string // a name of the row, for Host.Known
+	By    []int64
+}
+
+// Counted is what the columns of a row held that are added to, at some moment.
+type Counted struct {
+	Row      string // as Adds names it
+	Identity uint64
+	Key      []byte // a record of the key's columns
+	Values   []int64
+	At       uint64 // the ordinal of that moment, or a lower one, since when the row has not changed but by additions
+	Changed  uint64 // the host's: the ordinal of such a change, if one is known of
+	Columns  interface {
+		// Read takes values from a row's image, and Sum adds an addition's image to values; false if they cannot be known.
+		Read(image []byte) (values []int64, key []byte, ok bool)
+		Sum(values []int64, image []byte) bool
+	}
 }
 
 // Returned is a row that a Rewritten has returned.
@@ -319,6 +356,8 @@ type Returned interface {
 	// and nothing is deferred. snapshot says whether the transaction is meant to have one.
 	Alone(snapshot bool) bool
 	Size() int // in bytes, about
+	// Who is another value under another role or search_path.
+	Who() string
 }
 
 // Reread is a query for rows to be read again.

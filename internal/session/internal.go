@@ -53,12 +53,12 @@ func (s *Session) sendOwn(name string) {
 	s.srvW.Append(wire.AppendSync(appendRun(s.srvW.AvailableBuffer(), name)))
 }
 
-// sendCommit appends the COMMIT, behind a mark if marked says so. For a client with an unnamed statement it is prepared for that
+// sendCommit appends the COMMIT, behind so many statements, a mark and what is added, that go ahead of it in the same go. For a client with an unnamed statement it is prepared for that
 // moment alone: a function could run it with EXECUTE, and commit what nobody has ordered.
-func (s *Session) sendCommit(marked bool) {
+func (s *Session) sendCommit(ahead int) {
 	if s.statements[""] == nil && s.prefix == 0 {
 		s.srvW.Append(wire.AppendQuery(s.srvW.AvailableBuffer(), "COMMIT"))
-		s.skippable = marked
+		s.skippable = ahead
 		return
 	}
 	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownCommit)

@@ -156,6 +156,17 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	if err := s.choose(r); err != nil {
 		return rep, false, err
 	}
+	if off, err := s.putsOff(r, &rep); off || err != nil {
+		return rep, off, err
+	}
+	if len(s.later.adds) > 0 && !s.goesAlong(r) {
+		if err := s.catchUp(); err != nil || s.doom != nil {
+			return rep, false, err
+		}
+		if err := s.choose(r); err != nil {
+			return rep, false, err
+		}
+	}
 	if err := s.ensureOpen(true); err != nil || s.doom != nil || !s.open {
 		return rep, false, err
 	}

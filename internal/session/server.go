@@ -91,7 +91,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 			return r, nil, err
 		}
 	}
-	got := s.noRows()
+	got, ended := s.noRows(), 0
 	for {
 		f, err := s.srv.Next()
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 				r.failed = &e
 			}
 			s.noteFatal(e)
-			if s.skippable && r.tag == "" { // PostgreSQL skips it, up to a Sync, which a Query is not
+			if ended < s.skippable { // PostgreSQL skips it, up to a Sync, which a Query is not
 				s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
 				if err := s.flushServer(); err != nil {
 					return r, nil, err
@@ -132,6 +132,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 				return r, nil, err
 			}
 		case wire.TypeCommandComplete:
+			ended++
 			if r.tag, err = wire.DecodeCommandComplete(f.Body()); err != nil {
 				return r, nil, err
 			}

@@ -77,8 +77,8 @@ type Session struct {
 	implicit bool // the block ends with the Query or Sync, not with a COMMIT
 	open     bool // the backend is inside a transaction of ours
 	prefix   int  // statements of ours that go ahead of the next request, their answers unread
-	// skippable: the Query that ends what is sent is skipped if what goes ahead of it, the mark, fails
-	skippable bool
+	// skippable: the Query that ends what is sent is skipped if one of so many statements that go ahead of it fails
+	skippable int
 	modes     semantics.Modes
 	snapshot  bool // its one snapshot is taken
 
@@ -92,6 +92,7 @@ type Session struct {
 	locks     locks
 	reads     reads
 	redo      redo
+	later     later
 	inside    inside
 
 	// results of a statement that may be run again

@@ -28,6 +28,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	open, defers := s.open, false
 	if !open {
 		s.direct.begin()
+		s.later.end()
 		m := s.modes
 		m.Isolation = s.currentLevel()
 		if m.Isolation == semantics.Serializable && (m.Deferrable != deferrable || !snapshot) {
@@ -97,6 +98,8 @@ func (s *Session) reset() {
 	s.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
 	s.direct.end()
 	s.redo.end()
+	s.later.end()
+	s.later.off = false
 	s.locks.rows, s.locks.tables = nil, false
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
@@ -154,6 +157,7 @@ func (s *Session) rollbackServer() error {
 func (s *Session) undone() {
 	s.open, s.snapshot, s.prefix, s.ahead, s.schema = false, false, 0, ahead{}, schema{}
 	s.direct.end()
+	s.later.end()
 	s.host.Enter(PhaseIdle)
 }
 
@@ -175,6 +179,7 @@ type collected struct {
 	seq    uint64
 	marked bool // by the collect step, if there is something to mark
 	all    bool // an answer ahead of COMMIT says all
+	adds   []addLater
 	failed *wire.SQLError
 
 	unfollowed bool // definitions must be followed up first
@@ -309,6 +314,9 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 		return refused, refused.Code == wire.CodeSerializationFailure, s.rollbackServer()
 	}
 	sub := Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws}
+	for _, a := range c.adds {
+		sub.AddBases = append(sub.AddBases, a.row.At)
+	}
 	refused, err := s.vouch(&sub)
 	if err != nil {
 		return nil, false, err
@@ -328,8 +336,14 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 		}
 		return d.Err, d.Retry, err
 	}
-	r, err := s.commitServer(&c)
-	s.host.Committed(c.seq, err == nil && r.failed == nil && r.tag == "COMMIT")
+	r, rows, err := s.commitServer(&c)
+	ok := err == nil && r.failed == nil && r.tag == "COMMIT"
+	if ok {
+		if err := c.added(rows); err != nil {
+			s.host.Diverged(c.seq, err)
+		}
+	}
+	s.host.Committed(c.seq, ok)
 	// Committed has put the rows into the database if the backend could not (S2), and the log
 	// has decided: the client is told so even if the backend broke, which shows at its next use.
 	s.open = false
@@ -359,31 +373,33 @@ func (s *Session) vouch(sub *Submission) (refused *wire.SQLError, err error) {
 }
 
 // commitServer commits what the log has decided, or what wrote nothing, with its mark.
-func (s *Session) commitServer(c *collected) (reply, error) {
-	marks := !c.marked && c.ws != nil
-	if marks {
+func (s *Session) commitServer(c *collected) (reply, [][][]byte, error) {
+	marks := 0
+	if !c.marked && c.ws != nil {
+		marks = len(c.adds) + 1
+		s.appendAdds(c.adds)
 		s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
 	}
 	s.sendCommit(marks)
-	r, err := s.quiet()
-	s.skippable = false
+	r, rows, err := s.internal(len(c.adds) > 0)
+	s.skippable = 0
 	if err == nil && r.failed != nil { // what was to remove the COMMIT has been skipped
 		s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownCommit)))
 		_, err = s.quiet()
 	}
 	if err == nil && r.status != wire.TxIdle {
-		return r, s.rollbackServer() // the mark failed; its rows come from the log
+		return r, nil, s.rollbackServer() // the mark failed; its rows come from the log
 	}
 	if err == nil {
 		s.open = false
 		s.host.Enter(PhaseIdle)
 	}
-	return r, err
+	return r, rows, err
 }
 
 // commitLocal commits a transaction that wrote nothing replicated.
 func (s *Session) commitLocal() (*wire.SQLError, bool, error) {
-	r, err := s.commitServer(&collected{marked: true})
+	r, _, err := s.commitServer(&collected{marked: true})
 	if err == nil && r.failed != nil {
 		return &wire.SQLError{ErrorFields: *r.failed}, false, nil
 	}
@@ -421,6 +437,16 @@ func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 		failure := s.doom
 		s.doom = nil
 		return failure, true, nil
+	}
+	if len(s.later.adds) > 0 && !s.fits() {
+		if err := s.catchUp(); err != nil {
+			return nil, false, err
+		}
+		if !s.open {
+			failure := s.doom
+			s.doom = nil
+			return failure, true, nil
+		}
 	}
 	c := s.ahead.found
 	if !s.ahead.known() {

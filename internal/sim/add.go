@@ -34,9 +34,7 @@ func (s *session) addLater(st *statementOf) bool {
 	if !ok || s.a.repeat || k.shape != s.a.shape {
 		return false
 	}
-	if len(s.a.adds) == 0 || k.at < s.a.addBase {
-		s.a.addBase = k.at
-	}
+	s.a.addBases = append(s.a.addBases, k.at)
 	s.a.adds = append(s.a.adds, change{key: st.key, op: writeset.OpAdd, prev: k.root, v: value{n: st.n}})
 	s.m.w.stats.Added++
 	return true

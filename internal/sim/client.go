@@ -16,17 +16,17 @@ type attempt struct {
 	start   int64
 	end     int64
 
-	base    uint64
-	id      writeset.TxID // zero if never submitted
-	outcome outcome
-	reads   []observed
-	ops     []listOp
-	changes []change
-	locked  []change // rows it has locked, changed or not
-	adds    []change // that are made when it commits
-	addBase uint64   // the least ordinal at which something was known of their rows
-	orphan  bool     // its session did not commit it itself
-	shape   int64    // of rows when it first wrote, see definition
+	base     uint64
+	id       writeset.TxID // zero if never submitted
+	outcome  outcome
+	reads    []observed
+	ops      []listOp
+	changes  []change
+	locked   []change // rows it has locked, changed or not
+	adds     []change // that are made when it commits
+	addBases []uint64 // the ordinals at which something was known of their rows
+	orphan   bool     // its session did not commit it itself
+	shape    int64    // of rows when it first wrote, see definition
 }
 
 // observed is a read of one row.

@@ -184,7 +184,7 @@ func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte
 	if s.t != nil {
 		s.t.marks = []mark{{s.slot, engine.Mark{Incarnation: s.m.incarnation, Seq: s.seq}}}
 	}
-	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(), Order: s.order, AddBase: s.a.addBase, Writeset: ws, Payload: payload}
+	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(), Order: s.order, AddBases: s.a.addBases, Writeset: ws, Payload: payload}
 	if kind != engine.KindCertified {
 		sub.Snapshot, sub.Writeset = false, nil
 	}
@@ -290,7 +290,7 @@ func (s *session) inTheWay() {
 		} else if s.m.engine.Foretell(s.seq) {
 			s.m.w.stats.Foretold++
 			s.m.wake()
-		} else if len(s.a.adds) > 0 && !s.m.engine.Undecided(s.seq) { // what it is in the way of may have what it adds to
+		} else if len(s.a.adds) > 0 && s.m.engine.Queued(s.seq) { // what it is in the way of may have what it adds to
 			s.m.w.stats.Ended++
 			s.kill()
 		} else if t, ok := s.m.engine.Early(s.seq); ok {

@@ -94,12 +94,22 @@ func Integer(value []byte) (n int64, ok bool) {
 	return 0, false
 }
 
-// appendInteger writes one of so many bytes; false if it does not fit.
-func appendInteger(n int64, size int) ([]byte, bool) {
+// AppendInteger writes one of 4 or 8 bytes.
+func AppendInteger(dst []byte, n int64, size int) []byte {
 	if size == 4 {
-		return binary.BigEndian.AppendUint32(nil, uint32(n)), n >= math.MinInt32 && n <= math.MaxInt32
+		return binary.BigEndian.AppendUint32(dst, uint32(n))
 	}
-	return binary.BigEndian.AppendUint64(nil, uint64(n)), size == 8
+	return binary.BigEndian.AppendUint64(dst, uint64(n))
+}
+
+// CanAdd reports whether a column of 4 or 8 bytes that held value can hold what others add to it, up to 2^16 times and each as much as is
+// allowed, and by as well. So what is added never overflows, in whatever order.
+func CanAdd(size int, value, by int64) bool {
+	each, most := int64(1)<<44, int64(1)<<62
+	if size == 4 {
+		each, most = 1<<14, 1<<30
+	}
+	return by >= -each && by <= each && value >= -most && value <= most
 }
 
 // Sum adds an addition's image to that of the row, or to another addition's to the same row. keys are the places of the key's columns.
@@ -135,9 +145,8 @@ func sum(a, b []byte) ([]byte, error) {
 	if !ok || !also || len(a) != len(b) || y > 0 && x > math.MaxInt64-y || y < 0 && x < math.MinInt64-y {
 		return nil, errors.New("writeset: what is added to a row is no integer, or too much")
 	}
-	out, ok := appendInteger(x+y, len(a))
-	if !ok {
+	if len(a) == 4 && int64(int32(x+y)) != x+y {
 		return nil, errors.New("writeset: more is added to a row than it can hold")
 	}
-	return out, nil
+	return AppendInteger(nil, x+y, len(a)), nil
 }

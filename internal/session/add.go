@@ -1,0 +1,245 @@
+package session
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// A direct UPDATE that does nothing but add to a row which the node knows (Host.Known) is answered at once, and carried out when the
+// transaction commits, after the order has decided: until then nobody waits for the row, and transactions that add to it do not
+// conflict (decision 0056). So it is in READ COMMITTED blocks, and as long as nothing comes behind it that could see the row, or do something in the
+// protection of its lock: only more of the kind, and direct INSERTs. Before everything else it is carried out as what it is.
+
+// later is what a transaction has yet to add to rows, and what it has found in some.
+type later struct {
+	off    bool // it was carried out in vain: something is not as it was known
+	adds   []addLater
+	wrote  map[uint32]int // rows, by tables' OIDs
+	before uint64         // ordinal that was applied before the request that runs
+}
+
+// addLater is one of its statements.
+type addLater struct {
+	form     *form
+	how      Rewritten
+	bind     []byte
+	row      Counted
+	addition writeset.Addition
+}
+
+// laterMax bounds them.
+const laterMax = 64
+
+// end forgets a transaction, but not that it was carried out in vain: it may be done again.
+func (l *later) end() {
+	clear(l.wrote)
+	*l = later{off: l.off, wrote: l.wrote}
+}
+
+// putsOff reports whether a request of a block was answered, and will be carried out at COMMIT.
+func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
+	l := &s.later
+	if !r.chosen || l.off || len(r.direct.parts) != 1 || r.direct.closes || len(l.adds) == laterMax || !s.open || s.untouched || s.prefix > 0 ||
+		s.implicit || s.currentLevel() != semantics.ReadCommitted || s.locks.tables || len(s.locks.rows) > 0 || s.advisory.used || s.schema.noted || s.ahead.done {
+		return false, nil
+	}
+	p := &r.direct.parts[0]
+	if p.parse != nil || p.limited {
+		return false, nil
+	}
+	if s.redo.busy && !p.kept { // what it was made of is gone
+		return false, nil
+	}
+	what, ok := p.form.how.Adds(p.bind)
+	if !ok || l.wrote[what.Table] > 0 {
+		return false, nil
+	}
+	if !p.kept {
+		p.bind, p.kept = slices.Clone(p.bind), true
+	}
+	l.before = s.host.Applied()
+	if p.form.who == "" || p.form.who != s.direct.who { // whether the session may do it is not certain, or on which table
+		return false, nil
+	}
+	row, ok := s.host.Known(what.Row)
+	if !ok || slices.ContainsFunc(l.adds, func(a addLater) bool { return a.row.Identity == row.Identity }) {
+		return false, nil
+	}
+	addition, ok := p.form.how.Addition(row, what.By)
+	if !ok {
+		return false, nil
+	}
+	l.adds = append(l.adds, addLater{p.form, p.form.how, p.bind, row, addition})
+	rep.status = wire.TxActive
+	var frames []wire.Frame
+	if !r.direct.query {
+		rep.done++
+		frames = append(frames, wire.Frame{Type: wire.TypeBindComplete, Raw: wire.AppendBindComplete(nil)})
+		if p.describes {
+			rep.done++
+			frames = append(frames, p.description())
+		}
+	}
+	rep.done++
+	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, "UPDATE 1")})
+	for _, f := range frames {
+		if err := s.emit(f); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// goesAlong reports whether a request may be run while additions are put off: it shows nothing of them, and does nothing that waits for their locks.
+func (s *Session) goesAlong(r *request) bool {
+	if r.prepares {
+		return true
+	}
+	return r.chosen && !slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
+		return !p.form.how.Inserts() || slices.ContainsFunc(s.later.adds, func(a addLater) bool { return a.how.Table() == p.form.how.Table() })
+	})
+}
+
+// catchUp carries out now what was put off. If that comes to something else than the client was told, the transaction is
+// rolled back, and doom says so.
+func (s *Session) catchUp() error {
+	l := &s.later
+	adds := l.adds
+	if l.adds = nil; len(adds) == 0 || !s.open {
+		return nil
+	}
+	s.direct.wish = ownTxDirect
+	s.adjust()
+	s.appendAdds(adds)
+	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
+	doom := s.host.Enter(PhaseRunning)
+	r, rows, err := s.internal(true)
+	if err != nil {
+		return err
+	}
+	parts := make([]directPart, len(adds))
+	for i := range adds {
+		parts[i] = directPart{form: adds[i].form}
+	}
+	if doom == nil && r.failed == nil && len(rows) == len(adds) {
+		for i := range parts {
+			s.keepRow(&parts[i], rows[i])
+		}
+		if s.doom == nil {
+			s.noteDirect(&request{chosen: true, direct: &directRun{parts: parts}})
+			return nil
+		}
+		doom = s.doom
+	}
+	if doom == nil {
+		doom = s.host.Enter(PhaseRunning)
+	}
+	if doom == nil && r.failed != nil {
+		doom = failureOf(r)
+	}
+	if doom == nil {
+		doom = errForgotten("could not serialize access due to concurrent update")
+	}
+	l.off = true
+	err = s.rollbackServer()
+	s.doom = doom
+	return err
+}
+
+// appendAdds carries them out, without Sync.
+func (s *Session) appendAdds(adds []addLater) {
+	dst := s.srvW.AvailableBuffer()
+	for i := range adds {
+		dst = wire.AppendBindAs(dst, adds[i].form.name, adds[i].bind, 1)
+		dst = wire.AppendClose(wire.AppendExecute(dst, "", 0), 'P', "")
+	}
+	s.srvW.Append(dst)
+}
+
+// fits reports whether what was put off can be carried out behind the verdict: all else was direct, the backend has told
+// so, and still takes it as that.
+func (s *Session) fits() bool {
+	d := &s.direct
+	return s.alone() && d.now == ownTxDirect && d.bytes <= largeBytes &&
+		!slices.ContainsFunc(s.later.adds, func(a addLater) bool { return a.form.who != d.who })
+}
+
+// takeAdds adds what was put off to a collected transaction.
+func (s *Session) takeAdds(c *collected) {
+	l := &s.later
+	if c.failed != nil || len(l.adds) == 0 {
+		return
+	}
+	c.adds = l.adds
+	slices.SortFunc(c.adds, func(a, b addLater) int { return cmp.Compare(a.row.Identity, b.row.Identity) }) // all take the rows' locks in this order
+	var additions []writeset.Addition
+	for _, a := range c.adds {
+		additions = append(additions, a.addition)
+	}
+	c.ws.AddAdditions(additions)
+}
+
+// noteFound tells the node what is to be known of a row from now on that a direct statement has found: nothing else was changed in its table, so
+// that the transaction has not made it.
+func (s *Session) noteFound(p *directPart) {
+	l := &s.later
+	if l.wrote == nil {
+		l.wrote = map[uint32]int{}
+	}
+	table := p.form.how.Table()
+	l.wrote[table] += len(p.rows)
+	if len(p.rows) != 1 || l.wrote[table] != 1 || !p.kept {
+		return
+	}
+	what, ok := p.form.how.Adds(p.bind)
+	if !ok {
+		return
+	}
+	if row, ok := p.form.how.Counted(p.rows[0], what.By); ok {
+		row.Row, row.At = what.Row, l.before
+		s.host.Learn(row)
+	}
+}
+
+// goOn puts a request off, or carries out what was put off if that must come first. done reports that it is answered: with rep, or else because the
+// transaction has lost.
+func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
+	off, err := s.putsOff(r, rep)
+	switch {
+	case err != nil:
+		return true, err
+	case off:
+		s.habits.reached(r)
+		s.noteRedo(r, rep)
+		return true, nil
+	case len(s.later.adds) == 0 || s.goesAlong(r):
+		return false, nil
+	}
+	if err := s.catchUp(); err != nil {
+		return true, err
+	}
+	if s.doom != nil {
+		if over, err := s.over(r); over || err != nil {
+			return true, err
+		}
+	}
+	return false, s.choose(r)
+}
+
+// added reports whether additions have found their rows, given what the backend has returned.
+func (c *collected) added(rows [][][]byte) error {
+	if len(rows) < len(c.adds) { // what follows is the mark's
+		return fmt.Errorf("session: additions to %d rows have found %d", len(c.adds), len(rows))
+	}
+	for i, a := range c.adds {
+		if _, err := a.how.Read(rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

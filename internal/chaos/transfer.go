@@ -9,6 +9,7 @@ import (
 
 const (
 	accounts       = 256
+	accountsHot    = 8 // which half of the transfers concern
 	accountInitial = 1000
 )
 
@@ -34,7 +35,11 @@ var schema = []string{
 
 // transfer moves money from one account to another and leaves a row that says so.
 func transfer(c *client, t *Tx) error {
-	a, b := 1+c.rng.IntN(accounts), 1+c.rng.IntN(accounts-1)
+	n := accounts
+	if c.rng.IntN(2) == 0 {
+		n = accountsHot
+	}
+	a, b := 1+c.rng.IntN(n), 1+c.rng.IntN(n-1)
 	if b >= a {
 		b++
 	}
@@ -52,14 +57,26 @@ func transfer(c *client, t *Tx) error {
 			return err
 		})
 	}
+	note := func() error {
+		_, err := c.exec("INSERT INTO chaos_transfer VALUES ($1, $2, $3, $4)", t.Tag, a, b, amount)
+		return err
+	}
+	early := c.rng.IntN(2) == 0 // what follows can be put off to COMMIT
 	return c.block(t, c.level(), func() error {
+		if early {
+			if err := note(); err != nil {
+				return err
+			}
+		}
 		for _, id := range []int{first, second} {
 			if _, err := c.exec("UPDATE chaos_account SET balance = balance + $1 WHERE id = $2", change[id], id); err != nil {
 				return err
 			}
 		}
-		_, err := c.exec("INSERT INTO chaos_transfer VALUES ($1, $2, $3, $4)", t.Tag, a, b, amount)
-		return err
+		if early {
+			return nil
+		}
+		return note()
 	})
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -23,6 +24,7 @@ type additions struct {
 	tables *catalog.Tables // as of which
 	byName map[string]*session.Counted
 	byKey  map[uint64][]*session.Counted // by Identity; a row may have several names
+	locked map[string]int                // transactions that have asked for locks on rows, by tables' OIDs; on whole tables, by nothing
 }
 
 // fresh reports whether so much is known of a row, when everything up to an ordinal is applied, that a transaction which adds to it now can still
@@ -49,7 +51,7 @@ func (a *additions) remove(c *session.Counted) {
 }
 
 // Known is what the node knows of a row.
-func (h *host) Known(row string) (session.Counted, bool) {
+func (h *host) Known(what session.Adds) (session.Counted, bool) {
 	a := &h.n.additions
 	if a.max <= 0 {
 		return session.Counted{}, false
@@ -58,18 +60,45 @@ func (h *host) Known(row string) (session.Counted, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at(h.n.tables.Load())
-	c := a.byName[row]
+	c := a.byName[what.Row]
 	switch {
-	case c == nil || !fresh(c, applied):
+	case len(a.locked) > 0 && (a.locked[""] > 0 || a.locked[strconv.FormatUint(uint64(what.Table), 10)] > 0), c == nil || !fresh(c, applied):
 		return session.Counted{}, false
 	case c.Changed > c.At && c.Changed <= applied: // and saw has not seen it
 		a.remove(c)
 		return session.Counted{}, false
 	}
-	a.putOff.Add(1)
 	out := *c
 	out.Values = slices.Clone(c.Values) // saw changes them
 	return out, true
+}
+
+// Locks notes that the session's transaction has asked for locks on rows of a table, or on tables.
+func (h *host) Locks(table string) {
+	a := &h.n.additions
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.locked == nil {
+		a.locked = map[string]int{}
+	}
+	a.locked[table]++
+	h.locking = append(h.locking, table)
+}
+
+// endLocks forgets what Locks has noted.
+func (h *host) endLocks() {
+	if len(h.locking) == 0 {
+		return
+	}
+	a := &h.n.additions
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, table := range h.locking {
+		if a.locked[table]--; a.locked[table] == 0 {
+			delete(a.locked, table)
+		}
+	}
+	h.locking = nil
 }
 
 // Learn takes what a session has found in a row.

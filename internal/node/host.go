@@ -30,13 +30,14 @@ type host struct {
 	advisory *lockSession // its advisory locks; nil if it has never asked for one
 	serial   serialState
 
-	writes bool // the last transaction did
-	turn   bool // this one has one, see turns
-	large  bool // it is one of few, see larges
-	won    bool
-	lost   bool
-	held   *writeset.Writeset // what it was held back for, see holds
-	first  bool               // it comes before the next hold
+	writes  bool     // the last transaction did
+	turn    bool     // this one has one, see turns
+	large   bool     // it is one of few, see larges
+	locking []string // tables of which it has locked rows, see Locks
+	won     bool
+	lost    bool
+	held    *writeset.Writeset // what it was held back for, see holds
+	first   bool               // it comes before the next hold
 
 	seen   uint64 // how many long definitions the transaction has seen
 	missed *long  // the last one had to see this one, too
@@ -132,6 +133,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		h.serialEnd()
 		h.endHold()
 		h.endLarge()
+		h.endLocks()
 	}
 	return doom
 }
@@ -254,6 +256,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		return session.Decision{Err: wire.Errorf(wire.CodeInternalError, "the transaction's changes cannot be ordered: %v", err)}, nil
 	}
 	began := time.Now()
+	h.n.additions.putOff.Add(uint64(len(sub.AddBases)))
 	h.writes = true
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)

@@ -28,6 +28,7 @@ type addLater struct {
 	form     *form
 	how      Rewritten
 	bind     []byte
+	what     Adds
 	row      Counted
 	addition writeset.Addition
 }
@@ -66,7 +67,7 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	if p.form.who == "" || p.form.who != s.direct.who { // whether the session may do it is not certain, or on which table
 		return false, nil
 	}
-	row, ok := s.host.Known(what.Row)
+	row, ok := s.host.Known(what)
 	if !ok || slices.ContainsFunc(l.adds, func(a addLater) bool { return a.row.Identity == row.Identity }) {
 		return false, nil
 	}
@@ -74,7 +75,7 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	l.adds = append(l.adds, addLater{p.form, p.form.how, p.bind, row, addition})
+	l.adds = append(l.adds, addLater{p.form, p.form.how, p.bind, what, row, addition})
 	rep.status = wire.TxActive
 	var frames []wire.Frame
 	if !r.direct.query {
@@ -110,7 +111,7 @@ func (s *Session) goesAlong(r *request) bool {
 func (s *Session) catchUp() error {
 	l := &s.later
 	adds := l.adds
-	if l.adds = nil; len(adds) == 0 || !s.open {
+	if l.adds = nil; len(adds) == 0 || !s.open || s.block != active {
 		return nil
 	}
 	s.direct.wish = ownTxDirect
@@ -162,11 +163,13 @@ func (s *Session) appendAdds(adds []addLater) {
 }
 
 // fits reports whether what was put off can be carried out behind the verdict: all else was direct, the backend has told
-// so, and still takes it as that.
+// so, and still takes it as that; and nobody has locked a row meanwhile who must be waited for.
 func (s *Session) fits() bool {
 	d := &s.direct
-	return s.alone() && d.now == ownTxDirect && d.bytes <= largeBytes &&
-		!slices.ContainsFunc(s.later.adds, func(a addLater) bool { return a.form.who != d.who })
+	return s.alone() && d.now == ownTxDirect && d.bytes <= largeBytes && !slices.ContainsFunc(s.later.adds, func(a addLater) bool {
+		_, known := s.host.Known(a.what)
+		return a.form.who != d.who || !known
+	})
 }
 
 // takeAdds adds what was put off to a collected transaction.
@@ -188,6 +191,9 @@ func (s *Session) takeAdds(c *collected) {
 // that the transaction has not made it.
 func (s *Session) noteFound(p *directPart) {
 	l := &s.later
+	if p.form.how == nil { // it has failed, and its form is forgotten
+		return
+	}
 	if l.wrote == nil {
 		l.wrote = map[uint32]int{}
 	}

@@ -228,7 +228,10 @@ func (s *Session) over(r *request) (bool, error) {
 // noteRun notes what a request that was carried out means for the transaction.
 func (s *Session) noteRun(r *request, rep *reply) error {
 	s.noteDirect(r)
-	s.locks.tables = s.locks.tables || len(r.tables) > 0
+	if len(r.tables) > 0 && !s.locks.tables {
+		s.locks.tables = true
+		s.host.Locks("")
+	}
 	if rep.failed != nil || s.lost {
 		s.reads.anyway = true // what made it fail was read, too
 		if r.defines || len(r.tables) > 0 {

@@ -41,7 +41,7 @@ func (l *live) noted(s *stage) func() string {
 	l.host.onSubmit = func(s session.Submission) *session.Decision {
 		var ops []string
 		for _, r := range s.Writeset.Rows {
-			ops = append(ops, map[writeset.Op]string{writeset.OpInsert: "insert", writeset.OpUpdate: "update", writeset.OpDelete: "delete"}[r.Op])
+			ops = append(ops, map[writeset.Op]string{writeset.OpInsert: "insert", writeset.OpUpdate: "update", writeset.OpDelete: "delete", writeset.OpAdd: "add"}[r.Op])
 		}
 		got = append(got, strings.Join(ops, " "))
 		return nil

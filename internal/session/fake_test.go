@@ -34,6 +34,7 @@ type fakeHost struct {
 	deferrable bool // what Deferrable says
 	larges     int
 	known      map[string]session.Counted
+	locks      bool           // another session has locked rows
 	noRoom     *wire.SQLError // what BeginLarge says
 	lose       bool           // the first of every two submissions loses
 	lost       bool
@@ -234,12 +235,14 @@ func (h *fakeHost) Committed(_ uint64, ok bool) {
 	}
 }
 
-func (h *fakeHost) Known(row string) (session.Counted, bool) {
+func (h *fakeHost) Known(a session.Adds) (session.Counted, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c, ok := h.known[row]
-	return c, ok
+	c, ok := h.known[a.Row]
+	return c, ok && !h.locks
 }
+
+func (h *fakeHost) Locks(string) {}
 
 func (h *fakeHost) Learn(row session.Counted) {
 	h.mu.Lock()

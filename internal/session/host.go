@@ -152,8 +152,11 @@ type Host interface {
 	// own COMMIT succeeded. If not, the node applies the writeset; Committed returns when
 	// it is in the database.
 	Committed(seq uint64, ok bool)
-	// Known is what this node knows of a row that may be added to without its lock (decision 0056); false if that is nothing, or not enough.
-	Known(row string) (Counted, bool)
+	// Known is what this node knows of a row that may be added to without its lock (decision 0056); false if that is nothing, or not enough, or a session
+	// has asked for locks on rows of its table.
+	Known(Adds) (Counted, bool)
+	// Locks says that the transaction has asked for locks on rows of a table, by its OID, or on whole tables, if that is empty. They go with PhaseIdle.
+	Locks(table string)
 	// Learn tells what a statement has found in a row that its transaction has not made.
 	Learn(Counted)
 	// Diverged comes before Committed and tells that the transaction has not added to the rows to which it does at the other members.

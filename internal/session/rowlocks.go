@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -17,6 +18,7 @@ import (
 type locks struct {
 	rows   map[semantics.LockedRow]bool // that the transaction has locked
 	tables bool                         // it has run LOCK TABLE
+	told   []string                     // tables of which the host knows that rows are locked
 	plain  map[string]bool              // texts that PostgreSQL refused with the column; they go without
 }
 
@@ -64,6 +66,10 @@ func (s *Session) cut(l *semantics.RowLocks, f *wire.Frame) error {
 	}
 	for _, r := range rows {
 		s.locks.add(r)
+		if !slices.Contains(s.locks.told, r.Table) {
+			s.locks.told = append(s.locks.told, r.Table)
+			s.host.Locks(r.Table)
+		}
 	}
 	return nil
 }

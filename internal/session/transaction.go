@@ -38,7 +38,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		s.sendBegin(m)
 		s.open, s.prefix, s.snapshot = true, beginStatements, false
 		s.base = s.host.Base()
-		s.locks.rows, s.locks.tables = nil, false
+		s.locks.rows, s.locks.tables, s.locks.told = nil, false, nil
 		s.reads.begin(s.o.Collector.Catalog())
 	} else if s.untouched {
 		s.base = s.host.Base()
@@ -100,7 +100,7 @@ func (s *Session) reset() {
 	s.redo.end()
 	s.later.end()
 	s.later.off = false
-	s.locks.rows, s.locks.tables = nil, false
+	s.locks.rows, s.locks.tables, s.locks.told = nil, false, nil
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
 }

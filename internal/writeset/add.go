@@ -129,7 +129,7 @@ func Sum(image, addition []byte, keys []int) ([]byte, error) {
 		switch {
 		case m.Value == nil || slices.Contains(keys, i):
 		case fields[i].Value == nil: // nothing was added to it yet
-			fields[i].Value = m.Value
+			fields[i] = m
 		default:
 			if fields[i].Value, err = sum(fields[i].Value, m.Value); err != nil {
 				return nil, err

@@ -169,7 +169,7 @@ func (b *batch) add(r *writeset.Row) error {
 	}
 	p := &b.rows[i]
 	if r.Op == writeset.OpAdd || p.op == writeset.OpAdd {
-		return b.addUp(p, r)
+		return b.addUp(i, r)
 	}
 	op, ok := merge(p.op, r.Op)
 	if p.op == 0 && b.truncated {
@@ -186,13 +186,15 @@ func (b *batch) add(r *writeset.Row) error {
 }
 
 // addUp is add where one of the two operations adds to the row.
-func (b *batch) addUp(p *pending, r *writeset.Row) (err error) {
+func (b *batch) addUp(i int, r *writeset.Row) (err error) {
+	p := &b.rows[i]
 	switch {
 	case p.op != writeset.OpAdd && (p.op == 0 || p.op == writeset.OpDelete), r.Op == writeset.OpInsert:
 		return fmt.Errorf("apply: table %s: operation %d on a row follows operation %d", b.table, r.Op, p.op)
 	case r.Op.Locks():
 	case r.Op != writeset.OpAdd:
 		p.op, p.image = r.Op, r.Image
+		b.moves(i, r.Op)
 	case p.op.Locks():
 		p.op, p.image = r.Op, r.Image
 	case b.local == nil:

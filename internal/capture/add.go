@@ -17,9 +17,9 @@ type Addable struct {
 }
 
 // Addable reports whether UPDATEs of the table that add to these columns of the row which they find by the columns in finds may be ordered
-// without the row's lock: those are the row's key, of types whose values are always read alike, these integers in no key, and nothing else depends on them. Whether there are CHECK constraints the
-// caller knows.
-func (t *TableDesc) Addable(columns, finds []string) (*Addable, bool) {
+// without the row's lock: those are the row's key, of types whose values are always read alike, these integers in no key, and nothing else depends on them. types are those of the parameters that the finds are compared with, zero if they are the columns'.
+// Whether something is computed from the rows the caller knows.
+func (t *TableDesc) Addable(columns, finds []string, types []uint32) (*Addable, bool) {
 	key := t.Key()
 	if key == nil || !t.Binary() || len(finds) != len(key.Parts) || len(columns) == 0 {
 		return nil, false
@@ -31,7 +31,11 @@ func (t *TableDesc) Addable(columns, finds []string) (*Addable, bool) {
 		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary, Key: TableKey(t.Schema, t.Name)}}
 	for _, p := range key.Parts {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num })
-		if i < 0 || !slices.Contains(finds, t.Columns[i].Name) || !slices.Contains(steadyTypes, t.Columns[i].OID) {
+		at := -1
+		if i >= 0 {
+			at = slices.Index(finds, t.Columns[i].Name)
+		}
+		if at < 0 || !alike(t.Columns[i].OID, types[at]) {
 			return nil, false
 		}
 		a.keys = append(a.keys, i)
@@ -59,9 +63,11 @@ func (t *TableDesc) uses(num int) bool {
 		slices.ContainsFunc(t.Foreign, func(f Ref) bool { return slices.ContainsFunc(f.Parts, func(p RefPart) bool { return p.Num == num }) })
 }
 
-// Steadily reports whether parameters of types are always read alike; zero is that of what they are compared with.
-func Steadily(types []uint32) bool {
-	return !slices.ContainsFunc(types, func(oid uint32) bool { return oid != 0 && !slices.Contains(steadyTypes, oid) })
+// alike reports whether a column of a type is equal to a parameter of another (zero: of the same) only where it holds the parameter's value, and what that
+// is does not depend on time or settings.
+func alike(column, parameter uint32) bool {
+	same := func(types ...uint32) bool { return slices.Contains(types, column) && slices.Contains(types, parameter) }
+	return slices.Contains(steadyTypes, column) && (parameter == 0 || parameter == column || same(20, 21, 23) || same(25, 1043))
 }
 
 // Read takes from a row's image what its columns hold, and the image of its key alone; false if one of them is NULL.
@@ -122,6 +128,9 @@ func (a *Addable) Addition(identity uint64, key []byte, values, by []int64) (wri
 
 // Image is the image of a row that Read has taken.
 func (r *Returned) Image() []byte { return r.image }
+
+// Order is the position of the server's WAL when the statement had the row.
+func (r *Returned) Order() uint64 { return r.order }
 
 // Identity is its identity.
 func (r *Returned) Identity() uint64 { return r.ident }

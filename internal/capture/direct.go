@@ -71,7 +71,7 @@ func (d *Direct) SQL(text, returns string) string {
 	return d.before + text + d.after + returns
 }
 
-// DirectSQL is the query that tells which table a direct statement on a relation would change, whether it has no CHECK constraints, and
+// DirectSQL is the query that tells which table a direct statement on a relation would change, whether nothing is computed from its rows (CHECK constraints, indexes of expressions, or with a condition), and
 // whether the session may read it, has the right to what the statement does, and nobody has redefined what directs use, nor
 // written functions of the names that it calls. It returns one row of schema, name and two booleans, or none, in text. The relation is an SQL name.
 func DirectSQL(relation, right string, calls []string) string {
@@ -91,6 +91,7 @@ const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c
   AND ` + plainOperators + `
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog._name)),
   NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c')
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
   WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)::pg_catalog.oid`
 

@@ -20,30 +20,46 @@ type adding struct {
 	adds  []semantics.Add
 	finds []semantics.Find // in the order of the columns' names
 	types []uint32
+
+	parameters int
 }
 
-// addingOf is what a statement adds to a table without CHECK constraints, or nil.
+// addingOf is what a statement adds to a table of whose rows nothing is computed, or nil.
 func addingOf(d *semantics.Direct, t *capture.TableDesc) *adding {
-	if len(d.Adds) == 0 || d.Returns != "" || !capture.Steadily(d.Types) {
+	if len(d.Adds) == 0 || d.Returns != "" {
 		return nil
 	}
 	a := &adding{adds: d.Adds, finds: slices.Clone(d.Finds), types: d.Types}
 	slices.SortFunc(a.finds, func(x, y semantics.Find) int { return cmp.Compare(x.Column, y.Column) })
 	var columns, finds []string
+	var types []uint32
 	for _, x := range a.adds {
-		if p := x.By.Parameter; p > 0 && p <= len(a.types) && !slices.Contains([]uint32{0, 20, 21, 23}, a.types[p-1]) {
+		if !slices.Contains([]uint32{0, 20, 21, 23}, a.typeOf(x.By)) {
 			return nil
 		}
 		columns = append(columns, x.Column)
+		a.parameters = max(a.parameters, x.By.Parameter)
 	}
 	for _, f := range a.finds {
-		finds = append(finds, f.Column)
+		finds, types = append(finds, f.Column), append(types, a.typeOf(f.Value))
+		a.parameters = max(a.parameters, f.Value.Parameter)
 	}
 	var ok bool
-	if a.Addable, ok = t.Addable(columns, finds); !ok {
+	if a.Addable, ok = t.Addable(columns, finds, types); !ok {
 		return nil
 	}
 	return a
+}
+
+// typeOf is the type of a parameter, as far as it is prescribed, or of an integer.
+func (a *adding) typeOf(x semantics.Addend) uint32 {
+	switch {
+	case x.Parameter == 0:
+		return 23
+	case x.Parameter <= len(a.types):
+		return a.types[x.Parameter-1]
+	}
+	return 0
 }
 
 // Table is the OID of the table that it changes.
@@ -63,7 +79,7 @@ func (r rewritten) Adds(bind []byte) (session.Adds, bool) {
 		return session.Adds{}, false
 	}
 	formats, values, err := wire.DecodeBindValues(b.Rest)
-	if err != nil {
+	if err != nil || len(values) != a.parameters || len(formats) > 1 && len(formats) != len(values) {
 		return session.Adds{}, false
 	}
 	format := func(n int) uint16 {
@@ -73,7 +89,7 @@ func (r rewritten) Adds(bind []byte) (session.Adds, bool) {
 		case 1:
 			return formats[0]
 		}
-		return formats[min(n, len(formats)-1)]
+		return formats[n]
 	}
 	row := fmt.Appendf(nil, "%d", r.oid)
 	for _, x := range a.adds {
@@ -85,27 +101,21 @@ func (r rewritten) Adds(bind []byte) (session.Adds, bool) {
 			row = fmt.Appendf(row, " %d", f.Value.Value)
 			continue
 		}
-		if n > len(values) || values[n-1] == nil {
+		if values[n-1] == nil {
 			return session.Adds{}, false
 		}
-		typ := uint32(0)
-		if n <= len(a.types) {
-			typ = a.types[n-1]
-		}
-		row = fmt.Appendf(row, " $%d,%d,%d:", typ, format(n-1), len(values[n-1]))
+		row = fmt.Appendf(row, " $%d,%d,%d:", a.typeOf(f.Value), format(n-1), len(values[n-1]))
 		row = append(row, values[n-1]...)
 	}
-	out := session.Adds{Row: string(row), Table: r.oid}
+	out := session.Adds{Row: string(row), Table: r.oid, Name: a.Table.Name}
 	for _, x := range a.adds {
 		by := x.By.Value
 		if n := x.By.Parameter; n > 0 {
 			var ok bool
-			if n > len(values) {
-				return session.Adds{}, false
-			}
 			if by, ok = integer(values[n-1], format(n-1)); !ok {
 				return session.Adds{}, false
 			}
+			out.Shape += fmt.Sprint(" ", format(n-1)*uint16(len(values[n-1])))
 		}
 		if x.Minus {
 			by = -by
@@ -117,14 +127,15 @@ func (r rewritten) Adds(bind []byte) (session.Adds, bool) {
 
 // integer reads a parameter that is one.
 func integer(value []byte, format uint16) (int64, bool) {
-	if format == 1 {
-		if len(value) == 2 {
-			return int64(int16(binary.BigEndian.Uint16(value))), true
-		}
-		return writeset.Integer(value)
+	switch {
+	case format == 0:
+		n, err := strconv.ParseInt(string(value), 10, 64)
+		return n, err == nil
+	case format == 1 && len(value) == 2:
+		return int64(int16(binary.BigEndian.Uint16(value))), true
 	}
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	return n, err == nil
+	n, ok := writeset.Integer(value)
+	return n, ok && format == 1
 }
 
 // Counted is what a row held that it has returned, before by was added; false if that is not known.

@@ -192,6 +192,7 @@ type own struct {
 	orphan  bool   // its session is gone: apply the rows like a remote item
 	sent    int    // bytes of the payload that left in parts
 	gone    bool   // all of it is in batches, or it is lost
+	added   uint64 // see Added; zero until then
 
 	proposed certify.Transaction // as it is in its batch; its Writeset is nil before that
 }

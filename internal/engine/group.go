@@ -57,6 +57,13 @@ func (e *Engine) nextGroup() *Group {
 	return g
 }
 
+// Added says that an own transaction, which the running group commits, has added to its rows, and what its order was when it had all of them.
+func (e *Engine) Added(seq, order uint64) {
+	if w := e.owns[seq]; w != nil {
+		w.added = order
+	}
+}
+
 // Queued reports whether a certified own transaction waits behind the running group.
 func (e *Engine) Queued(seq uint64) bool {
 	return e.running != nil && slices.ContainsFunc(e.queue, func(t Task) bool { return t.Local && t.Item.ID.Seq == seq })
@@ -111,13 +118,13 @@ func (e *Engine) GroupDone() {
 func (e *Engine) settle(t *Task, group uint64) {
 	if t.Own && t.Item.ID.Incarnation == e.o.Incarnation {
 		if w := e.owns[t.Item.ID.Seq]; w != nil {
-			c := commit{seq: w.Seq, ordinal: t.Ordinal, order: w.Order, group: group,
+			c := commit{seq: w.Seq, ordinal: t.Ordinal, order: w.Order, added: w.added, group: group,
 				serial: w.Serial && !w.orphan && w.Kind == KindCertified && len(w.Writeset.Steps) == 0}
 			switch {
 			case w.Kind == KindStatement && planted != "own-definitions-trusted":
 				c.order = orderApplier
 			case w.orphan:
-				c.order = orderOrphan
+				c.order, c.added = orderOrphan, 0
 			}
 			if w.Kind == KindCertified || c.order == orderApplier {
 				e.commits.add(c, e.cert.Floor())

@@ -50,7 +50,7 @@ func (e *Engine) locksBase(w *own) uint64 {
 	t := certify.Transaction{ID: e.id(w.Seq), Base: w.Base, Writeset: w.Writeset}
 	seen := func(winner writeset.TxID, ordinal uint64, added bool) bool {
 		if added && winner == e.id(winner.Seq) && planted != "additions-locked" { // who adds has no lock when it is collected, and takes it at COMMIT
-			return ordinal <= w.Base
+			return ordinal <= w.Base || e.commits.addedBefore(winner.Seq, w.Order)
 		}
 		if winner != e.id(winner.Seq) || e.commits.order[winner.Seq] == orderApplier || planted == "own-locks-trusted" {
 			return ordinal <= held
@@ -103,6 +103,7 @@ func (e *Engine) id(seq uint64) writeset.TxID {
 // came like what others have ordered.
 type commit struct {
 	seq, ordinal, order uint64
+	added               uint64 // its order for rows to which it has added, if that is known
 	serial              bool   // SERIALIZABLE, committed by its session, without definitions
 	group               uint64 // which it was in; it is zero if it was committed ahead of its own
 }
@@ -115,6 +116,7 @@ const (
 // commits remembers the latest of them: which came before a lock, and which took it away.
 type commits struct {
 	order     map[uint64]uint64 // by sequence
+	added     map[uint64]uint64 // by sequence, of those that have added to rows
 	list      []commit          // by ordinal
 	forgotten uint64            // the largest order that is not remembered
 	orphaned  uint64            // the last ordinal of an orphan or a definition that is not remembered
@@ -125,9 +127,12 @@ const commitsMax = 1 << 16
 // add remembers c, and forgets what is too old or what certification has forgotten, up to floor.
 func (c *commits) add(x commit, floor uint64) {
 	if c.order == nil {
-		c.order = map[uint64]uint64{}
+		c.order, c.added = map[uint64]uint64{}, map[uint64]uint64{}
 	}
 	c.order[x.seq] = x.order
+	if x.added > 0 {
+		c.added[x.seq] = x.added
+	}
 	c.list = append(c.list, x)
 	for i := len(c.list) - 1; i > 0 && c.list[i-1].ordinal > x.ordinal; i-- {
 		c.list[i-1], c.list[i] = c.list[i], c.list[i-1]
@@ -135,10 +140,11 @@ func (c *commits) add(x commit, floor uint64) {
 	n := 0
 	for ; n < len(c.list) && (c.list[n].ordinal <= floor || len(c.list)-n > commitsMax); n++ {
 		delete(c.order, c.list[n].seq)
+		delete(c.added, c.list[n].seq)
 		if c.list[n].order >= orderApplier {
 			c.orphaned = c.list[n].ordinal
 		} else {
-			c.forgotten = max(c.forgotten, c.list[n].order)
+			c.forgotten = max(c.forgotten, c.list[n].order, c.list[n].added)
 		}
 	}
 	c.list = c.list[n:]
@@ -179,4 +185,10 @@ func (c *commits) precedes(seq, ordinal, order uint64) bool {
 		return o < order
 	}
 	return ordinal > c.orphaned
+}
+
+// addedBefore says whether an own transaction had added to its rows before another one collected.
+func (c *commits) addedBefore(seq, order uint64) bool {
+	o, ok := c.added[seq]
+	return ok && o < order
 }

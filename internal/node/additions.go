@@ -1,11 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/database/catalog"
@@ -24,7 +25,19 @@ type additions struct {
 	tables *catalog.Tables // as of which
 	byName map[string]*session.Counted
 	byKey  map[uint64][]*session.Counted // by Identity; a row may have several names
-	locked map[string]int                // transactions that have asked for locks on rows, by tables' OIDs; on whole tables, by nothing
+	// By the tables' names, without schemas: transactions that have asked for locks on rows, all tables having the empty name; and additions that
+	// were handed to the order and are not committed yet.
+	locked, under map[string]int
+
+	// The executor's: what own sessions have committed of the running group, and of those that have added to rows the sequence and the order.
+	sights []sight
+	orders [][2]uint64
+}
+
+// sight is what a transaction has done.
+type sight struct {
+	ordinal  uint64
+	writeset *writeset.Writeset
 }
 
 // fresh reports whether so much is known of a row, when everything up to an ordinal is applied, that a transaction which adds to it now can still
@@ -50,19 +63,11 @@ func (a *additions) remove(c *session.Counted) {
 	}
 }
 
-// Known is what the node knows of a row.
-func (h *host) Known(what session.Adds) (session.Counted, bool) {
-	a := &h.n.additions
-	if a.max <= 0 {
-		return session.Counted{}, false
-	}
-	applied := h.n.core.applied.Load()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.at(h.n.tables.Load())
+// known is Known.
+func (a *additions) known(what session.Adds, applied uint64) (session.Counted, bool) {
 	c := a.byName[what.Row]
 	switch {
-	case len(a.locked) > 0 && (a.locked[""] > 0 || a.locked[strconv.FormatUint(uint64(what.Table), 10)] > 0), c == nil || !fresh(c, applied):
+	case len(a.locked) > 0 && (a.locked[""] > 0 || a.locked[what.Name] > 0), c == nil || !fresh(c, applied):
 		return session.Counted{}, false
 	case c.Changed > c.At && c.Changed <= applied: // and saw has not seen it
 		a.remove(c)
@@ -73,32 +78,90 @@ func (h *host) Known(what session.Adds) (session.Counted, bool) {
 	return out, true
 }
 
-// Locks notes that the session's transaction has asked for locks on rows of a table, or on tables.
-func (h *host) Locks(table string) {
+// Known is what the node knows of a row.
+func (h *host) Known(what session.Adds) (session.Counted, bool) {
 	a := &h.n.additions
+	if a.max <= 0 {
+		return session.Counted{}, false
+	}
+	applied := h.n.core.applied.Load()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.at(h.n.tables.Load())
+	return a.known(what, applied)
+}
+
+// PutOff begins additions, if all their rows are known.
+func (h *host) PutOff(adds []session.Adds) bool {
+	a := &h.n.additions
+	applied := h.n.core.applied.Load()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at(h.n.tables.Load())
+	for _, what := range adds {
+		if _, ok := a.known(what, applied); !ok {
+			return false
+		}
+	}
+	if a.under == nil {
+		a.under = map[string]int{}
+	}
+	for _, what := range adds {
+		a.under[what.Name]++
+		h.adding = append(h.adding, what.Name)
+	}
+	a.putOff.Add(uint64(len(adds)))
+	return true
+}
+
+// locksWait is how long who asks for locks waits for additions that are under way. They would wait for the locks, and be given way.
+const locksWait = time.Second
+
+// Locks notes that the session's transaction asks for locks on rows of tables, or on whole tables, and waits for additions to them that are under way.
+func (h *host) Locks(tables []string) {
+	if len(tables) == 0 {
+		tables = []string{""}
+	}
+	a := &h.n.additions
+	a.mu.Lock()
 	if a.locked == nil {
 		a.locked = map[string]int{}
 	}
-	a.locked[table]++
-	h.locking = append(h.locking, table)
+	for _, table := range tables {
+		a.locked[table]++
+	}
+	h.locking = append(h.locking, tables...)
+	a.mu.Unlock()
+	for end := time.Now().Add(locksWait); a.any(tables) && h.interrupted() == nil && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
-// endLocks forgets what Locks has noted.
-func (h *host) endLocks() {
-	if len(h.locking) == 0 {
+// any reports whether additions to tables are under way.
+func (a *additions) any(tables []string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.under) > 0 && slices.ContainsFunc(tables, func(table string) bool { return table == "" || a.under[table] > 0 })
+}
+
+// endAdditions forgets what Locks and PutOff have noted of the session's transaction.
+func (h *host) endAdditions() {
+	if len(h.locking)+len(h.adding) == 0 {
 		return
 	}
 	a := &h.n.additions
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, table := range h.locking {
-		if a.locked[table]--; a.locked[table] == 0 {
-			delete(a.locked, table)
+	less := func(m map[string]int, tables []string) {
+		for _, table := range tables {
+			if m[table]--; m[table] == 0 {
+				delete(m, table)
+			}
 		}
 	}
-	h.locking = nil
+	less(a.locked, h.locking)
+	less(a.under, h.adding)
+	h.locking, h.adding = nil, nil
 }
 
 // Learn takes what a session has found in a row.
@@ -131,38 +194,65 @@ func (h *host) Learn(row session.Counted) {
 	a.byKey[row.Identity] = append(a.byKey[row.Identity], &row)
 }
 
-// Diverged says, before Committed, that a transaction has not added to the rows to which the others do.
-func (h *host) Diverged(seq uint64, err error) { h.n.waiters.get(seq).diverged = err }
+// Added takes, before Committed, what a transaction has found when it added to its rows.
+func (h *host) Added(seq, order uint64, err error) {
+	w := h.n.waiters.get(seq)
+	w.added, w.diverged = order, err
+}
 
-// doubt notes that a row has changed at an ordinal, unseen by who added to it.
-func (a *additions) doubt(identity, ordinal uint64) {
+// lost notes by what a transaction has lost, if that was that something was not as it was known.
+func (a *additions) lost(w *writeset.Writeset, v certify.Verdict) {
+	if !w.Adds() || v.Reason == certify.KeyConflict && v.Key.Mode != writeset.Add && !w.IsTable(v.Key) {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, c := range a.byKey[identity] {
-		c.Changed = max(c.Changed, ordinal)
+	for i := range w.Rows {
+		r := &w.Rows[i]
+		if r.Op != writeset.OpAdd {
+			continue
+		}
+		for _, c := range slices.Clone(a.byKey[r.Identity]) {
+			switch {
+			case v.Reason != certify.KeyConflict || v.Key.Mode != writeset.Add: // who knows it anew knows enough
+				a.remove(c)
+			case r.Identity == v.Key.Hash: // saw will tell what it is then
+				c.Changed = max(c.Changed, v.WinnerOrdinal)
+			}
+		}
 	}
 }
 
 // sawMax bounds the rows of a transaction that are looked at.
 const sawMax = 1000
 
-// saw notes what a transaction that is in the database, at its ordinal, has done to rows that are known.
+// forgets reports whether after a transaction too little is known.
+func forgets(w *writeset.Writeset) bool {
+	return len(w.Steps) > 0 || len(w.Rows) > sawMax || slices.ContainsFunc(w.Rows, func(r writeset.Row) bool { return r.All() }) ||
+		slices.ContainsFunc(w.Keys, func(k writeset.Key) bool { return k.Mode == writeset.Exclusive && w.IsTable(k) })
+}
+
+// forget forgets everything.
+func (a *additions) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.clear()
+}
+
+// saw notes what a transaction that is in the database, at its ordinal, has done to rows that are known. Those of a group come in their order.
 func (a *additions) saw(ordinal uint64, w *writeset.Writeset) {
-	if a.max <= 0 || w == nil {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.byName) == 0 {
 		return
 	}
-	if len(w.Steps) > 0 || len(w.Rows) > sawMax || slices.ContainsFunc(w.Rows, func(r writeset.Row) bool { return r.Op == writeset.OpTruncate }) {
+	if forgets(w) {
 		a.clear()
 		return
 	}
 	for i := range w.Rows {
 		r := &w.Rows[i]
-		if r.Op.Locks() || r.Identity == 0 {
+		if r.Identity == 0 {
 			continue
 		}
 		for _, c := range slices.Clone(a.byKey[r.Identity]) {
@@ -171,6 +261,7 @@ func (a *additions) saw(ordinal uint64, w *writeset.Writeset) {
 			}
 			ok := r.Op != writeset.OpDelete
 			switch {
+			case r.Op.Locks():
 			case r.Op == writeset.OpAdd:
 				ok = c.Columns.Sum(c.Values, r.Image)
 			case ok:
@@ -183,12 +274,28 @@ func (a *additions) saw(ordinal uint64, w *writeset.Writeset) {
 	}
 }
 
-// awaitAdditions waits until the sessions' own transactions of a group have their rows no more, if others of it add to rows, too: each has its own
-// order in which it takes their locks.
-func awaitAdditions(ctx context.Context, locals []*waiter, remote []engine.Task) error {
-	if !slices.ContainsFunc(remote, func(t engine.Task) bool { return t.Writeset.Adds() }) {
-		return nil
+// sawGroup is saw of a group: of what its sessions have committed, and of what was applied.
+func (a *additions) sawGroup(remote []engine.Task) {
+	sights := a.sights
+	a.sights = a.sights[:0]
+	if a.max <= 0 {
+		return
 	}
+	for i := range remote {
+		if w := remote[i].Writeset; w != nil {
+			sights = append(sights, sight{remote[i].Ordinal, w})
+		}
+	}
+	slices.SortFunc(sights, func(x, y sight) int { return cmp.Compare(x.ordinal, y.ordinal) })
+	for _, x := range sights {
+		a.saw(x.ordinal, x.writeset)
+	}
+	clear(sights)
+}
+
+// awaitAdditions waits until the sessions' own transactions of a group have their rows no more, if something else adds to rows, too: each has its own
+// order in which it takes their locks.
+func awaitAdditions(ctx context.Context, locals []*waiter) error {
 	for _, w := range locals {
 		if len(w.sub.AddBases) == 0 {
 			continue

@@ -25,6 +25,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if slices.ContainsFunc(g.Tasks, defines) {
 		l.forerunner.giveWayUnless(g.Tasks) // what it has read may mean something else now
 		defer l.forerunner.giveWay()
+		l.additions.forget()
 	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified && g.Tasks[0].Item.Kind != engine.KindNotify {
 		return l.executeAlone(ctx, g)
@@ -50,8 +51,10 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		w.decision <- session.Decision{Commit: true}
 	}
 	l.beginGroup(remote, locals)
-	if err := awaitAdditions(ctx, locals, remote); err != nil {
-		return err
+	if slices.ContainsFunc(remote, func(t engine.Task) bool { return t.Writeset.Adds() }) {
+		if err := awaitAdditions(ctx, locals); err != nil {
+			return err
+		}
 	}
 	if err := l.applyRemote(ctx, g.Last, remote); err != nil {
 		return err
@@ -59,8 +62,8 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if err := l.finishLocals(ctx, g); err != nil {
 		return err
 	}
+	l.additions.sawGroup(remote)
 	for i := range remote {
-		l.additions.saw(remote[i].Ordinal, remote[i].Writeset)
 		if t := &remote[i]; t.Own && t.Item.ID.Incarnation == l.incarnation {
 			l.waiters.settled(t.Item.ID.Seq)
 		}
@@ -95,14 +98,20 @@ func (l *life) startWatch() {
 	}
 }
 
-// applyingLast is the ordinal of the last remote transaction being applied; zero if none is.
+// applyingLast is the ordinal of the last transaction that is being applied, or adds to rows; zero if none is.
 func (l *life) applyingLast() uint64 {
 	l.applyingMu.Lock()
 	defer l.applyingMu.Unlock()
-	if len(l.applying) == 0 {
-		return 0
+	last := uint64(0)
+	for _, w := range l.committing {
+		if len(w.sub.AddBases) > 0 {
+			last = max(last, w.ordinal)
+		}
 	}
-	return l.applying[len(l.applying)-1].Ordinal
+	if len(l.applying) == 0 {
+		return last
+	}
+	return max(last, l.applying[len(l.applying)-1].Ordinal)
 }
 
 // finishLocals waits for the sessions' own commits, those that joined early included, and
@@ -124,6 +133,9 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 				return &FatalError{fmt.Errorf("transaction %s: %w: this database has diverged from the cluster; restore this member from another", l.txid(w.sub.Seq), w.diverged)}
 			}
 			if !ok {
+				if err := l.awaitCommitting(ctx, w); err != nil {
+					return err
+				}
 				if err := l.applyOrphan(ctx, g.Last, w); err != nil {
 					return err
 				}
@@ -134,13 +146,27 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 				}
 				l.tables.Store(l.applier.tables)
 			}
-			l.additions.saw(w.ordinal, w.sub.Writeset)
+			l.additions.sights = append(l.additions.sights, sight{w.ordinal, w.sub.Writeset})
+			if ok && w.added > 0 {
+				l.additions.orders = append(l.additions.orders, [2]uint64{w.sub.Seq, w.added})
+			}
 			l.waiters.remove(w.sub.Seq)
 			close(w.applied)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// awaitCommitting is awaitAdditions before rows of a session are applied in its place.
+func (l *life) awaitCommitting(ctx context.Context, orphan *waiter) error {
+	if len(orphan.sub.AddBases) == 0 {
+		return nil
+	}
+	l.applyingMu.Lock()
+	others := slices.Clone(l.committing)
+	l.applyingMu.Unlock()
+	return awaitAdditions(ctx, others)
 }
 
 // applyOrphan puts the rows of a certified local transaction into the database whose own
@@ -166,7 +192,7 @@ func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
 // groupDone tells the engine, which lets snapshots in unless a later transaction is already
 // visible. It does not wait: the next group is issued after it, on the same goroutine.
 func (l *life) groupDone() error {
-	if !l.core.do(l.settleGroup) {
+	if !l.core.do(l.settling()) {
 		return errCoreStopped
 	}
 	return nil
@@ -174,7 +200,7 @@ func (l *life) groupDone() error {
 
 // groupSettled is groupDone for who must know that it has happened.
 func (l *life) groupSettled() error {
-	if !l.core.call(l.settleGroup) {
+	if !l.core.call(l.settling()) {
 		return errCoreStopped
 	}
 	return nil
@@ -182,10 +208,18 @@ func (l *life) groupSettled() error {
 
 var errCoreStopped = errors.New("node: the core has stopped")
 
-func (l *life) settleGroup(e *engine.Engine) {
-	e.GroupDone()
-	l.core.applied.Store(e.Applied())
-	l.gate.open(e.Holes())
+// settling tells the engine that the group is done.
+func (l *life) settling() func(*engine.Engine) {
+	orders := l.additions.orders
+	l.additions.orders = nil
+	return func(e *engine.Engine) {
+		for _, o := range orders {
+			e.Added(o[0], o[1])
+		}
+		e.GroupDone()
+		l.core.applied.Store(e.Applied())
+		l.gate.open(e.Holes())
+	}
 }
 
 // applyRemote applies the rows of other members' transactions with the progress row.

@@ -30,14 +30,14 @@ type host struct {
 	advisory *lockSession // its advisory locks; nil if it has never asked for one
 	serial   serialState
 
-	writes  bool     // the last transaction did
-	turn    bool     // this one has one, see turns
-	large   bool     // it is one of few, see larges
-	locking []string // tables of which it has locked rows, see Locks
-	won     bool
-	lost    bool
-	held    *writeset.Writeset // what it was held back for, see holds
-	first   bool               // it comes before the next hold
+	writes          bool     // the last transaction did
+	turn            bool     // this one has one, see turns
+	large           bool     // it is one of few, see larges
+	locking, adding []string // tables, see Locks and PutOff
+	won             bool
+	lost            bool
+	held            *writeset.Writeset // what it was held back for, see holds
+	first           bool               // it comes before the next hold
 
 	seen   uint64 // how many long definitions the transaction has seen
 	missed *long  // the last one had to see this one, too
@@ -133,7 +133,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		h.serialEnd()
 		h.endHold()
 		h.endLarge()
-		h.endLocks()
+		h.endAdditions()
 	}
 	return doom
 }
@@ -256,7 +256,6 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		return session.Decision{Err: wire.Errorf(wire.CodeInternalError, "the transaction's changes cannot be ordered: %v", err)}, nil
 	}
 	began := time.Now()
-	h.n.additions.putOff.Add(uint64(len(sub.AddBases)))
 	h.writes = true
 	w := h.n.waiters.add(h.g, sub)
 	h.g.submitted(sub.Seq)
@@ -376,6 +375,9 @@ func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError
 	case certify.Barrier:
 		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was open.", v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
 	case certify.TooOld:
+		if ws.Adds() {
+			return e.WithDetail("It adds to rows of which too little is known.")
+		}
 		return e.WithDetail("The transaction began before what is still remembered of committed transactions (certify_keys).")
 	case certify.NotAlone:
 		return e.WithDetail("Another node began to run SERIALIZABLE transactions while this one was open.")
@@ -398,16 +400,15 @@ func (l *life) aborted(a engine.Aborted) {
 		l.waiters.settled(a.Seq)
 		return
 	}
-	if a.Verdict.Reason == certify.TooOld {
-		l.reached.keys.Add(1)
-	}
-	if a.Verdict.Reason == certify.KeyConflict && a.Verdict.Key.Mode == writeset.Add {
-		l.additions.doubt(a.Verdict.Key.Hash, a.Verdict.WinnerOrdinal)
-	}
 	if c, ok := l.definitions.Load(a.Seq); ok {
 		c.(chan session.Result) <- undefined(a.Verdict)
 	}
-	if w := l.waiters.get(a.Seq); w != nil {
+	w := l.waiters.get(a.Seq)
+	if a.Verdict.Reason == certify.TooOld && (w == nil || !w.sub.Writeset.Adds()) {
+		l.reached.keys.Add(1)
+	}
+	if w != nil {
+		l.additions.lost(w.sub.Writeset, a.Verdict)
 		h := &host{n: l, g: w.guard}
 		w.ordinal = a.Verdict.WinnerOrdinal
 		w.decision <- session.Decision{Retry: true, Err: h.conflict(w.sub.Writeset, a.Verdict)}

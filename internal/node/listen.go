@@ -354,7 +354,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 	defer h.endTurn()
 	defer h.serialEnd()
 	defer h.endHold()
-	defer h.endLocks()
+	defer h.endAdditions()
 	defer h.endLarge()
 	defer h.SerialApart()
 	defer h.leaveLocks()

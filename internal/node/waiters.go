@@ -16,6 +16,7 @@ type waiter struct {
 	local     chan bool             // capacity 1: did the backend's COMMIT succeed
 	committed chan struct{}         // closed once local has its answer
 	diverged  error                 // what its session has found when it committed; set before local
+	added     uint64                // see engine.Added; set before local
 	applied   chan struct{}         // closed once the rows are in the database after all, or an orphan has lost
 	orphan    bool                  // its session gave up
 	sent      int                   // bytes that had left when patience ended last; the core's

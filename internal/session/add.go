@@ -17,7 +17,8 @@ import (
 
 // later is what a transaction has yet to add to rows, and what it has found in some.
 type later struct {
-	off    bool // it was carried out in vain: something is not as it was known
+	off    bool // something was carried out in vain: it is not as it was known
+	next   bool // and the next transaction, which may be the same again, does without as well
 	adds   []addLater
 	wrote  map[uint32]int // rows, by tables' OIDs
 	before uint64         // ordinal that was applied before the request that runs
@@ -39,14 +40,15 @@ const laterMax = 64
 // end forgets a transaction, but not that it was carried out in vain: it may be done again.
 func (l *later) end() {
 	clear(l.wrote)
-	*l = later{off: l.off, wrote: l.wrote}
+	*l = later{off: l.off, next: l.next, wrote: l.wrote}
 }
 
 // putsOff reports whether a request of a block was answered, and will be carried out at COMMIT.
 func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	l := &s.later
 	if !r.chosen || l.off || len(r.direct.parts) != 1 || r.direct.closes || len(l.adds) == laterMax || !s.open || s.untouched || s.prefix > 0 ||
-		s.implicit || s.currentLevel() != semantics.ReadCommitted || s.locks.tables || len(s.locks.rows) > 0 || s.advisory.used || s.schema.noted || s.ahead.done {
+		s.implicit || s.currentLevel() != semantics.ReadCommitted || s.locks.tables || len(s.locks.rows) > 0 || s.advisory.used || s.schema.noted || s.ahead.done ||
+		s.direct.catalog != s.o.Collector.Catalog() {
 		return false, nil
 	}
 	p := &r.direct.parts[0]
@@ -64,7 +66,7 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 		p.bind, p.kept = slices.Clone(p.bind), true
 	}
 	l.before = s.host.Applied()
-	if p.form.who == "" || p.form.who != s.direct.who { // whether the session may do it is not certain, or on which table
+	if p.form.who == "" || p.form.who != s.direct.who || p.form.shape != what.Shape { // whether the session may do it is not certain, or on which table
 		return false, nil
 	}
 	row, ok := s.host.Known(what)
@@ -146,7 +148,7 @@ func (s *Session) catchUp() error {
 	if doom == nil {
 		doom = errForgotten("could not serialize access due to concurrent update")
 	}
-	l.off = true
+	l.off, l.next = true, true
 	err = s.rollbackServer()
 	s.doom = doom
 	return err
@@ -166,10 +168,17 @@ func (s *Session) appendAdds(adds []addLater) {
 // so, and still takes it as that; and nobody has locked a row meanwhile who must be waited for.
 func (s *Session) fits() bool {
 	d := &s.direct
-	return s.alone() && d.now == ownTxDirect && d.bytes <= largeBytes && !slices.ContainsFunc(s.later.adds, func(a addLater) bool {
-		_, known := s.host.Known(a.what)
-		return a.form.who != d.who || !known
-	})
+	if !s.alone() || d.now != ownTxDirect || d.bytes > largeBytes {
+		return false
+	}
+	var what []Adds
+	for _, a := range s.later.adds {
+		if a.form.who != d.who {
+			return false
+		}
+		what = append(what, a.what)
+	}
+	return s.host.PutOff(what)
 }
 
 // takeAdds adds what was put off to a collected transaction.
@@ -206,6 +215,7 @@ func (s *Session) noteFound(p *directPart) {
 	if !ok {
 		return
 	}
+	p.form.shape = what.Shape
 	if row, ok := p.form.how.Counted(p.rows[0], what.By); ok {
 		row.Row, row.At = what.Row, l.before
 		s.host.Learn(row)
@@ -237,15 +247,21 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 	return false, s.choose(r)
 }
 
-// added reports whether additions have found their rows, given what the backend has returned.
-func (c *collected) added(rows [][][]byte) error {
-	if len(rows) < len(c.adds) { // what follows is the mark's
-		return fmt.Errorf("session: additions to %d rows have found %d", len(c.adds), len(rows))
+// added gives the position of the server's WAL when all additions had their rows, which the backend has returned with the mark. An error is that
+// they have found others.
+func (c *collected) added(rows [][][]byte) (order uint64, err error) {
+	if len(c.adds) > 0 && len(rows) != len(c.adds)+1 {
+		return 0, fmt.Errorf("session: additions to %d rows have found %d", len(c.adds), len(rows)-1)
 	}
 	for i, a := range c.adds {
-		if _, err := a.how.Read(rows[i]); err != nil {
-			return err
+		row, err := a.how.Read(rows[i])
+		if err != nil {
+			return 0, err
 		}
+		if row.Identity() != a.row.Identity {
+			return 0, fmt.Errorf("session: an addition has found the row %x instead of %x", row.Identity(), a.row.Identity)
+		}
+		order = max(order, row.Order())
 	}
-	return nil
+	return order, nil
 }

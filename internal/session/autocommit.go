@@ -57,6 +57,7 @@ func (r *request) harmless() bool { return r.added > 0 && r.added == r.reads }
 // send gives the backend a request of a transaction.
 func (s *Session) send(r *request) {
 	s.noteReads(r)
+	s.tellLocks(r)
 	if r.chosen {
 		s.srvW.Append(r.direct.frames)
 		return
@@ -228,10 +229,7 @@ func (s *Session) over(r *request) (bool, error) {
 // noteRun notes what a request that was carried out means for the transaction.
 func (s *Session) noteRun(r *request, rep *reply) error {
 	s.noteDirect(r)
-	if len(r.tables) > 0 && !s.locks.tables {
-		s.locks.tables = true
-		s.host.Locks("")
-	}
+	s.locks.tables = s.locks.tables || len(r.tables) > 0
 	if rep.failed != nil || s.lost {
 		s.reads.anyway = true // what made it fail was read, too
 		if r.defines || len(r.tables) > 0 {

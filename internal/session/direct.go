@@ -53,6 +53,7 @@ type form struct {
 	literals bool
 	uses     int
 	who      string // under which role it was run, see Returned.Who; empty if it was not
+	shape    string // of its parameters then, if it adds to rows
 	refused  bool   // it cannot be run directly
 	age      int    // of the session's forms when it was made
 	name     string // the statement's at the backend; empty until it is prepared

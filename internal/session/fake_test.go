@@ -242,7 +242,16 @@ func (h *fakeHost) Known(a session.Adds) (session.Counted, bool) {
 	return c, ok && !h.locks
 }
 
-func (h *fakeHost) Locks(string) {}
+func (h *fakeHost) PutOff(adds []session.Adds) bool {
+	for _, a := range adds {
+		if _, ok := h.Known(a); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (h *fakeHost) Locks([]string) {}
 
 func (h *fakeHost) Learn(row session.Counted) {
 	h.mu.Lock()
@@ -253,7 +262,11 @@ func (h *fakeHost) Learn(row session.Counted) {
 	h.known[row.Row] = row
 }
 
-func (h *fakeHost) Diverged(_ uint64, err error) { panic(err) }
+func (h *fakeHost) Added(_, _ uint64, err error) {
+	if err != nil {
+		panic(err)
+	}
+}
 
 func (h *fakeHost) Applied() uint64 { return 0 }
 

@@ -155,12 +155,17 @@ type Host interface {
 	// Known is what this node knows of a row that may be added to without its lock (decision 0056); false if that is nothing, or not enough, or a session
 	// has asked for locks on rows of its table.
 	Known(Adds) (Counted, bool)
-	// Locks says that the transaction has asked for locks on rows of a table, by its OID, or on whole tables, if that is empty. They go with PhaseIdle.
-	Locks(table string)
+	// PutOff comes before such additions are submitted, and reports whether all their rows are still Known. Then who asks for locks on their tables waits
+	// until PhaseIdle.
+	PutOff([]Adds) bool
+	// Locks says, before a statement is run, that it asks for locks on rows of tables of these names, or on whole tables, if there are none. They
+	// go with PhaseIdle.
+	Locks(tables []string)
 	// Learn tells what a statement has found in a row that its transaction has not made.
 	Learn(Counted)
-	// Diverged comes before Committed and tells that the transaction has not added to the rows to which it does at the other members.
-	Diverged(seq uint64, err error)
+	// Added comes before Committed of a transaction with additions: their rows were held at a position of the server's WAL. An error is that they are not
+	// those to which it adds at the other members.
+	Added(seq, order uint64, err error)
 	// Explain names the conflict that doomed a transaction, given what it wrote; nil if
 	// nothing of it collides with what is being applied.
 	Explain(*writeset.Writeset) *wire.SQLError
@@ -332,7 +337,9 @@ type Rewritten interface {
 // Adds is an addition to a row.
 type Adds struct {
 	Table uint32 // its OID
+	Name  string // and its name, without the schema
 	Row   string // a name of the row, for Host.Known
+	Shape string // of parameters: those that PostgreSQL can read are of the same shape
 	By    []int64
 }
 
@@ -361,6 +368,9 @@ type Returned interface {
 	Size() int // in bytes, about
 	// Who is another value under another role or search_path.
 	Who() string
+	// Identity is the row's, and Order the position of the server's WAL when the statement had it.
+	Identity() uint64
+	Order() uint64
 }
 
 // Reread is a query for rows to be read again.

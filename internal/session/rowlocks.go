@@ -18,7 +18,7 @@ import (
 type locks struct {
 	rows   map[semantics.LockedRow]bool // that the transaction has locked
 	tables bool                         // it has run LOCK TABLE
-	told   []string                     // tables of which the host knows that rows are locked
+	told   []string                     // tables of which the host knows that rows may be locked
 	plain  map[string]bool              // texts that PostgreSQL refused with the column; they go without
 }
 
@@ -66,10 +66,6 @@ func (s *Session) cut(l *semantics.RowLocks, f *wire.Frame) error {
 	}
 	for _, r := range rows {
 		s.locks.add(r)
-		if !slices.Contains(s.locks.told, r.Table) {
-			s.locks.told = append(s.locks.told, r.Table)
-			s.host.Locks(r.Table)
-		}
 	}
 	return nil
 }
@@ -91,6 +87,22 @@ func (l *locks) add(r semantics.LockedRow) {
 		return
 	}
 	l.rows[r] = true
+}
+
+// tellLocks tells the host for what locks a request asks.
+func (s *Session) tellLocks(r *request) {
+	for _, l := range r.locks {
+		if l == nil {
+			continue
+		}
+		names := slices.DeleteFunc(slices.Clone(l.Names), func(name string) bool { return slices.Contains(s.locks.told, name) })
+		if s.locks.told = append(s.locks.told, names...); len(names) > 0 {
+			s.host.Locks(names)
+		}
+	}
+	if len(r.tables) > 0 && !s.locks.tables {
+		s.host.Locks(nil)
+	}
 }
 
 // lockRefused makes of an error that our column has caused one that invites to try again, without it. Others

@@ -99,7 +99,7 @@ func (s *Session) reset() {
 	s.direct.end()
 	s.redo.end()
 	s.later.end()
-	s.later.off = false
+	s.later.off, s.later.next = s.later.next, false
 	s.locks.rows, s.locks.tables, s.locks.told = nil, false, nil
 	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
 	clear(s.portals)
@@ -339,8 +339,8 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	r, rows, err := s.commitServer(&c)
 	ok := err == nil && r.failed == nil && r.tag == "COMMIT"
 	if ok {
-		if err := c.added(rows); err != nil {
-			s.host.Diverged(c.seq, err)
+		if order, err := c.added(rows); len(c.adds) > 0 {
+			s.host.Added(c.seq, order, err)
 		}
 	}
 	s.host.Committed(c.seq, ok)

@@ -58,12 +58,18 @@ func (x *adder) step() {
 		slices.SortFunc(x.s.a.adds, func(a, b change) int { return cmp.Compare(a.key.identity(), b.key.identity()) })
 	}
 	if x.next == len(x.s.a.adds) {
+		x.m.engine.Added(x.task.Item.ID.Seq, x.m.db.collects)
 		x.m.commitOpen(x.s, x.task)
 		return
 	}
 	c := x.s.a.adds[x.next]
 	if !x.t.d.lockFor(c.key.identity()).acquire(x.t, writeset.Update, x.m.inDatabase(x.step)) {
 		x.m.w.stats.Blocked++
+		if deadlocked(x.t) { // two that commit may each have a lock that is no key
+			x.m.w.stats.Deadlocks++
+			x.s.kill()
+			return
+		}
 		x.m.watch(x.t.wait)
 		return
 	}
@@ -71,6 +77,7 @@ func (x *adder) step() {
 		x.m.w.violation("%v: transaction with tag %d %v", x.m, x.s.a.tag, err)
 	}
 	x.next++
+	x.m.db.collects++
 	x.m.w.after(x.m.w.rnd.between(1, 200), x.m.inDatabase(func() {
 		if x.t.state == txOpen {
 			x.step()
@@ -78,14 +85,23 @@ func (x *adder) step() {
 	}))
 }
 
-// over says that the transaction has its rows no more: what waits for the last of the group's goes on.
+// over says that the transaction has its rows no more.
 func (x *adder) over() {
 	x.s.added = nil
-	g := x.m.group
-	if g.adds--; g.adds == 0 && g.then != nil {
-		then := g.then
-		g.then = nil
-		then()
-		x.m.commitDone()
+	x.m.group.adds--
+	x.m.unadded()
+}
+
+// unadded begins what adds to rows as well, once the group's sessions have theirs no more: it takes their locks in another order.
+func (m *member) unadded() {
+	g := m.group
+	if !g.started || g.adds > 0 {
+		return
+	}
+	then := g.then
+	g.then = nil
+	for _, f := range then {
+		f()
+		m.commitDone()
 	}
 }

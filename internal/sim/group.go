@@ -10,10 +10,11 @@ import (
 // running is a group on its way into the database.
 type running struct {
 	*engine.Group
-	left  int           // commits under way
-	adds  int           // of these, that are still to add to rows
-	then  func()        // what waits for them; nil: nothing
-	notes []engine.Task // due when it is done
+	left    int           // commits under way
+	adds    int           // of these, that are still to add to rows
+	then    []func()      // what waits for them
+	started bool          // all have begun
+	notes   []engine.Task // due when it is done
 }
 
 // startGroup commits the group's local transactions and applies the others, all at once.
@@ -38,13 +39,15 @@ func (m *member) startGroup(g *engine.Group) {
 	if len(remote) > 0 {
 		m.begun = max(m.begun, g.Last)
 		apply := func() { m.apply(remote, g.Last) }
-		if r.adds > 0 && slices.ContainsFunc(remote, addsTo) {
-			r.then = apply
+		if slices.ContainsFunc(remote, addsTo) {
+			r.then = append(r.then, apply)
 			r.left++
 		} else {
 			apply()
 		}
 	}
+	r.started = true
+	m.unadded()
 	m.commitDone()
 }
 
@@ -103,7 +106,13 @@ func (m *member) commitLost(t engine.Task) {
 		m.engine.Orphan(t.Item.ID.Seq)
 	}
 	m.begun = max(m.begun, m.group.Last)
-	m.apply([]engine.Task{t}, 0)
+	apply := func() { m.apply([]engine.Task{t}, 0) }
+	if addsTo(t) {
+		m.group.then = append(m.group.then, apply)
+		m.unadded()
+		return
+	}
+	apply()
 	m.commitDone()
 }
 

@@ -178,11 +178,152 @@ func TestAdditionsWait(t *testing.T) {
 		if n := c.putOff(2); n != before {
 			t.Errorf("%s: %d additions were put off", lock, n-before)
 		}
-		begin()
-		adds.Do("COMMIT")
-		if n := c.putOff(2); n != before+1 {
+		for range 2 { // the first learns it
+			begin()
+			adds.Do("COMMIT")
+		}
+		if n := c.putOff(2); n == before {
 			t.Errorf("%s: it is over, and %d additions were put off", lock, n-before)
 		}
 	}
 	c.Everywhere("SELECT n FROM addwait", fmt.Sprint(i+200))
+}
+
+// adder is a session whose transactions log, and add to row 1 of a table.
+type adder struct {
+	*Conn
+	table string
+	who   int
+	i     int
+}
+
+func (c *Cluster) adder(k int, table string) *adder { return &adder{c.Connect(k), table, k, 0} }
+
+// begin begins a transaction that has added, or gives the statement's error.
+func (a *adder) begin(by int) error {
+	ctx := context.Background()
+	a.Do("BEGIN")
+	a.i++
+	if _, err := a.Exec(ctx, "INSERT INTO "+a.table+"_log VALUES ($1, $2)", a.who, a.i); err != nil {
+		return err
+	}
+	_, err := a.Exec(ctx, "UPDATE "+a.table+" SET n = n + $1 WHERE id = 1", by)
+	return err
+}
+
+// learn has the node know the row.
+func (a *adder) learn() {
+	a.c.tb.Helper()
+	for range 4 {
+		if err := a.begin(0); err != nil {
+			a.c.tb.Fatal(err)
+		}
+		a.Do("COMMIT")
+	}
+}
+
+func addTable(s *Conn, name string, more ...string) {
+	s.Do("CREATE TABLE "+name+" (id int PRIMARY KEY, n int)", "CREATE TABLE "+name+"_log (who int, i int, PRIMARY KEY (who, i))", "INSERT INTO "+name+" VALUES (1, 1)")
+	s.Do(more...)
+	s.c.Everywhere("SELECT count(*) FROM "+name, "1")
+}
+
+// TestAdditionsKnown: whatever makes what is known of a row too old to add to it, that is found out, and who adds does not lose for ever.
+func TestAdditionsKnown(t *testing.T) {
+	c := use(t)
+	s := c.Connect(3)
+	addTable(s, "addknown")
+	adds := []*adder{c.adder(1, "addknown"), c.adder(2, "addknown")}
+	for _, what := range []string{
+		"ALTER TABLE addknown ADD COLUMN n int", // it fails
+		"ALTER TABLE addknown ADD COLUMN m int",
+		"BEGIN; LOCK TABLE addknown IN EXCLUSIVE MODE; INSERT INTO addknown_log VALUES (0, 1); COMMIT",
+		"BEGIN; SELECT FROM addknown WHERE id = 1 FOR UPDATE; INSERT INTO addknown_log VALUES (0, 2); COMMIT",
+		"UPDATE addknown SET n = n + 1000",
+		"BEGIN; DELETE FROM addknown; INSERT INTO addknown VALUES (1, 5); COMMIT",
+		"CREATE TABLE addknown_other ()", "DO $$ BEGIN ALTER TABLE addknown RENAME COLUMN m TO o; END $$",
+		"TRUNCATE addknown; INSERT INTO addknown VALUES (1, 6)",
+	} {
+		for _, a := range adds {
+			a.learn()
+		}
+		_ = s.Try(what) // one fails
+		n := s.Get("SELECT n FROM addknown")
+		c.Everywhere("SELECT n FROM addknown", n)
+		for _, a := range adds {
+			if err := errors.Join(a.begin(0), a.Try("COMMIT")); err != nil {
+				t.Errorf("%s: then node %d: %v", what, a.who, Explain(err))
+				a.Do("ROLLBACK")
+			}
+		}
+	}
+	c.Check()
+}
+
+// TestAdditionsComputed: what an index computes of a row may fail, and fails with the statement.
+func TestAdditionsComputed(t *testing.T) {
+	c := use(t)
+	for i, index := range []string{"CREATE INDEX ON addcomputed%d ((100 / n))", "CREATE INDEX ON addcomputed%d (id) WHERE 100 / n > 1"} {
+		name := fmt.Sprintf("addcomputed%d", i)
+		addTable(c.Connect(1), name, fmt.Sprintf(index, i))
+		a := c.adder(2, name)
+		a.learn()
+		if err := a.begin(-1); Code(err) != "22012" {
+			t.Errorf(index+": %v", i, Explain(err))
+		}
+		a.Do("ROLLBACK")
+		c.Everywhere("SELECT n FROM "+name, "1")
+	}
+}
+
+// TestAdditionsUnderLocks: who locks the row again and again is not in the way of those who add to it, and they are not in its way.
+func TestAdditionsUnderLocks(t *testing.T) {
+	c := use(t)
+	addTable(c.Connect(1), "addlocks")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var added atomic.Int64
+	for who := range 4 {
+		a := c.adder(2, "addlocks")
+		a.who = who
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := errors.Join(a.begin(1), a.Try("COMMIT")); err != nil {
+					t.Errorf("who adds: %v", Explain(err))
+					return
+				}
+				added.Add(1)
+			}
+		})
+	}
+	locks := c.Connect(2)
+	lost := 0
+	const times = 40
+	for range times {
+		locks.Do("BEGIN")
+		n, err := locks.Ask("SELECT n FROM addlocks WHERE id = 1 FOR UPDATE")
+		time.Sleep(10 * time.Millisecond)
+		if err == nil {
+			var v int
+			if v, err = strconv.Atoi(n); err == nil {
+				err = locks.Try(fmt.Sprintf("UPDATE addlocks SET n = %d + 100000 WHERE id = 1", v))
+			}
+		}
+		if err = errors.Join(err, locks.Try("COMMIT")); err != nil {
+			lost++
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	close(stop)
+	wg.Wait()
+	t.Logf("%d additions, %d of %d locks lost", added.Load(), lost, times)
+	if lost > times/10 {
+		t.Errorf("%d of %d who had locked the row lost", lost, times)
+	}
+	c.Everywhere("SELECT n FROM addlocks", fmt.Sprint(1+int(added.Load())+(times-lost)*100000))
 }

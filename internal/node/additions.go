@@ -20,6 +20,7 @@ import (
 type additions struct {
 	max    int // rows that are known; none if not positive
 	putOff atomic.Uint64
+	asked  atomic.Uint32 // see adding
 
 	mu     sync.Mutex
 	tables *catalog.Tables // as of which
@@ -309,7 +310,10 @@ func awaitAdditions(ctx context.Context, locals []*waiter) error {
 	return nil
 }
 
-// adding are the backends of sessions that commit and may wait for rows to which they add.
+// addingMax is for how many sessions is asked at a time whom they wait for. Mostly they wait for each other, and all for one.
+const addingMax = 4
+
+// adding are the backends of some sessions that commit and may wait for rows to which they add.
 func (l *life) adding() (pids []uint32) {
 	l.applyingMu.Lock()
 	defer l.applyingMu.Unlock()
@@ -322,6 +326,10 @@ func (l *life) adding() (pids []uint32) {
 		default:
 			pids = append(pids, w.guard.pid)
 		}
+	}
+	if len(pids) > addingMax {
+		at := int(l.additions.asked.Add(addingMax)) % len(pids)
+		pids = append(pids[at:], pids[:at]...)[:addingMax]
 	}
 	return pids
 }

@@ -188,11 +188,12 @@ const (
 // own is the state of one own submission.
 type own struct {
 	Submission
-	ordinal uint64 // zero until delivered
-	orphan  bool   // its session is gone: apply the rows like a remote item
-	sent    int    // bytes of the payload that left in parts
-	gone    bool   // all of it is in batches, or it is lost
-	added   uint64 // see Added; zero until then
+	ordinal uint64          // zero until delivered
+	orphan  bool            // its session is gone: apply the rows like a remote item
+	sent    int             // bytes of the payload that left in parts
+	gone    bool            // all of it is in batches, or it is lost
+	added   uint64          // see Added; zero until then
+	stale   certify.Verdict // what checkAdded has said when its item was made
 
 	proposed certify.Transaction // as it is in its batch; its Writeset is nil before that
 }

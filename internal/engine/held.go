@@ -60,7 +60,7 @@ func (e *Engine) locksBase(w *own) uint64 {
 	if w.Order < e.commits.forgotten {
 		return w.Base // nobody knows any more who came after it
 	}
-	switch v := e.cert.CheckLocks(t, held, seen); v.Reason { // what it adds to it has not locked, see addBase
+	switch v := e.cert.CheckLocks(t, held, seen); v.Reason { // what it adds to it has not locked, see checkAdded
 	case certify.None:
 		return e.applied
 	case certify.KeyConflict:
@@ -71,19 +71,24 @@ func (e *Engine) locksBase(w *own) uint64 {
 	return held // the log says no
 }
 
-// addBase reports whether the rows that a submission adds to have changed in no other way since they were known, see AddBases
-// (E15). If not, base is one with which it loses.
-func (e *Engine) addBase(w *own) (base uint64, ok bool) {
-	if w.Kind != KindCertified || !w.Writeset.Adds() || planted == "additions-trusted" {
-		return 0, true
+// checkAdded says whether the rows that a submission adds to may have changed in another way since they were known, see AddBases
+// (E15), or are not known so well any more.
+func (e *Engine) checkAdded(w *own, base uint64) certify.Verdict {
+	switch {
+	case w.Kind != KindCertified || !w.Writeset.Adds() || planted == "additions-trusted":
+		return certify.Verdict{}
+	case w.oldest()+certify.AddedMax < base:
+		return certify.Verdict{Reason: certify.TooOld}
 	}
-	switch v := e.cert.CheckAdded(certify.Transaction{ID: e.id(w.Seq), Writeset: w.Writeset}, w.AddBases); v.Reason {
-	case certify.None:
-		return 0, true
-	case certify.KeyConflict, certify.Barrier:
-		return v.WinnerOrdinal - 1, false
+	return e.cert.CheckAdded(certify.Transaction{ID: e.id(w.Seq), Writeset: w.Writeset}, w.AddBases)
+}
+
+// lost is a base with which a submission loses that has lost by v.
+func (w *own) lost(v certify.Verdict) uint64 {
+	if v.Reason == certify.TooOld {
+		return w.oldest()
 	}
-	return w.oldest(), false
+	return v.WinnerOrdinal - 1
 }
 
 // oldest is the least ordinal at which a row was known that a submission adds to.

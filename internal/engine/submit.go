@@ -354,11 +354,10 @@ func (e *Engine) doom(w *own, it *Item) certify.Verdict {
 	if w.Kind != KindCertified || w.sent > 0 {
 		return certify.Verdict{}
 	}
-	t := certified(w, it)
-	if t.Writeset.Adds() && w.oldest()+certify.AddedMax < it.Base { // what its rows hold is not known so well any more
-		return certify.Verdict{Reason: certify.TooOld}
+	if !w.stale.Commit() {
+		return w.stale
 	}
-	return e.cert.Check(t)
+	return e.cert.Check(certified(w, it))
 }
 
 // certified is what certification will be asked about an own submission.
@@ -404,10 +403,10 @@ func (e *Engine) part(w *own) Item {
 // item is what is still to be sent of a submission.
 func (e *Engine) item(w *own) Item {
 	it := Item{Kind: w.Kind, ID: e.id(w.Seq), Slot: w.Slot,
-		Base: e.base(w), Since: w.Since, ReadBase: e.readBase(w), Payload: w.Payload[w.sent:]}
-	it.SharedBase = w.Base
-	if b, ok := e.addBase(w); !ok {
-		it.Base, it.SharedBase = b, min(b, w.Base)
+		Base: e.base(w), SharedBase: w.Base, Since: w.Since, ReadBase: e.readBase(w), Payload: w.Payload[w.sent:]}
+	if w.stale = e.checkAdded(w, it.Base); !w.stale.Commit() { // the log says no
+		it.Base = w.lost(w.stale)
+		it.SharedBase = min(it.Base, it.SharedBase)
 	}
 	if it.ReadBase == 0 { // PostgreSQL, which it is left to, does not tell that it came after whose row it has taken the place of
 		it.LockBase = e.lockBase(w)

@@ -105,3 +105,9 @@ func (m *member) unadded() {
 		m.commitDone()
 	}
 }
+
+// added reports whether a transaction has added to a row: nobody waits for who does.
+func (t *truth) added(id writeset.TxID, identity uint64) bool {
+	a := t.attempts[id]
+	return a != nil && slices.ContainsFunc(a.adds, func(c change) bool { return c.key.identity() == identity })
+}

@@ -68,6 +68,9 @@ func (r rewritten) Table() uint32 { return r.oid }
 // Inserts reports whether it is an INSERT.
 func (r rewritten) Inserts() bool { return r.verb == semantics.Insert }
 
+// nameMax bounds the names of rows, in bytes: nodes keep them.
+const nameMax = 1 << 10
+
 // Adds tells what it adds to which row with the parameters of a Bind; false if it does something else.
 func (r rewritten) Adds(bind []byte) (session.Adds, bool) {
 	a := r.adding
@@ -106,6 +109,9 @@ func (r rewritten) Adds(bind []byte) (session.Adds, bool) {
 		}
 		row = fmt.Appendf(row, " $%d,%d,%d:", a.typeOf(f.Value), format(n-1), len(values[n-1]))
 		row = append(row, values[n-1]...)
+	}
+	if len(row) > nameMax {
+		return session.Adds{}, false
 	}
 	out := session.Adds{Row: string(row), Table: r.oid, Name: a.Table.Name}
 	for _, x := range a.adds {

@@ -18,8 +18,9 @@ import (
 // additions is what the node knows of rows to which transactions may add when they commit (decision 0056): what its own sessions have found
 // in them, and what has been ordered since.
 type additions struct {
-	max    int // rows that are known; none if not positive
-	putOff atomic.Uint64
+	max    int           // rows that are known; none if not positive
+	putOff atomic.Uint64 // additions
+	full   atomic.Uint64 // times that all was forgotten because there were max
 	asked  atomic.Uint32 // see adding
 
 	mu     sync.Mutex
@@ -51,7 +52,7 @@ func (a *additions) clear() {
 
 // at forgets what was known as of other tables.
 func (a *additions) at(tables *catalog.Tables) {
-	if a.tables != tables {
+	if a.tables != tables || a.byName == nil {
 		a.tables = tables
 		a.clear()
 	}
@@ -93,16 +94,18 @@ func (h *host) Known(what session.Adds) (session.Counted, bool) {
 }
 
 // PutOff begins additions, if all their rows are known.
-func (h *host) PutOff(adds []session.Adds) bool {
+func (h *host) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) {
 	a := &h.n.additions
 	applied := h.n.core.applied.Load()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at(h.n.tables.Load())
 	for _, what := range adds {
-		if _, ok := a.known(what, applied); !ok {
-			return false
+		row, ok := a.known(what, applied)
+		if !ok {
+			return nil, false
 		}
+		rows = append(rows, row)
 	}
 	if a.under == nil {
 		a.under = map[string]int{}
@@ -112,7 +115,7 @@ func (h *host) PutOff(adds []session.Adds) bool {
 		h.adding = append(h.adding, what.Name)
 	}
 	a.putOff.Add(uint64(len(adds)))
-	return true
+	return rows, true
 }
 
 // locksWait is how long who asks for locks waits for additions that are under way. They would wait for the locks, and be given way.
@@ -165,6 +168,13 @@ func (h *host) endAdditions() {
 	h.locking, h.adding = nil, nil
 }
 
+// count is how many are known, by their names.
+func (a *additions) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.byName)
+}
+
 // Learn takes what a session has found in a row.
 func (h *host) Learn(row session.Counted) {
 	a := &h.n.additions
@@ -189,6 +199,7 @@ func (h *host) Learn(row session.Counted) {
 		}
 		if len(a.byName) >= a.max {
 			a.clear()
+			a.full.Add(1)
 		}
 	}
 	a.byName[row.Row] = &row

@@ -134,3 +134,37 @@ func TestAdditionsLost(t *testing.T) {
 		}
 	}
 }
+
+// TestAdditionsAreBounded: of so many rows something is known, and of the others what is known is forgotten.
+func TestAdditionsAreBounded(t *testing.T) {
+	const most = 3
+	h := &host{n: &life{core: &core{}}}
+	a := &h.n.additions
+	a.max = most
+	learn := func(row string, identity, at uint64) {
+		h.Learn(session.Counted{Row: row, Identity: identity, At: at, Columns: byte1{}})
+	}
+	for i := range uint64(most) {
+		learn(string(rune('a'+i)), i, 1)
+	}
+	learn("a", 0, 2) // known already
+	h.n.core.applied.Store(2 + certify.AddedMax/2)
+	learn("z", 99, 2+certify.AddedMax/2) // b and c are too old
+	if len(a.byName) != 2 || len(a.byKey) != 2 || a.byName["a"] == nil || a.full.Load() != 0 {
+		t.Errorf("known are %v, full %d times", a.byName, a.full.Load())
+	}
+	learn("y", 98, 2+certify.AddedMax/2)
+	learn("x", 97, 2+certify.AddedMax/2)
+	if len(a.byName) != 1 || len(a.byKey) != 1 || a.byName["x"] == nil || a.full.Load() != 1 {
+		t.Errorf("known are %v, full %d times", a.byName, a.full.Load())
+	}
+	learn("x", 97, 1) // older
+	if a.byName["x"].At != 2+certify.AddedMax/2 || a.count() != 1 {
+		t.Errorf("%+v", a.byName["x"])
+	}
+	a.max = -1
+	learn("w", 96, 1<<20)
+	if _, ok := h.Known(session.Adds{Row: "x"}); ok || a.byName["w"] != nil {
+		t.Error("it is switched off")
+	}
+}

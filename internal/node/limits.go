@@ -50,7 +50,7 @@ func (l *life) limits() []limit {
 		{"flow_lag", int64(c.FlowLag), int64(slowest.items), l.throttle.times.Load()},
 		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.bytes), l.throttle.times.Load()},
 		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, l.throttle.times.Load()},
-		{"additions", int64(c.Additions), -1, l.additions.putOff.Load()},
+		{"additions", int64(c.Additions), int64(l.additions.count()), l.additions.full.Load()},
 		{"turns_percent", int64(c.TurnsPercent), -1, l.turns.waits.Load()},
 		{"channels", int64(c.Channels), int64(l.channels.count()), r.channels.Load()},
 		{"notify_queue", int64(c.NotifyQueue), int64(l.outbox.size()), l.outbox.dropped.Load()},

@@ -147,8 +147,8 @@ func (s *Session) catchUp() error {
 	}
 	if doom == nil {
 		doom = errForgotten("could not serialize access due to concurrent update")
+		l.off, l.next = true, true
 	}
-	l.off, l.next = true, true
 	err = s.rollbackServer()
 	s.doom = doom
 	return err
@@ -171,14 +171,20 @@ func (s *Session) fits() bool {
 	if !s.alone() || d.now != ownTxDirect || d.bytes > largeBytes {
 		return false
 	}
-	var what []Adds
-	for _, a := range s.later.adds {
-		if a.form.who != d.who {
+	adds := s.later.adds
+	what := make([]Adds, len(adds))
+	for i := range adds {
+		if what[i] = adds[i].what; adds[i].form.who != d.who {
 			return false
 		}
-		what = append(what, a.what)
 	}
-	return s.host.PutOff(what)
+	rows, ok := s.host.PutOff(what)
+	for i := 0; i < len(adds) && ok; i++ { // more may be known by now
+		a := &adds[i]
+		a.row = rows[i]
+		a.addition, ok = a.how.Addition(a.row, a.what.By)
+	}
+	return ok
 }
 
 // takeAdds adds what was put off to a collected transaction.

@@ -242,13 +242,15 @@ func (h *fakeHost) Known(a session.Adds) (session.Counted, bool) {
 	return c, ok && !h.locks
 }
 
-func (h *fakeHost) PutOff(adds []session.Adds) bool {
+func (h *fakeHost) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) {
 	for _, a := range adds {
-		if _, ok := h.Known(a); !ok {
-			return false
+		row, ok := h.Known(a)
+		if !ok {
+			return nil, false
 		}
+		rows = append(rows, row)
 	}
-	return true
+	return rows, true
 }
 
 func (h *fakeHost) Locks([]string) {}

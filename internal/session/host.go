@@ -155,9 +155,9 @@ type Host interface {
 	// Known is what this node knows of a row that may be added to without its lock (decision 0056); false if that is nothing, or not enough, or a session
 	// has asked for locks on rows of its table.
 	Known(Adds) (Counted, bool)
-	// PutOff comes before such additions are submitted, and reports whether all their rows are still Known. Then who asks for locks on their tables waits
-	// until PhaseIdle.
-	PutOff([]Adds) bool
+	// PutOff comes before such additions are submitted, and gives what is Known of their rows then, if all are still. Then who asks for locks on their
+	// tables waits until PhaseIdle.
+	PutOff([]Adds) ([]Counted, bool)
 	// Locks says, before a statement is run, that it asks for locks on rows of tables of these names, or on whole tables, if there are none. They
 	// go with PhaseIdle.
 	Locks(tables []string)

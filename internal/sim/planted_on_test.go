@@ -34,9 +34,20 @@ var bugs = []string{
 
 const seedsMax = 10_000
 
+// rare are seeds that have found the bugs which few do. They are tried first; if one does not any more, which says nothing, all are.
+var rare = map[string]uint64{"own-locks-trusted": 3414, "open-does-not-sync": 2043, "old-claims": 462, "additions-locked": 367, "queue-blocked-by-its-own": 308, "group-not-split": 291}
+
 func TestPlanted(t *testing.T) {
 	for _, name := range bugs {
-		p, err := runPool(1, seedsMax, Options{SafetyMicros: safetyMicros, Planted: name}, runtime.NumCPU(), false)
+		o := Options{SafetyMicros: safetyMicros, Planted: name}
+		p := &pool{}
+		var err error
+		if seed := rare[name]; seed > 0 {
+			p, err = runPool(seed, seed, o, 1, false)
+		}
+		if err == nil && len(p.failed) == 0 {
+			p, err = runPool(1, seedsMax, o, runtime.NumCPU(), false)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

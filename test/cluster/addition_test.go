@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,19 +16,7 @@ import (
 )
 
 // putOff is how many additions node k has put off to COMMIT.
-func (c *Cluster) putOff(k int) int {
-	for _, row := range strings.Split(c.Connect(k).Get("SHOW tutti.limits"), ",") {
-		if f := strings.Split(row, "|"); f[0] == "additions" {
-			n, err := strconv.Atoi(f[3])
-			if err != nil {
-				c.tb.Fatal(err)
-			}
-			return n
-		}
-	}
-	c.tb.Fatal("SHOW tutti.limits does not tell of additions")
-	return 0
-}
+func (c *Cluster) putOff(k int) int { return int(c.counters(k)["additions"]) }
 
 // TestAdditions: transactions of all nodes add to the same few rows, among others that change, lock, delete and make those rows. Nothing
 // is added twice or lost, and who does nothing but add loses to nobody who does the same.

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"strings"
 
@@ -47,34 +46,14 @@ type field struct {
 	null  bool
 }
 
-// binaryFields splits a composite value: count, then per column type, length and bytes.
+// binaryFields splits a composite value in its binary form.
 func binaryFields(b []byte) ([]field, bool) {
-	if len(b) < 4 {
-		return nil, false
+	record, err := writeset.ReadRecord(b)
+	out := make([]field, len(record))
+	for i, f := range record {
+		out[i] = field{oid: f.OID, value: f.Value, null: f.Value == nil}
 	}
-	n := binary.BigEndian.Uint32(b)
-	b = b[4:]
-	if uint64(n) > uint64(len(b)/8) {
-		return nil, false
-	}
-	out := make([]field, n)
-	for i := range out {
-		if len(b) < 8 {
-			return nil, false
-		}
-		size := int32(binary.BigEndian.Uint32(b[4:]))
-		out[i].oid = binary.BigEndian.Uint32(b)
-		b = b[8:]
-		if size == -1 {
-			out[i].null = true
-			continue
-		}
-		if size < 0 || int(size) > len(b) {
-			return nil, false
-		}
-		out[i].value, b = b[:size:size], b[size:]
-	}
-	return out, len(b) == 0
+	return out, err == nil
 }
 
 // textFields splits the text form of a composite value: (a,"b ""c""",,d).

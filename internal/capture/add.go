@@ -9,25 +9,22 @@ import (
 // Addable says where in a table's rows a statement adds, and which columns name the row. It is not changed.
 type Addable struct {
 	Table  writeset.Table
-	OID    uint32 // of the table
-	fields int    // of a row's record
-	places []int  // of the columns that are added to, in it
-	sizes  []int  // of their values, in bytes
-	keys   []int  // places of the key's columns
+	fields int   // of a row's record
+	places []int // of the columns that are added to, in it
+	sizes  []int // of their values, in bytes
+	keys   []int // places of the key's columns
 }
 
 // Addable reports whether UPDATEs of the table that add to these columns of the row which they find by the columns in finds may be ordered
-// without the row's lock: those are the row's key, of types whose values are always read alike, these integers in no key, and nothing else depends on them. types are those of the parameters that the finds are compared with, zero if they are the columns'.
+// without the row's lock: those are the row's key, of types whose values are always read alike, these integers in no key, and nothing else
+// depends on them. types are those of the parameters that the finds are compared with, zero if they are the columns'.
 // Whether something is computed from the rows the caller knows.
 func (t *TableDesc) Addable(columns, finds []string, types []uint32) (*Addable, bool) {
 	key := t.Key()
 	if key == nil || !t.Binary() || len(finds) != len(key.Parts) || len(columns) == 0 {
 		return nil, false
 	}
-	place := func(name string) int {
-		return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
-	}
-	a := &Addable{OID: t.OID, fields: len(t.Columns),
+	a := &Addable{fields: len(t.Columns),
 		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary, Key: TableKey(t.Schema, t.Name)}}
 	for _, p := range key.Parts {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num })
@@ -44,7 +41,7 @@ func (t *TableDesc) Addable(columns, finds []string, types []uint32) (*Addable, 
 		return nil, false
 	}
 	for _, name := range columns {
-		i := place(name)
+		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
 		if i < 0 || slices.Contains(a.places, i) || !t.Columns[i].Integer() || t.Columns[i].Always || t.uses(t.Columns[i].Num) {
 			return nil, false
 		}

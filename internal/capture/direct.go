@@ -71,9 +71,10 @@ func (d *Direct) SQL(text, returns string) string {
 	return d.before + text + d.after + returns
 }
 
-// DirectSQL is the query that tells which table a direct statement on a relation would change, whether nothing is computed from its rows (CHECK constraints, indexes of expressions, or with a condition), and
-// whether the session may read it, has the right to what the statement does, and nobody has redefined what directs use, nor
-// written functions of the names that it calls. It returns one row of schema, name and two booleans, or none, in text. The relation is an SQL name.
+// DirectSQL is the query that tells which table a direct statement on a relation would change, whether the session may read it, has the right
+// to what the statement does, and nobody has redefined what directs use, nor written functions of the names that it calls; and whether nothing is
+// computed from the table's rows (CHECK constraints, indexes of expressions, or with a condition). It returns one row of schema, name and two
+// booleans, or none, in text. The relation is an SQL name.
 func DirectSQL(relation, right string, calls []string) string {
 	return fmt.Sprintf(directSQL, literal(right), literal("{"+strings.Join(calls, ",")+"}"), literal(relation))
 }

@@ -289,7 +289,7 @@ func (a *additions) saw(ordinal uint64, w *writeset.Writeset) {
 // sawGroup is saw of a group: of what its sessions have committed, and of what was applied.
 func (a *additions) sawGroup(remote []engine.Task) {
 	sights := a.sights
-	a.sights = a.sights[:0]
+	a.sights = nil // they may be large
 	if a.max <= 0 {
 		return
 	}
@@ -302,7 +302,6 @@ func (a *additions) sawGroup(remote []engine.Task) {
 	for _, x := range sights {
 		a.saw(x.ordinal, x.writeset)
 	}
-	clear(sights)
 }
 
 // awaitAdditions waits until the sessions' own transactions of a group have their rows no more, if something else adds to rows, too: each has its own

@@ -256,7 +256,7 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 // added gives the position of the server's WAL when all additions had their rows, which the backend has returned with the mark. An error is that
 // they have found others.
 func (c *collected) added(rows [][][]byte) (order uint64, err error) {
-	if len(c.adds) > 0 && len(rows) != len(c.adds)+1 {
+	if len(rows) != len(c.adds)+1 {
 		return 0, fmt.Errorf("session: additions to %d rows have found %d", len(c.adds), len(rows)-1)
 	}
 	for i, a := range c.adds {

@@ -338,10 +338,9 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	}
 	r, rows, err := s.commitServer(&c)
 	ok := err == nil && r.failed == nil && r.tag == "COMMIT"
-	if ok {
-		if order, err := c.added(rows); len(c.adds) > 0 {
-			s.host.Added(c.seq, order, err)
-		}
+	if ok && len(c.adds) > 0 {
+		order, err := c.added(rows)
+		s.host.Added(c.seq, order, err)
 	}
 	s.host.Committed(c.seq, ok)
 	// Committed has put the rows into the database if the backend could not (S2), and the log

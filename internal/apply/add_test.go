@@ -9,7 +9,7 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-var counters = valid(Table{Schema: "s", Name: "counters", Columns: []Column{{Name: "id", Integer: true}, {Name: "n", Integer: true}, {Name: "v"}, {Name: "b", Integer: true}, {Name: "i", Integer: true, Always: true}},
+var counters = valid(Table{Schema: "s", Name: "counters", Columns: []Column{{Name: "id", Integer: true}, {Name: "n", Integer: true}, {Name: "v"}, {Name: "b", Integer: true, Long: true}, {Name: "i", Integer: true, Always: true}},
 	Key: []KeyColumn{{0, "OPERATOR(pg_catalog.=)"}}})
 
 // counter is a record of counters; nil is NULL.

@@ -11,9 +11,10 @@
 //	    all values travel in one array parameter.
 //	A3  Order per table: truncation, deletes, updates, inserts. Only a Loose operation can meet a unique
 //	    value that is about to go; in the Form Apart there is none.
-//	    Without key, a delete that may mean a row inserted before it in the batch begins anew.
+//	    Without key, a delete that may mean a row inserted before it in the batch begins anew. So does what follows a blind change of the same row, or comes before it.
 //	A4  Every row of an operation must be found: fewer or more affected rows than
 //	    Operation.Rows means that the databases differ.
+//	    Those of blind transactions need not be there: Operation.Missed tells, at every member the same.
 //	A5  Equal identity means the same row. Two rows of one table whose 64-bit identities
 //	    collide (odds 2^-64 per pair) inside one batch would be merged wrongly.
 //	A6  In a table without key exactly as many rows with an image go as were deleted with it;

@@ -21,6 +21,8 @@ type Operation struct {
 	Rows     int             // rows that must be affected, or AnyRows
 	// Loose: a unique or exclusion violation, or another number of rows, may be due to the Form.
 	Loose bool
+	// Asks, per row of the first argument, are the blind rows that it comes from. It returns, in text, the places from 1 of those that were changed, for Missed.
+	Asks [][]*writeset.Row
 }
 
 // Check returns an error if affected is not what it must be: the local database has diverged.
@@ -38,6 +40,10 @@ type pending struct {
 	image []byte
 	was   []byte // in a table without key: the image it had, if it was there
 	moved bool   // a deletion or insertion that may be one half of a changed key
+
+	// Of OpSet, whose image is the record: what stands before it, and who asks for it.
+	kind []byte
+	asks []*writeset.Row
 }
 
 // batch is what is pending on one table.
@@ -51,8 +57,10 @@ type batch struct {
 	half      half   // of the writeset that is being added
 	formatted bool   // table.Format is that of rows
 
+	earlier [][]pending       // rows to be executed before, each round by itself
+	gone    [][]*writeset.Row // who asks for rows that are truncated
+
 	// Of a table without key:
-	earlier [][]pending      // rows to be executed before, each round by itself
 	arrived map[string][]int // rows that are about to be there, by image, once one has changed or gone
 	settled bool             // and there are some of earlier writesets
 }
@@ -152,15 +160,23 @@ func (b *batch) format(f writeset.Format) bool {
 
 func (b *batch) truncate() {
 	b.truncated = true
+	b.forgo()
 	b.rows, b.earlier, b.arrived, b.settled = nil, nil, nil, false
 	clear(b.index)
 }
 
 func (b *batch) add(r *writeset.Row) error {
 	i, ok := b.index[r.Identity]
+	if r.Op == writeset.OpSet {
+		return b.set(r, i, ok)
+	}
+	if ok && b.rows[i].op == writeset.OpSet {
+		b.anew()
+		ok = false
+	}
 	if !ok {
 		b.index[r.Identity] = len(b.rows)
-		if b.truncated && r.Op != writeset.OpInsert {
+		if b.truncated && len(b.earlier) == 0 && r.Op != writeset.OpInsert {
 			return fmt.Errorf("apply: table %s: a row is changed that was truncated before", b.table)
 		}
 		b.rows = append(b.rows, pending{op: r.Op, image: r.Image})
@@ -247,16 +263,18 @@ func merge(first, second writeset.Op) (writeset.Op, bool) {
 func operations(batches []*batch, form Form) ([]Operation, error) {
 	var out []Operation
 	var names []string
+	var gone [][]*writeset.Row
 	for _, b := range batches {
 		if b.truncated {
 			names = append(names, quote(b.table.Schema)+"."+quote(b.table.Name))
+			gone = append(gone, b.gone...)
 		}
 	}
 	if len(names) > 0 {
 		// One statement, because a table that another one references can only be
 		// truncated together with it; CASCADE reaches unlogged ones, which are local.
 		list := strings.Join(names, ", ONLY ")
-		out = append(out, Operation{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + list + " CASCADE", Rows: AnyRows})
+		out = append(out, Operation{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + list + " CASCADE", Rows: AnyRows, Asks: gone})
 	}
 	for _, b := range batches {
 		if b.locked != 0 {

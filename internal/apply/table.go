@@ -31,6 +31,7 @@ type Column struct {
 	Name      string
 	Generated bool
 	Integer   bool // int4 or int8
+	Long      bool // int8
 	Always    bool // GENERATED ALWAYS AS IDENTITY: updates do not change it, nor can they
 }
 

@@ -55,6 +55,8 @@ type Column struct {
 	Portable bool `json:"portable"`
 	// Text is the OID of the type below all domains if a value can hold text, else 0.
 	Text uint32 `json:"text"`
+	// Length is how many characters a value may have, 0 if there is no such limit.
+	Length int `json:"length"`
 }
 
 // Index is a unique index or the index of an exclusion constraint.

@@ -225,7 +225,8 @@ SELECT json_build_object('partial', /*partial*/,
      'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'num', a.attnum, 'type', format_type(a.atttypid, a.atttypmod),
         'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'always', a.attidentity = 'a', 'domain', y.typtype = 'd', 'binary', bt.ok,
         'portable', bt.ok AND y.oid < 10000 AND y.typcategory <> 'A',
-        'text', CASE WHEN a.atttypid IN (SELECT oid FROM words) THEN (SELECT b.base::int8 FROM base b WHERE b.oid = a.atttypid) ELSE 0 END) ORDER BY a.attnum), '[]')
+        'text', CASE WHEN a.atttypid IN (SELECT oid FROM words) THEN (SELECT b.base::int8 FROM base b WHERE b.oid = a.atttypid) ELSE 0 END,
+        'length', CASE WHEN a.atttypid IN (1042, 1043) THEN greatest(a.atttypmod - 4, 0) ELSE 0 END) ORDER BY a.attnum), '[]')
         FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.oid), '[]') -- as they were made: triggers move their rows of pg_class
      FROM tables t LEFT JOIN indexes i ON i.indrelid = t.oid LEFT JOIN refs r ON r.conrelid = t.oid),

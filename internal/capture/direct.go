@@ -74,7 +74,7 @@ func (d *Direct) SQL(text, returns string) string {
 // DirectSQL is the query that tells which table a direct statement on a relation would change, whether the session may read it, has the right
 // to what the statement does, and nobody has redefined what directs use, nor written functions of the names that it calls; and whether nothing is
 // computed from the table's rows (CHECK constraints, indexes of expressions, or with a condition). It returns one row of schema, name and two
-// booleans, or none, in text. The relation is an SQL name.
+// booleans, and as JSON the columns that must not be changed unseen (see Blind), NULL if none can be, or no row; in text. The relation is an SQL name.
 func DirectSQL(relation, right string, calls []string) string {
 	return fmt.Sprintf(directSQL, literal(right), literal("{"+strings.Join(calls, ",")+"}"), literal(relation))
 }
@@ -86,13 +86,26 @@ const plainOperators = `NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_cat
       EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode::pg_catalog.oid OPERATOR(pg_catalog.=) p.oid)
       OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc OPERATOR(pg_catalog.=) p.oid)))`
 
+// unblindSQL is SQL for the columns of a table c whose new values may not fit: they are in an index that is none of a B-tree of columns of fixed sizes. It is
+// NULL where not even a row may, because something large of it cannot be stored outside of it (name has 64 bytes), or text would have to be converted.
+const unblindSQL = `CASE WHEN pg_catalog.current_setting('server_encoding') OPERATOR(pg_catalog.=) 'UTF8'
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2
+      AND (a.attlen OPERATOR(pg_catalog.>) 32::pg_catalog.int2 OR a.attlen OPERATOR(pg_catalog.<) 0::pg_catalog.int2 AND a.attstorage OPERATOR(pg_catalog.=) 'p'::pg_catalog."char")
+      AND NOT a.attisdropped)
+  THEN (SELECT COALESCE(pg_catalog.json_agg(DISTINCT a.attname), '[]'::pg_catalog.json) FROM pg_catalog.pg_index i
+    JOIN pg_catalog.pg_class x ON x.oid OPERATOR(pg_catalog.=) i.indexrelid JOIN pg_catalog.pg_am m ON m.oid OPERATOR(pg_catalog.=) x.relam
+    JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.=) ANY (i.indkey::pg_catalog._int2)
+    WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND (m.amname OPERATOR(pg_catalog.<>) 'btree'::pg_catalog.name OR EXISTS (SELECT FROM pg_catalog.pg_attribute b
+      WHERE b.attrelid OPERATOR(pg_catalog.=) x.oid AND b.attlen OPERATOR(pg_catalog.<) 0::pg_catalog.int2))) END`
+
 const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c.oid, 'SELECT') AND pg_catalog.has_table_privilege(c.oid, %s)
   AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
   AND (pg_catalog.current_schemas(true))[1] OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
   AND ` + plainOperators + `
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog._name)),
   NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c')
-  AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)),
+  ` + unblindSQL + `
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
   WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)::pg_catalog.oid`
 

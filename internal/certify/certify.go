@@ -74,6 +74,7 @@ type record struct {
 	ordinal uint64
 	id      writeset.TxID
 	keys    []occurrence // never changed once the record is made
+	blind   bool         // it has seen nothing; not in checkpoints
 }
 
 type occurrence struct {
@@ -141,6 +142,9 @@ func (c *Certifier) Check(t Transaction) Verdict {
 	}
 	var v Verdict
 	t.Writeset.EachKey(func(k writeset.Key) bool {
+		if k.Blind || planted == "blind-tables-ignored" && t.Writeset.Blind() { // it has seen nothing
+			return true
+		}
 		if k.Mode == writeset.Exclusive && !k.Fresh && !k.Held && t.SharedBase < c.floor {
 			v = Verdict{Reason: TooOld, Key: k}
 			return false
@@ -164,7 +168,8 @@ func (c *Certifier) Check(t Transaction) Verdict {
 // CheckLocks says whether t can still hold the row locks that it had when everything up to held
 // was visible: whoever took one of its keys, and was not seen by it, took the lock from it. Everything up to t's
 // base was visible before its first statement.
-// seen is asked about the last holder of each key, and whether that has only added to the row; whoever is seen has seen those before it (C1).
+// seen is asked about the last holder of each key, and whether that has only added to the row; whoever is seen has seen those before it (C1), but for
+// those in whose way it was not, see checkCompany.
 func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writeset.TxID, ordinal uint64, added bool) bool) Verdict {
 	if planted == "locks-trusted" {
 		return Verdict{}
@@ -176,16 +181,48 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writ
 		return Verdict{Reason: TooOld}
 	}
 	var v Verdict
+	var company map[uint64]writeset.Key
 	t.Writeset.EachKey(func(k writeset.Key) bool {
 		if k.Mode == writeset.Add { // it is not locked
 			return true
 		}
-		if w := c.conflictOf(t.Writeset, k, 0, math.MaxUint64); w != 0 && !seen(c.idAt(w), w, c.keys[k.Hash].add == w) {
+		w := c.conflictOf(t.Writeset, k, 0, math.MaxUint64)
+		switch h := c.keys[k.Hash]; {
+		case w == 0:
+		case !seen(c.idAt(w), w, h.add == w):
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
+		case w == h.add || w == h.share || k.Mode == writeset.Read && w == h.shared:
+			if company == nil {
+				company = map[uint64]writeset.Key{}
+			}
+			company[k.Hash] = k
 		}
 		return v.Commit()
 	})
+	if v.Commit() {
+		return c.checkCompany(t, company, seen)
+	}
 	return v
+}
+
+// checkCompany is CheckLocks for keys whose last holder need not have seen others who hold it in the same mode: who adds to a row, shares it, or
+// writes to a table, is in nobody's way who does so, too. Each of them since t's base must have been seen.
+func (c *Certifier) checkCompany(t Transaction, keys map[uint64]writeset.Key, seen func(winner writeset.TxID, ordinal uint64, added bool) bool) Verdict {
+	for i := len(c.records) - 1; len(keys) > 0 && i >= c.head && c.records[i].ordinal > t.Base; i-- {
+		r := &c.records[i]
+		for _, o := range r.keys {
+			k, ok := keys[o.hash]
+			asks := o.mode == writeset.Add || o.mode == writeset.Share && k.Mode >= writeset.Update && k.Mode != writeset.Share || o.mode == writeset.Shared && k.Mode == writeset.Read
+			switch {
+			case !ok:
+			case o.mode == writeset.Update || o.mode == writeset.Exclusive:
+				delete(keys, o.hash) // those after it have seen it, and it has seen those before it
+			case asks && !seen(r.id, r.ordinal, o.mode == writeset.Add):
+				return Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: r.ordinal, Winner: r.id}
+			}
+		}
+	}
+	return Verdict{}
 }
 
 // CheckAdded says whether the rows that t adds to, and their tables, may have changed otherwise since they were known: bases says of each of them, in
@@ -292,12 +329,12 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 }
 
 func (c *Certifier) remember(ordinal uint64, t Transaction) {
-	r := record{ordinal: ordinal, id: t.ID}
+	r := record{ordinal: ordinal, id: t.ID, blind: t.Writeset.Blind()}
 	if len(t.Writeset.Rows) > max(c.keysMax/2, coarseMin) {
 		r.keys = coarse(t.Writeset)
 	} else {
 		t.Writeset.EachKey(func(k writeset.Key) bool {
-			if k.Mode != writeset.Read {
+			if k.Mode != writeset.Read && (!k.Blind || planted != "blind-forgotten") {
 				r.keys = append(r.keys, occurrence{k.Hash, k.Mode})
 			}
 			return true
@@ -413,8 +450,14 @@ func (c *Certifier) SetBarrier(ordinal uint64, id writeset.TxID) {
 	c.barrier, c.barrierID = ordinal, id
 }
 
-// idAt finds the transaction that committed at ordinal by binary search.
-func (c *Certifier) idAt(ordinal uint64) writeset.TxID {
+// Blind reports whether the transaction that committed at ordinal had seen nothing, if that is remembered. It is not the same at all members.
+func (c *Certifier) Blind(ordinal uint64) bool { return c.at(ordinal).blind }
+
+// idAt is which transaction committed at ordinal.
+func (c *Certifier) idAt(ordinal uint64) writeset.TxID { return c.at(ordinal).id }
+
+// at finds the transaction that committed at ordinal by binary search.
+func (c *Certifier) at(ordinal uint64) record {
 	lo, hi := c.head, len(c.records)
 	for lo < hi {
 		mid := (lo + hi) / 2
@@ -425,9 +468,9 @@ func (c *Certifier) idAt(ordinal uint64) writeset.TxID {
 		}
 	}
 	if lo < len(c.records) && c.records[lo].ordinal == ordinal {
-		return c.records[lo].id
+		return c.records[lo]
 	}
-	return writeset.TxID{}
+	return record{}
 }
 
 // Floor is the last ordinal whose keys were forgotten; later ones are remembered.

@@ -24,6 +24,9 @@
 //	C7  Who adds to rows (writeset.OpAdd) does not conflict with others who do, but with whoever else has changed them; and it is ordered
 //	    within AddedMax ordinals of its base, or loses.
 //
+//	C8  Who changes rows blindly (writeset.OpSet) does so where it is in the order, whatever was there before, and so conflicts with nobody
+//	    by these rows; but whoever comes later conflicts with it, as with an update.
+//
 // The rule is SI-Rep's global validation (Lin et al., section 4.3) with PostgreSQL's three
 // row lock strengths in place of plain writes, so that a foreign key reference does not
 // collide with an update of the parent's other columns.

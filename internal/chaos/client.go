@@ -52,7 +52,7 @@ type client struct {
 type workload func(c *client, t *Tx) error
 
 // workloads are dealt to a node's clients in turn, and last large if it is wished for, or transfer.
-var workloads = []workload{transfer, listRepeatable, listCommitted, claim, serial, listSerializable, transfer, sum, steps, tally}
+var workloads = []workload{transfer, listRepeatable, listCommitted, claim, serial, listSerializable, hit, sum, steps, tally}
 
 var modes = []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec}
 

@@ -44,6 +44,7 @@ func (c *cluster) collect(ctx context.Context, k int) (s State, err error) {
 		{"SELECT tag, count(*), max(i)::bigint FROM chaos_step GROUP BY tag ORDER BY tag", &s.Steps},
 		{"SELECT sum(n)::bigint FROM chaos_stepped", &s.Stepped},
 		{"SELECT tag, n FROM chaos_tally ORDER BY tag", &s.Tallies},
+		{"SELECT id, n, last FROM chaos_hit ORDER BY id", &s.Hits},
 	} {
 		if *q.to, err = numbers(ctx, tx, q.sql); err != nil {
 			return s, err

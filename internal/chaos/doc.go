@@ -9,7 +9,7 @@
 //
 // One concern per file: options, cluster and node (processes), network and namespace (links),
 // disk (small file systems), schedule (which faults), strike (how they are made), client and
-// the workloads (transfer, list, claim, serial, large, steps, tally), history (what clients saw), collect and
+// the workloads (transfer, list, claim, serial, large, steps, tally, hit), history (what clients saw), collect and
 // judge (is it right), gap (how long nobody could commit), sample (leaks), verdict.
 //
 // Invariants:

@@ -28,6 +28,7 @@ const (
 	wLargeDelete = "large delete"
 	wSteps       = "steps"
 	wTally       = "tally"
+	wHit         = "hit"
 )
 
 // Tx is one transaction as its client saw it.
@@ -44,7 +45,7 @@ type Tx struct {
 	Key      int64         `json:"k,omitempty"`    // claim: the key; child and delete: the parent; changes of large ones: its tag
 	// Values: transfer from, to, amount; sum the sum; parent the two numbers handed out; large the number
 	// of rows, its changes how many they have changed, and of how many; steps how many, and how many a notice has told;
-	// tally the number taken.
+	// tally the number taken; hit the row, and what was added to it.
 	Values []int64        `json:"v,omitempty"`
 	Ops    []check.ListOp `json:"ops,omitempty"`
 	// Refused says that the database answered with a reason why there is no row: the key is
@@ -69,6 +70,7 @@ type State struct {
 	Steps   [][]int64 `json:"steps"`
 	Stepped [][]int64 `json:"stepped"`
 	Tallies [][]int64 `json:"tallies"` // tag, number
+	Hits    [][]int64 `json:"hits"`    // row, number, the last tag
 }
 
 // History is everything the judge needs (K3).

@@ -37,6 +37,7 @@ func Judge(h *History) []string {
 		j.larges(s)
 		j.steps(s)
 		j.tallies(s)
+		j.hits(s)
 	}
 	j.same()
 	j.sums()
@@ -284,7 +285,7 @@ func (j *judge) same() {
 		}{
 			{wTransfer, first.Transfers, s.Transfers}, {wClaim, first.Claims, s.Claims},
 			{wParent, first.Parents, s.Parents}, {wChild, first.Children, s.Children},
-			{wLarge, first.Large, s.Large}, {wSteps, first.Steps, s.Steps}, {wTally, first.Tallies, s.Tallies},
+			{wLarge, first.Large, s.Large}, {wSteps, first.Steps, s.Steps}, {wTally, first.Tallies, s.Tallies}, {wHit, first.Hits, s.Hits},
 		} {
 			if !slices.EqualFunc(c.a, c.b, slices.Equal[[]int64]) {
 				j.add("divergence", "node%d and node%d differ in table %s", first.Node, s.Node, c.what)

@@ -41,9 +41,13 @@ const (
 	tagStepsLost
 	tagTally
 	tagTallyToo
+	tagHit
+	tagHitToo
+	tagHitUnknown
+	tagHitLost
 )
 
-// invented adds large transactions, procedures and tallies, which the recorded run had not: of each kind one that succeeded, one of which
+// invented adds large transactions, procedures, tallies and hits, which the recorded run had not: of each kind one that succeeded, one of which
 // nobody knows, and one that was refused.
 func invented(h *History) {
 	add := func(workload string, tag, key int64, o check.Outcome, values ...int64) {
@@ -61,9 +65,14 @@ func invented(h *History) {
 	add(wSteps, tagStepsLost, 0, check.Fail, 5, 0)
 	add(wTally, tagTally, 0, check.OK, 1)
 	add(wTally, tagTallyToo, 0, check.OK, 2)
+	add(wHit, tagHit, 0, check.OK, 1, 100)
+	add(wHit, tagHitToo, 0, check.OK, 2, 1000)
+	add(wHit, tagHitUnknown, 0, check.Unknown, 1, 7)
+	add(wHit, tagHitLost, 0, check.Fail, 1, 5)
 	for i := range h.States {
 		h.States[i].Tallies = [][]int64{{tagTally, 1}, {tagTallyToo, 2}}
 		s := &h.States[i]
+		s.Hits = [][]int64{{1, 107, tagHitUnknown}, {2, 1000, tagHitToo}, {3, 0, 0}}
 		s.Large = [][]int64{{tagLarge, 100, 2, 2}, {tagLargeUnknown, 100, 0, 0}}
 		s.Steps = [][]int64{{tagSteps, 3, 3}, {tagStepsBroken, 3, 3}}
 		s.Stepped = [][]int64{{6}}
@@ -177,6 +186,11 @@ var spoilings = []struct {
 		row(t, h.States[1].Tallies, tagTallyToo)[1] = 1
 	}},
 	{"a number is left out", "has taken number 3 of 2", func(t *testing.T, h *History) { row(t, h.States[0].Tallies, tagTallyToo)[1] = 3 }},
+	{"a hit is lost", "hits: node1: row 2 has 0", func(t *testing.T, h *History) { row(t, h.States[0].Hits, 2)[1] = 0 }},
+	{"a hit counts twice", "hits: node2: row 1 has 207", func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[1] = 207 }},
+	{"a part of a hit counts", "hits: node2: row 1 has 103", func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[1] = 103 }},
+	{"a hit that was refused was the last", "which did not", func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[2] = tagHitLost }},
+	{"hits differ", "divergence: node1 and node3 differ in table hit", func(t *testing.T, h *History) { copy(row(t, h.States[2].Hits, 1)[1:], []int64{100, tagHit}) }},
 	{"a number is another than was told", "its client was told 7", func(t *testing.T, h *History) {
 		find(t, h, "tally", func(x *Tx) bool { return x.Workload == wTally }).Values[0] = 7
 	}},

@@ -30,6 +30,8 @@ var schema = []string{
 	"INSERT INTO chaos_stepped SELECT i, 0 FROM generate_series(0, 3) i",
 	stepSchema,
 	"CREATE TABLE chaos_gate(id int PRIMARY KEY)",
+	"CREATE TABLE chaos_hit(id int PRIMARY KEY, n bigint NOT NULL, last bigint NOT NULL)",
+	fmt.Sprintf("INSERT INTO chaos_hit SELECT i, 0, 0 FROM generate_series(1, %d) i", hitRows),
 	"CREATE TABLE chaos_tally(tag bigint PRIMARY KEY, n bigint NOT NULL)",
 }
 

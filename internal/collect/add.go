@@ -65,6 +65,9 @@ func (a *adding) typeOf(x semantics.Addend) uint32 {
 // Table is the OID of the table that it changes.
 func (r rewritten) Table() uint32 { return r.oid }
 
+// Name is its name, without the schema.
+func (r rewritten) Name() string { return r.name }
+
 // Inserts reports whether it is an INSERT.
 func (r rewritten) Inserts() bool { return r.verb == semantics.Insert }
 
@@ -85,15 +88,6 @@ func (r rewritten) Adds(bind []byte) (session.Adds, bool) {
 	if err != nil || len(values) != a.parameters || len(formats) > 1 && len(formats) != len(values) {
 		return session.Adds{}, false
 	}
-	format := func(n int) uint16 {
-		switch len(formats) {
-		case 0:
-			return 0
-		case 1:
-			return formats[0]
-		}
-		return formats[n]
-	}
 	row := fmt.Appendf(nil, "%d", r.oid)
 	for _, x := range a.adds {
 		row = fmt.Appendf(row, " %q", x.Column)
@@ -107,7 +101,7 @@ func (r rewritten) Adds(bind []byte) (session.Adds, bool) {
 		if values[n-1] == nil {
 			return session.Adds{}, false
 		}
-		row = fmt.Appendf(row, " $%d,%d,%d:", a.typeOf(f.Value), format(n-1), len(values[n-1]))
+		row = fmt.Appendf(row, " $%d,%d,%d:", a.typeOf(f.Value), format(formats, n-1), len(values[n-1]))
 		row = append(row, values[n-1]...)
 	}
 	if len(row) > nameMax {
@@ -118,10 +112,10 @@ func (r rewritten) Adds(bind []byte) (session.Adds, bool) {
 		by := x.By.Value
 		if n := x.By.Parameter; n > 0 {
 			var ok bool
-			if by, ok = integer(values[n-1], format(n-1)); !ok {
+			if by, ok = integer(values[n-1], format(formats, n-1)); !ok {
 				return session.Adds{}, false
 			}
-			out.Shape += fmt.Sprint(" ", format(n-1)*uint16(len(values[n-1])))
+			out.Shape += fmt.Sprint(" ", format(formats, n-1)*uint16(len(values[n-1])))
 		}
 		if x.Minus {
 			by = -by

@@ -276,7 +276,7 @@ func steady(d *semantics.Direct, t *capture.TableDesc) bool {
 // Direct makes a statement direct on the table that the session names; the table itself is known
 // from the catalog alone.
 func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritten, bool) {
-	if len(answer) != 4 || string(answer[2]) != "t" {
+	if len(answer) != 5 || string(answer[2]) != "t" {
 		return nil, false
 	}
 	t := c.tables().Capture(string(answer[0]), string(answer[1]))
@@ -288,9 +288,9 @@ func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritt
 	if !ok {
 		return nil, false
 	}
-	r := rewritten{how: how, sql: how.SQL(d.Text, d.Returns), oid: t.OID, verb: d.Verb}
+	r := rewritten{how: how, sql: how.SQL(d.Text, d.Returns), oid: t.OID, name: t.Name, verb: d.Verb}
 	if string(answer[3]) == "t" {
-		r.adding = addingOf(d, t)
+		r.adding, r.blind = addingOf(d, t), blindOf(d, t, answer[4])
 	}
 	return r, true
 }
@@ -300,8 +300,10 @@ type rewritten struct {
 	how    *capture.Direct
 	sql    string
 	oid    uint32
+	name   string
 	verb   semantics.Verb
 	adding *adding // nil if it does something else
+	blind  *blind  // nil if it has to see what it changes
 }
 
 func (r rewritten) SQL() string { return r.sql }

@@ -91,6 +91,7 @@ type Limits struct {
 	FlowDelayMaxMs      int `toml:"flow_delay_max_ms"`     // by which one transaction is slowed at most; default 50
 	FlowMinorityPercent int `toml:"flow_minority_percent"` // of throughput given up at most for members a majority can do without; default 20
 
+	BlindWrites  int `toml:"blind_writes"`  // 1: an UPDATE that need not see its row is ordered first and carried out by all members alike; default 1, -1: it is not
 	Additions    int `toml:"additions"`     // rows of which a member knows enough that transactions may add to them at COMMIT, without conflicts; default 4096
 	TurnsPercent int `toml:"turns_percent"` // of a member's transactions that may lose before fewer of them run at once; default 40
 }
@@ -171,7 +172,7 @@ func (l *Limits) validate() error {
 		}
 	}
 	for name, v := range map[string]int{"commit_timeout_ms": l.CommitTimeoutMs, "flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
-		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent, "additions": l.Additions} {
+		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent, "additions": l.Additions, "blind_writes": l.BlindWrites} {
 		if v < -1 {
 			return fmt.Errorf("%s is %d: use -1 to switch it off", name, v)
 		}
@@ -185,6 +186,8 @@ func (l *Limits) validate() error {
 		return fmt.Errorf("certify_keys is %d, less than ten times flow_lag (%d): a member that lags by that much could not get a transaction certified any more", l.CertifyKeys, l.FlowLag)
 	case l.FlowDelayMaxMs > 10_000:
 		return fmt.Errorf("flow_delay_max_ms is %d: clients take a COMMIT that hangs for more than ten seconds for a failure", l.FlowDelayMaxMs)
+	case l.BlindWrites > 1:
+		return fmt.Errorf("blind_writes is %d: use 1, or -1 to switch it off", l.BlindWrites)
 	case l.TurnsPercent > 100:
 		return fmt.Errorf("turns_percent is %d: use -1 to switch it off", l.TurnsPercent)
 	case l.FlowMinorityPercent > 90:
@@ -230,7 +233,7 @@ func (c *Config) defaults() {
 		d int
 	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 256 << 20}, {&l.LargeTransactions, 4}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
-		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}, {&l.Additions, 4096}} {
+		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}, {&l.Additions, 4096}, {&l.BlindWrites, 1}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

@@ -51,6 +51,8 @@
 //	    remembered of a winner is forgotten only for a floor below which everything loses.
 //	E15 What a transaction adds to (writeset.OpAdd) it has not locked. It loses unless nobody has changed that otherwise since
 //	    its origin knew the rows (Submission.AddBases), and unless that was at most certify.AddedMax ordinals before.
+//	E16 A blind transaction (writeset.OpSet) is applied by everybody's executor, its own member's too, and covered by the
+//	    position's Ordinal there. It is never in a group with a local transaction that has changed one of its rows before it.
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

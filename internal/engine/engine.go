@@ -21,7 +21,7 @@ type Position struct {
 	// Member is whose database it is: another's for a fresh clone, until all its marks are
 	// overtaken. Zero means this member.
 	Member uint32
-	// Ordinal: every item of another member, and every statement, up to it is applied.
+	// Ordinal: every item of another member, and every statement and blind transaction, up to it is applied.
 	Ordinal uint64
 	// Floor: own items up to it are applied whatever the marks say.
 	Floor uint64
@@ -30,11 +30,11 @@ type Position struct {
 }
 
 // holds reports whether the database has the item already (E6).
-func (p *Position) holds(ordinal uint64, it *Item) bool {
+func (p *Position) holds(ordinal uint64, it *Item, blind bool) bool {
 	if planted == "position-one-off" && p.Ordinal > 0 && ordinal == p.Ordinal+1 {
 		return true
 	}
-	if it.ID.Member != p.Member || it.Kind != KindCertified {
+	if it.ID.Member != p.Member || it.Kind != KindCertified || blind && planted != "blind-marked" {
 		return ordinal <= p.Ordinal
 	}
 	m, ok := p.Marks[it.Slot]
@@ -157,6 +157,7 @@ type Aborted struct {
 	Seq     uint64
 	Verdict certify.Verdict
 	Orphan  bool
+	Blind   bool // it has lost to a blind transaction
 }
 
 // Ready is what the owner must carry out, in the order of the fields; see ordering.Ready.
@@ -190,6 +191,7 @@ type own struct {
 	Submission
 	ordinal uint64          // zero until delivered
 	orphan  bool            // its session is gone: apply the rows like a remote item
+	blind   bool            // its rows are applied like a remote item's, whatever its session does
 	sent    int             // bytes of the payload that left in parts
 	gone    bool            // all of it is in batches, or it is lost
 	added   uint64          // see Added; zero until then
@@ -226,6 +228,7 @@ type Engine struct {
 	serial  map[uint32]span   // when members have run SERIALIZABLE transactions
 
 	wrote map[uint32]uint64 // see Wrote; not replicated
+	shuns map[uint64]uint64 // see Shuns; not replicated
 	crowd crowd             // not replicated
 	// ownEnough is for how many own submissions a batch waits.
 	ownEnough int
@@ -292,7 +295,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, order: order, cert: certify.New(o.Certify),
-		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{}, wrote: map[uint32]uint64{}, crowd: newCrowd(),
+		sources: map[uint32]source{}, queueFirst: 1, locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{}, wrote: map[uint32]uint64{}, shuns: map[uint64]uint64{}, crowd: newCrowd(),
 		owns: map[uint64]*own{}, locked: map[uint64]lockCount{}, usual: o.ResubmitTicks,
 	}
 	if o.Checkpoint != nil {
@@ -528,6 +531,9 @@ func (e *Engine) deliverItem(it *Item) bool {
 	case KindSerial:
 		e.serialItem(it)
 		return false
+	case KindShun:
+		e.shunItem(it)
+		return false
 	}
 	t := Task{Ordinal: e.ordinal, Item: *it, Writeset: ws, Own: it.ID.Member == e.o.Member, before: before}
 	var w *own
@@ -542,10 +548,11 @@ func (e *Engine) deliverItem(it *Item) bool {
 	}
 	if w != nil {
 		w.ordinal = e.ordinal
-		t.Local = it.Kind == KindCertified && !w.orphan
+		t.Local = it.Kind == KindCertified && !w.orphan && !w.blind
 	}
-	t.Mark = it.Kind == KindCertified && it.ID.Member == e.o.Position.Member && !t.Local
-	if e.o.Position.holds(e.ordinal, it) {
+	blind := ws != nil && ws.Blind()
+	t.Mark = it.Kind == KindCertified && it.ID.Member == e.o.Position.Member && !t.Local && !blind
+	if e.o.Position.holds(e.ordinal, it, blind) {
 		if w != nil {
 			panic(fmt.Sprintf("engine: transaction %s is in the database before its delivery", it.ID))
 		}

@@ -132,8 +132,11 @@ func TestPositionHolds(t *testing.T) {
 		{"own, earlier incarnation", 6, item(1, KindCertified, 3, 1, 99), true},
 		{"own, later incarnation", 6, item(1, KindCertified, 3, 3, 1), false},
 	} {
-		if got := p.holds(c.ordinal, c.it); got != c.want {
+		if got := p.holds(c.ordinal, c.it, false); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
+		}
+		if got := p.holds(c.ordinal, c.it, true); got != (c.ordinal <= p.Ordinal) { // its own executor has applied it
+			t.Errorf("%s, blind: %v", c.what, got)
 		}
 	}
 }

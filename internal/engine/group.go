@@ -3,6 +3,8 @@ package engine
 import (
 	"math"
 	"slices"
+
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // nextGroup issues the next group if none is running. Items that change nothing (aborted,
@@ -15,10 +17,14 @@ func (e *Engine) nextGroup() *Group {
 	e.issue = false
 	n, bytes := 0, 0
 	local := uint64(math.MaxUint64) // ordinal of the first local task in the group
+	var under underway
 	for n < len(e.queue) && n < e.o.GroupItemsMax {
 		t := &e.queue[n]
 		if t.Item.Kind == KindCertified && !t.Local && t.Item.Base >= local && planted != "group-not-split" {
 			break // E7
+		}
+		if t.Item.Kind == KindCertified && under.meets(t) && planted != "blind-beside-local" {
+			break // E16
 		}
 		if t.Local {
 			local = min(local, t.Ordinal)
@@ -121,7 +127,7 @@ func (e *Engine) settle(t *Task, group uint64) {
 			c := commit{seq: w.Seq, ordinal: t.Ordinal, order: w.Order, added: w.added, group: group,
 				serial: w.Serial && !w.orphan && w.Kind == KindCertified && len(w.Writeset.Steps) == 0}
 			switch {
-			case w.Kind == KindStatement && planted != "own-definitions-trusted":
+			case w.blind && planted != "own-blind-trusted", w.Kind == KindStatement && planted != "own-definitions-trusted":
 				c.order = orderApplier
 			case w.orphan:
 				c.order, c.added = orderOrphan, 0
@@ -132,4 +138,32 @@ func (e *Engine) settle(t *Task, group uint64) {
 			e.finish(w)
 		}
 	}
+}
+
+// underway are the rows of a group's local transactions, which are committed beside its blind ones. It is gathered when there is one of those.
+type underway struct {
+	locals []*writeset.Writeset
+	held   map[uint64]bool
+	taken  int // of locals
+}
+
+// meets takes the next task of a group, and reports whether it is blind and would meet a row that a local one has under way: it must find it as it will be.
+func (u *underway) meets(t *Task) bool {
+	switch {
+	case t.Local:
+		u.locals = append(u.locals, t.Writeset)
+		return false
+	case len(u.locals) == 0 || !t.Writeset.Blind():
+		return false
+	}
+	if u.held == nil {
+		u.held = map[uint64]bool{}
+	}
+	for ; u.taken < len(u.locals); u.taken++ {
+		u.locals[u.taken].EachKey(func(k writeset.Key) bool {
+			u.held[k.Hash] = true
+			return true
+		})
+	}
+	return slices.ContainsFunc(t.Writeset.Rows, func(r writeset.Row) bool { return u.held[r.Identity] })
 }

@@ -11,7 +11,7 @@ import (
 // base is up to where a submission has seen the keys it wrote (E8).
 func (e *Engine) base(w *own) uint64 {
 	switch {
-	case w.Snapshot, w.Kind == KindStatement:
+	case w.Snapshot, w.Kind == KindStatement, w.blind:
 		return w.Base
 	case planted == "base-is-delivered":
 		return e.ordinal

@@ -34,8 +34,10 @@ const (
 	KindLock Kind = 8
 	// KindSerial says whether its member runs SERIALIZABLE transactions from now on: its payload is a byte, 1 or 0.
 	KindSerial Kind = 9
+	// KindShun asks for no more blind transactions in some tables for a while: its payload is their keys, 8 bytes each. It changes nothing.
+	KindShun Kind = 10
 
-	kindLast = KindSerial
+	kindLast = KindShun
 )
 
 // Item is one entry of the total order. Payload is an encoded writeset for KindCertified

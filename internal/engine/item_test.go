@@ -25,7 +25,7 @@ func everyKind() *batch {
 // TestGoldenBatch: entries written by version 1 must stay readable for ever. Never change
 // the files; a new version gets a new one.
 func TestGoldenBatch(t *testing.T) {
-	for file, want := range map[string]*batch{"batch-v1.hex": everyKind(), "batch-v1-later.hex": laterKinds(), "batch-v2.hex": lockKinds()} {
+	for file, want := range map[string]*batch{"batch-v1.hex": everyKind(), "batch-v1-later.hex": laterKinds(), "batch-v1-latest.hex": latestKinds(), "batch-v2.hex": lockKinds()} {
 		text, err := os.ReadFile("testdata/" + file)
 		if err != nil {
 			t.Fatal(err)
@@ -56,6 +56,15 @@ func laterKinds() *batch {
 	}}
 }
 
+// latestKinds is a batch of those that version 1 has got after that.
+func latestKinds() *batch {
+	id := func(seq uint64) writeset.TxID { return writeset.TxID{Member: 2, Incarnation: 3, Seq: seq} }
+	return &batch{Member: 2, Incarnation: 3, Number: 6, Items: []Item{
+		{Kind: KindSerial, ID: id(5), Base: 304, SharedBase: 304, Payload: []byte{1}},
+		{Kind: KindShun, ID: id(6), Base: 305, SharedBase: 305, Payload: []byte("8 bytes.")},
+	}}
+}
+
 // lockKinds is a batch of what needs version 2.
 func lockKinds() *batch {
 	id := func(seq uint64) writeset.TxID { return writeset.TxID{Member: 2, Incarnation: 3, Seq: seq} }
@@ -82,7 +91,7 @@ func TestDecodeBatchRefuses(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"kind 0":      bad(func(i *Item) { i.Kind = 0 }),
-		"kind 10":     bad(func(i *Item) { i.Kind = 10 }),
+		"kind 11":     bad(func(i *Item) { i.Kind = 11 }),
 		"shared base": bad(func(i *Item) { i.SharedBase = i.Base + 1 }),
 		"version 6":   {6, 1, 1, 1, 0},
 	} {

@@ -55,7 +55,7 @@ func (e *Engine) Submit(s Submission) bool {
 	if e.owns[s.Seq] != nil {
 		panic(fmt.Sprintf("engine: sequence %d submitted twice", s.Seq))
 	}
-	w := &own{Submission: s}
+	w := &own{Submission: s, blind: s.Kind == KindCertified && s.Writeset.Blind()}
 	e.owns[s.Seq] = w
 	e.waiting = append(e.waiting, w)
 	e.admit()
@@ -124,7 +124,7 @@ func (e *Engine) Orphan(seq uint64) {
 	}
 	w.orphan = true
 	for i := range e.queue {
-		if e.queue[i].Ordinal == w.ordinal {
+		if e.queue[i].Ordinal == w.ordinal && !w.blind {
 			e.queue[i].Local, e.queue[i].Mark = false, true
 		}
 	}
@@ -151,7 +151,7 @@ func (e *Engine) admit() {
 
 func (e *Engine) clear(w *own) bool {
 	ok := true
-	if w.Kind == KindCertified && planted != "own-wait-removed" {
+	if w.Kind == KindCertified && !w.blind && planted != "own-wait-removed" {
 		w.Writeset.EachKey(func(k writeset.Key) bool {
 			c := e.locked[k.Hash]
 			for _, l := range e.large {
@@ -168,7 +168,7 @@ func (e *Engine) clear(w *own) bool {
 }
 
 func (e *Engine) lock(w *own, n int) {
-	if w.Kind != KindCertified {
+	if w.Kind != KindCertified || w.blind {
 		return
 	}
 	if w.Keys != nil {
@@ -197,7 +197,7 @@ func (e *Engine) finish(w *own) {
 
 func (e *Engine) abort(w *own, v certify.Verdict) {
 	e.finish(w)
-	e.aborted = append(e.aborted, Aborted{Seq: w.Seq, Verdict: v, Orphan: w.orphan})
+	e.aborted = append(e.aborted, Aborted{Seq: w.Seq, Verdict: v, Orphan: w.orphan, Blind: e.toBlind(v)})
 	e.admit()
 }
 
@@ -295,7 +295,7 @@ func (w *own) passes() bool {
 	switch w.Kind {
 	case KindCertified:
 		return len(w.Writeset.Steps) == 0
-	case KindNotify, KindListen, KindLock:
+	case KindNotify, KindListen, KindLock, KindShun:
 		return true
 	}
 	return false
@@ -321,7 +321,7 @@ func (e *Engine) makeBatch() {
 			doomed++
 			w.gone = true
 			e.finish(w)
-			e.aborted = append(e.aborted, Aborted{Seq: w.Seq, Verdict: v})
+			e.aborted = append(e.aborted, Aborted{Seq: w.Seq, Verdict: v, Blind: e.toBlind(v)})
 			return true
 		}
 		if large {

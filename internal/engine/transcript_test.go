@@ -59,7 +59,7 @@ func (c *cluster) command(t *testing.T, d *datadriven.TestData) string {
 		c.create(d)
 	case "elect":
 		c.elect(c.node(d))
-	case "submit", "statement", "fence", "check", "notify", "channels", "serial":
+	case "submit", "statement", "fence", "check", "notify", "channels", "serial", "shun":
 		c.submit(d)
 	case "withdraw":
 		c.say("%v", c.node(d).e.Withdraw(c.seq(d)))
@@ -93,6 +93,8 @@ func (c *cluster) command(t *testing.T, d *datadriven.TestData) string {
 		c.restart(d)
 	case "status":
 		c.status()
+	case "shuns":
+		c.say("%v", c.node(d).e.Shuns(&writeset.Writeset{Tables: []writeset.Table{{Key: c.hash("t")}}}))
 	case "behind":
 		n := c.node(d)
 		c.say("%d entries, full %v", n.e.Behind(), n.e.Full())
@@ -198,6 +200,14 @@ func (c *cluster) keys(d *datadriven.TestData) *writeset.Writeset {
 			ws.Keys = append(ws.Keys, writeset.Key{Hash: c.hash(k), Mode: mode})
 		}
 	}
+	if a, ok := d.Arg("blind"); ok {
+		ws.Tables[0].Format = writeset.FormatBinary
+		ws.Tables[0].Key = c.hash("t")
+		for _, k := range a.Vals {
+			ws.Rows = append(ws.Rows, writeset.Row{Op: writeset.OpSet, Identity: c.hash(k), Image: writeset.AppendSet(nil, []writeset.Setting{{}}, nil)})
+		}
+		ws.Keys = append(ws.Keys, writeset.Key{Hash: ws.Tables[0].Key, Mode: writeset.Shared})
+	}
 	slices.SortFunc(ws.Keys, func(a, b writeset.Key) int { return int(a.Mode) - int(b.Mode) })
 	return ws
 }
@@ -221,6 +231,8 @@ func (c *cluster) submit(d *datadriven.TestData) {
 		s.Kind, s.Base, s.Payload = KindNotify, 0, []byte(d.Input)
 	case "serial":
 		s.Kind, s.Base, s.Payload = KindSerial, 0, []byte{map[bool]byte{true: 0, false: 1}[d.HasArg("off")]}
+	case "shun":
+		s.Kind, s.Base, s.Payload = KindShun, 0, ShunPayload([]writeset.Table{{Key: c.hash("t")}})
 	case "channels":
 		s.Kind, s.Base, s.Payload = KindListen, 0, []byte(d.Input)
 	default:
@@ -275,6 +287,9 @@ func (c *cluster) ready(n *node) {
 		orphan := ""
 		if a.Orphan {
 			orphan = " (orphan)"
+		}
+		if a.Blind {
+			orphan += " (to a blind one)"
 		}
 		c.say("%d: seq %d%s aborted: %s", n.id, a.Seq, orphan, c.verdict(a.Verdict))
 	}

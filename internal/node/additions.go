@@ -20,16 +20,18 @@ import (
 type additions struct {
 	max    int           // rows that are known; none if not positive
 	putOff atomic.Uint64 // additions
+	blind  atomic.Uint64 // transactions, see host.Blind
 	full   atomic.Uint64 // times that all was forgotten because there were max
 	asked  atomic.Uint32 // see adding
 
-	mu     sync.Mutex
-	tables *catalog.Tables // as of which
-	byName map[string]*session.Counted
-	byKey  map[uint64][]*session.Counted // by Identity; a row may have several names
-	// By the tables' names, without schemas: transactions that have asked for locks on rows, all tables having the empty name; and additions that
-	// were handed to the order and are not committed yet.
-	locked, under map[string]int
+	mu      sync.Mutex
+	tables  *catalog.Tables // as of which
+	byName  map[string]*session.Counted
+	byKey   map[uint64][]*session.Counted // by Identity; a row may have several names
+	sighted bool                          // no transaction is blind
+	// By the tables' names, without schemas, all tables having the empty one: transactions that have asked for locks on rows, those that write to them otherwise;
+	// and additions and blind transactions that were handed to the order and are not committed yet.
+	locked, written, under map[string]int
 
 	// The executor's: what own sessions have committed of the running group, and of those that have added to rows the sequence and the order.
 	sights []sight
@@ -150,7 +152,7 @@ func (a *additions) any(tables []string) bool {
 
 // endAdditions forgets what Locks and PutOff have noted of the session's transaction.
 func (h *host) endAdditions() {
-	if len(h.locking)+len(h.adding) == 0 {
+	if len(h.locking)+len(h.adding)+len(h.writing) == 0 {
 		return
 	}
 	a := &h.n.additions
@@ -165,7 +167,8 @@ func (h *host) endAdditions() {
 	}
 	less(a.locked, h.locking)
 	less(a.under, h.adding)
-	h.locking, h.adding = nil, nil
+	less(a.written, h.writing)
+	h.locking, h.adding, h.writing = h.locking[:0], h.adding[:0], h.writing[:0]
 }
 
 // count is how many are known, by their names.
@@ -276,6 +279,8 @@ func (a *additions) saw(ordinal uint64, w *writeset.Writeset) {
 			case r.Op.Locks():
 			case r.Op == writeset.OpAdd:
 				ok = c.Columns.Sum(c.Values, r.Image)
+			case r.Op == writeset.OpSet: // and perhaps not there
+				ok = false
 			case ok:
 				c.Values, _, ok = c.Columns.Read(r.Image)
 			}

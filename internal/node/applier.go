@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -69,10 +70,12 @@ type applier struct {
 	config     *config.Config
 	notices    []*pgconn.Notice
 	tables     *catalog.Tables
-	rehearses  bool // it takes everything back, see tryOut
-	yields     bool // the definition it carries out has failed, see clears
-	heirs      bool // because of tables that inherit, as it seems
+	rehearses  bool                   // it takes everything back, see tryOut
+	yields     bool                   // the definition it carries out has failed, see clears
+	heirs      bool                   // because of tables that inherit, as it seems
+	missed     map[*writeset.Row]bool // blind rows that the last attempt has not changed
 	warn       func(message string, args ...any)
+	alone      func() bool // no session here has locks on rows of its own, as far as is known; nil: it may
 }
 
 // reach is how far an applier and its definer have come.
@@ -237,18 +240,34 @@ func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task,
 	if err := a.prepareOps(ctx, ops); err != nil {
 		return err
 	}
+	a.missed = nil
 	p := a.conn.StartPipeline(ctx)
 	p.SendQueryPrepared(applyBegin, nil, nil, nil)
-	lsn, err := a.finishPipeline(p, 1, last, tasks, ops)
+	var end []string
+	if a.hurries(ops) {
+		end = []string{applyCommit}
+	}
+	lsn, err := a.finishPipeline(p, 1, last, tasks, ops, end...)
 	if err != nil {
 		return errors.Join(err, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err)
+	}
+	if len(end) > 0 {
+		a.passed.ending(last, lsn)
+		a.passed.ended(true)
+		return nil
 	}
 	return a.commit(ctx, last, lsn)
 }
 
+// hurries reports whether the COMMIT may go with the operations: they cannot turn out to be wrong, and no session here may be
+// about to have locks that they have had, and to ask whether that was before the COMMIT or after it (passed).
+func (a *applier) hurries(ops []apply.Operation) bool {
+	return a.alone != nil && a.alone() && !slices.ContainsFunc(ops, func(o apply.Operation) bool { return len(o.Asks) == 0 })
+}
+
 // finishPipeline runs operations, marks and, unless last is zero, the progress after other statements that
-// are in the pipeline, and returns the position of the WAL.
-func (a *applier) finishPipeline(p *pgconn.Pipeline, before int, last uint64, tasks []engine.Task, ops []apply.Operation) (lsn uint64, err error) {
+// are in the pipeline, and then those in end, and returns the position of the WAL.
+func (a *applier) finishPipeline(p *pgconn.Pipeline, before int, last uint64, tasks []engine.Task, ops []apply.Operation, end ...string) (lsn uint64, err error) {
 	for i := range ops {
 		p.SendQueryPrepared(a.prepared[ops[i].SQL], ops[i].Args, []int16{int16(ops[i].Format)}, nil)
 	}
@@ -257,10 +276,14 @@ func (a *applier) finishPipeline(p *pgconn.Pipeline, before int, last uint64, ta
 		p.SendQueryPrepared(applyProgress, [][]byte{text(last)}, nil, binaryFormat)
 		after++
 	}
+	for _, name := range end {
+		p.SendQueryPrepared(name, nil, nil, nil)
+		after++
+	}
 	if err := p.Sync(); err != nil {
 		return 0, errors.Join(err, p.Close())
 	}
-	lsn, err = readPipeline(p, before, ops, after)
+	lsn, err = a.readPipeline(p, before, ops, after)
 	if cerr := p.Close(); err == nil {
 		err = cerr
 	}
@@ -311,7 +334,7 @@ func (a *applier) prepareOps(ctx context.Context, ops []apply.Operation) error {
 // readPipeline reads the results of statements before the operations, of those, and of statements
 // after them, and checks the operations' row counts. It returns the position of the WAL that
 // the last one told.
-func readPipeline(p *pgconn.Pipeline, before int, ops []apply.Operation, after int) (lsn uint64, err error) {
+func (a *applier) readPipeline(p *pgconn.Pipeline, before int, ops []apply.Operation, after int) (lsn uint64, err error) {
 	for i := -before; i < len(ops)+after; i++ {
 		got, err := p.GetResults()
 		if err != nil {
@@ -321,14 +344,32 @@ func readPipeline(p *pgconn.Pipeline, before int, ops []apply.Operation, after i
 		if !ok {
 			return 0, fmt.Errorf("node: apply: unexpected answer %T", got)
 		}
+		asks := i >= 0 && i < len(ops) && len(ops[i].Asks) > 0
+		var places []int64
 		for r.NextRow() {
-			if v := r.Values(); len(v) == 1 && len(v[0]) == 8 {
+			switch v := r.Values(); {
+			case asks:
+				n, _ := strconv.ParseInt(string(v[0]), 10, 64) // no number is no place
+				places = append(places, n)
+			case len(v) == 1 && len(v[0]) == 8:
 				lsn = binary.BigEndian.Uint64(v[0])
 			}
 		}
 		tag, err := r.Close()
 		if err != nil {
 			return 0, opError(ops, i, err)
+		}
+		if asks {
+			missed, err := ops[i].Missed(places)
+			if err != nil {
+				return 0, &FatalError{err}
+			}
+			for _, row := range missed {
+				if a.missed == nil {
+					a.missed = map[*writeset.Row]bool{}
+				}
+				a.missed[row] = true
+			}
 		}
 		if i >= 0 && i < len(ops) {
 			if err := ops[i].Check(tag.RowsAffected()); err != nil && ops[i].Loose {

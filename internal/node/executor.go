@@ -59,6 +59,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if err := l.applyRemote(ctx, g.Last, remote); err != nil {
 		return err
 	}
+	l.tell(remote, l.applier.missed)
 	if err := l.finishLocals(ctx, g); err != nil {
 		return err
 	}
@@ -224,6 +225,7 @@ func (l *life) settling() func(*engine.Engine) {
 
 // applyRemote applies the rows of other members' transactions with the progress row.
 func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task) error {
+	l.applier.missed = nil
 	if len(tasks) == 0 {
 		return nil
 	}

@@ -33,7 +33,10 @@ type host struct {
 	writes          bool     // the last transaction did
 	turn            bool     // this one has one, see turns
 	large           bool     // it is one of few, see larges
-	locking, adding []string // tables, see Locks and PutOff
+	locking, adding []string // tables, see Locks, and PutOff and Blind
+	writing         []string // tables, see Writing
+	must            bool     // see Blind
+	beaten          int      // so often its transactions have lost to blind ones, one after the other
 	won             bool
 	lost            bool
 	held            *writeset.Writeset // what it was held back for, see holds
@@ -265,7 +268,10 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	tick, news, unpace := h.n.pace(&s)
 	defer unpace()
 	ok := h.n.core.do(func(e *engine.Engine) {
-		if !e.Submit(s) {
+		switch {
+		case !h.must && s.Writeset.Blind() && e.Shuns(s.Writeset):
+			w.decision <- session.Decision{Retry: true}
+		case !e.Submit(s):
 			h.n.reached.pending.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}
@@ -279,8 +285,11 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	for {
 		select {
 		case d := <-w.decision:
-			h.after = w.ordinal
+			h.after = max(h.after, w.ordinal) // a blind transaction does not wait for it
 			h.won, h.lost = d.Commit, d.Retry
+			if h.shun(w); d.Commit {
+				h.beaten = 0
+			}
 			switch {
 			case !d.Commit:
 				h.n.waiters.remove(sub.Seq)
@@ -409,6 +418,7 @@ func (l *life) aborted(a engine.Aborted) {
 	}
 	if w != nil {
 		l.additions.lost(w.sub.Writeset, a.Verdict)
+		w.beaten = a.Blind
 		h := &host{n: l, g: w.guard}
 		w.ordinal = a.Verdict.WinnerOrdinal
 		w.decision <- session.Decision{Retry: true, Err: h.conflict(w.sub.Writeset, a.Verdict)}

@@ -19,7 +19,7 @@ func (l *life) keyText(ws *writeset.Writeset, k writeset.Key) string {
 	}
 	for _, r := range ws.Rows {
 		if r.Table == k.Table && r.Identity == k.Hash {
-			if columns, values, ok := l.tables.Load().KeyText(t, r.Image); ok {
+			if columns, values, ok := l.tables.Load().KeyText(t, r.Record()); ok {
 				return fmt.Sprintf("Key (%s)=(%s)", columns, values)
 			}
 		}

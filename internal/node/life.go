@@ -125,7 +125,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.peers.init()
 	l.throttle.init(c.Limits)
 	l.turns.percent = c.Limits.TurnsPercent
-	l.additions.max = c.Limits.Additions
+	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
 	l.checks.init()
 	l.rehearsals.init()
 	l.channels.init(c.Member, c.Limits.Channels)
@@ -236,6 +236,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	if l.applier, err = newApplier(ctx, conn, l.config, l.log.Warn); err != nil {
 		return err
 	}
+	l.applier.alone = l.additions.unseen
 	l.applier.begun.Store(l.position.Ordinal) // what the progress row says
 	l.through.Store(l.position.Ordinal)
 	l.applier.passed.ending(l.position.Ordinal, 1)

@@ -15,6 +15,8 @@ type waiter struct {
 	ordinal   uint64                // its own, or that of what it lost to; set before the decision
 	local     chan bool             // capacity 1: did the backend's COMMIT succeed
 	committed chan struct{}         // closed once local has its answer
+	beaten    bool                  // it has lost to a blind transaction; set before the decision
+	missed    bool                  // it is blind, and has not found its row; set before the decision
 	diverged  error                 // what its session has found when it committed; set before local
 	added     uint64                // see engine.Added; set before local
 	applied   chan struct{}         // closed once the rows are in the database after all, or an orphan has lost

@@ -25,31 +25,11 @@ type Find struct {
 
 // adds notes what an UPDATE adds to columns of rows that it finds by columns alone, if it does nothing else.
 func (d *Direct) adds(u *pg.UpdateStmt) {
-	alias := u.Relation.Relname
-	if u.Relation.Alias != nil {
-		alias = u.Relation.Alias.Aliasname
-	}
+	alias := tableAlias(u.Relation)
 	var adds []Add
 	for _, t := range u.TargetList {
-		target := t.GetResTarget()
-		e := target.GetVal().GetAExpr()
-		if target == nil || len(target.Indirection) > 0 || e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 {
-			return
-		}
-		a := Add{Column: target.Name}
-		column, by := e.Lexpr, e.Rexpr
-		switch e.Name[0].GetString_().GetSval() {
-		case "-":
-			a.Minus = true
-		case "+":
-			if columnName(column, alias) == "" {
-				column, by = by, column
-			}
-		default:
-			return
-		}
-		var ok bool
-		if a.By, ok = addend(by); !ok || columnName(column, alias) != a.Column {
+		a, ok := addOf(t.GetResTarget(), alias)
+		if !ok {
 			return
 		}
 		adds = append(adds, a)
@@ -57,6 +37,36 @@ func (d *Direct) adds(u *pg.UpdateStmt) {
 	if finds, ok := findsOf(u.WhereClause, alias); ok {
 		d.Adds, d.Finds = adds, finds
 	}
+}
+
+// tableAlias is the name that a statement has for a table.
+func tableAlias(r *pg.RangeVar) string {
+	if r.Alias != nil {
+		return r.Alias.Aliasname
+	}
+	return r.Relname
+}
+
+// addOf is what a target adds to its column, if it does that.
+func addOf(target *pg.ResTarget, alias string) (a Add, ok bool) {
+	e := target.GetVal().GetAExpr()
+	if target == nil || len(target.Indirection) > 0 || e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 {
+		return Add{}, false
+	}
+	a = Add{Column: target.Name}
+	column, by := e.Lexpr, e.Rexpr
+	switch e.Name[0].GetString_().GetSval() {
+	case "-":
+		a.Minus = true
+	case "+":
+		if columnName(column, alias) == "" {
+			column, by = by, column
+		}
+	default:
+		return Add{}, false
+	}
+	a.By, ok = addend(by)
+	return a, ok && columnName(column, alias) == a.Column
 }
 
 // findsOf reads a condition of equalities that all must hold.

@@ -33,6 +33,9 @@ type Direct struct {
 	Adds  []Add
 	Finds []Find
 
+	// Changes are what an Update does to the row that Finds names, if that depends on nothing it has to see.
+	Changes []Change
+
 	// Calls are functions that it calls, of directFunctions, if nobody has written others of these names.
 	Calls []string
 
@@ -78,6 +81,7 @@ func DirectOf(sql string) (Direct, bool) {
 		}
 		d.Verb, rel, returning = Update, s.Relation, s.ReturningList
 		d.adds(s)
+		d.changes(s)
 	case n.GetDeleteStmt() != nil:
 		s := n.GetDeleteStmt()
 		if len(s.UsingClause) > 0 || s.WithClause != nil {
@@ -94,12 +98,9 @@ func DirectOf(sql string) (Direct, bool) {
 	if !d.names(tree.Stmts[0].Stmt, returning) {
 		return Direct{}, false
 	}
-	d.Relation, d.Alias = quote(rel.Relname), rel.Relname
+	d.Relation, d.Alias = quote(rel.Relname), tableAlias(rel)
 	if rel.Schemaname != "" {
 		d.Relation = quote(rel.Schemaname) + "." + d.Relation
-	}
-	if rel.Alias != nil {
-		d.Alias = rel.Alias.Aliasname
 	}
 	return d, true
 }

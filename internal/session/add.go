@@ -79,23 +79,7 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	}
 	l.adds = append(l.adds, addLater{p.form, p.form.how, p.bind, what, row, addition})
 	rep.status = wire.TxActive
-	var frames []wire.Frame
-	if !r.direct.query {
-		rep.done++
-		frames = append(frames, wire.Frame{Type: wire.TypeBindComplete, Raw: wire.AppendBindComplete(nil)})
-		if p.describes {
-			rep.done++
-			frames = append(frames, p.description())
-		}
-	}
-	rep.done++
-	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, "UPDATE 1")})
-	for _, f := range frames {
-		if err := s.emit(f); err != nil {
-			return true, err
-		}
-	}
-	return true, nil
+	return true, s.answerUpdate(r, rep)
 }
 
 // goesAlong reports whether a request may be run while additions are put off: it shows nothing of them, and does nothing that waits for their locks.

@@ -106,9 +106,17 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	}
 	s.ears.stale = s.ears.stale || r.listens
 	s.told.begin(!r.yields)
+	if !s.keepsSight(&r) {
+		s.sight.who = ""
+	}
 	if s.block == idle {
 		if err := s.refresh(); err != nil {
 			return true, err
+		}
+		if r.write {
+			if done, err := s.blindly(&r, rep, 0); done || err != nil {
+				return rep.failed != nil, err
+			}
 		}
 		if inside, err := s.commitsInside(&r); err != nil {
 			return true, err
@@ -168,6 +176,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	}
 	r.resumes = s.redoable(&r)
 	before := s.redo.telling()
+	s.writes(&r)
 	s.send(&r)
 	if !r.prepares {
 		s.habits.reached(&r)
@@ -344,6 +353,11 @@ type outcome struct {
 func (s *Session) autocommit(r request, rep *reply) (bool, error) {
 	parsed := rep.parsed
 	for try := 0; ; try++ {
+		if try > 0 {
+			if done, err := s.blindly(&r, rep, try); done || err != nil {
+				return rep.failed != nil, err
+			}
+		}
 		o, err := s.attempt(r, closeFirst(r, parsed), rep)
 		if err != nil {
 			return true, err
@@ -427,6 +441,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
 	}
 	s.adjust()
+	s.writes(&r)
 	s.send(&r)
 	pipelined := !r.copies && !r.chosen && len(r.notes) == 0 && len(r.frames) < pipelineBytesMax
 	var c collected
@@ -464,8 +479,14 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		retry := s.doomed() || rep.failed.Code == wire.CodeSerializationFailure
 		return outcome{failed: true, retry: retry}, s.rollbackServer()
 	}
+	who := ""
+	if s.direct.clean { // else it may have temporary tables, of the names of others
+		who = s.direct.who
+	}
 	o.failure, o.retry, err = s.settle(c)
-	o.failed = o.failure != nil
+	if o.failed = o.failure != nil; r.chosen && !o.failed {
+		s.sight.who = who
+	}
 	return o, err
 }
 

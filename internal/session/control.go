@@ -16,6 +16,7 @@ func (s *Session) deallocates(st semantics.Statement) bool {
 // control carries out the statements that are not the backend's: transaction commands,
 // definitions, SHOW tutti.*, refusals, and what removes one of these that was prepared. Its answer has no ReadyForQuery.
 func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
+	s.sight.who = ""
 	switch st.Kind {
 	case semantics.Commit:
 		if err := s.revive(); err != nil {

@@ -54,10 +54,13 @@ type form struct {
 	uses     int
 	who      string // under which role it was run, see Returned.Who; empty if it was not
 	shape    string // of its parameters then, if it adds to rows
-	refused  bool   // it cannot be run directly
-	age      int    // of the session's forms when it was made
-	name     string // the statement's at the backend; empty until it is prepared
-	how      Rewritten
+	blind    bool   // it can be carried out unseen: it has found the row that it was taken to find
+	// blindShape is the shape of its parameters then.
+	blindShape string
+	refused    bool   // it cannot be run directly
+	age        int    // of the session's forms when it was made
+	name       string // the statement's at the backend; empty until it is prepared
+	how        Rewritten
 	// columns are what it returns to the client.
 	columns []wire.Column
 }
@@ -516,6 +519,7 @@ func (s *Session) noteDirect(r *request) {
 			p := &r.direct.parts[i]
 			d.rows = append(d.rows, p.rows...)
 			s.noteFound(p)
+			s.noteSight(p)
 			if n := len(p.rows); n > 0 {
 				d.who = p.rows[n-1].Who()
 				p.form.who = d.who

@@ -255,6 +255,14 @@ func (h *fakeHost) PutOff(adds []session.Adds) (rows []session.Counted, ok bool)
 
 func (h *fakeHost) Locks([]string) {}
 
+func (h *fakeHost) Unseen() uint64 { return h.Applied() }
+
+func (h *fakeHost) Blind(session.Submission, string, bool) (session.Decision, bool) {
+	return session.Decision{}, false
+}
+
+func (h *fakeHost) Writing(string) {}
+
 func (h *fakeHost) Learn(row session.Counted) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

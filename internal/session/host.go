@@ -161,6 +161,13 @@ type Host interface {
 	// Locks says, before a statement is run, that it asks for locks on rows of tables of these names, or on whole tables, if there are none. They
 	// go with PhaseIdle.
 	Locks(tables []string)
+	// Unseen is up to where the definitions are known that a session knows which looks now: for a transaction that sees nothing else.
+	Unseen() (base uint64)
+	// Blind orders a transaction that has seen nothing, of a table of this name, and waits until it is carried out here. done is false if nothing
+	// has happened: because its row is not there, or somebody here writes to the table otherwise, unless it must.
+	Blind(s Submission, table string, must bool) (d Decision, done bool)
+	// Writing says, before a statement is run, that it writes to a table of this name, or to any if that is empty. It goes with PhaseIdle.
+	Writing(table string)
 	// Learn tells what a statement has found in a row that its transaction has not made.
 	Learn(Counted)
 	// Added comes before Committed of a transaction with additions: their rows were held at a position of the server's WAL. An error is that they are not
@@ -324,14 +331,27 @@ type Rewritten interface {
 	Columns() int
 	// Read decodes its own columns of a row, values in binary, and copies what it keeps.
 	Read(values [][]byte) (Returned, error)
-	// Table is the OID of the table that it changes, and Inserts says whether it is an INSERT.
+	// Table is the OID of the table that it changes, Name its name without the schema, and Inserts says whether it is an INSERT.
 	Table() uint32
+	Name() string
 	Inserts() bool
+	// Blind reports whether it can be carried out unseen, and Unseen is the transaction that does so with the parameters of a Bind, a whole frame; false if
+	// that cannot be with these.
+	Blind() bool
+	Unseen(bind []byte) (Unseen, bool)
 	// Adds tells what it adds to which row with the parameters of a Bind, a whole frame; false if it does not just add to one that its key
 	// finds. Counted takes what is to be known of such a row, before by was added, and Addition tells others what is added; false if it may be too much.
 	Adds(bind []byte) (Adds, bool)
 	Counted(row Returned, by []int64) (Counted, bool)
 	Addition(row Counted, by []int64) (writeset.Addition, bool)
+}
+
+// Unseen is a change of a row that is carried out unseen.
+type Unseen struct {
+	Writeset *writeset.Writeset
+	Identity uint64 // of the row
+	Shape    string // of parameters: what PostgreSQL has read in a shape is read alike here
+	Name     string // of the table, without the schema
 }
 
 // Adds is an addition to a row.

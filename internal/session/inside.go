@@ -50,6 +50,7 @@ func (s *Session) commitsInside(r *request) (bool, error) {
 // call runs such a statement, and again if its first transaction has lost and the client has seen nothing yet.
 func (s *Session) call(r request, rep *reply) (bool, error) {
 	parsed := rep.parsed
+	s.host.Writing("")
 	for try := 0; ; try++ {
 		again, err := s.callOnce(r, closeFirst(r, parsed), rep)
 		if err != nil {

@@ -171,6 +171,7 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 		return rep, false, err
 	}
 	s.adjust()
+	s.writes(r)
 	s.send(r)
 	if rep, err = s.relay(*r); err != nil || rep.interrupted {
 		return rep, false, err

@@ -93,6 +93,7 @@ type Session struct {
 	reads     reads
 	redo      redo
 	later     later
+	sight     sight
 	inside    inside
 
 	// results of a statement that may be run again

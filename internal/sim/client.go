@@ -12,6 +12,7 @@ type attempt struct {
 	repeat  bool
 	strict  bool        // SERIALIZABLE: what it reads is certified, row by row
 	define  *definition // nil for a script
+	unseen  *unseen     // it is blind; nil: it is not
 	script  []statementOf
 	start   int64
 	end     int64
@@ -26,7 +27,7 @@ type attempt struct {
 	adds     []change // that are made when it commits
 	addBases []uint64 // the ordinals at which something was known of their rows
 	orphan   bool     // its session did not commit it itself
-	shape    int64    // of rows when it first wrote, see definition
+	shape    int64    // of rows when it first wrote, see definition; of its table when a blind one was made
 }
 
 // observed is a read of one row.

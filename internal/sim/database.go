@@ -318,19 +318,23 @@ func (t *tx) apply(c change, tag uint64) error {
 	if c.op == writeset.OpAdd {
 		out = tagged{change{key: c.key, op: writeset.OpUpdate, prev: c.prev, v: value{n: cur.v.n + c.v.n}}, cur.tag ^ mix(tag), cur.root}
 	}
-	// Several ordered transactions may share one database transaction: keep them apart.
+	t.net(out)
+	return nil
+}
+
+// net records a change of an ordered transaction. Several may share one database transaction: keep them apart.
+func (t *tx) net(c tagged) {
 	for i := range t.changes {
 		if o := &t.changes[i]; o.key == c.key {
 			t.changes = append(t.changes[:i:i], t.changes[i+1:]...)
-			out.op = combine(o.op, out.op)
-			if out.op == 0 {
-				return nil
+			c.op = combine(o.op, c.op)
+			if c.op == 0 {
+				return
 			}
 			break
 		}
 	}
-	t.changes = append(t.changes, out)
-	return nil
+	t.changes = append(t.changes, c)
 }
 
 // combine gives the net effect of two operations on one row; zero is none.

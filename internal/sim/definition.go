@@ -16,8 +16,20 @@ type definition struct {
 	all  bool // it does not say what it changes
 }
 
-// The catalog's rows: n of catalogKey is 1 while the tables are linked, that of shapeKey the shape of all rows.
+// The catalog's rows: n of catalogKey is 1 while the tables are linked, that of shapeKey the shape of all rows. The others have that of the rows of
+// one table that definitions rewrite, see shapeOf.
 var catalogKey, shapeKey = rowKey{tCatalog, 0}, rowKey{tCatalog, 1}
+
+func shapeOf(t table) rowKey { return rowKey{tCatalog, 2 + uint32(t)} }
+
+// shape tells how often definitions have changed the rows of a table. Only what is blind may not find them otherwise than it knew them: all else has seen its rows.
+func (d *database) shape(t table) int64 {
+	n := d.at(shapeKey, d.visible).v.n
+	if k := shapeOf(t); k.id < rowsOf[tCatalog] {
+		n += d.at(k, d.visible).v.n
+	}
+	return n
+}
 
 // noteShape notes in which shape the transaction's rows are captured.
 func (s *session) noteShape() {
@@ -86,6 +98,9 @@ func (t *tx) execute(d definition) {
 	}
 	for _, k := range d.rewrites(t.latest(catalogKey)) {
 		write(k, func(n int64) int64 { return n })
+	}
+	for _, table := range d.tables(t.latest(catalogKey)) {
+		write(shapeOf(table), func(n int64) int64 { return n + 1 })
 	}
 	if d.link {
 		write(catalogKey, func(n int64) int64 { return 1 - n })

@@ -18,7 +18,8 @@
 //
 //	S1  Every member's groups show the same transaction at the same ordinal.
 //	S2  Each ordered change replaces exactly the row version its origin saw (no lost
-//	    update), keeps unique values unique and children with their parents.
+//	    update), keeps unique values unique and children with their parents. A blind one makes the same of its row at every
+//	    member, or finds none at any, and that is what its session is told.
 //	S3  No transaction is ordered twice; what was acknowledged is ordered; what failed is not.
 //	S4  Whenever a group is done and there are no holes, the database is the prefix of the
 //	    order up to Applied, whatever was lost and applied again before.
@@ -54,6 +55,9 @@
 //
 //	N12 A session's locks are its own while the member's last item that was ordered had been proposed less than
 //	    half a lease ago. The others propose to expire it a whole lease after they took in what came last.
+//
+//	N13 Up to where a blind transaction's member knows definitions (its base) is noted before its writeset is made. It has no mark: it is
+//	    in the database if the progress record says so.
 //
 // What it does not do: membership changes.
 package sim

@@ -12,6 +12,14 @@ func (s *swarm) flow() flow.Options {
 	return o
 }
 
+// keptItems bounds what a member keeps back, for the same reason. Zero: as usual.
+func (s *swarm) keptItems() int {
+	if s.keysMax > 0 {
+		return int(s.flow().Lag)
+	}
+	return 0
+}
+
 // latencyMicros stands for the time a transaction takes, which the model does not measure.
 const latencyMicros = 20_000
 

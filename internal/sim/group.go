@@ -178,6 +178,7 @@ type applier struct {
 	t      *tx
 	work   []tagged
 	own    []engine.Item
+	missed []uint64    // tags of blind transactions that have found no row
 	define *definition // nil unless the task is one
 	next   int
 }
@@ -185,6 +186,12 @@ type applier struct {
 func (a *applier) step() {
 	for ; a.next < len(a.work); a.next++ {
 		c := &a.work[a.next]
+		if c.op == writeset.OpSet {
+			if !a.set(c) {
+				return
+			}
+			continue
+		}
 		mode := c.op.KeyMode()
 		if mode == writeset.Add {
 			mode = writeset.Update // PostgreSQL knows no other
@@ -217,7 +224,7 @@ func (a *applier) step() {
 			return
 		}
 		for _, it := range a.own {
-			a.m.applied(it)
+			a.m.applied(it, a.missed)
 		}
 		a.m.commitDone()
 	}))
@@ -250,12 +257,15 @@ func (m *member) watch(w *waiter) {
 	}))
 }
 
-// applied tells a session whose item was applied for it: a statement's, or a fence.
-func (m *member) applied(it engine.Item) {
+// applied tells a session whose item was applied for it: a statement's, a blind transaction's, or a fence.
+func (m *member) applied(it engine.Item, missed []uint64) {
 	if it.Kind == engine.KindFence && it.ID.Seq == m.fence {
 		m.open = true
 	}
 	if s := m.submitted[it.ID.Seq]; s != nil {
+		if u := s.a.unseen; u != nil && m.w.o.Planted != "blind-miss-not-told" {
+			u.missed = slices.Contains(missed, s.a.tag)
+		}
 		s.finish(outcomeOK)
 	}
 }

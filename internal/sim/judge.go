@@ -14,6 +14,7 @@ func (w *world) judge() {
 	w.judgeAdvisory()
 	if !w.o.BlackBox {
 		w.judgeOutcomes()
+		w.judgeBlind()
 		w.judgeTotals()
 		w.judgeLocks()
 		w.report("white box", check.WhiteBox(w.whiteBox(), check.WhiteBoxOptions{Initial: initialVersions()}))
@@ -121,8 +122,13 @@ func (w *world) whiteBox() []check.Transaction {
 				continue // see tx.apply
 			}
 			v := a.tag
-			if c.op == writeset.OpDelete {
+			switch c.op {
+			case writeset.OpDelete:
 				v = 0
+			case writeset.OpSet:
+				if v = w.truth.blind[a.tag]; v == 0 {
+					continue
+				}
 			}
 			t.Accesses = append(t.Accesses, check.Access{Key: c.key.identity(), Version: v, Write: true, Makes: c.op == writeset.OpInsert})
 		}

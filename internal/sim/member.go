@@ -100,7 +100,7 @@ func (m *member) start() {
 		Order:         ordering.Options{Storage: m.disk.view},
 		Certify:       certify.Options{KeysMax: s.keysMax},
 		GroupItemsMax: s.groupItems, BatchItemsMax: s.batchItems, BatchBytesMax: s.batchBytes, BatchesInflightMax: s.batchesInflight,
-		ResubmitTicks: s.resubmitTicks, PendingMax: s.pendingMax, QueueBytesMax: s.queueBytes, GatherShare: s.gatherShare, GatherPart: s.gatherPart, KeptSilence: s.keptSilence, KeptAfter: s.keptAfter,
+		ResubmitTicks: s.resubmitTicks, PendingMax: s.pendingMax, QueueBytesMax: s.queueBytes, GatherShare: s.gatherShare, GatherPart: s.gatherPart, KeptItemsMax: s.keptItems(), KeptSilence: s.keptSilence, KeptAfter: s.keptAfter,
 	})
 	must(err)
 	m.engine, m.up = e, true

@@ -36,6 +36,9 @@ func (m *member) pump() {
 	for _, a := range rd.Aborted {
 		m.w.stats.Aborted++
 		if s := m.submitted[a.Seq]; s != nil {
+			if a.Blind {
+				m.shun(s.a)
+			}
 			s.verdict(a.Verdict)
 		}
 	}
@@ -49,6 +52,9 @@ func (m *member) pump() {
 	}
 	m.write(rd)
 }
+
+// syncMost is what a sync takes at most: one that outlasts the faults must leave most of the time that is then left for the cluster to recover.
+const syncMost = grace / 5
 
 // write puts a Ready's entries on disk and goes on with it when they are durable.
 func (m *member) write(rd engine.Ready) {
@@ -81,7 +87,7 @@ func (m *member) write(rd engine.Ready) {
 	}
 	d := w.rnd.between(s.syncMin, s.syncMax) * m.slowness(s.slowDisk)
 	if w.faulty && w.rnd.chance(s.slowPerMille) {
-		d *= w.rnd.between(2, 100)
+		d = min(d*w.rnd.between(2, 100), syncMost)
 	}
 	n := len(m.disk.journal)
 	w.after(d, m.in(func() {

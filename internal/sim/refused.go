@@ -22,11 +22,11 @@ func (w *world) judgeRefusals() {
 
 // mustRefuse reports whether something committed that the transaction may not have seen: of
 // another member, or of a session that was gone by then, so that nobody knows who of the two
-// had the lock first.
+// had the lock first, or blind, which is applied as if it were another's.
 func (t *truth) mustRefuse(r refusal) bool {
 	for o := r.base + 1; o <= min(r.at, uint64(len(t.order)-1)); o++ {
 		a := t.committed(o)
-		if a == nil || t.order[o].Member == r.home && !a.orphan {
+		if a == nil || t.order[o].Member == r.home && !a.orphan && a.unseen == nil {
 			continue
 		}
 		if conflict(r.ws, encode(a.changes, a.tag)) {

@@ -23,7 +23,7 @@ const (
 )
 
 // rowsOf bounds ids, so that whole tables can be scanned.
-var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 8, tCatalog: 2, tCounter: 4}
+var rowsOf = [tables]uint32{tAccount: 8, tList: 12, tUnique: 16, tParent: 6, tChild: 8, tCatalog: 4, tCounter: 4}
 
 const uniqueValues = 8
 
@@ -53,6 +53,7 @@ type change struct {
 	op   writeset.Op
 	prev uint64
 	old  int64 // tUnique: the replaced unique value
+	adds bool  // OpSet: it adds v to what the row holds
 	v    value
 }
 
@@ -65,11 +66,22 @@ func (c *change) image(tag uint64) []byte {
 	for _, x := range c.v.list {
 		b = binary.AppendUvarint(b, x)
 	}
+	if c.op == writeset.OpSet {
+		rest := make([]byte, tag%4*50) // some travel in parts
+		b = writeset.AppendSet(nil, []writeset.Setting{{Add: c.adds}}, []writeset.Field{{Value: b}, {Value: rest}})
+	}
 	return b
 }
 
 // parseImage is the inverse of image; the simulator wrote it, so it is well formed.
 func parseImage(op writeset.Op, b []byte) (c change, tag uint64) {
+	if op == writeset.OpSet {
+		settings, record, err := writeset.ReadSet(b)
+		must(err)
+		fields, err := writeset.ReadRecord(record)
+		must(err)
+		c.adds, b = settings[0].Add, fields[0].Value
+	}
 	c.op, c.key.t = op, table(b[0])
 	b = b[1:]
 	u := func() uint64 {

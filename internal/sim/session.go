@@ -50,6 +50,10 @@ type session struct {
 func (s *session) run(a *attempt) {
 	s.a, s.pc, s.task, s.seq, s.ahead = a, 0, nil, 0, false
 	s.state = sessionRunning
+	if a.unseen != nil {
+		s.runBlind()
+		return
+	}
 	if d := a.define; d != nil {
 		s.later(s.m.inDatabase(func() {
 			if s.state == sessionRunning && s.a == a {
@@ -223,6 +227,10 @@ func (s *session) giveUp() {
 		// the answer is on its way
 	case t == nil:
 		m.w.stats.TimedOut++
+		if s.a.unseen != nil {
+			m.engine.Orphan(s.seq)
+			s.broken = true
+		}
 		s.finish(outcomeUnknown)
 	default:
 		m.w.stats.TimedOut++
@@ -284,7 +292,10 @@ func (s *session) inTheWay() {
 		}
 		s.fail()
 	case sessionSubmitted:
-		if s.m.engine.Withdraw(s.seq) {
+		if s.strikes() {
+			s.m.w.stats.Kills++
+			s.kill()
+		} else if s.m.engine.Withdraw(s.seq) {
 			s.m.w.stats.Withdrawn++
 			s.fail()
 		} else if s.m.engine.Foretell(s.seq) {
@@ -302,6 +313,13 @@ func (s *session) inTheWay() {
 			s.kill()
 		}
 	}
+}
+
+// strikes draws whether the backend of a session that is in the way dies by itself, before anybody ends it: what waits for its locks then overtakes it, and it does not
+// know (engine E8).
+func (s *session) strikes() bool {
+	w := s.m.w
+	return w.faulty && w.swarm.terminatePerMille > 0 && !s.broken && w.rnd.chance(200)
 }
 
 // kill is the death of the backend. The session notices when it needs it next: once its rows

@@ -25,6 +25,8 @@ type swarm struct {
 	strictPerMille int // of those
 	lockPerMille   int
 	addPerMille    int // of scripts that write to counters
+	blindPerMille  int // of transactions
+	shunPerMille   int // of those that lose to these, and ask for a while without
 	roamPerMille   int
 	weights        [works]int
 
@@ -111,6 +113,7 @@ func newSwarm(r *random, o *Options) swarm {
 	s.keptSilence, s.keptAfter = []int{1, 5, 256}[more.intn(3)], []int{1, 3}[more.intn(2)]
 	s.stuck = [][]uint32{nil, {1}, {1, 2, 3}}[more.intn(3)]
 	s.addPerMille = []int{0, 0, 300, 1000}[more.intn(4)]
+	s.blindPerMille, s.shunPerMille = []int{0, 0, 100, 500}[more.intn(4)], []int{0, 200}[more.intn(2)]
 	for i := range s.weights {
 		s.weights[i] = int(pick(0, 1, 4))
 	}

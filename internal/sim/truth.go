@@ -13,12 +13,13 @@ type truth struct {
 	early    map[uint64]engine.Task
 	order    []writeset.TxID // by ordinal; zero ID: nothing committed there
 	seqs     map[uint64]uint64
+	blind    map[uint64]uint64 // by tag: the version that a blind transaction has made; zero: it has missed its row
 	hashes   []uint64
 	model    *database
 }
 
 func newTruth(w *world) *truth {
-	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{}, seqs: map[uint64]uint64{}}
+	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{}, seqs: map[uint64]uint64{}, blind: map[uint64]uint64{}}
 	t.model = newDatabase(w, nil, w.base(0))
 	t.order = []writeset.TxID{{}}
 	t.hashes = []uint64{t.model.hash}
@@ -75,10 +76,18 @@ func (t *truth) extend(task *engine.Task) {
 		switch task.Item.Kind {
 		case engine.KindCertified:
 			changes, tag := decode(task.Writeset)
-			if a, now := t.attempts[id], t.model.at(shapeKey, t.model.visible).v.n; a.shape != now {
+			a, now := t.attempts[id], t.model.at(shapeKey, t.model.visible).v.n
+			if a.unseen != nil {
+				now = t.model.shape(a.unseen.key.t)
+			}
+			if a.shape != now {
 				t.w.violation("ordinal %d: transaction with tag %d has rows of shape %d, they have shape %d now", o, tag, a.shape, now)
 			}
 			for _, c := range changes {
+				if c.op == writeset.OpSet {
+					t.set(tr, c, tag)
+					continue
+				}
 				if err := tr.apply(c, tag); err != nil {
 					t.w.violation("ordinal %d: transaction with tag %d %v", o, tag, err)
 				}
@@ -100,6 +109,15 @@ func (t *truth) extend(task *engine.Task) {
 	}
 	t.order = append(t.order, id)
 	t.hashes = append(t.hashes, t.model.hash)
+}
+
+// set carries a blind change out.
+func (t *truth) set(tr *tx, c change, tag uint64) {
+	t.blind[tag] = tr.set(c, tag)
+	t.w.stats.Blind++
+	if t.blind[tag] == 0 {
+		t.w.stats.BlindMissed++
+	}
 }
 
 // committed is what was committed at an ordinal, or nil. The end of a large payload that was broken off has its

@@ -38,6 +38,9 @@ type statementOf struct {
 func (w *world) newScript() *attempt {
 	w.tags++
 	a := &attempt{tag: w.tags, repeat: w.rnd.chance(w.swarm.repeatPerMille)}
+	if w.goBlind(a) {
+		return a
+	}
 	r, skew := w.rnd, w.swarm.skew
 	add := func(v verb, t table, id uint32, n int64) {
 		for _, s := range a.script {
@@ -118,17 +121,21 @@ func (w *world) besides(a *attempt, add func(v verb, t table, id uint32, n int64
 	}
 }
 
-// counters adds statements that count, or takes them alone.
+// counters adds statements that count, or takes them alone. Where transactions are blind, counters come and go more often.
 func (w *world) counters(a *attempt, add func(v verb, t table, id uint32, n int64), row func(table) uint32) {
 	r := w.rnd
-	if w.swarm.addPerMille == 0 || !r.chance(w.swarm.addPerMille) {
+	often, later := max(w.swarm.addPerMille, w.swarm.blindPerMille), 9
+	if often == 0 || !r.chance(often) {
 		return
+	}
+	if w.swarm.blindPerMille > 0 {
+		later = 2
 	}
 	if r.chance(500) {
 		a.script = nil
 	}
 	for range 1 + r.intn(3) {
-		v := []verb{verbAdd, verbInsert, verbDelete, verbRead, verbLater}[min(r.intn(13), 4)]
+		v := []verb{verbAdd, verbInsert, verbDelete, verbRead, verbLater}[min(r.intn(4+later), 4)]
 		add(v, tCounter, row(tCounter), r.between(-9, 9))
 	}
 }

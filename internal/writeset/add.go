@@ -102,10 +102,13 @@ func AppendInteger(dst []byte, n int64, size int) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(n))
 }
 
+// LongMost is what an int8 column that is added to may hold at most, one way or the other.
+const LongMost = 1 << 62
+
 // CanAdd reports whether a column of 4 or 8 bytes that held value can hold what others add to it, up to 2^16 times and each as much as is
 // allowed, and by as well. So what is added never overflows, in whatever order.
 func CanAdd(size int, value, by int64) bool {
-	each, most := int64(1)<<44, int64(1)<<62
+	each, most := int64(1)<<44, int64(LongMost)
 	if size == 4 {
 		each, most = 1<<14, 1<<30
 	}

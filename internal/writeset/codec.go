@@ -10,7 +10,7 @@ import (
 //
 //	byte version
 //	tables: count, then per table: format byte, key (8 bytes LE), schema, name
-//	rows:   count, then per row: table<<3|op (0: OpAdd), identity (8 bytes LE), image
+//	rows:   count, then per row: table<<3|op (0: OpAdd; in version 3 every op is OpSet), identity (8 bytes LE), image
 //	keys:   count, then per key: table<<2|mode, hash (8 bytes LE)
 //
 // Strings and images are length-prefixed. Version 2, of a transaction that changed the schema or locked tables, goes on:
@@ -18,9 +18,12 @@ import (
 //	byte flags: 1, if it is a barrier, 2, if tables are held, 4, if it concerns what all databases share
 //	held:   if so count, then per table its index
 //	steps: count, then per step: byte kind, definition or encoded writeset
+//
+// Version 3, of a blind transaction, is like version 1.
 const (
 	codecVersion      = 1
 	codecVersionSteps = 2
+	codecVersionBlind = 3
 
 	stepsBarrier = 1
 	stepsHeld    = 2
@@ -37,7 +40,10 @@ func (w *Writeset) Append(dst []byte) []byte {
 		size += len(w.Rows[i].Image)
 	}
 	dst = slices.Grow(dst, size) // growing step by step would take twice the memory
-	if len(w.Steps)+len(w.Held) == 0 {
+	switch {
+	case w.Blind():
+		return w.appendRows(append(dst, codecVersionBlind))
+	case len(w.Steps)+len(w.Held) == 0:
 		return w.appendRows(append(dst, codecVersion))
 	}
 	dst = w.appendRows(append(dst, codecVersionSteps))
@@ -101,7 +107,7 @@ func Decode(b []byte) (*Writeset, error) {
 	r := Reader{b: b}
 	w := &Writeset{}
 	version := r.Byte()
-	if version != codecVersion && version != codecVersionSteps && r.err == nil {
+	if (version < codecVersion || version > codecVersionBlind) && r.err == nil {
 		return nil, fmt.Errorf("%w: version %d is not known", ErrMalformed, version)
 	}
 	if n := r.Count(11); n > 0 {
@@ -115,6 +121,12 @@ func Decode(b []byte) (*Writeset, error) {
 	}
 	for i := range w.Rows {
 		w.Rows[i] = r.row()
+		if version == codecVersionBlind {
+			if w.Rows[i].Op != blindEncoded {
+				r.fail("a blind row does something else")
+			}
+			w.Rows[i].Op = OpSet
+		}
 	}
 	if n := r.Count(9); n > 0 {
 		w.Keys = make([]Key, n)
@@ -178,6 +190,9 @@ func (r *Reader) steps(w *Writeset) {
 
 // opsEncoded is how many operations an encoded row tells apart, OpAdd as the first.
 const opsEncoded = uint64(OpAdd)
+
+// blindEncoded is what OpSet is encoded as, where every row's is that.
+const blindEncoded = Op(uint64(OpSet) % opsEncoded)
 
 func (r *Reader) row() Row {
 	v := r.Uvarint()

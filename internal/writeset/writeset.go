@@ -62,6 +62,9 @@ type Key struct {
 	// Fresh marks the identity of an inserted row: an exclusive key that nobody can have
 	// referenced before, so that shared holders are no conflict. It is derived, not encoded.
 	Fresh bool
+	// Blind marks the identity of a row that is changed unseen, whatever has happened to it before: it conflicts with nobody who was ordered
+	// before, and with those who come after as Update does. It is derived, not encoded.
+	Blind bool
 	// Held marks the key of a table that was locked against writers, by a definition or by itself: what is applied while
 	// its transaction is open takes that lock too, also for what only refers. It is derived, not encoded.
 	Held bool
@@ -88,6 +91,8 @@ const (
 	OpShare Op = 7
 	// OpAdd: the row existed and still does, and its image is what is added to integer columns of it, in which nothing else has changed.
 	OpAdd Op = 8
+	// OpSet: if the row existed, columns of it were set, or added to, by a transaction that has not seen it: it is blind, and so are all its rows.
+	OpSet Op = 9
 )
 
 // Locks reports whether op changes nothing.
@@ -95,7 +100,7 @@ func (op Op) Locks() bool { return op == OpLock || op == OpShare }
 
 // Row is one row change. Image is the row's final composite value in PostgreSQL's binary
 // (record_send) or text form according to its table's Format; for OpDelete with an Identity, OpLock
-// and OpShare only the key columns need to be non-null; for OpAdd the key columns are, and what is added; for OpTruncate it is empty, and for OpLock without Identity one byte,
+// and OpShare only the key columns need to be non-null; for OpAdd the key columns are, and what is added; for OpSet see AppendSet; for OpTruncate it is empty, and for OpLock without Identity one byte,
 // a TableMode.
 type Row struct {
 	Table    uint32 // index into Writeset.Tables
@@ -113,7 +118,7 @@ func (r *Row) LocksTable() bool { return r.Op == OpLock && r.Identity == 0 }
 // KeyMode is the mode in which a row operation holds the row's identity.
 func (op Op) KeyMode() Mode {
 	switch op {
-	case OpUpdate, OpLock:
+	case OpUpdate, OpLock, OpSet:
 		return Update
 	case OpShare:
 		return Share
@@ -178,7 +183,7 @@ func (w *Writeset) Empty() bool { return len(w.Rows) == 0 && len(w.Keys) == 0 &&
 func (w *Writeset) EachKey(f func(Key) bool) {
 	for i := range w.Rows {
 		r := &w.Rows[i]
-		if r.Identity != 0 && !f(Key{Hash: r.Identity, Mode: r.Op.KeyMode(), Table: r.Table, Fresh: r.Op == OpInsert}) {
+		if r.Identity != 0 && !f(Key{Hash: r.Identity, Mode: r.Op.KeyMode(), Table: r.Table, Fresh: r.Op == OpInsert, Blind: r.Op == OpSet}) {
 			return
 		}
 	}
@@ -307,7 +312,7 @@ func (w *Writeset) Validate() error {
 		if r.Table >= n {
 			return fmt.Errorf("writeset: row %d names table %d of %d", i, r.Table, n)
 		}
-		if r.Op < OpInsert || r.Op > OpAdd {
+		if r.Op < OpInsert || r.Op > OpSet {
 			return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
 		}
 		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpDelete && !r.All() && w.was(i) == nil {
@@ -318,6 +323,9 @@ func (w *Writeset) Validate() error {
 		}
 		if r.Op == OpAdd && w.Tables[r.Table].Format != FormatBinary {
 			return fmt.Errorf("writeset: row %d is added to, and not in binary", i)
+		}
+		if err := w.validateSet(i); err != nil {
+			return err
 		}
 		if (r.Op == OpTruncate) != (len(r.Image) == 0) {
 			return fmt.Errorf("writeset: row %d has the wrong kind of image", i)
@@ -347,8 +355,8 @@ func (w *Writeset) validateSteps() error {
 		switch {
 		case (s.Rows == nil) == (len(s.Definition) == 0):
 			return fmt.Errorf("writeset: step %d is neither a definition nor rows", i)
-		case s.Rows != nil && len(s.Rows.Steps)+len(s.Rows.Held) > 0:
-			return fmt.Errorf("writeset: step %d has steps, or holds tables by itself", i)
+		case s.Rows != nil && (len(s.Rows.Steps)+len(s.Rows.Held) > 0 || s.Rows.Blind()):
+			return fmt.Errorf("writeset: step %d has steps, holds tables by itself, or is blind", i)
 		case s.Rows != nil:
 			if err := s.Rows.Validate(); err != nil {
 				return fmt.Errorf("step %d: %w", i, err)

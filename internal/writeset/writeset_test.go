@@ -120,14 +120,21 @@ func drawWriteset(t *rapid.T) *Writeset {
 	if n == 0 {
 		return w
 	}
+	ops := rapid.IntRange(1, 8)
+	if rapid.Bool().Draw(t, "blind") {
+		ops = rapid.Just(int(OpSet))
+	}
 	for range rapid.IntRange(0, 5).Draw(t, "rows") {
-		r := Row{Table: uint32(rapid.IntRange(0, n-1).Draw(t, "table")), Op: Op(rapid.IntRange(1, 8).Draw(t, "op"))}
-		if r.Op == OpAdd {
+		r := Row{Table: uint32(rapid.IntRange(0, n-1).Draw(t, "table")), Op: Op(ops.Draw(t, "op"))}
+		if r.Op >= OpAdd {
 			w.Tables[r.Table].Format = FormatBinary
 		}
 		if r.Op != OpTruncate {
 			r.Identity = rapid.Uint64Range(1, 1<<64-1).Draw(t, "identity")
 			r.Image = rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "image")
+		}
+		if r.Op == OpSet {
+			r.Image = append([]byte{1, byte(rapid.IntRange(0, 127).Draw(t, "column"))}, r.Image...)
 		}
 		w.Rows = append(w.Rows, r)
 	}

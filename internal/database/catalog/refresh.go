@@ -272,7 +272,7 @@ func applyTable(d *capture.TableDesc) apply.Table {
 	a := apply.Table{Schema: d.Schema, Name: d.Name, Portable: d.Portable()}
 	at := make(map[int]int, len(d.Columns))
 	for i, c := range d.Columns {
-		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always, Integer: c.Integer()})
+		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always, Integer: c.Integer(), Long: c.Integer() && c.OID == 20})
 		at[c.Num] = i
 	}
 	if x := d.Key(); x != nil {
@@ -338,7 +338,7 @@ func (t *Tables) Read(ws *writeset.Writeset) (capture.Verdict, writeset.Table, c
 			continue
 		}
 		w := ws.Tables[r.Table]
-		if v, bad := known[r.Table].capture.Read(w.Format, r.Image); v == capture.Unreadable {
+		if v, bad := known[r.Table].capture.Read(w.Format, r.Record()); v == capture.Unreadable {
 			return v, w, bad
 		} else if v > out {
 			out = v

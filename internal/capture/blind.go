@@ -1,0 +1,145 @@
+package capture
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Blind says how statements change columns of the row that they find by its key, whatever the row holds, such that nothing but the row's being there decides whether
+// they do. It is not changed.
+type Blind struct {
+	Table    writeset.Table
+	columns  []Column
+	keys     []int // places of the key's columns, in its order
+	seed     uint64
+	settings []writeset.Setting
+}
+
+// BlindChange is a column that is set, or added to.
+type BlindChange struct {
+	Column string
+	Add    bool
+}
+
+// blindColumnsMax bounds the columns of a table whose rows fit a page whatever they hold.
+const blindColumnsMax = 200
+
+// Blind reports whether UPDATEs that make these changes to the row which they find by the columns in finds can be carried out unseen: finds is the row's key, of
+// types whose hashes are known here, and the changed columns are of types whose values can be judged here, and no unique index, foreign key or other
+// column depends on them. Whether something is computed from the rows, and which columns are in indexes that may be too small for their values, the caller knows.
+func (t *TableDesc) Blind(changes []BlindChange, finds []string) (*Blind, bool) {
+	key := t.Key()
+	if key == nil || !key.expressible() || !t.Binary() || len(finds) != len(key.Parts) || len(changes) == 0 || len(t.Columns) > blindColumnsMax ||
+		slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Generated }) {
+		return nil, false
+	}
+	b := &Blind{columns: t.Columns, seed: t.seedOf(key),
+		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary, Key: TableKey(t.Schema, t.Name)}}
+	for _, p := range key.Parts {
+		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num })
+		if i < 0 || !slices.Contains(finds, t.Columns[i].Name) || !slices.Contains(blindKeys, t.Columns[i].OID) || p.Form != blindForms[t.Columns[i].OID] {
+			return nil, false
+		}
+		b.keys = append(b.keys, i)
+	}
+	for _, x := range changes {
+		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == x.Column })
+		switch {
+		case i < 0 || t.Columns[i].Always || t.Columns[i].Domain || t.uses(t.Columns[i].Num),
+			slices.ContainsFunc(b.settings, func(s writeset.Setting) bool { return s.Column == i }),
+			x.Add && !t.Columns[i].Integer(), !x.Add && !slices.Contains(blindTypes, t.Columns[i].OID):
+			return nil, false
+		}
+		b.settings = append(b.settings, writeset.Setting{Column: i, Add: x.Add})
+	}
+	return b, true
+}
+
+var (
+	blindKeys  = []uint32{20, 21, 23, 2950}                                                 // int8, int2, int4, uuid
+	blindForms = map[uint32]string{20: "int8"}                                              // see Part.Form
+	blindTypes = []uint32{16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1114, 1184, 2950} // bool to uuid
+)
+
+// Column is the type of a column's values, and how many characters they may have at most, 0 if there is no such limit.
+func (b *Blind) Column(name string) (oid uint32, length int) {
+	i := slices.IndexFunc(b.columns, func(c Column) bool { return c.Name == name })
+	return b.columns[i].OID, b.columns[i].Length
+}
+
+// Row makes the change of a row: values, in binary, are those of the columns by their names, of the key and of what changes. False if a value cannot be stored.
+func (b *Blind) Row(values map[string][]byte) (row writeset.Row, ok bool) {
+	fields := make([]writeset.Field, len(b.columns))
+	for i := range b.columns {
+		fields[i].OID = b.columns[i].OID
+	}
+	take := func(i int) bool {
+		fields[i].Value = values[b.columns[i].Name]
+		return fields[i].Value != nil && b.columns[i].stores(fields[i].Value)
+	}
+	row.Op = writeset.OpSet
+	for _, i := range b.keys {
+		if !take(i) {
+			return row, false
+		}
+		h, ok := hashColumn(b.columns[i].OID, fields[i].Value, b.seed)
+		if !ok {
+			return row, false
+		}
+		row.Identity = 31*row.Identity + h
+	}
+	for _, s := range b.settings {
+		if !take(s.Column) {
+			return row, false
+		}
+		if by, _ := writeset.Integer(fields[s.Column].Value); s.Add && !writeset.CanAdd(8, 0, by) {
+			return row, false
+		}
+	}
+	row.Image = writeset.AppendSet(nil, b.settings, fields)
+	return row, true
+}
+
+// blindBytesMax bounds a value that is written unseen.
+const blindBytesMax = 64 << 10
+
+// Bounds of PostgreSQL's dates and times: days, and microseconds, from the year 2000 on, and what stands for infinity.
+const (
+	daysLeast, daysMost     = -2451545, 2145031948
+	microsLeast, microsMost = -211813488000000000, 9223371331200000000
+)
+
+// stores reports whether a column of one of blindTypes can certainly hold a value in binary.
+func (c *Column) stores(v []byte) bool {
+	switch c.OID {
+	case 16:
+		return len(v) == 1 && v[0] <= 1
+	case 21:
+		return len(v) == 2
+	case 23, 700:
+		return len(v) == 4
+	case 20, 701:
+		return len(v) == 8
+	case 2950:
+		return len(v) == 16
+	case 25, 1042, 1043:
+		return len(v) <= blindBytesMax && utf8.Valid(v) && !slices.Contains(v, 0) && (c.Length == 0 || utf8.RuneCount(v) <= c.Length)
+	case 1082:
+		if len(v) != 4 {
+			return false
+		}
+		d := int32(binary.BigEndian.Uint32(v))
+		return d == math.MinInt32 || d == math.MaxInt32 || d >= daysLeast && d < daysMost
+	case 1114, 1184:
+		if len(v) != 8 {
+			return false
+		}
+		m := int64(binary.BigEndian.Uint64(v))
+		return m == math.MinInt64 || m == math.MaxInt64 || m >= microsLeast && m < microsMost
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package collect
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// blind is how a direct statement changes a row unseen.
+type blind struct {
+	*capture.Blind
+	inputs     []input
+	parameters int
+}
+
+// input is where a column's value comes from: a parameter, from 1, or a constant.
+type input struct {
+	column     string
+	oid        uint32
+	parameter  int
+	prescribed uint32 // type of the parameter, 0 if it is that of the column
+	constant   []byte
+	minus      bool
+}
+
+// blindOf is how a statement changes a row unseen of a table of whose rows nothing is computed, or nil. unfit is JSON: columns that it must not change.
+func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit []byte) *blind {
+	var not []string
+	if len(d.Changes) == 0 || d.Returns != "" || unfit == nil || json.Unmarshal(unfit, &not) != nil {
+		return nil
+	}
+	var changes []capture.BlindChange
+	var finds []string
+	for _, c := range d.Changes {
+		if slices.Contains(not, c.Column) {
+			return nil
+		}
+		changes = append(changes, capture.BlindChange{Column: c.Column, Add: c.Add})
+	}
+	for _, f := range d.Finds {
+		finds = append(finds, f.Column)
+	}
+	b := &blind{}
+	var ok bool
+	if b.Blind, ok = t.Blind(changes, finds); !ok {
+		return nil
+	}
+	used := 0
+	for _, c := range d.Changes {
+		if !b.take(c, d.Types, &used) {
+			return nil
+		}
+	}
+	for _, f := range d.Finds {
+		if !b.take(semantics.Change{Column: f.Column, Value: f.Value}, d.Types, &used) {
+			return nil
+		}
+	}
+	if b.parameters != used || len(d.Types) > used { // PostgreSQL reads the others, too
+		return nil
+	}
+	return b
+}
+
+// take adds where a column's value comes from; false if it is not clear that PostgreSQL would take it as we do. used counts parameters.
+func (b *blind) take(c semantics.Change, types []uint32, used *int) bool {
+	oid, _ := b.Column(c.Column)
+	in := input{column: c.Column, oid: oid, parameter: c.Value.Parameter, minus: c.Minus}
+	ok := true
+	switch {
+	case c.Bool != nil:
+		in.constant, ok = binaryOf(oid, strconv.AppendBool(nil, *c.Bool))
+		ok = ok && oid == 16
+	case c.Text != nil:
+		in.constant, ok = binaryOf(oid, []byte(*c.Text))
+		ok = ok && !isInteger(oid)
+	case in.parameter == 0:
+		in.constant, ok = binaryOf(oid, strconv.AppendInt(nil, c.Value.Value, 10))
+		ok = ok && isInteger(oid)
+	default:
+		if in.parameter <= len(types) {
+			in.prescribed = types[in.parameter-1]
+		}
+		p := in.prescribed
+		words := func(oid uint32) bool { return oid == 25 || oid == 1043 }
+		ok = (p == 0 || p == oid || isInteger(p) && isInteger(oid) || words(p) && (words(oid) || oid == 1042)) &&
+			!slices.ContainsFunc(b.inputs, func(x input) bool { return x.parameter == in.parameter }) // it has one type, whatever the columns have
+		b.parameters = max(b.parameters, in.parameter)
+		*used++
+	}
+	b.inputs = append(b.inputs, in)
+	return ok
+}
+
+func isInteger(oid uint32) bool { return oid == 20 || oid == 21 || oid == 23 }
+
+// Blind reports whether it can be carried out unseen.
+func (r rewritten) Blind() bool { return r.blind != nil }
+
+// Unseen is the transaction that does so with the parameters of a Bind; false if that cannot be with these.
+func (r rewritten) Unseen(bind []byte) (out session.Unseen, ok bool) {
+	u := r.blind
+	if u == nil {
+		return out, false
+	}
+	b, err := wire.DecodeBind(wire.Frame{Raw: bind}.Body())
+	if err != nil {
+		return out, false
+	}
+	formats, params, err := wire.DecodeBindValues(b.Rest)
+	if err != nil || len(params) != u.parameters || len(formats) > 1 && len(formats) != len(params) {
+		return out, false
+	}
+	kinds := make([]byte, len(params))
+	values := make(map[string][]byte, len(u.inputs))
+	for i := range u.inputs {
+		in := &u.inputs[i]
+		v := in.constant
+		if in.parameter > 0 {
+			n := in.parameter - 1
+			kinds[n] = '0' + byte(format(formats, n))
+			if v, ok = in.read(params[n], format(formats, n)); !ok {
+				return out, false
+			}
+		}
+		if in.minus {
+			n, _ := writeset.Integer(v)
+			if v = integerOf(in.oid, -n); v == nil {
+				return out, false
+			}
+		}
+		values[in.column] = v
+	}
+	row, ok := u.Row(values)
+	if !ok || row.Identity == 0 {
+		return out, false
+	}
+	ws := &writeset.Writeset{Tables: []writeset.Table{u.Table}, Rows: []writeset.Row{row}}
+	ws.AddTableKeys()
+	return session.Unseen{Writeset: ws, Identity: row.Identity, Shape: string(kinds), Name: u.Table.Name}, true
+}
+
+// format is that of the n-th parameter, from 0.
+func format(formats []uint16, n int) uint16 {
+	switch len(formats) {
+	case 0:
+		return 0
+	case 1:
+		return formats[0]
+	}
+	return formats[n]
+}
+
+// read makes a column's value of a parameter.
+func (in *input) read(v []byte, format uint16) ([]byte, bool) {
+	switch {
+	case v == nil || format > 1:
+		return nil, false
+	case format == 0 && in.prescribed != 0 && isInteger(in.prescribed):
+		if v, ok := binaryOf(in.prescribed, v); ok {
+			return convert(in.prescribed, in.oid, v)
+		}
+		return nil, false
+	case format == 0:
+		return binaryOf(in.oid, v)
+	case isInteger(in.oid):
+		from := in.prescribed
+		if from == 0 {
+			from = in.oid
+		}
+		return convert(from, in.oid, v)
+	}
+	return v, true
+}
+
+// convert makes an integer of one type one of another, if it is such and fits.
+func convert(from, to uint32, v []byte) ([]byte, bool) {
+	if len(v) != map[uint32]int{20: 8, 21: 2, 23: 4}[from] {
+		return nil, false
+	}
+	n, ok := integer(v, 1)
+	out := integerOf(to, n)
+	return out, ok && out != nil
+}
+
+// integerOf is an integer in binary, nil if it does not fit.
+func integerOf(oid uint32, n int64) []byte {
+	switch {
+	case oid == 21 && n == int64(int16(n)):
+		return binary.BigEndian.AppendUint16(nil, uint16(n))
+	case oid == 23 && n == int64(int32(n)):
+		return binary.BigEndian.AppendUint32(nil, uint32(n))
+	case oid == 20:
+		return binary.BigEndian.AppendUint64(nil, uint64(n))
+	}
+	return nil
+}
+
+// binaryOf makes of a value that is written as PostgreSQL would write it one in binary. What else PostgreSQL understands is left to it.
+func binaryOf(oid uint32, text []byte) ([]byte, bool) {
+	switch oid {
+	case 20, 21, 23:
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		v := integerOf(oid, n)
+		return v, err == nil && v != nil
+	case 25, 1042, 1043:
+		return append([]byte{}, text...), true
+	case 16:
+		switch string(text) {
+		case "t", "true":
+			return []byte{1}, true
+		case "f", "false":
+			return []byte{0}, true
+		}
+	case 2950:
+		s := string(text)
+		if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+			v, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
+			return v, err == nil && len(v) == 16
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,132 @@
+package session
+
+import (
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// A direct UPDATE of a row that it finds by its key, to what its parameters say, needs to see nothing but that the row is there. Where it is a transaction of
+// its own, it is not run by the session's backend: it is ordered as it is, and every member's executor carries it out, this one's, too, together with others (decision
+// 0057). Such a transaction conflicts with nobody. If the row is not there, or too much would be added to it, nothing has happened, and it is run as what it is.
+
+// sight is what a session has to have seen before it goes blind.
+type sight struct {
+	// who it is, see Returned.Who: told by the last direct statement that was a transaction of its own, if nothing has been run since that may have changed it.
+	who  string
+	late int64 // by Host.Clock: when its backend is to be asked whether there is something new
+}
+
+// sightMs is for how many milliseconds a session does not ask its backend, which may have been ended, or told of other settings, meanwhile.
+const sightMs = 100
+
+// blindTries is after how many losses a statement does not give way any more to others that it might get in the way of.
+const blindTries = 5
+
+// blindly carries out a request that is a transaction of its own without its backend, at its try from 0. It reports whether it has.
+func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error) {
+	d := &s.direct
+	if s.sight.who == "" || r.direct == nil || len(r.direct.parts) != 1 || r.direct.closes || d.off || d.encoded || s.advisory.used || s.level == semantics.Serializable {
+		return false, nil
+	}
+	p := &r.direct.parts[0]
+	if p.form.how == nil || p.parse != nil || p.limited || !p.form.blind || p.form.who != s.sight.who {
+		return false, nil
+	}
+	if now := s.host.Clock(); now >= s.sight.late {
+		s.sight.late = now + sightMs
+		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
+		if _, err := s.quiet(); err != nil || s.sight.who == "" {
+			return false, err
+		}
+	}
+	base := s.host.Unseen()
+	if d.catalog != s.o.Collector.Catalog() {
+		return false, nil
+	}
+	what, ok := p.form.how.Unseen(p.bind)
+	if !ok || what.Shape != p.form.blindShape {
+		return false, nil
+	}
+	_, _, seq := s.host.NewSeq()
+	decision, done := s.host.Blind(Submission{Seq: seq, Base: base, Writeset: what.Writeset}, what.Name, try >= blindTries)
+	s.host.Enter(PhaseIdle)
+	switch {
+	case !done || !decision.Commit && decision.Retry:
+		return false, nil
+	case !decision.Commit:
+		rep.failed = &decision.Err.ErrorFields
+		return true, s.fail(decision.Err)
+	}
+	return true, s.answerUpdate(r, rep)
+}
+
+// answerUpdate tells the client of a request, which is one UPDATE, that it has changed a row.
+func (s *Session) answerUpdate(r *request, rep *reply) error {
+	p := &r.direct.parts[0]
+	var frames []wire.Frame
+	if !r.direct.query {
+		rep.done++
+		frames = append(frames, wire.Frame{Type: wire.TypeBindComplete, Raw: wire.AppendBindComplete(nil)})
+		if p.describes {
+			rep.done++
+			frames = append(frames, p.description())
+		}
+	}
+	rep.done++
+	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, "UPDATE 1")})
+	for _, f := range frames {
+		if err := s.emit(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepsSight reports whether a request outside of a block leaves the session who it is, as far as its text tells.
+func (s *Session) keepsSight(r *request) bool {
+	switch {
+	case s.block != idle:
+		return false
+	case r.prepares || r.direct != nil && r.direct.known():
+		return true
+	}
+	if !r.harmless() || r.local || len(r.sql) == 0 {
+		return false
+	}
+	for _, sql := range r.sql {
+		if !semantics.Still(sql) {
+			return false
+		}
+	}
+	return true
+}
+
+// noteSight notes of a direct statement that has changed one row whether it could have done so unseen: if the row is the one that its parameters tell.
+func (s *Session) noteSight(p *directPart) {
+	f := p.form
+	if f.how == nil || f.blind || s.redo.busy || len(p.rows) != 1 {
+		return
+	}
+	if what, ok := f.how.Unseen(p.bind); ok {
+		f.blind, f.blindShape = what.Identity == p.rows[0].Identity(), what.Shape
+	}
+}
+
+// writes says which tables a request will write to, if it is one that blind statements must not get in the way of: they would take its locks away, and need not
+// wait for it. Those that would be blind themselves as soon as more is known do not count, or they would keep each other from it.
+func (s *Session) writes(r *request) {
+	if r.prepares || r.harmless() {
+		return
+	}
+	if !r.chosen {
+		if r.direct == nil || s.block != idle { // else a statement of which nothing is known yet
+			s.host.Writing("")
+		}
+		return
+	}
+	for i := range r.direct.parts {
+		if how := r.direct.parts[i].form.how; s.block != idle || len(r.direct.parts) > 1 || !how.Blind() {
+			s.host.Writing(how.Name())
+		}
+	}
+}

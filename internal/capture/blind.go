@@ -71,19 +71,27 @@ func (b *Blind) Column(name string) (oid uint32, length int) {
 	return b.columns[i].OID, b.columns[i].Length
 }
 
-// Row makes the change of a row: values, in binary, are those of the columns by their names, of the key and of what changes. False if a value cannot be stored.
-func (b *Blind) Row(values map[string][]byte) (row writeset.Row, ok bool) {
+// Keys are the names of the key's columns, in its order.
+func (b *Blind) Keys() (names []string) {
+	for _, i := range b.keys {
+		names = append(names, b.columns[i].Name)
+	}
+	return names
+}
+
+// Row makes the change of a row: values, in binary, are those of what changes, and then of the key's columns in its order. False if a value cannot be stored.
+func (b *Blind) Row(values [][]byte) (row writeset.Row, ok bool) {
 	fields := make([]writeset.Field, len(b.columns))
 	for i := range b.columns {
 		fields[i].OID = b.columns[i].OID
 	}
-	take := func(i int) bool {
-		fields[i].Value = values[b.columns[i].Name]
-		return fields[i].Value != nil && b.columns[i].stores(fields[i].Value)
+	take := func(i int, v []byte) bool {
+		fields[i].Value = v
+		return v != nil && b.columns[i].stores(v)
 	}
 	row.Op = writeset.OpSet
-	for _, i := range b.keys {
-		if !take(i) {
+	for n, i := range b.keys {
+		if !take(i, values[len(b.settings)+n]) {
 			return row, false
 		}
 		h, ok := hashColumn(b.columns[i].OID, fields[i].Value, b.seed)
@@ -92,15 +100,19 @@ func (b *Blind) Row(values map[string][]byte) (row writeset.Row, ok bool) {
 		}
 		row.Identity = 31*row.Identity + h
 	}
-	for _, s := range b.settings {
-		if !take(s.Column) {
+	for n, s := range b.settings {
+		if !take(s.Column, values[n]) {
 			return row, false
 		}
 		if by, _ := writeset.Integer(fields[s.Column].Value); s.Add && !writeset.CanAdd(8, 0, by) {
 			return row, false
 		}
 	}
-	row.Image = writeset.AppendSet(nil, b.settings, fields)
+	size := 0
+	for _, v := range values {
+		size += len(v)
+	}
+	row.Image = writeset.AppendSet(make([]byte, 0, size+8*len(fields)+16), b.settings, fields)
 	return row, true
 }
 

@@ -18,13 +18,12 @@ import (
 // blind is how a direct statement changes a row unseen.
 type blind struct {
 	*capture.Blind
-	inputs     []input
+	inputs     []input // as capture.Blind.Row has their values
 	parameters int
 }
 
-// input is where a column's value comes from: a parameter, from 1, or a constant.
+// input is where a column's value, of a type, comes from: a parameter, from 1, or a constant.
 type input struct {
-	column     string
 	oid        uint32
 	parameter  int
 	prescribed uint32 // type of the parameter, 0 if it is that of the column
@@ -60,7 +59,8 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit []byte) *blind {
 			return nil
 		}
 	}
-	for _, f := range d.Finds {
+	for _, key := range b.Keys() {
+		f := d.Finds[slices.Index(finds, key)]
 		if !b.take(semantics.Change{Column: f.Column, Value: f.Value}, d.Types, &used) {
 			return nil
 		}
@@ -74,7 +74,7 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit []byte) *blind {
 // take adds where a column's value comes from; false if it is not clear that PostgreSQL would take it as we do. used counts parameters.
 func (b *blind) take(c semantics.Change, types []uint32, used *int) bool {
 	oid, _ := b.Column(c.Column)
-	in := input{column: c.Column, oid: oid, parameter: c.Value.Parameter, minus: c.Minus}
+	in := input{oid: oid, parameter: c.Value.Parameter, minus: c.Minus}
 	ok := true
 	switch {
 	case c.Bool != nil:
@@ -121,7 +121,7 @@ func (r rewritten) Unseen(bind []byte) (out session.Unseen, ok bool) {
 		return out, false
 	}
 	kinds := make([]byte, len(params))
-	values := make(map[string][]byte, len(u.inputs))
+	values := make([][]byte, len(u.inputs))
 	for i := range u.inputs {
 		in := &u.inputs[i]
 		v := in.constant
@@ -138,7 +138,7 @@ func (r rewritten) Unseen(bind []byte) (out session.Unseen, ok bool) {
 				return out, false
 			}
 		}
-		values[in.column] = v
+		values[i] = v
 	}
 	row, ok := u.Row(values)
 	if !ok || row.Identity == 0 {

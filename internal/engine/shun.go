@@ -13,8 +13,8 @@ import (
 // for a while without them, in the order, so that all members read of it. Nothing is decided by it.
 
 const (
-	shunOrdinals = 128 // is how long
-	shunsMax     = 64  // tables are remembered
+	shunOrdinals = 32 // is how long
+	shunsMax     = 64 // tables are remembered
 )
 
 // toBlind reports whether a transaction has lost to a blind one.
@@ -38,8 +38,12 @@ func (e *Engine) shunItem(it *Item) {
 	}
 	maps.DeleteFunc(e.shuns, func(_, at uint64) bool { return at+shunOrdinals < e.ordinal })
 	for key := range slices.Chunk(it.Payload, 8) {
-		if len(key) == 8 && len(e.shuns) < shunsMax {
-			e.shuns[binary.LittleEndian.Uint64(key)] = e.ordinal
+		if len(key) < 8 {
+			break
+		}
+		k := binary.LittleEndian.Uint64(key)
+		if _, known := e.shuns[k]; known || len(e.shuns) < shunsMax {
+			e.shuns[k] = e.ordinal
 		}
 	}
 }

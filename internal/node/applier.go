@@ -242,42 +242,37 @@ func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task,
 	}
 	a.missed = nil
 	p := a.conn.StartPipeline(ctx)
-	p.SendQueryPrepared(applyBegin, nil, nil, nil)
-	var end []string
-	if a.hurries(ops) {
-		end = []string{applyCommit}
+	if a.hurries(ops) { // without BEGIN what is in a pipeline is a transaction, which ends with it
+		lsn, err := a.finishPipeline(p, 0, last, tasks, ops)
+		if err == nil {
+			a.passed.ending(last, lsn)
+			a.passed.ended(true)
+		}
+		return err
 	}
-	lsn, err := a.finishPipeline(p, 1, last, tasks, ops, end...)
+	p.SendQueryPrepared(applyBegin, nil, nil, nil)
+	lsn, err := a.finishPipeline(p, 1, last, tasks, ops)
 	if err != nil {
 		return errors.Join(err, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err)
-	}
-	if len(end) > 0 {
-		a.passed.ending(last, lsn)
-		a.passed.ended(true)
-		return nil
 	}
 	return a.commit(ctx, last, lsn)
 }
 
-// hurries reports whether the COMMIT may go with the operations: they cannot turn out to be wrong, and no session here may be
+// hurries reports whether operations may be committed at once: they cannot turn out to be wrong, and no session here may be
 // about to have locks that they have had, and to ask whether that was before the COMMIT or after it (passed).
 func (a *applier) hurries(ops []apply.Operation) bool {
 	return a.alone != nil && a.alone() && !slices.ContainsFunc(ops, func(o apply.Operation) bool { return len(o.Asks) == 0 })
 }
 
 // finishPipeline runs operations, marks and, unless last is zero, the progress after other statements that
-// are in the pipeline, and then those in end, and returns the position of the WAL.
-func (a *applier) finishPipeline(p *pgconn.Pipeline, before int, last uint64, tasks []engine.Task, ops []apply.Operation, end ...string) (lsn uint64, err error) {
+// are in the pipeline, and returns the position of the WAL.
+func (a *applier) finishPipeline(p *pgconn.Pipeline, before int, last uint64, tasks []engine.Task, ops []apply.Operation) (lsn uint64, err error) {
 	for i := range ops {
 		p.SendQueryPrepared(a.prepared[ops[i].SQL], ops[i].Args, []int16{int16(ops[i].Format)}, nil)
 	}
 	after := a.sendMarks(p, tasks)
 	if last > 0 {
 		p.SendQueryPrepared(applyProgress, [][]byte{text(last)}, nil, binaryFormat)
-		after++
-	}
-	for _, name := range end {
-		p.SendQueryPrepared(name, nil, nil, nil)
 		after++
 	}
 	if err := p.Sync(); err != nil {

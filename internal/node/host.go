@@ -220,9 +220,12 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 	// At Order the backend held its row locks. If nothing foreign was applied since, they were held
 	// at what is applied now; else only what was applied then is certain, or what was
 	// applied before its first statement (E8).
-	held := h.n.core.applied.Load()
-	if progress := h.n.applier.passed.before(sub.Order); h.n.applier.begun.Load() > progress {
-		held = max(progress, sub.Base)
+	held := sub.Base
+	if !sub.Writeset.Blind() { // which holds none
+		held = h.n.core.applied.Load()
+		if progress := h.n.applier.passed.before(sub.Order); h.n.applier.begun.Load() > progress {
+			held = max(progress, sub.Base)
+		}
 	}
 	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot, Snapshot: sub.Snapshot, Serial: sub.Serial, Vouched: sub.Vouched,
 		Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), AddBases: sub.AddBases, Writeset: sub.Writeset, Payload: payload}

@@ -17,7 +17,7 @@ type sight struct {
 }
 
 // sightMs is for how many milliseconds a session does not ask its backend, which may have been ended, or told of other settings, meanwhile.
-const sightMs = 100
+const sightMs = 250
 
 // blindTries is after how many losses a statement does not give way any more to others that it might get in the way of.
 const blindTries = 5
@@ -48,6 +48,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 		return false, nil
 	}
 	_, _, seq := s.host.NewSeq()
+	*rep = reply{} // of an earlier try
 	decision, done := s.host.Blind(Submission{Seq: seq, Base: base, Writeset: what.Writeset}, what.Name, try >= blindTries)
 	s.host.Enter(PhaseIdle)
 	switch {

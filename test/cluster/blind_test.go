@@ -284,7 +284,7 @@ func TestBlindWaits(t *testing.T) {
 		}()
 		select {
 		case err := <-committed:
-			t.Errorf("%s: nobody waits for it: %v", lock, err)
+			t.Fatalf("%s: nobody waits for it: %v", lock, err)
 		case <-time.After(300 * time.Millisecond):
 		}
 		other.Do("UPDATE blindwait SET n = n + 100 WHERE id = 1", "COMMIT")

@@ -124,8 +124,8 @@ func (c *Cluster) goesBlind(k int, s *Conn, sql string, args ...any) (tag string
 func TestBlindTells(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE told (id int PRIMARY KEY, small int NOT NULL DEFAULT 0, big bigint, word varchar(5), flag bool, u uuid, at timestamptz, other int UNIQUE)",
-		"INSERT INTO told (id) SELECT generate_series(1, 3)", "CREATE TABLE told_two (a int, b bigint, n int, PRIMARY KEY (b, a))", "INSERT INTO told_two VALUES (1, 2, 0)")
+	s.Do("CREATE TABLE blind_told (id int PRIMARY KEY, small int NOT NULL DEFAULT 0, big bigint, word varchar(5), flag bool, u uuid, at timestamptz, other int UNIQUE)",
+		"INSERT INTO blind_told (id) SELECT generate_series(1, 3)", "CREATE TABLE blind_told_two (a int, b bigint, n int, PRIMARY KEY (b, a))", "INSERT INTO blind_told_two VALUES (1, 2, 0)")
 	for _, x := range []struct {
 		sql   string
 		args  []any
@@ -133,37 +133,37 @@ func TestBlindTells(t *testing.T) {
 		blind bool
 		code  string
 	}{
-		{"UPDATE told SET small = small + $1 WHERE id = $2", []any{1, 1}, "UPDATE 1", true, ""},
-		{"UPDATE told SET small = small - 3, word = $1 WHERE $2 = id", []any{"ab", 1}, "UPDATE 1", true, ""},
-		{"UPDATE told SET big = $1, flag = $2, u = $3, at = $4 WHERE id = $5", []any{int64(1) << 40, true, "12345678-1234-1234-1234-123456789abc", time.Unix(5, 0), 2}, "UPDATE 1", true, ""},
-		{"UPDATE told AS x SET word = 'xy', flag = false WHERE x.id = $1", []any{2}, "UPDATE 1", true, ""},
-		{"UPDATE told_two SET n = n + 1 WHERE a = $1 AND b = $2", []any{1, 2}, "UPDATE 1", true, ""},
-		{"UPDATE told SET small = small + $1 WHERE id = $2", []any{1, 99}, "UPDATE 0", false, ""},
-		{"UPDATE told SET small = $1 WHERE id = $2", []any{nil, 1}, "", false, "23502"},
-		{"UPDATE told SET word = $1 WHERE id = $2", []any{"toolong", 1}, "", false, "22001"},
-		{"UPDATE told SET word = $1 WHERE id = $2", []any{"xx\x00", 1}, "", false, "22021"},
-		{"UPDATE told SET small = small + $1 WHERE id = $2", []any{1<<31 - 1, 3}, "", false, "22003"},
-		{"UPDATE told SET big = big + $1 WHERE id = $2", []any{1, 3}, "UPDATE 1", false, ""}, // NULL
-		{"UPDATE told SET other = $1 WHERE id = $2", []any{7, 1}, "UPDATE 1", false, ""},
-		{"UPDATE told SET small = $1 WHERE id = $2 AND flag", []any{7, 1}, "UPDATE 0", false, ""},
-		{"UPDATE told SET small = $1 WHERE id > $2", []any{7, 1}, "UPDATE 2", false, ""},
-		{"UPDATE told_two SET n = n + 1 WHERE a = $1", []any{1}, "UPDATE 1", false, ""},
+		{"UPDATE blind_told SET small = small + $1 WHERE id = $2", []any{1, 1}, "UPDATE 1", true, ""},
+		{"UPDATE blind_told SET small = small - 3, word = $1 WHERE $2 = id", []any{"ab", 1}, "UPDATE 1", true, ""},
+		{"UPDATE blind_told SET big = $1, flag = $2, u = $3, at = $4 WHERE id = $5", []any{int64(1) << 40, true, "12345678-1234-1234-1234-123456789abc", time.Unix(5, 0), 2}, "UPDATE 1", true, ""},
+		{"UPDATE blind_told AS x SET word = 'xy', flag = false WHERE x.id = $1", []any{2}, "UPDATE 1", true, ""},
+		{"UPDATE blind_told_two SET n = n + 1 WHERE a = $1 AND b = $2", []any{1, 2}, "UPDATE 1", true, ""},
+		{"UPDATE blind_told SET small = small + $1 WHERE id = $2", []any{1, 99}, "UPDATE 0", false, ""},
+		{"UPDATE blind_told SET small = $1 WHERE id = $2", []any{nil, 1}, "", false, "23502"},
+		{"UPDATE blind_told SET word = $1 WHERE id = $2", []any{"toolong", 1}, "", false, "22001"},
+		{"UPDATE blind_told SET word = $1 WHERE id = $2", []any{"xx\x00", 1}, "", false, "22021"},
+		{"UPDATE blind_told SET small = small + $1 WHERE id = $2", []any{1<<31 - 1, 3}, "", false, "22003"},
+		{"UPDATE blind_told SET big = big + $1 WHERE id = $2", []any{1, 3}, "UPDATE 1", false, ""}, // NULL
+		{"UPDATE blind_told SET other = $1 WHERE id = $2", []any{7, 1}, "UPDATE 1", false, ""},
+		{"UPDATE blind_told SET small = $1 WHERE id = $2 AND flag", []any{7, 1}, "UPDATE 0", false, ""},
+		{"UPDATE blind_told SET small = $1 WHERE id > $2", []any{7, 1}, "UPDATE 2", false, ""},
+		{"UPDATE blind_told_two SET n = n + 1 WHERE a = $1", []any{1}, "UPDATE 1", false, ""},
 	} {
 		tag, blind, err := c.goesBlind(1, s, x.sql, x.args...)
 		if tag != x.tag || blind != x.blind || Code(err) != x.code {
 			t.Errorf("%s %v: %s, unseen: %v, %v; want %s, %v, %s", x.sql, x.args, tag, blind, Explain(err), x.tag, x.blind, x.code)
 		}
 	}
-	c.Everywhere("SELECT id, small, big, word, flag, u, extract(epoch FROM at)::int FROM told ORDER BY id", s.Get("SELECT id, small, big, word, flag, u, extract(epoch FROM at)::int FROM told ORDER BY id"))
-	c.Everywhere("SELECT n FROM told_two", "8")
-	if got := s.Get("SELECT small, word FROM told WHERE id = 1"); got != "-8|ab" {
+	c.Everywhere("SELECT id, small, big, word, flag, u, extract(epoch FROM at)::int FROM blind_told ORDER BY id", s.Get("SELECT id, small, big, word, flag, u, extract(epoch FROM at)::int FROM blind_told ORDER BY id"))
+	c.Everywhere("SELECT n FROM blind_told_two", "8")
+	if got := s.Get("SELECT small, word FROM blind_told WHERE id = 1"); got != "-8|ab" {
 		t.Errorf("row 1 is %s", got)
 	}
 	// Literals in the text of a Query, and what a client sees of its own.
 	before := c.blind(1)
 	for i := range 6 {
-		s.Do(fmt.Sprintf("UPDATE told SET small = %d, word = 'w''%d' WHERE id = 3", i, i))
-		if got := s.Get("SELECT small, word FROM told WHERE id = 3"); got != fmt.Sprintf("%d|w'%d", i, i) {
+		s.Do(fmt.Sprintf("UPDATE blind_told SET small = %d, word = 'w''%d' WHERE id = 3", i, i))
+		if got := s.Get("SELECT small, word FROM blind_told WHERE id = 3"); got != fmt.Sprintf("%d|w'%d", i, i) {
 			t.Errorf("after update %d it is %s", i, got)
 		}
 	}
@@ -177,7 +177,7 @@ func TestBlindTells(t *testing.T) {
 func TestBlindKnowsWho(t *testing.T) {
 	c := use(t)
 	admin := c.Connect(1)
-	admin.Do("CREATE ROLE blind_none", "CREATE TABLE who (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO who VALUES (1, 0)", "CREATE SCHEMA aside", "CREATE TABLE other (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO other VALUES (1, 0)",
+	admin.Do("CREATE ROLE blind_none", "CREATE TABLE who (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO who VALUES (1, 0)", "CREATE SCHEMA aside", "CREATE TABLE blind_other (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO blind_other VALUES (1, 0)",
 		"CREATE TABLE aside.who (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO aside.who VALUES (1, 1000)",
 		"CREATE FUNCTION aside.go() RETURNS text LANGUAGE sql AS $$ SELECT set_config('search_path', 'aside, public', false) $$")
 	c.Everywhere("SELECT count(*) FROM aside.who", "1")
@@ -193,12 +193,12 @@ func TestBlindKnowsWho(t *testing.T) {
 		{"SET search_path = aside, public", "RESET search_path", "", "aside.who"},
 		{"SELECT aside.go()", "RESET search_path", "", "aside.who"},
 		{"CREATE TEMP TABLE who (id int PRIMARY KEY, n int); INSERT INTO who VALUES (1, 5)", "DROP TABLE pg_temp.who", "", "pg_temp.who"},
-		{"CREATE TEMP TABLE who (id int PRIMARY KEY, n int); INSERT INTO who VALUES (1, 5); UPDATE other SET n = n + 1 WHERE id = 1; UPDATE other SET n = n + 1 WHERE id = 1",
+		{"CREATE TEMP TABLE who (id int PRIMARY KEY, n int); INSERT INTO who VALUES (1, 5); UPDATE blind_other SET n = n + 1 WHERE id = 1; UPDATE blind_other SET n = n + 1 WHERE id = 1",
 			"DROP TABLE pg_temp.who", "", "pg_temp.who"},
 		{"BEGIN; SET LOCAL search_path = aside; COMMIT", "SELECT 1", "", "public.who"},
 	} {
 		s := c.Connect(1) // what is refused is not tried again in a session
-		if _, _, err := c.goesBlind(1, s, "UPDATE other SET n = n + 1 WHERE id = 1"); err != nil {
+		if _, _, err := c.goesBlind(1, s, "UPDATE blind_other SET n = n + 1 WHERE id = 1"); err != nil {
 			t.Fatal(Explain(err))
 		}
 		if _, blind, err := c.goesBlind(1, s, sql); err != nil || !blind {

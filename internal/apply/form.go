@@ -141,7 +141,7 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 	}
 	t := b.local
 	w := sort(rows, t, form)
-	if len(t.Key) == 0 && len(w.deletes)+len(w.updates)+len(w.adds)+len(w.locks)+len(w.shares) > 0 || slices.ContainsFunc(rows, func(p pending) bool { return len(t.Key) == 0 && p.op == writeset.OpSet }) {
+	if len(t.Key) == 0 && len(w.deletes)+len(w.updates)+len(w.adds)+len(w.locks)+len(w.shares) > 0 {
 		return nil, fmt.Errorf("apply: table %s has no primary key or other key in the local database", b.table)
 	}
 	if len(t.Key) > 0 && len(w.wholes)+len(w.pairs) > 0 {

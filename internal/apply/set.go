@@ -84,6 +84,9 @@ func (t *Table) setSQL(kind []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if len(t.Key) == 0 {
+		return "", fmt.Errorf("apply: table %s.%s has no primary key or other key in the local database", t.Schema, t.Name)
+	}
 	names := make([]string, len(t.Columns))
 	for i := range names {
 		names[i] = "c" + strconv.Itoa(i)

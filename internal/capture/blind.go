@@ -65,10 +65,9 @@ var (
 	blindTypes = []uint32{16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1114, 1184, 2950} // bool to uuid
 )
 
-// Column is the type of a column's values, and how many characters they may have at most, 0 if there is no such limit.
-func (b *Blind) Column(name string) (oid uint32, length int) {
-	i := slices.IndexFunc(b.columns, func(c Column) bool { return c.Name == name })
-	return b.columns[i].OID, b.columns[i].Length
+// Type is that of a column, which is one of the key's, or is changed.
+func (b *Blind) Type(column string) uint32 {
+	return b.columns[slices.IndexFunc(b.columns, func(c Column) bool { return c.Name == column })].OID
 }
 
 // Keys are the names of the key's columns, in its order.

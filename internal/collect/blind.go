@@ -73,7 +73,7 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit []byte) *blind {
 
 // take adds where a column's value comes from; false if it is not clear that PostgreSQL would take it as we do. used counts parameters.
 func (b *blind) take(c semantics.Change, types []uint32, used *int) bool {
-	oid, _ := b.Column(c.Column)
+	oid := b.Type(c.Column)
 	in := input{oid: oid, parameter: c.Value.Parameter, minus: c.Minus}
 	ok := true
 	switch {

@@ -23,22 +23,6 @@ type Find struct {
 	Value  Addend
 }
 
-// adds notes what an UPDATE adds to columns of rows that it finds by columns alone, if it does nothing else.
-func (d *Direct) adds(u *pg.UpdateStmt) {
-	alias := tableAlias(u.Relation)
-	var adds []Add
-	for _, t := range u.TargetList {
-		a, ok := addOf(t.GetResTarget(), alias)
-		if !ok {
-			return
-		}
-		adds = append(adds, a)
-	}
-	if finds, ok := findsOf(u.WhereClause, alias); ok {
-		d.Adds, d.Finds = adds, finds
-	}
-}
-
 // tableAlias is the name that a statement has for a table.
 func tableAlias(r *pg.RangeVar) string {
 	if r.Alias != nil {

@@ -14,7 +14,7 @@ type Change struct {
 }
 
 // changes notes what an UPDATE makes of columns of rows that it finds by columns alone, if that depends on nothing but parameters, constants, and for what is
-// added the column itself.
+// added the column itself; and what it adds, if it does nothing else.
 func (d *Direct) changes(u *pg.UpdateStmt) {
 	alias := tableAlias(u.Relation)
 	finds, ok := findsOf(u.WhereClause, alias)
@@ -22,6 +22,7 @@ func (d *Direct) changes(u *pg.UpdateStmt) {
 		return
 	}
 	var changes []Change
+	var adds []Add
 	for _, t := range u.TargetList {
 		target := t.GetResTarget()
 		if target == nil || len(target.Indirection) > 0 {
@@ -38,10 +39,13 @@ func (d *Direct) changes(u *pg.UpdateStmt) {
 			c.Bool = &yes
 		} else if add, ok := addOf(target, alias); ok {
 			c.Add, c.Minus, c.Value = true, add.Minus, add.By
+			adds = append(adds, add)
 		} else {
 			return
 		}
 		changes = append(changes, c)
 	}
-	d.Changes, d.Finds = changes, finds
+	if d.Changes, d.Finds = changes, finds; len(adds) == len(changes) {
+		d.Adds = adds
+	}
 }

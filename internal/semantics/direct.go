@@ -80,7 +80,6 @@ func DirectOf(sql string) (Direct, bool) {
 			d.Sets = append(d.Sets, t.GetResTarget().GetName())
 		}
 		d.Verb, rel, returning = Update, s.Relation, s.ReturningList
-		d.adds(s)
 		d.changes(s)
 	case n.GetDeleteStmt() != nil:
 		s := n.GetDeleteStmt()

@@ -2,12 +2,9 @@ package writeset
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
-	"os"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -23,14 +20,7 @@ func unseen() *Writeset {
 
 // TestGoldenBlind: bytes written by version 3 must stay readable for ever, see TestGolden.
 func TestGoldenBlind(t *testing.T) {
-	text, err := os.ReadFile("testdata/v3.hex")
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden := goldenBytes(t, "v3.hex")
 	w, err := Decode(golden)
 	if err != nil || !reflect.DeepEqual(w, unseen()) {
 		t.Errorf("decoded to %+v, %v", w, err)

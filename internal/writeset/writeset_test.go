@@ -34,10 +34,9 @@ func full() *Writeset {
 	}
 }
 
-// TestGolden: bytes written by version 1 must stay readable for ever. Never change the
-// file; a new version gets a new one (W4).
-func TestGolden(t *testing.T) {
-	text, err := os.ReadFile("testdata/v1.hex")
+func goldenBytes(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +44,13 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return golden
+}
+
+// TestGolden: bytes written by version 1 must stay readable for ever. Never change the
+// file; a new version gets a new one (W4).
+func TestGolden(t *testing.T) {
+	golden := goldenBytes(t, "v1.hex")
 	w, err := Decode(golden)
 	if err != nil {
 		t.Fatal(err)

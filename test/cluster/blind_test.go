@@ -25,6 +25,10 @@ func TestBlind(t *testing.T) {
 	c.Connect(1).Do("CREATE TABLE blind (id int PRIMARY KEY, n bigint NOT NULL, who text, at int)", "CREATE INDEX ON blind (n)",
 		"CREATE TABLE blind_log (who int, i int, id int NOT NULL, n bigint NOT NULL, PRIMARY KEY (who, i))", "INSERT INTO blind SELECT i, 0, '', 0 FROM generate_series(1, 4) i")
 	c.Everywhere("SELECT count(*) FROM blind", "4")
+	n := 0
+	for _, k := range c.All() {
+		n -= c.blind(k)
+	}
 	var wg sync.WaitGroup
 	var sums [5]atomic.Int64
 	var unseen, seen, lost atomic.Int64
@@ -60,7 +64,6 @@ func TestBlind(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	n := 0
 	for _, k := range c.All() {
 		n += c.blind(k)
 	}
@@ -85,7 +88,10 @@ func sightOnce(conn *pgx.Conn, rng *rand.Rand, who, i int) error {
 	id, by, n := 1+rng.IntN(4), rng.Int64N(2001)-1000, int64(0)
 	switch rng.IntN(3) {
 	case 0:
-		_, err = tx.Exec(ctx, "UPDATE blind SET n = n + $1, at = at + 1 WHERE id = $2 AND n IS NOT NULL", by, id)
+		var tag pgconn.CommandTag
+		if tag, err = tx.Exec(ctx, "UPDATE blind SET n = n + $1, at = at + 1 WHERE id = $2 AND n IS NOT NULL", by, id); err == nil && tag.RowsAffected() == 0 {
+			err = pgx.ErrNoRows // somebody deletes it, and makes it anew
+		}
 	case 1:
 		if err = tx.QueryRow(ctx, "SELECT n FROM blind WHERE id = $1 FOR UPDATE", id).Scan(&n); err == nil {
 			_, err = tx.Exec(ctx, "UPDATE blind SET n = $1 WHERE id = $2", n+by, id)

@@ -94,6 +94,9 @@ func addOnce(conn *pgx.Conn, rng *rand.Rand, who, i int) error {
 		if err == nil {
 			err = tx.QueryRow(ctx, "SELECT n, b FROM added WHERE id = $1 FOR UPDATE", one).Scan(&n, &b)
 		}
+		if kind == 1 && errors.Is(err, pgx.ErrNoRows) { // READ COMMITTED waited for who deletes it, and does not see it made anew
+			err = &pgconn.PgError{Code: "40001"}
+		}
 		exec("UPDATE added SET n = $1, b = $2, v = $3 WHERE id = $4", n+by, b-by, fmt.Sprint("v", i), one)
 	case 2: // delete, and make anew
 		var n, b int

@@ -41,7 +41,7 @@ type pending struct {
 	was   []byte // in a table without key: the image it had, if it was there
 	moved bool   // a deletion or insertion that may be one half of a changed key
 
-	// Of OpSet, whose image is the record: what stands before it, and who asks for it.
+	// Of blind operations, whose image is the record: what stands before it, and who asks for it.
 	kind []byte
 	asks []*writeset.Row
 }
@@ -70,12 +70,15 @@ type batch struct {
 // contradict each other (an update of a deleted row), which means that the log is
 // not what a database produced.
 func Plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation, error) {
-	if form != InTurn {
+	switch {
+	case form == InTurn:
+		form = InPlace
+	case !emptied(writesets):
 		return plan(writesets, lookup, form)
 	}
 	var out []Operation
 	for i := range writesets {
-		ops, err := plan(writesets[i:i+1], lookup, InPlace)
+		ops, err := plan(writesets[i:i+1], lookup, form)
 		if err != nil {
 			return nil, err
 		}
@@ -167,10 +170,10 @@ func (b *batch) truncate() {
 
 func (b *batch) add(r *writeset.Row) error {
 	i, ok := b.index[r.Identity]
-	if r.Op == writeset.OpSet {
+	if r.Op.Blind() {
 		return b.set(r, i, ok)
 	}
-	if ok && b.rows[i].op == writeset.OpSet {
+	if ok && b.rows[i].op.Blind() {
 		b.anew()
 		ok = false
 	}

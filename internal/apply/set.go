@@ -13,23 +13,27 @@ import (
 // A blind transaction says what to make of a row that it has not seen. Whether the row is there shows when it is applied, at its place in the order. So what
 // is to be done with a row is not netted with what others do to it: a table's rows begin anew, except that of settings of the same columns the last counts.
 
-// set is add for an OpSet. i is where the row is in b.rows, if ok.
+// set is add for a blind operation. i is where the row is in b.rows, if ok.
 func (b *batch) set(r *writeset.Row, i int, ok bool) error {
-	settings, record, err := writeset.ReadSet(r.Image)
-	if err != nil {
-		return fmt.Errorf("apply: table %s: %w", b.table, err)
+	var settings []writeset.Setting
+	record := r.Image
+	if r.Op == writeset.OpSet {
+		var err error
+		if settings, record, err = writeset.ReadSet(r.Image); err != nil {
+			return fmt.Errorf("apply: table %s: %w", b.table, err)
+		}
 	}
 	kind := r.Image[:len(r.Image)-len(record)]
 	if ok {
 		p := &b.rows[i]
-		if p.op == writeset.OpSet && bytes.Equal(p.kind, kind) && !slices.ContainsFunc(settings, func(s writeset.Setting) bool { return s.Add }) {
+		if p.op == r.Op && r.Op == writeset.OpSet && bytes.Equal(p.kind, kind) && !slices.ContainsFunc(settings, func(s writeset.Setting) bool { return s.Add }) {
 			p.image, p.asks = record, append(p.asks, r)
 			return nil
 		}
 		b.anew()
 	}
 	b.index[r.Identity] = len(b.rows)
-	b.rows = append(b.rows, pending{op: writeset.OpSet, image: record, kind: kind, asks: []*writeset.Row{r}})
+	b.rows = append(b.rows, pending{op: r.Op, image: record, kind: kind, asks: []*writeset.Row{r}})
 	return nil
 }
 
@@ -56,13 +60,13 @@ func (b *batch) sets(rows []pending) (out []Operation, err error) {
 	var images [][][]byte
 	var kinds []string
 	for _, p := range rows {
-		if p.op != writeset.OpSet {
+		if !p.op.Blind() {
 			continue
 		}
 		n := slices.Index(kinds, string(p.kind))
 		if n < 0 {
 			n = len(kinds)
-			sql, err := b.local.setSQL(p.kind)
+			sql, err := b.local.blindSQL(p.kind)
 			if err != nil {
 				return nil, err
 			}
@@ -78,11 +82,15 @@ func (b *batch) sets(rows []pending) (out []Operation, err error) {
 	return out, nil
 }
 
-// setSQL changes columns of the parameter's rows, as far as they are there and can hold what is added to them, and returns their places in it.
-func (t *Table) setSQL(kind []byte) (string, error) {
-	settings, _, err := writeset.ReadSet(kind)
-	if err != nil {
-		return "", err
+// blindSQL changes columns of the parameter's rows, or deletes these if kind is empty, as far as they are there and can hold what is added to them, and returns
+// their places in it.
+func (t *Table) blindSQL(kind []byte) (string, error) {
+	var settings []writeset.Setting
+	if len(kind) > 0 {
+		var err error
+		if settings, _, err = writeset.ReadSet(kind); err != nil {
+			return "", err
+		}
 	}
 	if len(t.Key) == 0 {
 		return "", fmt.Errorf("apply: table %s.%s has no primary key or other key in the local database", t.Schema, t.Name)
@@ -115,7 +123,11 @@ func (t *Table) setSQL(kind []byte) (string, error) {
 			fmt.Fprintf(&on, " AND t.%s::pg_catalog.int8 OPERATOR(pg_catalog.+) %s BETWEEN -2147483648 AND 2147483647", n, v)
 		}
 	}
-	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM ROWS FROM (pg_catalog.unnest($1::" + t.qualified() +
+	does := "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM"
+	if len(kind) == 0 {
+		does = "DELETE FROM ONLY " + t.qualified() + " AS t USING"
+	}
+	return does + " ROWS FROM (pg_catalog.unnest($1::" + t.qualified() +
 		"[])) WITH ORDINALITY AS r(" + strings.Join(names, ", ") + ", i) WHERE " + on.String() + " RETURNING r.i", nil
 }
 
@@ -134,4 +146,16 @@ func (o *Operation) Missed(places []int64) (missed []*writeset.Row, err error) {
 		}
 	}
 	return missed, nil
+}
+
+// emptied reports whether a table may be truncated behind a blind transaction of several rows: whether they were there has to show all the same.
+func emptied(writesets []*writeset.Writeset) bool {
+	blind := false
+	for _, w := range writesets {
+		blind = blind || w.Blind() && len(w.Rows) > 1
+		if blind && slices.ContainsFunc(w.Rows, func(r writeset.Row) bool { return r.Op == writeset.OpTruncate }) {
+			return true
+		}
+	}
+	return false
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Blind says how statements change columns of the row that they find by its key, whatever the row holds, such that nothing but the row's being there decides whether
-// they do. It is not changed.
+// Blind says how statements change columns of the row that they find by its key, or delete it, whatever the row holds, such that nothing but the row's being there
+// decides whether they do. It is not changed.
 type Blind struct {
 	Table    writeset.Table
+	drops    bool
 	columns  []Column
 	keys     []int // places of the key's columns, in its order
 	seed     uint64
@@ -32,8 +33,35 @@ const blindColumnsMax = 200
 // types whose hashes are known here, and the changed columns are of types whose values can be judged here, and no unique index, foreign key or other
 // column depends on them. Whether something is computed from the rows, and which columns are in indexes that may be too small for their values, the caller knows.
 func (t *TableDesc) Blind(changes []BlindChange, finds []string) (*Blind, bool) {
+	if len(changes) == 0 {
+		return nil, false
+	}
+	return t.blind(changes, finds)
+}
+
+// BlindDelete is Blind for deletions, and BlindInsert for insertions that make anew, of all of its columns, a row that their transaction has deleted: they set the others.
+// No other row or unique value may depend on the row.
+func (t *TableDesc) BlindDelete(finds []string) (*Blind, bool) {
+	if len(t.Indexes) != 1 || t.Referenced || len(t.Foreign) > 0 {
+		return nil, false
+	}
+	b, ok := t.blind(nil, finds)
+	if ok {
+		b.drops = true
+	}
+	return b, ok
+}
+
+func (t *TableDesc) BlindInsert(changes []BlindChange, finds []string) (*Blind, bool) {
+	if len(t.Indexes) != 1 || t.Referenced || len(t.Foreign) > 0 || len(changes)+len(finds) != len(t.Columns) {
+		return nil, false
+	}
+	return t.Blind(changes, finds)
+}
+
+func (t *TableDesc) blind(changes []BlindChange, finds []string) (*Blind, bool) {
 	key := t.Key()
-	if key == nil || !key.expressible() || !t.Binary() || len(finds) != len(key.Parts) || len(changes) == 0 || len(t.Columns) > blindColumnsMax ||
+	if key == nil || !key.expressible() || !t.Binary() || len(finds) != len(key.Parts) || len(t.Columns) > blindColumnsMax ||
 		slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Generated }) {
 		return nil, false
 	}
@@ -88,7 +116,9 @@ func (b *Blind) Row(values [][]byte) (row writeset.Row, ok bool) {
 		fields[i].Value = v
 		return v != nil && b.columns[i].stores(v)
 	}
-	row.Op = writeset.OpSet
+	if row.Op = writeset.OpSet; b.drops {
+		row.Op = writeset.OpDrop
+	}
 	for n, i := range b.keys {
 		if !take(i, values[len(b.settings)+n]) {
 			return row, false
@@ -111,7 +141,12 @@ func (b *Blind) Row(values [][]byte) (row writeset.Row, ok bool) {
 	for _, v := range values {
 		size += len(v)
 	}
-	row.Image = writeset.AppendSet(make([]byte, 0, size+8*len(fields)+16), b.settings, fields)
+	image := make([]byte, 0, size+8*len(fields)+16)
+	if b.drops {
+		row.Image = writeset.AppendRecord(image, fields)
+	} else {
+		row.Image = writeset.AppendSet(image, b.settings, fields)
+	}
 	return row, true
 }
 

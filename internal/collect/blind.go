@@ -18,6 +18,7 @@ import (
 // blind is how a direct statement changes a row unseen.
 type blind struct {
 	*capture.Blind
+	tag        string  // what the client is told if it has
 	inputs     []input // as capture.Blind.Row has their values
 	parameters int
 }
@@ -34,34 +35,51 @@ type input struct {
 // blindOf is how a statement changes a row unseen of a table of whose rows nothing is computed, or nil. unfit is JSON: columns that it must not change.
 func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit []byte) *blind {
 	var not []string
-	if len(d.Changes) == 0 || d.Returns != "" || unfit == nil || json.Unmarshal(unfit, &not) != nil {
+	if d.Returns != "" || unfit == nil || json.Unmarshal(unfit, &not) != nil {
 		return nil
+	}
+	values, keys := d.Changes, []semantics.Change(nil)
+	for _, f := range d.Finds {
+		keys = append(keys, semantics.Change{Column: f.Column, Value: f.Value})
+	}
+	if d.Verb == semantics.Insert {
+		values, keys = apart(d.Changes, t)
 	}
 	var changes []capture.BlindChange
 	var finds []string
-	for _, c := range d.Changes {
+	for _, c := range values {
 		if slices.Contains(not, c.Column) {
 			return nil
 		}
 		changes = append(changes, capture.BlindChange{Column: c.Column, Add: c.Add})
 	}
-	for _, f := range d.Finds {
-		finds = append(finds, f.Column)
+	for _, k := range keys {
+		finds = append(finds, k.Column)
 	}
 	b := &blind{}
 	var ok bool
-	if b.Blind, ok = t.Blind(changes, finds); !ok {
+	switch d.Verb {
+	case semantics.Insert:
+		b.tag = "INSERT 0 1"
+		b.Blind, ok = t.BlindInsert(changes, finds)
+	case semantics.Delete:
+		b.tag = "DELETE 1"
+		b.Blind, ok = t.BlindDelete(finds)
+	default:
+		b.tag = "UPDATE 1"
+		b.Blind, ok = t.Blind(changes, finds)
+	}
+	if !ok {
 		return nil
 	}
 	used := 0
-	for _, c := range d.Changes {
+	for _, c := range values {
 		if !b.take(c, d.Types, &used) {
 			return nil
 		}
 	}
 	for _, key := range b.Keys() {
-		f := d.Finds[slices.Index(finds, key)]
-		if !b.take(semantics.Change{Column: f.Column, Value: f.Value}, d.Types, &used) {
+		if !b.take(keys[slices.Index(finds, key)], d.Types, &used) {
 			return nil
 		}
 	}
@@ -69,6 +87,18 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit []byte) *blind {
 		return nil
 	}
 	return b
+}
+
+// apart parts what an INSERT gives to columns of the key from the others.
+func apart(all []semantics.Change, t *capture.TableDesc) (values, keys []semantics.Change) {
+	for _, c := range all {
+		if key := t.Key(); key != nil && slices.ContainsFunc(t.Columns, func(x capture.Column) bool { return x.Name == c.Column && slices.Contains(key.Uses, x.Num) }) {
+			keys = append(keys, c)
+		} else {
+			values = append(values, c)
+		}
+	}
+	return values, keys
 }
 
 // take adds where a column's value comes from; false if it is not clear that PostgreSQL would take it as we do. used counts parameters.
@@ -103,8 +133,8 @@ func (b *blind) take(c semantics.Change, types []uint32, used *int) bool {
 
 func isInteger(oid uint32) bool { return oid == 20 || oid == 21 || oid == 23 }
 
-// Blind reports whether it can be carried out unseen.
-func (r rewritten) Blind() bool { return r.blind != nil }
+// Blind reports whether it can be carried out unseen, by itself.
+func (r rewritten) Blind() bool { return r.blind != nil && r.verb != semantics.Insert }
 
 // Unseen is the transaction that does so with the parameters of a Bind; false if that cannot be with these.
 func (r rewritten) Unseen(bind []byte) (out session.Unseen, ok bool) {
@@ -144,9 +174,7 @@ func (r rewritten) Unseen(bind []byte) (out session.Unseen, ok bool) {
 	if !ok || row.Identity == 0 {
 		return out, false
 	}
-	ws := &writeset.Writeset{Tables: []writeset.Table{u.Table}, Rows: []writeset.Row{row}}
-	ws.AddTableKeys()
-	return session.Unseen{Writeset: ws, Identity: row.Identity, Shape: string(kinds), Name: u.Table.Name}, true
+	return session.Unseen{Table: u.Table, Row: row, Shape: string(kinds), Tag: u.tag, Inserts: r.verb == semantics.Insert}, true
 }
 
 // format is that of the n-th parameter, from 0.

@@ -21,6 +21,7 @@ type additions struct {
 	max    int           // rows that are known; none if not positive
 	putOff atomic.Uint64 // additions
 	blind  atomic.Uint64 // transactions, see host.Blind
+	blocks atomic.Uint64 // of these, those of several rows
 	full   atomic.Uint64 // times that all was forgotten because there were max
 	asked  atomic.Uint32 // see adding
 
@@ -274,7 +275,7 @@ func (a *additions) saw(ordinal uint64, w *writeset.Writeset) {
 			if c.At >= ordinal {
 				continue
 			}
-			ok := r.Op != writeset.OpDelete
+			ok := r.Op != writeset.OpDelete && r.Op != writeset.OpDrop
 			switch {
 			case r.Op.Locks():
 			case r.Op == writeset.OpAdd:

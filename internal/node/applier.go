@@ -73,7 +73,8 @@ type applier struct {
 	rehearses  bool                   // it takes everything back, see tryOut
 	yields     bool                   // the definition it carries out has failed, see clears
 	heirs      bool                   // because of tables that inherit, as it seems
-	missed     map[*writeset.Row]bool // blind rows that the last attempt has not changed
+	missed     map[*writeset.Row]bool // blind rows that the last attempt has not changed, or an earlier one whose transaction is void
+	void       map[*writeset.Writeset]bool
 	warn       func(message string, args ...any)
 	alone      func() bool // no session here has locks on rows of its own, as far as is known; nil: it may
 }
@@ -187,7 +188,9 @@ func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) e
 		sets[i] = tasks[i].Writeset
 	}
 	a.begun.Store(max(last, a.begun.Load()))
+	a.void = nil
 	unchecked := false
+	var gone []*writeset.Row // that void transactions have missed
 	for form := apply.InPlace; ; {
 		ops, err := apply.Plan(sets, a.tables.Apply, form)
 		if err != nil {
@@ -196,14 +199,28 @@ func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) e
 		if unchecked {
 			ops = apply.WithoutChecks(ops)
 		}
-		err = a.attempt(ctx, last, tasks, ops)
+		err = a.attempt(ctx, last, tasks, sets, ops)
+		if err != nil && !transient(err) && a.void == nil && slices.ContainsFunc(sets, several) {
+			void, missed, failed := a.sift(ctx, sets, unchecked)
+			switch {
+			case failed == nil && len(void) > 0:
+				a.void, gone = void, missed
+				sets = slices.DeleteFunc(sets, func(w *writeset.Writeset) bool { return void[w] })
+				continue
+			case failed != nil:
+				err = failed
+			}
+		}
 		switch {
 		case unfit(err):
 			form = form.Next(len(sets))
 		case !unchecked && failsCheck(err):
 			a.warn("a row of another member fails a CHECK constraint here, or code it calls; it is applied all the same", "error", err)
 			unchecked = true
-		case err == nil || !transient(err):
+		case err == nil:
+			a.miss(gone)
+			return nil
+		case !transient(err):
 			return err
 		case !sleep(ctx, 5*time.Millisecond):
 			return ctx.Err()
@@ -236,13 +253,13 @@ func transient(err error) bool {
 	return strings.HasPrefix(pg.Code, "40") || pg.Code == "55P03" || pg.Code == "57014" || local
 }
 
-func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task, ops []apply.Operation) (err error) {
+func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task, sets []*writeset.Writeset, ops []apply.Operation) (err error) {
 	if err := a.prepareOps(ctx, ops); err != nil {
 		return err
 	}
 	a.missed = nil
 	p := a.conn.StartPipeline(ctx)
-	if a.hurries(ops) { // without BEGIN what is in a pipeline is a transaction, which ends with it
+	if a.hurries(sets, ops) { // without BEGIN what is in a pipeline is a transaction, which ends with it
 		lsn, err := a.finishPipeline(p, 0, last, tasks, ops)
 		if err == nil {
 			a.passed.ending(last, lsn)
@@ -252,6 +269,9 @@ func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task,
 	}
 	p.SendQueryPrepared(applyBegin, nil, nil, nil)
 	lsn, err := a.finishPipeline(p, 1, last, tasks, ops)
+	if err == nil && a.voids(sets) {
+		err = voidError{}
+	}
 	if err != nil {
 		return errors.Join(err, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err)
 	}
@@ -260,8 +280,8 @@ func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task,
 
 // hurries reports whether operations may be committed at once: they cannot turn out to be wrong, and no session here may be
 // about to have locks that they have had, and to ask whether that was before the COMMIT or after it (passed).
-func (a *applier) hurries(ops []apply.Operation) bool {
-	return a.alone != nil && a.alone() && !slices.ContainsFunc(ops, func(o apply.Operation) bool { return len(o.Asks) == 0 })
+func (a *applier) hurries(sets []*writeset.Writeset, ops []apply.Operation) bool {
+	return a.alone != nil && a.alone() && !slices.ContainsFunc(sets, several) && !slices.ContainsFunc(ops, func(o apply.Operation) bool { return len(o.Asks) == 0 })
 }
 
 // finishPipeline runs operations, marks and, unless last is zero, the progress after other statements that
@@ -359,12 +379,7 @@ func (a *applier) readPipeline(p *pgconn.Pipeline, before int, ops []apply.Opera
 			if err != nil {
 				return 0, &FatalError{err}
 			}
-			for _, row := range missed {
-				if a.missed == nil {
-					a.missed = map[*writeset.Row]bool{}
-				}
-				a.missed[row] = true
-			}
+			a.miss(missed)
 		}
 		if i >= 0 && i < len(ops) {
 			if err := ops[i].Check(tag.RowsAffected()); err != nil && ops[i].Loose {
@@ -375,6 +390,16 @@ func (a *applier) readPipeline(p *pgconn.Pipeline, before int, ops []apply.Opera
 		}
 	}
 	return lsn, nil
+}
+
+// miss notes blind rows that were not there.
+func (a *applier) miss(rows []*writeset.Row) {
+	for _, row := range rows {
+		if a.missed == nil {
+			a.missed = map[*writeset.Row]bool{}
+		}
+		a.missed[row] = true
+	}
 }
 
 // opError names the table an error belongs to. What PostgreSQL refuses because of the data

@@ -12,12 +12,17 @@ func (h *host) Unseen() uint64 {
 	return h.n.complete()
 }
 
-// Blind orders a transaction that has seen nothing (decision 0057), unless a session has locked rows of its table, or writes to it otherwise: these
+// There reports whether a row is there by what has been applied lately.
+func (h *host) There(identity uint64) bool {
+	return h.n.present.has(identity)
+}
+
+// Blind orders a transaction that has seen nothing (decision 0057), unless a session has locked rows of its tables, or writes to them otherwise: these
 // would be given way, and it need not wait for them. If it must, it does not wait for who writes, nor for who has asked for a while without. It is done when the
 // executor has carried it out.
-func (h *host) Blind(sub session.Submission, table string, must bool) (d session.Decision, done bool) {
+func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, done bool) {
 	l := h.n
-	if !l.additions.goBlind(h, table, must) {
+	if !l.additions.goBlind(h, sub.Writeset.Tables, must) {
 		return d, false
 	}
 	if hinders, _ := l.holds.hinders(nil, sub.Writeset, l.core.applied.Load(), 0); hinders || h.Pass(sub.Writeset) != nil {
@@ -36,24 +41,30 @@ func (h *host) Blind(sub session.Submission, table string, must bool) (d session
 	}
 	l.slow(&h.debt)
 	if w.missed {
-		return d, false
+		return session.Decision{Retry: true}, false
 	}
-	l.additions.blind.Add(1)
+	if l.additions.blind.Add(1); len(sub.Writeset.Rows) > 1 {
+		l.additions.blocks.Add(1)
+	}
 	return d, true
 }
 
 // goBlind notes that a blind transaction is under way.
-func (a *additions) goBlind(h *host, table string, must bool) bool {
+func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.sighted || a.locked[""]+a.locked[table] > 0 || !must && a.written[""]+a.written[table] > 0 {
-		return false
+	for _, t := range tables {
+		if a.sighted || a.locked[""]+a.locked[t.Name] > 0 || !must && a.written[""]+a.written[t.Name] > 0 {
+			return false
+		}
 	}
 	if a.under == nil {
 		a.under = map[string]int{}
 	}
-	a.under[table]++
-	h.adding = append(h.adding, table)
+	for _, t := range tables {
+		a.under[t.Name]++
+		h.adding = append(h.adding, t.Name)
+	}
 	return true
 }
 
@@ -82,7 +93,7 @@ func (a *additions) unseen() bool {
 }
 
 // tell tells sessions of blind transactions that the executor has carried out which of them have found their rows.
-func (l *life) tell(tasks []engine.Task, missed map[*writeset.Row]bool) {
+func (l *life) tell(tasks []engine.Task, missed map[*writeset.Row]bool, void map[*writeset.Writeset]bool) {
 	for i := range tasks {
 		t := &tasks[i]
 		if !t.Own || t.Item.ID.Incarnation != l.incarnation || !t.Writeset.Blind() {
@@ -92,6 +103,7 @@ func (l *life) tell(tasks []engine.Task, missed map[*writeset.Row]bool) {
 		if w == nil || l.waiters.given(w) { // see settled
 			continue
 		}
+		w.missed = void[t.Writeset]
 		for n := range t.Writeset.Rows {
 			w.missed = w.missed || missed[&t.Writeset.Rows[n]]
 		}

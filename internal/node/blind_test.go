@@ -1,6 +1,10 @@
 package node
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
 
 // TestGoBlind: who is in the way of blind transactions, and for how long.
 func TestGoBlind(t *testing.T) {
@@ -9,14 +13,14 @@ func TestGoBlind(t *testing.T) {
 	may := func(want bool, must bool, what string) {
 		t.Helper()
 		h := &host{n: l}
-		if got := a.goBlind(h, "t", must); got != want {
+		if got := a.goBlind(h, []writeset.Table{{Name: "v"}, {Name: "t"}}, must); got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 		if got := a.any([]string{"t"}); got != want {
 			t.Errorf("%s: who asks for locks waits: %v", what, got)
 		}
 		h.endAdditions()
-		if a.any([]string{"t"}) {
+		if a.any([]string{"t", "v"}) {
 			t.Errorf("%s: it does not end", what)
 		}
 	}

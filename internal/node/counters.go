@@ -52,7 +52,7 @@ func (l *life) showCounters() session.Result {
 		{"groups", &c.groups}, {"local", &c.local}, {"remote", &c.remote}, {"aborted", &c.aborted},
 		{"frames_sent", &c.sent}, {"frames_received", &c.received}, {"handed_over", &c.handed},
 		{"throttled", &l.throttle.times}, {"throttled_us", &l.throttle.micros},
-		{"turns", &l.turns.allowed}, {"turns_waited", &l.turns.waits}, {"held_back", &l.holds.waits}, {"additions", &l.additions.putOff}, {"blind", &l.additions.blind},
+		{"turns", &l.turns.allowed}, {"turns_waited", &l.turns.waits}, {"held_back", &l.holds.waits}, {"additions", &l.additions.putOff}, {"blind", &l.additions.blind}, {"blind_blocks", &l.additions.blocks},
 		{"notified", &l.outbox.taken}, {"notifications_told", &l.publisher.told}, {"notifications_lost", &l.publisher.dropped},
 	} {
 		r.Rows = append(r.Rows, []string{row.name, strconv.FormatUint(row.value.Load(), 10)})

@@ -59,7 +59,8 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if err := l.applyRemote(ctx, g.Last, remote); err != nil {
 		return err
 	}
-	l.tell(remote, l.applier.missed)
+	l.present.applied(remote, l.applier.missed)
+	l.tell(remote, l.applier.missed, l.applier.void)
 	if err := l.finishLocals(ctx, g); err != nil {
 		return err
 	}
@@ -147,6 +148,7 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 				}
 				l.tables.Store(l.applier.tables)
 			}
+			l.present.saw(w.sub.Writeset)
 			l.additions.sights = append(l.additions.sights, sight{w.ordinal, w.sub.Writeset})
 			if ok && w.added > 0 {
 				l.additions.orders = append(l.additions.orders, [2]uint64{w.sub.Seq, w.added})
@@ -225,7 +227,7 @@ func (l *life) settling() func(*engine.Engine) {
 
 // applyRemote applies the rows of other members' transactions with the progress row.
 func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task) error {
-	l.applier.missed = nil
+	l.applier.missed, l.applier.void = nil, nil
 	if len(tasks) == 0 {
 		return nil
 	}

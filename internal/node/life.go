@@ -76,6 +76,7 @@ type life struct {
 	rule        *lead.Rule // the core's
 	turns       turns
 	additions   additions
+	present     present
 	reached     reached
 	checks      checks
 	rehearsals  rehearsals
@@ -126,6 +127,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.throttle.init(c.Limits)
 	l.turns.percent = c.Limits.TurnsPercent
 	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
+	l.present.off = l.additions.sighted
 	l.checks.init()
 	l.rehearsals.init()
 	l.channels.init(c.Member, c.Limits.Channels)

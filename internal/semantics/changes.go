@@ -29,23 +29,57 @@ func (d *Direct) changes(u *pg.UpdateStmt) {
 			return
 		}
 		c := Change{Column: target.Name}
-		if value, ok := addend(target.Val); ok {
-			c.Value = value
-		} else if k := target.Val.GetAConst(); k.GetSval() != nil {
-			text := k.GetSval().GetSval()
-			c.Text = &text
-		} else if k.GetBoolval() != nil {
-			yes := k.GetBoolval().GetBoolval()
-			c.Bool = &yes
-		} else if add, ok := addOf(target, alias); ok {
+		if !c.takes(target.Val) {
+			add, ok := addOf(target, alias)
+			if !ok {
+				return
+			}
 			c.Add, c.Minus, c.Value = true, add.Minus, add.By
 			adds = append(adds, add)
-		} else {
-			return
 		}
 		changes = append(changes, c)
 	}
 	if d.Changes, d.Finds = changes, finds; len(adds) == len(changes) {
 		d.Adds = adds
 	}
+}
+
+// takes notes the value of a change that is a parameter or a constant.
+func (c *Change) takes(n *pg.Node) bool {
+	value, ok := addend(n)
+	k := n.GetAConst()
+	switch {
+	case ok:
+		c.Value = value
+	case k.GetSval() != nil:
+		text := k.GetSval().GetSval()
+		c.Text = &text
+	case k.GetBoolval() != nil:
+		yes := k.GetBoolval().GetBoolval()
+		c.Bool = &yes
+	default:
+		return false
+	}
+	return true
+}
+
+// fills notes what an INSERT gives to the columns that it names, if it makes one row of parameters and constants.
+func (d *Direct) fills(s *pg.InsertStmt) {
+	lists := s.SelectStmt.GetSelectStmt().GetValuesLists()
+	if len(lists) != 1 || s.Override != pg.OverridingKind_OVERRIDING_NOT_SET {
+		return
+	}
+	values := lists[0].GetList().GetItems()
+	if len(values) != len(s.Cols) {
+		return
+	}
+	var changes []Change
+	for i, n := range s.Cols {
+		c := Change{Column: n.GetResTarget().GetName()}
+		if len(n.GetResTarget().GetIndirection()) > 0 || !c.takes(values[i]) {
+			return
+		}
+		changes = append(changes, c)
+	}
+	d.Changes = changes
 }

@@ -33,7 +33,8 @@ type Direct struct {
 	Adds  []Add
 	Finds []Find
 
-	// Changes are what an Update does to the row that Finds names, if that depends on nothing it has to see.
+	// Changes are what an Update does to the row that Finds names, if that depends on nothing it has to see; and what an Insert of one row gives to all columns
+	// that it names. A Delete of such a row has Finds alone.
 	Changes []Change
 
 	// Calls are functions that it calls, of directFunctions, if nobody has written others of these names.
@@ -71,6 +72,7 @@ func DirectOf(sql string) (Direct, bool) {
 		for _, c := range s.Cols {
 			d.Inserts = append(d.Inserts, c.GetResTarget().GetName())
 		}
+		d.fills(s)
 	case n.GetUpdateStmt() != nil:
 		s := n.GetUpdateStmt()
 		if len(s.FromClause) > 0 || s.WithClause != nil {
@@ -87,6 +89,9 @@ func DirectOf(sql string) (Direct, bool) {
 			return Direct{}, false
 		}
 		d.Verb, rel, returning = Delete, s.Relation, s.ReturningList
+		if finds, ok := findsOf(s.WhereClause, tableAlias(s.Relation)); ok {
+			d.Finds = finds
+		}
 	}
 	if rel == nil || rel.Catalogname != "" || !harmless(tree.Stmts[0].Stmt.ProtoReflect()) {
 		return Direct{}, false

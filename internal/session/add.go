@@ -15,20 +15,30 @@ import (
 // conflict (decision 0056). So it is in READ COMMITTED blocks, and as long as nothing comes behind it that could see the row, or do something in the
 // protection of its lock: only more of the kind, and direct INSERTs. Before everything else it is carried out as what it is.
 
-// later is what a transaction has yet to add to rows, and what it has found in some.
+// later is what a transaction has yet to do, and what it has found in some rows.
 type later struct {
 	off    bool // something was carried out in vain: it is not as it was known
 	next   bool // and the next transaction, which may be the same again, does without as well
 	adds   []addLater
-	wrote  map[uint32]int // rows, by tables' OIDs
+	found  map[uint32]int // rows, by tables' OIDs
 	before uint64         // ordinal that was applied before the request that runs
+
+	unseen []unseenLater
+	bytes  int    // of what they are
+	base   uint64 // see Host.Unseen
+	wrote  bool   // the transaction has run something that does not just read
 }
 
-// addLater is one of its statements.
+// postponed is a statement that was answered.
+type postponed struct {
+	form *form
+	how  Rewritten
+	bind []byte
+}
+
+// addLater is one that adds to a row.
 type addLater struct {
-	form     *form
-	how      Rewritten
-	bind     []byte
+	postponed
 	what     Adds
 	row      Counted
 	addition writeset.Addition
@@ -37,10 +47,14 @@ type addLater struct {
 // laterMax bounds them.
 const laterMax = 64
 
+// pending reports whether something was put off.
+func (l *later) pending() bool { return len(l.adds)+len(l.unseen) > 0 }
+
 // end forgets a transaction, but not that it was carried out in vain: it may be done again.
 func (l *later) end() {
-	clear(l.wrote)
-	*l = later{off: l.off, next: l.next, wrote: l.wrote}
+	clear(l.found)
+	clear(l.unseen)
+	*l = later{off: l.off, next: l.next, found: l.found, unseen: l.unseen[:0]}
 }
 
 // putsOff reports whether a request of a block was answered, and will be carried out at COMMIT.
@@ -59,7 +73,7 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 		return false, nil
 	}
 	what, ok := p.form.how.Adds(p.bind)
-	if !ok || l.wrote[what.Table] > 0 {
+	if !ok || l.found[what.Table] > 0 {
 		return false, nil
 	}
 	if !p.kept {
@@ -77,15 +91,18 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	l.adds = append(l.adds, addLater{p.form, p.form.how, p.bind, what, row, addition})
+	l.adds = append(l.adds, addLater{postponed{p.form, p.form.how, p.bind}, what, row, addition})
 	rep.status = wire.TxActive
-	return true, s.answerUpdate(r, rep)
+	return true, s.answerAlone(r, rep, "UPDATE 1")
 }
 
 // goesAlong reports whether a request may be run while additions are put off: it shows nothing of them, and does nothing that waits for their locks.
 func (s *Session) goesAlong(r *request) bool {
-	if r.prepares {
+	switch {
+	case r.prepares:
 		return true
+	case len(s.later.unseen) > 0:
+		return false
 	}
 	return r.chosen && !slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
 		return !p.form.how.Inserts() || slices.ContainsFunc(s.later.adds, func(a addLater) bool { return a.how.Table() == p.form.how.Table() })
@@ -96,24 +113,43 @@ func (s *Session) goesAlong(r *request) bool {
 // rolled back, and doom says so.
 func (s *Session) catchUp() error {
 	l := &s.later
-	adds := l.adds
-	if l.adds = nil; len(adds) == 0 || !s.open || s.block != active {
+	var all []postponed
+	for i := range l.adds {
+		all = append(all, l.adds[i].postponed)
+	}
+	forgot := false
+	for i := range l.unseen {
+		forgot = forgot || l.unseen[i].form.how == nil
+		all = append(all, l.unseen[i].postponed)
+	}
+	unseen := len(l.unseen) > 0
+	if l.adds, l.unseen = nil, l.unseen[:0]; len(all) == 0 || !s.open && !unseen || s.block != active {
 		return nil
 	}
 	s.direct.wish = ownTxDirect
+	if err := s.ensureOpen(true); err != nil || s.doom != nil {
+		return err
+	}
+	l.wrote = true
+	if forgot {
+		l.off, l.next = true, true
+		err := s.rollbackServer()
+		s.doom = errForgotten("could not serialize access due to concurrent definition")
+		return err
+	}
 	s.adjust()
-	s.appendAdds(adds)
+	s.appendPostponed(all)
 	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
 	doom := s.host.Enter(PhaseRunning)
 	r, rows, err := s.internal(true)
 	if err != nil {
 		return err
 	}
-	parts := make([]directPart, len(adds))
-	for i := range adds {
-		parts[i] = directPart{form: adds[i].form}
+	parts := make([]directPart, len(all))
+	for i := range all {
+		parts[i] = directPart{form: all[i].form}
 	}
-	if doom == nil && r.failed == nil && len(rows) == len(adds) {
+	if doom == nil && r.failed == nil && len(rows) == len(all) {
 		for i := range parts {
 			s.keepRow(&parts[i], rows[i])
 		}
@@ -138,11 +174,11 @@ func (s *Session) catchUp() error {
 	return err
 }
 
-// appendAdds carries them out, without Sync.
-func (s *Session) appendAdds(adds []addLater) {
+// appendPostponed carries them out, without Sync.
+func (s *Session) appendPostponed(all []postponed) {
 	dst := s.srvW.AvailableBuffer()
-	for i := range adds {
-		dst = wire.AppendBindAs(dst, adds[i].form.name, adds[i].bind, 1)
+	for i := range all {
+		dst = wire.AppendBindAs(dst, all[i].form.name, all[i].bind, 1)
 		dst = wire.AppendClose(wire.AppendExecute(dst, "", 0), 'P', "")
 	}
 	s.srvW.Append(dst)
@@ -193,12 +229,12 @@ func (s *Session) noteFound(p *directPart) {
 	if p.form.how == nil { // it has failed, and its form is forgotten
 		return
 	}
-	if l.wrote == nil {
-		l.wrote = map[uint32]int{}
+	if l.found == nil {
+		l.found = map[uint32]int{}
 	}
 	table := p.form.how.Table()
-	l.wrote[table] += len(p.rows)
-	if len(p.rows) != 1 || l.wrote[table] != 1 || !p.kept {
+	l.found[table] += len(p.rows)
+	if len(p.rows) != 1 || l.found[table] != 1 || !p.kept {
 		return
 	}
 	what, ok := p.form.how.Adds(p.bind)
@@ -215,7 +251,10 @@ func (s *Session) noteFound(p *directPart) {
 // goOn puts a request off, or carries out what was put off if that must come first. done reports that it is answered: with rep, or else because the
 // transaction has lost.
 func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
-	off, err := s.putsOff(r, rep)
+	off, err := s.putsOffUnseen(r, rep)
+	if err == nil && !off {
+		off, err = s.putsOff(r, rep)
+	}
 	switch {
 	case err != nil:
 		return true, err
@@ -223,9 +262,10 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		s.habits.reached(r)
 		s.noteRedo(r, rep)
 		return true, nil
-	case len(s.later.adds) == 0 || s.goesAlong(r):
+	case !s.later.pending() || s.goesAlong(r):
 		return false, nil
 	}
+	s.later.caught(r)
 	if err := s.catchUp(); err != nil {
 		return true, err
 	}

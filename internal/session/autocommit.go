@@ -107,7 +107,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	s.ears.stale = s.ears.stale || r.listens
 	s.told.begin(!r.yields)
 	if !s.keepsSight(&r) {
-		s.sight.who = ""
+		s.sight.who, s.sight.odd = "", true
 	}
 	if s.block == idle {
 		if err := s.refresh(); err != nil {
@@ -149,6 +149,11 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		if done, err := s.goOn(&r, rep); done || err != nil {
 			return rep.status != wire.TxActive, err
 		}
+		if r.prepares && s.later.pending() && !s.open {
+			failedToo, err := s.prepareOutside(r, rep)
+			s.noteRedo(&r, rep)
+			return failedToo, err
+		}
 		if err := s.ensureOpen(!r.settings); err != nil {
 			return true, err
 		}
@@ -177,6 +182,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	r.resumes = s.redoable(&r)
 	before := s.redo.telling()
 	s.writes(&r)
+	s.later.wrote = s.later.wrote || !r.prepares && !r.still()
 	s.send(&r)
 	if !r.prepares {
 		s.habits.reached(&r)
@@ -479,13 +485,10 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		retry := s.doomed() || rep.failed.Code == wire.CodeSerializationFailure
 		return outcome{failed: true, retry: retry}, s.rollbackServer()
 	}
-	who := ""
-	if s.direct.clean { // else it may have temporary tables, of the names of others
-		who = s.direct.who
-	}
 	o.failure, o.retry, err = s.settle(c)
 	if o.failed = o.failure != nil; r.chosen && !o.failed {
-		s.sight.who = who
+		s.sight.odd = false
+		s.sees()
 	}
 	return o, err
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // A direct UPDATE of a row that it finds by its key, to what its parameters say, needs to see nothing but that the row is there. Where it is a transaction of
@@ -13,6 +14,7 @@ import (
 type sight struct {
 	// who it is, see Returned.Who: told by the last direct statement that was a transaction of its own, if nothing has been run since that may have changed it.
 	who  string
+	odd  bool  // in the block something was run that may have changed it
 	late int64 // by Host.Clock: when its backend is to be asked whether there is something new
 }
 
@@ -32,24 +34,22 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 	if p.form.how == nil || p.parse != nil || p.limited || !p.form.blind || p.form.who != s.sight.who {
 		return false, nil
 	}
-	if now := s.host.Clock(); now >= s.sight.late {
-		s.sight.late = now + sightMs
-		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-		if _, err := s.quiet(); err != nil || s.sight.who == "" {
-			return false, err
-		}
+	if ok, err := s.looks(); !ok {
+		return false, err
 	}
 	base := s.host.Unseen()
 	if d.catalog != s.o.Collector.Catalog() {
 		return false, nil
 	}
 	what, ok := p.form.how.Unseen(p.bind)
-	if !ok || what.Shape != p.form.blindShape {
+	if !ok || what.Shape != p.form.blindShape || what.Inserts {
 		return false, nil
 	}
+	ws := &writeset.Writeset{Tables: []writeset.Table{what.Table}, Rows: []writeset.Row{what.Row}}
+	ws.AddTableKeys()
 	_, _, seq := s.host.NewSeq()
 	*rep = reply{} // of an earlier try
-	decision, done := s.host.Blind(Submission{Seq: seq, Base: base, Writeset: what.Writeset}, what.Name, try >= blindTries)
+	decision, done := s.host.Blind(Submission{Seq: seq, Base: base, Writeset: ws}, try >= blindTries)
 	s.host.Enter(PhaseIdle)
 	switch {
 	case !done || !decision.Commit && decision.Retry:
@@ -58,11 +58,26 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 		rep.failed = &decision.Err.ErrorFields
 		return true, s.fail(decision.Err)
 	}
-	return true, s.answerUpdate(r, rep)
+	return true, s.answerAlone(r, rep, what.Tag)
 }
 
-// answerUpdate tells the client of a request, which is one UPDATE, that it has changed a row.
-func (s *Session) answerUpdate(r *request, rep *reply) error {
+// looks asks the backend now and then whether there is something new, and reports whether the session still knows who it is.
+func (s *Session) looks() (bool, error) {
+	if now := s.host.Clock(); now >= s.sight.late {
+		s.sight.late = now + sightMs
+		if s.open { // it has just been asked something
+			return true, nil
+		}
+		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
+		if _, err := s.quiet(); err != nil {
+			return false, err
+		}
+	}
+	return s.sight.who != "", nil
+}
+
+// answerAlone tells the client of a request, which is one statement without rows, what that has done.
+func (s *Session) answerAlone(r *request, rep *reply, tag string) error {
 	p := &r.direct.parts[0]
 	var frames []wire.Frame
 	if !r.direct.query {
@@ -74,7 +89,7 @@ func (s *Session) answerUpdate(r *request, rep *reply) error {
 		}
 	}
 	rep.done++
-	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, "UPDATE 1")})
+	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, tag)})
 	for _, f := range frames {
 		if err := s.emit(f); err != nil {
 			return err
@@ -83,23 +98,16 @@ func (s *Session) answerUpdate(r *request, rep *reply) error {
 	return nil
 }
 
-// keepsSight reports whether a request outside of a block leaves the session who it is, as far as its text tells.
+// keepsSight reports whether a request leaves the session who it is, as far as its text tells.
 func (s *Session) keepsSight(r *request) bool {
-	switch {
-	case s.block != idle:
-		return false
-	case r.prepares || r.direct != nil && r.direct.known():
-		return true
+	return r.prepares || r.direct != nil && r.direct.known() || r.still()
+}
+
+// sees notes who the session is when a transaction was committed that has run nothing which might have changed that.
+func (s *Session) sees() {
+	if !s.sight.odd && s.direct.clean && s.direct.who != "" { // else it may have temporary tables, of the names of others
+		s.sight.who = s.direct.who
 	}
-	if !r.harmless() || r.local || len(r.sql) == 0 {
-		return false
-	}
-	for _, sql := range r.sql {
-		if !semantics.Still(sql) {
-			return false
-		}
-	}
-	return true
 }
 
 // noteSight notes of a direct statement that has changed one row whether it could have done so unseen: if the row is the one that its parameters tell.
@@ -109,7 +117,7 @@ func (s *Session) noteSight(p *directPart) {
 		return
 	}
 	if what, ok := f.how.Unseen(p.bind); ok {
-		f.blind, f.blindShape = what.Identity == p.rows[0].Identity(), what.Shape
+		f.blind, f.blindShape = what.Row.Identity == p.rows[0].Identity(), what.Shape
 	}
 }
 
@@ -126,7 +134,7 @@ func (s *Session) writes(r *request) {
 		return
 	}
 	for i := range r.direct.parts {
-		if how := r.direct.parts[i].form.how; s.block != idle || len(r.direct.parts) > 1 || !how.Blind() {
+		if how := r.direct.parts[i].form.how; len(r.direct.parts) > 1 || !how.Blind() {
 			s.host.Writing(how.Name())
 		}
 	}

@@ -16,7 +16,11 @@ func (s *Session) deallocates(st semantics.Statement) bool {
 // control carries out the statements that are not the backend's: transaction commands,
 // definitions, SHOW tutti.*, refusals, and what removes one of these that was prepared. Its answer has no ReadyForQuery.
 func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
-	s.sight.who = ""
+	switch st.Kind {
+	case semantics.Begin, semantics.Commit, semantics.Rollback:
+	default:
+		s.sight.who, s.sight.odd = "", true
+	}
 	switch st.Kind {
 	case semantics.Commit:
 		if err := s.revive(); err != nil {
@@ -155,7 +159,7 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 	if s.implicit { // BEGIN after other statements of the same Query takes them along
 		s.implicit = false
 	} else {
-		s.block, s.modes = active, st.Modes
+		s.block, s.modes, s.sight.odd = active, st.Modes, false
 		if s.ears.listens { // PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
 			if err := s.openEarly(); err != nil {
 				return true, err
@@ -197,7 +201,7 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 		s.tag("ROLLBACK")
 		return false, nil
 	}
-	if s.open {
+	if s.open || s.later.pending() {
 		s.habits.committed()
 		failure, err := s.finish()
 		if err != nil {
@@ -207,6 +211,7 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 			s.reset()
 			return true, s.fail(failure)
 		}
+		s.sees()
 	}
 	s.endBlock(st.Chain, modes)
 	s.tag(st.Tag)

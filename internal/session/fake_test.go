@@ -257,7 +257,9 @@ func (h *fakeHost) Locks([]string) {}
 
 func (h *fakeHost) Unseen() uint64 { return h.Applied() }
 
-func (h *fakeHost) Blind(session.Submission, string, bool) (session.Decision, bool) {
+func (h *fakeHost) There(uint64) bool { return false }
+
+func (h *fakeHost) Blind(session.Submission, bool) (session.Decision, bool) {
 	return session.Decision{}, false
 }
 

@@ -163,9 +163,11 @@ type Host interface {
 	Locks(tables []string)
 	// Unseen is up to where the definitions are known that a session knows which looks now: for a transaction that sees nothing else.
 	Unseen() (base uint64)
-	// Blind orders a transaction that has seen nothing, of a table of this name, and waits until it is carried out here. done is false if nothing
-	// has happened: because its row is not there, or somebody here writes to the table otherwise, unless it must.
-	Blind(s Submission, table string, must bool) (d Decision, done bool)
+	// Blind orders a transaction that has seen nothing, and waits until it is carried out here. done is false if nothing
+	// has happened: with Retry because a row is not there, else because it was not tried: somebody here writes to a table otherwise, unless it must.
+	Blind(s Submission, must bool) (d Decision, done bool)
+	// There reports whether a row is there by all that the node has seen lately.
+	There(identity uint64) bool
 	// Writing says, before a statement is run, that it writes to a table of this name, or to any if that is empty. It goes with PhaseIdle.
 	Writing(table string)
 	// Learn tells what a statement has found in a row that its transaction has not made.
@@ -335,7 +337,7 @@ type Rewritten interface {
 	Table() uint32
 	Name() string
 	Inserts() bool
-	// Blind reports whether it can be carried out unseen, and Unseen is the transaction that does so with the parameters of a Bind, a whole frame; false if
+	// Blind reports whether it can be carried out unseen by itself, and Unseen is what does so with the parameters of a Bind, a whole frame; false if
 	// that cannot be with these.
 	Blind() bool
 	Unseen(bind []byte) (Unseen, bool)
@@ -348,10 +350,11 @@ type Rewritten interface {
 
 // Unseen is a change of a row that is carried out unseen.
 type Unseen struct {
-	Writeset *writeset.Writeset
-	Identity uint64 // of the row
-	Shape    string // of parameters: what PostgreSQL has read in a shape is read alike here
-	Name     string // of the table, without the schema
+	Table   writeset.Table
+	Row     writeset.Row
+	Shape   string // of parameters: what PostgreSQL has read in a shape is read alike here
+	Tag     string // what the client is told if the row was there
+	Inserts bool   // it makes a row that its transaction has deleted anew
 }
 
 // Adds is an addition to a row.

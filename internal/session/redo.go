@@ -159,7 +159,7 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	if off, err := s.putsOff(r, &rep); off || err != nil {
 		return rep, off, err
 	}
-	if len(s.later.adds) > 0 && !s.goesAlong(r) {
+	if s.later.pending() && !s.goesAlong(r) {
 		if err := s.catchUp(); err != nil || s.doom != nil {
 			return rep, false, err
 		}
@@ -172,6 +172,7 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	}
 	s.adjust()
 	s.writes(r)
+	s.later.wrote = s.later.wrote || !r.prepares && !r.still()
 	s.send(r)
 	if rep, err = s.relay(*r); err != nil || rep.interrupted {
 		return rep, false, err

@@ -376,7 +376,11 @@ func (s *Session) commitServer(c *collected) (reply, [][][]byte, error) {
 	marks := 0
 	if !c.marked && c.ws != nil {
 		marks = len(c.adds) + 1
-		s.appendAdds(c.adds)
+		all := make([]postponed, len(c.adds))
+		for i := range all {
+			all[i] = c.adds[i].postponed
+		}
+		s.appendPostponed(all)
 		s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
 	}
 	s.sendCommit(marks)
@@ -431,6 +435,11 @@ func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 	}
 	if err := s.takeAhead(); err != nil {
 		return nil, false, err
+	}
+	if len(s.later.unseen) > 0 {
+		if over, failure, retry, err := s.commitUnseen(); over || err != nil {
+			return failure, retry, err
+		}
 	}
 	if !s.open {
 		failure := s.doom

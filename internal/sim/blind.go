@@ -1,15 +1,23 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// unseen is what a blind transaction (writeset.OpSet) does: it changes one row, if that exists at its place in the order, and has seen nothing. It has
+// unseen is what a blind transaction (writeset.OpSet and OpDrop) does: it changes rows, if all of them exist at its place in the order, and has seen nothing. It has
 // no transaction in its member's database.
 type unseen struct {
-	change
-	missed bool // its session was told that there was no such row
+	changes []change
+	missed  bool // its session was told that there was no such row, and that nothing was done
+}
+
+// versionOf is a version that a blind transaction with a tag has made of a row.
+type versionOf struct {
+	tag uint64
+	key rowKey
 }
 
 // countMost is what a counter may hold at most after a blind addition, one way or the other. What would make it more finds no row.
@@ -21,17 +29,26 @@ func (w *world) goBlind(a *attempt) bool {
 	if w.swarm.blindPerMille == 0 || !r.chance(w.swarm.blindPerMille) {
 		return false
 	}
-	t := []table{tCounter, tCounter, tParent, tList, tAccount}[r.intn(5)]
-	c := change{key: rowKey{t, uint32(r.skewed(int(rowsOf[t]), w.swarm.skew))}, op: writeset.OpSet}
-	switch t {
-	case tCounter:
-		c.adds, c.v.n = r.chance(500), r.between(-9, 9)
-	case tList:
-		w.values++
-		c.adds, c.v.n = true, int64(w.values)
-		a.ops = []listOp{{key: c.key.id, value: w.values}}
+	u := &unseen{}
+	for range []int{1, 1, 2, 3}[r.intn(4)] {
+		t := []table{tCounter, tCounter, tParent, tList, tAccount}[r.intn(5)]
+		c := change{key: rowKey{t, uint32(r.skewed(int(rowsOf[t]), w.swarm.skew))}, op: writeset.OpSet}
+		if slices.ContainsFunc(u.changes, func(x change) bool { return x.key == c.key }) {
+			continue
+		}
+		switch t {
+		case tCounter:
+			if c.adds, c.v.n = r.chance(500), r.between(-9, 9); r.chance(100) {
+				c.op, c.adds = writeset.OpDrop, false
+			}
+		case tList:
+			w.values++
+			c.adds, c.v.n = true, int64(w.values)
+			a.ops = append(a.ops, listOp{key: c.key.id, value: w.values})
+		}
+		u.changes = append(u.changes, c)
 	}
-	a.unseen, a.repeat = &unseen{change: c}, false
+	a.unseen, a.repeat = u, false
 	return true
 }
 
@@ -39,8 +56,8 @@ func (w *world) goBlind(a *attempt) bool {
 func (s *session) runBlind() {
 	a, m := s.a, s.m
 	s.base, s.progress, s.order = m.engine.Applied(), 0, 0
-	a.shape = m.db.shape(a.unseen.key.t)
-	a.changes = []change{a.unseen.change}
+	a.shape = m.db.shapes(a.unseen)
+	a.changes = slices.Clone(a.unseen.changes)
 	ws := encode(a.changes, a.tag)
 	m.w.after(m.w.rnd.between(1, m.w.swarm.statementMax), m.in(func() {
 		if s.a != a || s.state != sessionRunning {
@@ -69,50 +86,86 @@ func (m *member) shun(a *attempt) {
 	m.wake()
 }
 
-// set makes a blind change of whatever row t finds, and returns the version that it has made, which depends on the one before; zero if
-// there was no row, or it cannot hold what is added.
-func (t *tx) set(c change, tag uint64) (version uint64) {
-	cur := t.latest(c.key)
-	if cur.gone {
-		return 0
+// shapes tells how often definitions have changed the rows of a blind transaction's tables.
+func (d *database) shapes(u *unseen) (n int64) {
+	for _, c := range u.changes {
+		n += d.shape(c.key.t)
 	}
-	v := cur.v
-	switch {
-	case c.key.t == tList:
-		v.list = append(v.list[:len(v.list):len(v.list)], uint64(c.v.n))
-	case c.key.t == tCounter && c.adds:
-		if v.n += c.v.n; v.n > countMost || v.n < -countMost {
-			return 0
-		}
-	case c.key.t == tCounter:
-		v.n = c.v.n
-	}
-	version = mix(cur.tag ^ mix(tag))
-	t.net(tagged{change: change{key: c.key, op: writeset.OpUpdate, prev: cur.tag, v: v}, tag: version})
-	return version
+	return n
 }
 
-// set carries a blind change out. For a row that does not exist it takes no lock, nor does it wait for who is about to make it. It is false
-// if the applier must wait.
-func (a *applier) set(c *tagged) bool {
-	if !a.t.latest(c.key).gone && !a.lock(c.key.identity(), c.op.KeyMode()) {
-		return false
+// blindly makes blind changes of whatever rows t finds, and returns the versions that it has made, which depend on those before; nil, and nothing is changed, if
+// one of the rows is not there, or cannot hold what is added.
+func (t *tx) blindly(changes []change, tag uint64) (versions []uint64) {
+	var out []tagged
+	for _, c := range changes {
+		cur := t.latest(c.key)
+		v := cur.v
+		switch {
+		case cur.gone:
+			return nil
+		case c.key.t == tList:
+			v.list = append(v.list[:len(v.list):len(v.list)], uint64(c.v.n))
+		case c.key.t == tCounter && c.adds:
+			if v.n += c.v.n; v.n > countMost || v.n < -countMost {
+				return nil
+			}
+		case c.key.t == tCounter:
+			v.n = c.v.n
+		}
+		does, version := writeset.OpUpdate, mix(cur.tag^mix(tag))
+		if c.op == writeset.OpDrop {
+			does = writeset.OpDelete
+		}
+		out = append(out, tagged{change: change{key: c.key, op: does, prev: cur.tag, v: v}, tag: version})
+		versions = append(versions, version)
 	}
-	version, want := a.t.set(c.change, c.tag), a.m.w.truth.blind[c.tag]
-	if version != want {
-		a.m.w.violation("%v: blind transaction with tag %d makes version %d of %v, and version %d in the order", a.m, c.tag, version, c.key, want)
+	for _, c := range out {
+		t.net(c)
 	}
-	if version == 0 {
-		a.missed = append(a.missed, c.tag)
+	return versions
+}
+
+// blindly carries out the blind transaction whose changes come next, and reports whether it has; else the applier must wait. For a row that does not exist it takes
+// no lock, nor does it wait for who is about to make it.
+func (a *applier) blindly() bool {
+	rest := a.work[a.next:]
+	tag := rest[0].tag
+	var changes []change
+	for i := 0; i < len(rest) && rest[i].op.Blind() && rest[i].tag == tag; i++ {
+		c := rest[i].change
+		if !a.t.latest(c.key).gone && !a.lock(c.key.identity(), c.op.KeyMode()) {
+			return false
+		}
+		changes = append(changes, c)
 	}
+	versions := a.t.blindly(changes, tag)
+	if versions == nil && a.m.w.o.Planted == "blind-half" {
+		for _, c := range changes {
+			a.t.blindly([]change{c}, tag)
+		}
+	}
+	for i, c := range changes {
+		version, want := uint64(0), a.m.w.truth.blind[versionOf{tag, c.key}]
+		if versions != nil {
+			version = versions[i]
+		}
+		if version != want {
+			a.m.w.violation("%v: blind transaction with tag %d makes version %d of %v, and version %d in the order", a.m, tag, version, c.key, want)
+		}
+	}
+	if versions == nil {
+		a.missed = append(a.missed, tag)
+	}
+	a.next += len(changes)
 	return true
 }
 
 // judgeBlind checks that sessions were told whether their blind transactions have found their rows.
 func (w *world) judgeBlind() {
 	for _, a := range w.history {
-		if u := a.unseen; u != nil && a.outcome == outcomeOK && u.missed != (w.truth.blind[a.tag] == 0) {
-			w.violation("the blind transaction with tag %d was told %v for whether it has missed its row", a.tag, u.missed)
+		if u := a.unseen; u != nil && a.outcome == outcomeOK && u.missed != (w.truth.blind[versionOf{a.tag, u.changes[0].key}] == 0) {
+			w.violation("the blind transaction with tag %d was told %v for whether it has missed a row", a.tag, u.missed)
 		}
 	}
 }

@@ -185,13 +185,15 @@ type applier struct {
 
 func (a *applier) step() {
 	for ; a.next < len(a.work); a.next++ {
-		c := &a.work[a.next]
-		if c.op == writeset.OpSet {
-			if !a.set(c) {
+		for a.next < len(a.work) && a.work[a.next].op.Blind() {
+			if !a.blindly() {
 				return
 			}
-			continue
 		}
+		if a.next == len(a.work) {
+			break
+		}
+		c := &a.work[a.next]
 		mode := c.op.KeyMode()
 		if mode == writeset.Add {
 			mode = writeset.Update // PostgreSQL knows no other
@@ -264,7 +266,9 @@ func (m *member) applied(it engine.Item, missed []uint64) {
 	}
 	if s := m.submitted[it.ID.Seq]; s != nil {
 		if u := s.a.unseen; u != nil && m.w.o.Planted != "blind-miss-not-told" {
-			u.missed = slices.Contains(missed, s.a.tag)
+			if u.missed = slices.Contains(missed, s.a.tag); u.missed {
+				s.a.ops = nil
+			}
 		}
 		s.finish(outcomeOK)
 	}

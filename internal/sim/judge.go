@@ -125,8 +125,8 @@ func (w *world) whiteBox() []check.Transaction {
 			switch c.op {
 			case writeset.OpDelete:
 				v = 0
-			case writeset.OpSet:
-				if v = w.truth.blind[a.tag]; v == 0 {
+			case writeset.OpSet: // and OpDrop is for counters alone
+				if v = w.truth.blind[versionOf{a.tag, c.key}]; v == 0 {
 					continue
 				}
 			}

@@ -13,13 +13,13 @@ type truth struct {
 	early    map[uint64]engine.Task
 	order    []writeset.TxID // by ordinal; zero ID: nothing committed there
 	seqs     map[uint64]uint64
-	blind    map[uint64]uint64 // by tag: the version that a blind transaction has made; zero: it has missed its row
+	blind    map[versionOf]uint64 // the version that a blind transaction has made; zero: it has missed a row, and made none
 	hashes   []uint64
 	model    *database
 }
 
 func newTruth(w *world) *truth {
-	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{}, seqs: map[uint64]uint64{}, blind: map[uint64]uint64{}}
+	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{}, seqs: map[uint64]uint64{}, blind: map[versionOf]uint64{}}
 	t.model = newDatabase(w, nil, w.base(0))
 	t.order = []writeset.TxID{{}}
 	t.hashes = []uint64{t.model.hash}
@@ -78,16 +78,16 @@ func (t *truth) extend(task *engine.Task) {
 			changes, tag := decode(task.Writeset)
 			a, now := t.attempts[id], t.model.at(shapeKey, t.model.visible).v.n
 			if a.unseen != nil {
-				now = t.model.shape(a.unseen.key.t)
+				now = t.model.shapes(a.unseen)
 			}
 			if a.shape != now {
 				t.w.violation("ordinal %d: transaction with tag %d has rows of shape %d, they have shape %d now", o, tag, a.shape, now)
 			}
+			if task.Writeset.Blind() {
+				t.blindly(tr, changes, tag)
+				changes = nil
+			}
 			for _, c := range changes {
-				if c.op == writeset.OpSet {
-					t.set(tr, c, tag)
-					continue
-				}
 				if err := tr.apply(c, tag); err != nil {
 					t.w.violation("ordinal %d: transaction with tag %d %v", o, tag, err)
 				}
@@ -111,11 +111,13 @@ func (t *truth) extend(task *engine.Task) {
 	t.hashes = append(t.hashes, t.model.hash)
 }
 
-// set carries a blind change out.
-func (t *truth) set(tr *tx, c change, tag uint64) {
-	t.blind[tag] = tr.set(c, tag)
+// blindly carries a blind transaction out.
+func (t *truth) blindly(tr *tx, changes []change, tag uint64) {
+	for i, version := range tr.blindly(changes, tag) {
+		t.blind[versionOf{tag, changes[i].key}] = version
+	}
 	t.w.stats.Blind++
-	if t.blind[tag] == 0 {
+	if t.blind[versionOf{tag, changes[0].key}] == 0 {
 		t.w.stats.BlindMissed++
 	}
 }

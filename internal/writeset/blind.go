@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Blind reports whether w is of a transaction that has seen nothing of what it writes: all its rows are OpSet. It does the same at every member, given what is before
-// it in the order, so that it is ordered first and carried out by everybody's executor (decision 0057).
-func (w *Writeset) Blind() bool { return len(w.Rows) > 0 && w.Rows[0].Op == OpSet }
+// Blind reports whether w is of a transaction that has seen nothing of what it writes: all its operations are Blind. It does the same at every member, given what is before
+// it in the order, so that it is ordered first and carried out by everybody's executor (decision 0057): all of it if all its rows are there and can be changed so, else nothing.
+func (w *Writeset) Blind() bool { return len(w.Rows) > 0 && w.Rows[0].Op.Blind() }
 
 // Setting is a column that OpSet changes: it is set to the record's value, or that is added to it.
 type Setting struct {
@@ -66,14 +66,16 @@ func (r *Row) Record() []byte {
 func (w *Writeset) validateSet(i int) error {
 	r := &w.Rows[i]
 	switch {
-	case (r.Op == OpSet) != w.Blind():
+	case r.Op.Blind() != w.Blind():
 		return errors.New("writeset: blind rows and others do not go together")
-	case r.Op != OpSet:
+	case !r.Op.Blind():
 		return nil
 	case w.Tables[r.Table].Format != FormatBinary:
-		return fmt.Errorf("writeset: row %d is set, and not in binary", i)
+		return fmt.Errorf("writeset: row %d is changed blindly, and not in binary", i)
 	case len(w.Held) > 0:
 		return errors.New("writeset: a blind transaction holds tables")
+	case r.Op == OpDrop:
+		return nil
 	}
 	if _, _, err := ReadSet(r.Image); err != nil {
 		return fmt.Errorf("writeset: row %d: %w", i, err)

@@ -33,7 +33,12 @@ func TestGoldenBlind(t *testing.T) {
 			t.Errorf("the first %d of %d bytes: %v", i, len(golden), err)
 		}
 	}
-	if !w.Blind() || full().Blind() || (&Writeset{}).Blind() {
+	drop := unseen()
+	drop.Rows = append(drop.Rows, Row{Op: OpDrop, Identity: 3, Image: []byte("d")})
+	if got, err := Decode(drop.Append(nil)); err != nil || !reflect.DeepEqual(got, drop) {
+		t.Errorf("a dropped row decodes to %+v, %v", got, err)
+	}
+	if !w.Blind() || !drop.Blind() || full().Blind() || (&Writeset{}).Blind() {
 		t.Error("what is blind is not told from what is not")
 	}
 }

@@ -10,7 +10,7 @@ import (
 //
 //	byte version
 //	tables: count, then per table: format byte, key (8 bytes LE), schema, name
-//	rows:   count, then per row: table<<3|op (0: OpAdd; in version 3 every op is OpSet), identity (8 bytes LE), image
+//	rows:   count, then per row: table<<3|op (0: OpAdd; in version 3 1 is OpSet and 2 OpDrop), identity (8 bytes LE), image
 //	keys:   count, then per key: table<<2|mode, hash (8 bytes LE)
 //
 // Strings and images are length-prefixed. Version 2, of a transaction that changed the schema or locked tables, goes on:
@@ -122,10 +122,9 @@ func Decode(b []byte) (*Writeset, error) {
 	for i := range w.Rows {
 		w.Rows[i] = r.row()
 		if version == codecVersionBlind {
-			if w.Rows[i].Op != blindEncoded {
+			if w.Rows[i].Op += Op(opsEncoded); !w.Rows[i].Op.Blind() {
 				r.fail("a blind row does something else")
 			}
-			w.Rows[i].Op = OpSet
 		}
 	}
 	if n := r.Count(9); n > 0 {
@@ -190,9 +189,6 @@ func (r *Reader) steps(w *Writeset) {
 
 // opsEncoded is how many operations an encoded row tells apart, OpAdd as the first.
 const opsEncoded = uint64(OpAdd)
-
-// blindEncoded is what OpSet is encoded as, where every row's is that.
-const blindEncoded = Op(uint64(OpSet) % opsEncoded)
 
 func (r *Reader) row() Row {
 	v := r.Uvarint()

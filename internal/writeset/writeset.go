@@ -91,15 +91,20 @@ const (
 	OpShare Op = 7
 	// OpAdd: the row existed and still does, and its image is what is added to integer columns of it, in which nothing else has changed.
 	OpAdd Op = 8
-	// OpSet: if the row existed, columns of it were set, or added to, by a transaction that has not seen it: it is blind, and so are all its rows.
+	// OpSet: if the row existed, columns of it were set, or added to, by a transaction that has not seen it: it is blind, and so are all its operations.
 	OpSet Op = 9
+	// OpDrop: if the row existed it was deleted, by a transaction that has not seen it.
+	OpDrop Op = 10
 )
+
+// Blind reports whether op is done by a transaction that has seen nothing of the row.
+func (op Op) Blind() bool { return op == OpSet || op == OpDrop }
 
 // Locks reports whether op changes nothing.
 func (op Op) Locks() bool { return op == OpLock || op == OpShare }
 
 // Row is one row change. Image is the row's final composite value in PostgreSQL's binary
-// (record_send) or text form according to its table's Format; for OpDelete with an Identity, OpLock
+// (record_send) or text form according to its table's Format; for OpDelete with an Identity, OpDrop, OpLock
 // and OpShare only the key columns need to be non-null; for OpAdd the key columns are, and what is added; for OpSet see AppendSet; for OpTruncate it is empty, and for OpLock without Identity one byte,
 // a TableMode.
 type Row struct {
@@ -183,7 +188,7 @@ func (w *Writeset) Empty() bool { return len(w.Rows) == 0 && len(w.Keys) == 0 &&
 func (w *Writeset) EachKey(f func(Key) bool) {
 	for i := range w.Rows {
 		r := &w.Rows[i]
-		if r.Identity != 0 && !f(Key{Hash: r.Identity, Mode: r.Op.KeyMode(), Table: r.Table, Fresh: r.Op == OpInsert, Blind: r.Op == OpSet}) {
+		if r.Identity != 0 && !f(Key{Hash: r.Identity, Mode: r.Op.KeyMode(), Table: r.Table, Fresh: r.Op == OpInsert, Blind: r.Op.Blind()}) {
 			return
 		}
 	}
@@ -312,7 +317,7 @@ func (w *Writeset) Validate() error {
 		if r.Table >= n {
 			return fmt.Errorf("writeset: row %d names table %d of %d", i, r.Table, n)
 		}
-		if r.Op < OpInsert || r.Op > OpSet {
+		if r.Op < OpInsert || r.Op > OpDrop {
 			return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
 		}
 		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpDelete && !r.All() && w.was(i) == nil {

@@ -31,7 +31,7 @@ var unseenTypes = map[string]uint32{"n": 23, "b": 20, "s": 21, "x": 25, "v": 104
 
 const someUUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a0"
 
-// unseenStatement is an UPDATE, with its parameters.
+// unseenStatement is an UPDATE, DELETE or INSERT, with its parameters.
 type unseenStatement struct {
 	sql     string
 	types   []uint32
@@ -104,7 +104,7 @@ func unseenValue(r *rand.Rand, oid uint32, bin, key bool) []byte {
 	return []byte(pick("", "a", "abcd", "abcd  ", "abcde", "abcdef", "größe", "größen", "日本語日本", "日本語日本語", "x\x00y", "\xff\xfe", "  ", "7", "it's", strings.Repeat("long ", 2000)))
 }
 
-func randomUnseen(r *rand.Rand, table string) (s unseenStatement) {
+func randomUnseen(r *rand.Rand, table string, drops bool) (s unseenStatement) {
 	either := func(oid uint32, constant string) string {
 		if r.IntN(2) == 0 {
 			return constant
@@ -139,7 +139,14 @@ func randomUnseen(r *rand.Rand, table string) (s unseenStatement) {
 			where = append(where, k+" = "+s.parameter(r, oid, true))
 		}
 	}
-	s.sql = "UPDATE " + table + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND ")
+	if s.sql = "UPDATE " + table + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND "); drops {
+		s = unseenStatement{}
+		where = nil
+		for _, k := range unseenTables[table] {
+			where = append(where, k+" = "+s.parameter(r, unseenTypes[table+"."+k], true))
+		}
+		s.sql = "DELETE FROM " + table + " WHERE " + strings.Join(where, " AND ")
+	}
 	return s
 }
 
@@ -157,9 +164,9 @@ func TestUnseenIsTheUpdate(t *testing.T) {
 	p.sync()
 	unseen := newUnseen(t, p)
 	r := rand.New(rand.NewPCG(8, 8))
-	for range 2500 {
+	for i := range 2700 {
 		table := []string{"t2", "t4", "t8", "tu", "two", "tx"}[r.IntN(6)]
-		unseen.run(randomUnseen(r, table), table)
+		unseen.run(randomUnseen(r, table, i >= 2500), table)
 	}
 	for table := range unseenTables { // order-free: each for itself
 		unseen.same("SELECT t::text FROM public." + table + " t ORDER BY 1")
@@ -245,13 +252,11 @@ func (u *unseen) run(s unseenStatement, table string) {
 	if !ok {
 		u.left++
 		if err == nil {
-			if _, err := p.b.PgConn().ExecParams(ctx, strings.ReplaceAll(s.sql, "UPDATE ", "UPDATE public."), s.params, s.types, s.formats, nil).Close(); err != nil {
-				u.t.Fatalf("%s: %s", s.sql, explain(err))
-			}
+			u.plain(&s)
 		}
 		return
 	}
-	missed, applied := u.apply(what.Writeset)
+	missed, applied := u.apply(&what)
 	switch {
 	case applied != nil:
 		u.t.Errorf("%s %q: PostgreSQL says %v, and unseen it fails: %s", s.sql, s.params, err, explain(applied))
@@ -259,12 +264,10 @@ func (u *unseen) run(s unseenStatement, table string) {
 		u.t.Errorf("%s %q: PostgreSQL has found a row", s.sql, s.params)
 	case !missed && count != 1:
 		u.t.Errorf("%s %q %v: PostgreSQL says %v, and has found %d rows", s.sql, s.params, s.types, err, count)
-	case count == 1 && identity != what.Identity:
-		u.t.Errorf("%s %q: the row is %x, not %x", s.sql, s.params, identity, what.Identity)
+	case count == 1 && identity != what.Row.Identity:
+		u.t.Errorf("%s %q: the row is %x, not %x", s.sql, s.params, identity, what.Row.Identity)
 	case missed && count == 1: // it would be run as what it is
-		if _, err := p.b.PgConn().ExecParams(ctx, strings.ReplaceAll(s.sql, "UPDATE ", "UPDATE public."), s.params, s.types, s.formats, nil).Close(); err != nil {
-			u.t.Fatalf("%s: %s", s.sql, explain(err))
-		}
+		u.plain(&s)
 		u.missed++
 	case missed:
 		u.missed++
@@ -277,8 +280,96 @@ func (u *unseen) run(s unseenStatement, table string) {
 	}
 }
 
+// plain runs a statement as what it is on p.b.
+func (u *unseen) plain(s *unseenStatement) {
+	u.t.Helper()
+	sql := strings.NewReplacer("UPDATE ", "UPDATE public.", "DELETE FROM ", "DELETE FROM public.").Replace(s.sql)
+	if _, err := u.p.b.PgConn().ExecParams(ctx, sql, s.params, s.types, s.formats, nil).Close(); err != nil {
+		u.t.Fatalf("%s: %s", s.sql, explain(err))
+	}
+}
+
+// TestUnseenInsert: a row that is deleted and made anew is, unseen, changed to what PostgreSQL makes of it.
+func TestUnseenInsert(t *testing.T) {
+	const columns = "n int, b bigint, v varchar(5), c char(4), tz timestamptz"
+	p := newPair(t, "CREATE TABLE anew (id int PRIMARY KEY, gone int, "+columns+")", "ALTER TABLE anew DROP gone", "CREATE INDEX ON anew (n, b)")
+	p.sync()
+	u := newUnseen(t, p)
+	r := rand.New(rand.NewPCG(9, 9))
+	const ids = "SELECT g FROM unnest('{1,2,3,4,5,6,7,8,9,0,10,-1,-32768,32767,-2147483648,2147483647}'::int[]) g"
+	done, left, refused := 0, 0, 0
+	for range 800 {
+		s, values := unseenStatement{}, []string(nil)
+		names := strings.Split("id n b v c tz", " ")
+		order := r.Perm(len(names))
+		for i, n := range order {
+			oid := unseenTypes[names[n]]
+			if names[n] == "id" {
+				oid = 23
+			}
+			if v := s.parameter(r, oid, n == 0); r.IntN(10) > 0 || oid == 1184 {
+				values = append(values, v)
+			} else {
+				s.params, s.types, s.formats = s.params[:len(s.params)-1], s.types[:len(s.types)-1], s.formats[:len(s.formats)-1]
+				values = append(values, map[uint32]string{20: "-7", 23: "7", 1042: "'it''s'", 1043: "'a'"}[oid])
+			}
+			order[i] = n
+		}
+		var columns []string
+		for _, n := range order {
+			columns = append(columns, names[n])
+		}
+		s.sql = "INSERT INTO anew (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
+		p.exec(p.a, "BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM anew; COMMIT")
+		p.exec(p.b, "BEGIN; DELETE FROM public.anew; INSERT INTO public.anew (id) "+ids+"; COMMIT")
+		how := u.form(&s)
+		if how == nil {
+			left++
+			continue
+		}
+		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = quiet_direct")
+		var identity uint64
+		err := each(p.a.PgConn().ExecParams(ctx, how.SQL(), s.params, s.types, s.formats, []int16{1}), func(values [][]byte) error {
+			row, err := how.Read(values)
+			if err == nil {
+				identity = row.Identity()
+			}
+			return err
+		})
+		p.exec(p.a, map[bool]string{true: "COMMIT", false: "ROLLBACK"}[err == nil])
+		what, ok := how.Unseen(wire.AppendBind(nil, "", "", s.formats, s.params, nil))
+		if !ok {
+			left++
+			continue
+		}
+		if !what.Inserts || how.Blind() || what.Tag != "INSERT 0 1" {
+			t.Fatalf("%s is %+v", s.sql, what)
+		}
+		missed, applied := u.apply(&what)
+		switch {
+		case applied != nil || missed:
+			t.Errorf("%s %q: PostgreSQL says %v, and unseen it says %v, %v", s.sql, s.params, err, missed, applied)
+		case err != nil:
+			t.Errorf("%s %q: PostgreSQL says %v, and unseen it goes", s.sql, s.params, err)
+		case identity != what.Row.Identity:
+			t.Errorf("%s %q: the row is %x, not %x", s.sql, s.params, identity, what.Row.Identity)
+		default:
+			done++
+			u.same("SELECT anew::text FROM public.anew WHERE tz IS NOT NULL")
+		}
+		if err != nil {
+			refused++
+		}
+	}
+	if t.Logf("%d rows were made unseen, %d were left to PostgreSQL", done, left); done < 20 || left < 50 {
+		t.Error("there are too few of one kind")
+	}
+}
+
 // apply does what a member's applier does.
-func (u *unseen) apply(w *writeset.Writeset) (missed bool, err error) {
+func (u *unseen) apply(what *session.Unseen) (missed bool, err error) {
+	w := &writeset.Writeset{Tables: []writeset.Table{what.Table}, Rows: []writeset.Row{what.Row}}
+	w.AddTableKeys()
 	w, err = writeset.Decode(w.Append(nil))
 	if err != nil {
 		return false, err
@@ -311,7 +402,7 @@ func TestUnblind(t *testing.T) {
 		"CREATE TABLE checked (id int PRIMARY KEY, a int CHECK (a > 0))", "CREATE TABLE expressed (id int PRIMARY KEY, a int, b int)", "CREATE INDEX ON expressed ((1 / b))",
 		"CREATE TABLE computed (id int PRIMARY KEY, a int, g int GENERATED ALWAYS AS (1 / a) STORED)", "CREATE TABLE packed (id int PRIMARY KEY, a int, b text)",
 		"ALTER TABLE packed ALTER b SET STORAGE PLAIN", "CREATE TABLE parent (id int PRIMARY KEY)", "CREATE TABLE child (id int PRIMARY KEY, a int REFERENCES parent, b int)",
-		"CREATE TABLE keyless (id int, a int)", "CREATE TABLE named (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a int, b int GENERATED ALWAYS AS IDENTITY)", "CREATE DOMAIN little AS int CHECK (VALUE < 10)",
+		"CREATE TABLE keyless (id int, a int)", "CREATE TABLE named (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a int, b int GENERATED ALWAYS AS IDENTITY)", "CREATE TABLE twice (id int PRIMARY KEY, b int UNIQUE)", "CREATE TABLE anew (id int PRIMARY KEY, a int, b text)", "CREATE DOMAIN little AS int CHECK (VALUE < 10)",
 		"CREATE TABLE domained (id int PRIMARY KEY, a little, b int)")
 	unseen := newUnseen(t, p)
 	for sql, want := range map[string]bool{
@@ -323,11 +414,35 @@ func TestUnblind(t *testing.T) {
 		"UPDATE checked SET a = $1 WHERE id = $2": false, "UPDATE expressed SET a = $1 WHERE id = $2": false, "UPDATE computed SET a = $1 WHERE id = $2": false, "UPDATE packed SET a = $1 WHERE id = $2": false,
 		"UPDATE child SET b = $1 WHERE id = $2": true, "UPDATE child SET a = $1 WHERE id = $2": false, "UPDATE keyless SET a = $1 WHERE id = $2": false,
 		"UPDATE named SET a = $1 WHERE id = $2": true, "UPDATE domained SET b = $1 WHERE id = $2": false,
-		"INSERT INTO fits (id) VALUES ($1)": false, "DELETE FROM fits WHERE id = $1": false,
+		"INSERT INTO fits (id) VALUES ($1)": false, "DELETE FROM fits WHERE id = $1": true, "DELETE FROM fits WHERE id = $1 AND b = $2": false, "DELETE FROM fits": false,
+		"DELETE FROM fits WHERE id = $1 RETURNING b": false, "DELETE FROM parent WHERE id = $1": false, "DELETE FROM child WHERE id = $1": false, "DELETE FROM twice WHERE id = $1": false,
+		"DELETE FROM checked WHERE id = $1": false, "DELETE FROM keyless WHERE id = $1": false, "DELETE FROM fits WHERE id > $1": false,
 	} {
 		s := unseenStatement{sql: sql}
 		if how := unseen.form(&s); how != nil && how.Blind() != want || how == nil && want {
 			t.Errorf("%s: %v, want %v", sql, !want, want)
+		}
+	}
+	for sql, want := range map[string]bool{ // one that makes a deleted row anew
+		"INSERT INTO anew (b, id, a) VALUES ($1, $2, $3)": true, "INSERT INTO anew (id, a, b) VALUES ($1, 5, 'x')": true, "INSERT INTO anew (id, a, b) VALUES (7, $1, $2)": true,
+		"INSERT INTO anew VALUES ($1, $2, $3)": false, "INSERT INTO anew (id, a) VALUES ($1, $2)": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2, $3), ($4, $5, $6)": false,
+		"INSERT INTO anew (id, a, b) VALUES ($1, $2, NULL)": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2, DEFAULT)": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2, $3) RETURNING id": false,
+		"INSERT INTO anew (id, a, b) SELECT $1, $2, $3": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2 + 1, $3)": false, "INSERT INTO anew (id, a, b) VALUES ($1, $1, $2)": false,
+		"INSERT INTO twice (id, b) VALUES ($1, $2)": false, "INSERT INTO child (id, a, b) VALUES ($1, $2, $3)": false, "INSERT INTO parent (id) VALUES ($1)": false, "INSERT INTO checked (id, a) VALUES ($1, $2)": false,
+		"INSERT INTO named (id, a, b) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)": false, "INSERT INTO fits (id, a, b, c, d) VALUES ($1, $2, $3, $4, $5)": false,
+	} {
+		s := unseenStatement{sql: sql}
+		how := unseen.form(&s)
+		var params [][]byte
+		for range strings.Count(sql, "$") {
+			params = append(params, []byte("1"))
+		}
+		ok := false
+		if how != nil {
+			_, ok = how.Unseen(wire.AppendBind(nil, "", "", nil, params, nil))
+		}
+		if ok != want {
+			t.Errorf("%s: %v, want %v", sql, ok, want)
 		}
 	}
 }

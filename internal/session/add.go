@@ -117,7 +117,7 @@ func (s *Session) catchUp() error {
 	for i := range l.adds {
 		all = append(all, l.adds[i].postponed)
 	}
-	forgot := false
+	forgot := s.direct.catalog != s.o.Collector.Catalog()
 	for i := range l.unseen {
 		forgot = forgot || l.unseen[i].form.how == nil
 		all = append(all, l.unseen[i].postponed)
@@ -134,7 +134,7 @@ func (s *Session) catchUp() error {
 	if forgot {
 		l.off, l.next = true, true
 		err := s.rollbackServer()
-		s.doom = errForgotten("could not serialize access due to concurrent definition")
+		s.doom = errForgotten(outdatedStatement)
 		return err
 	}
 	s.adjust()
@@ -162,7 +162,11 @@ func (s *Session) catchUp() error {
 	if doom == nil {
 		doom = s.host.Enter(PhaseRunning)
 	}
-	if doom == nil && r.failed != nil {
+	switch {
+	case doom != nil || r.failed == nil:
+	case r.failed.Code != wire.CodeInsufficientPrivilege && s.outdated(*r.failed):
+		doom = errForgotten(outdatedStatement)
+	default:
 		doom = failureOf(r)
 	}
 	if doom == nil {

@@ -562,6 +562,9 @@ func (s *Session) returnedTooMuch(c *collected) bool {
 	return true
 }
 
+// outdatedStatement is what a client is told of that.
+const outdatedStatement = "the table's definition or the session's rights were changed"
+
 // outdated reports whether a direct statement could not be planned because something changed since
 // it was prepared: the table, the session's prepared statements, or its rights. RETURNING needs
 // the right to read, which the statement itself may not. If the client's own text fails alike,

@@ -123,6 +123,7 @@ func (s *Session) again(told uint64) error {
 	d := &s.redo
 	doom := s.doom
 	s.doom = nil
+	s.later.end()
 	d.forget()
 	d.busy = true
 	same := true

@@ -369,7 +369,7 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	}
 	if d := r.taking; d != nil {
 		if p := d.part(); !p.asLiteral(&e) && (p.parse == nil || p.parsed) && s.outdated(e) {
-			e = errForgotten("the table's definition or the session's rights were changed").ErrorFields
+			e = errForgotten(outdatedStatement).ErrorFields
 		}
 		e.Message = strings.ReplaceAll(e.Message, d.part().form.name, d.part().name)
 		f.Raw = wire.AppendErrorResponse(nil, e)

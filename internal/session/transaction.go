@@ -27,8 +27,7 @@ func (s *Session) currentLevel() semantics.Isolation {
 func (s *Session) ensureOpen(snapshot bool) error {
 	open, defers := s.open, false
 	if !open {
-		s.direct.begin()
-		s.later.end()
+		s.direct.begin() // what was put off before there was a transaction stays so
 		m := s.modes
 		m.Isolation = s.currentLevel()
 		if m.Isolation == semantics.Serializable && (m.Deferrable != deferrable || !snapshot) {

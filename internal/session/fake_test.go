@@ -22,7 +22,9 @@ import (
 
 // fakeHost is a cluster of one member that commits everything at once.
 type fakeHost struct {
-	admin *pgx.Conn // superuser, for definitions
+	there  map[uint64]bool // rows, as transactions have left them
+	blocks int             // blind transactions that were asked for
+	admin  *pgx.Conn       // superuser, for definitions
 
 	client  net.Conn
 	backend net.Conn
@@ -224,6 +226,12 @@ func (h *fakeHost) Submit(s session.Submission) session.Decision {
 	}
 	h.ordinal++
 	h.committed++
+	for _, r := range s.Writeset.Rows {
+		if h.there == nil {
+			h.there = map[uint64]bool{}
+		}
+		h.there[r.Identity] = r.Op != writeset.OpDelete
+	}
 	return session.Decision{Commit: true}
 }
 
@@ -257,10 +265,16 @@ func (h *fakeHost) Locks([]string) {}
 
 func (h *fakeHost) Unseen() uint64 { return h.Applied() }
 
-func (h *fakeHost) There(uint64) bool { return false }
+func (h *fakeHost) There(identity uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.there[identity]
+}
 
+// Blind carries nothing out: it is in somebody's way, or a row was not there.
 func (h *fakeHost) Blind(session.Submission, bool) (session.Decision, bool) {
-	return session.Decision{}, false
+	h.blocks++
+	return session.Decision{Retry: h.lose}, false
 }
 
 func (h *fakeHost) Writing(string) {}

@@ -47,6 +47,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 			return fmt.Errorf("node: transaction %s is decided but nobody waits for it", t.Item.ID)
 		}
 		locals = append(locals, w)
+		l.present.saw(w.sub.Writeset)
 		w.ordinal = t.Ordinal
 		w.decision <- session.Decision{Commit: true}
 	}

@@ -10,6 +10,7 @@ import (
 const (
 	presentWays = 4 // places for a row
 	presentMax  = 1 << 20
+	shyMax      = 1 << 10
 )
 
 // present remembers rows that are there, by their identities, as far as what has been applied tells. It may forget some, and it may be wrong about others (what
@@ -17,6 +18,7 @@ const (
 type present struct {
 	off  bool // nothing is remembered
 	rows atomic.Pointer[[presentMax]atomic.Uint64]
+	shy  [shyMax]atomic.Uint64 // rows that were missed lately, and not made since: they may be there and hold what cannot be added to
 }
 
 // places are those that a row may have.
@@ -34,7 +36,7 @@ func (p *present) has(identity uint64) bool {
 	places := p.places(identity)
 	for i := range places {
 		if places[i].Load() == identity {
-			return true
+			return p.shy[identity%shyMax].Load() != identity
 		}
 	}
 	return false
@@ -79,6 +81,9 @@ func (p *present) saw(w *writeset.Writeset) {
 		case r.All():
 		case r.Op == writeset.OpDelete, r.Op == writeset.OpDrop:
 			p.remove(r.Identity)
+		case r.Op == writeset.OpInsert:
+			p.shy[r.Identity%shyMax].CompareAndSwap(r.Identity, 0)
+			p.add(r.Identity)
 		default:
 			p.add(r.Identity)
 		}
@@ -94,5 +99,6 @@ func (p *present) applied(tasks []engine.Task, missed map[*writeset.Row]bool) {
 	}
 	for r := range missed { // order-free: each is removed
 		p.remove(r.Identity)
+		p.shy[r.Identity%shyMax].Store(r.Identity)
 	}
 }

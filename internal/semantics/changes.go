@@ -65,8 +65,9 @@ func (c *Change) takes(n *pg.Node) bool {
 
 // fills notes what an INSERT gives to the columns that it names, if it makes one row of parameters and constants.
 func (d *Direct) fills(s *pg.InsertStmt) {
-	lists := s.SelectStmt.GetSelectStmt().GetValuesLists()
-	if len(lists) != 1 || s.Override != pg.OverridingKind_OVERRIDING_NOT_SET {
+	from := s.SelectStmt.GetSelectStmt()
+	lists := from.GetValuesLists()
+	if len(lists) != 1 || s.Override != pg.OverridingKind_OVERRIDING_NOT_SET || from.LimitCount != nil || from.LimitOffset != nil || len(from.SortClause) > 0 {
 		return
 	}
 	values := lists[0].GetList().GetItems()

@@ -109,6 +109,14 @@ func (s *Session) goesAlong(r *request) bool {
 	})
 }
 
+// catchUpNow is catchUp of a block that goes on, and so may have its locks for long.
+func (s *Session) catchUpNow() error {
+	for i := range s.later.unseen {
+		s.host.Writing(s.later.unseen[i].what.Table.Name)
+	}
+	return s.catchUp()
+}
+
 // catchUp carries out now what was put off. If that comes to something else than the client was told, the transaction is
 // rolled back, and doom says so.
 func (s *Session) catchUp() error {
@@ -270,7 +278,7 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		return false, nil
 	}
 	s.later.caught(r)
-	if err := s.catchUp(); err != nil {
+	if err := s.catchUpNow(); err != nil {
 		return true, err
 	}
 	if s.doom != nil {

@@ -487,7 +487,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	}
 	o.failure, o.retry, err = s.settle(c)
 	if o.failed = o.failure != nil; r.chosen && !o.failed {
-		s.sight.odd = false
+		s.sight.who, s.sight.odd = "", false
 		s.sees()
 	}
 	return o, err

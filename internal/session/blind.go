@@ -134,8 +134,8 @@ func (s *Session) writes(r *request) {
 		return
 	}
 	for i := range r.direct.parts {
-		if f := r.direct.parts[i].form; len(r.direct.parts) > 1 || !f.how.Blind() && !f.blind {
-			s.host.Writing(f.how.Name())
+		if how := r.direct.parts[i].form.how; s.block != idle || len(r.direct.parts) > 1 || !how.Blind() {
+			s.host.Writing(how.Name())
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		}
 	case semantics.Begin, semantics.Rollback:
 	default:
-		if err := s.catchUp(); err != nil {
+		if err := s.catchUpNow(); err != nil {
 			return true, err
 		}
 		s.redo.off = s.redo.off || s.block != idle

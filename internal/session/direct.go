@@ -57,7 +57,8 @@ type form struct {
 	blind    bool   // it can be carried out unseen: it has found the row that it was taken to find
 	// blindShape is the shape of its parameters then.
 	blindShape string
-	caught     int    // how often it was put off unseen in vain, see catchUp
+	caught     int    // how often it was put off unseen in vain, see caught
+	passed     int    // how often it was not since that was too often
 	refused    bool   // it cannot be run directly
 	age        int    // of the session's forms when it was made
 	name       string // the statement's at the backend; empty until it is prepared

@@ -22,9 +22,10 @@ import (
 
 // fakeHost is a cluster of one member that commits everything at once.
 type fakeHost struct {
-	there  map[uint64]bool // rows, as transactions have left them
-	blocks int             // blind transactions that were asked for
-	admin  *pgx.Conn       // superuser, for definitions
+	onBlind func(session.Submission) (session.Decision, bool)
+	there   map[uint64]bool // rows, as transactions have left them
+	blocks  int             // blind transactions that were asked for
+	admin   *pgx.Conn       // superuser, for definitions
 
 	client  net.Conn
 	backend net.Conn
@@ -272,7 +273,10 @@ func (h *fakeHost) There(identity uint64) bool {
 }
 
 // Blind carries nothing out: it is in somebody's way, or a row was not there.
-func (h *fakeHost) Blind(session.Submission, bool) (session.Decision, bool) {
+func (h *fakeHost) Blind(s session.Submission, _ bool) (session.Decision, bool) {
+	if h.onBlind != nil {
+		return h.onBlind(s)
+	}
 	h.blocks++
 	return session.Decision{Retry: h.lose}, false
 }

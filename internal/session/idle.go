@@ -88,13 +88,15 @@ func (s *Session) wait() (wire.Frame, error) {
 	}
 }
 
-// settleSilence does what can wait no longer when the client is silent: it runs what was gathered, or opens the transaction of
-// a block, which is subject to idle_in_transaction_session_timeout.
+// settleSilence does what can wait no longer when the client is silent: it runs what was gathered, or what would be carried out unseen and has
+// no locks yet, or opens the transaction of a block, which is subject to idle_in_transaction_session_timeout.
 func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 	switch {
 	case silent && s.gathering:
 		s.gathering = false
 		return true, s.runGathered()
+	case silent && len(s.later.unseen) > 0 && s.doom == nil:
+		return true, s.catchUpNow()
 	case silent && s.block == active && !s.implicit && !s.open && s.doom == nil:
 		err = s.openEarly()
 		return s.open, err

@@ -241,6 +241,7 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 	}
 	if r.status == wire.TxIdle && !s.lost {
 		s.open, s.snapshot = false, false
+		s.later.end()
 		s.host.Enter(PhaseIdle)
 		r.status = wire.TxFailed // as far as the client is concerned
 	}
@@ -477,6 +478,7 @@ func (s *Session) recover() (bool, error) {
 	}
 	s.lost, s.open, s.snapshot, s.ahead = false, false, false, ahead{}
 	s.direct.forget()
+	s.later.end()
 	s.host.Enter(PhaseIdle)
 	s.appendPrepare()
 	_, err := s.quiet()

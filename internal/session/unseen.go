@@ -19,21 +19,38 @@ type unseenLater struct {
 	what Unseen
 }
 
-// unseenBytesMax bounds what they hold.
-const unseenBytesMax = 256 << 10
+const (
+	// caughtMax is how often statements of a form are put off in vain before they are not, and passedMax how often they are not before that is tried again.
+	caughtMax = 8
+	passedMax = 64
+)
 
-// caughtMax is how often statements of a form are put off in vain, because something comes behind them that cannot be put off itself, before they are not.
-const caughtMax = 8
-
-// caught notes that a request comes behind what was put off.
+// caught notes that a request comes behind what was put off, and is not put off itself. It does not count where that may be another time, because the session or the node
+// learns something: but for what adds to a row, which would not have its lock (putsOff).
 func (l *later) caught(r *request) {
-	if r.direct != nil && (!r.chosen || !slices.ContainsFunc(r.direct.parts, func(p directPart) bool { return !p.form.how.Blind() && !p.form.blind })) {
-		return // it might be put off next time
+	some := func(f func(p directPart) bool) bool { return r.direct != nil && slices.ContainsFunc(r.direct.parts, f) }
+	if r.direct != nil && !r.chosen || some(func(p directPart) bool { return p.form.who == "" }) {
+		return
 	}
+	never := !r.chosen || some(func(p directPart) bool { return !p.form.blind || p.form.how.Inserts() })
 	for i := range l.unseen {
-		f := l.unseen[i].form
-		f.caught = min(f.caught+1, caughtMax)
+		u := &l.unseen[i]
+		if _, adds := u.how.Adds(u.bind); never || adds {
+			u.form.caught = min(u.form.caught+1, caughtMax)
+		}
 	}
+}
+
+// passes reports whether statements of a form are not put off for a while.
+func (f *form) passes() bool {
+	if f.caught < caughtMax {
+		return false
+	}
+	if f.passed++; f.passed == passedMax {
+		f.passed = 0
+		f.caught--
+	}
+	return true
 }
 
 // still reports whether a request reads and does nothing else that matters to what follows, as far as its text tells.
@@ -57,7 +74,7 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 		return false, nil
 	}
 	p := &r.direct.parts[0]
-	if f := p.form; p.parse != nil || p.limited || !f.blind || f.who != s.sight.who || f.caught == caughtMax {
+	if f := p.form; p.parse != nil || p.limited || !f.blind || f.who != s.sight.who || f.passes() {
 		return false, nil
 	}
 	if len(l.unseen) == 0 {
@@ -70,10 +87,10 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 		return false, nil
 	}
 	what, ok := p.form.how.Unseen(p.bind)
-	if size := len(what.Row.Image); !ok || what.Shape != p.form.blindShape || l.bytes+size > unseenBytesMax || !l.finds(&what, s.host) {
+	if !ok || what.Shape != p.form.blindShape || l.bytes+len(p.bind) > pipelineBytesMax || !l.finds(&what, s.host) {
 		return false, nil
 	}
-	l.bytes += len(what.Row.Image)
+	l.bytes += len(p.bind)
 	if !p.kept {
 		p.bind, p.kept = slices.Clone(p.bind), true
 	}
@@ -128,6 +145,20 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 	}
 	ok = ok && d.catalog == s.o.Collector.Catalog() && !d.off && !d.encoded && !slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
 	if ok && s.open { // nobody may wait for what it has read while it waits for the order
+		c := s.ahead.found
+		if !s.ahead.known() {
+			if err := s.collect(&c, false); err != nil {
+				return true, nil, false, err
+			}
+		}
+		switch {
+		case c.failed != nil:
+			doom := s.host.Enter(PhaseRunning)
+			return true, cmp.Or(doom, c.failed), doom != nil, s.rollbackServer()
+		case c.ws != nil && !c.ws.Empty(): // what it has read has written, where its text does not tell
+			l.off, l.next = true, true
+			return true, errForgotten("a query has written to a table"), true, s.rollbackServer()
+		}
 		if failure, _, err := s.commitLocal(); failure != nil || err != nil {
 			return true, failure, false, err
 		}

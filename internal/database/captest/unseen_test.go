@@ -427,7 +427,7 @@ func TestUnblind(t *testing.T) {
 		"INSERT INTO anew (b, id, a) VALUES ($1, $2, $3)": true, "INSERT INTO anew (id, a, b) VALUES ($1, 5, 'x')": true, "INSERT INTO anew (id, a, b) VALUES (7, $1, $2)": true,
 		"INSERT INTO anew VALUES ($1, $2, $3)": false, "INSERT INTO anew (id, a) VALUES ($1, $2)": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2, $3), ($4, $5, $6)": false,
 		"INSERT INTO anew (id, a, b) VALUES ($1, $2, NULL)": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2, DEFAULT)": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2, $3) RETURNING id": false,
-		"INSERT INTO anew (id, a, b) SELECT $1, $2, $3": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2 + 1, $3)": false, "INSERT INTO anew (id, a, b) VALUES ($1, $1, $2)": false,
+		"INSERT INTO anew (id, a, b) SELECT $1, $2, $3": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2, $3) LIMIT $2": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2, $3) OFFSET 1": false, "INSERT INTO anew (id, a, b) VALUES ($1, $2 + 1, $3)": false, "INSERT INTO anew (id, a, b) VALUES ($1, $1, $2)": false,
 		"INSERT INTO twice (id, b) VALUES ($1, $2)": false, "INSERT INTO child (id, a, b) VALUES ($1, $2, $3)": false, "INSERT INTO parent (id) VALUES ($1)": false, "INSERT INTO checked (id, a) VALUES ($1, $2)": false,
 		"INSERT INTO named (id, a, b) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)": false, "INSERT INTO fits (id, a, b, c, d) VALUES ($1, $2, $3, $4, $5)": false,
 	} {

@@ -45,6 +45,7 @@ func (c *cluster) collect(ctx context.Context, k int) (s State, err error) {
 		{"SELECT sum(n)::bigint FROM chaos_stepped", &s.Stepped},
 		{"SELECT tag, n FROM chaos_tally ORDER BY tag", &s.Tallies},
 		{"SELECT id, n, last FROM chaos_hit ORDER BY id", &s.Hits},
+		{"SELECT id, last FROM chaos_slot ORDER BY id", &s.Slots},
 	} {
 		if *q.to, err = numbers(ctx, tx, q.sql); err != nil {
 			return s, err

@@ -45,7 +45,7 @@ type Tx struct {
 	Key      int64         `json:"k,omitempty"`    // claim: the key; child and delete: the parent; changes of large ones: its tag
 	// Values: transfer from, to, amount; sum the sum; parent the two numbers handed out; large the number
 	// of rows, its changes how many they have changed, and of how many; steps how many, and how many a notice has told;
-	// tally the number taken; hit the row, and what was added to it.
+	// tally the number taken; hit the row, and what was added to it, and 1 if to its twin, too.
 	Values []int64        `json:"v,omitempty"`
 	Ops    []check.ListOp `json:"ops,omitempty"`
 	// Refused says that the database answered with a reason why there is no row: the key is
@@ -71,6 +71,7 @@ type State struct {
 	Stepped [][]int64 `json:"stepped"`
 	Tallies [][]int64 `json:"tallies"` // tag, number
 	Hits    [][]int64 `json:"hits"`    // row, number, the last tag
+	Slots   [][]int64 `json:"slots"`   // row, the last tag
 }
 
 // History is everything the judge needs (K3).

@@ -45,6 +45,7 @@ const (
 	tagHitToo
 	tagHitUnknown
 	tagHitLost
+	tagHitAll
 )
 
 // invented adds large transactions, procedures, tallies and hits, which the recorded run had not: of each kind one that succeeded, one of which
@@ -69,10 +70,12 @@ func invented(h *History) {
 	add(wHit, tagHitToo, 0, check.OK, 2, 1000)
 	add(wHit, tagHitUnknown, 0, check.Unknown, 1, 7)
 	add(wHit, tagHitLost, 0, check.Fail, 1, 5)
+	add(wHit, tagHitAll, 0, check.OK, 3, 50, 1)
 	for i := range h.States {
 		h.States[i].Tallies = [][]int64{{tagTally, 1}, {tagTallyToo, 2}}
 		s := &h.States[i]
-		s.Hits = [][]int64{{1, 107, tagHitUnknown}, {2, 1000, tagHitToo}, {3, 0, 0}}
+		s.Hits = [][]int64{{1, 107, tagHitUnknown}, {2, 1000, tagHitToo}, {3, 50, tagHitAll}, {4, 0, 0}, {5, 0, 0}, {6, 50, tagHitAll}}
+		s.Slots = [][]int64{{1, 0}, {2, 0}, {3, tagHitAll}}
 		s.Large = [][]int64{{tagLarge, 100, 2, 2}, {tagLargeUnknown, 100, 0, 0}}
 		s.Steps = [][]int64{{tagSteps, 3, 3}, {tagStepsBroken, 3, 3}}
 		s.Stepped = [][]int64{{6}}
@@ -190,6 +193,10 @@ var spoilings = []struct {
 	{"a hit counts twice", "hits: node2: row 1 has 207", func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[1] = 207 }},
 	{"a part of a hit counts", "hits: node2: row 1 has 103", func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[1] = 103 }},
 	{"a hit that was refused was the last", "which did not", func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[2] = tagHitLost }},
+	{"half of a hit is lost", "hits: node1: row 6 has 0", func(t *testing.T, h *History) { row(t, h.States[0].Hits, 6)[1] = 0 }},
+	{"a twin was hit alone", "hits: node3: row 5 has 1000", func(t *testing.T, h *History) { row(t, h.States[2].Hits, 5)[1] = 1000 }},
+	{"a slot was hit alone", "hits: node2: row 4 was last hit by 0, and its slot by", func(t *testing.T, h *History) { row(t, h.States[1].Slots, 1)[1] = tagHitAll }},
+	{"slots differ", "divergence: node1 and node2 differ in table slot", func(t *testing.T, h *History) { row(t, h.States[1].Slots, 1)[1] = tagHitAll }},
 	{"hits differ", "divergence: node1 and node3 differ in table hit", func(t *testing.T, h *History) { copy(row(t, h.States[2].Hits, 1)[1:], []int64{100, tagHit}) }},
 	{"a number is another than was told", "its client was told 7", func(t *testing.T, h *History) {
 		find(t, h, "tally", func(x *Tx) bool { return x.Workload == wTally }).Values[0] = 7

@@ -31,7 +31,9 @@ var schema = []string{
 	stepSchema,
 	"CREATE TABLE chaos_gate(id int PRIMARY KEY)",
 	"CREATE TABLE chaos_hit(id int PRIMARY KEY, n bigint NOT NULL, last bigint NOT NULL)",
-	fmt.Sprintf("INSERT INTO chaos_hit SELECT i, 0, 0 FROM generate_series(1, %d) i", hitRows),
+	fmt.Sprintf("INSERT INTO chaos_hit SELECT i, 0, 0 FROM generate_series(1, %d) i", 2*hitRows),
+	"CREATE TABLE chaos_slot(id int PRIMARY KEY, last bigint NOT NULL)",
+	fmt.Sprintf("INSERT INTO chaos_slot SELECT i, 0 FROM generate_series(1, %d) i", hitRows),
 	"CREATE TABLE chaos_tally(tag bigint PRIMARY KEY, n bigint NOT NULL)",
 }
 

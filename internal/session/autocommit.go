@@ -149,31 +149,8 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		if done, err := s.goOn(&r, rep); done || err != nil {
 			return rep.status != wire.TxActive, err
 		}
-		if r.prepares && s.later.pending() && !s.open {
-			failedToo, err := s.prepareOutside(r, rep)
-			s.noteRedo(&r, rep)
+		if done, failedToo, err := s.openFor(&r, rep); done || err != nil {
 			return failedToo, err
-		}
-		if err := s.ensureOpen(!r.settings); err != nil {
-			return true, err
-		}
-		if !r.prepares {
-			s.reopen()
-			s.adjust()
-		}
-		if ok, err := s.settled(&r); !ok || err != nil {
-			return true, err
-		}
-		if r.flushes() {
-			if err := s.begun(); err != nil {
-				return true, err
-			}
-		}
-		if r.prepares && s.doom != nil && !s.open {
-			return s.prepareOutside(r, rep)
-		}
-		if s.tellDoom() {
-			return true, nil
 		}
 	}
 	if r.prepares {
@@ -207,6 +184,35 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		return rep.failed != nil, err
 	}
 	return rep.failed != nil, s.afterBlock(*rep)
+}
+
+// openFor opens the backend's transaction for a request of the block, if it is not. done reports that the request is answered.
+func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err error) {
+	if r.prepares && s.later.pending() && !s.open {
+		failedToo, err := s.prepareOutside(*r, rep)
+		s.noteRedo(r, rep)
+		return true, failedToo, err
+	}
+	if err := s.ensureOpen(!r.settings); err != nil {
+		return true, true, err
+	}
+	if !r.prepares {
+		s.reopen()
+		s.adjust()
+	}
+	if ok, err := s.settled(r); !ok || err != nil {
+		return true, true, err
+	}
+	if r.flushes() {
+		if err := s.begun(); err != nil {
+			return true, true, err
+		}
+	}
+	if r.prepares && s.doom != nil && !s.open {
+		failedToo, err := s.prepareOutside(*r, rep)
+		return true, failedToo, err
+	}
+	return s.tellDoom(), true, nil
 }
 
 // answered relays the answer to a request of a block, and does it again if the transaction loses meanwhile.

@@ -493,7 +493,9 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	}
 	o.failure, o.retry, err = s.settle(c)
 	if o.failed = o.failure != nil; r.chosen && !o.failed {
-		s.sight.who, s.sight.odd = "", false
+		if s.sight.odd = false; s.direct.who != "" && !s.direct.clean {
+			s.sight.who = ""
+		}
 		s.sees()
 	}
 	return o, err

@@ -106,7 +106,7 @@ func TestDirectOutdated(t *testing.T) {
 		t.Errorf("made direct again: %s", n)
 	}
 	admin("ALTER TABLE t DROP w")
-	l.want("Q BEGIN\nB |upd|x|1\nE |0\nS", "ERROR 40001")
+	l.want("Q BEGIN ISOLATION LEVEL REPEATABLE READ\nB |upd|x|1\nE |0\nS", "ERROR 40001")
 	l.want("Q ROLLBACK\nQ BEGIN\nB |upd|x|1\nE |0\nS\nQ COMMIT", "UPDATE 1\nReadyForQuery T\nCommandComplete COMMIT")
 	for range 3 {
 		l.want("B |upd|x|1\nE |0\nS", "UPDATE 1")

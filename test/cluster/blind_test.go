@@ -176,6 +176,19 @@ func TestBlindTells(t *testing.T) {
 	if n := c.blind(1) - before; n < 3 {
 		t.Errorf("%d of 6 were carried out unseen", n)
 	}
+	s.Do("CREATE TABLE blind_told_drop (a int, b bigint, v text, PRIMARY KEY (b, a))", "INSERT INTO blind_told_drop SELECT 1, i, 'x' FROM generate_series(1, 8) i")
+	before = c.blind(1)
+	for i := range 7 {
+		for _, want := range []string{"DELETE 1", "DELETE 0"} {
+			if tag, err := s.Exec(context.Background(), "DELETE FROM blind_told_drop WHERE b = $1 AND a = 1", i+1); err != nil || tag.String() != want {
+				t.Errorf("deletion %d: %s, %v; want %s", i, tag, Explain(err), want)
+			}
+		}
+	}
+	if n := c.blind(1) - before; n < 3 {
+		t.Errorf("%d of 7 deletions were carried out unseen", n)
+	}
+	c.Everywhere("SELECT string_agg(b::text, ' ') FROM blind_told_drop", "8")
 	c.Check()
 }
 

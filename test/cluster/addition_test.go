@@ -33,7 +33,7 @@ func TestAdditions(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	var committed, lost atomic.Int64
-	end := time.Now().Add(seconds(5 * time.Second))
+	end := time.Now().Add(seconds(4 * time.Second))
 	for who := range 4 * c.Size() {
 		conn := c.Connect(1 + who%c.Size()).Conn
 		wg.Go(func() {

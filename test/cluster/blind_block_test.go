@@ -56,7 +56,7 @@ func TestBlindBlocks(t *testing.T) {
 	var wg sync.WaitGroup
 	var done, lost, none, absent atomic.Int64
 	last := make([]atomic.Int64, 4*c.Size())
-	end := time.Now().Add(seconds(5 * time.Second))
+	end := time.Now().Add(seconds(4 * time.Second))
 	for who := range 4 * c.Size() {
 		last[who].Store(-1)
 		conn := c.Connect(1 + who%c.Size()).Conn

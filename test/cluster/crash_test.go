@@ -36,6 +36,7 @@ func under(t *testing.T, c *Cluster, prefix string, f func()) {
 }
 
 func TestCrashesUnderLoad(t *testing.T) {
+	t.Parallel() // mostly it waits
 	c := Start(t, 3)
 	t.Run("one node is killed", func(t *testing.T) {
 		c := c.in(t)

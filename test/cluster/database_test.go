@@ -202,6 +202,7 @@ func TestDatabasesOfAnAbsentMember(t *testing.T) {
 // TestDatabasesAfterKills: databases are created and dropped, and roles used in them, while nodes and their servers are
 // killed; then all nodes have the same ones, with the same rows.
 func TestDatabasesAfterKills(t *testing.T) {
+	t.Parallel() // mostly it waits
 	c := Start(t, 3)
 	c.Connect(1).Do("CREATE DATABASE busy")
 	busy := c.In("busy")

@@ -315,15 +315,31 @@ func (s *Session) afterBlock(r reply) error {
 	return nil
 }
 
+// lateCancels is how often a request is repeated that a cancel of ours has hit late.
+const lateCancels = 5
+
 // plain runs a request that only reads, outside any transaction of ours. If it turns out
 // to write, capture has refused it (TT001), nothing happened, and it is run as a write.
 func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
-	s.srvW.Append(r.frames)
-	s.hold()
-	s.advisory.attempt()
-	s.moved = false
-	if *rep, err = s.relay(r); err != nil {
-		return true, err
+	for try := 0; ; try++ {
+		s.srvW.Append(r.frames)
+		s.hold()
+		s.advisory.attempt()
+		s.moved = false
+		if *rep, err = s.relay(r); err != nil {
+			return true, err
+		}
+		late := r.prepares && s.doom != nil && rep.failed != nil && rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled()
+		if !late || s.spilled || try == lateCancels {
+			break
+		}
+		s.drop() // the cancel was meant for the transaction that was rolled back under the client
+		if closes := closeFirst(r, rep.parsed); closes != nil {
+			s.srvW.Append(closes)
+			if _, err := s.quiet(); err != nil {
+				return true, err
+			}
+		}
 	}
 	if rep.failed != nil && s.moved && !s.spilled && !r.local { // from a transaction it can be repeated as often as it takes
 		if again, err := s.giveBack(); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // sight is what a session has to have seen before it goes blind.
 type sight struct {
-	// who it is, see Returned.Who: told by the last direct statement that was a transaction of its own, if nothing has been run since that may have changed it.
+	// who it is, see Returned.Who: told by the last direct statement that was committed, if nothing has been run since that may have changed it.
 	who  string
 	odd  bool  // in the block something was run that may have changed it
 	late int64 // by Host.Clock: when its backend is to be asked whether there is something new

@@ -1,9 +1,11 @@
 package capture
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -13,10 +15,12 @@ import (
 // decides whether they do. It is not changed.
 type Blind struct {
 	Table    writeset.Table
-	drops    bool
+	op       writeset.Op
 	columns  []Column
 	keys     []int // places of the key's columns, in its order
+	equal    []string
 	seed     uint64
+	glances  string // the beginning of a glance at it
 	settings []writeset.Setting
 }
 
@@ -47,7 +51,7 @@ func (t *TableDesc) BlindDelete(finds []string) (*Blind, bool) {
 	}
 	b, ok := t.blind(nil, finds)
 	if ok {
-		b.drops = true
+		b.op = writeset.OpDrop
 	}
 	return b, ok
 }
@@ -59,21 +63,63 @@ func (t *TableDesc) BlindInsert(changes []BlindChange, finds []string) (*Blind, 
 	return t.Blind(changes, finds)
 }
 
-func (t *TableDesc) blind(changes []BlindChange, finds []string) (*Blind, bool) {
-	key := t.Key()
-	if key == nil || !key.expressible() || !t.Binary() || len(finds) != len(key.Parts) || len(t.Columns) > blindColumnsMax ||
-		slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Generated }) {
+// BlindLook is for statements that change nothing of the row: Row names it.
+func (t *TableDesc) BlindLook(finds []string) (*Blind, bool) {
+	b, ok := t.blind(nil, finds)
+	if ok {
+		b.op = writeset.OpLock
+	}
+	return b, ok
+}
+
+// BlindPut is for insertions into a table without a key, of which the caller knows that the columns which are not set are NULL then. What is inserted must be stored
+// as it is: others know the row by that.
+func (t *TableDesc) BlindPut(changes []BlindChange) (*Blind, bool) {
+	if t.Key() != nil || len(t.Indexes) > 0 || len(t.Foreign) > 0 || !t.Portable() {
 		return nil, false
 	}
-	b := &Blind{columns: t.Columns, seed: t.seedOf(key),
-		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary, Key: TableKey(t.Schema, t.Name)}}
+	b, ok := t.settings(changes)
+	if !ok || slices.ContainsFunc(b.settings, func(s writeset.Setting) bool { return s.Add || t.Columns[s.Column].rounds() }) {
+		return nil, false
+	}
+	b.op = writeset.OpPut
+	return b, true
+}
+
+// rounds reports whether the column is a time of which less is stored than what it is given.
+func (c *Column) rounds() bool {
+	return (c.OID == 1114 || c.OID == 1184) && strings.Contains(c.Type, "(")
+}
+
+func (t *TableDesc) blind(changes []BlindChange, finds []string) (*Blind, bool) {
+	key := t.Key()
+	if key == nil || !key.expressible() || len(finds) != len(key.Parts) {
+		return nil, false
+	}
+	b, ok := t.settings(changes)
+	if !ok {
+		return nil, false
+	}
+	b.seed = t.seedOf(key)
 	for _, p := range key.Parts {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num })
 		if i < 0 || !slices.Contains(finds, t.Columns[i].Name) || !slices.Contains(blindKeys, t.Columns[i].OID) || p.Form != blindForms[t.Columns[i].OID] {
 			return nil, false
 		}
-		b.keys = append(b.keys, i)
+		b.keys, b.equal = append(b.keys, i), append(b.equal, p.Equal)
 	}
+	g := generate(t)
+	b.glances = g.glances()
+	return b, true
+}
+
+// settings is a Blind of changes, without a key.
+func (t *TableDesc) settings(changes []BlindChange) (*Blind, bool) {
+	if !t.Binary() || len(t.Columns) > blindColumnsMax || slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Generated }) {
+		return nil, false
+	}
+	b := &Blind{op: writeset.OpSet, columns: t.Columns,
+		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary, Key: TableKey(t.Schema, t.Name)}}
 	for _, x := range changes {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == x.Column })
 		switch {
@@ -116,9 +162,7 @@ func (b *Blind) Row(values [][]byte) (row writeset.Row, ok bool) {
 		fields[i].Value = v
 		return v != nil && b.columns[i].stores(v)
 	}
-	if row.Op = writeset.OpSet; b.drops {
-		row.Op = writeset.OpDrop
-	}
+	row.Op = b.op
 	for n, i := range b.keys {
 		if !take(i, values[len(b.settings)+n]) {
 			return row, false
@@ -133,6 +177,9 @@ func (b *Blind) Row(values [][]byte) (row writeset.Row, ok bool) {
 		if !take(s.Column, values[n]) {
 			return row, false
 		}
+		if c := &b.columns[s.Column]; b.op == writeset.OpPut && c.OID == 1042 {
+			fields[s.Column].Value = c.padded(values[n])
+		}
 		if by, _ := writeset.Integer(fields[s.Column].Value); s.Add && !writeset.CanAdd(8, 0, by) {
 			return row, false
 		}
@@ -142,12 +189,38 @@ func (b *Blind) Row(values [][]byte) (row writeset.Row, ok bool) {
 		size += len(v)
 	}
 	image := make([]byte, 0, size+8*len(fields)+16)
-	if b.drops {
-		row.Image = writeset.AppendRecord(image, fields)
-	} else {
+	if b.op == writeset.OpSet {
 		row.Image = writeset.AppendSet(image, b.settings, fields)
+	} else {
+		row.Image = writeset.AppendRecord(image, fields)
 	}
 	return row, true
+}
+
+// padded is a value of type character(n) as it is stored.
+func (c *Column) padded(v []byte) []byte {
+	if n := c.Length - utf8.RuneCount(v); n > 0 {
+		return append(slices.Clip(v), strings.Repeat(" ", n)...)
+	}
+	return v
+}
+
+// Finds reports whether a row that a statement has returned is the one that Row makes its change of; of a row that is put, whether it holds the same in all columns but these.
+func (b *Blind) Finds(row writeset.Row, is *Returned, but []string) bool {
+	if b.op != writeset.OpPut {
+		return row.Identity == is.ident
+	}
+	want, err := writeset.ReadRecord(row.Image)
+	got, err2 := writeset.ReadRecord(is.image)
+	if err != nil || err2 != nil || len(want) != len(got) || len(want) != len(b.columns) {
+		return false
+	}
+	for i := range want {
+		if !slices.Contains(but, b.columns[i].Name) && ((want[i].Value == nil) != (got[i].Value == nil) || !bytes.Equal(want[i].Value, got[i].Value)) {
+			return false
+		}
+	}
+	return true
 }
 
 // blindBytesMax bounds a value that is written unseen.

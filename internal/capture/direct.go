@@ -74,7 +74,8 @@ func (d *Direct) SQL(text, returns string) string {
 // DirectSQL is the query that tells which table a direct statement on a relation would change, whether the session may read it, has the right
 // to what the statement does, and nobody has redefined what directs use, nor written functions of the names that it calls; and whether nothing is
 // computed from the table's rows (CHECK constraints, indexes of expressions, or with a condition). It returns one row of schema, name and two
-// booleans, and as JSON the columns that must not be changed unseen (see Blind), NULL if none can be, or no row; in text. The relation is an SQL name.
+// booleans, and as JSON the columns that must not be changed unseen (see Blind), NULL if none can be, and those that are NULL if an INSERT does not name them; or no row; in text.
+// The relation is an SQL name.
 func DirectSQL(relation, right string, calls []string) string {
 	return fmt.Sprintf(directSQL, literal(right), literal("{"+strings.Join(calls, ",")+"}"), literal(relation))
 }
@@ -105,7 +106,9 @@ const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog._name)),
   NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c')
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)),
-  ` + unblindSQL + `
+  ` + unblindSQL + `, (SELECT COALESCE(pg_catalog.json_agg(a.attname), '[]'::pg_catalog.json) FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2 AND NOT a.attisdropped
+    AND NOT a.attnotnull AND NOT a.atthasdef AND a.attidentity OPERATOR(pg_catalog.=) ''::pg_catalog."char")
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
   WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)::pg_catalog.oid`
 

@@ -18,9 +18,12 @@ import (
 // blind is how a direct statement changes a row unseen.
 type blind struct {
 	*capture.Blind
+	inserts    bool    // it makes a row anew
+	puts       bool    // it makes one of a table without a key
 	tag        string  // what the client is told if it has
 	inputs     []input // as capture.Blind.Row has their values
 	parameters int
+	clocks     []string // the columns whose values are when the transaction began
 }
 
 // input is where a column's value, of a type, comes from: a parameter, from 1, or a constant.
@@ -30,12 +33,14 @@ type input struct {
 	prescribed uint32 // type of the parameter, 0 if it is that of the column
 	constant   []byte
 	minus      bool
+	clock      semantics.Clock
 }
 
-// blindOf is how a statement changes a row unseen of a table of whose rows nothing is computed, or nil. unfit is JSON: columns that it must not change.
-func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit []byte) *blind {
-	var not []string
-	if d.Returns != "" || unfit == nil || json.Unmarshal(unfit, &not) != nil {
+// blindOf is how a statement changes a row unseen of a table of whose rows nothing is computed, or nil. unfit and vacant are JSON: columns that it must not change, and
+// those that are NULL if an INSERT does not name them.
+func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit, vacant []byte) *blind {
+	var not, null []string
+	if d.Returns != "" || unfit == nil || json.Unmarshal(unfit, &not) != nil || json.Unmarshal(vacant, &null) != nil {
 		return nil
 	}
 	values, keys := d.Changes, []semantics.Change(nil)
@@ -56,13 +61,20 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit []byte) *blind {
 	for _, k := range keys {
 		finds = append(finds, k.Column)
 	}
-	b := &blind{}
+	b := &blind{inserts: d.Verb == semantics.Insert && t.Key() != nil, puts: d.Verb == semantics.Insert && t.Key() == nil}
 	var ok bool
-	switch d.Verb {
-	case semantics.Insert:
+	switch {
+	case b.puts:
+		b.tag = "INSERT 0 1"
+		if b.Blind, ok = t.BlindPut(changes); slices.ContainsFunc(t.Columns, func(c capture.Column) bool {
+			return !slices.Contains(null, c.Name) && !slices.ContainsFunc(changes, func(x capture.BlindChange) bool { return x.Column == c.Name })
+		}) {
+			return nil
+		}
+	case b.inserts:
 		b.tag = "INSERT 0 1"
 		b.Blind, ok = t.BlindInsert(changes, finds)
-	case semantics.Delete:
+	case d.Verb == semantics.Delete:
 		b.tag = "DELETE 1"
 		b.Blind, ok = t.BlindDelete(finds)
 	default:
@@ -72,21 +84,30 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit []byte) *blind {
 	if !ok {
 		return nil
 	}
-	used := 0
 	for _, c := range values {
-		if !b.take(c, d.Types, &used) {
+		if !b.take(c, d.Types) {
 			return nil
 		}
 	}
-	for _, key := range b.Keys() {
-		if !b.take(keys[slices.Index(finds, key)], d.Types, &used) {
-			return nil
-		}
-	}
-	if b.parameters != used || len(d.Types) > used { // PostgreSQL reads the others, too
+	if !b.takeKeys(keys, finds, d.Types) {
 		return nil
 	}
 	return b
+}
+
+// takeKeys adds where the key's columns come from, which are named by finds and are the last; false if it is not clear, or if there are other parameters, which PostgreSQL
+// reads, too.
+func (b *blind) takeKeys(keys []semantics.Change, finds []string, types []uint32) bool {
+	for _, key := range b.Keys() {
+		if !b.take(keys[slices.Index(finds, key)], types) || b.inputs[len(b.inputs)-1].clock != semantics.NoClock {
+			return false
+		}
+	}
+	used := 0
+	for i := range b.inputs {
+		used += min(b.inputs[i].parameter, 1)
+	}
+	return b.parameters == used && len(types) <= used
 }
 
 // apart parts what an INSERT gives to columns of the key from the others.
@@ -101,12 +122,15 @@ func apart(all []semantics.Change, t *capture.TableDesc) (values, keys []semanti
 	return values, keys
 }
 
-// take adds where a column's value comes from; false if it is not clear that PostgreSQL would take it as we do. used counts parameters.
-func (b *blind) take(c semantics.Change, types []uint32, used *int) bool {
+// take adds where a column's value comes from; false if it is not clear that PostgreSQL would take it as we do.
+func (b *blind) take(c semantics.Change, types []uint32) bool {
 	oid := b.Type(c.Column)
-	in := input{oid: oid, parameter: c.Value.Parameter, minus: c.Minus}
+	in := input{oid: oid, parameter: c.Value.Parameter, minus: c.Minus, clock: c.Clock}
 	ok := true
 	switch {
+	case c.Clock != semantics.NoClock:
+		ok = oid == 1114 || oid == 1184 && c.Clock == semantics.StampClock
+		b.clocks = append(b.clocks, c.Column)
 	case c.Bool != nil:
 		in.constant, ok = binaryOf(oid, strconv.AppendBool(nil, *c.Bool))
 		ok = ok && oid == 16
@@ -125,7 +149,6 @@ func (b *blind) take(c semantics.Change, types []uint32, used *int) bool {
 		ok = (p == 0 || p == oid || isInteger(p) && isInteger(oid) || words(p) && (words(oid) || oid == 1042)) &&
 			!slices.ContainsFunc(b.inputs, func(x input) bool { return x.parameter == in.parameter }) // it has one type, whatever the columns have
 		b.parameters = max(b.parameters, in.parameter)
-		*used++
 	}
 	b.inputs = append(b.inputs, in)
 	return ok
@@ -134,12 +157,23 @@ func (b *blind) take(c semantics.Change, types []uint32, used *int) bool {
 func isInteger(oid uint32) bool { return oid == 20 || oid == 21 || oid == 23 }
 
 // Blind reports whether it can be carried out unseen, by itself.
-func (r rewritten) Blind() bool { return r.blind != nil && r.verb != semantics.Insert }
+func (r rewritten) Blind() bool {
+	return r.blind != nil && !r.blind.inserts && len(r.blind.clocks) == 0
+}
 
-// Unseen is the transaction that does so with the parameters of a Bind; false if that cannot be with these.
-func (r rewritten) Unseen(bind []byte) (out session.Unseen, ok bool) {
-	u := r.blind
-	if u == nil {
+// Unseen is the change that does so with the parameters of a Bind, in a transaction that has begun at began; false if that cannot be with these.
+func (r rewritten) Unseen(bind []byte, began session.Began) (session.Unseen, bool) {
+	return r.blind.unseen(bind, began)
+}
+
+// Proves reports whether a row that the statement has returned is what Unseen would have made of it.
+func (r rewritten) Proves(bind []byte, row session.Returned) (shape string, ok bool) {
+	what, ok := r.Unseen(bind, session.Began{Known: true})
+	return what.Shape, ok && r.blind.Finds(what.Row, row.(*capture.Returned), r.blind.clocks)
+}
+
+func (u *blind) unseen(bind []byte, began session.Began) (out session.Unseen, ok bool) {
+	if u == nil || len(u.clocks) > 0 && !began.Known {
 		return out, false
 	}
 	b, err := wire.DecodeBind(wire.Frame{Raw: bind}.Body())
@@ -155,7 +189,12 @@ func (r rewritten) Unseen(bind []byte) (out session.Unseen, ok bool) {
 	for i := range u.inputs {
 		in := &u.inputs[i]
 		v := in.constant
-		if in.parameter > 0 {
+		switch {
+		case in.clock != semantics.NoClock && in.oid == 1184:
+			v = binary.BigEndian.AppendUint64(nil, uint64(began.Stamp))
+		case in.clock != semantics.NoClock:
+			v = binary.BigEndian.AppendUint64(nil, uint64(began.Local))
+		case in.parameter > 0:
 			n := in.parameter - 1
 			kinds[n] = '0' + byte(format(formats, n))
 			if v, ok = in.read(params[n], format(formats, n)); !ok {
@@ -171,10 +210,10 @@ func (r rewritten) Unseen(bind []byte) (out session.Unseen, ok bool) {
 		values[i] = v
 	}
 	row, ok := u.Row(values)
-	if !ok || row.Identity == 0 {
+	if !ok || (row.Identity == 0) != u.puts {
 		return out, false
 	}
-	return session.Unseen{Table: u.Table, Row: row, Shape: string(kinds), Tag: u.tag, Inserts: r.verb == semantics.Insert}, true
+	return session.Unseen{Table: u.Table, Row: row, Shape: string(kinds), Tag: u.tag, Inserts: u.inserts, Puts: u.puts}, true
 }
 
 // format is that of the n-th parameter, from 0.

@@ -276,7 +276,7 @@ func steady(d *semantics.Direct, t *capture.TableDesc) bool {
 // Direct makes a statement direct on the table that the session names; the table itself is known
 // from the catalog alone.
 func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritten, bool) {
-	if len(answer) != 5 || string(answer[2]) != "t" {
+	if len(answer) != 6 || string(answer[2]) != "t" {
 		return nil, false
 	}
 	t := c.tables().Capture(string(answer[0]), string(answer[1]))
@@ -290,7 +290,7 @@ func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritt
 	}
 	r := rewritten{how: how, sql: how.SQL(d.Text, d.Returns), oid: t.OID, name: t.Name, verb: d.Verb}
 	if string(answer[3]) == "t" {
-		r.adding, r.blind = addingOf(d, t), blindOf(d, t, answer[4])
+		r.adding, r.blind = addingOf(d, t), blindOf(d, t, answer[4], answer[5])
 	}
 	return r, true
 }

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -12,17 +14,20 @@ func (h *host) Unseen() uint64 {
 	return h.n.complete()
 }
 
-// There reports whether a row is there by what has been applied lately.
-func (h *host) There(identity uint64) bool {
+// There reports whether a row is there by what has been applied lately, and whether it is to be left alone.
+func (h *host) There(identity uint64) (there, shy bool) {
 	return h.n.present.has(identity)
 }
+
+// Shy has rows be left alone for a while.
+func (h *host) Shy(identities []uint64) { h.n.present.beShy(identities...) }
 
 // Blind orders a transaction that has seen nothing (decision 0057), unless a session has locked rows of its tables, or writes to them otherwise: these
 // would be given way, and it need not wait for them. If it must, it does not wait for who writes, nor for who has asked for a while without. It is done when the
 // executor has carried it out.
 func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, done bool) {
 	l := h.n
-	if !l.additions.goBlind(h, sub.Writeset.Tables, must) {
+	if !l.additions.awaitBlind(h, sub.Writeset.Tables, must) {
 		return d, false
 	}
 	if hinders, _ := l.holds.hinders(nil, sub.Writeset, l.core.applied.Load(), 0); hinders || h.Pass(sub.Writeset) != nil {
@@ -34,6 +39,10 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 	}
 	h.must = must
 	d, w := h.submit(sub)
+	for began := time.Now(); w != nil && w.shunned; d, w = h.submit(sub) {
+		time.Sleep(shunPause)
+		h.must = must || time.Since(began) > shunWait
+	}
 	h.must = false
 	l.holds.passed(h)
 	if !d.Commit {
@@ -49,14 +58,56 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 	return d, true
 }
 
-// goBlind notes that a blind transaction is under way.
-func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range tables {
-		if a.sighted || a.locked[""]+a.locked[t.Name] > 0 || !must && a.written[""]+a.written[t.Name] > 0 {
+// A blind transaction holds nothing while it waits for those that write to its tables otherwise. If it were run as what it is instead, others would have to do so because of it, and
+// so on for ever. It waits so long, and if that was in vain, nobody does for a while: it may take long.
+const (
+	blindWait = 100 * time.Millisecond
+	blindRest = 500 * time.Millisecond
+
+	// So long it gives way to those who have asked for it, see engine.Engine.Shuns.
+	shunWait  = 30 * time.Millisecond
+	shunPause = 2 * time.Millisecond
+)
+
+// awaitBlind is goBlind that waits for who writes to the tables.
+func (a *additions) awaitBlind(h *host, tables []writeset.Table, must bool) bool {
+	began := time.Now()
+	for {
+		ok, freed := a.goBlind(h, tables, must)
+		if ok || freed == nil {
+			return ok
+		}
+		left := blindWait - time.Since(began)
+		select {
+		case <-freed:
+		case <-time.After(left):
+			a.mu.Lock()
+			a.impatient = time.Now().Add(blindRest)
+			a.mu.Unlock()
 			return false
 		}
+	}
+}
+
+// goBlind notes that a blind transaction is under way. If it cannot be because others write to its tables, freed may tell when there are fewer.
+func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) (ok bool, freed <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	written := false
+	for _, t := range tables {
+		if a.sighted || a.locked[""]+a.locked[t.Name] > 0 {
+			return false, nil
+		}
+		written = written || !must && a.written[""]+a.written[t.Name] > 0
+	}
+	if written && time.Now().Before(a.impatient) {
+		return false, nil
+	}
+	if written {
+		if a.freed == nil {
+			a.freed = make(chan struct{})
+		}
+		return false, a.freed
 	}
 	if a.under == nil {
 		a.under = map[string]int{}
@@ -65,7 +116,7 @@ func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) bool {
 		a.under[t.Name]++
 		h.adding = append(h.adding, t.Name)
 	}
-	return true
+	return true, nil
 }
 
 // Writing notes that the session's transaction writes to a table, seeing it.

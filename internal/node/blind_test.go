@@ -13,7 +13,7 @@ func TestGoBlind(t *testing.T) {
 	may := func(want bool, must bool, what string) {
 		t.Helper()
 		h := &host{n: l}
-		if got := a.goBlind(h, []writeset.Table{{Name: "v"}, {Name: "t"}}, must); got != want {
+		if got, _ := a.goBlind(h, []writeset.Table{{Name: "v"}, {Name: "t"}}, must); got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 		if got := a.any([]string{"t"}); got != want {

@@ -273,6 +273,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	ok := h.n.core.do(func(e *engine.Engine) {
 		switch {
 		case !h.must && s.Writeset.Blind() && e.Shuns(s.Writeset):
+			w.shunned = true
 			w.decision <- session.Decision{Retry: true}
 		case !e.Submit(s):
 			h.n.reached.pending.Add(1)

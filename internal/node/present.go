@@ -8,66 +8,87 @@ import (
 )
 
 const (
-	presentWays = 4 // places for a row
-	presentMax  = 1 << 20
+	presentWays = 8 // rows in a bucket, of which each row has two
+	presentMax  = 1 << 21
 	shyMax      = 1 << 10
 )
 
-// present remembers rows that are there, by their identities, as far as what has been applied tells. It may forget some, and it may be wrong about others (what
-// TRUNCATE has emptied): nothing but what is tried first depends on it. It takes 8 bytes for each of presentMax rows, from the first one on.
+// present remembers rows that are there, by 32 bits of their identities, as far as what has been applied tells. It may forget some, and it may be wrong about others (what
+// TRUNCATE has emptied, and rows of which these bits are the same): nothing but what is tried first depends on it. It takes 4 bytes for each of presentMax rows, from the first
+// one on.
 type present struct {
 	off  bool // nothing is remembered
-	rows atomic.Pointer[[presentMax]atomic.Uint64]
+	rows atomic.Pointer[[presentMax]atomic.Uint32]
 	shy  [shyMax]atomic.Uint64 // rows that were missed lately, and not made since: they may be there and hold what cannot be added to
 }
 
-// places are those that a row may have.
-func (p *present) places(identity uint64) []atomic.Uint64 {
+// places gives the two buckets of a row, and what stands for it there; none if there is nothing yet.
+func (p *present) places(identity uint64) (buckets [2][]atomic.Uint32, mark uint32) {
 	rows := p.rows.Load()
 	if rows == nil || identity == 0 {
-		return nil
+		return buckets, 0
 	}
-	at := identity * 0x9e3779b97f4a7c15 >> 32 % (presentMax / presentWays) * presentWays
-	return rows[at : at+presentWays]
+	h := (identity ^ identity>>32) * 0x9e3779b97f4a7c15
+	h = (h ^ h>>32) * 0x9e3779b97f4a7c15
+	for i := range buckets {
+		at := h >> (12 + 26*i) % (presentMax / presentWays) * presentWays
+		buckets[i] = rows[at : at+presentWays]
+	}
+	return buckets, max(1, uint32(identity^identity>>32))
 }
 
-// has reports whether a row is known to be there.
-func (p *present) has(identity uint64) bool {
-	places := p.places(identity)
-	for i := range places {
-		if places[i].Load() == identity {
-			return p.shy[identity%shyMax].Load() != identity
+// find is where a row is, or nil.
+func (p *present) find(identity uint64) *atomic.Uint32 {
+	buckets, mark := p.places(identity)
+	for _, b := range buckets {
+		for i := range b {
+			if b[i].Load() == mark {
+				return &b[i]
+			}
 		}
 	}
-	return false
+	return nil
 }
 
-// add notes a row. It drives out another if it must. One goroutine adds and removes.
+// has reports whether a row is known to be there, and whether it is shy.
+func (p *present) has(identity uint64) (there, shy bool) {
+	return p.find(identity) != nil, p.shy[identity%shyMax].Load() == identity
+}
+
+// add notes a row, in the emptier one of its buckets. It drives out another if it must. One goroutine adds and removes.
 func (p *present) add(identity uint64) {
 	if p.rows.Load() == nil {
-		p.rows.Store(&[presentMax]atomic.Uint64{})
+		p.rows.Store(&[presentMax]atomic.Uint32{})
 	}
-	places := p.places(identity)
-	free := int(identity % presentWays)
-	for i := range places {
-		switch places[i].Load() {
-		case identity:
-			return
-		case 0:
-			free = i
+	if identity == 0 || p.find(identity) != nil {
+		return
+	}
+	buckets, mark := p.places(identity)
+	place, most := &buckets[0][mark%presentWays], 0
+	for _, b := range buckets {
+		free, last := 0, place
+		for i := range b {
+			if b[i].Load() == 0 {
+				free, last = free+1, &b[i]
+			}
+		}
+		if free > most {
+			place, most = last, free
 		}
 	}
-	if places != nil {
-		places[free].Store(identity)
-	}
+	place.Store(mark)
 }
 
 func (p *present) remove(identity uint64) {
-	places := p.places(identity)
-	for i := range places {
-		if places[i].Load() == identity {
-			places[i].Store(0)
-		}
+	if place := p.find(identity); place != nil {
+		place.Store(0)
+	}
+}
+
+// beShy notes rows that are not to be changed unseen for a while.
+func (p *present) beShy(identities ...uint64) {
+	for _, identity := range identities {
+		p.shy[identity%shyMax].Store(identity)
 	}
 }
 
@@ -99,6 +120,6 @@ func (p *present) applied(tasks []engine.Task, missed map[*writeset.Row]bool) {
 	}
 	for r := range missed { // order-free: each is removed
 		p.remove(r.Identity)
-		p.shy[r.Identity%shyMax].Store(r.Identity)
+		p.beShy(r.Identity)
 	}
 }

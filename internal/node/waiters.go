@@ -16,6 +16,7 @@ type waiter struct {
 	local     chan bool             // capacity 1: did the backend's COMMIT succeed
 	committed chan struct{}         // closed once local has its answer
 	beaten    bool                  // it has lost to a blind transaction; set before the decision
+	shunned   bool                  // it is blind, was not submitted, and may be in a moment; set before the decision
 	missed    bool                  // it is blind, and has not found its row; set before the decision
 	diverged  error                 // what its session has found when it committed; set before local
 	added     uint64                // see engine.Added; set before local

@@ -11,6 +11,29 @@ type Change struct {
 	Value      Addend
 	Text       *string // not nil: column = this string
 	Bool       *bool   // not nil: column = true, or false
+	Clock      Clock   // column = when the transaction began
+}
+
+// Clock is how a statement says when its transaction began.
+type Clock uint8
+
+const (
+	NoClock    Clock = iota
+	StampClock       // with a time zone: CURRENT_TIMESTAMP, now()
+	LocalClock       // LOCALTIMESTAMP
+)
+
+// clock is what a node says of that.
+func clock(n *pg.Node) Clock {
+	switch f := n.GetFuncCall(); {
+	case n.GetSqlvalueFunction().GetOp() == pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP:
+		return StampClock
+	case n.GetSqlvalueFunction().GetOp() == pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP:
+		return LocalClock
+	case f != nil && len(f.Args) == 0 && oneOf(f.Funcname, []string{"now", "transaction_timestamp"}) && directly(f):
+		return StampClock
+	}
+	return NoClock
 }
 
 // changes notes what an UPDATE makes of columns of rows that it finds by columns alone, if that depends on nothing but parameters, constants, and for what is
@@ -54,6 +77,8 @@ func (c *Change) takes(n *pg.Node) bool {
 	case k.GetSval() != nil:
 		text := k.GetSval().GetSval()
 		c.Text = &text
+	case clock(n) != NoClock:
+		c.Clock = clock(n)
 	case k.GetBoolval() != nil:
 		yes := k.GetBoolval().GetBoolval()
 		c.Bool = &yes

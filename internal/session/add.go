@@ -23,10 +23,12 @@ type later struct {
 	found  map[uint32]int // rows, by tables' OIDs
 	before uint64         // ordinal that was applied before the request that runs
 
-	unseen []unseenLater
-	bytes  int    // of what they are
-	base   uint64 // see Host.Unseen
-	wrote  bool   // the transaction has run something that does not just read
+	unseen  []unseenLater
+	bytes   int    // of what they are
+	base    uint64 // see Host.Unseen
+	began   Began  // the transaction, if that is known
+	glanced bool   // the client has been shown something that was put off, or beside it
+	wrote   bool   // the transaction has run something that does not just read
 }
 
 // postponed is a statement that was answered.
@@ -133,6 +135,9 @@ func (s *Session) catchUp() error {
 	unseen := len(l.unseen) > 0
 	if l.adds, l.unseen = nil, l.unseen[:0]; len(all) == 0 || !s.open && !unseen || s.block != active {
 		return nil
+	}
+	if l.glanced {
+		return s.abandon()
 	}
 	s.direct.wish = ownTxDirect
 	if err := s.ensureOpen(true); err != nil || s.doom != nil {
@@ -264,8 +269,12 @@ func (s *Session) noteFound(p *directPart) {
 // transaction has lost.
 func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 	off, err := s.putsOffUnseen(r, rep)
-	if err == nil && !off {
+	if err == nil && !off && !s.gone() {
 		off, err = s.putsOff(r, rep)
+	}
+	stays := s.later.pending() && !s.goesAlong(r)
+	if err == nil && !off && stays {
+		off, err = s.glances(r, rep)
 	}
 	switch {
 	case err != nil:
@@ -274,20 +283,24 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		s.habits.reached(r)
 		s.noteRedo(r, rep)
 		return true, nil
-	case !s.later.pending() || s.goesAlong(r):
+	case !stays && !s.gone():
 		return false, nil
+	case !s.gone():
+		s.later.caught(r)
+		if err := s.catchUpNow(); err != nil {
+			return true, err
+		}
 	}
-	s.later.caught(r)
-	if err := s.catchUpNow(); err != nil {
-		return true, err
-	}
-	if s.doom != nil {
+	if s.gone() {
 		if over, err := s.over(r); over || err != nil {
 			return true, err
 		}
 	}
 	return false, s.choose(r)
 }
+
+// gone reports whether the transaction was rolled back under the client.
+func (s *Session) gone() bool { return s.doom != nil && !s.open }
 
 // added gives the position of the server's WAL when all additions had their rows, which the backend has returned with the mark. An error is that
 // they have found others.

@@ -41,6 +41,7 @@ type request struct {
 	reads  int                   // of these, that write nothing as far as their text tells
 	locks  []*semantics.RowLocks // how its messages, or its one statement, are followed; nil if none is
 	direct *directRun            // how it may be run directly; nil if it cannot
+	glance *glancePart           // while it is carried out: that it may be a glance
 
 	apart    bool  // it is more than rows read and written, or not complete in itself, see redo
 	closes   bool  // it closes a prepared statement

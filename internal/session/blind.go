@@ -41,7 +41,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 	if d.catalog != s.o.Collector.Catalog() {
 		return false, nil
 	}
-	what, ok := p.form.how.Unseen(p.bind)
+	what, ok := p.form.how.Unseen(p.bind, Began{})
 	if !ok || what.Shape != p.form.blindShape || what.Inserts {
 		return false, nil
 	}
@@ -116,9 +116,7 @@ func (s *Session) noteSight(p *directPart) {
 	if f.how == nil || f.blind || s.redo.busy || len(p.rows) != 1 {
 		return
 	}
-	if what, ok := f.how.Unseen(p.bind); ok {
-		f.blind, f.blindShape = what.Row.Identity == p.rows[0].Identity(), what.Shape
-	}
+	f.blindShape, f.blind = f.how.Proves(p.bind, p.rows[0])
 }
 
 // writes says which tables a request will write to, if it is one that blind statements must not get in the way of: they would take its locks away, and need not

@@ -21,6 +21,7 @@ type direct struct {
 	off     bool // not in this session any more
 	encoded bool // the client's encoding is not UTF-8
 	forms   map[string]*form
+	glances map[string]*glanceForm
 	wanted  []*form
 	age     int    // how often they were forgotten
 	first   int    // number of the first form that is known to the backend
@@ -62,6 +63,7 @@ type form struct {
 	refused    bool   // it cannot be run directly
 	age        int    // of the session's forms when it was made
 	name       string // the statement's at the backend; empty until it is prepared
+	probe      string // and that of its Probe
 	how        Rewritten
 	// columns are what it returns to the client.
 	columns []wire.Column
@@ -141,7 +143,7 @@ func (d *direct) forget() {
 	for ; d.first <= d.known && d.known > 0; d.first++ {
 		d.stale = wire.AppendClose(d.stale, 'S', formName(d.first))
 	}
-	d.forms, d.wanted = nil, nil
+	d.forms, d.wanted, d.glances = nil, nil, nil
 	d.age++
 }
 

@@ -391,7 +391,9 @@ func (s *Session) request(batch []message) request {
 		}
 	}
 	raw := s.batchBytes[batch[0].start:batch[len(batch)-1].end]
-	r.direct = s.directly(batch)
+	if r.direct = s.directly(batch); len(s.later.unseen) > 0 {
+		r.glance = s.glancePart(batch)
+	}
 	r.frames = append(make([]byte, 0, len(raw)+8), raw...)
 	if r.flushes() {
 		r.frames = wire.AppendFlush(r.frames)

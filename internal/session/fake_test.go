@@ -24,6 +24,7 @@ import (
 type fakeHost struct {
 	onBlind func(session.Submission) (session.Decision, bool)
 	there   map[uint64]bool // rows, as transactions have left them
+	shy     []uint64        // and is to be left alone
 	blocks  int             // blind transactions that were asked for
 	admin   *pgx.Conn       // superuser, for definitions
 
@@ -266,10 +267,16 @@ func (h *fakeHost) Locks([]string) {}
 
 func (h *fakeHost) Unseen() uint64 { return h.Applied() }
 
-func (h *fakeHost) There(identity uint64) bool {
+func (h *fakeHost) There(identity uint64) (there, shy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.there[identity]
+	return h.there[identity], slices.Contains(h.shy, identity)
+}
+
+func (h *fakeHost) Shy(identities []uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shy = append(h.shy, identities...)
 }
 
 // Blind carries nothing out: it is in somebody's way, or a row was not there.

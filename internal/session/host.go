@@ -166,8 +166,10 @@ type Host interface {
 	// Blind orders a transaction that has seen nothing, and waits until it is carried out here. done is false if nothing
 	// has happened: with Retry because a row is not there, else because it was not tried: somebody here writes to a table otherwise, unless it must.
 	Blind(s Submission, must bool) (d Decision, done bool)
-	// There reports whether a row is there by all that the node has seen lately.
-	There(identity uint64) bool
+	// There reports whether a row is there by all that the node has seen lately, and whether it is to be left alone.
+	There(identity uint64) (there, shy bool)
+	// Shy says that a transaction has lost that had rows changed which it did not lock: these are to be left alone for a while.
+	Shy(identities []uint64)
 	// Writing says, before a statement is run, that it writes to a table of this name, or to any if that is empty. It goes with PhaseIdle.
 	Writing(table string)
 	// Learn tells what a statement has found in a row that its transaction has not made.
@@ -270,6 +272,12 @@ type Collector interface {
 	// values of its only row, in text, and makes the statement direct, if that is possible.
 	AskDirect(d *semantics.Direct) (sql string)
 	Direct(d *semantics.Direct, answer [][]byte) (Rewritten, bool)
+	// AskGlance and Glance are the same for a SELECT with parameters of these types, as far as they are prescribed, at a row that is changed as one with this image is, or not
+	// if it is nil. Settings is what of an image matters.
+	AskGlance(g *semantics.Glance) (sql string)
+	Settings(image []byte) []byte
+	ReadGlance(values [][]byte) (began Began, who string, err error)
+	Glance(g *semantics.Glance, types []uint32, answer [][]byte, image []byte) (Glance, bool)
 	// Catalog is another value after every definition; compared only.
 	Catalog() any
 	// EventTriggers reports whether the database has event triggers of users.
@@ -337,15 +345,32 @@ type Rewritten interface {
 	Table() uint32
 	Name() string
 	Inserts() bool
-	// Blind reports whether it can be carried out unseen by itself, and Unseen is what does so with the parameters of a Bind, a whole frame; false if
-	// that cannot be with these.
+	// Blind reports whether it can be carried out unseen by itself, and Unseen is what does so with the parameters of a Bind, a whole frame, in a transaction that has begun
+	// then; false if that cannot be with these. Proves reports whether a row that it has returned is what Unseen makes.
 	Blind() bool
-	Unseen(bind []byte) (Unseen, bool)
+	Unseen(bind []byte, began Began) (Unseen, bool)
+	Proves(bind []byte, row Returned) (shape string, ok bool)
+	// Probe is a statement that returns a row, of a Glance's own columns, if the row of an Unseen is there, and AppendProbe binds it.
+	Probe() string
+	AppendProbe(dst []byte, name string, what *Unseen) ([]byte, error)
 	// Adds tells what it adds to which row with the parameters of a Bind, a whole frame; false if it does not just add to one that its key
 	// finds. Counted takes what is to be known of such a row, before by was added, and Addition tells others what is added; false if it may be too much.
 	Adds(bind []byte) (Adds, bool)
 	Counted(row Returned, by []int64) (Counted, bool)
 	Addition(row Counted, by []int64) (writeset.Addition, bool)
+}
+
+// Glance is a SELECT of one row, found by its key, that shows the row as it is with a change that was put off.
+type Glance interface {
+	SQL() string
+	// Columns is how many columns of its result, the first ones, are its own. The others are the client's.
+	Columns() int
+	// At is the identity of the row that it is at with the parameters of a Bind, a whole frame; false if that is not certain. AppendBind binds the statement of a name with
+	// those, to show the row changed as one with this image is, or as it is if that is nil; formats are those of the client's columns.
+	At(bind []byte) (identity uint64, ok bool)
+	AppendBind(dst []byte, name string, bind, image []byte, formats []int16) ([]byte, error)
+	// Read decodes its own columns: when the transaction began, and who it is, as Returned.Who.
+	Read(values [][]byte) (began Began, who string, err error)
 }
 
 // Unseen is a change of a row that is carried out unseen.
@@ -355,6 +380,13 @@ type Unseen struct {
 	Shape   string // of parameters: what PostgreSQL has read in a shape is read alike here
 	Tag     string // what the client is told if the row was there
 	Inserts bool   // it makes a row that its transaction has deleted anew
+	Puts    bool   // it makes a row of a table without a key, which needs nothing
+}
+
+// Began is when a transaction began by its database's clock, and in its time zone: microseconds since the year 2000.
+type Began struct {
+	Known        bool
+	Stamp, Local int64
 }
 
 // Adds is an addition to a row.

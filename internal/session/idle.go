@@ -96,7 +96,10 @@ func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 		s.gathering = false
 		return true, s.runGathered()
 	case silent && len(s.later.unseen) > 0 && s.doom == nil:
-		return true, s.catchUpNow()
+		if err = s.catchUpNow(); err == nil && s.doom != nil {
+			err = s.revive()
+		}
+		return true, err
 	case silent && s.block == active && !s.implicit && !s.open && s.doom == nil:
 		err = s.openEarly()
 		return s.open, err

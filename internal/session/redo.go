@@ -89,6 +89,7 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 	}
 	d.bytes += len(r.frames)
 	kept := *r
+	kept.glance = nil
 	if !r.extended {
 		kept.frames = slices.Clone(r.frames) // the reader's
 	}

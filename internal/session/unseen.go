@@ -17,6 +17,7 @@ import (
 type unseenLater struct {
 	postponed
 	what Unseen
+	held bool // its row must not have changed since, see glances
 }
 
 const (
@@ -86,35 +87,82 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 	if d.catalog != s.o.Collector.Catalog() {
 		return false, nil
 	}
-	what, ok := p.form.how.Unseen(p.bind)
-	if !ok || what.Shape != p.form.blindShape || l.bytes+len(p.bind) > pipelineBytesMax || !l.finds(&what, s.host) {
+	what, ok := p.form.how.Unseen(p.bind, l.began)
+	if !ok || what.Shape != p.form.blindShape || l.bytes+len(p.bind) > pipelineBytesMax {
 		return false, nil
+	}
+	if ok, err := s.finds(p.form, &what); !ok || err != nil {
+		return false, err
 	}
 	l.bytes += len(p.bind)
 	if !p.kept {
 		p.bind, p.kept = slices.Clone(p.bind), true
 	}
-	l.unseen = append(l.unseen, unseenLater{postponed{p.form, p.form.how, p.bind}, what})
+	l.unseen = append(l.unseen, unseenLater{postponed: postponed{p.form, p.form.how, p.bind}, what: what})
 	rep.status = wire.TxActive
 	return true, s.answerAlone(r, rep, what.Tag)
 }
 
-// finds reports whether a row is there when a statement comes to it behind those that were put off, or is not for one that makes it.
-func (l *later) finds(what *Unseen, h Host) bool {
+// finds reports whether a row is there when a statement comes to it behind those that were put off, or is not for one that makes it. If the node does not know, the backend
+// is asked.
+func (s *Session) finds(f *form, what *Unseen) (bool, error) {
+	if what.Puts {
+		return true, nil
+	}
 	n, dropped := 0, false
-	for i := range l.unseen {
-		if row := &l.unseen[i].what.Row; row.Identity == what.Row.Identity {
+	for i := range s.later.unseen {
+		if row := &s.later.unseen[i].what.Row; row.Identity == what.Row.Identity {
 			n++
 			dropped = row.Op == writeset.OpDrop
 		}
 	}
-	if what.Inserts {
-		return n == 1 && dropped
+	if what.Inserts || n > 0 {
+		return what.Inserts && n == 1 && dropped, nil
 	}
-	return n == 0 && h.There(what.Row.Identity)
+	there, shy := s.host.There(what.Row.Identity)
+	if there || shy {
+		return !shy, nil
+	}
+	return s.probe(f, what)
 }
 
-// writeset is what was put off. A row that is deleted and made anew is changed.
+// probe asks the backend whether a row is there.
+func (s *Session) probe(f *form, what *Unseen) (bool, error) {
+	d := &s.direct
+	frames := s.srvW.AvailableBuffer()
+	if s.prefix > 0 {
+		return false, nil
+	}
+	if f.probe == "" {
+		d.known++
+		f.probe = formName(d.known)
+		frames = wire.AppendParse(frames, f.probe, f.how.Probe(), nil)
+	}
+	frames, err := f.how.AppendProbe(frames, f.probe, what)
+	if err != nil {
+		return false, err
+	}
+	s.srvW.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
+	got, rows, err := s.internal(true)
+	switch {
+	case err != nil:
+		return false, err
+	case got.failed != nil && s.open, got.failed != nil && len(s.later.unseen) > 0:
+		return false, s.abandon()
+	case got.failed != nil:
+		s.outdated(*got.failed)
+		return false, nil
+	case len(rows) != 1:
+		return false, nil
+	}
+	began, who, err := s.o.Collector.ReadGlance(rows[0])
+	if !s.later.began.Known {
+		s.later.began = began
+	}
+	return who == s.sight.who, err
+}
+
+// writeset is what was put off. A row that is deleted and made anew is changed. A row that must not have changed since base holds its key once more, as one that was seen.
 func (l *later) writeset() *writeset.Writeset {
 	ws := &writeset.Writeset{}
 	for i := range l.unseen {
@@ -126,7 +174,10 @@ func (l *later) writeset() *writeset.Writeset {
 			ws.Tables = append(ws.Tables, what.Table)
 		}
 		row.Table = uint32(n)
-		if at := slices.IndexFunc(ws.Rows, func(r writeset.Row) bool { return r.Identity == row.Identity }); at >= 0 {
+		if l.unseen[i].held && row.Identity != 0 {
+			ws.Keys = append(ws.Keys, writeset.Key{Hash: row.Identity, Mode: row.Op.KeyMode(), Table: row.Table})
+		}
+		if at := slices.IndexFunc(ws.Rows, func(r writeset.Row) bool { return r.Identity == row.Identity && !what.Puts }); at >= 0 {
 			ws.Rows[at] = row
 		} else {
 			ws.Rows = append(ws.Rows, row)
@@ -178,6 +229,7 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 			return true, decision.Err, false, nil
 		case decision.Retry:
 			l.off, l.next = true, true
+			s.host.Shy(l.held()) // whoever waits for its lock is better off
 			return true, cmp.Or(decision.Err, errForgotten("could not serialize access due to concurrent update")), true, nil
 		}
 	}

@@ -12,6 +12,8 @@ import (
 type unseen struct {
 	changes []change
 	missed  bool // its session was told that there was no such row, and that nothing was done
+	// held is what its client has seen of the first rows: nobody must have changed them until its place in the order.
+	held []version
 }
 
 // versionOf is a version that a blind transaction with a tag has made of a row.
@@ -59,6 +61,7 @@ func (s *session) runBlind() {
 	a.shape = m.db.shapes(a.unseen)
 	a.changes = slices.Clone(a.unseen.changes)
 	ws := encode(a.changes, a.tag)
+	s.glance(ws)
 	m.w.after(m.w.rnd.between(1, m.w.swarm.statementMax), m.in(func() {
 		if s.a != a || s.state != sessionRunning {
 			return
@@ -74,6 +77,23 @@ func (s *session) runBlind() {
 		}
 		s.submit(engine.KindCertified, ws, ws.Append(nil))
 	}))
+}
+
+// glance draws what its client sees of the rows of a blind transaction that it is about to submit, and has that certified.
+func (s *session) glance(ws *writeset.Writeset) {
+	u, m := s.a.unseen, s.m
+	u.held = nil
+	for i := range mix(s.a.tag) % uint64(2*len(u.changes)) % uint64(len(u.changes)+1) {
+		seen := m.db.at(u.changes[i].key, m.db.visible)
+		if seen.gone {
+			return
+		}
+		u.held = append(u.held, seen)
+		if m.w.o.Planted != "held-forgotten" {
+			ws.Keys = append(ws.Keys, writeset.Key{Hash: ws.Rows[i].Identity, Mode: ws.Rows[i].Op.KeyMode(), Table: ws.Rows[i].Table})
+		}
+		m.w.stats.Held++
+	}
 }
 
 // shun asks, now and then, for a while without blind transactions in the tables of one that has lost to such.

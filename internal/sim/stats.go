@@ -18,7 +18,7 @@ type Stats struct {
 	Locked, LocksLost                                                                int // advisory locks taken, and lost
 	HandOvers, Missed                                                                int // of the lead; ends of members that others were told of
 	Added                                                                            int // additions that were made at COMMIT
-	Blind, BlindMissed, Shunned                                                      int // blind transactions; of these, that found no row; and that were not tried
+	Blind, BlindMissed, Held, Shunned                                                int // blind transactions; of these, that found no row; rows that were shown; and that were not tried
 	Reached                                                                          int // new connections
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps                            int
 }

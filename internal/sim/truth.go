@@ -84,6 +84,11 @@ func (t *truth) extend(task *engine.Task) {
 				t.w.violation("ordinal %d: transaction with tag %d has rows of shape %d, they have shape %d now", o, tag, a.shape, now)
 			}
 			if task.Writeset.Blind() {
+				for i, seen := range a.unseen.held {
+					if is := tr.latest(changes[i].key); is.tag != seen.tag || is.gone {
+						t.w.violation("ordinal %d: transaction with tag %d was shown version %d of %v, which is %d now", o, tag, seen.tag, changes[i].key, is.tag)
+					}
+				}
 				t.blindly(tr, changes, tag)
 				changes = nil
 			}

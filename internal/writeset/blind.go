@@ -74,7 +74,9 @@ func (w *Writeset) validateSet(i int) error {
 		return fmt.Errorf("writeset: row %d is changed blindly, and not in binary", i)
 	case len(w.Held) > 0:
 		return errors.New("writeset: a blind transaction holds tables")
-	case r.Op == OpDrop:
+	case (r.Op == OpPut) != (r.Identity == 0):
+		return fmt.Errorf("writeset: row %d is put into a table with a key, or changed in one without", i)
+	case r.Op != OpSet:
 		return nil
 	}
 	if _, _, err := ReadSet(r.Image); err != nil {

@@ -10,7 +10,7 @@ import (
 //
 //	byte version
 //	tables: count, then per table: format byte, key (8 bytes LE), schema, name
-//	rows:   count, then per row: table<<3|op (0: OpAdd; in version 3 1 is OpSet and 2 OpDrop), identity (8 bytes LE), image
+//	rows:   count, then per row: table<<3|op (0: OpAdd; in version 3 1 is OpSet, 2 OpDrop, and 3 OpPut), identity (8 bytes LE), image
 //	keys:   count, then per key: table<<2|mode, hash (8 bytes LE)
 //
 // Strings and images are length-prefixed. Version 2, of a transaction that changed the schema or locked tables, goes on:

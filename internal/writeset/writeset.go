@@ -95,10 +95,12 @@ const (
 	OpSet Op = 9
 	// OpDrop: if the row existed it was deleted, by a transaction that has not seen it.
 	OpDrop Op = 10
+	// OpPut: the row was inserted into a table without key by a blind transaction.
+	OpPut Op = 11
 )
 
 // Blind reports whether op is done by a transaction that has seen nothing of the row.
-func (op Op) Blind() bool { return op == OpSet || op == OpDrop }
+func (op Op) Blind() bool { return op == OpSet || op == OpDrop || op == OpPut }
 
 // Locks reports whether op changes nothing.
 func (op Op) Locks() bool { return op == OpLock || op == OpShare }
@@ -219,7 +221,7 @@ func (w *Writeset) EachWhole(f func(table uint32, was, is []byte)) {
 	for i := range w.Rows {
 		switch r := &w.Rows[i]; {
 		case r.Identity != 0:
-		case r.Op == OpInsert:
+		case r.Op == OpInsert, r.Op == OpPut:
 			f(r.Table, nil, r.Image)
 		case r.Op == OpUpdate:
 			f(r.Table, w.was(i), r.Image)
@@ -317,10 +319,10 @@ func (w *Writeset) Validate() error {
 		if r.Table >= n {
 			return fmt.Errorf("writeset: row %d names table %d of %d", i, r.Table, n)
 		}
-		if r.Op < OpInsert || r.Op > OpDrop {
+		if r.Op < OpInsert || r.Op > OpPut {
 			return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
 		}
-		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpDelete && !r.All() && w.was(i) == nil {
+		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpPut && r.Op != OpDelete && !r.All() && w.was(i) == nil {
 			return fmt.Errorf("writeset: row %d changes a row without identity", i)
 		}
 		if r.LocksTable() && (len(r.Image) != 1 || !TableMode(r.Image[0]).known()) {

@@ -26,8 +26,8 @@ func (p *pair) rewrite(sql string) (*capture.Direct, string, bool) {
 	}
 	var schema, name string
 	var allowed, unchecked bool
-	var unfit []byte
-	if err := p.a.QueryRow(ctx, capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb], d.Calls)).Scan(&schema, &name, &allowed, &unchecked, &unfit); err != nil || !allowed {
+	var unfit, vacant []byte
+	if err := p.a.QueryRow(ctx, capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb], d.Calls)).Scan(&schema, &name, &allowed, &unchecked, &unfit, &vacant); err != nil || !allowed {
 		return nil, "", false
 	}
 	tx, err := p.a.Begin(ctx)

@@ -245,7 +245,7 @@ func (u *unseen) run(s unseenStatement, table string) {
 		u.refused++
 	}
 	p.exec(p.a, map[bool]string{true: "COMMIT", false: "ROLLBACK"}[err == nil])
-	what, ok := how.Unseen(wire.AppendBind(nil, "", "", s.formats, s.params, nil))
+	what, ok := how.Unseen(wire.AppendBind(nil, "", "", s.formats, s.params, nil), session.Began{})
 	if ok && !how.Blind() {
 		u.t.Errorf("%s: it cannot be done unseen, and is", s.sql)
 	}
@@ -337,7 +337,7 @@ func TestUnseenInsert(t *testing.T) {
 			return err
 		})
 		p.exec(p.a, map[bool]string{true: "COMMIT", false: "ROLLBACK"}[err == nil])
-		what, ok := how.Unseen(wire.AppendBind(nil, "", "", s.formats, s.params, nil))
+		what, ok := how.Unseen(wire.AppendBind(nil, "", "", s.formats, s.params, nil), session.Began{})
 		if !ok {
 			left++
 			continue
@@ -439,7 +439,7 @@ func TestUnblind(t *testing.T) {
 		}
 		ok := false
 		if how != nil {
-			_, ok = how.Unseen(wire.AppendBind(nil, "", "", nil, params, nil))
+			_, ok = how.Unseen(wire.AppendBind(nil, "", "", nil, params, nil), session.Began{})
 		}
 		if ok != want {
 			t.Errorf("%s: %v, want %v", sql, ok, want)

@@ -23,6 +23,7 @@ type direct struct {
 	forms   map[string]*form
 	glances map[string]*glanceForm
 	wanted  []*form
+	later   []wantedGlance
 	age     int    // how often they were forgotten
 	first   int    // number of the first form that is known to the backend
 	known   int    // and of the last
@@ -143,7 +144,7 @@ func (d *direct) forget() {
 	for ; d.first <= d.known && d.known > 0; d.first++ {
 		d.stale = wire.AppendClose(d.stale, 'S', formName(d.first))
 	}
-	d.forms, d.wanted, d.glances = nil, nil, nil
+	d.forms, d.wanted, d.glances, d.later = nil, nil, nil, nil
 	d.age++
 }
 
@@ -377,7 +378,7 @@ func (s *Session) prepareDirect() error {
 		f.how, f.refused = rewritten, false
 	}
 	d.wanted = nil
-	return nil
+	return s.prepareGlances()
 }
 
 func formName(number int) string { return fmt.Sprint(ownPrefix, "direct ", number) }

@@ -150,21 +150,46 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (*glanceForm, error) {
 	d.keyed = append(d.key(p.of.sql, p.of.types, false), 0)
 	d.keyed = append(d.keyed, s.o.Collector.Settings(image)...)
 	f := d.glances[string(d.keyed)]
-	if f != nil || s.open || len(d.glances) >= formsMax {
-		if f != nil && f.how == nil {
-			f = nil
-		}
+	switch {
+	case f != nil && f.how != nil:
 		return f, nil
+	case f != nil || len(d.glances) >= formsMax:
+		return nil, nil
 	}
 	f = &glanceForm{}
 	if d.glances == nil {
 		d.glances = map[string]*glanceForm{}
 	}
 	d.glances[string(d.keyed)] = f
+	if s.open { // next time
+		d.later = append(d.later, wantedGlance{f, &glancePart{statement: p.statement, of: p.of}, slices.Clone(image)})
+		return nil, nil
+	}
 	if err := s.prepareGlance(f, p, image); err != nil || f.how == nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// wantedGlance is a form that is still to be prepared.
+type wantedGlance struct {
+	form  *glanceForm
+	part  *glancePart
+	image []byte
+}
+
+// prepareGlances prepares those whose statements the client still has.
+func (s *Session) prepareGlances() error {
+	wanted := s.direct.later
+	s.direct.later = nil
+	for _, w := range wanted {
+		if s.statements[w.part.statement] == w.part.of {
+			if err := s.prepareGlance(w.form, w.part, w.image); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement tells.

@@ -46,6 +46,8 @@ func (c *cluster) collect(ctx context.Context, k int) (s State, err error) {
 		{"SELECT tag, n FROM chaos_tally ORDER BY tag", &s.Tallies},
 		{"SELECT id, n, last FROM chaos_hit ORDER BY id", &s.Hits},
 		{"SELECT id, last FROM chaos_slot ORDER BY id", &s.Slots},
+		{"SELECT id, n FROM chaos_drawn ORDER BY id", &s.Drawn},
+		{"SELECT tag, id, n FROM chaos_draw ORDER BY tag", &s.Draws},
 	} {
 		if *q.to, err = numbers(ctx, tx, q.sql); err != nil {
 			return s, err

@@ -29,6 +29,7 @@ const (
 	wSteps       = "steps"
 	wTally       = "tally"
 	wHit         = "hit"
+	wDraw        = "draw"
 )
 
 // Tx is one transaction as its client saw it.
@@ -42,10 +43,10 @@ type Tx struct {
 	End      int64         `json:"e"`
 	Outcome  check.Outcome `json:"o"`
 	Code     string        `json:"code,omitempty"` // SQLSTATE of the error, "broken" without one
-	Key      int64         `json:"k,omitempty"`    // claim: the key; child and delete: the parent; changes of large ones: its tag
+	Key      int64         `json:"k,omitempty"`    // claim: the key; draw: the row; child and delete: the parent; changes of large ones: its tag
 	// Values: transfer from, to, amount; sum the sum; parent the two numbers handed out; large the number
 	// of rows, its changes how many they have changed, and of how many; steps how many, and how many a notice has told;
-	// tally the number taken; hit the row, and what was added to it, and 1 if to its twin, too.
+	// tally the number taken; hit the row, and what was added to it, and 1 if to its twin, too; draw the number drawn.
 	Values []int64        `json:"v,omitempty"`
 	Ops    []check.ListOp `json:"ops,omitempty"`
 	// Refused says that the database answered with a reason why there is no row: the key is
@@ -72,6 +73,8 @@ type State struct {
 	Tallies [][]int64 `json:"tallies"` // tag, number
 	Hits    [][]int64 `json:"hits"`    // row, number, the last tag
 	Slots   [][]int64 `json:"slots"`   // row, the last tag
+	Drawn   [][]int64 `json:"drawn"`   // row, number
+	Draws   [][]int64 `json:"draws"`   // tag, row, number
 }
 
 // History is everything the judge needs (K3).

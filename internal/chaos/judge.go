@@ -38,6 +38,7 @@ func Judge(h *History) []string {
 		j.steps(s)
 		j.tallies(s)
 		j.hits(s)
+		j.draws(s)
 	}
 	j.same()
 	j.sums()
@@ -286,6 +287,7 @@ func (j *judge) same() {
 			{wTransfer, first.Transfers, s.Transfers}, {wClaim, first.Claims, s.Claims},
 			{wParent, first.Parents, s.Parents}, {wChild, first.Children, s.Children},
 			{wLarge, first.Large, s.Large}, {wSteps, first.Steps, s.Steps}, {wTally, first.Tallies, s.Tallies}, {wHit, first.Hits, s.Hits}, {"slot", first.Slots, s.Slots},
+			{"drawn", first.Drawn, s.Drawn}, {wDraw, first.Draws, s.Draws},
 		} {
 			if !slices.EqualFunc(c.a, c.b, slices.Equal[[]int64]) {
 				j.add("divergence", "node%d and node%d differ in table %s", first.Node, s.Node, c.what)

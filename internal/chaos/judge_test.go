@@ -46,6 +46,9 @@ const (
 	tagHitUnknown
 	tagHitLost
 	tagHitAll
+	tagDraw
+	tagDrawToo
+	tagDrawLost
 )
 
 // invented adds large transactions, procedures, tallies and hits, which the recorded run had not: of each kind one that succeeded, one of which
@@ -71,11 +74,15 @@ func invented(h *History) {
 	add(wHit, tagHitUnknown, 0, check.Unknown, 1, 7)
 	add(wHit, tagHitLost, 0, check.Fail, 1, 5)
 	add(wHit, tagHitAll, 0, check.OK, 3, 50, 1)
+	add(wDraw, tagDraw, 1, check.OK, 1)
+	add(wDraw, tagDrawToo, 1, check.OK, 2)
+	add(wDraw, tagDrawLost, 2, check.Fail, 1)
 	for i := range h.States {
 		h.States[i].Tallies = [][]int64{{tagTally, 1}, {tagTallyToo, 2}}
 		s := &h.States[i]
 		s.Hits = [][]int64{{1, 107, tagHitUnknown}, {2, 1000, tagHitToo}, {3, 50, tagHitAll}, {4, 0, 0}, {5, 0, 0}, {6, 50, tagHitAll}}
 		s.Slots = [][]int64{{1, 0}, {2, 0}, {3, tagHitAll}}
+		s.Drawn, s.Draws = [][]int64{{1, 2}, {2, 0}}, [][]int64{{tagDraw, 1, 1}, {tagDrawToo, 1, 2}}
 		s.Large = [][]int64{{tagLarge, 100, 2, 2}, {tagLargeUnknown, 100, 0, 0}}
 		s.Steps = [][]int64{{tagSteps, 3, 3}, {tagStepsBroken, 3, 3}}
 		s.Stepped = [][]int64{{6}}
@@ -198,6 +205,16 @@ var spoilings = []struct {
 	{"a slot was hit alone", "hits: node2: row 4 was last hit by 0, and its slot by", func(t *testing.T, h *History) { row(t, h.States[1].Slots, 1)[1] = tagHitAll }},
 	{"slots differ", "divergence: node1 and node2 differ in table slot", func(t *testing.T, h *History) { row(t, h.States[1].Slots, 1)[1] = tagHitAll }},
 	{"hits differ", "divergence: node1 and node3 differ in table hit", func(t *testing.T, h *History) { copy(row(t, h.States[2].Hits, 1)[1:], []int64{100, tagHit}) }},
+	{"two have drawn one number", "have both drawn number 1 of row 1", func(t *testing.T, h *History) { row(t, h.States[0].Draws, tagDrawToo)[2] = 1 }},
+	{"a number was drawn that the row has not", "has drawn number 2 of row 1, which has 1", func(t *testing.T, h *History) { row(t, h.States[0].Drawn, 1)[1] = 1 }},
+	{"a change of a row is not drawn", "row 2 has 1, and 0 numbers were drawn", func(t *testing.T, h *History) { row(t, h.States[2].Drawn, 2)[1] = 1 }},
+	{"a draw is lost", "lost commit: node2 lacks draw", func(_ *testing.T, h *History) { without(&h.States[1].Draws, tagDraw) }},
+	{"a draw shows another number than is there", "its client was told 9 of row 1", func(t *testing.T, h *History) {
+		find(t, h, "draw", func(x *Tx) bool { return x.Workload == wDraw }).Values[0] = 9
+	}},
+	{"a refused draw is there", "draw", func(_ *testing.T, h *History) {
+		h.States[0].Draws = append(h.States[0].Draws, []int64{tagDrawLost, 2, 1})
+	}},
 	{"a number is another than was told", "its client was told 7", func(t *testing.T, h *History) {
 		find(t, h, "tally", func(x *Tx) bool { return x.Workload == wTally }).Values[0] = 7
 	}},

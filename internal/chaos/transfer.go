@@ -34,6 +34,9 @@ var schema = []string{
 	fmt.Sprintf("INSERT INTO chaos_hit SELECT i, 0, 0 FROM generate_series(1, %d) i", 2*hitRows),
 	"CREATE TABLE chaos_slot(id int PRIMARY KEY, last bigint NOT NULL)",
 	fmt.Sprintf("INSERT INTO chaos_slot SELECT i, 0 FROM generate_series(1, %d) i", hitRows),
+	"CREATE TABLE chaos_drawn(id int PRIMARY KEY, n bigint NOT NULL, last bigint NOT NULL)",
+	fmt.Sprintf("INSERT INTO chaos_drawn SELECT i, 0, 0 FROM generate_series(1, %d) i", drawRows),
+	"CREATE TABLE chaos_draw(tag bigint NOT NULL, id int NOT NULL, n bigint NOT NULL, at timestamptz)",
 	"CREATE TABLE chaos_tally(tag bigint PRIMARY KEY, n bigint NOT NULL)",
 }
 

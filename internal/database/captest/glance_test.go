@@ -108,8 +108,13 @@ func (s *unseenStatement) keyParameter(r *rand.Rand, oid uint32, v int64) string
 	return fmt.Sprintf("$%d", len(s.params))
 }
 
+// bind is its Bind, with as few formats as say the same.
 func (s *unseenStatement) bind(results ...int16) []byte {
-	return wire.AppendBind(nil, "", "client", s.formats, s.params, results)
+	formats := s.formats
+	if same := slices.Compact(slices.Clone(formats)); len(same) == 1 {
+		formats = slices.DeleteFunc(same, func(f int16) bool { return f == 0 })
+	}
+	return wire.AppendBind(nil, "", "client", formats, s.params, results)
 }
 
 // given draws what a column is set to by parameters, constants, and clocks.

@@ -102,7 +102,7 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 func (s *Session) goesAlong(r *request) bool {
 	switch {
 	case r.prepares:
-		return true
+		return !s.later.glanced || !r.closes && !slices.Contains(r.parses, "") // else it could not be done again
 	case len(s.later.unseen) > 0:
 		return false
 	}
@@ -290,6 +290,16 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		if err := s.catchUpNow(); err != nil {
 			return true, err
 		}
+	}
+	if r.prepares {
+		if err := s.revive(); err != nil || !s.gone() {
+			return err != nil, err
+		}
+		failedToo, err := s.prepareOutside(*r, rep)
+		if !failedToo {
+			rep.status = wire.TxActive
+		}
+		return true, err
 	}
 	if s.gone() {
 		if over, err := s.over(r); over || err != nil {

@@ -1,0 +1,75 @@
+package session_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// TestGlanceOnce: what was put off, and looked at, is done once, whatever comes in between, or of its first try; and its row is held as one that was seen.
+func TestGlanceOnce(t *testing.T) {
+	no := session.Decision{}
+	s, l := unseeing(t)
+	l.do("P see|SELECT n FROM counters WHERE id = $1\nS\nP all|SELECT * FROM counters WHERE id = $1\nS\nQ PREPARE hidden AS SELECT 1")
+	for _, x := range []struct {
+		name, between string
+		decision      session.Decision
+		done          bool
+		asked         int
+	}{
+		{"somebody is in the way", "", no, false, 1},
+		{"a row is missing", "", session.Decision{Retry: true}, false, 1},
+		{"it loses", "", session.Decision{Retry: true, Err: wire.Errorf(wire.CodeSerializationFailure, "lost for the test")}, true, 1},
+		{"silence", "silence", no, false, 0},
+		{"another glance", "B |see|2\nE |0\nS\nB |all|1\nE |0\nS", no, false, 1},
+		{"a row that is not there", "B |see|99\nE |0\nS", no, false, 1},
+		{"the statement is another", "C S see\nS\nP see|SELECT b FROM counters WHERE id = $1\nS\nB |see|1\nE |0\nS\nC S see\nS\nP see|SELECT n FROM counters WHERE id = $1\nS", no, false, 0},
+		{"some rows only", "B |see|1\nE |1\nS", no, false, 0},
+		{"a portal", "B p|see|1\nE p|0\nS", no, false, 0},
+		{"a prepared statement of SQL's", "B |hidden\nE |0\nS", no, false, 0},
+		{"a notice of the transaction's end", "Q SAVEPOINT s\nQ ROLLBACK TO s", no, false, 0},
+		{"a Query", "Q SELECT n FROM counters WHERE id = 1", no, false, 0},
+	} {
+		for range 2 { // who has lost once does without
+			l.do("B |add|0|1\nE |0\nS\nQ BEGIN\nB |add|0|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT")
+		}
+		l.host.mu.Lock()
+		l.host.shy = nil
+		l.host.mu.Unlock()
+		asked, held := 0, true
+		l.host.onBlind = func(sub session.Submission) (session.Decision, bool) {
+			asked++
+			row := sub.Writeset.Rows[0]
+			held = held && slices.ContainsFunc(sub.Writeset.Keys, func(k writeset.Key) bool { return k.Hash == row.Identity && k.Mode == writeset.Update })
+			return x.decision, x.done
+		}
+		before := s.counter(t)
+		l.want("Q BEGIN\nB |add|5|1\nE |0\nS", "UPDATE 1")
+		l.want("B |see|1\nE |0\nS", "SELECT 1")
+		switch x.between {
+		case "":
+		case "silence":
+			if !s.free() {
+				t.Errorf("%s: its row is locked", x.name)
+			}
+			l.host.poke()
+			for end := time.Now().Add(waitMax); s.free(); time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("%s: its row is not locked", x.name)
+				}
+			}
+		default:
+			l.do(x.between)
+		}
+		l.want("Q COMMIT", "COMMIT")
+		if gain := s.counter(t) - before; gain != 5 || asked != x.asked || !held {
+			t.Errorf("%s: it gains %d, want 5, the node was asked %d times, want %d, and the row was held: %v", x.name, gain, asked, x.asked, held)
+		}
+		l.host.onBlind = nil
+		l.do("Q BEGIN\nB |add|0|1\nE |0\nS\nQ COMMIT")
+	}
+}

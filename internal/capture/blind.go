@@ -75,11 +75,13 @@ func (t *TableDesc) BlindLook(finds []string) (*Blind, bool) {
 // BlindPut is for insertions into a table without a key, of which the caller knows that the columns which are not set are NULL then. What is inserted must be stored
 // as it is: others know the row by that.
 func (t *TableDesc) BlindPut(changes []BlindChange) (*Blind, bool) {
-	if t.Key() != nil || len(t.Indexes) > 0 || len(t.Foreign) > 0 || !t.Portable() {
+	if len(changes) == 0 || t.Key() != nil || len(t.Indexes) > 0 || len(t.Foreign) > 0 || !t.Portable() {
 		return nil, false
 	}
 	b, ok := t.settings(changes)
-	if !ok || slices.ContainsFunc(b.settings, func(s writeset.Setting) bool { return s.Add || t.Columns[s.Column].rounds() }) {
+	if !ok || slices.ContainsFunc(b.settings, func(s writeset.Setting) bool {
+		return s.Add || t.Columns[s.Column].rounds() || t.Columns[s.Column].Length > blindBytesMax
+	}) {
 		return nil, false
 	}
 	b.op = writeset.OpPut

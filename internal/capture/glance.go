@@ -17,7 +17,7 @@ const GlanceColumns = 5
 // GlanceSQL is the text of a glance at a table, of a statement that has text between SELECT and the table's name, and behind its alias. image begins with the settings of the
 // change, whose values are the parameters from first on, in binary; it is nil if the row is not changed. Like every direct statement it names a function that goes with the
 // first change of the table.
-func (t *TableDesc) GlanceSQL(relation, alias string, text [2]string, image []byte, first int) (string, bool) {
+func (t *TableDesc) GlanceSQL(alias string, text [2]string, image []byte, first int) (string, bool) {
 	g := generate(t)
 	if !g.direct || !t.installed(&g) {
 		return "", false
@@ -43,7 +43,7 @@ func (t *TableDesc) GlanceSQL(relation, alias string, text [2]string, image []by
 			value[s.Column] = v + " AS " + Quote(c.Name)
 		}
 	}
-	return g.glances() + "," + text[0] + "(SELECT " + strings.Join(value, ", ") + " FROM " + relation + " AS " + Quote(alias) + ") AS " + Quote(alias) + " " + text[1], true
+	return g.glances() + "," + text[0] + "(SELECT " + strings.Join(value, ", ") + " FROM ONLY " + Quote(t.Schema) + "." + Quote(t.Name) + " AS " + Quote(alias) + ") AS " + Quote(alias) + " " + text[1], true
 }
 
 // glances begins a glance's text.

@@ -42,7 +42,7 @@ func (c Collector) Glance(g *semantics.Glance, types []uint32, answer [][]byte, 
 	if b.Blind, ok = t.BlindLook(finds); !ok || !b.takeKeys(keys, finds, types) {
 		return nil, false
 	}
-	sql, ok := t.GlanceSQL(g.Relation, g.Alias, g.Text, image, b.parameters+1)
+	sql, ok := t.GlanceSQL(g.Alias, g.Text, image, b.parameters+1)
 	return glance{b, sql}, ok
 }
 

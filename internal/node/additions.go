@@ -33,9 +33,9 @@ type additions struct {
 	// By the tables' names, without schemas, all tables having the empty one: transactions that have asked for locks on rows, those that write to them otherwise;
 	// and additions and blind transactions that were handed to the order and are not committed yet.
 	locked, written, under map[string]int
-	// freed is closed when there is less in written; nil if nobody waits. After impatient, by the clock, nobody has waited for long in vain.
+	// freed is closed when there is less in written; nil if nobody waits. Until impatient, by the clock, nobody waits for a table, because that was in vain.
 	freed     chan struct{}
-	impatient time.Time
+	impatient map[string]time.Time
 
 	// The executor's: what own sessions have committed of the running group, and of those that have added to rows the sequence and the order.
 	sights []sight

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
@@ -12,6 +13,14 @@ import (
 func (h *host) Unseen() uint64 {
 	h.seen = h.n.longs.seen()
 	return h.n.complete()
+}
+
+// Sees is Unseen that waits until what the session has committed last is applied: what it does not see would make it lose to itself.
+func (h *host) Sees() uint64 {
+	if h.after > 0 {
+		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
+	}
+	return h.Unseen()
 }
 
 // There reports whether a row is there by what has been applied lately, and whether it is to be left alone.
@@ -81,11 +90,23 @@ func (a *additions) awaitBlind(h *host, tables []writeset.Table, must bool) bool
 		select {
 		case <-freed:
 		case <-time.After(left):
-			a.mu.Lock()
-			a.impatient = time.Now().Add(blindRest)
-			a.mu.Unlock()
+			a.rest(tables)
 			return false
 		}
+	}
+}
+
+// rest has nobody wait for tables for a while.
+func (a *additions) rest(tables []writeset.Table) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(a.impatient, func(_ string, until time.Time) bool { return until.Before(now) })
+	for _, t := range tables {
+		if a.impatient == nil {
+			a.impatient = map[string]time.Time{}
+		}
+		a.impatient[t.Name] = now.Add(blindRest)
 	}
 }
 
@@ -93,14 +114,16 @@ func (a *additions) awaitBlind(h *host, tables []writeset.Table, must bool) bool
 func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) (ok bool, freed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	written := false
+	written, waits := false, true
 	for _, t := range tables {
 		if a.sighted || a.locked[""]+a.locked[t.Name] > 0 {
 			return false, nil
 		}
-		written = written || !must && a.written[""]+a.written[t.Name] > 0
+		if !must && a.written[""]+a.written[t.Name] > 0 {
+			written, waits = true, waits && !time.Now().Before(a.impatient[t.Name])
+		}
 	}
-	if written && time.Now().Before(a.impatient) {
+	if written && !waits {
 		return false, nil
 	}
 	if written {

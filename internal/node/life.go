@@ -77,6 +77,7 @@ type life struct {
 	turns       turns
 	additions   additions
 	present     present
+	forms       forms
 	reached     reached
 	checks      checks
 	rehearsals  rehearsals

@@ -2,6 +2,7 @@ package node
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -11,6 +12,7 @@ const (
 	presentWays = 8 // rows in a bucket, of which each row has two
 	presentMax  = 1 << 21
 	shyMax      = 1 << 10
+	shyFor      = 10 * time.Second
 )
 
 // present remembers rows that are there, by 32 bits of their identities, as far as what has been applied tells. It may forget some, and it may be wrong about others (what
@@ -19,7 +21,10 @@ const (
 type present struct {
 	off  bool // nothing is remembered
 	rows atomic.Pointer[[presentMax]atomic.Uint32]
-	shy  [shyMax]atomic.Uint64 // rows that were missed lately, and not made since: they may be there and hold what cannot be added to
+	// Rows that are to be left alone, and until when, by the clock in nanoseconds: they were missed and not made since, so that they may be there and hold what cannot be added
+	// to, or they have changed under those who had not locked them.
+	shy   [shyMax]atomic.Uint64
+	until [shyMax]atomic.Int64
 }
 
 // places gives the two buckets of a row, and what stands for it there; none if there is nothing yet.
@@ -52,7 +57,7 @@ func (p *present) find(identity uint64) *atomic.Uint32 {
 
 // has reports whether a row is known to be there, and whether it is shy.
 func (p *present) has(identity uint64) (there, shy bool) {
-	return p.find(identity) != nil, p.shy[identity%shyMax].Load() == identity
+	return p.find(identity) != nil, p.shy[identity%shyMax].Load() == identity && time.Now().UnixNano() < p.until[identity%shyMax].Load()
 }
 
 // add notes a row, in the emptier one of its buckets. It drives out another if it must. One goroutine adds and removes.
@@ -87,7 +92,9 @@ func (p *present) remove(identity uint64) {
 
 // beShy notes rows that are not to be changed unseen for a while.
 func (p *present) beShy(identities ...uint64) {
+	until := time.Now().Add(shyFor).UnixNano()
 	for _, identity := range identities {
+		p.until[identity%shyMax].Store(until)
 		p.shy[identity%shyMax].Store(identity)
 	}
 }

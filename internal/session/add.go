@@ -119,6 +119,14 @@ func (s *Session) catchUpNow() error {
 	return s.catchUp()
 }
 
+// caughtUp is catchUpNow that does the transaction again if that must be.
+func (s *Session) caughtUp() error {
+	if err := s.catchUpNow(); err != nil || !s.gone() {
+		return err
+	}
+	return s.revive()
+}
+
 // catchUp carries out now what was put off. If that comes to something else than the client was told, the transaction is
 // rolled back, and doom says so.
 func (s *Session) catchUp() error {
@@ -195,6 +203,12 @@ func (s *Session) catchUp() error {
 func (s *Session) appendPostponed(all []postponed) {
 	dst := s.srvW.AvailableBuffer()
 	for i := range all {
+		if f := all[i].form; f.name == "" { // see foreknown
+			s.direct.known++
+			s.direct.first = max(s.direct.first, 1)
+			f.name = formName(s.direct.known)
+			dst = wire.AppendParse(dst, f.name, all[i].how.SQL(), f.types)
+		}
 		dst = wire.AppendBindAs(dst, all[i].form.name, all[i].bind, 1)
 		dst = wire.AppendClose(wire.AppendExecute(dst, "", 0), 'P', "")
 	}
@@ -268,6 +282,7 @@ func (s *Session) noteFound(p *directPart) {
 // goOn puts a request off, or carries out what was put off if that must come first. done reports that it is answered: with rep, or else because the
 // transaction has lost.
 func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
+	age := s.direct.age
 	off, err := s.putsOffUnseen(r, rep)
 	if err == nil && !off && !s.gone() {
 		off, err = s.putsOff(r, rep)
@@ -283,8 +298,10 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		s.habits.reached(r)
 		s.noteRedo(r, rep)
 		return true, nil
-	case !stays && !s.gone():
+	case !stays && !s.gone() && s.direct.age == age:
 		return false, nil
+	case !stays && !s.gone(): // its direct forms are gone
+		return false, s.choose(r)
 	case !s.gone():
 		s.later.caught(r)
 		if err := s.catchUpNow(); err != nil {

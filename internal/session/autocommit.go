@@ -107,8 +107,14 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	}
 	s.ears.stale = s.ears.stale || r.listens
 	s.told.begin(!r.yields)
+	if r.direct != nil && s.block != failed {
+		s.forgetDirect()
+		if err := s.foreknow(&r); err != nil {
+			return true, err
+		}
+	}
 	if !s.keepsSight(&r) {
-		s.sight.who, s.sight.odd = "", true
+		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
 	}
 	if s.block == idle {
 		if err := s.refresh(); err != nil {

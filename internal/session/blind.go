@@ -13,9 +13,10 @@ import (
 // sight is what a session has to have seen before it goes blind.
 type sight struct {
 	// who it is, see Returned.Who: told by the last direct statement that was committed, if nothing has been run since that may have changed it.
-	who  string
-	odd  bool  // in the block something was run that may have changed it
-	late int64 // by Host.Clock: when its backend is to be asked whether there is something new
+	who   string
+	odd   bool  // in the block something was run that may have changed it
+	asked bool  // the backend was, and nothing has been run since that may have changed it
+	late  int64 // by Host.Clock: when its backend is to be asked whether there is something new
 }
 
 // sightMs is for how many milliseconds a session does not ask its backend, which may have been ended, or told of other settings, meanwhile.
@@ -27,6 +28,9 @@ const blindTries = 5
 // blindly carries out a request that is a transaction of its own without its backend, at its try from 0. It reports whether it has.
 func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error) {
 	d := &s.direct
+	if r.direct == nil || len(r.direct.parts) != 1 {
+		return false, nil
+	}
 	if s.sight.who == "" || r.direct == nil || len(r.direct.parts) != 1 || r.direct.closes || d.off || d.encoded || s.advisory.used || s.level == semantics.Serializable {
 		return false, nil
 	}
@@ -100,7 +104,7 @@ func (s *Session) answerAlone(r *request, rep *reply, tag string) error {
 
 // keepsSight reports whether a request leaves the session who it is, as far as its text tells.
 func (s *Session) keepsSight(r *request) bool {
-	return r.prepares || r.direct != nil && r.direct.known() || r.still()
+	return r.prepares || r.direct != nil && (r.direct.known() || s.foreknown(r)) || r.still()
 }
 
 // sees notes who the session is when a transaction was committed that has run nothing which might have changed that.
@@ -125,14 +129,19 @@ func (s *Session) writes(r *request) {
 	if r.prepares || r.harmless() {
 		return
 	}
-	if !r.chosen {
-		if r.direct == nil || s.block != idle { // else a statement of which nothing is known yet
-			s.host.Writing("")
-		}
+	if r.direct == nil {
+		s.host.Writing("")
 		return
 	}
 	for i := range r.direct.parts {
-		if how := r.direct.parts[i].form.how; s.block != idle || len(r.direct.parts) > 1 || !how.Blind() {
+		how := r.direct.parts[i].form.how
+		if how == nil { // nothing is known of it yet
+			if s.block != idle {
+				s.host.Writing("")
+			}
+			continue
+		}
+		if s.block != idle || len(r.direct.parts) > 1 || !how.Blind() {
 			s.host.Writing(how.Name())
 		}
 	}

@@ -19,7 +19,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 	switch st.Kind {
 	case semantics.Begin, semantics.Commit, semantics.Rollback:
 	default:
-		s.sight.who, s.sight.odd = "", true
+		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
 	}
 	switch st.Kind {
 	case semantics.Commit:
@@ -28,7 +28,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		}
 	case semantics.Begin, semantics.Rollback:
 	default:
-		if err := s.catchUpNow(); err != nil {
+		if err := s.caughtUp(); err != nil {
 			return true, err
 		}
 		s.redo.off = s.redo.off || s.block != idle

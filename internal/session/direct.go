@@ -23,7 +23,6 @@ type direct struct {
 	forms   map[string]*form
 	glances map[string]*glanceForm
 	wanted  []*form
-	later   []wantedGlance
 	age     int    // how often they were forgotten
 	first   int    // number of the first form that is known to the backend
 	known   int    // and of the last
@@ -65,6 +64,7 @@ type form struct {
 	age        int    // of the session's forms when it was made
 	name       string // the statement's at the backend; empty until it is prepared
 	probe      string // and that of its Probe
+	shared     bool   // the node knows it, or has told of it
 	how        Rewritten
 	// columns are what it returns to the client.
 	columns []wire.Column
@@ -144,7 +144,7 @@ func (d *direct) forget() {
 	for ; d.first <= d.known && d.known > 0; d.first++ {
 		d.stale = wire.AppendClose(d.stale, 'S', formName(d.first))
 	}
-	d.forms, d.wanted, d.glances, d.later = nil, nil, nil, nil
+	d.forms, d.wanted, d.glances = nil, nil, nil
 	d.age++
 }
 
@@ -254,7 +254,7 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 func (d *directRun) known() bool {
 	for i := range d.parts {
 		p := &d.parts[i]
-		if p.form.how == nil {
+		if p.form.name == "" || p.form.how == nil {
 			return false
 		}
 		if n := len(p.form.columns); n > 0 && p.formats == nil { // when it is done again the messages are gone
@@ -378,7 +378,7 @@ func (s *Session) prepareDirect() error {
 		f.how, f.refused = rewritten, false
 	}
 	d.wanted = nil
-	return s.prepareGlances()
+	return nil
 }
 
 func formName(number int) string { return fmt.Sprint(ownPrefix, "direct ", number) }
@@ -529,6 +529,7 @@ func (s *Session) noteDirect(r *request) {
 				d.who = p.rows[n-1].Who()
 				p.form.who = d.who
 				d.clean = p.rows[n-1].Alone(s.snapshotLevel())
+				s.tellForm(p.form)
 			}
 			if p.captured {
 				d.closed, d.clean = true, false

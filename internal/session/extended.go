@@ -440,6 +440,11 @@ func (s *Session) answerOwn(m *message) error {
 		s.out.Append(wire.AppendNoData(s.out.AvailableBuffer()))
 	case wire.TypeExecute:
 		if m.of.statement.Kind == semantics.Tutti && s.block != failed {
+			if s.later.glanced {
+				if err := s.caughtUp(); err != nil {
+					return err
+				}
+			}
 			s.redo.off = s.redo.off || s.block != idle
 			r := s.host.Show(m.of.statement.Name)
 			s.skip = r.Err != nil

@@ -273,6 +273,12 @@ func (h *fakeHost) There(identity uint64) (there, shy bool) {
 	return h.there[identity], slices.Contains(h.shy, identity)
 }
 
+func (h *fakeHost) Sees() uint64 { return h.Applied() }
+
+func (h *fakeHost) Foreknown(any, []byte) []session.Foreknown { return nil }
+
+func (h *fakeHost) Foreknow(any, []byte, session.Foreknown) {}
+
 func (h *fakeHost) Shy(identities []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -81,33 +81,72 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 		return false, err
 	}
 	s.srvW.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
-	doom := (*wire.SQLError)(nil)
-	if s.open {
-		doom = s.host.Enter(PhaseRunning)
+	base := l.base
+	if !l.glanced { // nobody has seen anything yet
+		base = s.host.Sees()
 	}
-	got, rows, err := s.internal(true)
-	if err != nil {
-		return false, err
+	if d.catalog != s.o.Collector.Catalog() {
+		base = l.base
 	}
-	fits := doom == nil && got.failed == nil && len(rows) <= 1 && (image == nil || len(rows) == 1)
+	rows, done, err := s.peek()
+	if done || err != nil {
+		return done, err
+	}
+	if rows == nil && image != nil {
+		s.host.Shy([]uint64{at})
+	}
+	fits := rows != nil && len(rows) <= 1 && (image == nil || len(rows) == 1)
 	if fits && len(rows) == 1 {
 		began, who, err := form.how.Read(rows[0][:min(form.how.Columns(), len(rows[0]))])
 		if fits = err == nil && who == s.sight.who && len(rows[0]) == form.how.Columns()+len(form.columns); !l.began.Known {
 			l.began = began
 		}
 	}
-	if !fits {
-		if got.failed != nil {
-			s.outdated(*got.failed)
-		}
+	switch {
+	case s.gone():
+		return false, nil
+	case !fits:
+		s.host.Shy([]uint64{at}) // it is not there, or cannot hold what it is to
 		return false, s.abandon()
 	}
-	l.glanced = true
+	l.glanced, l.base = true, base
 	for i := range l.unseen {
 		l.unseen[i].held = true
 	}
 	rep.status = wire.TxActive
 	return true, s.showGlance(p, form, formats, rows, rep)
+}
+
+// peek reads the answer to a statement of the session's own that the client waits for; nil rows if it has failed, and then the transaction may be gone. done reports that
+// the client was told: it would have waited as long for its own statement.
+func (s *Session) peek() (rows [][][]byte, done bool, err error) {
+	doom := s.host.Enter(PhaseRunning)
+	got, rows, err := s.internal(true)
+	if err != nil {
+		return nil, false, err
+	}
+	if !s.open {
+		s.host.Enter(PhaseIdle)
+	}
+	if doom == nil && got.failed == nil {
+		return append(make([][][]byte, 0, 1), rows...), false, nil
+	}
+	if f := got.failed; doom == nil && (f.Code == wire.CodeQueryCanceled || f.Code == wire.CodeLockNotAvailable) {
+		if doom = s.host.Enter(PhaseRunning); doom == nil {
+			s.later.end()
+			return nil, true, s.fail(&wire.SQLError{ErrorFields: *f})
+		}
+	}
+	if got.failed != nil {
+		s.outdated(*got.failed)
+	}
+	if len(s.redo.runs) == 0 && !s.redo.off { // the client has seen nothing of the transaction
+		return nil, false, s.rollbackServer()
+	}
+	if s.open || len(s.later.unseen) > 0 {
+		return nil, false, s.abandon()
+	}
+	return nil, false, nil
 }
 
 // showGlance answers a glance.
@@ -144,10 +183,10 @@ func (s *Session) abandon() error {
 	return err
 }
 
-// glanceOf gives the form of a statement at rows that are changed as one with an image is, or not if it is nil. It is nil if there is none, or it cannot be prepared now.
+// glanceOf gives the form of a statement at rows that are changed as one with an image is, or not if it is nil; nil if there is none.
 func (s *Session) glanceOf(p *glancePart, image []byte) (*glanceForm, error) {
 	d := &s.direct
-	d.keyed = append(d.key(p.of.sql, p.of.types, false), 0)
+	d.keyed = append(append(append(d.key(p.of.sql, p.of.types, false), 0), s.sight.who...), 0)
 	d.keyed = append(d.keyed, s.o.Collector.Settings(image)...)
 	f := d.glances[string(d.keyed)]
 	switch {
@@ -161,38 +200,13 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (*glanceForm, error) {
 		d.glances = map[string]*glanceForm{}
 	}
 	d.glances[string(d.keyed)] = f
-	if s.open { // next time
-		d.later = append(d.later, wantedGlance{f, &glancePart{statement: p.statement, of: p.of}, slices.Clone(image)})
-		return nil, nil
-	}
 	if err := s.prepareGlance(f, p, image); err != nil || f.how == nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// wantedGlance is a form that is still to be prepared.
-type wantedGlance struct {
-	form  *glanceForm
-	part  *glancePart
-	image []byte
-}
-
-// prepareGlances prepares those whose statements the client still has.
-func (s *Session) prepareGlances() error {
-	wanted := s.direct.later
-	s.direct.later = nil
-	for _, w := range wanted {
-		if s.statements[w.part.statement] == w.part.of {
-			if err := s.prepareGlance(w.form, w.part, w.image); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement tells.
+// prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement tells. If the backend refuses it, the transaction is gone.
 func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) error {
 	d := &s.direct
 	text, ok := semantics.GlanceOf(p.of.sql)
@@ -201,7 +215,7 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) erro
 	}
 	r, rows, err := s.ask(s.o.Collector.AskGlance(&text))
 	if err != nil || r.failed != nil || len(rows) != 1 {
-		return err
+		return s.refusedGlance(r, err)
 	}
 	how, ok := s.o.Collector.Glance(&text, p.of.types, rows[0], image)
 	if !ok {
@@ -210,13 +224,13 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) erro
 	d.known++
 	d.first = max(d.first, 1)
 	f.name = formName(d.known)
-	own, err := s.describe(wire.AppendParse(d.stale, f.name, how.SQL(), p.of.types), f.name)
+	own, r, err := s.describe(wire.AppendParse(d.stale, f.name, how.SQL(), p.of.types), f.name)
 	if d.stale = nil; own == nil || err != nil {
-		return err
+		return s.refusedGlance(r, err)
 	}
-	theirs, err := s.describe(nil, p.statement)
-	if err != nil {
-		return err
+	theirs, r, err := s.describe(nil, p.statement)
+	if theirs == nil || err != nil {
+		return s.refusedGlance(r, err)
 	}
 	same := func(a, b wire.Column) bool {
 		return a.Name == b.Name && a.TypeOID == b.TypeOID && a.TypeLen == b.TypeLen && a.TypeMod == b.TypeMod
@@ -227,15 +241,24 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) erro
 	return nil
 }
 
+// refusedGlance gives the transaction up in which a glance could not be prepared, if the backend has one.
+func (s *Session) refusedGlance(r reply, err error) error {
+	if err != nil || r.failed == nil || !s.open {
+		return err
+	}
+	return s.abandon()
+}
+
 // describe sends frames and asks for the columns of a statement; nil if that fails, or something is noticed, which would be told once and not each time.
-func (s *Session) describe(frames []byte, name string) ([]wire.Column, error) {
+func (s *Session) describe(frames []byte, name string) ([]wire.Column, reply, error) {
 	s.srvW.Append(wire.AppendSync(wire.AppendDescribe(frames, 'S', name)))
 	s.direct.preparing = true
 	r, err := s.quiet()
 	if s.direct.preparing = false; err != nil || r.failed != nil || r.noticed || r.described == nil {
-		return nil, err
+		return nil, r, err
 	}
-	return wire.DecodeRowDescription(wire.Frame{Raw: r.described}.Body())
+	columns, err := wire.DecodeRowDescription(wire.Frame{Raw: r.described}.Body())
+	return columns, r, err
 }
 
 // held are the rows whose locks the client may rely on.

@@ -1,7 +1,9 @@
 package session_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +73,76 @@ func TestGlanceOnce(t *testing.T) {
 		}
 		l.host.onBlind = nil
 		l.do("Q BEGIN\nB |add|0|1\nE |0\nS\nQ COMMIT")
+	}
+}
+
+// TestGlanceWho: what a glance is at is what the statement names under the role and search_path of the moment.
+func TestGlanceWho(t *testing.T) {
+	_, l := unseeing(t)
+	l.do("P see|SELECT n FROM counters WHERE id = $1\nS\nP far|UPDATE other.counters SET n = n + $1 WHERE id = $2\nS")
+	for range 4 {
+		l.do("Q BEGIN\nB |add|1|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT\nQ BEGIN\nB |far|1|1\nE |0\nS\nQ COMMIT\nB |far|1|1\nE |0\nS")
+	}
+	l.do("Q SET search_path = other, public\nB |far|0|1\nE |0\nS")
+	row := func() string {
+		for _, line := range strings.Split(l.do("B |see|1\nE |0\nS"), "\n") {
+			if strings.HasPrefix(line, "DataRow") {
+				return line
+			}
+		}
+		return "none"
+	}
+	before := row()
+	l.want("Q BEGIN\nB |far|5|1\nE |0\nS", "UPDATE 1")
+	behind := row()
+	l.want("Q COMMIT", "COMMIT")
+	if after := row(); before == behind || behind != after || after == "none" {
+		t.Errorf("the row shows %s before it is changed, %s behind that, and %s after COMMIT", before, behind, after)
+	}
+}
+
+// TestProbeFails: who asks whether a row is there, and is not answered, has asked for nothing else.
+func TestProbeFails(t *testing.T) {
+	ctx := context.Background()
+	s, l := unseeing(t)
+	if _, err := s.admin.Exec(ctx, "SET session_replication_role = replica; INSERT INTO public.counters VALUES (77, 1); RESET session_replication_role"); err != nil {
+		t.Fatal(err)
+	}
+	l.do("Q SET lock_timeout = '50ms'\nB |add|0|1\nE |0\nS")
+	for range 2 {
+		if _, err := s.admin.Exec(ctx, "BEGIN; LOCK TABLE public.counters IN ACCESS EXCLUSIVE MODE"); err != nil {
+			t.Fatal(err)
+		}
+		l.want("Q BEGIN\nB |add|1|77\nE |0\nS", "55P03")
+		l.want("B |add|1|77\nE |0\nS", "25P02")
+		l.want("Q COMMIT", "ROLLBACK")
+		if _, err := s.admin.Exec(ctx, "COMMIT"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.want("Q BEGIN\nB |add|1|77\nE |0\nS", "UPDATE 1")
+	l.want("Q COMMIT", "COMMIT")
+}
+
+// TestGlanceGivesUp: what cannot be as it was put off is told once as a loss, and then by PostgreSQL.
+func TestGlanceGivesUp(t *testing.T) {
+	_, l := unseeing(t)
+	l.do("P see|SELECT n FROM counters WHERE id = $1\nS")
+	for range 4 {
+		l.do("Q BEGIN\nB |add|0|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT")
+	}
+	lost := 0
+	for range 6 {
+		l.do("Q BEGIN")
+		if got := l.do("B |add|2000000000|5\nE |0\nS"); strings.Contains(got, "22003") {
+			lost--
+		}
+		if got := l.do("B |see|5\nE |0\nS"); strings.Contains(got, "40001") {
+			lost++
+		}
+		l.do("Q ROLLBACK")
+	}
+	if lost > -2 {
+		t.Errorf("a sum that is too large is told as a loss too often: %d", lost)
 	}
 }

@@ -163,9 +163,14 @@ type Host interface {
 	Locks(tables []string)
 	// Unseen is up to where the definitions are known that a session knows which looks now: for a transaction that sees nothing else.
 	Unseen() (base uint64)
+	// Sees is Unseen for a transaction that looks at rows from now on: it waits until the session sees what it has done before.
+	Sees() (base uint64)
 	// Blind orders a transaction that has seen nothing, and waits until it is carried out here. done is false if nothing
 	// has happened: with Retry because a row is not there, else because it was not tried: somebody here writes to a table otherwise, unless it must.
 	Blind(s Submission, must bool) (d Decision, done bool)
+	// Foreknown is what other sessions of the node have found out about a form, by a key, as of a catalog, and Foreknow adds to that.
+	Foreknown(catalog any, key []byte) []Foreknown
+	Foreknow(catalog any, key []byte, k Foreknown)
 	// There reports whether a row is there by all that the node has seen lately, and whether it is to be left alone.
 	There(identity uint64) (there, shy bool)
 	// Shy says that a transaction has lost that had rows changed which it did not lock: these are to be left alone for a while.

@@ -96,10 +96,7 @@ func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 		s.gathering = false
 		return true, s.runGathered()
 	case silent && len(s.later.unseen) > 0 && s.doom == nil:
-		if err = s.catchUpNow(); err == nil && s.doom != nil {
-			err = s.revive()
-		}
-		return true, err
+		return true, s.caughtUp()
 	case silent && s.block == active && !s.implicit && !s.open && s.doom == nil:
 		err = s.openEarly()
 		return s.open, err

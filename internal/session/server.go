@@ -437,7 +437,7 @@ func (s *Session) postpone(f wire.Frame) error {
 			return err
 		}
 		s.noteParameter(name, value)
-		s.sight.who = "" // it may be what decides whether a transaction may write
+		s.sight.who, s.sight.asked = "", false // it may be what decides whether a transaction may write
 	}
 	if len(*keep)+len(f.Raw) > lateBytesMax {
 		s.out.Append(*keep)

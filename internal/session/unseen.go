@@ -70,12 +70,12 @@ func (r *request) still() bool {
 // putsOffUnseen reports whether a request of a block was answered, and will be carried out unseen at COMMIT.
 func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 	l, d := &s.later, &s.direct
-	if !r.chosen || l.off || l.wrote || len(l.adds) > 0 || len(r.direct.parts) != 1 || r.direct.closes || len(l.unseen) == laterMax || s.block != active || s.implicit || s.sight.who == "" ||
+	if r.direct == nil || s.sight.who == "" || !r.chosen && !s.foreknown(r) || l.off || l.wrote || len(l.adds) > 0 || len(r.direct.parts) != 1 || r.direct.closes || len(l.unseen) == laterMax || s.block != active || s.implicit ||
 		s.currentLevel() != semantics.ReadCommitted || s.modes.Access == "READ ONLY" || s.advisory.used || s.schema.noted || s.ahead.done || s.redo.off || s.redo.busy {
 		return false, nil
 	}
 	p := &r.direct.parts[0]
-	if f := p.form; p.parse != nil || p.limited || !f.blind || f.who != s.sight.who || f.passes() {
+	if f := p.form; l.glanced && !s.redoable(r) || p.parse != nil || p.limited || !f.blind || f.who != s.sight.who || f.passes() {
 		return false, nil
 	}
 	if len(l.unseen) == 0 {
@@ -91,8 +91,8 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 	if !ok || what.Shape != p.form.blindShape || l.bytes+len(p.bind) > pipelineBytesMax {
 		return false, nil
 	}
-	if ok, err := s.finds(p.form, &what); !ok || err != nil {
-		return false, err
+	if ok, done, err := s.finds(p.form, &what); !ok || err != nil {
+		return done, err
 	}
 	l.bytes += len(p.bind)
 	if !p.kept {
@@ -104,10 +104,10 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 }
 
 // finds reports whether a row is there when a statement comes to it behind those that were put off, or is not for one that makes it. If the node does not know, the backend
-// is asked.
-func (s *Session) finds(f *form, what *Unseen) (bool, error) {
+// is asked; done is probe's.
+func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
 	if what.Puts {
-		return true, nil
+		return true, false, nil
 	}
 	n, dropped := 0, false
 	for i := range s.later.unseen {
@@ -117,49 +117,44 @@ func (s *Session) finds(f *form, what *Unseen) (bool, error) {
 		}
 	}
 	if what.Inserts || n > 0 {
-		return what.Inserts && n == 1 && dropped, nil
+		return what.Inserts && n == 1 && dropped, false, nil
 	}
 	there, shy := s.host.There(what.Row.Identity)
 	if there || shy {
-		return !shy, nil
+		return !shy, false, nil
 	}
 	return s.probe(f, what)
 }
 
-// probe asks the backend whether a row is there.
-func (s *Session) probe(f *form, what *Unseen) (bool, error) {
+// probe asks the backend whether a row is there. done reports that it could not, and the client was told why.
+func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
 	d := &s.direct
-	frames := s.srvW.AvailableBuffer()
 	if s.prefix > 0 {
-		return false, nil
+		return false, false, nil
 	}
-	if f.probe == "" {
+	name, frames := f.probe, s.srvW.AvailableBuffer()
+	if name == "" {
 		d.known++
-		f.probe = formName(d.known)
-		frames = wire.AppendParse(frames, f.probe, f.how.Probe(), nil)
+		d.first = max(d.first, 1)
+		name = formName(d.known)
+		frames = wire.AppendParse(frames, name, f.how.Probe(), nil)
 	}
-	frames, err := f.how.AppendProbe(frames, f.probe, what)
-	if err != nil {
-		return false, err
+	if frames, err = f.how.AppendProbe(frames, name, what); err != nil {
+		return false, false, err
 	}
 	s.srvW.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
-	got, rows, err := s.internal(true)
-	switch {
-	case err != nil:
-		return false, err
-	case got.failed != nil && s.open, got.failed != nil && len(s.later.unseen) > 0:
-		return false, s.abandon()
-	case got.failed != nil:
-		s.outdated(*got.failed)
-		return false, nil
-	case len(rows) != 1:
-		return false, nil
+	rows, done, err := s.peek()
+	if rows == nil || done || err != nil {
+		return false, done, err
+	}
+	if f.probe = name; len(rows) != 1 {
+		return false, false, nil
 	}
 	began, who, err := s.o.Collector.ReadGlance(rows[0])
 	if !s.later.began.Known {
 		s.later.began = began
 	}
-	return who == s.sight.who, err
+	return who == s.sight.who, false, err
 }
 
 // writeset is what was put off. A row that is deleted and made anew is changed. A row that must not have changed since base holds its key once more, as one that was seen.
@@ -213,6 +208,7 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 		if failure, _, err := s.commitLocal(); failure != nil || err != nil {
 			return true, failure, false, err
 		}
+		l.glanced = l.glanced || l.began.Known // the client may have seen when that transaction began
 	}
 	if ok {
 		_, _, seq := s.host.NewSeq()

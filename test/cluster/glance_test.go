@@ -204,7 +204,7 @@ func TestGlanceTells(t *testing.T) {
 	}{
 		{"BEGIN; add 1; see 1: 1; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 1},
 		{"BEGIN; add 1; see 2: 0; add 2; see 2: 1; see 1: 1; COMMIT", "1,1,x,x 2,1,x,x 3,0,x,x", 1},
-		{"BEGIN; see 1: 0; add 1; see 1: 1; COMMIT; BEGIN; see 1: 1; add 1; see 1: 2; COMMIT; BEGIN; see 1: 2; add 1; see 1: 3; add 2; COMMIT", "1,3,x,x 2,1,x,x 3,0,x,x", 1},
+		{"BEGIN; see 1: 0; add 1; see 1: 1; COMMIT; BEGIN; see 1: 1; add 1; see 1: 2; COMMIT; BEGIN; see 1: 2; add 1; see 1: 3; add 2; COMMIT", "1,3,x,x 2,1,x,x 3,0,x,x", 3},
 		{"BEGIN; set 2; all 2: 2 5newab  -; pad 2: ab  2; pad 1: x   1; COMMIT", "1,0,x,x 2,5,new,ab 3,0,x,x", 1},
 		{"BEGIN; add 1; see 9: ; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 1},
 		{"BEGIN; add 1; see 1: 1; ROLLBACK", "1,0,x,x 2,0,x,x 3,0,x,x", 0},
@@ -312,5 +312,69 @@ func TestGlanceLoses(t *testing.T) {
 		s.Do("ROLLBACK")
 		c.Everywhere("SELECT coalesce(string_agg(concat_ws(',', id, n), ' ' ORDER BY id), '') FROM glanced_lost", x.rows)
 	}
+	c.Check()
+}
+
+// TestForeknown: what one session has found out of a statement, that it can be carried out unseen, others of its node know from their first one on, under the same role and
+// search_path; and a session does not lose to itself.
+func TestForeknown(t *testing.T) {
+	c := use(t)
+	admin := c.Connect(1)
+	admin.Do("CREATE TABLE foreknown (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO foreknown SELECT i, 0 FROM generate_series(1, 9) i", "CREATE SCHEMA foreknown_other",
+		"CREATE TABLE foreknown_other.foreknown (LIKE foreknown INCLUDING ALL)", "INSERT INTO foreknown_other.foreknown SELECT i, 100 FROM generate_series(1, 9) i",
+		"CREATE ROLE foreknown_reader", "GRANT SELECT ON foreknown TO foreknown_reader")
+	c.Everywhere("SELECT sum(n) FROM foreknown_other.foreknown", "900")
+	ctx := context.Background()
+	block := func(s *Conn) (n int, err error) {
+		s.Do("BEGIN")
+		if _, err = s.Exec(ctx, "UPDATE foreknown SET n = n + 1 WHERE id = $1", 5); err == nil {
+			err = s.QueryRow(ctx, "SELECT n FROM foreknown WHERE id = $1", 5).Scan(&n)
+		}
+		if err != nil {
+			s.Do("ROLLBACK")
+			return n, err
+		}
+		return n, s.Try("COMMIT")
+	}
+	blind := func() int { return int(c.counters(1)["blind"]) }
+	for i := range 5 {
+		if n, err := block(admin); err != nil || n != i+1 {
+			t.Fatalf("a block shows %d, %v", n, err)
+		}
+	}
+	for i, x := range []struct {
+		set    string
+		code   string
+		n      int
+		unseen bool
+	}{
+		{"", "", 6, true}, {"SET TimeZone = 'Asia/Tokyo'", "", 7, true}, {"SET search_path = foreknown_other, public", "", 101, false}, {"SET search_path = foreknown_other, public", "", 102, false},
+		{"SET search_path = public", "", 8, false}, {"SET ROLE foreknown_reader", "42501", 0, false}, {"SET default_transaction_read_only = on", "25006", 0, false},
+		{"CREATE TEMP TABLE foreknown (id int PRIMARY KEY, n int); INSERT INTO foreknown VALUES (5, 50)", "", 51, false}, {"", "", 9, true},
+	} {
+		s := c.Connect(1)
+		if x.set != "" {
+			s.Do(x.set)
+		}
+		before := blind()
+		n, err := block(s)
+		if Code(err) != x.code || n != x.n {
+			t.Errorf("%d, %s: the first block shows %d, %v, want %d, %s", i, x.set, n, Explain(err), x.n, x.code)
+		}
+		if unseen := blind() > before; unseen != x.unseen {
+			t.Errorf("%d, %s: the first block is carried out unseen: %v", i, x.set, unseen)
+		}
+	}
+	lost := c.counters(1)["aborted"]
+	for range 50 {
+		admin.Do("UPDATE foreknown SET n = n + 0 WHERE id = 5 AND n > 0")
+		if _, err := block(admin); err != nil {
+			t.Fatal(Explain(err))
+		}
+	}
+	if n := c.counters(1)["aborted"] - lost; n != 0 {
+		t.Errorf("the only session there is has lost %d times", n)
+	}
+	c.Everywhere("SELECT n FROM foreknown WHERE id = 5", "59")
 	c.Check()
 }

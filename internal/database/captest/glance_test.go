@@ -341,12 +341,11 @@ func sameRows(a, b [][][]byte) bool {
 // glancedUpdate is an UPDATE of the row of a key.
 func glancedUpdate(r *rand.Rand, k *keyedTable, values []int64) (s unseenStatement) {
 	var set []string
-	names := strings.Split(`n b s x v c f d ts tz r g q t0 z0 bp vv "from" t0 z0 c bp`, " ")
+	names := strings.Split(`n b s x v c f d ts tz r g q t0 z0 bp vv "from"`, " ")
 	for _, i := range r.Perm(len(names))[:1+r.IntN(3)] {
 		name, oid := names[i], glanceTypes[names[i]]
-		switch adds := oid == 20 || oid == 21 || oid == 23; {
-		case strings.Contains(strings.Join(set, ", ")+", ", name+" = "):
-		case adds && r.IntN(2) == 0:
+		switch {
+		case (oid == 20 || oid == 21 || oid == 23) && r.IntN(2) == 0:
 			set = append(set, name+" = "+name+[]string{" + ", " - "}[r.IntN(2)]+s.given(r, oid))
 		default:
 			set = append(set, name+" = "+s.given(r, oid))
@@ -395,7 +394,7 @@ func TestGlanceShowsTheSame(t *testing.T) {
 	g := &glances{unseen: newKeyed(t, r), answers: map[string][][]byte{}}
 	p := g.p
 	shown, changed := 0, 0
-	for range 700 {
+	for range 550 {
 		k := &keyedTables[r.IntN(len(keyedTables))]
 		values := k.values(r)
 		update := glancedUpdate(r, k, values)

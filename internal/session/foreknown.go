@@ -1,0 +1,74 @@
+package session
+
+import "slices"
+
+// What one session has found out about a statement, that it can be carried out unseen, the others of its node need not find out again: they begin with what the node knows.
+// They have not prepared its direct form yet, which they do when they need it.
+
+// Foreknown is what a node knows of a form, when who runs it (Returned.Who): how it is run directly, and the shape of its parameters with which it has done what it was taken
+// to do.
+type Foreknown struct {
+	Who   string
+	How   Rewritten
+	Shape string
+}
+
+// foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it asks its backend, if that may help.
+func (s *Session) foreknow(r *request) error {
+	d := &s.direct
+	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || d.encoded || d.catalog != s.o.Collector.Catalog() {
+		return nil
+	}
+	for i := range r.direct.parts {
+		f := r.direct.parts[i].form
+		if f.how != nil || f.refused {
+			continue
+		}
+		for _, k := range s.host.Foreknown(d.catalog, d.key(f.sql, f.types, f.literals)) {
+			if err := s.introduce(); err != nil {
+				return err
+			}
+			if k.Who == s.sight.who && f.how == nil {
+				f.how, f.blind, f.blindShape, f.who, f.shared = k.How, true, k.Shape, k.Who, true
+			}
+		}
+	}
+	return nil
+}
+
+// tellForm tells the node of a form.
+func (s *Session) tellForm(f *form) {
+	if d := &s.direct; f.blind && !f.shared && f.how != nil && d.catalog == s.o.Collector.Catalog() {
+		f.shared = true
+		s.host.Foreknow(d.catalog, d.key(f.sql, f.types, f.literals), Foreknown{f.who, f.how, f.blindShape})
+	}
+}
+
+// foreknown reports whether a request could be carried out unseen although its direct forms are not prepared.
+func (s *Session) foreknown(r *request) bool {
+	d := &s.direct
+	return r.direct != nil && !d.off && !d.encoded && !(s.open && d.closed) && !slices.ContainsFunc(r.direct.parts, func(p directPart) bool { return p.form.how == nil || !p.form.blind })
+}
+
+// whoSQL tells what a direct statement would: role, search_path, and whether it could be carried out unseen under the session's settings.
+const whoSQL = "SELECT CURRENT_USER, pg_catalog.current_setting('search_path'), pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0::pg_catalog.oid" +
+	" AND pg_catalog.current_setting('row_security') OPERATOR(pg_catalog.=) 'on' AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'"
+
+// introduce asks the backend who the session is, if it does not know, and nothing in the block may have changed it; once, until something may have.
+func (s *Session) introduce() error {
+	v := &s.sight
+	if v.who != "" || v.odd || v.asked || s.prefix > 0 {
+		return nil
+	}
+	v.asked = true
+	got, rows, err := s.ask(whoSQL)
+	switch {
+	case err != nil:
+		return err
+	case got.failed != nil && s.open:
+		return s.abandon()
+	case got.failed == nil && len(rows) == 1 && len(rows[0]) == 3 && string(rows[0][2]) == "t":
+		v.who = string(rows[0][0]) + "\x00" + string(rows[0][1])
+	}
+	return nil
+}

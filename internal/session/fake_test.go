@@ -25,8 +25,9 @@ type fakeHost struct {
 	onBlind func(session.Submission) (session.Decision, bool)
 	there   map[uint64]bool // rows, as transactions have left them
 	shy     []uint64        // and is to be left alone
-	blocks  int             // blind transactions that were asked for
-	admin   *pgx.Conn       // superuser, for definitions
+	forms   map[string][]session.Foreknown
+	blocks  int       // blind transactions that were asked for
+	admin   *pgx.Conn // superuser, for definitions
 
 	client  net.Conn
 	backend net.Conn
@@ -275,9 +276,16 @@ func (h *fakeHost) There(identity uint64) (there, shy bool) {
 
 func (h *fakeHost) Sees() uint64 { return h.Applied() }
 
-func (h *fakeHost) Foreknown(any, []byte) []session.Foreknown { return nil }
+func (h *fakeHost) Foreknown(_ any, key []byte) []session.Foreknown { return h.forms[string(key)] }
 
-func (h *fakeHost) Foreknow(any, []byte, session.Foreknown) {}
+func (h *fakeHost) Foreknow(_ any, key []byte, k session.Foreknown) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.forms == nil {
+		h.forms = map[string][]session.Foreknown{}
+	}
+	h.forms[string(key)] = []session.Foreknown{k}
+}
 
 func (h *fakeHost) Shy(identities []uint64) {
 	h.mu.Lock()

@@ -60,6 +60,9 @@ func (s *Session) introduce() error {
 	if v.who != "" || v.odd || v.asked || s.prefix > 0 {
 		return nil
 	}
+	if err := s.takeAhead(); err != nil || s.gone() { // else its answer would be taken for this one's
+		return err
+	}
 	v.asked = true
 	got, rows, err := s.ask(whoSQL)
 	switch {

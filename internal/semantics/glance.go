@@ -71,7 +71,10 @@ func (l *Glance) parts(sql string, rel *pg.RangeVar) bool {
 		return false
 	}
 	from := x.to
-	for x.next(); x.kind != 0 && !x.is("from"); x.next() {
+	if x.next(); x.is("all") {
+		return false
+	}
+	for ; x.kind != 0 && !x.is("from"); x.next() {
 	}
 	if x.next(); x.from != int(rel.Location) {
 		return false

@@ -26,7 +26,7 @@ func TestGlanceOf(t *testing.T) {
 		"SELECT v INTO u FROM t WHERE k = $1", "WITH t AS (SELECT 1 AS k, 2 AS v) SELECT v FROM t WHERE k = $1", "SELECT v FROM t WHERE k = $1 UNION SELECT 1", "SELECT v FROM f() t WHERE k = $1",
 		"SELECT v FROM (SELECT 1 AS k, 2 AS v) t WHERE k = $1", "SELECT v FROM t x(k, v) WHERE k = $1", "SELECT v[1] FROM t WHERE k = $1", "SELECT FROM t WHERE k = $1", "SELECT (t).v FROM t WHERE k = $1",
 		"SELECT u.v FROM t WHERE k = $1", "TABLE t", "UPDATE t SET v = 1 WHERE k = $1", "SELECT v FROM t * WHERE k = $1", "SELECT v FROM t WHERE k = $1 GROUP BY v", "SELECT t.* FROM t WHERE k = $1",
-		"SELECT v FROM t WHERE k = $1; SELECT 1", "SELECT v FROM t TABLESAMPLE system (10) WHERE k = $1",
+		"SELECT v FROM t WHERE k = $1; SELECT 1", "SELECT ALL v FROM t WHERE k = $1", "SELECT v FROM t TABLESAMPLE system (10) WHERE k = $1",
 	} {
 		if got, ok := GlanceOf(sql); ok {
 			t.Errorf("%s: %+v", sql, got)

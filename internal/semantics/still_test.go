@@ -40,22 +40,26 @@ func TestChanges(t *testing.T) {
 		"UPDATE t SET a = $1, b = b + $2, c = c - 3, d = 4 + d WHERE id = $3":       "[a=$1 b+$2 c-3 d+4] [id=$3]",
 		"UPDATE t AS x SET a = 'it''s', b = true, c = false, d = 7 WHERE $1 = x.id": "[a='it's' b=true c=false d=7] [id=$1]",
 		"UPDATE s.t SET a = $1 WHERE x = $2 AND y = 5":                              "[a=$1] [x=$2 y=5]",
-		"UPDATE t SET a = $1":                          "",
-		"UPDATE t SET a = b WHERE id = $1":             "",
-		"UPDATE t SET a = b + 1 WHERE id = $1":         "",
-		"UPDATE t SET a = a * 2 WHERE id = $1":         "",
-		"UPDATE t SET a = NULL WHERE id = $1":          "",
-		"UPDATE t SET a = DEFAULT WHERE id = $1":       "",
-		"UPDATE t SET a = $1::int WHERE id = $2":       "",
-		"UPDATE t SET a = now() WHERE id = $1":         "",
-		"UPDATE t SET a[1] = $1 WHERE id = $2":         "",
-		"UPDATE t SET (a, b) = ($1, $2) WHERE id = $3": "",
-		"UPDATE t SET a = 1.5 WHERE id = $1":           "",
-		"UPDATE t SET a = -1 WHERE id = $1":            "[a=-1] [id=$1]",
-		"UPDATE t SET a = $1 WHERE id > $2":            "",
-		"UPDATE t SET a = $1 WHERE id = $2 OR id = $3": "",
-		"UPDATE t SET a = $1 WHERE id = other":         "",
-		"UPDATE t SET a = $1 WHERE id IN ($2)":         "",
+		"UPDATE t SET a = $1":                    "",
+		"UPDATE t SET a = b WHERE id = $1":       "",
+		"UPDATE t SET a = b + 1 WHERE id = $1":   "",
+		"UPDATE t SET a = a * 2 WHERE id = $1":   "",
+		"UPDATE t SET a = NULL WHERE id = $1":    "",
+		"UPDATE t SET a = DEFAULT WHERE id = $1": "",
+		"UPDATE t SET a = $1::int WHERE id = $2": "",
+		"UPDATE t SET a = now(), b = CURRENT_TIMESTAMP, c = LOCALTIMESTAMP, d = transaction_timestamp() WHERE id = $1": "[a=when b=when c=local d=when] [id=$1]",
+		"UPDATE t SET a = CURRENT_TIMESTAMP(3) WHERE id = $1":                                                          "",
+		"UPDATE t SET a = CURRENT_DATE WHERE id = $1":                                                                  "",
+		"UPDATE t SET a = clock_timestamp() WHERE id = $1":                                                             "",
+		"UPDATE t SET a = now() + $2 WHERE id = $1":                                                                    "",
+		"UPDATE t SET a[1] = $1 WHERE id = $2":                                                                         "",
+		"UPDATE t SET (a, b) = ($1, $2) WHERE id = $3":                                                                 "",
+		"UPDATE t SET a = 1.5 WHERE id = $1":                                                                           "",
+		"UPDATE t SET a = -1 WHERE id = $1":                                                                            "[a=-1] [id=$1]",
+		"UPDATE t SET a = $1 WHERE id > $2":                                                                            "",
+		"UPDATE t SET a = $1 WHERE id = $2 OR id = $3":                                                                 "",
+		"UPDATE t SET a = $1 WHERE id = other":                                                                         "",
+		"UPDATE t SET a = $1 WHERE id IN ($2)":                                                                         "",
 	} {
 		d, _ := DirectOf(sql)
 		got := ""
@@ -81,6 +85,8 @@ func changesText(list []Change) (out []string) {
 		switch {
 		case c.Text != nil:
 			text += "'" + *c.Text + "'"
+		case c.Clock != NoClock:
+			text += map[Clock]string{StampClock: "when", LocalClock: "local"}[c.Clock]
 		case c.Bool != nil:
 			text += fmt.Sprint(*c.Bool)
 		default:

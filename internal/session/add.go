@@ -26,6 +26,7 @@ type later struct {
 	unseen  []unseenLater
 	bytes   int    // of what they are
 	base    uint64 // see Host.Unseen
+	catalog any    // as of which it is
 	began   Began  // the transaction, if that is known
 	glanced bool   // the client has been shown something that was put off, or beside it
 	wrote   bool   // the transaction has run something that does not just read
@@ -135,7 +136,7 @@ func (s *Session) catchUp() error {
 	for i := range l.adds {
 		all = append(all, l.adds[i].postponed)
 	}
-	forgot := s.direct.catalog != s.o.Collector.Catalog()
+	forgot := s.direct.catalog != s.o.Collector.Catalog() || len(l.unseen) > 0 && l.catalog != s.direct.catalog
 	for i := range l.unseen {
 		forgot = forgot || l.unseen[i].form.how == nil
 		all = append(all, l.unseen[i].postponed)
@@ -159,7 +160,7 @@ func (s *Session) catchUp() error {
 		return err
 	}
 	s.adjust()
-	s.appendPostponed(all)
+	names := s.appendPostponed(all)
 	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
 	doom := s.host.Enter(PhaseRunning)
 	r, rows, err := s.internal(true)
@@ -168,9 +169,12 @@ func (s *Session) catchUp() error {
 	}
 	parts := make([]directPart, len(all))
 	for i := range all {
-		parts[i] = directPart{form: all[i].form}
+		parts[i] = directPart{form: all[i].form, bind: all[i].bind}
 	}
 	if doom == nil && r.failed == nil && len(rows) == len(all) {
+		for f, name := range names { // order-free: each has its own
+			f.name = name
+		}
 		for i := range parts {
 			s.keepRow(&parts[i], rows[i])
 		}
@@ -180,6 +184,11 @@ func (s *Session) catchUp() error {
 		}
 		doom = s.doom
 	}
+	return s.inVain(doom, r)
+}
+
+// inVain rolls a transaction back of which what was put off has come to something else than the client was told.
+func (s *Session) inVain(doom *wire.SQLError, r reply) error {
 	if doom == nil {
 		doom = s.host.Enter(PhaseRunning)
 	}
@@ -192,27 +201,34 @@ func (s *Session) catchUp() error {
 	}
 	if doom == nil {
 		doom = errForgotten("could not serialize access due to concurrent update")
-		l.off, l.next = true, true
+		s.later.off, s.later.next = true, true
 	}
-	err = s.rollbackServer()
+	err := s.rollbackServer()
 	s.doom = doom
 	return err
 }
 
-// appendPostponed carries them out, without Sync.
-func (s *Session) appendPostponed(all []postponed) {
+// appendPostponed carries them out, without Sync. It gives the names of those that are prepared if all goes well, see foreknown.
+func (s *Session) appendPostponed(all []postponed) (names map[*form]string) {
 	dst := s.srvW.AvailableBuffer()
 	for i := range all {
-		if f := all[i].form; f.name == "" { // see foreknown
+		f := all[i].form
+		name := cmp.Or(f.name, names[f])
+		if name == "" {
 			s.direct.known++
 			s.direct.first = max(s.direct.first, 1)
-			f.name = formName(s.direct.known)
-			dst = wire.AppendParse(dst, f.name, all[i].how.SQL(), f.types)
+			name = formName(s.direct.known)
+			if names == nil {
+				names = map[*form]string{}
+			}
+			names[f] = name
+			dst = wire.AppendParse(dst, name, all[i].how.SQL(), f.types)
 		}
-		dst = wire.AppendBindAs(dst, all[i].form.name, all[i].bind, 1)
+		dst = wire.AppendBindAs(dst, name, all[i].bind, 1)
 		dst = wire.AppendClose(wire.AppendExecute(dst, "", 0), 'P', "")
 	}
 	s.srvW.Append(dst)
+	return names
 }
 
 // fits reports whether what was put off can be carried out behind the verdict: all else was direct, the backend has told

@@ -117,10 +117,12 @@ func (s *Session) sees() {
 // noteSight notes of a direct statement that has changed one row whether it could have done so unseen: if the row is the one that its parameters tell.
 func (s *Session) noteSight(p *directPart) {
 	f := p.form
-	if f.how == nil || f.blind || s.redo.busy || len(p.rows) != 1 {
+	if f.how == nil || s.redo.busy || len(p.rows) != 1 {
 		return
 	}
-	f.blindShape, f.blind = f.how.Proves(p.bind, p.rows[0])
+	if shape, ok := f.how.Proves(p.bind, p.rows[0]); ok {
+		f.blindShape, f.blind = shape, true
+	}
 }
 
 // writes says which tables a request will write to, if it is one that blind statements must not get in the way of: they would take its locks away, and need not

@@ -159,8 +159,8 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 	if s.implicit { // BEGIN after other statements of the same Query takes them along
 		s.implicit = false
 	} else {
-		s.block, s.modes, s.sight.odd = active, st.Modes, false
-		if s.ears.listens { // PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
+		s.block, s.modes, s.sight.odd = active, st.Modes, st.Modes.Access != "" // it may write where the next one may not
+		if s.ears.listens {                                                     // PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
 			if err := s.openEarly(); err != nil {
 				return true, err
 			}

@@ -70,6 +70,11 @@ type form struct {
 	columns []wire.Column
 }
 
+// unlearn forgets how a form is run, and what it has done.
+func (f *form) unlearn() {
+	f.how, f.who, f.shape, f.blind, f.blindShape, f.shared, f.probe = nil, "", "", false, "", false, ""
+}
+
 // returns reports whether the client gets rows.
 func (f *form) returns() bool { return f.columns != nil }
 
@@ -129,7 +134,7 @@ func (d *direct) setting() string {
 }
 
 // end forgets a transaction.
-func (d *direct) end() { d.wish, d.rows = "", nil }
+func (d *direct) end() { d.wish, d.rows, d.who = "", nil, "" }
 
 // begin begins a transaction.
 func (d *direct) begin() {
@@ -331,34 +336,42 @@ func (s *Session) adjust() {
 func (s *Session) prepareDirect() error {
 	d := &s.direct
 	for _, f := range d.wanted {
+		if f.name != "" { // it was run after it had been put off
+			continue
+		}
+		if f.shared && f.who != s.sight.who { // what is known of it is of others
+			f.unlearn()
+		}
 		f.refused = true
 		how, ok := semantics.DirectOf(f.sql)
 		if how.Literals, how.Types = f.literals, f.types; !ok || s.escape { // the text was read otherwise
 			continue
 		}
-		r, rows, err := s.ask(s.o.Collector.AskDirect(&how))
-		if err != nil {
-			return err
-		}
-		if r.failed != nil || len(rows) != 1 {
-			continue
-		}
-		rewritten, ok := s.o.Collector.Direct(&how, rows[0])
-		if !ok {
-			continue
+		rewritten := f.how
+		if rewritten == nil {
+			r, rows, err := s.ask(s.o.Collector.AskDirect(&how))
+			if err != nil {
+				return err
+			}
+			if r.failed != nil || len(rows) != 1 {
+				continue
+			}
+			if rewritten, ok = s.o.Collector.Direct(&how, rows[0]); !ok {
+				continue
+			}
 		}
 		d.known++
 		d.first = max(d.first, 1)
-		f.name = formName(d.known)
+		name := formName(d.known)
 		s.srvW.Append(d.stale)
 		d.stale = nil
-		frames := wire.AppendParse(s.srvW.AvailableBuffer(), f.name, rewritten.SQL(), f.types)
+		frames := wire.AppendParse(s.srvW.AvailableBuffer(), name, rewritten.SQL(), f.types)
 		if how.Returns != "" {
-			frames = wire.AppendDescribe(frames, 'S', f.name)
+			frames = wire.AppendDescribe(frames, 'S', name)
 		}
 		s.srvW.Append(wire.AppendSync(frames))
 		d.preparing = true
-		r, err = s.quiet()
+		r, err := s.quiet()
 		if d.preparing = false; err != nil {
 			return err
 		}
@@ -375,7 +388,7 @@ func (s *Session) prepareDirect() error {
 			}
 			f.columns = columns[rewritten.Columns():]
 		}
-		f.how, f.refused = rewritten, false
+		f.how, f.name, f.refused = rewritten, name, false
 	}
 	d.wanted = nil
 	return nil

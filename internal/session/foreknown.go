@@ -1,6 +1,10 @@
 package session
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+)
 
 // What one session has found out about a statement, that it can be carried out unseen, the others of its node need not find out again: they begin with what the node knows.
 // They have not prepared its direct form yet, which they do when they need it.
@@ -16,11 +20,18 @@ type Foreknown struct {
 // foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it asks its backend, if that may help.
 func (s *Session) foreknow(r *request) error {
 	d := &s.direct
-	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || d.encoded || d.catalog != s.o.Collector.Catalog() {
-		return nil
+	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || d.encoded || s.escape || d.catalog != s.o.Collector.Catalog() || s.currentLevel() != semantics.ReadCommitted {
+		return nil // at other levels the question would take the snapshot
 	}
 	for i := range r.direct.parts {
-		f := r.direct.parts[i].form
+		p := &r.direct.parts[i]
+		if p.form.age != d.age { // it was forgotten since the request was read
+			if p.form = d.form(p.form.sql, p.form.types, p.form.literals); p.form == nil {
+				r.direct = nil
+				return nil
+			}
+		}
+		f := p.form
 		if f.how != nil || f.refused {
 			continue
 		}
@@ -52,7 +63,8 @@ func (s *Session) foreknown(r *request) bool {
 
 // whoSQL tells what a direct statement would: role, search_path, and whether it could be carried out unseen under the session's settings.
 const whoSQL = "SELECT CURRENT_USER, pg_catalog.current_setting('search_path'), pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0::pg_catalog.oid" +
-	" AND pg_catalog.current_setting('row_security') OPERATOR(pg_catalog.=) 'on' AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'"
+	" AND pg_catalog.current_setting('row_security') OPERATOR(pg_catalog.=) 'on' AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'" +
+	" AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'"
 
 // introduce asks the backend who the session is, if it does not know, and nothing in the block may have changed it; once, until something may have.
 func (s *Session) introduce() error {

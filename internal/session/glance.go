@@ -48,12 +48,12 @@ func (s *Session) glancePart(batch []message) *glancePart {
 // glances reports whether a request was answered that shows what the block has put off.
 func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	l, d, p := &s.later, &s.direct, r.glance
-	if p == nil || len(l.unseen) == 0 || len(l.adds) > 0 || d.off || d.encoded || d.catalog != s.o.Collector.Catalog() || s.sight.who == "" || !s.redoable(r) || s.prefix > 0 {
+	if p == nil || len(l.unseen) == 0 || len(l.adds) > 0 || d.off || d.encoded || d.catalog != l.catalog || d.catalog != s.o.Collector.Catalog() || s.sight.who == "" || !s.redoable(r) || s.prefix > 0 {
 		return false, nil
 	}
-	plain, err := s.glanceOf(p, nil)
+	plain, done, err := s.glanceOf(p, nil)
 	if plain == nil || err != nil {
-		return false, err
+		return done, err
 	}
 	at, ok := plain.how.At(p.bind)
 	if !ok {
@@ -67,8 +67,8 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 			return false, nil
 		default:
 			image = row.Image
-			if form, err = s.glanceOf(p, image); form == nil || err != nil {
-				return false, err
+			if form, done, err = s.glanceOf(p, image); form == nil || err != nil {
+				return done, err
 			}
 		}
 	}
@@ -85,11 +85,11 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	if !l.glanced { // nobody has seen anything yet
 		base = s.host.Sees()
 	}
-	if d.catalog != s.o.Collector.Catalog() {
+	if l.catalog != s.o.Collector.Catalog() { // what was put off is as of what was defined then
 		base = l.base
 	}
-	rows, done, err := s.peek()
-	if done || err != nil {
+	var rows [][][]byte
+	if rows, done, err = s.peek(); done || err != nil {
 		return done, err
 	}
 	if rows == nil && image != nil {
@@ -125,17 +125,12 @@ func (s *Session) peek() (rows [][][]byte, done bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if !s.open {
-		s.host.Enter(PhaseIdle)
-	}
-	if doom == nil && got.failed == nil {
+	doom, done, err = s.ceases(doom, got)
+	switch {
+	case done || err != nil:
+		return nil, done, err
+	case doom == nil && got.failed == nil:
 		return append(make([][][]byte, 0, 1), rows...), false, nil
-	}
-	if f := got.failed; doom == nil && (f.Code == wire.CodeQueryCanceled || f.Code == wire.CodeLockNotAvailable) {
-		if doom = s.host.Enter(PhaseRunning); doom == nil {
-			s.later.end()
-			return nil, true, s.fail(&wire.SQLError{ErrorFields: *f})
-		}
 	}
 	if got.failed != nil {
 		s.outdated(*got.failed)
@@ -147,6 +142,22 @@ func (s *Session) peek() (rows [][][]byte, done bool, err error) {
 		return nil, false, s.abandon()
 	}
 	return nil, false, nil
+}
+
+// ceases ends PhaseRunning in a block that may have no transaction. done reports that the client was told why its statement, which has not run yet, has failed.
+func (s *Session) ceases(doom *wire.SQLError, got reply) (_ *wire.SQLError, done bool, err error) {
+	f := got.failed
+	if doom == nil && f != nil {
+		doom = s.host.Enter(PhaseRunning)
+	}
+	if !s.open {
+		s.host.Enter(PhaseIdle)
+	}
+	if doom == nil && f != nil && (f.Code == wire.CodeQueryCanceled || f.Code == wire.CodeLockNotAvailable) {
+		s.later.end()
+		return nil, true, s.fail(&wire.SQLError{ErrorFields: *f})
+	}
+	return doom, false, nil
 }
 
 // showGlance answers a glance.
@@ -183,54 +194,66 @@ func (s *Session) abandon() error {
 	return err
 }
 
-// glanceOf gives the form of a statement at rows that are changed as one with an image is, or not if it is nil; nil if there is none.
-func (s *Session) glanceOf(p *glancePart, image []byte) (*glanceForm, error) {
+// glanceOf gives the form of a statement at rows that are changed as one with an image is, or not if it is nil; nil if there is none, and then the transaction may be gone.
+// done is peek's.
+func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done bool, err error) {
 	d := &s.direct
 	d.keyed = append(append(append(d.key(p.of.sql, p.of.types, false), 0), s.sight.who...), 0)
 	d.keyed = append(d.keyed, s.o.Collector.Settings(image)...)
 	f := d.glances[string(d.keyed)]
 	switch {
 	case f != nil && f.how != nil:
-		return f, nil
+		return f, false, nil
 	case f != nil || len(d.glances) >= formsMax:
-		return nil, nil
+		return nil, false, nil
 	}
+	key := string(d.keyed)
 	f = &glanceForm{}
+	doom := s.host.Enter(PhaseRunning)
+	r, err := s.prepareGlance(f, p, image)
+	if err != nil {
+		return nil, false, err
+	}
+	if doom, done, err = s.ceases(doom, r); done || err != nil {
+		return nil, done, err
+	}
+	if doom != nil || r.failed != nil && s.open {
+		return nil, false, s.abandon()
+	}
 	if d.glances == nil {
 		d.glances = map[string]*glanceForm{}
 	}
-	d.glances[string(d.keyed)] = f
-	if err := s.prepareGlance(f, p, image); err != nil || f.how == nil {
-		return nil, err
+	if d.glances[key] = f; f.how == nil {
+		f = nil
 	}
-	return f, nil
+	return f, false, nil
 }
 
-// prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement tells. If the backend refuses it, the transaction is gone.
-func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) error {
+// prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement tells. It gives the last answer of the backend.
+func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (reply, error) {
 	d := &s.direct
 	text, ok := semantics.GlanceOf(p.of.sql)
 	if !ok || s.escape {
-		return nil
+		return reply{}, nil
 	}
 	r, rows, err := s.ask(s.o.Collector.AskGlance(&text))
 	if err != nil || r.failed != nil || len(rows) != 1 {
-		return s.refusedGlance(r, err)
+		return r, err
 	}
 	how, ok := s.o.Collector.Glance(&text, p.of.types, rows[0], image)
 	if !ok {
-		return nil
+		return reply{}, nil
 	}
 	d.known++
 	d.first = max(d.first, 1)
 	f.name = formName(d.known)
 	own, r, err := s.describe(wire.AppendParse(d.stale, f.name, how.SQL(), p.of.types), f.name)
 	if d.stale = nil; own == nil || err != nil {
-		return s.refusedGlance(r, err)
+		return r, err
 	}
 	theirs, r, err := s.describe(nil, p.statement)
 	if theirs == nil || err != nil {
-		return s.refusedGlance(r, err)
+		return r, err
 	}
 	same := func(a, b wire.Column) bool {
 		return a.Name == b.Name && a.TypeOID == b.TypeOID && a.TypeLen == b.TypeLen && a.TypeMod == b.TypeMod
@@ -238,15 +261,7 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) erro
 	if len(own) == how.Columns()+len(theirs) && slices.EqualFunc(own[how.Columns():], theirs, same) {
 		f.how, f.columns = how, theirs
 	}
-	return nil
-}
-
-// refusedGlance gives the transaction up in which a glance could not be prepared, if the backend has one.
-func (s *Session) refusedGlance(r reply, err error) error {
-	if err != nil || r.failed == nil || !s.open {
-		return err
-	}
-	return s.abandon()
+	return r, nil
 }
 
 // describe sends frames and asks for the columns of a statement; nil if that fails, or something is noticed, which would be told once and not each time.

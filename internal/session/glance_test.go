@@ -146,23 +146,3 @@ func TestGlanceGivesUp(t *testing.T) {
 		t.Errorf("a sum that is too large is told as a loss too often: %d", lost)
 	}
 }
-
-// TestForeknown: a session begins with what another one has found out, also in a block that has read, and whose COMMIT it expects; what is not done unseen after all is run.
-func TestForeknown(t *testing.T) {
-	s, first := unseeing(t)
-	l := s.live(t)
-	l.host.forms = first.host.forms
-	l.do(addAll)
-	blind := 0
-	l.host.onBlind = func(session.Submission) (session.Decision, bool) { blind++; return session.Decision{}, false }
-	for range 3 { // its answer is collected ahead of the COMMIT that comes here
-		l.want("Q BEGIN\nQ SELECT n FROM pairs\nQ COMMIT", "COMMIT")
-	}
-	before := s.counter(t)
-	l.want("Q BEGIN\nQ SELECT n FROM pairs\nB |add|5|1\nE |0\nS", "UPDATE 1")
-	l.want("Q SELECT n FROM pairs", "SELECT 1")
-	l.want("Q COMMIT\nQ BEGIN\nB |add|5|1\nE |0\nS\nQ COMMIT", "COMMIT")
-	if gain := s.counter(t) - before; gain != 10 || blind == 0 {
-		t.Errorf("it gains %d, want 10, and the node was asked to do so unseen %d times", gain, blind)
-	}
-}

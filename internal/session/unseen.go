@@ -82,9 +82,9 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 		if ok, err := s.looks(); !ok {
 			return false, err
 		}
-		l.base = s.host.Unseen()
+		l.base, l.catalog = s.host.Unseen(), d.catalog
 	}
-	if d.catalog != s.o.Collector.Catalog() {
+	if l.catalog != s.o.Collector.Catalog() || l.catalog != d.catalog {
 		return false, nil
 	}
 	what, ok := p.form.how.Unseen(p.bind, l.began)
@@ -189,7 +189,7 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 	if err != nil {
 		return true, nil, false, err
 	}
-	ok = ok && d.catalog == s.o.Collector.Catalog() && !d.off && !d.encoded && !slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
+	ok = ok && d.catalog == s.o.Collector.Catalog() && d.catalog == l.catalog && !d.off && !d.encoded && !slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
 	if ok && s.open { // nobody may wait for what it has read while it waits for the order
 		c := s.ahead.found
 		if !s.ahead.known() {

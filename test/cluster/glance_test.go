@@ -365,6 +365,18 @@ func TestForeknown(t *testing.T) {
 			t.Errorf("%d, %s: the first block is carried out unseen: %v", i, x.set, unseen)
 		}
 	}
+	s := c.Connect(1)
+	s.Do("SET default_transaction_read_only = on")
+	for range 3 {
+		s.Do("BEGIN READ WRITE", "SELECT 1")
+		if _, err := s.Exec(ctx, "UPDATE foreknown SET n = n + 1 WHERE id = $1", 6); err != nil {
+			t.Fatal(Explain(err))
+		}
+		s.Do("COMMIT")
+	}
+	if _, err := s.Exec(ctx, "UPDATE foreknown SET n = n + 1 WHERE id = $1", 6); Code(err) != "25006" {
+		t.Errorf("a read-only transaction writes: %v", Explain(err))
+	}
 	lost := c.counters(1)["aborted"]
 	for range 50 {
 		admin.Do("UPDATE foreknown SET n = n + 0 WHERE id = 5 AND n > 0")

@@ -109,7 +109,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	s.told.begin(!r.yields)
 	if r.direct != nil && s.block != failed {
 		s.forgetDirect()
-		if err := s.foreknow(&r); err != nil {
+		if done, err := s.foreknow(&r); done || err != nil {
 			return true, err
 		}
 	}

@@ -13,10 +13,11 @@ import (
 // sight is what a session has to have seen before it goes blind.
 type sight struct {
 	// who it is, see Returned.Who: told by the last direct statement that was committed, if nothing has been run since that may have changed it.
-	who   string
-	odd   bool  // in the block something was run that may have changed it
-	asked bool  // the backend was, and nothing has been run since that may have changed it
-	late  int64 // by Host.Clock: when its backend is to be asked whether there is something new
+	who    string
+	odd    bool  // in the block something was run that may have changed it
+	asked  bool  // the backend was, and nothing has been run since that may have changed it
+	within bool  // it has answered in the transaction that is open
+	late   int64 // by Host.Clock: when its backend is to be asked whether there is something new
 }
 
 // sightMs is for how many milliseconds a session does not ask its backend, which may have been ended, or told of other settings, meanwhile.

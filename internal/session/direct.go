@@ -335,11 +335,15 @@ func (s *Session) adjust() {
 // statement is run as it is.
 func (s *Session) prepareDirect() error {
 	d := &s.direct
+	var rest []*form
 	for _, f := range d.wanted {
-		if f.name != "" { // it was run after it had been put off
+		switch {
+		case f.name != "": // it was run after it had been put off
 			continue
-		}
-		if f.shared && f.who != s.sight.who { // what is known of it is of others
+		case f.shared && s.sight.who == "":
+			rest = append(rest, f)
+			continue
+		case f.shared && f.who != s.sight.who: // what is known of it is of others
 			f.unlearn()
 		}
 		f.refused = true
@@ -390,7 +394,7 @@ func (s *Session) prepareDirect() error {
 		}
 		f.how, f.name, f.refused = rewritten, name, false
 	}
-	d.wanted = nil
+	d.wanted = rest
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // What one session has found out about a statement, that it can be carried out unseen, the others of its node need not find out again: they begin with what the node knows.
@@ -17,34 +18,37 @@ type Foreknown struct {
 	Shape string
 }
 
-// foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it asks its backend, if that may help.
-func (s *Session) foreknow(r *request) error {
+// foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it asks its backend, if that may help. done is peek's.
+func (s *Session) foreknow(r *request) (done bool, err error) {
 	d := &s.direct
 	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || d.encoded || s.escape || d.catalog != s.o.Collector.Catalog() || s.currentLevel() != semantics.ReadCommitted {
-		return nil // at other levels the question would take the snapshot
+		return false, nil // at other levels the question would take the snapshot
 	}
 	for i := range r.direct.parts {
 		p := &r.direct.parts[i]
 		if p.form.age != d.age { // it was forgotten since the request was read
 			if p.form = d.form(p.form.sql, p.form.types, p.form.literals); p.form == nil {
 				r.direct = nil
-				return nil
+				return false, nil
 			}
 		}
 		f := p.form
-		if f.how != nil || f.refused {
-			continue
+		var known []Foreknown
+		if f.how == nil && !f.refused {
+			known = s.host.Foreknown(d.catalog, d.key(f.sql, f.types, f.literals))
 		}
-		for _, k := range s.host.Foreknown(d.catalog, d.key(f.sql, f.types, f.literals)) {
-			if err := s.introduce(); err != nil {
-				return err
+		if f.blind || len(known) > 0 {
+			if done, err := s.introduce(); done || err != nil {
+				return done, err
 			}
+		}
+		for _, k := range known {
 			if k.Who == s.sight.who && f.how == nil {
 				f.how, f.blind, f.blindShape, f.who, f.shared = k.How, true, k.Shape, k.Who, true
 			}
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // tellForm tells the node of a form.
@@ -58,7 +62,8 @@ func (s *Session) tellForm(f *form) {
 // foreknown reports whether a request could be carried out unseen although its direct forms are not prepared.
 func (s *Session) foreknown(r *request) bool {
 	d := &s.direct
-	return r.direct != nil && !d.off && !d.encoded && !(s.open && d.closed) && !slices.ContainsFunc(r.direct.parts, func(p directPart) bool { return p.form.how == nil || !p.form.blind })
+	return r.direct != nil && !d.off && !d.encoded && !s.escape && !(s.open && d.closed) &&
+		!slices.ContainsFunc(r.direct.parts, func(p directPart) bool { return p.form.how == nil || !p.form.blind || p.form.who != s.sight.who })
 }
 
 // whoSQL tells what a direct statement would: role, search_path, and whether it could be carried out unseen under the session's settings.
@@ -66,24 +71,21 @@ const whoSQL = "SELECT CURRENT_USER, pg_catalog.current_setting('search_path'), 
 	" AND pg_catalog.current_setting('row_security') OPERATOR(pg_catalog.=) 'on' AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'" +
 	" AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'"
 
-// introduce asks the backend who the session is, if it does not know, and nothing in the block may have changed it; once, until something may have.
-func (s *Session) introduce() error {
+// introduce asks the backend who the session is, if it does not know, and nothing in the block may have changed it; once, until something may have. done is peek's.
+func (s *Session) introduce() (done bool, err error) {
 	v := &s.sight
 	if v.who != "" || v.odd || v.asked || s.prefix > 0 {
-		return nil
+		return false, nil
 	}
 	if err := s.takeAhead(); err != nil || s.gone() { // else its answer would be taken for this one's
-		return err
+		return false, err
 	}
 	v.asked = true
-	got, rows, err := s.ask(whoSQL)
-	switch {
-	case err != nil:
-		return err
-	case got.failed != nil && s.open:
-		return s.abandon()
-	case got.failed == nil && len(rows) == 1 && len(rows[0]) == 3 && string(rows[0][2]) == "t":
-		v.who = string(rows[0][0]) + "\x00" + string(rows[0][1])
+	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownQuery)
+	s.srvW.Append(wire.AppendSync(appendRun(wire.AppendParse(dst, ownQuery, whoSQL, nil), ownQuery)))
+	rows, done, err := s.peek()
+	if err == nil && len(rows) == 1 && len(rows[0]) == 3 && string(rows[0][2]) == "t" {
+		v.who, v.within = string(rows[0][0])+"\x00"+string(rows[0][1]), s.open
 	}
-	return nil
+	return done, err
 }

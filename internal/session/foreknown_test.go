@@ -263,3 +263,24 @@ func TestForeknown(t *testing.T) {
 		t.Errorf("it gains %d, want 10, and the node was asked to do so unseen %d times", gain, blind)
 	}
 }
+
+// TestForeknownEscapes: a statement that was parsed while texts were read otherwise is not parsed anew.
+func TestForeknownEscapes(t *testing.T) {
+	s, first := unseeing(t)
+	first.do("Q CREATE TABLE doc (id int PRIMARY KEY, body text)\nQ INSERT INTO doc VALUES (1, 'a')\nP doc|UPDATE doc SET body = 'x\\bz' WHERE id = $1\nS")
+	for range 4 {
+		first.do("B |doc|1\nE |0\nS")
+	}
+	l, _ := s.knowing(t, first)
+	l.host.onBlind = func(session.Submission) (session.Decision, bool) { return session.Decision{}, false }
+	for range 3 {
+		l.do("B |add|0|1\nE |0\nS")
+	}
+	l.do("P doc|UPDATE doc SET body = 'x\\bz' WHERE id = $1\nS\nQ BEGIN\nB |doc|1\nE |0\nS\nQ ROLLBACK\nQ SET standard_conforming_strings = off")
+	for range 3 {
+		l.do("B |add|0|1\nE |0\nS")
+	}
+	l.want("Q BEGIN\nB |doc|1\nE |0\nS", "UPDATE 1")
+	l.want("Q SELECT length(body) FROM doc", "DataRow 4")
+	l.do("Q ROLLBACK")
+}

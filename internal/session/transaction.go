@@ -100,7 +100,7 @@ func (s *Session) reset() {
 	s.later.end()
 	s.later.off, s.later.next = s.later.next, false
 	s.locks.rows, s.locks.tables, s.locks.told = nil, false, nil
-	s.block, s.implicit, s.modes = idle, false, semantics.Modes{}
+	s.block, s.implicit, s.modes, s.sight.within = idle, false, semantics.Modes{}, false
 	clear(s.portals)
 }
 
@@ -157,6 +157,9 @@ func (s *Session) undone() {
 	s.open, s.snapshot, s.prefix, s.ahead, s.schema = false, false, 0, ahead{}, schema{}
 	s.direct.end()
 	s.later.end()
+	if s.sight.within { // what it has told then may be gone with it
+		s.sight.who, s.sight.asked, s.sight.within = "", false, false
+	}
 	s.host.Enter(PhaseIdle)
 }
 

@@ -2,7 +2,7 @@ package sim
 
 import "github.com/tuttidb/tutti/internal/writeset"
 
-// refusal is a READ COMMITTED transaction that the log refused, naming an own predecessor.
+// refusal is a READ COMMITTED transaction, not blind, that the log refused, naming an own predecessor.
 type refusal struct {
 	home     uint32
 	ws       *writeset.Writeset

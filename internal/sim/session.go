@@ -253,7 +253,7 @@ func (s *session) verdict(v certify.Verdict) {
 	if v.Reason == certify.Malformed {
 		s.m.w.violation("%v: the log garbled transaction %v", s.m, s.a.id)
 	}
-	if s.m.w.stats.Kills == 0 && !s.a.repeat && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update && !s.m.w.truth.added(v.Winner, v.Key.Hash) {
+	if s.m.w.stats.Kills == 0 && !s.a.repeat && s.a.unseen == nil && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update && !s.m.w.truth.added(v.Winner, v.Key.Hash) {
 		s.m.w.refusals = append(s.m.w.refusals, refusal{s.m.id, encode(s.a.changes, s.a.tag), s.base, s.m.engine.Ordinal()})
 	}
 	if s.t != nil {

@@ -34,9 +34,9 @@ func TestGoldenBlind(t *testing.T) {
 		}
 	}
 	drop := unseen()
-	drop.Rows = append(drop.Rows, Row{Op: OpDrop, Identity: 3, Image: []byte("d")})
+	drop.Rows = append(drop.Rows, Row{Op: OpDrop, Identity: 3, Image: []byte("d")}, Row{Op: OpPut, Image: []byte("p")})
 	if got, err := Decode(drop.Append(nil)); err != nil || !reflect.DeepEqual(got, drop) {
-		t.Errorf("a dropped row decodes to %+v, %v", got, err)
+		t.Errorf("a dropped row and one that is put decode to %+v, %v", got, err)
 	}
 	if !w.Blind() || !drop.Blind() || full().Blind() || (&Writeset{}).Blind() {
 		t.Error("what is blind is not told from what is not")
@@ -49,13 +49,14 @@ func TestBlindRefuses(t *testing.T) {
 		"a row that was seen first": func(w *Writeset) {
 			w.Rows = slices.Insert(w.Rows, 0, Row{Op: OpUpdate, Identity: 2, Image: []byte("u")})
 		},
-		"a row that was seen last": func(w *Writeset) { w.Rows = append(w.Rows, Row{Op: OpUpdate, Identity: 2, Image: []byte("u")}) },
-		"no row":                   func(w *Writeset) { w.Rows[0].Identity = 0 },
-		"text":                     func(w *Writeset) { w.Tables[0].Format = FormatText },
-		"held tables":              func(w *Writeset) { w.Held = []uint32{0} },
-		"no settings":              func(w *Writeset) { w.Rows[0].Image = []byte{0, 1} },
-		"cut short":                func(w *Writeset) { w.Rows[0].Image = w.Rows[0].Image[:1] },
-		"a far column":             func(w *Writeset) { w.Rows[0].Image = []byte{1, 0xff, 0xff, 1} },
+		"a row that was seen last":        func(w *Writeset) { w.Rows = append(w.Rows, Row{Op: OpUpdate, Identity: 2, Image: []byte("u")}) },
+		"no row":                          func(w *Writeset) { w.Rows[0].Identity = 0 },
+		"a row that is put and has a key": func(w *Writeset) { w.Rows[0].Op = OpPut },
+		"text":                            func(w *Writeset) { w.Tables[0].Format = FormatText },
+		"held tables":                     func(w *Writeset) { w.Held = []uint32{0} },
+		"no settings":                     func(w *Writeset) { w.Rows[0].Image = []byte{0, 1} },
+		"cut short":                       func(w *Writeset) { w.Rows[0].Image = w.Rows[0].Image[:1] },
+		"a far column":                    func(w *Writeset) { w.Rows[0].Image = []byte{1, 0xff, 0xff, 1} },
 	} {
 		w := unseen()
 		change(w)

@@ -58,8 +58,7 @@ func LockAnswerSQL(pid, number uint32, answer int) string {
 	return sql + fmt.Sprintf("tutti.native_lock(%d::pg_catalog.int8);", k)
 }
 
-// LockWaitSQL makes the function wait until LockGoSQL. It may fail to do so in time, if the function is
-// about to look.
+// LockWaitSQL makes the function wait until LockGoSQL. It gives false and does nothing if the function is about to look.
 func LockWaitSQL(pid, number uint32) string {
 	return fmt.Sprintf("SELECT tutti.native_try(%d::pg_catalog.int8);", lockKey(pid, number)+3)
 }

@@ -330,11 +330,16 @@ func (a *lockAsker) release(c *lockCommand) {
 	}
 }
 
-// hold makes the function wait for the reply.
+// hold makes the function wait for the reply. Where the function is about to look it fails, and is tried again: else the
+// function would look on without an end, and lock_timeout would never come.
 func (a *lockAsker) hold(c *lockCommand) {
-	if !c.waits {
-		c.waits = true
-		a.x.keep(capture.LockWaitSQL(a.pid, c.number))
+	if c.waits {
+		return
+	}
+	r, ok := a.x.keep(capture.LockWaitSQL(a.pid, c.number))
+	c.waits = ok && string(r[0].Rows[0][0]) == "t"
+	if ok && !c.waits {
+		a.door.Reset(lockWaitAfter)
 	}
 }
 

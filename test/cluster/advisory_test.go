@@ -173,6 +173,28 @@ func TestAdvisoryWaiting(t *testing.T) {
 	c.Eventually(3, "SELECT pg_try_advisory_xact_lock(82)", "t")
 }
 
+// TestAdvisoryTimeout: lock_timeout ends a wait for another node, at whatever moment it begins.
+func TestAdvisoryTimeout(t *testing.T) {
+	c := use(t)
+	a := c.Connect(1)
+	a.Do("SELECT pg_advisory_lock(83)")
+	var wg sync.WaitGroup
+	for range 8 {
+		b := c.Connect(2)
+		wg.Go(func() {
+			b.Do("SET lock_timeout = '10ms'", "SET statement_timeout = '10s'")
+			for range 60 {
+				if err := b.Try("SELECT pg_advisory_lock_shared(83)"); Code(err) != "55P03" {
+					t.Error(Explain(err))
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	a.waits(0)
+}
+
 // TestAdvisoryDeadlock: a circle over nodes ends with 40P01, also when a part of it is made of rows, and the rest goes on.
 func TestAdvisoryDeadlock(t *testing.T) {
 	c := use(t)

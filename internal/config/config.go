@@ -26,7 +26,8 @@ type Config struct {
 	Database     string `toml:"database"`      // the replicated database; default "postgres"
 	SequenceStep int    `toml:"sequence_step"` // most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
-	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor while what it does fits on it.
+	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor while what it does fits on it. Who
+	// catches up rests, so that the others can work.
 	SharesMachine bool     `toml:"shares_machine"`
 	Members       []Member `toml:"members"`
 	Postgres      Postgres `toml:"postgres"`

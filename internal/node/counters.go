@@ -51,7 +51,7 @@ func (l *life) showCounters() session.Result {
 		{"fsyncs", &c.fsyncs}, {"entries", &c.entries}, {"batches", &c.batches},
 		{"groups", &c.groups}, {"local", &c.local}, {"remote", &c.remote}, {"aborted", &c.aborted},
 		{"frames_sent", &c.sent}, {"frames_received", &c.received}, {"handed_over", &c.handed},
-		{"throttled", &l.throttle.times}, {"throttled_us", &l.throttle.micros},
+		{"throttled", &l.throttle.times}, {"throttled_us", &l.throttle.micros}, {"rested_us", &l.easing.rested},
 		{"turns", &l.turns.allowed}, {"turns_waited", &l.turns.waits}, {"held_back", &l.holds.waits}, {"additions", &l.additions.putOff}, {"blind", &l.additions.blind}, {"blind_blocks", &l.additions.blocks},
 		{"notified", &l.outbox.taken}, {"notifications_told", &l.publisher.told}, {"notifications_lost", &l.publisher.dropped},
 	} {

@@ -73,6 +73,7 @@ type life struct {
 	sessions    sessions
 	peers       peers
 	throttle    throttle
+	easing      easing
 	rule        *lead.Rule // the core's
 	turns       turns
 	additions   additions
@@ -362,9 +363,11 @@ func (l *life) runExecutor(ctx context.Context) error {
 		case err := <-down:
 			return err
 		case g := <-l.core.groups:
+			began := time.Now()
 			if err := l.execute(ctx, g); err != nil {
 				return err
 			}
+			l.ease(ctx, time.Since(began))
 		}
 	}
 }

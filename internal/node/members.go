@@ -157,16 +157,16 @@ func (p *peers) applied(member uint32) uint64 {
 	return p.last[member].Applied
 }
 
-// furthest is the end of the order as the members that are alive know it.
-func (p *peers) furthest() (ordinal, volume uint64) {
+// furthest is the end of the order as the members that are alive know it, and whether one of them has clients.
+func (p *peers) furthest() (ordinal, volume uint64, serve bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for m, s := range p.last {
 		if time.Since(p.seen[m]) < silentAfter {
-			ordinal, volume = max(ordinal, s.Ordinal), max(volume, s.Volume)
+			ordinal, volume, serve = max(ordinal, s.Ordinal), max(volume, s.Volume), serve || s.Clients > 0
 		}
 	}
-	return ordinal, volume
+	return ordinal, volume, serve
 }
 
 // statusOf is a member's status, this one's own included, and whether it is alive.
@@ -182,7 +182,8 @@ func (l *life) ownStatus() status {
 		Volume: l.volume.Load(), VolumeApplied: l.volumeApplied.Load(),
 		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load(), Clients: l.sessions.taken(),
 		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member)}
-	s.lag = s.behind(l.peers.furthest())
+	ordinal, volume, _ := l.peers.furthest()
+	s.lag = s.behind(ordinal, volume)
 	switch {
 	case !l.ready.Load():
 	case s.Leader == 0:

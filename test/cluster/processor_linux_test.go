@@ -10,7 +10,8 @@ import (
 )
 
 // TestProcessors: nodes that share a machine keep to a processor each with their PostgreSQL while they do little, a new session
-// has it as well, and one that is started again. Each is a session of its own for Linux, which divides processors between those.
+// has it as well, and one that is started again. Each is a session of its own for Linux, which divides processors between those. Who
+// has missed something leaves processors to the others.
 func TestProcessors(t *testing.T) {
 	t.Parallel()
 	var all unix.CPUSet
@@ -46,4 +47,27 @@ func TestProcessors(t *testing.T) {
 	c.WaitReady(2)
 	bound(2)
 	c.Everywhere("SELECT count(*) FROM t", "4")
+	c.easing(2)
+}
+
+// easing lets a member miss something: while another one has a client, it rests until it has caught up.
+func (c *Cluster) easing(k int) {
+	c.tb.Helper()
+	s := c.Connect(1)
+	s.Do("CREATE TABLE missed (k int PRIMARY KEY, v text)")
+	c.Kill(k)
+	const rows, each = 250_000, 10_000
+	for i := 0; i < rows; i += each {
+		s.Do(fmt.Sprintf("INSERT INTO missed SELECT g, repeat('x', 300) FROM generate_series(%d, %d) g", i+1, i+each))
+	}
+	c.Run(k)
+	c.WaitReady(k)
+	c.soon(func() bool { return c.status(s, k).state == "synced" }, func() string { return "it does not catch up" })
+	c.Eventually(k, "SELECT count(*) FROM missed", fmt.Sprint(rows))
+	if n := c.counters(1)["rested_us"]; n > 0 {
+		c.tb.Errorf("node 1, which was there, has rested for %d µs", n)
+	}
+	if c.counters(k)["rested_us"] == 0 {
+		c.tb.Errorf("node %d has not rested", k)
+	}
 }

@@ -14,5 +14,6 @@
 // embedded and copied for each server.
 //
 // What it does not do: durability, unless asked (Durable): the default server runs with
-// fsync off, which a SIGKILL survives and a power failure would not.
+// fsync off, which a SIGKILL survives and a power failure would not, and where Linux has a file system in
+// memory (/dev/shm) with enough room, its files are there, unless TMPDIR says where else.
 package pgtest

@@ -76,14 +76,15 @@ func Start(t testing.TB, opts ...Option) *Server {
 
 func start(opts []Option) (*Server, error) {
 	c := config{settings: map[string]string{
-		"shared_buffers":          "32MB",
-		"max_connections":         "100",
-		"wal_level":               "replica",
-		"autovacuum_naptime":      "1h", // a test that wants a vacuum says so
-		"fsync":                   "off",
-		"full_page_writes":        "off",
-		"log_min_messages":        "warning",
-		"log_min_error_statement": "panic",
+		"shared_buffers":             "32MB",
+		"max_connections":            "100",
+		"wal_level":                  "replica",
+		"dynamic_shared_memory_type": "mmap", // files of the server's own, which go with it when it is killed
+		"autovacuum_naptime":         "1h",   // a test that wants a vacuum says so
+		"fsync":                      "off",
+		"full_page_writes":           "off",
+		"log_min_messages":           "warning",
+		"log_min_error_statement":    "panic",
 	}}
 	for _, o := range opts {
 		o(&c)
@@ -97,7 +98,11 @@ func start(opts []Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := tempDir()
+	parent := ""
+	if !c.durable && os.Getenv("TMPDIR") == "" {
+		parent = memoryDir()
+	}
+	dir, err := tempDir(parent)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +232,7 @@ func (s *Server) Kill(t testing.TB) {
 // a socket, and open to the user the server runs as, which t.TempDir is not under root.
 func TempDir(t testing.TB) string {
 	t.Helper()
-	dir, err := tempDir()
+	dir, err := tempDir("")
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -239,8 +244,9 @@ func TempDir(t testing.TB) string {
 	return dir
 }
 
-func tempDir() (string, error) {
-	dir, err := os.MkdirTemp("", "pgt")
+// tempDir makes a directory in another one, or where temporary files belong.
+func tempDir(parent string) (string, error) {
+	dir, err := os.MkdirTemp(parent, "pgt")
 	if err != nil {
 		return "", err
 	}

@@ -11,7 +11,6 @@ import (
 // TestForetold: a transaction waits at COMMIT for the log's word, which takes long, and holds a row that another member's transaction has
 // changed. It can only lose, and is told so at once: else nothing could be applied at its member meanwhile.
 func TestForetold(t *testing.T) {
-	t.Parallel() // mostly it waits
 	const late, soon = 3 * time.Second, 700 * time.Millisecond
 	c := startFaulty(t, 3)
 	c.Connect(1).Do("CREATE TABLE foretold(k int PRIMARY KEY, v int)", "INSERT INTO foretold VALUES (1, 0), (2, 0)")

@@ -104,7 +104,6 @@ func (n *Node) fault(t *testing.T, r fault.Rules) {
 // TestLeadReachesAll: while the link between the leader and another node is cut, or works in one direction only, the node that
 // both reach comes to lead, and clients of all nodes go on.
 func TestLeadReachesAll(t *testing.T) {
-	t.Parallel() // mostly it waits
 	c := startFaulty(t, 3)
 	c.Connect(1).Do("CREATE TABLE leadlink(id int PRIMARY KEY GENERATED ALWAYS AS IDENTITY)")
 	c.Everywhere("SELECT count(*) FROM leadlink", "0")

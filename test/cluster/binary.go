@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,31 +40,10 @@ func Binary() (string, error) {
 	return built.path, built.err
 }
 
-// discarded are directories that Clean removes.
-var discarded struct {
-	mu   sync.Mutex
-	dirs []string
-}
-
-// discard empties the files of a directory and leaves the rest to Clean: ext4 without a journal does not use an inode again for
-// minutes, and looks at all those that were freed lately for each new one, which took an eighth of the time of these tests.
-func discard(dir string) error {
-	discarded.mu.Lock()
-	discarded.dirs = append(discarded.dirs, dir)
-	discarded.mu.Unlock()
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		return os.Truncate(path, 0)
-	})
-}
-
-// Clean removes the binary and what the clusters have left; call it after the tests.
+// Clean removes the binary; call it after the tests.
 func Clean() error {
-	var err error
-	for _, dir := range append(discarded.dirs, built.dir) {
-		err = errors.Join(err, os.RemoveAll(dir))
+	if built.dir == "" {
+		return nil
 	}
-	return err
+	return os.RemoveAll(built.dir)
 }

@@ -347,7 +347,7 @@ func (c *Cluster) end() {
 		c.tb.Logf("files are kept in %s", c.Dir)
 		return
 	}
-	if err := discard(c.Dir); err != nil {
+	if err := os.RemoveAll(c.Dir); err != nil {
 		c.tb.Errorf("cluster: %v", err)
 	}
 }

@@ -1,8 +1,11 @@
 package node
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/config"
 )
 
 // TestEasing: who comes nearer fast enough rests, and goes on resting as long as it comes nearer at all fast.
@@ -39,6 +42,36 @@ func TestEasing(t *testing.T) {
 			}
 			if e.look(now.Add(easeWindow), applied+1, 0); len(x.gains) > 0 && !e.rests {
 				t.Error("when nobody else is known any more, and so the order does not grow, it does not rest")
+			}
+		})
+	}
+}
+
+// TestEase: it rests for others' clients only, until it has caught up.
+func TestEase(t *testing.T) {
+	for _, x := range []struct {
+		name                     string
+		alone, caughtUp, unasked bool
+		want                     bool
+	}{
+		{name: "another member has a client", want: true},
+		{name: "it has the machine to itself", alone: true},
+		{name: "it has caught up", caughtUp: true},
+		{name: "nobody has a client", unasked: true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			l := &life{config: &config.Config{SharesMachine: !x.alone}}
+			l.caughtUp.Store(x.caughtUp)
+			l.peers.init()
+			s := status{Clients: 1}
+			if x.unasked {
+				s.Clients = 0
+			}
+			l.peers.put(1, s)
+			l.easing.rests, l.easing.since = true, time.Now()
+			l.ease(context.Background(), time.Millisecond)
+			if rested := l.easing.rested.Load(); rested > 0 != x.want || x.want && rested < 1000*easeRest {
+				t.Errorf("it rests for %d µs", rested)
 			}
 		})
 	}

@@ -76,7 +76,7 @@ func TestPlanted(t *testing.T) {
 }
 
 // TestBlackBoxAlone: the judge that knows only what clients saw finds the missing gate, too, among other things
-// as long forks. They need two readers inside one group, so one seed in some hundred shows one.
+// as long forks. They need two readers inside one group, so one seed in a thousand or so shows one.
 func TestBlackBoxAlone(t *testing.T) {
 	if !find(t, forks, Options{SafetyMicros: safetyMicros, Planted: "gate-removed", BlackBox: true}, func(r Result) bool {
 		return strings.HasPrefix(r.Message, "list-append: G-nonadjacent")

@@ -181,8 +181,8 @@ func TestAdvisoryTimeout(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		b := c.Connect(2)
+		b.Do("SET lock_timeout = '10ms'", "SET statement_timeout = '10s'")
 		wg.Go(func() {
-			b.Do("SET lock_timeout = '10ms'", "SET statement_timeout = '10s'")
 			for range 60 {
 				if err := b.Try("SELECT pg_advisory_lock_shared(83)"); Code(err) != "55P03" {
 					t.Error(Explain(err))

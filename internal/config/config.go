@@ -92,6 +92,9 @@ type Limits struct {
 	FlowDelayMaxMs      int `toml:"flow_delay_max_ms"`     // by which one transaction is slowed at most; default 50
 	FlowMinorityPercent int `toml:"flow_minority_percent"` // of throughput given up at most for members a majority can do without; default 20
 
+	AuditPercent   int `toml:"audit_percent"`    // of the time that comparing the members' copies may take, while it goes on; default 1
+	AuditIntervalS int `toml:"audit_interval_s"` // from one such comparison to the next; default 3600
+
 	BlindWrites  int `toml:"blind_writes"`  // 1: an UPDATE that need not see its row is ordered first and carried out by all members alike; default 1, -1: it is not
 	Additions    int `toml:"additions"`     // rows of which a member knows enough that transactions may add to them at COMMIT, without conflicts; default 4096
 	TurnsPercent int `toml:"turns_percent"` // of a member's transactions that may lose before fewer of them run at once; default 40
@@ -167,13 +170,13 @@ func (l *Limits) validate() error {
 	for name, v := range map[string]int{"sessions": l.Sessions, "databases": l.Databases, "writeset_bytes": l.WritesetBytes, "large_transactions": l.LargeTransactions, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
 		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys, "log_segment_bytes": int(l.LogSegmentBytes),
 		"pending_items": l.PendingItems, "apply_queue_bytes": l.ApplyQueueBytes, "member_queue": l.MemberQueue,
-		"channels": l.Channels, "notify_queue": l.NotifyQueue, "lock_lease_ms": l.LockLeaseMs} {
+		"channels": l.Channels, "audit_interval_s": l.AuditIntervalS, "notify_queue": l.NotifyQueue, "lock_lease_ms": l.LockLeaseMs} {
 		if v < 0 {
 			return fmt.Errorf("%s is %d: it cannot be switched off", name, v)
 		}
 	}
 	for name, v := range map[string]int{"commit_timeout_ms": l.CommitTimeoutMs, "flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
-		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent, "additions": l.Additions, "blind_writes": l.BlindWrites} {
+		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent, "additions": l.Additions, "blind_writes": l.BlindWrites, "audit_percent": l.AuditPercent} {
 		if v < -1 {
 			return fmt.Errorf("%s is %d: use -1 to switch it off", name, v)
 		}
@@ -187,6 +190,8 @@ func (l *Limits) validate() error {
 		return fmt.Errorf("certify_keys is %d, less than ten times flow_lag (%d): a member that lags by that much could not get a transaction certified any more", l.CertifyKeys, l.FlowLag)
 	case l.FlowDelayMaxMs > 10_000:
 		return fmt.Errorf("flow_delay_max_ms is %d: clients take a COMMIT that hangs for more than ten seconds for a failure", l.FlowDelayMaxMs)
+	case l.AuditPercent > 100:
+		return fmt.Errorf("audit_percent is %d: use 100 at most, or -1 to switch it off", l.AuditPercent)
 	case l.BlindWrites > 1:
 		return fmt.Errorf("blind_writes is %d: use 1, or -1 to switch it off", l.BlindWrites)
 	case l.TurnsPercent > 100:
@@ -234,7 +239,7 @@ func (c *Config) defaults() {
 		d int
 	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 256 << 20}, {&l.LargeTransactions, 4}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
-		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}, {&l.Additions, 4096}, {&l.BlindWrites, 1}} {
+		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}, {&l.Additions, 4096}, {&l.BlindWrites, 1}, {&l.AuditPercent, 1}, {&l.AuditIntervalS, 3600}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

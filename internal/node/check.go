@@ -36,6 +36,7 @@ type checkReport struct {
 	Member  uint32     `json:"member"`
 	Tables  []tableSum `json:"tables"`
 	Error   string     `json:"error,omitempty"`
+	Micros  int64      `json:"micros,omitempty"` // that it took
 }
 
 // checks are the ones this member has asked for.
@@ -144,6 +145,9 @@ func (l *life) compare(got map[uint32]checkReport) session.Result {
 // startCheck takes a snapshot at the check's ordinal, between two groups, and computes the
 // sums beside the executor.
 func (l *life) startCheck(ctx context.Context, t engine.Task) error {
+	if p, err := decodePart(t.Item.Payload); p != nil || err != nil {
+		return errors.Join(err, l.readPart(ctx, t, p))
+	}
 	conn, err := connect(ctx, l.applier.connString, "tutti check", checkSettings)
 	if err != nil {
 		return err
@@ -191,11 +195,14 @@ func (l *life) checkResult(from uint32, data []byte) {
 	}
 }
 
-// checkedTables are the permanent tables of users: what is replicated.
+// checkedOIDs are the permanent tables and materialized views of users: what is replicated.
+const checkedOIDs = `SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE (c.relkind = 'r' OR c.relkind = 'm' AND c.relispopulated) AND c.relpersistence = 'p'
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'tutti') AND n.nspname NOT LIKE 'pg\_toast%'`
+
+// checkedTables are their names.
 const checkedTables = `SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'tutti') AND n.nspname NOT LIKE 'pg\_toast%'
-ORDER BY 1`
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid IN (` + checkedOIDs + `) ORDER BY 1`
 
 // largeSum adds up the large objects, of which there is no row if there are none. An object's hash is over what it is
 // and who may do what with it; its pages have theirs.

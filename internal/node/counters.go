@@ -53,6 +53,7 @@ func (l *life) showCounters() session.Result {
 		{"frames_sent", &c.sent}, {"frames_received", &c.received}, {"handed_over", &c.handed},
 		{"throttled", &l.throttle.times}, {"throttled_us", &l.throttle.micros}, {"rested_us", &l.easing.rested},
 		{"turns", &l.turns.allowed}, {"turns_waited", &l.turns.waits}, {"held_back", &l.holds.waits}, {"additions", &l.additions.putOff}, {"blind", &l.additions.blind}, {"blind_blocks", &l.additions.blocks},
+		{"audit_parts", &l.audit.parts}, {"audit_passes", &l.audit.passes}, {"audit_us", &l.audit.micros},
 		{"notified", &l.outbox.taken}, {"notifications_told", &l.publisher.told}, {"notifications_lost", &l.publisher.dropped},
 	} {
 		r.Rows = append(r.Rows, []string{row.name, strconv.FormatUint(row.value.Load(), 10)})

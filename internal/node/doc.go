@@ -17,6 +17,7 @@
 //	announcer  tells the order to which channels local sessions listen
 //	nudger     makes silent sessions hear their backends
 //	retention  takes checkpoints and compacts the log
+//	audit      compares the members' copies while this one leads
 //
 // Life of one group (executor): gate closed → local transactions told to commit, remote
 // rows applied in one database transaction that also writes the progress row → all local

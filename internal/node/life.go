@@ -81,6 +81,7 @@ type life struct {
 	forms       forms
 	reached     reached
 	checks      checks
+	audit       audit
 	rehearsals  rehearsals
 	channels    channels
 	outbox      outbox
@@ -174,6 +175,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("retention", l.retain)
 	run("serial", l.leaveSerial)
 	run("holds", l.renewHolds)
+	run("audit", l.audits)
 	l.core.do(func(e *engine.Engine) {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
 	})
@@ -298,6 +300,7 @@ func (l *life) close() error {
 	if l.keeper != nil {
 		l.keeper.close()
 	}
+	l.audit.close()
 	l.speakers.close()
 	if l.publisher != nil {
 		l.publisher.close()

@@ -356,8 +356,10 @@ func (l *life) beside(ctx context.Context, group *engine.Group) error {
 			switch t := &group.Tasks[i]; t.Item.Kind {
 			case engine.KindCertified:
 				waits = waits || g.touches(t.Writeset)
-			case engine.KindStatement, engine.KindCheck:
+			case engine.KindStatement:
 				waits = true
+			case engine.KindCheck:
+				waits = waits || len(t.Item.Payload) == 0 // a part of an audit is left out
 			}
 		}
 		if !waits {

@@ -113,6 +113,8 @@ type status struct {
 	// Hears are the members it has heard of lately, Links how many of them hear it as well.
 	Hears []uint32 `json:"hears"`
 	Links int      `json:"links"`
+	// Differs is what its audits have found, of the main database in all databases.
+	Differs []difference `json:"differs,omitempty"`
 
 	lag lag // not sent: reckoned where it arrives
 }
@@ -181,7 +183,7 @@ func (l *life) ownStatus() status {
 	s := status{State: stateJoining, Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Leader: l.core.leader.Load(),
 		Volume: l.volume.Load(), VolumeApplied: l.volumeApplied.Load(),
 		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load(), Clients: l.sessions.taken(),
-		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member)}
+		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member), Differs: l.differences()}
 	ordinal, volume, _ := l.peers.furthest()
 	s.lag = s.behind(ordinal, volume)
 	switch {
@@ -237,12 +239,13 @@ func (l *life) sendStatus(to uint32) error {
 	return err
 }
 
-var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of"}
+var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "differs"}
 
 // showStatus answers SHOW tutti.status, one row per member.
 func (l *life) showStatus() session.Result {
 	r := session.Result{Tag: "SHOW", Columns: statusColumns}
 	leader := l.core.leader.Load()
+	differs := l.differing()
 	for _, m := range l.config.Members {
 		s, alive := l.statusOf(m.Member)
 		role := "follower"
@@ -250,7 +253,7 @@ func (l *life) showStatus() session.Result {
 			role = "leader"
 		}
 		if !alive {
-			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", ""})
+			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", differs[m.Member]})
 			continue
 		}
 		lag := l.core.ordinal.Load() - min(l.core.ordinal.Load(), s.Applied)
@@ -259,7 +262,7 @@ func (l *life) showStatus() session.Result {
 			because = l.name(s.Because)
 		}
 		r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, s.State,
-			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because})
+			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, differs[m.Member]})
 	}
 	return r
 }

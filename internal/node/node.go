@@ -145,7 +145,7 @@ func (n *Node) serverDir() string { return filepath.Join(n.config.DataDir, "post
 func (n *Node) settings() map[string]string {
 	s := map[string]string{
 		"synchronous_commit": "off", // the log makes commits durable
-		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + (10+speakersMax)*n.config.Limits.Databases),
+		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + (12+speakersMax)*n.config.Limits.Databases),
 	}
 	for k, v := range n.config.Postgres.Settings {
 		s[k] = v

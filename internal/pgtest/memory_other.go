@@ -2,5 +2,5 @@
 
 package pgtest
 
-// memoryDir is only known for Linux.
-func memoryDir() string { return "" }
+// MemoryDir is only known for Linux.
+func MemoryDir() string { return "" }

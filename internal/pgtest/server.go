@@ -100,7 +100,7 @@ func start(opts []Option) (*Server, error) {
 	}
 	parent := ""
 	if !c.durable && os.Getenv("TMPDIR") == "" {
-		parent = memoryDir()
+		parent = MemoryDir()
 	}
 	dir, err := tempDir(parent)
 	if err != nil {
@@ -110,7 +110,7 @@ func start(opts []Option) (*Server, error) {
 		Build: build, DataDir: filepath.Join(dir, "pg"), SocketDir: filepath.Join(dir, "s"), Port: portBase,
 		Settings: c.settings, StopTimeout: stopTimeout, NoSync: true, Logger: c.logger,
 	})}
-	if err = copyTemplate(ctx, build, filepath.Join(dir, "pg")); err == nil {
+	if err = NewDataDir(ctx, build, filepath.Join(dir, "pg")); err == nil {
 		err = s.inst.Start(ctx)
 	}
 	if err != nil {

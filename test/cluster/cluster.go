@@ -15,6 +15,7 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/fault"
+	"github.com/tuttidb/tutti/internal/pgtest"
 	"github.com/tuttidb/tutti/internal/process"
 )
 
@@ -46,10 +47,13 @@ type Node struct {
 // Option changes the nodes' configuration before they start.
 type Option func(member int, c *config.Config)
 
-// Start runs a cluster of n nodes until the end of the test.
+// Start runs a cluster of n nodes, with empty databases, until the end of the test.
 func Start(tb testing.TB, n int, opts ...Option) *Cluster {
 	tb.Helper()
 	c := New(tb, n, opts...)
+	if err := c.fresh(); err != nil {
+		tb.Fatalf("cluster: %v", err)
+	}
 	c.StartNodes()
 	return c
 }
@@ -57,7 +61,7 @@ func Start(tb testing.TB, n int, opts ...Option) *Cluster {
 // New writes the configuration of a cluster that is not running yet.
 func New(tb testing.TB, n int, opts ...Option) *Cluster {
 	tb.Helper()
-	c, err := create(n, opts)
+	c, err := create(n, opts, memory())
 	if err != nil {
 		tb.Fatalf("cluster: %v", err)
 	}
@@ -66,13 +70,38 @@ func New(tb testing.TB, n int, opts ...Option) *Cluster {
 	return c
 }
 
-func create(n int, opts []Option) (*Cluster, error) {
+// memory is where clusters of tests have their files, if there is a file system in memory and TMPDIR does not say where
+// else: a process that is killed leaves the same there as on a disk. The shared cluster's are on disk.
+func memory() string {
+	if os.Getenv("TMPDIR") != "" {
+		return ""
+	}
+	return pgtest.MemoryDir()
+}
+
+// fresh gives every node an empty database that is there already, as initdb would make it.
+func (c *Cluster) fresh() error {
+	build, err := findBuild()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	for _, n := range c.nodes {
+		if err := pgtest.NewDataDir(ctx, build, filepath.Join(n.Config.DataDir, "postgres")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func create(n int, opts []Option, parent string) (*Cluster, error) {
 	build, err := findBuild()
 	if err != nil {
 		return nil, err
 	}
 	// Short enough for a socket, and open to the user PostgreSQL runs as.
-	dir, err := os.MkdirTemp("", "tc")
+	dir, err := os.MkdirTemp(parent, "tc")
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func use(t *testing.T) *Cluster {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.c == nil {
-		c, err := create(3, nil)
+		c, err := create(3, nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}

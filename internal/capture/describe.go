@@ -79,8 +79,7 @@ type Part struct {
 	Num       int    `json:"num"`       // attribute number, 0 for an expression
 	Expr      string `json:"expr"`      // the expression, for Num 0
 	Collation string `json:"collation"` // to add, as SQL; mostly empty
-	Hashable  bool   `json:"hashable"`  // PostgreSQL's hash of the type agrees with the index's equality
-	Form      string `json:"form"`      // how the value is hashed: a key of forms
+	Form      string `json:"form"`      // how the value is hashed: a key of forms; empty: it cannot be
 	Equal     string `json:"equal"`     // the index's equality operator: OPERATOR(schema.=)
 }
 
@@ -104,9 +103,8 @@ type RefPart struct {
 	Base      uint32 `json:"base"`     // its base type
 	RefName   string `json:"ref_name"` // referenced column
 	RefBase   uint32 `json:"ref_base"` // its base type
-	RefType   string `json:"ref_type"` // the same as SQL
+	RefType   string `json:"ref_type"` // the same as SQL, without length
 	Collation string `json:"collation"`
-	Hashable  bool   `json:"hashable"`
 	Form      string `json:"form"` // of the referenced column
 }
 
@@ -141,7 +139,7 @@ func (t *TableDesc) validate() error {
 			if err := known(p.Num); err != nil {
 				return err
 			}
-			if _, ok := forms[p.Form]; !ok {
+			if !knownForm(p.Form) {
 				return fmt.Errorf("capture: index %q of table %s.%s has a key of unknown form %q", x.Name, t.Schema, t.Name, p.Form)
 			}
 			if (p.Num == 0 || p.Equal == "") && (x.Primary || x.Names) {
@@ -156,7 +154,7 @@ func (t *TableDesc) validate() error {
 	}
 	for _, f := range t.Foreign {
 		for _, p := range f.Parts {
-			if _, ok := forms[p.Form]; !ok {
+			if !knownForm(p.Form) {
 				return fmt.Errorf("capture: foreign key %q of table %s.%s has a key of unknown form %q", f.Name, t.Schema, t.Name, p.Form)
 			}
 			if p.Num == 0 {
@@ -184,10 +182,10 @@ func (t *TableDesc) column(num int) *Column {
 func (c *Column) Integer() bool { return c.OID == 20 || c.OID == 23 }
 
 // Key returns the index whose values name the table's rows, or nil: the primary key, or else the
-// first unique index that can take its place.
+// first unique index that can take its place. Rows are looked for by what is equal to their columns, so one of another collation, to which more is equal, cannot.
 func (t *TableDesc) Key() *Index {
 	for i := range t.Indexes { // the primary key is first
-		if x := &t.Indexes[i]; x.Primary || x.Names && x.expressible() {
+		if x := &t.Indexes[i]; x.Primary || x.Names && x.expressible() && !slices.ContainsFunc(x.Parts, func(p Part) bool { return p.Collation != "" }) {
 			return x
 		}
 	}

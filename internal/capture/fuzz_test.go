@@ -30,7 +30,7 @@ func FuzzCollector(f *testing.F) {
 }
 
 func FuzzDecodeDescribe(f *testing.F) {
-	f.Add([]byte(`{"tables":[{"schema":"s","name":"t","columns":[{"name":"i","num":1}],"indexes":[{"primary":true,"uses":[1],"parts":[{"num":1,"hashable":true}]}]}]}`))
+	f.Add([]byte(`{"tables":[{"schema":"s","name":"t","columns":[{"name":"i","num":1}],"indexes":[{"primary":true,"uses":[1],"parts":[{"num":1,"form":"own"}]}]}]}`))
 	f.Add([]byte(`{"tables":[{"indexes":[{"parts":[{"num":2}]}]}]}`))
 	f.Add([]byte(`{"tables":[{"indexes":[{"primary":true,"parts":[{"num":0}]}]}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -48,6 +48,7 @@ func Schema() string {
 	var b strings.Builder
 	b.WriteString(releaseAll)
 	b.WriteString(schemaHead)
+	b.WriteString(keyFormFunction())
 	for i := range captureTables {
 		fmt.Fprintf(&b, captureTable, fmt.Sprintf("capture%d", i))
 	}
@@ -135,39 +136,6 @@ CREATE OR REPLACE VIEW tutti.captured_tables AS
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
   WHERE t.tgname = '` + TriggerName + `' AND p.pronamespace = 'tutti'::pg_catalog.regnamespace;
-CREATE OR REPLACE FUNCTION tutti.hash_form(typ pg_catalog.oid) RETURNS pg_catalog.text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
-  WITH RECURSIVE base(oid, typtype, typbasetype, typname, typnamespace) AS (
-    SELECT oid, typtype, typbasetype, typname, typnamespace FROM pg_type WHERE oid = typ
-    UNION ALL SELECT y.oid, y.typtype, y.typbasetype, y.typname, y.typnamespace FROM base b JOIN pg_type y ON y.oid = b.typbasetype WHERE b.typtype = 'd'
-  ) SELECT CASE WHEN typtype = 'e' THEN 'enum'
-    WHEN typnamespace = 'pg_catalog'::regnamespace AND typname IN ('int8', 'time', 'timetz', 'timestamp', 'timestamptz', 'pg_lsn', 'xid8') THEN typname::text ELSE '' END
-  FROM base WHERE typtype <> 'd'
-$tutti$;
-REVOKE ALL ON FUNCTION tutti.hash_form(pg_catalog.oid) FROM PUBLIC;
-CREATE OR REPLACE FUNCTION tutti.hashable(typ pg_catalog.oid) RETURNS pg_catalog.bool
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
-BEGIN
-  IF tutti.hash_form(typ) <> '' THEN
-    RETURN true;
-  END IF;
-  -- A type that contains one whose own hash will not do; an interval folds its span to 32 bits.
-  IF EXISTS (WITH RECURSIVE reach(t) AS (
-      SELECT typ UNION SELECT e.next FROM reach r CROSS JOIN LATERAL (
-        SELECT typbasetype AS next FROM pg_type WHERE oid = r.t AND typbasetype <> 0
-        UNION ALL SELECT typelem FROM pg_type WHERE oid = r.t AND typelem <> 0
-        UNION ALL SELECT a.atttypid FROM pg_type y JOIN pg_attribute a ON a.attrelid = y.typrelid
-          WHERE y.oid = r.t AND y.typrelid <> 0 AND a.attnum > 0 AND NOT a.attisdropped
-        UNION ALL SELECT rngsubtype FROM pg_range WHERE rngtypid = r.t OR rngmultitypid = r.t) e
-    ) SELECT FROM reach WHERE t = 'pg_catalog.interval'::regtype OR tutti.hash_form(t) <> '') THEN
-    RETURN false;
-  END IF;
-  EXECUTE pg_catalog.format('SELECT hash_record_extended(ROW(NULL::%s), 0)', pg_catalog.format_type(typ, NULL));
-  RETURN true;
-EXCEPTION WHEN undefined_function THEN
-  RETURN false;
-END $tutti$;
-REVOKE ALL ON FUNCTION tutti.hashable(pg_catalog.oid) FROM PUBLIC;
 `
 
 const captureTable = `

@@ -219,7 +219,7 @@ func (c *Catalog) known() func(function string) bool {
 
 const (
 	textSettings = " SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC'" +
-		" SET extra_float_digits = '3' SET bytea_output = 'hex' SET lc_monetary = 'C' SET xmloption = 'content'"
+		" SET extra_float_digits = '3' SET bytea_output = 'hex' SET lc_monetary = 'C' SET xmloption = 'content' SET quote_all_identifiers = 'off'"
 	pathSetting  = " SET search_path = pg_catalog, pg_temp"
 	readerExtras = " SET client_encoding = 'UTF8' SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
 )

@@ -104,7 +104,7 @@ func TestClientsCannotReachCapturedRows(t *testing.T) {
 		"UPDATE tutti.progress SET ordinal = 1", "SELECT * FROM tutti.collect_serializable(1, 1, 1)", "SELECT tutti.captured_idents('')",
 		"SELECT tutti.privileged('', 'SELECT 1', NULL, true)", "SELECT tutti.peek(2)", "SELECT tutti.freeze(NULL)", "SELECT tutti.recapture('t', '', 'SELECT 1')", "SELECT * FROM tutti.definitions",
 		"SELECT tutti.adopt_definitions()", "TRUNCATE tutti.capture1",
-		"SELECT tutti.hashable(23::oid)", "INSERT INTO tutti.temporary VALUES (1, pg_backend_pid(), now())", "DELETE FROM tutti.temporary",
+		"SELECT tutti.key_form(23::oid, 0::oid)", "INSERT INTO tutti.temporary VALUES (1, pg_backend_pid(), now())", "DELETE FROM tutti.temporary",
 	} {
 		_, err := p.try("read committed", sql)
 		wantState(t, err, "42501")

@@ -89,6 +89,14 @@ func (t *Table) onKey() string {
 	return strings.Join(parts, " AND ")
 }
 
+// keyPlaces adds the places of the key's columns to a list.
+func (t *Table) keyPlaces(places []int) []int {
+	for _, k := range t.Key {
+		places = append(places, k.Column)
+	}
+	return places
+}
+
 func (t *Table) insertSQL() string {
 	var into, from []string
 	for _, c := range t.Columns {

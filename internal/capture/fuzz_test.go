@@ -7,7 +7,7 @@ import (
 )
 
 func FuzzCollector(f *testing.F) {
-	f.Add([]byte{0, 1}, make([]byte, 8), []byte("\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x14\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x07"), []byte("B;1;0;7;6;publict"), []byte{1})
+	f.Add([]byte{0, 1}, make([]byte, 8), []byte("\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x14\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x07"), []byte("B;1;0;7;0;6;publict"), []byte{1})
 	f.Add([]byte{0, 5}, []byte(nil), []byte(nil), []byte("T;0;0;7;1;st"), []byte(nil))
 	f.Add([]byte("1"), []byte("-5"), []byte("{1,NULL}"), []byte("423b303b303b373b313b7374"), []byte("00"))
 	f.Fuzz(func(t *testing.T, op, ident, keys, header, image []byte) {

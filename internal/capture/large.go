@@ -142,7 +142,7 @@ func largeSchema() string {
 		"@draw", "\n  IF o OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN o := tutti.large_oid(); END IF;",
 		"@names", "'{"+strings.Join(names, ",")+"}'")
 	b.WriteString(words.Replace(renameLarge))
-	header := fmt.Sprintf("pg_catalog.decode('%x', 'hex')", fmt.Sprintf("B;1;0;0;%d;%s%s", len(SchemaName), SchemaName, LargeName))
+	header := fmt.Sprintf("pg_catalog.decode('%x', 'hex')", fmt.Sprintf("B;1;0;0;;%d;%s%s", len(SchemaName), SchemaName, LargeName))
 	b.WriteString(strings.NewReplacer(
 		"@pages", fmt.Sprint(largePages), "@classes", fmt.Sprint(largeClasses), "@oids", fmt.Sprint((1<<32-16384)/largeClasses-1),
 		"@op", fmt.Sprint(opLarge), "@flag", largeSetting, "@outside", OutsideState, "@tx", TransactionSetting, "@bulk", BulkSetting, "@direct", DirectSetting, "@inside", InsideSetting,

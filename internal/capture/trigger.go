@@ -99,7 +99,7 @@ func (g *generated) finalFunction() []string {
 	}
 	fn := "tutti." + finalName(g.schema, g.name)
 	return []string{
-		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, OUT ident pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
+		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, pairs pg_catalog.bool, OUT ident pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
 			fn, g.reader, literal(g.final)),
 		fmt.Sprintf("ALTER FUNCTION %s OWNER TO tutti_reader", fn),
 	}
@@ -349,8 +349,8 @@ func array(lists ...[]string) string {
 }
 
 // header tells the decoder what a captured row is: format, number of leading Exclusive keys,
-// number of Shared keys after them (whatever follows is Exclusive), the table's array type,
-// and the table.
+// number of Shared keys after them (whatever follows is Exclusive), the table's array type, the places of the
+// key's columns, and the table.
 func (t *TableDesc) header() string {
 	return fmt.Sprintf("pg_catalog.decode('%x', 'hex')", t.headerText()) // without a backslash, see C5
 }
@@ -361,7 +361,21 @@ func (t *TableDesc) headerText() string {
 	if t.Binary() {
 		format = 'B'
 	}
-	return fmt.Sprintf("%c;%d;%d;%d;%d;%s%s", format, len(k.fresh), len(k.foreign), t.Array, len(t.Schema), t.Schema, t.Name)
+	var places []string
+	for _, i := range t.keyPlaces() {
+		places = append(places, strconv.Itoa(i))
+	}
+	return fmt.Sprintf("%c;%d;%d;%d;%s;%d;%s%s", format, len(k.fresh), len(k.foreign), t.Array, strings.Join(places, ","), len(t.Schema), t.Schema, t.Name)
+}
+
+// keyPlaces are the places of the key's columns among the table's.
+func (t *TableDesc) keyPlaces() (places []int) {
+	if x := t.Key(); x != nil {
+		for _, p := range x.Parts {
+			places = append(places, slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num }))
+		}
+	}
+	return places
 }
 
 func (t *TableDesc) captureBody() string {
@@ -460,17 +474,25 @@ func (k *keyLists) changed() (fresh, stale []string) {
 	return fresh, stale
 }
 
-// finalBody reads again the rows of images that this transaction captured.
+// finalBody reads again the rows of images that this transaction captured. Of pairs of images it tells instead which have unequal keys (doubt): their identities, and no images.
 func (t *TableDesc) finalBody() string {
-	var on []string
+	var on, same []string
 	for _, p := range t.Key().Parts {
 		c := Quote(t.column(p.Num).Name)
 		on = append(on, fmt.Sprintf("t.%s %s r.%s", c, p.Equal, c))
+		same = append(same, fmt.Sprintf("tutti_a.%s %s tutti_b.%s", c, p.Equal, c))
 	}
 	return fmt.Sprintf(`
 #variable_conflict use_column
 BEGIN
+  IF $2 THEN
+    RETURN QUERY SELECT %s, NULL::pg_catalog.bytea FROM pg_catalog.generate_series(1, pg_catalog.cardinality($1), 2) AS tutti_p(tutti_i)
+      CROSS JOIN LATERAL (SELECT ($1[tutti_p.tutti_i]).*) AS tutti_a CROSS JOIN LATERAL (SELECT ($1[tutti_p.tutti_i OPERATOR(pg_catalog.+) 1]).*) AS tutti_b
+      WHERE (%s) IS NOT TRUE;
+    RETURN;
+  END IF;
   RETURN QUERY SELECT %s, %s FROM pg_catalog.unnest(images) AS r JOIN ONLY %s.%s AS t ON %s
   WHERE %s OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT tutti.captured_idents(%s)));
-END`, t.identity("t"), t.image("t.*"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"), t.header())
+END`, t.identity("tutti_a"), strings.Join(same, " AND "),
+		t.identity("t"), t.image("t.*"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"), t.header())
 }

@@ -320,11 +320,11 @@ func (Collector) Decode(rows [][][]byte, returned []session.Returned) (session.C
 	c := &collection{capture.Collector{Settle: settle}}
 	for _, r := range returned {
 		if err := c.AddReturned(r.(*capture.Returned)); err != nil {
-			return nil, err
+			return nil, toldApart(err)
 		}
 	}
 	for _, r := range rows {
-		err := c.AddBinary(r)
+		err := toldApart(c.AddBinary(r))
 		if errors.Is(err, capture.ErrEntangled) {
 			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "a function changed rows more than once and then the schema").
 				WithHint("Run the statements one by one.")
@@ -364,7 +364,25 @@ func (c *collection) Rereads() ([]session.Reread, error) {
 	for _, r := range queries {
 		out = append(out, reread{r})
 	}
-	return out, err
+	return out, toldApart(err)
+}
+
+func (c *collection) Writeset() (*writeset.Writeset, error) {
+	w, err := c.Collector.Writeset()
+	return w, toldApart(err)
+}
+
+// toldApart is err, which for a client is an error of its own if rows cannot be told apart.
+func toldApart(err error) error {
+	var e *capture.Collision
+	if !errors.As(err, &e) {
+		return err
+	}
+	told := wire.Errorf(wire.CodeFeatureNotSupported, "two rows of table %q cannot be changed in one transaction", e.Table.Name).
+		WithDetail("The hashes by which Tutti tells rows apart are equal for the keys (%s) and (%s).", e.Keys[0], e.Keys[1]).
+		WithHint("Change them in transactions of their own.")
+	told.Schema, told.Table = e.Table.Schema, e.Table.Name
+	return told
 }
 
 // reread is a capture.Reread as the session wants it.
@@ -388,7 +406,7 @@ func (r reread) Command(array, typ string) string {
 func (c *collection) Complete(i int, rows [][][]byte) error {
 	for _, r := range rows {
 		if err := c.AddFinal(i, r); err != nil {
-			return err
+			return toldApart(err)
 		}
 	}
 	return nil

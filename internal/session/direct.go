@@ -469,9 +469,9 @@ func (s *Session) takeDirect() (collected, error) {
 	}
 	got, err := s.o.Collector.Decode(nil, s.direct.rows)
 	if err != nil {
-		return c, fmt.Errorf("session: direct statements: %w", err)
+		return c, c.fail(err)
 	}
-	return c, c.take(got)
+	return c, s.conclude(&c, got)
 }
 
 // returnedTooMuch refuses a transaction whose direct statements returned more than is kept.

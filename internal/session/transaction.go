@@ -220,11 +220,8 @@ func (s *Session) readCollect(c *collected) error {
 // decode reads rows of the collect step, and what must be read again.
 func (s *Session) decode(c *collected, rows [][][]byte) error {
 	got, err := s.o.Collector.Decode(rows, s.direct.rows)
-	if errors.As(err, &c.failed) {
-		return nil
-	}
 	if err != nil {
-		return fmt.Errorf("session: collect: %w", err)
+		return c.fail(err)
 	}
 	c.unfollowed = got.Unfollowed()
 	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.currentLevel() {
@@ -232,9 +229,14 @@ func (s *Session) decode(c *collected, rows [][][]byte) error {
 			WithHint("Use SET TRANSACTION or BEGIN ISOLATION LEVEL as statements of their own.")
 		return nil
 	}
+	return s.conclude(c, got)
+}
+
+// conclude reads again what must be, and takes what was found.
+func (s *Session) conclude(c *collected, got Collected) error {
 	rereads, err := got.Rereads()
 	if err != nil {
-		return fmt.Errorf("session: collect: %w", err)
+		return c.fail(err)
 	}
 	for i, reread := range rereads {
 		rows, failure, err := s.reread(reread)
@@ -243,11 +245,21 @@ func (s *Session) decode(c *collected, rows [][][]byte) error {
 			return err
 		}
 		if err := got.Complete(i, rows); err != nil {
-			return fmt.Errorf("session: collect: %w", err)
+			return c.fail(err)
 		}
 	}
 	c.all = got.All()
-	return c.take(got)
+	c.order = got.Order()
+	c.ws, err = got.Writeset()
+	return c.fail(err)
+}
+
+// fail notes an error that is the transaction's, for its client; any other is the session's.
+func (c *collected) fail(err error) error {
+	if err == nil || errors.As(err, &c.failed) {
+		return nil
+	}
+	return fmt.Errorf("session: collect: %w", err)
 }
 
 // reread asks for rows again.
@@ -266,13 +278,6 @@ func (s *Session) reread(q Reread) (rows [][][]byte, failure *wire.SQLError, err
 	s.srvW.Append(wire.AppendSync(q.Append(s.srvW.AvailableBuffer())))
 	r, rows, err := s.internal(true)
 	return rows, failureOf(r), err
-}
-
-// take notes what was found.
-func (c *collected) take(got Collected) (err error) {
-	c.order = got.Order()
-	c.ws, err = got.Writeset()
-	return err
 }
 
 // lostStatements prepares the collect step again after something hidden (a function that

@@ -40,8 +40,8 @@ var (
 	formTypes = []string{"int8", "time", "timetz", "timestamp", "timestamptz", "pg_lsn", "xid8", "money", "bit", "varbit", "numeric"}
 	// arrayTypes are types of which equal values, and no others, have equal texts, under all settings and at all members: so have their arrays.
 	arrayTypes = []string{"bool", "int2", "int4", "int8", "text", "oid", "varchar", "uuid"}
-	// looseTypes are those whose hash follows a collation under which different texts are equal.
-	looseTypes = []string{"text", "bpchar", "varchar"}
+	// looseTypes are those whose hash follows a collation under which different texts are equal. That of bpchar does not.
+	looseTypes = []string{"text", "varchar"}
 )
 
 // PlainTypes are OIDs of ownTypes that are frequent: asking tutti.key_form costs a millisecond. bool, bytea, "char", name, int2, int4, text, oid, bpchar, varchar, date, uuid.
@@ -58,7 +58,7 @@ func knownForm(form string) bool {
 	return ok || form == ""
 }
 
-// keyForm is SQL for the form of values of a type, and of a collation (0: none), if an index compares them by the type's own operator class; empty if it has none.
+// keyFormFunction is tutti.key_form: the form of values of a type, and of a collation (0: none), if an index compares them by the type's own operator class; empty if it has none.
 func keyFormFunction() string {
 	list := func(names []string) string { return literal("{"+strings.Join(names, ",")+"}") + "::name[]" }
 	own := "typnamespace = 'pg_catalog'::regnamespace AND typname = ANY ("

@@ -145,6 +145,9 @@ func (t *TableDesc) identity(row string) string {
 	return fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", list, int8Literal(t.seedOf(x)))
 }
 
+// IdentitySQL is SQL for the identity of the row that has this name, before it is kept from being zero.
+func (t *TableDesc) IdentitySQL(row string) string { return t.identity(row) }
+
 // wholeKey is the hash of a row as a whole, in a table without key.
 func (t *TableDesc) wholeKey(row string) string {
 	s := int8Literal(digest("whole", t.Schema, t.Name))

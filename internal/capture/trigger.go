@@ -429,13 +429,24 @@ func (t *TableDesc) updateBody(k *keyLists, header string) string {
 	fmt.Fprintf(&b, "  ELSE\n    tutti_op := %d; tutti_i := %s; tutti_j := %s; tutti_m := %s;\n",
 		writeset.OpUpdate, t.identity("NEW"), t.identity("OLD"), t.image("NEW"))
 	fmt.Fprintf(&b, "    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
-	fmt.Fprintf(&b, "    IF tutti_i OPERATOR(pg_catalog.<>) tutti_j THEN\n      tutti_op := %d; tutti_k := %s;\n", writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
+	fmt.Fprintf(&b, "    IF %s THEN\n      tutti_op := %d; tutti_k := %s;\n", t.rekeyed("OLD", "NEW"), writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
 	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, writeset.OpDelete, array(k.stale), t.keyImage("OLD"))
 	b.WriteString("    ELSE\n")
 	fresh, stale := k.changed()
 	b.WriteString(t.replaceBody(k))
 	fmt.Fprintf(&b, "      tutti_k := %s;\n    END IF;\n", array(fresh, k.foreignChanged, k.extra, stale))
 	return b.String()
+}
+
+// rekeyed is the condition that an update has given its row, whose identities are tutti_j and tutti_i, another key. If it has, and they are the same, the
+// collector finds out by that: two changes of one identity.
+func (t *TableDesc) rekeyed(was, now string) string {
+	var same []string
+	for _, p := range t.Key().Parts {
+		c := Quote(t.column(p.Num).Name)
+		same = append(same, fmt.Sprintf("%s.%s %s %s.%s", was, c, p.Equal, now, c))
+	}
+	return "tutti_i OPERATOR(pg_catalog.<>) tutti_j OR (" + strings.Join(same, " AND ") + ") IS NOT TRUE"
 }
 
 // wholeBody is the UPDATE and DELETE branches without key: rows are known by their whole image, and

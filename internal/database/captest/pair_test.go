@@ -208,7 +208,8 @@ func each(r *pgconn.ResultReader, f func([][]byte) error) error {
 			values[i] = bytes.Clone(values[i])
 		}
 		if err := f(values); err != nil {
-			return err
+			_, more := r.Close()
+			return errors.Join(err, more)
 		}
 	}
 	_, err := r.Close()

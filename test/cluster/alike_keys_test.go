@@ -72,7 +72,7 @@ func TestKeysThatHashAlike(t *testing.T) {
 			alikeAtTwo(t, one, two, "", "UPDATE alike SET v = v + 1 WHERE "+key+" = "+x.a, "DELETE FROM alike WHERE "+key+" = "+x.again)
 			c.Everywhere(all, three.Get(all))
 			references(t, c, one, two, x.columns, x.key, values(x.b, 1), strings.Trim(x.b, "()"))
-			one.Do("DROP TABLE alike CASCADE")
+			one.Do("DROP TABLE refers, alike")
 		})
 	}
 	c.Check()

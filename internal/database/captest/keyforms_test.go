@@ -131,6 +131,22 @@ func TestKeyForms(t *testing.T) {
 	}
 }
 
+// TestKeyFormsOfEmptyArrays: an array of no elements that has a dimension, as an int2vector has, is not the empty array. It cannot be written as text.
+func TestKeyFormsOfEmptyArrays(t *testing.T) {
+	s := pgtest.Shared(t)
+	p := &pair{t: t, a: s.Connect(t, s.NewDatabase(t))}
+	p.install(p.a)
+	p.exec(p.a, "SET tutti.ddl = on; CREATE TABLE e(k int2[] PRIMARY KEY)")
+	d := p.describe()["e"]
+	for other, want := range map[string]bool{"''::int2vector::int2[]": false, "'{}'::int2[]": true, "array_remove('{1}'::int2[], 1::int2)": true} {
+		var equal, same bool
+		p.scan(p.a, fmt.Sprintf("SELECT x.k = y.k, %s = %s FROM (SELECT '{}'::int2[] AS k OFFSET 0) x, (SELECT %s AS k OFFSET 0) y", d.IdentitySQL("x"), d.IdentitySQL("y"), other), &equal, &same)
+		if equal != want || same != want {
+			t.Errorf("%s: equal %v, one identity %v, want %v", other, equal, same, want)
+		}
+	}
+}
+
 // TestKeyFormsTogether: the same of keys of several columns, whose values are also those of others of the key.
 func TestKeyFormsTogether(t *testing.T) {
 	s := pgtest.Shared(t)

@@ -101,7 +101,7 @@ func (g *generated) finalFunction() []string {
 	return []string{
 		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, pairs pg_catalog.bool, OUT ident pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
 			fn, g.reader, literal(g.final)),
-		fmt.Sprintf("ALTER FUNCTION %s OWNER TO tutti_reader", fn),
+		fmt.Sprintf("ALTER FUNCTION %s(anyarray, pg_catalog.bool) OWNER TO tutti_reader", fn),
 	}
 }
 

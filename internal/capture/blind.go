@@ -199,16 +199,6 @@ func (b *Blind) Row(values [][]byte) (row writeset.Row, ok bool) {
 	return row, true
 }
 
-// Key tells the row of which Row makes a change, given the same values, from all others of its table.
-func (b *Blind) Key(values [][]byte) string {
-	var key [32]byte
-	out := key[:0]
-	for _, v := range values[len(b.settings):] {
-		out = append(out, v...) // of types of one length each
-	}
-	return string(out)
-}
-
 // padded is a value of type character(n) as it is stored.
 func (c *Column) padded(v []byte) []byte {
 	if n := c.Length - utf8.RuneCount(v); n > 0 {

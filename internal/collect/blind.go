@@ -213,7 +213,7 @@ func (u *blind) unseen(bind []byte, began session.Began) (out session.Unseen, ok
 	if !ok || (row.Identity == 0) != u.puts {
 		return out, false
 	}
-	return session.Unseen{Table: u.Table, Row: row, Key: u.Key(values), Shape: string(kinds), Tag: u.tag, Inserts: u.inserts, Puts: u.puts}, true
+	return session.Unseen{Table: u.Table, Row: row, Shape: string(kinds), Tag: u.tag, Inserts: u.inserts, Puts: u.puts}, true
 }
 
 // format is that of the n-th parameter, from 0.

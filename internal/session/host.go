@@ -382,7 +382,6 @@ type Glance interface {
 type Unseen struct {
 	Table   writeset.Table
 	Row     writeset.Row
-	Key     string // the row's, among those of the table
 	Shape   string // of parameters: what PostgreSQL has read in a shape is read alike here
 	Tag     string // what the client is told if the row was there
 	Inserts bool   // it makes a row that its transaction has deleted anew

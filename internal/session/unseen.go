@@ -111,11 +111,7 @@ func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
 	}
 	n, dropped := 0, false
 	for i := range s.later.unseen {
-		before := &s.later.unseen[i].what
-		if row := &before.Row; row.Identity == what.Row.Identity {
-			if before.Table.Key != what.Table.Key || before.Key != what.Key { // by their hash they are one
-				return false, false, nil
-			}
+		if row := &s.later.unseen[i].what.Row; row.Identity == what.Row.Identity {
 			n++
 			dropped = row.Op == writeset.OpDrop
 		}

@@ -201,6 +201,7 @@ func SessionSettings() map[string]string {
 		"lc_monetary":                     "C",
 		"extra_float_digits":              "3",
 		"xmloption":                       "content",
+		"default_toast_compression":       "pglz",
 		"plan_cache_mode":                 "force_generic_plan",
 		"enable_seqscan":                  "off",
 		"enable_hashjoin":                 "off",

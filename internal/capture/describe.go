@@ -57,6 +57,10 @@ type Column struct {
 	Text uint32 `json:"text"`
 	// Length is how many characters a value may have, 0 if there is no such limit.
 	Length int `json:"length"`
+	// User are the types of users that its values are made of, if its type is one.
+	User []UserType `json:"user"`
+	// Narrow: its values are in entries of an index, or cannot be stored apart from the row.
+	Narrow bool `json:"narrow"`
 }
 
 // Index is a unique index or the index of an exclusion constraint.

@@ -95,6 +95,21 @@ tables AS (
   SELECT r.root, bool_and(y.typsend <> 0 AND y.typreceive <> 0
     AND NOT (y.typnamespace = 'pg_catalog'::regnamespace AND y.typname LIKE 'reg%')) AS ok
   FROM reach r JOIN pg_type y ON y.oid = r.typ GROUP BY r.root
+), users AS MATERIALIZED (
+  SELECT r.root, json_agg(json_build_object('oid', y.oid::int8, 'kind', CASE WHEN y.typtype = 'b' AND y.typelem <> 0 AND y.typcategory = 'A' THEN 'a' ELSE y.typtype::text END, 'of', CASE y.typtype
+      WHEN 'd' THEN y.typbasetype::int8
+      WHEN 'r' THEN (SELECT CASE WHEN g.rngcanonical = 0 THEN g.rngsubtype::int8 ELSE 0 END FROM pg_range g WHERE g.rngtypid = y.oid)
+      WHEN 'm' THEN (SELECT g.rngtypid::int8 FROM pg_range g WHERE g.rngmultitypid = y.oid)
+      WHEN 'b' THEN coalesce((SELECT b.oid::int8 FROM pg_proc s JOIN pg_proc v ON v.oid = y.typreceive JOIN pg_proc bs ON bs.proname = s.prosrc AND bs.oid < 16384
+          JOIN pg_proc bv ON bv.proname = v.prosrc AND bv.oid < 16384 JOIN pg_type b ON b.typsend = bs.oid AND b.typreceive = bv.oid
+        WHERE s.oid = y.typsend AND s.prolang = 12 AND v.prolang = 12 AND b.oid < 16384 AND b.typtype = 'b' ORDER BY b.oid LIMIT 1), 0)
+      ELSE 0 END)) AS j
+  FROM reach r JOIN pg_type y ON y.oid = r.typ WHERE r.root >= 16384 AND r.typ >= 16384 GROUP BY r.root
+), narrow(rel, num) AS (
+  SELECT a.attrelid, a.attnum FROM atts a JOIN pg_index i ON i.indrelid = a.attrelid AND a.attnum = ANY (i.indkey::int2[]) JOIN pg_class x ON x.oid = i.indexrelid
+    JOIN pg_am m ON m.oid = x.relam WHERE a.attlen = -1 AND m.amname <> 'hash' AND NOT (m.amname = 'gin' AND a.atttypid IN (3802, 3614))
+  UNION SELECT d.refobjid, d.refobjsubid FROM pg_index i JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid WHERE i.indexprs IS NOT NULL AND i.indrelid IN (SELECT oid FROM tables)
 ), chain(oid, t) AS (
   SELECT DISTINCT atttypid, atttypid FROM atts
   UNION
@@ -226,6 +241,8 @@ SELECT json_build_object('partial', /*partial*/,
         'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'always', a.attidentity = 'a', 'domain', y.typtype = 'd', 'binary', bt.ok,
         'portable', bt.ok AND y.oid < 10000 AND y.typcategory <> 'A',
         'text', CASE WHEN a.atttypid IN (SELECT oid FROM words) THEN (SELECT b.base::int8 FROM base b WHERE b.oid = a.atttypid) ELSE 0 END,
+        'user', CASE WHEN a.atttypid >= 16384 THEN (SELECT u.j FROM users u WHERE u.root = a.atttypid) END,
+        'narrow', a.attlen = -1 AND (a.attstorage IN ('p', 'm') OR (t.oid, a.attnum) IN (SELECT rel, num FROM narrow)),
         'length', CASE WHEN a.atttypid IN (1042, 1043) THEN greatest(a.atttypmod - 4, 0) ELSE 0 END) ORDER BY a.attnum), '[]')
         FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.oid), '[]') -- as they were made: triggers move their rows of pg_class

@@ -83,6 +83,7 @@ type life struct {
 	checks      checks
 	audit       audit
 	rehearsals  rehearsals
+	receiver    receiver
 	channels    channels
 	outbox      outbox
 	advisory    advisory
@@ -133,6 +134,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.present.off = l.additions.sighted
 	l.checks.init()
 	l.rehearsals.init()
+	l.receiver.init()
 	l.channels.init(c.Member, c.Limits.Channels)
 	l.outbox.init(c.Limits.NotifyQueue)
 	l.longs.init()
@@ -190,6 +192,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.sessions.wait()
 	l.advisory.wg.Wait()
 	l.rehearsals.end()
+	l.receiver.end()
 	l.holds.end()
 	l.background.Wait()
 	err := context.Cause(ctx)

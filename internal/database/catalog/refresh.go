@@ -168,6 +168,7 @@ type table struct {
 	capture capture.TableDesc
 	apply   apply.Table
 	words   bool // columns can hold text
+	sure    bool // all values arrive as they are sent, see capture.TableDesc.Sure
 }
 
 // Describe reads the tables of the database, in q's open transaction.
@@ -226,7 +227,7 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 		if err := a.Validate(); err != nil {
 			return nil, err
 		}
-		t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a, words: d.Words()}
+		t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a, words: d.Words(), sure: d.Sure()}
 	}
 	t.anySchema = sync.OnceValue(t.findAnySchema)
 	return t, nil

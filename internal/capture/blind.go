@@ -259,8 +259,11 @@ func (c *Column) stores(v []byte) bool {
 		if len(v) != 8 {
 			return false
 		}
-		m := int64(binary.BigEndian.Uint64(v))
-		return m == math.MinInt64 || m == math.MaxInt64 || m >= microsLeast && m < microsMost
+		m, most := int64(binary.BigEndian.Uint64(v)), int64(microsMost)
+		if c.rounds() {
+			most -= 1000000 // it might become the end of time, which nobody can read in
+		}
+		return m == math.MinInt64 || m == math.MaxInt64 || m >= microsLeast && m < most
 	}
 	return false
 }

@@ -287,14 +287,14 @@ func (l *life) listen(ctx context.Context, g *engine.Group) error {
 }
 
 // lacking names the members that are alive and have not carried out the order up to an ordinal. Soon
-// after the start nobody is taken for dead.
+// after the start nobody is taken for dead. One that is halted has no sessions that could notify.
 func (l *life) lacking(ordinal uint64) (names []string) {
 	fresh := time.Since(l.began) < silentAfter
 	for _, m := range l.config.Members {
 		if m.Member == l.config.Member {
 			continue
 		}
-		if s, alive := l.peers.get(m.Member); (alive || fresh) && s.Applied < ordinal {
+		if s, alive := l.peers.get(m.Member); (alive || fresh) && s.Applied < ordinal && s.Halted == nil {
 			names = append(names, m.Name)
 		}
 	}

@@ -89,7 +89,7 @@ func (l *life) showCheck() session.Result {
 	timeout := time.NewTimer(checkTimeout)
 	defer timeout.Stop()
 	got := map[uint32]checkReport{}
-	for len(got) < len(l.config.Members) {
+	for len(got) < l.unhalted() {
 		select {
 		case r := <-answers:
 			got[r.Member] = r
@@ -101,6 +101,16 @@ func (l *life) showCheck() session.Result {
 		}
 	}
 	return l.compare(got)
+}
+
+// unhalted is how many members can answer, or may be able to.
+func (l *life) unhalted() (n int) {
+	for _, m := range l.config.Members {
+		if l.haltedAt(m.Member) == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // compare puts the members' sums side by side; the verdict of a table is "ok" where a
@@ -126,7 +136,10 @@ func (l *life) compare(got map[uint32]checkReport) session.Result {
 	sort.Strings(names)
 	for _, name := range names {
 		for _, m := range l.config.Members {
-			rep := got[m.Member]
+			rep, ok := got[m.Member]
+			if !ok {
+				continue // it is halted
+			}
 			row := []string{strconv.FormatUint(rep.Ordinal, 10), m.Name, name, "", "", "differs"}
 			for _, t := range rep.Tables {
 				if t.Table == name {

@@ -448,6 +448,9 @@ func (h *host) Define(d session.Definition) session.Result {
 		if l = l.tenure.life(mainGroup); l == nil {
 			return session.Result{Err: errNotReady()}
 		}
+		if x := l.halted.Load(); x != nil {
+			return session.Result{Err: l.errHalted(x)}
+		}
 		d.Base = l.complete()
 	}
 	if e := l.tenure.mayChange(h.n, d.Database); e != nil {

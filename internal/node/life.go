@@ -43,9 +43,11 @@ type life struct {
 	seq         atomic.Uint64
 	fence       uint64 // sequence of this life's first item
 	ready       atomic.Bool
-	opened      chan struct{} // closed when it becomes ready
-	caughtUp    atomic.Bool   // it was near the end of the order once
-	done        chan struct{} // closed when the life ends
+	halted      atomic.Pointer[halted] // see halt.go
+	halting     chan struct{}          // closed when it is halted
+	opened      chan struct{}          // closed when it becomes ready
+	caughtUp    atomic.Bool            // it was near the end of the order once
+	done        chan struct{}          // closed when the life ends
 
 	disk       *raftlog.Log
 	core       *core
@@ -121,7 +123,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	c := t.node.config
 	l := &life{
 		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group), began: time.Now(),
-		done: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), rule: lead.New(lead.Options{}), speakers: newSpeakers(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
+		done: make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), rule: lead.New(lead.Options{}), speakers: newSpeakers(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
 	}
 	if group != mainGroup {
 		l.log = l.log.With("database", database)
@@ -351,7 +353,7 @@ func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 
 func (l *life) runExecutor(ctx context.Context) error {
 	if err := l.resume(ctx); err != nil {
-		return err
+		return l.failed(ctx, nil, err)
 	}
 	for {
 		var over chan struct{} // never, unless there is a long definition
@@ -364,14 +366,14 @@ func (l *life) runExecutor(ctx context.Context) error {
 			return nil
 		case <-over:
 			if err := l.endLong(ctx); err != nil {
-				return err
+				return l.failed(ctx, &engine.Group{Tasks: []engine.Task{l.long.task}}, err)
 			}
 		case err := <-down:
 			return err
 		case g := <-l.core.groups:
 			began := time.Now()
 			if err := l.execute(ctx, g); err != nil {
-				return err
+				return l.failed(ctx, g, err)
 			}
 			l.ease(ctx, time.Since(began))
 		}

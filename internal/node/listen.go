@@ -251,9 +251,13 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 		defer cancel()
 		select {
 		case <-l.opened:
+		case <-l.halting:
 		case <-l.done:
 		case <-ctx.Done():
 		}
+	}
+	if h := l.halted.Load(); h != nil {
+		return nil, l.errHalted(h).AsFatal()
 	}
 	if !l.ready.Load() {
 		return nil, errNotReady()

@@ -94,6 +94,7 @@ const (
 	stateNoLeader   = "no leader"
 	stateCatchingUp = "catching up" // it serves, but has never been near the end of the order yet
 	stateSynced     = "synced"
+	stateHalted     = "halted" // it cannot carry an entry out, see halt.go
 )
 
 // status is what members tell each other.
@@ -115,6 +116,9 @@ type status struct {
 	Links int      `json:"links"`
 	// Differs is what its audits have found, of the main database in all databases.
 	Differs []difference `json:"differs,omitempty"`
+
+	// Halted says where it is halted, if it is.
+	Halted *halted `json:"halted,omitempty"`
 
 	lag lag // not sent: reckoned where it arrives
 }
@@ -186,7 +190,10 @@ func (l *life) ownStatus() status {
 		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member), Differs: l.differences()}
 	ordinal, volume, _ := l.peers.furthest()
 	s.lag = s.behind(ordinal, volume)
+	s.Halted = l.halted.Load()
 	switch {
+	case s.Halted != nil:
+		s.State = stateHalted
 	case !l.ready.Load():
 	case s.Leader == 0:
 		s.State = stateNoLeader
@@ -239,7 +246,7 @@ func (l *life) sendStatus(to uint32) error {
 	return err
 }
 
-var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "differs"}
+var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "differs", "reason"}
 
 // showStatus answers SHOW tutti.status, one row per member.
 func (l *life) showStatus() session.Result {
@@ -253,7 +260,7 @@ func (l *life) showStatus() session.Result {
 			role = "leader"
 		}
 		if !alive {
-			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", differs[m.Member]})
+			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", differs[m.Member], ""})
 			continue
 		}
 		lag := l.core.ordinal.Load() - min(l.core.ordinal.Load(), s.Applied)
@@ -261,8 +268,12 @@ func (l *life) showStatus() session.Result {
 		if s.Because != 0 {
 			because = l.name(s.Because)
 		}
+		why := ""
+		if s.Halted != nil {
+			why = s.Halted.text()
+		}
 		r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, s.State,
-			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, differs[m.Member]})
+			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, differs[m.Member], why})
 	}
 	return r
 }

@@ -99,7 +99,7 @@ tables AS (
   SELECT r.root, json_agg(json_build_object('oid', y.oid::int8, 'kind', CASE WHEN y.typtype = 'b' AND y.typelem <> 0 AND y.typcategory = 'A' THEN 'a' ELSE y.typtype::text END, 'of', CASE y.typtype
       WHEN 'd' THEN y.typbasetype::int8
       WHEN 'r' THEN (SELECT CASE WHEN g.rngcanonical = 0 THEN g.rngsubtype::int8 ELSE 0 END FROM pg_range g WHERE g.rngtypid = y.oid)
-      WHEN 'm' THEN (SELECT g.rngtypid::int8 FROM pg_range g WHERE g.rngmultitypid = y.oid)
+      WHEN 'm' THEN (SELECT CASE WHEN g.rngcanonical = 0 THEN g.rngsubtype::int8 ELSE 0 END FROM pg_range g WHERE g.rngmultitypid = y.oid)
       WHEN 'b' THEN coalesce((SELECT b.oid::int8 FROM pg_proc s JOIN pg_proc v ON v.oid = y.typreceive JOIN pg_proc bs ON bs.proname = s.prosrc AND bs.oid < 16384
           JOIN pg_proc bv ON bv.proname = v.prosrc AND bv.oid < 16384 JOIN pg_type b ON b.typsend = bs.oid AND b.typreceive = bv.oid
         WHERE s.oid = y.typsend AND s.prolang = 12 AND v.prolang = 12 AND b.oid < 16384 AND b.typtype = 'b' ORDER BY b.oid LIMIT 1), 0)

@@ -30,7 +30,7 @@ const (
 	KindDomain     TypeKind = "d" // the type below
 	KindComposite  TypeKind = "c" // nothing: its values name the types of their fields
 	KindRange      TypeKind = "r" // the type of its bounds
-	KindMultirange TypeKind = "m" // the range
+	KindMultirange TypeKind = "m" // the type of its ranges' bounds
 	KindArray      TypeKind = "a" // nothing: its values name the type of their elements
 	KindBase       TypeKind = "b" // a type of PostgreSQL's own with the same send and receive functions, or 0
 )
@@ -61,8 +61,8 @@ func certain(oid uint32, v []byte, users []UserType, depth int) bool {
 	if below, ok := ranges[oid]; ok {
 		return certainRange(below, v, users, depth)
 	}
-	if below, ok := multiranges[oid]; ok {
-		return certainMultirange(below, v, users, depth)
+	if of, ok := multiranges[oid]; ok {
+		return certainMultirange(ranges[of], v, users, depth)
 	}
 	if slices.Contains(arrays, oid) {
 		return certainArray(v, users, depth)
@@ -85,8 +85,7 @@ func certainUser(oid uint32, v []byte, users []UserType, depth int) bool {
 	case KindRange:
 		return certainRange(u.Of, v, users, depth)
 	case KindMultirange:
-		j := slices.IndexFunc(users, func(r UserType) bool { return r.OID == u.Of && r.Kind == KindRange })
-		return j >= 0 && certainMultirangeOf(users[j].Of, v, users, depth)
+		return certainMultirange(u.Of, v, users, depth)
 	case KindArray:
 		return certainArray(v, users, depth)
 	case KindComposite:
@@ -99,7 +98,9 @@ func certainUser(oid uint32, v []byte, users []UserType, depth int) bool {
 // certainOwn is certain for PostgreSQL's own types that are made of nothing else.
 func certainOwn(oid uint32, v []byte) bool {
 	switch oid {
-	case 16, 18: // bool, "char"
+	case 16: // bool
+		return len(v) == 1 && v[0] <= 1
+	case 18: // "char"
 		return len(v) == 1
 	case 21: // int2
 		return len(v) == 2
@@ -120,13 +121,13 @@ func certainOwn(oid uint32, v []byte) bool {
 	case 114: // json
 		return shallow(v) && readable(v) && json.Valid(v)
 	case 3802: // jsonb
-		return len(v) > 1 && shallow(v[1:]) && readable(v[1:])
+		return len(v) > 1 && v[0] == 1 && shallow(v[1:]) && readable(v[1:])
 	case 3614: // tsvector
 		return certainLexemes(v)
 	case 1560, 1562: // bit, varbit
 		return certainBits(v)
 	case 869, 650: // inet, cidr
-		return certainNet(v)
+		return certainNet(v, oid == 650)
 	case 1700: // numeric
 		return certainNumeric(v)
 	}
@@ -170,8 +171,8 @@ func certainBits(v []byte) bool {
 }
 
 // certainNet: family, bits, whether it is a cidr, and the address with its length. A cidr has no bits below its mask.
-func certainNet(v []byte) bool {
-	if len(v) < 4 || len(v) != 4+int(v[3]) || v[2] > 1 {
+func certainNet(v []byte, cidr bool) bool {
+	if len(v) < 4 || len(v) != 4+int(v[3]) || v[2] > 1 || v[2] == 1 != cidr {
 		return false
 	}
 	if !(v[0] == 2 && v[3] == 4) && !(v[0] == 3 && v[3] == 16) || int(v[1]) > 8*int(v[3]) {
@@ -197,7 +198,7 @@ func certainNumeric(v []byte) bool {
 		return false
 	}
 	if sign&special == special { // NaN, and the infinities
-		return n == 0 && (sign == 0xc000 || sign == 0xd000 || sign == 0xf000)
+		return n == 0 && weight == 0 && (sign == 0xc000 && scale == 0 || (sign == 0xd000 || sign == 0xf000) && scale == 0x20)
 	}
 	if sign != 0 && sign != 0x4000 || weight < -digitsMax || weight > digitsMax {
 		return false
@@ -208,7 +209,7 @@ func certainNumeric(v []byte) bool {
 		}
 	}
 	if n == 0 {
-		return true
+		return weight == 0 && sign == 0
 	}
 	// The last digit, of four, has places behind the point of which the scale allows only so many.
 	beyond := 4*(n-1-weight) - scale
@@ -286,18 +287,27 @@ func certainArray(v []byte, users []UserType, depth int) bool {
 	if !ok {
 		return false
 	}
-	dims, n := int(binary.BigEndian.Uint32(v)), int64(1)
+	dims, n, nulls := int(binary.BigEndian.Uint32(v)), int64(min(1, binary.BigEndian.Uint32(v))), int64(0)
 	for i := range dims {
 		size, from := int32(binary.BigEndian.Uint32(v[12+8*i:])), int32(binary.BigEndian.Uint32(v[16+8*i:]))
 		if n *= int64(size); size <= 0 || n > boundMost<<8 || from < -boundMost || from > boundMost {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(e, func(f field) bool { return !certain(f.oid, f.value, users, depth+1) })
+	for _, f := range e {
+		if !certain(f.oid, f.value, users, depth+1) {
+			return false
+		}
+		nulls -= 4 + int64(len(f.value))
+	}
+	nulls = (nulls + int64(len(v)-12-8*dims)) / 4 // what is left is the lengths of those that elements leaves out
+	return int64(len(e))+nulls == n
 }
 
 const (
 	rangeEmpty    = 0x01
+	rangeLowerInc = 0x02
+	rangeUpperInc = 0x04
 	rangeLowerInf = 0x08
 	rangeUpperInf = 0x10
 	rangeKnown    = 0x1f // and what says which bounds belong to it
@@ -308,33 +318,34 @@ func certainRange(below uint32, v []byte, users []UserType, depth int) bool {
 	if len(v) == 0 || v[0]&^rangeKnown != 0 {
 		return false
 	}
-	bounds := 2
-	if v[0]&rangeEmpty != 0 {
+	bounds, f := 2, v[0]
+	discrete := below == 23 || below == 20 || below == 1082 // of which PostgreSQL has one form: [a,b)
+	switch {
+	case f == rangeEmpty:
 		bounds = 0
-	} else {
+	case f&rangeEmpty != 0, f&rangeLowerInf != 0 && f&rangeLowerInc != 0, f&rangeUpperInf != 0 && f&rangeUpperInc != 0,
+		discrete && (f&(rangeLowerInf|rangeLowerInc) == 0 || f&rangeUpperInc != 0):
+		return false
+	default:
 		for _, f := range []byte{rangeLowerInf, rangeUpperInf} {
 			if v[0]&f != 0 {
 				bounds--
 			}
 		}
 	}
-	b := v[1:]
-	for ; bounds > 0; bounds-- {
+	b, lower := v[1:], []byte(nil)
+	for i := range bounds {
 		value, rest, ok := lengthed(b)
-		if !ok || !certain(below, value, users, depth+1) {
-			return false
+		if !ok || !certain(below, value, users, depth+1) || i > 0 && slices.Equal(lower, value) && f&(rangeLowerInc|rangeUpperInc) != rangeLowerInc|rangeUpperInc {
+			return false // the last: it would be empty
 		}
-		b = rest
+		b, lower = rest, value
 	}
 	return len(b) == 0
 }
 
-func certainMultirange(of uint32, v []byte, users []UserType, depth int) bool {
-	return certainMultirangeOf(ranges[of], v, users, depth)
-}
-
-// certainMultirangeOf: a number, and ranges with their lengths.
-func certainMultirangeOf(below uint32, v []byte, users []UserType, depth int) bool {
+// certainMultirange: a number, and ranges with their lengths.
+func certainMultirange(below uint32, v []byte, users []UserType, depth int) bool {
 	if len(v) < 4 {
 		return false
 	}

@@ -247,8 +247,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 // submit is Submit; it gives the waiter, too, if the engine may have the submission.
 func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
-	doubts := h.n.tables.Load().Doubts(sub.Writeset)
-	payload := sub.Writeset.Append(nil)
+	payload, doubts := h.n.outgoing(sub.Writeset)
 	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
 		h.n.reached.writeset.Add(1)
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).

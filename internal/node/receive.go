@@ -24,7 +24,7 @@ import (
 // fit (capture.TableDesc.Wide) are stored in a copy of their table, which is taken back. What fails is the client's error.
 
 const (
-	receivers     = 4                // connections for that, at most
+	receivers     = 4                // connections for that, at most, in each database
 	receivedMax   = 500              // values in one go
 	receivedBytes = 4 << 20          // of them, about
 	receiveMax    = 30 * time.Second // for one go
@@ -58,7 +58,7 @@ func (r *receiver) end() {
 	r.free = nil
 }
 
-// take gives a connection of which nobody else makes use.
+// takeReceiving gives a connection of which nobody else makes use.
 func (l *life) takeReceiving(ctx context.Context) (*receiving, error) {
 	r := &l.receiver
 	select {
@@ -86,7 +86,7 @@ func (l *life) takeReceiving(ctx context.Context) (*receiving, error) {
 	return &receiving{conn: conn, prepared: map[string]bool{}}, nil
 }
 
-// give ends take.
+// give ends takeReceiving.
 func (r *receiver) give(c *receiving) {
 	r.mu.Lock()
 	if r.over || c.conn.IsClosed() || c.conn.TxStatus() != 'I' || len(c.prepared) > preparedMax {
@@ -103,6 +103,12 @@ type unreceived struct {
 	doubt catalog.Doubt
 	err   *pgconn.PgError // nil: it would become another one
 	wide  bool
+}
+
+// outgoing is what of a writeset goes into the log, and what of it is doubtful.
+func (l *life) outgoing(ws *writeset.Writeset) (payload []byte, doubts []catalog.Doubt) {
+	doubts = l.tables.Load().Doubts(ws) // first: it may leave values out
+	return ws.Append(nil), doubts
 }
 
 // received says why a writeset cannot be stored by others, nil if it can.

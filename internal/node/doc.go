@@ -42,6 +42,7 @@
 //	N8  What the forerunner has executed is committed by the executor alone, in its group, with the progress row,
 //	    after the log has said yes; and only if no definition was carried out since it began. Whatever is in
 //	    the forerunner's way, or in whose way it is, makes it roll back, and nothing is lost but time.
+//	N9  What cannot be carried out, however often it is tried, halts the database at this member before the entry (halt.go).
 //
 // What it does not do: decide verdicts (engine), speak SQL for clients (session).
 package node

@@ -28,7 +28,8 @@ const (
 	receivedMax   = 500              // values in one go
 	receivedBytes = 4 << 20          // of them, about
 	receiveMax    = 30 * time.Second // for one go
-	receiveLock   = "1s"             // for a lock on a table that its own session has locked
+	receiveLock   = "200ms"          // for a lock on a table that its own session has locked
+	lockTimeout   = "55P03"          // SQLSTATE when that is over
 )
 
 // receiver reads values in. Its connections are made when they are needed.
@@ -197,9 +198,10 @@ func (c *receiving) values(ctx context.Context, doubts []catalog.Doubt) (*unrece
 	return nil, nil
 }
 
-// elsewhere reports whether a value is of a type, or table, that may be its own transaction's, so that only another member can try it.
+// elsewhere reports whether a value is of a type, or table, that may be its own transaction's, or locked by it, so that only another
+// member can try it.
 func (u *unreceived) elsewhere() bool {
-	return (u.doubt.Steps || u.doubt.Desc == nil) && (u.doubt.Column < 0 || capture.UserOID(u.doubt.OID)) && u.err != nil && (strings.HasPrefix(u.err.Code, "42") || u.err.Code == "XX000")
+	return u.err != nil && u.err.Code == lockTimeout || (u.doubt.Steps || u.doubt.Desc == nil) && (u.doubt.Column < 0 || capture.UserOID(u.doubt.OID)) && u.err != nil && (strings.HasPrefix(u.err.Code, "42") || u.err.Code == "XX000")
 }
 
 // some is values up to the first that is bad; it returns how many it has looked at.
@@ -249,7 +251,7 @@ func (c *receiving) some(ctx context.Context, doubts []catalog.Doubt) (n int, ba
 // unreadable is what some returns for a value that cannot be read in.
 func unreadable(doubts []catalog.Doubt, n int, err error) (int, *unreceived, error) {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && !transient(err) && !environmental(pg.Code) {
+	if errors.As(err, &pg) && (pg.Code == lockTimeout || !transient(err) && !environmental(pg.Code)) {
 		return n + 1, &unreceived{doubt: doubts[n], err: pg}, nil
 	}
 	return n, nil, err
@@ -297,7 +299,7 @@ func (c *receiving) store(ctx context.Context, rows []catalog.Doubt) (bad *unrec
 	}
 	_, e := c.conn.Exec(ctx, "ROLLBACK").ReadAll()
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "42") || pg.Code == "55P03") {
+	if errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "42") || pg.Code == lockTimeout) {
 		err = nil // the table is being changed, or locked: certification, or another member, has the say
 	}
 	return bad, errors.Join(err, e)

@@ -102,6 +102,7 @@ func (w *world) mend(m *member) {
 	m.away, m.disk.full = false, false
 	m.db.resume()
 	m.resume()
+	m.unhalt()
 	if !m.up {
 		m.start()
 	}

@@ -30,6 +30,7 @@ type member struct {
 	awake     bool // a pump is on the agenda
 	gathering bool // a release of held proposals is on the agenda
 	busy      bool // carrying out a Ready
+	halted    bool // it has come to an item that it cannot carry out, see halt
 	open      bool // sessions may work: everything older is applied
 	fence     uint64
 	seq       uint64
@@ -104,7 +105,7 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
-	m.saving, m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, nil, nil, 1, 0, 0
+	m.saving, m.awake, m.busy, m.gathering, m.halted, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, false, nil, nil, 1, 0, 0
 	m.sessions, m.submitted, m.known = nil, map[uint64]*session{}, map[rowKey]counted{}
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"
 	if !e.Submit(engine.Submission{Kind: engine.KindFence, Seq: m.fence}) {

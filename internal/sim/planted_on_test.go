@@ -25,7 +25,7 @@ var bugs = []string{
 	"base-read-late", "held-at-commit", "key-skipped", "locks-forgotten", "absent-reads-forgotten", "no-fence", "incarnation-reused", "backends-survive", "database-loss-unnoticed",
 	"floor-ignored", "clone-taken-for-own", "clone-keeps-marks", "adopted-in-flight",
 	"checkpoint-before-applied", "checkpoint-not-flushed", "compact-before-checkpoint", "compact-beyond-checkpoint", "lost-unnoticed", "clone-keeps-log",
-	"notified-early", "notified-before-open", "blind-base-late", "blind-miss-not-told", "blind-half", "held-forgotten",
+	"halted-moves-on", "notified-early", "notified-before-open", "blind-base-late", "blind-miss-not-told", "blind-half", "held-forgotten",
 	// advisory locks: in their table, in the engine, in the model of the node
 	"lock-granted-twice", "lock-outlives-node", "checkpoint-without-locks", "expire-unchecked", "lease-ignored", "locked-early",
 	// in ordering, and in the model of the log

@@ -318,10 +318,10 @@ func (l *life) auditPart(ctx context.Context, p *part) (v verdict, err error) {
 	return v, nil
 }
 
-// awaited reports whether a member that is alive has yet to answer.
+// awaited reports whether a member that is alive, and not halted, has yet to answer.
 func (l *life) awaited(got map[uint32]checkReport) bool {
 	for _, m := range l.config.Members {
-		if _, alive := l.statusOf(m.Member); alive && got[m.Member].Member == 0 {
+		if s, alive := l.statusOf(m.Member); alive && s.Halted == nil && got[m.Member].Member == 0 {
 			return true
 		}
 	}

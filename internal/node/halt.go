@@ -200,7 +200,10 @@ func (l *life) culprit(ctx context.Context, ws *writeset.Writeset) (table, row s
 
 // haltedAt says where a member's database is halted, if it is; nil also if nothing is heard of it.
 func (l *life) haltedAt(member uint32) *halted {
-	if s, alive := l.statusOf(member); alive {
+	if member == l.config.Member {
+		return l.halted.Load()
+	}
+	if s, alive := l.peers.get(member); alive {
 		return s.Halted
 	}
 	return nil

@@ -66,7 +66,7 @@ func TestHaltText(t *testing.T) {
 
 // TestNobodyWaitsForHalted: a member that is halted lacks nothing that others wait for.
 func TestNobodyWaitsForHalted(t *testing.T) {
-	l := &life{config: &config.Config{Member: 1, Members: []config.Member{{Member: 1, Name: "a"}, {Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, core: &core{}, began: time.Now().Add(-time.Minute)}
+	l := &life{config: &config.Config{Member: 1, Members: []config.Member{{Member: 1, Name: "a"}, {Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, core: &core{}, tenure: &tenure{}, began: time.Now().Add(-time.Minute)}
 	l.peers.init()
 	for m, s := range map[uint32]status{2: {State: stateSynced, Applied: 9}, 3: {State: stateHalted, Applied: 2, Halted: &halted{Ordinal: 3}}} {
 		l.peers.put(m, s)
@@ -85,5 +85,8 @@ func TestNobodyWaitsForHalted(t *testing.T) {
 	}
 	if got := l.unhalted(); got != 2 {
 		t.Errorf("a check waits for %d members", got)
+	}
+	if l.awaited(map[uint32]checkReport{1: {Member: 1}, 2: {Member: 2}}) {
+		t.Error("an audit waits for a halted member")
 	}
 }

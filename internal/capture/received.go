@@ -83,9 +83,9 @@ func certainUser(oid uint32, v []byte, users []UserType, depth int) bool {
 	case KindBase:
 		return u.Of != 0 && u.Of < firstUserOID && certainOwn(u.Of, v)
 	case KindRange:
-		return certainRange(u.Of, v, users, depth)
+		return u.Of != 0 && certainRange(u.Of, v, users, depth)
 	case KindMultirange:
-		return certainMultirange(u.Of, v, users, depth)
+		return u.Of != 0 && certainMultirange(u.Of, v, users, depth)
 	case KindArray:
 		return certainArray(v, users, depth)
 	case KindComposite:

@@ -246,7 +246,7 @@ func (l *life) sendStatus(to uint32) error {
 	return err
 }
 
-var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "differs", "reason"}
+var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "reason", "differs"}
 
 // showStatus answers SHOW tutti.status, one row per member.
 func (l *life) showStatus() session.Result {
@@ -260,7 +260,7 @@ func (l *life) showStatus() session.Result {
 			role = "leader"
 		}
 		if !alive {
-			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", differs[m.Member], ""})
+			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", "", differs[m.Member]})
 			continue
 		}
 		lag := l.core.ordinal.Load() - min(l.core.ordinal.Load(), s.Applied)
@@ -273,7 +273,7 @@ func (l *life) showStatus() session.Result {
 			why = s.Halted.text()
 		}
 		r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, s.State,
-			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, differs[m.Member], why})
+			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, why, differs[m.Member]})
 	}
 	return r
 }

@@ -27,6 +27,9 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		defer l.forerunner.giveWay()
 		l.additions.forget()
 	}
+	for i := range g.Tasks {
+		l.forget(g.Tasks[i].Writeset)
+	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified && g.Tasks[0].Item.Kind != engine.KindNotify {
 		return l.executeAlone(ctx, g)
 	}

@@ -268,7 +268,7 @@ func (h *fakeHost) Locks([]string) {}
 
 func (h *fakeHost) Unseen() uint64 { return h.Applied() }
 
-func (h *fakeHost) There(identity uint64) (there, shy bool) {
+func (h *fakeHost) There(_, identity uint64) (there, shy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.there[identity], slices.Contains(h.shy, identity)

@@ -171,8 +171,8 @@ type Host interface {
 	// Foreknown is what other sessions of the node have found out about a form, by a key, as of a catalog, and Foreknow adds to that.
 	Foreknown(catalog any, key []byte) []Foreknown
 	Foreknow(catalog any, key []byte, k Foreknown)
-	// There reports whether a row is there by all that the node has seen lately, and whether it is to be left alone.
-	There(identity uint64) (there, shy bool)
+	// There reports whether a row of a table, by its key, is there by all that the node has seen lately, and whether it is to be left alone.
+	There(table, identity uint64) (there, shy bool)
 	// Shy says that a transaction has lost that had rows changed which it did not lock: these are to be left alone for a while.
 	Shy(identities []uint64)
 	// Writing says, before a statement is run, that it writes to a table of this name, or to any if that is empty. It goes with PhaseIdle.

@@ -119,7 +119,7 @@ func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
 	if what.Inserts || n > 0 {
 		return what.Inserts && n == 1 && dropped, false, nil
 	}
-	there, shy := s.host.There(what.Row.Identity)
+	there, shy := s.host.There(what.Table.Key, what.Row.Identity)
 	if there || shy {
 		return !shy, false, nil
 	}

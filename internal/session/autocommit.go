@@ -166,7 +166,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	r.resumes = s.redoable(&r)
 	before := s.redo.telling()
 	s.writes(&r)
-	s.later.wrote = s.later.wrote || !r.prepares && !r.still()
+	s.runs(&r)
 	s.send(&r)
 	if !r.prepares {
 		s.habits.reached(&r)
@@ -174,9 +174,11 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 			s.collectAhead()
 		}
 	}
+	began := s.host.Clock()
 	if err := s.answered(&r, rep, before); err != nil {
 		return true, err
 	}
+	s.later.spent += s.host.Clock() - began
 	if r.prepares {
 		if rep.failed != nil && s.doom != nil {
 			return s.prepareAgain(r, rep)

@@ -31,6 +31,8 @@
 //	S7  A statement is run directly (see direct) only while nothing can have been captured before it that
 //	    its rows would have to be put between, and nothing that they contain can be rolled back
 //	    but with the whole transaction.
+//	S8  A row that is put off behind a read is certified as seen from when the client was told, and
+//	    what was put off behind one is never run later, but done again with its reads (see relies).
 //
 // What it does not do: certify, apply, authenticate, choose a member.
 package session

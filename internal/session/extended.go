@@ -440,7 +440,7 @@ func (s *Session) answerOwn(m *message) error {
 		s.out.Append(wire.AppendNoData(s.out.AvailableBuffer()))
 	case wire.TypeExecute:
 		if m.of.statement.Kind == semantics.Tutti && s.block != failed {
-			if s.later.glanced {
+			if s.later.relied {
 				if err := s.caughtUp(); err != nil {
 					return err
 				}

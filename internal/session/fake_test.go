@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,6 +55,7 @@ type fakeHost struct {
 	holding    bool                // between EnterSnapshot and LeaveSnapshot
 	onPhase    func(session.Phase) // called without the lock
 	onSubmit   func(session.Submission) *session.Decision
+	applied    atomic.Uint64
 	channels   []string // to which the session listens
 	heard      int      // how often it said so
 	noChannel  *wire.SQLError
@@ -319,7 +321,7 @@ func (h *fakeHost) Added(_, _ uint64, err error) {
 	}
 }
 
-func (h *fakeHost) Applied() uint64 { return 0 }
+func (h *fakeHost) Applied() uint64 { return h.applied.Load() }
 
 func (h *fakeHost) Explain(*writeset.Writeset) *wire.SQLError { return nil }
 

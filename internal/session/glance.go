@@ -82,7 +82,7 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	}
 	s.srvW.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
 	base := l.base
-	if !l.glanced { // nobody has seen anything yet
+	if !l.relied { // nobody has seen anything yet
 		base = s.host.Sees()
 	}
 	if l.catalog != s.o.Collector.Catalog() { // what was put off is as of what was defined then
@@ -109,7 +109,7 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 		s.host.Shy([]uint64{at}) // it is not there, or cannot hold what it is to
 		return false, s.abandon()
 	}
-	l.glanced, l.base = true, base
+	l.relied, l.base, l.looked = true, base, append(l.looked, at)
 	for i := range l.unseen {
 		l.unseen[i].held = true
 	}

@@ -449,6 +449,7 @@ func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 		return failure, true, nil
 	}
 	if len(s.later.adds) > 0 && !s.fits() {
+		s.later.repeats()
 		if err := s.catchUp(); err != nil {
 			return nil, false, err
 		}

@@ -65,6 +65,7 @@ func Schema() string {
 	b.WriteString(yieldFunction)
 	b.WriteString(describeFunctions())
 	b.WriteString(followFunctions())
+	b.WriteString(outsideFunction())
 	b.WriteString(extentFunction())
 	b.WriteString(lockSchema())
 	b.WriteString(largeSchema())

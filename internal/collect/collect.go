@@ -393,3 +393,6 @@ func (c *collection) Complete(i int, rows [][][]byte) error {
 	}
 	return nil
 }
+
+// Outside reports whether a statement may do something outside of the database, that ROLLBACK does not undo.
+func (c Collector) Outside(sql string) bool { return c.tables().Outside(sql) }

@@ -364,7 +364,7 @@ func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 	switch {
 	case !c.IsFrom:
 		kind := Read
-		if hasNode(c.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
+		if hasNode(c.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") || c.Filename != "" && c.Query != nil { // it cannot be run twice, if its query turns out to write
 			kind = Write
 		}
 		s := calls(n, kind)
@@ -373,5 +373,5 @@ func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 	case c.Filename == "" && !c.IsProgram:
 		return calls(n, Copy)
 	}
-	return Statement{Kind: Write}
+	return Statement{Kind: Write, Sticky: c.IsProgram}
 }

@@ -113,6 +113,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 			return true, err
 		}
 	}
+	s.noteOutside(&r)
 	if !s.keepsSight(&r) {
 		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
 	}

@@ -20,7 +20,8 @@
 //	S2  Nothing is told "committed" before its writeset is ordered and the local commit is
 //	    done, or the log has decided for it.
 //	S3  A statement is run again only if the log says it lost, or it was never proposed, and
-//	    only if the client has seen none of its results.
+//	    only if the client has seen none of its results; and never if it may do something outside
+//	    of the database (see noteOutside).
 //	S4  Once Submit was called, only its answer decides; a broken connection in between is
 //	    told as 40003.
 //	S5  At most 64 KiB are written to the backend while its answers are unread, except one

@@ -289,6 +289,8 @@ type Collector interface {
 	EventTriggers() bool
 	// AskEventTriggers is a condition in SQL: whether it has some that are enabled.
 	AskEventTriggers() string
+	// Outside reports whether a statement may do something outside of the database, that ROLLBACK does not undo, as far as its text and the catalog tell.
+	Outside(sql string) bool
 	// Mark stands in the text of everything rewritten or marked, and in no client's.
 	Mark() string
 	// Lockable reports whether relations of these names, unqualified, may all be tables.

@@ -115,6 +115,8 @@ func (u unchanging) Piecewise(schema, table string) bool {
 	return u.once != nil && u.once().Piecewise(schema, table)
 }
 
+func (u unchanging) Outside(sql string) bool { return u.once != nil && u.once().Outside(sql) }
+
 func (unchanging) Catalog() any { return nil }
 
 // reset gives the tables their first contents.

@@ -107,11 +107,12 @@ type Session struct {
 	told         told
 
 	// extended protocol
-	statements map[string]*prepared
-	portals    map[string]*prepared
-	batch      []message
-	batchBytes []byte
-	skip       bool // after an error, until Sync
+	statements      map[string]*prepared
+	preparesOutside bool // it has prepared, in SQL, what may do something outside of the database
+	portals         map[string]*prepared
+	batch           []message
+	batchBytes      []byte
+	skip            bool // after an error, until Sync
 
 	pause pause
 

@@ -113,12 +113,12 @@ func Follow(ctx context.Context, q Querier, before *Tables) (after *Tables, err 
 // columns that go before, to is where they go.
 func describe(ctx context.Context, q Querier, before *Tables, query, more string, to []any, args ...any) (c capture.Catalog, b besides, err error) {
 	var text string
-	deferrable, granted := false, false
+	deferrable, granted, some := false, false, false
 	if before != nil {
-		deferrable, granted = before.deferrable, before.granted()
+		deferrable, granted, some = before.deferrable, before.granted(), before.outside.some()
 	}
-	query = fmt.Sprintf("SELECT %s(%s), b.* FROM tutti.besides(%t, %t, %t) b", more, query, before != nil, deferrable, granted)
-	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events)...); err != nil {
+	query = fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[3]t, %[6]t) FROM tutti.besides(%[3]t, %[4]t, %[5]t) b", more, query, before != nil, deferrable, granted, some)
+	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events, &b.outside)...); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
 	c, err = capture.DecodeDescribe([]byte(text))
@@ -134,6 +134,7 @@ type Tables struct {
 	rights     map[string]bool // names of what has rights on columns
 	events     bool
 	anySchema  func() map[string]*table
+	outside    *outside
 }
 
 // Deferrable reports whether the database has constraints or triggers that may fire at COMMIT,
@@ -162,6 +163,7 @@ type besides struct {
 	deferrable    bool
 	views, rights []string // nil: as before
 	events        bool     // there are event triggers of users, which what we do is no business of
+	outside       []string // see capture.OutsideFunctions; nil: as before
 }
 
 type table struct {
@@ -220,6 +222,9 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 	}
 	if t.rights = named(b.rights); b.rights == nil {
 		t.rights = before.rights
+	}
+	if t.outside = newOutside(b.outside); b.outside == nil && before != nil {
+		t.outside = before.outside
 	}
 	for _, d := range c.Tables {
 		a := applyTable(&d)

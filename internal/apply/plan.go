@@ -54,6 +54,7 @@ type batch struct {
 	rows      []pending
 	index     map[uint64]int
 	local     *Table // nil if there is none
+	departs   bool   // a row has left for another partition
 	half      half   // of the writeset that is being added
 	formatted bool   // table.Format is that of rows
 
@@ -118,6 +119,10 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 			}
 		}
 		for i := range w.Rows {
+			if i > 0 && w.Rows[i-1].Op == writeset.OpDelete && w.Rows[i].Op == writeset.OpInsert {
+				from := tables[w.Rows[i-1].Table]
+				from.departs = from.departs || siblings(from.local, tables[w.Rows[i].Table].local)
+			}
 			if r := &w.Rows[i]; !r.All() && r.Identity != 0 {
 				if err := tables[r.Table].add(r); err != nil {
 					return nil, err

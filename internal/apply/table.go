@@ -11,6 +11,8 @@ import (
 
 // Table describes a table of the local database to apply rows to.
 type Table struct {
+	// Root is the partitioned table at the top of which it is a partition, by a number; 0 for none.
+	Root    uint32
 	Schema  string
 	Name    string
 	Columns []Column    // without dropped ones, in order
@@ -193,6 +195,7 @@ type Lookup func(writeset.Table) *Table
 func SessionSettings() map[string]string {
 	return map[string]string{
 		"session_replication_role":        "replica",
+		"backtrace_functions":             "tutti_applies", // see capture.DDLApplies
 		"search_path":                     "pg_catalog",
 		"client_encoding":                 "UTF8",
 		"datestyle":                       "ISO, YMD",

@@ -36,6 +36,8 @@ type section struct {
 	index   map[rowName]int // of rows
 	reread  []int           // rows whose image must be read again, in order
 	step    int             // of an open one, where its rows belong
+	half    int             // 1 and the place of the row that the last change has deleted; 0 for none
+	chained bool            // some row has become another
 }
 
 // query is what one query of Rereads asks for.
@@ -58,6 +60,7 @@ type change struct {
 	times          int
 	image          []byte
 	gone           bool // by a later TRUNCATE
+	became         int  // 1 and the place of the row that it has become, if its key has changed; 0 for none
 
 	// Of a table without key:
 	was   []byte  // what an update found
@@ -152,6 +155,7 @@ func (c *section) add1(table int, r captured, returned bool, run uint64) error {
 	}
 	ch.image, ch.run = r.image, run
 	ch.times++
+	c.chain(table, r.ident, r.op)
 	switch r.op {
 	case writeset.OpInsert:
 		ch.ins++
@@ -343,7 +347,11 @@ func (c *section) net() (*writeset.Writeset, error) {
 		return uint32(numbers[table] - 1)
 	}
 	keys := newKeySet(len(c.rows))
+	order := c.beside()
 	for i := range c.rows {
+		if order != nil {
+			i = order[i]
+		}
 		ch := &c.rows[i]
 		if ch.gone {
 			continue

@@ -36,8 +36,9 @@ type TableDesc struct {
 	Coded bool `json:"coded"`
 	// Single: no triggers of users, and no statement that names another table changes its rows, or the other
 	// way round, apart from those of foreign keys.
-	Single     bool `json:"single"`
-	Referenced bool `json:"referenced"` // by a foreign key, so that a deletion may go on elsewhere
+	Root       uint32 `json:"root"` // the partitioned table that it is a partition of, at the top; 0 for none
+	Single     bool   `json:"single"`
+	Referenced bool   `json:"referenced"` // by a foreign key, so that a deletion may go on elsewhere
 }
 
 // Column is a table's column.

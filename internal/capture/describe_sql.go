@@ -213,11 +213,12 @@ tables AS (
 SELECT json_build_object('partial', /*partial*/,
   'tables', (SELECT coalesce(json_agg(json_build_object('schema', t.nspname, 'name', t.relname, 'array', t.typarray::int8,
      'oid', t.oid::int8, 'plain', t.oid NOT IN (SELECT oid FROM special),
-     'single', t.oid NOT IN (SELECT oid FROM shared), 'coded', t.oid IN (SELECT oid FROM coded),
+     'single', t.oid NOT IN (SELECT oid FROM shared), 'root', coalesce(pg_partition_root(t.oid)::oid, 0)::int8, 'coded', t.oid IN (SELECT oid FROM coded),
      'referenced', EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = t.oid),
      'trigger', coalesce((SELECT p.proname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
         WHERE g.tgrelid = t.oid AND g.tgname = '` + TriggerName + `' AND g.tgenabled = 'O' AND g.tgisinternal
           AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '` + TruncateTriggerName + `' AND h.tgenabled = 'O' AND h.tgisinternal AND h.tgfoid = g.tgfoid)
+          AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '` + replicaTriggerName + `' AND h.tgisinternal)
           AND p.pronamespace = 'tutti'::regnamespace), ''),
      'bulk', (SELECT coalesce(json_agg(p.proname), '[]') FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
         WHERE g.tgrelid = t.oid AND g.tgname IN (` + triggerList + `) AND g.tgenabled = 'O' AND g.tgisinternal AND g.tgtype::int & 1 = 0 AND p.proname ~ '^bulk_'

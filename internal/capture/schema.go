@@ -16,7 +16,7 @@ const TriggerName = "!!tutti"
 const TruncateTriggerName = "!!tutti_truncate"
 
 // triggerNames are those of all triggers of Tutti.
-var triggerNames = []string{TriggerName, TruncateTriggerName, insertTriggerName, updateTriggerName, deleteTriggerName}
+var triggerNames = []string{TriggerName, TruncateTriggerName, insertTriggerName, updateTriggerName, deleteTriggerName, replicaTriggerName}
 
 const (
 	// OutsideState is the SQLSTATE of a write in a transaction that is not Tutti's.
@@ -24,11 +24,16 @@ const (
 	// TransactionSetting must be 'on', DirectSetting or BulkSetting (SET LOCAL) in transactions
 	// that write.
 	TransactionSetting = "tutti.tx"
-	// DDLSetting must be 'on' (SET LOCAL) in transactions that change the schema, and DDLOwn while objects of
-	// Tutti's are made to fit. DDLTurn is for a DETACH PARTITION that has its place in the order: it may end where LetDetach lets it.
-	DDLSetting = "tutti.ddl"
-	DDLOwn     = "own"
-	DDLTurn    = "turn"
+	// DDLSetting must be DDLOn (SET LOCAL) in transactions that repeat changes of the schema, and DDLOwn while objects
+	// of Tutti's are made to fit. None but superusers can set it, who have no use for it: PostgreSQL would log the call
+	// stack of errors in C functions of these names.
+	DDLSetting = "backtrace_functions"
+	DDLOn      = ddlPrefix + "on"
+	DDLOwn     = ddlPrefix + "own"
+	// TurnSetting is DDLTurn for a DETACH PARTITION that has its place in the order: it may end where LetDetach lets
+	// it.
+	TurnSetting = "tutti.ddl"
+	DDLTurn     = "turn"
 )
 
 const (
@@ -43,7 +48,7 @@ const (
 const FireDeferred = "SET CONSTRAINTS ALL IMMEDIATE"
 
 // Schema returns the SQL that installs schema tutti, idempotently. It must be executed by a
-// superuser with tutti.ddl on, as one simple Query in one transaction.
+// superuser with DDLSetting on, as one simple Query in one transaction.
 func Schema() string {
 	var b strings.Builder
 	b.WriteString(releaseAll)
@@ -60,6 +65,9 @@ func Schema() string {
 	b.WriteString(sequenceSchema())
 	b.WriteString(insideSchema())
 	b.WriteString(definitionSchema())
+	b.WriteString(replicaSchema)
+	b.WriteString(driftFunction())
+	b.WriteString(viewsSchema)
 	b.WriteString(sharedSchema())
 	b.WriteString(recaptureSchema())
 	b.WriteString(yieldFunction)
@@ -68,6 +76,8 @@ func Schema() string {
 	b.WriteString(extentFunction())
 	b.WriteString(lockSchema())
 	b.WriteString(largeSchema())
+	b.WriteString(unnoticedFunction())
+	b.WriteString(preparedSchema)
 	b.WriteString(adoptAll())
 	return b.String()
 }

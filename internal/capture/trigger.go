@@ -76,6 +76,7 @@ func TriggerSQL(t TableDesc) []string {
 		hidden(name, false),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()`, TriggerName, name, when, fn),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()`, TruncateTriggerName, name, fn),
+		replicaTrigger(name),
 	}
 	out = append(out, t.bulkTriggers(&g)...)
 	out = append(out, hidden(name, true))
@@ -136,7 +137,7 @@ func (t *TableDesc) reshape(g *generated) []string {
 // Refresh returns the statements that bring the triggers of all tables up to date: missing
 // ones created, changed ones replaced, functions without a table dropped. Nothing to do
 // gives nil. Run them in order in the transaction that changed the schema, as a superuser, with
-// tutti.ddl on.
+// DDLSetting on.
 func Refresh(c Catalog) []string {
 	var out, made, old []string
 	wanted := make(map[string]bool, 2*len(c.Tables))
@@ -251,7 +252,7 @@ func generate(t *TableDesc) generated {
 		types = append(types, c.Name, c.Type)
 	}
 	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader, g.when, g.bulk, strconv.FormatBool(t.Referenced))...))
-	g.shape = fmt.Sprintf("%016x", digest("triggers", t.Schema, t.Name, g.when, fmt.Sprint(g.direct, g.bulk != "", g.final != "")))
+	g.shape = fmt.Sprintf("%016x", digest("triggers", foreign, t.Schema, t.Name, g.when, fmt.Sprint(g.direct, g.bulk != "", g.final != "")))
 	k := t.keys("NEW", "OLD")
 	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.identity("NEW"), array(k.fresh, k.foreign, k.extra), array(k.stale), fmt.Sprint(k.uses),
 		g.when, strconv.FormatBool(t.Referenced))...))
@@ -372,6 +373,7 @@ func (t *TableDesc) captureBody() string {
 DECLARE tutti_op pg_catalog.int2; tutti_i pg_catalog.int8; tutti_j pg_catalog.int8; tutti_k pg_catalog._int8; tutti_m pg_catalog.bytea;
   tutti_a pg_catalog._int8; tutti_b pg_catalog._int8; s pg_catalog.int8; tutti_e pg_catalog.text;
 BEGIN
+  ` + ownBegin + `
   s := CASE WHEN pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) ANY ('{on,` + BulkSetting + `}'::pg_catalog._text) THEN
     CASE WHEN pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8' THEN ` + window() + ` ELSE -1 END END;
   IF s OPERATOR(pg_catalog.>=) 0 THEN ELSE

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -52,6 +53,7 @@ func prepareDatabase(ctx context.Context, connString string, c *config.Config, c
 	}
 	pc.RuntimeParams["application_name"] = "tutti start"
 	pc.RuntimeParams["session_replication_role"] = "replica"
+	pc.RuntimeParams[capture.DDLSetting] = capture.DDLApplies
 	conn, err := pgx.ConnectConfig(ctx, pc)
 	if err != nil {
 		return engine.Position{}, nil, fmt.Errorf("node: connect to the local PostgreSQL: %w", err)

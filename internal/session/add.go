@@ -217,7 +217,7 @@ func (s *Session) appendPostponed(all []postponed) (names map[*form]string) {
 		if name == "" {
 			s.direct.known++
 			s.direct.first = max(s.direct.first, 1)
-			name = formName(s.direct.known)
+			name = s.direct.formName(s.direct.known)
 			if names == nil {
 				names = map[*form]string{}
 			}

@@ -357,6 +357,7 @@ func (s *Session) request(batch []message) request {
 			parses = parses || m.name == ""
 		case wire.TypeBind:
 			r.prepares, binds = false, true
+			r.runsCode = r.runsCode || runsCode(m.of.statement) // it is planned, too
 			r.apart = r.apart || m.name != "" || m.statement == "" && !parses
 			s.binding(&r, m)
 		case wire.TypeExecute:

@@ -334,7 +334,7 @@ func (h *fakeHost) Define(d session.Definition) session.Result {
 	ctx := context.Background()
 	var r session.Result
 	err := pgx.BeginFunc(ctx, h.admin, func(tx pgx.Tx) error {
-		sql := "SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'"
+		sql := "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'"
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (s *Session) prepareDirect() error {
 		}
 		d.known++
 		d.first = max(d.first, 1)
-		name := formName(d.known)
+		name := d.formName(d.known)
 		s.srvW.Append(d.stale)
 		d.stale = nil
 		frames := wire.AppendParse(s.srvW.AvailableBuffer(), name, rewritten.SQL(), f.types)
@@ -106,4 +106,6 @@ func (s *Session) prepareDirect() error {
 	return nil
 }
 
-func formName(number int) string { return fmt.Sprint(ownPrefix, "direct ", number) }
+func (d *direct) formName(number int) string {
+	return fmt.Sprint(ownPrefix, "direct ", number, d.secret)
+}

@@ -246,7 +246,7 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (rep
 	}
 	d.known++
 	d.first = max(d.first, 1)
-	f.name = formName(d.known)
+	f.name = d.formName(d.known)
 	own, r, err := s.describe(wire.AppendParse(d.stale, f.name, how.SQL(), p.of.types), f.name)
 	if d.stale = nil; own == nil || err != nil {
 		return r, err

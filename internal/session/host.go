@@ -285,6 +285,10 @@ type Collector interface {
 	Glance(g *semantics.Glance, types []uint32, answer [][]byte, image []byte) (Glance, bool)
 	// Catalog is another value after every definition; compared only.
 	Catalog() any
+	// Secret ends the names of statements that are the session's own.
+	Secret() string
+	// Code reports whether the database has functions that are neither PostgreSQL's nor Tutti's own.
+	Code() bool
 	// EventTriggers reports whether the database has event triggers of users.
 	EventTriggers() bool
 	// AskEventTriggers is a condition in SQL: whether it has some that are enabled.
@@ -422,6 +426,8 @@ type Counted struct {
 type Returned interface {
 	// Captured reports whether it will be collected, as everything that follows it will.
 	Captured() bool
+	// Forged reports whether something was although the row says it was not: a function has set what tells it.
+	Forged() bool
 	// Alone reports whether up to here nothing is to be collected but what was returned,
 	// and nothing is deferred. snapshot says whether the transaction is meant to have one.
 	Alone(snapshot bool) bool

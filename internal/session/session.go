@@ -64,6 +64,7 @@ type Session struct {
 	escape bool                // standard_conforming_strings is off
 	fatal  *wire.SQLError      // the backend's last words
 	lost   bool                // the backend has forgotten our statements; see recover
+	code   bool                // functions may have been made in it that no other has
 	heirs  bool                // temporary tables of the session's have inherited from permanent ones; see marks
 	late   []byte              // frames for the client, due before the next ReadyForQuery
 	ears   ears
@@ -140,6 +141,7 @@ func New(o Options) *Session {
 		statements: map[string]*prepared{}, portals: map[string]*prepared{},
 	}
 	s.redo.end()
+	s.direct.secret = o.Collector.Secret()
 	return s
 }
 

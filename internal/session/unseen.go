@@ -136,7 +136,7 @@ func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
 	if name == "" {
 		d.known++
 		d.first = max(d.first, 1)
-		name = formName(d.known)
+		name = d.formName(d.known)
 		frames = wire.AppendParse(frames, name, f.how.Probe(), nil)
 	}
 	if frames, err = f.how.AppendProbe(frames, name, what); err != nil {

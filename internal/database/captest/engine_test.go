@@ -92,8 +92,8 @@ func TestClientsCannotReachCapturedRows(t *testing.T) {
 		"CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.eq)", "CREATE OPERATOR evil.<> (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.eq)",
 		"CREATE FUNCTION evil.current_setting(text, bool) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$")
 	role := strings.ReplaceAll(p.dbA, "-", "_") + "_client"
-	p.exec(p.a, "SET tutti.ddl = on; CREATE ROLE "+role+"; GRANT SELECT, INSERT, UPDATE, DELETE ON t TO "+role+"; GRANT USAGE ON SCHEMA evil TO "+role+"; RESET tutti.ddl")
-	defer p.exec(p.a, "RESET ROLE; SET tutti.ddl = on; DROP OWNED BY "+role+"; DROP ROLE "+role)
+	p.exec(p.a, "SET backtrace_functions = 'tutti_on'; CREATE ROLE "+role+"; GRANT SELECT, INSERT, UPDATE, DELETE ON t TO "+role+"; GRANT USAGE ON SCHEMA evil TO "+role+"; RESET backtrace_functions")
+	defer p.exec(p.a, "RESET ROLE; SET backtrace_functions = 'tutti_on'; DROP OWNED BY "+role+"; DROP ROLE "+role)
 	p.exec(p.a, "SET ROLE "+role+"; SET search_path = evil, pg_catalog, public")
 	p.tx("INSERT INTO t VALUES (1, 'a'), (2, 'b')", "UPDATE t SET secret = 'c'", "SELECT public.writer()")
 	for _, sql := range []string{

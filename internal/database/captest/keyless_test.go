@@ -156,7 +156,7 @@ func TestWithoutKeyOfSeveralMembers(t *testing.T) {
 		p.exec(q.b, fmt.Sprintf("SELECT set_config('%s', '%s', false)", k, v))
 	}
 	q.tables = p.tables
-	q.exec(q.b, "SET search_path = public; SET tutti.ddl = on; "+strings.Join(schema, "; ")+"; SET tutti.ddl = off; SET search_path = pg_catalog")
+	q.exec(q.b, "SET search_path = public; SET backtrace_functions = 'tutti_on'; "+strings.Join(schema, "; ")+"; SET backtrace_functions = ''; SET search_path = pg_catalog")
 	all := []*writeset.Writeset{p.tx("INSERT INTO k VALUES (1, 'sad'), (1, 'sad'), (2, 'ok')")}
 	p.sync()
 	q.exec(q.a, "SET session_replication_role = origin; SET search_path = public; RESET enable_seqscan")

@@ -118,7 +118,7 @@ func describe(ctx context.Context, q Querier, before *Tables, query, more string
 		deferrable, granted = before.deferrable, before.granted()
 	}
 	query = fmt.Sprintf("SELECT %s(%s), b.* FROM tutti.besides(%t, %t, %t) b", more, query, before != nil, deferrable, granted)
-	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events)...); err != nil {
+	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events, &b.code)...); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
 	c, err = capture.DecodeDescribe([]byte(text))
@@ -133,6 +133,7 @@ type Tables struct {
 	views      map[string]bool // names of what can be selected from and is no table
 	rights     map[string]bool // names of what has rights on columns
 	events     bool
+	code       bool
 	anySchema  func() map[string]*table
 }
 
@@ -157,11 +158,16 @@ func (t *Tables) granted() bool {
 // EventTriggers reports whether there are some of users.
 func (t *Tables) EventTriggers() bool { return t.events }
 
+// Code reports whether there are functions that clients have written, or extensions have brought, which may be called
+// unseen: by views, operators, triggers.
+func (t *Tables) Code() bool { return t.code }
+
 // besides is what is asked together with a description, see capture.
 type besides struct {
 	deferrable    bool
 	views, rights []string // nil: as before
 	events        bool     // there are event triggers of users, which what we do is no business of
+	code          bool     // see Code
 }
 
 type table struct {
@@ -204,7 +210,7 @@ func describeTables(ctx context.Context, q Querier, before *Tables, query string
 
 // tables makes a description usable; what a partial one leaves out is taken from before.
 func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events}
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events, code: b.code}
 	if c.Partial && before != nil {
 		t.byName = maps.Clone(before.byName)
 	}
@@ -269,7 +275,7 @@ func (t *Tables) findAnySchema() map[string]*table {
 var largeObjects = apply.Instead(capture.SchemaName, capture.LargeName, capture.LargeApply)
 
 func applyTable(d *capture.TableDesc) apply.Table {
-	a := apply.Table{Schema: d.Schema, Name: d.Name, Portable: d.Portable()}
+	a := apply.Table{Schema: d.Schema, Name: d.Name, Portable: d.Portable(), Root: d.Root}
 	at := make(map[int]int, len(d.Columns))
 	for i, c := range d.Columns {
 		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always, Integer: c.Integer(), Long: c.Integer() && c.OID == 20})

@@ -9,10 +9,10 @@
 //	T1  Send never blocks. What it accepted arrives at most once and in the order of the Send
 //	    calls per peer; frames can be lost when a connection breaks, never damaged or
 //	    repeated.
-//	T2  Handler sees only frames of authenticated members of this cluster, and never
-//	    two at once from one member.
+//	T2  Handler sees only frames of authenticated members of this cluster whose facts the owner has
+//	    accepted, and never two at once from one member.
 //	T3  Memory is bounded: QueueBytesMax per peer outgoing, one frame per peer incoming, 64
-//	    connections that are not authenticated yet with less than 4 KiB each.
+//	    connections that are not authenticated yet with less than 4 KiB each. A member's facts have 32 MiB at most.
 //	T4  A connection that brings nothing for five seconds is closed; pings flow every
 //	    second, so this happens only to dead ones.
 //	T5  After Close returned no goroutine is left.
@@ -29,6 +29,8 @@
 //	A → D  refusal, or nonce of A
 //	D → A  HMAC-SHA256(secret, "dialer" + first message + nonce of A)
 //	A → D  refusal, or HMAC-SHA256(secret, "acceptor" + first message + nonce of A)
+//
+// Then they exchange what their owners say of themselves, and each judges the other (facts.go).
 //
 // A refusal names its reason and nothing about this member. With TLS the same exchange runs
 // inside it, and the certificates must carry the names of both members.

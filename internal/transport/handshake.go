@@ -12,7 +12,7 @@ import (
 
 const (
 	magic           = "TUTTIm" // six bytes: a member stream
-	protocolVersion = 1
+	protocolVersion = 2
 	nonceBytes      = 32
 	macBytes        = sha256.Size
 	clusterBytesMax = 255

@@ -42,6 +42,9 @@ func authenticated(t *testing.T, m *member) net.Conn {
 	if err := dialHandshake(c, hello{from: 2, to: 1, cluster: "c1"}, secret); err != nil {
 		t.Fatal(err)
 	}
+	if err := new(Transport).exchangeAsDialer(c, 1); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -148,8 +151,8 @@ func TestGarbageDisturbsNobody(t *testing.T) {
 		[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
 		bytes.Repeat([]byte{0}, 100),
 		bytes.Repeat([]byte{0xFF}, 100000),
-		append([]byte(magic), 1, 0, 0xFF, 0xFF),
-		append([]byte(magic), 1, 0, 1, 0),
+		append([]byte(magic), protocolVersion, 0, 0xFF, 0xFF),
+		append([]byte(magic), protocolVersion, 0, 1, 0),
 	} {
 		c := dialTo(t, two)
 		// The member may have closed already; that is the point.
@@ -250,6 +253,9 @@ func TestSilentConnectionsDie(t *testing.T) {
 	}
 	defer a.Close()
 	if _, err := acceptHandshake(a, secret, func(hello) refusal { return accepted }); err != nil {
+		t.Fatal(err)
+	}
+	if err := new(Transport).exchangeAsAcceptor(a, 1); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "connected", func() bool { return m.Stats()[2].Connected })

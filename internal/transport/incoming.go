@@ -79,6 +79,7 @@ func (t *Transport) serve(conn net.Conn) {
 		<-older.finished // T2: its handler call may still be running
 	}
 	p.incoming.Store(true)
+	p.hurry() // it is there
 	err = t.receive(p, secured)
 	conn.Close()
 	t.retire(from, s)
@@ -96,10 +97,14 @@ func refusalKind(err error) string {
 	if errors.As(err, &r) {
 		return r.Error()
 	}
+	var facts *Refused
+	if errors.As(err, &facts) {
+		return fmt.Sprint("facts of ", facts.Member)
+	}
 	return "garbage"
 }
 
-// authenticate runs TLS, if configured, and the handshake.
+// authenticate runs TLS, if configured, and both parts of the handshake.
 func (t *Transport) authenticate(conn net.Conn) (net.Conn, uint32, error) {
 	tune(conn)
 	if err := conn.SetDeadline(time.Now().Add(t.timing.handshake)); err != nil {
@@ -117,6 +122,9 @@ func (t *Transport) authenticate(conn net.Conn) (net.Conn, uint32, error) {
 	}
 	from, err := acceptHandshake(secured, t.o.Secret, func(h hello) refusal { return t.permit(h, state) })
 	if err != nil {
+		return nil, 0, err
+	}
+	if err := t.exchangeAsAcceptor(secured, from); err != nil {
 		return nil, 0, err
 	}
 	return secured, from, conn.SetDeadline(time.Time{})

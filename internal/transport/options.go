@@ -39,6 +39,12 @@ type Options struct {
 	// QueueBytesMax bounds the frames waiting for one peer. Zero means 64 MiB. When it is full, new
 	// frames are dropped and counted.
 	QueueBytesMax int
+	// Facts, if set, gives what this member says of itself at each handshake, to members that have proved themselves.
+	Facts func() []byte
+	// Judge, if set, is told what another member says of itself before any frame of the connection is sent or taken. With an
+	// error there is no connection, and the other member is told why. It is called from several goroutines, and
+	// must not call Close or Renew.
+	Judge func(member uint32, facts []byte) error
 	// Handler gets every received frame and owns it. It is called from one goroutine per
 	// member, in order; while it runs nothing more is read from that member. It must not call
 	// Close.

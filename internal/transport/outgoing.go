@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,6 +25,11 @@ type peer struct {
 	id      uint32
 	address string
 	queue   *queue
+	again   chan struct{} // capacity 1: dial without waiting, see hurry
+
+	mu      sync.Mutex
+	conn    net.Conn // see hold
+	renewed bool
 
 	connected      atomic.Bool
 	incoming       atomic.Bool
@@ -45,6 +51,9 @@ func (p *peer) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errRenewed) {
+			continue
+		}
 		if time.Since(began) > min(p.t.timing.backoffMax, p.t.timing.stall) {
 			backoff = p.t.timing.backoffMin // it was not refused at once
 		}
@@ -59,6 +68,9 @@ func (p *peer) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-p.again:
+			backoff = p.t.timing.backoffMin
+			continue
 		case <-time.After(backoff/2 + rand.N(backoff)):
 		}
 		backoff = min(2*backoff, p.t.timing.backoffMax)
@@ -66,7 +78,7 @@ func (p *peer) run(ctx context.Context) {
 }
 
 // connection makes one connection, sends on it until it breaks and says why.
-func (p *peer) connection(ctx context.Context, way *patience) error {
+func (p *peer) connection(ctx context.Context, way *patience) (err error) {
 	conn, err := p.dial(ctx, way)
 	if err != nil {
 		way.failed(err)
@@ -76,6 +88,12 @@ func (p *peer) connection(ctx context.Context, way *patience) error {
 		return errors.Join(net.ErrClosed, conn.Close())
 	}
 	defer p.t.untrack(conn)
+	p.hold(conn)
+	defer func() {
+		if p.release() {
+			err = errRenewed
+		}
+	}()
 	tune(conn)
 	if err := conn.SetDeadline(time.Now().Add(way.handshake())); err != nil {
 		return err
@@ -87,6 +105,10 @@ func (p *peer) connection(ctx context.Context, way *patience) error {
 		stream = tls.Client(conn, c)
 	}
 	if err := dialHandshake(stream, hello{from: p.t.o.Self, to: p.id, cluster: p.t.o.Cluster}, p.t.o.Secret); err != nil {
+		way.failed(err)
+		return err
+	}
+	if err := p.t.exchangeAsDialer(stream, p.id); err != nil {
 		way.failed(err)
 		return err
 	}

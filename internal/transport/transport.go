@@ -61,7 +61,7 @@ func start(o Options, tm timing) (*Transport, error) {
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	for id, address := range o.Peers {
-		t.peers[id] = &peer{t: t, id: id, address: address, queue: newQueue(o.QueueBytesMax)}
+		t.peers[id] = &peer{t: t, id: id, address: address, queue: newQueue(o.QueueBytesMax), again: make(chan struct{}, 1)}
 	}
 	t.wg.Add(1)
 	go t.accept()

@@ -70,7 +70,7 @@ type Limits struct {
 	GroupBytes      int   `toml:"group_bytes"`       // default 4 MiB
 	BatchItems      int   `toml:"batch_items"`       // transactions in one log entry; default 512
 	BatchBytes      int   `toml:"batch_bytes"`       // default 512 KiB
-	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members; default 1048576
+	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members, for ever; default 1048576
 	LogSegmentBytes int64 `toml:"log_segment_bytes"` // default 64 MiB
 	LogRetention    int64 `toml:"log_retention"`     // bytes of the log kept for members that were away; at least four segments; default 1 GiB
 	PendingItems    int   `toml:"pending_items"`     // transactions waiting to be ordered; default 65536
@@ -260,6 +260,16 @@ func (c *Config) Self() Member {
 		}
 	}
 	return Member{}
+}
+
+// Name is a member's name for messages.
+func (c *Config) Name(member uint32) string {
+	for _, m := range c.Members {
+		if m.Member == member {
+			return m.Name
+		}
+	}
+	return fmt.Sprintf("member %d", member)
 }
 
 // ServerTLS loads the certificate for clients; nil when none is configured.

@@ -43,5 +43,8 @@
 //	    after the log has said yes; and only if no definition was carried out since it began. Whatever is in
 //	    the forerunner's way, or in whose way it is, makes it roll back, and nothing is lost but time.
 //
+//	N9  The log of the main database is made by a member that never had one (package bootstrap). Which logs of other databases a
+//	    member has made is noted in it before the member votes there.
+//
 // What it does not do: decide verdicts (engine), speak SQL for clients (session).
 package node

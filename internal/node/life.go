@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -222,21 +221,15 @@ func (l *life) open(ctx context.Context) (err error) {
 	pg := l.tenure.pg
 	conn := pg.ConnString("postgres", l.database) + ownOptions
 	l.connString = conn
-	if err := mayCreateLog(ctx, conn, l.logDir, l.config); err != nil {
+	if err := l.openDisk(ctx, conn); err != nil {
 		return err
-	}
-	if l.disk, err = openLog(l.logDir, l.config, l.node.faults); err != nil {
-		return &FatalError{err}
 	}
 	l.log.Info("opened the log", "direct_writes", l.disk.Direct())
 	for _, r := range l.disk.Repairs() {
 		l.log.Warn("repaired the log's torn end", "repair", fmt.Sprint(r))
 	}
-	if l.incarnation, err = l.disk.NextIncarnation(); err != nil {
-		return &FatalError{err}
-	}
 	var saved []byte
-	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore()); err != nil {
+	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(), func() error { return l.begins(ctx, conn) }); err != nil {
 		return err
 	}
 	if l.applier, err = newApplier(ctx, conn, l.config, l.log.Warn); err != nil {
@@ -322,25 +315,15 @@ func logDir(c *config.Config, group uint64) string {
 	return filepath.Join(c.DataDir, fmt.Sprintf("log-%d", group))
 }
 
-// openLog opens a log, or creates it for the database's first start.
+// openLog opens a log of this member's.
 func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, error) {
-	o := raftlog.Options{Dir: dir, SegmentBytes: c.Limits.LogSegmentBytes, BeforeSync: faults.Sync()}
-	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) {
-		id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
-		for _, m := range c.Members {
-			id.Voters = append(id.Voters, uint64(m.Member))
-		}
-		if err := raftlog.Create(o, id); err != nil {
-			return nil, err
-		}
-	}
-	disk, err := raftlog.Open(o)
+	disk, err := raftlog.Open(logOptions(dir, c, faults))
 	if err != nil {
 		return nil, err
 	}
 	if id := disk.Identity(); id.Cluster != c.Cluster || id.Member != uint64(c.Member) {
 		err := fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration says member %d of %q",
-			o.Dir, id.Member, id.Cluster, c.Member, c.Cluster)
+			dir, id.Member, id.Cluster, c.Member, c.Cluster)
 		return nil, errors.Join(err, disk.Close())
 	}
 	return disk, nil
@@ -408,11 +391,4 @@ func (l *life) txid(seq uint64) writeset.TxID {
 }
 
 // name is a member's name for messages.
-func (l *life) name(member uint32) string {
-	for _, m := range l.config.Members {
-		if m.Member == member {
-			return m.Name
-		}
-	}
-	return fmt.Sprintf("member %d", member)
-}
+func (l *life) name(member uint32) string { return l.config.Name(member) }

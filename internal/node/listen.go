@@ -233,7 +233,7 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 	}
 	t := n.current()
 	if t == nil {
-		return nil, errNotReady()
+		return nil, n.notReady(nil)
 	}
 	l := t.named(name)
 	known := true // whether there is such a database
@@ -242,23 +242,75 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 	}
 	switch {
 	case l == nil && !(known && t.ready()):
-		return nil, errNotReady()
+		return nil, n.notReady(t)
 	case l == nil:
 		return nil, wire.Fatalf(wire.CodeInvalidCatalogName, "database %q does not exist", name).
 			WithDetail("No database of this name is replicated by this cluster.").WithHint("SHOW tutti.databases lists those there are.")
 	case l.group != mainGroup:
-		ctx, cancel := context.WithTimeout(ctx, databaseWait)
-		defer cancel()
-		select {
-		case <-l.opened:
-		case <-l.done:
-		case <-ctx.Done():
-		}
+		l.awaitOpen(ctx)
 	}
 	if !l.ready.Load() {
-		return nil, errNotReady()
+		return nil, n.notReady(t)
 	}
 	return l, nil
+}
+
+// awaitOpen waits for a database that is being opened, as long as that can go on: the main one is open, and its order goes on.
+func (l *life) awaitOpen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, databaseWait)
+	defer cancel()
+	for alone := (loneliness{}); l.tenure.ready() && !alone.lasts(l.tenure.leaderless()); {
+		select {
+		case <-l.opened:
+			return
+		case <-l.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(awaitInterval):
+		}
+	}
+}
+
+const (
+	awaitInterval = 10 * time.Millisecond
+	// leaderlessMax is how long a client waits for the order while nobody leads it. Most leaders that end are followed sooner, and
+	// where there is no majority nothing is gained by waiting.
+	leaderlessMax = 300 * time.Millisecond
+)
+
+// leaderless reports whether nobody leads the order of the main database, as far as this member knows.
+func (t *tenure) leaderless() bool {
+	main := t.life(mainGroup)
+	return main == nil || main.core.leader.Load() == 0
+}
+
+// loneliness is since when there is no leader.
+type loneliness struct{ since time.Time }
+
+// lasts is told from time to time whether there is none, and reports whether that is so for too long.
+func (l *loneliness) lasts(leaderless bool) bool {
+	switch {
+	case !leaderless:
+		l.since = time.Time{}
+	case l.since.IsZero():
+		l.since = time.Now()
+	}
+	return leaderless && time.Since(l.since) > leaderlessMax
+}
+
+// notReady is errNotReady with what the node knows of the reason. t is nil if there is no tenure.
+func (n *Node) notReady(t *tenure) *wire.SQLError {
+	e, why := errNotReady(), ""
+	if w := n.waits.Load(); w != nil {
+		why = *w
+	} else if t != nil && t.standing != nil {
+		why = t.standing.why()
+	}
+	if why != "" {
+		return e.WithDetail("%s", why)
+	}
+	return e
 }
 
 // majorLong is the first version of PostgreSQL that speaks protocol 3.2.

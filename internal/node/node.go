@@ -34,6 +34,8 @@ type Node struct {
 	pg    *instance.Instance
 	major atomic.Int32 // version of PostgreSQL; 0 until it was found
 
+	waits atomic.Pointer[string] // for what, before its first log is made
+
 	clientTLS atomic.Pointer[tls.Config] // what was loaded last; nil: clients talk in the clear
 
 	mu     sync.Mutex

@@ -180,6 +180,6 @@ func (l *life) explainLost(err error) error {
 
 // howToClone says what an operator must do to give this member a new database.
 func (l *life) howToClone() string {
-	return fmt.Sprintf("To bring this member back: remove %s but keep %s, set clone_from in [postgres] to a member that is synced, and start it again",
-		filepath.Join(l.config.DataDir, "postgres"), l.logDir)
+	return fmt.Sprintf("To bring this member back: remove %s but keep %s and every log-… beside it, set clone_from in [postgres] to a member that is synced, and start it again",
+		filepath.Join(l.config.DataDir, "postgres"), logDir(l.config, mainGroup))
 }

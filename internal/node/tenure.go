@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/transport"
 )
@@ -24,6 +25,9 @@ type tenure struct {
 	ctx       context.Context
 	fail      context.CancelCauseFunc
 	transport *transport.Transport
+	standing  *standing
+	disk      *raftlog.Log // the main database's; nil once its life has it
+	made      bool         // the log, in this tenure
 	clients   atomic.Int64 // sessions, and those being admitted
 	larges    *larges
 	running   sync.WaitGroup
@@ -43,10 +47,13 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	defer cancel(nil)
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
 		larges: newLarges(n.config.Limits.LargeTransactions), looking: make(chan struct{}, 1)}
-	if err := t.openTransport(); err != nil {
-		return err
+	t.standing = newStanding(n.config, n.config.Name, cancel)
+	err := t.appear(ctx)
+	n.waits.Store(nil)
+	if err == nil {
+		err = t.begin(ctx)
 	}
-	if err := t.begin(ctx); err != nil {
+	if err != nil {
 		cancel(err)
 	} else {
 		n.setTenure(t)
@@ -58,11 +65,21 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	}
 	n.setTenure(nil)
 	t.running.Wait()
-	err := context.Cause(ctx)
-	if errors.Is(err, context.Canceled) {
+	if err = context.Cause(ctx); errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return errors.Join(err, t.transport.Close())
+	return errors.Join(err, t.close())
+}
+
+// close ends the connections to the other members, and the log that no life has taken.
+func (t *tenure) close() (err error) {
+	if t.transport != nil {
+		err = t.transport.Close()
+	}
+	if t.disk != nil {
+		err = errors.Join(err, t.disk.Close())
+	}
+	return err
 }
 
 // begin starts the lives of all databases. That of the main one, which may end others, comes last.
@@ -179,6 +196,7 @@ func (t *tenure) openTransport() error {
 	t.transport, err = transport.New(transport.Options{
 		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Secret: []byte(c.Secret),
 		QueueBytesMax: c.Limits.MemberQueue, Handler: t.receive, Gone: t.gone, Connected: t.reached,
+		Facts: t.standing.facts, Judge: t.standing.judge,
 		Fault: t.node.faults.Links(), Logger: t.node.log,
 	})
 	if err != nil {

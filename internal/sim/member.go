@@ -21,6 +21,7 @@ type member struct {
 	held        []func() // what waits for the end of the pause
 	still       int64    // its clock stands still until then
 	away        bool     // down until it is mended
+	out         bool     // for good, see mayBegin
 	shaky       bool     // will lose power soon after its next start
 	incarnation uint64   // survives crashes, grows at every start
 	engine      *engine.Engine
@@ -47,7 +48,7 @@ type member struct {
 // start begins a life of the node from what disk and database hold. Backends of an
 // earlier life are ended before the position is read.
 func (m *member) start() {
-	if m.up {
+	if m.up || m.out {
 		return
 	}
 	if m.db.paused {
@@ -56,6 +57,9 @@ func (m *member) start() {
 	}
 	if m.disk.full {
 		m.startLater(m.w.rnd.between(1000, 50_000))
+		return
+	}
+	if !m.mayBegin() {
 		return
 	}
 	if m.db.dead {
@@ -73,17 +77,7 @@ func (m *member) start() {
 	if m.w.o.Planted == "start-panics" && m.incarnation > 1 {
 		panic("planted")
 	}
-	p := engine.Position{Member: m.db.member, Ordinal: m.db.progress, Floor: m.db.floor, Marks: maps.Clone(m.db.marks)}
-	switch m.w.o.Planted {
-	case "progress-forgotten":
-		p.Ordinal = 0
-	case "marks-ignored":
-		p.Marks = nil
-	case "floor-ignored":
-		p.Floor = 0
-	case "clone-taken-for-own":
-		p.Member = m.id
-	}
+	p := m.position()
 	m.w.say("%v: starts at ordinal %d, floor %d, %d marks of member %d", m, p.Ordinal, p.Floor, len(p.Marks), p.Member)
 	m.begun = p.Ordinal
 	if s := m.db.saved; s != nil {
@@ -115,6 +109,22 @@ func (m *member) start() {
 	m.leads()
 	m.beginLocks()
 	m.aftershock()
+}
+
+// position is what the database says it holds.
+func (m *member) position() engine.Position {
+	p := engine.Position{Member: m.db.member, Ordinal: m.db.progress, Floor: m.db.floor, Marks: maps.Clone(m.db.marks)}
+	switch m.w.o.Planted {
+	case "progress-forgotten":
+		p.Ordinal = 0
+	case "marks-ignored":
+		p.Marks = nil
+	case "floor-ignored":
+		p.Floor = 0
+	case "clone-taken-for-own":
+		p.Member = m.id
+	}
+	return p
 }
 
 // stop ends a life of the node. Unsynced log writes are lost if power is.

@@ -29,7 +29,7 @@ var bugs = []string{
 	// advisory locks: in their table, in the engine, in the model of the node
 	"lock-granted-twice", "lock-outlives-node", "checkpoint-without-locks", "expire-unchecked", "lease-ignored", "locked-early",
 	// in ordering, and in the model of the log
-	"sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored", "full-disk-ignored", "open-does-not-sync",
+	"lost-disk-votes", "sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored", "full-disk-ignored", "open-does-not-sync",
 	"open-trusts-the-cache",
 }
 

@@ -70,6 +70,7 @@ type Result struct {
 // world is one simulation.
 type world struct {
 	o        Options
+	seed     uint64
 	swarm    swarm
 	rnd      *random
 	now      int64
@@ -144,7 +145,7 @@ func Run(seed uint64, o Options) (res Result) {
 	reader := rand.Reader
 	rand.Reader = newRandom(seed ^ 0xe1ec)
 	defer func() { rand.Reader = reader }()
-	w := &world{o: o, rnd: newRandom(seed), tags: initialTag, faulty: true, heard: map[listenerKey]heard{}}
+	w := &world{o: o, seed: seed, rnd: newRandom(seed), tags: initialTag, faulty: true, heard: map[listenerKey]heard{}}
 	w.swarm = newSwarm(w.rnd, &o)
 	plant(o.Planted)
 	defer plant("")
@@ -181,6 +182,7 @@ func (w *world) run() {
 		c.next()
 	}
 	w.faults()
+	w.loseDisk(w.seed)
 	w.deadline = w.swarm.safety + grace
 	w.after(w.swarm.safety, func() {
 		w.advance()

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -22,7 +21,7 @@ type Config struct {
 	Listen       string `toml:"listen"`        // host:port for PostgreSQL clients
 	MemberListen string `toml:"member_listen"` // host:port for the other members
 	Secret       string `toml:"secret"`        // shared by all members; proves membership
-	SecretFile   string `toml:"secret_file"`   // file that holds it, instead
+	SecretFile   string `toml:"secret_file"`   // file that holds it, instead; see Secrets
 	Database     string `toml:"database"`      // the replicated database; default "postgres"
 	SequenceStep int    `toml:"sequence_step"` // most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
@@ -33,6 +32,8 @@ type Config struct {
 	Postgres      Postgres `toml:"postgres"`
 	ClientTLS     TLS      `toml:"client_tls"`
 	Limits        Limits   `toml:"limits"`
+
+	MemberTLS MemberTLS `toml:"member_tls"`
 }
 
 // Member is one member of the cluster, this one included.
@@ -120,13 +121,14 @@ func Load(path string) (*Config, error) {
 		}
 		return nil, fmt.Errorf("config %s: %w", path, err)
 	}
-	if c.SecretFile != "" && c.Secret == "" {
-		s, err := os.ReadFile(c.SecretFile)
-		if err != nil {
-			return nil, fmt.Errorf("config %s: secret_file: %w", path, err)
-		}
-		c.Secret = strings.TrimSpace(string(s))
+	if c.SecretFile != "" && c.Secret != "" {
+		return nil, fmt.Errorf("config %s: secret and secret_file are both given: leave one out", path)
 	}
+	secrets, err := c.Secrets()
+	if err != nil {
+		return nil, fmt.Errorf("config %s: %w", path, err)
+	}
+	c.Secret = secrets[0]
 	if c.DataDir != "" && !filepath.IsAbs(c.DataDir) {
 		c.DataDir = filepath.Join(filepath.Dir(path), c.DataDir)
 	}
@@ -146,7 +148,7 @@ func (c *Config) Validate() error {
 		return errors.New("member is missing: number the members from 1")
 	case c.DataDir == "":
 		return errors.New("data_dir is missing")
-	case len(c.Secret) < 16:
+	case len(c.Secret) < secretBytesMin:
 		return errors.New("secret is missing or shorter than 16 characters")
 	case int(c.Member) > c.SequenceStep:
 		return fmt.Errorf("member %d is above sequence_step %d, so its sequences would collide with another member's", c.Member, c.SequenceStep)
@@ -158,6 +160,9 @@ func (c *Config) Validate() error {
 	}
 	if err := c.Limits.validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
+	}
+	if err := c.MemberTLS.validate(); err != nil {
+		return err
 	}
 	return c.validateMembers()
 }

@@ -55,14 +55,17 @@ var layers = map[string]layer{
 	"database/instance":       {edge, "database/embedded database/embedded/untar process", "github.com/gofrs/flock github.com/google/renameio/v2 github.com/jackc/pglogrepl " + pgx + "/pgconn " + pgx + "/pgproto3"},
 	"config":                  {edge, "", "github.com/pelletier/go-toml/v2"},
 	"collect":                 {edge, "capture database/catalog semantics session wire writeset", pgx + "/pgconn"},
-	"node": {edge, "apply capture certify collect config database/catalog database/embedded database/instance engine fault flow lead locks ordering process raftlog semantics session transport wire writeset",
+	"node": {edge, "apply capture certify collect config database/catalog database/embedded database/instance engine fault flow lead locks ordering process raftlog semantics session transport version wire writeset",
 		pgx + " " + pgx + "/pgconn"},
+	"version":   {edge, "", ""},
+	"authority": {edge, "", "github.com/google/renameio/v2"},
+
 	"admin":   {edge, "config", pgx + "/pgconn"},
-	"demo":    {edge, "config database/embedded database/instance", "github.com/google/renameio/v2 " + pgx + "/pgconn github.com/pelletier/go-toml/v2"},
+	"demo":    {edge, "authority config database/embedded database/instance", "github.com/gofrs/flock github.com/google/renameio/v2 " + pgx + "/pgconn github.com/pelletier/go-toml/v2"},
 	"bench":   {edge, "database/embedded database/instance demo", pgx + "/pgconn"},
 	"process": {edge, "", "golang.org/x/sys/unix"},
 	"fault":   {edge, "", "github.com/google/renameio/v2"},
-	"chaos": {edge, "check config database/embedded database/instance fault process",
+	"chaos": {edge, "authority check config database/embedded database/instance fault process",
 		pgx + " " + pgx + "/pgconn github.com/pelletier/go-toml/v2 golang.org/x/sys/unix"},
 	"check":            {edge, "", ""},
 	"sim":              {edge, "certify check engine flow lead locks ordering writeset", raft + " " + raft + "/raftpb"},
@@ -72,7 +75,7 @@ var layers = map[string]layer{
 }
 
 // command is what cmd/tutti may import; it holds flags and no logic.
-var command = layer{edge, "admin bench chaos config demo node process sim", "github.com/spf13/cobra"}
+var command = layer{edge, "admin bench chaos config demo node process sim version", "github.com/spf13/cobra"}
 
 // testTools are what test files may import from third parties beside what any package may.
 var testTools = []string{"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/pmezard/go-difflib/difflib"}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -409,10 +410,5 @@ func (l *life) txid(seq uint64) writeset.TxID {
 
 // name is a member's name for messages.
 func (l *life) name(member uint32) string {
-	for _, m := range l.config.Members {
-		if m.Member == member {
-			return m.Name
-		}
-	}
-	return fmt.Sprintf("member %d", member)
+	return cmp.Or(l.node.nameOf(member), fmt.Sprintf("member %d", member))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/version"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -35,6 +36,8 @@ type Node struct {
 	major atomic.Int32 // version of PostgreSQL; 0 until it was found
 
 	clientTLS atomic.Pointer[tls.Config] // what was loaded last; nil: clients talk in the clear
+
+	credentials credentials // towards the other members
 
 	mu     sync.Mutex
 	tenure *tenure
@@ -54,7 +57,11 @@ const (
 // error is final: the log is unusable, the databases differ, or the configuration cannot
 // work.
 func (n *Node) Run(ctx context.Context) error {
+	n.log.Info("Tutti starts", "version", version.Long(), "cluster", n.config.Cluster, "member", n.config.Member)
 	if err := n.loadClientTLS(); err != nil {
+		return err
+	}
+	if err := n.beginCredentials(); err != nil {
 		return err
 	}
 	ln, err := net.Listen("tcp", n.config.Listen)
@@ -75,6 +82,7 @@ func (n *Node) Run(ctx context.Context) error {
 		front.Go(func() { n.faults.Watch(frontCtx) })
 	}
 	front.Go(func() { n.processors.Watch(frontCtx) })
+	front.Go(func() { n.watchCredentials(frontCtx) })
 	if n.config.SharesMachine {
 		n.binding = process.Binding{Number: int(n.config.Member) - 1}
 		front.Go(func() {

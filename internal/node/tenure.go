@@ -177,7 +177,7 @@ func (t *tenure) openTransport() error {
 		}
 	}
 	t.transport, err = transport.New(transport.Options{
-		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Secret: []byte(c.Secret),
+		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Credentials: t.node.memberCredentials, PeerName: t.node.nameOf,
 		QueueBytesMax: c.Limits.MemberQueue, Handler: t.receive, Gone: t.gone, Connected: t.reached,
 		Fault: t.node.faults.Links(), Logger: t.node.log,
 	})

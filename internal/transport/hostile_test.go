@@ -100,7 +100,7 @@ func TestRefusalsAreDistinct(t *testing.T) {
 func TestRefusedDialerSaysWhy(t *testing.T) {
 	one, _ := strangers(t, func(o *Options, _ *timing) {
 		if o.Self == 1 {
-			o.Secret = []byte("another")
+			o.Credentials = known([]byte("another"))
 		}
 	})
 	eventually(t, "reason in the log", func() bool { return one.logs.count("wrong secret") > 0 })
@@ -249,7 +249,7 @@ func TestSilentConnectionsDie(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if _, err := acceptHandshake(a, secret, func(hello) refusal { return accepted }); err != nil {
+	if _, err := acceptHandshake(a, [][]byte{secret}, func(hello) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "connected", func() bool { return m.Stats()[2].Connected })

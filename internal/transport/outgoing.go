@@ -3,7 +3,6 @@ package transport
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +32,8 @@ type peer struct {
 	sentBytes      atomic.Uint64
 	receivedFrames atomic.Uint64
 	receivedBytes  atomic.Uint64
+
+	turn secretTurn
 }
 
 // run keeps one connection to the peer until ctx ends.
@@ -45,6 +46,9 @@ func (p *peer) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, refusedSecret) && p.turn.next(len(p.t.o.Credentials().Secrets)) {
+			continue
+		}
 		if time.Since(began) > min(p.t.timing.backoffMax, p.t.timing.stall) {
 			backoff = p.t.timing.backoffMin // it was not refused at once
 		}
@@ -54,7 +58,7 @@ func (p *peer) run(ctx context.Context) {
 				p.t.o.Gone(p.id)
 			}
 		}
-		p.t.logs.warn(fmt.Sprintf("outgoing %d", p.id), outgoingLogEvery, "no connection to member",
+		p.t.logs.warn(p.logKey()+refusedWhy(err), outgoingLogEvery, "no connection to member",
 			"member", p.id, "address", p.address, "error", err)
 		select {
 		case <-ctx.Done():
@@ -80,16 +84,12 @@ func (p *peer) connection(ctx context.Context, way *patience) error {
 	if err := conn.SetDeadline(time.Now().Add(way.handshake())); err != nil {
 		return err
 	}
-	stream := conn
-	if p.t.o.TLS != nil {
-		c := p.t.o.TLS.Clone()
-		c.ServerName = p.t.o.PeerName(p.id)
-		stream = tls.Client(conn, c)
-	}
-	if err := dialHandshake(stream, hello{from: p.t.o.Self, to: p.id, cluster: p.t.o.Cluster}, p.t.o.Secret); err != nil {
+	stream, err := p.greet(ctx, conn)
+	if err != nil {
 		way.failed(err)
 		return err
 	}
+	p.turn.refused = 0
 	known, _ := progressOf(conn)
 	way.arrived(known.rtt)
 	if err := conn.SetDeadline(time.Time{}); err != nil {
@@ -101,12 +101,31 @@ func (p *peer) connection(ctx context.Context, way *patience) error {
 		p.connected.Store(false)
 		p.dropped.Add(p.queue.empty()) // T6
 	}()
-	p.t.logs.forget(fmt.Sprintf("outgoing %d", p.id))
+	p.t.logs.forget(p.logKey())
 	p.t.o.Logger.Info("connected to member", "member", p.id, "address", p.address)
 	if p.t.o.Connected != nil {
 		p.t.o.Connected(p.id)
 	}
 	return p.keep(ctx, conn, stream)
+}
+
+// logKey begins the keys of what is logged while there is no connection.
+func (p *peer) logKey() string { return fmt.Sprintf("outgoing %d ", p.id) }
+
+// greet runs TLS, if configured, and the handshake on conn, and returns what frames are sent on.
+func (p *peer) greet(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	c := p.t.o.Credentials()
+	stream, ch, err := c.dial(ctx, conn, p.id, p.t.o.PeerName)
+	if err != nil {
+		return nil, err
+	}
+	secret := ch.bind(p.turn.of(c.Secrets))
+	err = dialHandshake(stream, hello{from: p.t.o.Self, to: p.id, cluster: p.t.o.Cluster}, secret)
+	var r refusal
+	if errors.As(err, &r) {
+		err = fmt.Errorf("it refuses this member: %w", err)
+	}
+	return stream, err
 }
 
 // dial connects to one of the addresses that the peer's name stands for. That the name is slow to be found is no sign of

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -50,10 +49,6 @@ func start(o Options, tm timing) (*Transport, error) {
 			o.Listener.Close()
 		}
 		return nil, err
-	}
-	if o.TLS != nil {
-		o.TLS = o.TLS.Clone()
-		o.TLS.ClientAuth = tls.RequireAndVerifyClientCert
 	}
 	t := &Transport{
 		o: o, timing: tm, logs: newGate(o.Logger),

@@ -129,6 +129,9 @@ func create(n int, opts []Option, parent string) (*Cluster, error) {
 		if k > 1 {
 			cfg.Postgres.CloneFrom = donor
 		}
+		if cfg.MemberTLS, err = memberTLS(filepath.Join(dir, fmt.Sprintf("node%d.tls", k)), members[k-1].Name); err != nil {
+			return nil, err
+		}
 		for _, o := range opts {
 			o(k, &cfg)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/version"
 )
 
 // Kinds of frames between members: the first byte. Then comes the number of the database, as a uvarint.
@@ -115,6 +116,8 @@ type status struct {
 	Links int      `json:"links"`
 	// Differs is what its audits have found, of the main database in all databases.
 	Differs []difference `json:"differs,omitempty"`
+	// Version is what runs there.
+	Version string `json:"version"`
 
 	lag lag // not sent: reckoned where it arrives
 }
@@ -152,6 +155,16 @@ func (p *peers) get(member uint32) (status, bool) {
 	return p.last[member], time.Since(p.seen[member]) < silentAfter
 }
 
+// lastHeard is when a member was last heard of; otherwise if it never was.
+func (p *peers) lastHeard(member uint32, otherwise time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at, ok := p.seen[member]; ok {
+		return at
+	}
+	return otherwise
+}
+
 // applied is how far a member's database was when it was last heard of; zero if it was not.
 func (p *peers) applied(member uint32) uint64 {
 	p.mu.Lock()
@@ -183,7 +196,8 @@ func (l *life) ownStatus() status {
 	s := status{State: stateJoining, Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Leader: l.core.leader.Load(),
 		Volume: l.volume.Load(), VolumeApplied: l.volumeApplied.Load(),
 		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load(), Clients: l.sessions.taken(),
-		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member), Differs: l.differences()}
+		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member), Differs: l.differences(),
+		Version: version.String()}
 	ordinal, volume, _ := l.peers.furthest()
 	s.lag = s.behind(ordinal, volume)
 	switch {
@@ -239,7 +253,7 @@ func (l *life) sendStatus(to uint32) error {
 	return err
 }
 
-var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "differs"}
+var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "differs", "version"}
 
 // showStatus answers SHOW tutti.status, one row per member.
 func (l *life) showStatus() session.Result {
@@ -253,7 +267,7 @@ func (l *life) showStatus() session.Result {
 			role = "leader"
 		}
 		if !alive {
-			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", differs[m.Member]})
+			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", differs[m.Member], ""})
 			continue
 		}
 		lag := l.core.ordinal.Load() - min(l.core.ordinal.Load(), s.Applied)
@@ -262,7 +276,7 @@ func (l *life) showStatus() session.Result {
 			because = l.name(s.Because)
 		}
 		r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, s.State,
-			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, differs[m.Member]})
+			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, differs[m.Member], s.Version})
 	}
 	return r
 }

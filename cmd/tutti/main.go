@@ -9,8 +9,6 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
-
-	"github.com/spf13/cobra"
 )
 
 // init keeps main on the process's first thread, for process.RelaxTimers.
@@ -26,12 +24,7 @@ func main() {
 		<-signals
 		os.Exit(130) // a second signal forces
 	}()
-	root := &cobra.Command{
-		Use: "tutti", Short: "Several PostgreSQL servers, one database",
-		SilenceUsage: true, SilenceErrors: true,
-	}
-	root.AddCommand(demoCommand(), nodeCommand(), statusCommand(), checkCommand(), simCommand(), benchCommand(), chaosCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
+	if err := rootCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "tutti:", err)
 		os.Exit(exitCode(err))
 	}

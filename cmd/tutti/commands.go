@@ -123,7 +123,7 @@ func statusCommand() *cobra.Command {
 		Use: "status", Short: "Show the members of the cluster; the exit code tells how it is",
 		Long: "Shows the members of the cluster, as one of them sees it that knows who leads.\n\nExit codes, as Nagios expects them, with the reason on standard error:\n" +
 			"  0  somebody leads, and all members are synced\n  1  a member is unreachable or not synced; the others serve clients\n" +
-			"  2  nobody leads, no majority serves clients, or no node answers\n  3  the cluster cannot be asked: a wrong flag, configuration or password",
+			"  2  nobody leads, no majority serves clients, copies differ, or no node answers\n  3  the cluster cannot be asked: a wrong flag, configuration or password",
 		Args: func(c *cobra.Command, args []string) error { return admin.Usage(cobra.NoArgs(c, args)) },
 		RunE: func(c *cobra.Command, _ []string) error { return admin.Status(c.Context(), t, os.Stdout) },
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// view makes an answer to SHOW tutti.status of members written as role/state.
+// view makes an answer to SHOW tutti.status of members written as role/state, or role/state/tables that differ.
 func view(members ...string) table {
-	t := table{columns: []string{"member", "address", "role", "state", "ordinal"}}
+	t := table{columns: []string{"member", "address", "role", "state", "differs"}}
 	for i, m := range members {
-		role, state, _ := strings.Cut(m, "/")
-		t.rows = append(t.rows, []string{fmt.Sprintf("node%d", i+1), "", role, state, "7"})
+		parts := append(strings.Split(m, "/"), "")
+		t.rows = append(t.rows, []string{fmt.Sprintf("node%d", i+1), "", parts[0], parts[1], parts[2]})
 	}
 	return t
 }
@@ -44,6 +44,7 @@ func TestStatusVerdict(t *testing.T) {
 		{1, "WARNING: 3 of 3 members serve clients: node2 is catching up, node3 is catching up", view("leader/synced", "follower/catching up", "follower/catching up")},
 		{1, "node4 is unreachable, node5 is unreachable", view("leader/synced", "follower/synced", "follower/synced", "follower/unreachable", "follower/unreachable")},
 		{2, "CRITICAL: 1 of 3", view("leader/synced", "follower/joining", "follower/unreachable")},
+		{2, "CRITICAL: copies differ: node2 differs in public.a, node3 is joining", view("leader/synced", "follower/synced/public.a", "follower/joining")},
 		{2, "CRITICAL: 1 of 2", view("leader/synced", "follower/unreachable")},
 		{2, "node1 is without a leader", view("follower/no leader", "follower/unreachable", "follower/unreachable")},
 		{2, "CRITICAL: nobody leads", view("leader/unreachable", "follower/synced", "follower/synced")},

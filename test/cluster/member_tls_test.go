@@ -231,7 +231,11 @@ func (c *Cluster) withoutMembers() {
 		err = json.Unmarshal([]byte(out), &members)
 	}
 	if err != nil || len(members) != 3 || members[0]["version"] == "" || members[2]["version"] != members[0]["version"] {
-		c.tb.Errorf("%v, %v", members, err)
+		c.tb.Fatalf("%v, %v", members, err)
+	}
+	log, err := os.ReadFile(c.Node(1).LogFile)
+	if first, _, _ := strings.Cut(string(log), "\n"); err != nil || !strings.Contains(first, "Tutti starts") || !strings.Contains(first, members[0]["version"]) {
+		c.tb.Errorf("the log begins with %q, %v", first, err)
 	}
 	c.Kill(3)
 	c.tool(1, []string{"WARNING: 2 of 3 members serve clients: node3 is unreachable"}, "status")

@@ -80,7 +80,8 @@ func Start(ctx context.Context, o Options, out io.Writer) (*Cluster, error) {
 	}
 	c := &Cluster{o: o, out: out}
 	var err error
-	if c.build, err = embedded.FindContext(ctx, embedded.Options{BinDir: o.BinDir, NoSystem: o.NoSystem, Progress: c.download()}); err != nil {
+	where := embedded.Options{BinDir: o.BinDir, NoSystem: o.NoSystem, Progress: c.download(), DataDir: c.dataDirThere()}
+	if c.build, err = embedded.FindContext(ctx, where); err != nil {
 		return nil, err
 	}
 	if err := c.configure(); err != nil {
@@ -91,6 +92,17 @@ func Start(ctx context.Context, o Options, out io.Writer) (*Cluster, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// dataDirThere is the data directory of a node that has been started before; empty if none has. Its PostgreSQL is the
+// one to use.
+func (c *Cluster) dataDirThere() string {
+	for k := 1; k <= c.o.Nodes; k++ {
+		if major, err := embedded.DataMajor(c.DataDir(k)); err != nil || major != 0 {
+			return c.DataDir(k) // what is wrong with it is said by who looks for the binaries
+		}
+	}
+	return ""
 }
 
 // directory makes the data directory.
@@ -339,7 +351,7 @@ func (c *Cluster) Process(k int) *Process { return c.nodes[k-1] }
 func (c *Cluster) Stop() {
 	fmt.Fprintln(c.out, "stopping …")
 	for _, n := range c.nodes {
-		n.Terminate()
+		n.Interrupt()
 	}
 	for _, n := range c.nodes {
 		n.Wait()
@@ -356,7 +368,11 @@ func (c *Cluster) watch(ctx context.Context) {
 		case <-time.After(time.Second):
 		}
 		for _, n := range c.nodes {
-			if n.Running() {
+			if n.Running() || n.given {
+				continue
+			}
+			if n.given = n.hopeless(); n.given {
+				fmt.Fprintf(c.out, "%s ended and stays down; its log ends with:\n%s\n", n.name, n.Tail())
 				continue
 			}
 			fmt.Fprintf(c.out, "%s ended (%s); starting it again\n", n.name, n.ended())

@@ -28,6 +28,8 @@ const (
 type Options struct {
 	// Build is the binaries to run; its major version must be the data directory's.
 	Build embedded.Build
+	// Find, if set, gives the binaries for a clone of a donor of another major version, which are used from then on.
+	Find func(major int) (embedded.Build, error)
 	// DataDir is PostgreSQL's data directory. When this process is root, the user the
 	// server runs as must be able to reach it (x on every directory above).
 	DataDir string
@@ -121,7 +123,7 @@ func (i *Instance) validate() error {
 	case i.o.Port < 1 || i.o.Port > 65535:
 		return fmt.Errorf("instance: port %d is not within 1..65535", i.o.Port)
 	}
-	return checkSettings(i.o.Settings)
+	return CheckSettings(i.o.Settings)
 }
 
 // Initialized reports whether the data directory holds a database.

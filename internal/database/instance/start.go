@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +15,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/database/embedded"
 )
 
 const (
@@ -77,7 +77,7 @@ func (i *Instance) Start(ctx context.Context) (err error) {
 			return nil
 		}
 		if !strings.Contains(err.Error(), sharedMemoryInUse) || try >= sharedMemoryRetries || ctx.Err() != nil {
-			return err
+			return i.explain(ctx, a, err)
 		}
 		time.Sleep(sharedMemoryPause)
 		launched = false
@@ -90,16 +90,15 @@ func (i *Instance) Start(ctx context.Context) (err error) {
 
 // checkVersion refuses a directory without database, or of another major version.
 func (i *Instance) checkVersion() error {
-	b, err := os.ReadFile(filepath.Join(i.o.DataDir, "PG_VERSION"))
-	if errors.Is(err, fs.ErrNotExist) {
+	major, err := embedded.DataMajor(i.o.DataDir)
+	switch {
+	case err != nil:
+		return err
+	case major == 0:
 		return fmt.Errorf("data directory %s holds no database: Init or Clone it first", i.o.DataDir)
-	}
-	if err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	if v := strings.TrimSpace(string(b)); v != strconv.Itoa(i.o.Build.Major) {
-		return fmt.Errorf("data directory %s is of PostgreSQL %s, the binaries in %s are %s: use those of version %s, or join with an empty directory",
-			i.o.DataDir, v, i.o.Build.BinDir, i.o.Build.Version, v)
+	case major != i.o.Build.Major:
+		return embedded.Setupf("data directory %s is of PostgreSQL %d, the binaries in %s are %s: "+
+			"use those of version %d, or join with an empty directory", i.o.DataDir, major, i.o.Build.BinDir, i.o.Build.Version, major)
 	}
 	return nil
 }
@@ -140,8 +139,8 @@ func (i *Instance) prepareStart(ctx context.Context) (*account, error) {
 	return a, nil
 }
 
-// spawn launches the server. The lock is released when it has ended, or at once on error.
-func (i *Instance) spawn(a *account, out *os.File, lock *flock.Flock) (*run, error) {
+// arguments are those of the server's program.
+func (i *Instance) arguments() []string {
 	args := []string{"-D", i.o.DataDir,
 		"-c", "port=" + strconv.Itoa(i.o.Port),
 		"-c", "unix_socket_directories=" + guc(i.SocketDir())}
@@ -149,7 +148,12 @@ func (i *Instance) spawn(a *account, out *os.File, lock *flock.Flock) (*run, err
 	for _, name := range commandLine {
 		args = append(args, "-c", name+"="+settings[name])
 	}
-	cmd := exec.Command(i.o.Build.Program("postgres"), args...)
+	return args
+}
+
+// spawn launches the server. The lock is released when it has ended, or at once on error.
+func (i *Instance) spawn(a *account, out *os.File, lock *flock.Flock) (*run, error) {
+	cmd := exec.Command(i.o.Build.Program("postgres"), i.arguments()...)
 	cmd.Dir = i.o.DataDir
 	cmd.Env = i.environment()
 	cmd.Stdout, cmd.Stderr = out, out

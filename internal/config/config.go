@@ -6,10 +6,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -26,6 +28,7 @@ type Config struct {
 	Database     string `toml:"database"`      // the replicated database; default "postgres"
 	SequenceStep int    `toml:"sequence_step"` // most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
+	DrainTimeout string `toml:"drain_timeout"` // for open transactions when the node is told to stop; default "10s"
 	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor while what it does fits on it. Who
 	// catches up rests, so that the others can work.
 	SharesMachine bool     `toml:"shares_machine"`
@@ -156,6 +159,12 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("%s %q is not host:port", what, a)
 		}
 	}
+	if d, err := time.ParseDuration(c.DrainTimeout); err != nil || d < 0 {
+		return fmt.Errorf("drain_timeout is %q: use a time like \"10s\", or \"0s\" to wait for nobody", c.DrainTimeout)
+	}
+	if err := new(slog.Level).UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return fmt.Errorf("log_level is %q: use debug, info, warn or error", c.LogLevel)
+	}
 	if err := c.Limits.validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
@@ -233,6 +242,12 @@ func (c *Config) defaults() {
 	if c.SequenceStep == 0 {
 		c.SequenceStep = 16
 	}
+	if c.LogLevel == "" {
+		c.LogLevel = "info"
+	}
+	if c.DrainTimeout == "" {
+		c.DrainTimeout = "10s"
+	}
 	l := &c.Limits
 	for _, d := range []struct {
 		v *int
@@ -250,6 +265,21 @@ func (c *Config) defaults() {
 	if l.LogRetention == 0 {
 		l.LogRetention = 1 << 30
 	}
+}
+
+// Drain is drain_timeout.
+func (c *Config) Drain() time.Duration {
+	d, err := time.ParseDuration(c.DrainTimeout)
+	if err != nil {
+		return 0 // it is not validated
+	}
+	return d
+}
+
+// Level is log_level.
+func (c *Config) Level() (l slog.Level) {
+	_ = l.UnmarshalText([]byte(c.LogLevel)) // it is validated
+	return l
 }
 
 // Self is this member's own entry.

@@ -25,10 +25,17 @@ type codeError struct {
 
 func (e codeError) Error() string { return e.err.Error() }
 
+// exitConfig says that the configuration must be changed before the process is started again: EX_CONFIG of sysexits.h.
+const exitConfig = 78
+
 func exitCode(err error) int {
 	var c codeError
-	if errors.As(err, &c) {
+	var config *node.ConfigError
+	switch {
+	case errors.As(err, &c):
 		return c.code
+	case errors.As(err, &config):
+		return exitConfig
 	}
 	return 1
 }
@@ -54,21 +61,23 @@ func nodeCommand() *cobra.Command {
 	var path, cpuProfile string
 	c := &cobra.Command{
 		Use: "node", Short: "Run one member of a cluster", Args: cobra.NoArgs,
+		Long: "SIGTERM stops it when open transactions have ended (drain_timeout), again or SIGINT: now.\n" +
+			"SIGHUP reads the configuration again.\n" +
+			"Exit 78: the configuration, or what it names on this machine, must be changed first.",
+		Annotations: map[string]string{ownSignals: "yes"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			process.RelaxTimers()
 			runtime.UnlockOSThread() // see init
-			cfg, err := config.Load(path)
+			load := func() (*config.Config, error) { return config.Load(path) }
+			cfg, err := load()
 			if err != nil {
-				return err
+				return codeError{exitConfig, err}
 			}
-			var level slog.Level
-			if cfg.LogLevel != "" {
-				if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
-					return fmt.Errorf("config %s: log_level: %w", path, err)
-				}
-			}
-			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-			return profiled(cpuProfile, func() error { return node.New(cfg, log).Run(c.Context()) })
+			var level slog.LevelVar
+			level.Set(cfg.Level())
+			n := node.New(cfg, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level})))
+			n.Obey(load, &level)
+			return profiled(cpuProfile, func() error { return n.Run(c.Context()) })
 		},
 	}
 	c.Flags().StringVar(&path, "config", "", "configuration file (TOML)")

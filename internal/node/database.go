@@ -90,7 +90,7 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool) (
 		}
 	}
 	if cluster != c.Cluster {
-		return p, &FatalError{fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster, c.Cluster)}
+		return p, &ConfigError{fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster, c.Cluster)}
 	}
 	if p.Member == c.Member {
 		// A row that a SERIALIZABLE transaction has to make would conflict with whoever has looked for its own.

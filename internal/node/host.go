@@ -308,8 +308,19 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		case <-over:
 			h.n.giveUp(w)
 		case <-h.n.done:
-			return h.unknown(id), nil
+			return h.lastDecision(id, w)
 		}
+	}
+}
+
+// lastDecision is what a session is told when the life ends while it waits: the decision, if that came together with
+// the end.
+func (h *host) lastDecision(id writeset.TxID, w *waiter) (session.Decision, *waiter) {
+	select {
+	case d := <-w.decision:
+		return d, w
+	default:
+		return h.unknown(id), nil
 	}
 }
 

@@ -75,9 +75,11 @@ func (l *life) handOver(e *engine.Engine, to uint32, why string) {
 	e.HandOver(to)
 }
 
-// gone tells every database's order that a member has ended.
+// gone tells every database's order that a member has ended. Nobody waits for it from then on.
 func (t *tenure) gone(member uint32) {
 	for _, l := range t.all() {
+		l.peers.forget(member)
+		l.channels.wake()
 		l.core.do(func(e *engine.Engine) { e.Gone(member) })
 	}
 }

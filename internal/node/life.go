@@ -20,6 +20,7 @@ import (
 	"github.com/tuttidb/tutti/internal/lead"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
+	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -109,12 +110,6 @@ type life struct {
 // errConverted ends the first life of a cloned member: its database is now its own.
 var errConverted = errors.New("node: the cloned database is now this member's own")
 
-// FatalError ends the process: trying again cannot help, or would hide damage.
-type FatalError struct{ Err error }
-
-func (e *FatalError) Error() string { return e.Err.Error() }
-func (e *FatalError) Unwrap() error { return e.Err }
-
 // newLife makes a life of a database, which is not opened yet.
 func newLife(t *tenure, group uint64, database string) *life {
 	c := t.node.config
@@ -127,14 +122,13 @@ func newLife(t *tenure, group uint64, database string) *life {
 	}
 	l.sessions.init(c.Limits.Sessions)
 	l.peers.init()
-	l.throttle.init(c.Limits)
-	l.turns.percent = c.Limits.TurnsPercent
+	l.turns.percent = l.settled().Limits.TurnsPercent
 	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
 	l.present.off = l.additions.sighted
 	l.checks.init()
 	l.rehearsals.init()
-	l.channels.init(c.Member, c.Limits.Channels)
-	l.outbox.init(c.Limits.NotifyQueue)
+	l.channels.init(c.Member, l.settled().Limits.Channels)
+	l.outbox.init(l.settled().Limits.NotifyQueue)
 	l.longs.init()
 	l.holds.init()
 	l.serial.init()
@@ -185,9 +179,10 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.serial.wake()
 	l.channels.wake()
 	l.longs.wake()
-	l.sessions.endAll()
+	stop := l.sessions.endAll(l.errEnds())
 	wg.Wait()
 	l.sessions.wait()
+	stop()
 	l.advisory.wg.Wait()
 	l.rehearsals.end()
 	l.holds.end()
@@ -197,6 +192,18 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 		err = nil
 	}
 	return errors.Join(err, l.close())
+}
+
+// errEnds is why the sessions of a life end that ends.
+func (l *life) errEnds() *wire.SQLError {
+	switch {
+	case l.node.stops.refuses.Load():
+		return errShutdown()
+	case l.dismissed.Load():
+		return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection due to administrator command")
+	}
+	return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member restarts").
+		WithHint("Connect again, or to another member.")
 }
 
 // ending reports whether the life is over.
@@ -339,8 +346,8 @@ func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 		return nil, err
 	}
 	if id := disk.Identity(); id.Cluster != c.Cluster || id.Member != uint64(c.Member) {
-		err := fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration says member %d of %q",
-			o.Dir, id.Member, id.Cluster, c.Member, c.Cluster)
+		err := &ConfigError{fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration says member %d of %q",
+			o.Dir, id.Member, id.Cluster, c.Member, c.Cluster)}
 		return nil, errors.Join(err, disk.Close())
 	}
 	return disk, nil

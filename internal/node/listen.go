@@ -15,11 +15,20 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
+// connKind is what is at the other end of a connection.
+type connKind uint8
+
+const (
+	toStranger connKind = iota // a client that is logging in
+	toClient
+	toBackend
+)
+
 // sessions are the running clients of one life, by backend pid, with their marker slots.
 type sessions struct {
 	mu    sync.Mutex
 	byPID map[uint32]*guard
-	conns map[net.Conn]struct{}
+	conns map[net.Conn]connKind
 	free  []uint32
 	max   int
 	over  bool
@@ -27,7 +36,7 @@ type sessions struct {
 }
 
 func (s *sessions) init(max int) {
-	s.byPID, s.conns = map[uint32]*guard{}, map[net.Conn]struct{}{}
+	s.byPID, s.conns = map[uint32]*guard{}, map[net.Conn]connKind{}
 	s.max = max
 	for i := max; i > 0; i-- {
 		s.free = append(s.free, uint32(i))
@@ -43,7 +52,7 @@ func (s *sessions) admit(conn net.Conn) uint32 {
 	}
 	slot := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
-	s.conns[conn] = struct{}{}
+	s.conns[conn] = toStranger
 	s.wg.Add(1)
 	return slot
 }
@@ -55,10 +64,22 @@ func (s *sessions) taken() int {
 	return s.max - len(s.free)
 }
 
-func (s *sessions) register(g *guard) {
+func (s *sessions) register(g *guard, conn net.Conn) {
 	s.mu.Lock()
 	s.byPID[g.pid] = g
+	s.conns[conn] = toClient
 	s.mu.Unlock()
+}
+
+// hurry has those who are logging in do so soon, or go.
+func (s *sessions) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c, kind := range s.conns {
+		if kind == toStranger {
+			_ = c.SetReadDeadline(time.Now().Add(lastWordsMax)) // a failure shows at the next read
+		}
+	}
 }
 
 // all lists the sessions.
@@ -90,12 +111,12 @@ func (s *sessions) stuck(now time.Time) (slots []uint32) {
 	return slots
 }
 
-// track adds a connection that ends with the life; false if it is over already.
+// track adds a connection to a backend, which ends with the life; false if it is over already.
 func (s *sessions) track(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
-		s.conns[conn] = struct{}{}
+		s.conns[conn] = toBackend
 	}
 	return !s.over
 }
@@ -113,14 +134,27 @@ func (s *sessions) leave(conns []net.Conn, slot uint32, g *guard) {
 	s.wg.Done()
 }
 
-// endAll closes every connection of clients and their backends; the sessions end by that.
-func (s *sessions) endAll() {
-	s.mu.Lock()
-	s.over = true
-	for c := range s.conns {
-		_ = c.Close()
+// endAll ends the sessions: they lose their backends, and their clients are told why. Who has not taken that in time
+// loses the connection.
+func (s *sessions) endAll(why *wire.SQLError) (stop func() bool) {
+	for _, g := range s.all() {
+		g.end(why)
 	}
-	s.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for c, kind := range s.conns {
+		if kind == toBackend {
+			_ = c.Close()
+		}
+	}
+	return time.AfterFunc(lastWordsMax, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for c := range s.conns {
+			_ = c.Close() // closed again by who accepted it
+		}
+	}).Stop
 }
 
 func (s *sessions) wait() { s.wg.Wait() }
@@ -167,7 +201,7 @@ func (n *Node) accept(ctx context.Context, ln net.Listener) {
 
 // loadClientTLS reads the certificate for clients anew, as it is done for each of them: it may have been renewed.
 func (n *Node) loadClientTLS() error {
-	c, err := n.config.ClientTLS.ServerTLS()
+	c, err := n.settled().ClientTLS.ServerTLS()
 	if err == nil {
 		n.clientTLS.Store(c)
 	}
@@ -185,7 +219,7 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 	if err := n.loadClientTLS(); err != nil {
 		n.log.Error("TLS for clients stays as it was: the files are not usable", "error", err)
 	}
-	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: n.clientTLS.Load(), RequireTLS: n.config.ClientTLS.Require, MinorMax: n.minorMax()})
+	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: n.clientTLS.Load(), RequireTLS: n.settled().ClientTLS.Require, MinorMax: n.minorMax()})
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
 			n.log.Debug("a client was refused", "from", conn.RemoteAddr(), "error", err)
@@ -194,6 +228,10 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 	}
 	if cancel != nil {
 		n.cancels.Cancel(cancel)
+		return
+	}
+	if n.stops.refuses.Load() {
+		_ = startup.Refuse(errShutsDown()) // a client that left already misses nothing
 		return
 	}
 	if e := n.refusal(startup); e != nil {
@@ -206,7 +244,7 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 		return
 	}
 	slot := uint32(0)
-	if l.tenure.clients.Add(1) <= int64(n.config.Limits.Sessions) {
+	if l.tenure.clients.Add(1) <= int64(n.settled().Limits.Sessions) {
 		slot = l.sessions.admit(conn)
 	}
 	defer l.tenure.clients.Add(-1)
@@ -216,7 +254,7 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 	}
 	if slot == 0 {
 		l.reached.sessions.Add(1)
-		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.config.Limits.Sessions))
+		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.settled().Limits.Sessions))
 		return
 	}
 	l.serve(startup, conn, slot, once)
@@ -332,15 +370,19 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 		_ = startup.Refuse(errNotReady())
 		return
 	}
-	login, err := wire.Login(startup, backend, append(slices.Clone(startup.Ordered), wire.Param{Name: capture.SessionSetting, Value: "on"}), wire.LoginOptions{AllowTrust: l.config.Postgres.AllowTrust})
+	login, err := wire.Login(startup, backend, append(slices.Clone(startup.Ordered), wire.Param{Name: capture.SessionSetting, Value: "on"}), wire.LoginOptions{AllowTrust: l.node.settled().Postgres.AllowTrust})
 	if err != nil {
 		l.log.Debug("login failed", "from", conn.RemoteAddr(), "error", err)
+		return
+	}
+	if l.node.stops.refuses.Load() {
+		_ = startup.Refuse(errShutsDown())
 		return
 	}
 	admitted()
 	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
 	g.withdraw = l.withdraw
-	l.sessions.register(g)
+	l.sessions.register(g, conn)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
 	defer release()
 	if secret == nil {
@@ -364,8 +406,8 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 		Host: h, Collector: l.collector, ReturnedBytesMax: l.config.Limits.WritesetBytes,
 	})
 	if err := s.Run(); err != nil {
-		if l.ending() {
-			out.Append(wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member stops or restarts").Append(nil))
+		if l.ending() && !session.Told(err) {
+			out.Append(l.errEnds().Append(nil))
 		}
 		l.log.Debug("session ended", "from", conn.RemoteAddr(), "error", err)
 		l.endBackend(login.BackendPID)

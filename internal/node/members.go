@@ -94,6 +94,7 @@ const (
 	stateNoLeader   = "no leader"
 	stateCatchingUp = "catching up" // it serves, but has never been near the end of the order yet
 	stateSynced     = "synced"
+	stateStopping   = "stopping" // it sends its clients away, and does not want to lead
 )
 
 // status is what members tell each other.
@@ -138,6 +139,13 @@ func (p *peers) init() { p.last, p.seen = map[uint32]status{}, map[uint32]time.T
 func (p *peers) put(member uint32, s status) {
 	p.mu.Lock()
 	p.last[member], p.seen[member] = s, time.Now()
+	p.mu.Unlock()
+}
+
+// forget takes a member for dead until it is heard of again.
+func (p *peers) forget(member uint32) {
+	p.mu.Lock()
+	delete(p.seen, member)
 	p.mu.Unlock()
 }
 
@@ -188,6 +196,8 @@ func (l *life) ownStatus() status {
 	s.lag = s.behind(ordinal, volume)
 	switch {
 	case !l.ready.Load():
+	case l.node.stops.refuses.Load():
+		s.State = stateStopping
 	case s.Leader == 0:
 		s.State = stateNoLeader
 	case l.caughtUp.Load() || s.lag.items <= caughtUpItems && s.lag.bytes <= caughtUpBytes:

@@ -24,15 +24,14 @@ const (
 
 // retain takes checkpoints and compacts the log, until ctx ends.
 func (l *life) retain(ctx context.Context) error {
-	keep := l.config.Limits.LogRetention
-	every := int64(checkpointBytesMax)
-	if keep >= 0 {
-		every = min(every, keep/checkpointShare)
-	}
 	tried := uint64(0) // the entry of the last checkpoint that was taken, stored or not
 	for sleep(ctx, retainInterval) {
 		if !l.ready.Load() {
 			continue // the database may be another's yet
+		}
+		keep, every := l.settled().Limits.LogRetention, int64(checkpointBytesMax)
+		if keep >= 0 {
+			every = min(every, keep/checkpointShare)
 		}
 		if l.disk.BytesAfter(max(tried, l.saved.Load())) >= every {
 			at, err := l.takeCheckpoint(ctx)

@@ -49,6 +49,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	if err := t.begin(ctx); err != nil {
 		cancel(err)
 	} else {
+		n.served = true
 		n.setTenure(t)
 	}
 	select {
@@ -166,7 +167,7 @@ func (t *tenure) ready() bool {
 
 func (t *tenure) openTransport() error {
 	c := t.node.config
-	ln, err := net.Listen("tcp", c.MemberListen)
+	ln, err := net.Listen("tcp", c.MemberListen) // it was free, see memberPortFree
 	if err != nil {
 		return fmt.Errorf("member port %s cannot be opened: %w", c.MemberListen, err)
 	}

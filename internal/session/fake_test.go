@@ -49,6 +49,7 @@ type fakeHost struct {
 	cancelled  bool // what Cancelled says
 	cancels    bool // the client cancels what is done again
 	doom       *wire.SQLError
+	leaving    *wire.SQLError      // see dismiss
 	orphans    int                 // submissions decided commit whose backend could not
 	submits    int                 //
 	holding    bool                // between EnterSnapshot and LeaveSnapshot
@@ -443,6 +444,21 @@ func (h *fakeHost) Lock(string) bool { return false }
 func (h *fakeHost) SettleLocks(bool) {}
 
 func (h *fakeHost) Fate() *wire.SQLError { return nil }
+
+// Dismissed is what dismiss has set.
+func (h *fakeHost) Dismissed() *wire.SQLError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leaving
+}
+
+// dismiss has the session end when no transaction is open.
+func (h *fakeHost) dismiss(why *wire.SQLError) {
+	h.mu.Lock()
+	h.leaving = why
+	h.mu.Unlock()
+	h.poke()
+}
 
 // speaks runs what is said to the session's backend, which is the only one of its role that holds a lock to be spoken to.
 func (h *fakeHost) speaks(sql func(pid uint32) string) ([]*pgconn.Result, error) {

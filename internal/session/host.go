@@ -233,6 +233,9 @@ type Host interface {
 	Spent(message string) (moved bool, bound string)
 	// Fate is why the host has ended the session's backend; nil if it has not.
 	Fate() *wire.SQLError
+	// Dismissed is why the session is to end as soon as no transaction is open in it; nil if it is not. When that
+	// changes, a read from the client that is under way, or the next one, times out once.
+	Dismissed() *wire.SQLError
 	// Watch runs f, which reads from the backend, beside the session. When f ends by itself, a read from
 	// the client that is under way, or the next one, times out once, and over is true. stop
 	// makes f's read time out, unless it has ended, and waits for f's end.

@@ -253,6 +253,9 @@ func (s *Session) step() error {
 
 // next returns the client's next frame, telling the node that the session waits.
 func (s *Session) next() (wire.Frame, error) {
+	if err := s.leaves(); err != nil {
+		return wire.Frame{}, err
+	}
 	if s.unread.Raw != nil {
 		f := s.unread
 		s.unread = wire.Frame{}

@@ -123,6 +123,7 @@ func create(n int, opts []Option, parent string) (*Cluster, error) {
 		cfg := config.Config{
 			Cluster: "test", Member: uint32(k), DataDir: filepath.Join(dir, fmt.Sprintf("node%d", k)),
 			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only", Members: members,
+			DrainTimeout: "1s", // sessions of a test that are in a transaction when it stops a node
 			Postgres: config.Postgres{BinDir: build.BinDir, AllowTrust: true, Settings: map[string]string{
 				"shared_buffers": "32MB", "log_min_messages": "warning"}},
 		}

@@ -67,7 +67,7 @@ func nodeCommand() *cobra.Command {
 					return fmt.Errorf("config %s: log_level: %w", path, err)
 				}
 			}
-			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+			log := slog.New(cfg.LogHandler(os.Stderr, level))
 			return profiled(cpuProfile, func() error { return node.New(cfg, log).Run(c.Context()) })
 		},
 	}

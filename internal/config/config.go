@@ -26,6 +26,10 @@ type Config struct {
 	Database     string `toml:"database"`      // the replicated database; default "postgres"
 	SequenceStep int    `toml:"sequence_step"` // most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
+	LogFormat    string `toml:"log_format"`    // text, json; default text
+	HBAFile      string `toml:"hba_file"`      // rules for clients, in the form of pg_hba.conf; empty: none, see README
+	// ApplicationNameAddHost adds " - address:port" of the client to the application_name with which a session begins.
+	ApplicationNameAddHost bool `toml:"application_name_add_host"`
 	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor while what it does fits on it. Who
 	// catches up rests, so that the others can work.
 	SharesMachine bool     `toml:"shares_machine"`
@@ -79,6 +83,9 @@ type Limits struct {
 
 	LargeTransactions int `toml:"large_transactions"` // of more than 16 MiB that a member keeps at once for its sessions; default 4
 
+	PostgresLogBytes int `toml:"postgres_log_bytes"` // of postgres.log, beyond which it is moved aside; default 64 MiB, -1: never
+	PostgresLogFiles int `toml:"postgres_log_files"` // that are kept of it, the present one included; default 8
+
 	Channels    int `toml:"channels"`     // that the sessions of one member listen to; default 1000
 	NotifyQueue int `toml:"notify_queue"` // bytes of notifications waiting to be ordered, or to be passed on; default 64 MiB
 
@@ -127,8 +134,10 @@ func Load(path string) (*Config, error) {
 		}
 		c.Secret = strings.TrimSpace(string(s))
 	}
-	if c.DataDir != "" && !filepath.IsAbs(c.DataDir) {
-		c.DataDir = filepath.Join(filepath.Dir(path), c.DataDir)
+	for _, file := range []*string{&c.DataDir, &c.HBAFile} {
+		if *file != "" && !filepath.IsAbs(*file) {
+			*file = filepath.Join(filepath.Dir(path), *file)
+		}
 	}
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("config %s: %w", path, err)
@@ -159,6 +168,9 @@ func (c *Config) Validate() error {
 	if err := c.Limits.validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
+	if err := c.clients(); err != nil {
+		return err
+	}
 	return c.validateMembers()
 }
 
@@ -176,6 +188,7 @@ func (l *Limits) validate() error {
 		}
 	}
 	for name, v := range map[string]int{"commit_timeout_ms": l.CommitTimeoutMs, "flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
+		"postgres_log_bytes": l.PostgresLogBytes,
 		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent, "additions": l.Additions, "blind_writes": l.BlindWrites, "audit_percent": l.AuditPercent} {
 		if v < -1 {
 			return fmt.Errorf("%s is %d: use -1 to switch it off", name, v)
@@ -233,12 +246,16 @@ func (c *Config) defaults() {
 	if c.SequenceStep == 0 {
 		c.SequenceStep = 16
 	}
+	if c.LogFormat == "" {
+		c.LogFormat = "text"
+	}
 	l := &c.Limits
 	for _, d := range []struct {
 		v *int
 		d int
 	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 256 << 20}, {&l.LargeTransactions, 4}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
+		{&l.PostgresLogBytes, 64 << 20}, {&l.PostgresLogFiles, 8},
 		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}, {&l.Additions, 4096}, {&l.BlindWrites, 1}, {&l.AuditPercent, 1}, {&l.AuditIntervalS, 3600}} {
 		if *d.v == 0 {
 			*d.v = d.d

@@ -3,9 +3,9 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -134,6 +134,8 @@ func (l *life) guardOf(pid uint32) *guard {
 // pendingMax bounds clients between accept and admission.
 const pendingMax = 256
 
+var errStrangers = fmt.Errorf("%d others are not logged in yet", pendingMax)
+
 // accept is the listener's goroutine.
 func (n *Node) accept(ctx context.Context, ln net.Listener) {
 	var wg sync.WaitGroup
@@ -154,6 +156,7 @@ func (n *Node) accept(ctx context.Context, ln net.Listener) {
 		select {
 		case pending <- struct{}{}:
 		default:
+			n.clients.refuse(newClient(conn), errStrangers)
 			_ = conn.Close() // more strangers at once than anybody needs
 			continue
 		}
@@ -185,10 +188,15 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 	if err := n.loadClientTLS(); err != nil {
 		n.log.Error("TLS for clients stays as it was: the files are not usable", "error", err)
 	}
+	who := newClient(conn)
 	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: n.clientTLS.Load(), RequireTLS: n.config.ClientTLS.Require, MinorMax: n.minorMax()})
 	if err != nil {
-		if !errors.Is(err, io.EOF) {
-			n.log.Debug("a client was refused", "from", conn.RemoteAddr(), "error", err)
+		var said *wire.StartupError
+		if errors.As(err, &said) {
+			who.says(said.Params)
+		}
+		if !errors.Is(err, io.EOF) && ctx.Err() == nil {
+			n.clients.refuse(who, err)
 		}
 		return
 	}
@@ -196,30 +204,44 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 		n.cancels.Cancel(cancel)
 		return
 	}
-	if e := n.refusal(startup); e != nil {
+	who.says(startup.Params)
+	if startup.TLS != nil {
+		who.tls = tlsVersion(startup.TLS.Version)
+	}
+	l, slot, login, e := n.admit(ctx, who, startup, conn)
+	if l != nil {
+		defer l.tenure.clients.Add(-1)
+	}
+	if e != nil {
+		n.clients.refuse(who, e)
 		_ = startup.Refuse(e) // a client that left already misses nothing
 		return
 	}
-	l, e := n.database(ctx, startup)
-	if e != nil {
-		_ = startup.Refuse(e)
-		return
+	l.serve(who, startup, login, conn, slot, once)
+}
+
+// admit finds a place for a client, in a life that counts it, or says why there is none.
+func (n *Node) admit(ctx context.Context, who *client, s *wire.Startup, conn net.Conn) (l *life, slot uint32, login wire.LoginOptions, e *wire.SQLError) {
+	if login, e = n.admission(ctx, who, s); e != nil {
+		return nil, 0, login, e
 	}
-	slot := uint32(0)
+	if e = n.refusal(s); e != nil {
+		return nil, 0, login, e
+	}
+	if l, e = n.database(ctx, s); e != nil {
+		return nil, 0, login, e
+	}
 	if l.tenure.clients.Add(1) <= int64(n.config.Limits.Sessions) {
 		slot = l.sessions.admit(conn)
 	}
-	defer l.tenure.clients.Add(-1)
-	if slot == 0 && l.ending() {
-		_ = startup.Refuse(errNotReady())
-		return
+	switch {
+	case slot != 0:
+		return l, slot, login, nil
+	case l.ending():
+		return l, 0, login, errNotReady()
 	}
-	if slot == 0 {
-		l.reached.sessions.Add(1)
-		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.config.Limits.Sessions))
-		return
-	}
-	l.serve(startup, conn, slot, once)
+	l.reached.sessions.Add(1)
+	return l, 0, login, wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.config.Limits.Sessions)
 }
 
 // databaseWait is how long a client waits for a database that was just created, or is being opened.
@@ -313,7 +335,7 @@ func (l *life) endBackend(pid uint32) {
 }
 
 // serve logs an admitted client in at the local server and runs its session.
-func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted func()) {
+func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, conn net.Conn, slot uint32, admitted func()) {
 	var g *guard
 	conns := []net.Conn{conn}
 	defer func() {
@@ -322,22 +344,24 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 		l.sessions.leave(conns, slot, g)
 	}()
 	backend, err := net.Dial("unix", l.node.pg.SocketPath())
-	if err != nil {
-		_ = startup.Refuse(errNotReady())
+	if err == nil {
+		defer backend.Close()
+		conns = append(conns, backend)
+	}
+	if err != nil || !l.sessions.track(backend) {
+		e := errNotReady()
+		l.node.clients.refuse(who, e)
+		_ = startup.Refuse(e)
 		return
 	}
-	defer backend.Close()
-	conns = append(conns, backend)
-	if !l.sessions.track(backend) {
-		_ = startup.Refuse(errNotReady())
-		return
-	}
-	login, err := wire.Login(startup, backend, append(slices.Clone(startup.Ordered), wire.Param{Name: capture.SessionSetting, Value: "on"}), wire.LoginOptions{AllowTrust: l.config.Postgres.AllowTrust})
+	parameters := who.parameters(startup.Ordered, l.config.ApplicationNameAddHost)
+	login, err := wire.Login(startup, backend, append(parameters, wire.Param{Name: capture.SessionSetting, Value: "on"}), o)
 	if err != nil {
-		l.log.Debug("login failed", "from", conn.RemoteAddr(), "error", err)
+		l.node.clients.fail(who, err)
 		return
 	}
 	admitted()
+	defer l.node.clients.enter(who, login)()
 	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
 	g.withdraw = l.withdraw
 	l.sessions.register(g)
@@ -367,7 +391,7 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 		if l.ending() {
 			out.Append(wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member stops or restarts").Append(nil))
 		}
-		l.log.Debug("session ended", "from", conn.RemoteAddr(), "error", err)
+		l.log.Debug("session ended", "from", who.address, "error", err)
 		l.endBackend(login.BackendPID)
 	}
 	_ = startup.Conn.SetWriteDeadline(time.Now().Add(time.Second))

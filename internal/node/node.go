@@ -35,6 +35,8 @@ type Node struct {
 	major atomic.Int32 // version of PostgreSQL; 0 until it was found
 
 	clientTLS atomic.Pointer[tls.Config] // what was loaded last; nil: clients talk in the clear
+	rules     clientRules
+	clients   *clientLog
 
 	mu     sync.Mutex
 	tenure *tenure
@@ -42,7 +44,10 @@ type Node struct {
 
 // New makes a node of a validated configuration.
 func New(c *config.Config, log *slog.Logger) *Node {
-	return &Node{config: c, log: log.With("node", c.Self().Name), cancels: wire.NewCancels(c.Limits.Sessions * 2)}
+	log = log.With("node", c.Self().Name)
+	n := &Node{config: c, log: log, cancels: wire.NewCancels(c.Limits.Sessions * 2), clients: newClientLog(log)}
+	n.rules.roles.turn = make(chan struct{}, 1)
+	return n
 }
 
 const (
@@ -54,7 +59,7 @@ const (
 // error is final: the log is unusable, the databases differ, or the configuration cannot
 // work.
 func (n *Node) Run(ctx context.Context) error {
-	if err := n.loadClientTLS(); err != nil {
+	if err := errors.Join(n.loadClientTLS(), n.loadRules()); err != nil {
 		return err
 	}
 	ln, err := net.Listen("tcp", n.config.Listen)

@@ -57,6 +57,7 @@ func Schema() string {
 	fmt.Fprintf(&b, putFunction, insertChain("new_tab, new_op, new_ident, new_keys, new_img"), serializableTables, window(),
 		number(fmt.Sprintf("pg_catalog.concat('tutti.capture_s', pg_catalog.mod(pg_catalog.pg_backend_pid(), %d))", serializableTables)))
 	b.WriteString(collectFunction())
+	b.WriteString(sessionsSchema())
 	b.WriteString(sequenceSchema())
 	b.WriteString(insideSchema())
 	b.WriteString(definitionSchema())

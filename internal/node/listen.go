@@ -362,6 +362,7 @@ func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, co
 	}
 	admitted()
 	defer l.node.clients.enter(who, login)()
+	defer l.tenure.origins.enter(login.BackendPID, who)()
 	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
 	g.withdraw = l.withdraw
 	l.sessions.register(g)

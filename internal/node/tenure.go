@@ -25,6 +25,7 @@ type tenure struct {
 	fail      context.CancelCauseFunc
 	transport *transport.Transport
 	clients   atomic.Int64 // sessions, and those being admitted
+	origins   *sessionFile // of sessions
 	larges    *larges
 	running   sync.WaitGroup
 	looking   chan struct{} // has an element while somebody looks for a database that is not known, see await
@@ -43,6 +44,11 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	defer cancel(nil)
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
 		larges: newLarges(n.config.Limits.LargeTransactions), looking: make(chan struct{}, 1)}
+	var err error
+	if t.origins, err = openSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
+		return err
+	}
+	defer t.origins.close()
 	if err := t.openTransport(); err != nil {
 		return err
 	}
@@ -58,7 +64,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	}
 	n.setTenure(nil)
 	t.running.Wait()
-	err := context.Cause(ctx)
+	err = context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}

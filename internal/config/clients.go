@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -41,8 +40,8 @@ func (c *Config) clients() error {
 	default:
 		return fmt.Errorf("log_format is %q: use text or json", c.LogFormat)
 	}
-	if c.Limits.PostgresLogFiles < 1 {
-		return errors.New("limits: postgres_log_files is negative: one file is the least")
+	if n := c.Limits.PostgresLogFiles; n < 2 {
+		return fmt.Errorf("limits: postgres_log_files is %d: two are the least, the present one and one before it", n)
 	}
 	return nil
 }

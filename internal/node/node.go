@@ -138,6 +138,7 @@ func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
 	return instance.New(instance.Options{
 		Build: build, DataDir: n.serverDir(), SocketDir: "",
 		Settings: n.settings(), LogFile: filepath.Join(n.config.DataDir, "postgres.log"), Logger: n.log,
+		LogBytesMax: int64(n.config.Limits.PostgresLogBytes), LogFilesMax: n.config.Limits.PostgresLogFiles,
 		Yields: true,
 	}), nil
 }

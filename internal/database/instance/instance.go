@@ -21,7 +21,7 @@ const (
 	defaultSuperuser   = "postgres"
 	defaultPort        = 5432
 	defaultStopTimeout = 30 * time.Second
-	maxLogBytes        = 64 << 20 // postgres.log is moved to postgres.log.1 at a Start above this
+	maxLogBytes        = 64 << 20 // LogFile is moved aside at a Start above this, unless LogBytesMax says otherwise
 )
 
 // Options describe one server. Build and DataDir are required.
@@ -48,6 +48,11 @@ type Options struct {
 	User string
 	// LogFile takes the server's output; empty: postgres.log beside DataDir.
 	LogFile string
+	// LogBytesMax has LogFile moved to LogFile.1, and so on, while the server runs, when it has grown beyond that. Settings of
+	// the logging collector's then follow from it. 0: the server writes LogFile without a collector, and it grows until the next Start.
+	LogBytesMax int64
+	// LogFilesMax is how many files are kept of the log, LogFile included: two at least.
+	LogFilesMax int
 	// StopTimeout bounds a fast shutdown before it is forced; 0 means 30 s. Too short costs
 	// a recovery at the next Start.
 	StopTimeout time.Duration

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -71,6 +72,7 @@ func checkSettings(m map[string]string) error {
 // effective merges BaseSettings and Options.Settings; names are case-insensitive.
 func (i *Instance) effective() map[string]string {
 	m := BaseSettings()
+	maps.Copy(m, i.logSettings())
 	for name, value := range i.o.Settings {
 		m[strings.ToLower(name)] = value
 	}

@@ -26,8 +26,9 @@ type clientLog struct {
 	all     bucket
 	each    map[netip.Prefix]*bucket
 	others  bucket // of addresses for which there is no room in each
-	leftOut int    // since the last record that says so
-	telling bool   // such a record is due
+	swept   time.Time
+	leftOut int  // since the last record that says so
+	telling bool // such a record is due
 }
 
 // bucket holds how many records may be written at once.
@@ -88,7 +89,8 @@ func (l *clientLog) of(a netip.Addr, now time.Time) *bucket {
 	if b := l.each[prefix]; b != nil {
 		return b
 	}
-	if len(l.each) >= addressesLogged {
+	if len(l.each) >= addressesLogged && now.Sub(l.swept) >= time.Second {
+		l.swept = now
 		for p, b := range l.each { // order-free: those that are full again know no more than new ones
 			if now.Sub(b.last).Seconds()*addressLogRate >= addressLogBurst {
 				delete(l.each, p)
@@ -110,7 +112,7 @@ func (l *clientLog) enter(c *client, login *wire.LoginResult) (leave func()) {
 	attributes := slices.Clip(append(c.attributes(), slog.Uint64("pid", uint64(login.BackendPID))))
 	l.log.Info("client logged in", append(attributes, slog.String("method", login.Proof.String()))...)
 	return func() {
-		l.log.Info("client left", append(attributes, slog.Duration("after", l.now().Sub(began).Round(time.Millisecond)))...)
+		l.log.Info("client left", append(attributes, slog.Float64("seconds", l.now().Sub(began).Round(time.Millisecond).Seconds()))...)
 	}
 }
 

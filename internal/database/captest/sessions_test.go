@@ -69,6 +69,10 @@ func TestSessionsView(t *testing.T) {
 			t.Errorf("%s is shown %q, want %q; %s differ from pg_stat_activity", who, got, want, differ)
 		}
 	}
+	var elsewhere string
+	if p.scan(p.b, strings.ReplaceAll(sessions, "current_database()", "'"+p.dbA+"'"), &elsewhere); elsewhere != all {
+		t.Errorf("in another database %q", elsewhere)
+	}
 	p.exec(as["postgres"], "SET ROLE "+role("ann"))
 	var got string
 	if p.scan(as["postgres"], sessions, &got); !strings.HasPrefix(got, "ann 10.0.0.1 4711 TLSv1.3, bob   ,") {

@@ -8,7 +8,8 @@ import (
 	"github.com/tuttidb/tutti/internal/hba"
 )
 
-// ClientRules reads hba_file. It gives nil if none is configured, and an error with the rules as they were read if they cannot be
+// ClientRules reads hba_file. It gives nil if none is configured, and an error with the rules as they were read if
+// they cannot be
 // honoured. The warnings are of rules that match nobody.
 func (c *Config) ClientRules() (rules *hba.Rules, warnings []string, err error) {
 	if c.HBAFile == "" {
@@ -16,7 +17,8 @@ func (c *Config) ClientRules() (rules *hba.Rules, warnings []string, err error) 
 	}
 	rules, err = hba.Load(c.HBAFile)
 	if err == nil {
-		warnings, err = rules.Check(hba.Capabilities{Trust: c.Postgres.AllowTrust, TLS: c.ClientTLS.Cert != "", Verify: c.ClientTLS.CA != ""})
+		warnings, err = rules.Check(hba.Capabilities{Trust: c.Postgres.AllowTrust, TLS: c.ClientTLS.Cert != "",
+			Verify: c.ClientTLS.CA != ""})
 	}
 	if err != nil {
 		return rules, nil, fmt.Errorf("hba_file: %w", err)

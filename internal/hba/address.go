@@ -74,7 +74,8 @@ func parseAddress(f *fielder) (a address, err error) {
 	return a, nil
 }
 
-// numeric gives the bytes of an address; nil if the text is a name. PostgreSQL also takes what inet_aton takes, "10.1" for
+// numeric gives the bytes of an address; nil if the text is a name. PostgreSQL also takes what inet_aton takes,
+// "10.1" for
 // 10.0.0.1, which is refused here.
 func numeric(text string) ([]byte, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
@@ -126,7 +127,8 @@ func (a *address) has(ctx context.Context, c *Client, names *hostNames) bool {
 	return false
 }
 
-// hostNames finds the name of a client's machine, once, and whether it is its own: the name must lead back to the address.
+// hostNames finds the name of a client's machine, once, and whether it is its own: the name must lead back to the
+// address.
 type hostNames struct {
 	client          *Client
 	asked, verified bool

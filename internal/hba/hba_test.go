@@ -49,11 +49,14 @@ func found(t *testing.T, r *Rules, c Client) int {
 
 // TestWhole: one wrong line refuses the file, and all of them are named (A2).
 func TestWhole(t *testing.T) {
-	_, err := load("/d/hba", files{"/d/hba": "host all all all trust\nhost all all\nhost all all all magic\nhost all @more all reject\n", "/d/more": ""}.read)
+	_, err := load("/d/hba",
+		files{"/d/hba": "host all all all trust\nhost all all\nhost all all all magic\nhost all @more all reject\n",
+			"/d/more": ""}.read)
 	if err == nil {
 		t.Fatal("taken")
 	}
-	for _, want := range []string{"/d/hba, line 2: end-of-line before IP address specification", `/d/hba, line 3: invalid authentication method "magic"`, "/d/hba, line 4: more holds no words"} {
+	for _, want := range []string{"/d/hba, line 2: end-of-line before IP address specification",
+		`/d/hba, line 3: invalid authentication method "magic"`, "/d/hba, line 4: more holds no words"} {
 		want = strings.Replace(want, ": more", ": /d/more", 1)
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %s", err, want)
@@ -90,8 +93,10 @@ func TestCheck(t *testing.T) {
 		want    string
 	}{
 		{"host all all all trust\n", func(c *Capabilities) { c.Trust = false }, "line 1: trust needs allow_trust = true"},
-		{"\nhostssl all all all cert\n", func(c *Capabilities) { c.Verify = false }, "line 2: certificates of clients need ca"},
-		{"hostssl all all all scram-sha-256 clientcert=verify-ca\n", func(c *Capabilities) { c.Verify = false }, "certificates of clients need ca"},
+		{"\nhostssl all all all cert\n", func(c *Capabilities) { c.Verify = false },
+			"line 2: certificates of clients need ca"},
+		{"hostssl all all all scram-sha-256 clientcert=verify-ca\n", func(c *Capabilities) { c.Verify = false },
+			"certificates of clients need ca"},
 		{"host all all all ldap\n", func(*Capabilities) {}, "method ldap is not possible here"},
 		{"host all all all password\n", func(*Capabilities) {}, "method password is not possible here"},
 	} {
@@ -108,16 +113,19 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: %v", c.text, err)
 		}
 	}
-	r := rules(t, "local all postgres peer\nlocal all all trust\nhostssl all all all reject\nhostgssenc all all all reject\n")
+	r := rules(t,
+		"local all postgres peer\nlocal all all trust\nhostssl all all all reject\nhostgssenc all all all reject\n")
 	warnings, err := r.Check(Capabilities{})
-	if err != nil || len(warnings) != 2 || !strings.HasPrefix(warnings[0], "/d/hba:3: hostssl matches nobody") || !strings.HasPrefix(warnings[1], "/d/hba:4: hostgssenc") {
+	if err != nil || len(warnings) != 2 || !strings.HasPrefix(warnings[0], "/d/hba:3: hostssl matches nobody") ||
+		!strings.HasPrefix(warnings[1], "/d/hba:4: hostgssenc") {
 		t.Errorf("%q, %v", warnings, err)
 	}
 }
 
 // TestNobody: who has no rule has none; "local" lines are for nobody here (A1).
 func TestNobody(t *testing.T) {
-	if n := found(t, rules(t, "local all all trust\nhost other all all trust\nhostssl all all all reject\n"), client("10.0.0.1")); n != 0 {
+	if n := found(t, rules(t, "local all all trust\nhost other all all trust\nhostssl all all all reject\n"),
+		client("10.0.0.1")); n != 0 {
 		t.Errorf("line %d", n)
 	}
 }
@@ -176,9 +184,12 @@ func (d *dns) LookupHost(_ context.Context, h string) ([]string, error) {
 
 // TestNames: a name counts if it leads back to the address. It is looked for once, and only if a rule has one.
 func TestNames(t *testing.T) {
-	d := &dns{names: map[string][]string{"10.0.0.1": {"Db.Example.org."}, "10.0.0.2": {"db.example.org."}}, addresses: map[string][]string{"Db.Example.org": {"10.0.0.9", "10.0.0.1"}}}
-	r := rules(t, "host all all 10.0.0.7/32 reject\nhost all all example.org reject\nhost all all db.example.org trust\nhost all all .example.ORG reject\nhost all all .org trust\n")
-	for address, want := range map[string]int{"10.0.0.7": 1, "10.0.0.1": 3, "10.0.0.2": 0, "10.0.0.3": 0, "::ffff:10.0.0.1": 3} {
+	d := &dns{names: map[string][]string{"10.0.0.1": {"Db.Example.org."}, "10.0.0.2": {"db.example.org."}},
+		addresses: map[string][]string{"Db.Example.org": {"10.0.0.9", "10.0.0.1"}}}
+	r := rules(t,
+		"host all all 10.0.0.7/32 reject\nhost all all example.org reject\nhost all all db.example.org trust\nhost all all .example.ORG reject\nhost all all .org trust\n")
+	for address, want := range map[string]int{"10.0.0.7": 1, "10.0.0.1": 3, "10.0.0.2": 0, "10.0.0.3": 0,
+		"::ffff:10.0.0.1": 3} {
 		c := client(address)
 		c.Resolver = d
 		d.asked = 0
@@ -186,7 +197,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: line %d after %d questions, want %d", address, n, d.asked, want)
 		}
 	}
-	for pattern, yes := range map[string]bool{"a.b": true, "A.B": true, ".b": true, ".a.b": false, "b": false, ".": false} {
+	for pattern, yes := range map[string]bool{"a.b": true, "A.B": true, ".b": true, ".a.b": false, "b": false,
+		".": false} {
 		if matchName(pattern, "a.b") != yes {
 			t.Errorf("%s is not %v", pattern, yes)
 		}
@@ -196,10 +208,12 @@ func TestNames(t *testing.T) {
 // TestNets: the machine's own addresses, and their networks.
 func TestNets(t *testing.T) {
 	own := func() []*net.IPNet {
-		return []*net.IPNet{{IP: net.ParseIP("10.1.2.3"), Mask: net.CIDRMask(16, 32)}, {IP: net.ParseIP("fd00::5"), Mask: net.CIDRMask(64, 128)}}
+		return []*net.IPNet{{IP: net.ParseIP("10.1.2.3"), Mask: net.CIDRMask(16, 32)}, {IP: net.ParseIP("fd00::5"),
+			Mask: net.CIDRMask(64, 128)}}
 	}
 	r := rules(t, "host all all samehost trust\nhost all all samenet reject\n")
-	for address, want := range map[string]int{"10.1.2.3": 1, "10.1.9.9": 2, "10.2.0.1": 0, "fd00::5": 1, "fd00::6": 2, "fd00:0:0:1::5": 0, "::ffff:10.1.2.3": 1, "fd00::5%eth0": 1} {
+	for address, want := range map[string]int{"10.1.2.3": 1, "10.1.9.9": 2, "10.2.0.1": 0, "fd00::5": 1, "fd00::6": 2,
+		"fd00:0:0:1::5": 0, "::ffff:10.1.2.3": 1, "fd00::5%eth0": 1} {
 		c := client(address)
 		c.Interfaces = own
 		if n := found(t, r, c); n != want {
@@ -250,7 +264,8 @@ func TestChanged(t *testing.T) {
 
 // FuzzLoad: no text makes the reader fail otherwise than with an error.
 func FuzzLoad(f *testing.F) {
-	for _, s := range []string{"host all all all trust\n", "host \"a\"\"b\",@x 10.0.0.0/8 \\\n reject # c\n", "\"", "@", "a,\\"} {
+	for _, s := range []string{"host all all all trust\n", "host \"a\"\"b\",@x 10.0.0.0/8 \\\n reject # c\n", "\"", "@",
+		"a,\\"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -16,7 +16,8 @@ type Client struct {
 	User, Database string     // as the start-up packet has them
 	TLS            bool
 
-	// Member reports whether a role is a member of another, directly or not, or is that itself. A role that does not exist is a
+	// Member reports whether a role is a member of another, directly or not, or is that itself. A role that does not
+	// exist is a
 	// member of none. It is asked only where a rule depends on it.
 	Member func(role, of string) (bool, error)
 
@@ -54,7 +55,8 @@ func (c *Client) interfaces() (out []*net.IPNet) {
 	return out
 }
 
-// Find gives the rule that decides on a client: the first that matches. It is nil if there is none, which refuses the client.
+// Find gives the rule that decides on a client: the first that matches. It is nil if there is none, which refuses the
+// client.
 // ctx bounds how long names of machines are looked for. An error refuses the client, too.
 func (r *Rules) Find(ctx context.Context, c Client) (*Rule, error) {
 	c.Address = c.Address.Unmap().WithZone("")

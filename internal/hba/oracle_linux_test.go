@@ -44,10 +44,12 @@ type oracle struct {
 }
 
 func newOracle(t *testing.T) *oracle {
-	s := pgtest.Start(t, pgtest.TCP(), pgtest.Setting("password_encryption", "md5"), pgtest.Setting("log_min_messages", "panic"))
+	s := pgtest.Start(t, pgtest.TCP(), pgtest.Setting("password_encryption", "md5"), pgtest.Setting("log_min_messages",
+		"panic"))
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	o := &oracle{T: t, server: s, conn: s.Connect(t, ""), path: filepath.Join(s.DataDir(), "pg_hba.conf"), random: rand.New(rand.NewPCG(seed, 0))}
+	o := &oracle{T: t, server: s, conn: s.Connect(t, ""), path: filepath.Join(s.DataDir(), "pg_hba.conf"),
+		random: rand.New(rand.NewPCG(seed, 0))}
 	o.certificate()
 	return o
 }
@@ -59,7 +61,8 @@ func (o *oracle) certificate() {
 	if err != nil {
 		o.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(cryptorand.Reader, template, template, secret.Public(), secret)
 	if err != nil {
 		o.Fatal(err)
@@ -72,7 +75,8 @@ func (o *oracle) certificate() {
 	if err != nil {
 		o.Fatal(err)
 	}
-	for name, block := range map[string]*pem.Block{"server.crt": {Type: "CERTIFICATE", Bytes: der}, "server.key": {Type: "EC PRIVATE KEY", Bytes: keyDER}} {
+	for name, block := range map[string]*pem.Block{"server.crt": {Type: "CERTIFICATE", Bytes: der},
+		"server.key": {Type: "EC PRIVATE KEY", Bytes: keyDER}} {
 		path := filepath.Join(o.server.DataDir(), name)
 		err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600)
 		if st := owner.Sys().(*syscall.Stat_t); err == nil {
@@ -105,18 +109,24 @@ func (o *oracle) names(words ...string) string {
 }
 
 var (
-	databaseWords = []string{"all", `"all"`, "sameuser", `"sameuser"`, "samerole", "samegroup", "replication", "postgres", "alice", "team", `"te""am"`, `te"a"m`, `""`, `"a b,#c"`, "ALL", "@names"}
-	userWords     = []string{"all", `"all"`, "alice", "bob", "+team", `"+team"`, "+sub", "+nobody", "+", `"Bob"`, strings.Repeat("n", 63), "@names"}
-	addressWords  = []string{"all", `"all"`, "samehost", "samenet", "127.0.0.1/32", "127.0.0.2/31", "127.0.0.9/8", "0.0.0.0/0", "::1/128", "::/0", "127.0.0.2 255.255.255.255", "127.0.0.7 255.0.255.0",
+	databaseWords = []string{"all", `"all"`, "sameuser", `"sameuser"`, "samerole", "samegroup", "replication",
+		"postgres", "alice", "team", `"te""am"`, `te"a"m`, `""`, `"a b,#c"`, "ALL", "@names"}
+	userWords = []string{"all", `"all"`, "alice", "bob", "+team", `"+team"`, "+sub", "+nobody", "+", `"Bob"`,
+		strings.Repeat("n", 63), "@names"}
+	addressWords = []string{"all", `"all"`, "samehost", "samenet", "127.0.0.1/32", "127.0.0.2/31", "127.0.0.9/8",
+		"0.0.0.0/0", "::1/128", "::/0", "127.0.0.2 255.255.255.255", "127.0.0.7 255.0.255.0",
 		"fe80::1/10", "::ffff:127.0.0.1/128", "::1 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "127.0.0.1/0"}
-	wrongAddresses = []string{"127.0.0.1", "127.0.0.1/33", "127.0.0.1/", "127.0.0.1/x", "host.example/8", "127.0.0.1 ::1", "::1 255.0.0.0", "127.0.0.1,127.0.0.2", "host.example", ".example", "127.0.0.1 mask", "::1/129", "::1/-1"}
-	methodWords    = []string{"trust", "reject", "scram-sha-256", "md5", "password"}
+	wrongAddresses = []string{"127.0.0.1", "127.0.0.1/33", "127.0.0.1/", "127.0.0.1/x", "host.example/8",
+		"127.0.0.1 ::1", "::1 255.0.0.0", "127.0.0.1,127.0.0.2", "host.example", ".example", "127.0.0.1 mask", "::1/129",
+		"::1/-1"}
+	methodWords = []string{"trust", "reject", "scram-sha-256", "md5", "password"}
 )
 
 // rule is a line that PostgreSQL takes.
 func (o *oracle) rule() string {
 	gap := func() string { return o.one(" ", "\t", "   ", " \t ", "\\\n ", " \\\n") }
-	return o.one("host", "host", "host", "hostnossl", "hostssl", "hostnogssenc") + gap() + o.names(databaseWords...) + gap() + o.names(userWords...) + gap() + o.one(addressWords...) + gap() +
+	return o.one("host", "host", "host", "hostnossl", "hostssl",
+		"hostnogssenc") + gap() + o.names(databaseWords...) + gap() + o.names(userWords...) + gap() + o.one(addressWords...) + gap() +
 		o.one(methodWords...) + o.one("", " # why", "#", " \r")
 }
 
@@ -128,15 +138,21 @@ func (o *oracle) words() string {
 		i := o.random.IntN(len(line))
 		line = slices.Delete(line, i, i+1)
 	case 1:
-		line = slices.Insert(line, o.random.IntN(len(line)), o.one("x", ",", ",x", `"`, `""`, "all", "#", "a,b", `a"b c"d`, `"a"b`, `a""`))
+		line = slices.Insert(line, o.random.IntN(len(line)), o.one("x", ",", ",x", `"`, `""`, "all", "#", "a,b", `a"b c"d`,
+			`"a"b`, `a""`))
 	case 2:
 		line = []string{o.one("host", "hostssl"), "all", "all", o.one(wrongAddresses...), "trust"}
 	case 3:
-		line = append([]string{"hostssl all all all", o.one("cert", "trust", "scram-sha-256")}, o.one("clientcert=verify-full", "clientcert=verify-ca", "clientcert=no", "clientcert", "clientcert=verify-ca,clientname=CN", `"clientcert=verify-full"`))
+		line = append([]string{"hostssl all all all", o.one("cert", "trust", "scram-sha-256")},
+			o.one("clientcert=verify-full", "clientcert=verify-ca", "clientcert=no", "clientcert",
+				"clientcert=verify-ca,clientname=CN", `"clientcert=verify-full"`))
 	case 4:
-		line = []string{o.one("host", "hostnossl"), "all all all", o.one("cert", "peer", "clientcert=verify-ca", "magic", "Trust", `"trust"`, "trust,reject", "ident", "trust clientcert=verify-ca")}
+		line = []string{o.one("host", "hostnossl"), "all all all", o.one("cert", "peer", "clientcert=verify-ca", "magic",
+			"Trust", `"trust"`, "trust,reject", "ident", "trust clientcert=verify-ca")}
 	case 5:
-		line = []string{o.one("local all all peer", "local all trust", "local replication postgres trust", "socket all all trust", "host,local all all all trust", "hostgssenc all all all trust", "", "# host", " ,", `"host" all all all trust`)}
+		line = []string{o.one("local all all peer", "local all trust", "local replication postgres trust",
+			"socket all all trust", "host,local all all all trust", "hostgssenc all all all trust", "", "# host", " ,",
+			`"host" all all all trust`)}
 	}
 	return strings.Join(line, o.one(" ", "\t", "  "))
 }
@@ -144,7 +160,8 @@ func (o *oracle) words() string {
 // TestParsedAsPostgreSQL compares each line with what PostgreSQL says of it in pg_hba_file_rules.
 func TestParsedAsPostgreSQL(t *testing.T) {
 	o := newOracle(t)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(o.path), "names"), []byte("team, \"all\"\n# no\nother\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(o.path), "names"), []byte("team, \"all\"\n# no\nother\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	good, bad := 0, 0
@@ -195,7 +212,8 @@ func (o *oracle) ours() map[int]string {
 			out[l.number] = "refused"
 			continue
 		}
-		address, mask := map[addressKind]string{anyAddress: "all", sameHost: "samehost", sameNet: "samenet", named: rule.address.name}[rule.address.kind], ""
+		address, mask := map[addressKind]string{anyAddress: "all", sameHost: "samehost", sameNet: "samenet",
+			named: rule.address.name}[rule.address.kind], ""
 		if rule.Type == "local" {
 			address = ""
 		}
@@ -204,14 +222,16 @@ func (o *oracle) ours() map[int]string {
 			under, _ := netip.AddrFromSlice(rule.address.mask)
 			address, mask = at.String(), under.String()
 		}
-		out[l.number] = fmt.Sprintf("%s %q %q %s %s %s %s", rule.Type, list(rule.databases), list(rule.users), address, mask, rule.Method, rule.Certificate)
+		out[l.number] = fmt.Sprintf("%s %q %q %s %s %s %s", rule.Type, list(rule.databases), list(rule.users), address,
+			mask, rule.Method, rule.Certificate)
 	}
 	return out
 }
 
 func (o *oracle) theirs() map[int]string {
 	o.Helper()
-	rows, err := o.conn.Query(context.Background(), "SELECT line_number, type, database, user_name, coalesce(address, ''), coalesce(netmask, ''), auth_method, options, error FROM pg_hba_file_rules")
+	rows, err := o.conn.Query(context.Background(),
+		"SELECT line_number, type, database, user_name, coalesce(address, ''), coalesce(netmask, ''), auth_method, options, error FROM pg_hba_file_rules")
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -219,30 +239,32 @@ func (o *oracle) theirs() map[int]string {
 	var number int
 	var kind, address, mask, method, wrong *string
 	var databases, users, options []string
-	_, err = pgx.ForEachRow(rows, []any{&number, &kind, &databases, &users, &address, &mask, &method, &options, &wrong}, func() error {
-		if wrong != nil || kind == nil { // some that are refused have neither
-			out[number] = "refused"
-			return nil
-		}
-		certificate := ""
-		for _, option := range options {
-			if value, ok := strings.CutPrefix(option, "clientcert="); ok {
-				certificate = value
+	_, err = pgx.ForEachRow(rows, []any{&number, &kind, &databases, &users, &address, &mask, &method, &options, &wrong},
+		func() error {
+			if wrong != nil || kind == nil { // some that are refused have neither
+				out[number] = "refused"
+				return nil
 			}
-		}
-		if _, err := numeric(*address); err != nil && *address != "" { // it takes "::1x" for a name
-			out[number] = "refused"
-			return nil
-		}
-		plain := func(s string) string { // "::ffff:0:0/96" has two forms
-			if ip, err := netip.ParseAddr(s); err == nil {
-				return ip.String()
+			certificate := ""
+			for _, option := range options {
+				if value, ok := strings.CutPrefix(option, "clientcert="); ok {
+					certificate = value
+				}
 			}
-			return s
-		}
-		out[number] = fmt.Sprintf("%s %q %q %s %s %s %s", *kind, databases, users, plain(*address), plain(*mask), *method, certificate)
-		return nil
-	})
+			if _, err := numeric(*address); err != nil && *address != "" { // it takes "::1x" for a name
+				out[number] = "refused"
+				return nil
+			}
+			plain := func(s string) string { // "::ffff:0:0/96" has two forms
+				if ip, err := netip.ParseAddr(s); err == nil {
+					return ip.String()
+				}
+				return s
+			}
+			out[number] = fmt.Sprintf("%s %q %q %s %s %s %s", *kind, databases, users, plain(*address), plain(*mask), *method,
+				certificate)
+			return nil
+		})
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -252,7 +274,8 @@ func (o *oracle) theirs() map[int]string {
 // TestFoundAsPostgreSQL has clients from several addresses ask for several databases, here and there.
 func TestFoundAsPostgreSQL(t *testing.T) {
 	o := newOracle(t)
-	o.server.Exec(t, "", "CREATE ROLE team", "CREATE ROLE sub ROLE team", "DROP ROLE sub", "CREATE ROLE sub IN ROLE team", "CREATE ROLE alice LOGIN IN ROLE team", "CREATE ROLE bob LOGIN SUPERUSER IN ROLE sub")
+	o.server.Exec(t, "", "CREATE ROLE team", "CREATE ROLE sub ROLE team", "DROP ROLE sub",
+		"CREATE ROLE sub IN ROLE team", "CREATE ROLE alice LOGIN IN ROLE team", "CREATE ROLE bob LOGIN SUPERUSER IN ROLE sub")
 	members := map[string][]string{"alice": {"team"}, "bob": {"sub", "team"}, "sub": {"team"}}
 	known := []string{"alice", "bob", "sub", "team"}
 	member := func(role, of string) (bool, error) {
@@ -278,7 +301,9 @@ func TestFoundAsPostgreSQL(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, text)
 		}
 		for range 20 {
-			c := Client{Address: netip.MustParseAddr(o.one(sources...)), Database: o.one("", "postgres", "alice", "team", `te"am`, "all", "replication"), User: o.one("alice", "bob", "team", "nobody", "all", "+team", "Bob", "sub", strings.Repeat("n", 70)), TLS: o.random.IntN(5) == 0, Member: member}
+			c := Client{Address: netip.MustParseAddr(o.one(sources...)), Database: o.one("", "postgres", "alice", "team",
+				`te"am`, "all", "replication"), User: o.one("alice", "bob", "team", "nobody", "all", "+team", "Bob", "sub",
+				strings.Repeat("n", 70)), TLS: o.random.IntN(5) == 0, Member: member}
 			rule, err := rules.Find(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
@@ -290,7 +315,8 @@ func TestFoundAsPostgreSQL(t *testing.T) {
 			theirs := o.ask(c)
 			verdicts[theirs]++
 			if ours != theirs {
-				t.Fatalf("for %s (TLS %v) as %q to %q: %v, %s, but PostgreSQL says %s of\n%s", c.Address, c.TLS, c.User, c.Database, rule, ours, theirs, text)
+				t.Fatalf("for %s (TLS %v) as %q to %q: %v, %s, but PostgreSQL says %s of\n%s", c.Address, c.TLS, c.User,
+					c.Database, rule, ours, theirs, text)
 			}
 		}
 	}
@@ -304,7 +330,8 @@ func (o *oracle) load(text string) {
 	o.Helper()
 	o.write(text)
 	var before, now time.Time
-	if err := o.conn.QueryRow(context.Background(), "SELECT pg_conf_load_time() FROM pg_reload_conf()").Scan(&before); err != nil {
+	if err := o.conn.QueryRow(context.Background(),
+		"SELECT pg_conf_load_time() FROM pg_reload_conf()").Scan(&before); err != nil {
 		o.Fatal(err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); !now.After(before); time.Sleep(time.Millisecond) {

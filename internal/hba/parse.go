@@ -19,7 +19,8 @@ const (
 )
 
 // postgresMethods are those that PostgreSQL knows.
-var postgresMethods = []string{Trust, Reject, SCRAM, MD5, Cert, "password", "peer", "ident", "gss", "sspi", "pam", "bsd", "ldap", "radius", "oauth"}
+var postgresMethods = []string{Trust, Reject, SCRAM, MD5, Cert, "password", "peer", "ident", "gss", "sspi", "pam",
+	"bsd", "ldap", "radius", "oauth"}
 
 // Rule is one line about clients.
 type Rule struct {
@@ -27,7 +28,8 @@ type Rule struct {
 	Line   int
 	Type   string // local, host, hostssl, hostnossl, hostgssenc, hostnogssenc
 	Method string
-	// Certificate asks for a certificate of the client: "", "verify-ca", or "verify-full", where its common name must be the user's.
+	// Certificate asks for a certificate of the client: "", "verify-ca", or "verify-full", where its common name must be
+	// the user's.
 	Certificate string
 
 	databases, users []token
@@ -67,7 +69,8 @@ func load(path string, read func(string) ([]byte, error)) (*Rules, error) {
 	return rules, nil
 }
 
-// Changed reports whether one of the files that were read holds something else now. Rules that Load refused can be asked, too.
+// Changed reports whether one of the files that were read holds something else now. Rules that Load refused can be
+// asked, too.
 func (r *Rules) Changed() bool {
 	for path, was := range r.files {
 		now, err := r.read(path)
@@ -114,7 +117,8 @@ func (r *Rules) Check(c Capabilities) (warnings []string, err error) {
 		case rule.Type == "hostssl" && !c.TLS:
 			warnings = append(warnings, fmt.Sprintf("%v: hostssl matches nobody, as [client_tls] has no certificate", rule))
 		case rule.Type == "hostgssenc":
-			warnings = append(warnings, fmt.Sprintf("%v: hostgssenc matches nobody, as GSSAPI encryption is not possible here", rule))
+			warnings = append(warnings, fmt.Sprintf("%v: hostgssenc matches nobody, as GSSAPI encryption is not possible here",
+				rule))
 		}
 		if err != nil {
 			errs = append(errs, at(rule.File, rule.Line, err))
@@ -225,7 +229,8 @@ func (f *fielder) one(what, several string) (token, error) {
 	return field[0], nil
 }
 
-// names takes databases or users. From version 16 on PostgreSQL takes what begins with a slash for a regular expression, before
+// names takes databases or users. From version 16 on PostgreSQL takes what begins with a slash for a regular
+// expression, before
 // that for a name.
 func (f *fielder) names(what string) ([]token, error) {
 	field, err := f.take(what)

@@ -140,7 +140,8 @@ func (r *reader) include(from, name string, depth int) (out []token, err error) 
 	return out, err
 }
 
-// next takes one token off s, and says whether there was one, and whether a comma followed it. It is next_token in PostgreSQL's
+// next takes one token off s, and says whether there was one, and whether a comma followed it. It is next_token in
+// PostgreSQL's
 // hba.c.
 func next(s string) (t token, rest string, ok, comma bool) {
 	i := 0

@@ -31,7 +31,8 @@ func newClient(conn net.Conn) *client {
 
 // says takes what the start-up packet says.
 func (c *client) says(params map[string]string) {
-	c.user, c.database, c.application, c.options = params["user"], params["database"], params["application_name"], params["options"]
+	c.user, c.database, c.application, c.options = params["user"], params["database"], params["application_name"],
+		params["options"]
 	if c.database == "" {
 		c.database = c.user
 	}
@@ -45,7 +46,8 @@ func tlsVersion(version uint16) string {
 // attributes are for the log.
 func (c *client) attributes() []any {
 	out := []any{slog.String("client_addr", c.address.Addr().String()), slog.Int("client_port", int(c.address.Port()))}
-	for _, a := range [][2]string{{"user", c.user}, {"database", c.database}, {"application_name", c.application}, {"tls", c.tls}, {"rule", c.rule}} {
+	for _, a := range [][2]string{{"user", c.user}, {"database", c.database}, {"application_name", c.application},
+		{"tls", c.tls}, {"rule", c.rule}} {
 		if a[1] != "" {
 			out = append(out, slog.String(a[0], shown(a[1])))
 		}
@@ -55,7 +57,8 @@ func (c *client) attributes() []any {
 
 const shownBytesMax = 200
 
-// shown is text that came from outside, for the log: of bounded length and valid. The handlers quote what is not printable.
+// shown is text that came from outside, for the log: of bounded length and valid. The handlers quote what is not
+// printable.
 func shown(text string) string {
 	if len(text) > shownBytesMax {
 		text = text[:shownBytesMax] + "…"
@@ -68,7 +71,8 @@ const (
 	applicationNameNone = "app"
 )
 
-// applicationName is application_name with the client's address, in the form that pgbouncer has given it. If there is not room for
+// applicationName is application_name with the client's address, in the form that pgbouncer has given it. If there is
+// not room for
 // both, the name is cut.
 func (c *client) applicationName() string {
 	name, suffix := c.application, " - "+c.address.String()
@@ -82,7 +86,8 @@ func (c *client) applicationName() string {
 	return name + suffix
 }
 
-// parameters are those with which the client's session begins at the local server. One whose options may have a name in them keeps it.
+// parameters are those with which the client's session begins at the local server. One whose options may have a name
+// in them keeps it.
 func (c *client) parameters(ordered []wire.Param, add bool) []wire.Param {
 	add = add && (c.application != "" || !strings.Contains(strings.ToLower(c.options), "application"))
 	out := make([]wire.Param, 0, len(ordered)+2)

@@ -38,7 +38,8 @@ func TestApplicationName(t *testing.T) {
 			t.Errorf("%q at %s: %q, want %q", c.name, c.address, got, c.want)
 		}
 	}
-	said := []wire.Param{{Name: "user", Value: "u"}, {Name: "application_name", Value: "a"}, {Name: "application_name", Value: "b"}}
+	said := []wire.Param{{Name: "user", Value: "u"}, {Name: "application_name", Value: "a"}, {Name: "application_name",
+		Value: "b"}}
 	who := clientAt("10.0.0.7:1")
 	who.says(map[string]string{"application_name": "b"})
 	if got := fmt.Sprint(who.parameters(said, true)); got != "[{user u} {application_name b - 10.0.0.7:1}]" {
@@ -81,12 +82,14 @@ func TestClientLogInjection(t *testing.T) {
 			t.Fatalf("%d lines:\n%s", len(lines), out.String())
 		}
 		for _, line := range lines {
-			if strings.ContainsAny(line, "\r\x1b") || !utf8.ValidString(line) || format == "text" && strings.Contains(line, "\u202e") || len(line) > 4000 {
+			if strings.ContainsAny(line, "\r\x1b") || !utf8.ValidString(line) || format == "text" && strings.Contains(line,
+				"\u202e") || len(line) > 4000 {
 				t.Errorf("%d bytes: %q", len(line), line)
 			}
 			if format == "json" {
 				m := map[string]any{}
-				if err := json.Unmarshal([]byte(line), &m); err != nil || m["client_addr"] != "10.0.0.1" || m["client_port"] != 5.0 || !strings.HasPrefix(m["user"].(string), "x\nlevel") {
+				if err := json.Unmarshal([]byte(line), &m); err != nil || m["client_addr"] != "10.0.0.1" ||
+					m["client_port"] != 5.0 || !strings.HasPrefix(m["user"].(string), "x\nlevel") {
 					t.Errorf("%v: %s", err, line)
 				}
 			}
@@ -121,7 +124,8 @@ func TestClientLogSays(t *testing.T) {
 	}
 }
 
-// TestClientLogIsBounded: an hour of a flood from one address, and then from all, is some lines, and the rest is counted; who has another
+// TestClientLogIsBounded: an hour of a flood from one address, and then from all, is some lines, and the rest is
+// counted; who has another
 // address is logged beside the one.
 func TestClientLogIsBounded(t *testing.T) {
 	l, out, now := logged("text")
@@ -155,7 +159,9 @@ func TestClientLogIsBounded(t *testing.T) {
 		t.Errorf("%d are logged or counted, %d to be told", sum, l.leftOut)
 	}
 	l.tell()
-	if !strings.Contains(out.String(), fmt.Sprintf("level=WARN msg=\"more clients were refused, or failed to log in, than are logged\" left_out=%d\n", left)) {
+	if !strings.Contains(out.String(),
+		fmt.Sprintf("level=WARN msg=\"more clients were refused, or failed to log in, than are logged\" left_out=%d\n",
+			left)) {
 		t.Errorf("how many were left out is not told:\n%s", out.String()[out.Len()-300:])
 	}
 	for i := range uint64(300) { // one machine has as many addresses of IPv6 as it likes
@@ -181,9 +187,12 @@ func TestPresented(t *testing.T) {
 		verified bool
 		ok       bool
 	}{
-		{"ann", name("ann"), true, true}, {"ann", name("ann"), false, false}, {"ann", name("Ann"), true, false}, {"ann", name("bob", "ann"), true, false},
-		{"ann", name("ann\x00evil"), true, false}, {"ann", name(), true, false}, {"ann", name(7), true, false}, {"ann", nil, true, false},
-		{strings.Repeat("n", 70), name(strings.Repeat("n", 63)), true, true}, {strings.Repeat("n", 70), name(strings.Repeat("n", 70)), true, false},
+		{"ann", name("ann"), true, true}, {"ann", name("ann"), false, false}, {"ann", name("Ann"), true, false}, {"ann",
+			name("bob", "ann"), true, false},
+		{"ann", name("ann\x00evil"), true, false}, {"ann", name(), true, false}, {"ann", name(7), true, false}, {"ann", nil,
+			true, false},
+		{strings.Repeat("n", 70), name(strings.Repeat("n", 63)), true, true}, {strings.Repeat("n", 70),
+			name(strings.Repeat("n", 70)), true, false},
 	} {
 		s := &wire.Startup{Params: map[string]string{"user": c.user}, TLS: &tls.ConnectionState{}}
 		if c.cert != nil {

@@ -14,8 +14,10 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// clientLog says in the log who has come, who was refused, and who failed to prove who it is. Anybody who reaches the port can be
-// refused, so these records are bounded, for each address and for all. What is left out is counted, and the count is logged.
+// clientLog says in the log who has come, who was refused, and who failed to prove who it is. Anybody who reaches the
+// port can be
+// refused, so these records are bounded, for each address and for all. What is left out is counted, and the count is
+// logged.
 type clientLog struct {
 	log *slog.Logger
 	now func() time.Time
@@ -48,7 +50,8 @@ const (
 )
 
 func newClientLog(log *slog.Logger) *clientLog {
-	return &clientLog{log: log, now: time.Now, each: map[netip.Prefix]*bucket{}, all: bucket{left: clientLogBurst}, others: bucket{left: addressLogBurst}}
+	return &clientLog{log: log, now: time.Now, each: map[netip.Prefix]*bucket{}, all: bucket{left: clientLogBurst},
+		others: bucket{left: addressLogBurst}}
 }
 
 // take reports whether there is room for one more record.
@@ -112,7 +115,8 @@ func (l *clientLog) enter(c *client, login *wire.LoginResult) (leave func()) {
 	attributes := slices.Clip(append(c.attributes(), slog.Uint64("pid", uint64(login.BackendPID))))
 	l.log.Info("client logged in", append(attributes, slog.String("method", login.Proof.String()))...)
 	return func() {
-		l.log.Info("client left", append(attributes, slog.Float64("seconds", l.now().Sub(began).Round(time.Millisecond).Seconds()))...)
+		l.log.Info("client left", append(attributes, slog.Float64("seconds",
+			l.now().Sub(began).Round(time.Millisecond).Seconds()))...)
 	}
 }
 
@@ -155,9 +159,11 @@ func (l *clientLog) failure(what string, c *client, err error) {
 	switch {
 	case errors.As(err, &backend):
 		f := backend.Fields
-		attributes = append(attributes, slog.String("severity", shown(f.Severity)), slog.String("sqlstate", shown(f.Code)), slog.String("error", shown(f.Message)))
+		attributes = append(attributes, slog.String("severity", shown(f.Severity)), slog.String("sqlstate", shown(f.Code)),
+			slog.String("error", shown(f.Message)))
 	case errors.As(err, &sql):
-		attributes = append(attributes, slog.String("severity", "FATAL"), slog.String("sqlstate", sql.Code), slog.String("error", shown(sql.Message)))
+		attributes = append(attributes, slog.String("severity", "FATAL"), slog.String("sqlstate", sql.Code),
+			slog.String("error", shown(sql.Message)))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		attributes = append(attributes, slog.String("error", "the client did not say in time what it wants"))
 	default:

@@ -18,7 +18,8 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// clientRules are those of hba_file. The file is read anew when it has changed, as the certificate for clients is. If it cannot be
+// clientRules are those of hba_file. The file is read anew when it has changed, as the certificate for clients is. If
+// it cannot be
 // read then, or not be honoured, the rules stay as they were.
 type clientRules struct {
 	inForce atomic.Pointer[hba.Rules] // nil: none are configured
@@ -64,7 +65,8 @@ func (n *Node) followRules() {
 		err = errors.New("it ends within a line, and may not be written yet to its end")
 	}
 	if err != nil {
-		n.log.Error("rules for clients stay as they were: hba_file has changed, and is not usable", "hba_file", n.config.HBAFile, "error", err)
+		n.log.Error("rules for clients stay as they were: hba_file has changed, and is not usable", "hba_file",
+			n.config.HBAFile, "error", err)
 		return
 	}
 	n.rules.inForce.Store(rules)
@@ -80,14 +82,16 @@ func (n *Node) admission(ctx context.Context, c *client, s *wire.Startup) (wire.
 	}
 	ctx, cancel := context.WithDeadline(ctx, s.Deadline)
 	defer cancel()
-	rule, err := rules.Find(ctx, hba.Client{Address: c.address.Addr(), User: s.Params["user"], Database: s.Params["database"], TLS: s.TLS != nil,
+	rule, err := rules.Find(ctx, hba.Client{Address: c.address.Addr(), User: s.Params["user"],
+		Database: s.Params["database"], TLS: s.TLS != nil,
 		Member: func(role, of string) (bool, error) { return n.isMember(ctx, role, of) }})
 	encryption := "no encryption"
 	if s.TLS != nil {
 		encryption = "SSL encryption"
 	}
 	refused := func(format string) *wire.SQLError {
-		return wire.Fatalf(wire.CodeInvalidAuthorization, format, c.address.Addr(), cutName(c.user), cutName(c.database), encryption)
+		return wire.Fatalf(wire.CodeInvalidAuthorization, format, c.address.Addr(), cutName(c.user), cutName(c.database),
+			encryption)
 	}
 	if rule != nil {
 		c.rule = rule.String()
@@ -95,12 +99,14 @@ func (n *Node) admission(ctx context.Context, c *client, s *wire.Startup) (wire.
 	switch {
 	case err != nil:
 		n.log.Debug("a rule for clients could not be looked at", "error", err)
-		return wire.LoginOptions{}, wire.Fatalf(wire.CodeCannotConnectNow, "the rules for clients depend on roles, about which this member's PostgreSQL cannot be asked now").
+		return wire.LoginOptions{}, wire.Fatalf(wire.CodeCannotConnectNow,
+			"the rules for clients depend on roles, about which this member's PostgreSQL cannot be asked now").
 			WithHint("Try again, or connect to another member.")
 	case rule == nil:
 		return wire.LoginOptions{}, refused("no pg_hba.conf entry for host \"%s\", user \"%s\", database \"%s\", %s")
 	case rule.Method == hba.Reject:
-		return wire.LoginOptions{}, refused("pg_hba.conf rejects connection for host \"%s\", user \"%s\", database \"%s\", %s")
+		return wire.LoginOptions{},
+			refused("pg_hba.conf rejects connection for host \"%s\", user \"%s\", database \"%s\", %s")
 	case rule.Certificate != "":
 		if e := presented(s, rule.Certificate == "verify-full"); e != nil {
 			return wire.LoginOptions{}, e
@@ -114,7 +120,8 @@ func (n *Node) admission(ctx context.Context, c *client, s *wire.Startup) (wire.
 	case hba.Trust, hba.Cert:
 		return wire.LoginOptions{AllowTrust: true}, nil
 	}
-	return wire.LoginOptions{}, wire.Fatalf(wire.CodeFeatureNotSupported, "authentication method %s is not possible", rule.Method) // Check refuses it
+	return wire.LoginOptions{}, wire.Fatalf(wire.CodeFeatureNotSupported, "authentication method %s is not possible",
+		rule.Method) // Check refuses it
 }
 
 // nameBytesMax is to what PostgreSQL cuts names in a start-up packet.
@@ -124,7 +131,8 @@ func cutName(s string) string { return s[:min(len(s), nameBytesMax)] }
 
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
-// presented checks the certificate that a client has presented: that it was verified and, if it shall be the user's, its common name.
+// presented checks the certificate that a client has presented: that it was verified and, if it shall be the user's,
+// its common name.
 func presented(s *wire.Startup, user bool) *wire.SQLError {
 	if s.TLS == nil || len(s.TLS.VerifiedChains) == 0 || len(s.TLS.PeerCertificates) == 0 {
 		return wire.Fatalf(wire.CodeInvalidAuthorization, "connection requires a valid client certificate")
@@ -136,7 +144,8 @@ func presented(s *wire.Startup, user bool) *wire.SQLError {
 	return nil
 }
 
-// nameOf is a certificate's common name, the first if there are several, as X509_NAME_get_text_by_NID gives it to PostgreSQL.
+// nameOf is a certificate's common name, the first if there are several, as X509_NAME_get_text_by_NID gives it to
+// PostgreSQL.
 func nameOf(c *x509.Certificate) string {
 	for _, n := range c.Subject.Names {
 		if n.Type.Equal(commonName) {

@@ -12,7 +12,8 @@ import (
 	"github.com/tuttidb/tutti/internal/database/instance"
 )
 
-// sessionFile tells the local PostgreSQL where the sessions come from, for the view tutti.sessions. See capture.SessionsFile.
+// sessionFile tells the local PostgreSQL where the sessions come from, for the view tutti.sessions. See
+// capture.SessionsFile.
 type sessionFile struct {
 	log *slog.Logger
 

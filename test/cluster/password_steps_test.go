@@ -49,7 +49,8 @@ const verifier = "SCRAM-SHA-256$4096:c2l4dGVlbiBieXRlcyBpdA==$Rby+BBFwBuPJWW6eE4
 // login connects to node k with these words of a connection string, and runs a query.
 func (c *Cluster) login(k int, words, query string) (string, error) {
 	host, port, _ := strings.Cut(c.Node(k).Config.Listen, ":")
-	pg, err := pgconn.Connect(context.Background(), fmt.Sprintf("host=%s port=%s dbname=postgres sslmode=disable connect_timeout=20 %s", host, port, words))
+	pg, err := pgconn.Connect(context.Background(),
+		fmt.Sprintf("host=%s port=%s dbname=postgres sslmode=disable connect_timeout=20 %s", host, port, words))
 	if err != nil {
 		return "", err
 	}
@@ -89,7 +90,8 @@ func (c *Cluster) awaitLogin(k int, code string) {
 	})
 }
 
-// TestPasswordSteps follows README's steps to a cluster with passwords by its words: afterwards a superuser can log in, nobody comes in
+// TestPasswordSteps follows README's steps to a cluster with passwords by its words: afterwards a superuser can log
+// in, nobody comes in
 // without a password, and a member can be cloned.
 func TestPasswordSteps(t *testing.T) {
 	t.Parallel() // mostly it waits
@@ -111,7 +113,8 @@ func TestPasswordSteps(t *testing.T) {
 		if got, err := c.login(k, "user=app password=secret", "SHOW is_superuser"); err != nil || got != "off" {
 			t.Errorf("app at node %d: superuser %s, %v", k, got, err)
 		}
-		for words, want := range map[string]string{"user=admin password=wrong": "28P01", "user=app password=wrong": "28P01", "user=postgres": "28000", "user=postgres password=secret": "28000", "user=nobody password=secret": "28P01"} {
+		for words, want := range map[string]string{"user=admin password=wrong": "28P01", "user=app password=wrong": "28P01",
+			"user=postgres": "28000", "user=postgres password=secret": "28000", "user=nobody password=secret": "28P01"} {
 			if _, err := c.login(k, words, "SELECT 1"); Code(err) != want {
 				t.Errorf("%s at node %d: %v, want %s", words, k, err, want)
 			}

@@ -106,7 +106,8 @@ func certificateOf(t *testing.T, dir, user string) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: user}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: user},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +117,8 @@ func certificateOf(t *testing.T, dir, user string) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(dir, user+".pem"), filepath.Join(dir, user+".key")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY", Bytes: keyDER}} {
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY",
+		Bytes: keyDER}} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +146,8 @@ func (c *Cluster) serverRules(lines string) {
 	})
 }
 
-// TestWhoWasIt: rules by address are PostgreSQL's, in its words; who came, who was refused and who failed is in the log, and who is there
+// TestWhoWasIt: rules by address are PostgreSQL's, in its words; who came, who was refused and who failed is in the
+// log, and who is there
 // in SQL.
 func TestWhoWasIt(t *testing.T) {
 	t.Parallel() // mostly it waits
@@ -186,27 +189,39 @@ func TestWhoWasIt(t *testing.T) {
 
 	c.whoIsThere()
 	c.refused("127.0.0.2", "user=ann password=wrong", "28P01", `password authentication failed for user "ann"`)
-	c.refused("127.0.0.9", "user=ann password=secret", "28000", `pg_hba.conf rejects connection for host "127.0.0.9", user "ann", database "postgres", no encryption`)
-	c.refused("127.0.0.2", "user=bob password=secret", "28000", `no pg_hba.conf entry for host "127.0.0.2", user "bob", database "postgres", no encryption`)
-	c.refused("127.0.0.2", "user=postgres", "28000", `no pg_hba.conf entry for host "127.0.0.2", user "postgres", database "postgres", no encryption`)
-	c.refused("127.0.0.2", "user=lax", "28000", `role "lax" is admitted by the local PostgreSQL by method trust, where scram-sha-256 is required`)
+	c.refused("127.0.0.9", "user=ann password=secret", "28000",
+		`pg_hba.conf rejects connection for host "127.0.0.9", user "ann", database "postgres", no encryption`)
+	c.refused("127.0.0.2", "user=bob password=secret", "28000",
+		`no pg_hba.conf entry for host "127.0.0.2", user "bob", database "postgres", no encryption`)
+	c.refused("127.0.0.2", "user=postgres", "28000",
+		`no pg_hba.conf entry for host "127.0.0.2", user "postgres", database "postgres", no encryption`)
+	c.refused("127.0.0.2", "user=lax", "28000",
+		`role "lax" is admitted by the local PostgreSQL by method trust, where scram-sha-256 is required`)
 	s.Do("GRANT staff TO bob")
 	c.admitted("127.0.0.2", "user=bob password=secret", "SELECT 1")
 
 	tls := "sslmode=require user=byname sslcert=%s sslkey=%s"
-	if got := c.admitted("127.0.0.3", fmt.Sprintf(tls, mine, mineKey), "SELECT client_addr, tls FROM tutti.sessions WHERE pid = pg_backend_pid()"); got != "127.0.0.3 TLSv1.3" {
+	if got := c.admitted("127.0.0.3", fmt.Sprintf(tls, mine, mineKey),
+		"SELECT client_addr, tls FROM tutti.sessions WHERE pid = pg_backend_pid()"); got != "127.0.0.3 TLSv1.3" {
 		t.Errorf("with a certificate: %s", got)
 	}
-	c.refused("127.0.0.3", fmt.Sprintf(tls, other, otherKey), "28000", `certificate authentication failed for user "byname"`)
-	c.refused("127.0.0.3", "user=byname", "28000", `no pg_hba.conf entry for host "127.0.0.3", user "byname", database "postgres", no encryption`)
+	c.refused("127.0.0.3", fmt.Sprintf(tls, other, otherKey), "28000",
+		`certificate authentication failed for user "byname"`)
+	c.refused("127.0.0.3", "user=byname", "28000",
+		`no pg_hba.conf entry for host "127.0.0.3", user "byname", database "postgres", no encryption`)
 
 	for _, want := range []map[string]any{
-		{"level": "INFO", "msg": "client logged in", "client_addr": "127.0.0.2", "user": "bob", "database": "postgres", "method": "scram-sha-256", "rule": rules + ":3"},
-		{"level": "INFO", "msg": "client logged in", "client_addr": "127.0.0.3", "user": "byname", "tls": "TLSv1.3", "rule": rules + ":5"},
-		{"level": "INFO", "msg": "login failed", "client_addr": "127.0.0.2", "user": "ann", "database": "postgres", "sqlstate": "28P01"},
-		{"level": "INFO", "msg": "client refused", "client_addr": "127.0.0.9", "user": "ann", "sqlstate": "28000", "rule": rules + ":1"},
+		{"level": "INFO", "msg": "client logged in", "client_addr": "127.0.0.2", "user": "bob", "database": "postgres",
+			"method": "scram-sha-256", "rule": rules + ":3"},
+		{"level": "INFO", "msg": "client logged in", "client_addr": "127.0.0.3", "user": "byname", "tls": "TLSv1.3",
+			"rule": rules + ":5"},
+		{"level": "INFO", "msg": "login failed", "client_addr": "127.0.0.2", "user": "ann", "database": "postgres",
+			"sqlstate": "28P01"},
+		{"level": "INFO", "msg": "client refused", "client_addr": "127.0.0.9", "user": "ann", "sqlstate": "28000",
+			"rule": rules + ":1"},
 		{"level": "INFO", "msg": "client refused", "client_addr": "127.0.0.2", "user": "bob", "sqlstate": "28000"},
-		{"level": "INFO", "msg": "client refused", "client_addr": "127.0.0.3", "user": "byname", "error": `certificate authentication failed for user "byname"`},
+		{"level": "INFO", "msg": "client refused", "client_addr": "127.0.0.3", "user": "byname",
+			"error": `certificate authentication failed for user "byname"`},
 	} {
 		if !c.recorded(want) {
 			t.Errorf("the log does not say %v", want)
@@ -233,14 +248,17 @@ func (c *Cluster) whoIsThere() {
 		fmt.Sprintf("127.0.0.2|%d|ann|postgres|t|books - 127.0.0.2:%d", port, port); got != want {
 		c.tb.Errorf("ann is shown as %s, want %s", got, want)
 	}
-	own := c.admitted("127.0.0.4", "user=ann password=secret", "SELECT string_agg(host(client_addr), ' ' ORDER BY client_addr), count(*) FILTER (WHERE client_addr IS NULL) > 0 FROM tutti.sessions")
+	own := c.admitted("127.0.0.4", "user=ann password=secret",
+		"SELECT string_agg(host(client_addr), ' ' ORDER BY client_addr), count(*) FILTER (WHERE client_addr IS NULL) > 0 FROM tutti.sessions")
 	if own != "127.0.0.2 127.0.0.4 t" {
 		c.tb.Errorf("to ann are shown %s", own)
 	}
-	if !c.recorded(map[string]any{"msg": "client logged in", "client_addr": "127.0.0.2", "client_port": port, "pid": ann.PID(), "application_name": "books"}) {
+	if !c.recorded(map[string]any{"msg": "client logged in", "client_addr": "127.0.0.2", "client_port": port,
+		"pid": ann.PID(), "application_name": "books"}) {
 		c.tb.Error("the log does not say that ann came")
 	}
-	s.Do("CREATE TABLE seen(a inet)", "BEGIN ISOLATION LEVEL SERIALIZABLE", "INSERT INTO seen SELECT client_addr FROM tutti.sessions", "COMMIT")
+	s.Do("CREATE TABLE seen(a inet)", "BEGIN ISOLATION LEVEL SERIALIZABLE",
+		"INSERT INTO seen SELECT client_addr FROM tutti.sessions", "COMMIT")
 	if got := s.Get("SELECT count(*) > 1 FROM seen"); got != "t" {
 		c.tb.Errorf("a SERIALIZABLE transaction has stored the addresses: %s", got)
 	}
@@ -259,19 +277,23 @@ func (c *Cluster) whoIsThere() {
 // rulesChange: the file counts as it is now, unless it cannot be used.
 func (c *Cluster) rulesChange(first string, write func(string)) {
 	c.tb.Helper()
-	c.refused("127.0.5.5", "user=ann password=secret", "28000", `no pg_hba.conf entry for host "127.0.5.5", user "ann", database "postgres", no encryption`)
+	c.refused("127.0.5.5", "user=ann password=secret", "28000",
+		`no pg_hba.conf entry for host "127.0.5.5", user "ann", database "postgres", no encryption`)
 	write(first + "host all ann all scram-sha-256\n")
 	c.admitted("127.0.5.5", "user=ann password=secret", "SELECT 1")
 	for _, bad := range []string{"nonsense\n", "host all all all trust", "hostssl all all all scram-sha-256 \\\n"} {
 		write(bad)
 		c.admitted("127.0.5.5", "user=ann password=secret", "SELECT 1")
-		c.refused("127.0.0.9", "user=ann password=secret", "28000", `pg_hba.conf rejects connection for host "127.0.0.9", user "ann", database "postgres", no encryption`)
+		c.refused("127.0.0.9", "user=ann password=secret", "28000",
+			`pg_hba.conf rejects connection for host "127.0.0.9", user "ann", database "postgres", no encryption`)
 	}
-	if !c.recorded(map[string]any{"level": "ERROR", "msg": "rules for clients stay as they were: hba_file has changed, and is not usable"}) {
+	if !c.recorded(map[string]any{"level": "ERROR",
+		"msg": "rules for clients stay as they were: hba_file has changed, and is not usable"}) {
 		c.tb.Error("the log does not say that the rules cannot be used")
 	}
 	write(first)
-	c.refused("127.0.5.5", "user=ann password=secret", "28000", `no pg_hba.conf entry for host "127.0.5.5", user "ann", database "postgres", no encryption`)
+	c.refused("127.0.5.5", "user=ann password=secret", "28000",
+		`no pg_hba.conf entry for host "127.0.5.5", user "ann", database "postgres", no encryption`)
 }
 
 // nobodyIsLeft: after a crash of PostgreSQL, of which no session is left, none is shown.

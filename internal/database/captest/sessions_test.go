@@ -12,7 +12,8 @@ import (
 	"github.com/tuttidb/tutti/internal/pgtest"
 )
 
-// TestSessionsView: tutti.sessions shows the address of a session to whom pg_stat_activity shows anything of it, and to nobody else.
+// TestSessionsView: tutti.sessions shows the address of a session to whom pg_stat_activity shows anything of it, and
+// to nobody else.
 func TestSessionsView(t *testing.T) {
 	p := newPair(t)
 	s := pgtest.Shared(t)
@@ -51,7 +52,8 @@ func TestSessionsView(t *testing.T) {
 	record(as["bob"], now, "fd00::2", "")
 	record(as["watch"], now.Add(-time.Hour), "10.9.9.9", "") // of another that had this pid
 	torn := capture.SessionRecord(as["group"].PgConn().PID(), now.UnixMicro(), "10.9.9.8", 1, "")
-	if _, err := f.Write([]byte(strings.TrimRight(string(torn), " \n0123456789") + " 7" + strings.Repeat(" ", 20) + "\n")); err != nil {
+	if _, err := f.Write([]byte(strings.TrimRight(string(torn), " \n0123456789") + " 7" + strings.Repeat(" ",
+		20) + "\n")); err != nil {
 		t.Fatal(err)
 	}
 	record(as["group"], now, "10.0.0.4", "")
@@ -59,12 +61,14 @@ func TestSessionsView(t *testing.T) {
 	const all = "ann 10.0.0.1 4711 TLSv1.3, bob fd00::2 4711 , group 10.0.0.4 4711 "
 	for who, want := range map[string]string{
 		"postgres": all, "watch": all,
-		"ann": "ann 10.0.0.1 4711 TLSv1.3, bob   , group   , watch   ", // since when watch is there they do not see
-		"bob": "ann   , bob fd00::2 4711 , group 10.0.0.4 4711 , watch   ", "group": "ann   , bob   , group 10.0.0.4 4711 , watch   ",
+		"ann":   "ann 10.0.0.1 4711 TLSv1.3, bob   , group   , watch   ", // since when watch is there they do not see
+		"bob":   "ann   , bob fd00::2 4711 , group 10.0.0.4 4711 , watch   ",
+		"group": "ann   , bob   , group 10.0.0.4 4711 , watch   ",
 	} {
 		var got, differ string
 		p.scan(as[who], sessions, &got)
-		p.scan(as[who], "SELECT count(*)::text FROM tutti.sessions s JOIN pg_stat_activity a USING (pid) WHERE (a.backend_start IS NULL) <> (s.client_addr IS NULL)", &differ)
+		p.scan(as[who],
+			"SELECT count(*)::text FROM tutti.sessions s JOIN pg_stat_activity a USING (pid) WHERE (a.backend_start IS NULL) <> (s.client_addr IS NULL)", &differ)
 		if got != want || differ != "0" {
 			t.Errorf("%s is shown %q, want %q; %s differ from pg_stat_activity", who, got, want, differ)
 		}
@@ -96,8 +100,10 @@ func TestSessionsView(t *testing.T) {
 func sessionsNotForged(p *pair, c *pgx.Conn) {
 	p.t.Helper()
 	for _, q := range []string{
-		"SELECT * FROM tutti.session_records('wrong')", "SELECT * FROM tutti.session_records(NULL)", "SELECT secret FROM tutti.token", "INSERT INTO tutti.sessions (pid) VALUES (1)",
-		"SELECT r.* FROM tutti.token k, tutti.session_records(k.secret) r", fmt.Sprintf("SELECT pg_read_file('%s')", capture.SessionsFile),
+		"SELECT * FROM tutti.session_records('wrong')", "SELECT * FROM tutti.session_records(NULL)",
+		"SELECT secret FROM tutti.token", "INSERT INTO tutti.sessions (pid) VALUES (1)",
+		"SELECT r.* FROM tutti.token k, tutti.session_records(k.secret) r", fmt.Sprintf("SELECT pg_read_file('%s')",
+			capture.SessionsFile),
 	} {
 		if _, err := c.Exec(ctx, q); err == nil {
 			p.t.Errorf("%s is carried out", q)
@@ -115,7 +121,8 @@ func sessionsNotForged(p *pair, c *pgx.Conn) {
 // TestSessionRecords: all have one length, whatever is in them.
 func TestSessionRecords(t *testing.T) {
 	for _, r := range [][]byte{
-		capture.SessionRecord(1, 2, "10.0.0.1", 3, ""), capture.SessionRecord(4294967295, 9223372036854775807, strings.Repeat("ffff:", 7)+"255.255.255.255", 65535, "TLSv1.3"),
+		capture.SessionRecord(1, 2, "10.0.0.1", 3, ""), capture.SessionRecord(4294967295, 9223372036854775807,
+			strings.Repeat("ffff:", 7)+"255.255.255.255", 65535, "TLSv1.3"),
 		capture.SessionRecord(1, 2, strings.Repeat("x", 500), 3, ""),
 	} {
 		if len(r) != capture.SessionRecordBytes || strings.Count(string(r), "\n") != 1 || r[len(r)-1] != '\n' {

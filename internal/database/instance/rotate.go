@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// With Options.LogBytesMax the server's own logging collector writes LogFile, and moves on to a new one of this name when it is told
+// With Options.LogBytesMax the server's own logging collector writes LogFile, and moves on to a new one of this name
+// when it is told
 // to, as logrotate has it do. So no line is lost, whatever becomes of this process, and nobody waits for it to write.
 
 const (
@@ -34,7 +35,8 @@ func (i *Instance) logSettings() map[string]string {
 	}
 }
 
-// rotates reports whether the collector writes LogFile. Settings of the user's own may have it do something else, or nothing.
+// rotates reports whether the collector writes LogFile. Settings of the user's own may have it do something else, or
+// nothing.
 func (i *Instance) rotates() bool {
 	own := i.logSettings()
 	all := i.effective()
@@ -115,7 +117,8 @@ func (i *Instance) rotate(r *run, a *account) (moved bool, err error) {
 			return false, err
 		}
 		moved = true
-	} else if last, err := os.Stat(i.o.LogFile + ".1"); err != nil || now.Size() > 0 || !last.ModTime().After(now.ModTime()) {
+	} else if last, err := os.Stat(i.o.LogFile + ".1"); err != nil || now.Size() > 0 ||
+		!last.ModTime().After(now.ModTime()) {
 		return false, nil
 	}
 	root, err := os.OpenRoot(i.o.DataDir)

@@ -32,7 +32,8 @@ func TestLogRotates(t *testing.T) {
 		wg.Go(func() {
 			c, err := pgx.Connect(t.Context(), i.ConnString("", ""))
 			if err == nil {
-				_, err = c.Exec(t.Context(), fmt.Sprintf("DO $$ BEGIN FOR i IN 1..%d LOOP RAISE LOG 'numbered %% %% .', %d, i; END LOOP; END $$", lines, s))
+				_, err = c.Exec(t.Context(),
+					fmt.Sprintf("DO $$ BEGIN FOR i IN 1..%d LOOP RAISE LOG 'numbered %% %% .', %d, i; END LOOP; END $$", lines, s))
 				_ = c.Close(t.Context())
 			}
 			if err != nil {
@@ -92,7 +93,8 @@ func TestLogIsBounded(t *testing.T) {
 	i := initialized(t, o)
 	must(t, i.Start(timeout(t)))
 	for range 12 {
-		execSQL(t, i, "DO $$ BEGIN FOR i IN 1..300 LOOP RAISE LOG 'another line, of which there are too many'; END LOOP; END $$")
+		execSQL(t, i,
+			"DO $$ BEGIN FOR i IN 1..300 LOOP RAISE LOG 'another line, of which there are too many'; END LOOP; END $$")
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if fi, err := os.Stat(i.o.LogFile); err == nil && fi.Size() < o.LogBytesMax {
@@ -111,7 +113,8 @@ func TestLogIsBounded(t *testing.T) {
 	must(t, i.Start(timeout(t)))
 	before, err := os.Stat(i.o.LogFile)
 	must(t, err)
-	execSQL(t, i, "DO $$ BEGIN FOR i IN 1..1000 LOOP RAISE LOG 'another line, of which there are too many'; END LOOP; END $$")
+	execSQL(t, i,
+		"DO $$ BEGIN FOR i IN 1..1000 LOOP RAISE LOG 'another line, of which there are too many'; END LOOP; END $$")
 	time.Sleep(20 * rotateInterval)
 	if after, err := os.Stat(i.o.LogFile); err != nil || !os.SameFile(before, after) {
 		t.Errorf("without a collector the log was moved aside under the server: %v", err)

@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// Share makes an empty file in the data directory, anew, that the server may read. name is relative to it, and its folder exists.
+// Share makes an empty file in the data directory, anew, that the server may read. name is relative to it, and its
+// folder exists.
 // What is there already is not followed: the server's user could have put a link there.
 func (i *Instance) Share(name string) (*os.File, error) {
 	a, err := i.account()

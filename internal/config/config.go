@@ -188,7 +188,7 @@ func (l *Limits) validate() error {
 		}
 	}
 	for name, v := range map[string]int{"commit_timeout_ms": l.CommitTimeoutMs, "flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
-		"postgres_log_bytes": l.PostgresLogBytes,
+		"postgres_log_bytes":    l.PostgresLogBytes,
 		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent, "additions": l.Additions, "blind_writes": l.BlindWrites, "audit_percent": l.AuditPercent} {
 		if v < -1 {
 			return fmt.Errorf("%s is %d: use -1 to switch it off", name, v)

@@ -35,7 +35,7 @@ func (n *Node) loadRules() error {
 	n.rules.mu.Lock()
 	defer n.rules.mu.Unlock()
 	rules, warnings, err := n.config.ClientRules()
-	if rules != nil {
+	if rules != nil || err == nil {
 		n.rules.last = rules
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (n *Node) followRules() {
 	if rules != nil {
 		n.rules.last = rules
 	}
-	if err == nil && rules.Half() {
+	if err == nil && rules != nil && rules.Half() {
 		err = errors.New("it ends within a line, and may not be written yet to its end")
 	}
 	if err != nil {

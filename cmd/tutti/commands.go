@@ -25,10 +25,20 @@ type codeError struct {
 
 func (e codeError) Error() string { return e.err.Error() }
 
+// ExitCode is the process's.
+func (e codeError) ExitCode() int { return e.code }
+
+// exitConfig says that the configuration must be changed before the process is started again: EX_CONFIG of sysexits.h.
+const exitConfig = 78
+
 func exitCode(err error) int {
-	var c codeError
-	if errors.As(err, &c) {
-		return c.code
+	var c interface{ ExitCode() int }
+	var config *node.ConfigError
+	switch {
+	case errors.As(err, &c):
+		return c.ExitCode()
+	case errors.As(err, &config):
+		return exitConfig
 	}
 	return 1
 }
@@ -52,27 +62,38 @@ func demoCommand() *cobra.Command {
 
 func nodeCommand() *cobra.Command {
 	var path, cpuProfile string
+	var check bool
 	c := &cobra.Command{
 		Use: "node", Short: "Run one member of a cluster", Args: cobra.NoArgs,
+		Long: "SIGTERM stops it when open transactions have ended (drain_timeout), again or SIGINT: now.\n" +
+			"SIGHUP reads the configuration again.\n" +
+			"Exit 78: the configuration, or what it names on this machine, must be changed first.",
+		Annotations: map[string]string{ownSignals: "yes"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			process.RelaxTimers()
 			runtime.UnlockOSThread() // see init
-			cfg, err := config.Load(path)
+			load := func() (*config.Config, error) { return config.Load(path) }
+			cfg, err := load()
 			if err != nil {
+				return codeError{exitConfig, err}
+			}
+			if check {
+				if err := node.CheckConfig(cfg); err != nil {
+					return codeError{exitConfig, err}
+				}
+				_, err := fmt.Printf("%s: member %d, %s, of cluster %s: no mistake was found\n", path, cfg.Member, cfg.Self().Name, cfg.Cluster)
 				return err
 			}
-			var level slog.Level
-			if cfg.LogLevel != "" {
-				if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
-					return fmt.Errorf("config %s: log_level: %w", path, err)
-				}
-			}
-			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-			return profiled(cpuProfile, func() error { return node.New(cfg, log).Run(c.Context()) })
+			var level slog.LevelVar
+			level.Set(cfg.Level())
+			n := node.New(cfg, slog.New(cfg.LogHandler(os.Stderr, &level)))
+			n.Obey(load, &level)
+			return profiled(cpuProfile, func() error { return n.Run(c.Context()) })
 		},
 	}
 	c.Flags().StringVar(&path, "config", "", "configuration file (TOML)")
 	c.Flags().StringVar(&cpuProfile, "cpu-profile", "", "write a profile of the processor time into this file at the end, for go tool pprof")
+	c.Flags().BoolVar(&check, "check-config", false, "read the configuration and the files it names, say what is wrong with them (exit 1), and do nothing else")
 	if err := c.MarkFlagRequired("config"); err != nil {
 		panic(err)
 	}
@@ -108,17 +129,25 @@ func target(c *cobra.Command, t *admin.Target) {
 func statusCommand() *cobra.Command {
 	var t admin.Target
 	c := &cobra.Command{
-		Use: "status", Short: "Show the members of the cluster", Args: cobra.NoArgs,
+		Use: "status", Short: "Show the members of the cluster; the exit code tells how it is",
+		Long: "Shows the members of the cluster, as one of them sees it that knows who leads.\n\nExit codes, as Nagios expects them, with the reason on standard error:\n" +
+			"  0  somebody leads, and all members are synced\n  1  a member is unreachable or not synced; the others serve clients\n" +
+			"  2  nobody leads, no majority serves clients, copies differ, or no node answers\n  3  the cluster cannot be asked: a wrong flag, configuration or password",
+		Args: func(c *cobra.Command, args []string) error { return admin.Usage(cobra.NoArgs(c, args)) },
 		RunE: func(c *cobra.Command, _ []string) error { return admin.Status(c.Context(), t, os.Stdout) },
 	}
 	target(c, &t)
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return admin.Usage(err) })
 	return c
 }
 
 func checkCommand() *cobra.Command {
 	var t admin.Target
 	c := &cobra.Command{
-		Use: "check", Short: "Compare every table on every member at one point in the order; exit 1 if they differ", Args: cobra.NoArgs,
+		Use: "check", Short: "Compare every table on every member at one point in the order; exit 1 if they differ",
+		Long: "Compares every table of every database on every member at one point in the order. Members that do not answer are left out, and named.\n\nExit codes:\n" +
+			"  0  all members were compared, and are equal\n  1  members differ\n  2  those that were compared are equal, but a member is missing\n  3  nothing could be compared",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return admin.Check(c.Context(), t, os.Stdout) },
 	}
 	target(c, &t)

@@ -16,21 +16,32 @@ import (
 // init keeps main on the process's first thread, for process.RelaxTimers.
 func init() { runtime.LockOSThread() }
 
-func main() {
-	ctx, cancel := context.WithCancel(context.Background())
+// ownSignals is the annotation of a command that takes the process's signals itself.
+const ownSignals = "signals"
+
+// endBySignal cancels at the first signal to end. A second one ends the process.
+func endBySignal(cancel context.CancelFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		<-signals
 		cancel()
 		<-signals
-		os.Exit(130) // a second signal forces
+		os.Exit(130)
 	}()
-	root := &cobra.Command{
-		Use: "tutti", Short: "Several PostgreSQL servers, one database",
-		SilenceUsage: true, SilenceErrors: true,
+}
+
+func main() {
+	ctx, cancel := context.WithCancel(context.Background())
+	root := rootCommand()
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) {
+		if c.Annotations[ownSignals] == "" {
+			endBySignal(cancel)
+		}
 	}
-	root.AddCommand(demoCommand(), nodeCommand(), statusCommand(), checkCommand(), simCommand(), benchCommand(), chaosCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "tutti:", err)
 		os.Exit(exitCode(err))

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -116,89 +115,4 @@ func (t table) print(w io.Writer, format string) error {
 		fmt.Fprintln(tw, strings.Join(r, "\t"))
 	}
 	return tw.Flush()
-}
-
-// Status prints the members of the cluster. It fails if no node answers.
-func Status(ctx context.Context, t Target, w io.Writer) error {
-	if err := t.resolve(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	got, err := t.ask(ctx, "status")
-	if err != nil {
-		return err
-	}
-	return got.print(w, t.Format)
-}
-
-// Check compares every table of every database on every member, those of a database at one ordinal. It prints every row
-// with json, and with table a summary and the rows that differ; it fails if any does.
-func Check(ctx context.Context, t Target, w io.Writer) error {
-	if err := t.resolve(); err != nil {
-		return err
-	}
-	databases, err := t.ask(ctx, "databases")
-	if err != nil {
-		return err
-	}
-	all := table{columns: []string{"database"}}
-	var errs []error
-	for _, d := range databases.rows {
-		t.Database = d[0]
-		got, err := t.ask(ctx, "checksums")
-		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "3D000" {
-			continue // it was dropped meanwhile
-		}
-		if err != nil {
-			return fmt.Errorf("database %s: %w", d[0], err)
-		}
-		all.columns = append(all.columns[:1], got.columns...)
-		for _, r := range got.rows {
-			all.rows = append(all.rows, append([]string{d[0]}, r...))
-		}
-		if t.Format == "json" {
-			continue
-		}
-		if err := got.report(w, d[0]); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if t.Format == "json" {
-		errs = append(errs, all.print(w, t.Format))
-		for _, r := range all.rows {
-			if r[6] != "ok" {
-				errs = append(errs, differs(r[0], r[1:]))
-				break
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// report prints what was found in a database. It fails if members differ.
-func (t table) report(w io.Writer, database string) error {
-	bad := table{columns: t.columns}
-	tables := map[string]bool{}
-	ordinal := "?"
-	for _, r := range t.rows {
-		ordinal = r[0]
-		tables[r[2]] = true
-		if r[5] != "ok" {
-			bad.rows = append(bad.rows, r)
-		}
-	}
-	if len(bad.rows) == 0 {
-		fmt.Fprintf(w, "%s: %d tables are equal on all members at ordinal %s\n", database, len(tables), ordinal)
-		return nil
-	}
-	if err := bad.print(w, "table"); err != nil {
-		return err
-	}
-	return differs(database, bad.rows[0])
-}
-
-func differs(database string, row []string) error {
-	return fmt.Errorf("members differ in %s of database %s (member %s)", row[2], database, row[1])
 }

@@ -100,16 +100,20 @@ func sort(rows []pending, t *Table, form Form) (w work) {
 		}
 	}
 	n := min(len(w.from), len(w.to))
-	if t.made.move == "" {
-		n = 0
-	}
-	if form == Apart {
+	if form == Apart || t.made.move == "" { // a column of the key can only be set by an insert, or there are too many
 		w.lock = w.lock || n > 0
 		n = 0
 	}
 	w.deletes, w.inserts = append(w.deletes, w.from[n:]...), append(w.inserts, w.to[n:]...)
 	w.from, w.to = w.from[:n], w.to[:n]
 	return w
+}
+
+// siblings reports whether two tables are partitions of one: a row that goes from one to the other is the same row. Who
+// waits for it in the one would find it gone, and PostgreSQL tells him so where it was moved; here he waits for the
+// table.
+func siblings(a, b *Table) bool {
+	return a != b && a != nil && b != nil && a.Root != 0 && a.Root == b.Root
 }
 
 // known returns an error if there is no such table here, or nobody knows how to write to it.
@@ -148,7 +152,7 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 		return nil, fmt.Errorf("apply: table %s has a key only in the local database", b.table)
 	}
 	var out []Operation
-	if w.lock {
+	if w.lock || b.departs { // as if it was Apart
 		out = append(out, b.lock(writeset.ExclusiveTable))
 	}
 	for _, o := range []struct {

@@ -54,6 +54,7 @@ type batch struct {
 	rows      []pending
 	index     map[uint64]int
 	local     *Table // nil if there is none
+	departs   bool   // a row has left for another partition
 	half      half   // of the writeset that is being added
 	formatted bool   // table.Format is that of rows
 
@@ -118,6 +119,10 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 			}
 		}
 		for i := range w.Rows {
+			if i > 0 && w.Rows[i-1].Op == writeset.OpDelete && w.Rows[i].Op == writeset.OpInsert {
+				from := tables[w.Rows[i-1].Table]
+				from.departs = from.departs || siblings(from.local, tables[w.Rows[i].Table].local)
+			}
 			if r := &w.Rows[i]; !r.All() && r.Identity != 0 {
 				if err := tables[r.Table].add(r); err != nil {
 					return nil, err
@@ -170,6 +175,10 @@ func (b *batch) truncate() {
 
 func (b *batch) add(r *writeset.Row) error {
 	i, ok := b.index[r.Identity]
+	if ok && !b.sameKey(&b.rows[i], r) {
+		b.anew()
+		ok = false
+	}
 	if r.Op.Blind() {
 		return b.set(r, i, ok)
 	}
@@ -204,6 +213,16 @@ func (b *batch) add(r *writeset.Row) error {
 	return nil
 }
 
+// sameKey reports whether a row has the key, to the byte, of what is pending under its identity. If it has not, it may be another row.
+func (b *batch) sameKey(p *pending, r *writeset.Row) bool {
+	if b.local == nil {
+		return true
+	}
+	var places [8]int
+	same, ok := writeset.SameKey(b.table.Format, b.local.keyPlaces(places[:0]), p.image, r.Record())
+	return same || !ok
+}
+
 // addUp is add where one of the two operations adds to the row.
 func (b *batch) addUp(i int, r *writeset.Row) (err error) {
 	p := &b.rows[i]
@@ -219,11 +238,7 @@ func (b *batch) addUp(i int, r *writeset.Row) (err error) {
 	case b.local == nil:
 		return b.known()
 	default:
-		keys := make([]int, len(b.local.Key))
-		for i, k := range b.local.Key {
-			keys[i] = k.Column
-		}
-		if p.image, err = writeset.Sum(p.image, r.Image, keys); err != nil {
+		if p.image, err = writeset.Sum(p.image, r.Image, b.local.keyPlaces(nil)); err != nil {
 			return fmt.Errorf("apply: table %s: %w", b.table, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 // What Plan would refuse, a Stream may let through: rows are not compared with each other. Operations follow the order in which
 // rows come, and so may fail where Plan's do not.
 type Stream struct {
+	left   *Table // of which the last row was deleted
 	lookup Lookup
 	tables []*streamed // by their index in the writeset; nil: no row has come
 	rows   int
@@ -62,7 +63,7 @@ func (s *Stream) Add(table writeset.Table, r writeset.Row) bool {
 		s.bytes += len(r.Image)
 		return true
 	}
-	if len(t.local.Key) == 0 || r.Identity == 0 {
+	if len(t.local.Key) == 0 || r.Identity == 0 || s.departs(t.local, r.Op) {
 		return false
 	}
 	moves := t.local.made.move != ""
@@ -71,7 +72,10 @@ func (s *Stream) Add(table writeset.Table, r writeset.Row) bool {
 		t.work.updates = append(t.work.updates, r.Image)
 	case r.Op != writeset.OpInsert && r.Op != writeset.OpDelete:
 		return false
+	case !moves && t.half != 0 && t.half != r.Op:
+		return false // the table is to be locked before
 	case !moves:
+		t.half = r.Op
 		t.put(r.Op, r.Image)
 	case t.half == 0:
 		t.half, t.image = r.Op, r.Image
@@ -89,6 +93,15 @@ func (s *Stream) Add(table writeset.Table, r writeset.Row) bool {
 	s.rows++
 	s.bytes += len(r.Image)
 	return true
+}
+
+// departs reports whether a row has just left a partition for this one.
+func (s *Stream) departs(to *Table, op writeset.Op) bool {
+	departed := op == writeset.OpInsert && siblings(s.left, to)
+	if s.left = nil; op == writeset.OpDelete {
+		s.left = to
+	}
+	return departed
 }
 
 // put takes a row that is inserted or deleted, and no half.
@@ -114,7 +127,7 @@ func (s *Stream) Operations(last bool) ([]Operation, error) {
 		if t == nil {
 			continue
 		}
-		if last && t.half != 0 {
+		if last && t.half != 0 && t.image != nil {
 			t.put(t.half, t.image)
 			t.half, t.image = 0, nil
 		}

@@ -11,6 +11,8 @@ import (
 
 // Table describes a table of the local database to apply rows to.
 type Table struct {
+	// Root is the partitioned table at the top of which it is a partition, by a number; 0 for none.
+	Root    uint32
 	Schema  string
 	Name    string
 	Columns []Column    // without dropped ones, in order
@@ -87,6 +89,14 @@ func (t *Table) onKey() string {
 		parts[i] = "t." + c + " " + k.Equal + " r." + c
 	}
 	return strings.Join(parts, " AND ")
+}
+
+// keyPlaces adds the places of the key's columns to a list.
+func (t *Table) keyPlaces(places []int) []int {
+	for _, k := range t.Key {
+		places = append(places, k.Column)
+	}
+	return places
 }
 
 func (t *Table) insertSQL() string {
@@ -193,6 +203,7 @@ type Lookup func(writeset.Table) *Table
 func SessionSettings() map[string]string {
 	return map[string]string{
 		"session_replication_role":        "replica",
+		"backtrace_functions":             "tutti_applies", // see capture.DDLApplies
 		"search_path":                     "pg_catalog",
 		"client_encoding":                 "UTF8",
 		"datestyle":                       "ISO, YMD",
@@ -201,6 +212,7 @@ func SessionSettings() map[string]string {
 		"lc_monetary":                     "C",
 		"extra_float_digits":              "3",
 		"xmloption":                       "content",
+		"default_toast_compression":       "pglz",
 		"plan_cache_mode":                 "force_generic_plan",
 		"enable_seqscan":                  "off",
 		"enable_hashjoin":                 "off",

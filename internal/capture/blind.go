@@ -137,7 +137,7 @@ func (t *TableDesc) settings(changes []BlindChange) (*Blind, bool) {
 
 var (
 	blindKeys  = []uint32{20, 21, 23, 2950}                                                 // int8, int2, int4, uuid
-	blindForms = map[uint32]string{20: "int8"}                                              // see Part.Form
+	blindForms = map[uint32]string{20: "int8", 21: formOwn, 23: formOwn, 2950: formOwn}     // see Part.Form
 	blindTypes = []uint32{16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1114, 1184, 2950} // bool to uuid
 )
 
@@ -259,8 +259,11 @@ func (c *Column) stores(v []byte) bool {
 		if len(v) != 8 {
 			return false
 		}
-		m := int64(binary.BigEndian.Uint64(v))
-		return m == math.MinInt64 || m == math.MaxInt64 || m >= microsLeast && m < microsMost
+		m, most := int64(binary.BigEndian.Uint64(v)), int64(microsMost)
+		if c.rounds() {
+			most -= 1000000 // it might become the end of time, which nobody can read in
+		}
+		return m == math.MinInt64 || m == math.MaxInt64 || m >= microsLeast && m < most
 	}
 	return false
 }

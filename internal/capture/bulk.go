@@ -232,13 +232,14 @@ func (t *TableDesc) bulkPairs(k *keyLists) string {
 		from = t.image(whole(bulkOld))
 	}
 	return fmt.Sprintf(`SELECT tutti_v.* FROM %s JOIN %s ON %s.tutti_n OPERATOR(pg_catalog.=) %s.tutti_n
-        CROSS JOIN LATERAL (SELECT %s AS tutti_i, %s AS tutti_j, %s AS tutti_a, %s AS tutti_b OFFSET 0) AS tutti_l
-        CROSS JOIN LATERAL (SELECT 0 AS tutti_first, %d::pg_catalog.int2 AS tutti_op, tutti_j AS tutti_ident, %s AS tutti_keys, %s AS tutti_img WHERE tutti_i OPERATOR(pg_catalog.<>) tutti_j
-          UNION ALL SELECT 1, CASE WHEN tutti_i OPERATOR(pg_catalog.<>) tutti_j THEN %d WHEN %s THEN %d ELSE %d END::pg_catalog.int2, tutti_i,
-            CASE WHEN tutti_i OPERATOR(pg_catalog.<>) tutti_j THEN %s ELSE %s END, %s) AS tutti_v
+        CROSS JOIN LATERAL (SELECT %s AS tutti_i, %s AS tutti_j, %s AS tutti_a, %s AS tutti_b OFFSET 0) AS tutti_h
+        CROSS JOIN LATERAL (SELECT %s AS tutti_moved OFFSET 0) AS tutti_l
+        CROSS JOIN LATERAL (SELECT 0 AS tutti_first, %d::pg_catalog.int2 AS tutti_op, tutti_j AS tutti_ident, %s AS tutti_keys, %s AS tutti_img WHERE tutti_moved
+          UNION ALL SELECT 1, CASE WHEN tutti_moved THEN %d WHEN %s THEN %d ELSE %d END::pg_catalog.int2, tutti_i,
+            CASE WHEN tutti_moved THEN %s ELSE %s END, %s) AS tutti_v
         ORDER BY %s.tutti_n, tutti_v.tutti_first`,
 		numbered(bulkOld), numbered(bulkNew), bulkOld, bulkNew,
-		t.identity(bulkNew), t.identity(bulkOld), orEmpty(array(k.fresh)), orEmpty(array(k.stale)),
+		t.identity(bulkNew), t.identity(bulkOld), orEmpty(array(k.fresh)), orEmpty(array(k.stale)), t.rekeyed(bulkOld, bulkNew),
 		writeset.OpDelete, orEmpty(array(k.stale)), from,
 		writeset.OpInsert, replaced, writeset.OpReplace, writeset.OpUpdate,
 		orEmpty(array(k.fresh, k.foreign, k.extra)), orEmpty(array(fresh, k.foreignChanged, k.extra, stale)), t.image(whole(bulkNew)),

@@ -29,7 +29,7 @@ DECLARE s pg_catalog.int8;
 BEGIN
   IF `+sharedChanged()+` THEN PERFORM tutti.note_shared(); END IF;
   IF pg_catalog.current_setting('`+definedSetting+`', true) OPERATOR(pg_catalog.=) 'on' THEN op := %d; RETURN NEXT; RETURN; END IF;
-  -- tutti.tx: what a holdable cursor writes at COMMIT would not be collected any more, so it is refused.
+  IF `+largeUnnoted()+` THEN PERFORM tutti.guard_large(); END IF;
   s := CASE WHEN ahead AND pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN -2
     WHEN pg_catalog.set_config('tutti.tx', 'off', true) IS NULL OR pg_catalog.pg_current_xact_id_if_assigned() IS NULL THEN -1
     ELSE %s END;
@@ -43,6 +43,9 @@ BEGIN
 	}
 	fmt.Fprintf(&b, `  END IF;
   IF s OPERATOR(pg_catalog.=) -2 THEN RETURN; END IF;
+  IF s OPERATOR(pg_catalog.=) -1 AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) ALL ('{read committed,read uncommitted}'::pg_catalog._text) THEN
+    RETURN QUERY SELECT `+firstRow+`; -- the session may not know
+  END IF;
   IF s OPERATOR(pg_catalog.>=) 0 THEN
     IF NOT EXISTS (SELECT FROM tutti.token k WHERE k.token OPERATOR(pg_catalog.=) to_token) THEN
       RAISE EXCEPTION 'tutti.collect is not for clients' USING ERRCODE = '42501';
@@ -51,7 +54,7 @@ BEGIN
       RETURN QUERY SELECT * FROM tutti.collect_serializable(to_slot, to_incarnation, to_seq);
     END IF;
   END IF;
-  IF ahead THEN op := %d; RETURN NEXT; END IF;
+  `+strings.ReplaceAll(collectEnd, "%[3]d", "%[2]d")+`
 END $tutti$;
 `, captureTables, opAll)
 	fmt.Fprintf(&b, collectSerializable, serializableTables, capturedIdents(), opRead)
@@ -69,15 +72,19 @@ const collectFrom = `  %[1]s s OPERATOR(pg_catalog.=) %[2]d THEN
       IF pg_catalog.current_setting('` + largeSetting + `', true) OPERATOR(pg_catalog.=) 'on' THEN
         RETURN QUERY SELECT ` + firstRow + `;
         RETURN QUERY SELECT * FROM tutti.collect_large('tutti.capture%[2]d');
-        IF ahead THEN op := %[3]d; RETURN NEXT; END IF;
+        ` + collectEnd + `
         RETURN;
       END IF;
       RETURN QUERY SELECT ` + firstRow + `
         UNION ALL (SELECT c.op, c.ident, c.keys, c.tab, c.img FROM tutti.capture%[2]d c WHERE c.xid OPERATOR(pg_catalog.=) pg_catalog.txid_current() ORDER BY c.n);
-      IF ahead THEN op := %[3]d; RETURN NEXT; END IF;
+      ` + collectEnd + `
       RETURN;
     END IF;
 `
+
+// collectEnd: what a holdable cursor writes at COMMIT would not be collected any more. So nothing can be written then,
+// whatever it sets.
+const collectEnd = `IF ahead THEN op := %[3]d; RETURN NEXT; ELSE PERFORM pg_catalog.set_config('transaction_read_only', 'on', true); END IF;`
 
 const firstRow = `0::pg_catalog.int2, ` + walPosition + `, NULL::pg_catalog._int8,
         pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'), NULL::pg_catalog.bytea`
@@ -165,7 +172,7 @@ const AheadStatement = "SELECT op, ident, keys, tab, img FROM tutti.collect($1, 
 // proof of TokenSQL.
 const MarkStatement = `INSERT INTO tutti.mark SELECT $1, $2, $3
   WHERE pg_catalog.set_config('tutti.proof', $4, true) IS NOT NULL AND pg_catalog.set_config('tutti.tx', 'off', true) IS NOT NULL
-  ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = $2, seq = $3 RETURNING pg_catalog.set_config('tutti.proof', '', true)`
+  ON CONFLICT ON CONSTRAINT mark_pkey DO UPDATE SET incarnation = $2, seq = $3 RETURNING pg_catalog.set_config('tutti.proof', '', true), pg_catalog.set_config('transaction_read_only', 'on', true)`
 
 // MarkParameterOIDs are its parameter types.
 func MarkParameterOIDs() []uint32 { return []uint32{23, 20, 20, 25} }
@@ -181,7 +188,7 @@ func CollectParameterOIDs() []uint32 { return []uint32{20, 23, 20, 20, 16} }
 // another session's mark. Run it as a superuser, once per start.
 // secret is what Proof takes. bytesMax is how many bytes a statement may change.
 func TokenSQL(token int64, proof string, secret []byte, bytesMax int) string {
-	return fmt.Sprintf(`SELECT pg_catalog.set_config('tutti.ddl', 'on', true);
+	return fmt.Sprintf(`SELECT pg_catalog.set_config('`+DDLSetting+`', '`+DDLOn+`', true);
 DELETE FROM tutti.token; INSERT INTO tutti.token VALUES (%[1]d, '\x%[3]x', %[4]d);
 ALTER POLICY mark ON tutti.mark USING (%[2]s) WITH CHECK (%[2]s)`, token, fmt.Sprintf(
 		`pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('tutti.proof', true), 'UTF8')) OPERATOR(pg_catalog.=) '\x%x'::pg_catalog.bytea`, sha256.Sum256([]byte(proof))), secret, bytesMax)

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,13 +36,18 @@ type section struct {
 	pieces  []piece         // rows that were captured many at a time
 	index   map[rowName]int // of rows
 	reread  []int           // rows whose image must be read again, in order
+	doubts  []doubt         // rows that came with two keys
+	asked   int             // of them by Rereads
 	step    int             // of an open one, where its rows belong
+	half    int             // 1 and the place of the row that the last change has deleted; 0 for none
+	chained bool            // some row has become another
 }
 
 // query is what one query of Rereads asks for.
 type query struct {
-	of   *section
-	rows []int
+	of    *section
+	table int
+	pairs bool // of doubts
 }
 
 type rowName struct {
@@ -58,12 +64,14 @@ type change struct {
 	times          int
 	image          []byte
 	gone           bool // by a later TRUNCATE
+	became         int  // 1 and the place of the row that it has become, if its key has changed; 0 for none
 
 	// Of a table without key:
 	was   []byte  // what an update found
 	last  *change // the last change of the row; nil: this is not its first, or it is as it was
 	again bool    // to be read again
 	found bool    // at the re-read, or after the last change if that is known
+	read  bool    // again
 	run   uint64  // of the last capture, if it was one of many at a time
 	keys  []tableKey
 }
@@ -140,7 +148,10 @@ func (c *section) add1(table int, r captured, returned bool, run uint64) error {
 	case len(r.image) == 0:
 		return fmt.Errorf("capture: captured row of table %s has no image", h.table)
 	}
-	ch := c.row(table, r.ident, returned, run)
+	ch, err := c.row(table, r, returned, run)
+	if err != nil {
+		return err
+	}
 	if r.ident == 0 && (r.op == writeset.OpUpdate || r.op == writeset.OpReplace) {
 		if ch = c.updated(table); ch == nil {
 			return fmt.Errorf("capture: captured change of table %s has no identity", h.table)
@@ -152,6 +163,7 @@ func (c *section) add1(table int, r captured, returned bool, run uint64) error {
 	}
 	ch.image, ch.run = r.image, run
 	ch.times++
+	c.chain(table, r.ident, r.op)
 	switch r.op {
 	case writeset.OpInsert:
 		ch.ins++
@@ -196,22 +208,26 @@ func (c *section) table(b []byte) (int, error) {
 // row returns the change of an identity, noting that it needs a re-read if it is not new. What is
 // returned, or captured by whole statements one after the other, comes in the order of the writes, and
 // the last of it is final.
-func (c *section) row(table int, ident uint64, returned bool, run uint64) *change {
+func (c *section) row(table int, r captured, returned bool, run uint64) (*change, error) {
+	ident := r.ident
 	name := rowName{table, ident}
 	if i, ok := c.index[name]; ok && ident != 0 {
+		if err := c.compare(i, r.image); err != nil {
+			return nil, err
+		}
 		last := c.rows[i].run
 		inOrder := returned || run != 0 && last != 0 && !sameStatement(run, last)
 		if !inOrder && !c.rows[i].again {
 			c.rows[i].again, c.rows[i].found = true, false
 			c.reread = append(c.reread, i)
 		}
-		return &c.rows[i]
+		return &c.rows[i], nil
 	}
 	if ident != 0 {
 		c.index[name] = len(c.rows)
 	}
 	c.rows = append(c.rows, change{table: table, ident: ident})
-	return &c.rows[len(c.rows)-1]
+	return &c.rows[len(c.rows)-1], nil
 }
 
 // truncate forgets what happened to the table. Captures before a TRUNCATE are of writes
@@ -263,20 +279,25 @@ func (c *Collector) ask(out []Reread, of *section) []Reread {
 		if len(rows) == 0 {
 			continue
 		}
-		h := &of.tables[table]
 		images := make([][]byte, len(rows))
 		for i, r := range rows {
 			images[i] = of.rows[r].image
 		}
-		out = append(out, Reread{
-			SQL:          "SELECT ident, img FROM tutti." + finalName(h.table.Schema, h.table.Name) + "($1)",
-			ParameterOID: h.array,
-			Format:       h.table.Format,
-			Parameter:    writeset.AppendArray(nil, h.table.Format, images),
-		})
-		c.queries = append(c.queries, query{of, rows})
+		out = append(out, of.query(table, images, false))
+		c.queries = append(c.queries, query{of: of, table: table})
 	}
-	return out
+	return c.askDoubts(out, of)
+}
+
+// query asks for the rows of images, or about pairs of images.
+func (c *section) query(table int, images [][]byte, pairs bool) Reread {
+	h := &c.tables[table]
+	return Reread{
+		SQL:          fmt.Sprintf("SELECT ident, img FROM tutti.%s($1, %t)", finalName(h.table.Schema, h.table.Name), pairs),
+		ParameterOID: h.array,
+		Format:       h.table.Format,
+		Parameter:    writeset.AppendArray(nil, h.table.Format, images),
+	}
 }
 
 // unread are the rows whose image must be read again.
@@ -289,19 +310,30 @@ func (c *section) unread() (rows []int) {
 	return rows
 }
 
-// AddFinal adds a row of the query'th of Rereads: its column values in binary.
+// unsure reports whether Rereads has queries for the section.
+func (c *section) unsure() bool { return len(c.unread())+len(c.doubts) > 0 }
+
+// AddFinal adds a row of the query'th of Rereads: its column values in binary. It fails with a Collision if two rows have one identity.
 func (c *Collector) AddFinal(query int, cols [][]byte) error {
-	if query < 0 || query >= len(c.queries) || len(cols) != 2 || len(cols[0]) != 8 || len(cols[1]) == 0 {
+	if query < 0 || query >= len(c.queries) || len(cols) != 2 || len(cols[0]) != 8 || (len(cols[1]) == 0) != c.queries[query].pairs {
 		return errors.New("capture: a final row is malformed")
 	}
-	of := c.queries[query].of
-	table := of.rows[c.queries[query].rows[0]].table
-	i, ok := of.index[rowName{table, nonZero(binary.BigEndian.Uint64(cols[0]))}]
+	of, table := c.queries[query].of, c.queries[query].table
+	ident := nonZero(binary.BigEndian.Uint64(cols[0]))
+	if c.queries[query].pairs {
+		return of.collision(table, ident)
+	}
+	i, ok := of.index[rowName{table, ident}]
 	if !ok {
 		return fmt.Errorf("capture: a final row of table %s was not asked for", of.tables[table].table)
 	}
-	of.rows[i].image = cols[1]
-	of.rows[i].found = true
+	ch := &of.rows[i]
+	if ch.read {
+		if h := &of.tables[table]; !bytes.Equal(ch.image, cols[1]) {
+			return h.collision(ch.image, cols[1])
+		}
+	}
+	ch.image, ch.found, ch.read = cols[1], true, true
 	return nil
 }
 
@@ -332,6 +364,9 @@ func (c *section) net() (*writeset.Writeset, error) {
 	if err := c.unfold(); err != nil {
 		return nil, err
 	}
+	if c.asked < len(c.doubts) {
+		return nil, errors.New("capture: rows that came with two keys were not asked about")
+	}
 	c.follow()
 	w := &writeset.Writeset{}
 	numbers := make([]int, len(c.tables)) // 1-based index into w.Tables
@@ -343,7 +378,11 @@ func (c *section) net() (*writeset.Writeset, error) {
 		return uint32(numbers[table] - 1)
 	}
 	keys := newKeySet(len(c.rows))
+	order := c.beside()
 	for i := range c.rows {
+		if order != nil {
+			i = order[i]
+		}
 		ch := &c.rows[i]
 		if ch.gone {
 			continue

@@ -149,9 +149,9 @@ DROP EVENT TRIGGER IF EXISTS tutti_begin;
 DROP EVENT TRIGGER IF EXISTS tutti_rewrite;
 DROP FUNCTION IF EXISTS tutti.refuse_ddl();
 CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
-DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := coalesce(pg_catalog.current_setting('%[7]s', true) OPERATOR(pg_catalog.=) 'on', false);
+DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := pg_catalog.current_setting('%[7]s') OPERATOR(pg_catalog.=) '` + DDLOn + `';
 BEGIN
-  IF pg_catalog.current_setting('%[7]s', true) OPERATOR(pg_catalog.=) '` + DDLOwn + `' THEN RETURN; END IF; IF pg_catalog.current_setting('%[7]s', true) OPERATOR(pg_catalog.=) '` + DDLTurn + `' THEN IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND NOT EXISTS (SELECT FROM tutti.detaching d WHERE d.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) THEN RAISE EXCEPTION 'the partition cannot be detached ahead of its place in the order' USING ERRCODE = '40001'; END IF; RETURN; END IF;
+  IF pg_catalog.current_setting('%[7]s') OPERATOR(pg_catalog.=) '` + DDLOwn + `' THEN RETURN; END IF; IF pg_catalog.current_setting('` + TurnSetting + `', true) OPERATOR(pg_catalog.=) '` + DDLTurn + `' THEN IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND NOT EXISTS (SELECT FROM tutti.detaching d WHERE d.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) THEN RAISE EXCEPTION 'the partition cannot be detached ahead of its place in the order' USING ERRCODE = '40001'; END IF; RETURN; END IF;
   GET DIAGNOSTICS c = PG_CONTEXT;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_start' AND TG_TAG OPERATOR(pg_catalog.!~) 'EXTENSION' THEN
     q := coalesce((pg_catalog.regexp_match(c, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query());
@@ -164,6 +164,9 @@ BEGIN
       PERFORM tutti.open_sequences(TG_TAG, q, tutti.altered(q), repeats, CURRENT_USER);
     END IF;
     RETURN;
+  END IF;
+  IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND TG_TAG OPERATOR(pg_catalog.=) ANY ('{ALTER TABLE,CREATE MATERIALIZED VIEW,REFRESH MATERIALIZED VIEW}'::pg_catalog._text) THEN
+    PERFORM tutti.refuse_drift(TG_TAG, coalesce((pg_catalog.regexp_match(c, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query()));
   END IF;
   IF repeats AND TG_EVENT OPERATOR(pg_catalog.=) 'table_rewrite' THEN
     RETURN;
@@ -206,12 +209,12 @@ BEGIN
 END $tutti$;
 -- Runs definitions of Tutti's such that users' event triggers do not fire for them. For a replica, too, those are silenced that
 -- fire there. PostgreSQL forgets all plans when session_replication_role changes, so nothing else sets it.
-CREATE OR REPLACE FUNCTION tutti.unseen(command pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET session_replication_role = replica AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.unseen(command pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET session_replication_role = replica SET ` + DDLSetting + ` = '` + DDLOwn + `' AS $tutti$
 DECLARE silenced pg_catalog.jsonb;
 BEGIN
-  IF EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtenabled OPERATOR(pg_catalog.=) ANY ('{A,R}')) THEN
+  IF EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtenabled OPERATOR(pg_catalog.=) ANY ('{A,R}') AND evtname OPERATOR(pg_catalog.<>) '!tutti_replica'::pg_catalog.name) THEN
     WITH u AS (UPDATE pg_catalog.pg_event_trigger e SET evtenabled = 'D' FROM pg_catalog.pg_event_trigger o
-      WHERE o.oid OPERATOR(pg_catalog.=) e.oid AND o.evtenabled OPERATOR(pg_catalog.=) ANY ('{A,R}') RETURNING o.oid, o.evtenabled)
+      WHERE o.oid OPERATOR(pg_catalog.=) e.oid AND o.evtenabled OPERATOR(pg_catalog.=) ANY ('{A,R}') AND o.evtname OPERATOR(pg_catalog.<>) '!tutti_replica'::pg_catalog.name RETURNING o.oid, o.evtenabled)
     SELECT pg_catalog.jsonb_object_agg(oid, evtenabled) INTO silenced FROM u;
   END IF;
   EXECUTE command;
@@ -322,9 +325,11 @@ BEGIN
     WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp'
       AND (classid IS DISTINCT FROM 'pg_proc'::regclass OR objid <> ALL (tutti.local_functions())) LIMIT 1;
   IF NOT FOUND AND gone IS NULL THEN PERFORM tutti.still_there(tag), tutti.tell_heir(tag), tutti.note_temporary(tag); RETURN; END IF; PERFORM tutti.filled_here(tag);
+  IF tag LIKE '%%MATERIALIZED VIEW' THEN PERFORM set_config('tutti.fresh', (tutti.fresh_rows() || coalesce(nullif(current_setting('tutti.fresh', true), ''), '{}')::jsonb)::text, true); END IF;
   IF tag ~ 'OWNED$' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE lower(object_type) = 'large object') THEN
     gone := coalesce(gone, '[]') || '[["` + SchemaName + `", "` + LargeName + `"]]'; -- who writes one at another member must not be passed by
   END IF;
+  ` + ownBegin + `
   CASE current_setting('%[2]s', true)
     WHEN 'on' THEN NULL; WHEN '` + InsideSetting + `' THEN PERFORM tutti.enter_inside();
     WHEN '` + BulkSetting + `' THEN IF tutti.gives_heirs(tag) THEN PERFORM set_config('%[2]s', 'on', true); END IF; WHEN '%[3]s' THEN PERFORM set_config('%[2]s', 'on', true);
@@ -424,7 +429,7 @@ CREATE EVENT TRIGGER "!tutti_rewrite" ON table_rewrite EXECUTE FUNCTION tutti.dd
 
 const definitionSteps = `
 CREATE OR REPLACE FUNCTION tutti.privileged(proof pg_catalog.bytea, command pg_catalog.bytea, data pg_catalog.bytea, asks pg_catalog.bool) RETURNS pg_catalog.bytea
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET tutti.ddl = '` + DDLOwn + `' SET jit = off SET row_security = on
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET ` + DDLSetting + ` = '` + DDLOwn + `' SET jit = off SET row_security = on
 SET check_function_bodies = off SET client_min_messages = warning SET client_encoding = 'UTF8' AS $tutti$
 DECLARE r text;
 BEGIN

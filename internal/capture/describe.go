@@ -36,8 +36,9 @@ type TableDesc struct {
 	Coded bool `json:"coded"`
 	// Single: no triggers of users, and no statement that names another table changes its rows, or the other
 	// way round, apart from those of foreign keys.
-	Single     bool `json:"single"`
-	Referenced bool `json:"referenced"` // by a foreign key, so that a deletion may go on elsewhere
+	Root       uint32 `json:"root"` // the partitioned table that it is a partition of, at the top; 0 for none
+	Single     bool   `json:"single"`
+	Referenced bool   `json:"referenced"` // by a foreign key, so that a deletion may go on elsewhere
 }
 
 // Column is a table's column.
@@ -57,6 +58,10 @@ type Column struct {
 	Text uint32 `json:"text"`
 	// Length is how many characters a value may have, 0 if there is no such limit.
 	Length int `json:"length"`
+	// User are the types of users that its values are made of, if its type is one.
+	User []UserType `json:"user"`
+	// Narrow: its values are in entries of an index, or cannot be stored apart from the row.
+	Narrow bool `json:"narrow"`
 }
 
 // Index is a unique index or the index of an exclusion constraint.
@@ -79,8 +84,7 @@ type Part struct {
 	Num       int    `json:"num"`       // attribute number, 0 for an expression
 	Expr      string `json:"expr"`      // the expression, for Num 0
 	Collation string `json:"collation"` // to add, as SQL; mostly empty
-	Hashable  bool   `json:"hashable"`  // PostgreSQL's hash of the type agrees with the index's equality
-	Form      string `json:"form"`      // how the value is hashed: a key of forms
+	Form      string `json:"form"`      // how the value is hashed: a key of forms; empty: it cannot be
 	Equal     string `json:"equal"`     // the index's equality operator: OPERATOR(schema.=)
 }
 
@@ -104,9 +108,8 @@ type RefPart struct {
 	Base      uint32 `json:"base"`     // its base type
 	RefName   string `json:"ref_name"` // referenced column
 	RefBase   uint32 `json:"ref_base"` // its base type
-	RefType   string `json:"ref_type"` // the same as SQL
+	RefType   string `json:"ref_type"` // the same as SQL, without length
 	Collation string `json:"collation"`
-	Hashable  bool   `json:"hashable"`
 	Form      string `json:"form"` // of the referenced column
 }
 
@@ -141,7 +144,7 @@ func (t *TableDesc) validate() error {
 			if err := known(p.Num); err != nil {
 				return err
 			}
-			if _, ok := forms[p.Form]; !ok {
+			if !knownForm(p.Form) {
 				return fmt.Errorf("capture: index %q of table %s.%s has a key of unknown form %q", x.Name, t.Schema, t.Name, p.Form)
 			}
 			if (p.Num == 0 || p.Equal == "") && (x.Primary || x.Names) {
@@ -156,7 +159,7 @@ func (t *TableDesc) validate() error {
 	}
 	for _, f := range t.Foreign {
 		for _, p := range f.Parts {
-			if _, ok := forms[p.Form]; !ok {
+			if !knownForm(p.Form) {
 				return fmt.Errorf("capture: foreign key %q of table %s.%s has a key of unknown form %q", f.Name, t.Schema, t.Name, p.Form)
 			}
 			if p.Num == 0 {
@@ -184,10 +187,10 @@ func (t *TableDesc) column(num int) *Column {
 func (c *Column) Integer() bool { return c.OID == 20 || c.OID == 23 }
 
 // Key returns the index whose values name the table's rows, or nil: the primary key, or else the
-// first unique index that can take its place.
+// first unique index that can take its place. Rows are looked for by what is equal to their columns, so one of another collation, to which more is equal, cannot.
 func (t *TableDesc) Key() *Index {
 	for i := range t.Indexes { // the primary key is first
-		if x := &t.Indexes[i]; x.Primary || x.Names && x.expressible() {
+		if x := &t.Indexes[i]; x.Primary || x.Names && x.expressible() && !slices.ContainsFunc(x.Parts, func(p Part) bool { return p.Collation != "" }) {
 			return x
 		}
 	}

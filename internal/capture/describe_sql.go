@@ -95,6 +95,21 @@ tables AS (
   SELECT r.root, bool_and(y.typsend <> 0 AND y.typreceive <> 0
     AND NOT (y.typnamespace = 'pg_catalog'::regnamespace AND y.typname LIKE 'reg%')) AS ok
   FROM reach r JOIN pg_type y ON y.oid = r.typ GROUP BY r.root
+), users AS MATERIALIZED (
+  SELECT r.root, json_agg(json_build_object('oid', y.oid::int8, 'kind', CASE WHEN y.typtype = 'b' AND y.typelem <> 0 AND y.typcategory = 'A' THEN 'a' ELSE y.typtype::text END, 'of', CASE y.typtype
+      WHEN 'd' THEN y.typbasetype::int8
+      WHEN 'r' THEN (SELECT CASE WHEN g.rngcanonical = 0 THEN g.rngsubtype::int8 ELSE 0 END FROM pg_range g WHERE g.rngtypid = y.oid)
+      WHEN 'm' THEN (SELECT CASE WHEN g.rngcanonical = 0 THEN g.rngsubtype::int8 ELSE 0 END FROM pg_range g WHERE g.rngmultitypid = y.oid)
+      WHEN 'b' THEN coalesce((SELECT b.oid::int8 FROM pg_proc s JOIN pg_proc v ON v.oid = y.typreceive JOIN pg_proc bs ON bs.proname = s.prosrc AND bs.oid < 16384
+          JOIN pg_proc bv ON bv.proname = v.prosrc AND bv.oid < 16384 JOIN pg_type b ON b.typsend = bs.oid AND b.typreceive = bv.oid
+        WHERE s.oid = y.typsend AND s.prolang = 12 AND v.prolang = 12 AND b.oid < 16384 AND b.typtype = 'b' ORDER BY b.oid LIMIT 1), 0)
+      ELSE 0 END)) AS j
+  FROM reach r JOIN pg_type y ON y.oid = r.typ WHERE r.root >= 16384 AND r.typ >= 16384 GROUP BY r.root
+), narrow(rel, num) AS (
+  SELECT a.attrelid, a.attnum FROM atts a JOIN pg_index i ON i.indrelid = a.attrelid AND a.attnum = ANY (i.indkey::int2[]) JOIN pg_class x ON x.oid = i.indexrelid
+    JOIN pg_am m ON m.oid = x.relam WHERE a.attlen = -1 AND m.amname <> 'hash' AND NOT (m.amname = 'gin' AND a.atttypid IN (3802, 3614))
+  UNION SELECT d.refobjid, d.refobjsubid FROM pg_index i JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid WHERE i.indexprs IS NOT NULL AND i.indrelid IN (SELECT oid FROM tables)
 ), chain(oid, t) AS (
   SELECT DISTINCT atttypid, atttypid FROM atts
   UNION
@@ -108,37 +123,38 @@ tables AS (
   SELECT i.*, coalesce(pg_partition_root(i.indexrelid)::oid, i.indexrelid) AS root
   FROM pg_index i WHERE i.indexrelid IN (SELECT indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM tables) AND (indisunique OR indisexclusion)
     UNION SELECT conindid FROM pg_constraint WHERE contype = 'f' AND conrelid IN (SELECT oid FROM tables))
-), hashes AS MATERIALIZED (
-  SELECT typ, CASE WHEN typ IN (` + PlainTypes + `) THEN true ELSE tutti.hashable(typ) END AS hashable,
-    CASE WHEN typ IN (` + PlainTypes + `) THEN '' ELSE tutti.hash_form(typ) END AS form FROM (
-    SELECT a.atttypid AS typ FROM idx x JOIN pg_attribute a ON a.attrelid = x.indexrelid WHERE a.attnum > 0
-    UNION SELECT a.atttypid FROM idx x JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = ANY (x.indkey) WHERE a.attnum > 0) u
+), keyed AS (
+  SELECT x.indexrelid, k.ord, k.num, a.attname, coalesce(a.atttypid, ia.atttypid) AS typ, coalesce(a.attcollation, 0) AS attcollation, x.indrelid,
+    x.indclass[k.ord - 1] AS opc, x.indcollation[k.ord - 1] AS coll
+  FROM idx x CROSS JOIN LATERAL (SELECT ord, num FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS u(num, ord) WHERE ord <= x.indnkeyatts) k
+    JOIN pg_attribute ia ON ia.attrelid = x.indexrelid AND ia.attnum = k.ord
+    LEFT JOIN pg_attribute a ON k.num <> 0 AND a.attrelid = x.indrelid AND a.attnum = k.num
+), formed AS MATERIALIZED (
+  SELECT typ, coll, CASE WHEN typ IN (` + PlainTypes + `) AND coll IN (0, 100, 950) THEN '` + formOwn + `' ELSE tutti.key_form(typ, coll) END AS form
+  FROM (SELECT DISTINCT typ, coll FROM keyed) u
 ), idxname AS (
   SELECT x.indexrelid, rc.relname AS name, tn.nspname AS root_schema, tc.relname AS root_table
   FROM idx x JOIN pg_class rc ON rc.oid = x.root JOIN pg_index ri ON ri.indexrelid = x.root
     JOIN pg_class tc ON tc.oid = ri.indrelid JOIN pg_namespace tn ON tn.oid = tc.relnamespace
 ), parts AS (
-  SELECT x.indexrelid, x.indrelid, k.ord, k.num, ia.atttypid AS exprtype, a.attname, coalesce(a.atttypid, ia.atttypid) AS typ,
-    CASE WHEN k.num = 0 THEN pg_get_indexdef(x.indexrelid, k.ord::int, false) ELSE '' END AS expr,
-    CASE WHEN co.coll <> 0 AND (k.num = 0 OR (co.coll <> a.attcollation
-        AND EXISTS (SELECT FROM pg_collation q WHERE q.oid IN (co.coll, a.attcollation) AND NOT q.collisdeterministic)))
-      THEN (SELECT format('%I.%I', qn.nspname, q.collname) FROM pg_collation q JOIN pg_namespace qn ON qn.oid = q.collnamespace WHERE q.oid = co.coll)
+  SELECT k.indexrelid, k.indrelid, k.ord, k.num, k.attname, k.typ,
+    CASE WHEN k.num = 0 THEN pg_get_indexdef(k.indexrelid, k.ord::int, false) ELSE '' END AS expr,
+    CASE WHEN k.coll <> 0 AND (k.num = 0 OR (k.coll <> k.attcollation
+        AND EXISTS (SELECT FROM pg_collation q WHERE q.oid IN (k.coll, k.attcollation) AND NOT q.collisdeterministic)))
+      THEN (SELECT format('%I.%I', qn.nspname, q.collname) FROM pg_collation q JOIN pg_namespace qn ON qn.oid = q.collnamespace WHERE q.oid = k.coll)
       ELSE '' END AS collation,
-    CASE WHEN co.coll <> 0 AND EXISTS (SELECT FROM pg_collation q WHERE q.oid = co.coll AND NOT q.collisdeterministic)
-      THEN (SELECT format('%I.%I', qn.nspname, q.collname) FROM pg_collation q JOIN pg_namespace qn ON qn.oid = q.collnamespace WHERE q.oid = co.coll)
+    CASE WHEN k.coll <> 0 AND EXISTS (SELECT FROM pg_collation q WHERE q.oid = k.coll AND NOT q.collisdeterministic)
+      THEN (SELECT format('%I.%I', qn.nspname, q.collname) FROM pg_collation q JOIN pg_namespace qn ON qn.oid = q.collnamespace WHERE q.oid = k.coll)
       ELSE '' END AS refcollation,
-    (oc.opcdefault OR (oc.opcnamespace = 'pg_catalog'::regnamespace AND oc.opcname LIKE '%\_pattern\_ops'))
-      AND h.hashable AS hashable, h.form,
+    CASE WHEN f.form = 'citext' THEN -- the extension's own operator class
+      CASE WHEN oc.opcdefault AND EXISTS (SELECT FROM pg_depend d JOIN pg_extension x ON x.oid = d.refobjid WHERE d.classid = 'pg_opclass'::regclass AND d.objid = oc.oid
+        AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND x.extname = 'citext') THEN f.form ELSE '' END
+      WHEN oc.oid < 16384 AND (oc.opcdefault OR oc.opcname LIKE '%\_pattern\_ops') THEN f.form ELSE '' END AS form,
     (SELECT format('OPERATOR(%I.%s)', pn.nspname, o.oprname) FROM pg_amop ao JOIN pg_operator o ON o.oid = ao.amopopr
        JOIN pg_namespace pn ON pn.oid = o.oprnamespace
        WHERE ao.amopfamily = oc.opcfamily AND ao.amopstrategy = 3 AND ao.amoplefttype = oc.opcintype AND ao.amoprighttype = oc.opcintype
          AND ao.amopmethod = 403) AS equal
-  FROM idx x CROSS JOIN LATERAL (SELECT ord, num FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS u(num, ord) WHERE ord <= x.indnkeyatts) k
-    JOIN pg_attribute ia ON ia.attrelid = x.indexrelid AND ia.attnum = k.ord
-    LEFT JOIN pg_attribute a ON k.num <> 0 AND a.attrelid = x.indrelid AND a.attnum = k.num
-    JOIN hashes h ON h.typ = coalesce(a.atttypid, ia.atttypid)
-    CROSS JOIN LATERAL (SELECT x.indclass[k.ord - 1] AS opc, x.indcollation[k.ord - 1] AS coll) co
-    JOIN pg_opclass oc ON oc.oid = co.opc
+  FROM keyed k JOIN formed f ON f.typ = k.typ AND f.coll = k.coll JOIN pg_opclass oc ON oc.oid = k.opc
 ), indexes AS (
   SELECT x.indrelid, json_agg(json_build_object('name', nm.name, 'root_schema', nm.root_schema, 'root_table', nm.root_table,
     'primary', x.indisprimary, 'names', x.indisunique AND x.indimmediate AND x.indisvalid AND x.indpred IS NULL AND NOT EXISTS (SELECT FROM parts p
@@ -151,7 +167,7 @@ tables AS (
          AND d.refclassid = 'pg_class'::regclass AND d.refobjid = x.indrelid AND d.refobjsubid <> 0
        UNION SELECT 0 WHERE concat(x.indexprs, x.indpred) LIKE '%:varattno 0 %'
        UNION SELECT p.num FROM parts p WHERE p.indexrelid = x.indexrelid AND p.num <> 0) u),
-    'parts', (SELECT json_agg(json_build_object('num', p.num, 'expr', p.expr, 'collation', p.collation, 'hashable', p.hashable, 'form', p.form,
+    'parts', (SELECT json_agg(json_build_object('num', p.num, 'expr', p.expr, 'collation', p.collation, 'form', p.form,
        'equal', coalesce(p.equal, '')) ORDER BY p.ord) FROM parts p WHERE p.indexrelid = x.indexrelid)
     ) ORDER BY x.indisprimary DESC, nm.name, nm.root_schema, x.indexrelid) AS j
   FROM idx x JOIN idxname nm ON nm.indexrelid = x.indexrelid WHERE x.indislive AND (x.indisunique OR x.indisexclusion) GROUP BY x.indrelid
@@ -160,7 +176,8 @@ tables AS (
     'index', json_build_object('name', nm.name, 'root_schema', nm.root_schema, 'root_table', nm.root_table, 'primary', x.indisprimary),
     'ref_schema', rn.nspname, 'ref_table', rc.relname,
     'parts', (SELECT json_agg(json_build_object('num', a.attnum, 'base', fb.base::int8, 'ref_name', p.attname, 'ref_base', pb.base::int8,
-        'ref_type', format_type(pb.base, NULL), 'collation', p.refcollation, 'hashable', p.hashable, 'form', p.form) ORDER BY p.ord)
+        'ref_type', (SELECT format('%I.%I', yn.nspname, y.typname) FROM pg_type y JOIN pg_namespace yn ON yn.oid = y.typnamespace WHERE y.oid = pb.base),
+        'collation', p.refcollation, 'form', p.form) ORDER BY p.ord)
       FROM parts p JOIN unnest(c.confkey, c.conkey) AS k(ref, own) ON k.ref = p.num
         JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
         JOIN base fb ON fb.oid = a.atttypid
@@ -213,11 +230,12 @@ tables AS (
 SELECT json_build_object('partial', /*partial*/,
   'tables', (SELECT coalesce(json_agg(json_build_object('schema', t.nspname, 'name', t.relname, 'array', t.typarray::int8,
      'oid', t.oid::int8, 'plain', t.oid NOT IN (SELECT oid FROM special),
-     'single', t.oid NOT IN (SELECT oid FROM shared), 'coded', t.oid IN (SELECT oid FROM coded),
+     'single', t.oid NOT IN (SELECT oid FROM shared), 'root', coalesce(pg_partition_root(t.oid)::oid, 0)::int8, 'coded', t.oid IN (SELECT oid FROM coded),
      'referenced', EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = t.oid),
      'trigger', coalesce((SELECT p.proname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
         WHERE g.tgrelid = t.oid AND g.tgname = '` + TriggerName + `' AND g.tgenabled = 'O' AND g.tgisinternal
           AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '` + TruncateTriggerName + `' AND h.tgenabled = 'O' AND h.tgisinternal AND h.tgfoid = g.tgfoid)
+          AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '` + replicaTriggerName + `' AND h.tgisinternal)
           AND p.pronamespace = 'tutti'::regnamespace), ''),
      'bulk', (SELECT coalesce(json_agg(p.proname), '[]') FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
         WHERE g.tgrelid = t.oid AND g.tgname IN (` + triggerList + `) AND g.tgenabled = 'O' AND g.tgisinternal AND g.tgtype::int & 1 = 0 AND p.proname ~ '^bulk_'
@@ -226,6 +244,8 @@ SELECT json_build_object('partial', /*partial*/,
         'oid', a.atttypid::int8, 'generated', a.attgenerated <> '', 'always', a.attidentity = 'a', 'domain', y.typtype = 'd', 'binary', bt.ok,
         'portable', bt.ok AND y.oid < 10000 AND y.typcategory <> 'A',
         'text', CASE WHEN a.atttypid IN (SELECT oid FROM words) THEN (SELECT b.base::int8 FROM base b WHERE b.oid = a.atttypid) ELSE 0 END,
+        'user', CASE WHEN a.atttypid >= 16384 THEN (SELECT u.j FROM users u WHERE u.root = a.atttypid) END,
+        'narrow', a.attlen = -1 AND (a.attstorage IN ('p', 'm') OR (t.oid, a.attnum) IN (SELECT rel, num FROM narrow)),
         'length', CASE WHEN a.atttypid IN (1042, 1043) THEN greatest(a.atttypmod - 4, 0) ELSE 0 END) ORDER BY a.attnum), '[]')
         FROM atts a JOIN pg_type y ON y.oid = a.atttypid JOIN binary_types bt ON bt.root = a.atttypid WHERE a.attrelid = t.oid),
      'indexes', coalesce(i.j, '[]'), 'foreign', coalesce(r.j, '[]')) ORDER BY t.oid), '[]') -- as they were made: triggers move their rows of pg_class
@@ -236,7 +256,3 @@ SELECT json_build_object('partial', /*partial*/,
      WHERE (p.proname >= 'capture_' AND p.proname < 'captureb' OR p.proname >= 'bulk_' AND p.proname < 'bulka' OR p.proname >= 'final_' AND p.proname < 'finala' OR p.proname >= 'direct_' AND p.proname < 'directa')
      AND p.pronamespace = 'tutti'::regnamespace /*functions*/))::text
 `
-
-// PlainTypes are the types for which tutti.hashable says true and tutti.hash_form nothing, of those that are
-// frequent: asking costs a millisecond. bool, bytea, "char", name, int2, int4, text, oid, bpchar, varchar, date, uuid.
-const PlainTypes = "16, 17, 18, 19, 21, 23, 25, 26, 1042, 1043, 1082, 2950"

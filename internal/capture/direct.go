@@ -114,8 +114,8 @@ const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c
 
 // Direct makes statements of an operation direct, if that is possible: INSERT with nothing but
 // VALUES, UPDATE of the columns in sets, or DELETE. alias is the name the statement has
-// for the table, named is what it names as columns.
-func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string) (*Direct, bool) {
+// for the table, named is what it names as columns; code says that there are functions of clients'.
+func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string, code bool) (*Direct, bool) {
 	g := generate(t)
 	if !g.direct || !t.installed(&g) || !t.has(named) {
 		return nil, false
@@ -138,11 +138,15 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string) (
 	default:
 		return nil, false
 	}
+	setting := "pg_catalog.current_setting('" + TransactionSetting + "')"
+	if code {
+		setting = noticed()
+	}
 	return &Direct{
 		before: DirectMark,
 		after: fmt.Sprintf("\nRETURNING %s.tableoid, %s, (%s)::pg_catalog._int8, %s, pg_catalog.pg_current_wal_insert_lsn(),"+
-			" pg_catalog.current_setting('%s'), pg_catalog.current_setting('transaction_isolation'), pg_catalog.current_setting('row_security'), pg_catalog.pg_my_temp_schema(), tutti.%s(), CURRENT_USER, pg_catalog.current_setting('search_path')",
-			row, ident, keys, image, TransactionSetting, g.directName()),
+			" %s, pg_catalog.current_setting('transaction_isolation'), pg_catalog.current_setting('row_security'), pg_catalog.pg_my_temp_schema(), tutti.%s(), CURRENT_USER, pg_catalog.current_setting('search_path')",
+			row, ident, keys, image, setting, g.directName()),
 		op: op, oid: t.OID, header: []byte(t.headerText()),
 	}, true
 }
@@ -215,6 +219,8 @@ type Returned struct {
 	image    []byte
 	order    uint64
 	captured bool
+	forged   bool // something else was, although tutti.tx says no
+	aside    bool // see asideSuffix
 	level    string
 	security string // row_security, without which no mark can be written
 	temp     bool
@@ -234,7 +240,8 @@ func (d *Direct) Read(cols [][]byte) (Returned, error) {
 		return Returned{}, fmt.Errorf("capture: a direct statement has changed table %d instead of %d", oid, d.oid)
 	}
 	r := Returned{direct: d, image: slices.Clone(cols[3]), order: binary.BigEndian.Uint64(cols[4]),
-		captured: string(cols[5]) != DirectSetting, level: string(cols[6]), security: string(cols[7]), temp: binary.BigEndian.Uint32(cols[8]) != 0,
+		captured: !strings.HasPrefix(string(cols[5]), DirectSetting), forged: string(cols[5]) == DirectSetting+forgedSuffix,
+		aside: string(cols[5]) == DirectSetting+asideSuffix, level: string(cols[6]), security: string(cols[7]), temp: binary.BigEndian.Uint32(cols[8]) != 0,
 		who: string(cols[10]) + "\x00" + string(cols[11])}
 	if cols[1] != nil {
 		r.ident = nonZero(binary.BigEndian.Uint64(cols[1]))
@@ -248,6 +255,10 @@ func (d *Direct) Read(cols [][]byte) (Returned, error) {
 // follows: it is not to be added.
 func (r *Returned) Captured() bool { return r.captured }
 
+// Forged reports whether a function has had rows captured and set tutti.tx as if it had not: then nobody knows in which
+// order what was changed.
+func (r *Returned) Forged() bool { return r.forged }
+
 // Alone reports whether, up to this row, nothing is to be collected besides what direct statements
 // have returned, nothing of temporary objects can be deferred, and a mark can be written. snapshot says whether the transaction is meant to be
 // REPEATABLE READ; what became something else is not alone.
@@ -256,7 +267,7 @@ func (r *Returned) Alone(snapshot bool) bool {
 	if snapshot {
 		level = "repeatable read"
 	}
-	return !r.captured && !r.temp && r.security == "on" && r.level == level
+	return !r.captured && !r.forged && !r.aside && !r.temp && r.security == "on" && r.level == level
 }
 
 // Who tells under which role and search_path it was returned.

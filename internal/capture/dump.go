@@ -39,7 +39,7 @@ const (
 	allPrivileges = `
     SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid AS class, oid AS object, 0 AS part, nspacl AS acl FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) 'tutti'
     UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, 0, proacl FROM pg_catalog.pg_proc WHERE pronamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid
-      OR pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid AND oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND proname OPERATOR(pg_catalog.~) '^(pg_(try_)?advisory_|(setval|lowrite|lo_(import|creat|create|from_bytea|open|put|truncate|truncate64|unlink))$)'
+      OR pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid AND oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND proname OPERATOR(pg_catalog.~) '^(pg_(try_)?advisory_|(pg_prepared_statement|pg_sequence_parameters|setval|lowrite|lo_(import|creat|create|from_bytea|open|put|truncate|truncate64|unlink))$)'
     UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, oid, 0, relacl FROM pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid AND relkind OPERATOR(pg_catalog.=) ANY ('{r,v,S}'::pg_catalog._char)
     UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, 0, typacl FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid AND typtype OPERATOR(pg_catalog.=) 'd'
     UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, a.attrelid, a.attnum, a.attacl FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.attrelid

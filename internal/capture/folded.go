@@ -176,19 +176,34 @@ func (c *section) appendPieces(w *writeset.Writeset, keys *keySet, number func(i
 	return c.distinct()
 }
 
-// distinct makes sure that no two rows of a run have the same hash, if they have any.
+// distinct makes sure that no two rows of a run have the same identity, if they have any: one statement has changed both, so they are two.
 func (c *section) distinct() error {
-	all := make([]uint64, 0, 1024)
-	for i := range c.pieces {
-		if c.pieces[i].idents[0] != 0 {
-			all = append(all, c.pieces[i].idents...)
+	for table := range c.tables {
+		all := make([]uint64, 0, 1024)
+		for i := range c.pieces {
+			if p := &c.pieces[i]; p.table == table && p.idents[0] != 0 {
+				all = append(all, p.idents...)
+			}
 		}
-	}
-	slices.Sort(all)
-	for i := range all[min(1, len(all)):] {
-		if all[i] == all[i+1] {
-			return errors.New("capture: two rows that were changed by one statement cannot be told apart")
+		slices.Sort(all)
+		for i := range all[min(1, len(all)):] {
+			if all[i] == all[i+1] {
+				return c.twins(table, all[i])
+			}
 		}
 	}
 	return nil
+}
+
+// twins is the Collision of two rows of a run.
+func (c *section) twins(table int, ident uint64) error {
+	var images [][]byte
+	for i := range c.pieces {
+		for j, id := range c.pieces[i].idents {
+			if c.pieces[i].table == table && id == ident {
+				images = append(images, c.pieces[i].images[j])
+			}
+		}
+	}
+	return c.tables[table].collision(images[0], images[1])
 }

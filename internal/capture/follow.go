@@ -10,7 +10,7 @@ import (
 // FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
 // through tutti.privileged.
 func FollowQuery() string {
-	return "SELECT json_build_object('tables', tutti.describe()::json, 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[], 'events', " + EventsQuery + ", 'views', " + filledViews + ")::text"
+	return "SELECT json_build_object('tables', tutti.describe()::json, 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[], 'events', " + EventsQuery + ", 'stands', tutti.views_stand(), 'views', " + filledViews + ")::text"
 }
 
 // State is the answer to FollowQuery.
@@ -57,7 +57,8 @@ func Follow(state State) (string, error) {
 		}
 	}
 	// By now its new triggers have locked a table whose keys have changed, which the definition may not have.
-	out = append(out, fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(tutti.touched()::text, 'UTF8'))", opTouched), "SELECT tutti.adopt_definitions()")
+	out = append(out, fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(tutti.touched()::text, 'UTF8'))", opTouched),
+		"SELECT tutti.rearm()", "SELECT tutti.adopt_definitions()")
 	return strings.Join(out, ";\n"), nil
 }
 

@@ -64,7 +64,7 @@ END $tutti$;
 -- Marks the triggers of a table as internal ones, or takes the mark away.
 CREATE OR REPLACE FUNCTION tutti.hide_triggers(rel pg_catalog.oid, yes pg_catalog.bool) RETURNS pg_catalog.void LANGUAGE plpgsql%[1]sAS $tutti$
 BEGIN
-  UPDATE pg_trigger SET tgisinternal = yes WHERE tgrelid = rel AND tgname = ANY ('{%[2]s}'::_name) AND tgisinternal <> yes;
+  UPDATE pg_trigger SET tgisinternal = yes, tgenabled = CASE tgname WHEN '` + replicaTriggerName + `' THEN 'R' ELSE tgenabled END WHERE tgrelid = rel AND tgname = ANY ('{%[2]s}'::_name) AND tgisinternal <> yes;
 END $tutti$;
 -- The answer to ChangedQuery.
 CREATE OR REPLACE FUNCTION tutti.changed_tables() RETURNS pg_catalog.text LANGUAGE plpgsql%[1]sAS $tutti$
@@ -93,11 +93,13 @@ END $tutti$;
 -- What is told of a database besides its tables, see catalog. A transaction that has only made or changed what it has locked
 -- says nothing of the rest: then views or rights are NULL, which leaves them as they were. Known: what was before is known,
 -- deferred and granted are how it was. What tutti.inside defers is queued in procedures that commit alone.
-CREATE OR REPLACE FUNCTION tutti.besides(known pg_catalog.bool, deferred pg_catalog.bool, granted pg_catalog.bool, OUT defers pg_catalog.bool, OUT views pg_catalog._text, OUT rights pg_catalog._text, OUT events pg_catalog.bool)
+DROP FUNCTION IF EXISTS tutti.besides(pg_catalog.bool, pg_catalog.bool, pg_catalog.bool);
+CREATE OR REPLACE FUNCTION tutti.besides(known pg_catalog.bool, deferred pg_catalog.bool, granted pg_catalog.bool, OUT defers pg_catalog.bool, OUT views pg_catalog._text, OUT rights pg_catalog._text, OUT events pg_catalog.bool, OUT code pg_catalog.bool)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
 #variable_conflict use_variable
 DECLARE tags text[] := CASE WHEN known AND tutti.partial() THEN string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') END;
 BEGIN
+  PERFORM tutti.rearm();
   IF tags IS NOT NULL AND NOT deferred THEN
     defers := tutti.defers(ARRAY(` + lockedRelations + `));
   ELSE
@@ -111,6 +113,7 @@ BEGIN
     rights := ARRAY(SELECT c.relname::text FROM pg_class c WHERE c.oid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.attacl IS NOT NULL));
   END IF;
   events := %[5]s;
+  code := ` + codeQuery + `;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.defers(wanted pg_catalog._oid) RETURNS pg_catalog.bool LANGUAGE plpgsql%[1]sAS $tutti$
 BEGIN

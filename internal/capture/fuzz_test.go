@@ -7,7 +7,7 @@ import (
 )
 
 func FuzzCollector(f *testing.F) {
-	f.Add([]byte{0, 1}, make([]byte, 8), []byte("\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x14\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x07"), []byte("B;1;0;7;6;publict"), []byte{1})
+	f.Add([]byte{0, 1}, make([]byte, 8), []byte("\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x14\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x07"), []byte("B;1;0;7;0;6;publict"), []byte{1})
 	f.Add([]byte{0, 5}, []byte(nil), []byte(nil), []byte("T;0;0;7;1;st"), []byte(nil))
 	f.Add([]byte("1"), []byte("-5"), []byte("{1,NULL}"), []byte("423b303b303b373b313b7374"), []byte("00"))
 	f.Fuzz(func(t *testing.T, op, ident, keys, header, image []byte) {
@@ -30,7 +30,7 @@ func FuzzCollector(f *testing.F) {
 }
 
 func FuzzDecodeDescribe(f *testing.F) {
-	f.Add([]byte(`{"tables":[{"schema":"s","name":"t","columns":[{"name":"i","num":1}],"indexes":[{"primary":true,"uses":[1],"parts":[{"num":1,"hashable":true}]}]}]}`))
+	f.Add([]byte(`{"tables":[{"schema":"s","name":"t","columns":[{"name":"i","num":1}],"indexes":[{"primary":true,"uses":[1],"parts":[{"num":1,"form":"own"}]}]}]}`))
 	f.Add([]byte(`{"tables":[{"indexes":[{"parts":[{"num":2}]}]}]}`))
 	f.Add([]byte(`{"tables":[{"indexes":[{"primary":true,"parts":[{"num":0}]}]}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

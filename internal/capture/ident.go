@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,27 +82,6 @@ func seedOfRef(f *Ref) uint64 {
 
 func int8Literal(h uint64) string { return fmt.Sprintf("'%d'::pg_catalog.int8", int64(h)) }
 
-// forms say how a value is hashed instead of by its type's own hash function. PostgreSQL's
-// for 64-bit integers and times fold to 32 bits first, so that 1<<32|2 and 2<<32|1 are equal
-// to it, and an enum's hashes an OID that differs between members. The bytes a type is sent as
-// are equal where its values are.
-var forms = map[string]string{
-	"":            "%s",
-	"enum":        `(%s)::pg_catalog.text COLLATE pg_catalog."C"`,
-	"int8":        "pg_catalog.int8send((%s)::pg_catalog.int8)", // a foreign key's may be shorter
-	"time":        "pg_catalog.time_send(%s)",
-	"timetz":      "pg_catalog.timetz_send(%s)",
-	"timestamp":   "pg_catalog.timestamp_send(%s)",
-	"timestamptz": "pg_catalog.timestamptz_send(%s)",
-	"pg_lsn":      "pg_catalog.pg_lsn_send(%s)",
-	"xid8":        "pg_catalog.xid8send(%s)",
-}
-
-// hashed is the value to hash for v.
-func hashed(v, form, collation string) string {
-	return fmt.Sprintf(forms[form], v+collate(collation))
-}
-
 // expressible reports whether the index' values can be hashed as a key; otherwise changes
 // to it hold the table key (C3).
 func (x *Index) expressible() bool {
@@ -109,7 +89,7 @@ func (x *Index) expressible() bool {
 		return false
 	}
 	for _, p := range x.Parts {
-		if !p.Hashable {
+		if p.Form == "" {
 			return false
 		}
 	}
@@ -165,6 +145,9 @@ func (t *TableDesc) identity(row string) string {
 	return fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", list, int8Literal(t.seedOf(x)))
 }
 
+// IdentitySQL is SQL for the identity of the row that has this name, before it is kept from being zero.
+func (t *TableDesc) IdentitySQL(row string) string { return t.identity(row) }
+
 // wholeKey is the hash of a row as a whole, in a table without key.
 func (t *TableDesc) wholeKey(row string) string {
 	s := int8Literal(digest("whole", t.Schema, t.Name))
@@ -219,7 +202,7 @@ func (t *TableDesc) uniqueKey(row string, x *Index) string {
 	return fmt.Sprintf("(SELECT %s FROM (SELECT %s) AS \"t\")", hash, strings.Join(as, ", "))
 }
 
-// sameHash reports whether PostgreSQL's hash functions agree across two base types.
+// sameHash reports whether equal values of two base types have equal hashes as they are, see formOwn.
 func sameHash(a, b uint32) bool {
 	group := func(t uint32) uint32 {
 		switch t {
@@ -241,15 +224,19 @@ const firstUserOID = 16384
 // expressible reports whether the referenced key's hash can be computed here.
 func (f *Ref) expressible() bool {
 	for _, p := range f.Parts {
-		if !p.Hashable || !p.castable() {
+		if p.Form == "" || !p.castable() {
 			return false
 		}
 	}
 	return len(f.Parts) > 0
 }
 
+// castable reports whether a value of the referencing column can be compared as one of the referenced column's type. With or without a time zone, it depends on the
+// session's.
 func (p *RefPart) castable() bool {
-	return sameHash(p.Base, p.RefBase) || p.Base < firstUserOID && p.RefBase < firstUserOID
+	const timestamptz, timetz = 1184, 1266
+	zoned := slices.ContainsFunc([]uint32{p.Base, p.RefBase}, func(t uint32) bool { return t == timestamptz || t == timetz })
+	return sameHash(p.Base, p.RefBase) || !zoned && p.Base < firstUserOID && p.RefBase < firstUserOID
 }
 
 // foreignKey is the hash of the key that row references under f, or NULL.
@@ -275,7 +262,7 @@ func (t *TableDesc) foreignKey(row string, f *Ref) string {
 // writer, because its key cannot be computed here although the table's own writes use it.
 func (f *Ref) exclusive() bool {
 	for _, p := range f.Parts {
-		if !p.Hashable {
+		if p.Form == "" {
 			return false // writes to the referenced table hold its key Exclusive
 		}
 	}

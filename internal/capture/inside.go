@@ -147,7 +147,7 @@ const ArraySQL = `SELECT $1::pg_catalog.text, pg_catalog.concat(pg_catalog.quote
   FROM pg_catalog.pg_type y JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) y.typnamespace WHERE y.oid OPERATOR(pg_catalog.=) pg_catalog.pg_typeof($1)::pg_catalog.oid`
 
 func insideSchema() string {
-	return strings.NewReplacer("@tx", TransactionSetting, "@state", InsideState, "@entered", EnteredState, "@first", EnteredFirst, "@proof", fmt.Sprint(insideProofBytes), "@go", InsideGo, "@fail", InsideFail,
+	return strings.NewReplacer("@tx", TransactionSetting, "@procedure", InsideSetting, "@state", InsideState, "@entered", EnteredState, "@first", EnteredFirst, "@proof", fmt.Sprint(insideProofBytes), "@go", InsideGo, "@fail", InsideFail,
 		"@text", textSettings, "@tag", fmt.Sprint(lockTag), "@shift", fmt.Sprint(lockPIDShift), "@waits", fmt.Sprint(insideWaits), "@talks", fmt.Sprint(insideTalks), "@holds", fmt.Sprint(insideHolds)).Replace(insideTables)
 }
 
@@ -161,6 +161,7 @@ const insideTables = `
 CREATE UNLOGGED TABLE IF NOT EXISTS tutti.inside (xid pg_catalog.int8 NOT NULL) WITH (autovacuum_enabled = false);
 ALTER TABLE tutti.inside OWNER TO tutti_owner;
 REVOKE ALL ON tutti.inside FROM PUBLIC;
+CREATE INDEX IF NOT EXISTS inside_xid ON tutti.inside (xid);
 CREATE UNLOGGED TABLE IF NOT EXISTS tutti.said (pid pg_catalog.int4, conversation pg_catalog.text COLLATE "C", n pg_catalog.int4, command pg_catalog.text NOT NULL, PRIMARY KEY (pid, conversation, n));
 ALTER TABLE tutti.said OWNER TO tutti_owner;
 REVOKE ALL ON tutti.said FROM PUBLIC;
@@ -173,6 +174,16 @@ BEGIN
   RAISE INFO USING ERRCODE = '@entered', MESSAGE = CASE WHEN pg_catalog.transaction_timestamp() OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp() THEN 'later' ELSE '@first' END;
 END $tutti$;
 ALTER FUNCTION tutti.enter_inside OWNER TO tutti_owner;
+-- A procedure may say that it is in a transaction of Tutti's, where its COMMIT would be none of its own, and so may the function of an index in ANALYZE. But those have begun before
+-- their statement.
+CREATE OR REPLACE FUNCTION tutti.entered() RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
+BEGIN
+  IF current_setting('@tx', true) = '@procedure' OR transaction_timestamp() = statement_timestamp() AND current_query() !~* E'^(\\s|/\\*.*?\\*/|--[^\n]*\n)*(call|do|vacuum|analyze|reindex|cluster)\\M' OR EXISTS (SELECT FROM tutti.inside i WHERE i.xid = txid_current()) THEN
+    RETURN;
+  END IF;
+  RAISE EXCEPTION 'a procedure has changed a setting of Tutti''s: its writes could escape replication' USING ERRCODE = 'feature_not_supported', HINT = 'Leave settings that begin with tutti. alone.';
+END $tutti$;
+ALTER FUNCTION tutti.entered OWNER TO tutti_owner;
 CREATE OR REPLACE FUNCTION tutti.commit_inside() RETURNS trigger LANGUAGE plpgsql AS $tutti$
 DECLARE c pg_catalog.text;
 BEGIN
@@ -242,3 +253,7 @@ BEGIN
   END LOOP;
 END $tutti$;
 `
+
+// ownBegin is PL/pgSQL that makes sure that a transaction whose setting says so is one of Tutti's, or of a procedure's
+// that will ask.
+const ownBegin = "IF pg_catalog.transaction_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.statement_timestamp() THEN PERFORM tutti.entered(); END IF;"

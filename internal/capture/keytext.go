@@ -17,33 +17,39 @@ func KeyText(t *TableDesc, f writeset.Format, image []byte) (columns, values str
 	if x == nil {
 		return "", "", false
 	}
-	var fields []field
-	if f == writeset.FormatBinary {
-		fields, ok = binaryFields(image)
-	} else {
-		fields, ok = textFields(string(image))
-	}
-	if !ok || len(fields) != len(t.Columns) {
-		return "", "", false
-	}
-	m := pgtype.NewMap()
-	var names, vals []string
+	var names []string
 	for _, p := range x.Parts {
-		for i := range t.Columns {
-			if t.Columns[i].Num == p.Num {
-				names = append(names, t.Columns[i].Name)
-				vals = append(vals, fields[i].text(m, f))
-			}
+		if c := t.column(p.Num); c != nil {
+			names = append(names, c.Name)
 		}
 	}
-	return strings.Join(names, ", "), strings.Join(vals, ", "), true
+	values, n := valuesText(f, image, t.keyPlaces())
+	return strings.Join(names, ", "), values, n == len(t.Columns)
 }
 
-// field is a column of a composite value.
+// valuesText renders the values at some places of a row image, which has n columns; 0 if it cannot be read.
+func valuesText(f writeset.Format, image []byte, places []int) (text string, n int) {
+	var fields []writeset.Field
+	if f == writeset.FormatBinary {
+		fields, _ = writeset.ReadRecord(image)
+	} else if record, ok := writeset.ReadTextRecord(image); ok {
+		fields = record
+	}
+	m := pgtype.NewMap()
+	var values []string
+	for _, i := range places {
+		if i >= len(fields) {
+			return "", 0
+		}
+		values = append(values, valueText(m, f, fields[i]))
+	}
+	return strings.Join(values, ", "), len(fields)
+}
+
+// field is a value of a composite or an array in binary.
 type field struct {
-	oid   uint32 // in the binary form
+	oid   uint32
 	value []byte
-	null  bool
 }
 
 // binaryFields splits a composite value in its binary form.
@@ -51,53 +57,24 @@ func binaryFields(b []byte) ([]field, bool) {
 	record, err := writeset.ReadRecord(b)
 	out := make([]field, len(record))
 	for i, f := range record {
-		out[i] = field{oid: f.OID, value: f.Value, null: f.Value == nil}
+		out[i] = field{oid: f.OID, value: f.Value}
 	}
 	return out, err == nil
 }
 
-// textFields splits the text form of a composite value: (a,"b ""c""",,d).
-func textFields(s string) ([]field, bool) {
-	if len(s) < 2 || s[0] != '(' || s[len(s)-1] != ')' {
-		return nil, false
-	}
-	s = s[1 : len(s)-1]
-	out := []field{{null: true}}
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		last := &out[len(out)-1]
-		switch c := s[i]; {
-		case c == ',' && !quoted:
-			out = append(out, field{null: true})
-		case c == '"' && quoted && i+1 < len(s) && s[i+1] == '"':
-			last.value = append(last.value, '"')
-			i++
-		case c == '"':
-			quoted = !quoted
-			last.null = false
-		case c == '\\' && i+1 < len(s):
-			i++
-			last.value, last.null = append(last.value, s[i]), false
-		default:
-			last.value, last.null = append(last.value, c), false
-		}
-	}
-	return out, !quoted
-}
-
-func (f field) text(m *pgtype.Map, format writeset.Format) string {
-	if f.null {
+func valueText(m *pgtype.Map, format writeset.Format, f writeset.Field) string {
+	if f.Value == nil {
 		return "null"
 	}
 	if format == writeset.FormatText {
-		return string(f.value)
+		return string(f.Value)
 	}
-	if t, ok := m.TypeForOID(f.oid); ok {
-		if v, err := t.Codec.DecodeValue(m, f.oid, pgtype.BinaryFormatCode, f.value); err == nil {
-			if s, err := m.Encode(f.oid, pgtype.TextFormatCode, v, nil); err == nil && s != nil {
+	if t, ok := m.TypeForOID(f.OID); ok {
+		if v, err := t.Codec.DecodeValue(m, f.OID, pgtype.BinaryFormatCode, f.Value); err == nil {
+			if s, err := m.Encode(f.OID, pgtype.TextFormatCode, v, nil); err == nil && s != nil {
 				return string(s)
 			}
 		}
 	}
-	return `\x` + hex.EncodeToString(f.value)
+	return `\x` + hex.EncodeToString(f.Value)
 }

@@ -142,18 +142,19 @@ func largeSchema() string {
 		"@draw", "\n  IF o OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN o := tutti.large_oid(); END IF;",
 		"@names", "'{"+strings.Join(names, ",")+"}'")
 	b.WriteString(words.Replace(renameLarge))
-	header := fmt.Sprintf("pg_catalog.decode('%x', 'hex')", fmt.Sprintf("B;1;0;0;%d;%s%s", len(SchemaName), SchemaName, LargeName))
+	header := fmt.Sprintf("pg_catalog.decode('%x', 'hex')", fmt.Sprintf("B;1;0;0;;%d;%s%s", len(SchemaName), SchemaName, LargeName))
 	b.WriteString(strings.NewReplacer(
 		"@pages", fmt.Sprint(largePages), "@classes", fmt.Sprint(largeClasses), "@oids", fmt.Sprint((1<<32-16384)/largeClasses-1),
 		"@op", fmt.Sprint(opLarge), "@flag", largeSetting, "@outside", OutsideState, "@tx", TransactionSetting, "@bulk", BulkSetting, "@direct", DirectSetting, "@inside", InsideSetting,
+		"@begun", ownBegin, "@counted", largeCountSetting, "@count", largeCount, "@odd", largeOddSetting, "@seen", largeSeenSetting, "@marks", "("+marksCount+")", "@definition", fmt.Sprint(opDefinition), "@frozen", fmt.Sprint(opFrozen),
 		"@session", SessionSetting, "@applies", SessionApplies, "@defines", SessionDefines,
 		"@key", int8Literal(TableKey(SchemaName, LargeName)), "@header", header, "@end", fmt.Sprint(lastPage),
 		"@made", fmt.Sprint(largeMade), "@gone", fmt.Sprint(largeGone), "@wrote", fmt.Sprint(largeWrote), "@cut", fmt.Sprint(largeCut),
 		"@make", fmt.Sprint(largeMake), "@drop", fmt.Sprint(largeDrop), "@clear", fmt.Sprint(largeClear), "@fill", fmt.Sprint(largeFill),
-	).Replace(largeTables + largeNotes + largeCollect + largeApply))
+	).Replace(largeTables + largeNotes + largeCollect + largeGuard + largeApply))
 	for _, f := range largeFunctions {
 		body := words.Replace(strings.ReplaceAll(f.body, "@name", f.name))
-		fmt.Fprintf(&b, largeWrapper, f.name, f.types, f.returns, f.declare, body)
+		fmt.Fprintf(&b, largeWrapper, f.name, f.types, f.returns, f.declare, body, largeCount, largeCounted)
 		if f.closed {
 			fmt.Fprintf(&b, "REVOKE ALL ON FUNCTION pg_catalog.%s(%s) FROM PUBLIC;\n", f.name, f.types)
 		}
@@ -172,9 +173,32 @@ BEGIN
 END $tutti$;
 `
 
+// largeCount is SQL for how often the session has written to the catalogs of large objects, as PostgreSQL counts it,
+// and largeCounted for how often it had when one of our functions ended; both as text.
+var (
+	largeCount   = countOf(asideCatalogs, "inserted", "updated", "deleted") + "::pg_catalog.text"
+	largeCounted = "pg_catalog.current_setting('" + largeCountSetting + "', true)"
+)
+
+const marksCount = "pg_catalog.pg_stat_get_xact_tuples_inserted('tutti.mark'::pg_catalog.regclass) OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated('tutti.mark'::pg_catalog.regclass)"
+
+// largeCountSetting is that, and largeOddSetting is 'on' where something was written in between.
+const (
+	largeCountSetting = "tutti.large_count"
+	largeOddSetting   = "tutti.large_odd"
+	// largeSeenSetting is, for the session, the count that is known, and that of marks then.
+	largeSeenSetting = "tutti.large_seen"
+)
+
 // largeWrapper runs with the caller's rights: PostgreSQL's function asks for them.
 const largeWrapper = `CREATE OR REPLACE FUNCTION pg_catalog.%[1]s(%[2]s) RETURNS pg_catalog.%[3]s LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE COST 1 AS $tutti$
 DECLARE %[4]s
-BEGIN%[5]s
+BEGIN
+  IF (%[6]s OPERATOR(pg_catalog.=) %[7]s) IS NOT TRUE THEN PERFORM tutti.large_before(); END IF;%[5]s
 END $tutti$;
 `
+
+// largeUnnoted is SQL, whatever the search_path, for whether something may have been written without a note.
+func largeUnnoted() string {
+	return largeCount + " OPERATOR(pg_catalog.<>) COALESCE(NULLIF(" + largeCounted + ", ''), '0') OR pg_catalog.current_setting('" + largeOddSetting + "', true) OPERATOR(pg_catalog.=) 'on'"
+}

@@ -32,6 +32,7 @@ CREATE OR REPLACE FUNCTION tutti.large_note(object pg_catalog.oid, what pg_catal
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $tutti$
 DECLARE t text := current_setting('@tx', true); size int8 := current_setting('block_size')::int8 / 4; here bool; own bool; changed bool := current_setting('transaction_isolation') <> 'read committed';
 BEGIN
+  @begun
   IF current_setting('@session', true) IN ('@applies', '@defines') THEN
     RAISE EXCEPTION 'a definition cannot write large objects' USING ERRCODE = 'feature_not_supported', HINT = 'Write them by statements of their own.';
   ELSIF t = '@direct' THEN
@@ -61,8 +62,21 @@ BEGIN
   ELSIF own IS NOT TRUE THEN
     RAISE EXCEPTION 'large object % was not written', object USING ERRCODE = 'insufficient_privilege';
   END IF;
-  PERFORM tutti.put('', @op::int2, object::int8, ARRAY[what, first, last]::int8[], NULL), set_config('@flag', 'on', true);
+  PERFORM tutti.put('', @op::int2, object::int8, ARRAY[what, first, last]::int8[], NULL), set_config('@flag', 'on', true), set_config('@counted', @count, true), set_config('@seen', concat(@count, '/', @marks), false);
 END $tutti$;
+-- Something was written by other functions than ours since the last of them, or before the first; or it was undone, or was an earlier transaction's. PostgreSQL keeps its
+-- lock for pages, and none for an object that is made.
+CREATE OR REPLACE FUNCTION tutti.large_seen() RETURNS pg_catalog.bool LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT @count IN ('0', split_part(x, '/', 1)) AND concat('0', split_part(x, '/', 2))::int8 <= @marks FROM (SELECT coalesce(current_setting('@seen', true), '') AS x) s
+$tutti$;
+CREATE OR REPLACE FUNCTION tutti.large_before() RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  IF coalesce(current_setting('@counted', true), '') <> '' OR NOT tutti.large_seen() THEN
+    PERFORM set_config('@odd', 'on', true);
+  END IF;
+  PERFORM set_config('@counted', @count, true);
+END $tutti$;
+
 `
 
 // largeCollect: tutti.large_steps says what the notes came to, object by object, and behind which captured row that
@@ -189,4 +203,27 @@ BEGIN
   END IF;
 END $tutti$;
 REVOKE ALL ON FUNCTION tutti.large_apply FROM PUBLIC;
+`
+
+// largeGuard: where the counts say that something may have been written without a note, tutti.guard_large looks for it.
+// They go with PostgreSQL's statistics, a second after a transaction; until then tutti.large_seen knows them, as long
+// as those of tutti.mark have not begun anew. What definitions have changed (owner, rights) is noted otherwise, and what was frozen is not told any more.
+const largeGuard = `
+CREATE OR REPLACE FUNCTION tutti.guard_large() RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = on AS $tutti$
+DECLARE found bool; written bool := EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = 2613 AND mode = 'RowExclusiveLock');
+BEGIN
+  IF pg_current_xact_id_if_assigned() IS NULL OR concat(current_setting('@counted', true), current_setting('@odd', true)) = '' AND tutti.large_seen() THEN RETURN; END IF;
+  EXECUTE format('WITH notes AS MATERIALIZED (SELECT c.op, c.ident::oid AS object, c.keys[1] AS what, c.keys[2] AS first, c.keys[3] AS last FROM %s c WHERE c.xid = txid_current() AND c.op IN (@op, @definition, @frozen))
+    SELECT NOT EXISTS (SELECT FROM notes WHERE op <> @op) AND (
+        EXISTS (SELECT FROM pg_largeobject_metadata m WHERE pg_stat_get_xact_tuples_inserted(2995) > 0 AND age(m.xmin) <= 0 AND tutti.mine(m.xmin) AND NOT EXISTS (SELECT FROM notes n WHERE n.object = m.oid))
+        OR EXISTS (SELECT FROM pg_locks l WHERE l.pid = pg_backend_pid() AND l.locktype = ''object'' AND l.classid = 2613 AND l.mode = ''AccessExclusiveLock'' AND NOT EXISTS (SELECT FROM notes n WHERE n.object = l.objid)))
+      OR $1 AND NOT EXISTS (SELECT FROM notes WHERE op = @frozen) AND EXISTS (SELECT FROM pg_largeobject p WHERE age(p.xmin) <= 0 AND tutti.mine(p.xmin) AND NOT EXISTS (SELECT FROM notes n WHERE n.object = p.loid AND (n.what = @made OR p.pageno BETWEEN n.first AND n.last)))',
+    tutti.captures()) INTO found USING written;
+  IF found THEN
+    RAISE EXCEPTION 'a large object was written by other functions than those of their names' USING ERRCODE = '0A000', HINT = 'Call lo_create, lo_put, lowrite and so on by their names in SQL.';
+  END IF;
+  PERFORM set_config('@seen', concat(@count, '/', @marks), false);
+END $tutti$;
+ALTER FUNCTION tutti.guard_large OWNER TO tutti_owner;
+REVOKE ALL ON FUNCTION tutti.guard_large FROM PUBLIC;
 `

@@ -16,7 +16,7 @@ const TriggerName = "!!tutti"
 const TruncateTriggerName = "!!tutti_truncate"
 
 // triggerNames are those of all triggers of Tutti.
-var triggerNames = []string{TriggerName, TruncateTriggerName, insertTriggerName, updateTriggerName, deleteTriggerName}
+var triggerNames = []string{TriggerName, TruncateTriggerName, insertTriggerName, updateTriggerName, deleteTriggerName, replicaTriggerName}
 
 const (
 	// OutsideState is the SQLSTATE of a write in a transaction that is not Tutti's.
@@ -24,11 +24,16 @@ const (
 	// TransactionSetting must be 'on', DirectSetting or BulkSetting (SET LOCAL) in transactions
 	// that write.
 	TransactionSetting = "tutti.tx"
-	// DDLSetting must be 'on' (SET LOCAL) in transactions that change the schema, and DDLOwn while objects of
-	// Tutti's are made to fit. DDLTurn is for a DETACH PARTITION that has its place in the order: it may end where LetDetach lets it.
-	DDLSetting = "tutti.ddl"
-	DDLOwn     = "own"
-	DDLTurn    = "turn"
+	// DDLSetting must be DDLOn (SET LOCAL) in transactions that repeat changes of the schema, and DDLOwn while objects
+	// of Tutti's are made to fit. None but superusers can set it, who have no use for it: PostgreSQL would log the call
+	// stack of errors in C functions of these names.
+	DDLSetting = "backtrace_functions"
+	DDLOn      = ddlPrefix + "on"
+	DDLOwn     = ddlPrefix + "own"
+	// TurnSetting is DDLTurn for a DETACH PARTITION that has its place in the order: it may end where LetDetach lets
+	// it.
+	TurnSetting = "tutti.ddl"
+	DDLTurn     = "turn"
 )
 
 const (
@@ -43,11 +48,12 @@ const (
 const FireDeferred = "SET CONSTRAINTS ALL IMMEDIATE"
 
 // Schema returns the SQL that installs schema tutti, idempotently. It must be executed by a
-// superuser with tutti.ddl on, as one simple Query in one transaction.
+// superuser with DDLSetting on, as one simple Query in one transaction.
 func Schema() string {
 	var b strings.Builder
 	b.WriteString(releaseAll)
 	b.WriteString(schemaHead)
+	b.WriteString(keyFormFunction())
 	for i := range captureTables {
 		fmt.Fprintf(&b, captureTable, fmt.Sprintf("capture%d", i))
 	}
@@ -57,17 +63,24 @@ func Schema() string {
 	fmt.Fprintf(&b, putFunction, insertChain("new_tab, new_op, new_ident, new_keys, new_img"), serializableTables, window(),
 		number(fmt.Sprintf("pg_catalog.concat('tutti.capture_s', pg_catalog.mod(pg_catalog.pg_backend_pid(), %d))", serializableTables)))
 	b.WriteString(collectFunction())
+	b.WriteString(sessionsSchema())
 	b.WriteString(sequenceSchema())
 	b.WriteString(insideSchema())
 	b.WriteString(definitionSchema())
+	b.WriteString(replicaSchema)
+	b.WriteString(driftFunction())
+	b.WriteString(viewsSchema)
 	b.WriteString(sharedSchema())
 	b.WriteString(recaptureSchema())
 	b.WriteString(yieldFunction)
 	b.WriteString(describeFunctions())
 	b.WriteString(followFunctions())
+	b.WriteString(outsideFunction())
 	b.WriteString(extentFunction())
 	b.WriteString(lockSchema())
 	b.WriteString(largeSchema())
+	b.WriteString(unnoticedFunction())
+	b.WriteString(preparedSchema)
 	b.WriteString(adoptAll())
 	return b.String()
 }
@@ -135,39 +148,6 @@ CREATE OR REPLACE VIEW tutti.captured_tables AS
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
   WHERE t.tgname = '` + TriggerName + `' AND p.pronamespace = 'tutti'::pg_catalog.regnamespace;
-CREATE OR REPLACE FUNCTION tutti.hash_form(typ pg_catalog.oid) RETURNS pg_catalog.text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
-  WITH RECURSIVE base(oid, typtype, typbasetype, typname, typnamespace) AS (
-    SELECT oid, typtype, typbasetype, typname, typnamespace FROM pg_type WHERE oid = typ
-    UNION ALL SELECT y.oid, y.typtype, y.typbasetype, y.typname, y.typnamespace FROM base b JOIN pg_type y ON y.oid = b.typbasetype WHERE b.typtype = 'd'
-  ) SELECT CASE WHEN typtype = 'e' THEN 'enum'
-    WHEN typnamespace = 'pg_catalog'::regnamespace AND typname IN ('int8', 'time', 'timetz', 'timestamp', 'timestamptz', 'pg_lsn', 'xid8') THEN typname::text ELSE '' END
-  FROM base WHERE typtype <> 'd'
-$tutti$;
-REVOKE ALL ON FUNCTION tutti.hash_form(pg_catalog.oid) FROM PUBLIC;
-CREATE OR REPLACE FUNCTION tutti.hashable(typ pg_catalog.oid) RETURNS pg_catalog.bool
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
-BEGIN
-  IF tutti.hash_form(typ) <> '' THEN
-    RETURN true;
-  END IF;
-  -- A type that contains one whose own hash will not do; an interval folds its span to 32 bits.
-  IF EXISTS (WITH RECURSIVE reach(t) AS (
-      SELECT typ UNION SELECT e.next FROM reach r CROSS JOIN LATERAL (
-        SELECT typbasetype AS next FROM pg_type WHERE oid = r.t AND typbasetype <> 0
-        UNION ALL SELECT typelem FROM pg_type WHERE oid = r.t AND typelem <> 0
-        UNION ALL SELECT a.atttypid FROM pg_type y JOIN pg_attribute a ON a.attrelid = y.typrelid
-          WHERE y.oid = r.t AND y.typrelid <> 0 AND a.attnum > 0 AND NOT a.attisdropped
-        UNION ALL SELECT rngsubtype FROM pg_range WHERE rngtypid = r.t OR rngmultitypid = r.t) e
-    ) SELECT FROM reach WHERE t = 'pg_catalog.interval'::regtype OR tutti.hash_form(t) <> '') THEN
-    RETURN false;
-  END IF;
-  EXECUTE pg_catalog.format('SELECT hash_record_extended(ROW(NULL::%s), 0)', pg_catalog.format_type(typ, NULL));
-  RETURN true;
-EXCEPTION WHEN undefined_function THEN
-  RETURN false;
-END $tutti$;
-REVOKE ALL ON FUNCTION tutti.hashable(pg_catalog.oid) FROM PUBLIC;
 `
 
 const captureTable = `

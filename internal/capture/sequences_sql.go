@@ -147,7 +147,7 @@ BEGIN
   EXECUTE 'SELECT last_value, is_called FROM ' || tutti.sequence_name(seq) INTO last, called;
 END $tutti$;
 -- An ALTER SEQUENCE that fires no event triggers. Those of users are not silenced where there are none: PostgreSQL would forget all plans.
-CREATE OR REPLACE FUNCTION tutti.alter_sequence(s pg_catalog.oid, what pg_catalog.text, v pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET tutti.ddl = '` + DDLOwn + `' AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.alter_sequence(s pg_catalog.oid, what pg_catalog.text, v pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET ` + DDLSetting + ` = '` + DDLOwn + `' AS $tutti$
 DECLARE q text := format('ALTER SEQUENCE %s %s %s', tutti.sequence_name(s), what, v);
 BEGIN
   IF ` + EventsQuery + ` THEN

@@ -19,14 +19,19 @@ const sharedTag = "ALTER ROLE"
 // sharedSetting is how many changes of the transaction's are noted; the counts may begin with those of earlier ones.
 const sharedSetting = "tutti.shared"
 
-// sharedCatalogs are pg_authid, pg_auth_members, pg_db_role_setting, pg_shdescription and pg_database.
-var sharedCatalogs = []int{1260, 1261, 2964, 2396, 1262}
+// sharedCatalogs are pg_authid, pg_auth_members, pg_db_role_setting, pg_shdescription, pg_database and pg_shseclabel.
+var sharedCatalogs = []int{1260, 1261, 2964, 2396, 1262, 3592}
 
 // sharedCount is SQL for how many changes of rows of them, of the given kinds, the session has counted.
 func sharedCount(kinds ...string) string {
+	return countOf(sharedCatalogs, kinds...)
+}
+
+// countOf is that of any catalogs.
+func countOf(catalogs []int, kinds ...string) string {
 	var terms []string
 	for _, kind := range kinds {
-		for _, c := range sharedCatalogs {
+		for _, c := range catalogs {
 			terms = append(terms, fmt.Sprintf("pg_catalog.pg_stat_get_xact_tuples_%s(%d)", kind, c))
 		}
 	}
@@ -59,6 +64,9 @@ BEGIN
     RETURN;
   END IF;
   PERFORM tutti.note_counted();
+  IF EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = 3592 AND mode = 'RowExclusiveLock') THEN
+    RAISE EXCEPTION 'a function cannot change security labels of roles and databases' USING ERRCODE = '0A000', HINT = 'Use SECURITY LABEL as a statement of its own.';
+  END IF;
   IF NOT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation IN (1260, 1261, 2964, 2396) AND mode = 'RowExclusiveLock')
       AND NOT EXISTS (SELECT FROM pg_database WHERE tutti.mine(xmin)) THEN
     RETURN; -- what was counted was done by an earlier transaction, or is undone

@@ -33,7 +33,7 @@ func (c *Collector) step(r captured) error {
 	if err := c.unfold(); err != nil {
 		return err
 	}
-	if len(c.open)+len(c.unread()) > 0 && !r.keepsRows() {
+	if (len(c.open) > 0 || c.unsure()) && !r.keepsRows() {
 		return ErrEntangled
 	}
 	w, err := c.end()
@@ -60,7 +60,7 @@ func (c *Collector) end() (w *writeset.Writeset, err error) {
 	if err := c.disentangled(); err != nil {
 		return nil, err
 	}
-	if len(c.unread()) > 0 {
+	if c.unsure() {
 		c.section.step = len(c.steps.list)
 		c.steps.list = append(c.steps.list, writeset.Step{})
 		c.open = append(c.open, c.section)
@@ -109,7 +109,8 @@ func (c *Collector) disentangled() error {
 	for i := range c.open {
 		of := &c.open[i]
 		for t := range of.tables {
-			again := slices.ContainsFunc(of.reread, func(r int) bool { return of.rows[r].table == t && !of.rows[r].gone })
+			again := slices.ContainsFunc(of.reread, func(r int) bool { return of.rows[r].table == t && !of.rows[r].gone }) ||
+				slices.ContainsFunc(of.doubts, func(d doubt) bool { return of.rows[d.row].table == t })
 			if again && slices.ContainsFunc(c.tables, func(h header) bool { return h.table.Key == of.tables[t].table.Key }) {
 				return ErrEntangled
 			}

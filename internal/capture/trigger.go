@@ -76,6 +76,7 @@ func TriggerSQL(t TableDesc) []string {
 		hidden(name, false),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()`, TriggerName, name, when, fn),
 		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()`, TruncateTriggerName, name, fn),
+		replicaTrigger(name),
 	}
 	out = append(out, t.bulkTriggers(&g)...)
 	out = append(out, hidden(name, true))
@@ -99,9 +100,9 @@ func (g *generated) finalFunction() []string {
 	}
 	fn := "tutti." + finalName(g.schema, g.name)
 	return []string{
-		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, OUT ident pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
+		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, pairs pg_catalog.bool, OUT ident pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
 			fn, g.reader, literal(g.final)),
-		fmt.Sprintf("ALTER FUNCTION %s OWNER TO tutti_reader", fn),
+		fmt.Sprintf("ALTER FUNCTION %s(anyarray, pg_catalog.bool) OWNER TO tutti_reader", fn),
 	}
 }
 
@@ -136,7 +137,7 @@ func (t *TableDesc) reshape(g *generated) []string {
 // Refresh returns the statements that bring the triggers of all tables up to date: missing
 // ones created, changed ones replaced, functions without a table dropped. Nothing to do
 // gives nil. Run them in order in the transaction that changed the schema, as a superuser, with
-// tutti.ddl on.
+// DDLSetting on.
 func Refresh(c Catalog) []string {
 	var out, made, old []string
 	wanted := make(map[string]bool, 2*len(c.Tables))
@@ -219,7 +220,7 @@ func (c *Catalog) known() func(function string) bool {
 
 const (
 	textSettings = " SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC'" +
-		" SET extra_float_digits = '3' SET bytea_output = 'hex' SET lc_monetary = 'C' SET xmloption = 'content'"
+		" SET extra_float_digits = '3' SET bytea_output = 'hex' SET lc_monetary = 'C' SET xmloption = 'content' SET quote_all_identifiers = 'off'"
 	pathSetting  = " SET search_path = pg_catalog, pg_temp"
 	readerExtras = " SET client_encoding = 'UTF8' SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
 )
@@ -251,7 +252,7 @@ func generate(t *TableDesc) generated {
 		types = append(types, c.Name, c.Type)
 	}
 	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader, g.when, g.bulk, strconv.FormatBool(t.Referenced))...))
-	g.shape = fmt.Sprintf("%016x", digest("triggers", t.Schema, t.Name, g.when, fmt.Sprint(g.direct, g.bulk != "", g.final != "")))
+	g.shape = fmt.Sprintf("%016x", digest("triggers", foreign, t.Schema, t.Name, g.when, fmt.Sprint(g.direct, g.bulk != "", g.final != "")))
 	k := t.keys("NEW", "OLD")
 	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.identity("NEW"), array(k.fresh, k.foreign, k.extra), array(k.stale), fmt.Sprint(k.uses),
 		g.when, strconv.FormatBool(t.Referenced))...))
@@ -349,8 +350,8 @@ func array(lists ...[]string) string {
 }
 
 // header tells the decoder what a captured row is: format, number of leading Exclusive keys,
-// number of Shared keys after them (whatever follows is Exclusive), the table's array type,
-// and the table.
+// number of Shared keys after them (whatever follows is Exclusive), the table's array type, the places of the
+// key's columns, and the table.
 func (t *TableDesc) header() string {
 	return fmt.Sprintf("pg_catalog.decode('%x', 'hex')", t.headerText()) // without a backslash, see C5
 }
@@ -361,7 +362,21 @@ func (t *TableDesc) headerText() string {
 	if t.Binary() {
 		format = 'B'
 	}
-	return fmt.Sprintf("%c;%d;%d;%d;%d;%s%s", format, len(k.fresh), len(k.foreign), t.Array, len(t.Schema), t.Schema, t.Name)
+	var places []string
+	for _, i := range t.keyPlaces() {
+		places = append(places, strconv.Itoa(i))
+	}
+	return fmt.Sprintf("%c;%d;%d;%d;%s;%d;%s%s", format, len(k.fresh), len(k.foreign), t.Array, strings.Join(places, ","), len(t.Schema), t.Schema, t.Name)
+}
+
+// keyPlaces are the places of the key's columns among the table's.
+func (t *TableDesc) keyPlaces() (places []int) {
+	if x := t.Key(); x != nil {
+		for _, p := range x.Parts {
+			places = append(places, slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num }))
+		}
+	}
+	return places
 }
 
 func (t *TableDesc) captureBody() string {
@@ -372,6 +387,7 @@ func (t *TableDesc) captureBody() string {
 DECLARE tutti_op pg_catalog.int2; tutti_i pg_catalog.int8; tutti_j pg_catalog.int8; tutti_k pg_catalog._int8; tutti_m pg_catalog.bytea;
   tutti_a pg_catalog._int8; tutti_b pg_catalog._int8; s pg_catalog.int8; tutti_e pg_catalog.text;
 BEGIN
+  ` + ownBegin + `
   s := CASE WHEN pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.=) ANY ('{on,` + BulkSetting + `}'::pg_catalog._text) THEN
     CASE WHEN pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8' THEN ` + window() + ` ELSE -1 END END;
   IF s OPERATOR(pg_catalog.>=) 0 THEN ELSE
@@ -415,13 +431,24 @@ func (t *TableDesc) updateBody(k *keyLists, header string) string {
 	fmt.Fprintf(&b, "  ELSE\n    tutti_op := %d; tutti_i := %s; tutti_j := %s; tutti_m := %s;\n",
 		writeset.OpUpdate, t.identity("NEW"), t.identity("OLD"), t.image("NEW"))
 	fmt.Fprintf(&b, "    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
-	fmt.Fprintf(&b, "    IF tutti_i OPERATOR(pg_catalog.<>) tutti_j THEN\n      tutti_op := %d; tutti_k := %s;\n", writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
+	fmt.Fprintf(&b, "    IF %s THEN\n      tutti_op := %d; tutti_k := %s;\n", t.rekeyed("OLD", "NEW"), writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
 	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, writeset.OpDelete, array(k.stale), t.keyImage("OLD"))
 	b.WriteString("    ELSE\n")
 	fresh, stale := k.changed()
 	b.WriteString(t.replaceBody(k))
 	fmt.Fprintf(&b, "      tutti_k := %s;\n    END IF;\n", array(fresh, k.foreignChanged, k.extra, stale))
 	return b.String()
+}
+
+// rekeyed is the condition that an update has given its row, whose identities are tutti_j and tutti_i, another key. If it has, and they are the same, the
+// collector finds out by that: two changes of one identity.
+func (t *TableDesc) rekeyed(was, now string) string {
+	var same []string
+	for _, p := range t.Key().Parts {
+		c := Quote(t.column(p.Num).Name)
+		same = append(same, fmt.Sprintf("%s.%s %s %s.%s", was, c, p.Equal, now, c))
+	}
+	return "tutti_i OPERATOR(pg_catalog.<>) tutti_j OR (" + strings.Join(same, " AND ") + ") IS NOT TRUE"
 }
 
 // wholeBody is the UPDATE and DELETE branches without key: rows are known by their whole image, and
@@ -460,17 +487,25 @@ func (k *keyLists) changed() (fresh, stale []string) {
 	return fresh, stale
 }
 
-// finalBody reads again the rows of images that this transaction captured.
+// finalBody reads again the rows of images that this transaction captured. Of pairs of images it tells instead which have unequal keys (doubt): their identities, and no images.
 func (t *TableDesc) finalBody() string {
-	var on []string
+	var on, same []string
 	for _, p := range t.Key().Parts {
 		c := Quote(t.column(p.Num).Name)
 		on = append(on, fmt.Sprintf("t.%s %s r.%s", c, p.Equal, c))
+		same = append(same, fmt.Sprintf("tutti_a.%s %s tutti_b.%s", c, p.Equal, c))
 	}
 	return fmt.Sprintf(`
 #variable_conflict use_column
 BEGIN
+  IF $2 THEN
+    RETURN QUERY SELECT %s, NULL::pg_catalog.bytea FROM pg_catalog.generate_series(1, pg_catalog.cardinality($1), 2) AS tutti_p(tutti_i)
+      CROSS JOIN LATERAL (SELECT ($1[tutti_p.tutti_i]).*) AS tutti_a CROSS JOIN LATERAL (SELECT ($1[tutti_p.tutti_i OPERATOR(pg_catalog.+) 1]).*) AS tutti_b
+      WHERE (%s) IS NOT TRUE;
+    RETURN;
+  END IF;
   RETURN QUERY SELECT %s, %s FROM pg_catalog.unnest(images) AS r JOIN ONLY %s.%s AS t ON %s
   WHERE %s OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT tutti.captured_idents(%s)));
-END`, t.identity("t"), t.image("t.*"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"), t.header())
+END`, t.identity("tutti_a"), strings.Join(same, " AND "),
+		t.identity("t"), t.image("t.*"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"), t.header())
 }

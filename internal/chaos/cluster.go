@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/tuttidb/tutti/internal/authority"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
@@ -30,6 +31,7 @@ type cluster struct {
 	nodes []*node
 	began time.Time
 	logs  *os.File // of faults
+	ca    *authority.Authority
 	out   io.Writer
 	sayMu sync.Mutex
 	wg    sync.WaitGroup // supervisors
@@ -52,6 +54,9 @@ func newCluster(ctx context.Context, o *Options, out io.Writer) (c *cluster, err
 	}
 	build, err := embedded.FindContext(ctx, embedded.Options{BinDir: o.BinDir})
 	if err != nil {
+		return nil, err
+	}
+	if c.ca, err = authority.New("tutti chaos"); err != nil {
 		return nil, err
 	}
 	if c.net, err = newNetwork(o); err != nil {
@@ -77,6 +82,9 @@ func newCluster(ctx context.Context, o *Options, out io.Writer) (c *cluster, err
 		if k > 1 {
 			cfg.Postgres.CloneFrom = donor
 		}
+		if cfg.MemberTLS, err = c.memberTLS(k, cfg.Self().Name); err != nil {
+			return nil, errors.Join(err, c.net.close())
+		}
 		n := &node{k: k, config: cfg, configFile: filepath.Join(o.Dir, fmt.Sprintf("node%d.toml", k)),
 			logFile: filepath.Join(o.Dir, fmt.Sprintf("node%d.log", k)), faultFile: filepath.Join(o.Dir, fmt.Sprintf("node%d.faults", k))}
 		if err := n.write(); err != nil {
@@ -88,6 +96,15 @@ func newCluster(ctx context.Context, o *Options, out io.Writer) (c *cluster, err
 		return nil, errors.Join(err, c.net.close())
 	}
 	return c, nil
+}
+
+// memberTLS gives a node a certificate. Members of every fourth seed talk in the clear.
+func (c *cluster) memberTLS(k int, name string) (config.MemberTLS, error) {
+	if c.o.Seed%4 == 3 {
+		return config.MemberTLS{}, nil
+	}
+	files, err := c.ca.Write(filepath.Join(c.o.Dir, fmt.Sprintf("node%d.tls", k)), name, authority.Years(1))
+	return config.MemberTLS(files), err
 }
 
 func (n *node) write() error {

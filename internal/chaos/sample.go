@@ -103,7 +103,7 @@ func (c *cluster) idle(ctx context.Context) map[int]sample {
 const (
 	filesMore      = 16
 	goroutinesMore = 16
-	backendsMore   = 2
+	backendsMore   = 4 // two of an audit
 )
 
 // leaks compares idle nodes before and after.

@@ -36,38 +36,44 @@ type Collector struct {
 	token  uint64
 	proof  string
 	secret []byte
+	suffix string // ends the names of statements
 	tables func() *catalog.Tables
 }
 
 // New agrees with the database of conn on the secrets. tables gives the tables as they are now. A transaction may
 // change bytesMax bytes.
 func New(ctx context.Context, conn *pgconn.PgConn, tables func() *catalog.Tables, bytesMax int) (Collector, error) {
-	var b [40]byte
+	var b [48]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return Collector{}, fmt.Errorf("collect: draw a secret: %w", err)
 	}
-	c := Collector{token: binary.BigEndian.Uint64(b[:]), proof: hex.EncodeToString(b[8:24]), secret: b[24:], tables: tables}
+	c := Collector{token: binary.BigEndian.Uint64(b[:]), proof: hex.EncodeToString(b[8:24]), secret: b[24:40], suffix: " " + hex.EncodeToString(b[40:]), tables: tables}
 	if _, err := conn.Exec(ctx, capture.TokenSQL(int64(c.token), c.proof, c.secret, bytesMax)).ReadAll(); err != nil {
 		return c, fmt.Errorf("collect: note the secret of the collect step: %w", err)
 	}
 	return c, nil
 }
 
+// Secret ends the names of statements that clients must not know.
+func (c Collector) Secret() string { return c.suffix }
+
 // AppendPrepare adds Parse messages for the statements of this package.
-func (Collector) AppendPrepare(dst []byte) []byte {
-	dst = wire.AppendClose(dst, 'S', statementFire)
-	dst = wire.AppendClose(dst, 'S', statementCollect)
-	dst = wire.AppendClose(dst, 'S', statementAhead)
-	dst = wire.AppendClose(dst, 'S', statementMark)
-	dst = wire.AppendClose(dst, 'S', statementPeek)
-	dst = wire.AppendClose(dst, 'S', statementDo)
-	dst = wire.AppendParse(dst, statementPeek, capture.PeekStatement, capture.PeekParameterOIDs())
-	dst = wire.AppendParse(dst, statementDo, capture.PrivilegedStatement, capture.PrivilegedParameterOIDs())
-	dst = wire.AppendParse(dst, statementFire, capture.FireDeferred, nil)
-	dst = wire.AppendParse(dst, statementAhead, capture.AheadStatement, capture.CollectParameterOIDs())
-	dst = wire.AppendParse(dst, statementCollect, capture.CollectStatement, capture.CollectParameterOIDs())
+func (c Collector) named(statement string) string { return statement + c.suffix }
+
+func (c Collector) AppendPrepare(dst []byte) []byte {
+	dst = wire.AppendClose(dst, 'S', c.named(statementFire))
+	dst = wire.AppendClose(dst, 'S', c.named(statementCollect))
+	dst = wire.AppendClose(dst, 'S', c.named(statementAhead))
+	dst = wire.AppendClose(dst, 'S', c.named(statementMark))
+	dst = wire.AppendClose(dst, 'S', c.named(statementPeek))
+	dst = wire.AppendClose(dst, 'S', c.named(statementDo))
+	dst = wire.AppendParse(dst, c.named(statementPeek), capture.PeekStatement, capture.PeekParameterOIDs())
+	dst = wire.AppendParse(dst, c.named(statementDo), capture.PrivilegedStatement, capture.PrivilegedParameterOIDs())
+	dst = wire.AppendParse(dst, c.named(statementFire), capture.FireDeferred, nil)
+	dst = wire.AppendParse(dst, c.named(statementAhead), capture.AheadStatement, capture.CollectParameterOIDs())
+	dst = wire.AppendParse(dst, c.named(statementCollect), capture.CollectStatement, capture.CollectParameterOIDs())
 	// The last one: it fails while row_security is off, for who may be refused rows, and then it is not used.
-	return wire.AppendParse(dst, statementMark, capture.MarkStatement, capture.MarkParameterOIDs())
+	return wire.AppendParse(dst, c.named(statementMark), capture.MarkStatement, capture.MarkParameterOIDs())
 }
 
 // binaryFormat asks for all parameters and results in binary.
@@ -75,7 +81,7 @@ var binaryFormat = []int16{1}
 
 // AppendCollect adds the collect step, without Sync.
 func (c Collector) AppendCollect(dst []byte, slot uint32, incarnation, seq uint64, anyway bool) []byte {
-	dst = wire.AppendBind(dst, "", statementFire, nil, nil, nil)
+	dst = wire.AppendBind(dst, "", c.named(statementFire), nil, nil, nil)
 	dst = wire.AppendExecute(dst, "", 0)
 	return c.run(dst, statementCollect, slot, incarnation, seq, anyway)
 }
@@ -96,7 +102,7 @@ func (c Collector) run(dst []byte, statement string, slot uint32, incarnation, s
 	if anyway {
 		params[4][0] = 1
 	}
-	dst = wire.AppendBind(dst, "", statement, binaryFormat, params, binaryFormat)
+	dst = wire.AppendBind(dst, "", c.named(statement), binaryFormat, params, binaryFormat)
 	return wire.AppendExecute(dst, "", 0)
 }
 
@@ -130,7 +136,7 @@ func (c Collector) FollowCommand(answer []byte) (string, error) {
 
 // AppendMark marks a transaction of direct statements alone.
 func (c Collector) AppendMark(dst []byte, slot uint32, incarnation, seq uint64) []byte {
-	dst = wire.AppendBind(dst, "", statementMark, binaryFormat, [][]byte{
+	dst = wire.AppendBind(dst, "", c.named(statementMark), binaryFormat, [][]byte{
 		binary.BigEndian.AppendUint32(nil, slot),
 		binary.BigEndian.AppendUint64(nil, incarnation),
 		binary.BigEndian.AppendUint64(nil, seq),
@@ -141,7 +147,7 @@ func (c Collector) AppendMark(dst []byte, slot uint32, incarnation, seq uint64) 
 
 // AppendPeek asks for what was captured so far.
 func (c Collector) AppendPeek(dst []byte) []byte {
-	dst = wire.AppendBind(dst, "", statementPeek, binaryFormat, [][]byte{binary.BigEndian.AppendUint64(nil, c.token)}, binaryFormat)
+	dst = wire.AppendBind(dst, "", c.named(statementPeek), binaryFormat, [][]byte{binary.BigEndian.AppendUint64(nil, c.token)}, binaryFormat)
 	return wire.AppendExecute(dst, "", 0)
 }
 
@@ -151,7 +157,7 @@ func (c Collector) privileged(dst []byte, command string, data []byte, asks bool
 	if asks {
 		flag[0] = 1
 	}
-	dst = wire.AppendBind(dst, "", statementDo, binaryFormat, [][]byte{capture.Proof(command, c.secret), []byte(command), data, flag}, binaryFormat)
+	dst = wire.AppendBind(dst, "", c.named(statementDo), binaryFormat, [][]byte{capture.Proof(command, c.secret), []byte(command), data, flag}, binaryFormat)
 	return wire.AppendExecute(dst, "", 0)
 }
 
@@ -240,6 +246,9 @@ func (c Collector) Catalog() any { return c.tables() }
 // AskEventTriggers is a condition in SQL: whether users have event triggers that are enabled.
 func (c Collector) AskEventTriggers() string { return capture.EventsQuery }
 
+// Code reports whether there are functions of clients'.
+func (c Collector) Code() bool { return c.tables().Code() }
+
 // EventTriggers reports whether the database has event triggers of users.
 func (c Collector) EventTriggers() bool { return c.tables().EventTriggers() }
 
@@ -279,12 +288,13 @@ func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritt
 	if len(answer) != 6 || string(answer[2]) != "t" {
 		return nil, false
 	}
-	t := c.tables().Capture(string(answer[0]), string(answer[1]))
+	tables := c.tables()
+	t := tables.Capture(string(answer[0]), string(answer[1]))
 	if t == nil || d.Strings && !steady(d, t) || d.Literals && (t.Intervals() || d.Verb != semantics.Insert && !t.FindsOne(semantics.Pinned(d.Text))) {
 		return nil, false
 	}
 	op := map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb]
-	how, ok := t.Direct(op, d.Alias, d.Sets, d.Columns)
+	how, ok := t.Direct(op, d.Alias, d.Sets, d.Columns, tables.Code())
 	if !ok {
 		return nil, false
 	}
@@ -320,11 +330,11 @@ func (Collector) Decode(rows [][][]byte, returned []session.Returned) (session.C
 	c := &collection{capture.Collector{Settle: settle}}
 	for _, r := range returned {
 		if err := c.AddReturned(r.(*capture.Returned)); err != nil {
-			return nil, err
+			return nil, toldApart(err)
 		}
 	}
 	for _, r := range rows {
-		err := c.AddBinary(r)
+		err := toldApart(c.AddBinary(r))
 		if errors.Is(err, capture.ErrEntangled) {
 			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "a function changed rows more than once and then the schema").
 				WithHint("Run the statements one by one.")
@@ -364,7 +374,25 @@ func (c *collection) Rereads() ([]session.Reread, error) {
 	for _, r := range queries {
 		out = append(out, reread{r})
 	}
-	return out, err
+	return out, toldApart(err)
+}
+
+func (c *collection) Writeset() (*writeset.Writeset, error) {
+	w, err := c.Collector.Writeset()
+	return w, toldApart(err)
+}
+
+// toldApart is err, which for a client is an error of its own if rows cannot be told apart.
+func toldApart(err error) error {
+	var e *capture.Collision
+	if !errors.As(err, &e) {
+		return err
+	}
+	told := wire.Errorf(wire.CodeFeatureNotSupported, "two rows of table %q cannot be changed in one transaction", e.Table.Name).
+		WithDetail("The hashes by which Tutti tells rows apart are equal for the keys (%s) and (%s).", e.Keys[0], e.Keys[1]).
+		WithHint("Change them in transactions of their own.")
+	told.Schema, told.Table = e.Table.Schema, e.Table.Name
+	return told
 }
 
 // reread is a capture.Reread as the session wants it.
@@ -388,8 +416,11 @@ func (r reread) Command(array, typ string) string {
 func (c *collection) Complete(i int, rows [][][]byte) error {
 	for _, r := range rows {
 		if err := c.AddFinal(i, r); err != nil {
-			return err
+			return toldApart(err)
 		}
 	}
 	return nil
 }
+
+// Outside reports whether a statement may do something outside of the database, that ROLLBACK does not undo.
+func (c Collector) Outside(sql string) bool { return c.tables().Outside(sql) }

@@ -106,7 +106,7 @@ func (Collector) Detach(answer []byte) (session.Detach, *writeset.Writeset, erro
 
 // TurnStatements are statements between which the session may detach a partition when the node lets it.
 func (Collector) TurnStatements() (on, off string) {
-	return "SET " + capture.DDLSetting + " = " + capture.DDLTurn, "RESET " + capture.DDLSetting
+	return "SET " + capture.TurnSetting + " = " + capture.DDLTurn, "RESET " + capture.TurnSetting
 }
 
 // AskExtent asks which tables a definition may change.

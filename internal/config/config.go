@@ -6,10 +6,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -22,10 +23,15 @@ type Config struct {
 	Listen       string `toml:"listen"`        // host:port for PostgreSQL clients
 	MemberListen string `toml:"member_listen"` // host:port for the other members
 	Secret       string `toml:"secret"`        // shared by all members; proves membership
-	SecretFile   string `toml:"secret_file"`   // file that holds it, instead
+	SecretFile   string `toml:"secret_file"`   // file that holds it, instead; see Secrets
 	Database     string `toml:"database"`      // the replicated database; default "postgres"
 	SequenceStep int    `toml:"sequence_step"` // most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
+	DrainTimeout string `toml:"drain_timeout"` // for open transactions when the node is told to stop; default "10s"
+	LogFormat    string `toml:"log_format"`    // text, json; default text
+	HBAFile      string `toml:"hba_file"`      // rules for clients, in the form of pg_hba.conf; empty: none, see README
+	// ApplicationNameAddHost adds " - address:port" of the client to the application_name with which a session begins.
+	ApplicationNameAddHost bool `toml:"application_name_add_host"`
 	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor while what it does fits on it. Who
 	// catches up rests, so that the others can work.
 	SharesMachine bool     `toml:"shares_machine"`
@@ -33,6 +39,8 @@ type Config struct {
 	Postgres      Postgres `toml:"postgres"`
 	ClientTLS     TLS      `toml:"client_tls"`
 	Limits        Limits   `toml:"limits"`
+
+	MemberTLS MemberTLS `toml:"member_tls"`
 }
 
 // Member is one member of the cluster, this one included.
@@ -70,7 +78,7 @@ type Limits struct {
 	GroupBytes      int   `toml:"group_bytes"`       // default 4 MiB
 	BatchItems      int   `toml:"batch_items"`       // transactions in one log entry; default 512
 	BatchBytes      int   `toml:"batch_bytes"`       // default 512 KiB
-	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members; default 1048576
+	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members, for ever; default 1048576
 	LogSegmentBytes int64 `toml:"log_segment_bytes"` // default 64 MiB
 	LogRetention    int64 `toml:"log_retention"`     // bytes of the log kept for members that were away; at least four segments; default 1 GiB
 	PendingItems    int   `toml:"pending_items"`     // transactions waiting to be ordered; default 65536
@@ -78,6 +86,9 @@ type Limits struct {
 	MemberQueue     int   `toml:"member_queue"`      // bytes queued for one member; default 64 MiB
 
 	LargeTransactions int `toml:"large_transactions"` // of more than 16 MiB that a member keeps at once for its sessions; default 4
+
+	PostgresLogBytes int `toml:"postgres_log_bytes"` // of postgres.log, beyond which it is moved aside; default 64 MiB, -1: never
+	PostgresLogFiles int `toml:"postgres_log_files"` // that are kept of it, the present one included; default 8
 
 	Channels    int `toml:"channels"`     // that the sessions of one member listen to; default 1000
 	NotifyQueue int `toml:"notify_queue"` // bytes of notifications waiting to be ordered, or to be passed on; default 64 MiB
@@ -120,15 +131,18 @@ func Load(path string) (*Config, error) {
 		}
 		return nil, fmt.Errorf("config %s: %w", path, err)
 	}
-	if c.SecretFile != "" && c.Secret == "" {
-		s, err := os.ReadFile(c.SecretFile)
-		if err != nil {
-			return nil, fmt.Errorf("config %s: secret_file: %w", path, err)
-		}
-		c.Secret = strings.TrimSpace(string(s))
+	if c.SecretFile != "" && c.Secret != "" {
+		return nil, fmt.Errorf("config %s: secret and secret_file are both given: leave one out", path)
 	}
-	if c.DataDir != "" && !filepath.IsAbs(c.DataDir) {
-		c.DataDir = filepath.Join(filepath.Dir(path), c.DataDir)
+	secrets, err := c.Secrets()
+	if err != nil {
+		return nil, fmt.Errorf("config %s: %w", path, err)
+	}
+	c.Secret = secrets[0]
+	for _, file := range []*string{&c.DataDir, &c.HBAFile} {
+		if *file != "" && !filepath.IsAbs(*file) {
+			*file = filepath.Join(filepath.Dir(path), *file)
+		}
 	}
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("config %s: %w", path, err)
@@ -146,7 +160,7 @@ func (c *Config) Validate() error {
 		return errors.New("member is missing: number the members from 1")
 	case c.DataDir == "":
 		return errors.New("data_dir is missing")
-	case len(c.Secret) < 16:
+	case len(c.Secret) < secretBytesMin:
 		return errors.New("secret is missing or shorter than 16 characters")
 	case int(c.Member) > c.SequenceStep:
 		return fmt.Errorf("member %d is above sequence_step %d, so its sequences would collide with another member's", c.Member, c.SequenceStep)
@@ -156,8 +170,17 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("%s %q is not host:port", what, a)
 		}
 	}
+	if d, err := time.ParseDuration(c.DrainTimeout); err != nil || d < 0 {
+		return fmt.Errorf("drain_timeout is %q: use a time like \"10s\", or \"0s\" to wait for nobody", c.DrainTimeout)
+	}
+	if err := new(slog.Level).UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return fmt.Errorf("log_level is %q: use debug, info, warn or error", c.LogLevel)
+	}
 	if err := c.Limits.validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
+	}
+	if err := errors.Join(c.MemberTLS.validate(), c.clients()); err != nil {
+		return err
 	}
 	return c.validateMembers()
 }
@@ -176,6 +199,7 @@ func (l *Limits) validate() error {
 		}
 	}
 	for name, v := range map[string]int{"commit_timeout_ms": l.CommitTimeoutMs, "flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
+		"postgres_log_bytes":    l.PostgresLogBytes,
 		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent, "additions": l.Additions, "blind_writes": l.BlindWrites, "audit_percent": l.AuditPercent} {
 		if v < -1 {
 			return fmt.Errorf("%s is %d: use -1 to switch it off", name, v)
@@ -233,12 +257,22 @@ func (c *Config) defaults() {
 	if c.SequenceStep == 0 {
 		c.SequenceStep = 16
 	}
+	if c.LogLevel == "" {
+		c.LogLevel = "info"
+	}
+	if c.LogFormat == "" {
+		c.LogFormat = "text"
+	}
+	if c.DrainTimeout == "" {
+		c.DrainTimeout = "10s"
+	}
 	l := &c.Limits
 	for _, d := range []struct {
 		v *int
 		d int
 	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 256 << 20}, {&l.LargeTransactions, 4}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
+		{&l.PostgresLogBytes, 64 << 20}, {&l.PostgresLogFiles, 8},
 		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}, {&l.Additions, 4096}, {&l.BlindWrites, 1}, {&l.AuditPercent, 1}, {&l.AuditIntervalS, 3600}} {
 		if *d.v == 0 {
 			*d.v = d.d
@@ -252,6 +286,21 @@ func (c *Config) defaults() {
 	}
 }
 
+// Drain is drain_timeout.
+func (c *Config) Drain() time.Duration {
+	d, err := time.ParseDuration(c.DrainTimeout)
+	if err != nil {
+		return 0 // it is not validated
+	}
+	return d
+}
+
+// Level is log_level.
+func (c *Config) Level() (l slog.Level) {
+	_ = l.UnmarshalText([]byte(c.LogLevel)) // it is validated
+	return l
+}
+
 // Self is this member's own entry.
 func (c *Config) Self() Member {
 	for _, m := range c.Members {
@@ -260,6 +309,16 @@ func (c *Config) Self() Member {
 		}
 	}
 	return Member{}
+}
+
+// Name is a member's name for messages.
+func (c *Config) Name(member uint32) string {
+	for _, m := range c.Members {
+		if m.Member == member {
+			return m.Name
+		}
+	}
+	return fmt.Sprintf("member %d", member)
 }
 
 // ServerTLS loads the certificate for clients; nil when none is configured.

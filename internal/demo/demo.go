@@ -15,10 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/google/renameio/v2"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/tuttidb/tutti/internal/authority"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
@@ -44,6 +46,7 @@ type Cluster struct {
 	out   io.Writer
 	build embedded.Build
 	nodes []*Process
+	lock  *flock.Flock // on the directory
 }
 
 const (
@@ -53,12 +56,16 @@ const (
 
 // Run starts the cluster, prints how to reach it, and serves until ctx ends.
 func Run(ctx context.Context, o Options, out io.Writer) (err error) {
-	if o.Dir, err = directory(o); err != nil {
+	dir, remove, err := directory(o)
+	if err != nil {
 		return err
 	}
-	if o.Ephemeral {
-		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
-	}
+	o.Dir = dir
+	defer func() {
+		if !errors.Is(err, errInUse) {
+			err = errors.Join(err, remove())
+		}
+	}()
 	c, err := Start(ctx, o, out)
 	if ctx.Err() != nil && c == nil {
 		return nil
@@ -80,11 +87,15 @@ func Start(ctx context.Context, o Options, out io.Writer) (*Cluster, error) {
 	}
 	c := &Cluster{o: o, out: out}
 	var err error
-	if c.build, err = embedded.FindContext(ctx, embedded.Options{BinDir: o.BinDir, NoSystem: o.NoSystem, Progress: c.download()}); err != nil {
+	if c.lock, err = lockDir(o.Dir); err != nil {
 		return nil, err
 	}
+	where := embedded.Options{BinDir: o.BinDir, NoSystem: o.NoSystem, Progress: c.download(), DataDir: c.dataDirThere()}
+	if c.build, err = embedded.FindContext(ctx, where); err != nil {
+		return nil, errors.Join(err, c.lock.Unlock())
+	}
 	if err := c.configure(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.lock.Unlock())
 	}
 	if err := c.start(ctx); err != nil {
 		c.Stop()
@@ -93,31 +104,15 @@ func Start(ctx context.Context, o Options, out io.Writer) (*Cluster, error) {
 	return c, nil
 }
 
-// directory makes the data directory.
-func directory(o Options) (string, error) {
-	if o.Ephemeral {
-		dir, err := os.MkdirTemp("", "tutti-demo-")
-		if err != nil {
-			return "", err
-		}
-		return dir, os.Chmod(dir, 0o755)
-	}
-	dir := o.Dir
-	if dir == "" {
-		dir = "/var/lib/tutti/demo" // PostgreSQL does not run as root, and must reach it
-		if os.Geteuid() != 0 {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return "", fmt.Errorf("--dir is needed: %w", err)
-			}
-			dir = filepath.Join(home, ".local", "share", "tutti", "demo")
+// dataDirThere is the data directory of a node that has been started before; empty if none has. Its PostgreSQL is the
+// one to use.
+func (c *Cluster) dataDirThere() string {
+	for k := 1; k <= c.o.Nodes; k++ {
+		if major, err := embedded.DataMajor(c.DataDir(k)); err != nil || major != 0 {
+			return c.DataDir(k) // what is wrong with it is said by who looks for the binaries
 		}
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	return dir, os.MkdirAll(dir, 0o755)
+	return ""
 }
 
 // download shows the progress of fetching PostgreSQL.
@@ -131,8 +126,11 @@ func (c *Cluster) download() func(done, total int64) {
 	}
 }
 
+// certificateYears is how long the nodes' certificates are valid.
+const certificateYears = 10
+
 // configure writes the nodes' configuration files. Client ports are fixed, member ports are
-// taken anew at each start.
+// taken anew at each start, and so are the certificates, as nobody keeps their authority's key.
 func (c *Cluster) configure() error {
 	if c.o.Profiles != "" {
 		if err := os.MkdirAll(c.o.Profiles, 0o755); err != nil {
@@ -156,6 +154,10 @@ func (c *Cluster) configure() error {
 	if err != nil {
 		return err
 	}
+	ca, err := authority.New("tutti demo")
+	if err != nil {
+		return err
+	}
 	donor := c.Server(1).ConnString("postgres", "postgres")
 	for k := 1; k <= c.o.Nodes; k++ {
 		if err := portFree(c.Address(k)); err != nil {
@@ -169,11 +171,16 @@ func (c *Cluster) configure() error {
 		if k > 1 {
 			cfg.Postgres.CloneFrom = donor
 		}
-		text, err := toml.Marshal(cfg)
+		if err := os.MkdirAll(c.nodeDir(k), 0o755); err != nil {
+			return err
+		}
+		files, err := ca.Write(filepath.Join(c.nodeDir(k), "tls"), members[k-1].Name, authority.Years(certificateYears))
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(c.nodeDir(k), 0o755); err != nil {
+		cfg.MemberTLS = config.MemberTLS(files)
+		text, err := toml.Marshal(cfg)
+		if err != nil {
 			return err
 		}
 		if err := renameio.WriteFile(c.configFile(k), text, 0o600); err != nil {
@@ -339,10 +346,15 @@ func (c *Cluster) Process(k int) *Process { return c.nodes[k-1] }
 func (c *Cluster) Stop() {
 	fmt.Fprintln(c.out, "stopping …")
 	for _, n := range c.nodes {
-		n.Terminate()
+		n.Interrupt()
 	}
 	for _, n := range c.nodes {
 		n.Wait()
+	}
+	if !c.o.Ephemeral { // else the lock is kept until the directory is removed
+		if err := c.lock.Unlock(); err != nil {
+			fmt.Fprintf(c.out, "%s stays locked: %v\n", c.o.Dir, err)
+		}
 	}
 	fmt.Fprintln(c.out, "stopped; nothing is left running")
 }
@@ -356,7 +368,11 @@ func (c *Cluster) watch(ctx context.Context) {
 		case <-time.After(time.Second):
 		}
 		for _, n := range c.nodes {
-			if n.Running() {
+			if n.Running() || n.given {
+				continue
+			}
+			if n.given = n.hopeless(); n.given {
+				fmt.Fprintf(c.out, "%s ended and stays down; its log ends with:\n%s\n", n.name, n.Tail())
 				continue
 			}
 			fmt.Fprintf(c.out, "%s ended (%s); starting it again\n", n.name, n.ended())

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,6 +26,8 @@ type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 	err  error
+
+	given bool // it was said that it is not started again
 }
 
 // NewProcess describes a child whose output is appended to the file log.
@@ -69,7 +72,7 @@ func (p *Process) Start() error {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	p.mu.Lock()
-	p.cmd, p.done = cmd, done
+	p.cmd, p.done, p.given = cmd, done, false
 	p.mu.Unlock()
 	return nil
 }
@@ -111,10 +114,27 @@ func (p *Process) PID() int {
 }
 
 // Terminate asks the child to end.
-func (p *Process) Terminate() {
+func (p *Process) Terminate() { p.signal(syscall.SIGTERM) }
+
+// Interrupt asks the child to end at once: a node does not wait for its clients' transactions then.
+func (p *Process) Interrupt() { p.signal(syscall.SIGINT) }
+
+func (p *Process) signal(s syscall.Signal) {
 	if p.Running() {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
+		_ = p.cmd.Process.Signal(s) // it may just have ended
 	}
+}
+
+// exitConfig is the exit status of a node whose configuration must be changed first.
+const exitConfig = 78
+
+// hopeless reports whether the child has ended because of its configuration, so that to start it again would be in
+// vain.
+func (p *Process) hopeless() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var exit *exec.ExitError
+	return errors.As(p.err, &exit) && exit.ExitCode() == exitConfig
 }
 
 // Wait waits for the child's end, and kills it when that takes too long.

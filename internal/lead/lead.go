@@ -52,6 +52,7 @@ type Member struct {
 type Input struct {
 	Self    uint32
 	Leads   bool // Self does
+	Halted  bool // Self cannot go on with what is ordered, and so should not decide what is
 	Members []Member
 }
 
@@ -63,10 +64,11 @@ const (
 	None Reason = iota
 	Reach
 	Writes
+	Halted
 )
 
 func (r Reason) String() string {
-	return [...]string{"none", "it reaches more members", "most is written there"}[r]
+	return [...]string{"none", "it reaches more members", "most is written there", "this member is halted"}[r]
 }
 
 // Rule is what one member remembers between rounds.
@@ -108,12 +110,16 @@ func (r *Rule) Next(in Input) (uint32, Reason) {
 	case r.rounds <= r.o.SettleRounds:
 	case r.rest > 0:
 		r.rest--
+	case in.Halted:
+		to, why = Heir(in), Halted
 	case reaching != 0:
 		to, why = reaching, Reach
 	case writing != 0 && mayLead(self, in, writing):
 		to, why = writing, Writes
 	}
-	if to != 0 {
+	if to == 0 {
+		why = None
+	} else {
 		r.rest = r.o.RestRounds << min(r.decided, 6)
 		r.decided++
 	}

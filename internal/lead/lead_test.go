@@ -234,3 +234,17 @@ func TestRests(t *testing.T) {
 		t.Errorf("a new leader handed over to %d in round %d", to, at)
 	}
 }
+
+// TestHaltedLeader: who cannot carry out what is ordered hands the lead over to who can, and to nobody if nobody can.
+func TestHaltedLeader(t *testing.T) {
+	c := full(3)
+	c.in.Halted, c.in.Members[0].Fit, c.in.Members[1].Fit = true, false, false
+	if to, why, _ := c.rounds(20); to != 3 || why != Halted {
+		t.Errorf("handed over to %d because %v", to, why)
+	}
+	c = full(3)
+	c.in.Halted, c.in.Members[1].Fit, c.in.Members[2].Fit = true, false, false
+	if to, why, _ := c.rounds(20); to != 0 || why != None {
+		t.Errorf("handed over to %d, who cannot either, because %v", to, why)
+	}
+}

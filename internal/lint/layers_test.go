@@ -45,6 +45,7 @@ var layers = map[string]layer{
 	"flow":                    {pure, "", ""},
 	"lead":                    {pure, "", ""},
 	"locks":                   {pure, "writeset", ""},
+	"bootstrap":               {pure, "", ""},
 	"engine":                  {pure, "certify locks ordering writeset", ""},
 	"wire":                    {edge, "", ""},
 	"raftlog":                 {edge, "", "github.com/gofrs/flock github.com/google/renameio/v2 " + raft + " " + raft + "/raftpb golang.org/x/sys/unix " + protobuf + "/proto"},
@@ -53,26 +54,30 @@ var layers = map[string]layer{
 	"database/embedded":       {edge, "database/embedded/untar", "github.com/gofrs/flock github.com/xi2/xz"},
 	"database/embedded/untar": {edge, "", ""},
 	"database/instance":       {edge, "database/embedded database/embedded/untar process", "github.com/gofrs/flock github.com/google/renameio/v2 github.com/jackc/pglogrepl " + pgx + "/pgconn " + pgx + "/pgproto3"},
-	"config":                  {edge, "", "github.com/pelletier/go-toml/v2"},
+	"hba":                     {edge, "", ""},
+	"config":                  {edge, "hba", "github.com/pelletier/go-toml/v2"},
 	"collect":                 {edge, "capture database/catalog semantics session wire writeset", pgx + "/pgconn"},
-	"node": {edge, "apply capture certify collect config database/catalog database/embedded database/instance engine fault flow lead locks ordering process raftlog semantics session transport wire writeset",
+	"node": {edge, "apply bootstrap capture certify collect config database/catalog database/embedded database/instance engine fault flow hba lead locks ordering process raftlog semantics session transport version wire writeset",
 		pgx + " " + pgx + "/pgconn"},
+	"version":   {edge, "", ""},
+	"authority": {edge, "", "github.com/google/renameio/v2"},
+
 	"admin":   {edge, "config", pgx + "/pgconn"},
-	"demo":    {edge, "config database/embedded database/instance", "github.com/google/renameio/v2 " + pgx + "/pgconn github.com/pelletier/go-toml/v2"},
+	"demo":    {edge, "authority config database/embedded database/instance", "github.com/gofrs/flock github.com/google/renameio/v2 " + pgx + "/pgconn github.com/pelletier/go-toml/v2"},
 	"bench":   {edge, "database/embedded database/instance demo", pgx + "/pgconn"},
 	"process": {edge, "", "golang.org/x/sys/unix"},
 	"fault":   {edge, "", "github.com/google/renameio/v2"},
-	"chaos": {edge, "check config database/embedded database/instance fault process",
+	"chaos": {edge, "authority check config database/embedded database/instance fault process",
 		pgx + " " + pgx + "/pgconn github.com/pelletier/go-toml/v2 golang.org/x/sys/unix"},
 	"check":            {edge, "", ""},
-	"sim":              {edge, "certify check engine flow lead locks ordering writeset", raft + " " + raft + "/raftpb"},
+	"sim":              {edge, "bootstrap certify check engine flow lead locks ordering writeset", raft + " " + raft + "/raftpb"},
 	"pgtest":           {test, "database/embedded database/instance", "github.com/gofrs/flock " + pgx},
 	"database/captest": {test, "", ""},
 	"lint":             {test, "", ""},
 }
 
 // command is what cmd/tutti may import; it holds flags and no logic.
-var command = layer{edge, "admin bench chaos config demo node process sim", "github.com/spf13/cobra"}
+var command = layer{edge, "admin bench chaos config demo node process sim version", "github.com/spf13/cobra"}
 
 // testTools are what test files may import from third parties beside what any package may.
 var testTools = []string{"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/pmezard/go-difflib/difflib"}

@@ -84,6 +84,13 @@ func (a *advisory) all() []*lockSession {
 	return out
 }
 
+// settled reports whether no session deals with advisory locks any more, and all that was asked has its place in the order.
+func (a *advisory) settled() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.sessions)+len(a.ordered) == 0
+}
+
 // tenants lists those of them that hold some, or ask for one.
 func (a *advisory) tenants() []*lockSession {
 	return slices.DeleteFunc(a.all(), func(x *lockSession) bool { return !x.asks() && x.since() == 0 })

@@ -141,20 +141,24 @@ func (a *audit) keep(tables []walk) {
 
 // audits runs one audit after another while this member leads the order.
 func (l *life) audits(ctx context.Context) error {
-	percent, every := l.config.Limits.AuditPercent, time.Duration(l.config.Limits.AuditIntervalS)*time.Second
-	next := time.Now().Add(min(auditFirst, every))
-	for percent > 0 && sleep(ctx, auditPoll) {
-		if !l.auditing() {
-			next = time.Now().Add(min(auditFirst, every))
+	var led, last time.Time // since when, without a break; the end of the last audit in that time
+	for sleep(ctx, auditPoll) {
+		limits := &l.settled().Limits
+		every := time.Duration(limits.AuditIntervalS) * time.Second
+		switch {
+		case limits.AuditPercent < 0 || !l.auditing():
+			led, last = time.Time{}, time.Time{}
+			continue
+		case led.IsZero():
+			led = time.Now()
+		}
+		if due := max(min(auditFirst, every)-time.Since(led), every-time.Since(last)); due > 0 {
 			continue
 		}
-		if time.Now().Before(next) {
-			continue
-		}
-		if err := l.auditAll(ctx, percent); err != nil && ctx.Err() == nil {
+		if err := l.auditAll(ctx, limits.AuditPercent); err != nil && ctx.Err() == nil {
 			l.log.Warn("the audit of the members' copies broke off; it begins anew later", "error", err)
 		}
-		next = time.Now().Add(every)
+		last = time.Now()
 	}
 	return nil
 }
@@ -318,10 +322,10 @@ func (l *life) auditPart(ctx context.Context, p *part) (v verdict, err error) {
 	return v, nil
 }
 
-// awaited reports whether a member that is alive has yet to answer.
+// awaited reports whether a member that is alive, and not halted, has yet to answer.
 func (l *life) awaited(got map[uint32]checkReport) bool {
 	for _, m := range l.config.Members {
-		if _, alive := l.statusOf(m.Member); alive && got[m.Member].Member == 0 {
+		if s, alive := l.statusOf(m.Member); alive && s.Halted == nil && got[m.Member].Member == 0 {
 			return true
 		}
 	}

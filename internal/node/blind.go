@@ -23,9 +23,9 @@ func (h *host) Sees() uint64 {
 	return h.Unseen()
 }
 
-// There reports whether a row is there by what has been applied lately, and whether it is to be left alone.
-func (h *host) There(identity uint64) (there, shy bool) {
-	return h.n.present.has(identity)
+// There reports whether a row of a table is there by what has been applied lately, and whether it is to be left alone.
+func (h *host) There(table, identity uint64) (there, shy bool) {
+	return h.n.present.has(table, identity)
 }
 
 // Shy has rows be left alone for a while.

@@ -74,11 +74,25 @@ func (c *channels) init(self uint32, max int) {
 	c.announced, c.due = make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
+// set limits how many channels there may be.
+func (c *channels) set(max int) {
+	c.mu.Lock()
+	c.max = max
+	c.mu.Unlock()
+}
+
 // heard reports whether a session of this member listens.
 func (c *channels) heard(channel string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refs[channel] > 0
+}
+
+// away reports whether any other member's sessions listen.
+func (c *channels) away() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.foreign) > 0
 }
 
 // count is the number of channels this member's sessions listen to.
@@ -287,14 +301,14 @@ func (l *life) listen(ctx context.Context, g *engine.Group) error {
 }
 
 // lacking names the members that are alive and have not carried out the order up to an ordinal. Soon
-// after the start nobody is taken for dead.
+// after the start nobody is taken for dead. One that is halted has no sessions that could notify.
 func (l *life) lacking(ordinal uint64) (names []string) {
 	fresh := time.Since(l.began) < silentAfter
 	for _, m := range l.config.Members {
 		if m.Member == l.config.Member {
 			continue
 		}
-		if s, alive := l.peers.get(m.Member); (alive || fresh) && s.Applied < ordinal {
+		if s, alive := l.peers.get(m.Member); (alive || fresh) && s.Applied < ordinal && s.Halted == nil {
 			names = append(names, m.Name)
 		}
 	}
@@ -307,7 +321,7 @@ func (h *host) MayListen(channel string) *wire.SQLError {
 		return nil
 	}
 	h.n.reached.channels.Add(1)
-	return wire.Errorf(wire.CodeProgramLimit, "the sessions of this member listen to %d channels already (channels)", h.n.config.Limits.Channels).
+	return wire.Errorf(wire.CodeProgramLimit, "the sessions of this member listen to %d channels already (channels)", h.n.settled().Limits.Channels).
 		WithHint("Use fewer channels and tell the difference in the payload, or raise the limit.")
 }
 

@@ -73,8 +73,8 @@ func (c *checks) deliver(r checkReport) {
 
 var checkColumns = []string{"ordinal", "member", "table", "rows", "checksum", "verdict"}
 
-// showCheck answers SHOW tutti.checksums: it orders a check, waits for every member's sums at
-// that ordinal and compares.
+// showCheck answers SHOW tutti.checksums: it orders a check, waits for the sums at that ordinal of every member that can
+// be expected to answer, and compares. Who does not answer has a row that says so.
 func (l *life) showCheck() session.Result {
 	seq := l.seq.Add(1)
 	answers := l.checks.open(seq, len(l.config.Members))
@@ -86,25 +86,21 @@ func (l *life) showCheck() session.Result {
 	if !taken {
 		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered")}
 	}
-	timeout := time.NewTimer(checkTimeout)
-	defer timeout.Stop()
-	got := map[uint32]checkReport{}
-	for len(got) < len(l.config.Members) {
-		select {
-		case r := <-answers:
-			got[r.Member] = r
-		case <-l.done:
-			return session.Result{Err: errEnding()}
-		case <-timeout.C:
-			return session.Result{Err: wire.Errorf(wire.CodeQueryCanceled, "only %d of %d members answered the check within %s", len(got), len(l.config.Members), checkTimeout).
-				WithHint("See SHOW tutti.status for the members that are not reachable.")}
+	got, missing, e := l.awaitReports(answers)
+	if e != nil {
+		return session.Result{Err: e}
+	}
+	r := l.compare(got)
+	for _, m := range l.config.Members {
+		if why := missing[m.Member]; why != "" && r.Err == nil {
+			r.Rows = append(r.Rows, []string{"", m.Name, "", "", "", why})
 		}
 	}
-	return l.compare(got)
+	return r
 }
 
-// compare puts the members' sums side by side; the verdict of a table is "ok" where a
-// majority agrees with the member, else "differs".
+// compare puts the sums of those who answered side by side; the verdict of a table is "ok" where a
+// majority of them agrees with the member, else "differs".
 func (l *life) compare(got map[uint32]checkReport) session.Result {
 	r := session.Result{Tag: "SHOW", Columns: checkColumns}
 	votes := map[string]map[string]int{}
@@ -126,7 +122,10 @@ func (l *life) compare(got map[uint32]checkReport) session.Result {
 	sort.Strings(names)
 	for _, name := range names {
 		for _, m := range l.config.Members {
-			rep := got[m.Member]
+			rep, answered := got[m.Member]
+			if !answered {
+				continue
+			}
 			row := []string{strconv.FormatUint(rep.Ordinal, 10), m.Name, name, "", "", "differs"}
 			for _, t := range rep.Tables {
 				if t.Table == name {

@@ -96,7 +96,7 @@ func (a *applier) tryConcurrently(ctx context.Context, d *session.Definition, an
 		err = errors.Join(err, e)
 	}()
 	// As a replica: an event trigger that was made since the client asked for the index fires nowhere.
-	role, err := a.set(ctx, [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, "on"}, {capture.TransactionSetting, "on"}}, d.Settings, nil, false)
+	role, err := a.set(ctx, [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOn}, {capture.TransactionSetting, "on"}}, d.Settings, nil, false)
 	if err != nil {
 		return "", err
 	}

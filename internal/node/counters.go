@@ -55,6 +55,7 @@ func (l *life) showCounters() session.Result {
 		{"turns", &l.turns.allowed}, {"turns_waited", &l.turns.waits}, {"held_back", &l.holds.waits}, {"additions", &l.additions.putOff}, {"blind", &l.additions.blind}, {"blind_blocks", &l.additions.blocks},
 		{"audit_parts", &l.audit.parts}, {"audit_passes", &l.audit.passes}, {"audit_us", &l.audit.micros},
 		{"notified", &l.outbox.taken}, {"notifications_told", &l.publisher.told}, {"notifications_lost", &l.publisher.dropped},
+		{"logins", &l.node.clients.logins}, {"logins_failed", &l.node.clients.failed}, {"clients_refused", &l.node.clients.refused}, {"clients_unlogged", &l.node.clients.unlogged}, // of the process
 	} {
 		r.Rows = append(r.Rows, []string{row.name, strconv.FormatUint(row.value.Load(), 10)})
 	}

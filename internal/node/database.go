@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -38,20 +39,23 @@ func mayCreateLog(ctx context.Context, connString, logDir string, c *config.Conf
 		return err
 	}
 	if uint32(member) == c.Member {
-		return &FatalError{fmt.Errorf("the log %s is gone but its database is there: member %d has lost its votes and must not return under this number; restore the log, or remove the member's data directory and join under a new number", logDir, c.Member)}
+		return errLogGone(logDir, c)
 	}
 	return nil
 }
 
 // prepareDatabase installs what Tutti needs in the local database and reads its position, and its
 // checkpoint; nil if it has none.
-func prepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool) (engine.Position, []byte, error) {
+//
+// begins is asked before a database that belongs to nobody becomes this member's.
+func prepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool, begins func() error) (engine.Position, []byte, error) {
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
 		return engine.Position{}, nil, fmt.Errorf("node: %w", err)
 	}
 	pc.RuntimeParams["application_name"] = "tutti start"
 	pc.RuntimeParams["session_replication_role"] = "replica"
+	pc.RuntimeParams[capture.DDLSetting] = capture.DDLApplies
 	conn, err := pgx.ConnectConfig(ctx, pc)
 	if err != nil {
 		return engine.Position{}, nil, fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
@@ -61,7 +65,7 @@ func prepareDatabase(ctx context.Context, connString string, c *config.Config, c
 	if err != nil {
 		return engine.Position{}, nil, fmt.Errorf("node: %w", err)
 	}
-	p, err := prepareIn(ctx, tx, c, crashed)
+	p, err := prepareIn(ctx, tx, c, crashed, begins)
 	var saved []byte
 	if err == nil {
 		saved, err = readCheckpoint(ctx, tx)
@@ -72,7 +76,7 @@ func prepareDatabase(ctx context.Context, connString string, c *config.Config, c
 	return p, saved, tx.Commit(ctx)
 }
 
-func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool) (engine.Position, error) {
+func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, begins func() error) (engine.Position, error) {
 	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; SET LOCAL client_min_messages = warning"); err != nil {
 		return engine.Position{}, err
 	}
@@ -84,13 +88,16 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool) (
 		return p, err
 	}
 	if cluster == "" {
+		if err := begins(); err != nil {
+			return p, err
+		}
 		p.Member, cluster = c.Member, c.Cluster
 		if _, err := tx.Exec(ctx, "UPDATE tutti.progress SET member = $1, cluster = $2", int32(p.Member), cluster); err != nil {
 			return p, err
 		}
 	}
 	if cluster != c.Cluster {
-		return p, &FatalError{fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster, c.Cluster)}
+		return p, errOtherCluster(cluster, c)
 	}
 	if p.Member == c.Member {
 		// A row that a SERIALIZABLE transaction has to make would conflict with whoever has looked for its own.

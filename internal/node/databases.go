@@ -121,8 +121,9 @@ func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 	}
 	seq := main.seq.Add(1)
 	main.core.do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindFence, Seq: seq}) })
+	alone := loneliness{}
 	for !main.resolved(seq) {
-		if main.ending() || !sleep(ctx, time.Millisecond) {
+		if main.ending() || alone.lasts(t.leaderless()) || !sleep(ctx, time.Millisecond) {
 			return nil, false
 		}
 	}

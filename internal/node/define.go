@@ -141,7 +141,7 @@ func (a *applier) within(ctx context.Context, d *session.Definition) error {
 
 // assume sets the origin's settings for the open transaction, and more; sequences made in it have their home there.
 func (a *applier) assume(ctx context.Context, origin uint32, d session.Definition, more ...[2]string) error {
-	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, "on"}, {capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}}
+	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, capture.DDLOn}, {capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}}
 	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
 		own = append(own, [2]string{"enable_" + s, "on"}) // the query of a view is no operation of the applier's
 	}

@@ -295,7 +295,7 @@ func (s *detachStep) start(ctx context.Context) error {
 		return err
 	}
 	a := &applier{conn: conn}
-	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, capture.DDLTurn}}
+	own := [][2]string{{"session_replication_role", "origin"}, {capture.TurnSetting, capture.DDLTurn}}
 	if r, err := s.l.monitor.exec(ctx, "SELECT WHERE "+capture.EventsQuery); err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	} else if len(r[0].Rows) > 0 {

@@ -17,6 +17,7 @@
 //	announcer  tells the order to which channels local sessions listen
 //	nudger     makes silent sessions hear their backends
 //	retention  takes checkpoints and compacts the log
+//	stop       waits until the node is told to stop, and sees its clients off
 //	audit      compares the members' copies while this one leads
 //
 // Life of one group (executor): gate closed → local transactions told to commit, remote
@@ -32,7 +33,8 @@
 //	    taken, and breaks off what may take long (safe.go).
 //	N4  A local transaction that blocks the executor and is not certified loses.
 //	N5  Any failure of the log, the database or the apply ends this life of the member; it
-//	    starts again under a new incarnation from what disk and database hold (crash-only).
+//	    starts again under a new incarnation from what disk and database hold (crash-only). What trying again
+//	    cannot help ends the process (fatal.go).
 //	N6  A checkpoint is stored in the local database once everything up to its ordinal is applied there,
 //	    with a commit that is on disk; so whatever that database loses in a crash, it has all that its
 //	    checkpoint stands for. The log is compacted up to that entry and no further.
@@ -42,6 +44,11 @@
 //	N8  What the forerunner has executed is committed by the executor alone, in its group, with the progress row,
 //	    after the log has said yes; and only if no definition was carried out since it began. Whatever is in
 //	    the forerunner's way, or in whose way it is, makes it roll back, and nothing is lost but time.
+//	N9  A session that ends because its node stops, or its life ends, is told so before its socket is closed. It is told
+//	    57P01 only if nothing of its transaction was proposed; else it is told what the log has decided, or 40003.
+//	N10 The log of the main database is made by a member that never had one (package bootstrap). Which logs of other databases a
+//	    member has made is noted in it before the member votes there.
+//	N11 What cannot be carried out, however often it is tried, halts the database at this member before the entry (halt.go).
 //
 // What it does not do: decide verdicts (engine), speak SQL for clients (session).
 package node

@@ -27,6 +27,9 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		defer l.forerunner.giveWay()
 		l.additions.forget()
 	}
+	for i := range g.Tasks {
+		l.forget(g.Tasks[i].Writeset)
+	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified && g.Tasks[0].Item.Kind != engine.KindNotify {
 		return l.executeAlone(ctx, g)
 	}
@@ -239,7 +242,16 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 		_, _, err := l.carryOut(ctx, last, tasks[0], nil)
 		return err
 	}
-	return l.applier.apply(ctx, last, tasks)
+	err := l.applier.apply(ctx, last, tasks)
+	switch {
+	case err == nil || !lasting(err):
+		return err
+	case len(tasks) == 1:
+		return &entryError{tasks[0], err}
+	case l.ready.Load():
+		return err
+	}
+	return l.applyEach(ctx, last, tasks)
 }
 
 // executeAlone carries out a group of one item that is no writeset.

@@ -22,7 +22,6 @@ const (
 
 // throttle slows this member's own clients while some member applies too slowly (flow).
 type throttle struct {
-	options flow.Options
 	delay   atomic.Int64  // microseconds, of each transaction
 	because atomic.Uint32 // the member; zero: nobody
 	latency atomic.Int64  // microseconds from COMMIT to its answer, delays left out
@@ -34,9 +33,10 @@ type throttle struct {
 	last  time.Time // in it
 }
 
-func (t *throttle) init(l config.Limits) {
+// flowOptions are the limits that the rule goes by.
+func flowOptions(l *config.Limits) flow.Options {
 	or := func(v int) uint64 { return uint64(max(v, 0)) }
-	t.options = flow.Options{Lag: or(l.FlowLag), LagBytes: or(l.FlowLagBytes),
+	return flow.Options{Lag: or(l.FlowLag), LagBytes: or(l.FlowLagBytes),
 		DelayMicrosMax: int64(or(l.FlowDelayMaxMs)) * 1000, MinorityPercent: int(or(l.FlowMinorityPercent))}
 }
 
@@ -63,7 +63,7 @@ func (l *life) regulate() {
 			lag[m.Member] = s.lag
 		}
 	}
-	d := flow.Decide(l.throttle.options, in)
+	d := flow.Decide(flowOptions(&l.settled().Limits), in)
 	l.throttle.delay.Store(d.DelayMicros)
 	l.throttle.because.Store(d.Member)
 	t, now := &l.throttle, time.Now()

@@ -140,6 +140,9 @@ func (t *tenure) layToRest(ctx context.Context) error {
 		if err := raftlog.Remove(logDir(main.config, g.group)); err != nil {
 			return err
 		}
+		if err := t.standing.removed(g.group); err != nil {
+			return err
+		}
 		if _, err := main.monitor.exec(ctx, fmt.Sprintf("DELETE FROM tutti.database WHERE id = %d AND state = '%s'", g.group, databaseDropped)); err != nil {
 			return err
 		}

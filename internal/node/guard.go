@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/session"
@@ -42,7 +43,10 @@ type guard struct {
 	wanted  bool   // the client has asked to cancel it meanwhile
 	broken  bool   // what the session waits for was broken off, see breakOff
 	left    chan struct{}
-	late    bool // a client's cancel came while the log decided
+	late    bool           // a client's cancel came while the log decided
+	fate    *wire.SQLError // why the session is ended, see end
+
+	terminated atomic.Bool // its backend is ended for that
 }
 
 func newGuard(pid, slot uint32, client net.Conn, cancel, wake func()) *guard {
@@ -73,7 +77,7 @@ func (g *guard) enter(p session.Phase) *wire.SQLError {
 		_ = g.client.SetReadDeadline(time.Time{})
 	}
 	if p == session.PhaseIdle {
-		g.doom = nil
+		g.doom = g.fate
 	}
 	if g.doom != nil {
 		if p == session.PhaseRunning {
@@ -116,6 +120,35 @@ func (g *guard) kill(why *wire.SQLError) session.Phase {
 		g.wake()
 	}
 	return phase
+}
+
+// end ends the session, whose client is told why, wherever it is: but while the log decides on its transaction, or
+// definition, which cannot be broken off then; it returns PhaseSubmitted. Otherwise what its backend does must be
+// ended as well.
+func (g *guard) end(why *wire.SQLError) session.Phase {
+	g.mu.Lock()
+	phase := g.phase
+	if g.define != nil {
+		phase = session.PhaseSubmitted
+	}
+	if phase != session.PhaseSubmitted && g.fate == nil {
+		g.fate, g.doom = why, why
+		g.pokeLocked()
+		// A failure shows at the next write. Who does not take his results must not hold the end up.
+		_ = g.client.SetWriteDeadline(time.Now().Add(lastWordsMax))
+	}
+	g.mu.Unlock()
+	if phase != session.PhaseSubmitted {
+		g.wake()
+	}
+	return phase
+}
+
+// ended is why the session was ended; nil if it was not.
+func (g *guard) ended() *wire.SQLError {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.fate
 }
 
 // poke makes a read from the client that is under way, or the next one, time out; enter

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
@@ -190,8 +192,8 @@ func errEnding() *wire.SQLError {
 }
 
 // storable says why other members could not carry a transaction out, as far as that can be told. With
-// definitions the tables may be others than those its rows were written to, so it is tried.
-func (h *host) storable(sub *session.Submission, payload []byte) *wire.SQLError {
+// definitions the tables may be others than those its rows were written to, so it is tried. Doubts are values that are to be read in.
+func (h *host) storable(sub *session.Submission, payload []byte, doubts []catalog.Doubt) *wire.SQLError {
 	tables, steps := h.n.tables.Load(), len(sub.Writeset.Steps) > 0
 	readable, where, bad := tables.Read(sub.Writeset)
 	var unreadable *wire.SQLError
@@ -202,17 +204,18 @@ func (h *host) storable(sub *session.Submission, payload []byte) *wire.SQLError 
 			return unreadable
 		}
 	}
-	if readable != capture.Doubtful && !steps && !tables.Coded(sub.Writeset) {
-		return nil
+	if e := h.n.received(doubts, tables.Wide(sub.Writeset)); e != nil {
+		return e
 	}
-	r := h.n.rehearse(sub, payload)
-	switch {
-	case r == nil:
-		return nil
-	case unreadable != nil:
-		return unreadable
+	texts := slices.ContainsFunc(doubts, func(d catalog.Doubt) bool { return d.Column < 0 }) // they may name what only this member has
+	if steps || texts || tables.Coded(sub.Writeset) {
+		if r := h.n.rehearse(sub, payload); r != nil && unreadable != nil {
+			return unreadable
+		} else if r != nil {
+			return h.refusedThere(sub, r)
+		}
 	}
-	return h.refusedThere(sub, r)
+	return nil
 }
 
 // submission is what the engine gets of a session's.
@@ -244,7 +247,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 // submit is Submit; it gives the waiter, too, if the engine may have the submission.
 func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
-	payload := sub.Writeset.Append(nil)
+	payload, doubts := h.n.outgoing(sub.Writeset)
 	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
 		h.n.reached.writeset.Add(1)
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
@@ -254,7 +257,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		h.writes, h.lost, h.missed = true, true, g
 		return session.Decision{Retry: true, Err: h.n.missedError(g)}, nil
 	}
-	if e := h.storable(&sub, payload); e != nil {
+	if e := h.storable(&sub, payload, doubts); e != nil {
 		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}, nil
 	}
 	keys, err := h.decoded(sub.Writeset, payload)
@@ -308,8 +311,19 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		case <-over:
 			h.n.giveUp(w)
 		case <-h.n.done:
-			return h.unknown(id), nil
+			return h.lastDecision(id, w)
 		}
+	}
+}
+
+// lastDecision is what a session is told when the life ends while it waits: the decision, if that came together with
+// the end.
+func (h *host) lastDecision(id writeset.TxID, w *waiter) (session.Decision, *waiter) {
+	select {
+	case d := <-w.decision:
+		return d, w
+	default:
+		return h.unknown(id), nil
 	}
 }
 
@@ -443,6 +457,9 @@ func (h *host) Define(d session.Definition) session.Result {
 	if d.Extent.Shared && l.group != mainGroup {
 		if l = l.tenure.life(mainGroup); l == nil {
 			return session.Result{Err: errNotReady()}
+		}
+		if x := l.halted.Load(); x != nil {
+			return session.Result{Err: l.errHalted(x)}
 		}
 		d.Base = l.complete()
 	}

@@ -39,7 +39,7 @@ func (p *peers) links(self uint32) (n int) {
 // standing is what the rule about the lead is asked with.
 func (l *life) standing(e *engine.Engine) lead.Input {
 	self := l.config.Member
-	in, hears := lead.Input{Self: self, Leads: e.View().Leader == self}, l.peers.hears()
+	in, hears := lead.Input{Self: self, Leads: e.View().Leader == self, Halted: l.halted.Load() != nil}, l.peers.hears()
 	for _, m := range l.config.Members {
 		s, _ := l.statusOf(m.Member)
 		in.Members = append(in.Members, lead.Member{ID: m.Member, Links: s.Links, Wrote: e.Wrote(m.Member),
@@ -75,9 +75,11 @@ func (l *life) handOver(e *engine.Engine, to uint32, why string) {
 	e.HandOver(to)
 }
 
-// gone tells every database's order that a member has ended.
+// gone tells every database's order that a member has ended. Nobody waits for it from then on.
 func (t *tenure) gone(member uint32) {
 	for _, l := range t.all() {
+		l.peers.forget(member)
+		l.channels.wake()
 		l.core.do(func(e *engine.Engine) { e.Gone(member) })
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/tuttidb/tutti/internal/lead"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
+	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -43,9 +43,11 @@ type life struct {
 	seq         atomic.Uint64
 	fence       uint64 // sequence of this life's first item
 	ready       atomic.Bool
-	opened      chan struct{} // closed when it becomes ready
-	caughtUp    atomic.Bool   // it was near the end of the order once
-	done        chan struct{} // closed when the life ends
+	halted      atomic.Pointer[halted] // see halt.go
+	halting     chan struct{}          // closed when it is halted
+	opened      chan struct{}          // closed when it becomes ready
+	caughtUp    atomic.Bool            // it was near the end of the order once
+	done        chan struct{}          // closed when the life ends
 
 	disk       *raftlog.Log
 	core       *core
@@ -83,6 +85,7 @@ type life struct {
 	checks      checks
 	audit       audit
 	rehearsals  rehearsals
+	receiver    receiver
 	channels    channels
 	outbox      outbox
 	advisory    advisory
@@ -109,32 +112,26 @@ type life struct {
 // errConverted ends the first life of a cloned member: its database is now its own.
 var errConverted = errors.New("node: the cloned database is now this member's own")
 
-// FatalError ends the process: trying again cannot help, or would hide damage.
-type FatalError struct{ Err error }
-
-func (e *FatalError) Error() string { return e.Err.Error() }
-func (e *FatalError) Unwrap() error { return e.Err }
-
 // newLife makes a life of a database, which is not opened yet.
 func newLife(t *tenure, group uint64, database string) *life {
 	c := t.node.config
 	l := &life{
 		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group), began: time.Now(),
-		done: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), rule: lead.New(lead.Options{}), speakers: newSpeakers(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
+		done: make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), rule: lead.New(lead.Options{}), speakers: newSpeakers(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
 	}
 	if group != mainGroup {
 		l.log = l.log.With("database", database)
 	}
 	l.sessions.init(c.Limits.Sessions)
 	l.peers.init()
-	l.throttle.init(c.Limits)
-	l.turns.percent = c.Limits.TurnsPercent
+	l.turns.percent = l.settled().Limits.TurnsPercent
 	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
 	l.present.off = l.additions.sighted
 	l.checks.init()
 	l.rehearsals.init()
-	l.channels.init(c.Member, c.Limits.Channels)
-	l.outbox.init(c.Limits.NotifyQueue)
+	l.receiver.init()
+	l.channels.init(c.Member, l.settled().Limits.Channels)
+	l.outbox.init(l.settled().Limits.NotifyQueue)
 	l.longs.init()
 	l.holds.init()
 	l.serial.init()
@@ -185,11 +182,13 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.serial.wake()
 	l.channels.wake()
 	l.longs.wake()
-	l.sessions.endAll()
+	stop := l.sessions.endAll(l.errEnds())
 	wg.Wait()
 	l.sessions.wait()
+	stop()
 	l.advisory.wg.Wait()
 	l.rehearsals.end()
+	l.receiver.end()
 	l.holds.end()
 	l.background.Wait()
 	err := context.Cause(ctx)
@@ -197,6 +196,18 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 		err = nil
 	}
 	return errors.Join(err, l.close())
+}
+
+// errEnds is why the sessions of a life end that ends.
+func (l *life) errEnds() *wire.SQLError {
+	switch {
+	case l.node.stops.refuses.Load():
+		return errShutdown()
+	case l.dismissed.Load():
+		return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection due to administrator command")
+	}
+	return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member restarts").
+		WithHint("Connect again, or to another member.")
 }
 
 // ending reports whether the life is over.
@@ -222,21 +233,15 @@ func (l *life) open(ctx context.Context) (err error) {
 	pg := l.tenure.pg
 	conn := pg.ConnString("postgres", l.database) + ownOptions
 	l.connString = conn
-	if err := mayCreateLog(ctx, conn, l.logDir, l.config); err != nil {
+	if err := l.openDisk(ctx, conn); err != nil {
 		return err
-	}
-	if l.disk, err = openLog(l.logDir, l.config, l.node.faults); err != nil {
-		return &FatalError{err}
 	}
 	l.log.Info("opened the log", "direct_writes", l.disk.Direct())
 	for _, r := range l.disk.Repairs() {
 		l.log.Warn("repaired the log's torn end", "repair", fmt.Sprint(r))
 	}
-	if l.incarnation, err = l.disk.NextIncarnation(); err != nil {
-		return &FatalError{err}
-	}
 	var saved []byte
-	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore()); err != nil {
+	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(), func() error { return l.begins(ctx, conn) }); err != nil {
 		return err
 	}
 	if l.applier, err = newApplier(ctx, conn, l.config, l.log.Warn); err != nil {
@@ -322,25 +327,15 @@ func logDir(c *config.Config, group uint64) string {
 	return filepath.Join(c.DataDir, fmt.Sprintf("log-%d", group))
 }
 
-// openLog opens a log, or creates it for the database's first start.
+// openLog opens a log of this member's.
 func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, error) {
-	o := raftlog.Options{Dir: dir, SegmentBytes: c.Limits.LogSegmentBytes, BeforeSync: faults.Sync()}
-	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) {
-		id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
-		for _, m := range c.Members {
-			id.Voters = append(id.Voters, uint64(m.Member))
-		}
-		if err := raftlog.Create(o, id); err != nil {
-			return nil, err
-		}
-	}
-	disk, err := raftlog.Open(o)
+	disk, err := raftlog.Open(logOptions(dir, c, faults))
 	if err != nil {
 		return nil, err
 	}
 	if id := disk.Identity(); id.Cluster != c.Cluster || id.Member != uint64(c.Member) {
-		err := fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration says member %d of %q",
-			o.Dir, id.Member, id.Cluster, c.Member, c.Cluster)
+		err := &ConfigError{fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration says member %d of %q",
+			dir, id.Member, id.Cluster, c.Member, c.Cluster)}
 		return nil, errors.Join(err, disk.Close())
 	}
 	return disk, nil
@@ -348,7 +343,7 @@ func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 
 func (l *life) runExecutor(ctx context.Context) error {
 	if err := l.resume(ctx); err != nil {
-		return err
+		return l.failed(ctx, nil, err)
 	}
 	for {
 		var over chan struct{} // never, unless there is a long definition
@@ -361,14 +356,14 @@ func (l *life) runExecutor(ctx context.Context) error {
 			return nil
 		case <-over:
 			if err := l.endLong(ctx); err != nil {
-				return err
+				return l.failed(ctx, &engine.Group{Tasks: []engine.Task{l.long.task}}, err)
 			}
 		case err := <-down:
 			return err
 		case g := <-l.core.groups:
 			began := time.Now()
 			if err := l.execute(ctx, g); err != nil {
-				return err
+				return l.failed(ctx, g, err)
 			}
 			l.ease(ctx, time.Since(began))
 		}
@@ -408,11 +403,4 @@ func (l *life) txid(seq uint64) writeset.TxID {
 }
 
 // name is a member's name for messages.
-func (l *life) name(member uint32) string {
-	for _, m := range l.config.Members {
-		if m.Member == member {
-			return m.Name
-		}
-	}
-	return fmt.Sprintf("member %d", member)
-}
+func (l *life) name(member uint32) string { return l.config.Name(member) }

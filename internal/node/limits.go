@@ -22,7 +22,7 @@ type limit struct {
 
 // limits lists what is bounded, by the names of the configuration.
 func (l *life) limits() []limit {
-	c, r := &l.config.Limits, &l.reached
+	c, r := &l.settled().Limits, &l.reached
 	pending, keys, waiting, fills := 0, 0, 0, uint64(0)
 	l.core.call(func(e *engine.Engine) {
 		pending, keys, waiting, fills = e.Pending(), e.Keys(), e.QueueBytes(), e.Fills()

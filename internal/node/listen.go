@@ -3,9 +3,9 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,11 +15,20 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
+// connKind is what is at the other end of a connection.
+type connKind uint8
+
+const (
+	toStranger connKind = iota // a client that is logging in
+	toClient
+	toBackend
+)
+
 // sessions are the running clients of one life, by backend pid, with their marker slots.
 type sessions struct {
 	mu    sync.Mutex
 	byPID map[uint32]*guard
-	conns map[net.Conn]struct{}
+	conns map[net.Conn]connKind
 	free  []uint32
 	max   int
 	over  bool
@@ -27,7 +36,7 @@ type sessions struct {
 }
 
 func (s *sessions) init(max int) {
-	s.byPID, s.conns = map[uint32]*guard{}, map[net.Conn]struct{}{}
+	s.byPID, s.conns = map[uint32]*guard{}, map[net.Conn]connKind{}
 	s.max = max
 	for i := max; i > 0; i-- {
 		s.free = append(s.free, uint32(i))
@@ -43,7 +52,7 @@ func (s *sessions) admit(conn net.Conn) uint32 {
 	}
 	slot := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
-	s.conns[conn] = struct{}{}
+	s.conns[conn] = toStranger
 	s.wg.Add(1)
 	return slot
 }
@@ -55,10 +64,22 @@ func (s *sessions) taken() int {
 	return s.max - len(s.free)
 }
 
-func (s *sessions) register(g *guard) {
+func (s *sessions) register(g *guard, conn net.Conn) {
 	s.mu.Lock()
 	s.byPID[g.pid] = g
+	s.conns[conn] = toClient
 	s.mu.Unlock()
+}
+
+// hurry has those who are logging in do so soon, or go.
+func (s *sessions) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c, kind := range s.conns {
+		if kind == toStranger {
+			_ = c.SetReadDeadline(time.Now().Add(lastWordsMax)) // a failure shows at the next read
+		}
+	}
 }
 
 // all lists the sessions.
@@ -90,12 +111,12 @@ func (s *sessions) stuck(now time.Time) (slots []uint32) {
 	return slots
 }
 
-// track adds a connection that ends with the life; false if it is over already.
+// track adds a connection to a backend, which ends with the life; false if it is over already.
 func (s *sessions) track(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
-		s.conns[conn] = struct{}{}
+		s.conns[conn] = toBackend
 	}
 	return !s.over
 }
@@ -113,14 +134,27 @@ func (s *sessions) leave(conns []net.Conn, slot uint32, g *guard) {
 	s.wg.Done()
 }
 
-// endAll closes every connection of clients and their backends; the sessions end by that.
-func (s *sessions) endAll() {
-	s.mu.Lock()
-	s.over = true
-	for c := range s.conns {
-		_ = c.Close()
+// endAll ends the sessions: they lose their backends, and their clients are told why. Who has not taken that in time
+// loses the connection.
+func (s *sessions) endAll(why *wire.SQLError) (stop func() bool) {
+	for _, g := range s.all() {
+		g.end(why)
 	}
-	s.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for c, kind := range s.conns {
+		if kind == toBackend {
+			_ = c.Close()
+		}
+	}
+	return time.AfterFunc(lastWordsMax, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for c := range s.conns {
+			_ = c.Close() // closed again by who accepted it
+		}
+	}).Stop
 }
 
 func (s *sessions) wait() { s.wg.Wait() }
@@ -133,6 +167,8 @@ func (l *life) guardOf(pid uint32) *guard {
 
 // pendingMax bounds clients between accept and admission.
 const pendingMax = 256
+
+var errStrangers = fmt.Errorf("%d others are not logged in yet", pendingMax)
 
 // accept is the listener's goroutine.
 func (n *Node) accept(ctx context.Context, ln net.Listener) {
@@ -154,6 +190,7 @@ func (n *Node) accept(ctx context.Context, ln net.Listener) {
 		select {
 		case pending <- struct{}{}:
 		default:
+			n.clients.refuse(newClient(conn), errStrangers)
 			_ = conn.Close() // more strangers at once than anybody needs
 			continue
 		}
@@ -167,7 +204,7 @@ func (n *Node) accept(ctx context.Context, ln net.Listener) {
 
 // loadClientTLS reads the certificate for clients anew, as it is done for each of them: it may have been renewed.
 func (n *Node) loadClientTLS() error {
-	c, err := n.config.ClientTLS.ServerTLS()
+	c, err := n.settled().ClientTLS.ServerTLS()
 	if err == nil {
 		n.clientTLS.Store(c)
 	}
@@ -185,10 +222,15 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 	if err := n.loadClientTLS(); err != nil {
 		n.log.Error("TLS for clients stays as it was: the files are not usable", "error", err)
 	}
-	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: n.clientTLS.Load(), RequireTLS: n.config.ClientTLS.Require, MinorMax: n.minorMax()})
+	who := newClient(conn)
+	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: n.clientTLS.Load(), RequireTLS: n.settled().ClientTLS.Require, MinorMax: n.minorMax()})
 	if err != nil {
-		if !errors.Is(err, io.EOF) {
-			n.log.Debug("a client was refused", "from", conn.RemoteAddr(), "error", err)
+		var said *wire.StartupError
+		if errors.As(err, &said) {
+			who.says(said.Params)
+		}
+		if !errors.Is(err, io.EOF) && ctx.Err() == nil {
+			n.clients.refuse(who, err)
 		}
 		return
 	}
@@ -196,30 +238,47 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 		n.cancels.Cancel(cancel)
 		return
 	}
-	if e := n.refusal(startup); e != nil {
+	who.says(startup.Params)
+	if startup.TLS != nil {
+		who.tls = tlsVersion(startup.TLS.Version)
+	}
+	l, slot, login, e := n.admit(ctx, who, startup, conn)
+	if l != nil {
+		defer l.tenure.clients.Add(-1)
+	}
+	if e != nil {
+		n.clients.refuse(who, e)
 		_ = startup.Refuse(e) // a client that left already misses nothing
 		return
 	}
-	l, e := n.database(ctx, startup)
-	if e != nil {
-		_ = startup.Refuse(e)
-		return
+	l.serve(who, startup, login, conn, slot, once)
+}
+
+// admit finds a place for a client, in a life that counts it, or says why there is none.
+func (n *Node) admit(ctx context.Context, who *client, s *wire.Startup, conn net.Conn) (l *life, slot uint32, login wire.LoginOptions, e *wire.SQLError) {
+	if n.stops.refuses.Load() {
+		return nil, 0, login, errShutsDown()
 	}
-	slot := uint32(0)
-	if l.tenure.clients.Add(1) <= int64(n.config.Limits.Sessions) {
+	if login, e = n.admission(ctx, who, s); e != nil {
+		return nil, 0, login, e
+	}
+	if e = n.refusal(s); e != nil {
+		return nil, 0, login, e
+	}
+	if l, e = n.database(ctx, s); e != nil {
+		return nil, 0, login, e
+	}
+	if l.tenure.clients.Add(1) <= int64(n.settled().Limits.Sessions) {
 		slot = l.sessions.admit(conn)
 	}
-	defer l.tenure.clients.Add(-1)
-	if slot == 0 && l.ending() {
-		_ = startup.Refuse(errNotReady())
-		return
+	switch {
+	case slot != 0:
+		return l, slot, login, nil
+	case l.ending():
+		return l, 0, login, errNotReady()
 	}
-	if slot == 0 {
-		l.reached.sessions.Add(1)
-		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.config.Limits.Sessions))
-		return
-	}
-	l.serve(startup, conn, slot, once)
+	l.reached.sessions.Add(1)
+	return l, 0, login, wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.settled().Limits.Sessions)
 }
 
 // databaseWait is how long a client waits for a database that was just created, or is being opened.
@@ -233,7 +292,7 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 	}
 	t := n.current()
 	if t == nil {
-		return nil, errNotReady()
+		return nil, n.notReady(nil)
 	}
 	l := t.named(name)
 	known := true // whether there is such a database
@@ -242,23 +301,80 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 	}
 	switch {
 	case l == nil && !(known && t.ready()):
-		return nil, errNotReady()
+		return nil, n.notReady(t)
 	case l == nil:
 		return nil, wire.Fatalf(wire.CodeInvalidCatalogName, "database %q does not exist", name).
 			WithDetail("No database of this name is replicated by this cluster.").WithHint("SHOW tutti.databases lists those there are.")
 	case l.group != mainGroup:
-		ctx, cancel := context.WithTimeout(ctx, databaseWait)
-		defer cancel()
-		select {
-		case <-l.opened:
-		case <-l.done:
-		case <-ctx.Done():
-		}
+		l.awaitOpen(ctx)
+	}
+	if h := l.halted.Load(); h != nil {
+		return nil, l.errHalted(h).AsFatal()
 	}
 	if !l.ready.Load() {
-		return nil, errNotReady()
+		return nil, n.notReady(t)
 	}
 	return l, nil
+}
+
+// awaitOpen waits for a database that is being opened, as long as that can go on: the main one is open, and its order goes on.
+func (l *life) awaitOpen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, databaseWait)
+	defer cancel()
+	for alone := (loneliness{}); l.tenure.ready() && !alone.lasts(l.tenure.leaderless()); {
+		select {
+		case <-l.opened:
+			return
+		case <-l.halting:
+			return
+		case <-l.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(awaitInterval):
+		}
+	}
+}
+
+const (
+	awaitInterval = 10 * time.Millisecond
+	// leaderlessMax is how long a client waits for the order while nobody leads it. Most leaders that end are followed sooner, and
+	// where there is no majority nothing is gained by waiting.
+	leaderlessMax = 300 * time.Millisecond
+)
+
+// leaderless reports whether nobody leads the order of the main database, as far as this member knows.
+func (t *tenure) leaderless() bool {
+	main := t.life(mainGroup)
+	return main == nil || main.core.leader.Load() == 0
+}
+
+// loneliness is since when there is no leader.
+type loneliness struct{ since time.Time }
+
+// lasts is told from time to time whether there is none, and reports whether that is so for too long.
+func (l *loneliness) lasts(leaderless bool) bool {
+	switch {
+	case !leaderless:
+		l.since = time.Time{}
+	case l.since.IsZero():
+		l.since = time.Now()
+	}
+	return leaderless && time.Since(l.since) > leaderlessMax
+}
+
+// notReady is errNotReady with what the node knows of the reason. t is nil if there is no tenure.
+func (n *Node) notReady(t *tenure) *wire.SQLError {
+	e, why := errNotReady(), ""
+	if w := n.waits.Load(); w != nil {
+		why = *w
+	} else if t != nil && t.standing != nil {
+		why = t.standing.why()
+	}
+	if why != "" {
+		return e.WithDetail("%s", why)
+	}
+	return e
 }
 
 // majorLong is the first version of PostgreSQL that speaks protocol 3.2.
@@ -312,8 +428,22 @@ func (l *life) endBackend(pid uint32) {
 	}
 }
 
+const (
+	comeUpMost = 100 * time.Millisecond // that a login waits for what is ordered
+	comeUpPoll = time.Millisecond
+)
+
+// comeUp waits for a moment until what this member knows to be ordered is applied. A client that was sent away by another member
+// and comes here at once does not lose to what it has committed there.
+func (l *life) comeUp() {
+	decided := l.core.ordinal.Load()
+	for until := time.Now().Add(comeUpMost); l.core.applied.Load() < decided && time.Now().Before(until) && !l.ending(); {
+		time.Sleep(comeUpPoll)
+	}
+}
+
 // serve logs an admitted client in at the local server and runs its session.
-func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted func()) {
+func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, conn net.Conn, slot uint32, admitted func()) {
 	var g *guard
 	conns := []net.Conn{conn}
 	defer func() {
@@ -322,31 +452,39 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 		l.sessions.leave(conns, slot, g)
 	}()
 	backend, err := net.Dial("unix", l.node.pg.SocketPath())
-	if err != nil {
-		_ = startup.Refuse(errNotReady())
+	if err == nil {
+		defer backend.Close()
+		conns = append(conns, backend)
+	}
+	if err != nil || !l.sessions.track(backend) {
+		e := errNotReady()
+		l.node.clients.refuse(who, e)
+		_ = startup.Refuse(e)
 		return
 	}
-	defer backend.Close()
-	conns = append(conns, backend)
-	if !l.sessions.track(backend) {
-		_ = startup.Refuse(errNotReady())
+	parameters := who.parameters(startup.Ordered, l.config.ApplicationNameAddHost)
+	login, err := wire.Login(startup, backend, append(parameters, wire.Param{Name: capture.SessionSetting, Value: "on"}), o)
+	if err != nil {
+		l.node.clients.fail(who, err)
 		return
 	}
-	login, err := wire.Login(startup, backend, append(slices.Clone(startup.Ordered), wire.Param{Name: capture.SessionSetting, Value: "on"}), wire.LoginOptions{AllowTrust: l.config.Postgres.AllowTrust})
-	if err != nil {
-		l.log.Debug("login failed", "from", conn.RemoteAddr(), "error", err)
+	if l.node.stops.refuses.Load() {
+		_ = startup.Refuse(errShutsDown())
 		return
 	}
 	admitted()
+	defer l.node.clients.enter(who, login)()
+	defer l.tenure.origins.enter(login.BackendPID, who)()
 	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
 	g.withdraw = l.withdraw
-	l.sessions.register(g)
+	l.sessions.register(g, conn)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
 	defer release()
 	if secret == nil {
 		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already"))
 		return
 	}
+	l.comeUp()
 	out := wire.NewWriter(startup.Conn)
 	out.Append(login.Frames)
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
@@ -364,10 +502,10 @@ func (l *life) serve(startup *wire.Startup, conn net.Conn, slot uint32, admitted
 		Host: h, Collector: l.collector, ReturnedBytesMax: l.config.Limits.WritesetBytes,
 	})
 	if err := s.Run(); err != nil {
-		if l.ending() {
-			out.Append(wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member stops or restarts").Append(nil))
+		if l.ending() && !session.Told(err) {
+			out.Append(l.errEnds().Append(nil))
 		}
-		l.log.Debug("session ended", "from", conn.RemoteAddr(), "error", err)
+		l.log.Debug("session ended", "from", who.address, "error", err)
 		l.endBackend(login.BackendPID)
 	}
 	_ = startup.Conn.SetWriteDeadline(time.Now().Add(time.Second))

@@ -87,8 +87,21 @@ func (x *listener) change(ctx context.Context, member uint32, add, remove []stri
 	if len(listen)+len(unlisten) == 0 {
 		return nil
 	}
-	c := change{changeSQL(listen, unlisten), make(chan error, 1)}
-	x.changes <- c
+	return x.carryOut(ctx, changeSQL(listen, unlisten))
+}
+
+// catchUp returns when all has been heard that was committed before. A backend is told of notifications before who commits
+// them is answered, and passes them on before it says that it has carried something out.
+func (x *listener) catchUp(ctx context.Context) error { return x.carryOut(ctx, "SELECT 1") }
+
+// carryOut has the listener's goroutine carry something out.
+func (x *listener) carryOut(ctx context.Context, sql string) error {
+	c := change{sql, make(chan error, 1)}
+	select {
+	case x.changes <- c:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	x.mu.Lock()
 	if x.stop != nil {
 		x.stop()

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -131,11 +132,11 @@ func (h *host) SettleLocks(compare bool) {
 // Fate is why the session's backend was ended.
 func (h *host) Fate() *wire.SQLError {
 	if h.advisory == nil {
-		return nil
+		return h.g.ended()
 	}
 	h.advisory.mu.Lock()
 	defer h.advisory.mu.Unlock()
-	return h.advisory.fate
+	return cmp.Or(h.advisory.fate, h.g.ended())
 }
 
 // leaveLocks ends a session's part in advisory locks. A function that waits for an answer would not notice.

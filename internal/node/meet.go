@@ -43,6 +43,9 @@ func (l *life) come(ctx context.Context, number uint64) error {
 	var asked time.Time
 	seq := uint64(0)
 	for l.met.Load() < number && !l.ending() {
+		if h := l.halted.Load(); h != nil {
+			return &FatalError{&haltedError{l.database, h}}
+		}
 		if time.Since(asked) > meetAgain && l.resolved(seq) {
 			ws, err := capture.Extent([]byte("[]"), false, false)
 			if err != nil {
@@ -76,6 +79,11 @@ func (l *life) attend(ctx context.Context, number uint64) error {
 		main := l.tenure.life(mainGroup)
 		if main != nil && max(main.core.applied.Load(), main.through.Load()) >= number {
 			return l.groupSettled()
+		}
+		if main != nil {
+			if h := main.halted.Load(); h != nil {
+				return &FatalError{&haltedError{main.database, h}}
+			}
 		}
 		if !sleep(ctx, time.Millisecond) {
 			return ctx.Err()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/version"
 )
 
 // Kinds of frames between members: the first byte. Then comes the number of the database, as a uvarint.
@@ -94,6 +95,8 @@ const (
 	stateNoLeader   = "no leader"
 	stateCatchingUp = "catching up" // it serves, but has never been near the end of the order yet
 	stateSynced     = "synced"
+	stateStopping   = "stopping" // it sends its clients away, and does not want to lead
+	stateHalted     = "halted"   // it cannot carry an entry out, see halt.go
 )
 
 // status is what members tell each other.
@@ -115,6 +118,11 @@ type status struct {
 	Links int      `json:"links"`
 	// Differs is what its audits have found, of the main database in all databases.
 	Differs []difference `json:"differs,omitempty"`
+	// Version is what runs there.
+	Version string `json:"version"`
+
+	// Halted says where it is halted, if it is.
+	Halted *halted `json:"halted,omitempty"`
 
 	lag lag // not sent: reckoned where it arrives
 }
@@ -141,6 +149,13 @@ func (p *peers) put(member uint32, s status) {
 	p.mu.Unlock()
 }
 
+// forget takes a member for dead until it is heard of again.
+func (p *peers) forget(member uint32) {
+	p.mu.Lock()
+	delete(p.seen, member)
+	p.mu.Unlock()
+}
+
 const (
 	gossipInterval = 300 * time.Millisecond
 	silentAfter    = 3 * time.Second
@@ -150,6 +165,16 @@ func (p *peers) get(member uint32) (status, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last[member], time.Since(p.seen[member]) < silentAfter
+}
+
+// lastHeard is when a member was last heard of; otherwise if it never was.
+func (p *peers) lastHeard(member uint32, otherwise time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at, ok := p.seen[member]; ok {
+		return at
+	}
+	return otherwise
 }
 
 // applied is how far a member's database was when it was last heard of; zero if it was not.
@@ -183,11 +208,17 @@ func (l *life) ownStatus() status {
 	s := status{State: stateJoining, Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Leader: l.core.leader.Load(),
 		Volume: l.volume.Load(), VolumeApplied: l.volumeApplied.Load(),
 		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load(), Clients: l.sessions.taken(),
-		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member), Differs: l.differences()}
+		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member), Differs: l.differences(),
+		Version: version.String()}
 	ordinal, volume, _ := l.peers.furthest()
 	s.lag = s.behind(ordinal, volume)
+	s.Halted = l.halted.Load()
 	switch {
+	case s.Halted != nil:
+		s.State = stateHalted
 	case !l.ready.Load():
+	case l.node.stops.refuses.Load():
+		s.State = stateStopping
 	case s.Leader == 0:
 		s.State = stateNoLeader
 	case l.caughtUp.Load() || s.lag.items <= caughtUpItems && s.lag.bytes <= caughtUpBytes:
@@ -239,7 +270,7 @@ func (l *life) sendStatus(to uint32) error {
 	return err
 }
 
-var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "differs"}
+var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "reason", "differs", "version"}
 
 // showStatus answers SHOW tutti.status, one row per member.
 func (l *life) showStatus() session.Result {
@@ -253,7 +284,7 @@ func (l *life) showStatus() session.Result {
 			role = "leader"
 		}
 		if !alive {
-			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", differs[m.Member]})
+			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", "", differs[m.Member], ""})
 			continue
 		}
 		lag := l.core.ordinal.Load() - min(l.core.ordinal.Load(), s.Applied)
@@ -261,8 +292,12 @@ func (l *life) showStatus() session.Result {
 		if s.Because != 0 {
 			because = l.name(s.Because)
 		}
+		why := ""
+		if s.Halted != nil {
+			why = s.Halted.text()
+		}
 		r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, s.State,
-			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, differs[m.Member]})
+			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, why, differs[m.Member], s.Version})
 	}
 	return r
 }

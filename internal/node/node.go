@@ -18,23 +18,35 @@ import (
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/version"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // Node is a member's process: its client port and its lives.
 type Node struct {
-	config  *config.Config
+	config  *config.Config // as of the start; see settled
+	latest  atomic.Pointer[config.Config]
 	log     *slog.Logger
 	cancels *wire.Cancels
 	faults  *fault.Faults // nil in production
+	stops   stops
+	reloads reloads
 
 	processors process.Processors
 	binding    process.Binding
 
-	pg    *instance.Instance
-	major atomic.Int32 // version of PostgreSQL; 0 until it was found
+	pg     *instance.Instance
+	began  time.Time
+	served bool         // a life has begun once; of tenures
+	major  atomic.Int32 // version of PostgreSQL; 0 until it was found
+
+	waits atomic.Pointer[string] // for what, before its first log is made
 
 	clientTLS atomic.Pointer[tls.Config] // what was loaded last; nil: clients talk in the clear
+	rules     clientRules
+	clients   *clientLog
+
+	credentials credentials // towards the other members
 
 	mu     sync.Mutex
 	tenure *tenure
@@ -42,7 +54,14 @@ type Node struct {
 
 // New makes a node of a validated configuration.
 func New(c *config.Config, log *slog.Logger) *Node {
-	return &Node{config: c, log: log.With("node", c.Self().Name), cancels: wire.NewCancels(c.Limits.Sessions * 2)}
+	log = log.With("node", c.Self().Name)
+	n := &Node{
+		config: c, log: log, cancels: wire.NewCancels(c.Limits.Sessions * 2), began: time.Now(), clients: newClientLog(log),
+	}
+	n.latest.Store(c)
+	n.stops.init()
+	n.rules.roles.turn = make(chan struct{}, 1)
+	return n
 }
 
 const (
@@ -50,16 +69,22 @@ const (
 	retryMax = 5 * time.Second
 )
 
-// Run serves until ctx ends; then everything is stopped in order and the result is nil. An
-// error is final: the log is unusable, the databases differ, or the configuration cannot
-// work.
+// Run serves until it is told to stop (Drain, StopNow), or ctx ends, which is the same as StopNow; then everything is
+// stopped in order and the result is nil. An error is final: a FatalError or a ConfigError, or what keeps PostgreSQL
+// from being found.
 func (n *Node) Run(ctx context.Context) error {
-	if err := n.loadClientTLS(); err != nil {
+	n.log.Info("Tutti starts", "version", version.Long(), "cluster", n.config.Cluster, "member", n.config.Member)
+	ctx, cancel := context.WithCancel(ctx)
+	var stop sync.WaitGroup
+	stop.Go(func() { n.stop(ctx, cancel) })
+	defer stop.Wait()
+	defer cancel()
+	if err := n.valid(); err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", n.config.Listen)
-	if err != nil {
-		return fmt.Errorf("client port %s cannot be opened: %w", n.config.Listen, err)
+	ln, err := n.listen(ctx, "client port", n.config.Listen)
+	if err != nil || ln == nil {
+		return err
 	}
 	frontCtx, stopFront := context.WithCancel(context.WithoutCancel(ctx))
 	var front sync.WaitGroup
@@ -75,19 +100,74 @@ func (n *Node) Run(ctx context.Context) error {
 		front.Go(func() { n.faults.Watch(frontCtx) })
 	}
 	front.Go(func() { n.processors.Watch(frontCtx) })
+	front.Go(func() { n.watchCredentials(frontCtx) })
 	if n.config.SharesMachine {
 		n.binding = process.Binding{Number: int(n.config.Member) - 1}
 		front.Go(func() {
 			n.binding.Run(frontCtx, func() int { return process.Postmaster(n.serverDir()) }, n.log)
 		})
 	}
-	if n.pg, err = n.instance(ctx); err != nil {
+	if err := n.memberPortFree(ctx); err != nil {
 		return err
 	}
-	err = n.tenures(ctx, n.pg)
-	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	return errors.Join(err, n.pg.Stop(stopCtx))
+	pg, err := n.instance(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = n.tenures(ctx, pg)
+	stopCtx, cancelStop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancelStop()
+	return errors.Join(err, pg.Stop(stopCtx))
+}
+
+// valid refuses what of the configuration cannot be carried out, before anything is touched.
+func (n *Node) valid() error {
+	if err := n.loadClientTLS(); err != nil {
+		return &ConfigError{err}
+	}
+	if err := n.beginCredentials(); err != nil {
+		return &ConfigError{err}
+	}
+	if err := n.loadRules(); err != nil {
+		return &ConfigError{err}
+	}
+	if err := instance.CheckSettings(n.settings()); err != nil {
+		return &ConfigError{fmt.Errorf("[postgres.settings]: %w", err)}
+	}
+	return nil
+}
+
+// listen opens a port, of which a process may have yet to let go that is just ending. Without an error and a
+// listener, ctx has ended.
+func (n *Node) listen(ctx context.Context, what, address string) (net.Listener, error) {
+	for said := false; ; said = true {
+		ln, err := net.Listen("tcp", address)
+		if err == nil {
+			return ln, nil
+		}
+		err = fmt.Errorf("%s %s cannot be opened: %w", what, address, err)
+		if n.served || !busy(err) || time.Since(n.began) >= settleTime {
+			return nil, &ConfigError{err}
+		}
+		if !said {
+			n.log.Warn("waiting for a port", "error", err, "most", settleTime)
+		}
+		if !sleep(ctx, settlePoll) {
+			return nil, nil
+		}
+	}
+}
+
+// memberPortFree looks whether the port for members can be opened, before a server is started in vain.
+func (n *Node) memberPortFree(ctx context.Context) error {
+	ln, err := n.listen(ctx, "member port", n.config.MemberListen)
+	if ln != nil {
+		err = ln.Close()
+	}
+	return err
 }
 
 // tenures runs one tenure after another (N5).
@@ -101,9 +181,8 @@ func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		var fatal *FatalError
-		if errors.As(err, &fatal) {
-			return err
+		if final := permanent(err, n.served, n.began); final != nil {
+			return final
 		}
 		if errors.Is(err, errConverted) {
 			wait = retryMin
@@ -119,22 +198,37 @@ func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 	}
 }
 
-// instance finds the PostgreSQL to run.
+// instance finds the PostgreSQL to run: that of the version of the data directory, if there is a database in it.
 func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
 	if err := os.MkdirAll(n.config.DataDir, 0o755); err != nil {
-		return nil, err
+		return nil, &ConfigError{err}
 	}
-	build, err := embedded.FindContext(ctx, embedded.Options{BinDir: n.config.Postgres.BinDir, NoSystem: n.config.Postgres.NoSystem})
+	c := n.config.Postgres
+	where := embedded.Options{BinDir: c.BinDir, NoSystem: c.NoSystem, DataDir: n.serverDir()}
+	build, err := embedded.FindContext(ctx, where)
 	if err != nil {
+		if final := permanent(err, false, n.began); final != nil {
+			return nil, final
+		}
 		return nil, err
 	}
 	n.log.Info("PostgreSQL found", "build", build.String())
 	n.major.Store(int32(build.Major))
-	return instance.New(instance.Options{
+	pg := instance.New(instance.Options{
 		Build: build, DataDir: n.serverDir(), SocketDir: "",
 		Settings: n.settings(), LogFile: filepath.Join(n.config.DataDir, "postgres.log"), Logger: n.log,
+		LogBytesMax: int64(n.config.Limits.PostgresLogBytes), LogFilesMax: n.config.Limits.PostgresLogFiles,
 		Yields: true,
-	}), nil
+		Find: func(major int) (embedded.Build, error) {
+			where := where
+			where.DataDir, where.Major = "", major
+			return embedded.FindContext(ctx, where)
+		},
+	})
+	n.mu.Lock()
+	n.pg = pg
+	n.mu.Unlock()
+	return pg, nil
 }
 
 // serverDir is PostgreSQL's data directory.
@@ -142,12 +236,14 @@ func (n *Node) serverDir() string { return filepath.Join(n.config.DataDir, "post
 
 // settings are what Tutti needs of PostgreSQL; the configuration's own win where that is
 // safe.
-func (n *Node) settings() map[string]string {
+func (n *Node) settings() map[string]string { return n.settingsOf(n.settled()) }
+
+func (n *Node) settingsOf(c *config.Config) map[string]string {
 	s := map[string]string{
 		"synchronous_commit": "off", // the log makes commits durable
 		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + (12+speakersMax)*n.config.Limits.Databases),
 	}
-	for k, v := range n.config.Postgres.Settings {
+	for k, v := range c.Postgres.Settings {
 		s[k] = v
 	}
 	s["track_counts"] = "on" // by which captured rows are ordered
@@ -165,6 +261,7 @@ func (n *Node) startDatabase(ctx context.Context, pg *instance.Instance) error {
 		if from := n.config.Postgres.CloneFrom; from != "" {
 			n.log.Info("cloning the database from its donor")
 			err = pg.Clone(ctx, from, nil)
+			n.major.Store(int32(pg.Build().Major))
 		} else {
 			n.log.Info("creating a new database")
 			err = pg.Init(ctx)

@@ -68,6 +68,13 @@ func (o *outbox) init(max int) {
 	o.max, o.filled, o.under = max, make(chan struct{}, 1), make(chan struct{}, chunksUnderWay)
 }
 
+// set limits how many bytes there may be.
+func (o *outbox) set(max int) {
+	o.mu.Lock()
+	o.max = max
+	o.mu.Unlock()
+}
+
 // put adds a notification. False if there are too many: then it is dropped.
 func (o *outbox) put(n notification) bool {
 	o.mu.Lock()

@@ -89,7 +89,7 @@ func (l *life) letGo(seq uint64) {
 		case e.Sent(seq) == 0:
 			x.began, x.looked = now, now
 		default:
-			e.Pace(seq, x.next(synced, len(l.config.Members), l.config.Limits.FlowMinorityPercent, now))
+			e.Pace(seq, x.next(synced, len(l.config.Members), l.settled().Limits.FlowMinorityPercent, now))
 		}
 	})
 }

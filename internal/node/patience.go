@@ -14,7 +14,7 @@ import (
 // The channel is nil, and so never ready, if it waits for ever.
 // It fires again and again.
 func (l *life) patience() (over <-chan time.Time, stop func()) {
-	ms := l.config.Limits.CommitTimeoutMs
+	ms := l.settled().Limits.CommitTimeoutMs
 	if ms <= 0 {
 		return nil, func() {}
 	}
@@ -39,7 +39,7 @@ func (l *life) giveUp(w *waiter) {
 			e.Orphan(seq)
 			l.waiters.orphaned(w)
 			l.reached.timeout.Add(1)
-			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the transaction is not known: no majority of the members answered within %d ms (commit_timeout_ms)", l.config.Limits.CommitTimeoutMs).
+			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the transaction is not known: no majority of the members answered within %d ms (commit_timeout_ms)", l.settled().Limits.CommitTimeoutMs).
 				WithDetail("Transaction %s was handed to the cluster; whether it commits is decided by the log.", l.txid(seq)).AsFatal()}
 		}
 	})
@@ -65,7 +65,7 @@ func (l *life) awaitDefinition(id writeset.TxID, result <-chan session.Result) s
 			}
 			if open {
 				l.reached.timeout.Add(1)
-				return unknownDefinition(id, fmt.Sprintf("no majority of the members answered within %d ms (commit_timeout_ms)", l.config.Limits.CommitTimeoutMs))
+				return unknownDefinition(id, fmt.Sprintf("no majority of the members answered within %d ms (commit_timeout_ms)", l.settled().Limits.CommitTimeoutMs))
 			}
 		case <-l.done:
 			return unknownDefinition(id, "this member restarts")
@@ -81,7 +81,7 @@ func unknownDefinition(id writeset.TxID, why string) session.Result {
 // errNoMajority is told when nothing was proposed.
 func (l *life) errNoMajority(what string) *wire.SQLError {
 	l.reached.timeout.Add(1)
-	return wire.Errorf(wire.CodeCannotConnectNow, "%s was not committed: it could not be put into the order within %d ms (commit_timeout_ms)", what, l.config.Limits.CommitTimeoutMs).
+	return wire.Errorf(wire.CodeCannotConnectNow, "%s was not committed: it could not be put into the order within %d ms (commit_timeout_ms)", what, l.settled().Limits.CommitTimeoutMs).
 		WithHint("Is a majority of the members up? See SHOW tutti.status. Run it again later, or at another member.")
 }
 

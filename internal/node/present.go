@@ -15,11 +15,11 @@ const (
 	shyFor      = 10 * time.Second
 )
 
-// present remembers rows that are there, by 32 bits of their identities, as far as what has been applied tells. It may forget some, and it may be wrong about others (what
-// TRUNCATE has emptied, and rows of which these bits are the same): nothing but what is tried first depends on it. It takes 4 bytes for each of presentMax rows, from the first
-// one on.
+// present remembers rows that are there, by 32 bits of their identities and their tables' ages, as far as what has been applied tells. It may forget some, and it may be wrong
+// about others (rows of which these bits are the same): nothing but what is tried first depends on it. It takes 4 bytes for each of presentMax rows, from the first one on.
 type present struct {
 	off  bool // nothing is remembered
+	ages ages
 	rows atomic.Pointer[[presentMax]atomic.Uint32]
 	// Rows that are to be left alone, and until when, by the clock in nanoseconds: they were missed and not made since, so that they may be there and hold what cannot be added
 	// to, or they have changed under those who had not locked them.
@@ -27,12 +27,13 @@ type present struct {
 	until [shyMax]atomic.Int64
 }
 
-// places gives the two buckets of a row, and what stands for it there; none if there is nothing yet.
-func (p *present) places(identity uint64) (buckets [2][]atomic.Uint32, mark uint32) {
+// places gives the two buckets of a row of a table, and what stands for it there; none if there is nothing yet.
+func (p *present) places(table, identity uint64) (buckets [2][]atomic.Uint32, mark uint32) {
 	rows := p.rows.Load()
 	if rows == nil || identity == 0 {
 		return buckets, 0
 	}
+	identity += p.ages.of(table) * 0xd6e8feb86659fd93
 	h := (identity ^ identity>>32) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>32) * 0x9e3779b97f4a7c15
 	for i := range buckets {
@@ -43,8 +44,8 @@ func (p *present) places(identity uint64) (buckets [2][]atomic.Uint32, mark uint
 }
 
 // find is where a row is, or nil.
-func (p *present) find(identity uint64) *atomic.Uint32 {
-	buckets, mark := p.places(identity)
+func (p *present) find(table, identity uint64) *atomic.Uint32 {
+	buckets, mark := p.places(table, identity)
 	for _, b := range buckets {
 		for i := range b {
 			if b[i].Load() == mark {
@@ -55,20 +56,20 @@ func (p *present) find(identity uint64) *atomic.Uint32 {
 	return nil
 }
 
-// has reports whether a row is known to be there, and whether it is shy.
-func (p *present) has(identity uint64) (there, shy bool) {
-	return p.find(identity) != nil, p.shy[identity%shyMax].Load() == identity && time.Now().UnixNano() < p.until[identity%shyMax].Load()
+// has reports whether a row of a table is known to be there, and whether it is shy.
+func (p *present) has(table, identity uint64) (there, shy bool) {
+	return p.find(table, identity) != nil, p.shy[identity%shyMax].Load() == identity && time.Now().UnixNano() < p.until[identity%shyMax].Load()
 }
 
 // add notes a row, in the emptier one of its buckets. It drives out another if it must. One goroutine adds and removes.
-func (p *present) add(identity uint64) {
+func (p *present) add(table, identity uint64) {
 	if p.rows.Load() == nil {
 		p.rows.Store(&[presentMax]atomic.Uint32{})
 	}
-	if identity == 0 || p.find(identity) != nil {
+	if identity == 0 || p.find(table, identity) != nil {
 		return
 	}
-	buckets, mark := p.places(identity)
+	buckets, mark := p.places(table, identity)
 	place, most := &buckets[0][mark%presentWays], 0
 	for _, b := range buckets {
 		free, last := 0, place
@@ -84,8 +85,8 @@ func (p *present) add(identity uint64) {
 	place.Store(mark)
 }
 
-func (p *present) remove(identity uint64) {
-	if place := p.find(identity); place != nil {
+func (p *present) remove(table, identity uint64) {
+	if place := p.find(table, identity); place != nil {
 		place.Store(0)
 	}
 }
@@ -104,16 +105,23 @@ func (p *present) saw(w *writeset.Writeset) {
 	if p.off {
 		return
 	}
+	for i := range w.Steps {
+		if rows := w.Steps[i].Rows; rows != nil {
+			p.saw(rows)
+		}
+	}
 	for i := range w.Rows {
-		switch r := &w.Rows[i]; {
+		r := &w.Rows[i]
+		table := w.Tables[r.Table].Key
+		switch {
 		case r.All():
 		case r.Op == writeset.OpDelete, r.Op == writeset.OpDrop:
-			p.remove(r.Identity)
+			p.remove(table, r.Identity)
 		case r.Op == writeset.OpInsert:
 			p.shy[r.Identity%shyMax].CompareAndSwap(r.Identity, 0)
-			p.add(r.Identity)
+			p.add(table, r.Identity)
 		default:
-			p.add(r.Identity)
+			p.add(table, r.Identity)
 		}
 	}
 }
@@ -125,8 +133,13 @@ func (p *present) applied(tasks []engine.Task, missed map[*writeset.Row]bool) {
 			p.saw(w)
 		}
 	}
-	for r := range missed { // order-free: each is removed
-		p.remove(r.Identity)
-		p.beShy(r.Identity)
+	for i := range tasks {
+		w := tasks[i].Writeset
+		for n := 0; w != nil && len(missed) > 0 && n < len(w.Rows); n++ {
+			if r := &w.Rows[n]; missed[r] {
+				p.remove(w.Tables[r.Table].Key, r.Identity)
+				p.beShy(r.Identity)
+			}
+		}
 	}
 }

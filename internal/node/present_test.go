@@ -14,11 +14,11 @@ func TestPresent(t *testing.T) {
 		return writeset.Row{Op: op, Identity: identity, Image: []byte{1}}
 	}
 	of := func(rows ...writeset.Row) []engine.Task {
-		return []engine.Task{{Writeset: &writeset.Writeset{Rows: rows}}}
+		return []engine.Task{{Writeset: &writeset.Writeset{Tables: []writeset.Table{{Name: "t", Key: 5}}, Rows: rows}}}
 	}
 	is := func(identity uint64, want bool, what string) {
 		t.Helper()
-		if there, shy := p.has(identity); (there && !shy) != want {
+		if there, shy := p.has(5, identity); (there && !shy) != want {
 			t.Errorf("%s: %v", what, !want)
 		}
 	}
@@ -40,11 +40,11 @@ func TestPresent(t *testing.T) {
 	p.applied(of(row(writeset.OpInsert, 9)), nil)
 	is(9, true, "a row that was missed, and made")
 	for n := range uint64(2 * presentMax) {
-		p.add(n<<20 | 1<<60)
+		p.add(5, n<<20|1<<60)
 	}
 	known := 0
 	for n := range uint64(2 * presentMax) {
-		if there, _ := p.has(n<<20 | 1<<60); there {
+		if there, _ := p.has(5, n<<20|1<<60); there {
 			known++
 		}
 	}
@@ -53,7 +53,62 @@ func TestPresent(t *testing.T) {
 	}
 	off := &present{off: true}
 	off.applied(of(row(writeset.OpInsert, 7)), nil)
-	if there, _ := off.has(7); there || off.rows.Load() != nil {
+	if there, _ := off.has(5, 7); there || off.rows.Load() != nil {
 		t.Error("something is remembered although that is switched off")
+	}
+}
+
+// TestForgotten: what is known of rows goes with their table, and nothing else does.
+func TestForgotten(t *testing.T) {
+	l := &life{}
+	l.additions.max = 1
+	tables := []writeset.Table{{Name: "a", Key: 5}, {Name: "b", Key: 6}}
+	rows := func(rows ...writeset.Row) *writeset.Writeset { return &writeset.Writeset{Tables: tables, Rows: rows} }
+	add := func(table uint32, identity uint64) writeset.Row {
+		return writeset.Row{Table: table, Op: writeset.OpInsert, Identity: identity, Image: []byte{1}}
+	}
+	steps := func(barrier bool, keys ...uint64) *writeset.Writeset {
+		w := &writeset.Writeset{Tables: tables, Steps: []writeset.Step{{Definition: []byte("x")}}, Barrier: barrier}
+		for _, k := range keys {
+			w.Keys = append(w.Keys, writeset.Key{Hash: k, Mode: writeset.Exclusive, Table: uint32(k - 5)})
+		}
+		return w
+	}
+	for _, c := range []struct {
+		name string
+		w    *writeset.Writeset
+		a, b bool // rows of these tables are still known
+	}{
+		{"rows", rows(add(0, 30)), true, true},
+		{"TRUNCATE", rows(writeset.Row{Table: 0, Op: writeset.OpTruncate}), false, true},
+		{"TRUNCATE of both", rows(writeset.Row{Table: 0, Op: writeset.OpTruncate}, writeset.Row{Table: 1, Op: writeset.OpTruncate}), false, false},
+		{"LOCK TABLE", rows(writeset.Row{Table: 0, Op: writeset.OpLock, Image: []byte{1}}), true, true},
+		{"a definition of one table", steps(false, 6), true, false},
+		{"a definition of no table that is there", steps(false), true, true},
+		{"a barrier", steps(true), false, false},
+		{"a deletion beside a definition", &writeset.Writeset{Tables: tables, Steps: []writeset.Step{{Rows: rows(writeset.Row{Table: 0, Op: writeset.OpDelete, Identity: 10})}}}, false, true},
+	} {
+		for range 3 {
+			l.present.saw(rows(add(0, 10), add(1, 20)))
+			if _, there := l.present.has(5, 10); there {
+				t.Errorf("%s: its rows are shy", c.name)
+			}
+			l.forget(c.w)
+			l.present.saw(c.w)
+			a, _ := l.present.has(5, 10)
+			b, _ := l.present.has(6, 20)
+			if a != c.a || b != c.b {
+				t.Errorf("%s: a row of one table is known: %v, want %v; of the other: %v, want %v", c.name, a, c.a, b, c.b)
+			}
+		}
+	}
+	for n := range uint64(3 * agesMax) {
+		l.present.ages.renew(100 + n)
+	}
+	if now := l.present.ages.now.Load(); len(now.of) > agesMax {
+		t.Errorf("%d tables have ages", len(now.of))
+	}
+	if a, _ := l.present.has(5, 10); a {
+		t.Error("a row is known although ages were forgotten")
 	}
 }

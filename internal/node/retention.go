@@ -24,15 +24,14 @@ const (
 
 // retain takes checkpoints and compacts the log, until ctx ends.
 func (l *life) retain(ctx context.Context) error {
-	keep := l.config.Limits.LogRetention
-	every := int64(checkpointBytesMax)
-	if keep >= 0 {
-		every = min(every, keep/checkpointShare)
-	}
 	tried := uint64(0) // the entry of the last checkpoint that was taken, stored or not
 	for sleep(ctx, retainInterval) {
 		if !l.ready.Load() {
 			continue // the database may be another's yet
+		}
+		keep, every := l.settled().Limits.LogRetention, int64(checkpointBytesMax)
+		if keep >= 0 {
+			every = min(every, keep/checkpointShare)
 		}
 		if l.disk.BytesAfter(max(tried, l.saved.Load())) >= every {
 			at, err := l.takeCheckpoint(ctx)
@@ -180,6 +179,6 @@ func (l *life) explainLost(err error) error {
 
 // howToClone says what an operator must do to give this member a new database.
 func (l *life) howToClone() string {
-	return fmt.Sprintf("To bring this member back: remove %s but keep %s, set clone_from in [postgres] to a member that is synced, and start it again",
-		filepath.Join(l.config.DataDir, "postgres"), l.logDir)
+	return fmt.Sprintf("To bring this member back: remove %s but keep %s and every log-… beside it, set clone_from in [postgres] to a member that is synced, and start it again",
+		filepath.Join(l.config.DataDir, "postgres"), logDir(l.config, mainGroup))
 }

@@ -74,7 +74,7 @@ func (h *host) serialWait(max time.Duration, done func() bool) *wire.SQLError {
 }
 
 func (h *host) patienceMax() time.Duration {
-	if ms := h.n.config.Limits.CommitTimeoutMs; ms > 0 {
+	if ms := h.n.settled().Limits.CommitTimeoutMs; ms > 0 {
 		return time.Duration(ms) * time.Millisecond
 	}
 	return time.Duration(1<<62 - 1)

@@ -74,7 +74,7 @@ func newBlindRun(t *testing.T) *blindRun {
 	}
 	t.Cleanup(a.close)
 	r := &blindRun{t: t, conn: conn, applier: a}
-	r.exec("SET session_replication_role = replica")
+	r.exec("SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica")
 	return r
 }
 

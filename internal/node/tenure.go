@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/transport"
 )
@@ -24,7 +25,11 @@ type tenure struct {
 	ctx       context.Context
 	fail      context.CancelCauseFunc
 	transport *transport.Transport
+	standing  *standing
+	disk      *raftlog.Log // the main database's; nil once its life has it
+	made      bool         // the log, in this tenure
 	clients   atomic.Int64 // sessions, and those being admitted
+	origins   *sessionFile // of sessions
 	larges    *larges
 	running   sync.WaitGroup
 	looking   chan struct{} // has an element while somebody looks for a database that is not known, see await
@@ -43,12 +48,21 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	defer cancel(nil)
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
 		larges: newLarges(n.config.Limits.LargeTransactions), looking: make(chan struct{}, 1)}
-	if err := t.openTransport(); err != nil {
+	t.standing = newStanding(n.config, n.config.Name, cancel)
+	var err error
+	if t.origins, err = openSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
 		return err
 	}
-	if err := t.begin(ctx); err != nil {
+	defer t.origins.close()
+	err = t.appear(ctx)
+	n.waits.Store(nil)
+	if err == nil {
+		err = t.begin(ctx)
+	}
+	if err != nil {
 		cancel(err)
 	} else {
+		n.served = true
 		n.setTenure(t)
 	}
 	select {
@@ -58,11 +72,21 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	}
 	n.setTenure(nil)
 	t.running.Wait()
-	err := context.Cause(ctx)
-	if errors.Is(err, context.Canceled) {
+	if err = context.Cause(ctx); errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return errors.Join(err, t.transport.Close())
+	return errors.Join(err, t.close())
+}
+
+// close ends the connections to the other members, and the log that no life has taken.
+func (t *tenure) close() (err error) {
+	if t.transport != nil {
+		err = t.transport.Close()
+	}
+	if t.disk != nil {
+		err = errors.Join(err, t.disk.Close())
+	}
+	return err
 }
 
 // begin starts the lives of all databases. That of the main one, which may end others, comes last.
@@ -166,7 +190,7 @@ func (t *tenure) ready() bool {
 
 func (t *tenure) openTransport() error {
 	c := t.node.config
-	ln, err := net.Listen("tcp", c.MemberListen)
+	ln, err := net.Listen("tcp", c.MemberListen) // it was free, see memberPortFree
 	if err != nil {
 		return fmt.Errorf("member port %s cannot be opened: %w", c.MemberListen, err)
 	}
@@ -177,8 +201,9 @@ func (t *tenure) openTransport() error {
 		}
 	}
 	t.transport, err = transport.New(transport.Options{
-		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Secret: []byte(c.Secret),
+		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Credentials: t.node.memberCredentials, PeerName: t.node.nameOf,
 		QueueBytesMax: c.Limits.MemberQueue, Handler: t.receive, Gone: t.gone, Connected: t.reached,
+		Facts: t.standing.facts, Judge: t.standing.judge,
 		Fault: t.node.faults.Links(), Logger: t.node.log,
 	})
 	if err != nil {

@@ -20,16 +20,29 @@ const (
 // turns lets only some of the transactions that write run at once while too many of them lose
 // (flow.Turns). They wait in the order of their coming, before they begin.
 type turns struct {
-	percent int           // that may lose; none is limited if not positive
 	waits   atomic.Uint64 // how often one waited
 	allowed atomic.Uint64 // how many may run at once; zero: all
 
 	mu      sync.Mutex
+	percent int // that may lose; none is limited if not positive
 	rule    flow.Turns
 	since   time.Time
 	now     flow.Outcomes
 	open    int
 	waiting []chan struct{}
+}
+
+// set limits how many may lose.
+func (t *turns) set(percent int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.percent = percent; percent <= 0 {
+		t.allowed.Store(0)
+		for _, turn := range t.waiting {
+			close(turn)
+		}
+		t.waiting = nil
+	}
 }
 
 // take waits for a turn, for turnMax or until done is closed at most. give must follow.

@@ -169,6 +169,7 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 		}
 		if t, ok := e.Early(seq); ok {
 			w.ordinal = t.Ordinal
+			l.forget(w.sub.Writeset)
 			l.committing = append(l.committing, w)
 			w.decision <- session.Decision{Commit: true}
 			return

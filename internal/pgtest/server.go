@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -33,12 +34,16 @@ type Option func(*config)
 
 type config struct {
 	durable  bool
+	tcp      bool
 	settings map[string]string
 	logger   *slog.Logger
 }
 
 // Durable keeps fsync and full_page_writes on, as production has them.
 func Durable() Option { return func(c *config) { c.durable = true } }
+
+// TCP has the server listen on this machine's loopback addresses, too, at Server.Port.
+func TCP() Option { return func(c *config) { c.tcp = true } }
 
 // Setting adds one postgresql.conf setting.
 func Setting(name, value string) Option {
@@ -53,6 +58,7 @@ func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 type Server struct {
 	inst *instance.Instance
 	dir  string
+	port int
 	dbs  atomic.Int64
 }
 
@@ -106,8 +112,15 @@ func start(opts []Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, inst: instance.New(instance.Options{
-		Build: build, DataDir: filepath.Join(dir, "pg"), SocketDir: filepath.Join(dir, "s"), Port: portBase,
+	port := portBase
+	if c.tcp {
+		if port, err = freePort(); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		c.settings["listen_addresses"] = "localhost"
+	}
+	s := &Server{dir: dir, port: port, inst: instance.New(instance.Options{
+		Build: build, DataDir: filepath.Join(dir, "pg"), SocketDir: filepath.Join(dir, "s"), Port: port,
 		Settings: c.settings, StopTimeout: stopTimeout, NoSync: true, Logger: c.logger,
 	})}
 	if err = NewDataDir(ctx, build, filepath.Join(dir, "pg")); err == nil {
@@ -145,8 +158,19 @@ func (s *Server) SocketDir() string { return s.inst.SocketDir() }
 // SocketPath is the unix socket itself, for net.Dial.
 func (s *Server) SocketPath() string { return s.inst.SocketPath() }
 
-// Port is the port number in the socket's name.
-func (s *Server) Port() int { return portBase }
+// Port is the port number in the socket's name, and of TCP.
+func (s *Server) Port() int { return s.port }
+
+// DataDir is PostgreSQL's data directory.
+func (s *Server) DataDir() string { return filepath.Join(s.dir, "pg") }
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return ln.Addr().(*net.TCPAddr).Port, ln.Close()
+}
 
 // Connect opens a connection as superuser, to db ("" is "postgres"), closed with the test.
 func (s *Server) Connect(t testing.TB, db string) *pgx.Conn {

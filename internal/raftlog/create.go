@@ -18,6 +18,7 @@ import (
 const (
 	identityFile    = "identity"
 	incarnationFile = "incarnation"
+	notesFile       = "notes"
 	lockFile        = "lock"
 )
 

@@ -11,6 +11,7 @@
 //
 //	identity                 cluster, member, first voters; written once
 //	incarnation              a counter, replaced atomically
+//	notes                    a line of the owner's, replaced atomically
 //	lock                     flock of the process that has the log open
 //	<sequence>-<first>.seg   segments; both numbers are 16 hex digits
 //
@@ -21,7 +22,7 @@
 //
 // Invariants:
 //
-//	L1  After Append(…, sync = true), Compact, ApplySnapshot or NextIncarnation returned nil,
+//	L1  After Append(…, sync = true), Compact, ApplySnapshot, NextIncarnation or SetNotes returned nil,
 //	    what they were given survives a crash of the process and of the machine.
 //	L2  Open yields the state after some prefix of the records written, and that prefix
 //	    contains every record of L1.

@@ -19,7 +19,7 @@ var ErrCorrupt = errors.New("the raft log is damaged")
 // corrupt describes damage in one file. The advice is the same everywhere: a member
 // whose log is lost must not come back under its old identity, because it may have forgotten votes.
 func corrupt(path string, off int64, why error) error {
-	return fmt.Errorf("raftlog: %w: %s at offset %d: %w; restore the file, or remove this member and add it again under a new identity",
+	return fmt.Errorf("raftlog: %w: %s at offset %d: %w; put the file back as it was, or leave this member stopped: it must not vote again without its log",
 		ErrCorrupt, path, off, why)
 }
 

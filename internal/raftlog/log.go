@@ -17,6 +17,7 @@ import (
 // each other; readers do not wait for the disk, unless a segment ends just then.
 type Log struct {
 	turn    sync.Mutex // held by a writer all the time, before mu
+	notes   sync.Mutex // held while the notes are read or replaced
 	mu      sync.Mutex
 	o       Options
 	disk    disk

@@ -255,3 +255,38 @@ func TestRemove(t *testing.T) {
 		}
 	}
 }
+
+func TestNotes(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "log")}
+	id := testID
+	id.Beginning = `{"what": "it began with"}`
+	must(t, create(o, id, realDisk()))
+	l := mustOpen(t, o, realDisk())
+	if got, err := l.Notes(); got != "" || err != nil {
+		t.Fatalf("a new log notes %q, %v", got, err)
+	}
+	for _, line := range []string{"one", `{"two": 2}`, ""} {
+		must(t, l.SetNotes(line))
+		must(t, l.Close())
+		l = mustOpen(t, o, realDisk())
+		if got, err := l.Notes(); got != line || err != nil {
+			t.Fatalf("notes %q, %v, want %q", got, err, line)
+		}
+	}
+	if got := l.Identity().Beginning; got != id.Beginning {
+		t.Errorf("it began with %q, want %q", got, id.Beginning)
+	}
+	if err := l.SetNotes("two\nlines"); err == nil {
+		t.Error("two lines are taken")
+	}
+	must(t, l.SetNotes("kept"))
+	l.disk.syncDir = func(string) error { return errors.New("disk") }
+	if err := l.SetNotes("new"); err == nil {
+		t.Error("notes that are not on disk are taken")
+	}
+	must(t, os.WriteFile(filepath.Join(o.Dir, notesFile), []byte("kept\nffffffff\n"), 0o600))
+	if _, err := l.Notes(); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("damaged notes: %v", err)
+	}
+	must(t, l.Close())
+}

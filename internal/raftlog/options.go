@@ -55,6 +55,8 @@ type Identity struct {
 	// Voters is the configuration the cluster began with, the same on every first member; empty
 	// for a member that joins later and learns the configuration from the log.
 	Voters []uint64
+	// Beginning is what the owner wants to know of the log's creation later; one line.
+	Beginning string `json:",omitempty"`
 }
 
 func (id Identity) validate() error {

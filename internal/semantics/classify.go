@@ -13,9 +13,17 @@ import (
 // a text without statements is one Empty, a text the grammar does not know one Unknown.
 func Classify(sql string) []Statement {
 	if s, ok := quick(sql); ok {
+		s.Code = mentionsCode(sql)
 		return []Statement{s}
 	}
-	return grammar(sql)
+	out := grammar(sql)
+	for i := range out {
+		if !out[i].Rights && out[i].Kind != Refused && strings.Contains(strings.ToLower(out[i].Text), largePrefix) {
+			out[i] = Statement{Kind: Refused, Text: out[i].Text, Before: out[i].Before, Refusal: refuseLarge("").Refusal}
+		}
+		out[i].Code = out[i].Code || out[i].Kind == Unknown || mentionsCode(out[i].Text)
+	}
+	return out
 }
 
 // grammar classifies by PostgreSQL's grammar.
@@ -131,7 +139,7 @@ func classifyNode(n *pg.Node) Statement {
 		if name, ok := strings.CutPrefix(strings.ToLower(v.VariableShowStmt.Name), "tutti."); ok {
 			return Statement{Kind: Tutti, Name: name}
 		}
-		return Statement{Kind: Read}
+		return Statement{Kind: Read, Shows: true}
 	case *pg.Node_DiscardStmt:
 		all := v.DiscardStmt.Target == pg.DiscardMode_DISCARD_ALL
 		s := Statement{Kind: Local, Forgets: all, Sticky: true, Listens: all}
@@ -199,7 +207,7 @@ func procedure(n *pg.Node, c *pg.CallStmt) Statement {
 
 // block is DO. What its text may set, the session asks for. It may commit if it says so, or calls a procedure.
 func block(d *pg.DoStmt) Statement {
-	s := Statement{Kind: Write}
+	s := Statement{Kind: Write, Code: true}
 	for _, a := range d.Args {
 		text := strings.ToLower(a.GetDefElem().GetArg().GetString_().GetSval())
 		if strings.Contains(text, "default_transaction_isolation") || strings.Contains(text, "session characteristics") || strings.Contains(text, "set_config") {
@@ -290,11 +298,19 @@ func calls(n *pg.Node, kind Kind) Statement {
 			if s.Kind == Refused {
 				return s
 			}
-		case strings.HasPrefix(name, "tutti_lo") && (f.schema == "" || f.schema == "pg_catalog"):
-			return refuse("what PostgreSQL writes large objects with is not for clients (function "+name+")", "Use the function without the first part of its name.")
+		case strings.HasPrefix(name, largePrefix) && (f.schema == "" || f.schema == "pg_catalog"):
+			return refuseLarge(" (function " + name + ")")
 		}
 	}
 	return s
+}
+
+// largePrefix begins the names that PostgreSQL's own writers of large objects have. They are in no text that is not
+// meant to call one, be it in a function.
+const largePrefix = "tutti_lo"
+
+func refuseLarge(which string) Statement {
+	return refuse("what PostgreSQL writes large objects with is not for clients"+which, "Use the function without the first part of its name.")
 }
 
 // setval is carried out at every member if it would do the same everywhere.
@@ -364,7 +380,7 @@ func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 	switch {
 	case !c.IsFrom:
 		kind := Read
-		if hasNode(c.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
+		if hasNode(c.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") || c.Filename != "" && c.Query != nil { // it cannot be run twice, if its query turns out to write
 			kind = Write
 		}
 		s := calls(n, kind)
@@ -373,5 +389,5 @@ func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 	case c.Filename == "" && !c.IsProgram:
 		return calls(n, Copy)
 	}
-	return Statement{Kind: Write}
+	return Statement{Kind: Write, Sticky: c.IsProgram}
 }

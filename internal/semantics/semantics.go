@@ -187,6 +187,10 @@ type Statement struct {
 	// or roll back.
 	Calls   string
 	Commits bool
+	// Code is true if it may make functions that the session alone has, or run queries that are given as text.
+	Code bool
+	// Shows is true for a SHOW of PostgreSQL's.
+	Shows bool
 	// Undoes is true for ROLLBACK TO SAVEPOINT, and for PREPARE TRANSACTION, which is refused and rolls its
 	// transaction back.
 	Undoes bool

@@ -24,12 +24,17 @@ type later struct {
 	before uint64         // ordinal that was applied before the request that runs
 
 	unseen  []unseenLater
-	bytes   int    // of what they are
-	base    uint64 // see Host.Unseen
-	catalog any    // as of which it is
-	began   Began  // the transaction, if that is known
-	glanced bool   // the client has been shown something that was put off, or beside it
-	wrote   bool   // the transaction has run something that does not just read
+	bytes   int      // of what they are
+	base    uint64   // see Host.Unseen
+	catalog any      // as of which it is
+	began   Began    // the transaction, if that is known
+	all     bool     // the client has been shown what rows hold, of whatever rows
+	read    []string // names of tables of which it has been shown some
+	spent   int64    // milliseconds that its statements took
+	looked  []uint64 // identities of rows at which it has glanced
+	strange bool     // behind the last direct statement something was run that may have changed who the session is
+	relied  bool     // the client has seen what it may rely on: what was put off is not run any more, but the transaction is done again
+	wrote   bool     // the transaction has run something that does not just read
 }
 
 // postponed is a statement that was answered.
@@ -45,6 +50,7 @@ type addLater struct {
 	what     Adds
 	row      Counted
 	addition writeset.Addition
+	relies   bool // see later.relies
 }
 
 // laterMax bounds them.
@@ -57,7 +63,7 @@ func (l *later) pending() bool { return len(l.adds)+len(l.unseen) > 0 }
 func (l *later) end() {
 	clear(l.found)
 	clear(l.unseen)
-	*l = later{off: l.off, next: l.next, found: l.found, unseen: l.unseen[:0]}
+	*l = later{off: l.off, next: l.next, found: l.found, unseen: l.unseen[:0], looked: l.looked[:0], read: l.read[:0]}
 }
 
 // putsOff reports whether a request of a block was answered, and will be carried out at COMMIT.
@@ -86,6 +92,10 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	if p.form.who == "" || p.form.who != s.direct.who || p.form.shape != what.Shape { // whether the session may do it is not certain, or on which table
 		return false, nil
 	}
+	relies := l.has(what.Name)
+	if relies && (l.strange || s.dear() || !s.redo.busy && !s.redoable(r) || p.form.passes()) { // it could not be done again, or would be too often
+		return false, nil
+	}
 	row, ok := s.host.Known(what)
 	if !ok || slices.ContainsFunc(l.adds, func(a addLater) bool { return a.row.Identity == row.Identity }) {
 		return false, nil
@@ -94,7 +104,8 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	l.adds = append(l.adds, addLater{postponed{p.form, p.form.how, p.bind}, what, row, addition})
+	l.adds = append(l.adds, addLater{postponed{p.form, p.form.how, p.bind}, what, row, addition, relies})
+	l.relied = l.relied || relies
 	rep.status = wire.TxActive
 	return true, s.answerAlone(r, rep, "UPDATE 1")
 }
@@ -103,8 +114,8 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 func (s *Session) goesAlong(r *request) bool {
 	switch {
 	case r.prepares:
-		return !s.later.glanced || !r.closes && !slices.Contains(r.parses, "") // else it could not be done again
-	case len(s.later.unseen) > 0:
+		return !s.later.relied || !r.closes && !slices.Contains(r.parses, "") // else it could not be done again
+	case len(s.later.unseen) > 0, s.later.relied && !s.redo.busy && !s.redoable(r):
 		return false
 	}
 	return r.chosen && !slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
@@ -145,7 +156,7 @@ func (s *Session) catchUp() error {
 	if l.adds, l.unseen = nil, l.unseen[:0]; len(all) == 0 || !s.open && !unseen || s.block != active {
 		return nil
 	}
-	if l.glanced {
+	if l.relied {
 		return s.abandon()
 	}
 	s.direct.wish = ownTxDirect
@@ -217,7 +228,7 @@ func (s *Session) appendPostponed(all []postponed) (names map[*form]string) {
 		if name == "" {
 			s.direct.known++
 			s.direct.first = max(s.direct.first, 1)
-			name = formName(s.direct.known)
+			name = s.direct.formName(s.direct.known)
 			if names == nil {
 				names = map[*form]string{}
 			}
@@ -246,8 +257,11 @@ func (s *Session) fits() bool {
 		}
 	}
 	rows, ok := s.host.PutOff(what)
-	for i := 0; i < len(adds) && ok; i++ { // more may be known by now
+	for i := 0; i < len(adds) && ok; i++ { // more may be known by now, but who has changed the row otherwise since an addition was told must make it lose
 		a := &adds[i]
+		if a.relies {
+			continue
+		}
 		a.row = rows[i]
 		a.addition, ok = a.how.Addition(a.row, a.what.By)
 	}

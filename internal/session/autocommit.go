@@ -12,6 +12,7 @@ type request struct {
 	frames   []byte   // ends with a Query, a FunctionCall, a Sync or a Flush
 	sql      []string // texts, to remember which of them turned out to write
 	parses   []string // names of the statements it parses, in order
+	runsCode bool     // some statement may run code of somebody's
 	write    bool     // some statement needs a Tutti transaction
 	local    bool     // some statement must run outside transactions
 	copies   bool     // it may start a COPY FROM STDIN
@@ -83,6 +84,7 @@ func (r *request) add(st semantics.Statement) {
 	if st.Kind == semantics.Read && !st.Later || st.Kind == semantics.Local {
 		r.reads++
 	}
+	r.runsCode = r.runsCode || runsCode(st)
 	r.write = r.write || st.NeedsTransaction()
 	r.local = r.local || st.Kind == semantics.Local
 	r.sticky = r.sticky || st.Sticky
@@ -113,6 +115,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 			return true, err
 		}
 	}
+	s.noteOutside(&r)
 	if !s.keepsSight(&r) {
 		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
 	}
@@ -120,6 +123,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		if err := s.refresh(); err != nil {
 			return true, err
 		}
+		r.write = r.write || s.guarded(&r) && r.asksAccess()
 		if r.write {
 			if done, err := s.blindly(&r, rep, 0); done || err != nil {
 				return rep.failed != nil, err
@@ -166,7 +170,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	r.resumes = s.redoable(&r)
 	before := s.redo.telling()
 	s.writes(&r)
-	s.later.wrote = s.later.wrote || !r.prepares && !r.still()
+	s.runs(&r)
 	s.send(&r)
 	if !r.prepares {
 		s.habits.reached(&r)
@@ -174,9 +178,11 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 			s.collectAhead()
 		}
 	}
+	began := s.host.Clock()
 	if err := s.answered(&r, rep, before); err != nil {
 		return true, err
 	}
+	s.later.spent += s.host.Clock() - began
 	if r.prepares {
 		if rep.failed != nil && s.doom != nil {
 			return s.prepareAgain(r, rep)
@@ -326,9 +332,13 @@ func (s *Session) afterBlock(r reply) error {
 const lateCancels = 5
 
 // plain runs a request that only reads, outside any transaction of ours. If it turns out
-// to write, capture has refused it (TT001), nothing happened, and it is run as a write.
+// to write, capture has refused it (TT001), or PostgreSQL, nothing happened, and it is run as a write.
 func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
+	guarded := s.guarded(&r)
 	for try := 0; ; try++ {
+		if guarded {
+			s.guard()
+		}
 		s.srvW.Append(r.frames)
 		s.hold()
 		s.advisory.attempt()
@@ -336,7 +346,11 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		if *rep, err = s.relay(r); err != nil {
 			return true, err
 		}
-		late := r.prepares && s.doom != nil && rep.failed != nil && rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled()
+		forgot, err := s.recover()
+		if err != nil {
+			return true, err
+		}
+		late := forgot && !r.sticky || r.prepares && s.doom != nil && rep.failed != nil && rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled()
 		if !late || s.spilled || try == lateCancels {
 			break
 		}
@@ -356,7 +370,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 			return s.autocommit(r, rep)
 		}
 	}
-	if rep.failed != nil && rep.failed.Code == wire.CodeTuttiReplicationRefused {
+	if refusedWrite(rep, guarded) {
 		for _, sql := range r.sql {
 			s.cache.writes(sql)
 		}
@@ -515,6 +529,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		return outcome{failed: true, retry: retry}, s.rollbackServer()
 	}
 	o.failure, o.retry, err = s.settle(c)
+	o.retry = o.retry || o.failure != nil && c.again
 	if o.failed = o.failure != nil; r.chosen && !o.failed {
 		if s.sight.odd = false; s.direct.who != "" && !s.direct.clean {
 			s.sight.who = ""

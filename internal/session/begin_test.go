@@ -67,7 +67,7 @@ func (b *scripted) execute(sql string) []byte {
 		return wire.AppendCommandComplete(wire.AppendTextRow(nil, "on"), "SHOW")
 	case "SHOW default_transaction_isolation":
 		return wire.AppendCommandComplete(wire.AppendTextRow(nil, "read committed"), "SHOW")
-	case "BEGIN ISOLATION LEVEL READ COMMITTED":
+	case "BEGIN":
 		if b.refuse > 0 {
 			b.refuse--
 			b.skips = true

@@ -26,6 +26,7 @@ type direct struct {
 	age     int    // how often they were forgotten
 	first   int    // number of the first form that is known to the backend
 	known   int    // and of the last
+	secret  string // ends their names
 	stale   []byte // Close messages for others
 	catalog any
 	// outdated counts failures, so that one nobody has thought of does not come again for ever.
@@ -115,7 +116,7 @@ func (d *direct) forget() {
 		f.how = nil // a request may be about to be run again
 	}
 	for ; d.first <= d.known && d.known > 0; d.first++ {
-		d.stale = wire.AppendClose(d.stale, 'S', formName(d.first))
+		d.stale = wire.AppendClose(d.stale, 'S', d.formName(d.first))
 	}
 	d.forms, d.wanted, d.glances = nil, nil, nil
 	d.age++
@@ -294,7 +295,7 @@ func (s *Session) forgetDirect() {
 func (s *Session) adjust() {
 	// A savepoint may have taken 'quiet_bulk' back.
 	if d := &s.direct; d.wish == ownTxBulk || d.wish != "" && d.wish != d.now && !d.closed {
-		s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), d.setting()))
+		s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), s.own(d.setting())))
 		s.prefix++
 	}
 }
@@ -408,6 +409,10 @@ func (s *Session) keepRow(p *directPart, values [][]byte) {
 		s.direct.off = true
 		return
 	}
+	if row.Forged() {
+		s.doom = errForged()
+		return
+	}
 	if row.Captured() {
 		p.captured = true
 		return
@@ -434,7 +439,7 @@ func (s *Session) noteDirect(r *request) {
 	case r.prepares:
 	case !r.chosen:
 		d.clean, d.pure = false, false
-		d.closed = d.closed || !r.harmless()
+		d.closed = d.closed || !r.harmless() || s.code && !r.still()
 	default:
 		for i := range r.direct.parts {
 			p := &r.direct.parts[i]
@@ -469,9 +474,9 @@ func (s *Session) takeDirect() (collected, error) {
 	}
 	got, err := s.o.Collector.Decode(nil, s.direct.rows)
 	if err != nil {
-		return c, fmt.Errorf("session: direct statements: %w", err)
+		return c, c.fail(err)
 	}
-	return c, c.take(got)
+	return c, s.conclude(&c, got)
 }
 
 // returnedTooMuch refuses a transaction whose direct statements returned more than is kept.

@@ -20,7 +20,8 @@
 //	S2  Nothing is told "committed" before its writeset is ordered and the local commit is
 //	    done, or the log has decided for it.
 //	S3  A statement is run again only if the log says it lost, or it was never proposed, and
-//	    only if the client has seen none of its results.
+//	    only if the client has seen none of its results; and never if it may do something outside
+//	    of the database (see noteOutside).
 //	S4  Once Submit was called, only its answer decides; a broken connection in between is
 //	    told as 40003.
 //	S5  At most 64 KiB are written to the backend while its answers are unread, except one
@@ -31,6 +32,8 @@
 //	S7  A statement is run directly (see direct) only while nothing can have been captured before it that
 //	    its rows would have to be put between, and nothing that they contain can be rolled back
 //	    but with the whole transaction.
+//	S8  A row that is put off behind a read is certified as seen from when the client was told, and
+//	    what was put off behind one is never run later, but done again with its reads (see relies).
 //
 // What it does not do: certify, apply, authenticate, choose a member.
 package session

@@ -357,6 +357,7 @@ func (s *Session) request(batch []message) request {
 			parses = parses || m.name == ""
 		case wire.TypeBind:
 			r.prepares, binds = false, true
+			r.runsCode = r.runsCode || runsCode(m.of.statement) // it is planned, too
 			r.apart = r.apart || m.name != "" || m.statement == "" && !parses
 			s.binding(&r, m)
 		case wire.TypeExecute:
@@ -440,7 +441,7 @@ func (s *Session) answerOwn(m *message) error {
 		s.out.Append(wire.AppendNoData(s.out.AvailableBuffer()))
 	case wire.TypeExecute:
 		if m.of.statement.Kind == semantics.Tutti && s.block != failed {
-			if s.later.glanced {
+			if s.later.relied {
 				if err := s.caughtUp(); err != nil {
 					return err
 				}

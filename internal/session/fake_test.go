@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,11 +50,13 @@ type fakeHost struct {
 	cancelled  bool // what Cancelled says
 	cancels    bool // the client cancels what is done again
 	doom       *wire.SQLError
+	leaving    *wire.SQLError      // see dismiss
 	orphans    int                 // submissions decided commit whose backend could not
 	submits    int                 //
 	holding    bool                // between EnterSnapshot and LeaveSnapshot
 	onPhase    func(session.Phase) // called without the lock
 	onSubmit   func(session.Submission) *session.Decision
+	applied    atomic.Uint64
 	channels   []string // to which the session listens
 	heard      int      // how often it said so
 	noChannel  *wire.SQLError
@@ -268,7 +271,7 @@ func (h *fakeHost) Locks([]string) {}
 
 func (h *fakeHost) Unseen() uint64 { return h.Applied() }
 
-func (h *fakeHost) There(identity uint64) (there, shy bool) {
+func (h *fakeHost) There(_, identity uint64) (there, shy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.there[identity], slices.Contains(h.shy, identity)
@@ -319,7 +322,7 @@ func (h *fakeHost) Added(_, _ uint64, err error) {
 	}
 }
 
-func (h *fakeHost) Applied() uint64 { return 0 }
+func (h *fakeHost) Applied() uint64 { return h.applied.Load() }
 
 func (h *fakeHost) Explain(*writeset.Writeset) *wire.SQLError { return nil }
 
@@ -334,7 +337,7 @@ func (h *fakeHost) Define(d session.Definition) session.Result {
 	ctx := context.Background()
 	var r session.Result
 	err := pgx.BeginFunc(ctx, h.admin, func(tx pgx.Tx) error {
-		sql := "SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'"
+		sql := "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'"
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return err
 		}
@@ -443,6 +446,21 @@ func (h *fakeHost) Lock(string) bool { return false }
 func (h *fakeHost) SettleLocks(bool) {}
 
 func (h *fakeHost) Fate() *wire.SQLError { return nil }
+
+// Dismissed is what dismiss has set.
+func (h *fakeHost) Dismissed() *wire.SQLError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leaving
+}
+
+// dismiss has the session end when no transaction is open.
+func (h *fakeHost) dismiss(why *wire.SQLError) {
+	h.mu.Lock()
+	h.leaving = why
+	h.mu.Unlock()
+	h.poke()
+}
 
 // speaks runs what is said to the session's backend, which is the only one of its role that holds a lock to be spoken to.
 func (h *fakeHost) speaks(sql func(pid uint32) string) ([]*pgconn.Result, error) {

@@ -81,8 +81,9 @@ func (s *Session) introduce() (done bool, err error) {
 		return false, err
 	}
 	v.asked = true
-	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownQuery)
-	s.srvW.Append(wire.AppendSync(appendRun(wire.AppendParse(dst, ownQuery, whoSQL, nil), ownQuery)))
+	name := s.own(ownQuery)
+	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', name)
+	s.srvW.Append(wire.AppendSync(appendRun(wire.AppendParse(dst, name, whoSQL, nil), name)))
 	rows, done, err := s.peek()
 	if err == nil && len(rows) == 1 && len(rows[0]) == 3 && string(rows[0][2]) == "t" {
 		v.who, v.within = string(rows[0][0])+"\x00"+string(rows[0][1]), s.open

@@ -178,9 +178,9 @@ func TestForeknownSnapshot(t *testing.T) {
 	s, first := unseeing(t)
 	var catalog atomic.Int64
 	var base atomic.Uint64
-	s.exec(t, "SET session_replication_role = replica; UPDATE public.pairs SET n = 1; RESET session_replication_role")
+	s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; UPDATE public.pairs SET n = 1; RESET session_replication_role")
 	l := s.liveAs(t, &catalog, &base, func() {
-		s.exec(t, "SET session_replication_role = replica; UPDATE public.pairs SET n = 2; RESET session_replication_role")
+		s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; UPDATE public.pairs SET n = 2; RESET session_replication_role")
 	})
 	l.host.forms = first.host.forms
 	l.do(addAll + "\nQ BEGIN ISOLATION LEVEL REPEATABLE READ")

@@ -26,6 +26,7 @@ type form struct {
 	name       string // the statement's at the backend; empty until it is prepared
 	probe      string // and that of its Probe
 	shared     bool   // the node knows it, or has told of it
+	inside     bool   // it does nothing outside of the database, see noteOutside
 	how        Rewritten
 	// columns are what it returns to the client.
 	columns []wire.Column
@@ -74,7 +75,7 @@ func (s *Session) prepareDirect() error {
 		}
 		d.known++
 		d.first = max(d.first, 1)
-		name := formName(d.known)
+		name := d.formName(d.known)
 		s.srvW.Append(d.stale)
 		d.stale = nil
 		frames := wire.AppendParse(s.srvW.AvailableBuffer(), name, rewritten.SQL(), f.types)
@@ -106,4 +107,6 @@ func (s *Session) prepareDirect() error {
 	return nil
 }
 
-func formName(number int) string { return fmt.Sprint(ownPrefix, "direct ", number) }
+func (d *direct) formName(number int) string {
+	return fmt.Sprint(ownPrefix, "direct ", number, d.secret)
+}

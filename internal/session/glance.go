@@ -82,7 +82,7 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	}
 	s.srvW.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
 	base := l.base
-	if !l.glanced { // nobody has seen anything yet
+	if !l.relied { // nobody has seen anything yet
 		base = s.host.Sees()
 	}
 	if l.catalog != s.o.Collector.Catalog() { // what was put off is as of what was defined then
@@ -109,7 +109,7 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 		s.host.Shy([]uint64{at}) // it is not there, or cannot hold what it is to
 		return false, s.abandon()
 	}
-	l.glanced, l.base = true, base
+	l.relied, l.base, l.looked = true, base, append(l.looked, at)
 	for i := range l.unseen {
 		l.unseen[i].held = true
 	}
@@ -246,7 +246,7 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (rep
 	}
 	d.known++
 	d.first = max(d.first, 1)
-	f.name = formName(d.known)
+	f.name = d.formName(d.known)
 	own, r, err := s.describe(wire.AppendParse(d.stale, f.name, how.SQL(), p.of.types), f.name)
 	if d.stale = nil; own == nil || err != nil {
 		return r, err

@@ -105,7 +105,7 @@ func TestGlanceWho(t *testing.T) {
 func TestProbeFails(t *testing.T) {
 	ctx := context.Background()
 	s, l := unseeing(t)
-	if _, err := s.admin.Exec(ctx, "SET session_replication_role = replica; INSERT INTO public.counters VALUES (77, 1); RESET session_replication_role"); err != nil {
+	if _, err := s.admin.Exec(ctx, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; INSERT INTO public.counters VALUES (77, 1); RESET session_replication_role"); err != nil {
 		t.Fatal(err)
 	}
 	l.do("Q SET lock_timeout = '50ms'\nB |add|0|1\nE |0\nS")

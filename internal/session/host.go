@@ -171,8 +171,8 @@ type Host interface {
 	// Foreknown is what other sessions of the node have found out about a form, by a key, as of a catalog, and Foreknow adds to that.
 	Foreknown(catalog any, key []byte) []Foreknown
 	Foreknow(catalog any, key []byte, k Foreknown)
-	// There reports whether a row is there by all that the node has seen lately, and whether it is to be left alone.
-	There(identity uint64) (there, shy bool)
+	// There reports whether a row of a table, by its key, is there by all that the node has seen lately, and whether it is to be left alone.
+	There(table, identity uint64) (there, shy bool)
 	// Shy says that a transaction has lost that had rows changed which it did not lock: these are to be left alone for a while.
 	Shy(identities []uint64)
 	// Writing says, before a statement is run, that it writes to a table of this name, or to any if that is empty. It goes with PhaseIdle.
@@ -233,6 +233,9 @@ type Host interface {
 	Spent(message string) (moved bool, bound string)
 	// Fate is why the host has ended the session's backend; nil if it has not.
 	Fate() *wire.SQLError
+	// Dismissed is why the session is to end as soon as no transaction is open in it; nil if it is not. When that
+	// changes, a read from the client that is under way, or the next one, times out once.
+	Dismissed() *wire.SQLError
 	// Watch runs f, which reads from the backend, beside the session. When f ends by itself, a read from
 	// the client that is under way, or the next one, times out once, and over is true. stop
 	// makes f's read time out, unless it has ended, and waits for f's end.
@@ -285,10 +288,16 @@ type Collector interface {
 	Glance(g *semantics.Glance, types []uint32, answer [][]byte, image []byte) (Glance, bool)
 	// Catalog is another value after every definition; compared only.
 	Catalog() any
+	// Secret ends the names of statements that are the session's own.
+	Secret() string
+	// Code reports whether the database has functions that are neither PostgreSQL's nor Tutti's own.
+	Code() bool
 	// EventTriggers reports whether the database has event triggers of users.
 	EventTriggers() bool
 	// AskEventTriggers is a condition in SQL: whether it has some that are enabled.
 	AskEventTriggers() string
+	// Outside reports whether a statement may do something outside of the database, that ROLLBACK does not undo, as far as its text and the catalog tell.
+	Outside(sql string) bool
 	// Mark stands in the text of everything rewritten or marked, and in no client's.
 	Mark() string
 	// Lockable reports whether relations of these names, unqualified, may all be tables.
@@ -422,6 +431,8 @@ type Counted struct {
 type Returned interface {
 	// Captured reports whether it will be collected, as everything that follows it will.
 	Captured() bool
+	// Forged reports whether something was although the row says it was not: a function has set what tells it.
+	Forged() bool
 	// Alone reports whether up to here nothing is to be collected but what was returned,
 	// and nothing is deferred. snapshot says whether the transaction is meant to have one.
 	Alone(snapshot bool) bool

@@ -41,6 +41,9 @@ func (s *Session) wait() (wire.Frame, error) {
 			phase = PhaseIdle
 			continue
 		}
+		if err := s.leaves(); err != nil {
+			return wire.Frame{}, err
+		}
 		if s.ahead.asked {
 			if err := s.takeAhead(); err != nil {
 				return wire.Frame{}, err

@@ -9,7 +9,8 @@ import (
 // with the extended protocol, because a simple Query would destroy the client's unnamed
 // statement; see sendCommit.
 const (
-	ownBegin    = "tutti begin" // READ COMMITTED, the usual one
+	ownBegin    = "tutti begin" // at the level that is the backend's default, the usual one
+	ownBeginRC  = "tutti begin read committed"
 	ownBeginAs  = "tutti begin as"
 	ownTx       = "tutti tx"
 	ownTxDirect = "tutti tx direct"
@@ -28,18 +29,20 @@ const (
 // appendPrepare makes the backend know the statements above and the collector's.
 func (s *Session) appendPrepare() {
 	dst := s.srvW.AvailableBuffer()
-	for _, p := range [][2]string{
-		{ownBegin, "BEGIN ISOLATION LEVEL READ COMMITTED"},
+	for _, p := range [...][2]string{
+		{ownBegin, "BEGIN"},
+		{ownBeginRC, "BEGIN ISOLATION LEVEL READ COMMITTED"},
 		{ownTx, "SET LOCAL tutti.tx = 'on'"},
 		{ownTxDirect, "SET LOCAL tutti.tx = 'quiet_direct'"},
 		{ownTxBulk, "SET LOCAL tutti.tx = 'quiet_bulk'"},
+		{ownReadOnly, "SET transaction_read_only = on"},
 		{ownRollback, "ROLLBACK"},
-		{ownSnapshot, "SELECT 1"},
+		{ownSnapshot, "SELECT pg_catalog.current_setting('default_transaction_isolation')"},
 		{ownPrompt, "SET TRANSACTION NOT DEFERRABLE"},
 		{ownFail, "DO $$ BEGIN RAISE EXCEPTION 'refused by Tutti'; END $$"},
 	} {
-		dst = wire.AppendClose(dst, 'S', p[0])
-		dst = wire.AppendParse(dst, p[0], p[1], nil)
+		name := s.own(p[0])
+		dst = wire.AppendParse(wire.AppendClose(dst, 'S', name), name, p[1], nil)
 	}
 	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPrepare(dst)))
 }
@@ -48,9 +51,12 @@ func appendRun(dst []byte, name string) []byte {
 	return wire.AppendExecute(wire.AppendBind(dst, "", name, nil, nil, nil), "", 0)
 }
 
+// own is the name that the backend knows one of the statements above by: nobody can guess it (capture).
+func (s *Session) own(name string) string { return name + s.o.Collector.Secret() }
+
 // sendOwn appends one of the statements above.
 func (s *Session) sendOwn(name string) {
-	s.srvW.Append(wire.AppendSync(appendRun(s.srvW.AvailableBuffer(), name)))
+	s.srvW.Append(wire.AppendSync(appendRun(s.srvW.AvailableBuffer(), s.own(name))))
 }
 
 // sendCommit appends the COMMIT, behind so many statements, a mark and what is added, that go ahead of it in the same go. For a client with an unnamed statement it is prepared for that
@@ -61,9 +67,10 @@ func (s *Session) sendCommit(ahead int) {
 		s.skippable = ahead
 		return
 	}
-	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownCommit)
-	dst = wire.AppendParse(dst, ownCommit, "COMMIT", nil)
-	dst = wire.AppendClose(appendRun(dst, ownCommit), 'S', ownCommit)
+	name := s.own(ownCommit)
+	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', name)
+	dst = wire.AppendParse(dst, name, "COMMIT", nil)
+	dst = wire.AppendClose(appendRun(dst, name), 'S', name)
 	s.srvW.Append(wire.AppendSync(dst))
 }
 
@@ -74,12 +81,16 @@ const beginStatements = 2
 // follows, without a Sync of its own; see prefixed.
 func (s *Session) sendBegin(m semantics.Modes) {
 	dst := s.srvW.AvailableBuffer()
-	if m == (semantics.Modes{Isolation: semantics.ReadCommitted}) {
-		dst = appendRun(dst, ownBegin)
-	} else {
-		dst = wire.AppendClose(dst, 'S', ownBeginAs)
-		dst = wire.AppendParse(dst, ownBeginAs, "BEGIN"+m.SQL(), nil)
-		dst = appendRun(dst, ownBeginAs)
+	switch {
+	case m == semantics.Modes{}:
+		dst = appendRun(dst, s.own(ownBegin))
+	case m == semantics.Modes{Isolation: semantics.ReadCommitted}:
+		dst = appendRun(dst, s.own(ownBeginRC))
+	default:
+		name := s.own(ownBeginAs)
+		dst = wire.AppendClose(dst, 'S', name)
+		dst = wire.AppendParse(dst, name, "BEGIN"+m.SQL(), nil)
+		dst = appendRun(dst, name)
 	}
-	s.srvW.Append(appendRun(dst, s.direct.setting()))
+	s.srvW.Append(appendRun(dst, s.own(s.direct.setting())))
 }

@@ -91,7 +91,7 @@ func (c *canceller) live(t *testing.T, s *stage) *live {
 // what became of the transaction, and does nothing twice.
 func TestLateCancels(t *testing.T) {
 	s := newStage(t, true)
-	s.exec(t, "SET tutti.ddl = 'on'; CREATE SEQUENCE late_cancels; GRANT ALL ON late_cancels TO app; GRANT CREATE ON SCHEMA public TO app; CREATE PROCEDURE late_cancels_steps() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (70, 'x'); COMMIT; UPDATE t SET v = 'y' WHERE id = 70; COMMIT; END $$; RESET tutti.ddl")
+	s.exec(t, "SET backtrace_functions = 'tutti_on'; GRANT EXECUTE ON FUNCTION pg_catalog.tutti_prepared_statement TO app; CREATE SEQUENCE late_cancels; GRANT ALL ON late_cancels TO app; GRANT CREATE ON SCHEMA public TO app; CREATE PROCEDURE late_cancels_steps() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (70, 'x'); COMMIT; UPDATE t SET v = 'y' WHERE id = 70; COMMIT; END $$; RESET backtrace_functions")
 	for _, script := range []string{
 		"Q INSERT INTO t VALUES (70, 'x')",
 		"P |INSERT INTO t VALUES (70, 'x')\nB |\nE |0\nS",
@@ -155,7 +155,7 @@ func lateCancelAt(t *testing.T, s *stage, script string, at int) (hit string) {
 	if rows := l.do("Q SELECT count(*) FROM t WHERE id = 70"); !strings.Contains(rows, want) && orphans == 0 || !strings.HasSuffix(rows, "ReadyForQuery I") {
 		t.Errorf("then it says\n%s\nwithout %q:\n%s", rows, want, where)
 	}
-	l.want("Q SELECT count(*) FROM pg_prepared_statements WHERE name = 'tutti commit'", "DataRow 0\n") // a function could run it
+	l.want("Q SELECT count(*) FROM tutti_prepared_statement() WHERE name LIKE 'tutti commit%'", "DataRow 0\n") // a function could run it
 	l.want("Q INSERT INTO t VALUES (71, 'x')", "CommandComplete INSERT 0 1\nReadyForQuery I")
 	return hit
 }

@@ -115,12 +115,14 @@ func (u unchanging) Piecewise(schema, table string) bool {
 	return u.once != nil && u.once().Piecewise(schema, table)
 }
 
+func (u unchanging) Outside(sql string) bool { return u.once != nil && u.once().Outside(sql) }
+
 func (unchanging) Catalog() any { return nil }
 
 // reset gives the tables their first contents.
 func (s *stage) reset(t testing.TB) {
 	t.Helper()
-	const sql = `SET session_replication_role = replica; TRUNCATE t, parent, child, u;
+	const sql = `SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; TRUNCATE t, parent, child, u;
 		INSERT INTO t VALUES (1, 'one'), (2, 'two'); INSERT INTO parent VALUES (1); INSERT INTO u VALUES (1, 1), (2, 2);
 		RESET session_replication_role`
 	if _, err := s.admin.Exec(context.Background(), sql); err != nil {
@@ -287,3 +289,6 @@ func difference(a, b string) string {
 	}
 	return "\n--\n" + strings.TrimRight(s, "\n")
 }
+
+// Code is true where it is not known.
+func (u unchanging) Code() bool { return u.once == nil || u.once().Code() }

@@ -174,7 +174,7 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	}
 	s.adjust()
 	s.writes(r)
-	s.later.wrote = s.later.wrote || !r.prepares && !r.still()
+	s.runs(r)
 	s.send(r)
 	if rep, err = s.relay(*r); err != nil || rep.interrupted {
 		return rep, false, err

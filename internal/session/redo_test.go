@@ -11,9 +11,9 @@ import (
 // TestRedo: a READ COMMITTED transaction that has lost is done again if its client would be told the same, and only then.
 func TestRedo(t *testing.T) {
 	s := newStage(t, true)
-	s.exec(t, `SET tutti.ddl = 'on'; CREATE SEQUENCE redo; GRANT ALL ON redo TO app;
+	s.exec(t, `SET backtrace_functions = 'tutti_on'; CREATE SEQUENCE redo; GRANT ALL ON redo TO app;
 		CREATE FUNCTION redo_says() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'it is %', (SELECT v FROM t WHERE id = 1); RETURN 1; END $$;
-		CREATE FUNCTION redo_locks() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE USING MESSAGE = 'took 1 1 0 1 1', ERRCODE = '`+wire.CodeTuttiLock+`'; RETURN 1; END $$; RESET tutti.ddl`)
+		CREATE FUNCTION redo_locks() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE USING MESSAGE = 'took 1 1 0 1 1', ERRCODE = '`+wire.CodeTuttiLock+`'; RETURN 1; END $$; RESET backtrace_functions`)
 	const put = "Q INSERT INTO t VALUES (3, 'x')"
 	for _, c := range []struct {
 		name, lines string
@@ -70,7 +70,7 @@ func TestRedo(t *testing.T) {
 					t.Fatalf("before it lost:\n%s", got)
 				}
 				if c.between != "" {
-					s.exec(t, "SET session_replication_role = replica; "+c.between+"; RESET session_replication_role")
+					s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; "+c.between+"; RESET session_replication_role")
 				}
 				l.lose(how)
 				more := ""

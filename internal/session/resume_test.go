@@ -68,7 +68,7 @@ func TestResume(t *testing.T) {
 				}
 				s.until(t, halted)
 				if c.between != "" {
-					s.exec(t, "SET session_replication_role = replica; "+c.between+"; RESET session_replication_role")
+					s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; "+c.between+"; RESET session_replication_role")
 				}
 				for i := 0; i == 0 || i < times && c.halts; i++ {
 					s.strike(t, l, c.halts)

@@ -72,10 +72,10 @@ const queryTries = 10
 
 // ask is query for what may fail. It gives the rows of all queries.
 func (s *Session) ask(sql ...string) (reply, [][][]byte, error) {
-	dst := s.srvW.AvailableBuffer()
+	dst, name := s.srvW.AvailableBuffer(), s.own(ownQuery)
 	for _, q := range sql {
-		dst = wire.AppendClose(dst, 'S', ownQuery)
-		dst = appendRun(wire.AppendParse(dst, ownQuery, q, nil), ownQuery)
+		dst = wire.AppendClose(dst, 'S', name)
+		dst = appendRun(wire.AppendParse(dst, name, q, nil), name)
 	}
 	s.srvW.Append(wire.AppendSync(dst))
 	return s.internal(true)

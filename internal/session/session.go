@@ -64,6 +64,7 @@ type Session struct {
 	escape bool                // standard_conforming_strings is off
 	fatal  *wire.SQLError      // the backend's last words
 	lost   bool                // the backend has forgotten our statements; see recover
+	code   bool                // functions may have been made in it that no other has
 	heirs  bool                // temporary tables of the session's have inherited from permanent ones; see marks
 	late   []byte              // frames for the client, due before the next ReadyForQuery
 	ears   ears
@@ -107,11 +108,12 @@ type Session struct {
 	told         told
 
 	// extended protocol
-	statements map[string]*prepared
-	portals    map[string]*prepared
-	batch      []message
-	batchBytes []byte
-	skip       bool // after an error, until Sync
+	statements      map[string]*prepared
+	preparesOutside bool // it has prepared, in SQL, what may do something outside of the database
+	portals         map[string]*prepared
+	batch           []message
+	batchBytes      []byte
+	skip            bool // after an error, until Sync
 
 	pause pause
 
@@ -140,6 +142,7 @@ func New(o Options) *Session {
 		statements: map[string]*prepared{}, portals: map[string]*prepared{},
 	}
 	s.redo.end()
+	s.direct.secret = o.Collector.Secret()
 	return s
 }
 
@@ -253,6 +256,9 @@ func (s *Session) step() error {
 
 // next returns the client's next frame, telling the node that the session waits.
 func (s *Session) next() (wire.Frame, error) {
+	if err := s.leaves(); err != nil {
+		return wire.Frame{}, err
+	}
 	if s.unread.Raw != nil {
 		f := s.unread
 		s.unread = wire.Frame{}

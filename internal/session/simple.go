@@ -86,8 +86,13 @@ func (s *Session) classify(sql string) ([]semantics.Statement, *wire.SQLError) {
 		return nil, e
 	}
 	if !s.escape || !strings.Contains(sql, `\`) {
-		return s.cache.classify(sql), nil
+		list := s.cache.classify(sql)
+		for i := range list {
+			s.code = s.code || list[i].Code
+		}
+		return list, nil
 	}
+	s.code = true
 	meant, ok, unsafe := semantics.Escaped(sql)
 	if unsafe {
 		return []semantics.Statement{{Kind: semantics.Unknown, Text: sql}}, nil

@@ -21,6 +21,19 @@ func (s *Session) currentLevel() semantics.Isolation {
 	return s.level
 }
 
+// begins is how a transaction begins. Without a level it has the one that a function may have set as the default; if
+// the session knows another one, that is noticed.
+func (s *Session) begins(snapshot bool) semantics.Modes {
+	m := s.modes
+	if m.Isolation = s.currentLevel(); s.modes.Isolation == semantics.Unsaid && !s.snapshotLevel() {
+		m.Isolation = semantics.Unsaid
+	}
+	if m.Isolation == semantics.Serializable && (m.Deferrable != deferrable || !snapshot) {
+		m.Deferrable = notDeferrable // it must be said: there is a default
+	}
+	return m
+}
+
 // ensureOpen appends the BEGIN of the backend's transaction if there is none (S1), and,
 // when snapshot says that the next statement will look at data, takes the transaction's one
 // snapshot between two groups.
@@ -28,11 +41,10 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	open, defers := s.open, false
 	if !open {
 		s.direct.begin() // what was put off before there was a transaction stays so
-		m := s.modes
-		m.Isolation = s.currentLevel()
-		if m.Isolation == semantics.Serializable && (m.Deferrable != deferrable || !snapshot) {
-			m.Deferrable = notDeferrable // it must be said: there is a default
+		if err := s.refresh(); err != nil {
+			return err
 		}
+		m := s.begins(snapshot)
 		defers = m.Isolation == semantics.Serializable && m.Deferrable == deferrable
 		s.sendBegin(m)
 		s.open, s.prefix, s.snapshot = true, beginStatements, false
@@ -76,9 +88,12 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	}
 	s.base = base
 	s.sendOwn(ownSnapshot)
-	r, err := s.quiet()
+	r, rows, err := s.internal(true)
 	s.host.LeaveSnapshot()
 	s.snapshot = true
+	if len(rows) == 1 && s.modes.Isolation == semantics.Unsaid && semantics.ParseIsolation(string(rows[0][0])) != s.level {
+		return s.otherLevel(open, snapshot)
+	}
 	switch {
 	case err != nil || r.failed == nil:
 		return err
@@ -89,6 +104,24 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		doom = failureOf(r)
 	}
 	return s.undo(doom)
+}
+
+// otherLevel begins a transaction again whose level is another one by now: a function has set
+// default_transaction_isolation. If it has done something, it is lost.
+func (s *Session) otherLevel(begun, snapshot bool) error {
+	s.stale = true
+	if begun {
+		return s.undo(errOtherLevel())
+	}
+	if err := s.rollbackServer(); err != nil {
+		return err
+	}
+	return s.ensureOpen(snapshot)
+}
+
+// errOtherLevel is told when a transaction has begun at another level than the session knew of.
+func errOtherLevel() *wire.SQLError {
+	return errForgotten("a function has changed default_transaction_isolation")
 }
 
 // reset forgets the transaction on both sides; the backend must be idle.
@@ -183,6 +216,7 @@ type collected struct {
 	all    bool // an answer ahead of COMMIT says all
 	adds   []addLater
 	failed *wire.SQLError
+	again  bool // another try may succeed although it has failed
 
 	unfollowed bool // definitions must be followed up first
 
@@ -220,21 +254,26 @@ func (s *Session) readCollect(c *collected) error {
 // decode reads rows of the collect step, and what must be read again.
 func (s *Session) decode(c *collected, rows [][][]byte) error {
 	got, err := s.o.Collector.Decode(rows, s.direct.rows)
-	if errors.As(err, &c.failed) {
-		return nil
-	}
 	if err != nil {
-		return fmt.Errorf("session: collect: %w", err)
+		return c.fail(err)
 	}
 	c.unfollowed = got.Unfollowed()
-	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.currentLevel() {
+	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.currentLevel() && s.modes.Isolation == semantics.Unsaid {
+		s.stale, c.again, c.failed = true, true, errOtherLevel()
+		return nil
+	} else if level != "" && semantics.ParseIsolation(level) != s.currentLevel() {
 		c.failed = wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's isolation level was changed to %q in a way Tutti cannot follow", level).
 			WithHint("Use SET TRANSACTION or BEGIN ISOLATION LEVEL as statements of their own.")
 		return nil
 	}
+	return s.conclude(c, got)
+}
+
+// conclude reads again what must be, and takes what was found.
+func (s *Session) conclude(c *collected, got Collected) error {
 	rereads, err := got.Rereads()
 	if err != nil {
-		return fmt.Errorf("session: collect: %w", err)
+		return c.fail(err)
 	}
 	for i, reread := range rereads {
 		rows, failure, err := s.reread(reread)
@@ -243,11 +282,21 @@ func (s *Session) decode(c *collected, rows [][][]byte) error {
 			return err
 		}
 		if err := got.Complete(i, rows); err != nil {
-			return fmt.Errorf("session: collect: %w", err)
+			return c.fail(err)
 		}
 	}
 	c.all = got.All()
-	return c.take(got)
+	c.order = got.Order()
+	c.ws, err = got.Writeset()
+	return c.fail(err)
+}
+
+// fail notes an error that is the transaction's, for its client; any other is the session's.
+func (c *collected) fail(err error) error {
+	if err == nil || errors.As(err, &c.failed) {
+		return nil
+	}
+	return fmt.Errorf("session: collect: %w", err)
 }
 
 // reread asks for rows again.
@@ -266,13 +315,6 @@ func (s *Session) reread(q Reread) (rows [][][]byte, failure *wire.SQLError, err
 	s.srvW.Append(wire.AppendSync(q.Append(s.srvW.AvailableBuffer())))
 	r, rows, err := s.internal(true)
 	return rows, failureOf(r), err
-}
-
-// take notes what was found.
-func (c *collected) take(got Collected) (err error) {
-	c.order = got.Order()
-	c.ws, err = got.Writeset()
-	return err
 }
 
 // lostStatements prepares the collect step again after something hidden (a function that
@@ -389,7 +431,7 @@ func (s *Session) commitServer(c *collected) (reply, [][][]byte, error) {
 	r, rows, err := s.internal(len(c.adds) > 0)
 	s.skippable = 0
 	if err == nil && r.failed != nil { // what was to remove the COMMIT has been skipped
-		s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', ownCommit)))
+		s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', s.own(ownCommit))))
 		_, err = s.quiet()
 	}
 	if err == nil && r.status != wire.TxIdle {
@@ -449,6 +491,7 @@ func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 		return failure, true, nil
 	}
 	if len(s.later.adds) > 0 && !s.fits() {
+		s.later.repeats()
 		if err := s.catchUp(); err != nil {
 			return nil, false, err
 		}

@@ -17,7 +17,7 @@ import (
 type unseenLater struct {
 	postponed
 	what Unseen
-	held bool // its row must not have changed since, see glances
+	held bool // its row must not have changed since, see glances and later.relies
 }
 
 const (
@@ -29,6 +29,7 @@ const (
 // caught notes that a request comes behind what was put off, and is not put off itself. It does not count where that may be another time, because the session or the node
 // learns something: but for what adds to a row, which would not have its lock (putsOff).
 func (l *later) caught(r *request) {
+	l.repeats()
 	some := func(f func(p directPart) bool) bool { return r.direct != nil && slices.ContainsFunc(r.direct.parts, f) }
 	if r.direct != nil && !r.chosen || some(func(p directPart) bool { return p.form.who == "" }) {
 		return
@@ -75,14 +76,17 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 		return false, nil
 	}
 	p := &r.direct.parts[0]
-	if f := p.form; l.glanced && !s.redoable(r) || p.parse != nil || p.limited || !f.blind || f.who != s.sight.who || f.passes() {
+	if f := p.form; l.shown() && (!s.redoable(r) || s.dear()) || p.parse != nil || p.limited || !f.blind || f.who != s.sight.who || f.passes() {
 		return false, nil
 	}
 	if len(l.unseen) == 0 {
 		if ok, err := s.looks(); !ok {
 			return false, err
 		}
-		l.base, l.catalog = s.host.Unseen(), d.catalog
+		l.catalog = d.catalog
+		if l.base = s.host.Unseen(); l.shown() {
+			l.base = s.host.Sees()
+		}
 	}
 	if l.catalog != s.o.Collector.Catalog() || l.catalog != d.catalog {
 		return false, nil
@@ -98,7 +102,9 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 	if !p.kept {
 		p.bind, p.kept = slices.Clone(p.bind), true
 	}
-	l.unseen = append(l.unseen, unseenLater{postponed: postponed{p.form, p.form.how, p.bind}, what: what})
+	relies := l.relies(what.Table.Name, what.Row.Identity)
+	l.unseen = append(l.unseen, unseenLater{postponed: postponed{p.form, p.form.how, p.bind}, what: what, held: relies})
+	l.relied = l.relied || relies
 	rep.status = wire.TxActive
 	return true, s.answerAlone(r, rep, what.Tag)
 }
@@ -119,7 +125,7 @@ func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
 	if what.Inserts || n > 0 {
 		return what.Inserts && n == 1 && dropped, false, nil
 	}
-	there, shy := s.host.There(what.Row.Identity)
+	there, shy := s.host.There(what.Table.Key, what.Row.Identity)
 	if there || shy {
 		return !shy, false, nil
 	}
@@ -136,7 +142,7 @@ func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
 	if name == "" {
 		d.known++
 		d.first = max(d.first, 1)
-		name = formName(d.known)
+		name = d.formName(d.known)
 		frames = wire.AppendParse(frames, name, f.how.Probe(), nil)
 	}
 	if frames, err = f.how.AppendProbe(frames, name, what); err != nil {
@@ -208,7 +214,7 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 		if failure, _, err := s.commitLocal(); failure != nil || err != nil {
 			return true, failure, false, err
 		}
-		l.glanced = l.glanced || l.began.Known // the client may have seen when that transaction began
+		l.relied = l.relied || l.began.Known // the client may have seen when that transaction began
 	}
 	if ok {
 		_, _, seq := s.host.NewSeq()

@@ -275,9 +275,10 @@ func (m *member) expire() {
 
 // judgeAdvisory checks that all members know the same of locks when they have applied the same.
 func (w *world) judgeAdvisory() {
-	for _, m := range w.members {
-		if !slices.Equal(m.engine.Locks(), w.members[0].engine.Locks()) {
-			w.violation("%v knows %v, %v knows %v", m, m.engine.Locks(), w.members[0], w.members[0].engine.Locks())
+	list := w.present()
+	for _, m := range list {
+		if !slices.Equal(m.engine.Locks(), list[0].engine.Locks()) {
+			w.violation("%v knows %v, %v knows %v", m, m.engine.Locks(), list[0], list[0].engine.Locks())
 		}
 	}
 }

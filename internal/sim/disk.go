@@ -18,6 +18,9 @@ type disk struct {
 	full    bool
 	view    *raft.MemoryStorage
 	base    uint64 // compacted up to this entry
+
+	empty bool              // there is no log, see mayBegin
+	known map[uint32]uint64 // incarnations of others that were heard of
 }
 
 type write struct {

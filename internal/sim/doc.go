@@ -12,7 +12,7 @@
 //   - database: row versions, row locks in PostgreSQL's strengths with waiting and deadlocks,
 //     READ COMMITTED re-reads and REPEATABLE READ failures, unique and foreign keys; commits
 //     become visible in another order than logged, and a crash loses a suffix of the log
-//   - faults: node, database and machine crashes, backends that die at any moment
+//   - faults: node, database and machine crashes, backends that die at any moment; a member's disk that is lost (lostdisk.go)
 //
 // Invariants of a run, each checked while it happens or at its end:
 //

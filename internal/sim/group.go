@@ -145,6 +145,13 @@ func (m *member) apply(tasks []engine.Task, progress uint64) {
 		a.t.progress = progress
 	}
 	for _, t := range tasks {
+		if m.refuses(&t) {
+			if m.w.o.Planted == haltPlanted && !m.open {
+				continue
+			}
+			m.halt(&t)
+			return
+		}
 		switch t.Item.Kind {
 		case engine.KindCertified:
 			changes, tag := decode(t.Writeset)

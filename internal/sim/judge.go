@@ -7,7 +7,7 @@ import (
 
 // judge checks the whole history once everything is quiet.
 func (w *world) judge() {
-	for _, m := range w.members {
+	for _, m := range w.present() {
 		w.truth.checkPrefix(m)
 	}
 	w.judgeRefusals()
@@ -150,7 +150,7 @@ func (w *world) lists() ([]check.ListTransaction, check.ListOptions) {
 		}
 	}
 	var o check.ListOptions
-	for _, m := range w.members {
+	for _, m := range w.present() {
 		var ops []check.ListOp
 		for id := range rowsOf[tList] {
 			ops = append(ops, check.ListOp{Key: uint64(id), Read: m.db.at(rowKey{tList, id}, m.db.visible).v.list})

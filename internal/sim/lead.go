@@ -13,7 +13,7 @@ func (m *member) leads() {
 	round = m.in(func() {
 		m.w.after(gossipMicros, round)
 		self := m.id
-		in := lead.Input{Self: self, Leads: m.engine.View().Leader == self}
+		in := lead.Input{Self: self, Leads: m.engine.View().Leader == self, Halted: m.halted}
 		for _, o := range m.w.members {
 			in.Members = append(in.Members, lead.Member{ID: o.id, Links: o.links(), Fit: m.linked(o) && o.open, Wrote: m.engine.Wrote(o.id)})
 		}

@@ -1,6 +1,10 @@
 package sim
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // grace is how long after healing every member must have committed, and again how long
 // after the last transaction all must be equal.
@@ -31,7 +35,7 @@ func (w *world) advance() {
 		w.faulty = false
 		w.healMajority()
 	case phaseAll:
-		w.core = w.members
+		w.core = w.present()
 		w.net.heal()
 		for _, m := range w.members {
 			w.mend(m)
@@ -45,6 +49,7 @@ func (w *world) advance() {
 func (w *world) healMajority() {
 	n := len(w.members)
 	order := w.rnd.order(n)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(w.members[a].lacks(), w.members[b].lacks()) })
 	w.core = nil
 	for _, i := range order[:n/2+1] {
 		w.core = append(w.core, w.members[i])
@@ -102,6 +107,7 @@ func (w *world) mend(m *member) {
 	m.away, m.disk.full = false, false
 	m.db.resume()
 	m.resume()
+	m.unhalt()
 	if !m.up {
 		m.start()
 	}
@@ -161,11 +167,17 @@ func (w *world) converged() bool {
 		}
 	}
 	for _, m := range w.members {
+		if m.disk.empty && !m.out {
+			return false
+		}
+	}
+	list := w.present()
+	for _, m := range list {
 		if !m.up || !m.open || m.group != nil {
 			return false
 		}
 		e := m.engine
-		if e.Applied() != e.Ordinal() || e.Ordinal() != w.members[0].engine.Ordinal() || e.Holes() || len(e.Locks()) > 0 {
+		if e.Applied() != e.Ordinal() || e.Ordinal() != list[0].engine.Ordinal() || e.Holes() || len(e.Locks()) > 0 {
 			return false
 		}
 	}

@@ -21,6 +21,7 @@ type member struct {
 	held        []func() // what waits for the end of the pause
 	still       int64    // its clock stands still until then
 	away        bool     // down until it is mended
+	out         bool     // for good, see mayBegin
 	shaky       bool     // will lose power soon after its next start
 	incarnation uint64   // survives crashes, grows at every start
 	engine      *engine.Engine
@@ -30,6 +31,7 @@ type member struct {
 	awake     bool // a pump is on the agenda
 	gathering bool // a release of held proposals is on the agenda
 	busy      bool // carrying out a Ready
+	halted    bool // it has come to an item that it cannot carry out, see halt
 	open      bool // sessions may work: everything older is applied
 	fence     uint64
 	seq       uint64
@@ -47,7 +49,7 @@ type member struct {
 // start begins a life of the node from what disk and database hold. Backends of an
 // earlier life are ended before the position is read.
 func (m *member) start() {
-	if m.up {
+	if m.up || m.out {
 		return
 	}
 	if m.db.paused {
@@ -56,6 +58,9 @@ func (m *member) start() {
 	}
 	if m.disk.full {
 		m.startLater(m.w.rnd.between(1000, 50_000))
+		return
+	}
+	if !m.mayBegin() {
 		return
 	}
 	if m.db.dead {
@@ -73,17 +78,7 @@ func (m *member) start() {
 	if m.w.o.Planted == "start-panics" && m.incarnation > 1 {
 		panic("planted")
 	}
-	p := engine.Position{Member: m.db.member, Ordinal: m.db.progress, Floor: m.db.floor, Marks: maps.Clone(m.db.marks)}
-	switch m.w.o.Planted {
-	case "progress-forgotten":
-		p.Ordinal = 0
-	case "marks-ignored":
-		p.Marks = nil
-	case "floor-ignored":
-		p.Floor = 0
-	case "clone-taken-for-own":
-		p.Member = m.id
-	}
+	p := m.position()
 	m.w.say("%v: starts at ordinal %d, floor %d, %d marks of member %d", m, p.Ordinal, p.Floor, len(p.Marks), p.Member)
 	m.begun = p.Ordinal
 	if s := m.db.saved; s != nil {
@@ -104,7 +99,7 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
-	m.saving, m.awake, m.busy, m.gathering, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, nil, nil, 1, 0, 0
+	m.saving, m.awake, m.busy, m.gathering, m.halted, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, false, nil, nil, 1, 0, 0
 	m.sessions, m.submitted, m.known = nil, map[uint64]*session{}, map[rowKey]counted{}
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"
 	if !e.Submit(engine.Submission{Kind: engine.KindFence, Seq: m.fence}) {
@@ -115,6 +110,22 @@ func (m *member) start() {
 	m.leads()
 	m.beginLocks()
 	m.aftershock()
+}
+
+// position is what the database says it holds.
+func (m *member) position() engine.Position {
+	p := engine.Position{Member: m.db.member, Ordinal: m.db.progress, Floor: m.db.floor, Marks: maps.Clone(m.db.marks)}
+	switch m.w.o.Planted {
+	case "progress-forgotten":
+		p.Ordinal = 0
+	case "marks-ignored":
+		p.Marks = nil
+	case "floor-ignored":
+		p.Floor = 0
+	case "clone-taken-for-own":
+		p.Member = m.id
+	}
+	return p
 }
 
 // stop ends a life of the node. Unsynced log writes are lost if power is.

@@ -37,6 +37,7 @@ func (n *network) send(from, to *member, data []byte) {
 		}
 		return
 	}
+	to.disk.knows(from)
 	copies := 1
 	if w.faulty && w.rnd.chance(s.lossPerMille) {
 		w.stats.Lost++

@@ -22,14 +22,14 @@ var bugs = []string{
 	// in the model of the node: what internal/node could get wrong
 	"gate-removed", "gate-times-out", "progress-not-written", "progress-forgotten", "marks-ignored", "orphan-mark-not-written",
 	"orphan-not-told", "group-reversed", "commit-not-awaited", "acknowledged-early", "given-up-is-failed", "cancel-arrives-late",
-	"base-read-late", "held-at-commit", "key-skipped", "locks-forgotten", "absent-reads-forgotten", "no-fence", "incarnation-reused", "backends-survive", "database-loss-unnoticed",
+	"base-read-late", "held-at-commit", "key-skipped", "rows-taken-for-one", "locks-forgotten", "absent-reads-forgotten", "no-fence", "incarnation-reused", "backends-survive", "database-loss-unnoticed",
 	"floor-ignored", "clone-taken-for-own", "clone-keeps-marks", "adopted-in-flight",
 	"checkpoint-before-applied", "checkpoint-not-flushed", "compact-before-checkpoint", "compact-beyond-checkpoint", "lost-unnoticed", "clone-keeps-log",
-	"notified-early", "notified-before-open", "blind-base-late", "blind-miss-not-told", "blind-half", "held-forgotten",
+	"halted-moves-on", "notified-early", "notified-before-open", "blind-base-late", "blind-miss-not-told", "blind-half", "held-forgotten",
 	// advisory locks: in their table, in the engine, in the model of the node
 	"lock-granted-twice", "lock-outlives-node", "checkpoint-without-locks", "expire-unchecked", "lease-ignored", "locked-early",
 	// in ordering, and in the model of the log
-	"sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored", "full-disk-ignored", "open-does-not-sync",
+	"lost-disk-votes", "sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored", "full-disk-ignored", "open-does-not-sync",
 	"open-trusts-the-cache",
 }
 

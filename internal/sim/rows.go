@@ -148,6 +148,19 @@ func encode(changes []change, tag uint64) *writeset.Writeset {
 	return ws
 }
 
+// takenForOne is what was captured where two rows have one identity: the last change of each.
+func takenForOne(changes []change) (out []change) {
+	for _, c := range changes {
+		i := slices.IndexFunc(out, func(o change) bool { return o.key.t == c.key.t && o.key.id/2 == c.key.id/2 })
+		if i < 0 {
+			out = append(out, c)
+		} else {
+			out[i] = c
+		}
+	}
+	return out
+}
+
 // decode returns what encode was given.
 func decode(ws *writeset.Writeset) (changes []change, tag uint64) {
 	for _, r := range ws.Rows {

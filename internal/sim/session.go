@@ -139,7 +139,11 @@ func (s *session) collect() {
 		}
 	}
 	s.a.changes = append(s.a.changes, s.a.adds...)
-	ws := encode(s.a.changes, s.a.tag)
+	changes := s.a.changes
+	if s.m.w.o.Planted == "rows-taken-for-one" {
+		changes = takenForOne(changes)
+	}
+	ws := encode(changes, s.a.tag)
 	if s.m.w.o.Planted == "key-skipped" && len(ws.Keys) > 0 {
 		ws.Keys = ws.Keys[1:]
 	}

@@ -20,6 +20,8 @@ type Stats struct {
 	Added                                                                            int // additions that were made at COMMIT
 	Blind, BlindMissed, Held, Shunned                                                int // blind transactions; of these, that found no row; rows that were shown; and that were not tried
 	Reached                                                                          int // new connections
+	LostDisks, StayedOut                                                             int
+	Halts                                                                            int // members that could not go on
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps                            int
 }
 

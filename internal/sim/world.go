@@ -69,6 +69,7 @@ type Result struct {
 
 // world is one simulation.
 type world struct {
+	seed     uint64
 	o        Options
 	swarm    swarm
 	rnd      *random
@@ -144,7 +145,7 @@ func Run(seed uint64, o Options) (res Result) {
 	reader := rand.Reader
 	rand.Reader = newRandom(seed ^ 0xe1ec)
 	defer func() { rand.Reader = reader }()
-	w := &world{o: o, rnd: newRandom(seed), tags: initialTag, faulty: true, heard: map[listenerKey]heard{}}
+	w := &world{o: o, seed: seed, rnd: newRandom(seed), tags: initialTag, faulty: true, heard: map[listenerKey]heard{}}
 	w.swarm = newSwarm(w.rnd, &o)
 	plant(o.Planted)
 	defer plant("")
@@ -181,6 +182,7 @@ func (w *world) run() {
 		c.next()
 	}
 	w.faults()
+	w.loseDisk(w.seed)
 	w.deadline = w.swarm.safety + grace
 	w.after(w.swarm.safety, func() {
 		w.advance()

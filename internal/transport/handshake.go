@@ -12,7 +12,7 @@ import (
 
 const (
 	magic           = "TUTTIm" // six bytes: a member stream
-	protocolVersion = 1
+	protocolVersion = 2
 	nonceBytes      = 32
 	macBytes        = sha256.Size
 	clusterBytesMax = 255
@@ -42,6 +42,11 @@ var refusalTexts = map[refusal]string{
 	refusedMember:      "unknown member: check the member ids and addresses on both sides",
 	refusedSecret:      "wrong secret: all members need the same cluster secret",
 	refusedCertificate: "wrong certificate: its name is not that of the member",
+
+	refusedAuthority: "wrong certificate: no authority that the other side knows has signed it",
+	refusedExpired:   "wrong certificate: it has expired, or is not valid yet",
+	refusedUnfit:     "wrong certificate: it cannot be used between members",
+	refusedClear:     "no TLS: the other side has member_tls, and this one needs it, too",
 }
 
 func (r refusal) Error() string {
@@ -80,6 +85,9 @@ func readHello(r io.Reader) (hello, []byte, error) {
 	raw := make([]byte, prefixBytes, prefixBytes+helloBytesMax)
 	if _, err := io.ReadFull(r, raw); err != nil {
 		return hello{}, nil, fmt.Errorf("%w: %w", errGarbage, err)
+	}
+	if raw[0] == recordHandshake && raw[1] == recordVersion {
+		return hello{}, nil, errSpeaksTLS
 	}
 	if string(raw[:len(magic)]) != magic {
 		return hello{}, nil, errGarbage
@@ -166,14 +174,12 @@ func dialHandshake(rw io.ReadWriter, h hello, secret []byte) error {
 	return nil
 }
 
-// acceptHandshake is the acceptor's side. permit judges what the dialer claims to be. The
-// returned member is authenticated when the error is nil.
-func acceptHandshake(rw io.ReadWriter, secret []byte, permit func(hello) refusal) (uint32, error) {
+// acceptHandshake is the acceptor's side. Any of the secrets will do. permit judges what the dialer claims to be; a refusal
+// in the chain of its error is sent. The returned member is authenticated when the error is nil.
+func acceptHandshake(rw io.ReadWriter, secrets [][]byte, permit func(hello) error) (uint32, error) {
 	h, first, err := readHello(rw)
 	if err == nil {
-		if r := permit(h); r != accepted {
-			err = r
-		}
+		err = permit(h)
 	}
 	if err != nil {
 		return 0, refuse(rw, err)
@@ -189,10 +195,12 @@ func acceptHandshake(rw io.ReadWriter, secret []byte, permit func(hello) refusal
 	if _, err := io.ReadFull(rw, proof[:]); err != nil {
 		return 0, fmt.Errorf("the handshake was not finished: %w", err)
 	}
-	if !hmac.Equal(proof[:], prove(secret, labelDialer, first, nonce[:])) {
-		return 0, refuse(rw, refusedSecret)
+	for _, secret := range secrets {
+		if hmac.Equal(proof[:], prove(secret, labelDialer, first, nonce[:])) {
+			return h.from, writeVerdict(rw, accepted, prove(secret, labelAcceptor, first, nonce[:]))
+		}
 	}
-	return h.from, writeVerdict(rw, accepted, prove(secret, labelAcceptor, first, nonce[:]))
+	return 0, refuse(rw, fmt.Errorf("member %d: %w", h.from, refusedSecret))
 }
 
 // refuse tells the dialer when err is a refusal; garbage gets no answer.

@@ -74,7 +74,7 @@ func launch(t *testing.T, self uint32, l net.Listener, peers map[uint32]string, 
 	t.Helper()
 	m := &member{logs: &logBuffer{}, addr: l.Addr().String(), got: make(chan string, 100000)}
 	o := Options{
-		Self: self, Cluster: "c1", Listener: l, Peers: peers, Secret: []byte("0123456789abcdef"),
+		Self: self, Cluster: "c1", Listener: l, Peers: peers, Credentials: known(secret),
 		Logger: slog.New(slog.NewTextHandler(m.logs, nil)),
 		Handler: func(from uint32, frame []byte) {
 			m.got <- string(rune('0'+from)) + ":" + string(frame)
@@ -91,6 +91,11 @@ func launch(t *testing.T, self uint32, l net.Listener, peers map[uint32]string, 
 	m.Transport = tr
 	t.Cleanup(func() { tr.Close() })
 	return m
+}
+
+// known gives credentials that do not change: secrets, without TLS.
+func known(secrets ...[]byte) func() Credentials {
+	return func() Credentials { return Credentials{Secrets: secrets} }
 }
 
 // pair starts members 1 and 2 that know each other and waits until they are connected;

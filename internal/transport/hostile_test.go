@@ -42,6 +42,9 @@ func authenticated(t *testing.T, m *member) net.Conn {
 	if err := dialHandshake(c, hello{from: 2, to: 1, cluster: "c1"}, secret); err != nil {
 		t.Fatal(err)
 	}
+	if err := new(Transport).exchangeAsDialer(c, 1); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -100,7 +103,7 @@ func TestRefusalsAreDistinct(t *testing.T) {
 func TestRefusedDialerSaysWhy(t *testing.T) {
 	one, _ := strangers(t, func(o *Options, _ *timing) {
 		if o.Self == 1 {
-			o.Secret = []byte("another")
+			o.Credentials = known([]byte("another"))
 		}
 	})
 	eventually(t, "reason in the log", func() bool { return one.logs.count("wrong secret") > 0 })
@@ -148,8 +151,8 @@ func TestGarbageDisturbsNobody(t *testing.T) {
 		[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
 		bytes.Repeat([]byte{0}, 100),
 		bytes.Repeat([]byte{0xFF}, 100000),
-		append([]byte(magic), 1, 0, 0xFF, 0xFF),
-		append([]byte(magic), 1, 0, 1, 0),
+		append([]byte(magic), protocolVersion, 0, 0xFF, 0xFF),
+		append([]byte(magic), protocolVersion, 0, 1, 0),
 	} {
 		c := dialTo(t, two)
 		// The member may have closed already; that is the point.
@@ -249,7 +252,10 @@ func TestSilentConnectionsDie(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if _, err := acceptHandshake(a, secret, func(hello) refusal { return accepted }); err != nil {
+	if _, err := acceptHandshake(a, [][]byte{secret}, func(hello) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := new(Transport).exchangeAsAcceptor(a, 1); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "connected", func() bool { return m.Stats()[2].Connected })

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bufio"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -62,7 +61,7 @@ func (t *Transport) serve(conn net.Conn) {
 		return
 	}
 	if err != nil {
-		t.logs.warn("refused "+refusalKind(err), unknownLogEvery, "refused a connection", "remote", conn.RemoteAddr(), "error", err)
+		t.logs.warn("refused "+refusedWhy(err), unknownLogEvery, "refused a connection", "remote", conn.RemoteAddr(), "error", err)
 		return
 	}
 	p := t.peers[from]
@@ -79,6 +78,7 @@ func (t *Transport) serve(conn net.Conn) {
 		<-older.finished // T2: its handler call may still be running
 	}
 	p.incoming.Store(true)
+	p.hurry() // it is there
 	err = t.receive(p, secured)
 	conn.Close()
 	t.retire(from, s)
@@ -90,48 +90,60 @@ func (t *Transport) serve(conn net.Conn) {
 	}
 }
 
-// refusalKind keeps log lines of different reasons apart, without letting strangers make up kinds.
-func refusalKind(err error) string {
+// refusedWhy keeps log lines of different reasons apart, without letting strangers make up kinds. It is empty for what is no
+// refusal.
+func refusedWhy(err error) string {
 	var r refusal
-	if errors.As(err, &r) {
+	switch {
+	case errors.As(err, &r):
 		return r.Error()
+	case errors.Is(err, errTLS):
+		return "TLS"
 	}
-	return "garbage"
+	var facts *Refused
+	if errors.As(err, &facts) {
+		return fmt.Sprint("facts of ", facts.Member)
+	}
+	return ""
 }
 
-// authenticate runs TLS, if configured, and the handshake.
+// authenticate runs TLS, if configured, and both parts of the handshake.
 func (t *Transport) authenticate(conn net.Conn) (net.Conn, uint32, error) {
 	tune(conn)
 	if err := conn.SetDeadline(time.Now().Add(t.timing.handshake)); err != nil {
 		return nil, 0, err
 	}
-	secured := conn
-	var state *tls.ConnectionState
-	if t.o.TLS != nil {
-		c := tls.Server(conn, t.o.TLS)
-		if err := c.HandshakeContext(t.ctx); err != nil {
-			return nil, 0, err
-		}
-		st := c.ConnectionState()
-		secured, state = c, &st
-	}
-	from, err := acceptHandshake(secured, t.o.Secret, func(h hello) refusal { return t.permit(h, state) })
+	c := t.o.Credentials()
+	secured, ch, err := c.accept(t.ctx, conn)
 	if err != nil {
+		return nil, 0, err
+	}
+	secrets := make([][]byte, 0, len(c.Secrets))
+	for _, s := range c.Secrets {
+		secrets = append(secrets, ch.bind(s))
+	}
+	from, err := acceptHandshake(secured, secrets, func(h hello) error {
+		if r := t.permit(h); r != accepted {
+			return r
+		}
+		return c.judge(ch.chain, h.from, t.o.PeerName)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := t.exchangeAsAcceptor(secured, from); err != nil {
 		return nil, 0, err
 	}
 	return secured, from, conn.SetDeadline(time.Time{})
 }
 
-// permit judges a dialer's claim. state is nil without TLS.
-func (t *Transport) permit(h hello, state *tls.ConnectionState) refusal {
+// permit judges a dialer's claim.
+func (t *Transport) permit(h hello) refusal {
 	if h.cluster != t.o.Cluster {
 		return refusedCluster
 	}
 	if _, known := t.peers[h.from]; !known || h.to != t.o.Self {
 		return refusedMember
-	}
-	if state != nil && state.PeerCertificates[0].VerifyHostname(t.o.PeerName(h.from)) != nil {
-		return refusedCertificate
 	}
 	return accepted
 }

@@ -2,6 +2,8 @@ package transport
 
 import (
 	"log/slog"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 )
@@ -42,9 +44,9 @@ func (g *gate) warn(key string, every time.Duration, message string, args ...any
 	g.logger.Warn(message, args...)
 }
 
-// forget lets the next line of this key through.
-func (g *gate) forget(key string) {
+// forget lets the next line of every key that begins so through.
+func (g *gate) forget(begin string) {
 	g.mu.Lock()
-	delete(g.last, key)
+	maps.DeleteFunc(g.last, func(key string, _ time.Time) bool { return strings.HasPrefix(key, begin) })
 	g.mu.Unlock()
 }

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,12 +24,9 @@ type Options struct {
 	Listener net.Listener
 	// Peers maps every other member to its host:port.
 	Peers map[uint32]string
-	// Secret is shared by all members. It is required unless TLS is set. It should have 32
-	// random bytes: who records a handshake can try out short ones.
-	Secret []byte
-	// TLS, if set, is used on all connections, with certificates required on both sides; so it
-	// needs Certificates, RootCAs and ClientCAs.
-	TLS *tls.Config
+	// Credentials is asked at every connection, so that what it gives can be renewed; connections that exist stay. It must be
+	// quick, and is called from several goroutines. Whether it gives TLS does not change.
+	Credentials func() Credentials
 	// PeerName is the name in a member's certificate. Required with TLS.
 	PeerName func(member uint32) string
 	// FrameBytesMax bounds a frame. Zero means 64 MiB. A longer one is not sent, and when received
@@ -39,6 +35,12 @@ type Options struct {
 	// QueueBytesMax bounds the frames waiting for one peer. Zero means 64 MiB. When it is full, new
 	// frames are dropped and counted.
 	QueueBytesMax int
+	// Facts, if set, gives what this member says of itself at each handshake, to members that have proved themselves.
+	Facts func() []byte
+	// Judge, if set, is told what another member says of itself before any frame of the connection is sent or taken. With an
+	// error there is no connection, and the other member is told why. It is called from several goroutines, and
+	// must not call Close or Renew.
+	Judge func(member uint32, facts []byte) error
 	// Handler gets every received frame and owns it. It is called from one goroutine per
 	// member, in order; while it runs nothing more is read from that member. It must not call
 	// Close.
@@ -92,8 +94,12 @@ func (o *Options) validate() error {
 	complain(o.Listener == nil, "Options.Listener is nil: listen first")
 	complain(o.Handler == nil, "Options.Handler is nil: somebody must take the frames")
 	complain(len(o.Cluster) == 0 || len(o.Cluster) > clusterBytesMax, "Options.Cluster has %d bytes: use 1 to %d", len(o.Cluster), clusterBytesMax)
-	complain(len(o.Secret) == 0 && o.TLS == nil, "Options has neither Secret nor TLS: members could not prove who they are")
-	complain(o.TLS != nil && o.PeerName == nil, "Options.TLS needs Options.PeerName")
+	complain(o.Credentials == nil, "Options.Credentials is nil: members could not prove who they are")
+	if o.Credentials != nil {
+		c := o.Credentials()
+		complain(len(c.Secrets) == 0, "Options.Credentials gives no secret: members could not prove who they are")
+		complain(c.TLS != nil && o.PeerName == nil, "Options.PeerName is nil: with TLS members have names")
+	}
 	complain(o.FrameBytesMax < 0 || int64(o.FrameBytesMax) > 1<<31, "Options.FrameBytesMax is %d: use 1 to 2^31", o.FrameBytesMax)
 	complain(o.QueueBytesMax < o.FrameBytesMax, "Options.QueueBytesMax is %d, below FrameBytesMax %d: the longest frame would not fit", o.QueueBytesMax, o.FrameBytesMax)
 	_, self := o.Peers[o.Self]

@@ -3,12 +3,12 @@ package transport
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,6 +24,11 @@ type peer struct {
 	id      uint32
 	address string
 	queue   *queue
+	again   chan struct{} // capacity 1: dial without waiting, see hurry
+
+	mu      sync.Mutex
+	conn    net.Conn // see hold
+	renewed bool
 
 	connected      atomic.Bool
 	incoming       atomic.Bool
@@ -33,6 +38,8 @@ type peer struct {
 	sentBytes      atomic.Uint64
 	receivedFrames atomic.Uint64
 	receivedBytes  atomic.Uint64
+
+	turn secretTurn
 }
 
 // run keeps one connection to the peer until ctx ends.
@@ -45,6 +52,9 @@ func (p *peer) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, refusedSecret) && p.turn.next(len(p.t.o.Credentials().Secrets)) || errors.Is(err, errRenewed) {
+			continue
+		}
 		if time.Since(began) > min(p.t.timing.backoffMax, p.t.timing.stall) {
 			backoff = p.t.timing.backoffMin // it was not refused at once
 		}
@@ -54,11 +64,14 @@ func (p *peer) run(ctx context.Context) {
 				p.t.o.Gone(p.id)
 			}
 		}
-		p.t.logs.warn(fmt.Sprintf("outgoing %d", p.id), outgoingLogEvery, "no connection to member",
+		p.t.logs.warn(p.logKey()+refusedWhy(err), outgoingLogEvery, "no connection to member",
 			"member", p.id, "address", p.address, "error", err)
 		select {
 		case <-ctx.Done():
 			return
+		case <-p.again:
+			backoff = p.t.timing.backoffMin
+			continue
 		case <-time.After(backoff/2 + rand.N(backoff)):
 		}
 		backoff = min(2*backoff, p.t.timing.backoffMax)
@@ -66,7 +79,7 @@ func (p *peer) run(ctx context.Context) {
 }
 
 // connection makes one connection, sends on it until it breaks and says why.
-func (p *peer) connection(ctx context.Context, way *patience) error {
+func (p *peer) connection(ctx context.Context, way *patience) (err error) {
 	conn, err := p.dial(ctx, way)
 	if err != nil {
 		way.failed(err)
@@ -76,17 +89,23 @@ func (p *peer) connection(ctx context.Context, way *patience) error {
 		return errors.Join(net.ErrClosed, conn.Close())
 	}
 	defer p.t.untrack(conn)
+	p.hold(conn)
+	defer func() {
+		if p.release() {
+			err = errRenewed
+		}
+	}()
 	tune(conn)
 	if err := conn.SetDeadline(time.Now().Add(way.handshake())); err != nil {
 		return err
 	}
-	stream := conn
-	if p.t.o.TLS != nil {
-		c := p.t.o.TLS.Clone()
-		c.ServerName = p.t.o.PeerName(p.id)
-		stream = tls.Client(conn, c)
+	stream, err := p.greet(ctx, conn)
+	if err != nil {
+		way.failed(err)
+		return err
 	}
-	if err := dialHandshake(stream, hello{from: p.t.o.Self, to: p.id, cluster: p.t.o.Cluster}, p.t.o.Secret); err != nil {
+	p.turn.refused = 0
+	if err := p.t.exchangeAsDialer(stream, p.id); err != nil {
 		way.failed(err)
 		return err
 	}
@@ -101,12 +120,31 @@ func (p *peer) connection(ctx context.Context, way *patience) error {
 		p.connected.Store(false)
 		p.dropped.Add(p.queue.empty()) // T6
 	}()
-	p.t.logs.forget(fmt.Sprintf("outgoing %d", p.id))
+	p.t.logs.forget(p.logKey())
 	p.t.o.Logger.Info("connected to member", "member", p.id, "address", p.address)
 	if p.t.o.Connected != nil {
 		p.t.o.Connected(p.id)
 	}
 	return p.keep(ctx, conn, stream)
+}
+
+// logKey begins the keys of what is logged while there is no connection.
+func (p *peer) logKey() string { return fmt.Sprintf("outgoing %d ", p.id) }
+
+// greet runs TLS, if configured, and the handshake on conn, and returns what frames are sent on.
+func (p *peer) greet(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	c := p.t.o.Credentials()
+	stream, ch, err := c.dial(ctx, conn, p.id, p.t.o.PeerName)
+	if err != nil {
+		return nil, err
+	}
+	secret := ch.bind(p.turn.of(c.Secrets))
+	err = dialHandshake(stream, hello{from: p.t.o.Self, to: p.id, cluster: p.t.o.Cluster}, secret)
+	var r refusal
+	if errors.As(err, &r) {
+		err = fmt.Errorf("it refuses this member: %w", err)
+	}
+	return stream, err
 }
 
 // dial connects to one of the addresses that the peer's name stands for. That the name is slow to be found is no sign of

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -51,17 +50,13 @@ func start(o Options, tm timing) (*Transport, error) {
 		}
 		return nil, err
 	}
-	if o.TLS != nil {
-		o.TLS = o.TLS.Clone()
-		o.TLS.ClientAuth = tls.RequireAndVerifyClientCert
-	}
 	t := &Transport{
 		o: o, timing: tm, logs: newGate(o.Logger),
 		peers: map[uint32]*peer{}, conns: map[net.Conn]struct{}{}, streams: map[uint32]*stream{},
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	for id, address := range o.Peers {
-		t.peers[id] = &peer{t: t, id: id, address: address, queue: newQueue(o.QueueBytesMax)}
+		t.peers[id] = &peer{t: t, id: id, address: address, queue: newQueue(o.QueueBytesMax), again: make(chan struct{}, 1)}
 	}
 	t.wg.Add(1)
 	go t.accept()

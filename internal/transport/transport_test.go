@@ -186,13 +186,15 @@ func TestFaultSeam(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	good := func() Options {
-		return Options{Self: 1, Cluster: "c", Listener: listen(t, "127.0.0.1:0"), Secret: []byte("s"), Handler: func(uint32, []byte) {}}
+		return Options{Self: 1, Cluster: "c", Listener: listen(t, "127.0.0.1:0"), Credentials: known([]byte("s")), Handler: func(uint32, []byte) {}}
 	}
 	for what, spoil := range map[string]func(*Options){
 		"Listener":      func(o *Options) { o.Listener.Close(); o.Listener = nil },
 		"Handler":       func(o *Options) { o.Handler = nil },
 		"Cluster":       func(o *Options) { o.Cluster = "" },
-		"Secret":        func(o *Options) { o.Secret = nil },
+		"Credentials":   func(o *Options) { o.Credentials = nil },
+		"no secret":     func(o *Options) { o.Credentials = known() },
+		"PeerName":      func(o *Options) { o.Credentials = func() Credentials { return Credentials{[][]byte{secret}, &TLS{}} } },
 		"FrameBytesMax": func(o *Options) { o.FrameBytesMax = -1 },
 		"QueueBytesMax": func(o *Options) { o.QueueBytesMax = 1 },
 		"Peers":         func(o *Options) { o.Peers = map[uint32]string{1: "x:1"} },

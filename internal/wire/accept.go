@@ -68,6 +68,17 @@ func Accept(conn net.Conn, o FrontOptions) (*Startup, *CancelRequest, error) {
 	return nil, nil, err
 }
 
+// StartupError refuses a client that has said who it wants to be.
+type StartupError struct {
+	Params map[string]string // of its start-up packet
+	Err    *SQLError
+}
+
+func (e *StartupError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what the client was told.
+func (e *StartupError) Unwrap() error { return e.Err }
+
 // negotiation is the state of one Accept.
 //
 //	start ──0x16──→ TLS ─────────┐
@@ -247,8 +258,8 @@ func (n *negotiation) startup(body []byte) (*Startup, error) {
 		return nil, Fatalf(CodeInvalidAuthorization, "no PostgreSQL user name specified in startup packet")
 	}
 	if n.options.RequireTLS && n.tls == nil {
-		return nil, Fatalf(CodeInvalidAuthorization, "connections without encryption are not allowed").
-			WithHint("Connect with sslmode=require or stronger.")
+		return nil, &StartupError{s.Params, Fatalf(CodeInvalidAuthorization, "connections without encryption are not allowed").
+			WithHint("Connect with sslmode=require or stronger.")}
 	}
 	s.Conn, s.TLS, s.Deadline, s.budget = n.conn, n.tls, n.deadline, n.raw
 	s.Reader = NewReader(n.conn, Limits{unknown: "message type %d before authentication"})

@@ -14,7 +14,23 @@ type LoginOptions struct {
 	// with this process's own identity: anybody who reaches the member would
 	// be that role. Default: refused.
 	AllowTrust bool
+	// Require is the weakest proof of who the client is that will do, whatever the local server asks for.
+	Require Proof
 }
+
+// Proof is what a client is asked for.
+type Proof byte
+
+// Proofs, from none to the strongest.
+const (
+	ProofNone     Proof = iota
+	ProofPassword       // in clear text
+	ProofMD5
+	ProofSCRAM
+)
+
+// String is the name of the method in pg_hba.conf.
+func (p Proof) String() string { return [...]string{"trust", "password", "md5", "scram-sha-256"}[p] }
 
 // LoginResult is a client logged in at the local server.
 type LoginResult struct {
@@ -24,6 +40,7 @@ type LoginResult struct {
 	Frames        []byte            // ParameterStatus and notices, for the client
 	TxStatus      byte              // of ReadyForQuery
 	Reader        *Reader           // of backend, with what was read ahead; BackendLimits
+	Proof         Proof             // that the client has given
 }
 
 // String leaves out the secret (W5).
@@ -106,7 +123,6 @@ type login struct {
 	toBackend *Writer
 	result    *LoginResult
 	offered   []string // SASL mechanisms the client may choose from
-	asked     bool     // the client had to prove something
 	ok        bool     // AuthenticationOk has come
 }
 

@@ -21,19 +21,19 @@ func (l *login) authentication(f Frame) error {
 	case AuthOk:
 		return l.admitted(f)
 	case AuthCleartextPassword:
-		return l.relay(f.Raw, passwordLimits)
+		return l.relay(ProofPassword, f.Raw, passwordLimits)
 	case AuthMD5Password:
 		if len(rest) != 4 {
 			return backendFailed(badMessage("invalid salt in AuthenticationMD5Password"))
 		}
-		return l.relay(f.Raw, passwordLimits)
+		return l.relay(ProofMD5, f.Raw, passwordLimits)
 	case AuthSASL:
 		return l.offerSASL(rest)
 	case AuthSASLContinue:
 		if l.offered == nil {
 			return unexpected(f)
 		}
-		return l.relay(f.Raw, saslLimits)
+		return l.relay(ProofSCRAM, f.Raw, saslLimits)
 	case AuthSASLFinal:
 		if l.offered == nil {
 			return unexpected(f)
@@ -59,7 +59,10 @@ func methodName(code uint32) string {
 
 // admitted handles AuthenticationOk.
 func (l *login) admitted(f Frame) error {
-	if !l.asked && !l.options.AllowTrust {
+	if l.result.Proof == ProofNone && l.options.Require > ProofNone {
+		return l.weak(ProofNone)
+	}
+	if l.result.Proof == ProofNone && !l.options.AllowTrust {
 		return Fatalf(CodeInvalidAuthorization, "role %q was admitted by the local PostgreSQL without authentication", l.client.Params["user"]).
 			WithDetail("The local line of pg_hba.conf says trust or peer, which would admit every client of this member.").
 			WithHint("Use scram-sha-256 for this role in the local lines of pg_hba.conf, or allow trust in the member's configuration.")
@@ -69,9 +72,19 @@ func (l *login) admitted(f Frame) error {
 	return nil
 }
 
-// relay asks the client and passes its answer on.
-func (l *login) relay(question []byte, limits Limits) error {
-	answer, err := l.ask(question, limits)
+// weak refuses what proves less than is required.
+func (l *login) weak(p Proof) error {
+	return Fatalf(CodeInvalidAuthorization, "role %q is admitted by the local PostgreSQL by method %s, where %s is required", l.client.Params["user"], p, l.options.Require).
+		WithDetail("The rules for clients (hba_file) require it of this client.").
+		WithHint("Use %s for this role in the local lines of PostgreSQL's own pg_hba.conf.", l.options.Require)
+}
+
+// relay asks the client for a proof and passes its answer on.
+func (l *login) relay(p Proof, question []byte, limits Limits) error {
+	if p < l.options.Require {
+		return l.weak(p) // before the client has shown anything
+	}
+	answer, err := l.ask(p, question, limits)
 	if err != nil {
 		return err
 	}
@@ -79,7 +92,7 @@ func (l *login) relay(question []byte, limits Limits) error {
 	return nil
 }
 
-func (l *login) ask(question []byte, limits Limits) (Frame, error) {
+func (l *login) ask(p Proof, question []byte, limits Limits) (Frame, error) {
 	l.toClient.Append(question)
 	if err := l.flushClient(); err != nil {
 		return Frame{}, err
@@ -89,7 +102,7 @@ func (l *login) ask(question []byte, limits Limits) (Frame, error) {
 	if err != nil {
 		return Frame{}, &ClientError{err}
 	}
-	l.asked = true
+	l.result.Proof = p
 	return f, nil
 }
 
@@ -108,7 +121,7 @@ func (l *login) offerSASL(rest []byte) error {
 		return Fatalf(CodeFeatureNotSupported, "the local PostgreSQL offers no SASL mechanism that can be relayed").
 			WithDetail("It offers %q; %s is needed.", names, mechanismScram)
 	}
-	answer, err := l.ask(AppendAuthenticationSASL(nil, l.offered), saslLimits)
+	answer, err := l.ask(ProofSCRAM, AppendAuthenticationSASL(nil, l.offered), saslLimits)
 	if err != nil {
 		return err
 	}

@@ -124,6 +124,7 @@ func TestLoginRelays(t *testing.T) {
 		}
 		r := s.succeeds()
 		equal(t, name, *r, LoginResult{BackendPID: 4711, BackendSecret: []byte("wxyz"), TxStatus: 'I', Frames: greetingStatus, Reader: r.Reader,
+			Proof:  map[string]Proof{"password": ProofPassword, "md5": ProofMD5, "scram": ProofSCRAM}[name],
 			Status: map[string]string{"server_version": "15.20", "TimeZone": "UTC"}})
 		if f, err := r.Reader.Next(); err != nil || f.Type != 'S' {
 			t.Error(err)

@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/config"
 )
@@ -32,8 +35,8 @@ func TestAudit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row := r[0].Rows[member-1]
-		return string(row[len(row)-1])
+		at := slices.IndexFunc(r[0].FieldDescriptions, func(f pgconn.FieldDescription) bool { return f.Name == "differs" })
+		return string(r[0].Rows[member-1][at])
 	}
 	writer := c.Connect(2)
 	from := passes()
@@ -52,8 +55,13 @@ func TestAudit(t *testing.T) {
 		t.Helper()
 		for _, k := range c.All() {
 			got := ""
-			c.soon(func() bool { got = differs(k, member); return got == want || want != "" && strings.HasPrefix(got, want+" at ordinal ") },
-				func() string { return fmt.Sprintf("node %d says of node %d that it differs in %q, not in %q", k, member, got, want) })
+			c.soon(func() bool {
+				got = differs(k, member)
+				return got == want || want != "" && strings.HasPrefix(got, want+" at ordinal ")
+			},
+				func() string {
+					return fmt.Sprintf("node %d says of node %d that it differs in %q, not in %q", k, member, got, want)
+				})
 		}
 	}
 	for _, damage := range []struct {
@@ -69,7 +77,7 @@ func TestAudit(t *testing.T) {
 			conn := c.alone(damage.node, damage.database)
 			exec := func(sql string) {
 				t.Helper()
-				if _, err := conn.Exec(t.Context(), "SET session_replication_role = replica"); err != nil {
+				if _, err := conn.Exec(t.Context(), "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica"); err != nil {
 					t.Fatal(err)
 				}
 				if tag, err := conn.Exec(t.Context(), sql); err != nil || tag.RowsAffected() != 1 {

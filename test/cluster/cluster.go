@@ -123,11 +123,16 @@ func create(n int, opts []Option, parent string) (*Cluster, error) {
 		cfg := config.Config{
 			Cluster: "test", Member: uint32(k), DataDir: filepath.Join(dir, fmt.Sprintf("node%d", k)),
 			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only", Members: members,
+			Limits:       config.Limits{AuditPercent: -1}, // tests count what the order carries
+			DrainTimeout: "1s",                            // sessions of a test that are in a transaction when it stops a node
 			Postgres: config.Postgres{BinDir: build.BinDir, AllowTrust: true, Settings: map[string]string{
 				"shared_buffers": "32MB", "log_min_messages": "warning"}},
 		}
 		if k > 1 {
 			cfg.Postgres.CloneFrom = donor
+		}
+		if cfg.MemberTLS, err = memberTLS(filepath.Join(dir, fmt.Sprintf("node%d.tls", k)), members[k-1].Name); err != nil {
+			return nil, err
 		}
 		for _, o := range opts {
 			o(k, &cfg)

@@ -267,6 +267,7 @@ func TestGlanceLoses(t *testing.T) {
 		{"ALTER TABLE glanced_lost ADD IF NOT EXISTS m int", "", "1", "", "1,1 2,0"},
 		{"", "ALTER TABLE glanced_lost ALTER n TYPE bigint", "1", "40001", "1,0 2,0"},
 	} {
+		c.Eventually(2, "SELECT to_regclass('glanced_lost') IS NOT NULL", "t")
 		other.Do("TRUNCATE glanced_lost", "INSERT INTO glanced_lost VALUES (1, 0), (2, 0)")
 		c.Everywhere("SELECT count(*), sum(n) FROM glanced_lost", "2|0")
 		s := c.Connect(1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,6 +158,10 @@ func TestWrongNodes(t *testing.T) {
 		peer string // what the others log
 	}{
 		{"wrong secret", func(n *config.Config) { n.Secret = "not the secret of the cluster" }, false, "secret", "secret"},
+		{"another setting", func(n *config.Config) { n.Limits.LockLeaseMs = 20_000 }, false, "lock_lease_ms is 20000 at node3 and 10000 at node", "lock_lease_ms is"},
+		{"a setting that is fixed", func(n *config.Config) { n.Limits.CertifyKeys = 2 << 20 }, true, "certify_keys is 2097152 in the configuration, and was 1048576", ""},
+		{"another list of members", func(n *config.Config) { n.Members = slices.Clone(n.Members); n.Members[1].Name = "other" }, false,
+			"the list of members is", "2=other"},
 		{"wrong cluster", func(n *config.Config) { n.Cluster = "elsewhere" }, true, "belongs to member 3 of cluster", ""},
 		{"another's number", func(n *config.Config) { n.Member = 2 }, true, "belongs to member 3", ""},
 		{"no number", func(n *config.Config) { n.Member = 9 }, true, "no entry for this member (9)", ""},

@@ -31,7 +31,9 @@ func TestLogRetention(t *testing.T) {
 	donor := c.Node(2).Config.Postgres.CloneFrom
 	c.await(1, readyTimeout, func(ctx context.Context) error { return probe(ctx, donor, "SELECT ordinal FROM tutti.progress") })
 	c.Run(2)
+	stop := c.greet(3)
 	c.WaitReady(1, 2)
+	stop()
 	c.Connect(1).Do("CREATE TABLE filler(k bigint PRIMARY KEY, v text)")
 	c.outgrow(1, 1, 2)
 

@@ -45,7 +45,7 @@ func (p *pair) rewrite(sql string) (*capture.Direct, string, bool) {
 	if t == nil {
 		return nil, "", false
 	}
-	how, ok := t.Direct(map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb], d.Alias, d.Sets, d.Columns)
+	how, ok := t.Direct(map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb], d.Alias, d.Sets, d.Columns, true)
 	if !ok {
 		return nil, "", false
 	}
@@ -274,8 +274,8 @@ func TestDirectGuards(t *testing.T) {
 func TestMarkStatement(t *testing.T) {
 	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY)")
 	role := strings.ReplaceAll(p.dbA, "-", "_") + "_marker"
-	p.exec(p.a, "SET tutti.ddl = on; CREATE ROLE "+role+"; RESET tutti.ddl")
-	defer p.exec(p.a, "RESET ROLE; SET tutti.ddl = on; DROP OWNED BY "+role+"; DROP ROLE "+role)
+	p.exec(p.a, "SET backtrace_functions = 'tutti_on'; CREATE ROLE "+role+"; RESET backtrace_functions")
+	defer p.exec(p.a, "RESET ROLE; SET backtrace_functions = 'tutti_on'; DROP OWNED BY "+role+"; DROP ROLE "+role)
 	p.exec(p.a, "SET ROLE "+role)
 	for i, c := range []struct {
 		proof string

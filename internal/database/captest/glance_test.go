@@ -153,7 +153,7 @@ var glanceZones = []string{"UTC", "Europe/Berlin", "America/St_Johns", "Asia/Kat
 // newKeyed has rows for half of the keys.
 func newKeyed(t *testing.T, r *rand.Rand) *unseen {
 	p := newPair(t, keyedSchema...)
-	p.exec(p.a, "BEGIN; SET LOCAL session_replication_role = replica")
+	p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_applies'; SET LOCAL session_replication_role = replica")
 	const names = `n, b, s, x, v, c, f, d, ts, tz, r, g, m, j, t0, z0, bp, vv, "from", o, y, a, bits`
 	const values = "1, 2, 3, 'word', 'a', 'a', true, '2020-02-29', '2021-03-28 02:30:00.123456', '2021-10-31 02:30:00.5+02', 0.1, 1e-7, 1.50, '{\"a\": 1}', '2001-01-01', " +
 		"'2002-02-02 00:00:00.123', 'ab  ', 'v ', 'f', '1 mon -2 days 03:04', '\\x00ff', '{1,NULL}', '1010'"

@@ -63,7 +63,7 @@ func TestWrittenBackHoldsItsKeys(t *testing.T) {
 func TestUniqueIndexIsTheKey(t *testing.T) {
 	p := newPair(t, "CREATE TABLE u(a int NOT NULL, b text NOT NULL, c int, UNIQUE (a, b))", "CREATE TABLE child(id int PRIMARY KEY, a int, b text, FOREIGN KEY (a, b) REFERENCES u(a, b) ON DELETE CASCADE)",
 		"CREATE TABLE later(a int NOT NULL UNIQUE DEFERRABLE)", "CREATE TABLE part(a int NOT NULL)", "CREATE UNIQUE INDEX ON part(a) WHERE a > 0", "CREATE TABLE ex(a int NOT NULL)", "CREATE UNIQUE INDEX ON ex((a % 10))",
-		"CREATE TABLE nul(a int UNIQUE)", "CREATE TABLE nohash(a bit(3) NOT NULL UNIQUE)",
+		"CREATE TABLE nul(a int UNIQUE)", "CREATE TABLE nohash(a interval NOT NULL UNIQUE)",
 		"CREATE TABLE pt(k int NOT NULL, x int, UNIQUE (k)) PARTITION BY RANGE (k)", "CREATE TABLE pt1 PARTITION OF pt FOR VALUES FROM (0) TO (10)", "CREATE TABLE pt2 PARTITION OF pt FOR VALUES FROM (10) TO (20)")
 	p.tx("INSERT INTO u SELECT g, 'x', 0 FROM generate_series(1, 5) g", "INSERT INTO child VALUES (1, 1, 'x')", "INSERT INTO pt VALUES (1, 1), (11, 1)")
 	w := p.tx("UPDATE u SET c = 1 WHERE a = 1", "UPDATE u SET c = 2 WHERE a = 1")
@@ -156,7 +156,7 @@ func TestWithoutKeyOfSeveralMembers(t *testing.T) {
 		p.exec(q.b, fmt.Sprintf("SELECT set_config('%s', '%s', false)", k, v))
 	}
 	q.tables = p.tables
-	q.exec(q.b, "SET search_path = public; SET tutti.ddl = on; "+strings.Join(schema, "; ")+"; SET tutti.ddl = off; SET search_path = pg_catalog")
+	q.exec(q.b, "SET search_path = public; SET backtrace_functions = 'tutti_on'; "+strings.Join(schema, "; ")+"; SET backtrace_functions = ''; SET search_path = pg_catalog")
 	all := []*writeset.Writeset{p.tx("INSERT INTO k VALUES (1, 'sad'), (1, 'sad'), (2, 'ok')")}
 	p.sync()
 	q.exec(q.a, "SET session_replication_role = origin; SET search_path = public; RESET enable_seqscan")

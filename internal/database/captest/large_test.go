@@ -191,7 +191,7 @@ func TestLargeObjectSnapshots(t *testing.T) {
 		p.tx("SELECT lo_from_bytea(71, 'x')")
 		p.exec(p.a, "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL tutti.tx = on")
 		p.exec(p.a, "SELECT 1 FROM pg_class")
-		p.exec(other, "BEGIN; SET LOCAL tutti.tx = on; SET LOCAL tutti.ddl = on; SELECT lo_create(72); GRANT SELECT ON LARGE OBJECT 71 TO PUBLIC; COMMIT")
+		p.exec(other, "BEGIN; SET LOCAL tutti.tx = on; SET LOCAL backtrace_functions = 'tutti_on'; SELECT lo_create(72); GRANT SELECT ON LARGE OBJECT 71 TO PUBLIC; COMMIT")
 		_, err := p.a.Exec(ctx, q)
 		var pg *pgconn.PgError
 		if !errors.As(err, &pg) || pg.Code != "40001" {

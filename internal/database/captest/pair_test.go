@@ -104,7 +104,7 @@ func (p *pair) ddl(sql ...string) {
 		if c == p.b {
 			p.exec(c, "SET LOCAL session_replication_role = origin")
 		}
-		p.exec(c, "SET LOCAL search_path = public; SET LOCAL tutti.ddl = on; SET LOCAL tutti.tx = on; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_material = on")
+		p.exec(c, "SET LOCAL search_path = public; SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = on; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_material = on")
 		for _, s := range sql {
 			p.exec(c, s)
 		}
@@ -208,7 +208,8 @@ func each(r *pgconn.ResultReader, f func([][]byte) error) error {
 			values[i] = bytes.Clone(values[i])
 		}
 		if err := f(values); err != nil {
-			return err
+			_, more := r.Close()
+			return errors.Join(err, more)
 		}
 	}
 	_, err := r.Close()

@@ -100,7 +100,7 @@ func TestOutsideATransactionOfTutti(t *testing.T) {
 		_, err := p.a.Exec(ctx, sql)
 		wantState(t, err, "TT001")
 	}
-	p.exec(p.a, "SET session_replication_role = replica; INSERT INTO t VALUES (1); RESET session_replication_role")
+	p.exec(p.a, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; INSERT INTO t VALUES (1); RESET session_replication_role")
 }
 
 func TestForeignKeysAndCascades(t *testing.T) {
@@ -235,7 +235,7 @@ func TestConflicts(t *testing.T) {
 
 // quietly is a change another member sees as history: not captured.
 func quietly(sql string) string {
-	return "SET LOCAL session_replication_role = replica; " + sql + "; SET LOCAL session_replication_role = origin; "
+	return "SET LOCAL backtrace_functions = 'tutti_applies'; SET LOCAL session_replication_role = replica; " + sql + "; SET LOCAL session_replication_role = origin; "
 }
 
 // probe runs a transaction on a and rolls it back.
@@ -285,7 +285,7 @@ func TestDDLOutside(t *testing.T) {
 	}
 	p.exec(p.a, "CREATE TEMP TABLE tt(id serial PRIMARY KEY, x text); ALTER TABLE tt ADD y int; CREATE INDEX ON tt(y); DROP INDEX pg_temp.tt_y_idx; DROP TABLE tt")
 	p.exec(p.a, "CREATE TEMP VIEW tv AS SELECT 1 AS x; DROP VIEW tv")
-	p.exec(p.a, "SET session_replication_role = replica; CREATE TABLE x(i int); DROP TABLE x; RESET session_replication_role")
+	p.exec(p.a, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; CREATE TABLE x(i int); DROP TABLE x; RESET session_replication_role")
 	p.exec(p.a, "REINDEX TABLE t; ANALYZE t")
 	p.exec(p.a, "VACUUM t")
 }

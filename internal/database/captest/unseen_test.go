@@ -320,7 +320,7 @@ func TestUnseenInsert(t *testing.T) {
 			columns = append(columns, names[n])
 		}
 		s.sql = "INSERT INTO anew (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
-		p.exec(p.a, "BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM anew; COMMIT")
+		p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_applies'; SET LOCAL session_replication_role = replica; DELETE FROM anew; COMMIT")
 		p.exec(p.b, "BEGIN; DELETE FROM public.anew; INSERT INTO public.anew (id) "+ids+"; COMMIT")
 		how := u.form(&s)
 		if how == nil {

@@ -76,7 +76,7 @@ func TestWaitingStatementsFollow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := *p
 			p.t = t
-			p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = off; SET LOCAL session_replication_role = replica; TRUNCATE t, serial, beside, keyless, counted, alone, ex, dropped RESTART IDENTITY; COMMIT")
+			p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = off; SET LOCAL backtrace_functions = 'tutti_applies'; SET LOCAL session_replication_role = replica; TRUNCATE t, serial, beside, keyless, counted, alone, ex, dropped RESTART IDENTITY; COMMIT")
 			p.exec(p.b, "TRUNCATE public.t, public.serial, public.beside, public.keyless, public.counted, public.alone, public.ex, public.dropped")
 			p.tx(c.fill)
 			p.equal()

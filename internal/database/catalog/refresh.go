@@ -113,12 +113,12 @@ func Follow(ctx context.Context, q Querier, before *Tables) (after *Tables, err 
 // columns that go before, to is where they go.
 func describe(ctx context.Context, q Querier, before *Tables, query, more string, to []any, args ...any) (c capture.Catalog, b besides, err error) {
 	var text string
-	deferrable, granted := false, false
+	deferrable, granted, some := false, false, false
 	if before != nil {
-		deferrable, granted = before.deferrable, before.granted()
+		deferrable, granted, some = before.deferrable, before.granted(), before.outside.some()
 	}
-	query = fmt.Sprintf("SELECT %s(%s), b.* FROM tutti.besides(%t, %t, %t) b", more, query, before != nil, deferrable, granted)
-	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events)...); err != nil {
+	query = fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[3]t, %[6]t) FROM tutti.besides(%[3]t, %[4]t, %[5]t) b", more, query, before != nil, deferrable, granted, some)
+	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events, &b.code, &b.outside)...); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
 	c, err = capture.DecodeDescribe([]byte(text))
@@ -133,7 +133,9 @@ type Tables struct {
 	views      map[string]bool // names of what can be selected from and is no table
 	rights     map[string]bool // names of what has rights on columns
 	events     bool
+	code       bool
 	anySchema  func() map[string]*table
+	outside    *outside
 }
 
 // Deferrable reports whether the database has constraints or triggers that may fire at COMMIT,
@@ -157,17 +159,24 @@ func (t *Tables) granted() bool {
 // EventTriggers reports whether there are some of users.
 func (t *Tables) EventTriggers() bool { return t.events }
 
+// Code reports whether there are functions that clients have written, or extensions have brought, which may be called
+// unseen: by views, operators, triggers.
+func (t *Tables) Code() bool { return t.code }
+
 // besides is what is asked together with a description, see capture.
 type besides struct {
 	deferrable    bool
 	views, rights []string // nil: as before
 	events        bool     // there are event triggers of users, which what we do is no business of
+	outside       []string // see capture.OutsideFunctions; nil: as before
+	code          bool     // see Code
 }
 
 type table struct {
 	capture capture.TableDesc
 	apply   apply.Table
 	words   bool // columns can hold text
+	sure    bool // all values arrive as they are sent, see capture.TableDesc.Sure
 }
 
 // Describe reads the tables of the database, in q's open transaction.
@@ -204,7 +213,7 @@ func describeTables(ctx context.Context, q Querier, before *Tables, query string
 
 // tables makes a description usable; what a partial one leaves out is taken from before.
 func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events}
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events, code: b.code}
 	if c.Partial && before != nil {
 		t.byName = maps.Clone(before.byName)
 	}
@@ -221,12 +230,15 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 	if t.rights = named(b.rights); b.rights == nil {
 		t.rights = before.rights
 	}
+	if t.outside = newOutside(b.outside); b.outside == nil && before != nil {
+		t.outside = before.outside
+	}
 	for _, d := range c.Tables {
 		a := applyTable(&d)
 		if err := a.Validate(); err != nil {
 			return nil, err
 		}
-		t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a, words: d.Words()}
+		t.byName[[2]string{d.Schema, d.Name}] = &table{capture: d, apply: a, words: d.Words(), sure: d.Sure()}
 	}
 	t.anySchema = sync.OnceValue(t.findAnySchema)
 	return t, nil
@@ -269,7 +281,7 @@ func (t *Tables) findAnySchema() map[string]*table {
 var largeObjects = apply.Instead(capture.SchemaName, capture.LargeName, capture.LargeApply)
 
 func applyTable(d *capture.TableDesc) apply.Table {
-	a := apply.Table{Schema: d.Schema, Name: d.Name, Portable: d.Portable()}
+	a := apply.Table{Schema: d.Schema, Name: d.Name, Portable: d.Portable(), Root: d.Root}
 	at := make(map[int]int, len(d.Columns))
 	for i, c := range d.Columns {
 		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always, Integer: c.Integer(), Long: c.Integer() && c.OID == 20})

@@ -69,7 +69,7 @@ func TestFollowKnowsItsTriggers(t *testing.T) {
 	var known *Tables
 	for _, sql := range []string{"CREATE TABLE a (id int PRIMARY KEY, v int)", "CREATE TABLE b (v int)", "ALTER TABLE a ADD w int"} {
 		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
-			if _, err = tx.Exec(ctx, "SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; "+sql); err == nil {
+			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+sql); err == nil {
 				known, err = Follow(ctx, tx, known)
 			}
 			return err
@@ -79,7 +79,7 @@ func TestFollowKnowsItsTriggers(t *testing.T) {
 			if d == nil {
 				continue
 			}
-			if _, ok := d.Direct(op, "x", []string{"v"}, nil); !ok {
+			if _, ok := d.Direct(op, "x", []string{"v"}, nil, false); !ok {
 				t.Errorf("after %s statements on %s cannot be direct", sql, name)
 			}
 		}
@@ -98,7 +98,7 @@ func TestNothingIsDeferrableAtFirst(t *testing.T) {
 		want bool
 	}{{"CREATE TABLE a (id int PRIMARY KEY)", false}, {"CREATE TABLE b (id int UNIQUE DEFERRABLE)", true}, {"DROP TABLE b", false}} {
 		m.in(m.conns[0], func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; "+x.sql); err != nil {
+			if _, err := tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+x.sql); err != nil {
 				return err
 			}
 			known, err := Follow(ctx, tx, nil)
@@ -171,7 +171,7 @@ func TestFollowLeavesNothing(t *testing.T) {
 		"DROP TABLE c CASCADE", "DROP TABLE b, d, p, p1",
 	} {
 		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
-			if _, err = tx.Exec(ctx, "SET LOCAL tutti.ddl = 'on'; SET LOCAL tutti.tx = 'on'; "+sql); err != nil {
+			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+sql); err != nil {
 				return err
 			}
 			if known, err = Follow(ctx, tx, known); err != nil {

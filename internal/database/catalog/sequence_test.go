@@ -182,7 +182,7 @@ func (m *members) ddl(sql string) {
 	m.t.Helper()
 	for _, c := range m.conns {
 		m.in(c, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SET LOCAL tutti.ddl = on; SET LOCAL tutti.home = 1; SET LOCAL tutti.tx = on; "+sql); err != nil {
+			if _, err := tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.home = 1; SET LOCAL tutti.tx = on; "+sql); err != nil {
 				return err
 			}
 			_, err := Follow(ctx, tx, nil)
@@ -496,7 +496,7 @@ func (m *members) both(sql string) {
 	m.t.Helper()
 	var first error
 	for i, c := range m.conns {
-		_, err := c.Exec(ctx, "BEGIN; SET LOCAL tutti.ddl = on; SET LOCAL tutti.home = 1; "+sql+"; COMMIT")
+		_, err := c.Exec(ctx, "BEGIN; SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.home = 1; "+sql+"; COMMIT")
 		if err != nil {
 			if _, e := c.Exec(ctx, "ROLLBACK"); e != nil {
 				m.t.Fatal(e)
@@ -543,7 +543,7 @@ func TestSetval(t *testing.T) {
 	m.ddl("SELECT setval('q', 7)")
 	m.next(1, "q")
 	role := pgx.Identifier{"r_" + c.Config().Database}.Sanitize()
-	if _, err := c.Exec(ctx, "SET tutti.ddl = on; CREATE ROLE "+role+"; SET ROLE "+role); err != nil {
+	if _, err := c.Exec(ctx, "SET backtrace_functions = 'tutti_on'; CREATE ROLE "+role+"; SET ROLE "+role); err != nil {
 		t.Fatal(err)
 	}
 	for sql, code := range map[string]string{"SELECT setval('q', 1)": "42501", "SELECT tutti.place('q', 1, true, 'postgres')": "00000", "SELECT tutti.advance_sequence('q', 1)": "42501",

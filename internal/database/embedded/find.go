@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +16,9 @@ import (
 type Options struct {
 	// BinDir, if set, is the only place looked at.
 	BinDir string
+	// DataDir, if it holds a database, says which major version is wanted. Major, if not zero, says so as well.
+	DataDir string
+	Major   int
 	// NoSystem skips the installations of this machine: always the embedded build.
 	NoSystem bool
 	// NoDownload forbids the network. A build already in the cache is still used.
@@ -45,24 +49,59 @@ var systemGlobs = []string{
 // Find is FindContext without a way to cancel it.
 func Find(o Options) (Build, error) { return FindContext(context.Background(), o) }
 
-// FindContext returns the PostgreSQL to run: o.BinDir if given; else the highest version ≥
-// MinMajor installed on this machine; else the embedded build, downloaded on first use. ctx
-// bounds the download. Errors say what to install or which option to set.
+// FindContext returns the PostgreSQL to run: o.BinDir if given; else the newest one installed on this machine; else
+// the embedded build, downloaded on first use. Where a major version is wanted, the newest is that of this version,
+// and a build of another one is refused: a data directory can be used by its own version only. Without, it is
+// MinMajor or later. ctx bounds the download. Errors say what to install or which option to set.
 func FindContext(ctx context.Context, o Options) (Build, error) {
-	if o.BinDir != "" {
-		return Probe(ctx, o.BinDir)
+	major, err := o.wanted()
+	if err != nil {
+		return Build{}, err
 	}
+	if o.BinDir != "" {
+		b, err := Probe(ctx, o.BinDir)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return Build{}, &SetupError{err}
+		case err != nil:
+			return Build{}, err
+		case major != 0 && b.Major != major:
+			return Build{}, missing(major, o, []string{b.String()})
+		}
+		return b, nil
+	}
+	var others []string // of other versions
 	if !o.NoSystem {
-		if b, ok := findSystem(ctx, o); ok {
+		b, more, ok := findSystem(ctx, o, major)
+		if ok {
 			return b, nil
 		}
+		others = more
+	}
+	if embedded, _, _ := strings.Cut(Version, "."); major != 0 && strconv.Itoa(major) != embedded {
+		return Build{}, missing(major, o, others)
 	}
 	b, err := findEmbedded(ctx, o)
 	if err != nil {
 		return Build{}, fmt.Errorf("no PostgreSQL: %w; install PostgreSQL %d or later (%s) or name its directory with --pg-bin-dir",
-			err, MinMajor, installHint())
+			err, max(major, MinMajor), installHint())
 	}
 	return b, nil
+}
+
+// wanted is the major version that must be found; zero if any will do.
+func (o *Options) wanted() (int, error) {
+	if o.DataDir == "" {
+		return o.Major, nil
+	}
+	major, err := DataMajor(o.DataDir)
+	if err != nil || major == 0 {
+		return o.Major, err
+	}
+	if major < MinMajor {
+		return 0, Setupf("data directory %s is of PostgreSQL %d: Tutti needs %d or later", o.DataDir, major, MinMajor)
+	}
+	return major, nil
 }
 
 // installHint is the command that most likely installs PostgreSQL here.
@@ -86,11 +125,21 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(d, "tutti"), nil
 }
 
-// findSystem returns the highest usable version at the known places, else the one on PATH.
-func findSystem(ctx context.Context, o Options) (best Build, ok bool) {
+// findSystem returns the newest usable version at the known places, else the one on PATH; of a major version only, if
+// that is not zero. It names those of others that it has seen.
+func findSystem(ctx context.Context, o Options, major int) (best Build, others []string, ok bool) {
 	globs := o.system
 	if globs == nil {
 		globs = systemGlobs
+	}
+	look := func(dir string) {
+		switch b, err := Probe(ctx, dir); {
+		case err != nil:
+		case major != 0 && b.Major != major:
+			others = append(others, b.String())
+		case !ok || newer(b, best):
+			best, ok = b, true
+		}
 	}
 	for _, g := range globs {
 		dirs, err := filepath.Glob(g)
@@ -98,20 +147,16 @@ func findSystem(ctx context.Context, o Options) (best Build, ok bool) {
 			panic(fmt.Sprintf("embedded: bad pattern %q", g))
 		}
 		for _, d := range dirs {
-			if b, err := Probe(ctx, d); err == nil && (!ok || newer(b, best)) {
-				best, ok = b, true
-			}
+			look(d)
 		}
-	}
-	if ok {
-		return best, true
 	}
 	for _, d := range pathDirs(ctx) {
-		if b, err := Probe(ctx, d); err == nil {
-			return b, true
+		if ok {
+			break
 		}
+		look(d)
 	}
-	return Build{}, false
+	return best, others, ok
 }
 
 // newer compares by major, then by minor; a release is newer than its betas.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/tuttidb/tutti/internal/database/embedded"
 )
 
 // account is the operating system user the server runs as when this process is root. A nil
@@ -39,7 +41,7 @@ func (i *Instance) account() (*account, error) {
 			return a, nil
 		}
 	}
-	return nil, errors.New("PostgreSQL refuses to run as root and there is no user \"postgres\" or \"nobody\": " +
+	return nil, embedded.Setupf("PostgreSQL refuses to run as root and there is no user \"postgres\" or \"nobody\": " +
 		"create one (`useradd --system postgres`) or run Tutti as an ordinary user")
 }
 
@@ -134,7 +136,7 @@ func (a *account) reachable(path string) error {
 				bit = 0o010
 			}
 			if fi.Mode().Perm()&bit == 0 {
-				return fmt.Errorf("user %s, who runs PostgreSQL, cannot enter %s (mode %v), which is above %s: `chmod o+x %s` or choose another directory",
+				return embedded.Setupf("user %s, who runs PostgreSQL, cannot enter %s (mode %v), which is above %s: `chmod o+x %s` or choose another directory",
 					a.name, p, fi.Mode().Perm(), path, p)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/embedded/untar"
 )
 
@@ -80,8 +81,9 @@ func (i *Instance) receive(ctx context.Context, cfg *pgconn.Config, work string,
 
 	version := conn.ParameterStatus("server_version")
 	if major, _, _ := strings.Cut(strings.Fields(version + " ")[0], "."); major != strconv.Itoa(i.o.Build.Major) {
-		return fmt.Errorf("the donor is PostgreSQL %s, the binaries here are %s: a clone needs the same major version",
-			version, i.o.Build.Version)
+		if err := i.useDonors(major, version); err != nil {
+			return err
+		}
 	}
 	settings, err := donorSettings(ctx, conn)
 	if err != nil {
@@ -92,6 +94,31 @@ func (i *Instance) receive(ctx context.Context, cfg *pgconn.Config, work string,
 		return err
 	}
 	return configureClone(work, settings, a)
+}
+
+// useDonors finds binaries of the donor's major version instead.
+func (i *Instance) useDonors(major, version string) error {
+	refused := embedded.Setupf("the donor is PostgreSQL %s, the binaries here are %s: "+
+		"a clone needs the same major version", version, i.o.Build.Version)
+	n, err := strconv.Atoi(major)
+	if err != nil || i.o.Find == nil {
+		return refused
+	}
+	b, err := i.o.Find(n)
+	if err != nil {
+		return fmt.Errorf("%w: %w", refused, err)
+	}
+	i.mu.Lock()
+	i.o.Build = b
+	i.mu.Unlock()
+	return nil
+}
+
+// Build is the binaries that are used.
+func (i *Instance) Build() embedded.Build {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.o.Build
 }
 
 // donorSettings reads the inherited settings.

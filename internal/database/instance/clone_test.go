@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/database/embedded"
 )
 
 // writer inserts rows until stopped, and remembers the slowest statement and how many rows
@@ -209,4 +211,28 @@ func TestSkipCloned(t *testing.T) {
 	if len(inherited) == 0 || strings.Contains(strings.Join(inherited, " "), "archive") {
 		t.Error("a clone inherits the donor's surroundings")
 	}
+}
+
+// TestCloneFindsTheDonorsVersion: a clone runs with binaries of the donor's version, if there are some, whatever was
+// found before.
+func TestCloneFindsTheDonorsVersion(t *testing.T) {
+	t.Parallel()
+	donor := started(t, options(t, serverDir(t)))
+	execSQL(t, donor, "CREATE TABLE donated AS SELECT 7 AS n")
+	o := options(t, serverDir(t))
+	real := o.Build
+	o.Build = embedded.Build{BinDir: real.BinDir, Version: "99.1", Major: 99}
+	fails(t, managed(t, o).Clone(timeout(t), donor.ConnString("", ""), nil), "a clone needs the same major version")
+	asked := 0
+	o.Find = func(major int) (embedded.Build, error) {
+		asked = major
+		return real, nil
+	}
+	clone := managed(t, o)
+	must(t, clone.Clone(timeout(t), donor.ConnString("", ""), nil))
+	if asked != real.Major || clone.Build() != real {
+		t.Errorf("version %d was looked for, %v is used", asked, clone.Build())
+	}
+	must(t, clone.Start(timeout(t)))
+	want(t, clone, "SELECT n FROM donated", "7")
 }

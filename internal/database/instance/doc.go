@@ -6,7 +6,8 @@
 //
 // Files beside the data directory D: D.lock (held while the server runs), D.run (the socket's
 // directory) or D.socketdir (where it is instead, when D.run would be too long a path),
-// D.init and D.clone (unfinished work, removed by the next attempt), postgres.log.
+// D.init and D.clone (unfinished work, removed by the next attempt), postgres.log, and postgres.log.1 and so on (what came
+// before it).
 //
 // Invariants:
 //
@@ -21,7 +22,7 @@
 //	I6  The server never runs as root.
 //	I7  When this process dies, the server is told to shut down (Linux; elsewhere the next
 //	    Start does it).
+//	I8  With LogBytesMax no line of the server's log is lost, but for what is older than LogFilesMax files.
 //
-// What it does not do: restart a server that exited, upgrade data directories, rotate the log
-// while the server runs, manage servers with tablespaces.
+// What it does not do: restart a server that exited, upgrade data directories, manage servers with tablespaces.
 package instance

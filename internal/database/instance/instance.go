@@ -21,13 +21,15 @@ const (
 	defaultSuperuser   = "postgres"
 	defaultPort        = 5432
 	defaultStopTimeout = 30 * time.Second
-	maxLogBytes        = 64 << 20 // postgres.log is moved to postgres.log.1 at a Start above this
+	maxLogBytes        = 64 << 20 // LogFile is moved aside at a Start above this, unless LogBytesMax says otherwise
 )
 
 // Options describe one server. Build and DataDir are required.
 type Options struct {
 	// Build is the binaries to run; its major version must be the data directory's.
 	Build embedded.Build
+	// Find, if set, gives the binaries for a clone of a donor of another major version, which are used from then on.
+	Find func(major int) (embedded.Build, error)
 	// DataDir is PostgreSQL's data directory. When this process is root, the user the
 	// server runs as must be able to reach it (x on every directory above).
 	DataDir string
@@ -48,6 +50,11 @@ type Options struct {
 	User string
 	// LogFile takes the server's output; empty: postgres.log beside DataDir.
 	LogFile string
+	// LogBytesMax has LogFile moved to LogFile.1, and so on, while the server runs, when it has grown beyond that. Settings of
+	// the logging collector's then follow from it. 0: the server writes LogFile without a collector, and it grows until the next Start.
+	LogBytesMax int64
+	// LogFilesMax is how many files are kept of the log, LogFile included: two at least.
+	LogFilesMax int
 	// StopTimeout bounds a fast shutdown before it is forced; 0 means 30 s. Too short costs
 	// a recovery at the next Start.
 	StopTimeout time.Duration
@@ -121,7 +128,7 @@ func (i *Instance) validate() error {
 	case i.o.Port < 1 || i.o.Port > 65535:
 		return fmt.Errorf("instance: port %d is not within 1..65535", i.o.Port)
 	}
-	return checkSettings(i.o.Settings)
+	return CheckSettings(i.o.Settings)
 }
 
 // Initialized reports whether the data directory holds a database.

@@ -257,13 +257,13 @@ func TestWrongOptions(t *testing.T) {
 	dir := serverDir(t)
 	good := func() Options { return options(t, dir) }
 	for says, change := range map[string]func(o *Options){
-		"Build is not set":   func(o *Options) { o.Build.BinDir = "" },
-		"DataDir is not set": func(o *Options) { o.DataDir = "" },
-		"port 70000":         func(o *Options) { o.Port = 70000 },
-		"follows from":       func(o *Options) { o.Settings = map[string]string{"Port": "1"} },
-		"line break":         func(o *Options) { o.Settings = map[string]string{"a.b": "x\ny"} },
-		"not the name":       func(o *Options) { o.Settings = map[string]string{"a b": "x"} },
-		"no such file":       func(o *Options) { o.Build.BinDir = filepath.Join(dir, "none") },
+		"Build is not set":    func(o *Options) { o.Build.BinDir = "" },
+		"DataDir is not set":  func(o *Options) { o.DataDir = "" },
+		"port 70000":          func(o *Options) { o.Port = 70000 },
+		"Tutti decides on it": func(o *Options) { o.Settings = map[string]string{"Port": "1"} },
+		"line break":          func(o *Options) { o.Settings = map[string]string{"a.b": "x\ny"} },
+		"not the name":        func(o *Options) { o.Settings = map[string]string{"a b": "x"} },
+		"no such file":        func(o *Options) { o.Build.BinDir = filepath.Join(dir, "none") },
 	} {
 		o := good()
 		change(&o)

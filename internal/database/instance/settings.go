@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/tuttidb/tutti/internal/database/embedded"
 )
 
 const (
@@ -54,15 +57,16 @@ var commandLine = []string{"listen_addresses", "unix_socket_permissions"}
 
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*$`)
 
-func checkSettings(m map[string]string) error {
-	for name, value := range m {
-		switch {
+// CheckSettings refuses settings that cannot be given to a server, whatever version it is of.
+func CheckSettings(m map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		switch value := m[name]; {
 		case !settingName.MatchString(name):
-			return fmt.Errorf("instance: %q is not the name of a PostgreSQL setting", name)
+			return embedded.Setupf("%q is not the name of a PostgreSQL setting", name)
 		case slices.Contains(ownSettings, strings.ToLower(name)):
-			return fmt.Errorf("instance: the setting %s cannot be given; it follows from the instance's options", name)
+			return embedded.Setupf("the setting %s of PostgreSQL cannot be given: Tutti decides on it", name)
 		case strings.ContainsAny(value, "\n\r\x00"):
-			return fmt.Errorf("instance: the value of the setting %s holds a line break", name)
+			return embedded.Setupf("the value of the setting %s of PostgreSQL holds a line break", name)
 		}
 	}
 	return nil
@@ -71,6 +75,7 @@ func checkSettings(m map[string]string) error {
 // effective merges BaseSettings and Options.Settings; names are case-insensitive.
 func (i *Instance) effective() map[string]string {
 	m := BaseSettings()
+	maps.Copy(m, i.logSettings())
 	for name, value := range i.o.Settings {
 		m[strings.ToLower(name)] = value
 	}

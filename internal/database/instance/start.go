@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/database/embedded"
 )
 
 const (
@@ -60,7 +61,7 @@ func (i *Instance) Start(ctx context.Context) (err error) {
 		return err
 	}
 	for try := 0; ; try++ {
-		out, offset, err := i.openLog()
+		out, offset, err := i.openLog(a)
 		if err != nil {
 			return err
 		}
@@ -74,10 +75,11 @@ func (i *Instance) Start(ctx context.Context) (err error) {
 		launched = true
 		if err = i.awaitReady(ctx, r, offset); err == nil {
 			i.announce(r, offset)
+			go i.watchLog(r)
 			return nil
 		}
 		if !strings.Contains(err.Error(), sharedMemoryInUse) || try >= sharedMemoryRetries || ctx.Err() != nil {
-			return err
+			return i.explain(ctx, a, err)
 		}
 		time.Sleep(sharedMemoryPause)
 		launched = false
@@ -90,16 +92,15 @@ func (i *Instance) Start(ctx context.Context) (err error) {
 
 // checkVersion refuses a directory without database, or of another major version.
 func (i *Instance) checkVersion() error {
-	b, err := os.ReadFile(filepath.Join(i.o.DataDir, "PG_VERSION"))
-	if errors.Is(err, fs.ErrNotExist) {
+	major, err := embedded.DataMajor(i.o.DataDir)
+	switch {
+	case err != nil:
+		return err
+	case major == 0:
 		return fmt.Errorf("data directory %s holds no database: Init or Clone it first", i.o.DataDir)
-	}
-	if err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	if v := strings.TrimSpace(string(b)); v != strconv.Itoa(i.o.Build.Major) {
-		return fmt.Errorf("data directory %s is of PostgreSQL %s, the binaries in %s are %s: use those of version %s, or join with an empty directory",
-			i.o.DataDir, v, i.o.Build.BinDir, i.o.Build.Version, v)
+	case major != i.o.Build.Major:
+		return embedded.Setupf("data directory %s is of PostgreSQL %d, the binaries in %s are %s: "+
+			"use those of version %d, or join with an empty directory", i.o.DataDir, major, i.o.Build.BinDir, i.o.Build.Version, major)
 	}
 	return nil
 }
@@ -129,7 +130,11 @@ func (i *Instance) prepareStart(ctx context.Context) (*account, error) {
 	if err := i.clearSocketLock(); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{i.o.DataDir, i.SocketDir(), i.o.Build.BinDir} {
+	reached := []string{i.o.DataDir, i.SocketDir(), i.o.Build.BinDir}
+	if i.rotates() {
+		reached = append(reached, filepath.Dir(i.o.LogFile))
+	}
+	for _, dir := range reached {
 		if err := a.reachable(dir); err != nil {
 			return nil, err
 		}
@@ -140,8 +145,8 @@ func (i *Instance) prepareStart(ctx context.Context) (*account, error) {
 	return a, nil
 }
 
-// spawn launches the server. The lock is released when it has ended, or at once on error.
-func (i *Instance) spawn(a *account, out *os.File, lock *flock.Flock) (*run, error) {
+// arguments are those of the server's program.
+func (i *Instance) arguments() []string {
 	args := []string{"-D", i.o.DataDir,
 		"-c", "port=" + strconv.Itoa(i.o.Port),
 		"-c", "unix_socket_directories=" + guc(i.SocketDir())}
@@ -149,12 +154,20 @@ func (i *Instance) spawn(a *account, out *os.File, lock *flock.Flock) (*run, err
 	for _, name := range commandLine {
 		args = append(args, "-c", name+"="+settings[name])
 	}
-	cmd := exec.Command(i.o.Build.Program("postgres"), args...)
+	return args
+}
+
+// spawn launches the server. The lock is released when it has ended, or at once on error.
+func (i *Instance) spawn(a *account, out *os.File, lock *flock.Flock) (*run, error) {
+	cmd := exec.Command(i.o.Build.Program("postgres"), i.arguments()...)
 	cmd.Dir = i.o.DataDir
 	cmd.Env = i.environment()
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential()}
 	r, err := launch(cmd, i.o.Yields, func() {
+		if i.rotates() {
+			_, _ = i.awaitGone(context.Background(), collectorEnds) // for the end of the log; who stays is ended at the next start
+		}
 		if err := lock.Close(); err != nil {
 			i.log.Error("unlocking the data directory", "err", err)
 		}
@@ -231,19 +244,26 @@ func (i *Instance) announce(r *run, offset int64) {
 }
 
 // openLog opens the log for appending and says where this start's output will begin. A log
-// that has grown beyond maxLogBytes is moved aside first.
-func (i *Instance) openLog() (*os.File, int64, error) {
-	if fi, err := os.Stat(i.o.LogFile); err == nil && fi.Size() > maxLogBytes {
-		if err := os.Rename(i.o.LogFile, i.o.LogFile+".1"); err != nil {
-			return nil, 0, fmt.Errorf("server log: %w", err)
+// that has grown too large is moved aside first.
+func (i *Instance) openLog(a *account) (*os.File, int64, error) {
+	most := int64(maxLogBytes)
+	if i.o.LogBytesMax > 0 {
+		most = i.o.LogBytesMax
+	}
+	if fi, err := os.Stat(i.o.LogFile); err == nil && fi.Size() > most {
+		if err := i.moveLog(a); err != nil {
+			return nil, 0, err
 		}
 	}
 	f, err := os.OpenFile(i.o.LogFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {
 		return nil, 0, fmt.Errorf("server log: %w", err)
 	}
-	fi, err := f.Stat()
-	if err != nil {
+	if a != nil && i.rotates() {
+		err = f.Chown(a.uid, a.gid) // the collector opens it, too
+	}
+	fi, serr := f.Stat()
+	if err = errors.Join(err, serr); err != nil {
 		return nil, 0, errors.Join(fmt.Errorf("server log: %w", err), f.Close())
 	}
 	return f, fi.Size(), nil
@@ -257,6 +277,9 @@ func (i *Instance) logTail(offset int64) string {
 	}
 	defer f.Close()
 	if fi, err := f.Stat(); err == nil {
+		if fi.Size() < offset { // it was moved aside since
+			offset = 0
+		}
 		offset = max(offset, fi.Size()-logTailBytes)
 	}
 	b, err := io.ReadAll(io.NewSectionReader(f, offset, logTailBytes))

@@ -1,0 +1,40 @@
+package admin
+
+import "errors"
+
+// Exit codes of tutti status, by the habit of Nagios's plugins.
+const (
+	exitWarning  = 1 // the cluster works, and something needs somebody
+	exitCritical = 2 // it does not take writes, copies differ, or nobody answers
+	exitUnknown  = 3 // it could not be asked
+)
+
+// Exit codes of tutti check.
+const (
+	exitDiffers    = 1 // copies differ
+	exitIncomplete = 2 // those that were compared are equal, and some were not
+	exitUnchecked  = 3 // nothing could be compared
+)
+
+// ExitError is an error with an exit code of its own.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// ExitCode is the process's.
+func (e *ExitError) ExitCode() int { return e.Code }
+
+// exit gives an error this code, unless it has one.
+func exit(code int, err error) error {
+	var e *ExitError
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &ExitError{code, err}
+}

@@ -1,0 +1,198 @@
+package bootstrap
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func name(m uint32) string { return fmt.Sprint("node", m) }
+
+func settings(keys string) []Setting {
+	return []Setting{{"the list of members", "[1=node1, 2=node2, 3=node3]"}, {"certify_keys", keys}}
+}
+
+// empty is a member without a log; with a log it works in an incarnation and knows others'.
+func empty(m uint32, items ...Item) *Facts {
+	return &Facts{Member: m, Settings: settings("100"), Contents: &Contents{Items: items}}
+}
+
+func works(m uint32, incarnation uint64, known map[uint32]uint64, items ...Item) *Facts {
+	f := empty(m, items...)
+	f.Incarnation, f.Known = incarnation, known
+	return f
+}
+
+func copyOf(m, donor uint32) *Facts {
+	f := empty(m)
+	f.Contents.CopyOf = donor
+	return f
+}
+
+// TestDecide is the rule, case by case (B1, B4).
+func TestDecide(t *testing.T) {
+	table := Item{"the content of public.t", "3 rows"}
+	other := empty(2)
+	other.Settings = settings("200")
+	settled := works(2, 1, map[uint32]uint64{1: 1, 3: 1})
+	settled.Contents = nil
+	for _, c := range []struct {
+		what   string
+		own    *Facts
+		others []*Facts // of members 2 and 3
+		do     Do
+		why    string
+	}{
+		{"a cluster of one", empty(1), nil, Create, ""},
+		{"the very first start", empty(1), []*Facts{empty(2), empty(3)}, Create, ""},
+		{"with equal tables", empty(1, table), []*Facts{empty(2, table), empty(3, table)}, Create, ""},
+		{"nobody is there yet", empty(1), []*Facts{nil, nil}, Wait, "node2 and node3 did not answer yet"},
+		{"one is missing", empty(1), []*Facts{empty(2), nil}, Wait, "node3 did not answer yet"},
+		{"one is missing, another has begun", empty(1), []*Facts{works(2, 1, nil), nil}, Wait, "node3 did not answer yet"},
+		{"two that lost everything, the third is down", empty(1), []*Facts{empty(2), nil}, Wait, "node3"},
+		{"two that lost everything, the third is up", empty(1), []*Facts{empty(2), works(3, 4, map[uint32]uint64{1: 2, 2: 5})}, Refuse, "node3 knows its incarnation 2"},
+		{"it died before it made its log, one other has", empty(1), []*Facts{works(2, 1, nil), empty(3)}, Create, ""},
+		{"it died before it made its log, all others have", empty(1), []*Facts{works(2, 3, map[uint32]uint64{3: 1}), works(3, 1, map[uint32]uint64{2: 3})}, Create, ""},
+		{"it was known", empty(1), []*Facts{works(2, 1, map[uint32]uint64{1: 1}), empty(3)}, Refuse, "node1 has no log, but it had one: node2 knows its incarnation 1"},
+		{"it was known to one, the other is missing", empty(1), []*Facts{nil, works(3, 1, map[uint32]uint64{1: 7})}, Refuse, "node3 knows its incarnation 7"},
+		{"it was known, and has a clone", copyOf(1, 2), []*Facts{works(2, 1, map[uint32]uint64{1: 1}), works(3, 1, nil)}, Refuse, "node1 has no log, but it had one"},
+		{"a late member with a clone", copyOf(1, 2), []*Facts{works(2, 1, nil, table), works(3, 1, nil, table)}, Create, ""},
+		{"a late member with a clone, one does not answer", copyOf(1, 2), []*Facts{works(2, 1, nil, table), nil}, Wait, "node3"},
+		{"a clone of an order that nobody has", copyOf(1, 2), []*Facts{empty(2), empty(3)}, Refuse, "belongs to an order that is lost"},
+		{"another late member has a clone", empty(1, table), []*Facts{copyOf(2, 3), works(3, 1, nil, table)}, Create, ""},
+		{"other tables", empty(1, table), []*Facts{empty(2), empty(3)}, Refuse, "the content of public.t is 3 rows at node1 and not there at node2. All members must begin with equal databases"},
+		{"other rows, one is missing", empty(1, table), []*Facts{nil, empty(3, Item{table.Name, "4 rows"})}, Refuse, "is 3 rows at node1 and 4 rows at node3"},
+		{"a late member with other tables", empty(1), []*Facts{works(2, 1, nil, table), works(3, 1, nil, table)}, Refuse, "node2 began with this"},
+		{"other settings", empty(1), []*Facts{other, empty(3)}, Wait, "certify_keys is 100 at node1 and 200 at node2"},
+		{"a member that does not know what it began with", empty(1), []*Facts{settled, empty(3)}, Refuse, "node2 knows"},
+	} {
+		var others []Heard
+		for i, f := range c.others {
+			others = append(others, Heard{Member: uint32(i + 2), Facts: f})
+		}
+		if d := Decide(c.own, others, name); d.Do != c.do || !strings.Contains(d.Why, c.why) || (d.Why == "") != (d.Do == Create) {
+			t.Errorf("%s: %s, %q; want %s, %q", c.what, d.Do, d.Why, c.do, c.why)
+		}
+	}
+	settled.Known = nil
+	if d := Decide(empty(1), []Heard{{2, settled}}, name); d.Do != Wait {
+		t.Errorf("without what it began with: %v", d)
+	}
+}
+
+// TestJudge: who talks to whom (B2, B5).
+func TestJudge(t *testing.T) {
+	knows := map[uint32]uint64{2: 3}
+	other := works(2, 5, nil)
+	other.Settings = settings("200")
+	later := works(2, 5, nil)
+	later.Settings = append(later.Settings, Setting{"of a later release", "1"})
+	for _, c := range []struct {
+		what        string
+		own, theirs *Facts
+		why         string
+	}{
+		{"at first", empty(1), empty(2), ""},
+		{"a restart", works(1, 1, knows), works(2, 4, nil), ""},
+		{"the same again", works(1, 1, knows), works(2, 3, nil), ""},
+		{"it begins", works(1, 1, nil), empty(2), ""},
+		{"this one begins", empty(1), works(2, 9, nil), ""},
+		{"a setting that only one has", works(1, 1, nil), later, ""},
+		{"its log is lost", works(1, 1, knows), empty(2), "node2 has no log, but it had one: node1 knows its incarnation 3"},
+		{"its log is older", works(1, 1, knows), works(2, 2, nil), "the log of node2 is an older copy"},
+		{"other settings", works(1, 1, knows), other, "certify_keys is 100 at node1 and 200 at node2: it must be the same at all members"},
+	} {
+		err := Judge(c.own, c.theirs, name)
+		if got := fmt.Sprint(err); (err != nil) != (c.why != "") || !strings.Contains(got, c.why) {
+			t.Errorf("%s: %s, want %q", c.what, got, c.why)
+		}
+	}
+}
+
+func TestOutdated(t *testing.T) {
+	for own, want := range map[uint64]bool{0: false, 2: true, 3: false, 4: false} { // without a log it is for Decide
+		if got := Outdated(works(1, own, nil), works(2, 1, map[uint32]uint64{1: 3}), name) != nil; got != want {
+			t.Errorf("in incarnation %d: %t", own, got)
+		}
+	}
+}
+
+func TestDifference(t *testing.T) {
+	list := func(items ...string) (out []Item) {
+		for _, i := range items {
+			name, value, _ := strings.Cut(i, "=")
+			out = append(out, Item{name, value})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		a, b []Item
+		want string
+	}{
+		{nil, nil, ""},
+		{list("a=1", "b=2"), list("a=1", "b=2"), ""},
+		{list("a=1", "b=2"), list("b=2"), "a is 1 at x and not there at y"},
+		{list("a=1"), list("a=1", "b=2", "c=3"), "b is not there at x and 2 at y (and 1 more differences)"},
+		{list("b=1"), list("a=1", "c=3"), "a is not there at x and 1 at y (and 2 more differences)"},
+		{list("a=1"), list("a=2"), "a is 1 at x and 2 at y"},
+	} {
+		if got := difference(c.a, c.b, "x", "y"); got != c.want {
+			t.Errorf("%v and %v: %q, want %q", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// TestBeginning: who comes later goes by what the first began with, not by its own clone.
+func TestBeginning(t *testing.T) {
+	own, begun := copyOf(1, 2), works(3, 1, nil, Item{"a", "1"})
+	if got := Beginning(own, []Heard{{2, empty(2)}, {3, begun}}); got != begun.Contents {
+		t.Errorf("%v", got)
+	}
+	if got := Beginning(own, []Heard{{2, empty(2)}, {3, nil}}); got != own.Contents {
+		t.Errorf("%v", got)
+	}
+}
+
+var sample = &Facts{Member: 2, Incarnation: 7, Known: map[uint32]uint64{3: 9, 1: 4}, Settings: settings("100"),
+	Contents: &Contents{Items: []Item{{"the content of public.t", "3 rows"}}, CopyOf: 1}}
+
+// The encoded form is kept for ever.
+func TestGolden(t *testing.T) {
+	path := filepath.Join("testdata", "facts.golden")
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sample.Append(nil); !bytes.Equal(got, bytes.TrimSpace(want)) {
+		t.Errorf("%s, want %s", got, want)
+	}
+	back, err := Decode(want)
+	if err != nil || !reflect.DeepEqual(back, sample) {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if _, err := Decode([]byte(`{"incarnation": 1}`)); err == nil {
+		t.Error("facts of nobody are taken")
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(sample.Append(nil))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		x, err := Decode(b)
+		if err != nil {
+			return
+		}
+		y, err := Decode(x.Append(nil))
+		if err != nil || !bytes.Equal(x.Append(nil), y.Append(nil)) {
+			t.Errorf("%s: %v, %v", b, y, err)
+		}
+		own := empty(9)
+		_ = Judge(own, x, name)
+		_ = Decide(own, []Heard{{x.Member, x}}, name)
+	})
+}

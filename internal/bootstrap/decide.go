@@ -1,0 +1,143 @@
+package bootstrap
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Do is what a member without a log does.
+type Do uint8
+
+const (
+	Wait   Do = iota // for members that have not said anything yet
+	Refuse           // it must not start
+	Create           // it makes its log
+)
+
+func (d Do) String() string { return [...]string{"wait", "refuse", "create"}[d] }
+
+// Decision is what to do, and why, for the operator.
+type Decision struct {
+	Do  Do
+	Why string
+}
+
+// Heard is what was heard of another member. Facts are nil if it has not said anything.
+type Heard struct {
+	Member uint32
+	Facts  *Facts
+}
+
+// Decide says whether a member that has no log may make one (B1, B4). Others are all other members of its list.
+//
+// What was heard holds on while the member has no log: nobody can come to know an incarnation of it meanwhile.
+func Decide(own *Facts, others []Heard, name Names) Decision {
+	began := false // some member has a log
+	for _, o := range others {
+		if o.Facts == nil {
+			continue
+		}
+		if known := o.Facts.Known[own.Member]; known > 0 {
+			return Decision{Refuse, lost(own.Member, o.Member, known, name)}
+		}
+		began = began || o.Facts.Incarnation > 0
+	}
+	if why := contentsDiffer(own, others, name); why != "" {
+		return Decision{Refuse, why}
+	}
+	if why := missing(own, others, name); why != "" {
+		return Decision{Wait, why}
+	}
+	if own.Contents.CopyOf != 0 && !began {
+		return Decision{Refuse, fmt.Sprintf("the database of %s is a copy of that of %s and belongs to an order that is lost: no member has a log. "+
+			"A new cluster begins with a dump of it (pg_dump) in empty databases", name(own.Member), name(own.Contents.CopyOf))}
+	}
+	return Decision{Do: Create}
+}
+
+// missing says for what a member must wait.
+func missing(own *Facts, others []Heard, name Names) string {
+	var silent []string
+	for _, o := range others {
+		if o.Facts == nil {
+			silent = append(silent, name(o.Member))
+		} else if err := differ(own, o.Facts, name); err != nil {
+			return err.Error()
+		} else if o.Facts.Contents == nil {
+			return name(o.Member) + " does not say what it began with"
+		}
+	}
+	if len(silent) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s has no log, so it must first hear of all other members that they have never known it with one; %s did not answer yet",
+		name(own.Member), strings.Join(silent, " and "))
+}
+
+// contentsDiffer compares this member's database with what others have, or began with.
+func contentsDiffer(own *Facts, others []Heard, name Names) string {
+	if own.Contents.CopyOf != 0 {
+		return ""
+	}
+	for _, o := range others {
+		if o.Facts == nil || o.Facts.Contents == nil || o.Facts.Contents.CopyOf != 0 {
+			continue
+		}
+		if d := difference(own.Contents.Items, o.Facts.Contents.Items, name(own.Member), name(o.Member)); d != "" {
+			if o.Facts.Incarnation > 0 {
+				d += fmt.Sprintf(". %s began with this, and %s must as well: remove the directory postgres below the data_dir of %[2]s, and start it again, with clone_from if %[1]s began with tables",
+					name(o.Member), name(own.Member))
+			} else {
+				d += ". All members must begin with equal databases. Choose the one to keep, and see that nobody writes to it. At the others remove the directory postgres below data_dir, and " +
+					"set clone_from there, or stop the node and copy its directory. Then start all nodes"
+			}
+			return "the databases are not equal: " + d
+		}
+	}
+	return ""
+}
+
+// Difference says what is in one database and not, or not so, in another one; empty if nothing is. The names are those of the databases.
+func (c *Contents) Difference(o *Contents, name, other string) string {
+	return difference(c.Items, o.Items, name, other)
+}
+
+// difference names the first item that is not the same in two lists, and how many more there are; empty if there is none.
+func difference(a, b []Item, nameA, nameB string) string {
+	first, n := "", 0
+	differs := func(item, atA, atB string) {
+		if n++; n == 1 {
+			first = fmt.Sprintf("%s is %s at %s and %s at %s", item, atA, nameA, atB, nameB)
+		}
+	}
+	const nothing = "not there"
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
+			differs(a[0].Name, a[0].Value, nothing)
+			a = a[1:]
+		case len(a) == 0 || b[0].Name < a[0].Name:
+			differs(b[0].Name, nothing, b[0].Value)
+			b = b[1:]
+		default:
+			if a[0].Value != b[0].Value {
+				differs(a[0].Name, a[0].Value, b[0].Value)
+			}
+			a, b = a[1:], b[1:]
+		}
+	}
+	if n > 1 {
+		first += fmt.Sprintf(" (and %d more differences)", n-1)
+	}
+	return first
+}
+
+// Beginning is with what a member begins that makes its log, for those that come later (B4).
+func Beginning(own *Facts, others []Heard) *Contents {
+	for _, o := range others {
+		if o.Facts != nil && o.Facts.Incarnation > 0 && o.Facts.Contents != nil {
+			return o.Facts.Contents
+		}
+	}
+	return own.Contents
+}

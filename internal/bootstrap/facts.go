@@ -1,0 +1,60 @@
+package bootstrap
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Facts are what a member says of itself to another one.
+type Facts struct {
+	Member uint32 `json:"member"`
+	// Incarnation is the one under which it works; zero if it has no log.
+	Incarnation uint64 `json:"incarnation"`
+	// Known are the greatest incarnations of the other members that it has noted.
+	Known map[uint32]uint64 `json:"known,omitempty"`
+	// Settings are those that must be equal at all members.
+	Settings []Setting `json:"settings"`
+	// Contents are its database's, if it has no log; else what it began with, as long as it has not noted all other members.
+	Contents *Contents `json:"contents,omitempty"`
+}
+
+// Setting is one that must be equal at all members.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Contents say what is in a database, as far as it is replicated.
+type Contents struct {
+	Items []Item `json:"items"`
+	// CopyOf is the member whose database it is a copy of. It says itself how much of the cluster's order it holds. Zero: it
+	// belongs to no order yet.
+	CopyOf uint32 `json:"copy_of,omitempty"`
+}
+
+// Item is a part of a database: a table's rows, a definition. Names are unique and ascending.
+type Item struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Append appends the facts' encoded form.
+func (f *Facts) Append(dst []byte) []byte {
+	b, err := json.Marshal(f)
+	if err != nil {
+		panic("bootstrap: " + err.Error()) // there is nothing in it that cannot be written
+	}
+	return append(dst, b...)
+}
+
+// Decode reads what Append wrote. What a later release adds is ignored.
+func Decode(b []byte) (*Facts, error) {
+	f := &Facts{}
+	if err := json.Unmarshal(b, f); err != nil {
+		return nil, fmt.Errorf("bootstrap: a member's facts cannot be read: %w", err)
+	}
+	if f.Member == 0 {
+		return nil, fmt.Errorf("bootstrap: a member's facts do not say whose they are")
+	}
+	return f, nil
+}

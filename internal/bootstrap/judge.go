@@ -1,0 +1,56 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Names gives a member's name for messages.
+type Names func(member uint32) string
+
+// stayOut is what follows for a member whose log is lost or too old.
+const stayOut = "The other members go on without it. If its disk is only not mounted, or its data directory is another one, put that right and start it again. " +
+	"Otherwise leave it stopped: members cannot be replaced yet (docs/LIMITS.md, Cluster)"
+
+// Judge says why this member does not talk to another one, from the facts of both (B2, B5); nil if it does.
+func Judge(own, theirs *Facts, name Names) error {
+	known := own.Known[theirs.Member]
+	switch {
+	case theirs.Incarnation < known && theirs.Incarnation == 0:
+		return errors.New(lost(theirs.Member, own.Member, known, name))
+	case theirs.Incarnation < known:
+		return errors.New(older(theirs, own.Member, known, name))
+	}
+	return differ(own, theirs, name)
+}
+
+// Outdated says why this member must not go on with the log it has, by what another one knows of it; nil if it may.
+func Outdated(own, theirs *Facts, name Names) error {
+	if known := theirs.Known[own.Member]; own.Incarnation > 0 && own.Incarnation < known {
+		return errors.New(older(own, theirs.Member, known, name))
+	}
+	return nil
+}
+
+func lost(member, witness uint32, incarnation uint64, name Names) string {
+	return fmt.Sprintf("%s has no log, but it had one: %s knows its incarnation %d. Its votes are lost with its log, so it must not vote again under its number: "+
+		"what was committed could be undone. %s", name(member), name(witness), incarnation, stayOut)
+}
+
+func older(f *Facts, witness uint32, incarnation uint64, name Names) string {
+	return fmt.Sprintf("the log of %s is an older copy, or another node runs under its number: it is in incarnation %d, and %s knows its incarnation %d. "+
+		"What it has voted for since is lost, so it must not vote again under its number. %s", name(f.Member), f.Incarnation, name(witness), incarnation, stayOut)
+}
+
+// differ compares the settings that both name.
+func differ(own, theirs *Facts, name Names) error {
+	for _, s := range own.Settings {
+		for _, t := range theirs.Settings {
+			if s.Name == t.Name && s.Value != t.Value {
+				return fmt.Errorf("%s is %s at %s and %s at %s: it must be the same at all members",
+					s.Name, s.Value, name(own.Member), t.Value, name(theirs.Member))
+			}
+		}
+	}
+	return nil
+}

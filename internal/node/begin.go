@@ -1,0 +1,160 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/bootstrap"
+)
+
+const (
+	waitLogEvery = 10 * time.Second // how often a member says for whom it waits
+	// A member that must not start tells the others what it has for at least so long, and until it has heard of all of them.
+	lastWordsLeast = time.Second
+	lastWordsMost  = 15 * time.Second
+	lastWordsPoll  = 50 * time.Millisecond
+)
+
+// appear opens the main database's log, or makes it if this member may (package bootstrap), and the connections to the other
+// members. The log is the main life's then.
+func (t *tenure) appear(ctx context.Context) error {
+	dir := logDir(t.node.config, mainGroup)
+	_, err := os.Stat(dir)
+	switch {
+	case err == nil:
+		if err = t.takeLog(dir); err == nil {
+			err = t.openTransport()
+		}
+		return err
+	case !errors.Is(err, os.ErrNotExist):
+		return &FatalError{err}
+	}
+	if err := t.makeLog(ctx, dir); err != nil {
+		return err
+	}
+	if err := t.takeLog(dir); err != nil {
+		return err
+	}
+	t.made = true
+	t.transport.Renew()
+	return nil
+}
+
+// takeLog opens the main database's log for this tenure.
+func (t *tenure) takeLog(dir string) error {
+	disk, err := openLog(dir, t.node.config, t.node.faults)
+	if err != nil {
+		return &FatalError{err}
+	}
+	if err := t.standing.adopt(disk); err != nil {
+		return &FatalError{errors.Join(err, disk.Close())}
+	}
+	t.disk = disk
+	return nil
+}
+
+// makeLog makes the main database's log once the other members have said that they know of none of this member's.
+func (t *tenure) makeLog(ctx context.Context, dir string) error {
+	c, log := t.node.config, t.node.log
+	contents, err := readContents(ctx, t.pg.ConnString("postgres", c.Database)+ownOptions, c, dir)
+	if err != nil {
+		return err
+	}
+	t.standing.own.Contents = contents
+	if err := t.openTransport(); err != nil {
+		return err
+	}
+	var said string
+	var since time.Time
+	for {
+		own, others := t.standing.others()
+		d := bootstrap.Decide(&own, others, t.standing.name)
+		switch d.Do {
+		case bootstrap.Refuse:
+			t.lastWords(ctx)
+			return &FatalError{errors.New(d.Why)}
+		case bootstrap.Create:
+			b := t.standing.beginsWith(bootstrap.Beginning(&own, others))
+			if err := createLog(dir, c, t.node.faults, &b); err != nil {
+				return &FatalError{err}
+			}
+			log.Info("made the log: all other members know of none of this one's before", "log", dir)
+			return nil
+		}
+		if d.Why != said || time.Since(since) > waitLogEvery {
+			log.Info("waits to make its log", "why", d.Why)
+			said, since = d.Why, time.Now()
+		}
+		t.node.waits.Store(&d.Why)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-t.pg.Exited():
+			return fmt.Errorf("PostgreSQL ended: %w", errors.Join(err, errDatabaseGone))
+		case <-t.standing.news:
+		case <-time.After(waitLogEvery):
+		}
+	}
+}
+
+// lastWords lets a member that must not start tell the others what it has, so that those that must not, either, find out by themselves.
+func (t *tenure) lastWords(ctx context.Context) {
+	silent := func() bool {
+		_, others := t.standing.others()
+		return slices.ContainsFunc(others, func(h bootstrap.Heard) bool { return h.Facts == nil })
+	}
+	for began := time.Now(); silent() && time.Since(began) < lastWordsMost && sleep(ctx, lastWordsPoll); {
+	}
+	sleep(ctx, lastWordsLeast)
+}
+
+// begins compares a database that has no part of the order yet with what the log says that this member began with: the order says
+// only what has changed since. A member that has just made its log has compared already.
+func (l *life) begins(ctx context.Context, conn string) error {
+	began := l.tenure.standing.own.Contents
+	if l.group != mainGroup || l.tenure.made || began == nil || began.CopyOf != 0 {
+		return nil
+	}
+	now, err := readItems(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if d := now.Difference(began, "this database", "the beginning"); d != "" {
+		return &FatalError{fmt.Errorf("the database is not the one with which %s began, and the log says only what has changed since: %s. %s",
+			l.config.Self().Name, d, l.howToClone())}
+	}
+	return nil
+}
+
+// openDisk opens the life's log. That of the main database is open since the tenure's beginning. Another one's is made at
+// its first life.
+func (l *life) openDisk(ctx context.Context, conn string) (err error) {
+	s := l.tenure.standing
+	if l.group == mainGroup {
+		l.disk, l.incarnation, l.tenure.disk = l.tenure.disk, s.own.Incarnation, nil
+		return nil
+	}
+	if err := s.mayHaveVoted(l.group, l.logDir); err != nil {
+		return err
+	}
+	if err := mayCreateLog(ctx, conn, l.logDir, l.config); err != nil {
+		return err
+	}
+	if _, err := os.Stat(l.logDir); errors.Is(err, os.ErrNotExist) {
+		if err := createLog(l.logDir, l.config, l.node.faults, nil); err != nil {
+			return &FatalError{err}
+		}
+	}
+	if l.disk, err = openLog(l.logDir, l.config, l.node.faults); err != nil {
+		return &FatalError{err}
+	}
+	if err := s.made(l.group); err != nil {
+		return &FatalError{err}
+	}
+	l.incarnation, err = l.disk.NextIncarnation()
+	return err
+}

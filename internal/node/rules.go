@@ -1,0 +1,211 @@
+package node
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/asn1"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tuttidb/tutti/internal/hba"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// clientRules are those of hba_file. The file is read anew when it has changed, as the certificate for clients is. If
+// it cannot be
+// read then, or not be honoured, the rules stay as they were.
+type clientRules struct {
+	inForce atomic.Pointer[hba.Rules] // nil: none are configured
+
+	mu   sync.Mutex
+	last *hba.Rules // what was read last, in force or not
+
+	roles roleAsker
+}
+
+// loadRules reads hba_file; an error leaves the rules as they were.
+func (n *Node) loadRules() error {
+	n.rules.mu.Lock()
+	defer n.rules.mu.Unlock()
+	rules, warnings, err := n.config.ClientRules()
+	if rules != nil || err == nil {
+		n.rules.last = rules
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		n.log.Warn("a rule for clients is of no use", "rule", w)
+	}
+	if n.rules.inForce.Swap(rules) != nil || rules != nil {
+		n.log.Info("rules for clients are in force", "hba_file", n.config.HBAFile)
+	}
+	return nil
+}
+
+// followRules reads hba_file anew if it has changed.
+func (n *Node) followRules() {
+	n.rules.mu.Lock()
+	defer n.rules.mu.Unlock()
+	if n.rules.last == nil || !n.rules.last.Changed() {
+		return
+	}
+	rules, warnings, err := n.config.ClientRules()
+	if rules != nil {
+		n.rules.last = rules
+	}
+	if err == nil && rules != nil && rules.Half() {
+		err = errors.New("it ends within a line, and may not be written yet to its end")
+	}
+	if err != nil {
+		n.log.Error("rules for clients stay as they were: hba_file has changed, and is not usable", "hba_file",
+			n.config.HBAFile, "error", err)
+		return
+	}
+	n.rules.inForce.Store(rules)
+	n.log.Info("rules for clients have changed", "hba_file", n.config.HBAFile, "warnings", strings.Join(warnings, "; "))
+}
+
+// admission says what the rules demand of a client, or why it is refused, in PostgreSQL's words.
+func (n *Node) admission(ctx context.Context, c *client, s *wire.Startup) (wire.LoginOptions, *wire.SQLError) {
+	n.followRules()
+	rules := n.rules.inForce.Load()
+	if rules == nil {
+		return wire.LoginOptions{AllowTrust: n.settled().Postgres.AllowTrust}, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, s.Deadline)
+	defer cancel()
+	rule, err := rules.Find(ctx, hba.Client{Address: c.address.Addr(), User: s.Params["user"],
+		Database: s.Params["database"], TLS: s.TLS != nil,
+		Member: func(role, of string) (bool, error) { return n.isMember(ctx, role, of) }})
+	encryption := "no encryption"
+	if s.TLS != nil {
+		encryption = "SSL encryption"
+	}
+	refused := func(format string) *wire.SQLError {
+		return wire.Fatalf(wire.CodeInvalidAuthorization, format, c.address.Addr(), cutName(c.user), cutName(c.database),
+			encryption)
+	}
+	if rule != nil {
+		c.rule = rule.String()
+	}
+	switch {
+	case err != nil:
+		n.log.Debug("a rule for clients could not be looked at", "error", err)
+		return wire.LoginOptions{}, wire.Fatalf(wire.CodeCannotConnectNow,
+			"the rules for clients depend on roles, about which this member's PostgreSQL cannot be asked now").
+			WithHint("Try again, or connect to another member.")
+	case rule == nil:
+		return wire.LoginOptions{}, refused("no pg_hba.conf entry for host \"%s\", user \"%s\", database \"%s\", %s")
+	case rule.Method == hba.Reject:
+		return wire.LoginOptions{},
+			refused("pg_hba.conf rejects connection for host \"%s\", user \"%s\", database \"%s\", %s")
+	case rule.Certificate != "":
+		if e := presented(s, rule.Certificate == "verify-full"); e != nil {
+			return wire.LoginOptions{}, e
+		}
+	}
+	switch rule.Method {
+	case hba.SCRAM:
+		return wire.LoginOptions{Require: wire.ProofSCRAM}, nil
+	case hba.MD5:
+		return wire.LoginOptions{Require: wire.ProofMD5}, nil
+	case hba.Trust: // allow_trust may have been taken away since the rules were read
+		return wire.LoginOptions{AllowTrust: n.settled().Postgres.AllowTrust}, nil
+	case hba.Cert:
+		return wire.LoginOptions{AllowTrust: true}, nil
+	}
+	return wire.LoginOptions{}, wire.Fatalf(wire.CodeFeatureNotSupported, "authentication method %s is not possible",
+		rule.Method) // Check refuses it
+}
+
+// nameBytesMax is to what PostgreSQL cuts names in a start-up packet.
+const nameBytesMax = 63
+
+func cutName(s string) string { return s[:min(len(s), nameBytesMax)] }
+
+var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
+
+// presented checks the certificate that a client has presented: that it was verified and, if it shall be the user's,
+// its common name.
+func presented(s *wire.Startup, user bool) *wire.SQLError {
+	if s.TLS == nil || len(s.TLS.VerifiedChains) == 0 || len(s.TLS.PeerCertificates) == 0 {
+		return wire.Fatalf(wire.CodeInvalidAuthorization, "connection requires a valid client certificate")
+	}
+	name := cutName(s.Params["user"])
+	if user && (name == "" || nameOf(s.TLS.PeerCertificates[0]) != name) {
+		return wire.Fatalf(wire.CodeInvalidAuthorization, "certificate authentication failed for user \"%s\"", name)
+	}
+	return nil
+}
+
+// nameOf is a certificate's common name, the first if there are several, as X509_NAME_get_text_by_NID gives it to
+// PostgreSQL.
+func nameOf(c *x509.Certificate) string {
+	for _, n := range c.Subject.Names {
+		if n.Type.Equal(commonName) {
+			text, ok := n.Value.(string)
+			if !ok || strings.ContainsRune(text, 0) {
+				return ""
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+const memberTimeout = 2 * time.Second
+
+// isMember asks the local server whether a role is a member of another.
+func (n *Node) isMember(ctx context.Context, role, of string) (bool, error) {
+	if !utf8.ValidString(role) || !utf8.ValidString(of) {
+		return false, errors.New("a name is not valid UTF-8")
+	}
+	t := n.current()
+	if t == nil {
+		return false, errDatabaseGone
+	}
+	return n.rules.roles.ask(ctx, t.pg.ConnString("postgres", n.config.Database)+ownOptions, role, of)
+}
+
+// roleAsker asks about roles, for one client after the other: strangers must not make connections to the local server.
+type roleAsker struct {
+	turn chan struct{} // has an element while somebody asks
+	conn *pgconn.PgConn
+}
+
+// memberQuery is is_member_of_role_nosuper of PostgreSQL's acl.c: being a superuser makes nobody a member.
+const memberQuery = `WITH RECURSIVE m(oid) AS (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1
+UNION SELECT a.roleid FROM m JOIN pg_catalog.pg_auth_members a ON a.member = m.oid)
+SELECT 1 FROM m JOIN pg_catalog.pg_roles r ON r.oid = m.oid WHERE r.rolname = $2`
+
+func (a *roleAsker) ask(ctx context.Context, connString, role, of string) (member bool, err error) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), memberTimeout)
+	defer cancel()
+	for range 2 { // the server may have been restarted since the last time
+		if a.conn == nil || a.conn.IsClosed() {
+			if a.conn, err = connect(ctx, connString, "tutti rules", nil); err != nil {
+				return false, err
+			}
+		}
+		r := a.conn.ExecParams(ctx, memberQuery, [][]byte{[]byte(role), []byte(of)}, nil, nil, nil).Read()
+		if err = r.Err; err == nil {
+			return len(r.Rows) > 0, nil
+		}
+		_ = a.conn.Close(ctx) // it is of no use
+	}
+	return false, fmt.Errorf("node: is %q a member of %q: %w", role, of, err)
+}

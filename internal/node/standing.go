@@ -1,0 +1,281 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tuttidb/tutti/internal/bootstrap"
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/fault"
+	"github.com/tuttidb/tutti/internal/raftlog"
+)
+
+// standing is what this member is in the cluster, and what it knows of the others: for the handshakes of one tenure.
+type standing struct {
+	config *config.Config
+	name   bootstrap.Names
+	fail   func(error)   // ends the tenure
+	news   chan struct{} // capacity 1: something was heard
+
+	mu      sync.Mutex
+	own     bootstrap.Facts
+	disk    *raftlog.Log // the main database's log; nil: there is none yet
+	notes   notes        // as they are on disk
+	heard   map[uint32]*bootstrap.Facts
+	reasons map[uint32]string // why this member does not talk to another one
+}
+
+// notes are what a member must know again after a restart, kept beside the main database's log.
+type notes struct {
+	// Members are the greatest incarnations of other members that were heard of (B2).
+	Members map[uint32]uint64 `json:"members,omitempty"`
+	// Databases are the numbers of the other databases of which this member has made logs. It may have voted in them.
+	Databases []uint64 `json:"databases,omitempty"`
+}
+
+// beginning is what the main database's log says of the moment at which it was made.
+type beginning struct {
+	Contents *bootstrap.Contents `json:"contents"` // with which the members began
+	Settings []bootstrap.Setting `json:"settings"` // those that cannot be changed later
+}
+
+// fixed are the settings on which what is in the log depends.
+var fixed = []string{"database", "sequence_step", "certify_keys"}
+
+// fits refuses settings that are not those with which the log was made.
+func (b *beginning) fits(settings []bootstrap.Setting) error {
+	for _, was := range b.Settings {
+		for _, is := range settings {
+			if is.Name == was.Name && is.Value != was.Value {
+				return fmt.Errorf("%s is %s in the configuration, and was %s when this member's log was made: it cannot be changed", is.Name, is.Value, was.Value)
+			}
+		}
+	}
+	return nil
+}
+
+// beginsWith is the beginning of a log that is made now.
+func (s *standing) beginsWith(contents *bootstrap.Contents) beginning {
+	b := beginning{Contents: contents}
+	for _, x := range s.own.Settings {
+		if slices.Contains(fixed, x.Name) {
+			b.Settings = append(b.Settings, x)
+		}
+	}
+	return b
+}
+
+func newStanding(c *config.Config, name bootstrap.Names, fail func(error)) *standing {
+	return &standing{config: c, name: name, fail: fail, news: make(chan struct{}, 1),
+		own: bootstrap.Facts{Member: c.Member, Settings: equalSettings(c)}, heard: map[uint32]*bootstrap.Facts{}, reasons: map[uint32]string{}}
+}
+
+// equalSettings are those that must be equal at all members.
+func equalSettings(c *config.Config) []bootstrap.Setting {
+	list := slices.Clone(c.Members)
+	slices.SortFunc(list, func(a, b config.Member) int { return int(a.Member) - int(b.Member) })
+	members := make([]string, 0, len(list))
+	for _, m := range list {
+		members = append(members, fmt.Sprintf("%d=%s (%s)", m.Member, m.Name, m.Address))
+	}
+	return []bootstrap.Setting{
+		{Name: "the list of members", Value: "[" + strings.Join(members, ", ") + "]"},
+		{Name: "database", Value: c.Database},
+		{Name: "sequence_step", Value: fmt.Sprint(c.SequenceStep)},
+		{Name: "certify_keys", Value: fmt.Sprint(c.Limits.CertifyKeys)},
+		{Name: "lock_lease_ms", Value: fmt.Sprint(c.Limits.LockLeaseMs)},
+	}
+}
+
+// facts are what this member says of itself now.
+func (s *standing) facts() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.own
+	if f.Incarnation > 0 {
+		f.Known = s.notes.Members
+		if len(f.Known) == len(s.config.Members)-1 {
+			f.Contents = nil // nobody can begin any more
+		}
+	}
+	return f.Append(nil)
+}
+
+// judge takes what another member says of itself.
+func (s *standing) judge(from uint32, data []byte) error {
+	f, err := bootstrap.Decode(data)
+	if err == nil && f.Member != from {
+		err = fmt.Errorf("member %d says that it is member %d", from, f.Member)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.disk != nil {
+		f.Contents = nil // it does not matter any more
+	}
+	s.heard[from] = f
+	signal(s.news)
+	own := s.own
+	own.Known = s.notes.Members
+	if err := bootstrap.Outdated(&own, f, s.name); err != nil {
+		s.fail(&FatalError{err})
+		return err
+	}
+	delete(s.reasons, from)
+	if err = bootstrap.Judge(&own, f, s.name); err == nil {
+		err = s.note(func(n *notes) bool { return n.heard(f) })
+	}
+	if err != nil {
+		s.reasons[from] = err.Error()
+	}
+	return err
+}
+
+// heard notes a member's incarnation, and reports whether it is news.
+func (n *notes) heard(f *bootstrap.Facts) bool {
+	if f.Incarnation <= n.Members[f.Member] {
+		return false
+	}
+	n.Members = maps.Clone(n.Members)
+	if n.Members == nil {
+		n.Members = map[uint32]uint64{}
+	}
+	n.Members[f.Member] = f.Incarnation
+	return true
+}
+
+// note changes the notes, if there is a log; they are on disk when it returns. The caller holds mu.
+func (s *standing) note(change func(*notes) bool) error {
+	if s.disk == nil {
+		return nil
+	}
+	next := s.notes
+	if !change(&next) {
+		return nil
+	}
+	line, err := json.Marshal(next)
+	if err == nil {
+		err = s.disk.SetNotes(string(line))
+	}
+	if err != nil {
+		return fmt.Errorf("what is known of other members cannot be noted: %w", err)
+	}
+	s.notes = next
+	return nil
+}
+
+// adopt takes the open log of the main database, and begins an incarnation.
+func (s *standing) adopt(disk *raftlog.Log) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line, err := disk.Notes()
+	if err == nil && line != "" {
+		err = json.Unmarshal([]byte(line), &s.notes)
+	}
+	var b beginning
+	if text := disk.Identity().Beginning; err == nil && text != "" {
+		err = json.Unmarshal([]byte(text), &b)
+	}
+	if err != nil {
+		return fmt.Errorf("node: read what the log notes: %w", err)
+	}
+	if err := b.fits(s.own.Settings); err != nil {
+		return err
+	}
+	s.own.Contents = b.Contents
+	s.disk = disk
+	for _, f := range s.heard { // order-free: each for itself
+		if err := s.note(func(n *notes) bool { return n.heard(f) }); err != nil {
+			return err
+		}
+	}
+	s.own.Incarnation, err = disk.NextIncarnation()
+	return err
+}
+
+// others is what was heard of the other members.
+func (s *standing) others() (own bootstrap.Facts, others []bootstrap.Heard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.config.Members {
+		if m.Member != s.config.Member {
+			others = append(others, bootstrap.Heard{Member: m.Member, Facts: s.heard[m.Member]})
+		}
+	}
+	return s.own, others
+}
+
+// why says why this member does not talk to others; empty if it does.
+func (s *standing) why() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for _, m := range s.config.Members {
+		if r := s.reasons[m.Member]; r != "" {
+			all = append(all, r)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// mayHaveVoted refuses to make a log of a database anew of which this member has made one before.
+func (s *standing) mayHaveVoted(group uint64, dir string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := os.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) || !slices.Contains(s.notes.Databases, group) {
+		return nil
+	}
+	return errLogGone(dir, s.config)
+}
+
+// made notes that there is a log of a database, before this member votes in it.
+func (s *standing) made(group uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.note(func(n *notes) bool {
+		if slices.Contains(n.Databases, group) {
+			return false
+		}
+		n.Databases = append(slices.Clone(n.Databases), group)
+		return true
+	})
+}
+
+// removed notes that the log of a database is not needed any more. Numbers are never used again.
+func (s *standing) removed(group uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.note(func(n *notes) bool {
+		before := len(n.Databases)
+		n.Databases = slices.DeleteFunc(slices.Clone(n.Databases), func(d uint64) bool { return d == group })
+		return len(n.Databases) < before
+	})
+}
+
+// createLog makes a log, which says with what the member begins if it is the main database's.
+func createLog(dir string, c *config.Config, faults *fault.Faults, b *beginning) error {
+	id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
+	if b != nil {
+		text, err := json.Marshal(b)
+		if err != nil {
+			return err
+		}
+		id.Beginning = string(text)
+	}
+	for _, m := range c.Members {
+		id.Voters = append(id.Voters, uint64(m.Member))
+	}
+	return raftlog.Create(logOptions(dir, c, faults), id)
+}
+
+func logOptions(dir string, c *config.Config, faults *fault.Faults) raftlog.Options {
+	return raftlog.Options{Dir: dir, SegmentBytes: c.Limits.LogSegmentBytes, BeforeSync: faults.Sync()}
+}

@@ -14,9 +14,9 @@ import (
 const (
 	waitLogEvery = 10 * time.Second // how often a member says for whom it waits
 	// A member that must not start tells the others what it has for at least so long, and until it has heard of all of them.
-	lastWordsLeast = time.Second
-	lastWordsMost  = 15 * time.Second
-	lastWordsPoll  = 50 * time.Millisecond
+	explainLeast = time.Second
+	explainMost  = 15 * time.Second
+	explainPoll  = 50 * time.Millisecond
 )
 
 // appear opens the main database's log, or makes it if this member may (package bootstrap), and the connections to the other
@@ -75,7 +75,7 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 		d := bootstrap.Decide(&own, others, t.standing.name)
 		switch d.Do {
 		case bootstrap.Refuse:
-			t.lastWords(ctx)
+			t.explain(ctx)
 			return &FatalError{errors.New(d.Why)}
 		case bootstrap.Create:
 			b := t.standing.beginsWith(bootstrap.Beginning(&own, others))
@@ -101,15 +101,15 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 	}
 }
 
-// lastWords lets a member that must not start tell the others what it has, so that those that must not, either, find out by themselves.
-func (t *tenure) lastWords(ctx context.Context) {
+// explain lets a member that must not start tell the others what it has, so that those that must not, either, find out by themselves.
+func (t *tenure) explain(ctx context.Context) {
 	silent := func() bool {
 		_, others := t.standing.others()
 		return slices.ContainsFunc(others, func(h bootstrap.Heard) bool { return h.Facts == nil })
 	}
-	for began := time.Now(); silent() && time.Since(began) < lastWordsMost && sleep(ctx, lastWordsPoll); {
+	for began := time.Now(); silent() && time.Since(began) < explainMost && sleep(ctx, explainPoll); {
 	}
-	sleep(ctx, lastWordsLeast)
+	sleep(ctx, explainLeast)
 }
 
 // begins compares a database that has no part of the order yet with what the log says that this member began with: the order says

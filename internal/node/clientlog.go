@@ -15,9 +15,8 @@ import (
 )
 
 // clientLog says in the log who has come, who was refused, and who failed to prove who it is. Anybody who reaches the
-// port can be
-// refused, so these records are bounded, for each address and for all. What is left out is counted, and the count is
-// logged.
+// port can be refused, so these records are bounded, for each address and for all. What is left out is counted, and the
+// count is logged.
 type clientLog struct {
 	log *slog.Logger
 	now func() time.Time

@@ -213,5 +213,5 @@ func (l *life) haltedAt(member uint32) *halted {
 func (l *life) errHalted(h *halted) *wire.SQLError {
 	return wire.Errorf(wire.CodeCannotConnectNow, "database %q is halted at this member: an entry of the order cannot be carried out here", l.database).
 		WithDetail("%s", strings.ToUpper(h.text()[:1])+h.text()[1:]).
-		WithHint("Connect to another member. Once the reason is removed, restart this one; or stop it, remove its directory \"postgres\", keep \"log\", set clone_from to a member that is synced, and start it.")
+		WithHint("Connect to another member. Once the reason is removed, restart this one; or stop it, remove its directory \"postgres\", keep \"log\" and every \"log-…\", set clone_from to a member that is synced, and start it.")
 }

@@ -19,8 +19,7 @@ import (
 )
 
 // clientRules are those of hba_file. The file is read anew when it has changed, as the certificate for clients is. If
-// it cannot be
-// read then, or not be honoured, the rules stay as they were.
+// it cannot be read then, or not be honoured, the rules stay as they were.
 type clientRules struct {
 	inForce atomic.Pointer[hba.Rules] // nil: none are configured
 

@@ -39,30 +39,34 @@ func parse(path, text string) (source, error) {
 // tree parses every Go file below cmd and internal.
 func tree(t *testing.T) []source {
 	t.Helper()
-	var out []source
-	for _, top := range []string{"cmd", "internal"} {
-		err := filepath.WalkDir(filepath.Join(root(), top), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			rel, err := filepath.Rel(root(), path)
-			if err != nil {
-				return err
-			}
-			s, err := parse(filepath.ToSlash(rel), string(text))
-			out = append(out, s)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	out := append(below(t, "cmd"), below(t, "internal")...)
 	if len(out) < 100 {
 		t.Fatalf("only %d files found: the tests do not look where the source is", len(out))
+	}
+	return out
+}
+
+// below parses every Go file below a directory of the repository.
+func below(t *testing.T, top string) (out []source) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(root(), top), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root(), path)
+		if err != nil {
+			return err
+		}
+		s, err := parse(filepath.ToSlash(rel), string(text))
+		out = append(out, s)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"slices"
 
 	"github.com/tuttidb/tutti/internal/certify"
@@ -57,68 +58,70 @@ func (e *Engine) Checkpoint() (*Checkpoint, bool) {
 	if !ok {
 		return nil, false
 	}
-	return e.checkpoint(index, term), true
+	return e.log.checkpoint(index, term), true
 }
 
 // checkpoint is the state, which is that at entry index.
-func (e *Engine) checkpoint(index, term uint64) *Checkpoint {
-	c := &Checkpoint{Index: index, Term: term, Ordinal: e.ordinal, volume: e.volume, cert: e.cert.Checkpoint(), locks: e.locks.Checkpoint()}
-	for m, s := range e.sources { // order-free: sorted below
+func (r *replicated) checkpoint(index, term uint64) *Checkpoint {
+	c := &Checkpoint{
+		Index: index, Term: term, Ordinal: r.ordinal, volume: r.volume,
+		cert: r.cert.Checkpoint(), locks: r.locks.Checkpoint(),
+	}
+	for _, m := range slices.Sorted(maps.Keys(r.sources)) { // order-free: sorted
+		s := r.sources[m]
 		if s.parts != nil {
 			s.parts = s.parts[:len(s.parts):len(s.parts)]
 		}
 		c.sources = append(c.sources, memberSource{m, s})
 	}
-	slices.SortFunc(c.sources, func(a, b memberSource) int { return int(a.member) - int(b.member) })
-	for m, o := range e.expired { // order-free: sorted below
-		c.expired = append(c.expired, expiry{m, o})
+	for _, m := range slices.Sorted(maps.Keys(r.expired)) { // order-free: sorted
+		c.expired = append(c.expired, expiry{m, r.expired[m]})
 	}
-	slices.SortFunc(c.expired, func(a, b expiry) int { return int(a.member) - int(b.member) })
-	for m, s := range e.serial { // order-free: sorted below
-		c.serial = append(c.serial, serialSpan{m, s})
+	for _, m := range slices.Sorted(maps.Keys(r.serial)) { // order-free: sorted
+		c.serial = append(c.serial, serialSpan{m, r.serial[m]})
 	}
-	slices.SortFunc(c.serial, func(a, b serialSpan) int { return int(a.member) - int(b.member) })
 	return c
 }
 
-// restore makes c the state of an engine that is new. Everything up to its ordinal is in the
-// database.
-func (e *Engine) restore(c *Checkpoint) {
-	e.ordinal, e.volume = c.Ordinal, c.volume
-	e.cert = certify.Restore(e.o.Certify, c.cert)
-	e.locks = locks.Restore(c.locks)
+// restore makes c the state, which is a new one. Everything up to its ordinal is in the database.
+func (r *replicated) restore(c *Checkpoint, o certify.Options) {
+	r.ordinal, r.volume = c.Ordinal, c.volume
+	r.cert = certify.Restore(o, c.cert)
+	r.locks = locks.Restore(c.locks)
 	for _, x := range c.expired {
-		e.expired[x.member] = x.ordinal
+		r.expired[x.member] = x.ordinal
 	}
 	for _, s := range c.sources {
-		e.sources[s.member] = s.source
+		r.sources[s.member] = s.source
 	}
 	for _, s := range c.serial {
-		e.serial[s.member] = s.span
+		r.serial[s.member] = s.span
 	}
 	switch planted {
 	case "checkpoint-without-sources":
-		clear(e.sources)
+		clear(r.sources)
 	case "checkpoint-without-parts":
-		for m, s := range e.sources { // order-free: each for itself
+		for m, s := range r.sources { // order-free: each for itself
 			s.parts, s.id = nil, writeset.TxID{}
-			e.sources[m] = s
+			r.sources[m] = s
 		}
 	case "checkpoint-one-off":
-		e.ordinal++
+		r.ordinal++
 	}
-	e.queueFirst, e.applied, e.appliedVol = e.ordinal+1, e.ordinal, e.volume
 }
 
-// checkpointVersion 1: byte version, then uvarints index, term, ordinal, volume, the number of
-// members; per member its number, incarnation, batch, and the parts of a payload with length; then
-// the certifier's (certify.Checkpoint); at the end 4 bytes CRC-32C of all before, little endian.
-// Version 2, which is written if advisory locks are held or have expired, has behind the certifier's: the
-// number of members that have expired, per member uvarints its number and the ordinal; then locks.Checkpoint.
-// Version 3, which is written if a member has run SERIALIZABLE transactions, has behind that: the number of such members, per
-// member uvarints its number and the ordinal up to which it did, or 0 if it still does.
-// Version 4, which is written if parts of a payload have come, has behind that the sequence of its transaction for each member
-// that has parts.
+// checkpointVersion 1: byte version, then uvarints index, term, ordinal, volume, the number of members; per member
+// its number, incarnation, batch, and the parts of a payload with length; then the certifier's (certify.Checkpoint);
+// at the end 4 bytes CRC-32C of all before, little endian.
+//
+// Version 2, which is written if advisory locks are held or have expired, has behind the certifier's: the number of
+// members that have expired, per member uvarints its number and the ordinal; then locks.Checkpoint.
+//
+// Version 3, which is written if a member has run SERIALIZABLE transactions, has behind that: the number of such
+// members, per member uvarints its number and the ordinal up to which it did, or 0 if it still does.
+//
+// Version 4, which is written if parts of a payload have come, has behind that the sequence of its transaction for
+// each member that has parts.
 const (
 	checkpointVersion       = 1
 	checkpointVersionLocks  = 2
@@ -192,7 +195,8 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 	case n < 1:
 		return nil, fmt.Errorf("engine: %w: it has %d bytes", ErrCheckpoint, len(data))
 	case data[0] < checkpointVersion || data[0] > checkpointVersionParts:
-		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d to %d", ErrCheckpoint, data[0], checkpointVersion, checkpointVersionParts)
+		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d to %d",
+			ErrCheckpoint, data[0], checkpointVersion, checkpointVersionParts)
 	case binary.LittleEndian.Uint32(data[n:]) != crc32.Checksum(data[:n], castagnoli):
 		return nil, fmt.Errorf("engine: %w: the checksum of its %d bytes is wrong", ErrCheckpoint, len(data))
 	}
@@ -200,7 +204,8 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 	c := &Checkpoint{Index: r.Uvarint(), Term: r.Uvarint(), Ordinal: r.Uvarint(), volume: r.Uvarint()}
 	c.sources = make([]memberSource, r.Count(sourceBytesMin))
 	for i := range c.sources {
-		c.sources[i] = memberSource{uint32(r.Uvarint()), source{incarnation: r.Uvarint(), number: r.Uvarint(), parts: r.Bytes()}}
+		m := uint32(r.Uvarint())
+		c.sources[i] = memberSource{m, source{incarnation: r.Uvarint(), number: r.Uvarint(), parts: r.Bytes()}}
 	}
 	var err error
 	if c.cert, err = certify.ReadCheckpoint(r); err == nil && data[0] >= checkpointVersionLocks {
@@ -298,12 +303,14 @@ func (c *Checkpoint) Fit(log ordering.Storage, foreign bool) (restart bool, err 
 	}
 	if c == nil {
 		if first > 1 {
-			return false, fmt.Errorf("engine: the log begins with entry %d, and the database has no checkpoint of what was before", first)
+			return false, fmt.Errorf("engine: the log begins with entry %d, "+
+				"and the database has no checkpoint of what was before", first)
 		}
 		return false, nil
 	}
 	if c.Index < first-1 {
-		return false, fmt.Errorf("engine: the log begins with entry %d, and the database's checkpoint is of entry %d: entries %d to %d are missing", first, c.Index, c.Index+1, first-1)
+		return false, fmt.Errorf("engine: the log begins with entry %d, and the database's checkpoint is of entry %d: "+
+			"entries %d to %d are missing", first, c.Index, c.Index+1, first-1)
 	}
 	if c.Index <= last {
 		term, err := log.Term(c.Index)
@@ -315,7 +322,8 @@ func (c *Checkpoint) Fit(log ordering.Storage, foreign bool) (restart bool, err 
 		}
 	}
 	if !foreign || c.Index <= max(first-1, hs.GetCommit()) {
-		return false, fmt.Errorf("engine: the log ends with entry %d and does not hold entry %d of term %d, of which the database's checkpoint is: the log has lost entries, or is another's", last, c.Index, c.Term)
+		return false, fmt.Errorf("engine: the log ends with entry %d and does not hold entry %d of term %d, "+
+			"of which the database's checkpoint is: the log has lost entries, or is another's", last, c.Index, c.Term)
 	}
 	return true, nil
 }

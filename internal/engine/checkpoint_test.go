@@ -102,8 +102,8 @@ func TestCheckpointAndTail(t *testing.T) {
 			whole.deliver(uint64(i+1), data)
 			other.deliver(uint64(i+1), data)
 			if i+1 == at {
-				c = whole.checkpoint(uint64(at), 1)
-				if !bytes.Equal(c.Append(nil), other.checkpoint(uint64(at), 1).Append(nil)) {
+				c = whole.log.checkpoint(uint64(at), 1)
+				if !bytes.Equal(c.Append(nil), other.log.checkpoint(uint64(at), 1).Append(nil)) {
 					t.Fatal("two members made different checkpoints of the same entry")
 				}
 			}
@@ -121,14 +121,14 @@ func TestCheckpointAndTail(t *testing.T) {
 		for i, data := range log[at:] {
 			tail.deliver(uint64(at+i+1), data)
 		}
-		if a, b := whole.checkpoint(9, 1).Append(nil), tail.checkpoint(9, 1).Append(nil); !bytes.Equal(a, b) {
+		if a, b := whole.log.checkpoint(9, 1).Append(nil), tail.log.checkpoint(9, 1).Append(nil); !bytes.Equal(a, b) {
 			t.Fatalf("the states differ:\n%x\n%x", a, b)
 		}
-		after := slices.IndexFunc(whole.queue, func(t Task) bool { return t.Ordinal > c.Ordinal })
+		after := slices.IndexFunc(whole.queue.queue, func(t Task) bool { return t.Ordinal > c.Ordinal })
 		if after < 0 {
-			after = len(whole.queue)
+			after = len(whole.queue.queue)
 		}
-		if a, b := whole.queue[after:], tail.queue; len(a) != len(b) || len(a) > 0 && !reflect.DeepEqual(a, b) {
+		if a, b := whole.queue.queue[after:], tail.queue.queue; len(a) != len(b) || len(a) > 0 && !reflect.DeepEqual(a, b) {
 			t.Fatalf("the tasks differ:\n%+v\n%+v", a, b)
 		}
 	})

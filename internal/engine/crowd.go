@@ -2,9 +2,10 @@ package engine
 
 import "github.com/tuttidb/tutti/internal/writeset"
 
-// crowd is how many sessions write, at all members, and how much comes of it. Own submissions gather accordingly, and a
-// leader has proposals gather (ordering O4), where processors are scarce: many sessions lose little when a write of the log
-// waits for some more of them, and all gain, because what a write and its frames cost is shared; one session would wait for nobody.
+// crowd is how many sessions write, at all members, and how much comes of it. Own submissions gather accordingly, and
+// a leader has proposals gather (ordering O4), where processors are scarce: many sessions lose little when a write of
+// the log waits for some more of them, and all gain, because what a write and its frames cost is shared; one session
+// would wait for nobody.
 type crowd struct {
 	recent [crowdItems]author // the last ones, a ring
 	lost   [crowdItems]bool   // which of them lost
@@ -14,6 +15,7 @@ type crowd struct {
 	stuck  int            // of own sessions, see Stuck: about the average of the last stuckTicks, times its square
 	own    int            // of how many that write regularly
 	items  int            // since the last tick
+	scarce bool           // see Engine.Strain
 	rate   int            // items per tick, times crowdSlow, of about the last crowdSlow ticks
 }
 
@@ -25,19 +27,20 @@ type author struct {
 const (
 	crowdItems = 128
 	crowdSlow  = 4
-	// Where more than contended of the last ones lost, sessions meet on the same rows. Some of them then wait for locks of those
-	// that gather, and cannot come: nobody waits for more than come in one contendedShare of the time.
+	// Where more than contended of the last ones lost, sessions meet on the same rows. Some of them then wait for locks
+	// of those that gather, and cannot come: nobody waits for more than come in one contendedShare of the time.
 	contended      = crowdItems / 50
 	contendedShare = 3
-	// The same where more than one in stuckShare of the own sessions that write regularly is stuck, as an average of some ticks.
+	// The same where more than one in stuckShare of the own sessions that write regularly is stuck, as an average of
+	// some ticks.
 	stuckShare = 8
 	stuckTicks = 16
 )
 
 func newCrowd() crowd { return crowd{count: map[author]int{}} }
 
-// add notes an item of a session.
-func (c *crowd) add(it *Item) {
+// add notes an item of a session, and whether it lost.
+func (c *crowd) add(it *Item, lost bool) {
 	old := c.recent[c.next]
 	if c.count[old]--; c.count[old] <= 0 {
 		delete(c.count, old)
@@ -46,16 +49,14 @@ func (c *crowd) add(it *Item) {
 		c.lost[c.next] = false
 		c.losses--
 	}
+	if lost {
+		c.lost[c.next] = true
+		c.losses++
+	}
 	a := author{it.ID.Member, it.Slot}
 	c.recent[c.next], c.next = a, (c.next+1)%crowdItems
 	c.count[a]++
 	c.items++
-}
-
-// lose says that the last one added lost.
-func (c *crowd) lose() {
-	c.lost[(c.next+crowdItems-1)%crowdItems] = true
-	c.losses++
 }
 
 // tick ends a unit of time.
@@ -64,11 +65,12 @@ func (c *crowd) tick() {
 	c.items = 0
 }
 
-// regular reports whether a session that is so often among the last ones writes three quarters as often as the average at least.
+// regular reports whether a session that is so often among the last ones writes three quarters as often as the
+// average at least.
 func (c *crowd) regular(n int) bool { return 4*n*len(c.count) >= 3*crowdItems }
 
-// regulars is how many sessions write three quarters as often as the average at least, at all members and at one. Nobody waits
-// for the others: it would cost who writes more often more than is saved.
+// regulars is how many sessions write three quarters as often as the average at least, at all members and at one.
+// Nobody waits for the others: it would cost who writes more often more than is saved.
 func (c *crowd) regulars(member uint32) (all, own int) {
 	for a, n := range c.count { // order-free: they are counted
 		if c.regular(n) {
@@ -94,15 +96,16 @@ func (c *crowd) watch(member uint32, slots []uint32) {
 	c.own += stuckTicks*own - c.own/stuckTicks
 }
 
-// contended reports whether sessions meet on the same rows: of different members, so that some lose, or of this one, so that some
-// wait for others.
+// contended reports whether sessions meet on the same rows: of different members, so that some lose, or of this one,
+// so that some wait for others.
 func (c *crowd) contended() bool {
 	return c.losses > contended || stuckShare*(c.stuck/stuckTicks) > c.own/stuckTicks
 }
 
-// enough is how many transactions a write of the log waits for: a share of those who write regularly, and no more than come
-// within a part of a tick; and how many a member's own batch waits for: for its part of these. A member that sent less would
-// have the leader wait for what it keeps, and one that waited for more would keep what the leader waits for.
+// enough is how many transactions a write of the log waits for: a share of those who write regularly, and no more
+// than come within a part of a tick; and how many a member's own batch waits for: for its part of these. A member
+// that sent less would have the leader wait for what it keeps, and one that waited for more would keep what the
+// leader waits for.
 func (c *crowd) enough(member uint32, share, part int) (all, own int) {
 	n, own := c.regulars(member)
 	if n == 0 {
@@ -115,19 +118,21 @@ func (c *crowd) enough(member uint32, share, part int) (all, own int) {
 	return all, (all*own + n - 1) / n
 }
 
-// Scarce says whether processors are scarce at this member, so that what is done together is worth waiting for.
-func (e *Engine) Scarce(yes bool) { e.scarce = yes }
-
-// Stuck says which sessions of this member, by their slots, wait for their database for long: for locks of others, mostly.
-// It is called once for each Tick.
-func (e *Engine) Stuck(slots []uint32) { e.crowd.watch(e.o.Member, slots) }
+// Strain says what this member's processors and sessions suffer from; the owner calls it before each Tick. Scarce:
+// processors are scarce, so that what is done together is worth waiting for. Stuck are the sessions of this member,
+// by their slots, that wait for their database for long: for locks of others, mostly.
+func (e *Engine) Strain(scarce bool, stuck []uint32) {
+	e.crowd.scarce = scarce
+	e.crowd.watch(e.o.Member, stuck)
+}
 
 // gather says for how many transactions proposals wait from now on; zero: for none.
 func (e *Engine) gather() {
-	all := 0
-	if e.ownEnough = 0; e.scarce {
-		all, e.ownEnough = e.crowd.enough(e.o.Member, e.o.GatherShare, e.o.GatherPart)
+	all, own := 0, 0
+	if e.crowd.scarce {
+		all, own = e.crowd.enough(e.o.Member, e.o.GatherShare, e.o.GatherPart)
 	}
+	e.own.enough = own
 	e.order.Gather(all)
 }
 

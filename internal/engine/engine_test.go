@@ -74,8 +74,8 @@ func TestUnreadablePayload(t *testing.T) {
 		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 2}, Base: 99, Payload: (&writeset.Writeset{}).Append(nil)},
 	}}
 	e.deliver(1, b.append(nil))
-	if e.Ordinal() != 2 || e.Backlog() != 0 {
-		t.Errorf("ordinal %d, backlog %d", e.Ordinal(), e.Backlog())
+	if e.Ordinal() != 2 || e.Figures().Backlog != 0 {
+		t.Errorf("ordinal %d, backlog %d", e.Ordinal(), e.Figures().Backlog)
 	}
 	defer func() {
 		if recover() == nil {
@@ -93,7 +93,7 @@ func TestMisuse(t *testing.T) {
 			e.Submit(Submission{Kind: KindFence, Seq: 1})
 		},
 		"a base beyond applied": func(e *Engine) {
-			e.view.Leader = 1
+			e.own.view.Leader = 1
 			e.Submit(Submission{Kind: KindCertified, Seq: 1, Base: 5, Writeset: &writeset.Writeset{}})
 		},
 		"own item unknown": func(e *Engine) { e.deliver(1, entry(1, 1, 1, 1)) },
@@ -158,12 +158,12 @@ func TestResubmit(t *testing.T) {
 	} {
 		e := single(t, Options{})
 		lost := &proposal{number: 1, sent: true, part: c.part}
-		e.inflight = []*proposal{lost}
+		e.own.window.inflight = []*proposal{lost}
 		for _, n := range c.took {
 			for range n {
 				e.Tick()
 			}
-			e.progress()
+			e.own.window.progress()
 		}
 		var got []int
 		for n := 1; n <= 60; n++ {
@@ -182,9 +182,9 @@ func TestResubmit(t *testing.T) {
 func TestReached(t *testing.T) {
 	for _, member := range []uint32{2, 3} {
 		e := single(t, Options{})
-		e.view.Leader = 3 // raft knows of none, so it takes no proposal
+		e.own.view.Leader = 3 // raft knows of none, so it takes no proposal
 		under := &proposal{number: 1, sent: true}
-		e.inflight = []*proposal{under}
+		e.own.window.inflight = []*proposal{under}
 		if e.Reached(member); under.sent == (member == 3) {
 			t.Errorf("after a connection to member %d: under way is %v", member, under.sent)
 		}

@@ -34,11 +34,15 @@ const (
 	KindLock Kind = 8
 	// KindSerial says whether its member runs SERIALIZABLE transactions from now on: its payload is a byte, 1 or 0.
 	KindSerial Kind = 9
-	// KindShun asks for no more blind transactions in some tables for a while: its payload is their keys, 8 bytes each. It changes nothing.
+	// KindShun asks for no more blind transactions in some tables for a while: its payload is their keys, 8 bytes each.
+	// It changes nothing.
 	KindShun Kind = 10
 
 	kindLast = KindShun
 )
+
+// noted reports whether items of the kind take an ordinal and no place in a group: what they say, members note.
+func (k Kind) noted() bool { return k == KindLock || k == KindSerial || k == KindShun }
 
 // Item is one entry of the total order. Payload is an encoded writeset for KindCertified
 // and KindStatement and opaque bytes for the others.
@@ -68,11 +72,11 @@ type batch struct {
 	passes      bool // there are items of others between the parts of a payload
 }
 
-// Version 1: byte version, then uvarints member, incarnation, number, item count; per item
-// byte kind, uvarints sequence, slot, base, base−sharedBase, then the payload with length.
-// Version 2 has another uvarint since before the payload, version 3 a further one, read base, version 4 one more, lock base;
-// they are written if some item needs them. Version 5 is like version 4: before it, parts were ended by
-// whatever item came next, and now by the one of their transaction. It is written if that makes a difference.
+// Version 1: byte version, then uvarints member, incarnation, number, item count; per item byte kind, uvarints
+// sequence, slot, base, base−sharedBase, then the payload with length. Version 2 has another uvarint since before the
+// payload, version 3 a further one, read base, version 4 one more, lock base; they are written if some item needs
+// them. Version 5 is like version 4: before it, parts were ended by whatever item came next, and now by the one of
+// their transaction. It is written if that makes a difference.
 const (
 	batchVersion      = 1
 	batchVersionSince = 2
@@ -128,7 +132,9 @@ const itemBytesMin = 6
 // batchHead reads what stands before the number of a batch's items.
 func batchHead(r *writeset.Reader) (b *batch, version byte) {
 	version = r.Byte()
-	return &batch{passes: version == batchVersionPass, Member: uint32(r.Uvarint()), Incarnation: r.Uvarint(), Number: r.Uvarint()}, version
+	b = &batch{passes: version == batchVersionPass}
+	b.Member, b.Incarnation, b.Number = uint32(r.Uvarint()), r.Uvarint(), r.Uvarint()
+	return b, version
 }
 
 // decodeBatch reads a batch that fills data exactly; payloads alias data.
@@ -136,7 +142,8 @@ func decodeBatch(data []byte) (*batch, error) {
 	r := writeset.NewReader(data)
 	b, version := batchHead(r)
 	if version < batchVersion || version > batchVersionPass {
-		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d to %d", version, batchVersion, batchVersionPass)
+		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d to %d",
+			version, batchVersion, batchVersionPass)
 	}
 	b.Items = make([]Item, r.Count(itemBytesMin))
 	for i := range b.Items {

@@ -23,7 +23,7 @@ func TestKept(t *testing.T) {
 		o.Incarnation, o.KeptSilence, o.KeptAfter = 9, silence, after
 		e := single(t, o)
 		e.deliver(1, items(2, 1, KindCertified, n))
-		if g := e.nextGroup(); g == nil || len(g.Tasks) != n {
+		if g := e.queue.next(); g == nil || len(g.Tasks) != n {
 			t.Fatalf("the first group is %v", g)
 		}
 		e.GroupDone()
@@ -37,8 +37,11 @@ func TestKept(t *testing.T) {
 		f    func(*Engine)
 	}{
 		{"one of another's", true, 5, Options{}, nil},
-		{"a group before of one item", false, 1, Options{}, func(e *Engine) { e.spoke, e.ordinal = 0, e.ordinal+silence; e.queueFirst = e.ordinal + 1 }},
-		{"a few items since this member's own", false, 5, Options{}, func(e *Engine) { e.spoke = e.ordinal - 2 }},
+		{"a group before of one item", false, 1, Options{}, func(e *Engine) {
+			e.queue.spoke, e.log.ordinal = 0, e.log.ordinal+silence
+			e.queue.first = e.log.ordinal + 1
+		}},
+		{"a few items since this member's own", false, 5, Options{}, func(e *Engine) { e.queue.spoke = e.log.ordinal - 2 }},
 		{"an own item of an earlier life", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(1, 1, KindCertified, 1)) }},
 		{"an own submission", false, 5, Options{}, func(e *Engine) { e.Submit(Submission{Kind: KindFence, Seq: 1}) }},
 		{"a notification", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindNotify, 1)) }},
@@ -62,24 +65,24 @@ func TestKept(t *testing.T) {
 			if e.Kept() != c.kept {
 				t.Errorf("kept: %v", e.Kept())
 			}
-			if g := e.nextGroup(); (g == nil) != c.kept {
+			if g := e.queue.next(); (g == nil) != c.kept {
 				t.Errorf("issued %v", g)
 			}
 			if !c.kept {
 				return
 			}
-			if e.due() {
+			if e.queue.due() {
 				t.Error("a group that is kept is due")
 			}
 			e.Issue()
-			if !e.due() || e.Kept() {
+			if !e.queue.due() || e.Kept() {
 				t.Error("a group that was let go is kept")
 			}
-			if e.nextGroup() == nil {
+			if e.queue.next() == nil {
 				t.Error("a group that was let go is not issued")
 			}
 			e.GroupDone()
-			if e.deliver(4, items(2, 3, KindCertified, 1)); e.issue {
+			if e.deliver(4, items(2, 3, KindCertified, 1)); e.queue.issue {
 				t.Error("what was let go once is let go always")
 			}
 		})
@@ -106,7 +109,7 @@ func TestCrowd(t *testing.T) {
 		for range 50 {
 			for range c.items {
 				n++
-				crowd.add(&Item{ID: writeset.TxID{Member: uint32(1 + n%c.authors%3)}, Slot: uint32(n % c.authors / 3)})
+				crowd.add(&Item{ID: writeset.TxID{Member: uint32(1 + n%c.authors%3)}, Slot: uint32(n % c.authors / 3)}, false)
 			}
 			crowd.tick()
 		}
@@ -114,7 +117,7 @@ func TestCrowd(t *testing.T) {
 			t.Errorf("%s: enough are %d, want %d (%d authors, rate %d)", c.what, got, c.enough, len(crowd.count), crowd.rate)
 		}
 		for range crowdItems {
-			crowd.add(&Item{})
+			crowd.add(&Item{}, false)
 		}
 		if got := len(crowd.count); got != 1 {
 			t.Errorf("%s: %d authors remembered when one has written %d times since", c.what, got, crowdItems)
@@ -157,9 +160,7 @@ func TestRegulars(t *testing.T) {
 			if c.seldom == 3 && n%3 > 0 || c.seldom != 3 && n%c.seldom == 0 {
 				it = Item{ID: writeset.TxID{Member: 2}, Slot: uint32(n * 2 / 3 % 8)}
 			}
-			if crowd.add(&it); c.lost > 0 && n%c.lost == 0 {
-				crowd.lose()
-			}
+			crowd.add(&it, c.lost > 0 && n%c.lost == 0)
 			if n%100 == 99 {
 				crowd.tick()
 				crowd.watch(1, c.stuck[:min(len(c.stuck), n/100%4)])
@@ -172,7 +173,7 @@ func TestRegulars(t *testing.T) {
 			t.Errorf("%s: enough are %d, and %d, %d and %d for members, want %d, and %d, %d and %d", c.what, all, first, second, own, c.all, c.first, c.second, c.own)
 		}
 		for range crowdItems {
-			crowd.add(&Item{})
+			crowd.add(&Item{}, false)
 		}
 		for range 20 * stuckTicks {
 			crowd.watch(1, nil)
@@ -190,7 +191,7 @@ func TestRegulars(t *testing.T) {
 func TestLosses(t *testing.T) {
 	e := leading(t, Options{}, true, 4, 4)
 	for i, base := range []uint64{0, 1 << 40, 0} { // the second one cannot have seen that
-		e.deliverItem(&Item{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: uint64(i + 1)}, Base: base, Payload: (&writeset.Writeset{}).Append(nil)})
+		e.deliverItem(&Item{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: uint64(i + 1)}, Base: base, Payload: (&writeset.Writeset{}).Append(nil)}, nil)
 	}
 	if e.crowd.losses != 1 {
 		t.Errorf("%d losses are known after one", e.crowd.losses)
@@ -210,14 +211,14 @@ func leading(t *testing.T, o Options, scarce bool, own, others int) *Engine {
 			e.Advance()
 		}
 	}
-	e.Scarce(scarce)
+	e.Strain(scarce, nil)
 	for range 20 {
 		for i := range 20 * (own + others) {
 			it := Item{ID: writeset.TxID{Member: 1}, Slot: uint32(i % (own + others))}
 			if int(it.Slot) >= own {
 				it.ID.Member = 2
 			}
-			e.crowd.add(&it)
+			e.crowd.add(&it, false)
 		}
 		e.Tick()
 	}
@@ -257,7 +258,7 @@ func TestOwnGather(t *testing.T) {
 		}
 		for i, want := range c.batches {
 			e.Submit(Submission{Kind: KindCertified, Seq: uint64(i + 1), Writeset: &writeset.Writeset{}})
-			if got := int(e.Batches()) - first; got != want {
+			if got := int(e.Figures().Batches) - first; got != want {
 				t.Errorf("%s: %d batches after %d submissions, want %d", c.what, got, i+1, want)
 			}
 		}
@@ -268,11 +269,11 @@ func TestOwnGather(t *testing.T) {
 		t.Error("nobody is told that a batch waits")
 	}
 	e.Submit(Submission{Kind: KindStatement, Seq: 2, Writeset: &writeset.Writeset{}})
-	if e.Batches() != 1 {
+	if e.Figures().Batches != 1 {
 		t.Error("a definition waits for other transactions")
 	}
 	e.Submit(Submission{Kind: KindCertified, Seq: 3, Writeset: &writeset.Writeset{}})
-	if e.Release(); e.Batches() != 2 {
+	if e.Release(); e.Figures().Batches != 2 {
 		t.Error("what has waited long enough does not leave")
 	}
 }

@@ -18,11 +18,11 @@ func TestKeys(t *testing.T) {
 		for range r.IntN(20) {
 			w.Keys = append(w.Keys, writeset.Key{Hash: r.Uint64N(40), Mode: writeset.Mode(1 + r.IntN(3))})
 		}
-		plain, large := &Engine{locked: map[uint64]lockCount{}}, &Engine{locked: map[uint64]lockCount{}}
+		plain, large := &ownKeys{counts: map[uint64]lockCount{}}, &ownKeys{counts: map[uint64]lockCount{}}
 		one := &own{Submission: Submission{Kind: KindCertified, Writeset: w}}
 		two := &own{Submission: Submission{Kind: KindCertified, Writeset: w, Keys: NewKeys(w)}}
-		plain.lock(one, 1)
-		large.lock(two, 1)
+		plain.add(one, 1)
+		large.add(two, 1)
 		for hash := range uint64(45) {
 			for m := writeset.Read; m <= writeset.Share; m++ {
 				other := &own{Submission: Submission{Kind: KindCertified, Writeset: &writeset.Writeset{Keys: []writeset.Key{{Hash: hash, Mode: m}}}}}
@@ -31,9 +31,9 @@ func TestKeys(t *testing.T) {
 				}
 			}
 		}
-		plain.lock(one, -1)
-		large.lock(two, -1)
-		if len(plain.locked) > 0 || len(large.large) > 0 {
+		plain.add(one, -1)
+		large.add(two, -1)
+		if len(plain.counts) > 0 || len(large.large) > 0 {
 			t.Fatal("something is still locked")
 		}
 	}

@@ -263,7 +263,7 @@ func (c *cluster) run() {
 					c.t.Fatal(err)
 				}
 			}
-			for n.e.HasReady() && (n.e.order.HasReady() || len(n.e.aborted) > 0 || n.e.running == nil) {
+			for n.e.HasReady() && (n.e.order.HasReady() || len(n.e.own.aborted) > 0 || n.e.queue.running == nil) {
 				busy = true
 				c.ready(n)
 			}
@@ -354,7 +354,7 @@ func (c *cluster) tick(n int) {
 
 func (c *cluster) done(d *datadriven.TestData) {
 	for _, n := range c.nodes {
-		if n.e != nil && n.e.running != nil && (!d.HasArg("member") || c.node(d) == n) {
+		if n.e != nil && n.e.queue.running != nil && (!d.HasArg("member") || c.node(d) == n) {
 			n.e.GroupDone()
 		}
 	}
@@ -409,6 +409,6 @@ func (c *cluster) status() {
 			continue
 		}
 		c.say("%d: ordinal %d, applied %d, backlog %d, waiting %d, pending %d, batches under way %d, holes %v",
-			n.id, n.e.Ordinal(), n.e.Applied(), n.e.Backlog(), len(n.e.waiting), len(n.e.pending), len(n.e.inflight), n.e.Holes())
+			n.id, n.e.Ordinal(), n.e.Applied(), n.e.Figures().Backlog, len(n.e.own.waiting), len(n.e.own.pending), len(n.e.own.window.inflight), n.e.Holes())
 	}
 }

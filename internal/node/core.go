@@ -145,8 +145,7 @@ func (c *core) run(ctx context.Context) (err error) {
 			return c.depart()
 		case <-ticker.C:
 			scarce, stuck := c.survey()
-			c.engine.Scarce(scarce)
-			c.engine.Stuck(stuck)
+			c.engine.Strain(scarce, stuck)
 			if gathered.max = gatherMax; scarce {
 				gathered.max = gatherScarceMax
 			}
@@ -273,7 +272,7 @@ func (c *core) drainReady() {
 		if v := c.engine.View(); c.leader.Swap(v.Leader) != v.Leader {
 			c.log.Info("the leader changed", "leader", v.Leader, "term", v.Term)
 		}
-		c.counters.batches.Store(c.engine.Batches())
+		c.counters.batches.Store(c.engine.Figures().Batches)
 	}
 	if now := c.engine.Applied(); c.applied.Swap(now) != now {
 		c.moved(c.engine.Holes())

@@ -25,7 +25,8 @@ func (l *life) limits() []limit {
 	c, r := &l.settled().Limits, &l.reached
 	pending, keys, waiting, fills := 0, 0, 0, uint64(0)
 	l.core.call(func(e *engine.Engine) {
-		pending, keys, waiting, fills = e.Pending(), e.Keys(), e.QueueBytes(), e.Fills()
+		f := e.Figures()
+		pending, keys, waiting, fills = f.Pending, f.Keys, f.QueueBytes, f.Fills
 	})
 	queued, dropped := 0, uint64(0)
 	for _, p := range l.tenure.transport.Stats() {

@@ -239,9 +239,9 @@ const (
 func (l *life) gossip(ctx context.Context) error {
 	for sleep(ctx, gossipInterval) {
 		l.core.do(func(e *engine.Engine) {
-			ordered, applied := e.Volume()
-			l.volume.Store(ordered)
-			l.volumeApplied.Store(applied)
+			f := e.Figures()
+			l.volume.Store(f.Ordered)
+			l.volumeApplied.Store(f.Applied)
 			l.lead(e)
 		})
 		l.regulate()

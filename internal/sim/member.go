@@ -132,7 +132,7 @@ func (m *member) position() engine.Position {
 func (m *member) stop(power bool) {
 	m.missed()
 	m.up, m.paused, m.held = false, false, nil
-	m.w.stats.Fills += int(m.engine.Fills())
+	m.w.stats.Fills += int(m.engine.Figures().Fills)
 	sessions := m.sessions
 	m.sessions = nil
 	for _, s := range sessions {
@@ -153,8 +153,7 @@ func (m *member) tick(life uint64) {
 	}
 	m.w.after(d*m.w.swarm.clockRate[m.id-1]/1000, m.in(func() {
 		if m.w.now >= m.still || !m.w.faulty {
-			m.engine.Scarce(m.w.swarm.scarce)
-			m.engine.Stuck(m.w.swarm.stuck)
+			m.engine.Strain(m.w.swarm.scarce, m.w.swarm.stuck)
 			m.engine.Tick()
 			m.wake()
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tuttidb/tutti/internal/admin"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/demo"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/node"
 	"github.com/tuttidb/tutti/internal/process"
 )
@@ -33,7 +34,7 @@ const exitConfig = 78
 
 func exitCode(err error) int {
 	var c interface{ ExitCode() int }
-	var config *node.ConfigError
+	var config *failure.Config
 	switch {
 	case errors.As(err, &c):
 		return c.ExitCode()

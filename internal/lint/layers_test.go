@@ -57,7 +57,9 @@ var layers = map[string]layer{
 	"hba":                     {edge, "", ""},
 	"config":                  {edge, "hba", "github.com/pelletier/go-toml/v2"},
 	"collect":                 {edge, "capture database/catalog semantics session wire writeset", pgx + "/pgconn"},
-	"node": {edge, "apply bootstrap capture certify collect config database/catalog database/embedded database/instance engine fault flow hba lead locks ordering process raftlog semantics session transport version wire writeset",
+	"database/link":           {edge, "apply capture locks", pgx + "/pgconn"},
+	"failure":                 {edge, "database/embedded database/instance", pgx + "/pgconn"},
+	"node": {edge, "apply bootstrap capture certify collect config database/catalog database/embedded database/instance database/link engine failure fault flow hba lead locks ordering process raftlog semantics session transport version wire writeset",
 		pgx + " " + pgx + "/pgconn"},
 	"version":   {edge, "", ""},
 	"authority": {edge, "", "github.com/google/renameio/v2"},
@@ -77,7 +79,7 @@ var layers = map[string]layer{
 }
 
 // command is what cmd/tutti may import; it holds flags and no logic.
-var command = layer{edge, "admin bench chaos config demo node process sim version", "github.com/spf13/cobra"}
+var command = layer{edge, "admin bench chaos config demo failure node process sim version", "github.com/spf13/cobra"}
 
 // testTools are what test files may import from third parties beside what any package may.
 var testTools = []string{"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/pmezard/go-difflib/difflib"}

@@ -12,6 +12,7 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/locks"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -124,7 +125,7 @@ func (l *life) renewLease(ctx context.Context) error {
 	a := &l.advisory
 	var under <-chan struct{} // the renewal under way
 	var began time.Time
-	for sleep(ctx, a.lease/20) {
+	for process.Sleep(ctx, a.lease/20) {
 		tenants := a.tenants()
 		if len(tenants) == 0 {
 			under = nil
@@ -163,7 +164,7 @@ func (l *life) watchTenants(ctx context.Context) error {
 		under <-chan struct{}
 	}
 	seen := map[uint32]*sight{}
-	for sleep(ctx, l.advisory.lease/10) {
+	for process.Sleep(ctx, l.advisory.lease/10) {
 		var tenants []engine.Tenant
 		l.core.call(func(e *engine.Engine) { tenants = e.Tenants() })
 		for _, t := range tenants {
@@ -206,7 +207,7 @@ func (l *life) tellBlocked(ctx context.Context) error {
 		return nil
 	}
 	told, last := false, map[waitEdge]bool{}
-	for sleep(ctx, blockedLocksInterval) {
+	for process.Sleep(ctx, blockedLocksInterval) {
 		numbers := map[uint32]uint64{}
 		for _, x := range l.advisory.all() {
 			numbers[x.g.pid] = x.number
@@ -215,7 +216,7 @@ func (l *life) tellBlocked(ctx context.Context) error {
 			clear(last)
 			continue
 		}
-		r, err := l.keeper.exec(ctx, capture.BlockedSQL)
+		r, err := l.keeper.Exec(ctx, capture.BlockedSQL)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,10 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -194,13 +197,13 @@ func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) e
 	for form := apply.InPlace; ; {
 		ops, err := apply.Plan(sets, a.tables.Apply, form)
 		if err != nil {
-			return &FatalError{fmt.Errorf("entries %d to %d cannot be applied: %w", tasks[0].Ordinal, last, err)}
+			return &failure.Fatal{Err: fmt.Errorf("entries %d to %d cannot be applied: %w", tasks[0].Ordinal, last, err)}
 		}
 		if unchecked {
 			ops = apply.WithoutChecks(ops)
 		}
 		err = a.attempt(ctx, last, tasks, sets, ops)
-		if err != nil && !transient(err) && a.void == nil && slices.ContainsFunc(sets, several) {
+		if err != nil && !failure.Transient(err) && a.void == nil && slices.ContainsFunc(sets, several) {
 			void, missed, failed := a.sift(ctx, sets, unchecked)
 			switch {
 			case failed == nil && len(void) > 0:
@@ -220,9 +223,9 @@ func (a *applier) apply(ctx context.Context, last uint64, tasks []engine.Task) e
 		case err == nil:
 			a.miss(gone)
 			return nil
-		case !transient(err):
+		case !failure.Transient(err):
 			return err
-		case !sleep(ctx, 5*time.Millisecond):
+		case !process.Sleep(ctx, 5*time.Millisecond):
 			return ctx.Err()
 		}
 	}
@@ -239,18 +242,7 @@ func unfit(err error) bool {
 // failsCheck reports whether a failure may be that of a CHECK constraint.
 func failsCheck(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && !transient(err) && !environmental(pg.Code) && !unfit(err)
-}
-
-// transient reports whether running the same again may succeed.
-func transient(err error) bool {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return false
-	}
-	// A function that is local to a session was made meanwhile, and gives way at the next try.
-	local := pg.Code == "23505" && pg.SchemaName == "pg_catalog" && pg.TableName == "pg_proc"
-	return strings.HasPrefix(pg.Code, "40") || pg.Code == "55P03" || pg.Code == "57014" || local
+	return errors.As(err, &pg) && !failure.Transient(err) && !failure.Environmental(pg.Code) && !unfit(err)
 }
 
 func (a *applier) attempt(ctx context.Context, last uint64, tasks []engine.Task, sets []*writeset.Writeset, ops []apply.Operation) (err error) {
@@ -377,7 +369,7 @@ func (a *applier) readPipeline(p *pgconn.Pipeline, before int, ops []apply.Opera
 		if asks {
 			missed, err := ops[i].Missed(places)
 			if err != nil {
-				return 0, &FatalError{err}
+				return 0, &failure.Fatal{Err: err}
 			}
 			a.miss(missed)
 		}
@@ -385,7 +377,7 @@ func (a *applier) readPipeline(p *pgconn.Pipeline, before int, ops []apply.Opera
 			if err := ops[i].Check(tag.RowsAffected()); err != nil && ops[i].Loose {
 				return 0, &unfitError{err}
 			} else if err != nil {
-				return 0, &FatalError{err}
+				return 0, &failure.Fatal{Err: err}
 			}
 		}
 	}
@@ -413,16 +405,16 @@ func opError(ops []apply.Operation, i int, err error) error {
 		return &unfitError{err}
 	}
 	if errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "42")) {
-		return &FatalError{fmt.Errorf("table %s has diverged from the cluster: %w; restore this member from another", ops[i].Table, err)}
+		return &failure.Fatal{Err: fmt.Errorf("table %s has diverged from the cluster: %w; restore this member from another", ops[i].Table, err)}
 	}
 	return fmt.Errorf("node: apply to table %s: %w", ops[i].Table, err)
 }
 
 // orphaned reports whether a certified transaction whose backend pid is gone, or is ended now, must be applied: unless
 // that backend had committed it.
-func (a *applier) orphaned(ctx context.Context, m *monitor, pid uint32, t engine.Task) (bool, error) {
+func (a *applier) orphaned(ctx context.Context, m *link.Monitor, pid uint32, t engine.Task) (bool, error) {
 	for wait := time.Duration(0); ; wait += 10 * time.Millisecond {
-		gone, err := m.gone(ctx, pid)
+		gone, err := m.Gone(ctx, pid)
 		if err != nil {
 			return false, err
 		}
@@ -430,11 +422,11 @@ func (a *applier) orphaned(ctx context.Context, m *monitor, pid uint32, t engine
 			break
 		}
 		if wait >= time.Second {
-			if err := m.terminate(ctx, pid); err != nil {
+			if err := m.Terminate(ctx, pid); err != nil {
 				return false, err
 			}
 		}
-		if !sleep(ctx, 10*time.Millisecond) {
+		if !process.Sleep(ctx, 10*time.Millisecond) {
 			return false, ctx.Err()
 		}
 	}

@@ -14,7 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // An audit compares the members' copies of all tables, one part of a table after another, each at an ordinal of its
@@ -142,7 +144,7 @@ func (a *audit) keep(tables []walk) {
 // audits runs one audit after another while this member leads the order.
 func (l *life) audits(ctx context.Context) error {
 	var led, last time.Time // since when, without a break; the end of the last audit in that time
-	for sleep(ctx, auditPoll) {
+	for process.Sleep(ctx, auditPoll) {
 		limits := &l.settled().Limits
 		every := time.Duration(limits.AuditIntervalS) * time.Second
 		switch {
@@ -191,7 +193,7 @@ const walks = `SELECT coalesce(json_agg(json_build_object('table', x.name, 'rows
 
 // auditAll audits every table once.
 func (l *life) auditAll(ctx context.Context, percent int) error {
-	conn, err := connect(ctx, l.connString, "tutti audit", checkSettings)
+	conn, err := link.Connect(ctx, l.connString, "tutti audit", checkSettings)
 	if err != nil {
 		return err
 	}
@@ -240,7 +242,7 @@ func (l *life) auditTable(ctx context.Context, conn *pgconn.PgConn, t walk, perc
 			l.log.Error("copies of a table differ: see tutti check", "table", t.Table, "members", l.names(found.Members), "ordinal", found.Ordinal, "rows", p.condition())
 		}
 		whole = whole && v.compared
-		if !sleep(ctx, max(auditRestMin, v.took*time.Duration(100/percent))) || !l.auditing() {
+		if !process.Sleep(ctx, max(auditRestMin, v.took*time.Duration(100/percent))) || !l.auditing() {
 			return nil
 		}
 		if p.UpTo == nil {
@@ -412,7 +414,7 @@ func (l *life) report(to uint32, rep checkReport) error {
 // begin takes the reader's snapshot.
 func (a *audit) begin(ctx context.Context, connString string) (err error) {
 	if a.conn == nil {
-		if a.conn, err = connect(ctx, connString, "tutti audit", checkSettings); err != nil {
+		if a.conn, err = link.Connect(ctx, connString, "tutti audit", checkSettings); err != nil {
 			return err
 		}
 	}
@@ -483,7 +485,7 @@ func (a *audit) scan(ctx context.Context, p *part) (tableSum, error) {
 		case time.Since(began) > auditScanMost:
 			return out, errors.New("the table has no key by which it could be read in parts, and is too large to be read at once")
 		}
-		if !sleep(ctx, 2*time.Since(step)) {
+		if !process.Sleep(ctx, 2*time.Since(step)) {
 			return out, ctx.Err()
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 const (
@@ -31,7 +33,7 @@ func (t *tenure) appear(ctx context.Context) error {
 		}
 		return err
 	case !errors.Is(err, os.ErrNotExist):
-		return &FatalError{err}
+		return &failure.Fatal{Err: err}
 	}
 	if err := t.makeLog(ctx, dir); err != nil {
 		return err
@@ -48,10 +50,10 @@ func (t *tenure) appear(ctx context.Context) error {
 func (t *tenure) takeLog(dir string) error {
 	disk, err := openLog(dir, t.node.config, t.node.faults)
 	if err != nil {
-		return &FatalError{err}
+		return &failure.Fatal{Err: err}
 	}
 	if err := t.standing.adopt(disk); err != nil {
-		return &FatalError{errors.Join(err, disk.Close())}
+		return &failure.Fatal{Err: errors.Join(err, disk.Close())}
 	}
 	t.disk = disk
 	return nil
@@ -76,11 +78,11 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 		switch d.Do {
 		case bootstrap.Refuse:
 			t.explain(ctx)
-			return &FatalError{errors.New(d.Why)}
+			return &failure.Fatal{Err: errors.New(d.Why)}
 		case bootstrap.Create:
 			b := t.standing.beginsWith(bootstrap.Beginning(&own, others))
 			if err := createLog(dir, c, t.node.faults, &b); err != nil {
-				return &FatalError{err}
+				return &failure.Fatal{Err: err}
 			}
 			log.Info("made the log: all other members know of none of this one's before", "log", dir)
 			return nil
@@ -107,9 +109,9 @@ func (t *tenure) explain(ctx context.Context) {
 		_, others := t.standing.others()
 		return slices.ContainsFunc(others, func(h bootstrap.Heard) bool { return h.Facts == nil })
 	}
-	for began := time.Now(); silent() && time.Since(began) < explainMost && sleep(ctx, explainPoll); {
+	for began := time.Now(); silent() && time.Since(began) < explainMost && process.Sleep(ctx, explainPoll); {
 	}
-	sleep(ctx, explainLeast)
+	process.Sleep(ctx, explainLeast)
 }
 
 // begins compares a database that has no part of the order yet with what the log says that this member began with: the order says
@@ -124,7 +126,7 @@ func (l *life) begins(ctx context.Context, conn string) error {
 		return err
 	}
 	if d := now.Difference(began, "this database", "the beginning"); d != "" {
-		return &FatalError{fmt.Errorf("the database is not the one with which %s began, and the log says only what has changed since: %s. %s",
+		return &failure.Fatal{Err: fmt.Errorf("the database is not the one with which %s began, and the log says only what has changed since: %s. %s",
 			l.config.Self().Name, d, l.howToClone())}
 	}
 	return nil
@@ -146,14 +148,14 @@ func (l *life) openDisk(ctx context.Context, conn string) (err error) {
 	}
 	if _, err := os.Stat(l.logDir); errors.Is(err, os.ErrNotExist) {
 		if err := createLog(l.logDir, l.config, l.node.faults, nil); err != nil {
-			return &FatalError{err}
+			return &failure.Fatal{Err: err}
 		}
 	}
 	if l.disk, err = openLog(l.logDir, l.config, l.node.faults); err != nil {
-		return &FatalError{err}
+		return &failure.Fatal{Err: err}
 	}
 	if err := s.made(l.group); err != nil {
-		return &FatalError{err}
+		return &failure.Fatal{Err: err}
 	}
 	l.incarnation, err = l.disk.NextIncarnation()
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -280,7 +281,7 @@ func (l *life) listen(ctx context.Context, g *engine.Group) error {
 	member := t.Item.ID.Member
 	add, remove, err := decodeChannels(t.Item.Payload)
 	if err != nil {
-		return &FatalError{err}
+		return &failure.Fatal{Err: err}
 	}
 	if err := l.applier.keepChannels(ctx, member, add, remove); err != nil {
 		return err
@@ -340,22 +341,6 @@ func (h *host) Listen(names []string) *wire.SQLError {
 		return w.WithDetail("The cluster does not know of this LISTEN yet.").WithHint("Is a majority of the members up? See SHOW tutti.status.")
 	}
 	return w.WithDetail("Of this LISTEN do not know yet: %s.", strings.Join(h.n.lacking(since), ", ")).WithHint("They will when they have caught up. See SHOW tutti.status.")
-}
-
-// keepChannels stores a member's announcement. It need not travel with the progress row: carrying it
-// out again, up to where the order has been carried out, gives the same.
-func (a *applier) keepChannels(ctx context.Context, member uint32, add, remove []string) error {
-	var sql strings.Builder
-	for _, x := range add {
-		fmt.Fprintf(&sql, "INSERT INTO tutti.listening VALUES (%d, '%s') ON CONFLICT DO NOTHING;", member, literal(x))
-	}
-	for _, x := range remove {
-		fmt.Fprintf(&sql, "DELETE FROM tutti.listening WHERE member = %d AND channel = '%s';", member, literal(x))
-	}
-	if _, err := a.conn.Exec(ctx, sql.String()).ReadAll(); err != nil {
-		return fmt.Errorf("node: store who listens: %w", err)
-	}
-	return nil
 }
 
 // readChannels reads who listened to what when the database was left.

@@ -13,7 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -147,7 +149,7 @@ func (l *life) startCheck(ctx context.Context, t engine.Task) error {
 	if p, err := decodePart(t.Item.Payload); p != nil || err != nil {
 		return errors.Join(err, l.readPart(ctx, t, p))
 	}
-	conn, err := connect(ctx, l.applier.connString, "tutti check", checkSettings)
+	conn, err := link.Connect(ctx, l.applier.connString, "tutti check", checkSettings)
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (l *life) startCheck(ctx context.Context, t engine.Task) error {
 			l.checkResult(to, data)
 		default:
 			// The one who asks may just have come back, and not be connected yet.
-			for !l.sendFrame(to, frameCheck, data) && sleep(ctx, gossipInterval) {
+			for !l.sendFrame(to, frameCheck, data) && process.Sleep(ctx, gossipInterval) {
 			}
 		}
 	}()

@@ -12,6 +12,8 @@ import (
 	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/database/link"
+	"github.com/tuttidb/tutti/internal/failure"
 )
 
 // readContents says what a database holds that belongs to no log of this member's yet. Before that it installs the triggers that
@@ -33,7 +35,7 @@ func readContents(ctx context.Context, connString string, c *config.Config, logD
 
 // readItems reads what readContents says.
 func readItems(ctx context.Context, connString string) (*bootstrap.Contents, error) {
-	conn, err := connect(ctx, connString, "tutti contents", checkSettings)
+	conn, err := link.Connect(ctx, connString, "tutti contents", checkSettings)
 	if err != nil {
 		return nil, err
 	}
@@ -151,11 +153,11 @@ WHERE o.oid >= 16384 AND coalesce(i.schema, '') <> 'tutti'` + fmt.Sprintf(notOfE
 // errLogGone is why a member does not begin an empty log beside a database that has had one: with its log a member loses its votes, and
 // voting again could undo what a majority had agreed on.
 func errLogGone(logDir string, c *config.Config) error {
-	return &FatalError{fmt.Errorf("the log %s is gone but its database is there: member %d has lost its votes and must not vote again under this number. "+
+	return &failure.Fatal{Err: fmt.Errorf("the log %s is gone but its database is there: member %d has lost its votes and must not vote again under this number. "+
 		"If the log is only elsewhere, not mounted for instance, put it back and start again. Otherwise leave this member stopped, the others go on without it: "+
 		"members cannot be replaced yet (docs/LIMITS.md, Cluster)", logDir, c.Member)}
 }
 
 func errOtherCluster(cluster string, c *config.Config) error {
-	return &ConfigError{fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster, c.Cluster)}
+	return &failure.Config{Err: fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster, c.Cluster)}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/pgtest"
 )
 
@@ -114,7 +115,7 @@ func TestContents(t *testing.T) {
 	for cluster, want := range map[string]string{"c": "is gone but its database is there", "d": `belongs to cluster "d"`} {
 		s.Exec(t, one, "UPDATE tutti.progress SET member = 1, cluster = '"+cluster+"'")
 		_, err := readContents(t.Context(), s.ConnString(one)+ownOptions, &config.Config{Cluster: "c", Member: 1}, "the log")
-		if permanent(err, true, time.Now()) == nil || !strings.Contains(err.Error(), want) {
+		if failure.Permanent(err, true, time.Now()) == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a database of cluster %s gives %v", cluster, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/transport"
 )
 
@@ -45,7 +46,7 @@ func (n *Node) beginCredentials() error {
 
 // watchCredentials looks at the files until ctx ends, so that who replaces them finds out at once what is wrong with them.
 func (n *Node) watchCredentials(ctx context.Context) {
-	for sleep(ctx, credentialsLook) {
+	for process.Sleep(ctx, credentialsLook) {
 		_ = n.LoadCredentials() // it says so itself
 	}
 }

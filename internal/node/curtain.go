@@ -7,26 +7,15 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/database/link"
 )
-
-// curtain hides a partitioned table while a partition is attached to it for long. PostgreSQL lets everybody read the table
-// meanwhile; but what is ordered behind ATTACH PARTITION can be seen when that has become long, and then the partition's
-// rows must be seen as well. So the curtain asks for the table's strongest lock, which it does not get before
-// the partition is attached: whoever wants to read the table from then on stands behind it. Who has a lock
-// on the table already is waited for, as long as the definition itself takes.
-type curtain struct {
-	conn  *pgconn.PgConn // its own
-	table string         // the table's OID; empty if there is no curtain, and never will be
-	lost  chan error     // why it is down too early
-}
 
 // drawCurtain draws the curtain for a definition of kind LongAttached that is at work. It is called until nobody
 // but the definition has a lock on the table any more; then drawn is true.
 func (l *life) drawCurtain(ctx context.Context, g *long) (drawn bool, err error) {
 	definer := l.applier.definer.conn.PID()
 	if g.curtain == nil {
-		r, err := l.monitor.exec(ctx, fmt.Sprintf(`SELECT l.relation, pg_catalog.format('%%I.%%I', n.nspname, c.relname) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		r, err := l.monitor.Exec(ctx, fmt.Sprintf(`SELECT l.relation, pg_catalog.format('%%I.%%I', n.nspname, c.relname) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = %d AND c.relkind = 'p' GROUP BY 1, 2 HAVING bool_or(l.mode = 'ShareUpdateExclusiveLock') AND NOT bool_or(l.mode = 'AccessExclusiveLock')`, definer))
 		if err != nil {
 			return false, err
@@ -41,14 +30,14 @@ WHERE l.pid = %d AND c.relkind = 'p' GROUP BY 1, 2 HAVING bool_or(l.mode = 'Shar
 	if g.curtain.table == "" {
 		return false, nil
 	}
-	r, err := l.monitor.exec(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE NOT granted AND pid = %d) = 1 AND count(*) FILTER (WHERE granted AND pid <> %d) = 0 FROM pg_catalog.pg_locks
+	r, err := l.monitor.Exec(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE NOT granted AND pid = %d) = 1 AND count(*) FILTER (WHERE granted AND pid <> %d) = 0 FROM pg_catalog.pg_locks
 WHERE locktype = 'relation' AND relation = %s AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`, g.curtain.conn.PID(), definer, g.curtain.table))
 	return err == nil && string(r[0].Rows[0][0]) == "t", err
 }
 
 // hang makes a curtain ask for its lock. Without a connection there is none, and what is ordered behind the definition waits.
 func (l *life) hang(ctx context.Context, g *long, table, name string) {
-	conn, err := connect(ctx, l.connString, "tutti curtain", map[string]string{
+	conn, err := link.Connect(ctx, l.connString, "tutti curtain", map[string]string{
 		"deadlock_timeout": "1h", "lock_timeout": "0", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "search_path": "pg_catalog"})
 	if err != nil {
 		l.log.Warn("nobody goes on beside a definition", "ordinal", g.task.Ordinal, "error", err)
@@ -101,20 +90,4 @@ func takeBack(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.CancelRequest(ctx) // failing, the server is gone, or ends with the life
-}
-
-// down is ready when the curtain is down too early.
-func (c *curtain) down() <-chan error {
-	if c == nil {
-		return nil
-	}
-	return c.lost
-}
-
-// exposed reports whether a definition that has failed must not be tried again beside others, who would see meanwhile that it is
-// not there: the next life carries it out, before anybody reads.
-func (g *long) exposed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.beside && g.kind == semantics.LongAttached
 }

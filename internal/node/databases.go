@@ -10,7 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -123,14 +126,14 @@ func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 	main.core.do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindFence, Seq: seq}) })
 	alone := loneliness{}
 	for !main.resolved(seq) {
-		if main.ending() || alone.lasts(t.leaderless()) || !sleep(ctx, time.Millisecond) {
+		if main.ending() || alone.lasts(t.leaderless()) || !process.Sleep(ctx, time.Millisecond) {
 			return nil, false
 		}
 	}
 	var decided uint64
 	main.core.call(func(e *engine.Engine) { decided = e.Ordinal() })
 	for main.core.applied.Load() < decided {
-		if main.ending() || !sleep(ctx, time.Millisecond) {
+		if main.ending() || !process.Sleep(ctx, time.Millisecond) {
 			return nil, false
 		}
 	}
@@ -140,7 +143,7 @@ func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 // refusalOf gives what PostgreSQL refuses alike at every member; nil for other errors.
 func refusalOf(err error) *pgconn.PgError {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && !environmental(pg.Code) {
+	if errors.As(err, &pg) && !failure.Environmental(pg.Code) {
 		return pg
 	}
 	return nil
@@ -154,7 +157,7 @@ func refused(code, format string, args ...any) error {
 // broken off half way before. What cannot be done now, because of who is connected, is tried again.
 func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d session.Definition) (session.Result, error) {
 	l.applier.begun.Store(last)
-	conn, err := connect(ctx, l.connString, "tutti databases", apply.SessionSettings())
+	conn, err := link.Connect(ctx, l.connString, "tutti databases", apply.SessionSettings())
 	if err != nil {
 		return session.Result{}, err
 	}
@@ -214,7 +217,7 @@ func (c *databaseChange) exec(ctx context.Context, role, sql string) (err error)
 			return err
 		}
 		c.life.log.Warn("a database is in use; trying again", "error", err)
-		if !sleep(ctx, 100*time.Millisecond) {
+		if !process.Sleep(ctx, 100*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -351,25 +354,4 @@ func (c *databaseChange) rename(ctx context.Context) error {
 		}
 	}
 	return failed
-}
-
-// note changes the list of databases together with the progress.
-func (a *applier) note(ctx context.Context, last uint64, sql string, args ...any) (err error) {
-	tx, err := a.pgx.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, tx.Rollback(ctx))
-		}
-	}()
-	if _, err := tx.Exec(ctx, sql, args...); err != nil {
-		return err
-	}
-	lsn, err := a.finishPipeline(a.conn.StartPipeline(ctx), 0, last, nil, nil)
-	if err != nil {
-		return err
-	}
-	return a.commit(ctx, last, lsn)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -32,11 +34,11 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 		if err == nil {
 			return session.Result{Tag: tag, Notices: a.noticeFrames()}, a.forget(ctx)
 		}
-		if a.long.exposed() && (transient(err) || a.clears(err)) {
+		if a.long.exposed() && (failure.Transient(err) || a.clears(err)) {
 			return session.Result{}, err
 		}
-		if transient(err) {
-			if !sleep(ctx, 5*time.Millisecond) {
+		if failure.Transient(err) {
+			if !process.Sleep(ctx, 5*time.Millisecond) {
 				return session.Result{}, ctx.Err()
 			}
 			continue
@@ -45,7 +47,7 @@ func (a *applier) define(ctx context.Context, last uint64, t engine.Task, d sess
 			continue
 		}
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || environmental(pg.Code) {
+		if !errors.As(err, &pg) || failure.Environmental(pg.Code) {
 			return session.Result{}, err
 		}
 		if unmarked {
@@ -74,20 +76,6 @@ func (a *applier) clears(err error) bool {
 	}
 	a.yields = !a.heirs || pg.Code == "0A000"
 	return a.yields
-}
-
-// environmental reports whether an error comes from this machine, not from the statement.
-func environmental(code string) bool {
-	switch {
-	case code == "58P01", code == "58P02": // undefined or duplicate file: the same everywhere
-		return false
-	}
-	for _, class := range []string{"08", "53", "57", "58"} {
-		if strings.HasPrefix(code, class) {
-			return true
-		}
-	}
-	return false
 }
 
 func (a *applier) defineOnce(ctx context.Context, last uint64, origin uint32, d session.Definition) (unmarked bool, tag string, err error) {

@@ -13,7 +13,10 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -109,7 +112,7 @@ type holder struct {
 }
 
 func (l *life) hold(ctx context.Context, lock string) (*holder, error) {
-	conn, err := connect(ctx, l.connString, "tutti detacher", map[string]string{"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"})
+	conn, err := link.Connect(ctx, l.connString, "tutti detacher", map[string]string{"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"})
 	if err != nil {
 		return nil, err
 	}
@@ -127,9 +130,9 @@ func (l *life) hold(ctx context.Context, lock string) (*holder, error) {
 }
 
 // release ends the holder and its lock.
-func (h *holder) release(ctx context.Context, m *monitor) error {
+func (h *holder) release(ctx context.Context, m *link.Monitor) error {
 	for {
-		if err := m.terminate(ctx, h.conn.PID()); err != nil {
+		if err := m.Terminate(ctx, h.conn.PID()); err != nil {
 			return err
 		}
 		select {
@@ -151,7 +154,7 @@ func regclass(name [2]string) string {
 
 // marked reports whether the partition is detached in part.
 func (l *life) marked(ctx context.Context, d *session.Detach) (bool, error) {
-	r, err := l.monitor.exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = %s AND inhparent = %s AND inhdetachpending", regclass(d.Partition), regclass(d.Parent)))
+	r, err := l.monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = %s AND inhparent = %s AND inhdetachpending", regclass(d.Partition), regclass(d.Parent)))
 	return err == nil && len(r[0].Rows) > 0, err
 }
 
@@ -166,7 +169,7 @@ func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d se
 	}
 	back, err := l.hold(ctx, "LOCK TABLE ONLY "+relation(d.Detach.Parent)+" IN ACCESS SHARE MODE")
 	var pg *pgconn.PgError
-	if err != nil && (!errors.As(err, &pg) || environmental(pg.Code)) {
+	if err != nil && (!errors.As(err, &pg) || failure.Environmental(pg.Code)) {
 		return r, true, err
 	}
 	if err != nil { // the parent is gone, and so nothing is to be done
@@ -185,7 +188,7 @@ func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d se
 		l.answer(&t, session.Result{Turn: true})
 	}
 	s := &detachStep{l: l, d: &d, own: own}
-	failure, err := s.run(ctx)
+	refusal, err := s.run(ctx)
 	if err != nil {
 		return r, true, err
 	}
@@ -203,7 +206,7 @@ func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d se
 	} else if own != nil {
 		l.afterwards = func() { own.finish(session.Result{}) }
 	}
-	return session.Result{Err: failure}, own == nil, l.applier.noteProgress(ctx, last)
+	return session.Result{Err: refusal}, own == nil, l.applier.noteProgress(ctx, last)
 }
 
 // detachStep is the first step under way.
@@ -215,8 +218,8 @@ type detachStep struct {
 	done chan error
 }
 
-// run returns when the partition is marked, and no backend of ours is at it any more, or with the failure that all members find.
-func (s *detachStep) run(ctx context.Context) (failure *wire.SQLError, err error) {
+// run returns when the partition is marked, and no backend of ours is at it any more, or with the refusal that all members find.
+func (s *detachStep) run(ctx context.Context) (refusal *wire.SQLError, err error) {
 	defer func() { err = errors.Join(err, s.stop(ctx)) }()
 	began := time.Now()
 	for {
@@ -236,12 +239,12 @@ func (s *detachStep) run(ctx context.Context) (failure *wire.SQLError, err error
 			}
 			pg := &pgconn.PgError{Code: failed.Code}
 			switch {
-			case s.conn == nil && (transient(pg) || environmental(pg.Code)), s.conn != nil && transient(pg):
+			case s.conn == nil && (failure.Transient(pg) || failure.Environmental(pg.Code)), s.conn != nil && failure.Transient(pg):
 				if err := s.start(ctx); err != nil {
 					return nil, err
 				}
 				continue
-			case environmental(pg.Code):
+			case failure.Environmental(pg.Code):
 				return nil, (&wire.SQLError{ErrorFields: *failed})
 			}
 			return &wire.SQLError{ErrorFields: *failed}, nil
@@ -251,7 +254,7 @@ func (s *detachStep) run(ctx context.Context) (failure *wire.SQLError, err error
 				return nil, err
 			}
 		}
-		if !sleep(ctx, detachLook) {
+		if !process.Sleep(ctx, detachLook) {
 			return nil, ctx.Err()
 		}
 	}
@@ -290,13 +293,13 @@ func (s *detachStep) start(ctx context.Context) error {
 	if err := s.stop(ctx); err != nil {
 		return err
 	}
-	conn, err := connect(ctx, s.l.connString, "tutti detacher", map[string]string{"statement_timeout": "0", "lock_timeout": "0", "deadlock_timeout": "1h"})
+	conn, err := link.Connect(ctx, s.l.connString, "tutti detacher", map[string]string{"statement_timeout": "0", "lock_timeout": "0", "deadlock_timeout": "1h"})
 	if err != nil {
 		return err
 	}
 	a := &applier{conn: conn}
 	own := [][2]string{{"session_replication_role", "origin"}, {capture.TurnSetting, capture.DDLTurn}}
-	if r, err := s.l.monitor.exec(ctx, "SELECT WHERE "+capture.EventsQuery); err != nil {
+	if r, err := s.l.monitor.Exec(ctx, "SELECT WHERE "+capture.EventsQuery); err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	} else if len(r[0].Rows) > 0 {
 		own = [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOwn}}
@@ -319,7 +322,7 @@ func (s *detachStep) stop(ctx context.Context) error {
 		return nil
 	}
 	for {
-		s.l.monitor.cancel(s.l.log, s.conn.PID())
+		s.l.monitor.Cancel(s.l.log, s.conn.PID())
 		select {
 		case <-s.done:
 			err := s.conn.Close(ctx)
@@ -340,7 +343,7 @@ func (s *detachStep) unblock(ctx context.Context, blocked time.Duration) error {
 	} else if s.own != nil {
 		pid = s.own.guard.pid
 	}
-	r, err := s.l.monitor.exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_locks WHERE pid = %d AND NOT granted AND locktype <> 'virtualxid'", pid))
+	r, err := s.l.monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_locks WHERE pid = %d AND NOT granted AND locktype <> 'virtualxid'", pid))
 	if err != nil || len(r[0].Rows) == 0 {
 		return err
 	}
@@ -368,7 +371,7 @@ func (g *detaching) await(ctx context.Context) {
 			return
 		case <-time.After(wait):
 		}
-		pids, err := l.monitor.blockers(ctx, g.guard.pid)
+		pids, err := l.monitor.Blockers(ctx, g.guard.pid)
 		if err == nil && len(pids) == 1 && pids[0] == g.holder.conn.PID() {
 			r := g.end(ctx)
 			if g.abandon(ctx) == nil {
@@ -382,7 +385,7 @@ func (g *detaching) await(ctx context.Context) {
 // abandon ends the statement if it still waits, because the second step could not be ordered.
 func (g *detaching) abandon(ctx context.Context) error {
 	for g.running() {
-		g.l.monitor.cancel(g.l.log, g.guard.pid)
+		g.l.monitor.Cancel(g.l.log, g.guard.pid)
 		select {
 		case <-g.stopped:
 		case <-time.After(detachAgain):
@@ -433,7 +436,7 @@ const detachLooks = 20
 
 // extentOf is what a definition of these tables may change.
 func (l *life) extentOf(ctx context.Context, relations ...string) (*writeset.Writeset, error) {
-	r, err := l.monitor.exec(ctx, capture.ExtentSQL(relations, false, false, semantics.ReachAround.String()))
+	r, err := l.monitor.Exec(ctx, capture.ExtentSQL(relations, false, false, semantics.ReachAround.String()))
 	if err != nil {
 		return nil, err
 	}
@@ -505,34 +508,9 @@ func (l *life) breakOffDetach(pid uint32) (found bool) {
 		defer g.mu.Unlock()
 		if g.holder != nil && g.holder.conn.PID() == pid {
 			found = true
-			l.monitor.cancel(l.log, g.guard.pid)
+			l.monitor.Cancel(l.log, g.guard.pid)
 		}
 		return !found
 	})
 	return found
-}
-
-// unmark prepares FINALIZE where the client's backend does not carry it out. It waits for everybody who has a snapshot, and those who
-// keep theirs would lose, whatever they have read. An ordinary DETACH waits for the users of its tables alone. So the mark is taken
-// off then, in the same transaction. If that fails, by rows that no foreign key's trigger has looked at, it is done as PostgreSQL does it.
-func (a *applier) unmark(ctx context.Context, d *session.Definition) (unmarked bool, err error) {
-	s := semantics.Classify(d.SQL)
-	if !d.Detach.Ends || len(s) != 1 || s[0].Detach == nil || !s[0].Detach.Finalizes {
-		return false, nil
-	}
-	defer func() {
-		if err != nil && !transient(err) { // it is no failure of the definition's
-			err = fmt.Errorf("node: a partition's mark cannot be taken off: %v", err)
-		}
-	}()
-	var reads bool
-	if err := a.pgx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND backend_xmin IS NOT NULL AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid() AND backend_type OPERATOR(pg_catalog.=) 'client backend' AND (state OPERATOR(pg_catalog.<>) 'active' OR query_start OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '100 ms'::pg_catalog.interval)))").Scan(&reads); err != nil || !reads {
-		return false, err
-	}
-	tag, err := a.pgx.Exec(ctx, "UPDATE pg_catalog.pg_inherits SET inhdetachpending = false WHERE inhrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1) AND inhparent OPERATOR(pg_catalog.=) pg_catalog.to_regclass($2) AND inhdetachpending",
-		relation(d.Detach.Partition), relation(d.Detach.Parent))
-	if unmarked = err == nil && tag.RowsAffected() == 1; unmarked {
-		d.SQL = s[0].Detach.Plain
-	}
-	return unmarked, err
 }

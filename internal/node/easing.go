@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // A member that was away carries out what it has missed as fast as it can. Where members share a machine that takes
@@ -51,6 +53,6 @@ func (l *life) ease(ctx context.Context, took time.Duration) {
 		return
 	}
 	began := time.Now()
-	sleep(ctx, min(easeRest*took, easeMax))
+	process.Sleep(ctx, min(easeRest*took, easeMax))
 	e.rested.Add(uint64(time.Since(began).Microseconds()))
 }

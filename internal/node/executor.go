@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 )
@@ -136,7 +137,7 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 		select {
 		case ok := <-w.local:
 			if w.diverged != nil {
-				return &FatalError{fmt.Errorf("transaction %s: %w: this database has diverged from the cluster; restore this member from another", l.txid(w.sub.Seq), w.diverged)}
+				return &failure.Fatal{Err: fmt.Errorf("transaction %s: %w: this database has diverged from the cluster; restore this member from another", l.txid(w.sub.Seq), w.diverged)}
 			}
 			if !ok {
 				if err := l.awaitCommitting(ctx, w); err != nil {
@@ -244,7 +245,7 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 	}
 	err := l.applier.apply(ctx, last, tasks)
 	switch {
-	case err == nil || !lasting(err):
+	case err == nil || !failure.Lasting(err):
 		return err
 	case len(tasks) == 1:
 		return &entryError{tasks[0], err}
@@ -261,7 +262,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 	case engine.KindStatement:
 		d, meeting, err := decodeDefinition(t.Writeset.Steps[0].Definition)
 		if err != nil {
-			return &FatalError{err}
+			return &failure.Fatal{Err: err}
 		}
 		l.gate.close()
 		if meeting > 0 {

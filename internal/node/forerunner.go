@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -17,6 +16,8 @@ import (
 	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -170,7 +171,7 @@ func (f *forerunner) tries(ctx context.Context, r *foreran) (rows int, err error
 		if err := f.rollBack(ctx); err != nil {
 			return 0, err
 		}
-		if !sleep(ctx, forerunPause) {
+		if !process.Sleep(ctx, forerunPause) {
 			return 0, ctx.Err()
 		}
 		f.mu.Lock()
@@ -184,7 +185,7 @@ func (f *forerunner) tries(ctx context.Context, r *foreran) (rows int, err error
 func triesAfter(err error) int {
 	var pg *pgconn.PgError
 	switch {
-	case err == nil, errors.Is(err, errGivesWay), transient(err):
+	case err == nil, errors.Is(err, errGivesWay), failure.Transient(err):
 		return forerunTries
 	case errors.Is(err, errMisfit), errors.As(err, &pg) && strings.HasPrefix(pg.Code, "23"):
 		return 2
@@ -244,12 +245,6 @@ func (f *forerunner) keep(ctx context.Context, r *foreran) bool {
 		}
 	}
 }
-
-var (
-	errGivesWay = errors.New("it gave way")
-	errMisfit   = errors.New("its rows do not fit")
-	errUnable   = errors.New("not all that it does can be done ahead")
-)
 
 // foretry is one try to execute a transaction.
 type foretry struct {
@@ -414,33 +409,6 @@ func (f *forerunner) flush(ctx context.Context, stream *apply.Stream, last bool)
 		if err := f.applier.operate(ctx, &ops[i]); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// operate executes one operation by itself.
-func (a *applier) operate(ctx context.Context, o *apply.Operation) error {
-	if o.Copy != nil {
-		tag, err := a.conn.CopyFrom(ctx, bytes.NewReader(o.Copy), o.SQL)
-		if err != nil {
-			return err
-		}
-		return misfit(o, tag.RowsAffected())
-	}
-	if err := a.prepareOps(ctx, []apply.Operation{*o}); err != nil {
-		return err
-	}
-	r := a.conn.ExecPrepared(ctx, a.prepared[o.SQL], o.Args, []int16{int16(o.Format)}, nil).Read()
-	if r.Err != nil {
-		return r.Err
-	}
-	return misfit(o, r.CommandTag.RowsAffected())
-}
-
-// misfit: what an operation finds may be due to a predecessor that is not applied yet, or its transaction will lose.
-func misfit(o *apply.Operation, affected int64) error {
-	if o.Check(affected) != nil {
-		return fmt.Errorf("%w: there are %d of %d in table %s", errMisfit, affected, o.Rows, o.Table)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
 )
@@ -42,7 +43,7 @@ func (t *tenure) haunt(group, dropped uint64) error {
 		}
 		if err != nil {
 			cancel()
-			return &FatalError{err}
+			return &failure.Fatal{Err: err}
 		}
 		t.running.Go(func() {
 			defer close(g.ended)
@@ -72,7 +73,7 @@ func (g *ghost) run(ctx context.Context) error {
 			rd := g.order.Ready()
 			g.send(rd.Early)
 			if err := g.disk.Append(rd.HardState, rd.Entries, rd.Sync); err != nil {
-				return &FatalError{errLog(err)}
+				return &failure.Fatal{Err: errLog(err)}
 			}
 			g.send(rd.Late)
 			g.order.Advance()
@@ -143,7 +144,7 @@ func (t *tenure) layToRest(ctx context.Context) error {
 		if err := t.standing.removed(g.group); err != nil {
 			return err
 		}
-		if _, err := main.monitor.exec(ctx, fmt.Sprintf("DELETE FROM tutti.database WHERE id = %d AND state = '%s'", g.group, databaseDropped)); err != nil {
+		if _, err := main.monitor.Exec(ctx, fmt.Sprintf("DELETE FROM tutti.database WHERE id = %d AND state = '%s'", g.group, databaseDropped)); err != nil {
 			return err
 		}
 		t.mu.Lock()

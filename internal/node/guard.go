@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -188,7 +189,7 @@ const nudgeInterval = 100 * time.Millisecond
 
 // nudge is the goroutine that looks for silent sessions.
 func (l *life) nudge(ctx context.Context) error {
-	for sleep(ctx, nudgeInterval) {
+	for process.Sleep(ctx, nudgeInterval) {
 		for _, g := range l.sessions.all() {
 			g.nudge()
 		}

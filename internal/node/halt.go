@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -47,36 +48,6 @@ func (h *halted) text() string {
 		b.WriteString(", row " + h.Row)
 	}
 	return b.String() + ": " + h.Reason
-}
-
-// consequence is what follows from a failure of the executor's.
-type consequence uint8
-
-const (
-	ends  consequence = iota // the life ends, and another begins
-	halts                    // so does this database at this member, until somebody does something about it
-)
-
-// follows is what a failure of an entry, or of what else the executor does, means. Ready: this life serves clients, so that the next
-// one will come to the entry before it does.
-func follows(err error, ready bool) consequence {
-	if ready || !lasting(err) {
-		return ends
-	}
-	return halts
-}
-
-// lasting reports whether a failure is the entry's, or the database's: to try again cannot help.
-func lasting(err error) bool {
-	var fatal *FatalError
-	var pg *pgconn.PgError
-	switch {
-	case errors.As(err, &pg):
-		return !transient(err) && !environmental(pg.Code)
-	case errors.As(err, &fatal):
-		return true
-	}
-	return false
 }
 
 // entryError is the failure of one entry.
@@ -118,8 +89,8 @@ func (l *life) failed(ctx context.Context, g *engine.Group, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	if follows(err, l.ready.Load()) == ends {
-		if lasting(err) { // no reason to end the process
+	if failure.Follows(err, l.ready.Load()) == failure.Ends {
+		if failure.Lasting(err) { // no reason to end the process
 			l.log.Error("an entry of the order cannot be carried out here; this life ends, and the next one tries it again", "error", err)
 			return errors.New(err.Error())
 		}
@@ -186,7 +157,7 @@ func (l *life) culprit(ctx context.Context, ws *writeset.Writeset) (table, row s
 			i++ // two that say what a row was and what it becomes
 		}
 		one := &writeset.Writeset{Tables: ws.Tables, Rows: ws.Rows[from : i+1]}
-		if err := a.siftOne(ctx, []*writeset.Writeset{one}, true); err == nil || transient(err) {
+		if err := a.siftOne(ctx, []*writeset.Writeset{one}, true); err == nil || failure.Transient(err) {
 			continue
 		}
 		t := ws.Tables[ws.Rows[from].Table]

@@ -25,7 +25,7 @@ func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
 // HoldTables is Hold for LOCK TABLE, which waits for other members' sessions that have locked the same tables for most milliseconds, or without
 // limit if that is zero. Late: it was not enough, or the statement says NOWAIT.
 func (h *host) HoldTables(lock *semantics.TableLock, schemas []string, most int64) (late bool, failure *wire.SQLError) {
-	r, err := h.n.monitor.exec(context.Background(), capture.LockExtentSQL(lock.Relations, schemas))
+	r, err := h.n.monitor.Exec(context.Background(), capture.LockExtentSQL(lock.Relations, schemas))
 	if err != nil {
 		h.n.log.Debug("the tables that a session locks cannot be looked up; it goes on without a hold", "error", err)
 		return false, nil

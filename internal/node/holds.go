@@ -11,6 +11,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -381,7 +382,7 @@ func (l *life) sendHold(to uint32, r holdRequest) bool {
 
 // renewHolds tells the others again and again which holds go on, and ends those of which nothing is heard.
 func (l *life) renewHolds(ctx context.Context) error {
-	for sleep(ctx, holdRenewal) {
+	for process.Sleep(ctx, holdRenewal) {
 		l.holds.mu.Lock()
 		var renewed []holdRequest
 		for _, own := range l.holds.own {

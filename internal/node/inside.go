@@ -12,6 +12,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -120,7 +121,7 @@ func (h *host) Attend(conversation string) (err error) {
 	if conn == nil {
 		settings := apply.SessionSettings()
 		settings["idle_session_timeout"] = "0"
-		if conn, err = connect(h.n.advisory.context, h.n.applier.connString, "tutti speaker", settings); err != nil {
+		if conn, err = link.Connect(h.n.advisory.context, h.n.applier.connString, "tutti speaker", settings); err != nil {
 			<-h.n.speakers.turns
 			return err
 		}

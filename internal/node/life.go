@@ -14,10 +14,13 @@ import (
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/lead"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -54,9 +57,9 @@ type life struct {
 	applier    *applier
 	forerunner *forerunner
 	paces      paces
-	monitor    *monitor
+	monitor    *link.Monitor
 	publisher  *publisher
-	keeper     *keeper
+	keeper     *link.Keeper
 	speakers   *speakers
 	listener   *listener
 	position   engine.Position
@@ -152,7 +155,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	}
 	run("log", func(ctx context.Context) error {
 		if err := l.core.run(ctx); err != nil {
-			return &FatalError{l.explainLost(err)}
+			return &failure.Fatal{Err: l.explainLost(err)}
 		}
 		return nil
 	})
@@ -255,17 +258,17 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.forerunner = newForerunner(l)
 	from, err := l.startAt(saved)
 	if err != nil {
-		return &FatalError{err}
+		return &failure.Fatal{Err: err}
 	}
 	if l.collector, err = collect.New(ctx, l.applier.conn, l.tables.Load, l.config.Limits.WritesetBytes); err != nil {
 		return err
 	}
-	if l.monitor, err = newMonitor(ctx, conn); err != nil {
+	if l.monitor, err = link.NewMonitor(ctx, conn); err != nil {
 		return err
 	}
 	l.tables.Store(l.applier.tables)
 	l.busy.Store(l.applier.conn.PID())
-	if l.keeper, err = newKeeper(ctx, conn); err != nil {
+	if l.keeper, err = link.NewKeeper(ctx, conn); err != nil {
 		return err
 	}
 	if l.publisher, err = newPublisher(ctx, conn, l.log, l.config.Limits.NotifyQueue); err != nil {
@@ -284,7 +287,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		KeptItemsMax: quarter(l.config.Limits.FlowLag), KeptBytesMax: quarter(l.config.Limits.FlowLagBytes),
 	})
 	if err != nil {
-		return &FatalError{err}
+		return &failure.Fatal{Err: err}
 	}
 	l.fence = l.seq.Add(1)
 	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.forerunner.tell, l.gate.moved, l.leave, l.reaches, func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) })
@@ -300,10 +303,10 @@ func (l *life) close() error {
 		l.forerunner.applier.close()
 	}
 	if l.monitor != nil {
-		l.monitor.close()
+		l.monitor.Close()
 	}
 	if l.keeper != nil {
-		l.keeper.close()
+		l.keeper.Close()
 	}
 	l.audit.close()
 	l.speakers.close()
@@ -334,7 +337,7 @@ func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 		return nil, err
 	}
 	if id := disk.Identity(); id.Cluster != c.Cluster || id.Member != uint64(c.Member) {
-		err := &ConfigError{fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration says member %d of %q",
+		err := &failure.Config{Err: fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration says member %d of %q",
 			dir, id.Member, id.Cluster, c.Member, c.Cluster)}
 		return nil, errors.Join(err, disk.Close())
 	}
@@ -388,8 +391,8 @@ func (l *life) fenced(ctx context.Context, ordinal uint64) error {
 
 // clean empties capture tables that are no longer in use.
 func (l *life) clean(ctx context.Context) error {
-	for sleep(ctx, cleanInterval) {
-		if err := l.monitor.clean(ctx); err != nil {
+	for process.Sleep(ctx, cleanInterval) {
+		if err := l.monitor.Clean(ctx); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -182,7 +183,7 @@ func (n *Node) accept(ctx context.Context, ln net.Listener) {
 		}
 		if err != nil {
 			n.log.Warn("accept failed", "error", err)
-			if !sleep(ctx, 50*time.Millisecond) {
+			if !process.Sleep(ctx, 50*time.Millisecond) {
 				return
 			}
 			continue
@@ -423,7 +424,7 @@ func protected(options string) bool {
 func (l *life) endBackend(pid uint32) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := l.monitor.terminate(ctx, pid); err != nil && !l.ending() {
+	if err := l.monitor.Terminate(ctx, pid); err != nil && !l.ending() {
 		l.log.Warn("a backend could not be ended", "pid", pid, "error", err)
 	}
 }
@@ -475,7 +476,7 @@ func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, co
 	admitted()
 	defer l.node.clients.enter(who, login)()
 	defer l.tenure.origins.enter(login.BackendPID, who)()
-	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
+	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.Cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
 	g.withdraw = l.withdraw
 	l.sessions.register(g, conn)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/database/link"
 )
 
 // listener hears what is notified at the local PostgreSQL on channels that other members listen to.
@@ -48,7 +49,7 @@ func newListener(ctx context.Context, connString string, l *life) (*listener, er
 	x := &listener{log: l.log, channels: &l.channels, outbox: &l.outbox, changes: make(chan change, 1),
 		ignored: map[uint32]bool{l.applier.conn.PID(): true, l.applier.definer.conn.PID(): true, l.publisher.conn.PgConn().PID(): true}}
 	var err error
-	if x.conn, err = connectHearing(ctx, connString, "tutti listener", notifySettings(), x.hear); err != nil {
+	if x.conn, err = link.ConnectHearing(ctx, connString, "tutti listener", notifySettings(), x.hear); err != nil {
 		return nil, err
 	}
 	var listen []string

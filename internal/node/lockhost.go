@@ -297,7 +297,7 @@ func (x *lockSession) settle() {
 func (x *lockSession) giveBack() (ordered <-chan struct{}) {
 	x.settling.Lock()
 	defer x.settling.Unlock()
-	native, err := x.l.keeper.held(context.Background(), x.g.pid)
+	native, err := x.l.keeper.Held(context.Background(), x.g.pid)
 	if err != nil {
 		if !x.l.ending() {
 			x.l.log.Warn("a session's advisory locks cannot be read", "pid", x.g.pid, "error", err)
@@ -321,7 +321,7 @@ func (x *lockSession) giveBack() (ordered <-chan struct{}) {
 }
 
 func (x *lockSession) keep(sql string) (result []*pgconn.Result, ok bool) {
-	result, err := x.l.keeper.exec(context.Background(), sql)
+	result, err := x.l.keeper.Exec(context.Background(), sql)
 	if err != nil && !x.l.ending() {
 		x.l.log.Warn("a function that takes an advisory lock could not be answered", "pid", x.g.pid, "error", err)
 		go x.lose()

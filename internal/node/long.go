@@ -2,19 +2,15 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/tuttidb/tutti/internal/capture"
-	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -41,83 +37,6 @@ const (
 	longsMax     = 64                     // ended ones that are remembered, see L3
 	longPatience = 3 * time.Second        // how long a transaction that has lost by L3 waits before it is tried again
 )
-
-// long is a definition that a definer carries out.
-type long struct {
-	task engine.Task
-	last uint64              // of its group
-	anew bool                // a start has found it
-	free time.Time           // when nobody blocked it yet; the watcher's once it goes on beside others
-	d    *session.Definition // nil: the task's steps
-	kind semantics.Long
-	held map[uint64]bool // keys of tables, see L2
-
-	number uint64 // among the longs, from 1 on
-
-	unwanted atomic.Bool // its client has cancelled it
-
-	curtain *curtain // if one is drawn; the executor's
-
-	mu     sync.Mutex
-	ending bool          // it is about to commit with the progress
-	beside bool          // it goes on beside what follows
-	kept   chan struct{} // closed when it is in tutti.pending
-	done   chan struct{} // closed at its end; then there are
-	result session.Result
-	err    error
-}
-
-// settle is called before it commits: it returns whether the progress is somebody else's, and waits until that is so.
-func (g *long) settle(ctx context.Context) (beside bool, err error) {
-	g.mu.Lock()
-	beside, g.ending = g.beside, !g.beside
-	g.mu.Unlock()
-	if beside {
-		select {
-		case <-g.kept:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	}
-	return beside, err
-}
-
-// again takes settle back, for another try.
-func (g *long) again() {
-	g.mu.Lock()
-	g.ending = false
-	g.mu.Unlock()
-}
-
-// leave has it go on beside what follows, unless it is about to end.
-func (g *long) leave() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.beside = !g.ending
-	return g.beside
-}
-
-// concurrent reports whether it is built CONCURRENTLY, see buildConcurrently.
-func (g *long) concurrent() bool { return g.d != nil && g.d.Index.Name != "" }
-
-// over reports whether it has ended.
-func (g *long) over() bool {
-	select {
-	case <-g.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// touches reports whether a transaction must not be carried out beside it, or has not seen it: it writes to tables
-// that it holds, or has definitions of its own.
-func (g *long) touches(ws *writeset.Writeset) bool {
-	if ws.Barrier || len(ws.Steps) > 0 {
-		return true
-	}
-	return slices.ContainsFunc(ws.Rows, func(r writeset.Row) bool { return (!r.Op.Locks() || r.All()) && g.held[ws.Tables[r.Table].Key] })
-}
 
 // longs is what sessions have to know of long definitions (L3).
 type longs struct {
@@ -221,41 +140,6 @@ func (l *life) missedError(g *long) *wire.SQLError {
 		WithDetail("A schema change, transaction %s of node %s, was carried out here while this transaction was open.", id, l.name(id.Member))
 }
 
-// longOf says whether a task may become long.
-func longOf(t *engine.Task, d *session.Definition) semantics.Long {
-	of := func(sql string) semantics.Long {
-		if s := semantics.Classify(sql); len(s) == 1 {
-			return s[0].Long
-		}
-		return semantics.NotLong
-	}
-	if d != nil {
-		if t.Writeset.Barrier {
-			return semantics.NotLong
-		}
-		return of(d.SQL)
-	}
-	out := semantics.NotLong
-	for i, s := range t.Writeset.Steps {
-		if s.Rows != nil {
-			return semantics.NotLong
-		}
-		step, err := collect.Definition(s.Definition)
-		if err != nil || step.SQL == "" {
-			return semantics.NotLong
-		}
-		kind := of(step.SQL)
-		if i > 0 && kind != out {
-			return semantics.NotLong
-		}
-		out = kind
-	}
-	if out == semantics.LongSnapshot {
-		return semantics.NotLong // it could not be ordered again by itself
-	}
-	return out
-}
-
 // carryOut has the definer carry out a definition, d or the steps of a task. It returns when that is done, with the
 // definition's result, or when it has become long; then over is false.
 func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *session.Definition) (r session.Result, over bool, err error) {
@@ -275,7 +159,7 @@ func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *sess
 			<-g.done
 			return g.result, true, l.finish(ctx, g)
 		}
-		held, working, err := l.monitor.holds(ctx, l.applier.definer.conn.PID())
+		held, working, err := l.monitor.Holds(ctx, l.applier.definer.conn.PID())
 		if err != nil {
 			return r, false, err
 		}
@@ -327,21 +211,6 @@ func (l *life) finish(ctx context.Context, g *long) error {
 	l.tables.Store(l.applier.tables)
 	l.forerunner.giveWay() // what it began with is not so any more
 	return l.applier.forget(ctx)
-}
-
-// hold notes on which tables nothing may be written beside it (L2). Locked are those on which it has locks.
-func (g *long) hold(locked [][2]string) {
-	g.held = map[uint64]bool{}
-	switch g.kind {
-	case semantics.LongLocked, semantics.LongSnapshot, semantics.LongAttached:
-		for _, t := range locked {
-			g.held[capture.TableKey(t[0], t[1])] = true
-		}
-	case semantics.LongNamed:
-		for _, t := range g.task.Writeset.Tables {
-			g.held[t.Key] = true
-		}
-	}
 }
 
 // beside waits for the long definition, if there is one, before a group that must not go on beside it (L2).
@@ -409,7 +278,7 @@ func (l *life) resume(ctx context.Context) error {
 		if t.Item.Kind == engine.KindStatement {
 			d, _, err := decodeDefinition(t.Writeset.Steps[0].Definition)
 			if err != nil {
-				return &FatalError{err}
+				return &failure.Fatal{Err: err}
 			}
 			g.d = &d
 		}
@@ -447,7 +316,7 @@ func (l *life) orderAgain(ctx context.Context, g *long) {
 		return
 	}
 	d := *g.d
-	for d.Extent = g.task.Writeset; sleep(ctx, longInterval); {
+	for d.Extent = g.task.Writeset; process.Sleep(ctx, longInterval); {
 		d.Base = l.complete()
 		r := l.define(d, nil)
 		if r.Err != nil {
@@ -459,90 +328,9 @@ func (l *life) orderAgain(ctx context.Context, g *long) {
 				return // it is still pending at the next start
 			}
 		}
-		if _, err := l.monitor.exec(ctx, fmt.Sprintf("INSERT INTO tutti.pending (ordinal, done, item) VALUES (%d, true, '') ON CONFLICT DO NOTHING", g.task.Ordinal)); err != nil {
+		if _, err := l.monitor.Exec(ctx, fmt.Sprintf("INSERT INTO tutti.pending (ordinal, done, item) VALUES (%d, true, '') ON CONFLICT DO NOTHING", g.task.Ordinal)); err != nil {
 			l.log.Warn("a definition is ordered again at the next start, once more", "error", err)
 		}
 		return
 	}
-}
-
-// level is that of a definition's transaction: one that may become long sees one snapshot (L4).
-func (a *applier) level() pgx.TxOptions {
-	if a.long != nil && a.long.kind != semantics.NotLong {
-		return pgx.TxOptions{IsoLevel: pgx.RepeatableRead}
-	}
-	return pgx.TxOptions{}
-}
-
-// end commits what a definer has carried out up to ordinal last, with the progress, or says that it is done.
-func (a *applier) end(ctx context.Context, last uint64, tasks []engine.Task) error {
-	beside, err := a.long.settle(ctx)
-	if err != nil {
-		return err
-	}
-	p := a.conn.StartPipeline(ctx)
-	if !beside {
-		lsn, err := a.finishPipeline(p, 0, last, tasks, nil)
-		if err != nil {
-			return err
-		}
-		return a.commit(ctx, last, lsn)
-	}
-	p.SendQueryPrepared(applyDone, [][]byte{text(a.long.task.Ordinal)}, nil, nil)
-	if _, err := a.finishPipeline(p, 1, 0, tasks, nil); err != nil {
-		return err
-	}
-	return a.conn.ExecPrepared(ctx, applyCommit, nil, nil, nil).Read().Err
-}
-
-// noteDone records that a statement was dealt with although its transaction does not say so.
-func (a *applier) noteDone(ctx context.Context, last uint64) error {
-	beside, err := a.long.settle(ctx)
-	if err != nil {
-		return err
-	}
-	for {
-		if beside {
-			err = a.conn.ExecPrepared(ctx, applyDone, [][]byte{text(a.long.task.Ordinal)}, nil, nil).Read().Err
-		} else {
-			err = a.noteProgress(ctx, last)
-		}
-		if !transient(err) || !sleep(ctx, 5*time.Millisecond) { // a cancel may have come too late for what it was meant for
-			return err
-		}
-	}
-}
-
-// keep moves the progress over a definition that is not carried out yet (L1).
-func (a *applier) keep(ctx context.Context, last uint64, t *engine.Task) error {
-	p := a.conn.StartPipeline(ctx)
-	p.SendQueryPrepared(applyBegin, nil, nil, nil)
-	p.SendQueryPrepared(applyPending, [][]byte{text(t.Ordinal), t.Item.Bytes()}, []int16{0, 1}, nil)
-	lsn, err := a.finishPipeline(p, 2, last, nil, nil)
-	if err != nil {
-		return errors.Join(err, a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read().Err)
-	}
-	return a.commit(ctx, last, lsn)
-}
-
-// pending reads what keep has kept and is not done: one definition, and those that were ordered again.
-func (a *applier) pending(ctx context.Context) (tasks []engine.Task, err error) {
-	rows, err := a.pgx.Query(ctx, "SELECT ordinal, item FROM tutti.pending p WHERE NOT done AND NOT EXISTS (SELECT FROM tutti.pending d WHERE d.ordinal = p.ordinal AND d.done)")
-	if err != nil {
-		return nil, fmt.Errorf("node: read what is pending: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var ordinal uint64
-		var item []byte
-		if err := rows.Scan(&ordinal, &item); err != nil {
-			return nil, fmt.Errorf("node: read what is pending: %w", err)
-		}
-		t, err := engine.TaskOf(ordinal, item)
-		if err != nil {
-			return nil, &FatalError{fmt.Errorf("node: the definition %d in tutti.pending cannot be read: %w", ordinal, err)}
-		}
-		tasks = append(tasks, t)
-	}
-	return tasks, rows.Err()
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -44,7 +46,7 @@ func (l *life) come(ctx context.Context, number uint64) error {
 	seq := uint64(0)
 	for l.met.Load() < number && !l.ending() {
 		if h := l.halted.Load(); h != nil {
-			return &FatalError{&haltedError{l.database, h}}
+			return &failure.Fatal{Err: &haltedError{l.database, h}}
 		}
 		if time.Since(asked) > meetAgain && l.resolved(seq) {
 			ws, err := capture.Extent([]byte("[]"), false, false)
@@ -58,7 +60,7 @@ func (l *life) come(ctx context.Context, number uint64) error {
 				e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: seq, Base: l.core.applied.Load(), Payload: payload})
 			})
 		}
-		if !sleep(ctx, time.Millisecond) {
+		if !process.Sleep(ctx, time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -82,10 +84,10 @@ func (l *life) attend(ctx context.Context, number uint64) error {
 		}
 		if main != nil {
 			if h := main.halted.Load(); h != nil {
-				return &FatalError{&haltedError{main.database, h}}
+				return &failure.Fatal{Err: &haltedError{main.database, h}}
 			}
 		}
-		if !sleep(ctx, time.Millisecond) {
+		if !process.Sleep(ctx, time.Millisecond) {
 			return ctx.Err()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/version"
 )
@@ -237,7 +238,7 @@ const (
 )
 
 func (l *life) gossip(ctx context.Context) error {
-	for sleep(ctx, gossipInterval) {
+	for process.Sleep(ctx, gossipInterval) {
 		l.core.do(func(e *engine.Engine) {
 			f := e.Figures()
 			l.volume.Store(f.Ordered)

@@ -16,6 +16,7 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/version"
@@ -126,16 +127,16 @@ func (n *Node) Run(ctx context.Context) error {
 // valid refuses what of the configuration cannot be carried out, before anything is touched.
 func (n *Node) valid() error {
 	if err := n.loadClientTLS(); err != nil {
-		return &ConfigError{err}
+		return &failure.Config{Err: err}
 	}
 	if err := n.beginCredentials(); err != nil {
-		return &ConfigError{err}
+		return &failure.Config{Err: err}
 	}
 	if err := n.loadRules(); err != nil {
-		return &ConfigError{err}
+		return &failure.Config{Err: err}
 	}
 	if err := instance.CheckSettings(n.settings()); err != nil {
-		return &ConfigError{fmt.Errorf("[postgres.settings]: %w", err)}
+		return &failure.Config{Err: fmt.Errorf("[postgres.settings]: %w", err)}
 	}
 	return nil
 }
@@ -149,13 +150,13 @@ func (n *Node) listen(ctx context.Context, what, address string) (net.Listener, 
 			return ln, nil
 		}
 		err = fmt.Errorf("%s %s cannot be opened: %w", what, address, err)
-		if n.served || !busy(err) || time.Since(n.began) >= settleTime {
-			return nil, &ConfigError{err}
+		if n.served || !failure.Busy(err) || time.Since(n.began) >= failure.SettleTime {
+			return nil, &failure.Config{Err: err}
 		}
 		if !said {
-			n.log.Warn("waiting for a port", "error", err, "most", settleTime)
+			n.log.Warn("waiting for a port", "error", err, "most", failure.SettleTime)
 		}
-		if !sleep(ctx, settlePoll) {
+		if !process.Sleep(ctx, failure.SettlePoll) {
 			return nil, nil
 		}
 	}
@@ -181,7 +182,7 @@ func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if final := permanent(err, n.served, n.began); final != nil {
+		if final := failure.Permanent(err, n.served, n.began); final != nil {
 			return final
 		}
 		if errors.Is(err, errConverted) {
@@ -192,7 +193,7 @@ func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 		if time.Since(began) > time.Minute {
 			wait = retryMin
 		}
-		if !sleep(ctx, wait) {
+		if !process.Sleep(ctx, wait) {
 			return nil
 		}
 	}
@@ -201,13 +202,13 @@ func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 // instance finds the PostgreSQL to run: that of the version of the data directory, if there is a database in it.
 func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
 	if err := os.MkdirAll(n.config.DataDir, 0o755); err != nil {
-		return nil, &ConfigError{err}
+		return nil, &failure.Config{Err: err}
 	}
 	c := n.config.Postgres
 	where := embedded.Options{BinDir: c.BinDir, NoSystem: c.NoSystem, DataDir: n.serverDir()}
 	build, err := embedded.FindContext(ctx, where)
 	if err != nil {
-		if final := permanent(err, false, n.began); final != nil {
+		if final := failure.Permanent(err, false, n.began); final != nil {
 			return nil, final
 		}
 		return nil, err

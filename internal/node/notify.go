@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -169,7 +171,7 @@ func (l *life) order(ctx context.Context, s engine.Submission) bool {
 		if taken {
 			return true
 		}
-		if !sleep(ctx, resubmitAfter) {
+		if !process.Sleep(ctx, resubmitAfter) {
 			return false
 		}
 	}
@@ -187,7 +189,7 @@ func (l *life) notified(ctx context.Context, tasks []engine.Task) error {
 		default:
 			all, err := decodeNotifications(t.Item.Payload)
 			if err != nil {
-				return &FatalError{err}
+				return &failure.Fatal{Err: err}
 			}
 			if err := l.publisher.put(ctx, all, l.channels.heard); err != nil {
 				return err

@@ -14,6 +14,8 @@ import (
 	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/database/link"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -79,7 +81,7 @@ func (l *life) takeReceiving(ctx context.Context) (*receiving, error) {
 	settings[capture.SessionSetting] = capture.SessionApplies
 	settings["lock_timeout"] = receiveLock
 	settings["max_stack_depth"] = "1MB" // what is nested as deeply as this one bears is no burden for others, who have twice as much
-	conn, err := connect(ctx, l.connString, "tutti receiver", settings)
+	conn, err := link.Connect(ctx, l.connString, "tutti receiver", settings)
 	if err != nil {
 		<-r.busy
 		return nil, err
@@ -251,7 +253,7 @@ func (c *receiving) some(ctx context.Context, doubts []catalog.Doubt) (n int, ba
 // unreadable is what some returns for a value that cannot be read in.
 func unreadable(doubts []catalog.Doubt, n int, err error) (int, *unreceived, error) {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == lockTimeout || !transient(err) && !environmental(pg.Code)) {
+	if errors.As(err, &pg) && (pg.Code == lockTimeout || !failure.Transient(err) && !failure.Environmental(pg.Code)) {
 		return n + 1, &unreceived{doubt: doubts[n], err: pg}, nil
 	}
 	return n, nil, err
@@ -317,7 +319,7 @@ func (c *receiving) storeIn(ctx context.Context, rows []catalog.Doubt) (bad *unr
 		}
 		err := c.conn.ExecParams(ctx, rows[0].Desc.TryRows(), [][]byte{writeset.AppendArray(nil, format, images)}, nil, []int16{int16(format)}, nil).Read().Err
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || transient(err) || environmental(pg.Code) || strings.HasPrefix(pg.Code, "42") {
+		if !errors.As(err, &pg) || failure.Transient(err) || failure.Environmental(pg.Code) || strings.HasPrefix(pg.Code, "42") {
 			return nil, err
 		}
 		_, err = c.conn.Exec(ctx, "ROLLBACK TO rows").ReadAll()

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -166,7 +168,7 @@ func (h *host) refusedThere(sub *session.Submission, r *rehearsed) *wire.SQLErro
 func (h *host) loses(sub *session.Submission, ordinal uint64) (v certify.Verdict) {
 	ctx, cancel := context.WithTimeout(context.Background(), rehearsalTimeout)
 	defer cancel()
-	for h.n.core.ordinal.Load() < ordinal && !h.n.ending() && sleep(ctx, time.Millisecond) {
+	for h.n.core.ordinal.Load() < ordinal && !h.n.ending() && process.Sleep(ctx, time.Millisecond) {
 	}
 	h.n.core.call(func(e *engine.Engine) { v = e.Loses(h.submission(sub, nil)) })
 	return v
@@ -247,7 +249,7 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 		ws = &writeset.Writeset{Steps: []writeset.Step{{Rows: ws}}}
 	}
 	for l.core.applied.Load() < r.Base || !rows && l.longs.under() != nil {
-		if l.ending() || !sleep(ctx, time.Millisecond) {
+		if l.ending() || !process.Sleep(ctx, time.Millisecond) {
 			return false, "", ""
 		}
 	}
@@ -263,14 +265,14 @@ func (l *life) tryOut(from uint32, r *rehearsal) (done bool, code, message strin
 	}
 	err = a.attemptSteps(ctx, 0, engine.Task{Item: engine.Item{ID: writeset.TxID{Member: from, Incarnation: r.Life, Seq: r.Seq}}, Writeset: ws})
 	var pg *pgconn.PgError
-	var fatal *FatalError
+	var fatal *failure.Fatal
 	refused := errors.As(err, &pg)
 	switch {
 	case err == nil, errors.Is(err, errRehearsed):
 		return true, "", ""
 	case rows && (!refused || pg.Code == "23505" || pg.Code == "23P01"):
 		return false, "", "" // rows of others come between; certification decides
-	case refused && !transient(err) && (!environmental(pg.Code) || pg.Code[:2] == "58"):
+	case refused && !failure.Transient(err) && (!failure.Environmental(pg.Code) || pg.Code[:2] == "58"):
 		return true, pg.Code, pg.Message
 	case errors.As(err, &fatal):
 		return true, wire.CodeInternalError, fatal.Error()
@@ -297,6 +299,3 @@ func (l *life) stage(ctx context.Context) (a *applier, err error) {
 	a.notices = nil
 	return a, nil
 }
-
-// errRehearsed ends a rehearsal that has come to its end.
-var errRehearsed = errors.New("node: the rehearsal is over")

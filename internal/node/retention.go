@@ -10,7 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 const (
@@ -25,7 +28,7 @@ const (
 // retain takes checkpoints and compacts the log, until ctx ends.
 func (l *life) retain(ctx context.Context) error {
 	tried := uint64(0) // the entry of the last checkpoint that was taken, stored or not
-	for sleep(ctx, retainInterval) {
+	for process.Sleep(ctx, retainInterval) {
 		if !l.ready.Load() {
 			continue // the database may be another's yet
 		}
@@ -42,7 +45,7 @@ func (l *life) retain(ctx context.Context) error {
 		}
 		if keep >= 0 {
 			if err := l.compact(min(l.saved.Load(), l.disk.Surplus(keep))); err != nil {
-				return &FatalError{err}
+				return &failure.Fatal{Err: err}
 			}
 		}
 	}
@@ -59,7 +62,7 @@ func (l *life) takeCheckpoint(ctx context.Context) (at uint64, err error) {
 	}
 	taken := time.Since(began)
 	for l.core.applied.Load() < c.Ordinal {
-		if !sleep(ctx, 10*time.Millisecond) {
+		if !process.Sleep(ctx, 10*time.Millisecond) {
 			return 0, nil
 		}
 	}
@@ -81,7 +84,7 @@ func (l *life) takeCheckpoint(ctx context.Context) (at uint64, err error) {
 func storeCheckpoint(ctx context.Context, connString string, data []byte) error {
 	settings := apply.SessionSettings()
 	settings["synchronous_commit"] = "local"
-	conn, err := connect(ctx, connString, "tutti checkpoint", settings)
+	conn, err := link.Connect(ctx, connString, "tutti checkpoint", settings)
 	if err != nil {
 		return err
 	}

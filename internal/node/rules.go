@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/hba"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -196,7 +197,7 @@ func (a *roleAsker) ask(ctx context.Context, connString, role, of string) (membe
 	defer cancel()
 	for range 2 { // the server may have been restarted since the last time
 		if a.conn == nil || a.conn.IsClosed() {
-			if a.conn, err = connect(ctx, connString, "tutti rules", nil); err != nil {
+			if a.conn, err = link.Connect(ctx, connString, "tutti rules", nil); err != nil {
 				return false, err
 			}
 		}

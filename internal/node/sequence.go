@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/database/link"
 )
 
 // Spent goes on to the next chunk of a sequence's values. What it writes is on disk when it returns: values of the
@@ -28,7 +29,7 @@ func (h *host) Spent(message string) (moved bool, bound string) {
 const advanceTimeout = 2 * time.Second
 
 func advance(ctx context.Context, connString, name string, reached int64) ([]byte, error) {
-	conn, err := connect(ctx, connString, "tutti sequences", map[string]string{"synchronous_commit": "on"})
+	conn, err := link.Connect(ctx, connString, "tutti sequences", map[string]string{"synchronous_commit": "on"})
 	if err != nil {
 		return nil, err
 	}

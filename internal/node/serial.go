@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -260,7 +261,7 @@ func (l *life) joinSerial() {
 
 // leaveSerial is the goroutine that tells the order when there are none any more.
 func (l *life) leaveSerial(ctx context.Context) error {
-	for sleep(ctx, serialIdle/5) {
+	for process.Sleep(ctx, serialIdle/5) {
 		s := &l.serial
 		s.mu.Lock()
 		leave := s.joined && len(s.open) == 0 && time.Since(s.last) > serialIdle

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/raftlog"
 )
@@ -126,7 +127,7 @@ func (s *standing) judge(from uint32, data []byte) error {
 	own := s.own
 	own.Known = s.notes.Members
 	if err := bootstrap.Outdated(&own, f, s.name); err != nil {
-		s.fail(&FatalError{err})
+		s.fail(&failure.Fatal{Err: err})
 		return err
 	}
 	delete(s.reasons, from)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/raftlog"
 )
 
@@ -154,7 +155,7 @@ func TestStanding(t *testing.T) {
 	}
 	s[2].notes.Members[3] = 9
 	meet(2, 3, "the log of node3 is an older copy")
-	var fatal *FatalError
+	var fatal *failure.Fatal
 	if !errors.As(s[3].failed, &fatal) || s[2].failed != nil {
 		t.Errorf("the older one ends with %v, the other with %v", s[3].failed, s[2].failed)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -28,16 +30,16 @@ func (a *applier) applySteps(ctx context.Context, last uint64, t engine.Task) er
 		if err == nil {
 			return a.forget(ctx)
 		}
-		if a.long.exposed() && (transient(err) || a.clears(err)) {
+		if a.long.exposed() && (failure.Transient(err) || a.clears(err)) {
 			return err
 		}
 		if a.clears(err) {
 			continue
 		}
-		if !transient(err) {
+		if !failure.Transient(err) {
 			return refusedStep(&t, err)
 		}
-		if !sleep(ctx, 5*time.Millisecond) {
+		if !process.Sleep(ctx, 5*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -46,8 +48,8 @@ func (a *applier) applySteps(ctx context.Context, last uint64, t engine.Task) er
 // refusedStep words what PostgreSQL refuses here and has carried out at the origin.
 func refusedStep(t *engine.Task, err error) error {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && !environmental(pg.Code) {
-		return &FatalError{fmt.Errorf("the schema changes of transaction %s cannot be carried out here: %w; this database differs from that of member %d: restore this member from another",
+	if errors.As(err, &pg) && !failure.Environmental(pg.Code) {
+		return &failure.Fatal{Err: fmt.Errorf("the schema changes of transaction %s cannot be carried out here: %w; this database differs from that of member %d: restore this member from another",
 			t.Item.ID, err, t.Item.ID.Member)}
 	}
 	return err
@@ -84,7 +86,7 @@ func (a *applier) attemptSteps(ctx context.Context, last uint64, t engine.Task) 
 		if s.Rows == nil {
 			table, err := collect.Emptied(s.Definition)
 			if err != nil {
-				return &FatalError{err}
+				return &failure.Fatal{Err: err}
 			}
 			if table != "" {
 				if err := follow(); err != nil {
@@ -138,7 +140,7 @@ func (a *applier) asReplica(ctx context.Context) error {
 func (a *applier) stepDefinition(ctx context.Context, origin uint32, step []byte) error {
 	d, err := collect.Definition(step)
 	if err != nil {
-		return &FatalError{err}
+		return &failure.Fatal{Err: err}
 	}
 	if isQuery(d.SQL) {
 		if a.rehearses {
@@ -169,7 +171,7 @@ func (a *applier) stepQuery(ctx context.Context, origin uint32, d session.Defini
 	end := applyKeep
 	var pg *pgconn.PgError
 	switch {
-	case errors.As(err, &pg) && !environmental(pg.Code):
+	case errors.As(err, &pg) && !failure.Environmental(pg.Code):
 		a.warn("a setval failed here and is left out", "sql", d.SQL, "error", err)
 		end = applyUndo
 	case err != nil:
@@ -221,7 +223,7 @@ func (a *applier) stepRows(ctx context.Context, rows *writeset.Writeset) error {
 	for form := apply.InPlace; ; {
 		ops, err := apply.Plan([]*writeset.Writeset{rows}, a.tables.Apply, form)
 		if err != nil {
-			return &FatalError{err}
+			return &failure.Fatal{Err: err}
 		}
 		if unchecked {
 			ops = apply.WithoutChecks(ops)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -122,7 +123,7 @@ func (t *tenure) handOver() {
 		}
 		return false
 	}
-	for end := time.Now().Add(leaveMax); leads() && time.Now().Before(end) && sleep(t.ctx, stopPoll); {
+	for end := time.Now().Add(leaveMax); leads() && time.Now().Before(end) && process.Sleep(t.ctx, stopPoll); {
 	}
 }
 
@@ -156,7 +157,7 @@ func (t *tenure) settle() {
 		if l.channels.away() {
 			_ = l.listener.catchUp(ctx) // or it is too late
 		}
-		for !l.saidAll() && sleep(ctx, stopPoll) {
+		for !l.saidAll() && process.Sleep(ctx, stopPoll) {
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/transport"
@@ -207,7 +208,7 @@ func (t *tenure) openTransport() error {
 		Fault: t.node.faults.Links(), Logger: t.node.log,
 	})
 	if err != nil {
-		return &FatalError{errors.Join(err, ln.Close())}
+		return &failure.Fatal{Err: errors.Join(err, ln.Close())}
 	}
 	return nil
 }

@@ -74,32 +74,21 @@ func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err err
 	return blockedInterval, nil
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // unblock dooms the transactions that block a backend of the executor's or of its definer's now. They are told why, or what
 // is being applied if that is nil. It reports whether there are any.
 func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duration, why *wire.SQLError) (bool, error) {
-	pids, err := l.monitor.blockers(ctx, backend)
+	pids, err := l.monitor.Blockers(ctx, backend)
 	if err != nil {
 		return false, err
 	}
 	definer := l.applier.definer.conn.PID()
 	if g := l.longs.under(); g != nil && g.concurrent() && backend == l.applier.conn.PID() && slices.Contains(pids, definer) {
-		l.monitor.cancel(l.log, definer) // who blocks it need not lose; it may wait for the executor, too
+		l.monitor.Cancel(l.log, definer) // who blocks it need not lose; it may wait for the executor, too
 		return true, nil
 	}
 	if f := l.forerunner.pid.Load(); f != 0 && slices.Contains(pids, f) { // 0 is a prepared transaction, or no forerunner
 		l.forerunner.giveWay()
-		l.monitor.cancel(l.log, f)
+		l.monitor.Cancel(l.log, f)
 		return true, nil // whom it waits for need not be in the way
 	}
 	for _, pid := range pids {
@@ -117,7 +106,7 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		if g == nil {
 			if blocked > strangerAfter {
 				l.log.Warn("ending a backend that blocks replication and is no session of Tutti", "pid", pid)
-				if err := l.monitor.terminate(ctx, pid); err != nil {
+				if err := l.monitor.Terminate(ctx, pid); err != nil {
 					return true, err
 				}
 			}
@@ -126,12 +115,12 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		if g.kill(why) == session.PhaseSubmitted {
 			if l.unblockSubmitted(g, why) {
 				l.log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid", pid)
-				if err := l.monitor.terminate(ctx, pid); err != nil {
+				if err := l.monitor.Terminate(ctx, pid); err != nil {
 					return true, err
 				}
 			}
 		} else if blocked > 10*strangerAfter {
-			if err := l.monitor.terminate(ctx, pid); err != nil {
+			if err := l.monitor.Terminate(ctx, pid); err != nil {
 				return true, err
 			}
 		}

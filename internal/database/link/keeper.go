@@ -1,4 +1,4 @@
-package node
+package link
 
 import (
 	"context"
@@ -13,26 +13,26 @@ import (
 	"github.com/tuttidb/tutti/internal/locks"
 )
 
-// keeper is the connection that answers the functions which take advisory locks, by locks of its own in
+// Keeper is the connection that answers the functions which take advisory locks, by locks of its own in
 // a reserved range, and looks what a backend holds.
-type keeper struct {
+type Keeper struct {
 	mu   sync.Mutex
 	conn *pgconn.PgConn
 }
 
-func newKeeper(ctx context.Context, connString string) (*keeper, error) {
+func NewKeeper(ctx context.Context, connString string) (*Keeper, error) {
 	settings := apply.SessionSettings()
 	settings["idle_session_timeout"] = "0"
-	conn, err := connect(ctx, connString, "tutti keeper", settings)
+	conn, err := Connect(ctx, connString, "tutti keeper", settings)
 	if err != nil {
 		return nil, err
 	}
-	return &keeper{conn: conn}, nil
+	return &Keeper{conn: conn}, nil
 }
 
-func (k *keeper) close() { _ = k.conn.Close(context.Background()) } // the server notices either way
+func (k *Keeper) Close() { _ = k.conn.Close(context.Background()) } // the server notices either way
 
-func (k *keeper) exec(ctx context.Context, sql string) ([]*pgconn.Result, error) {
+func (k *Keeper) Exec(ctx context.Context, sql string) ([]*pgconn.Result, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r, err := k.conn.Exec(ctx, sql).ReadAll()
@@ -42,9 +42,9 @@ func (k *keeper) exec(ctx context.Context, sql string) ([]*pgconn.Result, error)
 	return r, nil
 }
 
-// held lists the advisory locks that a backend holds.
-func (k *keeper) held(ctx context.Context, pid uint32) (map[locks.Lock]bool, error) {
-	r, err := k.exec(ctx, capture.HeldLocksSQL(pid))
+// Held lists the advisory locks that a backend holds.
+func (k *Keeper) Held(ctx context.Context, pid uint32) (map[locks.Lock]bool, error) {
+	r, err := k.Exec(ctx, capture.HeldLocksSQL(pid))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package node
+package link
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 )
 
-// monitor is a connection beside the executor's, for looking at backends and for chores.
-type monitor struct {
+// Monitor is a connection beside the executor's, for looking at backends and for chores.
+type Monitor struct {
 	mu   sync.Mutex
 	conn *pgconn.PgConn
 }
 
-func newMonitor(ctx context.Context, connString string) (*monitor, error) {
-	conn, err := connect(ctx, connString, "tutti monitor", nil)
+func NewMonitor(ctx context.Context, connString string) (*Monitor, error) {
+	conn, err := Connect(ctx, connString, "tutti monitor", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -27,18 +27,18 @@ func newMonitor(ctx context.Context, connString string) (*monitor, error) {
 		_ = conn.Close(ctx) // of no use
 		return nil, fmt.Errorf("node: monitor: %w", err)
 	}
-	return &monitor{conn: conn}, nil
+	return &Monitor{conn: conn}, nil
 }
 
 const statementBlockers = "tutti blockers"
 
-// connect opens a connection of Tutti's own with settings for its whole life.
-func connect(ctx context.Context, connString, name string, settings map[string]string) (*pgconn.PgConn, error) {
-	return connectHearing(ctx, connString, name, settings, nil)
+// Connect opens a connection of Tutti's own with settings for its whole life.
+func Connect(ctx context.Context, connString, name string, settings map[string]string) (*pgconn.PgConn, error) {
+	return ConnectHearing(ctx, connString, name, settings, nil)
 }
 
-// connectHearing is connect with somebody who takes the notifications.
-func connectHearing(ctx context.Context, connString, name string, settings map[string]string, hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
+// ConnectHearing is connect with somebody who takes the notifications.
+func ConnectHearing(ctx context.Context, connString, name string, settings map[string]string, hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
 	c, err := pgconn.ParseConfig(connString)
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
@@ -56,9 +56,9 @@ func connectHearing(ctx context.Context, connString, name string, settings map[s
 	return conn, nil
 }
 
-func (m *monitor) close() { _ = m.conn.Close(context.Background()) } // the server notices either way
+func (m *Monitor) Close() { _ = m.conn.Close(context.Background()) } // the server notices either way
 
-func (m *monitor) exec(ctx context.Context, sql string) ([]*pgconn.Result, error) {
+func (m *Monitor) Exec(ctx context.Context, sql string) ([]*pgconn.Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, err := m.conn.Exec(ctx, sql).ReadAll()
@@ -68,14 +68,14 @@ func (m *monitor) exec(ctx context.Context, sql string) ([]*pgconn.Result, error
 	return r, nil
 }
 
-// blockers lists the backends that hold locks the backend pid waits for, or stand before it
+// Blockers lists the backends that hold locks the backend pid waits for, or stand before it
 // in the queue for one, and those that block them in turn. Who just makes a table longer lets go of that lock by itself.
-func (m *monitor) blockers(ctx context.Context, pid uint32) ([]uint32, error) {
+func (m *Monitor) Blockers(ctx context.Context, pid uint32) ([]uint32, error) {
 	// Mostly nobody does, and the executor is just slow: this is the cheap question.
 	if blocked, err := m.blocked(ctx, pid); err != nil || !blocked {
 		return nil, err
 	}
-	r, err := m.exec(ctx, fmt.Sprintf(`WITH RECURSIVE b(pid) AS (SELECT unnest(pg_catalog.pg_blocking_pids(%[1]d))
+	r, err := m.Exec(ctx, fmt.Sprintf(`WITH RECURSIVE b(pid) AS (SELECT unnest(pg_catalog.pg_blocking_pids(%[1]d))
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.pid = %[1]d AND NOT l.granted AND l.locktype = 'extend')
 UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> %[1]d`, pid))
 	if err != nil {
@@ -94,7 +94,7 @@ UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM 
 	return pids, nil
 }
 
-func (m *monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
+func (m *Monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.conn.ExecPrepared(ctx, statementBlockers, [][]byte{[]byte(strconv.FormatUint(uint64(pid), 10))}, nil, nil).Read()
@@ -104,10 +104,10 @@ func (m *monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
 	return len(r.Rows) > 0, nil
 }
 
-// holds lists the tables, by schema and name, on which a backend has locks that keep definitions or writers out. It is
+// Holds lists the tables, by schema and name, on which a backend has locks that keep definitions or writers out. It is
 // working if there are any, and it waits for none.
-func (m *monitor) holds(ctx context.Context, pid uint32) (tables [][2]string, working bool, err error) {
-	r, err := m.exec(ctx, fmt.Sprintf(`SELECT l.granted, n.nspname, c.relname FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+func (m *Monitor) Holds(ctx context.Context, pid uint32) (tables [][2]string, working bool, err error) {
+	r, err := m.Exec(ctx, fmt.Sprintf(`SELECT l.granted, n.nspname, c.relname FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = %d AND (NOT l.granted OR c.relkind IN ('r', 'p', 'm') AND c.oid >= 16384
   AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))`, pid))
 	if err != nil {
@@ -121,27 +121,27 @@ WHERE l.pid = %d AND (NOT l.granted OR c.relkind IN ('r', 'p', 'm') AND c.oid >=
 	return tables, working, nil
 }
 
-func (m *monitor) terminate(ctx context.Context, pid uint32) error {
-	_, err := m.exec(ctx, fmt.Sprintf("SELECT pg_catalog.pg_terminate_backend(%d)", pid))
+func (m *Monitor) Terminate(ctx context.Context, pid uint32) error {
+	_, err := m.Exec(ctx, fmt.Sprintf("SELECT pg_catalog.pg_terminate_backend(%d)", pid))
 	return err
 }
 
-// cancel cancels what a backend executes; the signal is sent when it returns. Failing is no
+// Cancel cancels what a backend executes; the signal is sent when it returns. Failing is no
 // harm: the watcher, or the client, tries again.
-func (m *monitor) cancel(log *slog.Logger, pid uint32) {
-	if _, err := m.exec(context.Background(), fmt.Sprintf("SELECT pg_catalog.pg_cancel_backend(%d)", pid)); err != nil {
+func (m *Monitor) Cancel(log *slog.Logger, pid uint32) {
+	if _, err := m.Exec(context.Background(), fmt.Sprintf("SELECT pg_catalog.pg_cancel_backend(%d)", pid)); err != nil {
 		log.Warn("a backend could not be cancelled", "pid", pid, "error", err)
 	}
 }
 
-// gone reports whether the backend pid has ended, or at least the transaction with which it wrote
+// Gone reports whether the backend pid has ended, or at least the transaction with which it wrote
 // something: then its locks are gone, and what it committed can be seen.
-func (m *monitor) gone(ctx context.Context, pid uint32) (bool, error) {
-	r, err := m.exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_locks WHERE pid = %d AND locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted", pid))
+func (m *Monitor) Gone(ctx context.Context, pid uint32) (bool, error) {
+	r, err := m.Exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_locks WHERE pid = %d AND locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted", pid))
 	return err == nil && len(r[0].Rows) == 0, err
 }
 
-func (m *monitor) clean(ctx context.Context) error {
-	_, err := m.exec(ctx, capture.CleanupSQL())
+func (m *Monitor) Clean(ctx context.Context) error {
+	_, err := m.Exec(ctx, capture.CleanupSQL())
 	return err
 }

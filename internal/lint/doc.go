@@ -1,13 +1,12 @@
 // Package lint holds the rules of this repository that a compiler does not know, as tests:
 // who may import whom, what pure packages may not do, how long files and functions may be,
-// how large types may be, and that ARCHITECTURE.md says the same. It has no code outside tests.
+// how large types may be, and what pages may name. It has no code outside tests.
 //
 // Neighbours: none; it reads the source of all other packages.
 //
 // Invariants:
 //
-//	R1  The imports of every package are those of the table in layers_test.go, which is the
-//	    layer table of ARCHITECTURE.md.
+//	R1  The imports of every package are those of the table in docs/LAYERS.md, no more, no fewer.
 //	R2  Pure packages do no IO, know no clock and no randomness, start no goroutine, and
 //	    range over a map only where a comment says why its order cannot leak.
 //	R3  Every rule is shown to fail on a source that breaks it (refuse_test.go,
@@ -17,6 +16,8 @@
 //	    its own tests as of source; node 4,500 lines. What offends is in testdata/offenders.txt
 //	    with its figure, which may only get better.
 //	R5  A word of docs/GLOSSARY.md has one row, and what is declared newly has no retired one.
+//	R6  What a page names exists: files, functions behind their file, tests, planted bugs,
+//	    decisions, links. So do the tests and decisions that comments name.
 //
 // What it does not do: judge whether an "order-free" comment is right.
 package lint

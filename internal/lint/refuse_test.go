@@ -3,6 +3,7 @@ package lint
 import (
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -95,22 +96,62 @@ func TestRefuseMapOrder(t *testing.T) {
 }
 
 func TestRefusePage(t *testing.T) {
-	s, err := parse("internal/node/x.go", "package node\ntype a struct{}\nfunc (x *a) b() {}\nfunc c() {}\n")
+	code, err := parse("internal/node/x.go", "package node\ntype a struct{}\nfunc (x *a) b() {}\nfunc c() {}\n// see decision 0099\n")
 	if err != nil {
 		t.Fatal(err)
 	}
+	tests, err := parse("internal/node/x_test.go", "package node\nfunc TestIt() {}\nfunc FuzzIt() {}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{"docs/A.md", "docs/decisions/0001-one.md", "internal/node/x.go", "internal/node/x_test.go"}
+	pages := map[string]string{"docs/A.md": "# A page, `of` 2 words\n"}
+	k := learn([]source{code, tests}, paths, pages, `"lost-lock", "lost-vote"`)
 	for page, want := range map[string]string{
-		"`internal/node/x.go` `a.b()` `c()`": "",
-		"`internal/node/y.go`":               "there is no internal/node/y.go",
-		"`internal/node/x.go` `a.c()`":       "has no a.c()",
-		"`c()` in `internal/node/x.go`":      "named before a file",
+		"`internal/node/x.go` `a.b()` `c()`":              "",
+		"`internal/node/y.go`":                            "there is no internal/node/y.go",
+		"`internal/node` and `internal/node/`":            "",
+		"`internal/nod`":                                  "there is no internal/nod",
+		"`internal/node/x.go` `a.c()`":                    "has no a.c()",
+		"`a.b()` in `internal/node/x.go`":                 "named before a file",
+		"`internal/node/x.go` and\n`a.b()`, of two lines": "",
+		"- `internal/node/x.go`\n- `a.b()`, of two items": "named before a file",
+		"`tutti.collect()` and `now()` are SQL":           "",
+		"`test/cluster`":                                  "there is no test/cluster",
+		"TestIt, FuzzIt":                                  "",
+		"go test -run TestOther":                          "there is no test TestOther",
+		"(planted bugs `lost-lock`, `lost-vote`)":         "",
+		"the planted bug `lost`":                          "there is no planted bug lost",
+		"planted bugs `lost-lock` and `lost-key`":         "there is no planted bug lost-key",
+		"decision 0001":                                   "",
+		"Decision 0002":                                   "there is no decision 0002",
+		"[x](docs/A.md) [y](docs/A.md#a-page-of-2-words)": "",
+		"[x](https://example.org/x) [y](docs/decisions)":  "",
+		"[x](docs/B.md)":                                  "there is no docs/B.md",
+		"[x](docs/A.md#b)":                                "has no heading b",
 	} {
-		complaints, _ := checkPage(page, []source{s})
+		complaints, _ := k.page("README.md", page)
 		if got := strings.Join(complaints, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%q: want %q, got %q", page, want, got)
 		}
 	}
-	if got := compareTable("| `engine` | pure | `node` | | x |\n| `nothing` | IO | | | x |\n"); len(got) != len(layers)+1 {
-		t.Errorf("a wrong table gives %d complaints", len(got))
+	if got := k.comments(&code); len(got) != 1 || !strings.Contains(got[0], "there is no decision 0099") {
+		t.Errorf("a comment's decision gives %q", got)
+	}
+}
+
+func TestRefuseLayers(t *testing.T) {
+	good := "| `a` | pure | `b`, `c` | `x/y` | it |\n| `b` | IO | | | it |\n"
+	rows, err := tableRows("# Layers\n| Package | Kind |\n|---|---|\n" + good)
+	want := map[string]layer{"a": {pure, "b c", "x/y"}, "b": {edge, "", ""}}
+	if err != nil || !maps.Equal(rows, want) {
+		t.Errorf("want %v, got %v, %v", want, rows, err)
+	}
+	for _, page := range []string{
+		"", good + good, "| `a` | pure | `b` | it |\n", "| `a` | some | | | it |\n", "| `a` | pure | | | |\n",
+	} {
+		if rows, err := tableRows(page); err == nil {
+			t.Errorf("%q is read as %v", page, rows)
+		}
 	}
 }

@@ -10,7 +10,7 @@ type Names func(member uint32) string
 
 // stayOut is what follows for a member whose log is lost or too old.
 const stayOut = "The other members go on without it. If its disk is only not mounted, or its data directory is another one, put that right and start it again. " +
-	"Otherwise leave it stopped: members cannot be replaced yet (docs/LIMITS.md, Cluster)"
+	"Otherwise leave it stopped: members cannot be replaced yet (docs/LIMITS.md, Members)"
 
 // Judge says why this member does not talk to another one, from the facts of both (B2, B5); nil if it does.
 func Judge(own, theirs *Facts, name Names) error {

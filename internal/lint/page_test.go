@@ -213,6 +213,31 @@ func (k *known) link(page, target string, complain func(string, ...any)) {
 	}
 }
 
+// checkDecisions: each decision has a number of its own, which its title begins with, and one line of the index.
+func checkDecisions(pages map[string]string) (out []string) {
+	const dir = "docs/decisions/"
+	index := pages[dir+"README.md"]
+	numbers := map[string]string{}
+	for p, text := range pages {
+		name, ok := strings.CutPrefix(p, dir)
+		if !ok || name == "README.md" {
+			continue
+		}
+		number, _, _ := strings.Cut(name, "-")
+		if other, twice := numbers[number]; twice {
+			out = append(out, fmt.Sprintf("%s and %s have one number", other, p))
+		}
+		numbers[number] = p
+		if !strings.HasPrefix(text, "# "+number) {
+			out = append(out, p+": its title does not begin with its number")
+		}
+		if n := strings.Count(index, "| ["+number+"]("+name+") |"); n != 1 {
+			out = append(out, fmt.Sprintf("%sREADME.md has %d lines for %s", dir, n, name))
+		}
+	}
+	return out
+}
+
 // comments checks the decisions and tests that a source file's comments name.
 func (k *known) comments(s *source) (out []string) {
 	for _, g := range s.ast.Comments {
@@ -285,6 +310,7 @@ func TestPages(t *testing.T) {
 	for i := range sources {
 		report(t, k.comments(&sources[i]))
 	}
+	report(t, checkDecisions(pages))
 }
 
 // architectureBytesMax is what can be read in ten minutes.

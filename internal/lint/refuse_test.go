@@ -140,6 +140,30 @@ func TestRefusePage(t *testing.T) {
 	}
 }
 
+func TestRefuseDecisions(t *testing.T) {
+	good := map[string]string{
+		"docs/decisions/README.md":   "| [0001](0001-one.md) | it |\n| [0002](0002-two.md) | it |\n",
+		"docs/decisions/0001-one.md": "# 0001 One\n", "docs/decisions/0002-two.md": "# 0002: Two\n", "README.md": "",
+	}
+	for add, want := range map[string]string{
+		"":                             "",
+		"docs/decisions/0003-three.md": "README.md has 0 lines for 0003-three.md",
+		"docs/decisions/0002-other.md": "have one number",
+	} {
+		pages := maps.Clone(good)
+		if number, _, ok := strings.Cut(strings.TrimPrefix(add, "docs/decisions/"), "-"); ok {
+			pages[add] = "# " + number + " More\n"
+		}
+		if got := strings.Join(checkDecisions(pages), "\n"); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: want %q, got %q", add, want, got)
+		}
+	}
+	good["docs/decisions/0002-two.md"] = "# Two\n"
+	if got := checkDecisions(good); len(got) != 1 || !strings.Contains(got[0], "title") {
+		t.Errorf("a title without number gives %q", got)
+	}
+}
+
 func TestRefuseLayers(t *testing.T) {
 	good := "| `a` | pure | `b`, `c` | `x/y` | it |\n| `b` | IO | | | it |\n"
 	rows, err := tableRows("# Layers\n| Package | Kind |\n|---|---|\n" + good)

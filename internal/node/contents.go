@@ -155,7 +155,7 @@ WHERE o.oid >= 16384 AND coalesce(i.schema, '') <> 'tutti'` + fmt.Sprintf(notOfE
 func errLogGone(logDir string, c *config.Config) error {
 	return &failure.Fatal{Err: fmt.Errorf("the log %s is gone but its database is there: member %d has lost its votes and must not vote again under this number. "+
 		"If the log is only elsewhere, not mounted for instance, put it back and start again. Otherwise leave this member stopped, the others go on without it: "+
-		"members cannot be replaced yet (docs/LIMITS.md, Cluster)", logDir, c.Member)}
+		"members cannot be replaced yet (docs/LIMITS.md, Members)", logDir, c.Member)}
 }
 
 func errOtherCluster(cluster string, c *config.Config) error {

@@ -25,21 +25,17 @@ func keys(t reflect.Type) (out []string) {
 	return out
 }
 
-// TestReadmeConfiguration loads the example of the README, which must name every key.
-func TestReadmeConfiguration(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join(root(), "README.md"))
+// example loads the first configuration that a page shows.
+func example(t *testing.T, page string) (text string, c *config.Config) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root(), filepath.FromSlash(page)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, _ := strings.Cut(string(b), "```toml\n")
-	example, _, ok := strings.Cut(example, "```")
+	_, text, _ = strings.Cut(string(b), "```toml\n")
+	text, _, ok := strings.Cut(text, "```")
 	if !ok {
-		t.Fatal("the README shows no configuration")
-	}
-	for _, k := range keys(reflect.TypeFor[config.Config]()) {
-		if !regexp.MustCompile(`(?m)^(\[+(\w+\.)*)?` + k + `\b`).MatchString(example) {
-			t.Errorf("the README's configuration does not show %s", k)
-		}
+		t.Fatalf("%s shows no configuration", page)
 	}
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
@@ -47,21 +43,39 @@ func TestReadmeConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "node.toml")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(example, "/etc/tutti/secret", secret)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "/etc/tutti/secret", secret)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	shown, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
+	if c, err = config.Load(path); err != nil {
+		t.Fatalf("%s: %v", page, err)
+	}
+	return text, c
+}
+
+// TestReadmeConfiguration: what the README shows is a configuration.
+func TestReadmeConfiguration(t *testing.T) {
+	if _, c := example(t, "README.md"); len(c.Members) != 3 || c.Postgres.AllowTrust {
+		t.Errorf("the README shows another cluster than it tells of: %+v", c)
+	}
+}
+
+// TestSettings: the page of settings names every key, and shows the defaults.
+func TestSettings(t *testing.T) {
+	text, shown := example(t, "docs/SETTINGS.md")
+	for _, k := range keys(reflect.TypeFor[config.Config]()) {
+		if !regexp.MustCompile(`(?m)^(\[+(\w+\.)*)?` + k + `\b`).MatchString(text) {
+			t.Errorf("docs/SETTINGS.md does not show %s", k)
+		}
 	}
 	bare := &config.Config{
-		Cluster: shown.Cluster, Member: shown.Member, DataDir: shown.DataDir, Listen: shown.Listen, MemberListen: shown.MemberListen,
-		Secret: shown.Secret, SecretFile: shown.SecretFile, LogLevel: shown.LogLevel, Members: shown.Members, Postgres: shown.Postgres,
+		Cluster: shown.Cluster, Member: shown.Member, DataDir: shown.DataDir,
+		Listen: shown.Listen, MemberListen: shown.MemberListen, Secret: shown.Secret, SecretFile: shown.SecretFile,
+		LogLevel: shown.LogLevel, Members: shown.Members, Postgres: shown.Postgres,
 	}
 	if err := bare.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(shown, bare) {
-		t.Errorf("the README shows other values than the defaults:\n%+v\n%+v", shown, bare)
+		t.Errorf("docs/SETTINGS.md shows other values than the defaults:\n%+v\n%+v", shown, bare)
 	}
 }

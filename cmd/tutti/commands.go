@@ -54,7 +54,8 @@ func demoCommand() *cobra.Command {
 	f.IntVar(&o.Nodes, "nodes", 3, "number of nodes")
 	f.StringVar(&o.Dir, "dir", "", "data directory (default: one below your home, or /var/lib/tutti for root)")
 	f.IntVar(&o.BasePort, "base-port", 6501, "node k listens for clients on base-port + k - 1")
-	f.StringVar(&o.BinDir, "pg-bin-dir", "", "directory of PostgreSQL's binaries (default: this machine's, else a download)")
+	f.StringVar(&o.BinDir, "pg-bin-dir", "", "directory of PostgreSQL's binaries (default: this machine's, else a "+
+		"download)")
 	f.BoolVar(&o.NoSystem, "pg-embedded", false, "use the pinned PostgreSQL download even if this machine has one")
 	f.BoolVar(&o.Ephemeral, "ephemeral", false, "use a temporary directory and remove it at the end")
 	f.StringVar(&o.LogLevel, "log-level", "info", "of the nodes' log files: debug, info, warn, error")
@@ -82,7 +83,8 @@ func nodeCommand() *cobra.Command {
 				if err := node.CheckConfig(cfg); err != nil {
 					return codeError{exitConfig, err}
 				}
-				_, err := fmt.Printf("%s: member %d, %s, of cluster %s: no mistake was found\n", path, cfg.Member, cfg.Self().Name, cfg.Cluster)
+				_, err := fmt.Printf("%s: member %d, %s, of cluster %s: no mistake was found\n", path, cfg.Member,
+					cfg.Self().Name, cfg.Cluster)
 				return err
 			}
 			var level slog.LevelVar
@@ -93,8 +95,10 @@ func nodeCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&path, "config", "", "configuration file (TOML)")
-	c.Flags().StringVar(&cpuProfile, "cpu-profile", "", "write a profile of the processor time into this file at the end, for go tool pprof")
-	c.Flags().BoolVar(&check, "check-config", false, "read the configuration and the files it names, say what is wrong with them (exit 1), and do nothing else")
+	c.Flags().StringVar(&cpuProfile, "cpu-profile", "",
+		"write a profile of the processor time into this file at the end, for go tool pprof")
+	c.Flags().BoolVar(&check, "check-config", false,
+		"read the configuration and the files it names, say what is wrong with them (exit 1), and do nothing else")
 	if err := c.MarkFlagRequired("config"); err != nil {
 		panic(err)
 	}
@@ -120,7 +124,8 @@ func profiled(file string, f func() error) error {
 
 // target adds the flags that say which cluster to ask.
 func target(c *cobra.Command, t *admin.Target) {
-	c.Flags().StringSliceVar(&t.Addresses, "address", nil, "client address host:port of a node; may be repeated (default 127.0.0.1:6501, :6502, :6503)")
+	c.Flags().StringSliceVar(&t.Addresses, "address", nil,
+		"client address host:port of a node; may be repeated (default 127.0.0.1:6501, :6502, :6503)")
 	c.Flags().StringVar(&t.Config, "config", "", "take the addresses from a node's configuration file")
 	c.Flags().StringVarP(&t.User, "username", "U", "postgres", "role to connect as")
 	c.Flags().StringVarP(&t.Database, "dbname", "d", "postgres", "replicated database")
@@ -131,9 +136,12 @@ func statusCommand() *cobra.Command {
 	var t admin.Target
 	c := &cobra.Command{
 		Use: "status", Short: "Show the members of the cluster; the exit code tells how it is",
-		Long: "Shows the members of the cluster, as one of them sees it that knows who leads.\n\nExit codes, as Nagios expects them, with the reason on standard error:\n" +
-			"  0  somebody leads, and all members are synced\n  1  a member is unreachable or not synced; the others serve clients\n" +
-			"  2  nobody leads, no majority serves clients, copies differ, or no node answers\n  3  the cluster cannot be asked: a wrong flag, configuration or password",
+		Long: "Shows the members of the cluster, as one of them sees it that knows who leads.\n\nExit codes, as " +
+			"Nagios expects them, with the reason on standard error:\n" +
+			"  0  somebody leads, and all members are synced\n  1  a member is unreachable or not synced; the others " +
+			"serve clients\n" +
+			"  2  nobody leads, no majority serves clients, copies differ, or no node answers\n  3  the cluster " +
+			"cannot be asked: a wrong flag, configuration or password",
 		Args: func(c *cobra.Command, args []string) error { return admin.Usage(cobra.NoArgs(c, args)) },
 		RunE: func(c *cobra.Command, _ []string) error { return admin.Status(c.Context(), t, os.Stdout) },
 	}
@@ -146,8 +154,10 @@ func checkCommand() *cobra.Command {
 	var t admin.Target
 	c := &cobra.Command{
 		Use: "check", Short: "Compare every table on every member at one point in the order; exit 1 if they differ",
-		Long: "Compares every table of every database on every member at one point in the order. Members that do not answer are left out, and named.\n\nExit codes:\n" +
-			"  0  all members were compared, and are equal\n  1  members differ\n  2  those that were compared are equal, but a member is missing\n  3  nothing could be compared",
+		Long: "Compares every table of every database on every member at one point in the order. Members that do not " +
+			"answer are left out, and named.\n\nExit codes:\n" +
+			"  0  all members were compared, and are equal\n  1  members differ\n  2  those that were compared are " +
+			"equal, but a member is missing\n  3  nothing could be compared",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return admin.Check(c.Context(), t, os.Stdout) },
 	}

@@ -31,12 +31,14 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestHelpGroups: help shows what an operator needs apart from what developers of Tutti need, and every command somewhere.
+// TestHelpGroups: help shows what an operator needs apart from what developers of Tutti need, and every command
+// somewhere.
 func TestHelpGroups(t *testing.T) {
 	help := run(t, "--help")
 	_, operate, _ := strings.Cut(help, "To operate a cluster:")
 	operate, develop, _ := strings.Cut(operate, "To develop Tutti itself:")
-	for section, names := range map[*string][]string{&operate: {"node", "status", "check", "version"}, &develop: {"sim", "bench", "chaos"}} {
+	for section, names := range map[*string][]string{&operate: {"node", "status", "check", "version"},
+		&develop: {"sim", "bench", "chaos"}} {
 		for _, name := range names {
 			if !strings.Contains(*section, "\n  "+name+" ") {
 				t.Errorf("%s is not where it belongs:\n%s", name, help)

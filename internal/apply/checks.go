@@ -17,10 +17,14 @@ func WithoutChecks(ops []Operation) []Operation {
 		seen[o.Relation] = true
 		this := " WHERE c.oid OPERATOR(pg_catalog.=) '" + escape(o.Relation) + "'::pg_catalog.regclass::pg_catalog.oid"
 		before = append(before,
-			Operation{Table: o.Table, SQL: "LOCK TABLE ONLY " + o.Relation + " IN SHARE UPDATE EXCLUSIVE MODE", Rows: AnyRows},
+			Operation{Table: o.Table, SQL: "LOCK TABLE ONLY " + o.Relation + " IN SHARE UPDATE EXCLUSIVE MODE",
+				Rows: AnyRows},
 			Operation{Table: o.Table, SQL: "UPDATE pg_catalog.pg_class AS c SET relchecks = 0" + this, Rows: 1})
-		after = append(after, Operation{Table: o.Table, SQL: "UPDATE pg_catalog.pg_class AS c SET relchecks = (SELECT pg_catalog.count(*) FROM pg_catalog.pg_constraint AS k" +
-			" WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c')" + this, Rows: 1})
+		after = append(after, Operation{Table: o.Table,
+			SQL: "UPDATE pg_catalog.pg_class AS c SET relchecks = (SELECT pg_catalog.count(*) FROM " +
+				"pg_catalog.pg_constraint AS k" +
+				" WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c')" + this,
+			Rows: 1})
 	}
 	return append(append(before, ops...), after...)
 }

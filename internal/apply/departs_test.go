@@ -13,8 +13,10 @@ func TestWaitersFindNoGap(t *testing.T) {
 	key := []KeyColumn{{0, "OPERATOR(pg_catalog.=)"}}
 	tables := map[string]*Table{}
 	for _, x := range []Table{
-		{Name: "always", Columns: []Column{{Name: "id", Always: true}}}, {Name: "plain", Columns: []Column{{Name: "id"}}},
-		{Name: "p1", Root: 5, Columns: []Column{{Name: "id"}}}, {Name: "p2", Root: 5, Columns: []Column{{Name: "id"}}}, {Name: "q1", Root: 6, Columns: []Column{{Name: "id"}}},
+		{Name: "always", Columns: []Column{{Name: "id", Always: true}}},
+		{Name: "plain", Columns: []Column{{Name: "id"}}},
+		{Name: "p1", Root: 5, Columns: []Column{{Name: "id"}}}, {Name: "p2", Root: 5, Columns: []Column{{Name: "id"}}},
+		{Name: "q1", Root: 6, Columns: []Column{{Name: "id"}}},
 	} {
 		x.Schema, x.Key = "s", key
 		made := valid(x)
@@ -26,11 +28,14 @@ func TestWaitersFindNoGap(t *testing.T) {
 		ops      []writeset.Op
 		locks    string
 	}{
-		{"always", "always", []writeset.Op{del, ins}, "always"}, {"always", "always", []writeset.Op{ins}, ""}, {"always", "always", []writeset.Op{del}, ""},
+		{"always", "always", []writeset.Op{del, ins}, "always"}, {"always", "always", []writeset.Op{ins}, ""},
+		{"always", "always", []writeset.Op{del}, ""},
 		{"plain", "plain", []writeset.Op{del, ins}, ""},
-		{"p1", "p2", []writeset.Op{del, ins}, "p1"}, {"p1", "p2", []writeset.Op{ins, del}, ""}, {"p1", "q1", []writeset.Op{del, ins}, ""}, {"p1", "plain", []writeset.Op{del, ins}, ""},
+		{"p1", "p2", []writeset.Op{del, ins}, "p1"}, {"p1", "p2", []writeset.Op{ins, del}, ""},
+		{"p1", "q1", []writeset.Op{del, ins}, ""}, {"p1", "plain", []writeset.Op{del, ins}, ""},
 	} {
-		w := &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: x.from, Format: writeset.FormatBinary}, {Schema: "s", Name: x.to, Format: writeset.FormatBinary}}}
+		w := &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: x.from, Format: writeset.FormatBinary},
+			{Schema: "s", Name: x.to, Format: writeset.FormatBinary}}}
 		stream, whole := NewStream(lookup, 1<<20), true
 		for i, op := range x.ops {
 			r := writeset.Row{Op: op, Identity: uint64(i + 1), Image: []byte{byte(i)}}

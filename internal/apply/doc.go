@@ -11,7 +11,8 @@
 //	    all values travel in one array parameter.
 //	A3  Order per table: truncation, deletes, updates, inserts. Only a Loose operation can meet a unique
 //	    value that is about to go; in the Form Apart there is none.
-//	    Without key, a delete that may mean a row inserted before it in the batch begins anew. So does what follows a blind change of the same row, or comes before it.
+//	    Without key, a delete that may mean a row inserted before it in the batch begins anew. So does what follows a
+//	    blind change of the same row, or comes before it.
 //	A4  Every row of an operation must be found: fewer or more affected rows than
 //	    Operation.Rows means that the databases differ.
 //	    Those of blind transactions need not be there: Operation.Missed tells, at every member the same.

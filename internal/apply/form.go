@@ -129,11 +129,13 @@ func (b *batch) known() error {
 
 // lock locks the table.
 func (b *batch) lock(m writeset.TableMode) Operation {
-	return Operation{Table: b.table.String(), SQL: "LOCK TABLE ONLY " + b.local.qualified() + " IN " + tableModes[m] + " MODE", Rows: AnyRows}
+	return Operation{Table: b.table.String(), SQL: "LOCK TABLE ONLY " + b.local.qualified() + " IN " + tableModes[m] +
+		" MODE", Rows: AnyRows}
 }
 
 var tableModes = map[writeset.TableMode]string{
-	writeset.ShareUpdateExclusive: "SHARE UPDATE EXCLUSIVE", writeset.ShareTable: "SHARE", writeset.ShareRowExclusive: "SHARE ROW EXCLUSIVE", writeset.ExclusiveTable: "EXCLUSIVE",
+	writeset.ShareUpdateExclusive: "SHARE UPDATE EXCLUSIVE", writeset.ShareTable: "SHARE",
+	writeset.ShareRowExclusive: "SHARE ROW EXCLUSIVE", writeset.ExclusiveTable: "EXCLUSIVE",
 }
 
 func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
@@ -174,7 +176,8 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 		if len(o.images) == 0 {
 			continue
 		}
-		op := Operation{Table: b.table.String(), Relation: t.qualified(), SQL: o.sql, Format: b.table.Format, Rows: len(o.images) / o.each, Loose: o.loose,
+		op := Operation{Table: b.table.String(), Relation: t.qualified(), SQL: o.sql, Format: b.table.Format,
+			Rows: len(o.images) / o.each, Loose: o.loose,
 			Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images)}}
 		if o.others != nil {
 			op.Args = append(op.Args, writeset.AppendArray(nil, b.table.Format, o.others))

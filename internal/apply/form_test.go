@@ -145,10 +145,13 @@ func (s *state) transaction(t *rapid.T, version int) *writeset.Writeset {
 	for range rapid.IntRange(1, 6).Draw(t, "statements") {
 		id := uint64(rapid.IntRange('1', '5').Draw(t, "row"))
 		p, there := s.rows[id]
-		image := []byte(fmt.Sprintf("%c%s%c%d", rune(id), rapid.SampledFrom([]string{" ", "a", "b", "c"}).Draw(t, "unique"), rapid.SampledFrom([]rune("xy")).Draw(t, "always"), version))
+		image := []byte(fmt.Sprintf("%c%s%c%d", rune(id),
+			rapid.SampledFrom([]string{" ", "a", "b", "c"}).Draw(t, "unique"),
+			rapid.SampledFrom([]rune("xy")).Draw(t, "always"), version))
 		now := s.clone()
 		ok := true
-		switch what := rapid.SampledFrom([]string{"update", "update", "unique", "unique", "key", "key", "always", "delete"}).Draw(t, "what"); {
+		switch what := rapid.SampledFrom([]string{"update", "update", "unique", "unique", "key", "key", "always",
+			"delete"}).Draw(t, "what"); {
 		case !there:
 			if ok = now.insert(string(image)); ok {
 				touch(id, true)
@@ -192,7 +195,8 @@ func (s *state) transaction(t *rapid.T, version int) *writeset.Writeset {
 	}
 	for id := uint64('1'); id <= '5'; id++ {
 		if p, there := s.rows[id]; there && !slices.Contains(touched, id) && rapid.IntRange(0, 4).Draw(t, "lock") == 0 {
-			w.Rows = append(w.Rows, row(rapid.SampledFrom([]writeset.Op{writeset.OpLock, writeset.OpShare}).Draw(t, "strength"), id, p.image))
+			w.Rows = append(w.Rows, row(rapid.SampledFrom([]writeset.Op{writeset.OpLock, writeset.OpShare}).Draw(t,
+				"strength"), id, p.image))
 		}
 	}
 	return w
@@ -201,8 +205,10 @@ func (s *state) transaction(t *rapid.T, version int) *writeset.Writeset {
 // A1 and A3: however writesets are batched, and whatever values rows pass on to each other, the result is
 // the same, and rows stay where they are or the table is locked.
 func TestPlanKeepsTheMeaning(t *testing.T) {
-	local := valid(Table{Schema: "s", Name: local.Name, Columns: []Column{{Name: "id"}, {Name: "u"}, {Name: "a"}}, Key: local.Key})
-	always := valid(Table{Schema: "s", Name: local.Name, Columns: []Column{{Name: "id"}, {Name: "u"}, {Name: "a", Always: true}}, Key: local.Key})
+	local := valid(Table{Schema: "s", Name: local.Name, Columns: []Column{{Name: "id"}, {Name: "u"}, {Name: "a"}},
+		Key: local.Key})
+	always := valid(Table{Schema: "s", Name: local.Name,
+		Columns: []Column{{Name: "id"}, {Name: "u"}, {Name: "a", Always: true}}, Key: local.Key})
 	rapid.Check(t, func(t *rapid.T) {
 		table := rapid.SampledFrom([]*Table{&local, &always}).Draw(t, "table")
 		want := state{rows: map[uint64]place{}, always: table == &always}
@@ -219,7 +225,8 @@ func TestPlanKeepsTheMeaning(t *testing.T) {
 				for _, r := range w.Rows {
 					gone[r.Identity] = gone[r.Identity] || r.Op == del || r.Op == trunc // of no identity
 				}
-				if rows := w.Rows; len(batch) == 1 && len(rows) == 2 && rows[0].Op == del && rows[1].Op == ins && table == &local {
+				if rows := w.Rows; len(batch) == 1 && len(rows) == 2 && rows[0].Op == del && rows[1].Op == ins &&
+					table == &local {
 					before.rows[rows[1].Identity] = before.rows[rows[0].Identity] // a changed key
 				}
 			}

@@ -21,7 +21,8 @@ type Operation struct {
 	Rows     int             // rows that must be affected, or AnyRows
 	// Loose: a unique or exclusion violation, or another number of rows, may be due to the Form.
 	Loose bool
-	// Asks, per row of the first argument, are the blind rows that it comes from. It returns, in text, the places from 1 of those that were changed, for Missed.
+	// Asks, per row of the first argument, are the blind rows that it comes from. It returns, in text, the places from
+	// 1 of those that were changed, for Missed.
 	Asks [][]*writeset.Row
 }
 
@@ -67,8 +68,8 @@ type batch struct {
 }
 
 // Plan returns the operations that execute writesets, given in order, as one. If a Loose one of them
-// fails, everything is to be rolled back and planned in the next Form. It fails if a table is unknown here, or if operations
-// contradict each other (an update of a deleted row), which means that the log is
+// fails, everything is to be rolled back and planned in the next Form. It fails if a table is unknown here, or if
+// operations contradict each other (an update of a deleted row), which means that the log is
 // not what a database produced.
 func Plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation, error) {
 	switch {
@@ -213,7 +214,8 @@ func (b *batch) add(r *writeset.Row) error {
 	return nil
 }
 
-// sameKey reports whether a row has the key, to the byte, of what is pending under its identity. If it has not, it may be another row.
+// sameKey reports whether a row has the key, to the byte, of what is pending under its identity. If it has not, it may
+// be another row.
 func (b *batch) sameKey(p *pending, r *writeset.Row) bool {
 	if b.local == nil {
 		return true
@@ -292,7 +294,8 @@ func operations(batches []*batch, form Form) ([]Operation, error) {
 		// One statement, because a table that another one references can only be
 		// truncated together with it; CASCADE reaches unlogged ones, which are local.
 		list := strings.Join(names, ", ONLY ")
-		out = append(out, Operation{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + list + " CASCADE", Rows: AnyRows, Asks: gone})
+		out = append(out, Operation{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + list + " CASCADE",
+			Rows: AnyRows, Asks: gone})
 	}
 	for _, b := range batches {
 		if b.locked != 0 {

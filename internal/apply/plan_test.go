@@ -19,7 +19,8 @@ const (
 	trunc = writeset.OpTruncate
 )
 
-var local = valid(Table{Schema: "s", Name: `o"dd`, Columns: []Column{{Name: "id"}, {Name: "g", Generated: true}, {Name: "x"}},
+var local = valid(Table{Schema: "s", Name: `o"dd`, Columns: []Column{{Name: "id"}, {Name: "g", Generated: true},
+	{Name: "x"}},
 	Key: []KeyColumn{{0, "OPERATOR(pg_catalog.=)"}}})
 
 func valid(t Table) Table {
@@ -37,7 +38,8 @@ func lookup(t writeset.Table) *Table {
 }
 
 func one(rows ...writeset.Row) *writeset.Writeset {
-	return &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: local.Name, Format: writeset.FormatBinary}}, Rows: rows}
+	return &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: local.Name, Format: writeset.FormatBinary}},
+		Rows: rows}
 }
 
 func row(op writeset.Op, id uint64, image string) writeset.Row {
@@ -45,12 +47,17 @@ func row(op writeset.Op, id uint64, image string) writeset.Row {
 }
 
 func TestSQL(t *testing.T) {
-	rows := one(row(ins, 1, "a"), row(upd, 2, "b"), row(del, 3, "c"), row(repl, 4, "d"), row(ins, 5, "e"), row(del, 6, "f"), row(del, 7, "g"))
+	rows := one(row(ins, 1, "a"), row(upd, 2, "b"), row(del, 3, "c"), row(repl, 4, "d"), row(ins, 5, "e"),
+		row(del, 6, "f"), row(del, 7, "g"))
 	const from = ` FROM pg_catalog.unnest($1::"s"."o""dd"[]) AS r`
 	const (
-		remove = `DELETE FROM ONLY "s"."o""dd" AS t USING pg_catalog.unnest($1::"s"."o""dd"[]) AS r WHERE t."id" OPERATOR(pg_catalog.=) r."id"`
-		change = `UPDATE ONLY "s"."o""dd" AS t SET "id" = r."id", "x" = r."x"` + from + ` WHERE t."id" OPERATOR(pg_catalog.=) r."id"`
-		move   = `UPDATE ONLY "s"."o""dd" AS t SET "id" = r.b0, "x" = r.b2 FROM ROWS FROM (pg_catalog.unnest($1::"s"."o""dd"[]), pg_catalog.unnest($2::"s"."o""dd"[])) AS r(a0, a1, a2, b0, b1, b2) WHERE t."id" OPERATOR(pg_catalog.=) r.a0`
+		remove = `DELETE FROM ONLY "s"."o""dd" AS t USING pg_catalog.unnest($1::"s"."o""dd"[]) AS r WHERE t."id" ` +
+			`OPERATOR(pg_catalog.=) r."id"`
+		change = `UPDATE ONLY "s"."o""dd" AS t SET "id" = r."id", "x" = r."x"` + from +
+			` WHERE t."id" OPERATOR(pg_catalog.=) r."id"`
+		move = `UPDATE ONLY "s"."o""dd" AS t SET "id" = r.b0, "x" = r.b2 FROM ROWS FROM ` +
+			`(pg_catalog.unnest($1::"s"."o""dd"[]), pg_catalog.unnest($2::"s"."o""dd"[])) AS r(a0, a1, a2, b0, b1, ` +
+			`b2) WHERE t."id" OPERATOR(pg_catalog.=) r.a0`
 		insert = `INSERT INTO "s"."o""dd" ("id", "x") OVERRIDING SYSTEM VALUE SELECT r."id", r."x"` + from
 		lock   = `LOCK TABLE ONLY "s"."o""dd" IN EXCLUSIVE MODE`
 	)
@@ -63,7 +70,8 @@ func TestSQL(t *testing.T) {
 			t.Fatalf("form %d: %v, operations are %+v", form, err, ops)
 		}
 		for i, o := range ops {
-			if w := want[i]; o.SQL != w.SQL || o.Rows != w.Rows || o.Loose != w.Loose || len(o.Args) != strings.Count(o.SQL, "unnest") {
+			if w := want[i]; o.SQL != w.SQL || o.Rows != w.Rows || o.Loose != w.Loose ||
+				len(o.Args) != strings.Count(o.SQL, "unnest") {
 				t.Errorf("form %d: operation %d is\n%+v\nwant\n%+v", form, i, o, w)
 			}
 		}
@@ -101,12 +109,15 @@ func locked(m writeset.TableMode) writeset.Row {
 	return writeset.Row{Op: writeset.OpLock, Image: []byte{byte(m)}}
 }
 
-// A table is locked once, in a mode that is all it was locked in, before anything is done to it, and whatever the format of its rows.
+// A table is locked once, in a mode that is all it was locked in, before anything is done to it, and whatever the
+// format of its rows.
 func TestTablesAreLocked(t *testing.T) {
 	text := one(locked(writeset.ShareTable))
 	text.Tables[0].Format = writeset.FormatText
-	ops, err := Plan([]*writeset.Writeset{one(row(upd, 1, "a")), one(locked(writeset.ShareUpdateExclusive)), text}, lookup, InPlace)
-	if err != nil || len(ops) != 2 || ops[0].SQL != `LOCK TABLE ONLY "s"."o""dd" IN SHARE ROW EXCLUSIVE MODE` || ops[0].Rows != AnyRows || !strings.HasPrefix(ops[1].SQL, "UPDATE") {
+	ops, err := Plan([]*writeset.Writeset{one(row(upd, 1, "a")), one(locked(writeset.ShareUpdateExclusive)), text},
+		lookup, InPlace)
+	if err != nil || len(ops) != 2 || ops[0].SQL != `LOCK TABLE ONLY "s"."o""dd" IN SHARE ROW EXCLUSIVE MODE` ||
+		ops[0].Rows != AnyRows || !strings.HasPrefix(ops[1].SQL, "UPDATE") {
 		t.Errorf("%v: %+v", err, ops)
 	}
 }
@@ -136,7 +147,8 @@ func TestTablesThatWereReadHaveNoFormat(t *testing.T) {
 // besides which member sent them, unless the table is portable.
 func TestPlanWithoutKeyKeepsTheMeaning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		here := valid(Table{Schema: "s", Name: "k", Columns: []Column{{Name: "x"}}, Portable: rapid.Bool().Draw(t, "portable")})
+		here := valid(Table{Schema: "s", Name: "k", Columns: []Column{{Name: "x"}},
+			Portable: rapid.Bool().Draw(t, "portable")})
 		want, got := map[byte]int{}, map[byte]int{}
 		var ws []*writeset.Writeset
 		for range rapid.IntRange(1, 20).Draw(t, "writesets") {

@@ -10,8 +10,9 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// A blind transaction says what to make of a row that it has not seen. Whether the row is there shows when it is applied, at its place in the order. So what
-// is to be done with a row is not netted with what others do to it: a table's rows begin anew, except that of settings of the same columns the last counts.
+// A blind transaction says what to make of a row that it has not seen. Whether the row is there shows when it is
+// applied, at its place in the order. So what is to be done with a row is not netted with what others do to it: a
+// table's rows begin anew, except that of settings of the same columns the last counts.
 
 // set is add for a blind operation. i is where the row is in b.rows, if ok.
 func (b *batch) set(r *writeset.Row, i int, ok bool) error {
@@ -26,7 +27,8 @@ func (b *batch) set(r *writeset.Row, i int, ok bool) error {
 	kind := r.Image[:len(r.Image)-len(record)]
 	if ok {
 		p := &b.rows[i]
-		if p.op == r.Op && r.Op == writeset.OpSet && bytes.Equal(p.kind, kind) && !slices.ContainsFunc(settings, func(s writeset.Setting) bool { return s.Add }) {
+		if p.op == r.Op && r.Op == writeset.OpSet && bytes.Equal(p.kind, kind) &&
+			!slices.ContainsFunc(settings, func(s writeset.Setting) bool { return s.Add }) {
 			p.image, p.asks = record, append(p.asks, r)
 			return nil
 		}
@@ -71,7 +73,8 @@ func (b *batch) sets(rows []pending) (out []Operation, err error) {
 				return nil, err
 			}
 			kinds, images = append(kinds, string(p.kind)), append(images, nil)
-			out = append(out, Operation{Table: b.table.String(), Relation: b.local.qualified(), SQL: sql, Format: b.table.Format, Rows: AnyRows})
+			out = append(out, Operation{Table: b.table.String(), Relation: b.local.qualified(), SQL: sql,
+				Format: b.table.Format, Rows: AnyRows})
 		}
 		images[n] = append(images[n], p.image)
 		out[n].Asks = append(out[n].Asks, p.asks)
@@ -82,8 +85,8 @@ func (b *batch) sets(rows []pending) (out []Operation, err error) {
 	return out, nil
 }
 
-// blindSQL changes columns of the parameter's rows, or deletes these if kind is empty, as far as they are there and can hold what is added to them, and returns
-// their places in it.
+// blindSQL changes columns of the parameter's rows, or deletes these if kind is empty, as far as they are there and can
+// hold what is added to them, and returns their places in it.
 func (t *Table) blindSQL(kind []byte) (string, error) {
 	var settings []writeset.Setting
 	if len(kind) > 0 {
@@ -93,7 +96,8 @@ func (t *Table) blindSQL(kind []byte) (string, error) {
 		}
 	}
 	if len(t.Key) == 0 {
-		return "", fmt.Errorf("apply: table %s.%s has no primary key or other key in the local database", t.Schema, t.Name)
+		return "", fmt.Errorf("apply: table %s.%s has no primary key or other key in the local database", t.Schema,
+			t.Name)
 	}
 	names := make([]string, len(t.Columns))
 	for i := range names {
@@ -108,7 +112,8 @@ func (t *Table) blindSQL(kind []byte) (string, error) {
 		on.WriteString("t." + quote(t.Columns[k.Column].Name) + " " + k.Equal + " r." + names[k.Column])
 	}
 	for _, s := range settings {
-		if s.Column >= len(t.Columns) || s.Add && !t.Columns[s.Column].Integer || t.Columns[s.Column].Generated || t.Columns[s.Column].Always {
+		if s.Column >= len(t.Columns) || s.Add && !t.Columns[s.Column].Integer || t.Columns[s.Column].Generated ||
+			t.Columns[s.Column].Always {
 			return "", fmt.Errorf("apply: column %d of table %s.%s cannot be set", s.Column, t.Schema, t.Name)
 		}
 		n, v := quote(t.Columns[s.Column].Name), "r."+names[s.Column]
@@ -120,7 +125,8 @@ func (t *Table) blindSQL(kind []byte) (string, error) {
 		if t.Columns[s.Column].Long {
 			fmt.Fprintf(&on, " AND t.%s BETWEEN -%d AND %d", n, writeset.LongMost, writeset.LongMost)
 		} else {
-			fmt.Fprintf(&on, " AND t.%s::pg_catalog.int8 OPERATOR(pg_catalog.+) %s BETWEEN -2147483648 AND 2147483647", n, v)
+			fmt.Fprintf(&on, " AND t.%s::pg_catalog.int8 OPERATOR(pg_catalog.+) %s BETWEEN -2147483648 AND 2147483647",
+				n, v)
 		}
 	}
 	does := "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM"
@@ -136,7 +142,8 @@ func (o *Operation) Missed(places []int64) (missed []*writeset.Row, err error) {
 	found := make([]bool, len(o.Asks))
 	for _, n := range places {
 		if n < 1 || n > int64(len(found)) || found[n-1] {
-			return nil, fmt.Errorf("apply: table %s has diverged from the cluster: row %d of %d was changed", o.Table, n, len(found))
+			return nil, fmt.Errorf("apply: table %s has diverged from the cluster: row %d of %d was changed", o.Table,
+				n, len(found))
 		}
 		found[n-1] = true
 	}
@@ -148,7 +155,8 @@ func (o *Operation) Missed(places []int64) (missed []*writeset.Row, err error) {
 	return missed, nil
 }
 
-// emptied reports whether a table may be truncated behind a blind transaction of several rows: whether they were there has to show all the same.
+// emptied reports whether a table may be truncated behind a blind transaction of several rows: whether they were there
+// has to show all the same.
 func emptied(writesets []*writeset.Writeset) bool {
 	blind := false
 	for _, w := range writesets {

@@ -8,10 +8,10 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Stream makes operations of rows of one writeset while they come, some thousands at a time. It knows rows of tables with
-// keys that are inserted, updated or deleted, and rows of others that are inserted. The rest is left to Plan.
-// What Plan would refuse, a Stream may let through: rows are not compared with each other. Operations follow the order in which
-// rows come, and so may fail where Plan's do not.
+// Stream makes operations of rows of one writeset while they come, some thousands at a time. It knows rows of tables
+// with keys that are inserted, updated or deleted, and rows of others that are inserted. The rest is left to Plan.
+// What Plan would refuse, a Stream may let through: rows are not compared with each other. Operations follow the order
+// in which rows come, and so may fail where Plan's do not.
 type Stream struct {
 	left   *Table // of which the last row was deleted
 	lookup Lookup
@@ -119,8 +119,8 @@ func (s *Stream) Full() bool { return s.rows >= streamRows || s.bytes >= s.full 
 // Empty reports whether Operations would give nothing, unless the last row has come.
 func (s *Stream) Empty() bool { return s.rows == 0 }
 
-// Operations are those of the rows that came since the last call, apart from rows that may belong together with the next
-// one, unless the last has come. Images are not kept.
+// Operations are those of the rows that came since the last call, apart from rows that may belong together with the
+// next one, unless the last has come. Images are not kept.
 func (s *Stream) Operations(last bool) ([]Operation, error) {
 	var out []Operation
 	for _, t := range s.tables {
@@ -146,11 +146,13 @@ func (s *streamed) operations() (out []Operation, err error) {
 	for _, x := range []struct {
 		sql            string
 		images, others *[][]byte
-	}{{made.delete, &w.deletes, nil}, {made.update, &w.updates, nil}, {made.move, &w.from, &w.to}, {made.insert, &w.inserts, nil}} {
+	}{{made.delete, &w.deletes, nil}, {made.update, &w.updates, nil}, {made.move, &w.from, &w.to},
+		{made.insert, &w.inserts, nil}} {
 		if len(*x.images) == 0 {
 			continue
 		}
-		o := Operation{Table: s.table.String(), Relation: t.qualified(), Format: s.table.Format, Rows: len(*x.images), SQL: x.sql}
+		o := Operation{Table: s.table.String(), Relation: t.qualified(), Format: s.table.Format, Rows: len(*x.images),
+			SQL: x.sql}
 		if x.sql == made.insert && s.table.Format == writeset.FormatBinary && made.copy != "" {
 			o.SQL = made.copy
 			if o.Copy, err = t.copyData(*x.images); err != nil {
@@ -199,7 +201,8 @@ func (t *Table) copyData(images [][]byte) ([]byte, error) {
 	out = append(out, 0, 0, 0, 0, 0, 0, 0, 0) // flags, extension
 	for _, m := range images {
 		if len(m) < 4 || int(binary.BigEndian.Uint32(m)) != len(t.Columns) {
-			return nil, fmt.Errorf("apply: a row of table %s.%s has other columns than the local table", t.Schema, t.Name)
+			return nil, fmt.Errorf("apply: a row of table %s.%s has other columns than the local table", t.Schema,
+				t.Name)
 		}
 		m = m[4:]
 		out = binary.BigEndian.AppendUint16(out, uint16(given))

@@ -22,7 +22,8 @@ func TestStreamLeavesLocks(t *testing.T) {
 		t.Errorf("%v: %+v", err, ops)
 	}
 	const want = `LOCK TABLE ONLY "s"."o""dd" IN SHARE MODE`
-	for _, w := range []*writeset.Writeset{ws, {Steps: []writeset.Step{{Definition: []byte("d")}, {Rows: one(locked(writeset.ShareTable))}}}} {
+	for _, w := range []*writeset.Writeset{ws,
+		{Steps: []writeset.Step{{Definition: []byte("d")}, {Rows: one(locked(writeset.ShareTable))}}}} {
 		if ops, err := TableLocks(w, lookup); err != nil || len(ops) != 1 || ops[0].SQL != want {
 			t.Errorf("%v: %+v", err, ops)
 		}
@@ -35,7 +36,8 @@ func TestStreamLeavesLocks(t *testing.T) {
 // TestStream: what a Stream makes of rows as they come. A deletion and the insertion after it are one row with another
 // key, also if operations are taken in between: a statement that waits for the row goes on with it (A7).
 func TestStream(t *testing.T) {
-	local := &Table{Schema: "s", Name: "t", Columns: []Column{{Name: "id"}, {Name: "v"}}, Key: []KeyColumn{{Column: 0, Equal: "OPERATOR(pg_catalog.=)"}}}
+	local := &Table{Schema: "s", Name: "t", Columns: []Column{{Name: "id"}, {Name: "v"}},
+		Key: []KeyColumn{{Column: 0, Equal: "OPERATOR(pg_catalog.=)"}}}
 	if err := local.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,8 @@ func TestStream(t *testing.T) {
 				continue
 			}
 			// The table is not the first of the writeset: others may have no rows.
-			refused = refused || !s.Add(writeset.Table{Schema: "s", Name: "t"}, writeset.Row{Table: 2, Op: op, Identity: uint64(i + 1), Image: []byte("(1,2)")})
+			refused = refused || !s.Add(writeset.Table{Schema: "s", Name: "t"},
+				writeset.Row{Table: 2, Op: op, Identity: uint64(i + 1), Image: []byte("(1,2)")})
 		}
 		take(true)
 		if refused {
@@ -95,7 +98,9 @@ func TestStream(t *testing.T) {
 	}
 	for _, op := range []writeset.Op{repl, ins, del} {
 		s := NewStream(func(writeset.Table) *Table { return always }, 1<<20)
-		if ok := s.Add(writeset.Table{Schema: "s", Name: "t"}, writeset.Row{Op: op, Identity: 1, Image: []byte("(1,2)")}); ok != slices.Contains([]writeset.Op{ins, del}, op) {
+		if ok := s.Add(writeset.Table{Schema: "s", Name: "t"},
+			writeset.Row{Op: op, Identity: 1, Image: []byte("(1,2)")}); ok != slices.Contains([]writeset.Op{ins, del},
+			op) {
 			t.Errorf("operation %d on a table with a column that an update cannot set: %v", op, ok)
 		}
 	}
@@ -105,7 +110,8 @@ func TestStream(t *testing.T) {
 	}
 	for _, op := range []writeset.Op{ins, upd, del, writeset.OpTruncate} {
 		s := NewStream(func(writeset.Table) *Table { return keyless }, 1<<20)
-		if ok := s.Add(writeset.Table{Schema: "s", Name: "t"}, writeset.Row{Op: op, Image: []byte("(1,2)")}); ok != (op == ins) {
+		if ok := s.Add(writeset.Table{Schema: "s", Name: "t"},
+			writeset.Row{Op: op, Image: []byte("(1,2)")}); ok != (op == ins) {
 			t.Errorf("operation %d on a table without key: %v", op, ok)
 		}
 	}

@@ -138,14 +138,17 @@ func (t *Table) updateSQL() string {
 		// Nothing an update could have changed; the row must be there all the same.
 		return "SELECT FROM ONLY " + t.qualified() + " AS t, " + t.rows() + " WHERE " + t.onKey() + t.same("r")
 	}
-	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " + t.onKey() + t.same("r")
+	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " +
+		t.onKey() + t.same("r")
 }
 
-// addSQL adds to every integer column that is not NULL in the parameter. What does not change leaves no trace in indexes.
+// addSQL adds to every integer column that is not NULL in the parameter. What does not change leaves no trace in
+// indexes.
 func (t *Table) addSQL() string {
 	var set []string
 	for i, c := range t.Columns {
-		if c.Integer && !c.Generated && !c.Always && !slices.ContainsFunc(t.Key, func(k KeyColumn) bool { return k.Column == i }) {
+		if c.Integer && !c.Generated && !c.Always && !slices.ContainsFunc(t.Key,
+			func(k KeyColumn) bool { return k.Column == i }) {
 			n := quote(c.Name)
 			set = append(set, n+" = t."+n+" OPERATOR(pg_catalog.+) COALESCE(r."+n+", 0)")
 		}
@@ -153,7 +156,8 @@ func (t *Table) addSQL() string {
 	if len(set) == 0 {
 		return ""
 	}
-	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " + t.onKey()
+	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM " + t.rows() + " WHERE " +
+		t.onKey()
 }
 
 // moveColumnsMax is half of what PostgreSQL lets a FROM item have.
@@ -180,14 +184,16 @@ func (t *Table) moveSQL() string {
 		on = append(on, "t."+quote(t.Columns[k.Column].Name)+" "+k.Equal+" r."+from[k.Column])
 	}
 	array := t.qualified() + "[]"
-	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM ROWS FROM (pg_catalog.unnest($1::" + array + "), pg_catalog.unnest($2::" + array +
+	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") +
+		" FROM ROWS FROM (pg_catalog.unnest($1::" + array + "), pg_catalog.unnest($2::" + array +
 		")) AS r(" + strings.Join(append(from, to...), ", ") + ") WHERE " + strings.Join(on, " AND ")
 }
 
 // lockSQL takes the locks that a transaction has taken at its origin, because local transactions rely on
 // them as they do on those of changed rows.
 func (t *Table) lockSQL(strength string) string {
-	return "SELECT FROM ONLY " + t.qualified() + " AS t, " + t.rows() + " WHERE " + t.onKey() + " FOR " + strength + " OF t"
+	return "SELECT FROM ONLY " + t.qualified() + " AS t, " + t.rows() + " WHERE " + t.onKey() + " FOR " + strength +
+		" OF t"
 }
 
 func (t *Table) deleteSQL() string {

@@ -101,16 +101,19 @@ func (t *Table) whole(row string) string {
 // candidates are rows of id and image that may be equal to one of the parameter's. IS TRUE keeps the
 // comparison a hashed one where joins are not (SessionSettings).
 func (t *Table) candidates(columns string) string {
-	return "SELECT s.ctid AS id, " + t.whole("s.*") + " AS image" + columns + " FROM ONLY " + t.qualified() + " AS s WHERE (" + t.whole("s.*") +
+	return "SELECT s.ctid AS id, " + t.whole("s.*") + " AS image" + columns + " FROM ONLY " + t.qualified() +
+		" AS s WHERE (" + t.whole("s.*") +
 		" OPERATOR(pg_catalog.=) ANY (SELECT " + t.whole("r.*") + " FROM " + t.rows() + ")) IS TRUE"
 }
 
 // deleteWholeSQL deletes, of equal rows, as many as the parameter has of them. The table is read once.
 func (t *Table) deleteWholeSQL() string {
 	return "DELETE FROM ONLY " + t.qualified() + " AS t WHERE t.ctid OPERATOR(pg_catalog.=) ANY (ARRAY(" +
-		"SELECT m.id FROM (SELECT u.id, pg_catalog.count(*) FILTER (WHERE u.id IS NULL) OVER (PARTITION BY u.image) AS wanted," +
+		"SELECT m.id FROM (SELECT u.id, pg_catalog.count(*) FILTER (WHERE u.id IS NULL) OVER (PARTITION BY u.image) " +
+		"AS wanted," +
 		" pg_catalog.row_number() OVER (PARTITION BY u.image ORDER BY u.id) AS n FROM (" +
-		"SELECT NULL::pg_catalog.tid AS id, " + t.whole("r.*") + " AS image FROM " + t.rows() + " UNION ALL " + t.candidates("") +
+		"SELECT NULL::pg_catalog.tid AS id, " + t.whole("r.*") + " AS image FROM " + t.rows() + " UNION ALL " +
+		t.candidates("") +
 		") AS u) AS m WHERE m.id IS NOT NULL AND m.n OPERATOR(pg_catalog.<=) m.wanted))"
 }
 
@@ -127,12 +130,16 @@ func (t *Table) updateWholeSQL() string {
 	if len(set) == 0 {
 		return "" // only an insert can make the row another one
 	}
-	pairs := "SELECT NULL::pg_catalog.tid AS id, " + t.whole("p.was") + " AS image, p.becomes FROM (SELECT e.was, e.i," +
-		" pg_catalog.lead(e.was) OVER (ORDER BY e.i) AS becomes FROM (SELECT u.was, pg_catalog.row_number() OVER () AS i FROM (SELECT pg_catalog.unnest($1::" +
+	pairs := "SELECT NULL::pg_catalog.tid AS id, " + t.whole("p.was") +
+		" AS image, p.becomes FROM (SELECT e.was, e.i," +
+		" pg_catalog.lead(e.was) OVER (ORDER BY e.i) AS becomes FROM (SELECT u.was, pg_catalog.row_number() OVER () " +
+		"AS i FROM (SELECT pg_catalog.unnest($1::" +
 		t.qualified() + "[]) AS was) AS u) AS e) AS p WHERE p.i OPERATOR(pg_catalog.%) 2 OPERATOR(pg_catalog.=) 1"
 	return "UPDATE ONLY " + t.qualified() + " AS t SET " + strings.Join(set, ", ") + " FROM (" +
-		"SELECT v.id, pg_catalog.lead(v.becomes) OVER w AS becomes, pg_catalog.lead(v.id IS NULL) OVER w AS matched FROM (" +
+		"SELECT v.id, pg_catalog.lead(v.becomes) OVER w AS becomes, pg_catalog.lead(v.id IS NULL) OVER w AS matched " +
+		"FROM (" +
 		"SELECT u.*, pg_catalog.row_number() OVER (PARTITION BY u.image, u.id IS NULL) AS n FROM (" +
 		pairs + " UNION ALL " + t.candidates(", NULL::"+t.qualified()) + ") AS u) AS v" +
-		" WINDOW w AS (PARTITION BY v.image, v.n ORDER BY v.id IS NULL)) AS m WHERE m.id IS NOT NULL AND m.matched AND t.ctid OPERATOR(pg_catalog.=) m.id" + t.same("(m.becomes)")
+		" WINDOW w AS (PARTITION BY v.image, v.n ORDER BY v.id IS NULL)) AS m WHERE m.id IS NOT NULL AND m.matched " +
+		"AND t.ctid OPERATOR(pg_catalog.=) m.id" + t.same("(m.becomes)")
 }

@@ -85,7 +85,8 @@ func (a *Authority) Issue(name string, v Validity) (cert, key []byte, err error)
 	}
 	der, err := a.sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: v.From, NotAfter: v.Until,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
+			x509.ExtKeyUsageClientAuth},
 	}, secret)
 	if err != nil {
 		return nil, nil, err
@@ -94,7 +95,8 @@ func (a *Authority) Issue(name string, v Validity) (cert, key []byte, err error)
 	if err != nil {
 		return nil, nil, fmt.Errorf("authority: %w", err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), nil
 }
 
 // Files are what a member needs; the fields are those of config.MemberTLS.

@@ -34,8 +34,10 @@ func TestWrite(t *testing.T) {
 		t.Fatal("the authority's file has no certificate")
 	}
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth} {
-		for name, at := range map[string]time.Time{"node1": time.Now(), "node2": time.Now(), "": until.Add(time.Minute)} {
-			_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{usage}})
+		for name, at := range map[string]time.Time{"node1": time.Now(), "node2": time.Now(),
+			"": until.Add(time.Minute)} {
+			_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, CurrentTime: at,
+				KeyUsages: []x509.ExtKeyUsage{usage}})
 			if (err == nil) != (name == "node1") {
 				t.Errorf("usage %d, name %q at %v: %v", usage, name, at, err)
 			}

@@ -52,29 +52,46 @@ func TestDecide(t *testing.T) {
 		{"with equal tables", empty(1, table), []*Facts{empty(2, table), empty(3, table)}, Create, ""},
 		{"nobody is there yet", empty(1), []*Facts{nil, nil}, Wait, "node2 and node3 did not answer yet"},
 		{"one is missing", empty(1), []*Facts{empty(2), nil}, Wait, "node3 did not answer yet"},
-		{"one is missing, another has begun", empty(1), []*Facts{works(2, 1, nil), nil}, Wait, "node3 did not answer yet"},
+		{"one is missing, another has begun", empty(1), []*Facts{works(2, 1, nil), nil}, Wait,
+			"node3 did not answer yet"},
 		{"two that lost everything, the third is down", empty(1), []*Facts{empty(2), nil}, Wait, "node3"},
-		{"two that lost everything, the third is up", empty(1), []*Facts{empty(2), works(3, 4, map[uint32]uint64{1: 2, 2: 5})}, Refuse, "node3 knows its incarnation 2"},
+		{"two that lost everything, the third is up", empty(1),
+			[]*Facts{empty(2), works(3, 4, map[uint32]uint64{1: 2, 2: 5})}, Refuse, "node3 knows its incarnation 2"},
 		{"it died before it made its log, one other has", empty(1), []*Facts{works(2, 1, nil), empty(3)}, Create, ""},
-		{"it died before it made its log, all others have", empty(1), []*Facts{works(2, 3, map[uint32]uint64{3: 1}), works(3, 1, map[uint32]uint64{2: 3})}, Create, ""},
-		{"it was known", empty(1), []*Facts{works(2, 1, map[uint32]uint64{1: 1}), empty(3)}, Refuse, "node1 has no log, but it had one: node2 knows its incarnation 1"},
-		{"it was known to one, the other is missing", empty(1), []*Facts{nil, works(3, 1, map[uint32]uint64{1: 7})}, Refuse, "node3 knows its incarnation 7"},
-		{"it was known, and has a clone", copyOf(1, 2), []*Facts{works(2, 1, map[uint32]uint64{1: 1}), works(3, 1, nil)}, Refuse, "node1 has no log, but it had one"},
-		{"a late member with a clone", copyOf(1, 2), []*Facts{works(2, 1, nil, table), works(3, 1, nil, table)}, Create, ""},
-		{"a late member with a clone, one does not answer", copyOf(1, 2), []*Facts{works(2, 1, nil, table), nil}, Wait, "node3"},
-		{"a clone of an order that nobody has", copyOf(1, 2), []*Facts{empty(2), empty(3)}, Refuse, "belongs to an order that is lost"},
-		{"another late member has a clone", empty(1, table), []*Facts{copyOf(2, 3), works(3, 1, nil, table)}, Create, ""},
-		{"other tables", empty(1, table), []*Facts{empty(2), empty(3)}, Refuse, "the content of public.t is 3 rows at node1 and not there at node2. All members must begin with equal databases"},
-		{"other rows, one is missing", empty(1, table), []*Facts{nil, empty(3, Item{table.Name, "4 rows"})}, Refuse, "is 3 rows at node1 and 4 rows at node3"},
-		{"a late member with other tables", empty(1), []*Facts{works(2, 1, nil, table), works(3, 1, nil, table)}, Refuse, "node2 began with this"},
+		{"it died before it made its log, all others have", empty(1),
+			[]*Facts{works(2, 3, map[uint32]uint64{3: 1}), works(3, 1, map[uint32]uint64{2: 3})}, Create, ""},
+		{"it was known", empty(1), []*Facts{works(2, 1, map[uint32]uint64{1: 1}), empty(3)}, Refuse,
+			"node1 has no log, but it had one: node2 knows its incarnation 1"},
+		{"it was known to one, the other is missing", empty(1), []*Facts{nil, works(3, 1, map[uint32]uint64{1: 7})},
+			Refuse, "node3 knows its incarnation 7"},
+		{"it was known, and has a clone", copyOf(1, 2),
+			[]*Facts{works(2, 1, map[uint32]uint64{1: 1}), works(3, 1, nil)}, Refuse,
+			"node1 has no log, but it had one"},
+		{"a late member with a clone", copyOf(1, 2), []*Facts{works(2, 1, nil, table), works(3, 1, nil, table)}, Create,
+			""},
+		{"a late member with a clone, one does not answer", copyOf(1, 2), []*Facts{works(2, 1, nil, table), nil}, Wait,
+			"node3"},
+		{"a clone of an order that nobody has", copyOf(1, 2), []*Facts{empty(2), empty(3)}, Refuse,
+			"belongs to an order that is lost"},
+		{"another late member has a clone", empty(1, table), []*Facts{copyOf(2, 3), works(3, 1, nil, table)}, Create,
+			""},
+		{"other tables", empty(1, table), []*Facts{empty(2), empty(3)}, Refuse,
+			"the content of public.t is 3 rows at node1 and not there at node2. All members must begin with equal " +
+				"databases"},
+		{"other rows, one is missing", empty(1, table), []*Facts{nil, empty(3, Item{table.Name, "4 rows"})}, Refuse,
+			"is 3 rows at node1 and 4 rows at node3"},
+		{"a late member with other tables", empty(1), []*Facts{works(2, 1, nil, table), works(3, 1, nil, table)},
+			Refuse, "node2 began with this"},
 		{"other settings", empty(1), []*Facts{other, empty(3)}, Wait, "certify_keys is 100 at node1 and 200 at node2"},
-		{"a member that does not know what it began with", empty(1), []*Facts{settled, empty(3)}, Refuse, "node2 knows"},
+		{"a member that does not know what it began with", empty(1), []*Facts{settled, empty(3)}, Refuse,
+			"node2 knows"},
 	} {
 		var others []Heard
 		for i, f := range c.others {
 			others = append(others, Heard{Member: uint32(i + 2), Facts: f})
 		}
-		if d := Decide(c.own, others, name); d.Do != c.do || !strings.Contains(d.Why, c.why) || (d.Why == "") != (d.Do == Create) {
+		if d := Decide(c.own, others, name); d.Do != c.do || !strings.Contains(d.Why, c.why) ||
+			(d.Why == "") != (d.Do == Create) {
 			t.Errorf("%s: %s, %q; want %s, %q", c.what, d.Do, d.Why, c.do, c.why)
 		}
 	}
@@ -102,9 +119,11 @@ func TestJudge(t *testing.T) {
 		{"it begins", works(1, 1, nil), empty(2), ""},
 		{"this one begins", empty(1), works(2, 9, nil), ""},
 		{"a setting that only one has", works(1, 1, nil), later, ""},
-		{"its log is lost", works(1, 1, knows), empty(2), "node2 has no log, but it had one: node1 knows its incarnation 3"},
+		{"its log is lost", works(1, 1, knows), empty(2),
+			"node2 has no log, but it had one: node1 knows its incarnation 3"},
 		{"its log is older", works(1, 1, knows), works(2, 2, nil), "the log of node2 is an older copy"},
-		{"other settings", works(1, 1, knows), other, "certify_keys is 100 at node1 and 200 at node2: it must be the same at all members"},
+		{"other settings", works(1, 1, knows), other,
+			"certify_keys is 100 at node1 and 200 at node2: it must be the same at all members"},
 	} {
 		err := Judge(c.own, c.theirs, name)
 		if got := fmt.Sprint(err); (err != nil) != (c.why != "") || !strings.Contains(got, c.why) {

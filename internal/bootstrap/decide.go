@@ -49,8 +49,10 @@ func Decide(own *Facts, others []Heard, name Names) Decision {
 		return Decision{Wait, why}
 	}
 	if own.Contents.CopyOf != 0 && !began {
-		return Decision{Refuse, fmt.Sprintf("the database of %s is a copy of that of %s and belongs to an order that is lost: no member has a log. "+
-			"A new cluster begins with a dump of it (pg_dump) in empty databases", name(own.Member), name(own.Contents.CopyOf))}
+		return Decision{Refuse, fmt.Sprintf("the database of %s is a copy of that of %s and belongs to an order that "+
+			"is lost: no member has a log. "+
+			"A new cluster begins with a dump of it (pg_dump) in empty databases", name(own.Member),
+			name(own.Contents.CopyOf))}
 	}
 	return Decision{Do: Create}
 }
@@ -70,7 +72,8 @@ func missing(own *Facts, others []Heard, name Names) string {
 	if len(silent) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s has no log, so it must first hear of all other members that they have never known it with one; %s did not answer yet",
+	return fmt.Sprintf("%s has no log, so it must first hear of all other members that they have never known it with "+
+		"one; %s did not answer yet",
 		name(own.Member), strings.Join(silent, " and "))
 }
 
@@ -85,10 +88,12 @@ func contentsDiffer(own *Facts, others []Heard, name Names) string {
 		}
 		if d := difference(own.Contents.Items, o.Facts.Contents.Items, name(own.Member), name(o.Member)); d != "" {
 			if o.Facts.Incarnation > 0 {
-				d += fmt.Sprintf(". %s began with this, and %s must as well: remove the directory postgres below the data_dir of %[2]s, and start it again, with clone_from if %[1]s began with tables",
+				d += fmt.Sprintf(". %s began with this, and %s must as well: remove the directory postgres below the "+
+					"data_dir of %[2]s, and start it again, with clone_from if %[1]s began with tables",
 					name(o.Member), name(own.Member))
 			} else {
-				d += ". All members must begin with equal databases. Choose the one to keep, and see that nobody writes to it. At the others remove the directory postgres below data_dir, and " +
+				d += ". All members must begin with equal databases. Choose the one to keep, and see that nobody " +
+					"writes to it. At the others remove the directory postgres below data_dir, and " +
 					"set clone_from there, or stop the node and copy its directory. Then start all nodes"
 			}
 			return "the databases are not equal: " + d
@@ -97,12 +102,14 @@ func contentsDiffer(own *Facts, others []Heard, name Names) string {
 	return ""
 }
 
-// Difference says what is in one database and not, or not so, in another one; empty if nothing is. The names are those of the databases.
+// Difference says what is in one database and not, or not so, in another one; empty if nothing is. The names are those
+// of the databases.
 func (c *Contents) Difference(o *Contents, name, other string) string {
 	return difference(c.Items, o.Items, name, other)
 }
 
-// difference names the first item that is not the same in two lists, and how many more there are; empty if there is none.
+// difference names the first item that is not the same in two lists, and how many more there are; empty if there is
+// none.
 func difference(a, b []Item, nameA, nameB string) string {
 	first, n := "", 0
 	differs := func(item, atA, atB string) {

@@ -5,18 +5,18 @@
 // has agreed on. A new log may therefore be made only by a member of which it is certain that it never had one.
 // The other members know: none of them takes a frame of a member whose log it has not noted durably before.
 //
-// Neighbours: node collects the facts, carries them through transport's handshake, and keeps in raftlog what is noted. The
-// simulator asks Decide as well.
+// Neighbours: node collects the facts, carries them through transport's handshake, and keeps in raftlog what is noted.
+// The simulator asks Decide as well.
 //
 // Invariants:
 //
 //	B1  A member makes its log only after every other member has said that it has noted no incarnation of it.
-//	B2  A member takes frames of another one only after it has noted that one's incarnation durably, or while it has no log
-//	    itself; then it notes all that it has heard of when it makes its log, before its first vote.
+//	B2  A member takes frames of another one only after it has noted that one's incarnation durably, or while it has
+//	    no log itself; then it notes all that it has heard of when it makes its log, before its first vote.
 //	B3  The incarnation that a member says is the one under which it works, and never one that was noted before by
 //	    somebody as less than another.
-//	B4  The databases with which members begin are equal. Who makes its log later compares with what those that have one began with,
-//	    or has a copy that says at which ordinal of their order it is.
+//	B4  The databases with which members begin are equal. Who makes its log later compares with what those that have
+//	    one began with, or has a copy that says at which ordinal of their order it is.
 //	B5  Members whose settings must be equal and are not do not talk to each other. None of them ends by that.
 //
 // What it does not do: membership changes. A member that has lost its log stays out.

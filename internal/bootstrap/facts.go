@@ -14,7 +14,8 @@ type Facts struct {
 	Known map[uint32]uint64 `json:"known,omitempty"`
 	// Settings are those that must be equal at all members.
 	Settings []Setting `json:"settings"`
-	// Contents are its database's, if it has no log; else what it began with, as long as it has not noted all other members.
+	// Contents are its database's, if it has no log; else what it began with, as long as it has not noted all other
+	// members.
 	Contents *Contents `json:"contents,omitempty"`
 }
 
@@ -27,8 +28,8 @@ type Setting struct {
 // Contents say what is in a database, as far as it is replicated.
 type Contents struct {
 	Items []Item `json:"items"`
-	// CopyOf is the member whose database it is a copy of. It says itself how much of the cluster's order it holds. Zero: it
-	// belongs to no order yet.
+	// CopyOf is the member whose database it is a copy of. It says itself how much of the cluster's order it holds.
+	// Zero: it belongs to no order yet.
 	CopyOf uint32 `json:"copy_of,omitempty"`
 }
 

@@ -9,7 +9,8 @@ import (
 type Names func(member uint32) string
 
 // stayOut is what follows for a member whose log is lost or too old.
-const stayOut = "The other members go on without it. If its disk is only not mounted, or its data directory is another one, put that right and start it again. " +
+const stayOut = "The other members go on without it. If its disk is only not mounted, or its data directory is " +
+	"another one, put that right and start it again. " +
 	"Otherwise leave it stopped: members cannot be replaced yet (docs/LIMITS.md, Members)"
 
 // Judge says why this member does not talk to another one, from the facts of both (B2, B5); nil if it does.
@@ -33,13 +34,16 @@ func Outdated(own, theirs *Facts, name Names) error {
 }
 
 func lost(member, witness uint32, incarnation uint64, name Names) string {
-	return fmt.Sprintf("%s has no log, but it had one: %s knows its incarnation %d. Its votes are lost with its log, so it must not vote again under its number: "+
+	return fmt.Sprintf("%s has no log, but it had one: %s knows its incarnation %d. Its votes are lost with its log, "+
+		"so it must not vote again under its number: "+
 		"what was committed could be undone. %s", name(member), name(witness), incarnation, stayOut)
 }
 
 func older(f *Facts, witness uint32, incarnation uint64, name Names) string {
-	return fmt.Sprintf("the log of %s is an older copy, or another node runs under its number: it is in incarnation %d, and %s knows its incarnation %d. "+
-		"What it has voted for since is lost, so it must not vote again under its number. %s", name(f.Member), f.Incarnation, name(witness), incarnation, stayOut)
+	return fmt.Sprintf("the log of %s is an older copy, or another node runs under its number: it is in incarnation "+
+		"%d, and %s knows its incarnation %d. "+
+		"What it has voted for since is lost, so it must not vote again under its number. %s", name(f.Member),
+		f.Incarnation, name(witness), incarnation, stayOut)
 }
 
 // differ compares the settings that both name.

@@ -52,20 +52,23 @@ type client struct {
 type workload func(c *client, t *Tx) error
 
 // workloads are dealt to a node's clients in turn, and last large if it is wished for, or transfer.
-var workloads = []workload{transfer, listRepeatable, listCommitted, claim, serial, listSerializable, hit, sum, steps, tally}
+var workloads = []workload{transfer, listRepeatable, listCommitted, claim, serial, listSerializable, hit, sum, steps,
+	tally}
 
 var modes = []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec}
 
 // startLoad lets the clients work until end is called.
 func startLoad(c *cluster, r *recorder) *load {
-	l := &load{c: c, r: r, stop: make(chan struct{}), lists: newListKeys(0), strict: newListKeys(strictKeys), parents: &recent{}}
+	l := &load{c: c, r: r, stop: make(chan struct{}), lists: newListKeys(0), strict: newListKeys(strictKeys),
+		parents: &recent{}}
 	works := append(slices.Clone(workloads), transfer)
 	if c.o.Large {
 		works[len(workloads)] = large
 	}
 	for _, n := range c.nodes {
 		for i := range c.o.Clients {
-			cl := &client{load: l, node: n.k, work: works[i%len(works)], mode: modes[(i+n.k)%len(modes)], rng: rand.New(rand.NewPCG(c.o.Seed, uint64(1000*n.k+i)))}
+			cl := &client{load: l, node: n.k, work: works[i%len(works)], mode: modes[(i+n.k)%len(modes)],
+				rng: rand.New(rand.NewPCG(c.o.Seed, uint64(1000*n.k+i)))}
 			l.wg.Go(cl.run)
 		}
 	}
@@ -174,7 +177,8 @@ func (c *client) allowed(t *Tx) bool {
 	case "23503":
 		return t.Workload == wChild || t.Workload == wDelete
 	}
-	return strings.HasPrefix(t.Code, "08") || c.onSmallDisk(t.Node) && slices.Contains([]string{"53100", "57P02", "58030"}, t.Code)
+	return strings.HasPrefix(t.Code, "08") || c.onSmallDisk(t.Node) &&
+		slices.Contains([]string{"53100", "57P02", "58030"}, t.Code)
 }
 
 // code is an error's SQLSTATE; "broken" if it has none, "timeout" if it took too long.

@@ -67,11 +67,13 @@ func newCluster(ctx context.Context, o *Options, out io.Writer) (c *cluster, err
 		members = append(members, config.Member{Member: uint32(k), Name: fmt.Sprintf("node%d", k),
 			Address: c.net.memberAddress(k), Clients: c.net.clientAddress(k)})
 	}
-	donor := instance.New(instance.Options{Build: build, DataDir: filepath.Join(o.Dir, "node1", "postgres")}).ConnString("postgres", "postgres")
+	donor := instance.New(instance.Options{Build: build,
+		DataDir: filepath.Join(o.Dir, "node1", "postgres")}).ConnString("postgres", "postgres")
 	for k := 1; k <= o.Nodes; k++ {
 		cfg := config.Config{
 			Cluster: "chaos", Member: uint32(k), DataDir: filepath.Join(o.Dir, fmt.Sprintf("node%d", k)),
-			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only", Members: members,
+			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only",
+			Members:       members,
 			SharesMachine: o.Seed%2 == 1,
 			Postgres: config.Postgres{BinDir: build.BinDir, AllowTrust: true, Settings: map[string]string{
 				"shared_buffers": "32MB", "max_wal_size": "128MB", "min_wal_size": "32MB"}},
@@ -86,7 +88,8 @@ func newCluster(ctx context.Context, o *Options, out io.Writer) (c *cluster, err
 			return nil, errors.Join(err, c.net.close())
 		}
 		n := &node{k: k, config: cfg, configFile: filepath.Join(o.Dir, fmt.Sprintf("node%d.toml", k)),
-			logFile: filepath.Join(o.Dir, fmt.Sprintf("node%d.log", k)), faultFile: filepath.Join(o.Dir, fmt.Sprintf("node%d.faults", k))}
+			logFile:   filepath.Join(o.Dir, fmt.Sprintf("node%d.log", k)),
+			faultFile: filepath.Join(o.Dir, fmt.Sprintf("node%d.faults", k))}
 		if err := n.write(); err != nil {
 			return nil, errors.Join(err, c.net.close())
 		}
@@ -126,7 +129,8 @@ func (c *cluster) start(ctx, life context.Context) error {
 	ready, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	c.wg.Go(func() { c.supervise(life, c.nodes[0]) })
-	if err := c.awaitQuery(ready, 1, c.nodes[1].config.Postgres.CloneFrom, nil, "SELECT ordinal FROM tutti.progress"); err != nil {
+	if err := c.awaitQuery(ready, 1, c.nodes[1].config.Postgres.CloneFrom, nil,
+		"SELECT ordinal FROM tutti.progress"); err != nil {
 		return err
 	}
 	for _, n := range c.nodes[1:] {

@@ -25,7 +25,8 @@ func (c *cluster) diagnose(ctx context.Context) {
 		}{
 			{c.url(n.k), c.net.dial, "SHOW tutti.status"},
 			{c.url(n.k), c.net.dial, "SHOW tutti.counters"},
-			{socket, nil, "SELECT pid, state, wait_event_type, wait_event, now() - xact_start, now() - state_change, pg_blocking_pids(pid), query FROM pg_stat_activity"},
+			{socket, nil, "SELECT pid, state, wait_event_type, wait_event, now() - xact_start, now() - state_change, " +
+				"pg_blocking_pids(pid), query FROM pg_stat_activity"},
 		} {
 			rows, err := ask(ctx, q.url, q.dial, q.sql, 2*time.Second)
 			fmt.Fprintf(&b, "%s: %v\n", q.sql, err)
@@ -44,6 +45,7 @@ func (c *cluster) diagnose(ctx context.Context) {
 	}
 	for _, n := range c.nodes {
 		_ = n.gone(stopTimeout) // it is stopped for good later
-		c.say("%s: diagnosis in %s.diagnosis, goroutines at the end of its log; before: %s", n.name(), n.name(), process.Tail(filepath.Join(c.o.Dir, n.name()+".diagnosis"), 1))
+		c.say("%s: diagnosis in %s.diagnosis, goroutines at the end of its log; before: %s", n.name(), n.name(),
+			process.Tail(filepath.Join(c.o.Dir, n.name()+".diagnosis"), 1))
 	}
 }

@@ -71,7 +71,8 @@ const calm = "(no fault)"
 // measure sums up what clients saw, by kind of fault, and lists it fault by fault. A fault's
 // time lasts until the next fault; what its survivors see after every node has committed
 // again is listed as calm as well.
-func (m measured) measure(windows []window, at func(time.Time) int64, end time.Time, nodes []int) (rows, perFault []gaps) {
+func (m measured) measure(windows []window, at func(time.Time) int64, end time.Time, nodes []int) (rows,
+	perFault []gaps) {
 	add := func(x gaps) {
 		i := slices.IndexFunc(rows, func(g gaps) bool { return g.kind == x.kind && g.led == x.led })
 		if i < 0 {
@@ -80,7 +81,8 @@ func (m measured) measure(windows []window, at func(time.Time) int64, end time.T
 		}
 		g := &rows[i]
 		g.count++
-		g.survivors, g.victims, g.answer = max(g.survivors, x.survivors), max(g.victims, x.victims), max(g.answer, x.answer)
+		g.survivors, g.victims, g.answer = max(g.survivors, x.survivors), max(g.victims, x.victims),
+			max(g.answer, x.answer)
 		g.machine, g.recovery = max(g.machine, x.machine), max(g.recovery, x.recovery)
 	}
 	for i, w := range windows {

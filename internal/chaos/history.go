@@ -43,7 +43,8 @@ type Tx struct {
 	End      int64         `json:"e"`
 	Outcome  check.Outcome `json:"o"`
 	Code     string        `json:"code,omitempty"` // SQLSTATE of the error, "broken" without one
-	Key      int64         `json:"k,omitempty"`    // claim: the key; draw: the row; child and delete: the parent; changes of large ones: its tag
+	// claim: the key; draw: the row; child and delete: the parent; changes of large ones: its tag
+	Key int64 `json:"k,omitempty"`
 	// Values: transfer from, to, amount; sum the sum; parent the two numbers handed out; large the number
 	// of rows, its changes how many they have changed, and of how many; steps how many, and how many a notice has told;
 	// tally the number taken; hit the row, and what was added to it, and 1 if to its twin, too; draw the number drawn.

@@ -10,7 +10,8 @@ import (
 // hitRows are the rows that all clients hit. Each has a twin, and a slot, that blocks hit with it.
 const hitRows = 3
 
-// hit adds to a row by a statement that need not see it, which all members carry out alike; now and then it has to see it, or there is none.
+// hit adds to a row by a statement that need not see it, which all members carry out alike; now and then it has to see
+// it, or there is none.
 func hit(c *client, t *Tx) error {
 	if c.rng.IntN(3) == 0 {
 		return drawNumber(c, t)
@@ -37,7 +38,8 @@ func hit(c *client, t *Tx) error {
 	}
 	return c.refusal(t, c.block(t, check.ReadCommitted, func() error {
 		var seen int64
-		if err := c.row("SELECT count(*) FROM (SELECT FROM chaos_hit WHERE id = $1 FOR UPDATE) AS x", []any{id}, &seen); err != nil {
+		if err := c.row("SELECT count(*) FROM (SELECT FROM chaos_hit WHERE id = $1 FOR UPDATE) AS x", []any{id},
+			&seen); err != nil {
 			return err
 		}
 		time.Sleep(time.Duration(c.rng.IntN(3)) * time.Millisecond)
@@ -45,7 +47,8 @@ func hit(c *client, t *Tx) error {
 	}), "")
 }
 
-// hitAll hits a row, its twin and its slot, by statements of which all can be carried out by all members alike, or none.
+// hitAll hits a row, its twin and its slot, by statements of which all can be carried out by all members alike, or
+// none.
 func hitAll(c *client, t *Tx, id int, update func() error) error {
 	if c.rng.IntN(4) == 0 {
 		var last int64
@@ -79,8 +82,8 @@ func hitAll(c *client, t *Tx, id int, update func() error) error {
 // unknownMax is of how many hits that may have happened all combinations are looked at.
 const unknownMax = 16
 
-// hits: each row holds what was added to it, of what nobody knows any part, and the tag of one that was not refused; twins what blocks have added, and their slots
-// the tag of the same.
+// hits: each row holds what was added to it, of what nobody knows any part, and the tag of one that was not refused;
+// twins what blocks have added, and their slots the tag of the same.
 func (j *judge) hits(s *State) {
 	for _, row := range s.Hits {
 		id, rest := row[0], row[1]
@@ -96,7 +99,8 @@ func (j *judge) hits(s *State) {
 		}
 		slices.Sort(unknown)
 		if !partOf(rest, unknown) {
-			j.add("hits", "node%d: row %d has %d, which is %d more than was acknowledged, and no part of what may have been: %v", s.Node, id, row[1], rest, unknown)
+			j.add("hits", "node%d: row %d has %d, which is %d more than was acknowledged, and no part of what may "+
+				"have been: %v", s.Node, id, row[1], rest, unknown)
 		}
 		if t := j.fate[wHit][row[2]]; row[2] != 0 && (t == nil || t.Outcome == check.Fail || !t.hits(id)) {
 			j.add("hits", "node%d: row %d was last hit by %d, which did not", s.Node, id, row[2])

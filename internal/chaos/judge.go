@@ -82,7 +82,8 @@ func (j *judge) present(s *State, workload string, rows [][]int64, gone map[int6
 	}
 	for tag, t := range j.fate[workload] {
 		if _, touched := gone[tag]; t.Outcome == check.OK && !there[tag] && !touched {
-			j.add("lost commit", "node%d lacks %s %d, acknowledged at node%d after %.3f s", s.Node, workload, tag, t.Node, float64(t.End)/1e9)
+			j.add("lost commit", "node%d lacks %s %d, acknowledged at node%d after %.3f s", s.Node, workload, tag,
+				t.Node, float64(t.End)/1e9)
 		}
 	}
 }
@@ -115,7 +116,8 @@ func (j *judge) transfers(s *State) {
 func (j *judge) sums() {
 	for tag, t := range j.fate[wSum] {
 		if t.Outcome == check.OK && t.Values[0] != accounts*accountInitial {
-			j.add("sum", "node%d at %.3f s, transaction %d: all accounts together have %d, not %d", t.Node, float64(t.Start)/1e9, tag, t.Values[0], accounts*accountInitial)
+			j.add("sum", "node%d at %.3f s, transaction %d: all accounts together have %d, not %d", t.Node,
+				float64(t.Start)/1e9, tag, t.Values[0], accounts*accountInitial)
 		}
 	}
 }
@@ -136,7 +138,8 @@ func (j *judge) claims(s *State) {
 	}
 	for tag, t := range j.fate[wClaim] {
 		if _, ok := owner[t.Key]; t.Refused && !ok {
-			j.add("refused for nothing", "claim %d at node%d was told that key %d is taken, but node%d does not hold it", tag, t.Node, t.Key, s.Node)
+			j.add("refused for nothing", "claim %d at node%d was told that key %d is taken, but node%d does not "+
+				"hold it", tag, t.Node, t.Key, s.Node)
 		}
 	}
 }
@@ -149,7 +152,8 @@ func (j *judge) winners() {
 			continue
 		}
 		if other, ok := winner[t.Key]; ok {
-			j.add("unique", "key %d was given to %d and to %d, both acknowledged", t.Key, min(tag, other), max(tag, other))
+			j.add("unique", "key %d was given to %d and to %d, both acknowledged", t.Key, min(tag, other),
+				max(tag, other))
 		}
 		winner[t.Key] = tag
 	}
@@ -169,7 +173,8 @@ func (j *judge) parents(s *State) {
 	for _, row := range s.Parents {
 		there[row[0]] = true
 		if t := j.fate[wParent][row[0]]; t != nil && t.Outcome == check.OK && !slices.Equal(row[1:], t.Values) {
-			j.add("wrong row", "node%d holds parent %d with numbers %v, its client was told %v", s.Node, row[0], row[1:], t.Values)
+			j.add("wrong row", "node%d holds parent %d with numbers %v, its client was told %v", s.Node, row[0],
+				row[1:], t.Values)
 		}
 	}
 	for _, row := range s.Children {
@@ -206,10 +211,12 @@ func (j *judge) larges(s *State) {
 			j.add("torn", "node%d holds %d rows of large transaction %d, which has %d", s.Node, rows, tag, t.Values[0])
 		}
 		if least != greatest {
-			j.add("torn", "node%d: rows of large transaction %d were updated %d to %d times", s.Node, tag, least, greatest)
+			j.add("torn", "node%d: rows of large transaction %d were updated %d to %d times", s.Node, tag, least,
+				greatest)
 		}
 		if greatest < sure[tag] || greatest > most[tag] {
-			j.add("lost update", "node%d: large transaction %d was updated %d times, of %d acknowledged and %d tried", s.Node, tag, greatest, sure[tag], most[tag])
+			j.add("lost update", "node%d: large transaction %d was updated %d times, of %d acknowledged and %d tried",
+				s.Node, tag, greatest, sure[tag], most[tag])
 		}
 	}
 }
@@ -219,13 +226,15 @@ func (j *judge) changes() {
 	for _, workload := range []string{wLargeUpdate, wLargeDelete} {
 		for tag, t := range j.fate[workload] {
 			if t.Outcome == check.OK && t.Values[0] != t.Values[1] {
-				j.add("torn", "%s %d at node%d changed %d of the %d rows of %d", workload, tag, t.Node, t.Values[0], t.Values[1], t.Key)
+				j.add("torn", "%s %d at node%d changed %d of the %d rows of %d", workload, tag, t.Node, t.Values[0],
+					t.Values[1], t.Key)
 			}
 		}
 	}
 }
 
-// steps: of what a procedure has committed step by step, a beginning is there, and as much of it as its client was told.
+// steps: of what a procedure has committed step by step, a beginning is there, and as much of it as its client was
+// told.
 func (j *judge) steps(s *State) {
 	there := map[int64]int64{}
 	all := int64(0)
@@ -238,12 +247,14 @@ func (j *judge) steps(s *State) {
 		case t == nil:
 			j.add("unknown row", "node%d holds steps of %d, which nobody sent", s.Node, tag)
 		case n != last || n > t.Values[0]:
-			j.add("torn", "node%d holds %d steps of procedure %d up to the %dth, it has %d", s.Node, n, tag, last, t.Values[0])
+			j.add("torn", "node%d holds %d steps of procedure %d up to the %dth, it has %d", s.Node, n, tag, last,
+				t.Values[0])
 		}
 	}
 	for tag, t := range j.fate[wSteps] {
 		if n := there[tag]; n < t.Values[1] || t.Outcome == check.OK && n < t.Values[0] {
-			j.add("lost commit", "node%d holds %d steps of procedure %d, %d of %d were told, and in the end %q", s.Node, n, tag, t.Values[1], t.Values[0], t.Code)
+			j.add("lost commit", "node%d holds %d steps of procedure %d, %d of %d were told, and in the end %q", s.Node,
+				n, tag, t.Values[1], t.Values[0], t.Code)
 		}
 	}
 	for _, row := range s.Stepped {
@@ -286,7 +297,8 @@ func (j *judge) same() {
 		}{
 			{wTransfer, first.Transfers, s.Transfers}, {wClaim, first.Claims, s.Claims},
 			{wParent, first.Parents, s.Parents}, {wChild, first.Children, s.Children},
-			{wLarge, first.Large, s.Large}, {wSteps, first.Steps, s.Steps}, {wTally, first.Tallies, s.Tallies}, {wHit, first.Hits, s.Hits}, {"slot", first.Slots, s.Slots},
+			{wLarge, first.Large, s.Large}, {wSteps, first.Steps, s.Steps}, {wTally, first.Tallies, s.Tallies},
+			{wHit, first.Hits, s.Hits}, {"slot", first.Slots, s.Slots},
 			{"drawn", first.Drawn, s.Drawn}, {wDraw, first.Draws, s.Draws},
 		} {
 			if !slices.EqualFunc(c.a, c.b, slices.Equal[[]int64]) {
@@ -303,7 +315,8 @@ func (j *judge) lists() {
 	for i := range j.h.Txs {
 		t := &j.h.Txs[i]
 		if t.Workload == wList {
-			h = append(h, check.ListTransaction{Session: t.Session, Level: t.Level, Outcome: t.Outcome, Ops: t.Ops, Start: t.Start, End: t.End})
+			h = append(h, check.ListTransaction{Session: t.Session, Level: t.Level, Outcome: t.Outcome, Ops: t.Ops,
+				Start: t.Start, End: t.End})
 			from = append(from, i)
 		}
 	}

@@ -51,8 +51,8 @@ const (
 	tagDrawLost
 )
 
-// invented adds large transactions, procedures, tallies and hits, which the recorded run had not: of each kind one that succeeded, one of which
-// nobody knows, and one that was refused.
+// invented adds large transactions, procedures, tallies and hits, which the recorded run had not: of each kind one that
+// succeeded, one of which nobody knows, and one that was refused.
 func invented(h *History) {
 	add := func(workload string, tag, key int64, o check.Outcome, values ...int64) {
 		h.Txs = append(h.Txs, Tx{Workload: workload, Node: 1, Tag: tag, Key: key, Outcome: o, Values: values})
@@ -80,7 +80,8 @@ func invented(h *History) {
 	for i := range h.States {
 		h.States[i].Tallies = [][]int64{{tagTally, 1}, {tagTallyToo, 2}}
 		s := &h.States[i]
-		s.Hits = [][]int64{{1, 107, tagHitUnknown}, {2, 1000, tagHitToo}, {3, 50, tagHitAll}, {4, 0, 0}, {5, 0, 0}, {6, 50, tagHitAll}}
+		s.Hits = [][]int64{{1, 107, tagHitUnknown}, {2, 1000, tagHitToo}, {3, 50, tagHitAll}, {4, 0, 0}, {5, 0, 0},
+			{6, 50, tagHitAll}}
 		s.Slots = [][]int64{{1, 0}, {2, 0}, {3, tagHitAll}}
 		s.Drawn, s.Draws = [][]int64{{1, 2}, {2, 0}}, [][]int64{{tagDraw, 1, 1}, {tagDrawToo, 1, 2}}
 		s.Large = [][]int64{{tagLarge, 100, 2, 2}, {tagLargeUnknown, 100, 0, 0}}
@@ -113,7 +114,10 @@ func find(t *testing.T, h *History, what string, pleases func(*Tx) bool) *Tx {
 
 func acknowledged(t *testing.T, h *History, workload string) *Tx {
 	t.Helper()
-	return find(t, h, "acknowledged "+workload, func(x *Tx) bool { return x.Workload == workload && x.Outcome == check.OK })
+	return find(t, h, "acknowledged "+workload, func(x *Tx) bool {
+		return x.Workload == workload &&
+			x.Outcome == check.OK
+	})
 }
 
 // without removes the row of a tag.
@@ -136,20 +140,22 @@ var spoilings = []struct {
 	name, want string
 	spoil      func(t *testing.T, h *History)
 }{
-	{"one acknowledged row is deleted at one node", "lost commit: node2 lacks transfer", func(t *testing.T, h *History) {
-		without(&h.States[1].Transfers, acknowledged(t, h, wTransfer).Tag)
-	}},
+	{"one acknowledged row is deleted at one node", "lost commit: node2 lacks transfer",
+		func(t *testing.T, h *History) {
+			without(&h.States[1].Transfers, acknowledged(t, h, wTransfer).Tag)
+		}},
 	{"one acknowledged row is deleted at every node", "lost commit: node3 lacks child", func(t *testing.T, h *History) {
 		tag := acknowledged(t, h, wChild).Tag
 		for i := range h.States {
 			without(&h.States[i].Children, tag)
 		}
 	}},
-	{"an unknown row is at some nodes only", "divergence: node1 and node3 differ in table claim", func(t *testing.T, h *History) {
-		tx := acknowledged(t, h, wClaim)
-		tx.Outcome = check.Unknown
-		without(&h.States[2].Claims, tx.Tag)
-	}},
+	{"an unknown row is at some nodes only", "divergence: node1 and node3 differ in table claim",
+		func(t *testing.T, h *History) {
+			tx := acknowledged(t, h, wClaim)
+			tx.Outcome = check.Unknown
+			without(&h.States[2].Claims, tx.Tag)
+		}},
 	{"a row is there twice", "twice: node1 holds claim", func(t *testing.T, h *History) {
 		s := &h.States[0]
 		s.Claims = append(s.Claims, s.Claims[3])
@@ -165,26 +171,35 @@ var spoilings = []struct {
 		row(t, h.States[0].Transfers, acknowledged(t, h, wTransfer).Tag)[3]++
 	}},
 	{"money is missing", "balance: node2: account 7", func(_ *testing.T, h *History) { h.States[1].Accounts[7]-- }},
-	{"a snapshot saw half a transfer", "sum: node", func(t *testing.T, h *History) { acknowledged(t, h, wSum).Values[0]++ }},
+	{"a snapshot saw half a transfer", "sum: node",
+		func(t *testing.T, h *History) { acknowledged(t, h, wSum).Values[0]++ }},
 	{"a key has two owners", "unique: node1: key", func(_ *testing.T, h *History) {
 		c := h.States[0].Claims
 		c[1][1] = c[0][1]
 	}},
 	{"two were told that a key is theirs", "both acknowledged", func(t *testing.T, h *History) {
 		a := acknowledged(t, h, wClaim)
-		find(t, h, "second claim", func(x *Tx) bool { return x.Workload == wClaim && x.Outcome == check.OK && x != a }).Key = a.Key
+		find(t, h, "second claim", func(x *Tx) bool {
+			return x.Workload == wClaim && x.Outcome == check.OK &&
+				x != a
+		}).Key = a.Key
 	}},
 	{"a key is refused that nobody has", "refused for nothing", func(t *testing.T, h *History) {
 		find(t, h, "refused claim", func(x *Tx) bool { return x.Workload == wClaim && x.Refused }).Key = 1 << 40
 	}},
 	{"an identity value is handed out twice", "serial: identity value", func(t *testing.T, h *History) {
 		a := acknowledged(t, h, wParent)
-		find(t, h, "second parent", func(x *Tx) bool { return x.Workload == wParent && x != a && x.Values[0] > 0 }).Values[0] = a.Values[0]
+		find(t, h, "second parent", func(x *Tx) bool {
+			return x.Workload == wParent && x != a &&
+				x.Values[0] > 0
+		}).Values[0] = a.Values[0]
 	}},
-	{"a sequence value is handed out again, its transaction failed", "serial: sequence value", func(t *testing.T, h *History) {
-		a := acknowledged(t, h, wParent)
-		h.Txs = append(h.Txs, Tx{Workload: wParent, Tag: 1 << 40, Outcome: check.Fail, Values: []int64{1 << 40, a.Values[1]}})
-	}},
+	{"a sequence value is handed out again, its transaction failed", "serial: sequence value",
+		func(t *testing.T, h *History) {
+			a := acknowledged(t, h, wParent)
+			h.Txs = append(h.Txs, Tx{Workload: wParent, Tag: 1 << 40, Outcome: check.Fail,
+				Values: []int64{1 << 40, a.Values[1]}})
+		}},
 	{"a child has no parent", "foreign key: node1", func(t *testing.T, h *History) {
 		without(&h.States[0].Parents, h.States[0].Children[0][1])
 	}},
@@ -195,20 +210,36 @@ var spoilings = []struct {
 	{"two have locked each other out and taken one number", "have both taken number 1", func(t *testing.T, h *History) {
 		row(t, h.States[1].Tallies, tagTallyToo)[1] = 1
 	}},
-	{"a number is left out", "has taken number 3 of 2", func(t *testing.T, h *History) { row(t, h.States[0].Tallies, tagTallyToo)[1] = 3 }},
-	{"a hit is lost", "hits: node1: row 2 has 0", func(t *testing.T, h *History) { row(t, h.States[0].Hits, 2)[1] = 0 }},
-	{"a hit counts twice", "hits: node2: row 1 has 207", func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[1] = 207 }},
-	{"a part of a hit counts", "hits: node2: row 1 has 103", func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[1] = 103 }},
-	{"a hit that was refused was the last", "which did not", func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[2] = tagHitLost }},
-	{"half of a hit is lost", "hits: node1: row 6 has 0", func(t *testing.T, h *History) { row(t, h.States[0].Hits, 6)[1] = 0 }},
-	{"a twin was hit alone", "hits: node3: row 5 has 1000", func(t *testing.T, h *History) { row(t, h.States[2].Hits, 5)[1] = 1000 }},
-	{"a slot was hit alone", "hits: node2: row 4 was last hit by 0, and its slot by", func(t *testing.T, h *History) { row(t, h.States[1].Slots, 1)[1] = tagHitAll }},
-	{"slots differ", "divergence: node1 and node2 differ in table slot", func(t *testing.T, h *History) { row(t, h.States[1].Slots, 1)[1] = tagHitAll }},
-	{"hits differ", "divergence: node1 and node3 differ in table hit", func(t *testing.T, h *History) { copy(row(t, h.States[2].Hits, 1)[1:], []int64{100, tagHit}) }},
-	{"two have drawn one number", "have both drawn number 1 of row 1", func(t *testing.T, h *History) { row(t, h.States[0].Draws, tagDrawToo)[2] = 1 }},
-	{"a number was drawn that the row has not", "has drawn number 2 of row 1, which has 1", func(t *testing.T, h *History) { row(t, h.States[0].Drawn, 1)[1] = 1 }},
-	{"a change of a row is not drawn", "row 2 has 1, and 0 numbers were drawn", func(t *testing.T, h *History) { row(t, h.States[2].Drawn, 2)[1] = 1 }},
-	{"a draw is lost", "lost commit: node2 lacks draw", func(_ *testing.T, h *History) { without(&h.States[1].Draws, tagDraw) }},
+	{"a number is left out", "has taken number 3 of 2",
+		func(t *testing.T, h *History) { row(t, h.States[0].Tallies, tagTallyToo)[1] = 3 }},
+	{"a hit is lost", "hits: node1: row 2 has 0", func(t *testing.T,
+		h *History) {
+		row(t, h.States[0].Hits, 2)[1] = 0
+	}},
+	{"a hit counts twice", "hits: node2: row 1 has 207",
+		func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[1] = 207 }},
+	{"a part of a hit counts", "hits: node2: row 1 has 103",
+		func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[1] = 103 }},
+	{"a hit that was refused was the last", "which did not",
+		func(t *testing.T, h *History) { row(t, h.States[1].Hits, 1)[2] = tagHitLost }},
+	{"half of a hit is lost", "hits: node1: row 6 has 0",
+		func(t *testing.T, h *History) { row(t, h.States[0].Hits, 6)[1] = 0 }},
+	{"a twin was hit alone", "hits: node3: row 5 has 1000",
+		func(t *testing.T, h *History) { row(t, h.States[2].Hits, 5)[1] = 1000 }},
+	{"a slot was hit alone", "hits: node2: row 4 was last hit by 0, and its slot by",
+		func(t *testing.T, h *History) { row(t, h.States[1].Slots, 1)[1] = tagHitAll }},
+	{"slots differ", "divergence: node1 and node2 differ in table slot",
+		func(t *testing.T, h *History) { row(t, h.States[1].Slots, 1)[1] = tagHitAll }},
+	{"hits differ", "divergence: node1 and node3 differ in table hit",
+		func(t *testing.T, h *History) { copy(row(t, h.States[2].Hits, 1)[1:], []int64{100, tagHit}) }},
+	{"two have drawn one number", "have both drawn number 1 of row 1",
+		func(t *testing.T, h *History) { row(t, h.States[0].Draws, tagDrawToo)[2] = 1 }},
+	{"a number was drawn that the row has not", "has drawn number 2 of row 1, which has 1",
+		func(t *testing.T, h *History) { row(t, h.States[0].Drawn, 1)[1] = 1 }},
+	{"a change of a row is not drawn", "row 2 has 1, and 0 numbers were drawn",
+		func(t *testing.T, h *History) { row(t, h.States[2].Drawn, 2)[1] = 1 }},
+	{"a draw is lost", "lost commit: node2 lacks draw",
+		func(_ *testing.T, h *History) { without(&h.States[1].Draws, tagDraw) }},
 	{"a draw shows another number than is there", "its client was told 9 of row 1", func(t *testing.T, h *History) {
 		find(t, h, "draw", func(x *Tx) bool { return x.Workload == wDraw }).Values[0] = 9
 	}},
@@ -218,9 +249,12 @@ var spoilings = []struct {
 	{"a number is another than was told", "its client was told 7", func(t *testing.T, h *History) {
 		find(t, h, "tally", func(x *Tx) bool { return x.Workload == wTally }).Values[0] = 7
 	}},
-	{"a large transaction is gone at one node", "lost commit: node2 lacks large", func(_ *testing.T, h *History) { without(&h.States[1].Large, tagLarge) }},
-	{"a large transaction lacks a row", "torn: node1 holds 99 rows", func(t *testing.T, h *History) { row(t, h.States[0].Large, tagLarge)[1]-- }},
-	{"an update of a large transaction left a row", "torn: node1: rows of large", func(t *testing.T, h *History) { row(t, h.States[0].Large, tagLarge)[2]-- }},
+	{"a large transaction is gone at one node", "lost commit: node2 lacks large",
+		func(_ *testing.T, h *History) { without(&h.States[1].Large, tagLarge) }},
+	{"a large transaction lacks a row", "torn: node1 holds 99 rows",
+		func(t *testing.T, h *History) { row(t, h.States[0].Large, tagLarge)[1]-- }},
+	{"an update of a large transaction left a row", "torn: node1: rows of large",
+		func(t *testing.T, h *History) { row(t, h.States[0].Large, tagLarge)[2]-- }},
 	{"an update of a large transaction is lost", "lost update: node3", func(t *testing.T, h *History) {
 		copy(row(t, h.States[2].Large, tagLarge)[2:], []int64{0, 0})
 	}},
@@ -233,7 +267,8 @@ var spoilings = []struct {
 	{"a large transaction is there that was deleted", "lost commit: node1 holds large", func(_ *testing.T, h *History) {
 		h.States[0].Large = append(h.States[0].Large, []int64{tagDeleted, 100, 0, 0})
 	}},
-	{"large transactions differ", "divergence: node1 and node2 differ in table large", func(_ *testing.T, h *History) { without(&h.States[1].Large, tagLargeUnknown) }},
+	{"large transactions differ", "divergence: node1 and node2 differ in table large",
+		func(_ *testing.T, h *History) { without(&h.States[1].Large, tagLargeUnknown) }},
 	{"a step is lost that was told", "lost commit: node2 holds 1 steps", func(t *testing.T, h *History) {
 		copy(row(t, h.States[1].Steps, tagStepsBroken)[1:], []int64{1, 1})
 	}},
@@ -241,11 +276,13 @@ var spoilings = []struct {
 		copy(row(t, h.States[1].Steps, tagSteps)[1:], []int64{2, 2})
 		find(t, h, "steps", func(x *Tx) bool { return x.Tag == tagSteps }).Values[1] = 2
 	}},
-	{"a step in the middle is lost", "torn: node3 holds 2 steps", func(t *testing.T, h *History) { row(t, h.States[2].Steps, tagSteps)[1]-- }},
+	{"a step in the middle is lost", "torn: node3 holds 2 steps",
+		func(t *testing.T, h *History) { row(t, h.States[2].Steps, tagSteps)[1]-- }},
 	{"a step that nobody sent is there", "unknown row: node1 holds steps", func(_ *testing.T, h *History) {
 		h.States[0].Steps = append(h.States[0].Steps, []int64{1 << 40, 1, 1})
 	}},
-	{"half a step is there", "sum: node1 holds 6 steps", func(_ *testing.T, h *History) { h.States[0].Stepped[0][0]++ }},
+	{"half a step is there", "sum: node1 holds 6 steps",
+		func(_ *testing.T, h *History) { h.States[0].Stepped[0][0]++ }},
 	{"a list lacks an acknowledged value", "lost write", func(_ *testing.T, h *History) {
 		for i := range h.States {
 			l := &h.States[i].Lists[0]
@@ -264,19 +301,26 @@ var spoilings = []struct {
 		h.States[2].Lists[0].Read = v
 	}},
 	{"a list read misses a value in its middle", "incompatible order", func(t *testing.T, h *History) {
-		x := find(t, h, "long read", func(x *Tx) bool { return x.Workload == wList && x.Outcome == check.OK && longRead(x) >= 0 })
+		x := find(t, h, "long read", func(x *Tx) bool {
+			return x.Workload == wList && x.Outcome == check.OK &&
+				longRead(x) >= 0
+		})
 		op := &x.Ops[longRead(x)]
 		op.Read = slices.Delete(slices.Clone(op.Read), 1, 2)
 	}},
 	{"a failed append was read", "G1a", func(t *testing.T, h *History) {
 		read := h.States[0].Lists[0].Read[0]
-		find(t, h, "writer", func(x *Tx) bool { return x.Workload == wList && x.Tag == int64(read>>3) }).Outcome = check.Fail
+		find(t, h, "writer", func(x *Tx) bool {
+			return x.Workload == wList &&
+				x.Tag == int64(read>>3)
+		}).Outcome = check.Fail
 	}},
 }
 
 // longRead is the operation that read some values and appended nothing before; -1 if none.
 func longRead(x *Tx) int {
-	if i := slices.IndexFunc(x.Ops, func(o check.ListOp) bool { return o.Append != 0 || len(o.Read) > 3 }); i >= 0 && x.Ops[i].Append == 0 {
+	if i := slices.IndexFunc(x.Ops, func(o check.ListOp) bool { return o.Append != 0 || len(o.Read) > 3 }); i >= 0 &&
+		x.Ops[i].Append == 0 {
 		return i
 	}
 	return -1

@@ -8,7 +8,8 @@ import (
 	"github.com/tuttidb/tutti/internal/check"
 )
 
-// A large transaction has some megabytes, so that it travels in parts and is executed at the other members while it comes in.
+// A large transaction has some megabytes, so that it travels in parts and is executed at the other members while it
+// comes in.
 const (
 	largeRowsMin  = 15_000
 	largeRowsMore = 30_000
@@ -91,7 +92,8 @@ func insertLarge(c *client, t *Tx) error {
 	rows := int64(largeRowsMin + c.rng.IntN(largeRowsMore))
 	t.Workload, t.Values = wLarge, []int64{rows}
 	insert := func() error {
-		_, err := c.exec("INSERT INTO chaos_large SELECT $1::bigint, i, 0, repeat(chr(65 + i % 26), 90) FROM generate_series(1, $2::int) i", t.Tag, rows)
+		_, err := c.exec("INSERT INTO chaos_large SELECT $1::bigint, i, 0, repeat(chr(65 + i % 26), 90) FROM "+
+			"generate_series(1, $2::int) i", t.Tag, rows)
 		return err
 	}
 	var err error

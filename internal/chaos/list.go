@@ -107,7 +107,8 @@ func (c *client) listOp(t *Tx, op check.ListOp) error {
 		return err
 	}
 	t.Ops = append(t.Ops, op)
-	_, err := c.exec("INSERT INTO "+listTable(op.Key)+" AS l VALUES ($1, ARRAY[$2::bigint]) ON CONFLICT (k) DO UPDATE SET v = l.v || excluded.v",
+	_, err := c.exec("INSERT INTO "+listTable(op.Key)+
+		" AS l VALUES ($1, ARRAY[$2::bigint]) ON CONFLICT (k) DO UPDATE SET v = l.v || excluded.v",
 		int64(op.Key), int64(op.Append))
 	return err
 }

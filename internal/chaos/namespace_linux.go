@@ -42,7 +42,8 @@ func (s *namespaces) build(nodes int) (err error) {
 	if s.bridge, err = newNamespace(); err != nil {
 		return err
 	}
-	if err := ip(s.bridge, "link set lo up", "link add br0 type bridge", "addr add 10.255.0.254/24 dev br0", "link set br0 up"); err != nil {
+	if err := ip(s.bridge, "link set lo up", "link add br0 type bridge", "addr add 10.255.0.254/24 dev br0",
+		"link set br0 up"); err != nil {
 		return err
 	}
 	for k := 1; k <= nodes; k++ {
@@ -56,7 +57,8 @@ func (s *namespaces) build(nodes int) (err error) {
 			fmt.Sprintf("link set v%d master br0", k), fmt.Sprintf("link set v%d up", k)); err != nil {
 			return err
 		}
-		if err := ip(ns, "link set lo up", fmt.Sprintf("addr add %s/24 dev eth0", host(k)), "link set eth0 up"); err != nil {
+		if err := ip(ns, "link set lo up", fmt.Sprintf("addr add %s/24 dev eth0", host(k)),
+			"link set eth0 up"); err != nil {
 			return err
 		}
 	}

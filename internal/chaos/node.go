@@ -199,7 +199,8 @@ func (n *node) byItself() (how []string) {
 
 // fatal are words in a node's log that no fault explains: the databases differ, or the code
 // is wrong.
-var fatal = []string{"has diverged from the cluster", "cannot be applied", "panic: ", "fatal error: ", "WARNING: DATA RACE"}
+var fatal = []string{"has diverged from the cluster", "cannot be applied", "panic: ", "fatal error: ",
+	"WARNING: DATA RACE"}
 
 // accident finds such words in a node's log.
 func (n *node) accident() string {

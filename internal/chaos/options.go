@@ -128,7 +128,8 @@ func (o *Options) chooseDir() error {
 		return err
 	}
 	if left, err := filepath.Glob(filepath.Join(o.Dir, "node*")); err != nil || len(left) > 0 {
-		return errors.Join(err, fmt.Errorf("--dir %s holds files of an earlier run: remove them, or choose another", o.Dir))
+		return errors.Join(err, fmt.Errorf("--dir %s holds files of an earlier run: remove them, or choose another",
+			o.Dir))
 	}
 	return os.Chmod(o.Dir, 0o755)
 }

@@ -46,7 +46,8 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "seed %d, %d nodes, %d clients each, %d s, files in %s\n", o.Seed, o.Nodes, o.Clients, o.Seconds, o.Dir)
+	fmt.Fprintf(out, "seed %d, %d nodes, %d clients each, %d s, files in %s\n", o.Seed, o.Nodes, o.Clients, o.Seconds,
+		o.Dir)
 	fmt.Fprintf(out, "faults: %s\n", strings.Join(o.Faults, " "))
 	for _, k := range kinds {
 		if err := k.possible(&o); err != nil {
@@ -65,7 +66,8 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 	}
 	r.judge()
 	if len(r.problems)+len(r.slow) > 0 {
-		fmt.Fprintf(out, "\nEverything is kept in %s; the history can be judged again: tutti chaos --judge %s\n", o.Dir, r.historyFile())
+		fmt.Fprintf(out, "\nEverything is kept in %s; the history can be judged again: tutti chaos --judge %s\n", o.Dir,
+			r.historyFile())
 		if len(r.problems) == 0 {
 			return ErrSlow
 		}

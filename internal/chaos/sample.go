@@ -120,11 +120,13 @@ func (c *cluster) leaks(before, after map[int]sample) (problems []string) {
 			{"PostgreSQL processes", b.backends, a.backends, backendsMore},
 		} {
 			if x.a > x.b+x.allows {
-				problems = append(problems, fmt.Sprintf("%s holds %d %s, %d before any load", n.name(), x.a, x.what, x.b))
+				problems = append(problems, fmt.Sprintf("%s holds %d %s, %d before any load", n.name(), x.a, x.what,
+					x.b))
 			}
 		}
 		if a.rss > c.o.RSSMax {
-			problems = append(problems, fmt.Sprintf("%s holds %s of memory, the limit is %s", n.name(), mib(a.rss), mib(c.o.RSSMax)))
+			problems = append(problems, fmt.Sprintf("%s holds %s of memory, the limit is %s", n.name(), mib(a.rss),
+				mib(c.o.RSSMax)))
 		}
 	}
 	return problems

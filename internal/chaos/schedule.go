@@ -29,22 +29,37 @@ const (
 )
 
 var kinds = []kind{
-	{name: "kill-node", what: "SIGKILL to the node's process", lasts: [2]time.Duration{50 * time.Millisecond, 3 * time.Second}},
-	{name: "kill-postgres", what: "SIGKILL to its PostgreSQL", lasts: [2]time.Duration{200 * time.Millisecond, 200 * time.Millisecond}}, // its sessions notice meanwhile
-	{name: "kill-both", what: "SIGKILL to the node and its PostgreSQL", lasts: [2]time.Duration{50 * time.Millisecond, 3 * time.Second}},
+	{name: "kill-node", what: "SIGKILL to the node's process",
+		lasts: [2]time.Duration{50 * time.Millisecond, 3 * time.Second}},
+	// its sessions notice meanwhile
+	{name: "kill-postgres", what: "SIGKILL to its PostgreSQL",
+		lasts: [2]time.Duration{200 * time.Millisecond, 200 * time.Millisecond}},
+	{name: "kill-both", what: "SIGKILL to the node and its PostgreSQL",
+		lasts: [2]time.Duration{50 * time.Millisecond, 3 * time.Second}},
 	{name: "kill-all", what: "SIGKILL to every node and every PostgreSQL", lasts: [2]time.Duration{0, time.Second}},
 	{name: "restart", what: "SIGTERM, and start again", lasts: [2]time.Duration{50 * time.Millisecond, time.Second}},
-	{name: "freeze", what: "SIGSTOP to the node's process, SIGCONT later", lasts: [2]time.Duration{200 * time.Millisecond, 5 * time.Second}},
-	{name: "partition", what: "a minority is cut off from the others", lasts: [2]time.Duration{300 * time.Millisecond, 6 * time.Second}},
-	{name: "oneway", what: "frames are lost in one direction", lasts: [2]time.Duration{300 * time.Millisecond, 5 * time.Second}},
-	{name: "link", what: "one link between two nodes is cut", lasts: [2]time.Duration{300 * time.Millisecond, 5 * time.Second}},
-	{name: "flap", what: "a node is cut off, and is not, and is", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{30, 700}},
-	{name: "delay", what: "all frames from and to a node are late", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{10, 60}},
-	{name: "slow-fsync", what: "each sync of its log takes longer", lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{5, 100}},
-	{name: "fsync-error", what: "a sync of its log fails", lasts: [2]time.Duration{200 * time.Millisecond, 2 * time.Second}},
-	{name: "disk-full", what: "no space left for a node's files", lasts: [2]time.Duration{2 * time.Second, 8 * time.Second}, needs: needsRoot},
-	{name: "unplug", what: "the cable of a node's network is pulled", lasts: [2]time.Duration{300 * time.Millisecond, 6 * time.Second}, needs: needsNetns},
-	{name: none, what: "nothing happens; only when named, to see what the machine does by itself", lasts: [2]time.Duration{time.Second, 5 * time.Second}, needs: needsAsking},
+	{name: "freeze", what: "SIGSTOP to the node's process, SIGCONT later",
+		lasts: [2]time.Duration{200 * time.Millisecond, 5 * time.Second}},
+	{name: "partition", what: "a minority is cut off from the others",
+		lasts: [2]time.Duration{300 * time.Millisecond, 6 * time.Second}},
+	{name: "oneway", what: "frames are lost in one direction",
+		lasts: [2]time.Duration{300 * time.Millisecond, 5 * time.Second}},
+	{name: "link", what: "one link between two nodes is cut",
+		lasts: [2]time.Duration{300 * time.Millisecond, 5 * time.Second}},
+	{name: "flap", what: "a node is cut off, and is not, and is", lasts: [2]time.Duration{time.Second, 5 * time.Second},
+		size: [2]int{30, 700}},
+	{name: "delay", what: "all frames from and to a node are late",
+		lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{10, 60}},
+	{name: "slow-fsync", what: "each sync of its log takes longer",
+		lasts: [2]time.Duration{time.Second, 5 * time.Second}, size: [2]int{5, 100}},
+	{name: "fsync-error", what: "a sync of its log fails",
+		lasts: [2]time.Duration{200 * time.Millisecond, 2 * time.Second}},
+	{name: "disk-full", what: "no space left for a node's files",
+		lasts: [2]time.Duration{2 * time.Second, 8 * time.Second}, needs: needsRoot},
+	{name: "unplug", what: "the cable of a node's network is pulled",
+		lasts: [2]time.Duration{300 * time.Millisecond, 6 * time.Second}, needs: needsNetns},
+	{name: none, what: "nothing happens; only when named, to see what the machine does by itself",
+		lasts: [2]time.Duration{time.Second, 5 * time.Second}, needs: needsAsking},
 }
 
 // none is the kind for comparison.
@@ -137,7 +152,8 @@ func (s *schedule) next() Fault {
 	s.drawn++
 	f := Fault{
 		Number: s.drawn, Kind: k.name, Leader: s.rng.IntN(2) == 0, Count: 1 + s.rng.IntN((s.nodes-1)/2),
-		For: s.between(k.lasts), Pause: s.between([2]time.Duration{500 * time.Millisecond, 3 * time.Second}), Inward: s.rng.IntN(2) == 0,
+		For: s.between(k.lasts), Pause: s.between([2]time.Duration{500 * time.Millisecond, 3 * time.Second}),
+		Inward: s.rng.IntN(2) == 0,
 	}
 	for _, n := range s.rng.Perm(s.nodes) {
 		f.Order = append(f.Order, n+1)

@@ -91,7 +91,8 @@ func TestPlace(t *testing.T) {
 	if w := c.place(link, 3); !slices.Equal(w.hit, []int{2, 1}) || len(w.victims) != 0 {
 		t.Errorf("a link between followers: %+v", w)
 	}
-	if w := c.place(Fault{Kind: "freeze", Leader: true, Count: 1, Order: []int{2, 1, 3}}, 3); !w.led || !slices.Equal(w.victims, []int{3}) {
+	if w := c.place(Fault{Kind: "freeze", Leader: true, Count: 1, Order: []int{2, 1, 3}}, 3); !w.led ||
+		!slices.Equal(w.victims, []int{3}) {
 		t.Errorf("the leader is frozen: %+v", w)
 	}
 }
@@ -119,7 +120,8 @@ func TestGaps(t *testing.T) {
 		pulse:   []int64{90, 130, 170, 210, 250},
 		txs:     []Tx{{Node: 1, Start: 102, End: 150}, {Node: 2, Start: 95, End: 190}, {Node: 3, Start: 50, End: 120}},
 	}
-	w := []window{{fault: Fault{Kind: "freeze"}, led: true, victims: []int{2}, start: moment(100), healed: moment(170), over: moment(190)}}
+	w := []window{{fault: Fault{Kind: "freeze"}, led: true, victims: []int{2}, start: moment(100), healed: moment(170),
+		over: moment(190)}}
 	rows, each := m.measure(w, at, moment(250), []int{1, 2, 3})
 	want := gaps{kind: "freeze", led: true, survivors: 60, victims: 90, recovery: 20, answer: 48, machine: 40}
 	if each[0].count = 0; each[0] != want {
@@ -137,7 +139,8 @@ func TestTrend(t *testing.T) {
 		pid := 1 + i/8 // the longest life is the last one
 		s = append(s, sample{pid: pid, at: time.Unix(int64(i*60), 0), rss: int64(i*pid) << 20})
 	}
-	s = append(s, sample{pid: 3, at: time.Unix(20*60, 0), rss: 60 << 20}, sample{pid: 3, at: time.Unix(30*60, 0), rss: 90 << 20})
+	s = append(s, sample{pid: 3, at: time.Unix(20*60, 0), rss: 60 << 20},
+		sample{pid: 3, at: time.Unix(30*60, 0), rss: 90 << 20})
 	if perMinute, life := trend(s); perMinute < 2.9 || perMinute > 3.1 || life != 14*time.Minute {
 		t.Errorf("3 MiB a minute in 14 minutes are told as %.2f in %s", perMinute, life)
 	}

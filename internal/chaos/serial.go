@@ -50,7 +50,8 @@ func serial(c *client, t *Tx) error {
 func insertParent(c *client, t *Tx) error {
 	t.Workload, t.Values = wParent, []int64{0, 0}
 	insert := func() error {
-		return c.row("INSERT INTO chaos_parent(tag) VALUES ($1) RETURNING id, s", []any{t.Tag}, &t.Values[0], &t.Values[1])
+		return c.row("INSERT INTO chaos_parent(tag) VALUES ($1) RETURNING id, s", []any{t.Tag}, &t.Values[0],
+			&t.Values[1])
 	}
 	var err error
 	if c.rng.IntN(2) == 0 {

@@ -74,7 +74,9 @@ func (c *cluster) strike(ctx context.Context, w window) (heal func() error, err 
 	case "fsync-error":
 		return c.switched(func(on bool) error {
 			return c.eachHit(w, func(n *node) error {
-				return n.disturb(func(r *fault.Rules) { r.SyncError = map[bool]string{true: "a fault made on purpose"}[on] })
+				return n.disturb(func(r *fault.Rules) {
+					r.SyncError = map[bool]string{true: "a fault made on purpose"}[on]
+				})
 			})
 		})
 	case "delay":

@@ -1,7 +1,7 @@
 package chaos
 
-// tally takes the number after the greatest, as somebody does who has locked everybody else out. What is locked is not what is
-// written to: only the locks keep two from taking one number.
+// tally takes the number after the greatest, as somebody does who has locked everybody else out. What is locked is not
+// what is written to: only the locks keep two from taking one number.
 func tally(c *client, t *Tx) error {
 	t.Workload, t.Values = wTally, []int64{0}
 	mode := []string{"SHARE UPDATE EXCLUSIVE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"}[c.rng.IntN(4)]
@@ -9,7 +9,8 @@ func tally(c *client, t *Tx) error {
 		if _, err := c.exec("LOCK TABLE chaos_gate IN " + mode + " MODE"); err != nil {
 			return err
 		}
-		return c.row("INSERT INTO chaos_tally SELECT $1, coalesce(max(n), 0) + 1 FROM chaos_tally RETURNING n", []any{t.Tag}, &t.Values[0])
+		return c.row("INSERT INTO chaos_tally SELECT $1, coalesce(max(n), 0) + 1 FROM chaos_tally RETURNING n",
+			[]any{t.Tag}, &t.Values[0])
 	})
 }
 
@@ -27,7 +28,8 @@ func (j *judge) tallies(s *State) {
 		}
 		owner[n] = tag
 		if t := j.fate[wTally][tag]; t != nil && t.Values[0] != n {
-			j.add("wrong row", "node%d holds tally %d with number %d, its client was told %d", s.Node, tag, n, t.Values[0])
+			j.add("wrong row", "node%d holds tally %d with number %d, its client was told %d", s.Node, tag, n,
+				t.Values[0])
 		}
 	}
 }

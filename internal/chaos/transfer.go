@@ -17,12 +17,14 @@ const (
 var schema = []string{
 	"CREATE TABLE chaos_account(id int PRIMARY KEY, balance bigint NOT NULL)",
 	fmt.Sprintf("INSERT INTO chaos_account SELECT i, %d FROM generate_series(1, %d) i", accountInitial, accounts),
-	"CREATE TABLE chaos_transfer(tag bigint PRIMARY KEY, source int NOT NULL REFERENCES chaos_account, target int NOT NULL REFERENCES chaos_account, amount bigint NOT NULL)",
+	"CREATE TABLE chaos_transfer(tag bigint PRIMARY KEY, source int NOT NULL REFERENCES chaos_account, target int " +
+		"NOT NULL REFERENCES chaos_account, amount bigint NOT NULL)",
 	"CREATE TABLE chaos_list(k bigint PRIMARY KEY, v bigint[] NOT NULL)",
 	"CREATE TABLE chaos_strict(k bigint PRIMARY KEY, v bigint[] NOT NULL)",
 	"CREATE TABLE chaos_claim(tag bigint PRIMARY KEY, k bigint NOT NULL UNIQUE)",
 	"CREATE SEQUENCE chaos_serial",
-	"CREATE TABLE chaos_parent(tag bigint PRIMARY KEY, id bigint GENERATED ALWAYS AS IDENTITY, s bigint NOT NULL DEFAULT nextval('chaos_serial'))",
+	"CREATE TABLE chaos_parent(tag bigint PRIMARY KEY, id bigint GENERATED ALWAYS AS IDENTITY, s bigint NOT NULL " +
+		"DEFAULT nextval('chaos_serial'))",
 	"CREATE TABLE chaos_child(tag bigint PRIMARY KEY, parent bigint NOT NULL REFERENCES chaos_parent)",
 	"CREATE TABLE chaos_large(tag bigint, i int, v int NOT NULL, pad text NOT NULL, PRIMARY KEY (tag, i))",
 	"CREATE TABLE chaos_step(tag bigint, i int, PRIMARY KEY (tag, i))",
@@ -58,9 +60,10 @@ func transfer(c *client, t *Tx) error {
 		return c.single(t, func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
 			defer cancel()
-			_, err := c.conn.PgConn().Exec(ctx, fmt.Sprintf(`UPDATE chaos_account SET balance = balance + %d WHERE id = %d;
+			_, err := c.conn.PgConn().Exec(ctx,
+				fmt.Sprintf(`UPDATE chaos_account SET balance = balance + %d WHERE id = %d;
 				UPDATE chaos_account SET balance = balance + %d WHERE id = %d; INSERT INTO chaos_transfer VALUES (%d, %d, %d, %d)`,
-				change[first], first, change[second], second, t.Tag, a, b, amount)).ReadAll()
+					change[first], first, change[second], second, t.Tag, a, b, amount)).ReadAll()
 			return err
 		})
 	}
@@ -76,7 +79,8 @@ func transfer(c *client, t *Tx) error {
 			}
 		}
 		for _, id := range []int{first, second} {
-			if _, err := c.exec("UPDATE chaos_account SET balance = balance + $1 WHERE id = $2", change[id], id); err != nil {
+			if _, err := c.exec("UPDATE chaos_account SET balance = balance + $1 WHERE id = $2", change[id],
+				id); err != nil {
 				return err
 			}
 		}

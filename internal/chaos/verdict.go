@@ -20,7 +20,8 @@ func (r *run) judge() {
 	}
 	began := time.Now()
 	r.problems = append(r.problems, Judge(&r.rec.history)...)
-	fmt.Fprintf(r.out, "\n%d transactions judged in %.1f s; answers: %s\n", len(r.rec.history.Txs), time.Since(began).Seconds(), r.answers())
+	fmt.Fprintf(r.out, "\n%d transactions judged in %.1f s; answers: %s\n", len(r.rec.history.Txs),
+		time.Since(began).Seconds(), r.answers())
 	rows, perFault := r.rec.measured(r.beats).measure(r.windows, r.rec.at, r.end, r.others(nil))
 	r.printGaps(rows)
 	r.judgeGaps(perFault)
@@ -32,7 +33,8 @@ func (r *run) judge() {
 	case len(r.slow) > 0:
 		verdict, what = "SLOW", what+", but:"
 	}
-	fmt.Fprintf(r.out, "\n%s  seed %d: %d faults, %d commits acknowledged, %s\n", verdict, r.o.Seed, len(r.windows), r.rec.counts["ok"], what)
+	fmt.Fprintf(r.out, "\n%s  seed %d: %d faults, %d commits acknowledged, %s\n", verdict, r.o.Seed, len(r.windows),
+		r.rec.counts["ok"], what)
 	for _, p := range append(r.problems, r.slow...) {
 		fmt.Fprintf(r.out, "  - %s\n", p)
 	}
@@ -53,11 +55,14 @@ func (r *run) printGaps(rows []gaps) {
 	w := tabwriter.NewWriter(r.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "FAULT\tTIMES\tSURVIVORS\tVICTIMS\tBACK AFTER\tONE ANSWER\tTHE MACHINE")
 	for _, g := range rows {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", g.name(), g.count, seconds(g.survivors), seconds(g.victims), seconds(g.recovery), seconds(g.answer), seconds(g.machine))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", g.name(), g.count, seconds(g.survivors), seconds(g.victims),
+			seconds(g.recovery), seconds(g.answer), seconds(g.machine))
 	}
 	_ = w.Flush() // out is a terminal or a buffer
-	fmt.Fprintln(r.out, "SURVIVORS and VICTIMS: the longest time without a commit at one of these nodes. BACK AFTER: from healing until every node has committed.")
-	fmt.Fprintln(r.out, "ONE ANSWER: the longest a client of a survivor waited for a transaction. THE MACHINE: the longest a program that only syncs a little file stood still.")
+	fmt.Fprintln(r.out, "SURVIVORS and VICTIMS: the longest time without a commit at one of these nodes. BACK AFTER: "+
+		"from healing until every node has committed.")
+	fmt.Fprintln(r.out, "ONE ANSWER: the longest a client of a survivor waited for a transaction. THE MACHINE: the "+
+		"longest a program that only syncs a little file stood still.")
 }
 
 func (g gaps) name() string {
@@ -82,10 +87,12 @@ func (r *run) judgeGaps(perFault []gaps) {
 			limit = r.o.GapLeader
 		}
 		if g.survivors > limit && g.machine > limit {
-			fmt.Fprintf(r.out, "not judged: %s without a commit after fault #%d, %s, while the machine itself stood still for %s\n",
+			fmt.Fprintf(r.out, "not judged: %s without a commit after fault #%d, %s, while the machine itself stood "+
+				"still for %s\n",
 				seconds(g.survivors), r.windows[i].fault.Number, g.name(), seconds(g.machine))
 		} else if g.survivors > limit {
-			r.slow = append(r.slow, fmt.Sprintf("clients of the survivors saw no commit for %s between fault #%d, %s, and the next; the limit is %s (the machine itself stood still for %s)",
+			r.slow = append(r.slow, fmt.Sprintf("clients of the survivors saw no commit for %s between fault #%d, "+
+				"%s, and the next; the limit is %s (the machine itself stood still for %s)",
 				seconds(g.survivors), r.windows[i].fault.Number, g.name(), seconds(limit), seconds(g.machine)))
 		}
 	}
@@ -95,7 +102,8 @@ func (r *run) judgeGaps(perFault []gaps) {
 func (r *run) printNodes() {
 	fmt.Fprintln(r.out, "\nNodes, idle before any load → idle at the end (most meanwhile):")
 	w := tabwriter.NewWriter(r.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tMEMORY\tGROWTH IN THE LONGEST LIFE\tOPEN FILES\tGOROUTINES\tPOSTGRESQL PROCESSES\tENDED BY ITSELF")
+	fmt.Fprintln(w, "NODE\tMEMORY\tGROWTH IN THE LONGEST LIFE\tOPEN FILES\tGOROUTINES\tPOSTGRESQL PROCESSES\tENDED "+
+		"BY ITSELF")
 	for _, n := range r.nodes {
 		b, a, all := r.before[n.k], r.after[n.k], r.samples[n.k]
 		perMinute, life := trend(all)
@@ -104,7 +112,8 @@ func (r *run) printNodes() {
 		}
 		fmt.Fprintf(w, "%s\t%s MiB\t%+.1f MiB/min in %s\t%s\t%s\t%s\t%d\n", n.name(),
 			change(func(s sample) int64 { return s.rss >> 20 }), perMinute, life.Round(time.Second),
-			change(func(s sample) int64 { return int64(s.files) }), change(func(s sample) int64 { return int64(s.goroutines) }),
+			change(func(s sample) int64 { return int64(s.files) }),
+			change(func(s sample) int64 { return int64(s.goroutines) }),
 			change(func(s sample) int64 { return int64(s.backends) }), len(n.byItself()))
 	}
 	_ = w.Flush() // out is a terminal or a buffer

@@ -62,7 +62,8 @@ func generate(r *rand.Rand, n, keys int) ([]ListTransaction, ListOptions) {
 // begin draws what a transaction will do.
 func (m *model) begin(session, keys int) *running {
 	m.now++
-	t := &running{begin: m.now, ListTransaction: ListTransaction{Session: session, Level: Level(m.r.IntN(3)), Start: int64(m.now)}}
+	t := &running{begin: m.now, ListTransaction: ListTransaction{Session: session, Level: Level(m.r.IntN(3)),
+		Start: int64(m.now)}}
 	for range 1 + m.r.IntN(4) {
 		op := ListOp{Key: uint64(min(m.r.IntN(keys), m.r.IntN(keys)))}
 		if m.r.IntN(2) == 0 {
@@ -137,7 +138,8 @@ func TestGeneratedSkew(t *testing.T) {
 		h, _ := generate(rand.New(rand.NewPCG(seed, 9)), 400, 6)
 		for i := 300; i < len(h); i++ {
 			x := &h[i]
-			if x.Outcome == OK && x.Level == Snapshot && len(x.Ops) == 2 && x.Ops[0].Append+x.Ops[1].Append == 0 && x.Ops[0].Key != x.Ops[1].Key && len(x.Ops[0].Read) > 40 {
+			if x.Outcome == OK && x.Level == Snapshot && len(x.Ops) == 2 && x.Ops[0].Append+x.Ops[1].Append == 0 &&
+				x.Ops[0].Key != x.Ops[1].Key && len(x.Ops[0].Read) > 40 {
 				x.Ops[0].Read = x.Ops[0].Read[:len(x.Ops[0].Read)-30]
 				made++
 				if len(ListAppend(h, ListOptions{})) > 0 {

@@ -95,7 +95,8 @@ func (l *lists) write() {
 			}
 			v := value{op.Key, op.Append}
 			if w, ok := l.writers[v]; ok {
-				l.add("history", []int{int(w.tx), i}, "value %d is appended twice to key %d: the history proves nothing", op.Append, op.Key)
+				l.add("history", []int{int(w.tx), i},
+					"value %d is appended twice to key %d: the history proves nothing", op.Append, op.Key)
 			}
 			if p, ok := last[op.Key]; ok {
 				l.writers[p] = writer{int32(i), false}
@@ -195,7 +196,8 @@ func (l *lists) behind() {
 		}
 		for _, op := range l.h[i].Ops {
 			k := l.keys[op.Key]
-			if op.Append == 0 || len(k.unread) == unreadMax || len(k.unread) > 0 && k.unread[len(k.unread)-1] == int32(i) {
+			if op.Append == 0 || len(k.unread) == unreadMax ||
+				len(k.unread) > 0 && k.unread[len(k.unread)-1] == int32(i) {
 				continue
 			}
 			if _, ok := l.place[value{op.Key, op.Append}]; ok {
@@ -282,7 +284,8 @@ func (l *lists) external(i int) {
 			w, ok := l.writers[value{op.Key, read[len(read)-1]}]
 			if ok && int(w.tx) != i {
 				if !w.last {
-					l.add("G1b", []int{int(w.tx), i}, "key %d was read between two appends of one transaction: %v", op.Key, read)
+					l.add("G1b", []int{int(w.tx), i}, "key %d was read between two appends of one transaction: %v",
+						op.Key, read)
 				}
 				if committed {
 					l.edges = append(l.edges, edge{w.tx, int32(i), wr})
@@ -310,7 +313,8 @@ func (l *lists) external(i int) {
 		}
 		l.edges = append(l.edges, edge{int32(i), w.tx, rw})
 		if p, ok := l.place[next]; builds && ok {
-			l.add("lost update", []int{int(w.tx), i}, "key %d was read up to %d values, but the append built on it came as number %d", op.Key, len(read), p+1)
+			l.add("lost update", []int{int(w.tx), i},
+				"key %d was read up to %d values, but the append built on it came as number %d", op.Key, len(read), p+1)
 		}
 	}
 }
@@ -337,7 +341,8 @@ func (l *lists) overlooked(i int, next value, length int) {
 	if !ok {
 		k.built[length] = builder{int32(i), placed}
 	} else if int(other.tx) != i && !(placed && other.placed) {
-		l.add("lost update", []int{int(other.tx), i}, "both read key %d with %d values, appended, and committed", next.key, length)
+		l.add("lost update", []int{int(other.tx), i}, "both read key %d with %d values, appended, and committed",
+			next.key, length)
 	}
 }
 
@@ -367,7 +372,8 @@ func (l *lists) final() {
 				continue
 			}
 			if _, ok := l.place[value{op.Key, op.Append}]; !ok {
-				l.add("lost write", []int{i}, "value %d of key %d was acknowledged but is not there in the end", op.Append, op.Key)
+				l.add("lost write", []int{i}, "value %d of key %d was acknowledged but is not there in the end",
+					op.Append, op.Key)
 			}
 		}
 	}

@@ -48,7 +48,8 @@ func parse(t *testing.T, text string) ([]ListTransaction, ListOptions) {
 		if !ok || !known {
 			t.Fatalf("bad line %q", line)
 		}
-		h = append(h, ListTransaction{Session: int(num(f[0])), Level: level, Outcome: outcome, Ops: ops, Start: int64(10 * n), End: int64(10*n + 5)})
+		h = append(h, ListTransaction{Session: int(num(f[0])), Level: level, Outcome: outcome, Ops: ops,
+			Start: int64(10 * n), End: int64(10*n + 5)})
 	}
 	return h, o
 }
@@ -186,5 +187,6 @@ func ExampleListAppend() {
 		{Session: 3, Level: Snapshot, Outcome: OK, Ops: []ListOp{{Key: 1, Read: []uint64{1, 2}}}},
 	}
 	fmt.Println(ListAppend(h, ListOptions{})[0])
-	// Output: lost update: key 1 was read up to 0 values, but the append built on it came as number 2 (transactions [0 1])
+	// Output: lost update: key 1 was read up to 0 values, but the append built on it came as number 2 (transactions [0
+	// 1])
 }

@@ -29,7 +29,8 @@ func (l *lists) sessions() {
 					unread = true
 				}
 			} else if n < s.length || s.unread && int(s.tx) != i {
-				l.add("session", []int{int(s.tx), i}, "key %d was read with %d values, but its session had read or written more", op.Key, n)
+				l.add("session", []int{int(s.tx), i},
+					"key %d was read with %d values, but its session had read or written more", op.Key, n)
 			}
 			if unread || n > s.length {
 				known[a] = state{max(n, s.length), int32(i), s.unread || unread}

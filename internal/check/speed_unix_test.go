@@ -28,7 +28,8 @@ func TestListAppendIsFast(t *testing.T) {
 		keys   int
 		strong bool
 		broken bool
-	}{{"many keys", 10_000, true, false}, {"few keys", 300, false, false}, {"broken, many keys", 10_000, false, true}, {"broken, few keys", 20, false, true}} {
+	}{{"many keys", 10_000, true, false}, {"few keys", 300, false, false}, {"broken, many keys", 10_000, false, true},
+		{"broken, few keys", 20, false, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			h, o := generate(rand.New(rand.NewPCG(3, 4)), n, c.keys)
 			if c.broken {

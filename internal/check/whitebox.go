@@ -144,7 +144,8 @@ func (w *whiteBox) reads(i int) {
 			continue
 		}
 		if want := w.at(a.Key, at); want != a.Version {
-			w.add("snapshot", []int{i}, "read version %d of key %x, but at ordinal %d it is version %d", a.Version, a.Key, at, want)
+			w.add("snapshot", []int{i}, "read version %d of key %x, but at ordinal %d it is version %d", a.Version,
+				a.Key, at, want)
 		}
 	}
 }
@@ -161,8 +162,8 @@ func (w *whiteBox) existed(key, version uint64) bool {
 	return false
 }
 
-// firstCommitter looks for another writer of the same key between snapshot and ordinal. A row that is made is not built on
-// what the snapshot shows of its key: there must be none.
+// firstCommitter looks for another writer of the same key between snapshot and ordinal. A row that is made is not built
+// on what the snapshot shows of its key: there must be none.
 func (w *whiteBox) firstCommitter(i int) {
 	t := &w.h[i]
 	first := map[uint64]bool{}
@@ -180,7 +181,8 @@ func (w *whiteBox) firstCommitter(i int) {
 		vs := w.keys[a.Key]
 		n := sort.Search(len(vs), func(j int) bool { return vs[j].seq > t.Snap })
 		if n < len(vs) && vs[n].seq < t.Seq {
-			w.add("lost update", []int{vs[n].tx, i}, "key %x was written at %d, inside (%d, %d) of another writer", a.Key, vs[n].seq, t.Snap, t.Seq)
+			w.add("lost update", []int{vs[n].tx, i}, "key %x was written at %d, inside (%d, %d) of another writer",
+				a.Key, vs[n].seq, t.Snap, t.Seq)
 		}
 	}
 }
@@ -199,7 +201,8 @@ func (w *whiteBox) sessions() {
 		}
 		l := seen[t.Session]
 		if t.Level != ReadCommitted && t.Snap < l.seen {
-			w.add("session", []int{l.tx, i}, "its snapshot %d is older than %d, which its session had seen", t.Snap, l.seen)
+			w.add("session", []int{l.tx, i}, "its snapshot %d is older than %d, which its session had seen", t.Snap,
+				l.seen)
 		}
 		now := t.Seq
 		if t.Level != ReadCommitted {
@@ -232,7 +235,8 @@ func (w *whiteBox) strong() {
 			}
 		}
 		if newest >= 0 && w.h[i].Snap < w.h[newest].Seq {
-			w.add("stale", []int{newest, i}, "its snapshot %d misses ordinal %d, acknowledged before it began", w.h[i].Snap, w.h[newest].Seq)
+			w.add("stale", []int{newest, i}, "its snapshot %d misses ordinal %d, acknowledged before it began",
+				w.h[i].Snap, w.h[newest].Seq)
 		}
 	}
 }

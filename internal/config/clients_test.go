@@ -43,7 +43,8 @@ hba_file = "clients"
 			t.Fatal(err)
 		}
 		rules, _, err := conf.ClientRules()
-		if rules == nil || c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if rules == nil || c.want == "" && err != nil ||
+			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q with %q: %v, want %q", c.rules, c.more, err, c.want)
 		}
 	}
@@ -75,10 +76,12 @@ func TestLogFormat(t *testing.T) {
 	if err := conf.Validate(); err == nil || !strings.Contains(err.Error(), "log_format") {
 		t.Error(err)
 	}
-	for files, want := range map[int]string{0: "", 2: "", 1: "postgres_log_files is 1", -3: "postgres_log_files is -3"} {
+	for files, want := range map[int]string{0: "", 2: "", 1: "postgres_log_files is 1",
+		-3: "postgres_log_files is -3"} {
 		conf := valid()
 		conf.Limits.PostgresLogFiles = files
-		if err := conf.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := conf.Validate(); want == "" && err != nil ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d: %v", files, err)
 		}
 	}

@@ -25,15 +25,16 @@ type Config struct {
 	Secret       string `toml:"secret"`        // shared by all members; proves membership
 	SecretFile   string `toml:"secret_file"`   // file that holds it, instead; see Secrets
 	Database     string `toml:"database"`      // the replicated database; default "postgres"
-	SequenceStep int    `toml:"sequence_step"` // most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
+	// most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
+	SequenceStep int    `toml:"sequence_step"`
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
 	DrainTimeout string `toml:"drain_timeout"` // for open transactions when the node is told to stop; default "10s"
 	LogFormat    string `toml:"log_format"`    // text, json; default text
 	HBAFile      string `toml:"hba_file"`      // rules for clients, in the form of pg_hba.conf; empty: none, see README
 	// ApplicationNameAddHost adds " - address:port" of the client to the application_name with which a session begins.
 	ApplicationNameAddHost bool `toml:"application_name_add_host"`
-	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor while what it does fits on it. Who
-	// catches up rests, so that the others can work.
+	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor
+	// while what it does fits on it. Who catches up rests, so that the others can work.
 	SharesMachine bool     `toml:"shares_machine"`
 	Members       []Member `toml:"members"`
 	Postgres      Postgres `toml:"postgres"`
@@ -53,9 +54,10 @@ type Member struct {
 
 // Postgres describes the managed local server.
 type Postgres struct {
-	BinDir     string            `toml:"bin_dir"`     // empty: the system's ≥ 15, else a pinned download
-	NoSystem   bool              `toml:"no_system"`   // never use the system's binaries
-	CloneFrom  string            `toml:"clone_from"`  // connection string of the donor for the first start; empty: a new database
+	BinDir   string `toml:"bin_dir"`   // empty: the system's ≥ 15, else a pinned download
+	NoSystem bool   `toml:"no_system"` // never use the system's binaries
+	// connection string of the donor for the first start; empty: a new database
+	CloneFrom  string            `toml:"clone_from"`
 	AllowTrust bool              `toml:"allow_trust"` // let in clients whom PostgreSQL asks for no password
 	Settings   map[string]string `toml:"settings"`    // added to postgresql.conf
 }
@@ -80,35 +82,46 @@ type Limits struct {
 	BatchBytes      int   `toml:"batch_bytes"`       // default 512 KiB
 	CertifyKeys     int   `toml:"certify_keys"`      // keys remembered; equal on all members, for ever; default 1048576
 	LogSegmentBytes int64 `toml:"log_segment_bytes"` // default 64 MiB
-	LogRetention    int64 `toml:"log_retention"`     // bytes of the log kept for members that were away; at least four segments; default 1 GiB
+	// bytes of the log kept for members that were away; at least four segments; default 1 GiB
+	LogRetention    int64 `toml:"log_retention"`
 	PendingItems    int   `toml:"pending_items"`     // transactions waiting to be ordered; default 65536
 	ApplyQueueBytes int   `toml:"apply_queue_bytes"` // ordered and not yet being applied; default 64 MiB
 	MemberQueue     int   `toml:"member_queue"`      // bytes queued for one member; default 64 MiB
 
-	LargeTransactions int `toml:"large_transactions"` // of more than 16 MiB that a member keeps at once for its sessions; default 4
+	// of more than 16 MiB that a member keeps at once for its sessions; default 4
+	LargeTransactions int `toml:"large_transactions"`
 
-	PostgresLogBytes int `toml:"postgres_log_bytes"` // of postgres.log, beyond which it is moved aside; default 64 MiB, -1: never
+	// of postgres.log, beyond which it is moved aside; default 64 MiB, -1: never
+	PostgresLogBytes int `toml:"postgres_log_bytes"`
 	PostgresLogFiles int `toml:"postgres_log_files"` // that are kept of it, the present one included; default 8
 
-	Channels    int `toml:"channels"`     // that the sessions of one member listen to; default 1000
-	NotifyQueue int `toml:"notify_queue"` // bytes of notifications waiting to be ordered, or to be passed on; default 64 MiB
+	Channels int `toml:"channels"` // that the sessions of one member listen to; default 1000
+	// bytes of notifications waiting to be ordered, or to be passed on; default 64 MiB
+	NotifyQueue int `toml:"notify_queue"`
 
 	// LockLeaseMs is after how long without a word of it the others release a node's advisory locks;
 	// its own sessions have lost them after half of that. Default 10000.
 	LockLeaseMs     int `toml:"lock_lease_ms"`
 	CommitTimeoutMs int `toml:"commit_timeout_ms"` // that a COMMIT waits for a majority; default 30000
 
-	FlowLag             int `toml:"flow_lag"`              // transactions a member may have yet to apply before others are slowed; default 5000
-	FlowLagBytes        int `toml:"flow_lag_bytes"`        // the same in bytes; default 64 MiB
-	FlowDelayMaxMs      int `toml:"flow_delay_max_ms"`     // by which one transaction is slowed at most; default 50
-	FlowMinorityPercent int `toml:"flow_minority_percent"` // of throughput given up at most for members a majority can do without; default 20
+	// transactions a member may have yet to apply before others are slowed; default 5000
+	FlowLag        int `toml:"flow_lag"`
+	FlowLagBytes   int `toml:"flow_lag_bytes"`    // the same in bytes; default 64 MiB
+	FlowDelayMaxMs int `toml:"flow_delay_max_ms"` // by which one transaction is slowed at most; default 50
+	// of throughput given up at most for members a majority can do without; default 20
+	FlowMinorityPercent int `toml:"flow_minority_percent"`
 
-	AuditPercent   int `toml:"audit_percent"`    // of the time that comparing the members' copies may take, while it goes on; default 1
+	// of the time that comparing the members' copies may take, while it goes on; default 1
+	AuditPercent   int `toml:"audit_percent"`
 	AuditIntervalS int `toml:"audit_interval_s"` // from one such comparison to the next; default 3600
 
-	BlindWrites  int `toml:"blind_writes"`  // 1: an UPDATE that need not see its row is ordered first and carried out by all members alike; default 1, -1: it is not
-	Additions    int `toml:"additions"`     // rows of which a member knows enough that transactions may add to them at COMMIT, without conflicts; default 4096
-	TurnsPercent int `toml:"turns_percent"` // of a member's transactions that may lose before fewer of them run at once; default 40
+	// 1: an UPDATE that need not see its row is ordered first and carried out by all members alike; default 1, -1: it
+	// is not
+	BlindWrites int `toml:"blind_writes"`
+	// rows of which a member knows enough that transactions may add to them at COMMIT, without conflicts; default 4096
+	Additions int `toml:"additions"`
+	// of a member's transactions that may lose before fewer of them run at once; default 40
+	TurnsPercent int `toml:"turns_percent"`
 }
 
 // Load reads and validates a file.
@@ -163,7 +176,8 @@ func (c *Config) Validate() error {
 	case len(c.Secret) < secretBytesMin:
 		return errors.New("secret is missing or shorter than 16 characters")
 	case int(c.Member) > c.SequenceStep:
-		return fmt.Errorf("member %d is above sequence_step %d, so its sequences would collide with another member's", c.Member, c.SequenceStep)
+		return fmt.Errorf("member %d is above sequence_step %d, so its sequences would collide with another member's",
+			c.Member, c.SequenceStep)
 	}
 	for what, a := range map[string]string{"listen": c.Listen, "member_listen": c.MemberListen} {
 		if _, _, err := net.SplitHostPort(a); err != nil {
@@ -190,17 +204,23 @@ const logSegmentsMin = 4
 
 // validate refuses what cannot work. The defaults are filled in already.
 func (l *Limits) validate() error {
-	for name, v := range map[string]int{"sessions": l.Sessions, "databases": l.Databases, "writeset_bytes": l.WritesetBytes, "large_transactions": l.LargeTransactions, "group_items": l.GroupItems, "group_bytes": l.GroupBytes,
-		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys, "log_segment_bytes": int(l.LogSegmentBytes),
-		"pending_items": l.PendingItems, "apply_queue_bytes": l.ApplyQueueBytes, "member_queue": l.MemberQueue,
-		"channels": l.Channels, "audit_interval_s": l.AuditIntervalS, "notify_queue": l.NotifyQueue, "lock_lease_ms": l.LockLeaseMs} {
+	for name, v := range map[string]int{"sessions": l.Sessions, "databases": l.Databases,
+		"writeset_bytes": l.WritesetBytes, "large_transactions": l.LargeTransactions, "group_items": l.GroupItems,
+		"group_bytes": l.GroupBytes,
+		"batch_items": l.BatchItems, "batch_bytes": l.BatchBytes, "certify_keys": l.CertifyKeys,
+		"log_segment_bytes": int(l.LogSegmentBytes),
+		"pending_items":     l.PendingItems, "apply_queue_bytes": l.ApplyQueueBytes, "member_queue": l.MemberQueue,
+		"channels": l.Channels, "audit_interval_s": l.AuditIntervalS, "notify_queue": l.NotifyQueue,
+		"lock_lease_ms": l.LockLeaseMs} {
 		if v < 0 {
 			return fmt.Errorf("%s is %d: it cannot be switched off", name, v)
 		}
 	}
-	for name, v := range map[string]int{"commit_timeout_ms": l.CommitTimeoutMs, "flow_lag": l.FlowLag, "flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
+	for name, v := range map[string]int{"commit_timeout_ms": l.CommitTimeoutMs, "flow_lag": l.FlowLag,
+		"flow_lag_bytes": l.FlowLagBytes, "flow_delay_max_ms": l.FlowDelayMaxMs,
 		"postgres_log_bytes":    l.PostgresLogBytes,
-		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent, "additions": l.Additions, "blind_writes": l.BlindWrites, "audit_percent": l.AuditPercent} {
+		"flow_minority_percent": l.FlowMinorityPercent, "turns_percent": l.TurnsPercent, "additions": l.Additions,
+		"blind_writes": l.BlindWrites, "audit_percent": l.AuditPercent} {
 		if v < -1 {
 			return fmt.Errorf("%s is %d: use -1 to switch it off", name, v)
 		}
@@ -209,11 +229,14 @@ func (l *Limits) validate() error {
 	case l.LogRetention < -1:
 		return fmt.Errorf("log_retention is %d: use -1 to keep the whole log", l.LogRetention)
 	case l.LogRetention >= 0 && l.LogRetention/logSegmentsMin < l.LogSegmentBytes:
-		return fmt.Errorf("log_retention is %d, less than %d times log_segment_bytes (%d): the log is freed by whole segments", l.LogRetention, logSegmentsMin, l.LogSegmentBytes)
+		return fmt.Errorf("log_retention is %d, less than %d times log_segment_bytes (%d): the log is freed by whole "+
+			"segments", l.LogRetention, logSegmentsMin, l.LogSegmentBytes)
 	case l.FlowLag > l.CertifyKeys/10:
-		return fmt.Errorf("certify_keys is %d, less than ten times flow_lag (%d): a member that lags by that much could not get a transaction certified any more", l.CertifyKeys, l.FlowLag)
+		return fmt.Errorf("certify_keys is %d, less than ten times flow_lag (%d): a member that lags by that much "+
+			"could not get a transaction certified any more", l.CertifyKeys, l.FlowLag)
 	case l.FlowDelayMaxMs > 10_000:
-		return fmt.Errorf("flow_delay_max_ms is %d: clients take a COMMIT that hangs for more than ten seconds for a failure", l.FlowDelayMaxMs)
+		return fmt.Errorf("flow_delay_max_ms is %d: clients take a COMMIT that hangs for more than ten seconds for a "+
+			"failure", l.FlowDelayMaxMs)
 	case l.AuditPercent > 100:
 		return fmt.Errorf("audit_percent is %d: use 100 at most, or -1 to switch it off", l.AuditPercent)
 	case l.BlindWrites > 1:
@@ -221,7 +244,8 @@ func (l *Limits) validate() error {
 	case l.TurnsPercent > 100:
 		return fmt.Errorf("turns_percent is %d: use -1 to switch it off", l.TurnsPercent)
 	case l.FlowMinorityPercent > 90:
-		return fmt.Errorf("flow_minority_percent is %d: use 90 at most, or members that a majority can do without would stop it", l.FlowMinorityPercent)
+		return fmt.Errorf("flow_minority_percent is %d: use 90 at most, or members that a majority can do without "+
+			"would stop it", l.FlowMinorityPercent)
 	}
 	return nil
 }
@@ -270,10 +294,14 @@ func (c *Config) defaults() {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 256 << 20}, {&l.LargeTransactions, 4}, {&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
-		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536}, {&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
+	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 256 << 20}, {&l.LargeTransactions, 4},
+		{&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
+		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536},
+		{&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},
 		{&l.PostgresLogBytes, 64 << 20}, {&l.PostgresLogFiles, 8},
-		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20}, {&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}, {&l.Additions, 4096}, {&l.BlindWrites, 1}, {&l.AuditPercent, 1}, {&l.AuditIntervalS, 3600}} {
+		{&l.CommitTimeoutMs, 30_000}, {&l.LockLeaseMs, 10_000}, {&l.FlowLag, 5000}, {&l.FlowLagBytes, 64 << 20},
+		{&l.FlowDelayMaxMs, 50}, {&l.FlowMinorityPercent, 20}, {&l.TurnsPercent, 40}, {&l.Additions, 4096},
+		{&l.BlindWrites, 1}, {&l.AuditPercent, 1}, {&l.AuditIntervalS, 3600}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

@@ -6,7 +6,8 @@ import (
 )
 
 func valid() *Config {
-	return &Config{Cluster: "c", Member: 1, DataDir: "/d", Listen: "h:1", MemberListen: "h:2", Secret: "sixteen characters",
+	return &Config{Cluster: "c", Member: 1, DataDir: "/d", Listen: "h:1", MemberListen: "h:2",
+		Secret:  "sixteen characters",
 		Members: []Member{{Member: 1, Name: "a", Address: "h:2"}}}
 }
 
@@ -23,7 +24,8 @@ func TestLimits(t *testing.T) {
 		{func(l *Limits) { l.LogSegmentBytes = -1 }, "log_segment_bytes is -1"},
 		{func(l *Limits) { l.LogRetention = -1 }, ""},
 		{func(l *Limits) { l.LogRetention = -2 }, "log_retention is -2: use -1"},
-		{func(l *Limits) { l.LogRetention = 4<<26 - 1 }, "log_retention is 268435455, less than 4 times log_segment_bytes (67108864)"},
+		{func(l *Limits) { l.LogRetention = 4<<26 - 1 },
+			"log_retention is 268435455, less than 4 times log_segment_bytes (67108864)"},
 		{func(l *Limits) { l.LogRetention = 4 << 26 }, ""},
 		{func(l *Limits) { l.LogRetention, l.LogSegmentBytes = 256<<10, 64<<10 }, ""},
 		{func(l *Limits) { l.LogSegmentBytes = 512 << 20 }, "log_retention is 1073741824, less than 4"},

@@ -51,8 +51,8 @@ const (
 	secretsMax     = 2 // the one that is used, and the one that is exchanged
 )
 
-// Secrets reads what members prove themselves with: the lines of secret_file, one, or two while the secret is exchanged, or
-// the one that is in the configuration.
+// Secrets reads what members prove themselves with: the lines of secret_file, one, or two while the secret is
+// exchanged, or the one that is in the configuration.
 func (c *Config) Secrets() ([]string, error) {
 	if c.SecretFile == "" {
 		return []string{c.Secret}, nil
@@ -69,14 +69,16 @@ func (c *Config) Secrets() ([]string, error) {
 	}
 	for _, s := range secrets {
 		if len(s) < secretBytesMin {
-			return nil, fmt.Errorf("secret_file %s has a secret that is shorter than %d characters", c.SecretFile, secretBytesMin)
+			return nil, fmt.Errorf("secret_file %s has a secret that is shorter than %d characters", c.SecretFile,
+				secretBytesMin)
 		}
 	}
 	switch {
 	case len(secrets) == 0:
 		return nil, errors.New("secret_file " + c.SecretFile + " is empty")
 	case len(secrets) > secretsMax:
-		return nil, fmt.Errorf("secret_file %s has %d lines: one secret, or two while it is exchanged", c.SecretFile, len(secrets))
+		return nil, fmt.Errorf("secret_file %s has %d lines: one secret, or two while it is exchanged", c.SecretFile,
+			len(secrets))
 	}
 	return secrets, nil
 }

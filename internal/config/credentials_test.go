@@ -22,11 +22,13 @@ func TestSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := c.Secrets()
-		if strings.Join(got, "|") != x.want || (err == nil) != (x.wrong == "") || err != nil && !strings.Contains(err.Error(), x.wrong) {
+		if strings.Join(got, "|") != x.want || (err == nil) != (x.wrong == "") ||
+			err != nil && !strings.Contains(err.Error(), x.wrong) {
 			t.Errorf("%q: %q, %v, want %q, %q", x.text, got, err, x.want, x.wrong)
 		}
 	}
-	if got, err := (&Config{Secret: "in the configuration"}).Secrets(); err != nil || len(got) != 1 || got[0] != "in the configuration" {
+	if got, err := (&Config{Secret: "in the configuration"}).Secrets(); err != nil || len(got) != 1 ||
+		got[0] != "in the configuration" {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -44,7 +46,8 @@ func TestLoadCredentials(t *testing.T) {
 	for _, x := range []struct{ head, tail, wrong string }{
 		{`secret_file = "` + secret + `"`, "", ""},
 		{`secret = "sixteen characters"`, "", ""},
-		{`secret = "sixteen characters"` + "\n" + `secret_file = "` + secret + `"`, "", "secret and secret_file are both given"},
+		{`secret = "sixteen characters"` + "\n" + `secret_file = "` + secret + `"`, "",
+			"secret and secret_file are both given"},
 		{`secret_file = "` + secret + `.not"`, "", "no such file"},
 		{"", "", "secret is missing"},
 		{`secret = "sixteen characters"`, "[member_tls]\ncert = \"c\"\nkey = \"k\"\nca = \"a\"\n", ""},

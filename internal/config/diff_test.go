@@ -15,14 +15,16 @@ func TestDiff(t *testing.T) {
 	b.LogLevel, b.Limits.Sessions, b.ClientTLS.Key, b.Members[0].Name = "debug", 7, "k", "other"
 	a.Postgres.Settings = map[string]string{"same": "1", "less": "1", "other": "1"}
 	b.Postgres.Settings = map[string]string{"same": "1", "more": "", "other": "2"}
-	if got, want := fmt.Sprint(Diff(a, b)), "[client_tls.key limits.sessions log_level members postgres.settings.less postgres.settings.more postgres.settings.other]"; got != want {
+	if got, want := fmt.Sprint(Diff(a, b)), "[client_tls.key limits.sessions log_level members "+
+		"postgres.settings.less postgres.settings.more postgres.settings.other]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 // TestDrainTimeout: a time with its unit.
 func TestDrainTimeout(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": 10 * time.Second, "0s": 0, "1m30s": 90 * time.Second, "10": -1, "-1s": -1, "soon": -1} {
+	for text, want := range map[string]time.Duration{"": 10 * time.Second, "0s": 0, "1m30s": 90 * time.Second, "10": -1,
+		"-1s": -1, "soon": -1} {
 		c := valid()
 		c.DrainTimeout = text
 		if err := c.Validate(); (err == nil) != (want >= 0) || err == nil && c.Drain() != want {

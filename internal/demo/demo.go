@@ -164,8 +164,9 @@ func (c *Cluster) configure() error {
 			return fmt.Errorf("client port of node %d: %w; choose another --base-port", k, err)
 		}
 		cfg := config.Config{
-			Cluster: "demo", Member: uint32(k), DataDir: c.nodeDir(k), Listen: c.Address(k), MemberListen: members[k-1].Address,
-			Secret: secret, Members: members, LogLevel: c.o.LogLevel, SharesMachine: c.o.Nodes > 1,
+			Cluster: "demo", Member: uint32(k), DataDir: c.nodeDir(k), Listen: c.Address(k),
+			MemberListen: members[k-1].Address,
+			Secret:       secret, Members: members, LogLevel: c.o.LogLevel, SharesMachine: c.o.Nodes > 1,
 			Postgres: config.Postgres{BinDir: c.build.BinDir, AllowTrust: true},
 		}
 		if k > 1 {
@@ -276,7 +277,8 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	if c.o.Nodes > 1 {
-		if err := c.await(ctx, 1, c.Server(1).ConnString("postgres", "postgres"), "SELECT ordinal FROM tutti.progress"); err != nil {
+		if err := c.await(ctx, 1, c.Server(1).ConnString("postgres", "postgres"),
+			"SELECT ordinal FROM tutti.progress"); err != nil {
 			return err
 		}
 	}

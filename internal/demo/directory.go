@@ -34,8 +34,8 @@ func directory(o Options) (dir string, remove func() error, err error) {
 	return dir, keep, os.MkdirAll(dir, 0o755)
 }
 
-// ephemeral makes a directory that is removed at the end: a temporary one, or the given one, which must have nothing in it
-// that would be lost.
+// ephemeral makes a directory that is removed at the end: a temporary one, or the given one, which must have nothing in
+// it that would be lost.
 func ephemeral(dir string) (string, func() error, error) {
 	if dir == "" {
 		dir, err := os.MkdirTemp("", "tutti-demo-")
@@ -53,7 +53,8 @@ func ephemeral(dir string) (string, func() error, error) {
 	case err != nil:
 		return "", nil, err
 	case len(files) > 0:
-		return "", nil, fmt.Errorf("--dir %s is not empty (%s), and --ephemeral would remove it at the end: give a new directory", dir, files[0].Name())
+		return "", nil, fmt.Errorf("--dir %s is not empty (%s), and --ephemeral would remove it at the end: give a "+
+			"new directory", dir, files[0].Name())
 	}
 	return dir, func() error { return os.RemoveAll(dir) }, os.MkdirAll(dir, 0o755)
 }
@@ -72,7 +73,8 @@ func lockDir(dir string) (*flock.Flock, error) {
 	owner := filepath.Join(dir, "demo.pid")
 	if !mine {
 		pid, _ := os.ReadFile(owner) // only for the message
-		return nil, fmt.Errorf("%w %s (process %s): stop it, or give another --dir and --base-port", errInUse, dir, strings.TrimSpace(string(pid)))
+		return nil, fmt.Errorf("%w %s (process %s): stop it, or give another --dir and --base-port", errInUse, dir,
+			strings.TrimSpace(string(pid)))
 	}
 	return l, renameio.WriteFile(owner, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o644)
 }

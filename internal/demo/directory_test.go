@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestDirectory (D3): an ephemeral directory is the given one, goes away at the end, and is refused if something is in it.
+// TestDirectory (D3): an ephemeral directory is the given one, goes away at the end, and is refused if something is in
+// it.
 func TestDirectory(t *testing.T) {
 	base := t.TempDir()
 	fresh := filepath.Join(base, "a", "fresh")
@@ -21,7 +22,8 @@ func TestDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := directory(Options{Dir: fresh, Ephemeral: true}); err == nil || !strings.Contains(err.Error(), "is not empty (file)") {
+	if _, _, err := directory(Options{Dir: fresh, Ephemeral: true}); err == nil ||
+		!strings.Contains(err.Error(), "is not empty (file)") {
 		t.Errorf("a directory that is not empty would be removed: %v", err)
 	}
 	if err := remove(); err != nil {
@@ -30,7 +32,8 @@ func TestDirectory(t *testing.T) {
 	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", fresh, err)
 	}
-	if dir, remove, err = directory(Options{Ephemeral: true}); err != nil || !strings.HasPrefix(dir, os.TempDir()) || remove() != nil {
+	if dir, remove, err = directory(Options{Ephemeral: true}); err != nil || !strings.HasPrefix(dir, os.TempDir()) ||
+		remove() != nil {
 		t.Errorf("%s, %v", dir, err)
 	}
 	if dir, remove, err = directory(Options{Dir: fresh}); err != nil || dir != fresh || remove() != nil {

@@ -8,7 +8,8 @@
 // Invariants:
 //
 //	A1  The first rule that matches decides. A client without a rule is refused.
-//	A2  A file is taken as a whole or not at all: one line that cannot be read, or cannot be honoured, refuses the file.
+//	A2  A file is taken as a whole or not at all: one line that cannot be read, or cannot be honoured, refuses the
+//	    file.
 //	A3  Names are compared as PostgreSQL compares them: cut to 63 bytes, byte by byte, keywords only without quotes.
 //	A4  A question that cannot be answered (who is a member of a role) refuses the client.
 //

@@ -63,17 +63,18 @@ func TestWhole(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"host all all 10.1/16 reject\n":                           `invalid IP address "10.1"`,
-		"host all /^a all reject\n":                               "regular expressions are not possible here",
-		"include other\n":                                         "include is not possible here",
-		"host all all all reject \\\n":                            "the last line ends with a backslash",
-		"host all all all reject\x00\n":                           "zero byte",
-		"host all @hba all reject\n":                              "deep",
-		"host all @missing all reject\n":                          "does not exist",
-		"host all " + strings.Repeat("u", 256) + " all reject\n":  "more than 255 bytes",
-		"hostssl all all all cert map=m\n":                        `authentication option "map" is not possible here`,
-		"hostssl all all all scram-sha-256 clientname=DN\n":       "clientname=DN is not possible here",
-		"host all all all scram-sha-256 clientcert=verify-full\n": `clientcert can only be configured for "hostssl" rows`,
+		"host all all 10.1/16 reject\n":                          `invalid IP address "10.1"`,
+		"host all /^a all reject\n":                              "regular expressions are not possible here",
+		"include other\n":                                        "include is not possible here",
+		"host all all all reject \\\n":                           "the last line ends with a backslash",
+		"host all all all reject\x00\n":                          "zero byte",
+		"host all @hba all reject\n":                             "deep",
+		"host all @missing all reject\n":                         "does not exist",
+		"host all " + strings.Repeat("u", 256) + " all reject\n": "more than 255 bytes",
+		"hostssl all all all cert map=m\n":                       `authentication option "map" is not possible here`,
+		"hostssl all all all scram-sha-256 clientname=DN\n":      "clientname=DN is not possible here",
+		"host all all all scram-sha-256 " +
+			"clientcert=verify-full\n": `clientcert can only be configured for "hostssl" rows`,
 	} {
 		if _, err := load("/d/hba", files{"/d/hba": text}.read); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
@@ -92,7 +93,8 @@ func TestCheck(t *testing.T) {
 		without func(*Capabilities)
 		want    string
 	}{
-		{"host all all all trust\n", func(c *Capabilities) { c.Trust = false }, "line 1: trust needs allow_trust = true"},
+		{"host all all all trust\n", func(c *Capabilities) { c.Trust = false },
+			"line 1: trust needs allow_trust = true"},
 		{"\nhostssl all all all cert\n", func(c *Capabilities) { c.Verify = false },
 			"line 2: certificates of clients need ca"},
 		{"hostssl all all all scram-sha-256 clientcert=verify-ca\n", func(c *Capabilities) { c.Verify = false },
@@ -187,7 +189,8 @@ func TestNames(t *testing.T) {
 	d := &dns{names: map[string][]string{"10.0.0.1": {"Db.Example.org."}, "10.0.0.2": {"db.example.org."}},
 		addresses: map[string][]string{"Db.Example.org": {"10.0.0.9", "10.0.0.1"}}}
 	r := rules(t,
-		"host all all 10.0.0.7/32 reject\nhost all all example.org reject\nhost all all db.example.org trust\nhost all all .example.ORG reject\nhost all all .org trust\n")
+		"host all all 10.0.0.7/32 reject\nhost all all example.org reject\nhost all all db.example.org trust\nhost "+
+			"all all .example.ORG reject\nhost all all .org trust\n")
 	for address, want := range map[string]int{"10.0.0.7": 1, "10.0.0.1": 3, "10.0.0.2": 0, "10.0.0.3": 0,
 		"::ffff:10.0.0.1": 3} {
 		c := client(address)

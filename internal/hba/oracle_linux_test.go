@@ -117,7 +117,8 @@ var (
 		"0.0.0.0/0", "::1/128", "::/0", "127.0.0.2 255.255.255.255", "127.0.0.7 255.0.255.0",
 		"fe80::1/10", "::ffff:127.0.0.1/128", "::1 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "127.0.0.1/0"}
 	wrongAddresses = []string{"127.0.0.1", "127.0.0.1/33", "127.0.0.1/", "127.0.0.1/x", "host.example/8",
-		"127.0.0.1 ::1", "::1 255.0.0.0", "127.0.0.1,127.0.0.2", "host.example", ".example", "127.0.0.1 mask", "::1/129",
+		"127.0.0.1 ::1", "::1 255.0.0.0", "127.0.0.1,127.0.0.2", "host.example", ".example", "127.0.0.1 mask",
+		"::1/129",
 		"::1/-1"}
 	methodWords = []string{"trust", "reject", "scram-sha-256", "md5", "password"}
 )
@@ -126,7 +127,8 @@ var (
 func (o *oracle) rule() string {
 	gap := func() string { return o.one(" ", "\t", "   ", " \t ", "\\\n ", " \\\n") }
 	return o.one("host", "host", "host", "hostnossl", "hostssl",
-		"hostnogssenc") + gap() + o.names(databaseWords...) + gap() + o.names(userWords...) + gap() + o.one(addressWords...) + gap() +
+		"hostnogssenc") + gap() + o.names(databaseWords...) + gap() + o.names(userWords...) + gap() +
+		o.one(addressWords...) + gap() +
 		o.one(methodWords...) + o.one("", " # why", "#", " \r")
 }
 
@@ -138,8 +140,9 @@ func (o *oracle) words() string {
 		i := o.random.IntN(len(line))
 		line = slices.Delete(line, i, i+1)
 	case 1:
-		line = slices.Insert(line, o.random.IntN(len(line)), o.one("x", ",", ",x", `"`, `""`, "all", "#", "a,b", `a"b c"d`,
-			`"a"b`, `a""`))
+		line = slices.Insert(line, o.random.IntN(len(line)),
+			o.one("x", ",", ",x", `"`, `""`, "all", "#", "a,b", `a"b c"d`,
+				`"a"b`, `a""`))
 	case 2:
 		line = []string{o.one("host", "hostssl"), "all", "all", o.one(wrongAddresses...), "trust"}
 	case 3:
@@ -147,8 +150,9 @@ func (o *oracle) words() string {
 			o.one("clientcert=verify-full", "clientcert=verify-ca", "clientcert=no", "clientcert",
 				"clientcert=verify-ca,clientname=CN", `"clientcert=verify-full"`))
 	case 4:
-		line = []string{o.one("host", "hostnossl"), "all all all", o.one("cert", "peer", "clientcert=verify-ca", "magic",
-			"Trust", `"trust"`, "trust,reject", "ident", "trust clientcert=verify-ca")}
+		line = []string{o.one("host", "hostnossl"), "all all all",
+			o.one("cert", "peer", "clientcert=verify-ca", "magic",
+				"Trust", `"trust"`, "trust,reject", "ident", "trust clientcert=verify-ca")}
 	case 5:
 		line = []string{o.one("local all all peer", "local all trust", "local replication postgres trust",
 			"socket all all trust", "host,local all all all trust", "hostgssenc all all all trust", "", "# host", " ,",
@@ -174,7 +178,8 @@ func TestParsedAsPostgreSQL(t *testing.T) {
 		ours, theirs := o.ours(), o.theirs()
 		for number := 1; number <= strings.Count(text, "\n"); number++ {
 			if ours[number] != theirs[number] {
-				t.Errorf("line %d of\n%s\nis      %s\nbut for PostgreSQL %s", number, text, ours[number], theirs[number])
+				t.Errorf("line %d of\n%s\nis      %s\nbut for PostgreSQL %s", number, text, ours[number],
+					theirs[number])
 				return
 			}
 			switch ours[number] {
@@ -231,7 +236,8 @@ func (o *oracle) ours() map[int]string {
 func (o *oracle) theirs() map[int]string {
 	o.Helper()
 	rows, err := o.conn.Query(context.Background(),
-		"SELECT line_number, type, database, user_name, coalesce(address, ''), coalesce(netmask, ''), auth_method, options, error FROM pg_hba_file_rules")
+		"SELECT line_number, type, database, user_name, coalesce(address, ''), coalesce(netmask, ''), auth_method, "+
+			"options, error FROM pg_hba_file_rules")
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -261,7 +267,8 @@ func (o *oracle) theirs() map[int]string {
 				}
 				return s
 			}
-			out[number] = fmt.Sprintf("%s %q %q %s %s %s %s", *kind, databases, users, plain(*address), plain(*mask), *method,
+			out[number] = fmt.Sprintf("%s %q %q %s %s %s %s", *kind, databases, users, plain(*address), plain(*mask),
+				*method,
 				certificate)
 			return nil
 		})
@@ -275,7 +282,8 @@ func (o *oracle) theirs() map[int]string {
 func TestFoundAsPostgreSQL(t *testing.T) {
 	o := newOracle(t)
 	o.server.Exec(t, "", "CREATE ROLE team", "CREATE ROLE sub ROLE team", "DROP ROLE sub",
-		"CREATE ROLE sub IN ROLE team", "CREATE ROLE alice LOGIN IN ROLE team", "CREATE ROLE bob LOGIN SUPERUSER IN ROLE sub")
+		"CREATE ROLE sub IN ROLE team", "CREATE ROLE alice LOGIN IN ROLE team",
+		"CREATE ROLE bob LOGIN SUPERUSER IN ROLE sub")
 	members := map[string][]string{"alice": {"team"}, "bob": {"sub", "team"}, "sub": {"team"}}
 	known := []string{"alice", "bob", "sub", "team"}
 	member := func(role, of string) (bool, error) {
@@ -301,9 +309,11 @@ func TestFoundAsPostgreSQL(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, text)
 		}
 		for range 20 {
-			c := Client{Address: netip.MustParseAddr(o.one(sources...)), Database: o.one("", "postgres", "alice", "team",
-				`te"am`, "all", "replication"), User: o.one("alice", "bob", "team", "nobody", "all", "+team", "Bob", "sub",
-				strings.Repeat("n", 70)), TLS: o.random.IntN(5) == 0, Member: member}
+			c := Client{Address: netip.MustParseAddr(o.one(sources...)),
+				Database: o.one("", "postgres", "alice", "team",
+					`te"am`, "all", "replication"), User: o.one("alice", "bob", "team", "nobody", "all", "+team", "Bob",
+					"sub",
+					strings.Repeat("n", 70)), TLS: o.random.IntN(5) == 0, Member: member}
 			rule, err := rules.Find(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
@@ -389,7 +399,8 @@ func (o *oracle) ask(c Client) string {
 		o.Fatal(err)
 	}
 	if head[0] == 'R' {
-		return map[uint32]string{0: "trust", 3: "password", 5: "md5", 10: "scram-sha-256"}[binary.BigEndian.Uint32(head[5:])]
+		return map[uint32]string{0: "trust", 3: "password", 5: "md5",
+			10: "scram-sha-256"}[binary.BigEndian.Uint32(head[5:])]
 	}
 	rest, _ := io.ReadAll(conn)
 	if strings.Contains(string(rest), "no pg_hba.conf entry for host") {

@@ -28,8 +28,8 @@ type Rule struct {
 	Line   int
 	Type   string // local, host, hostssl, hostnossl, hostgssenc, hostnogssenc
 	Method string
-	// Certificate asks for a certificate of the client: "", "verify-ca", or "verify-full", where its common name must be
-	// the user's.
+	// Certificate asks for a certificate of the client: "", "verify-ca", or "verify-full", where its common name must
+	// be the user's.
 	Certificate string
 
 	databases, users []token
@@ -111,13 +111,16 @@ func (r *Rules) Check(c Capabilities) (warnings []string, err error) {
 		case rule.Method == Trust && !c.Trust:
 			err = errors.New("trust needs allow_trust = true in [postgres]")
 		case !slices.Contains([]string{Trust, Reject, SCRAM, MD5, Cert}, rule.Method):
-			err = fmt.Errorf("method %s is not possible here: use scram-sha-256, md5, cert, reject or trust", rule.Method)
+			err = fmt.Errorf("method %s is not possible here: use scram-sha-256, md5, cert, reject or trust",
+				rule.Method)
 		case rule.Certificate != "" && !c.Verify:
 			err = errors.New("certificates of clients need ca in [client_tls]")
 		case rule.Type == "hostssl" && !c.TLS:
-			warnings = append(warnings, fmt.Sprintf("%v: hostssl matches nobody, as [client_tls] has no certificate", rule))
+			warnings = append(warnings, fmt.Sprintf("%v: hostssl matches nobody, as [client_tls] has no certificate",
+				rule))
 		case rule.Type == "hostgssenc":
-			warnings = append(warnings, fmt.Sprintf("%v: hostgssenc matches nobody, as GSSAPI encryption is not possible here",
+			warnings = append(warnings, fmt.Sprintf("%v: hostgssenc matches nobody, as GSSAPI encryption is not "+
+				"possible here",
 				rule))
 		}
 		if err != nil {

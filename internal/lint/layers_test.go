@@ -32,7 +32,8 @@ var layers = mustReadLayers()
 
 // testTools are what test files may import from third parties beside what any package may.
 var testTools = []string{
-	"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/pmezard/go-difflib/difflib",
+	"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak",
+	"github.com/pmezard/go-difflib/difflib",
 }
 
 // testDatabase is what tests of any package may use to find and prepare a real PostgreSQL.

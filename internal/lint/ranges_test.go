@@ -57,7 +57,8 @@ func checkRanges(pkg string, sources []source, lookup importerFunc) (out []strin
 			continue
 		}
 		s.fset = fset // the type checker wants one for all files
-		if s.ast, err = parser.ParseFile(fset, s.path, s.text, parser.ParseComments|parser.SkipObjectResolution); err != nil {
+		if s.ast, err = parser.ParseFile(fset, s.path, s.text,
+			parser.ParseComments|parser.SkipObjectResolution); err != nil {
 			return nil, err
 		}
 		files, parsed = append(files, s.ast), append(parsed, s)
@@ -78,7 +79,8 @@ func leaks(s *source, info *types.Info) (out []string) {
 	lines := strings.Split(s.text, "\n")
 	excused := func(p token.Pos) bool {
 		n := s.fset.Position(p).Line - 1
-		return strings.Contains(lines[n], orderFree) || n > 0 && strings.HasPrefix(strings.TrimSpace(lines[n-1]), orderFree)
+		return strings.Contains(lines[n], orderFree) ||
+			n > 0 && strings.HasPrefix(strings.TrimSpace(lines[n-1]), orderFree)
 	}
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -88,7 +90,8 @@ func leaks(s *source, info *types.Info) (out []string) {
 			}
 		case *ast.SelectorExpr:
 			o := info.Uses[n.Sel]
-			if o != nil && o.Pkg() != nil && o.Pkg().Path() == "maps" && slices.Contains([]string{"All", "Keys", "Values"}, o.Name()) && !excused(n.Pos()) {
+			if o != nil && o.Pkg() != nil && o.Pkg().Path() == "maps" &&
+				slices.Contains([]string{"All", "Keys", "Values"}, o.Name()) && !excused(n.Pos()) {
 				out = append(out, s.at(n.Pos())+": a pure package iterates over a map without a comment "+orderFree)
 			}
 		}

@@ -16,14 +16,20 @@ func TestRefuse(t *testing.T) {
 	for _, c := range []struct {
 		name, path, text, want string
 	}{
-		{"stages", "internal/apply/x.go", `package apply; import _ "github.com/tuttidb/tutti/internal/certify"`, "may not import internal/certify"},
-		{"own value", "internal/apply/x.go", `package apply; import _ "github.com/tuttidb/tutti/internal/writeset"`, ""},
-		{"third party", "internal/certify/x.go", `package certify; import _ "github.com/jackc/pgx/v5"`, "may not import github.com/jackc/pgx/v5"},
+		{"stages", "internal/apply/x.go", `package apply; import _ "github.com/tuttidb/tutti/internal/certify"`,
+			"may not import internal/certify"},
+		{"own value", "internal/apply/x.go", `package apply; import _ "github.com/tuttidb/tutti/internal/writeset"`,
+			""},
+		{"third party", "internal/certify/x.go", `package certify; import _ "github.com/jackc/pgx/v5"`,
+			"may not import github.com/jackc/pgx/v5"},
 		{"unknown package", "internal/util/x.go", `package util`, "no row"},
-		{"test of pure", "internal/engine/x_test.go", `package engine; import _ "github.com/tuttidb/tutti/internal/node"`, "may not import internal/node"},
+		{"test of pure", "internal/engine/x_test.go",
+			`package engine; import _ "github.com/tuttidb/tutti/internal/node"`, "may not import internal/node"},
 		{"test tool", "internal/engine/x_test.go", `package engine; import _ "pgregory.net/rapid"`, ""},
-		{"unknown tool", "internal/engine/x_test.go", `package engine; import _ "github.com/onsi/gomega"`, "may not import github.com/onsi/gomega"},
-		{"test package", "internal/node/x.go", `package node; import _ "github.com/tuttidb/tutti/internal/pgtest"`, "may not import internal/pgtest"},
+		{"unknown tool", "internal/engine/x_test.go", `package engine; import _ "github.com/onsi/gomega"`,
+			"may not import github.com/onsi/gomega"},
+		{"test package", "internal/node/x.go", `package node; import _ "github.com/tuttidb/tutti/internal/pgtest"`,
+			"may not import internal/pgtest"},
 		{"clock", "internal/engine/x.go", `package engine; import _ "time"`, "pure"},
 		{"clock outside", "internal/node/x.go", `package node; import _ "time"`, ""},
 		{"files", "internal/session/x.go", `package session; import _ "os/exec"`, "pure"},
@@ -39,14 +45,16 @@ func TestRefuse(t *testing.T) {
 		{"long file", "internal/node/x.go", "package node\n" + strings.Repeat("\n", fileLinesMax), "the limit is 600"},
 		{"unfinished", "internal/node/x_test.go", "package node\n// " + mark + ": later\n", "finish it"},
 		{"not unfinished", "internal/node/x.go", "package node\nconst x = \"" + mark + "\"\n", ""},
-		{"assertions", "internal/node/x_test.go", `package node; import _ "github.com/stretchr/testify/require"`, "plain comparisons"},
+		{"assertions", "internal/node/x_test.go", `package node; import _ "github.com/stretchr/testify/require"`,
+			"plain comparisons"},
 	} {
 		s, err := parse(c.path, c.text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, check := range []func(*source) []string{checkImports, checkSizes, checkUnfinished, checkAssertions, checkGoroutines} {
+		for _, check := range []func(*source) []string{checkImports, checkSizes, checkUnfinished, checkAssertions,
+			checkGoroutines} {
 			got = append(got, check(&s)...)
 		}
 		all := strings.Join(got, "\n")
@@ -96,7 +104,8 @@ func TestRefuseMapOrder(t *testing.T) {
 }
 
 func TestRefusePage(t *testing.T) {
-	code, err := parse("internal/node/x.go", "package node\ntype a struct{}\nfunc (x *a) b() {}\nfunc c() {}\n// see decision 0099\n")
+	code, err := parse("internal/node/x.go", "package node\ntype a struct{}\nfunc (x *a) b() {}\nfunc c() {}\n// see "+
+		"decision 0099\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,8 @@ func checkSizes(s *source) (out []string) {
 		}
 		n := s.fset.Position(f.End()).Line - s.fset.Position(f.Pos()).Line + 1
 		if n > functionLinesMax {
-			out = append(out, fmt.Sprintf("%s: function %s has %d lines; the limit is %d", s.at(f.Pos()), f.Name.Name, n, functionLinesMax))
+			out = append(out, fmt.Sprintf("%s: function %s has %d lines; the limit is %d", s.at(f.Pos()), f.Name.Name,
+				n, functionLinesMax))
 		}
 	}
 	return out

@@ -9,8 +9,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// claims let a follower find by itself that its entries are decided (O7), without the way back from the leader. A claim is what
-// raft's answer to an append says, MsgAppResp; it goes to the author of an entry as well, who is no leader and for whose raft it means nothing.
+// claims let a follower find by itself that its entries are decided (O7), without the way back from the leader. A claim
+// is what raft's answer to an append says, MsgAppResp; it goes to the author of an entry as well, who is no leader and
+// for whose raft it means nothing.
 type claims struct {
 	author   func(data []byte) uint32
 	voters   []uint64
@@ -49,14 +50,16 @@ func (c *claims) authors(entries []*pb.Entry, without ...uint32) (out []uint32) 
 		if e.GetType() != pb.EntryNormal || len(e.Data) == 0 {
 			continue
 		}
-		if a := c.author(e.Data); slices.Contains(c.voters, uint64(a)) && !slices.Contains(without, a) && !slices.Contains(out, a) {
+		if a := c.author(e.Data); slices.Contains(c.voters, uint64(a)) && !slices.Contains(without, a) &&
+			!slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}
 	return out
 }
 
-// claim gives the claims that become true when ready, which is taken in term with a leader, has been carried out; own ones wait for Advance.
+// claim gives the claims that become true when ready, which is taken in term with a leader, has been carried out; own
+// ones wait for Advance.
 func (o *Order) claim(ready *raft.Ready, term uint64, leader uint32) (out []Message) {
 	c := &o.claims
 	var to []uint32
@@ -73,7 +76,8 @@ func (o *Order) claim(ready *raft.Ready, term uint64, leader uint32) (out []Mess
 		}
 	}
 	for _, a := range to {
-		data, err := proto.Marshal(&pb.Message{Type: pb.MsgAppResp.Enum(), From: proto.Uint64(uint64(o.member)), To: proto.Uint64(uint64(a)),
+		data, err := proto.Marshal(&pb.Message{Type: pb.MsgAppResp.Enum(), From: proto.Uint64(uint64(o.member)),
+			To:   proto.Uint64(uint64(a)),
 			Term: proto.Uint64(c.next.term), Index: proto.Uint64(c.next.index)})
 		if err != nil {
 			panic("ordering: marshal a claim: " + err.Error())
@@ -92,8 +96,9 @@ func (o *Order) claimed(from uint32, m *pb.Message) {
 	o.find()
 }
 
-// find tells raft what is decided, if claims say more than raft knows. The rule is the leader's own (Ongaro and Ousterhout, In Search of an
-// Understandable Consensus Algorithm, 5.4.2): a majority has the entry, and it is of the current term.
+// find tells raft what is decided, if claims say more than raft knows. The rule is the leader's own (Ongaro and
+// Ousterhout, In Search of an Understandable Consensus Algorithm, 5.4.2): a majority has the entry, and it is of the
+// current term.
 func (o *Order) find() {
 	c, st := &o.claims, o.node.BasicStatus()
 	term := st.HardState.GetTerm()
@@ -118,7 +123,8 @@ func (o *Order) find() {
 		return
 	}
 	// It cannot fail: it is of the term's leader, and of what is in the log.
-	_ = o.node.Step(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: proto.Uint64(st.Lead), To: proto.Uint64(uint64(o.member)), Term: proto.Uint64(term),
+	_ = o.node.Step(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: proto.Uint64(st.Lead),
+		To: proto.Uint64(uint64(o.member)), Term: proto.Uint64(term),
 		Commit: proto.Uint64(index), Context: found})
 }
 

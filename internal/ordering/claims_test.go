@@ -24,8 +24,8 @@ func authored(t *testing.T, n int) []*peer {
 	return ps
 }
 
-// TestAuthorFinds: the author of an entry delivers it when a majority has it on disk, also if the leader hears of nobody (O7); nobody else
-// does, nor the author with less than a majority.
+// TestAuthorFinds: the author of an entry delivers it when a majority has it on disk, also if the leader hears of
+// nobody (O7); nobody else does, nor the author with less than a majority.
 func TestAuthorFinds(t *testing.T) {
 	for _, c := range []struct {
 		n     int
@@ -39,7 +39,8 @@ func TestAuthorFinds(t *testing.T) {
 			for i := range 3 {
 				ps[1].Propose(fmt.Appendf(nil, "2 %d", i))
 				spread(t, ps, func(to uint32, m *pb.Message) bool {
-					return !slices.Contains(c.deaf, to) && (to != 1 || m.GetType() == pb.MsgProp) // the leader hears of nobody what they have
+					// the leader hears of nobody what they have
+					return !slices.Contains(c.deaf, to) && (to != 1 || m.GetType() == pb.MsgProp)
 				})
 			}
 			ps[0].Release()
@@ -63,7 +64,9 @@ func TestAuthorFinds(t *testing.T) {
 // say has a member claim something to p, and gives how much p has delivered then.
 func say(t *testing.T, p *peer, from uint32, term, index uint64, reject bool) int {
 	t.Helper()
-	data := message(t, &pb.Message{Type: pb.MsgAppResp.Enum(), From: proto.Uint64(uint64(from)), To: proto.Uint64(uint64(p.member)), Term: proto.Uint64(term), Index: proto.Uint64(index), Reject: proto.Bool(reject)})
+	data := message(t, &pb.Message{Type: pb.MsgAppResp.Enum(), From: proto.Uint64(uint64(from)),
+		To: proto.Uint64(uint64(p.member)), Term: proto.Uint64(term), Index: proto.Uint64(index),
+		Reject: proto.Bool(reject)})
 	if err := p.Step(from, data); err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +78,12 @@ func say(t *testing.T, p *peer, from uint32, term, index uint64, reject bool) in
 
 // silent lets nobody hear what others have on disk, nor what is decided.
 func silent(_ uint32, m *pb.Message) bool {
-	return m.GetType() != pb.MsgAppResp && m.GetType() != pb.MsgHeartbeat && !(m.GetType() == pb.MsgApp && len(m.Entries) == 0)
+	return m.GetType() != pb.MsgAppResp && m.GetType() != pb.MsgHeartbeat &&
+		!(m.GetType() == pb.MsgApp && len(m.Entries) == 0)
 }
 
-// TestClaimsThatCount: what was said in another term, by a stranger, or in refusal, decides nothing; nor is anything delivered that the
-// author does not have.
+// TestClaimsThatCount: what was said in another term, by a stranger, or in refusal, decides nothing; nor is anything
+// delivered that the author does not have.
 func TestClaimsThatCount(t *testing.T) {
 	ps := authored(t, 3)
 	author := ps[1]
@@ -93,7 +97,8 @@ func TestClaimsThatCount(t *testing.T) {
 		reject      bool
 		delivered   int
 	}{
-		{1, term - 1, index, false, 0}, {9, term, index, false, 0}, {3, term, index, true, 0}, {1, term, index - 1, false, 0},
+		{1, term - 1, index, false, 0}, {9, term, index, false, 0}, {3, term, index, true, 0},
+		{1, term, index - 1, false, 0},
 		{3, term, index, false, 1}, {1, term, index + 5, false, 1}, {3, term, index + 5, false, 1},
 	} {
 		if n := say(t, author, c.from, c.term, c.index, c.reject); n != c.delivered {
@@ -102,7 +107,8 @@ func TestClaimsThatCount(t *testing.T) {
 	}
 }
 
-// TestClaimsOfOlderEntries: that a majority has an entry of an older term does not decide it; one of the current term behind it does.
+// TestClaimsOfOlderEntries: that a majority has an entry of an older term does not decide it; one of the current term
+// behind it does.
 func TestClaimsOfOlderEntries(t *testing.T) {
 	ps := authored(t, 3)
 	author := ps[2]

@@ -21,8 +21,9 @@
 //	O6  Delivery begins behind Options.Start. A member that lacks entries which the leader no
 //	    longer keeps is Lost and delivers nothing more: it never goes on with a gap.
 //	O7  A follower finds by itself what is decided of its own entries. Who has one on disk tells its author
-//	    as well as the leader, in Ready.Late (in as far as the leader and the author are no majority: the leader alone);
-//	    the author goes by the leader's own rule, for the current term only. That saves it the way back from the leader.
+//	    as well as the leader, in Ready.Late (in as far as the leader and the author are no majority: the leader
+//	    alone); the author goes by the leader's own rule, for the current term only. That saves it the way back from
+//	    the leader.
 //
 // Every method must be called from one goroutine. Time is Tick.
 //

@@ -38,7 +38,8 @@ func TestPause(t *testing.T) {
 		propose(t, ps, before, 20)
 		for _, p := range paused {
 			if len(p.delivered) != before || p.Behind() != 20 {
-				t.Fatalf("member %d was paused: %d more delivered, %d behind", p.member, len(p.delivered)-before, p.Behind())
+				t.Fatalf("member %d was paused: %d more delivered, %d behind", p.member, len(p.delivered)-before,
+					p.Behind())
 			}
 			p.Pause(false)
 			if !p.HasReady() {
@@ -73,7 +74,8 @@ func TestPause(t *testing.T) {
 func TestLateEntriesAreCommittedOnes(t *testing.T) {
 	entry := func(index, term uint64) *pb.Entry { return &pb.Entry{Index: new(index), Term: new(term)} }
 	s := raft.NewMemoryStorage()
-	if err := s.Append([]*pb.Entry{entry(1, 1), entry(2, 1), entry(3, 1)}); err != nil { // the last one was never committed
+	// the last one was never committed
+	if err := s.Append([]*pb.Entry{entry(1, 1), entry(2, 1), entry(3, 1)}); err != nil {
 		t.Fatal(err)
 	}
 	f := newFeed(s, 0, 1<<20)
@@ -122,7 +124,8 @@ func TestStart(t *testing.T) {
 	elect(t, ps, ps[0])
 	propose(t, ps, 0, 10)
 	last, _ := ps[2].store.LastIndex()
-	if err := ps[2].store.SetHardState(&pb.HardState{Term: new(ps[2].View().Term), Vote: new(uint64(0)), Commit: new(uint64(0))}); err != nil {
+	if err := ps[2].store.SetHardState(&pb.HardState{Term: new(ps[2].View().Term), Vote: new(uint64(0)),
+		Commit: new(uint64(0))}); err != nil {
 		t.Fatal(err)
 	}
 	o, err := New(Options{Member: 3, Storage: ps[2].store, Start: last - 4})
@@ -193,7 +196,8 @@ func TestNotLost(t *testing.T) {
 	propose(t, ps, 0, 5)
 	base, _ := ps[0].store.LastIndex()
 	snap := &pb.Message{Type: pb.MsgSnap.Enum(), From: new(uint64(1)), To: new(uint64(3)), Term: new(ps[2].View().Term),
-		Snapshot: &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(base), Term: new(ps[0].View().Term), ConfState: &pb.ConfState{Voters: []uint64{1, 2, 3}}}}}
+		Snapshot: &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(base), Term: new(ps[0].View().Term),
+			ConfState: &pb.ConfState{Voters: []uint64{1, 2, 3}}}}}
 	if ps[2].lacks(snap) {
 		t.Errorf("lost: %+v", ps[2].Lost())
 	}

@@ -39,7 +39,8 @@ func TestProposalsGather(t *testing.T) {
 	}
 }
 
-// TestGather: a leader waits until what it was offered weighs enough, or for Release; who does not lead waits for nothing.
+// TestGather: a leader waits until what it was offered weighs enough, or for Release; who does not lead waits for
+// nothing.
 func TestGather(t *testing.T) {
 	ps := peers(t, 3)
 	elect(t, ps, ps[0])
@@ -163,7 +164,8 @@ func TestNewsTravelsWithTheNext(t *testing.T) {
 		}
 	}
 	if got := fmt.Sprint(appends(t, ps[0], 2)); got != "[1]" {
-		t.Errorf("after the answer to a, appends of %s entries went to member 2, want one with b that says a is committed", got)
+		t.Errorf("after the answer to a, appends of %s entries went to member 2, want one with b that says a is "+
+			"committed", got)
 	}
 }
 

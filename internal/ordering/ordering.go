@@ -142,7 +142,8 @@ func New(o Options) (*Order, error) {
 		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
 	}
 	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
-		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh, claims: newClaims(o.Author, voters.GetVoters())}, nil
+		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh,
+		claims: newClaims(o.Author, voters.GetVoters())}, nil
 }
 
 // Tick advances time by one unit.
@@ -160,8 +161,10 @@ func (o *Order) Step(from uint32, data []byte) error {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return fmt.Errorf("%w from member %d: %v", ErrMessage, from, err)
 	}
-	if m.GetFrom() != uint64(from) && m.GetType() != pb.MsgProp || m.GetTo() != uint64(o.member) || m.Type == nil || raft.IsLocalMsg(m.GetType()) {
-		return fmt.Errorf("%w from member %d: %s for %d said to be from %d", ErrMessage, from, m.GetType(), m.GetTo(), m.GetFrom())
+	if m.GetFrom() != uint64(from) && m.GetType() != pb.MsgProp || m.GetTo() != uint64(o.member) || m.Type == nil ||
+		raft.IsLocalMsg(m.GetType()) {
+		return fmt.Errorf("%w from member %d: %s for %d said to be from %d", ErrMessage, from, m.GetType(), m.GetTo(),
+			m.GetFrom())
 	}
 	for _, e := range m.Entries {
 		if e == nil || m.GetType() == pb.MsgProp && e.GetType() != pb.EntryNormal {
@@ -175,7 +178,8 @@ func (o *Order) Step(from uint32, data []byte) error {
 		o.hold(m.Entries) // or drop (O3)
 		return nil
 	}
-	if err := o.node.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
+	if err := o.node.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) &&
+		!errors.Is(err, raft.ErrStepPeerNotFound) {
 		return fmt.Errorf("%w from member %d: %v", ErrMessage, from, err)
 	}
 	if m.GetType() == pb.MsgAppResp && o.view.Leader != o.member {
@@ -197,7 +201,8 @@ func (o *Order) Propose(data []byte) bool {
 // mustHold reports whether this member leads, and proposals are under way or have to gather.
 func (o *Order) mustHold() bool {
 	st := o.node.BasicStatus()
-	return st.RaftState == raft.StateLeader && (o.stepped || len(o.held) > 0 || o.enough > 1 || o.last > st.HardState.GetCommit())
+	return st.RaftState == raft.StateLeader && (o.stepped || len(o.held) > 0 || o.enough > 1 ||
+		o.last > st.HardState.GetCommit())
 }
 
 // hold keeps proposals back; false if too much is kept already.
@@ -294,7 +299,8 @@ func overtaken(m *pb.Message, later []*pb.Message) bool {
 		return false
 	}
 	for _, l := range later {
-		if l.GetType() == pb.MsgApp && l.GetTo() == m.GetTo() && l.GetTerm() == m.GetTerm() && l.GetCommit() >= m.GetCommit() &&
+		if l.GetType() == pb.MsgApp && l.GetTo() == m.GetTo() && l.GetTerm() == m.GetTerm() &&
+			l.GetCommit() >= m.GetCommit() &&
 			l.GetIndex() == m.GetIndex() && len(l.Entries) > 0 {
 			return true
 		}
@@ -333,8 +339,8 @@ func (o *Order) Stored() (index, term uint64, ok bool) {
 	return o.feed.given, term, err == nil
 }
 
-// HandOver gives the lead to another member, once that has all entries. Until it leads, and at most an election's timeout,
-// proposals are dropped (O3). It does nothing at a member that does not lead.
+// HandOver gives the lead to another member, once that has all entries. Until it leads, and at most an election's
+// timeout, proposals are dropped (O3). It does nothing at a member that does not lead.
 func (o *Order) HandOver(to uint32) {
 	if o.node.BasicStatus().RaftState == raft.StateLeader {
 		o.node.TransferLeader(uint64(to))

@@ -40,7 +40,8 @@ func peers(t *testing.T, n int) []*peer {
 	var ps []*peer
 	for i := range n {
 		s := raft.NewMemoryStorage()
-		if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: voters}, Index: new(uint64), Term: new(uint64)}}); err != nil {
+		if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: voters},
+			Index: new(uint64), Term: new(uint64)}}); err != nil {
 			t.Fatal(err)
 		}
 		ps = append(ps, &peer{Order: start(t, uint32(i+1), s), store: s})
@@ -165,7 +166,8 @@ func TestNothingBeforeTheDisk(t *testing.T) {
 	}
 	rd2 := ps[1].Ready()
 	if len(rd2.Early) != 0 || len(rd2.Late) != 1 || !rd2.Sync {
-		t.Fatalf("a follower's Ready: %d early, %d late, sync %v: its answer must follow its disk", len(rd2.Early), len(rd2.Late), rd2.Sync)
+		t.Fatalf("a follower's Ready: %d early, %d late, sync %v: its answer must follow its disk", len(rd2.Early),
+			len(rd2.Late), rd2.Sync)
 	}
 	// The answer of one follower alone is one vote of three: not delivered until the
 	// leader's own write is done, too.
@@ -296,7 +298,8 @@ func FuzzStep(f *testing.F) {
 			return
 		}
 		s := raft.NewMemoryStorage()
-		if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: []uint64{1, 2}}, Index: new(uint64), Term: new(uint64)}}); err != nil {
+		if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{
+			ConfState: &pb.ConfState{Voters: []uint64{1, 2}}, Index: new(uint64), Term: new(uint64)}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := start(t, 1, s).Step(2, data); !errors.Is(err, ErrMessage) {
@@ -305,8 +308,8 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// TestHandOver: the lead goes to a member that has all entries, at once, and nothing that was delivered changes its place. A
-// follower gives nothing away.
+// TestHandOver: the lead goes to a member that has all entries, at once, and nothing that was delivered changes its
+// place. A follower gives nothing away.
 func TestHandOver(t *testing.T) {
 	ps := peers(t, 3)
 	elect(t, ps, ps[0])
@@ -349,8 +352,8 @@ func ended(ps []*peer, gone *peer, told ...*peer) {
 	}
 }
 
-// TestGone: a leader that is known to have ended has a successor before a tick has passed, and the first member does not wait for
-// the others; who hears of it late, or is the only one who has heard, does no harm.
+// TestGone: a leader that is known to have ended has a successor before a tick has passed, and the first member does
+// not wait for the others; who hears of it late, or is the only one who has heard, does no harm.
 func TestGone(t *testing.T) {
 	ps := peers(t, 3)
 	elect(t, ps, ps[0])
@@ -405,7 +408,8 @@ func TestGoneIsNot(t *testing.T) {
 	}
 	for _, p := range ps {
 		if v := p.View(); v.Leader != 1 || v.Term != term {
-			t.Errorf("member %d sees member %d lead in term %d, not member 1 in term %d", p.member, v.Leader, v.Term, term)
+			t.Errorf("member %d sees member %d lead in term %d, not member 1 in term %d", p.member, v.Leader, v.Term,
+				term)
 		}
 	}
 }

@@ -48,7 +48,8 @@ func startAt(o *Options) (uint64, error) {
 	case o.Start == 0:
 		return first - 1, nil
 	case o.Start < first-1 || o.Start > last:
-		return 0, fmt.Errorf("ordering: cannot start behind entry %d: the log holds entries %d to %d", o.Start, first, last)
+		return 0, fmt.Errorf("ordering: cannot start behind entry %d: the log holds entries %d to %d", o.Start, first,
+			last)
 	}
 	o.Storage = started{o.Storage, o.Start}
 	return o.Start, nil
@@ -69,7 +70,8 @@ func (s started) InitialState() (*pb.HardState, *pb.ConfState, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	out := &pb.HardState{Term: new(max(hs.GetTerm(), term)), Vote: new(hs.GetVote()), Commit: new(max(hs.GetCommit(), s.at))}
+	out := &pb.HardState{Term: new(max(hs.GetTerm(), term)), Vote: new(hs.GetVote()),
+		Commit: new(max(hs.GetCommit(), s.at))}
 	if hs.GetTerm() < term {
 		*out.Vote = 0
 	}

@@ -7,7 +7,8 @@
 //
 //	P1  Everything Start makes (processes, files) ends with the test; what Shared makes, with Main.
 //	P2  Two servers share nothing but the binaries and the system identifier.
-//	P3  No fixed ports or directories: servers listen on unix sockets in their own directories, and on a free port if asked (TCP).
+//	P3  No fixed ports or directories: servers listen on unix sockets in their own directories, and on a free port if
+//	    asked (TCP).
 //	P4  Works as root (the server runs as another user) and as an ordinary user.
 //
 // initdb runs once per binaries and format; its result is kept in the cache directory of

@@ -2,10 +2,11 @@ package process
 
 import "time"
 
-// Binding keeps a group of processes that wake each other for every message, this one and a PostgreSQL server, on one processor
-// while what they do fits on it. Who is woken on his waker's processor runs as soon as that one waits; to wake a processor that is
-// idle takes a virtual machine 30 µs, longer than a short statement. It is for several groups on one machine: a group alone
-// would leave the other processors idle until it is seen to need them, half a second later.
+// Binding keeps a group of processes that wake each other for every message, this one and a PostgreSQL server, on one
+// processor while what they do fits on it. Who is woken on his waker's processor runs as soon as that one waits; to
+// wake a processor that is idle takes a virtual machine 30 µs, longer than a short statement. It is for several groups
+// on one machine: a group alone would leave the other processors idle until it is seen to need them, half a second
+// later.
 type Binding struct {
 	Number int // of this group among those of the machine, from 0
 
@@ -20,22 +21,24 @@ type Binding struct {
 const (
 	free = -1
 
-	bindEvery   = 300 * time.Millisecond // between two measurements
-	bindLater   = 10                     // measurements after it had to be let go; twice as many after each further time
-	bindDoubled = 4                      // times that is doubled at most
-	bindChanged = 0.8                    // of what it used then, less than which is another load that need not wait
-	bindProven  = 20                     // measurements after which to have bound it was right
-	bindUse     = 0.75                   // of a processor a group may use to be bound
-	bindSurplus = 0.45                   // the same, where there are more groups than processors
-	bindLittle  = 0.1                    // of a processor, less than which it is no matter where a group is
-	bindFull    = 0.05                   // of a processor that is idle at most when it is full
-	bindElse    = 0.1                    // of a processor that others have idle, all together, for the group to be let go
-	bindBest    = 0.1                    // of a processor that has to be gained by a move
+	bindEvery = 300 * time.Millisecond // between two measurements
+	// measurements after it had to be let go; twice as many after each further time
+	bindLater   = 10
+	bindDoubled = 4    // times that is doubled at most
+	bindChanged = 0.8  // of what it used then, less than which is another load that need not wait
+	bindProven  = 20   // measurements after which to have bound it was right
+	bindUse     = 0.75 // of a processor a group may use to be bound
+	bindSurplus = 0.45 // the same, where there are more groups than processors
+	bindLittle  = 0.1  // of a processor, less than which it is no matter where a group is
+	bindFull    = 0.05 // of a processor that is idle at most when it is full
+	// of a processor that others have idle, all together, for the group to be let go
+	bindElse = 0.1
+	bindBest = 0.1 // of a processor that has to be gained by a move
 )
 
-// next says which processor the group should be on, an index, or free. idle: the part of each processor that was idle; use: what
-// the group used, in processors. The first groups have one processor each; a group is let go when its processor is full and others
-// are idle. Those that are left have none of their own: nextSurplus.
+// next says which processor the group should be on, an index, or free. idle: the part of each processor that was idle;
+// use: what the group used, in processors. The first groups have one processor each; a group is let go when its
+// processor is full and others are idle. Those that are left have none of their own: nextSurplus.
 func (b *Binding) next(idle []float64, use float64) int {
 	own := b.Number % len(idle)
 	if b.Number >= len(idle) {
@@ -68,9 +71,10 @@ func (b *Binding) next(idle []float64, use float64) int {
 	return free
 }
 
-// nextSurplus is next for a group that has no processor of its own. It goes where there is most room, its own use counted,
-// while it does little, as a member does at which nobody writes; it uses all when it does more. Where all processors are
-// full it goes back to the one it has by its number: groups that somebody else drove away would all stay on another.
+// nextSurplus is next for a group that has no processor of its own. It goes where there is most room, its own use
+// counted, while it does little, as a member does at which nobody writes; it uses all when it does more. Where all
+// processors are full it goes back to the one it has by its number: groups that somebody else drove away would all stay
+// on another.
 func (b *Binding) nextSurplus(idle []float64, own int, use float64) int {
 	switch {
 	case use > bindSurplus:

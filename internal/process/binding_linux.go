@@ -12,9 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run keeps this process together with the server whose postmaster's process id, or zero, postmaster returns. Groups begin
-// with different processors, and measure at different moments. When ctx ends, all may use what this process could before.
-// It does nothing where there is one processor only, or where the kernel does not tell what it takes; that is logged.
+// Run keeps this process together with the server whose postmaster's process id, or zero, postmaster returns. Groups
+// begin with different processors, and measure at different moments. When ctx ends, all may use what this process could
+// before. It does nothing where there is one processor only, or where the kernel does not tell what it takes; that is
+// logged.
 func (b *Binding) Run(ctx context.Context, postmaster func() int, log *slog.Logger) {
 	var before unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -102,7 +103,8 @@ type surveyed struct {
 }
 
 func survey(processors, tasks []int) (s surveyed, err error) {
-	s = surveyed{at: time.Now(), idle: make([]float64, len(processors)), whole: make([]float64, len(processors)), ran: make(map[int]time.Duration, len(tasks))}
+	s = surveyed{at: time.Now(), idle: make([]float64, len(processors)), whole: make([]float64, len(processors)),
+		ran: make(map[int]time.Duration, len(tasks))}
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return s, err
@@ -135,8 +137,8 @@ func survey(processors, tasks []int) (s surveyed, err error) {
 	return s, nil
 }
 
-// since returns which part of each processor was idle since last, and how many processors the tasks used. What ran only in
-// between, or began, is not counted.
+// since returns which part of each processor was idle since last, and how many processors the tasks used. What ran only
+// in between, or began, is not counted.
 func (s surveyed) since(last surveyed) (idle []float64, use float64) {
 	idle = make([]float64, len(s.idle))
 	for i := range idle {

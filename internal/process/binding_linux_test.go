@@ -26,7 +26,8 @@ func TestBinding(t *testing.T) {
 	}
 	defer func() {
 		for _, pid := range group(server.Process.Pid) { // this process's threads, too, so by name
-			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && (string(b) == "sleep\n" || string(b) == "sh\n") {
+			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil &&
+				(string(b) == "sleep\n" || string(b) == "sh\n") {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 		}

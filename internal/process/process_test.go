@@ -79,7 +79,8 @@ func TestOfNode(t *testing.T) {
 	}
 	all = append(all, reader)
 	found := map[int]string{}
-	for deadline := time.Now().Add(time.Minute); len(found) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(found) == 0 &&
+		time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		found = OfNode(config, filepath.Join(dir, "node1")) // a child shows its arguments a moment later
 	}
 	if len(found) != 1 || !strings.Contains(found[all[0].PID()], config) {

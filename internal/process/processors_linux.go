@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// scarceShare of the time is what threads of this process wait for a processor, all together, when processors are scarce.
+	// scarceShare of the time is what threads of this process wait for a processor, all together, when processors are
+	// scarce.
 	scarceShare = 0.2
 	scarceEvery = 300 * time.Millisecond // between two measurements
 )
@@ -28,8 +29,8 @@ func (p *Processors) Watch(ctx context.Context) {
 	}
 }
 
-// scarce judges how long threads have waited in the time that has passed. After a long time without a measurement it is not
-// known when they did.
+// scarce judges how long threads have waited in the time that has passed. After a long time without a measurement it is
+// not known when they did.
 func scarce(waited, passed time.Duration) bool {
 	return passed < 10*scarceEvery && float64(waited) > scarceShare*float64(passed)
 }

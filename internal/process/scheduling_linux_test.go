@@ -30,7 +30,8 @@ func TestTimers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("pid %d death 15 own [1000000] child 50000", c.Process.Pid); strings.TrimSpace(string(out)) != want {
+	if want := fmt.Sprintf("pid %d death 15 own [1000000] child 50000",
+		c.Process.Pid); strings.TrimSpace(string(out)) != want {
 		t.Errorf("it printed %q, not %q", out, want)
 	}
 }

@@ -21,8 +21,9 @@ func threads() (tids []int) {
 	return tids
 }
 
-// schedstat returns how long a thread has run and has waited for a processor in its life. !ok: it has ended, or the kernel does
-// not tell. It is asked for hundreds of them several times a second, so it takes three system calls; os.ReadFile takes nine.
+// schedstat returns how long a thread has run and has waited for a processor in its life. !ok: it has ended, or the
+// kernel does not tell. It is asked for hundreds of them several times a second, so it takes three system calls;
+// os.ReadFile takes nine.
 func schedstat(tid int) (ran, waited time.Duration, ok bool) {
 	fd, err := unix.Open(fmt.Sprintf("/proc/%d/schedstat", tid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -34,14 +34,16 @@ func blockBoundaries(t *testing.T, d disk) {
 			t.Fatalf("%s: %d entries of %d, repairs %v", when, len(got), len(all), l.Repairs())
 		}
 	}
-	for _, end := range []int64{-recordOverhead - 1, -recordOverhead, -headerBytes, -1, 0, 1, headerBytes, recordOverhead + 1} {
+	for _, end := range []int64{-recordOverhead - 1, -recordOverhead, -headerBytes, -1, 0, 1, headerBytes,
+		recordOverhead + 1} {
 		for blocks := range int64(3) {
 			for _, closed := range []bool{true, false} {
 				when := fmt.Sprintf("end at block %+d, %d blocks, closed %v", end, blocks, closed)
 				used := l.current().used
 				target := roundUp(used+recordBytes(entryFixedBytes), blockBytes) + blocks*blockBytes + end
 				size := max(0, target-used-recordBytes(entryFixedBytes))
-				all = append(all, entry(uint64(len(all))+1, 1, strings.Repeat(string(rune('a'+len(all)%26)), int(size)+1)[1:]))
+				all = append(all, entry(uint64(len(all))+1, 1,
+					strings.Repeat(string(rune('a'+len(all)%26)), int(size)+1)[1:]))
 				must(t, l.Append(nil, all[len(all)-1:], true))
 				if size > 0 && l.current().used != target {
 					t.Fatalf("%s: the record ends at %d, want %d", when, l.current().used, target)
@@ -76,7 +78,8 @@ func TestWritesAhead(t *testing.T) {
 	l := mustNew(t, o, d)
 	append := func(size int64) {
 		last, _ := l.LastIndex()
-		must(t, l.Append(nil, []*pb.Entry{entry(last+1, 1, strings.Repeat("x", int(size-recordBytes(entryFixedBytes))))}, true))
+		must(t, l.Append(nil, []*pb.Entry{entry(last+1, 1,
+			strings.Repeat("x", int(size-recordBytes(entryFixedBytes))))}, true))
 	}
 	for _, c := range []struct{ size, off, bytes int64 }{
 		{300, 0, blockBytes},
@@ -154,7 +157,8 @@ func TestFallback(t *testing.T) {
 			// A segment that is full to the last byte of a block shows it too.
 			last, _ := l.LastIndex()
 			used := l.current().used
-			must(t, l.Append(nil, []*pb.Entry{entry(last+1, 1, strings.Repeat("x", int(blockBytes-used-recordBytes(entryFixedBytes))))}, true))
+			must(t, l.Append(nil, []*pb.Entry{entry(last+1, 1,
+				strings.Repeat("x", int(blockBytes-used-recordBytes(entryFixedBytes))))}, true))
 			must(t, l.release())
 			l = mustOpen(t, o, d)
 			if end := l.current().used; end != blockBytes || l.Direct() {

@@ -66,7 +66,8 @@ func TestFailedSyncThenPowerLoss(t *testing.T) {
 	for _, segmentBytes := range []int64{1024, 4 * blockBytes} { // one has many segments, the other many blocks
 		fired := 0
 		for n := range 180 {
-			p := &pages{f: &faulty{left: n / 2, err: syscall.EIO}, platter: map[string][]byte{}, dirty: map[string][][2]int64{}}
+			p := &pages{f: &faulty{left: n / 2, err: syscall.EIO}, platter: map[string][]byte{},
+				dirty: map[string][][2]int64{}}
 			o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: segmentBytes}
 			l := mustNew(t, o, p.disk())
 			p.f.armed = true

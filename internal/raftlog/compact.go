@@ -22,7 +22,8 @@ func (l *Log) SetConfState(index uint64, cs *pb.ConfState) error {
 		return l.failed
 	}
 	if index <= l.base.index || index > l.last {
-		return fmt.Errorf("raftlog: configuration state for entry %d: the log holds %d to %d", index, l.base.index+1, l.last)
+		return fmt.Errorf("raftlog: configuration state for entry %d: the log holds %d to %d", index, l.base.index+1,
+			l.last)
 	}
 	c := confAt{index: index, conf: proto.Clone(pb.EnsureConfState(cs)).(*pb.ConfState)}
 	if err := l.writeOne(recordConf, appendConfAt(nil, c)); err != nil {
@@ -52,7 +53,8 @@ func (l *Log) Compact(index uint64) error {
 		return fmt.Errorf("raftlog: compact to entry %d: the last one is %d", index, l.last)
 	}
 	if at := l.confMissing(index); at != 0 {
-		return fmt.Errorf("raftlog: compact to entry %d: the configuration after the change in entry %d is unknown; call SetConfState(%d, …) first", index, at, at)
+		return fmt.Errorf("raftlog: compact to entry %d: the configuration after the change in entry %d is unknown; "+
+			"call SetConfState(%d, …) first", index, at, at)
 	}
 	return l.rebase(base{index: index, term: l.at(index).term, conf: l.confAtOrBefore(index)}, false)
 }

@@ -84,7 +84,8 @@ func TestEveryBitFlipIsAnError(t *testing.T) {
 		if err == nil {
 			t.Fatalf("flip at %d went unnoticed: %s", at, dump(t, l))
 		}
-		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "offset") {
+		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) ||
+			!strings.Contains(err.Error(), "offset") {
 			t.Fatalf("flip at %d: %v", at, err)
 		}
 	}
@@ -133,15 +134,17 @@ func TestDamageInOldSegments(t *testing.T) {
 			clear(b[len(b)-200:])
 			must(t, os.WriteFile(segs[len(segs)-2], b, 0o600))
 		},
-		"cut":             func(t *testing.T, segs []string) { must(t, os.Truncate(segs[1], 300)) },
-		"first missing":   func(t *testing.T, segs []string) { must(t, os.Remove(segs[0])) },
-		"middle missing":  func(t *testing.T, segs []string) { must(t, os.Remove(segs[1])) },
-		"newest missing":  func(t *testing.T, segs []string) { must(t, os.Remove(segs[len(segs)-1])) },
-		"newest emptied":  func(t *testing.T, segs []string) { must(t, os.Truncate(segs[len(segs)-1], 0)) },
-		"all missing":     func(t *testing.T, segs []string) { removeAll(t, segs) },
-		"swapped":         func(t *testing.T, segs []string) { swap(t, segs[0], segs[1]) },
-		"garbage behind":  func(t *testing.T, segs []string) { extend(t, segs[0], "garbage") },
-		"identity broken": func(t *testing.T, segs []string) { extend(t, filepath.Join(filepath.Dir(segs[0]), identityFile), "x") },
+		"cut":            func(t *testing.T, segs []string) { must(t, os.Truncate(segs[1], 300)) },
+		"first missing":  func(t *testing.T, segs []string) { must(t, os.Remove(segs[0])) },
+		"middle missing": func(t *testing.T, segs []string) { must(t, os.Remove(segs[1])) },
+		"newest missing": func(t *testing.T, segs []string) { must(t, os.Remove(segs[len(segs)-1])) },
+		"newest emptied": func(t *testing.T, segs []string) { must(t, os.Truncate(segs[len(segs)-1], 0)) },
+		"all missing":    func(t *testing.T, segs []string) { removeAll(t, segs) },
+		"swapped":        func(t *testing.T, segs []string) { swap(t, segs[0], segs[1]) },
+		"garbage behind": func(t *testing.T, segs []string) { extend(t, segs[0], "garbage") },
+		"identity broken": func(t *testing.T, segs []string) {
+			extend(t, filepath.Join(filepath.Dir(segs[0]), identityFile), "x")
+		},
 	}
 	for name, f := range damage {
 		t.Run(name, func(t *testing.T) {

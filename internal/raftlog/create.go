@@ -32,7 +32,8 @@ func create(o Options, id Identity, d disk) error {
 	}
 	dir := filepath.Clean(o.Dir)
 	if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
-		return fmt.Errorf("raftlog: %s is not empty, so no log is created there: open the log it holds, or name another directory", dir)
+		return fmt.Errorf("raftlog: %s is not empty, so no log is created there: open the log it holds, or name "+
+			"another directory", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("raftlog: create in %s: %w", dir, err)
 	}
@@ -57,8 +58,8 @@ func create(o Options, id Identity, d disk) error {
 	return nil
 }
 
-// Remove removes a log that nobody has open, if it is there. It is gone at once or not at all: what an interrupted Remove
-// leaves is none, and goes with the next one.
+// Remove removes a log that nobody has open, if it is there. It is gone at once or not at all: what an interrupted
+// Remove leaves is none, and goes with the next one.
 func Remove(dir string) error {
 	dir = filepath.Clean(dir)
 	aside := dir + ".removing"
@@ -92,7 +93,8 @@ func fill(d disk, dir string, segmentBytes int64, id Identity) error {
 	if err := replaceFile(d, dir, incarnationFile, "0"); err != nil {
 		return err
 	}
-	h := head{seq: 1, cluster: id.Cluster, member: id.Member, base: base{conf: &pb.ConfState{Voters: slices.Clone(id.Voters)}}}
+	h := head{seq: 1, cluster: id.Cluster, member: id.Member,
+		base: base{conf: &pb.ConfState{Voters: slices.Clone(id.Voters)}}}
 	s, err := writeSegment(d, dir, segmentBytes, h)
 	if err != nil {
 		return err

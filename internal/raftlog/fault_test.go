@@ -72,7 +72,8 @@ func faultyDisk(d disk, kind string, f *faulty) disk {
 // the same error, and a restart finds everything that was acknowledged.
 func TestEveryFaultPoisons(t *testing.T) {
 	onBothPaths(t, func(t *testing.T, d disk) {
-		for _, kind := range []string{"write", "short write", "sync of a write", "datasync", "sync", "syncDir", "allocate", "remove"} {
+		for _, kind := range []string{"write", "short write", "sync of a write", "datasync", "sync", "syncDir",
+			"allocate", "remove"} {
 			t.Run(kind, func(t *testing.T) { everyFaultPoisons(t, d, kind) })
 		}
 	})
@@ -161,7 +162,8 @@ func TestDiskFullIsNamed(t *testing.T) {
 			if !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("%s: %v", kind, err)
 			}
-			for _, part := range []string{o.Dir, "no space left", "free space and restart", "nothing acknowledged is lost"} {
+			for _, part := range []string{o.Dir, "no space left", "free space and restart",
+				"nothing acknowledged is lost"} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%s: %q does not say %q", kind, err, part)
 				}
@@ -206,7 +208,8 @@ func TestOpenOnFullDisk(t *testing.T) {
 	must(t, err)
 	must(t, l.Close())
 	f.armed = true
-	if _, err := open(o, faultyDisk(quickDisk(), "allocate", f)); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space and restart") {
+	if _, err := open(o, faultyDisk(quickDisk(), "allocate", f)); !errors.Is(err, syscall.ENOSPC) ||
+		!strings.Contains(err.Error(), "free space and restart") {
 		t.Fatalf("open: %v", err)
 	}
 	l = mustOpen(t, o, quickDisk())
@@ -228,7 +231,8 @@ func beforeSync(t *testing.T, d disk) {
 		return checkedWrite(f, b, off)
 	}
 	var fail error
-	o := Options{Dir: filepath.Join(t.TempDir(), "log"), BeforeSync: func() error { order = append(order, "hook"); return fail }}
+	o := Options{Dir: filepath.Join(t.TempDir(), "log"),
+		BeforeSync: func() error { order = append(order, "hook"); return fail }}
 	l := mustNew(t, o, d)
 	order = nil
 	must(t, l.Append(nil, entries(1, 2, 1), true))

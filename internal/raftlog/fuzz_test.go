@@ -34,7 +34,8 @@ func TestGoldenBytes(t *testing.T) {
 	must(t, err)
 	e, err := decodeEntry(r.payload)
 	must(t, err)
-	if r.durable != 60 || r.kind != recordEntry || e.GetIndex() != 42 || e.GetTerm() != 5 || string(e.GetData()) != "payload" {
+	if r.durable != 60 || r.kind != recordEntry || e.GetIndex() != 42 || e.GetTerm() != 5 ||
+		string(e.GetData()) != "payload" {
 		t.Errorf("decoded %+v, %v", r, e)
 	}
 	if old, err = hex.DecodeString(goldenHead); err != nil {
@@ -42,7 +43,8 @@ func TestGoldenBytes(t *testing.T) {
 	}
 	h, err := decodeHead(old)
 	must(t, err)
-	if h.seq != 3 || h.cluster != "c1" || h.member != 7 || h.last != 41 || h.hs != (hardState{4, 9, 40}) || h.base.index != 10 || len(h.confs) != 1 || h.confs[0].index != 12 {
+	if h.seq != 3 || h.cluster != "c1" || h.member != 7 || h.last != 41 || h.hs != (hardState{4, 9, 40}) ||
+		h.base.index != 10 || len(h.confs) != 1 || h.confs[0].index != 12 {
 		t.Errorf("decoded %+v from %x", h, appendHead(nil, testHead()))
 	}
 	if _, err := decodeHead(append([]byte{2}, old[1:]...)); err == nil || errors.Is(err, errPayload) {
@@ -89,12 +91,14 @@ func FuzzDecodePayload(f *testing.F) {
 			t.Fatalf("hard state %v from %x", h, p)
 		}
 		if h, err := decodeHead(p); err == nil {
-			if again, err := decodeHead(appendHead(nil, h)); err != nil || again.last != h.last || len(again.confs) != len(h.confs) {
+			if again, err := decodeHead(appendHead(nil, h)); err != nil || again.last != h.last ||
+				len(again.confs) != len(h.confs) {
 				t.Fatalf("head %v from %x: %v", h, p, err)
 			}
 		}
 		if b, restart, err := decodeBase(p); err == nil {
-			if again, r, err := decodeBase(appendBase(nil, b, restart)); err != nil || r != restart || again.index != b.index {
+			if again, r, err := decodeBase(appendBase(nil, b, restart)); err != nil || r != restart ||
+				again.index != b.index {
 				t.Fatalf("base %v from %x: %v", b, p, err)
 			}
 		}

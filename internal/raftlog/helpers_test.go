@@ -49,12 +49,14 @@ func onBothPaths(t *testing.T, f func(t *testing.T, d disk)) {
 
 // checkedWrite panics when a write is not what a direct one must be, or changes more than zeros (L7).
 func checkedWrite(f *os.File, b []byte, off int64) (int, error) {
-	if at := uintptr(unsafe.Pointer(unsafe.SliceData(b))); off%blockBytes != 0 || len(b)%blockBytes != 0 || at%blockBytes != 0 {
+	if at := uintptr(unsafe.Pointer(unsafe.SliceData(b))); off%blockBytes != 0 || len(b)%blockBytes != 0 ||
+		at%blockBytes != 0 {
 		panic(fmt.Sprintf("write of %d bytes from address %x at offset %d", len(b), at, off))
 	}
 	for i, old := range replaced(f, b, off) {
 		if old != 0 && old != b[i] {
-			panic(fmt.Sprintf("L7: a write to %s at offset %d changes byte %d from %d to %d", f.Name(), off, off+int64(i), old, b[i]))
+			panic(fmt.Sprintf("L7: a write to %s at offset %d changes byte %d from %d to %d", f.Name(), off,
+				off+int64(i), old, b[i]))
 		}
 	}
 	return f.WriteAt(b, off)
@@ -146,7 +148,8 @@ func dump(t testingT, l *Log) string {
 	must(t, err)
 	base, err := l.Term(first - 1)
 	must(t, err)
-	out := fmt.Sprintf("hs %d/%d/%d voters %v base %d/%d\n", hs.GetTerm(), hs.GetVote(), hs.GetCommit(), cs.GetVoters(), first-1, base)
+	out := fmt.Sprintf("hs %d/%d/%d voters %v base %d/%d\n", hs.GetTerm(), hs.GetVote(), hs.GetCommit(), cs.GetVoters(),
+		first-1, base)
 	if last >= first {
 		ents, err := l.Entries(first, last+1, 1<<40)
 		must(t, err)

@@ -48,13 +48,15 @@ func open(o Options, d disk) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{o: o, disk: d, id: id, lock: flock.New(filepath.Join(o.Dir, lockFile)), cache: cache{bytesMax: o.CacheBytes}}
+	l := &Log{o: o, disk: d, id: id, lock: flock.New(filepath.Join(o.Dir, lockFile)),
+		cache: cache{bytesMax: o.CacheBytes}}
 	ok, err := l.lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("raftlog: lock %s: %w", o.Dir, err)
 	}
 	if !ok {
-		return nil, fmt.Errorf("raftlog: %w: another process has the raft log in %s open; stop it first", ErrLocked, o.Dir)
+		return nil, fmt.Errorf("raftlog: %w: another process has the raft log in %s open; stop it first", ErrLocked,
+			o.Dir)
 	}
 	if err := l.replay(); err != nil {
 		return nil, errors.Join(err, l.release())
@@ -188,10 +190,12 @@ func (l *Log) checkEntries(entries []*pb.Entry) ([]*pb.Entry, error) {
 	}
 	for i, e := range entries {
 		if e.GetIndex() != entries[0].GetIndex()+uint64(i) {
-			panic(fmt.Sprintf("raftlog: entry %d at place %d of a batch that starts with entry %d", e.GetIndex(), i, entries[0].GetIndex()))
+			panic(fmt.Sprintf("raftlog: entry %d at place %d of a batch that starts with entry %d", e.GetIndex(), i,
+				entries[0].GetIndex()))
 		}
 		if len(e.GetData()) > recordBytesMax-entryFixedBytes {
-			return nil, fmt.Errorf("raftlog: entry %d has %d bytes, the limit is %d", e.GetIndex(), len(e.GetData()), recordBytesMax-entryFixedBytes)
+			return nil, fmt.Errorf("raftlog: entry %d has %d bytes, the limit is %d", e.GetIndex(), len(e.GetData()),
+				recordBytesMax-entryFixedBytes)
 		}
 	}
 	return entries, nil
@@ -199,7 +203,8 @@ func (l *Log) checkEntries(entries []*pb.Entry) ([]*pb.Entry, error) {
 
 func entryLoc(e *pb.Entry, seq uint64, off, size int64) loc {
 	t := e.GetType()
-	return loc{term: e.GetTerm(), seq: seq, off: off, size: size, conf: t == pb.EntryConfChange || t == pb.EntryConfChangeV2}
+	return loc{term: e.GetTerm(), seq: seq, off: off, size: size, conf: t == pb.EntryConfChange ||
+		t == pb.EntryConfChangeV2}
 }
 
 // Bytes returns how many bytes of records the segments hold, compacted ones in a segment that

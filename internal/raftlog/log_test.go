@@ -195,7 +195,8 @@ func TestConfigurationStates(t *testing.T) {
 	must(t, l.Compact(90))
 	s, err := l.Snapshot()
 	must(t, err)
-	if cs := s.GetMetadata().GetConfState(); s.GetMetadata().GetIndex() != 90 || len(cs.GetVoters()) != 1 || len(cs.GetLearners()) != 1 {
+	if cs := s.GetMetadata().GetConfState(); s.GetMetadata().GetIndex() != 90 || len(cs.GetVoters()) != 1 ||
+		len(cs.GetLearners()) != 1 {
 		t.Fatalf("snapshot is %v", s)
 	}
 	must(t, l.Close())
@@ -205,7 +206,8 @@ func TestApplySnapshotRestartsTheLog(t *testing.T) {
 	o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
 	l := mustNew(t, o, realDisk())
 	must(t, l.Append(hard(1, 7, 10), entries(1, 50, 1), true))
-	snap := &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(uint64(200)), Term: new(uint64(6)), ConfState: &pb.ConfState{Voters: []uint64{1}}}}
+	snap := &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(uint64(200)), Term: new(uint64(6)),
+		ConfState: &pb.ConfState{Voters: []uint64{1}}}}
 	must(t, l.ApplySnapshot(snap))
 	if err := l.ApplySnapshot(snap); !errors.Is(err, raft.ErrSnapOutOfDate) {
 		t.Fatalf("the same snapshot again: %v", err)

@@ -72,7 +72,8 @@ func (m *model) compact(t *rapid.T) {
 func (m *model) restart(t *rapid.T) {
 	_, last := m.bounds(t)
 	at := last + rapid.Uint64Range(1, 5).Draw(t, "ahead")
-	snap := &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(at), Term: new(m.term), ConfState: &pb.ConfState{Voters: []uint64{at}}}}
+	snap := &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(at), Term: new(m.term),
+		ConfState: &pb.ConfState{Voters: []uint64{at}}}}
 	must(t, m.mem.ApplySnapshot(snap))
 	must(t, m.log.ApplySnapshot(snap))
 	hs, _, _ := m.mem.InitialState()
@@ -119,7 +120,8 @@ func (m *model) check(t *rapid.T) {
 	hs, _, _ := m.mem.InitialState()
 	gotHS, _, err := m.log.InitialState()
 	must(t, err)
-	if gotFirst != first || gotLast != last || hs.GetTerm() != gotHS.GetTerm() || hs.GetVote() != gotHS.GetVote() || hs.GetCommit() != gotHS.GetCommit() {
+	if gotFirst != first || gotLast != last || hs.GetTerm() != gotHS.GetTerm() || hs.GetVote() != gotHS.GetVote() ||
+		hs.GetCommit() != gotHS.GetCommit() {
 		t.Fatalf("log %d to %d %v, want %d to %d %v", gotFirst, gotLast, gotHS, first, last, hs)
 	}
 	if c := m.log.cache; c.bytes > c.bytesMax || c.bytes < 0 || len(c.ents) == 0 && c.bytes != 0 {

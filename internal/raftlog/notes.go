@@ -18,8 +18,8 @@ func (l *Log) Notes() (string, error) {
 	return text, err
 }
 
-// SetNotes remembers one line for the log's owner, as long as there is the log. It waits for no writer of entries, and if it fails
-// the notes are those before, or the new ones, and it may be called again.
+// SetNotes remembers one line for the log's owner, as long as there is the log. It waits for no writer of entries, and
+// if it fails the notes are those before, or the new ones, and it may be called again.
 func (l *Log) SetNotes(line string) error {
 	if strings.Contains(line, "\n") {
 		return fmt.Errorf("raftlog: notes are one line, got %q", line)

@@ -38,7 +38,8 @@ func (o *Options) validate() error {
 		o.CacheBytes = cacheBytesDefault
 	}
 	if o.SegmentBytes < segmentBytesMin || o.SegmentBytes > recordBytesMax {
-		return fmt.Errorf("raftlog: Options.SegmentBytes is %d: use %d to %d", o.SegmentBytes, segmentBytesMin, recordBytesMax)
+		return fmt.Errorf("raftlog: Options.SegmentBytes is %d: use %d to %d", o.SegmentBytes, segmentBytesMin,
+			recordBytesMax)
 	}
 	if o.CacheBytes < 0 {
 		return fmt.Errorf("raftlog: Options.CacheBytes is %d: use zero for the default, or more", o.CacheBytes)
@@ -61,7 +62,8 @@ type Identity struct {
 
 func (id Identity) validate() error {
 	if id.Cluster == "" || id.Member == 0 {
-		return fmt.Errorf("raftlog: identity needs a cluster and a member id, got cluster %q, member %d", id.Cluster, id.Member)
+		return fmt.Errorf("raftlog: identity needs a cluster and a member id, got cluster %q, member %d", id.Cluster,
+			id.Member)
 	}
 	return nil
 }

@@ -142,7 +142,8 @@ func appendHead(dst []byte, h head) []byte {
 func decodeHead(p []byte) (head, error) {
 	r := reader{b: p}
 	if v := r.byte(); r.err == nil && v != formatVersion {
-		return head{}, fmt.Errorf("format version %d is not known to this program (it knows %d): use the version of Tutti that wrote it", v, formatVersion)
+		return head{}, fmt.Errorf("format version %d is not known to this program (it knows %d): use the version of "+
+			"Tutti that wrote it", v, formatVersion)
 	}
 	h := head{seq: r.u64(), cluster: string(r.bytes(r.u32())), member: r.u64(), last: r.u64(), hs: r.hardState()}
 	r.byte() // restart flag, has no meaning in a head

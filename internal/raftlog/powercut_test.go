@@ -95,14 +95,16 @@ func TestModelPowerCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp(root, "run")
 		must(t, err)
-		o := Options{Dir: filepath.Join(dir, "log"), SegmentBytes: rapid.SampledFrom([]int64{2048, 8192, 32768}).Draw(t, "segmentBytes")}
+		o := Options{Dir: filepath.Join(dir, "log"), SegmentBytes: rapid.SampledFrom([]int64{2048, 8192, 32768}).Draw(t,
+			"segmentBytes")}
 		crashed := Options{Dir: filepath.Join(dir, "crashed"), SegmentBytes: o.SegmentBytes}
 		must(t, create(o, testID, quickDisk()))
 
 		var states []string // after each call
 		durable := 0        // the newest of them that no failure may lose
 		from := -1          // durable when the power failed
-		p := &powerCut{t: t, dir: crashed.Dir, may: map[string]map[int64][]string{}, left: rapid.IntRange(1, 50).Draw(t, "failsAt")}
+		p := &powerCut{t: t, dir: crashed.Dir, may: map[string]map[int64][]string{},
+			left: rapid.IntRange(1, 50).Draw(t, "failsAt")}
 		p.done = func() { from = durable }
 		l := mustOpen(t, o, p.disk(drawDisk(t)))
 		states = append(states, dump(t, l))

@@ -75,7 +75,8 @@ func TestRaftRunsOnTheLog(t *testing.T) {
 			must(t, n.Propose([]byte(text)))
 			want = append(want, text)
 			if i == 10 {
-				learner := &pb.ConfChangeV2{Changes: []*pb.ConfChangeSingle{{Type: new(pb.ConfChangeAddLearnerNode), NodeId: new(uint64(100 + round))}}}
+				learner := &pb.ConfChangeV2{Changes: []*pb.ConfChangeSingle{
+					{Type: new(pb.ConfChangeAddLearnerNode), NodeId: new(uint64(100 + round))}}}
 				must(t, n.ProposeConfChange(learner))
 			}
 			n.drain(t)

@@ -122,7 +122,8 @@ func (l *Log) replayHead(s *segment, payload []byte, first bool) error {
 		l.state = state{hs: h.hs, base: h.base, confs: h.confs, last: h.last}
 		return nil
 	}
-	if h.hs != l.hs || h.base.index != l.base.index || h.base.term != l.base.term || h.last != l.last || len(h.confs) != len(l.confs) {
+	if h.hs != l.hs || h.base.index != l.base.index || h.base.term != l.base.term || h.last != l.last ||
+		len(h.confs) != len(l.confs) {
 		return errors.New("the segment does not continue the one before it")
 	}
 	return nil
@@ -208,7 +209,8 @@ func (l *Log) repairTail(s *segment, content []byte) error {
 		if err := s.f.Truncate(s.used); err != nil {
 			return fmt.Errorf("raftlog: cut the torn tail off %s: %w", s.path, err)
 		}
-		l.repairs = append(l.repairs, Repair{File: s.path, Offset: s.used, Bytes: int64(len(rest)), Reason: why.Error()})
+		l.repairs = append(l.repairs, Repair{File: s.path, Offset: s.used, Bytes: int64(len(rest)),
+			Reason: why.Error()})
 	}
 	err := l.disk.allocate(s.f, max(l.o.SegmentBytes, s.used))
 	if err == nil {

@@ -139,7 +139,8 @@ func (l *Log) readSpan(lo, hi, want uint64) ([]*pb.Entry, error) {
 			e, err = decodeEntry(r.payload)
 		}
 		if err == nil && (e.GetIndex() != i || e.GetTerm() != x.term) {
-			err = fmt.Errorf("entry %d of term %d was expected, found %d of term %d", i, x.term, e.GetIndex(), e.GetTerm())
+			err = fmt.Errorf("entry %d of term %d was expected, found %d of term %d", i, x.term, e.GetIndex(),
+				e.GetTerm())
 		}
 		if err != nil {
 			return nil, corrupt(s.path, x.off, err)

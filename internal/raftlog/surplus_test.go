@@ -18,7 +18,8 @@ func TestSurplus(t *testing.T) {
 			t.Errorf("an empty log has surplus entries up to %d", s)
 		}
 		for i := range uint64(entries) {
-			must(t, l.Append(nil, []*pb.Entry{{Index: new(i + 1), Term: new(uint64(1)), Type: new(pb.EntryNormal), Data: make([]byte, 60)}}, true))
+			must(t, l.Append(nil, []*pb.Entry{{Index: new(i + 1), Term: new(uint64(1)), Type: new(pb.EntryNormal),
+				Data: make([]byte, 60)}}, true))
 		}
 		before := l.Bytes()
 		to := l.Surplus(keep)
@@ -44,13 +45,15 @@ func TestBytesAfter(t *testing.T) {
 	must(t, create(o, testID, quickDisk()))
 	l := mustOpen(t, o, quickDisk())
 	for i := range uint64(100) {
-		must(t, l.Append(nil, []*pb.Entry{{Index: new(i + 1), Term: new(uint64(1)), Type: new(pb.EntryNormal), Data: make([]byte, 60)}}, true))
+		must(t, l.Append(nil, []*pb.Entry{{Index: new(i + 1), Term: new(uint64(1)), Type: new(pb.EntryNormal),
+			Data: make([]byte, 60)}}, true))
 	}
 	one := recordBytes(entryFixedBytes + 60)
 	for i := uint64(0); i <= 100; i++ {
 		n, least := l.BytesAfter(i), one*int64(100-i)
 		if n < least || n > l.Bytes() || i == 100 && n != 0 || i < 100 && n <= l.BytesAfter(i+1) {
-			t.Errorf("%d bytes after entry %d, at least %d were expected, %d after the next", n, i, least, l.BytesAfter(i+1))
+			t.Errorf("%d bytes after entry %d, at least %d were expected, %d after the next", n, i, least,
+				l.BytesAfter(i+1))
 		}
 	}
 	want := l.BytesAfter(50)

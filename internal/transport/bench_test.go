@@ -62,9 +62,10 @@ func benchmarkPair(b *testing.B, encrypted bool) (*Transport, chan struct{}) {
 			credentials = secured(ca.member(b, uint32(i+1)))
 		}
 		tr, err := New(Options{
-			Self: uint32(i + 1), Cluster: "bench", Listener: listeners[i], Credentials: credentials, PeerName: memberName,
-			Peers:   map[uint32]string{uint32(2 - i): listeners[1-i].Addr().String()},
-			Handler: func(uint32, []byte) { took <- struct{}{} },
+			Self: uint32(i + 1), Cluster: "bench", Listener: listeners[i], Credentials: credentials,
+			PeerName: memberName,
+			Peers:    map[uint32]string{uint32(2 - i): listeners[1-i].Addr().String()},
+			Handler:  func(uint32, []byte) { took <- struct{}{} },
 		})
 		if err != nil {
 			b.Fatal(err)

@@ -15,8 +15,9 @@ import (
 
 // Credentials are what a member proves itself with, and judges the others by.
 type Credentials struct {
-	// Secrets are shared by all members, and there is at least one. A dialer shows the first, and if that is refused the next;
-	// an acceptor takes any. Each should have 32 random bytes: who records a handshake without TLS can try out short ones.
+	// Secrets are shared by all members, and there is at least one. A dialer shows the first, and if that is refused
+	// the next; an acceptor takes any. Each should have 32 random bytes: who records a handshake without TLS can try
+	// out short ones.
 	Secrets [][]byte
 	// TLS, if set, is used on all connections: without it members talk in the clear.
 	TLS *TLS
@@ -54,15 +55,15 @@ const (
 	exporterBytes = 32
 )
 
-// channel is what TLS tells of a connection: the peer's certificates, its own one first, and bytes that only its two ends know.
-// In the clear it is empty.
+// channel is what TLS tells of a connection: the peer's certificates, its own one first, and bytes that only its two
+// ends know. In the clear it is empty.
 type channel struct {
 	chain   []*x509.Certificate
 	binding []byte
 }
 
-// bind gives the key for the proofs of a handshake on this channel. A proof that was made on one channel is worth nothing on
-// another, so nobody who has a certificate can stand between two members and pass their proofs on.
+// bind gives the key for the proofs of a handshake on this channel. A proof that was made on one channel is worth
+// nothing on another, so nobody who has a certificate can stand between two members and pass their proofs on.
 func (c channel) bind(secret []byte) []byte {
 	if c.binding == nil {
 		return secret
@@ -73,8 +74,8 @@ func (c channel) bind(secret []byte) []byte {
 	return m.Sum(nil)
 }
 
-// config is for both sides. crypto/tls makes sure that the peer has the key of its certificate; what that is worth says judge,
-// so that an acceptor can tell why it refuses, and a dialer need not name the peer in the clear.
+// config is for both sides. crypto/tls makes sure that the peer has the key of its certificate; what that is worth says
+// judge, so that an acceptor can tell why it refuses, and a dialer need not name the peer in the clear.
 func (t *TLS) config() *tls.Config {
 	return &tls.Config{
 		Certificates: []tls.Certificate{t.Certificate}, MinVersion: tls.VersionTLS13,
@@ -90,8 +91,10 @@ func channelOf(conn *tls.Conn) (channel, error) {
 	return channel{state.PeerCertificates, binding}, err
 }
 
-// dial runs TLS, if there is any, as the dialer towards a member, whose certificate it judges before anything is sent to it.
-func (c Credentials) dial(ctx context.Context, conn net.Conn, member uint32, name func(uint32) string) (net.Conn, channel, error) {
+// dial runs TLS, if there is any, as the dialer towards a member, whose certificate it judges before anything is sent
+// to it.
+func (c Credentials) dial(ctx context.Context, conn net.Conn, member uint32, name func(uint32) string) (net.Conn,
+	channel, error) {
 	if c.TLS == nil {
 		return conn, channel{}, nil
 	}
@@ -126,7 +129,8 @@ func (c Credentials) accept(ctx context.Context, conn net.Conn) (net.Conn, chann
 		case errors.As(err, &header) && strings.HasPrefix(magic, string(header.RecordHeader[:])):
 			return nil, channel{}, refuse(conn, refusedClear)
 		case errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(err.Error(), "certificate"):
-			err = fmt.Errorf("%w: the other side does not accept this member's certificate, and its log says why: %w", errTLS, err)
+			err = fmt.Errorf("%w: the other side does not accept this member's certificate, and its log says why: %w",
+				errTLS, err)
 		default:
 			err = fmt.Errorf("%w: %w", errTLS, err)
 		}
@@ -148,7 +152,8 @@ func (c Credentials) judge(chain []*x509.Certificate, member uint32, name func(u
 	return nil
 }
 
-// Verify says whether certificates, the owner's own one first, prove at this time that the owner is the member of this name.
+// Verify says whether certificates, the owner's own one first, prove at this time that the owner is the member of this
+// name.
 func (t *TLS) Verify(chain []*x509.Certificate, name string, now time.Time) error {
 	if len(chain) == 0 {
 		return fmt.Errorf("%w: there is none", refusedUnfit)
@@ -177,10 +182,12 @@ func (t *TLS) Verify(chain []*x509.Certificate, name string, now time.Time) erro
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the member is %q, and the certificate is for %q (DNS names of subjectAltName)", refusedCertificate, name, chain[0].DNSNames)
+	return fmt.Errorf("%w: the member is %q, and the certificate is for %q (DNS names of subjectAltName)",
+		refusedCertificate, name, chain[0].DNSNames)
 }
 
-// secretTurn is which of several secrets a dialer shows. While they are exchanged, not all members have the first one yet.
+// secretTurn is which of several secrets a dialer shows. While they are exchanged, not all members have the first one
+// yet.
 type secretTurn struct {
 	index   int // of the one that is shown
 	refused int // in a row

@@ -131,8 +131,8 @@ func readText(r io.Reader, bytesMax uint32) ([]byte, error) {
 var errRenewed = errors.New("the connection is made anew, with new facts")
 
 // Renew ends this member's connections to the others and makes them anew: what it says of itself has changed. Frames
-// that are queued are lost. A connection that is being made meanwhile is ended, too; when Renew returns, nothing is sent any more
-// to a member that has not heard of what Options.Facts gives by then.
+// that are queued are lost. A connection that is being made meanwhile is ended, too; when Renew returns, nothing is
+// sent any more to a member that has not heard of what Options.Facts gives by then.
 func (t *Transport) Renew() {
 	for _, p := range t.peers { // order-free: each by itself
 		p.renew()

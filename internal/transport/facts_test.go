@@ -37,7 +37,8 @@ func TestFacts(t *testing.T) {
 	two.Renew()
 	eventually(t, "no connection", func() bool { return !one.Stats()[2].Connected && !two.Stats()[1].Connected })
 	eventually(t, "both know why", func() bool {
-		return one.logs.count("member 2 refuses this member: it is Monday") > 0 && two.logs.count("member 1 is refused: it is Monday") > 0
+		return one.logs.count("member 2 refuses this member: it is Monday") > 0 &&
+			two.logs.count("member 1 is refused: it is Monday") > 0
 	})
 	if one.Send(2, []byte("x")) || two.Send(1, []byte("x")) {
 		t.Error("a frame was taken for a member that is not talked to")

@@ -36,7 +36,8 @@ func readFrame(r io.Reader, bytesMax int) ([]byte, error) {
 	}
 	length := binary.LittleEndian.Uint32(header[:])
 	if uint64(length) > uint64(bytesMax) {
-		return nil, fmt.Errorf("%w: %d bytes, the limit here is %d; set the same frame limit on all members", errFrameTooLong, length, bytesMax)
+		return nil, fmt.Errorf("%w: %d bytes, the limit here is %d; set the same frame limit on all members",
+			errFrameTooLong, length, bytesMax)
 	}
 	payload := make([]byte, length)
 	if _, err := io.ReadFull(r, payload); err != nil {

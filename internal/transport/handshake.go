@@ -104,7 +104,8 @@ func readHello(r io.Reader) (hello, []byte, error) {
 		return hello{}, nil, fmt.Errorf("%w: %w", errGarbage, err)
 	}
 	b := raw[prefixBytes:]
-	h := hello{from: binary.LittleEndian.Uint32(b), to: binary.LittleEndian.Uint32(b[4:]), cluster: string(b[8+nonceBytes:])}
+	h := hello{from: binary.LittleEndian.Uint32(b), to: binary.LittleEndian.Uint32(b[4:]),
+		cluster: string(b[8+nonceBytes:])}
 	copy(h.nonce[:], b[8:])
 	return h, raw, nil
 }
@@ -174,8 +175,8 @@ func dialHandshake(rw io.ReadWriter, h hello, secret []byte) error {
 	return nil
 }
 
-// acceptHandshake is the acceptor's side. Any of the secrets will do. permit judges what the dialer claims to be; a refusal
-// in the chain of its error is sent. The returned member is authenticated when the error is nil.
+// acceptHandshake is the acceptor's side. Any of the secrets will do. permit judges what the dialer claims to be; a
+// refusal in the chain of its error is sent. The returned member is authenticated when the error is nil.
 func acceptHandshake(rw io.ReadWriter, secrets [][]byte, permit func(hello) error) (uint32, error) {
 	h, first, err := readHello(rw)
 	if err == nil {

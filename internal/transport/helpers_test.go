@@ -70,7 +70,8 @@ func listen(t *testing.T, addr string) net.Listener {
 }
 
 // launch starts a member on l; change may alter the options.
-func launch(t *testing.T, self uint32, l net.Listener, peers map[uint32]string, change func(*Options, *timing)) *member {
+func launch(t *testing.T, self uint32, l net.Listener, peers map[uint32]string,
+	change func(*Options, *timing)) *member {
 	t.Helper()
 	m := &member{logs: &logBuffer{}, addr: l.Addr().String(), got: make(chan string, 100000)}
 	o := Options{

@@ -235,7 +235,8 @@ func TestSilentConnectionsDie(t *testing.T) {
 	const silence = 3 * time.Second
 	l := listen(t, "127.0.0.1:0")
 	defer l.Close()
-	m := launch(t, 1, listen(t, "127.0.0.1:0"), map[uint32]string{2: l.Addr().String()}, func(_ *Options, tm *timing) { tm.silence = silence })
+	m := launch(t, 1, listen(t, "127.0.0.1:0"), map[uint32]string{2: l.Addr().String()},
+		func(_ *Options, tm *timing) { tm.silence = silence })
 	began := time.Now()
 	c := authenticated(t, m) // as dialer that never pings
 	eventually(t, "incoming", func() bool { return m.Stats()[2].Incoming })

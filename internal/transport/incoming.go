@@ -61,7 +61,8 @@ func (t *Transport) serve(conn net.Conn) {
 		return
 	}
 	if err != nil {
-		t.logs.warn("refused "+refusedWhy(err), unknownLogEvery, "refused a connection", "remote", conn.RemoteAddr(), "error", err)
+		t.logs.warn("refused "+refusedWhy(err), unknownLogEvery, "refused a connection", "remote", conn.RemoteAddr(),
+			"error", err)
 		return
 	}
 	p := t.peers[from]
@@ -86,12 +87,13 @@ func (t *Transport) serve(conn net.Conn) {
 	close(stop)
 	<-pinged
 	if t.ctx.Err() == nil {
-		t.logs.warn(fmt.Sprintf("incoming %d", from), peerLogEvery, "connection from member ended", "member", from, "error", err)
+		t.logs.warn(fmt.Sprintf("incoming %d", from), peerLogEvery, "connection from member ended", "member", from,
+			"error", err)
 	}
 }
 
-// refusedWhy keeps log lines of different reasons apart, without letting strangers make up kinds. It is empty for what is no
-// refusal.
+// refusedWhy keeps log lines of different reasons apart, without letting strangers make up kinds. It is empty for what
+// is no refusal.
 func refusedWhy(err error) string {
 	var r refusal
 	switch {

@@ -24,8 +24,8 @@ type Options struct {
 	Listener net.Listener
 	// Peers maps every other member to its host:port.
 	Peers map[uint32]string
-	// Credentials is asked at every connection, so that what it gives can be renewed; connections that exist stay. It must be
-	// quick, and is called from several goroutines. Whether it gives TLS does not change.
+	// Credentials is asked at every connection, so that what it gives can be renewed; connections that exist stay. It
+	// must be quick, and is called from several goroutines. Whether it gives TLS does not change.
 	Credentials func() Credentials
 	// PeerName is the name in a member's certificate. Required with TLS.
 	PeerName func(member uint32) string
@@ -37,19 +37,20 @@ type Options struct {
 	QueueBytesMax int
 	// Facts, if set, gives what this member says of itself at each handshake, to members that have proved themselves.
 	Facts func() []byte
-	// Judge, if set, is told what another member says of itself before any frame of the connection is sent or taken. With an
-	// error there is no connection, and the other member is told why. It is called from several goroutines, and
+	// Judge, if set, is told what another member says of itself before any frame of the connection is sent or taken.
+	// With an error there is no connection, and the other member is told why. It is called from several goroutines, and
 	// must not call Close or Renew.
 	Judge func(member uint32, facts []byte) error
 	// Handler gets every received frame and owns it. It is called from one goroutine per
 	// member, in order; while it runs nothing more is read from that member. It must not call
 	// Close.
 	Handler func(from uint32, frame []byte)
-	// Gone, if set, is told when a member to which there was a connection refuses another: its machine answers, and nobody
-	// listens there. It is called once for each connection lost so, from one goroutine per member, and must not call Close.
+	// Gone, if set, is told when a member to which there was a connection refuses another: its machine answers, and
+	// nobody listens there. It is called once for each connection lost so, from one goroutine per member, and must not
+	// call Close.
 	Gone func(member uint32)
-	// Connected, if set, is told of each new connection to a member: frames for the one before may be lost. It is called from one goroutine
-	// per member, and must not call Close.
+	// Connected, if set, is told of each new connection to a member: frames for the one before may be lost. It is
+	// called from one goroutine per member, and must not call Close.
 	Connected func(member uint32)
 	// Fault, nil in production, decides for every frame how long it is held back (later frames
 	// wait behind it) and whether it is lost. It is called inside Send.
@@ -93,15 +94,18 @@ func (o *Options) validate() error {
 	}
 	complain(o.Listener == nil, "Options.Listener is nil: listen first")
 	complain(o.Handler == nil, "Options.Handler is nil: somebody must take the frames")
-	complain(len(o.Cluster) == 0 || len(o.Cluster) > clusterBytesMax, "Options.Cluster has %d bytes: use 1 to %d", len(o.Cluster), clusterBytesMax)
+	complain(len(o.Cluster) == 0 || len(o.Cluster) > clusterBytesMax, "Options.Cluster has %d bytes: use 1 to %d",
+		len(o.Cluster), clusterBytesMax)
 	complain(o.Credentials == nil, "Options.Credentials is nil: members could not prove who they are")
 	if o.Credentials != nil {
 		c := o.Credentials()
 		complain(len(c.Secrets) == 0, "Options.Credentials gives no secret: members could not prove who they are")
 		complain(c.TLS != nil && o.PeerName == nil, "Options.PeerName is nil: with TLS members have names")
 	}
-	complain(o.FrameBytesMax < 0 || int64(o.FrameBytesMax) > 1<<31, "Options.FrameBytesMax is %d: use 1 to 2^31", o.FrameBytesMax)
-	complain(o.QueueBytesMax < o.FrameBytesMax, "Options.QueueBytesMax is %d, below FrameBytesMax %d: the longest frame would not fit", o.QueueBytesMax, o.FrameBytesMax)
+	complain(o.FrameBytesMax < 0 || int64(o.FrameBytesMax) > 1<<31, "Options.FrameBytesMax is %d: use 1 to 2^31",
+		o.FrameBytesMax)
+	complain(o.QueueBytesMax < o.FrameBytesMax, "Options.QueueBytesMax is %d, below FrameBytesMax %d: the longest "+
+		"frame would not fit", o.QueueBytesMax, o.FrameBytesMax)
 	_, self := o.Peers[o.Self]
 	complain(self, "Options.Peers contains this member, %d: leave it out", o.Self)
 	return errors.Join(errs...)

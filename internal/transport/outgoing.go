@@ -52,7 +52,8 @@ func (p *peer) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if errors.Is(err, refusedSecret) && p.turn.next(len(p.t.o.Credentials().Secrets)) || errors.Is(err, errRenewed) {
+		if errors.Is(err, refusedSecret) && p.turn.next(len(p.t.o.Credentials().Secrets)) ||
+			errors.Is(err, errRenewed) {
 			continue
 		}
 		if time.Since(began) > min(p.t.timing.backoffMax, p.t.timing.stall) {
@@ -147,8 +148,8 @@ func (p *peer) greet(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	return stream, err
 }
 
-// dial connects to one of the addresses that the peer's name stands for. That the name is slow to be found is no sign of
-// the way, so it has time of its own.
+// dial connects to one of the addresses that the peer's name stands for. That the name is slow to be found is no sign
+// of the way, so it has time of its own.
 func (p *peer) dial(ctx context.Context, way *patience) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(p.address)
 	if err != nil {
@@ -172,7 +173,8 @@ func (p *peer) dial(ctx context.Context, way *patience) (net.Conn, error) {
 }
 
 // keep sends on stream, which is conn or TLS on it, until it breaks and says why. The peer's pings are the proof that
-// it lives (T4), and what its kernel acknowledges that the way to it is there (T7); without them the write is woken by the closed connection.
+// it lives (T4), and what its kernel acknowledges that the way to it is there (T7); without them the write is woken by
+// the closed connection.
 func (p *peer) keep(ctx context.Context, conn, stream net.Conn) error {
 	dead, over, watched := make(chan error, 1), make(chan struct{}), make(chan error, 1)
 	go func() {

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// patience is how long a dialer waits for answers of one peer. A lost first packet would come again after a second, and then ever more
-// rarely, so where links come and go many short attempts are better than a long one; where the way is long, or the peer slow, short ones
-// never succeed. So it starts short and doubles with every fourth attempt that got no answer in time. The kernel of a peer whose distance is known
-// has no reason to take long, so most attempts stay short then; but the way may be another one since, so not all.
+// patience is how long a dialer waits for answers of one peer. A lost first packet would come again after a second, and
+// then ever more rarely, so where links come and go many short attempts are better than a long one; where the way is
+// long, or the peer slow, short ones never succeed. So it starts short and doubles with every fourth attempt that got
+// no answer in time. The kernel of a peer whose distance is known has no reason to take long, so most attempts stay
+// short then; but the way may be another one since, so not all.
 type patience struct {
 	least, most time.Duration
 	rtt         time.Duration // the round trip time of the last connection, zero if there was none or nobody knows

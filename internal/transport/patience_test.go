@@ -8,13 +8,15 @@ import (
 	"time"
 )
 
-// TestPatience (T7): short attempts at first, long ones for a peer far away, and the kernel of one that is near never gets long.
+// TestPatience (T7): short attempts at first, long ones for a peer far away, and the kernel of one that is near never
+// gets long.
 func TestPatience(t *testing.T) {
 	p := patience{least: 250 * time.Millisecond, most: 5 * time.Second}
 	expect := func(when string, dial, handshake time.Duration) {
 		t.Helper()
 		if p.dial() != dial || p.handshake() != handshake {
-			t.Errorf("%s: %v to dial and %v for the handshake, want %v and %v", when, p.dial(), p.handshake(), dial, handshake)
+			t.Errorf("%s: %v to dial and %v for the handshake, want %v and %v", when, p.dial(), p.handshake(), dial,
+				handshake)
 		}
 	}
 	expect("at first", 250*time.Millisecond, 250*time.Millisecond)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestSecretRotation exchanges the secret of three members, one after the other, as the README says: the new one is put in
-// front of the old one everywhere, then the old one is taken away everywhere. At every step all connections can be made
-// anew. Who has only the old secret in the end gets none.
+// TestSecretRotation exchanges the secret of three members, one after the other, as the README says: the new one is put
+// in front of the old one everywhere, then the old one is taken away everywhere. At every step all connections can be
+// made anew. Who has only the old secret in the end gets none.
 func TestSecretRotation(t *testing.T) {
 	old, young := []byte("the old secret, sixteen"), []byte("the new secret, sixteen")
 	both := [][]byte{young, old}
@@ -59,7 +59,8 @@ func TestSecretRotation(t *testing.T) {
 		renewed(fmt.Sprintf("member %d has the new one alone", k))
 	}
 	all[3].Close()
-	late := launch(t, 3, listen(t, all[3].addr), map[uint32]string{1: all[1].addr}, func(o *Options, _ *timing) { o.Credentials = known(old) })
+	late := launch(t, 3, listen(t, all[3].addr), map[uint32]string{1: all[1].addr},
+		func(o *Options, _ *timing) { o.Credentials = known(old) })
 	late.says(t, "it refuses this member: wrong secret")
 	all[1].says(t, "member 3: wrong secret")
 }

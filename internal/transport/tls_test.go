@@ -33,8 +33,10 @@ func newAuthority(t testing.TB) *authority {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -59,7 +61,8 @@ func (a *authority) issue(t testing.TB, names []string, change ...func(*x509.Cer
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: names, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(2), DNSNames: names, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, f := range change {
@@ -109,20 +112,30 @@ func TestTLSRefusals(t *testing.T) {
 		second []string // member 2's log
 	}{
 		"another member's": {ca.member(t, 3),
-			[]string{"it refuses this member: wrong certificate: its name", "does not accept this member's certificate"},
-			[]string{"this member refuses it: member 1: wrong certificate: its name is not that of the member", `error="member 1: wrong certificate: its name`, `member-3.tutti`}},
+			[]string{"it refuses this member: wrong certificate: its name",
+				"does not accept this member's certificate"},
+			[]string{"this member refuses it: member 1: wrong certificate: its name is not that of the member",
+				`error="member 1: wrong certificate: its name`, `member-3.tutti`}},
 		"no name": {ca.issue(t, nil, func(c *x509.Certificate) { c.Subject.CommonName = memberName(1) }),
-			[]string{"it refuses this member: wrong certificate: its name", "does not accept this member's certificate"},
-			[]string{"this member refuses it: member 1: wrong certificate: its name", `error="member 1: wrong certificate: its name`}},
+			[]string{"it refuses this member: wrong certificate: its name",
+				"does not accept this member's certificate"},
+			[]string{"this member refuses it: member 1: wrong certificate: its name",
+				`error="member 1: wrong certificate: its name`}},
 		"another authority's, which it knows alone": {stranger.issue(t, mine),
-			[]string{"this member refuses it: member 2: wrong certificate: no authority", "does not accept this member's certificate"},
-			[]string{"this member refuses it: member 1: wrong certificate: no authority", "does not accept this member's certificate"}},
+			[]string{"this member refuses it: member 2: wrong certificate: no authority",
+				"does not accept this member's certificate"},
+			[]string{"this member refuses it: member 1: wrong certificate: no authority",
+				"does not accept this member's certificate"}},
 		"another authority's": {&TLS{stranger.issue(t, mine).Certificate, ca.pool},
-			[]string{"it refuses this member: wrong certificate: no authority", "does not accept this member's certificate"},
-			[]string{"this member refuses it: member 1: wrong certificate: no authority", `error="member 1: wrong certificate: no authority`}},
+			[]string{"it refuses this member: wrong certificate: no authority",
+				"does not accept this member's certificate"},
+			[]string{"this member refuses it: member 1: wrong certificate: no authority",
+				`error="member 1: wrong certificate: no authority`}},
 		"expired": {ca.issue(t, mine, until(-time.Minute)),
-			[]string{"it refuses this member: wrong certificate: it has expired", "does not accept this member's certificate"},
-			[]string{"this member refuses it: member 1: wrong certificate: it has expired", `error="member 1: wrong certificate: it has expired`, "is valid from"}},
+			[]string{"it refuses this member: wrong certificate: it has expired",
+				"does not accept this member's certificate"},
+			[]string{"this member refuses it: member 1: wrong certificate: it has expired",
+				`error="member 1: wrong certificate: it has expired`, "is valid from"}},
 		"not valid yet": {ca.issue(t, mine, until(2*time.Hour)),
 			[]string{"it refuses this member: wrong certificate: it has expired, or is not valid yet"},
 			[]string{"this member refuses it: member 1: wrong certificate: it has expired, or is not valid yet"}},
@@ -130,7 +143,8 @@ func TestTLSRefusals(t *testing.T) {
 			[]string{"it refuses this member: wrong certificate: it cannot be used"},
 			[]string{"this member refuses it: member 1: wrong certificate: it cannot be used"}},
 		"no certificate": {&TLS{Authorities: ca.pool},
-			[]string{"remote error: tls: certificate required"}, []string{"client didn't provide a certificate", "does the member there have member_tls?"}},
+			[]string{"remote error: tls: certificate required"},
+			[]string{"client didn't provide a certificate", "does the member there have member_tls?"}},
 		"no TLS": {nil,
 			[]string{"no TLS: the other side has member_tls", "the other side speaks TLS, and this member does not"},
 			[]string{"no TLS: the other side has member_tls", "does the member there have member_tls?"}},
@@ -187,7 +201,9 @@ func TestTLSDialerChecksFirst(t *testing.T) {
 	if err == nil || len(got) > 0 {
 		t.Errorf("the impostor received %q, %v", got, err)
 	}
-	eventually(t, "reason in the log", func() bool { return m.logs.count("this member refuses it: member 2: wrong certificate: its name") > 0 })
+	eventually(t, "reason in the log", func() bool {
+		return m.logs.count("this member refuses it: member 2: wrong certificate: its name") > 0
+	})
 }
 
 // wiretap passes connections on to an address, and keeps what passes.
@@ -240,8 +256,8 @@ func tap(t *testing.T, to string) *wiretap {
 	return w
 }
 
-// TestTLSHides puts proxies between two members. In the clear they see the handshake and the frames; with TLS nothing that
-// could be read: no frame, no magic, no cluster, no name of a member.
+// TestTLSHides puts proxies between two members. In the clear they see the handshake and the frames; with TLS nothing
+// that could be read: no frame, no magic, no cluster, no name of a member.
 func TestTLSHides(t *testing.T) {
 	ca := newAuthority(t)
 	for _, encrypted := range []bool{false, true} {
@@ -262,11 +278,14 @@ func TestTLSHides(t *testing.T) {
 		two.expect(t, "1:"+text)
 		for k, w := range taps {
 			seen := w.seen()
-			for _, word := range []string{"ping-pong", "confidential", magic, "cluster", "tutti", "member-1", "member-2"} {
+			for _, word := range []string{"ping-pong", "confidential", magic, "cluster", "tutti", "member-1",
+				"member-2"} {
 				readable := bytes.Contains(seen, []byte(word))
-				inClear := !encrypted && (k == 2 || word != "confidential") && !strings.HasPrefix(word, "member-") && word != "tutti"
+				inClear := !encrypted && (k == 2 || word != "confidential") && !strings.HasPrefix(word, "member-") &&
+					word != "tutti"
 				if readable != inClear {
-					t.Errorf("TLS: %t; in %d bytes to member %d %q is there: %t", encrypted, len(seen), k, word, readable)
+					t.Errorf("TLS: %t; in %d bytes to member %d %q is there: %t", encrypted, len(seen), k, word,
+						readable)
 				}
 			}
 		}
@@ -275,8 +294,8 @@ func TestTLSHides(t *testing.T) {
 	}
 }
 
-// TestTLSBindsProofs: who has stolen the certificates of both members, but not the secret, cannot pass the proofs of one on
-// to the other.
+// TestTLSBindsProofs: who has stolen the certificates of both members, but not the secret, cannot pass the proofs of
+// one on to the other.
 func TestTLSBindsProofs(t *testing.T) {
 	ca := newAuthority(t)
 	l, l2 := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
@@ -307,14 +326,17 @@ func TestTLSBindsProofs(t *testing.T) {
 		}
 	})
 	one := launch(t, 1, listen(t, "127.0.0.1:0"), map[uint32]string{2: l.Addr().String()}, change)
-	eventually(t, "refusal", func() bool { return two.logs.count("wrong secret") > 0 && one.logs.count("wrong secret") > 0 })
+	eventually(t, "refusal", func() bool {
+		return two.logs.count("wrong secret") > 0 &&
+			one.logs.count("wrong secret") > 0
+	})
 	if one.Stats()[2].Connections > 0 || two.Stats()[1].Incoming {
 		t.Error("the proofs were passed on")
 	}
 }
 
-// TestTLSRotation: certificates, and the authority that signs them, are exchanged member by member. Connections that exist
-// stay, and new ones use what is there now.
+// TestTLSRotation: certificates, and the authority that signs them, are exchanged member by member. Connections that
+// exist stay, and new ones use what is there now.
 func TestTLSRotation(t *testing.T) {
 	old, young := newAuthority(t), newAuthority(t)
 	both := x509.NewCertPool()

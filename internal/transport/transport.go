@@ -56,7 +56,8 @@ func start(o Options, tm timing) (*Transport, error) {
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	for id, address := range o.Peers {
-		t.peers[id] = &peer{t: t, id: id, address: address, queue: newQueue(o.QueueBytesMax), again: make(chan struct{}, 1)}
+		t.peers[id] = &peer{t: t, id: id, address: address, queue: newQueue(o.QueueBytesMax),
+			again: make(chan struct{}, 1)}
 	}
 	t.wg.Add(1)
 	go t.accept()
@@ -158,5 +159,6 @@ func tune(c net.Conn) {
 	}
 	// Failure here means that the connection is gone already; the next read says so.
 	_ = tcp.SetNoDelay(true)
-	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second, Count: 5})
+	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second,
+		Count: 5})
 }

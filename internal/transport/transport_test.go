@@ -31,7 +31,8 @@ func TestBothDirectionsInOrder(t *testing.T) {
 	eventually(t, "statistics", func() bool {
 		s := one.Stats()[2]
 		return s.Connected && s.Incoming && s.Connections == 1 && s.QueuedBytes == 0 && s.Dropped == 0 &&
-			s.SentFrames == n && s.ReceivedFrames == n && s.SentBytes == two.Stats()[1].ReceivedBytes && s.SentBytes > n*frameHeaderBytes
+			s.SentFrames == n && s.ReceivedFrames == n && s.SentBytes == two.Stats()[1].ReceivedBytes &&
+			s.SentBytes > n*frameHeaderBytes
 	})
 }
 
@@ -103,9 +104,10 @@ func TestSlowPeer(t *testing.T) {
 	const silence = 3 * time.Second
 	release := make(chan struct{})
 	l1, l2, l3 := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
-	one := launch(t, 1, l1, map[uint32]string{2: l2.Addr().String(), 3: l3.Addr().String()}, func(o *Options, tm *timing) {
-		o.QueueBytesMax, o.FrameBytesMax, tm.silence, tm.stall = 1<<20, 1<<20, silence, silence/10
-	})
+	one := launch(t, 1, l1, map[uint32]string{2: l2.Addr().String(), 3: l3.Addr().String()},
+		func(o *Options, tm *timing) {
+			o.QueueBytesMax, o.FrameBytesMax, tm.silence, tm.stall = 1<<20, 1<<20, silence, silence/10
+		})
 	received := make(chan byte, 100000)
 	launch(t, 2, l2, map[uint32]string{1: one.addr}, func(o *Options, tm *timing) {
 		tm.silence = silence
@@ -186,15 +188,20 @@ func TestFaultSeam(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	good := func() Options {
-		return Options{Self: 1, Cluster: "c", Listener: listen(t, "127.0.0.1:0"), Credentials: known([]byte("s")), Handler: func(uint32, []byte) {}}
+		return Options{Self: 1, Cluster: "c", Listener: listen(t, "127.0.0.1:0"), Credentials: known([]byte("s")),
+			Handler: func(uint32, []byte) {}}
 	}
 	for what, spoil := range map[string]func(*Options){
-		"Listener":      func(o *Options) { o.Listener.Close(); o.Listener = nil },
-		"Handler":       func(o *Options) { o.Handler = nil },
-		"Cluster":       func(o *Options) { o.Cluster = "" },
-		"Credentials":   func(o *Options) { o.Credentials = nil },
-		"no secret":     func(o *Options) { o.Credentials = known() },
-		"PeerName":      func(o *Options) { o.Credentials = func() Credentials { return Credentials{[][]byte{secret}, &TLS{}} } },
+		"Listener":    func(o *Options) { o.Listener.Close(); o.Listener = nil },
+		"Handler":     func(o *Options) { o.Handler = nil },
+		"Cluster":     func(o *Options) { o.Cluster = "" },
+		"Credentials": func(o *Options) { o.Credentials = nil },
+		"no secret":   func(o *Options) { o.Credentials = known() },
+		"PeerName": func(o *Options) {
+			o.Credentials = func() Credentials {
+				return Credentials{[][]byte{secret}, &TLS{}}
+			}
+		},
 		"FrameBytesMax": func(o *Options) { o.FrameBytesMax = -1 },
 		"QueueBytesMax": func(o *Options) { o.QueueBytesMax = 1 },
 		"Peers":         func(o *Options) { o.Peers = map[uint32]string{1: "x:1"} },
@@ -274,8 +281,8 @@ func TestBrokenConnectionDropsTheQueue(t *testing.T) {
 	}
 }
 
-// TestGone: a member is called gone once when nobody listens where it was; not when it has never been there, and not when only the
-// connection is lost.
+// TestGone: a member is called gone once when nobody listens where it was; not when it has never been there, and not
+// when only the connection is lost.
 func TestGone(t *testing.T) {
 	var gone atomic.Int64
 	tell := func(o *Options, _ *timing) {

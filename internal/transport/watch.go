@@ -16,8 +16,9 @@ type progress struct {
 // watchLooks is how often watch looks during a stall.
 const watchLooks = 5
 
-// watch returns an error when nothing of what was sent on conn has been acknowledged for as long as stall, and for three round trips, and
-// nil when over is closed. It counts how often it has looked: a machine that stood still has not waited.
+// watch returns an error when nothing of what was sent on conn has been acknowledged for as long as stall, and for
+// three round trips, and nil when over is closed. It counts how often it has looked: a machine that stood still has not
+// waited.
 func watch(conn net.Conn, stall time.Duration, over chan struct{}) error {
 	tick := time.NewTicker(stall / watchLooks)
 	defer tick.Stop()

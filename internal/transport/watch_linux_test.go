@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deafen has the kernel throw away all that comes for a socket before TCP sees it, as if its cable was pulled. A listener passes that on
-// to the connections that it accepts.
+// deafen has the kernel throw away all that comes for a socket before TCP sees it, as if its cable was pulled. A
+// listener passes that on to the connections that it accepts.
 func deafen(c syscall.Conn) error { return filter(c, unix.SO_ATTACH_FILTER) }
 
 func hear(c syscall.Conn) error { return filter(c, unix.SO_DETACH_FILTER) }
@@ -31,7 +31,8 @@ func filter(c syscall.Conn, option int) error {
 	return failed
 }
 
-// plug joins m's network, or pulls its cable: nothing comes in any more, so nothing that it sends is acknowledged either.
+// plug joins m's network, or pulls its cable: nothing comes in any more, so nothing that it sends is acknowledged
+// either.
 func (m *member) plug(t *testing.T, in bool) {
 	t.Helper()
 	turn := deafen
@@ -50,8 +51,9 @@ func (m *member) plug(t *testing.T, in bool) {
 	}
 }
 
-// TestFlappingLink (T7): where the link comes and goes every 227 ms, TCP's own repetitions can all fall into the times without it. Frames
-// arrive all the same, never much later than a second after those before. (A cluster stood still for three seconds once, see test/record.)
+// TestFlappingLink (T7): where the link comes and goes every 227 ms, TCP's own repetitions can all fall into the times
+// without it. Frames arrive all the same, never much later than a second after those before. (A cluster stood still for
+// three seconds once, see test/record.)
 func TestFlappingLink(t *testing.T) {
 	for _, period := range []time.Duration{110 * time.Millisecond, 227 * time.Millisecond, 400 * time.Millisecond} {
 		t.Run(period.String(), func(t *testing.T) {
@@ -80,7 +82,8 @@ func TestFlappingLink(t *testing.T) {
 				}
 			}
 			two.plug(t, true)
-			t.Logf("longest silence %v, connections %d and %d", longest, one.Stats()[2].Connections, two.Stats()[1].Connections)
+			t.Logf("longest silence %v, connections %d and %d", longest, one.Stats()[2].Connections,
+				two.Stats()[1].Connections)
 			for i, l := range longest {
 				if l > 2500*time.Millisecond {
 					t.Errorf("nothing came to member %d for %v", 2-i, l)

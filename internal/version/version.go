@@ -13,8 +13,8 @@ const Number = "0.1.0"
 // revisionLength is how much of a revision is shown.
 const revisionLength = 12
 
-// String is the release's number and, if the binary was built in a repository, the revision, with a plus if it had changes:
-// "0.1.0-c91a8330c0de+".
+// String is the release's number and, if the binary was built in a repository, the revision, with a plus if it had
+// changes: "0.1.0-c91a8330c0de+".
 var String = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

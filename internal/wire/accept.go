@@ -258,7 +258,8 @@ func (n *negotiation) startup(body []byte) (*Startup, error) {
 		return nil, Fatalf(CodeInvalidAuthorization, "no PostgreSQL user name specified in startup packet")
 	}
 	if n.options.RequireTLS && n.tls == nil {
-		return nil, &StartupError{s.Params, Fatalf(CodeInvalidAuthorization, "connections without encryption are not allowed").
+		return nil, &StartupError{s.Params, Fatalf(CodeInvalidAuthorization,
+			"connections without encryption are not allowed").
 			WithHint("Connect with sslmode=require or stronger.")}
 	}
 	s.Conn, s.TLS, s.Deadline, s.budget = n.conn, n.tls, n.deadline, n.raw

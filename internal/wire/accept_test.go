@@ -21,8 +21,9 @@ import (
 func tlsConfigs(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	key := must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"},
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true}
 	der := must[[]byte](t)(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))
 	pool := x509.NewCertPool()
 	pool.AddCert(must[*x509.Certificate](t)(x509.ParseCertificate(der)))
@@ -74,12 +75,14 @@ func TestAcceptStartup(t *testing.T) {
 		unknown []string
 		answer  []byte
 	}{
-		"3.0":        {send: userStartup(0)},
-		"3.1":        {send: userStartup(1), minor: 1},
-		"3.2":        {send: userStartup(2), minor: 2},
-		"3.9999":     {send: userStartup(9999), minor: 2, answer: AppendNegotiateProtocolVersion(nil, 2, nil)},
-		"option":     {send: userStartup(0, Param{"_pq_.a", "1"}), unknown: []string{"_pq_.a"}, answer: AppendNegotiateProtocolVersion(nil, 0, []string{"_pq_.a"})},
-		"3.3 option": {send: userStartup(3, Param{"_pq_.a", "1"}), minor: 2, unknown: []string{"_pq_.a"}, answer: AppendNegotiateProtocolVersion(nil, 2, []string{"_pq_.a"})},
+		"3.0":    {send: userStartup(0)},
+		"3.1":    {send: userStartup(1), minor: 1},
+		"3.2":    {send: userStartup(2), minor: 2},
+		"3.9999": {send: userStartup(9999), minor: 2, answer: AppendNegotiateProtocolVersion(nil, 2, nil)},
+		"option": {send: userStartup(0, Param{"_pq_.a", "1"}), unknown: []string{"_pq_.a"},
+			answer: AppendNegotiateProtocolVersion(nil, 0, []string{"_pq_.a"})},
+		"3.3 option": {send: userStartup(3, Param{"_pq_.a", "1"}), minor: 2, unknown: []string{"_pq_.a"},
+			answer: AppendNegotiateProtocolVersion(nil, 2, []string{"_pq_.a"})},
 	} {
 		conn, done := startAccept(t, FrontOptions{MinorMax: ProtocolMinorLong})
 		conn.Write(c.send)
@@ -117,7 +120,8 @@ func TestAcceptCancel(t *testing.T) {
 		if a.err != nil || a.startup != nil || a.cancel.PID != 77 || !bytes.Equal(a.cancel.Secret, secret) {
 			t.Errorf("%d: %+v", n, a)
 		}
-		if s := a.cancel.String(); strings.Contains(s, "k, ") || !strings.Contains(s, "77") || strings.Contains(s, "kkk") {
+		if s := a.cancel.String(); strings.Contains(s, "k, ") || !strings.Contains(s, "77") ||
+			strings.Contains(s, "kkk") {
 			t.Error(s)
 		}
 	}
@@ -134,25 +138,41 @@ func TestAcceptRefuses(t *testing.T) {
 		code    string
 		message string
 	}{
-		"length 7":            {send: []byte{0, 0, 0, 7}, code: "08P01", message: "invalid length of startup packet"},
-		"length 0":            {send: []byte{0, 0, 0, 0}, code: "08P01", message: "invalid length of startup packet"},
-		"length 10005":        {send: []byte{0, 0, 0x27, 0x15}, code: "08P01", message: "invalid length of startup packet"},
-		"http":                {send: []byte("GET / HTTP/1.1\r\n\r\n"), code: "08P01", message: "invalid length of startup packet"},
-		"4.1":                 {send: AppendStartup(nil, 4, 1, nil), code: "0A000", message: "unsupported frontend protocol 4.1: server supports 3.0 to 3.0"},
-		"no user":             {send: AppendStartup(nil, 3, 0, []Param{{"database", "d"}}), code: "28000", message: "no PostgreSQL user name specified in startup packet"},
-		"empty user":          {send: AppendStartup(nil, 3, 0, []Param{{"user", ""}}), code: "28000", message: "no PostgreSQL user name specified in startup packet"},
-		"no terminator":       {send: []byte("\x00\x00\x00\x0f\x00\x03\x00\x00user\x00u\x00"), code: "08P01", message: layout},
-		"no value":            {send: []byte("\x00\x00\x00\x0d\x00\x03\x00\x00user\x00"), code: "08P01", message: layout},
-		"after terminator":    {send: []byte("\x00\x00\x00\x11\x00\x03\x00\x00user\x00u\x00\x00x"), code: "08P01", message: layout},
-		"no params":           {send: []byte("\x00\x00\x00\x08\x00\x03\x00\x00"), code: "08P01", message: layout},
-		"cancel without key":  {send: AppendCancelRequest(nil, 1, nil), code: "08P01", message: "invalid length of cancel key in cancel request packet"},
-		"cancel key 257":      {send: AppendCancelRequest(nil, 1, make([]byte, 257)), code: "08P01", message: "invalid length of cancel key in cancel request packet"},
-		"cancel without pid":  {send: []byte("\x00\x00\x00\x08\x04\xd2\x16\x2e"), code: "08P01", message: "invalid length of cancel request packet"},
-		"ahead of SSL":        {send: ssl(userStartup(0)), options: FrontOptions{TLS: serverTLS}, code: "08P01", message: "received unencrypted data after SSL request"},
-		"ahead of declined":   {send: ssl(userStartup(0)), code: "08P01", message: "received unencrypted data after SSL request"},
-		"ahead of GSS":        {send: append(AppendGSSENCRequest(nil), 'x'), code: "08P01", message: "received unencrypted data after GSSAPI encryption request"},
-		"long SSL request":    {send: []byte("\x00\x00\x00\x09\x04\xd2\x16\x2fx"), code: "08P01", message: "invalid length of startup packet"},
-		"encryption required": {send: userStartup(0), options: FrontOptions{TLS: serverTLS, RequireTLS: true}, code: "28000", message: "connections without encryption are not allowed"},
+		"length 7": {send: []byte{0, 0, 0, 7}, code: "08P01", message: "invalid length of startup packet"},
+		"length 0": {send: []byte{0, 0, 0, 0}, code: "08P01", message: "invalid length of startup packet"},
+		"length 10005": {send: []byte{0, 0, 0x27, 0x15}, code: "08P01",
+			message: "invalid length of startup packet"},
+		"http": {send: []byte("GET / HTTP/1.1\r\n\r\n"), code: "08P01",
+			message: "invalid length of startup packet"},
+		"4.1": {send: AppendStartup(nil, 4, 1, nil), code: "0A000",
+			message: "unsupported frontend protocol 4.1: server supports 3.0 to 3.0"},
+		"no user": {send: AppendStartup(nil, 3, 0, []Param{{"database", "d"}}), code: "28000",
+			message: "no PostgreSQL user name specified in startup packet"},
+		"empty user": {send: AppendStartup(nil, 3, 0, []Param{{"user", ""}}), code: "28000",
+			message: "no PostgreSQL user name specified in startup packet"},
+		"no terminator": {send: []byte("\x00\x00\x00\x0f\x00\x03\x00\x00user\x00u\x00"), code: "08P01",
+			message: layout},
+		"no value": {send: []byte("\x00\x00\x00\x0d\x00\x03\x00\x00user\x00"), code: "08P01",
+			message: layout},
+		"after terminator": {send: []byte("\x00\x00\x00\x11\x00\x03\x00\x00user\x00u\x00\x00x"), code: "08P01",
+			message: layout},
+		"no params": {send: []byte("\x00\x00\x00\x08\x00\x03\x00\x00"), code: "08P01", message: layout},
+		"cancel without key": {send: AppendCancelRequest(nil, 1, nil), code: "08P01",
+			message: "invalid length of cancel key in cancel request packet"},
+		"cancel key 257": {send: AppendCancelRequest(nil, 1, make([]byte, 257)), code: "08P01",
+			message: "invalid length of cancel key in cancel request packet"},
+		"cancel without pid": {send: []byte("\x00\x00\x00\x08\x04\xd2\x16\x2e"), code: "08P01",
+			message: "invalid length of cancel request packet"},
+		"ahead of SSL": {send: ssl(userStartup(0)), options: FrontOptions{TLS: serverTLS}, code: "08P01",
+			message: "received unencrypted data after SSL request"},
+		"ahead of declined": {send: ssl(userStartup(0)), code: "08P01",
+			message: "received unencrypted data after SSL request"},
+		"ahead of GSS": {send: append(AppendGSSENCRequest(nil), 'x'), code: "08P01",
+			message: "received unencrypted data after GSSAPI encryption request"},
+		"long SSL request": {send: []byte("\x00\x00\x00\x09\x04\xd2\x16\x2fx"), code: "08P01",
+			message: "invalid length of startup packet"},
+		"encryption required": {send: userStartup(0), options: FrontOptions{TLS: serverTLS, RequireTLS: true},
+			code: "28000", message: "connections without encryption are not allowed"},
 	} {
 		conn, done := startAccept(t, c.options)
 		conn.Write(c.send)
@@ -173,7 +193,8 @@ func TestAcceptRefusesOld(t *testing.T) {
 		t.Error("accepted")
 	}
 	b, err := io.ReadAll(conn)
-	if want := "EFATAL:  unsupported frontend protocol 2.0: server supports 3.0 to 3.0\n\x00"; string(b) != want || err != nil {
+	if want := "EFATAL:  unsupported frontend protocol 2.0: server supports 3.0 to 3.0\n\x00"; string(b) != want ||
+		err != nil {
 		t.Errorf("got %q, %v, want %q", b, err, want)
 	}
 }
@@ -188,7 +209,8 @@ func wantFatal(t *testing.T, name string, conn io.Reader, code, message string) 
 		return
 	}
 	fields, err := DecodeErrorFields(f.Body())
-	if err != nil || fields.Severity != "FATAL" || fields.SeverityUnlocalized != "FATAL" || fields.Code != code || fields.Message != message {
+	if err != nil || fields.Severity != "FATAL" || fields.SeverityUnlocalized != "FATAL" || fields.Code != code ||
+		fields.Message != message {
 		t.Errorf("%s: got %+v %v, want %s %q", name, fields, err, code, message)
 	}
 	if _, err := r.Next(); err != io.EOF {
@@ -220,7 +242,8 @@ func TestAcceptDeclines(t *testing.T) {
 			t.Error(a.err)
 		}
 	}
-	for _, request := range [][]byte{AppendSSLRequest(nil), AppendGSSENCRequest(nil)} { // a second time is a bad version
+	// a second time is a bad version
+	for _, request := range [][]byte{AppendSSLRequest(nil), AppendGSSENCRequest(nil)} {
 		conn, done := startAccept(t, FrontOptions{})
 		conn.Write(request)
 		wantByte(t, conn, 'N')
@@ -301,7 +324,8 @@ func TestAcceptDirectTLS(t *testing.T) {
 			t.Errorf("%v: %v, want %q", c.alpn, a.err, c.wantErr)
 		}
 		if c.alpn == nil {
-			wantFatal(t, "no ALPN", firstFrames{secure}, "08P01", "received direct SSL connection request without ALPN protocol negotiation extension")
+			wantFatal(t, "no ALPN", firstFrames{secure}, "08P01",
+				"received direct SSL connection request without ALPN protocol negotiation extension")
 		}
 	}
 	conn, done := startAccept(t, FrontOptions{})

@@ -105,8 +105,8 @@ func afterParameters(rest []byte) cursor {
 	return c
 }
 
-// ResultFormats are the formats that a Bind, a whole frame, asks for a result of so many columns; false if the Bind is malformed, or
-// means another number of them.
+// ResultFormats are the formats that a Bind, a whole frame, asks for a result of so many columns; false if the Bind is
+// malformed, or means another number of them.
 func ResultFormats(bind []byte, columns int) ([]int16, bool) {
 	b, err := DecodeBind(Frame{Raw: bind}.Body())
 	c := afterParameters(b.Rest)

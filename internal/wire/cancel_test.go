@@ -108,7 +108,8 @@ func TestSendCancel(t *testing.T) {
 	if err := SendCancel(func() (net.Conn, error) { return client, nil }, 5, nil); err == nil {
 		t.Error("an answer is an error")
 	}
-	if err := SendCancel(func() (net.Conn, error) { return nil, io.ErrClosedPipe }, 5, nil); !errors.Is(err, io.ErrClosedPipe) {
+	if err := SendCancel(func() (net.Conn, error) { return nil, io.ErrClosedPipe }, 5, nil); !errors.Is(err,
+		io.ErrClosedPipe) {
 		t.Error(err)
 	}
 }

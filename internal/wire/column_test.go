@@ -21,7 +21,8 @@ func TestCutColumn(t *testing.T) {
 	if err != nil || !bytes.Equal(rest, AppendRowDescription(nil, columns[:1])) {
 		t.Errorf("%q, %v", rest, err)
 	}
-	for _, bad := range [][]byte{AppendDataRow(nil, nil), AppendRowDescription(nil, nil), {TypeDataRow, 0, 0, 0, 8, 0, 1, 0, 0}} {
+	for _, bad := range [][]byte{AppendDataRow(nil, nil), AppendRowDescription(nil, nil),
+		{TypeDataRow, 0, 0, 0, 8, 0, 1, 0, 0}} {
 		if _, _, err := CutColumn(bad); err == nil {
 			t.Errorf("%q was cut", bad)
 		}

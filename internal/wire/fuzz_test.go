@@ -40,7 +40,8 @@ func FuzzStartup(f *testing.F) {
 		if len(data) < 4 {
 			return // packet never returns less
 		}
-		if c, err := decodeCancel(data[4:]); err == nil && !bytes.Equal(AppendCancelRequest(nil, c.PID, c.Secret)[8:], data[4:]) {
+		if c, err := decodeCancel(data[4:]); err == nil &&
+			!bytes.Equal(AppendCancelRequest(nil, c.PID, c.Secret)[8:], data[4:]) {
 			t.Fatal("cancel request changed")
 		}
 		s, minor, err := decodeStartup(data, ProtocolMinorLong)

@@ -37,7 +37,8 @@ var allFieldsOracle = pgproto3.ErrorResponse{
 var (
 	goldenColumns = []Column{{"id", 16384, 1, 23, 4, -1, 1}, TextColumn("name")}
 	goldenFields  = []pgproto3.FieldDescription{
-		{Name: []byte("id"), TableOID: 16384, TableAttributeNumber: 1, DataTypeOID: 23, DataTypeSize: 4, TypeModifier: -1, Format: 1},
+		{Name: []byte("id"), TableOID: 16384, TableAttributeNumber: 1, DataTypeOID: 23, DataTypeSize: 4,
+			TypeModifier: -1, Format: 1},
 		{Name: []byte("name"), DataTypeOID: 25, DataTypeSize: -1, TypeModifier: -1},
 	}
 )
@@ -52,7 +53,8 @@ func TestAppendMatchesPgproto3(t *testing.T) {
 		want encoder
 	}{
 		{"ReadyForQuery", AppendReadyForQuery(nil, TxActive), &pgproto3.ReadyForQuery{TxStatus: 'T'}},
-		{"CommandComplete", AppendCommandComplete(nil, "UPDATE 3"), &pgproto3.CommandComplete{CommandTag: []byte("UPDATE 3")}},
+		{"CommandComplete", AppendCommandComplete(nil, "UPDATE 3"),
+			&pgproto3.CommandComplete{CommandTag: []byte("UPDATE 3")}},
 		{"ErrorResponse", AppendErrorResponse(nil, allFields), &allFieldsOracle},
 		{"NoticeResponse", AppendNoticeResponse(nil, allFields), &notice},
 		{"ParseComplete", AppendParseComplete(nil), &pgproto3.ParseComplete{}},
@@ -61,25 +63,35 @@ func TestAppendMatchesPgproto3(t *testing.T) {
 		{"NoData", AppendNoData(nil), &pgproto3.NoData{}},
 		{"PortalSuspended", AppendPortalSuspended(nil), &pgproto3.PortalSuspended{}},
 		{"EmptyQueryResponse", AppendEmptyQueryResponse(nil), &pgproto3.EmptyQueryResponse{}},
-		{"ParameterDescription", AppendParameterDescription(nil, []uint32{23, 25}), &pgproto3.ParameterDescription{ParameterOIDs: []uint32{23, 25}}},
+		{"ParameterDescription", AppendParameterDescription(nil, []uint32{23, 25}),
+			&pgproto3.ParameterDescription{ParameterOIDs: []uint32{23, 25}}},
 		{"RowDescription", AppendRowDescription(nil, goldenColumns), &pgproto3.RowDescription{Fields: goldenFields}},
 		{"DataRow", AppendDataRow(nil, values), &pgproto3.DataRow{Values: values}},
 		{"TextRow", AppendTextRow(nil, "a", ""), &pgproto3.DataRow{Values: [][]byte{[]byte("a"), {}}}},
-		{"ParameterStatus", AppendParameterStatus(nil, "TimeZone", "UTC"), &pgproto3.ParameterStatus{Name: "TimeZone", Value: "UTC"}},
-		{"BackendKeyData", AppendBackendKeyData(nil, 7, []byte("secretkey")), &pgproto3.BackendKeyData{ProcessID: 7, SecretKey: []byte("secretkey")}},
+		{"ParameterStatus", AppendParameterStatus(nil, "TimeZone", "UTC"),
+			&pgproto3.ParameterStatus{Name: "TimeZone", Value: "UTC"}},
+		{"BackendKeyData", AppendBackendKeyData(nil, 7, []byte("secretkey")),
+			&pgproto3.BackendKeyData{ProcessID: 7, SecretKey: []byte("secretkey")}},
 		{"NegotiateProtocolVersion", AppendNegotiateProtocolVersion(nil, 2, []string{"_pq_.x"}),
-			&pgproto3.NegotiateProtocolVersion{NewestMinorProtocol: 3<<16 | 2, UnrecognizedOptions: []string{"_pq_.x"}}},
+			&pgproto3.NegotiateProtocolVersion{NewestMinorProtocol: 3<<16 | 2,
+				UnrecognizedOptions: []string{"_pq_.x"}}},
 		{"AuthenticationOk", AppendAuthenticationOk(nil), &pgproto3.AuthenticationOk{}},
 		{"Cleartext", AppendAuthenticationCleartextPassword(nil), &pgproto3.AuthenticationCleartextPassword{}},
-		{"MD5", AppendAuthenticationMD5Password(nil, [4]byte{1, 2, 3, 4}), &pgproto3.AuthenticationMD5Password{Salt: [4]byte{1, 2, 3, 4}}},
-		{"SASL", AppendAuthenticationSASL(nil, []string{"A", "B"}), &pgproto3.AuthenticationSASL{AuthMechanisms: []string{"A", "B"}}},
-		{"SASLContinue", AppendAuthenticationSASLContinue(nil, []byte("x")), &pgproto3.AuthenticationSASLContinue{Data: []byte("x")}},
-		{"SASLFinal", AppendAuthenticationSASLFinal(nil, []byte("x")), &pgproto3.AuthenticationSASLFinal{Data: []byte("x")}},
+		{"MD5", AppendAuthenticationMD5Password(nil, [4]byte{1, 2, 3, 4}),
+			&pgproto3.AuthenticationMD5Password{Salt: [4]byte{1, 2, 3, 4}}},
+		{"SASL", AppendAuthenticationSASL(nil, []string{"A", "B"}),
+			&pgproto3.AuthenticationSASL{AuthMechanisms: []string{"A", "B"}}},
+		{"SASLContinue", AppendAuthenticationSASLContinue(nil, []byte("x")),
+			&pgproto3.AuthenticationSASLContinue{Data: []byte("x")}},
+		{"SASLFinal", AppendAuthenticationSASLFinal(nil, []byte("x")),
+			&pgproto3.AuthenticationSASLFinal{Data: []byte("x")}},
 
 		{"Query", AppendQuery(nil, "select 1"), &pgproto3.Query{String: "select 1"}},
-		{"Parse", AppendParse(nil, "s", "select $1", []uint32{23}), &pgproto3.Parse{Name: "s", Query: "select $1", ParameterOIDs: []uint32{23}}},
+		{"Parse", AppendParse(nil, "s", "select $1", []uint32{23}),
+			&pgproto3.Parse{Name: "s", Query: "select $1", ParameterOIDs: []uint32{23}}},
 		{"Bind", AppendBind(nil, "p", "s", []int16{1, 0, 0}, values, []int16{1}),
-			&pgproto3.Bind{DestinationPortal: "p", PreparedStatement: "s", ParameterFormatCodes: []int16{1, 0, 0}, Parameters: values, ResultFormatCodes: []int16{1}}},
+			&pgproto3.Bind{DestinationPortal: "p", PreparedStatement: "s", ParameterFormatCodes: []int16{1, 0, 0},
+				Parameters: values, ResultFormatCodes: []int16{1}}},
 		{"Describe", AppendDescribe(nil, 'S', "s"), &pgproto3.Describe{ObjectType: 'S', Name: "s"}},
 		{"Close", AppendClose(nil, 'P', "p"), &pgproto3.Close{ObjectType: 'P', Name: "p"}},
 		{"Execute", AppendExecute(nil, "p", 5), &pgproto3.Execute{Portal: "p", MaxRows: 5}},
@@ -90,13 +102,15 @@ func TestAppendMatchesPgproto3(t *testing.T) {
 		{"CopyDone", AppendCopyDone(nil), &pgproto3.CopyDone{}},
 		{"CopyFail", AppendCopyFail(nil, "no"), &pgproto3.CopyFail{Message: "no"}},
 		{"Password", AppendPasswordMessage(nil, "pw"), &pgproto3.PasswordMessage{Password: "pw"}},
-		{"SASLInitialResponse", AppendSASLInitialResponse(nil, "M", []byte("n,,")), &pgproto3.SASLInitialResponse{AuthMechanism: "M", Data: []byte("n,,")}},
+		{"SASLInitialResponse", AppendSASLInitialResponse(nil, "M", []byte("n,,")),
+			&pgproto3.SASLInitialResponse{AuthMechanism: "M", Data: []byte("n,,")}},
 		{"SASLResponse", AppendSASLResponse(nil, []byte("c=")), &pgproto3.SASLResponse{Data: []byte("c=")}},
 		{"Startup", AppendStartup(nil, 3, 2, []Param{{"user", "u"}}),
 			&pgproto3.StartupMessage{ProtocolVersion: 3<<16 | 2, Parameters: map[string]string{"user": "u"}}},
 		{"SSLRequest", AppendSSLRequest(nil), &pgproto3.SSLRequest{}},
 		{"GSSENCRequest", AppendGSSENCRequest(nil), &pgproto3.GSSEncRequest{}},
-		{"CancelRequest", AppendCancelRequest(nil, 7, []byte("12345678")), &pgproto3.CancelRequest{ProcessID: 7, SecretKey: []byte("12345678")}},
+		{"CancelRequest", AppendCancelRequest(nil, 7, []byte("12345678")),
+			&pgproto3.CancelRequest{ProcessID: 7, SecretKey: []byte("12345678")}},
 	} {
 		if want := oracle(t, c.want); !bytes.Equal(c.got, want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, c.got, want)
@@ -141,14 +155,17 @@ func TestDecodeFrontend(t *testing.T) {
 	p := must[Parse](t)(DecodeParse(body(t, &pgproto3.Parse{Name: "n", Query: "q", ParameterOIDs: []uint32{20, 0}})))
 	equal(t, "parse", []any{p.Name, p.SQL, p.ParamOIDs()}, []any{"n", "q", []uint32{20, 0}})
 
-	bind := &pgproto3.Bind{DestinationPortal: "p", PreparedStatement: "s", Parameters: [][]byte{[]byte("v"), nil}, ResultFormatCodes: []int16{1}}
+	bind := &pgproto3.Bind{DestinationPortal: "p", PreparedStatement: "s", Parameters: [][]byte{[]byte("v"), nil},
+		ResultFormatCodes: []int16{1}}
 	b := must[Bind](t)(DecodeBind(body(t, bind)))
 	equal(t, "bind", []any{b.Portal, b.Statement}, []any{"p", "s"})
 	bind.DestinationPortal, bind.PreparedStatement = "", "other"
 	equal(t, "bind with other names", AppendBindRest(nil, "", "other", b.Rest), oracle(t, bind))
 	for _, formats := range [][]int16{nil, {0}, {1, 0, 1}} {
-		client := &pgproto3.Bind{DestinationPortal: "q", PreparedStatement: "s", ParameterFormatCodes: []int16{1, 0}, Parameters: [][]byte{[]byte("v"), nil}, ResultFormatCodes: formats}
-		want := &pgproto3.Bind{PreparedStatement: "other", ParameterFormatCodes: []int16{1, 0}, Parameters: [][]byte{[]byte("v"), nil}, ResultFormatCodes: []int16{1}}
+		client := &pgproto3.Bind{DestinationPortal: "q", PreparedStatement: "s", ParameterFormatCodes: []int16{1, 0},
+			Parameters: [][]byte{[]byte("v"), nil}, ResultFormatCodes: formats}
+		want := &pgproto3.Bind{PreparedStatement: "other", ParameterFormatCodes: []int16{1, 0},
+			Parameters: [][]byte{[]byte("v"), nil}, ResultFormatCodes: []int16{1}}
 		equal(t, "bind for binary results", AppendBindAs(nil, "other", oracle(t, client), 1), oracle(t, want))
 	}
 
@@ -162,16 +179,19 @@ func TestDecodeFrontend(t *testing.T) {
 
 func TestDecodeBackend(t *testing.T) {
 	equal(t, "error", must[ErrorFields](t)(DecodeErrorFields(body(t, &allFieldsOracle))), allFields)
-	equal(t, "tag", must[string](t)(DecodeCommandComplete(body(t, &pgproto3.CommandComplete{CommandTag: []byte("BEGIN")}))), "BEGIN")
+	equal(t, "tag", must[string](t)(DecodeCommandComplete(
+		body(t, &pgproto3.CommandComplete{CommandTag: []byte("BEGIN")}))), "BEGIN")
 	equal(t, "ready", must[byte](t)(DecodeReadyForQuery([]byte("E"))), byte('E'))
 	name, value, err := DecodeParameterStatus(body(t, &pgproto3.ParameterStatus{Name: "a", Value: "b"}))
 	equal(t, "status", []any{name, value, err}, []any{"a", "b", error(nil)})
 	pid, secret, err := DecodeBackendKeyData(body(t, &pgproto3.BackendKeyData{ProcessID: 3, SecretKey: []byte("abcd")}))
 	equal(t, "key", []any{pid, secret, err}, []any{uint32(3), []byte("abcd"), error(nil)})
-	equal(t, "columns", must[[]Column](t)(DecodeRowDescription(body(t, &pgproto3.RowDescription{Fields: goldenFields}))), goldenColumns)
+	equal(t, "columns", must[[]Column](t)(DecodeRowDescription(
+		body(t, &pgproto3.RowDescription{Fields: goldenFields}))), goldenColumns)
 	values := [][]byte{[]byte("1"), nil, {}}
 	equal(t, "row", must[[][]byte](t)(DecodeDataRow(nil, body(t, &pgproto3.DataRow{Values: values}))), values)
-	equal(t, "params", must[[]uint32](t)(DecodeParameterDescription(body(t, &pgproto3.ParameterDescription{ParameterOIDs: []uint32{1, 2}}))), []uint32{1, 2})
+	equal(t, "params", must[[]uint32](t)(DecodeParameterDescription(
+		body(t, &pgproto3.ParameterDescription{ParameterOIDs: []uint32{1, 2}}))), []uint32{1, 2})
 	mechs := body(t, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{"A", "B"}})
 	code, rest, err := DecodeAuthentication(mechs)
 	equal(t, "auth", []any{code, err}, []any{uint32(AuthSASL), error(nil)})
@@ -185,19 +205,31 @@ func TestDecodeRefusesBadBodies(t *testing.T) {
 		body   []byte
 		decode func([]byte) error
 	}{
-		"Query":    {body(t, &pgproto3.Query{String: "q"}), one(func(b []byte) error { _, err := DecodeQuery(b); return err })},
-		"Parse":    {body(t, &pgproto3.Parse{Query: "q", ParameterOIDs: []uint32{1}}), one(func(b []byte) error { _, err := DecodeParse(b); return err })},
-		"Describe": {body(t, &pgproto3.Describe{ObjectType: 'S', Name: "n"}), one(func(b []byte) error { _, _, err := DecodeTarget(b); return err })},
-		"Execute":  {body(t, &pgproto3.Execute{Portal: "p"}), one(func(b []byte) error { _, _, err := DecodeExecute(b); return err })},
-		"SASLInit": {body(t, &pgproto3.SASLInitialResponse{AuthMechanism: "M", Data: []byte("x")}), one(func(b []byte) error { _, _, err := DecodeSASLInitialResponse(b); return err })},
-		"Error":    {body(t, &allFieldsOracle), one(func(b []byte) error { _, err := DecodeErrorFields(b); return err })},
-		"Tag":      {body(t, &pgproto3.CommandComplete{CommandTag: []byte("X")}), one(func(b []byte) error { _, err := DecodeCommandComplete(b); return err })},
-		"Ready":    {[]byte("I"), one(func(b []byte) error { _, err := DecodeReadyForQuery(b); return err })},
-		"Status":   {body(t, &pgproto3.ParameterStatus{Name: "a", Value: "b"}), one(func(b []byte) error { _, _, err := DecodeParameterStatus(b); return err })},
-		"Columns":  {body(t, &pgproto3.RowDescription{Fields: goldenFields}), one(func(b []byte) error { _, err := DecodeRowDescription(b); return err })},
-		"Row":      {body(t, &pgproto3.DataRow{Values: [][]byte{[]byte("1"), nil}}), one(func(b []byte) error { _, err := DecodeDataRow(nil, b); return err })},
-		"Params":   {body(t, &pgproto3.ParameterDescription{ParameterOIDs: []uint32{1}}), one(func(b []byte) error { _, err := DecodeParameterDescription(b); return err })},
-		"Mechs":    {[]byte("A\x00B\x00\x00"), one(func(b []byte) error { _, err := DecodeSASLMechanisms(b); return err })},
+		"Query": {body(t, &pgproto3.Query{String: "q"}),
+			one(func(b []byte) error { _, err := DecodeQuery(b); return err })},
+		"Parse": {body(t, &pgproto3.Parse{Query: "q", ParameterOIDs: []uint32{1}}),
+			one(func(b []byte) error { _, err := DecodeParse(b); return err })},
+		"Describe": {body(t, &pgproto3.Describe{ObjectType: 'S', Name: "n"}),
+			one(func(b []byte) error { _, _, err := DecodeTarget(b); return err })},
+		"Execute": {body(t, &pgproto3.Execute{Portal: "p"}),
+			one(func(b []byte) error { _, _, err := DecodeExecute(b); return err })},
+		"SASLInit": {body(t, &pgproto3.SASLInitialResponse{AuthMechanism: "M", Data: []byte("x")}),
+			one(func(b []byte) error { _, _, err := DecodeSASLInitialResponse(b); return err })},
+		"Error": {body(t, &allFieldsOracle),
+			one(func(b []byte) error { _, err := DecodeErrorFields(b); return err })},
+		"Tag": {body(t, &pgproto3.CommandComplete{CommandTag: []byte("X")}),
+			one(func(b []byte) error { _, err := DecodeCommandComplete(b); return err })},
+		"Ready": {[]byte("I"), one(func(b []byte) error { _, err := DecodeReadyForQuery(b); return err })},
+		"Status": {body(t, &pgproto3.ParameterStatus{Name: "a", Value: "b"}),
+			one(func(b []byte) error { _, _, err := DecodeParameterStatus(b); return err })},
+		"Columns": {body(t, &pgproto3.RowDescription{Fields: goldenFields}),
+			one(func(b []byte) error { _, err := DecodeRowDescription(b); return err })},
+		"Row": {body(t, &pgproto3.DataRow{Values: [][]byte{[]byte("1"), nil}}),
+			one(func(b []byte) error { _, err := DecodeDataRow(nil, b); return err })},
+		"Params": {body(t, &pgproto3.ParameterDescription{ParameterOIDs: []uint32{1}}),
+			one(func(b []byte) error { _, err := DecodeParameterDescription(b); return err })},
+		"Mechs": {[]byte("A\x00B\x00\x00"),
+			one(func(b []byte) error { _, err := DecodeSASLMechanisms(b); return err })},
 	} {
 		if err := c.decode(c.body); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -249,7 +281,8 @@ func TestSQLError(t *testing.T) {
 	if base.Detail != "" || base.Hint != "" || base.Position != 0 {
 		t.Error("With changed the original")
 	}
-	want := ErrorFields{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "40001", Message: "conflict on t", Detail: "key 1", Hint: "retry", Position: 3}
+	want := ErrorFields{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "40001", Message: "conflict on t",
+		Detail: "key 1", Hint: "retry", Position: 3}
 	equal(t, "fields", e.ErrorFields, want)
 	equal(t, "text", e.Error(), "ERROR: conflict on t (SQLSTATE 40001): key 1")
 	equal(t, "decoded", must[ErrorFields](t)(DecodeErrorFields(e.Append(nil)[HeaderBytes:])), want)

@@ -62,9 +62,10 @@ var (
 	backendLimits = makeLimits("invalid backend message type %d", map[uint32]string{
 		backendMessageBytesMax: "RKSZCDTt123nsIENAGHWdcVv",
 	})
-	passwordLimits = makeLimits("expected password response, got message type %d", map[uint32]string{passwordBytesMax: "p"})
-	saslLimits     = makeLimits("expected SASL response, got message type %d", map[uint32]string{saslBytesMax: "p"})
-	loginLimits    = makeLimits("unexpected backend message type %d during start-up", map[uint32]string{
+	passwordLimits = makeLimits("expected password response, got message type %d",
+		map[uint32]string{passwordBytesMax: "p"})
+	saslLimits  = makeLimits("expected SASL response, got message type %d", map[uint32]string{saslBytesMax: "p"})
+	loginLimits = makeLimits("unexpected backend message type %d during start-up", map[uint32]string{
 		loginAuthBytesMax:  "R",
 		loginOtherBytesMax: "ENSKZv",
 	})

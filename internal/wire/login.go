@@ -112,7 +112,8 @@ func backendFailed(err error) error {
 	if isTimeout(err) {
 		text = "the local PostgreSQL did not finish the start-up in time"
 	}
-	return fmt.Errorf("%w: %w", Fatalf(CodeCannotConnectNow, "%s", text).WithHint("Try again, or try another member."), err)
+	return fmt.Errorf("%w: %w", Fatalf(CodeCannotConnectNow, "%s", text).WithHint("Try again, or try another member."),
+		err)
 }
 
 // login is the state of one Login.

@@ -41,7 +41,8 @@ func (l *login) authentication(f Frame) error {
 		l.toClient.Append(f.Raw)
 		return nil
 	}
-	return Fatalf(CodeFeatureNotSupported, "the local PostgreSQL asks for %s authentication, which cannot be relayed", methodName(code)).
+	return Fatalf(CodeFeatureNotSupported, "the local PostgreSQL asks for %s authentication, which cannot be relayed",
+		methodName(code)).
 		WithHint("Use scram-sha-256 for this role in the local lines of pg_hba.conf.")
 }
 
@@ -63,9 +64,12 @@ func (l *login) admitted(f Frame) error {
 		return l.weak(ProofNone)
 	}
 	if l.result.Proof == ProofNone && !l.options.AllowTrust {
-		return Fatalf(CodeInvalidAuthorization, "role %q was admitted by the local PostgreSQL without authentication", l.client.Params["user"]).
-			WithDetail("The local line of pg_hba.conf says trust or peer, which would admit every client of this member.").
-			WithHint("Use scram-sha-256 for this role in the local lines of pg_hba.conf, or allow trust in the member's configuration.")
+		return Fatalf(CodeInvalidAuthorization, "role %q was admitted by the local PostgreSQL without authentication",
+			l.client.Params["user"]).
+			WithDetail("The local line of pg_hba.conf says trust or peer, which would admit every client of this " +
+				"member.").
+			WithHint("Use scram-sha-256 for this role in the local lines of pg_hba.conf, or allow trust in the " +
+				"member's configuration.")
 	}
 	l.ok = true
 	l.toClient.Append(f.Raw)
@@ -74,7 +78,8 @@ func (l *login) admitted(f Frame) error {
 
 // weak refuses what proves less than is required.
 func (l *login) weak(p Proof) error {
-	return Fatalf(CodeInvalidAuthorization, "role %q is admitted by the local PostgreSQL by method %s, where %s is required", l.client.Params["user"], p, l.options.Require).
+	return Fatalf(CodeInvalidAuthorization, "role %q is admitted by the local PostgreSQL by method %s, where %s is "+
+		"required", l.client.Params["user"], p, l.options.Require).
 		WithDetail("The rules for clients (hba_file) require it of this client.").
 		WithHint("Use %s for this role in the local lines of PostgreSQL's own pg_hba.conf.", l.options.Require)
 }
@@ -150,7 +155,8 @@ func checkSASLChoice(body []byte, offered []string) error {
 	}
 	if len(data) > 0 && data[0] == 'p' {
 		e := fatalProtocol("malformed SCRAM message")
-		e.Detail = "The client selected SCRAM-SHA-256 without channel binding, but the SCRAM message includes channel binding data."
+		e.Detail = "The client selected SCRAM-SHA-256 without channel binding, but the SCRAM message includes " +
+			"channel binding data."
 		return e
 	}
 	return nil

@@ -10,8 +10,9 @@ import (
 // says, and has
 // shown nothing until then.
 func TestLoginRequires(t *testing.T) {
-	clear, md5, sasl := AppendAuthenticationCleartextPassword(nil), AppendAuthenticationMD5Password(nil, [4]byte{1, 2, 3,
-		4}), AppendAuthenticationSASL(nil, []string{mechanismScram})
+	clear, md5, sasl := AppendAuthenticationCleartextPassword(nil),
+		AppendAuthenticationMD5Password(nil, [4]byte{1, 2, 3,
+			4}), AppendAuthenticationSASL(nil, []string{mechanismScram})
 	for _, c := range []struct {
 		require  Proof
 		question []byte
@@ -31,7 +32,8 @@ func TestLoginRequires(t *testing.T) {
 		}
 		var e *SQLError
 		err := s.fails("28000",
-			`role "u" is admitted by the local PostgreSQL by method `+c.refused+", where "+c.require.String()+" is required")
+			`role "u" is admitted by the local PostgreSQL by method `+c.refused+", where "+c.require.String()+
+				" is required")
 		if !errors.As(err, &e) || !strings.Contains(e.Hint, c.require.String()) {
 			t.Errorf("%v: %v", c.require, err)
 		}

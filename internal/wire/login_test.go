@@ -34,7 +34,8 @@ func startLogin(t *testing.T, timeout time.Duration, o LoginOptions, params []Pa
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scripted{t: t, client: client, fromUs: NewReader(client, BackendLimits()), backend: backend, done: make(chan loggedIn, 1)}
+	s := &scripted{t: t, client: client, fromUs: NewReader(client, BackendLimits()), backend: backend,
+		done: make(chan loggedIn, 1)}
 	s.request = NewReader(backend, makeLimits("%d", map[uint32]string{1 << 20: "p"}))
 	go func() {
 		r, err := Login(startup, back, params, o)
@@ -81,9 +82,11 @@ func (s *scripted) exchange(question, answer []byte) {
 }
 
 var (
-	greetingStatus = AppendNoticeResponse(AppendParameterStatus(AppendParameterStatus(nil, "server_version", "15.20"), "TimeZone", "UTC"),
+	greetingStatus = AppendNoticeResponse(AppendParameterStatus(AppendParameterStatus(nil, "server_version", "15.20"),
+		"TimeZone", "UTC"),
 		ErrorFields{Severity: "WARNING", Code: "01000", Message: "w"})
-	greeting = AppendReadyForQuery(AppendBackendKeyData(append(AppendAuthenticationOk(nil), greetingStatus...), 4711, []byte("wxyz")), 'I')
+	greeting = AppendReadyForQuery(AppendBackendKeyData(append(AppendAuthenticationOk(nil), greetingStatus...), 4711,
+		[]byte("wxyz")), 'I')
 )
 
 func (s *scripted) succeeds() *LoginResult {
@@ -106,7 +109,8 @@ func TestLoginRelays(t *testing.T) {
 		"password": {AppendAuthenticationCleartextPassword(nil), pw},
 		"md5":      {AppendAuthenticationMD5Password(nil, [4]byte{1, 2, 3, 4}), pw},
 		"scram": {
-			AppendAuthenticationSASL(nil, []string{mechanismScram}), AppendSASLInitialResponse(nil, mechanismScram, []byte("n,,n=,r=x")),
+			AppendAuthenticationSASL(nil, []string{mechanismScram}),
+			AppendSASLInitialResponse(nil, mechanismScram, []byte("n,,n=,r=x")),
 			AppendAuthenticationSASLContinue(nil, []byte("r=xy")), AppendSASLResponse(nil, []byte("c=biws,r=xy")),
 		},
 	} {
@@ -123,7 +127,8 @@ func TestLoginRelays(t *testing.T) {
 			s.clientGets(AppendAuthenticationSASLFinal(nil, []byte("v=z")))
 		}
 		r := s.succeeds()
-		equal(t, name, *r, LoginResult{BackendPID: 4711, BackendSecret: []byte("wxyz"), TxStatus: 'I', Frames: greetingStatus, Reader: r.Reader,
+		equal(t, name, *r, LoginResult{BackendPID: 4711, BackendSecret: []byte("wxyz"), TxStatus: 'I',
+			Frames: greetingStatus, Reader: r.Reader,
 			Proof:  map[string]Proof{"password": ProofPassword, "md5": ProofMD5, "scram": ProofSCRAM}[name],
 			Status: map[string]string{"server_version": "15.20", "TimeZone": "UTC"}})
 		if f, err := r.Reader.Next(); err != nil || f.Type != 'S' {
@@ -169,7 +174,8 @@ func wantFatalReader(t *testing.T, r *Reader, code, message string) {
 
 // The server's own FATAL arrives word for word, once, before or after Ok.
 func TestLoginRelaysFatal(t *testing.T) {
-	fatal := AppendErrorResponse(nil, ErrorFields{Severity: "FATAL", Code: "3D000", Message: `database "d" does not exist`, File: "x.c", Line: 3})
+	fatal := AppendErrorResponse(nil, ErrorFields{Severity: "FATAL", Code: "3D000",
+		Message: `database "d" does not exist`, File: "x.c", Line: 3})
 	for _, ok := range []bool{false, true} {
 		s := startLogin(t, 0, LoginOptions{AllowTrust: true}, nil)
 		if ok {
@@ -240,9 +246,11 @@ func TestLoginClientBreaksProtocol(t *testing.T) {
 		question, answer []byte
 		message          string
 	}{
-		{sasl, AppendSASLInitialResponse(nil, "SCRAM-SHA-256-PLUS", []byte("p=tls-server-end-point,,n=,r=x")), "invalid SASL authentication mechanism"},
+		{sasl, AppendSASLInitialResponse(nil, "SCRAM-SHA-256-PLUS", []byte("p=tls-server-end-point,,n=,r=x")),
+			"invalid SASL authentication mechanism"},
 		{sasl, AppendSASLInitialResponse(nil, "", nil), "invalid SASL authentication mechanism"},
-		{sasl, AppendSASLInitialResponse(nil, mechanismScram, []byte("p=tls-server-end-point,,n=,r=x")), "malformed SCRAM message"},
+		{sasl, AppendSASLInitialResponse(nil, mechanismScram, []byte("p=tls-server-end-point,,n=,r=x")),
+			"malformed SCRAM message"},
 		{sasl, AppendSASLInitialResponse(nil, mechanismScram, make([]byte, 1100)), "invalid message length"},
 		{sasl, AppendSASLResponse(nil, []byte("x")), "invalid string in message"},
 		{sasl, AppendQuery(nil, "select 1"), "expected SASL response, got message type 81"},

@@ -49,7 +49,8 @@ const testRoles = `set password_encryption = 'scram-sha-256';
 create role u_scram login password 'right'; create role u_pw login password 'right'; create role u_reject login;
 set password_encryption = 'md5'; create role u_md5 login password 'right'; create role u_trust login;`
 
-// startPostgres makes and starts a server; the test ends it. With a certificate it listens on 127.0.0.1 as well, with TLS.
+// startPostgres makes and starts a server; the test ends it. With a certificate it listens on 127.0.0.1 as well, with
+// TLS.
 func startPostgres(t *testing.T, certificates ...tls.Certificate) *testServer {
 	t.Helper()
 	build := must[embedded.Build](t)(embedded.Find(embedded.Options{}))
@@ -74,12 +75,14 @@ func startPostgres(t *testing.T, certificates ...tls.Certificate) *testServer {
 	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(testHBA), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-D", data, "-k", dir, "-p", "5432", "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=8MB"}
+	args := []string{"-D", data, "-k", dir, "-p", "5432", "-c", "listen_addresses=", "-c", "fsync=off", "-c",
+		"shared_buffers=8MB"}
 	for _, c := range certificates {
 		cert, key := s.files(c)
 		port := freePort(t)
 		s.addr, s.socket = net.JoinHostPort("127.0.0.1", port), filepath.Join(dir, ".s.PGSQL."+port)
-		args = append(args, "-c", "listen_addresses=127.0.0.1", "-p", port, "-c", "ssl=on", "-c", "ssl_cert_file="+cert, "-c", "ssl_key_file="+key)
+		args = append(args, "-c", "listen_addresses=127.0.0.1", "-p", port, "-c", "ssl=on", "-c", "ssl_cert_file="+cert,
+			"-c", "ssl_key_file="+key)
 	}
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), args...)
 	cmd.SysProcAttr, cmd.Dir = s.attr, dir
@@ -96,7 +99,8 @@ func startPostgres(t *testing.T, certificates ...tls.Certificate) *testServer {
 		}
 	})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		c, err := pgconn.Connect(context.Background(), "host="+dir+" port="+strings.TrimPrefix(filepath.Base(s.socket), ".s.PGSQL.")+" user=postgres dbname=postgres")
+		c, err := pgconn.Connect(context.Background(), "host="+dir+" port="+
+			strings.TrimPrefix(filepath.Base(s.socket), ".s.PGSQL.")+" user=postgres dbname=postgres")
 		if err == nil {
 			must[[]*pgconn.Result](t)(c.Exec(context.Background(), testRoles).ReadAll())
 			c.Close(context.Background())
@@ -174,7 +178,8 @@ func (r *relay) serve(conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	secret, release := r.cancels.Register(l.BackendPID, client.Minor, func() { SendCancel(r.server.dial, l.BackendPID, l.BackendSecret) })
+	secret, release := r.cancels.Register(l.BackendPID, client.Minor,
+		func() { SendCancel(r.server.dial, l.BackendPID, l.BackendSecret) })
 	defer release()
 	toClient := NewWriter(client.Conn)
 	toClient.Append(l.Frames)
@@ -217,13 +222,15 @@ func pump(r *Reader, w *Writer) error {
 }
 
 func (r *relay) dsn(user, password, more string) string {
-	return fmt.Sprintf("host=localhost hostaddr=127.0.0.1 port=%d user=%s password=%s dbname=postgres %s", r.addr.Port, user, password, more)
+	return fmt.Sprintf("host=localhost hostaddr=127.0.0.1 port=%d user=%s password=%s dbname=postgres %s", r.addr.Port,
+		user, password, more)
 }
 
 func (r *relay) config(t *testing.T, user, password string, minor string, tlsConfig *tls.Config) *pgconn.Config {
 	t.Helper()
 	c := must[*pgconn.Config](t)(pgconn.ParseConfig(fmt.Sprintf(
-		"host=127.0.0.1 port=%d user=%s password=%s dbname=postgres sslmode=disable max_protocol_version=%s", r.addr.Port, user, password, minor)))
+		"host=127.0.0.1 port=%d user=%s password=%s dbname=postgres sslmode=disable max_protocol_version=%s",
+		r.addr.Port, user, password, minor)))
 	c.TLSConfig = tlsConfig
 	return c
 }
@@ -232,7 +239,8 @@ func (r *relay) config(t *testing.T, user, password string, minor string, tlsCon
 func TestPostgres(t *testing.T) {
 	server := startPostgres(t)
 	serverTLS, clientTLS := tlsConfigs(t)
-	r := startRelay(t, server, FrontOptions{TLS: serverTLS, MinorMax: ProtocolMinorLong}, LoginOptions{AllowTrust: true})
+	r := startRelay(t, server, FrontOptions{TLS: serverTLS, MinorMax: ProtocolMinorLong},
+		LoginOptions{AllowTrust: true})
 	strict := startRelay(t, server, FrontOptions{}, LoginOptions{})
 	t.Run("pgx", func(t *testing.T) { testPgx(t, r, clientTLS) })
 	t.Run("psql", func(t *testing.T) { testPsql(t, r) })
@@ -253,7 +261,8 @@ func testPgx(t *testing.T, r *relay, clientTLS *tls.Config) {
 					continue
 				}
 				res := c.ExecParams(ctx, "select current_user, pg_backend_pid()", nil, nil, nil, nil).Read()
-				if res.Err != nil || string(res.Rows[0][0]) != user || string(res.Rows[0][1]) != strconv.Itoa(int(c.PID())) {
+				if res.Err != nil || string(res.Rows[0][0]) != user ||
+					string(res.Rows[0][1]) != strconv.Itoa(int(c.PID())) {
 					t.Errorf("%s %s: %v %q", user, version, res.Err, res.Rows)
 				}
 				if want := map[string]int{"3.0": 4, "3.2": 32}[version]; len(c.SecretKey()) != want {
@@ -310,7 +319,8 @@ func pgconnInstead(dsn, sql string) (string, error) {
 
 func testPsql(t *testing.T, r *relay) {
 	for _, user := range []string{"u_scram", "u_md5", "u_pw", "u_trust"} {
-		for _, mode := range []string{"sslmode=disable", "sslmode=prefer", "sslmode=require", "sslmode=require channel_binding=disable"} {
+		for _, mode := range []string{"sslmode=disable", "sslmode=prefer", "sslmode=require",
+			"sslmode=require channel_binding=disable"} {
 			if out, err := psql(r.dsn(user, "right", mode), "select current_user"); err != nil || out != user+"\n" {
 				t.Errorf("%s %s: %v %s", user, mode, err, out)
 			}
@@ -327,13 +337,16 @@ func testRefusals(t *testing.T, r, strict *relay) {
 		relay     *relay
 		dsn, want string
 	}{
-		{relay: r, dsn: r.dsn("u_scram", "wrong", ""), want: `FATAL:  password authentication failed for user "u_scram"`},
+		{relay: r, dsn: r.dsn("u_scram", "wrong", ""),
+			want: `FATAL:  password authentication failed for user "u_scram"`},
 		{relay: r, dsn: r.dsn("u_md5", "wrong", ""), want: `FATAL:  password authentication failed for user "u_md5"`},
 		{relay: r, dsn: r.dsn("u_pw", "wrong", ""), want: `FATAL:  password authentication failed for user "u_pw"`},
 		{relay: r, dsn: r.dsn("u_reject", "x", ""), want: `FATAL:  pg_hba.conf rejects connection`},
 		{relay: r, dsn: r.dsn("nobody_here", "x", ""), want: `FATAL:  role "nobody_here" does not exist`},
-		{relay: r, dsn: r.dsn("u_trust", "x", "") + " dbname=nowhere", want: `FATAL:  database "nowhere" does not exist`},
-		{relay: strict, dsn: strict.dsn("u_trust", "x", ""), want: `FATAL:  role "u_trust" was admitted by the local PostgreSQL without authentication`},
+		{relay: r, dsn: r.dsn("u_trust", "x", "") + " dbname=nowhere",
+			want: `FATAL:  database "nowhere" does not exist`},
+		{relay: strict, dsn: strict.dsn("u_trust", "x", ""),
+			want: `FATAL:  role "u_trust" was admitted by the local PostgreSQL without authentication`},
 	} {
 		out, err := psql(c.dsn, "select 1")
 		if err == nil || !strings.Contains(out, c.want) {
@@ -355,7 +368,8 @@ func testCancel(t *testing.T, r *relay) {
 		var seen string
 		for end := time.Now().Add(40 * time.Second); seen != "Timeout PgSleep\n"; time.Sleep(10 * time.Millisecond) {
 			out, err := psql("host="+r.server.dir+" user=postgres dbname=postgres",
-				fmt.Sprintf("select concat_ws(' ', wait_event_type, wait_event) from pg_stat_activity where pid = %d", c.PID()))
+				fmt.Sprintf("select concat_ws(' ', wait_event_type, wait_event) from pg_stat_activity where pid = %d",
+					c.PID()))
 			if seen = out; err != nil || time.Now().After(end) {
 				t.Fatalf("the backend does not sleep: %q, %v", out, err)
 			}
@@ -382,7 +396,8 @@ func testLarge(t *testing.T, r *relay) {
 		t.Error("large value:", res.Err)
 	}
 	must[[]*pgconn.Result](t)(c.Exec(ctx, "create temp table x(v text)").ReadAll())
-	if tag, err := c.CopyFrom(ctx, bytes.NewReader(append(bytes.Clone(big), '\n')), "copy x from stdin"); err != nil || tag.RowsAffected() != 1 {
+	if tag, err := c.CopyFrom(ctx, bytes.NewReader(append(bytes.Clone(big), '\n')), "copy x from stdin"); err != nil ||
+		tag.RowsAffected() != 1 {
 		t.Error("copy in:", err)
 	}
 	var out bytes.Buffer

@@ -67,7 +67,8 @@ func TestReaderLimits(t *testing.T) {
 		{passwordLimits, 'p', 65_535}, {saslLimits, 'p', 1_024},
 		{BackendLimits(), 'D', 1<<30 + 3}, {FrontendLimits().Capped(500), 'Q', 500},
 	} {
-		for length, good := range map[uint32]bool{0: false, 3: false, 4: true, c.max: true, c.max + 1: false, 1<<32 - 1: false} {
+		for length, good := range map[uint32]bool{0: false, 3: false, 4: true, c.max: true, c.max + 1: false,
+			1<<32 - 1: false} {
 			r := NewReader(bytes.NewReader(header(c.typ, length)), c.limits)
 			h, err := r.NextHeader()
 			if good {
@@ -116,7 +117,8 @@ func TestReaderEndInsideFrame(t *testing.T) {
 
 // A huge length word alone allocates nothing near it (W2).
 func TestReaderDoesNotTrustLength(t *testing.T) {
-	r := NewReader(io.MultiReader(bytes.NewReader(header('Q', 1<<30-2)), bytes.NewReader(make([]byte, 100_000))), FrontendLimits())
+	r := NewReader(io.MultiReader(bytes.NewReader(header('Q', 1<<30-2)), bytes.NewReader(make([]byte, 100_000))),
+		FrontendLimits())
 	if _, err := r.Next(); err != io.ErrUnexpectedEOF {
 		t.Fatal(err)
 	}
@@ -233,7 +235,8 @@ func TestStreamErrors(t *testing.T) {
 	if err := r.Stream(w, h); err != io.ErrUnexpectedEOF || w.Err() != nil {
 		t.Error("source ended:", err, w.Err())
 	}
-	r, w = NewReader(bytes.NewReader(big), FrontendLimits()), NewWriter(writeFunc(func([]byte) (int, error) { return 0, boom }))
+	r, w = NewReader(bytes.NewReader(big), FrontendLimits()),
+		NewWriter(writeFunc(func([]byte) (int, error) { return 0, boom }))
 	h = must[Header](t)(r.NextHeader())
 	if err := r.Stream(w, h); err != boom || w.Err() != boom {
 		t.Error("destination broke:", err, w.Err())

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// dialogue is what a client says before it is logged in, in the clear or in TLS. What is left out: of packets that are none a
-// server says nothing, and Accept why; to a request for GSS encryption many servers say yes.
+// dialogue is what a client says before it is logged in, in the clear or in TLS. What is left out: of packets that are
+// none a server says nothing, and Accept why; to a request for GSS encryption many servers say yes.
 type dialogue struct {
 	name string
 	last []byte // a start-up packet, and what the client sends right behind
@@ -42,7 +42,8 @@ func dialogues() []dialogue {
 		{name: "3.1", last: trusted(3, 1)},
 		{name: "3.2", last: trusted(3, 2)},
 		{name: "a version that is never used", last: trusted(3, 9999, Param{"_pq_.test_protocol_negotiation", ""})},
-		{name: "protocol options", last: trusted(3, 0, Param{"_pq_.b", "1"}, Param{"application_name", "x"}, Param{"_pq_.a", ""}, Param{"_pq_.b", "2"})},
+		{name: "protocol options", last: trusted(3, 0, Param{"_pq_.b", "1"}, Param{"application_name", "x"},
+			Param{"_pq_.a", ""}, Param{"_pq_.b", "2"})},
 		{name: "3.2 with protocol options", last: trusted(3, 2, Param{"_pq_.a", "x"})},
 		{name: "what only looks like a protocol option", last: trusted(3, 0, Param{"_PQ_.a", "x"})},
 		{name: "1.0", last: trusted(1, 0), old: true},
@@ -51,11 +52,13 @@ func dialogues() []dialogue {
 		{name: "no user", last: AppendStartup(nil, 3, 0, []Param{{"database", "postgres"}})},
 		{name: "no user, 3.2", last: AppendStartup(nil, 3, 2, []Param{{"database", "postgres"}, {"_pq_.a", "x"}})},
 		{name: "no parameters", last: AppendStartup(nil, 3, 0, nil)},
-		{name: "no such database, 3.2", last: AppendStartup(nil, 3, 2, []Param{{"user", "u_trust"}, {"database", "nowhere"}})},
+		{name: "no such database, 3.2", last: AppendStartup(nil, 3, 2,
+			[]Param{{"user", "u_trust"}, {"database", "nowhere"}})},
 		{name: "no such parameter", last: trusted(3, 0, Param{"no_such", "x"})},
 		{name: "cut by 1", last: cutStartup(1)},
 		{name: "cut by 2", last: cutStartup(2)},
-		{name: "password of the wrong type", last: append(AppendStartup(nil, 3, 0, []Param{{"user", "u_pw"}, {"database", "postgres"}}), AppendQuery(nil, "select 1")...)},
+		{name: "password of the wrong type", last: append(AppendStartup(nil, 3, 0,
+			[]Param{{"user", "u_pw"}, {"database", "postgres"}}), AppendQuery(nil, "select 1")...)},
 		{name: "cancel of nobody", last: AppendCancelRequest(nil, 1, []byte{1, 2, 3, 4})},
 	}
 }
@@ -112,7 +115,8 @@ func (s *testServer) files(c tls.Certificate) (cert, key string) {
 	s.t.Helper()
 	cert, key = filepath.Join(s.dir, "cert.pem"), filepath.Join(s.dir, "key.pem")
 	der := must[[]byte](s.t)(x509.MarshalECPrivateKey(c.PrivateKey.(*ecdsa.PrivateKey)))
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: c.Certificate[0]}, key: {Type: "EC PRIVATE KEY", Bytes: der}} {
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: c.Certificate[0]},
+		key: {Type: "EC PRIVATE KEY", Bytes: der}} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			s.t.Fatal(err)
 		}
@@ -125,7 +129,8 @@ func (s *testServer) files(c tls.Certificate) (cert, key string) {
 	return cert, key
 }
 
-// TestPostgresSaysTheSame compares what a server says of start-up packets with what Accept and Login say in front of it.
+// TestPostgresSaysTheSame compares what a server says of start-up packets with what Accept and Login say in front of
+// it.
 func TestPostgresSaysTheSame(t *testing.T) {
 	serverTLS, clientTLS := tlsConfigs(t)
 	server := startPostgres(t, serverTLS.Certificates[0])

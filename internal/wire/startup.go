@@ -94,7 +94,8 @@ func decodeStartup(body []byte, minorMax uint16) (s *Startup, minor uint16, err 
 	version := binary.BigEndian.Uint32(body)
 	major, minor := uint16(version>>16), uint16(version)
 	if major != protocolMajor {
-		return nil, 0, Fatalf(CodeFeatureNotSupported, "unsupported frontend protocol %d.%d: server supports %d.0 to %d.%d",
+		return nil, 0, Fatalf(CodeFeatureNotSupported,
+			"unsupported frontend protocol %d.%d: server supports %d.0 to %d.%d",
 			major, minor, protocolMajor, protocolMajor, minorMax)
 	}
 	s = &Startup{Major: major, Minor: min(minor, minorMax), Params: map[string]string{}}

@@ -15,7 +15,8 @@ type Addition struct {
 	Image    []byte // see OpAdd
 }
 
-// AddAdditions adds these to a transaction that changes none of their rows otherwise, and has no steps. It comes after AddTableKeys.
+// AddAdditions adds these to a transaction that changes none of their rows otherwise, and has no steps. It comes after
+// AddTableKeys.
 func (w *Writeset) AddAdditions(additions []Addition) {
 	for _, a := range additions {
 		if !slices.ContainsFunc(w.Tables, func(x Table) bool { return x.Key == a.Table.Key }) {
@@ -105,8 +106,8 @@ func AppendInteger(dst []byte, n int64, size int) []byte {
 // LongMost is what an int8 column that is added to may hold at most, one way or the other.
 const LongMost = 1 << 62
 
-// CanAdd reports whether a column of 4 or 8 bytes that held value can hold what others add to it, up to 2^16 times and each as much as is
-// allowed, and by as well. So what is added never overflows, in whatever order.
+// CanAdd reports whether a column of 4 or 8 bytes that held value can hold what others add to it, up to 2^16 times and
+// each as much as is allowed, and by as well. So what is added never overflows, in whatever order.
 func CanAdd(size int, value, by int64) bool {
 	each, most := int64(1)<<44, int64(LongMost)
 	if size == 4 {
@@ -115,7 +116,8 @@ func CanAdd(size int, value, by int64) bool {
 	return by >= -each && by <= each && value >= -most && value <= most
 }
 
-// Sum adds an addition's image to that of the row, or to another addition's to the same row. keys are the places of the key's columns.
+// Sum adds an addition's image to that of the row, or to another addition's to the same row. keys are the places of the
+// key's columns.
 func Sum(image, addition []byte, keys []int) ([]byte, error) {
 	fields, err := ReadRecord(image)
 	if err != nil {

@@ -35,8 +35,10 @@ func TestCanAdd(t *testing.T) {
 		{4, -1 << 30, -1 << 14, true, math.MinInt32, math.MaxInt32},
 		{8, 1 << 62, 1 << 44, true, math.MinInt64, math.MaxInt64},
 		{8, -1 << 62, -1 << 44, true, math.MinInt64, math.MaxInt64},
-		{4, 1<<30 + 1, 1, false, 0, 0}, {4, -1<<30 - 1, 1, false, 0, 0}, {4, 0, 1<<14 + 1, false, 0, 0}, {4, 0, -1<<14 - 1, false, 0, 0},
-		{8, 1<<62 + 1, 1, false, 0, 0}, {8, -1<<62 - 1, 1, false, 0, 0}, {8, 0, 1<<44 + 1, false, 0, 0}, {8, 0, math.MinInt64, false, 0, 0},
+		{4, 1<<30 + 1, 1, false, 0, 0}, {4, -1<<30 - 1, 1, false, 0, 0}, {4, 0, 1<<14 + 1, false, 0, 0},
+		{4, 0, -1<<14 - 1, false, 0, 0},
+		{8, 1<<62 + 1, 1, false, 0, 0}, {8, -1<<62 - 1, 1, false, 0, 0}, {8, 0, 1<<44 + 1, false, 0, 0},
+		{8, 0, math.MinInt64, false, 0, 0},
 	} {
 		if CanAdd(c.size, c.value, c.by) != c.ok {
 			t.Errorf("%+v", c)
@@ -50,7 +52,8 @@ func TestCanAdd(t *testing.T) {
 
 // TestAddAdditions: a table that is new to the writeset gets its key.
 func TestAddAdditions(t *testing.T) {
-	a, b := Table{Schema: "s", Name: "a", Format: FormatBinary, Key: 1}, Table{Schema: "s", Name: "b", Format: FormatBinary, Key: 2}
+	a, b := Table{Schema: "s", Name: "a", Format: FormatBinary, Key: 1},
+		Table{Schema: "s", Name: "b", Format: FormatBinary, Key: 2}
 	w := &Writeset{Tables: []Table{a}, Rows: []Row{{Op: OpInsert, Identity: 5, Image: []byte("x")}}}
 	w.AddTableKeys()
 	if w.Adds() {
@@ -58,7 +61,8 @@ func TestAddAdditions(t *testing.T) {
 	}
 	w.AddAdditions([]Addition{{b, 7, []byte("y")}, {b, 8, []byte("z")}, {a, 9, []byte("z")}})
 	want := &Writeset{Tables: []Table{a, b}, Keys: []Key{{Hash: 1, Mode: Shared}, {Hash: 2, Mode: Shared, Table: 1}},
-		Rows: []Row{{Op: OpInsert, Identity: 5, Image: []byte("x")}, {1, OpAdd, 7, []byte("y")}, {1, OpAdd, 8, []byte("z")}, {0, OpAdd, 9, []byte("z")}}}
+		Rows: []Row{{Op: OpInsert, Identity: 5, Image: []byte("x")}, {1, OpAdd, 7, []byte("y")},
+			{1, OpAdd, 8, []byte("z")}, {0, OpAdd, 9, []byte("z")}}}
 	if !w.Adds() || !reflect.DeepEqual(w, want) {
 		t.Errorf("%+v", w)
 	}

@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// Blind reports whether w is of a transaction that has seen nothing of what it writes: all its operations are Blind. It does the same at every member, given what is before
-// it in the order, so that it is ordered first and carried out by everybody's executor (decision 0057): all of it if all its rows are there and can be changed so, else nothing.
+// Blind reports whether w is of a transaction that has seen nothing of what it writes: all its operations are Blind. It
+// does the same at every member, given what is before it in the order, so that it is ordered first and carried out by
+// everybody's executor (decision 0057): all of it if all its rows are there and can be changed so, else nothing.
 func (w *Writeset) Blind() bool { return len(w.Rows) > 0 && w.Rows[0].Op.Blind() }
 
 // Setting is a column that OpSet changes: it is set to the record's value, or that is added to it.
@@ -16,8 +17,8 @@ type Setting struct {
 	Add    bool
 }
 
-// AppendSet makes an OpSet row's image: how many settings there are, each as twice its column and 1 for an addition, all as uvarints; and then a record with
-// the key's columns and the settings' values.
+// AppendSet makes an OpSet row's image: how many settings there are, each as twice its column and 1 for an addition,
+// all as uvarints; and then a record with the key's columns and the settings' values.
 func AppendSet(dst []byte, settings []Setting, record []Field) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(settings)))
 	for _, s := range settings {

@@ -10,11 +10,13 @@ import (
 
 // unseen is a blind writeset.
 func unseen() *Writeset {
-	record := []Field{{OID: 23, Value: []byte{0, 0, 0, 7}}, {OID: 25, Value: []byte("x")}, {OID: 20, Value: []byte{0, 0, 0, 0, 0, 0, 0, 1}}}
+	record := []Field{{OID: 23, Value: []byte{0, 0, 0, 7}}, {OID: 25, Value: []byte("x")},
+		{OID: 20, Value: []byte{0, 0, 0, 0, 0, 0, 0, 1}}}
 	return &Writeset{
 		Tables: []Table{{Schema: "public", Name: "account", Format: FormatBinary, Key: 0x1122334455667788}},
-		Rows:   []Row{{Op: OpSet, Identity: 0xfedcba9876543210, Image: AppendSet(nil, []Setting{{Column: 1}, {Column: 2, Add: true}}, record)}},
-		Keys:   []Key{{Hash: 0x1122334455667788, Mode: Shared}},
+		Rows: []Row{{Op: OpSet, Identity: 0xfedcba9876543210,
+			Image: AppendSet(nil, []Setting{{Column: 1}, {Column: 2, Add: true}}, record)}},
+		Keys: []Key{{Hash: 0x1122334455667788, Mode: Shared}},
 	}
 }
 
@@ -49,7 +51,9 @@ func TestBlindRefuses(t *testing.T) {
 		"a row that was seen first": func(w *Writeset) {
 			w.Rows = slices.Insert(w.Rows, 0, Row{Op: OpUpdate, Identity: 2, Image: []byte("u")})
 		},
-		"a row that was seen last":        func(w *Writeset) { w.Rows = append(w.Rows, Row{Op: OpUpdate, Identity: 2, Image: []byte("u")}) },
+		"a row that was seen last": func(w *Writeset) {
+			w.Rows = append(w.Rows, Row{Op: OpUpdate, Identity: 2, Image: []byte("u")})
+		},
 		"no row":                          func(w *Writeset) { w.Rows[0].Identity = 0 },
 		"a row that is put and has a key": func(w *Writeset) { w.Rows[0].Op = OpPut },
 		"text":                            func(w *Writeset) { w.Tables[0].Format = FormatText },
@@ -111,7 +115,8 @@ func TestBlindKeys(t *testing.T) {
 		got = append(got, k)
 		return true
 	})
-	if want := []Key{{Hash: 0xfedcba9876543210, Mode: Update, Blind: true}, {Hash: 0x1122334455667788, Mode: Shared}}; !slices.Equal(got, want) {
+	if want := []Key{{Hash: 0xfedcba9876543210, Mode: Update, Blind: true},
+		{Hash: 0x1122334455667788, Mode: Shared}}; !slices.Equal(got, want) {
 		t.Errorf("keys are %v, want %v", got, want)
 	}
 }

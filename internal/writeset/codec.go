@@ -10,10 +10,12 @@ import (
 //
 //	byte version
 //	tables: count, then per table: format byte, key (8 bytes LE), schema, name
-//	rows:   count, then per row: table<<3|op (0: OpAdd; in version 3 1 is OpSet, 2 OpDrop, and 3 OpPut), identity (8 bytes LE), image
+//	rows:   count, then per row: table<<3|op (0: OpAdd; in version 3 1 is OpSet, 2 OpDrop, and 3 OpPut), identity (8
+//	    bytes LE), image
 //	keys:   count, then per key: table<<2|mode, hash (8 bytes LE)
 //
-// Strings and images are length-prefixed. Version 2, of a transaction that changed the schema or locked tables, goes on:
+// Strings and images are length-prefixed. Version 2, of a transaction that changed the schema or locked tables, goes
+// on:
 //
 //	byte flags: 1, if it is a barrier, 2, if tables are held, 4, if it concerns what all databases share
 //	held:   if so count, then per table its index
@@ -114,7 +116,8 @@ func Decode(b []byte) (*Writeset, error) {
 		w.Tables = make([]Table, n)
 	}
 	for i := range w.Tables {
-		w.Tables[i] = Table{Format: Format(r.Byte()), Key: r.Uint64(), Schema: string(r.Bytes()), Name: string(r.Bytes())}
+		w.Tables[i] = Table{Format: Format(r.Byte()), Key: r.Uint64(), Schema: string(r.Bytes()),
+			Name: string(r.Bytes())}
 	}
 	if n := r.Count(10); n > 0 {
 		w.Rows = make([]Row, n)

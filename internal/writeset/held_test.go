@@ -8,8 +8,10 @@ import (
 // TestHeld: tables that are held survive the encoding, mark their own Exclusive key and nothing else.
 func TestHeld(t *testing.T) {
 	w := &Writeset{
-		Tables:  []Table{{Schema: "s", Name: "a", Key: 1}, {Schema: "s", Name: "b", Key: 2}, {Schema: "s", Name: "c", Key: 3}},
-		Keys:    []Key{{Hash: 1, Mode: Exclusive}, {Hash: 7, Mode: Exclusive}, {Hash: 2, Mode: Exclusive, Table: 1}, {Hash: 3, Mode: Shared, Table: 2}},
+		Tables: []Table{{Schema: "s", Name: "a", Key: 1}, {Schema: "s", Name: "b", Key: 2},
+			{Schema: "s", Name: "c", Key: 3}},
+		Keys: []Key{{Hash: 1, Mode: Exclusive}, {Hash: 7, Mode: Exclusive}, {Hash: 2, Mode: Exclusive, Table: 1},
+			{Hash: 3, Mode: Shared, Table: 2}},
 		Steps:   []Step{{Definition: []byte("d")}},
 		Held:    []uint32{0, 2},
 		Barrier: true,

@@ -34,8 +34,8 @@ func (m TableMode) With(n TableMode) TableMode {
 type TableLock struct {
 	Table Table
 	Mode  TableMode
-	// Name stands for the table's locks: who holds one that keeps others out of the table, without being in the way of those
-	// who write to it. Its Key is zero if nobody else is to know of them.
+	// Name stands for the table's locks: who holds one that keeps others out of the table, without being in the way of
+	// those who write to it. Its Key is zero if nobody else is to know of them.
 	Name Table
 	// Unknown: where the transaction is applied the table is not locked.
 	Unknown bool

@@ -37,8 +37,8 @@ func ReadTextRecord(s []byte) ([]Field, bool) {
 	return out, !quoted
 }
 
-// SameKey reports whether two images of a table, of rows with a key, hold the same bytes in its columns, which are given by their places. Equal keys may differ in
-// bytes: 1.0 and 1.00. ok is false if an image cannot be read.
+// SameKey reports whether two images of a table, of rows with a key, hold the same bytes in its columns, which are
+// given by their places. Equal keys may differ in bytes: 1.0 and 1.00. ok is false if an image cannot be read.
 func SameKey(f Format, columns []int, a, b []byte) (same, ok bool) {
 	if f == FormatText {
 		return sameTexts(columns, a, b)

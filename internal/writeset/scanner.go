@@ -21,14 +21,16 @@ type Scanner struct {
 const scannedMax = 1 << 40
 
 // Next returns the next row, given all bytes that have come so far: the front of an encoding that only grows.
-// The row's image aliases them. False: a Definition stands before it, or more must come first, or Done, or this is no writeset.
+// The row's image aliases them. False: a Definition stands before it, or more must come first, or Done, or this is no
+// writeset.
 func (s *Scanner) Next(front []byte) (Row, bool) {
 	if !s.begun && !s.begin(front) || s.steps && !s.enter(front) || s.left == 0 {
 		return Row{}, false
 	}
 	r := Reader{b: front[s.at:]}
 	row := r.row()
-	if at := len(front) - len(r.b); r.err != nil || uint64(row.Table) >= uint64(len(s.Tables)) || s.steps && at > s.end {
+	if at := len(front) - len(r.b); r.err != nil || uint64(row.Table) >= uint64(len(s.Tables)) ||
+		s.steps && at > s.end {
 		return Row{}, false
 	}
 	s.at = len(front) - len(r.b)

@@ -11,9 +11,11 @@ import (
 func TestScanner(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
-		w := &Writeset{Tables: []Table{{Schema: "s", Name: "a", Format: FormatBinary, Key: 1}, {Schema: "s", Name: "b", Key: 2}}}
+		w := &Writeset{Tables: []Table{{Schema: "s", Name: "a", Format: FormatBinary, Key: 1},
+			{Schema: "s", Name: "b", Key: 2}}}
 		for range r.IntN(50) {
-			w.Rows = append(w.Rows, Row{Table: uint32(r.IntN(2)), Op: Op(1 + r.IntN(4)), Identity: 1 + r.Uint64(), Image: bytes.Repeat([]byte{7}, 1+r.IntN(300))})
+			w.Rows = append(w.Rows, Row{Table: uint32(r.IntN(2)), Op: Op(1 + r.IntN(4)), Identity: 1 + r.Uint64(),
+				Image: bytes.Repeat([]byte{7}, 1+r.IntN(300))})
 		}
 		w.AddTableKeys()
 		if r.IntN(2) == 0 {
@@ -37,7 +39,8 @@ func TestScanner(t *testing.T) {
 			t.Fatalf("%d of %d rows, Done says %v", len(got), len(w.Rows), s.Done())
 		}
 		for i, row := range got {
-			if x := w.Rows[i]; row.Table != x.Table || row.Op != x.Op || row.Identity != x.Identity || !bytes.Equal(row.Image, x.Image) {
+			if x := w.Rows[i]; row.Table != x.Table || row.Op != x.Op || row.Identity != x.Identity ||
+				!bytes.Equal(row.Image, x.Image) {
 				t.Fatalf("row %d is %v, not %v", i, row, x)
 			}
 		}
@@ -48,7 +51,8 @@ func TestScanner(t *testing.T) {
 func TestScannerOfSteps(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 300 {
-		w := &Writeset{Tables: []Table{{Schema: "s", Name: "a", Key: 1}}, Shared: r.IntN(2) == 0, Barrier: r.IntN(2) == 0}
+		w := &Writeset{Tables: []Table{{Schema: "s", Name: "a", Key: 1}}, Shared: r.IntN(2) == 0,
+			Barrier: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {
 			w.Held = []uint32{0}
 		}
@@ -62,9 +66,11 @@ func TestScannerOfSteps(t *testing.T) {
 				want = append(want, string(w.Steps[i].Definition))
 				continue
 			}
-			rows := &Writeset{Tables: []Table{{Schema: "s", Name: "a", Format: FormatBinary, Key: 1}, {Schema: "s", Name: "b", Key: 2}}}
+			rows := &Writeset{Tables: []Table{{Schema: "s", Name: "a", Format: FormatBinary, Key: 1},
+				{Schema: "s", Name: "b", Key: 2}}}
 			for range 1 + r.IntN(20) {
-				rows.Rows = append(rows.Rows, Row{Table: uint32(r.IntN(2)), Op: OpInsert, Image: bytes.Repeat([]byte{byte('A' + i)}, 1+r.IntN(300))})
+				rows.Rows = append(rows.Rows, Row{Table: uint32(r.IntN(2)), Op: OpInsert,
+					Image: bytes.Repeat([]byte{byte('A' + i)}, 1+r.IntN(300))})
 				want = append(want, rows.Tables[rows.Rows[len(rows.Rows)-1].Table].Name+string(rows.Rows[len(rows.Rows)-1].Image))
 			}
 			rows.AddTableKeys()
@@ -100,8 +106,10 @@ func TestScannerOfSteps(t *testing.T) {
 
 func FuzzScanner(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 1, 's', 1, 't', 1, 9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 'x', 0})
-	f.Add((&Writeset{Tables: []Table{{Schema: "s", Name: "a", Key: 1}}, Held: []uint32{0}, Keys: []Key{{Hash: 1, Mode: Exclusive}}, Steps: []Step{{Definition: []byte("d")},
-		{Rows: &Writeset{Tables: []Table{{Schema: "s", Name: "a", Key: 1}}, Rows: []Row{{Op: OpInsert, Image: []byte("x")}}}}}}).Append(nil))
+	f.Add((&Writeset{Tables: []Table{{Schema: "s", Name: "a", Key: 1}}, Held: []uint32{0},
+		Keys: []Key{{Hash: 1, Mode: Exclusive}}, Steps: []Step{{Definition: []byte("d")},
+			{Rows: &Writeset{Tables: []Table{{Schema: "s", Name: "a", Key: 1}},
+				Rows: []Row{{Op: OpInsert, Image: []byte("x")}}}}}}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var s Scanner
 		rows, definitions := 0, 0
@@ -125,7 +133,8 @@ func FuzzScanner(f *testing.F) {
 			}
 		}
 		if rows != len(w.Rows) || definitions != 0 || !s.Done() {
-			t.Errorf("%d rows of %d and %d definitions too many, Done says %v", rows, len(w.Rows), definitions, s.Done())
+			t.Errorf("%d rows of %d and %d definitions too many, Done says %v", rows, len(w.Rows), definitions,
+				s.Done())
 		}
 	})
 }

@@ -29,7 +29,8 @@ type Mode uint8
 const (
 	// Read: it was read by a SERIALIZABLE transaction. A table key is the whole table, which conflicts with
 	// everything anybody writes to it. Another key is a row that was looked for by that key, and may not have
-	// been there: it conflicts with whoever changes the row, makes it, or holds the table Exclusive. Both are in nobody's way.
+	// been there: it conflicts with whoever changes the row, makes it, or holds the table Exclusive. Both are in
+	// nobody's way.
 	Read Mode = 0
 	// Shared: the key is referenced (a foreign key points at it). Conflicts with Exclusive.
 	Shared Mode = 1
@@ -40,7 +41,8 @@ const (
 	// Share: the row was locked so that nobody changes it. Conflicts with Update and Exclusive. It is
 	// the mode of OpShare alone.
 	Share Mode = 4
-	// Add: the row's columns are added to, whatever they are. Conflicts as Update does, but not with Add. It is the mode of OpAdd alone.
+	// Add: the row's columns are added to, whatever they are. Conflicts as Update does, but not with Add. It is the
+	// mode of OpAdd alone.
 	Add Mode = 5
 )
 
@@ -62,11 +64,11 @@ type Key struct {
 	// Fresh marks the identity of an inserted row: an exclusive key that nobody can have
 	// referenced before, so that shared holders are no conflict. It is derived, not encoded.
 	Fresh bool
-	// Blind marks the identity of a row that is changed unseen, whatever has happened to it before: it conflicts with nobody who was ordered
-	// before, and with those who come after as Update does. It is derived, not encoded.
+	// Blind marks the identity of a row that is changed unseen, whatever has happened to it before: it conflicts with
+	// nobody who was ordered before, and with those who come after as Update does. It is derived, not encoded.
 	Blind bool
-	// Held marks the key of a table that was locked against writers, by a definition or by itself: what is applied while
-	// its transaction is open takes that lock too, also for what only refers. It is derived, not encoded.
+	// Held marks the key of a table that was locked against writers, by a definition or by itself: what is applied
+	// while its transaction is open takes that lock too, also for what only refers. It is derived, not encoded.
 	Held bool
 }
 
@@ -85,13 +87,16 @@ const (
 	OpReplace Op = 4
 	// OpTruncate: the table was emptied before every other row of the transaction on it.
 	OpTruncate Op = 5
-	// OpLock: the row was locked (FOR UPDATE, FOR NO KEY UPDATE) and not changed; without Identity, the table was locked.
+	// OpLock: the row was locked (FOR UPDATE, FOR NO KEY UPDATE) and not changed; without Identity, the table was
+	// locked.
 	OpLock Op = 6
 	// OpShare: the row was locked so that others may do so too (FOR SHARE), and not changed.
 	OpShare Op = 7
-	// OpAdd: the row existed and still does, and its image is what is added to integer columns of it, in which nothing else has changed.
+	// OpAdd: the row existed and still does, and its image is what is added to integer columns of it, in which nothing
+	// else has changed.
 	OpAdd Op = 8
-	// OpSet: if the row existed, columns of it were set, or added to, by a transaction that has not seen it: it is blind, and so are all its operations.
+	// OpSet: if the row existed, columns of it were set, or added to, by a transaction that has not seen it: it is
+	// blind, and so are all its operations.
 	OpSet Op = 9
 	// OpDrop: if the row existed it was deleted, by a transaction that has not seen it.
 	OpDrop Op = 10
@@ -107,12 +112,14 @@ func (op Op) Locks() bool { return op == OpLock || op == OpShare }
 
 // Row is one row change. Image is the row's final composite value in PostgreSQL's binary
 // (record_send) or text form according to its table's Format; for OpDelete with an Identity, OpDrop, OpLock
-// and OpShare only the key columns need to be non-null; for OpAdd the key columns are, and what is added; for OpSet see AppendSet; for OpTruncate it is empty, and for OpLock without Identity one byte,
-// a TableMode.
+// and OpShare only the key columns need to be non-null; for OpAdd the key columns are, and what is added; for OpSet see
+// AppendSet; for OpTruncate it is empty, and for OpLock without Identity one byte, a TableMode.
 type Row struct {
-	Table    uint32 // index into Writeset.Tables
-	Op       Op
-	Identity uint64 // hash of (table, key), also a key of the transaction; 0: the table has no key, rows are known by their image, or All
+	Table uint32 // index into Writeset.Tables
+	Op    Op
+	// hash of (table, key), also a key of the transaction; 0: the table has no key, rows are known by their image, or
+	// All
+	Identity uint64
 	Image    []byte
 }
 
@@ -190,7 +197,8 @@ func (w *Writeset) Empty() bool { return len(w.Rows) == 0 && len(w.Keys) == 0 &&
 func (w *Writeset) EachKey(f func(Key) bool) {
 	for i := range w.Rows {
 		r := &w.Rows[i]
-		if r.Identity != 0 && !f(Key{Hash: r.Identity, Mode: r.Op.KeyMode(), Table: r.Table, Fresh: r.Op == OpInsert, Blind: r.Op.Blind()}) {
+		if r.Identity != 0 && !f(Key{Hash: r.Identity, Mode: r.Op.KeyMode(), Table: r.Table, Fresh: r.Op == OpInsert,
+			Blind: r.Op.Blind()}) {
 			return
 		}
 	}
@@ -270,7 +278,10 @@ type Pinned struct {
 // w writes or refers to. It takes the place of AddRead for them. A row that w changes needs no key of its own: it
 // conflicts with whoever has changed it.
 func (w *Writeset) Pin(tables []uint64, rows []Pinned) {
-	w.Keys = slices.DeleteFunc(w.Keys, func(k Key) bool { return k.Mode == Read && w.IsTable(k) && slices.Contains(tables, k.Hash) })
+	w.Keys = slices.DeleteFunc(w.Keys, func(k Key) bool {
+		return k.Mode == Read && w.IsTable(k) &&
+			slices.Contains(tables, k.Hash)
+	})
 	held := make(map[uint64]bool, len(rows))
 	w.EachKey(func(k Key) bool {
 		if k.Mode == Update || k.Mode == Exclusive {
@@ -287,8 +298,8 @@ func (w *Writeset) Pin(tables []uint64, rows []Pinned) {
 	}
 }
 
-// Newest reports whether PostgreSQL compares a key of w with the newest data, even if the transaction reads from a snapshot
-// that is older: that of a row that was made, or is referred to.
+// Newest reports whether PostgreSQL compares a key of w with the newest data, even if the transaction reads from a
+// snapshot that is older: that of a row that was made, or is referred to.
 func (w *Writeset) Newest(k Key) bool { return k.Fresh || k.Mode == Shared && !w.IsTable(k) }
 
 // IsTable reports whether a key of w is a table key.

@@ -206,24 +206,30 @@ func TestModesConflictLikeRowLocks(t *testing.T) {
 }
 
 func TestAddLocks(t *testing.T) {
-	w := &Writeset{Tables: []Table{{Schema: "s", Name: "t", Key: 1}}, Rows: []Row{{Op: OpUpdate, Identity: 5, Image: []byte("5")}}}
+	w := &Writeset{Tables: []Table{{Schema: "s", Name: "t", Key: 1}},
+		Rows: []Row{{Op: OpUpdate, Identity: 5, Image: []byte("5")}}}
 	lock := func(table uint64, op Op, id uint64) Lock {
 		return Lock{Table: Table{Schema: "s", Name: "t", Key: table}, Op: op, Identity: id, Image: []byte("k")}
 	}
-	w.AddLocks([]Lock{lock(1, OpLock, 5), lock(1, OpShare, 6), lock(1, OpLock, 6), lock(2, OpShare, 7), lock(2, OpShare, 8)})
+	w.AddLocks([]Lock{lock(1, OpLock, 5), lock(1, OpShare, 6), lock(1, OpLock, 6), lock(2, OpShare, 7),
+		lock(2, OpShare, 8)})
 	want := []Row{{Op: OpUpdate, Identity: 5, Image: []byte("5")}, {Op: OpLock, Identity: 6, Image: []byte("k")},
-		{Table: 1, Op: OpShare, Identity: 7, Image: []byte("k")}, {Table: 1, Op: OpShare, Identity: 8, Image: []byte("k")}}
-	if !reflect.DeepEqual(w.Rows, want) || len(w.Tables) != 2 || !reflect.DeepEqual(w.Keys, []Key{{Hash: 2, Mode: Shared, Table: 1}}) || w.Validate() != nil {
+		{Table: 1, Op: OpShare, Identity: 7, Image: []byte("k")},
+		{Table: 1, Op: OpShare, Identity: 8, Image: []byte("k")}}
+	if !reflect.DeepEqual(w.Rows, want) || len(w.Tables) != 2 ||
+		!reflect.DeepEqual(w.Keys, []Key{{Hash: 2, Mode: Shared, Table: 1}}) || w.Validate() != nil {
 		t.Errorf("%+v", w)
 	}
 	steps := &Writeset{Tables: w.Tables[:1:1], Steps: []Step{{Definition: []byte("d")}}}
 	steps.AddLocks([]Lock{lock(1, OpShare, 6), lock(2, OpLock, 7)})
 	rows := steps.Steps[len(steps.Steps)-1].Rows
 	if len(steps.Rows) != 0 || len(steps.Steps) != 2 || len(rows.Keys) != 0 || steps.Validate() != nil ||
-		!reflect.DeepEqual(rows.Rows, []Row{{Op: OpShare, Identity: 6, Image: []byte("k")}, {Table: 1, Op: OpLock, Identity: 7, Image: []byte("k")}}) {
+		!reflect.DeepEqual(rows.Rows, []Row{{Op: OpShare, Identity: 6, Image: []byte("k")},
+			{Table: 1, Op: OpLock, Identity: 7, Image: []byte("k")}}) {
 		t.Errorf("%+v", steps)
 	}
-	if want := []Key{{Hash: 6, Mode: Update}, {Hash: 2, Mode: Shared, Table: 1}, {Hash: 7, Mode: Update, Table: 1}}; !reflect.DeepEqual(steps.Keys, want) {
+	if want := []Key{{Hash: 6, Mode: Update}, {Hash: 2, Mode: Shared, Table: 1},
+		{Hash: 7, Mode: Update, Table: 1}}; !reflect.DeepEqual(steps.Keys, want) {
 		t.Errorf("%+v", steps.Keys)
 	}
 	if steps.AddLocks(nil); len(steps.Steps) != 2 {
@@ -231,8 +237,8 @@ func TestAddLocks(t *testing.T) {
 	}
 }
 
-// TestAddTableLocks: a table that was locked against writers has its key Exclusive, but only by a lock, if it was not Exclusive before;
-// SHARE agrees with itself, and who only writes does not meet SHARE UPDATE EXCLUSIVE.
+// TestAddTableLocks: a table that was locked against writers has its key Exclusive, but only by a lock, if it was not
+// Exclusive before; SHARE agrees with itself, and who only writes does not meet SHARE UPDATE EXCLUSIVE.
 func TestAddTableLocks(t *testing.T) {
 	table, name := Table{Schema: "s", Name: "t", Key: 1}, Table{Schema: "tutti", Name: "locks", Key: 2}
 	for _, c := range []struct {
@@ -253,7 +259,8 @@ func TestAddTableLocks(t *testing.T) {
 					t.Errorf("mode %d: keys %+v, held %v", c.mode, w.Keys, w.Held)
 				}
 				defer func() {
-					if w.ForgetTableLocks(); len(w.Rows) > 0 || len(w.Steps) != len(steps) || len(w.Keys) != len(c.keys) {
+					if w.ForgetTableLocks(); len(w.Rows) > 0 || len(w.Steps) != len(steps) ||
+						len(w.Keys) != len(c.keys) {
 						t.Errorf("mode %d: %+v is left", c.mode, w)
 					}
 				}()
@@ -261,7 +268,8 @@ func TestAddTableLocks(t *testing.T) {
 				if len(w.Steps) > 1 {
 					rows = w.Steps[1].Rows
 				}
-				if n := len(rows.Rows); n != map[bool]int{true: 0, false: 1}[unknown] || n > 0 && (!rows.Rows[0].LocksTable() || TableMode(rows.Rows[0].Image[0]) != c.mode) {
+				if n := len(rows.Rows); n != map[bool]int{true: 0, false: 1}[unknown] ||
+					n > 0 && (!rows.Rows[0].LocksTable() || TableMode(rows.Rows[0].Image[0]) != c.mode) {
 					t.Errorf("mode %d: rows %+v", c.mode, rows.Rows)
 				}
 				if got, err := Decode(w.Append(nil)); err != nil || !reflect.DeepEqual(got, w) {
@@ -271,7 +279,8 @@ func TestAddTableLocks(t *testing.T) {
 		}
 	}
 	w := &Writeset{Tables: []Table{table}, Rows: []Row{{Op: OpTruncate}}, Keys: []Key{{Hash: 1, Mode: Exclusive}}}
-	if w.AddTableLocks([]TableLock{{Table: table, Mode: ExclusiveTable}}); len(w.Keys) != 1 || len(w.Held) != 0 || len(w.Rows) != 2 {
+	if w.AddTableLocks([]TableLock{{Table: table, Mode: ExclusiveTable}}); len(w.Keys) != 1 || len(w.Held) != 0 ||
+		len(w.Rows) != 2 {
 		t.Errorf("what was Exclusive is now held: %+v", w)
 	}
 	for _, image := range []string{"", "\x03", "\x08", "\x07\x07"} {
@@ -279,7 +288,8 @@ func TestAddTableLocks(t *testing.T) {
 			t.Errorf("mode %q is taken", image)
 		}
 	}
-	if m := ShareUpdateExclusive.With(ShareTable); m != ShareRowExclusive || m.With(ExclusiveTable) != ExclusiveTable || ShareTable.With(ShareTable) != ShareTable || TableMode(0).With(ShareTable) != ShareTable {
+	if m := ShareUpdateExclusive.With(ShareTable); m != ShareRowExclusive || m.With(ExclusiveTable) != ExclusiveTable ||
+		ShareTable.With(ShareTable) != ShareTable || TableMode(0).With(ShareTable) != ShareTable {
 		t.Error("modes are not joined")
 	}
 }
@@ -313,12 +323,14 @@ func TestEachKey(t *testing.T) {
 
 func TestAddTableKeys(t *testing.T) {
 	w := &Writeset{
-		Tables: []Table{{Schema: "s", Name: "written", Key: 10}, {Schema: "s", Name: "truncated", Key: 11}, {Schema: "s", Name: "asked", Key: 12}},
-		Rows:   []Row{{Table: 0, Op: OpInsert, Identity: 1, Image: []byte("x")}, {Table: 1, Op: OpTruncate}},
-		Keys:   []Key{{Hash: 12, Mode: Exclusive, Table: 2}},
+		Tables: []Table{{Schema: "s", Name: "written", Key: 10}, {Schema: "s", Name: "truncated", Key: 11},
+			{Schema: "s", Name: "asked", Key: 12}},
+		Rows: []Row{{Table: 0, Op: OpInsert, Identity: 1, Image: []byte("x")}, {Table: 1, Op: OpTruncate}},
+		Keys: []Key{{Hash: 12, Mode: Exclusive, Table: 2}},
 	}
 	w.AddTableKeys()
-	want := []Key{{Hash: 12, Mode: Exclusive, Table: 2}, {Hash: 10, Mode: Shared}, {Hash: 11, Mode: Exclusive, Table: 1}}
+	want := []Key{{Hash: 12, Mode: Exclusive, Table: 2}, {Hash: 10, Mode: Shared},
+		{Hash: 11, Mode: Exclusive, Table: 1}}
 	if !reflect.DeepEqual(w.Keys, want) {
 		t.Errorf("got %v", w.Keys)
 	}

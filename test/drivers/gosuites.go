@@ -42,7 +42,8 @@ func goModule(path, version string) func(context.Context, string) (string, error
 // driver share tables.
 func goTest(env func(a *Arm) []string) func(a *Arm, dir string) (argv, e []string) {
 	return func(a *Arm, _ string) ([]string, []string) {
-		return []string{"go", "test", "-json", "-count=1", "-p=1", "-timeout=15m"}, append(env(a), "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local")
+		return []string{"go", "test", "-json", "-count=1", "-p=1", "-timeout=15m"},
+			append(env(a), "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local")
 	}
 }
 
@@ -50,11 +51,14 @@ func goTest(env func(a *Arm) []string) func(a *Arm, dir string) (argv, e []strin
 func pgxSuite() Suite {
 	const password = "secret"
 	return Suite{
-		Name: "pgx", What: "github.com/jackc/pgx/v5 v5.12.0, go test ./...", Limit: 20 * time.Minute, Parts: []string{"./..."},
+		Name: "pgx", What: "github.com/jackc/pgx/v5 v5.12.0, go test ./...", Limit: 20 * time.Minute,
+		Parts: []string{"./..."},
 		Setup: []string{
 			"CREATE EXTENSION hstore", "CREATE EXTENSION ltree", "CREATE DOMAIN uint64 AS numeric(20,0)",
-			createRole("pgx_md5", oldVerifier("pgx_md5", password), "SUPERUSER"), createRole("pgx_scram", scram(password), "SUPERUSER"),
-			createRole("pgx_pw", scram(password), "SUPERUSER"), createRole(` tricky, ' } " \ test user `, scram(password), "SUPERUSER"),
+			createRole("pgx_md5", oldVerifier("pgx_md5", password), "SUPERUSER"),
+			createRole("pgx_scram", scram(password), "SUPERUSER"),
+			createRole("pgx_pw", scram(password), "SUPERUSER"),
+			createRole(` tricky, ' } " \ test user `, scram(password), "SUPERUSER"),
 		},
 		Logins: []string{"all pgx_md5 md5", "all pgx_scram scram-sha-256", "all pgx_pw password"},
 		fetch:  goModule("github.com/jackc/pgx/v5", "v5.12.0"),
@@ -64,7 +68,8 @@ func pgxSuite() Suite {
 			}
 			return []string{
 				"PGX_TEST_DATABASE=" + a.Keywords(), "PGX_TEST_TCP_CONN_STRING=" + a.Keywords(),
-				login("MD5_PASSWORD", "pgx_md5"), login("SCRAM_PASSWORD", "pgx_scram"), login("PLAIN_PASSWORD", "pgx_pw"),
+				login("MD5_PASSWORD", "pgx_md5"), login("SCRAM_PASSWORD", "pgx_scram"),
+				login("PLAIN_PASSWORD", "pgx_pw"),
 			}
 		}),
 		parse: parseGo,
@@ -78,7 +83,8 @@ func pqSuite() Suite {
 		Name: "pq", What: "github.com/lib/pq v1.12.3, go test ./...", Limit: 20 * time.Minute, Parts: []string{"./..."},
 		Setup: []string{
 			"CREATE EXTENSION hstore", "CREATE ROLE pqgossl LOGIN", "CREATE ROLE pqgosslcert LOGIN",
-			createRole("pqgomd5", oldVerifier("pqgomd5", password), ""), createRole("pqgoscram", scram(password), ""), createRole("pqgopassword", scram(password), ""),
+			createRole("pqgomd5", oldVerifier("pqgomd5", password), ""), createRole("pqgoscram", scram(password), ""),
+			createRole("pqgopassword", scram(password), ""),
 		},
 		Logins: []string{"all pqgomd5 md5", "all pqgoscram scram-sha-256", "all pqgopassword password"},
 		fetch:  goModule("github.com/lib/pq", "v1.12.3"), command: goTest(func(*Arm) []string { return nil }),

@@ -24,7 +24,8 @@ func TestParse(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v %v", got, err)
 	}
-	got, err = parseXML([]byte(`<testsuites><testsuite><testcase classname="p" name="TestA"/><testcase classname="p" name="TestB"><failure message="x">y</failure></testcase>
+	got, err = parseXML([]byte(
+		`<testsuites><testsuite><testcase classname="p" name="TestA"/><testcase classname="p" name="TestB"><failure message="x">y</failure></testcase>
 <testcase classname="p" name="TestC"><skipped/></testcase><testcase classname="q" name="TestD/0xabcdef01x"/></testsuite></testsuites>`))
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v %v", got, err)
@@ -33,7 +34,9 @@ func TestParse(t *testing.T) {
 	if want := (Outcomes{"p TestA": Pass, "p TestB": Fail}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v %v", got, err)
 	}
-	for what, err := range map[string]error{"go": second(parseGo([]byte("no tests\n"))), "xml": second(parseXML([]byte("<a/>"))), "cut": second(parseXML([]byte("<a><testcase"))), "lines": second(parseLines(nil))} {
+	for what, err := range map[string]error{"go": second(parseGo([]byte("no tests\n"))),
+		"xml": second(parseXML([]byte("<a/>"))), "cut": second(parseXML([]byte("<a><testcase"))),
+		"lines": second(parseLines(nil))} {
 		if err == nil {
 			t.Errorf("%s: nothing was run, and that is no error", what)
 		}
@@ -43,7 +46,8 @@ func TestParse(t *testing.T) {
 func second(_ Outcomes, err error) error { return err }
 
 func TestCompare(t *testing.T) {
-	got := Compare(Outcomes{"a": Pass, "b": Pass, "c": Fail, "d": Skip}, Outcomes{"a": Pass, "b": Fail, "c": Fail, "e": Pass})
+	got := Compare(Outcomes{"a": Pass, "b": Pass, "c": Fail, "d": Skip},
+		Outcomes{"a": Pass, "b": Fail, "c": Fail, "e": Pass})
 	want := []Difference{{"b", Pass, Fail}, {"d", Skip, Missing}, {"e", Missing, Pass}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)
@@ -63,8 +67,10 @@ func TestAccepted(t *testing.T) {
 	if err != nil || len(a) != 2 || a[0].Why != "one reason" {
 		t.Fatalf("%v %v", a, err)
 	}
-	fresh, stale := a.Judge([]Difference{{"a b", Pass, Fail}, {"d", Pass, Fail}, {"e", Pass, Fail}, {"c", Pass, Missing}})
-	if !reflect.DeepEqual(fresh, []Difference{{"e", Pass, Fail}, {"c", Pass, Missing}}) || !reflect.DeepEqual(stale, []Difference{{"c", Skip, Missing}}) {
+	fresh, stale := a.Judge([]Difference{{"a b", Pass, Fail}, {"d", Pass, Fail}, {"e", Pass, Fail},
+		{"c", Pass, Missing}})
+	if !reflect.DeepEqual(fresh, []Difference{{"e", Pass, Fail}, {"c", Pass, Missing}}) ||
+		!reflect.DeepEqual(stale, []Difference{{"c", Skip, Missing}}) {
 		t.Errorf("%v, %v", fresh, stale)
 	}
 	for _, bad := range []string{"pass fail a", "# why\npass fail", "# why\n\npass fail a"} {
@@ -98,7 +104,8 @@ func TestSplice(t *testing.T) {
 	if err == nil {
 		page, err = splice(page, "a", "| a | new |\n")
 	}
-	if want := "head\n<!-- score: begin -->\n| a | new |\n| b | 1 |\n<!-- score: end -->\n"; err != nil || page != want {
+	if want := "head\n<!-- score: begin -->\n| a | new |\n| b | 1 |\n<!-- score: end -->\n"; err != nil ||
+		page != want {
 		t.Errorf("%v\n%s", err, page)
 	}
 	if _, err := splice("no marks", "a", ""); err == nil {
@@ -122,7 +129,8 @@ func TestPieces(t *testing.T) {
 	}
 	whole := Piece{Plain: Outcomes{}, Tutti: Outcomes{}}
 	for _, name := range []string{"x", "y"} {
-		p := Piece{Plain: Outcomes{name: Pass}, Tutti: Outcomes{name: Fail}, Differences: []Difference{{name, Pass, Fail}}}
+		p := Piece{Plain: Outcomes{name: Pass}, Tutti: Outcomes{name: Fail},
+			Differences: []Difference{{name, Pass, Fail}}}
 		file := filepath.Join(t.TempDir(), "p")
 		if err := p.write(file); err != nil {
 			t.Fatal(err)
@@ -133,7 +141,8 @@ func TestPieces(t *testing.T) {
 		}
 		whole.add(p)
 	}
-	if whole.Plain.Count(Pass) != 2 || whole.Tutti.Count(Fail) != 2 || len(whole.Differences) != 2 || whole.Differences[1] != (Difference{"y", Pass, Fail}) {
+	if whole.Plain.Count(Pass) != 2 || whole.Tutti.Count(Fail) != 2 || len(whole.Differences) != 2 ||
+		whole.Differences[1] != (Difference{"y", Pass, Fail}) {
 		t.Errorf("%+v", whole)
 	}
 }
@@ -144,7 +153,9 @@ func TestRun(t *testing.T) {
 	t.Setenv("TUTTI_LEAK", "leak")
 	a := &Arm{Host: "h", Port: 7, Dir: t.TempDir()}
 	s := Suite{Limit: 20 * time.Second, parse: parseLines, command: func(a *Arm, _ string) ([]string, []string) {
-		return []string{"/bin/sh", "-c", `echo "ok - $PGHOST $PGPORT $MORE ${PGSERVICE-none} ${TUTTI_LEAK-none}"; exit 3`}, []string{"MORE=" + a.Keywords()}
+		return []string{"/bin/sh", "-c",
+				`echo "ok - $PGHOST $PGPORT $MORE ${PGSERVICE-none} ${TUTTI_LEAK-none}"; exit 3`},
+			[]string{"MORE=" + a.Keywords()}
 	}}
 	o, _, err := s.Run(t.Context(), a, t.TempDir(), nil)
 	want := "h 7 host=h port=7 user=postgres dbname=postgres sslmode=disable none none"
@@ -156,7 +167,8 @@ func TestRun(t *testing.T) {
 	}
 	began := time.Now()
 	o, out, err := s.Run(t.Context(), a, t.TempDir(), nil)
-	if err != nil || len(o) != 1 || !strings.Contains(string(out), "ended at the limit") || time.Since(began) > 45*time.Second {
+	if err != nil || len(o) != 1 || !strings.Contains(string(out), "ended at the limit") ||
+		time.Since(began) > 45*time.Second {
 		t.Errorf("%v %v %s", o, err, out)
 	}
 }

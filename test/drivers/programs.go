@@ -38,7 +38,8 @@ func installed(name string, commands ...[]string) func(context.Context, string) 
 
 // program is the command of a program of ours: it is written beside the arm's other files.
 // What stands before its path is made of the directory of its driver.
-func program(file string, source []byte, before func(dir string) (argv, env []string)) func(a *Arm, dir string) (argv, env []string) {
+func program(file string, source []byte, before func(dir string) (argv, env []string)) func(a *Arm, dir string) (argv,
+	env []string) {
 	return func(a *Arm, dir string) (argv, env []string) {
 		path := filepath.Join(a.Dir, file)
 		if err := os.WriteFile(path, source, 0o644); err != nil {
@@ -58,12 +59,15 @@ var pgjdbcSteps []byte
 func pgjdbcSuite() Suite {
 	const version = "42.7.8"
 	return Suite{
-		Name: "pgjdbc", What: "org.postgresql:postgresql:" + version + ", programs/PgjdbcSteps.java", Limit: 5 * time.Minute,
-		fetch: installed("pgjdbc-"+version, []string{"mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy",
+		Name: "pgjdbc", What: "org.postgresql:postgresql:" + version + ", programs/PgjdbcSteps.java",
+		Limit: 5 * time.Minute,
+		fetch: installed("pgjdbc-"+version, []string{"mvn", "-q", "-B",
+			"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy",
 			"-Dartifact=org.postgresql:postgresql:" + version, "-DoutputDirectory=."}),
 		parse: parseLines,
 		command: program("PgjdbcSteps.java", pgjdbcSteps, func(dir string) ([]string, []string) {
-			return []string{"java", "-Dfile.encoding=UTF-8", "-cp", filepath.Join(dir, "postgresql-"+version+".jar")}, nil
+			return []string{"java", "-Dfile.encoding=UTF-8", "-cp", filepath.Join(dir, "postgresql-"+version+".jar")},
+				nil
 		}),
 	}
 }
@@ -80,11 +84,14 @@ func nodeSuite() Suite {
 	return Suite{
 		Name: "node-postgres", What: strings.Join(packages, " ") + ", programs/node_steps.js", Limit: 5 * time.Minute,
 		Setup: []string{
-			createRole("node_md5", oldVerifier("node_md5", password), ""), createRole("node_scram", scram(password), ""), createRole("node_clear", scram(password), ""),
+			createRole("node_md5", oldVerifier("node_md5", password), ""),
+			createRole("node_scram", scram(password), ""), createRole("node_clear", scram(password), ""),
 		},
 		Logins: []string{"all node_md5 md5", "all node_scram scram-sha-256", "all node_clear password"},
-		fetch:  installed("node-postgres-8.23.1", append([]string{"npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--save-exact"}, packages...)),
-		parse:  parseLines,
+		fetch: installed("node-postgres-8.23.1",
+			append([]string{"npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--save-exact"},
+				packages...)),
+		parse: parseLines,
 		command: program("node_steps.js", nodeSteps, func(dir string) ([]string, []string) {
 			return []string{"node", "--no-deprecation"}, []string{"NODE_PATH=" + filepath.Join(dir, "node_modules")}
 		}),

@@ -181,7 +181,8 @@ func (m *members) definitions(t *testing.T, out string) (notes []string) {
 	for _, k := range m.c.All() {
 		local := instance.New(instance.Options{Build: build, DataDir: m.data(k)}).ConnString(role, database)
 		var text string
-		for _, argv := range [][]string{{"pg_dumpall", "--globals-only", "--dbname", local}, {"pg_dump", "--schema-only", "--dbname", m.c.URL(k)}} {
+		for _, argv := range [][]string{{"pg_dumpall", "--globals-only", "--dbname", local},
+			{"pg_dump", "--schema-only", "--dbname", m.c.URL(k)}} {
 			b, err := exec.Command(build.Program(argv[0]), argv[1:]...).Output()
 			if err != nil {
 				return append(notes, fmt.Sprintf("%s at node %d: %v", argv[0], k, err))
@@ -194,7 +195,8 @@ func (m *members) definitions(t *testing.T, out string) (notes []string) {
 		if k == 1 {
 			first = text
 		} else if text != first {
-			notes = append(notes, fmt.Sprintf("the definitions of node %d are not those of node 1: compare schema1.sql and schema%d.sql", k, k))
+			notes = append(notes, fmt.Sprintf("the definitions of node %d are not those of node 1: compare "+
+				"schema1.sql and schema%d.sql", k, k))
 		}
 	}
 	return notes

@@ -61,7 +61,8 @@ func environment(a *Arm) (env []string) {
 			env = append(env, v)
 		}
 	}
-	return append(env, "PGHOST="+a.Host, fmt.Sprintf("PGPORT=%d", a.Port), "PGUSER="+role, "PGDATABASE="+database, "PGSSLMODE=disable")
+	return append(env, "PGHOST="+a.Host, fmt.Sprintf("PGPORT=%d", a.Port), "PGUSER="+role, "PGDATABASE="+database,
+		"PGSSLMODE=disable")
 }
 
 // Run runs parts of the suite in one arm and waits for their end. A test that fails is no error.

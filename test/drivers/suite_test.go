@@ -22,11 +22,14 @@ var flags struct {
 
 func init() {
 	flag.StringVar(&flags.out, "out", "", "directory for outputs, differences and logs (default: a temporary one)")
-	flag.StringVar(&flags.parts, "parts", "", "run these packages, files or labels of the suite only, separated by commas; the list of what is accepted is then not complained about")
+	flag.StringVar(&flags.parts, "parts", "", "run these packages, files or labels of the suite only, separated by "+
+		"commas; the list of what is accepted is then not complained about")
 	flag.BoolVar(&flags.score, "score", false, "write the score into README.md")
-	flag.BoolVar(&flags.resume, "resume", false, "go on where an earlier run into the same -out has stopped: parts whose outcomes are kept there are not run again")
+	flag.BoolVar(&flags.resume, "resume", false, "go on where an earlier run into the same -out has stopped: parts "+
+		"whose outcomes are kept there are not run again")
 	flag.DurationVar(&flags.begin, "begin", 0, "begin no further part after this time; 0 is no limit. -resume goes on")
-	flag.BoolVar(&flags.control, "control", false, "run a second plain server in the place of the cluster: what differs then is not Tutti's")
+	flag.BoolVar(&flags.control, "control", false,
+		"run a second plain server in the place of the cluster: what differs then is not Tutti's")
 }
 
 func TestMain(m *testing.M) {
@@ -41,7 +44,8 @@ func TestMain(m *testing.M) {
 
 // suites are all there are, in the order in which they run.
 func suites() []Suite {
-	return []Suite{pgxSuite(), pqSuite(), psycopgSuite(), psycopg3Suite(), pgjdbcSuite(), nodeSuite(), asyncpgSuite(), psycopg2Suite(), sqlalchemySuite(), djangoSuite()}
+	return []Suite{pgxSuite(), pqSuite(), psycopgSuite(), psycopg3Suite(), pgjdbcSuite(), nodeSuite(), asyncpgSuite(),
+		psycopg2Suite(), sqlalchemySuite(), djangoSuite()}
 }
 
 // TestSuite is the command: make drivers.
@@ -118,7 +122,8 @@ func runSuite(t *testing.T, s *Suite, cache string) {
 		}
 		t.Errorf("accepted, but did not occur: %s", d)
 	}
-	t.Logf("plain: %v; tutti: %v; %d differences, %d of them not accepted. Everything is in %s", whole.Plain, whole.Tutti, len(found), len(fresh), out)
+	t.Logf("plain: %v; tutti: %v; %d differences, %d of them not accepted. Everything is in %s", whole.Plain,
+		whole.Tutti, len(found), len(fresh), out)
 	if flags.score {
 		writeScore(t, s, &whole, len(fresh))
 	}
@@ -183,7 +188,8 @@ func startArms(t *testing.T, s *Suite) (other, alone server) {
 }
 
 // runPiece runs parts in both arms, twice if they differ in what is not accepted (D3).
-func runPiece(t *testing.T, s *Suite, alone, other server, dir, out string, parts []string, accepted Accepted) (p Piece) {
+func runPiece(t *testing.T, s *Suite, alone, other server, dir, out string, parts []string,
+	accepted Accepted) (p Piece) {
 	run := func() (Outcomes, Outcomes) {
 		return runArm(t, s, alone, dir, out, parts), runArm(t, s, other, dir, out, parts)
 	}
@@ -217,7 +223,8 @@ func runArm(t *testing.T, s *Suite, to server, dir, out string, parts []string) 
 	a := to.arm()
 	began := time.Now()
 	o, text, err := s.Run(t.Context(), a, dir, parts)
-	if werr := os.WriteFile(filepath.Join(out, a.Name+strings.TrimSuffix(pieceFile(parts), ".json")+".out"), text, 0o644); werr != nil {
+	if werr := os.WriteFile(filepath.Join(out, a.Name+strings.TrimSuffix(pieceFile(parts), ".json")+".out"), text,
+		0o644); werr != nil {
 		t.Error(werr)
 	}
 	if err != nil {
@@ -236,7 +243,8 @@ func writeScore(t *testing.T, s *Suite, whole *Piece, fresh int) {
 	if whole.Unlike {
 		members = "DIFFER"
 	}
-	row := fmt.Sprintf("| %s | %s | %v | %v | %d | %d | %s | %s, PostgreSQL %s |\n", s.Name, s.What, whole.Plain, whole.Tutti, len(whole.Differences), fresh, members, time.Now().Format(time.DateOnly), build.Version)
+	row := fmt.Sprintf("| %s | %s | %v | %v | %d | %d | %s | %s, PostgreSQL %s |\n", s.Name, s.What, whole.Plain,
+		whole.Tutti, len(whole.Differences), fresh, members, time.Now().Format(time.DateOnly), build.Version)
 	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -186,7 +186,9 @@ func ExampleListAppend() {
 		{Session: 2, Level: Snapshot, Outcome: OK, Ops: []ListOp{{Key: 1}, {Key: 1, Append: 2}}},
 		{Session: 3, Level: Snapshot, Outcome: OK, Ops: []ListOp{{Key: 1, Read: []uint64{1, 2}}}},
 	}
-	fmt.Println(ListAppend(h, ListOptions{})[0])
-	// Output: lost update: key 1 was read up to 0 values, but the append built on it came as number 2 (transactions [0
-	// 1])
+	what, why, _ := strings.Cut(fmt.Sprint(ListAppend(h, ListOptions{})[0]), ", ")
+	fmt.Printf("%s,\n%s\n", what, why)
+	// Output:
+	// lost update: key 1 was read up to 0 values,
+	// but the append built on it came as number 2 (transactions [0 1])
 }

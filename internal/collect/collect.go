@@ -54,6 +54,13 @@ func New(ctx context.Context, conn *pgconn.PgConn, tables func() *catalog.Tables
 	return c, nil
 }
 
+// Roles is a collector as a session takes it.
+func Roles(c Collector) session.Collector {
+	return session.Collector{
+		Captures: c, Steps: c, Extents: c, Locking: c, Rewriting: c, Facts: c, Marks: c, Pinning: c, Conversing: c,
+	}
+}
+
 // Secret ends the names of statements that clients must not know.
 func (c Collector) Secret() string { return c.suffix }
 

@@ -1,5 +1,5 @@
 // Package collect speaks the collect step of package capture over the wire: it makes frames of
-// capture's statements and reads their answers. It is the session.Collector of a node.
+// capture's statements and reads their answers. It has every role of a session.Collector.
 //
 // The way of a call: session asks for frames, sends them to its backend, and hands back the rows that
 // came.

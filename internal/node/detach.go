@@ -59,7 +59,7 @@ type detaching struct {
 	holder *holder // what keeps it from its second step
 }
 
-// Detach is described in session.Host.
+// Detach is described in session.Definitions.
 func (h *host) Detach(d session.Definition) (session.Turn, session.Result) {
 	if n := h.n.detachments.Add(1); n > detachMax {
 		h.n.detachments.Add(-1)

@@ -56,7 +56,7 @@ func newGuard(pid, slot uint32, client net.Conn, cancel, wake func()) *guard {
 	return g
 }
 
-// enter is session.Host's Enter. A phase in which a cancel meant for the last statement
+// enter is session.Control's Enter. A phase in which a cancel meant for the last statement
 // would hit the next one, or the COMMIT, begins only when no cancel is under way.
 func (g *guard) enter(p session.Phase) *wire.SQLError {
 	g.mu.Lock()

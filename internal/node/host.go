@@ -18,7 +18,7 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// host is the node as one session sees it; it implements session.Host.
+// host is the node as one session sees it; it has every role of session.Host.
 type host struct {
 	n *life
 	g *guard
@@ -46,6 +46,14 @@ type host struct {
 
 	seen   uint64 // how many long definitions the transaction has seen
 	missed *long  // the last one had to see this one, too
+}
+
+// rolesOf is a host as its session takes it.
+func rolesOf(h *host) session.Host {
+	return session.Host{
+		Control: h, Order: h, Snapshots: h, Intents: h, Rows: h, Deferred: h, Plans: h, Definitions: h,
+		Status: h, Channels: h, Advisory: h, Procedures: h, Sequences: h,
+	}
 }
 
 // Base also waits until the session's last transaction, or the winner of its conflict, counts

@@ -47,7 +47,7 @@ func (l *larges) enter(most time.Duration, over func() *wire.SQLError) *wire.SQL
 
 func (l *larges) leave() { <-l.slots }
 
-// BeginLarge is described in session.Host.
+// BeginLarge is described in session.Order.
 func (h *host) BeginLarge() *wire.SQLError {
 	if h.large {
 		return nil
@@ -57,7 +57,7 @@ func (h *host) BeginLarge() *wire.SQLError {
 	return why
 }
 
-// Exceeded is described in session.Host.
+// Exceeded is described in session.Order.
 func (h *host) Exceeded() { h.n.reached.writeset.Add(1) }
 
 // endLarge says that the session's transaction has ended.

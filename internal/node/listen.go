@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -500,7 +501,7 @@ func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, co
 	defer func() { l.channels.replace(h.channels, nil) }()
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
-		Host: h, Collector: l.collector, ReturnedBytesMax: l.config.Limits.WritesetBytes,
+		Host: rolesOf(h), Collector: collect.Roles(l.collector), ReturnedBytesMax: l.config.Limits.WritesetBytes,
 	})
 	if err := s.Run(); err != nil {
 		if l.ending() && !session.Told(err) {

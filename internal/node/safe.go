@@ -19,7 +19,7 @@ const (
 	safeAgain    = 5 * time.Millisecond // after how long a cancel is repeated that may have come too early
 )
 
-// EnterSafe is described in session.Host.
+// EnterSafe is described in session.Snapshots.
 func (h *host) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError) {
 	if try > 0 {
 		pause := time.NewTimer(min(safePauseMin<<min(try-1, 10), safePauseMax))
@@ -107,14 +107,14 @@ func (g *guard) wishes() bool {
 	return g.wished
 }
 
-// Resuming is session.Host's.
+// Resuming is session.Control's.
 func (h *host) Resuming(on bool) {
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()
 	h.g.resumes, h.g.wanted = on, on && h.g.wished
 }
 
-// Cancelled is session.Host's.
+// Cancelled is session.Control's.
 func (h *host) Cancelled() bool {
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()

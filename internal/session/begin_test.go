@@ -89,7 +89,7 @@ func (b *scripted) live(t *testing.T) *live {
 	x := session.New(session.Options{
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: wire.NewReader(front, wire.BackendLimits()), ServerOut: wire.NewWriter(front),
-		Host: &fakeHost{client: far}, Collector: unchanging{},
+		Host: (&fakeHost{client: far}).roles(), Collector: unchanging{}.roles(),
 	})
 	done := make(chan error, 1)
 	go func() { done <- x.Run() }()

@@ -36,7 +36,7 @@ func (s *stage) liveWith(t testing.TB, conn net.Conn, reader *wire.Reader) *live
 	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far, backend: conn}, done: make(chan error, 1)}
 	x := session.New(session.Options{
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
-		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host, Collector: s.unchanging(), ReturnedBytesMax: s.returnedMax,
+		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host.roles(), Collector: s.unchanging().roles(), ReturnedBytesMax: s.returnedMax,
 	})
 	go func() {
 		err := x.Run()

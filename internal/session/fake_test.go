@@ -70,6 +70,13 @@ type fakeHost struct {
 	held         uint32 // the backend whose next transaction of a procedure is held up
 }
 
+func (h *fakeHost) roles() session.Host {
+	return session.Host{
+		Control: h, Order: h, Snapshots: h, Intents: h, Rows: h, Deferred: h, Plans: h, Definitions: h,
+		Status: h, Channels: h, Advisory: h, Procedures: h, Sequences: h,
+	}
+}
+
 func (h *fakeHost) MayListen(string) *wire.SQLError { return h.noChannel }
 
 func (h *fakeHost) Listen(channels []string) *wire.SQLError {

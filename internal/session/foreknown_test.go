@@ -21,11 +21,23 @@ type changing struct {
 
 func (c changing) Catalog() any { return c.n.Load() }
 
+func (c changing) roles() session.Collector {
+	roles := c.unchanging.roles()
+	roles.Facts = c
+	return roles
+}
+
 // wrapped is a host whose applied ordinal is a number.
 type wrapped struct {
 	*fakeHost
 	base    *atomic.Uint64
 	onEnter func()
+}
+
+func (w wrapped) roles() session.Host {
+	roles := w.fakeHost.roles()
+	roles.Snapshots, roles.Deferred = w, w
+	return roles
 }
 
 func (w wrapped) Unseen() uint64 { return w.base.Load() }
@@ -45,7 +57,8 @@ func (s *stage) liveAs(t testing.TB, n *atomic.Int64, base *atomic.Uint64, onEnt
 	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far, backend: conn}, done: make(chan error, 1)}
 	x := session.New(session.Options{
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
-		Server: reader, ServerOut: wire.NewWriter(conn), Host: wrapped{l.host, base, onEnter}, Collector: changing{s.unchanging(), n}, ReturnedBytesMax: s.returnedMax,
+		Server: reader, ServerOut: wire.NewWriter(conn), Host: wrapped{l.host, base, onEnter}.roles(),
+		Collector: changing{s.unchanging(), n}.roles(), ReturnedBytesMax: s.returnedMax,
 	})
 	go func(conn net.Conn) {
 		err := x.Run()

@@ -107,6 +107,12 @@ type unchanging struct {
 
 func (s *stage) unchanging() unchanging { return unchanging{s.collector, sync.OnceValue(s.tables)} }
 
+func (u unchanging) roles() session.Collector {
+	c := collect.Roles(u.Collector)
+	c.Facts = u
+	return c
+}
+
 func (u unchanging) Unkeyed(c *semantics.Compared) bool {
 	return u.once().Unkeyed(c.Schema, c.Table, c.Columns)
 }
@@ -189,7 +195,7 @@ func (s *stage) play(t testing.TB, script string, host *fakeHost) string {
 		defer far.Close()
 		x := session.New(session.Options{
 			Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
-			Server: reader, ServerOut: wire.NewWriter(conn), Host: host, Collector: s.unchanging(),
+			Server: reader, ServerOut: wire.NewWriter(conn), Host: host.roles(), Collector: s.unchanging().roles(),
 		})
 		done <- x.Run()
 	}()

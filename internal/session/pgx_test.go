@@ -66,7 +66,7 @@ func (s *stage) serve(t testing.TB, conn net.Conn, host func(net.Conn) *fakeHost
 	h := host(startup.Conn)
 	h.backend = backend
 	x := session.New(session.Options{Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
-		Host: h, Collector: s.unchanging()})
+		Host: h.roles(), Collector: s.unchanging().roles()})
 	if err := x.Run(); err != nil {
 		t.Error(err)
 	}

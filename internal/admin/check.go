@@ -18,8 +18,9 @@ const checkTimeout = 6 * time.Minute
 // Verdicts of SHOW tutti.checksums about a member that did not take part. Others are about a table.
 var missingVerdicts = []string{"unreachable", "behind", "halted"}
 
-// Check compares every table of every database on every member that can be asked, those of a database at one ordinal. It prints every row
-// with json, and with table a summary and the rows that differ. It fails if any does, or if a member is missing; its error has the exit code.
+// Check compares every table of every database on every member that can be asked, those of a database at one ordinal.
+// It prints every row with json, and with table a summary and the rows that differ. It fails if any does, or if a
+// member is missing; its error has the exit code.
 func Check(ctx context.Context, t Target, w io.Writer) error {
 	if err := t.resolve(); err != nil {
 		return exit(exitUnchecked, err)

@@ -15,8 +15,8 @@ import (
 // Usage is an error of how the tool was called: nothing is known of the cluster.
 func Usage(err error) error { return exit(exitUnknown, err) }
 
-// Status prints the members of the cluster, as one of them sees it: one that knows who leads, if there is one. Its error has
-// the exit code.
+// Status prints the members of the cluster, as one of them sees it: one that knows who leads, if there is one. Its
+// error has the exit code.
 func Status(ctx context.Context, t Target, w io.Writer) error {
 	if err := t.resolve(); err != nil {
 		return Usage(err)
@@ -72,7 +72,10 @@ func unavailable(err error) bool {
 // led reports whether the node that answered hears of a leader.
 func (t table) led() bool {
 	role, state := t.column("role"), t.column("state")
-	return slices.ContainsFunc(t.rows, func(r []string) bool { return role(r) == "leader" && state(r) != "unreachable" })
+	return slices.ContainsFunc(t.rows, func(r []string) bool {
+		return role(r) == "leader" &&
+			state(r) != "unreachable"
+	})
 }
 
 // column gives a function that finds the value of this column in a row.

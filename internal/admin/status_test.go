@@ -41,10 +41,14 @@ func TestStatusVerdict(t *testing.T) {
 		{0, "", view("leader/synced")},
 		{1, "node3 is unreachable", view("leader/synced", "follower/synced", "follower/unreachable")},
 		{1, "node3 is joining", view("leader/synced", "follower/synced", "follower/joining")},
-		{1, "WARNING: 3 of 3 members serve clients: node2 is catching up, node3 is catching up", view("leader/synced", "follower/catching up", "follower/catching up")},
-		{1, "node4 is unreachable, node5 is unreachable", view("leader/synced", "follower/synced", "follower/synced", "follower/unreachable", "follower/unreachable")},
+		{1, "WARNING: 3 of 3 members serve clients: node2 is catching up, node3 is catching up",
+			view("leader/synced", "follower/catching up", "follower/catching up")},
+		{1, "node4 is unreachable, node5 is unreachable",
+			view("leader/synced", "follower/synced", "follower/synced", "follower/unreachable",
+				"follower/unreachable")},
 		{2, "CRITICAL: 1 of 3", view("leader/synced", "follower/joining", "follower/unreachable")},
-		{2, "CRITICAL: copies differ: node2 differs in public.a, node3 is joining", view("leader/synced", "follower/synced/public.a", "follower/joining")},
+		{2, "CRITICAL: copies differ: node2 differs in public.a, node3 is joining",
+			view("leader/synced", "follower/synced/public.a", "follower/joining")},
 		{2, "CRITICAL: 1 of 2", view("leader/synced", "follower/unreachable")},
 		{2, "node1 is without a leader", view("follower/no leader", "follower/unreachable", "follower/unreachable")},
 		{2, "CRITICAL: nobody leads", view("leader/unreachable", "follower/synced", "follower/synced")},
@@ -56,7 +60,8 @@ func TestStatusVerdict(t *testing.T) {
 	}
 }
 
-// TestUnavailable: who does not answer, or says that it is not ready, is no answer about the cluster; a wrong password is.
+// TestUnavailable: who does not answer, or says that it is not ready, is no answer about the cluster; a wrong password
+// is.
 func TestUnavailable(t *testing.T) {
 	for err, want := range map[error]bool{
 		errors.New("connection refused"):                    true,
@@ -85,7 +90,8 @@ func TestExamine(t *testing.T) {
 	}}
 	found := sums.examine()
 	var out strings.Builder
-	if err := found.print(&out, "shop"); err != nil || out.String() != "shop: 2 tables are equal on node1 and node2 at ordinal 11\n" {
+	if err := found.print(&out, "shop"); err != nil ||
+		out.String() != "shop: 2 tables are equal on node1 and node2 at ordinal 11\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	if fmt.Sprint(found.missing) != "[node3 is unreachable]" || len(found.differ.rows) > 0 {
@@ -93,7 +99,8 @@ func TestExamine(t *testing.T) {
 	}
 	sums.rows[1][5] = "differs"
 	out.Reset()
-	if found = sums.examine(); len(found.differ.rows) != 1 || found.print(&out, "shop") != nil || strings.Contains(out.String(), "equal") {
+	if found = sums.examine(); len(found.differ.rows) != 1 || found.print(&out, "shop") != nil ||
+		strings.Contains(out.String(), "equal") {
 		t.Errorf("%+v: %s", found, out.String())
 	}
 	sums.rows = sums.rows[4:]

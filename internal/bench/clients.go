@@ -147,14 +147,16 @@ func run(ctx context.Context, program string, args ...string) (string, *exec.Cmd
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return "", cmd, fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, lastLines(stdout.String()+stderr.String()))
+		return "", cmd, fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err,
+			lastLines(stdout.String()+stderr.String()))
 	}
 	return stdout.String(), cmd, nil
 }
 
 // clientEnv is the environment without what libpq would obey.
 func clientEnv() []string {
-	return append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }), "PGSSLMODE=disable", "LC_ALL=C")
+	return append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }),
+		"PGSSLMODE=disable", "LC_ALL=C")
 }
 
 func lastLines(s string) string {

@@ -199,7 +199,8 @@ func (s *server) clientsGone(ctx context.Context) error {
 	}
 	for _, d := range s.databases {
 		for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-			got, err := rows(ctx, d.conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name NOT LIKE 'tutti%'")
+			got, err := rows(ctx, d.conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client "+
+				"backend' AND application_name NOT LIKE 'tutti%'")
 			if err != nil {
 				return err
 			}

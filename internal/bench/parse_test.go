@@ -29,7 +29,8 @@ tps = 306.852216 (without initial connection time)
 func TestParsePgbench(t *testing.T) {
 	got, err := parsePgbench(pgbenchOutput)
 	want := outcome{transactions: 1534, tps: 306.852216, meanMs: 26.071, aborts: 1021, failed: 3}
-	if err != nil || got.transactions != want.transactions || got.tps != want.tps || got.meanMs != want.meanMs || got.aborts != want.aborts || got.failed != want.failed {
+	if err != nil || got.transactions != want.transactions || got.tps != want.tps || got.meanMs != want.meanMs ||
+		got.aborts != want.aborts || got.failed != want.failed {
 		t.Errorf("got %+v (%v), want %+v", got, err, want)
 	}
 	// Without --max-tries there is no line on retries; the latency may have a note.
@@ -39,7 +40,8 @@ func TestParsePgbench(t *testing.T) {
 		t.Errorf("got %+v (%v)", got, err)
 	}
 	for _, without := range []string{"tps", "number of transactions actually processed"} {
-		if _, err := parsePgbench(strings.ReplaceAll(pgbenchOutput, without, "other")); err == nil || !strings.Contains(err.Error(), without) {
+		if _, err := parsePgbench(strings.ReplaceAll(pgbenchOutput, without, "other")); err == nil ||
+			!strings.Contains(err.Error(), without) {
 			t.Errorf("without %s: %v", without, err)
 		}
 	}
@@ -127,7 +129,8 @@ func TestPercentile(t *testing.T) {
 		of    []bucket
 		share float64
 		want  float64
-	}{{nil, 0.95, 0}, {hundred, 0.95, 95}, {hundred, 1, 100}, {[]bucket{{7, 19}, {100, 1}}, 0.95, 7}, {[]bucket{{7, 18}, {100, 2}}, 0.95, 100}} {
+	}{{nil, 0.95, 0}, {hundred, 0.95, 95}, {hundred, 1, 100}, {[]bucket{{7, 19}, {100, 1}}, 0.95, 7},
+		{[]bucket{{7, 18}, {100, 2}}, 0.95, 100}} {
 		if got := percentile(c.of, c.share); got != c.want {
 			t.Errorf("%v of %v: %v, want %v", c.share, c.of, got, c.want)
 		}
@@ -138,7 +141,8 @@ func TestMergedOutcome(t *testing.T) {
 	var all outcome
 	all.add(outcome{transactions: 10, tps: 5, meanMs: 2, aborts: 1, cpu: time.Second})
 	all.add(outcome{transactions: 30, tps: 15, meanMs: 4, failed: 2, cpu: time.Second})
-	if all.transactions != 40 || all.tps != 20 || all.meanMs != 3.5 || all.aborts != 1 || all.failed != 2 || all.cpu != 2*time.Second {
+	if all.transactions != 40 || all.tps != 20 || all.meanMs != 3.5 || all.aborts != 1 || all.failed != 2 ||
+		all.cpu != 2*time.Second {
 		t.Errorf("%+v", all)
 	}
 }
@@ -151,7 +155,8 @@ func TestParseStat(t *testing.T) {
 			t.Errorf("%s: %+v (%v)", name, got, err)
 		}
 	}
-	for _, bad := range []string{"", "9742 cat S 1", "9742 (cat) S 1 2 3", strings.Replace("9742 (cat)"+rest, " 150 ", " x ", 1)} {
+	for _, bad := range []string{"", "9742 cat S 1", "9742 (cat) S 1 2 3",
+		strings.Replace("9742 (cat)"+rest, " 150 ", " x ", 1)} {
 		if _, err := parseStat([]byte(bad)); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

@@ -9,7 +9,8 @@ import (
 // fillPgbench makes pgbench's tables on a server, and leaves it at rest.
 func (c *comparison) fillPgbench(ctx context.Context, s *server) error {
 	host, port, _ := net.SplitHostPort(s.addresses[0]) // made by us
-	if _, _, err := run(ctx, c.tools.pgbench, "-i", "-q", "-h", host, "-p", port, "-U", "postgres", "-s", strconv.Itoa(c.o.Scale), s.dbname); err != nil {
+	if _, _, err := run(ctx, c.tools.pgbench, "-i", "-q", "-h", host, "-p", port, "-U", "postgres", "-s",
+		strconv.Itoa(c.o.Scale), s.dbname); err != nil {
 		return err
 	}
 	return s.rest(ctx)

@@ -75,10 +75,11 @@ type CPU struct {
 // Member is one database server of a run, with the node before it; per transaction of the
 // whole run, times in µs.
 type Member struct {
-	Name       string            `json:"name"`
-	Sessions   float64           `json:"sessions_us,omitempty"`   // backends of clients
-	Applier    float64           `json:"applier_us,omitempty"`    // the backend that writes other members' rows
-	Helpers    float64           `json:"helpers_us,omitempty"`    // of PostgreSQL: WAL writer, checkpointer, autovacuum …
+	Name     string  `json:"name"`
+	Sessions float64 `json:"sessions_us,omitempty"` // backends of clients
+	Applier  float64 `json:"applier_us,omitempty"`  // the backend that writes other members' rows
+	// of PostgreSQL: WAL writer, checkpointer, autovacuum …
+	Helpers    float64           `json:"helpers_us,omitempty"`
 	Middleware float64           `json:"middleware_us,omitempty"` // the node's process
 	LogSyncs   float64           `json:"log_syncs"`               // of Tutti's log
 	WALSyncs   float64           `json:"wal_syncs"`               // of PostgreSQL's log

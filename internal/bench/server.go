@@ -67,7 +67,8 @@ func (s *servers) connect(ctx context.Context, conn string) (*pgconn.PgConn, err
 }
 
 // database connects to a PostgreSQL server and finds its processes.
-func (s *servers) database(ctx context.Context, name string, i *instance.Instance, dataDir string, withCPU bool) (*database, error) {
+func (s *servers) database(ctx context.Context, name string, i *instance.Instance, dataDir string,
+	withCPU bool) (*database, error) {
 	conn, err := s.connect(ctx, i.ConnString("postgres", "postgres")+ownName)
 	if err != nil {
 		return nil, err
@@ -154,7 +155,8 @@ func (s *servers) startTutti(ctx context.Context, port int, withCPU bool) error 
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	c, err := demo.Start(ctx, demo.Options{Nodes: nodes, Dir: dir, BasePort: port, BinDir: s.build.BinDir, LogLevel: "info", Profiles: s.profiles}, log)
+	c, err := demo.Start(ctx, demo.Options{Nodes: nodes, Dir: dir, BasePort: port, BinDir: s.build.BinDir,
+		LogLevel: "info", Profiles: s.profiles}, log)
 	if err != nil {
 		return err
 	}

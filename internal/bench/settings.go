@@ -16,7 +16,8 @@ const recorded = `SELECT name, current_setting(name) FROM pg_settings WHERE name
 'synchronous_commit', 'full_page_writes', 'wal_sync_method', 'wal_level', 'data_checksums', 'jit')`
 
 var sameEverywhere = []string{
-	"server_version", "shared_buffers", "work_mem", "maintenance_work_mem", "effective_cache_size", "wal_buffers", "max_wal_size",
+	"server_version", "shared_buffers", "work_mem", "maintenance_work_mem", "effective_cache_size", "wal_buffers",
+	"max_wal_size",
 	"checkpoint_timeout", "autovacuum", "fsync", "full_page_writes", "wal_sync_method", "data_checksums", "jit",
 }
 
@@ -45,7 +46,8 @@ func (c *comparison) readSettings(ctx context.Context) error {
 	}
 	for name, of := range c.report.Settings {
 		if strings.HasPrefix(of["wal_sync_method"], "open_") {
-			c.report.Missing = append(c.report.Missing, name+" writes its log with "+of["wal_sync_method"]+": PostgreSQL does not count fsyncs then")
+			c.report.Missing = append(c.report.Missing,
+				name+" writes its log with "+of["wal_sync_method"]+": PostgreSQL does not count fsyncs then")
 		}
 	}
 	return sameSettings(c.report.Settings)
@@ -59,7 +61,8 @@ func sameSettings(of map[string]map[string]string) error {
 			if first == "" {
 				first, value = server, settings[name]
 			} else if settings[name] != value {
-				return fmt.Errorf("the servers cannot be compared: %s is %q on %s and %q on %s", name, value, first, settings[name], server)
+				return fmt.Errorf("the servers cannot be compared: %s is %q on %s and %q on %s", name, value, first,
+					settings[name], server)
 			}
 		}
 	}

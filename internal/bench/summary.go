@@ -160,7 +160,8 @@ func remote(order []cell, of map[cell][]Run) *Remote {
 	if len(apply) == 0 {
 		return nil
 	}
-	x := &Remote{Clients: c.clients, Apply: spreadOf(apply), Node: spreadOf(node), Origin: spreadOf(origin), ToOrigin: spreadOf(toOrigin)}
+	x := &Remote{Clients: c.clients, Apply: spreadOf(apply), Node: spreadOf(node), Origin: spreadOf(origin),
+		ToOrigin: spreadOf(toOrigin)}
 	if len(plains) > 0 {
 		x.Plain, x.ToPlain = spreadOf(plains), spreadOf(toPlain)
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 func run1(load, server string, clients, round int, tps float64) Run {
-	return Run{Load: load, Server: server, Clients: clients, Round: round, Transactions: int64(tps), TPS: tps, CPU: &CPU{Database: tps / 10},
+	return Run{Load: load, Server: server, Clients: clients, Round: round, Transactions: int64(tps), TPS: tps,
+		CPU:     &CPU{Database: tps / 10},
 		Members: []Member{{Name: server, Sessions: 100}}}
 }
 
@@ -19,7 +20,8 @@ func TestRatiosPairRounds(t *testing.T) {
 	r := Report{Runs: []Run{
 		run1("-S", plain, 8, 1, 1000), run1("-S", bouncer, 8, 1, 800), run1("-S", tutti, 8, 1, 600),
 		run1("-S", plain, 8, 2, 100), run1("-S", bouncer, 8, 2, 80), run1("-S", tutti, 8, 2, 70),
-		run1("-S", plain, 8, 3, 500), {Load: "-S", Server: bouncer, Clients: 8, Round: 3, Error: "gone"}, run1("-S", tutti, 8, 3, 200),
+		run1("-S", plain, 8, 3, 500), {Load: "-S", Server: bouncer, Clients: 8, Round: 3, Error: "gone"},
+		run1("-S", tutti, 8, 3, 200),
 	}}
 	r.summarize()
 	want := map[string]Spread{
@@ -47,12 +49,14 @@ func TestRatiosPairRounds(t *testing.T) {
 func TestRemote(t *testing.T) {
 	three := func(origin, second, third float64) Run {
 		r := run1(remoteLoad, tutti, 24, 1, 100)
-		r.Members = []Member{{Sessions: origin, Applier: 1000}, {Applier: second, Middleware: 50}, {Applier: third, Middleware: 70}}
+		r.Members = []Member{{Sessions: origin, Applier: 1000}, {Applier: second, Middleware: 50},
+			{Applier: third, Middleware: 70}}
 		return r
 	}
 	r := Report{Runs: []Run{run1(remoteLoad, plain, 24, 1, 100), three(200, 30, 50)}}
 	r.summarize()
-	if x := r.Remote; x == nil || x.Clients != 24 || !near(x.Apply.Median, 40) || !near(x.Node.Median, 60) || !near(x.ToPlain.Median, 0.4) || !near(x.ToOrigin.Median, 0.2) {
+	if x := r.Remote; x == nil || x.Clients != 24 || !near(x.Apply.Median, 40) || !near(x.Node.Median, 60) ||
+		!near(x.ToPlain.Median, 0.4) || !near(x.ToOrigin.Median, 0.2) {
 		t.Errorf("%+v", x)
 	}
 	r = Report{Runs: []Run{three(200, 30, 50)}} // --only tutti
@@ -80,19 +84,23 @@ func TestFill(t *testing.T) {
 		{walSyncs: 10},
 	}
 	after := []reading{
-		{treeTimes: treeTimes{total: 110 * ms, helpers: 11 * ms}, applier: 21 * ms, middleware: 30 * ms, counters: map[string]uint64{"fsyncs": 45, "local": 75, "aborted": 25}},
+		{treeTimes: treeTimes{total: 110 * ms, helpers: 11 * ms}, applier: 21 * ms, middleware: 30 * ms,
+			counters: map[string]uint64{"fsyncs": 45, "local": 75, "aborted": 25}},
 		{treeTimes: treeTimes{total: 100 * ms}, walSyncs: 30},
 	}
 	var r Run
-	r.fill(outcome{transactions: 100, tps: 50, aborts: 25, cpu: 10 * ms, latencies: []bucket{{3, 100}}}, s, before, after, true)
+	r.fill(outcome{transactions: 100, tps: 50, aborts: 25, cpu: 10 * ms, latencies: []bucket{{3, 100}}}, s, before,
+		after, true)
 	if *r.CPU != (CPU{Database: 2000, Applying: 200, Middleware: 300, Client: 100}) {
 		t.Errorf("CPU %+v", *r.CPU)
 	}
-	if !near(r.Fsyncs, (0.4+0.2)/2) || !near(r.AbortShare, 0.2) || !near(r.LostShare, 0.25) || !near(r.CPU.Applying, 200) || r.P95Ms != 3 {
+	if !near(r.Fsyncs, (0.4+0.2)/2) || !near(r.AbortShare, 0.2) || !near(r.LostShare, 0.25) ||
+		!near(r.CPU.Applying, 200) || r.P95Ms != 3 {
 		t.Errorf("%+v", r)
 	}
 	m := r.Members[0]
-	if !near(m.Sessions, 700) || !near(m.Applier, 200) || !near(m.Helpers, 100) || !near(m.Middleware, 300) || m.Counters["fsyncs"] != 40 {
+	if !near(m.Sessions, 700) || !near(m.Applier, 200) || !near(m.Helpers, 100) || !near(m.Middleware, 300) ||
+		m.Counters["fsyncs"] != 40 {
 		t.Errorf("%+v", m)
 	}
 	// 240 ms of the 1,000 ms that two cores did in half a second were ours.

@@ -75,7 +75,8 @@ func withTools(ls []load, t tools) (out []load, missing []string) {
 	}
 	for _, name := range []string{"pgbench", "sysbench"} {
 		if len(without[name]) > 0 {
-			missing = append(missing, fmt.Sprintf("%s is not installed: no %s", name, strings.Join(without[name], ", ")))
+			missing = append(missing, fmt.Sprintf("%s is not installed: no %s", name,
+				strings.Join(without[name], ", ")))
 		}
 	}
 	return out, missing
@@ -94,7 +95,8 @@ func versions(ctx context.Context, build embedded.Build, t tools) map[string]str
 			}
 		}
 	}
-	for name, program := range map[string]string{"pgbench": t.pgbench, "sysbench": t.sysbench, "pgbouncer": t.pgbouncer} {
+	for name, program := range map[string]string{"pgbench": t.pgbench, "sysbench": t.sysbench,
+		"pgbouncer": t.pgbouncer} {
 		if program == "" {
 			continue
 		}

@@ -7,7 +7,8 @@ import (
 
 // helpers are PostgreSQL's processes that serve no client, by their titles.
 var helpers = []string{
-	"checkpointer", "background writer", "walwriter", "autovacuum launcher", "autovacuum worker", "logical replication launcher",
+	"checkpointer", "background writer", "walwriter", "autovacuum launcher", "autovacuum worker",
+	"logical replication launcher",
 	"archiver", "startup", "io worker", "walsummarizer", "slotsync worker", "walsender", "walreceiver",
 }
 

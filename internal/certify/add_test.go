@@ -22,7 +22,8 @@ func TestAddedInTime(t *testing.T) {
 		ordinal uint64
 		tx      Transaction
 		commit  bool
-	}{{5 + AddedMax, adds(5, 1), true}, {6 + AddedMax, adds(5, 1), false}, {6 + AddedMax, at(5, key(1, update)), true}} {
+	}{{5 + AddedMax, adds(5, 1), true}, {6 + AddedMax, adds(5, 1), false},
+		{6 + AddedMax, at(5, key(1, update)), true}} {
 		if v := New(Options{}).Certify(c.ordinal, c.tx); v.Commit() != c.commit || !c.commit && v.Reason != TooOld {
 			t.Errorf("ordinal %d: %+v", c.ordinal, v)
 		}
@@ -44,9 +45,12 @@ func TestCheckAdded(t *testing.T) {
 		want  Verdict
 	}{
 		{"seen", adds(0, 1, 2, 3), []uint64{40, 40, 40}, Verdict{}},
-		{"the table", adds(0, 1), []uint64{39}, Verdict{Reason: KeyConflict, Key: writeset.Key{Hash: 50, Mode: shared}, WinnerOrdinal: 40, Winner: id(139)}},
-		{"a row", adds(0, 1), []uint64{9}, Verdict{Reason: KeyConflict, Key: writeset.Key{Hash: 1, Mode: writeset.Add}, WinnerOrdinal: 10, Winner: id(109)}},
-		{"a lock", adds(0, 3, 2), []uint64{41, 29}, Verdict{Reason: KeyConflict, Key: writeset.Key{Hash: 2, Mode: writeset.Add}, WinnerOrdinal: 30, Winner: id(129)}},
+		{"the table", adds(0, 1), []uint64{39}, Verdict{Reason: KeyConflict, Key: writeset.Key{Hash: 50, Mode: shared},
+			WinnerOrdinal: 40, Winner: id(139)}},
+		{"a row", adds(0, 1), []uint64{9}, Verdict{Reason: KeyConflict, Key: writeset.Key{Hash: 1, Mode: writeset.Add},
+			WinnerOrdinal: 10, Winner: id(109)}},
+		{"a lock", adds(0, 3, 2), []uint64{41, 29}, Verdict{Reason: KeyConflict,
+			Key: writeset.Key{Hash: 2, Mode: writeset.Add}, WinnerOrdinal: 30, Winner: id(129)}},
 		{"one too few", adds(0, 1, 2), []uint64{40}, Verdict{Reason: TooOld}},
 	} {
 		if got := z.CheckAdded(c.tx, c.bases); got != c.want {

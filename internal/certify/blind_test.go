@@ -16,7 +16,8 @@ func unseen(base uint64, identities ...uint64) Transaction {
 	return Transaction{ID: id(base + 2000), Base: base, SharedBase: base, Writeset: w}
 }
 
-// TestBlind: who has seen nothing loses only to who has taken its table, or is forgotten; and whoever comes later and has not seen it loses (C8).
+// TestBlind: who has seen nothing loses only to who has taken its table, or is forgotten; and whoever comes later and
+// has not seen it loses (C8).
 func TestBlind(t *testing.T) {
 	for _, mode := range []writeset.Mode{update, exclusive, shared, writeset.Share, writeset.Add} {
 		z := New(Options{})

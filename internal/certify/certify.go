@@ -23,7 +23,8 @@ const (
 	Malformed
 	// LocksLost: advisory locks under which it ran were taken from its member (set by the engine).
 	LocksLost
-	// NotAlone: what it has read was vouched for, and another member runs SERIALIZABLE transactions (set by the engine).
+	// NotAlone: what it has read was vouched for, and another member runs SERIALIZABLE transactions (set by the
+	// engine).
 	NotAlone
 	// Outdated: what a definition was said to change may have changed since. It does not run.
 	Outdated
@@ -57,11 +58,12 @@ type Transaction struct {
 	// take the locks of foreign key checks, so local locks do not protect those. Tables that are held are locked by
 	// whoever writes to them, so Base applies.
 	SharedBase uint64
-	// ReadBase applies to keys in mode Read, if it is more than Base: up to it, their origin vouches that whoever has taken
-	// them unseen does no harm (decision 0034).
+	// ReadBase applies to keys in mode Read, if it is more than Base: up to it, their origin vouches that whoever has
+	// taken them unseen does no harm (decision 0034).
 	ReadBase uint64
-	// LockBase applies, if it is more than Base, to what a transaction with one snapshot does to the newest data, whatever its
-	// snapshot shows: it makes rows, and refers to some. It held their locks when everything up to it was visible.
+	// LockBase applies, if it is more than Base, to what a transaction with one snapshot does to the newest data,
+	// whatever its snapshot shows: it makes rows, and refers to some. It held their locks when everything up to it was
+	// visible.
 	LockBase uint64
 	Writeset *writeset.Writeset
 }
@@ -103,15 +105,16 @@ func New(o Options) *Certifier {
 	return &Certifier{keysMax: o.KeysMax, keys: make(map[uint64]holder)}
 }
 
-// AddedMax is within how many ordinals after its base a transaction that adds to rows must be ordered: what they hold by then
-// is bounded by what they held, and by what so many can add.
+// AddedMax is within how many ordinals after its base a transaction that adds to rows must be ordered: what they hold
+// by then is bounded by what they held, and by what so many can add.
 const AddedMax = 1 << 14
 
 // Certify decides on t at ordinal, which must grow from call to call, and if it commits
 // remembers its keys.
 func (c *Certifier) Certify(ordinal uint64, t Transaction) Verdict {
 	if t.SharedBase > t.Base || max(t.Base, t.ReadBase, t.LockBase) >= ordinal {
-		panic(fmt.Sprintf("certify: transaction %s at ordinal %d has base %d and shared base %d", t.ID, ordinal, t.Base, t.SharedBase))
+		panic(fmt.Sprintf("certify: transaction %s at ordinal %d has base %d and shared base %d", t.ID, ordinal, t.Base,
+			t.SharedBase))
 	}
 	if v := c.Check(t); !v.Commit() {
 		return v
@@ -168,9 +171,10 @@ func (c *Certifier) Check(t Transaction) Verdict {
 // CheckLocks says whether t can still hold the row locks that it had when everything up to held
 // was visible: whoever took one of its keys, and was not seen by it, took the lock from it. Everything up to t's
 // base was visible before its first statement.
-// seen is asked about the last holder of each key, and whether that has only added to the row; whoever is seen has seen those before it (C1), but for
-// those in whose way it was not, see checkCompany.
-func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writeset.TxID, ordinal uint64, added bool) bool) Verdict {
+// seen is asked about the last holder of each key, and whether that has only added to the row; whoever is seen has seen
+// those before it (C1), but for those in whose way it was not, see checkCompany.
+func (c *Certifier) CheckLocks(t Transaction, held uint64,
+	seen func(winner writeset.TxID, ordinal uint64, added bool) bool) Verdict {
 	if planted == "locks-trusted" {
 		return Verdict{}
 	}
@@ -205,14 +209,17 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64, seen func(winner writ
 	return v
 }
 
-// checkCompany is CheckLocks for keys whose last holder need not have seen others who hold it in the same mode: who adds to a row, shares it, or
-// writes to a table, is in nobody's way who does so, too. Each of them since t's base must have been seen.
-func (c *Certifier) checkCompany(t Transaction, keys map[uint64]writeset.Key, seen func(winner writeset.TxID, ordinal uint64, added bool) bool) Verdict {
+// checkCompany is CheckLocks for keys whose last holder need not have seen others who hold it in the same mode: who
+// adds to a row, shares it, or writes to a table, is in nobody's way who does so, too. Each of them since t's base must
+// have been seen.
+func (c *Certifier) checkCompany(t Transaction, keys map[uint64]writeset.Key,
+	seen func(winner writeset.TxID, ordinal uint64, added bool) bool) Verdict {
 	for i := len(c.records) - 1; len(keys) > 0 && i >= c.head && c.records[i].ordinal > t.Base; i-- {
 		r := &c.records[i]
 		for _, o := range r.keys {
 			k, ok := keys[o.hash]
-			asks := o.mode == writeset.Add || o.mode == writeset.Share && k.Mode >= writeset.Update && k.Mode != writeset.Share || o.mode == writeset.Shared && k.Mode == writeset.Read
+			asks := o.mode == writeset.Add || o.mode == writeset.Share && k.Mode >= writeset.Update &&
+				k.Mode != writeset.Share || o.mode == writeset.Shared && k.Mode == writeset.Read
 			switch {
 			case !ok:
 			case o.mode == writeset.Update || o.mode == writeset.Exclusive:
@@ -225,8 +232,8 @@ func (c *Certifier) checkCompany(t Transaction, keys map[uint64]writeset.Key, se
 	return Verdict{}
 }
 
-// CheckAdded says whether the rows that t adds to, and their tables, may have changed otherwise since they were known: bases says of each of them, in
-// their order, when everything up to it was visible.
+// CheckAdded says whether the rows that t adds to, and their tables, may have changed otherwise since they were known:
+// bases says of each of them, in their order, when everything up to it was visible.
 func (c *Certifier) CheckAdded(t Transaction, bases []uint64) (v Verdict) {
 	for i := range t.Writeset.Rows {
 		r := &t.Writeset.Rows[i]
@@ -240,7 +247,8 @@ func (c *Certifier) CheckAdded(t Transaction, bases []uint64) (v Verdict) {
 		if bases = bases[1:]; base < c.barrier {
 			return Verdict{Reason: Barrier, Winner: c.barrierID, WinnerOrdinal: c.barrier}
 		}
-		for _, k := range []writeset.Key{{Hash: r.Identity, Mode: writeset.Add, Table: r.Table}, {Hash: t.Writeset.Tables[r.Table].Key, Mode: writeset.Shared, Table: r.Table}} {
+		for _, k := range []writeset.Key{{Hash: r.Identity, Mode: writeset.Add, Table: r.Table},
+			{Hash: t.Writeset.Tables[r.Table].Key, Mode: writeset.Shared, Table: r.Table}} {
 			if w := c.conflict(k, base, base); w != 0 {
 				return Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
 			}
@@ -249,8 +257,8 @@ func (c *Certifier) CheckAdded(t Transaction, bases []uint64) (v Verdict) {
 	return v
 }
 
-// EachUnseen calls f with every transaction that is remembered, was ordered after t's base, and has written to something that
-// t has read, newest first, until f returns false.
+// EachUnseen calls f with every transaction that is remembered, was ordered after t's base, and has written to
+// something that t has read, newest first, until f returns false.
 func (c *Certifier) EachUnseen(t Transaction, f func(id writeset.TxID, ordinal uint64) bool) {
 	whole, rows, tables := map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}
 	t.Writeset.EachKey(func(k writeset.Key) bool {
@@ -266,7 +274,8 @@ func (c *Certifier) EachUnseen(t Transaction, f func(id writeset.TxID, ordinal u
 	for i := len(c.records) - 1; i >= c.head && c.records[i].ordinal > t.Base; i-- {
 		for _, k := range c.records[i].keys {
 			changes := k.mode == writeset.Exclusive || k.mode == writeset.Update || k.mode == writeset.Add
-			if whole[k.hash] && (changes || k.mode == writeset.Shared) || rows[k.hash] && changes || tables[k.hash] && k.mode == writeset.Exclusive {
+			if whole[k.hash] && (changes || k.mode == writeset.Shared) || rows[k.hash] && changes ||
+				tables[k.hash] && k.mode == writeset.Exclusive {
 				if !f(c.records[i].id, c.records[i].ordinal) {
 					return
 				}
@@ -276,7 +285,8 @@ func (c *Certifier) EachUnseen(t Transaction, f func(id writeset.TxID, ordinal u
 	}
 }
 
-// conflictOf is conflict for a key of w. A row that was only read is not there, or another, also when its whole table was taken.
+// conflictOf is conflict for a key of w. A row that was only read is not there, or another, also when its whole table
+// was taken.
 func (c *Certifier) conflictOf(w *writeset.Writeset, k writeset.Key, base, sharedBase uint64) uint64 {
 	if k.Mode != writeset.Read || w.IsTable(k) {
 		return c.conflict(k, base, sharedBase)
@@ -420,9 +430,9 @@ func (c *Certifier) forgetOldest() {
 
 // Define records a definition that runs at ordinal whatever was ordered before it (C4). It
 // takes its keys; who is ordered later and has one of them, and has not seen it, loses. The keys were looked up when
-// everything up to its base was visible. If another definition has since taken what the answer depends on, its Exclusive and Read
-// keys, or if that cannot be known, it does not run and has to be looked up again. Rows hold their tables
-// Shared, so they do not count. With a writeset that says so it is a barrier, and always runs.
+// everything up to its base was visible. If another definition has since taken what the answer depends on, its
+// Exclusive and Read keys, or if that cannot be known, it does not run and has to be looked up again. Rows hold their
+// tables Shared, so they do not count. With a writeset that says so it is a barrier, and always runs.
 func (c *Certifier) Define(ordinal uint64, t Transaction) Verdict {
 	switch {
 	case t.Writeset.Barrier:
@@ -450,7 +460,8 @@ func (c *Certifier) SetBarrier(ordinal uint64, id writeset.TxID) {
 	c.barrier, c.barrierID = ordinal, id
 }
 
-// Blind reports whether the transaction that committed at ordinal had seen nothing, if that is remembered. It is not the same at all members.
+// Blind reports whether the transaction that committed at ordinal had seen nothing, if that is remembered. It is not
+// the same at all members.
 func (c *Certifier) Blind(ordinal uint64) bool { return c.at(ordinal).blind }
 
 // idAt is which transaction committed at ordinal.

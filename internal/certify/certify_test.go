@@ -42,10 +42,13 @@ func TestModePairs(t *testing.T) {
 	}{
 		{shared, shared, false}, {shared, update, false}, {shared, exclusive, true},
 		{update, shared, false}, {update, update, true}, {update, exclusive, true},
-		{writeset.Share, writeset.Share, false}, {writeset.Share, shared, false}, {shared, writeset.Share, false}, {writeset.Share, update, true},
+		{writeset.Share, writeset.Share, false}, {writeset.Share, shared, false}, {shared, writeset.Share, false},
+		{writeset.Share, update, true},
 		{update, writeset.Share, true}, {writeset.Share, exclusive, true}, {exclusive, writeset.Share, true},
-		{writeset.Add, writeset.Add, false}, {writeset.Add, shared, false}, {shared, writeset.Add, false}, {writeset.Add, update, true}, {update, writeset.Add, true},
-		{writeset.Add, exclusive, true}, {exclusive, writeset.Add, true}, {writeset.Add, writeset.Share, true}, {writeset.Share, writeset.Add, true},
+		{writeset.Add, writeset.Add, false}, {writeset.Add, shared, false}, {shared, writeset.Add, false},
+		{writeset.Add, update, true}, {update, writeset.Add, true},
+		{writeset.Add, exclusive, true}, {exclusive, writeset.Add, true}, {writeset.Add, writeset.Share, true},
+		{writeset.Share, writeset.Add, true},
 		{exclusive, shared, true}, {exclusive, update, true}, {exclusive, exclusive, true},
 	} {
 		t.Run(fmt.Sprintf("%d then %d", c.first, c.second), func(t *testing.T) {
@@ -125,7 +128,10 @@ func TestCheckLocks(t *testing.T) {
 		{"a reference lost to a deletion", 4, key(3, shared), 0, KeyConflict},
 		{"forgotten", 2, key(1, update), 5, TooOld},
 	} {
-		v := z.CheckLocks(at(0, c.k), c.held, func(_ writeset.TxID, ordinal uint64, _ bool) bool { return ordinal <= c.held || ordinal == c.seen })
+		v := z.CheckLocks(at(0, c.k), c.held, func(_ writeset.TxID, ordinal uint64,
+			_ bool) bool {
+			return ordinal <= c.held || ordinal == c.seen
+		})
 		if v.Reason != c.reason {
 			t.Errorf("%s: %+v", c.what, v)
 		}
@@ -144,15 +150,18 @@ func TestReads(t *testing.T) {
 	table := writeset.Table{Schema: "public", Name: "t", Key: 77}
 	reads := &writeset.Writeset{}
 	reads.AddRead(table)
-	writes := &writeset.Writeset{Tables: []writeset.Table{table}, Rows: []writeset.Row{{Op: writeset.OpUpdate, Identity: 5, Image: []byte{1}}}}
+	writes := &writeset.Writeset{Tables: []writeset.Table{table},
+		Rows: []writeset.Row{{Op: writeset.OpUpdate, Identity: 5, Image: []byte{1}}}}
 	writes.AddTableKeys()
 	c := New(Options{})
 	for i, o := range []struct {
 		ordinal, base uint64
 		w             *writeset.Writeset
 		ok            bool
-	}{{1, 0, writes, true}, {2, 0, reads, false}, {3, 1, reads, true}, {4, 1, writes, true}, {5, 3, reads, false}, {6, 4, reads, true}} {
-		v := c.Certify(o.ordinal, Transaction{ID: writeset.TxID{Member: 1, Seq: o.ordinal}, Base: o.base, SharedBase: o.base, Writeset: o.w})
+	}{{1, 0, writes, true}, {2, 0, reads, false}, {3, 1, reads, true}, {4, 1, writes, true}, {5, 3, reads, false},
+		{6, 4, reads, true}} {
+		v := c.Certify(o.ordinal, Transaction{ID: writeset.TxID{Member: 1, Seq: o.ordinal}, Base: o.base,
+			SharedBase: o.base, Writeset: o.w})
 		if v.Commit() != o.ok {
 			t.Errorf("step %d: %+v, want commit %v", i, v, o.ok)
 		}
@@ -162,8 +171,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestRowReads: who has looked for a row by its key loses to who has changed or made it, or taken its whole table, and to
-// nobody else.
+// TestRowReads: who has looked for a row by its key loses to who has changed or made it, or taken its whole table, and
+// to nobody else.
 func TestRowReads(t *testing.T) {
 	table := writeset.Table{Schema: "public", Name: "t", Key: 77}
 	reads := &writeset.Writeset{}
@@ -174,10 +183,13 @@ func TestRowReads(t *testing.T) {
 		key  writeset.Key
 		ok   bool
 	}{
-		{"made", writeset.Key{Hash: 5, Mode: exclusive}, false}, {"changed", writeset.Key{Hash: 5, Mode: update}, false},
-		{"referred to", writeset.Key{Hash: 5, Mode: shared}, true}, {"locked", writeset.Key{Hash: 5, Mode: writeset.Share}, true},
+		{"made", writeset.Key{Hash: 5, Mode: exclusive}, false},
+		{"changed", writeset.Key{Hash: 5, Mode: update}, false},
+		{"referred to", writeset.Key{Hash: 5, Mode: shared}, true},
+		{"locked", writeset.Key{Hash: 5, Mode: writeset.Share}, true},
 		{"another one made", writeset.Key{Hash: 6, Mode: exclusive}, true},
-		{"table written to", writeset.Key{Hash: 77, Mode: shared}, true}, {"table emptied", writeset.Key{Hash: 77, Mode: exclusive}, false},
+		{"table written to", writeset.Key{Hash: 77, Mode: shared}, true},
+		{"table emptied", writeset.Key{Hash: 77, Mode: exclusive}, false},
 		{"another one emptied", writeset.Key{Hash: 78, Mode: exclusive}, true},
 	} {
 		z := New(Options{})
@@ -215,13 +227,23 @@ func TestDefine(t *testing.T) {
 		outdated bool
 	}{
 		{"alone", func(*Certifier) {}, define(3, key(1, exclusive)), false},
-		{"rows are written meanwhile", func(z *Certifier) { commit(t, z, 4, at(3, key(1, shared), key(7, update))) }, define(3, key(1, exclusive)), false},
-		{"another table is defined meanwhile", func(z *Certifier) { z.Define(4, define(3, key(2, exclusive), key(5, update))) }, define(3, key(1, exclusive), key(5, update)), false},
-		{"its table is defined meanwhile", func(z *Certifier) { z.Define(4, define(3, key(1, exclusive))) }, define(3, key(1, exclusive)), true},
-		{"its table was defined before", func(z *Certifier) { z.Define(3, define(2, key(1, exclusive))) }, define(3, key(1, exclusive)), false},
-		{"its table is defined in a transaction", func(z *Certifier) { commit(t, z, 4, at(3, key(1, exclusive))) }, define(3, key(1, exclusive)), true},
-		{"what it looks at is held meanwhile", func(z *Certifier) { z.Define(4, define(3, key(2, exclusive), key(4, update))) }, define(3, key(1, exclusive), key(4, writeset.Read)), true},
-		{"both look at something", func(z *Certifier) { z.Define(4, define(3, key(2, exclusive), key(4, writeset.Read))) }, define(3, key(1, exclusive), key(4, writeset.Read)), false},
+		{"rows are written meanwhile", func(z *Certifier) { commit(t, z, 4, at(3, key(1, shared), key(7, update))) },
+			define(3, key(1, exclusive)), false},
+		{"another table is defined meanwhile", func(z *Certifier) {
+			z.Define(4, define(3, key(2, exclusive), key(5, update)))
+		}, define(3, key(1, exclusive), key(5, update)), false},
+		{"its table is defined meanwhile", func(z *Certifier) { z.Define(4, define(3, key(1, exclusive))) },
+			define(3, key(1, exclusive)), true},
+		{"its table was defined before", func(z *Certifier) { z.Define(3, define(2, key(1, exclusive))) },
+			define(3, key(1, exclusive)), false},
+		{"its table is defined in a transaction", func(z *Certifier) { commit(t, z, 4, at(3, key(1, exclusive))) },
+			define(3, key(1, exclusive)), true},
+		{"what it looks at is held meanwhile", func(z *Certifier) {
+			z.Define(4, define(3, key(2, exclusive), key(4, update)))
+		}, define(3, key(1, exclusive), key(4, writeset.Read)), true},
+		{"both look at something", func(z *Certifier) {
+			z.Define(4, define(3, key(2, exclusive), key(4, writeset.Read)))
+		}, define(3, key(1, exclusive), key(4, writeset.Read)), false},
 		{"a barrier comes first", func(z *Certifier) { z.SetBarrier(4, id(8)) }, define(3, key(1, exclusive)), true},
 	} {
 		z := New(Options{})
@@ -317,8 +339,8 @@ func TestCertifyPanics(t *testing.T) {
 	}
 }
 
-// TestLockBase: a row that is made, and what it refers to, are compared from the lock base on; a row that is changed and a
-// table are not.
+// TestLockBase: a row that is made, and what it refers to, are compared from the lock base on; a row that is changed
+// and a table are not.
 func TestLockBase(t *testing.T) {
 	c := New(Options{})
 	commit(t, c, 1, at(0, key(1, exclusive), key(2, exclusive)))
@@ -394,11 +416,13 @@ func drawTransaction(t *rapid.T, ordinal uint64) Transaction {
 	}
 	tx.Writeset = &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: "t"}}}
 	for range rapid.IntRange(0, 3).Draw(t, "keys") {
-		tx.Writeset.Keys = append(tx.Writeset.Keys, key(rapid.Uint64Range(1, 6).Draw(t, "hash"), writeset.Mode(rapid.IntRange(1, 4).Draw(t, "mode"))))
+		tx.Writeset.Keys = append(tx.Writeset.Keys, key(rapid.Uint64Range(1, 6).Draw(t, "hash"),
+			writeset.Mode(rapid.IntRange(1, 4).Draw(t, "mode"))))
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "rows") {
 		op := writeset.Op(rapid.IntRange(1, 4).Draw(t, "op"))
-		tx.Writeset.Rows = append(tx.Writeset.Rows, writeset.Row{Op: op, Identity: rapid.Uint64Range(1, 6).Draw(t, "identity"), Image: []byte("x")})
+		tx.Writeset.Rows = append(tx.Writeset.Rows,
+			writeset.Row{Op: op, Identity: rapid.Uint64Range(1, 6).Draw(t, "identity"), Image: []byte("x")})
 	}
 	return tx
 }

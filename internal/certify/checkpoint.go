@@ -19,7 +19,8 @@ type Checkpoint struct {
 // Checkpoint returns what is known now. It copies about 56 bytes for each transaction that is
 // remembered, and shares their keys.
 func (c *Certifier) Checkpoint() Checkpoint {
-	return Checkpoint{floor: c.floor, barrier: c.barrier, barrierID: c.barrierID, records: append([]record(nil), c.records[c.head:]...)}
+	return Checkpoint{floor: c.floor, barrier: c.barrier, barrierID: c.barrierID,
+		records: append([]record(nil), c.records[c.head:]...)}
 }
 
 // Restore returns a certifier that decides as the one the checkpoint was taken of (C5). The index of
@@ -92,12 +93,14 @@ func ReadCheckpoint(r *writeset.Reader) (Checkpoint, error) {
 		for j := range x.keys {
 			k := occurrence{hash: r.Uint64(), mode: writeset.Mode(r.Byte())}
 			if k.mode < writeset.Shared || k.mode > writeset.Add {
-				return Checkpoint{}, fmt.Errorf("certify: checkpoint: key %d of ordinal %d has the unknown mode %d", j, x.ordinal, k.mode)
+				return Checkpoint{}, fmt.Errorf("certify: checkpoint: key %d of ordinal %d has the unknown mode %d", j,
+					x.ordinal, k.mode)
 			}
 			x.keys[j] = k
 		}
 		if x.ordinal <= before {
-			return Checkpoint{}, fmt.Errorf("certify: checkpoint: record %d has ordinal %d after ordinal %d", i, x.ordinal, before)
+			return Checkpoint{}, fmt.Errorf("certify: checkpoint: record %d has ordinal %d after ordinal %d", i,
+				x.ordinal, before)
 		}
 		p.records[i], before = x, x.ordinal
 	}

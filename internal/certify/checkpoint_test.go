@@ -59,7 +59,8 @@ func TestCheckpoint(t *testing.T) {
 				t.Fatalf("ordinal %d, locks since %d: %+v, after a checkpoint %+v", ordinal, held, a, b)
 			}
 			if whole.Keys() != part.Keys() || whole.Floor() != part.Floor() {
-				t.Fatalf("ordinal %d: %d keys from %d, after a checkpoint %d from %d", ordinal, whole.Keys(), whole.Floor(), part.Keys(), part.Floor())
+				t.Fatalf("ordinal %d: %d keys from %d, after a checkpoint %d from %d", ordinal, whole.Keys(),
+					whole.Floor(), part.Keys(), part.Floor())
 			}
 		}
 	})

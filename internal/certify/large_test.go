@@ -23,7 +23,8 @@ func TestLarge(t *testing.T) {
 	for _, op := range []writeset.Op{writeset.OpInsert, writeset.OpUpdate, writeset.OpDelete} {
 		z := New(Options{KeysMax: 1 << 17})
 		tx := func(ordinal, base uint64, w *writeset.Writeset) Verdict {
-			return z.Certify(ordinal, Transaction{ID: writeset.TxID{Member: 1, Incarnation: 1, Seq: ordinal}, Base: base, SharedBase: base, Writeset: w})
+			return z.Certify(ordinal, Transaction{ID: writeset.TxID{Member: 1, Incarnation: 1, Seq: ordinal},
+				Base: base, SharedBase: base, Writeset: w})
 		}
 		if v := tx(1, 0, rows(7, writeset.OpUpdate, 1<<40, 1)); !v.Commit() {
 			t.Fatalf("%d: %v", op, v)

@@ -24,7 +24,8 @@ func (r *replicated) lockItem(it *Item) {
 		r.tell(r.ordinal, r.locks.Apply(it.ID.Member, it.ID.Incarnation, q))
 		return
 	}
-	if s := r.sources[q.Member]; s.incarnation == q.Incarnation && s.number == q.Number || planted == "expire-unchecked" {
+	if s := r.sources[q.Member]; s.incarnation == q.Incarnation && s.number == q.Number ||
+		planted == "expire-unchecked" {
 		r.expired[q.Member] = r.ordinal
 		r.tell(r.ordinal, r.locks.Expire(q.Member))
 	}

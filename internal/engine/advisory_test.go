@@ -65,11 +65,13 @@ func TestExpire(t *testing.T) {
 	if holder() != 2 {
 		t.Fatal("a member of which something was heard has expired")
 	}
-	ws := &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "t", Key: 5}}, Rows: []writeset.Row{{Op: writeset.OpInsert, Identity: 77, Image: []byte{1}}}}
+	ws := &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "t", Key: 5}},
+		Rows: []writeset.Row{{Op: writeset.OpInsert, Identity: 77, Image: []byte{1}}}}
 	commits := func(since uint64, number uint64) bool {
 		before := e.Figures().Backlog
 		ws.Rows[0].Identity++
-		put(e, 2, number, Item{Kind: KindCertified, Slot: 1, Base: 1, SharedBase: 1, Since: since, Payload: ws.Append(nil)})
+		put(e, 2, number, Item{Kind: KindCertified, Slot: 1, Base: 1, SharedBase: 1, Since: since,
+			Payload: ws.Append(nil)})
 		return e.Figures().Backlog > before
 	}
 	if !commits(1, 3) { // 5

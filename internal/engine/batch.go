@@ -104,7 +104,8 @@ func (s *submissions) item(w *own) Item {
 		it.LockBase = s.lockBase(w)
 	}
 	if it.SharedBase > it.Base {
-		panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase, it.Base))
+		panic(fmt.Sprintf("engine: transaction %s has base %d beyond the applied ordinal %d", it.ID, it.SharedBase,
+			it.Base))
 	}
 	return it
 }

@@ -39,13 +39,15 @@ func drawLog(t *rapid.T) [][]byte {
 		s.number++
 		b := batch{Member: m, Incarnation: s.incarnation, Number: s.number}
 		for j := range rapid.IntRange(1, 3).Draw(t, "items") {
-			it := Item{Kind: rapid.SampledFrom([]Kind{KindCertified, KindCertified, KindCertified, KindStatement, KindFence, KindPart, KindSerial}).Draw(t, "kind"),
+			it := Item{Kind: rapid.SampledFrom([]Kind{KindCertified, KindCertified, KindCertified, KindStatement,
+				KindFence, KindPart, KindSerial}).Draw(t, "kind"),
 				ID: writeset.TxID{Member: m, Incarnation: s.incarnation, Seq: uint64(100*i + j)}, Slot: uint32(j)}
 			it.Base = rapid.Uint64Range(0, uint64(i+2)).Draw(t, "base")
 			it.SharedBase = rapid.Uint64Range(0, it.Base).Draw(t, "shared base")
 			w := writeset.Writeset{}
 			for range rapid.IntRange(0, 3).Draw(t, "keys") {
-				w.Keys = append(w.Keys, writeset.Key{Hash: rapid.Uint64Range(1, 8).Draw(t, "key"), Mode: writeset.Mode(rapid.IntRange(1, 4).Draw(t, "mode"))})
+				w.Keys = append(w.Keys, writeset.Key{Hash: rapid.Uint64Range(1, 8).Draw(t, "key"),
+					Mode: writeset.Mode(rapid.IntRange(1, 4).Draw(t, "mode"))})
 			}
 			w.Tables = []writeset.Table{{Schema: "s", Name: "t"}}
 			it.Payload = w.Append(nil)
@@ -76,7 +78,8 @@ func drawLog(t *rapid.T) [][]byte {
 // mayDeliver is an engine that is only given entries.
 func mayDeliver(o Options) *Engine {
 	s := raft.NewMemoryStorage()
-	if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: []uint64{1}}, Index: new(uint64), Term: new(uint64)}}); err != nil {
+	if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: []uint64{1}},
+		Index: new(uint64), Term: new(uint64)}}); err != nil {
 		panic(err)
 	}
 	o.Order.Storage = s
@@ -96,7 +99,8 @@ func TestCheckpointAndTail(t *testing.T) {
 		at := rapid.IntRange(1, len(log)).Draw(t, "checkpoint at")
 		cert := certify.Options{KeysMax: rapid.IntRange(1, 30).Draw(t, "keys max")}
 		whole := mayDeliver(Options{Member: 1, Incarnation: 1, Certify: cert})
-		other := mayDeliver(Options{Member: 3, Incarnation: 99, Certify: cert, Position: Position{Ordinal: 7, Floor: 5}})
+		other := mayDeliver(Options{Member: 3, Incarnation: 99, Certify: cert,
+			Position: Position{Ordinal: 7, Floor: 5}})
 		var c *Checkpoint
 		for i, data := range log {
 			whole.deliver(uint64(i+1), data)
@@ -128,7 +132,8 @@ func TestCheckpointAndTail(t *testing.T) {
 		if after < 0 {
 			after = len(whole.queue.queue)
 		}
-		if a, b := whole.queue.queue[after:], tail.queue.queue; len(a) != len(b) || len(a) > 0 && !reflect.DeepEqual(a, b) {
+		if a, b := whole.queue.queue[after:], tail.queue.queue; len(a) != len(b) ||
+			len(a) > 0 && !reflect.DeepEqual(a, b) {
 			t.Fatalf("the tasks differ:\n%+v\n%+v", a, b)
 		}
 	})
@@ -140,14 +145,16 @@ const golden = "0105020307020203040003010204706172740002030102020102010102010000
 func goldenCheckpoint() *Checkpoint {
 	z := certify.New(certify.Options{})
 	tx := func(ordinal uint64, member uint32, keys ...writeset.Key) {
-		z.Certify(ordinal, certify.Transaction{ID: writeset.TxID{Member: member, Incarnation: 1, Seq: ordinal}, Base: ordinal - 1, SharedBase: ordinal - 1,
+		z.Certify(ordinal, certify.Transaction{ID: writeset.TxID{Member: member, Incarnation: 1, Seq: ordinal},
+			Base: ordinal - 1, SharedBase: ordinal - 1,
 			Writeset: &writeset.Writeset{Keys: keys}})
 	}
 	tx(1, 2, writeset.Key{Hash: 1, Mode: writeset.Exclusive}, writeset.Key{Hash: 2, Mode: writeset.Shared})
 	z.SetBarrier(2, writeset.TxID{Member: 3, Incarnation: 1, Seq: 2})
 	tx(3, 3, writeset.Key{Hash: 4, Mode: writeset.Update})
 	return &Checkpoint{Index: 5, Term: 2, Ordinal: 3, volume: 7, cert: z.Checkpoint(),
-		sources: []memberSource{{2, source{incarnation: 3, number: 4}}, {3, source{incarnation: 1, number: 2, parts: []byte("part")}}}}
+		sources: []memberSource{{2, source{incarnation: 3, number: 4}},
+			{3, source{incarnation: 1, number: 2, parts: []byte("part")}}}}
 }
 
 func TestCheckpointGolden(t *testing.T) {
@@ -164,13 +171,15 @@ func TestCheckpointGolden(t *testing.T) {
 func TestCheckpointDamage(t *testing.T) {
 	data := goldenCheckpoint().Append(nil)
 	for i := range data {
-		for _, bad := range [][]byte{slices.Concat(data[:i], []byte{data[i] ^ 0x10}, data[i+1:]), data[:i], slices.Concat(data[:i], []byte{0}, data[i:])} {
+		for _, bad := range [][]byte{slices.Concat(data[:i], []byte{data[i] ^ 0x10}, data[i+1:]), data[:i],
+			slices.Concat(data[:i], []byte{0}, data[i:])} {
 			if _, err := DecodeCheckpoint(bad); !errors.Is(err, ErrCheckpoint) {
 				t.Fatalf("%x: %v", bad, err)
 			}
 		}
 	}
-	if _, err := DecodeCheckpoint(append([]byte{9}, data[1:]...)); err == nil || !strings.Contains(err.Error(), "version 9") {
+	if _, err := DecodeCheckpoint(append([]byte{9}, data[1:]...)); err == nil ||
+		!strings.Contains(err.Error(), "version 9") {
 		t.Errorf("another version: %v", err)
 	}
 }
@@ -222,7 +231,8 @@ func TestFit(t *testing.T) {
 		{"no checkpoint, compacted", nil, 1, 9, 1, false, false, "has no checkpoint"},
 	} {
 		s := raft.NewMemoryStorage()
-		if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: []uint64{1}}, Index: new(x.base), Term: new(x.term)}}); err != nil {
+		if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{
+			ConfState: &pb.ConfState{Voters: []uint64{1}}, Index: new(x.base), Term: new(x.term)}}); err != nil {
 			t.Fatal(err)
 		}
 		for i := x.base + 1; i <= x.last; i++ {
@@ -231,7 +241,8 @@ func TestFit(t *testing.T) {
 			}
 		}
 		restart, err := x.c.Fit(s, x.foreign)
-		if restart != x.restart || (err != nil) != (x.wrong != "") || err != nil && !strings.Contains(err.Error(), x.wrong) {
+		if restart != x.restart || (err != nil) != (x.wrong != "") ||
+			err != nil && !strings.Contains(err.Error(), x.wrong) {
 			t.Errorf("%s: %v, %v", x.what, restart, err)
 		}
 	}
@@ -240,7 +251,8 @@ func TestFit(t *testing.T) {
 // TestCheckpointNeedsTheDatabase: an engine does not skip what the database may lack.
 func TestCheckpointNeedsTheDatabase(t *testing.T) {
 	for _, p := range []Position{{Ordinal: 3, Floor: 2}, {Ordinal: 2, Floor: 3}} {
-		if _, err := New(Options{Member: 1, Incarnation: 1, Checkpoint: goldenCheckpoint(), Position: p}); err == nil || !strings.Contains(err.Error(), "the database holds") {
+		if _, err := New(Options{Member: 1, Incarnation: 1, Checkpoint: goldenCheckpoint(), Position: p}); err == nil ||
+			!strings.Contains(err.Error(), "the database holds") {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

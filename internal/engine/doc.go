@@ -34,8 +34,8 @@
 //	E5  A transaction is submitted with a base taken after its own member's conflicting
 //	    predecessors are in the database (certify C2). (submissions.admit, ownKeys.clear)
 //	E6  An entry the database already holds is certified again but not applied. (Position.holds)
-//	E7  No group holds an item to apply that has seen one of the group's local ones. If a local commit fails after all,
-//	    its rows are applied in its place, and nothing that builds on them can have overtaken it. (schedule.cut)
+//	E7  No group holds an item to apply that has seen one of the group's local ones. If a local commit fails after
+//	    all, its rows are applied in its place, and nothing that builds on them can have overtaken it. (schedule.cut)
 //	E8  A READ COMMITTED transaction that lost its row locks before it was proposed (its backend died, unnoticed)
 //	    loses: it has not seen what others' transactions did to its rows beyond Held, nor own ones that collected
 //	    after it did (Order). So it is with the rows that one with a snapshot makes, and refers to: these PostgreSQL
@@ -45,11 +45,13 @@
 //	E10 A Checkpoint is a function of the log up to its index, and the log behind it alone decides what follows. An
 //	    engine starts from one only if everything up to its ordinal is in the database for good; the log is compacted
 //	    only up to one from which it can start. (replicated.checkpoint, replicated.restore, Checkpoint.Fit)
-//	E11 Who holds which advisory lock is a function of the log (package locks). A transaction commits only if the locks
-//	    that its session held were not taken from its member before it. (replicated.lockItem, replicated.unlocked)
+//	E11 Who holds which advisory lock is a function of the log (package locks). A transaction commits only if the
+//	    locks that its session held were not taken from its member before it. (replicated.lockItem,
+//	    replicated.unlocked)
 //	E12 What a SERIALIZABLE transaction has read is compared from a later base on only if no other member has run such
 //	    transactions since its snapshot, and all who have written to that meanwhile were of this life and committed by
-//	    their own sessions, before any such transaction that was ordered later. (submissions.readBase, replicated.alone)
+//	    their own sessions, before any such transaction that was ordered later. (submissions.readBase,
+//	    replicated.alone)
 //	E13 Of a member's payloads one at a time is on its way in parts; the item of its transaction ends it, with its
 //	    rest. Items of that member's other transactions may come between, but no definition does, and what conflicts
 //	    with it waits (E5). Its base is taken with its end, so what has passed it is before it in every respect.
@@ -57,11 +59,11 @@
 //	E14 A transaction that conflicts with what is delivered when it is under way loses, wherever it will be in the
 //	    order: what is remembered of a winner is forgotten only for a floor below which everything loses.
 //	    (submissions.foretell)
-//	E15 What a transaction adds to (writeset.OpAdd) it has not locked. It loses unless nobody has changed that otherwise
-//	    since its origin knew the rows (Submission.AddBases), and unless that was at most certify.AddedMax ordinals
-//	    before. (submissions.checkAdded)
-//	E16 A blind transaction (writeset.OpSet) is applied by everybody's executor, its own member's too, and covered by the
-//	    position's Ordinal there. It is never in a group with a local transaction that has changed one of its rows
+//	E15 What a transaction adds to (writeset.OpAdd) it has not locked. It loses unless nobody has changed that
+//	    otherwise since its origin knew the rows (Submission.AddBases), and unless that was at most certify.AddedMax
+//	    ordinals before. (submissions.checkAdded)
+//	E16 A blind transaction (writeset.OpSet) is applied by everybody's executor, its own member's too, and covered by
+//	    the position's Ordinal there. It is never in a group with a local transaction that has changed one of its rows
 //	    before it. (Position.holds, underway.meets)
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.

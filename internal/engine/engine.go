@@ -29,7 +29,8 @@ func New(o Options) (*Engine, error) {
 	}
 	if c := o.Checkpoint; c != nil {
 		if p := &o.Position; min(p.Ordinal, p.Floor) < c.Ordinal {
-			return nil, fmt.Errorf("engine: the checkpoint is of ordinal %d, the database holds others' items up to %d "+
+			return nil, fmt.Errorf("engine: the checkpoint is of ordinal %d, the database holds others' items up "+
+				"to %d "+
 				"and own ones up to %d", c.Ordinal, p.Ordinal, p.Floor)
 		}
 		o.Order.Start = c.Index
@@ -121,7 +122,8 @@ func (e *Engine) Gone(member uint32) { e.order.Gone(member) }
 
 // HasReady reports whether Ready has work.
 func (e *Engine) HasReady() bool {
-	return e.order.HasReady() || len(e.own.aborted) > 0 || len(e.log.events) > 0 || len(e.log.fronts) > 0 || e.queue.due()
+	return e.order.HasReady() || len(e.own.aborted) > 0 || len(e.log.events) > 0 || len(e.log.fronts) > 0 ||
+		e.queue.due()
 }
 
 // Ready returns the next work; Advance must be called once it is carried out (the group

@@ -15,7 +15,8 @@ import (
 func single(t *testing.T, o Options) *Engine {
 	t.Helper()
 	s := raft.NewMemoryStorage()
-	if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: []uint64{1}}, Index: new(uint64), Term: new(uint64)}}); err != nil {
+	if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: []uint64{1}},
+		Index: new(uint64), Term: new(uint64)}}); err != nil {
 		t.Fatal(err)
 	}
 	o.Member, o.Order = 1, ordering.Options{Storage: s}
@@ -33,7 +34,8 @@ func single(t *testing.T, o Options) *Engine {
 func entry(member uint32, incarnation, number uint64, seqs ...uint64) []byte {
 	b := batch{Member: member, Incarnation: incarnation, Number: number}
 	for _, s := range seqs {
-		b.Items = append(b.Items, Item{Kind: KindCertified, ID: writeset.TxID{Member: member, Incarnation: incarnation, Seq: s},
+		b.Items = append(b.Items, Item{Kind: KindCertified,
+			ID:      writeset.TxID{Member: member, Incarnation: incarnation, Seq: s},
 			Payload: (&writeset.Writeset{}).Append(nil)})
 	}
 	return b.append(nil)
@@ -71,7 +73,8 @@ func TestUnreadablePayload(t *testing.T) {
 	e := single(t, Options{})
 	b := batch{Member: 2, Incarnation: 1, Number: 1, Items: []Item{
 		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 1}, Payload: []byte("?")},
-		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 2}, Base: 99, Payload: (&writeset.Writeset{}).Append(nil)},
+		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 2}, Base: 99,
+			Payload: (&writeset.Writeset{}).Append(nil)},
 	}}
 	e.deliver(1, b.append(nil))
 	if e.Ordinal() != 2 || e.Figures().Backlog != 0 {

@@ -50,7 +50,8 @@ func (s *submissions) locksBase(w *own) uint64 {
 		if added && winner == s.log.id(winner.Seq) && planted != "additions-locked" {
 			return ordinal <= w.Base || s.commits.addedBefore(winner.Seq, w.Order)
 		}
-		if winner != s.log.id(winner.Seq) || s.commits.order[winner.Seq] == orderApplier || planted == "own-locks-trusted" {
+		if winner != s.log.id(winner.Seq) || s.commits.order[winner.Seq] == orderApplier ||
+			planted == "own-locks-trusted" {
 			return ordinal <= held
 		}
 		return ordinal <= w.Base || s.commits.precedes(winner.Seq, ordinal, w.Order)

@@ -25,7 +25,8 @@ func everyKind() *batch {
 // TestGoldenBatch: entries written by version 1 must stay readable for ever. Never change
 // the files; a new version gets a new one.
 func TestGoldenBatch(t *testing.T) {
-	for file, want := range map[string]*batch{"batch-v1.hex": everyKind(), "batch-v1-later.hex": laterKinds(), "batch-v1-latest.hex": latestKinds(), "batch-v2.hex": lockKinds()} {
+	for file, want := range map[string]*batch{"batch-v1.hex": everyKind(), "batch-v1-later.hex": laterKinds(),
+		"batch-v1-latest.hex": latestKinds(), "batch-v2.hex": lockKinds()} {
 		text, err := os.ReadFile("testdata/" + file)
 		if err != nil {
 			t.Fatal(err)
@@ -106,12 +107,15 @@ func FuzzDecodeBatch(f *testing.F) {
 	f.Add(laterKinds().append(nil))
 	f.Add((&batch{Member: 2, Incarnation: 3, Number: 6, Items: []Item{
 		{Kind: KindSerial, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 5}, Payload: []byte{1}},
-		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 6}, Slot: 7, Base: 303, SharedBase: 303, ReadBase: 305, Payload: []byte("writeset")},
+		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 6}, Slot: 7, Base: 303, SharedBase: 303,
+			ReadBase: 305, Payload: []byte("writeset")},
 	}}).append(nil))
 	f.Add((&batch{Member: 2, Incarnation: 3, Number: 7, Items: []Item{
-		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 7}, Slot: 7, Base: 303, SharedBase: 303, LockBase: 306, Payload: []byte("writeset")},
+		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 7}, Slot: 7, Base: 303, SharedBase: 303,
+			LockBase: 306, Payload: []byte("writeset")},
 	}}).append(nil))
-	f.Add((&batch{Member: 2, Incarnation: 3, Number: 8, passes: true, Items: []Item{{Kind: KindFence, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 8}}}}).append(nil))
+	f.Add((&batch{Member: 2, Incarnation: 3, Number: 8, passes: true,
+		Items: []Item{{Kind: KindFence, ID: writeset.TxID{Member: 2, Incarnation: 3, Seq: 8}}}}).append(nil))
 	f.Add((&batch{Member: 1, Incarnation: 1, Number: 1}).append(nil))
 	f.Add([]byte{1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -14,7 +14,8 @@ func TestKept(t *testing.T) {
 	items := func(member uint32, number uint64, kind Kind, n int) []byte {
 		b := batch{Member: member, Incarnation: 1, Number: number}
 		for i := range n {
-			b.Items = append(b.Items, Item{Kind: kind, ID: writeset.TxID{Member: member, Incarnation: 1, Seq: 100*number + uint64(i)}, Payload: (&writeset.Writeset{}).Append(nil)})
+			b.Items = append(b.Items, Item{Kind: kind, ID: writeset.TxID{Member: member, Incarnation: 1,
+				Seq: 100*number + uint64(i)}, Payload: (&writeset.Writeset{}).Append(nil)})
 		}
 		return b.append(nil)
 	}
@@ -41,13 +42,19 @@ func TestKept(t *testing.T) {
 			e.queue.spoke, e.log.ordinal = 0, e.log.ordinal+silence
 			e.queue.first = e.log.ordinal + 1
 		}},
-		{"a few items since this member's own", false, 5, Options{}, func(e *Engine) { e.queue.spoke = e.log.ordinal - 2 }},
-		{"an own item of an earlier life", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(1, 1, KindCertified, 1)) }},
+		{"a few items since this member's own", false, 5, Options{},
+			func(e *Engine) { e.queue.spoke = e.log.ordinal - 2 }},
+		{"an own item of an earlier life", false, 5, Options{},
+			func(e *Engine) { e.deliver(2, items(1, 1, KindCertified, 1)) }},
 		{"an own submission", false, 5, Options{}, func(e *Engine) { e.Submit(Submission{Kind: KindFence, Seq: 1}) }},
 		{"a notification", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindNotify, 1)) }},
-		{"as many as are kept at all", false, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, keptItemsMax-1)) }},
-		{"nearly as many", true, 5, Options{}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, keptItemsMax-2)) }},
-		{"as many as the options allow", false, 5, Options{KeptItemsMax: 3}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, 2)) }},
+		{"as many as are kept at all", false, 5, Options{},
+			func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, keptItemsMax-1)) }},
+		{"nearly as many", true, 5, Options{}, func(e *Engine) {
+			e.deliver(2, items(3, 1, KindCertified, keptItemsMax-2))
+		}},
+		{"as many as the options allow", false, 5, Options{KeptItemsMax: 3},
+			func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, 2)) }},
 		{"fewer", true, 5, Options{KeptItemsMax: 4}, func(e *Engine) { e.deliver(2, items(3, 1, KindCertified, 2)) }},
 		{"none", false, 5, Options{KeptItemsMax: 1}, nil},
 		{"more bytes than the options allow", false, 5, Options{KeptBytesMax: 1024}, nil},
@@ -109,12 +116,14 @@ func TestCrowd(t *testing.T) {
 		for range 50 {
 			for range c.items {
 				n++
-				crowd.add(&Item{ID: writeset.TxID{Member: uint32(1 + n%c.authors%3)}, Slot: uint32(n % c.authors / 3)}, false)
+				crowd.add(&Item{ID: writeset.TxID{Member: uint32(1 + n%c.authors%3)}, Slot: uint32(n % c.authors / 3)},
+					false)
 			}
 			crowd.tick()
 		}
 		if got, _ := crowd.enough(1, 3, 10); got != c.enough {
-			t.Errorf("%s: enough are %d, want %d (%d authors, rate %d)", c.what, got, c.enough, len(crowd.count), crowd.rate)
+			t.Errorf("%s: enough are %d, want %d (%d authors, rate %d)", c.what, got, c.enough, len(crowd.count),
+				crowd.rate)
 		}
 		for range crowdItems {
 			crowd.add(&Item{}, false)
@@ -135,7 +144,8 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestRegulars: nobody waits for who writes seldom, a member waits for its part, and for less where transactions lose, or wait for each other.
+// TestRegulars: nobody waits for who writes seldom, a member waits for its part, and for less where transactions lose,
+// or wait for each other.
 func TestRegulars(t *testing.T) {
 	for _, c := range []struct {
 		what                    string
@@ -170,7 +180,8 @@ func TestRegulars(t *testing.T) {
 		_, second := crowd.enough(2, c.share, c.part)
 		_, own := crowd.enough(3, c.share, c.part)
 		if all != c.all || first != c.first || second != c.second || own != c.own {
-			t.Errorf("%s: enough are %d, and %d, %d and %d for members, want %d, and %d, %d and %d", c.what, all, first, second, own, c.all, c.first, c.second, c.own)
+			t.Errorf("%s: enough are %d, and %d, %d and %d for members, want %d, and %d, %d and %d", c.what, all, first,
+				second, own, c.all, c.first, c.second, c.own)
 		}
 		for range crowdItems {
 			crowd.add(&Item{}, false)
@@ -179,7 +190,8 @@ func TestRegulars(t *testing.T) {
 			crowd.watch(1, nil)
 		}
 		if crowd.contended() {
-			t.Errorf("%s: when nobody has lost, and the member has no session that writes, sessions meet on the same rows", c.what)
+			t.Errorf("%s: when nobody has lost, and the member has no session that writes, sessions meet on the "+
+				"same rows", c.what)
 		}
 		if crowd.losses != 0 {
 			t.Errorf("%s: %d losses remembered when none has lost since", c.what, crowd.losses)
@@ -191,7 +203,8 @@ func TestRegulars(t *testing.T) {
 func TestLosses(t *testing.T) {
 	e := leading(t, Options{}, true, 4, 4)
 	for i, base := range []uint64{0, 1 << 40, 0} { // the second one cannot have seen that
-		e.deliverItem(&Item{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: uint64(i + 1)}, Base: base, Payload: (&writeset.Writeset{}).Append(nil)}, nil)
+		e.deliverItem(&Item{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: uint64(i + 1)},
+			Base: base, Payload: (&writeset.Writeset{}).Append(nil)}, nil)
 	}
 	if e.crowd.losses != 1 {
 		t.Errorf("%d losses are known after one", e.crowd.losses)
@@ -225,8 +238,8 @@ func leading(t *testing.T, o Options, scarce bool, own, others int) *Engine {
 	return e
 }
 
-// TestOwnGather: where processors are scarce, a batch waits for all own sessions that write, or for as many as are enough,
-// also behind others; and for none if there is more than rows in it.
+// TestOwnGather: where processors are scarce, a batch waits for all own sessions that write, or for as many as are
+// enough, also behind others; and for none if there is more than rows in it.
 func TestOwnGather(t *testing.T) {
 	for _, c := range []struct {
 		what        string

@@ -13,7 +13,8 @@ func TestKeys(t *testing.T) {
 	for range 300 {
 		w := &writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: "t", Key: 3}}}
 		for range r.IntN(60) {
-			w.Rows = append(w.Rows, writeset.Row{Op: writeset.Op(1 + r.IntN(4)), Identity: 1 + r.Uint64N(40), Image: []byte{1}})
+			w.Rows = append(w.Rows, writeset.Row{Op: writeset.Op(1 + r.IntN(4)), Identity: 1 + r.Uint64N(40),
+				Image: []byte{1}})
 		}
 		for range r.IntN(20) {
 			w.Keys = append(w.Keys, writeset.Key{Hash: r.Uint64N(40), Mode: writeset.Mode(1 + r.IntN(3))})
@@ -25,7 +26,8 @@ func TestKeys(t *testing.T) {
 		large.add(two, 1)
 		for hash := range uint64(45) {
 			for m := writeset.Read; m <= writeset.Share; m++ {
-				other := &own{Submission: Submission{Kind: KindCertified, Writeset: &writeset.Writeset{Keys: []writeset.Key{{Hash: hash, Mode: m}}}}}
+				other := &own{Submission: Submission{Kind: KindCertified,
+					Writeset: &writeset.Writeset{Keys: []writeset.Key{{Hash: hash, Mode: m}}}}}
 				if a, b := plain.clear(other), large.clear(other); a != b {
 					t.Fatalf("key %d in mode %d: %v with locks, %v with Keys", hash, m, a, b)
 				}

@@ -26,8 +26,8 @@ type Options struct {
 	// Zero means 4.
 	BatchesInflightMax int
 	// ResubmitTicks without a delivery, at most, propose everything under way again: first after some times what a
-	// delivery took of late, then at intervals that grow to half of ResubmitTicks, or to that time if it is longer. Zero
-	// means 20.
+	// delivery took of late, then at intervals that grow to half of ResubmitTicks, or to that time if it is longer.
+	// Zero means 20.
 	ResubmitTicks int
 	// PendingMax bounds submissions not yet ordered. Zero means 65536.
 	PendingMax int
@@ -36,12 +36,12 @@ type Options struct {
 	// until a group is issued; verdicts on own submissions wait as well. Zero means 64 MiB.
 	QueueBytesMax int
 	// GatherShare and GatherPart: where processors are scarce (Strain), proposals gather at a leader until they hold as
-	// many transactions as one in GatherShare of the sessions that write regularly, or as were ordered in one GatherPart
-	// of a tick, whichever is less. Zero means 1, all of them, and 4. Own submissions gather for the own part of that
-	// many.
+	// many transactions as one in GatherShare of the sessions that write regularly, or as were ordered in one
+	// GatherPart of a tick, whichever is less. Zero means 1, all of them, and 4. Own submissions gather for the own
+	// part of that many.
 	GatherShare, GatherPart int
-	// KeptSilence and KeptAfter: groups are kept back (Kept) where no item of this member's is among the last KeptSilence
-	// ordinals, and if the group before had KeptAfter tasks. Zero means 256 and 3.
+	// KeptSilence and KeptAfter: groups are kept back (Kept) where no item of this member's is among the last
+	// KeptSilence ordinals, and if the group before had KeptAfter tasks. Zero means 256 and 3.
 	KeptSilence, KeptAfter int
 	// KeptItemsMax and KeptBytesMax, as QueueBytesMax counts, bound what is kept back. Zero, and what is more, means 64
 	// items and 128 KiB.

@@ -6,8 +6,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// TestOwnKeys: which of two own transactions with one key waits for the other (E5), mode by mode, and that a key is free
-// again when the first one is done.
+// TestOwnKeys: which of two own transactions with one key waits for the other (E5), mode by mode, and that a key is
+// free again when the first one is done.
 func TestOwnKeys(t *testing.T) {
 	modes := []writeset.Mode{
 		writeset.Read, writeset.Shared, writeset.Share, writeset.Update, writeset.Add, writeset.Exclusive,

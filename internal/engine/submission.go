@@ -33,7 +33,8 @@ type Submission struct {
 	Payload         []byte             // the encoded writeset, notifications, channels or request
 	Decoded         bool               // Writeset is what writeset.Decode has made of Payload
 	Keys            *Keys              // of a large Writeset, so that it need not be gone through here; or nil
-	Front           int                // of a payload that travels in parts: how many bytes may leave before Pace; 0: all
+	// of a payload that travels in parts: how many bytes may leave before Pace; 0: all
+	Front int
 }
 
 // own is the state of one own submission.

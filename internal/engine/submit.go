@@ -29,7 +29,8 @@ type submissions struct {
 
 func newSubmissions(o *Options) submissions {
 	return submissions{
-		o: o, owns: map[uint64]*own{}, keys: ownKeys{counts: map[uint64]lockCount{}}, window: window{usual: o.ResubmitTicks},
+		o: o, owns: map[uint64]*own{}, keys: ownKeys{counts: map[uint64]lockCount{}},
+		window: window{usual: o.ResubmitTicks},
 	}
 }
 

@@ -132,10 +132,12 @@ func (c *cluster) create(d *datadriven.TestData) {
 	}
 	for i := range n {
 		s := raft.NewMemoryStorage()
-		if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: voters}, Index: new(uint64), Term: new(uint64)}}); err != nil {
+		if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: voters},
+			Index: new(uint64), Term: new(uint64)}}); err != nil {
 			c.t.Fatal(err)
 		}
-		nd := &node{id: uint32(i + 1), store: s, o: Options{Member: uint32(i + 1), Incarnation: 1, Order: ordering.Options{Storage: s}}}
+		nd := &node{id: uint32(i + 1), store: s, o: Options{Member: uint32(i + 1), Incarnation: 1,
+			Order: ordering.Options{Storage: s}}}
 		d.MaybeScanArgs(c.t, "group-items", &nd.o.GroupItemsMax)
 		d.MaybeScanArgs(c.t, "batch-items", &nd.o.BatchItemsMax)
 		d.MaybeScanArgs(c.t, "batch-bytes", &nd.o.BatchBytesMax)
@@ -185,7 +187,8 @@ func (c *cluster) hash(name string) uint64 {
 	return h
 }
 
-var modes = map[string]writeset.Mode{"read": writeset.Read, "shared": writeset.Shared, "update": writeset.Update, "exclusive": writeset.Exclusive}
+var modes = map[string]writeset.Mode{"read": writeset.Read, "shared": writeset.Shared, "update": writeset.Update,
+	"exclusive": writeset.Exclusive}
 
 // keys makes a writeset of those that a command names.
 func (c *cluster) keys(d *datadriven.TestData) *writeset.Writeset {
@@ -204,7 +207,8 @@ func (c *cluster) keys(d *datadriven.TestData) *writeset.Writeset {
 		ws.Tables[0].Format = writeset.FormatBinary
 		ws.Tables[0].Key = c.hash("t")
 		for _, k := range a.Vals {
-			ws.Rows = append(ws.Rows, writeset.Row{Op: writeset.OpSet, Identity: c.hash(k), Image: writeset.AppendSet(nil, []writeset.Setting{{}}, nil)})
+			ws.Rows = append(ws.Rows, writeset.Row{Op: writeset.OpSet, Identity: c.hash(k),
+				Image: writeset.AppendSet(nil, []writeset.Setting{{}}, nil)})
 		}
 		ws.Keys = append(ws.Keys, writeset.Key{Hash: ws.Tables[0].Key, Mode: writeset.Shared})
 	}
@@ -215,7 +219,8 @@ func (c *cluster) keys(d *datadriven.TestData) *writeset.Writeset {
 func (c *cluster) submit(d *datadriven.TestData) {
 	n := c.node(d)
 	serial := d.HasArg("serializable") || d.HasArg("vouched")
-	s := Submission{Kind: KindCertified, Seq: c.seq(d), Slot: 1, Base: n.e.Applied(), Snapshot: d.HasArg("snapshot") || serial, Serial: serial, Vouched: d.HasArg("vouched")}
+	s := Submission{Kind: KindCertified, Seq: c.seq(d), Slot: 1, Base: n.e.Applied(), Snapshot: d.HasArg("snapshot") ||
+		serial, Serial: serial, Vouched: d.HasArg("vouched")}
 	d.MaybeScanArgs(c.t, "slot", &s.Slot)
 	d.MaybeScanArgs(c.t, "base", &s.Base)
 	switch d.Cmd {
@@ -329,7 +334,8 @@ func (c *cluster) task(t Task) string {
 	if t.Ordinal == 0 {
 		return ""
 	}
-	what := map[Kind]string{KindStatement: "execute", KindFence: "fence", KindCheck: "check", KindNotify: "notify", KindListen: "channels"}[t.Item.Kind]
+	what := map[Kind]string{KindStatement: "execute", KindFence: "fence", KindCheck: "check", KindNotify: "notify",
+		KindListen: "channels"}[t.Item.Kind]
 	switch {
 	case t.Local:
 		what = "commit"
@@ -409,6 +415,7 @@ func (c *cluster) status() {
 			continue
 		}
 		c.say("%d: ordinal %d, applied %d, backlog %d, waiting %d, pending %d, batches under way %d, holes %v",
-			n.id, n.e.Ordinal(), n.e.Applied(), n.e.Figures().Backlog, len(n.e.own.waiting), len(n.e.own.pending), len(n.e.own.window.inflight), n.e.Holes())
+			n.id, n.e.Ordinal(), n.e.Applied(), n.e.Figures().Backlog, len(n.e.own.waiting), len(n.e.own.pending),
+			len(n.e.own.window.inflight), n.e.Holes())
 	}
 }

@@ -38,10 +38,13 @@ func TestDecide(t *testing.T) {
 		{"one of two is slow", standard, 2, lags(0, 5000), 4000, Decision{50_000, 2}},
 		{"alone", standard, 1, lags(5000), 4000, Decision{50_000, 1}},
 		{"two are catching up, the third is late itself", standard, 3, lags(5000), 4000, Decision{50_000, 1}},
-		{"nothing is given up for a minority", Options{Lag: 1000, DelayMicrosMax: 50_000}, 3, lags(0, 10, 90_000), 4000, Decision{}},
+		{"nothing is given up for a minority", Options{Lag: 1000, DelayMicrosMax: 50_000}, 3, lags(0, 10, 90_000), 4000,
+			Decision{}},
 		{"no latency is known", standard, 3, lags(0, 10, 90_000), 0, Decision{}},
-		{"off", Options{DelayMicrosMax: 50_000, MinorityPercent: 20}, 3, lags(90_000, 90_000, 90_000), 4000, Decision{}},
-		{"one in the majority is hardly late, another is later", standard, 3, lags(0, 1050, 90_000), 4000, Decision{1000, 3}},
+		{"off", Options{DelayMicrosMax: 50_000, MinorityPercent: 20}, 3, lags(90_000, 90_000, 90_000), 4000,
+			Decision{}},
+		{"one in the majority is hardly late, another is later", standard, 3, lags(0, 1050, 90_000), 4000,
+			Decision{1000, 3}},
 		{"bytes", standard, 3, []Member{{1, 0, 0}, {2, 3, 5 << 20}, {3, 2, 9 << 20}}, 4000, Decision{50_000, 2}},
 		{"bytes of one", standard, 3, []Member{{1, 0, 0}, {2, 3, 0}, {3, 2, 9 << 20}}, 4000, Decision{1000, 3}},
 	} {
@@ -55,9 +58,12 @@ func TestDecide(t *testing.T) {
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lag := rapid.Uint64Range(0, 20_000)
-		o := Options{Lag: rapid.SampledFrom([]uint64{0, 1, 1000}).Draw(t, "limit"), LagBytes: rapid.SampledFrom([]uint64{0, 500}).Draw(t, "bytes"),
-			DelayMicrosMax: rapid.Int64Range(0, 1_000_000).Draw(t, "max"), MinorityPercent: rapid.IntRange(0, 99).Draw(t, "percent")}
-		in := Input{Voters: rapid.IntRange(1, 9).Draw(t, "voters"), LatencyMicros: rapid.Int64Range(0, 10_000).Draw(t, "latency")}
+		o := Options{Lag: rapid.SampledFrom([]uint64{0, 1, 1000}).Draw(t, "limit"),
+			LagBytes:        rapid.SampledFrom([]uint64{0, 500}).Draw(t, "bytes"),
+			DelayMicrosMax:  rapid.Int64Range(0, 1_000_000).Draw(t, "max"),
+			MinorityPercent: rapid.IntRange(0, 99).Draw(t, "percent")}
+		in := Input{Voters: rapid.IntRange(1, 9).Draw(t, "voters"),
+			LatencyMicros: rapid.Int64Range(0, 10_000).Draw(t, "latency")}
 		keepUp := 0
 		for id := range rapid.IntRange(0, in.Voters).Draw(t, "synced") {
 			m := Member{uint32(id + 1), lag.Draw(t, "lag"), lag.Draw(t, "lagBytes")}

@@ -14,8 +14,8 @@ type Options struct {
 	WindowRounds, Windows int
 	SharePercent          uint64
 	WroteMin              uint64
-	// RestRounds is how long nothing is decided after a decision that came to nothing, and after each further one twice as long, up
-	// to 64 times; zero means 33.
+	// RestRounds is how long nothing is decided after a decision that came to nothing, and after each further one twice
+	// as long, up to 64 times; zero means 33.
 	RestRounds int
 }
 
@@ -94,8 +94,8 @@ func New(o Options) *Rule {
 }
 
 // Next takes a round's situation, and says to which member leadership should be handed over now,
-// if to any. Who still leads when it asks again has not been able to: that costs time in which nothing is ordered, so it is
-// tried again only after a while.
+// if to any. Who still leads when it asks again has not been able to: that costs time in which nothing is ordered, so
+// it is tried again only after a while.
 func (r *Rule) Next(in Input) (uint32, Reason) {
 	at := slices.IndexFunc(in.Members, func(m Member) bool { return m.ID == in.Self })
 	if !in.Leads || at < 0 {
@@ -143,11 +143,14 @@ func Heir(in Input) uint32 {
 
 // mayLead reports whether a member loses nobody whom the leader reaches (L2).
 func mayLead(self Member, in Input, id uint32) bool {
-	return slices.ContainsFunc(in.Members, func(m Member) bool { return m.ID == id && m.ID != self.ID && m.Fit && m.Links >= self.Links })
+	return slices.ContainsFunc(in.Members, func(m Member) bool {
+		return m.ID == id && m.ID != self.ID && m.Fit &&
+			m.Links >= self.Links
+	})
 }
 
-// reach follows who reaches most others, and more than the leader, and names it once that has been so for long enough. Of
-// equal ones it is the first.
+// reach follows who reaches most others, and more than the leader, and names it once that has been so for long enough.
+// Of equal ones it is the first.
 func (r *Rule) reach(self Member, in Input) uint32 {
 	best := self
 	for _, m := range in.Members {

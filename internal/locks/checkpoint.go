@@ -99,7 +99,8 @@ func ReadCheckpoint(r *writeset.Reader) (c Checkpoint, err error) {
 		}
 		h.Session = readSession(r)
 		switch {
-		case i > 0 && (h.Lock.Key.compare(c.rows[i-1].Lock.Key) < 0 || h.Lock.Key == c.rows[i-1].Lock.Key && h.Granted && !c.rows[i-1].Granted):
+		case i > 0 && (h.Lock.Key.compare(c.rows[i-1].Lock.Key) < 0 || h.Lock.Key == c.rows[i-1].Lock.Key &&
+			h.Granted && !c.rows[i-1].Granted):
 			return c, fmt.Errorf("locks: checkpoint: row %d is not in order", i)
 		case seen[h]:
 			return c, fmt.Errorf("locks: checkpoint: row %d says again what another says", i)

@@ -43,7 +43,8 @@ type Session struct {
 }
 
 func (s Session) compare(o Session) int {
-	return cmp.Or(cmp.Compare(s.Member, o.Member), cmp.Compare(s.Incarnation, o.Incarnation), cmp.Compare(s.Number, o.Number))
+	return cmp.Or(cmp.Compare(s.Member, o.Member), cmp.Compare(s.Incarnation, o.Incarnation),
+		cmp.Compare(s.Number, o.Number))
 }
 
 // Outcome is what became of a request.
@@ -90,7 +91,8 @@ type Table struct {
 
 // New returns a table in which no lock is held.
 func New() *Table {
-	return &Table{keys: map[Key]*entry{}, held: map[Session][]Lock{}, waiting: map[Session][]Lock{}, blocked: map[Session][]Session{}}
+	return &Table{keys: map[Key]*entry{}, held: map[Session][]Lock{}, waiting: map[Session][]Lock{},
+		blocked: map[Session][]Session{}}
 }
 
 // Apply carries out a request of a member. A request that makes no sense changes nothing.

@@ -181,26 +181,39 @@ func TestQueue(t *testing.T) {
 		want   []string
 	}
 	for name, steps := range map[string][]step{
-		"in order": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, shared, []string{"2.0 queued"}}, {3, Take, shared, []string{"3.0 queued"}}, {4, Take, x, []string{"4.0 queued"}},
-			{1, Release, x, []string{"2.0 granted", "3.0 granted"}}, {2, Release, shared, nil}, {3, Release, shared, []string{"4.0 granted"}}},
-		"nobody overtakes": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, x, []string{"2.0 queued"}}, {3, Take, shared, []string{"3.0 queued"}}, {4, Try, shared, []string{"4.0 busy"}},
+		"in order": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, shared, []string{"2.0 queued"}},
+			{3, Take, shared, []string{"3.0 queued"}}, {4, Take, x, []string{"4.0 queued"}},
+			{1, Release, x, []string{"2.0 granted", "3.0 granted"}}, {2, Release, shared, nil},
+			{3, Release, shared, []string{"4.0 granted"}}},
+		"nobody overtakes": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, x, []string{"2.0 queued"}},
+			{3, Take, shared, []string{"3.0 queued"}}, {4, Try, shared, []string{"4.0 busy"}},
 			{2, Release, x, []string{"3.0 granted"}}},
-		"but who holds it": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, shared, []string{"2.0 granted"}}, {3, Take, x, []string{"3.0 queued"}}, {1, Take, x, []string{"1.0 queued"}},
+		"but who holds it": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, shared, []string{"2.0 granted"}},
+			{3, Take, x, []string{"3.0 queued"}}, {1, Take, x, []string{"1.0 queued"}},
 			{2, Release, shared, []string{"1.0 granted"}}},
-		"both want more": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, shared, []string{"2.0 granted"}}, {1, Take, x, []string{"1.0 queued"}}, {2, Take, x, []string{"2.0 deadlock"}}},
-		"a circle": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, other, []string{"2.0 granted"}}, {1, Take, other, []string{"1.0 queued"}}, {2, Take, x, []string{"2.0 deadlock"}},
+		"both want more": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, shared, []string{"2.0 granted"}},
+			{1, Take, x, []string{"1.0 queued"}}, {2, Take, x, []string{"2.0 deadlock"}}},
+		"a circle": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, other, []string{"2.0 granted"}},
+			{1, Take, other, []string{"1.0 queued"}}, {2, Take, x, []string{"2.0 deadlock"}},
 			{2, Release, other, []string{"1.0 granted"}}},
-		"one session, two waits": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, other, []string{"2.0 granted"}}, {3, Take, x, []string{"3.0 queued"}}, {3, Take, other, []string{"3.0 queued"}},
+		"one session, two waits": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, other, []string{"2.0 granted"}},
+			{3, Take, x, []string{"3.0 queued"}}, {3, Take, other, []string{"3.0 queued"}},
 			{3, Take, other, []string{"3.0 busy"}}, {2, Take, x, []string{"2.0 deadlock"}},
 			{1, Release, x, []string{"3.0 granted"}}, {2, Release, other, []string{"3.0 granted"}}},
-		"a circle over the second wait": {{1, Take, x, []string{"1.0 granted"}}, {2, Take, other, []string{"2.0 granted"}}, {1, Take, shared2, []string{"1.0 granted"}},
-			{2, Take, x, []string{"2.0 queued"}}, {2, Take, x2, []string{"2.0 queued"}}, {1, Take, other, []string{"1.0 deadlock"}}, {1, Release, x, []string{"2.0 granted"}}, {1, Release, shared2, []string{"2.0 granted"}}},
-		"its own do not keep it out": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, x, []string{"2.0 queued"}}, {2, Take, shared, []string{"2.0 granted"}}, {1, Release, shared, []string{"2.0 granted"}}},
-		"twice":                      {{1, Take, x, []string{"1.0 granted"}}, {1, Try, x, []string{"1.0 granted"}}, {1, Release, x, nil}, {2, Try, x, []string{"2.0 granted"}}},
+		"a circle over the second wait": {{1, Take, x, []string{"1.0 granted"}},
+			{2, Take, other, []string{"2.0 granted"}}, {1, Take, shared2, []string{"1.0 granted"}},
+			{2, Take, x, []string{"2.0 queued"}}, {2, Take, x2, []string{"2.0 queued"}},
+			{1, Take, other, []string{"1.0 deadlock"}}, {1, Release, x, []string{"2.0 granted"}},
+			{1, Release, shared2, []string{"2.0 granted"}}},
+		"its own do not keep it out": {{1, Take, shared, []string{"1.0 granted"}}, {2, Take, x, []string{"2.0 queued"}},
+			{2, Take, shared, []string{"2.0 granted"}}, {1, Release, shared, []string{"2.0 granted"}}},
+		"twice": {{1, Take, x, []string{"1.0 granted"}}, {1, Try, x, []string{"1.0 granted"}},
+			{1, Release, x, nil}, {2, Try, x, []string{"2.0 granted"}}},
 	} {
 		table := New()
 		for i, s := range steps {
-			if got := say(table.Apply(s.member, 1, &Request{Action: s.action, Locks: []Lock{s.lock}})); !slices.Equal(got, s.want) {
+			if got := say(table.Apply(s.member, 1, &Request{Action: s.action, Locks: []Lock{s.lock}})); !slices.Equal(
+				got, s.want) {
 				t.Errorf("%s, step %d: %v, want %v", name, i, got, s.want)
 			}
 		}
@@ -241,13 +254,14 @@ func TestBlocked(t *testing.T) {
 	table.Apply(2, 1, &Request{Action: Take, Session: 2, Locks: []Lock{b}})
 	table.Apply(1, 1, &Request{Action: Take, Session: 1, Locks: []Lock{b}})
 	table.Apply(2, 1, &Request{Action: Take, Session: 3, Locks: []Lock{a}})
-	if got := say(table.Apply(2, 1, &Request{Action: Blocked, Edges: []Edge{{2, 3}}})); !slices.Equal(got, []string{"1.1 deadlock"}) {
+	if got := say(table.Apply(2, 1, &Request{Action: Blocked, Edges: []Edge{{2, 3}}})); !slices.Equal(got,
+		[]string{"1.1 deadlock"}) {
 		t.Errorf("%v", got)
 	}
 }
 
-// TestBlockedLater: what members tell may be over when somebody asks, so it counts when more is told. A wait that is no part
-// of the circle goes on.
+// TestBlockedLater: what members tell may be over when somebody asks, so it counts when more is told. A wait that is no
+// part of the circle goes on.
 func TestBlockedLater(t *testing.T) {
 	table := New()
 	a, b := Lock{Key{0, 1, 1}, Exclusive}, Lock{Key{0, 2, 1}, Exclusive}
@@ -278,12 +292,13 @@ func TestBlockedLater(t *testing.T) {
 
 // goldenRequests are kept for ever: what version 1 looked like.
 var goldenRequests = map[string]Request{
-	"01010701020107" + "05":         {Action: Take, Session: 7, Locks: []Lock{{Key{7, 5, 1}, Exclusive}}},
-	"0103080201020304" + "02010506": {Action: Release, Session: 8, Locks: []Lock{{Key{3, 4, 2}, Shared}, {Key{5, 6, 1}, Exclusive}}},
-	"01040900":                      {Action: Leave, Session: 9},
-	"0105":                          {Action: Renew},
-	"0106030405":                    {Action: Expire, Member: 3, Incarnation: 4, Number: 5},
-	"0107010102":                    {Action: Blocked, Edges: []Edge{{1, 2}}},
+	"01010701020107" + "05": {Action: Take, Session: 7, Locks: []Lock{{Key{7, 5, 1}, Exclusive}}},
+	"0103080201020304" + "02010506": {Action: Release, Session: 8,
+		Locks: []Lock{{Key{3, 4, 2}, Shared}, {Key{5, 6, 1}, Exclusive}}},
+	"01040900":   {Action: Leave, Session: 9},
+	"0105":       {Action: Renew},
+	"0106030405": {Action: Expire, Member: 3, Incarnation: 4, Number: 5},
+	"0107010102": {Action: Blocked, Edges: []Edge{{1, 2}}},
 }
 
 func TestGoldenRequests(t *testing.T) {

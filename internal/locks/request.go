@@ -86,8 +86,10 @@ func readLock(r *writeset.Reader) (Lock, error) {
 	l := Lock{Mode: Mode(r.Byte()), Key: Key{Form: r.Byte()}}
 	class, object := r.Uvarint(), r.Uvarint()
 	l.Key.Class, l.Key.Object = uint32(class), uint32(object)
-	if l.Mode != Shared && l.Mode != Exclusive || l.Key.Form != 1 && l.Key.Form != 2 || class > 1<<32-1 || object > 1<<32-1 {
-		return l, fmt.Errorf("locks: there is no lock of mode %d, form %d, keys %d and %d", l.Mode, l.Key.Form, class, object)
+	if l.Mode != Shared && l.Mode != Exclusive || l.Key.Form != 1 && l.Key.Form != 2 || class > 1<<32-1 ||
+		object > 1<<32-1 {
+		return l, fmt.Errorf("locks: there is no lock of mode %d, form %d, keys %d and %d", l.Mode, l.Key.Form, class,
+			object)
 	}
 	return l, nil
 }

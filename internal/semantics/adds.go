@@ -34,7 +34,8 @@ func tableAlias(r *pg.RangeVar) string {
 // addOf is what a target adds to its column, if it does that.
 func addOf(target *pg.ResTarget, alias string) (a Add, ok bool) {
 	e := target.GetVal().GetAExpr()
-	if target == nil || len(target.Indirection) > 0 || e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 {
+	if target == nil || len(target.Indirection) > 0 || e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP ||
+		len(e.Name) != 1 {
 		return Add{}, false
 	}
 	a = Add{Column: target.Name}

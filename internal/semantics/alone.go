@@ -3,10 +3,12 @@ package semantics
 import "strings"
 
 // unlessAlone are words that stand in no SELECT of one relation, or in one that does more than to show it.
-var unlessAlone = map[string]bool{"select": true, "join": true, "union": true, "intersect": true, "except": true, "table": true, "into": true, "for": true, "tablesample": true, "lateral": true, "only": true}
+var unlessAlone = map[string]bool{"select": true, "join": true, "union": true, "intersect": true, "except": true,
+	"table": true, "into": true, "for": true, "tablesample": true, "lateral": true, "only": true}
 
-// ReadsAlone gives the name, without its schema, of the only relation that a SELECT reads, if its text is so plain that it tells: it calls nothing, has no query in it, and names no
-// column with something before it, which may be a function.
+// ReadsAlone gives the name, without its schema, of the only relation that a SELECT reads, if its text is so plain that
+// it tells: it calls nothing, has no query in it, and names no column with something before it, which may be a
+// function.
 func ReadsAlone(sql string) (name string, ok bool) {
 	x := scanner{sql: sql}
 	if x.next(); !x.is("select") {
@@ -37,5 +39,6 @@ func ReadsAlone(sql string) (name string, ok bool) {
 
 // plain reports whether a word may stand in the text of ReadsAlone.
 func (x *scanner) plain() bool {
-	return x.kind != 0 && x.kind != '(' && x.kind != ';' && x.kind != '.' && (x.kind != wordToken || !unlessAlone[strings.ToLower(x.text())])
+	return x.kind != 0 && x.kind != '(' && x.kind != ';' && x.kind != '.' &&
+		(x.kind != wordToken || !unlessAlone[strings.ToLower(x.text())])
 }

@@ -2,8 +2,8 @@ package semantics
 
 import "strings"
 
-// The catalog holds the bounds that sequences have at this member, see decision 0028. Who asks pg_catalog.pg_sequence by its
-// full name, as psql and pg_dump do, is shown what a function tells: the declared ones: a dump would restore
+// The catalog holds the bounds that sequences have at this member, see decision 0028. Who asks pg_catalog.pg_sequence
+// by its full name, as psql and pg_dump do, is shown what a function tells: the declared ones: a dump would restore
 // sequences of other bounds. Who asks for prepared statements is shown those that are not the session's own.
 // What stands instead is as long, so that positions in the text stay.
 var told = []struct {
@@ -35,10 +35,12 @@ func instead(sql, name, other, columns string, relation bool) string {
 		}
 		end := i + len(name)
 		use := name
-		if columns != "" && i > 0 && end < len(rest) && rest[end] == '.' && strings.IndexByte(" \t\r\n(,=<>+-*/|!", rest[i-1]) >= 0 {
+		if columns != "" && i > 0 && end < len(rest) && rest[end] == '.' &&
+			strings.IndexByte(" \t\r\n(,=<>+-*/|!", rest[i-1]) >= 0 {
 			use = columns
 		}
-		if i > 0 && strings.IndexByte(" \t\r\n(,", rest[i-1]) >= 0 && (end == len(rest) || strings.IndexByte(" \t\r\n),;", rest[end]) >= 0) &&
+		if i > 0 && strings.IndexByte(" \t\r\n(,", rest[i-1]) >= 0 &&
+			(end == len(rest) || strings.IndexByte(" \t\r\n),;", rest[end]) >= 0) &&
 			(!relation || fromBefore(rest[:i])) {
 			use = other
 		}

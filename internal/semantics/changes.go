@@ -36,8 +36,8 @@ func clock(n *pg.Node) Clock {
 	return NoClock
 }
 
-// changes notes what an UPDATE makes of columns of rows that it finds by columns alone, if that depends on nothing but parameters, constants, and for what is
-// added the column itself; and what it adds, if it does nothing else.
+// changes notes what an UPDATE makes of columns of rows that it finds by columns alone, if that depends on nothing but
+// parameters, constants, and for what is added the column itself; and what it adds, if it does nothing else.
 func (d *Direct) changes(u *pg.UpdateStmt) {
 	alias := tableAlias(u.Relation)
 	finds, ok := findsOf(u.WhereClause, alias)
@@ -92,7 +92,8 @@ func (c *Change) takes(n *pg.Node) bool {
 func (d *Direct) fills(s *pg.InsertStmt) {
 	from := s.SelectStmt.GetSelectStmt()
 	lists := from.GetValuesLists()
-	if len(lists) != 1 || s.Override != pg.OverridingKind_OVERRIDING_NOT_SET || from.LimitCount != nil || from.LimitOffset != nil || len(from.SortClause) > 0 {
+	if len(lists) != 1 || s.Override != pg.OverridingKind_OVERRIDING_NOT_SET || from.LimitCount != nil ||
+		from.LimitOffset != nil || len(from.SortClause) > 0 {
 		return
 	}
 	values := lists[0].GetList().GetItems()

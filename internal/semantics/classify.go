@@ -19,7 +19,8 @@ func Classify(sql string) []Statement {
 	out := grammar(sql)
 	for i := range out {
 		if !out[i].Rights && out[i].Kind != Refused && strings.Contains(strings.ToLower(out[i].Text), largePrefix) {
-			out[i] = Statement{Kind: Refused, Text: out[i].Text, Before: out[i].Before, Refusal: refuseLarge("").Refusal}
+			out[i] = Statement{Kind: Refused, Text: out[i].Text, Before: out[i].Before,
+				Refusal: refuseLarge("").Refusal}
 		}
 		out[i].Code = out[i].Code || out[i].Kind == Unknown || mentionsCode(out[i].Text)
 	}
@@ -148,7 +149,8 @@ func classifyNode(n *pg.Node) Statement {
 		}
 		return s
 	case *pg.Node_DeallocateStmt:
-		return Statement{Kind: Local, Forgets: v.DeallocateStmt.Name == "", Deallocates: v.DeallocateStmt.Name, Sticky: true}
+		return Statement{Kind: Local, Forgets: v.DeallocateStmt.Name == "", Deallocates: v.DeallocateStmt.Name,
+			Sticky: true}
 	case *pg.Node_ListenStmt:
 		return Statement{Kind: Local, Listens: true, Channel: v.ListenStmt.Conditionname}
 	case *pg.Node_UnlistenStmt:
@@ -175,8 +177,8 @@ func classifyNode(n *pg.Node) Statement {
 	return confine(n, definition(n))
 }
 
-// ReservedPrefix begins the names of prepared statements that are Tutti's. Who could run, remove or replace one could decide what is
-// replicated.
+// ReservedPrefix begins the names of prepared statements that are Tutti's. Who could run, remove or replace one could
+// decide what is replicated.
 const ReservedPrefix = "tutti "
 
 // preparedName is the name of the prepared statement that a statement makes, runs or removes; empty for none.
@@ -210,10 +212,12 @@ func block(d *pg.DoStmt) Statement {
 	s := Statement{Kind: Write, Code: true}
 	for _, a := range d.Args {
 		text := strings.ToLower(a.GetDefElem().GetArg().GetString_().GetSval())
-		if strings.Contains(text, "default_transaction_isolation") || strings.Contains(text, "session characteristics") || strings.Contains(text, "set_config") {
+		if strings.Contains(text, "default_transaction_isolation") ||
+			strings.Contains(text, "session characteristics") || strings.Contains(text, "set_config") {
 			s.Scope = ResetSession
 		}
-		s.Commits = s.Commits || strings.Contains(text, "commit") || strings.Contains(text, "rollback") || strings.Contains(text, "call")
+		s.Commits = s.Commits || strings.Contains(text, "commit") || strings.Contains(text, "rollback") ||
+			strings.Contains(text, "call")
 	}
 	return s
 }
@@ -228,7 +232,8 @@ func planned(n *pg.Node) bool {
 
 // changes reports whether a statement is an INSERT, UPDATE, DELETE or MERGE, or a COPY from a file.
 func changes(n *pg.Node) bool {
-	return n.GetInsertStmt() != nil || n.GetUpdateStmt() != nil || n.GetDeleteStmt() != nil || n.GetMergeStmt() != nil || n.GetCopyStmt() != nil
+	return n.GetInsertStmt() != nil || n.GetUpdateStmt() != nil || n.GetDeleteStmt() != nil ||
+		n.GetMergeStmt() != nil || n.GetCopyStmt() != nil
 }
 
 // explain: with ANALYZE it does what it explains.
@@ -261,7 +266,8 @@ func selectStatement(n *pg.Node, s *pg.SelectStmt) Statement {
 		}
 		return Statement{Kind: Definition, Here: true}
 	}
-	if s.WithClause != nil && hasNode(s.WithClause.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
+	if s.WithClause != nil && hasNode(s.WithClause.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt",
+		"MergeStmt") {
 		return calls(n, Write)
 	}
 	if len(s.LockingClause) == 0 && writesLargeObjects(n) {
@@ -272,7 +278,8 @@ func selectStatement(n *pg.Node, s *pg.SelectStmt) Statement {
 
 // largeWriters are the functions that write large objects. Where one is hidden, it says so when it is called.
 var largeWriters = map[string]bool{
-	"lo_creat": true, "lo_create": true, "lo_from_bytea": true, "lo_import": true, "lo_put": true, "lo_truncate": true, "lo_truncate64": true, "lo_unlink": true, "lowrite": true,
+	"lo_creat": true, "lo_create": true, "lo_from_bytea": true, "lo_import": true, "lo_put": true, "lo_truncate": true,
+	"lo_truncate64": true, "lo_unlink": true, "lowrite": true,
 }
 
 func writesLargeObjects(n *pg.Node) bool {
@@ -310,14 +317,17 @@ func calls(n *pg.Node, kind Kind) Statement {
 const largePrefix = "tutti_lo"
 
 func refuseLarge(which string) Statement {
-	return refuse("what PostgreSQL writes large objects with is not for clients"+which, "Use the function without the first part of its name.")
+	return refuse("what PostgreSQL writes large objects with is not for clients"+which,
+		"Use the function without the first part of its name.")
 }
 
 // setval is carried out at every member if it would do the same everywhere.
 func setval(n *pg.Node) Statement {
 	s := n.GetSelectStmt()
-	if s == nil || volatile(n.ProtoReflect()) || hasNode(n.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") {
-		return refuse("setval can only be replicated as a SELECT of its own", "Use SELECT setval(…), or ALTER SEQUENCE … RESTART.")
+	if s == nil || volatile(n.ProtoReflect()) || hasNode(n.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt",
+		"MergeStmt") {
+		return refuse("setval can only be replicated as a SELECT of its own",
+			"Use SELECT setval(…), or ALTER SEQUENCE … RESTART.")
 	}
 	for _, f := range functions(n.ProtoReflect()) {
 		if !steadyFunctions[f.name] {
@@ -330,7 +340,8 @@ func setval(n *pg.Node) Statement {
 // steadyFunctions are built-in ones that a setval may call and run at its own member first: they
 // write nothing.
 var steadyFunctions = map[string]bool{
-	"setval": true, "pg_get_serial_sequence": true, "max": true, "min": true, "count": true, "abs": true, "ceil": true, "floor": true,
+	"setval": true, "pg_get_serial_sequence": true, "max": true, "min": true, "count": true, "abs": true, "ceil": true,
+	"floor":       true,
 	"to_regclass": true, "quote_ident": true, "format": true, "concat": true, "lower": true,
 }
 
@@ -372,7 +383,8 @@ func setConfig(f call, s *Statement) {
 	case protectedSetting(name):
 		*s = refuseSetting(name)
 	case strings.EqualFold(name, "transaction_isolation"):
-		*s = refuse("a transaction's isolation level cannot be set through set_config", "Use SET TRANSACTION, or BEGIN ISOLATION LEVEL.")
+		*s = refuse("a transaction's isolation level cannot be set through set_config",
+			"Use SET TRANSACTION, or BEGIN ISOLATION LEVEL.")
 	}
 }
 
@@ -380,7 +392,9 @@ func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 	switch {
 	case !c.IsFrom:
 		kind := Read
-		if hasNode(c.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") || c.Filename != "" && c.Query != nil { // it cannot be run twice, if its query turns out to write
+		// it cannot be run twice, if its query turns out to write
+		if hasNode(c.ProtoReflect(), "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt") ||
+			c.Filename != "" && c.Query != nil {
 			kind = Write
 		}
 		s := calls(n, kind)

@@ -5,8 +5,8 @@ import (
 )
 
 // Concurrent is a CREATE INDEX CONCURRENTLY that may be carried out as such at every member, for itself: nothing that
-// is stored in the index can fail to be, if the columns' types are not too wide, whether a member has it already or not.
-// So it is not unique, has a name, and is of columns alone.
+// is stored in the index can fail to be, if the columns' types are not too wide, whether a member has it already or
+// not. So it is not unique, has a name, and is of columns alone.
 type Concurrent struct {
 	Text     string // with CONCURRENTLY
 	Relation string // as written
@@ -15,7 +15,8 @@ type Concurrent struct {
 }
 
 func concurrent(i *pg.IndexStmt) *Concurrent {
-	if i.Unique || i.Idxname == "" || i.AccessMethod != "" && i.AccessMethod != "btree" || i.TableSpace != "" || !onlyNulls(i.WhereClause) {
+	if i.Unique || i.Idxname == "" || i.AccessMethod != "" && i.AccessMethod != "btree" || i.TableSpace != "" ||
+		!onlyNulls(i.WhereClause) {
 		return nil
 	}
 	c := &Concurrent{Relation: rangeName(i.Relation), Name: i.Idxname}

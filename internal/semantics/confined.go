@@ -9,16 +9,18 @@ import (
 // those it names and what belongs with them: partitions, parents, the other ends of foreign keys. Apart: not even of
 // those. Columns: a table's columns change, and with them its row type. Types: it gives a table columns of a type
 // that may be a row type. Large: it is about large objects, or takes away a role that may own some.
-// Beside: it does nothing but validate constraints, and writers to its tables go on beside it. Reach: how much of what belongs with
-// the tables it names it changes. Keys: it may change by which index rows of its tables are
-// known to foreign keys that refer to them. Of: the name of the only one that it changes, as written, if it names others, too.
+// Beside: it does nothing but validate constraints, and writers to its tables go on beside it. Reach: how much of what
+// belongs with the tables it names it changes. Keys: it may change by which index rows of its tables are
+// known to foreign keys that refer to them. Of: the name of the only one that it changes, as written, if it names
+// others, too.
 type Confined struct {
 	To, Apart, Columns, Types, Large, Beside, Keys bool
 	Reach                                          Reach
 	Of                                             string
 }
 
-// Reach is which tables a definition changes with one that it names. It is no promise: what a definition has locked besides is found when it has run.
+// Reach is which tables a definition changes with one that it names. It is no promise: what a definition has locked
+// besides is found when it has run.
 type Reach uint8
 
 const (
@@ -38,7 +40,8 @@ func confine(n *pg.Node, s Statement) Statement {
 	about := objectType(n)
 	switch s.Shared = ofAll(n); {
 	case s.Shared:
-		s.Confined = Confined{To: true, Apart: true, Large: n.GetDropRoleStmt() != nil || n.GetRenameStmt() != nil && about == pg.ObjectType_OBJECT_ROLE}
+		s.Confined = Confined{To: true, Apart: true, Large: n.GetDropRoleStmt() != nil ||
+			n.GetRenameStmt() != nil && about == pg.ObjectType_OBJECT_ROLE}
 	case about == pg.ObjectType_OBJECT_LARGEOBJECT:
 		s.Confined = Confined{To: true, Apart: true, Large: true}
 	default:
@@ -53,7 +56,8 @@ func confined(n *pg.Node) Confined {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_CreateStmt:
 		c := v.CreateStmt // columns may come from another table
-		return Confined{To: true, Types: c.OfTypename != nil || len(c.InhRelations) > 0 || hasNode(n.ProtoReflect(), "TableLikeClause") || userTypes(n.ProtoReflect())}
+		return Confined{To: true, Types: c.OfTypename != nil || len(c.InhRelations) > 0 ||
+			hasNode(n.ProtoReflect(), "TableLikeClause") || userTypes(n.ProtoReflect())}
 	case *pg.Node_AlterTableStmt:
 		return alterConfined(v.AlterTableStmt)
 	case *pg.Node_DropStmt:
@@ -71,15 +75,17 @@ func confined(n *pg.Node) Confined {
 			return Confined{To: true, Reach: ReachNone}
 		}
 		return Confined{To: true, Reach: ReachBelow, Keys: v.IndexStmt.Unique}
-	case *pg.Node_CreateTrigStmt, *pg.Node_RuleStmt, *pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt, *pg.Node_CreateStatsStmt:
+	case *pg.Node_CreateTrigStmt, *pg.Node_RuleStmt, *pg.Node_CreatePolicyStmt, *pg.Node_AlterPolicyStmt,
+		*pg.Node_CreateStatsStmt:
 		return Confined{To: true, Reach: ReachBelow}
 	case *pg.Node_AlterOwnerStmt:
 		return Confined{To: objectType(n) != pg.ObjectType_OBJECT_EVENT_TRIGGER, Apart: true}
 	case *pg.Node_CreatePublicationStmt:
-		return Confined{To: !v.CreatePublicationStmt.ForAllTables && len(v.CreatePublicationStmt.Pubobjects) == 0, Apart: true}
+		return Confined{To: !v.CreatePublicationStmt.ForAllTables && len(v.CreatePublicationStmt.Pubobjects) == 0,
+			Apart: true}
 	case *pg.Node_AlterPublicationStmt:
-		// Who writes to a published table must be able to say which row it was (PostgreSQL's CheckCmdReplicaIdentity), and the
-		// lock that is taken when a table is added lets writers pass.
+		// Who writes to a published table must be able to say which row it was (PostgreSQL's CheckCmdReplicaIdentity),
+		// and the lock that is taken when a table is added lets writers pass.
 		return Confined{To: v.AlterPublicationStmt.Action == pg.AlterPublicationAction_AP_DropObjects, Apart: true}
 	case *pg.Node_ViewStmt:
 		if !v.ViewStmt.Replace {
@@ -87,7 +93,8 @@ func confined(n *pg.Node) Confined {
 		}
 		// It may get columns, and tables have its rows in theirs.
 		return Confined{To: true, Reach: ReachNone, Columns: true, Of: rangeName(v.ViewStmt.View)}
-	case *pg.Node_CommentStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt, *pg.Node_AlterFunctionStmt, *pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
+	case *pg.Node_CommentStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt, *pg.Node_AlterFunctionStmt,
+		*pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
 		*pg.Node_AlterDefaultPrivilegesStmt:
 		return Confined{To: true, Apart: true}
 	}
@@ -96,7 +103,8 @@ func confined(n *pg.Node) Confined {
 
 func alterConfined(a *pg.AlterTableStmt) (c Confined) {
 	switch a.Objtype {
-	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_INDEX, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_MATVIEW:
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_INDEX, pg.ObjectType_OBJECT_VIEW,
+		pg.ObjectType_OBJECT_MATVIEW:
 	default:
 		return c
 	}
@@ -107,7 +115,8 @@ func alterConfined(a *pg.AlterTableStmt) (c Confined) {
 	for _, n := range a.Cmds {
 		cmd := n.GetAlterTableCmd()
 		if a.Objtype == pg.ObjectType_OBJECT_INDEX && cmd.GetSubtype() == pg.AlterTableType_AT_AttachPartition {
-			c.Of, c.Keys = rangeName(cmd.Def.GetPartitionCmd().GetName()), true // that of its parent becomes valid, and is no other one
+			// that of its parent becomes valid, and is no other one
+			c.Of, c.Keys = rangeName(cmd.Def.GetPartitionCmd().GetName()), true
 		} else if !below(cmd) {
 			c.Reach = ReachAround
 		}
@@ -136,10 +145,14 @@ func below(cmd *pg.AlterTableCmd) bool {
 	switch cmd.GetSubtype() {
 	case pg.AlterTableType_AT_AddConstraint:
 		return cmd.Def.GetConstraint().GetContype() != pg.ConstrType_CONSTR_FOREIGN
-	case pg.AlterTableType_AT_ColumnDefault, pg.AlterTableType_AT_SetNotNull, pg.AlterTableType_AT_SetStatistics, pg.AlterTableType_AT_SetOptions, pg.AlterTableType_AT_ResetOptions,
-		pg.AlterTableType_AT_SetStorage, pg.AlterTableType_AT_SetCompression, pg.AlterTableType_AT_ClusterOn, pg.AlterTableType_AT_DropCluster, pg.AlterTableType_AT_SetRelOptions, pg.AlterTableType_AT_ResetRelOptions,
-		pg.AlterTableType_AT_EnableTrig, pg.AlterTableType_AT_EnableAlwaysTrig, pg.AlterTableType_AT_EnableReplicaTrig, pg.AlterTableType_AT_DisableTrig,
-		pg.AlterTableType_AT_EnableRowSecurity, pg.AlterTableType_AT_DisableRowSecurity, pg.AlterTableType_AT_ForceRowSecurity, pg.AlterTableType_AT_NoForceRowSecurity:
+	case pg.AlterTableType_AT_ColumnDefault, pg.AlterTableType_AT_SetNotNull, pg.AlterTableType_AT_SetStatistics,
+		pg.AlterTableType_AT_SetOptions, pg.AlterTableType_AT_ResetOptions,
+		pg.AlterTableType_AT_SetStorage, pg.AlterTableType_AT_SetCompression, pg.AlterTableType_AT_ClusterOn,
+		pg.AlterTableType_AT_DropCluster, pg.AlterTableType_AT_SetRelOptions, pg.AlterTableType_AT_ResetRelOptions,
+		pg.AlterTableType_AT_EnableTrig, pg.AlterTableType_AT_EnableAlwaysTrig, pg.AlterTableType_AT_EnableReplicaTrig,
+		pg.AlterTableType_AT_DisableTrig,
+		pg.AlterTableType_AT_EnableRowSecurity, pg.AlterTableType_AT_DisableRowSecurity,
+		pg.AlterTableType_AT_ForceRowSecurity, pg.AlterTableType_AT_NoForceRowSecurity:
 		return true
 	}
 	return false
@@ -150,9 +163,12 @@ func dropConfined(d *pg.DropStmt) bool {
 		return false
 	}
 	switch d.RemoveType {
-	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_INDEX, pg.ObjectType_OBJECT_VIEW, pg.ObjectType_OBJECT_MATVIEW, pg.ObjectType_OBJECT_SEQUENCE,
-		pg.ObjectType_OBJECT_TRIGGER, pg.ObjectType_OBJECT_RULE, pg.ObjectType_OBJECT_POLICY, pg.ObjectType_OBJECT_STATISTIC_EXT,
-		pg.ObjectType_OBJECT_FUNCTION, pg.ObjectType_OBJECT_PROCEDURE, pg.ObjectType_OBJECT_AGGREGATE, pg.ObjectType_OBJECT_TYPE, pg.ObjectType_OBJECT_DOMAIN, pg.ObjectType_OBJECT_PUBLICATION:
+	case pg.ObjectType_OBJECT_TABLE, pg.ObjectType_OBJECT_INDEX, pg.ObjectType_OBJECT_VIEW,
+		pg.ObjectType_OBJECT_MATVIEW, pg.ObjectType_OBJECT_SEQUENCE,
+		pg.ObjectType_OBJECT_TRIGGER, pg.ObjectType_OBJECT_RULE, pg.ObjectType_OBJECT_POLICY,
+		pg.ObjectType_OBJECT_STATISTIC_EXT,
+		pg.ObjectType_OBJECT_FUNCTION, pg.ObjectType_OBJECT_PROCEDURE, pg.ObjectType_OBJECT_AGGREGATE,
+		pg.ObjectType_OBJECT_TYPE, pg.ObjectType_OBJECT_DOMAIN, pg.ObjectType_OBJECT_PUBLICATION:
 		return true
 	}
 	return false
@@ -161,10 +177,13 @@ func dropConfined(d *pg.DropStmt) bool {
 // builtinTypes are names of types that the grammar does not qualify and that are no row types, unless
 // somebody has put one of theirs in front; then it is found to be used when it changes.
 var builtinTypes = map[string]bool{
-	"text": true, "bytea": true, "uuid": true, "json": true, "jsonb": true, "xml": true, "date": true, "timestamptz": true, "timetz": true,
-	"name": true, "oid": true, "inet": true, "cidr": true, "macaddr": true, "money": true, "tsvector": true, "point": true,
+	"text": true, "bytea": true, "uuid": true, "json": true, "jsonb": true, "xml": true, "date": true,
+	"timestamptz": true, "timetz": true,
+	"name": true, "oid": true, "inet": true, "cidr": true, "macaddr": true, "money": true, "tsvector": true,
+	"point":  true,
 	"serial": true, "bigserial": true, "smallserial": true, "serial4": true, "serial8": true, "serial2": true,
-	"int2": true, "int4": true, "int8": true, "float4": true, "float8": true, "bool": true, "varchar": true, "bpchar": true,
+	"int2": true, "int4": true, "int8": true, "float4": true, "float8": true, "bool": true, "varchar": true,
+	"bpchar": true,
 }
 
 // userTypes reports whether a type is named below m that may be a user's.

@@ -30,7 +30,8 @@ func TestReach(t *testing.T) {
 		{"DROP TABLE t", ReachAround, false, ""},
 	} {
 		got := Classify(c.sql)
-		if len(got) != 1 || !got[0].Confined.To || got[0].Confined.Reach != c.reach || got[0].Confined.Keys != c.keys || got[0].Confined.Of != c.of {
+		if len(got) != 1 || !got[0].Confined.To || got[0].Confined.Reach != c.reach || got[0].Confined.Keys != c.keys ||
+			got[0].Confined.Of != c.of {
 			t.Errorf("%s: %+v", c.sql, got)
 		}
 	}

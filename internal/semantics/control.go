@@ -30,14 +30,17 @@ func transaction(t *pg.TransactionStmt) Statement {
 	return twoPhase(t)
 }
 
-// twoPhase gives the answers of a PostgreSQL whose max_prepared_transactions is 0, its default, which is what members have.
+// twoPhase gives the answers of a PostgreSQL whose max_prepared_transactions is 0, its default, which is what members
+// have.
 func twoPhase(t *pg.TransactionStmt) Statement {
-	s := refuse("prepared transactions are disabled", "Two-phase commit is not replicated. Commit the transaction directly.")
+	s := refuse("prepared transactions are disabled",
+		"Two-phase commit is not replicated. Commit the transaction directly.")
 	s.Refusal.Code = "55000"
 	if s.Undoes = t.Kind == pg.TransactionStmtKind_TRANS_STMT_PREPARE; s.Undoes {
 		return s
 	}
-	s.Refusal = Refusal{Code: "42704", Message: fmt.Sprintf("prepared transaction with identifier \"%s\" does not exist", t.Gid)}
+	s.Refusal = Refusal{Code: "42704", Message: fmt.Sprintf(
+		"prepared transaction with identifier \"%s\" does not exist", t.Gid)}
 	if s.Alone = "COMMIT PREPARED"; t.Kind == pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_PREPARED {
 		s.Alone = "ROLLBACK PREPARED"
 	}
@@ -126,7 +129,8 @@ func isolationSet(v *pg.VariableSetStmt, kind Kind, scope Scope) Statement {
 // protectedSetting names what clients may not change: with it writes would escape.
 func protectedSetting(name string) bool {
 	name = strings.ToLower(name)
-	return strings.HasPrefix(name, "tutti.") || name == "session_replication_role" || name == "track_counts" // by which captured rows are ordered
+	// by which captured rows are ordered
+	return strings.HasPrefix(name, "tutti.") || name == "session_replication_role" || name == "track_counts"
 }
 
 func refuseSetting(name string) Statement {

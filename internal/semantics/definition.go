@@ -36,7 +36,8 @@ func definition(n *pg.Node) Statement {
 		return createAs(v.CreateTableAsStmt)
 	case *pg.Node_IndexStmt:
 		if v.IndexStmt.Concurrent {
-			return Statement{Kind: Definition, Relations: relations(n), Alone: "CREATE INDEX CONCURRENTLY", Concurrent: concurrent(v.IndexStmt)}
+			return Statement{Kind: Definition, Relations: relations(n), Alone: "CREATE INDEX CONCURRENTLY",
+				Concurrent: concurrent(v.IndexStmt)}
 		}
 	case *pg.Node_DropStmt:
 		if v.DropStmt.Concurrent {
@@ -54,17 +55,20 @@ func definition(n *pg.Node) Statement {
 			return Statement{Kind: Definition, Here: true}
 		}
 		if detaches(v.AlterTableStmt) {
-			return Statement{Kind: Definition, Relations: relations(n), Alone: "ALTER TABLE ... DETACH CONCURRENTLY", Detach: detach(v.AlterTableStmt)}
+			return Statement{Kind: Definition, Relations: relations(n), Alone: "ALTER TABLE ... DETACH CONCURRENTLY",
+				Detach: detach(v.AlterTableStmt)}
 		}
 		if d := detach(v.AlterTableStmt); d != nil {
 			return Statement{Kind: Definition, Relations: relations(n), Detach: d}
 		}
 	case *pg.Node_AlterSystemStmt:
 		return refuse("ALTER SYSTEM acts on one member only", "Put the setting into each member's configuration.")
-	case *pg.Node_CreateTableSpaceStmt, *pg.Node_DropTableSpaceStmt, *pg.Node_AlterTableSpaceOptionsStmt, *pg.Node_AlterTableMoveAllStmt:
+	case *pg.Node_CreateTableSpaceStmt, *pg.Node_DropTableSpaceStmt, *pg.Node_AlterTableSpaceOptionsStmt,
+		*pg.Node_AlterTableMoveAllStmt:
 		return refuse("tablespaces cannot be replicated", "Use the default tablespace.")
 	case *pg.Node_CreateSubscriptionStmt, *pg.Node_AlterSubscriptionStmt, *pg.Node_DropSubscriptionStmt:
-		return refuse("subscriptions cannot be replicated: every member would receive the same changes", "Feed the changes in through a client.")
+		return refuse("subscriptions cannot be replicated: every member would receive the same changes",
+			"Feed the changes in through a client.")
 	}
 	if s, ok := shared(n); ok {
 		return s
@@ -87,10 +91,12 @@ func shared(n *pg.Node) (s Statement, ok bool) {
 		return database("CREATE DATABASE", Database{Does: CreatesDatabase, Name: v.CreatedbStmt.Dbname}), true
 	case *pg.Node_DropdbStmt:
 		d := v.DropdbStmt
-		return database("DROP DATABASE", Database{Does: DropsDatabase, Name: d.Dbname, IfExists: d.MissingOk, Force: hasOption(d.Options, "force")}), true
+		return database("DROP DATABASE", Database{Does: DropsDatabase, Name: d.Dbname, IfExists: d.MissingOk,
+			Force: hasOption(d.Options, "force")}), true
 	case *pg.Node_RenameStmt:
 		if v.RenameStmt.RenameType == pg.ObjectType_OBJECT_DATABASE {
-			return database("ALTER DATABASE ... RENAME", Database{Does: RenamesDatabase, Name: v.RenameStmt.Subname, To: v.RenameStmt.Newname}), true
+			return database("ALTER DATABASE ... RENAME",
+				Database{Does: RenamesDatabase, Name: v.RenameStmt.Subname, To: v.RenameStmt.Newname}), true
 		}
 	case *pg.Node_AlterDatabaseStmt:
 		return refusedDatabase(v.AlterDatabaseStmt.Options)
@@ -112,11 +118,13 @@ func refusedDatabase(options []*pg.Node) (s Statement, refused bool) {
 			return refuse("tablespaces cannot be replicated", "Use the default tablespace."), true
 		case "template":
 			if text != "template0" && text != "template1" && d.Arg != nil {
-				return refuse("a database can be made of template0 and template1 only", "Create an empty one, and restore a dump of the other into it."), true
+				return refuse("a database can be made of template0 and template1 only",
+					"Create an empty one, and restore a dump of the other into it."), true
 			}
 		case "allow_connections":
 			if d.Arg == nil || !allows(d.Arg) {
-				return refuse("a database that takes no connections cannot be replicated", "REVOKE CONNECT, or use CONNECTION LIMIT."), true
+				return refuse("a database that takes no connections cannot be replicated",
+					"REVOKE CONNECT, or use CONNECTION LIMIT."), true
 			}
 		}
 	}
@@ -146,12 +154,15 @@ func quiet(n *pg.Node) bool {
 // ofAll reports whether a definition is about something that all databases share.
 func ofAll(n *pg.Node) bool {
 	switch n.GetNode().(type) {
-	case *pg.Node_CreateRoleStmt, *pg.Node_AlterRoleStmt, *pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt, *pg.Node_GrantRoleStmt,
-		*pg.Node_CreatedbStmt, *pg.Node_DropdbStmt, *pg.Node_AlterDatabaseStmt, *pg.Node_AlterDatabaseSetStmt, *pg.Node_AlterDatabaseRefreshCollStmt:
+	case *pg.Node_CreateRoleStmt, *pg.Node_AlterRoleStmt, *pg.Node_AlterRoleSetStmt, *pg.Node_DropRoleStmt,
+		*pg.Node_GrantRoleStmt,
+		*pg.Node_CreatedbStmt, *pg.Node_DropdbStmt, *pg.Node_AlterDatabaseStmt, *pg.Node_AlterDatabaseSetStmt,
+		*pg.Node_AlterDatabaseRefreshCollStmt:
 		return true
 	}
 	switch objectType(n) {
-	case pg.ObjectType_OBJECT_DATABASE, pg.ObjectType_OBJECT_ROLE, pg.ObjectType_OBJECT_TABLESPACE, pg.ObjectType_OBJECT_PARAMETER_ACL:
+	case pg.ObjectType_OBJECT_DATABASE, pg.ObjectType_OBJECT_ROLE, pg.ObjectType_OBJECT_TABLESPACE,
+		pg.ObjectType_OBJECT_PARAMETER_ACL:
 		return true
 	}
 	return false
@@ -226,16 +237,19 @@ func alterTable(a *pg.AlterTableStmt) Statement {
 			}
 		case pg.AlterTableType_AT_AlterColumnType:
 			if volatile(cmd.Def.ProtoReflect()) {
-				return refuse("ALTER COLUMN … TYPE with a volatile expression would fill rows differently at each member",
+				return refuse("ALTER COLUMN … TYPE with a volatile expression would fill rows differently at each "+
+					"member",
 					"Add a column, UPDATE it, and drop the old one.")
 			}
 		case pg.AlterTableType_AT_EnableAlwaysTrig, pg.AlterTableType_AT_EnableReplicaTrig,
 			pg.AlterTableType_AT_EnableAlwaysRule, pg.AlterTableType_AT_EnableReplicaRule:
 			return refuse("ENABLE ALWAYS and ENABLE REPLICA would fire again at every member that applies the row",
-				"Use ENABLE TRIGGER: it fires at the member that executes the statement, and what it writes is replicated.")
+				"Use ENABLE TRIGGER: it fires at the member that executes the statement, and what it writes is "+
+					"replicated.")
 		case pg.AlterTableType_AT_SetLogged:
 			if len(a.Cmds) > 1 {
-				return refuse("ALTER TABLE … SET LOGGED cannot be replicated together with other changes: at other members the table has other rows until then", "Use two statements.")
+				return refuse("ALTER TABLE … SET LOGGED cannot be replicated together with other changes: at other "+
+					"members the table has other rows until then", "Use two statements.")
 			}
 		case pg.AlterTableType_AT_SetTableSpace:
 			return refuse("tablespaces cannot be replicated", "Use the default tablespace.")
@@ -262,7 +276,8 @@ func fills(a *pg.AlterTableStmt) bool {
 // logs reports whether a table becomes one whose rows are replicated: the statement runs at one member first, and the
 // others get its rows in the place of their own.
 func logs(a *pg.AlterTableStmt) bool {
-	return a.Objtype == pg.ObjectType_OBJECT_TABLE && len(a.Cmds) == 1 && a.Cmds[0].GetAlterTableCmd().GetSubtype() == pg.AlterTableType_AT_SetLogged
+	return a.Objtype == pg.ObjectType_OBJECT_TABLE && len(a.Cmds) == 1 &&
+		a.Cmds[0].GetAlterTableCmd().GetSubtype() == pg.AlterTableType_AT_SetLogged
 }
 
 // steady takes the word CONCURRENTLY out of a definition, which takes its place in the order and
@@ -304,7 +319,8 @@ func fillsRows(c *pg.ColumnDef) bool {
 		case pg.ConstrType_CONSTR_IDENTITY:
 			return true
 		case pg.ConstrType_CONSTR_DEFAULT:
-			if v.RawExpr != nil && (hasNode(v.RawExpr.ProtoReflect(), "FuncCall", "SQLValueFunction", "SubLink") || clockWord(v.RawExpr.ProtoReflect())) {
+			if v.RawExpr != nil && (hasNode(v.RawExpr.ProtoReflect(), "FuncCall", "SQLValueFunction", "SubLink") ||
+				clockWord(v.RawExpr.ProtoReflect())) {
 				return true
 			}
 		}
@@ -329,9 +345,11 @@ func clockWord(m protoreflect.Message) bool {
 
 // volatileFunctions are the built-in functions whose result differs between members.
 var volatileFunctions = map[string]bool{
-	"random": true, "random_normal": true, "gen_random_uuid": true, "uuidv4": true, "uuidv7": true, "nextval": true, "currval": true, "lastval": true,
+	"random": true, "random_normal": true, "gen_random_uuid": true, "uuidv4": true, "uuidv7": true, "nextval": true,
+	"currval": true, "lastval": true,
 	"now": true, "clock_timestamp": true, "statement_timestamp": true, "transaction_timestamp": true, "timeofday": true,
-	"uuid_generate_v1": true, "uuid_generate_v4": true, "gen_random_bytes": true, "pg_backend_pid": true, "txid_current": true, "pg_current_xact_id": true,
+	"uuid_generate_v1": true, "uuid_generate_v4": true, "gen_random_bytes": true, "pg_backend_pid": true,
+	"txid_current": true, "pg_current_xact_id": true,
 }
 
 func volatile(m protoreflect.Message) bool {

@@ -29,19 +29,21 @@ type Direct struct {
 	Returns  string   // what RETURNING lists, as SQL; empty if there is none
 	Literals bool     // its parameters stand for literals of a client's text, see Parametrized
 
-	// Adds are what an Update does, if it does nothing but add integers to columns of rows that it finds by Finds alone.
+	// Adds are what an Update does, if it does nothing but add integers to columns of rows that it finds by Finds
+	// alone.
 	Adds  []Add
 	Finds []Find
 
-	// Changes are what an Update does to the row that Finds names, if that depends on nothing it has to see; and what an Insert of one row gives to all columns
-	// that it names. A Delete of such a row has Finds alone.
+	// Changes are what an Update does to the row that Finds names, if that depends on nothing it has to see; and what
+	// an Insert of one row gives to all columns that it names. A Delete of such a row has Finds alone.
 	Changes []Change
 
 	// Calls are functions that it calls, of directFunctions, if nobody has written others of these names.
 	Calls []string
 
-	// Strings is true if there are strings in the text: what they are is settled when the statement is prepared. They may be of the types of
-	// Columns, Sets, Inserts (nil: all columns of the table), of Casts (names of PostgreSQL's own types), or of the time if Clock is true.
+	// Strings is true if there are strings in the text: what they are is settled when the statement is prepared. They
+	// may be of the types of Columns, Sets, Inserts (nil: all columns of the table), of Casts (names of PostgreSQL's
+	// own types), or of the time if Clock is true.
 	Strings bool
 	Inserts []string
 	Casts   []string
@@ -65,7 +67,8 @@ func DirectOf(sql string) (Direct, bool) {
 	case n.GetInsertStmt() != nil:
 		s := n.GetInsertStmt()
 		values := s.SelectStmt.GetSelectStmt()
-		if s.OnConflictClause != nil || s.WithClause != nil || s.SelectStmt != nil && (values == nil || len(values.ValuesLists) == 0) {
+		if s.OnConflictClause != nil || s.WithClause != nil ||
+			s.SelectStmt != nil && (values == nil || len(values.ValuesLists) == 0) {
 			return Direct{}, false
 		}
 		d.Verb, rel, returning = Insert, s.Relation, s.ReturningList
@@ -109,7 +112,8 @@ func DirectOf(sql string) (Direct, bool) {
 	return d, true
 }
 
-// names notes what a statement names and what its strings may be; false if it names the whole row as *, which RETURNING alone may list.
+// names notes what a statement names and what its strings may be; false if it names the whole row as *, which RETURNING
+// alone may list.
 func (d *Direct) names(n *pg.Node, returning []*pg.Node) bool {
 	stars := 0
 	for _, n := range returning {
@@ -164,28 +168,37 @@ func (d *Direct) returning() bool {
 // harmlessNodes are the parts of a statement that call nothing but PostgreSQL's own code, given
 // that its operators and casts are PostgreSQL's own, too.
 var harmlessNodes = map[protoreflect.Name]bool{
-	"Node": true, "InsertStmt": true, "UpdateStmt": true, "DeleteStmt": true, "SelectStmt": true, "RangeVar": true, "Alias": true,
-	"ResTarget": true, "List": true, "ColumnRef": true, "ParamRef": true, "A_Const": true, "Integer": true, "Float": true, "Boolean": true,
-	"String": true, "BitString": true, "A_Expr": true, "BoolExpr": true, "NullTest": true, "BooleanTest": true, "TypeCast": true, "TypeName": true,
-	"CaseExpr": true, "CaseWhen": true, "CoalesceExpr": true, "MinMaxExpr": true, "SetToDefault": true, "SQLValueFunction": true,
-	"A_ArrayExpr": true, "A_Star": true,
+	"Node": true, "InsertStmt": true, "UpdateStmt": true, "DeleteStmt": true, "SelectStmt": true, "RangeVar": true,
+	"Alias":     true,
+	"ResTarget": true, "List": true, "ColumnRef": true, "ParamRef": true, "A_Const": true, "Integer": true,
+	"Float": true, "Boolean": true,
+	"String": true, "BitString": true, "A_Expr": true, "BoolExpr": true, "NullTest": true, "BooleanTest": true,
+	"TypeCast": true, "TypeName": true,
+	"CaseExpr": true, "CaseWhen": true, "CoalesceExpr": true, "MinMaxExpr": true, "SetToDefault": true,
+	"SQLValueFunction": true,
+	"A_ArrayExpr":      true, "A_Star": true,
 }
 
-// directFunctions run no code but PostgreSQL's own, if nobody has written others of the same names, and leave nothing behind.
+// directFunctions run no code but PostgreSQL's own, if nobody has written others of the same names, and leave nothing
+// behind.
 var directFunctions = []string{
-	"now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "random", "gen_random_uuid", "lower", "upper", "length", "abs", "round", "ceil", "floor",
-	"concat", "substring", "btrim", "ltrim", "rtrim", "replace", "to_char", "date_trunc", "date_part", "extract", "mod", "power",
+	"now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "random", "gen_random_uuid", "lower",
+	"upper", "length", "abs", "round", "ceil", "floor",
+	"concat", "substring", "btrim", "ltrim", "rtrim", "replace", "to_char", "date_trunc", "date_part", "extract", "mod",
+	"power",
 }
 
 // oneOf reports whether a function's name, alone or in pg_catalog, is one of these.
 func oneOf(name []*pg.Node, functions []string) bool {
-	return (len(name) == 1 || len(name) == 2 && name[0].GetString_().GetSval() == "pg_catalog") && slices.Contains(functions, name[len(name)-1].GetString_().GetSval())
+	return (len(name) == 1 || len(name) == 2 && name[0].GetString_().GetSval() == "pg_catalog") &&
+		slices.Contains(functions, name[len(name)-1].GetString_().GetSval())
 }
 
 // directly reports whether a call is of one of directFunctions, and nothing but that.
 func directly(f *pg.FuncCall) bool {
 	return oneOf(f.Funcname, directFunctions) &&
-		len(f.AggOrder) == 0 && f.AggFilter == nil && f.Over == nil && !f.AggWithinGroup && !f.AggStar && !f.AggDistinct && !f.FuncVariadic
+		len(f.AggOrder) == 0 && f.AggFilter == nil && f.Over == nil && !f.AggWithinGroup && !f.AggStar &&
+		!f.AggDistinct && !f.FuncVariadic
 }
 
 // harmless refuses everything that is looked up by a name that may come to mean something of a

@@ -39,7 +39,8 @@ func Filled(sql string, values map[string]*string) (string, error) {
 		switch {
 		case known && set != nil:
 			later = append(later, &pg.Node{Node: &pg.Node_AlterTableCmd{AlterTableCmd: &pg.AlterTableCmd{
-				Subtype: pg.AlterTableType_AT_ColumnDefault, Name: column.Colname, Def: set.RawExpr, Behavior: pg.DropBehavior_DROP_RESTRICT}}})
+				Subtype: pg.AlterTableType_AT_ColumnDefault, Name: column.Colname, Def: set.RawExpr,
+				Behavior: pg.DropBehavior_DROP_RESTRICT}}})
 			set.RawExpr = constant(v, column.TypeName)
 		case !cmd.MissingOk && set != nil:
 			return "", fmt.Errorf("%w: column %s", ErrFills, column.Colname)
@@ -100,7 +101,8 @@ func constant(text *string, of *pg.TypeName) *pg.Node {
 	if text == nil {
 		return &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true}}}
 	}
-	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: pg.MakeAConstStrNode(*text, -1), TypeName: proto.Clone(of).(*pg.TypeName), Location: -1}}}
+	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: pg.MakeAConstStrNode(*text, -1),
+		TypeName: proto.Clone(of).(*pg.TypeName), Location: -1}}}
 }
 
 // deparse gives a tree's text, and an error if the text means anything else.

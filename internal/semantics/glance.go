@@ -26,8 +26,10 @@ func GlanceOf(sql string) (Glance, bool) {
 		return Glance{}, false
 	}
 	s := tree.Stmts[0].Stmt.GetSelectStmt()
-	if s == nil || len(s.FromClause) != 1 || s.Op != pg.SetOperation_SETOP_NONE || s.WithClause != nil || s.IntoClause != nil || len(s.LockingClause)+len(s.DistinctClause)+
-		len(s.GroupClause)+len(s.SortClause)+len(s.WindowClause)+len(s.ValuesLists) > 0 || s.HavingClause != nil || s.LimitOffset != nil || !limited(s.LimitCount) {
+	if s == nil || len(s.FromClause) != 1 || s.Op != pg.SetOperation_SETOP_NONE || s.WithClause != nil ||
+		s.IntoClause != nil || len(s.LockingClause)+len(s.DistinctClause)+
+		len(s.GroupClause)+len(s.SortClause)+len(s.WindowClause)+len(s.ValuesLists) > 0 || s.HavingClause != nil ||
+		s.LimitOffset != nil || !limited(s.LimitCount) {
 		return Glance{}, false
 	}
 	rel := s.FromClause[0].GetRangeVar()

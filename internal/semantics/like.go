@@ -48,7 +48,8 @@ func likeAt(tokens []*pg.ScanToken, at int, relation string) (l Like, ok bool) {
 			return l, false
 		}
 		end := tokens[last+1].Token
-		return Like{relation, int(tokens[i-1].Start), int(tokens[last].End)}, end == pg.Token_ASCII_41 || end == pg.Token_ASCII_44
+		return Like{relation, int(tokens[i-1].Start), int(tokens[last].End)}, end == pg.Token_ASCII_41 ||
+			end == pg.Token_ASCII_44
 	}
 	return l, false
 }

@@ -31,8 +31,8 @@ const (
 
 // long tells it of a parse tree. Excluded is what makes something visible of which others, who have seen later
 // transactions, have to know, as new tables. And
-// expressions with code of users, which may read other tables, and those are not as they were when a member begins with it
-// once more. That of an index is immutable.
+// expressions with code of users, which may read other tables, and those are not as they were when a member begins with
+// it once more. That of an index is immutable.
 func long(n *pg.Node) Long {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_IndexStmt:
@@ -88,29 +88,35 @@ func longAlter(a *pg.AlterTableStmt) Long {
 	return LongFree
 }
 
-// ahead tells of a parse tree whether the definition gives at its place in the order what it has given before, whatever was ordered in
-// between that is no definition, and is kept out by no lock of it: it reads catalogs, and tables that it locks against writers.
+// ahead tells of a parse tree whether the definition gives at its place in the order what it has given before, whatever
+// was ordered in between that is no definition, and is kept out by no lock of it: it reads catalogs, and tables that it
+// locks against writers.
 func ahead(n *pg.Node) bool {
 	switch v := n.GetNode().(type) {
-	case *pg.Node_CreateStmt, *pg.Node_CreateSeqStmt, *pg.Node_ViewStmt, *pg.Node_CommentStmt, *pg.Node_GrantStmt, *pg.Node_CreateEnumStmt, *pg.Node_IndexStmt:
+	case *pg.Node_CreateStmt, *pg.Node_CreateSeqStmt, *pg.Node_ViewStmt, *pg.Node_CommentStmt, *pg.Node_GrantStmt,
+		*pg.Node_CreateEnumStmt, *pg.Node_IndexStmt:
 		return true
 	case *pg.Node_CreateSchemaStmt:
 		return len(v.CreateSchemaStmt.SchemaElts) == 0
 	case *pg.Node_AlterTableStmt:
 		a := v.AlterTableStmt
 		l := longAlter(a)
-		return l != NotLong && l != LongAttached || a.Objtype == pg.ObjectType_OBJECT_TABLE && !slices.ContainsFunc(a.Cmds, func(n *pg.Node) bool {
-			cmd := n.GetAlterTableCmd()
-			return cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE || !slices.Contains(aheadAlter, cmd.GetSubtype())
-		})
+		return l != NotLong && l != LongAttached || a.Objtype == pg.ObjectType_OBJECT_TABLE &&
+			!slices.ContainsFunc(a.Cmds, func(n *pg.Node) bool {
+				cmd := n.GetAlterTableCmd()
+				return cmd.GetBehavior() == pg.DropBehavior_DROP_CASCADE ||
+					!slices.Contains(aheadAlter, cmd.GetSubtype())
+			})
 	}
 	return false
 }
 
 // aheadAlter are subcommands of ALTER TABLE that read no rows.
 var aheadAlter = []pg.AlterTableType{
-	pg.AlterTableType_AT_ColumnDefault, pg.AlterTableType_AT_DropNotNull, pg.AlterTableType_AT_DropColumn, pg.AlterTableType_AT_DropConstraint,
-	pg.AlterTableType_AT_SetStatistics, pg.AlterTableType_AT_SetStorage, pg.AlterTableType_AT_SetRelOptions, pg.AlterTableType_AT_ChangeOwner,
+	pg.AlterTableType_AT_ColumnDefault, pg.AlterTableType_AT_DropNotNull, pg.AlterTableType_AT_DropColumn,
+	pg.AlterTableType_AT_DropConstraint,
+	pg.AlterTableType_AT_SetStatistics, pg.AlterTableType_AT_SetStorage, pg.AlterTableType_AT_SetRelOptions,
+	pg.AlterTableType_AT_ChangeOwner,
 }
 
 // callsPlain reports whether nothing is called below m but functions that read no tables.
@@ -119,7 +125,8 @@ func callsPlain(m protoreflect.Message) bool {
 	walk(m, func(m protoreflect.Message) {
 		if f, ok := m.Interface().(*pg.FuncCall); ok {
 			name := f.Funcname[len(f.Funcname)-1].GetString_().GetSval()
-			plain = plain && (len(f.Funcname) == 1 || f.Funcname[0].GetString_().GetSval() == "pg_catalog") && slices.Contains(plainFunctions, name)
+			plain = plain && (len(f.Funcname) == 1 || f.Funcname[0].GetString_().GetSval() == "pg_catalog") &&
+				slices.Contains(plainFunctions, name)
 		}
 	})
 	return plain

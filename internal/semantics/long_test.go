@@ -44,11 +44,18 @@ func TestLong(t *testing.T) {
 // TestAhead: what reads tables that it does not lock, or is followed by something at its end, waits for its turn.
 func TestAhead(t *testing.T) {
 	for sql, want := range map[string]bool{
-		"CREATE TABLE t(a serial PRIMARY KEY, b text DEFAULT f())": true, "CREATE TABLE p PARTITION OF t DEFAULT": true, "CREATE INDEX ON t(a)": true, "CREATE VIEW v AS SELECT * FROM t": true,
-		"GRANT SELECT ON t TO r": true, "COMMENT ON TABLE t IS 'x'": true, "ALTER TABLE t ADD b int DEFAULT 0": true, "ALTER TABLE t DROP COLUMN a, ALTER b SET DEFAULT 5": true, "ALTER TABLE t ALTER a TYPE bigint": true,
-		"CREATE TABLE t AS SELECT 1": false, "REFRESH MATERIALIZED VIEW v": false, "CREATE MATERIALIZED VIEW v AS SELECT 1": false, "DROP TABLE t": false, "TRUNCATE t": false, "ALTER TABLE t RENAME TO u": false,
-		"ALTER TABLE t DROP COLUMN a CASCADE": false, "ALTER TABLE t ATTACH PARTITION p DEFAULT": false, "ALTER TABLE t ALTER a TYPE bigint USING f(b)": false, "ALTER TABLE t ADD CHECK (f(a) > 0)": false,
-		"CREATE ROLE r": false, "GRANT r TO s": false, "ALTER INDEX i RENAME TO j": false, "CREATE SCHEMA s CREATE TABLE t(a int)": false, "CREATE SCHEMA s": true, "GRANT CONNECT ON DATABASE d TO r": false,
+		"CREATE TABLE t(a serial PRIMARY KEY, b text DEFAULT f())": true, "CREATE TABLE p PARTITION OF t DEFAULT": true,
+		"CREATE INDEX ON t(a)": true, "CREATE VIEW v AS SELECT * FROM t": true,
+		"GRANT SELECT ON t TO r": true, "COMMENT ON TABLE t IS 'x'": true, "ALTER TABLE t ADD b int DEFAULT 0": true,
+		"ALTER TABLE t DROP COLUMN a, ALTER b SET DEFAULT 5": true, "ALTER TABLE t ALTER a TYPE bigint": true,
+		"CREATE TABLE t AS SELECT 1": false, "REFRESH MATERIALIZED VIEW v": false,
+		"CREATE MATERIALIZED VIEW v AS SELECT 1": false, "DROP TABLE t": false, "TRUNCATE t": false,
+		"ALTER TABLE t RENAME TO u":           false,
+		"ALTER TABLE t DROP COLUMN a CASCADE": false, "ALTER TABLE t ATTACH PARTITION p DEFAULT": false,
+		"ALTER TABLE t ALTER a TYPE bigint USING f(b)": false, "ALTER TABLE t ADD CHECK (f(a) > 0)": false,
+		"CREATE ROLE r": false, "GRANT r TO s": false, "ALTER INDEX i RENAME TO j": false,
+		"CREATE SCHEMA s CREATE TABLE t(a int)": false, "CREATE SCHEMA s": true,
+		"GRANT CONNECT ON DATABASE d TO r": false,
 	} {
 		if got := Classify(sql)[0].Ahead; got != want {
 			t.Errorf("%s: %v, want %v", sql, got, want)
@@ -64,8 +71,10 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("%s: %+v, want %+v", sql, got, want)
 	}
 	for _, sql := range []string{
-		"CREATE INDEX i ON t(a)", "CREATE UNIQUE INDEX CONCURRENTLY i ON t(a)", "CREATE INDEX CONCURRENTLY ON t(a)", "CREATE INDEX CONCURRENTLY i ON t(lower(a))",
-		"CREATE INDEX CONCURRENTLY i ON t(a) WHERE 1/b > 0", "CREATE INDEX CONCURRENTLY i ON t(a) WHERE b IS NULL OR c", "CREATE INDEX CONCURRENTLY i ON t USING gin (a)",
+		"CREATE INDEX i ON t(a)", "CREATE UNIQUE INDEX CONCURRENTLY i ON t(a)", "CREATE INDEX CONCURRENTLY ON t(a)",
+		"CREATE INDEX CONCURRENTLY i ON t(lower(a))",
+		"CREATE INDEX CONCURRENTLY i ON t(a) WHERE 1/b > 0", "CREATE INDEX CONCURRENTLY i ON t(a) WHERE b IS NULL OR c",
+		"CREATE INDEX CONCURRENTLY i ON t USING gin (a)",
 		"CREATE INDEX CONCURRENTLY i ON t(a ops)", "DROP INDEX CONCURRENTLY i",
 	} {
 		if got := Classify(sql)[0].Concurrent; got != nil {

@@ -63,8 +63,8 @@ func many(sql string) (many bool, compared *Compared) {
 	return false, &Compared{Schema: schema, Table: table, Columns: found.pinned}
 }
 
-// Target is the table that an INSERT, UPDATE, DELETE, MERGE or COPY names first, without a schema if the text has none. The
-// table is empty if it names none in that place, as COPY of a query.
+// Target is the table that an INSERT, UPDATE, DELETE, MERGE or COPY names first, without a schema if the text has none.
+// The table is empty if it names none in that place, as COPY of a query.
 func Target(sql string) (schema, table string) {
 	x := scanner{sql: sql}
 	switch x.next(); {
@@ -235,7 +235,8 @@ func (x *scanner) operand() (out operand) {
 
 // constant reports whether the word is a value.
 func (x *scanner) constant() bool {
-	return x.is("true") || x.is("false") || x.is("null") || x.is("current_date") || x.is("current_timestamp") || x.is("current_user") || x.is("session_user")
+	return x.is("true") || x.is("false") || x.is("null") || x.is("current_date") || x.is("current_timestamp") ||
+		x.is("current_user") || x.is("session_user")
 }
 
 // group reads what stands in parentheses.

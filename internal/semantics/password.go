@@ -47,24 +47,28 @@ func (s *Statement) locate() {
 		}
 		after = t.Token == pg.Token_PASSWORD
 	}
-	plain := !strings.ContainsFunc(s.Password.Clear, func(r rune) bool { return r < ' ' || r >= 0x7f && r <= utf8.MaxRune })
+	plain := !strings.ContainsFunc(s.Password.Clear,
+		func(r rune) bool { return r < ' ' || r >= 0x7f && r <= utf8.MaxRune })
 	if s.Password.to == 0 || !plain {
 		text, before := s.Text, s.Before
-		*s = refuse("this clear-text password cannot be replicated", "Give the SCRAM-SHA-256 verifier instead, as psql's \\password does, or use characters of ASCII.")
+		*s = refuse("this clear-text password cannot be replicated",
+			"Give the SCRAM-SHA-256 verifier instead, as psql's \\password does, or use characters of ASCII.")
 		s.Text, s.Before = text, before
 	}
 }
 
 // verifies reports whether PostgreSQL stores a password as it is: it is an MD5 or SCRAM verifier.
 func verifies(text string) bool {
-	if rest, ok := strings.CutPrefix(text, "md5"); ok && len(rest) == 32 && strings.Trim(rest, "0123456789abcdef") == "" {
+	if rest, ok := strings.CutPrefix(text, "md5"); ok && len(rest) == 32 &&
+		strings.Trim(rest, "0123456789abcdef") == "" {
 		return true
 	}
 	rest, ok := strings.CutPrefix(text, "SCRAM-SHA-256$")
 	iterations, rest, ok1 := strings.Cut(rest, ":")
 	salt, rest, ok2 := strings.Cut(rest, "$")
 	stored, server, ok3 := strings.Cut(rest, ":")
-	if _, err := strconv.ParseUint(iterations, 10, 31); err != nil || !ok || !ok1 || !ok2 || !ok3 || strings.ContainsAny(text, "\r\n") {
+	if _, err := strconv.ParseUint(iterations, 10, 31); err != nil || !ok || !ok1 || !ok2 || !ok3 ||
+		strings.ContainsAny(text, "\r\n") {
 		return false
 	}
 	decoded := func(s string) int {

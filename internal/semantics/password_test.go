@@ -8,7 +8,8 @@ func TestPassword(t *testing.T) {
 	const scram = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
 	for _, x := range [][3]string{
 		{"CREATE ROLE x PASSWORD 'clear'", "CREATE ROLE x PASSWORD 'v''w'", "x"},
-		{"CREATE USER password LOGIN ENCRYPTED PASSWORD E'cl\\'ear' VALID UNTIL 'infinity'", "CREATE USER password LOGIN ENCRYPTED PASSWORD 'v''w' VALID UNTIL 'infinity'", "password"},
+		{"CREATE USER password LOGIN ENCRYPTED PASSWORD E'cl\\'ear' VALID UNTIL 'infinity'",
+			"CREATE USER password LOGIN ENCRYPTED PASSWORD 'v''w' VALID UNTIL 'infinity'", "password"},
 		{"ALTER ROLE \"X\" WITH PASSWORD $$clear$$ NOLOGIN", "ALTER ROLE \"X\" WITH PASSWORD 'v''w' NOLOGIN", "X"},
 		{"/* é */ ALTER ROLE current_user PASSWORD 'clear'", "/* é */ ALTER ROLE current_user PASSWORD 'v''w'", ""},
 		{"CREATE ROLE x PASSWORD 'md5012345678901234567890123456789zz'", "CREATE ROLE x PASSWORD 'v''w'", "x"},

@@ -68,7 +68,8 @@ func single(s string) bool {
 
 // special are words the grammar has to look at: functions and settings, INTO, schema tutti,
 // and identifiers written with escapes.
-var special = []string{"setval", "set_config", "lo_", "lowrite", "into ", "into\t", "into\n", "into\r", "into\f", "into\v", "into/", "into-", "into\"", "tutti", "u&"}
+var special = []string{"setval", "set_config", "lo_", "lowrite", "into ", "into\t", "into\n", "into\r", "into\f",
+	"into\v", "into/", "into-", "into\"", "tutti", "u&"}
 
 // mentionsLocks reports whether a SELECT may lock rows.
 func mentionsLocks(s string) bool {

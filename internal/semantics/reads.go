@@ -64,20 +64,23 @@ const (
 
 // harmlessSettings say nothing about what a statement means.
 var harmlessSettings = map[string]bool{
-	"lock_timeout": true, "statement_timeout": true, "application_name": true, "idle_in_transaction_session_timeout": true,
-	"idle_session_timeout": true, "client_min_messages": true, "synchronous_commit": true,
+	"lock_timeout": true, "statement_timeout": true, "application_name": true,
+	"idle_in_transaction_session_timeout": true,
+	"idle_session_timeout":                true, "client_min_messages": true, "synchronous_commit": true,
 }
 
 // plainFunctions read no tables, if nobody has written others of the same names.
 var plainFunctions = append(slices.Clone(directFunctions),
-	"count", "sum", "min", "max", "avg", "array_agg", "string_agg", "bool_and", "bool_or", "array_length", "cardinality", "unnest", "nextval", "currval")
+	"count", "sum", "min", "max", "avg", "array_agg", "string_agg", "bool_and", "bool_or", "array_length",
+	"cardinality", "unnest", "nextval", "currval")
 
 // PlainFunctions are their names.
 func PlainFunctions() []string { return slices.Clone(plainFunctions) }
 
 // readingNodes are those that may stand in a statement that reads, besides harmlessNodes.
 var readingNodes = map[protoreflect.Name]bool{
-	"SortBy": true, "LockingClause": true, "JoinExpr": true, "FuncCall": true, "OnConflictClause": true, "InferClause": true, "IndexElem": true,
+	"SortBy": true, "LockingClause": true, "JoinExpr": true, "FuncCall": true, "OnConflictClause": true,
+	"InferClause": true, "IndexElem": true,
 }
 
 // ReadsOf tells what one statement reads; nil if that cannot be told from its text.
@@ -161,7 +164,8 @@ func (r *reading) from(list []*pg.Node) bool {
 			}
 			r.add(v.RangeVar).Scans = true
 		case *pg.Node_JoinExpr:
-			if v.JoinExpr.Alias != nil || v.JoinExpr.JoinUsingAlias != nil || !r.from([]*pg.Node{v.JoinExpr.Larg, v.JoinExpr.Rarg}) {
+			if v.JoinExpr.Alias != nil || v.JoinExpr.JoinUsingAlias != nil ||
+				!r.from([]*pg.Node{v.JoinExpr.Larg, v.JoinExpr.Rarg}) {
 				return false
 			}
 		default:

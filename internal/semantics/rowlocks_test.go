@@ -7,13 +7,23 @@ import (
 
 func TestRowLocks(t *testing.T) {
 	for sql, want := range map[string]string{
-		"SELECT * FROM t FOR UPDATE":      `SELECT * , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t FOR UPDATE [t:false]`,
-		"select from t for no key update": `select pg_catalog.concat("t".tableoid, ' ', "t".ctid) from t for no key update [t:false]`,
-		"SELECT a FROM t FOR SHARE;":      `SELECT a , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t FOR SHARE; [t:true]`,
-		`SELECT a IS DISTINCT FROM b, extract(year FROM c) FROM s.t AS "Ü x" WHERE d = $1 FOR UPDATE`:  `SELECT a IS DISTINCT FROM b, extract(year FROM c) , pg_catalog.concat("Ü x".tableoid, ' ', "Ü x".ctid) FROM s.t AS "Ü x" WHERE d = $1 FOR UPDATE [t:false]`,
-		"SELECT 1 FROM a JOIN b USING (x), c FOR UPDATE OF b, c FOR SHARE OF a, c":                     `SELECT 1 , pg_catalog.concat("a".tableoid, ' ', "a".ctid, ' ', "b".tableoid, ' ', "b".ctid, ' ', "c".tableoid, ' ', "c".ctid) FROM a JOIN b USING (x), c FOR UPDATE OF b, c FOR SHARE OF a, c [a:true b:false c:false]`,
-		"WITH x AS (SELECT 1 FROM y) SELECT (SELECT 1 FROM z), /* FROM */ 'FROM' FROM x, t FOR UPDATE": `WITH x AS (SELECT 1 FROM y) SELECT (SELECT 1 FROM z), /* FROM */ 'FROM' , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM x, t FOR UPDATE [t:false]`,
-		"(SELECT a FROM t) FOR UPDATE":                                     `(SELECT a , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t) FOR UPDATE [t:false]`,
+		"SELECT * FROM t FOR UPDATE": `SELECT * , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t FOR ` +
+			`UPDATE [t:false]`,
+		"select from t for no key update": `select pg_catalog.concat("t".tableoid, ' ', "t".ctid) from t for no key ` +
+			`update [t:false]`,
+		"SELECT a FROM t FOR SHARE;": `SELECT a , pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t FOR ` +
+			`SHARE; [t:true]`,
+		`SELECT a IS DISTINCT FROM b, extract(year FROM c) FROM s.t AS "Ü x" WHERE d = $1 FOR UPDATE`: `SELECT a IS ` +
+			`DISTINCT FROM b, extract(year FROM c) , pg_catalog.concat("Ü x".tableoid, ' ', "Ü x".ctid) FROM s.t AS ` +
+			`"Ü x" WHERE d = $1 FOR UPDATE [t:false]`,
+		"SELECT 1 FROM a JOIN b USING (x), c FOR UPDATE OF b, c FOR SHARE OF a, c": `SELECT 1 , ` +
+			`pg_catalog.concat("a".tableoid, ' ', "a".ctid, ' ', "b".tableoid, ' ', "b".ctid, ' ', "c".tableoid, ' ` +
+			`', "c".ctid) FROM a JOIN b USING (x), c FOR UPDATE OF b, c FOR SHARE OF a, c [a:true b:false c:false]`,
+		"WITH x AS (SELECT 1 FROM y) SELECT (SELECT 1 FROM z), /* FROM */ 'FROM' FROM x, t FOR UPDATE": `WITH x AS ` +
+			`(SELECT 1 FROM y) SELECT (SELECT 1 FROM z), /* FROM */ 'FROM' , pg_catalog.concat("t".tableoid, ' ', ` +
+			`"t".ctid) FROM x, t FOR UPDATE [t:false]`,
+		"(SELECT a FROM t) FOR UPDATE": `(SELECT a , ` +
+			`pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t) FOR UPDATE [t:false]`,
 		"SELECT * FROM (a CROSS JOIN b) AS j FOR UPDATE":                   "",
 		"SELECT * FROM (SELECT * FROM t) AS s FOR UPDATE":                  "",
 		"TABLE t FOR UPDATE":                                               "",

@@ -5,9 +5,10 @@ import "strings"
 // scanner reads the words of a text as PostgreSQL's own does, which is taken for one that is meant for
 // standard_conforming_strings = on. It knows nothing of grammar, and of what is no statement it makes something.
 type scanner struct {
-	sql      string
-	at       int  // where the next word may begin
-	kind     byte // of the word that was read last: one of the tokens, a character that stands for itself, or 0 at the end
+	sql string
+	at  int // where the next word may begin
+	// of the word that was read last: one of the tokens, a character that stands for itself, or 0 at the end
+	kind     byte
 	from, to int  // where it is
 	equal    bool // an operator = was read
 }

@@ -183,8 +183,8 @@ type Statement struct {
 	Compared *Compared
 	// LocksTables is what LOCK TABLE locks.
 	LocksTables *TableLock
-	// Calls is the name of the procedure that it calls, without its schema. Commits is true for a DO whose text may commit
-	// or roll back.
+	// Calls is the name of the procedure that it calls, without its schema. Commits is true for a DO whose text may
+	// commit or roll back.
 	Calls   string
 	Commits bool
 	// Code is true if it may make functions that the session alone has, or run queries that are given as text.
@@ -216,8 +216,8 @@ type Statement struct {
 	Planned bool
 }
 
-// TableLock is what a LOCK TABLE says. Relations are named as written, quoted; First is the first one's name alone. Mode is
-// PostgreSQL's number.
+// TableLock is what a LOCK TABLE says. Relations are named as written, quoted; First is the first one's name alone.
+// Mode is PostgreSQL's number.
 type TableLock struct {
 	Relations []string
 	First     string

@@ -12,25 +12,42 @@ func TestClassify(t *testing.T) {
 		kind  Kind
 		texts string // one per line
 	}{
-		{Read, "SELECT 1\nselect * from t where a = 'x;y'\nTABLE t\nVALUES (1)\nWITH x AS (SELECT 1) SELECT * FROM x\nSHOW all\nEXPLAIN SELECT 1\n" +
-			"EXPLAIN INSERT INTO t VALUES (1)\nEXPLAIN ANALYZE SELECT 1\nPREPARE a AS INSERT INTO t VALUES (1)\nDECLARE c CURSOR FOR SELECT 1\nFETCH 1 FROM c\nCLOSE c\n" +
-			"COPY t TO STDOUT\nSELECT f(1)\nSELECT nextval('s')\nSELECT set_config('work_mem', '1MB', false)\nSELECT 'into x'\nSELECT 1 AS u, t.tutti FROM t"},
-		{Write, "SELECT setval('s', 5)\nCOPY (INSERT INTO t VALUES (1) RETURNING a) TO STDOUT\nSELECT setval('s', max(id)) FROM t\nINSERT INTO t VALUES (1)\nUPDATE t SET a = 1\nDELETE FROM t\nMERGE INTO t USING s ON a = b WHEN MATCHED THEN DELETE\n" +
-			"WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x\nDO $$ BEGIN END $$\nCALL p()\nEXECUTE a\nTRUNCATE t\nCOPY t FROM '/x'\nINSERT INTO t SELECT 1"},
+		{Read, "SELECT 1\nselect * from t where a = 'x;y'\nTABLE t\nVALUES (1)\nWITH x AS (SELECT 1) SELECT * FROM " +
+			"x\nSHOW all\nEXPLAIN SELECT 1\n" +
+			"EXPLAIN INSERT INTO t VALUES (1)\nEXPLAIN ANALYZE SELECT 1\nPREPARE a AS INSERT INTO t VALUES " +
+			"(1)\nDECLARE c CURSOR FOR SELECT 1\nFETCH 1 FROM c\nCLOSE c\n" +
+			"COPY t TO STDOUT\nSELECT f(1)\nSELECT nextval('s')\nSELECT set_config('work_mem', '1MB', false)\nSELECT " +
+			"'into x'\nSELECT 1 AS u, t.tutti FROM t"},
+		{Write, "SELECT setval('s', 5)\nCOPY (INSERT INTO t VALUES (1) RETURNING a) TO STDOUT\nSELECT setval('s', " +
+			"max(id)) FROM t\nINSERT INTO t VALUES (1)\nUPDATE t SET a = 1\nDELETE FROM t\nMERGE INTO t USING s ON a " +
+			"= b WHEN MATCHED THEN DELETE\n" +
+			"WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x\nDO $$ BEGIN END $$\nCALL p()\nEXECUTE " +
+			"a\nTRUNCATE t\nCOPY t FROM '/x'\nINSERT INTO t SELECT 1"},
 		{Unknown, "SELEC 1\n'"},
 		{Begin, "BEGIN\nbegin work\nSTART TRANSACTION READ ONLY"},
 		{Commit, "COMMIT\nEND\nCOMMIT AND CHAIN"},
 		{Rollback, "ROLLBACK\nABORT"},
-		{InTransaction, "SAVEPOINT a\nRELEASE a\nROLLBACK TO a\nSET LOCAL work_mem = 1\nSET CONSTRAINTS ALL DEFERRED\nLOCK TABLE t\nSET TRANSACTION READ ONLY"},
-		{Local, "SET work_mem = 1\nRESET ALL\nLISTEN c\nNOTIFY c\nVACUUM t\nANALYZE\nDISCARD ALL\nDEALLOCATE a\nREINDEX TABLE t\nCHECKPOINT\nSET ROLE x"},
-		{Definition, "SELECT setval('s', f())\nCREATE TABLE t (a int)\nDROP TABLE t\nALTER TABLE t ADD COLUMN b int DEFAULT 1\nCREATE INDEX ON t (a)\nGRANT SELECT ON t TO x\nTRUNCATE t RESTART IDENTITY\n" +
-			"CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE ROLE x PASSWORD 'SCRAM-SHA-256$4096:a$b:c'\n" +
-			"CREATE MATERIALIZED VIEW m AS SELECT 1\nREFRESH MATERIALIZED VIEW m\nALTER ROLE x SET work_mem = 1\nCOMMENT ON TABLE t IS 'x'\n" +
+		{InTransaction, "SAVEPOINT a\nRELEASE a\nROLLBACK TO a\nSET LOCAL work_mem = 1\nSET CONSTRAINTS ALL " +
+			"DEFERRED\nLOCK TABLE t\nSET TRANSACTION READ ONLY"},
+		{Local, "SET work_mem = 1\nRESET ALL\nLISTEN c\nNOTIFY c\nVACUUM t\nANALYZE\nDISCARD ALL\nDEALLOCATE " +
+			"a\nREINDEX TABLE t\nCHECKPOINT\nSET ROLE x"},
+		{Definition, "SELECT setval('s', f())\nCREATE TABLE t (a int)\nDROP TABLE t\nALTER TABLE t ADD COLUMN b int " +
+			"DEFAULT 1\nCREATE INDEX ON t (a)\nGRANT SELECT ON t TO x\nTRUNCATE t RESTART IDENTITY\n" +
+			"CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE ROLE x PASSWORD " +
+			"'SCRAM-SHA-256$4096:a$b:c'\n" +
+			"CREATE MATERIALIZED VIEW m AS SELECT 1\nREFRESH MATERIALIZED VIEW m\nALTER ROLE x SET work_mem = " +
+			"1\nCOMMENT ON TABLE t IS 'x'\n" +
 			"DROP TYPE pg_temp.r, e\nCREATE TYPE e AS ENUM ('a')"},
-		{Temporary, "CREATE TEMP TABLE t (a int)\nCREATE TABLE pg_temp.t (a int)\nCREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE TEMP TABLE t AS SELECT 1\nSELECT 1 INTO TEMP t\nCREATE TEMP VIEW v AS SELECT 1\nCREATE TEMP SEQUENCE s\n" +
-			"CREATE TYPE pg_temp.r AS RANGE (subtype = text)\nCREATE TYPE pg_temp.e AS ENUM ('a')\nCREATE TYPE pg_temp.c AS (a int)\nCREATE DOMAIN pg_temp.d AS int\nCREATE AGGREGATE pg_temp.s(int) (sfunc = f, stype = int)\n" +
-			"DROP TYPE pg_temp.r, pg_temp.e\nDROP FUNCTION pg_temp.f()\nDROP TABLE pg_temp.t\nALTER TYPE pg_temp.e ADD VALUE 'b'\nALTER DOMAIN pg_temp.d SET NOT NULL\n" +
-			"ALTER TYPE pg_temp.c RENAME TO x\nCOMMENT ON TYPE pg_temp.c IS 'x'\nALTER FUNCTION pg_temp.f() STRICT\nALTER TYPE pg_temp.c OWNER TO x"},
+		{Temporary, "CREATE TEMP TABLE t (a int)\nCREATE TABLE pg_temp.t (a int)\nCREATE FUNCTION pg_temp.f() " +
+			"RETURNS int LANGUAGE sql AS 'SELECT 1'\nCREATE TEMP TABLE t AS SELECT 1\nSELECT 1 INTO TEMP t\nCREATE " +
+			"TEMP VIEW v AS SELECT 1\nCREATE TEMP SEQUENCE s\n" +
+			"CREATE TYPE pg_temp.r AS RANGE (subtype = text)\nCREATE TYPE pg_temp.e AS ENUM ('a')\nCREATE TYPE " +
+			"pg_temp.c AS (a int)\nCREATE DOMAIN pg_temp.d AS int\nCREATE AGGREGATE pg_temp.s(int) (sfunc = f, stype " +
+			"= int)\n" +
+			"DROP TYPE pg_temp.r, pg_temp.e\nDROP FUNCTION pg_temp.f()\nDROP TABLE pg_temp.t\nALTER TYPE pg_temp.e " +
+			"ADD VALUE 'b'\nALTER DOMAIN pg_temp.d SET NOT NULL\n" +
+			"ALTER TYPE pg_temp.c RENAME TO x\nCOMMENT ON TYPE pg_temp.c IS 'x'\nALTER FUNCTION pg_temp.f() " +
+			"STRICT\nALTER TYPE pg_temp.c OWNER TO x"},
 		{Copy, "COPY t FROM STDIN\ncopy t (a) from stdin csv"},
 		{Tutti, "SHOW tutti.status\nSHOW TUTTI.applied"},
 		{Empty, "\n;\n-- x\n/* x */;;"},
@@ -50,16 +67,27 @@ func TestClassify(t *testing.T) {
 
 var refused = []string{
 	"PREPARE TRANSACTION 'x'",
-	"SET tutti.tx = 'on'", "SET LOCAL TUTTI.tx = 'on'", "RESET tutti.tx", "SET session_replication_role = replica", "SET track_counts = off", `SET "tutti.tx" TO on`,
-	"SELECT set_config('tutti.tx', 'on', false)", "SELECT SET_CONFIG('Tutti.tx'::text, 'on', true)", `SELECT U&"\0073et_config"('tutti.tx', 'on', true)`,
-	"ALTER ROLE x SET tutti.tx = 'on'", "ALTER ROLE ALL SET session_replication_role = replica", "ALTER DATABASE d SET tutti.tx = 'on'",
-	"CREATE FUNCTION f() RETURNS int LANGUAGE sql SET tutti.tx = 'on' AS 'SELECT 1'", "ALTER FUNCTION f() SET tutti.tx = 'on'", "ALTER PROCEDURE f() SET tutti.tx TO 'on'",
-	"SELECT * FROM tutti.collect(1, 2, 3)", "INSERT INTO t SELECT op FROM tutti.collect(1, 2, 3)", `SELECT "tutti".collect(1, 2, 3)`, "EXPLAIN ANALYZE SELECT tutti.collect(1, 2, 3)",
-	"COPY (SELECT tutti.collect(1, 2, 3)) TO STDOUT", "CALL tutti.x()", "SELECT pg_catalog.tutti_lo_put(1, 0, 'x')", "SELECT tutti_lowrite(1, 'x')", "INSERT INTO t SELECT setval('s', 1)",
-	"SELECT setval('s', (random() * 5)::int)", "PREPARE a AS SELECT setval('s', 1)", "CREATE DATABASE x TEMPLATE y", "CREATE DATABASE x ALLOW_CONNECTIONS false", "ALTER DATABASE x TABLESPACE y", "ALTER SYSTEM SET work_mem = 1", "CREATE TABLESPACE x LOCATION '/x'",
-	"CREATE TABLE a PARTITION OF b FOR VALUES FROM (current_timestamp) TO (maxvalue)", "ALTER TABLE b ATTACH PARTITION a FOR VALUES IN (now()::date)",
-	"CREATE TABLE a PARTITION OF b FOR VALUES FROM ('today') TO ('2099-01-01')", "CREATE ROLE x PASSWORD 'clé'", "CREATE ROLE x PASSWORD U&'cle'",
-	"ALTER TABLE t ENABLE ALWAYS TRIGGER x", "ALTER TABLE t ENABLE REPLICA TRIGGER x", "ALTER TABLE t SET LOGGED, ADD PRIMARY KEY (k)",
+	"SET tutti.tx = 'on'", "SET LOCAL TUTTI.tx = 'on'", "RESET tutti.tx", "SET session_replication_role = replica",
+	"SET track_counts = off", `SET "tutti.tx" TO on`,
+	"SELECT set_config('tutti.tx', 'on', false)", "SELECT SET_CONFIG('Tutti.tx'::text, 'on', true)",
+	`SELECT U&"\0073et_config"('tutti.tx', 'on', true)`,
+	"ALTER ROLE x SET tutti.tx = 'on'", "ALTER ROLE ALL SET session_replication_role = replica",
+	"ALTER DATABASE d SET tutti.tx = 'on'",
+	"CREATE FUNCTION f() RETURNS int LANGUAGE sql SET tutti.tx = 'on' AS 'SELECT 1'",
+	"ALTER FUNCTION f() SET tutti.tx = 'on'", "ALTER PROCEDURE f() SET tutti.tx TO 'on'",
+	"SELECT * FROM tutti.collect(1, 2, 3)", "INSERT INTO t SELECT op FROM tutti.collect(1, 2, 3)",
+	`SELECT "tutti".collect(1, 2, 3)`, "EXPLAIN ANALYZE SELECT tutti.collect(1, 2, 3)",
+	"COPY (SELECT tutti.collect(1, 2, 3)) TO STDOUT", "CALL tutti.x()", "SELECT pg_catalog.tutti_lo_put(1, 0, 'x')",
+	"SELECT tutti_lowrite(1, 'x')", "INSERT INTO t SELECT setval('s', 1)",
+	"SELECT setval('s', (random() * 5)::int)", "PREPARE a AS SELECT setval('s', 1)", "CREATE DATABASE x TEMPLATE y",
+	"CREATE DATABASE x ALLOW_CONNECTIONS false", "ALTER DATABASE x TABLESPACE y", "ALTER SYSTEM SET work_mem = 1",
+	"CREATE TABLESPACE x LOCATION '/x'",
+	"CREATE TABLE a PARTITION OF b FOR VALUES FROM (current_timestamp) TO (maxvalue)",
+	"ALTER TABLE b ATTACH PARTITION a FOR VALUES IN (now()::date)",
+	"CREATE TABLE a PARTITION OF b FOR VALUES FROM ('today') TO ('2099-01-01')", "CREATE ROLE x PASSWORD 'clé'",
+	"CREATE ROLE x PASSWORD U&'cle'",
+	"ALTER TABLE t ENABLE ALWAYS TRIGGER x", "ALTER TABLE t ENABLE REPLICA TRIGGER x",
+	"ALTER TABLE t SET LOGGED, ADD PRIMARY KEY (k)",
 	"CREATE MATERIALIZED VIEW v AS SELECT random()",
 	"ALTER TABLE t ALTER a TYPE text USING now()::text",
 	"CREATE SUBSCRIPTION s CONNECTION 'x' PUBLICATION p", "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
@@ -146,7 +174,8 @@ func TestSeveral(t *testing.T) {
 // FuzzClassify: nothing panics, parts are parts, and the quick path says what the grammar
 // says of every text the grammar knows.
 func FuzzClassify(f *testing.F) {
-	for _, s := range append(refused, "SELECT 1", "insert into t values ('a;')", "delete from t;;", "-- x\nUPDATE t SET a = 1", "SELECT 1; COMMIT", "SELECT \xff", "", "U&'\\'", "select1 into x") {
+	for _, s := range append(refused, "SELECT 1", "insert into t values ('a;')", "delete from t;;",
+		"-- x\nUPDATE t SET a = 1", "SELECT 1; COMMIT", "SELECT \xff", "", "U&'\\'", "select1 into x") {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
@@ -175,8 +204,11 @@ func FuzzClassify(f *testing.F) {
 
 func TestDetach(t *testing.T) {
 	for text, want := range map[string]Detach{
-		`ALTER TABLE s.p DETACH PARTITION "P1" CONCURRENTLY`:      {Plain: `ALTER TABLE s.p DETACH PARTITION "P1"             `, Parent: `"s"."p"`, Partition: `"P1"`},
-		"alter table finalize detach partition finalize finalize": {Plain: "alter table finalize detach partition finalize         ", Parent: `"finalize"`, Partition: `"finalize"`, Finalizes: true},
+		`ALTER TABLE s.p DETACH PARTITION "P1" CONCURRENTLY`: {
+			Plain: `ALTER TABLE s.p DETACH PARTITION "P1"             `, Parent: `"s"."p"`, Partition: `"P1"`},
+		"alter table finalize detach partition finalize finalize": {
+			Plain: "alter table finalize detach partition finalize         ", Parent: `"finalize"`,
+			Partition: `"finalize"`, Finalizes: true},
 	} {
 		want.Text = text
 		got := Classify("SELECT 1; " + text)[1]
@@ -191,10 +223,13 @@ func TestDetach(t *testing.T) {
 
 func TestConcurrently(t *testing.T) {
 	for text, want := range map[string]string{
-		`CREATE INDEX CONCURRENTLY "concurrently" ON t (a)`:              `CREATE INDEX              "concurrently" ON t (a)`,
-		`/* concurrently */ create unique index concurrently ON "é" (a)`: `/* concurrently */ create unique index              ON "é" (a)`,
-		"DROP INDEX CONCURRENTLY i":                                      "DROP INDEX              i",
-		"ALTER TABLE p DETACH PARTITION p1 CONCURRENTLY":                 "ALTER TABLE p DETACH PARTITION p1             ",
+		`CREATE INDEX CONCURRENTLY "concurrently" ON t (a)`: `CREATE INDEX              "concurrently" ` +
+			`ON t (a)`,
+		`/* concurrently */ create unique index concurrently ON "é" (a)`: `/* concurrently */ create unique index    ` +
+			`          ON "é" (a)`,
+		"DROP INDEX CONCURRENTLY i": "DROP INDEX              i",
+		"ALTER TABLE p DETACH PARTITION p1 CONCURRENTLY": "ALTER TABLE p DETACH PARTITION p1       " +
+			"      ",
 	} {
 		got := Classify(text)
 		if len(got) != 1 || got[0].Kind != Definition || got[0].Alone == "" || got[0].Text != want {

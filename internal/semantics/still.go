@@ -2,7 +2,8 @@ package semantics
 
 import "strings"
 
-// Still reports whether a text is a SELECT that, as far as it tells, calls no functions but a few of PostgreSQL's that leave everything as it is: no setting, nor role.
+// Still reports whether a text is a SELECT that, as far as it tells, calls no functions but a few of PostgreSQL's that
+// leave everything as it is: no setting, nor role.
 func Still(sql string) bool {
 	x := scanner{sql: sql}
 	if x.next(); !x.is("select") {
@@ -36,10 +37,14 @@ var stillWords = stillOnes()
 
 func stillOnes() map[string]bool {
 	words := map[string]bool{}
-	for _, list := range [][]string{{"and", "or", "not", "in", "any", "all", "some", "exists", "from", "where", "on", "using", "select", "distinct", "by", "having", "when", "then",
-		"else", "case", "as", "join", "union", "except", "intersect", "values", "limit", "offset", "with", "over", "filter", "between", "like", "ilike", "is"},
-		{"numeric", "decimal", "varchar", "char", "character", "timestamp", "timestamptz", "time", "interval", "bit", "float"},
-		{"count", "sum", "avg", "min", "max", "coalesce", "nullif", "greatest", "least", "cast", "row", "array"}, directFunctions} {
+	for _, list := range [][]string{{"and", "or", "not", "in", "any", "all", "some", "exists", "from", "where", "on",
+		"using", "select", "distinct", "by", "having", "when", "then",
+		"else", "case", "as", "join", "union", "except", "intersect", "values", "limit", "offset", "with", "over",
+		"filter", "between", "like", "ilike", "is"},
+		{"numeric", "decimal", "varchar", "char", "character", "timestamp", "timestamptz", "time", "interval", "bit",
+			"float"},
+		{"count", "sum", "avg", "min", "max", "coalesce", "nullif", "greatest", "least", "cast", "row", "array"},
+		directFunctions} {
 		for _, w := range list {
 			words[w] = true
 		}

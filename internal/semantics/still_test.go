@@ -10,12 +10,18 @@ func TestStill(t *testing.T) {
 	for sql, want := range map[string]bool{
 		"SELECT 1":                              true,
 		"select a, b from t where id = $1 -- x": true,
-		"SELECT count(*), max(n) FROM t JOIN u USING (id) WHERE a IN (1, 2) AND (b OR NOT (c)) GROUP BY 1 HAVING sum(n) > 3 ORDER BY 1 LIMIT (2)": true,
-		"SELECT lower(name), now() FROM t WHERE EXISTS (SELECT FROM u) AND x = ANY ($1)":                                                          true,
-		"SELECT x::numeric(10,2), coalesce(y, 0) FROM (SELECT * FROM t) AS q":                                                                     true,
-		"SELECT set_config('role', 'x', false)":                                                                                                   false,
-		"SELECT pg_catalog.set_config ('role', 'x', false)":                                                                                       false,
-		`SELECT "set_config"('role', 'x', false)`:                                                                                                 false,
+		"SELECT count(*), max(n) FROM t JOIN u USING (id) WHERE a IN (1, 2) AND (b OR NOT (c)) GROUP BY 1 HAVING " +
+			"sum(n) > 3 ORDER BY 1 LIMIT (2)": true,
+		"SELECT lower(name), now() FROM t WHERE EXISTS (SELECT FROM u) AND x = " +
+			"ANY ($1)": true,
+		"SELECT x::numeric(10,2), coalesce(y, 0) FROM (SELECT * FROM " +
+			"t) AS q": true,
+		"SELECT set_config('role', 'x', " +
+			"false)": false,
+		"SELECT pg_catalog.set_config ('role', 'x', " +
+			"false)": false,
+		`SELECT "set_config"('role', 'x', ` +
+			`false)`: false,
 		"SELECT go()":                          false,
 		"SELECT a FROM go(1)":                  false,
 		"SELECT app.lower(name) FROM t":        false,
@@ -37,29 +43,43 @@ func TestStill(t *testing.T) {
 // TestChanges: what an UPDATE does to a row that it finds, if it need not see it.
 func TestChanges(t *testing.T) {
 	for sql, want := range map[string]string{
-		"UPDATE t SET a = $1, b = b + $2, c = c - 3, d = 4 + d WHERE id = $3":       "[a=$1 b+$2 c-3 d+4] [id=$3]",
-		"UPDATE t AS x SET a = 'it''s', b = true, c = false, d = 7 WHERE $1 = x.id": "[a='it's' b=true c=false d=7] [id=$1]",
-		"UPDATE s.t SET a = $1 WHERE x = $2 AND y = 5":                              "[a=$1] [x=$2 y=5]",
-		"UPDATE t SET a = $1":                    "",
-		"UPDATE t SET a = b WHERE id = $1":       "",
-		"UPDATE t SET a = b + 1 WHERE id = $1":   "",
-		"UPDATE t SET a = a * 2 WHERE id = $1":   "",
-		"UPDATE t SET a = NULL WHERE id = $1":    "",
-		"UPDATE t SET a = DEFAULT WHERE id = $1": "",
-		"UPDATE t SET a = $1::int WHERE id = $2": "",
-		"UPDATE t SET a = now(), b = CURRENT_TIMESTAMP, c = LOCALTIMESTAMP, d = transaction_timestamp() WHERE id = $1": "[a=when b=when c=local d=when] [id=$1]",
-		"UPDATE t SET a = CURRENT_TIMESTAMP(3) WHERE id = $1":                                                          "",
-		"UPDATE t SET a = CURRENT_DATE WHERE id = $1":                                                                  "",
-		"UPDATE t SET a = clock_timestamp() WHERE id = $1":                                                             "",
-		"UPDATE t SET a = now() + $2 WHERE id = $1":                                                                    "",
-		"UPDATE t SET a[1] = $1 WHERE id = $2":                                                                         "",
-		"UPDATE t SET (a, b) = ($1, $2) WHERE id = $3":                                                                 "",
-		"UPDATE t SET a = 1.5 WHERE id = $1":                                                                           "",
-		"UPDATE t SET a = -1 WHERE id = $1":                                                                            "[a=-1] [id=$1]",
-		"UPDATE t SET a = $1 WHERE id > $2":                                                                            "",
-		"UPDATE t SET a = $1 WHERE id = $2 OR id = $3":                                                                 "",
-		"UPDATE t SET a = $1 WHERE id = other":                                                                         "",
-		"UPDATE t SET a = $1 WHERE id IN ($2)":                                                                         "",
+		"UPDATE t SET a = $1, b = b + $2, c = c - 3, d = 4 + d WHERE id = $3": "[a=$1 b+$2 c-3 d+4] [id=$3]",
+		"UPDATE t AS x SET a = 'it''s', b = true, c = false, d = 7 WHERE $1 = x.id": "[a='it's' b=true c=false d=7] " +
+			"[id=$1]",
+		"UPDATE s.t SET a = $1 WHERE x = $2 AND y = 5": "[a=$1] [x=$2 y=5]",
+		"UPDATE t SET a = $1":                          "",
+		"UPDATE t SET a = b WHERE id = $1":             "",
+		"UPDATE t SET a = b + 1 WHERE id = $1":         "",
+		"UPDATE t SET a = a * 2 WHERE id = $1":         "",
+		"UPDATE t SET a = NULL WHERE id = $1":          "",
+		"UPDATE t SET a = DEFAULT WHERE id = $1":       "",
+		"UPDATE t SET a = $1::int WHERE id = $2":       "",
+		"UPDATE t SET a = now(), b = CURRENT_TIMESTAMP, c = LOCALTIMESTAMP, d = transaction_timestamp() WHERE " +
+			"id = $1": "[a=when b=when c=local d=when] [id=$1]",
+		"UPDATE t SET a = CURRENT_TIMESTAMP(3) WHERE " +
+			"id = $1": "",
+		"UPDATE t SET a = CURRENT_DATE WHERE " +
+			"id = $1": "",
+		"UPDATE t SET a = clock_timestamp() WHERE " +
+			"id = $1": "",
+		"UPDATE t SET a = now() + $2 WHERE " +
+			"id = $1": "",
+		"UPDATE t SET a[1] = $1 WHERE " +
+			"id = $2": "",
+		"UPDATE t SET (a, b) = ($1, $2) WHERE " +
+			"id = $3": "",
+		"UPDATE t SET a = 1.5 WHERE " +
+			"id = $1": "",
+		"UPDATE t SET a = -1 WHERE " +
+			"id = $1": "[a=-1] [id=$1]",
+		"UPDATE t SET a = $1 WHERE " +
+			"id > $2": "",
+		"UPDATE t SET a = $1 WHERE id = $2 OR " +
+			"id = $3": "",
+		"UPDATE t SET a = $1 WHERE id " +
+			"= other": "",
+		"UPDATE t SET a = $1 WHERE id " +
+			"IN ($2)": "",
 	} {
 		d, _ := DirectOf(sql)
 		got := ""
@@ -81,7 +101,8 @@ func addendText(a Addend) string {
 
 func changesText(list []Change) (out []string) {
 	for _, c := range list {
-		text := c.Column + map[[2]bool]string{{false, false}: "=", {true, false}: "+", {true, true}: "-"}[[2]bool{c.Add, c.Minus}]
+		text := c.Column + map[[2]bool]string{{false, false}: "=", {true, false}: "+",
+			{true, true}: "-"}[[2]bool{c.Add, c.Minus}]
 		switch {
 		case c.Text != nil:
 			text += "'" + *c.Text + "'"

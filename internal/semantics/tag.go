@@ -6,8 +6,8 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
-// QuietTag is the command tag of a statement that fires no event triggers: TRUNCATE, setval, and what concerns roles, databases
-// and event triggers (CreateCommandTag of PostgreSQL's tcop/utility.c).
+// QuietTag is the command tag of a statement that fires no event triggers: TRUNCATE, setval, and what concerns roles,
+// databases and event triggers (CreateCommandTag of PostgreSQL's tcop/utility.c).
 func QuietTag(sql string) string {
 	tree, err := pg.Parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {

@@ -7,8 +7,8 @@ import (
 	"github.com/tuttidb/tutti/internal/locks"
 )
 
-// locker is a process that takes advisory locks and gives them back, a backend or a parallel worker. What it believes is checked
-// against what those of all other sessions believe (S8).
+// locker is a process that takes advisory locks and gives them back, a backend or a parallel worker. What it believes
+// is checked against what those of all other sessions believe (S8).
 type locker struct {
 	m       *member
 	number  uint64
@@ -68,7 +68,8 @@ func (m *member) beginLocks() {
 func (m *member) submitLock(r *locks.Request) (seq uint64) {
 	m.seq++
 	m.tenancy.proposed[m.seq] = m.w.now
-	m.tenancy.outbox = append(m.tenancy.outbox, engine.Submission{Kind: engine.KindLock, Seq: m.seq, Payload: r.Append(nil)})
+	m.tenancy.outbox = append(m.tenancy.outbox, engine.Submission{Kind: engine.KindLock, Seq: m.seq,
+		Payload: r.Append(nil)})
 	if len(m.tenancy.outbox) == 1 {
 		m.sendLocks()
 	}
@@ -132,7 +133,8 @@ func (x *locker) begin(asks, ordinal uint64) {
 		return
 	}
 	m := x.m
-	if m.engine.Applied() < ordinal && m.w.o.Planted != "locked-early" || m.w.now > m.tenancy.until && m.w.o.Planted != "lease-ignored" {
+	if m.engine.Applied() < ordinal && m.w.o.Planted != "locked-early" ||
+		m.w.now > m.tenancy.until && m.w.o.Planted != "lease-ignored" {
 		m.w.after(200, m.in(func() { x.begin(asks, ordinal) }))
 		return
 	}
@@ -143,8 +145,10 @@ func (x *locker) begin(asks, ordinal uint64) {
 	m.w.stats.Locked++
 	for _, o := range m.w.members {
 		for _, y := range o.tenancy.lockers { // order-free: one is enough, and a violation ends the run
-			if (y.m != m || y.session != x.session) && y.believes() && y.lock.Key == x.lock.Key && y.lock.Mode.Conflicts(x.lock.Mode) {
-				m.w.violation("%v: locker %d of %v and locker %d of %v are inside %v", m, x.number, m, y.number, o, x.lock)
+			if (y.m != m || y.session != x.session) && y.believes() && y.lock.Key == x.lock.Key &&
+				y.lock.Mode.Conflicts(x.lock.Mode) {
+				m.w.violation("%v: locker %d of %v and locker %d of %v are inside %v", m, x.number, m, y.number, o,
+					x.lock)
 			}
 		}
 	}
@@ -215,7 +219,8 @@ func (x *locker) waitsItsTurn() bool {
 func (x *locker) give() {
 	x.state = lockerGives
 	m := x.m
-	seq, asks := m.submitLock(&locks.Request{Action: locks.Release, Session: x.session, Locks: []locks.Lock{x.lock}}), x.asks
+	seq, asks := m.submitLock(&locks.Request{Action: locks.Release, Session: x.session, Locks: []locks.Lock{x.lock}}),
+		x.asks
 	var look func()
 	look = func() {
 		if x.state != lockerGives || x.asks != asks {
@@ -257,7 +262,8 @@ func (m *member) expire() {
 	for _, x := range m.engine.Tenants() {
 		for _, h := range m.engine.Locks() {
 			if h.Session.Member == x.Member && h.Session.Incarnation < x.Incarnation {
-				m.w.violation("%v: %v is held or awaited by a session of incarnation %d of member %d, which is at incarnation %d", m, h.Lock, h.Session.Incarnation, x.Member, x.Incarnation)
+				m.w.violation("%v: %v is held or awaited by a session of incarnation %d of member %d, which is at "+
+					"incarnation %d", m, h.Lock, h.Session.Incarnation, x.Member, x.Incarnation)
 			}
 		}
 		s, ok := t.seen[x.Member]
@@ -268,7 +274,8 @@ func (m *member) expire() {
 		case !s.proposed && m.w.now-s.at >= m.w.swarm.lockLease:
 			s.proposed = true
 			t.seen[x.Member] = s
-			m.submitLock(&locks.Request{Action: locks.Expire, Member: x.Member, Incarnation: x.Incarnation, Number: x.Number})
+			m.submitLock(&locks.Request{Action: locks.Expire, Member: x.Member, Incarnation: x.Incarnation,
+				Number: x.Number})
 		}
 	}
 }

@@ -36,8 +36,8 @@ type database struct {
 
 type row struct{ versions []version }
 
-// version is one committed state of a row. born is when its row was last inserted, root the tag of who wrote it, apart from
-// those who have added to it since: their tags make its own, in whatever order they came.
+// version is one committed state of a row. born is when its row was last inserted, root the tag of who wrote it, apart
+// from those who have added to it since: their tags make its own, in whatever order they came.
 type version struct {
 	visible, born, tag, root uint64
 	gone                     bool
@@ -99,7 +99,8 @@ type tx struct {
 
 // newDatabase replays a log.
 func newDatabase(w *world, host *member, log []record) *database {
-	d := &database{w: w, host: host, rows: map[rowKey]*row{}, locks: map[uint64]*lock{}, marks: map[uint32]engine.Mark{}}
+	d := &database{w: w, host: host, rows: map[rowKey]*row{}, locks: map[uint64]*lock{},
+		marks: map[uint32]engine.Mark{}}
 	for _, r := range log {
 		d.install(&r)
 	}
@@ -316,7 +317,8 @@ func (t *tx) apply(c change, tag uint64) error {
 	}
 	out := tagged{change: c, tag: tag}
 	if c.op == writeset.OpAdd {
-		out = tagged{change{key: c.key, op: writeset.OpUpdate, prev: c.prev, v: value{n: cur.v.n + c.v.n}}, cur.tag ^ mix(tag), cur.root}
+		out = tagged{change{key: c.key, op: writeset.OpUpdate, prev: c.prev, v: value{n: cur.v.n + c.v.n}},
+			cur.tag ^ mix(tag), cur.root}
 	}
 	t.net(out)
 	return nil

@@ -16,13 +16,14 @@ type definition struct {
 	all  bool // it does not say what it changes
 }
 
-// The catalog's rows: n of catalogKey is 1 while the tables are linked, that of shapeKey the shape of all rows. The others have that of the rows of
-// one table that definitions rewrite, see shapeOf.
+// The catalog's rows: n of catalogKey is 1 while the tables are linked, that of shapeKey the shape of all rows. The
+// others have that of the rows of one table that definitions rewrite, see shapeOf.
 var catalogKey, shapeKey = rowKey{tCatalog, 0}, rowKey{tCatalog, 1}
 
 func shapeOf(t table) rowKey { return rowKey{tCatalog, 2 + uint32(t)} }
 
-// shape tells how often definitions have changed the rows of a table. Only what is blind may not find them otherwise than it knew them: all else has seen its rows.
+// shape tells how often definitions have changed the rows of a table. Only what is blind may not find them otherwise
+// than it knew them: all else has seen its rows.
 func (d *database) shape(t table) int64 {
 	n := d.at(shapeKey, d.visible).v.n
 	if k := shapeOf(t); k.id < rowsOf[tCatalog] {
@@ -94,7 +95,8 @@ func (d definition) rewrites(catalog version) (keys []rowKey) {
 func (t *tx) execute(d definition) {
 	write := func(k rowKey, n func(int64) int64) {
 		cur := t.latest(k)
-		t.changes = append(t.changes, tagged{change{key: k, op: writeset.OpUpdate, prev: cur.tag, v: value{n(cur.v.n), cur.v.list}}, d.tag, 0})
+		t.changes = append(t.changes, tagged{change{key: k, op: writeset.OpUpdate, prev: cur.tag,
+			v: value{n(cur.v.n), cur.v.list}}, d.tag, 0})
 	}
 	for _, k := range d.rewrites(t.latest(catalogKey)) {
 		write(k, func(n int64) int64 { return n })

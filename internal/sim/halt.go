@@ -4,9 +4,9 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 )
 
-// In one run of refusingRuns a member cannot carry out one in refusedItems of the others' items, as long as there are faults: its database differs,
-// or refuses a value. What internal/node does then: a life that serves sessions ends; the next one comes to the item before it does,
-// and halts. Once what stood in the way is gone it is started again.
+// In one run of refusingRuns a member cannot carry out one in refusedItems of the others' items, as long as there are
+// faults: its database differs, or refuses a value. What internal/node does then: a life that serves sessions ends; the
+// next one comes to the item before it does, and halts. Once what stood in the way is gone it is started again.
 const (
 	refusingRuns = 4
 	refusedItems = 200
@@ -15,13 +15,14 @@ const (
 // haltPlanted is the bug that is about this.
 const haltPlanted = "halted-moves-on"
 
-// apart reports whether a run has faults that are drawn apart from the others: not if it is to find a planted bug that is not about them, so that the
-// seeds which find the rare ones stay what they were.
+// apart reports whether a run has faults that are drawn apart from the others: not if it is to find a planted bug that
+// is not about them, so that the seeds which find the rare ones stay what they were.
 func (w *world) apart(about string) bool { return w.o.Planted == "" || w.o.Planted == about }
 
 // refuses reports whether the member cannot carry out a task. That is no draw, so that the other runs are as they were.
 func (m *member) refuses(t *engine.Task) bool {
-	if !m.w.apart(haltPlanted) || !m.w.faulty || t.Own || t.Item.Kind != engine.KindCertified || mix(m.w.seed)%refusingRuns != 0 {
+	if !m.w.apart(haltPlanted) || !m.w.faulty || t.Own || t.Item.Kind != engine.KindCertified ||
+		mix(m.w.seed)%refusingRuns != 0 {
 		return false
 	}
 	id := t.Item.ID

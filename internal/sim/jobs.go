@@ -62,7 +62,8 @@ func (w *worker) run(seed uint64) (r Result, alive bool) {
 	if err == nil {
 		return r, true
 	}
-	return Result{Seed: seed, Code: Crash, Message: fmt.Sprintf("the process that ran it ended: %v", w.cmd.Wait()), Stack: w.stderr.String()}, false
+	return Result{Seed: seed, Code: Crash, Message: fmt.Sprintf("the process that ran it ended: %v", w.cmd.Wait()),
+		Stack: w.stderr.String()}, false
 }
 
 func (w *worker) close() {

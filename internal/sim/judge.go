@@ -54,7 +54,8 @@ func (w *world) judgeLocks() {
 		for o := a.base + 1; o < seq; o++ {
 			b := w.truth.committed(o)
 			if b != nil && (conflict(mine, encode(b.changes, b.tag)) || conflict(mine, encode(b.locked, b.tag))) {
-				w.violation("ordinals %d and %d: the transaction with tag %d has locked what that with tag %d, which it had not seen, locked or changed", o, seq, a.tag, b.tag)
+				w.violation("ordinals %d and %d: the transaction with tag %d has locked what that with tag %d, which "+
+					"it had not seen, locked or changed", o, seq, a.tag, b.tag)
 			}
 		}
 	}
@@ -111,7 +112,8 @@ func (a *attempt) judged() check.Outcome {
 func (w *world) whiteBox() []check.Transaction {
 	h := make([]check.Transaction, 0, len(w.history))
 	for _, a := range w.history {
-		t := check.Transaction{Session: a.process, Level: a.level(), Outcome: a.judged(), Snap: a.base, Seq: w.truth.seqs[a.tag]}
+		t := check.Transaction{Session: a.process, Level: a.level(), Outcome: a.judged(), Snap: a.base,
+			Seq: w.truth.seqs[a.tag]}
 		for _, r := range a.reads {
 			if r.tag != a.tag && r.key.t != tCounter { // versions of these have no author
 				t.Accesses = append(t.Accesses, check.Access{Key: r.key.identity(), Version: r.tag})
@@ -130,7 +132,8 @@ func (w *world) whiteBox() []check.Transaction {
 					continue
 				}
 			}
-			t.Accesses = append(t.Accesses, check.Access{Key: c.key.identity(), Version: v, Write: true, Makes: c.op == writeset.OpInsert})
+			t.Accesses = append(t.Accesses, check.Access{Key: c.key.identity(), Version: v, Write: true,
+				Makes: c.op == writeset.OpInsert})
 		}
 		h = append(h, t)
 	}
@@ -141,7 +144,8 @@ func (w *world) whiteBox() []check.Transaction {
 func (w *world) lists() ([]check.ListTransaction, check.ListOptions) {
 	var h []check.ListTransaction
 	for _, a := range w.history {
-		t := check.ListTransaction{Session: a.process, Level: a.level(), Outcome: a.judged(), Start: a.start, End: a.end}
+		t := check.ListTransaction{Session: a.process, Level: a.level(), Outcome: a.judged(), Start: a.start,
+			End: a.end}
 		for _, op := range a.ops {
 			t.Ops = append(t.Ops, check.ListOp{Key: uint64(op.key), Append: op.value, Read: op.list})
 		}

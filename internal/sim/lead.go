@@ -5,8 +5,8 @@ import "github.com/tuttidb/tutti/internal/lead"
 // gossipMicros is how often a member asks whether another should lead.
 const gossipMicros = 30_000
 
-// leads has a life of a member ask again and again whether another one should lead; the model's gossip knows everything at
-// once. Now and then a faulty member hands over to anybody.
+// leads has a life of a member ask again and again whether another one should lead; the model's gossip knows everything
+// at once. Now and then a faulty member hands over to anybody.
 func (m *member) leads() {
 	rule := lead.New(lead.Options{WroteMin: 3})
 	var round func()
@@ -15,7 +15,8 @@ func (m *member) leads() {
 		self := m.id
 		in := lead.Input{Self: self, Leads: m.engine.View().Leader == self, Halted: m.halted}
 		for _, o := range m.w.members {
-			in.Members = append(in.Members, lead.Member{ID: o.id, Links: o.links(), Fit: m.linked(o) && o.open, Wrote: m.engine.Wrote(o.id)})
+			in.Members = append(in.Members, lead.Member{ID: o.id, Links: o.links(), Fit: m.linked(o) && o.open,
+				Wrote: m.engine.Wrote(o.id)})
 		}
 		to, why := rule.Next(in)
 		if r := m.w.rnd; m.w.faulty && in.Leads && r.chance(m.w.swarm.abdicatePerMille) {
@@ -31,8 +32,8 @@ func (m *member) leads() {
 	m.w.after(m.w.rnd.between(1, gossipMicros), round)
 }
 
-// missed has the members that m was linked with find out soon that it has ended, if it still has by then. A faulty one takes somebody for ended
-// now and then who has not.
+// missed has the members that m was linked with find out soon that it has ended, if it still has by then. A faulty one
+// takes somebody for ended now and then who has not.
 func (m *member) missed() {
 	for _, o := range m.w.members {
 		if !m.linked(o) || m.w.rnd.chance(300) {

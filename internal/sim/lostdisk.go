@@ -6,8 +6,8 @@ import (
 	"github.com/tuttidb/tutti/internal/bootstrap"
 )
 
-// In some runs one member loses its disk: its log and its database. It comes back with nothing, and asks the others whether
-// it may make a log (package bootstrap). As a rule one of them has heard of it, and it stays out from then on.
+// In some runs one member loses its disk: its log and its database. It comes back with nothing, and asks the others
+// whether it may make a log (package bootstrap). As a rule one of them has heard of it, and it stays out from then on.
 
 // lostDiskOneIn is in how many runs a disk is lost.
 const lostDiskOneIn = 8

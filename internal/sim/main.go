@@ -97,7 +97,8 @@ func (r Result) print(out io.Writer, o Options) {
 		fmt.Fprintln(out, r.Stack)
 	}
 	if o.Members = r.Members; r.Code != OK {
-		fmt.Fprintf(out, "  replay%s: tutti sim --seed %d %s --trace\n", revision(), r.Seed, strings.Join(o.flags(), " "))
+		fmt.Fprintf(out, "  replay%s: tutti sim --seed %d %s --trace\n", revision(), r.Seed,
+			strings.Join(o.flags(), " "))
 	}
 }
 

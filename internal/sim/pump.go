@@ -53,7 +53,8 @@ func (m *member) pump() {
 	m.write(rd)
 }
 
-// syncMost is what a sync takes at most: one that outlasts the faults must leave most of the time that is then left for the cluster to recover.
+// syncMost is what a sync takes at most: one that outlasts the faults must leave most of the time that is then left for
+// the cluster to recover.
 const syncMost = grace / 5
 
 // write puts a Ready's entries on disk and goes on with it when they are durable.
@@ -120,7 +121,8 @@ func (m *member) finish(rd engine.Ready) {
 	m.gather()
 }
 
-// gather lets go, after a while, what the engine keeps back: proposals at a leader, groups at a member that only applies.
+// gather lets go, after a while, what the engine keeps back: proposals at a leader, groups at a member that only
+// applies.
 func (m *member) gather() {
 	if m.gathering || !m.engine.Held() && !m.engine.Kept() {
 		return

@@ -46,8 +46,8 @@ type value struct {
 }
 
 // change is a transaction's net effect on one row. prev is the tag of the transaction
-// whose version it replaced, so that every applier can tell whether it replaces the same. What adds to a row, by v.n, replaces
-// whatever others have added to the same version.
+// whose version it replaced, so that every applier can tell whether it replaces the same. What adds to a row, by v.n,
+// replaces whatever others have added to the same version.
 type change struct {
 	key  rowKey
 	op   writeset.Op
@@ -103,12 +103,14 @@ func parseImage(op writeset.Op, b []byte) (c change, tag uint64) {
 
 // modelTable is a table of the model, as a key.
 func modelTable(t table) writeset.Table {
-	return writeset.Table{Schema: "public", Name: fmt.Sprint("model", t), Format: writeset.FormatBinary, Key: tableKey(t)}
+	return writeset.Table{Schema: "public", Name: fmt.Sprint("model", t), Format: writeset.FormatBinary,
+		Key: tableKey(t)}
 }
 
 // modelWriteset is an empty one; the rows of all tables of the model go by one name in it.
 func modelWriteset() *writeset.Writeset {
-	return &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "model", Format: writeset.FormatBinary, Key: 1}}}
+	return &writeset.Writeset{Tables: []writeset.Table{
+		{Schema: "public", Name: "model", Format: writeset.FormatBinary, Key: 1}}}
 }
 
 // encode makes the writeset capture would make of the changes.
@@ -137,12 +139,14 @@ func encode(changes []change, tag uint64) *writeset.Writeset {
 	for t, yes := range touched {
 		if yes {
 			ws.Tables = append(ws.Tables, modelTable(table(t)))
-			ws.Keys = append(ws.Keys, writeset.Key{Hash: tableKey(table(t)), Mode: writeset.Shared, Table: uint32(len(ws.Tables) - 1)})
+			ws.Keys = append(ws.Keys, writeset.Key{Hash: tableKey(table(t)), Mode: writeset.Shared,
+				Table: uint32(len(ws.Tables) - 1)})
 		}
 	}
 	for i := range ws.Rows {
 		if ws.Rows[i].Op == writeset.OpAdd {
-			ws.Rows[i].Table = uint32(slices.IndexFunc(ws.Tables, func(t writeset.Table) bool { return t.Key == tableKey(tCounter) }))
+			ws.Rows[i].Table = uint32(slices.IndexFunc(ws.Tables,
+				func(t writeset.Table) bool { return t.Key == tableKey(tCounter) }))
 		}
 	}
 	return ws

@@ -40,9 +40,11 @@ func TestSeeds(t *testing.T) {
 	}
 	t.Logf("%d seeds: %+v", p.seeds, p.sum)
 	counts := reflect.ValueOf(p.sum)
-	enough := map[string]int{"OwnAborts": math.MaxInt, "Early": 2000, "Ended": 10_000} // seeds for one to happen; else 100
+	// seeds for one to happen; else 100
+	enough := map[string]int{"OwnAborts": math.MaxInt, "Early": 2000, "Ended": 10_000}
 	for i := range counts.NumField() {
-		if what := counts.Type().Field(i).Name; counts.Field(i).Int() == 0 && n >= max(100, enough[what]) && !t.Failed() {
+		if what := counts.Type().Field(i).Name; counts.Field(i).Int() == 0 && n >= max(100, enough[what]) &&
+			!t.Failed() {
 			t.Errorf("in %d seeds %s is always zero: the simulation tests less than it says", n, what)
 		}
 	}
@@ -114,7 +116,8 @@ func TestCommand(t *testing.T) {
 // TestExitCodes: each kind of failure has its code, the smallest failing seed is the same
 // whatever the number of jobs, and the command that is printed replays it.
 func TestExitCodes(t *testing.T) {
-	for planted, want := range map[string]Code{"progress-not-written": Safety, "start-panics": Crash, "ticks-stop": Liveness} {
+	for planted, want := range map[string]Code{"progress-not-written": Safety, "start-panics": Crash,
+		"ticks-stop": Liveness} {
 		var first [2]string
 		for i, jobs := range []string{"1", "3"} {
 			var b bytes.Buffer
@@ -125,7 +128,8 @@ func TestExitCodes(t *testing.T) {
 			_, command, _ := strings.Cut(b.String(), "tutti sim ")
 			command, _, _ = strings.Cut(command, "\n")
 			var again bytes.Buffer
-			if code := Main(strings.Fields(strings.TrimSuffix(command, " --trace")), &again); code != int(want) || !strings.HasPrefix(again.String(), first[i]) {
+			if code := Main(strings.Fields(strings.TrimSuffix(command, " --trace")), &again); code != int(want) ||
+				!strings.HasPrefix(again.String(), first[i]) {
 				t.Errorf("%s: %s gives %d, %.200s; want %s", planted, command, code, again.String(), first[i])
 			}
 		}
@@ -141,7 +145,8 @@ func TestChildDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.seeds != 6 || len(p.failed) != 2 || p.failed[0].Seed != 3 || p.failed[1].Seed != 6 || p.failed[0].Code != Crash {
+	if p.seeds != 6 || len(p.failed) != 2 || p.failed[0].Seed != 3 || p.failed[1].Seed != 6 ||
+		p.failed[0].Code != Crash {
 		t.Errorf("%d seeds, %+v", p.seeds, p.failed)
 	}
 }

@@ -37,13 +37,15 @@ type swarm struct {
 	commitMax, statementMax, thinkMax                              int64
 	blockWait                                                      int64
 	flushEvery                                                     int64 // database log
-	terminatePerMille                                              int   // local commits whose backend is terminated meanwhile
+	// local commits whose backend is terminated meanwhile
+	terminatePerMille int
 
 	slowMember                                    uint32 // zero: nobody; by these factors
 	slowNode, slowDisk, slowDatabase, slowNetwork int64
-	deadMember                                    uint32 // down from early on to the end of the phase with faults; zero: nobody
-	partitionEvery, crashEvery, killEvery         int64  // zero: never
-	outageEvery, pauseEvery, pauseMax, clockEvery int64  // zero: never; outage: of all members at once
+	// down from early on to the end of the phase with faults; zero: nobody
+	deadMember                                    uint32
+	partitionEvery, crashEvery, killEvery         int64 // zero: never
+	outageEvery, pauseEvery, pauseMax, clockEvery int64 // zero: never; outage: of all members at once
 	syncFailPerMille, stepCrashPerMille           int
 	fullEvery                                     int64   // disk without space; zero: never
 	pauseLossPerMille                             int     // frames that do not wait for a paused member
@@ -51,7 +53,8 @@ type swarm struct {
 	safety                                        int64   // length of the phase with faults
 
 	keysMax, groupItems, batchItems, batchBytes, batchesInflight, resubmitTicks, pendingMax int
-	queueBytes                                                                              int // zero: the default, never reached
+	// zero: the default, never reached
+	queueBytes int
 
 	checkpointEvery int64  // zero: never
 	keepEntries     uint64 // of the log, for others
@@ -70,15 +73,19 @@ func newSwarm(r *random, o *Options) swarm {
 	pick := func(vs ...int64) int64 { return vs[r.intn(len(vs))] }
 	s := swarm{
 		members: int(pick(3, 3, 4, 5, 5)), clients: int(pick(3, 6, 9, 12)), skew: r.intn(4),
-		repeatPerMille: int(pick(0, 300, 500, 1000)), lockPerMille: int(pick(0, 0, 100)), roamPerMille: int(pick(0, 300)),
-		tick: 10_000, delayMin: pick(20, 200), delayMax: pick(200, 1000, 5000),
-		lossPerMille: int(pick(0, 0, 10, 100)), duplicatePerMille: int(pick(0, 20, 200)), slowPerMille: int(pick(0, 5, 50)), reorderPerMille: int(pick(0, 0, 100, 1000)),
+		repeatPerMille: int(pick(0, 300, 500, 1000)), lockPerMille: int(pick(0, 0, 100)),
+		roamPerMille: int(pick(0, 300)),
+		tick:         10_000, delayMin: pick(20, 200), delayMax: pick(200, 1000, 5000),
+		lossPerMille: int(pick(0, 0, 10, 100)), duplicatePerMille: int(pick(0, 20, 200)),
+		slowPerMille: int(pick(0, 5, 50)), reorderPerMille: int(pick(0, 0, 100, 1000)),
 		syncMin: 50, syncMax: pick(100, 1000, 10_000),
 		commitMax: pick(20, 300, 3000), statementMax: pick(50, 500, 3000), thinkMax: pick(500, 5000, 20_000),
 		blockWait: pick(500, 3000), flushEvery: pick(1000, 20_000, 200_000),
-		partitionEvery: pick(0, 300_000, 1_000_000), crashEvery: pick(0, 200_000, 600_000), killEvery: pick(0, 5000, 50_000),
-		safety:  o.SafetyMicros,
-		keysMax: int(pick(0, 0, 0, 60)), groupItems: int(pick(1, 3, 512)), batchItems: int(pick(1, 4, 512)), batchBytes: int(pick(0, 0, 150)),
+		partitionEvery: pick(0, 300_000, 1_000_000), crashEvery: pick(0, 200_000, 600_000),
+		killEvery: pick(0, 5000, 50_000),
+		safety:    o.SafetyMicros,
+		keysMax:   int(pick(0, 0, 0, 60)), groupItems: int(pick(1, 3, 512)), batchItems: int(pick(1, 4, 512)),
+		batchBytes:      int(pick(0, 0, 150)),
 		batchesInflight: int(pick(1, 4)), resubmitTicks: int(pick(5, 20)), pendingMax: int(pick(2, 1000, 1000)),
 	}
 	if o.Members != 0 {
@@ -90,8 +97,10 @@ func newSwarm(r *random, o *Options) swarm {
 	s.aheadPerMille = int(pick(0, 300))
 	s.deadMember = uint32(pick(0, 0, 0, 0, 1, 2, 3))
 	s.outageEvery, s.clockEvery = pick(0, 0, 1_000_000), pick(0, 0, 200_000)
-	s.pauseEvery, s.pauseMax, s.pauseLossPerMille = pick(0, 0, 100_000, 500_000), pick(300_000, 4_000_000), int(pick(0, 500, 1000))
-	s.syncFailPerMille, s.stepCrashPerMille, s.fullEvery = int(pick(0, 0, 2, 10)), int(pick(0, 0, 1, 5)), pick(0, 0, 300_000)
+	s.pauseEvery, s.pauseMax, s.pauseLossPerMille = pick(0, 0, 100_000, 500_000), pick(300_000, 4_000_000),
+		int(pick(0, 500, 1000))
+	s.syncFailPerMille, s.stepCrashPerMille, s.fullEvery = int(pick(0, 0, 2, 10)), int(pick(0, 0, 1, 5)),
+		pick(0, 0, 300_000)
 	for range 9 {
 		s.clockRate = append(s.clockRate, pick(1000, 1000, 1000, 500, 2000))
 	}

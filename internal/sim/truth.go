@@ -13,13 +13,15 @@ type truth struct {
 	early    map[uint64]engine.Task
 	order    []writeset.TxID // by ordinal; zero ID: nothing committed there
 	seqs     map[uint64]uint64
-	blind    map[versionOf]uint64 // the version that a blind transaction has made; zero: it has missed a row, and made none
-	hashes   []uint64
-	model    *database
+	// the version that a blind transaction has made; zero: it has missed a row, and made none
+	blind  map[versionOf]uint64
+	hashes []uint64
+	model  *database
 }
 
 func newTruth(w *world) *truth {
-	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{}, seqs: map[uint64]uint64{}, blind: map[versionOf]uint64{}}
+	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{},
+		seqs: map[uint64]uint64{}, blind: map[versionOf]uint64{}}
 	t.model = newDatabase(w, nil, w.base(0))
 	t.order = []writeset.TxID{{}}
 	t.hashes = []uint64{t.model.hash}
@@ -81,12 +83,14 @@ func (t *truth) extend(task *engine.Task) {
 				now = t.model.shapes(a.unseen)
 			}
 			if a.shape != now {
-				t.w.violation("ordinal %d: transaction with tag %d has rows of shape %d, they have shape %d now", o, tag, a.shape, now)
+				t.w.violation("ordinal %d: transaction with tag %d has rows of shape %d, they have shape %d now", o,
+					tag, a.shape, now)
 			}
 			if task.Writeset.Blind() {
 				for i, seen := range a.unseen.held {
 					if is := tr.latest(changes[i].key); is.tag != seen.tag || is.gone {
-						t.w.violation("ordinal %d: transaction with tag %d was shown version %d of %v, which is %d now", o, tag, seen.tag, changes[i].key, is.tag)
+						t.w.violation("ordinal %d: transaction with tag %d was shown version %d of %v, which is %d now",
+							o, tag, seen.tag, changes[i].key, is.tag)
 					}
 				}
 				t.blindly(tr, changes, tag)
@@ -149,7 +153,8 @@ func (t *truth) settle(o, tag uint64) {
 func (t *truth) checkFamily(o, tag uint64, c change, tr *tx) {
 	switch {
 	case c.key.t == tChild && c.op != writeset.OpDelete && tr.latest(rowKey{tParent, uint32(c.v.n)}).gone:
-		t.w.violation("ordinal %d: transaction with tag %d inserts a child of parent %d, which does not exist", o, tag, c.v.n)
+		t.w.violation("ordinal %d: transaction with tag %d inserts a child of parent %d, which does not exist", o, tag,
+			c.v.n)
 	case c.key.t == tParent && c.op == writeset.OpDelete && tr.hasChild(c.key.id):
 		t.w.violation("ordinal %d: transaction with tag %d deletes parent %d, which has a child", o, tag, c.key.id)
 	}

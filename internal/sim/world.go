@@ -150,7 +150,8 @@ func Run(seed uint64, o Options) (res Result) {
 	plant(o.Planted)
 	defer plant("")
 	defer func() {
-		res.Seed, res.Members, res.Swarm, res.Hash, res.Micros, res.Stats = seed, w.swarm.members, w.swarm.String(), w.hash, w.now, w.stats
+		res.Seed, res.Members, res.Swarm, res.Hash, res.Micros, res.Stats = seed, w.swarm.members, w.swarm.String(),
+			w.hash, w.now, w.stats
 		switch f := recover().(type) {
 		case nil:
 		case failure:

@@ -18,13 +18,15 @@ import (
 // putOff is how many additions node k has put off to COMMIT.
 func (c *Cluster) putOff(k int) int { return int(c.counters(k)["additions"]) }
 
-// TestAdditions: transactions of all nodes add to the same few rows, among others that change, lock, delete and make those rows. Nothing
-// is added twice or lost, and who does nothing but add loses to nobody who does the same.
+// TestAdditions: transactions of all nodes add to the same few rows, among others that change, lock, delete and make
+// those rows. Nothing is added twice or lost, and who does nothing but add loses to nobody who does the same.
 func TestAdditions(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE added (id int PRIMARY KEY, n int NOT NULL, b bigint NOT NULL, v text)", "CREATE INDEX ON added (n)",
-		"CREATE TABLE added_log (who int, i int, id int NOT NULL, n int NOT NULL, b bigint NOT NULL, PRIMARY KEY (who, i, id))",
+	s.Do("CREATE TABLE added (id int PRIMARY KEY, n int NOT NULL, b bigint NOT NULL, v text)",
+		"CREATE INDEX ON added (n)",
+		"CREATE TABLE added_log (who int, i int, id int NOT NULL, n int NOT NULL, b bigint NOT NULL, PRIMARY KEY "+
+			"(who, i, id))",
 		"INSERT INTO added SELECT i, 0, 0, 'x' FROM generate_series(1, 4) i")
 	c.Everywhere("SELECT count(*) FROM added", "4")
 	before := 0
@@ -60,7 +62,8 @@ func TestAdditions(t *testing.T) {
 	if after < int(committed.Load())/20 {
 		t.Errorf("of %d transactions only %d additions were put off", committed.Load(), after)
 	}
-	c.Everywhere("SELECT count(*) FROM added a WHERE (n, b) <> (SELECT sum(l.n), sum(l.b) FROM added_log l WHERE l.id = a.id)", "0")
+	c.Everywhere("SELECT count(*) FROM added a WHERE (n, b) <> (SELECT sum(l.n), sum(l.b) FROM added_log l WHERE "+
+		"l.id = a.id)", "0")
 	c.Everywhere("SELECT count(*) FROM added", "4")
 	c.Check()
 }
@@ -94,7 +97,8 @@ func addOnce(conn *pgx.Conn, rng *rand.Rand, who, i int) error {
 		if err == nil {
 			err = tx.QueryRow(ctx, "SELECT n, b FROM added WHERE id = $1 FOR UPDATE", one).Scan(&n, &b)
 		}
-		if kind == 1 && errors.Is(err, pgx.ErrNoRows) { // READ COMMITTED waited for who deletes it, and does not see it made anew
+		// READ COMMITTED waited for who deletes it, and does not see it made anew
+		if kind == 1 && errors.Is(err, pgx.ErrNoRows) {
 			err = &pgconn.PgError{Code: "40001"}
 		}
 		exec("UPDATE added SET n = $1, b = $2, v = $3 WHERE id = $4", n+by, b-by, fmt.Sprint("v", i), one)
@@ -111,7 +115,8 @@ func addOnce(conn *pgx.Conn, rng *rand.Rand, who, i int) error {
 		exec("UPDATE added SET n = n + $1, b = b - $1 WHERE id = $2", by, one)
 		if err == nil {
 			var found bool
-			if err = tx.QueryRow(ctx, "SELECT n + b = 0 FROM added WHERE id = $1", one).Scan(&found); err == nil && !found {
+			if err = tx.QueryRow(ctx, "SELECT n + b = 0 FROM added WHERE id = $1", one).Scan(&found); err == nil &&
+				!found {
 				err = errors.New("n and b do not belong together")
 			}
 		}
@@ -131,7 +136,8 @@ func addOnce(conn *pgx.Conn, rng *rand.Rand, who, i int) error {
 // TestAdditionsWait: who has locked a row, or its table, is waited for at its node.
 func TestAdditionsWait(t *testing.T) {
 	c := use(t)
-	c.Connect(1).Do("CREATE TABLE addwait (id int PRIMARY KEY, n int)", "CREATE TABLE addwait_log (i int PRIMARY KEY)", "INSERT INTO addwait VALUES (1, 0)")
+	c.Connect(1).Do("CREATE TABLE addwait (id int PRIMARY KEY, n int)", "CREATE TABLE addwait_log (i int PRIMARY KEY)",
+		"INSERT INTO addwait VALUES (1, 0)")
 	c.Everywhere("SELECT count(*) FROM addwait", "1")
 	adds, other := c.Connect(2), c.Connect(2)
 	ctx := context.Background()
@@ -140,7 +146,8 @@ func TestAdditionsWait(t *testing.T) {
 		t.Helper()
 		adds.Do("BEGIN")
 		i++
-		for _, sql := range []string{fmt.Sprintf("INSERT INTO addwait_log VALUES (%d)", i), "UPDATE addwait SET n = n + 1 WHERE id = 1"} {
+		for _, sql := range []string{fmt.Sprintf("INSERT INTO addwait_log VALUES (%d)", i),
+			"UPDATE addwait SET n = n + 1 WHERE id = 1"} {
 			if _, err := adds.Exec(ctx, sql); err != nil {
 				t.Fatal(err)
 			}
@@ -213,12 +220,14 @@ func (a *adder) learn() {
 }
 
 func addTable(s *Conn, name string, more ...string) {
-	s.Do("CREATE TABLE "+name+" (id int PRIMARY KEY, n int)", "CREATE TABLE "+name+"_log (who int, i int, PRIMARY KEY (who, i))", "INSERT INTO "+name+" VALUES (1, 1)")
+	s.Do("CREATE TABLE "+name+" (id int PRIMARY KEY, n int)",
+		"CREATE TABLE "+name+"_log (who int, i int, PRIMARY KEY (who, i))", "INSERT INTO "+name+" VALUES (1, 1)")
 	s.Do(more...)
 	s.c.Everywhere("SELECT count(*) FROM "+name, "1")
 }
 
-// TestAdditionsKnown: whatever makes what is known of a row too old to add to it, that is found out, and who adds does not lose for ever.
+// TestAdditionsKnown: whatever makes what is known of a row too old to add to it, that is found out, and who adds does
+// not lose for ever.
 func TestAdditionsKnown(t *testing.T) {
 	c := use(t)
 	s := c.Connect(3)
@@ -253,7 +262,8 @@ func TestAdditionsKnown(t *testing.T) {
 // TestAdditionsComputed: what an index computes of a row may fail, and fails with the statement.
 func TestAdditionsComputed(t *testing.T) {
 	c := use(t)
-	for i, index := range []string{"CREATE INDEX ON addcomputed%d ((100 / n))", "CREATE INDEX ON addcomputed%d (id) WHERE 100 / n > 1"} {
+	for i, index := range []string{"CREATE INDEX ON addcomputed%d ((100 / n))",
+		"CREATE INDEX ON addcomputed%d (id) WHERE 100 / n > 1"} {
 		name := fmt.Sprintf("addcomputed%d", i)
 		addTable(c.Connect(1), name, fmt.Sprintf(index, i))
 		a := c.adder(2, name)
@@ -266,7 +276,8 @@ func TestAdditionsComputed(t *testing.T) {
 	}
 }
 
-// TestAdditionsUnderLocks: who locks the row again and again is not in the way of those who add to it, and they are not in its way.
+// TestAdditionsUnderLocks: who locks the row again and again is not in the way of those who add to it, and they are not
+// in its way.
 func TestAdditionsUnderLocks(t *testing.T) {
 	c := use(t)
 	addTable(c.Connect(1), "addlocks")

@@ -85,7 +85,8 @@ func TestAdvisoryLocks(t *testing.T) {
 	b.Do("SELECT pg_advisory_unlock_all()")
 
 	// Of the transaction.
-	a.Do("BEGIN", "SELECT pg_advisory_xact_lock(73)", "SAVEPOINT s", "SELECT pg_advisory_xact_lock(74), pg_advisory_xact_lock_shared(75)")
+	a.Do("BEGIN", "SELECT pg_advisory_xact_lock(73)", "SAVEPOINT s",
+		"SELECT pg_advisory_xact_lock(74), pg_advisory_xact_lock_shared(75)")
 	b.want("SELECT pg_try_advisory_lock(74)", busy)
 	a.Do("ROLLBACK TO s")
 	b.want("SELECT pg_try_advisory_xact_lock(74) AND pg_try_advisory_xact_lock(75)", free)
@@ -102,7 +103,8 @@ func TestAdvisoryLocks(t *testing.T) {
 
 	// Wherever the call is.
 	a.Do("CREATE TABLE job(k int PRIMARY KEY, by text)", "INSERT INTO job SELECT g FROM generate_series(1, 5) g",
-		"CREATE FUNCTION grab(k int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN pg_try_advisory_xact_lock(k); END $$",
+		"CREATE FUNCTION grab(k int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN pg_try_advisory_xact_lock(k); "+
+			"END $$",
 		"CREATE VIEW grabbed AS SELECT k FROM job WHERE grab(k)")
 	c.Everywhere("SELECT count(*) FROM job, pg_views WHERE viewname = 'grabbed'", "5")
 	a.Do("BEGIN")
@@ -142,7 +144,8 @@ func TestAdvisoryWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Cancelled, or out of time: it neither waits nor holds any more. What ends the transaction has no time limit.
-	for sql, code := range map[string]string{"SET LOCAL lock_timeout = '200ms'": "55P03", "SET LOCAL statement_timeout = '200ms'": "57014"} {
+	for sql, code := range map[string]string{"SET LOCAL lock_timeout = '200ms'": "55P03",
+		"SET LOCAL statement_timeout = '200ms'": "57014"} {
 		b.Do("BEGIN", sql)
 		if err := b.Try("SELECT pg_advisory_lock(81)"); Code(err) != code {
 			t.Errorf("%s: %v", sql, Explain(err))
@@ -195,7 +198,8 @@ func TestAdvisoryTimeout(t *testing.T) {
 	a.waits(0)
 }
 
-// TestAdvisoryDeadlock: a circle over nodes ends with 40P01, also when a part of it is made of rows, and the rest goes on.
+// TestAdvisoryDeadlock: a circle over nodes ends with 40P01, also when a part of it is made of rows, and the rest goes
+// on.
 func TestAdvisoryDeadlock(t *testing.T) {
 	c := use(t)
 	watch := c.Connect(3)
@@ -256,12 +260,13 @@ func TestAdvisoryDeadlock(t *testing.T) {
 	}
 }
 
-// TestAdvisoryDeadlockAgain: a session that waits for a row, has its turn, takes a lock and then waits for the same session again is
-// part of a circle as well.
+// TestAdvisoryDeadlockAgain: a session that waits for a row, has its turn, takes a lock and then waits for the same
+// session again is part of a circle as well.
 func TestAdvisoryDeadlockAgain(t *testing.T) {
 	c := use(t)
 	s, b, r, watch := c.Connect(1), c.Connect(1), c.Connect(2), c.Connect(3)
-	s.Do("CREATE TABLE again(k int PRIMARY KEY, v int)", "INSERT INTO again VALUES (1, 0)", "SELECT pg_advisory_lock(9601)")
+	s.Do("CREATE TABLE again(k int PRIMARY KEY, v int)", "INSERT INTO again VALUES (1, 0)",
+		"SELECT pg_advisory_lock(9601)")
 	r.Do("SELECT pg_advisory_lock(9602)")
 	const update = "UPDATE again SET v = v + 1"
 	b.Do("SELECT pg_advisory_lock(9604)", "BEGIN", update)
@@ -298,8 +303,8 @@ func TestAdvisoryDeadlockAgain(t *testing.T) {
 	watch.waits(0)
 }
 
-// TestAdvisoryExclusion: under load from all nodes two are never inside at once, and what was committed inside is seen by the next.
-// The judge is a variable of this process. Meanwhile the node of a holder is killed.
+// TestAdvisoryExclusion: under load from all nodes two are never inside at once, and what was committed inside is seen
+// by the next. The judge is a variable of this process. Meanwhile the node of a holder is killed.
 func TestAdvisoryExclusion(t *testing.T) {
 	const lease = 10 * time.Second // half of it is more than a pause of the machine and an election
 	c := Start(t, 3, func(_ int, c *config.Config) { c.Limits.LockLeaseMs = int(lease / time.Millisecond) })
@@ -338,7 +343,8 @@ func TestAdvisoryExclusion(t *testing.T) {
 		if err := heir.Try("SELECT pg_advisory_lock(1000)"); err != nil {
 			t.Errorf("the lock of a dead holder: %v", Explain(err))
 		}
-		t.Logf("released %v after its node was killed (it came back: %v)", time.Since(began).Round(time.Millisecond), back)
+		t.Logf("released %v after its node was killed (it came back: %v)", time.Since(began).Round(time.Millisecond),
+			back)
 		if !back && time.Since(began) < lease/2 {
 			t.Errorf("released too early: after %v", time.Since(began))
 		}
@@ -361,7 +367,8 @@ func TestAdvisoryExclusion(t *testing.T) {
 }
 
 // exclude connects to a node and goes in and out until something breaks.
-func exclude(c *Cluster, node int, session bool, inside, entered, worst *atomic.Int64, killed *atomic.Bool, stop chan struct{}) {
+func exclude(c *Cluster, node int, session bool, inside, entered, worst *atomic.Int64, killed *atomic.Bool,
+	stop chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	conn, err := pgconn.Connect(ctx, c.URL(node))
@@ -415,7 +422,8 @@ func exclude(c *Cluster, node int, session bool, inside, entered, worst *atomic.
 	}
 }
 
-// TestAdvisoryCutOff: a node that is frozen, or without a majority, has its sessions lose their locks before others get them.
+// TestAdvisoryCutOff: a node that is frozen, or without a majority, has its sessions lose their locks before others get
+// them.
 func TestAdvisoryCutOff(t *testing.T) {
 	t.Parallel()                  // mostly it waits
 	const lease = 8 * time.Second // half of it is more than a pause of the machine
@@ -447,7 +455,8 @@ func TestAdvisoryCutOff(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			continue
 		}
-		if last > lease/2+lease/4 || Code(err) != "57P01" || !strings.Contains(Explain(err), "advisory locks are lost") {
+		if last > lease/2+lease/4 || Code(err) != "57P01" ||
+			!strings.Contains(Explain(err), "advisory locks are lost") {
 			t.Errorf("the holder had its lock for %v or longer: %v", last, Explain(err))
 		}
 		break
@@ -492,17 +501,20 @@ func TestAdvisoryLocksInDefinitions(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
 	a.Do("CREATE TABLE locksdefine(k int PRIMARY KEY)", "INSERT INTO locksdefine VALUES (1), (2)",
-		"CREATE FUNCTION locksdefine_f(int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_lock(90210); RETURN true; END'")
+		"CREATE FUNCTION locksdefine_f(int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM "+
+			"pg_advisory_lock(90210); RETURN true; END'")
 	c.Everywhere("SELECT to_regproc('locksdefine_f') IS NOT NULL", "t")
 	b.Do("SELECT pg_advisory_lock(90210)")
-	for _, sql := range []string{"CREATE INDEX ON locksdefine(k) WHERE locksdefine_f(k)", "ALTER TABLE locksdefine ADD CHECK (locksdefine_f(k))"} {
+	for _, sql := range []string{"CREATE INDEX ON locksdefine(k) WHERE locksdefine_f(k)",
+		"ALTER TABLE locksdefine ADD CHECK (locksdefine_f(k))"} {
 		if err := a.Try(sql); Code(err) != "0A000" {
 			t.Errorf("%s while another session has the lock: %v, want 0A000", sql, Explain(err))
 		}
 	}
 	c.Connect(3).Do("INSERT INTO locksdefine VALUES (3)")
 	c.Settled()
-	b.Do("SELECT pg_advisory_unlock(90210)", "BEGIN", "CREATE INDEX ON locksdefine(k) WHERE locksdefine_f(k)", "COMMIT", "SELECT pg_advisory_unlock_all()")
+	b.Do("SELECT pg_advisory_unlock(90210)", "BEGIN", "CREATE INDEX ON locksdefine(k) WHERE locksdefine_f(k)", "COMMIT",
+		"SELECT pg_advisory_unlock_all()")
 	c.Everywhere("SELECT count(*) FROM pg_index WHERE indrelid = 'locksdefine'::regclass", "2")
 	for k := 1; k <= 3; k++ {
 		if got := c.Connect(k).Get("SELECT pg_try_advisory_lock(90210), pg_advisory_unlock(90210)"); got != "t|t" {

@@ -12,7 +12,8 @@ import (
 
 // workers makes a session's queries run in parallel workers alone.
 func (s *Conn) workers() *Conn {
-	s.Do("SET force_parallel_mode = on", "SET parallel_setup_cost = 0", "SET parallel_tuple_cost = 0", "SET min_parallel_table_scan_size = 0",
+	s.Do("SET force_parallel_mode = on", "SET parallel_setup_cost = 0", "SET parallel_tuple_cost = 0",
+		"SET min_parallel_table_scan_size = 0",
 		"SET parallel_leader_participation = off", "SET max_parallel_workers_per_gather = 3")
 	return s
 }
@@ -39,21 +40,27 @@ func workersLocks(t *testing.T, prefix string) (c *Cluster, a, b, watch *Conn) {
 	c = use(t)
 	a, b, watch = c.Connect(1), c.Connect(2), c.Connect(3)
 	for name, body := range map[string]string{
-		"share": "SELECT pg_advisory_xact_lock_shared($1); SELECT 1", "excl": "SELECT pg_advisory_xact_lock($1); SELECT 1",
+		"share":   "SELECT pg_advisory_xact_lock_shared($1); SELECT 1",
+		"excl":    "SELECT pg_advisory_xact_lock($1); SELECT 1",
 		"session": "SELECT pg_advisory_lock_shared($1); SELECT 1", "try": "SELECT pg_try_advisory_lock_shared($1)::int",
-		"xtry": "SELECT pg_try_advisory_xact_lock_shared($1)::int", "both": "SELECT pg_advisory_lock($1), pg_advisory_unlock($1); SELECT 1",
+		"xtry": "SELECT pg_try_advisory_xact_lock_shared($1)::int",
+		"both": "SELECT pg_advisory_lock($1), pg_advisory_unlock($1); SELECT 1",
 		// For LIMIT 1. What they give back is not the lock they keep. One goes on when it gets another lock.
-		"slow": "SELECT pg_advisory_xact_lock($1), pg_advisory_lock($1 + 100), pg_advisory_unlock($1 + 100), pg_advisory_xact_lock($1 + 200), pg_sleep(600); SELECT 1",
-		"gate": "SELECT pg_advisory_xact_lock($1), pg_advisory_lock($1 + 100), pg_advisory_unlock($1 + 100), pg_advisory_xact_lock($1 + 200), pg_advisory_xact_lock_shared($1 + 300); SELECT 1",
+		"slow": "SELECT pg_advisory_xact_lock($1), pg_advisory_lock($1 + 100), pg_advisory_unlock($1 + 100), " +
+			"pg_advisory_xact_lock($1 + 200), pg_sleep(600); SELECT 1",
+		"gate": "SELECT pg_advisory_xact_lock($1), pg_advisory_lock($1 + 100), pg_advisory_unlock($1 + 100), " +
+			"pg_advisory_xact_lock($1 + 200), pg_advisory_xact_lock_shared($1 + 300); SELECT 1",
 	} {
-		a.Do(fmt.Sprintf("CREATE FUNCTION %s_%s(int, int) RETURNS int LANGUAGE sql PARALLEL SAFE AS '%s'", prefix, name, body))
+		a.Do(fmt.Sprintf("CREATE FUNCTION %s_%s(int, int) RETURNS int LANGUAGE sql PARALLEL SAFE AS '%s'", prefix, name,
+			body))
 	}
 	a.Do(fmt.Sprintf("CREATE TABLE %s AS SELECT x FROM generate_series(1, 2000) x", prefix), "ANALYZE "+prefix)
 	c.Everywhere("SELECT count(*) FROM "+prefix, "2000")
 	return c, a, b, watch
 }
 
-// TestAdvisoryWorkers: parallel workers take advisory locks in the cluster, as one with their backend, and give them back when they end.
+// TestAdvisoryWorkers: parallel workers take advisory locks in the cluster, as one with their backend, and give them
+// back when they end.
 func TestAdvisoryWorkers(t *testing.T) {
 	c, a, b, watch := workersLocks(t, "pw")
 	a.workers().Do("BEGIN")
@@ -97,7 +104,8 @@ func TestAdvisoryWorkers(t *testing.T) {
 	b.Do("SELECT pg_advisory_unlock_all()")
 
 	// What workers take for the session is theirs as well, in PostgreSQL, too.
-	a.want("SELECT sum(pw_session(7105, x)), sum(pw_try(7105, x)), sum(pw_xtry(7105, x)), sum(pw_both(7106, x)) FROM pw WHERE x % 20 = 0", "100|100|100|100")
+	a.want("SELECT sum(pw_session(7105, x)), sum(pw_try(7105, x)), sum(pw_xtry(7105, x)), sum(pw_both(7106, x)) FROM "+
+		"pw WHERE x % 20 = 0", "100|100|100|100")
 	watch.held(0)
 	b.Do("SELECT pg_advisory_lock(7105)")
 	a.want("SELECT sum(pw_try(7105, x)), sum(pw_xtry(7105, x)) FROM pw WHERE x < 100", "0|0")
@@ -127,20 +135,24 @@ func TestAdvisoryWorkersEnd(t *testing.T) {
 	c, _, b, watch := workersLocks(t, "pe")
 	const query = "SELECT sum(pe_share(7201, x)) FROM pe"
 	worker := func(a *Conn, end string) {
-		c.Connect(1).Do(fmt.Sprintf("SELECT %s((SELECT w.pid FROM pg_stat_activity w WHERE w.leader_pid = %d LIMIT 1))", end, a.PgConn().PID()))
+		c.Connect(1).Do(fmt.Sprintf("SELECT %s((SELECT w.pid FROM pg_stat_activity w WHERE w.leader_pid = %d LIMIT 1))",
+			end, a.PgConn().PID()))
 	}
 	b.Do("SELECT pg_advisory_lock(7201)")
 	nothing := func(what string) {
 		t.Helper()
 		watch.waits(0)
 		watch.held(1)
-		c.Eventually(1, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7201", "0") // a client is told before its workers have ended
+		// a client is told before its workers have ended
+		c.Eventually(1, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7201", "0")
 	}
 	for what, how := range map[string]struct {
 		end  func(a *Conn)
 		code string
 	}{
-		"the backend is ended":  {func(a *Conn) { c.Connect(1).Do(fmt.Sprintf("SELECT pg_terminate_backend(%d)", a.PgConn().PID())) }, "57P01"},
+		"the backend is ended": {func(a *Conn) {
+			c.Connect(1).Do(fmt.Sprintf("SELECT pg_terminate_backend(%d)", a.PgConn().PID()))
+		}, "57P01"},
 		"a worker is ended":     {func(a *Conn) { worker(a, "pg_terminate_backend") }, "57P01"},
 		"a worker is cancelled": {func(a *Conn) { worker(a, "pg_cancel_backend") }, "57014"},
 		"it is cancelled": {func(a *Conn) {
@@ -194,8 +206,8 @@ func TestAdvisoryWorkersEnd(t *testing.T) {
 	watch.held(0)
 }
 
-// TestAdvisoryWorkersExclude: under load from all nodes, workers and backends are never inside at once, while some are cancelled
-// or ended. All have one clock.
+// TestAdvisoryWorkersExclude: under load from all nodes, workers and backends are never inside at once, while some are
+// cancelled or ended. All have one clock.
 func TestAdvisoryWorkersExclude(t *testing.T) {
 	c, a, _, watch := workersLocks(t, "px")
 	a.Do(`CREATE FUNCTION px_inside(int, int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$ DECLARE began timestamptz;
@@ -220,10 +232,12 @@ func TestAdvisoryWorkersExclude(t *testing.T) {
 		wg.Go(func() {
 			for n := 0; goesOn(); n++ {
 				if n%7 == i%7 {
-					time.AfterFunc(time.Duration(n%5)*4*time.Millisecond, func() { _ = s.PgConn().CancelRequest(s.ctx()) })
+					time.AfterFunc(time.Duration(n%5)*4*time.Millisecond,
+						func() { _ = s.PgConn().CancelRequest(s.ctx()) })
 				}
 				if n%11 == i%11 {
-					_ = other.Try(fmt.Sprintf("SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a WHERE a.leader_pid = %d LIMIT 1", s.PgConn().PID()))
+					_ = other.Try(fmt.Sprintf("SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a WHERE "+
+						"a.leader_pid = %d LIMIT 1", s.PgConn().PID()))
 				}
 				got, err := s.Ask("SELECT px_inside(7400, x) FROM px LIMIT 1")
 				if code := Code(err); err != nil && code != "57014" && code != "57P01" && code != "XX000" {
@@ -259,7 +273,8 @@ func TestAdvisoryWorkersNamed(t *testing.T) {
 	c := use(t)
 	a, b, watch := c.Connect(1), c.Connect(1), c.Connect(2)
 	say := func(s *Conn, lock int) string {
-		return fmt.Sprintf("RAISE INFO USING ERRCODE = 'TT003', MESSAGE = 'take %d 2 1 0 %d'; ", uint64(s.PgConn().PID())<<24|5, lock)
+		return fmt.Sprintf("RAISE INFO USING ERRCODE = 'TT003', MESSAGE = 'take %d 2 1 0 %d'; ",
+			uint64(s.PgConn().PID())<<24|5, lock)
 	}
 	answer := a.later("DO $$ BEGIN " + say(b, 7500) + say(a, 7501) + " PERFORM pg_sleep(600); END $$")
 	watch.held(1)

@@ -11,20 +11,27 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// alikeKeys are values of types whose hashes leave something out, by which PostgreSQL hashes a and b alike, and c and d; a is the same as another spelling of it.
+// alikeKeys are values of types whose hashes leave something out, by which PostgreSQL hashes a and b alike, and c and
+// d; a is the same as another spelling of it.
 var alikeKeys = []struct{ name, columns, key, a, b, c, d, again string }{
 	{"numeric", "k numeric", "k", "1", "-1", "2", "-2", "1.00"},
-	{"arrays", "k int[]", "k", "'{1,2}'::int[]", "'{{1,2}}'::int[]", "'[0:1]={1,2}'::int[]", "'[3:4]={1,2}'::int[]", "'[1:2]={1,2}'::int[]"},
-	{"arrays of numeric", "k numeric[]", "k", "'{1,2}'::numeric[]", "'{{1,2}}'::numeric[]", "'{-1,2}'::numeric[]", "'{1,-2}'::numeric[]", "'{1.0,2.00}'::numeric[]"},
-	{"jsonb", "k jsonb", "k", "'[1]'::jsonb", "'[-1]'::jsonb", "'[[1],2]'::jsonb", "'[1,[2]]'::jsonb", "'[1.00]'::jsonb"},
-	{"ranges", "k numrange", "k", "'[1,2]'::numrange", "'[-1,2]'::numrange", "'[1,3)'::numrange", "'[-1,3)'::numrange", "'[1.0,2.00]'::numrange"},
-	{"intervals", "k interval", "k", "'1 day'::interval", "'-1 day'::interval", "'1 mon'::interval", "'-30 days'::interval", "'24:00:00'::interval"},
+	{"arrays", "k int[]", "k", "'{1,2}'::int[]", "'{{1,2}}'::int[]", "'[0:1]={1,2}'::int[]", "'[3:4]={1,2}'::int[]",
+		"'[1:2]={1,2}'::int[]"},
+	{"arrays of numeric", "k numeric[]", "k", "'{1,2}'::numeric[]", "'{{1,2}}'::numeric[]", "'{-1,2}'::numeric[]",
+		"'{1,-2}'::numeric[]", "'{1.0,2.00}'::numeric[]"},
+	{"jsonb", "k jsonb", "k", "'[1]'::jsonb", "'[-1]'::jsonb", "'[[1],2]'::jsonb", "'[1,[2]]'::jsonb",
+		"'[1.00]'::jsonb"},
+	{"ranges", "k numrange", "k", "'[1,2]'::numrange", "'[-1,2]'::numrange", "'[1,3)'::numrange", "'[-1,3)'::numrange",
+		"'[1.0,2.00]'::numrange"},
+	{"intervals", "k interval", "k", "'1 day'::interval", "'-1 day'::interval", "'1 mon'::interval",
+		"'-30 days'::interval", "'24:00:00'::interval"},
 	{"two columns", "k numeric, l int", "k, l", "(1, 1)", "(-1, 1)", "(3, -2)", "(-3, -2)", "(1.000, 1)"},
-	{"addresses and text", "k inet, l text", "k, l", "('10.0.0.0/8'::inet, 'x')", "('10.0.0.0/9'::inet, 'x')", "('::1', '')", "('::', '1')", "('10.0.0.0/8', 'x')"},
+	{"addresses and text", "k inet, l text", "k, l", "('10.0.0.0/8'::inet, 'x')", "('10.0.0.0/9'::inet, 'x')",
+		"('::1', '')", "('::', '1')", "('10.0.0.0/8', 'x')"},
 }
 
-// TestKeysThatHashAlike: rows whose keys PostgreSQL's hash functions take for equal are different rows, in all that is done to them in one transaction, and in those
-// of several members.
+// TestKeysThatHashAlike: rows whose keys PostgreSQL's hash functions take for equal are different rows, in all that is
+// done to them in one transaction, and in those of several members.
 func TestKeysThatHashAlike(t *testing.T) {
 	c := use(t)
 	for _, x := range alikeKeys {
@@ -33,7 +40,8 @@ func TestKeysThatHashAlike(t *testing.T) {
 			one, two, three := c.Connect(1), c.Connect(2), c.Connect(3)
 			key := "(" + x.key + ")"
 			values := func(k string, v int) string { return fmt.Sprintf("(%s, %d)", strings.Trim(k, "()"), v) }
-			all := fmt.Sprintf("SELECT count(*), sum(v), md5(string_agg(concat_ws(' ', %s, v), ',' ORDER BY %s)) FROM alike", x.key, x.key)
+			all := fmt.Sprintf("SELECT count(*), sum(v), md5(string_agg(concat_ws(' ', %s, v), ',' ORDER BY %s)) "+
+				"FROM alike", x.key, x.key)
 			same := func(count string, sum int) {
 				t.Helper()
 				want := one.Get(all)
@@ -42,14 +50,17 @@ func TestKeysThatHashAlike(t *testing.T) {
 				}
 				c.Everywhere(all, want)
 			}
-			one.Do("CREATE TABLE alike("+x.columns+", v int, PRIMARY KEY ("+x.key+"))", "INSERT INTO alike VALUES "+values(x.a, 0)+", "+values(x.b, 0))
-			one.Do("BEGIN", "UPDATE alike SET v = 10 WHERE "+key+" = "+x.a, "UPDATE alike SET v = 20 WHERE "+key+" = "+x.b, "COMMIT")
+			one.Do("CREATE TABLE alike("+x.columns+", v int, PRIMARY KEY ("+x.key+"))",
+				"INSERT INTO alike VALUES "+values(x.a, 0)+", "+values(x.b, 0))
+			one.Do("BEGIN", "UPDATE alike SET v = 10 WHERE "+key+" = "+x.a,
+				"UPDATE alike SET v = 20 WHERE "+key+" = "+x.b, "COMMIT")
 			same("2", 30)
 			one.Do("INSERT INTO alike VALUES "+values(x.c, 0)+", "+values(x.d, 0), "UPDATE alike SET v = v + 1")
 			same("4", 34)
 			for range 3 { // one after the other, which the others may carry out together
 				for _, k := range []string{x.a, x.b, x.c, x.d} {
-					if _, err := one.Exec(context.Background(), "UPDATE alike SET v = v + 1 WHERE "+key+" = "+k); err != nil {
+					if _, err := one.Exec(context.Background(),
+						"UPDATE alike SET v = v + 1 WHERE "+key+" = "+k); err != nil {
 						t.Fatal(Explain(err))
 					}
 				}
@@ -60,16 +71,21 @@ func TestKeysThatHashAlike(t *testing.T) {
 			same("3", 42)
 			// The same key, as it is written otherwise.
 			set = "(" + x.key + ") = ROW" + "(" + strings.Trim(x.again, "()") + ")"
-			one.Do("BEGIN", "UPDATE alike SET "+set+", v = v + 1 WHERE "+key+" = "+x.a, "UPDATE alike SET v = v + 1 WHERE "+key+" = "+x.a, "COMMIT")
+			one.Do("BEGIN", "UPDATE alike SET "+set+", v = v + 1 WHERE "+key+" = "+x.a,
+				"UPDATE alike SET v = v + 1 WHERE "+key+" = "+x.a, "COMMIT")
 			same("3", 44)
-			two.Do("INSERT INTO alike VALUES " + values(x.a, 7) + " ON CONFLICT (" + x.key + ") DO UPDATE SET " + set + ", v = alike.v + 1")
+			two.Do("INSERT INTO alike VALUES " + values(x.a, 7) + " ON CONFLICT (" + x.key + ") DO UPDATE SET " + set +
+				", v = alike.v + 1")
 			c.Everywhere("SELECT sum(v) FROM alike", "45")
-			two.Do("BEGIN", "DELETE FROM alike WHERE "+key+" = "+x.a, "INSERT INTO alike VALUES "+values(x.again, 1), "INSERT INTO alike VALUES "+values(x.c, 0), "COMMIT")
+			two.Do("BEGIN", "DELETE FROM alike WHERE "+key+" = "+x.a, "INSERT INTO alike VALUES "+values(x.again, 1),
+				"INSERT INTO alike VALUES "+values(x.c, 0), "COMMIT")
 			c.Everywhere("SELECT sum(v) FROM alike", "29")
 			same("4", 29)
-			alikeAtTwo(t, one, two, "DELETE FROM alike WHERE "+key+" = "+x.a, "INSERT INTO alike VALUES "+values(x.a, 1), "INSERT INTO alike VALUES "+values(x.again, 1))
+			alikeAtTwo(t, one, two, "DELETE FROM alike WHERE "+key+" = "+x.a,
+				"INSERT INTO alike VALUES "+values(x.a, 1), "INSERT INTO alike VALUES "+values(x.again, 1))
 			same("4", 29)
-			alikeAtTwo(t, one, two, "", "UPDATE alike SET v = v + 1 WHERE "+key+" = "+x.a, "DELETE FROM alike WHERE "+key+" = "+x.again)
+			alikeAtTwo(t, one, two, "", "UPDATE alike SET v = v + 1 WHERE "+key+" = "+x.a,
+				"DELETE FROM alike WHERE "+key+" = "+x.again)
 			c.Settled()
 			c.Everywhere(all, three.Get(all))
 			references(t, c, one, two, x.columns, x.key, values(x.b, 1), strings.Trim(x.b, "()"))
@@ -102,7 +118,8 @@ func alikeAtTwo(t *testing.T, one, two *Conn, before, first, second string) {
 // references: who refers to a row and who deletes it meet.
 func references(t *testing.T, c *Cluster, one, two *Conn, columns, key, row, value string) {
 	t.Helper()
-	one.Do("CREATE TABLE alike_refers("+columns+", n int PRIMARY KEY, FOREIGN KEY ("+key+") REFERENCES alike)", "INSERT INTO alike_refers VALUES "+row)
+	one.Do("CREATE TABLE alike_refers("+columns+", n int PRIMARY KEY, FOREIGN KEY ("+key+") REFERENCES alike)",
+		"INSERT INTO alike_refers VALUES "+row)
 	if code := Code(two.Try("DELETE FROM alike WHERE (" + key + ") = (" + value + ")")); code != "23503" {
 		c.Everywhere("SELECT count(*) FROM alike_refers", "1")
 		if code = Code(two.Try("DELETE FROM alike WHERE (" + key + ") = (" + value + ")")); code != "23503" {
@@ -111,7 +128,8 @@ func references(t *testing.T, c *Cluster, one, two *Conn, columns, key, row, val
 	}
 	one.Do("DELETE FROM alike_refers")
 	c.Everywhere("SELECT count(*) FROM alike_refers", "0")
-	alikeAtTwo(t, one, two, "", "INSERT INTO alike_refers VALUES "+row, "DELETE FROM alike WHERE ("+key+") = ("+value+")")
+	alikeAtTwo(t, one, two, "", "INSERT INTO alike_refers VALUES "+row,
+		"DELETE FROM alike WHERE ("+key+") = ("+value+")")
 	c.Everywhere("SELECT count(*) FROM alike_refers r WHERE NOT EXISTS (SELECT FROM alike a WHERE a.k = r.k)", "0")
 }
 
@@ -119,14 +137,18 @@ func references(t *testing.T, c *Cluster, one, two *Conn, columns, key, row, val
 func TestReferencesAcrossTypes(t *testing.T) {
 	c := use(t)
 	for _, x := range [][4]string{
-		{"int8", "numeric", "5", "5.00"}, {"text", "char(20)", "'abc'", "'abc   '"}, {"int2", "int8", "5", "5"}, {"numeric", "float8", "0.5", "0.50"},
-		{"date", "timestamp", "'2020-01-02'", "'2020-01-02 00:00'"}, {"cidr", "inet", "'10.0.0.0/8'", "'10.0.0.0/8'"}, {"varchar", "text", "'a'", "'a'"},
-		{"timestamp", "timestamptz", "'2020-01-02 00:00'", "'2020-01-02 00:00'"}, {"bit(3)", "varbit", "'101'", "'101'"}, {"float4", "float8", "0.5", "0.5"},
+		{"int8", "numeric", "5", "5.00"}, {"text", "char(20)", "'abc'", "'abc   '"}, {"int2", "int8", "5", "5"},
+		{"numeric", "float8", "0.5", "0.50"},
+		{"date", "timestamp", "'2020-01-02'", "'2020-01-02 00:00'"}, {"cidr", "inet", "'10.0.0.0/8'", "'10.0.0.0/8'"},
+		{"varchar", "text", "'a'", "'a'"},
+		{"timestamp", "timestamptz", "'2020-01-02 00:00'", "'2020-01-02 00:00'"},
+		{"bit(3)", "varbit", "'101'", "'101'"}, {"float4", "float8", "0.5", "0.5"},
 	} {
 		t.Run(x[0]+" to "+x[1], func(t *testing.T) {
 			c := c.in(t)
 			one, two := c.Connect(1), c.Connect(2)
-			one.Do("CREATE TABLE across_keys(k "+x[1]+" PRIMARY KEY)", "CREATE TABLE across_refers(k "+x[0]+" REFERENCES across_keys, n int PRIMARY KEY)", "INSERT INTO across_keys VALUES ("+x[3]+")")
+			one.Do("CREATE TABLE across_keys(k "+x[1]+" PRIMARY KEY)", "CREATE TABLE across_refers(k "+x[0]+
+				" REFERENCES across_keys, n int PRIMARY KEY)", "INSERT INTO across_keys VALUES ("+x[3]+")")
 			c.Everywhere("SELECT count(*) FROM across_keys", "1")
 			alikeAtTwo(t, one, two, "", "INSERT INTO across_refers VALUES ("+x[2]+", 1)", "DELETE FROM across_keys")
 			c.Everywhere("SELECT count(*) FROM across_refers r WHERE NOT EXISTS (SELECT FROM across_keys)", "0")
@@ -136,7 +158,8 @@ func TestReferencesAcrossTypes(t *testing.T) {
 	c.Check()
 }
 
-// TestCollidingKeysFail: where two rows have one hash all the same, a transaction that changes both fails, and nothing else does.
+// TestCollidingKeysFail: where two rows have one hash all the same, a transaction that changes both fails, and nothing
+// else does.
 func TestCollidingKeysFail(t *testing.T) {
 	c := use(t)
 	one := c.Connect(1)
@@ -151,9 +174,11 @@ func TestCollidingKeysFail(t *testing.T) {
 		t.Fatal(Explain(err))
 	}
 	for _, x := range [][2]string{
-		{"DO $$ BEGIN UPDATE collides SET v = 1 WHERE k = 1; UPDATE collides SET v = 2 WHERE k = -1; END $$", "(1) and (-1)"},
+		{"DO $$ BEGIN UPDATE collides SET v = 1 WHERE k = 1; UPDATE collides SET v = 2 WHERE k = -1; END $$",
+			"(1) and (-1)"},
 		{"DO $$ BEGIN UPDATE collides SET k = -k WHERE k = 2; END $$", "(2) and (-2)"},
-		{"DO $$ BEGIN DELETE FROM collides WHERE k = 1; UPDATE collides SET v = 2 WHERE k = -1; END $$", "(1) and (-1)"},
+		{"DO $$ BEGIN DELETE FROM collides WHERE k = 1; UPDATE collides SET v = 2 WHERE k = -1; END $$",
+			"(1) and (-1)"},
 	} {
 		for _, block := range []bool{false, true} {
 			var err error
@@ -164,15 +189,18 @@ func TestCollidingKeysFail(t *testing.T) {
 				err = one.Try(x[0])
 			}
 			var pg *pgconn.PgError
-			if !errors.As(err, &pg) || pg.Code != "0A000" || !strings.Contains(pg.Detail, x[1]) || pg.TableName != "collides" || pg.Hint == "" {
+			if !errors.As(err, &pg) || pg.Code != "0A000" || !strings.Contains(pg.Detail, x[1]) ||
+				pg.TableName != "collides" || pg.Hint == "" {
 				t.Errorf("%s: %v", x[0], Explain(err))
 			}
 		}
 	}
-	one.Do("DO $$ BEGIN UPDATE collides SET v = 5 WHERE k = 1; UPDATE collides SET k = 1.0 WHERE k = 1; UPDATE collides SET v = v + 1 WHERE k = 1; END $$")
+	one.Do("DO $$ BEGIN UPDATE collides SET v = 5 WHERE k = 1; UPDATE collides SET k = 1.0 WHERE k = 1; UPDATE " +
+		"collides SET v = v + 1 WHERE k = 1; END $$")
 	c.Everywhere("SELECT k, v FROM collides ORDER BY k", "-1|0,1.0|6,2|0")
 	one.Do("DROP TABLE collides")
-	if _, err := c.alone(1, "postgres").Exec(context.Background(), "BEGIN; SET LOCAL backtrace_functions = 'tutti_on'; DROP FUNCTION tutti.signless; COMMIT"); err != nil {
+	if _, err := c.alone(1, "postgres").Exec(context.Background(),
+		"BEGIN; SET LOCAL backtrace_functions = 'tutti_on'; DROP FUNCTION tutti.signless; COMMIT"); err != nil {
 		t.Fatal(Explain(err))
 	}
 	c.Check()

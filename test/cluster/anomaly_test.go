@@ -192,12 +192,14 @@ func TestAnomalies(t *testing.T) {
 	c.Check()
 }
 
-// TestRowsMadeBesideTheSnapshot: a transaction with a snapshot may make a row where there was one, and refer to one that is
-// newer, as on one server. What it changes it must have seen, and no other may have made the row unseen.
+// TestRowsMadeBesideTheSnapshot: a transaction with a snapshot may make a row where there was one, and refer to one
+// that is newer, as on one server. What it changes it must have seen, and no other may have made the row unseen.
 func TestRowsMadeBesideTheSnapshot(t *testing.T) {
 	c := use(t)
-	c.Connect(1).Do("CREATE TABLE made_rows(k int PRIMARY KEY, v int)", "CREATE TABLE made_parents(k int PRIMARY KEY) PARTITION BY LIST (k)",
-		"CREATE TABLE made_parents_1 PARTITION OF made_parents DEFAULT", "CREATE TABLE made_children(k int REFERENCES made_parents)")
+	c.Connect(1).Do("CREATE TABLE made_rows(k int PRIMARY KEY, v int)",
+		"CREATE TABLE made_parents(k int PRIMARY KEY) PARTITION BY LIST (k)",
+		"CREATE TABLE made_parents_1 PARTITION OF made_parents DEFAULT",
+		"CREATE TABLE made_children(k int REFERENCES made_parents)")
 	for _, level := range []string{"REPEATABLE READ", "SERIALIZABLE"} {
 		for _, writer := range []int{1, 2} { // the other transaction's node
 			for _, x := range []struct{ theirs, ours, code string }{
@@ -209,7 +211,8 @@ func TestRowsMadeBesideTheSnapshot(t *testing.T) {
 				{"DELETE FROM made_rows WHERE k = 1", "UPDATE made_rows SET v = v + 1 WHERE k = 1", "40001"},
 			} {
 				what := fmt.Sprintf("%s, %s at node %d, then %s", level, x.theirs, writer, x.ours)
-				c.Connect(1).Do("DELETE FROM made_rows", "DELETE FROM made_children", "DELETE FROM made_parents", "INSERT INTO made_rows VALUES (1, 1)")
+				c.Connect(1).Do("DELETE FROM made_rows", "DELETE FROM made_children", "DELETE FROM made_parents",
+					"INSERT INTO made_rows VALUES (1, 1)")
 				c.Settled()
 				s := c.Connect(1)
 				s.Do("BEGIN ISOLATION LEVEL "+level, "SELECT 1")

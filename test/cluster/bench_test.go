@@ -39,8 +39,8 @@ type benchReport struct {
 	}
 }
 
-// TestBenchCompare runs the smallest comparison and looks whether its figures can be true. A pause of the machine spoils a
-// run of one second: then it is done again, and longer.
+// TestBenchCompare runs the smallest comparison and looks whether its figures can be true. A pause of the machine
+// spoils a run of one second: then it is done again, and longer.
 func TestBenchCompare(t *testing.T) {
 	build, err := findBuild()
 	if err != nil {
@@ -83,7 +83,8 @@ func compare(t *testing.T, seconds int) *benchReport {
 	file, profiles := filepath.Join(t.TempDir(), "report.json"), t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, exe, "bench", "compare", "--quick", "--seconds", strconv.Itoa(seconds), "--dir", dir, "--base-port", strconv.Itoa(port), "--json", file, "--profiles", profiles).CombinedOutput()
+	out, err := exec.CommandContext(ctx, exe, "bench", "compare", "--quick", "--seconds", strconv.Itoa(seconds),
+		"--dir", dir, "--base-port", strconv.Itoa(port), "--json", file, "--profiles", profiles).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -94,7 +95,9 @@ func compare(t *testing.T, seconds int) *benchReport {
 		t.Errorf("process %d is left: %s", pid, line)
 	}
 	for k := 1; k <= 3; k++ {
-		if p, err := os.ReadFile(filepath.Join(profiles, fmt.Sprintf("node%d.pprof", k))); err != nil || !strings.HasPrefix(string(p), "\x1f\x8b") { // gzip
+		// gzip
+		if p, err := os.ReadFile(filepath.Join(profiles, fmt.Sprintf("node%d.pprof", k))); err != nil ||
+			!strings.HasPrefix(string(p), "\x1f\x8b") {
 			t.Errorf("the profile of node %d: %d bytes, %v", k, len(p), err)
 		}
 	}
@@ -134,16 +137,19 @@ func (r *benchReport) wrong() (wrong []string) {
 	if len(r.Runs) != 2*servers {
 		errorf("%d runs of 2 loads on %d servers", len(r.Runs), servers)
 	}
-	if r.Machine.Cores < 1 || r.Versions["postgresql"] == "" || len(r.Settings) != 5 || r.Settings["node3"]["shared_buffers"] != r.Settings["plain"]["shared_buffers"] {
+	if r.Machine.Cores < 1 || r.Versions["postgresql"] == "" || len(r.Settings) != 5 ||
+		r.Settings["node3"]["shared_buffers"] != r.Settings["plain"]["shared_buffers"] {
 		errorf("machine, versions or settings: %+v %v %v", r.Machine, r.Versions, r.Settings)
 	}
-	if want := instance.BaseSettings()["shared_buffers"]; r.Settings["plain"]["shared_buffers"] != want || r.Settings["plain"]["synchronous_commit"] != "on" {
+	if want := instance.BaseSettings()["shared_buffers"]; r.Settings["plain"]["shared_buffers"] != want ||
+		r.Settings["plain"]["synchronous_commit"] != "on" {
 		errorf("plain runs with %v", r.Settings["plain"])
 	}
 	_, noCPU := os.Stat("/proc/self/stat")
 	for _, x := range r.Runs {
 		what := x.Load + " on " + x.Server
-		if x.Clients != 8 || x.Transactions < 20 || x.TPS < 10 || x.TPS > 1e6 || x.Mean <= 0 || x.P95 <= 0 || x.P95 > 20000 {
+		if x.Clients != 8 || x.Transactions < 20 || x.TPS < 10 || x.TPS > 1e6 || x.Mean <= 0 || x.P95 <= 0 ||
+			x.P95 > 20000 {
 			errorf("%s: %+v", what, x)
 		}
 		// 8 clients that wait for each answer: their latencies and their throughput are one thing.
@@ -161,7 +167,8 @@ func (r *benchReport) wrong() (wrong []string) {
 		}
 		if x.CPU == nil || x.CPU.Database <= 0 || x.CPU.Client <= 0 || (x.CPU.Middleware > 0) != (x.Server != "plain") {
 			errorf("%s: CPU %+v", what, x.CPU)
-		} else if used := (x.CPU.Database + x.CPU.Middleware + x.CPU.Client) * x.TPS / 1e6; used > 1.5*float64(r.Machine.Cores) {
+		} else if used := (x.CPU.Database + x.CPU.Middleware + x.CPU.Client) * x.TPS / 1e6; used >
+			1.5*float64(r.Machine.Cores) {
 			errorf("%s: %.1f cores busy of %d", what, used, r.Machine.Cores)
 		}
 	}

@@ -41,12 +41,14 @@ func steps(conn *pgx.Conn, all [][]any) error {
 	return tx.Commit(ctx)
 }
 
-// TestBlindBlocks: blocks of all nodes move amounts between few rows, of which some come and go, and note what they have done. All of a block happens, or nothing; what was
-// acknowledged is there; and most are carried out unseen.
+// TestBlindBlocks: blocks of all nodes move amounts between few rows, of which some come and go, and note what they
+// have done. All of a block happens, or nothing; what was acknowledged is there; and most are carried out unseen.
 func TestBlindBlocks(t *testing.T) {
 	c := use(t)
-	c.Connect(1).Do("CREATE TABLE blocks (id int PRIMARY KEY, n bigint NOT NULL, word text)", "CREATE INDEX ON blocks (n)", "INSERT INTO blocks SELECT i, 0, '' FROM generate_series(1, 20) i",
-		"CREATE TABLE blocks_done (who int PRIMARY KEY, i int NOT NULL, at bigint NOT NULL)", "INSERT INTO blocks_done SELECT i, -1, 0 FROM generate_series(0, 99) i",
+	c.Connect(1).Do("CREATE TABLE blocks (id int PRIMARY KEY, n bigint NOT NULL, word text)",
+		"CREATE INDEX ON blocks (n)", "INSERT INTO blocks SELECT i, 0, '' FROM generate_series(1, 20) i",
+		"CREATE TABLE blocks_done (who int PRIMARY KEY, i int NOT NULL, at bigint NOT NULL)",
+		"INSERT INTO blocks_done SELECT i, -1, 0 FROM generate_series(0, 99) i",
 		"CREATE TABLE blocks_rare (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO blocks_rare VALUES (1, 0)")
 	c.Everywhere("SELECT count(*) FROM blocks_rare", "1")
 	n := 0
@@ -97,11 +99,13 @@ func TestBlindBlocks(t *testing.T) {
 	for _, k := range c.All() {
 		n += c.blindBlocks(k)
 	}
-	t.Logf("%d committed, %d of them unseen; %d lost, %d found a row absent, which came or went %d times", done.Load(), n, lost.Load(), none.Load(), absent.Load())
+	t.Logf("%d committed, %d of them unseen; %d lost, %d found a row absent, which came or went %d times", done.Load(),
+		n, lost.Load(), none.Load(), absent.Load())
 	if n < int(done.Load())/20 {
 		t.Errorf("of %d blocks %d were carried out unseen", done.Load(), n)
 	}
-	c.Everywhere("SELECT sum(n), count(*), (SELECT sum(at) FROM blocks_done) - (SELECT sum(i + 1) FROM blocks_done) FROM blocks", "0|20|0")
+	c.Everywhere("SELECT sum(n), count(*), (SELECT sum(at) FROM blocks_done) - (SELECT sum(i + 1) FROM blocks_done) "+
+		"FROM blocks", "0|20|0")
 	for who := 1; who < 4*c.Size(); who++ {
 		c.Everywhere(fmt.Sprintf("SELECT i FROM blocks_done WHERE who = %d", who), fmt.Sprint(last[who].Load()))
 	}
@@ -128,16 +132,20 @@ func blockOf(rng *rand.Rand, who int, i int64) [][]any {
 	if rng.IntN(2) == 0 {
 		return append(all, []any{"UPDATE blocks_done SET i = $1, at = $2 WHERE who = $3", i, i + 1, who})
 	}
-	return append(all, []any{"DELETE FROM blocks_done WHERE who = $1", who}, []any{"INSERT INTO blocks_done (who, i, at) VALUES ($1, $2, $3)", who, i, i + 1})
+	return append(all, []any{"DELETE FROM blocks_done WHERE who = $1", who},
+		[]any{"INSERT INTO blocks_done (who, i, at) VALUES ($1, $2, $3)", who, i, i + 1})
 }
 
-// TestBlindBlockTells: whatever follows statements that were put off, clients are told what PostgreSQL tells them, and find what it has done.
+// TestBlindBlockTells: whatever follows statements that were put off, clients are told what PostgreSQL tells them, and
+// find what it has done.
 func TestBlindBlockTells(t *testing.T) {
 	c := use(t)
 	admin := c.Connect(1)
-	admin.Do("CREATE TABLE blocktold (id int PRIMARY KEY, n int NOT NULL, word varchar(5) NOT NULL, pad char(4) NOT NULL)", "CREATE ROLE block_none",
+	admin.Do("CREATE TABLE blocktold (id int PRIMARY KEY, n int NOT NULL, word varchar(5) NOT NULL, pad char(4) "+
+		"NOT NULL)", "CREATE ROLE block_none",
 		"CREATE FUNCTION blocktold_sum() RETURNS bigint LANGUAGE sql AS 'SELECT sum(n) FROM blocktold'")
-	const one, two, drop, anew = "UPDATE blocktold SET n = n + 1 WHERE id = $1", "UPDATE blocktold SET word = $2, n = 5 WHERE id = $1", "DELETE FROM blocktold WHERE id = $1",
+	const one, two, drop, anew = "UPDATE blocktold SET n = n + 1 WHERE id = $1",
+		"UPDATE blocktold SET word = $2, n = 5 WHERE id = $1", "DELETE FROM blocktold WHERE id = $1",
 		"INSERT INTO blocktold (id, n, word, pad) VALUES ($1, 9, $2, 'p')"
 	s := c.Connect(1)
 	run := func(sql string) (string, error) {
@@ -170,7 +178,8 @@ func TestBlindBlockTells(t *testing.T) {
 		{"BEGIN; one 1; two 2 ab; COMMIT", "1,1,x,x 2,5,ab,x 3,0,x,x", 1},
 		{"BEGIN; one 1; drop 2; anew 2 abc; two 3 x; COMMIT", "1,1,x,x 2,9,abc,p 3,5,x,x", 1},
 		{"BEGIN; one 1; drop 2; COMMIT", "1,1,x,x 3,0,x,x", 1},
-		{"BEGIN; SELECT n FROM blocktold WHERE id = 1: 0; one 1; one 2; COMMIT; SELECT sum(n) FROM blocktold: 2", "1,1,x,x 2,1,x,x 3,0,x,x", 1},
+		{"BEGIN; SELECT n FROM blocktold WHERE id = 1: 0; one 1; one 2; COMMIT; SELECT sum(n) FROM blocktold: 2",
+			"1,1,x,x 2,1,x,x 3,0,x,x", 1},
 		{"BEGIN; one 1; two 2 b; ROLLBACK", "1,0,x,x 2,0,x,x 3,0,x,x", 0},
 		{"BEGIN; one 1; one 1; one 1; COMMIT", "1,3,x,x 2,0,x,x 3,0,x,x", 0},
 		{"BEGIN; one 1; SELECT n FROM blocktold WHERE id = 1: 1; one 2; COMMIT", "1,1,x,x 2,1,x,x 3,0,x,x", 0},
@@ -189,7 +198,8 @@ func TestBlindBlockTells(t *testing.T) {
 		{"BEGIN; one 1; SET LOCAL ROLE block_none; one 2: 40001; COMMIT: ROLLBACK", "1,0,x,x 2,0,x,x 3,0,x,x", 0},
 		{"BEGIN; SET LOCAL ROLE block_none; one 1: 40001; COMMIT: ROLLBACK", "1,0,x,x 2,0,x,x 3,0,x,x", 0},
 		{"BEGIN; one 1; two 2 b; COMMIT AND CHAIN; two 3 c; one 1; COMMIT", "1,2,x,x 2,5,b,x 3,5,c,x", 2},
-		{"BEGIN; one 1; DECLARE k CURSOR FOR SELECT sum(n) FROM blocktold; FETCH k; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 0},
+		{"BEGIN; one 1; DECLARE k CURSOR FOR SELECT sum(n) FROM blocktold; FETCH k; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x",
+			0},
 		{"BEGIN; one 1; two 2 b; BEGIN; COMMIT; COMMIT", "1,1,x,x 2,5,b,x 3,0,x,x", 1},
 		{"BEGIN; one 1; LOCK TABLE blocktold IN SHARE MODE; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 0},
 	} { // 40001 for a right that is gone: so it is with every direct statement, once
@@ -209,7 +219,8 @@ func TestBlindBlockTells(t *testing.T) {
 			sql, want, told := strings.Cut(sql, ": ")
 			if !told {
 				word, _, _ := strings.Cut(sql, " ")
-				want = map[string]string{"one": "UPDATE 1", "two": "UPDATE 1", "drop": "DELETE 1", "anew": "INSERT 0 1"}[word]
+				want = map[string]string{"one": "UPDATE 1", "two": "UPDATE 1", "drop": "DELETE 1",
+					"anew": "INSERT 0 1"}[word]
 			}
 			got, err := run(sql)
 			if err != nil {
@@ -222,12 +233,14 @@ func TestBlindBlockTells(t *testing.T) {
 		if n := c.blindBlocks(1) - before; n != x.unseen {
 			t.Errorf("%s: %d blocks were carried out unseen, want %d", x.script, n, x.unseen)
 		}
-		c.Everywhere("SELECT string_agg(concat_ws(',', id, n, word, trim(pad)), ' ' ORDER BY id) FROM blocktold", x.rows)
+		c.Everywhere("SELECT string_agg(concat_ws(',', id, n, word, trim(pad)), ' ' ORDER BY id) FROM blocktold",
+			x.rows)
 	}
 	c.Check()
 }
 
-// TestBlindBlockLoses: if a row goes between the statement that has found it and COMMIT, or a sum does not fit, nothing has happened, and the client is told so.
+// TestBlindBlockLoses: if a row goes between the statement that has found it and COMMIT, or a sum does not fit, nothing
+// has happened, and the client is told so.
 func TestBlindBlockLoses(t *testing.T) {
 	c := use(t)
 	other := c.Connect(2)
@@ -245,7 +258,8 @@ func TestBlindBlockLoses(t *testing.T) {
 	} {
 		table := fmt.Sprint("blocklost", i)
 		of := func(sql string) string { return strings.ReplaceAll(sql, "blocklost", table) }
-		other.Do(of("CREATE TABLE blocklost (id int PRIMARY KEY, n int NOT NULL)"), of("INSERT INTO blocklost SELECT i, 0 FROM generate_series(1, 3) i"))
+		other.Do(of("CREATE TABLE blocklost (id int PRIMARY KEY, n int NOT NULL)"),
+			of("INSERT INTO blocklost SELECT i, 0 FROM generate_series(1, 3) i"))
 		c.Everywhere(of("SELECT count(*) FROM blocklost"), "3")
 		s := c.Connect(1)
 		put := func() error {
@@ -284,7 +298,8 @@ func TestBlindBlockLoses(t *testing.T) {
 			t.Errorf("%s: COMMIT says %v, want %s", x.other, Explain(err), x.code)
 		}
 		s.Do("ROLLBACK")
-		c.Everywhere(of("SELECT coalesce(string_agg(concat_ws(',', id, n), ' ' ORDER BY id), '') FROM blocklost"), x.rows)
+		c.Everywhere(of("SELECT coalesce(string_agg(concat_ws(',', id, n), ' ' ORDER BY id), '') FROM blocklost"),
+			x.rows)
 	}
 	c.Check()
 }

@@ -18,12 +18,15 @@ import (
 // blind is how many transactions of node k were carried out unseen.
 func (c *Cluster) blind(k int) int { return int(c.counters(k)["blind"]) }
 
-// TestBlind: statements of all nodes add to the same few rows, each a transaction of its own, among others that change, lock, delete and make those rows. Nothing is
-// added twice or lost, who does nothing else and does not begin with that never loses, and everybody gets through.
+// TestBlind: statements of all nodes add to the same few rows, each a transaction of its own, among others that change,
+// lock, delete and make those rows. Nothing is added twice or lost, who does nothing else and does not begin with that
+// never loses, and everybody gets through.
 func TestBlind(t *testing.T) {
 	c := use(t)
-	c.Connect(1).Do("CREATE TABLE blind (id int PRIMARY KEY, n bigint NOT NULL, who text, at int)", "CREATE INDEX ON blind (n)",
-		"CREATE TABLE blind_log (who int, i int, id int NOT NULL, n bigint NOT NULL, PRIMARY KEY (who, i))", "INSERT INTO blind SELECT i, 0, '', 0 FROM generate_series(1, 4) i")
+	c.Connect(1).Do("CREATE TABLE blind (id int PRIMARY KEY, n bigint NOT NULL, who text, at int)",
+		"CREATE INDEX ON blind (n)",
+		"CREATE TABLE blind_log (who int, i int, id int NOT NULL, n bigint NOT NULL, PRIMARY KEY (who, i))",
+		"INSERT INTO blind SELECT i, 0, '', 0 FROM generate_series(1, 4) i")
 	c.Everywhere("SELECT count(*) FROM blind", "4")
 	n := 0
 	for _, k := range c.All() {
@@ -51,7 +54,8 @@ func TestBlind(t *testing.T) {
 					continue
 				}
 				id, by := 1+rng.IntN(4), rng.Int64N(2001)-1000
-				tag, err := conn.Exec(context.Background(), "UPDATE blind SET n = n + $1, who = $2 WHERE id = $3", by, fmt.Sprint(who), id)
+				tag, err := conn.Exec(context.Background(), "UPDATE blind SET n = n + $1, who = $2 WHERE id = $3", by,
+					fmt.Sprint(who), id)
 				if err != nil {
 					t.Errorf("client %d: %v", who, err)
 					return
@@ -72,7 +76,8 @@ func TestBlind(t *testing.T) {
 		t.Error("one kind did not get through")
 	}
 	for id := 1; id <= 4; id++ {
-		c.Everywhere(fmt.Sprintf("SELECT n - (SELECT coalesce(sum(l.n), 0) FROM blind_log l WHERE l.id = b.id) FROM blind b WHERE id = %d", id), fmt.Sprint(sums[id].Load()))
+		c.Everywhere(fmt.Sprintf("SELECT n - (SELECT coalesce(sum(l.n), 0) FROM blind_log l WHERE l.id = b.id) FROM "+
+			"blind b WHERE id = %d", id), fmt.Sprint(sums[id].Load()))
 	}
 	c.Check()
 }
@@ -89,7 +94,8 @@ func sightOnce(conn *pgx.Conn, rng *rand.Rand, who, i int) error {
 	switch rng.IntN(3) {
 	case 0:
 		var tag pgconn.CommandTag
-		if tag, err = tx.Exec(ctx, "UPDATE blind SET n = n + $1, at = at + 1 WHERE id = $2 AND n IS NOT NULL", by, id); err == nil && tag.RowsAffected() == 0 {
+		if tag, err = tx.Exec(ctx, "UPDATE blind SET n = n + $1, at = at + 1 WHERE id = $2 AND n IS NOT NULL", by,
+			id); err == nil && tag.RowsAffected() == 0 {
 			err = pgx.ErrNoRows // somebody deletes it, and makes it anew
 		}
 	case 1:
@@ -113,7 +119,8 @@ func sightOnce(conn *pgx.Conn, rng *rand.Rand, who, i int) error {
 	return tx.Commit(ctx)
 }
 
-// goesBlind runs a statement of a session until it is carried out unseen, or often enough to say that it is not. It gives what the last one has told.
+// goesBlind runs a statement of a session until it is carried out unseen, or often enough to say that it is not. It
+// gives what the last one has told.
 func (c *Cluster) goesBlind(k int, s *Conn, sql string, args ...any) (tag string, blind bool, err error) {
 	before := c.blind(k)
 	for range 4 {
@@ -130,8 +137,11 @@ func (c *Cluster) goesBlind(k int, s *Conn, sql string, args ...any) (tag string
 func TestBlindTells(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE blind_told (id int PRIMARY KEY, small int NOT NULL DEFAULT 0, big bigint, word varchar(5), flag bool, u uuid, at timestamptz, other int UNIQUE)",
-		"INSERT INTO blind_told (id) SELECT generate_series(1, 3)", "CREATE TABLE blind_told_two (a int, b bigint, n int, PRIMARY KEY (b, a))", "INSERT INTO blind_told_two VALUES (1, 2, 0)")
+	s.Do("CREATE TABLE blind_told (id int PRIMARY KEY, small int NOT NULL DEFAULT 0, big bigint, word varchar(5), "+
+		"flag bool, u uuid, at timestamptz, other int UNIQUE)",
+		"INSERT INTO blind_told (id) SELECT generate_series(1, 3)",
+		"CREATE TABLE blind_told_two (a int, b bigint, n int, PRIMARY KEY (b, a))",
+		"INSERT INTO blind_told_two VALUES (1, 2, 0)")
 	for _, x := range []struct {
 		sql   string
 		args  []any
@@ -141,7 +151,9 @@ func TestBlindTells(t *testing.T) {
 	}{
 		{"UPDATE blind_told SET small = small + $1 WHERE id = $2", []any{1, 1}, "UPDATE 1", true, ""},
 		{"UPDATE blind_told SET small = small - 3, word = $1 WHERE $2 = id", []any{"ab", 1}, "UPDATE 1", true, ""},
-		{"UPDATE blind_told SET big = $1, flag = $2, u = $3, at = $4 WHERE id = $5", []any{int64(1) << 40, true, "12345678-1234-1234-1234-123456789abc", time.Unix(5, 0), 2}, "UPDATE 1", true, ""},
+		{"UPDATE blind_told SET big = $1, flag = $2, u = $3, at = $4 WHERE id = $5",
+			[]any{int64(1) << 40, true, "12345678-1234-1234-1234-123456789abc", time.Unix(5, 0), 2}, "UPDATE 1", true,
+			""},
 		{"UPDATE blind_told AS x SET word = 'xy', flag = false WHERE x.id = $1", []any{2}, "UPDATE 1", true, ""},
 		{"UPDATE blind_told_two SET n = n + 1 WHERE a = $1 AND b = $2", []any{1, 2}, "UPDATE 1", true, ""},
 		{"UPDATE blind_told SET small = small + $1 WHERE id = $2", []any{1, 99}, "UPDATE 0", false, ""},
@@ -157,10 +169,12 @@ func TestBlindTells(t *testing.T) {
 	} {
 		tag, blind, err := c.goesBlind(1, s, x.sql, x.args...)
 		if tag != x.tag || blind != x.blind || Code(err) != x.code {
-			t.Errorf("%s %v: %s, unseen: %v, %v; want %s, %v, %s", x.sql, x.args, tag, blind, Explain(err), x.tag, x.blind, x.code)
+			t.Errorf("%s %v: %s, unseen: %v, %v; want %s, %v, %s", x.sql, x.args, tag, blind, Explain(err), x.tag,
+				x.blind, x.code)
 		}
 	}
-	c.Everywhere("SELECT id, small, big, word, flag, u, extract(epoch FROM at)::int FROM blind_told ORDER BY id", s.Get("SELECT id, small, big, word, flag, u, extract(epoch FROM at)::int FROM blind_told ORDER BY id"))
+	c.Everywhere("SELECT id, small, big, word, flag, u, extract(epoch FROM at)::int FROM blind_told ORDER BY id",
+		s.Get("SELECT id, small, big, word, flag, u, extract(epoch FROM at)::int FROM blind_told ORDER BY id"))
 	c.Everywhere("SELECT n FROM blind_told_two", "8")
 	if got := s.Get("SELECT small, word FROM blind_told WHERE id = 1"); got != "-8|ab" {
 		t.Errorf("row 1 is %s", got)
@@ -176,11 +190,13 @@ func TestBlindTells(t *testing.T) {
 	if n := c.blind(1) - before; n < 3 {
 		t.Errorf("%d of 6 were carried out unseen", n)
 	}
-	s.Do("CREATE TABLE blind_told_drop (a int, b bigint, v text, PRIMARY KEY (b, a))", "INSERT INTO blind_told_drop SELECT 1, i, 'x' FROM generate_series(1, 8) i")
+	s.Do("CREATE TABLE blind_told_drop (a int, b bigint, v text, PRIMARY KEY (b, a))",
+		"INSERT INTO blind_told_drop SELECT 1, i, 'x' FROM generate_series(1, 8) i")
 	before = c.blind(1)
 	for i := range 7 {
 		for _, want := range []string{"DELETE 1", "DELETE 0"} {
-			if tag, err := s.Exec(context.Background(), "DELETE FROM blind_told_drop WHERE b = $1 AND a = 1", i+1); err != nil || tag.String() != want {
+			if tag, err := s.Exec(context.Background(), "DELETE FROM blind_told_drop WHERE b = $1 AND a = 1",
+				i+1); err != nil || tag.String() != want {
 				t.Errorf("deletion %d: %s, %v; want %s", i, tag, Explain(err), want)
 			}
 		}
@@ -192,13 +208,17 @@ func TestBlindTells(t *testing.T) {
 	c.Check()
 }
 
-// TestBlindKnowsWho: whatever changes who a session is, or what its statement may do, is seen before the next one is carried out unseen.
+// TestBlindKnowsWho: whatever changes who a session is, or what its statement may do, is seen before the next one is
+// carried out unseen.
 func TestBlindKnowsWho(t *testing.T) {
 	c := use(t)
 	admin := c.Connect(1)
-	admin.Do("CREATE ROLE blind_none", "CREATE TABLE who (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO who VALUES (1, 0)", "CREATE SCHEMA aside", "CREATE TABLE blind_other (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO blind_other VALUES (1, 0)",
+	admin.Do("CREATE ROLE blind_none", "CREATE TABLE who (id int PRIMARY KEY, n int NOT NULL)",
+		"INSERT INTO who VALUES (1, 0)", "CREATE SCHEMA aside",
+		"CREATE TABLE blind_other (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO blind_other VALUES (1, 0)",
 		"CREATE TABLE aside.who (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO aside.who VALUES (1, 1000)",
-		"CREATE FUNCTION aside.go() RETURNS text LANGUAGE sql AS $$ SELECT set_config('search_path', 'aside, public', false) $$")
+		"CREATE FUNCTION aside.go() RETURNS text LANGUAGE sql AS $$ SELECT set_config('search_path', 'aside, "+
+			"public', false) $$")
 	c.Everywhere("SELECT count(*) FROM aside.who", "1")
 	const sql = "UPDATE who SET n = n + 1 WHERE id = 1"
 	run := func(s *Conn) error {
@@ -211,8 +231,10 @@ func TestBlindKnowsWho(t *testing.T) {
 		{"SET default_transaction_read_only = on", "RESET default_transaction_read_only", "25006", ""},
 		{"SET search_path = aside, public", "RESET search_path", "", "aside.who"},
 		{"SELECT aside.go()", "RESET search_path", "", "aside.who"},
-		{"CREATE TEMP TABLE who (id int PRIMARY KEY, n int); INSERT INTO who VALUES (1, 5)", "DROP TABLE pg_temp.who", "", "pg_temp.who"},
-		{"CREATE TEMP TABLE who (id int PRIMARY KEY, n int); INSERT INTO who VALUES (1, 5); UPDATE blind_other SET n = n + 1 WHERE id = 1; UPDATE blind_other SET n = n + 1 WHERE id = 1",
+		{"CREATE TEMP TABLE who (id int PRIMARY KEY, n int); INSERT INTO who VALUES (1, 5)", "DROP TABLE pg_temp.who",
+			"", "pg_temp.who"},
+		{"CREATE TEMP TABLE who (id int PRIMARY KEY, n int); INSERT INTO who VALUES (1, 5); UPDATE blind_other SET n " +
+			"= n + 1 WHERE id = 1; UPDATE blind_other SET n = n + 1 WHERE id = 1",
 			"DROP TABLE pg_temp.who", "", "pg_temp.who"},
 		{"BEGIN; SET LOCAL search_path = aside; COMMIT", "SELECT 1", "", "public.who"},
 	} {
@@ -252,7 +274,8 @@ func TestBlindKnowsWho(t *testing.T) {
 		{"ALTER TABLE who ADD CHECK (n < 0) NOT VALID", "ALTER TABLE who DROP CONSTRAINT who_n_check", "23514"},
 		{"ALTER TABLE who RENAME TO whom", "ALTER TABLE whom RENAME TO who", "42P01"},
 		{"ALTER TABLE who RENAME n TO m", "ALTER TABLE who RENAME m TO n", "42703"},
-		{"CREATE TRIGGER same BEFORE UPDATE ON who FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()", "DROP TRIGGER same ON who", ""},
+		{"CREATE TRIGGER same BEFORE UPDATE ON who FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+			"DROP TRIGGER same ON who", ""},
 	} {
 		if _, blind, err := c.goesBlind(1, s, sql); err != nil || !blind {
 			t.Fatalf("before %s: unseen: %v, %v", x.do, blind, Explain(err))
@@ -279,7 +302,8 @@ func TestBlindKnowsWho(t *testing.T) {
 	c.Check()
 }
 
-// TestBlindWaits: who has locked a row at a session's node, or changed one of its table, is waited for as in PostgreSQL.
+// TestBlindWaits: who has locked a row at a session's node, or changed one of its table, is waited for as in
+// PostgreSQL.
 func TestBlindWaits(t *testing.T) {
 	c := use(t)
 	c.Connect(1).Do("CREATE TABLE blindwait (id int PRIMARY KEY, n int)", "INSERT INTO blindwait VALUES (1, 0)")
@@ -287,8 +311,10 @@ func TestBlindWaits(t *testing.T) {
 	s, other := c.Connect(2), c.Connect(2)
 	const sql = "UPDATE blindwait SET n = n + 1 WHERE id = 1"
 	want := 0
-	for _, lock := range []string{"SELECT n FROM blindwait WHERE id = 1 FOR UPDATE", "LOCK TABLE blindwait IN SHARE MODE", "UPDATE blindwait SET n = n * 1 WHERE id = 1",
-		"UPDATE blindwait SET n = n + 0 WHERE id > 0", "DELETE FROM blindwait WHERE id = 1 AND n < 0; UPDATE blindwait SET n = n WHERE id = 1"} {
+	for _, lock := range []string{"SELECT n FROM blindwait WHERE id = 1 FOR UPDATE",
+		"LOCK TABLE blindwait IN SHARE MODE", "UPDATE blindwait SET n = n * 1 WHERE id = 1",
+		"UPDATE blindwait SET n = n + 0 WHERE id > 0",
+		"DELETE FROM blindwait WHERE id = 1 AND n < 0; UPDATE blindwait SET n = n WHERE id = 1"} {
 		if _, blind, err := c.goesBlind(2, s, sql); err != nil || !blind {
 			t.Fatalf("before %s: unseen: %v, %v", lock, blind, Explain(err))
 		}
@@ -326,7 +352,8 @@ func TestBlindFits(t *testing.T) {
 	for i := range 60 {
 		uuids = append(uuids, fmt.Sprintf("u%d uuid", i))
 	}
-	s.Do("CREATE TABLE fits (id int PRIMARY KEY, "+strings.Join(names, ", ")+", "+strings.Join(uuids, ", ")+")", "INSERT INTO fits SELECT 1, "+strings.Join(values, ", "), "INSERT INTO fits (id) VALUES (2)")
+	s.Do("CREATE TABLE fits (id int PRIMARY KEY, "+strings.Join(names, ", ")+", "+strings.Join(uuids, ", ")+")",
+		"INSERT INTO fits SELECT 1, "+strings.Join(values, ", "), "INSERT INTO fits (id) VALUES (2)")
 	refused := ""
 	for i := 0; i < 60 && refused == ""; i++ {
 		sql := fmt.Sprintf("UPDATE fits SET u%d = $1 WHERE id = $2", i)

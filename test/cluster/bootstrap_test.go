@@ -53,8 +53,8 @@ func (c *Cluster) refuses(k int, database, why string) {
 	}, func() string { return fmt.Sprintf("node %d tells clients %s, want 57P03 and %q", k, Explain(err), why) })
 }
 
-// TestLostDisk: a member whose disk is lost does not come back as one that has never voted, whatever the others are doing,
-// whether it has an empty database or a clone. Nothing that was acknowledged is lost.
+// TestLostDisk: a member whose disk is lost does not come back as one that has never voted, whatever the others are
+// doing, whether it has an empty database or a clone. Nothing that was acknowledged is lost.
 func TestLostDisk(t *testing.T) {
 	t.Parallel() // mostly it waits
 	c := Start(t, 3)
@@ -119,7 +119,8 @@ func (c *Cluster) ended(k int, why string) {
 	}
 }
 
-// TestOlderLog: a log that is an older copy, or the log of another database than the main one that is gone, has forgotten votes as well.
+// TestOlderLog: a log that is an older copy, or the log of another database than the main one that is gone, has
+// forgotten votes as well.
 func TestOlderLog(t *testing.T) {
 	t.Parallel() // mostly it waits
 	c := Start(t, 3)
@@ -203,7 +204,8 @@ func TestFirstDatabases(t *testing.T) {
 			}
 		}
 	}
-	directly(1, "CREATE TABLE stock(id serial PRIMARY KEY, n int)", "INSERT INTO stock(n) SELECT i FROM generate_series(1, 100) i", "CREATE ROLE clerk LOGIN")
+	directly(1, "CREATE TABLE stock(id serial PRIMARY KEY, n int)",
+		"INSERT INTO stock(n) SELECT i FROM generate_series(1, 100) i", "CREATE ROLE clerk LOGIN")
 
 	// The others are empty.
 	c.lose(2, "")
@@ -226,7 +228,8 @@ func TestFirstDatabases(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	directly(3, "SET backtrace_functions = 'tutti_applies'", "SET session_replication_role = replica", "UPDATE stock SET n = 0 WHERE id = 50")
+	directly(3, "SET backtrace_functions = 'tutti_applies'", "SET session_replication_role = replica",
+		"UPDATE stock SET n = 0 WHERE id = 50")
 	for _, k := range c.All() {
 		c.Run(k)
 	}
@@ -243,7 +246,8 @@ func TestFirstDatabases(t *testing.T) {
 	}
 	c.WaitReady()
 	for _, k := range c.All() {
-		c.Connect(k).Do(fmt.Sprintf("UPDATE stock SET n = n + 1 WHERE id = %d", 50+k), "INSERT INTO stock(n) VALUES (1)")
+		c.Connect(k).Do(fmt.Sprintf("UPDATE stock SET n = n + 1 WHERE id = %d", 50+k),
+			"INSERT INTO stock(n) VALUES (1)")
 	}
 	c.Everywhere("SELECT count(*), sum(n) FROM stock", "103|5056")
 	c.Check()
@@ -260,8 +264,8 @@ func TestFirstDatabases(t *testing.T) {
 	c.ends(3, "the database is not the one with which node3 began", "set clone_from")
 }
 
-// TestFirstStartInterrupted: nodes are killed at each step of a cluster's first start, and it is completed all the same; also by
-// a member that comes when the others have begun.
+// TestFirstStartInterrupted: nodes are killed at each step of a cluster's first start, and it is completed all the
+// same; also by a member that comes when the others have begun.
 func TestFirstStartInterrupted(t *testing.T) {
 	t.Parallel() // mostly it waits
 	c := New(t, 3)
@@ -296,7 +300,8 @@ func TestFirstStartInterrupted(t *testing.T) {
 	c.Check()
 }
 
-// greet tells the others, for node k that does not run, what a node says that is at its first start and has made no log yet. stop ends that.
+// greet tells the others, for node k that does not run, what a node says that is at its first start and has made no log
+// yet. stop ends that.
 func (c *Cluster) greet(k int) (stop func()) {
 	c.tb.Helper()
 	cfg := c.Node(k).Config
@@ -314,12 +319,15 @@ func (c *Cluster) greet(k int) (stop func()) {
 	if err != nil {
 		c.tb.Fatal(err)
 	}
-	credentials := transport.Credentials{Secrets: [][]byte{[]byte(cfg.Secret)}, TLS: &transport.TLS{Certificate: own, Authorities: authorities}}
+	credentials := transport.Credentials{Secrets: [][]byte{[]byte(cfg.Secret)},
+		TLS: &transport.TLS{Certificate: own, Authorities: authorities}}
 	var mu sync.Mutex
 	facts := []byte("{}")
 	tr, err := transport.New(transport.Options{
-		Self: cfg.Member, Cluster: cfg.Cluster, Listener: ln, Peers: others, Credentials: func() transport.Credentials { return credentials }, PeerName: cfg.Name, Handler: func(uint32, []byte) {},
-		Facts: func() []byte { mu.Lock(); defer mu.Unlock(); return facts },
+		Self: cfg.Member, Cluster: cfg.Cluster, Listener: ln, Peers: others,
+		Credentials: func() transport.Credentials { return credentials }, PeerName: cfg.Name,
+		Handler: func(uint32, []byte) {},
+		Facts:   func() []byte { mu.Lock(); defer mu.Unlock(); return facts },
 		Judge: func(_ uint32, theirs []byte) error {
 			f, err := bootstrap.Decode(theirs)
 			if err != nil || f.Contents == nil {

@@ -5,17 +5,20 @@ import (
 	"time"
 )
 
-// TestSnapshotIsCancelled: a transaction that must take its snapshot between two groups, of which one takes long, can be
-// cancelled while it waits.
+// TestSnapshotIsCancelled: a transaction that must take its snapshot between two groups, of which one takes long, can
+// be cancelled while it waits.
 func TestSnapshotIsCancelled(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
 	a.Do("CREATE TABLE cancel_long (id int PRIMARY KEY)", "INSERT INTO cancel_long VALUES (1)",
-		"CREATE FUNCTION cancel_slowly(int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(4); RETURN true; END $$")
+		"CREATE FUNCTION cancel_slowly(int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(4); RETURN "+
+			"true; END $$")
 	c.Settled()
-	for _, begin := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SET default_transaction_isolation = 'repeatable read'"} {
+	for _, begin := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ",
+		"SET default_transaction_isolation = 'repeatable read'"} {
 		cancelled := false
-		for try := 0; try < 5 && !cancelled; try++ { // a slow machine may not have come to the definition, or be through with it
+		// a slow machine may not have come to the definition, or be through with it
+		for try := 0; try < 5 && !cancelled; try++ {
 			done := make(chan error, 1)
 			go func() { done <- a.Try("ALTER TABLE cancel_long ADD CHECK (cancel_slowly(id))") }()
 			time.Sleep(time.Second)

@@ -28,8 +28,9 @@ func TestChaos(t *testing.T) {
 	var out bytes.Buffer
 	err = chaos.Run(t.Context(), chaos.Options{
 		Nodes: 3, Seconds: int(seconds(15 * time.Second).Seconds()), Dir: dir, Exe: exe, BasePort: port,
-		Faults: []string{"kill-node", "kill-postgres", "kill-both", "kill-all", "freeze", "partition", "oneway", "link", "slow-fsync", "fsync-error"},
-		Large:  true, GapLeader: time.Minute, GapOther: time.Minute, RSSMax: 4 << 30,
+		Faults: []string{"kill-node", "kill-postgres", "kill-both", "kill-all", "freeze", "partition", "oneway", "link",
+			"slow-fsync", "fsync-error"},
+		Large: true, GapLeader: time.Minute, GapOther: time.Minute, RSSMax: 4 << 30,
 	}, &out)
 	t.Logf("%s", out.String())
 	if err != nil {

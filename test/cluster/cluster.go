@@ -118,26 +118,31 @@ func create(n int, opts []Option, parent string) (*Cluster, error) {
 		members = append(members, config.Member{Member: uint32(k), Name: fmt.Sprintf("node%d", k),
 			Address: fmt.Sprintf("127.0.0.1:%d", ports[2*k-2]), Clients: fmt.Sprintf("127.0.0.1:%d", ports[2*k-1])})
 	}
-	donor := instance.New(instance.Options{Build: build, DataDir: filepath.Join(dir, "node1", "postgres")}).ConnString("postgres", "postgres")
+	donor := instance.New(instance.Options{Build: build, DataDir: filepath.Join(dir, "node1", "postgres")}).ConnString(
+		"postgres", "postgres")
 	for k := 1; k <= n; k++ {
 		cfg := config.Config{
 			Cluster: "test", Member: uint32(k), DataDir: filepath.Join(dir, fmt.Sprintf("node%d", k)),
-			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only", Members: members,
-			Limits:       config.Limits{AuditPercent: -1}, // tests count what the order carries
-			DrainTimeout: "1s",                            // sessions of a test that are in a transaction when it stops a node
+			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only",
+			Members: members,
+			Limits:  config.Limits{AuditPercent: -1}, // tests count what the order carries
+			// sessions of a test that are in a transaction when it stops a node
+			DrainTimeout: "1s",
 			Postgres: config.Postgres{BinDir: build.BinDir, AllowTrust: true, Settings: map[string]string{
 				"shared_buffers": "32MB", "log_min_messages": "warning"}},
 		}
 		if k > 1 {
 			cfg.Postgres.CloneFrom = donor
 		}
-		if cfg.MemberTLS, err = memberTLS(filepath.Join(dir, fmt.Sprintf("node%d.tls", k)), members[k-1].Name); err != nil {
+		if cfg.MemberTLS, err = memberTLS(filepath.Join(dir, fmt.Sprintf("node%d.tls", k)),
+			members[k-1].Name); err != nil {
 			return nil, err
 		}
 		for _, o := range opts {
 			o(k, &cfg)
 		}
-		node := &Node{Config: cfg, ConfigFile: filepath.Join(dir, fmt.Sprintf("node%d.toml", k)), LogFile: filepath.Join(dir, fmt.Sprintf("node%d.log", k))}
+		node := &Node{Config: cfg, ConfigFile: filepath.Join(dir, fmt.Sprintf("node%d.toml", k)),
+			LogFile: filepath.Join(dir, fmt.Sprintf("node%d.log", k))}
 		if err := node.WriteConfig(); err != nil {
 			return nil, err
 		}
@@ -170,7 +175,9 @@ func (c *Cluster) StartNodes() {
 	c.Run(1)
 	if len(c.nodes) > 1 && !c.initialized() {
 		donor := c.Node(2).Config.Postgres.CloneFrom
-		c.await(1, readyTimeout, func(ctx context.Context) error { return probe(ctx, donor, "SELECT ordinal FROM tutti.progress") })
+		c.await(1, readyTimeout, func(ctx context.Context) error {
+			return probe(ctx, donor, "SELECT ordinal FROM tutti.progress")
+		})
 	}
 	for k := 2; k <= len(c.nodes); k++ {
 		c.Run(k)

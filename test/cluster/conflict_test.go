@@ -63,7 +63,8 @@ func TestConflictAtCommit(t *testing.T) {
 	wins := 0
 	for range 40 {
 		for _, s := range []*Conn{a, b} {
-			for s.Try("BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE atcommit SET v = v + 1 WHERE k = 1") != nil { // the round before may still arrive
+			// the round before may still arrive
+			for s.Try("BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE atcommit SET v = v + 1 WHERE k = 1") != nil {
 				s.Do("ROLLBACK")
 			}
 		}
@@ -110,9 +111,11 @@ func TestUniqueRaces(t *testing.T) {
 	a.Do("CREATE TABLE uniq(k int PRIMARY KEY, e text)", "CREATE UNIQUE INDEX ON uniq(lower(e))")
 	c.Eventually(3, "SELECT count(*) FROM pg_indexes WHERE tablename = 'uniq'", "2")
 	for i := range 30 {
-		qa, qb := fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'a%d')", i, i), fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'b%d')", i, i)
+		qa, qb := fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'a%d')", i, i),
+			fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'b%d')", i, i)
 		if i%2 == 1 { // different primary keys, the same secondary key
-			qa, qb = fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'X%d')", i, i), fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'x%d')", 1000+i, i)
+			qa, qb = fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'X%d')", i, i),
+				fmt.Sprintf("INSERT INTO uniq VALUES (%d, 'x%d')", 1000+i, i)
 		}
 		errA, errB := race(a, b, qa, qb)
 		if (errA == nil) == (errB == nil) {
@@ -130,11 +133,13 @@ func TestUniqueRaces(t *testing.T) {
 func TestForeignKeyRaces(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(3)
-	a.Do("CREATE TABLE parent(p int PRIMARY KEY)", "CREATE TABLE child(i int PRIMARY KEY, p int NOT NULL REFERENCES parent)",
+	a.Do("CREATE TABLE parent(p int PRIMARY KEY)",
+		"CREATE TABLE child(i int PRIMARY KEY, p int NOT NULL REFERENCES parent)",
 		"INSERT INTO parent SELECT generate_series(1, 40)")
 	c.Eventually(3, "SELECT count(*) FROM parent", "40")
 	for i := 1; i <= 40; i++ {
-		insert, remove := fmt.Sprintf("INSERT INTO child VALUES (%d, %d)", i, i), fmt.Sprintf("DELETE FROM parent WHERE p = %d", i)
+		insert, remove := fmt.Sprintf("INSERT INTO child VALUES (%d, %d)", i, i),
+			fmt.Sprintf("DELETE FROM parent WHERE p = %d", i)
 		if i%2 == 0 {
 			insert, remove = "BEGIN;"+insert+";COMMIT", "BEGIN;"+remove+";COMMIT"
 		}
@@ -151,7 +156,8 @@ func TestForeignKeyRaces(t *testing.T) {
 	}
 	c.Check()
 	for _, k := range c.All() {
-		if got := c.Connect(k).Get("SELECT count(*) FROM child LEFT JOIN parent USING (p) WHERE parent.p IS NULL"); got != "0" {
+		if got := c.Connect(k).Get("SELECT count(*) FROM child LEFT JOIN parent USING (p) WHERE parent.p " +
+			"IS NULL"); got != "0" {
 			t.Errorf("node %d has %s children without parent", k, got)
 		}
 	}
@@ -162,12 +168,14 @@ func TestForeignKeyRaces(t *testing.T) {
 func TestCommitFailsAfterTheDecision(t *testing.T) {
 	c := use(t)
 	a := c.Connect(1)
-	a.Do("CREATE TABLE late(k int PRIMARY KEY)", "CREATE FUNCTION late(int) RETURNS int LANGUAGE sql AS 'INSERT INTO late VALUES ($1) RETURNING k'")
+	a.Do("CREATE TABLE late(k int PRIMARY KEY)",
+		"CREATE FUNCTION late(int) RETURNS int LANGUAGE sql AS 'INSERT INTO late VALUES ($1) RETURNING k'")
 	const slow = 900 * time.Millisecond // the node waits a second for a backend that says nothing
 	quickest, rows := time.Hour, ""
 	for i := 0; i < 4 || quickest > slow && i < 30; i++ {
 		rows += fmt.Sprint(i, " ")
-		a.Do("BEGIN", fmt.Sprintf("INSERT INTO late VALUES (%d)", i), fmt.Sprintf("DECLARE c CURSOR WITH HOLD FOR SELECT late(%d)", 100+i))
+		a.Do("BEGIN", fmt.Sprintf("INSERT INTO late VALUES (%d)", i),
+			fmt.Sprintf("DECLARE c CURSOR WITH HOLD FOR SELECT late(%d)", 100+i))
 		began := time.Now()
 		a.Do("COMMIT")
 		quickest = min(quickest, time.Since(began))
@@ -181,8 +189,8 @@ func TestCommitFailsAfterTheDecision(t *testing.T) {
 	c.Everywhere("SELECT string_agg(k::text || ' ', '' ORDER BY k) FROM late", rows)
 }
 
-// TestDoneAgain: a READ COMMITTED transaction that loses is done again if its client would be told the same, on the rows as they are
-// then, be it idle or at COMMIT when it loses.
+// TestDoneAgain: a READ COMMITTED transaction that loses is done again if its client would be told the same, on the
+// rows as they are then, be it idle or at COMMIT when it loses.
 func TestDoneAgain(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
@@ -219,7 +227,9 @@ func TestDoneAgain(t *testing.T) {
 	b.Do("BEGIN", "UPDATE doneagain SET v = v + 1 WHERE k = 1")
 	won := make(chan error)
 	go func() { won <- a.Try("UPDATE doneagain SET v = v + 100 WHERE k = 1") }()
-	b.Do("UPDATE doneagain SET v = v + 1 FROM pg_sleep(0.3) WHERE k = 1", "ALTER TABLE doneagain ADD COLUMN w int", "COMMIT") // rows are captured before the definition
+	// rows are captured before the definition
+	b.Do("UPDATE doneagain SET v = v + 1 FROM pg_sleep(0.3) WHERE k = 1", "ALTER TABLE doneagain ADD COLUMN w int",
+		"COMMIT")
 	if err := <-won; err != nil {
 		t.Fatal(Explain(err))
 	}

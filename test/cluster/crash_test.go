@@ -24,7 +24,8 @@ func under(t *testing.T, c *Cluster, prefix string, f func()) {
 		f()
 		before := l.Counts()["ok"]
 		time.Sleep(phase)
-		c.soon(func() bool { return l.Counts()["ok"] > before }, func() string { return "nothing was committed after the cluster was repaired" })
+		c.soon(func() bool { return l.Counts()["ok"] > before },
+			func() string { return "nothing was committed after the cluster was repaired" })
 		if !time.Now().Before(until) {
 			break
 		}
@@ -110,7 +111,8 @@ func crashBig(t *testing.T, c *Cluster) {
 		s := c.Connect(k)
 		result := make(chan error, 1)
 		go func() {
-			result <- s.Try(fmt.Sprintf("INSERT INTO parts SELECT %d + i, %d, repeat(md5(i::text), 6) FROM generate_series(1, %d) i", round*rows, round, rows))
+			result <- s.Try(fmt.Sprintf("INSERT INTO parts SELECT %d + i, %d, repeat(md5(i::text), 6) FROM "+
+				"generate_series(1, %d) i", round*rows, round, rows))
 		}()
 		delay := time.Duration(500+rand.IntN(3000)) * time.Millisecond
 		time.Sleep(delay)

@@ -6,14 +6,16 @@ import (
 	"time"
 )
 
-// partitionsAttached: while a partition is attached for long, others go on; who reads its table waits, or, if he has read it
-// before, is waited for: whoever has seen what came later has seen the partition's rows.
+// partitionsAttached: while a partition is attached for long, others go on; who reads its table waits, or, if he has
+// read it before, is waited for: whoever has seen what came later has seen the partition's rows.
 func partitionsAttached(t *testing.T, c *Cluster) {
 	a := c.slowTable("piece", 60)
-	a.Do("CREATE TABLE whole(k int, v int) PARTITION BY RANGE (k)", "CREATE TABLE whole1 PARTITION OF whole FOR VALUES FROM (1000) TO (2000)", "INSERT INTO whole VALUES (1000, 1)",
+	a.Do("CREATE TABLE whole(k int, v int) PARTITION BY RANGE (k)",
+		"CREATE TABLE whole1 PARTITION OF whole FOR VALUES FROM (1000) TO (2000)", "INSERT INTO whole VALUES (1000, 1)",
 		"CREATE INDEX ON whole(slowly(v))", "CREATE TABLE apart(k int)")
 	c.Everywhere("SELECT count(*) FROM apart", "0")
-	const attach, attached = "ALTER TABLE whole ATTACH PARTITION piece FOR VALUES FROM (1) TO (1000)", "SELECT 1 / (count(*) = 61)::int FROM whole"
+	const attach, attached = "ALTER TABLE whole ATTACH PARTITION piece FOR VALUES FROM (1) TO (1000)",
+		"SELECT 1 / (count(*) = 61)::int FROM whole"
 	beside := 0
 	goOn := func(at ...int) {
 		t.Helper()
@@ -39,7 +41,8 @@ func partitionsAttached(t *testing.T, c *Cluster) {
 		letGo := c.hold()
 		nodes := c.All()
 		if ended = background(a, sql); sql != attach { // here it is done first
-			c.Eventually(1, fmt.Sprintf("SELECT wait_event FROM pg_stat_activity WHERE pid = %d", a.PgConn().PID()), "PgSleep")
+			c.Eventually(1, fmt.Sprintf("SELECT wait_event FROM pg_stat_activity WHERE pid = %d", a.PgConn().PID()),
+				"PgSleep")
 			letGo()
 			letGo = func() {}
 		} else {
@@ -70,7 +73,8 @@ func partitionsAttached(t *testing.T, c *Cluster) {
 	c.Eventually(1, pending, "1")
 	goOn(1, 3)
 	time.Sleep(time.Second)
-	if got := reader.Get("SELECT (SELECT count(*) FROM whole), (SELECT count(*) FROM apart)"); got != fmt.Sprintf("1|%d", beside-1) {
+	if got := reader.Get("SELECT (SELECT count(*) FROM whole), (SELECT count(*) FROM apart)"); got !=
+		fmt.Sprintf("1|%d", beside-1) {
 		t.Errorf("who has read before sees %s", got)
 	}
 	reader.Do("COMMIT")
@@ -92,7 +96,8 @@ func partitionsAttached(t *testing.T, c *Cluster) {
 	a.Do("ALTER TABLE whole DETACH PARTITION piece", "DROP INDEX piece_slowly_idx")
 
 	// It has to be tried again: while others wait for a reader, and while they go on.
-	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'tutti applier of definitions'"
+	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'tutti applier of " +
+		"definitions'"
 	reader.Do("BEGIN", "SELECT FROM whole")
 	letGo = c.hold()
 	ended = background(a, attach)
@@ -127,7 +132,9 @@ func partitionsAttached(t *testing.T, c *Cluster) {
 	// Without the curtain nobody may read any more.
 	ended, letGo = c.held(a, attach)
 	goOn(1, 2, 3)
-	_ = c.Connect(2).Try("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tutti curtain'") // its session may end as well
+	// its session may end as well
+	_ = c.Connect(2).Try("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tutti " +
+		"curtain'")
 	time.Sleep(time.Second)
 	letGo()
 	c.WaitReady(2)

@@ -26,8 +26,10 @@ func TestDatabases(t *testing.T) {
 		}
 	}
 	s.Do("CREATE TABLE same(id serial PRIMARY KEY, v text)", "INSERT INTO same(v) VALUES ('main')")
-	shop.Connect(2).Do("CREATE TABLE same(id serial PRIMARY KEY, v int)", "INSERT INTO same(v) VALUES (1), (2)", "ALTER TABLE same OWNER TO of_all")
-	shop.Everywhere("SELECT id, v, (SELECT count(*) FROM pg_tables WHERE tablename = 'same' AND tableowner = 'of_all') FROM same ORDER BY 1", "1|1|1,2|2|1")
+	shop.Connect(2).Do("CREATE TABLE same(id serial PRIMARY KEY, v int)", "INSERT INTO same(v) VALUES (1), (2)",
+		"ALTER TABLE same OWNER TO of_all")
+	shop.Everywhere("SELECT id, v, (SELECT count(*) FROM pg_tables WHERE tablename = 'same' AND tableowner = "+
+		"'of_all') FROM same ORDER BY 1", "1|1|1,2|2|1")
 	c.Everywhere("SELECT id, v FROM same", "1|main")
 	for _, k := range c.All() {
 		shop.Connect(k).Do("BEGIN; UPDATE same SET v = v + 1; COMMIT")
@@ -63,7 +65,8 @@ func TestDatabases(t *testing.T) {
 	}
 
 	// Roles, from a database that is not the main one.
-	shop.Connect(3).Do("CREATE ROLE from_shop LOGIN", "GRANT SELECT ON same TO from_shop", "ALTER ROLE from_shop SET work_mem = '5MB'", "COMMENT ON ROLE from_shop IS 'x'")
+	shop.Connect(3).Do("CREATE ROLE from_shop LOGIN", "GRANT SELECT ON same TO from_shop",
+		"ALTER ROLE from_shop SET work_mem = '5MB'", "COMMENT ON ROLE from_shop IS 'x'")
 	c.Everywhere("SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = 'from_shop'", "x")
 	shop.Everywhere("SELECT has_table_privilege('from_shop', 'same', 'SELECT')", "t")
 	if err := c.Connect(2).Try("DROP ROLE from_shop"); Code(err) != "2BP01" {
@@ -71,10 +74,17 @@ func TestDatabases(t *testing.T) {
 	}
 
 	for sql, code := range map[string]string{
-		"BEGIN; CREATE ROLE nobody_else": "0A000", "DO $$ BEGIN CREATE ROLE nobody_else; END $$": "0A000", "DROP DATABASE shop": "55006", "DROP DATABASE postgres": "0A000", "ALTER DATABASE postgres RENAME TO other": "0A000",
-		"ALTER DATABASE shop RENAME TO other": "0A000", "BEGIN; CREATE DATABASE inblock": "25001", "CREATE DATABASE copied TEMPLATE shop": "0A000",
-		"CREATE DATABASE closed ALLOW_CONNECTIONS false": "0A000", "ALTER DATABASE shop ALLOW_CONNECTIONS false": "0A000", "ALTER DATABASE shop SET TABLESPACE pg_default": "0A000",
-		"CREATE DATABASE shop": "42P04", "DROP DATABASE template1": "0A000", "DROP DATABASE nowhere": "3D000", "CREATE DATABASE a OWNER nowhere": "42704", "ALTER DATABASE nowhere RENAME TO x": "3D000",
+		"BEGIN; CREATE ROLE nobody_else": "0A000", "DO $$ BEGIN CREATE ROLE nobody_else; END $$": "0A000",
+		"DROP DATABASE shop": "55006", "DROP DATABASE postgres": "0A000",
+		"ALTER DATABASE postgres RENAME TO other": "0A000",
+		"ALTER DATABASE shop RENAME TO other":     "0A000", "BEGIN; CREATE DATABASE inblock": "25001",
+		"CREATE DATABASE copied TEMPLATE shop":           "0A000",
+		"CREATE DATABASE closed ALLOW_CONNECTIONS false": "0A000",
+		"ALTER DATABASE shop ALLOW_CONNECTIONS false":    "0A000",
+		"ALTER DATABASE shop SET TABLESPACE pg_default":  "0A000",
+		"CREATE DATABASE shop":                           "42P04", "DROP DATABASE template1": "0A000",
+		"DROP DATABASE nowhere":           "3D000",
+		"CREATE DATABASE a OWNER nowhere": "42704", "ALTER DATABASE nowhere RENAME TO x": "3D000",
 		"SET ROLE from_shop; CREATE DATABASE forbidden": "25001",
 	} {
 		if err := shop.Connect(1).Try(sql); Code(err) != code {
@@ -82,7 +92,8 @@ func TestDatabases(t *testing.T) {
 		}
 	}
 	counting := shop.Connect(1) // what it has counted is no business of its next transaction
-	if err := counting.Try("DO $$ BEGIN COMMENT ON ROLE from_shop IS NULL; ALTER ROLE from_shop RESET work_mem; END $$"); Code(err) != "0A000" {
+	if err := counting.Try("DO $$ BEGIN COMMENT ON ROLE from_shop IS NULL; ALTER ROLE from_shop RESET work_mem; " +
+		"END $$"); Code(err) != "0A000" {
 		t.Errorf("a role is changed in a DO block: %v", err)
 	}
 	counting.Do("CREATE TABLE shop_counted(k int)", "DO $$ BEGIN INSERT INTO shop_counted VALUES (1); END $$")
@@ -121,7 +132,8 @@ func TestDatabases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command(tool, "-h", host, "-p", port, "-U", "postgres", "tooled").CombinedOutput(); err != nil {
+		if out, err := exec.Command(tool, "-h", host, "-p", port, "-U", "postgres",
+			"tooled").CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", tool, err, out)
 		}
 	}
@@ -154,7 +166,8 @@ func TestDatabasesMeet(t *testing.T) {
 	s.Do("ALTER ROLE met3 RENAME TO met4")
 	thaw()
 	c.Everywhere("SELECT count(*) FROM pg_roles WHERE rolname = 'met4'", "1")
-	apart.Everywhere("SELECT has_table_privilege('met4', 'granted', 'SELECT'), (SELECT count(*) FROM pg_tables WHERE tableowner = 'met4')", "t|1")
+	apart.Everywhere("SELECT has_table_privilege('met4', 'granted', 'SELECT'), (SELECT count(*) FROM pg_tables WHERE "+
+		"tableowner = 'met4')", "t|1")
 
 	// Nor in a block.
 	thaw = c.freezeApplier(3)
@@ -167,8 +180,8 @@ func TestDatabasesMeet(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'met_'", "0")
 }
 
-// TestDatabasesOfAnAbsentMember: a member comes back after databases were created, and dropped again, with what depended
-// on them.
+// TestDatabasesOfAnAbsentMember: a member comes back after databases were created, and dropped again, with what
+// depended on them.
 func TestDatabasesOfAnAbsentMember(t *testing.T) {
 	t.Parallel() // mostly it waits
 	c := Start(t, 3)
@@ -243,7 +256,8 @@ func TestDatabasesAfterKills(t *testing.T) {
 	}
 	rights := "SELECT relname, relacl, pg_get_userbyid(relowner) FROM pg_class WHERE relname LIKE 'beside%' ORDER BY 1"
 	busy.Everywhere(rights, busy.Connect(1).Get(rights))
-	c.Everywhere("SELECT string_agg(DISTINCT state, ',') FROM tutti.database", "open") // the dropped ones are gone in the end
+	// the dropped ones are gone in the end
+	c.Everywhere("SELECT string_agg(DISTINCT state, ',') FROM tutti.database", "open")
 	c.Check()
 	c.Stop(c.All()...)
 }
@@ -271,11 +285,15 @@ func defineBeside(c, busy *Cluster, k int, stop <-chan struct{}) {
 				conn *pgx.Conn
 				sql  string
 			}{
-				{main, "CREATE ROLE beside%d"}, {in, "CREATE TABLE beside_t%d(k int)"}, {in, "ALTER TABLE beside_t%d OWNER TO beside%d"}, {in, "GRANT SELECT ON beside_t%d TO beside%d"},
-				{main, "CREATE DATABASE beside_d%d"}, {main, "DROP ROLE beside%d"}, {in, "DROP TABLE beside_t%d"}, {main, "DROP ROLE beside%d"}, {main, "DROP DATABASE beside_d%d"},
+				{main, "CREATE ROLE beside%d"}, {in, "CREATE TABLE beside_t%d(k int)"},
+				{in, "ALTER TABLE beside_t%d OWNER TO beside%d"}, {in, "GRANT SELECT ON beside_t%d TO beside%d"},
+				{main, "CREATE DATABASE beside_d%d"}, {main, "DROP ROLE beside%d"}, {in, "DROP TABLE beside_t%d"},
+				{main, "DROP ROLE beside%d"}, {main, "DROP DATABASE beside_d%d"},
 			} {
 				ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
-				_, _ = do.conn.Exec(ctx, strings.ReplaceAll(do.sql, "%d", fmt.Sprint(10*k+i%3)), pgx.QueryExecModeSimpleProtocol) // others do the same
+				// others do the same
+				_, _ = do.conn.Exec(ctx, strings.ReplaceAll(do.sql, "%d", fmt.Sprint(10*k+i%3)),
+					pgx.QueryExecModeSimpleProtocol)
 				cancel()
 			}
 		}

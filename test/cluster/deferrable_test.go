@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestDeferrableHoldsNobodyUp: a client that asks for a safe snapshot waits for one only if its transaction can be begun again while
-// it does. Else it would wait at the gate, and nothing could be applied at its member while somebody writes.
+// TestDeferrableHoldsNobodyUp: a client that asks for a safe snapshot waits for one only if its transaction can be
+// begun again while it does. Else it would wait at the gate, and nothing could be applied at its member while somebody
+// writes.
 func TestDeferrableHoldsNobodyUp(t *testing.T) {
 	c := use(t)
 	writer, b := c.Connect(1), c.Connect(2)
@@ -16,9 +17,11 @@ func TestDeferrableHoldsNobodyUp(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM unhurried", "2")
 	for i, begin := range [][]string{
 		{"SET default_transaction_deferrable = on", "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY"},
-		{"SET default_transaction_deferrable = on; SET default_transaction_isolation = serializable; SET default_transaction_read_only = on"},
+		{"SET default_transaction_deferrable = on; SET default_transaction_isolation = serializable; SET " +
+			"default_transaction_read_only = on"},
 		{"BEGIN", "SET LOCAL work_mem = '5MB'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"},
-		{"BEGIN", "SET LOCAL work_mem = '5MB'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY", "SET transaction_deferrable = on"},
+		{"BEGIN", "SET LOCAL work_mem = '5MB'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY",
+			"SET transaction_deferrable = on"},
 		{"BEGIN; SET LOCAL work_mem = '5MB'; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY, DEFERRABLE"},
 		{"LISTEN unhurried", "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE", "SET TRANSACTION DEFERRABLE"},
 	} {
@@ -35,15 +38,16 @@ func TestDeferrableHoldsNobodyUp(t *testing.T) {
 		writer.Do("ROLLBACK")
 	}
 	r := c.Connect(1)
-	r.Do("BEGIN", "SET LOCAL work_mem = '5MB'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE", "SAVEPOINT a")
+	r.Do("BEGIN", "SET LOCAL work_mem = '5MB'", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE",
+		"SAVEPOINT a")
 	if err := r.Try("SELECT count(*) FROM unhurried"); Code(err) != "0A000" {
 		t.Errorf("behind a savepoint, where PostgreSQL does not take it back: %v", err)
 	}
 	r.Do("ROLLBACK")
 }
 
-// TestSafeSnapshot: a SERIALIZABLE READ ONLY DEFERRABLE transaction waits for those of its member that may write. What is ordered
-// meanwhile is applied as ever, and it sees that.
+// TestSafeSnapshot: a SERIALIZABLE READ ONLY DEFERRABLE transaction waits for those of its member that may write. What
+// is ordered meanwhile is applied as ever, and it sees that.
 func TestSafeSnapshot(t *testing.T) {
 	c := use(t)
 	writer, b := c.Connect(1), c.Connect(2)
@@ -86,8 +90,8 @@ func TestSafeSnapshot(t *testing.T) {
 	}
 }
 
-// TestSafeSnapshotInVain: who waits for a safe snapshot may be cancelled, by the client or by statement_timeout, and does not wait for ever
-// where groups come all the time.
+// TestSafeSnapshotInVain: who waits for a safe snapshot may be cancelled, by the client or by statement_timeout, and
+// does not wait for ever where groups come all the time.
 func TestSafeSnapshotInVain(t *testing.T) {
 	c := use(t)
 	writer, b := c.Connect(1), c.Connect(2)

@@ -21,12 +21,14 @@ func TestDefinitionsAreEverywhereInOrder(t *testing.T) {
 		{"CREATE TYPE ddl.mood AS ENUM ('sad', 'ok')", "SELECT 'ok'::ddl.mood", "ok"},
 		{"CREATE TABLE ddl.t(k int PRIMARY KEY, m ddl.mood)", "SELECT count(*) FROM ddl.t", "0"},
 		{"INSERT INTO ddl.t VALUES (1, 'ok')", "SELECT m FROM ddl.t", "ok"},
-		{"ALTER TYPE ddl.mood ADD VALUE 'happy'", "SELECT count(*) FROM pg_enum WHERE enumtypid = 'ddl.mood'::regtype", "3"},
+		{"ALTER TYPE ddl.mood ADD VALUE 'happy'", "SELECT count(*) FROM pg_enum WHERE enumtypid = 'ddl.mood'::regtype",
+			"3"},
 		{"UPDATE ddl.t SET m = 'happy'", "SELECT m FROM ddl.t", "happy"},
 		{"ALTER TABLE ddl.t ADD COLUMN n int NOT NULL DEFAULT 7", "SELECT n FROM ddl.t", "7"},
 		{"INSERT INTO ddl.t VALUES (2, 'sad', 8)", "SELECT sum(n) FROM ddl.t", "15"},
 		{"CREATE UNIQUE INDEX t_n ON ddl.t(n)", "SELECT count(*) FROM pg_indexes WHERE schemaname = 'ddl'", "2"},
-		{"CREATE INDEX CONCURRENTLY t_c ON ddl.t(n, k)", "SELECT count(*) FROM pg_index WHERE indexrelid = 'ddl.t_c'::regclass AND indisvalid", "1"},
+		{"CREATE INDEX CONCURRENTLY t_c ON ddl.t(n, k)",
+			"SELECT count(*) FROM pg_index WHERE indexrelid = 'ddl.t_c'::regclass AND indisvalid", "1"},
 		{"DROP INDEX CONCURRENTLY ddl.t_c", "SELECT to_regclass('ddl.t_c') IS NULL", "t"},
 		{"CREATE VIEW ddl.v AS SELECT sum(n) AS s FROM ddl.t", "SELECT s FROM ddl.v", "15"},
 		{"CREATE FUNCTION ddl.f(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + 1'", "SELECT ddl.f(1)", "2"},
@@ -40,7 +42,8 @@ func TestDefinitionsAreEverywhereInOrder(t *testing.T) {
 		{"CREATE MATERIALIZED VIEW ddl.mv AS SELECT num FROM ddl.renamed", "SELECT num FROM ddl.mv", "9"},
 		{"COMMENT ON TABLE ddl.renamed IS 'hi'", "SELECT obj_description('ddl.renamed'::regclass)", "hi"},
 		{"DROP TYPE ddl.mood", "SELECT to_regtype('ddl.mood') IS NULL", "t"},
-		{"DROP INDEX ddl.t_n", "SELECT count(*) FROM pg_indexes WHERE schemaname = 'ddl' AND tablename = 'renamed'", "1"},
+		{"DROP INDEX ddl.t_n", "SELECT count(*) FROM pg_indexes WHERE schemaname = 'ddl' AND tablename = 'renamed'",
+			"1"},
 		{"DROP SCHEMA ddl CASCADE", "SELECT count(*) FROM pg_namespace WHERE nspname = 'ddl'", "0"},
 	}
 	for i, step := range steps {
@@ -54,7 +57,8 @@ func TestDefinitionsAreEverywhereInOrder(t *testing.T) {
 // by PostgreSQL, and the session goes on.
 func TestDroppedNames(t *testing.T) {
 	s := use(t).Connect(1)
-	s.Do("CREATE TABLE droppednames(k int PRIMARY KEY)", "CREATE RULE r AS ON DELETE TO droppednames DO INSTEAD NOTHING", "DROP RULE r ON public.droppednames")
+	s.Do("CREATE TABLE droppednames(k int PRIMARY KEY)",
+		"CREATE RULE r AS ON DELETE TO droppednames DO INSTEAD NOTHING", "DROP RULE r ON public.droppednames")
 	for sql, code := range map[string]string{
 		"DROP TRIGGER x ON public.droppednames": "42704",
 		"DROP POLICY x ON public.droppednames":  "42704",
@@ -103,7 +107,8 @@ func TestDefinitionsWhileWriting(t *testing.T) {
 		})
 	}
 	ddl := []string{
-		"ALTER TABLE busy ADD COLUMN x%d int DEFAULT 5", "CREATE INDEX busy%d ON busy(v)", "CREATE TABLE beside%d(k int PRIMARY KEY)",
+		"ALTER TABLE busy ADD COLUMN x%d int DEFAULT 5", "CREATE INDEX busy%d ON busy(v)",
+		"CREATE TABLE beside%d(k int PRIMARY KEY)",
 		"ALTER TABLE busy ADD CONSTRAINT c%d CHECK (v > 0)", "DROP INDEX busy%d", "ALTER TABLE busy DROP COLUMN x%d",
 		"ALTER TABLE busy DROP CONSTRAINT c%d", "DROP TABLE beside%d",
 	}
@@ -148,10 +153,14 @@ func TestFailingDefinitionsSayWhatPostgreSQLSays(t *testing.T) {
 	}
 	t.Cleanup(func() { run(oracle, "DROP TABLE fails") })
 	for _, q := range []string{
-		setup, "CREATE TABLE fails2(k int PRIMARY KEY, k int)", "CREATE TABLE fails3(k nosuch)", "DROP TABLE nosuch", "ALTER TABLE fails ADD COLUMN v int",
-		"ALTER TABLE fails ALTER COLUMN nosuch SET NOT NULL", "CREATE INDEX ON fails(nosuch)", "CREATE VIEW fv AS SELECT nosuch FROM fails",
-		"CREATE FUNCTION ff() RETURNS int LANGUAGE sql AS 'SELECT nosuch'", "ALTER TABLE fails ADD CHECK (nosuch > 1)", "DROP SEQUENCE nosuch",
-		"CREATE TYPE fails AS (a int)", "ALTER TABLE fails ADD FOREIGN KEY (v) REFERENCES nosuch", "DROP SCHEMA pg_catalog",
+		setup, "CREATE TABLE fails2(k int PRIMARY KEY, k int)", "CREATE TABLE fails3(k nosuch)", "DROP TABLE nosuch",
+		"ALTER TABLE fails ADD COLUMN v int",
+		"ALTER TABLE fails ALTER COLUMN nosuch SET NOT NULL", "CREATE INDEX ON fails(nosuch)",
+		"CREATE VIEW fv AS SELECT nosuch FROM fails",
+		"CREATE FUNCTION ff() RETURNS int LANGUAGE sql AS 'SELECT nosuch'", "ALTER TABLE fails ADD CHECK (nosuch > 1)",
+		"DROP SEQUENCE nosuch",
+		"CREATE TYPE fails AS (a int)", "ALTER TABLE fails ADD FOREIGN KEY (v) REFERENCES nosuch",
+		"DROP SCHEMA pg_catalog",
 		"CREATE TABLE", "CREATE TABLE fails4(k int", "GRANT SELECT ON nosuch TO public",
 	} {
 		got, want := s.Try(q), run(oracle, q)
@@ -172,12 +181,14 @@ func wording(err error) string {
 	if !errors.As(err, &pg) {
 		return fmt.Sprint(err)
 	}
-	return fmt.Sprintf("%s %s: %s, detail %q, hint %q, at %d", pg.Severity, pg.Code, pg.Message, pg.Detail, pg.Hint, pg.Position)
+	return fmt.Sprintf("%s %s: %s, detail %q, hint %q, at %d", pg.Severity, pg.Code, pg.Message, pg.Detail, pg.Hint,
+		pg.Position)
 }
 
 func TestSequencesNeverCollide(t *testing.T) {
 	c := use(t)
-	c.Connect(3).Do("CREATE TABLE seqs(a serial PRIMARY KEY, b bigint GENERATED ALWAYS AS IDENTITY, c int UNIQUE GENERATED BY DEFAULT AS IDENTITY, UNIQUE (b))")
+	c.Connect(3).Do("CREATE TABLE seqs(a serial PRIMARY KEY, b bigint GENERATED ALWAYS AS IDENTITY, c int UNIQUE " +
+		"GENERATED BY DEFAULT AS IDENTITY, UNIQUE (b))")
 	c.Everywhere("SELECT count(*) FROM seqs", "0")
 	var wg sync.WaitGroup
 	for i := range 6 {
@@ -196,7 +207,8 @@ func TestSequencesNeverCollide(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	c.Everywhere("SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT c) FROM seqs", "360|360|360|360")
+	c.Everywhere("SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT c) FROM seqs",
+		"360|360|360|360")
 	// A setval is a point in the order, and values go on above it at every node.
 	c.Connect(2).Do("SELECT setval('seqs_a_seq', 100000)")
 	c.Settled()
@@ -224,17 +236,20 @@ func refused(t *testing.T, sql string, err error) {
 func TestRefusals(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE nokey(v int)", "INSERT INTO nokey VALUES (1), (2)", "CREATE TABLE keyed(k int PRIMARY KEY, v int)", "INSERT INTO keyed VALUES (1, 1)")
+	s.Do("CREATE TABLE nokey(v int)", "INSERT INTO nokey VALUES (1), (2)",
+		"CREATE TABLE keyed(k int PRIMARY KEY, v int)", "INSERT INTO keyed VALUES (1, 1)")
 	c.Everywhere("SELECT count(*) FROM keyed", "1")
 	for _, q := range []string{
 		"CREATE DATABASE x TEMPLATE postgres", "DROP DATABASE template1", "ALTER SYSTEM SET work_mem = '5MB'",
-		"SET session_replication_role = replica", "SET LOCAL session_replication_role = replica", "SELECT set_config('session_replication_role', 'replica', false)",
+		"SET session_replication_role = replica", "SET LOCAL session_replication_role = replica",
+		"SELECT set_config('session_replication_role', 'replica', false)",
 		"SET tutti.tx = 'on'", "SELECT set_config('tutti.tx', 'on', true)", "SELECT pg_catalog.tutti_lo_unlink(1)",
 		"CREATE TABLESPACE ts LOCATION '/tmp'", "CREATE SUBSCRIPTION sub CONNECTION 'x' PUBLICATION p",
 		"ALTER TABLE keyed ADD COLUMN r float DEFAULT random() CHECK (r >= 0)", "CREATE ROLE clear PASSWORD 'téxt'",
 		"BEGIN; CREATE FUNCTION hide() RETURNS void LANGUAGE sql AS 'CREATE TABLE hidden(k int)'; SELECT hide()",
 		"CREATE TEMP TABLE here(k int); DROP TABLE here, keyed",
-		"DO $$ BEGIN INSERT INTO keyed VALUES (2, 2); UPDATE keyed SET v = 3 WHERE k = 2; ALTER TABLE keyed ADD c int; END $$",
+		"DO $$ BEGIN INSERT INTO keyed VALUES (2, 2); UPDATE keyed SET v = 3 WHERE k = 2; ALTER TABLE keyed ADD c " +
+			"int; END $$",
 	} {
 		refused(t, q, c.Connect(1).Try(q))
 	}
@@ -283,7 +298,9 @@ func TestDefinitionAfterWriters(t *testing.T) {
 func TestRowsOfATableMadeAnew(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE remade(k int PRIMARY KEY, v text)", "DROP TABLE remade; CREATE TABLE remade(k int PRIMARY KEY, b int, v text); INSERT INTO remade VALUES (1, 160, 'x')")
+	s.Do("CREATE TABLE remade(k int PRIMARY KEY, v text)",
+		"DROP TABLE remade; CREATE TABLE remade(k int PRIMARY KEY, b int, v text); INSERT INTO remade VALUES (1, "+
+			"160, 'x')")
 	c.Everywhere("SELECT * FROM remade", "1|160|x")
 	c.Check()
 }
@@ -292,16 +309,19 @@ func TestRowsOfATableMadeAnew(t *testing.T) {
 func TestTablesThatBecomeUnlogged(t *testing.T) {
 	c := use(t)
 	s, other := c.Connect(1), c.Connect(2)
-	s.Do("CREATE TABLE becomesunlogged(k int PRIMARY KEY)", "INSERT INTO becomesunlogged VALUES (1)", "ALTER TABLE becomesunlogged SET UNLOGGED")
+	s.Do("CREATE TABLE becomesunlogged(k int PRIMARY KEY)", "INSERT INTO becomesunlogged VALUES (1)",
+		"ALTER TABLE becomesunlogged SET UNLOGGED")
 	c.Everywhere("SELECT relpersistence FROM pg_class WHERE relname = 'becomesunlogged'", "u")
 	s.Do("INSERT INTO becomesunlogged VALUES (2)")
 	other.Do("INSERT INTO becomesunlogged VALUES (3)")
-	s.Do("BEGIN", "CREATE TABLE becomesunlogged2(k int PRIMARY KEY)", "ALTER TABLE becomesunlogged2 SET UNLOGGED", "COMMIT")
+	s.Do("BEGIN", "CREATE TABLE becomesunlogged2(k int PRIMARY KEY)", "ALTER TABLE becomesunlogged2 SET UNLOGGED",
+		"COMMIT")
 	c.Everywhere("SELECT count(*) FROM pg_class WHERE relname = 'becomesunlogged2'", "1")
 	s.Do("INSERT INTO becomesunlogged2 VALUES (1)")
 	c.Settled()
 	for node, want := range map[int]string{1: "{1,2} {1}", 2: "{1,3} {}", 3: "{1} {}"} {
-		if got := c.Connect(node).Get("SELECT concat(ARRAY(SELECT k FROM becomesunlogged ORDER BY k)::text, ' ', ARRAY(SELECT k FROM becomesunlogged2)::text)"); got != want {
+		if got := c.Connect(node).Get("SELECT concat(ARRAY(SELECT k FROM becomesunlogged ORDER BY k)::text, ' ', " +
+			"ARRAY(SELECT k FROM becomesunlogged2)::text)"); got != want {
 			t.Errorf("node %d has %s, not %s", node, got, want)
 		}
 	}

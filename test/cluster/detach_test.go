@@ -10,19 +10,22 @@ import (
 // partitioned makes a table with two partitions and rows in each, known everywhere.
 func partitioned(c *Cluster, name string) *Conn {
 	s := c.Connect(1)
-	s.Do("CREATE TABLE "+name+"(a int PRIMARY KEY, v int) PARTITION BY LIST (a)", "CREATE TABLE "+name+"1 PARTITION OF "+name+" FOR VALUES IN (1)",
-		"CREATE TABLE "+name+"2 PARTITION OF "+name+" FOR VALUES IN (2, 3)", "INSERT INTO "+name+" VALUES (1, 0), (2, 0)")
+	s.Do("CREATE TABLE "+name+"(a int PRIMARY KEY, v int) PARTITION BY LIST (a)",
+		"CREATE TABLE "+name+"1 PARTITION OF "+name+" FOR VALUES IN (1)",
+		"CREATE TABLE "+name+"2 PARTITION OF "+name+" FOR VALUES IN (2, 3)",
+		"INSERT INTO "+name+" VALUES (1, 0), (2, 0)")
 	c.Everywhere("SELECT count(*) FROM "+name, "2")
 	return s
 }
 
 // inherits says whether a partition is attached (f), detached in part (t), or detached (nothing).
 func inherits(partition string) string {
-	return "SELECT coalesce((SELECT inhdetachpending::text FROM pg_inherits WHERE inhrelid = '" + partition + "'::regclass), '')"
+	return "SELECT coalesce((SELECT inhdetachpending::text FROM pg_inherits WHERE inhrelid = '" + partition +
+		"'::regclass), '')"
 }
 
-// TestDetachConcurrently: the partition is gone from the parent at all members when the first step has its place, readers do not wait,
-// and it is detached everywhere when those who have used the parent before have ended.
+// TestDetachConcurrently: the partition is gone from the parent at all members when the first step has its place,
+// readers do not wait, and it is detached everywhere when those who have used the parent before have ended.
 func TestDetachConcurrently(t *testing.T) {
 	c := use(t)
 	partitioned(c, "parted")
@@ -55,7 +58,8 @@ func TestDetachConcurrently(t *testing.T) {
 	c.Check()
 }
 
-// detaches has a session of node 1 detach a partition, which waits for a reader there, and gives what it is told in the end.
+// detaches has a session of node 1 detach a partition, which waits for a reader there, and gives what it is told in the
+// end.
 func (c *Cluster) detaches(table, partition string) (reader, s *Conn, told chan error) {
 	reader, s = c.Connect(1), c.Connect(1)
 	reader.Do("BEGIN", "SELECT count(*) FROM "+table)
@@ -65,8 +69,9 @@ func (c *Cluster) detaches(table, partition string) (reader, s *Conn, told chan 
 	return reader, s, told
 }
 
-// TestDetachCancelled: a detachment that is cancelled while it waits leaves the partition detached in part, at all members; FINALIZE, or
-// DROP, ends that. In between its rows can be written, definitions of other tables go on, and its own cannot be changed.
+// TestDetachCancelled: a detachment that is cancelled while it waits leaves the partition detached in part, at all
+// members; FINALIZE, or DROP, ends that. In between its rows can be written, definitions of other tables go on, and its
+// own cannot be changed.
 func TestDetachCancelled(t *testing.T) {
 	c := use(t)
 	partitioned(c, "halfway")
@@ -90,7 +95,8 @@ func TestDetachCancelled(t *testing.T) {
 	if err := b.Try("ALTER TABLE halfway2 ADD COLUMN w int"); Code(err) == "" {
 		t.Error("the partition was altered")
 	}
-	b.Do("CREATE TABLE halfway_ref(a int REFERENCES halfway1)", "CREATE UNIQUE INDEX ON halfway2(v)", "DROP TABLE halfway_ref")
+	b.Do("CREATE TABLE halfway_ref(a int REFERENCES halfway1)", "CREATE UNIQUE INDEX ON halfway2(v)",
+		"DROP TABLE halfway_ref")
 	old := c.Connect(3)
 	old.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1")
 	b.Do("ALTER TABLE halfway DETACH PARTITION halfway2 FINALIZE")
@@ -99,7 +105,8 @@ func TestDetachCancelled(t *testing.T) {
 	if err := b.Try("ALTER TABLE halfway DETACH PARTITION halfway2 FINALIZE"); err == nil {
 		t.Error("FINALIZE of what is no partition")
 	}
-	for _, names := range []string{`ALTER TABLE other.public.halfway DETACH PARTITION halfway1`, `ALTER TABLE halfway DETACH PARTITION a.b.halfway1`, `ALTER TABLE nowhere DETACH PARTITION halfway1`} {
+	for _, names := range []string{`ALTER TABLE other.public.halfway DETACH PARTITION halfway1`,
+		`ALTER TABLE halfway DETACH PARTITION a.b.halfway1`, `ALTER TABLE nowhere DETACH PARTITION halfway1`} {
 		for _, how := range []string{" CONCURRENTLY", " FINALIZE"} {
 			if err := b.Try(names + how); err == nil || Code(err) == "" {
 				t.Errorf("%s%s: %v", names, how, err)
@@ -116,7 +123,8 @@ func TestDetachCancelled(t *testing.T) {
 	c.Check()
 }
 
-// TestDetachSurvives: wherever a node, or a PostgreSQL, ends while a partition is being detached, it is in the same state at all members.
+// TestDetachSurvives: wherever a node, or a PostgreSQL, ends while a partition is being detached, it is in the same
+// state at all members.
 func TestDetachSurvives(t *testing.T) {
 	t.Parallel()
 	c := Start(t, 3)
@@ -142,19 +150,21 @@ func TestDetachSurvives(t *testing.T) {
 			c.Everywhere(inherits("lasting2"), "")
 		}
 		_ = s.Close(context.Background())
-		c.Connect(3).Do("UPDATE lasting2 SET v = v + 1", "ALTER TABLE lasting ATTACH PARTITION lasting2 FOR VALUES IN (2, 3)")
+		c.Connect(3).Do("UPDATE lasting2 SET v = v + 1",
+			"ALTER TABLE lasting ATTACH PARTITION lasting2 FOR VALUES IN (2, 3)")
 		c.Everywhere(inherits("lasting2"), "false")
 		c.Check()
 	}
 }
 
-// TestDetachHeldBack: if the backend that holds a detachment back ends, as when PostgreSQL ends it first, that does not go on. A member
-// that is far behind does not hold it up.
+// TestDetachHeldBack: if the backend that holds a detachment back ends, as when PostgreSQL ends it first, that does not
+// go on. A member that is far behind does not hold it up.
 func TestDetachHeldBack(t *testing.T) {
 	c := use(t)
 	partitioned(c, "early")
 	reader, s, told := c.detaches("early", "early2")
-	if got := c.Connect(1).Get("SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 60000)) FROM pg_stat_activity WHERE application_name = 'tutti detacher'"); got != "1" {
+	if got := c.Connect(1).Get("SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 60000)) FROM " +
+		"pg_stat_activity WHERE application_name = 'tutti detacher'"); got != "1" {
 		t.Fatalf("%s hold it back", got)
 	}
 	reader.Do("COMMIT")
@@ -162,7 +172,8 @@ func TestDetachHeldBack(t *testing.T) {
 		t.Errorf("ahead of its place: %v", err)
 	}
 	c.Everywhere(inherits("early2"), "true")
-	s.Do("ALTER TABLE early DETACH PARTITION early2 FINALIZE", "ALTER TABLE early ATTACH PARTITION early2 FOR VALUES IN (2, 3)")
+	s.Do("ALTER TABLE early DETACH PARTITION early2 FINALIZE",
+		"ALTER TABLE early ATTACH PARTITION early2 FOR VALUES IN (2, 3)")
 	c.Everywhere(inherits("early2"), "false")
 	thaw := c.freezeApplier(3)
 	s.Do("ALTER TABLE early DETACH PARTITION early2 CONCURRENTLY", "UPDATE early2 SET v = 7")
@@ -173,13 +184,14 @@ func TestDetachHeldBack(t *testing.T) {
 	c.Check()
 }
 
-// TestDetachUnderLoad: partitions are detached and attached while clients of all nodes write to them and read the parent. Who loses is
-// told so, and all members have the same.
+// TestDetachUnderLoad: partitions are detached and attached while clients of all nodes write to them and read the
+// parent. Who loses is told so, and all members have the same.
 func TestDetachUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := Start(t, 3)
 	partitioned(c, "busy")
-	c.Connect(1).Do("CREATE TABLE busy_ref(id serial PRIMARY KEY, a int REFERENCES busy)", "INSERT INTO busy_ref(a) VALUES (1)")
+	c.Connect(1).Do("CREATE TABLE busy_ref(id serial PRIMARY KEY, a int REFERENCES busy)",
+		"INSERT INTO busy_ref(a) VALUES (1)")
 	c.Everywhere("SELECT count(*) FROM busy_ref", "1")
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -192,8 +204,10 @@ func TestDetachUnderLoad(t *testing.T) {
 					return
 				default:
 				}
-				for _, sql := range []string{"UPDATE busy2 SET v = v + 1", "UPDATE busy SET v = v + 1 WHERE a = 1", "BEGIN; SELECT count(*) FROM busy; INSERT INTO busy_ref(a) VALUES (1); COMMIT",
-					"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM busy; UPDATE busy2 SET v = v + 1; COMMIT"} {
+				for _, sql := range []string{"UPDATE busy2 SET v = v + 1", "UPDATE busy SET v = v + 1 WHERE a = 1",
+					"BEGIN; SELECT count(*) FROM busy; INSERT INTO busy_ref(a) VALUES (1); COMMIT",
+					"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM busy; UPDATE busy2 SET v = v + 1; " +
+						"COMMIT"} {
 					if err := s.Try(sql); err != nil && Code(err) != "40001" && Code(err) != "40P01" {
 						t.Errorf("%s: %v", sql, Explain(err))
 					} else if err != nil {
@@ -207,7 +221,8 @@ func TestDetachUnderLoad(t *testing.T) {
 	for deadline := time.Now().Add(seconds(5 * time.Second)); time.Now().Before(deadline); {
 		definer.Do("ALTER TABLE busy DETACH PARTITION busy2 CONCURRENTLY")
 		definer.want(inherits("busy2"), "")
-		for err := definer.Try("ALTER TABLE busy ATTACH PARTITION busy2 FOR VALUES IN (2, 3)"); err != nil; err = definer.Try("ALTER TABLE busy ATTACH PARTITION busy2 FOR VALUES IN (2, 3)") {
+		for err := definer.Try("ALTER TABLE busy ATTACH PARTITION busy2 FOR VALUES IN (2, 3)"); err !=
+			nil; err = definer.Try("ALTER TABLE busy ATTACH PARTITION busy2 FOR VALUES IN (2, 3)") {
 			if Code(err) != "40001" {
 				t.Fatal(Explain(err))
 			}
@@ -219,14 +234,16 @@ func TestDetachUnderLoad(t *testing.T) {
 	c.Check()
 }
 
-// TestDetachReferenced: of a detachment and a transaction of another member that detach_refers to the partition only one is carried out.
+// TestDetachReferenced: of a detachment and a transaction of another member that detach_refers to the partition only
+// one is carried out.
 func TestDetachReferenced(t *testing.T) {
 	c := use(t)
 	s := partitioned(c, "referred")
 	s.Do("CREATE TABLE detach_refers(a int REFERENCES referred)")
 	c.Everywhere("SELECT count(*) FROM detach_refers", "0")
 	const detach = "ALTER TABLE referred DETACH PARTITION referred2 CONCURRENTLY"
-	for i, begin := range []string{"BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM detach_refers"} {
+	for i, begin := range []string{"BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM " +
+		"detach_refers"} {
 		b := c.Connect(2)
 		b.Do(begin, "INSERT INTO detach_refers VALUES (2)")
 		s.Do(detach)
@@ -246,7 +263,9 @@ func TestDetachReferenced(t *testing.T) {
 	s.Do(detach, "DELETE FROM referred2")
 	c.Everywhere("SELECT count(*) FROM referred2", "0")
 	hash := c.Connect(3)
-	hash.Do("CREATE TABLE hashed(a int) PARTITION BY HASH (a)", "CREATE TABLE hashed1 PARTITION OF hashed FOR VALUES WITH (MODULUS 1, REMAINDER 0)", "INSERT INTO hashed SELECT generate_series(1, 10)",
+	hash.Do("CREATE TABLE hashed(a int) PARTITION BY HASH (a)",
+		"CREATE TABLE hashed1 PARTITION OF hashed FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+		"INSERT INTO hashed SELECT generate_series(1, 10)",
 		"ALTER TABLE hashed DETACH PARTITION hashed1 CONCURRENTLY")
 	c.Everywhere("SELECT count(*) FROM hashed1", "10")
 	c.Check()

@@ -97,7 +97,8 @@ func TestFullDisk(t *testing.T) {
 			s := c.Connect(other)
 			n := 0
 			for deadline := time.Now().Add(60 * time.Second); c.Running(full) && time.Now().Before(deadline); n++ {
-				if err := s.Try(fmt.Sprintf("INSERT INTO filler SELECT %d + i, repeat(md5(i::text), 30) FROM generate_series(1, 500) i", n*1000)); err != nil && Code(err) != "40001" {
+				if err := s.Try(fmt.Sprintf("INSERT INTO filler SELECT %d + i, repeat(md5(i::text), 30) FROM "+
+					"generate_series(1, 500) i", n*1000)); err != nil && Code(err) != "40001" {
 					t.Fatalf("node %d: %s", other, Explain(err))
 				}
 			}
@@ -105,11 +106,13 @@ func TestFullDisk(t *testing.T) {
 				t.Fatalf("the node with the full disk: %v, ended with %v", err, c.Node(full).proc.Err())
 			}
 			last := process.Tail(c.Node(full).LogFile, 3)
-			if !strings.Contains(last, "the log cannot be written") || !strings.Contains(last, "no space left") && !strings.Contains(last, "file too large") {
+			if !strings.Contains(last, "the log cannot be written") || !strings.Contains(last, "no space left") &&
+				!strings.Contains(last, "file too large") {
 				t.Errorf("the node ends with\n%s", last)
 			}
 			before := l.Counts()["ok"]
-			c.soon(func() bool { return l.Counts()["ok"] > before }, func() string { return "nothing is committed while one disk is full" })
+			c.soon(func() bool { return l.Counts()["ok"] > before },
+				func() string { return "nothing is committed while one disk is full" })
 			room()
 			c.Run(full)
 			c.WaitReady()

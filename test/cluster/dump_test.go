@@ -16,7 +16,8 @@ func TestDumpThroughANode(t *testing.T) {
 	}
 	c.Connect(1).Do("CREATE TABLE dumped(k int PRIMARY KEY, v text)", "INSERT INTO dumped VALUES (1, 'kept')")
 	c.Everywhere("SELECT v FROM dumped", "kept")
-	for _, args := range [][]string{{"pg_dump", "--dbname", c.URL(2)}, {"psql", "-X", "-c", `\d dumped`, "-d", c.URL(2)}} {
+	for _, args := range [][]string{{"pg_dump", "--dbname", c.URL(2)},
+		{"psql", "-X", "-c", `\d dumped`, "-d", c.URL(2)}} {
 		cmd := exec.Command(args[0], args[1:]...)
 		var errs strings.Builder
 		cmd.Stderr = &errs

@@ -9,7 +9,8 @@ import (
 	"github.com/tuttidb/tutti/internal/fault"
 )
 
-// TestOneRoundTrip: where members are far apart, a client waits at COMMIT for one round trip to the leader, also if its own node does not lead.
+// TestOneRoundTrip: where members are far apart, a client waits at COMMIT for one round trip to the leader, also if its
+// own node does not lead.
 func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	const way, tries = 100 * time.Millisecond, 7
@@ -17,7 +18,8 @@ func TestOneRoundTrip(t *testing.T) {
 	c.Connect(1).Do("CREATE TABLE far(id int PRIMARY KEY)")
 	c.Everywhere("SELECT to_regclass('far')", "far")
 	for k := 1; k <= 3; k++ {
-		c.Node(k).fault(t, fault.Rules{Delay: map[uint32]int{1: int(way.Milliseconds()), 2: int(way.Milliseconds()), 3: int(way.Milliseconds())}})
+		c.Node(k).fault(t, fault.Rules{Delay: map[uint32]int{1: int(way.Milliseconds()), 2: int(way.Milliseconds()),
+			3: int(way.Milliseconds())}})
 	}
 	time.Sleep(200 * time.Millisecond) // the files are read
 	leader, judged := c.Leader(), 0

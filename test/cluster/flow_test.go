@@ -17,7 +17,9 @@ import (
 func (c *Cluster) freezeApplier(k int) (thaw func()) {
 	c.tb.Helper()
 	var pids []int
-	for _, text := range strings.Split(c.Connect(k).Get("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tutti applier%' AND datname = current_database()"), ",") {
+	for _, text := range strings.Split(c.Connect(k).Get(
+		"SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tutti applier%' AND datname = "+
+			"current_database()"), ",") {
 		pid, err := strconv.Atoi(text)
 		if err != nil {
 			c.tb.Fatal(err)
@@ -127,12 +129,15 @@ func TestSlowMembers(t *testing.T) {
 			t.Fatalf("nobody lags, and the delay is %+v", got)
 		}
 	}
-	for deadline := time.Now().Add(sqlTimeout); !strings.Contains(process.Tail(c.Node(1).LogFile, 1<<20), "transactions are no longer slowed"); time.Sleep(pollInterval) {
+	for deadline := time.Now().Add(sqlTimeout); !strings.Contains(process.Tail(c.Node(1).LogFile, 1<<20),
+		"transactions are no longer slowed"); time.Sleep(pollInterval) {
 		if time.Now().After(deadline) {
 			t.Fatal("the log does not tell the end of the delays")
 		}
 	}
-	if log := process.Tail(c.Node(1).LogFile, 1<<20); !strings.Contains(log, "transactions are slowed") || !strings.Contains(log, "member=node") { // node2 may lag for a moment, too
+	// node2 may lag for a moment, too
+	if log := process.Tail(c.Node(1).LogFile, 1<<20); !strings.Contains(log, "transactions are slowed") ||
+		!strings.Contains(log, "member=node") {
 		t.Error("the log does not tell why transactions were slowed")
 	}
 	if c.counters(1)["throttled"] == 0 || c.counters(1)["throttled_us"] == 0 {

@@ -57,7 +57,8 @@ func TestForerunner(t *testing.T) {
 	const rows = 2000
 	c := Start(t, 3, smallLimits)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE counts(id int PRIMARY KEY, n int NOT NULL, u int UNIQUE, filler text)", "CREATE TABLE heap(id int PRIMARY KEY, v text)",
+	s.Do("CREATE TABLE counts(id int PRIMARY KEY, n int NOT NULL, u int UNIQUE, filler text)",
+		"CREATE TABLE heap(id int PRIMARY KEY, v text)",
 		fmt.Sprintf("INSERT INTO counts SELECT g, 0, g, repeat('x', 40) FROM generate_series(1, %d) g", rows))
 	c.Everywhere("SELECT count(*) FROM counts", fmt.Sprint(rows))
 	var next atomic.Int64
@@ -79,7 +80,8 @@ func TestForerunner(t *testing.T) {
 				s.changed(fmt.Sprintf("UPDATE counts SET n = n + 1 WHERE id > %d AND id < %d", at, at+1000))
 			case 2, 5, 6: // nobody is in their way but definitions
 				first := next.Add(2000)
-				s.changed(fmt.Sprintf("INSERT INTO heap SELECT g, repeat('y', 40) FROM generate_series(%d, %d) g", first, first+1500))
+				s.changed(fmt.Sprintf("INSERT INTO heap SELECT g, repeat('y', 40) FROM generate_series(%d, %d) g",
+					first, first+1500))
 			case 3:
 				s.changed(fmt.Sprintf("DELETE FROM heap WHERE id < %d", next.Load()-3000))
 			case 4:
@@ -140,7 +142,8 @@ func TestForerunnerCounts(t *testing.T) {
 				for !closed(stop) {
 					if j == 0 {
 						at := r.IntN(rows / 2)
-						increments.Add(s.changed(fmt.Sprintf("UPDATE counts SET n = n + 1 WHERE id > %d AND id < %d", at, at+rows/2)))
+						increments.Add(s.changed(fmt.Sprintf("UPDATE counts SET n = n + 1 WHERE id > %d AND id < %d",
+							at, at+rows/2)))
 						continue
 					}
 					increments.Add(s.changed(fmt.Sprintf("UPDATE counts SET n = n + 1 WHERE id = %d", 1+r.IntN(rows))))
@@ -160,7 +163,9 @@ func TestForerunnerCounts(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	c.Everywhere("SELECT sum(n) FROM counts", fmt.Sprint(increments.Load()))
-	if t.Logf("%d increments, %d large transactions executed ahead of their turn", increments.Load(), ahead); ahead < 2 { // most lose to smaller ones
+	// most lose to smaller ones
+	if t.Logf("%d increments, %d large transactions executed ahead of their turn", increments.Load(),
+		ahead); ahead < 2 {
 		t.Error("too few for this test to say something")
 	}
 
@@ -175,21 +180,23 @@ func TestForerunnerCounts(t *testing.T) {
 		time.Sleep(time.Duration(15*(i+1)) * time.Millisecond)
 		c.Kill(1)
 		<-gone
-		c.Connect(2).Do("UPDATE counts SET filler = 'y' WHERE id = 7", "UPDATE counts SET filler = 'z' WHERE id > 5 AND id < 20")
+		c.Connect(2).Do("UPDATE counts SET filler = 'y' WHERE id = 7",
+			"UPDATE counts SET filler = 'z' WHERE id > 5 AND id < 20")
 		c.Run(1)
 		c.WaitReady(1)
 	}
 	c.Check()
 }
 
-// TestForerunnerGivesWay: a definition that is carried out, and a client that holds a lock, come before what a member executes
-// ahead of its turn. Nobody waits for long, and the copies are equal.
+// TestForerunnerGivesWay: a definition that is carried out, and a client that holds a lock, come before what a member
+// executes ahead of its turn. Nobody waits for long, and the copies are equal.
 func TestForerunnerGivesWay(t *testing.T) {
 	t.Parallel()
 	const rows = 60_000
 	c := Start(t, 3, smallLimits)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE way(id int PRIMARY KEY, n int NOT NULL, filler text)", "CREATE TABLE other(id int PRIMARY KEY, n int)",
+	s.Do("CREATE TABLE way(id int PRIMARY KEY, n int NOT NULL, filler text)",
+		"CREATE TABLE other(id int PRIMARY KEY, n int)",
 		fmt.Sprintf("INSERT INTO way SELECT g, 0, repeat('x', 40) FROM generate_series(1, %d) g", rows))
 	c.Everywhere("SELECT count(*) FROM way", fmt.Sprint(rows))
 	runs := 0
@@ -209,7 +216,8 @@ func TestForerunnerGivesWay(t *testing.T) {
 	underWay := func() (ended chan struct{}) { // again, if it was over before anybody has looked
 		for range 10 {
 			for ended = large(); !closed(ended); time.Sleep(pollInterval / 4) {
-				if watch.Get("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tutti forerunner' AND xact_start IS NOT NULL") == "1" {
+				if watch.Get("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tutti forerunner' AND "+
+					"xact_start IS NOT NULL") == "1" {
 					return ended
 				}
 			}

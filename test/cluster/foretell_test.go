@@ -8,8 +8,9 @@ import (
 	"github.com/tuttidb/tutti/internal/fault"
 )
 
-// TestForetold: a transaction waits at COMMIT for the log's word, which takes long, and holds a row that another member's transaction has
-// changed. It can only lose, and is told so at once: else nothing could be applied at its member meanwhile.
+// TestForetold: a transaction waits at COMMIT for the log's word, which takes long, and holds a row that another
+// member's transaction has changed. It can only lose, and is told so at once: else nothing could be applied at its
+// member meanwhile.
 func TestForetold(t *testing.T) {
 	const late, soon = 3 * time.Second, 700 * time.Millisecond
 	c := startFaulty(t, 3)

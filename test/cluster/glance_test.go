@@ -20,7 +20,8 @@ type glanceClient struct {
 	rows int
 }
 
-// number takes the next number of a row: it changes it, looks at what that has made of it, and notes the number. Sometimes it looks further than it can unseen.
+// number takes the next number of a row: it changes it, looks at what that has made of it, and notes the number.
+// Sometimes it looks further than it can unseen.
 func (g *glanceClient) number(ctx context.Context, tx pgx.Tx) (id, n int, err error) {
 	id = 1 + g.rng.IntN(g.rows)
 	further := g.rng.IntN(4) == 0
@@ -32,19 +33,22 @@ func (g *glanceClient) number(ctx context.Context, tx pgx.Tx) (id, n int, err er
 		return id, n, err
 	}
 	var word string
-	if err = tx.QueryRow(ctx, "SELECT n, word FROM glances WHERE id = $1", id).Scan(&n, &word); err == nil && word != fmt.Sprint("w", id) {
+	if err = tx.QueryRow(ctx, "SELECT n, word FROM glances WHERE id = $1", id).Scan(&n, &word); err == nil &&
+		word != fmt.Sprint("w", id) {
 		err = fmt.Errorf("row %d shows %q", id, word)
 	}
 	if err == nil && further {
 		err = tx.QueryRow(ctx, "SELECT upper(word) FROM glances WHERE id = $1", id).Scan(&word)
 	}
 	if err == nil {
-		_, err = tx.Exec(ctx, "INSERT INTO glances_log (id, n, at, by) VALUES ($1, $2, CURRENT_TIMESTAMP, now())", id, n)
+		_, err = tx.Exec(ctx, "INSERT INTO glances_log (id, n, at, by) VALUES ($1, $2, CURRENT_TIMESTAMP, now())", id,
+			n)
 	}
 	return id, n, err
 }
 
-// guarded adds to a row what it has read of it, in the protection of the lock of another row, which it has changed before.
+// guarded adds to a row what it has read of it, in the protection of the lock of another row, which it has changed
+// before.
 func (g *glanceClient) guarded(ctx context.Context, tx pgx.Tx) (id, n int, err error) {
 	id = 1 + g.rng.IntN(g.rows)
 	if _, err = tx.Exec(ctx, "UPDATE glances_guard SET n = n + 1 WHERE id = $1", id); err == nil {
@@ -71,14 +75,18 @@ func (g *glanceClient) do(f func(context.Context, pgx.Tx) (int, int, error)) (id
 	return id, n, tx.Commit(ctx)
 }
 
-// TestGlances: whoever looks at a row that he has changed, or at another one in the protection of its lock, may rely on what he sees, at whatever node others do the same. No two
-// clients take the same number, and nothing that was added is lost. Most of it is carried out unseen.
+// TestGlances: whoever looks at a row that he has changed, or at another one in the protection of its lock, may rely on
+// what he sees, at whatever node others do the same. No two clients take the same number, and nothing that was added is
+// lost. Most of it is carried out unseen.
 func TestGlances(t *testing.T) {
 	const rows = 60
 	c := use(t)
-	c.Connect(1).Do("CREATE TABLE glances (id int PRIMARY KEY, n int NOT NULL, word varchar(9))", "CREATE TABLE glances_guard (id int PRIMARY KEY, n bigint NOT NULL)",
-		"CREATE TABLE glances_guarded (id int PRIMARY KEY, n int NOT NULL)", "CREATE TABLE glances_log (id int, n int, at timestamptz NOT NULL, by timestamp, note text)",
-		fmt.Sprintf("INSERT INTO glances SELECT i, 0, '' FROM generate_series(1, %d) i", rows), fmt.Sprintf("INSERT INTO glances_guard SELECT i, 0 FROM generate_series(1, %d) i", rows),
+	c.Connect(1).Do("CREATE TABLE glances (id int PRIMARY KEY, n int NOT NULL, word varchar(9))",
+		"CREATE TABLE glances_guard (id int PRIMARY KEY, n bigint NOT NULL)",
+		"CREATE TABLE glances_guarded (id int PRIMARY KEY, n int NOT NULL)",
+		"CREATE TABLE glances_log (id int, n int, at timestamptz NOT NULL, by timestamp, note text)",
+		fmt.Sprintf("INSERT INTO glances SELECT i, 0, '' FROM generate_series(1, %d) i", rows),
+		fmt.Sprintf("INSERT INTO glances_guard SELECT i, 0 FROM generate_series(1, %d) i", rows),
 		fmt.Sprintf("INSERT INTO glances_guarded SELECT i, 0 FROM generate_series(1, %d) i", rows))
 	c.Everywhere("SELECT count(*) FROM glances_guarded", fmt.Sprint(rows))
 	unseen := 0
@@ -127,9 +135,12 @@ func TestGlances(t *testing.T) {
 	if all := int(numbers.Load() + guarded.Load()); unseen < all/4 {
 		t.Errorf("of %d blocks %d were carried out unseen", all, unseen)
 	}
-	c.Everywhere("SELECT sum(n), (SELECT count(*) FROM glances_log), (SELECT count(DISTINCT (id, n)) FROM glances_log) FROM glances", fmt.Sprintf("%d|%[1]d|%[1]d", numbers.Load()))
-	c.Everywhere("SELECT sum(n), (SELECT sum(n) FROM glances_guarded) FROM glances_guard", fmt.Sprintf("%d|%[1]d", guarded.Load()))
-	c.Everywhere("SELECT count(*) FROM glances_log WHERE at AT TIME ZONE current_setting('TimeZone') <> by OR at < now() - interval '10 minutes' OR at > now()", "0")
+	c.Everywhere("SELECT sum(n), (SELECT count(*) FROM glances_log), (SELECT count(DISTINCT (id, n)) FROM "+
+		"glances_log) FROM glances", fmt.Sprintf("%d|%[1]d|%[1]d", numbers.Load()))
+	c.Everywhere("SELECT sum(n), (SELECT sum(n) FROM glances_guarded) FROM glances_guard",
+		fmt.Sprintf("%d|%[1]d", guarded.Load()))
+	c.Everywhere("SELECT count(*) FROM glances_log WHERE at AT TIME ZONE current_setting('TimeZone') <> by OR at < "+
+		"now() - interval '10 minutes' OR at > now()", "0")
 	c.Check()
 }
 
@@ -140,9 +151,13 @@ type glancer struct {
 }
 
 // glanceTexts are the statements of scripts, which have one parameter.
-var glanceTexts = map[string]string{"add": "UPDATE glanced SET n = n + 1 WHERE id = $1", "set": "UPDATE glanced SET pad = 'ab', word = 'new', n = 5 WHERE id = $1", "drop": "DELETE FROM glanced WHERE id = $1",
-	"log": "INSERT INTO glanced_log (id, at) VALUES ($1, CURRENT_TIMESTAMP)", "stamp": "UPDATE glanced SET at = now() WHERE id = $1",
-	"see": "SELECT n FROM glanced WHERE id = $1", "all": "SELECT * FROM glanced g WHERE g.id = $1 LIMIT 1", "pad": "SELECT pad AS p, id FROM glanced WHERE $1 = id", "sum": "SELECT n + 0 FROM glanced WHERE id = $1"}
+var glanceTexts = map[string]string{"add": "UPDATE glanced SET n = n + 1 WHERE id = $1",
+	"set":   "UPDATE glanced SET pad = 'ab', word = 'new', n = 5 WHERE id = $1",
+	"drop":  "DELETE FROM glanced WHERE id = $1",
+	"log":   "INSERT INTO glanced_log (id, at) VALUES ($1, CURRENT_TIMESTAMP)",
+	"stamp": "UPDATE glanced SET at = now() WHERE id = $1",
+	"see":   "SELECT n FROM glanced WHERE id = $1", "all": "SELECT * FROM glanced g WHERE g.id = $1 LIMIT 1",
+	"pad": "SELECT pad AS p, id FROM glanced WHERE $1 = id", "sum": "SELECT n + 0 FROM glanced WHERE id = $1"}
 
 func (g *glancer) run(sql string) (string, error) {
 	word, id, _ := strings.Cut(sql, " ")
@@ -178,10 +193,12 @@ func (g *glancer) run(sql string) (string, error) {
 
 // learn lets the node and a new session learn, and has the table as it was.
 func (g *glancer) learn(t *testing.T) {
-	g.c.Connect(1).Do("TRUNCATE glanced, glanced_log", "INSERT INTO glanced SELECT i, 0, 'x', 'x' FROM generate_series(1, 3) i")
+	g.c.Connect(1).Do("TRUNCATE glanced, glanced_log",
+		"INSERT INTO glanced SELECT i, 0, 'x', 'x' FROM generate_series(1, 3) i")
 	g.s = g.c.Connect(1)
 	for range 3 {
-		for _, sql := range []string{"BEGIN", "add 3", "see 3", "set 2", "all 2", "pad 2", "sum 2", "stamp 1", "log 1", "drop 3", "INSERT INTO glanced VALUES (3, 0, 'x', 'x')", "COMMIT"} {
+		for _, sql := range []string{"BEGIN", "add 3", "see 3", "set 2", "all 2", "pad 2", "sum 2", "stamp 1", "log 1",
+			"drop 3", "INSERT INTO glanced VALUES (3, 0, 'x', 'x')", "COMMIT"} {
 			if _, err := g.run(sql); err != nil {
 				t.Fatalf("%s: %v", sql, Explain(err))
 			}
@@ -191,11 +208,13 @@ func (g *glancer) learn(t *testing.T) {
 	g.c.Everywhere("SELECT sum(n), (SELECT count(*) FROM glanced_log) FROM glanced", "0|0")
 }
 
-// TestGlanceTells: whatever a block looks at of what was put off, and whatever comes behind it, it is told what PostgreSQL tells.
+// TestGlanceTells: whatever a block looks at of what was put off, and whatever comes behind it, it is told what
+// PostgreSQL tells.
 func TestGlanceTells(t *testing.T) {
 	c := use(t)
 	admin := c.Connect(1)
-	admin.Do("CREATE TABLE glanced (id int PRIMARY KEY, n int NOT NULL, word varchar(5) NOT NULL, pad char(4) NOT NULL, at timestamp(0))", "CREATE TABLE glanced_log (id int, at timestamptz)")
+	admin.Do("CREATE TABLE glanced (id int PRIMARY KEY, n int NOT NULL, word varchar(5) NOT NULL, pad char(4) NOT "+
+		"NULL, at timestamp(0))", "CREATE TABLE glanced_log (id int, at timestamptz)")
 	g := &glancer{c: c}
 	for _, x := range []struct {
 		script string // statements, and what each must tell behind a colon, if that is not the usual
@@ -204,21 +223,28 @@ func TestGlanceTells(t *testing.T) {
 	}{
 		{"BEGIN; add 1; see 1: 1; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 1},
 		{"BEGIN; add 1; see 2: 0; add 2; see 2: 1; see 1: 1; COMMIT", "1,1,x,x 2,1,x,x 3,0,x,x", 1},
-		{"BEGIN; see 1: 0; add 1; see 1: 1; COMMIT; BEGIN; see 1: 1; add 1; see 1: 2; COMMIT; BEGIN; see 1: 2; add 1; see 1: 3; add 2; COMMIT", "1,3,x,x 2,1,x,x 3,0,x,x", 3},
+		{"BEGIN; see 1: 0; add 1; see 1: 1; COMMIT; BEGIN; see 1: 1; add 1; see 1: 2; COMMIT; BEGIN; see 1: 2; add " +
+			"1; see 1: 3; add 2; COMMIT", "1,3,x,x 2,1,x,x 3,0,x,x", 3},
 		{"BEGIN; set 2; all 2: 2 5newab  -; pad 2: ab  2; pad 1: x   1; COMMIT", "1,0,x,x 2,5,new,ab 3,0,x,x", 1},
 		{"BEGIN; add 1; see 9: ; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 1},
 		{"BEGIN; add 1; see 1: 1; ROLLBACK", "1,0,x,x 2,0,x,x 3,0,x,x", 0},
-		{"BEGIN; add 1; see 1: 1; log 7; COMMIT; SELECT count(*), min(id) FROM glanced_log: 1|7", "1,1,x,x 2,0,x,x 3,0,x,x", 1},
+		{"BEGIN; add 1; see 1: 1; log 7; COMMIT; SELECT count(*), min(id) FROM glanced_log: 1|7",
+			"1,1,x,x 2,0,x,x 3,0,x,x", 1},
 		{"BEGIN; add 1; see 1: 1; log 7; SELECT at = now() FROM glanced_log: t; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 0},
-		{"BEGIN; add 2; see 2: 1; stamp 1; see 1: 0; COMMIT; SELECT count(*) FROM glanced WHERE at > localtimestamp(0) - interval '1 minute': 1", "1,0,x,x 2,1,x,x 3,0,x,x", 1},
+		{"BEGIN; add 2; see 2: 1; stamp 1; see 1: 0; COMMIT; SELECT count(*) FROM glanced WHERE at > " +
+			"localtimestamp(0) - interval '1 minute': 1", "1,0,x,x 2,1,x,x 3,0,x,x", 1},
 		{"BEGIN; add 1; see 1: 1; sum 1: 1; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 0},
-		{"BEGIN; add 1; see 1: 1; SELECT sum(n) FROM glanced: 1; add 2; see 2: 1; COMMIT", "1,1,x,x 2,1,x,x 3,0,x,x", 0},
+		{"BEGIN; add 1; see 1: 1; SELECT sum(n) FROM glanced: 1; add 2; see 2: 1; COMMIT", "1,1,x,x 2,1,x,x 3,0,x,x",
+			0},
 		{"BEGIN; add 1; see 1: 1; add 1; see 1: 2; COMMIT", "1,2,x,x 2,0,x,x 3,0,x,x", 0},
-		{"BEGIN; add 1; see 1: 1; SAVEPOINT a; add 2; see 2: 1; ROLLBACK TO a; see 2: 0; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 0},
+		{"BEGIN; add 1; see 1: 1; SAVEPOINT a; add 2; see 2: 1; ROLLBACK TO a; see 2: 0; COMMIT",
+			"1,1,x,x 2,0,x,x 3,0,x,x", 0},
 		{"BEGIN; drop 1; see 1: ; see 2: 0; COMMIT", "2,0,x,x 3,0,x,x", 0},
 		{"BEGIN; add 1; see 1: 1; nonsense: 42601; see 1: 25P02; COMMIT: ROLLBACK", "1,0,x,x 2,0,x,x 3,0,x,x", 0},
-		{"BEGIN; add 1; see 1: 1; SET LOCAL TimeZone = 'Asia/Tokyo'; add 2; see 2: 1; COMMIT", "1,1,x,x 2,1,x,x 3,0,x,x", 0},
-		{"BEGIN; add 1; see 1: 1; DECLARE k CURSOR FOR SELECT sum(n) FROM glanced; FETCH k; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 0},
+		{"BEGIN; add 1; see 1: 1; SET LOCAL TimeZone = 'Asia/Tokyo'; add 2; see 2: 1; COMMIT",
+			"1,1,x,x 2,1,x,x 3,0,x,x", 0},
+		{"BEGIN; add 1; see 1: 1; DECLARE k CURSOR FOR SELECT sum(n) FROM glanced; FETCH k; COMMIT",
+			"1,1,x,x 2,0,x,x 3,0,x,x", 0},
 		{"BEGIN; add 1; see 1: 1; COMMIT AND CHAIN; add 1; see 1: 2; COMMIT", "1,2,x,x 2,0,x,x 3,0,x,x", 2},
 		{"BEGIN ISOLATION LEVEL REPEATABLE READ; add 1; see 1: 1; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 0},
 		{"BEGIN; add 1; see 1: 1; SELECT pg_sleep(0.5): ; see 1: 1; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 0},
@@ -239,12 +265,14 @@ func TestGlanceTells(t *testing.T) {
 		if n := int(c.counters(1)["blind"]) - before; n != x.unseen {
 			t.Errorf("%s: %d blocks were carried out unseen, want %d", x.script, n, x.unseen)
 		}
-		c.Everywhere("SELECT coalesce(string_agg(concat_ws(',', id, n, word, trim(pad)), ' ' ORDER BY id), '') FROM glanced", x.rows)
+		c.Everywhere("SELECT coalesce(string_agg(concat_ws(',', id, n, word, trim(pad)), ' ' ORDER BY id), '') FROM "+
+			"glanced", x.rows)
 	}
 	c.Check()
 }
 
-// TestGlanceLoses: who changes a row that a block has changed and looked at makes it lose, or nobody can tell that he has; who changes another one does not.
+// TestGlanceLoses: who changes a row that a block has changed and looked at makes it lose, or nobody can tell that he
+// has; who changes another one does not.
 func TestGlanceLoses(t *testing.T) {
 	c := use(t)
 	c.Connect(1).Do("CREATE TABLE glanced_lost (id int PRIMARY KEY, n int NOT NULL, word text)")
@@ -275,7 +303,8 @@ func TestGlanceLoses(t *testing.T) {
 			if s.Do("BEGIN"); s.Try("SELECT 1") != nil {
 				t.Fatal("the block cannot begin")
 			}
-			if _, err := s.Exec(context.Background(), "UPDATE glanced_lost SET n = n + $2 WHERE id = $1", 1, 1); err != nil {
+			if _, err := s.Exec(context.Background(), "UPDATE glanced_lost SET n = n + $2 WHERE id = $1", 1,
+				1); err != nil {
 				return "", err
 			}
 			if between != "" {
@@ -311,18 +340,21 @@ func TestGlanceLoses(t *testing.T) {
 			t.Errorf("%s, %s: COMMIT says %v, want %s", x.before, x.after, Explain(err), x.code)
 		}
 		s.Do("ROLLBACK")
-		c.Everywhere("SELECT coalesce(string_agg(concat_ws(',', id, n), ' ' ORDER BY id), '') FROM glanced_lost", x.rows)
+		c.Everywhere("SELECT coalesce(string_agg(concat_ws(',', id, n), ' ' ORDER BY id), '') FROM glanced_lost",
+			x.rows)
 	}
 	c.Check()
 }
 
-// TestForeknown: what one session has found out of a statement, that it can be carried out unseen, others of its node know from their first one on, under the same role and
-// search_path; and a session does not lose to itself.
+// TestForeknown: what one session has found out of a statement, that it can be carried out unseen, others of its node
+// know from their first one on, under the same role and search_path; and a session does not lose to itself.
 func TestForeknown(t *testing.T) {
 	c := use(t)
 	admin := c.Connect(1)
-	admin.Do("CREATE TABLE foreknown (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO foreknown SELECT i, 0 FROM generate_series(1, 9) i", "CREATE SCHEMA foreknown_other",
-		"CREATE TABLE foreknown_other.foreknown (LIKE foreknown INCLUDING ALL)", "INSERT INTO foreknown_other.foreknown SELECT i, 100 FROM generate_series(1, 9) i",
+	admin.Do("CREATE TABLE foreknown (id int PRIMARY KEY, n int NOT NULL)",
+		"INSERT INTO foreknown SELECT i, 0 FROM generate_series(1, 9) i", "CREATE SCHEMA foreknown_other",
+		"CREATE TABLE foreknown_other.foreknown (LIKE foreknown INCLUDING ALL)",
+		"INSERT INTO foreknown_other.foreknown SELECT i, 100 FROM generate_series(1, 9) i",
 		"CREATE ROLE foreknown_reader", "GRANT SELECT ON foreknown TO foreknown_reader")
 	c.Everywhere("SELECT sum(n) FROM foreknown_other.foreknown", "900")
 	ctx := context.Background()
@@ -349,9 +381,13 @@ func TestForeknown(t *testing.T) {
 		n      int
 		unseen bool
 	}{
-		{"", "", 6, true}, {"SET TimeZone = 'Asia/Tokyo'", "", 7, true}, {"SET search_path = foreknown_other, public", "", 101, false}, {"SET search_path = foreknown_other, public", "", 102, false},
-		{"SET search_path = public", "", 8, false}, {"SET ROLE foreknown_reader", "42501", 0, false}, {"SET default_transaction_read_only = on", "25006", 0, false},
-		{"CREATE TEMP TABLE foreknown (id int PRIMARY KEY, n int); INSERT INTO foreknown VALUES (5, 50)", "", 51, false}, {"", "", 9, true},
+		{"", "", 6, true}, {"SET TimeZone = 'Asia/Tokyo'", "", 7, true},
+		{"SET search_path = foreknown_other, public", "", 101, false},
+		{"SET search_path = foreknown_other, public", "", 102, false},
+		{"SET search_path = public", "", 8, false}, {"SET ROLE foreknown_reader", "42501", 0, false},
+		{"SET default_transaction_read_only = on", "25006", 0, false},
+		{"CREATE TEMP TABLE foreknown (id int PRIMARY KEY, n int); INSERT INTO foreknown VALUES (5, 50)", "", 51,
+			false}, {"", "", 9, true},
 	} {
 		s := c.Connect(1)
 		if x.set != "" {

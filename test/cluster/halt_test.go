@@ -24,7 +24,8 @@ func (c *Cluster) behind(k int, sql string) {
 		c.tb.Fatal(err)
 	}
 	pg := instance.New(instance.Options{Build: build, DataDir: filepath.Join(c.Node(k).Config.DataDir, "postgres")})
-	if err := probe(c.tb.Context(), pg.ConnString("postgres", "postgres"), "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; "+sql); err != nil {
+	if err := probe(c.tb.Context(), pg.ConnString("postgres", "postgres"),
+		"SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; "+sql); err != nil {
 		c.tb.Fatal(err)
 	}
 }
@@ -36,7 +37,8 @@ func (c *Cluster) haltedWith(k int, words ...string) {
 	for deadline := time.Now().Add(sqlTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
 		out, err := c.Tool("status", "-o", "json") // exit 1: a member is not synced
 		var rows []map[string]string
-		if last = out; err == nil || json.NewDecoder(strings.NewReader(out)).Decode(&rows) != nil || len(rows) < k || rows[k-1]["state"] != "halted" {
+		if last = out; err == nil || json.NewDecoder(strings.NewReader(out)).Decode(&rows) != nil || len(rows) < k ||
+			rows[k-1]["state"] != "halted" {
 			continue
 		}
 		for _, w := range words {
@@ -52,13 +54,14 @@ func (c *Cluster) haltedWith(k int, words ...string) {
 	c.tb.Fatalf("node %d is not halted: %s\n%s", k, last, process.Tail(c.Node(k).LogFile, 15))
 }
 
-// TestHalted: a member that cannot carry an entry out stays up, says which and why, keeps voting, and is in nobody's way; a restart
-// changes nothing, but after the reason is removed, or the database was cloned anew, it goes on.
+// TestHalted: a member that cannot carry an entry out stays up, says which and why, keeps voting, and is in nobody's
+// way; a restart changes nothing, but after the reason is removed, or the database was cloned anew, it goes on.
 func TestHalted(t *testing.T) {
 	t.Parallel()
 	c := Start(t, 3)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE held_up(k int PRIMARY KEY, v int, u int)", "INSERT INTO held_up SELECT g, 0, g FROM generate_series(1, 9) g")
+	s.Do("CREATE TABLE held_up(k int PRIMARY KEY, v int, u int)",
+		"INSERT INTO held_up SELECT g, 0, g FROM generate_series(1, 9) g")
 	c.Everywhere("SELECT count(*) FROM held_up", "9")
 
 	c.behind(3, "CREATE UNIQUE INDEX only_here ON held_up(v) WHERE v > 5")
@@ -68,8 +71,10 @@ func TestHalted(t *testing.T) {
 	// It is in nobody's way, and its vote counts.
 	c.Stop(2)
 	began := time.Now()
-	s.Do("INSERT INTO held_up VALUES (10, 0, 10)", "LISTEN held_up", "BEGIN; LOCK TABLE held_up; UPDATE held_up SET v = 7 WHERE k = 3; COMMIT",
-		"CREATE TABLE beside(k int PRIMARY KEY)", "CREATE ROLE held_up_role", "SELECT pg_advisory_lock(7)", "INSERT INTO beside VALUES (1)", "DROP ROLE held_up_role")
+	s.Do("INSERT INTO held_up VALUES (10, 0, 10)", "LISTEN held_up",
+		"BEGIN; LOCK TABLE held_up; UPDATE held_up SET v = 7 WHERE k = 3; COMMIT",
+		"CREATE TABLE beside(k int PRIMARY KEY)", "CREATE ROLE held_up_role", "SELECT pg_advisory_lock(7)",
+		"INSERT INTO beside VALUES (1)", "DROP ROLE held_up_role")
 	if d := time.Since(began); d > 5*time.Second {
 		t.Errorf("who goes on beside a halted member took %s", d)
 	}
@@ -77,13 +82,15 @@ func TestHalted(t *testing.T) {
 	c.WaitReady(2)
 	c.Eventually(2, "SELECT count(*) FROM beside", "1")
 	var exit *exec.ExitError
-	if out, err := c.Tool("check"); !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(out, "node3 is halted") {
+	if out, err := c.Tool("check"); !errors.As(err, &exit) || exit.ExitCode() != 2 ||
+		!strings.Contains(out, "node3 is halted") {
 		t.Errorf("a check beside a halted member: %v\n%s", err, out)
 	}
 
 	// It serves nobody, and says why.
 	err := probe(t.Context(), c.URL(3), "SELECT 1")
-	if Code(err) != "57P03" || !strings.Contains(Explain(err), "held_up") || !strings.Contains(Explain(err), "clone_from") {
+	if Code(err) != "57P03" || !strings.Contains(Explain(err), "held_up") ||
+		!strings.Contains(Explain(err), "clone_from") {
 		t.Errorf("a client of a halted member is told %v", Explain(err))
 	}
 	if c.Leader() == 3 {

@@ -13,16 +13,26 @@ func TestNoWayAround(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
 	s.Do("CREATE TABLE away(id int PRIMARY KEY, v int)",
-		`CREATE FUNCTION away_set(name text, value text, here bool) RETURNS text LANGUAGE sql AS 'SELECT set_config(name, value, here)'`,
-		`CREATE FUNCTION away_put(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO away VALUES (i, 0); RETURN i; END $$`,
-		`CREATE FUNCTION away_hidden(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('tutti.tx', 'on', false); INSERT INTO away VALUES (i, 0); RETURN i; END $$`,
-		`CREATE FUNCTION away_back(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO away VALUES (i, 0); PERFORM set_config('tutti.tx', 'quiet_direct', true); RETURN i; END $$`,
-		`CREATE FUNCTION away_role(name text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE ROLE %I', name); RETURN 1; END $$`,
+		`CREATE FUNCTION away_set(name text, value text, here bool) RETURNS text LANGUAGE sql AS 'SELECT `+
+			`set_config(name, value, here)'`,
+		`CREATE FUNCTION away_put(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO away VALUES (i, 0); `+
+			`RETURN i; END $$`,
+		`CREATE FUNCTION away_hidden(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('tutti.tx', `+
+			`'on', false); INSERT INTO away VALUES (i, 0); RETURN i; END $$`,
+		`CREATE FUNCTION away_back(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO away VALUES (i, 0); `+
+			`PERFORM set_config('tutti.tx', 'quiet_direct', true); RETURN i; END $$`,
+		`CREATE FUNCTION away_role(name text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE ROLE `+
+			`%I', name); RETURN 1; END $$`,
 		`CREATE FUNCTION away_run(a text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE a; RETURN 1; END $$`,
-		"CREATE VIEW away_view AS SELECT away_hidden(41) AS x", "CREATE VIEW away_role_view AS SELECT away_role('away_viewed') AS x",
-		`CREATE FUNCTION away_random() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN (random() * 1000000)::int; END $$`,
-		"CREATE FUNCTION away_cast(text) RETURNS int LANGUAGE sql AS 'SELECT away_random()'", "CREATE DOMAIN away_drawn AS int DEFAULT away_random()",
-		"CREATE VIEW away_drawing AS SELECT id, away_random() AS r FROM away", "CREATE VIEW away_builtin AS SELECT id, random() AS r FROM away", "CREATE VIEW away_over AS SELECT * FROM away_drawing",
+		"CREATE VIEW away_view AS SELECT away_hidden(41) AS x",
+		"CREATE VIEW away_role_view AS SELECT away_role('away_viewed') AS x",
+		`CREATE FUNCTION away_random() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN (random() * 1000000)::int; `+
+			`END $$`,
+		"CREATE FUNCTION away_cast(text) RETURNS int LANGUAGE sql AS 'SELECT away_random()'",
+		"CREATE DOMAIN away_drawn AS int DEFAULT away_random()",
+		"CREATE VIEW away_drawing AS SELECT id, away_random() AS r FROM away",
+		"CREATE VIEW away_builtin AS SELECT id, random() AS r FROM away",
+		"CREATE VIEW away_over AS SELECT * FROM away_drawing",
 		"CREATE TABLE away_typed(id int PRIMARY KEY, t text)", "INSERT INTO away_typed VALUES (1, 'x'), (2, 'y')")
 	rows := func(ids string) string { return "SELECT count(*) FROM away WHERE id IN (" + ids + ")" }
 	asks := map[string]string{}
@@ -30,46 +40,86 @@ func TestNoWayAround(t *testing.T) {
 		what, sql, code string // statements apart by a line's end
 		ask, want       string
 	}{
-		{"tutti.tx, with a computed name", "SELECT away_set('tutti' || '.tx', 'on', false)\nSELECT away_put(1)", "", rows("1"), "1"},
-		{"tutti.tx, in DO", "DO $$ BEGIN PERFORM set_config('tutti.tx', 'on', false); END $$\nSELECT away_put(2)", "", rows("2"), "1"},
+		{"tutti.tx, with a computed name", "SELECT away_set('tutti' || '.tx', 'on', false)\nSELECT away_put(1)", "",
+			rows("1"), "1"},
+		{"tutti.tx, in DO", "DO $$ BEGIN PERFORM set_config('tutti.tx', 'on', false); END $$\nSELECT away_put(2)", "",
+			rows("2"), "1"},
 		{"tutti.tx, with the write", "SELECT away_hidden(3)", "", rows("3"), "1"},
 		{"the same in a view", "SELECT x FROM away_view", "", rows("41"), "1"},
 		{"the same by EXECUTE", "PREPARE p AS SELECT away_hidden(5)\nEXECUTE p", "", rows("5"), "1"},
 		{"the same in EXPLAIN", "EXPLAIN ANALYZE SELECT away_hidden(6)", "", rows("6"), "1"},
 		{"the same in COPY", "COPY (SELECT away_hidden(7)) TO STDOUT", "", rows("7"), "1"},
 		{"the same at a cursor's end", "DECLARE c CURSOR WITH HOLD FOR SELECT away_hidden(8)", "25006", rows("8"), "0"},
-		{"the same behind a write", "BEGIN\nINSERT INTO away VALUES (18, 0)\nDECLARE c CURSOR WITH HOLD FOR SELECT away_hidden(19)\nCOMMIT", "", rows("18, 19"), "1"},
-		{"the same in a function of the session", "CREATE FUNCTION pg_temp.h(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('tutti.tx', 'on', false); INSERT INTO away VALUES (i, 0); RETURN i; END $$\nSELECT pg_temp.h(9)", "", rows("9"), "1"},
-		{"transaction_read_only", "SELECT away_set('transaction_read_only', 'off', false), away_put(10)", "", rows("10"), "1"},
-		{"default_transaction_read_only", "SELECT away_set('default_transaction_read_only', 'off', false), away_hidden(11)", "", rows("11"), "1"},
-		{"tutti.ddl", "DO $$ BEGIN PERFORM set_config('tutti.ddl', 'own', false); CREATE TABLE away_ddl(i int); END $$", "", "SELECT to_regclass('away_ddl') IS NOT NULL", "t"},
-		{"tutti.ddl, repeated", "DO $$ BEGIN PERFORM set_config('tutti.ddl', 'on', false); CREATE TABLE away_ddl2(i int); END $$", "", "SELECT to_regclass('away_ddl2') IS NOT NULL", "t"},
-		{"tutti.ddl, a turn", "DO $$ BEGIN PERFORM set_config('tutti.ddl', 'turn', false); CREATE TABLE away_ddl3(i int); END $$", "40001", "SELECT to_regclass('away_ddl3') IS NULL", "t"},
-		{"session_replication_role", "DO $$ BEGIN SET session_replication_role = replica; INSERT INTO away VALUES (12, 0); SET session_replication_role = origin; END $$", "0A000", rows("12"), "0"},
-		{"the same with DDL", "DO $$ BEGIN SET session_replication_role = replica; CREATE TABLE away_ddl4(i int); SET session_replication_role = origin; END $$", "0A000", "SELECT to_regclass('away_ddl4') IS NULL", "t"},
-		{"the same, TRUNCATE", "DO $$ BEGIN SET session_replication_role = replica; TRUNCATE away; SET session_replication_role = origin; END $$", "0A000", rows("1"), "1"},
-		{"a role by SELECT", "SELECT away_role('away_r1')", "", "SELECT count(*) FROM pg_roles WHERE rolname = 'away_r1'", "1"},
-		{"a role in a view", "SELECT x FROM away_role_view", "", "SELECT count(*) FROM pg_roles WHERE rolname = 'away_viewed'", "1"},
-		{"a large object", "DO $$ BEGIN EXECUTE 'SELECT tutti' || '_lo_create(4711)'; END $$", "0A000", "SELECT count(*) FROM pg_largeobject_metadata WHERE oid = 4711", "0"},
-		{"a large object by SELECT", "BEGIN\nSELECT away_run('SELECT tutti' || '_lo_create(4712)')\nCOMMIT", "0A000", "SELECT count(*) FROM pg_largeobject_metadata WHERE oid = 4712", "0"},
-		{"a large object beside others", "DO $$ BEGIN EXECUTE 'SELECT tutti' || '_lo_create(4714)'; PERFORM lo_create(4713); END $$", "0A000", "SELECT count(*) FROM pg_largeobject_metadata WHERE oid IN (4713, 4714)", "0"},
-		{"tutti.tx in a procedure", "DO $$ BEGIN PERFORM set_config('tutti.tx', 'on', true); INSERT INTO away VALUES (13, 0); COMMIT; END $$", "0A000", rows("13"), "0"},
-		{"the same later", "DO $$ BEGIN INSERT INTO away VALUES (14, 0); COMMIT; PERFORM set_config('tutti.tx', 'on', true); INSERT INTO away VALUES (15, 0); COMMIT; END $$", "0A000", rows("14, 15"), "1"},
-		{"the same with DDL", "DO $$ BEGIN PERFORM set_config('tutti.tx', 'on', true); CREATE TABLE away_ddl5(i int); COMMIT; END $$", "0A000", "SELECT to_regclass('away_ddl5') IS NULL", "t"},
-		{"a procedure that leaves it", "DO $$ BEGIN INSERT INTO away VALUES (16, 0); COMMIT; INSERT INTO away VALUES (17, 0); COMMIT; CREATE TABLE away_ddl6(i int); END $$", "", rows("16, 17"), "2"},
-		{"a domain's default", "ALTER TABLE away_typed ADD COLUMN d away_drawn", "0A000", "SELECT count(*) FROM pg_attribute WHERE attrelid = 'away_typed'::regclass AND attname = 'd'", "0"},
-		{"the same in a block", "BEGIN\nALTER TABLE away_typed ADD COLUMN e away_drawn\nCOMMIT", "", "SELECT count(DISTINCT e) FROM away_typed", "2"},
-		{"USING a function", "ALTER TABLE away_typed ALTER COLUMN t TYPE int USING away_random()", "0A000", "SELECT max(t) FROM away_typed", "y"},
-		{"the same in DO", "DO $$ BEGIN ALTER TABLE away_typed ALTER t TYPE int USING \"away_cast\" (t); END $$", "0A000", "SELECT max(t) FROM away_typed", "y"},
-		{"USING what is steady", "ALTER TABLE away_typed ALTER t TYPE varchar(9) USING lower(t)", "", "SELECT max(t) FROM away_typed", "y"},
-		{"a materialized view", "CREATE MATERIALIZED VIEW away_m1 AS SELECT id, away_random() FROM away", "0A000", "SELECT to_regclass('away_m1') IS NULL", "t"},
-		{"the same over views", "CREATE MATERIALIZED VIEW away_m2 AS SELECT * FROM away_over", "0A000", "SELECT to_regclass('away_m2') IS NULL", "t"},
-		{"the same over one of PostgreSQL's", "CREATE MATERIALIZED VIEW away_m3 AS SELECT * FROM away_builtin", "0A000", "SELECT to_regclass('away_m3') IS NULL", "t"},
-		{"the same in DO", "DO $$ BEGIN CREATE MATERIALIZED VIEW away_m4 AS SELECT * FROM away_over; END $$", "0A000", "SELECT to_regclass('away_m4') IS NULL", "t"},
-		{"a steady one", "CREATE MATERIALIZED VIEW away_m5 AS SELECT v + 1 FROM away\nREFRESH MATERIALIZED VIEW away_m5", "", "SELECT count(*) > 5 FROM away_m5", "t"},
-		{"one that becomes unsteady", "CREATE FUNCTION away_was() RETURNS int STABLE LANGUAGE sql AS 'SELECT 1'\nCREATE MATERIALIZED VIEW away_m6 AS SELECT away_was() AS x\nCREATE OR REPLACE FUNCTION away_was() RETURNS int VOLATILE LANGUAGE sql AS 'SELECT away_random()'\nREFRESH MATERIALIZED VIEW away_m6", "0A000", "SELECT x FROM away_m6", "1"},
-		{"one of a table that changes", "DO $$ BEGIN CREATE TABLE away_new AS SELECT 1 AS x; CREATE MATERIALIZED VIEW away_m7 AS SELECT * FROM away_new; UPDATE away_new SET x = 2; END $$", "0A000", "SELECT to_regclass('away_m7') IS NULL", "t"},
-		{"one of a table that stays", "DO $$ BEGIN CREATE TABLE away_new AS SELECT 1 AS x; CREATE MATERIALIZED VIEW away_m8 AS SELECT * FROM away_new; END $$", "", "SELECT x FROM away_m8", "1"},
+		{"the same behind a write", "BEGIN\nINSERT INTO away VALUES (18, 0)\nDECLARE c CURSOR WITH HOLD FOR SELECT " +
+			"away_hidden(19)\nCOMMIT", "", rows("18, 19"), "1"},
+		{"the same in a function of the session",
+			"CREATE FUNCTION pg_temp.h(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM " +
+				"set_config('tutti.tx', 'on', false); INSERT INTO away VALUES (i, 0); RETURN i; END $$\nSELECT " +
+				"pg_temp.h(9)", "", rows("9"), "1"},
+		{"transaction_read_only", "SELECT away_set('transaction_read_only', 'off', false), away_put(10)", "",
+			rows("10"), "1"},
+		{"default_transaction_read_only", "SELECT away_set('default_transaction_read_only', 'off', false), " +
+			"away_hidden(11)", "", rows("11"), "1"},
+		{"tutti.ddl", "DO $$ BEGIN PERFORM set_config('tutti.ddl', 'own', false); CREATE TABLE away_ddl(i int); END $$",
+			"", "SELECT to_regclass('away_ddl') IS NOT NULL", "t"},
+		{"tutti.ddl, repeated", "DO $$ BEGIN PERFORM set_config('tutti.ddl', 'on', false); CREATE TABLE away_ddl2(i " +
+			"int); END $$", "", "SELECT to_regclass('away_ddl2') IS NOT NULL", "t"},
+		{"tutti.ddl, a turn", "DO $$ BEGIN PERFORM set_config('tutti.ddl', 'turn', false); CREATE TABLE away_ddl3(i " +
+			"int); END $$", "40001", "SELECT to_regclass('away_ddl3') IS NULL", "t"},
+		{"session_replication_role", "DO $$ BEGIN SET session_replication_role = replica; INSERT INTO away VALUES " +
+			"(12, 0); SET session_replication_role = origin; END $$", "0A000", rows("12"), "0"},
+		{"the same with DDL", "DO $$ BEGIN SET session_replication_role = replica; CREATE TABLE away_ddl4(i int); " +
+			"SET session_replication_role = origin; END $$", "0A000", "SELECT to_regclass('away_ddl4') IS NULL", "t"},
+		{"the same, TRUNCATE", "DO $$ BEGIN SET session_replication_role = replica; TRUNCATE away; SET " +
+			"session_replication_role = origin; END $$", "0A000", rows("1"), "1"},
+		{"a role by SELECT", "SELECT away_role('away_r1')", "",
+			"SELECT count(*) FROM pg_roles WHERE rolname = 'away_r1'", "1"},
+		{"a role in a view", "SELECT x FROM away_role_view", "",
+			"SELECT count(*) FROM pg_roles WHERE rolname = 'away_viewed'", "1"},
+		{"a large object", "DO $$ BEGIN EXECUTE 'SELECT tutti' || '_lo_create(4711)'; END $$", "0A000",
+			"SELECT count(*) FROM pg_largeobject_metadata WHERE oid = 4711", "0"},
+		{"a large object by SELECT", "BEGIN\nSELECT away_run('SELECT tutti' || '_lo_create(4712)')\nCOMMIT", "0A000",
+			"SELECT count(*) FROM pg_largeobject_metadata WHERE oid = 4712", "0"},
+		{"a large object beside others", "DO $$ BEGIN EXECUTE 'SELECT tutti' || '_lo_create(4714)'; PERFORM " +
+			"lo_create(4713); END $$", "0A000",
+			"SELECT count(*) FROM pg_largeobject_metadata WHERE oid IN (4713, 4714)", "0"},
+		{"tutti.tx in a procedure", "DO $$ BEGIN PERFORM set_config('tutti.tx', 'on', true); INSERT INTO away VALUES " +
+			"(13, 0); COMMIT; END $$", "0A000", rows("13"), "0"},
+		{"the same later", "DO $$ BEGIN INSERT INTO away VALUES (14, 0); COMMIT; PERFORM set_config('tutti.tx', " +
+			"'on', true); INSERT INTO away VALUES (15, 0); COMMIT; END $$", "0A000", rows("14, 15"), "1"},
+		{"the same with DDL", "DO $$ BEGIN PERFORM set_config('tutti.tx', 'on', true); CREATE TABLE away_ddl5(i " +
+			"int); COMMIT; END $$", "0A000", "SELECT to_regclass('away_ddl5') IS NULL", "t"},
+		{"a procedure that leaves it", "DO $$ BEGIN INSERT INTO away VALUES (16, 0); COMMIT; INSERT INTO away VALUES " +
+			"(17, 0); COMMIT; CREATE TABLE away_ddl6(i int); END $$", "", rows("16, 17"), "2"},
+		{"a domain's default", "ALTER TABLE away_typed ADD COLUMN d away_drawn", "0A000",
+			"SELECT count(*) FROM pg_attribute WHERE attrelid = 'away_typed'::regclass AND attname = 'd'", "0"},
+		{"the same in a block", "BEGIN\nALTER TABLE away_typed ADD COLUMN e away_drawn\nCOMMIT", "",
+			"SELECT count(DISTINCT e) FROM away_typed", "2"},
+		{"USING a function", "ALTER TABLE away_typed ALTER COLUMN t TYPE int USING away_random()", "0A000",
+			"SELECT max(t) FROM away_typed", "y"},
+		{"the same in DO", "DO $$ BEGIN ALTER TABLE away_typed ALTER t TYPE int USING \"away_cast\" (t); END $$",
+			"0A000", "SELECT max(t) FROM away_typed", "y"},
+		{"USING what is steady", "ALTER TABLE away_typed ALTER t TYPE varchar(9) USING lower(t)", "",
+			"SELECT max(t) FROM away_typed", "y"},
+		{"a materialized view", "CREATE MATERIALIZED VIEW away_m1 AS SELECT id, away_random() FROM away", "0A000",
+			"SELECT to_regclass('away_m1') IS NULL", "t"},
+		{"the same over views", "CREATE MATERIALIZED VIEW away_m2 AS SELECT * FROM away_over", "0A000",
+			"SELECT to_regclass('away_m2') IS NULL", "t"},
+		{"the same over one of PostgreSQL's", "CREATE MATERIALIZED VIEW away_m3 AS SELECT * FROM away_builtin", "0A000",
+			"SELECT to_regclass('away_m3') IS NULL", "t"},
+		{"the same in DO", "DO $$ BEGIN CREATE MATERIALIZED VIEW away_m4 AS SELECT * FROM away_over; END $$", "0A000",
+			"SELECT to_regclass('away_m4') IS NULL", "t"},
+		{"a steady one", "CREATE MATERIALIZED VIEW away_m5 AS SELECT v + 1 FROM away\nREFRESH MATERIALIZED VIEW " +
+			"away_m5", "", "SELECT count(*) > 5 FROM away_m5", "t"},
+		{"one that becomes unsteady", "CREATE FUNCTION away_was() RETURNS int STABLE LANGUAGE sql AS 'SELECT " +
+			"1'\nCREATE MATERIALIZED VIEW away_m6 AS SELECT away_was() AS x\nCREATE OR REPLACE FUNCTION away_was() " +
+			"RETURNS int VOLATILE LANGUAGE sql AS 'SELECT away_random()'\nREFRESH MATERIALIZED VIEW away_m6", "0A000",
+			"SELECT x FROM away_m6", "1"},
+		{"one of a table that changes", "DO $$ BEGIN CREATE TABLE away_new AS SELECT 1 AS x; CREATE MATERIALIZED " +
+			"VIEW away_m7 AS SELECT * FROM away_new; UPDATE away_new SET x = 2; END $$", "0A000",
+			"SELECT to_regclass('away_m7') IS NULL", "t"},
+		{"one of a table that stays", "DO $$ BEGIN CREATE TABLE away_new AS SELECT 1 AS x; CREATE MATERIALIZED VIEW " +
+			"away_m8 AS SELECT * FROM away_new; END $$", "", "SELECT x FROM away_m8", "1"},
 	} {
 		var err error
 		s := c.Connect(1)
@@ -96,10 +146,14 @@ func TestNoWayAround(t *testing.T) {
 // awayDirect: the same between direct statements.
 func awayDirect(t *testing.T, c *Cluster) {
 	for _, x := range []struct{ what, between, code, ask, want string }{
-		{"a function sets tutti.tx back", "SELECT away_back(101)", "0A000", "SELECT count(*) FROM away WHERE id = 101", "0"},
-		{"a function makes a role", "SELECT away_role('away_r2')", "", "SELECT count(*) FROM pg_roles WHERE rolname = 'away_r2'", "1"},
-		{"a view makes a role", "SELECT replace(x::text, 'a', 'b') FROM (SELECT away_role('away_r3') AS x) y", "", "SELECT count(*) FROM pg_roles WHERE rolname = 'away_r3'", "1"},
-		{"a function writes a large object", "SELECT away_run('SELECT tutti' || '_lo_create(4715)')", "0A000", "SELECT count(*) FROM pg_largeobject_metadata WHERE oid = 4715", "0"},
+		{"a function sets tutti.tx back", "SELECT away_back(101)", "0A000", "SELECT count(*) FROM away WHERE id = 101",
+			"0"},
+		{"a function makes a role", "SELECT away_role('away_r2')", "",
+			"SELECT count(*) FROM pg_roles WHERE rolname = 'away_r2'", "1"},
+		{"a view makes a role", "SELECT replace(x::text, 'a', 'b') FROM (SELECT away_role('away_r3') AS x) y", "",
+			"SELECT count(*) FROM pg_roles WHERE rolname = 'away_r3'", "1"},
+		{"a function writes a large object", "SELECT away_run('SELECT tutti' || '_lo_create(4715)')", "0A000",
+			"SELECT count(*) FROM pg_largeobject_metadata WHERE oid = 4715", "0"},
 	} {
 		s := c.Connect(1)
 		s.Do("DELETE FROM away WHERE id BETWEEN 200 AND 299", "INSERT INTO away SELECT generate_series(200, 209), 0")
@@ -155,13 +209,19 @@ func awayWaiters(t *testing.T, c *Cluster) {
 		many = append(many, fmt.Sprintf("c%d bool", i))
 	}
 	s := c.Connect(1)
-	s.Do("CREATE TABLE wait_always(id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE, v int)", "INSERT INTO wait_always(name, v) VALUES ('a', 0), ('b', 0), ('c', 0)",
-		"CREATE TABLE wait_twice(id int PRIMARY KEY, name text, v int)", "INSERT INTO wait_twice VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)",
-		"CREATE TABLE wait_part(id int, name text, v int, PRIMARY KEY (id)) PARTITION BY RANGE (id)", "CREATE TABLE wait_part1 PARTITION OF wait_part FOR VALUES FROM (0) TO (100)", "CREATE TABLE wait_part2 PARTITION OF wait_part FOR VALUES FROM (100) TO (200)",
+	s.Do("CREATE TABLE wait_always(id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE, v int)",
+		"INSERT INTO wait_always(name, v) VALUES ('a', 0), ('b', 0), ('c', 0)",
+		"CREATE TABLE wait_twice(id int PRIMARY KEY, name text, v int)",
+		"INSERT INTO wait_twice VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)",
+		"CREATE TABLE wait_part(id int, name text, v int, PRIMARY KEY (id)) PARTITION BY RANGE (id)",
+		"CREATE TABLE wait_part1 PARTITION OF wait_part FOR VALUES FROM (0) TO (100)",
+		"CREATE TABLE wait_part2 PARTITION OF wait_part FOR VALUES FROM (100) TO (200)",
 		"INSERT INTO wait_part VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)",
-		"CREATE TABLE wait_wide(id int PRIMARY KEY, name text, v int, "+strings.Join(many, ", ")+")", "INSERT INTO wait_wide VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)")
+		"CREATE TABLE wait_wide(id int PRIMARY KEY, name text, v int, "+strings.Join(many, ", ")+")",
+		"INSERT INTO wait_wide VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)")
 	for _, x := range []struct{ table, change string }{
-		{"wait_always", "UPDATE wait_always SET id = DEFAULT"}, {"wait_twice", "UPDATE wait_twice SET id = -id; UPDATE wait_twice SET id = 100 - id"},
+		{"wait_always", "UPDATE wait_always SET id = DEFAULT"},
+		{"wait_twice", "UPDATE wait_twice SET id = -id; UPDATE wait_twice SET id = 100 - id"},
 		{"wait_part", "UPDATE wait_part SET id = id + 100"}, {"wait_wide", "UPDATE wait_wide SET id = id + 100"},
 	} {
 		c.Everywhere("SELECT sum(v) FROM "+x.table, "0")
@@ -171,7 +231,8 @@ func awayWaiters(t *testing.T, c *Cluster) {
 			far := c.Connect(2)
 			wg.Go(func() {
 				for range 12 {
-					r, err := far.PgConn().Exec(far.ctx(), "UPDATE "+x.table+" SET v = v + 1 WHERE name = '"+name+"'").ReadAll()
+					r, err := far.PgConn().Exec(far.ctx(),
+						"UPDATE "+x.table+" SET v = v + 1 WHERE name = '"+name+"'").ReadAll()
 					if err != nil && Code(err) != "40001" {
 						t.Errorf("%s: %s", x.table, Explain(err))
 					}

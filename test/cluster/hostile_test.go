@@ -94,9 +94,10 @@ func garbage() map[string][]byte {
 		"cancel of nobody":     {0, 0, 0, 16, 4, 210, 22, 46, 0, 0, 0, 1, 0, 0, 0, 2},
 		"TLS asked, then mute": {0, 0, 0, 8, 4, 210, 22, 47},
 		"endless parameters":   append(startup("user", "postgres")[:8], noise...),
-		"oversized query":      append(startup("user", "postgres", "database", "postgres"), 'Q', 0x7f, 0xff, 0xff, 0xff, 'S'),
-		"unknown frame":        append(startup("user", "postgres", "database", "postgres"), 0x01, 0, 0, 0, 4),
-		"half a frame":         append(startup("user", "postgres", "database", "postgres"), 'Q', 0, 0, 1, 0, 'S', 'E'),
+		"oversized query": append(startup("user", "postgres", "database", "postgres"), 'Q', 0x7f, 0xff, 0xff, 0xff,
+			'S'),
+		"unknown frame": append(startup("user", "postgres", "database", "postgres"), 0x01, 0, 0, 0, 4),
+		"half a frame":  append(startup("user", "postgres", "database", "postgres"), 'Q', 0, 0, 1, 0, 'S', 'E'),
 	}
 }
 
@@ -157,16 +158,24 @@ func TestWrongNodes(t *testing.T) {
 		log  string
 		peer string // what the others log
 	}{
-		{"wrong secret", func(n *config.Config) { n.Secret = "not the secret of the cluster" }, false, "secret", "secret"},
-		{"another setting", func(n *config.Config) { n.Limits.LockLeaseMs = 20_000 }, false, "lock_lease_ms is 20000 at node3 and 10000 at node", "lock_lease_ms is"},
-		{"a setting that is fixed", func(n *config.Config) { n.Limits.CertifyKeys = 2 << 20 }, true, "certify_keys is 2097152 in the configuration, and was 1048576", ""},
-		{"another list of members", func(n *config.Config) { n.Members = slices.Clone(n.Members); n.Members[1].Name = "other" }, false,
+		{"wrong secret", func(n *config.Config) { n.Secret = "not the secret of the cluster" }, false, "secret",
+			"secret"},
+		{"another setting", func(n *config.Config) { n.Limits.LockLeaseMs = 20_000 }, false,
+			"lock_lease_ms is 20000 at node3 and 10000 at node", "lock_lease_ms is"},
+		{"a setting that is fixed", func(n *config.Config) { n.Limits.CertifyKeys = 2 << 20 }, true,
+			"certify_keys is 2097152 in the configuration, and was 1048576", ""},
+		{"another list of members", func(n *config.Config) {
+			n.Members = slices.Clone(n.Members)
+			n.Members[1].Name = "other"
+		}, false,
 			"the list of members is", "2=other"},
-		{"wrong cluster", func(n *config.Config) { n.Cluster = "elsewhere" }, true, "belongs to member 3 of cluster", ""},
+		{"wrong cluster", func(n *config.Config) { n.Cluster = "elsewhere" }, true, "belongs to member 3 of cluster",
+			""},
 		{"another's number", func(n *config.Config) { n.Member = 2 }, true, "belongs to member 3", ""},
 		{"no number", func(n *config.Config) { n.Member = 9 }, true, "no entry for this member (9)", ""},
 		{"short secret", func(n *config.Config) { n.Secret = "short" }, true, "shorter than 16", ""},
-		{"taken client port", func(n *config.Config) { n.Listen = c.Node(1).Config.Listen }, true, "cannot be opened", ""},
+		{"taken client port", func(n *config.Config) { n.Listen = c.Node(1).Config.Listen }, true, "cannot be opened",
+			""},
 		{"no such binaries", func(n *config.Config) { n.Postgres.BinDir = "/nonexistent" }, true, "/nonexistent", ""},
 	}
 	c.Stop(3)
@@ -192,7 +201,8 @@ func TestWrongNodes(t *testing.T) {
 				var err error
 				c.soon(func() bool { err = probe(t.Context(), c.URL(3), "SELECT 1"); return Code(err) == "57P03" },
 					func() string { return fmt.Sprintf("%s: a client is told %v, want 57P03", test.name, err) })
-				c.soon(func() bool { return strings.Contains(process.Tail(n.LogFile, 1<<20), test.log) }, func() string { return test.name + ": the log does not say " + test.log })
+				c.soon(func() bool { return strings.Contains(process.Tail(n.LogFile, 1<<20), test.log) },
+					func() string { return test.name + ": the log does not say " + test.log })
 			}
 			if log := process.Tail(n.LogFile, 1<<20); !strings.Contains(log, test.log) {
 				t.Errorf("%s: the log does not say %q:\n%s", test.name, test.log, log)

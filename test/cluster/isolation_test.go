@@ -39,7 +39,8 @@ func TestNoLongForks(t *testing.T) {
 					return
 				}
 				var n snapshot
-				if _, err := fmt.Sscanf(s.Get("SELECT v FROM forks WHERE k = 1")+" "+s.Get("SELECT v FROM forks WHERE k = 2"), "%d %d", &n.x, &n.y); err != nil {
+				if _, err := fmt.Sscanf(s.Get("SELECT v FROM forks WHERE k = 1")+" "+
+					s.Get("SELECT v FROM forks WHERE k = 2"), "%d %d", &n.x, &n.y); err != nil {
 					t.Error(err)
 					return
 				}
@@ -77,7 +78,8 @@ func TestNoLongForks(t *testing.T) {
 			continue
 		}
 		if least[x] < last {
-			t.Fatalf("two readers disagree: one saw the first counter below %d with the second at %d, another at %d with %d", x, last, x, least[x])
+			t.Fatalf("two readers disagree: one saw the first counter below %d with the second at %d, another at %d "+
+				"with %d", x, last, x, least[x])
 		}
 		last = most[x]
 	}
@@ -180,14 +182,18 @@ func TestOwnWritesAreRead(t *testing.T) {
 // between two nodes is prevented.
 func TestSerializableByEveryName(t *testing.T) {
 	c := use(t)
-	c.Connect(1).Do("CREATE TABLE skew(k int PRIMARY KEY, on_call bool)", "INSERT INTO skew VALUES (1, true), (2, true)")
+	c.Connect(1).Do("CREATE TABLE skew(k int PRIMARY KEY, on_call bool)",
+		"INSERT INTO skew VALUES (1, true), (2, true)")
 	c.Everywhere("SELECT count(*) FROM skew", "2")
 	for _, q := range []string{
-		"BEGIN ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, DEFERRABLE", "BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-		"SET default_transaction_isolation = 'serializable'; BEGIN", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN",
+		"BEGIN ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, DEFERRABLE",
+		"BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+		"SET default_transaction_isolation = 'serializable'; BEGIN",
+		"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN",
 		"BEGIN; SET transaction_isolation = 'serializable'",
 		"DO 'BEGIN SET default_transaction_isolation = serializable;END'; BEGIN",
-		"SELECT set_config('default_transaction_isolation', 'serializable', false); BEGIN", "SELECT set_config('Default_' || 'transaction_isolation', 'serializable', false); BEGIN",
+		"SELECT set_config('default_transaction_isolation', 'serializable', false); BEGIN",
+		"SELECT set_config('Default_' || 'transaction_isolation', 'serializable', false); BEGIN",
 	} {
 		a, b := c.Connect(1), c.Connect(2)
 		for k, s := range []*Conn{a, b} {
@@ -204,7 +210,8 @@ func TestSerializableByEveryName(t *testing.T) {
 		a.Do("UPDATE skew SET on_call = true")
 		c.Settled()
 	}
-	if err := c.Connect(1).Try("SELECT set_config('transaction_isolation', 'serializable', true)"); Code(err) != "0A000" {
+	if err := c.Connect(1).Try("SELECT set_config('transaction_isolation', 'serializable', true)"); Code(err) !=
+		"0A000" {
 		t.Errorf("set_config: %v, want 0A000", err)
 	}
 	c.Connect(1).Do("DROP TABLE skew")

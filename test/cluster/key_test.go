@@ -11,7 +11,9 @@ import (
 func TestWideKeysAreToldApart(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE widekeys(k bigint PRIMARY KEY, v int)", "INSERT INTO widekeys VALUES (1::bigint << 32 | 2, 0), (2::bigint << 32 | 1, 0)", "UPDATE widekeys SET v = v + 1")
+	s.Do("CREATE TABLE widekeys(k bigint PRIMARY KEY, v int)",
+		"INSERT INTO widekeys VALUES (1::bigint << 32 | 2, 0), (2::bigint << 32 | 1, 0)",
+		"UPDATE widekeys SET v = v + 1")
 	c.Everywhere("SELECT v, count(*) FROM widekeys GROUP BY v", "1|2")
 	s.Do("INSERT INTO widekeys SELECT i::bigint << 32 | (5000 - i), 0 FROM generate_series(10, 4000) i")
 	c.Everywhere("SELECT count(*) FROM widekeys", "3993")
@@ -26,7 +28,8 @@ func TestEnumKeysAtUnlikeMembers(t *testing.T) {
 	c.KillPostgres(2)
 	time.Sleep(200 * time.Millisecond)
 	c.WaitReady()
-	c.Connect(1).Do("CREATE TYPE light AS ENUM ('red', 'green')", "CREATE TABLE lights(l light, k int, v int, PRIMARY KEY (l, k))", "INSERT INTO lights VALUES ('red', 0, 0)")
+	c.Connect(1).Do("CREATE TYPE light AS ENUM ('red', 'green')",
+		"CREATE TABLE lights(l light, k int, v int, PRIMARY KEY (l, k))", "INSERT INTO lights VALUES ('red', 0, 0)")
 	c.Everywhere("SELECT count(*) FROM lights", "1")
 	a, b := c.Connect(1), c.Connect(2)
 	const oid = "SELECT min(oid) FROM pg_enum WHERE enumtypid = 'light'::regtype"

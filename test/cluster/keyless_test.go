@@ -12,7 +12,8 @@ import (
 func TestWithoutPrimaryKeyConflicts(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
-	a.Do("CREATE TABLE equals(x int, y text)", "INSERT INTO equals SELECT g, 'y' FROM generate_series(1, 30) g, generate_series(1, 2)")
+	a.Do("CREATE TABLE equals(x int, y text)", "INSERT INTO equals SELECT g, 'y' FROM generate_series(1, 30) g, "+
+		"generate_series(1, 2)")
 	c.Everywhere("SELECT count(*) FROM equals", "60")
 
 	b.Do("BEGIN", "DELETE FROM equals WHERE x = 1")
@@ -22,7 +23,8 @@ func TestWithoutPrimaryKeyConflicts(t *testing.T) {
 	for i := 2; i <= 30; i++ {
 		remove := fmt.Sprintf("DELETE FROM equals WHERE x = %d", i)
 		if i%2 == 0 { // one of the two, each its own or both the same
-			remove = fmt.Sprintf("DELETE FROM equals WHERE ctid = (SELECT %s(ctid) FROM equals WHERE x = %d)", []string{"min", "max"}[i/2%2], i)
+			remove = fmt.Sprintf("DELETE FROM equals WHERE ctid = (SELECT %s(ctid) FROM equals WHERE x = %d)",
+				[]string{"min", "max"}[i/2%2], i)
 		}
 		a.Do("BEGIN", remove)
 		b.Do("BEGIN", remove)
@@ -48,7 +50,8 @@ func TestWithoutPrimaryKeyConflicts(t *testing.T) {
 // Counters without key, counted up at all nodes at once, count every commit.
 func TestWithoutPrimaryKeyCounts(t *testing.T) {
 	c := use(t)
-	c.Connect(1).Do("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TABLE hits(k int, m mood, n int)", "CREATE TABLE hits_log(k int, node int)",
+	c.Connect(1).Do("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TABLE hits(k int, m mood, n int)",
+		"CREATE TABLE hits_log(k int, node int)",
 		"INSERT INTO hits SELECT g, 'ok', 0 FROM generate_series(1, 4) g")
 	c.Everywhere("SELECT count(*) FROM hits", "4")
 	var wins atomic.Int64
@@ -59,7 +62,8 @@ func TestWithoutPrimaryKeyCounts(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for n := range 40 {
-				err := s.Try(fmt.Sprintf("BEGIN; INSERT INTO hits_log VALUES (%d, %d); UPDATE hits SET n = n + 1 WHERE k = %[1]d; UPDATE hits SET m = m WHERE k = %[1]d; COMMIT", 1+(n+i)%4, 1+i%3))
+				err := s.Try(fmt.Sprintf("BEGIN; INSERT INTO hits_log VALUES (%d, %d); UPDATE hits SET n = n + 1 "+
+					"WHERE k = %[1]d; UPDATE hits SET m = m WHERE k = %[1]d; COMMIT", 1+(n+i)%4, 1+i%3))
 				switch {
 				case err == nil:
 					wins.Add(1)

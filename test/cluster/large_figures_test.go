@@ -27,7 +27,8 @@ func TestLargeFigures(t *testing.T) {
 		t.Skip("TUTTI_LARGE_ROWS is not set")
 	}
 	settings := func(_ int, c *config.Config) { c.Postgres.Settings = map[string]string{"log_min_messages": "warning"} }
-	plain := pgtest.Start(t, pgtest.Durable(), pgtest.Setting("shared_buffers", "128MB"), pgtest.Setting("synchronous_commit", "on"))
+	plain := pgtest.Start(t, pgtest.Durable(), pgtest.Setting("shared_buffers", "128MB"),
+		pgtest.Setting("synchronous_commit", "on"))
 	p := plain.Connect(t, "postgres")
 	c := Start(t, 3, settings)
 	s := c.Connect(1)
@@ -50,7 +51,8 @@ func TestLargeFigures(t *testing.T) {
 	postmaster := plain.Instance().Pid()
 	b := c.beside()
 	for _, x := range [][2]string{
-		{"COPY", "COPY big1 FROM STDIN"}, {"INSERT", fmt.Sprintf("INSERT INTO big2 SELECT g, g / 100000, 0, '' FROM generate_series(1, %d) g", rows)},
+		{"COPY", "COPY big1 FROM STDIN"}, {"INSERT",
+			fmt.Sprintf("INSERT INTO big2 SELECT g, g / 100000, 0, '' FROM generate_series(1, %d) g", rows)},
 		{"UPDATE", "UPDATE big2 SET abalance = aid"}, {"DELETE", "DELETE FROM big1 WHERE aid % 2 = 0"},
 	} {
 		before, began := cpuOf(postmaster), time.Now()
@@ -78,9 +80,11 @@ func TestLargeFigures(t *testing.T) {
 		all := time.Since(began)
 		time.Sleep(300 * time.Millisecond)
 		gaps := b.gaps()
-		line := fmt.Sprintf("%s: plain %.2f s, Tutti %.2f s (%.2f), everywhere %.2f s; CPU plain %.1f s", x[0], alone.Seconds(), tutti.Seconds(), tutti.Seconds()/alone.Seconds(), all.Seconds(), cpu)
+		line := fmt.Sprintf("%s: plain %.2f s, Tutti %.2f s (%.2f), everywhere %.2f s; CPU plain %.1f s", x[0],
+			alone.Seconds(), tutti.Seconds(), tutti.Seconds()/alone.Seconds(), all.Seconds(), cpu)
 		for k := 1; k <= 3; k++ {
-			line += fmt.Sprintf("; node %d %.1f + PostgreSQL %.1f", k, cpuAlone(c.PID(k))-was[k-1], cpuOf(c.PostgresPID(k))-was[k+2])
+			line += fmt.Sprintf("; node %d %.1f + PostgreSQL %.1f", k, cpuAlone(c.PID(k))-was[k-1],
+				cpuOf(c.PostgresPID(k))-was[k+2])
 		}
 		t.Log(line)
 		t.Log(x[0] + ": longest gaps: " + gaps)
@@ -136,7 +140,8 @@ func (c *Cluster) beside() *besides {
 	b := &besides{stop: make(chan struct{}), longest: map[string]*atomic.Int64{}}
 	for k := 1; k <= c.Size(); k++ {
 		w, r, o := c.Connect(k), c.Connect(k), c.Connect(k)
-		w.Do(fmt.Sprintf("CREATE TABLE beside%d(id int PRIMARY KEY, n int)", k), fmt.Sprintf("INSERT INTO beside%d VALUES (1, 0), (2, 0)", k))
+		w.Do(fmt.Sprintf("CREATE TABLE beside%d(id int PRIMARY KEY, n int)", k),
+			fmt.Sprintf("INSERT INTO beside%d VALUES (1, 0), (2, 0)", k))
 		b.run(fmt.Sprintf("writer %d", k), func(ctx context.Context) error {
 			_, err := w.Exec(ctx, fmt.Sprintf("UPDATE beside%d SET n = n + 1 WHERE id = 1", k))
 			return err
@@ -146,7 +151,8 @@ func (c *Cluster) beside() *besides {
 			return err
 		})
 		b.run(fmt.Sprintf("snapshot reader %d", k), func(ctx context.Context) error {
-			_, err := o.PgConn().Exec(ctx, fmt.Sprintf("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT n FROM beside%d WHERE id = 1; COMMIT", k)).ReadAll()
+			_, err := o.PgConn().Exec(ctx, fmt.Sprintf(
+				"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT n FROM beside%d WHERE id = 1; COMMIT", k)).ReadAll()
 			return err
 		})
 	}

@@ -23,7 +23,8 @@ type gap struct {
 
 func (c *Cluster) watchGap(k int) *gap {
 	s := c.Connect(k)
-	s.Do(fmt.Sprintf("CREATE TABLE beside%d(id int PRIMARY KEY, n int)", k), fmt.Sprintf("INSERT INTO beside%d VALUES (1, 0)", k))
+	s.Do(fmt.Sprintf("CREATE TABLE beside%d(id int PRIMARY KEY, n int)", k),
+		fmt.Sprintf("INSERT INTO beside%d VALUES (1, 0)", k))
 	g := &gap{stop: make(chan struct{})}
 	g.ended.Go(func() {
 		last := time.Now()
@@ -75,12 +76,15 @@ func (c *Cluster) timed(s *Conn, n, try int) time.Duration {
 	c.tb.Helper()
 	copied, inserted := fmt.Sprintf("c%d_%d", n, try), fmt.Sprintf("i%d_%d", n, try)
 	began := time.Now()
-	s.Do("CREATE TABLE "+copied+"(aid int PRIMARY KEY, bid int, abalance int, filler char(84))", "CREATE TABLE "+inserted+"(aid int PRIMARY KEY, bid int, abalance int, filler char(84))")
+	s.Do("CREATE TABLE "+copied+"(aid int PRIMARY KEY, bid int, abalance int, filler char(84))",
+		"CREATE TABLE "+inserted+"(aid int PRIMARY KEY, bid int, abalance int, filler char(84))")
 	if _, err := s.PgConn().CopyFrom(c.tb.Context(), lines(n), "COPY "+copied+" FROM STDIN"); err != nil {
 		c.tb.Fatal(Explain(err))
 	}
-	s.Do(fmt.Sprintf("INSERT INTO %s SELECT g, g / 100000, 0, '' FROM generate_series(1, %d) g", inserted, n), fmt.Sprintf("UPDATE %s SET abalance = aid", inserted),
-		fmt.Sprintf("UPDATE %s SET aid = -aid WHERE aid > %d", inserted, n/2), fmt.Sprintf("DELETE FROM %s WHERE aid > %d", copied, n/2))
+	s.Do(fmt.Sprintf("INSERT INTO %s SELECT g, g / 100000, 0, '' FROM generate_series(1, %d) g", inserted, n),
+		fmt.Sprintf("UPDATE %s SET abalance = aid", inserted),
+		fmt.Sprintf("UPDATE %s SET aid = -aid WHERE aid > %d", inserted, n/2),
+		fmt.Sprintf("DELETE FROM %s WHERE aid > %d", copied, n/2))
 	took := time.Since(began)
 	sums := "SELECT count(*), sum(abalance::bigint), sum(aid::bigint) FROM " + inserted
 	c.Everywhere(sums, s.Get(sums))
@@ -140,7 +144,8 @@ func TestTooLargeTransaction(t *testing.T) {
 	if err := s.Try(fmt.Sprintf(fill, 20_000)); Code(err) != "54000" {
 		t.Fatalf("a statement by itself ends with %v, want 54000", err)
 	}
-	s.Do("BEGIN", fmt.Sprintf(fill, 6_000), "INSERT INTO t SELECT g, repeat('y', 100) FROM generate_series(10001, 16000) g")
+	s.Do("BEGIN", fmt.Sprintf(fill, 6_000), "INSERT INTO t SELECT g, repeat('y', 100) FROM generate_series(10001, "+
+		"16000) g")
 	if err := s.Try("COMMIT"); Code(err) != "54000" {
 		t.Fatalf("two statements that are too large together end with %v, want 54000", err)
 	}

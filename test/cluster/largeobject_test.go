@@ -18,7 +18,9 @@ import (
 )
 
 // objects is what there is of large objects at a node: all of it, content by its hash.
-const objects = `SELECT string_agg(concat_ws(' ', m.oid, pg_get_userbyid(m.lomowner), m.lomacl, obj_description(m.oid, 'pg_largeobject'), md5(lo_get(m.oid))), '; ' ORDER BY m.oid) FROM pg_largeobject_metadata m WHERE m.oid `
+const objects = `SELECT string_agg(concat_ws(' ', m.oid, pg_get_userbyid(m.lomowner), m.lomacl, ` +
+	`obj_description(m.oid, 'pg_largeobject'), md5(lo_get(m.oid))), '; ' ORDER BY m.oid) FROM ` +
+	`pg_largeobject_metadata m WHERE m.oid `
 
 // same waits until all nodes say the same of large objects.
 func (c *Cluster) sameObjects(which string) string {
@@ -37,7 +39,8 @@ func TestLargeObjects(t *testing.T) {
 	c.Everywhere("SELECT encode(lo_get(4200), 'escape')", "one")
 	b.Do("SELECT lo_put(4200, 3, ' and two')")
 	c.Everywhere("SELECT encode(lo_get(4200), 'escape')", "one and two")
-	d.Do("BEGIN", "SELECT lo_open(4200, 131072 + 262144)", "SELECT lo_lseek(0, 0, 2)", "SELECT lowrite(0, ' and three')", "SELECT lo_truncate(0, 15)", "COMMIT")
+	d.Do("BEGIN", "SELECT lo_open(4200, 131072 + 262144)", "SELECT lo_lseek(0, 0, 2)",
+		"SELECT lowrite(0, ' and three')", "SELECT lo_truncate(0, 15)", "COMMIT")
 	c.Everywhere("SELECT encode(lo_get(4200), 'escape')", "one and two and")
 
 	// Each node draws OIDs of its own.
@@ -63,7 +66,8 @@ func TestLargeObjects(t *testing.T) {
 	}
 	a.Do("ROLLBACK")
 	c.Everywhere("SELECT length(lo_get(4200))", "5001")
-	a.Do("BEGIN", "SELECT lo_put(4200, 0, 'kept')", "SAVEPOINT s", "SELECT lo_put(4200, 0, 'lost')", "SELECT lo_unlink(4200)", "ROLLBACK TO s", "COMMIT")
+	a.Do("BEGIN", "SELECT lo_put(4200, 0, 'kept')", "SAVEPOINT s", "SELECT lo_put(4200, 0, 'lost')",
+		"SELECT lo_unlink(4200)", "ROLLBACK TO s", "COMMIT")
 	a.Do("BEGIN", "SELECT lo_put(4200, 0, 'lost')", "ROLLBACK")
 	c.Everywhere("SELECT encode(lo_get(4200, 0, 4), 'escape')", "kept")
 	a.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1")
@@ -123,11 +127,15 @@ func TestLargeObjectsAndDefinitions(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
 	a.Do("CREATE ROLE lo_owner", "CREATE ROLE lo_reader")
-	a.Do("BEGIN", "SELECT lo_from_bytea(4300, 'x')", "ALTER LARGE OBJECT 4300 OWNER TO lo_owner", "SELECT lo_put(4300, 1, 'y')",
-		"GRANT SELECT ON LARGE OBJECT 4300 TO lo_reader", "COMMENT ON LARGE OBJECT 4300 IS 'both'", "SELECT lo_from_bytea(4301, 'z')", "SELECT lo_unlink(4301)", "COMMIT")
-	c.Everywhere(objects+"= 4300", "4300 lo_owner {lo_owner=rw/lo_owner,lo_reader=r/lo_owner} both "+fmt.Sprintf("%x", md5.Sum([]byte("xy"))))
+	a.Do("BEGIN", "SELECT lo_from_bytea(4300, 'x')", "ALTER LARGE OBJECT 4300 OWNER TO lo_owner",
+		"SELECT lo_put(4300, 1, 'y')",
+		"GRANT SELECT ON LARGE OBJECT 4300 TO lo_reader", "COMMENT ON LARGE OBJECT 4300 IS 'both'",
+		"SELECT lo_from_bytea(4301, 'z')", "SELECT lo_unlink(4301)", "COMMIT")
+	c.Everywhere(objects+"= 4300", "4300 lo_owner {lo_owner=rw/lo_owner,lo_reader=r/lo_owner} both "+
+		fmt.Sprintf("%x", md5.Sum([]byte("xy"))))
 	b.Do("GRANT UPDATE ON LARGE OBJECT 4300 TO lo_reader", "COMMENT ON LARGE OBJECT 4300 IS 'one'")
-	c.Everywhere("SELECT lomacl, obj_description(oid, 'pg_largeobject') FROM pg_largeobject_metadata WHERE oid = 4300", "{lo_owner=rw/lo_owner,lo_reader=rw/lo_owner}|one")
+	c.Everywhere("SELECT lomacl, obj_description(oid, 'pg_largeobject') FROM pg_largeobject_metadata WHERE oid = 4300",
+		"{lo_owner=rw/lo_owner,lo_reader=rw/lo_owner}|one")
 
 	// A definition does not end transactions that write to other things.
 	a.Do("CREATE TABLE lo_beside(k int PRIMARY KEY)", "BEGIN", "INSERT INTO lo_beside VALUES (1)")
@@ -162,7 +170,8 @@ func TestLargeObjectsAndDefinitions(t *testing.T) {
 
 	// Rights are those of PostgreSQL.
 	b.Do("SET ROLE lo_reader")
-	for _, q := range []string{"SELECT lo_get(4300)", "SELECT lo_put(4300, 0, 'x')", "SELECT lo_unlink(4300)", "SELECT lo_import('/etc/hostname')", "SELECT lo_export(4300, '/tmp/x')"} {
+	for _, q := range []string{"SELECT lo_get(4300)", "SELECT lo_put(4300, 0, 'x')", "SELECT lo_unlink(4300)",
+		"SELECT lo_import('/etc/hostname')", "SELECT lo_export(4300, '/tmp/x')"} {
 		if code := Code(b.Try(q)); code != "42501" {
 			t.Errorf("%s: %q", q, code)
 		}
@@ -178,14 +187,18 @@ func TestLargeObjectsAndDefinitions(t *testing.T) {
 	if a.Get("SELECT count(*) FROM pg_available_extensions WHERE name = 'lo'") == "1" {
 		a.Do("CREATE EXTENSION lo", "CREATE TABLE lo_managed(k int PRIMARY KEY, l lo)",
 			"CREATE TRIGGER manage BEFORE UPDATE OR DELETE ON lo_managed FOR EACH ROW EXECUTE FUNCTION lo_manage(l)",
-			"SELECT lo_create(4310), lo_create(4311), lo_create(4312)", "INSERT INTO lo_managed VALUES (1, 4310), (2, 4311), (3, 4312), (4, NULL)")
+			"SELECT lo_create(4310), lo_create(4311), lo_create(4312)",
+			"INSERT INTO lo_managed VALUES (1, 4310), (2, 4311), (3, 4312), (4, NULL)")
 		c.Everywhere("SELECT count(*) FROM lo_managed", "4")
-		b.Do("UPDATE lo_managed SET l = NULL WHERE k = 1", "DELETE FROM lo_managed WHERE k IN (2, 4)", "UPDATE lo_managed SET k = 5 WHERE k = 3")
-		c.Everywhere("SELECT string_agg(oid::text, ',') FROM pg_largeobject_metadata WHERE oid BETWEEN 4310 AND 4312", "4312")
+		b.Do("UPDATE lo_managed SET l = NULL WHERE k = 1", "DELETE FROM lo_managed WHERE k IN (2, 4)",
+			"UPDATE lo_managed SET k = 5 WHERE k = 3")
+		c.Everywhere("SELECT string_agg(oid::text, ',') FROM pg_largeobject_metadata WHERE oid BETWEEN 4310 AND 4312",
+			"4312")
 		a.Do("DELETE FROM lo_managed", "DROP EXTENSION lo CASCADE")
 	}
 	c.sameObjects("BETWEEN 4300 AND 4312")
-	a.Do("SELECT lo_unlink(oid) FROM pg_largeobject_metadata WHERE oid BETWEEN 4300 AND 4303", "DROP OWNED BY lo_owner, lo_reader", "DROP ROLE lo_owner, lo_reader")
+	a.Do("SELECT lo_unlink(oid) FROM pg_largeobject_metadata WHERE oid BETWEEN 4300 AND 4303",
+		"DROP OWNED BY lo_owner, lo_reader", "DROP ROLE lo_owner, lo_reader")
 	c.Check()
 }
 
@@ -205,9 +218,11 @@ func TestLargeObjectsOfAll(t *testing.T) {
 	began := time.Now()
 	a.Do("COMMIT")
 	t.Logf("COMMIT of %d MB took %s", megabytes, time.Since(began).Round(time.Millisecond))
-	c.Everywhere("SELECT count(*), sum(length(data)) FROM pg_largeobject WHERE loid = 4400", fmt.Sprintf("%d|%d", megabytes<<9, megabytes<<20))
+	c.Everywhere("SELECT count(*), sum(length(data)) FROM pg_largeobject WHERE loid = 4400",
+		fmt.Sprintf("%d|%d", megabytes<<9, megabytes<<20))
 	c.Kill(3)
-	a.Do("SELECT lo_put(4400, 5000000, 'changed')", "BEGIN", "SELECT lo_open(4400, 131072)", "SELECT lo_truncate(0, 6000000)", "COMMIT", "SELECT lo_from_bytea(4401, 'made')")
+	a.Do("SELECT lo_put(4400, 5000000, 'changed')", "BEGIN", "SELECT lo_open(4400, 131072)",
+		"SELECT lo_truncate(0, 6000000)", "COMMIT", "SELECT lo_from_bytea(4401, 'made')")
 	c.Run(3)
 	c.WaitReady(3)
 	c.sameObjects("BETWEEN 4400 AND 4401")
@@ -267,7 +282,8 @@ func TestLargeObjectTools(t *testing.T) {
 	source.Everywhere("SELECT count(*) FROM pg_largeobject_metadata", "1")
 
 	s := source.Connect(1)
-	s.Do("CREATE TABLE uses(k int PRIMARY KEY, lo oid)", "INSERT INTO uses VALUES (1, "+oid+"), (2, lo_from_bytea(0, 'kept')), (3, lo_from_bytea(0, 'not kept'))")
+	s.Do("CREATE TABLE uses(k int PRIMARY KEY, lo oid)",
+		"INSERT INTO uses VALUES (1, "+oid+"), (2, lo_from_bytea(0, 'kept')), (3, lo_from_bytea(0, 'not kept'))")
 	source.sameObjects("> 0")
 	dump := file + ".dump"
 	run("pg_dump", "-Fc", "-d", source.URL(2), "-f", dump)
@@ -293,8 +309,8 @@ func TestLargeObjectTools(t *testing.T) {
 	target.Check()
 }
 
-// TestLargeObjectsUnderLoad: whatever clients of all nodes do to a few objects, all nodes have the same in the end, also
-// if one is killed meanwhile.
+// TestLargeObjectsUnderLoad: whatever clients of all nodes do to a few objects, all nodes have the same in the end,
+// also if one is killed meanwhile.
 func TestLargeObjectsUnderLoad(t *testing.T) {
 	c := Start(t, 3)
 	for oid := 4501; oid <= 4504; oid++ {
@@ -332,7 +348,8 @@ func TestLargeObjectsUnderLoad(t *testing.T) {
 					lost.Add(1)
 				case "42704", "23505", "57P03", "57P01", "40003", "08006", "58000":
 				case "XX000": // PostgreSQL's, of an ALTER beside an lo_unlink
-					if !strings.Contains(err.Error(), "pg_largeobject_metadata") && !strings.Contains(err.Error(), "tuple concurrently") {
+					if !strings.Contains(err.Error(), "pg_largeobject_metadata") &&
+						!strings.Contains(err.Error(), "tuple concurrently") {
 						t.Errorf("client %d: %s", i, Explain(err))
 					}
 				default:
@@ -358,8 +375,8 @@ func TestLargeObjectsUnderLoad(t *testing.T) {
 	c.Check()
 }
 
-// TestCommentOnRemovedObject: PostgreSQL lets a COMMENT that has waited for the removal of a large object go on. Nobody else would
-// have it, and the next object of that number would be found with it.
+// TestCommentOnRemovedObject: PostgreSQL lets a COMMENT that has waited for the removal of a large object go on. Nobody
+// else would have it, and the next object of that number would be found with it.
 func TestCommentOnRemovedObject(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(1)
@@ -377,7 +394,8 @@ func TestCommentOnRemovedObject(t *testing.T) {
 			t.Error(Explain(err))
 		}
 		a.Do("SELECT lo_create(4421)")
-		c.Everywhere("SELECT count(*), obj_description(4421, 'pg_largeobject') IS NULL FROM pg_largeobject_metadata WHERE oid = 4421", "1|t")
+		c.Everywhere("SELECT count(*), obj_description(4421, 'pg_largeobject') IS NULL FROM pg_largeobject_metadata "+
+			"WHERE oid = 4421", "1|t")
 	}
 	a.Do("BEGIN", "COMMENT ON LARGE OBJECT 4421 IS 'all have it'", "COMMIT")
 	c.Everywhere("SELECT obj_description(4421, 'pg_largeobject')", "all have it")
@@ -404,7 +422,8 @@ func largeWork(random *rand.Rand) string {
 		case 5:
 			fmt.Fprintf(&b, "; COMMENT ON LARGE OBJECT %d IS '%d'", oid, at)
 		case 6:
-			fmt.Fprintf(&b, "; ALTER LARGE OBJECT %d OWNER TO %s", oid, []string{"postgres", "lo_other"}[random.IntN(2)])
+			fmt.Fprintf(&b, "; ALTER LARGE OBJECT %d OWNER TO %s", oid,
+				[]string{"postgres", "lo_other"}[random.IntN(2)])
 		default:
 			fmt.Fprintf(&b, "; SELECT lo_put(%d, %d, repeat('%d', %d)::bytea)", oid, at, at, 1+at/100)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/tuttidb/tutti/internal/fault"
 )
 
-// writing has a session at each of the nodes insert rows into a table that has an identity column, until it is stopped; stop
-// returns how long the longest of them waited for an answer.
+// writing has a session at each of the nodes insert rows into a table that has an identity column, until it is stopped;
+// stop returns how long the longest of them waited for an answer.
 func (c *Cluster) writing(table string, pause time.Duration, nodes ...int) (stop func() time.Duration) {
 	c.tb.Helper()
 	end := make(chan struct{})
@@ -57,8 +57,8 @@ func (c *Cluster) handed() (n uint64) {
 	return n
 }
 
-// TestLeadFollowsWrites: the node at which all is written comes to lead, without an error of its clients'; where all nodes
-// write, nobody's lead moves.
+// TestLeadFollowsWrites: the node at which all is written comes to lead, without an error of its clients'; where all
+// nodes write, nobody's lead moves.
 func TestLeadFollowsWrites(t *testing.T) {
 	c := use(t)
 	c.Connect(1).Do("CREATE TABLE leadwrites(id int PRIMARY KEY GENERATED ALWAYS AS IDENTITY)")
@@ -66,7 +66,8 @@ func TestLeadFollowsWrites(t *testing.T) {
 	for range 2 {
 		writer := 1 + c.Leader()%3
 		stop := c.writing("leadwrites", 5*time.Millisecond, writer)
-		c.soon(func() bool { return c.Leader() == writer }, func() string { return fmt.Sprintf("node %d writes, and node %d leads", writer, c.Leader()) })
+		c.soon(func() bool { return c.Leader() == writer },
+			func() string { return fmt.Sprintf("node %d writes, and node %d leads", writer, c.Leader()) })
 		stop()
 	}
 	moved := uint64(1)
@@ -101,8 +102,8 @@ func (n *Node) fault(t *testing.T, r fault.Rules) {
 	}
 }
 
-// TestLeadReachesAll: while the link between the leader and another node is cut, or works in one direction only, the node that
-// both reach comes to lead, and clients of all nodes go on.
+// TestLeadReachesAll: while the link between the leader and another node is cut, or works in one direction only, the
+// node that both reach comes to lead, and clients of all nodes go on.
 func TestLeadReachesAll(t *testing.T) {
 	c := startFaulty(t, 3)
 	c.Connect(1).Do("CREATE TABLE leadlink(id int PRIMARY KEY GENERATED ALWAYS AS IDENTITY)")
@@ -132,10 +133,11 @@ func TestLeadReachesAll(t *testing.T) {
 	c.Check()
 }
 
-// TestLeadIsLeftBehind: a leader that is stopped, or whose PostgreSQL ends, hands the lead over first, and one that is killed is
-// missed at once: clients at other nodes wait less than raft's timeouts.
+// TestLeadIsLeftBehind: a leader that is stopped, or whose PostgreSQL ends, hands the lead over first, and one that is
+// killed is missed at once: clients at other nodes wait less than raft's timeouts.
 func TestLeadIsLeftBehind(t *testing.T) {
-	const soonest = 300 * time.Millisecond // for an election without all that: ten ticks of 50 ms since the last heartbeat
+	// for an election without all that: ten ticks of 50 ms since the last heartbeat
+	const soonest = 300 * time.Millisecond
 	c := Start(t, 3)
 	c.Connect(1).Do("CREATE TABLE leadleft(id int PRIMARY KEY GENERATED ALWAYS AS IDENTITY)")
 	c.Everywhere("SELECT count(*) FROM leadleft", "0")
@@ -163,7 +165,8 @@ func TestLeadIsLeftBehind(t *testing.T) {
 		}
 		t.Logf("%s: the longest answer took %v", end.what, took)
 		if took >= soonest || hands != end.hands {
-			t.Errorf("%s: the lead was handed over %d times, clients at the other nodes waited for %v", end.what, hands, took)
+			t.Errorf("%s: the lead was handed over %d times, clients at the other nodes waited for %v", end.what, hands,
+				took)
 		}
 	}
 	c.Check()

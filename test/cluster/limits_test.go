@@ -55,9 +55,11 @@ func TestApplyQueue(t *testing.T) {
 	s.Do("CREATE TABLE big(k int PRIMARY KEY, v text)")
 	const rows, rowBytes = 40, 100_000
 	for k := range rows {
-		s.Do(fmt.Sprintf("INSERT INTO big SELECT %d, string_agg(md5(i::text), '') FROM generate_series(1, %d) i", k, rowBytes/32))
+		s.Do(fmt.Sprintf("INSERT INTO big SELECT %d, string_agg(md5(i::text), '') FROM generate_series(1, %d) i", k,
+			rowBytes/32))
 	}
-	for deadline := time.Now().Add(sqlTimeout); c.limit(at3, "apply_queue_bytes").reached == 0; time.Sleep(pollInterval) {
+	for deadline := time.Now().Add(sqlTimeout); c.limit(at3,
+		"apply_queue_bytes").reached == 0; time.Sleep(pollInterval) {
 		if time.Now().After(deadline) {
 			t.Fatal("the queue is never full")
 		}
@@ -91,10 +93,12 @@ func (c *Cluster) verdictBehindQueue(k int) {
 	thaw := c.freezeApplier(k)
 	s.Do("UPDATE behind SET v = 'running' WHERE k = 0", "UPDATE behind SET v = 'next' WHERE k = 1")
 	for i := range 4 { // more than is read from the log at once
-		s.Do(fmt.Sprintf("INSERT INTO behind SELECT %d, string_agg(md5(i::text), '') FROM generate_series(1, 900000 / 32) i", 10+i))
+		s.Do(fmt.Sprintf("INSERT INTO behind SELECT %d, string_agg(md5(i::text), '') FROM generate_series(1, 900000 "+
+			"/ 32) i", 10+i))
 	}
 	// A lock in a sub-select is not told to the others, so certification does not decide.
-	there.Do("BEGIN", "SELECT FROM (SELECT FROM behind WHERE k = 1 FOR UPDATE) AS s", "INSERT INTO behind VALUES (2, 'locks 1')")
+	there.Do("BEGIN", "SELECT FROM (SELECT FROM behind WHERE k = 1 FOR UPDATE) AS s",
+		"INSERT INTO behind VALUES (2, 'locks 1')")
 	result := make(chan error, 1)
 	go func() { result <- there.Try("COMMIT") }()
 	c.Eventually(1, "SELECT v FROM behind WHERE k = 2", "locks 1") // it is ordered
@@ -113,13 +117,14 @@ func (c *Cluster) verdictBehindQueue(k int) {
 		t.Fatal("it and the queue wait for each other")
 	}
 	c.Check()
-	if log := process.Tail(c.Node(k).LogFile, 1000); !strings.Contains(log, "ending a backend: it blocks a full apply queue") {
+	if log := process.Tail(c.Node(k).LogFile, 1000); !strings.Contains(log,
+		"ending a backend: it blocks a full apply queue") {
 		t.Error("the test does not make them wait for each other")
 	}
 }
 
-// TestFewLargeTransactions: a node keeps one large transaction at once, of any session, and others wait for their turn, but not for ever, nor
-// longer than their clients, nor when they have lost, in which case they are in nobody's way.
+// TestFewLargeTransactions: a node keeps one large transaction at once, of any session, and others wait for their turn,
+// but not for ever, nor longer than their clients, nor when they have lost, in which case they are in nobody's way.
 func TestFewLargeTransactions(t *testing.T) {
 	t.Parallel()
 	const patience = 4 * time.Second
@@ -140,7 +145,8 @@ func TestFewLargeTransactions(t *testing.T) {
 	open := func() {
 		t.Helper()
 		a.Do("BEGIN")
-		time.Sleep(300 * time.Millisecond) // a silent client's transaction is opened, and what comes in it is direct all the same
+		// a silent client's transaction is opened, and what comes in it is direct all the same
+		time.Sleep(300 * time.Millisecond)
 		insert(next, 9<<20)
 		insert(next+1, 9<<20)
 		if next += 2; c.limit(look, "large_transactions").now != 1 {
@@ -151,7 +157,8 @@ func TestFewLargeTransactions(t *testing.T) {
 		t.Helper()
 		before, result := c.limit(look, "large_transactions").reached, make(chan error, 1)
 		go func() { result <- b.Try(sql) }()
-		for deadline := time.Now().Add(sqlTimeout); c.limit(look, "large_transactions").reached == before; time.Sleep(pollInterval) {
+		for deadline := time.Now().Add(sqlTimeout); c.limit(look,
+			"large_transactions").reached == before; time.Sleep(pollInterval) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: it does not wait", sql)
 			}

@@ -49,7 +49,8 @@ func (c *Cluster) NewLoad(prefix string) *Load {
 		"CREATE TABLE %s_branches(bid int PRIMARY KEY, bbalance bigint NOT NULL)",
 		"CREATE TABLE %s_tellers(tid int PRIMARY KEY, tbalance bigint NOT NULL)",
 		"CREATE TABLE %s_accounts(aid int PRIMARY KEY, abalance bigint NOT NULL)",
-		"CREATE TABLE %s_history(id bigint PRIMARY KEY, aid int REFERENCES %[1]s_accounts, tid int, bid int, delta bigint NOT NULL)",
+		"CREATE TABLE %s_history(id bigint PRIMARY KEY, aid int REFERENCES %[1]s_accounts, tid int, bid int, delta " +
+			"bigint NOT NULL)",
 	} {
 		s.Do(fmt.Sprintf(q, prefix))
 	}
@@ -267,7 +268,8 @@ func (l *Load) Verify() {
 func (l *Load) verifyNode(k int) {
 	l.c.tb.Helper()
 	s := l.c.Connect(k)
-	sums := s.Get(fmt.Sprintf(`SELECT (SELECT sum(abalance) FROM %[1]s_accounts) = d, (SELECT sum(tbalance) FROM %[1]s_tellers) = d,
+	sums := s.Get(fmt.Sprintf(
+		`SELECT (SELECT sum(abalance) FROM %[1]s_accounts) = d, (SELECT sum(tbalance) FROM %[1]s_tellers) = d,
 		(SELECT sum(bbalance) FROM %[1]s_branches) = d FROM (SELECT coalesce(sum(delta), 0) AS d FROM %[1]s_history) h`, l.prefix))
 	if sums != "t|t|t" {
 		l.c.tb.Errorf("node %d: accounts, tellers and branches agree with the history: %s", k, sums)

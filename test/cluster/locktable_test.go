@@ -36,16 +36,20 @@ func (s *Conn) done(what string, answer func() error) {
 	}
 }
 
-// TestLockTable: who locks a table waits for those of other nodes who have locked it, and who writes to it waits at COMMIT; nobody loses.
+// TestLockTable: who locks a table waits for those of other nodes who have locked it, and who writes to it waits at
+// COMMIT; nobody loses.
 func TestLockTable(t *testing.T) {
 	c := use(t)
 	a, b, w := c.Connect(1), c.Connect(2), c.Connect(3)
-	a.Do("CREATE TABLE locked(k int, n int, PRIMARY KEY (k)) PARTITION BY RANGE (k)", "CREATE TABLE locked_low PARTITION OF locked FOR VALUES FROM (0) TO (1000)",
-		"CREATE TABLE locked_high PARTITION OF locked FOR VALUES FROM (1000) TO (100000)", "CREATE TABLE locked_beside(k int PRIMARY KEY)", "INSERT INTO locked VALUES (1, 0)")
+	a.Do("CREATE TABLE locked(k int, n int, PRIMARY KEY (k)) PARTITION BY RANGE (k)",
+		"CREATE TABLE locked_low PARTITION OF locked FOR VALUES FROM (0) TO (1000)",
+		"CREATE TABLE locked_high PARTITION OF locked FOR VALUES FROM (1000) TO (100000)",
+		"CREATE TABLE locked_beside(k int PRIMARY KEY)", "INSERT INTO locked VALUES (1, 0)")
 	c.Everywhere("SELECT count(*) FROM locked_beside", "0")
 	k := 0
 	beside := func() string { k++; return fmt.Sprintf("INSERT INTO locked_beside VALUES (%d)", k) }
-	for i, mode := range []string{"SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"} {
+	for i, mode := range []string{"SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE",
+		"ACCESS EXCLUSIVE"} {
 		lock := "LOCK TABLE locked IN " + mode + " MODE"
 		// Nobody else: it commits, also after others of the node.
 		a.Do("UPDATE locked SET n = n + 1", "BEGIN", lock, beside(), "COMMIT")
@@ -70,7 +74,8 @@ func TestLockTable(t *testing.T) {
 		if n := b.Get("SELECT count(*) FROM locked_beside"); n != second {
 			t.Errorf("mode %s: the second sees %s of %s rows", mode, n, second)
 		}
-		if n := b.Get("SELECT count(*) FROM locked WHERE k = " + fmt.Sprint(1000+k)); wrote != nil && n != fmt.Sprint(1-i%2) {
+		if n := b.Get("SELECT count(*) FROM locked WHERE k = " + fmt.Sprint(1000+k)); wrote != nil &&
+			n != fmt.Sprint(1-i%2) {
 			t.Errorf("mode %s: the second sees %s of the writer's rows", mode, n)
 		}
 		b.Do(beside(), "COMMIT")
@@ -78,7 +83,8 @@ func TestLockTable(t *testing.T) {
 			w.done("a writer in mode "+mode, wrote)
 		}
 		// Undone with a savepoint, or weaker: it may go on.
-		a.Do("BEGIN", "SAVEPOINT s", lock, "ROLLBACK TO s", "LOCK TABLE locked IN ROW EXCLUSIVE MODE", beside(), "COMMIT")
+		a.Do("BEGIN", "SAVEPOINT s", lock, "ROLLBACK TO s", "LOCK TABLE locked IN ROW EXCLUSIVE MODE", beside(),
+			"COMMIT")
 		c.Settled()
 	}
 	// In READ COMMITTED, waiting for a writer of the same node, and after one of another, it sees what they did.
@@ -92,14 +98,15 @@ func TestLockTable(t *testing.T) {
 	c.Check()
 }
 
-// TestLockTableRefused: NOWAIT and timeouts count for what other nodes have locked, and leave the transaction to its savepoint. What has ended
-// without COMMIT, or with its session, is in nobody's way.
+// TestLockTableRefused: NOWAIT and timeouts count for what other nodes have locked, and leave the transaction to its
+// savepoint. What has ended without COMMIT, or with its session, is in nobody's way.
 func TestLockTableRefused(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(3)
 	a.Do("CREATE TABLE refusing(k int PRIMARY KEY)")
 	c.Everywhere("SELECT count(*) FROM refusing", "0")
-	// Who has no right to lock it, and stays in his transaction, keeps nobody out; nor does who locks another of the same name.
+	// Who has no right to lock it, and stays in his transaction, keeps nobody out; nor does who locks another of the
+	// same name.
 	a.Do("CREATE ROLE refused_lock", "CREATE SCHEMA refusing_too", "CREATE TABLE refusing_too.refusing(k int)")
 	c.Everywhere("SELECT count(*) FROM refusing_too.refusing", "0")
 	a.Do("BEGIN", "SET ROLE refused_lock")
@@ -115,8 +122,10 @@ func TestLockTableRefused(t *testing.T) {
 	for _, p := range []struct{ set, lock, code, message string }{
 		{"SELECT 1", "LOCK TABLE refusing NOWAIT", "55P03", `could not obtain lock on relation "refusing"`},
 		{"SET LOCAL lock_timeout = '50ms'", "LOCK TABLE refusing", "55P03", "canceling statement due to lock timeout"},
-		{"SET LOCAL statement_timeout = '50ms'", "LOCK TABLE refusing", "57014", "canceling statement due to statement timeout"},
-		{"SET LOCAL statement_timeout = '1min'", "LOCK TABLE refusing NOWAIT", "55P03", `could not obtain lock on relation "refusing"`},
+		{"SET LOCAL statement_timeout = '50ms'", "LOCK TABLE refusing", "57014",
+			"canceling statement due to statement timeout"},
+		{"SET LOCAL statement_timeout = '1min'", "LOCK TABLE refusing NOWAIT", "55P03",
+			`could not obtain lock on relation "refusing"`},
 	} {
 		b.Do(p.set)
 		if err := b.Try(p.lock); Code(err) != p.code || !strings.Contains(err.Error(), p.message) {
@@ -146,12 +155,13 @@ func TestLockTableRefused(t *testing.T) {
 	b.Do("COMMIT")
 }
 
-// TestLockTablesCrosswise: two that have locked a table each, and want the other's, do not wait for each other for long, and not both commit,
-// though they write to another table.
+// TestLockTablesCrosswise: two that have locked a table each, and want the other's, do not wait for each other for
+// long, and not both commit, though they write to another table.
 func TestLockTablesCrosswise(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
-	a.Do("CREATE TABLE across_one(k int PRIMARY KEY)", "CREATE TABLE across_two(k int PRIMARY KEY)", "CREATE TABLE across(k int PRIMARY KEY)")
+	a.Do("CREATE TABLE across_one(k int PRIMARY KEY)", "CREATE TABLE across_two(k int PRIMARY KEY)",
+		"CREATE TABLE across(k int PRIMARY KEY)")
 	c.Everywhere("SELECT count(*) FROM across", "0")
 	for i, mode := range []string{"SHARE UPDATE EXCLUSIVE", "SHARE ROW EXCLUSIVE", "ACCESS EXCLUSIVE"} {
 		settle(a, b)

@@ -9,12 +9,16 @@ import (
 	"testing"
 )
 
-// slowTable makes a table and a function for an index on it that takes about as long as rows times 10 ms, and as long as hold says.
+// slowTable makes a table and a function for an index on it that takes about as long as rows times 10 ms, and as long
+// as hold says.
 func (c *Cluster) slowTable(name string, rows int) *Conn {
 	s := c.Connect(1)
-	s.Do("CREATE OR REPLACE FUNCTION slowly(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM pg_catalog.pg_sleep(0.01);"+
-		" WHILE (pg_catalog.pg_stat_file('"+c.holdFile()+"', true)).size IS NOT NULL LOOP PERFORM pg_catalog.pg_sleep(0.01); END LOOP; RETURN $1; END $$",
-		"CREATE TABLE "+name+"(k int PRIMARY KEY, v int) WITH (autovacuum_enabled = off)", fmt.Sprintf("INSERT INTO %s SELECT g, g FROM generate_series(1, %d) g", name, rows))
+	s.Do("CREATE OR REPLACE FUNCTION slowly(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM "+
+		"pg_catalog.pg_sleep(0.01);"+
+		" WHILE (pg_catalog.pg_stat_file('"+c.holdFile()+
+		"', true)).size IS NOT NULL LOOP PERFORM pg_catalog.pg_sleep(0.01); END LOOP; RETURN $1; END $$",
+		"CREATE TABLE "+name+"(k int PRIMARY KEY, v int) WITH (autovacuum_enabled = off)",
+		fmt.Sprintf("INSERT INTO %s SELECT g, g FROM generate_series(1, %d) g", name, rows))
 	c.Everywhere("SELECT count(*) FROM "+name, fmt.Sprint(rows))
 	return s
 }
@@ -32,7 +36,8 @@ func (c *Cluster) hold() (letGo func()) {
 	return letGo
 }
 
-// held runs a definition at a session's node until it is a long one at all nodes. It does not end before the test lets it go.
+// held runs a definition at a session's node until it is a long one at all nodes. It does not end before the test lets
+// it go.
 func (c *Cluster) held(s *Conn, sql string) (ended chan error, letGo func()) {
 	c.tb.Helper()
 	letGo = c.hold()
@@ -54,25 +59,29 @@ const pending = "SELECT count(*) FILTER (WHERE NOT done) - count(*) FILTER (WHER
 
 const indexes = "SELECT count(*) FROM pg_index WHERE indrelid = '%s'::regclass AND indisvalid"
 
-// TestLongDefinitions: what is ordered after a definition that takes long goes on beside it, and it is carried out in the
-// end. Most of it is waiting.
+// TestLongDefinitions: what is ordered after a definition that takes long goes on beside it, and it is carried out in
+// the end. Most of it is waiting.
 func TestLongDefinitions(t *testing.T) {
 	t.Parallel()
 	c := Start(t, 3)
 	for _, s := range []struct {
 		name string
 		test func(*testing.T, *Cluster)
-	}{{"and their table", longAndItsTable}, {"indexes are built concurrently", indexesConcurrently}, {"materialized views", matviewsBeside}, {"survive", longSurvives}, {"partitions are attached", partitionsAttached}} {
+	}{{"and their table", longAndItsTable}, {"indexes are built concurrently", indexesConcurrently},
+		{"materialized views", matviewsBeside}, {"survive", longSurvives},
+		{"partitions are attached", partitionsAttached}} {
 		t.Run(s.name, func(t *testing.T) { s.test(t, c.in(t)) })
 	}
 }
 
-// TestLongDefinitionsStopNobodyElse: while a definition works on a large table, at every node, clients go on writing to others.
+// TestLongDefinitionsStopNobodyElse: while a definition works on a large table, at every node, clients go on writing to
+// others.
 func TestLongDefinitionsStopNobodyElse(t *testing.T) {
 	c := use(t)
 	s := c.slowTable("long", 100)
 	for name, sql := range map[string]string{
-		"by itself": "CREATE INDEX ON long(slowly(v))", "in a block": "BEGIN; CREATE INDEX ON long(slowly(v)); COMMIT", "unique": "CREATE UNIQUE INDEX ON long(slowly(v))"} {
+		"by itself": "CREATE INDEX ON long(slowly(v))", "in a block": "BEGIN; CREATE INDEX ON long(slowly(v)); COMMIT",
+		"unique": "CREATE UNIQUE INDEX ON long(slowly(v))"} {
 		t.Run(name, func(t *testing.T) {
 			c := c.in(t)
 			before := s.Get(fmt.Sprintf(indexes, "long"))
@@ -87,13 +96,15 @@ func TestLongDefinitionsStopNobodyElse(t *testing.T) {
 			if name == "in a block" { // here first
 				letGo = c.hold()
 				ended = background(s, sql)
-				c.Eventually(1, fmt.Sprintf("SELECT wait_event FROM pg_stat_activity WHERE pid = %d", s.PgConn().PID()), "PgSleep")
+				c.Eventually(1, fmt.Sprintf("SELECT wait_event FROM pg_stat_activity WHERE pid = %d", s.PgConn().PID()),
+					"PgSleep")
 			} else {
 				ended, letGo = c.held(s, sql)
 			}
 			for k, g := range gaps {
 				most := g.commits.Load() + 20
-				c.soon(func() bool { return g.commits.Load() >= most }, func() string { return fmt.Sprintf("clients of node %d do not go on beside a definition", k+1) })
+				c.soon(func() bool { return g.commits.Load() >= most },
+					func() string { return fmt.Sprintf("clients of node %d do not go on beside a definition", k+1) })
 			}
 			letGo()
 			if err := <-ended; err != nil {
@@ -155,7 +166,8 @@ func longAndItsTable(t *testing.T, c *Cluster) {
 	ended, letGo = c.held(a, "CREATE INDEX ON held(slowly(v))")
 	ordinal := c.counters(2)["ordinal"]
 	answer = b.later("CREATE TABLE later(k int PRIMARY KEY)")
-	c.soon(func() bool { return c.counters(2)["ordinal"] > ordinal }, func() string { return "a definition behind a long one is not ordered" })
+	c.soon(func() bool { return c.counters(2)["ordinal"] > ordinal },
+		func() string { return "a definition behind a long one is not ordered" })
 	letGo()
 	c.Check() // waits as well
 	if err := answer(); err != nil {
@@ -167,7 +179,8 @@ func longAndItsTable(t *testing.T, c *Cluster) {
 	c.Everywhere("SELECT count(*) FROM later", "0")
 
 	// On a large table it does not wait for who has locked it here.
-	a.Do("CREATE TABLE wide(k int PRIMARY KEY, pad text) WITH (autovacuum_enabled = off)", "ALTER TABLE wide ALTER pad SET STORAGE PLAIN",
+	a.Do("CREATE TABLE wide(k int PRIMARY KEY, pad text) WITH (autovacuum_enabled = off)",
+		"ALTER TABLE wide ALTER pad SET STORAGE PLAIN",
 		"INSERT INTO wide SELECT g, repeat('x', 5000) FROM generate_series(1, 1100) g", "ANALYZE wide")
 	holder := c.Connect(1)
 	holder.Do("BEGIN", "LOCK TABLE wide IN ROW EXCLUSIVE MODE")
@@ -234,7 +247,8 @@ func longSurvives(t *testing.T, c *Cluster) {
 // a member that dies meanwhile builds it when it is back.
 func indexesConcurrently(t *testing.T, c *Cluster) {
 	a, writer := c.Connect(1), c.Connect(2)
-	a.Do("CREATE TABLE busy(k int PRIMARY KEY, v int, w varchar(40)) WITH (autovacuum_enabled = off)", "INSERT INTO busy SELECT g, g, g FROM generate_series(1, 1000) g", "CREATE TABLE busy_beside(k int)")
+	a.Do("CREATE TABLE busy(k int PRIMARY KEY, v int, w varchar(40)) WITH (autovacuum_enabled = off)",
+		"INSERT INTO busy SELECT g, g, g FROM generate_series(1, 1000) g", "CREATE TABLE busy_beside(k int)")
 	c.Everywhere("SELECT count(*) FROM busy", "1000")
 	c.Everywhere("SELECT count(*) FROM busy_beside", "0")
 	older := func(k int) *Conn {
@@ -261,7 +275,8 @@ func indexesConcurrently(t *testing.T, c *Cluster) {
 	}
 	ended := build("busy1", "v, w")
 	for i := range 30 { // of each node, while each waits for its old one
-		c.Connect(i%3+1).Do(fmt.Sprintf("UPDATE busy SET v = v + 1 WHERE k = %d", i+1), fmt.Sprintf("INSERT INTO busy VALUES (%d, 0, 'new')", 2000+i))
+		c.Connect(i%3+1).Do(fmt.Sprintf("UPDATE busy SET v = v + 1 WHERE k = %d", i+1),
+			fmt.Sprintf("INSERT INTO busy VALUES (%d, 0, 'new')", 2000+i))
 	}
 	c.Everywhere("SELECT count(*) FROM busy", "1030")
 	c.Everywhere("SELECT count(*) FROM pg_index WHERE indexrelid = 'busy1'::regclass AND indisvalid", "0")
@@ -325,7 +340,8 @@ func indexesConcurrently(t *testing.T, c *Cluster) {
 // its place in the order; if one dies meanwhile, all refresh it again.
 func matviewsBeside(t *testing.T, c *Cluster) {
 	s := c.slowTable("source", 60)
-	s.Do("CREATE MATERIALIZED VIEW seen AS SELECT k, slowly(v) AS v FROM source WITH NO DATA", "CREATE UNIQUE INDEX ON seen(k)", "REFRESH MATERIALIZED VIEW seen")
+	s.Do("CREATE MATERIALIZED VIEW seen AS SELECT k, slowly(v) AS v FROM source WITH NO DATA",
+		"CREATE UNIQUE INDEX ON seen(k)", "REFRESH MATERIALIZED VIEW seen")
 	c.Everywhere("SELECT count(*), sum(v) FROM seen", "60|1830")
 	for i, sql := range []string{"REFRESH MATERIALIZED VIEW seen", "REFRESH MATERIALIZED VIEW CONCURRENTLY seen"} {
 		s.Do(fmt.Sprintf("UPDATE source SET v = v + %d WHERE k = 1", i+1))

@@ -35,9 +35,9 @@ func write(t testing.TB, path string, parts ...[]byte) {
 }
 
 // TestMemberTLS has a proxy between all members. What it sees it cannot read. Secret, certificates and authority are
-// exchanged as the README says, node by node, without a restart, and all connections are made anew at every step. A node with
-// a certificate that has expired is refused by the others, and all of them say why; it comes back when it is given a good one.
-// Then two nodes are killed, one after the other, and the tools say so.
+// exchanged as the README says, node by node, without a restart, and all connections are made anew at every step. A
+// node with a certificate that has expired is refused by the others, and all of them say why; it comes back when it is
+// given a good one. Then two nodes are killed, one after the other, and the tools say so.
 func TestMemberTLS(t *testing.T) {
 	t.Parallel() // mostly it waits
 	all, through := links(t, 3)
@@ -52,7 +52,8 @@ func TestMemberTLS(t *testing.T) {
 	c.withoutMembers()
 }
 
-// unreadable writes what is easily recognised and looks for it, and for what members say of themselves, in what has passed.
+// unreadable writes what is easily recognised and looks for it, and for what members say of themselves, in what has
+// passed.
 func (c *Cluster) unreadable(all []*link) {
 	c.tb.Helper()
 	marker := make([]byte, 16)
@@ -62,7 +63,8 @@ func (c *Cluster) unreadable(all []*link) {
 	text := hex.EncodeToString(marker)
 	for k := 1; k <= 3; k++ {
 		c.Eventually(k, "SELECT to_regclass('whispered')", "whispered")
-		c.Connect(k).Do(fmt.Sprintf("INSERT INTO whispered SELECT -%d000 - i, '%s' FROM generate_series(1, 500) i", k, text))
+		c.Connect(k).Do(fmt.Sprintf("INSERT INTO whispered SELECT -%d000 - i, '%s' FROM generate_series(1, 500) i", k,
+			text))
 	}
 	c.Everywhere("SELECT count(*) FROM whispered", "1500")
 	for k, l := range all {
@@ -70,9 +72,11 @@ func (c *Cluster) unreadable(all []*link) {
 		if len(seen) < 20<<10 {
 			c.tb.Errorf("only %d bytes have passed to node %d: they go another way", len(seen), k+1)
 		}
-		for _, word := range []string{text, "whispered", "TUTTIm", "CREATE TABLE", "node1", "node2", "node3", `"applied"`, "the first secret"} {
+		for _, word := range []string{text, "whispered", "TUTTIm", "CREATE TABLE", "node1", "node2", "node3",
+			`"applied"`, "the first secret"} {
 			if i := bytes.Index(seen, []byte(word)); i >= 0 {
-				c.tb.Errorf("%q is readable on the way to node %d: %q", word, k+1, seen[max(0, i-20):min(len(seen), i+40)])
+				c.tb.Errorf("%q is readable on the way to node %d: %q", word, k+1,
+					seen[max(0, i-20):min(len(seen), i+40)])
 			}
 		}
 	}
@@ -138,7 +142,8 @@ func (c *Cluster) rotate(all []*link) *authority.Authority {
 		}
 	}
 	for k := 1; k <= 3; k++ {
-		if log := process.Tail(c.Node(k).LogFile, 1<<20); strings.Count(log, "this is the certificate for other members now") != 2 || !strings.Contains(log, "CN=the next one") {
+		if log := process.Tail(c.Node(k).LogFile, 1<<20); strings.Count(log,
+			"this is the certificate for other members now") != 2 || !strings.Contains(log, "CN=the next one") {
 			c.tb.Errorf("node %d does not tell that its certificate is another one:\n%s", k, log)
 		}
 	}
@@ -230,11 +235,13 @@ func (c *Cluster) withoutMembers() {
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &members)
 	}
-	if err != nil || len(members) != 3 || members[0]["version"] == "" || members[2]["version"] != members[0]["version"] {
+	if err != nil || len(members) != 3 || members[0]["version"] == "" ||
+		members[2]["version"] != members[0]["version"] {
 		c.tb.Fatalf("%v, %v", members, err)
 	}
 	log, err := os.ReadFile(c.Node(1).LogFile)
-	if first, _, _ := strings.Cut(string(log), "\n"); err != nil || !strings.Contains(first, "Tutti starts") || !strings.Contains(first, members[0]["version"]) {
+	if first, _, _ := strings.Cut(string(log), "\n"); err != nil || !strings.Contains(first, "Tutti starts") ||
+		!strings.Contains(first, members[0]["version"]) {
 		c.tb.Errorf("the log begins with %q, %v", first, err)
 	}
 	c.Kill(3)

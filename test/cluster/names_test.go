@@ -13,10 +13,12 @@ import (
 )
 
 // made is what a text creates, unless its name is put together.
-var made = regexp.MustCompile(`\bCREATE (?:UNLOGGED )?(TABLE|SEQUENCE|VIEW|MATERIALIZED VIEW|FUNCTION|PROCEDURE|TYPE|DOMAIN|SCHEMA|ROLE|USER|DATABASE|COLLATION|EXTENSION) (?:IF NOT EXISTS )?([a-z_][a-z0-9_.]*)(%?)`)
+var made = regexp.MustCompile(`\bCREATE (?:UNLOGGED )?(TABLE|SEQUENCE|VIEW|MATERIALIZED ` +
+	`VIEW|FUNCTION|PROCEDURE|TYPE|DOMAIN|SCHEMA|ROLE|USER|DATABASE|COLLATION|EXTENSION) (?:IF NOT EXISTS ` +
+	`)?([a-z_][a-z0-9_.]*)(%?)`)
 
-// TestNamesAreOfOneTest: tests that share a cluster make nothing of the same name, so that one that fails, and leaves what
-// it has made, fails no other.
+// TestNamesAreOfOneTest: tests that share a cluster make nothing of the same name, so that one that fails, and leaves
+// what it has made, fails no other.
 func TestNamesAreOfOneTest(t *testing.T) {
 	packages, err := parser.ParseDir(token.NewFileSet(), ".", nil, 0)
 	if err != nil {

@@ -29,8 +29,8 @@ func (s *Conn) hears(n int) []string {
 	return got
 }
 
-// listen has a session listen, and waits until every node knows of it: a LISTEN waits for them for 2 s at most, and then
-// says that not all do.
+// listen has a session listen, and waits until every node knows of it: a LISTEN waits for them for 2 s at most, and
+// then says that not all do.
 func (s *Conn) listen(channels ...string) {
 	s.c.tb.Helper()
 	for _, x := range channels {
@@ -77,16 +77,20 @@ func TestNotifyEverywhere(t *testing.T) {
 	}
 	s := c.Connect(1)
 	s.Do("CREATE TABLE noted(k int PRIMARY KEY)",
-		"CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('everywhere', 'row ' || NEW.k); RETURN NEW; END $$",
+		"CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('everywhere', 'row ' "+
+			"|| NEW.k); RETURN NEW; END $$",
 		"CREATE TRIGGER note BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION note()")
 	long := strings.Repeat("ü", 3999)
-	s.Do("NOTIFY everywhere, 'by statement'", "SELECT pg_notify('everywhere', 'by function')", "INSERT INTO noted VALUES (1)", "NOTIFY everywhere",
+	s.Do("NOTIFY everywhere, 'by statement'", "SELECT pg_notify('everywhere', 'by function')",
+		"INSERT INTO noted VALUES (1)", "NOTIFY everywhere",
 		"BEGIN; NOTIFY other, 'a'; NOTIFY everywhere, 'b'; NOTIFY other, 'a'; NOTIFY other, 'c'; COMMIT",
 		"BEGIN", "INSERT INTO noted VALUES (2)", "NOTIFY everywhere, 'never'", "ROLLBACK",
 		"BEGIN; SAVEPOINT x; NOTIFY everywhere, 'never'; ROLLBACK TO x; NOTIFY everywhere, 'kept'; COMMIT",
-		`NOTIFY "Größe ""1""", 'q ''x'' \'`, "SELECT pg_notify('everywhere', repeat('ü', 3999))", "NOTIFY everywhere, 'twice'", "NOTIFY everywhere, 'twice'",
+		`NOTIFY "Größe ""1""", 'q ''x'' \'`, "SELECT pg_notify('everywhere', repeat('ü', 3999))",
+		"NOTIFY everywhere, 'twice'", "NOTIFY everywhere, 'twice'",
 		"DO $$ BEGIN PERFORM pg_notify('everywhere', 'by DO'); END $$")
-	want := []string{"everywhere:by statement", "everywhere:by function", "everywhere:row 1", "everywhere:", "other:a", "everywhere:b", "other:c", "everywhere:kept",
+	want := []string{"everywhere:by statement", "everywhere:by function", "everywhere:row 1", "everywhere:", "other:a",
+		"everywhere:b", "other:c", "everywhere:kept",
 		`Größe "1":q 'x' \`, "everywhere:" + long, "everywhere:twice", "everywhere:twice", "everywhere:by DO"}
 	for i, l := range listeners {
 		for j, got := range l.hears(len(want)) {
@@ -159,7 +163,8 @@ func TestNotifyFlood(t *testing.T) {
 	for _, k := range []int{1, 2} {
 		s := c.Connect(k)
 		go func() {
-			_ = s.Try(fmt.Sprintf("SELECT pg_notify('flood', %d || ' ' || i) FROM generate_series(0, %d) i", k, n-1)) // what is missing shows
+			// what is missing shows
+			_ = s.Try(fmt.Sprintf("SELECT pg_notify('flood', %d || ' ' || i) FROM generate_series(0, %d) i", k, n-1))
 		}()
 	}
 	slowest, commits := time.Duration(0), 0
@@ -241,7 +246,8 @@ func TestNotifyAfterRestart(t *testing.T) {
 		}
 		l.hearsNothing()
 	}
-	c.Eventually(1, "SELECT string_agg(member || channel, ' ' ORDER BY member) FROM tutti.listening", "1a 2a 3a") // not "gone"
+	// not "gone"
+	c.Eventually(1, "SELECT string_agg(member || channel, ' ' ORDER BY member) FROM tutti.listening", "1a 2a 3a")
 	c.listenWarns(2)
 	// A majority is enough to listen, and nobody is waited for in vain.
 	c.Kill(2)
@@ -250,7 +256,8 @@ func TestNotifyAfterRestart(t *testing.T) {
 	if d := time.Since(began); d > 20*time.Second {
 		t.Errorf("LISTEN took %v with a node down", d)
 	}
-	c.Eventually(3, "SELECT count(*) FROM tutti.listening WHERE channel = 'b'", "1") // without a leader it was answered before
+	// without a leader it was answered before
+	c.Eventually(3, "SELECT count(*) FROM tutti.listening WHERE channel = 'b'", "1")
 	c.Settled()
 	three.Do("NOTIFY b, 'two of three'")
 	if got := one.hears(1)[0]; got != "b:two of three" {
@@ -318,7 +325,8 @@ func TestChannelLimit(t *testing.T) {
 	c := use(t)
 	s := c.Connect(2)
 	var limit limit
-	c.soon(func() bool { limit = c.limit(s, "channels"); return limit.now == 0 }, func() string { return fmt.Sprintf("%d channels are in use", limit.now) })
+	c.soon(func() bool { limit = c.limit(s, "channels"); return limit.now == 0 },
+		func() string { return fmt.Sprintf("%d channels are in use", limit.now) })
 	for i := limit.now; i < limit.max; i += 50 {
 		var sql strings.Builder
 		for j := i; j < min(i+50, limit.max); j++ {
@@ -338,8 +346,8 @@ func TestChannelLimit(t *testing.T) {
 	s.Do("UNLISTEN *", "LISTEN one_more", "UNLISTEN *")
 }
 
-// TestListenersBegin: a listener's BEGIN is the backend's at once, so that PostgreSQL keeps what it has not heard, and others
-// see how much that is. Nobody else's is.
+// TestListenersBegin: a listener's BEGIN is the backend's at once, so that PostgreSQL keeps what it has not heard, and
+// others see how much that is. Nobody else's is.
 func TestListenersBegin(t *testing.T) {
 	c := use(t)
 	look, ear, deaf := c.Connect(1), c.Connect(1), c.Connect(1)

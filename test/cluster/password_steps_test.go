@@ -25,7 +25,8 @@ func passwordSteps(t *testing.T) (statements []string, lines string) {
 	if !ok {
 		t.Fatal("README has no steps about passwords")
 	}
-	for _, m := range regexp.MustCompile("`(CREATE ROLE [^`]*|\\\\password [^`]+)`").FindAllStringSubmatch(section, -1) {
+	for _, m := range regexp.MustCompile("`(CREATE ROLE [^`]*|\\\\password [^`]+)`").FindAllStringSubmatch(section,
+		-1) {
 		statement := m[1]
 		if role, ok := strings.CutPrefix(statement, `\password `); ok { // psql asks for it, and makes a verifier
 			statement = "ALTER ROLE " + role + " PASSWORD '" + verifier + "'"
@@ -66,7 +67,8 @@ func (c *Cluster) login(k int, words, query string) (string, error) {
 func (c *Cluster) lock(k int, lines string) {
 	c.tb.Helper()
 	n := c.Node(k)
-	if err := os.WriteFile(filepath.Join(n.Config.DataDir, "postgres", "pg_hba.conf"), []byte(lines), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(n.Config.DataDir, "postgres", "pg_hba.conf"), []byte(lines),
+		0o600); err != nil {
 		c.tb.Fatal(err)
 	}
 	n.Config.Postgres.AllowTrust = false
@@ -83,7 +85,8 @@ func (c *Cluster) lock(k int, lines string) {
 func (c *Cluster) awaitLogin(k int, code string) {
 	c.tb.Helper()
 	c.await(k, readyTimeout, func(context.Context) error {
-		if _, err := c.login(k, "user=admin password=secret", "SELECT 1"); Code(err) != code || code == "" && err != nil {
+		if _, err := c.login(k, "user=admin password=secret", "SELECT 1"); Code(err) != code ||
+			code == "" && err != nil {
 			return fmt.Errorf("login: %w, want %q", err, code)
 		}
 		return nil
@@ -113,8 +116,10 @@ func TestPasswordSteps(t *testing.T) {
 		if got, err := c.login(k, "user=app password=secret", "SHOW is_superuser"); err != nil || got != "off" {
 			t.Errorf("app at node %d: superuser %s, %v", k, got, err)
 		}
-		for words, want := range map[string]string{"user=admin password=wrong": "28P01", "user=app password=wrong": "28P01",
-			"user=postgres": "28000", "user=postgres password=secret": "28000", "user=nobody password=secret": "28P01"} {
+		for words, want := range map[string]string{"user=admin password=wrong": "28P01",
+			"user=app password=wrong": "28P01",
+			"user=postgres":           "28000", "user=postgres password=secret": "28000",
+			"user=nobody password=secret": "28P01"} {
 			if _, err := c.login(k, words, "SELECT 1"); Code(err) != want {
 				t.Errorf("%s at node %d: %v, want %s", words, k, err, want)
 			}

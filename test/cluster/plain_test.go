@@ -10,11 +10,15 @@ import (
 func TestPasswords(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE ROLE cleartext LOGIN PASSWORD 'secret'", "CREATE ROLE nearly PASSWORD 'SCRAM-SHA-256$4096:a$b:c'", "CREATE ROLE nomd5 PASSWORD 'md5012345678901234567890123456789zz'",
-		"SET password_encryption = 'md5'", "CREATE ROLE hashed PASSWORD 'role_pwd1'", "BEGIN", "ALTER ROLE hashed PASSWORD 'x'", "COMMIT")
-	const roles = "SELECT string_agg(rolname || rolpassword, ',' ORDER BY rolname) FROM pg_authid WHERE rolname IN ('cleartext', 'nearly', 'nomd5', 'hashed')"
+	s.Do("CREATE ROLE cleartext LOGIN PASSWORD 'secret'", "CREATE ROLE nearly PASSWORD 'SCRAM-SHA-256$4096:a$b:c'",
+		"CREATE ROLE nomd5 PASSWORD 'md5012345678901234567890123456789zz'",
+		"SET password_encryption = 'md5'", "CREATE ROLE hashed PASSWORD 'role_pwd1'", "BEGIN",
+		"ALTER ROLE hashed PASSWORD 'x'", "COMMIT")
+	const roles = "SELECT string_agg(rolname || rolpassword, ',' ORDER BY rolname) FROM pg_authid WHERE rolname IN " +
+		"('cleartext', 'nearly', 'nomd5', 'hashed')"
 	verifiers := s.Get(roles)
-	if strings.Count(verifiers, "SCRAM-SHA-256$4096:") != 3 || !strings.Contains(verifiers, "hashedmd5") || strings.Contains(verifiers, ":a$b") || strings.Contains(verifiers, "md50123") {
+	if strings.Count(verifiers, "SCRAM-SHA-256$4096:") != 3 || !strings.Contains(verifiers, "hashedmd5") ||
+		strings.Contains(verifiers, ":a$b") || strings.Contains(verifiers, "md50123") {
 		t.Errorf("verifiers: %s", verifiers)
 	}
 	c.Everywhere(roles, verifiers)
@@ -25,9 +29,12 @@ func TestPasswords(t *testing.T) {
 func TestDatabaseSettings(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("ALTER DATABASE postgres SET work_mem = '5MB'", "DROP DATABASE IF EXISTS nowhere", "BEGIN", "ALTER DATABASE postgres SET default_transaction_read_only = off", "COMMIT")
-	c.Everywhere("SELECT setconfig::text FROM pg_db_role_setting WHERE setrole = 0", "{work_mem=5MB,default_transaction_read_only=off}")
-	for sql, code := range map[string]string{"DROP DATABASE nowhere": "3D000", "ALTER DATABASE nowhere SET work_mem = '5MB'": "3D000", "ALTER DATABASE postgres SET TABLESPACE x": "0A000",
+	s.Do("ALTER DATABASE postgres SET work_mem = '5MB'", "DROP DATABASE IF EXISTS nowhere", "BEGIN",
+		"ALTER DATABASE postgres SET default_transaction_read_only = off", "COMMIT")
+	c.Everywhere("SELECT setconfig::text FROM pg_db_role_setting WHERE setrole = 0",
+		"{work_mem=5MB,default_transaction_read_only=off}")
+	for sql, code := range map[string]string{"DROP DATABASE nowhere": "3D000",
+		"ALTER DATABASE nowhere SET work_mem = '5MB'": "3D000", "ALTER DATABASE postgres SET TABLESPACE x": "0A000",
 		"ALTER TABLE nowhere SET TABLESPACE x": "42P01"} {
 		if got := Code(s.Try(sql)); got != code {
 			t.Errorf("%s: SQLSTATE %q instead of %s", sql, got, code)
@@ -41,9 +48,12 @@ func TestDatabaseSettings(t *testing.T) {
 func TestBackslashes(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE backslashes(id int PRIMARY KEY, a text)", "SET standard_conforming_strings = off", `INSERT INTO backslashes VALUES (1, 'a\'; COMMIT; --')`,
-		`INSERT INTO backslashes VALUES (2, 'b\\'); INSERT INTO backslashes VALUES (3, '\\'); SELECT '\''`, `CREATE TABLE backslashed(a text DEFAULT '\\x')`)
-	if err := s.Try(`BEGIN; INSERT INTO backslashes VALUES (4, 'c\\'); COMMIT; INSERT INTO backslashes VALUES (5, U&'\0061')`); err == nil {
+	s.Do("CREATE TABLE backslashes(id int PRIMARY KEY, a text)", "SET standard_conforming_strings = off",
+		`INSERT INTO backslashes VALUES (1, 'a\'; COMMIT; --')`,
+		`INSERT INTO backslashes VALUES (2, 'b\\'); INSERT INTO backslashes VALUES (3, '\\'); SELECT '\''`,
+		`CREATE TABLE backslashed(a text DEFAULT '\\x')`)
+	if err := s.Try(`BEGIN; INSERT INTO backslashes VALUES (4, 'c\\'); COMMIT; INSERT INTO backslashes VALUES (5, ` +
+		`U&'\0061')`); err == nil {
 		t.Error("a string with Unicode escapes is taken")
 	}
 	s.Do(`BEGIN; INSERT INTO backslashes VALUES (6, 'c\'); COMMIT; --'); ROLLBACK`)
@@ -57,7 +67,8 @@ func TestBackslashes(t *testing.T) {
 // statements.
 func TestQueriesOfSeveral(t *testing.T) {
 	s := use(t).Connect(1)
-	for sql, code := range map[string]string{"SELECT 1; SAVEPOINT a": "25P01", "ROLLBACK TO a; SELECT 1": "25P01", "SELECT 1; RELEASE a": "25P01", "SELECT 1; COMMIT; VACUUM": "25001",
+	for sql, code := range map[string]string{"SELECT 1; SAVEPOINT a": "25P01", "ROLLBACK TO a; SELECT 1": "25P01",
+		"SELECT 1; RELEASE a": "25P01", "SELECT 1; COMMIT; VACUUM": "25001",
 		"BEGIN; SELECT 1; SAVEPOINT a; RELEASE a; COMMIT": ""} {
 		if got := Code(s.Try(sql)); got != code {
 			t.Errorf("%s: SQLSTATE %q instead of %q", sql, got, code)
@@ -69,7 +80,8 @@ func TestQueriesOfSeveral(t *testing.T) {
 func TestAccessMethods(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE ACCESS METHOD pile TYPE TABLE HANDLER heap_tableam_handler", "CREATE TABLE piled USING pile AS SELECT 1 AS a", "CREATE TEMP TABLE ruled(a int)",
+	s.Do("CREATE ACCESS METHOD pile TYPE TABLE HANDLER heap_tableam_handler",
+		"CREATE TABLE piled USING pile AS SELECT 1 AS a", "CREATE TEMP TABLE ruled(a int)",
 		"CREATE RULE nothing AS ON INSERT TO ruled DO INSTEAD NOTHING", "DROP RULE nothing ON ruled")
 	c.Everywhere("SELECT amname FROM pg_am m JOIN pg_class c ON c.relam = m.oid WHERE relname = 'piled'", "pile")
 	s.Do("DROP TABLE piled", "DROP ACCESS METHOD pile")
@@ -82,7 +94,8 @@ func TestPreparedStatements(t *testing.T) {
 	if _, err := s.Prepare(s.ctx(), "made", "CREATE TABLE prepared_too()"); err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{"SELECT string_agg(name, ',') FROM pg_prepared_statements", "SELECT string_agg(name, ',') FROM pg_catalog.pg_prepared_statements p"} {
+	for _, sql := range []string{"SELECT string_agg(name, ',') FROM pg_prepared_statements",
+		"SELECT string_agg(name, ',') FROM pg_catalog.pg_prepared_statements p"} {
 		if got := s.Get(sql); got != "mine" {
 			t.Errorf("%s: %s", sql, got)
 		}

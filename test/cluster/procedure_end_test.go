@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestProcedureLosesItsSpeaker: the connections by which a node speaks with transactions of procedures end at any moment. The
-// procedures' sessions end with them; the node goes on, and what it has decided is at all nodes.
+// TestProcedureLosesItsSpeaker: the connections by which a node speaks with transactions of procedures end at any
+// moment. The procedures' sessions end with them; the node goes on, and what it has decided is at all nodes.
 func TestProcedureLosesItsSpeaker(t *testing.T) {
 	c := use(t)
 	a, killer := c.Connect(1), c.alone(1, "template1")
@@ -18,7 +18,8 @@ func TestProcedureLosesItsSpeaker(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ended := false; !ended; {
-			run(killer, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tutti speaker'")
+			run(killer, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tutti "+
+				"speaker'")
 			select {
 			case <-stop:
 				ended = true
@@ -29,7 +30,8 @@ func TestProcedureLosesItsSpeaker(t *testing.T) {
 	lost := 0
 	for i := 0; i < 60 && lost < 10; i++ {
 		s := c.Connect(1)
-		if err := s.Try(fmt.Sprintf("DO $$ BEGIN FOR i IN 1..20 LOOP INSERT INTO proc_spoken VALUES (%d + i); COMMIT; END LOOP; END $$", i*100)); err != nil {
+		if err := s.Try(fmt.Sprintf("DO $$ BEGIN FOR i IN 1..20 LOOP INSERT INTO proc_spoken VALUES (%d + i); "+
+			"COMMIT; END LOOP; END $$", i*100)); err != nil {
 			lost++
 		}
 	}
@@ -43,8 +45,8 @@ func TestProcedureLosesItsSpeaker(t *testing.T) {
 	c.Check()
 }
 
-// TestProceduresGiveLocksBack: what a procedure has locked for one of its transactions others get when that has committed, at
-// other nodes and at the same one, where the procedure may be the next to want it again.
+// TestProceduresGiveLocksBack: what a procedure has locked for one of its transactions others get when that has
+// committed, at other nodes and at the same one, where the procedure may be the next to want it again.
 func TestProceduresGiveLocksBack(t *testing.T) {
 	c := use(t)
 	a := c.Connect(1)
@@ -71,17 +73,20 @@ func TestProceduresGiveLocksBack(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM proc_freed", "3")
 }
 
-// TestProceduresAreNotRunTwice: what a procedure's first transaction has done to tables that are not replicated is there when it has
-// committed. If a later one loses, all that is not done again.
+// TestProceduresAreNotRunTwice: what a procedure's first transaction has done to tables that are not replicated is
+// there when it has committed. If a later one loses, all that is not done again.
 func TestProceduresAreNotRunTwice(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
-	a.Do("CREATE TABLE proc_twice (id int PRIMARY KEY, n int)", "INSERT INTO proc_twice VALUES (1, 0)", "CREATE TEMP TABLE proc_once (n int)")
+	a.Do("CREATE TABLE proc_twice (id int PRIMARY KEY, n int)", "INSERT INTO proc_twice VALUES (1, 0)",
+		"CREATE TEMP TABLE proc_once (n int)")
 	c.Settled()
 	for i, x := range []struct{ steps, want string }{
-		{"INSERT INTO proc_once VALUES (%d); COMMIT; UPDATE proc_twice SET n = n + 1; PERFORM pg_sleep(0.7); COMMIT;", "1"},
+		{"INSERT INTO proc_once VALUES (%d); COMMIT; UPDATE proc_twice SET n = n + 1; PERFORM pg_sleep(0.7); COMMIT;",
+			"1"},
 		{"UPDATE proc_twice SET n = n + 1; PERFORM pg_sleep(0.7); INSERT INTO proc_once VALUES (%d); COMMIT;", "1"},
-		{"INSERT INTO proc_once VALUES (%d); COMMIT; PERFORM FROM proc_twice FOR UPDATE; PERFORM pg_sleep(0.7); COMMIT;", "1"},
+		{"INSERT INTO proc_once VALUES (%d); COMMIT; PERFORM FROM proc_twice FOR UPDATE; PERFORM pg_sleep(0.7); " +
+			"COMMIT;", "1"},
 	} {
 		result := make(chan error, 1)
 		go func() { result <- a.Try("DO $$ BEGIN " + fmt.Sprintf(x.steps, i) + " END $$") }()

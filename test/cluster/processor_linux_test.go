@@ -9,9 +9,9 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 )
 
-// TestProcessors: nodes that share a machine keep to a processor each with their PostgreSQL while they do little, a new session
-// has it as well, and one that is started again. Each is a session of its own for Linux, which divides processors between those. Who
-// has missed something leaves processors to the others.
+// TestProcessors: nodes that share a machine keep to a processor each with their PostgreSQL while they do little, a new
+// session has it as well, and one that is started again. Each is a session of its own for Linux, which divides
+// processors between those. Who has missed something leaves processors to the others.
 func TestProcessors(t *testing.T) {
 	t.Parallel()
 	var all unix.CPUSet
@@ -28,7 +28,8 @@ func TestProcessors(t *testing.T) {
 		s.Do("INSERT INTO t SELECT count(*) FROM t")
 		c.soon(func() bool {
 			var node, server, backend unix.CPUSet
-			for pid, set := range map[int]*unix.CPUSet{c.PID(k): &node, c.PostgresPID(k): &server, int(s.PgConn().PID()): &backend} {
+			for pid, set := range map[int]*unix.CPUSet{c.PID(k): &node, c.PostgresPID(k): &server,
+				int(s.PgConn().PID()): &backend} {
 				if err := unix.SchedGetaffinity(pid, set); err != nil {
 					t.Fatalf("process %d of node %d: %v", pid, k, err)
 				}

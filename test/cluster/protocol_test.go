@@ -82,7 +82,8 @@ func TestStartupVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := instance.New(instance.Options{Build: build, DataDir: filepath.Join(c.Node(1).Config.DataDir, "postgres")}).SocketPath()
+	own := instance.New(instance.Options{Build: build,
+		DataDir: filepath.Join(c.Node(1).Config.DataDir, "postgres")}).SocketPath()
 	who := []string{"user", "postgres", "database", "postgres"}
 	for name, packet := range map[string][]byte{
 		"3.0":              startupPacket(3, 0, who...),
@@ -107,17 +108,23 @@ func TestStartupVersions(t *testing.T) {
 func TestTemporaryTypes(t *testing.T) {
 	c := use(t)
 	s, other := c.Connect(1), c.Connect(2)
-	s.Do("CREATE TYPE pg_temp.mood AS ENUM ('good')", "ALTER TYPE pg_temp.mood ADD VALUE 'bad'", "CREATE TYPE pg_temp.span AS RANGE (subtype = text)",
-		"CREATE DOMAIN pg_temp.small AS int CHECK (VALUE < 10)", "CREATE TYPE pg_temp.pair AS (a int, b int)", "ALTER TYPE pg_temp.pair RENAME TO twin",
-		"BEGIN", "CREATE FUNCTION pg_temp.one() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE AGGREGATE pg_temp.total(int) (sfunc = int4pl, stype = int, initcond = 0)", "COMMIT",
-		"CREATE TABLE temporary_types (id int PRIMARY KEY, v text)", "INSERT INTO temporary_types VALUES (1, 'bad'::pg_temp.mood)")
-	if got := s.Get("SELECT pg_temp.total(x), pg_temp.one(), 7::pg_temp.small, (3, 4)::pg_temp.twin FROM generate_series(1, 4) x"); got != "10|1|7|(3,4)" {
+	s.Do("CREATE TYPE pg_temp.mood AS ENUM ('good')", "ALTER TYPE pg_temp.mood ADD VALUE 'bad'",
+		"CREATE TYPE pg_temp.span AS RANGE (subtype = text)",
+		"CREATE DOMAIN pg_temp.small AS int CHECK (VALUE < 10)", "CREATE TYPE pg_temp.pair AS (a int, b int)",
+		"ALTER TYPE pg_temp.pair RENAME TO twin",
+		"BEGIN", "CREATE FUNCTION pg_temp.one() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"CREATE AGGREGATE pg_temp.total(int) (sfunc = int4pl, stype = int, initcond = 0)", "COMMIT",
+		"CREATE TABLE temporary_types (id int PRIMARY KEY, v text)",
+		"INSERT INTO temporary_types VALUES (1, 'bad'::pg_temp.mood)")
+	if got := s.Get("SELECT pg_temp.total(x), pg_temp.one(), 7::pg_temp.small, (3, 4)::pg_temp.twin FROM " +
+		"generate_series(1, 4) x"); got != "10|1|7|(3,4)" {
 		t.Error(got)
 	}
 	if _, err := other.Ask("SELECT pg_temp.one()"); err == nil {
 		t.Error("another session has it as well")
 	}
-	s.Do("DROP AGGREGATE pg_temp.total(int)", "DROP TYPE pg_temp.mood, pg_temp.span, pg_temp.twin", "DROP DOMAIN pg_temp.small", "DROP FUNCTION pg_temp.one()")
+	s.Do("DROP AGGREGATE pg_temp.total(int)", "DROP TYPE pg_temp.mood, pg_temp.span, pg_temp.twin",
+		"DROP DOMAIN pg_temp.small", "DROP FUNCTION pg_temp.one()")
 	c.Everywhere("SELECT * FROM temporary_types", "1|bad")
 	c.Check()
 }
@@ -149,7 +156,8 @@ func TestRefusedAtPrepare(t *testing.T) {
 func TestTargetSessionAttrs(t *testing.T) {
 	c := use(t)
 	for _, k := range c.All() {
-		for attrs, accepted := range map[string]bool{"any": true, "read-write": true, "primary": true, "prefer-standby": true, "read-only": false, "standby": false} {
+		for attrs, accepted := range map[string]bool{"any": true, "read-write": true, "primary": true,
+			"prefer-standby": true, "read-only": false, "standby": false} {
 			config, err := pgx.ParseConfig(c.URL(k) + "&target_session_attrs=" + attrs)
 			if err != nil {
 				t.Fatal(err)
@@ -159,8 +167,10 @@ func TestTargetSessionAttrs(t *testing.T) {
 				t.Errorf("node %d, %s: %v", k, attrs, err)
 			}
 			if err == nil {
-				if conn.ParameterStatus("in_hot_standby") != "off" || conn.ParameterStatus("default_transaction_read_only") != "off" {
-					t.Errorf("node %d reports in_hot_standby %q, default_transaction_read_only %q", k, conn.ParameterStatus("in_hot_standby"), conn.ParameterStatus("default_transaction_read_only"))
+				if conn.ParameterStatus("in_hot_standby") != "off" ||
+					conn.ParameterStatus("default_transaction_read_only") != "off" {
+					t.Errorf("node %d reports in_hot_standby %q, default_transaction_read_only %q", k,
+						conn.ParameterStatus("in_hot_standby"), conn.ParameterStatus("default_transaction_read_only"))
 				}
 				_ = conn.Close(t.Context())
 			}
@@ -204,10 +214,12 @@ func TestSetvalByDrivers(t *testing.T) {
 	set("prepared again", 4000, "SELECT setval('set_by_drivers_id_seq', $1)", 4000)
 	set("all parameters", 5000, "SELECT setval($1, $2, $3)", "set_by_drivers_id_seq", 5000, true)
 	set("text", 6000, "SELECT setval($1::text::regclass, $2)", pgx.QueryExecModeExec, "set_by_drivers_id_seq", 6000)
-	set("the table's maximum", 7000, "SELECT setval(pg_get_serial_sequence('set_by_drivers', 'id'), coalesce(max(id), $1)) FROM set_by_drivers", 7000)
+	set("the table's maximum", 7000, "SELECT setval(pg_get_serial_sequence('set_by_drivers', 'id'), "+
+		"coalesce(max(id), $1)) FROM set_by_drivers", 7000)
 	s.Do("BEGIN", "INSERT INTO set_by_drivers (v) VALUES (1)")
 	var got int64
-	if err := s.QueryRow(s.ctx(), "SELECT setval('set_by_drivers_id_seq', $1)", 9000).Scan(&got); err != nil || got != 9000 {
+	if err := s.QueryRow(s.ctx(), "SELECT setval('set_by_drivers_id_seq', $1)", 9000).Scan(&got); err != nil ||
+		got != 9000 {
 		t.Errorf("in a block: %d %v", got, Explain(err))
 	}
 	s.Do("COMMIT")
@@ -215,7 +227,8 @@ func TestSetvalByDrivers(t *testing.T) {
 	c.Check()
 }
 
-// TestPipelineWithoutSync has clients that send no Sync and wait: for an error, as PostgreSQL tells it at once, or for nothing.
+// TestPipelineWithoutSync has clients that send no Sync and wait: for an error, as PostgreSQL tells it at once, or for
+// nothing.
 func TestPipelineWithoutSync(t *testing.T) {
 	c := use(t)
 	c.Connect(1).Do("CREATE TABLE unsynced(k int PRIMARY KEY)")
@@ -257,7 +270,8 @@ func TestPipelineWithoutSync(t *testing.T) {
 			}
 			return seen
 		}
-		say("INSERT INTO unsynced VALUES (1)", "INSERT INTO unsynced VALUES (2)", "INSERT INTO unsynced VALUES (1)", "INSERT INTO unsynced VALUES (3)")
+		say("INSERT INTO unsynced VALUES (1)", "INSERT INTO unsynced VALUES (2)", "INSERT INTO unsynced VALUES (1)",
+			"INSERT INTO unsynced VALUES (3)")
 		if got, want := hear(" 23505"), " INSERT 0 1 INSERT 0 1 23505"; got != want {
 			t.Errorf("got%s, want%s", got, want)
 		}

@@ -55,19 +55,24 @@ func TestSignals(t *testing.T) {
 	n.Config.LogLevel, n.Config.DrainTimeout, n.Config.SequenceStep = "debug", "3s", 17
 	n.Config.Limits.Sessions, n.Config.Limits.CommitTimeoutMs, n.Config.Limits.BatchItems = 1, 20_000, 100
 	n.Config.ClientTLS = config.TLS{Cert: cert, Key: key}
-	n.Config.Postgres.Settings = map[string]string{"shared_buffers": "40MB", "work_mem": "7MB", "log_min_messages": "warning"}
+	n.Config.Postgres.Settings = map[string]string{"shared_buffers": "40MB", "work_mem": "7MB",
+		"log_min_messages": "warning"}
 	c.reload(1)
-	at = c.logs(1, at, "the configuration was read again", "client_tls.cert", "client_tls.key", "drain_timeout", "limits.commit_timeout_ms", "limits.sessions", "log_level",
+	at = c.logs(1, at, "the configuration was read again", "client_tls.cert", "client_tls.key", "drain_timeout",
+		"limits.commit_timeout_ms", "limits.sessions", "log_level",
 		"postgres.settings.shared_buffers", "postgres.settings.work_mem")
-	c.logs(1, at-1000, "used from the next start on", `keys="[limits.batch_items sequence_step postgres.settings.shared_buffers]"`)
-	c.soon(func() bool { return s.Get("SHOW work_mem") == "7MB" }, func() string { return "work_mem was not taken over" })
+	c.logs(1, at-1000, "used from the next start on",
+		`keys="[limits.batch_items sequence_step postgres.settings.shared_buffers]"`)
+	c.soon(func() bool { return s.Get("SHOW work_mem") == "7MB" },
+		func() string { return "work_mem was not taken over" })
 	if got := s.Get("SHOW shared_buffers"); got != "32MB" {
 		t.Error(got)
 	}
 	if err := probe(s.ctx(), c.URL(1), "SELECT 1"); Code(err) != "53300" {
 		t.Errorf("a second session: %v", Explain(err))
 	}
-	if limits := s.Get("SHOW tutti.limits"); !strings.Contains(limits, "sessions|1|") || !strings.Contains(limits, "commit_timeout_ms|20000|") {
+	if limits := s.Get("SHOW tutti.limits"); !strings.Contains(limits, "sessions|1|") ||
+		!strings.Contains(limits, "commit_timeout_ms|20000|") {
 		t.Error(limits)
 	}
 
@@ -77,7 +82,9 @@ func TestSignals(t *testing.T) {
 		"work_mem": func(c *config.Config) {
 			c.Postgres.Settings = map[string]string{"work_mem": "plenty", "maintenance_work_mem": "33MB"}
 		},
-		"unrecognized":         func(c *config.Config) { c.Postgres.Settings = map[string]string{"no_such_setting": "1"} },
+		"unrecognized": func(c *config.Config) {
+			c.Postgres.Settings = map[string]string{"no_such_setting": "1"}
+		},
 		"cannot be given":      func(c *config.Config) { c.Postgres.Settings = map[string]string{"port": "1"} },
 		"client_tls":           func(c *config.Config) { c.ClientTLS.Key = "/nowhere" },
 		"sessions is -1":       func(c *config.Config) { c.Limits.Sessions = -1 },
@@ -99,7 +106,8 @@ func TestSignals(t *testing.T) {
 		t.Error(limits)
 	}
 	conf, err := os.ReadFile(filepath.Join(n.Config.DataDir, "postgres", "tutti.conf"))
-	if err != nil || !strings.Contains(string(conf), "work_mem = '7MB'") || strings.Contains(string(conf), "no_such_setting") {
+	if err != nil || !strings.Contains(string(conf), "work_mem = '7MB'") ||
+		strings.Contains(string(conf), "no_such_setting") {
 		t.Errorf("%v\n%s", err, conf)
 	}
 
@@ -126,7 +134,8 @@ func TestSignals(t *testing.T) {
 		c.WaitReady()
 		s = c.Connect(1)
 	}
-	if got := s.Get("SELECT current_setting('shared_buffers'), current_setting('work_mem'), (SELECT string_agg(k::text, ' ') FROM signals)"); got != "40MB|4MB|1 2" {
+	if got := s.Get("SELECT current_setting('shared_buffers'), current_setting('work_mem'), (SELECT " +
+		"string_agg(k::text, ' ') FROM signals)"); got != "40MB|4MB|1 2" {
 		t.Error(got)
 	}
 }

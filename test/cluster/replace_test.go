@@ -10,10 +10,14 @@ import (
 // Counters whose unique values or keys change with every count, at all nodes at once, count every commit.
 func TestChangingKeysCount(t *testing.T) {
 	c := use(t)
-	c.Connect(1).Do("CREATE TABLE moving(id int PRIMARY KEY, u int UNIQUE, n int)", "CREATE TABLE rekeyed(id int PRIMARY KEY, k int, n int)",
-		"CREATE TABLE seats(k int PRIMARY KEY, seat int UNIQUE, n int)", "CREATE TABLE numbered(k int PRIMARY KEY, id int GENERATED ALWAYS AS IDENTITY UNIQUE, n int)",
-		"INSERT INTO moving SELECT g, g, 0 FROM generate_series(1, 4) g", "INSERT INTO rekeyed SELECT g, g, 0 FROM generate_series(1, 4) g",
-		"INSERT INTO seats SELECT g, g, 0 FROM generate_series(1, 4) g", "INSERT INTO numbered(k, n) SELECT g, 0 FROM generate_series(1, 4) g")
+	c.Connect(1).Do("CREATE TABLE moving(id int PRIMARY KEY, u int UNIQUE, n int)",
+		"CREATE TABLE rekeyed(id int PRIMARY KEY, k int, n int)",
+		"CREATE TABLE seats(k int PRIMARY KEY, seat int UNIQUE, n int)",
+		"CREATE TABLE numbered(k int PRIMARY KEY, id int GENERATED ALWAYS AS IDENTITY UNIQUE, n int)",
+		"INSERT INTO moving SELECT g, g, 0 FROM generate_series(1, 4) g",
+		"INSERT INTO rekeyed SELECT g, g, 0 FROM generate_series(1, 4) g",
+		"INSERT INTO seats SELECT g, g, 0 FROM generate_series(1, 4) g",
+		"INSERT INTO numbered(k, n) SELECT g, 0 FROM generate_series(1, 4) g")
 	c.Everywhere("SELECT count(*) FROM numbered", "4")
 	kinds := []struct {
 		table, sql string // the counter is numbered from 1 to 4
@@ -24,7 +28,8 @@ func TestChangingKeysCount(t *testing.T) {
 		{table: "rekeyed", sql: "UPDATE rekeyed SET n = n + 1, id = id + 10 WHERE k = %d", by: 1},
 		// Two rows, of 1 and 2 or of 3 and 4, change places.
 		{table: "seats", sql: "BEGIN; UPDATE seats SET seat = seat + 100 WHERE (k + 1) / 2 = (%d + 1) / 2;" +
-			" UPDATE seats SET n = n + 1, seat = CASE WHEN k > 2 THEN 207 ELSE 203 END - 100 - seat WHERE (k + 1) / 2 = (%[1]d + 1) / 2; COMMIT", by: 2},
+			" UPDATE seats SET n = n + 1, seat = CASE WHEN k > 2 THEN 207 ELSE 203 END - 100 - seat WHERE (k + 1) / " +
+			"2 = (%[1]d + 1) / 2; COMMIT", by: 2},
 		{table: "numbered", sql: "UPDATE numbered SET n = n + 1, id = DEFAULT WHERE k = %d", by: 1},
 	}
 	var wg sync.WaitGroup
@@ -66,9 +71,11 @@ func TestSwapsBetweenDefinitions(t *testing.T) {
 	a := c.Connect(1)
 	a.Do("CREATE TABLE swapped(k int PRIMARY KEY, u int UNIQUE)", "INSERT INTO swapped VALUES (1, 1), (2, 2)",
 		"BEGIN", "UPDATE swapped SET u = u + 10", "UPDATE swapped SET u = 13 - u", "ALTER TABLE swapped ADD v int",
-		"UPDATE swapped SET u = u + 10", "UPDATE swapped SET u = 13 - u, v = 1", "UPDATE swapped SET k = 3 WHERE k = 2", "CREATE TABLE swapped_later(k int)", "COMMIT")
+		"UPDATE swapped SET u = u + 10", "UPDATE swapped SET u = 13 - u, v = 1", "UPDATE swapped SET k = 3 WHERE k = 2",
+		"CREATE TABLE swapped_later(k int)", "COMMIT")
 	c.Everywhere("SELECT string_agg(s::text, ' ' ORDER BY k) FROM swapped s", "(1,1,1) (3,2,1)")
-	a.Do("BEGIN", "DROP TABLE swapped_later", "UPDATE swapped SET u = u + 10", "UPDATE swapped SET u = 13 - u", "COMMIT", "UPDATE swapped SET v = 2")
+	a.Do("BEGIN", "DROP TABLE swapped_later", "UPDATE swapped SET u = u + 10", "UPDATE swapped SET u = 13 - u",
+		"COMMIT", "UPDATE swapped SET v = 2")
 	c.Everywhere("SELECT string_agg(s::text, ' ' ORDER BY k) FROM swapped s", "(1,2,2) (3,1,2)")
 	c.Check()
 }

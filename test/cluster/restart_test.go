@@ -104,7 +104,8 @@ func TestDemo(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { p.Signal(syscall.SIGKILL); <-p.Done() })
-		for deadline := time.Now().Add(readyTimeout); !strings.Contains(process.Tail(log, 100), "Ctrl-C stops everything"); time.Sleep(pollInterval) {
+		for deadline := time.Now().Add(readyTimeout); !strings.Contains(process.Tail(log, 100),
+			"Ctrl-C stops everything"); time.Sleep(pollInterval) {
 			if !p.Running() || time.Now().After(deadline) {
 				t.Fatalf("the demo is not up:\n%s", process.Tail(log, 100))
 			}
@@ -117,7 +118,8 @@ func TestDemo(t *testing.T) {
 			t.Error(err)
 		}
 		var out []byte
-		for deadline := time.Now().Add(readyTimeout); ; time.Sleep(pollInterval) { // members hear of each other a moment later
+		// members hear of each other a moment later
+		for deadline := time.Now().Add(readyTimeout); ; time.Sleep(pollInterval) {
 			out, err = exec.Command(exe, "status", "--address", fmt.Sprintf("127.0.0.1:%d", base)).CombinedOutput()
 			if err == nil && strings.Count(string(out), "synced") == 3 {
 				break
@@ -143,17 +145,21 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestSettingsForClients: what ALTER DATABASE and ALTER ROLE set for the sessions of clients keeps no node from starting, and
-// ends none that is idle.
+// TestSettingsForClients: what ALTER DATABASE and ALTER ROLE set for the sessions of clients keeps no node from
+// starting, and ends none that is idle.
 func TestSettingsForClients(t *testing.T) {
 	t.Parallel() // mostly it waits
 	c := Start(t, 3)
 	s, frozen := c.Connect(1), c.In("frozen")
 	s.Do("CREATE TABLE settings(k int PRIMARY KEY)", "CREATE DATABASE frozen")
 	frozen.Connect(1).Do("CREATE TABLE settings(k int PRIMARY KEY)", "INSERT INTO settings VALUES (1)",
-		"CREATE FUNCTION trap(oid, oid) RETURNS bool LANGUAGE plpgsql AS $$BEGIN RAISE 'reached'; END$$", "CREATE OPERATOR = (LEFTARG = oid, RIGHTARG = oid, FUNCTION = trap)")
-	for _, set := range []string{"default_transaction_read_only = on", "default_transaction_isolation = serializable", "statement_timeout = '1ms'", "lock_timeout = '1ms'", "idle_session_timeout = '300ms'",
-		"idle_in_transaction_session_timeout = '1ms'", "standard_conforming_strings = off", "transform_null_equals = on", "role = pg_monitor", "session_preload_libraries = nowhere", "local_preload_libraries = nowhere", "search_path = public, pg_catalog"} {
+		"CREATE FUNCTION trap(oid, oid) RETURNS bool LANGUAGE plpgsql AS $$BEGIN RAISE 'reached'; END$$",
+		"CREATE OPERATOR = (LEFTARG = oid, RIGHTARG = oid, FUNCTION = trap)")
+	for _, set := range []string{"default_transaction_read_only = on", "default_transaction_isolation = serializable",
+		"statement_timeout = '1ms'", "lock_timeout = '1ms'", "idle_session_timeout = '300ms'",
+		"idle_in_transaction_session_timeout = '1ms'", "standard_conforming_strings = off",
+		"transform_null_equals = on", "role = pg_monitor", "session_preload_libraries = nowhere",
+		"local_preload_libraries = nowhere", "search_path = public, pg_catalog"} {
 		s.Do("ALTER DATABASE frozen SET " + set)
 	}
 	s.Do("ALTER ROLE ALL SET idle_session_timeout = '300ms'")

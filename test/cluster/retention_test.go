@@ -29,7 +29,9 @@ func TestLogRetention(t *testing.T) {
 	})
 	c.Run(1)
 	donor := c.Node(2).Config.Postgres.CloneFrom
-	c.await(1, readyTimeout, func(ctx context.Context) error { return probe(ctx, donor, "SELECT ordinal FROM tutti.progress") })
+	c.await(1, readyTimeout, func(ctx context.Context) error {
+		return probe(ctx, donor, "SELECT ordinal FROM tutti.progress")
+	})
 	c.Run(2)
 	stop := c.greet(3)
 	c.WaitReady(1, 2)
@@ -63,7 +65,8 @@ func TestLogRetention(t *testing.T) {
 	c.Stop(3)
 	c.outgrow(1, 1, 2)
 	for range 2 { // trying again changes nothing
-		c.ends(3, "node3 was away for longer than log_retention allows", "remove "+filepath.Join(c.Node(3).Config.DataDir, "postgres"), "clone_from")
+		c.ends(3, "node3 was away for longer than log_retention allows",
+			"remove "+filepath.Join(c.Node(3).Config.DataDir, "postgres"), "clone_from")
 	}
 	c.Connect(2).Do("INSERT INTO filler VALUES (-1, '')")
 
@@ -113,7 +116,8 @@ func (c *Cluster) outgrow(k int, nodes ...int) {
 	s := c.Connect(k)
 	from := s.Get("SELECT coalesce(max(k), 0) FROM filler")
 	for i := range 4 * retentionBytes / (100 << 10) {
-		s.Do(fmt.Sprintf("INSERT INTO filler SELECT %s + %d + i, repeat(md5(i::text), 32) FROM generate_series(1, 100) i", from, 100*i))
+		s.Do(fmt.Sprintf("INSERT INTO filler SELECT %s + %d + i, repeat(md5(i::text), 32) FROM generate_series(1, "+
+			"100) i", from, 100*i))
 	}
 	for _, k := range nodes {
 		at := c.Connect(k)
@@ -124,7 +128,8 @@ func (c *Cluster) outgrow(k int, nodes ...int) {
 				break
 			}
 			if time.Now().After(deadline) {
-				c.tb.Fatalf("the log of node %d has %d bytes in files of %d, it should keep %d", k, bytes, files, retentionBytes)
+				c.tb.Fatalf("the log of node %d has %d bytes in files of %d, it should keep %d", k, bytes, files,
+					retentionBytes)
 			}
 		}
 		if c.limit(at, "log_retention").reached == 0 {
@@ -169,7 +174,8 @@ func (c *Cluster) spoil(k int) {
 		c.tb.Fatal(err)
 	}
 	pg := instance.New(instance.Options{Build: build, DataDir: filepath.Join(c.Node(k).Config.DataDir, "postgres")})
-	const sql = "SET synchronous_commit = on; INSERT INTO tutti.checkpoint (data) VALUES ('\\x01') ON CONFLICT (one) DO UPDATE SET data = excluded.data"
+	const sql = "SET synchronous_commit = on; INSERT INTO tutti.checkpoint (data) VALUES ('\\x01') ON CONFLICT (one) " +
+		"DO UPDATE SET data = excluded.data"
 	if err := probe(c.tb.Context(), pg.ConnString("postgres", "postgres"), sql); err != nil {
 		c.tb.Fatal(err)
 	}

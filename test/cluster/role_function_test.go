@@ -16,34 +16,55 @@ const sharedState = `SELECT concat_ws(E'\n',
   (SELECT string_agg(concat_ws(' ', x.grantor::regrole, x.grantee::regrole, privilege_type, is_grantable), E'\n' ORDER BY x.grantor::regrole::text, x.grantee::regrole::text, privilege_type)
     FROM pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) x WHERE datname = current_database()))`
 
-// TestRolesInFunctions: what DO blocks and functions do to roles and databases is everywhere, in its order among their other
-// definitions. PostgreSQL calls no event trigger for it.
+// TestRolesInFunctions: what DO blocks and functions do to roles and databases is everywhere, in its order among their
+// other definitions. PostgreSQL calls no event trigger for it.
 func TestRolesInFunctions(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE fn_rights (id int PRIMARY KEY)", `CREATE PROCEDURE fn_tenant(name text) LANGUAGE plpgsql AS $$ BEGIN
+	s.Do("CREATE TABLE fn_rights (id int PRIMARY KEY)",
+		`CREATE PROCEDURE fn_tenant(name text) LANGUAGE plpgsql AS $$ BEGIN
 		EXECUTE format('CREATE ROLE %I LOGIN', name); EXECUTE format('GRANT fn_app TO %I', name); EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %1$I', name);
 		INSERT INTO fn_rights VALUES (length(name)); EXECUTE format('GRANT SELECT ON fn_rights TO %I', name); END $$`,
-		`CREATE PROCEDURE fn_in_steps() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO fn_rights VALUES (101); CREATE ROLE fn_step1; COMMIT; INSERT INTO fn_rights VALUES (102); CREATE ROLE fn_step2; END $$`,
-		`CREATE FUNCTION fn_make(name text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE ROLE %I', name); RETURN 1; END $$`)
+		`CREATE PROCEDURE fn_in_steps() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO fn_rights VALUES (101); CREATE ROLE `+
+			`fn_step1; COMMIT; INSERT INTO fn_rights VALUES (102); CREATE ROLE fn_step2; END $$`,
+		`CREATE FUNCTION fn_make(name text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE ROLE `+
+			`%I', name); RETURN 1; END $$`)
 	states := map[string]bool{}
 	for _, x := range []struct{ what, want, sql string }{
-		{"the idiom", "t", `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'fn_app') THEN CREATE ROLE fn_app LOGIN PASSWORD 'secret' VALID UNTIL '2040-01-01' CONNECTION LIMIT 7;
+		{"the idiom", "t",
+			`DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'fn_app') THEN CREATE ROLE fn_app LOGIN PASSWORD 'secret' VALID UNTIL '2040-01-01' CONNECTION LIMIT 7;
 			GRANT SELECT ON fn_rights TO fn_app; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO fn_app; END IF; END $$; SELECT has_table_privilege('fn_app', 'fn_rights', 'SELECT')`},
-		{"the database's rights", "t", `DO $$ BEGIN EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM PUBLIC', current_database()); EXECUTE format('GRANT CREATE, TEMP ON DATABASE %I TO fn_app WITH GRANT OPTION', current_database());
+		{"the database's rights", "t",
+			`DO $$ BEGIN EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM PUBLIC', current_database()); EXECUTE format('GRANT CREATE, TEMP ON DATABASE %I TO fn_app WITH GRANT OPTION', current_database());
 			EXECUTE format('ALTER DATABASE %I SET work_mem = ''5MB''', current_database()); END $$; SELECT has_database_privilege('fn_app', current_database(), 'CREATE')`},
-		{"rights that were passed on", "t", `DO $$ BEGIN CREATE ROLE fn_other; SET LOCAL ROLE fn_app; EXECUTE format('GRANT CREATE ON DATABASE %I TO fn_other', current_database()); END $$; SELECT has_database_privilege('fn_other', current_database(), 'CREATE')`},
-		{"attributes, settings, comments", "7", `DO $$ BEGIN ALTER ROLE fn_other CREATEDB; ALTER ROLE fn_other SET search_path = a, b; COMMENT ON ROLE fn_other IS 'another'; ALTER ROLE fn_app VALID UNTIL 'infinity'; END $$; SELECT rolconnlimit FROM pg_roles WHERE rolname = 'fn_app'`},
+		{"rights that were passed on", "t", `DO $$ BEGIN CREATE ROLE fn_other; SET LOCAL ROLE fn_app; EXECUTE ` +
+			`format('GRANT CREATE ON DATABASE %I TO fn_other', current_database()); END $$; SELECT ` +
+			`has_database_privilege('fn_other', current_database(), 'CREATE')`},
+		{"attributes, settings, comments", "7", `DO $$ BEGIN ALTER ROLE fn_other CREATEDB; ALTER ROLE fn_other SET ` +
+			`search_path = a, b; COMMENT ON ROLE fn_other IS 'another'; ALTER ROLE fn_app VALID UNTIL 'infinity'; ` +
+			`END $$; SELECT rolconnlimit FROM pg_roles WHERE rolname = 'fn_app'`},
 		{"a procedure", "t", `CALL fn_tenant('fn_t1'); SELECT pg_has_role('fn_t1', 'fn_app', 'MEMBER')`},
-		{"a procedure in a block", "t", `BEGIN; CREATE ROLE fn_block; CALL fn_tenant('fn_t22'); GRANT fn_block TO fn_t22; COMMIT; SELECT pg_has_role('fn_t22', 'fn_block', 'MEMBER')`},
-		{"a procedure that commits", "2", `CALL fn_in_steps(); SELECT count(*) FROM pg_roles WHERE rolname ~ '^fn_step'`},
-		{"a function in a block", "1", `BEGIN; SELECT fn_make('fn_made'); COMMIT; SELECT count(*) FROM pg_roles WHERE rolname = 'fn_made'`},
-		{"a function in INSERT", "1", `INSERT INTO fn_rights SELECT 200 + fn_make('fn_inserted'); SELECT count(*) FROM pg_roles WHERE rolname = 'fn_inserted'`},
-		{"memberships", "f", `DO $$ BEGIN GRANT fn_app TO fn_other WITH ADMIN OPTION; REVOKE fn_app FROM fn_t1; END $$; SELECT pg_has_role('fn_t1', 'fn_app', 'MEMBER')`},
-		{"settings that go", "", `DO $$ BEGIN ALTER ROLE fn_other RESET search_path; COMMENT ON ROLE fn_other IS NULL; EXECUTE format('ALTER DATABASE %I RESET work_mem', current_database()); END $$; SELECT rolconfig FROM pg_roles WHERE rolname = 'fn_other'`},
-		{"what is undone", "0", `DO $$ BEGIN BEGIN CREATE ROLE fn_never; ALTER ROLE fn_app SUPERUSER; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN CREATE ROLE fn_instead; END; END $$; SELECT count(*) FROM pg_roles WHERE rolname = 'fn_never'`},
-		{"a name that changes", "1", `DO $$ BEGIN ALTER ROLE fn_instead RENAME TO fn_renamed; COMMENT ON ROLE fn_renamed IS 'was another'; END $$; SELECT count(*) FROM pg_roles WHERE rolname IN ('fn_instead', 'fn_renamed')`},
-		{"roles that go", "0", `DO $$ DECLARE r name; BEGIN DROP TABLE fn_rights; FOR r IN SELECT rolname FROM pg_roles WHERE rolname ~ '^fn_' ORDER BY rolname DESC LOOP EXECUTE format('DROP OWNED BY %I CASCADE', r); END LOOP;
+		{"a procedure in a block", "t", `BEGIN; CREATE ROLE fn_block; CALL fn_tenant('fn_t22'); GRANT fn_block TO ` +
+			`fn_t22; COMMIT; SELECT pg_has_role('fn_t22', 'fn_block', 'MEMBER')`},
+		{"a procedure that commits", "2", `CALL fn_in_steps(); SELECT count(*) FROM pg_roles WHERE rolname ~ ` +
+			`'^fn_step'`},
+		{"a function in a block", "1", `BEGIN; SELECT fn_make('fn_made'); COMMIT; SELECT count(*) FROM pg_roles ` +
+			`WHERE rolname = 'fn_made'`},
+		{"a function in INSERT", "1", `INSERT INTO fn_rights SELECT 200 + fn_make('fn_inserted'); SELECT count(*) ` +
+			`FROM pg_roles WHERE rolname = 'fn_inserted'`},
+		{"memberships", "f", `DO $$ BEGIN GRANT fn_app TO fn_other WITH ADMIN OPTION; REVOKE fn_app FROM fn_t1; END ` +
+			`$$; SELECT pg_has_role('fn_t1', 'fn_app', 'MEMBER')`},
+		{"settings that go", "", `DO $$ BEGIN ALTER ROLE fn_other RESET search_path; COMMENT ON ROLE fn_other IS ` +
+			`NULL; EXECUTE format('ALTER DATABASE %I RESET work_mem', current_database()); END $$; SELECT rolconfig ` +
+			`FROM pg_roles WHERE rolname = 'fn_other'`},
+		{"what is undone", "0", `DO $$ BEGIN BEGIN CREATE ROLE fn_never; ALTER ROLE fn_app SUPERUSER; RAISE ` +
+			`division_by_zero; EXCEPTION WHEN division_by_zero THEN CREATE ROLE fn_instead; END; END $$; SELECT ` +
+			`count(*) FROM pg_roles WHERE rolname = 'fn_never'`},
+		{"a name that changes", "1", `DO $$ BEGIN ALTER ROLE fn_instead RENAME TO fn_renamed; COMMENT ON ROLE ` +
+			`fn_renamed IS 'was another'; END $$; SELECT count(*) FROM pg_roles WHERE rolname IN ('fn_instead', ` +
+			`'fn_renamed')`},
+		{"roles that go", "0",
+			`DO $$ DECLARE r name; BEGIN DROP TABLE fn_rights; FOR r IN SELECT rolname FROM pg_roles WHERE rolname ~ '^fn_' ORDER BY rolname DESC LOOP EXECUTE format('DROP OWNED BY %I CASCADE', r); END LOOP;
 			FOR r IN SELECT rolname FROM pg_roles WHERE rolname ~ '^fn_' LOOP EXECUTE format('DROP ROLE %I', r); END LOOP;
 			EXECUTE format('GRANT CONNECT ON DATABASE %I TO PUBLIC', current_database()); END $$; SELECT count(*) FROM pg_roles WHERE rolname ~ '^fn_'`},
 	} {

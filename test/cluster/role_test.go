@@ -28,11 +28,14 @@ func TestDefinitionsDoNotLendRights(t *testing.T) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
-	// In a block it is run at the client's member first, where this one does no harm. Elsewhere it fails, and no member ends by that.
+	// In a block it is run at the client's member first, where this one does no harm. Elsewhere it fails, and no member
+	// ends by that.
 	s.Do(`CREATE FUNCTION seize_elsewhere() RETURNS bigint LANGUAGE plpgsql AS $$
 		BEGIN IF current_setting('application_name') <> 'home' THEN PERFORM seize(); END IF; RETURN 5; END $$`)
 	s.Do("SET application_name = 'home'")
-	for i, q := range []string{"SELECT setval('lent_id_seq', seize_elsewhere())", "/* a /* b */ */ -- c\n (SELECT setval('lent_id_seq', seize_elsewhere()))", "WITH x AS (SELECT 1) SELECT setval('lent_id_seq', seize_elsewhere()) FROM x"} {
+	for i, q := range []string{"SELECT setval('lent_id_seq', seize_elsewhere())",
+		"/* a /* b */ */ -- c\n (SELECT setval('lent_id_seq', seize_elsewhere()))",
+		"WITH x AS (SELECT 1) SELECT setval('lent_id_seq', seize_elsewhere()) FROM x"} {
 		s.Do("BEGIN", fmt.Sprintf("INSERT INTO lent VALUES (%d, 2)", 1000+i), q, "COMMIT")
 	}
 	c.Everywhere("SELECT count(*) FROM lent", "4")
@@ -55,17 +58,19 @@ func TestNoConflictWithOneself(t *testing.T) {
 	for i := range 60 {
 		s.Do(fmt.Sprintf("INSERT INTO self_parent VALUES (%d)", i))
 		s.Do(fmt.Sprintf("BEGIN; INSERT INTO self_child VALUES (%d, %d); COMMIT", i, i))
-		s.Do(fmt.Sprintf("BEGIN; DELETE FROM self_child WHERE id = %d; DELETE FROM self_parent WHERE id = %d; COMMIT", i, i))
+		s.Do(fmt.Sprintf("BEGIN; DELETE FROM self_child WHERE id = %d; DELETE FROM self_parent WHERE id = %d; COMMIT",
+			i, i))
 	}
 	c.Everywhere("SELECT count(*) FROM self_parent", "0")
 }
 
-// TestRoleWithoutRowSecurity: a role that is to be told when row security keeps rows from it, as those that take dumps are,
-// writes as any other.
+// TestRoleWithoutRowSecurity: a role that is to be told when row security keeps rows from it, as those that take dumps
+// are, writes as any other.
 func TestRoleWithoutRowSecurity(t *testing.T) {
 	c := use(t)
 	super := c.Connect(1)
-	super.Do("CREATE ROLE dumper LOGIN", "ALTER ROLE dumper SET row_security = off", "CREATE TABLE unguarded_rows(k int PRIMARY KEY)", "GRANT ALL ON unguarded_rows TO dumper")
+	super.Do("CREATE ROLE dumper LOGIN", "ALTER ROLE dumper SET row_security = off",
+		"CREATE TABLE unguarded_rows(k int PRIMARY KEY)", "GRANT ALL ON unguarded_rows TO dumper")
 	c.Everywhere("SELECT has_table_privilege('dumper', 'unguarded_rows', 'INSERT')", "t")
 	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
 	defer cancel()
@@ -74,7 +79,8 @@ func TestRoleWithoutRowSecurity(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close(ctx)
-	for i, q := range []string{"INSERT INTO unguarded_rows VALUES ($1)", "INSERT INTO unguarded_rows SELECT $1 + 100", "SET row_security = on; INSERT INTO unguarded_rows VALUES (200)", "INSERT INTO unguarded_rows VALUES ($1)"} {
+	for i, q := range []string{"INSERT INTO unguarded_rows VALUES ($1)", "INSERT INTO unguarded_rows SELECT $1 + 100",
+		"SET row_security = on; INSERT INTO unguarded_rows VALUES (200)", "INSERT INTO unguarded_rows VALUES ($1)"} {
 		var err error
 		if strings.Contains(q, ";") {
 			_, err = s.PgConn().Exec(ctx, q).ReadAll()

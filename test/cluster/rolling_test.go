@@ -86,7 +86,8 @@ func TestRollingRestart(t *testing.T) {
 	c := Start(t, 3) // not beside other clusters: it is about time
 	const clients = 6
 	s := c.Connect(1) // closed by the restart of node 1
-	s.Do("CREATE TABLE rolls(id int PRIMARY KEY, n int NOT NULL)", fmt.Sprintf("INSERT INTO rolls SELECT g, 0 FROM generate_series(1, %d) g", clients))
+	s.Do("CREATE TABLE rolls(id int PRIMARY KEY, n int NOT NULL)",
+		fmt.Sprintf("INSERT INTO rolls SELECT g, 0 FROM generate_series(1, %d) g", clients))
 	c.Everywhere("SELECT count(*) FROM rolls", fmt.Sprint(clients))
 	time.Sleep(3 * time.Second) // so soon after its start a member takes no other for dead
 	var stop atomic.Bool
@@ -127,14 +128,18 @@ func TestRollingRestart(t *testing.T) {
 		holder.Do("COMMIT") // the others are gone: it is the last thing that the node does for a client
 		c.Stop(k)
 		ended := time.Now()
-		if heard, err := s.WaitForNotification(s.ctx()); err != nil || heard.Payload != fmt.Sprint(k) || time.Since(ended) > time.Second {
-			t.Errorf("of what was notified at node %d before it ended, %v came after %s: %v", k, heard, time.Since(ended), err)
+		if heard, err := s.WaitForNotification(s.ctx()); err != nil || heard.Payload != fmt.Sprint(k) ||
+			time.Since(ended) > time.Second {
+			t.Errorf("of what was notified at node %d before it ended, %v came after %s: %v", k, heard,
+				time.Since(ended), err)
 		}
 		locked, listening := (<-granted).Sub(stopped), time.Now()
 		s.Do("LISTEN rolls")
 		listened := time.Since(listening)
-		t.Logf("%s: node %d has stopped in %s; its lock was given after %s, LISTEN took %s", ended.Sub(began).Round(time.Millisecond),
-			k, ended.Sub(stopped).Round(time.Millisecond), locked.Round(time.Millisecond), listened.Round(time.Millisecond))
+		t.Logf("%s: node %d has stopped in %s; its lock was given after %s, LISTEN took %s",
+			ended.Sub(began).Round(time.Millisecond),
+			k, ended.Sub(stopped).Round(time.Millisecond), locked.Round(time.Millisecond),
+			listened.Round(time.Millisecond))
 		if locked > time.Second || listened > time.Second {
 			t.Errorf("the others waited for node %d, which had ended", k)
 		}
@@ -154,7 +159,8 @@ func TestRollingRestart(t *testing.T) {
 	}
 	t.Logf("the machine stood still for %s at most", time.Duration(stood.Load()))
 	for _, r := range rollers {
-		t.Logf("client %d: %d transactions, %v, longest gap %s, at %s", r.id, r.done, r.codes, r.gap.Round(time.Millisecond), r.gapAt.Sub(began).Round(time.Millisecond))
+		t.Logf("client %d: %d transactions, %v, longest gap %s, at %s", r.id, r.done, r.codes,
+			r.gap.Round(time.Millisecond), r.gapAt.Sub(began).Round(time.Millisecond))
 		for _, o := range r.others[:min(3, len(r.others))] {
 			t.Errorf("client %d was told %s", r.id, o)
 		}

@@ -19,8 +19,11 @@ func TestRowLocks(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
 	a.Do("CREATE TABLE held(id int PRIMARY KEY, n int NOT NULL DEFAULT 0)", "INSERT INTO held VALUES (1), (2)",
-		"CREATE TABLE parts(id int, k text, PRIMARY KEY (id, k)) PARTITION BY LIST (k)", "CREATE TABLE parts_a PARTITION OF parts FOR VALUES IN ('a')",
-		"CREATE TABLE written(id int PRIMARY KEY)", "INSERT INTO parts VALUES (1, 'a')", "CREATE TABLE base(id int PRIMARY KEY)", "CREATE TABLE derived(PRIMARY KEY (id)) INHERITS (base)", "INSERT INTO derived VALUES (1)")
+		"CREATE TABLE parts(id int, k text, PRIMARY KEY (id, k)) PARTITION BY LIST (k)",
+		"CREATE TABLE parts_a PARTITION OF parts FOR VALUES IN ('a')",
+		"CREATE TABLE written(id int PRIMARY KEY)", "INSERT INTO parts VALUES (1, 'a')",
+		"CREATE TABLE base(id int PRIMARY KEY)", "CREATE TABLE derived(PRIMARY KEY (id)) INHERITS (base)",
+		"INSERT INTO derived VALUES (1)")
 	c.Everywhere("SELECT count(*) FROM derived", "1")
 	const (
 		update   = "SELECT * FROM held WHERE id = 1 FOR UPDATE"
@@ -38,7 +41,8 @@ func TestRowLocks(t *testing.T) {
 		both          bool
 	}{
 		{update, update, false}, {update, noKey, false}, {share, update, false}, {update, share, false},
-		{share, change, false}, {change, share, false}, {update, change, false}, {change, noKey, false}, {part, part, false}, {inherits, inherits, false},
+		{share, change, false}, {change, share, false}, {update, change, false}, {change, noKey, false},
+		{part, part, false}, {inherits, inherits, false},
 		{share, share, true}, {update, other, true}, {change, other, true},
 	} {
 		for _, level := range []string{"READ COMMITTED", "REPEATABLE READ"} {
@@ -70,12 +74,15 @@ func TestRowLocks(t *testing.T) {
 func TestManyRowLocks(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
-	a.Do("CREATE TABLE many(id int PRIMARY KEY)", "INSERT INTO many SELECT generate_series(1, 70000)", "CREATE TABLE many_beside(id int PRIMARY KEY)")
+	a.Do("CREATE TABLE many(id int PRIMARY KEY)", "INSERT INTO many SELECT generate_series(1, 70000)",
+		"CREATE TABLE many_beside(id int PRIMARY KEY)")
 	c.Everywhere("SELECT count(*) FROM many_beside", "0")
-	for i, lock := range []string{"SELECT * FROM many ORDER BY id LIMIT 60000 FOR UPDATE", "SELECT * FROM many FOR UPDATE"} {
+	for i, lock := range []string{"SELECT * FROM many ORDER BY id LIMIT 60000 FOR UPDATE",
+		"SELECT * FROM many FOR UPDATE"} {
 		settle(a, b)
 		a.Do("BEGIN", lock, fmt.Sprintf("INSERT INTO many_beside VALUES (%d)", i))
-		b.Do("BEGIN", "SELECT * FROM many WHERE id = 69999 FOR UPDATE", fmt.Sprintf("INSERT INTO many_beside VALUES (-1 - %d)", i))
+		b.Do("BEGIN", "SELECT * FROM many WHERE id = 69999 FOR UPDATE",
+			fmt.Sprintf("INSERT INTO many_beside VALUES (-1 - %d)", i))
 		errA, errB := race(a, b, "COMMIT", "COMMIT")
 		if both := errA == nil && errB == nil; both != (i == 0) {
 			t.Errorf("%s: %v and %v", lock, errA, errB)
@@ -86,12 +93,14 @@ func TestManyRowLocks(t *testing.T) {
 	c.Check()
 }
 
-// TestLocksAreTakenElsewhere: who holds a row lock that the applier needs loses, also if the whole table was locked, or if the
-// transaction with the lock has changed the schema. Else it would commit, since all that was applied counts as seen.
+// TestLocksAreTakenElsewhere: who holds a row lock that the applier needs loses, also if the whole table was locked, or
+// if the transaction with the lock has changed the schema. Else it would commit, since all that was applied counts as
+// seen.
 func TestLocksAreTakenElsewhere(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(2)
-	a.Do("CREATE TABLE taken(id int PRIMARY KEY)", "INSERT INTO taken SELECT generate_series(1, 70000)", "CREATE TABLE taken_beside(id int PRIMARY KEY)")
+	a.Do("CREATE TABLE taken(id int PRIMARY KEY)", "INSERT INTO taken SELECT generate_series(1, 70000)",
+		"CREATE TABLE taken_beside(id int PRIMARY KEY)")
 	c.Everywhere("SELECT count(*) FROM taken_beside", "0")
 	const one, all = "SELECT * FROM taken WHERE id = 7 FOR UPDATE", "SELECT * FROM taken FOR UPDATE"
 	for i, p := range []struct {
@@ -121,7 +130,8 @@ func TestLocksAreTakenElsewhere(t *testing.T) {
 // TestRowLocksQueue: sessions of one node wait for each other's row locks, and nobody loses.
 func TestRowLocksQueue(t *testing.T) {
 	c := use(t)
-	c.Connect(1).Do("CREATE TABLE queue(id int PRIMARY KEY)", "INSERT INTO queue VALUES (1)", "CREATE TABLE queued(id int PRIMARY KEY, q int REFERENCES queue)")
+	c.Connect(1).Do("CREATE TABLE queue(id int PRIMARY KEY)", "INSERT INTO queue VALUES (1)",
+		"CREATE TABLE queued(id int PRIMARY KEY, q int REFERENCES queue)")
 	c.Everywhere("SELECT count(*) FROM queue", "1")
 	var wg sync.WaitGroup
 	for i := range 4 {
@@ -129,7 +139,8 @@ func TestRowLocksQueue(t *testing.T) {
 		wg.Go(func() {
 			for j := range 25 {
 				lock := []string{"FOR UPDATE", "FOR SHARE", "FOR NO KEY UPDATE"}[j%3]
-				for _, sql := range []string{"BEGIN", "SELECT 1", "SELECT * FROM queue " + lock, fmt.Sprintf("INSERT INTO queued VALUES (%d, 1)", i*1000+j), "COMMIT"} {
+				for _, sql := range []string{"BEGIN", "SELECT 1", "SELECT * FROM queue " + lock,
+					fmt.Sprintf("INSERT INTO queued VALUES (%d, 1)", i*1000+j), "COMMIT"} {
 					if err := s.Try(sql); err != nil {
 						t.Errorf("%s: %v", sql, Explain(err))
 						return
@@ -147,14 +158,17 @@ func TestRowLocksQueue(t *testing.T) {
 func TestSeats(t *testing.T) {
 	c := use(t)
 	const events, seats = 12, 4
-	c.Connect(1).Do("CREATE TABLE event(id int PRIMARY KEY, seats int)", fmt.Sprintf("INSERT INTO event SELECT g, %d FROM generate_series(1, %d) g", seats, events),
-		"CREATE TABLE seat(id bigserial PRIMARY KEY, event int REFERENCES event, who int)", "CREATE INDEX ON seat(event)")
+	c.Connect(1).Do("CREATE TABLE event(id int PRIMARY KEY, seats int)",
+		fmt.Sprintf("INSERT INTO event SELECT g, %d FROM generate_series(1, %d) g", seats, events),
+		"CREATE TABLE seat(id bigserial PRIMARY KEY, event int REFERENCES event, who int)",
+		"CREATE INDEX ON seat(event)")
 	c.Everywhere("SELECT count(*) FROM event WHERE to_regclass('seat_event_idx') IS NOT NULL", fmt.Sprint(events))
 	deadline := time.Now().Add(2 * sqlTimeout)
 	var wg sync.WaitGroup
 	for who := range 9 {
 		s := c.Connect(1 + who%3)
-		mode := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeDescribeExec}[who/3]
+		mode := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol,
+			pgx.QueryExecModeDescribeExec}[who/3]
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(who), 1))
 			for full := 0; full < 30 && time.Now().Before(deadline); {
@@ -190,7 +204,8 @@ func book(s *Conn, mode pgx.QueryExecMode, event, who int) (booked bool, err err
 		}
 	}()
 	var id, seats, taken int
-	if err := tx.QueryRow(ctx, "SELECT id, seats FROM event WHERE id = $1 FOR UPDATE", mode, event).Scan(&id, &seats); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT id, seats FROM event WHERE id = $1 FOR UPDATE", mode, event).Scan(&id,
+		&seats); err != nil {
 		return false, err
 	}
 	if err := tx.QueryRow(ctx, "SELECT count(*) FROM seat WHERE event = $1", mode, event).Scan(&taken); err != nil {

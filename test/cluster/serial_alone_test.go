@@ -19,7 +19,8 @@ func alonePair(c *Cluster, table string) {
 	c.Everywhere("SELECT count(*) FROM "+table, "2")
 }
 
-// TestSerialAlone: SERIALIZABLE where one member runs it alone, and where another comes and goes. Most of it is waiting.
+// TestSerialAlone: SERIALIZABLE where one member runs it alone, and where another comes and goes. Most of it is
+// waiting.
 func TestSerialAlone(t *testing.T) {
 	t.Parallel()
 	c := Start(t, 3)
@@ -45,7 +46,8 @@ func serialAtOneMember(t *testing.T, c *Cluster) {
 	// Write skew. When a COMMIT is expected, what was written is collected with the UPDATE, before v dooms u.
 	for range 3 {
 		u.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "SELECT sum(v) FROM alone_one")
-		v.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "SELECT sum(v) FROM alone_one", "UPDATE alone_one SET v = 2 WHERE k = 1")
+		v.Do("BEGIN ISOLATION LEVEL SERIALIZABLE", "SELECT sum(v) FROM alone_one",
+			"UPDATE alone_one SET v = 2 WHERE k = 1")
 		u.Do("UPDATE alone_one SET v = 2 WHERE k = 2")
 		v.Do("COMMIT")
 		if err := u.Try("COMMIT"); Code(err) != "40001" {
@@ -70,8 +72,9 @@ func serialAtOneMember(t *testing.T, c *Cluster) {
 	c.Check()
 }
 
-// serialReaderElsewhere: a reader at another member, of which nobody knows what it has read, is between two transactions of
-// one: the second loses, whether the reader's member had told that it runs such transactions before, or while they were open.
+// serialReaderElsewhere: a reader at another member, of which nobody knows what it has read, is between two
+// transactions of one: the second loses, whether the reader's member had told that it runs such transactions before, or
+// while they were open.
 func serialReaderElsewhere(t *testing.T, c *Cluster) {
 	alonePair(c, "alone_two")
 	for range 4 {
@@ -91,14 +94,16 @@ func serialReaderElsewhere(t *testing.T, c *Cluster) {
 }
 
 // serialLists: clients read lists and append to others, all in SERIALIZABLE: at one member, where most
-// of it is left to PostgreSQL; at two; and at one, with a client of another that comes and goes. What they saw must have a serial order.
+// of it is left to PostgreSQL; at two; and at one, with a client of another that comes and goes. What they saw must
+// have a serial order.
 func serialLists(t *testing.T, c *Cluster) {
 	c.Connect(1).Do("CREATE TABLE alone_lists(k int PRIMARY KEY, v int[] NOT NULL)")
 	c.Everywhere("SELECT count(*) FROM alone_lists", "0")
 	for i, members := range [][]int{{1, 1, 1, 1, 1, 1}, {1, 1, 1, 2, 2, 2}, {1, 1, 1, 1, 1, -2}} {
 		time.Sleep(7 * time.Second) // the order is told that nobody runs SERIALIZABLE any more
 		l := &aloneLists{c: c, keys: 6, base: 100 * i}
-		c.Connect(1).Do(fmt.Sprintf("INSERT INTO alone_lists SELECT g, '{}' FROM generate_series(%d, %d) g", l.base+1, l.base+l.keys))
+		c.Connect(1).Do(fmt.Sprintf("INSERT INTO alone_lists SELECT g, '{}' FROM generate_series(%d, %d) g", l.base+1,
+			l.base+l.keys))
 		c.Everywhere(fmt.Sprintf("SELECT count(*) FROM alone_lists WHERE k > %d", l.base), fmt.Sprint(l.keys))
 		l.run(t, members, seconds(4*time.Second))
 	}
@@ -141,7 +146,9 @@ func (l *aloneLists) run(t *testing.T, members []int, d time.Duration) {
 	for _, k := range l.c.All() {
 		var ops []check.ListOp
 		for key := l.base + 1; key <= l.base+l.keys; key++ {
-			ops = append(ops, check.ListOp{Key: uint64(key), Read: numbers(l.c.Connect(k).Get(fmt.Sprint("SELECT array_to_string(v, ' ') FROM alone_lists WHERE k = ", key)))})
+			ops = append(ops, check.ListOp{Key: uint64(key),
+				Read: numbers(l.c.Connect(k).Get(fmt.Sprint(
+					"SELECT array_to_string(v, ' ') FROM alone_lists WHERE k = ", key)))})
 		}
 		final = append(final, ops)
 	}

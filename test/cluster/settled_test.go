@@ -34,7 +34,8 @@ func settle(sessions ...*Conn) {
 			applied = s.counters()["applied"]
 			return applied >= decided && s.Get(pending) == "0"
 		}, func() string {
-			return fmt.Sprintf("a node has applied up to ordinal %d of %d, without %s definitions", applied, decided, s.Get(pending))
+			return fmt.Sprintf("a node has applied up to ordinal %d of %d, without %s definitions", applied, decided,
+				s.Get(pending))
 		})
 	}
 }

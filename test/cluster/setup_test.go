@@ -40,7 +40,8 @@ func (c *Cluster) refused(k int, want string, least, most time.Duration) {
 	if at := strings.LastIndex(last, "tutti: "); at >= 0 {
 		last = last[at:]
 	}
-	if !errors.As(n.proc.Err(), &exit) || exit.ExitCode() != exitConfig || !strings.HasPrefix(last, "tutti: ") || !strings.Contains(last, want) {
+	if !errors.As(n.proc.Err(), &exit) || exit.ExitCode() != exitConfig || !strings.HasPrefix(last, "tutti: ") ||
+		!strings.Contains(last, want) {
 		c.tb.Errorf("%v, want exit %d and %q:\n%s", n.proc.Err(), exitConfig, want, last)
 	}
 	if took < least {
@@ -52,7 +53,8 @@ func (c *Cluster) refused(k int, want string, least, most time.Duration) {
 func fakePostgres(t *testing.T) string {
 	dir := t.TempDir()
 	for _, name := range []string{"initdb", "pg_ctl", "postgres"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 18.1'\n"), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 18.1'\n"),
+			0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,10 +86,12 @@ func TestSetup(t *testing.T) {
 	}
 	var busy sync.WaitGroup
 	busy.Go(func() {
-		others(1, func(n *config.Config) { n.Listen = taken.Addr().String() }).refused(1, "client port "+taken.Addr().String()+" cannot be opened", 4*time.Second, 20*time.Second)
+		others(1, func(n *config.Config) { n.Listen = taken.Addr().String() }).refused(1,
+			"client port "+taken.Addr().String()+" cannot be opened", 4*time.Second, 20*time.Second)
 	})
 	busy.Go(func() {
-		others(2, func(n *config.Config) { n.MemberListen = taken.Addr().String() }).refused(2, "member port "+taken.Addr().String()+" cannot be opened", 4*time.Second, 20*time.Second)
+		others(2, func(n *config.Config) { n.MemberListen = taken.Addr().String() }).refused(2,
+			"member port "+taken.Addr().String()+" cannot be opened", 4*time.Second, 20*time.Second)
 	})
 	busy.Go(func() { // another process has the directory
 		others(3, func(n *config.Config) {
@@ -135,7 +139,8 @@ func TestSetup(t *testing.T) {
 		{`invalid value for parameter "work_mem"`, with("work_mem", "plenty")},
 		{`could not access file "no_such_library"`, with("shared_preload_libraries", "no_such_library")},
 		{"must be less than max_connections", with("superuser_reserved_connections", "10000")},
-		{"is of PostgreSQL " + strings.TrimSpace(string(was)) + ", and this machine has no binaries", func() { n.Config.Postgres.BinDir = fakePostgres(t) }},
+		{"is of PostgreSQL " + strings.TrimSpace(string(was)) + ", and this machine has no binaries",
+			func() { n.Config.Postgres.BinDir = fakePostgres(t) }},
 		{"no usable initdb", func() { n.Config.Postgres.BinDir = t.TempDir() }},
 		{"is of PostgreSQL 14: Tutti needs", writes("14\n")},
 		{"is of PostgreSQL 99, and this machine has no binaries", writes("99\n")},

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// TestRowsOfNewShape: rows that are written the moment a definition has committed here, before its member knows that it is
-// applied and what the table looks like now, are not taken for ones that others cannot store.
+// TestRowsOfNewShape: rows that are written the moment a definition has committed here, before its member knows that it
+// is applied and what the table looks like now, are not taken for ones that others cannot store.
 func TestRowsOfNewShape(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE shape(id int PRIMARY KEY, n int, filler text)", "INSERT INTO shape SELECT g, 0, 'x' FROM generate_series(1, 8) g")
+	s.Do("CREATE TABLE shape(id int PRIMARY KEY, n int, filler text)",
+		"INSERT INTO shape SELECT g, 0, 'x' FROM generate_series(1, 8) g")
 	c.Settled()
 	stop := make(chan struct{})
 	var wg sync.WaitGroup

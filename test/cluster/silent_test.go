@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestSilentAfterBegin: a client is silent after BEGIN, or listens, so that its transaction is opened. It waits for nobody, though a statement
-// of it is to be prepared anew and somebody has locked its table.
+// TestSilentAfterBegin: a client is silent after BEGIN, or listens, so that its transaction is opened. It waits for
+// nobody, though a statement of it is to be prepared anew and somebody has locked its table.
 func TestSilentAfterBegin(t *testing.T) {
 	c := use(t)
 	a, b := c.Connect(1), c.Connect(1)
@@ -37,7 +37,8 @@ func TestSilentAfterBegin(t *testing.T) {
 				t.Fatal(Explain(err))
 			}
 		case <-time.After(5 * time.Second):
-			t.Errorf("listening: %t: BEGIN, silence and ROLLBACK wait for a table's lock for %v", listen, time.Since(began))
+			t.Errorf("listening: %t: BEGIN, silence and ROLLBACK wait for a table's lock for %v", listen,
+				time.Since(began))
 			b.Do("ROLLBACK")
 			<-ended
 			return

@@ -21,7 +21,8 @@ func (c *Cluster) URL(k int) string {
 	if database == "" {
 		database = "postgres"
 	}
-	return fmt.Sprintf("postgresql://postgres@%s/%s?sslmode=disable&connect_timeout=20", c.Node(k).Config.Listen, database)
+	return fmt.Sprintf("postgresql://postgres@%s/%s?sslmode=disable&connect_timeout=20", c.Node(k).Config.Listen,
+		database)
 }
 
 // In is the cluster with another database for its sessions.
@@ -63,7 +64,8 @@ func (c *Cluster) Connect(k int) *Conn {
 			}
 		}
 		s.Conn, err = pgx.ConnectConfig(ctx, config)
-		for c.database != "" && Code(err) == "57P03" && ctx.Err() == nil { // a slow machine takes its time to open a database
+		// a slow machine takes its time to open a database
+		for c.database != "" && Code(err) == "57P03" && ctx.Err() == nil {
 			time.Sleep(pollInterval)
 			s.Conn, err = pgx.ConnectConfig(ctx, config)
 		}
@@ -190,7 +192,8 @@ func (c *Cluster) Tool(command string, args ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, exe, append([]string{command, "--config", c.Node(1).ConfigFile}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, exe, append([]string{command, "--config", c.Node(1).ConfigFile},
+		args...)...).CombinedOutput()
 	return string(out), err
 }
 

@@ -52,7 +52,8 @@ func TestStopTellsClients(t *testing.T) {
 	c := Start(t, 1, func(_ int, n *config.Config) { n.DrainTimeout = "2s" })
 	s := c.Connect(1)
 	s.Do("CREATE TABLE stops(k int PRIMARY KEY, v int)", "INSERT INTO stops SELECT g, 0 FROM generate_series(1, 9) g")
-	idle, listens, ends, pipelined, sleeps, forever, silent, reading := c.Connect(1), c.Connect(1), c.Connect(1), c.Connect(1), c.Connect(1), c.Connect(1), c.Connect(1), c.Connect(1)
+	idle, listens, ends, pipelined, sleeps, forever, silent, reading := c.Connect(1), c.Connect(1), c.Connect(1),
+		c.Connect(1), c.Connect(1), c.Connect(1), c.Connect(1), c.Connect(1)
 	listens.Do("LISTEN stops")
 	ends.Do("BEGIN", "UPDATE stops SET v = 1 WHERE k = 1")
 	silent.Do("BEGIN", "UPDATE stops SET v = 9 WHERE k = 2")
@@ -67,11 +68,13 @@ func TestStopTellsClients(t *testing.T) {
 		came <- farewell{"sleeps", waitLast(sleeps), time.Now()}
 	}()
 	go func() {
-		came <- farewell{"forever", forever.Try("UPDATE stops SET v = 4 + length(pg_sleep(60)::text) WHERE k = 4"), time.Now()}
+		came <- farewell{"forever", forever.Try("UPDATE stops SET v = 4 + length(pg_sleep(60)::text) WHERE k = 4"),
+			time.Now()}
 	}()
 	go func() { came <- farewell{"silent", waitLast(silent), time.Now()} }()
 	// A client that does not take what it has asked for.
-	reading.PgConn().Frontend().Send(&pgproto3.Query{String: "SELECT repeat('x', 100000) FROM generate_series(1, 1000) g"})
+	reading.PgConn().Frontend().Send(&pgproto3.Query{
+		String: "SELECT repeat('x', 100000) FROM generate_series(1, 1000) g"})
 	if err := reading.PgConn().Frontend().Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +98,8 @@ func TestStopTellsClients(t *testing.T) {
 			t.Errorf("%s was told after %s: %s", name, at(f), worded(f.err))
 		}
 	}
-	if _, err := pgx.Connect(context.Background(), c.URL(1)); Code(err) != "57P03" || !strings.Contains(err.Error(), "shutting down") {
+	if _, err := pgx.Connect(context.Background(), c.URL(1)); Code(err) != "57P03" ||
+		!strings.Contains(err.Error(), "shutting down") {
 		t.Errorf("a new client: %v", Explain(err))
 	}
 	ends.Do("UPDATE stops SET v = v + 1 WHERE k = 1", "COMMIT")

@@ -21,8 +21,10 @@ func wantCode(t *testing.T, what string, err error, code string) {
 func TestDefinitionsSeeTemporaryObjects(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE keptbytemp(a text)", "INSERT INTO keptbytemp VALUES ('abc')", "CREATE TEMP TABLE heir(b int) INHERITS (keptbytemp)", "INSERT INTO heir VALUES ('ab', 1)",
-		"ALTER TABLE keptbytemp ALTER a TYPE int USING length(a)", "CREATE VIEW seenbytemp AS SELECT b FROM heir", "CREATE VIEW open AS SELECT a FROM keptbytemp")
+	s.Do("CREATE TABLE keptbytemp(a text)", "INSERT INTO keptbytemp VALUES ('abc')",
+		"CREATE TEMP TABLE heir(b int) INHERITS (keptbytemp)", "INSERT INTO heir VALUES ('ab', 1)",
+		"ALTER TABLE keptbytemp ALTER a TYPE int USING length(a)", "CREATE VIEW seenbytemp AS SELECT b FROM heir",
+		"CREATE VIEW open AS SELECT a FROM keptbytemp")
 	s.Do("CREATE FUNCTION heirs() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM heir'")
 	if got := s.Get("SELECT heirs()"); got != "1" {
 		t.Errorf("a function finds %s rows of a temporary table", got)
@@ -74,14 +76,15 @@ func TestDefinitionsWaitForLocks(t *testing.T) {
 	c.Check()
 }
 
-// TestDefinitionsWaitForCatalogRows: a definition waits for the transactions of its node that have changed or locked what
-// describes the table, and does not make them fail.
+// TestDefinitionsWaitForCatalogRows: a definition waits for the transactions of its node that have changed or locked
+// what describes the table, and does not make them fail.
 func TestDefinitionsWaitForCatalogRows(t *testing.T) {
 	c := use(t)
 	const locks = "SELECT relname FROM pg_class WHERE oid = 'described'::regclass FOR NO KEY UPDATE"
 	holder, another, owner := c.Connect(1), c.Connect(1), c.Connect(1)
 	holder.Do("CREATE TABLE described(k int)")
-	another.Do("BEGIN", "SELECT relname FROM pg_class WHERE oid = 'described'::regclass FOR KEY SHARE") // so it is locked by several
+	// so it is locked by several
+	another.Do("BEGIN", "SELECT relname FROM pg_class WHERE oid = 'described'::regclass FOR KEY SHARE")
 	for _, statement := range []string{"GRANT SELECT ON described TO PUBLIC", locks} {
 		holder.Do("BEGIN", statement)
 		owner.Do("SET lock_timeout = '100ms'")
@@ -89,7 +92,8 @@ func TestDefinitionsWaitForCatalogRows(t *testing.T) {
 		owner.Do("SET lock_timeout = 0")
 		done := make(chan error, 1)
 		go func() { done <- owner.Try("ALTER TABLE described ADD PRIMARY KEY (k)") }()
-		c.Eventually(1, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER TABLE described%'", "t")
+		c.Eventually(1, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE "+
+			"'ALTER TABLE described%'", "t")
 		holder.Do("COMMIT")
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", statement, err)
@@ -102,7 +106,8 @@ func TestDefinitionsWaitForCatalogRows(t *testing.T) {
 	c.Check()
 }
 
-// TestRenamedToast: a TOAST table, which has another name at each node, and its index get the names that one gives them.
+// TestRenamedToast: a TOAST table, which has another name at each node, and its index get the names that one gives
+// them.
 func TestRenamedToast(t *testing.T) {
 	c := use(t)
 	for k := range c.Size() { // so that OIDs differ
@@ -115,10 +120,12 @@ func TestRenamedToast(t *testing.T) {
 	  EXECUTE 'ALTER TABLE pg_toast.' || r.t || ' RENAME TO "Renamed toast"';
 	  EXECUTE 'ALTER INDEX pg_toast.' || r.i || ' RENAME TO renamed_toast_index;';
 	END $$`)
-	c.Everywhere(`SELECT t.relname, i.relname, current_setting('allow_system_table_mods') FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_index x ON x.indrelid = t.oid
+	c.Everywhere(
+		`SELECT t.relname, i.relname, current_setting('allow_system_table_mods') FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_index x ON x.indrelid = t.oid
 	  JOIN pg_class i ON i.oid = x.indexrelid WHERE c.relname = 'Wide toast'`, "Renamed toast|renamed_toast_index|off")
 	s.Do(`INSERT INTO "Wide toast" SELECT 1, string_agg(md5(g::text), '') FROM generate_series(1, 1000) g`)
-	wantCode(t, "another change", s.Try("DO 'BEGIN ALTER INDEX pg_toast.renamed_toast_index SET (fillfactor = 50); END'"), "0A000")
+	wantCode(t, "another change", s.Try("DO 'BEGIN ALTER INDEX pg_toast.renamed_toast_index SET (fillfactor = "+
+		"50); END'"), "0A000")
 	s.Do(`DROP TABLE "Wide toast"`)
 	c.Check()
 }

@@ -27,7 +27,8 @@ func TestSysbench(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		out, err := exec.Command(program, append([]string{test, "--db-driver=pgsql", "--pgsql-host=" + u.Hostname(), "--pgsql-port=" + u.Port(), "--pgsql-user=postgres",
+		out, err := exec.Command(program, append([]string{test, "--db-driver=pgsql", "--pgsql-host=" + u.Hostname(),
+			"--pgsql-port=" + u.Port(), "--pgsql-user=postgres",
 			"--pgsql-db=postgres", "--tables=2", "--table_size=1000"}, args...)...).CombinedOutput()
 		return string(out), err
 	}
@@ -35,12 +36,14 @@ func TestSysbench(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	c.Settled()
-	for _, test := range []string{"oltp_read_only", "oltp_read_write", "oltp_write_only", "oltp_update_index", "oltp_update_non_index", "oltp_insert", "oltp_delete"} {
+	for _, test := range []string{"oltp_read_only", "oltp_read_write", "oltp_write_only", "oltp_update_index",
+		"oltp_update_non_index", "oltp_insert", "oltp_delete"} {
 		var wg sync.WaitGroup
 		for k := 1; k <= 3; k++ {
 			wg.Go(func() {
 				for _, seconds := range []int{2, 10, 40} { // until a slow machine has come to something
-					out, err := run(k, test, "--threads=2", fmt.Sprintf("--time=%d", seconds), "--rand-seed="+strconv.Itoa(k), "run")
+					out, err := run(k, test, "--threads=2", fmt.Sprintf("--time=%d", seconds),
+						"--rand-seed="+strconv.Itoa(k), "run")
 					done := sysbenchDone.FindStringSubmatch(out)
 					if err == nil && done != nil && done[1] != "0" {
 						return

@@ -30,7 +30,8 @@ func TestCommitTimeout(t *testing.T) {
 	t.Cleanup(func() { signal(syscall.SIGCONT) })
 	taken := func() int64 { return c.limit(other, "sessions").now }
 	const before = 2
-	c.soon(func() bool { return taken() == before }, func() string { return fmt.Sprintf("%d sessions hold a slot, want %d", taken(), before) })
+	c.soon(func() bool { return taken() == before },
+		func() string { return fmt.Sprintf("%d sessions hold a slot, want %d", taken(), before) })
 	var began time.Time
 	var err error
 	for range 5 { // after a pause of the machine node 1 knows that there is no majority, and proposes nothing
@@ -40,7 +41,8 @@ func TestCommitTimeout(t *testing.T) {
 			break
 		}
 		signal(syscall.SIGCONT)
-		c.soon(func() bool { return s.Try("UPDATE late SET k = k") == nil }, func() string { return "the majority is not back" })
+		c.soon(func() bool { return s.Try("UPDATE late SET k = k") == nil },
+			func() string { return "the majority is not back" })
 	}
 	if Code(err) != "40003" || !strings.Contains(Explain(err), "commit_timeout_ms") || time.Since(began) < timeout {
 		t.Errorf("proposed to a lost majority: after %v %v", time.Since(began), Explain(err))
@@ -48,13 +50,15 @@ func TestCommitTimeout(t *testing.T) {
 	timeouts := c.limit(other, "commit_timeout_ms").reached + 2
 	time.Sleep(time.Second)
 	if got := taken(); got != before {
-		t.Errorf("%d sessions hold a slot, want %d: that of one with an open outcome may not be used again", got, before)
+		t.Errorf("%d sessions hold a slot, want %d: that of one with an open outcome may not be used again", got,
+			before)
 	}
 	c.soon(func() bool { return strings.Contains(other.Get("SHOW tutti.status"), "no leader") },
 		func() string { return "a leader is left without a majority" })
 	other.Do("BEGIN", "INSERT INTO late VALUES (2)")
 	began = time.Now()
-	if err := other.Try("COMMIT"); Code(err) != "57P03" || !strings.Contains(Explain(err), "was not committed") || time.Since(began) < timeout {
+	if err := other.Try("COMMIT"); Code(err) != "57P03" || !strings.Contains(Explain(err), "was not committed") ||
+		time.Since(began) < timeout {
 		t.Errorf("not proposed: after %v %v", time.Since(began), Explain(err))
 	}
 	if got := other.Get("SELECT count(*) FROM late WHERE k = 2"); got != "0" {
@@ -89,22 +93,25 @@ func TestCommitTimeout(t *testing.T) {
 		t.Errorf("%d timeouts are counted, want %d", got, timeouts)
 	}
 	s = c.Connect(1)
-	c.soon(func() bool { err = s.Try("INSERT INTO late VALUES (4)"); return err == nil }, func() string { return fmt.Sprintf("the majority is back: %v", err) })
+	c.soon(func() bool { err = s.Try("INSERT INTO late VALUES (4)"); return err == nil },
+		func() string { return fmt.Sprintf("the majority is back: %v", err) })
 	c.Check()
 	if got := s.Get("SELECT string_agg(k::text, ' ' ORDER BY k) FROM late"); got != "0 4" && got != "0 1 4" {
 		t.Errorf("rows are %s", got)
 	}
 }
 
-// TestIdleInTransaction: a client that has said BEGIN and nothing else is idle in a transaction. What others commit meanwhile is
-// no reason to lose.
+// TestIdleInTransaction: a client that has said BEGIN and nothing else is idle in a transaction. What others commit
+// meanwhile is no reason to lose.
 func TestIdleInTransaction(t *testing.T) {
 	c := use(t)
 	idle, far := c.Connect(1), c.Connect(2)
-	far.Do("CREATE TABLE idler(k int PRIMARY KEY, v int)", "INSERT INTO idler VALUES (1, 0)", "CREATE TABLE idled(k serial PRIMARY KEY, of int REFERENCES idler)")
+	far.Do("CREATE TABLE idler(k int PRIMARY KEY, v int)", "INSERT INTO idler VALUES (1, 0)",
+		"CREATE TABLE idled(k serial PRIMARY KEY, of int REFERENCES idler)")
 	c.Everywhere("SELECT v FROM idler", "0")
 	look := fmt.Sprintf("SELECT state FROM pg_stat_activity WHERE pid = %d", idle.PgConn().PID())
-	for _, begin := range []string{"BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL SERIALIZABLE", "LISTEN idler; BEGIN"} {
+	for _, begin := range []string{"BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ",
+		"BEGIN ISOLATION LEVEL SERIALIZABLE", "LISTEN idler; BEGIN"} {
 		idle.Do(strings.Split(begin, "; ")...)
 		c.Eventually(1, look, "idle in transaction")
 		v := far.Get("DELETE FROM idled; DELETE FROM idler RETURNING v")
@@ -114,7 +121,8 @@ func TestIdleInTransaction(t *testing.T) {
 		c.Everywhere("SELECT count(*) FROM idled", "1")
 	}
 	c.Everywhere("SELECT v FROM idler", "8")
-	far.Do("CREATE FUNCTION idled(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM pg_sleep(1); RETURN $1; END'")
+	far.Do("CREATE FUNCTION idled(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM pg_sleep(1); RETURN " +
+		"$1; END'")
 	c.Settled()
 	idle.Do("BEGIN")
 	c.Eventually(1, look, "idle in transaction")

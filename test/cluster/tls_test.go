@@ -30,7 +30,8 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +41,8 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY", Bytes: keyDER}} {
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "EC PRIVATE KEY", Bytes: keyDER}} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +61,8 @@ func (c *Cluster) secure(words string) (*pgconn.PgConn, error) {
 	return pgconn.Connect(ctx, fmt.Sprintf("host=localhost port=%s user=postgres dbname=postgres %s", port, words))
 }
 
-// secureTry is secure with a statement; it fails unless the error's text has want in it, which is empty where there must be none.
+// secureTry is secure with a statement; it fails unless the error's text has want in it, which is empty where there
+// must be none.
 func (c *Cluster) secureTry(words, want string) {
 	c.tb.Helper()
 	pg, err := c.secure(words)
@@ -72,7 +75,8 @@ func (c *Cluster) secureTry(words, want string) {
 	}
 }
 
-// TestClientTLS has clients speak TLS to a node with a certificate: it is asked for before the start-up packet, or begun at once.
+// TestClientTLS has clients speak TLS to a node with a certificate: it is asked for before the start-up packet, or
+// begun at once.
 func TestClientTLS(t *testing.T) {
 	t.Parallel() // mostly it waits
 	cert, key := certificate(t, t.TempDir())
@@ -125,7 +129,8 @@ func TestClientTLS(t *testing.T) {
 	c.ends(1, "client_tls: open "+key)
 }
 
-// scramOverTLS logs a role with a password in. Its PostgreSQL does not know of the client's TLS, so that there is nothing to bind to.
+// scramOverTLS logs a role with a password in. Its PostgreSQL does not know of the client's TLS, so that there is
+// nothing to bind to.
 func (c *Cluster) scramOverTLS(verified string) {
 	c.tb.Helper()
 	// The password is "secret".
@@ -162,7 +167,8 @@ func (c *Cluster) cancels(words string, how func(request []byte)) {
 	defer pg.Close(context.Background())
 	done := make(chan error, 1)
 	go func() { _, err := pg.Exec(context.Background(), "SELECT pg_sleep(30)").ReadAll(); done <- err }()
-	request := append([]byte{0, 0, 0, 16, 4, 210, 22, 46, byte(pg.PID() >> 24), byte(pg.PID() >> 16), byte(pg.PID() >> 8), byte(pg.PID())}, pg.SecretKey()...)
+	request := append([]byte{0, 0, 0, 16, 4, 210, 22, 46, byte(pg.PID() >> 24), byte(pg.PID() >> 16),
+		byte(pg.PID() >> 8), byte(pg.PID())}, pg.SecretKey()...)
 	for {
 		how(request)
 		select {

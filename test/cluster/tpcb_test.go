@@ -47,14 +47,16 @@ func TestPgbench(t *testing.T) {
 	if out, err := exec.Command(path, "-i", "-q", "-s", "2", c.URL(2)).CombinedOutput(); err != nil {
 		t.Fatalf("pgbench -i: %v\n%s", err, out)
 	}
-	c.Everywhere("SELECT count(*) FROM pg_index WHERE indisprimary AND indrelid::regclass::text LIKE 'pgbench_%'", "3") // the last step
+	// the last step
+	c.Everywhere("SELECT count(*) FROM pg_index WHERE indisprimary AND indrelid::regclass::text LIKE 'pgbench_%'", "3")
 	var wg sync.WaitGroup
 	took := seconds(3 * time.Second)
 	outputs := make([]bytes.Buffer, c.Size())
 	for i, k := range c.All() {
 		wg.Go(func() {
 			mode := []string{"simple", "extended", "prepared"}[i%3]
-			cmd := exec.Command(path, "-n", "-c", "8", "-j", "2", "-M", mode, "--max-tries", "100000", "-T", fmt.Sprint(int(took.Seconds())), c.URL(k))
+			cmd := exec.Command(path, "-n", "-c", "8", "-j", "2", "-M", mode, "--max-tries", "100000", "-T",
+				fmt.Sprint(int(took.Seconds())), c.URL(k))
 			cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
 			if err := cmd.Run(); err != nil {
 				t.Errorf("pgbench at node %d: %v\n%s", k, err, &outputs[i])
@@ -92,7 +94,8 @@ func TestPgbench(t *testing.T) {
 		t.Error("two branch rows, 24 clients, and no transaction has waited for its turn")
 	}
 	for _, k := range c.All() {
-		got := c.Connect(k).Get(`SELECT (SELECT count(*) FROM pgbench_history), (SELECT sum(abalance) FROM pgbench_accounts) = d,
+		got := c.Connect(k).Get(
+			`SELECT (SELECT count(*) FROM pgbench_history), (SELECT sum(abalance) FROM pgbench_accounts) = d,
 			(SELECT sum(tbalance) FROM pgbench_tellers) = d, (SELECT sum(bbalance) FROM pgbench_branches) = d
 			FROM (SELECT sum(delta) AS d FROM pgbench_history) h`)
 		if want := fmt.Sprintf("%d|t|t|t", total); got != want {

@@ -15,7 +15,8 @@ func TestBackendEndsWhileWaiting(t *testing.T) {
 	c := Start(t, 3)
 	// Two inserts into the second table conflict but need no lock of each other, because its key
 	// cannot be hashed: the later one waits until the earlier one is applied.
-	c.Connect(1).Do("CREATE TABLE wait(k int PRIMARY KEY, n int NOT NULL)", "INSERT INTO wait VALUES (1, 0)", "CREATE TABLE odd(k interval PRIMARY KEY)")
+	c.Connect(1).Do("CREATE TABLE wait(k int PRIMARY KEY, n int NOT NULL)", "INSERT INTO wait VALUES (1, 0)",
+		"CREATE TABLE odd(k interval PRIMARY KEY)")
 	c.Everywhere("SELECT count(*) FROM wait", "1")
 	c.Stop(2, 3)
 	p, s := c.Connect(1), c.Connect(1)

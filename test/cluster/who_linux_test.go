@@ -31,7 +31,8 @@ func (c *Cluster) from(k int, address, words string) (*pgconn.PgConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := pgconn.ParseConfig(fmt.Sprintf("host=localhost port=%s dbname=postgres sslmode=disable connect_timeout=20 %s", port, words))
+	o, err := pgconn.ParseConfig(fmt.Sprintf("host=localhost port=%s dbname=postgres sslmode=disable "+
+		"connect_timeout=20 %s", port, words))
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +118,9 @@ func certificateOf(t *testing.T, dir, user string) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(dir, user+".pem"), filepath.Join(dir, user+".key")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY",
-		Bytes: keyDER}} {
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "EC PRIVATE KEY",
+			Bytes: keyDER}} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +161,8 @@ func TestWhoWasIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const first = "host all all 127.0.0.9/32 reject\nhost all postgres 127.0.0.1/32 trust\nhost all +staff 127.0.0.0/24 scram-sha-256\nhost all lax all scram-sha-256\n"
+	const first = "host all all 127.0.0.9/32 reject\nhost all postgres 127.0.0.1/32 trust\nhost all +staff " +
+		"127.0.0.0/24 scram-sha-256\nhost all lax all scram-sha-256\n"
 	write(first + "hostssl all byname all cert\n")
 	cert, key := certificate(t, dir)
 	mine, mineKey := certificateOf(t, dir, "byname")
@@ -244,12 +247,15 @@ func (c *Cluster) whoIsThere() {
 	defer ann.Close(context.Background())
 	port := ann.Conn().LocalAddr().(*net.TCPAddr).Port
 	s := c.Connect(1)
-	if got, want := s.Get("SELECT s.client_addr, s.client_port, s.usename, s.datname, s.tls IS NULL, a.application_name FROM tutti.sessions s JOIN pg_stat_activity a USING (pid) WHERE pid = "+fmt.Sprint(ann.PID())),
+	if got, want := s.Get("SELECT s.client_addr, s.client_port, s.usename, s.datname, s.tls IS NULL, "+
+		"a.application_name FROM tutti.sessions s JOIN pg_stat_activity a USING (pid) WHERE pid = "+
+		fmt.Sprint(ann.PID())),
 		fmt.Sprintf("127.0.0.2|%d|ann|postgres|t|books - 127.0.0.2:%d", port, port); got != want {
 		c.tb.Errorf("ann is shown as %s, want %s", got, want)
 	}
 	own := c.admitted("127.0.0.4", "user=ann password=secret",
-		"SELECT string_agg(host(client_addr), ' ' ORDER BY client_addr), count(*) FILTER (WHERE client_addr IS NULL) > 0 FROM tutti.sessions")
+		"SELECT string_agg(host(client_addr), ' ' ORDER BY client_addr), count(*) FILTER (WHERE client_addr IS NULL) "+
+			"> 0 FROM tutti.sessions")
 	if own != "127.0.0.2 127.0.0.4 t" {
 		c.tb.Errorf("to ann are shown %s", own)
 	}
@@ -308,7 +314,8 @@ func (c *Cluster) nobodyIsLeft() {
 		return nil
 	})
 	c.WaitReady()
-	if got := c.Connect(1).Get("SELECT count(*), count(*) FILTER (WHERE pid = pg_backend_pid()) FROM tutti.sessions"); got != "1|1" {
+	if got := c.Connect(1).Get("SELECT count(*), count(*) FILTER (WHERE pid = pg_backend_pid()) FROM " +
+		"tutti.sessions"); got != "1|1" {
 		c.tb.Errorf("after a crash %s sessions are shown, and this one", got)
 	}
 }

@@ -19,8 +19,8 @@ type Accepted struct {
 	diffs  []string
 }
 
-// maxAccepted bounds an accepted difference, in lines. A file about something that is refused altogether differs in most
-// of it; nobody reads a longer one.
+// maxAccepted bounds an accepted difference, in lines. A file about something that is refused altogether differs in
+// most of it; nobody reads a longer one.
 const maxAccepted = 1000
 
 // acceptedPath is the file of a variant, counted from 1.

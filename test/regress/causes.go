@@ -70,7 +70,8 @@ func Causes(diffs map[string]string) []Cause {
 func causesText(causes []Cause) string {
 	var out strings.Builder
 	for _, c := range causes {
-		fmt.Fprintf(&out, "%4d files, first in %d, %5d lines: %s\n      %s\n", len(c.Files), len(c.First), c.Lines, c.Message, strings.Join(c.Files, " "))
+		fmt.Fprintf(&out, "%4d files, first in %d, %5d lines: %s\n      %s\n", len(c.Files), len(c.First), c.Lines,
+			c.Message, strings.Join(c.Files, " "))
 	}
 	return out.String()
 }

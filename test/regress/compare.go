@@ -63,7 +63,8 @@ func stable(diff string) string {
 
 // varying is what is another one in each run, in lines of Tutti's that a plain PostgreSQL does not have: numbers of
 // objects and transactions, hashes in names, times, and how many rows a list of Tutti's own objects has.
-var varying = regexp.MustCompile(`[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]?[0-9] [0-9]{2}:[0-9]{2}:[0-9.]+ [0-9]{4}|(\b|_)[0-9]{4,}\b|(_[0-9a-f]{16})+\b|\([0-9]+ rows?\)`)
+var varying = regexp.MustCompile(`[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]?[0-9] [0-9]{2}:[0-9]{2}:[0-9.]+ ` +
+	`[0-9]{4}|(\b|_)[0-9]{4,}\b|(_[0-9a-f]{16})+\b|\([0-9]+ rows?\)`)
 
 // loose is a difference without what varies; of lines that are then alike one is left.
 func loose(diff string) string {

@@ -35,7 +35,8 @@ func (r *Result) Good() bool {
 }
 
 func (r *Result) String() string {
-	s := fmt.Sprintf("%-14s %-32s %6d lines  plain %5.1f s  tutti %6.1f s", r.Verdict, r.File, r.Lines, r.Plain.Seconds(), r.Tutti.Seconds())
+	s := fmt.Sprintf("%-14s %-32s %6d lines  plain %5.1f s  tutti %6.1f s", r.Verdict, r.File, r.Lines,
+		r.Plain.Seconds(), r.Tutti.Seconds())
 	for _, n := range r.Notes {
 		s += "\n    " + strings.ReplaceAll(n, "\n", "\n    ")
 	}
@@ -60,7 +61,8 @@ func Summary(results []Result) string {
 // scoreTable is a suite's part of the page.
 func scoreTable(title string, results []Result, members string) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s: %s. %s\n\n| file | result | lines of difference |\n|---|---|---|\n", title, Summary(results), members)
+	fmt.Fprintf(&out, "%s: %s. %s\n\n| file | result | lines of difference |\n|---|---|---|\n", title, Summary(results),
+		members)
 	for _, r := range results {
 		lines := ""
 		if r.Lines > 0 {

@@ -186,7 +186,8 @@ func (m *members) replace() string {
 	}
 	began := time.Now()
 	n := m.again()
-	return fmt.Sprintf("a new cluster takes its place; the %d files before were run again, in %.0f s", n, time.Since(began).Seconds())
+	return fmt.Sprintf("a new cluster takes its place; the %d files before were run again, in %.0f s", n,
+		time.Since(began).Seconds())
 }
 
 // compare runs tutti check, and says what differs that did not before.
@@ -221,9 +222,11 @@ var restricts = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`)
 func (m *members) schemas(b embedded.Build) (notes []string) {
 	var first string
 	for _, k := range m.c.All() {
-		local := instance.New(instance.Options{Build: b, DataDir: filepath.Join(m.c.Node(k).Config.DataDir, "postgres")}).ConnString(role, database)
+		local := instance.New(instance.Options{Build: b,
+			DataDir: filepath.Join(m.c.Node(k).Config.DataDir, "postgres")}).ConnString(role, database)
 		var text string
-		for _, argv := range [][]string{{"pg_dumpall", "--globals-only", "--dbname", local}, {"pg_dump", "--schema-only", "--dbname", m.c.URL(k)}} {
+		for _, argv := range [][]string{{"pg_dumpall", "--globals-only", "--dbname", local},
+			{"pg_dump", "--schema-only", "--dbname", m.c.URL(k)}} {
 			c := exec.Command(b.Program(argv[0]), argv[1:]...)
 			out, err := c.Output()
 			if err != nil {
@@ -237,7 +240,8 @@ func (m *members) schemas(b embedded.Build) (notes []string) {
 		if k == 1 {
 			first = text
 		} else if diff, err := Diff(first, text, 1); err != nil || diff != "" {
-			notes = append(notes, fmt.Sprintf("the definitions of node %d are not those of node 1: %d lines of difference (schema1.sql, schema%d.sql) %v", k, changedLines(diff), k, err))
+			notes = append(notes, fmt.Sprintf("the definitions of node %d are not those of node 1: %d lines of "+
+				"difference (schema1.sql, schema%d.sql) %v", k, changedLines(diff), k, err))
 		}
 	}
 	return notes

@@ -42,7 +42,8 @@ func Present(ctx context.Context, b embedded.Build, source string) (Tree, error)
 		return Tree{}, fmt.Errorf("%s is not a source tree of PostgreSQL: %w", t.Source, err)
 	}
 	if _, err := os.Stat(b.Program("psql")); err != nil {
-		return Tree{}, fmt.Errorf("the suites need psql of the same build: %w; install the distribution's packages postgresql-%d and postgresql-server-dev-%d", err, b.Major, b.Major)
+		return Tree{}, fmt.Errorf("the suites need psql of the same build: %w; install the distribution's packages "+
+			"postgresql-%d and postgresql-server-dev-%d", err, b.Major, b.Major)
 	}
 	return t, t.compile(ctx)
 }
@@ -96,7 +97,8 @@ func fetch(ctx context.Context, dir string, major int) error {
 	if err := os.WriteFile(list, []byte(lines), 0o644); err != nil {
 		return err
 	}
-	options := []string{"-o", "Dir::Etc::SourceList=" + list, "-o", "Dir::Etc::SourceParts=-", "-o", "Dir::State::Lists=" + filepath.Dir(lists), "-o", "APT::Sandbox::User=root"}
+	options := []string{"-o", "Dir::Etc::SourceList=" + list, "-o", "Dir::Etc::SourceParts=-", "-o",
+		"Dir::State::Lists=" + filepath.Dir(lists), "-o", "APT::Sandbox::User=root"}
 	apt := func(program string, args ...string) (string, error) {
 		c := exec.CommandContext(ctx, program, append(options, args...)...)
 		c.Dir = dir
@@ -137,9 +139,11 @@ func versions(shown string) (out []string) {
 
 // sourceLines turns the machine's deb lines into deb-src lines.
 func sourceLines() (string, error) {
-	out, err := exec.Command("apt-get", "indextargets", "--format", "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages").Output()
+	out, err := exec.Command("apt-get", "indextargets", "--format", "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)",
+		"Created-By: Packages").Output()
 	if err != nil {
-		return "", fmt.Errorf("the source is fetched with apt-get, which did not work: %w; unpack PostgreSQL's source and set TUTTI_PG_SOURCE", err)
+		return "", fmt.Errorf("the source is fetched with apt-get, which did not work: %w; unpack PostgreSQL's "+
+			"source and set TUTTI_PG_SOURCE", err)
 	}
 	seen := map[string]bool{}
 	var lines strings.Builder
@@ -158,7 +162,8 @@ func (t *Tree) compile(ctx context.Context) error {
 	config := func(what string) (string, error) {
 		out, err := exec.CommandContext(ctx, t.Programs.Program("pg_config"), what).Output()
 		if err != nil {
-			return "", fmt.Errorf("pg_config: %w; install the distribution's package postgresql-server-dev-%d", err, t.Programs.Major)
+			return "", fmt.Errorf("pg_config: %w; install the distribution's package postgresql-server-dev-%d", err,
+				t.Programs.Major)
 		}
 		return strings.TrimSpace(string(out)), nil
 	}
@@ -186,7 +191,8 @@ func (t *Tree) compile(ctx context.Context) error {
 	if _, err := os.Stat(library); err == nil {
 		return nil
 	}
-	out, err := exec.CommandContext(ctx, "cc", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE", "-I"+headers, filepath.Join(t.regress(), "regress.c"), "-o", library).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "cc", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE", "-I"+headers,
+		filepath.Join(t.regress(), "regress.c"), "-o", library).CombinedOutput()
 	if err != nil {
 		return errors.Join(fmt.Errorf("compiling regress.so: %w\n%s", err, out), os.RemoveAll(library))
 	}

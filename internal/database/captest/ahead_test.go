@@ -5,7 +5,8 @@ import "testing"
 // TestAhead: rows that are copied in before it is their turn are as they were at their origin: values of many types
 // and lengths, nulls, generated and dropped columns.
 func TestAhead(t *testing.T) {
-	p := newPair(t, "CREATE TYPE light AS ENUM ('red', 'green')", "CREATE TYPE pt AS (x bigint, y text)", "CREATE DOMAIN small AS bigint CHECK (VALUE < 100000)",
+	p := newPair(t, "CREATE TYPE light AS ENUM ('red', 'green')", "CREATE TYPE pt AS (x bigint, y text)",
+		"CREATE DOMAIN small AS bigint CHECK (VALUE < 100000)",
 		`CREATE TABLE t(gone text, id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "A b" numeric, twice numeric GENERATED ALWAYS AS ("A b" * 2) STORED, l light, p pt, d small, a bigint[], j jsonb,
 			ts timestamptz, b bytea, long text, r int8range, n name)`, "ALTER TABLE t DROP COLUMN gone")
 	p.tx(`INSERT INTO t("A b", l, p, d, a, j, ts, b, long, r, n) SELECT g / 7.0, CASE WHEN g % 2 = 0 THEN 'red' END::light, ROW(g, 'y' || g)::pt, g, ARRAY[g, NULL, 1], jsonb_build_object('k', g),
@@ -23,14 +24,18 @@ func TestAhead(t *testing.T) {
 
 // TestAheadMixed: so is what does several things to a table, or gives rows other keys.
 func TestAheadMixed(t *testing.T) {
-	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY, u int UNIQUE, v text)", "CREATE TABLE w(id int PRIMARY KEY, v text)")
+	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY, u int UNIQUE, v text)",
+		"CREATE TABLE w(id int PRIMARY KEY, v text)")
 	for i, tx := range [][]string{
-		{"INSERT INTO t SELECT g, g, 'a' FROM generate_series(1, 900) g", "INSERT INTO w SELECT g, 'a' FROM generate_series(1, 500) g"},
+		{"INSERT INTO t SELECT g, g, 'a' FROM generate_series(1, 900) g",
+			"INSERT INTO w SELECT g, 'a' FROM generate_series(1, 500) g"},
 		{"UPDATE t SET id = id + 1000 WHERE id <= 300"},
 		{"UPDATE t SET u = u + 2000"},
-		{"DELETE FROM t WHERE id < 500", "UPDATE t SET v = 'b' WHERE id < 700", "INSERT INTO t SELECT g, g, 'c' FROM generate_series(1, 400) g", "DELETE FROM w WHERE id % 3 = 0"},
+		{"DELETE FROM t WHERE id < 500", "UPDATE t SET v = 'b' WHERE id < 700",
+			"INSERT INTO t SELECT g, g, 'c' FROM generate_series(1, 400) g", "DELETE FROM w WHERE id % 3 = 0"},
 		{"DELETE FROM w", "INSERT INTO w SELECT g, 'd' FROM generate_series(100, 800) g"},
-		{"UPDATE w SET id = id + 5000", "INSERT INTO w SELECT g, 'e' FROM generate_series(1, 300) g", "UPDATE t SET v = 'f' WHERE id % 2 = 0"},
+		{"UPDATE w SET id = id + 5000", "INSERT INTO w SELECT g, 'e' FROM generate_series(1, 300) g",
+			"UPDATE t SET v = 'f' WHERE id % 2 = 0"},
 	} {
 		p.tx(tx...)
 		p.equal()

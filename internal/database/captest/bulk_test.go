@@ -17,7 +17,8 @@ func TestCollectAfterBulk(t *testing.T) {
 			p.exec(p.a, c.statistics)
 			before, scans := p.captureRead(), p.progressScans()
 			for range 20 { // beyond the five custom plans
-				p.tx("UPDATE t SET a = a + 1 WHERE id = 7", "INSERT INTO t VALUES (-1, 1)", "DELETE FROM t WHERE id = -1")
+				p.tx("UPDATE t SET a = a + 1 WHERE id = 7", "INSERT INTO t VALUES (-1, 1)",
+					"DELETE FROM t WHERE id = -1")
 			}
 			if n := p.captureRead() - before; n >= bulk {
 				t.Errorf("20 small transactions read %d captured rows", n)
@@ -34,7 +35,8 @@ func TestCollectAfterBulk(t *testing.T) {
 func (p *pair) captureRead() (n int64) {
 	p.t.Helper()
 	p.exec(p.a, "SELECT pg_stat_force_next_flush()")
-	err := p.a.QueryRow(ctx, "SELECT sum(seq_tup_read) FROM pg_stat_all_tables WHERE schemaname = 'tutti' AND relname ~ '^capture'").Scan(&n)
+	err := p.a.QueryRow(ctx, "SELECT sum(seq_tup_read) FROM pg_stat_all_tables WHERE schemaname = 'tutti' AND "+
+		"relname ~ '^capture'").Scan(&n)
 	if err != nil {
 		p.t.Fatal(explain(err))
 	}
@@ -44,7 +46,8 @@ func (p *pair) captureRead() (n int64) {
 func (p *pair) progressScans() (n int64) {
 	p.t.Helper()
 	p.exec(p.a, "SELECT pg_stat_force_next_flush()")
-	if err := p.a.QueryRow(ctx, "SELECT seq_scan FROM pg_stat_all_tables WHERE schemaname = 'tutti' AND relname = 'progress'").Scan(&n); err != nil {
+	if err := p.a.QueryRow(ctx, "SELECT seq_scan FROM pg_stat_all_tables WHERE schemaname = 'tutti' AND relname = "+
+		"'progress'").Scan(&n); err != nil {
 		p.t.Fatal(explain(err))
 	}
 	return n

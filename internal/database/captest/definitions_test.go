@@ -117,56 +117,133 @@ CREATE TABLE r_two(k int PRIMARY KEY, a int, b int, FOREIGN KEY (b, a) REFERENCE
 
 // definitions on them. Each is undone before the next.
 var definitions = []string{
-	"ALTER TABLE aroot DETACH PARTITION amid", "ALTER TABLE root DETACH PARTITION mid", "ALTER TABLE mid DETACH PARTITION leaf", "ALTER TABLE root DETACH PARTITION leaf2",
-	"ALTER TABLE root ATTACH PARTITION fmid FOR VALUES FROM (200) TO (300)", "ALTER TABLE aroot ATTACH PARTITION fmid FOR VALUES FROM (200) TO (300)",
-	"ALTER TABLE aroot ATTACH PARTITION fone FOR VALUES FROM (200) TO (300)", "ALTER TABLE amid ATTACH PARTITION fone FOR VALUES FROM (100) TO (200)",
-	"ALTER TABLE nroot ATTACH PARTITION fmid FOR VALUES FROM (200) TO (300)", "ALTER TABLE nroot ATTACH PARTITION fone DEFAULT",
-	"ALTER TABLE nroot ADD PRIMARY KEY (id)", "ALTER TABLE nmid ADD PRIMARY KEY (id)", "ALTER TABLE nroot ADD UNIQUE (id)", "CREATE UNIQUE INDEX ON nroot(id)", "CREATE UNIQUE INDEX ON nmid(id)", "CREATE UNIQUE INDEX ON ONLY nroot(id)",
+	"ALTER TABLE aroot DETACH PARTITION amid", "ALTER TABLE root DETACH PARTITION mid",
+	"ALTER TABLE mid DETACH PARTITION leaf", "ALTER TABLE root DETACH PARTITION leaf2",
+	"ALTER TABLE root ATTACH PARTITION fmid FOR VALUES FROM (200) TO (300)",
+	"ALTER TABLE aroot ATTACH PARTITION fmid FOR VALUES FROM (200) TO (300)",
+	"ALTER TABLE aroot ATTACH PARTITION fone FOR VALUES FROM (200) TO (300)",
+	"ALTER TABLE amid ATTACH PARTITION fone FOR VALUES FROM (100) TO (200)",
+	"ALTER TABLE nroot ATTACH PARTITION fmid FOR VALUES FROM (200) TO (300)",
+	"ALTER TABLE nroot ATTACH PARTITION fone DEFAULT",
+	"ALTER TABLE nroot ADD PRIMARY KEY (id)", "ALTER TABLE nmid ADD PRIMARY KEY (id)",
+	"ALTER TABLE nroot ADD UNIQUE (id)", "CREATE UNIQUE INDEX ON nroot(id)", "CREATE UNIQUE INDEX ON nmid(id)",
+	"CREATE UNIQUE INDEX ON ONLY nroot(id)",
 	"CREATE UNIQUE INDEX CONCURRENTLY ON nleaf(v)", "CREATE UNIQUE INDEX CONCURRENTLY ON t(x)",
-	"ALTER TABLE ONLY nroot ADD PRIMARY KEY (id)", "ALTER TABLE nleaf ADD PRIMARY KEY USING INDEX nleaf_u", "ALTER TABLE nleaf ADD UNIQUE USING INDEX nleaf_u",
-	"ALTER TABLE mroot ADD PRIMARY KEY (id)", "ALTER TABLE mroot ADD UNIQUE (id)", "CREATE UNIQUE INDEX ON mroot(id)", "CREATE UNIQUE INDEX ON mmid(id)", "ALTER TABLE mmid ADD PRIMARY KEY (id)",
-	"ALTER INDEX oroot_u ATTACH PARTITION omid_u", "DROP INDEX oroot_u", "ALTER TABLE omid ADD PRIMARY KEY (id)", "ALTER TABLE oroot ADD PRIMARY KEY (id)", "CREATE UNIQUE INDEX ON oroot(id)",
-	"ALTER TABLE aroot DROP CONSTRAINT aroot_pkey", "ALTER TABLE root DROP CONSTRAINT root_pkey CASCADE", "ALTER TABLE fmid DROP CONSTRAINT fmid_pkey CASCADE",
-	"ALTER TABLE t ADD PRIMARY KEY USING INDEX t_u", "ALTER TABLE t ADD PRIMARY KEY USING INDEX t_name", "ALTER TABLE t ADD PRIMARY KEY (id)", "ALTER TABLE t ADD UNIQUE USING INDEX t_u", "ALTER TABLE t ADD CONSTRAINT other UNIQUE USING INDEX t_u DEFERRABLE",
+	"ALTER TABLE ONLY nroot ADD PRIMARY KEY (id)", "ALTER TABLE nleaf ADD PRIMARY KEY USING INDEX nleaf_u",
+	"ALTER TABLE nleaf ADD UNIQUE USING INDEX nleaf_u",
+	"ALTER TABLE mroot ADD PRIMARY KEY (id)", "ALTER TABLE mroot ADD UNIQUE (id)", "CREATE UNIQUE INDEX ON mroot(id)",
+	"CREATE UNIQUE INDEX ON mmid(id)", "ALTER TABLE mmid ADD PRIMARY KEY (id)",
+	"ALTER INDEX oroot_u ATTACH PARTITION omid_u", "DROP INDEX oroot_u", "ALTER TABLE omid ADD PRIMARY KEY (id)",
+	"ALTER TABLE oroot ADD PRIMARY KEY (id)", "CREATE UNIQUE INDEX ON oroot(id)",
+	"ALTER TABLE aroot DROP CONSTRAINT aroot_pkey", "ALTER TABLE root DROP CONSTRAINT root_pkey CASCADE",
+	"ALTER TABLE fmid DROP CONSTRAINT fmid_pkey CASCADE",
+	"ALTER TABLE t ADD PRIMARY KEY USING INDEX t_u", "ALTER TABLE t ADD PRIMARY KEY USING INDEX t_name",
+	"ALTER TABLE t ADD PRIMARY KEY (id)", "ALTER TABLE t ADD UNIQUE USING INDEX t_u",
+	"ALTER TABLE t ADD CONSTRAINT other UNIQUE USING INDEX t_u DEFERRABLE",
 	"ALTER TABLE self ADD UNIQUE USING INDEX self_u", "ALTER TABLE two ADD PRIMARY KEY USING INDEX two_ab",
-	"DROP INDEX t_lower", "DROP INDEX t_part", "DROP INDEX t_u CASCADE", "DROP INDEX t_name CASCADE", "ALTER INDEX t_lower RENAME TO other", "ALTER TABLE t_lower RENAME TO other", "ALTER INDEX t_u RENAME TO other",
-	"ALTER TABLE t RENAME COLUMN id TO other", "ALTER TABLE t RENAME name TO other", "ALTER TABLE root RENAME COLUMN id TO other", "ALTER TABLE fmid RENAME COLUMN id TO other", "ALTER TABLE p RENAME COLUMN id TO other", "ALTER TABLE ct RENAME COLUMN a TO other",
-	"ALTER TABLE ch RENAME COLUMN w TO other", "ALTER TABLE x_ci RENAME COLUMN a TO other", "ALTER TABLE two RENAME COLUMN a TO other", "ALTER TABLE self RENAME COLUMN id TO other", "ALTER VIEW vw RENAME COLUMN a TO other", "ALTER TABLE vw RENAME COLUMN a TO other", "ALTER MATERIALIZED VIEW mv RENAME COLUMN a TO other",
-	"ALTER TABLE t RENAME TO other", "ALTER TABLE root RENAME TO other", "ALTER TABLE leaf RENAME TO other", "ALTER TABLE ct RENAME TO other", "ALTER TABLE r RENAME CONSTRAINT r_t_fkey TO other", "ALTER SCHEMA f RENAME TO g", "ALTER TABLE t SET SCHEMA public", "ALTER TABLE root SET SCHEMA public", "ALTER TYPE comp RENAME ATTRIBUTE a TO other CASCADE",
-	"ALTER TYPE comp SET SCHEMA public", "ALTER TYPE e RENAME TO other", "ALTER DOMAIN d RENAME TO other", "ALTER COLLATION ci RENAME TO other", "ALTER FUNCTION fi(int) RENAME TO other", "ALTER FUNCTION fi(int) SET SCHEMA public", "ALTER FUNCTION fi(int) VOLATILE", "ALTER FUNCTION fq(int) VOLATILE",
-	"ALTER TABLE t ALTER COLUMN id TYPE bigint", "ALTER TABLE t ALTER COLUMN name TYPE varchar", "ALTER TABLE t ALTER COLUMN x TYPE numeric", "ALTER TABLE two ALTER COLUMN a TYPE bigint", "ALTER TABLE x_ci ALTER COLUMN a TYPE varchar COLLATE ci", "ALTER TABLE r ALTER COLUMN t TYPE bigint", "ALTER TABLE rp ALTER COLUMN t TYPE bigint", "ALTER TABLE self ALTER id TYPE bigint",
+	"DROP INDEX t_lower", "DROP INDEX t_part", "DROP INDEX t_u CASCADE", "DROP INDEX t_name CASCADE",
+	"ALTER INDEX t_lower RENAME TO other", "ALTER TABLE t_lower RENAME TO other", "ALTER INDEX t_u RENAME TO other",
+	"ALTER TABLE t RENAME COLUMN id TO other", "ALTER TABLE t RENAME name TO other",
+	"ALTER TABLE root RENAME COLUMN id TO other", "ALTER TABLE fmid RENAME COLUMN id TO other",
+	"ALTER TABLE p RENAME COLUMN id TO other", "ALTER TABLE ct RENAME COLUMN a TO other",
+	"ALTER TABLE ch RENAME COLUMN w TO other", "ALTER TABLE x_ci RENAME COLUMN a TO other",
+	"ALTER TABLE two RENAME COLUMN a TO other", "ALTER TABLE self RENAME COLUMN id TO other",
+	"ALTER VIEW vw RENAME COLUMN a TO other", "ALTER TABLE vw RENAME COLUMN a TO other",
+	"ALTER MATERIALIZED VIEW mv RENAME COLUMN a TO other",
+	"ALTER TABLE t RENAME TO other", "ALTER TABLE root RENAME TO other", "ALTER TABLE leaf RENAME TO other",
+	"ALTER TABLE ct RENAME TO other", "ALTER TABLE r RENAME CONSTRAINT r_t_fkey TO other", "ALTER SCHEMA f RENAME TO g",
+	"ALTER TABLE t SET SCHEMA public", "ALTER TABLE root SET SCHEMA public",
+	"ALTER TYPE comp RENAME ATTRIBUTE a TO other CASCADE",
+	"ALTER TYPE comp SET SCHEMA public", "ALTER TYPE e RENAME TO other", "ALTER DOMAIN d RENAME TO other",
+	"ALTER COLLATION ci RENAME TO other", "ALTER FUNCTION fi(int) RENAME TO other",
+	"ALTER FUNCTION fi(int) SET SCHEMA public", "ALTER FUNCTION fi(int) VOLATILE", "ALTER FUNCTION fq(int) VOLATILE",
+	"ALTER TABLE t ALTER COLUMN id TYPE bigint", "ALTER TABLE t ALTER COLUMN name TYPE varchar",
+	"ALTER TABLE t ALTER COLUMN x TYPE numeric", "ALTER TABLE two ALTER COLUMN a TYPE bigint",
+	"ALTER TABLE x_ci ALTER COLUMN a TYPE varchar COLLATE ci", "ALTER TABLE r ALTER COLUMN t TYPE bigint",
+	"ALTER TABLE rp ALTER COLUMN t TYPE bigint", "ALTER TABLE self ALTER id TYPE bigint",
 	"ALTER TABLE t ALTER COLUMN name TYPE text COLLATE ci", "ALTER TABLE x_ci ALTER COLUMN a TYPE text COLLATE \"C\"",
-	"ALTER TABLE ct ADD COLUMN z int", "ALTER TABLE ct ADD COLUMN z e", "ALTER TABLE ct ADD COLUMN z regclass", "ALTER TABLE ct DROP COLUMN b", "ALTER TABLE ct2 ADD COLUMN z int8", "ALTER TABLE ch ADD COLUMN z e", "ALTER TABLE p ADD COLUMN z regclass", "ALTER TABLE root ADD COLUMN z regclass",
-	"ALTER TYPE comp ADD ATTRIBUTE z regclass CASCADE", "ALTER TYPE comp DROP ATTRIBUTE b CASCADE", "CREATE OR REPLACE VIEW vw AS SELECT 1 AS a, 'x_ct'::regclass AS b",
-	"ALTER TABLE t ALTER name DROP NOT NULL", "ALTER TABLE t ALTER x SET NOT NULL", "ALTER TABLE p ALTER id SET NOT NULL", "ALTER TABLE p ADD PRIMARY KEY (id)", "ALTER TABLE ONLY p ADD PRIMARY KEY (id)", "ALTER TABLE ch ALTER id SET NOT NULL", "ALTER TABLE nroot ALTER v SET NOT NULL", "ALTER TABLE aroot ALTER v SET NOT NULL", "ALTER TABLE nroot ALTER v SET DEFAULT 1",
-	"ALTER TABLE gch NO INHERIT ch", "ALTER TABLE ch NO INHERIT p", "ALTER TABLE lone INHERIT p", "CREATE TABLE n1() INHERITS (p)", "CREATE TABLE n1() INHERITS (lone)", "CREATE TABLE n1 (LIKE t INCLUDING ALL)", "CREATE TABLE n1 (k int REFERENCES t(id))", "CREATE TABLE n1 (k int REFERENCES root)", "CREATE TABLE n1 (k int REFERENCES lone)", "CREATE TABLE n1 PARTITION OF root FOR VALUES FROM (200) TO (300)", "CREATE TABLE n1 PARTITION OF root DEFAULT",
-	"CREATE TABLE n1 PARTITION OF mid DEFAULT", "CREATE TABLE n1 PARTITION OF rp FOR VALUES FROM (200) TO (300)", "CREATE TABLE n1 PARTITION OF root FOR VALUES FROM (200) TO (300) PARTITION BY RANGE (id)",
-	"ALTER TABLE rp ATTACH PARTITION rpfree FOR VALUES FROM (100) TO (200)", "ALTER TABLE rp DETACH PARTITION rp1", "ALTER TABLE rpfree ADD FOREIGN KEY (t) REFERENCES t(id)", "ALTER TABLE rpfree ADD FOREIGN KEY (t) REFERENCES root", "ALTER TABLE rpfree ADD FOREIGN KEY (t) REFERENCES lone", "ALTER TABLE rpfree ADD FOREIGN KEY (t) REFERENCES lone NOT VALID",
-	"ALTER TABLE r DROP CONSTRAINT r_t_fkey", "ALTER TABLE r_root DROP CONSTRAINT r_root_t_fkey", "ALTER TABLE r_fone DROP CONSTRAINT r_fone_t_fkey", "DROP TABLE r_fone", "DROP TABLE fone CASCADE", "DROP TABLE leaf CASCADE", "DROP TABLE aleaf", "DROP TABLE amid", "DROP TABLE root CASCADE", "DROP TABLE rp1", "DROP TABLE t CASCADE", "DROP TABLE r, rd, rp", "DROP TABLE ct CASCADE", "DROP TABLE x_ct",
-	"ALTER TABLE r_fone ALTER CONSTRAINT r_fone_t_fkey DEFERRABLE", "ALTER TABLE r ALTER CONSTRAINT r_t_fkey DEFERRABLE INITIALLY DEFERRED", "ALTER TABLE rp ALTER CONSTRAINT rp_t_fkey DEFERRABLE", "ALTER TABLE rd ALTER CONSTRAINT rd_t_fkey NOT DEFERRABLE", "ALTER TABLE r_root ALTER CONSTRAINT r_root_t_fkey DEFERRABLE",
-	"ALTER TYPE e ADD VALUE 'q'", "ALTER DOMAIN d ADD CHECK (VALUE <> '')", "ALTER DOMAIN dz ADD CHECK (fq(VALUE)) NOT VALID", "ALTER DOMAIN dz DROP CONSTRAINT dz_check", "CREATE OR REPLACE FUNCTION fi(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1'", "CREATE OR REPLACE FUNCTION fq(int) RETURNS bool VOLATILE LANGUAGE sql AS 'SELECT true'", "DROP FUNCTION fi(int) CASCADE", "DROP FUNCTION fq(int) CASCADE", "DROP DOMAIN dz CASCADE", "DROP TYPE e CASCADE", "DROP TYPE comp CASCADE", "DROP COLLATION ci CASCADE", "DROP SCHEMA f CASCADE",
-	"CREATE TRIGGER tr BEFORE INSERT ON lone FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()", "CREATE TRIGGER tr AFTER INSERT ON aroot FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()", "CREATE TRIGGER tr AFTER INSERT ON aroot EXECUTE FUNCTION suppress_redundant_updates_trigger()",
-	"CREATE RULE ru AS ON INSERT TO lone DO ALSO NOTHING", "CREATE POLICY po ON lone", "ALTER TABLE lone ENABLE ROW LEVEL SECURITY", "ALTER TABLE root ENABLE ROW LEVEL SECURITY", "ALTER TABLE t DISABLE TRIGGER ALL", "ALTER TABLE lone REPLICA IDENTITY FULL", "ALTER TABLE lone CLUSTER ON lone_pkey", "ALTER TABLE r VALIDATE CONSTRAINT r_t_fkey",
-	"ALTER TABLE lone SET UNLOGGED", "ALTER TABLE ul SET LOGGED", "ALTER TABLE r_fone SET UNLOGGED", "GRANT SELECT (v) ON lone TO PUBLIC", "ALTER TABLE lone ADD EXCLUDE USING btree (v WITH =)", "CREATE UNIQUE INDEX ON t((x + 1))", "CREATE INDEX ON root(v)", "REINDEX TABLE t", "CLUSTER lone USING lone_pkey", "ALTER TABLE typed NOT OF", "ALTER TABLE ct OF comp",
-	"TRUNCATE t CASCADE", "COMMENT ON TABLE t IS 'x'", "CREATE STATISTICS st ON id, name FROM t", "CREATE SCHEMA g CREATE TABLE h(k int REFERENCES f.t(id))", "CREATE EXTENSION citext", "CREATE EXTENSION btree_gist",
-	"ALTER TABLE p ADD COLUMN z int, ADD COLUMN y int", "ALTER TABLE leaf ADD CONSTRAINT c CHECK (id > 0)", "ALTER TABLE ONLY root DROP CONSTRAINT root_pkey CASCADE", "ALTER TABLE t ADD COLUMN z int UNIQUE", "ALTER TABLE t DROP COLUMN x", "ALTER TABLE t DROP COLUMN id CASCADE", "ALTER TABLE nroot DROP COLUMN v",
-	"ALTER TABLE nleaf ADD PRIMARY KEY USING INDEX nleaf_u; ALTER TABLE nroot ADD UNIQUE (id)", "ALTER TABLE nleaf ADD PRIMARY KEY USING INDEX nleaf_u; ALTER TABLE nmid ADD UNIQUE (id); ALTER TABLE nroot ADD PRIMARY KEY (id)",
-	"ALTER TABLE nmid ADD UNIQUE (id); CREATE TABLE r_nmid (k int REFERENCES nmid(id)); ALTER TABLE nroot ADD PRIMARY KEY (id)", "ALTER TABLE mmid ADD UNIQUE (id); CREATE TABLE r_mmid (k int REFERENCES mmid(id)); ALTER TABLE mroot ADD UNIQUE (id); CREATE TABLE r_mroot (k int REFERENCES mroot(id))",
-	"CREATE UNIQUE INDEX ON nmid(id); CREATE TABLE r_nmid (k int REFERENCES nmid(id)); ALTER TABLE nroot ADD PRIMARY KEY (id); ALTER TABLE nroot DETACH PARTITION nmid",
-	"ALTER TABLE root DETACH PARTITION mid; ALTER TABLE aroot ATTACH PARTITION mid FOR VALUES FROM (500) TO (600)", "ALTER TABLE root DETACH PARTITION mid; ALTER TABLE mid RENAME COLUMN id TO other", "ALTER TABLE t RENAME id TO other; ALTER TABLE t ADD PRIMARY KEY USING INDEX t_u",
-	"ALTER TABLE t ADD PRIMARY KEY USING INDEX t_u; ALTER TABLE ct RENAME COLUMN a TO b2", "ALTER TABLE self ADD FOREIGN KEY (up) REFERENCES t(id); ALTER TABLE t ADD PRIMARY KEY USING INDEX t_u",
-	"SELECT * INTO n1 FROM t", "CREATE TABLE n1 AS SELECT * FROM t", "CREATE TABLE n1 OF comp", "CREATE TYPE other AS (a ct)", "CREATE TYPE other AS RANGE (subtype = ct)", "CREATE AGGREGATE ag(int) (sfunc = int4pl, stype = int)", "CREATE OPERATOR CLASS oc DEFAULT FOR TYPE comp USING btree AS OPERATOR 3 = (record, record)",
+	"ALTER TABLE ct ADD COLUMN z int", "ALTER TABLE ct ADD COLUMN z e", "ALTER TABLE ct ADD COLUMN z regclass",
+	"ALTER TABLE ct DROP COLUMN b", "ALTER TABLE ct2 ADD COLUMN z int8", "ALTER TABLE ch ADD COLUMN z e",
+	"ALTER TABLE p ADD COLUMN z regclass", "ALTER TABLE root ADD COLUMN z regclass",
+	"ALTER TYPE comp ADD ATTRIBUTE z regclass CASCADE", "ALTER TYPE comp DROP ATTRIBUTE b CASCADE",
+	"CREATE OR REPLACE VIEW vw AS SELECT 1 AS a, 'x_ct'::regclass AS b",
+	"ALTER TABLE t ALTER name DROP NOT NULL", "ALTER TABLE t ALTER x SET NOT NULL",
+	"ALTER TABLE p ALTER id SET NOT NULL", "ALTER TABLE p ADD PRIMARY KEY (id)",
+	"ALTER TABLE ONLY p ADD PRIMARY KEY (id)", "ALTER TABLE ch ALTER id SET NOT NULL",
+	"ALTER TABLE nroot ALTER v SET NOT NULL", "ALTER TABLE aroot ALTER v SET NOT NULL",
+	"ALTER TABLE nroot ALTER v SET DEFAULT 1",
+	"ALTER TABLE gch NO INHERIT ch", "ALTER TABLE ch NO INHERIT p", "ALTER TABLE lone INHERIT p",
+	"CREATE TABLE n1() INHERITS (p)", "CREATE TABLE n1() INHERITS (lone)", "CREATE TABLE n1 (LIKE t INCLUDING ALL)",
+	"CREATE TABLE n1 (k int REFERENCES t(id))", "CREATE TABLE n1 (k int REFERENCES root)",
+	"CREATE TABLE n1 (k int REFERENCES lone)", "CREATE TABLE n1 PARTITION OF root FOR VALUES FROM (200) TO (300)",
+	"CREATE TABLE n1 PARTITION OF root DEFAULT",
+	"CREATE TABLE n1 PARTITION OF mid DEFAULT", "CREATE TABLE n1 PARTITION OF rp FOR VALUES FROM (200) TO (300)",
+	"CREATE TABLE n1 PARTITION OF root FOR VALUES FROM (200) TO (300) PARTITION BY RANGE (id)",
+	"ALTER TABLE rp ATTACH PARTITION rpfree FOR VALUES FROM (100) TO (200)", "ALTER TABLE rp DETACH PARTITION rp1",
+	"ALTER TABLE rpfree ADD FOREIGN KEY (t) REFERENCES t(id)", "ALTER TABLE rpfree ADD FOREIGN KEY (t) REFERENCES root",
+	"ALTER TABLE rpfree ADD FOREIGN KEY (t) REFERENCES lone",
+	"ALTER TABLE rpfree ADD FOREIGN KEY (t) REFERENCES lone NOT VALID",
+	"ALTER TABLE r DROP CONSTRAINT r_t_fkey", "ALTER TABLE r_root DROP CONSTRAINT r_root_t_fkey",
+	"ALTER TABLE r_fone DROP CONSTRAINT r_fone_t_fkey", "DROP TABLE r_fone", "DROP TABLE fone CASCADE",
+	"DROP TABLE leaf CASCADE", "DROP TABLE aleaf", "DROP TABLE amid", "DROP TABLE root CASCADE", "DROP TABLE rp1",
+	"DROP TABLE t CASCADE", "DROP TABLE r, rd, rp", "DROP TABLE ct CASCADE", "DROP TABLE x_ct",
+	"ALTER TABLE r_fone ALTER CONSTRAINT r_fone_t_fkey DEFERRABLE",
+	"ALTER TABLE r ALTER CONSTRAINT r_t_fkey DEFERRABLE INITIALLY DEFERRED",
+	"ALTER TABLE rp ALTER CONSTRAINT rp_t_fkey DEFERRABLE", "ALTER TABLE rd ALTER CONSTRAINT rd_t_fkey NOT DEFERRABLE",
+	"ALTER TABLE r_root ALTER CONSTRAINT r_root_t_fkey DEFERRABLE",
+	"ALTER TYPE e ADD VALUE 'q'", "ALTER DOMAIN d ADD CHECK (VALUE <> '')",
+	"ALTER DOMAIN dz ADD CHECK (fq(VALUE)) NOT VALID", "ALTER DOMAIN dz DROP CONSTRAINT dz_check",
+	"CREATE OR REPLACE FUNCTION fi(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1'",
+	"CREATE OR REPLACE FUNCTION fq(int) RETURNS bool VOLATILE LANGUAGE sql AS 'SELECT true'",
+	"DROP FUNCTION fi(int) CASCADE", "DROP FUNCTION fq(int) CASCADE", "DROP DOMAIN dz CASCADE", "DROP TYPE e CASCADE",
+	"DROP TYPE comp CASCADE", "DROP COLLATION ci CASCADE", "DROP SCHEMA f CASCADE",
+	"CREATE TRIGGER tr BEFORE INSERT ON lone FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+	"CREATE TRIGGER tr AFTER INSERT ON aroot FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+	"CREATE TRIGGER tr AFTER INSERT ON aroot EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+	"CREATE RULE ru AS ON INSERT TO lone DO ALSO NOTHING", "CREATE POLICY po ON lone",
+	"ALTER TABLE lone ENABLE ROW LEVEL SECURITY", "ALTER TABLE root ENABLE ROW LEVEL SECURITY",
+	"ALTER TABLE t DISABLE TRIGGER ALL", "ALTER TABLE lone REPLICA IDENTITY FULL",
+	"ALTER TABLE lone CLUSTER ON lone_pkey", "ALTER TABLE r VALIDATE CONSTRAINT r_t_fkey",
+	"ALTER TABLE lone SET UNLOGGED", "ALTER TABLE ul SET LOGGED", "ALTER TABLE r_fone SET UNLOGGED",
+	"GRANT SELECT (v) ON lone TO PUBLIC", "ALTER TABLE lone ADD EXCLUDE USING btree (v WITH =)",
+	"CREATE UNIQUE INDEX ON t((x + 1))", "CREATE INDEX ON root(v)", "REINDEX TABLE t", "CLUSTER lone USING lone_pkey",
+	"ALTER TABLE typed NOT OF", "ALTER TABLE ct OF comp",
+	"TRUNCATE t CASCADE", "COMMENT ON TABLE t IS 'x'", "CREATE STATISTICS st ON id, name FROM t",
+	"CREATE SCHEMA g CREATE TABLE h(k int REFERENCES f.t(id))", "CREATE EXTENSION citext",
+	"CREATE EXTENSION btree_gist",
+	"ALTER TABLE p ADD COLUMN z int, ADD COLUMN y int", "ALTER TABLE leaf ADD CONSTRAINT c CHECK (id > 0)",
+	"ALTER TABLE ONLY root DROP CONSTRAINT root_pkey CASCADE", "ALTER TABLE t ADD COLUMN z int UNIQUE",
+	"ALTER TABLE t DROP COLUMN x", "ALTER TABLE t DROP COLUMN id CASCADE", "ALTER TABLE nroot DROP COLUMN v",
+	"ALTER TABLE nleaf ADD PRIMARY KEY USING INDEX nleaf_u; ALTER TABLE nroot ADD UNIQUE (id)",
+	"ALTER TABLE nleaf ADD PRIMARY KEY USING INDEX nleaf_u; ALTER TABLE nmid ADD UNIQUE (id); ALTER TABLE nroot ADD " +
+		"PRIMARY KEY (id)",
+	"ALTER TABLE nmid ADD UNIQUE (id); CREATE TABLE r_nmid (k int REFERENCES nmid(id)); ALTER TABLE nroot ADD " +
+		"PRIMARY KEY (id)", "ALTER TABLE mmid ADD UNIQUE (id); CREATE TABLE r_mmid (k int REFERENCES mmid(id)); " +
+		"ALTER TABLE mroot ADD UNIQUE (id); CREATE TABLE r_mroot (k int REFERENCES mroot(id))",
+	"CREATE UNIQUE INDEX ON nmid(id); CREATE TABLE r_nmid (k int REFERENCES nmid(id)); ALTER TABLE nroot ADD PRIMARY " +
+		"KEY (id); ALTER TABLE nroot DETACH PARTITION nmid",
+	"ALTER TABLE root DETACH PARTITION mid; ALTER TABLE aroot ATTACH PARTITION mid FOR VALUES FROM (500) TO (600)",
+	"ALTER TABLE root DETACH PARTITION mid; ALTER TABLE mid RENAME COLUMN id TO other",
+	"ALTER TABLE t RENAME id TO other; ALTER TABLE t ADD PRIMARY KEY USING INDEX t_u",
+	"ALTER TABLE t ADD PRIMARY KEY USING INDEX t_u; ALTER TABLE ct RENAME COLUMN a TO b2",
+	"ALTER TABLE self ADD FOREIGN KEY (up) REFERENCES t(id); ALTER TABLE t ADD PRIMARY KEY USING INDEX t_u",
+	"SELECT * INTO n1 FROM t", "CREATE TABLE n1 AS SELECT * FROM t", "CREATE TABLE n1 OF comp",
+	"CREATE TYPE other AS (a ct)", "CREATE TYPE other AS RANGE (subtype = ct)",
+	"CREATE AGGREGATE ag(int) (sfunc = int4pl, stype = int)",
+	"CREATE OPERATOR CLASS oc DEFAULT FOR TYPE comp USING btree AS OPERATOR 3 = (record, record)",
 }
 
-// TestDefinitionsReachNoFurther: what a definition changes, of what triggers do and of what is known of tables, is described anew; the tables
-// are held by it, whether it is ordered first (tutti.extent) or carried out first (tutti.touched); and every foreign key names an index that the table
-// it refers to has. What each definition changes is found by comparing descriptions of everything.
+// TestDefinitionsReachNoFurther: what a definition changes, of what triggers do and of what is known of tables, is
+// described anew; the tables are held by it, whether it is ordered first (tutti.extent) or carried out first
+// (tutti.touched); and every foreign key names an index that the table it refers to has. What each definition changes
+// is found by comparing descriptions of everything.
 func TestDefinitionsReachNoFurther(t *testing.T) {
 	p := newPair(t)
 	p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; "+related+"; COMMIT")
 	partial, before := 0, p.describes("describe_all")
 	for _, sql := range definitions {
-		p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; SET LOCAL search_path = f, public; SET LOCAL tutti.tags = ''; SET LOCAL client_min_messages = error")
+		p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; SET LOCAL search_path = f, public; SET "+
+			"LOCAL tutti.tags = ''; SET LOCAL client_min_messages = error")
 		if p.reaches(before, sql) {
 			partial++
 		}
@@ -287,7 +364,8 @@ func (p *pair) touched() (tables [][2]string) {
 	return tables
 }
 
-// apart lists the foreign keys of a catalog whose keys have another name than those of every index of the table they refer to.
+// apart lists the foreign keys of a catalog whose keys have another name than those of every index of the table they
+// refer to.
 func apart(c capture.Catalog) (out []string) {
 	name := func(primary bool, schema, table string, columns []string) string {
 		if primary {
@@ -302,7 +380,10 @@ func apart(c capture.Catalog) (out []string) {
 				columns = append(columns, p.RefName)
 			}
 			want := name(f.Index.Primary, f.Index.RootSchema, f.Index.RootTable, columns)
-			i := slices.IndexFunc(c.Tables, func(to capture.TableDesc) bool { return to.Schema == f.RefSchema && to.Name == f.RefTable })
+			i := slices.IndexFunc(c.Tables, func(to capture.TableDesc) bool {
+				return to.Schema == f.RefSchema &&
+					to.Name == f.RefTable
+			})
 			if i >= 0 && !slices.ContainsFunc(c.Tables[i].Indexes, func(x capture.Index) bool {
 				var columns []string
 				for _, part := range x.Parts {

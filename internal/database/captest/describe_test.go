@@ -11,13 +11,22 @@ import (
 // TestDescribeSome: a table is described alike whether it is looked for alone, through indexes, or with all
 // others.
 func TestDescribeSome(t *testing.T) {
-	p := newPair(t, "CREATE TABLE parent(id int PRIMARY KEY, u text UNIQUE)", "CREATE TABLE child(id int PRIMARY KEY, p int REFERENCES parent, q text REFERENCES parent(u) DEFERRABLE)",
-		"CREATE DOMAIN positive AS int CHECK (VALUE > 0)", "CREATE TYPE mood AS ENUM ('a', 'b')", "CREATE FUNCTION own(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'",
-		"CREATE TABLE domains(id positive PRIMARY KEY, m mood, ms mood[])", "CREATE TABLE checked(id int PRIMARY KEY CHECK (own(id) > 0))", "CREATE TABLE defaulted(id int PRIMARY KEY, d int DEFAULT own(1))",
-		"CREATE TABLE expressed(id int, t text)", "CREATE UNIQUE INDEX ON expressed (own(id), lower(t)) WHERE id > 5", "CREATE TABLE keyless(a int, b regclass)",
-		"CREATE TABLE parted(id int PRIMARY KEY, x timestamptz) PARTITION BY RANGE (id)", "CREATE TABLE part1 PARTITION OF parted FOR VALUES FROM (0) TO (10)",
-		"CREATE TABLE based(id int)", "CREATE TABLE heir(x int) INHERITS (based)", "CREATE TABLE excluded(r int4range, EXCLUDE USING gist (r WITH &&))",
-		"CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'", "CREATE TABLE triggered(id int PRIMARY KEY)", "CREATE TRIGGER mine AFTER INSERT ON triggered EXECUTE FUNCTION noted()",
+	p := newPair(t, "CREATE TABLE parent(id int PRIMARY KEY, u text UNIQUE)",
+		"CREATE TABLE child(id int PRIMARY KEY, p int REFERENCES parent, q text REFERENCES parent(u) DEFERRABLE)",
+		"CREATE DOMAIN positive AS int CHECK (VALUE > 0)", "CREATE TYPE mood AS ENUM ('a', 'b')",
+		"CREATE FUNCTION own(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'",
+		"CREATE TABLE domains(id positive PRIMARY KEY, m mood, ms mood[])",
+		"CREATE TABLE checked(id int PRIMARY KEY CHECK (own(id) > 0))",
+		"CREATE TABLE defaulted(id int PRIMARY KEY, d int DEFAULT own(1))",
+		"CREATE TABLE expressed(id int, t text)", "CREATE UNIQUE INDEX ON expressed (own(id), lower(t)) WHERE id > 5",
+		"CREATE TABLE keyless(a int, b regclass)",
+		"CREATE TABLE parted(id int PRIMARY KEY, x timestamptz) PARTITION BY RANGE (id)",
+		"CREATE TABLE part1 PARTITION OF parted FOR VALUES FROM (0) TO (10)",
+		"CREATE TABLE based(id int)", "CREATE TABLE heir(x int) INHERITS (based)",
+		"CREATE TABLE excluded(r int4range, EXCLUDE USING gist (r WITH &&))",
+		"CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+		"CREATE TABLE triggered(id int PRIMARY KEY)",
+		"CREATE TRIGGER mine AFTER INSERT ON triggered EXECUTE FUNCTION noted()",
 		"CREATE TABLE ruled(id int PRIMARY KEY)", "CREATE RULE r AS ON INSERT TO ruled DO ALSO NOTIFY x")
 	describe := func(query string, args ...any) capture.Catalog {
 		t.Helper()
@@ -50,7 +59,8 @@ func TestDescribeSome(t *testing.T) {
 	if special != 10 {
 		t.Errorf("%d tables are not plain", special)
 	}
-	if c := describe(capture.DescribeSomeQuery, []string{"public", "public"}, []string{"child", "gone"}); len(c.Tables) != 1 {
+	if c := describe(capture.DescribeSomeQuery, []string{"public", "public"},
+		[]string{"child", "gone"}); len(c.Tables) != 1 {
 		t.Errorf("%d tables", len(c.Tables))
 	}
 }
@@ -59,7 +69,8 @@ func TestDescribeSome(t *testing.T) {
 func TestPlainTypes(t *testing.T) {
 	p := newPair(t)
 	var wrong, n int
-	p.scan(p.a, "SELECT count(*) FILTER (WHERE tutti.key_form(oid, typcollation) <> 'own'), count(*) FROM pg_type WHERE oid IN ("+capture.PlainTypes+")", &wrong, &n)
+	p.scan(p.a, "SELECT count(*) FILTER (WHERE tutti.key_form(oid, typcollation) <> 'own'), count(*) FROM pg_type "+
+		"WHERE oid IN ("+capture.PlainTypes+")", &wrong, &n)
 	if wrong != 0 || n != 12 {
 		t.Errorf("%d of %d types are not what they are taken for", wrong, n)
 	}

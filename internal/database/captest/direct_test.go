@@ -27,7 +27,10 @@ func (p *pair) rewrite(sql string) (*capture.Direct, string, bool) {
 	var schema, name string
 	var allowed, unchecked bool
 	var unfit, vacant []byte
-	if err := p.a.QueryRow(ctx, capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb], d.Calls)).Scan(&schema, &name, &allowed, &unchecked, &unfit, &vacant); err != nil || !allowed {
+	if err := p.a.QueryRow(ctx, capture.DirectSQL(d.Relation,
+		map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE",
+			semantics.Delete: "DELETE"}[d.Verb], d.Calls)).Scan(&schema, &name, &allowed, &unchecked, &unfit,
+		&vacant); err != nil || !allowed {
 		return nil, "", false
 	}
 	tx, err := p.a.Begin(ctx)
@@ -45,7 +48,9 @@ func (p *pair) rewrite(sql string) (*capture.Direct, string, bool) {
 	if t == nil {
 		return nil, "", false
 	}
-	how, ok := t.Direct(map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb], d.Alias, d.Sets, d.Columns, true)
+	how, ok := t.Direct(map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert,
+		semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb], d.Alias, d.Sets, d.Columns,
+		true)
 	if !ok {
 		return nil, "", false
 	}
@@ -80,7 +85,8 @@ func canonical(w *writeset.Writeset) string {
 
 var directSchema = append([]string{
 	"CREATE TABLE plain(id int8 PRIMARY KEY, n numeric, x text, ts timestamptz DEFAULT now(), s int DEFAULT 7)",
-	"CREATE TABLE \"Odd table\"(\"Odd table\" int PRIMARY KEY, \"a b\" text UNIQUE, d int GENERATED ALWAYS AS (\"Odd table\" + 1) STORED)",
+	"CREATE TABLE \"Odd table\"(\"Odd table\" int PRIMARY KEY, \"a b\" text UNIQUE, d int GENERATED ALWAYS AS (\"Odd " +
+		"table\" + 1) STORED)",
 	"CREATE TABLE dropped(gone int, id int PRIMARY KEY, p int REFERENCES plain)", "ALTER TABLE dropped DROP gone",
 	"CREATE SCHEMA other", "CREATE TABLE other.plain(id int PRIMARY KEY, v bytea)",
 }, randomSchema...)
@@ -88,18 +94,32 @@ var directSchema = append([]string{
 // A statement that returns what it changes says the same as the triggers.
 func TestDirectSaysTheSame(t *testing.T) {
 	p := newPair(t, directSchema...)
-	p.tx("INSERT INTO plain SELECT g, g, 'x' FROM generate_series(1, 20) g", "INSERT INTO par SELECT g, g + 20 FROM generate_series(0, 11, 2) g",
-		"INSERT INTO uq SELECT g, g * 2, g, 'w' FROM generate_series(0, 11, 3) g", `INSERT INTO "Odd table" VALUES (1, 'one'), (2, 'two')`,
-		"INSERT INTO dropped VALUES (1, 1), (2, 2)", "INSERT INTO other.plain VALUES (1, 'x')", "INSERT INTO gen(k, x) VALUES (1, 1), (2, 2)", "INSERT INTO reg VALUES (1, 'int4', 1)")
+	p.tx("INSERT INTO plain SELECT g, g, 'x' FROM generate_series(1, 20) g",
+		"INSERT INTO par SELECT g, g + 20 FROM generate_series(0, 11, 2) g",
+		"INSERT INTO uq SELECT g, g * 2, g, 'w' FROM generate_series(0, 11, 3) g",
+		`INSERT INTO "Odd table" VALUES (1, 'one'), (2, 'two')`,
+		"INSERT INTO dropped VALUES (1, 1), (2, 2)", "INSERT INTO other.plain VALUES (1, 'x')",
+		"INSERT INTO gen(k, x) VALUES (1, 1), (2, 2)", "INSERT INTO reg VALUES (1, 'int4', 1)")
 	list := []string{
-		"INSERT INTO plain VALUES (30, 'NaN', 'y'), (31, NULL, NULL) -- end", "UPDATE plain SET n = n + 1, x = CASE WHEN n > 3 THEN x || 'u' ELSE x || 'z' END WHERE id IN (3, 4)",
-		"UPDATE plain AS q SET n = q.n + 1 WHERE q.id BETWEEN 5 AND 8", "UPDATE ONLY plain SET ts = CURRENT_TIMESTAMP, s = DEFAULT WHERE NOT id > 3;", "DELETE FROM dropped WHERE id = 1",
-		"DELETE FROM dropped d WHERE d.p IS NOT NULL", "INSERT INTO dropped VALUES (5, 3)", "INSERT INTO dropped(id) VALUES (6)", "UPDATE dropped SET p = p WHERE id = 1",
-		`INSERT INTO "Odd table" VALUES (5, 'five')`, `DELETE FROM "Odd table" WHERE "a b" = 'one'`, `UPDATE "Odd table" SET "a b" = 'x' WHERE "Odd table" = 1`,
-		"INSERT INTO other.plain VALUES (3, '\\x00ff')", "UPDATE other.plain SET v = v || '\\x41'", "DELETE FROM other.plain", "UPDATE plain SET n = 0 WHERE false",
-		"INSERT INTO par VALUES (40, 90)", "DELETE FROM par WHERE id = 4", "INSERT INTO uq VALUES (50, 60, 1, 'q'), (51, NULL, NULL, 'q')", "DELETE FROM uq WHERE id < 5", "INSERT INTO log VALUES (1, 'x'), (1, 'x')",
-		"INSERT INTO plain DEFAULT VALUES", "INSERT INTO plain(id) VALUES (60)", "UPDATE gen SET x = x + 1 WHERE k = 1", "INSERT INTO gen(k, x) VALUES (5, 5)",
-		"UPDATE plain AS q SET n = q.n + 1 WHERE q.id = 5 RETURNING *, q.n + 1", "INSERT INTO dropped VALUES (7, 3) RETURNING id -- end", "DELETE FROM dropped WHERE id = 1 RETURNING dropped.*;",
+		"INSERT INTO plain VALUES (30, 'NaN', 'y'), (31, NULL, NULL) -- end",
+		"UPDATE plain SET n = n + 1, x = CASE WHEN n > 3 THEN x || 'u' ELSE x || 'z' END WHERE id IN (3, 4)",
+		"UPDATE plain AS q SET n = q.n + 1 WHERE q.id BETWEEN 5 AND 8",
+		"UPDATE ONLY plain SET ts = CURRENT_TIMESTAMP, s = DEFAULT WHERE NOT id > 3;",
+		"DELETE FROM dropped WHERE id = 1",
+		"DELETE FROM dropped d WHERE d.p IS NOT NULL", "INSERT INTO dropped VALUES (5, 3)",
+		"INSERT INTO dropped(id) VALUES (6)", "UPDATE dropped SET p = p WHERE id = 1",
+		`INSERT INTO "Odd table" VALUES (5, 'five')`, `DELETE FROM "Odd table" WHERE "a b" = 'one'`,
+		`UPDATE "Odd table" SET "a b" = 'x' WHERE "Odd table" = 1`,
+		"INSERT INTO other.plain VALUES (3, '\\x00ff')", "UPDATE other.plain SET v = v || '\\x41'",
+		"DELETE FROM other.plain", "UPDATE plain SET n = 0 WHERE false",
+		"INSERT INTO par VALUES (40, 90)", "DELETE FROM par WHERE id = 4",
+		"INSERT INTO uq VALUES (50, 60, 1, 'q'), (51, NULL, NULL, 'q')", "DELETE FROM uq WHERE id < 5",
+		"INSERT INTO log VALUES (1, 'x'), (1, 'x')",
+		"INSERT INTO plain DEFAULT VALUES", "INSERT INTO plain(id) VALUES (60)", "UPDATE gen SET x = x + 1 WHERE k = 1",
+		"INSERT INTO gen(k, x) VALUES (5, 5)",
+		"UPDATE plain AS q SET n = q.n + 1 WHERE q.id = 5 RETURNING *, q.n + 1",
+		"INSERT INTO dropped VALUES (7, 3) RETURNING id -- end",
+		"DELETE FROM dropped WHERE id = 1 RETURNING dropped.*;",
 		"UPDATE plain SET x = upper(x) || length(x), ts = date_trunc('day', ts) WHERE id IN (3, 4) AND lower(x) > ''",
 	}
 	r := rand.New(rand.NewPCG(5, 0))
@@ -137,7 +157,8 @@ func TestDirectSaysTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a, b := canonical(w), canonical(want); a != b && !strings.Contains(sql, "CURRENT_") && !strings.Contains(sql, "INTO plain") && !strings.Contains(sql, "INTO gen") {
+			if a, b := canonical(w), canonical(want); a != b && !strings.Contains(sql, "CURRENT_") &&
+				!strings.Contains(sql, "INTO plain") && !strings.Contains(sql, "INTO gen") {
 				t.Fatalf("%s: directly\n%s\notherwise\n%s", sql, a, b)
 			}
 			ran[strings.Fields(sql)[0]]++
@@ -155,7 +176,8 @@ func (p *pair) captured() (n int) {
 	if p.a.PgConn().TxStatus() != 'T' {
 		return 0
 	}
-	p.scan(p.a, `SELECT (SELECT count(*) FROM tutti.capture0 WHERE xid = txid_current()) + (SELECT count(*) FROM tutti.capture1 WHERE xid = txid_current())
+	p.scan(p.a,
+		`SELECT (SELECT count(*) FROM tutti.capture0 WHERE xid = txid_current()) + (SELECT count(*) FROM tutti.capture1 WHERE xid = txid_current())
 		+ (SELECT count(*) FROM tutti.capture2 WHERE xid = txid_current()) + (SELECT count(*) FROM tutti.capture3 WHERE xid = txid_current())`, &n)
 	return n
 }
@@ -163,29 +185,55 @@ func (p *pair) captured() (n int) {
 // What may write anything else, or later, is never direct.
 func TestDirectIsRefused(t *testing.T) {
 	p := newPair(t, append(slices.Clone(randomSchema), []string{
-		"CREATE TABLE ok(id int PRIMARY KEY, v int, w int UNIQUE)", "CREATE TABLE ref(id int PRIMARY KEY)", "CREATE TABLE child(id int PRIMARY KEY, r int REFERENCES ref ON DELETE CASCADE)",
-		"CREATE TABLE rls(id int PRIMARY KEY)", "ALTER TABLE rls ENABLE ROW LEVEL SECURITY", "CREATE TABLE ruled(id int PRIMARY KEY)", "CREATE RULE r AS ON INSERT TO ruled DO ALSO INSERT INTO log VALUES (1, 'r')",
-		"CREATE TABLE up(id int PRIMARY KEY)", "CREATE TABLE down() INHERITS (up)", "CREATE DOMAIN dom AS int CHECK (VALUE > 0)", "CREATE TABLE domained(id int PRIMARY KEY, d dom)",
-		"CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'", "CREATE TABLE checked(id int PRIMARY KEY CHECK (f(id) > 0))", "CREATE TABLE def(id int PRIMARY KEY, v int DEFAULT f(1))",
-		"CREATE TABLE indexed(id int PRIMARY KEY, v int)", "CREATE INDEX ON indexed (f(v))", "CREATE TABLE late(id int PRIMARY KEY, v int UNIQUE DEFERRABLE)",
-		"CREATE TABLE lateref(id int PRIMARY KEY, r int REFERENCES ok DEFERRABLE)", "CREATE TYPE mood AS ENUM ('a')", "CREATE TABLE moody(id int PRIMARY KEY, m mood)", "CREATE TABLE keyless(v int)",
-		"CREATE TABLE viadomain(id int PRIMARY KEY CHECK (id::dom IS NOT NULL))", "CREATE TABLE viaquery(id int PRIMARY KEY, x xml DEFAULT query_to_xml('SELECT 1', true, true, ''))",
+		"CREATE TABLE ok(id int PRIMARY KEY, v int, w int UNIQUE)", "CREATE TABLE ref(id int PRIMARY KEY)",
+		"CREATE TABLE child(id int PRIMARY KEY, r int REFERENCES ref ON DELETE CASCADE)",
+		"CREATE TABLE rls(id int PRIMARY KEY)", "ALTER TABLE rls ENABLE ROW LEVEL SECURITY",
+		"CREATE TABLE ruled(id int PRIMARY KEY)",
+		"CREATE RULE r AS ON INSERT TO ruled DO ALSO INSERT INTO log VALUES (1, 'r')",
+		"CREATE TABLE up(id int PRIMARY KEY)", "CREATE TABLE down() INHERITS (up)",
+		"CREATE DOMAIN dom AS int CHECK (VALUE > 0)", "CREATE TABLE domained(id int PRIMARY KEY, d dom)",
+		"CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'",
+		"CREATE TABLE checked(id int PRIMARY KEY CHECK (f(id) > 0))",
+		"CREATE TABLE def(id int PRIMARY KEY, v int DEFAULT f(1))",
+		"CREATE TABLE indexed(id int PRIMARY KEY, v int)", "CREATE INDEX ON indexed (f(v))",
+		"CREATE TABLE late(id int PRIMARY KEY, v int UNIQUE DEFERRABLE)",
+		"CREATE TABLE lateref(id int PRIMARY KEY, r int REFERENCES ok DEFERRABLE)", "CREATE TYPE mood AS ENUM ('a')",
+		"CREATE TABLE moody(id int PRIMARY KEY, m mood)", "CREATE TABLE keyless(v int)",
+		"CREATE TABLE viadomain(id int PRIMARY KEY CHECK (id::dom IS NOT NULL))",
+		"CREATE TABLE viaquery(id int PRIMARY KEY, x xml DEFAULT query_to_xml('SELECT 1', true, true, ''))",
 		"CREATE VIEW seen AS SELECT * FROM ref", "CREATE UNLOGGED TABLE unlogged(id int PRIMARY KEY)",
 	}...)...)
 	for _, sql := range []string{
-		"INSERT INTO ok VALUES (1, 1, 1)", "DELETE FROM ok", "UPDATE ok SET v = 1", "INSERT INTO rls VALUES (1)", "INSERT INTO ruled VALUES (1)", "INSERT INTO up VALUES (1)", "INSERT INTO down VALUES (1)", "INSERT INTO domained VALUES (1, 1)",
-		"INSERT INTO checked VALUES (1)", "INSERT INTO def VALUES (1)", "INSERT INTO indexed VALUES (1)", "INSERT INTO late VALUES (1, 1)", "INSERT INTO lateref VALUES (1, 1)", "INSERT INTO moody VALUES (1, 'a')",
-		"UPDATE keyless SET v = 1", "DELETE FROM keyless", "INSERT INTO seen VALUES (1)", "INSERT INTO unlogged VALUES (1)", "DELETE FROM ref", "INSERT INTO pt VALUES (1, 1, 'x')", "INSERT INTO pt0 VALUES (1, 1, 'x')",
-		"INSERT INTO acc VALUES (1, 1)", "INSERT INTO ex VALUES (1, NULL)", "INSERT INTO px VALUES (1)", "INSERT INTO reg VALUES (1)", "UPDATE child SET r = 1", "UPDATE child SET id = 1", "UPDATE gen SET id = DEFAULT",
-		"INSERT INTO child SELECT 1, 1", "INSERT INTO child VALUES (1, 1) ON CONFLICT DO NOTHING", "INSERT INTO child VALUES (f(1), 1)", "INSERT INTO viadomain VALUES (1)", "INSERT INTO viaquery VALUES (1)", "UPDATE ok SET v = '1'::text::int", "UPDATE ok SET v = f(1)", "UPDATE ok SET v = pg_backend_pid()", "INSERT INTO child VALUES (1, (SELECT 1))", "INSERT INTO child VALUES (1, 1) RETURNING f(id)", "INSERT INTO child VALUES (1, 1) RETURNING child", "INSERT INTO child VALUES (1, 1) RETURNING (child.*)::text", "DELETE FROM child WHERE child.f = 1", "DELETE FROM child c WHERE c IS NULL",
-		"WITH x AS (SELECT 1) INSERT INTO child VALUES (1, 1)", "DELETE FROM child USING ref", "DELETE FROM child WHERE EXISTS (SELECT 1)", "DELETE FROM child WHERE id OPERATOR(public.=) 1", "INSERT INTO child VALUES ('1'::dom, 1)",
-		"INSERT INTO child VALUES (1, 1); SELECT 1", "DELETE FROM child WHERE CURRENT OF c", "TRUNCATE child", "MERGE INTO child USING ref ON true WHEN MATCHED THEN DELETE", "UPDATE child SET (r, id) = (SELECT 1, 1)",
+		"INSERT INTO ok VALUES (1, 1, 1)", "DELETE FROM ok", "UPDATE ok SET v = 1", "INSERT INTO rls VALUES (1)",
+		"INSERT INTO ruled VALUES (1)", "INSERT INTO up VALUES (1)", "INSERT INTO down VALUES (1)",
+		"INSERT INTO domained VALUES (1, 1)",
+		"INSERT INTO checked VALUES (1)", "INSERT INTO def VALUES (1)", "INSERT INTO indexed VALUES (1)",
+		"INSERT INTO late VALUES (1, 1)", "INSERT INTO lateref VALUES (1, 1)", "INSERT INTO moody VALUES (1, 'a')",
+		"UPDATE keyless SET v = 1", "DELETE FROM keyless", "INSERT INTO seen VALUES (1)",
+		"INSERT INTO unlogged VALUES (1)", "DELETE FROM ref", "INSERT INTO pt VALUES (1, 1, 'x')",
+		"INSERT INTO pt0 VALUES (1, 1, 'x')",
+		"INSERT INTO acc VALUES (1, 1)", "INSERT INTO ex VALUES (1, NULL)", "INSERT INTO px VALUES (1)",
+		"INSERT INTO reg VALUES (1)", "UPDATE child SET r = 1", "UPDATE child SET id = 1",
+		"UPDATE gen SET id = DEFAULT",
+		"INSERT INTO child SELECT 1, 1", "INSERT INTO child VALUES (1, 1) ON CONFLICT DO NOTHING",
+		"INSERT INTO child VALUES (f(1), 1)", "INSERT INTO viadomain VALUES (1)", "INSERT INTO viaquery VALUES (1)",
+		"UPDATE ok SET v = '1'::text::int", "UPDATE ok SET v = f(1)", "UPDATE ok SET v = pg_backend_pid()",
+		"INSERT INTO child VALUES (1, (SELECT 1))", "INSERT INTO child VALUES (1, 1) RETURNING f(id)",
+		"INSERT INTO child VALUES (1, 1) RETURNING child", "INSERT INTO child VALUES (1, 1) RETURNING (child.*)::text",
+		"DELETE FROM child WHERE child.f = 1", "DELETE FROM child c WHERE c IS NULL",
+		"WITH x AS (SELECT 1) INSERT INTO child VALUES (1, 1)", "DELETE FROM child USING ref",
+		"DELETE FROM child WHERE EXISTS (SELECT 1)", "DELETE FROM child WHERE id OPERATOR(public.=) 1",
+		"INSERT INTO child VALUES ('1'::dom, 1)",
+		"INSERT INTO child VALUES (1, 1); SELECT 1", "DELETE FROM child WHERE CURRENT OF c", "TRUNCATE child",
+		"MERGE INTO child USING ref ON true WHEN MATCHED THEN DELETE", "UPDATE child SET (r, id) = (SELECT 1, 1)",
 	} {
 		if _, direct, ok := p.rewrite(sql); ok {
 			t.Errorf("%s is direct: %s", sql, direct)
 		}
 	}
-	for _, sql := range []string{"INSERT INTO child VALUES (1, 1)", "INSERT INTO ref VALUES (1)", "DELETE FROM child", "INSERT INTO keyless VALUES (1)", "INSERT INTO gen(k) VALUES (1)", "INSERT INTO child VALUES (1, 1) RETURNING id + 1, *, child.*, ctid"} {
+	for _, sql := range []string{"INSERT INTO child VALUES (1, 1)", "INSERT INTO ref VALUES (1)", "DELETE FROM child",
+		"INSERT INTO keyless VALUES (1)", "INSERT INTO gen(k) VALUES (1)",
+		"INSERT INTO child VALUES (1, 1) RETURNING id + 1, *, child.*, ctid"} {
 		if _, _, ok := p.rewrite(sql); !ok {
 			t.Errorf("%s is not direct", sql)
 		}
@@ -195,7 +243,8 @@ func TestDirectIsRefused(t *testing.T) {
 		t.Error("a statement is direct whose names may be a user's before they are PostgreSQL's")
 	}
 	p.exec(p.a, "RESET search_path")
-	p.ddl("CREATE FUNCTION plus(int, text) RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE OPERATOR + (LEFTARG = int, RIGHTARG = text, FUNCTION = plus)")
+	p.ddl("CREATE FUNCTION plus(int, text) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"CREATE OPERATOR + (LEFTARG = int, RIGHTARG = text, FUNCTION = plus)")
 	if _, _, ok := p.rewrite("INSERT INTO ref VALUES (1)"); ok {
 		t.Error("a statement is direct although an operator may be a user's")
 	}
@@ -205,8 +254,10 @@ func TestDirectIsRefused(t *testing.T) {
 // is noticed; the text alone does not make a statement direct.
 func TestDirectGuards(t *testing.T) {
 	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY, v int)", "CREATE TABLE o(id int PRIMARY KEY)",
-		"CREATE FUNCTION put(int) RETURNS int LANGUAGE sql AS 'INSERT INTO t VALUES ($1, 1); INSERT INTO o VALUES ($1) RETURNING id'",
-		"CREATE FUNCTION forge() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE '/*tutti direct*/ INSERT INTO o VALUES (77)'; END $$")
+		"CREATE FUNCTION put(int) RETURNS int LANGUAGE sql AS 'INSERT INTO t VALUES ($1, 1); INSERT INTO o VALUES "+
+			"($1) RETURNING id'",
+		"CREATE FUNCTION forge() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE '/*tutti direct*/ INSERT INTO o "+
+			"VALUES (77)'; END $$")
 	how, sql, ok := p.rewrite("INSERT INTO t VALUES (1, 1)")
 	if !ok {
 		t.Fatal("not direct")
@@ -226,8 +277,11 @@ func TestDirectGuards(t *testing.T) {
 		before   string
 		captured bool
 		n        int
-	}{{"SET LOCAL tutti.tx = quiet_direct", false, 0}, {"SET LOCAL tutti.tx = on", true, 1}, {"SET LOCAL tutti.tx = quiet_direct; SELECT put(9)", true, 3}, {"SET LOCAL tutti.tx = quiet_direct; SELECT forge()", true, 2},
-		{"SET LOCAL tutti.tx = quiet_direct; SAVEPOINT a; SELECT put(9); ROLLBACK TO a", false, 0}, {"SET LOCAL tutti.tx = quiet_direct; TRUNCATE o", true, 2}} {
+	}{{"SET LOCAL tutti.tx = quiet_direct", false, 0}, {"SET LOCAL tutti.tx = on", true, 1},
+		{"SET LOCAL tutti.tx = quiet_direct; SELECT put(9)", true, 3},
+		{"SET LOCAL tutti.tx = quiet_direct; SELECT forge()", true, 2},
+		{"SET LOCAL tutti.tx = quiet_direct; SAVEPOINT a; SELECT put(9); ROLLBACK TO a", false, 0},
+		{"SET LOCAL tutti.tx = quiet_direct; TRUNCATE o", true, 2}} {
 		p.exec(p.a, "BEGIN; "+c.before)
 		rows, err := run()
 		if err != nil || len(rows) != 1 || rows[0].Captured() != c.captured || p.captured() != c.n {
@@ -246,8 +300,11 @@ func TestDirectGuards(t *testing.T) {
 	}
 	// The function is called alike in both databases, so that what clients do with it fails or
 	// succeeds in both, and stands in no definition's way.
-	p.ddl("CREATE VIEW seen AS SELECT tutti." + regexp.MustCompile("direct_[0-9a-f]{16}_[0-9a-f]{16}").FindString(sql) + "()")
-	for _, ddl := range []string{"CREATE UNIQUE INDEX ON t (v)", "ALTER TABLE t ADD x int", "CREATE TABLE child(id int PRIMARY KEY REFERENCES t ON UPDATE CASCADE)", "ALTER TABLE t ENABLE ROW LEVEL SECURITY", "DROP TABLE child; ALTER TABLE t DISABLE ROW LEVEL SECURITY"} {
+	p.ddl("CREATE VIEW seen AS SELECT tutti." + regexp.MustCompile("direct_[0-9a-f]{16}_[0-9a-f]{16}").FindString(sql) +
+		"()")
+	for _, ddl := range []string{"CREATE UNIQUE INDEX ON t (v)", "ALTER TABLE t ADD x int",
+		"CREATE TABLE child(id int PRIMARY KEY REFERENCES t ON UPDATE CASCADE)",
+		"ALTER TABLE t ENABLE ROW LEVEL SECURITY", "DROP TABLE child; ALTER TABLE t DISABLE ROW LEVEL SECURITY"} {
 		p.ddl(ddl)
 		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = quiet_direct")
 		if _, err := run(); !errors.As(err, &pg) || pg.Code != "42883" {

@@ -18,7 +18,8 @@ import (
 // would be the pivot of a dangerous structure: it writes where the first has read, and
 // reads where the third, which commits first, writes.
 func TestSerializableIsLeftAlone(t *testing.T) {
-	p := newPair(t, "CREATE TABLE t0(id int PRIMARY KEY)", "CREATE TABLE t1(id int PRIMARY KEY)", "CREATE TABLE t2(id int PRIMARY KEY)")
+	p := newPair(t, "CREATE TABLE t0(id int PRIMARY KEY)", "CREATE TABLE t1(id int PRIMARY KEY)",
+		"CREATE TABLE t2(id int PRIMARY KEY)")
 	s := pgtest.Shared(t)
 	c := []*pgx.Conn{p.a}
 	taken := map[uint32]bool{p.a.PgConn().PID() % 16: true}
@@ -59,7 +60,8 @@ func TestCollectMarksAndText(t *testing.T) {
 	if p.scan(p.a, "SELECT incarnation, seq FROM tutti.mark WHERE slot = 1", &inc, &seq); inc != 7 || seq != p.seq {
 		t.Fatalf("mark is %d.%d, want 7.%d", inc, seq, p.seq)
 	}
-	p.exec(p.a, "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL tutti.tx = on; SET LOCAL bytea_output = 'escape'; INSERT INTO t VALUES (3, 7), (4, NULL); SAVEPOINT again")
+	p.exec(p.a, "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL tutti.tx = on; SET LOCAL bytea_output = 'escape'; "+
+		"INSERT INTO t VALUES (3, 7), (4, NULL); SAVEPOINT again")
 	var text, binary capture.Collector
 	res, err := p.a.PgConn().Exec(ctx, capture.CollectSQL(1, 1, 7, 99)).ReadAll()
 	if err != nil {
@@ -71,14 +73,17 @@ func TestCollectMarksAndText(t *testing.T) {
 		}
 	}
 	p.exec(p.a, "ROLLBACK TO again") // nothing can be written behind the collect step
-	r := p.a.PgConn().ExecParams(ctx, capture.CollectStatement, [][]byte{[]byte("1"), []byte("1"), []byte("7"), []byte("99"), []byte("f")}, capture.CollectParameterOIDs(), nil, []int16{1})
+	r := p.a.PgConn().ExecParams(ctx, capture.CollectStatement,
+		[][]byte{[]byte("1"), []byte("1"), []byte("7"), []byte("99"), []byte("f")}, capture.CollectParameterOIDs(), nil,
+		[]int16{1})
 	if err := each(r, binary.AddBinary); err != nil {
 		t.Fatal(err)
 	}
 	p.exec(p.a, "ROLLBACK")
 	a, err1 := text.Writeset()
 	b, err2 := binary.Writeset()
-	if err1 != nil || err2 != nil || string(a.Append(nil)) != string(b.Append(nil)) || len(a.Rows) != 2 || text.Isolation() != "repeatable read" || binary.Isolation() != text.Isolation() ||
+	if err1 != nil || err2 != nil || string(a.Append(nil)) != string(b.Append(nil)) || len(a.Rows) != 2 ||
+		text.Isolation() != "repeatable read" || binary.Isolation() != text.Isolation() ||
 		text.Order() == 0 || text.Order() >= binary.Order() {
 		t.Fatalf("text and binary differ: %v %v %+v %+v", err1, err2, a, b)
 	}
@@ -86,39 +91,55 @@ func TestCollectMarksAndText(t *testing.T) {
 
 // Captured rows are out of reach for clients, with hostile names in their search_path too.
 func TestClientsCannotReachCapturedRows(t *testing.T) {
-	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY, secret text)", "CREATE SCHEMA evil", "ALTER TABLE t ENABLE ROW LEVEL SECURITY", "CREATE POLICY mine ON t FOR ALL TO PUBLIC USING (id > 0)",
+	p := newPair(t, "CREATE TABLE t(id int PRIMARY KEY, secret text)", "CREATE SCHEMA evil",
+		"ALTER TABLE t ENABLE ROW LEVEL SECURITY", "CREATE POLICY mine ON t FOR ALL TO PUBLIC USING (id > 0)",
 		"CREATE SCHEMA closed", "CREATE TABLE closed.c(id int PRIMARY KEY, x int)",
-		"CREATE FUNCTION writer() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'INSERT INTO closed.c VALUES (1, 1); UPDATE closed.c SET x = 2'",
-		"CREATE FUNCTION evil.eq(text, text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked as %', current_user; END $$",
-		"CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.eq)", "CREATE OPERATOR evil.<> (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.eq)",
-		"CREATE FUNCTION evil.current_setting(text, bool) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$")
+		"CREATE FUNCTION writer() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'INSERT INTO closed.c VALUES (1, 1); "+
+			"UPDATE closed.c SET x = 2'",
+		"CREATE FUNCTION evil.eq(text, text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked as "+
+			"%', current_user; END $$",
+		"CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.eq)",
+		"CREATE OPERATOR evil.<> (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.eq)",
+		"CREATE FUNCTION evil.current_setting(text, bool) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION "+
+			"'hijacked'; END $$")
 	role := strings.ReplaceAll(p.dbA, "-", "_") + "_client"
-	p.exec(p.a, "SET backtrace_functions = 'tutti_on'; CREATE ROLE "+role+"; GRANT SELECT, INSERT, UPDATE, DELETE ON t TO "+role+"; GRANT USAGE ON SCHEMA evil TO "+role+"; RESET backtrace_functions")
+	p.exec(p.a, "SET backtrace_functions = 'tutti_on'; CREATE ROLE "+role+
+		"; GRANT SELECT, INSERT, UPDATE, DELETE ON t TO "+role+"; GRANT USAGE ON SCHEMA evil TO "+role+
+		"; RESET backtrace_functions")
 	defer p.exec(p.a, "RESET ROLE; SET backtrace_functions = 'tutti_on'; DROP OWNED BY "+role+"; DROP ROLE "+role)
 	p.exec(p.a, "SET ROLE "+role+"; SET search_path = evil, pg_catalog, public")
 	p.tx("INSERT INTO t VALUES (1, 'a'), (2, 'b')", "UPDATE t SET secret = 'c'", "SELECT public.writer()")
 	for _, sql := range []string{
-		"SELECT * FROM tutti.capture0", "INSERT INTO tutti.capture0 VALUES (1, 1, '', 1, 1, NULL, '')", "SELECT tutti.put('', 1::int2, 1, NULL, '')", "SELECT * FROM tutti.mark", "SELECT * FROM tutti.token",
-		"INSERT INTO tutti.mark VALUES (1, 1, 1)", "LOCK TABLE tutti.mark IN ROW EXCLUSIVE MODE", "UPDATE tutti.mark SET slot = slot + 1", "DELETE FROM tutti.mark", "INSERT INTO tutti.mark VALUES (1, 1, 1) ON CONFLICT (slot) DO UPDATE SET seq = 9",
-		"SELECT set_config('tutti.proof', 'guessed', true); INSERT INTO tutti.mark VALUES (1, 1, 1)", "INSERT INTO tutti.token VALUES (5)",
+		"SELECT * FROM tutti.capture0", "INSERT INTO tutti.capture0 VALUES (1, 1, '', 1, 1, NULL, '')",
+		"SELECT tutti.put('', 1::int2, 1, NULL, '')", "SELECT * FROM tutti.mark", "SELECT * FROM tutti.token",
+		"INSERT INTO tutti.mark VALUES (1, 1, 1)", "LOCK TABLE tutti.mark IN ROW EXCLUSIVE MODE",
+		"UPDATE tutti.mark SET slot = slot + 1", "DELETE FROM tutti.mark",
+		"INSERT INTO tutti.mark VALUES (1, 1, 1) ON CONFLICT (slot) DO UPDATE SET seq = 9",
+		"SELECT set_config('tutti.proof', 'guessed', true); INSERT INTO tutti.mark VALUES (1, 1, 1)",
+		"INSERT INTO tutti.token VALUES (5)",
 		"INSERT INTO t VALUES (9, 'x'); SELECT * FROM tutti.collect(2, 1, 1, 1, false, true)",
-		"UPDATE tutti.progress SET ordinal = 1", "SELECT * FROM tutti.collect_serializable(1, 1, 1)", "SELECT tutti.captured_idents('')",
-		"SELECT tutti.privileged('', 'SELECT 1', NULL, true)", "SELECT tutti.peek(2)", "SELECT tutti.freeze(NULL)", "SELECT tutti.recapture('t', '', 'SELECT 1')", "SELECT * FROM tutti.definitions",
+		"UPDATE tutti.progress SET ordinal = 1", "SELECT * FROM tutti.collect_serializable(1, 1, 1)",
+		"SELECT tutti.captured_idents('')",
+		"SELECT tutti.privileged('', 'SELECT 1', NULL, true)", "SELECT tutti.peek(2)", "SELECT tutti.freeze(NULL)",
+		"SELECT tutti.recapture('t', '', 'SELECT 1')", "SELECT * FROM tutti.definitions",
 		"SELECT tutti.adopt_definitions()", "TRUNCATE tutti.capture1",
-		"SELECT tutti.key_form(23::oid, 0::oid)", "INSERT INTO tutti.temporary VALUES (1, pg_backend_pid(), now())", "DELETE FROM tutti.temporary",
+		"SELECT tutti.key_form(23::oid, 0::oid)", "INSERT INTO tutti.temporary VALUES (1, pg_backend_pid(), now())",
+		"DELETE FROM tutti.temporary",
 	} {
 		_, err := p.try("read committed", sql)
 		wantState(t, err, "42501")
 	}
 	p.exec(p.a, "RESET ROLE; INSERT INTO tutti.mark VALUES (77, 1, 1); SET ROLE "+role)
-	for _, sql := range []string{"UPDATE tutti.mark SET seq = 9", "SELECT slot FROM tutti.mark FOR UPDATE"} { // its rows cannot be locked
+	// its rows cannot be locked
+	for _, sql := range []string{"UPDATE tutti.mark SET seq = 9", "SELECT slot FROM tutti.mark FOR UPDATE"} {
 		if tag, err := p.a.Exec(ctx, sql); err != nil || tag.RowsAffected() != 0 {
 			t.Errorf("%s: %v, %v", sql, tag, err)
 		}
 	}
 	p.exec(p.a, "RESET ROLE; DELETE FROM tutti.mark WHERE slot = 77; RESET search_path")
 	var final string
-	p.scan(p.a, "SELECT p.proname FROM pg_proc p WHERE proname ~ '^final_' AND prosrc LIKE '%\"public\".\"t\"%'", &final)
+	p.scan(p.a, "SELECT p.proname FROM pg_proc p WHERE proname ~ '^final_' AND prosrc LIKE '%\"public\".\"t\"%'",
+		&final)
 	p.exec(p.a, "SET ROLE "+role)
 	var n int
 	p.scan(p.a, "SELECT count(*) FROM tutti."+final+"(ARRAY[ROW(1, NULL)::t], false)", &n)
@@ -134,10 +155,12 @@ func TestCleanup(t *testing.T) {
 	s := pgtest.Shared(t)
 	other := s.Connect(t, p.dbA)
 	size := func() (n int64) {
-		p.scan(other, "SELECT sum(pg_table_size(oid))::int8 FROM pg_class WHERE relname LIKE 'capture%' AND relkind = 'r' AND relnamespace = 'tutti'::regnamespace", &n)
+		p.scan(other, "SELECT sum(pg_table_size(oid))::int8 FROM pg_class WHERE relname LIKE 'capture%' AND relkind "+
+			"= 'r' AND relnamespace = 'tutti'::regnamespace", &n)
 		return n
 	}
-	const fill = "INSERT INTO t SELECT g, repeat(md5(g::text), 20) FROM generate_series(1, 5000) g ON CONFLICT (id) DO UPDATE SET x = EXCLUDED.x"
+	const fill = "INSERT INTO t SELECT g, repeat(md5(g::text), 20) FROM generate_series(1, 5000) g ON CONFLICT (id) " +
+		"DO UPDATE SET x = EXCLUDED.x"
 	if _, err := p.try("serializable", fill); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +198,8 @@ func TestPlansUseThePrimaryKey(t *testing.T) {
 	p.tx("UPDATE t SET a = 2")
 	w := *p.last
 	image := w.Rows[0].Image
-	w.Rows = append([]writeset.Row{{Op: del, Identity: 97, Image: image}, {Op: del, Identity: 98, Image: image}, {Op: ins, Identity: 99, Image: image}}, w.Rows...)
+	w.Rows = append([]writeset.Row{{Op: del, Identity: 97, Image: image}, {Op: del, Identity: 98, Image: image},
+		{Op: ins, Identity: 99, Image: image}}, w.Rows...)
 	ops, err := apply.Plan([]*writeset.Writeset{&w}, p.tables.Apply, apply.InPlace)
 	if err != nil || len(ops) != 3 {
 		t.Fatal(err, ops)
@@ -188,7 +212,8 @@ func TestPlansUseThePrimaryKey(t *testing.T) {
 		}
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		plan := strings.Join(lines, "\n")
-		if err != nil || !strings.Contains(plan, "Index Scan using t_pkey") || strings.Contains(plan, "Hash") || strings.Contains(plan, "Seq Scan") {
+		if err != nil || !strings.Contains(plan, "Index Scan using t_pkey") || strings.Contains(plan, "Hash") ||
+			strings.Contains(plan, "Seq Scan") {
 			t.Fatalf("%v plan of %s:\n%s", err, o.SQL, plan)
 		}
 		p.exec(p.b, "DEALLOCATE q")
@@ -196,15 +221,19 @@ func TestPlansUseThePrimaryKey(t *testing.T) {
 }
 
 func BenchmarkCapture(b *testing.B) {
-	p := newPair(b, "CREATE TABLE t(id int PRIMARY KEY, a int, filler text)", "CREATE UNLOGGED TABLE plain(id int PRIMARY KEY, a int, filler text)",
+	p := newPair(b, "CREATE TABLE t(id int PRIMARY KEY, a int, filler text)",
+		"CREATE UNLOGGED TABLE plain(id int PRIMARY KEY, a int, filler text)",
 		"CREATE TABLE wide(id int PRIMARY KEY, u text UNIQUE, p int REFERENCES t)")
 	const n = 20000
 	for _, table := range []string{"plain", "t"} {
-		p.exec(p.a, fmt.Sprintf("SET tutti.tx = on; INSERT INTO %s SELECT g, 0, repeat('x', 40) FROM generate_series(1, %d) g", table, n))
+		p.exec(p.a, fmt.Sprintf("SET tutti.tx = on; INSERT INTO %s SELECT g, 0, repeat('x', 40) FROM "+
+			"generate_series(1, %d) g", table, n))
 	}
 	for _, q := range []struct{ name, sql string }{
-		{"update-one-plain", "UPDATE plain SET a = a + 1 WHERE id = i"}, {"update-one", "UPDATE t SET a = a + 1 WHERE id = i"},
-		{"insert-one-plain", "INSERT INTO plain VALUES (i + 100000, 1, 'x')"}, {"insert-one", "INSERT INTO t VALUES (i + 100000, 1, 'x')"},
+		{"update-one-plain", "UPDATE plain SET a = a + 1 WHERE id = i"},
+		{"update-one", "UPDATE t SET a = a + 1 WHERE id = i"},
+		{"insert-one-plain", "INSERT INTO plain VALUES (i + 100000, 1, 'x')"},
+		{"insert-one", "INSERT INTO t VALUES (i + 100000, 1, 'x')"},
 		{"insert-one-keys", "INSERT INTO wide VALUES (i, i::text, i)"},
 		{"update-bulk-plain", ""}, {"update-bulk", ""},
 	} {

@@ -14,8 +14,10 @@ func TestWideKeys(t *testing.T) {
 		"CREATE TABLE wa(id bigint[] PRIMARY KEY, v int)",
 		"CREATE TABLE wf(id int PRIMARY KEY, r int REFERENCES w8(u), b bigint REFERENCES w8)")
 	const a, b = "4294967298", "8589934593" // 1<<32|2 and 2<<32|1
-	p.tx("INSERT INTO w8 VALUES ("+a+", 7, 0), ("+b+", 8, 0)", "INSERT INTO wd VALUES ("+a+", 'red', 0), ("+b+", 'red', 0)",
-		"INSERT INTO wt SELECT '2000-01-01 UTC'::timestamptz + n * '1 microsecond'::interval, 0 FROM unnest(ARRAY["+a+", "+b+"]) n",
+	p.tx("INSERT INTO w8 VALUES ("+a+", 7, 0), ("+b+", 8, 0)",
+		"INSERT INTO wd VALUES ("+a+", 'red', 0), ("+b+", 'red', 0)",
+		"INSERT INTO wt SELECT '2000-01-01 UTC'::timestamptz + n * '1 microsecond'::interval, 0 FROM unnest(ARRAY["+a+
+			", "+b+"]) n",
 		"INSERT INTO wi SELECT n * '1 microsecond'::interval, 0 FROM unnest(ARRAY["+a+", "+b+"]) n",
 		"INSERT INTO wa VALUES (ARRAY["+a+"], 0), (ARRAY["+b+"], 0)", "INSERT INTO wf VALUES (1, 7, "+b+")")
 	p.equal()

@@ -26,12 +26,16 @@ type keyType struct {
 	fast   bool // it is on the list
 }
 
-// scalarTypes are all that PostgreSQL 15 compares in an index by default, as TestKeyForms checks, but for those made of others.
+// scalarTypes are all that PostgreSQL 15 compares in an index by default, as TestKeyForms checks, but for those made of
+// others.
 func scalarTypes() []keyType {
 	zoned := []string{"2006-01-02 15:04:05.999999Z07:00", "Mon Jan _2 15:04:05.999999 2006 -07:00"}
 	ends := []string{"infinity", "-infinity", "4713-01-01 BC", "2000-01-01", "1999-12-31"}
 	return []keyType{
-		{"bool", values{some: pick("t", "f"), same: func(_ *rand.Rand, v string) string { return map[string]string{"t": "yes", "f": "off"}[v] }}, true},
+		{"bool", values{some: pick("t", "f"), same: func(_ *rand.Rand,
+			v string) string {
+			return map[string]string{"t": "yes", "f": "off"}[v]
+		}}, true},
 		{"bytea", hexes(5, func(b []byte) string { return `\x` + hexText(b) }, nil), true},
 		{`"char"`, values{some: pick("a", "A", "", " ", `\200`)}, true},
 		{"name", words(8), true},
@@ -39,7 +43,9 @@ func scalarTypes() []keyType {
 		{"text", words(8), true}, {"varchar", words(8), true}, {"varchar(30)", words(8), true},
 		{"bpchar", words(8), true}, {"char(30)", words(8), true},
 		{"oid", unsigned(32), true}, {"xid8", unsigned(64), true},
-		{"pg_lsn", values{some: func(r *rand.Rand) string { return fmt.Sprintf("%X/%X", r.IntN(3), r.IntN(3)<<r.IntN(30)) }}, true},
+		{"pg_lsn", values{some: func(r *rand.Rand) string {
+			return fmt.Sprintf("%X/%X", r.IntN(3), r.IntN(3)<<r.IntN(30))
+		}}, true},
 		{"float4", floats(32), true}, {"float8", floats(64), true},
 		{"numeric", decimals, true}, {"numeric(40,5)", values{some: integers(64).some, near: integers(64).near}, true},
 		{"money", values{some: func(r *rand.Rand) string {
@@ -48,7 +54,8 @@ func scalarTypes() []keyType {
 		{"date", moments([]string{"2006-01-02", "Jan 2 2006"}, 1<<33, ends...), true},
 		{"time", moments([]string{"15:04:05.999999"}, 1<<20, "24:00", "00:00", "12:00"), true},
 		{"time(0)", moments([]string{"15:04:05.999999"}, 1<<20, "24:00", "00:00", "12:00"), true},
-		{"timetz", moments([]string{"15:04:05.999999Z07:00"}, 1<<17, "24:00+00", "00:00+00", "12:00+01", "11:00+00", "13:00+02"), true},
+		{"timetz", moments([]string{"15:04:05.999999Z07:00"}, 1<<17, "24:00+00", "00:00+00", "12:00+01", "11:00+00",
+			"13:00+02"), true},
 		{"timestamp", moments([]string{"2006-01-02 15:04:05.999999"}, 1<<40, ends...), true},
 		{"timestamptz", moments(zoned, 1<<36, ends...), true}, {"timestamptz(0)", moments(zoned, 1<<36, ends...), true},
 		{"uuid", hexes(16, uuidText, upper), true},
@@ -61,7 +68,8 @@ func scalarTypes() []keyType {
 		{"interval", spans, false}, {"jsonb", documents, false},
 		{"tid", values{some: pick("(0,1)", "(1,0)", "(0,2)", "(65536,1)")}, false},
 		{"oidvector", values{some: pick("1 2", "2 1", "", "1", "1 2 3")}, false},
-		{"tsvector", values{some: pick("a b", "a:1 b:2", "a:1,2 b", "'a b'", "", "b a"), same: func(_ *rand.Rand, v string) string { return v + " " }}, false},
+		{"tsvector", values{some: pick("a b", "a:1 b:2", "a:1,2 b", "'a b'", "", "b a"),
+			same: func(_ *rand.Rand, v string) string { return v + " " }}, false},
 		{"tsquery", values{some: pick("a & b", "a | b", "!a", "a:*", "a:A", "b & a", "a <-> b")}, false},
 		{"regclass", values{some: pick("pg_class", "pg_type", "pg_am", "pg_proc")}, false},
 		{"pair", values{some: func(r *rand.Rand) string {
@@ -80,12 +88,14 @@ func keyTypes() []keyType {
 	of := map[string]values{}
 	for _, t := range list {
 		of[t.name] = t.values
-		if t.name != "whole" && t.name != "cents" && t.name != "label" && t.name != "hstore" && t.name != "pair" && t.name != "oidvector" {
+		if t.name != "whole" && t.name != "cents" && t.name != "label" && t.name != "hstore" && t.name != "pair" &&
+			t.name != "oidvector" {
 			list = append(list, keyType{t.name + "[]", arrays(t.values), slices.Contains(canonical, t.name)})
 		}
 	}
 	list = append(list, keyType{"label[]", arrays(of["label"]), false}, keyType{"labels", arrays(of["label"]), true})
-	for _, x := range [][2]string{{"int4range", "int4"}, {"int8range", "int8"}, {"numrange", "numeric"}, {"daterange", "date"}, {"tsrange", "timestamp"}, {"tstzrange", "timestamptz"}} {
+	for _, x := range [][2]string{{"int4range", "int4"}, {"int8range", "int8"}, {"numrange", "numeric"},
+		{"daterange", "date"}, {"tsrange", "timestamp"}, {"tstzrange", "timestamptz"}} {
 		v := of[x[1]]
 		if x[1] != "numeric" {
 			v = values{some: v.some}
@@ -93,20 +103,24 @@ func keyTypes() []keyType {
 		if x[1][:3] == "int" { // whose ends would overflow
 			v = values{some: pick("1", "2", "-1", "-2", "0")}
 		}
-		list = append(list, keyType{x[0], ranges(v, false), false}, keyType{strings.Replace(x[0], "range", "multirange", 1), ranges(v, true), false})
+		list = append(list, keyType{x[0], ranges(v, false), false},
+			keyType{strings.Replace(x[0], "range", "multirange", 1), ranges(v, true), false})
 	}
 	return list
 }
 
-// TestKeyForms: of types on the list two values have equal identities exactly if PostgreSQL says that they are equal. Of all others, values with equal
-// identities are equal, and the slower way is taken. Many pairs: go test ./internal/database/captest -run TestKeyForms -keypairs 100000
+// TestKeyForms: of types on the list two values have equal identities exactly if PostgreSQL says that they are equal.
+// Of all others, values with equal identities are equal, and the slower way is taken. Many pairs: go test
+// ./internal/database/captest -run TestKeyForms -keypairs 100000
 func TestKeyForms(t *testing.T) {
 	s := pgtest.Shared(t)
 	p := &pair{t: t, a: s.Connect(t, s.NewDatabase(t))}
 	p.install(p.a)
 	types := keyTypes()
-	ddl := []string{"SET backtrace_functions = 'tutti_on'", "CREATE EXTENSION citext", "CREATE EXTENSION hstore", "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')", "CREATE DOMAIN whole AS int CHECK (VALUE <> 77)",
-		"CREATE DOMAIN cents AS numeric", "CREATE DOMAIN label AS text", "CREATE DOMAIN labels AS text[]", "CREATE TYPE pair AS (a numeric, b text)"}
+	ddl := []string{"SET backtrace_functions = 'tutti_on'", "CREATE EXTENSION citext", "CREATE EXTENSION hstore",
+		"CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')", "CREATE DOMAIN whole AS int CHECK (VALUE <> 77)",
+		"CREATE DOMAIN cents AS numeric", "CREATE DOMAIN label AS text", "CREATE DOMAIN labels AS text[]",
+		"CREATE TYPE pair AS (a numeric, b text)"}
 	for i, k := range types {
 		ddl = append(ddl, fmt.Sprintf("CREATE TABLE k%d(k %s PRIMARY KEY, v int)", i, k.name))
 	}
@@ -131,16 +145,19 @@ func TestKeyForms(t *testing.T) {
 	}
 }
 
-// TestKeyFormsOfEmptyArrays: an array of no elements that has a dimension, as an int2vector has, is not the empty array. It cannot be written as text.
+// TestKeyFormsOfEmptyArrays: an array of no elements that has a dimension, as an int2vector has, is not the empty
+// array. It cannot be written as text.
 func TestKeyFormsOfEmptyArrays(t *testing.T) {
 	s := pgtest.Shared(t)
 	p := &pair{t: t, a: s.Connect(t, s.NewDatabase(t))}
 	p.install(p.a)
 	p.exec(p.a, "SET backtrace_functions = 'tutti_on'; CREATE TABLE e(k int2[] PRIMARY KEY)")
 	d := p.describe()["e"]
-	for other, want := range map[string]bool{"''::int2vector::int2[]": false, "'{}'::int2[]": true, "array_remove('{1}'::int2[], 1::int2)": true} {
+	for other, want := range map[string]bool{"''::int2vector::int2[]": false, "'{}'::int2[]": true,
+		"array_remove('{1}'::int2[], 1::int2)": true} {
 		var equal, same bool
-		p.scan(p.a, fmt.Sprintf("SELECT x.k = y.k, %s = %s FROM (SELECT '{}'::int2[] AS k OFFSET 0) x, (SELECT %s AS k OFFSET 0) y", d.IdentitySQL("x"), d.IdentitySQL("y"), other), &equal, &same)
+		p.scan(p.a, fmt.Sprintf("SELECT x.k = y.k, %s = %s FROM (SELECT '{}'::int2[] AS k OFFSET 0) x, (SELECT %s AS "+
+			"k OFFSET 0) y", d.IdentitySQL("x"), d.IdentitySQL("y"), other), &equal, &same)
 		if equal != want || same != want {
 			t.Errorf("%s: equal %v, one identity %v, want %v", other, equal, same, want)
 		}
@@ -152,7 +169,9 @@ func TestKeyFormsTogether(t *testing.T) {
 	s := pgtest.Shared(t)
 	p := &pair{t: t, a: s.Connect(t, s.NewDatabase(t))}
 	p.install(p.a)
-	for _, sql := range []string{"SET backtrace_functions = 'tutti_on'", "CREATE EXTENSION citext", "CREATE EXTENSION hstore", "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')", "CREATE DOMAIN whole AS int", "CREATE DOMAIN cents AS numeric",
+	for _, sql := range []string{"SET backtrace_functions = 'tutti_on'", "CREATE EXTENSION citext",
+		"CREATE EXTENSION hstore", "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')", "CREATE DOMAIN whole AS int",
+		"CREATE DOMAIN cents AS numeric",
 		"CREATE DOMAIN label AS text", "CREATE DOMAIN labels AS text[]"} {
 		p.exec(p.a, sql)
 	}
@@ -176,7 +195,8 @@ func TestKeyFormsTogether(t *testing.T) {
 		for n, k := range columns[i] {
 			defs, names = append(defs, fmt.Sprintf("k%d %s", n, k.name)), append(names, fmt.Sprint("k", n))
 		}
-		p.exec(p.a, fmt.Sprintf("CREATE TABLE k%d(%s, PRIMARY KEY (%s))", i, strings.Join(defs, ", "), strings.Join(names, ", ")))
+		p.exec(p.a, fmt.Sprintf("CREATE TABLE k%d(%s, PRIMARY KEY (%s))", i, strings.Join(defs, ", "),
+			strings.Join(names, ", ")))
 	}
 	tables := p.describe()
 	for i, kinds := range columns {
@@ -221,8 +241,8 @@ func (p *pair) describe() map[string]*capture.TableDesc {
 	return tables
 }
 
-// tryPairs draws pairs of keys of a table until so many were equal, and so many not, and fails if their identities tell otherwise. The values of the
-// columns are given as text.
+// tryPairs draws pairs of keys of a table until so many were equal, and so many not, and fails if their identities tell
+// otherwise. The values of the columns are given as text.
 func (p *pair) tryPairs(d *capture.TableDesc, types []string, exact bool, want int, draw func() (a, b []string)) {
 	p.t.Helper()
 	columns := d.Columns[:len(types)]
@@ -243,7 +263,8 @@ func (p *pair) tryPairs(d *capture.TableDesc, types []string, exact bool, want i
 		CROSS JOIN LATERAL (SELECT %s OFFSET 0) AS x CROSS JOIN LATERAL (SELECT %s OFFSET 0) AS y)
 		SELECT count(*) FILTER (WHERE equal), count(*) FILTER (WHERE NOT equal),
 		coalesce((SELECT string_agg(format('%%s is equal: %%s', concat_ws(' | ', %s), equal), E'\n') FROM (SELECT * FROM tried WHERE %s LIMIT 5) w), '') FROM tried`,
-		strings.Join(shown, ", "), strings.Join(equal, " AND "), same, strings.Join(sources, ", "), strings.Join(shown, ", "), strings.Join(keysA, ", "), strings.Join(keysB, ", "),
+		strings.Join(shown, ", "), strings.Join(equal, " AND "), same, strings.Join(sources, ", "),
+		strings.Join(shown, ", "), strings.Join(keysA, ", "), strings.Join(keysB, ", "),
 		strings.Join(shown, ", "), wrong)
 	for equals, others := 0, 0; equals < want || others < want; {
 		args := make([]any, 2*len(types))
@@ -280,7 +301,8 @@ func (p *pair) coversAllTypes(types []keyType) {
 	}
 	// Not for unique indexes: what is hashed alone.
 	var missing []string
-	rows, err := p.a.Query(ctx, `SELECT DISTINCT y.typname::text FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod JOIN pg_type y ON y.oid = o.opcintype
+	rows, err := p.a.Query(ctx,
+		`SELECT DISTINCT y.typname::text FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod JOIN pg_type y ON y.oid = o.opcintype
 		WHERE m.amname IN ('btree', 'hash') AND o.opcdefault AND y.typtype <> 'p' AND NOT (m.amname = 'hash' AND NOT EXISTS (SELECT FROM pg_opclass b JOIN pg_am n ON n.oid = b.opcmethod
 			WHERE n.amname = 'btree' AND b.opcdefault AND b.opcintype = o.opcintype))
 		AND y.oid <> ALL (SELECT n::regtype::oid FROM unnest($1::text[]) AS n)`, names)
@@ -299,21 +321,25 @@ func (p *pair) coversAllTypes(types []keyType) {
 	}
 }
 
-// TestLooseCollations: texts that a collation takes for equal have equal identities, and types whose hash does not follow it take the slower way.
+// TestLooseCollations: texts that a collation takes for equal have equal identities, and types whose hash does not
+// follow it take the slower way.
 func TestLooseCollations(t *testing.T) {
 	s := pgtest.Shared(t)
 	p := &pair{t: t, a: s.Connect(t, s.NewDatabase(t))}
 	p.install(p.a)
 	p.exec(p.a, "SET backtrace_functions = 'tutti_on'")
-	if _, err := p.a.Exec(ctx, "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"); err != nil {
+	if _, err := p.a.Exec(ctx, "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = "+
+		"false)"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
 		}
 		t.Skipf("this PostgreSQL has no ICU: %v", err)
 	}
 	p.exec(p.a, "CREATE EXTENSION citext")
-	types := []keyType{{`text COLLATE loose`, words(8), true}, {`varchar(40) COLLATE loose`, words(8), true}, {`char(40) COLLATE loose`, words(8), false},
-		{`name COLLATE loose`, words(8), false}, {`citext COLLATE loose`, words(8), false}, {`text[] COLLATE loose`, arrays(words(8)), false}}
+	types := []keyType{{`text COLLATE loose`, words(8), true}, {`varchar(40) COLLATE loose`, words(8), true},
+		{`char(40) COLLATE loose`, words(8), false},
+		{`name COLLATE loose`, words(8), false}, {`citext COLLATE loose`, words(8), false},
+		{`text[] COLLATE loose`, arrays(words(8)), false}}
 	for i, k := range types {
 		p.exec(p.a, fmt.Sprintf("CREATE TABLE k%d(k %s PRIMARY KEY)", i, k.name))
 	}

@@ -56,7 +56,8 @@ func integers(bits int) values {
 		some: func(r *rand.Rand) string {
 			switch r.IntN(4) {
 			case 0:
-				return fit([]int64{limit, -limit - 1, 0, 1, -1, 1 << 15, 1 << 31, 1 << 32, -1 << 31, limit - 1}[r.IntN(10)])
+				return fit([]int64{limit, -limit - 1, 0, 1, -1, 1 << 15, 1 << 31, 1 << 32, -1 << 31,
+					limit - 1}[r.IntN(10)])
 			case 1:
 				return fit(int64(r.IntN(20) - 10))
 			}
@@ -119,7 +120,8 @@ var decimals = values{
 			v = "-" + v
 		}
 		return v
-	}, "0", "0.000", "NaN", "Infinity", "-Infinity", "1", "-1", "10000", "0.0001", "99999999999999999999.9999", "1e100", "1e-100", "-0.0"),
+	}, "0", "0.000", "NaN", "Infinity", "-Infinity", "1", "-1", "10000", "0.0001", "99999999999999999999.9999", "1e100",
+		"1e-100", "-0.0"),
 	same: func(r *rand.Rand, v string) string {
 		if strings.ContainsAny(v, "NIe") {
 			return v
@@ -160,7 +162,8 @@ func floats(bits int) values {
 				return text(float64(math.Float32frombits(r.Uint32()&^(0xff<<23) | uint32(1+r.IntN(253))<<23)))
 			}
 			return text(math.Float64frombits(r.Uint64()&^(0x7ff<<52) | uint64(1+r.IntN(2045))<<52))
-		}, "0", "-0", "NaN", "Infinity", "-Infinity", "1", "-1", text(map[int]float64{32: math.SmallestNonzeroFloat32, 64: math.SmallestNonzeroFloat64}[bits])),
+		}, "0", "-0", "NaN", "Infinity", "-Infinity", "1", "-1",
+			text(map[int]float64{32: math.SmallestNonzeroFloat32, 64: math.SmallestNonzeroFloat64}[bits])),
 		same: func(_ *rand.Rand, v string) string {
 			if f := read(v); f == 0 {
 				return text(math.Copysign(0, -1))
@@ -221,7 +224,8 @@ func moments(layouts []string, most int64, more ...string) values {
 		at[v] = t
 		return v
 	}
-	zones := []*time.Location{time.UTC, time.FixedZone("", 3600), time.FixedZone("", -5*3600-1800), time.FixedZone("", 14*3600)}
+	zones := []*time.Location{time.UTC, time.FixedZone("", 3600), time.FixedZone("", -5*3600-1800),
+		time.FixedZone("", 14*3600)}
 	return values{
 		some: either(func(r *rand.Rand) string {
 			t := time.Unix(r.Int64N(most), int64(r.IntN(3))*1000).In(zones[r.IntN(len(zones))])
@@ -235,7 +239,8 @@ func moments(layouts []string, most int64, more ...string) values {
 		},
 		near: func(r *rand.Rand, v string) string {
 			if t, ok := at[v]; ok {
-				return format(t.Add([]time.Duration{time.Microsecond, time.Second << 32, -time.Hour, 24 * time.Hour}[r.IntN(4)]), layouts[r.IntN(len(layouts))])
+				return format(t.Add([]time.Duration{time.Microsecond, time.Second << 32, -time.Hour,
+					24 * time.Hour}[r.IntN(4)]), layouts[r.IntN(len(layouts))])
 			}
 			return more[r.IntN(len(more))]
 		},
@@ -266,7 +271,8 @@ func addresses(network bool) values {
 			if !network {
 				n = r.IntN(129)
 			}
-			return []string{"::", "::ffff:10.0.0.0", "2001:db8::", "fe80::"}[r.IntN(4)] + "/" + strconv.Itoa(max(n, map[bool]int{true: 128}[network]))
+			return []string{"::", "::ffff:10.0.0.0", "2001:db8::", "fe80::"}[r.IntN(4)] + "/" +
+				strconv.Itoa(max(n, map[bool]int{true: 128}[network]))
 		}
 		bits := []int{8, 16, 24, 32}[r.IntN(4)]
 		if network {
@@ -307,7 +313,8 @@ func bitStrings(fixed int) values {
 var spans = values{
 	some: either(func(r *rand.Rand) string {
 		return fmt.Sprintf("%d mons %d days %d:00:00.%06d", r.IntN(5)-2, r.IntN(90)-45, r.IntN(60)-30, r.IntN(3))
-	}, "1 mon", "30 days", "720:00:00", "1 day", "24:00:00", "0", "-1 mon", "-30 days", "1 mon -30 days", "4294967296 us", "178000000 years"),
+	}, "1 mon", "30 days", "720:00:00", "1 day", "24:00:00", "0", "-1 mon", "-30 days", "1 mon -30 days",
+		"4294967296 us", "178000000 years"),
 }
 
 var documents = func() values {

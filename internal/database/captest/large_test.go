@@ -37,26 +37,35 @@ func (p *pair) sameObjects(name string) {
 
 func TestLargeObjects(t *testing.T) {
 	p := newPair(t, "CREATE TABLE beside(id int PRIMARY KEY, x text)",
-		"CREATE FUNCTION with_settings() RETURNS int LANGUAGE plpgsql SET work_mem = '1MB' AS $$ BEGIN RETURN lo_open(43, 131072); END $$")
+		"CREATE FUNCTION with_settings() RETURNS int LANGUAGE plpgsql SET work_mem = '1MB' AS $$ BEGIN RETURN "+
+			"lo_open(43, 131072); END $$")
 	steps := [][]string{
 		{"SELECT lo_create(42)"},
 		{"SELECT lo_put(42, 0, convert_to(repeat('abc', 5000), 'UTF8'))"},
 		{"SELECT lo_put(42, 4090, 'overwritten')", "SELECT lo_put(42, 10000, 'x')"},
 		{"SELECT lo_put(42, 1000000, 'behind a gap')"},
-		{"INSERT INTO beside VALUES (1, 'a')", "SELECT lo_from_bytea(43, 'in the middle')", "UPDATE beside SET x = 'b'", "SELECT lo_unlink(42)", "DELETE FROM beside"},
+		{"INSERT INTO beside VALUES (1, 'a')", "SELECT lo_from_bytea(43, 'in the middle')", "UPDATE beside SET x = 'b'",
+			"SELECT lo_unlink(42)", "DELETE FROM beside"},
 		{"SELECT lo_unlink(43), lo_from_bytea(43, repeat('again', 1000)::bytea)"},
 		{"SELECT lo_create(44)", "SELECT lo_unlink(44)"},
-		{"SELECT lo_open(43, x'60000'::int); SELECT lo_lseek(0, 3000, 0); SELECT lowrite(0, repeat('y', 3000)::bytea); SELECT lo_truncate(0, 5000)"},
+		{"SELECT lo_open(43, x'60000'::int); SELECT lo_lseek(0, 3000, 0); SELECT lowrite(0, repeat('y', " +
+			"3000)::bytea); SELECT lo_truncate(0, 5000)"},
 		{"SELECT lo_open(43, x'20000'::int); SELECT lo_truncate(0, 4096)"},
 		{"SELECT lo_open(43, x'20000'::int); SELECT lo_truncate64(0, 81920)"},
-		{"SELECT lo_open(43, x'20000'::int); SELECT lo_truncate(0, 20000)", "SELECT lo_put(43, 30000, 'z')", "SELECT lo_put(43, 100, 'z')"},
-		{"SELECT lo_put(43, 50, 'kept')", "SAVEPOINT a", "SELECT lo_put(43, 2048 * 300, 'lost')", "SELECT lo_unlink(43)", "ROLLBACK TO a"},
+		{"SELECT lo_open(43, x'20000'::int); SELECT lo_truncate(0, 20000)", "SELECT lo_put(43, 30000, 'z')",
+			"SELECT lo_put(43, 100, 'z')"},
+		{"SELECT lo_put(43, 50, 'kept')", "SAVEPOINT a", "SELECT lo_put(43, 2048 * 300, 'lost')",
+			"SELECT lo_unlink(43)", "ROLLBACK TO a"},
 		{"SELECT lo_put(43, 7, '')"},
-		{"SAVEPOINT b", "SELECT lo_open(43, x'20000'::int), lo_put(43, 9000, 'kept')", "RELEASE b", "SELECT lowrite(0, 'through a descriptor of a subtransaction')"},
-		{"DO $$ BEGIN PERFORM lo_put(43, 100, 'lost'); RAISE 'x'; EXCEPTION WHEN OTHERS THEN PERFORM lo_put(43, 200, 'kept'); END $$"},
-		{"SET LOCAL search_path = pg_catalog", "SELECT lo_open(43, x'20000'::int), public.with_settings()", "SELECT lowrite(1, 'opened in a function')"},
+		{"SAVEPOINT b", "SELECT lo_open(43, x'20000'::int), lo_put(43, 9000, 'kept')", "RELEASE b",
+			"SELECT lowrite(0, 'through a descriptor of a subtransaction')"},
+		{"DO $$ BEGIN PERFORM lo_put(43, 100, 'lost'); RAISE 'x'; EXCEPTION WHEN OTHERS THEN PERFORM lo_put(43, 200, " +
+			"'kept'); END $$"},
+		{"SET LOCAL search_path = pg_catalog", "SELECT lo_open(43, x'20000'::int), public.with_settings()",
+			"SELECT lowrite(1, 'opened in a function')"},
 		{"SELECT lo_from_bytea(45, decode(repeat('00112233', 2048 * 400), 'hex'))"},
-		{"SELECT lo_create(46), lo_open(46, x'20000'::int), lowrite(0, 'a'), lo_create(47), lo_open(47, x'20000'::int), lowrite(1, 'b'), lowrite(0, 'c')"},
+		{"SELECT lo_create(46), lo_open(46, x'20000'::int), lowrite(0, 'a'), lo_create(47), lo_open(47, " +
+			"x'20000'::int), lowrite(1, 'b'), lowrite(0, 'c')"},
 	}
 	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
 		for i, s := range steps {
@@ -82,7 +91,8 @@ func TestLargeObjects(t *testing.T) {
 func TestLargeObjectOwner(t *testing.T) {
 	p := newPair(t)
 	p.exec(p.a, "DROP ROLE IF EXISTS tutti_test_large; CREATE ROLE tutti_test_large")
-	p.tx("SET LOCAL ROLE tutti_test_large", "SELECT lo_from_bytea(50, 'mine')", "RESET ROLE", "SELECT lo_from_bytea(51, 'not')")
+	p.tx("SET LOCAL ROLE tutti_test_large", "SELECT lo_from_bytea(50, 'mine')", "RESET ROLE",
+		"SELECT lo_from_bytea(51, 'not')")
 	p.sameObjects("owners")
 	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT lo_put(51, 0, 'x')")
 	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT lo_unlink(51)")
@@ -96,7 +106,8 @@ func TestLargeObjectOwner(t *testing.T) {
 	if w := p.tx("SET LOCAL ROLE tutti_test_large", "SELECT tutti.large_note(99, 2::int2, 0, 0)"); !w.Empty() {
 		t.Errorf("%v", w)
 	}
-	p.refused("42501", "SET LOCAL ROLE tutti_test_large", "SELECT tutti.large_apply(ROW(51, 2, NULL, NULL, NULL, NULL)::tutti.large)")
+	p.refused("42501", "SET LOCAL ROLE tutti_test_large",
+		"SELECT tutti.large_apply(ROW(51, 2, NULL, NULL, NULL, NULL)::tutti.large)")
 	p.tx("SELECT lo_unlink(oid) FROM pg_largeobject_metadata")
 	p.sameObjects("unlinked")
 	p.exec(p.a, "DROP ROLE tutti_test_large")
@@ -122,7 +133,8 @@ func TestLargeObjectKeys(t *testing.T) {
 		return keys
 	}
 	made := exclusive(p.tx("SELECT lo_create(60)"))
-	for _, s := range []string{"lo_put(60, 0, 'x')", "lo_put(60, 1000000, 'x')", "lo_open(60, 131072), lo_truncate(0, 7)", "lo_unlink(60)"} {
+	for _, s := range []string{"lo_put(60, 0, 'x')", "lo_put(60, 1000000, 'x')",
+		"lo_open(60, 131072), lo_truncate(0, 7)", "lo_unlink(60)"} {
 		if got := exclusive(p.tx("SELECT " + s)); len(got) != 1 || len(made) != 1 || got[0] != made[0] {
 			t.Errorf("%s: keys %v, of its creation %v", s, got, made)
 		}
@@ -156,7 +168,8 @@ func TestLargeObjectLocks(t *testing.T) {
 	besideA, besideB := s.Connect(t, p.dbA), s.Connect(t, p.dbB)
 	p.tx("SELECT lo_from_bytea(70, 'x')")
 	p.sync()
-	for _, q := range []string{"lo_put(70, 0, 'y')", "lo_open(70, 131072), lowrite(0, 'z')", "lo_open(70, 131072), lo_truncate(0, 0)"} {
+	for _, q := range []string{"lo_put(70, 0, 'y')", "lo_open(70, 131072), lowrite(0, 'z')",
+		"lo_open(70, 131072), lo_truncate(0, 0)"} {
 		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = on")
 		p.exec(p.a, "SELECT "+q)
 		if !locked(besideA) {
@@ -191,7 +204,8 @@ func TestLargeObjectSnapshots(t *testing.T) {
 		p.tx("SELECT lo_from_bytea(71, 'x')")
 		p.exec(p.a, "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL tutti.tx = on")
 		p.exec(p.a, "SELECT 1 FROM pg_class")
-		p.exec(other, "BEGIN; SET LOCAL tutti.tx = on; SET LOCAL backtrace_functions = 'tutti_on'; SELECT lo_create(72); GRANT SELECT ON LARGE OBJECT 71 TO PUBLIC; COMMIT")
+		p.exec(other, "BEGIN; SET LOCAL tutti.tx = on; SET LOCAL backtrace_functions = 'tutti_on'; SELECT "+
+			"lo_create(72); GRANT SELECT ON LARGE OBJECT 71 TO PUBLIC; COMMIT")
 		_, err := p.a.Exec(ctx, q)
 		var pg *pgconn.PgError
 		if !errors.As(err, &pg) || pg.Code != "40001" {

@@ -104,7 +104,8 @@ func (p *pair) ddl(sql ...string) {
 		if c == p.b {
 			p.exec(c, "SET LOCAL session_replication_role = origin")
 		}
-		p.exec(c, "SET LOCAL search_path = public; SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = on; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_material = on")
+		p.exec(c, "SET LOCAL search_path = public; SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = "+
+			"on; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_material = on")
 		for _, s := range sql {
 			p.exec(c, s)
 		}
@@ -182,7 +183,8 @@ func collect(c *pgx.Conn, slot int32, incarnation, seq uint64) (*writeset.Writes
 		return nil, 0, err
 	}
 	var col capture.Collector
-	args := [][]byte{[]byte("1"), fmt.Append(nil, slot), fmt.Append(nil, incarnation), fmt.Append(nil, seq), []byte("f")}
+	args := [][]byte{[]byte("1"), fmt.Append(nil, slot), fmt.Append(nil, incarnation), fmt.Append(nil, seq),
+		[]byte("f")}
 	r := c.PgConn().ExecParams(ctx, capture.CollectStatement, args, capture.CollectParameterOIDs(), nil, []int16{1})
 	if err := each(r, col.AddBinary); err != nil {
 		return nil, 0, err
@@ -192,7 +194,8 @@ func collect(c *pgx.Conn, slot int32, incarnation, seq uint64) (*writeset.Writes
 		return nil, 0, err
 	}
 	for i, q := range rereads {
-		r := c.PgConn().ExecParams(ctx, q.SQL, [][]byte{q.Parameter}, []uint32{q.ParameterOID}, []int16{int16(q.Format)}, []int16{1})
+		r := c.PgConn().ExecParams(ctx, q.SQL, [][]byte{q.Parameter}, []uint32{q.ParameterOID},
+			[]int16{int16(q.Format)}, []int16{1})
 		if err := each(r, func(cols [][]byte) error { return col.AddFinal(i, cols) }); err != nil {
 			return nil, 0, fmt.Errorf("re-read: %w", err)
 		}
@@ -358,7 +361,8 @@ func (p *pair) dump(c *pgx.Conn) string {
 		p.exec(c, "SET search_path = pg_catalog; SET timezone = 'UTC'")
 		defer p.exec(c, "RESET search_path; RESET timezone")
 	}
-	rows, err := c.Query(ctx, `SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	rows, err := c.Query(ctx,
+		`SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE relkind = 'r' AND relpersistence = 'p' AND nspname NOT IN ('pg_catalog', 'information_schema', 'tutti') ORDER BY 1`)
 	if err != nil {
 		p.t.Fatal(err)

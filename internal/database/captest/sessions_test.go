@@ -57,7 +57,8 @@ func TestSessionsView(t *testing.T) {
 		t.Fatal(err)
 	}
 	record(as["group"], now, "10.0.0.4", "")
-	const sessions = `SELECT coalesce(string_agg(format('%s %s %s %s', replace(usename, current_database() || '_', ''), client_addr, client_port, tls), ', ' ORDER BY usename), '') FROM tutti.sessions`
+	const sessions = `SELECT coalesce(string_agg(format('%s %s %s %s', replace(usename, current_database() || '_', ` +
+		`''), client_addr, client_port, tls), ', ' ORDER BY usename), '') FROM tutti.sessions`
 	const all = "ann 10.0.0.1 4711 TLSv1.3, bob fd00::2 4711 , group 10.0.0.4 4711 "
 	for who, want := range map[string]string{
 		"postgres": all, "watch": all,
@@ -68,7 +69,8 @@ func TestSessionsView(t *testing.T) {
 		var got, differ string
 		p.scan(as[who], sessions, &got)
 		p.scan(as[who],
-			"SELECT count(*)::text FROM tutti.sessions s JOIN pg_stat_activity a USING (pid) WHERE (a.backend_start IS NULL) <> (s.client_addr IS NULL)", &differ)
+			"SELECT count(*)::text FROM tutti.sessions s JOIN pg_stat_activity a USING (pid) WHERE (a.backend_start "+
+				"IS NULL) <> (s.client_addr IS NULL)", &differ)
 		if got != want || differ != "0" {
 			t.Errorf("%s is shown %q, want %q; %s differ from pg_stat_activity", who, got, want, differ)
 		}
@@ -85,7 +87,8 @@ func TestSessionsView(t *testing.T) {
 	p.exec(as["postgres"], "RESET ROLE")
 	sessionsNotForged(p, as["ann"])
 	for range 3 { // reinstalled as at each start, although somebody has a view of it
-		p.exec(p.a, "SET backtrace_functions = 'tutti_on'; CREATE OR REPLACE VIEW public.mine AS SELECT * FROM tutti.sessions; RESET backtrace_functions")
+		p.exec(p.a, "SET backtrace_functions = 'tutti_on'; CREATE OR REPLACE VIEW public.mine AS SELECT * FROM "+
+			"tutti.sessions; RESET backtrace_functions")
 		p.install(p.a)
 	}
 	if err := f.Truncate(0); err != nil {
@@ -109,7 +112,8 @@ func sessionsNotForged(p *pair, c *pgx.Conn) {
 			p.t.Errorf("%s is carried out", q)
 		}
 	}
-	p.exec(c, `CREATE FUNCTION pg_temp.tell(inet) RETURNS bool LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN IF host($1) <> '10.0.0.1' THEN RAISE EXCEPTION 'told %', $1; END IF; RETURN true; END $$`)
+	p.exec(c, `CREATE FUNCTION pg_temp.tell(inet) RETURNS bool LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN IF host($1) `+
+		`<> '10.0.0.1' THEN RAISE EXCEPTION 'told %', $1; END IF; RETURN true; END $$`)
 	p.exec(c, "SELECT * FROM tutti.sessions WHERE client_addr IS NULL OR pg_temp.tell(client_addr)")
 	p.exec(c, "CREATE TEMP TABLE pg_stat_activity (pid int)")
 	var n int

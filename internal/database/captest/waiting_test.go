@@ -18,9 +18,11 @@ func TestWaitingStatementsFollow(t *testing.T) {
 		"CREATE TABLE t(id int PRIMARY KEY, u int UNIQUE, n int)",
 		"CREATE TABLE serial(id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, u int UNIQUE, n int)",
 		"CREATE TABLE beside(k int PRIMARY KEY, id int GENERATED ALWAYS AS IDENTITY, u int UNIQUE, n int)",
-		"CREATE TABLE keyless(u int UNIQUE, n int)", "CREATE TABLE counted(id int GENERATED ALWAYS AS IDENTITY, n int)", "CREATE TABLE alone(id int GENERATED ALWAYS AS IDENTITY)",
+		"CREATE TABLE keyless(u int UNIQUE, n int)", "CREATE TABLE counted(id int GENERATED ALWAYS AS IDENTITY, n int)",
+		"CREATE TABLE alone(id int GENERATED ALWAYS AS IDENTITY)",
 		"CREATE TABLE ex(id int PRIMARY KEY, r int4range, n int, EXCLUDE USING gist (r WITH &&))",
-		"CREATE TABLE dropped(x int, id int, y int, g int GENERATED ALWAYS AS (y * 2) STORED, n int, PRIMARY KEY (y, id))", "ALTER TABLE dropped DROP x")
+		"CREATE TABLE dropped(x int, id int, y int, g int GENERATED ALWAYS AS (y * 2) STORED, n int, PRIMARY KEY "+
+			"(y, id))", "ALTER TABLE dropped DROP x")
 	for _, c := range []struct {
 		name  string
 		fill  string
@@ -32,52 +34,77 @@ func TestWaitingStatementsFollow(t *testing.T) {
 	}{
 		{"unique value", "INSERT INTO t VALUES (1, 1, 0)", [][]string{{"UPDATE t SET u = u + 10, n = n + 1"}},
 			"UPDATE t SET u = u + 100, n = n + 1 WHERE id = 1", 1, 0, "(1,111,2)"},
-		{"deleted and inserted", "INSERT INTO t VALUES (1, 1, 0)", [][]string{{"DELETE FROM t"}, {"INSERT INTO t VALUES (1, 7, 5)"}},
+		{"deleted and inserted", "INSERT INTO t VALUES (1, 1, 0)",
+			[][]string{{"DELETE FROM t"}, {"INSERT INTO t VALUES (1, 7, 5)"}},
 			"UPDATE t SET n = n + 1 WHERE id = 1", 1, 0, "(1,7,6)"},
-		{"values handed on", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)", [][]string{{"UPDATE t SET u = 3, n = 1 WHERE id = 1"}, {"UPDATE t SET u = 1, n = 1 WHERE id = 2"}},
+		{"values handed on", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)",
+			[][]string{{"UPDATE t SET u = 3, n = 1 WHERE id = 1"}, {"UPDATE t SET u = 1, n = 1 WHERE id = 2"}},
 			"UPDATE t SET n = n + 1", 2, 0, "(1,3,2) (2,1,2)"},
 		{"values handed round by transactions", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)",
-			[][]string{{"UPDATE t SET u = -1, n = 1 WHERE id = 1"}, {"UPDATE t SET u = 1, n = 1 WHERE id = 2"}, {"UPDATE t SET u = 2, n = 2 WHERE id = 1"}},
+			[][]string{{"UPDATE t SET u = -1, n = 1 WHERE id = 1"}, {"UPDATE t SET u = 1, n = 1 WHERE id = 2"},
+				{"UPDATE t SET u = 2, n = 2 WHERE id = 1"}},
 			"UPDATE t SET n = n + 1", 2, 1, "(1,2,3) (2,1,2)"},
-		{"values swapped", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)", [][]string{{"UPDATE t SET u = -1 WHERE id = 1", "UPDATE t SET u = 1, n = 1 WHERE id = 2", "UPDATE t SET u = 2, n = 1 WHERE id = 1"}},
+		{"values swapped", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)",
+			[][]string{{"UPDATE t SET u = -1 WHERE id = 1", "UPDATE t SET u = 1, n = 1 WHERE id = 2",
+				"UPDATE t SET u = 2, n = 1 WHERE id = 1"}},
 			"UPDATE t SET n = n + 1 WHERE n < 5", 2, 1, "(1,2,2) (2,1,2)"},
 		{"swapped, in two transactions", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)",
-			[][]string{{"UPDATE t SET u = -1 WHERE id = 1", "UPDATE t SET u = 1 WHERE id = 2", "UPDATE t SET u = 2 WHERE id = 1"}, {"UPDATE t SET n = n + 1"}},
+			[][]string{{"UPDATE t SET u = -1 WHERE id = 1", "UPDATE t SET u = 1 WHERE id = 2",
+				"UPDATE t SET u = 2 WHERE id = 1"}, {"UPDATE t SET n = n + 1"}},
 			"UPDATE t SET n = n + 1", 2, 2, "(1,2,2) (2,1,2)"},
-		{"excluded values swapped", "INSERT INTO ex VALUES (1, '[1,3)', 0), (2, '[3,5)', 0)", [][]string{{"UPDATE ex SET r = NULL WHERE id = 1", "UPDATE ex SET r = '[1,3)', n = 1 WHERE id = 2", "UPDATE ex SET r = '[3,5)' WHERE id = 1"}},
+		{"excluded values swapped", "INSERT INTO ex VALUES (1, '[1,3)', 0), (2, '[3,5)', 0)",
+			[][]string{{"UPDATE ex SET r = NULL WHERE id = 1", "UPDATE ex SET r = '[1,3)', n = 1 WHERE id = 2",
+				"UPDATE ex SET r = '[3,5)' WHERE id = 1"}},
 			"UPDATE ex SET n = n + 1", 2, 1, `(1,"[3,5)",1) (2,"[1,3)",2)`},
 		{"key", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)", [][]string{{"UPDATE t SET id = 11, n = 1 WHERE id = 1"}},
 			"UPDATE t SET n = n + 1 WHERE n < 5", 2, 0, "(11,1,2) (2,2,1)"},
-		{"key that the statement asks for", "INSERT INTO t VALUES (1, 1, 0)", [][]string{{"UPDATE t SET id = 11 WHERE id = 1"}},
+		{"key that the statement asks for", "INSERT INTO t VALUES (1, 1, 0)",
+			[][]string{{"UPDATE t SET id = 11 WHERE id = 1"}},
 			"UPDATE t SET n = n + 1 WHERE id = 1", 0, 0, "(11,1,0)"},
-		{"keys and values", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)", [][]string{{"UPDATE t SET id = id + 10, u = u + 10"}, {"UPDATE t SET id = id + 10, n = 1 WHERE id = 11"}, {"UPDATE t SET u = 50 WHERE id = 21"}},
+		{"keys and values", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)",
+			[][]string{{"UPDATE t SET id = id + 10, u = u + 10"}, {"UPDATE t SET id = id + 10, n = 1 WHERE id = 11"},
+				{"UPDATE t SET u = 50 WHERE id = 21"}},
 			"UPDATE t SET n = n + 1", 2, 0, "(12,12,1) (21,50,2)"},
-		{"a key that another one had", "INSERT INTO t VALUES (5, 5, 0), (4, 4, 1)", [][]string{{"UPDATE t SET id = 6 WHERE id = 5"}, {"UPDATE t SET id = 5 WHERE id = 4"}},
+		{"a key that another one had", "INSERT INTO t VALUES (5, 5, 0), (4, 4, 1)",
+			[][]string{{"UPDATE t SET id = 6 WHERE id = 5"}, {"UPDATE t SET id = 5 WHERE id = 4"}},
 			"UPDATE t SET n = n + 10", 2, 1, "(5,4,11) (6,5,10)"},
-		{"values swapped by new keys", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)", [][]string{{"UPDATE t SET u = -1, id = 3 WHERE id = 1", "UPDATE t SET u = 1, id = 4 WHERE id = 2", "UPDATE t SET u = 2 WHERE id = 3"}},
+		{"values swapped by new keys", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)",
+			[][]string{{"UPDATE t SET u = -1, id = 3 WHERE id = 1", "UPDATE t SET u = 1, id = 4 WHERE id = 2",
+				"UPDATE t SET u = 2 WHERE id = 3"}},
 			"UPDATE t SET n = n + 1", 2, 1, "(3,2,1) (4,1,1)"},
-		{"key of several columns", "INSERT INTO dropped VALUES (1, 2, DEFAULT, 0)", [][]string{{"UPDATE dropped SET y = 7"}},
+		{"key of several columns", "INSERT INTO dropped VALUES (1, 2, DEFAULT, 0)",
+			[][]string{{"UPDATE dropped SET y = 7"}},
 			"UPDATE dropped SET n = n + 1", 1, 0, "(1,7,14,1)"},
-		{"identity column as key", "INSERT INTO serial(u, n) VALUES (1, 0)", [][]string{{"UPDATE serial SET u = u + 1"}},
+		{"identity column as key", "INSERT INTO serial(u, n) VALUES (1, 0)",
+			[][]string{{"UPDATE serial SET u = u + 1"}},
 			"UPDATE serial SET n = n + 1", 1, 0, "(1,2,1)"},
-		{"beside an identity column", "INSERT INTO beside(k, u, n) VALUES (1, 1, 0)", [][]string{{"UPDATE beside SET u = u + 1"}},
+		{"beside an identity column", "INSERT INTO beside(k, u, n) VALUES (1, 1, 0)",
+			[][]string{{"UPDATE beside SET u = u + 1"}},
 			"UPDATE beside SET n = n + 1", 1, 0, "(1,1,2,1)"},
-		{"identity column", "INSERT INTO beside(k, u, n) VALUES (1, 1, 0)", [][]string{{"UPDATE beside SET id = DEFAULT"}},
+		{"identity column", "INSERT INTO beside(k, u, n) VALUES (1, 1, 0)",
+			[][]string{{"UPDATE beside SET id = DEFAULT"}},
 			"UPDATE beside SET n = n + 1 WHERE k = 1", 1, 1, "(1,2,1,1)"},
 		{"without key", "INSERT INTO keyless VALUES (1, 0)", [][]string{{"UPDATE keyless SET u = u + 1, n = n + 1"}},
 			"UPDATE keyless SET n = n + 1", 1, 0, "(2,2)"},
-		{"without key, swapped", "INSERT INTO keyless VALUES (1, 0), (2, 5)", [][]string{{"UPDATE keyless SET u = NULL WHERE u = 1", "UPDATE keyless SET u = 1 WHERE u = 2", "UPDATE keyless SET u = 2 WHERE u IS NULL"}},
+		{"without key, swapped", "INSERT INTO keyless VALUES (1, 0), (2, 5)",
+			[][]string{{"UPDATE keyless SET u = NULL WHERE u = 1", "UPDATE keyless SET u = 1 WHERE u = 2",
+				"UPDATE keyless SET u = 2 WHERE u IS NULL"}},
 			"UPDATE keyless SET n = n + 1", 2, 1, "(1,6) (2,1)"},
-		{"without key, identity column", "INSERT INTO counted(n) VALUES (1)", [][]string{{"UPDATE counted SET id = DEFAULT"}},
+		{"without key, identity column", "INSERT INTO counted(n) VALUES (1)",
+			[][]string{{"UPDATE counted SET id = DEFAULT"}},
 			"UPDATE counted SET n = n + 1", 1, 1, "(2,2)"},
-		{"nothing but an identity column", "INSERT INTO alone DEFAULT VALUES", [][]string{{"UPDATE alone SET id = DEFAULT"}},
+		{"nothing but an identity column", "INSERT INTO alone DEFAULT VALUES",
+			[][]string{{"UPDATE alone SET id = DEFAULT"}},
 			"DELETE FROM alone", 1, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := *p
 			p.t = t
-			p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = off; SET LOCAL backtrace_functions = 'tutti_applies'; SET LOCAL session_replication_role = replica; TRUNCATE t, serial, beside, keyless, counted, alone, ex, dropped RESTART IDENTITY; COMMIT")
-			p.exec(p.b, "TRUNCATE public.t, public.serial, public.beside, public.keyless, public.counted, public.alone, public.ex, public.dropped")
+			p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = off; SET LOCAL backtrace_functions = 'tutti_applies'; SET LOCAL "+
+				"session_replication_role = replica; TRUNCATE t, serial, beside, keyless, counted, alone, ex, "+
+				"dropped RESTART IDENTITY; COMMIT")
+			p.exec(p.b, "TRUNCATE public.t, public.serial, public.beside, public.keyless, public.counted, "+
+				"public.alone, public.ex, public.dropped")
 			p.tx(c.fill)
 			p.equal()
 			for _, sql := range c.txs {
@@ -86,11 +113,13 @@ func TestWaitingStatementsFollow(t *testing.T) {
 			p.unfit = 0
 			rows := p.waits(c.wait)
 			var got string
-			p.scan(p.b, `SELECT coalesce(string_agg(x, ' ' ORDER BY x), '') FROM (SELECT t::text FROM public.t UNION ALL SELECT t::text FROM public.serial t UNION ALL SELECT t::text FROM public.beside t
+			p.scan(p.b,
+				`SELECT coalesce(string_agg(x, ' ' ORDER BY x), '') FROM (SELECT t::text FROM public.t UNION ALL SELECT t::text FROM public.serial t UNION ALL SELECT t::text FROM public.beside t
 				UNION ALL SELECT t::text FROM public.keyless t UNION ALL SELECT t::text FROM public.counted t UNION ALL SELECT t::text FROM public.alone t UNION ALL SELECT t::text FROM public.ex t
 				UNION ALL SELECT t::text FROM public.dropped t) AS _(x)`, &got)
 			if rows != c.rows || got != c.want || p.unfit != c.unfit {
-				t.Errorf("the statement changed %d rows and left %s, want %d and %s; %d attempts failed, want %d", rows, got, c.rows, c.want, p.unfit, c.unfit)
+				t.Errorf("the statement changed %d rows and left %s, want %d and %s; %d attempts failed, want %d", rows,
+					got, c.rows, c.want, p.unfit, c.unfit)
 			}
 		})
 	}

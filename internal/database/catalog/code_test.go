@@ -19,11 +19,14 @@ func TestCode(t *testing.T) {
 		sql  string
 		code bool
 	}{
-		{"CREATE TABLE a (id int PRIMARY KEY, v int)", false}, {"CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", true}, {"CREATE INDEX ON a (v)", true}, {"DROP FUNCTION f()", false},
+		{"CREATE TABLE a (id int PRIMARY KEY, v int)", false},
+		{"CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", true}, {"CREATE INDEX ON a (v)", true},
+		{"DROP FUNCTION f()", false},
 		{"CREATE EXTENSION pgcrypto", true}, {"DROP EXTENSION pgcrypto", false},
 	} {
 		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
-			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+x.sql); err == nil {
+			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+
+				x.sql); err == nil {
 				known, err = Follow(ctx, tx, known)
 			}
 			return err

@@ -7,8 +7,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Doubt is a value of a writeset, or a row, that other members may not be able to store: it has to be read in where it comes from
-// before it is ordered.
+// Doubt is a value of a writeset, or a row, that other members may not be able to store: it has to be read in where it
+// comes from before it is ordered.
 type Doubt struct {
 	capture.Doubt
 	Table writeset.Table
@@ -77,8 +77,8 @@ func dispense(d *capture.TableDesc, f writeset.Format, r *writeset.Row, found []
 	return found
 }
 
-// Wide lists the rows of a writeset that may not fit a page, or an entry of an index, at other members. Those of tables that are not
-// known, and of transactions that change the schema, are not among them.
+// Wide lists the rows of a writeset that may not fit a page, or an entry of an index, at other members. Those of tables
+// that are not known, and of transactions that change the schema, are not among them.
 func (t *Tables) Wide(ws *writeset.Writeset) (rows []Doubt) {
 	known := make([]*table, len(ws.Tables))
 	for i, w := range ws.Tables {

@@ -25,11 +25,13 @@ type Querier interface {
 
 // settings are what our own statements need; the planner's are the applier's otherwise.
 var settings = [][2]string{
-	{"search_path", "pg_catalog"}, {capture.DDLSetting, capture.DDLOwn}, {"check_function_bodies", "off"}, {"jit", "off"}, {"enable_seqscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"}, {"enable_material", "on"},
+	{"search_path", "pg_catalog"}, {capture.DDLSetting, capture.DDLOwn}, {"check_function_bodies", "off"},
+	{"jit", "off"}, {"enable_seqscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"},
+	{"enable_material", "on"},
 }
 
-// own are a column that tells the caller's settings, and columns that set the ones our own statements need, transaction-local.
-// Back is the statement that gives the caller its own again.
+// own are a column that tells the caller's settings, and columns that set the ones our own statements need,
+// transaction-local. Back is the statement that gives the caller its own again.
 func own() (columns string, back func(old []string) string) {
 	var ask, set []string
 	for _, s := range settings {
@@ -39,7 +41,8 @@ func own() (columns string, back func(old []string) string) {
 	return "ARRAY[" + strings.Join(ask, ", ") + "], " + strings.Join(set, ", "), func(old []string) string {
 		var reset []string
 		for i, s := range settings {
-			reset = append(reset, fmt.Sprintf("pg_catalog.set_config('%s', '%s', true)", s[0], strings.ReplaceAll(old[i], "'", "''")))
+			reset = append(reset, fmt.Sprintf("pg_catalog.set_config('%s', '%s', true)", s[0],
+				strings.ReplaceAll(old[i], "'", "''")))
 		}
 		return "SELECT " + strings.Join(reset, ", ")
 	}
@@ -111,14 +114,17 @@ func Follow(ctx context.Context, q Querier, before *Tables) (after *Tables, err 
 
 // describe runs a query that describes tables, and asks what else is wanted. Before is what is known, or nil. More are
 // columns that go before, to is where they go.
-func describe(ctx context.Context, q Querier, before *Tables, query, more string, to []any, args ...any) (c capture.Catalog, b besides, err error) {
+func describe(ctx context.Context, q Querier, before *Tables, query, more string, to []any,
+	args ...any) (c capture.Catalog, b besides, err error) {
 	var text string
 	deferrable, granted, some := false, false, false
 	if before != nil {
 		deferrable, granted, some = before.deferrable, before.granted(), before.outside.some()
 	}
-	query = fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[3]t, %[6]t) FROM tutti.besides(%[3]t, %[4]t, %[5]t) b", more, query, before != nil, deferrable, granted, some)
-	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events, &b.code, &b.outside)...); err != nil {
+	query = fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[3]t, %[6]t) FROM tutti.besides(%[3]t, %[4]t, %[5]t) b",
+		more, query, before != nil, deferrable, granted, some)
+	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events,
+		&b.code, &b.outside)...); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
 	c, err = capture.DecodeDescribe([]byte(text))
@@ -146,7 +152,8 @@ func (t *Tables) Deferrable() bool { return t.deferrable }
 // with rights on columns: some of whose system columns not everybody may read.
 func (t *Tables) View(name string) bool { return t.views[name] || t.rights[name] }
 
-// granted reports whether clients have granted rights on columns. There are two tables of which PostgreSQL and Tutti have.
+// granted reports whether clients have granted rights on columns. There are two tables of which PostgreSQL and Tutti
+// have.
 func (t *Tables) granted() bool {
 	for name := range t.rights {
 		if name != "pg_subscription" && name != "mark" {
@@ -213,7 +220,8 @@ func describeTables(ctx context.Context, q Querier, before *Tables, query string
 
 // tables makes a description usable; what a partial one leaves out is taken from before.
 func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events, code: b.code}
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events,
+		code: b.code}
 	if c.Partial && before != nil {
 		t.byName = maps.Clone(before.byName)
 	}
@@ -251,8 +259,8 @@ func (t *Tables) Unkeyed(schema, name string, columns []string) bool {
 	return x != nil && x.capture.Whole() && !slices.ContainsFunc(columns, x.capture.Keyed)
 }
 
-// Piecewise reports whether a table cannot be captured as a whole. Without a schema it may be any of this name. One that is not
-// known may be captured as a whole.
+// Piecewise reports whether a table cannot be captured as a whole. Without a schema it may be any of this name. One
+// that is not known may be captured as a whole.
 func (t *Tables) Piecewise(schema, name string) bool {
 	x := t.named(schema, name)
 	return x != nil && !x.capture.Whole()
@@ -284,7 +292,8 @@ func applyTable(d *capture.TableDesc) apply.Table {
 	a := apply.Table{Schema: d.Schema, Name: d.Name, Portable: d.Portable(), Root: d.Root}
 	at := make(map[int]int, len(d.Columns))
 	for i, c := range d.Columns {
-		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always, Integer: c.Integer(), Long: c.Integer() && c.OID == 20})
+		a.Columns = append(a.Columns, apply.Column{Name: c.Name, Generated: c.Generated, Always: c.Always,
+			Integer: c.Integer(), Long: c.Integer() && c.OID == 20})
 		at[c.Num] = i
 	}
 	if x := d.Key(); x != nil {

@@ -54,7 +54,8 @@ func TestWithin(t *testing.T) {
 	if after := look(); inside+" " != want || after != before || before == inside {
 		t.Errorf("before %q, inside %q, afterwards %q", before, inside, after)
 	}
-	if err := within(ctx, tx, func(string) error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+	if err := within(ctx, tx, func(string) error { return errors.ErrUnsupported }); !errors.Is(err,
+		errors.ErrUnsupported) {
 		t.Error(err)
 	}
 	if err := tx.Rollback(ctx); err != nil {
@@ -67,9 +68,11 @@ func TestWithin(t *testing.T) {
 func TestFollowKnowsItsTriggers(t *testing.T) {
 	m := newMembers(t, 1)
 	var known *Tables
-	for _, sql := range []string{"CREATE TABLE a (id int PRIMARY KEY, v int)", "CREATE TABLE b (v int)", "ALTER TABLE a ADD w int"} {
+	for _, sql := range []string{"CREATE TABLE a (id int PRIMARY KEY, v int)", "CREATE TABLE b (v int)",
+		"ALTER TABLE a ADD w int"} {
 		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
-			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+sql); err == nil {
+			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+
+				sql); err == nil {
 				known, err = Follow(ctx, tx, known)
 			}
 			return err
@@ -89,16 +92,18 @@ func TestFollowKnowsItsTriggers(t *testing.T) {
 	}
 }
 
-// TestNothingIsDeferrableAtFirst: while nobody has made anything deferrable, nothing of Tutti's own is taken for it, or every
-// COMMIT would take its longest way.
+// TestNothingIsDeferrableAtFirst: while nobody has made anything deferrable, nothing of Tutti's own is taken for it, or
+// every COMMIT would take its longest way.
 func TestNothingIsDeferrableAtFirst(t *testing.T) {
 	m := newMembers(t, 1)
 	for _, x := range []struct {
 		sql  string
 		want bool
-	}{{"CREATE TABLE a (id int PRIMARY KEY)", false}, {"CREATE TABLE b (id int UNIQUE DEFERRABLE)", true}, {"DROP TABLE b", false}} {
+	}{{"CREATE TABLE a (id int PRIMARY KEY)", false}, {"CREATE TABLE b (id int UNIQUE DEFERRABLE)", true},
+		{"DROP TABLE b", false}} {
 		m.in(m.conns[0], func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+x.sql); err != nil {
+			if _, err := tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+
+				x.sql); err != nil {
 				return err
 			}
 			known, err := Follow(ctx, tx, nil)
@@ -110,8 +115,8 @@ func TestNothingIsDeferrableAtFirst(t *testing.T) {
 	}
 }
 
-// TestInstallOverAnOlderBuild: what an older build has left under names that are not used any more is gone, so that nothing
-// is noted twice.
+// TestInstallOverAnOlderBuild: what an older build has left under names that are not used any more is gone, so that
+// nothing is noted twice.
 func TestInstallOverAnOlderBuild(t *testing.T) {
 	m := newMembers(t, 1)
 	c := m.conns[0]
@@ -122,8 +127,10 @@ func TestInstallOverAnOlderBuild(t *testing.T) {
 		return n
 	}
 	now := of()
-	for name, event := range map[string]string{"tutti_ddl": "ddl_command_end", "tutti_drop": "sql_drop", "tutti_begin": "ddl_command_start", "tutti_rewrite": "table_rewrite"} {
-		if _, err := c.Exec(ctx, "CREATE EVENT TRIGGER "+name+" ON "+event+" EXECUTE FUNCTION tutti.ddl()"); err != nil {
+	for name, event := range map[string]string{"tutti_ddl": "ddl_command_end", "tutti_drop": "sql_drop",
+		"tutti_begin": "ddl_command_start", "tutti_rewrite": "table_rewrite"} {
+		if _, err := c.Exec(ctx, "CREATE EVENT TRIGGER "+name+" ON "+event+" EXECUTE FUNCTION tutti.ddl()"); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,8 +142,8 @@ func TestInstallOverAnOlderBuild(t *testing.T) {
 
 var orphans = regexp.MustCompile(`^SELECT tutti\.drop_functions\('\{((capture|bulk)_[0-9a-f_]+,?)+\}'\)$`)
 
-// TestFollowLeavesNothing: what follows up definitions one by one leaves the triggers and functions that a start would, however
-// it came to them, and all of them are Tutti's.
+// TestFollowLeavesNothing: what follows up definitions one by one leaves the triggers and functions that a start would,
+// however it came to them, and all of them are Tutti's.
 func TestFollowLeavesNothing(t *testing.T) {
 	m := newMembers(t, 1)
 	var known *Tables
@@ -162,16 +169,19 @@ func TestFollowLeavesNothing(t *testing.T) {
 		"ALTER TABLE a RENAME TO c; ALTER TABLE c ADD q int",
 		"CREATE TABLE d (LIKE c INCLUDING ALL); CREATE VIEW l AS SELECT * FROM c; GRANT SELECT (id) ON c TO PUBLIC",
 		"ALTER TABLE d ADD CHECK (q > 0), ADD UNIQUE (q) DEFERRABLE INITIALLY DEFERRED",
-		"CREATE TABLE p (id int PRIMARY KEY, v int) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9)",
+		"CREATE TABLE p (id int PRIMARY KEY, v int) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR " +
+			"VALUES FROM (0) TO (9)",
 		"ALTER TABLE p ADD w int; ALTER TABLE p DETACH PARTITION p1",
-		"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER f BEFORE INSERT ON b FOR EACH ROW EXECUTE FUNCTION f()",
+		"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER f BEFORE " +
+			"INSERT ON b FOR EACH ROW EXECUTE FUNCTION f()",
 		"DROP TRIGGER f ON b",
 		"ALTER TABLE d SET UNLOGGED", "ALTER TABLE d SET LOGGED",
 		"DROP TABLE d; CREATE TABLE d (id int PRIMARY KEY)",
 		"DROP TABLE c CASCADE", "DROP TABLE b, d, p, p1",
 	} {
 		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
-			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+sql); err != nil {
+			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+
+				sql); err != nil {
 				return err
 			}
 			if known, err = Follow(ctx, tx, known); err != nil {
@@ -185,12 +195,15 @@ func TestFollowLeavesNothing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// Functions of triggers that clients have taken away are called by nobody, and stay until a table is dropped.
-			if left := capture.Refresh(c); len(left) > 1 || len(left) == 1 && (!orphans.MatchString(left[0]) || !strings.Contains(sql, "TRIGGER")) {
+			// Functions of triggers that clients have taken away are called by nobody, and stay until a table is
+			// dropped.
+			if left := capture.Refresh(c); len(left) > 1 ||
+				len(left) == 1 && (!orphans.MatchString(left[0]) || !strings.Contains(sql, "TRIGGER")) {
 				t.Errorf("after %s there is left to do %q", sql, left)
 			}
 			var strangers []string
-			if err := tx.QueryRow(ctx, `SELECT coalesce(array_agg(p.proname::text), '{}') FROM pg_proc p WHERE p.pronamespace = 'tutti'::regnamespace AND (NOT EXISTS (SELECT FROM pg_depend d
+			if err := tx.QueryRow(ctx,
+				`SELECT coalesce(array_agg(p.proname::text), '{}') FROM pg_proc p WHERE p.pronamespace = 'tutti'::regnamespace AND (NOT EXISTS (SELECT FROM pg_depend d
 				WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e') OR p.proname ~ '^(capture|bulk|direct|final)_' AND p.proowner::regrole::text !~ '^tutti_'
 				OR p.proname ~ '^(capture|bulk)_' AND has_function_privilege('public', p.oid, 'EXECUTE'))`).Scan(&strangers); err != nil {
 				return err
@@ -202,8 +215,10 @@ func TestFollowLeavesNothing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if all.deferrable != known.deferrable || !maps.Equal(all.views, known.views) || !maps.Equal(all.rights, known.rights) {
-				t.Errorf("after %s known is %t %v %v, in truth it is %t %v %v", sql, known.deferrable, known.views, known.rights, all.deferrable, all.views, all.rights)
+			if all.deferrable != known.deferrable || !maps.Equal(all.views, known.views) ||
+				!maps.Equal(all.rights, known.rights) {
+				t.Errorf("after %s known is %t %v %v, in truth it is %t %v %v", sql, known.deferrable, known.views,
+					known.rights, all.deferrable, all.views, all.rights)
 			}
 			return nil
 		})

@@ -23,7 +23,8 @@ func StartSequences(ctx context.Context, q Querier, member, step int, gap int64)
 		return errors.New("catalog: sequences cannot go backwards")
 	}
 	return within(ctx, q, func(back string) error {
-		if _, err := q.Exec(ctx, "SELECT tutti.start_sequences($1, $2, $3)", int32(member), int32(step), gap); err != nil {
+		if _, err := q.Exec(ctx, "SELECT tutti.start_sequences($1, $2, $3)", int32(member), int32(step),
+			gap); err != nil {
 			return fmt.Errorf("catalog: starting sequences: %w", err)
 		}
 		if _, err := q.Exec(ctx, back); err != nil {

@@ -37,8 +37,10 @@ func TestChunks(t *testing.T) {
 	c := s.Connect(t, s.NewDatabase(t))
 	(&members{t: t}).in(c, func(tx pgx.Tx) error { return Install(ctx, tx) })
 	ask := func(q *cut) {
-		if err := c.QueryRow(ctx, `SELECT o.at, o.lo, o.hi FROM tutti.own_chunk(tutti.cut_sequence(1, $1, $2, $3, $4, $5, $6, $7), $8, $9, $10::int8) o`,
-			q.home, q.steps, q.inc, q.start, q.lo, q.hi, q.cycles, q.member, q.forward, q.v).Scan(&q.at, &q.chunkLo, &q.chunkHi); err != nil {
+		if err := c.QueryRow(ctx, `SELECT o.at, o.lo, o.hi FROM tutti.own_chunk(tutti.cut_sequence(1, $1, $2, $3, `+
+			`$4, $5, $6, $7), $8, $9, $10::int8) o`,
+			q.home, q.steps, q.inc, q.start, q.lo, q.hi, q.cycles, q.member, q.forward, q.v).Scan(&q.at, &q.chunkLo,
+			&q.chunkHi); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,18 +48,29 @@ func TestChunks(t *testing.T) {
 		q    cut
 		want string
 	}{
-		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, forward: true, v: 1}, "1 1 16777216"},
-		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 2, forward: true, v: 1}, "16777217 16777217 33554432"},
-		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, forward: true, v: 16777217}, "268435457 268435457 285212672"},
-		{cut{home: 3, steps: 16, inc: 10, start: 7, lo: -5, hi: math.MaxInt32, member: 3, forward: true, v: -5}, "-5 -5 1073741826"},
-		{cut{home: 3, steps: 16, inc: 10, start: 7, lo: -5, hi: math.MaxInt32, member: 2, forward: true, v: 0}, "1308622767 1308622767 1325399976"},
-		{cut{home: 3, steps: 16, inc: -1, start: -1, lo: math.MinInt64, hi: -1, member: 4, v: -1}, "-16777217 -33554432 -16777217"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, forward: true, v: 1},
+			"1 1 16777216"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 2, forward: true, v: 1},
+			"16777217 16777217 33554432"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, forward: true, v: 16777217},
+			"268435457 268435457 285212672"},
+		{cut{home: 3, steps: 16, inc: 10, start: 7, lo: -5, hi: math.MaxInt32, member: 3, forward: true, v: -5},
+			"-5 -5 1073741826"},
+		{cut{home: 3, steps: 16, inc: 10, start: 7, lo: -5, hi: math.MaxInt32, member: 2, forward: true, v: 0},
+			"1308622767 1308622767 1325399976"},
+		{cut{home: 3, steps: 16, inc: -1, start: -1, lo: math.MinInt64, hi: -1, member: 4, v: -1},
+			"-16777217 -33554432 -16777217"},
 		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 200, member: 1, forward: true, v: 200}, "200 1 200"},
 		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 200, member: 2, forward: true, v: 1}, "none"},
-		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 32767, member: 2, forward: true, v: 1}, "16384 16384 16639"},
-		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, v: 16777300}, "16777216 1 16777216"}, // backwards
-		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 32767, cycles: true, member: 2, forward: true, v: 1}, "16388 16388 17479"},
-		{cut{home: 1, steps: 16, inc: 1, start: 3, lo: 1, hi: 5, cycles: true, member: 2, forward: true, v: 4}, "4 1 5"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 32767, member: 2, forward: true, v: 1},
+			"16384 16384 16639"},
+		// backwards
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: math.MaxInt64, member: 1, v: 16777300},
+			"16777216 1 16777216"},
+		{cut{home: 1, steps: 16, inc: 1, start: 1, lo: 1, hi: 32767, cycles: true, member: 2, forward: true, v: 1},
+			"16388 16388 17479"},
+		{cut{home: 1, steps: 16, inc: 1, start: 3, lo: 1, hi: 5, cycles: true, member: 2, forward: true, v: 4},
+			"4 1 5"},
 	} {
 		ask(&x.q)
 		got := "none"
@@ -69,15 +82,18 @@ func TestChunks(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		bound := rapid.OneOf(rapid.Int64Range(-3000, 3000), rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, math.MaxInt32, math.MaxInt64}))
+		bound := rapid.OneOf(rapid.Int64Range(-3000, 3000), rapid.Int64(),
+			rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, math.MaxInt32, math.MaxInt64}))
 		q := cut{steps: rapid.IntRange(1, 20).Draw(r, "steps"), lo: bound.Draw(r, "min"), hi: bound.Draw(r, "max")}
 		if q.lo >= q.hi {
 			r.Skip()
 		}
 		q.home = rapid.IntRange(1, q.steps).Draw(r, "home")
-		q.inc = rapid.OneOf(rapid.Int64Range(1, 50), rapid.Int64Range(-50, -1), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 1 << 40})).Draw(r, "increment")
+		q.inc = rapid.OneOf(rapid.Int64Range(1, 50), rapid.Int64Range(-50, -1),
+			rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 1 << 40})).Draw(r, "increment")
 		q.start = rapid.Int64Range(q.lo, q.hi).Draw(r, "start")
-		q.v = rapid.OneOf(rapid.Int64Range(q.lo, q.hi), rapid.SampledFrom([]int64{q.lo, q.hi, q.start})).Draw(r, "value")
+		q.v = rapid.OneOf(rapid.Int64Range(q.lo, q.hi), rapid.SampledFrom([]int64{q.lo, q.hi, q.start})).Draw(r,
+			"value")
 		q.forward, q.cycles = rapid.Bool().Draw(r, "forward"), rapid.Bool().Draw(r, "cycles")
 		owners, chunks := 0, [][2]int64{}
 		for m := range q.steps {
@@ -89,7 +105,8 @@ func TestChunks(t *testing.T) {
 			if *q.at == q.v {
 				owners++
 			}
-			if *q.at < *q.chunkLo || *q.at > *q.chunkHi || *q.chunkLo < q.lo || *q.chunkHi > q.hi || q.forward && *q.at < q.v || !q.forward && *q.at > q.v {
+			if *q.at < *q.chunkLo || *q.at > *q.chunkHi || *q.chunkLo < q.lo || *q.chunkHi > q.hi ||
+				q.forward && *q.at < q.v || !q.forward && *q.at > q.v {
 				r.Fatalf("%+v: %d in %d..%d", q, *q.at, *q.chunkLo, *q.chunkHi)
 			}
 			if whole := [2]int64{q.lo, q.hi}; q.cycles && [2]int64{*q.chunkLo, *q.chunkHi} == whole {
@@ -182,7 +199,8 @@ func (m *members) ddl(sql string) {
 	m.t.Helper()
 	for _, c := range m.conns {
 		m.in(c, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.home = 1; SET LOCAL tutti.tx = on; "+sql); err != nil {
+			if _, err := tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.home = 1; SET "+
+				"LOCAL tutti.tx = on; "+sql); err != nil {
 				return err
 			}
 			_, err := Follow(ctx, tx, nil)
@@ -200,12 +218,14 @@ func (m *members) next(i int, seq string) (v int64) {
 	return v
 }
 
-// TestCycles: a sequence that cycles gives each member's values again, and no other's, whether it was made so or altered to.
+// TestCycles: a sequence that cycles gives each member's values again, and no other's, whether it was made so or
+// altered to.
 func TestCycles(t *testing.T) {
 	m := newCluster(t, 3)
 	m.ddl(`CREATE SEQUENCE c MAXVALUE 32767 CYCLE; CREATE SEQUENCE d MINVALUE -320000 INCREMENT -10 CYCLE; CREATE SEQUENCE tiny MINVALUE 2 MAXVALUE 5 START 4 CYCLE; CREATE SEQUENCE later MAXVALUE 32767;
 		CREATE TABLE i(i int GENERATED ALWAYS AS IDENTITY (MAXVALUE 3 CYCLE))`)
-	all := map[string][3][2]int64{"c": {{1, 16387}, {16388, 17479}, {17480, 18571}}, "d": {{-1, -160100}, {-160101, -170760}, {-170761, -181420}}}
+	all := map[string][3][2]int64{"c": {{1, 16387}, {16388, 17479}, {17480, 18571}},
+		"d": {{-1, -160100}, {-160101, -170760}, {-170761, -181420}}}
 	for seq, of := range all {
 		for i := range m.conns {
 			if v := m.next(i, seq); v != of[i][0] {
@@ -252,7 +272,8 @@ func TestCycles(t *testing.T) {
 		t.Helper()
 		for i, c := range m.conns {
 			var cycle string
-			if err := c.QueryRow(ctx, "SELECT string_agg(sequencename, ' ' ORDER BY sequencename) FROM pg_sequences WHERE schemaname = 'public' AND cycle").Scan(&cycle); err != nil || cycle != want {
+			if err := c.QueryRow(ctx, "SELECT string_agg(sequencename, ' ' ORDER BY sequencename) FROM pg_sequences "+
+				"WHERE schemaname = 'public' AND cycle").Scan(&cycle); err != nil || cycle != want {
 				t.Errorf("member %d: %s, %v, want %s", i+1, cycle, err, want)
 			}
 		}
@@ -265,10 +286,12 @@ func TestCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.in(m.conns[0], func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "SELECT tutti.bound_sequence('later'::regclass, 32512, 32767), tutti.native_setval('later', 32767, true)")
+		_, err := tx.Exec(ctx, "SELECT tutti.bound_sequence('later'::regclass, 32512, 32767), "+
+			"tutti.native_setval('later', 32767, true)")
 		return err
 	})
-	_, err := m.conns[0].Exec(ctx, "BEGIN; SET LOCAL lock_timeout = '100ms'; SELECT tutti.advance_sequence('later', 32767)")
+	_, err := m.conns[0].Exec(ctx, "BEGIN; SET LOCAL lock_timeout = '100ms'; SELECT tutti.advance_sequence('later', "+
+		"32767)")
 	var locked *pgconn.PgError
 	if !errors.As(err, &locked) || locked.Code != "55P03" {
 		t.Errorf("it went back under the eyes of a transaction: %v", err)
@@ -278,7 +301,8 @@ func TestCycles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.ddl("ALTER SEQUENCE later NO CYCLE; ALTER SEQUENCE tiny NO CYCLE; ALTER SEQUENCE c NO CYCLE; ALTER TABLE i ALTER i SET NO CYCLE")
+	m.ddl("ALTER SEQUENCE later NO CYCLE; ALTER SEQUENCE tiny NO CYCLE; ALTER SEQUENCE c NO CYCLE; ALTER TABLE i " +
+		"ALTER i SET NO CYCLE")
 	say("d")
 	for i := range m.conns {
 		for _, seq := range []string{"tiny", "i_i_seq", "c", "later"} {
@@ -310,8 +334,8 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// TestCyclesOfMany: a sequence that was altered to cycle within the first chunk, or within fewer steps than it was made for, is not every
-// member's: only one of less than 256 values is.
+// TestCyclesOfMany: a sequence that was altered to cycle within the first chunk, or within fewer steps than it was made
+// for, is not every member's: only one of less than 256 values is.
 func TestCyclesOfMany(t *testing.T) {
 	m := newCluster(t, 3)
 	m.ddl("CREATE SEQUENCE shrunk; CREATE SEQUENCE denser MAXVALUE 1000 INCREMENT 10 CYCLE; CREATE SEQUENCE few")
@@ -320,7 +344,8 @@ func TestCyclesOfMany(t *testing.T) {
 			t.Errorf("member %d: %d", i+1, v)
 		}
 	}
-	m.ddl("ALTER SEQUENCE shrunk MAXVALUE 9999 CYCLE; ALTER SEQUENCE denser INCREMENT 1; ALTER SEQUENCE few MAXVALUE 200 CYCLE")
+	m.ddl("ALTER SEQUENCE shrunk MAXVALUE 9999 CYCLE; ALTER SEQUENCE denser INCREMENT 1; ALTER SEQUENCE few MAXVALUE " +
+		"200 CYCLE")
 	for i := range m.conns {
 		for seq, all := range map[string]bool{"shrunk": false, "denser": false, "few": true} {
 			if _, err := m.try(i, seq); (err == nil) != (all || i == 0) {
@@ -346,10 +371,12 @@ func TestSpentNamesakes(t *testing.T) {
 		m.next(0, "other.ends")
 	}
 	var answer *string
-	if err := m.conns[0].QueryRow(ctx, "SELECT tutti.advance_sequence('ends', 2)").Scan(&answer); err != nil || answer != nil {
+	if err := m.conns[0].QueryRow(ctx, "SELECT tutti.advance_sequence('ends', 2)").Scan(&answer); err != nil ||
+		answer != nil {
 		t.Errorf("the end of one is taken for a step of the other: %v", err)
 	}
-	if err := m.conns[0].QueryRow(ctx, "SELECT tutti.advance_sequence('ends', 1)").Scan(&answer); err != nil || answer == nil || *answer != "moved" {
+	if err := m.conns[0].QueryRow(ctx, "SELECT tutti.advance_sequence('ends', 1)").Scan(&answer); err != nil ||
+		answer == nil || *answer != "moved" {
 		t.Errorf("what is over already is not: %v", err)
 	}
 }
@@ -390,9 +417,12 @@ const chunk = 1 << 24
 // TestDenseAtHome: what a sequence gives where it was made, and what it says of itself, is PostgreSQL's.
 func TestDenseAtHome(t *testing.T) {
 	m := newCluster(t, 3)
-	m.ddl(`CREATE SEQUENCE up; CREATE SEQUENCE down INCREMENT -1; CREATE SEQUENCE tens INCREMENT 10 START 7; CREATE SEQUENCE "q u" CACHE 20; CREATE TABLE s(id serial, i int GENERATED ALWAYS AS IDENTITY (START 100))`)
-	for seq, want := range map[string][3]int64{"up": {1, chunk + 1, 2*chunk + 1}, "down": {-1, -chunk - 1, -2*chunk - 1}, "tens": {7, 10*chunk + 7, 20*chunk + 7},
-		`"q u"`: {1, chunk + 1, 2*chunk + 1}, "s_id_seq": {1, chunk + 1, 2*chunk + 1}, "s_i_seq": {100, chunk + 100, 2*chunk + 100}} {
+	m.ddl(`CREATE SEQUENCE up; CREATE SEQUENCE down INCREMENT -1; CREATE SEQUENCE tens INCREMENT 10 START 7; CREATE ` +
+		`SEQUENCE "q u" CACHE 20; CREATE TABLE s(id serial, i int GENERATED ALWAYS AS IDENTITY (START 100))`)
+	for seq, want := range map[string][3]int64{"up": {1, chunk + 1, 2*chunk + 1},
+		"down": {-1, -chunk - 1, -2*chunk - 1}, "tens": {7, 10*chunk + 7, 20*chunk + 7},
+		`"q u"`: {1, chunk + 1, 2*chunk + 1}, "s_id_seq": {1, chunk + 1, 2*chunk + 1},
+		"s_i_seq": {100, chunk + 100, 2*chunk + 100}} {
 		for i := range m.conns {
 			step := map[string]int64{"down": -1, "tens": 10}[seq]
 			if step == 0 {
@@ -405,7 +435,8 @@ func TestDenseAtHome(t *testing.T) {
 			}
 		}
 	}
-	m.ddl("ALTER SEQUENCE up INCREMENT 3; ALTER SEQUENCE tens OWNED BY s.id; ALTER SEQUENCE s_id_seq OWNED BY NONE; TRUNCATE s RESTART IDENTITY; ALTER TABLE s ALTER i SET MAXVALUE 5000")
+	m.ddl("ALTER SEQUENCE up INCREMENT 3; ALTER SEQUENCE tens OWNED BY s.id; ALTER SEQUENCE s_id_seq OWNED BY NONE; " +
+		"TRUNCATE s RESTART IDENTITY; ALTER TABLE s ALTER i SET MAXVALUE 5000")
 	if v := m.next(0, "up"); v != 6 {
 		t.Errorf("after a new increment: %d", v)
 	}
@@ -414,13 +445,18 @@ func TestDenseAtHome(t *testing.T) {
 	}
 	for i, c := range m.conns {
 		var got string
-		if err := c.QueryRow(ctx, `SELECT string_agg(concat_ws(' ', sequencename, start_value, min_value, max_value, increment_by, cache_size), ', ' ORDER BY sequencename) FROM pg_sequences WHERE schemaname = 'public'`).Scan(&got); err != nil {
+		if err := c.QueryRow(ctx, `SELECT string_agg(concat_ws(' ', sequencename, start_value, min_value, max_value, `+
+			`increment_by, cache_size), ', ' ORDER BY sequencename) FROM pg_sequences WHERE schemaname = `+
+			`'public'`).Scan(&got); err != nil {
 			t.Fatal(err)
 		}
-		if want := "down -1 -9223372036854775808 -1 -1 1, q u 1 1 9223372036854775807 1 20, s_i_seq 100 1 5000 1 1, s_id_seq 1 1 2147483647 1 1, tens 7 1 9223372036854775807 10 1, up 1 1 9223372036854775807 3 1"; got != want {
+		if want := "down -1 -9223372036854775808 -1 -1 1, q u 1 1 9223372036854775807 1 20, s_i_seq 100 1 5000 1 1, " +
+			"s_id_seq 1 1 2147483647 1 1, tens 7 1 9223372036854775807 10 1, up 1 1 9223372036854775807 3 1"; got !=
+			want {
 			t.Errorf("member %d says:\n%s\n%s", i+1, got, want)
 		}
-		if err := c.QueryRow(ctx, `SELECT (SELECT string_agg(maximum_value, ' ' ORDER BY sequence_name) FROM information_schema.sequences WHERE sequence_schema = 'public') || ' ' ||
+		if err := c.QueryRow(ctx,
+			`SELECT (SELECT string_agg(maximum_value, ' ' ORDER BY sequence_name) FROM information_schema.sequences WHERE sequence_schema = 'public') || ' ' ||
 			(SELECT identity_maximum FROM information_schema.columns WHERE table_name = 's' AND is_identity = 'YES')`).Scan(&got); err != nil {
 			t.Fatal(err)
 		}
@@ -437,7 +473,9 @@ func TestSequencesNeverCollide(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		made++
 		q := fmt.Sprint("q", made)
-		options := rapid.SampledFrom([]string{"", "MAXVALUE 3000", "INCREMENT -1 MINVALUE -3000", "AS smallint", "INCREMENT 7 START 50 MAXVALUE 20000", "MINVALUE -500 START 3 MAXVALUE 2000 CACHE 5", "MAXVALUE 100"}).Draw(r, "options")
+		options := rapid.SampledFrom([]string{"", "MAXVALUE 3000", "INCREMENT -1 MINVALUE -3000", "AS smallint",
+			"INCREMENT 7 START 50 MAXVALUE 20000", "MINVALUE -500 START 3 MAXVALUE 2000 CACHE 5", "MAXVALUE 100"}).Draw(
+			r, "options")
 		m.ddl("CREATE SEQUENCE " + q + " " + options)
 		defer m.ddl("DROP SEQUENCE " + q)
 		seen := map[int64]int{}
@@ -496,7 +534,8 @@ func (m *members) both(sql string) {
 	m.t.Helper()
 	var first error
 	for i, c := range m.conns {
-		_, err := c.Exec(ctx, "BEGIN; SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.home = 1; "+sql+"; COMMIT")
+		_, err := c.Exec(ctx, "BEGIN; SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.home = 1; "+sql+
+			"; COMMIT")
 		if err != nil {
 			if _, e := c.Exec(ctx, "ROLLBACK"); e != nil {
 				m.t.Fatal(e)
@@ -510,7 +549,8 @@ func (m *members) both(sql string) {
 	}
 }
 
-// TestSetval: the position is exact at the owner of the value, and the first own one elsewhere; what PostgreSQL refuses is refused alike.
+// TestSetval: the position is exact at the owner of the value, and the first own one elsewhere; what PostgreSQL refuses
+// is refused alike.
 func TestSetval(t *testing.T) {
 	m := newCluster(t, 2)
 	m.ddl("CREATE SEQUENCE q")
@@ -522,7 +562,8 @@ func TestSetval(t *testing.T) {
 		{"SELECT setval('q', 500, false)", 500, chunk + 1},
 		{"SELECT setval('q', 16777300)", 16*chunk + 1, chunk + 85},
 		{"ALTER SEQUENCE q RESTART", 1, chunk + 1},
-		{"SELECT setval('q', 5000000000000)", 5000000000000 - 5000000000000%(16*chunk) + 16*chunk + 1, 5000000000000 - 5000000000000%(16*chunk) + 16*chunk + chunk + 1},
+		{"SELECT setval('q', 5000000000000)", 5000000000000 - 5000000000000%(16*chunk) + 16*chunk + 1,
+			5000000000000 - 5000000000000%(16*chunk) + 16*chunk + chunk + 1},
 		{"DO $$ BEGIN PERFORM setval('q', 7); END $$", 8, chunk + 1},
 	} {
 		m.ddl(x.sql)
@@ -546,8 +587,10 @@ func TestSetval(t *testing.T) {
 	if _, err := c.Exec(ctx, "SET backtrace_functions = 'tutti_on'; CREATE ROLE "+role+"; SET ROLE "+role); err != nil {
 		t.Fatal(err)
 	}
-	for sql, code := range map[string]string{"SELECT setval('q', 1)": "42501", "SELECT tutti.place('q', 1, true, 'postgres')": "00000", "SELECT tutti.advance_sequence('q', 1)": "42501",
-		"SELECT tutti.open_sequences('ALTER SEQUENCE', 'q restart', NULL, true, 'x')": "39P03", "SELECT tutti.settle_sequences('', 1)": "39P03"} {
+	for sql, code := range map[string]string{"SELECT setval('q', 1)": "42501",
+		"SELECT tutti.place('q', 1, true, 'postgres')": "00000", "SELECT tutti.advance_sequence('q', 1)": "42501",
+		"SELECT tutti.open_sequences('ALTER SEQUENCE', 'q restart', NULL, true, 'x')": "39P03",
+		"SELECT tutti.settle_sequences('', 1)":                                        "39P03"} {
 		_, err := c.Exec(ctx, sql)
 		var pg *pgconn.PgError
 		if errors.As(err, &pg); (pg == nil) != (code == "00000") || pg != nil && pg.Code != code {
@@ -560,7 +603,8 @@ func TestSetval(t *testing.T) {
 	if v := m.next(1, "q"); v != chunk+2 {
 		t.Errorf("a role without rights moved the sequence to %d", v)
 	}
-	if _, err := c.Exec(ctx, "SELECT setval('q', 0)"); err == nil || !strings.Contains(err.Error(), `setval: value 0 is out of bounds for sequence "q" (1..9223372036854775807)`) {
+	if _, err := c.Exec(ctx, "SELECT setval('q', 0)"); err == nil ||
+		!strings.Contains(err.Error(), `setval: value 0 is out of bounds for sequence "q" (1..9223372036854775807)`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -87,7 +87,8 @@ func Probe(ctx context.Context, dir string) (Build, error) {
 		return Build{}, fmt.Errorf("PostgreSQL directory %s: %w", abs, err)
 	}
 	if major < MinMajor {
-		return Build{}, fmt.Errorf("PostgreSQL directory %s: version %s is too old, need %d or later", abs, version, MinMajor)
+		return Build{}, fmt.Errorf("PostgreSQL directory %s: version %s is too old, need %d or later", abs, version,
+			MinMajor)
 	}
 	return Build{BinDir: abs, Version: version, Major: major}, nil
 }

@@ -115,16 +115,18 @@ func TestBadDownloads(t *testing.T) {
 			w.Header().Set("Content-Length", "1000000")
 			_, _ = w.Write(good[:100])
 		}, nil, "after 100 of"},
-		"not found":       {good, http.NotFound, nil, "404"},
-		"not a zip":       same([]byte("hello"), nil, "not a zip"),
-		"no txz":          same(makeJar(t, map[string][]byte{"a": nil}), nil, "no .txz"),
-		"two txz":         same(makeJar(t, map[string][]byte{"a.txz": nil, "b.txz": nil}), nil, "two .txz"),
-		"not xz":          same(makeJar(t, map[string][]byte{"a.txz": []byte("hello, hello")}), nil, "xz"),
-		"path traversal":  same(evil(entry{name: "../../evil", body: "x"}), untar.ErrUnsafe, "../../evil"),
-		"symlink escape":  same(evil(entry{name: "lib/x", link: "../../../etc"}), untar.ErrUnsafe, "lib/x"),
-		"no postgres":     same(jarOf(t, goodTree[:2]), nil, "no usable postgres"),
-		"does not run":    same(jarOf(t, []entry{goodTree[0], goodTree[1], {name: "bin/postgres", body: "#!/bin/sh\nexit 3\n", mode: 0o755}}), nil, "exit status 3"),
-		"unknown version": same(jarOf(t, []entry{goodTree[0], goodTree[1], {name: "bin/postgres", body: "#!/bin/sh\necho hello\n", mode: 0o755}}), nil, "cannot read a version"),
+		"not found":      {good, http.NotFound, nil, "404"},
+		"not a zip":      same([]byte("hello"), nil, "not a zip"),
+		"no txz":         same(makeJar(t, map[string][]byte{"a": nil}), nil, "no .txz"),
+		"two txz":        same(makeJar(t, map[string][]byte{"a.txz": nil, "b.txz": nil}), nil, "two .txz"),
+		"not xz":         same(makeJar(t, map[string][]byte{"a.txz": []byte("hello, hello")}), nil, "xz"),
+		"path traversal": same(evil(entry{name: "../../evil", body: "x"}), untar.ErrUnsafe, "../../evil"),
+		"symlink escape": same(evil(entry{name: "lib/x", link: "../../../etc"}), untar.ErrUnsafe, "lib/x"),
+		"no postgres":    same(jarOf(t, goodTree[:2]), nil, "no usable postgres"),
+		"does not run": same(jarOf(t, []entry{goodTree[0], goodTree[1],
+			{name: "bin/postgres", body: "#!/bin/sh\nexit 3\n", mode: 0o755}}), nil, "exit status 3"),
+		"unknown version": same(jarOf(t, []entry{goodTree[0], goodTree[1],
+			{name: "bin/postgres", body: "#!/bin/sh\necho hello\n", mode: 0o755}}), nil, "cannot read a version"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := serve(t, c.pinned, c.answer)

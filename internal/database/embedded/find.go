@@ -83,7 +83,8 @@ func FindContext(ctx context.Context, o Options) (Build, error) {
 	}
 	b, err := findEmbedded(ctx, o)
 	if err != nil {
-		return Build{}, fmt.Errorf("no PostgreSQL: %w; install PostgreSQL %d or later (%s) or name its directory with --pg-bin-dir",
+		return Build{}, fmt.Errorf("no PostgreSQL: %w; install PostgreSQL %d or later (%s) or name its directory "+
+			"with --pg-bin-dir",
 			err, max(major, MinMajor), installHint())
 	}
 	return b, nil

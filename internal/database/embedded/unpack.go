@@ -52,7 +52,8 @@ func findEmbedded(ctx context.Context, o Options) (Build, error) {
 	}
 	b, err := Probe(ctx, filepath.Join(dir, "bin"))
 	if err != nil {
-		return Build{}, fmt.Errorf("the embedded build does not work on this machine (it needs glibc or macOS): %w", err)
+		return Build{}, fmt.Errorf("the embedded build does not work on this machine (it needs glibc or macOS): %w",
+			err)
 	}
 	b.Embedded = true
 	return b, nil

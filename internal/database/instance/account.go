@@ -136,7 +136,8 @@ func (a *account) reachable(path string) error {
 				bit = 0o010
 			}
 			if fi.Mode().Perm()&bit == 0 {
-				return embedded.Setupf("user %s, who runs PostgreSQL, cannot enter %s (mode %v), which is above %s: `chmod o+x %s` or choose another directory",
+				return embedded.Setupf("user %s, who runs PostgreSQL, cannot enter %s (mode %v), which is above %s: "+
+					"`chmod o+x %s` or choose another directory",
 					a.name, p, fi.Mode().Perm(), path, p)
 			}
 		}

@@ -69,7 +69,8 @@ func (i *Instance) CloneFrom(ctx context.Context, cfg *pgconn.Config, progress f
 	})
 }
 
-func (i *Instance) receive(ctx context.Context, cfg *pgconn.Config, work string, a *account, progress func(int64)) error {
+func (i *Instance) receive(ctx context.Context, cfg *pgconn.Config, work string, a *account,
+	progress func(int64)) error {
 	cfg = cfg.Copy()
 	cfg.RuntimeParams["replication"] = "true"
 	conn, err := pgconn.ConnectConfig(ctx, cfg)
@@ -138,13 +139,15 @@ func donorSettings(ctx context.Context, conn *pgconn.PgConn) (map[string]string,
 // temporary slot, which goes with the connection. Without it (no free slot) only a long
 // backup of a busy donor fails, and says so.
 func (i *Instance) reserveWAL(ctx context.Context, conn *pgconn.PgConn) {
-	sql := "CREATE_REPLICATION_SLOT tutti_clone_" + strings.ToLower(rand.Text()[:12]) + " TEMPORARY PHYSICAL RESERVE_WAL"
+	sql := "CREATE_REPLICATION_SLOT tutti_clone_" + strings.ToLower(rand.Text()[:12]) +
+		" TEMPORARY PHYSICAL RESERVE_WAL"
 	if _, err := conn.Exec(ctx, sql).ReadAll(); err != nil {
 		i.log.Warn("cloning without a replication slot", "err", err)
 	}
 }
 
-func (i *Instance) unpackBackup(ctx context.Context, conn *pgconn.PgConn, work string, a *account, progress func(int64)) error {
+func (i *Instance) unpackBackup(ctx context.Context, conn *pgconn.PgConn, work string, a *account,
+	progress func(int64)) error {
 	start, err := pglogrepl.StartBaseBackup(ctx, conn, pglogrepl.BaseBackupOptions{
 		Label: "tutti clone", Fast: true, WAL: true, NoWait: true,
 	})
@@ -152,7 +155,8 @@ func (i *Instance) unpackBackup(ctx context.Context, conn *pgconn.PgConn, work s
 		return err
 	}
 	if n := len(start.Tablespaces); n > 0 {
-		return fmt.Errorf("the donor has %d tablespaces (first: %s): move their tables to pg_default, tablespaces are not cloned",
+		return fmt.Errorf("the donor has %d tablespaces (first: %s): move their tables to pg_default, tablespaces "+
+			"are not cloned",
 			n, start.Tablespaces[0].Location)
 	}
 	if err := pglogrepl.NextTableSpace(ctx, conn); err != nil {

@@ -36,7 +36,8 @@ func startWriter(t testing.TB, i *Instance) *writer {
 	go func() {
 		for ctx.Err() == nil {
 			began := time.Now()
-			_, err := c.Exec(context.Background(), "INSERT INTO a SELECT n, repeat('x', 500) FROM generate_series(1, 20) n")
+			_, err := c.Exec(context.Background(),
+				"INSERT INTO a SELECT n, repeat('x', 500) FROM generate_series(1, 20) n")
 			if err != nil {
 				w.err <- err
 				return

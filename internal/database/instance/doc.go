@@ -6,8 +6,8 @@
 //
 // Files beside the data directory D: D.lock (held while the server runs), D.run (the socket's
 // directory) or D.socketdir (where it is instead, when D.run would be too long a path),
-// D.init and D.clone (unfinished work, removed by the next attempt), postgres.log, and postgres.log.1 and so on (what came
-// before it).
+// D.init and D.clone (unfinished work, removed by the next attempt), postgres.log, and postgres.log.1 and so on (what
+// came before it).
 //
 // Invariants:
 //

@@ -30,7 +30,8 @@ func (i *Instance) explain(ctx context.Context, a *account, failed error) error 
 	// well.
 	for _, question := range []string{"data_directory", "shared_memory_size"} {
 		if why := i.examine(ctx, a, question); why != "" {
-			return embedded.Setupf("PostgreSQL cannot run with these settings ([postgres.settings], or ALTER SYSTEM): %s: %w",
+			return embedded.Setupf("PostgreSQL cannot run with these settings ([postgres.settings], or ALTER "+
+				"SYSTEM): %s: %w",
 				why, failed)
 		}
 	}

@@ -50,8 +50,9 @@ type Options struct {
 	User string
 	// LogFile takes the server's output; empty: postgres.log beside DataDir.
 	LogFile string
-	// LogBytesMax has LogFile moved to LogFile.1, and so on, while the server runs, when it has grown beyond that. Settings of
-	// the logging collector's then follow from it. 0: the server writes LogFile without a collector, and it grows until the next Start.
+	// LogBytesMax has LogFile moved to LogFile.1, and so on, while the server runs, when it has grown beyond that.
+	// Settings of the logging collector's then follow from it. 0: the server writes LogFile without a collector, and it
+	// grows until the next Start.
 	LogBytesMax int64
 	// LogFilesMax is how many files are kept of the log, LogFile included: two at least.
 	LogFilesMax int

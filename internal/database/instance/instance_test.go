@@ -79,14 +79,16 @@ func TestAccess(t *testing.T) {
 	}
 	a, err := i.account()
 	must(t, err)
-	if fi, err := os.Stat(i.o.DataDir); err != nil || os.Geteuid() == 0 && int(fi.Sys().(*syscall.Stat_t).Uid) != a.uid {
+	if fi, err := os.Stat(i.o.DataDir); err != nil || os.Geteuid() == 0 &&
+		int(fi.Sys().(*syscall.Stat_t).Uid) != a.uid {
 		t.Errorf("the data directory is not the server's: %v %v", fi, err)
 	}
 	if st, err := os.Stat(fmt.Sprintf("/proc/%d", i.Pid())); err == nil && st.Sys().(*syscall.Stat_t).Uid == 0 {
 		t.Error("the server runs as root")
 	}
 	// ALTER SYSTEM must not open the server to the network, nor move its socket.
-	execSQL(t, i, "ALTER SYSTEM SET listen_addresses = '127.0.0.1'", "ALTER SYSTEM SET port = 4", "ALTER SYSTEM SET work_mem = '6MB'")
+	execSQL(t, i, "ALTER SYSTEM SET listen_addresses = '127.0.0.1'", "ALTER SYSTEM SET port = 4",
+		"ALTER SYSTEM SET work_mem = '6MB'")
 	must(t, i.Stop(timeout(t)))
 	must(t, i.Start(timeout(t)))
 	want(t, i, "SHOW listen_addresses", "")
@@ -96,7 +98,8 @@ func TestAccess(t *testing.T) {
 func TestKillRecovers(t *testing.T) {
 	t.Parallel()
 	i := started(t, options(t, serverDir(t)))
-	execSQL(t, i, "CREATE TABLE a(i int)", "SET synchronous_commit = on", "INSERT INTO a SELECT generate_series(1, 1000)")
+	execSQL(t, i, "CREATE TABLE a(i int)", "SET synchronous_commit = on",
+		"INSERT INTO a SELECT generate_series(1, 1000)")
 	exited := i.Exited()
 	must(t, i.Kill())
 	must(t, i.Kill())
@@ -126,7 +129,8 @@ func TestPostmasterDiesAlone(t *testing.T) {
 		_, err := c.Exec(context.Background(), "SELECT count(*) FROM generate_series(1, 2000000000)")
 		busy <- err
 	}()
-	for value(t, i, "SELECT count(*)::text FROM pg_stat_activity WHERE state='active' AND query LIKE '%2000000000)'") != "1" {
+	for value(t, i, "SELECT count(*)::text FROM pg_stat_activity WHERE state='active' AND query LIKE '%2000000000)'") !=
+		"1" {
 		time.Sleep(5 * time.Millisecond)
 	}
 	must(t, syscall.Kill(i.Pid(), syscall.SIGKILL))

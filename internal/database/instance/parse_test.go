@@ -61,7 +61,8 @@ func streamOf(bodies ...[]byte) *backupStream {
 }
 
 func TestBackupStream(t *testing.T) {
-	s := streamOf([]byte("nbase.tar\x00\x00"), []byte("dabc"), []byte("p12345678"), []byte("ddef"), []byte("nnext.tar\x00\x00"), []byte("dx"))
+	s := streamOf([]byte("nbase.tar\x00\x00"), []byte("dabc"), []byte("p12345678"), []byte("ddef"),
+		[]byte("nnext.tar\x00\x00"), []byte("dx"))
 	var seen int64
 	s.progress = func(n int64) { seen = n }
 	name, err := s.nextArchive()

@@ -29,7 +29,8 @@ func (r *run) ended() bool {
 }
 
 // launch starts cmd in a process group of its own, so that a terminal's Ctrl-C reaches only
-// us. It is batch work if it yields, see Options. before is called when the process has been reaped, before done is closed.
+// us. It is batch work if it yields, see Options. before is called when the process has been reaped, before done is
+// closed.
 //
 // Linux delivers the parent-death signal when the launching *thread* ends, so one goroutine
 // keeps its thread from fork to reaping.

@@ -33,7 +33,8 @@ func TestLogRotates(t *testing.T) {
 			c, err := pgx.Connect(t.Context(), i.ConnString("", ""))
 			if err == nil {
 				_, err = c.Exec(t.Context(),
-					fmt.Sprintf("DO $$ BEGIN FOR i IN 1..%d LOOP RAISE LOG 'numbered %% %% .', %d, i; END LOOP; END $$", lines, s))
+					fmt.Sprintf("DO $$ BEGIN FOR i IN 1..%d LOOP RAISE LOG 'numbered %% %% .', %d, i; END LOOP; END $$",
+						lines, s))
 				_ = c.Close(t.Context())
 			}
 			if err != nil {

@@ -120,7 +120,8 @@ func (i *Instance) writeSettings(a *account) error {
 
 // writeFile replaces a file of the data directory atomically, for the server's user only.
 func writeFile(path string, data []byte, a *account) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o600))
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)),
+		renameio.WithStaticPermissions(0o600))
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}

@@ -38,7 +38,8 @@ func (i *Instance) SocketPath() string { return i.socketIn(i.SocketDir()) }
 func (i *Instance) checkSocketPath(dir string) error {
 	p := i.socketIn(dir)
 	if len(p) > maxSocketPath() {
-		return fmt.Errorf("socket path %s has %d bytes, the operating system allows %d: choose a shorter socket directory",
+		return fmt.Errorf("socket path %s has %d bytes, the operating system allows %d: choose a shorter socket "+
+			"directory",
 			p, len(p), maxSocketPath())
 	}
 	if strings.Contains(p, ",") {

@@ -100,7 +100,8 @@ func (i *Instance) checkVersion() error {
 		return fmt.Errorf("data directory %s holds no database: Init or Clone it first", i.o.DataDir)
 	case major != i.o.Build.Major:
 		return embedded.Setupf("data directory %s is of PostgreSQL %d, the binaries in %s are %s: "+
-			"use those of version %d, or join with an empty directory", i.o.DataDir, major, i.o.Build.BinDir, i.o.Build.Version, major)
+			"use those of version %d, or join with an empty directory", i.o.DataDir, major, i.o.Build.BinDir,
+			i.o.Build.Version, major)
 	}
 	return nil
 }
@@ -166,7 +167,8 @@ func (i *Instance) spawn(a *account, out *os.File, lock *flock.Flock) (*run, err
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential()}
 	r, err := launch(cmd, i.o.Yields, func() {
 		if i.rotates() {
-			_, _ = i.awaitGone(context.Background(), collectorEnds) // for the end of the log; who stays is ended at the next start
+			// for the end of the log; who stays is ended at the next start
+			_, _ = i.awaitGone(context.Background(), collectorEnds)
 		}
 		if err := lock.Close(); err != nil {
 			i.log.Error("unlocking the data directory", "err", err)

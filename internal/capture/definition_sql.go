@@ -168,6 +168,9 @@ BEGIN
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND TG_TAG OPERATOR(pg_catalog.=) ANY ('{ALTER TABLE,CREATE MATERIALIZED VIEW,REFRESH MATERIALIZED VIEW}'::pg_catalog._text) THEN
     PERFORM tutti.refuse_drift(TG_TAG, coalesce((pg_catalog.regexp_match(c, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query()));
   END IF;
+  IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND TG_TAG OPERATOR(pg_catalog.=) ANY ('{CREATE INDEX,CREATE TABLE,ALTER TABLE}'::pg_catalog._text) THEN
+    PERFORM tutti.refuse_unordered();
+  END IF;
   IF repeats AND TG_EVENT OPERATOR(pg_catalog.=) 'table_rewrite' THEN
     RETURN;
   ELSIF repeats THEN

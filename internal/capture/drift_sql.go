@@ -21,6 +21,42 @@ CREATE OR REPLACE FUNCTION tutti.volatile_below(rel pg_catalog.oid) RETURNS pg_c
   SELECT p.oid::regprocedure FROM below b CROSS JOIN LATERAL regexp_matches(b.action, ':(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') m
     JOIN pg_proc p ON p.oid = m[1]::oid WHERE p.provolatile = 'v' LIMIT 1
 $tutti$;
+-- The first type within a value of another one that a B-tree cannot compare.
+CREATE OR REPLACE FUNCTION tutti.unordered_within(whole pg_catalog.oid) RETURNS pg_catalog.regtype LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $tutti$
+  WITH RECURSIVE part(oid) AS (
+    SELECT whole
+    UNION SELECT n.oid FROM part p JOIN pg_type y ON y.oid = p.oid
+      LEFT JOIN pg_attribute a ON a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+      CROSS JOIN LATERAL (VALUES (y.typbasetype), (CASE WHEN y.typcategory = 'A' THEN y.typelem END), (a.atttypid)) n(oid)
+      WHERE n.oid <> 0)
+  SELECT y.oid::regtype FROM part p JOIN pg_type y ON y.oid = p.oid AND y.typtype = 'b' AND y.typcategory <> 'A'
+  WHERE NOT EXISTS (SELECT FROM pg_opclass o WHERE o.opcmethod = (SELECT m.oid FROM pg_am m WHERE m.amname = 'btree') AND o.opcdefault
+    AND o.opcintype IN (SELECT y.oid UNION ALL SELECT k.casttarget FROM pg_cast k
+      WHERE k.castsource = y.oid AND k.castmethod = 'b' AND k.castcontext = 'i'))
+  LIMIT 1
+$tutti$;
+-- A B-tree of rows or arrays compares their parts only when it has two entries, dead ones too. Members have different
+-- dead entries, so one member might store a row that another cannot.
+CREATE OR REPLACE FUNCTION tutti.refuse_unordered() RETURNS pg_catalog.void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE x record;
+BEGIN
+  IF current_setting('@session', true) = '@applies' THEN RETURN; END IF; -- its own member has looked
+  FOR x IN SELECT a.atttypid::regtype AS whole, tutti.unordered_within(a.atttypid) AS part
+    FROM (SELECT DISTINCT i.indexrelid, i.indclass FROM pg_event_trigger_ddl_commands() d
+      JOIN pg_index i ON d.classid = 'pg_class'::regclass AND d.objid IN (i.indexrelid, i.indrelid)) i
+    CROSS JOIN LATERAL unnest(i.indclass) WITH ORDINALITY o(oid, n)
+    JOIN pg_opclass c ON c.oid = o.oid AND c.opcintype IN ('record'::regtype, 'anyarray'::regtype)
+    JOIN pg_am m ON m.oid = c.opcmethod AND m.amname = 'btree'
+    JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = o.n
+  LOOP
+    IF x.part IS NOT NULL THEN
+      RAISE EXCEPTION 'an index of type % cannot be replicated: its values hold values of type %, which has no order', x.whole, x.part
+        USING ERRCODE = '0A000', HINT = 'Index expressions of parts that have an order.';
+    END IF;
+  END LOOP;
+END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.refuse_drift(tag pg_catalog.text, query pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE f text; rel oid;
 BEGIN
@@ -51,7 +87,7 @@ BEGIN
     END IF;
   END IF;
 END $tutti$;
-GRANT EXECUTE ON FUNCTION tutti.refuse_drift, tutti.volatile_below TO PUBLIC;
+GRANT EXECUTE ON FUNCTION tutti.refuse_drift, tutti.volatile_below, tutti.refuse_unordered, tutti.unordered_within TO PUBLIC;
 `
 
 // viewsSchema: rows of a table that a function makes are captured when it has ended. So a materialized view that it

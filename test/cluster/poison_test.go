@@ -97,7 +97,8 @@ func TestReceived(t *testing.T) {
 // takesEmptyQuery reports whether the server receives the tsquery of nothing but stop words, as it sends it.
 func takesEmptyQuery(s *Conn) bool {
 	const tsquery = 3615
-	r := s.PgConn().ExecParams(context.Background(), "SELECT numnode($1)", [][]byte{{0, 0, 0, 0}}, []uint32{tsquery}, []int16{1}, nil)
+	r := s.PgConn().ExecParams(context.Background(), "SELECT numnode($1)", [][]byte{{0, 0, 0, 0}}, []uint32{tsquery},
+		[]int16{1}, nil)
 	return r.Read().Err == nil
 }
 
@@ -125,5 +126,39 @@ func TestFits(t *testing.T) {
 		t.Errorf("%s temporary tables are left", got)
 	}
 	s.Do("DROP TABLE stores, stores_source, stores_plain, stores_low")
+	c.Check()
+}
+
+// TestIndexesWithoutOrder: a B-tree of rows or arrays with parts that have no order holds what it happens to hold at each
+// member, dead entries too. Such an index is refused.
+func TestIndexesWithoutOrder(t *testing.T) {
+	c := use(t)
+	s := c.Connect(2)
+	s.Do("CREATE TYPE orderless_inner AS (n int, c circle)",
+		"CREATE TYPE orderless_outer AS (t text, i orderless_inner[])",
+		"CREATE DOMAIN orderless_domain AS orderless_outer",
+		"CREATE TYPE ordered_pair AS (v varchar(5), m numeric[], r int4range)",
+		`CREATE TABLE orderless(k int PRIMARY KEY, o orderless_outer, d orderless_domain, p point[], j json[],
+			f ordered_pair)`)
+	for _, q := range []string{
+		"CREATE INDEX ON orderless(o)", "CREATE INDEX ON orderless(d)", "CREATE UNIQUE INDEX ON orderless(k, p)",
+		"CREATE INDEX ON orderless(j)", "ALTER TABLE orderless ADD UNIQUE (o)",
+		"CREATE TABLE orderless_key(o orderless_inner PRIMARY KEY)", "CREATE INDEX ON orderless((ARRAY[o]))",
+		"BEGIN; CREATE INDEX ON orderless(o); COMMIT", "DO $$ BEGIN CREATE INDEX ON orderless(o); END $$",
+	} {
+		if err := c.Connect(2).Try(q); Code(err) != "0A000" || !strings.Contains(err.Error(), "has no order") {
+			t.Errorf("%s: %v", q, Explain(err))
+		}
+	}
+	s.Do("CREATE INDEX ON orderless(f)", "CREATE INDEX ON orderless(((o).t))",
+		"CREATE INDEX ON orderless USING gist ((p[1]))",
+		`INSERT INTO orderless(k, o, f)
+			SELECT g, ROW('a', ARRAY[ROW(1, circle '<(0,0),1>')::orderless_inner])::orderless_outer,
+				ROW('x', ARRAY[1, 2.5], int4range(1, 2))::ordered_pair
+			FROM generate_series(1, 3) g`,
+		"UPDATE orderless SET f.m = '{3}', o.t = 'b'")
+	c.Everywhere("SELECT count(*) FROM orderless WHERE (f).m = '{3}'", "3")
+	s.Do("DROP TABLE orderless", "DROP DOMAIN orderless_domain",
+		"DROP TYPE orderless_outer, orderless_inner, ordered_pair")
 	c.Check()
 }

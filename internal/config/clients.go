@@ -9,8 +9,7 @@ import (
 )
 
 // ClientRules reads hba_file. It gives nil if none is configured, and an error with the rules as they were read if
-// they cannot be
-// honoured. The warnings are of rules that match nobody.
+// they cannot be honoured. The warnings are of rules that match nobody.
 func (c *Config) ClientRules() (rules *hba.Rules, warnings []string, err error) {
 	if c.HBAFile == "" {
 		return nil, nil, nil

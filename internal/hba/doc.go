@@ -2,8 +2,8 @@
 // client.
 //
 // Neighbours: config loads the rules, node asks them about each client and honours the method of the rule that is
-// found. PostgreSQL's
-// src/backend/libpq/hba.c is the model: the same file gives the same rule for the same client there and here.
+// found. PostgreSQL's src/backend/libpq/hba.c is the model: the same file gives the same rule for the same client there
+// and here.
 //
 // Invariants:
 //

@@ -17,8 +17,7 @@ type Client struct {
 	TLS            bool
 
 	// Member reports whether a role is a member of another, directly or not, or is that itself. A role that does not
-	// exist is a
-	// member of none. It is asked only where a rule depends on it.
+	// exist is a member of none. It is asked only where a rule depends on it.
 	Member func(role, of string) (bool, error)
 
 	// Resolver and Interfaces stand for the machine's in tests.

@@ -7,8 +7,7 @@ import (
 )
 
 // TestLoginRequires: a client that a rule lets in for a proof is not let in for less, whatever the local PostgreSQL
-// says, and has
-// shown nothing until then.
+// says, and has shown nothing until then.
 func TestLoginRequires(t *testing.T) {
 	clear, md5, sasl := AppendAuthenticationCleartextPassword(nil),
 		AppendAuthenticationMD5Password(nil, [4]byte{1, 2, 3,

@@ -94,8 +94,7 @@ func (c *Cluster) awaitLogin(k int, code string) {
 }
 
 // TestPasswordSteps follows README's steps to a cluster with passwords by its words: afterwards a superuser can log
-// in, nobody comes in
-// without a password, and a member can be cloned.
+// in, nobody comes in without a password, and a member can be cloned.
 func TestPasswordSteps(t *testing.T) {
 	t.Parallel() // mostly it waits
 	statements, lines := passwordSteps(t)

@@ -149,8 +149,7 @@ func (c *Cluster) serverRules(lines string) {
 }
 
 // TestWhoWasIt: rules by address are PostgreSQL's, in its words; who came, who was refused and who failed is in the
-// log, and who is there
-// in SQL.
+// log, and who is there in SQL.
 func TestWhoWasIt(t *testing.T) {
 	t.Parallel() // mostly it waits
 	dir := t.TempDir()

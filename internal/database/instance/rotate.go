@@ -12,8 +12,8 @@ import (
 )
 
 // With Options.LogBytesMax the server's own logging collector writes LogFile, and moves on to a new one of this name
-// when it is told
-// to, as logrotate has it do. So no line is lost, whatever becomes of this process, and nobody waits for it to write.
+// when it is told to, as logrotate has it do. So no line is lost, whatever becomes of this process, and nobody waits
+// for it to write.
 
 const (
 	collectorEnds = time.Second // that the collector has to write what the server said last

@@ -70,33 +70,21 @@ type work struct {
 // makes no difference.
 func sort(rows []pending, t *Table, form Form) (w work) {
 	for _, p := range rows {
-		switch {
-		case p.op == writeset.OpLock:
+		switch p.op {
+		case writeset.OpLock:
 			w.locks = append(w.locks, p.image)
-		case p.op == writeset.OpShare:
+		case writeset.OpShare:
 			w.shares = append(w.shares, p.image)
-		case p.op == writeset.OpDelete && p.was != nil:
-			w.wholes = append(w.wholes, p.was)
-		case p.op == writeset.OpDelete && p.moved:
-			w.from = append(w.from, p.image)
-		case p.op == writeset.OpDelete:
-			w.deletes = append(w.deletes, p.image)
-		case p.op == writeset.OpInsert && p.moved:
-			w.to = append(w.to, p.image)
-		case p.op == writeset.OpInsert:
-			w.inserts = append(w.inserts, p.image)
-		case p.op == writeset.OpUpdate && p.was == nil:
-			w.updates = append(w.updates, p.image)
-		case p.op == writeset.OpUpdate && form != Apart && t.made.updateWhole != "":
-			w.pairs = append(w.pairs, p.was, p.image)
-		case p.op == writeset.OpUpdate:
-			w.wholes, w.inserts, w.lock = append(w.wholes, p.was), append(w.inserts, p.image), true
-		case p.op == writeset.OpAdd:
+		case writeset.OpDelete:
+			w.remove(p)
+		case writeset.OpInsert:
+			w.put(p)
+		case writeset.OpUpdate:
+			w.update(p, t, form)
+		case writeset.OpAdd:
 			w.adds = append(w.adds, p.image)
-		case p.op == writeset.OpReplace && form != Apart:
-			w.updates, w.replaced = append(w.updates, p.image), true
-		case p.op == writeset.OpReplace:
-			w.deletes, w.inserts, w.lock = append(w.deletes, p.image), append(w.inserts, p.image), true
+		case writeset.OpReplace:
+			w.replace(p, form)
 		}
 	}
 	n := min(len(w.from), len(w.to))
@@ -107,6 +95,44 @@ func sort(rows []pending, t *Table, form Form) (w work) {
 	w.deletes, w.inserts = append(w.deletes, w.from[n:]...), append(w.inserts, w.to[n:]...)
 	w.from, w.to = w.from[:n], w.to[:n]
 	return w
+}
+
+func (w *work) remove(p pending) {
+	switch {
+	case p.was != nil:
+		w.wholes = append(w.wholes, p.was)
+	case p.moved:
+		w.from = append(w.from, p.image)
+	default:
+		w.deletes = append(w.deletes, p.image)
+	}
+}
+
+func (w *work) put(p pending) {
+	if p.moved {
+		w.to = append(w.to, p.image)
+	} else {
+		w.inserts = append(w.inserts, p.image)
+	}
+}
+
+func (w *work) update(p pending, t *Table, form Form) {
+	switch {
+	case p.was == nil:
+		w.updates = append(w.updates, p.image)
+	case form != Apart && t.made.updateWhole != "":
+		w.pairs = append(w.pairs, p.was, p.image)
+	default:
+		w.wholes, w.inserts, w.lock = append(w.wholes, p.was), append(w.inserts, p.image), true
+	}
+}
+
+func (w *work) replace(p pending, form Form) {
+	if form != Apart {
+		w.updates, w.replaced = append(w.updates, p.image), true
+	} else {
+		w.deletes, w.inserts, w.lock = append(w.deletes, p.image), append(w.inserts, p.image), true
+	}
 }
 
 // siblings reports whether two tables are partitions of one: a row that goes from one to the other is the same row. Who

@@ -104,37 +104,53 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 			}
 			tables[i], b.half = b, half{}
 		}
-		for i := range w.Rows {
-			if n := w.Rows[i].Table; !w.Rows[i].LocksTable() && !tables[n].format(w.Tables[n].Format) {
-				return nil, fmt.Errorf("apply: rows of table %s are in two formats within one batch", w.Tables[n])
-			}
+		if err := addTables(w, tables); err != nil {
+			return nil, err
 		}
-		// A truncation comes before every other row of its transaction, wherever it stands.
-		for i := range w.Rows {
-			switch r := &w.Rows[i]; {
-			case r.Op == writeset.OpTruncate:
-				tables[r.Table].truncate()
-			case r.LocksTable():
-				b := tables[r.Table]
-				b.locked = b.locked.With(writeset.TableMode(r.Image[0]))
-			}
-		}
-		for i := range w.Rows {
-			if i > 0 && w.Rows[i-1].Op == writeset.OpDelete && w.Rows[i].Op == writeset.OpInsert {
-				from := tables[w.Rows[i-1].Table]
-				from.departs = from.departs || siblings(from.local, tables[w.Rows[i].Table].local)
-			}
-			if r := &w.Rows[i]; !r.All() && r.Identity != 0 {
-				if err := tables[r.Table].add(r); err != nil {
-					return nil, err
-				}
-			}
+		if err := addRows(w, tables); err != nil {
+			return nil, err
 		}
 		if err := addWholes(w, tables); err != nil {
 			return nil, err
 		}
 	}
 	return operations(batches, form)
+}
+
+// addTables takes what a writeset does to whole tables. A truncation comes before every other row of its transaction,
+// wherever it stands.
+func addTables(w *writeset.Writeset, tables []*batch) error {
+	for i := range w.Rows {
+		if n := w.Rows[i].Table; !w.Rows[i].LocksTable() && !tables[n].format(w.Tables[n].Format) {
+			return fmt.Errorf("apply: rows of table %s are in two formats within one batch", w.Tables[n])
+		}
+	}
+	for i := range w.Rows {
+		switch r := &w.Rows[i]; {
+		case r.Op == writeset.OpTruncate:
+			tables[r.Table].truncate()
+		case r.LocksTable():
+			b := tables[r.Table]
+			b.locked = b.locked.With(writeset.TableMode(r.Image[0]))
+		}
+	}
+	return nil
+}
+
+// addRows takes the rows that are known by their identities.
+func addRows(w *writeset.Writeset, tables []*batch) error {
+	for i := range w.Rows {
+		if i > 0 && w.Rows[i-1].Op == writeset.OpDelete && w.Rows[i].Op == writeset.OpInsert {
+			from := tables[w.Rows[i-1].Table]
+			from.departs = from.departs || siblings(from.local, tables[w.Rows[i].Table].local)
+		}
+		if r := &w.Rows[i]; !r.All() && r.Identity != 0 {
+			if err := tables[r.Table].add(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // TableLocks are the operations that lock the tables that a writeset says were locked.
@@ -188,13 +204,7 @@ func (b *batch) add(r *writeset.Row) error {
 		ok = false
 	}
 	if !ok {
-		b.index[r.Identity] = len(b.rows)
-		if b.truncated && len(b.earlier) == 0 && r.Op != writeset.OpInsert {
-			return fmt.Errorf("apply: table %s: a row is changed that was truncated before", b.table)
-		}
-		b.rows = append(b.rows, pending{op: r.Op, image: r.Image})
-		b.moves(len(b.rows)-1, r.Op)
-		return nil
+		return b.addFirst(r)
 	}
 	p := &b.rows[i]
 	if r.Op == writeset.OpAdd || p.op == writeset.OpAdd {
@@ -211,6 +221,17 @@ func (b *batch) add(r *writeset.Row) error {
 		p.image = r.Image
 	}
 	b.moves(i, r.Op)
+	return nil
+}
+
+// addFirst is add of a row with which nothing is pending.
+func (b *batch) addFirst(r *writeset.Row) error {
+	b.index[r.Identity] = len(b.rows)
+	if b.truncated && len(b.earlier) == 0 && r.Op != writeset.OpInsert {
+		return fmt.Errorf("apply: table %s: a row is changed that was truncated before", b.table)
+	}
+	b.rows = append(b.rows, pending{op: r.Op, image: r.Image})
+	b.moves(len(b.rows)-1, r.Op)
 	return nil
 }
 
@@ -251,16 +272,8 @@ func (b *batch) addUp(i int, r *writeset.Row) (err error) {
 func merge(first, second writeset.Op) (writeset.Op, bool) {
 	const ins, upd, del, repl = writeset.OpInsert, writeset.OpUpdate, writeset.OpDelete, writeset.OpReplace
 	switch {
-	case second.Locks() && (first == 0 || first == del), first.Locks() && second == ins:
-		return 0, false
-	case first.Locks() && second.Locks():
-		return min(first, second), true // the stronger
-	case second.Locks(): // what has changed the row has locked it
-		return first, true
-	case first.Locks():
-		return second, true
-	}
-	switch {
+	case first.Locks() || second.Locks():
+		return mergeLock(first, second)
 	case first == 0 && second == ins:
 		return ins, true
 	case first == 0, first == del && second != ins, first != del && second == ins:
@@ -277,6 +290,20 @@ func merge(first, second writeset.Op) (writeset.Op, bool) {
 		return upd, true
 	default:
 		return repl, true
+	}
+}
+
+// mergeLock is merge where one of the operations only locks the row.
+func mergeLock(first, second writeset.Op) (writeset.Op, bool) {
+	switch {
+	case first == 0, first == writeset.OpDelete, second == writeset.OpInsert: // there is no row to lock
+		return 0, false
+	case first.Locks() && second.Locks():
+		return min(first, second), true // the stronger
+	case second.Locks(): // what has changed the row has locked it
+		return first, true
+	default:
+		return second, true
 	}
 }
 

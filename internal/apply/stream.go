@@ -66,33 +66,49 @@ func (s *Stream) Add(table writeset.Table, r writeset.Row) bool {
 	if len(t.local.Key) == 0 || r.Identity == 0 || s.departs(t.local, r.Op) {
 		return false
 	}
-	moves := t.local.made.move != ""
+	ok, counts := t.take(&r, t.local.made.move != "")
+	if counts {
+		s.rows++
+		s.bytes += len(r.Image)
+	}
+	return ok
+}
+
+// take takes a row of a table with a key, which can be given another one if it moves. The row counts when it is
+// decided what is to be done with it.
+func (t *streamed) take(r *writeset.Row, moves bool) (ok, counts bool) {
 	switch {
 	case r.Op == writeset.OpUpdate, r.Op == writeset.OpReplace && moves:
 		t.work.updates = append(t.work.updates, r.Image)
 	case r.Op != writeset.OpInsert && r.Op != writeset.OpDelete:
-		return false
+		return false, false
 	case !moves && t.half != 0 && t.half != r.Op:
-		return false // the table is to be locked before
+		return false, false // the table is to be locked before
 	case !moves:
 		t.half = r.Op
 		t.put(r.Op, r.Image)
 	case t.half == 0:
 		t.half, t.image = r.Op, r.Image
-		return true // it counts when it is decided on
+		return true, false
+	default:
+		t.pair(r)
+	}
+	return true, true
+}
+
+// pair takes a row behind one of which it may be the other half.
+func (t *streamed) pair(r *writeset.Row) {
+	switch {
 	case t.half == r.Op:
 		t.put(r.Op, t.image)
 		t.image = r.Image
+		return
 	case r.Op == writeset.OpInsert:
 		t.work.from, t.work.to = append(t.work.from, t.image), append(t.work.to, r.Image)
-		t.half, t.image = 0, nil
 	default:
 		t.work.from, t.work.to = append(t.work.from, r.Image), append(t.work.to, t.image)
-		t.half, t.image = 0, nil
 	}
-	s.rows++
-	s.bytes += len(r.Image)
-	return true
+	t.half, t.image = 0, nil
 }
 
 // departs reports whether a row has just left a partition for this one.

@@ -326,27 +326,9 @@ func (w *Writeset) Validate() error {
 			return fmt.Errorf("writeset: table %s has unknown row format %d", t, t.Format)
 		}
 	}
-	for i, r := range w.Rows {
-		if r.Table >= n {
-			return fmt.Errorf("writeset: row %d names table %d of %d", i, r.Table, n)
-		}
-		if r.Op < OpInsert || r.Op > OpPut {
-			return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
-		}
-		if r.Identity == 0 && r.Op != OpInsert && r.Op != OpPut && r.Op != OpDelete && !r.All() && w.was(i) == nil {
-			return fmt.Errorf("writeset: row %d changes a row without identity", i)
-		}
-		if r.LocksTable() && (len(r.Image) != 1 || !TableMode(r.Image[0]).known()) {
-			return fmt.Errorf("writeset: row %d locks a table in an unknown mode", i)
-		}
-		if r.Op == OpAdd && w.Tables[r.Table].Format != FormatBinary {
-			return fmt.Errorf("writeset: row %d is added to, and not in binary", i)
-		}
-		if err := w.validateSet(i); err != nil {
+	for i := range w.Rows {
+		if err := w.validateRow(i); err != nil {
 			return err
-		}
-		if (r.Op == OpTruncate) != (len(r.Image) == 0) {
-			return fmt.Errorf("writeset: row %d has the wrong kind of image", i)
 		}
 	}
 	for i, k := range w.Keys {
@@ -360,6 +342,38 @@ func (w *Writeset) Validate() error {
 	return w.validateSteps()
 }
 
+// validateRow checks one row against its table.
+func (w *Writeset) validateRow(i int) error {
+	r, n := &w.Rows[i], len(w.Tables)
+	if int64(r.Table) >= int64(n) {
+		return fmt.Errorf("writeset: row %d names table %d of %d", i, r.Table, n)
+	}
+	if r.Op < OpInsert || r.Op > OpPut {
+		return fmt.Errorf("writeset: row %d has unknown operation %d", i, r.Op)
+	}
+	if r.Identity == 0 && r.needsIdentity() && w.was(i) == nil {
+		return fmt.Errorf("writeset: row %d changes a row without identity", i)
+	}
+	if r.LocksTable() && (len(r.Image) != 1 || !TableMode(r.Image[0]).known()) {
+		return fmt.Errorf("writeset: row %d locks a table in an unknown mode", i)
+	}
+	if r.Op == OpAdd && w.Tables[r.Table].Format != FormatBinary {
+		return fmt.Errorf("writeset: row %d is added to, and not in binary", i)
+	}
+	if err := w.validateSet(i); err != nil {
+		return err
+	}
+	if (r.Op == OpTruncate) != (len(r.Image) == 0) {
+		return fmt.Errorf("writeset: row %d has the wrong kind of image", i)
+	}
+	return nil
+}
+
+// needsIdentity: the row is neither made nor found by all its values, and is one row.
+func (r *Row) needsIdentity() bool {
+	return r.Op != OpInsert && r.Op != OpPut && r.Op != OpDelete && !r.All()
+}
+
 func (w *Writeset) validateSteps() error {
 	if len(w.Steps) == 0 && (w.Barrier || w.Shared) || len(w.Steps) > 0 && len(w.Rows) > 0 {
 		return errors.New("writeset: rows and steps do not go together")
@@ -369,17 +383,26 @@ func (w *Writeset) validateSteps() error {
 			return fmt.Errorf("writeset: held table %d of %d", n, len(w.Tables))
 		}
 	}
-	for i, s := range w.Steps {
-		switch {
-		case (s.Rows == nil) == (len(s.Definition) == 0):
-			return fmt.Errorf("writeset: step %d is neither a definition nor rows", i)
-		case s.Rows != nil && (len(s.Rows.Steps)+len(s.Rows.Held) > 0 || s.Rows.Blind()):
-			return fmt.Errorf("writeset: step %d has steps, holds tables by itself, or is blind", i)
-		case s.Rows != nil:
-			if err := s.Rows.Validate(); err != nil {
-				return fmt.Errorf("step %d: %w", i, err)
-			}
+	for i := range w.Steps {
+		if err := w.Steps[i].validate(i); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// validate checks the i-th step.
+func (s *Step) validate(i int) error {
+	switch {
+	case (s.Rows == nil) == (len(s.Definition) == 0):
+		return fmt.Errorf("writeset: step %d is neither a definition nor rows", i)
+	case s.Rows == nil:
+		return nil
+	case len(s.Rows.Steps)+len(s.Rows.Held) > 0 || s.Rows.Blind():
+		return fmt.Errorf("writeset: step %d has steps, holds tables by itself, or is blind", i)
+	}
+	if err := s.Rows.Validate(); err != nil {
+		return fmt.Errorf("step %d: %w", i, err)
 	}
 	return nil
 }

@@ -161,15 +161,8 @@ func (o *Order) Step(from uint32, data []byte) error {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return fmt.Errorf("%w from member %d: %v", ErrMessage, from, err)
 	}
-	if m.GetFrom() != uint64(from) && m.GetType() != pb.MsgProp || m.GetTo() != uint64(o.member) || m.Type == nil ||
-		raft.IsLocalMsg(m.GetType()) {
-		return fmt.Errorf("%w from member %d: %s for %d said to be from %d", ErrMessage, from, m.GetType(), m.GetTo(),
-			m.GetFrom())
-	}
-	for _, e := range m.Entries {
-		if e == nil || m.GetType() == pb.MsgProp && e.GetType() != pb.EntryNormal {
-			return fmt.Errorf("%w from member %d: unexpected entry", ErrMessage, from)
-		}
+	if err := o.believe(from, m); err != nil {
+		return err
 	}
 	if m.GetType() == pb.MsgSnap && o.lacks(m) {
 		return nil
@@ -184,6 +177,21 @@ func (o *Order) Step(from uint32, data []byte) error {
 	}
 	if m.GetType() == pb.MsgAppResp && o.view.Leader != o.member {
 		o.claimed(from, m)
+	}
+	return nil
+}
+
+// believe refuses a message that no member would send.
+func (o *Order) believe(from uint32, m *pb.Message) error {
+	if m.GetFrom() != uint64(from) && m.GetType() != pb.MsgProp || m.GetTo() != uint64(o.member) || m.Type == nil ||
+		raft.IsLocalMsg(m.GetType()) {
+		return fmt.Errorf("%w from member %d: %s for %d said to be from %d", ErrMessage, from, m.GetType(), m.GetTo(),
+			m.GetFrom())
+	}
+	for _, e := range m.Entries {
+		if e == nil || m.GetType() == pb.MsgProp && e.GetType() != pb.EntryNormal {
+			return fmt.Errorf("%w from member %d: unexpected entry", ErrMessage, from)
+		}
 	}
 	return nil
 }

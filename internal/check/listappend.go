@@ -280,42 +280,53 @@ func (l *lists) external(i int) {
 			l.add("incompatible order", l.both(i, k.by), "key %d was read as %v and as %v", op.Key, read, k.order)
 			continue
 		}
-		if len(read) > 0 {
-			w, ok := l.writers[value{op.Key, read[len(read)-1]}]
-			if ok && int(w.tx) != i {
-				if !w.last {
-					l.add("G1b", []int{int(w.tx), i}, "key %d was read between two appends of one transaction: %v",
-						op.Key, read)
-				}
-				if committed {
-					l.edges = append(l.edges, edge{w.tx, int32(i), wr})
-				}
+		l.readFrom(i, op.Key, read, committed)
+		if committed && fixed {
+			l.readBefore(i, n, op.Key, len(read))
+		}
+	}
+}
+
+// readFrom makes the edge from the transaction whose value i read last.
+func (l *lists) readFrom(i int, key uint64, read []uint64, committed bool) {
+	if len(read) == 0 {
+		return
+	}
+	w, ok := l.writers[value{key, read[len(read)-1]}]
+	if !ok || int(w.tx) == i {
+		return
+	}
+	if !w.last {
+		l.add("G1b", []int{int(w.tx), i}, "key %d was read between two appends of one transaction: %v", key, read)
+	}
+	if committed {
+		l.edges = append(l.edges, edge{w.tx, int32(i), wr})
+	}
+}
+
+// readBefore makes the edges to the transactions whose values i did not see in its n-th operation, which read so many.
+func (l *lists) readBefore(i, n int, key uint64, read int) {
+	k := l.keys[key]
+	next, builds := l.appended(i, n, key)
+	if builds {
+		l.overlooked(i, next, read)
+	}
+	if read == len(k.order) {
+		for _, u := range k.unread {
+			if int(u) != i {
+				l.edges = append(l.edges, edge{int32(i), u, rw})
 			}
 		}
-		if !committed || !fixed {
-			continue
-		}
-		next, builds := l.appended(i, n, op.Key)
-		if builds {
-			l.overlooked(i, next, len(read))
-		}
-		if len(read) == len(k.order) {
-			for _, u := range k.unread {
-				if int(u) != i {
-					l.edges = append(l.edges, edge{int32(i), u, rw})
-				}
-			}
-			continue
-		}
-		w, ok := l.writers[value{op.Key, k.order[len(read)]}]
-		if !ok || int(w.tx) == i {
-			continue
-		}
-		l.edges = append(l.edges, edge{int32(i), w.tx, rw})
-		if p, ok := l.place[next]; builds && ok {
-			l.add("lost update", []int{int(w.tx), i},
-				"key %d was read up to %d values, but the append built on it came as number %d", op.Key, len(read), p+1)
-		}
+		return
+	}
+	w, ok := l.writers[value{key, k.order[read]}]
+	if !ok || int(w.tx) == i {
+		return
+	}
+	l.edges = append(l.edges, edge{int32(i), w.tx, rw})
+	if p, ok := l.place[next]; builds && ok {
+		l.add("lost update", []int{int(w.tx), i},
+			"key %d was read up to %d values, but the append built on it came as number %d", key, read, p+1)
 	}
 }
 

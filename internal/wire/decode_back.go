@@ -16,44 +16,37 @@ func DecodeErrorFields(body []byte) (ErrorFields, error) {
 	}
 }
 
+// texts are the fields that are text, by their keys.
+var texts = map[byte]func(*ErrorFields) *string{
+	'S': func(f *ErrorFields) *string { return &f.Severity },
+	'V': func(f *ErrorFields) *string { return &f.SeverityUnlocalized },
+	'C': func(f *ErrorFields) *string { return &f.Code },
+	'M': func(f *ErrorFields) *string { return &f.Message },
+	'D': func(f *ErrorFields) *string { return &f.Detail },
+	'H': func(f *ErrorFields) *string { return &f.Hint },
+	'q': func(f *ErrorFields) *string { return &f.InternalQuery },
+	'W': func(f *ErrorFields) *string { return &f.Where },
+	's': func(f *ErrorFields) *string { return &f.Schema },
+	't': func(f *ErrorFields) *string { return &f.Table },
+	'c': func(f *ErrorFields) *string { return &f.Column },
+	'd': func(f *ErrorFields) *string { return &f.DataType },
+	'n': func(f *ErrorFields) *string { return &f.Constraint },
+	'F': func(f *ErrorFields) *string { return &f.File },
+	'R': func(f *ErrorFields) *string { return &f.Routine },
+}
+
 func (f *ErrorFields) set(key byte, s string) {
 	switch key {
-	case 'S':
-		f.Severity = s
-	case 'V':
-		f.SeverityUnlocalized = s
-	case 'C':
-		f.Code = s
-	case 'M':
-		f.Message = s
-	case 'D':
-		f.Detail = s
-	case 'H':
-		f.Hint = s
 	case 'P':
 		f.Position = atoi(s)
 	case 'p':
 		f.InternalPosition = atoi(s)
-	case 'q':
-		f.InternalQuery = s
-	case 'W':
-		f.Where = s
-	case 's':
-		f.Schema = s
-	case 't':
-		f.Table = s
-	case 'c':
-		f.Column = s
-	case 'd':
-		f.DataType = s
-	case 'n':
-		f.Constraint = s
-	case 'F':
-		f.File = s
 	case 'L':
 		f.Line = atoi(s)
-	case 'R':
-		f.Routine = s
+	default:
+		if text := texts[key]; text != nil {
+			*text(f) = s
+		}
 	}
 }
 

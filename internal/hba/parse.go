@@ -131,6 +131,12 @@ func (r *Rules) Check(c Capabilities) (warnings []string, err error) {
 	return warnings, errors.Join(errs...)
 }
 
+// What a line may begin with, here and in PostgreSQL's files.
+var (
+	connectionTypes = []string{"local", "host", "hostssl", "hostnossl", "hostgssenc", "hostnogssenc"}
+	includes        = []string{"include", "include_if_exists", "include_dir"}
+)
+
 // parse makes a rule of a line's fields, as parse_hba_line in PostgreSQL's hba.c does.
 func parse(l line) (r Rule, err error) {
 	if l.err != nil {
@@ -141,11 +147,9 @@ func parse(l line) (r Rule, err error) {
 	if err != nil {
 		return r, err
 	}
-	switch r.Type = kind.text; r.Type {
-	case "local", "host", "hostssl", "hostnossl", "hostgssenc", "hostnogssenc":
-	case "include", "include_if_exists", "include_dir":
+	if r.Type = kind.text; slices.Contains(includes, r.Type) {
 		return r, fmt.Errorf("%s is not possible here", r.Type)
-	default:
+	} else if !slices.Contains(connectionTypes, r.Type) {
 		return r, fmt.Errorf("invalid connection type %q", r.Type)
 	}
 	if r.databases, err = f.names("database specification"); err != nil {
@@ -169,15 +173,23 @@ func parse(l line) (r Rule, err error) {
 	if r.Type == "local" {
 		return r, nil // its options are PostgreSQL's own
 	}
-	switch {
-	case r.Method == "peer":
-		return r, errors.New("peer authentication is only supported on local sockets")
-	case r.Method == Cert && r.Type != "hostssl":
-		return r, errors.New("cert authentication is only supported on hostssl connections")
-	case r.Type == "hostgssenc" && r.Method != "gss" && r.Method != Reject && r.Method != Trust:
-		return r, errors.New("GSSAPI encryption only supports gss, trust, or reject authentication")
+	if err := r.suits(); err != nil {
+		return r, err
 	}
 	return r, r.options(f.rest)
+}
+
+// suits: the method goes with the type of connection.
+func (r *Rule) suits() error {
+	switch {
+	case r.Method == "peer":
+		return errors.New("peer authentication is only supported on local sockets")
+	case r.Method == Cert && r.Type != "hostssl":
+		return errors.New("cert authentication is only supported on hostssl connections")
+	case r.Type == "hostgssenc" && r.Method != "gss" && r.Method != Reject && r.Method != Trust:
+		return errors.New("GSSAPI encryption only supports gss, trust, or reject authentication")
+	}
+	return nil
 }
 
 // options reads what follows the method.
@@ -233,8 +245,7 @@ func (f *fielder) one(what, several string) (token, error) {
 }
 
 // names takes databases or users. From version 16 on PostgreSQL takes what begins with a slash for a regular
-// expression, before
-// that for a name.
+// expression, before that for a name.
 func (f *fielder) names(what string) ([]token, error) {
 	field, err := f.take(what)
 	for _, t := range field {

@@ -141,11 +141,10 @@ func (r *reader) include(from, name string, depth int) (out []token, err error) 
 }
 
 // next takes one token off s, and says whether there was one, and whether a comma followed it. It is next_token in
-// PostgreSQL's
-// hba.c.
+// PostgreSQL's hba.c.
 func next(s string) (t token, rest string, ok, comma bool) {
 	i := 0
-	for i < len(s) && (blank(s[i]) || s[i] == ',') {
+	for i < len(s) && apart(s[i]) {
 		i++
 	}
 	var b strings.Builder
@@ -173,5 +172,8 @@ func next(s string) (t token, rest string, ok, comma bool) {
 	t.text = b.String()
 	return t, s[i:], sawQuote || t.text != "", comma
 }
+
+// apart: c is between tokens.
+func apart(c byte) bool { return blank(c) || c == ',' }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }

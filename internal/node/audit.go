@@ -95,8 +95,6 @@ type difference struct {
 
 // audit is that of a life.
 type audit struct {
-	parts, passes, micros atomic.Uint64
-
 	mu    sync.Mutex
 	found map[string]difference // by table
 
@@ -215,7 +213,7 @@ func (l *life) auditAll(ctx context.Context, percent int) error {
 			return nil // another member does it
 		}
 	}
-	l.audit.passes.Add(1)
+	l.metrics.Audit.Passes.Add(1)
 	return nil
 }
 
@@ -319,8 +317,8 @@ func (l *life) auditPart(ctx context.Context, p *part) (v verdict, err error) {
 		}
 	}
 	v = judgePart(p.Table, len(l.config.Members), got)
-	l.audit.parts.Add(1)
-	l.audit.micros.Add(uint64(v.took.Microseconds()))
+	l.metrics.Audit.Parts.Add(1)
+	l.metrics.Audit.Time.Add(v.took)
 	return v, nil
 }
 

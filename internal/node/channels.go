@@ -321,7 +321,7 @@ func (h *host) MayListen(channel string) *wire.SQLError {
 	if !h.n.channels.full(channel) {
 		return nil
 	}
-	h.n.reached.channels.Add(1)
+	h.n.metrics.Limits.Channels.Add(1)
 	return wire.Errorf(wire.CodeProgramLimit, "the sessions of this member listen to %d channels already (channels)", h.n.settled().Limits.Channels).
 		WithHint("Use fewer channels and tell the difference in the payload, or raise the limit.")
 }

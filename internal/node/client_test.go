@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -60,7 +61,7 @@ func logged(format string) (l *clientLog, out *bytes.Buffer, now *time.Time) {
 	out, now = &bytes.Buffer{}, new(time.Time)
 	*now = time.Unix(1_000_000, 0)
 	c := &config.Config{LogFormat: format}
-	l = newClientLog(slog.New(c.LogHandler(out, slog.LevelInfo)))
+	l = newClientLog(slog.New(c.LogHandler(out, slog.LevelInfo)), &metrics.Clients{})
 	l.now = func() time.Time { return *now }
 	l.telling = true // the test tells
 	return l, out, now
@@ -119,8 +120,8 @@ func TestClientLogSays(t *testing.T) {
 	if n := strings.Count(out.String(), "\n"); n != 3 || strings.Contains(out.String(), "secret") {
 		t.Errorf("%d lines:\n%s", n, out)
 	}
-	if l.logins.Load() != 1 || l.failed.Load() != 1 || l.refused.Load() != 1 {
-		t.Errorf("%d logins, %d failed, %d refused", l.logins.Load(), l.failed.Load(), l.refused.Load())
+	if c := l.counts; c.Logins.Load() != 1 || c.LoginsFailed.Load() != 1 || c.Refused.Load() != 1 {
+		t.Errorf("%d logins, %d failed, %d refused", c.Logins.Load(), c.LoginsFailed.Load(), c.Refused.Load())
 	}
 }
 
@@ -154,7 +155,7 @@ func TestClientLogIsBounded(t *testing.T) {
 	if len(l.each) > addressesLogged {
 		t.Errorf("%d addresses are kept", len(l.each))
 	}
-	left := l.unlogged.Load()
+	left := l.counts.Unlogged.Load()
 	if sum := left + uint64(lines()); sum != 396_001 || l.leftOut != int(left) {
 		t.Errorf("%d are logged or counted, %d to be told", sum, l.leftOut)
 	}

@@ -8,9 +8,9 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -21,7 +21,7 @@ type clientLog struct {
 	log *slog.Logger
 	now func() time.Time
 
-	logins, failed, refused, unlogged atomic.Uint64 // since the node has started
+	counts *metrics.Clients
 
 	mu      sync.Mutex
 	all     bucket
@@ -48,8 +48,8 @@ const (
 	prefixBits6     = 64 // of IPv6, where a machine has as many addresses as it likes
 )
 
-func newClientLog(log *slog.Logger) *clientLog {
-	return &clientLog{log: log, now: time.Now, each: map[netip.Prefix]*bucket{}, all: bucket{left: clientLogBurst},
+func newClientLog(log *slog.Logger, counts *metrics.Clients) *clientLog {
+	return &clientLog{log: log, counts: counts, now: time.Now, each: map[netip.Prefix]*bucket{}, all: bucket{left: clientLogBurst},
 		others: bucket{left: addressLogBurst}}
 }
 
@@ -72,7 +72,7 @@ func (l *clientLog) allowed(a netip.Addr) bool {
 	if l.of(a, now).take(now, addressLogBurst, addressLogRate) && l.all.take(now, clientLogBurst, clientLogRate) {
 		return true
 	}
-	l.unlogged.Add(1)
+	l.counts.Unlogged.Add(1)
 	l.leftOut++
 	if !l.telling {
 		l.telling = true
@@ -110,7 +110,7 @@ func (l *clientLog) of(a netip.Addr, now time.Time) *bucket {
 // enter logs a session that begins; leave, that it has ended.
 func (l *clientLog) enter(c *client, login *wire.LoginResult) (leave func()) {
 	began := l.now()
-	l.logins.Add(1)
+	l.counts.Logins.Add(1)
 	attributes := slices.Clip(append(c.attributes(), slog.Uint64("pid", uint64(login.BackendPID))))
 	l.log.Info("client logged in", append(attributes, slog.String("method", login.Proof.String()))...)
 	return func() {
@@ -130,7 +130,7 @@ func (l *clientLog) tell() {
 
 // refuse logs a client that is not let in, before it was asked to prove who it is.
 func (l *clientLog) refuse(c *client, err error) {
-	l.refused.Add(1)
+	l.counts.Refused.Add(1)
 	l.failure("client refused", c, err)
 }
 
@@ -141,7 +141,7 @@ func (l *clientLog) fail(c *client, err error) {
 		l.log.Debug("client left during its login", c.attributes()...)
 		return
 	}
-	l.failed.Add(1)
+	l.counts.LoginsFailed.Add(1)
 	l.failure("login failed", c, err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
 )
@@ -67,13 +68,13 @@ type core struct {
 	applied    atomic.Uint64
 	ordinal    atomic.Uint64
 	leader     atomic.Uint32
-	counters   counters
+	metrics    *metrics.Database
 	stopped    chan struct{}
 }
 
-func newCore(log *slog.Logger, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool), leave func(*engine.Engine) uint32, reaches func(uint32) bool, survey func() (bool, []uint32)) *core {
+func newCore(log *slog.Logger, m *metrics.Database, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool), leave func(*engine.Engine) uint32, reaches func(uint32) bool, survey func() (bool, []uint32)) *core {
 	return &core{
-		log: log, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved, leave: leave, reaches: reaches, survey: survey,
+		log: log, metrics: m, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved, leave: leave, reaches: reaches, survey: survey,
 		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
 		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
 		writes: make(chan ordering.Ready), written: make(chan error, 1),
@@ -233,7 +234,7 @@ func (c *core) drainInputs() {
 }
 
 func (c *core) step(m memberFrame) {
-	c.counters.received.Add(1)
+	c.metrics.Log.Received.Add(1)
 	if err := c.engine.Step(m.from, m.data); err != nil {
 		c.log.Warn("refused a member's message", "member", m.from, "error", err)
 	}
@@ -248,7 +249,7 @@ func (c *core) drainReady() {
 		c.ordinal.Store(c.engine.Ordinal()) // before anybody is told what comes of it
 		c.sendAll(rd.Early)
 		for _, a := range rd.Aborted {
-			c.counters.aborted.Add(1)
+			c.metrics.Transactions.Aborted.Add(1)
 			c.aborted(a)
 		}
 		if len(rd.Locks) > 0 {
@@ -258,7 +259,7 @@ func (c *core) drainReady() {
 			c.fronts(rd.Fronts)
 		}
 		if rd.Group != nil {
-			c.counters.group(rd.Group)
+			c.countGroup(rd.Group)
 			c.issued = time.Now()
 			c.groups <- rd.Group
 		}
@@ -270,9 +271,10 @@ func (c *core) drainReady() {
 			c.finish()
 		}
 		if v := c.engine.View(); c.leader.Swap(v.Leader) != v.Leader {
+			c.metrics.Member.Leaders.Add(1)
 			c.log.Info("the leader changed", "leader", v.Leader, "term", v.Term)
 		}
-		c.counters.batches.Store(c.engine.Figures().Batches)
+		c.metrics.Log.Batches.Store(c.engine.Figures().Batches)
 	}
 	if now := c.engine.Applied(); c.applied.Swap(now) != now {
 		c.moved(c.engine.Holes())
@@ -316,7 +318,7 @@ func (c *core) answerCheckpoint(e *engine.Engine) {
 }
 
 func (c *core) sendAll(messages []ordering.Message) {
-	c.counters.sent.Add(uint64(len(messages)))
+	c.metrics.Log.Sent.Add(uint64(len(messages)))
 	for _, m := range messages {
 		if !c.send(m.To, m.Data) {
 			c.engine.Unreachable(m.To)
@@ -341,13 +343,15 @@ func (c *core) write() {
 		// The frames that need not wait for the disk go first: with one processor, their
 		// sender would wait until the runtime notices that this system call takes long.
 		runtime.Gosched()
+		began := time.Now()
 		err := c.disk.Append(rd.HardState, rd.Entries, rd.Sync)
 		if err != nil {
 			err = errLog(err)
 		}
-		c.counters.entries.Add(uint64(len(rd.Entries)))
+		c.metrics.Log.Entries.Add(uint64(len(rd.Entries)))
 		if rd.Sync {
-			c.counters.fsyncs.Add(1)
+			c.metrics.Log.Syncs.Add(1)
+			c.metrics.Log.SyncTime.Observe(time.Since(began))
 		}
 		c.written <- err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
 )
@@ -34,7 +35,7 @@ func TestRaftMeetsAFailedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := func(uint32, []byte) bool { return false }
-	c := newCore(slog.New(slog.NewTextHandler(io.Discard, nil)), e, disk, none, func(engine.Aborted) {}, func([]engine.Lock) {}, func([]engine.Front) {}, func(bool) {}, nil, nil, func() (bool, []uint32) { return false, nil })
+	c := newCore(slog.New(slog.NewTextHandler(io.Discard, nil)), &metrics.Database{}, e, disk, none, func(engine.Aborted) {}, func([]engine.Lock) {}, func([]engine.Front) {}, func(bool) {}, nil, nil, func() (bool, []uint32) { return false, nil })
 	sync = func() error { return broken }
 	one := uint64(1)
 	if err := disk.Append(nil, []*ordering.Entry{{Index: &one, Term: &one}}, true); !errors.Is(err, broken) {

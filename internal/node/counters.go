@@ -2,63 +2,121 @@ package node
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
-	"sync/atomic"
+	"strings"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/session"
 )
 
-// counters is what one life has done so far. They only grow, and start from zero with the
-// next life.
-type counters struct {
-	fsyncs   atomic.Uint64 // of the log
-	entries  atomic.Uint64 // written to the log
-	batches  atomic.Uint64 // of own items, made to be proposed
-	groups   atomic.Uint64 // issued
-	local    atomic.Uint64 // transactions of this member's sessions in those groups
-	remote   atomic.Uint64 // items in those groups that were applied here
-	aborted  atomic.Uint64 // own transactions that lost at certification
-	sent     atomic.Uint64 // frames of the order to other members
-	received atomic.Uint64 // and from them
-	handed   atomic.Uint64 // how often this member gave the lead to another
-}
-
-// group counts a group that is issued.
-func (c *counters) group(g *engine.Group) {
-	c.groups.Add(1)
+// countGroup counts a group that is issued.
+func (c *core) countGroup(g *engine.Group) {
+	t := &c.metrics.Transactions
+	t.Groups.Add(1)
 	for i := range g.Tasks {
 		switch {
 		case g.Tasks[i].Local:
-			c.local.Add(1)
+			t.Local.Add(1)
 		case g.Tasks[i].Item.Kind != engine.KindNotify:
-			c.remote.Add(1)
+			t.Remote.Add(1)
 		}
+	}
+}
+
+// measure sets the gauges of a database. It asks nobody who might not answer.
+func measure(l *life) {
+	s, m := l.ownStatus(), &l.metrics.Member
+	m.Ready.Is(l.ready.Load() && s.Halted == nil)
+	m.Synced.Is(s.State == stateSynced)
+	m.Halted.Is(s.Halted != nil)
+	m.Leads.Is(s.Leader == l.config.Member)
+	m.Reached.Set(int64(len(s.Hears) + 1))
+	m.Members.Set(int64(len(l.config.Members)))
+	m.Differs.Set(int64(len(s.Differs)))
+	m.Ordinal.Set(int64(s.Ordinal))
+	m.Applied.Set(int64(s.Applied))
+	m.Lag.Set(int64(s.lag.items))
+	m.LagBytes.Set(int64(s.lag.bytes))
+	m.Sessions.Set(int64(s.Clients))
+	l.metrics.Log.Bytes.Set(l.disk.Bytes())
+	f := &l.metrics.Flow
+	f.Delay.Set(time.Duration(s.DelayMicros) * time.Microsecond)
+	f.Turns.Set(int64(l.turns.allowed.Load()))
+	w := &l.metrics.Writes
+	w.Deltas.Store(l.additions.putOff.Load())
+	w.Blind.Store(l.additions.blind.Load())
+	w.BlindBlocks.Store(l.additions.blocks.Load())
+	l.metrics.Notify.Queued.Set(int64(l.outbox.size()))
+	l.metrics.Notify.Channels.Set(int64(l.channels.count()))
+}
+
+// measureNode sets the gauges of the process.
+func measureNode(n *Node) {
+	m := n.metrics.Process
+	t := n.current()
+	m.Node.Ready.Is(t != nil && t.ready() && !n.stops.refuses.Load())
+	m.Node.Draining.Is(n.stops.refuses.Load())
+	m.Node.Goroutines.Set(int64(runtime.NumGoroutine()))
+	m.Clients.SessionsMax.Set(int64(n.settled().Limits.Sessions))
+	if t != nil {
+		m.Clients.Sessions.Set(t.clients.Load())
+		m.Clients.LargeOpen.Set(int64(len(t.larges.slots)))
 	}
 }
 
 var counterColumns = []string{"name", "value"}
 
-// showCounters answers SHOW tutti.counters, one row per counter.
+// showCounters answers SHOW tutti.counters: the metrics that have a short name, of this database and of the process.
 func (l *life) showCounters() session.Result {
 	r := session.Result{Tag: "SHOW", Columns: counterColumns}
-	c := &l.core.counters
-	for _, row := range []struct {
-		name  string
-		value *atomic.Uint64
-	}{
-		{"ordinal", &l.core.ordinal}, {"applied", &l.core.applied},
-		{"fsyncs", &c.fsyncs}, {"entries", &c.entries}, {"batches", &c.batches},
-		{"groups", &c.groups}, {"local", &c.local}, {"remote", &c.remote}, {"aborted", &c.aborted},
-		{"frames_sent", &c.sent}, {"frames_received", &c.received}, {"handed_over", &c.handed},
-		{"throttled", &l.throttle.times}, {"throttled_us", &l.throttle.micros}, {"rested_us", &l.easing.rested},
-		{"turns", &l.turns.allowed}, {"turns_waited", &l.turns.waits}, {"held_back", &l.holds.waits}, {"additions", &l.additions.putOff}, {"blind", &l.additions.blind}, {"blind_blocks", &l.additions.blocks},
-		{"audit_parts", &l.audit.parts}, {"audit_passes", &l.audit.passes}, {"audit_us", &l.audit.micros},
-		{"notified", &l.outbox.taken}, {"notifications_told", &l.publisher.told}, {"notifications_lost", &l.publisher.dropped},
-		{"logins", &l.node.clients.logins}, {"logins_failed", &l.node.clients.failed}, {"clients_refused", &l.node.clients.refused}, {"clients_unlogged", &l.node.clients.unlogged}, // of the process
-	} {
-		r.Rows = append(r.Rows, []string{row.name, strconv.FormatUint(row.value.Load(), 10)})
-	}
-	r.Rows = append(r.Rows, []string{"goroutines", strconv.Itoa(runtime.NumGoroutine())}) // of the process, now
+	l.node.metrics.ReadOne(&l.metrics, func(s metrics.Sample) {
+		if s.Show != "" {
+			r.Rows = append(r.Rows, []string{s.Show, s.Shown()})
+		}
+	})
 	return r
+}
+
+var metricColumns = []string{"name", "labels", "value", "help"}
+
+// showMetrics answers SHOW tutti.metrics: all that this node knows of itself.
+func showMetrics(n *Node) session.Result {
+	r := session.Result{Tag: "SHOW", Columns: metricColumns}
+	n.metrics.Read(func(s metrics.Sample) {
+		for _, x := range s.Plain() {
+			r.Rows = append(r.Rows, []string{x.Name, x.LabelText(), x.Text(), s.Help})
+		}
+	})
+	return r
+}
+
+var waitColumns = []string{"wait", "who", "for", "most", "then", "waiting", "waits", "seconds"}
+
+// showWaits answers SHOW tutti.waits: who waits for what at this member, and for how long at most.
+func showWaits(l *life) session.Result {
+	r := session.Result{Tag: "SHOW", Columns: waitColumns}
+	w := &l.metrics.Waits
+	for i, row := range flow.Waits {
+		times := w.Times.Of(flow.Wait(i))
+		r.Rows = append(r.Rows, []string{row.Name, row.Who, row.For, most(&row), row.Then,
+			strconv.FormatInt(w.Waiting.Load(flow.Wait(i)), 10), strconv.FormatUint(times.Count(), 10),
+			strconv.FormatFloat(times.Sum().Seconds(), 'f', 6, 64)})
+	}
+	return r
+}
+
+// most says how long a wait takes at most.
+func most(w *flow.Waiter) string {
+	var parts []string
+	if w.MostMs > 0 {
+		parts = append(parts, (time.Duration(w.MostMs) * time.Millisecond).String())
+	}
+	if w.Setting != "" {
+		parts = append(parts, w.Setting)
+	}
+	return strings.Join(slices.Compact(parts), ", ")
 }

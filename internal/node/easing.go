@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/process"
@@ -18,12 +17,11 @@ const (
 	easeGain = 2
 )
 
-// easing is that of a life. All but rested is its executor's.
+// easing is that of a life, and its executor's.
 type easing struct {
 	rests            bool
 	since            time.Time // of the window; zero: none has begun
 	applied, ordered uint64    // bytes of the order at its beginning
-	rested           atomic.Uint64
 }
 
 // look judges a window if one is over: applied and ordered are bytes of the order, of which the latter are known to any member.
@@ -54,5 +52,5 @@ func (l *life) ease(ctx context.Context, took time.Duration) {
 	}
 	began := time.Now()
 	process.Sleep(ctx, min(easeRest*took, easeMax))
-	e.rested.Add(uint64(time.Since(began).Microseconds()))
+	l.metrics.Flow.RestTime.Add(time.Since(began))
 }

@@ -25,8 +25,6 @@ type throttle struct {
 	delay   atomic.Int64  // microseconds, of each transaction
 	because atomic.Uint32 // the member; zero: nobody
 	latency atomic.Int64  // microseconds from COMMIT to its answer, delays left out
-	times   atomic.Uint64 // transactions slowed
-	micros  atomic.Uint64 // by how much in all
 
 	mu    sync.Mutex
 	began time.Time // of the period in which somebody was slowed; zero: none
@@ -98,7 +96,7 @@ func (l *life) slow(debt *time.Duration) {
 		*debt = 0
 		return
 	}
-	l.throttle.times.Add(1)
+	l.metrics.Flow.Delays.Add(1)
 	if *debt += d; *debt < debtMin {
 		return
 	}
@@ -110,6 +108,6 @@ func (l *life) slow(debt *time.Duration) {
 		timer.Stop()
 	}
 	slept := time.Since(began)
-	l.throttle.micros.Add(uint64(slept.Microseconds()))
+	l.metrics.Flow.DelayTime.Add(slept)
 	*debt = max(*debt-slept, -d)
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
@@ -181,8 +180,6 @@ type holds struct {
 	passing map[*host]letPass // and not decided
 	waiting map[*host]heldBack
 	ended   bool
-
-	waits atomic.Uint64 // transactions held back
 }
 
 func (x *holds) init() {
@@ -297,7 +294,7 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 		}
 		return nil
 	}
-	l.holds.waits.Add(1)
+	l.metrics.Flow.HeldBack.Add(1)
 	began := time.Now()
 	h.held = ws
 	l.gate.await(func() bool {

@@ -257,7 +257,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
 	payload, doubts := h.n.outgoing(sub.Writeset)
 	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
-		h.n.reached.writeset.Add(1)
+		h.n.metrics.Limits.Writeset.Add(1)
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
 			WithHint("Split it into smaller transactions.")}, nil
 	}
@@ -287,7 +287,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 			w.shunned = true
 			w.decision <- session.Decision{Retry: true}
 		case !e.Submit(s):
-			h.n.reached.pending.Add(1)
+			h.n.metrics.Limits.Pending.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")}
 		}
@@ -440,7 +440,7 @@ func (l *life) aborted(a engine.Aborted) {
 	}
 	w := l.waiters.get(a.Seq)
 	if a.Verdict.Reason == certify.TooOld && (w == nil || !w.sub.Writeset.Adds()) {
-		l.reached.keys.Add(1)
+		l.metrics.Limits.Keys.Add(1)
 	}
 	if w != nil {
 		l.additions.lost(w.sub.Writeset, a.Verdict)
@@ -503,7 +503,7 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) sessio
 		full = !e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: id.Seq, Base: d.Base, Payload: payload})
 	})
 	if full {
-		l.reached.pending.Add(1)
+		l.metrics.Limits.Pending.Add(1)
 		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)")}
 	}
 	if ok {
@@ -537,6 +537,10 @@ func (h *host) Show(name string) session.Result {
 		return h.n.showCheck()
 	case "counters":
 		return h.n.showCounters()
+	case "metrics":
+		return showMetrics(h.n.node)
+	case "waits":
+		return showWaits(h.n)
 	case "limits":
 		return h.n.showLimits()
 	case "locks":
@@ -545,7 +549,8 @@ func (h *host) Show(name string) session.Result {
 		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-		WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.limits, tutti.locks and tutti.applied.")}
+		WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.metrics, tutti.waits, tutti.limits, " +
+			"tutti.locks and tutti.applied.")}
 }
 
 // ShowColumns names the columns of Show's answer.
@@ -559,6 +564,10 @@ func (h *host) ShowColumns(name string) []string {
 		return checkColumns
 	case "counters":
 		return counterColumns
+	case "metrics":
+		return metricColumns
+	case "waits":
+		return waitColumns
 	case "limits":
 		return limitColumns
 	case "locks":

@@ -1,9 +1,9 @@
 package node
 
 import (
-	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -14,10 +14,12 @@ const largeLook = 20 * time.Millisecond
 // memory. The others wait in the order of their coming; their backends are not read from meanwhile.
 type larges struct {
 	slots chan struct{}
-	waits atomic.Uint64 // how often one waited
+	waits *metrics.Counter // how often one waited
 }
 
-func newLarges(most int) *larges { return &larges{slots: make(chan struct{}, most)} }
+func newLarges(most int, waits *metrics.Counter) *larges {
+	return &larges{slots: make(chan struct{}, most), waits: waits}
+}
 
 // enter waits for its turn, for as long as most, and until over gives a reason not to. Without an error, leave must follow.
 func (l *larges) enter(most time.Duration, over func() *wire.SQLError) *wire.SQLError {
@@ -58,7 +60,7 @@ func (h *host) BeginLarge() *wire.SQLError {
 }
 
 // Exceeded is described in session.Order.
-func (h *host) Exceeded() { h.n.reached.writeset.Add(1) }
+func (h *host) Exceeded() { h.n.metrics.Limits.Writeset.Add(1) }
 
 // endLarge says that the session's transaction has ended.
 func (h *host) endLarge() {

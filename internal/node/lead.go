@@ -71,7 +71,7 @@ func (l *life) leave(e *engine.Engine) uint32 {
 
 func (l *life) handOver(e *engine.Engine, to uint32, why string) {
 	l.log.Info("the lead of the order is handed over", "member", l.name(to), "because", why)
-	l.core.counters.handed.Add(1)
+	l.metrics.Member.Handed.Add(1)
 	e.HandOver(to)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/lead"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
@@ -64,9 +65,9 @@ type life struct {
 	listener   *listener
 	position   engine.Position
 
-	connString  string        // of the local database
-	saved       atomic.Uint64 // entry of the log of which the database has a checkpoint
-	compactions atomic.Uint64 // of this life
+	connString string        // of the local database
+	saved      atomic.Uint64 // entry of the log of which the database has a checkpoint
+	metrics    metrics.Database
 
 	gate        *gate
 	waiters     *waiters
@@ -84,7 +85,6 @@ type life struct {
 	additions   additions
 	present     present
 	forms       forms
-	reached     reached
 	checks      checks
 	audit       audit
 	rehearsals  rehearsals
@@ -127,6 +127,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	}
 	l.sessions.init(c.Limits.Sessions)
 	l.peers.init()
+	l.turns.counts = &l.metrics.Flow
 	l.turns.percent = l.settled().Limits.TurnsPercent
 	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
 	l.present.off = l.additions.sighted
@@ -134,7 +135,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.rehearsals.init()
 	l.receiver.init()
 	l.channels.init(c.Member, l.settled().Limits.Channels)
-	l.outbox.init(l.settled().Limits.NotifyQueue)
+	l.outbox.init(l.settled().Limits.NotifyQueue, &l.metrics.Notify)
 	l.longs.init()
 	l.holds.init()
 	l.serial.init()
@@ -271,7 +272,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	if l.keeper, err = link.NewKeeper(ctx, conn); err != nil {
 		return err
 	}
-	if l.publisher, err = newPublisher(ctx, conn, l.log, l.config.Limits.NotifyQueue); err != nil {
+	if l.publisher, err = newPublisher(ctx, conn, l.log, l.config.Limits.NotifyQueue, &l.metrics.Notify); err != nil {
 		return err
 	}
 	if l.listener, err = newListener(ctx, conn, l); err != nil {
@@ -290,7 +291,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		return &failure.Fatal{Err: err}
 	}
 	l.fence = l.seq.Add(1)
-	l.core = newCore(l.log, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.forerunner.tell, l.gate.moved, l.leave, l.reaches, func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) })
+	l.core = newCore(l.log, &l.metrics, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.forerunner.tell, l.gate.moved, l.leave, l.reaches, func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) })
 	return nil
 }
 

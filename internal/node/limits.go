@@ -2,16 +2,10 @@ package node
 
 import (
 	"strconv"
-	"sync/atomic"
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
 )
-
-// reached counts in one life how often somebody was refused, or slowed, because of a limit.
-type reached struct {
-	sessions, writeset, pending, timeout, keys, channels atomic.Uint64
-}
 
 // limit is one row of SHOW tutti.limits. A negative maximum is none, a negative level unknown.
 type limit struct {
@@ -22,7 +16,7 @@ type limit struct {
 
 // limits lists what is bounded, by the names of the configuration.
 func (l *life) limits() []limit {
-	c, r := &l.settled().Limits, &l.reached
+	c, m := &l.settled().Limits, &l.metrics
 	pending, keys, waiting, fills := 0, 0, 0, uint64(0)
 	l.core.call(func(e *engine.Engine) {
 		f := e.Figures()
@@ -39,22 +33,22 @@ func (l *life) limits() []limit {
 		}
 	}
 	return []limit{
-		{"sessions", int64(c.Sessions), l.tenure.clients.Load(), r.sessions.Load()},
-		{"writeset_bytes", int64(c.WritesetBytes), -1, r.writeset.Load()},
+		{"sessions", int64(c.Sessions), l.tenure.clients.Load(), m.Limits.Sessions.Load()},
+		{"writeset_bytes", int64(c.WritesetBytes), -1, m.Limits.Writeset.Load()},
 		{"large_transactions", int64(c.LargeTransactions), int64(len(l.tenure.larges.slots)), l.tenure.larges.waits.Load()},
-		{"pending_items", int64(c.PendingItems), int64(pending), r.pending.Load()},
+		{"pending_items", int64(c.PendingItems), int64(pending), m.Limits.Pending.Load()},
 		{"apply_queue_bytes", int64(c.ApplyQueueBytes), int64(waiting), fills},
-		{"log_retention", c.LogRetention, l.disk.Bytes(), l.compactions.Load()},
-		{"certify_keys", int64(c.CertifyKeys), int64(keys), r.keys.Load()},
+		{"log_retention", c.LogRetention, l.disk.Bytes(), m.Log.Compacted.Load()},
+		{"certify_keys", int64(c.CertifyKeys), int64(keys), m.Limits.Keys.Load()},
 		{"member_queue", int64(c.MemberQueue), int64(queued), dropped},
-		{"commit_timeout_ms", int64(c.CommitTimeoutMs), -1, r.timeout.Load()},
-		{"flow_lag", int64(c.FlowLag), int64(slowest.items), l.throttle.times.Load()},
-		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.bytes), l.throttle.times.Load()},
-		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, l.throttle.times.Load()},
+		{"commit_timeout_ms", int64(c.CommitTimeoutMs), -1, m.Limits.Timeout.Load()},
+		{"flow_lag", int64(c.FlowLag), int64(slowest.items), m.Flow.Delays.Load()},
+		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.bytes), m.Flow.Delays.Load()},
+		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, m.Flow.Delays.Load()},
 		{"additions", int64(c.Additions), int64(l.additions.count()), l.additions.full.Load()},
-		{"turns_percent", int64(c.TurnsPercent), -1, l.turns.waits.Load()},
-		{"channels", int64(c.Channels), int64(l.channels.count()), r.channels.Load()},
-		{"notify_queue", int64(c.NotifyQueue), int64(l.outbox.size()), l.outbox.dropped.Load()},
+		{"turns_percent", int64(c.TurnsPercent), -1, m.Flow.TurnsWaited.Load()},
+		{"channels", int64(c.Channels), int64(l.channels.count()), m.Limits.Channels.Load()},
+		{"notify_queue", int64(c.NotifyQueue), int64(l.outbox.size()), m.Notify.Refused.Load()},
 	}
 }
 

@@ -279,7 +279,7 @@ func (n *Node) admit(ctx context.Context, who *client, s *wire.Startup, conn net
 	case l.ending():
 		return l, 0, login, errNotReady()
 	}
-	l.reached.sessions.Add(1)
+	l.metrics.Limits.Sessions.Add(1)
 	return l, 0, login, wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.settled().Limits.Sessions)
 }
 

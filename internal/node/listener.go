@@ -8,13 +8,13 @@ import (
 	"maps"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/database/link"
+	"github.com/tuttidb/tutti/internal/metrics"
 )
 
 // listener hears what is notified at the local PostgreSQL on channels that other members listen to.
@@ -180,7 +180,7 @@ type publisher struct {
 	filled  chan struct{} // capacity 1
 	emptied chan struct{} // capacity 1
 
-	told, dropped atomic.Uint64 // notifications
+	counts *metrics.Notify
 }
 
 const (
@@ -189,7 +189,7 @@ const (
 	publishSQL      = "SELECT pg_catalog.pg_notify(c, p) FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[])) AS n(c, p)"
 )
 
-func newPublisher(ctx context.Context, connString string, log *slog.Logger, max int) (*publisher, error) {
+func newPublisher(ctx context.Context, connString string, log *slog.Logger, max int, counts *metrics.Notify) (*publisher, error) {
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
@@ -200,7 +200,8 @@ func newPublisher(ctx context.Context, connString string, log *slog.Logger, max 
 	if err != nil {
 		return nil, fmt.Errorf("node: connect to the local PostgreSQL as publisher: %w", err)
 	}
-	return &publisher{conn: conn, log: log, max: max, filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}, nil
+	return &publisher{conn: conn, log: log, counts: counts, max: max,
+		filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}, nil
 }
 
 func (p *publisher) close() { _ = p.conn.Close(context.Background()) } // the server notices either way
@@ -283,9 +284,9 @@ func (p *publisher) run(ctx context.Context) error {
 			var pg *pgconn.PgError
 			switch {
 			case err == nil:
-				p.told.Add(uint64(len(channels)))
+				p.counts.Told.Add(uint64(len(channels)))
 			case errors.As(err, &pg) && !p.conn.IsClosed():
-				p.dropped.Add(uint64(len(channels)))
+				p.counts.Lost.Add(uint64(len(channels)))
 				p.log.Warn("notifications of other members are dropped", "notifications", len(channels), "error", err)
 			default:
 				return fmt.Errorf("node: publisher: %w", err)

@@ -401,6 +401,6 @@ func (a *lockAsker) giveUp(c *lockCommand, seq uint64) {
 	}
 	a.release(c)
 	if !stale {
-		x.l.reached.timeout.Add(1)
+		x.l.metrics.Limits.Timeout.Add(1)
 	}
 }

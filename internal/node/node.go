@@ -18,6 +18,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/fault"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/version"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -46,6 +47,7 @@ type Node struct {
 	clientTLS atomic.Pointer[tls.Config] // what was loaded last; nil: clients talk in the clear
 	rules     clientRules
 	clients   *clientLog
+	metrics   *metrics.Registry
 
 	credentials credentials // towards the other members
 
@@ -57,8 +59,10 @@ type Node struct {
 func New(c *config.Config, log *slog.Logger) *Node {
 	log = log.With("node", c.Self().Name)
 	n := &Node{
-		config: c, log: log, cancels: wire.NewCancels(c.Limits.Sessions * 2), began: time.Now(), clients: newClientLog(log),
+		config: c, log: log, cancels: wire.NewCancels(c.Limits.Sessions * 2), began: time.Now(), metrics: metrics.New(),
 	}
+	n.clients = newClientLog(log, &n.metrics.Process.Clients)
+	n.metrics.Fresh(func() { measureNode(n) })
 	n.latest.Store(c)
 	n.stops.init()
 	n.rules.roles.turn = make(chan struct{}, 1)
@@ -190,6 +194,7 @@ func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 			continue
 		}
 		n.log.Error("this member restarts", "error", err)
+		n.metrics.Process.Node.Restarts.Add(1)
 		if time.Since(began) > time.Minute {
 			wait = retryMin
 		}

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -56,17 +56,17 @@ type chunk struct {
 
 // outbox holds what local sessions have notified until it is put into the order.
 type outbox struct {
-	mu      sync.Mutex
-	chunks  []chunk
-	bytes   int
-	max     int
-	filled  chan struct{} // capacity 1
-	under   chan struct{} // a place for each notify item under way
-	taken   atomic.Uint64 // notifications
-	dropped atomic.Uint64
+	mu     sync.Mutex
+	chunks []chunk
+	bytes  int
+	max    int
+	filled chan struct{} // capacity 1
+	under  chan struct{} // a place for each notify item under way
+	counts *metrics.Notify
 }
 
-func (o *outbox) init(max int) {
+func (o *outbox) init(max int, counts *metrics.Notify) {
+	o.counts = counts
 	o.max, o.filled, o.under = max, make(chan struct{}, 1), make(chan struct{}, chunksUnderWay)
 }
 
@@ -83,7 +83,7 @@ func (o *outbox) put(n notification) bool {
 	defer o.mu.Unlock()
 	size := len(n.channel) + len(n.payload) + 2*binary.MaxVarintLen32
 	if o.bytes+size > o.max {
-		o.dropped.Add(1)
+		o.counts.Refused.Add(1)
 		return false
 	}
 	if last := len(o.chunks) - 1; last < 0 || len(o.chunks[last].data)+size > chunkBytesMax {
@@ -94,7 +94,7 @@ func (o *outbox) put(n notification) bool {
 	c.data = appendNotification(c.data, n)
 	c.n++
 	o.bytes += len(c.data) - before
-	o.taken.Add(1)
+	o.counts.Taken.Add(1)
 	select {
 	case o.filled <- struct{}{}:
 	default:

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/metrics"
 )
 
 func newOutbox(max int) *outbox {
 	o := &outbox{}
-	o.init(max)
+	o.init(max, &metrics.Notify{})
 	return o
 }
 
@@ -54,8 +56,8 @@ func TestOutbox(t *testing.T) {
 		}
 		got = append(got, item...)
 	}
-	if !reflect.DeepEqual(got, want) || o.size() != 0 || o.dropped.Load() != 0 {
-		t.Errorf("%d notifications came out of %d, %d bytes are left, %d were dropped", len(got), len(want), o.size(), o.dropped.Load())
+	if !reflect.DeepEqual(got, want) || o.size() != 0 || o.counts.Refused.Load() != 0 {
+		t.Errorf("%d notifications came out of %d, %d bytes are left, %d were dropped", len(got), len(want), o.size(), o.counts.Refused.Load())
 	}
 }
 
@@ -66,8 +68,8 @@ func TestOutboxFull(t *testing.T) {
 	for o.put(notification{"c", "0123456789"}) {
 		put++
 	}
-	if put == 0 || put > 1000/11 || o.dropped.Load() != 1 {
-		t.Errorf("%d notifications of 11 bytes fit in 1000 bytes, %d were dropped", put, o.dropped.Load())
+	if put == 0 || put > 1000/11 || o.counts.Refused.Load() != 1 {
+		t.Errorf("%d notifications of 11 bytes fit in 1000 bytes, %d were dropped", put, o.counts.Refused.Load())
 	}
 	if got := o.all(t); len(got) != 1 || len(got[0]) != put || !o.put(notification{"c", "x"}) {
 		t.Errorf("%d items came out", len(got))

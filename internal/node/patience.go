@@ -38,7 +38,7 @@ func (l *life) giveUp(w *waiter) {
 		case e.Undecided(seq) && e.Behind() == 0:
 			e.Orphan(seq)
 			l.waiters.orphaned(w)
-			l.reached.timeout.Add(1)
+			l.metrics.Limits.Timeout.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the transaction is not known: no majority of the members answered within %d ms (commit_timeout_ms)", l.settled().Limits.CommitTimeoutMs).
 				WithDetail("Transaction %s was handed to the cluster; whether it commits is decided by the log.", l.txid(seq)).AsFatal()}
 		}
@@ -64,7 +64,7 @@ func (l *life) awaitDefinition(id writeset.TxID, result <-chan session.Result) s
 				return session.Result{Err: l.errNoMajority("the statement")}
 			}
 			if open {
-				l.reached.timeout.Add(1)
+				l.metrics.Limits.Timeout.Add(1)
 				return unknownDefinition(id, fmt.Sprintf("no majority of the members answered within %d ms (commit_timeout_ms)", l.settled().Limits.CommitTimeoutMs))
 			}
 		case <-l.done:
@@ -80,7 +80,7 @@ func unknownDefinition(id writeset.TxID, why string) session.Result {
 
 // errNoMajority is told when nothing was proposed.
 func (l *life) errNoMajority(what string) *wire.SQLError {
-	l.reached.timeout.Add(1)
+	l.metrics.Limits.Timeout.Add(1)
 	return wire.Errorf(wire.CodeCannotConnectNow, "%s was not committed: it could not be put into the order within %d ms (commit_timeout_ms)", what, l.settled().Limits.CommitTimeoutMs).
 		WithHint("Is a majority of the members up? See SHOW tutti.status. Run it again later, or at another member.")
 }

@@ -120,7 +120,7 @@ func (l *life) compact(to uint64) error {
 	if err := l.disk.Compact(to); err != nil {
 		return fmt.Errorf("the log cannot be compacted, so this member stops: %w", err)
 	}
-	l.compactions.Add(1)
+	l.metrics.Log.Compacted.Add(1)
 	l.log.Info("compacted the log", "entry", to, "bytes", l.disk.Bytes())
 	return nil
 }

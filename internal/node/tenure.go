@@ -48,7 +48,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
-		larges: newLarges(n.config.Limits.LargeTransactions), looking: make(chan struct{}, 1)}
+		larges: newLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited), looking: make(chan struct{}, 1)}
 	t.standing = newStanding(n.config, n.config.Name, cancel)
 	var err error
 	if t.origins, err = openSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
@@ -131,9 +131,11 @@ func (t *tenure) open(l *life) (run func(), err error) {
 	t.mu.Lock()
 	t.lives[l.group] = l
 	t.mu.Unlock()
+	leave := t.node.metrics.Enter(l.database, &l.metrics, func() { measure(l) })
 	return func() {
 		t.running.Go(func() {
 			err := l.run(ctx, cancel)
+			leave()
 			t.mu.Lock()
 			delete(t.lives, l.group)
 			t.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/metrics"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 // turns lets only some of the transactions that write run at once while too many of them lose
 // (flow.Turns). They wait in the order of their coming, before they begin.
 type turns struct {
-	waits   atomic.Uint64 // how often one waited
+	counts  *metrics.Flow
 	allowed atomic.Uint64 // how many may run at once; zero: all
 
 	mu      sync.Mutex
@@ -53,7 +54,7 @@ func (t *turns) take(done <-chan struct{}) {
 		t.waiting = append(t.waiting, turn)
 		t.now.Waited = true
 		t.mu.Unlock()
-		t.waits.Add(1)
+		t.counts.TurnsWaited.Add(1)
 		timer := time.NewTimer(turnMax)
 		select {
 		case <-turn:

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/metrics"
 )
 
 // TestTurns: while too many lose only some run, in the order of their coming, and nobody waits for
@@ -21,7 +23,7 @@ func TestTurns(t *testing.T) {
 
 // takeTurns says what was wrong.
 func takeTurns() string {
-	w := turns{percent: 20}
+	w := turns{percent: 20, counts: &metrics.Flow{}}
 	for range 8 {
 		w.take(nil)
 	}
@@ -47,7 +49,7 @@ func takeTurns() string {
 	var mu sync.Mutex
 	var order []int
 	var all sync.WaitGroup
-	waited := w.waits.Load()
+	waited := w.counts.TurnsWaited.Load()
 	for i := range 3 {
 		all.Go(func() {
 			w.take(nil)
@@ -55,7 +57,7 @@ func takeTurns() string {
 			order = append(order, i)
 			mu.Unlock()
 		})
-		for w.waits.Load() <= waited+uint64(i) {
+		for w.counts.TurnsWaited.Load() <= waited+uint64(i) {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -73,8 +75,8 @@ func takeTurns() string {
 	}
 	began := time.Now()
 	w.take(nil)
-	if took := time.Since(began); took < turnMax/2 || w.waits.Load() != 5 {
-		return fmt.Sprintf("without a turn one waited %v, %d waited in all", took, w.waits.Load())
+	if took := time.Since(began); took < turnMax/2 || w.counts.TurnsWaited.Load() != 5 {
+		return fmt.Sprintf("without a turn one waited %v, %d waited in all", took, w.counts.TurnsWaited.Load())
 	}
 	done := make(chan struct{})
 	close(done)

@@ -40,6 +40,7 @@ type Config struct {
 	Postgres      Postgres `toml:"postgres"`
 	ClientTLS     TLS      `toml:"client_tls"`
 	Limits        Limits   `toml:"limits"`
+	Admin         Admin    `toml:"admin"`
 
 	MemberTLS MemberTLS `toml:"member_tls"`
 }
@@ -193,7 +194,7 @@ func (c *Config) Validate() error {
 	if err := c.Limits.validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	if err := errors.Join(c.MemberTLS.validate(), c.clients()); err != nil {
+	if err := errors.Join(c.MemberTLS.validate(), c.clients(), c.validateAdmin()); err != nil {
 		return err
 	}
 	return c.validateMembers()

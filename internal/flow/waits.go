@@ -20,6 +20,7 @@ const (
 	WaitHeldBack
 	WaitReadBack
 	WaitDryRun
+	WaitRowLocks
 	WaitBlind
 	WaitOrder
 	WaitDefinition
@@ -107,9 +108,13 @@ var Waits = [waits]Waiter{
 		Who:  "a COMMIT with definitions",
 		For:  "another member to try it out",
 		Then: "it goes on"},
-	WaitBlind: {Name: "blind_write", MostMs: 1000,
+	WaitRowLocks: {Name: "row_locks", MostMs: 1000,
+		Who:  "a statement that locks rows, or tables",
+		For:  "commits of this member that add to rows of them",
+		Then: "it is run"},
+	WaitBlind: {Name: "blind_write", MostMs: 100,
 		Who:  "an UPDATE or DELETE that is carried out without its row being read",
-		For:  "sessions here that have asked for locks in its table",
+		For:  "sessions here that write to its table otherwise",
 		Then: "it is run at the session's own server"},
 	WaitOrder: {Name: "order", Setting: byCommitTimeout,
 		Who:  "a COMMIT",

@@ -33,7 +33,7 @@ var layers = mustReadLayers()
 // testTools are what test files may import from third parties beside what any package may.
 var testTools = []string{
 	"github.com/cockroachdb/datadriven", "pgregory.net/rapid", "go.uber.org/goleak",
-	"github.com/pmezard/go-difflib/difflib",
+	"github.com/pmezard/go-difflib/difflib", "github.com/prometheus/client_golang/prometheus/testutil/promlint",
 }
 
 // testDatabase is what tests of any package may use to find and prepare a real PostgreSQL.

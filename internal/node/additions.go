@@ -11,6 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -125,7 +126,7 @@ func (h *host) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) {
 }
 
 // locksWait is how long who asks for locks waits for additions that are under way. They would wait for the locks, and be given way.
-const locksWait = time.Second
+var locksWait = most(flow.WaitRowLocks)
 
 // Locks notes that the session's transaction asks for locks on rows of tables, or on whole tables, and waits for additions to them that are under way.
 func (h *host) Locks(tables []string) {
@@ -142,6 +143,10 @@ func (h *host) Locks(tables []string) {
 	}
 	h.locking = append(h.locking, tables...)
 	a.mu.Unlock()
+	if !a.any(tables) {
+		return
+	}
+	defer h.n.metrics.Waits.Begin(flow.WaitRowLocks).End()
 	for end := time.Now().Add(locksWait); a.any(tables) && h.interrupted() == nil && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}

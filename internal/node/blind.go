@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -18,7 +19,7 @@ func (h *host) Unseen() uint64 {
 // Sees is Unseen that waits until what the session has committed last is applied: what it does not see would make it lose to itself.
 func (h *host) Sees() uint64 {
 	if h.after > 0 {
-		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
+		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
 	}
 	return h.Unseen()
 }
@@ -57,7 +58,7 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 	if !d.Commit {
 		return d, true
 	}
-	l.slow(&h.debt)
+	slowed(h)
 	if w.missed {
 		return session.Decision{Retry: true}, false
 	}
@@ -69,8 +70,9 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 
 // A blind transaction holds nothing while it waits for those that write to its tables otherwise. If it were run as what it is instead, others would have to do so because of it, and
 // so on for ever. It waits so long, and if that was in vain, nobody does for a while: it may take long.
+var blindWait = most(flow.WaitBlind)
+
 const (
-	blindWait = 100 * time.Millisecond
 	blindRest = 500 * time.Millisecond
 
 	// So long it gives way to those who have asked for it, see engine.Engine.Shuns.
@@ -86,10 +88,13 @@ func (a *additions) awaitBlind(h *host, tables []writeset.Table, must bool) bool
 		if ok || freed == nil {
 			return ok
 		}
+		wait := h.n.metrics.Waits.Begin(flow.WaitBlind)
 		left := blindWait - time.Since(began)
 		select {
 		case <-freed:
+			wait.End()
 		case <-time.After(left):
+			wait.End()
 			a.rest(tables)
 			return false
 		}

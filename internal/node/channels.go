@@ -14,12 +14,13 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // listenWait is how long a LISTEN waits for the members that are not known to have heard of it.
-const listenWait = 2 * time.Second
+var listenWait = most(flow.WaitListen)
 
 // Payload of a listen item, version 1: byte version, then twice a number of channels and their names,
 // length-prefixed: those that sessions of the member listen to from now on, and those that none does.
@@ -331,7 +332,9 @@ func (h *host) Listen(names []string) *wire.SQLError {
 	fresh := slices.DeleteFunc(slices.Clone(names), func(x string) bool { return slices.Contains(h.channels, x) })
 	h.n.channels.replace(h.channels, names)
 	h.channels = names
+	wait := h.n.metrics.Waits.Begin(flow.WaitListen)
 	since, ok := h.n.channels.await(fresh, listenWait, func(since uint64) bool { return len(h.n.lacking(since)) == 0 || h.n.ending() })
+	wait.End()
 	if ok {
 		return nil
 	}

@@ -9,18 +9,18 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-const checkTimeout = 5 * time.Minute
+var checkTimeout = most(flow.WaitSums)
 
 // tableSum is the content of one table at one ordinal: its rows, and the sum of their
 // hashes, which does not depend on their order.
@@ -88,7 +88,9 @@ func (l *life) showCheck() session.Result {
 	if !taken {
 		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered")}
 	}
+	wait := l.metrics.Waits.Begin(flow.WaitSums)
 	got, missing, e := l.awaitReports(answers)
+	wait.End()
 	if e != nil {
 		return session.Result{Err: e}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
@@ -25,14 +26,10 @@ const (
 
 // gatherMax is how long a leader lets proposals gather behind others that are under way. Within
 // one site those arrive first; a longer way to the majority should not cost another round trip.
-const gatherMax = 3 * time.Millisecond
+var gatherMax = most(flow.WaitGather)
 
 // gatherScarceMax is the same where processors are scarce, and members and the leader wait for all who write (engine.Options.GatherShare).
 const gatherScarceMax = 5 * time.Millisecond
-
-// keptMax is how much time is between two groups at a member that only applies, at least, if the others write so much that more
-// than one transaction waits then (engine.Kept).
-const keptMax = 4 * time.Millisecond
 
 // memberFrame is a raft message of another member.
 type memberFrame struct {
@@ -131,7 +128,7 @@ func (c *core) run(ctx context.Context) (err error) {
 	defer close(c.writes)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	gathered, kept := newAlarm(c.engine.Held, gatherMax), newAlarm(c.engine.Kept, keptMax)
+	gathered, kept := c.newAlarm(flow.WaitGather, c.engine.Held), c.newAlarm(flow.WaitKept, c.engine.Kept)
 	defer gathered.timer.Stop()
 	defer kept.timer.Stop()
 	for {
@@ -161,10 +158,10 @@ func (c *core) run(ctx context.Context) (err error) {
 			}
 			c.finish()
 		case <-gathered.timer.C:
-			gathered.set = false
+			gathered.rang()
 			c.engine.Release()
 		case <-kept.timer.C:
-			kept.set = false
+			kept.rang()
 			c.engine.Issue()
 		}
 		c.drainInputs()
@@ -177,10 +174,19 @@ type alarm struct {
 	keeps func() bool
 	max   time.Duration
 	set   bool
+	waits *metrics.Waits
+	wait  flow.Wait
+	since metrics.Waiting // while it is set
 }
 
-func newAlarm(keeps func() bool, max time.Duration) alarm {
-	return alarm{timer: time.NewTimer(time.Hour), keeps: keeps, max: max}
+func (c *core) newAlarm(wait flow.Wait, keeps func() bool) alarm {
+	return alarm{timer: time.NewTimer(time.Hour), keeps: keeps, max: most(wait), waits: &c.metrics.Waits, wait: wait}
+}
+
+// rang notes that the alarm is set no longer.
+func (a *alarm) rang() {
+	a.set = false
+	a.since.End()
 }
 
 // look sets the alarm if something is kept back by now, and stops it if nothing is any more. The time counts from now, or
@@ -190,10 +196,12 @@ func (a *alarm) look(since time.Time) {
 	if keeps == a.set {
 		return
 	}
-	if a.set = keeps; !keeps {
+	if !keeps {
 		a.timer.Stop()
+		a.rang()
 		return
 	}
+	a.set, a.since = true, a.waits.Begin(a.wait)
 	left := a.max
 	if !since.IsZero() {
 		left -= time.Since(since)

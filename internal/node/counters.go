@@ -2,9 +2,7 @@ package node
 
 import (
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
@@ -34,13 +32,15 @@ func measure(l *life) {
 	m.Synced.Is(s.State == stateSynced)
 	m.Halted.Is(s.Halted != nil)
 	m.Leads.Is(s.Leader == l.config.Member)
-	m.Reached.Set(int64(len(s.Hears) + 1))
+	heard, _ := reachable(l)
+	m.Reached.Set(int64(heard))
 	m.Members.Set(int64(len(l.config.Members)))
 	m.Differs.Set(int64(len(s.Differs)))
 	m.Ordinal.Set(int64(s.Ordinal))
 	m.Applied.Set(int64(s.Applied))
 	m.Lag.Set(int64(s.lag.items))
 	m.LagBytes.Set(int64(s.lag.bytes))
+	m.LagTime.Set(l.age.is(time.Since(l.began), s.Applied))
 	m.Sessions.Set(int64(s.Clients))
 	l.metrics.Log.Bytes.Set(l.disk.Bytes())
 	f := &l.metrics.Flow
@@ -102,21 +102,9 @@ func showWaits(l *life) session.Result {
 	w := &l.metrics.Waits
 	for i, row := range flow.Waits {
 		times := w.Times.Of(flow.Wait(i))
-		r.Rows = append(r.Rows, []string{row.Name, row.Who, row.For, most(&row), row.Then,
+		r.Rows = append(r.Rows, []string{row.Name, row.Who, row.For, mostText(flow.Wait(i)), row.Then,
 			strconv.FormatInt(w.Waiting.Load(flow.Wait(i)), 10), strconv.FormatUint(times.Count(), 10),
 			strconv.FormatFloat(times.Sum().Seconds(), 'f', 6, 64)})
 	}
 	return r
-}
-
-// most says how long a wait takes at most.
-func most(w *flow.Waiter) string {
-	var parts []string
-	if w.MostMs > 0 {
-		parts = append(parts, (time.Duration(w.MostMs) * time.Millisecond).String())
-	}
-	if w.Setting != "" {
-		parts = append(parts, w.Setting)
-	}
-	return strings.Join(slices.Compact(parts), ", ")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/process"
 )
 
@@ -12,10 +13,11 @@ import (
 const (
 	easeWindow = time.Second // for which is measured how fast it comes nearer; a few gossipInterval
 	easeRest   = 2           // times as long as the work before it
-	easeMax    = 250 * time.Millisecond
 	// easeGain is how many times as fast as the order grows a member must carry it out while it rests; without rests, more by what they take.
 	easeGain = 2
 )
+
+var easeMax = most(flow.WaitRest)
 
 // easing is that of a life, and its executor's.
 type easing struct {
@@ -51,6 +53,7 @@ func (l *life) ease(ctx context.Context, took time.Duration) {
 		return
 	}
 	began := time.Now()
+	defer l.metrics.Waits.Begin(flow.WaitRest).End()
 	process.Sleep(ctx, min(easeRest*took, easeMax))
 	l.metrics.Flow.RestTime.Add(time.Since(began))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 )
@@ -34,7 +35,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified && g.Tasks[0].Item.Kind != engine.KindNotify {
 		return l.executeAlone(ctx, g)
 	}
-	l.gate.close()
+	closeGate(l)
 	var locals []*waiter
 	var remote, notes []engine.Task
 	for _, t := range g.Tasks {
@@ -57,7 +58,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	}
 	l.beginGroup(remote, locals)
 	if slices.ContainsFunc(remote, func(t engine.Task) bool { return t.Writeset.Adds() }) {
-		if err := awaitAdditions(ctx, locals); err != nil {
+		if err := timed(l, flow.WaitDeltas, func() error { return awaitAdditions(ctx, locals) }); err != nil {
 			return err
 		}
 	}
@@ -66,7 +67,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	}
 	l.present.applied(remote, l.applier.missed)
 	l.tell(remote, l.applier.missed, l.applier.void)
-	if err := l.finishLocals(ctx, g); err != nil {
+	if err := timed(l, flow.WaitCommits, func() error { return l.finishLocals(ctx, g) }); err != nil {
 		return err
 	}
 	l.additions.sawGroup(remote)

@@ -87,6 +87,13 @@ func (t *throttle) took(d time.Duration) {
 	t.latency.Store(old + (d.Microseconds()-old)/latencyWeight)
 }
 
+// slowed ends a transaction that has committed: its client is answered when it returns.
+func slowed(h *host) {
+	at := time.Now()
+	h.n.slow(&h.debt)
+	h.clock.committed(&h.n.metrics.Transactions, at)
+}
+
 // slow holds a session back that has committed and has not been answered yet. It holds no
 // locks then and cannot lose any more, so nobody waits for it but its own client. debt is
 // what the session still owes from earlier calls.
@@ -101,6 +108,7 @@ func (l *life) slow(debt *time.Duration) {
 		return
 	}
 	began := time.Now()
+	defer l.metrics.Waits.Begin(flow.WaitSlowed).End()
 	timer := time.NewTimer(*debt)
 	select {
 	case <-timer.C:

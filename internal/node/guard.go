@@ -98,11 +98,11 @@ func (g *guard) doomed() *wire.SQLError {
 }
 
 // kill dooms the transaction if it can still be stopped by the session alone, and makes
-// the session notice. It returns the phase it found.
-func (g *guard) kill(why *wire.SQLError) session.Phase {
+// the session notice. It returns the phase it found, and whether the transaction had not lost before.
+func (g *guard) kill(why *wire.SQLError) (phase session.Phase, fresh bool) {
 	g.mu.Lock()
-	phase := g.phase
-	fresh := g.doom == nil
+	phase = g.phase
+	fresh = g.doom == nil && (phase == session.PhaseWaiting || phase == session.PhaseRunning)
 	switch phase {
 	case session.PhaseWaiting:
 		g.doom = why
@@ -120,7 +120,7 @@ func (g *guard) kill(why *wire.SQLError) session.Phase {
 	if phase == session.PhaseRunning || phase == session.PhaseWaiting { // see host.SerialRuns
 		g.wake()
 	}
-	return phase
+	return phase, fresh
 }
 
 // end ends the session, whose client is told why, wherever it is: but while the log decides on its transaction, or

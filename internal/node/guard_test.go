@@ -21,13 +21,13 @@ func TestDoomedStatementIsCancelled(t *testing.T) {
 	if doom := g.enter(session.PhaseWaiting); doom != nil {
 		t.Fatal(doom)
 	}
-	if phase := g.kill(lost); phase != session.PhaseWaiting || cancels != 0 {
+	if phase, fresh := g.kill(lost); !fresh || phase != session.PhaseWaiting || cancels != 0 {
 		t.Fatalf("doomed in phase %d with %d cancels", phase, cancels)
 	}
 	if doom := g.enter(session.PhaseRunning); doom != lost {
 		t.Fatalf("the statement begins with %v", doom)
 	}
-	if phase := g.kill(lost); phase != session.PhaseRunning || cancels != 1 {
+	if phase, fresh := g.kill(lost); fresh || phase != session.PhaseRunning || cancels != 1 {
 		t.Errorf("the statement blocks the executor: phase %d, %d cancels", phase, cancels)
 	}
 	if doom := g.enter(session.PhaseIdle); doom != nil || g.doomed() != nil {

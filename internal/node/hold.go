@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -70,6 +71,7 @@ func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQ
 	}
 	request.Patient, request.NoWait = wish.patient, wish.noWait
 	deadline := time.Now().Add(wish.most)
+	defer l.metrics.Waits.Begin(flow.WaitLock).End()
 	stop := func() bool { return h.interrupted() != nil }
 	var others []uint32
 	for _, m := range l.config.Members {

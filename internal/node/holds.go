@@ -10,6 +10,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -29,7 +30,6 @@ const (
 	holdPatience   = 2 * time.Second        // for the others to give it, and for what they tell to be applied
 	holdRenewal    = 500 * time.Millisecond // between two words of a hold that goes on
 	holdSilence    = 3 * time.Second        // after which one is over of which nothing is heard
-	holdMax        = time.Minute            // that a transaction is held back: it may wait for itself over locks that are not looked at
 	holdOthersMax  = 5 * time.Second        // of a hold, for definitions of other tables, which would make its transaction lose
 	holdAllMax     = time.Second            // of a hold of everything
 	holdAgainMax   = time.Second            // that who has lost waits before it may begin again, and is waited for
@@ -283,7 +283,10 @@ func (x *holds) passed(h *host) {
 }
 
 // Pass waits while another member's definitions want to be alone with tables that a transaction has written to.
-func (h *host) Pass(ws *writeset.Writeset) *wire.SQLError { return h.pass(ws, h) }
+func (h *host) Pass(ws *writeset.Writeset) *wire.SQLError {
+	h.clock.collect()
+	return h.pass(ws, h)
+}
 
 // pass is Pass, for a transaction of as, which is nil for a definition that takes its place in the order by itself.
 func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
@@ -295,6 +298,7 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 		return nil
 	}
 	l.metrics.Flow.HeldBack.Add(1)
+	defer l.metrics.Waits.Begin(flow.WaitHeldBack).End()
 	began := time.Now()
 	h.held = ws
 	l.gate.await(func() bool {

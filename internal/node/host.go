@@ -12,6 +12,7 @@ import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -27,6 +28,7 @@ type host struct {
 	channels []string      // the session listens to
 	after    uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
 	debt     time.Duration // see life.slow
+	clock    commitClock
 
 	talk     talk         // with a transaction that a procedure commits
 	advisory *lockSession // its advisory locks; nil if it has never asked for one
@@ -65,11 +67,13 @@ func (h *host) Base() uint64 {
 		h.n.holds.comesAgain(h)
 	}
 	if h.after > 0 {
-		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
+		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
 		h.after = 0
 	}
 	if h.missed != nil {
+		wait := h.n.metrics.Waits.Begin(flow.WaitLong)
 		h.n.awaitLong(h.missed)
+		wait.End()
 		h.missed = nil
 	}
 	h.passAgain()
@@ -78,6 +82,7 @@ func (h *host) Base() uint64 {
 		h.n.turns.take(h.n.done)
 		h.turn = true
 	}
+	h.clock.begin()
 	h.writes, h.won, h.lost = false, false, false
 	return h.n.core.applied.Load()
 }
@@ -105,7 +110,10 @@ func (h *host) endTurn() {
 func (h *host) Deferrable() bool { return h.n.tables.Load().Deferrable() }
 
 func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
-	if !h.n.gate.enter(func() bool { return h.interrupted() != nil }) {
+	wait := h.n.metrics.Waits.Begin(flow.WaitSnapshot)
+	entered := h.n.gate.enter(func() bool { return h.interrupted() != nil })
+	wait.End()
+	if !entered {
 		return 0, cmp.Or(h.interrupted(), errEnding())
 	}
 	return h.n.core.applied.Load(), nil
@@ -129,10 +137,12 @@ func (h *host) LeaveSnapshot() { h.n.gate.leave() }
 func (h *host) Clock() int64 { return time.Since(h.n.began).Milliseconds() }
 
 func (h *host) NewSeq() (uint32, uint64, uint64) {
+	h.clock.ask()
 	return h.g.slot, h.n.incarnation, h.n.seq.Add(1)
 }
 
 func (h *host) Enter(p session.Phase) *wire.SQLError {
+	h.clock.enter(p)
 	doom := h.g.enter(p)
 	if h.advisory != nil && h.advisory.expired() {
 		doom = errLocksLost()
@@ -275,8 +285,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	began := time.Now()
 	h.writes = true
 	w := h.n.waiters.add(h.g, sub)
-	h.g.submitted(sub.Seq)
-	defer h.g.submitted(0)
+	defer underWay(h, sub.Seq)()
 	s := h.submission(&sub, payload)
 	s.Decoded, s.Keys = keys != nil, keys
 	tick, news, unpace := h.n.pace(&s)
@@ -301,7 +310,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		select {
 		case d := <-w.decision:
 			h.after = max(h.after, w.ordinal) // a blind transaction does not wait for it
-			h.won, h.lost = d.Commit, d.Retry
+			decided(h, &d)
 			if h.shun(w); d.Commit {
 				h.beaten = 0
 			}
@@ -365,12 +374,14 @@ func (h *host) Committed(seq uint64, ok bool) {
 	close(w.committed)
 	h.serialDecided(w, !ok)
 	if !ok || len(w.sub.Writeset.Steps) > 0 {
+		wait := h.n.metrics.Waits.Begin(flow.WaitApplied)
 		select {
 		case <-w.applied:
 		case <-h.n.done:
 		}
+		wait.End()
 	}
-	h.n.slow(&h.debt)
+	slowed(h)
 }
 
 // Explain names the conflict between a transaction that blocked the executor and the
@@ -388,6 +399,7 @@ func (h *host) Explain(ws *writeset.Writeset) *wire.SQLError {
 	var found *wire.SQLError
 	ws.EachKey(func(k writeset.Key) bool {
 		if t := held[k.Hash]; t != nil && k.Hash != ws.Tables[k.Table].Key {
+			countTable(&h.n.metrics.Transactions, ws.Tables[k.Table], causeBlocked)
 			found = h.conflict(ws, certify.Verdict{Reason: certify.KeyConflict, Key: k, Winner: t.Item.ID, WinnerOrdinal: t.Ordinal})
 			return false
 		}
@@ -444,6 +456,7 @@ func (l *life) aborted(a engine.Aborted) {
 	}
 	if w != nil {
 		l.additions.lost(w.sub.Writeset, a.Verdict)
+		countConflict(&l.metrics.Transactions, w.sub.Writeset, a.Verdict)
 		w.beaten = a.Blind
 		h := &host{n: l, g: w.guard}
 		w.ordinal = a.Verdict.WinnerOrdinal

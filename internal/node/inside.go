@@ -13,6 +13,7 @@ import (
 	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/link"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -247,7 +248,7 @@ func (h *host) letCommit(n int, seq uint64) (committed bool, err error) {
 // is in the way of that.
 func (h *host) Follows() (base uint64) {
 	after := h.after
-	h.n.gate.await(func() bool { return h.n.core.applied.Load() >= after || h.n.ending() || h.g.doomed() != nil })
+	awaits(h.n, flow.WaitInside, func() bool { return h.n.core.applied.Load() >= after || h.n.ending() || h.g.doomed() != nil })
 	h.after = 0
 	return h.n.core.applied.Load()
 }

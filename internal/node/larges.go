@@ -3,6 +3,7 @@ package node
 import (
 	"time"
 
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -54,7 +55,9 @@ func (h *host) BeginLarge() *wire.SQLError {
 	if h.large {
 		return nil
 	}
+	wait := h.n.metrics.Waits.Begin(flow.WaitLarge)
 	why := h.n.tenure.larges.enter(h.patienceMax(), h.interrupted)
+	wait.End()
 	h.large = why == nil
 	return why
 }

@@ -77,6 +77,7 @@ func (l *life) handOver(e *engine.Engine, to uint32, why string) {
 
 // gone tells every database's order that a member has ended. Nobody waits for it from then on.
 func (t *tenure) gone(member uint32) {
+	t.words.gone(member)
 	for _, l := range t.all() {
 		l.peers.forget(member)
 		l.channels.wake()

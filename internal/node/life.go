@@ -68,6 +68,7 @@ type life struct {
 	connString string        // of the local database
 	saved      atomic.Uint64 // entry of the log of which the database has a checkpoint
 	metrics    metrics.Database
+	age        readAge // of what is read here
 
 	gate        *gate
 	waiters     *waiters
@@ -127,7 +128,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	}
 	l.sessions.init(c.Limits.Sessions)
 	l.peers.init()
-	l.turns.counts = &l.metrics.Flow
+	l.turns.counts, l.turns.measured = &l.metrics.Flow, &l.metrics.Waits
 	l.turns.percent = l.settled().Limits.TurnsPercent
 	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
 	l.present.off = l.additions.sighted

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/collect"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -284,7 +285,7 @@ func (n *Node) admit(ctx context.Context, who *client, s *wire.Startup, conn net
 }
 
 // databaseWait is how long a client waits for a database that was just created, or is being opened.
-const databaseWait = 5 * time.Second
+var databaseWait = most(flow.WaitDatabase)
 
 // database finds the life of the database that a client wants, or says why it cannot have it.
 func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLError) {
@@ -323,6 +324,7 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 func (l *life) awaitOpen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, databaseWait)
 	defer cancel()
+	defer l.metrics.Waits.Begin(flow.WaitDatabase).End()
 	for alone := (loneliness{}); l.tenure.ready() && !alone.lasts(l.tenure.leaderless()); {
 		select {
 		case <-l.opened:

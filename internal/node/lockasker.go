@@ -8,6 +8,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/locks"
 )
 
@@ -349,6 +350,7 @@ func (a *lockAsker) await(c *lockCommand, ordered <-chan struct{}) (outcome lock
 	x := a.x
 	over, stop := x.l.patience()
 	defer stop()
+	defer x.l.metrics.Waits.Begin(flow.WaitAdvisory).End()
 	for {
 		queued := false
 		x.mu.Lock()

@@ -35,7 +35,6 @@ const (
 	longAfter    = 400 * time.Millisecond // a definition that takes so long becomes a long one
 	longInterval = 50 * time.Millisecond  // how often one is looked at that cannot become one yet
 	longsMax     = 64                     // ended ones that are remembered, see L3
-	longPatience = 3 * time.Second        // how long a transaction that has lost by L3 waits before it is tried again
 )
 
 // longs is what sessions have to know of long definitions (L3).

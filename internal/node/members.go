@@ -50,6 +50,7 @@ func (t *tenure) receive(from uint32, frame []byte) {
 		t.node.log.Warn("a member sent a frame that names no database", "member", from)
 		return
 	}
+	t.words.heard(from)
 	kind, body := frame[0], frame[1+n:]
 	if l := t.life(group); l != nil {
 		l.receiveFrame(from, kind, body)
@@ -246,6 +247,9 @@ func (l *life) gossip(ctx context.Context) error {
 			l.lead(e)
 		})
 		l.regulate()
+		ordinal, _, _ := l.peers.furthest()
+		_, led := reachable(l)
+		l.age.note(time.Since(l.began), max(ordinal, l.core.ordinal.Load()), led)
 		if l.group == mainGroup {
 			if err := l.tenure.layToRest(ctx); err != nil {
 				return err

@@ -91,10 +91,15 @@ func (n *Node) Run(ctx context.Context) error {
 	if err != nil || ln == nil {
 		return err
 	}
+	admin, err := openAdmin(ctx, n)
+	if err != nil || ctx.Err() != nil {
+		return errors.Join(err, ln.Close())
+	}
 	frontCtx, stopFront := context.WithCancel(context.WithoutCancel(ctx))
 	var front sync.WaitGroup
 	front.Add(1)
 	go func() { defer front.Done(); n.accept(frontCtx, ln) }()
+	serveAdmin(frontCtx, &front, admin, n)
 	defer func() {
 		stopFront()
 		// Closing twice is harmless; accept ends by it.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -50,6 +51,7 @@ func (l *life) giveUp(w *waiter) {
 func (l *life) awaitDefinition(id writeset.TxID, result <-chan session.Result) session.Result {
 	over, stop := l.patience()
 	defer stop()
+	defer l.metrics.Waits.Begin(flow.WaitDefinition).End()
 	for {
 		select {
 		case r := <-result:
@@ -103,6 +105,7 @@ func (l *life) awaitOrphan(g *guard) {
 	if g == nil || g.orphan == nil {
 		return
 	}
+	defer l.metrics.Waits.Begin(flow.WaitSlot).End()
 	select {
 	case <-g.orphan:
 	case <-l.done:

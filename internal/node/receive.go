@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -26,12 +26,11 @@ import (
 // fit (capture.TableDesc.Wide) are stored in a copy of their table, which is taken back. What fails is the client's error.
 
 const (
-	receivers     = 4                // connections for that, at most, in each database
-	receivedMax   = 500              // values in one go
-	receivedBytes = 4 << 20          // of them, about
-	receiveMax    = 30 * time.Second // for one go
-	receiveLock   = "200ms"          // for a lock on a table that its own session has locked
-	lockTimeout   = "55P03"          // SQLSTATE when that is over
+	receivers     = 4       // connections for that, at most, in each database
+	receivedMax   = 500     // values in one go
+	receivedBytes = 4 << 20 // of them, about
+	receiveLock   = "200ms" // for a lock on a table that its own session has locked
+	lockTimeout   = "55P03" // SQLSTATE when that is over
 )
 
 // receiver reads values in. Its connections are made when they are needed.
@@ -119,6 +118,7 @@ func (l *life) received(doubts, wide []catalog.Doubt) *wire.SQLError {
 	if len(doubts) == 0 && len(wide) == 0 {
 		return nil
 	}
+	defer l.metrics.Waits.Begin(flow.WaitReadBack).End()
 	ctx, cancel := context.WithTimeout(context.Background(), receiveMax)
 	defer cancel()
 	bad, err := l.receive(ctx, doubts, wide)

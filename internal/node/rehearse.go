@@ -14,6 +14,7 @@ import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -27,10 +28,9 @@ import (
 // PostgreSQL said.
 
 const (
-	rehearsalMax     = 8 << 20         // bytes of a writeset that is rehearsed
-	rehearsalTimeout = 5 * time.Second // for the answer; without one the transaction goes on
-	rehearsalLock    = "1s"            // for a lock that clients hold there
-	rehearsalsMax    = 4               // that a member does at once
+	rehearsalMax  = 8 << 20 // bytes of a writeset that is rehearsed
+	rehearsalLock = "1s"    // for a lock that clients hold there
+	rehearsalsMax = 4       // that a member does at once
 )
 
 // rehearsal is asked of another member.
@@ -129,6 +129,7 @@ func (l *life) rehearse(sub *session.Submission, payload []byte) *rehearsed {
 	if !l.sendFrame(to, frameRehearse, data) {
 		return nil
 	}
+	defer l.metrics.Waits.Begin(flow.WaitDryRun).End()
 	timeout := time.NewTimer(rehearsalTimeout)
 	defer timeout.Stop()
 	select {

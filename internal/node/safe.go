@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -21,6 +22,7 @@ const (
 
 // EnterSafe is described in session.Snapshots.
 func (h *host) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError) {
+	defer h.n.metrics.Waits.Begin(flow.WaitSafe).End()
 	if try > 0 {
 		pause := time.NewTimer(min(safePauseMin<<min(try-1, 10), safePauseMax))
 		select {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -65,6 +66,9 @@ type serialState struct{ open, running, alone bool }
 // wait is await for a session, and says why it was in vain.
 func (h *host) serialWait(max time.Duration, done func() bool) *wire.SQLError {
 	s := &h.n.serial
+	if !done() {
+		defer h.n.metrics.Waits.Begin(flow.WaitSerial).End()
+	}
 	if s.await(max, done, func() bool { return h.interrupted() != nil }) {
 		return nil
 	}

@@ -32,6 +32,7 @@ type tenure struct {
 	clients   atomic.Int64 // sessions, and those being admitted
 	origins   *sessionFile // of sessions
 	larges    *larges
+	words     *words
 	running   sync.WaitGroup
 	looking   chan struct{} // has an element while somebody looks for a database that is not known, see await
 
@@ -48,7 +49,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
-		larges: newLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited), looking: make(chan struct{}, 1)}
+		larges: newLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited), looking: make(chan struct{}, 1), words: newWords(n.config.SequenceStep)}
 	t.standing = newStanding(n.config, n.config.Name, cancel)
 	var err error
 	if t.origins, err = openSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/tuttidb/tutti/internal/metrics"
 )
 
-const (
-	// turnsPeriod is how often the limit is decided anew.
-	turnsPeriod = 100 * time.Millisecond
-	// turnMax is how long a transaction waits for its turn, so that one whose client is silent
-	// holds nobody up for longer.
-	turnMax = 100 * time.Millisecond
-)
+// turnsPeriod is how often the limit is decided anew.
+const turnsPeriod = 100 * time.Millisecond
+
+// turnMax is how long a transaction waits for its turn, so that one whose client is silent
+// holds nobody up for longer.
+var turnMax = most(flow.WaitTurn)
 
 // turns lets only some of the transactions that write run at once while too many of them lose
 // (flow.Turns). They wait in the order of their coming, before they begin.
 type turns struct {
-	counts  *metrics.Flow
-	allowed atomic.Uint64 // how many may run at once; zero: all
+	counts   *metrics.Flow
+	measured *metrics.Waits
+	allowed  atomic.Uint64 // how many may run at once; zero: all
 
 	mu      sync.Mutex
 	percent int // that may lose; none is limited if not positive
@@ -55,6 +55,7 @@ func (t *turns) take(done <-chan struct{}) {
 		t.now.Waited = true
 		t.mu.Unlock()
 		t.counts.TurnsWaited.Add(1)
+		wait := t.measured.Begin(flow.WaitTurn)
 		timer := time.NewTimer(turnMax)
 		select {
 		case <-turn:
@@ -62,6 +63,7 @@ func (t *turns) take(done <-chan struct{}) {
 		case <-done:
 		}
 		timer.Stop()
+		wait.End()
 		t.mu.Lock()
 		if i := slices.Index(t.waiting, turn); i >= 0 {
 			t.waiting = slices.Delete(t.waiting, i, i+1)

@@ -23,7 +23,7 @@ func TestTurns(t *testing.T) {
 
 // takeTurns says what was wrong.
 func takeTurns() string {
-	w := turns{percent: 20, counts: &metrics.Flow{}}
+	w := turns{percent: 20, counts: &metrics.Flow{}, measured: &metrics.Waits{}}
 	for range 8 {
 		w.take(nil)
 	}

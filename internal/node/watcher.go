@@ -112,7 +112,7 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 			}
 			continue
 		}
-		if g.kill(why) == session.PhaseSubmitted {
+		if aborts(l, g, why) == session.PhaseSubmitted {
 			if l.unblockSubmitted(g, why) {
 				l.log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid", pid)
 				if err := l.monitor.Terminate(ctx, pid); err != nil {

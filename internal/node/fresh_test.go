@@ -1,0 +1,45 @@
+package node
+
+import (
+	"testing"
+	"time"
+)
+
+// TestWords: a member is heard for a while after its last word, and not at all once its connection is lost.
+func TestWords(t *testing.T) {
+	w := newWords(3)
+	if w.fresh(2) {
+		t.Error("nothing came, and it is heard")
+	}
+	w.heard(2)
+	if !w.fresh(2) || w.fresh(3) {
+		t.Error("the wrong one is heard")
+	}
+	w.began = w.began.Add(-freshMax)
+	if w.fresh(2) {
+		t.Error("it is heard for too long")
+	}
+	if w.heard(2); !w.fresh(2) {
+		t.Error("it came again, and is not heard")
+	}
+	if w.gone(2); w.fresh(2) {
+		t.Error("its connection is lost, and it is heard")
+	}
+	if freshMax <= 2*gossipInterval || freshMax >= time.Second {
+		t.Errorf("%s is not between two words of a member that is well and a second", freshMax)
+	}
+}
+
+// TestReadAge: without a leader what is read grows older, whatever is known of the order.
+func TestReadAge(t *testing.T) {
+	var a readAge
+	a.note(time.Second, 5, true)
+	a.note(3*time.Second, 5, false)
+	if got := a.is(4*time.Second, 5); got != 3*time.Second {
+		t.Errorf("it is %s old", got)
+	}
+	a.note(5*time.Second, 6, true)
+	if got := a.is(5*time.Second, 6); got != 0 {
+		t.Errorf("it is %s old", got)
+	}
+}

@@ -1,0 +1,125 @@
+package node
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/session"
+)
+
+// most is how long a wait takes at most, by the table of all waits.
+func most(w flow.Wait) time.Duration { return time.Duration(flow.Waits[w].MostMs) * time.Millisecond }
+
+// Bounds that several files use.
+var (
+	rehearsalTimeout = most(flow.WaitDryRun)
+	receiveMax       = most(flow.WaitReadBack)
+	longPatience     = most(flow.WaitLong)
+	holdMax          = most(flow.WaitHeldBack)
+)
+
+// mostText says the same, with the setting that has a part in it.
+func mostText(w flow.Wait) string {
+	row := flow.Waits[w]
+	var parts []string
+	if row.MostMs > 0 {
+		parts = append(parts, most(w).String())
+	}
+	if row.Setting != "" {
+		parts = append(parts, row.Setting)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// awaits waits at the gate, and counts that, unless what it waits for is so already.
+func awaits(l *life, w flow.Wait, done func() bool) {
+	if done() {
+		return
+	}
+	defer l.metrics.Waits.Begin(w).End()
+	l.gate.await(done)
+}
+
+// timed is f as a wait.
+func timed(l *life, w flow.Wait, f func() error) error {
+	defer l.metrics.Waits.Begin(w).End()
+	return f()
+}
+
+// closeGate begins a group.
+func closeGate(l *life) {
+	defer l.metrics.Waits.Begin(flow.WaitSnapshots).End()
+	l.gate.close()
+}
+
+// underWay notes that the log decides on a submission of a session's, until over is called.
+func underWay(h *host, seq uint64) (over func()) {
+	h.g.submitted(seq)
+	h.clock.hand()
+	wait := h.n.metrics.Waits.Begin(flow.WaitOrder)
+	return func() {
+		wait.End()
+		h.g.submitted(0)
+	}
+}
+
+// decided notes what the log has decided.
+func decided(h *host, d *session.Decision) {
+	h.clock.decide()
+	h.won, h.lost = d.Commit, d.Retry
+}
+
+// commitClock takes the times at which one transaction of a session after the other passes from one phase to the next.
+// The session's goroutine alone has it.
+type commitClock struct{ opened, woke, asked, collected, handed, decided time.Time }
+
+// begin: the transaction is opened at the server.
+func (c *commitClock) begin() { *c = commitClock{opened: time.Now()} }
+
+// enter: the session is in another phase. Where it waits for its client, or has waited, COMMIT comes at the last time.
+func (c *commitClock) enter(p session.Phase) {
+	if p == session.PhaseWaiting {
+		c.woke = time.Now()
+	}
+}
+
+// ask: what the transaction has changed is asked for.
+func (c *commitClock) ask() { c.asked, c.collected = time.Now(), time.Time{} }
+
+// collect: that is known, at the first time that the transaction is about to be ordered.
+func (c *commitClock) collect() {
+	if c.collected.IsZero() {
+		c.collected = time.Now()
+	}
+}
+
+// hand: the order has it.
+func (c *commitClock) hand() { c.handed = time.Now() }
+
+// decide: the log has said yes.
+func (c *commitClock) decide() { c.decided = time.Now() }
+
+// committed counts the phases of a transaction that has come through all of them. Slowed is when its client need not
+// wait any more but for flow control.
+func (c *commitClock) committed(m *metrics.Transactions, slowed time.Time) {
+	begin := c.asked
+	if c.woke.After(begin) {
+		begin = c.woke
+	}
+	if c.asked.IsZero() || c.decided.IsZero() {
+		return
+	}
+	if !c.opened.IsZero() {
+		m.Phases.Observe(metrics.PhaseRun, begin.Sub(c.opened))
+	}
+	end := time.Now()
+	m.Phases.Observe(metrics.PhaseCollect, c.collected.Sub(begin))
+	m.Phases.Observe(metrics.PhaseAdmit, c.handed.Sub(c.collected))
+	m.Phases.Observe(metrics.PhaseOrder, c.decided.Sub(c.handed))
+	m.Phases.Observe(metrics.PhaseCommit, slowed.Sub(c.decided))
+	m.Phases.Observe(metrics.PhaseSlowed, end.Sub(slowed))
+	m.Phases.Observe(metrics.PhaseWhole, end.Sub(begin))
+	*c = commitClock{}
+}

@@ -109,6 +109,32 @@ func TestCollectAhead(t *testing.T) {
 	}
 }
 
+// TestCollectedAheadThenFailed: what was collected ahead of a COMMIT does not outlive a failure of something that does not
+// open the transaction again first, because ROLLBACK TO SAVEPOINT undoes a part of it.
+func TestCollectedAheadThenFailed(t *testing.T) {
+	t.Run("refused", func(t *testing.T) { collectedThenFailed(t, "Q SHOW tutti.nothing", "ERROR 42704") })
+	t.Run("unprepared", func(t *testing.T) { collectedThenFailed(t, "P a|SELECT nothing FROM t\nS", "ERROR 42703") })
+}
+
+func collectedThenFailed(t *testing.T, fails, with string) {
+	const put = "INSERT INTO t SELECT coalesce(max(id), 0) + 1, 'x' FROM t"
+	l := empty(t)
+	l.do("Q BEGIN\nQ " + put + "\nQ SAVEPOINT a\nQ " + put + "\nQ COMMIT")
+	got := l.rows()
+	before := l.seq()
+	l.do("Q BEGIN\nQ " + put + "\nQ SAVEPOINT a\nQ " + put)
+	if l.seq() != before+1 {
+		t.Fatal("a statement after which a COMMIT came was not collected with")
+	}
+	l.want(fails, with)
+	l.want("Q ROLLBACK TO a", "ROLLBACK")
+	l.want("Q COMMIT", "CommandComplete COMMIT")
+	if len(*got) != 1 || len(strings.Fields((*got)[0])) != 1 {
+		t.Errorf("one row was written, %v submitted", *got)
+	}
+	l.want("Q SELECT count(*) FROM t", "DataRow 3")
+}
+
 // TestNoCollectAheadOfLocks: the last statement of a session that holds up others by LOCK TABLE stays to be seen.
 func TestNoCollectAheadOfLocks(t *testing.T) {
 	const look = "SELECT count(*) FROM t"

@@ -309,6 +309,7 @@ func inFailedTransaction() *wire.SQLError {
 func (s *Session) afterBlock(r reply) error {
 	switch r.status {
 	case wire.TxFailed:
+		s.reopen() // as in fail
 		s.block = failed
 		if s.doom != nil {
 			err := s.rollbackServer()

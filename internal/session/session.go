@@ -323,6 +323,7 @@ func (s *Session) fail(e *wire.SQLError) error {
 	if err := s.takeAhead(); err != nil || !s.open {
 		return err
 	}
+	s.reopen() // a savepoint that is rolled back to undoes what was collected since
 	// The backend's transaction must fail as well, but stay, because of savepoints.
 	s.sendOwn(ownFail)
 	_, err := s.quiet()

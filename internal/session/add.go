@@ -69,8 +69,8 @@ func (l *later) end() {
 // putsOff reports whether a request of a block was answered, and will be carried out at COMMIT.
 func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	l := &s.later
-	if !r.chosen || l.off || len(r.direct.parts) != 1 || r.direct.closes || len(l.adds) == laterMax || !s.open || s.untouched || s.prefix > 0 ||
-		s.implicit || s.currentLevel() != semantics.ReadCommitted || s.locks.tables || len(s.locks.rows) > 0 || s.advisory.used || s.schema.noted || s.ahead.done ||
+	if !r.chosen || l.off || len(r.direct.parts) != 1 || r.direct.closes || len(l.adds) == laterMax || !s.txn.Open() || s.txn.Untouched() || s.prefix > 0 ||
+		s.txn.Implicit() || s.currentLevel() != semantics.ReadCommitted || s.locks.tables || len(s.locks.rows) > 0 || s.advisory.used || s.schema.noted || s.txn.Collected() ||
 		s.direct.catalog != s.o.Collector.Catalog() {
 		return false, nil
 	}
@@ -133,7 +133,7 @@ func (s *Session) catchUpNow() error {
 
 // caughtUp is catchUpNow that does the transaction again if that must be.
 func (s *Session) caughtUp() error {
-	if err := s.catchUpNow(); err != nil || !s.gone() {
+	if err := s.catchUpNow(); err != nil || !s.txn.Gone() {
 		return err
 	}
 	return s.revive()
@@ -153,21 +153,21 @@ func (s *Session) catchUp() error {
 		all = append(all, l.unseen[i].postponed)
 	}
 	unseen := len(l.unseen) > 0
-	if l.adds, l.unseen = nil, l.unseen[:0]; len(all) == 0 || !s.open && !unseen || s.block != active {
+	if l.adds, l.unseen = nil, l.unseen[:0]; len(all) == 0 || !s.txn.Open() && !unseen || !s.txn.Active() {
 		return nil
 	}
 	if l.relied {
 		return s.abandon()
 	}
 	s.direct.wish = ownTxDirect
-	if err := s.ensureOpen(true); err != nil || s.doom != nil {
+	if err := s.ensureOpen(true); err != nil || s.txn.Reason() != nil {
 		return err
 	}
 	l.wrote = true
 	if forgot {
 		l.off, l.next = true, true
 		err := s.rollbackServer()
-		s.doom = errForgotten(outdatedStatement)
+		s.txn.Condemn(errForgotten(outdatedStatement))
 		return err
 	}
 	s.adjust()
@@ -189,11 +189,11 @@ func (s *Session) catchUp() error {
 		for i := range parts {
 			s.keepRow(&parts[i], rows[i])
 		}
-		if s.doom == nil {
+		if s.txn.Reason() == nil {
 			s.noteDirect(&request{chosen: true, direct: &directRun{parts: parts}})
 			return nil
 		}
-		doom = s.doom
+		doom = s.txn.Reason()
 	}
 	return s.inVain(doom, r)
 }
@@ -215,7 +215,7 @@ func (s *Session) inVain(doom *wire.SQLError, r reply) error {
 		s.later.off, s.later.next = true, true
 	}
 	err := s.rollbackServer()
-	s.doom = doom
+	s.txn.Condemn(doom)
 	return err
 }
 
@@ -314,7 +314,7 @@ func (s *Session) noteFound(p *directPart) {
 func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 	age := s.direct.age
 	off, err := s.putsOffUnseen(r, rep)
-	if err == nil && !off && !s.gone() {
+	if err == nil && !off && !s.txn.Gone() {
 		off, err = s.putsOff(r, rep)
 	}
 	stays := s.later.pending() && !s.goesAlong(r)
@@ -328,18 +328,18 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		s.habits.reached(r)
 		s.noteRedo(r, rep)
 		return true, nil
-	case !stays && !s.gone() && s.direct.age == age:
+	case !stays && !s.txn.Gone() && s.direct.age == age:
 		return false, nil
-	case !stays && !s.gone(): // its direct forms are gone
+	case !stays && !s.txn.Gone(): // its direct forms are gone
 		return false, s.choose(r)
-	case !s.gone():
+	case !s.txn.Gone():
 		s.later.caught(r)
 		if err := s.catchUpNow(); err != nil {
 			return true, err
 		}
 	}
 	if r.prepares {
-		if err := s.revive(); err != nil || !s.gone() {
+		if err := s.revive(); err != nil || !s.txn.Gone() {
 			return err != nil, err
 		}
 		failedToo, err := s.prepareOutside(*r, rep)
@@ -348,16 +348,13 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		}
 		return true, err
 	}
-	if s.gone() {
+	if s.txn.Gone() {
 		if over, err := s.over(r); over || err != nil {
 			return true, err
 		}
 	}
 	return false, s.choose(r)
 }
-
-// gone reports whether the transaction was rolled back under the client.
-func (s *Session) gone() bool { return s.doom != nil && !s.open }
 
 // added gives the position of the server's WAL when all additions had their rows, which the backend has returned with the mark. An error is that
 // they have found others.

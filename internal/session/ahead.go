@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -12,12 +13,11 @@ import (
 // ahead is a collect step sent with the statement before the expected COMMIT.
 type ahead struct {
 	asked bool // its answer is unread
-	done  bool // the transaction cannot write any more until it is opened again
 	found collected
 }
 
-// known reports whether found says all that the transaction has written.
-func (a *ahead) known() bool { return a.done && a.found.all }
+// says reports whether a transaction is collected, and that says all that it has written.
+func (a *ahead) says(m *txn.Machine) bool { return m.Collected() && a.found.all }
 
 // place is where a block stands: after how many requests, the last being sql.
 type place struct {
@@ -64,7 +64,7 @@ func (h *habits) committed() {
 // transaction's one snapshot must have been taken. Not after LOCK TABLE: others may wait for it, and who looks in
 // pg_stat_activity for whom they wait shall find the client's own statement.
 func (s *Session) foresees(r *request) bool {
-	return (s.snapshot || !s.snapshotLevel()) && s.block == active && !s.implicit && !s.locks.tables && !r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
+	return (s.txn.HasSnapshot() || !s.snapshotLevel()) && s.txn.Active() && !s.txn.Implicit() && !s.locks.tables && !r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
 		len(r.notes) == 0 && len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
 }
 
@@ -85,27 +85,33 @@ func (s *Session) takeAhead() error {
 	s.ahead = ahead{}
 	err := s.readCollect(&c)
 	switch {
-	case err != nil || s.block != active || !s.open:
+	case err != nil || !s.txn.Active() || !s.txn.Open():
 		return err
 	case c.failed == nil:
-		s.ahead = ahead{done: true, found: c}
+		s.ahead = ahead{found: c}
+		s.txn.Collect()
 		return nil
 	}
 	if doom := s.host.Enter(PhaseWaiting); doom != nil {
 		c.failed = doom
 	}
 	err = s.rollbackServer()
-	s.doom = c.failed
+	s.txn.Condemn(c.failed)
 	return err
 }
 
 // reopen lets a transaction write again that was collected ahead of another statement, see adjust.
 func (s *Session) reopen() {
-	if !s.ahead.done {
+	if !s.txn.Collected() {
 		return
 	}
+	s.txn.Reopen()
+	s.direct.reopened()
 	s.ahead = ahead{}
-	if s.direct.now, s.direct.closed = "", false; s.direct.wish != ownTxBulk {
-		s.direct.wish = ownTx
-	}
+}
+
+// failBlock fails the block. What was collected is so no more: a savepoint that is rolled back to undoes a part of it.
+func (s *Session) failBlock() {
+	s.reopen()
+	s.txn.Fail()
 }

@@ -109,7 +109,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	}
 	s.ears.stale = s.ears.stale || r.listens
 	s.told.begin(!r.yields)
-	if r.direct != nil && s.block != failed {
+	if r.direct != nil && !s.txn.Failed() {
 		s.forgetDirect()
 		if done, err := s.foreknow(&r); done || err != nil {
 			return true, err
@@ -119,7 +119,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	if !s.keepsSight(&r) {
 		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
 	}
-	if s.block == idle {
+	if s.txn.Idle() {
 		if err := s.refresh(); err != nil {
 			return true, err
 		}
@@ -147,13 +147,13 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if err := s.takeAhead(); err != nil {
 		return true, err
 	}
-	if r.prepares && s.doom != nil && !s.open {
+	if r.prepares && s.txn.Reason() != nil && !s.txn.Open() {
 		return s.prepareOutside(r, rep)
 	}
 	if over, err := s.over(&r); over || err != nil {
 		return true, err
 	}
-	if s.block != failed {
+	if !s.txn.Failed() {
 		if err := s.choose(&r); err != nil {
 			return true, err
 		}
@@ -184,15 +184,16 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	}
 	s.later.spent += s.host.Clock() - began
 	if r.prepares {
-		if rep.failed != nil && s.doom != nil {
+		if rep.failed != nil && s.txn.Reason() != nil {
 			return s.prepareAgain(r, rep)
 		}
 		s.release()
 	}
 	if forgot, err := s.recover(); forgot || err != nil {
-		s.doom = errForgotten(forgottenStatements) // told now, or with the next statement
+		s.txn.Condemn(errForgotten(forgottenStatements)) // told now, or with the next statement
 		if rep.failed != nil {
-			s.doom, s.block = nil, failed
+			s.txn.Absolve()
+			s.failBlock()
 		}
 		return rep.failed != nil, err
 	}
@@ -201,7 +202,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 
 // openFor opens the backend's transaction for a request of the block, if it is not. done reports that the request is answered.
 func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err error) {
-	if r.prepares && s.later.pending() && !s.open {
+	if r.prepares && s.later.pending() && !s.txn.Open() {
 		failedToo, err := s.prepareOutside(*r, rep)
 		s.noteRedo(r, rep)
 		return true, failedToo, err
@@ -221,7 +222,7 @@ func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err err
 			return true, true, err
 		}
 	}
-	if r.prepares && s.doom != nil && !s.open {
+	if r.prepares && s.txn.Reason() != nil && !s.txn.Open() {
 		failedToo, err := s.prepareOutside(*r, rep)
 		return true, failedToo, err
 	}
@@ -254,7 +255,7 @@ func (s *Session) over(r *request) (bool, error) {
 	if s.tellDoom() {
 		return true, nil
 	}
-	if s.block == failed && !s.open {
+	if s.txn.Failed() && !s.txn.Open() {
 		return true, s.fail(inFailedTransaction())
 	}
 	return false, nil
@@ -296,7 +297,8 @@ func (s *Session) prepareAgain(r request, rep *reply) (bool, error) {
 func (s *Session) prepareOutside(r request, rep *reply) (bool, error) {
 	failedToo, err := s.plain(r, rep)
 	if failedToo {
-		s.block, s.doom = failed, nil
+		s.txn.Absolve()
+		s.failBlock()
 	}
 	return failedToo, err
 }
@@ -309,18 +311,17 @@ func inFailedTransaction() *wire.SQLError {
 func (s *Session) afterBlock(r reply) error {
 	switch r.status {
 	case wire.TxFailed:
-		s.reopen() // as in fail
-		s.block = failed
-		if s.doom != nil {
+		s.failBlock()
+		if s.txn.Reason() != nil {
 			err := s.rollbackServer()
-			s.doom = nil // told instead of the cancel
+			s.txn.Absolve() // told instead of the cancel
 			return err
 		}
 	case wire.TxActive:
-		if s.block == failed {
-			s.block = active // ROLLBACK TO SAVEPOINT
+		if s.txn.Failed() {
+			s.txn.Restore() // ROLLBACK TO SAVEPOINT
 		}
-		if s.doom != nil {
+		if s.txn.Reason() != nil {
 			return s.rollbackServer() // told with the next statement
 		}
 	case wire.TxIdle: // a transaction command hidden from us ended it
@@ -351,7 +352,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		late := forgot && !r.sticky || r.prepares && s.doom != nil && rep.failed != nil && rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled()
+		late := forgot && !r.sticky || r.prepares && s.txn.Reason() != nil && rep.failed != nil && rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled()
 		if !late || s.spilled || try == lateCancels {
 			break
 		}
@@ -486,8 +487,8 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 			return o, err
 		}
 	}
-	if doom := s.doom; doom != nil && !s.open {
-		s.doom = nil
+	if doom := s.txn.Reason(); doom != nil && !s.txn.Open() {
+		s.txn.Absolve()
 		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
 	}
 	s.adjust()
@@ -505,12 +506,12 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	if err := s.noteRun(&r, rep); err != nil {
 		return o, err
 	}
-	if doom := s.doom; doom != nil && !s.open && len(r.notes) > 0 { // see note
-		s.doom = nil
+	if doom := s.txn.Reason(); doom != nil && !s.txn.Open() && len(r.notes) > 0 { // see note
+		s.txn.Absolve()
 		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
 	}
-	if r.chosen && s.doom != nil && rep.failed == nil && !lost {
-		return outcome{failed: true, failure: s.doom, retry: s.doom.Code == wire.CodeSerializationFailure}, s.rollbackServer()
+	if r.chosen && s.txn.Reason() != nil && rep.failed == nil && !lost {
+		return outcome{failed: true, failure: s.txn.Reason(), retry: s.txn.Reason().Code == wire.CodeSerializationFailure}, s.rollbackServer()
 	}
 	if pipelined || rep.failed == nil && !lost {
 		if err = s.collect(&c, pipelined); err != nil {

@@ -86,7 +86,7 @@ func (b *scripted) live(t *testing.T) *live {
 	near, far := socketPair(t)
 	front, back := socketPair(t)
 	go b.serve(wire.NewReader(back, wire.FrontendLimits()), wire.NewWriter(back))
-	x := session.New(session.Options{
+	x := session.New(session.Options{Strict: true,
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: wire.NewReader(front, wire.BackendLimits()), ServerOut: wire.NewWriter(front),
 		Host: (&fakeHost{client: far}).roles(), Collector: unchanging{}.roles(),

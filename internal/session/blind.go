@@ -54,7 +54,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 	ws.AddTableKeys()
 	_, _, seq := s.host.NewSeq()
 	*rep = reply{} // of an earlier try
-	decision, done := s.host.Blind(Submission{Seq: seq, Base: base, Writeset: ws}, try >= blindTries)
+	decision, done := s.order(Submission{Seq: seq, Base: base, Writeset: ws}, try >= blindTries)
 	s.host.Enter(PhaseIdle)
 	switch {
 	case !done || !decision.Commit && decision.Retry:
@@ -70,7 +70,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 func (s *Session) looks() (bool, error) {
 	if now := s.host.Clock(); now >= s.sight.late {
 		s.sight.late = now + sightMs
-		if s.open { // it has just been asked something
+		if s.txn.Open() { // it has just been asked something
 			return true, nil
 		}
 		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
@@ -139,12 +139,12 @@ func (s *Session) writes(r *request) {
 	for i := range r.direct.parts {
 		how := r.direct.parts[i].form.how
 		if how == nil { // nothing is known of it yet
-			if s.block != idle {
+			if !s.txn.Idle() {
 				s.host.Writing("")
 			}
 			continue
 		}
-		if s.block != idle || len(r.direct.parts) > 1 || !how.Blind() {
+		if !s.txn.Idle() || len(r.direct.parts) > 1 || !how.Blind() {
 			s.host.Writing(how.Name())
 		}
 	}

@@ -31,7 +31,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		if err := s.caughtUp(); err != nil {
 			return true, err
 		}
-		s.redo.off = s.redo.off || s.block != idle
+		s.redo.off = s.redo.off || !s.txn.Idle()
 	}
 	if st.Kind != semantics.Rollback && s.tellDoom() {
 		if st.Kind == semantics.Commit {
@@ -39,7 +39,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		}
 		return true, nil
 	}
-	if s.block == failed && !st.Ends() {
+	if s.txn.Failed() && !st.Ends() {
 		return true, s.fail(inFailedTransaction())
 	}
 	if st.Deallocates != "" {
@@ -70,15 +70,15 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 // refuses it.
 func (s *Session) refused(st semantics.Statement) (bool, error) {
 	refusal := wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint)
-	if st.Alone != "" && s.block != idle {
+	if st.Alone != "" && !s.txn.Idle() {
 		refusal = wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone)
 	}
-	if st.Undoes && s.block == idle {
+	if st.Undoes && s.txn.Idle() {
 		s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
 		s.tag("ROLLBACK")
 		return false, nil
 	}
-	if st.Undoes && s.block == active && !s.implicit {
+	if st.Undoes && s.txn.Active() && !s.txn.Implicit() {
 		own, err := s.unprepared()
 		if own != nil {
 			refusal = own
@@ -92,7 +92,7 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 		s.reset()
 		return true, s.fail(refusal)
 	}
-	if s.block != idle || len(st.Relations) == 0 {
+	if !s.txn.Idle() || len(st.Relations) == 0 {
 		return true, s.fail(refusal)
 	}
 	missing, err := s.missing(st.Relations[0])
@@ -108,7 +108,7 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 // unprepared is PostgreSQL's own reason why the transaction cannot be prepared, as that it has used temporary objects;
 // nil if it has none. It is asked with a name that is too long for it in any case.
 func (s *Session) unprepared() (*wire.SQLError, error) {
-	if err := s.takeAhead(); err != nil || !s.open {
+	if err := s.takeAhead(); err != nil || !s.txn.Open() {
 		return nil, err
 	}
 	r, _, err := s.ask("PREPARE TRANSACTION '" + strings.Repeat("x", 200) + "'")
@@ -148,7 +148,7 @@ func (s *Session) warn(code, message string) {
 }
 
 func (s *Session) begin(st semantics.Statement) (bool, error) {
-	if s.block == active && !s.implicit {
+	if s.txn.Active() && !s.txn.Implicit() {
 		s.warn(wire.CodeActiveTransaction, "there is already a transaction in progress")
 		s.tag(st.Tag)
 		return false, nil
@@ -156,11 +156,12 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 	if err := s.refresh(); err != nil {
 		return true, err
 	}
-	if s.implicit { // BEGIN after other statements of the same Query takes them along
-		s.implicit = false
+	if s.txn.Implicit() { // BEGIN after other statements of the same Query takes them along
+		s.txn.Promote()
 	} else {
-		s.block, s.modes, s.sight.odd = active, st.Modes, st.Modes.Access != "" // it may write where the next one may not
-		if s.ears.listens {                                                     // PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
+		s.txn.Begin(true)
+		s.modes, s.sight.odd = st.Modes, st.Modes.Access != "" // it may write where the next one may not
+		if s.ears.listens {                                    // PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
 			if err := s.openEarly(); err != nil {
 				return true, err
 			}
@@ -181,8 +182,10 @@ func (s *Session) openEarly() error {
 	if err == nil {
 		err = s.begun()
 	}
-	if s.untouched = true; !s.open {
-		s.doom = nil
+	if s.txn.Open() {
+		s.txn.Early()
+	} else {
+		s.txn.Absolve()
 	}
 	return err
 }
@@ -193,7 +196,7 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 		return st.Chain, err
 	}
 	modes := s.modes
-	if s.block == failed {
+	if s.txn.Failed() {
 		if err := s.rollbackServer(); err != nil {
 			return true, err
 		}
@@ -201,7 +204,7 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 		s.tag("ROLLBACK")
 		return false, nil
 	}
-	if s.open || s.later.pending() {
+	if s.txn.Open() || s.later.pending() {
 		s.habits.committed()
 		failure, err := s.finish()
 		if err != nil {
@@ -221,14 +224,14 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 // outside answers a COMMIT or ROLLBACK without a BEGIN before it; in an implicit block that
 // still ends it.
 func (s *Session) outside(st semantics.Statement) (answered bool, err error) {
-	if s.block != idle && !s.implicit {
+	if !s.txn.Idle() && !s.txn.Implicit() {
 		return false, nil
 	}
 	if st.Chain {
 		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s AND CHAIN can only be used in transaction blocks", st.Tag))
 	}
 	s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
-	if s.block != idle {
+	if !s.txn.Idle() {
 		return false, nil
 	}
 	s.tag(st.Tag)
@@ -239,7 +242,8 @@ func (s *Session) outside(st semantics.Statement) (answered bool, err error) {
 func (s *Session) endBlock(chain bool, modes semantics.Modes) {
 	s.reset()
 	if chain {
-		s.block, s.modes = active, modes
+		s.txn.Begin(true)
+		s.modes = modes
 	}
 }
 
@@ -259,9 +263,9 @@ func (s *Session) rollback(st semantics.Statement) (bool, error) {
 // setTransaction is SET TRANSACTION and its spellings. Before the backend's transaction is
 // open it is noted; afterwards the backend decides whether it is too late.
 func (s *Session) setTransaction(st semantics.Statement) (bool, error) {
-	if s.block == idle || s.open {
+	if s.txn.Idle() || s.txn.Open() {
 		var rep reply
-		inside := s.open
+		inside := s.txn.Open()
 		failedToo, err := s.execute(request{frames: wire.AppendQuery(nil, st.Text), settings: true}, &rep)
 		if !inside {
 			return failedToo, err

@@ -35,7 +35,8 @@ func (s *Session) safeSnapshot() error {
 			return err
 		}
 		if r.failed == nil {
-			s.base, s.snapshot = base, true
+			s.base = base
+			s.txn.TakeSnapshot()
 			if doom = s.host.SerialRuns(true); doom == nil {
 				return nil
 			}
@@ -47,12 +48,12 @@ func (s *Session) safeSnapshot() error {
 			}
 			break
 		}
-		if err := s.beginAgain(); err != nil || !s.open {
+		if err := s.beginAgain(); err != nil || !s.txn.Open() {
 			return err
 		}
 	}
 	err := s.rollbackServer() // it has written nothing, and to ask for that would have to wait as well
-	s.doom = doom
+	s.txn.Condemn(doom)
 	return err
 }
 

@@ -14,7 +14,7 @@ const RoleSetting = "role"
 // definition runs DDL: inside the client's transaction if there is one, else at every member at its
 // place in the order.
 func (s *Session) definition(st semantics.Statement) (bool, error) {
-	if st.Alone != "" && s.block != idle {
+	if st.Alone != "" && !s.txn.Idle() {
 		return true, s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
 	}
 	if st.Password != nil {
@@ -47,7 +47,7 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 		r.frames = wire.AppendQuery(nil, mark+st.Text)
 		return s.execute(r, &rep)
 	}
-	if s.block == active || st.Here || around.watched && !st.Quiet {
+	if s.txn.Active() || st.Here || around.watched && !st.Quiet {
 		return s.here(st)
 	}
 	if st.Detach != nil && !around.private {
@@ -63,10 +63,10 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 
 // shared runs a definition of what all databases share. Its place is in the main database's order.
 func (s *Session) shared(st *semantics.Statement) (bool, error) {
-	if s.block == idle {
+	if s.txn.Idle() {
 		return s.define(st)
 	}
-	if !s.host.Main() && s.block == active {
+	if !s.host.Main() && s.txn.Active() {
 		return true, s.fail(errShared())
 	}
 	s.schema.shared = true
@@ -75,10 +75,10 @@ func (s *Session) shared(st *semantics.Statement) (bool, error) {
 
 // veil puts a verifier in the place of a clear-text password, as PostgreSQL would make it.
 func (s *Session) veil(st *semantics.Statement) (failure *wire.SQLError, err error) {
-	if s.block == failed {
+	if s.txn.Failed() {
 		return nil, nil
 	}
-	if s.block == active {
+	if s.txn.Active() {
 		if err := s.ensureOpen(true); err != nil {
 			return nil, err
 		}
@@ -123,10 +123,10 @@ func (a surroundings) beside(st *semantics.Statement) bool {
 
 // spell puts columns in the place of the LIKE clauses that name temporary relations, which other members do not have.
 func (s *Session) spell(st *semantics.Statement) error {
-	if s.block == failed || len(st.Likes) == 0 {
+	if s.txn.Failed() || len(st.Likes) == 0 {
 		return nil
 	}
-	if s.block == active {
+	if s.txn.Active() {
 		if err := s.ensureOpen(true); err != nil {
 			return err
 		}
@@ -153,10 +153,10 @@ const columnsOfTemporary = `SELECT pg_catalog.string_agg(pg_catalog.concat(pg_ca
 
 // look finds them out.
 func (s *Session) look(st semantics.Statement) (around surroundings, err error) {
-	if s.block == failed || s.block == active && len(st.Relations) == 0 {
+	if s.txn.Failed() || s.txn.Active() && len(st.Relations) == 0 {
 		return around, nil
 	}
-	if s.block == active {
+	if s.txn.Active() {
 		if err := s.ensureOpen(true); err != nil {
 			return around, err
 		}

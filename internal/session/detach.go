@@ -145,7 +145,7 @@ func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
 	ended = true
 	r := turn.Ended(rep.failed)
 	s.host.Enter(PhaseIdle) // it may have stood in the order's way, which did not end it
-	s.doom = nil
+	s.txn.Absolve()
 	if _, err := s.query(off); err != nil {
 		return true, err
 	}

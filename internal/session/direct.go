@@ -102,6 +102,13 @@ func (d *direct) setting() string {
 	return statement
 }
 
+// reopened has a transaction go on as one that is captured, see adjust.
+func (d *direct) reopened() {
+	if d.now, d.closed = "", false; d.wish != ownTxBulk {
+		d.wish = ownTx
+	}
+}
+
 // end forgets a transaction.
 func (d *direct) end() { d.wish, d.rows, d.who = "", nil, "" }
 
@@ -258,12 +265,12 @@ func (p *directPart) description() wire.Frame {
 func (s *Session) choose(r *request) error {
 	d := &s.direct
 	s.forgetDirect()
-	if !s.open {
+	if !s.txn.Open() {
 		if err := s.prepareDirect(); err != nil {
 			return err
 		}
 	}
-	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.open && d.closed) &&
+	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.txn.Open() && d.closed) &&
 		s.currentLevel() != semantics.Serializable // what it reads is collected in the database
 	switch {
 	case r.chosen && s.redo.busy:
@@ -274,7 +281,7 @@ func (s *Session) choose(r *request) error {
 	switch {
 	case r.marked && !r.chosen:
 		d.wish = ownTxBulk
-	case r.chosen, r.harmless(), r.prepares && !s.open: // of what is harmless the text is known, and is not marked
+	case r.chosen, r.harmless(), r.prepares && !s.txn.Open(): // of what is harmless the text is known, and is not marked
 		d.wish = ownTxDirect
 	case !r.prepares:
 		d.wish = ownTx
@@ -285,7 +292,7 @@ func (s *Session) choose(r *request) error {
 // forgetDirect forgets forms of a catalog that is no more, before a transaction does something.
 func (s *Session) forgetDirect() {
 	d := &s.direct
-	if now := s.o.Collector.Catalog(); now != d.catalog && (!s.open || s.untouched) {
+	if now := s.o.Collector.Catalog(); now != d.catalog && (!s.txn.Open() || s.txn.Untouched()) {
 		d.forget()
 		d.catalog = now
 	}
@@ -339,7 +346,7 @@ func (s *Session) counted(d *directRun, f wire.Frame) error {
 	d.at++
 	tag, err := wire.DecodeCommandComplete(f.Body())
 	if err == nil && tag[strings.LastIndexByte(tag, ' ')+1:] != strconv.Itoa(p.count) {
-		s.doom = errForgotten(fmt.Sprintf("a statement returned %d rows and says %s", p.count, tag))
+		s.txn.Condemn(errForgotten(fmt.Sprintf("a statement returned %d rows and says %s", p.count, tag)))
 		s.direct.off = true
 	}
 	return err
@@ -400,17 +407,17 @@ func (s *Session) takeRow(d *directRun, f wire.Frame) error {
 
 // keepRow keeps the values of a row that are for us.
 func (s *Session) keepRow(p *directPart, values [][]byte) {
-	if s.doom != nil { // it is lost, and what it has changed as well
+	if s.txn.Reason() != nil { // it is lost, and what it has changed as well
 		return
 	}
 	row, err := p.form.how.Read(values)
 	if err != nil { // the text means something else by now
-		s.doom = errForgotten(err.Error())
+		s.txn.Condemn(errForgotten(err.Error()))
 		s.direct.off = true
 		return
 	}
 	if row.Forged() {
-		s.doom = errForged()
+		s.txn.Condemn(errForged())
 		return
 	}
 	if row.Captured() {
@@ -425,7 +432,8 @@ func (s *Session) keepRow(p *directPart, values [][]byte) {
 	}
 	if before <= largeBytes && s.direct.bytes > largeBytes {
 		if refused := s.host.BeginLarge(); refused != nil {
-			s.doom, p.rows = refused, nil
+			s.txn.Condemn(refused)
+			p.rows = nil
 			return
 		}
 	}
@@ -462,7 +470,7 @@ func (s *Session) noteDirect(r *request) {
 // alone reports whether the direct statements' rows are all there is to collect, and nothing is
 // deferred: they defer nothing themselves.
 func (s *Session) alone() bool {
-	return s.open && s.direct.clean && (s.direct.pure || !s.host.Deferrable())
+	return s.txn.Open() && s.direct.clean && (s.direct.pure || !s.host.Deferrable())
 }
 
 // takeDirect is the collect step for that case.

@@ -5,13 +5,11 @@
 // the Host (ordering, snapshots, slots) and runs Run on a goroutine of its own. The package
 // itself starts no goroutine and touches no clock or socket.
 //
-// States of the client's transaction block (type block) and the allowed moves:
+// The state of the transaction, the client's block included, is declared in session/txn, with a table of moves.
 //
-//	idle   → active  BEGIN; or, implicitly, a statement before a Flush or beside others
-//	active → idle    COMMIT, ROLLBACK; if implicit the end of the Query, or Sync
-//	active → failed  an error
-//	failed → active  ROLLBACK TO SAVEPOINT
-//	failed → idle    ROLLBACK, COMMIT; if implicit the end of the Query, or Sync
+// A session waits in few places: for a frame of the client (next, copyData), for a frame of the backend (Server), for
+// room to write, and in what the node does for it (Host). Whoever gives it readers and writers that yield, and a Host
+// that does, can run it step by step.
 //
 // Invariants:
 //

@@ -34,7 +34,7 @@ func (s *stage) liveWith(t testing.TB, conn net.Conn, reader *wire.Reader) *live
 	t.Helper()
 	near, far := socketPair(t)
 	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far, backend: conn}, done: make(chan error, 1)}
-	x := session.New(session.Options{
+	x := session.New(session.Options{Strict: true,
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host.roles(), Collector: s.unchanging().roles(), ReturnedBytesMax: s.returnedMax,
 	})

@@ -257,7 +257,7 @@ func (s *Session) sync() error {
 	if err := s.endImplicit(); err != nil {
 		return err
 	}
-	if s.block == idle {
+	if s.txn.Idle() {
 		clear(s.portals)
 	}
 	return s.ready()
@@ -302,11 +302,11 @@ func (s *Session) process(last bool) error {
 // batch.
 func (s *Session) joins(batch []message, last bool) {
 	m := &batch[0]
-	if s.block != idle || m.typ != wire.TypeExecute || m.err != nil || m.of.statement.Kind != semantics.Definition {
+	if !s.txn.Idle() || m.typ != wire.TypeExecute || m.err != nil || m.of.statement.Kind != semantics.Definition {
 		return
 	}
 	if !last || slices.ContainsFunc(batch[1:], func(m message) bool { return m.typ == wire.TypeExecute }) {
-		s.block, s.implicit = active, true
+		s.txn.Begin(false)
 	}
 }
 
@@ -316,13 +316,13 @@ func (s *Session) joins(batch []message, last bool) {
 func (s *Session) run(batch []message, last bool) (int, error) {
 	r := s.request(batch)
 	binds := !r.prepares
-	if s.block == idle && binds && !last && !r.local {
-		s.block, s.implicit = active, true
+	if s.txn.Idle() && binds && !last && !r.local {
+		s.txn.Begin(false)
 	}
 	var rep reply
 	var failedToo bool
 	var err error
-	if s.block == idle && !binds {
+	if s.txn.Idle() && !binds {
 		failedToo, err = s.plain(r, &rep)
 	} else {
 		failedToo, err = s.execute(r, &rep)
@@ -420,7 +420,7 @@ func (s *Session) answerOwn(m *message) error {
 	}
 	switch m.typ {
 	case wire.TypeParse:
-		if m.of.statement.Planned || s.block == failed && !m.of.statement.Ends() {
+		if m.of.statement.Planned || s.txn.Failed() && !m.of.statement.Ends() {
 			failedToo, err := s.control(m.of.statement)
 			s.skip = failedToo
 			return err
@@ -440,13 +440,13 @@ func (s *Session) answerOwn(m *message) error {
 		}
 		s.out.Append(wire.AppendNoData(s.out.AvailableBuffer()))
 	case wire.TypeExecute:
-		if m.of.statement.Kind == semantics.Tutti && s.block != failed {
+		if m.of.statement.Kind == semantics.Tutti && !s.txn.Failed() {
 			if s.later.relied {
 				if err := s.caughtUp(); err != nil {
 					return err
 				}
 			}
-			s.redo.off = s.redo.off || s.block != idle
+			s.redo.off = s.redo.off || !s.txn.Idle()
 			r := s.host.Show(m.of.statement.Name)
 			s.skip = r.Err != nil
 			return s.answer(r, false)

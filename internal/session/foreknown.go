@@ -62,7 +62,7 @@ func (s *Session) tellForm(f *form) {
 // foreknown reports whether a request could be carried out unseen although its direct forms are not prepared.
 func (s *Session) foreknown(r *request) bool {
 	d := &s.direct
-	return r.direct != nil && !d.off && !d.encoded && !s.escape && !(s.open && d.closed) &&
+	return r.direct != nil && !d.off && !d.encoded && !s.escape && !(s.txn.Open() && d.closed) &&
 		!slices.ContainsFunc(r.direct.parts, func(p directPart) bool { return p.form.how == nil || !p.form.blind || p.form.who != s.sight.who })
 }
 
@@ -77,7 +77,7 @@ func (s *Session) introduce() (done bool, err error) {
 	if v.who != "" || v.odd || v.asked || s.prefix > 0 {
 		return false, nil
 	}
-	if err := s.takeAhead(); err != nil || s.gone() { // else its answer would be taken for this one's
+	if err := s.takeAhead(); err != nil || s.txn.Gone() { // else its answer would be taken for this one's
 		return false, err
 	}
 	v.asked = true
@@ -86,7 +86,7 @@ func (s *Session) introduce() (done bool, err error) {
 	s.srvW.Append(wire.AppendSync(appendRun(wire.AppendParse(dst, name, whoSQL, nil), name)))
 	rows, done, err := s.peek()
 	if err == nil && len(rows) == 1 && len(rows[0]) == 3 && string(rows[0][2]) == "t" {
-		v.who, v.within = string(rows[0][0])+"\x00"+string(rows[0][1]), s.open
+		v.who, v.within = string(rows[0][0])+"\x00"+string(rows[0][1]), s.txn.Open()
 	}
 	return done, err
 }

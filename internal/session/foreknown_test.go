@@ -55,7 +55,7 @@ func (s *stage) liveAs(t testing.TB, n *atomic.Int64, base *atomic.Uint64, onEnt
 	conn, reader := s.backend(t)
 	near, far := socketPair(t)
 	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far, backend: conn}, done: make(chan error, 1)}
-	x := session.New(session.Options{
+	x := session.New(session.Options{Strict: true,
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: reader, ServerOut: wire.NewWriter(conn), Host: wrapped{l.host, base, onEnter}.roles(),
 		Collector: changing{s.unchanging(), n}.roles(), ReturnedBytesMax: s.returnedMax,

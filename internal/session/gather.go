@@ -19,8 +19,6 @@ type gathered struct {
 	refused *wire.SQLError
 }
 
-func (s *Session) noRows() gathered { return gathered{s: s} }
-
 // read takes a row as it came, and copies it.
 func (g *gathered) read(body []byte) error {
 	if g.refused != nil {

@@ -103,7 +103,7 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 		}
 	}
 	switch {
-	case s.gone():
+	case s.txn.Gone():
 		return false, nil
 	case !fits:
 		s.host.Shy([]uint64{at}) // it is not there, or cannot hold what it is to
@@ -138,7 +138,7 @@ func (s *Session) peek() (rows [][][]byte, done bool, err error) {
 	if len(s.redo.runs) == 0 && !s.redo.off { // the client has seen nothing of the transaction
 		return nil, false, s.rollbackServer()
 	}
-	if s.open || len(s.later.unseen) > 0 {
+	if s.txn.Open() || len(s.later.unseen) > 0 {
 		return nil, false, s.abandon()
 	}
 	return nil, false, nil
@@ -150,7 +150,7 @@ func (s *Session) ceases(doom *wire.SQLError, got reply) (_ *wire.SQLError, done
 	if doom == nil && f != nil {
 		doom = s.host.Enter(PhaseRunning)
 	}
-	if !s.open {
+	if !s.txn.Open() {
 		s.host.Enter(PhaseIdle)
 	}
 	if doom == nil && f != nil && (f.Code == wire.CodeQueryCanceled || f.Code == wire.CodeLockNotAvailable) {
@@ -190,7 +190,7 @@ func (s *Session) abandon() error {
 	s.later.off = true
 	err := s.rollbackServer()
 	s.later.end()
-	s.doom = errForgotten("could not serialize access due to concurrent update")
+	s.txn.Condemn(errForgotten("could not serialize access due to concurrent update"))
 	return err
 }
 
@@ -217,7 +217,7 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done boo
 	if doom, done, err = s.ceases(doom, r); done || err != nil {
 		return nil, done, err
 	}
-	if doom != nil || r.failed != nil && s.open {
+	if doom != nil || r.failed != nil && s.txn.Open() {
 		return nil, false, s.abandon()
 	}
 	if d.glances == nil {

@@ -10,7 +10,7 @@ import (
 // emit passes a frame on to the client, or holds it back.
 func (s *Session) emit(f wire.Frame) error {
 	if !s.holding {
-		if s.block == active && s.redo.tell(f.Raw) {
+		if s.txn.Active() && s.redo.tell(f.Raw) {
 			return nil
 		}
 		return s.pass(f.Raw)
@@ -100,7 +100,7 @@ func (s *Session) remark(f wire.Frame) error {
 		s.out.Append(s.held)
 		s.held = s.held[:0]
 	}
-	if s.block == active && s.redo.tell(f.Raw) {
+	if s.txn.Active() && s.redo.tell(f.Raw) {
 		return nil
 	}
 	if err := s.pass(f.Raw); err != nil || s.srv.Buffered() {
@@ -119,7 +119,7 @@ func errAnnounced() *wire.SQLError {
 // before it says that a Query's statement is complete, before that.
 func (s *Session) notice(raw []byte) {
 	switch {
-	case !s.holding && s.block == active && s.redo.tell(raw):
+	case !s.holding && s.txn.Active() && s.redo.tell(raw):
 	case !s.holding:
 		s.out.Append(raw)
 	case s.commitsFirst && s.complete >= 0:

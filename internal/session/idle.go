@@ -25,7 +25,7 @@ type ears struct {
 func (s *Session) wait() (wire.Frame, error) {
 	defer s.unwatch()
 	phase := PhaseIdle
-	if s.open {
+	if s.txn.Open() {
 		phase = PhaseWaiting
 	}
 	silent := s.ears.listens && !s.gathering
@@ -48,7 +48,7 @@ func (s *Session) wait() (wire.Frame, error) {
 			if err := s.takeAhead(); err != nil {
 				return wire.Frame{}, err
 			}
-			if !s.open {
+			if !s.txn.Open() {
 				phase = PhaseIdle
 				continue
 			}
@@ -62,7 +62,7 @@ func (s *Session) wait() (wire.Frame, error) {
 		if ran, err := s.settleSilence(silent); err != nil {
 			return wire.Frame{}, err
 		} else if ran {
-			if phase = PhaseIdle; s.open {
+			if phase = PhaseIdle; s.txn.Open() {
 				phase = PhaseWaiting
 			}
 			continue
@@ -76,12 +76,12 @@ func (s *Session) wait() (wire.Frame, error) {
 			silent = true
 			continue
 		}
-		if doom := s.host.SerialRuns(true); doom != nil && s.open {
+		if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
 			s.unwatch()
 			return f, errors.Join(s.badFrame(err), s.undo(doom))
 		}
 		s.unwatch()
-		if err == nil && s.open {
+		if err == nil && s.txn.Open() {
 			// A frame that comes together with a doom hides it: the read does not time out.
 			if doom := s.host.Enter(phase); doom != nil {
 				err = s.undo(doom)
@@ -98,11 +98,11 @@ func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 	case silent && s.gathering:
 		s.gathering = false
 		return true, s.runGathered()
-	case silent && len(s.later.unseen) > 0 && s.doom == nil:
+	case silent && len(s.later.unseen) > 0 && s.txn.Reason() == nil:
 		return true, s.caughtUp()
-	case silent && s.block == active && !s.implicit && !s.open && s.doom == nil:
+	case silent && s.txn.Active() && !s.txn.Implicit() && !s.txn.Open() && s.txn.Reason() == nil:
 		err = s.openEarly()
-		return s.open, err
+		return s.txn.Open(), err
 	}
 	return false, nil
 }
@@ -115,7 +115,7 @@ func (s *Session) runGathered() error {
 			return nil
 		}
 	}
-	if doom := s.host.SerialRuns(true); doom != nil && s.open {
+	if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
 		if err := s.undo(doom); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ const listening = "SELECT pg_catalog.encode(pg_catalog.convert_to(c, 'UTF8'), 'h
 // settleEars tells the host to what the session listens, if that may have changed. A LISTEN counts when
 // its transaction has committed, and not if it was rolled back; the backend knows.
 func (s *Session) settleEars() error {
-	if !s.ears.stale || s.block != idle || s.open {
+	if !s.ears.stale || !s.txn.Idle() || s.txn.Open() {
 		return nil
 	}
 	s.ears.stale = false

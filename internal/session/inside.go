@@ -93,7 +93,7 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost bool, err
 	}
 	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 && (s.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure || rep.failed.Code == wire.CodeSerializationFailure)
 	s.host.Enter(PhaseIdle)
-	s.doom = nil
+	s.txn.Absolve()
 	for {
 		off, _, err := s.ask(insideOff)
 		if err != nil || off.failed == nil {
@@ -246,7 +246,7 @@ func (s *Session) say(t *talk, command string) ([][][]byte, error) {
 	if err := s.host.Say(t.said, command); err != nil {
 		return nil, err
 	}
-	got := s.noRows()
+	got := gathered{s: s}
 	for {
 		f, err := s.srv.Next()
 		if err != nil {

@@ -59,7 +59,7 @@ func (s *Session) lockNotice(message string) {
 // countLock counts what an attempt has taken. A statement inside a block is not run again.
 func (s *Session) countLock(lock string, n int) {
 	a := &s.advisory
-	if s.block != idle {
+	if !s.txn.Idle() {
 		return
 	}
 	if a.taken == nil {
@@ -72,8 +72,8 @@ func (s *Session) countLock(lock string, n int) {
 // to a savepoint, by DISCARD ALL, or because the function failed.
 func (s *Session) settleLocks() {
 	a := &s.advisory
-	over := s.block == idle && !s.open
-	compare := a.stale || a.workers || a.xact && (over || s.block == failed)
+	over := s.txn.Idle() && !s.txn.Open()
+	compare := a.stale || a.workers || a.xact && (over || s.txn.Failed())
 	if compare || a.asked {
 		s.host.SettleLocks(compare)
 	}

@@ -50,7 +50,7 @@ func (s *Session) forsake(why *wire.SQLError) error {
 		doom = why
 	}
 	err := s.rollbackServer()
-	s.doom = doom
+	s.txn.Condemn(doom)
 	return err
 }
 

@@ -193,7 +193,7 @@ func (s *stage) play(t testing.TB, script string, host *fakeHost) string {
 	go func() {
 		defer conn.Close()
 		defer far.Close()
-		x := session.New(session.Options{
+		x := session.New(session.Options{Strict: true,
 			Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 			Server: reader, ServerOut: wire.NewWriter(conn), Host: host.roles(), Collector: s.unchanging().roles(),
 		})

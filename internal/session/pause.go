@@ -40,7 +40,7 @@ func milliseconds(shown string) int64 {
 
 // overdue makes the pipeline fail before the message that has just come if the client's pauses took too long.
 func (s *Session) overdue() error {
-	if !s.pause.counts || s.pause.ms < pauseMin || s.skip || s.block == failed {
+	if !s.pause.counts || s.pause.ms < pauseMin || s.skip || s.txn.Failed() {
 		return nil
 	}
 	r, rows, err := s.ask("SHOW statement_timeout") // a SELECT would take the transaction's one snapshot, and not between two groups

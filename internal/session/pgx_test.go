@@ -65,7 +65,7 @@ func (s *stage) serve(t testing.TB, conn net.Conn, host func(net.Conn) *fakeHost
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, make([]byte, 4)))
 	h := host(startup.Conn)
 	h.backend = backend
-	x := session.New(session.Options{Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
+	x := session.New(session.Options{Strict: true, Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
 		Host: h.roles(), Collector: s.unchanging().roles()})
 	if err := x.Run(); err != nil {
 		t.Error(err)

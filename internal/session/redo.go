@@ -99,7 +99,7 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 // redoable reports whether a request of a block can be done again, as far as it is known, with what went before it.
 func (s *Session) redoable(r *request) bool {
 	d := &s.redo
-	return !d.off && !s.lost && s.block == active && !s.implicit && !s.schema.noted && s.currentLevel() == semantics.ReadCommitted && !s.advisory.used &&
+	return !d.off && !s.lost && s.txn.Active() && !s.txn.Implicit() && !s.schema.noted && s.currentLevel() == semantics.ReadCommitted && !s.advisory.used &&
 		r.repeatable() && d.bytes+len(r.frames) <= redoBytesMax && len(d.runs) < redoRunsMax
 }
 
@@ -107,13 +107,13 @@ func (s *Session) redoable(r *request) bool {
 func (s *Session) revive() error {
 	told := s.redo.told.Sum64()
 	try := 0
-	for ; s.doom != nil && !s.open && s.block == active && !s.redo.off && len(s.redo.runs) > 0 && s.doom.Code == wire.CodeSerializationFailure &&
+	for ; s.txn.Reason() != nil && !s.txn.Open() && s.txn.Active() && !s.redo.off && len(s.redo.runs) > 0 && s.txn.Reason().Code == wire.CodeSerializationFailure &&
 		try < s.o.RetriesMax; try++ {
 		if err := s.again(told); err != nil {
 			return err
 		}
 	}
-	if try > 0 && s.doom != nil {
+	if try > 0 && s.txn.Reason() != nil {
 		return s.unname(s.redo.runs...)
 	}
 	return nil
@@ -122,8 +122,8 @@ func (s *Session) revive() error {
 // again tries that once; told is what the client has been told. Afterwards the transaction is open, and there is no doom, or it is rolled back, and doom says why.
 func (s *Session) again(told uint64) error {
 	d := &s.redo
-	doom := s.doom
-	s.doom = nil
+	doom := s.txn.Reason()
+	s.txn.Retry()
 	s.later.end()
 	d.forget()
 	d.busy = true
@@ -135,7 +135,7 @@ func (s *Session) again(told uint64) error {
 			d.busy = false
 			return err
 		}
-		same = done && rep.failed == nil && rep.status == wire.TxActive && s.doom == nil && s.open
+		same = done && rep.failed == nil && rep.status == wire.TxActive && s.txn.Reason() == nil && s.txn.Open()
 	}
 	d.busy = false
 	if same && d.told.Sum64() == told {
@@ -144,8 +144,9 @@ func (s *Session) again(told uint64) error {
 	if err := s.rollbackServer(); err != nil {
 		return err
 	}
-	if s.doom == nil || s.doom.Code != wire.CodeSerializationFailure {
-		s.doom, d.off = doom, true
+	if s.txn.Reason() == nil || s.txn.Reason().Code != wire.CodeSerializationFailure {
+		d.off = true
+		s.txn.Condemn(doom)
 	}
 	return nil
 }
@@ -162,14 +163,14 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 		return rep, off, err
 	}
 	if s.later.pending() && !s.goesAlong(r) {
-		if err := s.catchUp(); err != nil || s.doom != nil {
+		if err := s.catchUp(); err != nil || s.txn.Reason() != nil {
 			return rep, false, err
 		}
 		if err := s.choose(r); err != nil {
 			return rep, false, err
 		}
 	}
-	if err := s.ensureOpen(true); err != nil || s.doom != nil || !s.open {
+	if err := s.ensureOpen(true); err != nil || s.txn.Reason() != nil || !s.txn.Open() {
 		return rep, false, err
 	}
 	s.adjust()
@@ -199,7 +200,7 @@ func (d *redo) telling() telling { return telling{d.bytesTold, d.told.Sum64()} }
 func (s *Session) resume(r *request, rep *reply, before telling) error {
 	s.host.Resuming(true)
 	defer s.host.Resuming(false)
-	now, doom := s.redo.telling(), s.doom
+	now, doom := s.redo.telling(), s.txn.Reason()
 	told := false // the client has been told of an error
 	for try := 0; try < s.o.RetriesMax; try++ {
 		if err := s.rollbackServer(); err != nil {
@@ -212,8 +213,8 @@ func (s *Session) resume(r *request, rep *reply, before telling) error {
 			doom = wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request")
 			break
 		}
-		if s.doom != nil {
-			if doom = s.doom; s.redo.off || doom.Code != wire.CodeSerializationFailure {
+		if s.txn.Reason() != nil {
+			if doom = s.txn.Reason(); s.redo.off || doom.Code != wire.CodeSerializationFailure {
 				break
 			}
 			continue
@@ -227,7 +228,7 @@ func (s *Session) resume(r *request, rep *reply, before telling) error {
 			return nil
 		}
 		rep.done, rep.parsed = max(rep.done, next.done), max(rep.parsed, next.parsed)
-		if doom = cmp.Or(s.doom, doom); !next.interrupted {
+		if doom = cmp.Or(s.txn.Reason(), doom); !next.interrupted {
 			told = same && next.failed != nil
 			break
 		}
@@ -241,7 +242,8 @@ func (s *Session) resume(r *request, rep *reply, before telling) error {
 	if !told {
 		s.out.Append(doom.Append(nil))
 	}
-	s.doom, rep.failed, rep.status, rep.interrupted = nil, &doom.ErrorFields, wire.TxFailed, false
+	s.txn.Absolve()
+	rep.failed, rep.status, rep.interrupted = &doom.ErrorFields, wire.TxFailed, false
 	return s.unname(append(slices.Clone(s.redo.runs), *r)...)
 }
 

@@ -169,7 +169,7 @@ func (s *Session) settled(r *request) (bool, error) {
 	if err := s.rollbackServer(); err != nil {
 		return false, err
 	}
-	s.block = failed
+	s.failBlock()
 	return false, s.fail(failure)
 }
 
@@ -191,7 +191,7 @@ func (s *Session) here(st semantics.Statement) (bool, error) {
 
 // exclude has other members' transactions keep away from the tables of a definition that runs here first, or it would lose to them.
 func (s *Session) exclude(st *semantics.Statement) (gone bool, err error) {
-	if s.block == failed || st.Quiet || st.Shared || st.Confined.Apart || st.Confined.Beside {
+	if s.txn.Failed() || st.Quiet || st.Shared || st.Confined.Apart || st.Confined.Beside {
 		return false, nil
 	}
 	extent, err := s.extent(st)

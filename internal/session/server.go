@@ -91,7 +91,7 @@ func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
 			return r, nil, err
 		}
 	}
-	got, ended := s.noRows(), 0
+	got, ended := gathered{s: s}, 0
 	for {
 		f, err := s.srv.Next()
 		if err != nil {
@@ -173,14 +173,14 @@ func (s *Session) begun() error {
 	if err != nil || r.failed == nil {
 		return err
 	}
-	s.doom = failureOf(r)
+	s.txn.Condemn(failureOf(r))
 	if r.status != wire.TxIdle {
 		err = s.rollbackServer()
 	} else {
 		s.undone()
 	}
 	if s.lost && err == nil {
-		s.doom = errForgotten(forgottenStatements)
+		s.txn.Condemn(errForgotten(forgottenStatements))
 		_, err = s.recover()
 	}
 	return err
@@ -211,6 +211,7 @@ func (s *Session) prefixed() (*wire.ErrorFields, error) {
 			s.ownNotice(f)
 		}
 	}
+	s.txn.Began()
 	return nil, nil
 }
 
@@ -240,7 +241,7 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 		return r, err
 	}
 	if r.status == wire.TxIdle && !s.lost {
-		s.open, s.snapshot = false, false
+		s.txn.End()
 		s.later.end()
 		s.host.Enter(PhaseIdle)
 		r.status = wire.TxFailed // as far as the client is concerned
@@ -253,7 +254,7 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 // everything is answered: nobody could tell whether the COPY has swallowed an earlier one.
 func (s *Session) relay(q request) (r reply, err error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
-		s.doom = doom // told when the answer is complete
+		s.txn.Condemn(doom) // told when the answer is complete
 	}
 	if err := s.flushServer(); err != nil {
 		return r, err
@@ -406,11 +407,11 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	wished := s.host.Cancelled()
 	switch {
 	case e.Code == wire.CodeQueryCanceled && s.doomed():
-		if r.resumes && !wished && s.doom.Code == wire.CodeSerializationFailure && !s.advisory.used && !s.schema.noted {
+		if r.resumes && !wished && s.txn.Reason().Code == wire.CodeSerializationFailure && !s.advisory.used && !s.schema.noted {
 			r.interrupted = true
 			return nil
 		}
-		f.Raw = s.doom.Append(nil) // the cancel was ours
+		f.Raw = s.txn.Reason().Append(nil) // the cancel was ours
 	case e.Position > 0 && shift != 0:
 		e.Position += shift
 		f.Raw = wire.AppendErrorResponse(nil, e)
@@ -451,7 +452,7 @@ func (s *Session) postpone(f wire.Frame) error {
 func (s *Session) appendLate() {
 	s.out.Append(s.late)
 	s.late = s.late[:0]
-	if s.block == idle {
+	if s.txn.Idle() {
 		s.out.Append(s.ears.notes)
 		s.ears.notes = s.ears.notes[:0]
 	}
@@ -462,10 +463,10 @@ const lateBytesMax = 64 << 10
 
 // doomed asks the node whether it has rolled this transaction back.
 func (s *Session) doomed() bool {
-	if s.doom == nil {
-		s.doom = s.host.Enter(PhaseRunning)
+	if s.txn.Reason() == nil {
+		s.txn.Condemn(s.host.Enter(PhaseRunning))
 	}
-	return s.doom != nil
+	return s.txn.Reason() != nil
 }
 
 // recover makes the backend know our statements again after something hidden from us (a
@@ -476,7 +477,8 @@ func (s *Session) recover() (bool, error) {
 	if !s.lost {
 		return false, nil
 	}
-	s.lost, s.open, s.snapshot, s.ahead = false, false, false, ahead{}
+	s.lost, s.ahead = false, ahead{}
+	s.txn.End()
 	s.direct.forget()
 	s.later.end()
 	s.host.Enter(PhaseIdle)

@@ -5,28 +5,9 @@ import (
 	"io"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
-
-// block is the state of the client's transaction block; see the package comment.
-type block uint8
-
-const (
-	idle block = iota
-	active
-	failed
-)
-
-// status is how ReadyForQuery shows a block.
-func (b block) status() byte {
-	switch b {
-	case active:
-		return wire.TxActive
-	case failed:
-		return wire.TxFailed
-	}
-	return wire.TxIdle
-}
 
 // Options configures a session.
 type Options struct {
@@ -47,6 +28,8 @@ type Options struct {
 	ReturnedBytesMax int
 	// CacheMax bounds the classified texts remembered. Zero means 512.
 	CacheMax int
+	// Strict has a move of the transaction that none may make panic, as in tests. Without it the session ends.
+	Strict bool
 }
 
 // Session is one client. Not safe for concurrent use.
@@ -74,18 +57,12 @@ type Session struct {
 	shift int32 // characters of a Query before the statement being run
 
 	// the transaction
-	block    block
-	implicit bool // the block ends with the Query or Sync, not with a COMMIT
-	open     bool // the backend is inside a transaction of ours
-	prefix   int  // statements of ours that go ahead of the next request, their answers unread
+	txn    txn.Machine
+	prefix int // statements of ours that go ahead of the next request, their answers unread
 	// skippable: the Query that ends what is sent is skipped if one of so many statements that go ahead of it fails
 	skippable int
 	modes     semantics.Modes
-	snapshot  bool // its one snapshot is taken
-
-	untouched bool // nothing has run in the open transaction, see openEarly
 	base      uint64
-	doom      *wire.SQLError // it was rolled back under the client, who must be told
 	ahead     ahead
 	habits    habits
 	direct    direct
@@ -141,6 +118,7 @@ func New(o Options) *Session {
 		o: o, cache: newCache(o.CacheMax), in: o.Client, out: o.ClientOut, srv: o.Server, srvW: o.ServerOut, host: o.Host,
 		statements: map[string]*prepared{}, portals: map[string]*prepared{},
 	}
+	s.txn.Strict = o.Strict
 	s.redo.end()
 	s.direct.secret = o.Collector.Secret()
 	return s
@@ -161,6 +139,9 @@ func (s *Session) Run() error {
 	}
 	for {
 		err := s.step()
+		if broken := s.txn.Broken(); broken != nil && err == nil {
+			err = s.fail(wire.Fatalf(wire.CodeInternalError, "%v", broken))
+		}
 		if errors.Is(err, errTerminate) || errors.Is(err, io.EOF) && !errors.Is(err, errBackend) {
 			return nil
 		}
@@ -300,7 +281,7 @@ func (s *Session) ready() error {
 		s.settleLocks()
 	}
 	s.appendLate()
-	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.block.status()))
+	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.txn.Status()))
 	if s.out.Full() {
 		return s.out.Flush()
 	}
@@ -313,17 +294,20 @@ func (s *Session) fail(e *wire.SQLError) error {
 	if e.Severity == wire.SeverityFatal {
 		return errors.Join(e, s.out.Flush())
 	}
-	if s.block != active {
+	if !s.txn.Active() {
 		return nil
 	}
-	s.block = failed
-	if !s.open {
+	asked := s.ahead.asked
+	s.failBlock()
+	if !s.txn.Open() {
 		return nil
 	}
-	if err := s.takeAhead(); err != nil || !s.open {
+	if err := s.takeAhead(); err != nil || !s.txn.Open() {
 		return err
 	}
-	s.reopen() // a savepoint that is rolled back to undoes what was collected since
+	if asked {
+		s.direct.reopened()
+	}
 	// The backend's transaction must fail as well, but stay, because of savepoints.
 	s.sendOwn(ownFail)
 	_, err := s.quiet()

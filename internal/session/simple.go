@@ -59,7 +59,7 @@ func (s *Session) expose(m *message) error {
 	if !m.hidden || m.err != nil {
 		return nil
 	}
-	if err := s.takeAhead(); err != nil || s.block == failed || s.doom != nil { // then nothing is run
+	if err := s.takeAhead(); err != nil || s.txn.Failed() || s.txn.Reason() != nil { // then nothing is run
 		return err
 	}
 	m.hidden = false
@@ -67,7 +67,7 @@ func (s *Session) expose(m *message) error {
 	if m.typ == wire.TypeBind {
 		of, name = "pg_prepared_statement", m.statement
 	}
-	if s.block == active {
+	if s.txn.Active() {
 		if err := s.ensureOpen(true); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	if st.Control() || s.deallocates(st) {
 		return s.control(st)
 	}
-	if st.Savepoint() && s.implicit && s.block == active {
+	if st.Savepoint() && s.txn.Implicit() && s.txn.Active() {
 		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks", st.Tag))
 	}
 	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
@@ -183,7 +183,7 @@ func (s *Session) learn(st semantics.Statement) error {
 
 // refresh asks for what may have changed, once the backend is outside of transactions.
 func (s *Session) refresh() error {
-	if !s.stale || s.open {
+	if !s.stale || s.txn.Open() {
 		return nil
 	}
 	return s.askIsolation()
@@ -217,9 +217,9 @@ func (s *Session) oneByOne(list []semantics.Statement) error {
 		if s.escape && !escape && readOtherwise(st.Text) {
 			return s.fail(errBackslash())
 		}
-		if s.block == idle && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition || st.Kind == semantics.Commit || st.Kind == semantics.Rollback ||
+		if s.txn.Idle() && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition || st.Kind == semantics.Commit || st.Kind == semantics.Rollback ||
 			st.Scope == semantics.ThisTransaction) {
-			s.block, s.implicit = active, true
+			s.txn.Begin(false)
 		}
 		if st.Kind == semantics.Local && st.Alone != "" {
 			return s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
@@ -235,16 +235,16 @@ func (s *Session) oneByOne(list []semantics.Statement) error {
 
 // endImplicit commits or rolls back an implicit block, if there is one.
 func (s *Session) endImplicit() error {
-	if !s.implicit {
+	if !s.txn.Implicit() {
 		return nil
 	}
 	var failure *wire.SQLError
 	var err error
 	s.tellDoom()
 	switch {
-	case s.block == failed:
+	case s.txn.Failed():
 		err = s.rollbackServer()
-	case s.open:
+	case s.txn.Open():
 		failure, err = s.finish()
 	}
 	if err != nil {

@@ -24,7 +24,7 @@ func (s *Session) lockElsewhere(locks []*semantics.TableLock) (gone bool, err er
 			return true, s.giveUp(doom)
 		}
 		shown, err := s.show("lock_timeout", "statement_timeout", "search_path", "role", "session_authorization")
-		if err != nil || s.block == failed {
+		if err != nil || s.txn.Failed() {
 			return true, err
 		}
 		most, why := patience(shown[0], shown[1])
@@ -62,7 +62,7 @@ func (s *Session) show(settings ...string) (values []string, err error) {
 		return nil, err
 	}
 	if r.failed != nil {
-		s.block = failed
+		s.failBlock()
 		return nil, s.fail(failureOf(r))
 	}
 	for _, row := range rows {
@@ -112,7 +112,7 @@ func (s *Session) failHere(failure *wire.SQLError) error {
 	if r.failed == nil {
 		return fmt.Errorf("session: a savepoint is there that nobody has made: %s", strings.TrimSpace(semantics.ReservedPrefix))
 	}
-	s.block = failed
+	s.failBlock()
 	return s.fail(failure)
 }
 
@@ -124,8 +124,8 @@ func (s *Session) giveUp(failure *wire.SQLError) error {
 	if err := s.rollbackServer(); err != nil {
 		return err
 	}
-	if s.block == active {
-		s.block = failed
+	if s.txn.Active() {
+		s.failBlock()
 	}
 	return s.fail(failure)
 }

@@ -38,7 +38,7 @@ func (s *Session) begins(snapshot bool) semantics.Modes {
 // when snapshot says that the next statement will look at data, takes the transaction's one
 // snapshot between two groups.
 func (s *Session) ensureOpen(snapshot bool) error {
-	open, defers := s.open, false
+	open, defers := s.txn.Open(), false
 	if !open {
 		s.direct.begin() // what was put off before there was a transaction stays so
 		if err := s.refresh(); err != nil {
@@ -47,23 +47,24 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		m := s.begins(snapshot)
 		defers = m.Isolation == semantics.Serializable && m.Deferrable == deferrable
 		s.sendBegin(m)
-		s.open, s.prefix, s.snapshot = true, beginStatements, false
+		s.txn.Opens()
+		s.prefix = beginStatements
 		s.base = s.host.Base()
 		s.locks.rows, s.locks.tables, s.locks.told = nil, false, nil
 		s.reads.begin(s.o.Collector.Catalog())
-	} else if s.untouched {
+	} else if s.txn.Untouched() {
 		s.base = s.host.Base()
 		if defers = snapshot && s.currentLevel() == semantics.Serializable && s.modes.Deferrable == deferrable; defers { // it was not said when it was opened early
-			if err := s.beginAgain(); err != nil || !s.open {
+			if err := s.beginAgain(); err != nil || !s.txn.Open() {
 				return err
 			}
 		}
 	}
-	s.untouched = false
-	if !snapshot || s.snapshot || !s.snapshotLevel() {
+	s.txn.Touch()
+	if !snapshot || s.txn.HasSnapshot() || !s.snapshotLevel() {
 		return nil
 	}
-	if err := s.begun(); err != nil || !s.open {
+	if err := s.begun(); err != nil || !s.txn.Open() {
 		return err
 	}
 	doom, err := s.prompt(open && !defers)
@@ -90,7 +91,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	s.sendOwn(ownSnapshot)
 	r, rows, err := s.internal(true)
 	s.host.LeaveSnapshot()
-	s.snapshot = true
+	s.txn.TakeSnapshot()
 	if len(rows) == 1 && s.modes.Isolation == semantics.Unsaid && semantics.ParseIsolation(string(rows[0][0])) != s.level {
 		return s.otherLevel(open, snapshot)
 	}
@@ -126,14 +127,15 @@ func errOtherLevel() *wire.SQLError {
 
 // reset forgets the transaction on both sides; the backend must be idle.
 func (s *Session) reset() {
-	s.open, s.prefix, s.snapshot, s.doom = false, 0, false, nil
+	s.txn.Reset()
+	s.prefix = 0
 	s.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
 	s.direct.end()
 	s.redo.end()
 	s.later.end()
 	s.later.off, s.later.next = s.later.next, false
 	s.locks.rows, s.locks.tables, s.locks.told = nil, false, nil
-	s.block, s.implicit, s.modes, s.sight.within = idle, false, semantics.Modes{}, false
+	s.modes, s.sight.within = semantics.Modes{}, false
 	clear(s.portals)
 }
 
@@ -143,8 +145,8 @@ func (s *Session) undo(doom *wire.SQLError) error {
 	if err := s.takeAhead(); err != nil {
 		return err
 	}
-	if !s.open {
-		s.doom = doom
+	if !s.txn.Open() {
+		s.txn.Condemn(doom)
 		return nil
 	}
 	c := s.appendCollect()
@@ -157,13 +159,13 @@ func (s *Session) undo(doom *wire.SQLError) error {
 		}
 	}
 	err := s.rollbackServer()
-	s.doom = doom
+	s.txn.Condemn(doom)
 	return err
 }
 
 // rollbackServer ends the backend's transaction, if there is one, without effects.
 func (s *Session) rollbackServer() error {
-	if err := s.takeAhead(); err != nil || !s.open {
+	if err := s.takeAhead(); err != nil || !s.txn.Open() {
 		return err
 	}
 	for {
@@ -187,7 +189,8 @@ func (s *Session) rollbackServer() error {
 
 // undone notes that the backend's transaction is gone.
 func (s *Session) undone() {
-	s.open, s.snapshot, s.prefix, s.ahead, s.schema = false, false, 0, ahead{}, schema{}
+	s.txn.End()
+	s.prefix, s.ahead, s.schema = 0, ahead{}, schema{}
 	s.direct.end()
 	s.later.end()
 	if s.sight.within { // what it has told then may be gone with it
@@ -198,12 +201,12 @@ func (s *Session) undone() {
 
 // tellDoom answers a statement of a transaction that was rolled back under the client.
 func (s *Session) tellDoom() bool {
-	if s.doom == nil || s.open {
+	if s.txn.Reason() == nil || s.txn.Open() {
 		return false
 	}
-	s.out.Append(s.doom.Append(nil))
-	s.doom = nil
-	s.block = failed
+	s.out.Append(s.txn.Reason().Append(nil))
+	s.txn.Absolve()
+	s.failBlock()
 	return true
 }
 
@@ -372,6 +375,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 		s.host.SerialApart()
 		return refused, true, s.rollbackServer()
 	}
+	s.txn.Submit()
 	d := s.host.Submit(sub)
 	if !d.Commit {
 		err := s.rollbackServer()
@@ -380,6 +384,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 		}
 		return d.Err, d.Retry, err
 	}
+	s.txn.Decide()
 	r, rows, err := s.commitServer(&c)
 	ok := err == nil && r.failed == nil && r.tag == "COMMIT"
 	if ok && len(c.adds) > 0 {
@@ -389,8 +394,15 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	s.host.Committed(c.seq, ok)
 	// Committed has put the rows into the database if the backend could not (S2), and the log
 	// has decided: the client is told so even if the backend broke, which shows at its next use.
-	s.open = false
+	s.txn.End()
 	return nil, false, nil
+}
+
+// order has the log decide on what was put off, in which the backend has no part; see Deferred.Blind.
+func (s *Session) order(sub Submission, must bool) (Decision, bool) {
+	s.txn.Order()
+	defer s.txn.Ordered()
+	return s.host.Blind(sub, must)
 }
 
 // vouch has a SERIALIZABLE transaction left to the backend as far as it conflicts with others of this member (decision
@@ -438,7 +450,7 @@ func (s *Session) commitServer(c *collected) (reply, [][][]byte, error) {
 		return r, nil, s.rollbackServer() // the mark failed; its rows come from the log
 	}
 	if err == nil {
-		s.open = false
+		s.txn.End()
 		s.host.Enter(PhaseIdle)
 	}
 	return r, rows, err
@@ -460,12 +472,12 @@ func (s *Session) finish() (*wire.SQLError, error) {
 		if failure == nil || !retry || err != nil || try == s.o.RetriesMax {
 			return failure, err
 		}
-		s.doom = failure
+		s.txn.Condemn(failure)
 		if err := s.revive(); err != nil {
 			return nil, err
 		}
-		if failure = s.doom; failure != nil {
-			s.doom = nil
+		if failure = s.txn.Reason(); failure != nil {
+			s.txn.Absolve()
 			return failure, nil
 		}
 	}
@@ -485,9 +497,9 @@ func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 			return failure, retry, err
 		}
 	}
-	if !s.open {
-		failure := s.doom
-		s.doom = nil
+	if !s.txn.Open() {
+		failure := s.txn.Reason()
+		s.txn.Absolve()
 		return failure, true, nil
 	}
 	if len(s.later.adds) > 0 && !s.fits() {
@@ -495,14 +507,14 @@ func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 		if err := s.catchUp(); err != nil {
 			return nil, false, err
 		}
-		if !s.open {
-			failure := s.doom
-			s.doom = nil
+		if !s.txn.Open() {
+			failure := s.txn.Reason()
+			s.txn.Absolve()
 			return failure, true, nil
 		}
 	}
 	c := s.ahead.found
-	if !s.ahead.known() {
+	if !s.ahead.says(&s.txn) {
 		if err := s.collect(&c, false); err != nil {
 			return nil, false, err
 		}

@@ -71,8 +71,8 @@ func (r *request) still() bool {
 // putsOffUnseen reports whether a request of a block was answered, and will be carried out unseen at COMMIT.
 func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 	l, d := &s.later, &s.direct
-	if r.direct == nil || s.sight.who == "" || !r.chosen && !s.foreknown(r) || l.off || l.wrote || len(l.adds) > 0 || len(r.direct.parts) != 1 || r.direct.closes || len(l.unseen) == laterMax || s.block != active || s.implicit ||
-		s.currentLevel() != semantics.ReadCommitted || s.modes.Access == "READ ONLY" || s.advisory.used || s.schema.noted || s.ahead.done || s.redo.off || s.redo.busy {
+	if r.direct == nil || s.sight.who == "" || !r.chosen && !s.foreknown(r) || l.off || l.wrote || len(l.adds) > 0 || len(r.direct.parts) != 1 || r.direct.closes || len(l.unseen) == laterMax || !s.txn.Active() || s.txn.Implicit() ||
+		s.currentLevel() != semantics.ReadCommitted || s.modes.Access == "READ ONLY" || s.advisory.used || s.schema.noted || s.txn.Collected() || s.redo.off || s.redo.busy {
 		return false, nil
 	}
 	p := &r.direct.parts[0]
@@ -196,9 +196,9 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 		return true, nil, false, err
 	}
 	ok = ok && d.catalog == s.o.Collector.Catalog() && d.catalog == l.catalog && !d.off && !d.encoded && !slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
-	if ok && s.open { // nobody may wait for what it has read while it waits for the order
+	if ok && s.txn.Open() { // nobody may wait for what it has read while it waits for the order
 		c := s.ahead.found
-		if !s.ahead.known() {
+		if !s.ahead.says(&s.txn) {
 			if err := s.collect(&c, false); err != nil {
 				return true, nil, false, err
 			}
@@ -218,7 +218,7 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 	}
 	if ok {
 		_, _, seq := s.host.NewSeq()
-		decision, done := s.host.Blind(Submission{Seq: seq, Base: l.base, Writeset: l.writeset()}, false)
+		decision, done := s.order(Submission{Seq: seq, Base: l.base, Writeset: l.writeset()}, false)
 		s.host.Enter(PhaseIdle)
 		switch {
 		case done && decision.Commit:

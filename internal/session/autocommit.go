@@ -108,7 +108,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		return true, s.fail(e)
 	}
 	s.ears.stale = s.ears.stale || r.listens
-	s.told.begin(!r.yields)
+	s.results.Begin(!r.yields)
 	if r.direct != nil && !s.txn.Failed() {
 		s.forgetDirect()
 		if done, err := s.foreknow(&r); done || err != nil {
@@ -165,7 +165,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		}
 	}
 	if r.prepares {
-		s.hold()
+		s.results.Hold(false)
 	}
 	r.resumes = s.redoable(&r)
 	before := s.redo.telling()
@@ -187,7 +187,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		if rep.failed != nil && s.txn.Reason() != nil {
 			return s.prepareAgain(r, rep)
 		}
-		s.release()
+		s.results.Release()
 	}
 	if forgot, err := s.recover(); forgot || err != nil {
 		s.txn.Condemn(errForgotten(forgottenStatements)) // told now, or with the next statement
@@ -278,7 +278,7 @@ func (s *Session) noteRun(r *request, rep *reply) error {
 // prepareAgain carries out a request that only prepares and was cancelled because the
 // transaction lost.
 func (s *Session) prepareAgain(r request, rep *reply) (bool, error) {
-	s.drop()
+	s.results.Drop()
 	if err := s.rollbackServer(); err != nil {
 		return true, err
 	}
@@ -342,7 +342,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 			s.guard()
 		}
 		s.srvW.Append(r.frames)
-		s.hold()
+		s.results.Hold(false)
 		s.advisory.attempt()
 		s.moved = false
 		if *rep, err = s.relay(r); err != nil {
@@ -353,10 +353,10 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 			return true, err
 		}
 		late := forgot && !r.sticky || r.prepares && s.txn.Reason() != nil && rep.failed != nil && rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled()
-		if !late || s.spilled || try == lateCancels {
+		if !late || s.results.Spilled() || try == lateCancels {
 			break
 		}
-		s.drop() // the cancel was meant for the transaction that was rolled back under the client
+		s.results.Drop() // the cancel was meant for the transaction that was rolled back under the client
 		if closes := closeFirst(r, rep.parsed); closes != nil {
 			s.srvW.Append(closes)
 			if _, err := s.quiet(); err != nil {
@@ -364,11 +364,11 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 			}
 		}
 	}
-	if rep.failed != nil && s.moved && !s.spilled && !r.local { // from a transaction it can be repeated as often as it takes
+	if rep.failed != nil && s.moved && !s.results.Spilled() && !r.local { // from a transaction it can be repeated as often as it takes
 		if again, err := s.giveBack(); err != nil {
 			return true, err
 		} else if again {
-			s.drop()
+			s.results.Drop()
 			return s.autocommit(r, rep)
 		}
 	}
@@ -378,16 +378,16 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		}
 		if again, err := s.giveBack(); err != nil {
 			return true, err
-		} else if again && !s.spilled {
-			s.drop()
+		} else if again && !s.results.Spilled() {
+			s.results.Drop()
 			return s.autocommit(r, rep)
 		}
-		s.drop()
+		s.results.Drop()
 		s.out.Append(wire.Errorf(wire.CodeFeatureNotSupported, "a query wrote to a table after it had returned rows").
 			WithHint("Run it again; it is now known to write.").Append(nil))
 		return true, nil
 	}
-	s.release()
+	s.results.Release()
 	return rep.failed != nil, nil
 }
 
@@ -414,7 +414,7 @@ func (s *Session) autocommit(r request, rep *reply) (bool, error) {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
-		again := o.retry && !s.spilled && (r.yields || try < s.o.RetriesMax && !r.sticky)
+		again := o.retry && !s.results.Spilled() && (r.yields || try < s.o.RetriesMax && !r.sticky)
 		if again {
 			if again, err = s.giveBack(); err != nil {
 				return true, err
@@ -422,19 +422,19 @@ func (s *Session) autocommit(r request, rep *reply) (bool, error) {
 		}
 		if again && r.yields {
 			rep.yielded = true
-			s.drop()
+			s.results.Drop()
 			s.reset()
 			return true, nil
 		}
 		if again {
-			s.drop()
+			s.results.Drop()
 			s.reset()
 			continue
 		}
 		if o.failure != nil && !r.extended {
-			s.held = s.held[:max(s.complete, 0)] // as PostgreSQL: no CommandComplete if the commit failed
+			s.results.Uncommitted()
 		}
-		s.release()
+		s.results.Release()
 		s.reset()
 		if o.failure != nil {
 			return true, s.fail(o.failure)
@@ -460,8 +460,7 @@ func closeFirst(r request, parsed int) []byte {
 
 // anew comes before each try of a request whose results are held; closes is closeFirst's.
 func (s *Session) anew(r *request, closes []byte) error {
-	s.hold()
-	s.commitsFirst = !r.extended
+	s.results.Hold(!r.extended)
 	s.advisory.attempt()
 	if closes == nil {
 		return nil
@@ -518,7 +517,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 			return o, err
 		}
 	}
-	if s.told.broken && !lost {
+	if s.results.Changed() && !lost {
 		return outcome{failed: true, failure: errAnnounced()}, s.rollbackServer()
 	}
 	if lost {
@@ -566,3 +565,9 @@ func (s *Session) collect(c *collected, asked bool) (err error) {
 
 // pipelineBytesMax bounds what is sent together with the collect step (S5).
 const pipelineBytesMax = 32 << 10
+
+// errAnnounced is told when a statement's results are not those that were announced, because a definition
+// came between two runs.
+func errAnnounced() *wire.SQLError {
+	return errForgotten("the results of the statement were changed by a definition")
+}

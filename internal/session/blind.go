@@ -96,7 +96,7 @@ func (s *Session) answerAlone(r *request, rep *reply, tag string) error {
 	rep.done++
 	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, tag)})
 	for _, f := range frames {
-		if err := s.emit(f); err != nil {
+		if err := s.results.Emit(f); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // held back afterwards, because the client had to see the CopyInResponse; its
 // CommandComplete still is. It reports how many messages of the client were passed on.
 func (s *Session) copyIn(r *reply) (int, error) {
-	if s.holding {
-		s.spill()
+	if s.results.Holding() {
+		s.results.Spill()
 	}
 	if err := s.out.Flush(); err != nil {
 		return 0, err

@@ -136,7 +136,7 @@ func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
 	if _, err := s.query(on); err != nil {
 		return true, err
 	}
-	s.hold()
+	s.results.Hold(false)
 	s.srvW.Append(wire.AppendQuery(nil, sql))
 	rep, err := s.relay(request{frames: wire.AppendQuery(nil, sql)})
 	if err != nil {
@@ -150,9 +150,9 @@ func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
 		return true, err
 	}
 	if r.Err == nil && r.Tag == "" {
-		s.release()
+		s.results.Release()
 		return rep.failed != nil, nil
 	}
-	s.drop()
+	s.results.Drop()
 	return r.Err != nil, s.answer(r, false)
 }

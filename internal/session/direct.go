@@ -379,7 +379,7 @@ func (s *Session) takeOf(d *directRun, f *wire.Frame) (taken bool, err error) {
 // announce tells the client of a Query what it gets: once there is something, and the statement cannot fail any more.
 func (s *Session) announce(d *directRun) error {
 	if p := d.part(); d.query && p.form.returns() && p.count == 0 {
-		return s.emit(p.description())
+		return s.results.Emit(p.description())
 	}
 	return nil
 }
@@ -396,7 +396,7 @@ func (s *Session) takeRow(d *directRun, f wire.Frame) error {
 	s.keepRow(p, values[:own])
 	if p.form.returns() {
 		s.direct.row = wire.AppendDataRow(s.direct.row[:0], values[own:])
-		err = s.emit(wire.Frame{Type: wire.TypeDataRow, Raw: s.direct.row})
+		err = s.results.Emit(wire.Frame{Type: wire.TypeDataRow, Raw: s.direct.row})
 	}
 	clear(values) // they alias the frame
 	if s.direct.values = values; cap(s.direct.row) > largeBytes {

@@ -178,7 +178,7 @@ func (s *Session) showGlance(p *glancePart, form *glanceForm, formats []int16, r
 	}
 	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, tag)})
 	for _, f := range frames {
-		if err := s.emit(f); err != nil {
+		if err := s.results.Emit(f); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,6 @@ type ears struct {
 	stale   bool   // to which must be asked once no transaction is open
 	stop    func() // ends the watch over the backend; nil: there is none
 	over    func() bool
-	notes   []byte // NotificationResponses, see postpone
 }
 
 // wait waits for the client's next frame. Meanwhile it passes on what the backend says: at once if the
@@ -155,7 +154,7 @@ func (s *Session) hear() error {
 		case wire.TypeNotificationResponse, wire.TypeParameterStatus:
 			err = s.postpone(f)
 		case wire.TypeNoticeResponse:
-			s.appendLate() // so that the order stays
+			s.late.Tell(s.out, s.txn.Idle()) // so that the order stays
 			s.ownNotice(f)
 		case wire.TypeErrorResponse:
 			var e wire.ErrorFields
@@ -169,7 +168,7 @@ func (s *Session) hear() error {
 			return err
 		}
 		if more := s.srv.Buffered(); !more || s.out.Full() {
-			s.appendLate()
+			s.late.Tell(s.out, s.txn.Idle())
 			if err := s.out.Flush(); err != nil || !more {
 				return err
 			}

@@ -57,18 +57,18 @@ func (s *Session) call(r request, rep *reply) (bool, error) {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
-		if again && !s.spilled && try < s.o.RetriesMax && !r.sticky {
+		if again && !s.results.Spilled() && try < s.o.RetriesMax && !r.sticky {
 			again, err := s.giveBack()
 			if err != nil {
 				return true, err
 			}
 			if again {
-				s.drop()
+				s.results.Drop()
 				s.reset()
 				continue
 			}
 		}
-		s.release()
+		s.results.Release()
 		s.reset()
 		return rep.failed != nil, nil
 	}
@@ -300,7 +300,7 @@ func (s *Session) overhear(f wire.Frame, r *reply) (row [][]byte, done bool, err
 	if ours, err := s.noticed(f, r); ours || err != nil {
 		return nil, false, err
 	}
-	return nil, false, s.remark(f)
+	return nil, false, s.results.Remark(f)
 }
 
 // insideFrames is what the function that ends a transaction of a procedure's adds to an error's context.

@@ -158,7 +158,7 @@ func (s *Session) ownNotice(f wire.Frame) {
 	case wire.CodeTuttiLock:
 		s.lockNotice(e.Message)
 	default:
-		s.notice(f.Raw)
+		s.results.Notice(f.Raw)
 	}
 }
 
@@ -314,7 +314,7 @@ func (s *Session) passOne(r *reply) error {
 	}
 	switch f.Type {
 	case wire.TypeDataRow, wire.TypeCopyData:
-		return s.emit(f)
+		return s.results.Emit(f)
 	case wire.TypeReadyForQuery:
 		r.ended = true
 		r.status, err = wire.DecodeReadyForQuery(f.Body())
@@ -327,7 +327,7 @@ func (s *Session) passOne(r *reply) error {
 		if ours, err := s.noticed(f, r); ours || err != nil {
 			return err
 		}
-		return s.remark(f)
+		return s.results.Remark(f)
 	case wire.TypeParseComplete:
 		r.parsed++
 		r.done++
@@ -335,7 +335,7 @@ func (s *Session) passOne(r *reply) error {
 		r.done++
 		if r.taking != nil && r.taking.part().describes {
 			r.done++
-			if err := s.emit(f); err != nil {
+			if err := s.results.Emit(f); err != nil {
 				return err
 			}
 			f = r.taking.part().description()
@@ -350,7 +350,7 @@ func (s *Session) passOne(r *reply) error {
 	case wire.TypeCopyInResponse:
 		r.copying, r.copied = true, true
 	}
-	return s.emit(f)
+	return s.results.Emit(f)
 }
 
 // tell notes the types of parameters for a statement that is noted.
@@ -416,7 +416,7 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		e.Position += shift
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
-	return s.emit(f)
+	return s.results.Emit(f)
 }
 
 // noteFatal remembers the backend's last words.
@@ -428,10 +428,6 @@ func (s *Session) noteFatal(e wire.ErrorFields) {
 
 // postpone keeps what PostgreSQL tells just before ReadyForQuery; notifications, if a block ends by it.
 func (s *Session) postpone(f wire.Frame) error {
-	keep := &s.late
-	if f.Type == wire.TypeNotificationResponse {
-		keep = &s.ears.notes
-	}
 	if f.Type == wire.TypeParameterStatus {
 		name, value, err := wire.DecodeParameterStatus(f.Body())
 		if err != nil {
@@ -440,26 +436,9 @@ func (s *Session) postpone(f wire.Frame) error {
 		s.noteParameter(name, value)
 		s.sight.who, s.sight.asked = "", false // it may be what decides whether a transaction may write
 	}
-	if len(*keep)+len(f.Raw) > lateBytesMax {
-		s.out.Append(*keep)
-		*keep = (*keep)[:0]
-	}
-	*keep = append(*keep, f.Raw...)
+	s.late.Keep(s.out, f)
 	return nil
 }
-
-// appendLate lets go what was postponed and is due.
-func (s *Session) appendLate() {
-	s.out.Append(s.late)
-	s.late = s.late[:0]
-	if s.txn.Idle() {
-		s.out.Append(s.ears.notes)
-		s.ears.notes = s.ears.notes[:0]
-	}
-}
-
-// lateBytesMax bounds what postpone keeps of each.
-const lateBytesMax = 64 << 10
 
 // doomed asks the node whether it has rolled this transaction back.
 func (s *Session) doomed() bool {

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/proto"
 	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -49,7 +50,7 @@ type Session struct {
 	lost   bool                // the backend has forgotten our statements; see recover
 	code   bool                // functions may have been made in it that no other has
 	heirs  bool                // temporary tables of the session's have inherited from permanent ones; see marks
-	late   []byte              // frames for the client, due before the next ReadyForQuery
+	late   proto.Late
 	ears   ears
 
 	advisory advisory
@@ -74,15 +75,8 @@ type Session struct {
 	sight     sight
 	inside    inside
 
-	// results of a statement that may be run again
-	holding      bool
-	commitsFirst bool // what is held is a Query's, see notice
-	moved        bool // a sequence has gone on to another chunk, see spent
-	spilled      bool
-	held         []byte
-	complete     int  // where the last CommandComplete in held begins; −1: there is none
-	results      bool // held has more than announcements
-	told         told
+	results proto.Results // of a statement that may be run again
+	moved   bool          // a sequence has gone on to another chunk, see spent
 
 	// extended protocol
 	statements      map[string]*prepared
@@ -119,6 +113,8 @@ func New(o Options) *Session {
 		statements: map[string]*prepared{}, portals: map[string]*prepared{},
 	}
 	s.txn.Strict = o.Strict
+	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
+		func(raw []byte) bool { return s.txn.Active() && s.redo.tell(raw) }, o.Server.Buffered)
 	s.redo.end()
 	s.direct.secret = o.Collector.Secret()
 	return s
@@ -164,9 +160,7 @@ func (s *Session) lastWords(err error) error {
 		e = wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member's PostgreSQL closed it").
 			WithHint("Connect again, or to another member.")
 	}
-	if s.holding && s.complete < 0 {
-		s.out.Append(s.held) // nothing in it says that anything was done
-	}
+	s.results.Broken()
 	s.out.Append(e.Append(nil))
 	return errors.Join(err, s.out.Flush())
 }
@@ -280,7 +274,7 @@ func (s *Session) ready() error {
 	if s.advisory.used {
 		s.settleLocks()
 	}
-	s.appendLate()
+	s.late.Tell(s.out, s.txn.Idle())
 	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.txn.Status()))
 	if s.out.Full() {
 		return s.out.Flush()

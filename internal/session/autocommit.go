@@ -265,7 +265,7 @@ func (s *Session) over(r *request) (bool, error) {
 func (s *Session) noteRun(r *request, rep *reply) error {
 	s.noteDirect(r)
 	s.locks.tables = s.locks.tables || len(r.tables) > 0
-	if rep.failed != nil || s.lost {
+	if rep.failed != nil || s.backend.lost {
 		s.reads.anyway = true // what made it fail was read, too
 		if r.defines || len(r.tables) > 0 {
 			s.host.GiveBack() // it may not even have had the right to do that
@@ -284,7 +284,7 @@ func (s *Session) prepareAgain(r request, rep *reply) (bool, error) {
 	}
 	if closes := closeFirst(r, rep.parsed); closes != nil {
 		s.srvW.Append(closes)
-		if _, err := s.quiet(); err != nil {
+		if _, err := s.backend.quiet(); err != nil {
 			return true, err
 		}
 	}
@@ -339,7 +339,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 	guarded := s.guarded(&r)
 	for try := 0; ; try++ {
 		if guarded {
-			s.guard()
+			s.backend.guard()
 		}
 		s.srvW.Append(r.frames)
 		s.results.Hold(false)
@@ -359,7 +359,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		s.results.Drop() // the cancel was meant for the transaction that was rolled back under the client
 		if closes := closeFirst(r, rep.parsed); closes != nil {
 			s.srvW.Append(closes)
-			if _, err := s.quiet(); err != nil {
+			if _, err := s.backend.quiet(); err != nil {
 				return true, err
 			}
 		}
@@ -466,7 +466,7 @@ func (s *Session) anew(r *request, closes []byte) error {
 		return nil
 	}
 	s.srvW.Append(closes)
-	_, err := s.quiet()
+	_, err := s.backend.quiet()
 	return err
 }
 
@@ -501,7 +501,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	if *rep, err = s.relay(r); err != nil {
 		return o, err
 	}
-	lost := s.lost
+	lost := s.backend.lost
 	if err := s.noteRun(&r, rep); err != nil {
 		return o, err
 	}

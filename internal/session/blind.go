@@ -74,7 +74,7 @@ func (s *Session) looks() (bool, error) {
 			return true, nil
 		}
 		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-		if _, err := s.quiet(); err != nil {
+		if _, err := s.backend.quiet(); err != nil {
 			return false, err
 		}
 	}

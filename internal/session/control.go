@@ -111,7 +111,7 @@ func (s *Session) unprepared() (*wire.SQLError, error) {
 	if err := s.takeAhead(); err != nil || !s.txn.Open() {
 		return nil, err
 	}
-	r, _, err := s.ask("PREPARE TRANSACTION '" + strings.Repeat("x", 200) + "'")
+	r, _, err := s.backend.ask("PREPARE TRANSACTION '" + strings.Repeat("x", 200) + "'")
 	if err == nil && r.status == wire.TxIdle {
 		s.undone()
 	}
@@ -123,7 +123,7 @@ func (s *Session) unprepared() (*wire.SQLError, error) {
 
 // missing is PostgreSQL's error if there is no relation of this name, as it was written; nil if there is one.
 func (s *Session) missing(relation string) (*wire.SQLError, error) {
-	r, rows, err := s.ask("SELECT pg_catalog.to_regclass(" + quoted(relation) + ") IS NULL")
+	r, rows, err := s.backend.ask("SELECT pg_catalog.to_regclass(" + quoted(relation) + ") IS NULL")
 	if err != nil || r.failed != nil || string(rows[0][0]) != "t" {
 		return nil, err
 	}

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"fmt"
-
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -50,7 +48,7 @@ func (s *Session) copyData(over func() bool) (sent int, err error) {
 			}
 			if doom != nil { // a cancel does not reach a backend that waits for data
 				s.srvW.Append(wire.AppendCopyFail(nil, doom.Message))
-				return sent, s.flushServer()
+				return sent, s.backend.flush()
 			}
 			continue
 		}
@@ -77,7 +75,7 @@ func (s *Session) copyData(over func() bool) (sent int, err error) {
 			s.srvW.Append(wire.AppendFlush(s.srvW.AvailableBuffer()))
 		}
 		if last || s.srvW.Full() || !s.in.Buffered() {
-			if err := s.flushServer(); err != nil {
+			if err := s.backend.flush(); err != nil {
 				return sent, err
 			}
 		}
@@ -85,11 +83,4 @@ func (s *Session) copyData(over func() bool) (sent int, err error) {
 			return sent, nil
 		}
 	}
-}
-
-func (s *Session) flushServer() error {
-	if err := s.srvW.Flush(); err != nil {
-		return fmt.Errorf("%w: %w", errBackend, err)
-	}
-	return nil
 }

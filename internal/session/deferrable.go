@@ -26,9 +26,9 @@ func (s *Session) safeSnapshot() error {
 			break
 		}
 		if !waits {
-			s.sendOwn(ownPrompt)
+			s.backend.sendOwn(ownPrompt)
 		}
-		s.sendOwn(ownSnapshot)
+		s.backend.sendOwn(ownSnapshot)
 		r, err := s.safeReply(!waits)
 		broken := s.host.LeaveSafe()
 		if err != nil {
@@ -60,18 +60,18 @@ func (s *Session) safeSnapshot() error {
 // safeReply reads the answer to ownSnapshot, and to ownPrompt before it.
 func (s *Session) safeReply(prompted bool) (reply, error) {
 	if prompted {
-		if r, err := s.quiet(); err != nil {
+		if r, err := s.backend.quiet(); err != nil {
 			return r, err
 		}
 	}
-	return s.quiet()
+	return s.backend.quiet()
 }
 
 // beginAgain begins the backend's transaction anew, with nothing done.
 func (s *Session) beginAgain() error {
 	for idle := false; !idle; { // a cancel may have come late
-		s.sendOwn(ownRollback)
-		r, err := s.quiet()
+		s.backend.sendOwn(ownRollback)
+		r, err := s.backend.quiet()
 		if err != nil {
 			return err
 		}
@@ -79,8 +79,8 @@ func (s *Session) beginAgain() error {
 	}
 	m := s.modes
 	m.Isolation = s.currentLevel()
-	s.sendBegin(m)
-	s.prefix = beginStatements
+	s.backend.sendBegin(m, s.direct.setting())
+	s.backend.prefix = beginStatements
 	return s.begun()
 }
 
@@ -90,15 +90,15 @@ func (s *Session) prompt(open bool) (*wire.SQLError, error) {
 	if !open || s.currentLevel() != semantics.Serializable {
 		return nil, nil
 	}
-	r, rows, err := s.ask("SHOW transaction_deferrable")
+	r, rows, err := s.backend.ask("SHOW transaction_deferrable")
 	if err != nil || r.failed != nil {
 		return failureOf(r), err // a late cancel
 	}
 	if string(rows[0][0]) != "on" {
 		return nil, nil
 	}
-	s.sendOwn(ownPrompt)
-	r, err = s.quiet()
+	s.backend.sendOwn(ownPrompt)
+	r, err = s.backend.quiet()
 	if err == nil && r.failed != nil && r.failed.Code == wire.CodeQueryCanceled {
 		return failureOf(r), nil
 	}

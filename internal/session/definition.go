@@ -83,7 +83,7 @@ func (s *Session) veil(st *semantics.Statement) (failure *wire.SQLError, err err
 			return nil, err
 		}
 	}
-	r, rows, err := s.ask("SHOW password_encryption")
+	r, rows, err := s.backend.ask("SHOW password_encryption")
 	if err != nil || r.failed != nil {
 		return failureOf(r), err
 	}
@@ -132,7 +132,7 @@ func (s *Session) spell(st *semantics.Statement) error {
 		}
 	}
 	for i := len(st.Likes) - 1; i >= 0; i-- {
-		r, rows, err := s.ask(columnsOfTemporary + "pg_catalog.to_regclass(" + quoted(st.Likes[i].Relation) + ")")
+		r, rows, err := s.backend.ask(columnsOfTemporary + "pg_catalog.to_regclass(" + quoted(st.Likes[i].Relation) + ")")
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 		below, large = "", ""
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
-	r, rows, err := s.ask("WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + ")" + below + ")," +
+	r, rows, err := s.backend.ask("WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + ")" + below + ")," +
 		" c AS (SELECT p.oid, p.xmax, p.relpersistence, p.relkind, p.relpages FROM pg_catalog.pg_class p JOIN o ON o.oid = p.oid)" +
 		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false)," +
 		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid()" + harmless + ")" +
@@ -244,7 +244,7 @@ func (s *Session) concurrent(st *semantics.Statement, d *Definition) error {
 	if st.Concurrent == nil {
 		return nil
 	}
-	r, rows, err := s.ask(s.o.Collector.AskConcurrent(st.Concurrent))
+	r, rows, err := s.backend.ask(s.o.Collector.AskConcurrent(st.Concurrent))
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return err
 	}
@@ -258,7 +258,7 @@ func (s *Session) concurrent(st *semantics.Statement, d *Definition) error {
 func (s *Session) extent(st *semantics.Statement) (*writeset.Writeset, error) {
 	var answer []byte
 	if st.Confined.To {
-		r, rows, err := s.ask(s.o.Collector.AskExtent(st))
+		r, rows, err := s.backend.ask(s.o.Collector.AskExtent(st))
 		if err != nil {
 			return nil, err
 		}
@@ -277,7 +277,7 @@ func (s *Session) described(sql string) (Definition, error) {
 	for _, c := range carried {
 		list = append(list, "pg_catalog.current_setting('"+c+"', true)")
 	}
-	rows, err := s.query("SELECT " + strings.Join(list, ","))
+	rows, err := s.backend.query("SELECT " + strings.Join(list, ","))
 	if err != nil {
 		return Definition{}, err
 	}

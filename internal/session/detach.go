@@ -10,7 +10,7 @@ import (
 // detach carries out DETACH PARTITION with CONCURRENTLY or FINALIZE, outside a block (decision 0039). done is false if it is to be carried
 // out like other definitions, without CONCURRENTLY.
 func (s *Session) detach(st *semantics.Statement) (done, failed bool, err error) {
-	r, rows, err := s.ask(s.o.Collector.AskDetach(st.Detach))
+	r, rows, err := s.backend.ask(s.o.Collector.AskDetach(st.Detach))
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return false, false, err
 	}
@@ -40,7 +40,7 @@ func (s *Session) finalizes(st *semantics.Statement, d *Definition) error {
 	if d.Detach = (Detach{}); st.Detach == nil || !st.Detach.Finalizes {
 		return nil
 	}
-	r, rows, err := s.ask(s.o.Collector.AskDetach(st.Detach))
+	r, rows, err := s.backend.ask(s.o.Collector.AskDetach(st.Detach))
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return err
 	}
@@ -68,14 +68,14 @@ func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err err
 		return doom, nil
 	}
 	defer s.host.Enter(PhaseIdle)
-	if _, _, err := s.ask("BEGIN"); err != nil {
+	if _, _, err := s.backend.ask("BEGIN"); err != nil {
 		return nil, err
 	}
 	for _, l := range locks {
 		if l[0] == "" || failure != nil {
 			continue
 		}
-		r, _, err := s.ask("LOCK TABLE " + l[0] + " IN " + l[1] + " MODE")
+		r, _, err := s.backend.ask("LOCK TABLE " + l[0] + " IN " + l[1] + " MODE")
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err err
 		break
 	}
 	for idle := false; !idle; { // a cancel may have come late
-		r, _, err := s.ask("ROLLBACK")
+		r, _, err := s.backend.ask("ROLLBACK")
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (s *Session) detachConcurrently(st *semantics.Statement) (done, failed bool
 	}
 	for looks := 1; ; looks++ {
 		d.Base = s.host.Applied() // before the tables are looked up
-		r, rows, err := s.ask(s.o.Collector.AskDetach(st.Detach))
+		r, rows, err := s.backend.ask(s.o.Collector.AskDetach(st.Detach))
 		if err != nil || r.failed != nil || len(rows) != 1 {
 			return false, false, err
 		}
@@ -133,7 +133,7 @@ func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
 		}
 	}()
 	on, off := s.o.Collector.TurnStatements()
-	if _, err := s.query(on); err != nil {
+	if _, err := s.backend.query(on); err != nil {
 		return true, err
 	}
 	s.results.Hold(false)
@@ -146,7 +146,7 @@ func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
 	r := turn.Ended(rep.failed)
 	s.host.Enter(PhaseIdle) // it may have stood in the order's way, which did not end it
 	s.txn.Absolve()
-	if _, err := s.query(off); err != nil {
+	if _, err := s.backend.query(off); err != nil {
 		return true, err
 	}
 	if r.Err == nil && r.Tag == "" {

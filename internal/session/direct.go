@@ -302,8 +302,8 @@ func (s *Session) forgetDirect() {
 func (s *Session) adjust() {
 	// A savepoint may have taken 'quiet_bulk' back.
 	if d := &s.direct; d.wish == ownTxBulk || d.wish != "" && d.wish != d.now && !d.closed {
-		s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), s.own(d.setting())))
-		s.prefix++
+		s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), s.backend.own(d.setting())))
+		s.backend.prefix++
 	}
 }
 

@@ -74,14 +74,14 @@ const whoSQL = "SELECT CURRENT_USER, pg_catalog.current_setting('search_path'), 
 // introduce asks the backend who the session is, if it does not know, and nothing in the block may have changed it; once, until something may have. done is peek's.
 func (s *Session) introduce() (done bool, err error) {
 	v := &s.sight
-	if v.who != "" || v.odd || v.asked || s.prefix > 0 {
+	if v.who != "" || v.odd || v.asked || s.backend.prefix > 0 {
 		return false, nil
 	}
 	if err := s.takeAhead(); err != nil || s.txn.Gone() { // else its answer would be taken for this one's
 		return false, err
 	}
 	v.asked = true
-	name := s.own(ownQuery)
+	name := s.backend.own(ownQuery)
 	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', name)
 	s.srvW.Append(wire.AppendSync(appendRun(wire.AppendParse(dst, name, whoSQL, nil), name)))
 	rows, done, err := s.peek()

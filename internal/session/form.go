@@ -62,7 +62,7 @@ func (s *Session) prepareDirect() error {
 		}
 		rewritten := f.how
 		if rewritten == nil {
-			r, rows, err := s.ask(s.o.Collector.AskDirect(&how))
+			r, rows, err := s.backend.ask(s.o.Collector.AskDirect(&how))
 			if err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (s *Session) prepareDirect() error {
 		}
 		s.srvW.Append(wire.AppendSync(frames))
 		d.preparing = true
-		r, err := s.quiet()
+		r, err := s.backend.quiet()
 		if d.preparing = false; err != nil {
 			return err
 		}

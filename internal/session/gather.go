@@ -6,17 +6,25 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// largeBytes is how much a session keeps of what its transaction changes before that is a large one, of which a node keeps few at once.
+// largeBytes is how much a session keeps of what its transaction changes before that is a large one, of which a node
+// keeps few at once.
 const largeBytes = 16 << 20
 
-// gathered are rows of an answer, as long as they can be of a transaction within its limit. What is as in the row before does
-// not count, because a writeset has that once; what else it has less of, of a narrow row, is within twice. Of what is refused nothing
-// is kept, but it is read to its end.
+// gathered are rows of an answer, as long as they can be of a transaction within its limit. What is as in the row
+// before does not count, because a writeset has that once; what else it has less of, of a narrow row, is within twice.
+// Of what is refused nothing is kept, but it is read to its end.
 type gathered struct {
-	s       *Session
+	limits  *limits
 	rows    [][][]byte
 	bytes   int
 	refused *wire.SQLError
+}
+
+// limits are those of what a transaction changes.
+type limits struct {
+	most     int                   // bytes
+	large    func() *wire.SQLError // is told that there is much; see Order.BeginLarge
+	exceeded func() *wire.SQLError // is told that there is too much, and says so
 }
 
 // read takes a row as it came, and copies it.
@@ -42,10 +50,10 @@ func (g *gathered) add(row [][]byte) {
 	}
 	g.rows = append(g.rows, row)
 	if before <= largeBytes && g.bytes > largeBytes {
-		g.refused = g.s.host.BeginLarge()
+		g.refused = g.limits.large()
 	}
-	if g.refused == nil && g.bytes > 2*g.s.o.ReturnedBytesMax {
-		g.refused = g.s.tooMuch()
+	if g.refused == nil && g.bytes > 2*g.limits.most {
+		g.refused = g.limits.exceeded()
 	}
 	if g.refused != nil {
 		g.rows = nil

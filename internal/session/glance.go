@@ -48,7 +48,7 @@ func (s *Session) glancePart(batch []message) *glancePart {
 // glances reports whether a request was answered that shows what the block has put off.
 func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	l, d, p := &s.later, &s.direct, r.glance
-	if p == nil || len(l.unseen) == 0 || len(l.adds) > 0 || d.off || d.encoded || d.catalog != l.catalog || d.catalog != s.o.Collector.Catalog() || s.sight.who == "" || !s.redoable(r) || s.prefix > 0 {
+	if p == nil || len(l.unseen) == 0 || len(l.adds) > 0 || d.off || d.encoded || d.catalog != l.catalog || d.catalog != s.o.Collector.Catalog() || s.sight.who == "" || !s.redoable(r) || s.backend.prefix > 0 {
 		return false, nil
 	}
 	plain, done, err := s.glanceOf(p, nil)
@@ -121,7 +121,7 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 // the client was told: it would have waited as long for its own statement.
 func (s *Session) peek() (rows [][][]byte, done bool, err error) {
 	doom := s.host.Enter(PhaseRunning)
-	got, rows, err := s.internal(true)
+	got, rows, err := s.backend.internal(true)
 	if err != nil {
 		return nil, false, err
 	}
@@ -236,7 +236,7 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (rep
 	if !ok || s.escape {
 		return reply{}, nil
 	}
-	r, rows, err := s.ask(s.o.Collector.AskGlance(&text))
+	r, rows, err := s.backend.ask(s.o.Collector.AskGlance(&text))
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return r, err
 	}
@@ -268,7 +268,7 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (rep
 func (s *Session) describe(frames []byte, name string) ([]wire.Column, reply, error) {
 	s.srvW.Append(wire.AppendSync(wire.AppendDescribe(frames, 'S', name)))
 	s.direct.preparing = true
-	r, err := s.quiet()
+	r, err := s.backend.quiet()
 	if s.direct.preparing = false; err != nil || r.failed != nil || r.noticed || r.described == nil {
 		return nil, r, err
 	}

@@ -21,12 +21,6 @@ func (s *Session) guarded(r *request) bool {
 	return r.runsCode && (s.code || s.o.Collector.Code())
 }
 
-// guard puts the statement ahead of the request.
-func (s *Session) guard() {
-	s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), s.own(ownReadOnly)))
-	s.prefix = 1
-}
-
 // refusedWrite reports whether a request outside of transactions was refused because it writes.
 func refusedWrite(rep *reply, guarded bool) bool {
 	return rep.failed != nil && (rep.failed.Code == wire.CodeTuttiReplicationRefused || guarded && rep.failed.Code == wire.CodeReadOnlyTransaction)

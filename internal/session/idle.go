@@ -146,9 +146,9 @@ func (s *Session) unwatch() {
 // it ends, as in PostgreSQL, even if the backend does not know of it yet.
 func (s *Session) hear() error {
 	for {
-		f, err := s.srv.Next()
+		f, err := s.backend.next()
 		if err != nil {
-			return fmt.Errorf("%w: %w", errBackend, err)
+			return err
 		}
 		switch f.Type {
 		case wire.TypeNotificationResponse, wire.TypeParameterStatus:
@@ -159,7 +159,7 @@ func (s *Session) hear() error {
 		case wire.TypeErrorResponse:
 			var e wire.ErrorFields
 			if e, err = wire.DecodeErrorFields(f.Body()); err == nil {
-				s.noteFatal(e) // told when the connection ends
+				s.backend.noteFatal(e) // told when the connection ends
 			}
 		default:
 			return fmt.Errorf("%w: it sent a message of type %q unasked", errBackend, f.Type)
@@ -186,7 +186,7 @@ func (s *Session) settleEars() error {
 		return nil
 	}
 	s.ears.stale = false
-	rows, err := s.query(listening)
+	rows, err := s.backend.query(listening)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (s *Session) commitsInside(r *request) (bool, error) {
 	if r.commits {
 		return true, nil
 	}
-	rows, err := s.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.prokind OPERATOR(pg_catalog.=) 'p' AND p.proname OPERATOR(pg_catalog.=) " + quoted(r.calls) +
+	rows, err := s.backend.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.prokind OPERATOR(pg_catalog.=) 'p' AND p.proname OPERATOR(pg_catalog.=) " + quoted(r.calls) +
 		"::pg_catalog.name AND p.prosrc OPERATOR(pg_catalog.~*) '(commit|rollback|call)')")
 	return err == nil && string(rows[0][0]) == "t", err
 }
@@ -80,7 +80,7 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost bool, err
 		return false, err
 	}
 	s.base = s.host.Base()
-	if _, err := s.query(insideOn); err != nil {
+	if _, err := s.backend.query(insideOn); err != nil {
 		return false, err
 	}
 	s.inside = inside{calling: true}
@@ -95,7 +95,7 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost bool, err
 	s.host.Enter(PhaseIdle)
 	s.txn.Absolve()
 	for {
-		off, _, err := s.ask(insideOff)
+		off, _, err := s.backend.ask(insideOff)
 		if err != nil || off.failed == nil {
 			return lost, err
 		}
@@ -246,11 +246,11 @@ func (s *Session) say(t *talk, command string) ([][][]byte, error) {
 	if err := s.host.Say(t.said, command); err != nil {
 		return nil, err
 	}
-	got := gathered{s: s}
+	got := gathered{limits: &s.backend.limits}
 	for {
-		f, err := s.srv.Next()
+		f, err := s.backend.next()
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errBackend, err)
+			return nil, err
 		}
 		switch f.Type {
 		case wire.TypeErrorResponse:

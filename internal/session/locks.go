@@ -103,7 +103,7 @@ func (s *Session) giveBack() (bool, error) {
 	if len(calls) == 0 {
 		return true, nil
 	}
-	r, _, err := s.ask("SELECT " + strings.Join(calls, ",")) // once: what is given back is not rolled back
+	r, _, err := s.backend.ask("SELECT " + strings.Join(calls, ",")) // once: what is given back is not rolled back
 	if err == nil && r.failed != nil {
 		err = fmt.Errorf("session: advisory locks cannot be given back: %s", r.failed.Message)
 	}

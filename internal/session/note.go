@@ -31,7 +31,7 @@ func (s *Session) note(texts []string, steady bool) error {
 			return err
 		}
 		s.srvW.Append(wire.AppendSync(frames))
-		got, err := s.quiet()
+		got, err := s.backend.quiet()
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (s *Session) overdue() error {
 	if !s.pause.counts || s.pause.ms < pauseMin || s.skip || s.txn.Failed() {
 		return nil
 	}
-	r, rows, err := s.ask("SHOW statement_timeout") // a SELECT would take the transaction's one snapshot, and not between two groups
+	r, rows, err := s.backend.ask("SHOW statement_timeout") // a SELECT would take the transaction's one snapshot, and not between two groups
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (s *Session) pin(c *collected) error {
 		return nil
 	}
 	s.srvW.Append(wire.AppendSync(pins.Append(s.srvW.AvailableBuffer())))
-	r, rows, err := s.internal(true)
+	r, rows, err := s.backend.internal(true)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (s *Session) learnNames(c *collected) (bool, error) {
 		}
 	}
 	if len(unknown) > 0 || n.names == nil {
-		r, rows, err := s.ask(s.o.Collector.AskNames(unknown))
+		r, rows, err := s.backend.ask(s.o.Collector.AskNames(unknown))
 		if err != nil {
 			return false, err
 		}

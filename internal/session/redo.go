@@ -99,7 +99,7 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 // redoable reports whether a request of a block can be done again, as far as it is known, with what went before it.
 func (s *Session) redoable(r *request) bool {
 	d := &s.redo
-	return !d.off && !s.lost && s.txn.Active() && !s.txn.Implicit() && !s.schema.noted && s.currentLevel() == semantics.ReadCommitted && !s.advisory.used &&
+	return !d.off && !s.backend.lost && s.txn.Active() && !s.txn.Implicit() && !s.schema.noted && s.currentLevel() == semantics.ReadCommitted && !s.advisory.used &&
 		r.repeatable() && d.bytes+len(r.frames) <= redoBytesMax && len(d.runs) < redoRunsMax
 }
 
@@ -265,6 +265,6 @@ func (s *Session) unname(rs ...request) error {
 	}
 	delete(s.statements, "")
 	s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', "")))
-	_, err := s.quiet()
+	_, err := s.backend.quiet()
 	return err
 }

@@ -152,7 +152,7 @@ func (s *Session) addLocks(c *collected) error {
 // value asks for one value; c.failed says that PostgreSQL refused.
 func (s *Session) value(frames []byte, c *collected) ([]byte, error) {
 	s.srvW.Append(wire.AppendSync(frames))
-	r, answer, err := s.internal(true)
+	r, answer, err := s.backend.internal(true)
 	switch {
 	case err != nil:
 		return nil, err

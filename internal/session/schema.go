@@ -96,7 +96,7 @@ func failureOf(r reply) *wire.SQLError {
 func (s *Session) follow() (failure *wire.SQLError, err error) {
 	s.schema.noted, s.schema.filled = false, false
 	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAskFollow(s.srvW.AvailableBuffer())))
-	r, rows, err := s.internal(true)
+	r, rows, err := s.backend.internal(true)
 	if err != nil || r.failed != nil {
 		return failureOf(r), err
 	}
@@ -111,7 +111,7 @@ func (s *Session) follow() (failure *wire.SQLError, err error) {
 		return nil, err
 	}
 	s.srvW.Append(wire.AppendSync(frames))
-	r, err = s.quiet()
+	r, err = s.backend.quiet()
 	return failureOf(r), err
 }
 
@@ -122,7 +122,7 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 	}
 	s.schema.unsure = false
 	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPeek(s.srvW.AvailableBuffer())))
-	r, rows, err := s.internal(true)
+	r, rows, err := s.backend.internal(true)
 	if err != nil || r.failed != nil {
 		return failureOf(r), err
 	}
@@ -137,7 +137,7 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 		return c.failed, err
 	}
 	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendFreeze(s.srvW.AvailableBuffer(), c.ws)))
-	r, err = s.quiet()
+	r, err = s.backend.quiet()
 	s.direct.rows, s.direct.bytes = nil, 0
 	return failureOf(r), err
 }

@@ -1,9 +1,6 @@
 package session
 
 import (
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -41,106 +38,13 @@ func (r *reply) swallows() bool {
 	return r.copied && (r.read > 0 || r.failed != nil && r.failed.Code == wire.CodeQueryCanceled)
 }
 
-// errBackend marks that the backend's connection broke or is out of step.
-var errBackend = errors.New("session: the backend's connection broke")
-
-// quiet sends what is gathered for the backend and reads up to ReadyForQuery, passing
-// nothing on but notices and parameter changes.
-func (s *Session) quiet() (reply, error) {
-	r, _, err := s.internal(false)
-	return r, err
-}
-
-// query runs a query of Tutti's own and returns its rows in text form. It uses names of its
-// own because a simple Query would destroy the client's unnamed statement.
-// A cancel may hit it that was meant for the client's statement before; then it is run again.
-func (s *Session) query(sql string) ([][][]byte, error) {
-	for try := 1; ; try++ {
-		r, rows, err := s.ask(sql)
-		switch {
-		case err != nil || r.failed == nil:
-			return rows, err
-		case r.failed.Code == wire.CodeQueryCanceled && r.status == wire.TxIdle && try < queryTries:
-			continue
-		}
-		return nil, fmt.Errorf("session: %s: %w", sql, failureOf(r))
+// hears takes what the backend says while it answers the session itself.
+func (s *Session) hears(f wire.Frame) error {
+	if f.Type == wire.TypeNoticeResponse {
+		s.ownNotice(f)
+		return nil
 	}
-}
-
-// queryTries is how often; a client's statement_timeout looks like a cancel.
-const queryTries = 10
-
-// ask is query for what may fail. It gives the rows of all queries.
-func (s *Session) ask(sql ...string) (reply, [][][]byte, error) {
-	dst, name := s.srvW.AvailableBuffer(), s.own(ownQuery)
-	for _, q := range sql {
-		dst = wire.AppendClose(dst, 'S', name)
-		dst = appendRun(wire.AppendParse(dst, name, q, nil), name)
-	}
-	s.srvW.Append(wire.AppendSync(dst))
-	return s.internal(true)
-}
-
-// internal is quiet that also gathers rows, copied. Of more than a transaction may change nothing is kept, and it has failed.
-func (s *Session) internal(want bool) (r reply, rows [][][]byte, err error) {
-	if err := s.flushServer(); err != nil {
-		return r, nil, err
-	}
-	if s.prefix > 0 {
-		if r.failed, err = s.prefixed(); err != nil {
-			return r, nil, err
-		}
-	}
-	got, ended := gathered{s: s}, 0
-	for {
-		f, err := s.srv.Next()
-		if err != nil {
-			return r, nil, fmt.Errorf("%w: %w", errBackend, err)
-		}
-		switch f.Type {
-		case wire.TypeReadyForQuery:
-			if got.refused != nil && r.failed == nil {
-				r.failed = &got.refused.ErrorFields
-			}
-			r.status, err = wire.DecodeReadyForQuery(f.Body())
-			return r, got.rows, err
-		case wire.TypeErrorResponse:
-			e, err := wire.DecodeErrorFields(f.Body())
-			if err != nil {
-				return r, nil, err
-			}
-			if r.failed == nil {
-				r.failed = &e
-			}
-			s.noteFatal(e)
-			if ended < s.skippable { // PostgreSQL skips it, up to a Sync, which a Query is not
-				s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-				if err := s.flushServer(); err != nil {
-					return r, nil, err
-				}
-			}
-		case wire.TypeRowDescription:
-			r.described = slices.Clone(f.Raw)
-		case wire.TypeDataRow:
-			if want {
-				if err := got.read(f.Body()); err != nil {
-					return r, nil, err
-				}
-			}
-		case wire.TypeParameterStatus, wire.TypeNotificationResponse:
-			if err := s.postpone(f); err != nil {
-				return r, nil, err
-			}
-		case wire.TypeCommandComplete:
-			ended++
-			if r.tag, err = wire.DecodeCommandComplete(f.Body()); err != nil {
-				return r, nil, err
-			}
-		case wire.TypeNoticeResponse:
-			r.noticed = true
-			s.ownNotice(f)
-		}
-	}
+	return s.postpone(f)
 }
 
 // ownNotice passes on what a statement of ours gave notice of, a COMMIT among them. What is meant for
@@ -165,11 +69,11 @@ func (s *Session) ownNotice(f wire.Frame) {
 // begun waits until the backend has carried out our own BEGIN, or what else goes ahead of a
 // request, if it is under way. If that fails, by a late cancel for example, the transaction is over, and doom says why.
 func (s *Session) begun() error {
-	if s.prefix == 0 {
+	if s.backend.prefix == 0 {
 		return nil
 	}
 	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-	r, err := s.quiet()
+	r, err := s.backend.quiet()
 	if err != nil || r.failed == nil {
 		return err
 	}
@@ -179,40 +83,11 @@ func (s *Session) begun() error {
 	} else {
 		s.undone()
 	}
-	if s.lost && err == nil {
+	if s.backend.lost && err == nil {
 		s.txn.Condemn(errForgotten(forgottenStatements))
 		_, err = s.recover()
 	}
 	return err
-}
-
-// prefixed reads the answers to our own BEGIN, or what else goes ahead of a request. If it
-// failed, PostgreSQL skips that request, up to a Sync.
-func (s *Session) prefixed() (*wire.ErrorFields, error) {
-	defer func() { s.prefix = 0 }()
-	for s.prefix > 0 {
-		f, err := s.srv.Next()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errBackend, err)
-		}
-		switch f.Type {
-		case wire.TypeCommandComplete:
-			s.prefix--
-		case wire.TypeErrorResponse:
-			e, err := wire.DecodeErrorFields(f.Body())
-			s.noteFatal(e)
-			s.lost = s.lost || e.Code == wire.CodeInvalidStatementName // see recover
-			return &e, err
-		case wire.TypeParameterStatus, wire.TypeNotificationResponse:
-			if err := s.postpone(f); err != nil {
-				return nil, err
-			}
-		case wire.TypeNoticeResponse:
-			s.ownNotice(f)
-		}
-	}
-	s.txn.Began()
-	return nil, nil
 }
 
 // neverBegan ends a request that was skipped because what went ahead of it failed: our
@@ -220,11 +95,11 @@ func (s *Session) prefixed() (*wire.ErrorFields, error) {
 func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error) {
 	if !q.extended && !q.chosen { // a Query is no Sync
 		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-		if err := s.flushServer(); err != nil {
+		if err := s.backend.flush(); err != nil {
 			return r, err
 		}
 	}
-	if s.lost {
+	if s.backend.lost {
 		e = &errForgotten(forgottenStatements).ErrorFields
 	}
 	if err := s.passError(wire.Frame{Type: wire.TypeErrorResponse, Raw: wire.AppendErrorResponse(nil, *e)}, &r); err != nil {
@@ -235,12 +110,12 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 			return r, err
 		}
 	}
-	if s.lost && r.status != wire.TxIdle {
+	if s.backend.lost && r.status != wire.TxIdle {
 		s.srvW.Append(wire.AppendQuery(nil, "ROLLBACK"))
-		_, err := s.quiet()
+		_, err := s.backend.quiet()
 		return r, err
 	}
-	if r.status == wire.TxIdle && !s.lost {
+	if r.status == wire.TxIdle && !s.backend.lost {
 		s.txn.End()
 		s.later.end()
 		s.host.Enter(PhaseIdle)
@@ -256,11 +131,11 @@ func (s *Session) relay(q request) (r reply, err error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		s.txn.Condemn(doom) // told when the answer is complete
 	}
-	if err := s.flushServer(); err != nil {
+	if err := s.backend.flush(); err != nil {
 		return r, err
 	}
-	if s.prefix > 0 {
-		if failed, err := s.prefixed(); failed != nil || err != nil {
+	if s.backend.prefix > 0 {
+		if failed, err := s.backend.prefixed(); failed != nil || err != nil {
 			if err != nil {
 				return r, err
 			}
@@ -276,7 +151,7 @@ func (s *Session) relay(q request) (r reply, err error) {
 		if !synced && (r.failed != nil || r.done == q.messages) {
 			synced = true
 			s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-			if err := s.flushServer(); err != nil {
+			if err := s.backend.flush(); err != nil {
 				return r, err
 			}
 		}
@@ -295,9 +170,9 @@ func (s *Session) relay(q request) (r reply, err error) {
 
 // passOne reads one frame of the backend and passes it on.
 func (s *Session) passOne(r *reply) error {
-	f, err := s.srv.Next()
+	f, err := s.backend.next()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errBackend, err)
+		return err
 	}
 	if r.taking != nil {
 		if taken, err := s.takeOf(r.taking, &f); taken || err != nil {
@@ -394,7 +269,7 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		r.failed = &e
 	}
 	s.advisory.stale = s.advisory.used
-	if s.noteFatal(e); s.fatal != nil {
+	if s.backend.noteFatal(e); s.backend.fatal != nil {
 		return nil // told when the connection ends
 	}
 	if plainContext(&e) {
@@ -417,13 +292,6 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	return s.results.Emit(f)
-}
-
-// noteFatal remembers the backend's last words.
-func (s *Session) noteFatal(e wire.ErrorFields) {
-	if e.SeverityUnlocalized == wire.SeverityFatal || e.SeverityUnlocalized == wire.SeverityPanic {
-		s.fatal = &wire.SQLError{ErrorFields: e}
-	}
 }
 
 // postpone keeps what PostgreSQL tells just before ReadyForQuery; notifications, if a block ends by it.
@@ -453,16 +321,16 @@ func (s *Session) doomed() bool {
 // outside of any transaction, where it could read but not write. It reports whether that
 // happened.
 func (s *Session) recover() (bool, error) {
-	if !s.lost {
+	if !s.backend.lost {
 		return false, nil
 	}
-	s.lost, s.ahead = false, ahead{}
+	s.backend.lost, s.ahead = false, ahead{}
 	s.txn.End()
 	s.direct.forget()
 	s.later.end()
 	s.host.Enter(PhaseIdle)
-	s.appendPrepare()
-	_, err := s.quiet()
+	s.backend.prepare()
+	_, err := s.backend.quiet()
 	return true, err
 }
 

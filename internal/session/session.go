@@ -41,13 +41,13 @@ type Session struct {
 	out   *wire.Writer // to the client
 	srv   *wire.Reader
 	srvW  *wire.Writer
-	host  Host
+
+	backend backend // srv and srvW, with what is asked for the session itself
+	host    Host
 
 	level  semantics.Isolation // the session's default
 	stale  bool                // level must be asked for again once no transaction is open
 	escape bool                // standard_conforming_strings is off
-	fatal  *wire.SQLError      // the backend's last words
-	lost   bool                // the backend has forgotten our statements; see recover
 	code   bool                // functions may have been made in it that no other has
 	heirs  bool                // temporary tables of the session's have inherited from permanent ones; see marks
 	late   proto.Late
@@ -59,21 +59,18 @@ type Session struct {
 
 	// the transaction
 	txn    txn.Machine
-	prefix int // statements of ours that go ahead of the next request, their answers unread
-	// skippable: the Query that ends what is sent is skipped if one of so many statements that go ahead of it fails
-	skippable int
-	modes     semantics.Modes
-	base      uint64
-	ahead     ahead
-	habits    habits
-	direct    direct
-	schema    schema
-	locks     locks
-	reads     reads
-	redo      redo
-	later     later
-	sight     sight
-	inside    inside
+	modes  semantics.Modes
+	base   uint64
+	ahead  ahead
+	habits habits
+	direct direct
+	schema schema
+	locks  locks
+	reads  reads
+	redo   redo
+	later  later
+	sight  sight
+	inside inside
 
 	results proto.Results // of a statement that may be run again
 	moved   bool          // a sequence has gone on to another chunk, see spent
@@ -111,6 +108,11 @@ func New(o Options) *Session {
 	s := &Session{
 		o: o, cache: newCache(o.CacheMax), in: o.Client, out: o.ClientOut, srv: o.Server, srvW: o.ServerOut, host: o.Host,
 		statements: map[string]*prepared{}, portals: map[string]*prepared{},
+	}
+	s.backend = backend{
+		in: o.Server, out: o.ServerOut, secret: o.Collector.Secret(), prepares: o.Collector.AppendPrepare,
+		hears: s.hears, began: s.txn.Began,
+		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.tooMuch},
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
@@ -152,7 +154,7 @@ func (s *Session) lastWords(err error) error {
 	if !errors.Is(err, errBackend) {
 		return err
 	}
-	e := s.fatal
+	e := s.backend.fatal
 	if fate := s.host.Fate(); fate != nil {
 		e = fate
 	}
@@ -167,11 +169,11 @@ func (s *Session) lastWords(err error) error {
 
 // start prepares the backend and asks for the session's defaults.
 func (s *Session) start() error {
-	s.appendPrepare()
-	if _, err := s.quiet(); err != nil {
+	s.backend.prepare()
+	if _, err := s.backend.quiet(); err != nil {
 		return err
 	}
-	rows, err := s.query("SHOW standard_conforming_strings")
+	rows, err := s.backend.query("SHOW standard_conforming_strings")
 	if err != nil {
 		return err
 	}
@@ -190,7 +192,7 @@ func (s *Session) noteParameter(name, value string) {
 }
 
 func (s *Session) askIsolation() error {
-	rows, err := s.query("SHOW default_transaction_isolation")
+	rows, err := s.backend.query("SHOW default_transaction_isolation")
 	if err != nil {
 		return err
 	}
@@ -303,7 +305,7 @@ func (s *Session) fail(e *wire.SQLError) error {
 		s.direct.reopened()
 	}
 	// The backend's transaction must fail as well, but stay, because of savepoints.
-	s.sendOwn(ownFail)
-	_, err := s.quiet()
+	s.backend.sendOwn(ownFail)
+	_, err := s.backend.quiet()
 	return err
 }

@@ -72,7 +72,7 @@ func (s *Session) expose(m *message) error {
 			return err
 		}
 	}
-	r, rows, err := s.ask("SELECT FROM pg_catalog." + of + "() WHERE name OPERATOR(pg_catalog.=) " + quoted(name) + " AND pg_catalog.starts_with(statement, " + quoted(s.o.Collector.Mark()) + ")")
+	r, rows, err := s.backend.ask("SELECT FROM pg_catalog." + of + "() WHERE name OPERATOR(pg_catalog.=) " + quoted(name) + " AND pg_catalog.starts_with(statement, " + quoted(s.o.Collector.Mark()) + ")")
 	if err == nil && r.failed == nil && len(rows) > 0 {
 		m.err = s.forged(s.o.Collector.Mark())
 	}
@@ -174,8 +174,8 @@ func (s *Session) learn(st semantics.Statement) error {
 	if st.Forgets {
 		clear(s.statements)
 		s.direct.forget()
-		s.appendPrepare()
-		_, err := s.quiet()
+		s.backend.prepare()
+		_, err := s.backend.quiet()
 		return err
 	}
 	return nil

@@ -57,7 +57,7 @@ func (s *Session) show(settings ...string) (values []string, err error) {
 	for i, name := range settings {
 		sql[i] = "SHOW " + name
 	}
-	r, rows, err := s.ask(sql...)
+	r, rows, err := s.backend.ask(sql...)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func searched(path string) (schemas []string) {
 
 // failHere fails a statement of a block in the backend as well, so that a savepoint can be rolled back to.
 func (s *Session) failHere(failure *wire.SQLError) error {
-	r, _, err := s.ask(`ROLLBACK TO SAVEPOINT "` + semantics.ReservedPrefix + `none"`) // there is none
+	r, _, err := s.backend.ask(`ROLLBACK TO SAVEPOINT "` + semantics.ReservedPrefix + `none"`) // there is none
 	if err != nil {
 		return err
 	}

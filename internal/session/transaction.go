@@ -46,9 +46,9 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		}
 		m := s.begins(snapshot)
 		defers = m.Isolation == semantics.Serializable && m.Deferrable == deferrable
-		s.sendBegin(m)
+		s.backend.sendBegin(m, s.direct.setting())
 		s.txn.Opens()
-		s.prefix = beginStatements
+		s.backend.prefix = beginStatements
 		s.base = s.host.Base()
 		s.locks.rows, s.locks.tables, s.locks.told = nil, false, nil
 		s.reads.begin(s.o.Collector.Catalog())
@@ -88,8 +88,8 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		return s.undo(doom)
 	}
 	s.base = base
-	s.sendOwn(ownSnapshot)
-	r, rows, err := s.internal(true)
+	s.backend.sendOwn(ownSnapshot)
+	r, rows, err := s.backend.internal(true)
 	s.host.LeaveSnapshot()
 	s.txn.TakeSnapshot()
 	if len(rows) == 1 && s.modes.Isolation == semantics.Unsaid && semantics.ParseIsolation(string(rows[0][0])) != s.level {
@@ -128,7 +128,7 @@ func errOtherLevel() *wire.SQLError {
 // reset forgets the transaction on both sides; the backend must be idle.
 func (s *Session) reset() {
 	s.txn.Reset()
-	s.prefix = 0
+	s.backend.prefix = 0
 	s.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
 	s.direct.end()
 	s.redo.end()
@@ -169,11 +169,11 @@ func (s *Session) rollbackServer() error {
 		return err
 	}
 	for {
-		s.sendOwn(ownRollback)
-		r, err := s.quiet()
+		s.backend.sendOwn(ownRollback)
+		r, err := s.backend.quiet()
 		if err == nil && r.status != wire.TxIdle && r.failed != nil && r.failed.Code == wire.CodeInvalidStatementName {
 			s.srvW.Append(wire.AppendQuery(nil, "ROLLBACK"))
-			r, err = s.quiet()
+			r, err = s.backend.quiet()
 		}
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ func (s *Session) rollbackServer() error {
 // undone notes that the backend's transaction is gone.
 func (s *Session) undone() {
 	s.txn.End()
-	s.prefix, s.ahead, s.schema = 0, ahead{}, schema{}
+	s.backend.prefix, s.ahead, s.schema = 0, ahead{}, schema{}
 	s.direct.end()
 	s.later.end()
 	if s.sight.within { // what it has told then may be gone with it
@@ -237,7 +237,7 @@ func (s *Session) appendCollect() collected {
 // readCollect reads its answer. A failure (a deferred constraint) has aborted the backend's
 // transaction.
 func (s *Session) readCollect(c *collected) error {
-	r, rows, err := s.internal(true)
+	r, rows, err := s.backend.internal(true)
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (s *Session) reread(q Reread) (rows [][][]byte, failure *wire.SQLError, err
 		return rows, nil, err
 	}
 	s.srvW.Append(wire.AppendSync(q.Append(s.srvW.AvailableBuffer())))
-	r, rows, err := s.internal(true)
+	r, rows, err := s.backend.internal(true)
 	return rows, failureOf(r), err
 }
 
@@ -327,7 +327,7 @@ func (s *Session) lostStatements(c *collected) error {
 	if err := s.rollbackServer(); err != nil {
 		return err
 	}
-	s.lost = true
+	s.backend.lost = true
 	_, err := s.recover()
 	return err
 }
@@ -380,7 +380,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if !d.Commit {
 		err := s.rollbackServer()
 		if err != nil && !d.Retry {
-			s.fatal = d.Err // not the backend's last words, which say that nothing was committed
+			s.backend.fatal = d.Err // not the backend's last words, which say that nothing was committed
 		}
 		return d.Err, d.Retry, err
 	}
@@ -412,7 +412,7 @@ func (s *Session) vouch(sub *Submission) (refused *wire.SQLError, err error) {
 		return nil, nil
 	}
 	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer()))) // it reads a row, which is enough
-	r, err := s.quiet()
+	r, err := s.backend.quiet()
 	switch {
 	case err != nil:
 		s.host.SerialApart()
@@ -439,12 +439,12 @@ func (s *Session) commitServer(c *collected) (reply, [][][]byte, error) {
 		s.appendPostponed(all)
 		s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
 	}
-	s.sendCommit(marks)
-	r, rows, err := s.internal(len(c.adds) > 0)
-	s.skippable = 0
+	s.backend.sendCommit(marks, s.statements[""] != nil)
+	r, rows, err := s.backend.internal(len(c.adds) > 0)
+	s.backend.skippable = 0
 	if err == nil && r.failed != nil { // what was to remove the COMMIT has been skipped
-		s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', s.own(ownCommit))))
-		_, err = s.quiet()
+		s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', s.backend.own(ownCommit))))
+		_, err = s.backend.quiet()
 	}
 	if err == nil && r.status != wire.TxIdle {
 		return r, nil, s.rollbackServer() // the mark failed; its rows come from the log

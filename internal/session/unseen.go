@@ -135,7 +135,7 @@ func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
 // probe asks the backend whether a row is there. done reports that it could not, and the client was told why.
 func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
 	d := &s.direct
-	if s.prefix > 0 {
+	if s.backend.prefix > 0 {
 		return false, false, nil
 	}
 	name, frames := f.probe, s.srvW.AvailableBuffer()

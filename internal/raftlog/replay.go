@@ -16,6 +16,9 @@ type Repair struct {
 	Reason string
 }
 
+// replayer reads the segments of a log that is opened.
+type replayer struct{ log *Log }
+
 // replay reads all segments into l.state, repairs the newest one's tail and leaves l.segs open
 // and durable. On error the caller closes what is open.
 func (l *Log) replay() error {
@@ -24,6 +27,7 @@ func (l *Log) replay() error {
 		return err
 	}
 	l.segs = segs
+	p := replayer{l}
 	var buf []byte
 	for i, s := range segs {
 		if s.f, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
@@ -32,7 +36,7 @@ func (l *Log) replay() error {
 		if buf, err = readAll(s.f, buf); err != nil {
 			return fmt.Errorf("raftlog: read %s: %w", s.path, err)
 		}
-		ended, err := l.replaySegment(s, buf, i == 0)
+		ended, err := p.segment(s, buf, i == 0)
 		if err != nil {
 			return err
 		}
@@ -41,15 +45,15 @@ func (l *Log) replay() error {
 		case !last && !ended && i == len(segs)-2:
 			// A crash came between the successor's creation and this end record (L6). The
 			// successor can only hold its head, which says nothing new.
-			return l.dropUnstarted(s, segs[i+1], buf)
+			return p.dropUnstarted(s, segs[i+1], buf)
 		case !last && !ended:
 			return corrupt(s.path, s.used, errors.New("the segment has a successor, but no end"))
 		case last && ended:
 			return corrupt(s.path, s.used, fmt.Errorf("the segment after this one, number %x, is missing", s.seq+1))
 		case last:
-			return l.repairTail(s, buf)
+			return p.repairTail(s, buf)
 		case i == len(segs)-2:
-			if err := l.writeAgain(s, buf); err != nil {
+			if err := p.writeAgain(s, buf); err != nil {
 				return err
 			}
 		}
@@ -70,9 +74,9 @@ func readAll(f *os.File, buf []byte) ([]byte, error) {
 	return buf, err
 }
 
-// replaySegment applies the valid records at the start of b, the content of s, sets s.used and
+// segment applies the valid records at the start of b, the content of s, sets s.used and
 // reports whether they finish with an end record. The head must be valid.
-func (l *Log) replaySegment(s *segment, b []byte, first bool) (ended bool, err error) {
+func (p replayer) segment(s *segment, b []byte, first bool) (ended bool, err error) {
 	for {
 		r, err := decodeRecord(b[s.used:], s.seq, s.used)
 		if err != nil {
@@ -86,9 +90,9 @@ func (l *Log) replaySegment(s *segment, b []byte, first bool) (ended bool, err e
 		}
 		if r.kind == recordHead {
 			s.head = r.size
-			err = l.replayHead(s, r.payload, first)
+			err = p.head(s, r.payload, first)
 		} else {
-			err = l.replayRecord(s, r)
+			err = p.record(s, r)
 		}
 		if err != nil {
 			return false, corrupt(s.path, s.used, err)
@@ -104,56 +108,56 @@ func (l *Log) replaySegment(s *segment, b []byte, first bool) (ended bool, err e
 	}
 }
 
-// replayHead takes the state from the oldest segment's head; a later head must agree
+// head takes the state from the oldest segment's head; a later head must agree
 // with what was replayed.
-func (l *Log) replayHead(s *segment, payload []byte, first bool) error {
+func (p replayer) head(s *segment, payload []byte, first bool) error {
 	h, err := decodeHead(payload)
 	if err != nil {
 		return err
 	}
-	if h.cluster != l.id.Cluster || h.member != l.id.Member {
+	if h.cluster != p.log.id.Cluster || h.member != p.log.id.Member {
 		return fmt.Errorf("the file belongs to member %d of cluster %q, not to member %d of cluster %q",
-			h.member, h.cluster, l.id.Member, l.id.Cluster)
+			h.member, h.cluster, p.log.id.Member, p.log.id.Cluster)
 	}
 	if h.seq != s.seq || h.last+1 != s.first {
 		return fmt.Errorf("the file was written as %s", segmentName(h.seq, h.last+1))
 	}
 	if first {
-		l.state = state{hs: h.hs, base: h.base, confs: h.confs, last: h.last}
+		p.log.state = state{hs: h.hs, base: h.base, confs: h.confs, last: h.last}
 		return nil
 	}
-	if h.hs != l.hs || h.base.index != l.base.index || h.base.term != l.base.term || h.last != l.last ||
-		len(h.confs) != len(l.confs) {
+	if h.hs != p.log.hs || h.base.index != p.log.base.index || h.base.term != p.log.base.term || h.last != p.log.last ||
+		len(h.confs) != len(p.log.confs) {
 		return errors.New("the segment does not continue the one before it")
 	}
 	return nil
 }
 
-func (l *Log) replayRecord(s *segment, r record) error {
+func (p replayer) record(s *segment, r record) error {
 	switch r.kind {
 	case recordEntry:
 		e, err := decodeEntry(r.payload)
 		if err != nil {
 			return err
 		}
-		return l.putEntry(e.GetIndex(), entryLoc(e, s.seq, s.used, r.size))
+		return p.log.putEntry(e.GetIndex(), entryLoc(e, s.seq, s.used, r.size))
 	case recordHardState:
 		h, err := decodeHardState(r.payload)
-		l.hs = h
+		p.log.hs = h
 		return err
 	case recordBase:
 		b, restart, err := decodeBase(r.payload)
-		if err == nil && (b.index <= l.base.index || !restart && b.index > l.last) {
-			err = fmt.Errorf("compaction to %d of a log from %d to %d", b.index, l.base.index+1, l.last)
+		if err == nil && (b.index <= p.log.base.index || !restart && b.index > p.log.last) {
+			err = fmt.Errorf("compaction to %d of a log from %d to %d", b.index, p.log.base.index+1, p.log.last)
 		}
 		if err == nil {
-			l.putBase(b, restart)
+			p.log.putBase(b, restart)
 		}
 		return err
 	case recordConf:
 		c, err := decodeConfAt(r.payload)
 		if err == nil {
-			l.putConf(c)
+			p.log.putConf(c)
 		}
 		return err
 	case recordMark, recordEnd:
@@ -165,7 +169,7 @@ func (l *Log) replayRecord(s *segment, r record) error {
 
 // dropUnstarted removes the newest segment, next, after checking that it was never
 // written to; s becomes the newest one.
-func (l *Log) dropUnstarted(s, next *segment, content []byte) error {
+func (p replayer) dropUnstarted(s, next *segment, content []byte) error {
 	b, err := os.ReadFile(next.path)
 	if err != nil {
 		return fmt.Errorf("raftlog: %w", err)
@@ -177,18 +181,18 @@ func (l *Log) dropUnstarted(s, next *segment, content []byte) error {
 	if !allZero(b[r.size:]) {
 		return corrupt(s.path, s.used, errors.New("the segment has no end, but its successor has entries"))
 	}
-	if err := l.replayHead(next, r.payload, false); err != nil {
+	if err := p.head(next, r.payload, false); err != nil {
 		return corrupt(next.path, 0, err)
 	}
-	l.segs = l.segs[:len(l.segs)-1]
+	p.log.segs = p.log.segs[:len(p.log.segs)-1]
 	// s first: its tail may turn out to be damaged, and then nothing is changed.
-	if err := l.repairTail(s, content); err != nil {
+	if err := p.repairTail(s, content); err != nil {
 		return err
 	}
-	if err := l.disk.remove(next.path); err != nil {
+	if err := p.log.disk.remove(next.path); err != nil {
 		return fmt.Errorf("raftlog: %w", err)
 	}
-	return l.disk.syncDir(l.o.Dir)
+	return p.log.disk.syncDir(p.log.o.Dir)
 }
 
 // repairTail handles what follows the last valid record of the newest segment: zeros are
@@ -196,7 +200,7 @@ func (l *Log) dropUnstarted(s, next *segment, content []byte) error {
 // appends, and everything that was replayed is on disk: it may have come from the page cache of
 // a process that died, where it is clean and never written any more if an fsync has failed. So
 // what no record proves durable is written again (L4).
-func (l *Log) repairTail(s *segment, content []byte) error {
+func (p replayer) repairTail(s *segment, content []byte) error {
 	rest := content[s.used:]
 	if !allZero(rest) {
 		_, why := decodeRecord(rest, s.seq, s.used)
@@ -209,21 +213,21 @@ func (l *Log) repairTail(s *segment, content []byte) error {
 		if err := s.f.Truncate(s.used); err != nil {
 			return fmt.Errorf("raftlog: cut the torn tail off %s: %w", s.path, err)
 		}
-		l.repairs = append(l.repairs, Repair{File: s.path, Offset: s.used, Bytes: int64(len(rest)),
+		p.log.repairs = append(p.log.repairs, Repair{File: s.path, Offset: s.used, Bytes: int64(len(rest)),
 			Reason: why.Error()})
 	}
-	err := l.disk.allocate(s.f, max(l.o.SegmentBytes, s.used))
+	err := p.log.disk.allocate(s.f, max(p.log.o.SegmentBytes, s.used))
 	if err == nil {
-		s.tail, err = newAppender(l.disk, s.f, s.path, content[:s.used], s.proven, l.o.SegmentBytes)
+		s.tail, err = newAppender(p.log.disk, s.f, s.path, content[:s.used], s.proven, p.log.o.SegmentBytes)
 	}
 	if err == nil {
-		err = l.disk.sync(s.f)
+		err = p.log.disk.sync(s.f)
 	}
 	if err == nil {
-		err = l.disk.syncDir(l.o.Dir)
+		err = p.log.disk.syncDir(p.log.o.Dir)
 	}
 	if err != nil {
-		return l.poison("preparing", s.path, err)
+		return p.log.poison("preparing", s.path, err)
 	}
 	s.durable = s.used
 	return nil
@@ -231,16 +235,16 @@ func (l *Log) repairTail(s *segment, content []byte) error {
 
 // writeAgain does the same for the segment before the newest one, whose end record may be in
 // the page cache only.
-func (l *Log) writeAgain(s *segment, content []byte) error {
-	a, err := newAppender(l.disk, s.f, s.path, content[:s.used], s.proven, 0)
+func (p replayer) writeAgain(s *segment, content []byte) error {
+	a, err := newAppender(p.log.disk, s.f, s.path, content[:s.used], s.proven, 0)
 	if err == nil {
 		err = s.f.Truncate(s.used) // whole blocks were written
 	}
 	if err == nil {
-		err = l.disk.sync(s.f)
+		err = p.log.disk.sync(s.f)
 	}
 	if err != nil {
-		return l.poison("preparing", s.path, err)
+		return p.log.poison("preparing", s.path, err)
 	}
 	s.durable = s.used
 	return a.Close()

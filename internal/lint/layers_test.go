@@ -54,7 +54,7 @@ func layerOf(pkg string) (layer, bool) {
 func checkImports(s *source) (out []string) {
 	l, ok := layerOf(s.pkg)
 	if !ok {
-		return []string{s.path + ": its package has no row in the table of layers"}
+		return []string{s.path + ": its package has no row in docs/LAYERS.md"}
 	}
 	ours, third, std := s.imports()
 	if s.test {
@@ -62,12 +62,12 @@ func checkImports(s *source) (out []string) {
 	}
 	for _, o := range ours {
 		if !slices.Contains(strings.Fields(l.ours), strings.TrimPrefix(o, "internal/")) {
-			out = append(out, fmt.Sprintf("%s: %s may not import %s", s.path, s.pkg, o))
+			out = append(out, fmt.Sprintf("%s: %s may not import %s by docs/LAYERS.md", s.path, s.pkg, o))
 		}
 	}
 	for _, p := range third {
 		if !slices.Contains(strings.Fields(l.third), p) {
-			out = append(out, fmt.Sprintf("%s: %s may not import %s", s.path, s.pkg, p))
+			out = append(out, fmt.Sprintf("%s: %s may not import %s by docs/LAYERS.md", s.path, s.pkg, p))
 		}
 	}
 	for _, p := range std {
@@ -122,11 +122,11 @@ func TestImports(t *testing.T) {
 			dir = name
 		}
 		if _, err := os.Stat(filepath.Join(root(), filepath.FromSlash(dir))); err != nil {
-			t.Errorf("the table of layers has a row for %s, which does not exist", name)
+			t.Errorf("docs/LAYERS.md has a row for %s, which does not exist", name)
 		}
 		for _, i := range strings.Fields(l.ours + " " + l.third) {
 			if !used[dir+" "+i] {
-				t.Errorf("the table of layers allows %s to import %s, which it does not", name, i)
+				t.Errorf("docs/LAYERS.md allows %s to import %s, which it does not", name, i)
 			}
 		}
 	}

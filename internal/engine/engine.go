@@ -12,12 +12,12 @@ import (
 // what is on its way into the database (queue). Arrows between the three go from own to queue to log. Not safe for
 // concurrent use.
 type Engine struct {
-	o     Options
-	order *ordering.Order
-	log   replicated
-	queue schedule
-	own   submissions
-	crowd crowd // not replicated
+	o           Options
+	order       *ordering.Order
+	log         replicated
+	queue       schedule
+	own         submissions
+	groupCommit groupCommit // not replicated
 }
 
 // New starts a machine at what the log storage holds. It certifies again what follows the checkpoint.
@@ -39,7 +39,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, order: order, log: newReplicated(&o), crowd: newCrowd()}
+	e := &Engine{o: o, order: order, log: newReplicated(&o), groupCommit: newGroupCommit()}
 	e.own = newSubmissions(&e.o)
 	e.own.log, e.own.queue, e.own.order = &e.log, &e.queue, order
 	e.queue = schedule{o: &e.o, log: &e.log, pause: order.Pause, busy: func() bool { return len(e.own.owns) > 0 }}
@@ -60,7 +60,7 @@ func (e *Engine) restore(c *Checkpoint) {
 // Tick advances time by one unit and repeats proposals that seem lost.
 func (e *Engine) Tick() {
 	e.order.Tick()
-	e.crowd.tick()
+	e.groupCommit.tick()
 	e.gather()
 	e.own.window.tick(e.o.ResubmitTicks)
 	if len(e.own.window.inflight) > 0 {
@@ -195,7 +195,7 @@ func (e *Engine) deliverItem(it *Item, w *own) bool {
 	var v certify.Verdict
 	t.Writeset, v = e.log.verdict(it, w)
 	if it.Kind == KindCertified {
-		e.crowd.add(it, !v.Commit())
+		e.groupCommit.add(it, !v.Commit())
 	}
 	if !v.Commit() {
 		if w != nil {

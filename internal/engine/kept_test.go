@@ -112,24 +112,24 @@ func TestCrowd(t *testing.T) {
 		{"24, less so", 24, 60, 6},
 		{"24, slow", 24, 5, 0},
 	} {
-		crowd, n := newCrowd(), 0
+		g, n := newGroupCommit(), 0
 		for range 50 {
 			for range c.items {
 				n++
-				crowd.add(&Item{ID: writeset.TxID{Member: uint32(1 + n%c.authors%3)}, Slot: uint32(n % c.authors / 3)},
+				g.add(&Item{ID: writeset.TxID{Member: uint32(1 + n%c.authors%3)}, Slot: uint32(n % c.authors / 3)},
 					false)
 			}
-			crowd.tick()
+			g.tick()
 		}
-		if got, _ := crowd.enough(1, 3, 10); got != c.enough {
-			t.Errorf("%s: enough are %d, want %d (%d authors, rate %d)", c.what, got, c.enough, len(crowd.count),
-				crowd.rate)
+		if got, _ := g.enough(1, 3, 10); got != c.enough {
+			t.Errorf("%s: enough are %d, want %d (%d authors, rate %d)", c.what, got, c.enough, len(g.count),
+				g.rate)
 		}
-		for range crowdItems {
-			crowd.add(&Item{}, false)
+		for range regularItems {
+			g.add(&Item{}, false)
 		}
-		if got := len(crowd.count); got != 1 {
-			t.Errorf("%s: %d authors remembered when one has written %d times since", c.what, got, crowdItems)
+		if got := len(g.count); got != 1 {
+			t.Errorf("%s: %d authors remembered when one has written %d times since", c.what, got, regularItems)
 		}
 	}
 	b := batch{Member: 3, Incarnation: 1 << 40, Number: 300}
@@ -164,37 +164,37 @@ func TestRegulars(t *testing.T) {
 		{"a part of the time, one is stuck", 3, 0, []uint32{2}, 1, 12, 2, 1, 2, 0},
 		{"a part of the time, one is stuck that does not write", 3, 0, []uint32{9}, 1, 12, 8, 3, 6, 0},
 	} {
-		crowd := newCrowd()
+		g := newGroupCommit()
 		for n := range 50 * 100 {
 			it := Item{ID: writeset.TxID{Member: 1}, Slot: uint32((n - n*2/3) % 4)}
 			if c.seldom == 3 && n%3 > 0 || c.seldom != 3 && n%c.seldom == 0 {
 				it = Item{ID: writeset.TxID{Member: 2}, Slot: uint32(n * 2 / 3 % 8)}
 			}
-			crowd.add(&it, c.lost > 0 && n%c.lost == 0)
+			g.add(&it, c.lost > 0 && n%c.lost == 0)
 			if n%100 == 99 {
-				crowd.tick()
-				crowd.watch(1, c.stuck[:min(len(c.stuck), n/100%4)])
+				g.tick()
+				g.watch(1, c.stuck[:min(len(c.stuck), n/100%4)])
 			}
 		}
-		all, first := crowd.enough(1, c.share, c.part)
-		_, second := crowd.enough(2, c.share, c.part)
-		_, own := crowd.enough(3, c.share, c.part)
+		all, first := g.enough(1, c.share, c.part)
+		_, second := g.enough(2, c.share, c.part)
+		_, own := g.enough(3, c.share, c.part)
 		if all != c.all || first != c.first || second != c.second || own != c.own {
 			t.Errorf("%s: enough are %d, and %d, %d and %d for members, want %d, and %d, %d and %d", c.what, all, first,
 				second, own, c.all, c.first, c.second, c.own)
 		}
-		for range crowdItems {
-			crowd.add(&Item{}, false)
+		for range regularItems {
+			g.add(&Item{}, false)
 		}
 		for range 20 * stuckTicks {
-			crowd.watch(1, nil)
+			g.watch(1, nil)
 		}
-		if crowd.contended() {
+		if g.contended() {
 			t.Errorf("%s: when nobody has lost, and the member has no session that writes, sessions meet on the "+
 				"same rows", c.what)
 		}
-		if crowd.losses != 0 {
-			t.Errorf("%s: %d losses remembered when none has lost since", c.what, crowd.losses)
+		if g.losses != 0 {
+			t.Errorf("%s: %d losses remembered when none has lost since", c.what, g.losses)
 		}
 	}
 }
@@ -206,8 +206,8 @@ func TestLosses(t *testing.T) {
 		e.deliverItem(&Item{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: uint64(i + 1)},
 			Base: base, Payload: (&writeset.Writeset{}).Append(nil)}, nil)
 	}
-	if e.crowd.losses != 1 {
-		t.Errorf("%d losses are known after one", e.crowd.losses)
+	if e.groupCommit.losses != 1 {
+		t.Errorf("%d losses are known after one", e.groupCommit.losses)
 	}
 }
 
@@ -231,7 +231,7 @@ func leading(t *testing.T, o Options, scarce bool, own, others int) *Engine {
 			if int(it.Slot) >= own {
 				it.ID.Member = 2
 			}
-			e.crowd.add(&it, false)
+			e.groupCommit.add(&it, false)
 		}
 		e.Tick()
 	}

@@ -2,13 +2,13 @@ package engine
 
 import "github.com/tuttidb/tutti/internal/writeset"
 
-// crowd is how many sessions write, at all members, and how much comes of it. Own submissions gather accordingly, and
-// a leader has proposals gather (ordering O4), where processors are scarce: many sessions lose little when a write of
-// the log waits for some more of them, and all gain, because what a write and its frames cost is shared; one session
+// groupCommit is how many sessions write, at all members, and how much comes of it. Own submissions gather accordingly,
+// and a leader has proposals gather (ordering O4), where processors are scarce: many sessions lose little when a write
+// of the log waits for some more of them, and all gain, because what a write and its frames cost is shared; one session
 // would wait for nobody.
-type crowd struct {
-	recent [crowdItems]author // the last ones, a ring
-	lost   [crowdItems]bool   // which of them lost
+type groupCommit struct {
+	recent [regularItems]author // the last ones, a ring
+	lost   [regularItems]bool   // which of them lost
 	next   int
 	count  map[author]int // how often each is in it
 	losses int            // how many of them lost
@@ -16,7 +16,7 @@ type crowd struct {
 	own    int            // of how many that write regularly
 	items  int            // since the last tick
 	scarce bool           // see Engine.Strain
-	rate   int            // items per tick, times crowdSlow, of about the last crowdSlow ticks
+	rate   int            // items per tick, times regularSlow, of about the last regularSlow ticks
 }
 
 // author is a session of some member.
@@ -25,11 +25,11 @@ type author struct {
 }
 
 const (
-	crowdItems = 128
-	crowdSlow  = 4
+	regularItems = 128
+	regularSlow  = 4
 	// Where more than contended of the last ones lost, sessions meet on the same rows. Some of them then wait for locks
 	// of those that gather, and cannot come: nobody waits for more than come in one contendedShare of the time.
-	contended      = crowdItems / 50
+	contended      = regularItems / 50
 	contendedShare = 3
 	// The same where more than one in stuckShare of the own sessions that write regularly is stuck, as an average of
 	// some ticks.
@@ -37,10 +37,10 @@ const (
 	stuckTicks = 16
 )
 
-func newCrowd() crowd { return crowd{count: map[author]int{}} }
+func newGroupCommit() groupCommit { return groupCommit{count: map[author]int{}} }
 
 // add notes an item of a session, and whether it lost.
-func (c *crowd) add(it *Item, lost bool) {
+func (c *groupCommit) add(it *Item, lost bool) {
 	old := c.recent[c.next]
 	if c.count[old]--; c.count[old] <= 0 {
 		delete(c.count, old)
@@ -54,24 +54,24 @@ func (c *crowd) add(it *Item, lost bool) {
 		c.losses++
 	}
 	a := author{it.ID.Member, it.Slot}
-	c.recent[c.next], c.next = a, (c.next+1)%crowdItems
+	c.recent[c.next], c.next = a, (c.next+1)%regularItems
 	c.count[a]++
 	c.items++
 }
 
 // tick ends a unit of time.
-func (c *crowd) tick() {
-	c.rate += c.items - c.rate/crowdSlow
+func (c *groupCommit) tick() {
+	c.rate += c.items - c.rate/regularSlow
 	c.items = 0
 }
 
 // regular reports whether a session that is so often among the last ones writes three quarters as often as the
 // average at least.
-func (c *crowd) regular(n int) bool { return 4*n*len(c.count) >= 3*crowdItems }
+func (c *groupCommit) regular(n int) bool { return 4*n*len(c.count) >= 3*regularItems }
 
 // regulars is how many sessions write three quarters as often as the average at least, at all members and at one.
 // Nobody waits for the others: it would cost who writes more often more than is saved.
-func (c *crowd) regulars(member uint32) (all, own int) {
+func (c *groupCommit) regulars(member uint32) (all, own int) {
 	for a, n := range c.count { // order-free: they are counted
 		if c.regular(n) {
 			all++
@@ -84,7 +84,7 @@ func (c *crowd) regulars(member uint32) (all, own int) {
 }
 
 // watch notes which sessions of a member are stuck.
-func (c *crowd) watch(member uint32, slots []uint32) {
+func (c *groupCommit) watch(member uint32, slots []uint32) {
 	_, own := c.regulars(member)
 	n := 0
 	for _, slot := range slots {
@@ -98,7 +98,7 @@ func (c *crowd) watch(member uint32, slots []uint32) {
 
 // contended reports whether sessions meet on the same rows: of different members, so that some lose, or of this one,
 // so that some wait for others.
-func (c *crowd) contended() bool {
+func (c *groupCommit) contended() bool {
 	return c.losses > contended || stuckShare*(c.stuck/stuckTicks) > c.own/stuckTicks
 }
 
@@ -106,7 +106,7 @@ func (c *crowd) contended() bool {
 // than come within a part of a tick; and how many a member's own batch waits for: for its part of these. A member
 // that sent less would have the leader wait for what it keeps, and one that waited for more would keep what the
 // leader waits for.
-func (c *crowd) enough(member uint32, share, part int) (all, own int) {
+func (c *groupCommit) enough(member uint32, share, part int) (all, own int) {
 	n, own := c.regulars(member)
 	if n == 0 {
 		return 0, 0
@@ -114,7 +114,7 @@ func (c *crowd) enough(member uint32, share, part int) (all, own int) {
 	if c.contended() {
 		part *= contendedShare
 	}
-	all = min((n+share/2)/share, c.rate/crowdSlow/part)
+	all = min((n+share/2)/share, c.rate/regularSlow/part)
 	return all, (all*own + n - 1) / n
 }
 
@@ -122,15 +122,15 @@ func (c *crowd) enough(member uint32, share, part int) (all, own int) {
 // processors are scarce, so that what is done together is worth waiting for. Stuck are the sessions of this member,
 // by their slots, that wait for their database for long: for locks of others, mostly.
 func (e *Engine) Strain(scarce bool, stuck []uint32) {
-	e.crowd.scarce = scarce
-	e.crowd.watch(e.o.Member, stuck)
+	e.groupCommit.scarce = scarce
+	e.groupCommit.watch(e.o.Member, stuck)
 }
 
 // gather says for how many transactions proposals wait from now on; zero: for none.
 func (e *Engine) gather() {
 	all, own := 0, 0
-	if e.crowd.scarce {
-		all, own = e.crowd.enough(e.o.Member, e.o.GatherShare, e.o.GatherPart)
+	if e.groupCommit.scarce {
+		all, own = e.groupCommit.enough(e.o.Member, e.o.GatherShare, e.o.GatherPart)
 	}
 	e.own.enough = own
 	e.order.Gather(all)

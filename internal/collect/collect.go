@@ -429,5 +429,5 @@ func (c *collection) Complete(i int, rows [][][]byte) error {
 	return nil
 }
 
-// Outside reports whether a statement may do something outside of the database, that ROLLBACK does not undo.
-func (c Collector) Outside(sql string) bool { return c.tables().Outside(sql) }
+// Reach tells what a statement may do that its transaction does not show.
+func (c Collector) Reach(sql string) session.Reach { return session.Reach(c.tables().Reach(sql)) }

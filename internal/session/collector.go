@@ -109,9 +109,9 @@ type Facts interface {
 	EventTriggers() bool
 	// AskEventTriggers is a condition in SQL: whether it has some that are enabled.
 	AskEventTriggers() string
-	// Outside reports whether a statement may do something outside of the database, that ROLLBACK does not undo, as
-	// far as its text and the catalog tell.
-	Outside(sql string) bool
+	// Reach tells what a statement may do that its transaction does not show, as far as its text and the catalog
+	// tell.
+	Reach(sql string) Reach
 	// Unkeyed reports whether an UPDATE or DELETE looks for rows by no column of a key, in a table that can be
 	// captured as a whole. What it knows may be out of date, and without a schema it may mean any table of the name.
 	Unkeyed(c *semantics.Compared) bool

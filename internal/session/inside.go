@@ -52,7 +52,7 @@ func (s *Session) call(r request, rep *reply) (bool, error) {
 	parsed := rep.parsed
 	s.host.Writing("")
 	for try := 0; ; try++ {
-		again, err := s.callOnce(r, closeFirst(r, parsed), rep)
+		again, shares, err := s.callOnce(r, closeFirst(r, parsed), rep)
 		if err != nil {
 			return true, err
 		}
@@ -68,20 +68,45 @@ func (s *Session) call(r request, rep *reply) (bool, error) {
 				continue
 			}
 		}
-		s.results.Release()
-		s.reset()
-		return rep.failed != nil, nil
+		var failure *wire.SQLError
+		if shares {
+			if failure, err = shareBehind(s); err != nil {
+				return true, err
+			}
+		}
+		return endCall(s, &r, rep, failure)
 	}
 }
 
-// callOnce is one try. It reports whether that has lost before it had committed anything.
-func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost bool, err error) {
+// endCall passes on what is held, and the failure of what came behind the statement, if there is one.
+func endCall(s *Session, r *request, rep *reply, failure *wire.SQLError) (failedToo bool, err error) {
+	switch {
+	case failure == nil:
+	case rep.failed != nil: // it is told beside the other one
+		failure.Severity = wire.SeverityWarning
+		s.results.Notice(wire.AppendNoticeResponse(nil, failure.ErrorFields))
+		failure = nil
+	case !r.extended:
+		s.results.Uncommitted()
+	}
+	s.results.Release()
+	s.reset()
+	if failure != nil {
+		return true, s.fail(failure)
+	}
+	return rep.failed != nil, nil
+}
+
+// callOnce is one try. It reports whether that has lost before it had committed anything, and whether roles, or what
+// they may do to databases, have changed meanwhile: PostgreSQL tells nobody of it if a transaction does nothing else.
+func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost, shares bool, err error) {
 	if err := s.anew(&r, closes); err != nil {
-		return false, err
+		return false, false, err
 	}
 	s.base = s.host.Base()
-	if _, err := s.backend.query(insideOn); err != nil {
-		return false, err
+	before, err := s.backend.query(insideOn)
+	if err != nil {
+		return false, false, err
 	}
 	s.inside = inside{calling: true}
 	s.srvW.Append(r.frames)
@@ -89,26 +114,73 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost bool, err
 	calls := s.inside
 	s.inside = inside{}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 && (s.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure || rep.failed.Code == wire.CodeSerializationFailure)
 	s.host.Enter(PhaseIdle)
 	s.txn.Absolve()
 	for {
-		off, _, err := s.backend.ask(insideOff)
-		if err != nil || off.failed == nil {
-			return lost, err
+		off, after, err := s.backend.ask(insideOff)
+		if err != nil {
+			return lost, false, err
+		}
+		if off.failed == nil {
+			return lost, string(before[0][0]) != string(after[0][0]), nil
 		}
 		if off.failed.Code != wire.CodeQueryCanceled { // a cancel meant for the statement may hit ours
-			return lost, fmt.Errorf("session: %s: %s", insideOff, off.failed.Message)
+			return lost, false, fmt.Errorf("session: %s: %s", insideOff, off.failed.Message)
 		}
 	}
 }
 
+// What goes before and behind such a statement. The answers differ if roles or databases have changed in between.
 const (
-	insideOn  = "SELECT pg_catalog.set_config('tutti.tx', 'procedure', false)"
-	insideOff = "SELECT pg_catalog.set_config('tutti.tx', '', false)"
+	insideOn  = "SELECT tutti.shared_version(), pg_catalog.set_config('tutti.tx', 'procedure', false)"
+	insideOff = "SELECT tutti.shared_version(), pg_catalog.set_config('tutti.tx', '', false), " +
+		"pg_catalog.set_config('tutti.shared', '', false)"
+	// insideShares notes what roles and databases look like.
+	insideShares = "SELECT tutti.note_shared_behind()"
 )
+
+// shareBehind has the other members make roles and databases as they are here, in a transaction of its own.
+func shareBehind(s *Session) (failure *wire.SQLError, err error) {
+	for try := 0; ; try++ {
+		s.reset()
+		var retry bool
+		if failure, retry, err = shareOnce(s); err != nil || failure == nil {
+			return nil, err
+		}
+		if !retry || try == s.o.RetriesMax {
+			const alone = "what was committed of roles and databases is at this member alone: %s"
+			told := wire.Errorf(failure.Code, alone, failure.Message)
+			return told.WithHint("%s", failure.Hint), nil
+		}
+	}
+}
+
+func shareOnce(s *Session) (failure *wire.SQLError, retry bool, err error) {
+	if err := s.ensureOpen(true); err != nil {
+		return nil, false, err
+	}
+	if doom := s.txn.Reason(); doom != nil && !s.txn.Open() {
+		s.txn.Absolve()
+		return doom, doom.Code == wire.CodeSerializationFailure, nil
+	}
+	s.host.Writing("")
+	r, _, err := s.backend.ask(insideShares)
+	if err != nil {
+		return nil, false, err
+	}
+	if r.failed != nil {
+		failure, retry = failureOf(r), s.doomed() || r.failed.Code == wire.CodeSerializationFailure
+		return failure, retry, s.rollbackServer()
+	}
+	c := s.appendCollect()
+	if err := s.collect(&c, true); err != nil {
+		return nil, false, err
+	}
+	return s.settle(c)
+}
 
 // enteredFirst is what the first of its transactions says when it begins to write: capture.EnteredFirst.
 const enteredFirst = "first"

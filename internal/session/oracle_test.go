@@ -121,7 +121,12 @@ func (u unchanging) Piecewise(schema, table string) bool {
 	return u.once != nil && u.once().Piecewise(schema, table)
 }
 
-func (u unchanging) Outside(sql string) bool { return u.once != nil && u.once().Outside(sql) }
+func (u unchanging) Reach(sql string) session.Reach {
+	if u.once == nil {
+		return session.Reach{}
+	}
+	return session.Reach(u.once().Reach(sql))
+}
 
 func (unchanging) Catalog() any { return nil }
 

@@ -2,34 +2,59 @@ package session
 
 import "strings"
 
-// A statement that may do something outside of the database, which ROLLBACK does not undo (see Collector.Outside), is run once: if its transaction loses, its client is told 40001
-// and knows that it has run. So it is a write from the beginning, as a read that turns out to write is run again.
+// A statement may do what its transaction does not show. What it does outside of the database ROLLBACK does not undo,
+// so such a statement is run once: if its transaction loses, its client is told 40001 and knows that it has run. It is a
+// write from the beginning, as a read that turns out to write is run again. A large object that PostgreSQL's own
+// functions write is seen by the collect step alone, where the server does not refuse it for a transaction that is READ
+// ONLY. So a statement that may do that is run in a transaction of ours.
 
-// noteOutside notes that a request may do so.
+// Reach is what a statement may do that its transaction does not show.
+type Reach struct {
+	Outside bool // something outside of the database
+	Hides   bool // a large object is written by PostgreSQL's own functions
+	MayHide bool // the server does not refuse that in what is not known here
+}
+
+// noteOutside notes what a request may do.
 func (s *Session) noteOutside(r *request) {
 	if r.prepares || r.direct != nil && s.staysInside(r.direct) {
 		return
 	}
+	var all Reach
 	for _, sql := range r.sql {
-		out := s.o.Collector.Outside(sql)
-		if out && len(sql) > 7 && containsFold(sql, "prepare") { // it may be run by an EXECUTE, of which nothing else is known
-			s.preparesOutside = true
-		}
-		if out || s.preparesOutside && (sql == "" || containsFold(sql, "execute")) { // it may be one of those, also by message
-			r.write = r.write || !r.sticky && !r.local
-			r.sticky = true
-		}
+		all.add(s.o.Collector.Reach(sql).of(s, r, sql))
 	}
-	if len(r.sql) == 0 && !r.defines { // a function that is called by its OID
+	if (all.Outside || all.Hides) && !r.sticky && !r.local {
+		r.write = true
+	}
+	if all.Outside || len(r.sql) == 0 && !r.defines { // or a function that is called by its OID
 		r.sticky = true
 	}
+}
+
+// of is what a statement may do of which its text says so much. What a session has made, or prepared, is not known from
+// texts. It may be run by an EXECUTE, or by a message, which has no text.
+func (reach Reach) of(s *Session, r *request, sql string) Reach {
+	reach.Hides = reach.Hides || reach.MayHide && s.code && r.runsCode
+	if len(sql) > 7 && containsFold(sql, "prepare") {
+		s.prepared.add(reach)
+	}
+	if s.prepared != (Reach{}) && (sql == "" || containsFold(sql, "execute")) {
+		reach.add(s.prepared)
+	}
+	return reach
+}
+
+// add adds what another statement may do.
+func (r *Reach) add(other Reach) {
+	r.Outside, r.Hides = r.Outside || other.Outside, r.Hides || other.Hides
 }
 
 // staysInside reports whether nothing of what may be run directly goes outside. It is found once for each form, which is forgotten with the catalog.
 func (s *Session) staysInside(d *directRun) bool {
 	for i := range d.parts {
 		f := d.parts[i].form
-		if !f.inside && s.o.Collector.Outside(f.sql) {
+		if !f.inside && s.o.Collector.Reach(f.sql).Outside {
 			return false
 		}
 		f.inside = true

@@ -76,12 +76,12 @@ type Session struct {
 	moved   bool          // a sequence has gone on to another chunk, see spent
 
 	// extended protocol
-	statements      map[string]*prepared
-	preparesOutside bool // it has prepared, in SQL, what may do something outside of the database
-	portals         map[string]*prepared
-	batch           []message
-	batchBytes      []byte
-	skip            bool // after an error, until Sync
+	statements map[string]*prepared
+	prepared   Reach // of what was prepared in SQL
+	portals    map[string]*prepared
+	batch      []message
+	batchBytes []byte
+	skip       bool // after an error, until Sync
 
 	pause pause
 

@@ -24,7 +24,7 @@ func TestOutside(t *testing.T) {
 	}
 	want := func(sql string, outside bool) {
 		t.Helper()
-		if got := known.Outside(sql); got != outside {
+		if got := known.Reach(sql).Outside; got != outside {
 			t.Errorf("%s: %v", sql, got)
 		}
 	}
@@ -75,4 +75,64 @@ func TestOutside(t *testing.T) {
 	define("CREATE FUNCTION compares(int, int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN two() > 0; END $$; CREATE OPERATOR <#> (LEFTARG = int, RIGHTARG = int, FUNCTION = compares)")
 	follow()
 	want("SELECT 1", true)
+}
+
+// TestHides: which statements may run a text that a function puts together is found in the same way: PostgreSQL 15
+// lets its own writers of large objects write then, unseen.
+func TestHides(t *testing.T) {
+	p := newPair(t)
+	var known *catalog.Tables
+	define := func(sqls ...string) {
+		t.Helper()
+		for _, sql := range sqls {
+			all := "SET backtrace_functions = 'tutti_on'; " + sql + "; RESET backtrace_functions"
+			if _, err := p.a.Exec(ctx, all); err != nil {
+				t.Fatalf("%s: %v", sql, explain(err))
+			}
+		}
+		if err := pgx.BeginFunc(ctx, p.a, func(tx pgx.Tx) (err error) {
+			known, err = catalog.Describe(ctx, tx)
+			return err
+		}); err != nil {
+			t.Fatal(explain(err))
+		}
+	}
+	define()
+	var version int
+	if err := p.a.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	old := version < 160000
+	want := func(sql string, hides bool) {
+		t.Helper()
+		if got := known.Reach(sql); got.Hides != (hides && old) || got.MayHide != old || got.Outside {
+			t.Errorf("%s: %+v, want %v", sql, got, hides)
+		}
+	}
+	want("SELECT query_to_xml('SELECT 1', true, false, '')", true) // a new database
+	want("SELECT runs()", false)
+	define("CREATE TABLE plain(id int PRIMARY KEY)", "CREATE EXTENSION hstore", "CREATE EXTENSION tablefunc",
+		"CREATE FUNCTION runs() RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SELECT 1'; RETURN 1; END $$",
+		"CREATE FUNCTION still() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT max(id) FROM plain); END $$",
+		"CREATE FUNCTION calls() RETURNS int LANGUAGE sql AS 'SELECT runs()'",
+		`CREATE FUNCTION atomic() RETURNS xml LANGUAGE sql BEGIN ATOMIC
+			SELECT query_to_xml('SELECT 1', true, false, ''); END`,
+		"CREATE VIEW seen AS SELECT calls() AS x",
+		"CREATE VIEW seen_xml AS SELECT query_to_xml('SELECT 1', true, false, '') AS x",
+		"CREATE FUNCTION inner_text() RETURNS text LANGUAGE internal STABLE AS 'pgsql_version'")
+	for _, sql := range []string{
+		"SELECT runs()", "SELECT calls()", "SELECT atomic()", "SELECT * FROM seen", "SELECT * FROM seen_xml",
+		"SELECT inner_text()", "SELECT * FROM crosstab('SELECT 1') AS x(a int)",
+		"SELECT table_to_xml('seen', true, false, '')",
+	} {
+		want(sql, true)
+	}
+	for _, sql := range []string{"SELECT still()", "SELECT * FROM plain", "SELECT hstore('a', 'b')", "SELECT 1"} {
+		want(sql, false)
+	}
+	if old {
+		define(`DO $$ BEGIN
+			EXECUTE 'CREATE OPERATOR <#> (LEFTARG = oid, RIGHTARG = bytea, FUNCTION = tutti' || '_lo_from_bytea)'; END $$`)
+		want("SELECT 1", true)
+	}
 }

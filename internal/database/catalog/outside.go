@@ -6,19 +6,37 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 )
 
-// outside are the names of what may do something outside of the database that ROLLBACK does not undo (see capture).
+// reach is what the names in a statement's text tell, see capture.Reach.
+type reach uint8
+
+const (
+	goesOutside reach = 1 << iota
+	hides
+)
+
+// outside are the names of what may do something that its transaction does not show.
 type outside struct {
-	names map[string]bool // in lower case
-	odd   []string        // of these, those that are not words
-	all   bool            // any text may
+	names   map[string]reach // in lower case
+	odd     []string         // of these, those that are not words
+	all     reach            // any text may
+	mayHide bool
 }
 
 func newOutside(names []string) *outside {
-	o := &outside{names: map[string]bool{}}
+	o := &outside{names: map[string]reach{}}
 	for _, name := range names {
-		if o.names[name] = true; name == capture.OutsideAll {
-			o.all = true
-		} else if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r < 0x80 && !wordByte(byte(r)) }) {
+		kind := goesOutside
+		if strings.HasPrefix(name, capture.HidesPrefix) {
+			kind = hides
+		}
+		name = name[1:]
+		if name == "" {
+			o.mayHide = true
+			continue
+		}
+		if o.names[name] |= kind; name == capture.OutsideAll {
+			o.all |= kind
+		} else if strings.ContainsFunc(name, func(r rune) bool { return r < 0x80 && !wordByte(byte(r)) }) {
 			o.odd = append(o.odd, name)
 		}
 	}
@@ -26,10 +44,13 @@ func newOutside(names []string) *outside {
 }
 
 // ofPostgres are PostgreSQL's own functions that do.
-var ofPostgres = func() map[string]bool {
-	names := map[string]bool{}
+var ofPostgres = func() map[string]reach {
+	names := map[string]reach{}
 	for _, name := range capture.OutsideFunctions {
-		names[name] = true
+		names[name] = goesOutside
+	}
+	for _, name := range capture.HidingFunctions {
+		names[name] = hides
 	}
 	return names
 }()
@@ -49,47 +70,74 @@ func start(sql string) int {
 // nameMax is the longest name in bytes; PostgreSQL cuts longer ones.
 const nameMax = 63
 
-// Outside reports whether a statement may do something outside of the database, by the names in its text, wherever they stand.
-func (t *Tables) Outside(sql string) bool {
+// Reach tells what a statement may do by the names in its text, wherever they stand.
+func (t *Tables) Reach(sql string) capture.Reach {
 	o := t.outside
+	found := capture.Reach{MayHide: o != nil && o.mayHide}
 	if !o.some() && !strings.ContainsAny(sql, "($'") { // no call, and no DO
-		return false
+		return found
 	}
-	if o.some() && o.all {
-		return true
+	r := o.reach(sql)
+	found.Outside, found.Hides = r&goesOutside != 0, r&hides != 0 && found.MayHide
+	return found
+}
+
+func (o *outside) reach(sql string) (found reach) {
+	names := map[string]reach(nil)
+	if o.some() {
+		found, names = o.all, o.names
 	}
-	var word [nameMax]byte
 	block, copies := false, false // it is a DO, and COPY has come
-	for at, words := start(sql), 0; at < len(sql); words++ {
-		n := 0
-		for ; at < len(sql) && wordByte(sql[at]); at++ {
-			if c := sql[at]; n < nameMax {
-				if c >= 'A' && c <= 'Z' {
-					c += 'a' - 'A'
-				}
-				word[n] = c
-				n++
-			}
-		}
-		switch name := word[:n]; {
-		case ofPostgres[string(name)] || n > 0 && o.some() && o.names[string(name)], copies && (string(name) == "to" || string(name) == "program"):
-			return true
-		case words == 0:
+	for w := (words{rest: sql[start(sql):]}); w.next(); {
+		name := w.word[:w.n]
+		found |= ofPostgres[string(name)] | names[string(name)]
+		switch {
+		case copies && (string(name) == "to" || string(name) == "program"):
+			found |= goesOutside
+		case w.count == 1:
 			block = string(name) == "do"
 		default:
 			copies = copies || block && string(name) == "copy"
 		}
-		for at < len(sql) && !wordByte(sql[at]) {
-			at++
-		}
 	}
-	if o.some() && len(o.odd) > 0 {
+	if names != nil && len(o.odd) > 0 {
 		lower := strings.ToLower(sql)
 		for _, name := range o.odd {
 			if strings.Contains(lower, name) {
-				return true
+				found |= names[name]
 			}
 		}
 	}
-	return false
+	return found
+}
+
+// words are those of a text, one after the other, in lower case.
+type words struct {
+	rest  string
+	count int // how many have come
+	word  [nameMax]byte
+	n     int // bytes of it
+}
+
+// next goes to the next word; false if there is none. It may be empty at the beginning.
+func (w *words) next() bool {
+	if w.rest == "" {
+		return false
+	}
+	i := 0
+	for w.n = 0; i < len(w.rest) && wordByte(w.rest[i]); i++ {
+		if c := w.rest[i]; w.n < nameMax {
+			if c >= 'A' && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			w.word[w.n] = c
+			w.n++
+		}
+	}
+	for i < len(w.rest) && !wordByte(w.rest[i]) {
+		i++
+	}
+	w.rest = w.rest[i:]
+	w.count++
+	return true
 }

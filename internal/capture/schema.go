@@ -49,7 +49,10 @@ const FireDeferred = "SET CONSTRAINTS ALL IMMEDIATE"
 
 // Schema returns the SQL that installs schema tutti, idempotently. It must be executed by a
 // superuser with DDLSetting on, as one simple Query in one transaction.
-func Schema() string {
+func Schema() string { return schema() + noteInstalled() }
+
+// schema is that without the note of it.
+func schema() string {
 	var b strings.Builder
 	b.WriteString(releaseAll)
 	b.WriteString(schemaHead)
@@ -81,6 +84,7 @@ func Schema() string {
 	b.WriteString(largeSchema())
 	b.WriteString(unnoticedFunction())
 	b.WriteString(preparedSchema)
+	b.WriteString(installedTable)
 	b.WriteString(adoptAll())
 	return b.String()
 }

@@ -69,8 +69,16 @@ func within(ctx context.Context, q Querier, f func(back string) error) error {
 // Install creates or updates schema tutti and the triggers of all tables, in q's open
 // transaction.
 func Install(ctx context.Context, q Querier) error {
-	err := within(ctx, q, func(back string) error {
-		if _, err := q.Exec(ctx, capture.Schema()+";\n"+back); err != nil {
+	there, err := installed(ctx, q)
+	if err != nil {
+		return fmt.Errorf("catalog: looking for schema tutti: %w", err)
+	}
+	err = within(ctx, q, func(back string) error {
+		install := capture.LetNone
+		if !there {
+			install = capture.Schema()
+		}
+		if _, err := q.Exec(ctx, install+";\n"+back); err != nil {
 			return fmt.Errorf("catalog: installing schema tutti: %w", err)
 		}
 		return nil
@@ -79,6 +87,15 @@ func Install(ctx context.Context, q Querier) error {
 		return err
 	}
 	return Refresh(ctx, q)
+}
+
+// installed reports whether schema tutti is as this build would install it.
+func installed(ctx context.Context, q Querier) (there bool, err error) {
+	if err := q.QueryRow(ctx, capture.HasInstalled).Scan(&there); err != nil || !there {
+		return false, err
+	}
+	err = q.QueryRow(ctx, capture.InstalledQuery()).Scan(&there)
+	return there, err
 }
 
 // Refresh brings the capture triggers of all user tables up to date, in q's open transaction.

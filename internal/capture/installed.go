@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
-	"sync"
 )
 
 // To install schema tutti takes PostgreSQL more than all the rest of a start. So the last thing that is installed is a
@@ -41,7 +40,7 @@ ALTER TABLE tutti.installed OWNER TO tutti_owner;
 `
 
 // schemaHash is that of what Schema installs.
-var schemaHash = sync.OnceValue(func() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(schema()))) })
+func schemaHash() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(schema()))) }
 
 // noteInstalled is the last of what Schema installs.
 func noteInstalled() string {

@@ -28,13 +28,30 @@ func TestOutsideIsReadOnly(t *testing.T) {
 	l := s.live(t)
 	l.want("Q SELECT current_setting('transaction_read_only')", "DataRow off\n") // asked, it is what it will be
 	l.want("Q SHOW transaction_read_only", "DataRow off\n")
-	l.want("Q DO $$ BEGIN CREATE FUNCTION pg_temp.r() RETURNS text LANGUAGE sql AS 'SELECT current_setting(''transaction_'' || ''read_only'')'; END $$", "CommandComplete DO")
-	l.want("Q SELECT pg_temp.r()", "DataRow on\n")
-	l.want("P a|SELECT pg_temp.r()\nB |a\nE |0\nS", "DataRow on\n")
+	l.do("Q DO $$ BEGIN CREATE FUNCTION pg_temp.r() RETURNS text LANGUAGE sql " +
+		"AS 'SELECT current_setting(''transaction_'' || ''read_only'')'; END $$")
+	l.want("Q SELECT pg_temp.r()", "DataRow "+map[bool]string{true: "off", false: "on"}[s.hides(t)]+"\n")
 	l.want("Q BEGIN\nQ SELECT pg_temp.r()\nQ COMMIT", "DataRow off\n")
-	if out := l.do("Q SELECT pg_temp.r(), set_config('transaction_' || 'read_only', 'off', false)"); !strings.Contains(out, "25001") {
+	s.define(t, "CREATE FUNCTION public.mode() RETURNS text LANGUAGE sql "+
+		"AS 'SELECT current_setting(''transaction_'' || ''read_only'')'")
+	l = s.live(t)
+	l.want("Q SELECT mode()", "DataRow on\n")
+	l.want("P a|SELECT mode()\nB |a\nE |0\nS", "DataRow on\n")
+	out := l.do("Q SELECT mode(), set_config('transaction_' || 'read_only', 'off', false)")
+	if !strings.Contains(out, "25001") {
 		t.Errorf("READ ONLY was taken back: %s", out)
 	}
 	l.do("Q CREATE TEMP SEQUENCE numbers")
 	l.want("Q SELECT nextval('numbers')", "DataRow 1\n")
+}
+
+// hides reports whether READ ONLY does not refuse all that writes, so that a session with functions of its own runs
+// what calls them in transactions of Tutti's.
+func (s *stage) hides(t *testing.T) (old bool) {
+	t.Helper()
+	err := s.admin.QueryRow(t.Context(), "SELECT current_setting('server_version_num')::int < 160000").Scan(&old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return old
 }

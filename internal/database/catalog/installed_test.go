@@ -13,7 +13,8 @@ func TestInstallOnce(t *testing.T) {
 	c := m.conns[0]
 	version := func() (x string) {
 		t.Helper()
-		if err := c.QueryRow(ctx, "SELECT xmin::text FROM pg_proc WHERE oid = 'tutti.mine'::regproc").Scan(&x); err != nil {
+		err := c.QueryRow(ctx, "SELECT xmin::text FROM pg_proc WHERE oid = 'tutti.mine'::regproc").Scan(&x)
+		if err != nil {
 			t.Fatal(err)
 		}
 		return x

@@ -11,6 +11,9 @@
 // statement triggers, from transition tables (bulk.go). Large objects have no triggers; the functions that write them
 // note it (large.go).
 //
+// What is installed is in sql/*.sql. Names in braces stand for what Go knows, too (sqlfile.go); the functions that give
+// the words are beside the rest of each subject. What is generated for each table is in trigger.go, bulk.go and direct.go.
+//
 // Neighbours: session asks for the rows, writeset holds the result, database/catalog installs
 // the triggers, apply executes the images at the other members.
 //

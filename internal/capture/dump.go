@@ -10,15 +10,11 @@ package capture
 // extensionOID is the last one below those that PostgreSQL gives to objects of users.
 const extensionOID = "16383"
 
-const adoptAllHead = `
-INSERT INTO pg_catalog.pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
-  SELECT ` + extensionOID + `, 'tutti', 10, 'pg_catalog'::pg_catalog.regnamespace, false, '1'
-  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE oid OPERATOR(pg_catalog.=) ` + extensionOID + `::pg_catalog.oid);
-`
-
 // adoptAll makes everything of Tutti a member of the extension. It is idempotent. Run it as a superuser
 // when all is made.
-func adoptAll() string { return adoptAllHead + adopt(allMembers, allPrivileges) }
+func adoptAll() string {
+	return install("extension.sql", words{"extension_oid": extensionOID}) + adopt(allMembers, allPrivileges)
+}
 
 // adopt takes queries for what is to belong to the extension and for its privileges.
 func adopt(members, privileges string) string {

@@ -14,114 +14,19 @@ const indexPlans = " SET search_path = pg_catalog, pg_temp SET jit = off SET pla
 // followFunctions install them.
 func followFunctions() string {
 	of := "SELECT 'pg_proc'::regclass::oid AS class, oid AS object, 0 AS part, proacl AS acl FROM pg_proc WHERE pronamespace = 'tutti'::regnamespace AND proname = ANY (made)"
-	return fmt.Sprintf(followTables, indexPlans, strings.Join(triggerNames, ","), adopt("SELECT class, object FROM ("+of+") AS functions", of), ChangedQuery, EventsQuery, strings.ReplaceAll(directFunction, "'", "''"), touchedQuery)
+	return install("follow.sql", words{
+		"index_plans":          indexPlans,
+		"adopt":                adopt("SELECT class, object FROM ("+of+") AS functions", of),
+		"direct_function":      strings.ReplaceAll(directFunction, "'", "''"),
+		"replica_trigger_name": replicaTriggerName,
+		"trigger_names":        "{" + strings.Join(triggerNames, ",") + "}",
+		"changed_query":        ChangedQuery,
+		"touched_query":        touchedQuery,
+		"events_query":         EventsQuery,
+		"locked_relations":     lockedRelations,
+		"code_query":           codeQuery,
+	})
 }
-
-const followTables = `
--- Makes functions members of the extension, see adopt.
-CREATE OR REPLACE FUNCTION tutti.adopt_functions(made pg_catalog._name) RETURNS pg_catalog.void LANGUAGE plpgsql%[1]sAS $tutti$
-BEGIN
-  %[3]s;
-END $tutti$;
--- Drops functions of schema tutti. A client's view may name one.
-CREATE OR REPLACE FUNCTION tutti.drop_functions(gone pg_catalog._name) RETURNS pg_catalog.void LANGUAGE plpgsql%[1]sAS $tutti$
-DECLARE list text;
-BEGIN
-  SELECT string_agg(p.oid::regprocedure::text, ', ') INTO list FROM pg_proc p WHERE p.proname = ANY (gone) AND p.pronamespace = 'tutti'::regnamespace;
-  IF list IS NOT NULL THEN
-    DELETE FROM pg_depend d USING pg_proc p WHERE d.deptype = 'e' AND d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND p.pronamespace = 'tutti'::regnamespace AND p.proname = ANY (gone);
-    EXECUTE concat('DROP FUNCTION ', list, ' CASCADE');
-  END IF;
-END $tutti$;
--- Drops the direct functions of a table but one.
-CREATE OR REPLACE FUNCTION tutti.drop_directs(prefix pg_catalog.text, kept pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql%[1]sAS $tutti$
-DECLARE old name[] := ARRAY(SELECT proname FROM pg_proc WHERE proname >= prefix::name AND proname < (prefix || 'g')::name AND proname <> kept::name AND pronamespace = 'tutti'::regnamespace);
-BEGIN
-  IF old <> '{}' THEN
-    PERFORM tutti.drop_functions(old);
-  END IF;
-END $tutti$;
--- Gives a function without parameters another name, which may be that of one that is left over.
-CREATE OR REPLACE FUNCTION tutti.rename_function(was pg_catalog.name, new_name pg_catalog.name) RETURNS pg_catalog.void LANGUAGE plpgsql%[1]sAS $tutti$
-BEGIN
-  IF was = new_name THEN RETURN; END IF;
-  PERFORM tutti.drop_functions(ARRAY[new_name]);
-  EXECUTE format('ALTER FUNCTION tutti.%%I() RENAME TO %%I', was, new_name);
-END $tutti$;
--- The same for the direct function of a table, whatever it is called. To statements that name it, it is gone.
-CREATE OR REPLACE FUNCTION tutti.rename_direct(prefix pg_catalog.text, new_name pg_catalog.name) RETURNS pg_catalog.void LANGUAGE plpgsql%[1]sAS $tutti$
-DECLARE old name[] := ARRAY(SELECT proname FROM pg_proc WHERE proname >= prefix::name AND proname < (prefix || 'g')::name AND pronamespace = 'tutti'::regnamespace);
-BEGIN
-  IF cardinality(old) = 1 THEN
-    PERFORM tutti.rename_function(old[1], new_name);
-    RETURN;
-  END IF;
-  PERFORM tutti.drop_functions(old);
-  EXECUTE format('%[6]s', format('tutti.%%I', new_name));
-  EXECUTE format('ALTER FUNCTION tutti.%%I() OWNER TO tutti_owner', new_name);
-  PERFORM tutti.adopt_functions(ARRAY[new_name]);
-END $tutti$;
--- Marks the triggers of a table as internal ones, or takes the mark away.
-CREATE OR REPLACE FUNCTION tutti.hide_triggers(rel pg_catalog.oid, yes pg_catalog.bool) RETURNS pg_catalog.void LANGUAGE plpgsql%[1]sAS $tutti$
-BEGIN
-  UPDATE pg_trigger SET tgisinternal = yes, tgenabled = CASE tgname WHEN '` + replicaTriggerName + `' THEN 'R' ELSE tgenabled END WHERE tgrelid = rel AND tgname = ANY ('{%[2]s}'::_name) AND tgisinternal <> yes;
-END $tutti$;
--- The answer to ChangedQuery.
-CREATE OR REPLACE FUNCTION tutti.changed_tables() RETURNS pg_catalog.text LANGUAGE plpgsql%[1]sAS $tutti$
-BEGIN
-  RETURN (%[4]s);
-END $tutti$;
--- A JSON array of schema and name of the tables that this transaction has locked as definitions do, and whether against writers.
-CREATE OR REPLACE FUNCTION tutti.touched() RETURNS pg_catalog.json LANGUAGE plpgsql%[1]sAS $tutti$
-BEGIN
-  RETURN %[7]s;
-END $tutti$;
--- What is to be known before a definition is repeated: NULL if there is no such role.
-CREATE OR REPLACE FUNCTION tutti.ready(who pg_catalog.name, definition pg_catalog.text, OUT super pg_catalog.bool, OUT events pg_catalog.bool) LANGUAGE plpgsql%[1]sAS $tutti$
-BEGIN
-  PERFORM tutti.yield_functions(definition);
-  SELECT rolsuper INTO super FROM pg_roles WHERE rolname = who;
-  events := %[5]s;
-END $tutti$;
--- Gives the applier its own settings back; what was noted of the kinds of definitions is kept.
-CREATE OR REPLACE FUNCTION tutti.own_settings() RETURNS pg_catalog.void LANGUAGE plpgsql AS $tutti$
-DECLARE tags pg_catalog.text := pg_catalog.current_setting('tutti.tags', true);
-BEGIN
-  RESET ALL;
-  PERFORM pg_catalog.set_config('tutti.tags', tags, true), pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('client_min_messages', 'warning', true);
-END $tutti$;
--- What is told of a database besides its tables, see catalog. A transaction that has only made or changed what it has locked
--- says nothing of the rest: then views or rights are NULL, which leaves them as they were. Known: what was before is known,
--- deferred and granted are how it was. What tutti.inside defers is queued in procedures that commit alone.
-DROP FUNCTION IF EXISTS tutti.besides(pg_catalog.bool, pg_catalog.bool, pg_catalog.bool);
-CREATE OR REPLACE FUNCTION tutti.besides(known pg_catalog.bool, deferred pg_catalog.bool, granted pg_catalog.bool, OUT defers pg_catalog.bool, OUT views pg_catalog._text, OUT rights pg_catalog._text, OUT events pg_catalog.bool, OUT code pg_catalog.bool)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
-#variable_conflict use_variable
-DECLARE tags text[] := CASE WHEN known AND tutti.partial() THEN string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') END;
-BEGIN
-  PERFORM tutti.rearm();
-  IF tags IS NOT NULL AND NOT deferred THEN
-    defers := tutti.defers(ARRAY(` + lockedRelations + `));
-  ELSE
-    defers := EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't' AND c.oid <> 'tutti.inside'::regclass)
-      OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't' AND c.oid <> 'tutti.inside'::regclass);
-  END IF;
-  IF (tags <@ '{CREATE TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,COMMENT}') IS NOT TRUE THEN
-    views := ARRAY(SELECT DISTINCT c.relname::text FROM pg_class c WHERE c.relkind IN ('v', 'm', 'f'));
-  END IF;
-  IF granted OR (tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,CREATE VIEW,DROP VIEW,COMMENT}') IS NOT TRUE THEN
-    rights := ARRAY(SELECT c.relname::text FROM pg_class c WHERE c.oid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.attacl IS NOT NULL));
-  END IF;
-  events := %[5]s;
-  code := ` + codeQuery + `;
-END $tutti$;
-CREATE OR REPLACE FUNCTION tutti.defers(wanted pg_catalog._oid) RETURNS pg_catalog.bool LANGUAGE plpgsql%[1]sAS $tutti$
-BEGIN
-  RETURN EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgrelid = ANY (wanted) AND g.tgdeferrable AND c.relpersistence <> 't')
-    OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.conrelid = ANY (wanted) AND k.condeferrable AND c.relpersistence <> 't');
-END $tutti$;
-REVOKE ALL ON FUNCTION tutti.adopt_functions, tutti.drop_functions, tutti.drop_directs, tutti.rename_function, tutti.rename_direct, tutti.hide_triggers, tutti.changed_tables, tutti.touched, tutti.ready, tutti.own_settings, tutti.besides, tutti.defers FROM PUBLIC;
-`
 
 // Statements of the applier of definitions, which is a superuser's.
 const (

@@ -33,11 +33,7 @@ const installedState = `pg_catalog.concat_ws(' ', pg_catalog.current_setting('se
     UNION ALL SELECT t.oid, t.xmin::pg_catalog.text FROM pg_catalog.pg_trigger t
       WHERE t.tgrelid OPERATOR(pg_catalog.=) 'tutti.inside'::pg_catalog.regclass) AS x(o, x)))`
 
-// installedTable is where the note is.
-const installedTable = `
-CREATE TABLE IF NOT EXISTS tutti.installed (hash pg_catalog.text NOT NULL, state pg_catalog.text NOT NULL);
-ALTER TABLE tutti.installed OWNER TO tutti_owner;
-`
+// sql/installed.sql is where the note is.
 
 // schemaHash is that of what Schema installs.
 func schemaHash() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(schema()))) }

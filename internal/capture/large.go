@@ -136,25 +136,24 @@ func largeSchema() string {
 	for _, f := range largeFunctions {
 		names = append(names, f.name)
 	}
-	words := strings.NewReplacer(
+	notes := strings.NewReplacer(
 		"@made", fmt.Sprintf("%d::pg_catalog.int2", largeMade), "@gone", fmt.Sprintf("%d::pg_catalog.int2", largeGone),
 		"@wrote", fmt.Sprintf("%d::pg_catalog.int2", largeWrote), "@cut", fmt.Sprintf("%d::pg_catalog.int2", largeCut),
-		"@draw", "\n  IF o OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN o := tutti.large_oid(); END IF;",
-		"@names", "'{"+strings.Join(names, ",")+"}'")
-	b.WriteString(words.Replace(renameLarge))
-	header := fmt.Sprintf("pg_catalog.decode('%x', 'hex')", fmt.Sprintf("B;1;0;0;;%d;%s%s", len(SchemaName), SchemaName, LargeName))
-	b.WriteString(strings.NewReplacer(
-		"@pages", fmt.Sprint(largePages), "@classes", fmt.Sprint(largeClasses), "@oids", fmt.Sprint((1<<32-16384)/largeClasses-1),
-		"@op", fmt.Sprint(opLarge), "@flag", largeSetting, "@outside", OutsideState, "@tx", TransactionSetting, "@bulk", BulkSetting, "@direct", DirectSetting, "@inside", InsideSetting,
-		"@begun", ownBegin, "@counted", largeCountSetting, "@count", largeCount, "@odd", largeOddSetting, "@seen", largeSeenSetting, "@marks", "("+marksCount+")", "@definition", fmt.Sprint(opDefinition), "@frozen", fmt.Sprint(opFrozen),
-		"@session", SessionSetting, "@applies", SessionApplies, "@defines", SessionDefines,
-		"@key", int8Literal(TableKey(SchemaName, LargeName)), "@header", header, "@end", fmt.Sprint(lastPage),
-		"@made", fmt.Sprint(largeMade), "@gone", fmt.Sprint(largeGone), "@wrote", fmt.Sprint(largeWrote), "@cut", fmt.Sprint(largeCut),
-		"@make", fmt.Sprint(largeMake), "@drop", fmt.Sprint(largeDrop), "@clear", fmt.Sprint(largeClear), "@fill", fmt.Sprint(largeFill),
-	).Replace(largeTables + largeNotes + largeCollect + largeGuard + largeApply))
+		"@draw", "\n  IF o OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN o := tutti.large_oid(); END IF;")
+	b.WriteString(install("rename_large.sql", words{"names": "'{" + strings.Join(names, ",") + "}'"}))
+	b.WriteString(largeNoting())
+	b.WriteString(largeCollecting())
 	for _, f := range largeFunctions {
-		body := words.Replace(strings.ReplaceAll(f.body, "@name", f.name))
-		fmt.Fprintf(&b, largeWrapper, f.name, f.types, f.returns, f.declare, body, largeCount, largeCounted)
+		body := notes.Replace(strings.ReplaceAll(f.body, "@name", f.name))
+		b.WriteString(expand("large_wrapper.sql", words{
+			"name":    f.name,
+			"types":   f.types,
+			"returns": f.returns,
+			"declare": f.declare,
+			"count":   largeCount,
+			"counted": largeCounted,
+			"body":    body,
+		}))
 		if f.closed {
 			fmt.Fprintf(&b, "REVOKE ALL ON FUNCTION pg_catalog.%s(%s) FROM PUBLIC;\n", f.name, f.types)
 		}
@@ -162,16 +161,77 @@ func largeSchema() string {
 	return b.String()
 }
 
-// renameLarge gives PostgreSQL's own functions, known by the OIDs below those of users, other names.
-const renameLarge = `
-DO $tutti$ DECLARE f pg_catalog.regprocedure; n pg_catalog.text;
-BEGIN
-  FOR f, n IN SELECT p.oid, p.proname FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.<) 12000::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY (@names::pg_catalog._name)
-    AND p.pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid LOOP
-    EXECUTE pg_catalog.concat('ALTER FUNCTION ', f, ' RENAME TO tutti_', n);
-  END LOOP;
-END $tutti$;
-`
+// largeNoting notes what is written.
+func largeNoting() string {
+	return install("large_tables.sql", words{
+		"oids":    fmt.Sprint((1<<32-16384)/largeClasses - 1),
+		"classes": largeClasses,
+	}) +
+		install("large_notes.sql", words{
+			"tx":      TransactionSetting,
+			"begun":   ownBegin,
+			"session": SessionSetting,
+			"applies": SessionApplies,
+			"defines": SessionDefines,
+			"direct":  DirectSetting,
+			"inside":  InsideSetting,
+			"bulk":    BulkSetting,
+			"outside": OutsideState,
+			"wrote":   largeWrote,
+			"cut":     largeCut,
+			"end":     lastPage,
+			"gone":    largeGone,
+			"made":    largeMade,
+			"op":      opLarge,
+			"flag":    largeSetting,
+			"counted": largeCountSetting,
+			"count":   largeCount,
+			"seen":    largeSeenSetting,
+			"marks":   "(" + marksCount + ")",
+			"odd":     largeOddSetting,
+		})
+}
+
+// largeCollecting says what the notes have come to, and carries it out elsewhere.
+func largeCollecting() string {
+	header := fmt.Sprintf("pg_catalog.decode('%x', 'hex')",
+		fmt.Sprintf("B;1;0;0;;%d;%s%s", len(SchemaName), SchemaName, LargeName))
+	return install("large_collect.sql", words{
+		"op":     opLarge,
+		"gone":   largeGone,
+		"made":   largeMade,
+		"wrote":  largeWrote,
+		"cut":    largeCut,
+		"drop":   largeDrop,
+		"make":   largeMake,
+		"end":    lastPage,
+		"clear":  largeClear,
+		"key":    int8Literal(TableKey(SchemaName, LargeName)),
+		"header": header,
+		"pages":  largePages,
+		"fill":   largeFill,
+	}) +
+		install("large_guard.sql", words{
+			"counted":    largeCountSetting,
+			"odd":        largeOddSetting,
+			"op":         opLarge,
+			"definition": opDefinition,
+			"frozen":     opFrozen,
+			"made":       largeMade,
+			"seen":       largeSeenSetting,
+			"count":      largeCount,
+			"marks":      "(" + marksCount + ")",
+		}) +
+		install("large_apply.sql", words{
+			"own_settings": ownSettings,
+			"make":         largeMake,
+			"fill":         largeFill,
+			"drop":         largeDrop,
+			"clear":        largeClear,
+		})
+}
+
+// sql/rename_large.sql gives PostgreSQL's own functions, known by the OIDs below those of users, other names.
 
 // largeCount is SQL for how often the session has written to the catalogs of large objects, as PostgreSQL counts it,
 // and largeCounted for how often it had when one of our functions ended; both as text.
@@ -190,15 +250,33 @@ const (
 	largeSeenSetting = "tutti.large_seen"
 )
 
-// largeWrapper runs with the caller's rights: PostgreSQL's function asks for them.
-const largeWrapper = `CREATE OR REPLACE FUNCTION pg_catalog.%[1]s(%[2]s) RETURNS pg_catalog.%[3]s LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE COST 1 AS $tutti$
-DECLARE %[4]s
-BEGIN
-  IF (%[6]s OPERATOR(pg_catalog.=) %[7]s) IS NOT TRUE THEN PERFORM tutti.large_before(); END IF;%[5]s
-END $tutti$;
-`
+// sql/large_wrapper.sql runs with the caller's rights: PostgreSQL's function asks for them.
 
 // largeUnnoted is SQL, whatever the search_path, for whether something may have been written without a note.
 func largeUnnoted() string {
 	return largeCount + " OPERATOR(pg_catalog.<>) COALESCE(NULLIF(" + largeCounted + ", ''), '0') OR pg_catalog.current_setting('" + largeOddSetting + "', true) OPERATOR(pg_catalog.=) 'on'"
 }
+
+// sql/large_tables.sql: OIDs are drawn such that no two members draw the same, as long as a sequence has not gone around.
+
+// sql/large_notes.sql: anybody may call tutti.large_note. So it notes nothing but what this transaction has done in fact, which
+// takes the rights to do it: the page, or the object, is this transaction's. That an object is gone by its own doing is
+// looked up by the collect step. To write an object locks its row as the applier does: from then on until this
+// transaction ends, no other member's change of the object comes in between, see the base in ARCHITECTURE.
+//
+// The first and the last byte come in; of what was cut, the length.
+
+// sql/large_collect.sql: tutti.large_steps says what the notes came to, object by object, and behind which captured row that
+// comes; tutti.collect_large returns the captured rows with it. An object's pages are as they are now, which is as
+// they were written last, if its row is locked. n tells where something happened.
+
+// sql/large_apply.sql: pages are written as they are, as rows of the catalog: short ones and gaps are kept, which no function of
+// PostgreSQL's would do. An object that should be there and is not, or the other way round, is passed over with a
+// warning: a client who calls PostgreSQL's own functions by the names they have now can bring that about,
+// and must not be able to end other members.
+//
+// tutti.settle_large puts PL/pgSQL in the place of what the extension lo has in C: that would pass our functions by.
+
+// sql/large_guard.sql: where the counts say that something may have been written without a note, tutti.guard_large looks for it.
+// They go with PostgreSQL's statistics, a second after a transaction; until then tutti.large_seen knows them, as long
+// as those of tutti.mark have not begun anew. What definitions have changed (owner, rights) is noted otherwise, and what was frozen is not told any more.

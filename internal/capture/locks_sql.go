@@ -117,15 +117,40 @@ var nativeLocks = [][3]string{
 	{"xact_lock", "pg_advisory_xact_lock", "void"}, {"xact_lock_shared", "pg_advisory_xact_lock_shared", "void"},
 }
 
+// lockFunction is a function that takes the place of one of PostgreSQL's.
+func lockFunction(name, types, returns, body string) string {
+	return expand("lock_function.sql", words{
+		"name":    name,
+		"types":   types,
+		"returns": returns,
+		"body":    body,
+	})
+}
+
 func lockSchema() string {
 	var b strings.Builder
-	b.WriteString(renameLocks)
+	b.WriteString(install("rename_locks.sql", nil))
 	for _, f := range lockForms {
 		for _, n := range nativeLocks {
-			fmt.Fprintf(&b, nativeLock, n[0], f.types, n[2], n[1]+"_"+f.internalSuffix)
+			b.WriteString(expand("native_lock.sql", words{
+				"name":    n[0],
+				"types":   f.types,
+				"returns": n[2],
+				"native":  n[1] + "_" + f.internalSuffix,
+			}))
 		}
 	}
-	fmt.Fprintf(&b, askFunctions, LockState, lockTag, lockPIDShift, lockNumberShift, lockNumberMax, SessionSetting, lockAskerShift, SessionApplies, SessionDefines)
+	b.WriteString(install("ask.sql", words{
+		"number_max":      lockNumberMax,
+		"tag":             lockTag,
+		"pid_shift":       lockPIDShift,
+		"number_shift":    lockNumberShift,
+		"lock_state":      LockState,
+		"asker_shift":     lockAskerShift,
+		"session_setting": SessionSetting,
+		"defines":         SessionDefines,
+		"applies":         SessionApplies,
+	}))
 	for _, f := range lockForms {
 		for mode, suffix := range []string{"_shared", ""} {
 			lock := fmt.Sprintf("%d, %d, %s, %s", 1+mode, f.number, f.class, f.object)
@@ -142,114 +167,21 @@ func lockSchema() string {
 				if f.number == 1 {
 					check += "  PERFORM tutti.unreserved($1);\n"
 				}
-				fmt.Fprintf(&b, lockFunction, x[0]+suffix, f.types, x[1], check+body)
+				b.WriteString(lockFunction(x[0]+suffix, f.types, x[1], check+body))
 			}
 		}
 	}
-	fmt.Fprintf(&b, lockFunction, "pg_advisory_unlock_all", "", "void", elsewhereBody+unlockAllBody)
+	b.WriteString(lockFunction("pg_advisory_unlock_all", "", "void", elsewhereBody+unlockAllBody))
 	return b.String()
 }
 
-// renameLocks gives PostgreSQL's own functions, known by the OIDs below those of users, other names.
-const renameLocks = `
-DO $tutti$ DECLARE f pg_catalog.regprocedure; n pg_catalog.text;
-BEGIN
-  FOR f, n IN SELECT p.oid, p.proname FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.<) 12000::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.~) '^pg_(try_)?advisory_' LOOP
-    EXECUTE pg_catalog.concat('ALTER FUNCTION ', f, ' RENAME TO tutti_', n);
-  END LOOP;
-END $tutti$;
-CREATE OR REPLACE FUNCTION tutti.native_unlock_all() RETURNS pg_catalog.void LANGUAGE internal VOLATILE STRICT AS 'pg_advisory_unlock_all';
-ALTER FUNCTION tutti.native_unlock_all() OWNER TO tutti_owner;
-REVOKE ALL ON FUNCTION tutti.native_unlock_all() FROM PUBLIC;
-`
+// sql/rename_locks.sql gives PostgreSQL's own functions, known by the OIDs below those of users, other names.
 
-const nativeLock = `CREATE OR REPLACE FUNCTION tutti.native_%[1]s(%[2]s) RETURNS pg_catalog.%[3]s LANGUAGE internal VOLATILE STRICT PARALLEL RESTRICTED AS '%[4]s';
-ALTER FUNCTION tutti.native_%[1]s(%[2]s) OWNER TO tutti_owner;
-REVOKE ALL ON FUNCTION tutti.native_%[1]s(%[2]s) FROM PUBLIC;
-`
-
-// askFunctions: tutti.ask says what it wants, with a number that no other request of this backend has soon
+// sql/ask.sql: tutti.ask says what it wants, with a number that no other request of this backend has soon
 // before or after, and waits for the answer: shortly by looking again, for long by a lock that the node holds.
-const askFunctions = `
-CREATE OR REPLACE FUNCTION tutti.ask(action pg_catalog.text, mode pg_catalog.int4, form pg_catalog.int4, class pg_catalog.int8, object pg_catalog.int8) RETURNS pg_catalog.bool
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE n int8; k int8; a int4 := 0;
-BEGIN
-  n := 1 + mod((extract(epoch from clock_timestamp()) * 1000000)::int8, %[5]d - 1);
-  k := (%[2]d::int8 << 48) | (pg_backend_pid()::int8 << %[3]d) | (n << %[4]d);
-  RAISE INFO USING ERRCODE = '%[1]s', MESSAGE = concat_ws(' ', action, (pg_backend_pid()::int8 << %[7]d) | n, mode, form, class, object);
-  WHILE tutti.native_try_shared(k) LOOP
-    PERFORM tutti.native_unlock_shared(k);
-    IF tutti.native_try_shared(k + 3) THEN
-      PERFORM tutti.native_unlock_shared(k + 3), pg_sleep(0.001);
-    ELSE
-      PERFORM tutti.native_lock_shared(k + 3);
-      PERFORM tutti.native_unlock_shared(k + 3);
-    END IF;
-  END LOOP;
-  FOR i IN 1..2 LOOP
-    IF tutti.native_try_shared(k + i) THEN
-      PERFORM tutti.native_unlock_shared(k + i);
-    ELSE
-      a := a + i;
-    END IF;
-  END LOOP;
-  IF a = 2 THEN
-    RAISE EXCEPTION USING ERRCODE = 'deadlock_detected', MESSAGE = 'deadlock detected',
-      DETAIL = 'Sessions of this and other nodes wait for advisory locks in a circle.', HINT = 'See SHOW tutti.locks.';
-  ELSIF a = 3 THEN
-    RAISE EXCEPTION USING ERRCODE = 'cannot_connect_now', MESSAGE = 'the advisory lock could not be taken: this node has no contact with a majority of the cluster',
-      HINT = 'See SHOW tutti.status. Try again later, or at another node.';
-  END IF;
-  RETURN a = 0;
-END $tutti$;
-CREATE OR REPLACE FUNCTION tutti.unreserved(key pg_catalog.int8) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
-BEGIN
-  IF key >> 48 = %[2]d THEN
-    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = concat('the advisory lock ', key, ' is reserved for Tutti');
-  END IF;
-END $tutti$;
-CREATE OR REPLACE FUNCTION tutti.replicated() RETURNS pg_catalog.bool LANGUAGE sql STABLE AS $tutti$
-  SELECT coalesce(pg_catalog.current_setting('%[6]s', true) OPERATOR(pg_catalog.=) 'on', false)
-$tutti$;
-CREATE OR REPLACE FUNCTION tutti.elsewhere() RETURNS pg_catalog.bool LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
-BEGIN
-  IF current_setting('%[6]s', true) = '%[9]s' THEN
-    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'a definition cannot take advisory locks outside a transaction block',
-      HINT = 'Run it in a transaction block.';
-  END IF;
-  RETURN coalesce(current_setting('%[6]s', true) = '%[8]s', false);
-END $tutti$;
-REVOKE ALL ON FUNCTION tutti.elsewhere() FROM PUBLIC;
-ALTER FUNCTION tutti.elsewhere() OWNER TO tutti_owner;
-CREATE OR REPLACE FUNCTION tutti.worker() RETURNS pg_catalog.bool LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
-BEGIN
-  RETURN tutti.replicated() AND coalesce((SELECT a.leader_pid IS NOT NULL FROM pg_stat_get_activity(pg_backend_pid()) a), false);
-END $tutti$;
-REVOKE ALL ON FUNCTION tutti.worker() FROM PUBLIC;
-CREATE OR REPLACE FUNCTION tutti.confirmed(mode pg_catalog.int4, form pg_catalog.int4, class pg_catalog.int8, object pg_catalog.int8) RETURNS pg_catalog.bool LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $tutti$
-BEGIN
-  RETURN EXISTS (SELECT FROM pg_locks l WHERE l.pid = pg_backend_pid() AND l.locktype = 'advisory' AND l.granted AND l.objsubid = confirmed.form
-    AND l.classid = confirmed.class::oid AND l.objid = confirmed.object::oid AND l.mode = CASE confirmed.mode WHEN 1 THEN 'ShareLock' ELSE 'ExclusiveLock' END);
-END $tutti$;
-REVOKE ALL ON FUNCTION tutti.confirmed FROM PUBLIC;
-ALTER FUNCTION tutti.confirmed OWNER TO tutti_owner;
-GRANT EXECUTE ON FUNCTION tutti.worker() TO tutti_owner;
-ALTER FUNCTION tutti.ask OWNER TO tutti_owner;
-ALTER FUNCTION tutti.unreserved OWNER TO tutti_owner;
-ALTER FUNCTION tutti.replicated OWNER TO tutti_owner;
-REVOKE ALL ON FUNCTION tutti.ask, tutti.unreserved, tutti.replicated FROM PUBLIC;
-`
 
-// lockFunction: PARALLEL UNSAFE, because parallel plans have no subtransactions. A function of a user's that is wrongly marked
+// sql/lock_function.sql: PARALLEL UNSAFE, because parallel plans have no subtransactions. A function of a user's that is wrongly marked
 // otherwise may still be called by a parallel worker.
-const lockFunction = `CREATE OR REPLACE FUNCTION pg_catalog.%[1]s(%[2]s) RETURNS pg_catalog.%[3]s
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE COST 1 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE r bool; c bool;
-BEGIN
-%[4]sEND $tutti$;
-ALTER FUNCTION pg_catalog.%[1]s(%[2]s) OWNER TO tutti_owner;
-`
 
 const (
 	elsewhereBody     = "  IF tutti.elsewhere() THEN RETURN; END IF;\n"

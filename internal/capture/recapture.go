@@ -10,30 +10,14 @@ import (
 // CREATE TABLE AS, is captured from the table itself.
 
 func recaptureSchema() string {
-	return fmt.Sprintf(recaptureFunction, runBits, opBulk+writeset.OpInsert, bulkBytes)
+	return install("recapture.sql", words{
+		"text_settings": textSettings,
+		"bulk_extras":   bulkExtras,
+		"run_bits":      runBits,
+		"op":            opBulk + writeset.OpInsert,
+		"bulk_bytes":    bulkBytes,
+	})
 }
-
-const recaptureFunction = `
--- Captures a table's rows as inserted, about so many at a time as a statement trigger does. command gives their number, identities, and
--- images with keys, between two places in the table.
-CREATE OR REPLACE FUNCTION tutti.recapture(name pg_catalog.text, header pg_catalog.bytea, command pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql` + textSettings + bulkExtras + ` AS $tutti$
-DECLARE pages int8 := pg_relation_size(name::regclass) / current_setting('block_size')::int8; at int8 := 0; step int8 := 8; c int8; k int8[]; m bytea; sum int8 := 0;
-  stamp int8 := ((extract(epoch FROM clock_timestamp()) * 1000000)::int8 << %[1]d) | (pg_stat_get_xact_tuples_inserted(tutti.captures()::regclass) & ((1::int8 << %[1]d) - 1));
-BEGIN
-  WHILE at < pages LOOP
-    EXECUTE command INTO c, k, m USING format('(%%s,0)', at)::tid, format('(%%s,0)', least(at + step, 4294967294))::tid;
-    at := at + step;
-    CONTINUE WHEN c = 0;
-    PERFORM tutti.put(header, %[2]d::int2, stamp, k, m);
-    sum := sum + length(m);
-    IF EXISTS (SELECT FROM tutti.token t WHERE t.bytes_max < sum) THEN
-      RAISE EXCEPTION 'the transaction changes more than %% bytes (writeset_bytes)', (SELECT t.bytes_max FROM tutti.token t) USING ERRCODE = 'program_limit_exceeded', HINT = 'Split it into smaller transactions.';
-    END IF;
-    step := greatest(1, least(step * 16, step * %[3]d / greatest(1, length(m))));
-  END LOOP;
-END $tutti$;
-REVOKE ALL ON FUNCTION tutti.recapture FROM PUBLIC;
-`
 
 // recapture captures all rows of a table as inserted: none was captured when they came, because the
 // table is of this transaction.

@@ -1,0 +1,65 @@
+CREATE OR REPLACE FUNCTION tutti.outside(known pg_catalog.bool, had pg_catalog.bool) RETURNS pg_catalog._text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
+DECLARE
+  tags text[] := CASE WHEN known AND tutti.partial() THEN string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') END;
+  silent bool := current_setting('server_version_num')::int4 < 160000; -- later ones refuse it
+  own text[]; -- what a tree has that calls one of PostgreSQL's that does something outside
+  runs text[]; -- or runs a text
+  found text[] := CASE WHEN silent THEN '{h}' ELSE '{}' END;
+BEGIN
+  IF tags <@ '{CREATE INDEX,DROP INDEX,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP TABLE,COMMENT,GRANT,REVOKE}'
+     OR NOT had AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP VIEW,COMMENT,GRANT,REVOKE}' THEN
+    RETURN NULL;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_proc WHERE oid >= 16384 AND pronamespace <> 'tutti'::regnamespace)
+     AND NOT EXISTS (SELECT FROM pg_class WHERE oid >= 16384 AND relkind <> 't' AND relnamespace NOT IN ('tutti'::regnamespace, 'pg_toast'::regnamespace))
+     AND NOT EXISTS (SELECT FROM pg_operator WHERE oid >= 16384) AND NOT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384) THEN
+    RETURN found; -- a new database: to plan what follows takes as long as all the rest
+  END IF;
+  SELECT array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE proname IN ({{outside_names}})), array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE silent AND proname NOT IN ({{outside_names}})) INTO own, runs
+    FROM pg_proc WHERE (proname IN ({{outside_names}}, {{hiding_names}}) OR starts_with(proname, 'tutti_lo')) AND pronamespace = 'pg_catalog'::regnamespace AND oid < 16384;
+  WITH RECURSIVE trees(rel, tree) AS MATERIALIZED (
+    SELECT ev_class, concat(ev_qual, ev_action) FROM pg_rewrite WHERE oid >= 16384
+    UNION ALL SELECT adrelid, adbin::text FROM pg_attrdef WHERE oid >= 16384
+    UNION ALL SELECT conrelid, conbin::text FROM pg_constraint WHERE conbin IS NOT NULL AND conrelid <> 0 AND oid >= 16384
+    UNION ALL SELECT a.attrelid, k.conbin::text FROM pg_constraint k JOIN pg_attribute a ON a.atttypid = k.contypid WHERE k.conbin IS NOT NULL AND k.contypid <> 0 AND k.oid >= 16384
+    UNION ALL SELECT indrelid, concat(indexprs, indpred) FROM pg_index WHERE (indexprs IS NOT NULL OR indpred IS NOT NULL) AND indexrelid >= 16384
+    UNION ALL SELECT polrelid, concat(polqual, polwithcheck) FROM pg_policy
+    UNION ALL SELECT tgrelid, tgqual::text FROM pg_trigger WHERE tgqual IS NOT NULL
+  ), code(oid, name, text, unread) AS MATERIALIZED (
+    SELECT p.oid, p.proname, lower(concat(p.prosrc, p.prosqlbody) COLLATE "C"), silent AND l.lanname NOT IN ('sql', 'plpgsql') FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+      WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') AND p.pronamespace <> 'tutti'::regnamespace
+  ), item(kind, function, oid, name) AS ( -- else a relation
+    SELECT k.kind, true, p.oid, p.proname::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang CROSS JOIN LATERAL (
+        SELECT 'o' AS kind WHERE NOT l.lanpltrusted AND l.lanname <> 'internal' UNION ALL SELECT 'h' WHERE silent) k
+      WHERE p.oid >= 16384 AND p.pronamespace <> 'tutti'::regnamespace AND (l.lanname = 'internal' OR l.lanname = 'c'
+        AND NOT EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+          AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname IN ({{inside_extensions}}) AND NOT (k.kind = 'h' AND e.extname IN ({{hiding_extensions}})))
+        OR l.lanname <> 'c' AND NOT l.lanpltrusted)
+    UNION SELECT 'o', true, c.oid, c.name FROM code c WHERE (strpos(c.text, 'lo_export') + strpos(c.text, 'pg_logical_emit_') + strpos(c.text, 'pg_file_') > 0 AND c.text ~ '\m({{outside_pattern}})\M')
+      OR EXISTS (SELECT FROM unnest(own) o WHERE strpos(c.text, o) > 0) OR (strpos(c.text, 'copy') > 0 AND c.text ~ '\mcopy\M[^;]*\m(to|program)\M')
+    UNION SELECT 'h', true, c.oid, c.name FROM code c WHERE c.unread OR silent AND (c.text ~ '\m(execute|{{hiding_pattern}})\M|tutti_lo' OR EXISTS (SELECT FROM unnest(runs) o WHERE strpos(c.text, o) > 0))
+    UNION SELECT k.kind, false, t.rel, r.relname FROM trees t JOIN pg_class r ON r.oid = t.rel CROSS JOIN (VALUES ('o', own), ('h', runs)) k(kind, called)
+      WHERE EXISTS (SELECT FROM unnest(k.called) o WHERE strpos(t.tree, o) > 0)
+    UNION SELECT 'h', false, 0::oid, '*' FROM pg_proc p WHERE silent AND p.oid < 16384 AND starts_with(p.proname, 'tutti_lo') AND p.pronamespace = 'pg_catalog'::regnamespace
+      AND (EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid) OR EXISTS (SELECT FROM pg_cast WHERE castfunc = p.oid))
+    UNION SELECT 'h', true, p.oid, p.proname::text FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE silent AND p.oid >= 16384 AND EXISTS (SELECT FROM unnest(runs) o
+      WHERE o IN (concat('funcid ', aggtransfn::oid, ' '), concat('funcid ', aggfinalfn::oid, ' '), concat('funcid ', aggcombinefn::oid, ' '), concat('funcid ', aggmtransfn::oid, ' ')))
+    UNION SELECT i.kind, n.* FROM item i CROSS JOIN LATERAL (
+      SELECT true, c.oid, c.name::text FROM code c
+        WHERE (strpos(c.text, lower(i.name COLLATE "C")) > 0 AND c.text ~ concat('\m', regexp_replace(lower(i.name COLLATE "C"), '([^[:alnum:]_])', '\\\1', 'g'), '\M'))
+          OR (i.function AND strpos(c.text, concat('funcid ', i.oid, ' ')) > 0)
+      UNION ALL SELECT true, p.oid, p.proname::text FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE i.function AND i.oid IN (aggtransfn, aggfinalfn, aggcombinefn, aggmtransfn, aggminvtransfn, aggmfinalfn)
+      UNION ALL SELECT false, r.oid, r.relname::text FROM pg_class r WHERE i.function AND r.oid IN (
+        SELECT tgrelid FROM pg_trigger WHERE tgfoid = i.oid UNION ALL SELECT rel FROM trees WHERE strpos(tree, concat('funcid ', i.oid, ' ')) > 0)
+      UNION ALL SELECT false, r.oid, r.relname::text FROM pg_class r WHERE NOT i.function AND r.oid IN (
+        SELECT inhparent FROM pg_inherits WHERE inhrelid = i.oid UNION ALL SELECT confrelid FROM pg_constraint WHERE contype = 'f' AND conrelid = i.oid
+        UNION ALL SELECT w.ev_class FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.oid)
+      UNION ALL SELECT false, 0::oid, '{{outside_all}}' FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE i.function AND p.oid = i.oid AND l.lanname <> 'c'
+        AND (EXISTS (SELECT FROM pg_operator WHERE oprcode = i.oid) OR EXISTS (SELECT FROM pg_cast WHERE castfunc = i.oid))
+    ) n
+  )
+  SELECT coalesce(array_agg(DISTINCT concat(kind, lower(name COLLATE "C"))), '{}') || found INTO found FROM item;
+  RETURN found;
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.outside FROM PUBLIC;

@@ -215,8 +215,29 @@ func TestSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := schedule(path)
-	if err != nil || !slices.Equal(got, []string{"a", "b", "c"}) {
+	if err != nil || !slices.EqualFunc(got, [][]string{{"a"}, {"b", "c"}}, slices.Equal) {
 		t.Errorf("%v %v", got, err)
+	}
+	if some := restrict(got, []string{"c", "a"}); !slices.EqualFunc(some, [][]string{{"a"}, {"c"}}, slices.Equal) {
+		t.Errorf("of these a and c: %v", some)
+	}
+	if some := restrict(got, []string{"b"}); !slices.EqualFunc(some, [][]string{{"b"}}, slices.Equal) {
+		t.Errorf("of these b: %v", some)
+	}
+}
+
+func TestLosses(t *testing.T) {
+	got := lossesText(Losses(map[string]string{
+		"a": "x\nERROR:  could not serialize access due to concurrent update\n" +
+			"DETAIL:  A lock on table \"x\": transaction 3.\nHINT:  Retry.\nERROR:  division by zero\n",
+		"b": "ERROR:  could not serialize access due to concurrent update\n" +
+			"DETAIL:  A lock on table \"y\": transaction 4.\nCREATE TABLE\n" +
+			"ERROR:  could not serialize access due to read/write dependencies among transactions\n",
+	}))
+	want := "   2 times: A lock on table …: transaction N.\n" +
+		"   1 times: could not serialize access due to read/write dependencies among transactions\n   3 times 40001\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 

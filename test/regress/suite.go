@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -14,9 +15,11 @@ import (
 
 // Suite is one of PostgreSQL's suites.
 type Suite struct {
-	Name  string        // regress or isolation
-	Files []string      // in the order of its schedule
-	Limit time.Duration // for one file (X2)
+	Name  string   // regress or isolation
+	Files []string // in the order of its schedule
+	// Groups are the same files; those of a group are meant to run beside each other.
+	Groups [][]string
+	Limit  time.Duration // for one file (X2)
 	// dependent suites have files that use what earlier ones made.
 	dependent bool
 	inputs    string // pattern of a file's path, with one %s
@@ -30,9 +33,10 @@ const isolationStep = 5
 
 // Regress is the suite of SQL files, run by psql as pg_regress runs it.
 func Regress(t Tree) (Suite, error) {
-	files, err := schedule(filepath.Join(t.regress(), "parallel_schedule"))
+	groups, err := schedule(filepath.Join(t.regress(), "parallel_schedule"))
 	return Suite{
-		Name: "regress", Files: files, Limit: 5 * time.Minute, dependent: true, tree: t,
+		Name: "regress", Files: slices.Concat(groups...), Groups: groups, Limit: 5 * time.Minute,
+		dependent: true, tree: t,
 		inputs: filepath.Join(t.regress(), "sql", "%s.sql"),
 		argv:   []string{t.Programs.Program("psql"), "-X", "-a", "-q", "-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on", "-d", database},
 	}, err
@@ -40,29 +44,29 @@ func Regress(t Tree) (Suite, error) {
 
 // Isolation is the suite of specs with several sessions.
 func Isolation(t Tree) (Suite, error) {
-	files, err := schedule(filepath.Join(t.isolation(), "isolation_schedule"))
+	groups, err := schedule(filepath.Join(t.isolation(), "isolation_schedule"))
 	return Suite{
-		Name: "isolation", Files: files, Limit: 2 * time.Minute, tree: t,
+		Name: "isolation", Files: slices.Concat(groups...), Groups: groups, Limit: 2 * time.Minute, tree: t,
 		inputs: filepath.Join(t.isolation(), "specs", "%s.spec"),
 		argv:   []string{t.Tester, "dbname=" + database},
 	}, err
 }
 
-// schedule reads the names after "test:", in order.
-func schedule(path string) (files []string, err error) {
+// schedule reads the names after "test:", in order, those of a line as a group.
+func schedule(path string) (groups [][]string, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	for line := range strings.Lines(string(b)) {
 		if names, ok := strings.CutPrefix(line, "test:"); ok {
-			files = append(files, strings.Fields(names)...)
+			groups = append(groups, strings.Fields(names))
 		}
 	}
-	if len(files) == 0 {
+	if len(groups) == 0 {
 		return nil, fmt.Errorf("%s names no tests", path)
 	}
-	return files, nil
+	return groups, nil
 }
 
 const (

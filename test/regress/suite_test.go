@@ -1,12 +1,14 @@
 package regress
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 var flags struct {
 	out, files, accept string
 	score, control     bool
+	parallel           bool
 	variant            int
 	limit              time.Duration
 }
@@ -28,6 +31,7 @@ func init() {
 	flag.IntVar(&flags.variant, "variant", 1, "with -accept: beside this many minus one accepted differences, as another that may come out")
 	flag.BoolVar(&flags.score, "score", false, "write the score into README.md")
 	flag.BoolVar(&flags.control, "control", false, "run a second plain server in the place of the cluster: what differs then is not Tutti's")
+	flag.BoolVar(&flags.parallel, "parallel", false, "run the files of a group beside each other, as pg_regress does")
 	flag.DurationVar(&flags.limit, "limit", 0, "for one file (default: regress 5m, isolation 2m)")
 }
 
@@ -122,10 +126,11 @@ type run struct {
 	tutti   server
 	results []Result
 	diffs   map[string]string
+	outputs map[string]string // of the cluster
 }
 
 func newRun(t *testing.T, s *Suite, out string, control bool) *run {
-	r := &run{t: t, s: s, out: filepath.Join(out, s.Name), diffs: map[string]string{}}
+	r := &run{t: t, s: s, out: filepath.Join(out, s.Name), diffs: map[string]string{}, outputs: map[string]string{}}
 	for _, d := range []string{"plain", "tutti", "diff"} {
 		if err := os.RemoveAll(filepath.Join(r.out, d)); err != nil {
 			t.Fatal(err)
@@ -158,9 +163,10 @@ func runSuite(t *testing.T, s *Suite) {
 	whole := s.Files
 	if flags.files != "" {
 		s.Files = strings.Split(flags.files, ",")
+		s.Groups = restrict(s.Groups, s.Files)
 	}
-	if flags.score && (flags.files != "" || flags.control) {
-		t.Fatal("a score is that of a whole suite through Tutti")
+	if flags.score && (flags.files != "" || flags.control || flags.parallel) {
+		t.Fatal("a score is that of a whole suite through Tutti, file by file")
 	}
 	for _, f := range s.Files {
 		if !slices.Contains(whole, f) {
@@ -168,17 +174,52 @@ func runSuite(t *testing.T, s *Suite) {
 		}
 	}
 	r := newRun(t, s, out, flags.control)
-	for _, file := range s.Files {
-		r.file(file)
+	if !flags.parallel {
+		s.Groups = nil
+		for _, file := range s.Files {
+			s.Groups = append(s.Groups, []string{file})
+		}
+	}
+	for _, group := range s.Groups {
+		r.group(group)
 	}
 	r.finish()
 }
 
 // file runs one file in both arms, one after the other.
-func (r *run) file(file string) Result {
-	res := Result{File: file}
-	want, got := r.one(r.plain, file), r.one(r.tutti, file)
-	res.Plain, res.Tutti = want.Took, got.Took
+func (r *run) file(file string) Result { return r.group([]string{file})[0] }
+
+// group runs files in both arms, one after the other; those of an arm beside each other.
+func (r *run) group(files []string) (results []Result) {
+	want, got := r.beside(r.plain, files), r.beside(r.tutti, files)
+	notes, ended := r.tutti.look()
+	for i, file := range files {
+		results = append(results, r.judge(file, want[i], got[i], notes, ended))
+		notes = nil // they are told once
+	}
+	return results
+}
+
+// beside runs files in one arm beside each other.
+func (r *run) beside(s server, files []string) []Output {
+	outputs, errs := make([]Output, len(files)), make([]error, len(files))
+	var all sync.WaitGroup
+	for i, file := range files {
+		all.Go(func() { outputs[i], errs[i] = r.s.Run(r.t.Context(), s.arm(), file) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		r.t.Fatal(err)
+	}
+	for i, file := range files {
+		r.keep(s, file, outputs[i])
+	}
+	return outputs
+}
+
+// judge compares what a file printed in both arms.
+func (r *run) judge(file string, want, got Output, notes []string, ended bool) Result {
+	res := Result{File: file, Plain: want.Took, Tutti: got.Took, Notes: notes}
 	diff, err := Diff(want.Text, got.Text, 3)
 	if err != nil {
 		r.t.Fatal(err)
@@ -192,8 +233,6 @@ func (r *run) file(file string) Result {
 		r.t.Fatal(err)
 	}
 	res.Lines = changedLines(diff)
-	var ended bool
-	res.Notes, ended = r.tutti.look()
 	if !r.s.dependent {
 		for _, s := range []server{r.plain, r.tutti} {
 			if err := sweep(s.url()); err != nil {
@@ -229,11 +268,10 @@ func (r *run) file(file string) Result {
 	return res
 }
 
-// one runs a file in one arm; what it leaves running is ended.
-func (r *run) one(s server, file string) Output {
-	o, err := r.s.Run(r.t.Context(), s.arm(), file)
-	if err != nil {
-		r.t.Fatal(err)
+// keep writes down what a file printed in one arm; what it has left running is ended.
+func (r *run) keep(s server, file string, o Output) {
+	if s.arm() == r.tutti.arm() {
+		r.outputs[file] = o.Text
 	}
 	r.write(filepath.Join(s.arm().Name, file+".out"), o.Text)
 	if o.Hang {
@@ -241,7 +279,6 @@ func (r *run) one(s server, file string) Output {
 			r.t.Logf("%s: sessions of %s could not be ended: %v", s.arm().Name, file, err)
 		}
 	}
-	return o
 }
 
 func (r *run) write(name, text string) {
@@ -268,6 +305,7 @@ func (r *run) again() (n int) {
 // finish compares the members once more, writes what was found, and judges.
 func (r *run) finish() {
 	r.write("causes.txt", causesText(Causes(r.diffs)))
+	r.write("losses.txt", lossesText(Losses(r.outputs)))
 	verdict := "Compared with: plain PostgreSQL again."
 	if m, ok := r.tutti.(*members); ok {
 		notes := m.schemas(r.s.tree.Programs)

@@ -11,10 +11,11 @@ import (
 // server's WAL while it held its locks; without captured rows there is no row at all, unless asked
 // for with anyway.
 
-// walPosition is a number that grows with everything written. Of two collect steps, or a collect
+// WALPosition, in SQL, is a number that grows with everything written. Of two collect steps, or a collect
 // step and the end of a transaction of the applier's, it tells which was first, if a row was written
 // in between.
-const walPosition = `(pg_catalog.pg_current_wal_insert_lsn() OPERATOR(pg_catalog.-) '0/0'::pg_catalog.pg_lsn)::pg_catalog.int8`
+const WALPosition = `(pg_catalog.pg_current_wal_insert_lsn() OPERATOR(pg_catalog.-) ` +
+	`'0/0'::pg_catalog.pg_lsn)::pg_catalog.int8`
 
 func collectFunction() string {
 	var tables strings.Builder
@@ -57,7 +58,7 @@ func collectEnd() string {
 		"PERFORM pg_catalog.set_config('transaction_read_only', 'on', true); END IF;", opAll)
 }
 
-const firstRow = `0::pg_catalog.int2, ` + walPosition + `, NULL::pg_catalog._int8,
+const firstRow = `0::pg_catalog.int2, ` + WALPosition + `, NULL::pg_catalog._int8,
         pg_catalog.convert_to(pg_catalog.current_setting('transaction_isolation'), 'UTF8'), NULL::pg_catalog.bytea`
 
 // collectSerializable keeps clear of sequential scans, because a SIREAD lock on the whole of

@@ -2,10 +2,13 @@ package capture
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // What a transaction does to the schema is captured, too: an event trigger notes the text of each
@@ -60,10 +63,23 @@ type Definition struct {
 }
 
 // barrier reports whether it may change what the captured rows of other tables mean than those it
-// locked, or their names.
+// locked or dropped, or their names.
 func (d *Definition) barrier() bool {
-	return d.Typed || !strings.HasPrefix(d.SQL, toastRenaming) && (!slices.Contains(tableTags, d.Tag) || d.Tag == "ALTER TABLE" && renames.MatchString(d.SQL))
+	switch {
+	case d.Typed:
+		return true
+	case strings.HasPrefix(d.SQL, toastRenaming):
+		return false
+	case d.Tag == "ALTER TABLE", d.Tag == "ALTER DOMAIN":
+		return renames.MatchString(d.SQL)
+	case d.Tag == "ALTER TYPE":
+		return !addsValue.MatchString(d.SQL)
+	}
+	return !slices.Contains(tableTags, d.Tag) && !slices.Contains(apartTags, d.Tag)
 }
+
+// addsValue: rows that were captured before do not have the new value.
+var addsValue = regexp.MustCompile(`(?i)^\s*alter\s+type\s+\S+\s+add\s+value\b`)
 
 // toastRenaming begins what tutti.renamed_toast gives: no captured row means anything else by it.
 const toastRenaming = "DO 'DECLARE was text := pg_catalog.current_setting(''allow_system_table_mods'');"
@@ -100,8 +116,30 @@ var apartTags = func() (tags []string) {
 		"POLICY", "RULE", "SERVER", "STATISTICS", "TEXT SEARCH CONFIGURATION", "TEXT SEARCH DICTIONARY", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE", "TRANSFORM", "TRIGGER", "USER MAPPING"} {
 		tags = append(tags, "CREATE "+what, "ALTER "+what, "DROP "+what)
 	}
-	return append(tags, "ALTER DEFAULT PRIVILEGES", "DROP SCHEMA", "DROP TYPE", "DROP DOMAIN", "SECURITY LABEL", renameTag)
+	for _, what := range []string{"OPERATOR", "OPERATOR CLASS", "OPERATOR FAMILY", "COLLATION", "ACCESS METHOD"} {
+		tags = append(tags, "CREATE "+what, "DROP "+what)
+	}
+	return append(tags, "ALTER OPERATOR", "ALTER DEFAULT PRIVILEGES", "DROP SCHEMA", "DROP TYPE", "DROP DOMAIN",
+		"SECURITY LABEL", renameTag)
 }()
+
+// Redescribes reports whether the definitions of a transaction may have changed the description of a table that it
+// does not hold.
+func Redescribes(w *writeset.Writeset) (bool, error) {
+	for _, s := range w.Steps {
+		var d Definition
+		if s.Definition == nil {
+			continue
+		}
+		if err := json.Unmarshal(s.Definition, &d); err != nil {
+			return false, fmt.Errorf("capture: a noted definition: %w", err)
+		}
+		if !slices.Contains(tableTags, d.Tag) && !slices.Contains(apartTags, d.Tag) || d.barrier() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
 
 // renameTag is what is noted of an ALTER TABLE … RENAME COLUMN. It changes the descriptions of tables that refer to the one it locks.
 const renameTag = "RENAME COLUMN"

@@ -27,7 +27,7 @@ func (t *TableDesc) Lockable() bool {
 // LockedQuery asks, in the transaction that has locked them, for the keys of those rows that it has not
 // changed since. It returns one text, for ReadLocked, and runs through tutti.privileged.
 func LockedQuery(list []Locked) string {
-	parts := []string{walPosition}
+	parts := []string{WALPosition}
 	for _, l := range list {
 		if len(l.Places) == 0 {
 			continue

@@ -485,6 +485,7 @@ func (l *life) let(ctx context.Context, pid uint32) error {
 // detachEnded makes triggers fit what a client's backend has defined at its place, and notes the progress.
 func (l *life) detachEnded(ctx context.Context, last uint64) error {
 	a := l.applier.definer
+	defer l.busy.Store(l.busy.Swap(a.conn.PID())) // whoever blocks it loses
 	g := &long{}
 	a.tables, a.long = l.applier.tables, g
 	tx, err := a.pgx.Begin(ctx)

@@ -180,10 +180,13 @@ type holds struct {
 	passing map[*host]letPass // and not decided
 	waiting map[*host]heldBack
 	ended   bool
+
+	intents intents
 }
 
 func (x *holds) init() {
 	x.own, x.others, x.passing, x.waiting = map[*host]*ownHold{}, map[holdID]*givenHold{}, map[*host]letPass{}, map[*host]heldBack{}
+	x.intents.init()
 }
 
 // end lets no hold be given any more.

@@ -13,6 +13,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -45,6 +46,8 @@ type host struct {
 	lost            bool
 	held            *writeset.Writeset // what it was held back for, see holds
 	first           bool               // it comes before the next hold
+
+	intent intent.Owner // of its transaction, see alone
 
 	seen   uint64 // how many long definitions the transaction has seen
 	missed *long  // the last one had to see this one, too
@@ -155,6 +158,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		h.endTurn()
 		h.serialEnd()
 		h.endHold()
+		h.n.holds.intents.end(h)
 		h.endLarge()
 		h.endAdditions()
 	}
@@ -209,9 +213,10 @@ func errEnding() *wire.SQLError {
 	return wire.Errorf(wire.CodeCannotConnectNow, "this member is restarting").WithHint("Try again, or connect to another member.")
 }
 
-// storable says why other members could not carry a transaction out, as far as that can be told. With
-// definitions the tables may be others than those its rows were written to, so it is tried. Doubts are values that are to be read in.
-func (h *host) storable(sub *session.Submission, payload []byte, doubts []catalog.Doubt) *wire.SQLError {
+// prepared says why a transaction is not handed to the order: other members could not carry it out, as far as that
+// can be told, or it has lost while it waited for its turn, see intents. With definitions the tables may be others
+// than those its rows were written to, so it is tried. Doubts are values that are to be read in.
+func (h *host) prepared(sub *session.Submission, payload []byte, doubts []catalog.Doubt) *wire.SQLError {
 	tables, steps := h.n.tables.Load(), len(sub.Writeset.Steps) > 0
 	readable, where, bad := tables.Read(sub.Writeset)
 	var unreadable *wire.SQLError
@@ -233,7 +238,7 @@ func (h *host) storable(sub *session.Submission, payload []byte, doubts []catalo
 			return h.refusedThere(sub, r)
 		}
 	}
-	return nil
+	return h.n.holds.intents.alone(h, sub)
 }
 
 // submission is what the engine gets of a session's.
@@ -275,7 +280,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		h.writes, h.lost, h.missed = true, true, g
 		return session.Decision{Retry: true, Err: h.n.missedError(g)}, nil
 	}
-	if e := h.storable(&sub, payload, doubts); e != nil {
+	if e := h.prepared(&sub, payload, doubts); e != nil {
 		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}, nil
 	}
 	keys, err := h.decoded(sub.Writeset, payload)
@@ -488,6 +493,11 @@ func (h *host) Define(d session.Definition) session.Result {
 		return session.Result{Err: e}
 	}
 	if e := h.pass(d.Extent, nil); e != nil {
+		return session.Result{Err: e}
+	}
+	own, e := l.holds.intents.intend(l, h, 0, intent.Ordered)
+	defer l.holds.intents.release(own)
+	if e != nil {
 		return session.Result{Err: e}
 	}
 	r := l.define(d, h.g)

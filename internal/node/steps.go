@@ -252,7 +252,9 @@ func (a *applier) stepRows(ctx context.Context, rows *writeset.Writeset) error {
 // changed reads the tables anew once a transaction of this member has changed the schema: those that it
 // names, if others cannot have changed.
 func (a *applier) changed(ctx context.Context, ws *writeset.Writeset) error {
-	if ws.Barrier {
+	if all, err := capture.Redescribes(ws); err != nil {
+		return err
+	} else if all {
 		return errors.Join(a.describe(ctx), a.forget(ctx))
 	}
 	tx, err := a.pgx.Begin(ctx)

@@ -21,7 +21,7 @@ type request struct {
 	extended bool
 	prepares bool // it only parses, describes and closes
 	defines  bool // it changes the schema, as far as its text tells, or is noted
-	yields   bool // if it loses, it is done in another way, see first
+	yields   int  // when it has lost so often, it is done in another way, see first; zero: never
 	sticky   bool // something of it outlives a rollback, so that it cannot run twice
 	messages int  // of an extended one
 
@@ -55,6 +55,9 @@ type request struct {
 
 // harmless reports whether the request writes nothing, as far as its text tells.
 func (r *request) harmless() bool { return r.added > 0 && r.added == r.reads }
+
+// yieldsAt reports whether the request is done in another way if it loses this try, counted from zero.
+func (r *request) yieldsAt(try int) bool { return r.yields > 0 && try+1 >= r.yields }
 
 // send gives the backend a request of a transaction.
 func (s *Session) send(r *request) {
@@ -108,7 +111,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		return true, s.fail(e)
 	}
 	s.ears.stale = s.ears.stale || r.listens
-	s.results.Begin(!r.yields)
+	s.results.Begin(r.yields == 0)
 	if r.direct != nil && !s.txn.Failed() {
 		s.forgetDirect()
 		if done, err := s.foreknow(&r); done || err != nil {
@@ -414,13 +417,13 @@ func (s *Session) autocommit(r request, rep *reply) (bool, error) {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
-		again := o.retry && !s.results.Spilled() && (r.yields || try < s.o.RetriesMax && !r.sticky)
+		again := o.retry && !s.results.Spilled() && (r.yieldsAt(try) || try < s.o.RetriesMax && !r.sticky)
 		if again {
 			if again, err = s.giveBack(); err != nil {
 				return true, err
 			}
 		}
-		if again && r.yields {
+		if again && r.yieldsAt(try) {
 			rep.yielded = true
 			s.results.Drop()
 			s.reset()
@@ -554,6 +557,7 @@ func (s *Session) collect(c *collected, asked bool) (err error) {
 		return err
 	}
 	if c.failed, err = s.follow(); err != nil || c.failed != nil {
+		c.again = c.failed != nil && racing(c.failed.Code)
 		return err
 	}
 	*c = s.appendCollect()

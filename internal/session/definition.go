@@ -55,7 +55,7 @@ func (s *Session) definition(st semantics.Statement) (bool, error) {
 			return failed, err
 		}
 	}
-	if (around.locked && !around.beside(&st) || around.private) && !st.Quiet {
+	if around.first(&st) {
 		return s.first(st, !around.private)
 	}
 	return s.define(&st)
@@ -100,12 +100,23 @@ func (s *Session) veil(st *semantics.Statement) (failure *wire.SQLError, err err
 // others' rows do not let it, it takes its place in the order at once when it yields, and they lose.
 func (s *Session) first(st semantics.Statement, yields bool) (bool, error) {
 	var rep reply
-	failed, err := s.execute(request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true, yields: yields, sql: []string{st.Text}}, &rep)
+	r := request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true, sql: []string{st.Text}}
+	switch {
+	case yields && st.Confined.To:
+		r.yields = 1
+	case yields:
+		r.yields = triesUnnamed
+	}
+	failed, err := s.execute(r, &rep)
 	if err == nil && rep.yielded {
 		return s.define(&st)
 	}
 	return failed, err
 }
+
+// triesUnnamed is how often a definition runs here, whose tables nobody can name, before it is ordered as a barrier
+// for all.
+const triesUnnamed = 6
 
 // surroundings are what decides where a definition runs.
 type surroundings struct {
@@ -114,6 +125,19 @@ type surroundings struct {
 	private   bool // the session has temporary objects, or may not write
 	large     bool // a relation that it names is; then one member after the other would work long, see first
 	watched   bool // there are event triggers of users: they fire here alone, and what they write is replicated
+}
+
+// first reports whether a definition outside of a block runs at this member first. Then it waits there for sessions
+// that have locked what it is about, and it finds the session's temporary objects. If nobody can name its tables
+// before, its locks do then.
+func (a surroundings) first(st *semantics.Statement) bool {
+	switch {
+	case st.Quiet:
+		return false
+	case a.private || a.locked && !a.beside(st):
+		return true
+	}
+	return !st.Confined.To && st.Alone == ""
 }
 
 // beside reports whether a definition may take long, and others should not wait for it meanwhile.

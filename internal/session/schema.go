@@ -115,6 +115,17 @@ func (s *Session) follow() (failure *wire.SQLError, err error) {
 	return failureOf(r), err
 }
 
+// racing reports whether definitions may not have been followed up because another session has defined, or dropped, the same
+// table meanwhile: another try sees that.
+func racing(code string) bool {
+	switch code {
+	case wire.CodeUndefinedTable, wire.CodeUndefinedFunction, wire.CodeUniqueViolation, wire.CodeDeadlockDetected,
+		wire.CodeInternalError:
+		return true // PostgreSQL calls a row of a catalog that two have updated an internal error
+	}
+	return false
+}
+
 // freeze keeps what was captured so far as it is now.
 func (s *Session) freeze() (failure *wire.SQLError, err error) {
 	if !s.schema.unsure {

@@ -25,6 +25,8 @@ const (
 	CodeInsufficientPrivilege    = "42501"
 	CodeSyntaxError              = "42601"
 	CodeUndefinedTable           = "42P01"
+	CodeUndefinedFunction        = "42883"
+	CodeUniqueViolation          = "23505"
 	CodeDuplicatePreparedStmt    = "42P05"
 	CodeInvalidParameterValue    = "22023"
 	CodeOutOfMemory              = "53200" // a bounded queue or buffer is full

@@ -121,6 +121,19 @@ WHERE l.pid = %d AND (NOT l.granted OR c.relkind IN ('r', 'p', 'm') AND c.oid >=
 	return tables, working, nil
 }
 
+// Position is where the server's WAL is now.
+func (m *Monitor) Position(ctx context.Context) (uint64, error) {
+	r, err := m.Exec(ctx, "SELECT "+capture.WALPosition)
+	if err != nil {
+		return 0, err
+	}
+	var at uint64
+	if _, err := fmt.Sscan(string(r[0].Rows[0][0]), &at); err != nil {
+		return 0, fmt.Errorf("node: monitor: position of the WAL %q: %w", r[0].Rows[0][0], err)
+	}
+	return at, nil
+}
+
 func (m *Monitor) Terminate(ctx context.Context, pid uint32) error {
 	_, err := m.Exec(ctx, fmt.Sprintf("SELECT pg_catalog.pg_terminate_backend(%d)", pid))
 	return err

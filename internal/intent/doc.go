@@ -1,0 +1,31 @@
+// Package intent is a lock manager for what sessions of one member are about to do to the schema.
+//
+// A session that comes to an intent asks for it. The session gets the intent at once, or waits for
+// the sessions that have a conflicting one, or asked for it earlier. It keeps the intent until its
+// transaction ends. An intent keeps no member's data apart: certification decides, with intents or
+// without. It only makes sessions wait that would lose to each other.
+//
+// Neighbours: node asks for sessions and tells them what Ready returns. The simulator does the same.
+//
+// An owner is a session. A resource is a name for what the intents are about. Time is a tick.
+//
+//	                Ordered   Own
+//	Ordered           yes      no      yes: two sessions may have them at the same time
+//	Own               no       no
+//
+// Invariants:
+//
+//	I1  Two owners never have intents of one resource that conflict.
+//	I2  An owner waits only while somebody conflicts with it who has the resource, or who asked for it
+//	    earlier and waits too. So a request that conflicts with nobody is granted at once, and requests
+//	    that conflict are granted in the order in which they came.
+//	I3  Every wait ends: the intent is granted, or given up at its deadline, or given up because of I4, or
+//	    withdrawn by Release.
+//	I4  Owners do not wait for each other in a circle. The edges of a circle are waits for intents, and
+//	    waits of which the caller tells (Blocked). Of a circle's owners that wait for an intent here, the
+//	    one that asked last gives up; nobody else is touched.
+//	I5  What Ready returns is a function of the calls before it, in order.
+//
+// What it does not do: time, IO, goroutines, and ending an owner that gave up; such an owner goes on
+// without the intent.
+package intent

@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// definers are what sessions of one node do beside each other, again and again, each to its own relations: @ is the
+// session's number, and # an operator of its own. The statements of a line are sent one by one. On one server none
+// of them waits for another for long, or loses.
+var definers = map[string][]string{
+	"table": {
+		"CREATE TABLE beside@(a int PRIMARY KEY, b text)", "INSERT INTO beside@ VALUES (1, 'x')",
+		"ALTER TABLE beside@ ADD COLUMN c int DEFAULT 7", "CREATE INDEX ON beside@(b)", "DROP TABLE beside@",
+	},
+	"block": {
+		"BEGIN; CREATE TABLE beside@(a serial PRIMARY KEY, b text); INSERT INTO beside@(b) VALUES ('x'); " +
+			"ALTER TABLE beside@ ADD COLUMN c int; COMMIT", "DROP TABLE beside@",
+	},
+	"function": {
+		"CREATE FUNCTION beside@() RETURNS int LANGUAGE sql AS 'SELECT 1'", "SELECT beside@()",
+		"CREATE OR REPLACE FUNCTION beside@() RETURNS int LANGUAGE sql AS 'SELECT 2'", "DROP FUNCTION beside@()",
+	},
+	"type": {
+		"CREATE TYPE beside@ AS ENUM ('a')", "CREATE TABLE of_beside@(i int, x beside@)",
+		"INSERT INTO of_beside@ VALUES (1, 'a')", "ALTER TYPE beside@ ADD VALUE 'b'", "DROP TYPE beside@ CASCADE",
+		"DROP TABLE of_beside@",
+	},
+	"do": {
+		"DO $$ BEGIN CREATE TABLE beside@(a int PRIMARY KEY); INSERT INTO beside@ VALUES (1); END $$",
+		"DO $$ BEGIN DROP TABLE beside@; END $$",
+	},
+	"rights": {
+		"GRANT SELECT ON beside_rights TO PUBLIC", "COMMENT ON TABLE beside_rights IS 'some'",
+		"REVOKE SELECT ON beside_rights FROM PUBLIC",
+	},
+	"schema": {
+		"CREATE SCHEMA beside@", "CREATE TABLE beside@.t(a int)", "CREATE VIEW beside@.v AS SELECT a FROM beside@.t",
+		"DROP SCHEMA beside@ CASCADE",
+	},
+	"operator": {
+		"CREATE FUNCTION beside@(int, text) RETURNS bool LANGUAGE sql AS 'SELECT true'",
+		"CREATE OPERATOR # (LEFTARG = int, RIGHTARG = text, FUNCTION = beside@)",
+		"DROP FUNCTION beside@(int, text) CASCADE",
+	},
+	"domain": {
+		"CREATE DOMAIN beside@ AS int", "ALTER DOMAIN beside@ ADD CHECK (VALUE > 0)", "DROP DOMAIN beside@",
+	},
+	"private": {
+		"CREATE TEMP TABLE IF NOT EXISTS mine(a int)", "CREATE TABLE beside@(a int PRIMARY KEY)",
+		"INSERT INTO beside@ VALUES (1)", "DROP TABLE beside@",
+	},
+	"rows": {
+		"BEGIN; INSERT INTO beside_rows(n) VALUES (@); SELECT pg_sleep(0.02); " +
+			"UPDATE beside_rows SET n = n + 1000 WHERE n = @; COMMIT",
+	},
+	"single": {
+		"INSERT INTO beside_rows(n) SELECT @ FROM generate_series(1, 3)", "UPDATE beside_rows SET n = -@ WHERE n = @",
+		"DELETE FROM beside_rows WHERE n = -@",
+	},
+}
+
+// TestDefinitionsBesideEachOther: sessions of one node that define things of their own, and others that write, do
+// not make each other lose.
+func TestDefinitionsBesideEachOther(t *testing.T) {
+	c := use(t)
+	a := c.Connect(1)
+	a.Do("CREATE TABLE beside_rows(id bigserial PRIMARY KEY, n int)", "CREATE TABLE beside_rights(id int PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM beside_rows", "0")
+	var mu sync.Mutex
+	lost, ran := map[string]int{}, map[string]int{}
+	var all sync.WaitGroup
+	end := time.Now().Add(seconds(8 * time.Second))
+	for n, kind := range slices.Sorted(maps.Keys(definers)) {
+		s, own := c.Connect(1), strings.NewReplacer("@", fmt.Sprint(n+1), "#", "##"+strings.Repeat("#", n))
+		do := func(line string) (code string) {
+			for _, sql := range strings.Split(line, "; ") {
+				err := s.Try(own.Replace(sql))
+				mu.Lock()
+				if ran[kind]++; err != nil {
+					lost[fmt.Sprintf("%s: %s: %s", kind, sql, Explain(err))]++
+				}
+				mu.Unlock()
+				if err != nil {
+					_ = s.Try("ROLLBACK")
+					return Code(err)
+				}
+			}
+			return ""
+		}
+		all.Go(func() {
+			for time.Now().Before(end) {
+				for _, line := range definers[kind] {
+					if strings.HasPrefix(line, "DO ") {
+						line = strings.ReplaceAll(line, "; ", ";")
+					}
+					code := do(line)
+					for code == "40001" {
+						code = do(line)
+					}
+					if code != "" {
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("statements: %v", ran)
+	for _, what := range slices.Sorted(maps.Keys(lost)) {
+		t.Errorf("%d times %s", lost[what], what)
+	}
+	c.Settled()
+}

@@ -5,9 +5,9 @@
 //
 //	Syncs Counter `name:"log_syncs_total" show:"fsyncs" help:"Waits for the disk by the log."`
 //
-// and count with it: m.Log.Syncs.Add(1). SHOW, the SQL views and the HTTP port read all that is declared, see Registry.
+// and count with it: m.Log.Syncs.Add(1). SHOW and the HTTP port read all that is declared, see Registry.
 //
-// Neighbours: node counts and sets, and shows what is here by SHOW and SQL; probe shows it over HTTP. The waits and
+// Neighbours: node counts and sets, and shows what is here by SHOW; probe shows it over HTTP. The waits and
 // their bounds are declared in flow.
 //
 // Invariants:

@@ -61,8 +61,8 @@ func (r *request) yieldsAt(try int) bool { return r.yields > 0 && try+1 >= r.yie
 
 // send gives the backend a request of a transaction.
 func (s *Session) send(r *request) {
-	s.noteReads(r)
-	s.tellLocks(r)
+	s.reads.note(r)
+	s.locks.tell(r)
 	if r.chosen {
 		s.srvW.Append(r.direct.frames)
 		return

@@ -258,3 +258,19 @@ func (b *backend) guard() {
 	b.out.Append(appendRun(b.out.AvailableBuffer(), b.own(ownReadOnly)))
 	b.prefix = 1
 }
+
+// value asks for one value; c.failed says that PostgreSQL refused.
+func (b *backend) value(frames []byte, c *collected) ([]byte, error) {
+	b.out.Append(wire.AppendSync(frames))
+	r, answer, err := b.internal(true)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.failed != nil:
+		c.failed = &wire.SQLError{ErrorFields: *r.failed}
+		return nil, nil
+	case len(answer) != 1 || len(answer[0]) != 1:
+		return nil, fmt.Errorf("session: what is locked was not answered")
+	}
+	return answer[0][0], nil
+}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -87,7 +86,7 @@ func (s *Session) beginAgain() error {
 // prompt makes sure that a SERIALIZABLE transaction, open already, does not wait for a safe snapshot: the client may
 // have said so since its BEGIN, and what it has done since could not be done again.
 func (s *Session) prompt(open bool) (*wire.SQLError, error) {
-	if !open || s.currentLevel() != semantics.Serializable {
+	if !open || !s.serializable() {
 		return nil, nil
 	}
 	r, rows, err := s.backend.ask("SHOW transaction_deferrable")

@@ -271,7 +271,7 @@ func (s *Session) choose(r *request) error {
 		}
 	}
 	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.txn.Open() && d.closed) &&
-		s.currentLevel() != semantics.Serializable // what it reads is collected in the database
+		!s.serializable() // what it reads is collected in the database
 	switch {
 	case r.chosen && s.redo.busy:
 		r.direct.rewind()

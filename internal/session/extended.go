@@ -208,7 +208,7 @@ func (s *Session) examineParse(p wire.Parse) message {
 	}
 	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control() || s.deallocates(st), odd: s.escape || s.direct.encoded}
 	if len(list) == 1 {
-		of.locks = s.locking(st)
+		of.locks = s.locks.follows(st, s.statements[st.Executes])
 	}
 	of.marked = of.locks == nil && len(list) == 1 && s.marks(st, p.SQL)
 	old := s.statements[p.Name]
@@ -359,7 +359,7 @@ func (s *Session) request(batch []message) request {
 			r.prepares, binds = false, true
 			r.runsCode = r.runsCode || runsCode(m.of.statement) // it is planned, too
 			r.apart = r.apart || m.name != "" || m.statement == "" && !parses
-			s.binding(&r, m)
+			s.reads.binding(&r, m.of, wire.Frame{Type: m.typ, Raw: s.batchBytes[m.start:m.end]})
 		case wire.TypeExecute:
 			r.prepares = false
 			r.apart = r.apart || !binds

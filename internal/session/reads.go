@@ -14,6 +14,12 @@ import (
 
 // reads is what a session has of that.
 type reads struct {
+	backend *backend
+	pinning Pinning
+	facts   Facts
+	serial  func() bool // the transaction is SERIALIZABLE; else nothing is noted
+	alike   func() bool // the server reads texts as the session does
+
 	runs   []Run // of this transaction
 	anyway bool  // something else may have been read, too
 	since  any   // the catalog when it began
@@ -62,35 +68,36 @@ func (r *Run) Format(i int) int16 {
 }
 
 // begin begins a transaction.
-func (r *reads) begin(catalog any) { r.runs, r.anyway, r.since = nil, false, catalog }
+func (n *reads) begin() { n.runs, n.anyway, n.since = nil, false, n.facts.Catalog() }
 
 // of tells what a text reads; nil if that is not known.
-func (r *reads) of(sql string) *semantics.Reads {
-	found, ok := r.texts[sql]
+func (n *reads) of(sql string) *semantics.Reads {
+	found, ok := n.texts[sql]
 	if !ok {
 		found = semantics.ReadsOf(sql)
 		if len(sql) > cacheTextMax {
 			return found
 		}
-		if r.texts == nil || len(r.texts) >= textsMax {
-			r.texts = map[string]*semantics.Reads{}
+		if n.texts == nil || len(n.texts) >= textsMax {
+			n.texts = map[string]*semantics.Reads{}
 		}
-		r.texts[sql] = found
+		n.texts[sql] = found
 	}
 	return found
 }
 
-// reading adds to a request of a SERIALIZABLE transaction what one of its statements reads.
-func (s *Session) reading(r *request, sql string, bind *Run) {
-	if s.currentLevel() != semantics.Serializable || r.opaque {
+// reading adds to a request of a SERIALIZABLE transaction what one of its statements reads. Bind is what
+// its parameters are, if it has some.
+func (n *reads) reading(r *request, sql string, bind *Run) {
+	if !n.serial() || r.opaque {
 		return
 	}
 	run := Run{}
 	if bind != nil {
 		run = *bind
 	}
-	if !s.escape && !s.direct.encoded {
-		run.Reads = s.reads.of(sql)
+	if n.alike() {
+		run.Reads = n.of(sql)
 	}
 	if run.Reads == nil || len(r.runs) >= runsMax {
 		r.opaque, r.runs = true, nil
@@ -102,20 +109,18 @@ func (s *Session) reading(r *request, sql string, bind *Run) {
 	}
 }
 
-// binding adds to a request what a statement reads that is bound to parameters.
-func (s *Session) binding(r *request, m *message) {
-	if s.currentLevel() != semantics.Serializable || r.opaque {
+// binding adds to a request of a SERIALIZABLE transaction what a statement reads that is bound to parameters by a frame.
+func (n *reads) binding(r *request, of *prepared, f wire.Frame) {
+	if !n.serial() || r.opaque {
 		return
 	}
-	raw := s.batchBytes[m.start:m.end]
-	f := wire.Frame{Type: m.typ, Raw: raw}
 	b, err := wire.DecodeBind(f.Body())
-	run := Run{Types: m.of.types}
+	run := Run{Types: of.types}
 	var values [][]byte
 	if err == nil {
 		run.formats, values, err = wire.DecodeBindValues(b.Rest)
 	}
-	if err != nil || m.of.odd || len(raw) > cacheTextMax {
+	if err != nil || of.odd || len(f.Raw) > cacheTextMax {
 		r.opaque, r.runs = true, nil
 		return
 	}
@@ -125,15 +130,14 @@ func (s *Session) binding(r *request, m *message) {
 			run.Values[i] = append([]byte{}, v...)
 		}
 	}
-	s.reading(r, m.of.sql, &run)
+	n.reading(r, of.sql, &run)
 }
 
-// noteReads notes what a request, which is about to be carried out, will read.
-func (s *Session) noteReads(r *request) {
-	if s.currentLevel() != semantics.Serializable || r.prepares {
+// note notes what a request of a SERIALIZABLE transaction, which is about to be carried out, will read.
+func (n *reads) note(r *request) {
+	if !n.serial() || r.prepares {
 		return
 	}
-	n := &s.reads
 	if n.anyway = n.anyway || !r.followed || r.opaque || len(n.runs)+len(r.runs) > runsMax; n.anyway {
 		n.runs = nil
 		return
@@ -141,21 +145,22 @@ func (s *Session) noteReads(r *request) {
 	n.runs = append(n.runs, r.runs...)
 }
 
-// pin puts into a collected writeset, in place of tables, the rows that were looked for by key.
-func (s *Session) pin(c *collected) error {
-	if s.currentLevel() != semantics.Serializable || s.reads.anyway || len(s.reads.runs) == 0 || c.failed != nil || c.ws == nil || c.ws.Empty() {
+// pin puts into the collected writeset of a SERIALIZABLE transaction, in place of tables, the rows that were looked for
+// by key.
+func (n *reads) pin(c *collected) error {
+	if !n.serial() || n.anyway || len(n.runs) == 0 || c.failed != nil || c.ws == nil || c.ws.Empty() {
 		return nil
 	}
-	known, err := s.learnNames(c)
+	known, err := n.learnNames(c)
 	if !known || err != nil || c.failed != nil {
 		return err
 	}
-	pins, ok := s.o.Collector.Pins(s.reads.runs, s.reads.names)
+	pins, ok := n.pinning.Pins(n.runs, n.names)
 	if !ok {
 		return nil
 	}
-	s.srvW.Append(wire.AppendSync(pins.Append(s.srvW.AvailableBuffer())))
-	r, rows, err := s.backend.internal(true)
+	n.backend.out.Append(wire.AppendSync(pins.Append(n.backend.out.AvailableBuffer())))
+	r, rows, err := n.backend.internal(true)
 	if err != nil {
 		return err
 	}
@@ -168,7 +173,7 @@ func (s *Session) pin(c *collected) error {
 		return fmt.Errorf("session: %w", err)
 	}
 	if !ok {
-		s.reads.names = nil
+		n.names = nil
 		return nil
 	}
 	c.ws.Pin(tables, pinned)
@@ -177,47 +182,59 @@ func (s *Session) pin(c *collected) error {
 
 // learnNames finds out what the relations of the transaction's statements are. It reports false if they cannot be
 // certified by key: because something was defined meanwhile, or means something else than it says.
-func (s *Session) learnNames(c *collected) (bool, error) {
-	n := &s.reads
-	now := s.o.Collector.Catalog()
+func (n *reads) learnNames(c *collected) (bool, error) {
+	now := n.facts.Catalog()
 	if now != n.since {
 		return false, nil
 	}
 	if now != n.catalog {
 		n.catalog, n.names = now, nil
 	}
-	var unknown []string
-	functions := false
+	unknown, functions := n.unknown()
+	if len(unknown) > 0 || n.names == nil {
+		if ok, err := n.askNames(unknown, c); !ok || err != nil {
+			return false, err
+		}
+	}
+	return n.operators && (n.plain || !functions), nil
+}
+
+// unknown gives the relations of the transaction's statements that are yet to be asked for, and whether the statements
+// call functions.
+func (n *reads) unknown() (names []string, functions bool) {
 	asked := map[string]bool{}
 	for _, run := range n.runs {
 		functions = functions || run.Reads.Functions
 		for _, t := range run.Reads.Tables {
 			if _, ok := n.names[t.Relation]; !ok && !asked[t.Relation] {
 				asked[t.Relation] = true
-				unknown = append(unknown, t.Relation)
+				names = append(names, t.Relation)
 			}
 		}
 	}
-	if len(unknown) > 0 || n.names == nil {
-		r, rows, err := s.backend.ask(s.o.Collector.AskNames(unknown))
-		if err != nil {
-			return false, err
-		}
-		if r.failed != nil {
-			c.failed = &wire.SQLError{ErrorFields: *r.failed}
-			return false, nil
-		}
-		got, ok := s.o.Collector.Names(rows)
-		if !ok || len(got.OIDs) != len(unknown) {
-			return false, fmt.Errorf("session: %d relations were told of %d", len(got.OIDs), len(unknown))
-		}
-		if n.names == nil || len(n.names) > textsMax {
-			n.names = map[string]uint32{}
-		}
-		for i, name := range unknown {
-			n.names[name] = got.OIDs[i]
-		}
-		n.operators, n.plain = got.Operators, got.Functions
+	return names, functions
+}
+
+// askNames asks the backend for relations; false if it refuses, which has failed the transaction.
+func (n *reads) askNames(unknown []string, c *collected) (bool, error) {
+	r, rows, err := n.backend.ask(n.pinning.AskNames(unknown))
+	if err != nil {
+		return false, err
 	}
-	return n.operators && (n.plain || !functions), nil
+	if r.failed != nil {
+		c.failed = &wire.SQLError{ErrorFields: *r.failed}
+		return false, nil
+	}
+	got, ok := n.pinning.Names(rows)
+	if !ok || len(got.OIDs) != len(unknown) {
+		return false, fmt.Errorf("session: %d relations were told of %d", len(got.OIDs), len(unknown))
+	}
+	if n.names == nil || len(n.names) > textsMax {
+		n.names = map[string]uint32{}
+	}
+	for i, name := range unknown {
+		n.names[name] = got.OIDs[i]
+	}
+	n.operators, n.plain = got.Operators, got.Functions
+	return true, nil
 }

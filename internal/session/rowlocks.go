@@ -16,6 +16,11 @@ import (
 
 // locks is what a session has of that.
 type locks struct {
+	backend *backend
+	locking Locking
+	intents Intents
+	off     func() bool // no statement is followed now for its own text
+
 	rows   map[semantics.LockedRow]bool // that the transaction has locked
 	tables bool                         // it has run LOCK TABLE
 	told   []string                     // tables of which the host knows that rows may be locked
@@ -27,16 +32,20 @@ const (
 	plainLocksMax = 256
 )
 
-// locking says how a statement is followed; nil if it is not.
-func (s *Session) locking(st semantics.Statement) *semantics.RowLocks {
-	if of := s.statements[st.Executes]; st.Executes != "" && of != nil {
-		return of.locks
+// end forgets a transaction.
+func (l *locks) end() { l.rows, l.tables, l.told = nil, false, nil }
+
+// follows says how a statement is followed; nil if it is not. Executes is the prepared one that it executes, if that is
+// known.
+func (l *locks) follows(st semantics.Statement, executes *prepared) *semantics.RowLocks {
+	if st.Executes != "" && executes != nil {
+		return executes.locks
 	}
-	l := st.Locks
-	if l == nil || s.locks.plain[l.Text] || s.schema.noted || s.escape || !s.o.Collector.Lockable(l.Names) {
+	own := st.Locks
+	if own == nil || l.plain[own.Text] || l.off() || !l.locking.Lockable(own.Names) {
 		return nil
 	}
-	return l
+	return own
 }
 
 // lockedBy is how the part of a request is followed whose answer is being read.
@@ -51,7 +60,7 @@ func (r *reply) lockedBy() *semantics.RowLocks {
 }
 
 // cut takes our column off a frame for the client.
-func (s *Session) cut(l *semantics.RowLocks, f *wire.Frame) error {
+func (l *locks) cut(by *semantics.RowLocks, f *wire.Frame) error {
 	raw, value, err := wire.CutColumn(f.Raw)
 	if err != nil {
 		return fmt.Errorf("session: %w", err)
@@ -60,12 +69,12 @@ func (s *Session) cut(l *semantics.RowLocks, f *wire.Frame) error {
 	if f.Type != wire.TypeDataRow {
 		return nil
 	}
-	rows, ok := l.Read(string(value))
+	rows, ok := by.Read(string(value))
 	if !ok {
 		return fmt.Errorf("session: %q does not say which row was locked", value)
 	}
 	for _, r := range rows {
-		s.locks.add(r)
+		l.add(r)
 	}
 	return nil
 }
@@ -89,78 +98,65 @@ func (l *locks) add(r semantics.LockedRow) {
 	l.rows[r] = true
 }
 
-// tellLocks tells the host for what locks a request asks.
-func (s *Session) tellLocks(r *request) {
-	for _, l := range r.locks {
-		if l == nil {
+// tell tells the node for what locks a request asks.
+func (l *locks) tell(r *request) {
+	for _, by := range r.locks {
+		if by == nil {
 			continue
 		}
-		names := slices.DeleteFunc(slices.Clone(l.Names), func(name string) bool { return slices.Contains(s.locks.told, name) })
-		if s.locks.told = append(s.locks.told, names...); len(names) > 0 {
-			s.host.Locks(names)
+		names := slices.DeleteFunc(slices.Clone(by.Names), func(name string) bool {
+			return slices.Contains(l.told, name)
+		})
+		if l.told = append(l.told, names...); len(names) > 0 {
+			l.intents.Locks(names)
 		}
 	}
-	if len(r.tables) > 0 && !s.locks.tables {
-		s.host.Locks(nil)
+	if len(r.tables) > 0 && !l.tables {
+		l.intents.Locks(nil)
 	}
 }
 
-// lockRefused makes of an error that our column has caused one that invites to try again, without it. Others
+// refused makes of an error that our column has caused one that invites to try again, without it. Others
 // are told where they are in the client's text.
-func (s *Session) lockRefused(l *semantics.RowLocks, e *wire.ErrorFields) {
-	if int(e.Position) <= l.At {
+func (l *locks) refused(by *semantics.RowLocks, e *wire.ErrorFields) {
+	if int(e.Position) <= by.At {
 		return
 	}
-	if int(e.Position) > l.At+l.More {
-		e.Position -= int32(l.More)
+	if int(e.Position) > by.At+by.More {
+		e.Position -= int32(by.More)
 		return
 	}
-	if s.locks.plain == nil || len(s.locks.plain) >= plainLocksMax {
-		s.locks.plain = map[string]bool{}
+	if l.plain == nil || len(l.plain) >= plainLocksMax {
+		l.plain = map[string]bool{}
 	}
-	s.locks.plain[l.Text] = true
+	l.plain[by.Text] = true
 	*e = errForgotten("rows were locked of something that is no table").ErrorFields
 }
 
-// addLocks adds to a writeset the rows that were locked and not changed.
-func (s *Session) addLocks(c *collected) error {
-	if len(s.locks.rows) == 0 || c.failed != nil || c.ws == nil || c.ws.Empty() || s.currentLevel() == semantics.Serializable {
+// addTo adds to a writeset the rows that were locked and not changed. What a SERIALIZABLE transaction has locked is among
+// what it has read.
+func (l *locks) addTo(c *collected, serializable bool) error {
+	if len(l.rows) == 0 || c.failed != nil || c.ws == nil || c.ws.Empty() || serializable {
 		return nil
 	}
-	rows := make([]semantics.LockedRow, 0, len(s.locks.rows))
-	for r := range s.locks.rows { // order-free: what is locked is a set
+	rows := make([]semantics.LockedRow, 0, len(l.rows))
+	for r := range l.rows { // order-free: what is locked is a set
 		rows = append(rows, r)
 	}
-	frames, ok := s.o.Collector.AppendLocked(s.srvW.AvailableBuffer(), rows)
+	frames, ok := l.locking.AppendLocked(l.backend.out.AvailableBuffer(), rows)
 	if !ok {
 		return nil
 	}
-	answer, err := s.value(frames, c)
+	answer, err := l.backend.value(frames, c)
 	if err != nil || c.failed != nil {
 		return err
 	}
 	var list []writeset.Lock
 	var tables []writeset.TableLock
-	if c.order, list, tables, err = s.o.Collector.Locked(rows, answer); err != nil {
+	if c.order, list, tables, err = l.locking.Locked(rows, answer); err != nil {
 		return fmt.Errorf("session: locked rows: %w", err)
 	}
 	c.ws.AddLocks(list)
 	c.ws.AddTableLocks(tables)
 	return nil
-}
-
-// value asks for one value; c.failed says that PostgreSQL refused.
-func (s *Session) value(frames []byte, c *collected) ([]byte, error) {
-	s.srvW.Append(wire.AppendSync(frames))
-	r, answer, err := s.backend.internal(true)
-	switch {
-	case err != nil:
-		return nil, err
-	case r.failed != nil:
-		c.failed = &wire.SQLError{ErrorFields: *r.failed}
-		return nil, nil
-	case len(answer) != 1 || len(answer[0]) != 1:
-		return nil, fmt.Errorf("session: what is locked was not answered")
-	}
-	return answer[0][0], nil
 }

@@ -180,7 +180,7 @@ func (s *Session) passOne(r *reply) error {
 		}
 	}
 	if l := r.lockedBy(); l != nil && (f.Type == wire.TypeDataRow || f.Type == wire.TypeRowDescription) {
-		if err := s.cut(l, &f); err != nil {
+		if err := s.locks.cut(l, &f); err != nil {
 			return err
 		}
 	}
@@ -252,7 +252,7 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	if l := r.lockedBy(); l != nil {
-		s.lockRefused(l, &e)
+		s.locks.refused(l, &e)
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	if e.Code == wire.CodeSequenceSpent {

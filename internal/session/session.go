@@ -114,6 +114,14 @@ func New(o Options) *Session {
 		hears: s.hears, began: s.txn.Began,
 		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.tooMuch},
 	}
+	s.locks = locks{
+		backend: &s.backend, locking: o.Collector.Locking, intents: o.Host.Intents,
+		off: func() bool { return s.schema.noted || s.escape },
+	}
+	s.reads = reads{
+		backend: &s.backend, pinning: o.Collector.Pinning, facts: o.Collector.Facts,
+		serial: s.serializable, alike: s.plainTexts,
+	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
 		func(raw []byte) bool { return s.txn.Active() && s.redo.tell(raw) }, o.Server.Buffered)

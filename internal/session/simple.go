@@ -132,11 +132,11 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	}
 	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
 	r.add(st)
-	s.reading(&r, st.Text, nil)
+	s.reads.reading(&r, st.Text, nil)
 	if st.Notes {
 		r.defines, r.notes = true, []string{st.Text}
 	}
-	if l := s.locking(st); l != nil {
+	if l := s.locks.follows(st, s.statements[st.Executes]); l != nil {
 		r.locks = []*semantics.RowLocks{l}
 		if l == st.Locks { // not EXECUTE of a statement that is followed
 			r.frames = wire.AppendQuery(nil, l.Text)
@@ -197,7 +197,7 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	for _, st := range list {
 		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && st.Deallocates == "" && !st.Notes && st.Locks == nil && !st.Savepoint()
 		r.add(st)
-		s.reading(&r, st.Text, nil)
+		s.reads.reading(&r, st.Text, nil)
 	}
 	if whole {
 		r.write = true // so that it is all or nothing

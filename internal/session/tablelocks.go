@@ -135,7 +135,7 @@ func (s *Session) addTableLocks(c *collected) error {
 	if !s.locks.tables || c.failed != nil || c.ws == nil || c.ws.Empty() {
 		return nil
 	}
-	answer, err := s.value(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer()), c)
+	answer, err := s.backend.value(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer()), c)
 	if err != nil || c.failed != nil {
 		return err
 	}

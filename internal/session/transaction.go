@@ -14,6 +14,12 @@ func (s *Session) snapshotLevel() bool {
 	return s.currentLevel() >= semantics.RepeatableRead
 }
 
+// serializable reports whether the current transaction is SERIALIZABLE.
+func (s *Session) serializable() bool { return s.currentLevel() == semantics.Serializable }
+
+// plainTexts reports whether the server reads texts as the session does.
+func (s *Session) plainTexts() bool { return !s.escape && !s.direct.encoded }
+
 func (s *Session) currentLevel() semantics.Isolation {
 	if s.modes.Isolation != semantics.Unsaid {
 		return s.modes.Isolation
@@ -50,8 +56,8 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		s.txn.Opens()
 		s.backend.prefix = beginStatements
 		s.base = s.host.Base()
-		s.locks.rows, s.locks.tables, s.locks.told = nil, false, nil
-		s.reads.begin(s.o.Collector.Catalog())
+		s.locks.end()
+		s.reads.begin()
 	} else if s.txn.Untouched() {
 		s.base = s.host.Base()
 		if defers = snapshot && s.currentLevel() == semantics.Serializable && s.modes.Deferrable == deferrable; defers { // it was not said when it was opened early
@@ -134,7 +140,7 @@ func (s *Session) reset() {
 	s.redo.end()
 	s.later.end()
 	s.later.off, s.later.next = s.later.next, false
-	s.locks.rows, s.locks.tables, s.locks.told = nil, false, nil
+	s.locks.end()
 	s.modes, s.sight.within = semantics.Modes{}, false
 	clear(s.portals)
 }
@@ -335,10 +341,10 @@ func (s *Session) lostStatements(c *collected) error {
 // settle orders a collected transaction and ends the backend's. It returns nil if the
 // transaction is committed, else what to tell the client; retry says it may be run again.
 func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err error) {
-	if err := s.addLocks(&c); err != nil {
+	if err := s.locks.addTo(&c, s.serializable()); err != nil {
 		return nil, false, err
 	}
-	if err := s.pin(&c); err != nil {
+	if err := s.reads.pin(&c); err != nil {
 		return nil, false, err
 	}
 	if err := s.addTableLocks(&c); err != nil {

@@ -107,7 +107,7 @@ func (r *request) add(st semantics.Statement) {
 // execute runs a request in whatever block the session is in and passes the results on.
 // It reports whether the request failed, and in rep how far it came.
 func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
-	if e := s.mayListen(&r); e != nil {
+	if e := s.ears.may(r.channels); e != nil {
 		return true, s.fail(e)
 	}
 	s.ears.stale = s.ears.stale || r.listens
@@ -368,7 +368,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		}
 	}
 	if rep.failed != nil && s.moved && !s.results.Spilled() && !r.local { // from a transaction it can be repeated as often as it takes
-		if again, err := s.giveBack(); err != nil {
+		if again, err := s.advisory.giveBack(); err != nil {
 			return true, err
 		} else if again {
 			s.results.Drop()
@@ -379,7 +379,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		for _, sql := range r.sql {
 			s.cache.writes(sql)
 		}
-		if again, err := s.giveBack(); err != nil {
+		if again, err := s.advisory.giveBack(); err != nil {
 			return true, err
 		} else if again && !s.results.Spilled() {
 			s.results.Drop()
@@ -419,7 +419,7 @@ func (s *Session) autocommit(r request, rep *reply) (bool, error) {
 		parsed = max(parsed, rep.parsed)
 		again := o.retry && !s.results.Spilled() && (r.yieldsAt(try) || try < s.o.RetriesMax && !r.sticky)
 		if again {
-			if again, err = s.giveBack(); err != nil {
+			if again, err = s.advisory.giveBack(); err != nil {
 				return true, err
 			}
 		}

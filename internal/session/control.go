@@ -175,7 +175,7 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 // late cancel for example, it is opened with the first statement. What comes may be direct, if it is prepared already: preparing may wait for a table's lock, and nothing
 // that the client has sent does.
 func (s *Session) openEarly() error {
-	s.unwatch()
+	s.ears.unwatch()
 	s.forgetDirect()
 	s.direct.wish = ownTxDirect
 	err := s.ensureOpen(false)

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -9,20 +8,11 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// ears is what the session does to hear its backend while it waits for its client: notifications
-// come unasked, as do changed settings, and a FATAL when the server stops.
-type ears struct {
-	listens bool   // to some channel
-	stale   bool   // to which must be asked once no transaction is open
-	stop    func() // ends the watch over the backend; nil: there is none
-	over    func() bool
-}
-
 // wait waits for the client's next frame. Meanwhile it passes on what the backend says: at once if the
 // session listens, otherwise from the first time on that the read times out, which the
 // node makes it do when the client has been silent for a while.
 func (s *Session) wait() (wire.Frame, error) {
-	defer s.unwatch()
+	defer s.ears.unwatch()
 	phase := PhaseIdle
 	if s.txn.Open() {
 		phase = PhaseWaiting
@@ -30,7 +20,7 @@ func (s *Session) wait() (wire.Frame, error) {
 	silent := s.ears.listens && !s.gathering
 	for {
 		if doom := s.host.Enter(phase); doom != nil {
-			s.unwatch()
+			s.ears.unwatch()
 			if doom.Severity == wire.SeverityFatal { // it is the session that is lost
 				return wire.Frame{}, s.fail(doom)
 			}
@@ -52,8 +42,7 @@ func (s *Session) wait() (wire.Frame, error) {
 				continue
 			}
 		}
-		if s.ears.stop != nil && s.ears.over() {
-			s.unwatch()
+		if s.ears.heard() {
 			if err := s.hear(); err != nil {
 				return wire.Frame{}, err
 			}
@@ -67,19 +56,19 @@ func (s *Session) wait() (wire.Frame, error) {
 			continue
 		}
 		if silent {
-			s.watch()
+			s.ears.watch()
 		}
 		_ = s.host.SerialRuns(false) // it gives back only
-		f, err := s.paused()
+		f, err := s.pause.read(s.in, s.host.Clock)
 		if isTimeout(err) {
 			silent = true
 			continue
 		}
 		if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
-			s.unwatch()
+			s.ears.unwatch()
 			return f, errors.Join(s.badFrame(err), s.undo(doom))
 		}
-		s.unwatch()
+		s.ears.unwatch()
 		if err == nil && s.txn.Open() {
 			// A frame that comes together with a doom hides it: the read does not time out.
 			if doom := s.host.Enter(phase); doom != nil {
@@ -125,23 +114,6 @@ func (s *Session) runGathered() error {
 	return s.out.Flush()
 }
 
-// watch lets the host look whether the backend says something.
-func (s *Session) watch() {
-	if s.ears.stop == nil {
-		s.ears.stop, s.ears.over = s.host.Watch(func() {
-			_, _ = s.srv.NextHeader() // an error comes again when the frame is read
-		})
-	}
-}
-
-// unwatch makes the backend's reader the session's own again.
-func (s *Session) unwatch() {
-	if s.ears.stop != nil {
-		s.ears.stop()
-		s.ears.stop = nil
-	}
-}
-
 // hear passes on what the backend says unasked. A block of the client gets its notifications when
 // it ends, as in PostgreSQL, even if the backend does not know of it yet.
 func (s *Session) hear() error {
@@ -174,43 +146,4 @@ func (s *Session) hear() error {
 			}
 		}
 	}
-}
-
-// listening asks for the session's channels, in a form that client_encoding does not touch.
-const listening = "SELECT pg_catalog.encode(pg_catalog.convert_to(c, 'UTF8'), 'hex') FROM pg_catalog.pg_listening_channels() c"
-
-// settleEars tells the host to what the session listens, if that may have changed. A LISTEN counts when
-// its transaction has committed, and not if it was rolled back; the backend knows.
-func (s *Session) settleEars() error {
-	if !s.ears.stale || !s.txn.Idle() || s.txn.Open() {
-		return nil
-	}
-	s.ears.stale = false
-	rows, err := s.backend.query(listening)
-	if err != nil {
-		return err
-	}
-	channels := make([]string, len(rows))
-	for i, r := range rows {
-		name, err := hex.DecodeString(string(r[0]))
-		if err != nil {
-			return fmt.Errorf("session: channel %q: %w", r[0], err)
-		}
-		channels[i] = string(name)
-	}
-	s.ears.listens = len(channels) > 0
-	if w := s.host.Listen(channels); w != nil {
-		s.out.Append(wire.AppendNoticeResponse(nil, w.ErrorFields))
-	}
-	return nil
-}
-
-// mayListen refuses a LISTEN to too many channels, before anything is done.
-func (s *Session) mayListen(r *request) *wire.SQLError {
-	for _, c := range r.channels {
-		if e := s.host.MayListen(c); e != nil {
-			return e
-		}
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -12,8 +13,12 @@ import (
 // What the session does is to pass that on, and to have compared what the backend holds with what the
 // cluster thinks, once locks may have gone without a function's doing.
 
-// advisory is what a session has of that. All of it is zero in one that takes no such lock.
+// advisory is what a session has of that. All of what changes is zero in one that takes no such lock.
 type advisory struct {
+	backend *backend
+	host    Advisory
+	txn     *txn.Machine
+
 	used    bool // some function has asked
 	asked   bool // one has since the last ReadyForQuery
 	workers bool // one of a parallel worker's has, whose locks end with it
@@ -29,9 +34,8 @@ type advisory struct {
 // attempt begins counting.
 func (a *advisory) attempt() { a.taken, a.gaveAll = nil, false }
 
-// lockNotice passes on what a function asks or tells.
-func (s *Session) lockNotice(message string) {
-	a := &s.advisory
+// notice passes on what a function asks or tells.
+func (a *advisory) notice(message string) {
 	action, rest, _ := strings.Cut(message, " ")
 	_, lock, _ := strings.Cut(rest, " ")
 	if strings.Trim(rest, "0123456789 ") != "" {
@@ -39,16 +43,16 @@ func (s *Session) lockNotice(message string) {
 	}
 	a.used, a.asked = true, true
 	if action == "took" {
-		s.countLock(lock, 1)
+		a.count(lock, 1)
 		return
 	}
-	if s.host.Lock(message) {
+	if a.host.Lock(message) {
 		a.workers = true // what it takes and gives back is nothing to the session's backend
 		return
 	}
 	switch action {
 	case "gave":
-		s.countLock(lock, -1)
+		a.count(lock, -1)
 	case "gaveall":
 		a.gaveAll = true
 	case "xtake", "xtry":
@@ -56,10 +60,9 @@ func (s *Session) lockNotice(message string) {
 	}
 }
 
-// countLock counts what an attempt has taken. A statement inside a block is not run again.
-func (s *Session) countLock(lock string, n int) {
-	a := &s.advisory
-	if !s.txn.Idle() {
+// count counts what an attempt has taken. A statement inside a block is not run again.
+func (a *advisory) count(lock string, n int) {
+	if !a.txn.Idle() {
 		return
 	}
 	if a.taken == nil {
@@ -68,22 +71,20 @@ func (s *Session) countLock(lock string, n int) {
 	a.taken[lock] += n
 }
 
-// settleLocks tells the host when locks may have gone without a function's doing: with their transaction,
+// settle tells the host when locks may have gone without a function's doing: with their transaction,
 // to a savepoint, by DISCARD ALL, or because the function failed.
-func (s *Session) settleLocks() {
-	a := &s.advisory
-	over := s.txn.Idle() && !s.txn.Open()
-	compare := a.stale || a.workers || a.xact && (over || s.txn.Failed())
+func (a *advisory) settle() {
+	over := a.txn.Idle() && !a.txn.Open()
+	compare := a.stale || a.workers || a.xact && (over || a.txn.Failed())
 	if compare || a.asked {
-		s.host.SettleLocks(compare)
+		a.host.SettleLocks(compare)
 	}
 	a.stale, a.asked, a.workers, a.xact = false, false, false, a.xact && !over
 }
 
 // giveBack undoes what an attempt of a statement did with locks of the session, so that it can be run
 // again. False if that cannot be undone. The backend is outside of transactions.
-func (s *Session) giveBack() (bool, error) {
-	a := &s.advisory
+func (a *advisory) giveBack() (bool, error) {
 	if !a.used {
 		return true, nil
 	}
@@ -103,7 +104,7 @@ func (s *Session) giveBack() (bool, error) {
 	if len(calls) == 0 {
 		return true, nil
 	}
-	r, _, err := s.backend.ask("SELECT " + strings.Join(calls, ",")) // once: what is given back is not rolled back
+	r, _, err := a.backend.ask("SELECT " + strings.Join(calls, ",")) // once: what is given back is not rolled back
 	if err == nil && r.failed != nil {
 		err = fmt.Errorf("session: advisory locks cannot be given back: %s", r.failed.Message)
 	}

@@ -17,14 +17,14 @@ type pause struct {
 // pauseMin, in milliseconds, is below what anybody has as statement_timeout.
 const pauseMin = 10
 
-// paused reads the client's next frame.
-func (s *Session) paused() (wire.Frame, error) {
-	if !s.pause.counts {
-		return s.in.Next()
+// read reads the client's next frame.
+func (p *pause) read(in *wire.Reader, clock func() int64) (wire.Frame, error) {
+	if !p.counts {
+		return in.Next()
 	}
-	began := s.host.Clock()
-	f, err := s.in.Next()
-	s.pause.ms += s.host.Clock() - began
+	began := clock()
+	f, err := in.Next()
+	p.ms += clock() - began
 	return f, err
 }
 

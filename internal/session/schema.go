@@ -70,7 +70,7 @@ func (s *Session) noticed(f wire.Frame, r *reply) (bool, error) {
 		s.heirs = true
 		return true, nil
 	case e.Code == wire.CodeTuttiLock:
-		s.lockNotice(e.Message)
+		s.advisory.notice(e.Message)
 		return true, nil
 	case e.Code == wire.CodeTuttiInside:
 		return s.commitInside(e.Message, r)

@@ -60,7 +60,7 @@ func (s *Session) ownNotice(f wire.Frame) {
 	case wire.CodeTuttiHeir:
 		s.heirs = true
 	case wire.CodeTuttiLock:
-		s.lockNotice(e.Message)
+		s.advisory.notice(e.Message)
 	default:
 		s.results.Notice(f.Raw)
 	}

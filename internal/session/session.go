@@ -114,6 +114,8 @@ func New(o Options) *Session {
 		hears: s.hears, began: s.txn.Began,
 		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.tooMuch},
 	}
+	s.advisory = advisory{backend: &s.backend, host: o.Host.Advisory, txn: &s.txn}
+	s.ears = ears{backend: &s.backend, channels: o.Host.Channels, control: o.Host.Control}
 	s.locks = locks{
 		backend: &s.backend, locking: o.Collector.Locking, intents: o.Host.Intents,
 		off: func() bool { return s.schema.noted || s.escape },
@@ -278,11 +280,17 @@ func isTimeout(err error) bool {
 
 // ready ends the answer to a Query or Sync.
 func (s *Session) ready() error {
-	if err := s.settleEars(); err != nil {
-		return err
+	if s.txn.Idle() && !s.txn.Open() {
+		warning, err := s.ears.settle()
+		if err != nil {
+			return err
+		}
+		if warning != nil {
+			s.out.Append(wire.AppendNoticeResponse(nil, warning.ErrorFields))
+		}
 	}
 	if s.advisory.used {
-		s.settleLocks()
+		s.advisory.settle()
 	}
 	s.late.Tell(s.out, s.txn.Idle())
 	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.txn.Status()))

@@ -1,0 +1,83 @@
+package session
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// ears is what the session does to hear its backend while it waits for its client: notifications
+// come unasked, as do changed settings, and a FATAL when the server stops.
+type ears struct {
+	backend  *backend
+	channels Channels
+	control  Control
+
+	listens bool   // to some channel
+	stale   bool   // to which must be asked once no transaction is open
+	stop    func() // ends the watch over the backend; nil: there is none
+	over    func() bool
+}
+
+// heard ends the watch if the backend has said something.
+func (e *ears) heard() bool {
+	if e.stop == nil || !e.over() {
+		return false
+	}
+	e.unwatch()
+	return true
+}
+
+// watch lets the host look whether the backend says something.
+func (e *ears) watch() {
+	if e.stop == nil {
+		e.stop, e.over = e.control.Watch(func() {
+			_, _ = e.backend.in.NextHeader() // an error comes again when the frame is read
+		})
+	}
+}
+
+// unwatch makes the backend's reader the session's own again.
+func (e *ears) unwatch() {
+	if e.stop != nil {
+		e.stop()
+		e.stop = nil
+	}
+}
+
+// listening asks for the session's channels, in a form that client_encoding does not touch.
+const listening = "SELECT pg_catalog.encode(pg_catalog.convert_to(c, 'UTF8'), 'hex') FROM pg_catalog.pg_listening_channels() c"
+
+// settle tells the node to what the session listens, if that may have changed, outside of transactions. A LISTEN counts
+// when its transaction has committed, and not if it was rolled back; the backend knows.
+func (e *ears) settle() (warning *wire.SQLError, err error) {
+	if !e.stale {
+		return nil, nil
+	}
+	e.stale = false
+	rows, err := e.backend.query(listening)
+	if err != nil {
+		return nil, err
+	}
+	channels := make([]string, len(rows))
+	for i, r := range rows {
+		name, err := hex.DecodeString(string(r[0]))
+		if err != nil {
+			return nil, fmt.Errorf("session: channel %q: %w", r[0], err)
+		}
+		channels[i] = string(name)
+	}
+	e.listens = len(channels) > 0
+	return e.channels.Listen(channels), nil
+}
+
+// may refuses a LISTEN to too many channels, before anything is done.
+func (e *ears) may(channels []string) *wire.SQLError {
+	for _, c := range channels {
+		if refused := e.channels.MayListen(c); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}

@@ -13,46 +13,17 @@ import (
 // node makes it do when the client has been silent for a while.
 func (s *Session) wait() (wire.Frame, error) {
 	defer s.ears.unwatch()
-	phase := PhaseIdle
-	if s.txn.Open() {
-		phase = PhaseWaiting
-	}
 	silent := s.ears.listens && !s.gathering
 	for {
-		if doom := s.host.Enter(phase); doom != nil {
-			s.ears.unwatch()
-			if doom.Severity == wire.SeverityFatal { // it is the session that is lost
-				return wire.Frame{}, s.fail(doom)
-			}
-			if err := s.undo(doom); err != nil {
-				return wire.Frame{}, err
-			}
-			phase = PhaseIdle
-			continue
+		phase := PhaseIdle
+		if s.txn.Open() {
+			phase = PhaseWaiting
 		}
-		if err := s.leaves(); err != nil {
+		again, err := s.attend(phase, silent)
+		if err != nil {
 			return wire.Frame{}, err
 		}
-		if s.ahead.asked {
-			if err := s.takeAhead(); err != nil {
-				return wire.Frame{}, err
-			}
-			if !s.txn.Open() {
-				phase = PhaseIdle
-				continue
-			}
-		}
-		if s.ears.heard() {
-			if err := s.hear(); err != nil {
-				return wire.Frame{}, err
-			}
-		}
-		if ran, err := s.settleSilence(silent); err != nil {
-			return wire.Frame{}, err
-		} else if ran {
-			if phase = PhaseIdle; s.txn.Open() {
-				phase = PhaseWaiting
-			}
+		if again {
 			continue
 		}
 		if silent {
@@ -60,23 +31,52 @@ func (s *Session) wait() (wire.Frame, error) {
 		}
 		_ = s.host.SerialRuns(false) // it gives back only
 		f, err := s.pause.read(s.in, s.host.Clock)
-		if isTimeout(err) {
-			silent = true
-			continue
+		if !isTimeout(err) {
+			return s.waited(f, err, phase)
 		}
-		if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
-			s.ears.unwatch()
-			return f, errors.Join(s.badFrame(err), s.undo(doom))
-		}
-		s.ears.unwatch()
-		if err == nil && s.txn.Open() {
-			// A frame that comes together with a doom hides it: the read does not time out.
-			if doom := s.host.Enter(phase); doom != nil {
-				err = s.undo(doom)
-			}
-		}
-		return f, s.badFrame(err)
+		silent = true
 	}
+}
+
+// attend does what is due before each read from the client. It reports whether the session is to look again what is.
+func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
+	if doom := s.host.Enter(phase); doom != nil {
+		s.ears.unwatch()
+		if doom.Severity == wire.SeverityFatal { // it is the session that is lost
+			return false, s.fail(doom)
+		}
+		return true, s.undo(doom)
+	}
+	if err := s.leaves(); err != nil {
+		return false, err
+	}
+	if s.ahead.asked {
+		if err := s.takeAhead(); err != nil || !s.txn.Open() {
+			return true, err
+		}
+	}
+	if s.ears.heard() {
+		if err := s.hear(); err != nil {
+			return false, err
+		}
+	}
+	return s.settleSilence(silent)
+}
+
+// waited is what a read from the client has brought. The transaction may have lost meanwhile.
+func (s *Session) waited(f wire.Frame, err error, phase Phase) (wire.Frame, error) {
+	if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
+		s.ears.unwatch()
+		return f, errors.Join(s.badFrame(err), s.undo(doom))
+	}
+	s.ears.unwatch()
+	if err == nil && s.txn.Open() {
+		// A frame that comes together with a doom hides it: the read does not time out.
+		if doom := s.host.Enter(phase); doom != nil {
+			err = s.undo(doom)
+		}
+	}
+	return f, s.badFrame(err)
 }
 
 // settleSilence does what can wait no longer when the client is silent: it runs what was gathered, or what would be carried out unseen and has

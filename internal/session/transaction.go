@@ -44,27 +44,10 @@ func (s *Session) begins(snapshot bool) semantics.Modes {
 // when snapshot says that the next statement will look at data, takes the transaction's one
 // snapshot between two groups.
 func (s *Session) ensureOpen(snapshot bool) error {
-	open, defers := s.txn.Open(), false
-	if !open {
-		s.direct.begin() // what was put off before there was a transaction stays so
-		if err := s.refresh(); err != nil {
-			return err
-		}
-		m := s.begins(snapshot)
-		defers = m.Isolation == semantics.Serializable && m.Deferrable == deferrable
-		s.backend.sendBegin(m, s.direct.setting())
-		s.txn.Opens()
-		s.backend.prefix = beginStatements
-		s.base = s.host.Base()
-		s.locks.end()
-		s.reads.begin()
-	} else if s.txn.Untouched() {
-		s.base = s.host.Base()
-		if defers = snapshot && s.currentLevel() == semantics.Serializable && s.modes.Deferrable == deferrable; defers { // it was not said when it was opened early
-			if err := s.beginAgain(); err != nil || !s.txn.Open() {
-				return err
-			}
-		}
+	before := s.txn.Open()
+	defers, err := s.open(snapshot)
+	if err != nil || !s.txn.Open() {
+		return err
 	}
 	s.txn.Touch()
 	if !snapshot || s.txn.HasSnapshot() || !s.snapshotLevel() {
@@ -73,23 +56,55 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	if err := s.begun(); err != nil || !s.txn.Open() {
 		return err
 	}
-	doom, err := s.prompt(open && !defers)
+	doom, err := s.prompt(before && !defers)
 	if err != nil {
 		return err
 	}
-	base := s.base
 	if doom == nil {
 		doom = s.host.Enter(PhaseRunning) // the client may cancel what follows
 	}
-	if doom == nil && s.currentLevel() == semantics.Serializable {
+	if doom == nil && s.serializable() {
 		doom = s.host.SerialBegin()
 	}
 	if doom == nil && defers {
 		return s.safeSnapshot()
 	}
-	if doom == nil {
-		base, doom = s.host.EnterSnapshot()
+	if doom != nil {
+		return s.undo(doom)
 	}
+	return s.takeSnapshot(before)
+}
+
+// open tells the backend to begin, or begins a transaction again that was opened early for another one than it is by now.
+// It reports whether the transaction's snapshot is to be a safe one.
+func (s *Session) open(snapshot bool) (defers bool, err error) {
+	switch {
+	case !s.txn.Open():
+		s.direct.begin() // what was put off before there was a transaction stays so
+		if err := s.refresh(); err != nil {
+			return false, err
+		}
+		m := s.begins(snapshot)
+		s.backend.sendBegin(m, s.direct.setting())
+		s.txn.Opens()
+		s.backend.prefix = beginStatements
+		s.base = s.host.Base()
+		s.locks.end()
+		s.reads.begin()
+		return m.Isolation == semantics.Serializable && m.Deferrable == deferrable, nil
+	case s.txn.Untouched():
+		s.base = s.host.Base()
+		defers = snapshot && s.serializable() && s.modes.Deferrable == deferrable
+		if defers { // it was not said when it was opened early
+			err = s.beginAgain()
+		}
+	}
+	return defers, err
+}
+
+// takeSnapshot takes the transaction's one snapshot. Before says that it was open before this statement.
+func (s *Session) takeSnapshot(before bool) error {
+	base, doom := s.host.EnterSnapshot()
 	if doom != nil {
 		return s.undo(doom)
 	}
@@ -99,7 +114,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	s.host.LeaveSnapshot()
 	s.txn.TakeSnapshot()
 	if len(rows) == 1 && s.modes.Isolation == semantics.Unsaid && semantics.ParseIsolation(string(rows[0][0])) != s.level {
-		return s.otherLevel(open, snapshot)
+		return s.otherLevel(before)
 	}
 	switch {
 	case err != nil || r.failed == nil:
@@ -115,7 +130,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 
 // otherLevel begins a transaction again whose level is another one by now: a function has set
 // default_transaction_isolation. If it has done something, it is lost.
-func (s *Session) otherLevel(begun, snapshot bool) error {
+func (s *Session) otherLevel(begun bool) error {
 	s.stale = true
 	if begun {
 		return s.undo(errOtherLevel())
@@ -123,7 +138,7 @@ func (s *Session) otherLevel(begun, snapshot bool) error {
 	if err := s.rollbackServer(); err != nil {
 		return err
 	}
-	return s.ensureOpen(snapshot)
+	return s.ensureOpen(true)
 }
 
 // errOtherLevel is told when a transaction has begun at another level than the session knew of.
@@ -341,17 +356,8 @@ func (s *Session) lostStatements(c *collected) error {
 // settle orders a collected transaction and ends the backend's. It returns nil if the
 // transaction is committed, else what to tell the client; retry says it may be run again.
 func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err error) {
-	if err := s.locks.addTo(&c, s.serializable()); err != nil {
+	if err := s.complete(&c); err != nil {
 		return nil, false, err
-	}
-	if err := s.reads.pin(&c); err != nil {
-		return nil, false, err
-	}
-	if err := s.addTableLocks(&c); err != nil {
-		return nil, false, err
-	}
-	if c.failed == nil && c.ws != nil {
-		c.failed = s.share(c.ws)
 	}
 	if c.failed != nil {
 		if doom := s.host.Enter(PhaseRunning); doom != nil {
@@ -362,24 +368,13 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if c.ws == nil || c.ws.Empty() {
 		return s.commitLocal()
 	}
-	if refused := s.host.Pass(c.ws); refused != nil {
-		s.host.SerialApart()
-		return refused, refused.Code == wire.CodeSerializationFailure, s.rollbackServer()
-	}
-	sub := Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws}
-	for _, a := range c.adds {
-		sub.AddBases = append(sub.AddBases, a.row.At)
-	}
-	refused, err := s.vouch(&sub)
+	sub, refused, retry, err := s.submission(&c)
 	if err != nil {
 		return nil, false, err
 	}
-	if refused == nil {
-		refused = s.host.Enter(PhaseSubmitted)
-	}
 	if refused != nil {
 		s.host.SerialApart()
-		return refused, true, s.rollbackServer()
+		return refused, retry, s.rollbackServer()
 	}
 	s.txn.Submit()
 	d := s.host.Submit(sub)
@@ -402,6 +397,39 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	// has decided: the client is told so even if the backend broke, which shows at its next use.
 	s.txn.End()
 	return nil, false, nil
+}
+
+// complete adds to a writeset what the transaction relies on besides what it has written.
+func (s *Session) complete(c *collected) error {
+	if err := s.locks.addTo(c, s.serializable()); err != nil {
+		return err
+	}
+	if err := s.reads.pin(c); err != nil {
+		return err
+	}
+	if err := s.addTableLocks(c); err != nil {
+		return err
+	}
+	if c.failed == nil && c.ws != nil {
+		c.failed = s.share(c.ws)
+	}
+	return nil
+}
+
+// submission is what the log is to decide on. Refused says that the transaction has lost already; retry that it may run
+// again.
+func (s *Session) submission(c *collected) (sub Submission, refused *wire.SQLError, retry bool, err error) {
+	if refused = s.host.Pass(c.ws); refused != nil {
+		return sub, refused, refused.Code == wire.CodeSerializationFailure, nil
+	}
+	sub = Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws}
+	for _, a := range c.adds {
+		sub.AddBases = append(sub.AddBases, a.row.At)
+	}
+	if refused, err = s.vouch(&sub); refused == nil && err == nil {
+		refused = s.host.Enter(PhaseSubmitted)
+	}
+	return sub, refused, true, err
 }
 
 // order has the log decide on what was put off, in which the backend has no part; see Deferred.Blind.

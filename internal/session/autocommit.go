@@ -367,6 +367,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 			}
 		}
 	}
+	s.txn.Alone()
 	if rep.failed != nil && s.moved && !s.results.Spilled() && !r.local { // from a transaction it can be repeated as often as it takes
 		if again, err := s.advisory.giveBack(); err != nil {
 			return true, err

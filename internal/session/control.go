@@ -178,16 +178,18 @@ func (s *Session) openEarly() error {
 	s.ears.unwatch()
 	s.forgetDirect()
 	s.direct.wish = ownTxDirect
-	err := s.ensureOpen(false)
-	if err == nil {
-		err = s.begun()
+	if err := s.ensureOpen(false); err != nil {
+		return err
+	}
+	if err := s.begun(); err != nil {
+		return err
 	}
 	if s.txn.Open() {
 		s.txn.Early()
 	} else {
 		s.txn.Absolve()
 	}
-	return err
+	return nil
 }
 
 // commit ends the block; a failed one is rolled back, as in PostgreSQL.

@@ -315,3 +315,31 @@ func TestHoldIsBounded(t *testing.T) {
 		l.want(fmt.Sprintf("Q SELECT repeat('x', 1000), CASE WHEN i = 2000 THEN put(%d, 'x') END FROM generate_series(1, 2000) i", 10+i), "ReadyForQuery I")
 	}
 }
+
+// TestDoomOutsideOfBlocks: a statement of its own that reads, and is ended because it stands in the way, fails; what comes
+// next does not.
+func TestDoomOutsideOfBlocks(t *testing.T) {
+	s := newStage(t, true)
+	l := s.live(t)
+	const sleeping = " FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
+	for _, next := range []string{"Q BEGIN\nQ ROLLBACK", "Q INSERT INTO t VALUES (9, 'x')\nQ DELETE FROM t WHERE id = 9",
+		"Q SHOW tutti.applied", "P |SELECT 1\nB |\nE |0\nS"} {
+		l.trace = nil
+		l.out.Append(message(t, "Q", "SELECT pg_sleep(60)"))
+		if err := l.out.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		s.until(t, "SELECT count(*) = 1"+sleeping)
+		l.host.kill(lost())
+		if _, err := s.admin.Exec(context.Background(), "SELECT pg_cancel_backend(pid)"+sleeping); err != nil {
+			t.Fatal(err)
+		}
+		l.until(wire.TypeReadyForQuery)
+		if got := strings.Join(l.trace, "\n"); !strings.Contains(got, "ERROR 40001 doomed for the test\nReadyForQuery I") {
+			t.Fatalf("the statement was told %q", got)
+		}
+		if got := l.do(next); strings.Contains(got, "ERROR") || strings.Contains(got, "ReadyForQuery E") {
+			t.Errorf("then %q was told %q", next, got)
+		}
+	}
+}

@@ -131,6 +131,14 @@ func (m *Machine) Absolve() {
 	}
 }
 
+// Alone says that a statement is over that had no transaction. Outside of a block it has lost nothing but itself, and
+// its client knows.
+func (m *Machine) Alone() {
+	if m.block == none {
+		m.Absolve()
+	}
+}
+
 // Retry says that the transaction is done again from its first statement.
 func (m *Machine) Retry() {
 	m.reason = nil

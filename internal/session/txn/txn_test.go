@@ -31,6 +31,7 @@ var events = map[string]func(*Machine){
 	"condemn":        func(m *Machine) { m.Condemn(wire.Errorf(wire.CodeSerializationFailure, "lost")) },
 	"spare":          func(m *Machine) { m.Condemn(nil) },
 	"absolve":        (*Machine).Absolve,
+	"alone":          (*Machine).Alone,
 	"retry":          (*Machine).Retry,
 	"fail":           (*Machine).Fail,
 	"restore":        (*Machine).Restore,
@@ -178,8 +179,8 @@ func unsound(before, m *Machine, event string) string {
 		return "a snapshot outlives its transaction"
 	case m.state == Doomed && m.reason == nil:
 		return "it is doomed for no reason"
-	case before.reason != nil && m.reason == nil && event != "absolve" && event != "spare" && event != "retry" &&
-		event != "reset":
+	case before.reason != nil && m.reason == nil && event != "absolve" && event != "spare" && event != "alone" &&
+		event != "retry" && event != "reset":
 		return "the reason is forgotten (X4)"
 	case m.Gone() && m.state != Doomed && m.state != Lost:
 		return "it is gone, and its state does not say so"

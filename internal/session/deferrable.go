@@ -10,11 +10,11 @@ const (
 	notDeferrable = "NOT DEFERRABLE"
 )
 
-// safeSnapshot takes the snapshot of a transaction that was begun just now, and for which the backend waits until it is safe, if
-// the transaction is READ ONLY. It waits between two groups. When the next group comes that is broken off, and
-// done again with another transaction after it: nothing was done in this one. Any snapshot is safe here, as what only
-// reads comes, in the serial order, where its snapshot was taken. So it need not be waited for for ever; while it is, nobody else loses by what
-// this transaction would read.
+// safeSnapshot takes the snapshot of a transaction that was begun just now, and for which the backend waits until it
+// is safe, if the transaction is READ ONLY. It waits between two groups. When the next group comes that is broken off,
+// and done again with another transaction after it: nothing was done in this one. Any snapshot is safe here, as what
+// only reads comes, in the serial order, where its snapshot was taken. So it need not be waited for for ever; while it
+// is, nobody else loses by what this transaction would read.
 func (s *Session) safeSnapshot() error {
 	doom := s.host.Enter(PhaseRunning) // the client may cancel it
 	for try := 0; doom == nil; try++ {

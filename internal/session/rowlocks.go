@@ -133,8 +133,8 @@ func (l *locks) refused(by *semantics.RowLocks, e *wire.ErrorFields) {
 	*e = errForgotten("rows were locked of something that is no table").ErrorFields
 }
 
-// addTo adds to a writeset the rows that were locked and not changed. What a SERIALIZABLE transaction has locked is among
-// what it has read.
+// addTo adds to a writeset the rows that were locked and not changed. What a SERIALIZABLE transaction has locked is
+// among what it has read.
 func (l *locks) addTo(c *collected, serializable bool) error {
 	if len(l.rows) == 0 || c.failed != nil || c.ws == nil || c.ws.Empty() || serializable {
 		return nil

@@ -75,8 +75,8 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	return s.takeSnapshot(before)
 }
 
-// open tells the backend to begin, or begins a transaction again that was opened early for another one than it is by now.
-// It reports whether the transaction's snapshot is to be a safe one.
+// open tells the backend to begin, or begins a transaction again that was opened early for another one than it is by
+// now. It reports whether the transaction's snapshot is to be a safe one.
 func (s *Session) open(snapshot bool) (defers bool, err error) {
 	switch {
 	case !s.txn.Open():
@@ -517,8 +517,8 @@ func (s *Session) finish() (*wire.SQLError, error) {
 	}
 }
 
-// finishOnce is finish of a transaction as it is; retry is settle's. A READ ONLY one is collected too: it may have become READ WRITE
-// behind our back.
+// finishOnce is finish of a transaction as it is; retry is settle's. A READ ONLY one is collected too: it may have
+// become READ WRITE behind our back.
 func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		return doom, true, s.rollbackServer()

@@ -12,6 +12,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/rowcache"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -23,20 +24,19 @@ type additions struct {
 	putOff atomic.Uint64 // additions
 	blind  atomic.Uint64 // transactions, see host.Blind
 	blocks atomic.Uint64 // of these, those of several rows
-	full   atomic.Uint64 // times that all was forgotten because there were max
 	asked  atomic.Uint32 // see adding
 
 	mu      sync.Mutex
-	tables  *catalog.Tables // as of which
-	byName  map[string]*session.Counted
-	byKey   map[uint64][]*session.Counted // by Identity; a row may have several names
-	sighted bool                          // no transaction is blind
+	tables  *catalog.Tables  // as of which
+	values  *rowcache.Values // nil: nothing was noted yet
+	sighted bool             // no transaction is blind
 	// By the tables' names, without schemas, all tables having the empty one: transactions that have asked for locks on rows, those that write to them otherwise;
 	// and additions and blind transactions that were handed to the order and are not committed yet.
 	locked, written, under map[string]int
-	// freed is closed when there is less in written; nil if nobody waits. Until impatient, by the clock, nobody waits for a table, because that was in vain.
+	// freed is closed when there is less in written; nil if nobody waits. Nobody waits for a table, by its key, for a
+	// while after that was in vain.
 	freed     chan struct{}
-	impatient map[string]time.Time
+	impatient *rowcache.Backoff
 
 	// The executor's: what own sessions have committed of the running group, and of those that have added to rows the sequence and the order.
 	sights []sight
@@ -49,42 +49,23 @@ type sight struct {
 	writeset *writeset.Writeset
 }
 
-// fresh reports whether so much is known of a row, when everything up to an ordinal is applied, that a transaction which adds to it now can still
-// be ordered in time.
-func fresh(c *session.Counted, applied uint64) bool { return c.At+certify.AddedMax/2 >= applied }
+// impatientMax bounds the tables for which nobody waits.
+const impatientMax = 1 << 10
 
-func (a *additions) clear() {
-	a.byName, a.byKey = map[string]*session.Counted{}, map[uint64][]*session.Counted{}
-}
-
-// at forgets what was known as of other tables.
-func (a *additions) at(tables *catalog.Tables) {
-	if a.tables != tables || a.byName == nil {
-		a.tables = tables
-		a.clear()
+// at is what is known as of some tables; what was known as of other ones is forgotten.
+func (a *additions) at(tables *catalog.Tables) *rowcache.Values {
+	if a.tables != tables || a.values == nil {
+		a.tables, a.values = tables, rowcache.NewValues(a.max)
 	}
-}
-
-func (a *additions) remove(c *session.Counted) {
-	delete(a.byName, c.Row)
-	if a.byKey[c.Identity] = slices.DeleteFunc(a.byKey[c.Identity], func(x *session.Counted) bool { return x == c }); len(a.byKey[c.Identity]) == 0 {
-		delete(a.byKey, c.Identity)
-	}
+	return a.values
 }
 
 // known is Known.
-func (a *additions) known(what session.Adds, applied uint64) (session.Counted, bool) {
-	c := a.byName[what.Row]
-	switch {
-	case len(a.locked) > 0 && (a.locked[""] > 0 || a.locked[what.Name] > 0), c == nil || !fresh(c, applied):
-		return session.Counted{}, false
-	case c.Changed > c.At && c.Changed <= applied: // and saw has not seen it
-		a.remove(c)
+func (a *additions) known(values *rowcache.Values, what session.Adds, applied uint64) (session.Counted, bool) {
+	if len(a.locked) > 0 && (a.locked[""] > 0 || a.locked[what.Name] > 0) {
 		return session.Counted{}, false
 	}
-	out := *c
-	out.Values = slices.Clone(c.Values) // saw changes them
-	return out, true
+	return values.Known(what.Row, applied)
 }
 
 // Known is what the node knows of a row.
@@ -96,8 +77,7 @@ func (h *host) Known(what session.Adds) (session.Counted, bool) {
 	applied := h.n.core.applied.Load()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.at(h.n.tables.Load())
-	return a.known(what, applied)
+	return a.known(a.at(h.n.tables.Load()), what, applied)
 }
 
 // PutOff begins additions, if all their rows are known.
@@ -106,9 +86,9 @@ func (h *host) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) {
 	applied := h.n.core.applied.Load()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.at(h.n.tables.Load())
+	values := a.at(h.n.tables.Load())
 	for _, what := range adds {
-		row, ok := a.known(what, applied)
+		row, ok := a.known(values, what, applied)
 		if !ok {
 			return nil, false
 		}
@@ -184,11 +164,14 @@ func (h *host) endAdditions() {
 	h.locking, h.adding, h.writing = h.locking[:0], h.adding[:0], h.writing[:0]
 }
 
-// count is how many are known, by their names.
-func (a *additions) count() int {
+// count is how many are known, and how often all was forgotten because there were as many as there may be.
+func (a *additions) count() (n int, full uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.byName)
+	if a.values == nil {
+		return 0, 0
+	}
+	return a.values.Count(), a.values.Full()
 }
 
 // Learn takes what a session has found in a row.
@@ -200,26 +183,7 @@ func (h *host) Learn(row session.Counted) {
 	applied := h.n.core.applied.Load()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.at(h.n.tables.Load())
-	old := a.byName[row.Row]
-	switch {
-	case old != nil && old.At >= row.At:
-		return
-	case old != nil:
-		a.remove(old)
-	case len(a.byName) >= a.max:
-		for _, c := range a.byName { // order-free: each is looked at
-			if !fresh(c, applied) {
-				a.remove(c)
-			}
-		}
-		if len(a.byName) >= a.max {
-			a.clear()
-			a.full.Add(1)
-		}
-	}
-	a.byName[row.Row] = &row
-	a.byKey[row.Identity] = append(a.byKey[row.Identity], &row)
+	a.at(h.n.tables.Load()).Learn(row, applied)
 }
 
 // Added takes, before Committed, what a transaction has found when it added to its rows.
@@ -228,83 +192,24 @@ func (h *host) Added(seq, order uint64, err error) {
 	w.added, w.diverged = order, err
 }
 
-// lost notes by what a transaction has lost, if that was that something was not as it was known.
-func (a *additions) lost(w *writeset.Writeset, v certify.Verdict) {
-	if !w.Adds() || v.Reason == certify.KeyConflict && v.Key.Mode != writeset.Add && !w.IsTable(v.Key) {
-		return
-	}
+// note calls f with what is known, if that is something.
+func (a *additions) note(f func(values *rowcache.Values)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := range w.Rows {
-		r := &w.Rows[i]
-		if r.Op != writeset.OpAdd {
-			continue
-		}
-		for _, c := range slices.Clone(a.byKey[r.Identity]) {
-			switch {
-			case v.Reason != certify.KeyConflict || v.Key.Mode != writeset.Add: // who knows it anew knows enough
-				a.remove(c)
-			case r.Identity == v.Key.Hash: // saw will tell what it is then
-				c.Changed = max(c.Changed, v.WinnerOrdinal)
-			}
-		}
+	if a.values != nil {
+		f(a.values)
 	}
 }
 
-// sawMax bounds the rows of a transaction that are looked at.
-const sawMax = 1000
-
-// forgets reports whether after a transaction too little is known.
-func forgets(w *writeset.Writeset) bool {
-	return len(w.Steps) > 0 || len(w.Rows) > sawMax || slices.ContainsFunc(w.Rows, func(r writeset.Row) bool { return r.All() }) ||
-		slices.ContainsFunc(w.Keys, func(k writeset.Key) bool { return k.Mode == writeset.Exclusive && w.IsTable(k) })
+// lost notes by what a transaction has lost.
+func (a *additions) lost(w *writeset.Writeset, v certify.Verdict) {
+	a.note(func(values *rowcache.Values) { values.Lost(w, v) })
 }
 
 // forget forgets everything.
-func (a *additions) forget() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.clear()
-}
+func (a *additions) forget() { a.note((*rowcache.Values).Clear) }
 
-// saw notes what a transaction that is in the database, at its ordinal, has done to rows that are known. Those of a group come in their order.
-func (a *additions) saw(ordinal uint64, w *writeset.Writeset) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.byName) == 0 {
-		return
-	}
-	if forgets(w) {
-		a.clear()
-		return
-	}
-	for i := range w.Rows {
-		r := &w.Rows[i]
-		if r.Identity == 0 {
-			continue
-		}
-		for _, c := range slices.Clone(a.byKey[r.Identity]) {
-			if c.At >= ordinal {
-				continue
-			}
-			ok := r.Op != writeset.OpDelete && r.Op != writeset.OpDrop
-			switch {
-			case r.Op.Locks():
-			case r.Op == writeset.OpAdd:
-				ok = c.Columns.Sum(c.Values, r.Image)
-			case r.Op == writeset.OpSet: // and perhaps not there
-				ok = false
-			case ok:
-				c.Values, _, ok = c.Columns.Read(r.Image)
-			}
-			if c.At = ordinal; !ok {
-				a.remove(c)
-			}
-		}
-	}
-}
-
-// sawGroup is saw of a group: of what its sessions have committed, and of what was applied.
+// sawGroup notes what a group has done to rows that are known: what its sessions have committed, and of what was applied.
 func (a *additions) sawGroup(remote []engine.Task) {
 	sights := a.sights
 	a.sights = nil // they may be large
@@ -317,9 +222,11 @@ func (a *additions) sawGroup(remote []engine.Task) {
 		}
 	}
 	slices.SortFunc(sights, func(x, y sight) int { return cmp.Compare(x.ordinal, y.ordinal) })
-	for _, x := range sights {
-		a.saw(x.ordinal, x.writeset)
-	}
+	a.note(func(values *rowcache.Values) {
+		for _, x := range sights {
+			values.Saw(x.ordinal, x.writeset)
+		}
+	})
 }
 
 // awaitAdditions waits until the sessions' own transactions of a group have their rows no more, if something else adds to rows, too: each has its own

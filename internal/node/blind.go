@@ -1,11 +1,11 @@
 package node
 
 import (
-	"maps"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/rowcache"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -30,7 +30,7 @@ func (h *host) There(table, identity uint64) (there, shy bool) {
 }
 
 // Shy has rows be left alone for a while.
-func (h *host) Shy(identities []uint64) { h.n.present.beShy(identities...) }
+func (h *host) Shy(identities []uint64) { h.n.present.rest(identities...) }
 
 // Blind orders a transaction that has seen nothing (decision 0057), unless a session has locked rows of its tables, or writes to them otherwise: these
 // would be given way, and it need not wait for them. If it must, it does not wait for who writes, nor for who has asked for a while without. It is done when the
@@ -105,14 +105,17 @@ func (a *additions) awaitBlind(h *host, tables []writeset.Table, must bool) bool
 func (a *additions) rest(tables []writeset.Table) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := time.Now()
-	maps.DeleteFunc(a.impatient, func(_ string, until time.Time) bool { return until.Before(now) })
-	for _, t := range tables {
-		if a.impatient == nil {
-			a.impatient = map[string]time.Time{}
-		}
-		a.impatient[t.Name] = now.Add(blindRest)
+	if a.impatient == nil {
+		a.impatient = rowcache.NewBackoff(impatientMax)
 	}
+	for _, t := range tables {
+		a.impatient.Begin(t.Key, time.Now().Add(blindRest).UnixNano())
+	}
+}
+
+// inVain reports whether nobody waits for a table now.
+func (a *additions) inVain(t *writeset.Table) bool {
+	return a.impatient != nil && a.impatient.On(t.Key, time.Now().UnixNano())
 }
 
 // goBlind notes that a blind transaction is under way. If it cannot be because others write to its tables, freed may tell when there are fewer.
@@ -120,12 +123,13 @@ func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) (ok boo
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	written, waits := false, true
-	for _, t := range tables {
+	for i := range tables {
+		t := &tables[i]
 		if a.sighted || a.locked[""]+a.locked[t.Name] > 0 {
 			return false, nil
 		}
 		if !must && a.written[""]+a.written[t.Name] > 0 {
-			written, waits = true, waits && !time.Now().Before(a.impatient[t.Name])
+			written, waits = true, waits && !a.inVain(t)
 		}
 	}
 	if written && !waits {

@@ -22,6 +22,7 @@ func (l *life) limits() []limit {
 		f := e.Figures()
 		pending, keys, waiting, fills = f.Pending, f.Keys, f.QueueBytes, f.Fills
 	})
+	counted, fulls := l.additions.count()
 	queued, dropped := 0, uint64(0)
 	for _, p := range l.tenure.transport.Stats() {
 		queued, dropped = max(queued, p.QueuedBytes), dropped+p.Dropped
@@ -45,7 +46,7 @@ func (l *life) limits() []limit {
 		{"flow_lag", int64(c.FlowLag), int64(slowest.items), m.Flow.Delays.Load()},
 		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.bytes), m.Flow.Delays.Load()},
 		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, m.Flow.Delays.Load()},
-		{"additions", int64(c.Additions), int64(l.additions.count()), l.additions.full.Load()},
+		{"additions", int64(c.Additions), int64(counted), fulls},
 		{"turns_percent", int64(c.TurnsPercent), -1, m.Flow.TurnsWaited.Load()},
 		{"channels", int64(c.Channels), int64(l.channels.count()), m.Limits.Channels.Load()},
 		{"notify_queue", int64(c.NotifyQueue), int64(l.outbox.size()), m.Notify.Refused.Load()},

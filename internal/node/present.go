@@ -1,145 +1,73 @@
 package node
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/rowcache"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-const (
-	presentWays = 8 // rows in a bucket, of which each row has two
-	presentMax  = 1 << 21
-	shyMax      = 1 << 10
-	shyFor      = 10 * time.Second
-)
+// restFor is for how long rows are left alone that were to be changed unseen, in vain.
+const restFor = 10 * time.Second
 
-// present remembers rows that are there, by 32 bits of their identities and their tables' ages, as far as what has been applied tells. It may forget some, and it may be wrong
-// about others (rows of which these bits are the same): nothing but what is tried first depends on it. It takes 4 bytes for each of presentMax rows, from the first one on.
+// present remembers rows that are there, as far as what has been applied tells. Safe for concurrent use.
 type present struct {
 	off  bool // nothing is remembered
-	ages ages
-	rows atomic.Pointer[[presentMax]atomic.Uint32]
-	// Rows that are to be left alone, and until when, by the clock in nanoseconds: they were missed and not made since, so that they may be there and hold what cannot be added
-	// to, or they have changed under those who had not locked them.
-	shy   [shyMax]atomic.Uint64
-	until [shyMax]atomic.Int64
+	mu   sync.Mutex
+	rows *rowcache.Rows // nil: nothing was noted yet
 }
 
-// places gives the two buckets of a row of a table, and what stands for it there; none if there is nothing yet.
-func (p *present) places(table, identity uint64) (buckets [2][]atomic.Uint32, mark uint32) {
-	rows := p.rows.Load()
-	if rows == nil || identity == 0 {
-		return buckets, 0
-	}
-	identity += p.ages.of(table) * 0xd6e8feb86659fd93
-	h := (identity ^ identity>>32) * 0x9e3779b97f4a7c15
-	h = (h ^ h>>32) * 0x9e3779b97f4a7c15
-	for i := range buckets {
-		at := h >> (12 + 26*i) % (presentMax / presentWays) * presentWays
-		buckets[i] = rows[at : at+presentWays]
-	}
-	return buckets, max(1, uint32(identity^identity>>32))
-}
-
-// find is where a row is, or nil.
-func (p *present) find(table, identity uint64) *atomic.Uint32 {
-	buckets, mark := p.places(table, identity)
-	for _, b := range buckets {
-		for i := range b {
-			if b[i].Load() == mark {
-				return &b[i]
-			}
-		}
-	}
-	return nil
-}
-
-// has reports whether a row of a table is known to be there, and whether it is shy.
-func (p *present) has(table, identity uint64) (there, shy bool) {
-	return p.find(table, identity) != nil, p.shy[identity%shyMax].Load() == identity && time.Now().UnixNano() < p.until[identity%shyMax].Load()
-}
-
-// add notes a row, in the emptier one of its buckets. It drives out another if it must. One goroutine adds and removes.
-func (p *present) add(table, identity uint64) {
-	if p.rows.Load() == nil {
-		p.rows.Store(&[presentMax]atomic.Uint32{})
-	}
-	if identity == 0 || p.find(table, identity) != nil {
+// do calls f with the rows and the time now, unless nothing is remembered.
+func (p *present) do(f func(rows *rowcache.Rows, now int64)) {
+	if p.off {
 		return
 	}
-	buckets, mark := p.places(table, identity)
-	place, most := &buckets[0][mark%presentWays], 0
-	for _, b := range buckets {
-		free, last := 0, place
-		for i := range b {
-			if b[i].Load() == 0 {
-				free, last = free+1, &b[i]
-			}
-		}
-		if free > most {
-			place, most = last, free
-		}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rows == nil {
+		p.rows = rowcache.NewRows(rowcache.Options{RestFor: int64(restFor)})
 	}
-	place.Store(mark)
+	f(p.rows, time.Now().UnixNano())
 }
 
-func (p *present) remove(table, identity uint64) {
-	if place := p.find(table, identity); place != nil {
-		place.Store(0)
-	}
+// has reports whether a row of a table is known to be there, and whether it is to be left alone.
+func (p *present) has(table, identity uint64) (there, resting bool) {
+	p.do(func(rows *rowcache.Rows, now int64) { there, resting = rows.There(table, identity, now) })
+	return there, resting
 }
 
-// beShy notes rows that are not to be changed unseen for a while.
-func (p *present) beShy(identities ...uint64) {
-	until := time.Now().Add(shyFor).UnixNano()
-	for _, identity := range identities {
-		p.until[identity%shyMax].Store(until)
-		p.shy[identity%shyMax].Store(identity)
-	}
+// rest notes rows that are not to be changed unseen for a while.
+func (p *present) rest(identities ...uint64) {
+	p.do(func(rows *rowcache.Rows, now int64) { rows.Rest(now, identities...) })
 }
 
 // saw takes what a transaction has made of rows.
 func (p *present) saw(w *writeset.Writeset) {
-	if p.off {
-		return
-	}
-	for i := range w.Steps {
-		if rows := w.Steps[i].Rows; rows != nil {
-			p.saw(rows)
-		}
-	}
-	for i := range w.Rows {
-		r := &w.Rows[i]
-		table := w.Tables[r.Table].Key
-		switch {
-		case r.All():
-		case r.Op == writeset.OpDelete, r.Op == writeset.OpDrop:
-			p.remove(table, r.Identity)
-		case r.Op == writeset.OpInsert:
-			p.shy[r.Identity%shyMax].CompareAndSwap(r.Identity, 0)
-			p.add(table, r.Identity)
-		default:
-			p.add(table, r.Identity)
-		}
-	}
+	p.do(func(rows *rowcache.Rows, _ int64) { rows.Saw(w) })
+}
+
+// forget comes before a transaction that empties tables, or defines something of them, is visible.
+func (p *present) forget(w *writeset.Writeset) {
+	p.do(func(rows *rowcache.Rows, _ int64) { rows.Forget(w) })
 }
 
 // applied takes what the executor has applied, but for blind rows that it has missed.
 func (p *present) applied(tasks []engine.Task, missed map[*writeset.Row]bool) {
-	for i := range tasks {
-		if w := tasks[i].Writeset; w != nil {
-			p.saw(w)
-		}
-	}
-	for i := range tasks {
-		w := tasks[i].Writeset
-		for n := 0; w != nil && len(missed) > 0 && n < len(w.Rows); n++ {
-			if r := &w.Rows[n]; missed[r] {
-				p.remove(w.Tables[r.Table].Key, r.Identity)
-				p.beShy(r.Identity)
+	p.do(func(rows *rowcache.Rows, now int64) {
+		for i := range tasks {
+			if w := tasks[i].Writeset; w != nil {
+				rows.Saw(w)
 			}
 		}
-	}
+		for i := range tasks {
+			w := tasks[i].Writeset
+			for n := 0; w != nil && len(missed) > 0 && n < len(w.Rows); n++ {
+				if r := &w.Rows[n]; missed[r] {
+					rows.Missed(w.Tables[r.Table].Key, r.Identity, now)
+				}
+			}
+		}
+	})
 }

@@ -1,6 +1,9 @@
 package session
 
-import "github.com/tuttidb/tutti/internal/writeset"
+import (
+	"github.com/tuttidb/tutti/internal/rowcache"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
 
 // Rewritten is a statement that returns what it changes, as the collect step would.
 type Rewritten interface {
@@ -71,20 +74,8 @@ type Adds struct {
 	By    []int64
 }
 
-// Counted is what the columns of a row held that are added to, at some moment.
-type Counted struct {
-	Row      string // as Adds names it
-	Identity uint64
-	Key      []byte // a record of the key's columns
-	Values   []int64
-	At       uint64 // the ordinal of that moment, or a lower one, since when the row has not changed but by additions
-	Changed  uint64 // the host's: the ordinal of such a change, if one is known of
-	Columns  interface {
-		// Read takes values from a row's image, and Sum adds an addition's image to values; false if they cannot be known.
-		Read(image []byte) (values []int64, key []byte, ok bool)
-		Sum(values []int64, image []byte) bool
-	}
-}
+// Counted is what the columns of a row held that are added to, at some moment. Row is as Adds names it.
+type Counted = rowcache.Counted
 
 // Returned is a row that a Rewritten has returned.
 type Returned interface {

@@ -8,34 +8,18 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// counted is what a member knows of a counter's row: which version it had at an ordinal, apart from what was added since.
-type counted struct {
-	root, at uint64
-	shape    int64
-}
-
-// learnRows notes what a session of the member's has done to counters.
-func (m *member) learnRows(a *attempt, ordinal uint64) {
-	for _, c := range a.changes {
-		switch {
-		case c.key.t != tCounter || c.op.Locks() || c.op == writeset.OpDelete:
-		case c.op == writeset.OpAdd:
-			m.known[c.key] = counted{c.prev, ordinal, a.shape}
-		default:
-			m.known[c.key] = counted{a.tag, ordinal, a.shape}
-		}
-	}
-}
-
 // addLater notes an addition that is made when the transaction commits; false if too little is known of the row.
 func (s *session) addLater(st *statementOf) bool {
 	s.noteShape()
-	k, ok := s.m.known[st.key]
-	if !ok || s.a.repeat || k.shape != s.a.shape {
+	if s.a.repeat {
 		return false
 	}
-	s.a.addBases = append(s.a.addBases, k.at)
-	s.a.adds = append(s.a.adds, change{key: st.key, op: writeset.OpAdd, prev: k.root, v: value{n: st.n}})
+	root, at, ok := s.m.knows.known(st.key)
+	if !ok {
+		return false
+	}
+	s.a.addBases = append(s.a.addBases, at)
+	s.a.adds = append(s.a.adds, change{key: st.key, op: writeset.OpAdd, prev: root, v: value{n: st.n}})
 	s.m.w.stats.Added++
 	return true
 }
@@ -92,7 +76,8 @@ func (x *adder) over() {
 	x.m.unadded()
 }
 
-// unadded begins what adds to rows as well, once the group's sessions have theirs no more: it takes their locks in another order.
+// unadded begins what adds to rows as well, once the group's sessions have theirs no more: it takes their locks in
+// another order.
 func (m *member) unadded() {
 	g := m.group
 	if !g.started || g.adds > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// unseen is what a blind transaction (writeset.OpSet and OpDrop) does: it changes rows, if all of them exist at its place in the order, and has seen nothing. It has
-// no transaction in its member's database.
+// unseen is what a blind transaction (writeset.OpSet and OpDrop) does: it changes rows, if all of them exist at its
+// place in the order, and has seen nothing. It has no transaction in its member's database.
 type unseen struct {
 	changes []change
 	missed  bool // its session was told that there was no such row, and that nothing was done
@@ -22,7 +22,8 @@ type versionOf struct {
 	key rowKey
 }
 
-// countMost is what a counter may hold at most after a blind addition, one way or the other. What would make it more finds no row.
+// countMost is what a counter may hold at most after a blind addition, one way or the other. What would make it more
+// finds no row.
 const countMost = 20
 
 // goBlind draws whether an attempt is blind, and what it does.
@@ -54,7 +55,8 @@ func (w *world) goBlind(a *attempt) bool {
 	return true
 }
 
-// runBlind submits a blind transaction. Up to where definitions are known is noted before anything is made of what they say (N13).
+// runBlind submits a blind transaction. Up to where definitions are known is noted before anything is made of what
+// they say (N13).
 func (s *session) runBlind() {
 	a, m := s.a, s.m
 	s.base, s.progress, s.order = m.engine.Applied(), 0, 0
@@ -70,6 +72,11 @@ func (s *session) runBlind() {
 			s.base = m.engine.Applied()
 		}
 		a.base = s.base
+		if mix(a.tag^0xa5c5)%2 == 0 && !m.knows.mayBeBlind(a.unseen.changes) {
+			m.w.stats.Shunned++
+			s.fail()
+			return
+		}
 		if m.engine.Shuns(ws) {
 			m.w.stats.Shunned++
 			s.fail()
@@ -79,7 +86,8 @@ func (s *session) runBlind() {
 	}))
 }
 
-// glance draws what its client sees of the rows of a blind transaction that it is about to submit, and has that certified.
+// glance draws what its client sees of the rows of a blind transaction that it is about to submit, and has that
+// certified.
 func (s *session) glance(ws *writeset.Writeset) {
 	u, m := s.a.unseen, s.m
 	u.held = nil
@@ -114,24 +122,32 @@ func (d *database) shapes(u *unseen) (n int64) {
 	return n
 }
 
-// blindly makes blind changes of whatever rows t finds, and returns the versions that it has made, which depend on those before; nil, and nothing is changed, if
-// one of the rows is not there, or cannot hold what is added.
+// blindly is what a version holds after a blind change; false if it is none, or cannot hold that.
+func (v version) blindly(c change) (value, bool) {
+	out := v.v
+	switch {
+	case v.gone:
+		return out, false
+	case c.key.t == tList:
+		out.list = append(out.list[:len(out.list):len(out.list)], uint64(c.v.n))
+	case c.key.t == tCounter && c.adds:
+		out.n += c.v.n
+		return out, out.n <= countMost && out.n >= -countMost
+	case c.key.t == tCounter:
+		out.n = c.v.n
+	}
+	return out, true
+}
+
+// blindly makes blind changes of whatever rows t finds, and returns the versions that it has made, which depend on
+// those before; nil, and nothing is changed, if one of the rows is not there, or cannot hold what is added.
 func (t *tx) blindly(changes []change, tag uint64) (versions []uint64) {
 	var out []tagged
 	for _, c := range changes {
 		cur := t.latest(c.key)
-		v := cur.v
-		switch {
-		case cur.gone:
+		v, ok := cur.blindly(c)
+		if !ok {
 			return nil
-		case c.key.t == tList:
-			v.list = append(v.list[:len(v.list):len(v.list)], uint64(c.v.n))
-		case c.key.t == tCounter && c.adds:
-			if v.n += c.v.n; v.n > countMost || v.n < -countMost {
-				return nil
-			}
-		case c.key.t == tCounter:
-			v.n = c.v.n
 		}
 		does, version := writeset.OpUpdate, mix(cur.tag^mix(tag))
 		if c.op == writeset.OpDrop {
@@ -146,8 +162,8 @@ func (t *tx) blindly(changes []change, tag uint64) (versions []uint64) {
 	return versions
 }
 
-// blindly carries out the blind transaction whose changes come next, and reports whether it has; else the applier must wait. For a row that does not exist it takes
-// no lock, nor does it wait for who is about to make it.
+// blindly carries out the blind transaction whose changes come next, and reports whether it has; else the applier
+// must wait. For a row that does not exist it takes no lock, nor does it wait for who is about to make it.
 func (a *applier) blindly() bool {
 	rest := a.work[a.next:]
 	tag := rest[0].tag
@@ -176,6 +192,11 @@ func (a *applier) blindly() bool {
 	}
 	if versions == nil {
 		a.missed = append(a.missed, tag)
+		for _, c := range changes {
+			if _, ok := a.t.latest(c.key).blindly(c); !ok {
+				a.absent = append(a.absent, c.key)
+			}
+		}
 	}
 	a.next += len(changes)
 	return true

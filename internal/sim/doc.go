@@ -27,6 +27,8 @@
 //	S6  After the faults end every member commits again, and all become equal.
 //	S7  What a member notifies is heard at every other member that serves, in order and once, and not before
 //	    what it speaks of is in the database there.
+//	S9  What a node knows of rows (package rowcache) is so: a row that is known to be there is, when a group is done; a row that
+//	    was not found is not tried blindly again for a while; and a value that was found between groups is the row's.
 //	S8  No two sessions are inside a conflicting advisory lock at once, as far as their clients can know, and all
 //	    members know the same of locks. A session that is gone keeps nobody out for ever.
 //

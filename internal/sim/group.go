@@ -20,6 +20,7 @@ type running struct {
 // startGroup commits the group's local transactions and applies the others, all at once.
 func (m *member) startGroup(g *engine.Group) {
 	m.w.truth.learn(m, g)
+	m.knows.begins(g)
 	r := &running{Group: g, notes: notes(g)}
 	m.group = r
 	r.left++ // until everything is started
@@ -87,7 +88,7 @@ func (m *member) commitOpen(s *session, t engine.Task) {
 	s.t.commit(m.in(func() {
 		added := s.added
 		if s.state == sessionCommitting {
-			m.learnRows(s.a, t.Ordinal)
+			m.knows.applied([]engine.Task{t}, nil)
 			m.notify(t.Ordinal)
 			s.finish(outcomeOK)
 		}
@@ -123,6 +124,7 @@ func (m *member) commitDone() {
 	}
 	due := m.group.notes
 	m.group = nil
+	m.knows.done()
 	if m.w.o.Planted == "notified-early" {
 		m.hear(due)
 		due = nil
@@ -132,6 +134,7 @@ func (m *member) commitDone() {
 	m.w.note(uint64(m.id)|1<<8, m.engine.Applied(), m.db.hash)
 	if m.open && !m.engine.Holes() {
 		m.w.truth.checkPrefix(m)
+		m.knows.check()
 	}
 	m.openGate()
 	m.wake()
@@ -140,7 +143,7 @@ func (m *member) commitDone() {
 // apply runs tasks in one database transaction, with the progress record (unless zero).
 func (m *member) apply(tasks []engine.Task, progress uint64) {
 	m.group.left++
-	a := &applier{m: m, t: m.db.begin(nil, false)}
+	a := &applier{m: m, t: m.db.begin(nil, false), tasks: tasks}
 	if m.w.o.Planted != "progress-not-written" {
 		a.t.progress = progress
 	}
@@ -184,7 +187,9 @@ type applier struct {
 	m      *member
 	t      *tx
 	work   []tagged
+	tasks  []engine.Task
 	own    []engine.Item
+	absent []rowKey    // that blind transactions have not found
 	missed []uint64    // tags of blind transactions that have found no row
 	define *definition // nil unless the task is one
 	next   int
@@ -232,6 +237,7 @@ func (a *applier) step() {
 			a.m.start() // the engine still believes the database to be another's
 			return
 		}
+		a.m.knows.applied(a.tasks, a.absent)
 		for _, it := range a.own {
 			a.m.applied(it, a.missed)
 		}

@@ -42,7 +42,7 @@ type member struct {
 	notified  uint64   // notifications submitted
 	begun     uint64   // ordinal up to which rows are being, or are, applied
 	gate      []func() // wait for a prefix snapshot
-	known     map[rowKey]counted
+	knows     knowledge
 	tenancy   tenancy
 }
 
@@ -100,7 +100,7 @@ func (m *member) start() {
 	must(err)
 	m.engine, m.up = e, true
 	m.saving, m.awake, m.busy, m.gathering, m.halted, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, false, nil, nil, 1, 0, 0
-	m.sessions, m.submitted, m.known = nil, map[uint64]*session{}, map[rowKey]counted{}
+	m.sessions, m.submitted, m.knows = nil, map[uint64]*session{}, newKnowledge(m)
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"
 	if !e.Submit(engine.Submission{Kind: engine.KindFence, Seq: m.fence}) {
 		panic("sim: the fence of a new life was refused")

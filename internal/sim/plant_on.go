@@ -7,6 +7,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/rowcache"
 )
 
 // plant switches a bug of the production code on, or off with an empty name.
@@ -15,4 +16,5 @@ func plant(name string) {
 	engine.Plant(name)
 	ordering.Plant(name)
 	locks.Plant(name)
+	rowcache.Plant(name)
 }

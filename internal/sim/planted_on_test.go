@@ -26,6 +26,8 @@ var bugs = []string{
 	"floor-ignored", "clone-taken-for-own", "clone-keeps-marks", "adopted-in-flight",
 	"checkpoint-before-applied", "checkpoint-not-flushed", "compact-before-checkpoint", "compact-beyond-checkpoint", "lost-unnoticed", "clone-keeps-log",
 	"halted-moves-on", "notified-early", "notified-before-open", "blind-base-late", "blind-miss-not-told", "blind-half", "held-forgotten",
+	// in the row cache
+	"stale-row", "stale-value", "back-off-forgotten", "sum-forgotten",
 	// advisory locks: in their table, in the engine, in the model of the node
 	"lock-granted-twice", "lock-outlives-node", "checkpoint-without-locks", "expire-unchecked", "lease-ignored", "locked-early",
 	// in ordering, and in the model of the log

@@ -260,6 +260,7 @@ func (s *session) verdict(v certify.Verdict) {
 	if s.m.w.stats.Kills == 0 && !s.a.repeat && s.a.unseen == nil && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update && !s.m.w.truth.added(v.Winner, v.Key.Hash) {
 		s.m.w.refusals = append(s.m.w.refusals, refusal{s.m.id, encode(s.a.changes, s.a.tag), s.base, s.m.engine.Ordinal()})
 	}
+	s.m.knows.loses(s.a, v)
 	if s.t != nil {
 		s.t.rollback()
 	}

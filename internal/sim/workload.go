@@ -234,6 +234,7 @@ func (st *statementOf) change(s *session) stepResult {
 	if cur.gone {
 		return stepDone
 	}
+	s.m.knows.found(s.a, st.key, cur)
 	c := change{key: st.key, op: writeset.OpUpdate, prev: cur.tag, old: cur.v.n, v: cur.v}
 	switch st.verb {
 	case verbHide:

@@ -3,6 +3,7 @@ package certify
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -68,9 +69,34 @@ type Transaction struct {
 	Writeset *writeset.Writeset
 }
 
-type holder struct{ exclusive, update, shared, share, add uint64 } // last ordinal per mode
+// holder is who has a key: the last ordinal per mode.
+type holder [writeset.Add + 1]uint64
 
-func (h *holder) last() uint64 { return max(h.exclusive, h.update, h.shared, h.share, h.add) }
+func (h *holder) last() uint64 { return slices.Max(h[:]) }
+
+// against is with which modes of earlier, unseen holders a mode conflicts. With shared ones an exclusive key
+// conflicts by its own base, see Certifier.conflict.
+var against = [writeset.Add + 1][]writeset.Mode{
+	writeset.Read:      {writeset.Exclusive, writeset.Update, writeset.Shared, writeset.Add},
+	writeset.Shared:    {writeset.Exclusive},
+	writeset.Share:     {writeset.Exclusive, writeset.Update, writeset.Add},
+	writeset.Update:    {writeset.Exclusive, writeset.Update, writeset.Add, writeset.Share},
+	writeset.Add:       {writeset.Exclusive, writeset.Update, writeset.Share},
+	writeset.Exclusive: {writeset.Exclusive, writeset.Update, writeset.Add, writeset.Share},
+}
+
+// agreed reports whether a bug is planted by which holders of a mode are in nobody's way but a reader's.
+func agreed(m writeset.Mode) bool {
+	switch planted {
+	case "updates-agree":
+		return m == writeset.Update
+	case "additions-agree":
+		return m == writeset.Add
+	case "share-agrees":
+		return m == writeset.Share
+	}
+	return false
+}
 
 type record struct {
 	ordinal uint64
@@ -148,24 +174,28 @@ func (c *Certifier) Check(t Transaction) Verdict {
 		if k.Blind || planted == "blind-tables-ignored" && t.Writeset.Blind() { // it has seen nothing
 			return true
 		}
-		if k.Mode == writeset.Exclusive && !k.Fresh && !k.Held && t.SharedBase < c.floor {
-			v = Verdict{Reason: TooOld, Key: k}
-			return false
-		}
-		base := t.Base
-		switch {
-		case k.Mode == writeset.Read:
-			base = max(base, t.ReadBase)
-		case t.LockBase > base && t.Writeset.Newest(k):
-			base = max(base, t.LockBase)
-		}
-		if w := c.conflictOf(t.Writeset, k, base, t.SharedBase); w != 0 {
-			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
-			return false
-		}
-		return true
+		v = c.checkKey(&t, k)
+		return v.Commit()
 	})
 	return v
+}
+
+// checkKey is Check for one key.
+func (c *Certifier) checkKey(t *Transaction, k writeset.Key) Verdict {
+	if k.Mode == writeset.Exclusive && !k.Fresh && !k.Held && t.SharedBase < c.floor {
+		return Verdict{Reason: TooOld, Key: k}
+	}
+	base := t.Base
+	switch {
+	case k.Mode == writeset.Read:
+		base = max(base, t.ReadBase)
+	case t.LockBase > base && t.Writeset.Newest(k):
+		base = max(base, t.LockBase)
+	}
+	if w := c.conflictOf(t.Writeset, k, base, t.SharedBase); w != 0 {
+		return Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
+	}
+	return Verdict{}
 }
 
 // CheckLocks says whether t can still hold the row locks that it had when everything up to held
@@ -193,9 +223,9 @@ func (c *Certifier) CheckLocks(t Transaction, held uint64,
 		w := c.conflictOf(t.Writeset, k, 0, math.MaxUint64)
 		switch h := c.keys[k.Hash]; {
 		case w == 0:
-		case !seen(c.idAt(w), w, h.add == w):
+		case !seen(c.idAt(w), w, h[writeset.Add] == w):
 			v = Verdict{Reason: KeyConflict, Key: k, WinnerOrdinal: w, Winner: c.idAt(w)}
-		case w == h.add || w == h.share || k.Mode == writeset.Read && w == h.shared:
+		case w == h[writeset.Add] || w == h[writeset.Share] || k.Mode == writeset.Read && w == h[writeset.Shared]:
 			if company == nil {
 				company = map[uint64]writeset.Key{}
 			}
@@ -293,9 +323,10 @@ func (c *Certifier) conflictOf(w *writeset.Writeset, k writeset.Key, base, share
 	}
 	latest := uint64(0)
 	if h := c.keys[k.Hash]; planted != "row-reads-agree" {
-		latest = max(h.exclusive, h.update, h.add) // who refers to a row does not change it
+		// Who refers to a row does not change it.
+		latest = max(h[writeset.Exclusive], h[writeset.Update], h[writeset.Add])
 	}
-	if latest = max(latest, c.keys[w.Tables[k.Table].Key].exclusive); latest > base {
+	if latest = max(latest, c.keys[w.Tables[k.Table].Key][writeset.Exclusive]); latest > base {
 		return latest
 	}
 	return 0
@@ -311,29 +342,17 @@ func (c *Certifier) conflict(k writeset.Key, base, sharedBase uint64) uint64 {
 		return 0
 	}
 	w := uint64(0)
-	if k.Mode == writeset.Read {
-		if w = max(h.exclusive, h.update, h.shared, h.add); w > base { // share changes nothing
-			return w
+	for _, m := range against[k.Mode] {
+		if h[m] > base && (k.Mode == writeset.Read || !agreed(m)) {
+			w = max(w, h[m])
 		}
-		return 0
-	}
-	if h.exclusive > base {
-		w = h.exclusive
-	}
-	if k.Mode >= writeset.Update && h.update > base && planted != "updates-agree" {
-		w = max(w, h.update)
-	}
-	if k.Mode >= writeset.Update && k.Mode != writeset.Add && h.add > base && planted != "additions-agree" {
-		w = max(w, h.add)
-	}
-	if k.Mode >= writeset.Update && k.Mode != writeset.Share && h.share > base && planted != "share-agrees" {
-		w = max(w, h.share)
 	}
 	if k.Held {
 		sharedBase = base
 	}
-	if k.Mode == writeset.Exclusive && !k.Fresh && h.shared > sharedBase && planted != "shared-agrees" {
-		w = max(w, h.shared)
+	if shared := h[writeset.Shared]; shared > sharedBase && k.Mode == writeset.Exclusive && !k.Fresh &&
+		planted != "shared-agrees" {
+		w = max(w, shared)
 	}
 	return w
 }
@@ -391,18 +410,7 @@ func coarse(w *writeset.Writeset) (out []occurrence) {
 func (c *Certifier) add(r record) {
 	for _, k := range r.keys {
 		h := c.keys[k.hash]
-		switch k.mode {
-		case writeset.Exclusive:
-			h.exclusive = r.ordinal
-		case writeset.Update:
-			h.update = r.ordinal
-		case writeset.Shared:
-			h.shared = r.ordinal
-		case writeset.Share:
-			h.share = r.ordinal
-		case writeset.Add:
-			h.add = r.ordinal
-		}
+		h[k.mode] = r.ordinal
 		c.keys[k.hash] = h
 		c.filter.add(k.hash, c.keys)
 	}
@@ -449,7 +457,8 @@ func (c *Certifier) Define(ordinal uint64, t Transaction) Verdict {
 func (c *Certifier) redefined(t Transaction) (yes bool) {
 	t.Writeset.EachKey(func(k writeset.Key) bool {
 		h := c.keys[k.Hash]
-		yes = (k.Mode == writeset.Exclusive || k.Mode == writeset.Read) && max(h.exclusive, h.update) > t.Base
+		yes = (k.Mode == writeset.Exclusive || k.Mode == writeset.Read) &&
+			max(h[writeset.Exclusive], h[writeset.Update]) > t.Base
 		return !yes
 	})
 	return yes

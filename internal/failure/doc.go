@@ -1,7 +1,8 @@
-// Package failure says what an error means for who meets it: whether to try again, to begin anew, to halt a database, or
-// to end the process.
+// Package failure says what an error means for who meets it: whether to try again, to begin anew, to halt a database,
+// or to end the process.
 //
-// Neighbours: node ends a life or the process by it; replay repeats, gives up or halts by it; cmd/tutti makes exit codes of it.
+// Neighbours: node ends a life or the process by it; replay repeats, gives up or halts by it; cmd/tutti makes exit
+// codes of it.
 //
 // Invariants:
 //

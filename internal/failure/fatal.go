@@ -101,8 +101,8 @@ const (
 	halts                    // so does this database at this member, until somebody does something about it
 )
 
-// Follows is what a failure of an entry, or of what else the executor does, means. Ready: this life serves clients, so that the next
-// one will come to the entry before it does.
+// Follows is what a failure of an entry, or of what else the executor does, means. Ready: this life serves clients, so
+// that the next one will come to the entry before it does.
 func Follows(err error, ready bool) consequence {
 	if ready || !Lasting(err) {
 		return Ends

@@ -50,7 +50,8 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestWhatHalts: what is the entry's, or the database's, fault halts who has not served anybody yet; what may go by itself never does.
+// TestWhatHalts: what is the entry's, or the database's, fault halts who has not served anybody yet; what may go by
+// itself never does.
 func TestWhatHalts(t *testing.T) {
 	pg := func(code string) error { return fmt.Errorf("table t: %w", &pgconn.PgError{Code: code}) }
 	for _, x := range []struct {

@@ -86,6 +86,9 @@ type Waits struct {
 	Waiting Gauges[flow.Wait]     `name:"waiting" label:"wait" help:"Who waits now."`
 }
 
+// Most is how long a wait takes at most, by the table of all waits.
+func Most(w flow.Wait) time.Duration { return time.Duration(flow.Waits[w].MostMs) * time.Millisecond }
+
 // Waiting is a wait that has begun.
 type Waiting struct {
 	of    *Waits

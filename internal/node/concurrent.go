@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 )
@@ -14,12 +15,12 @@ import (
 // holding any table: an index that is not unique means nothing to what is captured and applied. It gives way to everything: what
 // waits for it and cannot go on breaks it off, and it begins again.
 func (l *life) buildConcurrently(ctx context.Context, last uint64, t engine.Task, d session.Definition) error {
-	g := &long{task: t, last: last, free: time.Now(), d: &d, kind: semantics.LongFree, beside: true, kept: make(chan struct{}), done: make(chan struct{})}
-	l.applier.begun.Store(last)
-	if err := l.applier.keep(ctx, last, &t); err != nil {
+	g := &replay.Job{Task: t, Last: last, Free: time.Now(), Definition: &d, Kind: semantics.LongFree, Beside: true, Kept: make(chan struct{}), Done: make(chan struct{})}
+	l.applier.Begun.Store(last)
+	if err := l.applier.Keep(ctx, last, &t); err != nil {
 		return err
 	}
-	close(g.kept)
+	close(g.Kept)
 	l.longs.add(g)
 	l.long = g
 	l.log.Info("an index is built beside what is ordered after it", "ordinal", t.Ordinal, "index", d.Index.Name)
@@ -36,11 +37,11 @@ func (l *life) cancelDefinition(seq uint64) {
 			return
 		}
 		if c, ok := l.definitions.Load(seq); ok {
-			c.(chan session.Result) <- session.Result{Err: errCanceled()}
+			c.(chan session.Result) <- session.Result{Err: replay.ErrCanceled()}
 		}
 	})
-	if g := l.longs.under(); g != nil && g.concurrent() && g.task.Item.ID == l.txid(seq) {
-		g.unwanted.Store(true)
-		l.monitor.Cancel(l.log, l.applier.definer.conn.PID())
+	if g := l.longs.under(); g != nil && g.Concurrent() && g.Task.Item.ID == l.txid(seq) {
+		g.Unwanted.Store(true)
+		l.monitor.Cancel(l.log, l.applier.Definer.Conn.PID())
 	}
 }

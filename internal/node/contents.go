@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tuttidb/tutti/internal/audit"
 	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
@@ -35,7 +36,7 @@ func readContents(ctx context.Context, connString string, c *config.Config, logD
 
 // readItems reads what readContents says.
 func readItems(ctx context.Context, connString string) (*bootstrap.Contents, error) {
-	conn, err := link.Connect(ctx, connString, "tutti contents", checkSettings)
+	conn, err := link.Connect(ctx, connString, "tutti contents", audit.Settings)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func readItems(ctx context.Context, connString string) (*bootstrap.Contents, err
 	for _, row := range definitions[0].Rows {
 		add(string(row[0]), string(row[1]))
 	}
-	tables, err := sums(ctx, conn)
+	tables, err := audit.Sums(ctx, conn)
 	if err != nil {
 		return nil, fmt.Errorf("node: read the contents: %w", err)
 	}

@@ -50,8 +50,8 @@ func measure(l *life) {
 	w.Deltas.Store(l.additions.putOff.Load())
 	w.Blind.Store(l.additions.blind.Load())
 	w.BlindBlocks.Store(l.additions.blocks.Load())
-	l.metrics.Notify.Queued.Set(int64(l.outbox.size()))
-	l.metrics.Notify.Channels.Set(int64(l.channels.count()))
+	l.metrics.Notify.Queued.Set(int64(l.notices.QueueBytes()))
+	l.metrics.Notify.Channels.Set(int64(l.notices.Count()))
 }
 
 // measureNode sets the gauges of the process.

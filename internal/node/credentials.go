@@ -145,7 +145,7 @@ func (n *Node) nameOf(member uint32) string {
 func CheckConfig(c *config.Config) error {
 	n := New(c, slog.New(slog.DiscardHandler))
 	_, _, err := n.readCredentials()
-	err = errors.Join(err, n.loadClientTLS(), n.loadRules())
+	err = errors.Join(err, n.loadClientTLS(), n.rules.Load())
 	if dir := c.Postgres.BinDir; dir != "" {
 		if _, e := os.Stat(filepath.Join(dir, "postgres")); e != nil {
 			err = errors.Join(err, fmt.Errorf("postgres: bin_dir: %w", e))

@@ -8,44 +8,45 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/database/link"
+	"github.com/tuttidb/tutti/internal/replay"
 )
 
 // drawCurtain draws the curtain for a definition of kind LongAttached that is at work. It is called until nobody
 // but the definition has a lock on the table any more; then drawn is true.
-func (l *life) drawCurtain(ctx context.Context, g *long) (drawn bool, err error) {
-	definer := l.applier.definer.conn.PID()
-	if g.curtain == nil {
+func (l *life) drawCurtain(ctx context.Context, g *replay.Job) (drawn bool, err error) {
+	definer := l.applier.Definer.Conn.PID()
+	if g.Curtain == nil {
 		r, err := l.monitor.Exec(ctx, fmt.Sprintf(`SELECT l.relation, pg_catalog.format('%%I.%%I', n.nspname, c.relname) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = %d AND c.relkind = 'p' GROUP BY 1, 2 HAVING bool_or(l.mode = 'ShareUpdateExclusiveLock') AND NOT bool_or(l.mode = 'AccessExclusiveLock')`, definer))
 		if err != nil {
 			return false, err
 		}
 		if len(r[0].Rows) != 1 { // several partitions are attached to several tables
-			g.curtain = &curtain{}
+			g.Curtain = &replay.Curtain{}
 			return false, nil
 		}
 		l.hang(ctx, g, string(r[0].Rows[0][0]), string(r[0].Rows[0][1]))
 		return false, nil
 	}
-	if g.curtain.table == "" {
+	if g.Curtain.Table == "" {
 		return false, nil
 	}
 	r, err := l.monitor.Exec(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE NOT granted AND pid = %d) = 1 AND count(*) FILTER (WHERE granted AND pid <> %d) = 0 FROM pg_catalog.pg_locks
-WHERE locktype = 'relation' AND relation = %s AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`, g.curtain.conn.PID(), definer, g.curtain.table))
+WHERE locktype = 'relation' AND relation = %s AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`, g.Curtain.Conn.PID(), definer, g.Curtain.Table))
 	return err == nil && string(r[0].Rows[0][0]) == "t", err
 }
 
 // hang makes a curtain ask for its lock. Without a connection there is none, and what is ordered behind the definition waits.
-func (l *life) hang(ctx context.Context, g *long, table, name string) {
+func (l *life) hang(ctx context.Context, g *replay.Job, table, name string) {
 	conn, err := link.Connect(ctx, l.connString, "tutti curtain", map[string]string{
 		"deadlock_timeout": "1h", "lock_timeout": "0", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "search_path": "pg_catalog"})
 	if err != nil {
-		l.log.Warn("nobody goes on beside a definition", "ordinal", g.task.Ordinal, "error", err)
-		g.curtain = &curtain{}
+		l.log.Warn("nobody goes on beside a definition", "ordinal", g.Task.Ordinal, "error", err)
+		g.Curtain = &replay.Curtain{}
 		return
 	}
-	c := &curtain{conn: conn, table: table, lost: make(chan error, 1)}
-	g.curtain = c
+	c := &replay.Curtain{Conn: conn, Table: table, Lost: make(chan error, 1)}
+	g.Curtain = c
 	l.curtain.Store(conn.PID())
 	l.background.Go(func() {
 		defer func() {
@@ -60,18 +61,18 @@ func (l *life) hang(ctx context.Context, g *long, table, name string) {
 		}()
 		select {
 		case err := <-asked:
-			if err != nil && !g.over() {
-				c.lost <- fmt.Errorf("node: table %s cannot be hidden any more while a partition is attached to it: %w", name, err)
+			if err != nil && !g.Over() {
+				c.Lost <- fmt.Errorf("node: table %s cannot be hidden any more while a partition is attached to it: %w", name, err)
 			}
-			if !g.exposed() {
+			if !g.Exposed() {
 				return // it is over, or it has failed and needs the table for another try
 			}
-		case <-g.done:
+		case <-g.Done:
 		case <-ctx.Done():
 		}
 		select {
-		case <-g.done:
-			if g.exposed() && g.err != nil { // the next life begins with it anew
+		case <-g.Done:
+			if g.Exposed() && g.Err != nil { // the next life begins with it anew
 				<-ctx.Done()
 			}
 		case <-ctx.Done():

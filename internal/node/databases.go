@@ -14,6 +14,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -38,7 +39,7 @@ type listed struct {
 
 // listDatabases reads the list.
 func (l *life) listDatabases(ctx context.Context) ([]listed, error) {
-	rows, err := l.applier.pgx.Query(ctx, "SELECT id, name, state, dropped FROM tutti.database ORDER BY id")
+	rows, err := l.applier.Pgx.Query(ctx, "SELECT id, name, state, dropped FROM tutti.database ORDER BY id")
 	if err != nil {
 		return nil, fmt.Errorf("node: read the list of databases: %w", err)
 	}
@@ -156,7 +157,7 @@ func refused(code, format string, args ...any) error {
 // changeDatabases carries out what a definition does to the list of databases, and notes the progress. It may have been
 // broken off half way before. What cannot be done now, because of who is connected, is tried again.
 func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d session.Definition) (session.Result, error) {
-	l.applier.begun.Store(last)
+	l.applier.Begun.Store(last)
 	conn, err := link.Connect(ctx, l.connString, "tutti databases", apply.SessionSettings())
 	if err != nil {
 		return session.Result{}, err
@@ -178,10 +179,10 @@ func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d sess
 		err = c.rename(ctx)
 	}
 	if pg := refusalOf(err); pg != nil {
-		if err := l.applier.note(ctx, last, "DELETE FROM tutti.database WHERE id = $1 AND state = $2", ordinal, databaseCreating); err != nil {
+		if err := l.applier.Note(ctx, last, "DELETE FROM tutti.database WHERE id = $1 AND state = $2", ordinal, databaseCreating); err != nil {
 			return session.Result{}, err
 		}
-		return session.Result{Err: &wire.SQLError{ErrorFields: errorFields(pg)}}, nil
+		return session.Result{Err: &wire.SQLError{ErrorFields: replay.ErrorFields(pg)}}, nil
 	}
 	return session.Result{Tag: c.tag, Notices: c.notices}, err
 }
@@ -249,14 +250,14 @@ func (c *databaseChange) create(ctx context.Context) error {
 			return refused(wire.CodeDuplicateDatabase, "database \"%s\" already exists", name)
 		}
 		if err == nil {
-			_, err = c.life.applier.pgx.Exec(ctx, "INSERT INTO tutti.database (id, name, state) VALUES ($1, $2, $3)", c.ordinal, name, databaseCreating)
+			_, err = c.life.applier.Pgx.Exec(ctx, "INSERT INTO tutti.database (id, name, state) VALUES ($1, $2, $3)", c.ordinal, name, databaseCreating)
 		}
 	}
 	if err == nil {
 		err = c.exec(ctx, c.role, c.SQL)
 	}
 	if err == nil {
-		err = c.life.applier.note(ctx, c.last, "UPDATE tutti.database SET state = $2 WHERE id = $1", c.ordinal, databaseOpen)
+		err = c.life.applier.Note(ctx, c.last, "UPDATE tutti.database SET state = $2 WHERE id = $1", c.ordinal, databaseOpen)
 	}
 	if err != nil {
 		return err
@@ -298,7 +299,7 @@ func (c *databaseChange) drop(ctx context.Context) error {
 	if d == nil {
 		c.notices = append(c.notices, wire.AppendNoticeResponse(nil, wire.ErrorFields{Severity: wire.SeverityNotice, Code: wire.CodeSuccess,
 			Message: "database \"" + c.Database.Name + "\" does not exist, skipping"}))
-		return c.life.applier.noteProgress(ctx, c.last)
+		return c.life.applier.NoteProgress(ctx, c.last)
 	}
 	if d.state != databaseDropping {
 		owns, err := c.has(ctx, isDatabase+" AND (pg_catalog.pg_has_role($2, datdba, 'USAGE'))", d.name, c.role)
@@ -308,7 +309,7 @@ func (c *databaseChange) drop(ctx context.Context) error {
 		if !owns {
 			return refused(wire.CodeInsufficientPrivilege, "must be owner of database %s", d.name)
 		}
-		if _, err := c.life.applier.pgx.Exec(ctx, "UPDATE tutti.database SET state = $2 WHERE id = $1", d.id, databaseDropping); err != nil {
+		if _, err := c.life.applier.Pgx.Exec(ctx, "UPDATE tutti.database SET state = $2 WHERE id = $1", d.id, databaseDropping); err != nil {
 			return err
 		}
 	}
@@ -316,7 +317,7 @@ func (c *databaseChange) drop(ctx context.Context) error {
 	if err := c.exec(ctx, "", "DROP DATABASE IF EXISTS "+pgx.Identifier{d.name}.Sanitize()+" WITH (FORCE)"); err != nil {
 		return err
 	}
-	if err := c.life.applier.note(ctx, c.last, "UPDATE tutti.database SET state = $2, dropped = $3 WHERE id = $1", d.id, databaseDropped, c.ordinal); err != nil {
+	if err := c.life.applier.Note(ctx, c.last, "UPDATE tutti.database SET state = $2, dropped = $3 WHERE id = $1", d.id, databaseDropped, c.ordinal); err != nil {
 		return err
 	}
 	return c.life.tenure.haunt(d.id, c.ordinal)
@@ -335,7 +336,7 @@ func (c *databaseChange) rename(ctx context.Context) error {
 	var failed error
 	if !done {
 		c.life.tenure.end(d.id)
-		if err := c.exec(ctx, "", "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE datname = '"+literal(d.name)+"'"); err != nil {
+		if err := c.exec(ctx, "", "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE datname = '"+replay.Literal(d.name)+"'"); err != nil {
 			return err
 		}
 		failed = c.exec(ctx, c.role, c.SQL)
@@ -345,7 +346,7 @@ func (c *databaseChange) rename(ctx context.Context) error {
 		if name = d.name; refusalOf(failed) == nil {
 			return failed
 		}
-	} else if err := c.life.applier.note(ctx, c.last, "UPDATE tutti.database SET name = $2 WHERE id = $1", d.id, name); err != nil {
+	} else if err := c.life.applier.Note(ctx, c.last, "UPDATE tutti.database SET name = $2 WHERE id = $1", d.id, name); err != nil {
 		return err
 	}
 	if c.life.tenure.life(d.id) == nil {

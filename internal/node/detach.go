@@ -17,6 +17,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -146,10 +147,8 @@ func (h *holder) release(ctx context.Context, m *link.Monitor) error {
 	}
 }
 
-func relation(name [2]string) string { return pgx.Identifier{name[0], name[1]}.Sanitize() }
-
 func regclass(name [2]string) string {
-	return "pg_catalog.to_regclass('" + literal(relation(name)) + "')"
+	return "pg_catalog.to_regclass('" + replay.Literal(replay.Relation(name)) + "')"
 }
 
 // marked reports whether the partition is detached in part.
@@ -160,24 +159,24 @@ func (l *life) marked(ctx context.Context, d *session.Detach) (bool, error) {
 
 // detachBegin carries out the first step. It is done already if the last life ended before it could note that.
 func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result, over bool, err error) {
-	l.applier.begun.Store(max(last, l.applier.begun.Load()))
+	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
 	var own *detaching
 	if g, ok := l.detaching.LoadAndDelete(t.Item.ID.Seq); ok && t.Item.ID == l.txid(t.Item.ID.Seq) {
 		if own = g.(*detaching); !own.claimed.CompareAndSwap(false, true) {
 			own = nil
 		}
 	}
-	back, err := l.hold(ctx, "LOCK TABLE ONLY "+relation(d.Detach.Parent)+" IN ACCESS SHARE MODE")
+	back, err := l.hold(ctx, "LOCK TABLE ONLY "+replay.Relation(d.Detach.Parent)+" IN ACCESS SHARE MODE")
 	var pg *pgconn.PgError
 	if err != nil && (!errors.As(err, &pg) || failure.Environmental(pg.Code)) {
 		return r, true, err
 	}
 	if err != nil { // the parent is gone, and so nothing is to be done
-		r.Err = &wire.SQLError{ErrorFields: errorFields(pg)}
+		r.Err = &wire.SQLError{ErrorFields: replay.ErrorFields(pg)}
 		if own != nil {
 			l.afterwards = func() { own.finish(r) }
 		}
-		return r, true, l.applier.noteProgress(ctx, last)
+		return r, true, l.applier.NoteProgress(ctx, last)
 	}
 	defer func() {
 		if err == nil { // else the statement may not be over
@@ -206,7 +205,7 @@ func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d se
 	} else if own != nil {
 		l.afterwards = func() { own.finish(session.Result{}) }
 	}
-	return session.Result{Err: refusal}, own == nil, l.applier.noteProgress(ctx, last)
+	return session.Result{Err: refusal}, own == nil, l.applier.NoteProgress(ctx, last)
 }
 
 // detachStep is the first step under way.
@@ -272,7 +271,7 @@ func (s *detachStep) over(ctx context.Context) (failed *wire.ErrorFields, over b
 				return nil, true, err
 			}
 			if err != nil {
-				f := errorFields(pg)
+				f := replay.ErrorFields(pg)
 				failed = &f
 			}
 			return failed, true, nil
@@ -297,20 +296,20 @@ func (s *detachStep) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a := &applier{conn: conn}
+	a := &replay.Applier{Conn: conn}
 	own := [][2]string{{"session_replication_role", "origin"}, {capture.TurnSetting, capture.DDLTurn}}
 	if r, err := s.l.monitor.Exec(ctx, "SELECT WHERE "+capture.EventsQuery); err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	} else if len(r[0].Rows) > 0 {
 		own = [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOwn}}
 	}
-	role, err := a.set(ctx, own, s.d.Settings, nil, false)
+	role, err := a.Set(ctx, own, s.d.Settings, nil, false)
 	if err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	}
 	s.conn, s.done = conn, make(chan error, 1)
 	go func() {
-		_, err := a.run(ctx, "SET ROLE "+pgx.Identifier{role}.Sanitize(), s.d.SQL)
+		_, err := a.Run(ctx, "SET ROLE "+pgx.Identifier{role}.Sanitize(), s.d.SQL)
 		s.done <- err
 	}()
 	return nil
@@ -411,11 +410,11 @@ func (g *detaching) letGo(ctx context.Context) error {
 // end has the second step ordered.
 func (g *detaching) end(ctx context.Context) session.Result {
 	l := g.l
-	d := session.Definition{Settings: g.d.Settings, Detach: g.d.Detach, SQL: "ALTER TABLE " + relation(g.d.Detach.Parent) + " DETACH PARTITION " + relation(g.d.Detach.Partition) + " FINALIZE"}
+	d := session.Definition{Settings: g.d.Settings, Detach: g.d.Detach, SQL: "ALTER TABLE " + replay.Relation(g.d.Detach.Parent) + " DETACH PARTITION " + replay.Relation(g.d.Detach.Partition) + " FINALIZE"}
 	d.Detach.Ends = true
 	for looks := 0; ; looks++ {
 		d.Base = l.complete()
-		extent, err := l.extentOf(ctx, relation(g.d.Detach.Parent), relation(g.d.Detach.Partition))
+		extent, err := l.extentOf(ctx, replay.Relation(g.d.Detach.Parent), replay.Relation(g.d.Detach.Partition))
 		if err != nil {
 			return session.Result{Err: wire.Errorf(wire.CodeInternalError, "the partition is detached in part: %v", err).WithHint("Use ALTER TABLE ... DETACH PARTITION ... FINALIZE to complete the pending detach operation.")}
 		}
@@ -450,7 +449,7 @@ func (l *life) detachEnd(ctx context.Context, last uint64, t engine.Task, d sess
 		return l.carryOut(ctx, last, t, &d)
 	}
 	g := v.(*detaching)
-	l.applier.begun.Store(max(last, l.applier.begun.Load()))
+	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
 	defer l.busy.Store(l.busy.Swap(g.guard.pid))
 	if err := l.let(ctx, g.guard.pid); err != nil {
 		return r, true, err
@@ -474,7 +473,7 @@ func (l *life) detachEnd(ctx context.Context, last uint64, t engine.Task, d sess
 
 // let gives one backend leave to end its detachment (D1), or none.
 func (l *life) let(ctx context.Context, pid uint32) error {
-	c := l.applier.definer.pgx
+	c := l.applier.Definer.Pgx
 	if _, err := c.Exec(ctx, capture.LetNone); err != nil || pid == 0 {
 		return err
 	}
@@ -484,18 +483,18 @@ func (l *life) let(ctx context.Context, pid uint32) error {
 
 // detachEnded makes triggers fit what a client's backend has defined at its place, and notes the progress.
 func (l *life) detachEnded(ctx context.Context, last uint64) error {
-	a := l.applier.definer
-	defer l.busy.Store(l.busy.Swap(a.conn.PID())) // whoever blocks it loses
-	g := &long{}
-	a.tables, a.long = l.applier.tables, g
-	tx, err := a.pgx.Begin(ctx)
+	a := l.applier.Definer
+	defer l.busy.Store(l.busy.Swap(a.Conn.PID())) // whoever blocks it loses
+	g := &replay.Job{}
+	a.Tables, a.Job = l.applier.Tables, g
+	tx, err := a.Pgx.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	if a.tables, err = catalog.Follow(ctx, tx, nil); err != nil {
+	if a.Tables, err = catalog.Follow(ctx, tx, nil); err != nil {
 		return errors.Join(err, tx.Rollback(ctx))
 	}
-	if err := a.end(ctx, last, nil); err != nil {
+	if err := a.End(ctx, last, nil); err != nil {
 		return err
 	}
 	return l.finish(ctx, g)

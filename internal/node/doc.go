@@ -7,7 +7,7 @@
 //	log        writes what the core gives it, and waits for the disk
 //	executor   carries out one group after another at the local PostgreSQL
 //	definer    carries out one definition; the executor waits for it, or goes on beside it (see long)
-//	forerunner executes a large transaction of another member while it comes in
+//	streaming  executes a large transaction of another member while it comes in (replay)
 //	watcher    finds backends that block the executor, and dooms them
 //	accept     takes clients; one goroutine per session
 //	gossip     tells the other members this one's state
@@ -41,9 +41,9 @@
 //	N7  A notification is passed on to local sessions once everything ordered before it is applied; those of
 //	    this member's own sessions never, nor any before this life serves sessions. A listen item is
 //	    carried out before anything ordered after it.
-//	N8  What the forerunner has executed is committed by the executor alone, in its group, with the progress row,
+//	N8  What streaming apply has executed is committed by the executor alone, in its group, with the progress row,
 //	    after the log has said yes; and only if no definition was carried out since it began. Whatever is in
-//	    the forerunner's way, or in whose way it is, makes it roll back, and nothing is lost but time.
+//	    its way, or in whose way it is, makes it roll back, and nothing is lost but time.
 //	N9  A session that ends because its node stops, or its life ends, is told so before its socket is closed. It is told
 //	    57P01 only if nothing of its transaction was proposed; else it is told what the log has decided, or 40003.
 //	N10 The log of the main database is made by a member that never had one (package bootstrap). Which logs of other databases a

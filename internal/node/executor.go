@@ -10,6 +10,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 )
@@ -25,8 +26,8 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		}
 	}
 	if slices.ContainsFunc(g.Tasks, defines) {
-		l.forerunner.giveWayUnless(g.Tasks) // what it has read may mean something else now
-		defer l.forerunner.giveWay()
+		l.streaming.GiveWayUnless(g.Tasks) // what it has read may mean something else now
+		defer l.streaming.GiveWay()
 		l.additions.forget()
 	}
 	for i := range g.Tasks {
@@ -65,8 +66,8 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if err := l.applyRemote(ctx, g.Last, remote); err != nil {
 		return err
 	}
-	l.present.applied(remote, l.applier.missed)
-	l.tell(remote, l.applier.missed, l.applier.void)
+	l.present.applied(remote, l.applier.Missed)
+	l.tell(remote, l.applier.Missed, l.applier.Void)
 	if err := timed(l, flow.WaitCommits, func() error { return l.finishLocals(ctx, g) }); err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if err := l.groupDone(); err != nil {
 		return err
 	}
-	return l.notified(ctx, notes)
+	return l.notices.Notified(ctx, notes, l.ready.Load())
 }
 
 // defines reports whether a task changes the schema.
@@ -149,10 +150,10 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 				}
 			}
 			if len(w.sub.Writeset.Steps) > 0 && ok {
-				if err := l.applier.changed(ctx, w.sub.Writeset); err != nil {
+				if err := l.applier.Changed(ctx, w.sub.Writeset); err != nil {
 					return err
 				}
-				l.tables.Store(l.applier.tables)
+				l.tables.Store(l.applier.Tables)
 			}
 			l.present.saw(w.sub.Writeset)
 			l.additions.sights = append(l.additions.sights, sight{w.ordinal, w.sub.Writeset})
@@ -191,7 +192,7 @@ func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
 	if len(w.sub.Writeset.Steps) > 0 { // it may become long, and be kept
 		t.Item.Payload = w.sub.Writeset.Append(nil)
 	}
-	orphaned, err := l.applier.orphaned(ctx, l.monitor, w.guard.pid, t)
+	orphaned, err := l.applier.Orphaned(ctx, l.monitor, w.guard.pid, t)
 	if err != nil || !orphaned {
 		return err
 	}
@@ -233,18 +234,21 @@ func (l *life) settling() func(*engine.Engine) {
 
 // applyRemote applies the rows of other members' transactions with the progress row.
 func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task) error {
-	l.applier.missed, l.applier.void = nil, nil
+	l.applier.Missed, l.applier.Void = nil, nil
 	if len(tasks) == 0 {
 		return nil
 	}
-	if ok, err := l.applyForeran(ctx, last, tasks); ok || err != nil {
+	if ok, err := l.streaming.Commit(ctx, l.applier, &l.busy, last, tasks); ok || err != nil {
+		if ok && len(tasks[0].Writeset.Steps) > 0 {
+			l.tables.Store(l.applier.Tables)
+		}
 		return err
 	}
 	if len(tasks) == 1 && len(tasks[0].Writeset.Steps) > 0 {
 		_, _, err := l.carryOut(ctx, last, tasks[0], nil)
 		return err
 	}
-	err := l.applier.apply(ctx, last, tasks)
+	err := l.applier.Apply(ctx, last, tasks)
 	switch {
 	case err == nil || !failure.Lasting(err):
 		return err
@@ -261,7 +265,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 	t := g.Tasks[0]
 	switch t.Item.Kind {
 	case engine.KindStatement:
-		d, meeting, err := decodeDefinition(t.Writeset.Steps[0].Definition)
+		d, meeting, err := replay.DecodeDefinition(t.Writeset.Steps[0].Definition)
 		if err != nil {
 			return &failure.Fatal{Err: err}
 		}
@@ -305,7 +309,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		return l.listen(ctx, g)
 	case engine.KindCheck:
 		l.gate.close()
-		if err := l.startCheck(ctx, t); err != nil {
+		if err := l.audit.Carry(ctx, t); err != nil {
 			return err
 		}
 		return l.groupSettled()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -77,7 +78,7 @@ func (l *life) applyEach(ctx context.Context, last uint64, tasks []engine.Task) 
 		if i == len(tasks)-1 {
 			upTo = last
 		}
-		if err := l.applier.apply(ctx, upTo, tasks[i:i+1]); err != nil {
+		if err := l.applier.Apply(ctx, upTo, tasks[i:i+1]); err != nil {
 			return &entryError{t, err}
 		}
 	}
@@ -144,20 +145,20 @@ const culpritMax = 10000
 // culprit tries a transaction's rows one after the other, and takes them back. It names the table and the key of the first that fails.
 func (l *life) culprit(ctx context.Context, ws *writeset.Writeset) (table, row string) {
 	a := l.applier
-	if len(ws.Steps) > 0 || len(ws.Rows) > culpritMax || a.conn.IsClosed() || a.conn.TxStatus() != 'I' {
+	if len(ws.Steps) > 0 || len(ws.Rows) > culpritMax || a.Conn.IsClosed() || a.Conn.TxStatus() != 'I' {
 		return "", ""
 	}
-	if a.conn.ExecPrepared(ctx, applyBegin, nil, nil, nil).Read().Err != nil {
+	if a.Conn.ExecPrepared(ctx, replay.ApplyBegin, nil, nil, nil).Read().Err != nil {
 		return "", ""
 	}
-	defer func() { _ = a.conn.ExecPrepared(ctx, applyRollback, nil, nil, nil).Read() }() // if that fails, nothing is open any more
+	defer func() { _ = a.Conn.ExecPrepared(ctx, replay.ApplyRollback, nil, nil, nil).Read() }() // if that fails, nothing is open any more
 	for i := 0; i < len(ws.Rows); i++ {
 		from := i
 		if i+1 < len(ws.Rows) && ws.Rows[i].Identity == 0 && ws.Rows[i].Op == writeset.OpDelete && ws.Rows[i+1].Op == writeset.OpUpdate && ws.Rows[i+1].Identity == 0 {
 			i++ // two that say what a row was and what it becomes
 		}
 		one := &writeset.Writeset{Tables: ws.Tables, Rows: ws.Rows[from : i+1]}
-		if err := a.siftOne(ctx, []*writeset.Writeset{one}, true); err == nil || failure.Transient(err) {
+		if err := a.SiftOne(ctx, []*writeset.Writeset{one}, true); err == nil || failure.Transient(err) {
 			continue
 		}
 		t := ws.Tables[ws.Rows[from].Table]

@@ -36,11 +36,4 @@ func TestNobodyWaitsForHalted(t *testing.T) {
 	if got := l.rehearser(); got != 2 {
 		t.Errorf("member %d is to try transactions", got)
 	}
-	answered := map[uint32]checkReport{1: {Member: 1}, 2: {Member: 2}}
-	if l.awaited(answered) {
-		t.Error("the audit waits for a halted member")
-	}
-	if delete(answered, 2); !l.awaited(answered) {
-		t.Error("the audit does not wait for a member that has not answered")
-	}
 }

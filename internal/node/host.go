@@ -8,12 +8,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/advisory"
+	"github.com/tuttidb/tutti/internal/audit"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/intent"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -31,8 +35,8 @@ type host struct {
 	debt     time.Duration // see life.slow
 	clock    commitClock
 
-	talk     talk         // with a transaction that a procedure commits
-	advisory *lockSession // its advisory locks; nil if it has never asked for one
+	talk     talk              // with a transaction that a procedure commits
+	advisory *advisory.Session // its advisory locks; nil if it has never asked for one
 	serial   serialState
 
 	writes          bool     // the last transaction did
@@ -49,8 +53,8 @@ type host struct {
 
 	intent intent.Owner // of its transaction, see alone
 
-	seen   uint64 // how many long definitions the transaction has seen
-	missed *long  // the last one had to see this one, too
+	seen   uint64      // how many long definitions the transaction has seen
+	missed *replay.Job // the last one had to see this one, too
 }
 
 // rolesOf is a host as its session takes it.
@@ -96,7 +100,7 @@ func (h *host) Applied() uint64 { return h.n.complete() }
 func (l *life) complete() uint64 {
 	applied := l.core.applied.Load() // before the look at what is not complete
 	if g := l.longs.under(); g != nil {
-		return min(applied, g.task.Ordinal-1)
+		return min(applied, g.Task.Ordinal-1)
 	}
 	return applied
 }
@@ -128,7 +132,7 @@ func (h *host) interrupted() *wire.SQLError {
 	case doom != nil:
 		return doom
 	case h.g.wishes():
-		return errCanceled()
+		return replay.ErrCanceled()
 	case h.n.ending():
 		return errEnding()
 	}
@@ -147,8 +151,8 @@ func (h *host) NewSeq() (uint32, uint64, uint64) {
 func (h *host) Enter(p session.Phase) *wire.SQLError {
 	h.clock.enter(p)
 	doom := h.g.enter(p)
-	if h.advisory != nil && h.advisory.expired() {
-		doom = errLocksLost()
+	if h.advisory != nil && h.advisory.Expired() {
+		doom = advisory.ErrLocksLost()
 	}
 	if doom != nil {
 		h.after = h.n.applyingLast()
@@ -227,12 +231,12 @@ func (h *host) prepared(sub *session.Submission, payload []byte, doubts []catalo
 			return unreadable
 		}
 	}
-	if e := h.n.received(doubts, tables.Wide(sub.Writeset)); e != nil {
+	if e := h.n.trials.receiver.Refused(tables, doubts, tables.Wide(sub.Writeset)); e != nil {
 		return e
 	}
 	texts := slices.ContainsFunc(doubts, func(d catalog.Doubt) bool { return d.Column < 0 }) // they may name what only this member has
 	if steps || texts || tables.Coded(sub.Writeset) {
-		if r := h.n.rehearse(sub, payload); r != nil && unreadable != nil {
+		if r := h.n.trials.dryRuns.Try(sub.Seq, payload); r != nil && unreadable != nil {
 			return unreadable
 		} else if r != nil {
 			return h.refusedThere(sub, r)
@@ -249,12 +253,12 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 	held := sub.Base
 	if !sub.Writeset.Blind() { // which holds none
 		held = h.n.core.applied.Load()
-		if progress := h.n.applier.passed.before(sub.Order); h.n.applier.begun.Load() > progress {
+		if progress := h.n.applier.Passed.Before(sub.Order); h.n.applier.Begun.Load() > progress {
 			held = max(progress, sub.Base)
 		}
 	}
 	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot, Snapshot: sub.Snapshot, Serial: sub.Serial, Vouched: sub.Vouched,
-		Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.since(), AddBases: sub.AddBases, Writeset: sub.Writeset, Payload: payload}
+		Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.Since(), AddBases: sub.AddBases, Writeset: sub.Writeset, Payload: payload}
 }
 
 // Submit hands the writeset to the engine and waits for the decision.
@@ -270,7 +274,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 // submit is Submit; it gives the waiter, too, if the engine may have the submission.
 func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
-	payload, doubts := h.n.outgoing(sub.Writeset)
+	payload, doubts := replay.Outgoing(h.n.tables.Load(), sub.Writeset)
 	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
 		h.n.metrics.Limits.Writeset.Add(1)
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
@@ -293,7 +297,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	defer underWay(h, sub.Seq)()
 	s := h.submission(&sub, payload)
 	s.Decoded, s.Keys = keys != nil, keys
-	tick, news, unpace := h.n.pace(&s)
+	tick, news, unpace := h.n.paces.Begin(&s, h.n.config.Limits.GroupBytes)
 	defer unpace()
 	ok := h.n.core.do(func(e *engine.Engine) {
 		switch {
@@ -507,6 +511,11 @@ func (h *host) Define(d session.Definition) session.Result {
 	return r
 }
 
+// Verifier makes what PostgreSQL would store.
+func (h *host) Verifier(password, role string, useMD5 bool) string {
+	return clients.Verifier(password, role, useMD5)
+}
+
 // Main reports whether the session is in the main database.
 func (h *host) Main() bool { return h.n.group == mainGroup }
 
@@ -519,7 +528,7 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) sessio
 	l.definitions.Store(id.Seq, result)
 	defer l.definitions.Delete(id.Seq)
 	ws := *d.Extent
-	ws.Steps = []writeset.Step{{Definition: encodeDefinition(d)}}
+	ws.Steps = []writeset.Step{{Definition: replay.EncodeDefinition(d)}}
 	payload := ws.Append(nil)
 	full := false
 	ok := l.core.call(func(e *engine.Engine) {
@@ -557,7 +566,7 @@ func (h *host) Show(name string) session.Result {
 	case "databases":
 		return h.n.tenure.showDatabases()
 	case "checksums":
-		return h.n.showCheck()
+		return h.n.audit.Show()
 	case "counters":
 		return h.n.showCounters()
 	case "metrics":
@@ -567,7 +576,7 @@ func (h *host) Show(name string) session.Result {
 	case "limits":
 		return h.n.showLimits()
 	case "locks":
-		return h.n.showLocks()
+		return h.n.advisory.Show()
 	case "applied":
 		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
 	}
@@ -584,7 +593,7 @@ func (h *host) ShowColumns(name string) []string {
 	case "databases":
 		return databaseColumns
 	case "checksums":
-		return checkColumns
+		return audit.Columns
 	case "counters":
 		return counterColumns
 	case "metrics":
@@ -594,7 +603,7 @@ func (h *host) ShowColumns(name string) []string {
 	case "limits":
 		return limitColumns
 	case "locks":
-		return lockColumns
+		return advisory.Columns
 	}
 	return []string{"tutti." + name}
 }

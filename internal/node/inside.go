@@ -122,7 +122,7 @@ func (h *host) Attend(conversation string) (err error) {
 	if conn == nil {
 		settings := apply.SessionSettings()
 		settings["idle_session_timeout"] = "0"
-		if conn, err = link.Connect(h.n.advisory.context, h.n.applier.connString, "tutti speaker", settings); err != nil {
+		if conn, err = link.Connect(h.n.context, h.n.applier.ConnString, "tutti speaker", settings); err != nil {
 			<-h.n.speakers.turns
 			return err
 		}
@@ -142,7 +142,7 @@ func (h *host) Leave() {
 	if t.held {
 		sql += capture.InsideFreeSQL(h.g.pid)
 	}
-	if _, err := t.conn.Exec(h.n.advisory.context, sql).ReadAll(); err != nil {
+	if _, err := t.conn.Exec(h.n.context, sql).ReadAll(); err != nil {
 		_ = t.conn.Close(context.Background()) // with its locks
 	} else {
 		h.n.speakers.put(t.conn)
@@ -178,7 +178,7 @@ func (h *host) Say(n int, command string) error {
 	} else {
 		sql += capture.InsideWaitSQL(h.g.pid, next)
 	}
-	r, err := h.talk.exec(h.n.advisory.context, sql+h.talk.wake(h.g.pid))
+	r, err := h.talk.exec(h.n.context, sql+h.talk.wake(h.g.pid))
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (h *host) Say(n int, command string) error {
 // Texts gives a Reread's parameter as text, and its type.
 func (h *host) Texts(r session.Reread) (array, typ string, err error) {
 	sql, oid, format, value := r.Array()
-	got := h.talk.conn.ExecParams(h.n.advisory.context, sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
+	got := h.talk.conn.ExecParams(h.n.context, sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
 	if got.Err == nil && len(got.Rows) != 1 {
 		got.Err = fmt.Errorf("%d rows", len(got.Rows))
 	}
@@ -219,7 +219,7 @@ func (h *host) GoesOn(n int, seq uint64) error {
 		return err
 	}
 	if committed && h.advisory != nil {
-		h.advisory.giveBack() // what the transaction had locked
+		h.advisory.GiveBack() // what the transaction had locked
 	}
 	h.g.cancelLate()
 	return nil
@@ -227,7 +227,7 @@ func (h *host) GoesOn(n int, seq uint64) error {
 
 // letCommit reports whether the transaction has committed. With an error that is not known: its backend is to be ended.
 func (h *host) letCommit(n int, seq uint64) (committed bool, err error) {
-	ctx, t := h.n.advisory.context, &h.talk
+	ctx, t := h.n.context, &h.talk
 	r, err := t.exec(ctx, capture.InsideHoldSQL(h.g.pid))
 	if err != nil {
 		return false, err

@@ -80,7 +80,7 @@ func (t *tenure) gone(member uint32) {
 	t.words.gone(member)
 	for _, l := range t.all() {
 		l.peers.forget(member)
-		l.channels.wake()
+		l.notices.Wake()
 		l.core.do(func(e *engine.Engine) { e.Gone(member) })
 	}
 }

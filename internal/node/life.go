@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/advisory"
+	"github.com/tuttidb/tutti/internal/audit"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/config"
@@ -20,9 +22,11 @@ import (
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/lead"
 	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/notices"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -53,17 +57,14 @@ type life struct {
 	caughtUp    atomic.Bool            // it was near the end of the order once
 	done        chan struct{}          // closed when the life ends
 
-	disk       *raftlog.Log
-	core       *core
-	applier    *applier
-	forerunner *forerunner
-	paces      paces
-	monitor    *link.Monitor
-	publisher  *publisher
-	keeper     *link.Keeper
-	speakers   *speakers
-	listener   *listener
-	position   engine.Position
+	disk      *raftlog.Log
+	core      *core
+	applier   *replay.Applier
+	streaming *replay.Streaming
+	paces     replay.Paces
+	monitor   *link.Monitor
+	speakers  *speakers
+	position  engine.Position
 
 	connString string        // of the local database
 	saved      atomic.Uint64 // entry of the log of which the database has a checkpoint
@@ -86,13 +87,11 @@ type life struct {
 	additions   additions
 	present     present
 	forms       forms
-	checks      checks
-	audit       audit
-	rehearsals  rehearsals
-	receiver    receiver
-	channels    channels
-	outbox      outbox
-	advisory    advisory
+	audit       *audit.Audit
+	trials      trials
+	notices     *notices.Notices
+	advisory    *advisory.Locks
+	context     context.Context // ends with it
 	serial      serial
 	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
@@ -108,9 +107,15 @@ type life struct {
 	busy          atomic.Uint32 // the backend with which the executor carries out a group
 	curtain       atomic.Uint32 // the backend of the curtain that is drawn, or zero
 
-	long  *long // the definition that goes on beside groups, or nil; the executor's
+	long  *replay.Job // the definition that goes on beside groups, or nil; the executor's
 	longs longs
 	holds holds
+}
+
+// trials are what is tried before it is ordered: here, and by other members.
+type trials struct {
+	receiver *replay.Receiver
+	dryRuns  *replay.DryRuns
 }
 
 // errConverted ends the first life of a cloned member: its database is now its own.
@@ -132,11 +137,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.turns.percent = l.settled().Limits.TurnsPercent
 	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
 	l.present.off = l.additions.sighted
-	l.checks.init()
-	l.rehearsals.init()
-	l.receiver.init()
-	l.channels.init(c.Member, l.settled().Limits.Channels)
-	l.outbox.init(l.settled().Limits.NotifyQueue, &l.metrics.Notify)
+	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
 	l.longs.init()
 	l.holds.init()
 	l.serial.init()
@@ -163,21 +164,21 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	})
 	run("executor", l.runExecutor)
 	run("watcher", l.watch)
-	run("forerunner", l.forerunner.runs)
+	run("streaming", l.streaming.Run)
 	run("gossip", l.gossip)
 	run("cleaner", l.clean)
-	run("listener", l.listener.run)
-	run("publisher", l.publisher.run)
-	run("forwarder", l.forward)
-	run("announcer", l.announce)
+	run("listener", l.notices.Hear)
+	run("publisher", l.notices.Publish)
+	run("forwarder", l.notices.Forward)
+	run("announcer", l.notices.Announce)
 	run("nudger", l.nudge)
-	run("tenants", l.watchTenants)
-	run("lease", l.renewLease)
-	run("blocked", l.tellBlocked)
+	run("tenants", l.advisory.WatchTenants)
+	run("lease", l.advisory.RenewLease)
+	run("blocked", l.advisory.TellBlocked)
 	run("retention", l.retain)
 	run("serial", l.leaveSerial)
 	run("holds", l.renewHolds)
-	run("audit", l.audits)
+	run("audit", l.audit.Run)
 	l.core.do(func(e *engine.Engine) {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
 	})
@@ -185,15 +186,15 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	close(l.done)
 	l.gate.wake()
 	l.serial.wake()
-	l.channels.wake()
+	l.notices.Wake()
 	l.longs.wake()
 	stop := l.sessions.endAll(l.errEnds())
 	wg.Wait()
 	l.sessions.wait()
 	stop()
-	l.advisory.wg.Wait()
-	l.rehearsals.end()
-	l.receiver.end()
+	l.advisory.Wait()
+	l.trials.dryRuns.Close()
+	l.trials.receiver.Close()
 	l.holds.end()
 	l.background.Wait()
 	err := context.Cause(ctx)
@@ -234,7 +235,8 @@ const ownOptions = ` options='-c session_preload_libraries= -c local_preload_lib
 
 // open brings up log, database connections and engine.
 func (l *life) open(ctx context.Context) (err error) {
-	l.advisory.init(ctx, time.Duration(l.config.Limits.LockLeaseMs)*time.Millisecond)
+	l.context = ctx
+	l.advisory = advisory.New(advisoryOf(l))
 	pg := l.tenure.pg
 	conn := pg.ConnString("postgres", l.database) + ownOptions
 	l.connString = conn
@@ -249,34 +251,31 @@ func (l *life) open(ctx context.Context) (err error) {
 	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(), func() error { return l.begins(ctx, conn) }); err != nil {
 		return err
 	}
-	if l.applier, err = newApplier(ctx, conn, l.config, l.log.Warn); err != nil {
+	if l.applier, err = replay.NewApplier(ctx, conn, l.config, l.log.Warn); err != nil {
 		return err
 	}
-	l.applier.alone = l.additions.unseen
-	l.applier.begun.Store(l.position.Ordinal) // what the progress row says
+	l.applier.Alone = l.additions.unseen
+	l.applier.Begun.Store(l.position.Ordinal) // what the progress row says
 	l.through.Store(l.position.Ordinal)
-	l.applier.passed.ending(l.position.Ordinal, 1)
-	l.applier.passed.ended(true)
-	l.forerunner = newForerunner(l)
+	l.applier.Passed.Ending(l.position.Ordinal, 1)
+	l.applier.Passed.Ended(true)
+	openReplay(l, conn)
 	from, err := l.startAt(saved)
 	if err != nil {
 		return &failure.Fatal{Err: err}
 	}
-	if l.collector, err = collect.New(ctx, l.applier.conn, l.tables.Load, l.config.Limits.WritesetBytes); err != nil {
+	if l.collector, err = collect.New(ctx, l.applier.Conn, l.tables.Load, l.config.Limits.WritesetBytes); err != nil {
 		return err
 	}
 	if l.monitor, err = link.NewMonitor(ctx, conn); err != nil {
 		return err
 	}
-	l.tables.Store(l.applier.tables)
-	l.busy.Store(l.applier.conn.PID())
-	if l.keeper, err = link.NewKeeper(ctx, conn); err != nil {
+	l.tables.Store(l.applier.Tables)
+	l.busy.Store(l.applier.Conn.PID())
+	if err := l.advisory.Open(ctx, conn); err != nil {
 		return err
 	}
-	if l.publisher, err = newPublisher(ctx, conn, l.log, l.config.Limits.NotifyQueue, &l.metrics.Notify); err != nil {
-		return err
-	}
-	if l.listener, err = newListener(ctx, conn, l); err != nil {
+	if err := l.notices.Open(ctx, noticesOf(l)); err != nil {
 		return err
 	}
 	e, err := engine.New(engine.Options{
@@ -291,33 +290,46 @@ func (l *life) open(ctx context.Context) (err error) {
 	if err != nil {
 		return &failure.Fatal{Err: err}
 	}
+	l.audit = audit.New(auditOf(l))
+	l.trials.dryRuns = replay.NewDryRuns(dryRunsOf(l))
 	l.fence = l.seq.Add(1)
-	l.core = newCore(l.log, &l.metrics, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.tell, l.forerunner.tell, l.gate.moved, l.leave, l.reaches, func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) })
+	l.core = newCore(l.log, &l.metrics, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.Tell, l.streaming.Tell, l.gate.moved, l.leave, l.reaches, func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) })
 	return nil
+}
+
+// openReplay makes what carries out large transactions while they come in, and tries what leaves.
+func openReplay(l *life, conn string) {
+	l.streaming = replay.NewStreaming(replay.StreamingOptions{
+		ConnString: conn, Config: l.config, Log: l.log, Ready: l.ready.Load, Tables: l.tables.Load,
+		Report: func(to uint32, front []byte) { l.sendFrame(to, frameFront, front) },
+	})
+	l.trials.receiver = replay.NewReceiver(conn, &l.metrics.Waits, func() *wire.SQLError {
+		if l.ending() {
+			return errEnding()
+		}
+		return nil
+	})
 }
 
 func (l *life) close() error {
 	var errs []error
 	if l.applier != nil {
-		l.applier.close()
+		l.applier.Close()
 	}
-	if l.forerunner != nil && l.forerunner.applier != nil {
-		l.forerunner.applier.close()
+	if l.streaming != nil {
+		l.streaming.Close()
 	}
 	if l.monitor != nil {
 		l.monitor.Close()
 	}
-	if l.keeper != nil {
-		l.keeper.Close()
+	if l.advisory != nil {
+		l.advisory.Close()
 	}
-	l.audit.close()
+	if l.audit != nil {
+		l.audit.Close()
+	}
 	l.speakers.close()
-	if l.publisher != nil {
-		l.publisher.close()
-	}
-	if l.listener != nil {
-		l.listener.close()
-	}
+	l.notices.Close()
 	if l.disk != nil {
 		errs = append(errs, l.disk.Close())
 	}
@@ -354,14 +366,14 @@ func (l *life) runExecutor(ctx context.Context) error {
 		var over chan struct{} // never, unless there is a long definition
 		var down <-chan error
 		if l.long != nil {
-			over, down = l.long.done, l.long.curtain.down()
+			over, down = l.long.Done, l.long.Curtain.Down()
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-over:
 			if err := l.endLong(ctx); err != nil {
-				return l.failed(ctx, &engine.Group{Tasks: []engine.Task{l.long.task}}, err)
+				return l.failed(ctx, &engine.Group{Tasks: []engine.Task{l.long.Task}}, err)
 			}
 		case err := <-down:
 			return err
@@ -379,12 +391,12 @@ func (l *life) runExecutor(ctx context.Context) error {
 // start is in the database.
 func (l *life) fenced(ctx context.Context, ordinal uint64) error {
 	if l.position.Member != l.config.Member {
-		if err := l.applier.adopt(ctx, ordinal, l.config.Member); err != nil {
+		if err := l.applier.Adopt(ctx, ordinal, l.config.Member); err != nil {
 			return err
 		}
 		return errConverted
 	}
-	l.channels.begin(ordinal)
+	l.notices.Begin(ordinal)
 	l.ready.Store(true)
 	close(l.opened)
 	l.log.Info("ready", "ordinal", ordinal, "incarnation", l.incarnation)

@@ -48,8 +48,8 @@ func (l *life) limits() []limit {
 		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, m.Flow.Delays.Load()},
 		{"additions", int64(c.Additions), int64(counted), fulls},
 		{"turns_percent", int64(c.TurnsPercent), -1, m.Flow.TurnsWaited.Load()},
-		{"channels", int64(c.Channels), int64(l.channels.count()), m.Limits.Channels.Load()},
-		{"notify_queue", int64(c.NotifyQueue), int64(l.outbox.size()), m.Notify.Refused.Load()},
+		{"channels", int64(c.Channels), int64(l.notices.Count()), m.Limits.Channels.Load()},
+		{"notify_queue", int64(c.NotifyQueue), int64(l.notices.QueueBytes()), m.Notify.Refused.Load()},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/process"
@@ -193,7 +194,7 @@ func (n *Node) accept(ctx context.Context, ln net.Listener) {
 		select {
 		case pending <- struct{}{}:
 		default:
-			n.clients.refuse(newClient(conn), errStrangers)
+			n.clients.Refuse(clients.New(conn), errStrangers)
 			_ = conn.Close() // more strangers at once than anybody needs
 			continue
 		}
@@ -225,15 +226,15 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 	if err := n.loadClientTLS(); err != nil {
 		n.log.Error("TLS for clients stays as it was: the files are not usable", "error", err)
 	}
-	who := newClient(conn)
+	who := clients.New(conn)
 	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: n.clientTLS.Load(), RequireTLS: n.settled().ClientTLS.Require, MinorMax: n.minorMax()})
 	if err != nil {
 		var said *wire.StartupError
 		if errors.As(err, &said) {
-			who.says(said.Params)
+			who.Says(said.Params)
 		}
 		if !errors.Is(err, io.EOF) && ctx.Err() == nil {
-			n.clients.refuse(who, err)
+			n.clients.Refuse(who, err)
 		}
 		return
 	}
@@ -241,16 +242,16 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 		n.cancels.Cancel(cancel)
 		return
 	}
-	who.says(startup.Params)
+	who.Says(startup.Params)
 	if startup.TLS != nil {
-		who.tls = tlsVersion(startup.TLS.Version)
+		who.TLS = clients.TLSVersion(startup.TLS.Version)
 	}
 	l, slot, login, e := n.admit(ctx, who, startup, conn)
 	if l != nil {
 		defer l.tenure.clients.Add(-1)
 	}
 	if e != nil {
-		n.clients.refuse(who, e)
+		n.clients.Refuse(who, e)
 		_ = startup.Refuse(e) // a client that left already misses nothing
 		return
 	}
@@ -258,11 +259,11 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 }
 
 // admit finds a place for a client, in a life that counts it, or says why there is none.
-func (n *Node) admit(ctx context.Context, who *client, s *wire.Startup, conn net.Conn) (l *life, slot uint32, login wire.LoginOptions, e *wire.SQLError) {
+func (n *Node) admit(ctx context.Context, who *clients.Client, s *wire.Startup, conn net.Conn) (l *life, slot uint32, login wire.LoginOptions, e *wire.SQLError) {
 	if n.stops.refuses.Load() {
 		return nil, 0, login, errShutsDown()
 	}
-	if login, e = n.admission(ctx, who, s); e != nil {
+	if login, e = n.rules.Admission(ctx, who, s); e != nil {
 		return nil, 0, login, e
 	}
 	if e = n.refusal(s); e != nil {
@@ -447,7 +448,7 @@ func (l *life) comeUp() {
 }
 
 // serve logs an admitted client in at the local server and runs its session.
-func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, conn net.Conn, slot uint32, admitted func()) {
+func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOptions, conn net.Conn, slot uint32, admitted func()) {
 	var g *guard
 	conns := []net.Conn{conn}
 	defer func() {
@@ -462,14 +463,14 @@ func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, co
 	}
 	if err != nil || !l.sessions.track(backend) {
 		e := errNotReady()
-		l.node.clients.refuse(who, e)
+		l.node.clients.Refuse(who, e)
 		_ = startup.Refuse(e)
 		return
 	}
-	parameters := who.parameters(startup.Ordered, l.config.ApplicationNameAddHost)
+	parameters := who.Parameters(startup.Ordered, l.config.ApplicationNameAddHost)
 	login, err := wire.Login(startup, backend, append(parameters, wire.Param{Name: capture.SessionSetting, Value: "on"}), o)
 	if err != nil {
-		l.node.clients.fail(who, err)
+		l.node.clients.Fail(who, err)
 		return
 	}
 	if l.node.stops.refuses.Load() {
@@ -477,8 +478,8 @@ func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, co
 		return
 	}
 	admitted()
-	defer l.node.clients.enter(who, login)()
-	defer l.tenure.origins.enter(login.BackendPID, who)()
+	defer l.node.clients.Enter(who, login)()
+	defer l.tenure.origins.Enter(login.BackendPID, who)()
 	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.Cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
 	g.withdraw = l.withdraw
 	l.sessions.register(g, conn)
@@ -499,8 +500,8 @@ func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, co
 	defer h.endAdditions()
 	defer h.endLarge()
 	defer h.SerialApart()
-	defer h.leaveLocks()
-	defer func() { l.channels.replace(h.channels, nil) }()
+	defer func() { h.advisory.Leave() }()
+	defer func() { l.notices.Replace(h.channels, nil) }()
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
 		Host: rolesOf(h), Collector: collect.Roles(l.collector), ReturnedBytesMax: l.config.Limits.WritesetBytes,
@@ -509,7 +510,7 @@ func (l *life) serve(who *client, startup *wire.Startup, o wire.LoginOptions, co
 		if l.ending() && !session.Told(err) {
 			out.Append(l.errEnds().Append(nil))
 		}
-		l.log.Debug("session ended", "from", who.address, "error", err)
+		l.log.Debug("session ended", "from", who.Address, "error", err)
 		l.endBackend(login.BackendPID)
 	}
 	_ = startup.Conn.SetWriteDeadline(time.Now().Add(time.Second))

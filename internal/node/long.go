@@ -11,6 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -40,19 +41,19 @@ const (
 // longs is what sessions have to know of long definitions (L3).
 type longs struct {
 	mu    sync.Mutex
-	began uint64  // how many there were
-	ended uint64  // how many of them have ended: all but one, or all
-	last  []*long // the latest of them
+	began uint64        // how many there were
+	ended uint64        // how many of them have ended: all but one, or all
+	last  []*replay.Job // the latest of them
 	ends  sync.Cond
 }
 
 func (l *longs) init() { l.ends.L = &l.mu }
 
 // add is called before anything that is ordered after it can be seen.
-func (l *longs) add(g *long) {
+func (l *longs) add(g *replay.Job) {
 	l.mu.Lock()
 	l.began++
-	g.number = l.began
+	g.Number = l.began
 	if len(l.last) == longsMax {
 		l.last = slices.Delete(l.last, 0, 1)
 	}
@@ -83,7 +84,7 @@ func (l *longs) seen() uint64 {
 }
 
 // under is the one that goes on, or nil.
-func (l *longs) under() *long {
+func (l *longs) under() *replay.Job {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended == l.began {
@@ -105,19 +106,19 @@ func (l *longs) awaitUpTo(number uint64, stop func() bool) {
 }
 
 // awaitLong waits for the end of one, but not for ever: its client may have given up.
-func (l *life) awaitLong(g *long) {
+func (l *life) awaitLong(g *replay.Job) {
 	timeout := time.NewTimer(longPatience)
 	defer timeout.Stop()
 	select {
-	case <-g.done:
-		l.longs.awaitUpTo(g.number, l.ending) // the next may be under way already
+	case <-g.Done:
+		l.longs.awaitUpTo(g.Number, l.ending) // the next may be under way already
 	case <-l.done:
 	case <-timeout.C:
 	}
 }
 
 // missed is one that a transaction has not seen and should have; nil if there is none.
-func (l *longs) missed(seen uint64, ws *writeset.Writeset) *long {
+func (l *longs) missed(seen uint64, ws *writeset.Writeset) *replay.Job {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.began - seen
@@ -125,7 +126,7 @@ func (l *longs) missed(seen uint64, ws *writeset.Writeset) *long {
 		return l.last[0]
 	}
 	for _, g := range l.last[uint64(len(l.last))-n:] {
-		if g.touches(ws) {
+		if g.Touches(ws) {
 			return g
 		}
 	}
@@ -133,8 +134,8 @@ func (l *longs) missed(seen uint64, ws *writeset.Writeset) *long {
 }
 
 // missedError is told to a transaction that loses by L3.
-func (l *life) missedError(g *long) *wire.SQLError {
-	id := g.task.Item.ID
+func (l *life) missedError(g *replay.Job) *wire.SQLError {
+	id := g.Task.Item.ID
 	return wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).WithHint("The transaction might succeed if retried.").
 		WithDetail("A schema change, transaction %s of node %s, was carried out here while this transaction was open.", id, l.name(id.Member))
 }
@@ -142,39 +143,39 @@ func (l *life) missedError(g *long) *wire.SQLError {
 // carryOut has the definer carry out a definition, d or the steps of a task. It returns when that is done, with the
 // definition's result, or when it has become long; then over is false.
 func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *session.Definition) (r session.Result, over bool, err error) {
-	g := &long{task: t, last: last, free: time.Now(), d: d, kind: longOf(&t, d), kept: make(chan struct{}), done: make(chan struct{})}
-	l.applier.begun.Store(max(last, l.applier.begun.Load()))
+	g := &replay.Job{Task: t, Last: last, Free: time.Now(), Definition: d, Kind: replay.JobKind(&t, d), Kept: make(chan struct{}), Done: make(chan struct{})}
+	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
 	l.begin(ctx, g)
-	defer l.busy.Store(l.busy.Swap(l.applier.definer.conn.PID()))
+	defer l.busy.Store(l.busy.Swap(l.applier.Definer.Conn.PID()))
 	for wait := longAfter; ; wait = longInterval {
 		timer := time.NewTimer(wait)
 		select {
-		case <-g.done:
+		case <-g.Done:
 			timer.Stop()
-			return g.result, true, l.finish(ctx, g)
+			return g.Result, true, l.finish(ctx, g)
 		case <-timer.C:
 		}
-		if g.kind == semantics.NotLong {
-			<-g.done
-			return g.result, true, l.finish(ctx, g)
+		if g.Kind == semantics.NotLong {
+			<-g.Done
+			return g.Result, true, l.finish(ctx, g)
 		}
-		held, working, err := l.monitor.Holds(ctx, l.applier.definer.conn.PID())
+		held, working, err := l.monitor.Holds(ctx, l.applier.Definer.Conn.PID())
 		if err != nil {
 			return r, false, err
 		}
-		if working && g.kind == semantics.LongAttached {
+		if working && g.Kind == semantics.LongAttached {
 			if working, err = l.drawCurtain(ctx, g); err != nil {
 				return r, false, err
 			}
 		}
-		if !working || !g.leave() {
+		if !working || !g.Leave() {
 			continue
 		}
-		g.hold(held)
-		if err := l.applier.keep(ctx, last, &t); err != nil {
+		g.Hold(held)
+		if err := l.applier.Keep(ctx, last, &t); err != nil {
 			return r, false, err
 		}
-		close(g.kept)
+		close(g.Kept)
 		l.longs.add(g)
 		l.long = g
 		l.log.Info("a definition goes on beside what is ordered after it", "ordinal", t.Ordinal, "transaction", t.Item.ID.String())
@@ -184,32 +185,32 @@ func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *sess
 }
 
 // begin has the definer begin with it.
-func (l *life) begin(ctx context.Context, g *long) {
-	a := l.applier.definer
-	a.tables, a.long = l.applier.tables, g
+func (l *life) begin(ctx context.Context, g *replay.Job) {
+	a := l.applier.Definer
+	a.Tables, a.Job = l.applier.Tables, g
 	l.background.Go(func() {
-		defer close(g.done)
-		if g.concurrent() {
-			if g.result, g.err = a.concurrently(ctx, g.d, g.anew); g.err == nil {
-				g.err = a.noteDone(ctx, g.last)
+		defer close(g.Done)
+		if g.Concurrent() {
+			if g.Result, g.Err = a.Concurrently(ctx, g.Definition, g.Anew); g.Err == nil {
+				g.Err = a.NoteDone(ctx, g.Last)
 			}
-		} else if g.d != nil {
-			g.result, g.err = a.define(ctx, g.last, g.task, *g.d)
+		} else if g.Definition != nil {
+			g.Result, g.Err = a.Define(ctx, g.Last, g.Task, *g.Definition)
 		} else {
-			g.err = a.applySteps(ctx, g.last, g.task)
+			g.Err = a.ApplySteps(ctx, g.Last, g.Task)
 		}
 	})
 }
 
 // finish takes over what the definer knows of the tables.
-func (l *life) finish(ctx context.Context, g *long) error {
-	if g.err != nil {
-		return g.err
+func (l *life) finish(ctx context.Context, g *replay.Job) error {
+	if g.Err != nil {
+		return g.Err
 	}
-	l.applier.tables, l.applier.definer.long = l.applier.definer.tables, nil
-	l.tables.Store(l.applier.tables)
-	l.forerunner.giveWay() // what it began with is not so any more
-	return l.applier.forget(ctx)
+	l.applier.Tables, l.applier.Definer.Job = l.applier.Definer.Tables, nil
+	l.tables.Store(l.applier.Tables)
+	l.streaming.GiveWay() // what it began with is not so any more
+	return l.applier.Forget(ctx)
 }
 
 // beside waits for the long definition, if there is one, before a group that must not go on beside it (L2).
@@ -218,12 +219,12 @@ func (l *life) beside(ctx context.Context, group *engine.Group) error {
 	if g == nil {
 		return nil
 	}
-	if !g.over() {
+	if !g.Over() {
 		waits := false
 		for i := range group.Tasks {
 			switch t := &group.Tasks[i]; t.Item.Kind {
 			case engine.KindCertified:
-				waits = waits || g.touches(t.Writeset)
+				waits = waits || g.Touches(t.Writeset)
 			case engine.KindStatement:
 				waits = true
 			case engine.KindCheck:
@@ -233,9 +234,9 @@ func (l *life) beside(ctx context.Context, group *engine.Group) error {
 		if !waits {
 			return nil
 		}
-		l.beginGroup([]engine.Task{g.task}, nil)
-		defer l.busy.Store(l.busy.Swap(l.applier.definer.conn.PID()))
-		<-g.done
+		l.beginGroup([]engine.Task{g.Task}, nil)
+		defer l.busy.Store(l.busy.Swap(l.applier.Definer.Conn.PID()))
+		<-g.Done
 		if err := l.finishLocals(ctx, group); err != nil {
 			return err
 		}
@@ -251,8 +252,8 @@ func (l *life) endLong(ctx context.Context) error {
 	}
 	l.long = nil
 	l.longs.end()
-	l.log.Info("the definition is carried out", "ordinal", g.task.Ordinal, "transaction", g.task.Item.ID.String())
-	l.answer(&g.task, g.result)
+	l.log.Info("the definition is carried out", "ordinal", g.Task.Ordinal, "transaction", g.Task.Item.ID.String())
+	l.answer(&g.Task, g.Result)
 	return nil
 }
 
@@ -267,36 +268,36 @@ func (l *life) answer(t *engine.Task, r session.Result) {
 
 // resume begins anew with what was under way when the last life ended (L1).
 func (l *life) resume(ctx context.Context) error {
-	tasks, err := l.applier.pending(ctx)
+	tasks, err := l.applier.Pending(ctx)
 	if err != nil {
 		return err
 	}
 	for _, t := range tasks {
-		g := &long{task: t, last: t.Ordinal, anew: true, free: time.Now(), beside: true, kept: make(chan struct{}), done: make(chan struct{})}
-		close(g.kept)
+		g := &replay.Job{Task: t, Last: t.Ordinal, Anew: true, Free: time.Now(), Beside: true, Kept: make(chan struct{}), Done: make(chan struct{})}
+		close(g.Kept)
 		if t.Item.Kind == engine.KindStatement {
-			d, _, err := decodeDefinition(t.Writeset.Steps[0].Definition)
+			d, _, err := replay.DecodeDefinition(t.Writeset.Steps[0].Definition)
 			if err != nil {
 				return &failure.Fatal{Err: err}
 			}
-			g.d = &d
+			g.Definition = &d
 		}
 		l.log.Info("a definition was not carried out", "ordinal", t.Ordinal, "transaction", t.Item.ID.String())
-		switch longOf(&t, g.d) {
+		switch replay.JobKind(&t, g.Definition) {
 		case semantics.LongSnapshot:
 			l.background.Go(func() { l.orderAgain(ctx, g) })
 			continue
 		case semantics.LongAttached: // it must be there before anybody reads
 			l.begin(ctx, g)
-			<-g.done
+			<-g.Done
 			if err := l.finish(ctx, g); err != nil {
 				return err
 			}
 			continue
 		}
-		if !g.concurrent() {
-			g.kind = semantics.LongNamed // it has no locks yet
-			g.hold(nil)
+		if !g.Concurrent() {
+			g.Kind = semantics.LongNamed // it has no locks yet
+			g.Hold(nil)
 		}
 		l.longs.add(g)
 		l.long = g
@@ -308,14 +309,14 @@ func (l *life) resume(ctx context.Context) error {
 
 // orderAgain has a definition ordered once more, so that all members carry it out at one place: it cannot read what it
 // should have read any more.
-func (l *life) orderAgain(ctx context.Context, g *long) {
+func (l *life) orderAgain(ctx context.Context, g *replay.Job) {
 	select {
 	case <-l.opened:
 	case <-l.done:
 		return
 	}
-	d := *g.d
-	for d.Extent = g.task.Writeset; process.Sleep(ctx, longInterval); {
+	d := *g.Definition
+	for d.Extent = g.Task.Writeset; process.Sleep(ctx, longInterval); {
 		d.Base = l.complete()
 		r := l.define(d, nil)
 		if r.Err != nil {
@@ -327,7 +328,7 @@ func (l *life) orderAgain(ctx context.Context, g *long) {
 				return // it is still pending at the next start
 			}
 		}
-		if _, err := l.monitor.Exec(ctx, fmt.Sprintf("INSERT INTO tutti.pending (ordinal, done, item) VALUES (%d, true, '') ON CONFLICT DO NOTHING", g.task.Ordinal)); err != nil {
+		if _, err := l.monitor.Exec(ctx, fmt.Sprintf("INSERT INTO tutti.pending (ordinal, done, item) VALUES (%d, true, '') ON CONFLICT DO NOTHING", g.Task.Ordinal)); err != nil {
 			l.log.Warn("a definition is ordered again at the next start, once more", "error", err)
 		}
 		return

@@ -8,6 +8,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -53,7 +54,7 @@ func (l *life) come(ctx context.Context, number uint64) error {
 			if err != nil {
 				return err
 			}
-			ws.Steps = []writeset.Step{{Definition: encodeMeeting(number)}}
+			ws.Steps = []writeset.Step{{Definition: replay.EncodeMeeting(number)}}
 			payload := ws.Append(nil)
 			asked, seq = time.Now(), l.seq.Add(1)
 			l.core.do(func(e *engine.Engine) { // what finds no room is asked again

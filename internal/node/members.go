@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/audit"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
@@ -21,10 +23,10 @@ const (
 	frameStatus = 'S'
 	frameCheck  = 'C'
 
-	frameRehearse  = 'T' // see rehearsal
+	frameRehearse  = 'T' // see replay.DryRuns
 	frameRehearsed = 'U'
 
-	frameFront = 'F' // see forerunner.report
+	frameFront = 'F' // see streaming.report
 
 	frameHold = 'H' // see holds
 	frameHeld = 'I'
@@ -72,16 +74,16 @@ func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 		}
 		s.lag = s.behind(l.core.ordinal.Load(), l.volume.Load())
 		l.peers.put(from, s)
-		l.channels.wake()
+		l.notices.Wake()
 		l.regulate()
 	case frameCheck:
-		l.checkResult(from, body)
+		l.audit.Receive(from, body)
 	case frameFront:
-		l.paces.heard(from, l.incarnation, body)
+		l.paces.Heard(from, l.incarnation, body)
 	case frameRehearse:
-		l.rehearseFor(from, body)
+		l.trials.dryRuns.TryFor(from, body)
 	case frameRehearsed:
-		l.rehearsalResult(body)
+		l.trials.dryRuns.Outcome(body)
 	case frameHold:
 		l.holdFor(from, body)
 	case frameHeld:
@@ -119,7 +121,7 @@ type status struct {
 	Hears []uint32 `json:"hears"`
 	Links int      `json:"links"`
 	// Differs is what its audits have found, of the main database in all databases.
-	Differs []difference `json:"differs,omitempty"`
+	Differs []audit.Difference `json:"differs,omitempty"`
 	// Version is what runs there.
 	Version string `json:"version"`
 
@@ -162,6 +164,19 @@ const (
 	gossipInterval = 300 * time.Millisecond
 	silentAfter    = 3 * time.Second
 )
+
+// synced lists the other members that are alive and synced.
+func (p *peers) synced(self uint32) (members []uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for m, s := range p.last { // order-free: sorted below
+		if m != self && s.State == stateSynced && time.Since(p.seen[m]) < silentAfter {
+			members = append(members, m)
+		}
+	}
+	slices.Sort(members)
+	return members
+}
 
 func (p *peers) get(member uint32) (status, bool) {
 	p.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
@@ -45,8 +46,8 @@ type Node struct {
 	waits atomic.Pointer[string] // for what, before its first log is made
 
 	clientTLS atomic.Pointer[tls.Config] // what was loaded last; nil: clients talk in the clear
-	rules     clientRules
-	clients   *clientLog
+	rules     *clients.Rules
+	clients   *clients.Log
 	metrics   *metrics.Registry
 
 	credentials credentials // towards the other members
@@ -61,11 +62,13 @@ func New(c *config.Config, log *slog.Logger) *Node {
 	n := &Node{
 		config: c, log: log, cancels: wire.NewCancels(c.Limits.Sessions * 2), began: time.Now(), metrics: metrics.New(),
 	}
-	n.clients = newClientLog(log, &n.metrics.Process.Clients)
+	n.clients = clients.NewLog(log, &n.metrics.Process.Clients)
 	n.metrics.Fresh(func() { measureNode(n) })
 	n.latest.Store(c)
 	n.stops.init()
-	n.rules.roles.turn = make(chan struct{}, 1)
+	n.rules = clients.NewRules(clients.RuleOptions{
+		Config: c, Log: log, AllowTrust: func() bool { return n.settled().Postgres.AllowTrust }, ConnString: n.connString,
+	})
 	return n
 }
 
@@ -141,7 +144,7 @@ func (n *Node) valid() error {
 	if err := n.beginCredentials(); err != nil {
 		return &failure.Config{Err: err}
 	}
-	if err := n.loadRules(); err != nil {
+	if err := n.rules.Load(); err != nil {
 		return &failure.Config{Err: err}
 	}
 	if err := instance.CheckSettings(n.settings()); err != nil {
@@ -285,6 +288,15 @@ func (n *Node) startDatabase(ctx context.Context, pg *instance.Instance) error {
 }
 
 var errDatabaseGone = errors.New("the database server is gone")
+
+// connString is that of the local PostgreSQL, if it runs.
+func (n *Node) connString() (string, error) {
+	t := n.current()
+	if t == nil {
+		return "", errDatabaseGone
+	}
+	return t.pg.ConnString("postgres", n.config.Database) + ownOptions, nil
+}
 
 func (n *Node) setTenure(t *tenure) {
 	n.mu.Lock()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -95,7 +96,7 @@ func (l *life) withdraw(seq uint64) {
 	}
 	l.core.do(func(e *engine.Engine) {
 		if e.Withdraw(seq) {
-			w.decision <- session.Decision{Err: errCanceled()}
+			w.decision <- session.Decision{Err: replay.ErrCanceled()}
 		}
 	})
 }

@@ -73,7 +73,7 @@ func (n *Node) reload(c *config.Config, level *slog.LevelVar) error {
 			l.obey()
 		}
 	}
-	err := errors.Join(n.loadClientTLS(), n.LoadCredentials(), n.loadRules())
+	err := errors.Join(n.loadClientTLS(), n.LoadCredentials(), n.rules.Load())
 	n.log.Info("the configuration was read again", "changed", config.Diff(last, next))
 	if waits = append(config.Diff(next, c), waits...); len(waits) > 0 {
 		n.log.Warn("some of the configuration is used from the next start on", "keys", waits)
@@ -85,8 +85,7 @@ func (n *Node) reload(c *config.Config, level *slog.LevelVar) error {
 func (l *life) obey() {
 	c := l.settled().Limits
 	l.turns.set(c.TurnsPercent)
-	l.channels.set(c.Channels)
-	l.outbox.set(c.NotifyQueue)
+	l.notices.Set(c.Channels, c.NotifyQueue)
 }
 
 // again reads the configuration and takes it over; what is wrong with it is logged.

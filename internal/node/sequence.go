@@ -17,7 +17,7 @@ func (h *host) Spent(message string) (moved bool, bound string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), advanceTimeout)
 	defer cancel()
-	answer, err := advance(ctx, h.n.applier.connString, name, reached)
+	answer, err := advance(ctx, h.n.applier.ConnString, name, reached)
 	if err != nil { // a definition or setval under way, mostly: the statement would wait for it
 		h.n.log.Warn("a sequence cannot go on to its next values now", "sequence", name, "error", err)
 		return true, ""

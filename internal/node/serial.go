@@ -242,12 +242,9 @@ func (l *life) submitSerial(runs bool) (ordered <-chan struct{}) {
 		payload[0] = 1
 	}
 	seq := l.seq.Add(1)
-	c := make(chan struct{})
-	l.advisory.mu.Lock()
-	l.advisory.ordered[seq] = c
-	l.advisory.mu.Unlock()
-	l.order(l.advisory.context, engine.Submission{Kind: engine.KindSerial, Seq: seq, Payload: payload})
-	return c
+	ordered = l.advisory.Place(seq)
+	l.order(l.context, engine.Submission{Kind: engine.KindSerial, Seq: seq, Payload: payload})
+	return ordered
 }
 
 func (l *life) joinSerial() {

@@ -280,3 +280,11 @@ func createLog(dir string, c *config.Config, faults *fault.Faults, b *beginning)
 func logOptions(dir string, c *config.Config, faults *fault.Faults) raftlog.Options {
 	return raftlog.Options{Dir: dir, SegmentBytes: c.Limits.LogSegmentBytes, BeforeSync: faults.Sync()}
 }
+
+// signal has who waits for c look again.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/advisory"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
@@ -151,12 +152,10 @@ func (t *tenure) awaitClients(hurry <-chan struct{}, most time.Duration, each fu
 // settle waits, for a while, until all is in the order that sessions which have left had yet to say to the others:
 // that their advisory locks are free, and what they have notified.
 func (t *tenure) settle() {
-	ctx, cancel := context.WithTimeout(t.ctx, releaseWait)
+	ctx, cancel := context.WithTimeout(t.ctx, advisory.ReleaseWait)
 	defer cancel()
 	for _, l := range t.all() {
-		if l.channels.away() {
-			_ = l.listener.catchUp(ctx) // or it is too late
-		}
+		_ = l.notices.CatchUp(ctx) // or it is too late
 		for !l.saidAll() && process.Sleep(ctx, stopPoll) {
 		}
 	}
@@ -165,7 +164,7 @@ func (t *tenure) settle() {
 // saidAll reports whether nothing waits to be put into the order, or is under way there, that sessions have said which
 // are gone.
 func (l *life) saidAll() bool {
-	return l.outbox.size() == 0 && len(l.outbox.under) == 0 && l.advisory.settled()
+	return l.notices.Settled() && l.advisory.Settled()
 }
 
 // seeOff ends the sessions that are left, but for those of whose COMMIT the log decides: these end by themselves.

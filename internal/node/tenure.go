@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/raftlog"
@@ -27,10 +28,10 @@ type tenure struct {
 	fail      context.CancelCauseFunc
 	transport *transport.Transport
 	standing  *standing
-	disk      *raftlog.Log // the main database's; nil once its life has it
-	made      bool         // the log, in this tenure
-	clients   atomic.Int64 // sessions, and those being admitted
-	origins   *sessionFile // of sessions
+	disk      *raftlog.Log         // the main database's; nil once its life has it
+	made      bool                 // the log, in this tenure
+	clients   atomic.Int64         // sessions, and those being admitted
+	origins   *clients.SessionFile // of sessions
 	larges    *larges
 	words     *words
 	running   sync.WaitGroup
@@ -52,10 +53,10 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 		larges: newLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited), looking: make(chan struct{}, 1), words: newWords(n.config.SequenceStep)}
 	t.standing = newStanding(n.config, n.config.Name, cancel)
 	var err error
-	if t.origins, err = openSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
+	if t.origins, err = clients.OpenSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
 		return err
 	}
-	defer t.origins.close()
+	defer t.origins.Close()
 	err = t.appear(ctx)
 	n.waits.Store(nil)
 	if err == nil {

@@ -10,14 +10,12 @@ import (
 )
 
 // most is how long a wait takes at most, by the table of all waits.
-func most(w flow.Wait) time.Duration { return time.Duration(flow.Waits[w].MostMs) * time.Millisecond }
+func most(w flow.Wait) time.Duration { return metrics.Most(w) }
 
 // Bounds that several files use.
 var (
-	rehearsalTimeout = most(flow.WaitDryRun)
-	receiveMax       = most(flow.WaitReadBack)
-	longPatience     = most(flow.WaitLong)
-	holdMax          = most(flow.WaitHeldBack)
+	longPatience = most(flow.WaitLong)
+	holdMax      = most(flow.WaitHeldBack)
 )
 
 // mostText says the same, with the setting that has a part in it.

@@ -48,15 +48,15 @@ func (l *life) watch(ctx context.Context) error {
 // lookForBlockers returns after how long to look again, zero if nothing is under way.
 func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err error) {
 	g := l.longs.under()
-	if g != nil && g.concurrent() {
+	if g != nil && g.Concurrent() {
 		wait = longInterval // it waits for everybody
 	} else if g != nil {
-		blocked, err := l.unblock(ctx, l.applier.definer.conn.PID(), time.Since(g.free), l.missedError(g))
+		blocked, err := l.unblock(ctx, l.applier.Definer.Conn.PID(), time.Since(g.Free), l.missedError(g))
 		if err != nil {
 			return 0, err
 		}
 		if !blocked {
-			g.free = time.Now()
+			g.Free = time.Now()
 		}
 		wait = longInterval
 	}
@@ -81,13 +81,13 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 	if err != nil {
 		return false, err
 	}
-	definer := l.applier.definer.conn.PID()
-	if g := l.longs.under(); g != nil && g.concurrent() && backend == l.applier.conn.PID() && slices.Contains(pids, definer) {
+	definer := l.applier.Definer.Conn.PID()
+	if g := l.longs.under(); g != nil && g.Concurrent() && backend == l.applier.Conn.PID() && slices.Contains(pids, definer) {
 		l.monitor.Cancel(l.log, definer) // who blocks it need not lose; it may wait for the executor, too
 		return true, nil
 	}
-	if f := l.forerunner.pid.Load(); f != 0 && slices.Contains(pids, f) { // 0 is a prepared transaction, or no forerunner
-		l.forerunner.giveWay()
+	if f := l.streaming.PID.Load(); f != 0 && slices.Contains(pids, f) { // 0 is a prepared transaction, or no streaming
+		l.streaming.GiveWay()
 		l.monitor.Cancel(l.log, f)
 		return true, nil // whom it waits for need not be in the way
 	}

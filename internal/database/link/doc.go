@@ -1,5 +1,5 @@
-// Package link makes Tutti's own connections to the local PostgreSQL, and keeps two of them: the Monitor, which looks at
-// backends and does chores, and the Keeper, which looks at advisory locks and holds some for sessions.
+// Package link makes Tutti's own connections to the local PostgreSQL, and keeps two of them: the Monitor, which looks
+// at backends and does chores, and the Keeper, which looks at advisory locks and holds some for sessions.
 //
 // Neighbours: node opens them for each life of a database; replay looks through the Monitor at who blocks it.
 //

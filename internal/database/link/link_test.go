@@ -75,7 +75,8 @@ func code(err error) string {
 	return ""
 }
 
-// TestBlockers: who holds what another backend waits for is found, what it holds is listed, and who waits is not working.
+// TestBlockers: who holds what another backend waits for is found, what it holds is listed, and who waits is not
+// working.
 func TestBlockers(t *testing.T) {
 	x, ctx := newBench(t), context.Background()
 	if pids, err := x.monitor.Blockers(ctx, x.b.PgConn().PID()); err != nil || len(pids) > 0 {

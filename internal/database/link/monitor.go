@@ -69,7 +69,8 @@ func (m *Monitor) Exec(ctx context.Context, sql string) ([]*pgconn.Result, error
 }
 
 // Blockers lists the backends that hold locks the backend pid waits for, or stand before it
-// in the queue for one, and those that block them in turn. Who just makes a table longer lets go of that lock by itself.
+// in the queue for one, and those that block them in turn. Who just makes a table longer lets go of that lock by
+// itself.
 func (m *Monitor) Blockers(ctx context.Context, pid uint32) ([]uint32, error) {
 	// Mostly nobody does, and the executor is just slow: this is the cheap question.
 	if blocked, err := m.blocked(ctx, pid); err != nil || !blocked {

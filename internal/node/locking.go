@@ -1,0 +1,49 @@
+package node
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/advisory"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// Lock passes on what a function asks. What no function of ours has said is ignored.
+func (h *host) Lock(message string) (worker bool) {
+	c, ok := advisory.Parse(message)
+	if !ok {
+		return false
+	}
+	if h.advisory == nil {
+		h.advisory = h.n.advisory.Begin(h.g.pid, h.g.client)
+	}
+	return h.advisory.Lock(c)
+}
+
+// SettleLocks has compared what the backend holds with what the cluster thinks.
+func (h *host) SettleLocks(compare bool) {
+	if h.advisory != nil {
+		h.advisory.Await(compare)
+	}
+}
+
+// Fate is why the session's backend was ended.
+func (h *host) Fate() *wire.SQLError { return cmp.Or(h.advisory.Why(), h.g.ended()) }
+
+// advisoryOf is a replica as its advisory locks need it.
+func advisoryOf(l *life) advisory.Replica {
+	return advisory.Replica{
+		Log: l.log, Context: l.context, Self: l.config.Member, Name: l.name,
+		Lease:   time.Duration(l.config.Limits.LockLeaseMs) * time.Millisecond,
+		Waits:   &l.metrics.Waits,
+		Seq:     func() uint64 { return l.seq.Add(1) },
+		Order:   l.order,
+		Engine:  func(f func(*engine.Engine)) bool { return l.core.call(f) },
+		Applied: func() uint64 { return l.core.applied.Load() },
+		Await:   l.gate.await, Wake: l.gate.wake,
+		Opened: l.opened, Done: l.done, Ending: l.ending,
+		Patience: l.patience, TimedOut: func() { l.metrics.Limits.Timeout.Add(1) },
+		EndBackend: l.endBackend,
+	}
+}

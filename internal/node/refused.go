@@ -1,0 +1,78 @@
+package node
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/replay"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// refusedThere words a refusal. What that member has seen may not be applied here yet; if the transaction loses to some of
+// that, it is why.
+func (h *host) refusedThere(sub *session.Submission, r *replay.Tried) *wire.SQLError {
+	if r.Decided > r.Applied {
+		if v := h.loses(sub, r.Decided); !v.Commit() {
+			h.after, h.writes, h.lost = v.WinnerOrdinal, true, true
+			return h.conflict(sub.Writeset, v)
+		}
+		if strings.HasPrefix(r.Message, "large object ") || strings.Contains(r.Message, "pg_largeobject_metadata") {
+			// It has been removed since, and is not known here yet.
+			return wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).WithDetail("At node %s, which is ahead: %s.", r.Node, r.Message).WithHint("The transaction might succeed if retried.")
+		}
+	}
+	what, hint := "rows", "Code of an index, a generated column or a domain may depend on settings of the session, or on other rows."
+	if len(sub.Writeset.Steps) > 0 {
+		what, hint = "schema changes", "They may depend on temporary objects, or on files that only one machine has."
+	}
+	return wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's %s cannot be carried out at node %s: %s", what, r.Node, r.Message).
+		WithDetail("SQLSTATE %s.", r.Code).WithHint("%s", hint)
+}
+
+// loses is the verdict of all that is decided up to an ordinal on a transaction that is not submitted.
+func (h *host) loses(sub *session.Submission, ordinal uint64) (v certify.Verdict) {
+	ctx, cancel := context.WithTimeout(context.Background(), replay.TryTimeout)
+	defer cancel()
+	for h.n.core.ordinal.Load() < ordinal && !h.n.ending() && process.Sleep(ctx, time.Millisecond) {
+	}
+	h.n.core.call(func(e *engine.Engine) { v = e.Loses(h.submission(sub, nil)) })
+	return v
+}
+
+// rehearser is a member to ask whether a transaction can be carried out there; zero if none is fit.
+func (l *life) rehearser() uint32 {
+	for _, m := range l.config.Members {
+		if m.Member == l.config.Member {
+			continue
+		}
+		if s, alive := l.peers.get(m.Member); alive && s.State == stateSynced {
+			return m.Member
+		}
+	}
+	return 0
+}
+
+// dryRunsOf is a replica as its dry runs need it.
+func dryRunsOf(l *life) replay.DryRunOptions {
+	return replay.DryRunOptions{
+		Log: l.log, ConnString: l.connString, Config: l.config, Incarnation: l.incarnation, Waits: &l.metrics.Waits,
+		Peer:    l.rehearser,
+		Ask:     func(to uint32, dryRun []byte) bool { return l.sendFrame(to, frameRehearse, dryRun) },
+		Answer:  func(to uint32, outcome []byte) bool { return l.sendFrame(to, frameRehearsed, outcome) },
+		Tables:  l.tables.Load,
+		Applied: func() uint64 { return l.core.applied.Load() }, Decided: func() uint64 { return l.core.ordinal.Load() },
+		Free: func() bool { return l.longs.under() == nil },
+		Yield: func(member uint32, incarnation uint64, tried bool) {
+			l.holds.yield(member, incarnation, tried)
+			if tried {
+				l.gate.wake()
+			}
+		},
+		Background: l.background.Go, Ending: l.ending, Done: l.done,
+	}
+}

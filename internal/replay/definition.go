@@ -1,0 +1,94 @@
+package replay
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+// Payload of a statement item, version 1: byte version, number of settings, then name and
+// value of each, then the text; all length-prefixed. Version 2 goes on with what the statement does to a
+// database: byte change, name, new name, byte 1 for IF EXISTS. Version 3 is nothing but the number of a meeting, see
+// meet. Version 4 goes on with an index to be built beside everything else: schema, table, name. Version 5 goes on with
+// a partition that is detached in two steps: byte 1 for the second one, schema and name of its parent and its own.
+const (
+	definitionVersion         = 1
+	definitionVersionDatabase = 2
+	definitionVersionMeeting  = 3
+	definitionVersionIndex    = 4
+	definitionVersionDetach   = 5
+	definitionVersionLast     = definitionVersionDetach
+)
+
+func EncodeDefinition(d session.Definition) []byte {
+	b := []byte{definitionVersion}
+	if d.Database.Does != semantics.NoDatabase {
+		b[0] = definitionVersionDatabase
+	} else if d.Index.Name != "" {
+		b[0] = definitionVersionIndex
+	} else if d.Detach.Partition[1] != "" {
+		b[0] = definitionVersionDetach
+	}
+	b = binary.AppendUvarint(b, uint64(len(d.Settings)))
+	for _, s := range d.Settings {
+		b = writeset.AppendBytes(b, []byte(s.Name))
+		b = writeset.AppendBytes(b, []byte(s.Value))
+	}
+	b = writeset.AppendBytes(b, []byte(d.SQL))
+	if db := d.Database; db.Does != semantics.NoDatabase {
+		b = writeset.AppendBytes(append(b, byte(db.Does)), []byte(db.Name))
+		b = writeset.AppendBytes(b, []byte(db.To))
+		b = append(b, map[bool]byte{true: 1}[db.IfExists])
+	} else if x := d.Index; x.Name != "" {
+		for _, s := range []string{x.Schema, x.Table, x.Name} {
+			b = writeset.AppendBytes(b, []byte(s))
+		}
+	} else if x := d.Detach; x.Partition[1] != "" {
+		b = append(b, map[bool]byte{true: 1}[x.Ends])
+		for _, s := range []string{x.Parent[0], x.Parent[1], x.Partition[0], x.Partition[1]} {
+			b = writeset.AppendBytes(b, []byte(s))
+		}
+	}
+	return b
+}
+
+func EncodeMeeting(number uint64) []byte {
+	return binary.AppendUvarint([]byte{definitionVersionMeeting}, number)
+}
+
+// DecodeDefinition returns a definition, or the number of a meeting.
+func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error) {
+	r := writeset.NewReader(b)
+	version := r.Byte()
+	switch version {
+	case definitionVersion, definitionVersionDatabase, definitionVersionIndex, definitionVersionDetach:
+	case definitionVersionMeeting:
+		meeting = r.Uvarint()
+		return d, meeting, r.Done()
+	default:
+		return d, 0, fmt.Errorf("statement in the log has version %d, this build knows %d to %d", version, definitionVersion, definitionVersionLast)
+	}
+	d.Settings = make([]session.Setting, r.Count(2))
+	for i := range d.Settings {
+		d.Settings[i] = session.Setting{Name: string(r.Bytes()), Value: string(r.Bytes())}
+	}
+	d.SQL = string(r.Bytes())
+	switch version {
+	case definitionVersionIndex:
+		d.Index = session.Index{Schema: string(r.Bytes()), Table: string(r.Bytes()), Name: string(r.Bytes())}
+	case definitionVersionDetach:
+		d.Detach.Ends = r.Byte() == 1
+		for _, s := range []*string{&d.Detach.Parent[0], &d.Detach.Parent[1], &d.Detach.Partition[0], &d.Detach.Partition[1]} {
+			*s = string(r.Bytes())
+		}
+	case definitionVersionDatabase:
+		d.Database = semantics.Database{Does: semantics.DatabaseChange(r.Byte()), Name: string(r.Bytes()), To: string(r.Bytes()), IfExists: r.Byte() == 1}
+		if !d.Database.Does.Valid() || d.Database.Does == semantics.NoDatabase {
+			return d, 0, fmt.Errorf("statement in the log does to a database what this build does not know (%d)", d.Database.Does)
+		}
+	}
+	return d, 0, r.Done()
+}

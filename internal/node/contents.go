@@ -101,6 +101,10 @@ const notOfExtension = ` AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid
 // rights is a list of rights as text that does not depend on their order.
 const rights = `(SELECT coalesce(string_agg(a::text, ',' ORDER BY a::text COLLATE "C"), '') FROM unnest(%s) a)`
 
+// columnOptions are those that somebody has set. Some releases of PostgreSQL note a number of their own beside them,
+// which is another one in each database.
+const columnOptions = `(SELECT array_agg(o) FROM unnest(a.attoptions) o WHERE o NOT LIKE 'pg\_attver=%')`
+
 // definitionSums lists what is defined in a database, and the roles: a name and a checksum each. Names are unique.
 var definitionSums = strings.Join([]string{
 	`SELECT 'the locale of the database', concat_ws(' ', pg_encoding_to_char(encoding), datcollate, datctype,
@@ -120,7 +124,7 @@ FROM pg_authid r WHERE rolname NOT LIKE 'pg\_%' AND rolname NOT LIKE 'tutti\_%'`
 	`SELECT 'the definition of ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname), md5(concat_ws('|', c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.reloptions, pg_get_userbyid(c.relowner), ` + fmt.Sprintf(rights, "c.relacl") + `,
   pg_get_expr(c.relpartbound, c.oid), CASE c.relkind WHEN 'p' THEN pg_get_partkeydef(c.oid) WHEN 'v' THEN pg_get_viewdef(c.oid) WHEN 'm' THEN pg_get_viewdef(c.oid) END,
   (SELECT string_agg(i.inhparent::regclass::text, ',' ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid),
-  (SELECT string_agg(concat_ws(' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, a.attcollation::regcollation, a.attoptions, a.attstorage, pg_get_expr(x.adbin, x.adrelid), ` + fmt.Sprintf(rights, "a.attacl") + `), ',' ORDER BY a.attnum)
+  (SELECT string_agg(concat_ws(' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, a.attcollation::regcollation, ` + columnOptions + `, a.attstorage, pg_get_expr(x.adbin, x.adrelid), ` + fmt.Sprintf(rights, "a.attacl") + `), ',' ORDER BY a.attnum)
     FROM pg_attribute a LEFT JOIN pg_attrdef x ON x.adrelid = a.attrelid AND x.adnum = a.attnum WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
   (SELECT string_agg(quote_ident(k.conname) || pg_get_constraintdef(k.oid), ',' ORDER BY k.conname COLLATE "C") FROM pg_constraint k WHERE k.conrelid = c.oid),
   (SELECT string_agg(pg_get_indexdef(i.indexrelid) || i.indisvalid::text || i.indisreplident::text, ',' ORDER BY pg_get_indexdef(i.indexrelid) COLLATE "C") FROM pg_index i WHERE i.indrelid = c.oid),

@@ -316,7 +316,8 @@ func auditBound(ctx context.Context, conn *pgconn.PgConn, p *part, rows int) ([]
 	q := part{Table: p.Table, Key: p.Key, After: p.After}
 	var texts, order []string
 	for _, k := range p.Key {
-		texts, order = append(texts, k.Name+"::text"), append(order, k.Name)
+		texts = append(texts, k.Name+"::text")
+		order = append(order, "t."+k.Name) // and not the text of that name
 	}
 	r, err := conn.Exec(ctx, fmt.Sprintf("SELECT %s FROM ONLY %s t WHERE %s ORDER BY %s OFFSET %d LIMIT 1",
 		strings.Join(texts, ", "), q.Table, q.condition(), strings.Join(order, ", "), rows-1)).ReadAll()

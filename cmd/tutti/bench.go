@@ -28,6 +28,7 @@ func benchCompareCommand() *cobra.Command {
 	f.StringSliceVar(&o.Loads, "loads", nil, "any of N, wo, S, tpcb, update_non_index, write_only, read_write, "+
 		"read_only (default all)")
 	f.StringSliceVar(&o.Servers, "only", nil, "any of plain, plain-async, pgbouncer, tutti (default all)")
+	f.StringSliceVar(&o.Modes, "modes", o.Modes, "how statements are sent: any of prepared, simple, extended; in turns")
 	f.IntVar(&o.Scale, "scale", o.Scale, "of pgbench: 100,000 accounts each")
 	f.IntVar(&o.Tables, "tables", o.Tables, "of sysbench")
 	f.IntVar(&o.TableSize, "table-size", o.TableSize, "rows in each table of sysbench")

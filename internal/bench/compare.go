@@ -119,34 +119,56 @@ func (c *comparison) start(ctx context.Context) (err error) {
 	return c.readSettings(ctx)
 }
 
-// measureAll goes through loads, numbers of clients, rounds and servers.
+// measureAll goes through loads, numbers of clients, rounds, modes and servers.
 func (c *comparison) measureAll(ctx context.Context) error {
 	var errs []error
-	for i := range c.loads {
-		l := &c.loads[i]
-		for _, name := range l.servers {
-			if err := c.fill(ctx, l, name); err != nil {
-				return fmt.Errorf("filling %s for %s: %w", name, l.name, err)
-			}
+	for of := c.loads; len(of) > 0; {
+		n := 1
+		for n < len(of) && of[n].name == of[0].name {
+			n++
 		}
-		for _, clients := range l.clientsOf(&c.o) {
-			for round := 1; round <= c.o.Rounds; round++ {
-				for _, name := range l.servers {
-					r, err := c.measure(ctx, l, c.servers.all[name], clients, round)
-					if ctx.Err() != nil {
-						return errors.Join(append(errs, context.Cause(ctx))...)
-					}
-					if err != nil {
-						r.Error = err.Error()
-						errs = append(errs, fmt.Errorf("%s with %d clients on %s: %w", l.name, clients, name, err))
-					}
-					c.report.Runs = append(c.report.Runs, r)
-					c.progress(&r)
+		if err := c.measureModes(ctx, of[:n], &errs); err != nil {
+			return err
+		}
+		of = of[n:]
+	}
+	return errors.Join(errs...)
+}
+
+// measureModes measures one load, which is given once for each mode. What fails in single runs is added to errs.
+func (c *comparison) measureModes(ctx context.Context, modes []load, errs *[]error) error {
+	for _, name := range modes[0].servers {
+		if err := c.fill(ctx, &modes[0], name); err != nil {
+			return fmt.Errorf("filling %s for %s: %w", name, modes[0].name, err)
+		}
+	}
+	for _, clients := range modes[0].clientsOf(&c.o) {
+		for round := 1; round <= c.o.Rounds; round++ {
+			for i := range modes {
+				if err := c.measureServers(ctx, &modes[i], clients, round, errs); err != nil {
+					return err
 				}
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// measureServers is one round of a load at all of its servers.
+func (c *comparison) measureServers(ctx context.Context, l *load, clients, round int, errs *[]error) error {
+	for _, name := range l.servers {
+		r, err := c.measure(ctx, l, c.servers.all[name], clients, round)
+		if ctx.Err() != nil {
+			return errors.Join(append(*errs, context.Cause(ctx))...)
+		}
+		if err != nil {
+			r.Error = err.Error()
+			*errs = append(*errs, fmt.Errorf("%s with %d clients on %s: %w", l.label(), clients, name, err))
+		}
+		c.report.Runs = append(c.report.Runs, r)
+		c.progress(&r)
+	}
+	return nil
 }
 
 // fill makes a load's data on a server unless it is there. PgBouncer and plain share theirs.
@@ -184,7 +206,7 @@ func (c *comparison) toolOf(l *load) tool {
 
 // measure is one run.
 func (c *comparison) measure(ctx context.Context, l *load, s *server, clients, round int) (Run, error) {
-	r := Run{Load: l.name, Clients: clients, Server: s.name, Round: round}
+	r := Run{Load: l.label(), Clients: clients, Server: s.name, Round: round}
 	dir, err := os.MkdirTemp(c.servers.dir, "clients-")
 	if err != nil {
 		return r, err

@@ -15,9 +15,20 @@ const (
 
 var serverNames = []string{plain, plainLazy, bouncer, tutti}
 
+// Protocol modes: how a statement reaches the server.
+const (
+	prepared = "prepared" // parsed once, under a name
+	simple   = "simple"   // as a text with literals
+	extended = "extended" // parsed each time, without a name
+)
+
+var modeNames = []string{prepared, simple, extended}
+
 // load is one kind of work.
 type load struct {
 	name string
+	// mode is the protocol mode, and a part of the name in a report unless it is prepared.
+	mode string
 	tool string // pgbench or sysbench
 	// args are pgbench's, or the name of sysbench's test.
 	args []string
@@ -54,6 +65,25 @@ func loadNames() (names []string) {
 	return names
 }
 
+// label is the load's name in a report.
+func (l *load) label() string {
+	if l.mode == prepared {
+		return l.name
+	}
+	return l.name + " " + l.mode
+}
+
+// inModes gives a load once for each mode that its generator has.
+func (l load) inModes(modes []string) (out []load) {
+	for _, m := range modes {
+		if m == prepared || l.tool == "pgbench" && l.name != remoteLoad || l.tool == "sysbench" && m == simple {
+			l.mode = m
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
 // chosen lists the loads to run with the servers to run them on.
 func (o *Options) chosen(available []string) (out []load) {
 	for _, l := range loads {
@@ -67,7 +97,7 @@ func (o *Options) chosen(available []string) (out []load) {
 			}
 		}
 		if l.servers = servers; len(servers) > 0 {
-			out = append(out, l)
+			out = append(out, l.inModes(o.Modes)...)
 		}
 	}
 	return out

@@ -19,6 +19,8 @@ type Options struct {
 	// Loads are names of loads, with or without hyphen, Servers of servers; empty means all.
 	Loads   []string `json:"loads,omitempty"`
 	Servers []string `json:"only,omitempty"`
+	// Modes are the protocol modes in which every load is run: prepared, simple, extended. Sysbench has no extended one.
+	Modes []string `json:"modes"`
 	// Scale is pgbench's: 100,000 accounts each.
 	Scale int `json:"scale"`
 	// Tables and TableSize are sysbench's: number of tables, rows in each.
@@ -51,7 +53,7 @@ type Options struct {
 // Defaults are what a full comparison runs with: about twenty minutes.
 func Defaults() Options {
 	return Options{
-		Rounds: 3, Seconds: 5, Clients: []int{1, 8, 24}, Scale: 10, Tables: 4, TableSize: 25000, RandType: "uniform", BasePort: 6601,
+		Rounds: 3, Seconds: 5, Clients: []int{1, 8, 24}, Modes: []string{prepared}, Scale: 10, Tables: 4, TableSize: 25000, RandType: "uniform", BasePort: 6601,
 	}
 }
 
@@ -105,6 +107,11 @@ func (o *Options) validate() error {
 	for _, s := range o.Servers {
 		if !slices.Contains(serverNames, s) {
 			errs = append(errs, fmt.Errorf("--only %s: known are %s", s, strings.Join(serverNames, ", ")))
+		}
+	}
+	for _, m := range o.Modes {
+		if !slices.Contains(modeNames, m) {
+			errs = append(errs, fmt.Errorf("--modes %s: known are %s", m, strings.Join(modeNames, ", ")))
 		}
 	}
 	if o.Profiles != "" && len(o.Servers) > 0 && !slices.Contains(o.Servers, tutti) {

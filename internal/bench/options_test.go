@@ -17,6 +17,7 @@ func TestOptions(t *testing.T) {
 		{func(o *Options) { o.Servers = []string{"galera"} }, "--only galera"},
 		{func(o *Options) { o.Clients = []int{0} }, "--clients 0"},
 		{func(o *Options) { o.Clients = nil }, "--clients"},
+		{func(o *Options) { o.Modes = []string{"simple", "prepare"} }, "--modes prepare: known are prepared, simple, extended"},
 		{func(o *Options) { o.Rounds = 0 }, "--rounds 0"},
 	} {
 		o := Defaults()
@@ -49,6 +50,29 @@ func TestMissing(t *testing.T) {
 		if !slices.Equal(l.servers, []string{tutti}) || l.name != "-S" && l.name != "tpcb" {
 			t.Errorf("%s on %v", l.name, l.servers)
 		}
+	}
+}
+
+// TestModes: what a generator has no mode for is not run in it, and a mode reaches the generator.
+func TestModes(t *testing.T) {
+	o := Defaults()
+	o.Loads, o.Modes = []string{"N", "wo", "write_only"}, []string{"simple", "prepared", "extended"}
+	var labels []string
+	for _, l := range o.chosen([]string{plain, plainLazy, tutti}) {
+		labels = append(labels, l.label())
+		_, args := tool(pgbench{}).command(&l, &client{})
+		want := l.mode
+		if l.tool == "sysbench" {
+			_, args = sysbench{}.command(&l, &client{})
+			want = map[string]string{prepared: "--db-ps-mode=auto", simple: "--db-ps-mode=disable"}[l.mode]
+		}
+		if !slices.Contains(args, want) {
+			t.Errorf("%s is run with %q, want %s", l.label(), args, want)
+		}
+	}
+	want := []string{"-N simple", "-N", "-N extended", "wo", "write_only simple", "write_only"}
+	if !slices.Equal(labels, want) {
+		t.Errorf("loads %q, want %q", labels, want)
 	}
 }
 

@@ -18,7 +18,7 @@ type pgbench struct{ program string }
 const triesMax = 1000
 
 func (p pgbench) command(l *load, c *client) (string, []string) {
-	args := []string{"-n", "-h", c.host, "-p", c.port, "-U", "postgres", "-M", "prepared", "-T", strconv.Itoa(c.seconds),
+	args := []string{"-n", "-h", c.host, "-p", c.port, "-U", "postgres", "-M", l.mode, "-T", strconv.Itoa(c.seconds),
 		"-c", strconv.Itoa(c.clients), "-j", "1", "--max-tries", strconv.Itoa(triesMax), "--random-seed", strconv.Itoa(c.seed),
 		"--log", "--log-prefix", p.logPrefix(c)}
 	if l.sampling < 1 {

@@ -24,7 +24,11 @@ func (s sysbench) connection(test string, c *client) []string {
 }
 
 func (s sysbench) command(l *load, c *client) (string, []string) {
-	return s.program, append(s.connection(l.name, c), "--db-ps-mode=auto", "--threads="+strconv.Itoa(c.clients), "--time="+strconv.Itoa(c.seconds),
+	statements := "auto"
+	if l.mode == simple {
+		statements = "disable"
+	}
+	return s.program, append(s.connection(l.name, c), "--db-ps-mode="+statements, "--threads="+strconv.Itoa(c.clients), "--time="+strconv.Itoa(c.seconds),
 		"--rand-type="+s.randType, "--rand-seed="+strconv.Itoa(c.seed), "--percentile=95", "--histogram=on", "run")
 }
 

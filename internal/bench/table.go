@@ -15,7 +15,7 @@ func (c *comparison) announce() {
 	for i := range c.loads {
 		l := &c.loads[i]
 		runs += len(l.servers) * len(l.clientsOf(&c.o)) * c.o.Rounds
-		names = append(names, l.name)
+		names = append(names, l.label())
 	}
 	for _, m := range c.report.Missing {
 		fmt.Fprintln(c.out, m)
@@ -28,10 +28,10 @@ func (c *comparison) announce() {
 func (c *comparison) progress(r *Run) {
 	if r.Error != "" {
 		first, _, _ := strings.Cut(r.Error, "\n")
-		fmt.Fprintf(c.out, "%-17s %3d clients  round %d  %-12s failed: %s\n", r.Load, r.Clients, r.Round, r.Server, first)
+		fmt.Fprintf(c.out, "%-24s %3d clients  round %d  %-12s failed: %s\n", r.Load, r.Clients, r.Round, r.Server, first)
 		return
 	}
-	fmt.Fprintf(c.out, "%-17s %3d clients  round %d  %-12s %8.0f tps  %8.2f ms\n", r.Load, r.Clients, r.Round, r.Server, r.TPS, r.MeanMs)
+	fmt.Fprintf(c.out, "%-24s %3d clients  round %d  %-12s %8.0f tps  %8.2f ms\n", r.Load, r.Clients, r.Round, r.Server, r.TPS, r.MeanMs)
 }
 
 // print writes the tables.

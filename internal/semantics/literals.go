@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -23,22 +24,35 @@ const (
 	oidNumeric = 1700
 )
 
-// Parametrized gives an INSERT, UPDATE or DELETE with parameters for its literals, in order. With them it means what the text means, or it
-// is no statement at all, because a literal stands where only a literal may; a column of intervals is an exception: a literal's
-// fields are those of the column ('5' is days for interval day), a parameter's are not, and whoever uses the form has to see to it. ok is false for other
-// statements, for literals that are more than digits or plain strings, with BETWEEN, whose left side PostgreSQL takes twice, each time as another
-// type, with the word interval, and if there are parameters already. The text is meant for standard_conforming_strings = on.
+// Parametrized gives an INSERT, UPDATE or DELETE with parameters for its literals, in order. With them it means what
+// the text means, or it is no statement at all, because a literal stands where only a literal may. Columns of intervals
+// are an exception: a literal's fields are those of the column ('5' is days for interval day), a parameter's are not,
+// and whoever uses the form has to see to it. ok is false for other statements, for literals that are more than digits,
+// a sign before them, or plain strings, with BETWEEN, whose left side PostgreSQL takes twice, each time as another
+// type, with the word interval, and if there are parameters already. The text is meant for
+// standard_conforming_strings = on.
 func Parametrized(sql string) (form string, literals []Literal, ok bool) {
+	return parametrized(sql, "insert", "update", "delete")
+}
+
+// ParametrizedRead is Parametrized for a SELECT of which GlanceOf knows the form. What follows LIMIT stays as it is.
+// Of another SELECT the form may mean something else: ORDER BY 1 names a column.
+func ParametrizedRead(sql string) (form string, literals []Literal, ok bool) {
+	return parametrized(sql, "select")
+}
+
+func parametrized(sql string, verbs ...string) (form string, literals []Literal, ok bool) {
 	if len(sql) > literalsTextMax || !utf8.ValidString(sql) {
 		return "", nil, false
 	}
 	x := scanner{sql: sql}
-	if x.next(); !x.is("insert") && !x.is("update") && !x.is("delete") {
+	if x.next(); !slices.ContainsFunc(verbs, x.is) {
 		return "", nil, false
 	}
 	b := make([]byte, 0, len(sql)+16)
 	from := 0
-	for ; x.kind != 0; x.next() {
+	var sign signs
+	for limit := false; x.kind != 0; x.next() {
 		switch x.kind {
 		case wordToken:
 			if x.is("between") || x.is("interval") {
@@ -47,14 +61,21 @@ func Parametrized(sql string) (form string, literals []Literal, ok bool) {
 		case paramToken:
 			return "", nil, false
 		case valueToken:
-			l, ok := literal(x.text())
-			if !ok || len(literals) == literalsMax || x.from > 0 && x.sql[x.from-1] == '&' { // which may be of U&'…'
+			if limit && verbs[0] == "select" {
+				break
+			}
+			at := x.from
+			if sign.minus && x.text()[0] != '\'' && !x.bound() {
+				at = sign.at
+			}
+			l, ok := literal(x.text(), at < x.from)
+			if !ok || len(literals) == literalsMax || x.from > 0 && sql[x.from-1] == '&' { // which may be of U&'…'
 				return "", nil, false
 			}
 			l.At = x.from
 			literals = append(literals, l)
-			b = append(b, sql[from:x.from]...)
-			if !apart(sql[x.from-1]) {
+			b = append(b, sql[from:at]...)
+			if !apart(sql[at-1]) {
 				b = append(b, ' ')
 			}
 			b = strconv.AppendInt(append(b, '$'), int64(len(literals)), 10)
@@ -62,15 +83,53 @@ func Parametrized(sql string) (form string, literals []Literal, ok bool) {
 				b = append(b, ' ')
 			}
 		}
+		sign.follow(&x)
+		limit = x.is("limit")
 	}
 	return string(append(b, sql[from:]...)), literals, true
+}
+
+// signs finds the minus signs that PostgreSQL makes a part of the number behind them: those that follow neither an
+// operand nor another sign that does not.
+type signs struct {
+	minus   bool // such a sign was read last
+	at      int  // where it is
+	operand bool // what was read last may end an operand
+	prefix  bool // it was an operator that follows none
+	dot     bool // it was a dot
+}
+
+// follow takes the word that was read last.
+func (s *signs) follow(x *scanner) {
+	n := signs{at: x.from, operand: true, dot: x.kind == '.'}
+	switch x.kind {
+	case operatorToken:
+		n.operand, n.prefix = false, !s.operand
+		n.minus = n.prefix && !s.prefix && x.text() == "-"
+	case '(', ',', '[':
+		n.operand = false
+	case wordToken:
+		n.operand = s.dot || !slices.ContainsFunc(beforeOperands, x.is)
+	}
+	*s = n
+}
+
+// beforeOperands are key words that no operand ends with, unless a dot stands before them. More there are not needed.
+var beforeOperands = []string{"and", "or", "not", "where", "case", "when", "then", "else", "returning", "select"}
+
+// bound reports whether something follows the word that binds it more tightly than a sign before it: a cast, or a
+// subscript.
+func (x scanner) bound() bool {
+	x.next()
+	return x.kind == ':' || x.kind == '['
 }
 
 // apart reports whether a character beside a parameter cannot become a part of it, nor the other way round.
 func apart(c byte) bool { return strings.IndexByte(" \t\r\n(),;=", c) >= 0 }
 
-// literal reads one. A number that fits its type with a sign only is refused: PostgreSQL makes the sign a part of it.
-func literal(text string) (Literal, bool) {
+// literal reads one; minus says that a sign before a number belongs to it. A number that fits its type with such a sign
+// only is refused without one: PostgreSQL may make a sign a part of it that is not known to be one.
+func literal(text string, minus bool) (Literal, bool) {
 	if text[0] == '\'' {
 		inner, ok := strings.CutSuffix(text[1:], "'")
 		if quotes := strings.Count(inner, "'"); quotes > 0 {
@@ -80,23 +139,33 @@ func literal(text string) (Literal, bool) {
 		}
 		return Literal{Value: inner}, ok
 	}
+	l := Literal{Value: text, Type: oidNumeric}
+	if minus {
+		l.Value = "-" + text
+	}
 	digits := strings.TrimLeft(text, "0123456789")
-	if digits == "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		switch {
-		case n == 1<<31 || n == 1<<63:
-			return Literal{}, false
-		case n < 1<<31:
-			return Literal{Value: text, Type: oidInt4}, true
-		case err == nil && n < 1<<63:
-			return Literal{Value: text, Type: oidInt8}, true
-		}
-		return Literal{Value: text, Type: oidNumeric}, true
+	switch {
+	case digits != "":
+		whole := len(digits) < len(text) && digits[0] == '.'
+		return l, whole && strings.TrimLeft(digits[1:], "0123456789") == ""
+	case minus:
+		l.Type = integerType(l.Value)
+		return l, true
 	}
-	if len(digits) == len(text) || digits[0] != '.' {
-		return Literal{}, false
+	l.Type = integerType(text)
+	return l, l.Type == integerType("-"+text)
+}
+
+// integerType is the type that PostgreSQL gives to an integer, which may have a sign.
+func integerType(text string) uint32 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		return oidNumeric
+	case n == int64(int32(n)):
+		return oidInt4
 	}
-	return Literal{Value: text, Type: oidNumeric}, strings.TrimLeft(digits[1:], "0123456789") == ""
+	return oidInt8
 }
 
 // Pinned are the columns that have one of few values in all rows that an UPDATE or DELETE of one table looks for.

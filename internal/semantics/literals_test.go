@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +15,15 @@ import (
 // TestParametrized: what becomes of literals, and which texts are left as they are.
 func TestParametrized(t *testing.T) {
 	for _, c := range []struct{ sql, form, literals string }{
-		{"UPDATE t SET a = a + -5 WHERE id=7;", "UPDATE t SET a = a + - $1 WHERE id=$2;", "5:23 7:23"},
+		{"UPDATE t SET a = a + -5 WHERE id=7;", "UPDATE t SET a = a + $1 WHERE id=$2;", "-5:23 7:23"},
+		{"UPDATE t SET a = a -5, b = -(5), c = - - 5, d = 3 - -5, e=+ -5 WHERE t.and -5 > b*- 5 AND -5 IN (-5) OR - 5>a",
+			"UPDATE t SET a = a - $1, b = -($2), c = - - $3, d = $4 - $5, e=+ - $6 WHERE t.and - $7 > b* $8 AND $9 IN ($10) OR $11 >a",
+			"5:23 5:23 5:23 3:23 -5:23 5:23 5:23 -5:23 -5:23 -5:23 -5:23"},
+		{"UPDATE t SET a = -5::int, b = -5 /* */ :: text, c = -7.50, d = -'5'", "UPDATE t SET a = - $1 ::int, b = - $2 /* */ :: text, c = $3, d = - $4",
+			"5:23 5:23 -7.50:1700 5:0"},
+		{"INSERT INTO t VALUES (-2147483648,-2147483649,-9223372036854775808,-9223372036854775809)", "INSERT INTO t VALUES ($1,$2,$3,$4)",
+			"-2147483648:23 -2147483649:20 -9223372036854775808:20 -9223372036854775809:1700"},
+
 		{"insert into t (a,b) values(1,'x;''y'),( 2 ,'')", "insert into t (a,b) values($1,$2),( $3 ,$4)", "1:23 x;'y:0 2:23 :0"},
 		{"DELETE FROM t WHERE id = 2147483647 OR id=3000000000 OR id IN(00018446744073709551616,1.50,2.)", "DELETE FROM t WHERE id = $1 OR id=$2 OR id IN($3,$4,$5)",
 			"2147483647:23 3000000000:20 00018446744073709551616:1700 1.50:1700 2.:1700"},
@@ -32,7 +41,8 @@ func TestParametrized(t *testing.T) {
 		{"UPDATE t SET a = 'x''' -- \n '''y'", "", ""},
 		{"UPDATE t SET a = 'x", "", ""},
 		{"UPDATE t SET a = '''", "", ""},
-		{"UPDATE t SET a = -2147483648", "", ""},
+		{"UPDATE t SET a = - - 2147483648", "", ""},
+		{"UPDATE t SET a = -2147483648::int8", "", ""},
 		{"UPDATE t SET a = -(9223372036854775808)", "", ""},
 		{"UPDATE t SET a = 1e5", "", ""},
 		{"UPDATE t SET a = 1.5e5", "", ""},
@@ -48,12 +58,28 @@ func TestParametrized(t *testing.T) {
 		var got []string
 		for _, l := range literals {
 			got = append(got, fmt.Sprintf("%s:%d", l.Value, l.Type))
-			if at := strings.TrimPrefix(c.sql[l.At:], "'"); !strings.HasPrefix(strings.ReplaceAll(at, "''", "'"), l.Value) && l.Value != "" {
+			value := strings.TrimPrefix(l.Value, "-")
+			if at := strings.TrimPrefix(c.sql[l.At:], "'"); !strings.HasPrefix(strings.ReplaceAll(at, "''", "'"), value) && value != "" {
 				t.Errorf("%s: %q is not at %d", c.sql, l.Value, l.At)
 			}
 		}
 		if ok != (c.form != "") || ok && (form != c.form || strings.Join(got, " ") != c.literals) {
 			t.Errorf("%.100s\nbecomes %q of %q (%v)\nshould  %q of %q", c.sql, form, got, ok, c.form, c.literals)
+		}
+	}
+}
+
+// TestParametrizedRead: the literals of a SELECT, but not the number of its rows.
+func TestParametrizedRead(t *testing.T) {
+	for sql, want := range map[string]string{
+		"SELECT a, b FROM t WHERE id = 7":               "SELECT a, b FROM t WHERE id = $1 [{7 23 30}]",
+		"select * from t where id=-7 and v='x' limit 1": "select * from t where id=$1 and v=$2 limit 1 [{-7 23 26} {x 0 34}]",
+		"UPDATE t SET a = 1":                            "",
+		"SELECT a FROM t WHERE id = $1":                 "",
+	} {
+		form, literals, ok := ParametrizedRead(sql)
+		if got := fmt.Sprint(form, " ", literals); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %v %s, want %s", sql, ok, got, want)
 		}
 	}
 }
@@ -72,7 +98,7 @@ func TestPinned(t *testing.T) {
 // FuzzParametrized: whatever is direct of a form with its literals put back in is, for PostgreSQL's grammar, the text.
 func FuzzParametrized(f *testing.F) {
 	for _, sql := range []string{"UPDATE t SET a = a + -5 WHERE id=7;", "insert into t (a,b) values(1,'x;''y'),( 2 ,- -3.50)", "DELETE FROM t WHERE a'x' = 1", "UPDATE t SET a = -(2147483648)", "UPDATE t SET a = u&'x'",
-		"UPDATE t SET d = '2020-01-01'::date, e = 5::int8, f = date '2020-01-01' WHERE a2='x'and b>3 AND c BETWEEN 1 AND - 2", "UPDATE t SET a=.5, b=1., c=CAST('1' AS numeric(3,1)), d='1'::char(3), e='x' 'y', f='x'\n'y'",
+		"UPDATE t SET d = '2020-01-01'::date, e = 5::int8, f = date '2020-01-01' WHERE a2='x'and b>3 AND c BETWEEN 1 AND - 2", "UPDATE t SET a = a*-5, b = - -5, c = -5::int, d = -2147483648, e = t.and -5, f=+-3 WHERE -1.5 < a AND case when -1 > a then -2 else -3 end = -4[1]", "UPDATE t SET a=.5, b=1., c=CAST('1' AS numeric(3,1)), d='1'::char(3), e='x' 'y', f='x'\n'y'",
 		"UPDATE t SET a = interval '1' day, b = '1'::interval day, c[1] = 2, d = ARRAY[1,2], e = CASE 1 WHEN 2 THEN 'a' END WHERE a IN (1,'2') AND b LIKE 'x' ESCAPE 'y'", "DELETE FROM t WHERE a=1-1 AND b=1--1\nAND c=5", "DELETE FROM t WHERE a = 'returning' -- RETURNING 1\nRETURNING *, 1 -- x;", "INSERT INTO t VALUES (1)RETURNING(a), \"returning\", t.*;"} {
 		f.Add(sql)
 	}
@@ -124,6 +150,10 @@ func fillIn(m protoreflect.Message, literals []Literal) {
 			c.Val = &pg.A_Const_Sval{Sval: &pg.String{Sval: l.Value}}
 		case oidInt4:
 			i, _ := strconv.Atoi(l.Value)
+			if i == math.MinInt32 { // without its sign it was read as too large
+				c.Val = &pg.A_Const_Fval{Fval: &pg.Float{Fval: "-" + strings.TrimPrefix(l.Value, "-")}}
+				break
+			}
 			c.Val = &pg.A_Const_Ival{Ival: &pg.Integer{Ival: int32(i)}}
 		default:
 			c.Val = &pg.A_Const_Fval{Fval: &pg.Float{Fval: l.Value}}

@@ -19,7 +19,8 @@ type Options struct {
 	// Loads are names of loads, with or without hyphen, Servers of servers; empty means all.
 	Loads   []string `json:"loads,omitempty"`
 	Servers []string `json:"only,omitempty"`
-	// Modes are the protocol modes in which every load is run: prepared, simple, extended. Sysbench has no extended one.
+	// Modes are the protocol modes in which every load is run: prepared, simple, extended. Sysbench has no extended
+	// one.
 	Modes []string `json:"modes"`
 	// Scale is pgbench's: 100,000 accounts each.
 	Scale int `json:"scale"`
@@ -53,7 +54,8 @@ type Options struct {
 // Defaults are what a full comparison runs with: about twenty minutes.
 func Defaults() Options {
 	return Options{
-		Rounds: 3, Seconds: 5, Clients: []int{1, 8, 24}, Modes: []string{prepared}, Scale: 10, Tables: 4, TableSize: 25000, RandType: "uniform", BasePort: 6601,
+		Rounds: 3, Seconds: 5, Clients: []int{1, 8, 24}, Modes: []string{prepared}, Scale: 10, Tables: 4, TableSize: 25000,
+		RandType: "uniform", BasePort: 6601,
 	}
 }
 

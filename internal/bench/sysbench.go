@@ -28,7 +28,8 @@ func (s sysbench) command(l *load, c *client) (string, []string) {
 	if l.mode == simple {
 		statements = "disable"
 	}
-	return s.program, append(s.connection(l.name, c), "--db-ps-mode="+statements, "--threads="+strconv.Itoa(c.clients), "--time="+strconv.Itoa(c.seconds),
+	return s.program, append(s.connection(l.name, c), "--db-ps-mode="+statements,
+		"--threads="+strconv.Itoa(c.clients), "--time="+strconv.Itoa(c.seconds),
 		"--rand-type="+s.randType, "--rand-seed="+strconv.Itoa(c.seed), "--percentile=95", "--histogram=on", "run")
 }
 

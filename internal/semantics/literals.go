@@ -45,48 +45,63 @@ func parametrized(sql string, verbs ...string) (form string, literals []Literal,
 	if len(sql) > literalsTextMax || !utf8.ValidString(sql) {
 		return "", nil, false
 	}
-	x := scanner{sql: sql}
-	if x.next(); !slices.ContainsFunc(verbs, x.is) {
+	p := parametrizer{scanner: scanner{sql: sql}, read: verbs[0] == "select"}
+	if p.next(); !slices.ContainsFunc(verbs, p.is) {
 		return "", nil, false
 	}
-	b := make([]byte, 0, len(sql)+16)
-	from := 0
-	var sign signs
-	for limit := false; x.kind != 0; x.next() {
-		switch x.kind {
+	p.form = make([]byte, 0, len(sql)+16)
+	for ; p.kind != 0; p.next() {
+		switch p.kind {
 		case wordToken:
-			if x.is("between") || x.is("interval") {
-				return "", nil, false
-			}
+			ok = !p.is("between") && !p.is("interval")
 		case paramToken:
-			return "", nil, false
+			ok = false
 		case valueToken:
-			if limit && verbs[0] == "select" {
-				break
-			}
-			at := x.from
-			if sign.minus && x.text()[0] != '\'' && !x.bound() {
-				at = sign.at
-			}
-			l, ok := literal(x.text(), at < x.from)
-			if !ok || len(literals) == literalsMax || x.from > 0 && sql[x.from-1] == '&' { // which may be of U&'…'
-				return "", nil, false
-			}
-			l.At = x.from
-			literals = append(literals, l)
-			b = append(b, sql[from:at]...)
-			if !apart(sql[at-1]) {
-				b = append(b, ' ')
-			}
-			b = strconv.AppendInt(append(b, '$'), int64(len(literals)), 10)
-			if from = x.to; from < len(sql) && !apart(sql[from]) {
-				b = append(b, ' ')
-			}
+			ok = p.limit || p.take()
+		default:
+			ok = true
 		}
-		sign.follow(&x)
-		limit = x.is("limit")
+		if !ok {
+			return "", nil, false
+		}
+		p.sign.follow(&p.scanner)
+		p.limit = p.read && p.is("limit")
 	}
-	return string(append(b, sql[from:]...)), literals, true
+	return string(append(p.form, sql[p.done:]...)), p.literals, true
+}
+
+// parametrizer makes a form of a text.
+type parametrizer struct {
+	scanner
+	read     bool // it is a SELECT
+	limit    bool // LIMIT was read last
+	sign     signs
+	form     []byte
+	done     int // bytes of the text that are in the form
+	literals []Literal
+}
+
+// take puts a parameter in place of the literal that was read last; false if it may be none.
+func (p *parametrizer) take() bool {
+	at := p.from
+	if p.sign.minus && p.text()[0] != '\'' && !p.bound() {
+		at = p.sign.at
+	}
+	l, ok := literal(p.text(), at < p.from)
+	if !ok || len(p.literals) == literalsMax || p.sql[p.from-1] == '&' { // which may be of U&'…'
+		return false
+	}
+	l.At = p.from
+	p.literals = append(p.literals, l)
+	p.form = append(p.form, p.sql[p.done:at]...)
+	if !apart(p.sql[at-1]) {
+		p.form = append(p.form, ' ')
+	}
+	p.form = strconv.AppendInt(append(p.form, '$'), int64(len(p.literals)), 10)
+	if p.done = p.to; p.done < len(p.sql) && !apart(p.sql[p.done]) {
+		p.form = append(p.form, ' ')
+	}
+	return true
 }
 
 // signs finds the minus signs that PostgreSQL makes a part of the number behind them: those that follow neither an

@@ -69,7 +69,7 @@ func (l *later) end() {
 // putsOff reports whether a request of a block was answered, and will be carried out at COMMIT.
 func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	l := &s.later
-	if !r.chosen || l.off || len(r.direct.parts) != 1 || r.direct.closes || len(l.adds) == laterMax || !s.txn.Open() || s.txn.Untouched() || s.backend.prefix > 0 ||
+	if !r.chosen || l.off || len(r.direct.parts) != 1 || len(l.adds) == laterMax || !s.txn.Open() || s.txn.Untouched() || s.backend.prefix > 0 ||
 		s.txn.Implicit() || s.currentLevel() != semantics.ReadCommitted || s.locks.tables || len(s.locks.rows) > 0 || s.advisory.used || s.schema.noted || s.txn.Collected() ||
 		s.direct.catalog != s.o.Collector.Catalog() {
 		return false, nil

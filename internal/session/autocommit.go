@@ -67,6 +67,7 @@ func (s *Session) send(r *request) {
 		s.srvW.Append(r.direct.frames)
 		return
 	}
+	s.direct.unnamed.sent(r)
 	s.srvW.Append(r.frames)
 }
 
@@ -344,6 +345,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		if guarded {
 			s.backend.guard()
 		}
+		s.direct.unnamed.sent(&r)
 		s.srvW.Append(r.frames)
 		s.results.Hold(false)
 		s.advisory.attempt()

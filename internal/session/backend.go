@@ -217,10 +217,10 @@ func (b *backend) sendOwn(name string) {
 }
 
 // sendCommit appends the COMMIT, behind so many statements, a mark and what is added, that go ahead of it in the same
-// go. For a client with an unnamed statement it is prepared for that moment alone: a function could run it with
-// EXECUTE, and commit what nobody has ordered.
-func (b *backend) sendCommit(ahead int, unnamed bool) {
-	if !unnamed && b.prefix == 0 {
+// go. As a Query it removes the statement without a name. Behind what goes ahead of a request it is prepared for that
+// moment alone: a function could run it with EXECUTE, and commit what nobody has ordered.
+func (b *backend) sendCommit(ahead int) {
+	if b.prefix == 0 {
 		b.out.Append(wire.AppendQuery(b.out.AvailableBuffer(), "COMMIT"))
 		b.skippable = ahead
 		return

@@ -32,7 +32,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 	if r.direct == nil || len(r.direct.parts) != 1 {
 		return false, nil
 	}
-	if s.sight.who == "" || r.direct == nil || len(r.direct.parts) != 1 || r.direct.closes || d.off || d.encoded || s.advisory.used || s.level == semantics.Serializable {
+	if s.sight.who == "" || r.direct == nil || len(r.direct.parts) != 1 || d.off || d.encoded || s.advisory.used || s.level == semantics.Serializable {
 		return false, nil
 	}
 	p := &r.direct.parts[0]
@@ -84,8 +84,12 @@ func (s *Session) looks() (bool, error) {
 // answerAlone tells the client of a request, which is one statement without rows, what that has done.
 func (s *Session) answerAlone(r *request, rep *reply, tag string) error {
 	p := &r.direct.parts[0]
+	p.parsed = false // at a try before
 	var frames []wire.Frame
 	if !r.direct.query {
+		if err := p.tellParsed(rep, s.results.Emit); err != nil {
+			return err
+		}
 		rep.done++
 		frames = append(frames, wire.Frame{Type: wire.TypeBindComplete, Raw: wire.AppendBindComplete(nil)})
 		if p.describes {

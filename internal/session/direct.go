@@ -29,6 +29,7 @@ type direct struct {
 	secret  string // ends their names
 	stale   []byte // Close messages for others
 	catalog any
+	unnamed unnamed
 	// outdated counts failures, so that one nobody has thought of does not come again for ever.
 	outdated  int
 	values    [][]byte // room for those of a row
@@ -63,14 +64,14 @@ type directRun struct {
 	parts  []directPart
 	at     int  // the part whose answer is being read
 	query  bool // it came as a Query
-	closes bool // and takes the statement without a name along
 }
 
 // directPart is one execution in it.
 type directPart struct {
 	form      *form
-	parse     []byte // the client's messages
-	bind      []byte
+	parse     []byte // the client's Parse of a name
+	unparsed  bool   // the client's Parse without a name: the session answers it
+	bind      []byte // the client's Bind
 	kept      bool   // bind is the part's own, see putsOff
 	name      string // of the client's statement
 	describes bool   // the client asked what it returns
@@ -204,7 +205,11 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 	raw := func(m *message) []byte { return s.batchBytes[m.start:m.end] }
 	var parsed *prepared
 	if batch[0].typ == wire.TypeParse {
-		parsed, part.parse = batch[0].of, raw(&batch[0])
+		if parsed = batch[0].of; batch[0].name == "" {
+			part.unparsed = true
+		} else {
+			part.parse = raw(&batch[0])
+		}
 		n++
 	}
 	if len(batch) < n+2 || batch[n].typ != wire.TypeBind || batch[n].name != "" {
@@ -219,7 +224,7 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 	}
 	if len(batch) == n || batch[n].typ != wire.TypeExecute || batch[n].of != bind.of || parsed != nil && parsed != bind.of ||
 		bind.of.statement.Kind != semantics.Write || bind.of.marked && bind.of.statement.Many ||
-		bind.of.odd || bind.statement == "" && parsed == nil { // the backend may not know one without a name any more
+		bind.of.odd {
 		return part, 0
 	}
 	_, limit, _ := wire.DecodeExecute(wire.Frame{Raw: raw(&batch[n])}.Body())
@@ -319,9 +324,6 @@ func (d *directRun) rewind() {
 func (d *directRun) build() {
 	d.rewind()
 	d.frames = d.frames[:0]
-	if d.closes {
-		d.frames = wire.AppendClose(d.frames, 'S', "")
-	}
 	for i := range d.parts {
 		p := &d.parts[i]
 		d.frames = append(d.frames, p.parse...)
@@ -340,6 +342,28 @@ func (d *directRun) build() {
 // part is the one whose answer is being read.
 func (d *directRun) part() *directPart { return &d.parts[min(d.at, len(d.parts)-1)] }
 
+// tellParsed answers a Parse without a name ahead of what follows it.
+func (p *directPart) tellParsed(r *reply, emit func(wire.Frame) error) error {
+	if !p.unparsed || p.parsed {
+		return nil
+	}
+	p.parsed, r.unparsed = true, true
+	r.parsed++
+	r.done++
+	return emit(wire.Frame{Type: wire.TypeParseComplete, Raw: wire.AppendParseComplete(nil)})
+}
+
+// failedDirect makes an error of a direct statement one of the client's.
+func (p *directPart) failedDirect(s *Session, r *reply, e *wire.ErrorFields) (err error) {
+	if !p.asLiteral(e) && (p.parse == nil || p.parsed) && s.outdated(*e) {
+		*e = errForgotten(outdatedStatement).ErrorFields
+	} else {
+		err = p.tellParsed(r, s.results.Emit)
+	}
+	e.Message = strings.ReplaceAll(e.Message, p.form.name, p.name)
+	return err
+}
+
 // counted ends the answer of a part: it must have returned as many rows as it says to have changed.
 func (s *Session) counted(d *directRun, f wire.Frame) error {
 	p := d.part()
@@ -353,7 +377,8 @@ func (s *Session) counted(d *directRun, f wire.Frame) error {
 }
 
 // takeOf takes what the client does not get of an answer to a direct run, and makes of the rest what it gets.
-func (s *Session) takeOf(d *directRun, f *wire.Frame) (taken bool, err error) {
+func (s *Session) takeOf(r *reply, f *wire.Frame) (taken bool, err error) {
+	d := r.taking
 	switch f.Type {
 	case wire.TypeDataRow:
 		if err := s.announce(d); err != nil {
@@ -366,7 +391,7 @@ func (s *Session) takeOf(d *directRun, f *wire.Frame) (taken bool, err error) {
 		d.part().parsed = true
 	case wire.TypeBindComplete:
 		d.part().bound = true
-		return d.query, nil
+		return d.query, d.part().tellParsed(r, s.results.Emit)
 	case wire.TypeCommandComplete:
 		if err := s.announce(d); err != nil {
 			return true, err

@@ -32,6 +32,8 @@
 //	    but with the whole transaction.
 //	S8  A row that is put off behind a read is certified as seen from when the client was told, and
 //	    what was put off behind one is never run later, but done again with its reads (see relies).
+//	S9  The statement without a name that the client uses is the one that it has parsed last. What of it the backend
+//	    does not have is sent before it is used (see unnamed).
 //
 // What it does not do: certify, apply, authenticate, choose a member.
 package session

@@ -314,8 +314,13 @@ func (s *Session) joins(batch []message, last bool) {
 // rest up to the Sync is a transaction of its own; an earlier one that binds or executes
 // opens an implicit block. It reports how many messages were carried out.
 func (s *Session) run(batch []message, last bool) (int, error) {
+	if err := s.settleUnnamed(batch); err != nil {
+		return 0, err
+	}
 	r := s.request(batch)
 	binds := !r.prepares
+	owed := s.direct.unnamed.owed
+	s.direct.unnamed.owed = false
 	if s.txn.Idle() && binds && !last && !r.local {
 		s.txn.Begin(false)
 	}
@@ -331,8 +336,12 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 		return 0, err
 	}
 	s.voidSync = last && rep.swallows()
+	done := len(batch)
 	if s.skip = failedToo; failedToo {
-		return min(rep.done, len(batch)), nil
+		done = min(rep.done, len(batch))
+	}
+	if s.direct.unnamed.noted(batch, s.batchBytes, done, &rep, owed); failedToo {
+		return done, nil
 	}
 	for i := range batch {
 		if batch[i].typ != wire.TypeExecute {
@@ -425,6 +434,7 @@ func (s *Session) answerOwn(m *message) error {
 			s.skip = failedToo
 			return err
 		}
+		s.direct.unnamed.answered(m)
 		s.out.Append(wire.AppendParseComplete(s.out.AvailableBuffer()))
 	case wire.TypeBind:
 		s.out.Append(wire.AppendBindComplete(s.out.AvailableBuffer()))

@@ -22,27 +22,46 @@ type glanceForm struct {
 // glancePart is a request that may be a glance.
 type glancePart struct {
 	bind      []byte
-	statement string // the client's
-	of        *prepared
+	sql       string // the statement, with parameters for its literals
+	types     []uint32
+	name      string // the client's; empty if the backend need not know the statement
+	query     bool   // it came as a Query
+	parses    bool   // the client's Parse, without a name, is a part of the request
 	describes bool
 }
 
-// glancePart finds out whether a batch is one execution of a SELECT with a name; nil if it is not.
+// glancePart finds out whether a batch is one execution of a SELECT; nil if it is not.
 func (s *Session) glancePart(batch []message) *glancePart {
-	if len(batch) < 2 || len(batch) > 3 || batch[0].typ != wire.TypeBind || batch[0].name != "" || batch[0].statement == "" {
+	p := &glancePart{parses: batch[0].typ == wire.TypeParse && batch[0].name == ""}
+	if p.parses {
+		batch = batch[1:]
+	}
+	if len(batch) < 2 || len(batch) > 3 || batch[0].typ != wire.TypeBind || (batch[0].statement == "") != p.parses {
 		return nil
 	}
-	of, last := batch[0].of, &batch[len(batch)-1]
-	if last.typ != wire.TypeExecute || last.of != of || of.statement.Kind != semantics.Read || of.odd || of.own || of.locks != nil || len(of.sql) > formTextMax {
+	bind, last := &batch[0], &batch[len(batch)-1]
+	if p.describes = len(batch) == 3; p.describes && (batch[1].typ != wire.TypeDescribe || batch[1].kind != 'P') {
 		return nil
 	}
-	if len(batch) == 3 && (batch[1].typ != wire.TypeDescribe || batch[1].kind != 'P' || batch[1].name != "") {
+	for i := range batch[:len(batch)-1] {
+		if batch[i].name != "" { // of a portal
+			return nil
+		}
+	}
+	of := bind.of
+	if last.typ != wire.TypeExecute || last.of != of || !of.reads() {
 		return nil
 	}
 	if _, limit, _ := wire.DecodeExecute(wire.Frame{Raw: s.batchBytes[last.start:last.end]}.Body()); limit > 0 {
 		return nil
 	}
-	return &glancePart{s.batchBytes[batch[0].start:batch[0].end], batch[0].statement, of, len(batch) == 3}
+	p.bind, p.sql, p.types, p.name = s.batchBytes[bind.start:bind.end], of.sql, of.types, bind.statement
+	return p
+}
+
+// reads reports whether a statement does nothing but read, and its text means to the backend what it means to us.
+func (p *prepared) reads() bool {
+	return p.statement.Kind == semantics.Read && !p.odd && !p.own && p.locks == nil && len(p.sql) <= formTextMax
 }
 
 // glances reports whether a request was answered that shows what the block has put off.
@@ -162,7 +181,15 @@ func (s *Session) ceases(doom *wire.SQLError, got reply) (_ *wire.SQLError, done
 
 // showGlance answers a glance.
 func (s *Session) showGlance(p *glancePart, form *glanceForm, formats []int16, rows [][][]byte, rep *reply) error {
-	frames := []wire.Frame{{Type: wire.TypeBindComplete, Raw: wire.AppendBindComplete(nil)}}
+	var frames []wire.Frame
+	if p.parses {
+		rep.unparsed = true
+		rep.parsed++
+		frames = append(frames, wire.Frame{Type: wire.TypeParseComplete, Raw: wire.AppendParseComplete(nil)})
+	}
+	if !p.query {
+		frames = append(frames, wire.Frame{Type: wire.TypeBindComplete, Raw: wire.AppendBindComplete(nil)})
+	}
 	if p.describes {
 		columns := slices.Clone(form.columns)
 		for i := range columns {
@@ -198,7 +225,7 @@ func (s *Session) abandon() error {
 // done is peek's.
 func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done bool, err error) {
 	d := &s.direct
-	d.keyed = append(append(append(d.key(p.of.sql, p.of.types, false), 0), s.sight.who...), 0)
+	d.keyed = append(append(append(d.key(p.sql, p.types, false), 0), s.sight.who...), 0)
 	d.keyed = append(d.keyed, s.o.Collector.Settings(image)...)
 	f := d.glances[string(d.keyed)]
 	switch {
@@ -232,7 +259,7 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done boo
 // prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement tells. It gives the last answer of the backend.
 func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (reply, error) {
 	d := &s.direct
-	text, ok := semantics.GlanceOf(p.of.sql)
+	text, ok := semantics.GlanceOf(p.sql)
 	if !ok || s.escape {
 		return reply{}, nil
 	}
@@ -240,18 +267,18 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (rep
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return r, err
 	}
-	how, ok := s.o.Collector.Glance(&text, p.of.types, rows[0], image)
+	how, ok := s.o.Collector.Glance(&text, p.types, rows[0], image)
 	if !ok {
 		return reply{}, nil
 	}
 	d.known++
 	d.first = max(d.first, 1)
 	f.name = d.formName(d.known)
-	own, r, err := s.describe(wire.AppendParse(d.stale, f.name, how.SQL(), p.of.types), f.name)
+	own, r, err := s.describe(wire.AppendParse(d.stale, f.name, how.SQL(), p.types), f.name)
 	if d.stale = nil; own == nil || err != nil {
 		return r, err
 	}
-	theirs, r, err := s.describe(nil, p.statement)
+	theirs, r, err := s.describe(p.known(s.backend.own(ownQuery)))
 	if theirs == nil || err != nil {
 		return r, err
 	}
@@ -262,6 +289,14 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (rep
 		f.how, f.columns = how, theirs
 	}
 	return r, nil
+}
+
+// known gives a name under which the backend knows the client's statement, and what has to be sent before.
+func (p *glancePart) known(own string) (frames []byte, name string) {
+	if p.name != "" {
+		return nil, p.name
+	}
+	return wire.AppendParse(wire.AppendClose(nil, 'S', own), own, p.sql, p.types), own
 }
 
 // describe sends frames and asks for the columns of a statement; nil if that fails, or something is noticed, which would be told once and not each time.

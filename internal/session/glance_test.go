@@ -28,13 +28,18 @@ func TestGlanceOnce(t *testing.T) {
 		{"it loses", "", session.Decision{Retry: true, Err: wire.Errorf(wire.CodeSerializationFailure, "lost for the test")}, true, 1},
 		{"silence", "silence", no, false, 0},
 		{"another glance", "B |see|2\nE |0\nS\nB |all|1\nE |0\nS", no, false, 1},
+		{"a Query", "Q SELECT n FROM counters WHERE id = 1", no, false, 1},
+		{"a Query of one row at most", "Q SELECT n FROM counters WHERE id = 1 LIMIT 1", no, false, 1},
+		{"without a name", "P |SELECT n FROM counters WHERE id = $1\nB ||1\nE |0\nS", no, false, 1},
 		{"a row that is not there", "B |see|99\nE |0\nS", no, false, 1},
 		{"the statement is another", "C S see\nS\nP see|SELECT b FROM counters WHERE id = $1\nS\nB |see|1\nE |0\nS\nC S see\nS\nP see|SELECT n FROM counters WHERE id = $1\nS", no, false, 0},
 		{"some rows only", "B |see|1\nE |1\nS", no, false, 0},
 		{"a portal", "B p|see|1\nE p|0\nS", no, false, 0},
 		{"a prepared statement of SQL's", "B |hidden\nE |0\nS", no, false, 0},
 		{"a notice of the transaction's end", "Q SAVEPOINT s\nQ ROLLBACK TO s", no, false, 0},
-		{"a Query", "Q SELECT n FROM counters WHERE id = 1", no, false, 0},
+		{"a Query of more than columns", "Q SELECT n + 1 FROM counters WHERE id = 1", no, false, 0},
+		{"a Query with a number that is no key", "Q SELECT n FROM counters WHERE id = 1.5", no, false, 0},
+		{"a Query that sorts", "Q SELECT n FROM counters WHERE id = 1 ORDER BY 1", no, false, 0},
 	} {
 		for range 2 { // who has lost once does without
 			l.do("B |add|0|1\nE |0\nS\nQ BEGIN\nB |add|0|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT")

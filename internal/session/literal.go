@@ -13,32 +13,45 @@ import (
 // A statement that comes as a Query is run directly with its literals as parameters: that is one form for all
 // texts that differ in nothing else, and PostgreSQL need not parse and plan each of them. The client is told the same.
 
-// literally finds out whether a statement that came as a Query can be run directly; nil if not.
-func (s *Session) literally(st semantics.Statement, sql string) *directRun {
-	if st.Kind != semantics.Write || st.Notes || s.escape || s.direct.encoded || s.direct.off {
-		return nil
+// literally finds out whether a statement that came as a Query can be run directly, or be a glance; nil if not.
+func (s *Session) literally(st semantics.Statement, sql string) (*directRun, *glancePart) {
+	switch {
+	case st.Notes || s.escape || s.direct.encoded || s.direct.off:
+	case st.Kind == semantics.Write:
+		return s.direct.literally(sql), nil
+	case st.Kind == semantics.Read && st.Locks == nil && len(s.later.unseen) > 0:
+		text, literals, ok := semantics.ParametrizedRead(sql)
+		if !ok || len(text) > formTextMax {
+			break
+		}
+		types, bind := literalBind(literals)
+		return nil, &glancePart{bind: bind, sql: text, types: types, query: true, describes: true}
 	}
+	return nil, nil
+}
+
+// literally gives the direct run of a text with literals; nil if there is none.
+func (d *direct) literally(sql string) *directRun {
 	text, literals, ok := semantics.Parametrized(sql)
 	if !ok {
 		return nil
 	}
-	types := make([]uint32, len(literals))
-	for i, l := range literals {
-		types[i] = l.Type
-	}
-	f := s.direct.form(text, types, true)
+	types, bind := literalBind(literals)
+	f := d.form(text, types, true)
 	if f == nil || f.refused {
 		return nil
 	}
-	if s.direct.use(f); f.uses < formUses {
-		return nil
-	}
-	params := make([][]byte, len(literals))
+	d.use(f)
+	return &directRun{query: true, parts: []directPart{{form: f, bind: bind, text: sql, literals: literals}}}
+}
+
+// literalBind gives the types of literals, and the Bind with them as parameters.
+func literalBind(literals []semantics.Literal) (types []uint32, bind []byte) {
+	types, params := make([]uint32, len(literals)), make([][]byte, len(literals))
 	for i, l := range literals {
-		params[i] = []byte(l.Value)
+		types[i], params[i] = l.Type, []byte(l.Value)
 	}
-	return &directRun{query: true, closes: s.statements[""] != nil,
-		parts: []directPart{{form: f, bind: wire.AppendBind(nil, "", "", nil, params, nil), text: sql, literals: literals}}}
+	return types, wire.AppendBind(nil, "", "", nil, params, nil)
 }
 
 // asLiteral makes an error about a parameter one about the literal that it stands for, at its place in the client's text.

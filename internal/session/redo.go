@@ -106,15 +106,11 @@ func (s *Session) redoable(r *request) bool {
 // revive does a transaction again that was rolled back under the client, if it can be. Otherwise it stays so.
 func (s *Session) revive() error {
 	told := s.redo.told.Sum64()
-	try := 0
-	for ; s.txn.Reason() != nil && !s.txn.Open() && s.txn.Active() && !s.redo.off && len(s.redo.runs) > 0 && s.txn.Reason().Code == wire.CodeSerializationFailure &&
-		try < s.o.RetriesMax; try++ {
+	for try := 0; s.txn.Gone() && s.txn.Active() && !s.redo.off && len(s.redo.runs) > 0 &&
+		s.txn.Reason().Code == wire.CodeSerializationFailure && try < s.o.RetriesMax; try++ {
 		if err := s.again(told); err != nil {
 			return err
 		}
-	}
-	if try > 0 && s.txn.Reason() != nil {
-		return s.unname(s.redo.runs...)
 	}
 	return nil
 }
@@ -126,6 +122,7 @@ func (s *Session) again(told uint64) error {
 	s.txn.Retry()
 	s.later.end()
 	d.forget()
+	s.direct.unnamed.owed = true // the backend gets those of all requests again
 	d.busy = true
 	same := true
 	for i := 0; i < len(d.runs) && same; i++ {
@@ -244,7 +241,7 @@ func (s *Session) resume(r *request, rep *reply, before telling) error {
 	}
 	s.txn.Absolve()
 	rep.failed, rep.status, rep.interrupted = &doom.ErrorFields, wire.TxFailed, false
-	return s.unname(append(slices.Clone(s.redo.runs), *r)...)
+	return nil
 }
 
 // resumeOnce does the request itself again, of which so much has been told. It reports whether that has come again.
@@ -256,15 +253,4 @@ func (s *Session) resumeOnce(r *request, told telling) (rep reply, done, same bo
 	d.resumes, d.differs, d.skip = false, false, 0
 	s.schema.unsure = true // the rollback has forgotten it
 	return rep, done, same, err
-}
-
-// unname forgets the statement without a name if requests that were done again, but not to the end, have one: it may be that of an earlier one now.
-func (s *Session) unname(rs ...request) error {
-	if s.statements[""] == nil || !slices.ContainsFunc(rs, func(r request) bool { return slices.Contains(r.parses, "") }) {
-		return nil
-	}
-	delete(s.statements, "")
-	s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', "")))
-	_, err := s.backend.quiet()
-	return err
 }

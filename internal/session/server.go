@@ -13,6 +13,7 @@ type reply struct {
 	tag         string                // of the last CommandComplete; internal only
 	failed      *wire.ErrorFields     // the first ErrorResponse
 	parsed      int                   // ParseCompletes
+	unparsed    bool                  // the session has answered a Parse without a name
 	done        int                   // extended-protocol messages carried out
 	copied      bool                  // a COPY FROM STDIN has begun
 	read        int                   // client messages it has read
@@ -112,6 +113,7 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 	}
 	if s.backend.lost && r.status != wire.TxIdle {
 		s.srvW.Append(wire.AppendQuery(nil, "ROLLBACK"))
+		s.direct.unnamed.owed = true
 		_, err := s.backend.quiet()
 		return r, err
 	}
@@ -175,7 +177,7 @@ func (s *Session) passOne(r *reply) error {
 		return err
 	}
 	if r.taking != nil {
-		if taken, err := s.takeOf(r.taking, &f); taken || err != nil {
+		if taken, err := s.takeOf(r, &f); taken || err != nil {
 			return err
 		}
 	}
@@ -244,11 +246,10 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	if err != nil {
 		return err
 	}
-	if d := r.taking; d != nil {
-		if p := d.part(); !p.asLiteral(&e) && (p.parse == nil || p.parsed) && s.outdated(e) {
-			e = errForgotten(outdatedStatement).ErrorFields
+	if r.taking != nil {
+		if err := r.taking.part().failedDirect(s, r, &e); err != nil {
+			return err
 		}
-		e.Message = strings.ReplaceAll(e.Message, d.part().form.name, d.part().name)
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
 	if l := r.lockedBy(); l != nil {

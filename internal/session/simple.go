@@ -14,6 +14,7 @@ func (s *Session) simple(f wire.Frame) error {
 	if ignored || err != nil {
 		return err
 	}
+	s.direct.unnamed.removed(s.statements)
 	raw := f.Raw
 	if told := semantics.Told(sql); told != sql {
 		raw = wire.AppendQuery(nil, told)
@@ -146,7 +147,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		r.frames = wire.AppendQuery(nil, s.o.Collector.BulkMark()+sql)
 		r.shifts = []int32{-int32(len(s.o.Collector.BulkMark()))}
 	} else {
-		r.direct = s.literally(st, sql)
+		r.direct, r.glance = s.literally(st, sql)
 	}
 	var rep reply
 	failedToo, err = s.execute(r, &rep)

@@ -194,6 +194,7 @@ func (s *Session) rollbackServer() error {
 		r, err := s.backend.quiet()
 		if err == nil && r.status != wire.TxIdle && r.failed != nil && r.failed.Code == wire.CodeInvalidStatementName {
 			s.srvW.Append(wire.AppendQuery(nil, "ROLLBACK"))
+			s.direct.unnamed.owed = true
 			r, err = s.backend.quiet()
 		}
 		if err != nil {
@@ -473,7 +474,8 @@ func (s *Session) commitServer(c *collected) (reply, [][][]byte, error) {
 		s.appendPostponed(all)
 		s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
 	}
-	s.backend.sendCommit(marks, s.statements[""] != nil)
+	s.backend.sendCommit(marks)
+	s.direct.unnamed.owed = true
 	r, rows, err := s.backend.internal(len(c.adds) > 0)
 	s.backend.skippable = 0
 	if err == nil && r.failed != nil { // what was to remove the COMMIT has been skipped

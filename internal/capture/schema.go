@@ -71,6 +71,7 @@ func schema() string {
 	}))
 	b.WriteString(collectFunction())
 	b.WriteString(sessionsSchema())
+	b.WriteString(metricsSchema())
 	b.WriteString(sequenceSchema())
 	b.WriteString(insideSchema())
 	b.WriteString(definitionSchema())

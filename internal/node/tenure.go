@@ -57,6 +57,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 		return err
 	}
 	defer t.origins.Close()
+	t.running.Go(func() { t.tellMetrics(ctx) })
 	err = t.appear(ctx)
 	n.waits.Store(nil)
 	if err == nil {

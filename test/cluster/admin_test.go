@@ -164,11 +164,34 @@ func TestAdminPort(t *testing.T) {
 	stop()
 	loaded()
 	c.moved(before, c.scrape(1))
+	c.hottest("adminhot")
 	if code, body := c.ask(2, "/status"); code != 200 || strings.Count(body, `"state": "synced"`) != 3 {
 		t.Errorf("/status is %d %s", code, body)
 	}
 	c.withoutMajority()
 	c.drains()
+}
+
+// hottest checks that the views of all nodes together name the table with the most conflicts, and that a view is
+// joined.
+func (c *Cluster) hottest(table string) {
+	c.tb.Helper()
+	const most = "(SELECT relname FROM tutti.conflicts ORDER BY transactions DESC LIMIT 1)"
+	c.soon(func() bool {
+		for k := 1; k <= 2; k++ {
+			if c.Connect(k).Get("SELECT coalesce("+most+", '')") == table {
+				return true
+			}
+		}
+		return false
+	}, func() string { return "tutti.conflicts does not name " + table })
+	s := c.Connect(1)
+	ordinal := s.Get(
+		`SELECT count(*) FROM tutti.metrics m JOIN pg_class c ON m.name = 'tutti_order_ordinal' AND m.value > 0
+		WHERE c.relname = 'adminhot'`)
+	if ordinal != "1" {
+		c.tb.Errorf("tutti.metrics has %s places in the order", ordinal)
+	}
 }
 
 // moved checks that what was done between two readings of node 1 was counted.

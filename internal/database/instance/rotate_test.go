@@ -154,6 +154,10 @@ func TestShare(t *testing.T) {
 	}
 	must(t, i.Start(timeout(t)))
 	want(t, i, "SELECT pg_read_file('pg_stat_tmp/f')", "hello")
+	for _, contents := range []string{"one", "another"} {
+		must(t, Replace(i, "pg_stat_tmp/f", []byte(contents)))
+		want(t, i, "SELECT pg_read_file('pg_stat_tmp/f')", contents)
+	}
 	if _, err := i.Share("../outside"); err == nil {
 		t.Error("a file outside the data directory is shared")
 	}

@@ -35,3 +35,26 @@ func (i *Instance) Share(name string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// Replace gives a file in the data directory, that the server may read, other contents: who reads it finds either the
+// old ones or the new ones. name is as in Share.
+func Replace(i *Instance, name string, contents []byte) error {
+	next := name + ".new"
+	f, err := i.Share(next)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(contents)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("shared file: %w", err)
+	}
+	root, err := os.OpenRoot(i.o.DataDir)
+	if err != nil {
+		return fmt.Errorf("shared file: %w", err)
+	}
+	defer root.Close()
+	if err := root.Rename(next, name); err != nil {
+		return fmt.Errorf("shared file: %w", err)
+	}
+	return nil
+}

@@ -1,6 +1,9 @@
 // Package flow decides how much a member slows its own proposers because some member
 // applies more slowly than the cluster writes.
 //
+// It also declares what waits there are: waits.go has for each who waits, for what, at most how long, and what comes
+// then. metrics counts them, and SHOW tutti.waits shows them.
+//
 // Neighbours: node gathers every member's lag from gossip, asks Decide, and keeps each
 // session that has committed waiting for that long before it is answered.
 //

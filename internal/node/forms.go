@@ -1,10 +1,14 @@
 package node
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/session/plan"
 )
 
 // Bounds of what sessions tell each other: statements, those of a program, and under how many roles and search_paths each.
@@ -18,6 +22,49 @@ type forms struct {
 	mu      sync.RWMutex
 	catalog any // as of which
 	known   map[string][]session.Foreknown
+	plans   plans
+}
+
+// plans counts how statements were carried out.
+type plans struct {
+	kinds   [plan.KindsMax]atomic.Uint64
+	refused [plan.KindsMax][plan.FactsMax]atomic.Uint64 // the best kinds for them that were refused, and why
+}
+
+// count counts a statement, at each try.
+func (c *plans) count(p plan.Plan) {
+	c.kinds[p.Kind].Add(1)
+	if p.Because != plan.None {
+		c.refused[p.Refused][p.Because].Add(1)
+	}
+}
+
+var planColumns = []string{"plan", "statements", "refused_because"}
+
+// show answers SHOW tutti.plans: how often each plan was carried out, and then which better ones were refused, the
+// commonest reasons first.
+func (p *plans) show() session.Result {
+	r := session.Result{Tag: "SHOW", Columns: planColumns}
+	for k := plan.Kind(0); k < plan.KindsMax; k++ {
+		r.Rows = append(r.Rows, []string{k.String(), strconv.FormatUint(p.kinds[k].Load(), 10), ""})
+	}
+	type reason struct {
+		n   uint64
+		row []string
+	}
+	var reasons []reason
+	for k := plan.Kind(0); k < plan.KindsMax; k++ {
+		for f := plan.None + 1; f < plan.FactsMax; f++ {
+			if n := p.refused[k][f].Load(); n > 0 {
+				reasons = append(reasons, reason{n, []string{k.String(), strconv.FormatUint(n, 10), f.String()}})
+			}
+		}
+	}
+	slices.SortStableFunc(reasons, func(a, b reason) int { return cmp.Compare(b.n, a.n) })
+	for _, x := range reasons {
+		r.Rows = append(r.Rows, x.row)
+	}
+	return r
 }
 
 // Foreknown is what the sessions know of a statement. It is not changed.

@@ -505,6 +505,7 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
 		Host: rolesOf(h), Collector: collect.Roles(l.collector), ReturnedBytesMax: l.config.Limits.WritesetBytes,
+		Planned: l.forms.plans.count,
 	})
 	if err := s.Run(); err != nil {
 		if l.ending() && !session.Told(err) {

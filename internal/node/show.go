@@ -28,12 +28,14 @@ func (h *host) Show(name string) session.Result {
 		return h.n.showLimits()
 	case "locks":
 		return h.n.advisory.Show()
+	case "plans":
+		return h.n.forms.plans.show()
 	case "applied":
 		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
 		WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.metrics, tutti.waits, tutti.limits, " +
-			"tutti.locks and tutti.applied.")}
+			"tutti.locks, tutti.plans and tutti.applied.")}
 }
 
 // ShowColumns names the columns of Show's answer.
@@ -55,6 +57,8 @@ func (h *host) ShowColumns(name string) []string {
 		return limitColumns
 	case "locks":
 		return advisory.Columns
+	case "plans":
+		return planColumns
 	}
 	return []string{"tutti." + name}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -66,21 +66,13 @@ func (l *later) end() {
 	*l = later{off: l.off, next: l.next, found: l.found, unseen: l.unseen[:0], looked: l.looked[:0], read: l.read[:0]}
 }
 
-// putsOff reports whether a request of a block was answered, and will be carried out at COMMIT.
+// putsOff is plan.Delta: it reports whether a request of a block was answered, and will be carried out at COMMIT.
 func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	l := &s.later
-	if !r.chosen || l.off || len(r.direct.parts) != 1 || len(l.adds) == laterMax || !s.txn.Open() || s.txn.Untouched() || s.backend.prefix > 0 ||
-		s.txn.Implicit() || s.currentLevel() != semantics.ReadCommitted || s.locks.tables || len(s.locks.rows) > 0 || s.advisory.used || s.schema.noted || s.txn.Collected() ||
-		s.direct.catalog != s.o.Collector.Catalog() {
+	if !plan.Allows(plan.Delta, factsOf(s, r)) {
 		return false, nil
 	}
 	p := &r.direct.parts[0]
-	if p.parse != nil || p.limited {
-		return false, nil
-	}
-	if s.redo.busy && !p.kept { // what it was made of is gone
-		return false, nil
-	}
 	what, ok := p.form.how.Adds(p.bind)
 	if !ok || l.found[what.Table] > 0 {
 		return false, nil
@@ -313,14 +305,9 @@ func (s *Session) noteFound(p *directPart) {
 // transaction has lost.
 func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 	age := s.direct.age
-	off, err := s.putsOffUnseen(r, rep)
-	if err == nil && !off && !s.txn.Gone() {
-		off, err = s.putsOff(r, rep)
-	}
-	stays := s.later.pending() && !s.goesAlong(r)
-	if err == nil && !off && stays {
-		off, err = s.glances(r, rep)
-	}
+	pending := s.later.pending()
+	off, err := s.defers(r, rep)
+	stays := (pending || s.later.pending()) && !s.goesAlong(r)
 	switch {
 	case err != nil:
 		return true, err
@@ -354,6 +341,32 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		}
 	}
 	return false, s.choose(r)
+}
+
+// defers carries a request of a block out without the backend's transaction, in the best way that there is; false if it
+// has not.
+func (s *Session) defers(r *request, rep *reply) (off bool, err error) {
+	if r.prepares {
+		return false, nil
+	}
+	p := plan.Plan{Kind: plan.Plain}
+	for tried := plan.Kinds(0); !off && err == nil && !s.txn.Gone(); tried = tried.With(p.Kind) {
+		switch p = plan.Choose(factsOf(s, r), tried); p.Kind {
+		case plan.Defer:
+			off, err = s.putsOffUnseen(r, rep)
+		case plan.Delta:
+			off, err = s.putsOff(r, rep)
+		case plan.ReadThrough:
+			off, err = s.glances(r, rep)
+		default:
+			s.o.Planned(p)
+			return false, nil
+		}
+	}
+	if off {
+		s.o.Planned(p)
+	}
+	return off, err
 }
 
 // added gives the position of the server's WAL when all additions had their rows, which the backend has returned with the mark. An error is that

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -120,7 +121,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		}
 	}
 	s.noteOutside(&r)
-	if !s.keepsSight(&r) {
+	if !r.keepsSight(s) {
 		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
 	}
 	if s.txn.Idle() {
@@ -341,6 +342,7 @@ const lateCancels = 5
 // to write, capture has refused it (TT001), or PostgreSQL, nothing happened, and it is run as a write.
 func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 	guarded := s.guarded(&r)
+	s.o.Planned(plan.Plan{Kind: plan.Plain})
 	for try := 0; ; try++ {
 		if guarded {
 			s.backend.guard()
@@ -484,6 +486,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	if err := s.choose(&r); err != nil {
 		return o, err
 	}
+	s.o.Planned(plan.Instead(plan.Blind, factsOf(s, &r)))
 	if err := s.ensureOpen(true); err != nil {
 		return o, err
 	}

@@ -1,7 +1,7 @@
 package session
 
 import (
-	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -29,16 +29,10 @@ const blindTries = 5
 // blindly carries out a request that is a transaction of its own without its backend, at its try from 0. It reports whether it has.
 func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error) {
 	d := &s.direct
-	if r.direct == nil || len(r.direct.parts) != 1 {
-		return false, nil
-	}
-	if s.sight.who == "" || r.direct == nil || len(r.direct.parts) != 1 || d.off || d.encoded || s.advisory.used || s.level == semantics.Serializable {
+	if !plan.Allows(plan.Blind, factsOf(s, r)) {
 		return false, nil
 	}
 	p := &r.direct.parts[0]
-	if p.form.how == nil || p.parse != nil || p.limited || !p.form.blind || p.form.who != s.sight.who {
-		return false, nil
-	}
 	if ok, err := s.looks(); !ok {
 		return false, err
 	}
@@ -63,6 +57,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 		rep.failed = &decision.Err.ErrorFields
 		return true, s.fail(decision.Err)
 	}
+	s.o.Planned(plan.Plan{Kind: plan.Blind})
 	return true, s.answerAlone(r, rep, what.Tag)
 }
 
@@ -108,7 +103,7 @@ func (s *Session) answerAlone(r *request, rep *reply, tag string) error {
 }
 
 // keepsSight reports whether a request leaves the session who it is, as far as its text tells.
-func (s *Session) keepsSight(r *request) bool {
+func (r *request) keepsSight(s *Session) bool {
 	return r.prepares || r.direct != nil && (r.direct.known() || s.foreknown(r)) || r.still()
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -275,8 +276,7 @@ func (s *Session) choose(r *request) error {
 			return err
 		}
 	}
-	r.chosen = r.direct != nil && r.direct.known() && !d.off && !d.encoded && !(s.txn.Open() && d.closed) &&
-		!s.serializable() // what it reads is collected in the database
+	r.chosen = plan.Allows(plan.Returning, factsOf(s, r))
 	switch {
 	case r.chosen && s.redo.busy:
 		r.direct.rewind()

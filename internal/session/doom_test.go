@@ -11,15 +11,17 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // live is a session that a test drives step by step.
 type live struct {
 	*client
-	t    testing.TB
-	host *fakeHost
-	done chan error
+	t     testing.TB
+	host  *fakeHost
+	done  chan error
+	plans []plan.Plan // as the session says while it is asked something
 }
 
 func (s *stage) live(t testing.TB) *live {
@@ -37,6 +39,7 @@ func (s *stage) liveWith(t testing.TB, conn net.Conn, reader *wire.Reader) *live
 	x := session.New(session.Options{Strict: true,
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host.roles(), Collector: s.unchanging().roles(), ReturnedBytesMax: s.returnedMax,
+		Planned: func(p plan.Plan) { l.plans = append(l.plans, p) },
 	})
 	go func() {
 		err := x.Run()

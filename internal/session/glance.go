@@ -64,12 +64,9 @@ func (p *prepared) reads() bool {
 	return p.statement.Kind == semantics.Read && !p.odd && !p.own && p.locks == nil && len(p.sql) <= formTextMax
 }
 
-// glances reports whether a request was answered that shows what the block has put off.
+// glances is plan.ReadThrough: it reports whether a request was answered that shows what the block has put off.
 func (s *Session) glances(r *request, rep *reply) (bool, error) {
-	l, d, p := &s.later, &s.direct, r.glance
-	if p == nil || len(l.unseen) == 0 || len(l.adds) > 0 || d.off || d.encoded || d.catalog != l.catalog || d.catalog != s.o.Collector.Catalog() || s.sight.who == "" || !s.redoable(r) || s.backend.prefix > 0 {
-		return false, nil
-	}
+	l, p := &s.later, r.glance
 	plain, done, err := s.glanceOf(p, nil)
 	if plain == nil || err != nil {
 		return done, err

@@ -3,12 +3,14 @@ package session_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -217,5 +219,37 @@ func TestUnnamedGoesOn(t *testing.T) {
 	}
 	if gain := s.counter(t) - before; gain < 3 {
 		t.Error(fmt.Sprint("what the backend has run gains ", gain))
+	}
+}
+
+// TestPlanned: a session says how it carries its statements out, and why not better.
+func TestPlanned(t *testing.T) {
+	_, l := unseeing(t)
+	l.host.onBlind = func(session.Submission) (session.Decision, bool) { return session.Decision{Commit: true}, true }
+	const put = "B |put|10|1\nE |0\nS"
+	for range 3 {
+		l.do(put)
+	}
+	for _, c := range []struct {
+		name, lines string
+		want        []plan.Plan
+	}{
+		{"alone", put, []plan.Plan{{Kind: plan.Blind}}},
+		{"two at once", "B |put|10|1\nE |0\nB |put|10|2\nE |0\nS",
+			[]plan.Plan{{Kind: plan.Returning, Refused: plan.Blind, Because: plan.Single}}},
+		{"a SELECT", "Q SELECT 1", []plan.Plan{{Kind: plan.Plain}}},
+		{"a text that is new", "Q UPDATE counters SET b = 7 WHERE id = 1 AND n > 0",
+			[]plan.Plan{{Kind: plan.Plain, Refused: plan.Blind, Because: plan.Prepared}}},
+		{"a block", "Q BEGIN\n" + put + "\nQ SELECT n FROM counters WHERE id = 1\nQ COMMIT",
+			[]plan.Plan{{Kind: plan.Defer}, {Kind: plan.ReadThrough}}},
+		{"behind a write", "Q BEGIN\nQ INSERT INTO t VALUES (77, 'x')\n" + put + "\nQ ROLLBACK",
+			[]plan.Plan{{Kind: plan.Plain, Refused: plan.Defer, Because: plan.Prepared},
+				{Kind: plan.Plain, Refused: plan.Defer, Because: plan.Known}}},
+	} {
+		l.plans = nil
+		if l.do(c.lines); !slices.Equal(l.plans, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.name, l.plans, c.want)
+		}
+		l.do(put + "\n" + put) // the session knows again who it is
 	}
 }

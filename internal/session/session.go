@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/session/proto"
 	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -18,6 +19,8 @@ type Options struct {
 	ServerOut *wire.Writer
 	Host      Host
 	Collector Collector
+	// Planned, if it is set, is told how a statement is carried out, at each try.
+	Planned func(plan.Plan)
 	// RetriesMax bounds how often a statement of its own transaction is run again after
 	// it lost. Zero means 20.
 	RetriesMax int
@@ -93,6 +96,9 @@ type Session struct {
 
 // New returns a session whose backend is logged in and idle.
 func New(o Options) *Session {
+	if o.Planned == nil {
+		o.Planned = func(plan.Plan) {}
+	}
 	if o.RetriesMax == 0 {
 		o.RetriesMax = 20
 	}

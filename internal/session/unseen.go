@@ -68,15 +68,12 @@ func (r *request) still() bool {
 	return true
 }
 
-// putsOffUnseen reports whether a request of a block was answered, and will be carried out unseen at COMMIT.
+// putsOffUnseen is plan.Defer: it reports whether a request of a block was answered, and will be carried out unseen at
+// COMMIT.
 func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 	l, d := &s.later, &s.direct
-	if r.direct == nil || s.sight.who == "" || !r.chosen && !s.foreknown(r) || l.off || l.wrote || len(l.adds) > 0 || len(r.direct.parts) != 1 || len(l.unseen) == laterMax || !s.txn.Active() || s.txn.Implicit() ||
-		s.currentLevel() != semantics.ReadCommitted || s.modes.Access == "READ ONLY" || s.advisory.used || s.schema.noted || s.txn.Collected() || s.redo.off || s.redo.busy {
-		return false, nil
-	}
 	p := &r.direct.parts[0]
-	if f := p.form; l.shown() && (!s.redoable(r) || s.dear()) || p.parse != nil || p.limited || !f.blind || f.who != s.sight.who || f.passes() {
+	if p.form.passes() {
 		return false, nil
 	}
 	if len(l.unseen) == 0 {

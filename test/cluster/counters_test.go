@@ -79,3 +79,30 @@ func TestCounters(t *testing.T) {
 		}
 	}
 }
+
+// TestPlans: SHOW tutti.plans tells how often a plan was carried out, and why a better one was not.
+func TestPlans(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE plannedrow(k int PRIMARY KEY, v int)", "INSERT INTO plannedrow VALUES (1, 1)")
+	count := func(plan, because string) (n int) {
+		for _, row := range strings.Split(s.Get("SHOW tutti.plans"), ",") {
+			if f := strings.Split(row, "|"); len(f) == 3 && f[0] == plan && f[2] == because {
+				n, _ = strconv.Atoi(f[1])
+			}
+		}
+		return n
+	}
+	const unknown = "its form is not known yet"
+	blind, refused := count("blind", ""), count("blind", unknown)
+	for range 12 {
+		s.Do("UPDATE plannedrow SET v = 2 WHERE k = 1")
+	}
+	if n := count("blind", "") - blind; n < 5 {
+		t.Errorf("%d of 12 updates by key were blind", n)
+	}
+	s.Do("UPDATE plannedrow SET v = 3 WHERE k = 1 AND v > 0")
+	if n := count("blind", unknown) - refused; n < 1 {
+		t.Errorf("%d updates were not blind because they are new", n)
+	}
+}

@@ -12,7 +12,8 @@ func TestAwaitWorkers(t *testing.T) {
 	earlier, later := make(chan struct{}), make(chan struct{})
 	x := &Session{pid: 1, l: &Locks{o: Replica{Done: make(chan struct{})}}}
 	own := &asker{x: x, pid: 1}
-	x.askers = map[uint32]*asker{1: own, 2: {x: x, pid: 2, statement: 4, ended: earlier}, 3: {x: x, pid: 3, statement: 5, ended: later}}
+	x.askers = map[uint32]*asker{1: own, 2: {x: x, pid: 2, statement: 4, ended: earlier},
+		3: {x: x, pid: 3, statement: 5, ended: later}}
 	done := make(chan struct{})
 	go func() {
 		own.awaitWorkers(5)

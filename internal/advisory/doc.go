@@ -11,7 +11,8 @@
 // Invariants:
 //
 //	AL1  A function is told that it has a lock when the grant, and everything ordered before it, is applied here.
-//	AL2  A session whose locks the cluster may give to others is ended before that: this member counts half a lease from
+//	AL2  A session whose locks the cluster may give to others is ended before that: this member counts half a lease
+//	    from
 //	     the last item of which it knows that it was ordered, the others count a whole one.
 //	AL3  What a session does not hold at PostgreSQL any more is given back in the order.
 //	AL4  Of one lock a session has one request under way at most.

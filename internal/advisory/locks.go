@@ -238,8 +238,10 @@ func (a *Locks) WatchTenants(ctx context.Context) error {
 			case s == nil || s.Tenant != t:
 				seen[t.Member] = &sight{Tenant: t, at: time.Now()}
 			case s.under == nil && time.Since(s.at) >= a.lease:
-				a.o.Log.Warn("the advisory locks of a member are released, because nothing is heard of it", "member", t.Member)
-				_, s.under = a.submit(&locks.Request{Action: locks.Expire, Member: t.Member, Incarnation: t.Incarnation, Number: t.Number})
+				a.o.Log.Warn("the advisory locks of a member are released, because nothing is heard of it", "member",
+					t.Member)
+				_, s.under = a.submit(&locks.Request{Action: locks.Expire, Member: t.Member, Incarnation: t.Incarnation,
+					Number: t.Number})
 			}
 		}
 		for m := range seen {
@@ -347,7 +349,8 @@ func lockEdges(blockers map[uint32][]uint32, numbers map[uint32]uint64) (out []l
 
 // ErrLocksLost ends a session whose locks the others may give to somebody else.
 func ErrLocksLost() *wire.SQLError {
-	return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: its advisory locks are lost, because this node has no contact with a majority of the cluster").
+	return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: its advisory locks are lost, because this "+
+		"node has no contact with a majority of the cluster").
 		WithHint("Connect again, or to another node, and take the locks anew.")
 }
 
@@ -368,7 +371,8 @@ func (a *Locks) Show() session.Result {
 		if h.Lock.Mode == locks.Shared {
 			mode = "shared"
 		}
-		r.Rows = append(r.Rows, []string{a.o.Name(h.Session.Member), strconv.FormatUint(uint64(pidOf(h.Session.Number)), 10), text, mode, strconv.FormatBool(h.Granted)})
+		r.Rows = append(r.Rows, []string{a.o.Name(h.Session.Member),
+			strconv.FormatUint(uint64(pidOf(h.Session.Number)), 10), text, mode, strconv.FormatBool(h.Granted)})
 	}
 	return r
 }

@@ -81,7 +81,8 @@ func Parse(message string) (c Command, ok bool) {
 			return c, false
 		}
 	}
-	c = Command{action: f[0], lock: locks.Lock{Mode: locks.Mode(n[1]), Key: locks.Key{Form: uint8(n[2]), Class: uint32(n[3]), Object: uint32(n[4])}}}
+	c = Command{action: f[0], lock: locks.Lock{Mode: locks.Mode(n[1]),
+		Key: locks.Key{Form: uint8(n[2]), Class: uint32(n[3]), Object: uint32(n[4])}}}
 	c.pid, c.number = capture.LockAsker(n[0])
 	switch c.action {
 	case "gaveall":
@@ -150,7 +151,8 @@ func (x *Session) put(c Command) {
 		return
 	}
 	if a == nil {
-		a = &asker{x: x, pid: c.pid, statement: x.statement, changed: make(chan struct{}, 1), ended: make(chan struct{})}
+		a = &asker{x: x, pid: c.pid, statement: x.statement, changed: make(chan struct{}, 1),
+			ended: make(chan struct{})}
 		x.askers[c.pid] = a
 		x.l.wg.Go(a.run)
 	}

@@ -25,14 +25,15 @@ import (
 // An audit compares the members' copies of all tables, one part of a table after another, each at an ordinal of its
 // own. The member that leads the order audits; all members carry a part's check out beside their work.
 const (
-	auditFirst    = time.Minute            // after which a member that leads begins
-	auditPoll     = 250 * time.Millisecond // between two looks whether this member leads, or who is alive
-	auditRestMin  = 20 * time.Millisecond  // between two parts
-	auditWait     = 2 * auditScanMost      // for the members' sums of a part
-	auditBytes    = 4 << 20                // of a part, about
-	auditRowsMin  = 100
-	auditRowsMax  = 5000
-	auditFetch    = 1000        // rows of a part of which nothing is known, and of a table without key, between which the reader rests
+	auditFirst   = time.Minute            // after which a member that leads begins
+	auditPoll    = 250 * time.Millisecond // between two looks whether this member leads, or who is alive
+	auditRestMin = 20 * time.Millisecond  // between two parts
+	auditWait    = 2 * auditScanMost      // for the members' sums of a part
+	auditBytes   = 4 << 20                // of a part, about
+	auditRowsMin = 100
+	auditRowsMax = 5000
+	// rows of a part of which nothing is known, and of a table without key, between which the reader rests
+	auditFetch    = 1000
 	auditScanMost = time.Minute // that the reader keeps a snapshot for
 )
 
@@ -243,7 +244,8 @@ func (a *Audit) auditAll(ctx context.Context, percent int) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	r, err := conn.Exec(ctx, fmt.Sprintf(walks, auditRowsMin, auditRowsMax, auditBytes, auditFetch, checkedOIDs)).ReadAll()
+	r, err := conn.Exec(ctx, fmt.Sprintf(walks, auditRowsMin, auditRowsMax, auditBytes, auditFetch,
+		checkedOIDs)).ReadAll()
 	if err != nil {
 		return err
 	}
@@ -284,7 +286,8 @@ func (a *Audit) auditTable(ctx context.Context, conn *pgconn.PgConn, t walk, per
 		if v.differs != nil && found == nil {
 			found = v.differs
 			a.note(t.Table, found)
-			a.o.Log.Error("copies of a table differ: see tutti check", "table", t.Table, "members", a.names(found.Members), "ordinal", found.Ordinal, "rows", p.condition())
+			a.o.Log.Error("copies of a table differ: see tutti check", "table", t.Table, "members",
+				a.names(found.Members), "ordinal", found.Ordinal, "rows", p.condition())
 		}
 		whole = whole && v.compared
 		if !process.Sleep(ctx, max(auditRestMin, v.took*time.Duration(100/percent))) || !a.auditing() {
@@ -491,7 +494,8 @@ func (a *Audit) read(ctx context.Context, p *part) (Sum, error) {
 	if p.Key == nil {
 		return a.scan(ctx, p)
 	}
-	r, err := a.conn.Exec(ctx, "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)::numeric), 0) FROM ONLY "+p.Table+" t WHERE "+p.condition()).ReadAll()
+	r, err := a.conn.Exec(ctx, "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)::numeric), 0) FROM ONLY "+
+		p.Table+" t WHERE "+p.condition()).ReadAll()
 	if err != nil {
 		return Sum{}, err
 	}
@@ -502,10 +506,13 @@ func (a *Audit) read(ctx context.Context, p *part) (Sum, error) {
 // scan reads a table that cannot be walked: slowly, and no longer than auditScanMost. Who waits for a lock on the table
 // ends it.
 func (a *Audit) scan(ctx context.Context, p *part) (Sum, error) {
-	if _, err := a.conn.Exec(ctx, "DECLARE a NO SCROLL CURSOR FOR SELECT hashtextextended(t::text, 0) FROM ONLY "+p.Table+" t").ReadAll(); err != nil {
+	if _, err := a.conn.Exec(ctx, "DECLARE a NO SCROLL CURSOR FOR SELECT hashtextextended(t::text, 0) FROM ONLY "+
+		p.Table+" t").ReadAll(); err != nil {
 		return Sum{}, err
 	}
-	fetch := fmt.Sprintf("FETCH %d FROM a; SELECT EXISTS (SELECT FROM pg_locks w JOIN pg_locks h ON h.relation = w.relation AND h.database = w.database WHERE NOT w.granted AND h.granted AND h.pid = pg_backend_pid())", auditFetch)
+	fetch := fmt.Sprintf("FETCH %d FROM a; SELECT EXISTS (SELECT FROM pg_locks w JOIN pg_locks h ON h.relation = "+
+		"w.relation AND h.database = w.database WHERE NOT w.granted AND h.granted AND h.pid = pg_backend_pid())",
+		auditFetch)
 	out := Sum{Table: p.Table}
 	sum := int64(0)
 	for began := time.Now(); ; {
@@ -529,7 +536,8 @@ func (a *Audit) scan(ctx context.Context, p *part) (Sum, error) {
 		case string(r[1].Rows[0][0]) == "t":
 			return out, errors.New("somebody waits for a lock on the table")
 		case time.Since(began) > auditScanMost:
-			return out, errors.New("the table has no key by which it could be read in parts, and is too large to be read at once")
+			return out, errors.New("the table has no key by which it could be read in parts, and is too large to be " +
+				"read at once")
 		}
 		if !process.Sleep(ctx, 2*time.Since(step)) {
 			return out, ctx.Err()

@@ -55,8 +55,10 @@ func TestJudgePart(t *testing.T) {
 
 // TestPartCondition: a part is behind one key and up to another, whatever its values look like.
 func TestPartCondition(t *testing.T) {
-	p := part{Table: "t", Key: []keyColumn{{"a", "integer"}, {`"B"`, "text"}}, After: []string{"1", "it's"}, UpTo: []string{"2", ""}}
-	const want = `true AND ROW(a, "B") > ROW('1'::integer, 'it''s'::text) AND ROW(a, "B") <= ROW('2'::integer, ''::text)`
+	p := part{Table: "t", Key: []keyColumn{{"a", "integer"}, {`"B"`, "text"}}, After: []string{"1", "it's"},
+		UpTo: []string{"2", ""}}
+	const want = `true AND ROW(a, "B") > ROW('1'::integer, 'it''s'::text) AND ROW(a, "B") <= ROW('2'::integer, ` +
+		`''::text)`
 	if got := p.condition(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

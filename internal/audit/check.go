@@ -111,7 +111,8 @@ func (a *Audit) compare(got map[uint32]report) session.Result {
 	votes := map[string]map[string]int{}
 	for _, rep := range got {
 		if rep.Error != "" {
-			return session.Result{Err: wire.Errorf(wire.CodeInternalError, "node %s could not compute its checksums: %s", a.o.Name(rep.Member), rep.Error)}
+			return session.Result{Err: wire.Errorf(wire.CodeInternalError,
+				"node %s could not compute its checksums: %s", a.o.Name(rep.Member), rep.Error)}
 		}
 		for _, t := range rep.Tables {
 			if votes[t.Table] == nil {
@@ -183,7 +184,8 @@ func (a *Audit) Carry(ctx context.Context, t engine.Task) error {
 
 // Settings make the text of values equal at all members.
 var Settings = map[string]string{
-	"DateStyle": "ISO, MDY", "IntervalStyle": "postgres", "TimeZone": "UTC", "extra_float_digits": "1", "bytea_output": "hex", "search_path": "pg_catalog",
+	"DateStyle": "ISO, MDY", "IntervalStyle": "postgres", "TimeZone": "UTC", "extra_float_digits": "1",
+	"bytea_output": "hex", "search_path": "pg_catalog",
 }
 
 func (a *Audit) Receive(from uint32, data []byte) {

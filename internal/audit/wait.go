@@ -25,7 +25,8 @@ type awaited struct {
 
 // awaitReports waits for the members' answers to a check. It goes on without those that are silent for long, and those
 // that stay behind. It fails if nobody leads, so that the check has no place in the order.
-func (a *Audit) awaitReports(answers <-chan report) (got map[uint32]report, missing map[uint32]string, failure *wire.SQLError) {
+func (a *Audit) awaitReports(answers <-chan report) (got map[uint32]report, missing map[uint32]string,
+	failure *wire.SQLError) {
 	began := time.Now()
 	got, led := map[uint32]report{}, began
 	waiting := map[uint32]*awaited{}
@@ -47,7 +48,8 @@ func (a *Audit) awaitReports(answers <-chan report) (got map[uint32]report, miss
 			led = now
 		}
 		if now.Sub(led) > a.o.Silent {
-			return nil, nil, wire.Errorf(wire.CodeCannotConnectNow, "nobody leads the order, so copies cannot be compared at one point of it").
+			return nil, nil, wire.Errorf(wire.CodeCannotConnectNow,
+				"nobody leads the order, so copies cannot be compared at one point of it").
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")
 		}
 		missing = map[uint32]string{}
@@ -58,7 +60,8 @@ func (a *Audit) awaitReports(answers <-chan report) (got map[uint32]report, miss
 			s, alive := a.o.State(m.Member)
 			if alive && s.Halted {
 				missing[m.Member] = verdictHalted
-			} else if why := waiting[m.Member].verdict(s.Applied, alive, ordinalOf(got), now, began, a.o.Silent); why != "" {
+			} else if why := waiting[m.Member].verdict(s.Applied, alive, ordinalOf(got), now, began,
+				a.o.Silent); why != "" {
 				missing[m.Member] = why
 			}
 		}
@@ -78,7 +81,8 @@ func ordinalOf(got map[uint32]report) uint64 {
 
 // verdict says why it is not worth waiting for the member any longer; empty: it is. It is told what is known of it now,
 // and the check's place in the order, zero if that is not known yet.
-func (a *awaited) verdict(applied uint64, alive bool, ordinal uint64, now, began time.Time, silent time.Duration) string {
+func (a *awaited) verdict(applied uint64, alive bool, ordinal uint64, now, began time.Time,
+	silent time.Duration) string {
 	if alive {
 		a.heard = now
 	}
@@ -96,5 +100,6 @@ func (a *awaited) verdict(applied uint64, alive bool, ordinal uint64, now, began
 
 // errOver is told while the replica ends.
 func errOver() *wire.SQLError {
-	return wire.Errorf(wire.CodeCannotConnectNow, "this member is restarting").WithHint("Try again, or connect to another member.")
+	return wire.Errorf(wire.CodeCannotConnectNow, "this member is restarting").WithHint(
+		"Try again, or connect to another member.")
 }

@@ -17,12 +17,19 @@ func TestAwaited(t *testing.T) {
 		until   time.Duration // that it waits
 		why     string
 	}{
-		"silent from the beginning": {func(time.Duration) bool { return false }, func(time.Duration) uint64 { return 5 }, 9, silent, verdictUnreachable},
-		"falls silent":              {func(d time.Duration) bool { return d < 10*time.Second }, func(time.Duration) uint64 { return 9 }, 9, 10*time.Second + silent, verdictUnreachable},
-		"stays behind":              {func(time.Duration) bool { return true }, func(time.Duration) uint64 { return 5 }, 9, behindAfter, verdictBehind},
-		"comes nearer":              {func(time.Duration) bool { return true }, func(d time.Duration) uint64 { return min(uint64(d/(10*time.Second)), 8) }, 9, 80*time.Second + behindAfter, verdictBehind},
-		"computes for long":         {func(time.Duration) bool { return true }, func(time.Duration) uint64 { return 9 }, 9, checkTimeout, verdictBehind},
-		"no place in the order yet": {func(time.Duration) bool { return true }, func(time.Duration) uint64 { return 5 }, 0, checkTimeout, verdictBehind},
+		"silent from the beginning": {func(time.Duration) bool { return false },
+			func(time.Duration) uint64 { return 5 }, 9, silent, verdictUnreachable},
+		"falls silent": {func(d time.Duration) bool { return d < 10*time.Second },
+			func(time.Duration) uint64 { return 9 }, 9, 10*time.Second + silent, verdictUnreachable},
+		"stays behind": {func(time.Duration) bool { return true }, func(time.Duration) uint64 { return 5 },
+			9, behindAfter, verdictBehind},
+		"comes nearer": {func(time.Duration) bool { return true },
+			func(d time.Duration) uint64 { return min(uint64(d/(10*time.Second)), 8) }, 9, 80*time.Second + behindAfter,
+			verdictBehind},
+		"computes for long": {func(time.Duration) bool { return true }, func(time.Duration) uint64 { return 9 },
+			9, checkTimeout, verdictBehind},
+		"no place in the order yet": {func(time.Duration) bool { return true }, func(time.Duration) uint64 { return 5 },
+			0, checkTimeout, verdictBehind},
 	} {
 		a := awaited{heard: began, moved: began}
 		d, why := time.Duration(0), ""

@@ -15,17 +15,18 @@ type Addable struct {
 	keys   []int // places of the key's columns
 }
 
-// Addable reports whether UPDATEs of the table that add to these columns of the row which they find by the columns in finds may be ordered
-// without the row's lock: those are the row's key, of types whose values are always read alike, these integers in no key, and nothing else
-// depends on them. types are those of the parameters that the finds are compared with, zero if they are the columns'.
-// Whether something is computed from the rows the caller knows.
+// Addable reports whether UPDATEs of the table that add to these columns of the row which they find by the columns in
+// finds may be ordered without the row's lock: those are the row's key, of types whose values are always read alike,
+// these integers in no key, and nothing else depends on them. types are those of the parameters that the finds are
+// compared with, zero if they are the columns'. Whether something is computed from the rows the caller knows.
 func (t *TableDesc) Addable(columns, finds []string, types []uint32) (*Addable, bool) {
 	key := t.Key()
 	if key == nil || !t.Binary() || len(finds) != len(key.Parts) || len(columns) == 0 {
 		return nil, false
 	}
 	a := &Addable{fields: len(t.Columns),
-		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary, Key: TableKey(t.Schema, t.Name)}}
+		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary,
+			Key: TableKey(t.Schema, t.Name)}}
 	for _, p := range key.Parts {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num })
 		at := -1
@@ -42,7 +43,8 @@ func (t *TableDesc) Addable(columns, finds []string, types []uint32) (*Addable, 
 	}
 	for _, name := range columns {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
-		if i < 0 || slices.Contains(a.places, i) || !t.Columns[i].Integer() || t.Columns[i].Always || t.uses(t.Columns[i].Num) {
+		if i < 0 || slices.Contains(a.places, i) || !t.Columns[i].Integer() || t.Columns[i].Always ||
+			t.uses(t.Columns[i].Num) {
 			return nil, false
 		}
 		size := 8
@@ -56,15 +58,21 @@ func (t *TableDesc) Addable(columns, finds []string, types []uint32) (*Addable, 
 
 // uses reports whether a unique index, an exclusion constraint or a foreign key reads a column.
 func (t *TableDesc) uses(num int) bool {
-	return slices.ContainsFunc(t.Indexes, func(x Index) bool { return slices.Contains(x.Uses, num) || slices.Contains(x.Uses, 0) }) ||
-		slices.ContainsFunc(t.Foreign, func(f Ref) bool { return slices.ContainsFunc(f.Parts, func(p RefPart) bool { return p.Num == num }) })
+	return slices.ContainsFunc(t.Indexes, func(x Index) bool {
+		return slices.Contains(x.Uses, num) ||
+			slices.Contains(x.Uses, 0)
+	}) ||
+		slices.ContainsFunc(t.Foreign, func(f Ref) bool {
+			return slices.ContainsFunc(f.Parts, func(p RefPart) bool { return p.Num == num })
+		})
 }
 
-// alike reports whether a column of a type is equal to a parameter of another (zero: of the same) only where it holds the parameter's value, and what that
-// is does not depend on time or settings.
+// alike reports whether a column of a type is equal to a parameter of another (zero: of the same) only where it holds
+// the parameter's value, and what that is does not depend on time or settings.
 func alike(column, parameter uint32) bool {
 	same := func(types ...uint32) bool { return slices.Contains(types, column) && slices.Contains(types, parameter) }
-	return slices.Contains(steadyTypes, column) && (parameter == 0 || parameter == column || same(20, 21, 23) || same(25, 1043))
+	return slices.Contains(steadyTypes, column) && (parameter == 0 || parameter == column || same(20, 21, 23) ||
+		same(25, 1043))
 }
 
 // Read takes from a row's image what its columns hold, and the image of its key alone; false if one of them is NULL.
@@ -107,8 +115,8 @@ func (a *Addable) Sum(values []int64, image []byte) bool {
 	return true
 }
 
-// Addition is one to the row with a key, which Read gave, while its columns held values: false if it is not certain that they can hold what they
-// will once it is applied.
+// Addition is one to the row with a key, which Read gave, while its columns held values: false if it is not certain
+// that they can hold what they will once it is applied.
 func (a *Addable) Addition(identity uint64, key []byte, values, by []int64) (writeset.Addition, bool) {
 	fields, err := writeset.ReadRecord(key)
 	if err != nil || len(values) != len(a.places) || len(by) != len(a.places) {

@@ -6,8 +6,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// TestBarriers: a definition is a barrier if rows that were captured before may mean something else behind it, or have a table of
-// another name, and no lock tells which tables these are.
+// TestBarriers: a definition is a barrier if rows that were captured before may mean something else behind it, or have
+// a table of another name, and no lock tells which tables these are.
 func TestBarriers(t *testing.T) {
 	for _, c := range []struct {
 		tag, sql string
@@ -47,8 +47,8 @@ func TestBarriers(t *testing.T) {
 	}
 }
 
-// TestRedescribes: the member at which a transaction has run describes all tables anew if the transaction's definitions may have
-// changed the description of one that it does not hold.
+// TestRedescribes: the member at which a transaction has run describes all tables anew if the transaction's definitions
+// may have changed the description of one that it does not hold.
 func TestRedescribes(t *testing.T) {
 	for sql, all := range map[string]bool{
 		`{"tag": "CREATE TABLE", "sql": "CREATE TABLE a(i int)"}`:                            false,

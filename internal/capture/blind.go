@@ -11,8 +11,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Blind says how statements change columns of the row that they find by its key, or delete it, whatever the row holds, such that nothing but the row's being there
-// decides whether they do. It is not changed.
+// Blind says how statements change columns of the row that they find by its key, or delete it, whatever the row holds,
+// such that nothing but the row's being there decides whether they do. It is not changed.
 type Blind struct {
 	Table    writeset.Table
 	op       writeset.Op
@@ -33,9 +33,11 @@ type BlindChange struct {
 // blindColumnsMax bounds the columns of a table whose rows fit a page whatever they hold.
 const blindColumnsMax = 200
 
-// Blind reports whether UPDATEs that make these changes to the row which they find by the columns in finds can be carried out unseen: finds is the row's key, of
-// types whose hashes are known here, and the changed columns are of types whose values can be judged here, and no unique index, foreign key or other
-// column depends on them. Whether something is computed from the rows, and which columns are in indexes that may be too small for their values, the caller knows.
+// Blind reports whether UPDATEs that make these changes to the row which they find by the columns in finds can be
+// carried out unseen: finds is the row's key, of types whose hashes are known here, and the changed columns are of
+// types whose values can be judged here, and no unique index, foreign key or other column depends on them. Whether
+// something is computed from the rows, and which columns are in indexes that may be too small for their values, the
+// caller knows.
 func (t *TableDesc) Blind(changes []BlindChange, finds []string) (*Blind, bool) {
 	if len(changes) == 0 {
 		return nil, false
@@ -43,8 +45,8 @@ func (t *TableDesc) Blind(changes []BlindChange, finds []string) (*Blind, bool) 
 	return t.blind(changes, finds)
 }
 
-// BlindDelete is Blind for deletions, and BlindInsert for insertions that make anew, of all of its columns, a row that their transaction has deleted: they set the others.
-// No other row or unique value may depend on the row.
+// BlindDelete is Blind for deletions, and BlindInsert for insertions that make anew, of all of its columns, a row that
+// their transaction has deleted: they set the others. No other row or unique value may depend on the row.
 func (t *TableDesc) BlindDelete(finds []string) (*Blind, bool) {
 	if len(t.Indexes) != 1 || t.Referenced || len(t.Foreign) > 0 {
 		return nil, false
@@ -72,8 +74,8 @@ func (t *TableDesc) BlindLook(finds []string) (*Blind, bool) {
 	return b, ok
 }
 
-// BlindPut is for insertions into a table without a key, of which the caller knows that the columns which are not set are NULL then. What is inserted must be stored
-// as it is: others know the row by that.
+// BlindPut is for insertions into a table without a key, of which the caller knows that the columns which are not set
+// are NULL then. What is inserted must be stored as it is: others know the row by that.
 func (t *TableDesc) BlindPut(changes []BlindChange) (*Blind, bool) {
 	if len(changes) == 0 || t.Key() != nil || len(t.Indexes) > 0 || len(t.Foreign) > 0 || !t.Portable() {
 		return nil, false
@@ -105,7 +107,8 @@ func (t *TableDesc) blind(changes []BlindChange, finds []string) (*Blind, bool) 
 	b.seed = t.seedOf(key)
 	for _, p := range key.Parts {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num })
-		if i < 0 || !slices.Contains(finds, t.Columns[i].Name) || !slices.Contains(blindKeys, t.Columns[i].OID) || p.Form != blindForms[t.Columns[i].OID] {
+		if i < 0 || !slices.Contains(finds, t.Columns[i].Name) || !slices.Contains(blindKeys, t.Columns[i].OID) ||
+			p.Form != blindForms[t.Columns[i].OID] {
 			return nil, false
 		}
 		b.keys, b.equal = append(b.keys, i), append(b.equal, p.Equal)
@@ -117,11 +120,13 @@ func (t *TableDesc) blind(changes []BlindChange, finds []string) (*Blind, bool) 
 
 // settings is a Blind of changes, without a key.
 func (t *TableDesc) settings(changes []BlindChange) (*Blind, bool) {
-	if !t.Binary() || len(t.Columns) > blindColumnsMax || slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Generated }) {
+	if !t.Binary() || len(t.Columns) > blindColumnsMax ||
+		slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Generated }) {
 		return nil, false
 	}
 	b := &Blind{op: writeset.OpSet, columns: t.Columns,
-		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary, Key: TableKey(t.Schema, t.Name)}}
+		Table: writeset.Table{Schema: t.Schema, Name: t.Name, Format: writeset.FormatBinary,
+			Key: TableKey(t.Schema, t.Name)}}
 	for _, x := range changes {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == x.Column })
 		switch {
@@ -154,7 +159,8 @@ func (b *Blind) Keys() (names []string) {
 	return names
 }
 
-// Row makes the change of a row: values, in binary, are those of what changes, and then of the key's columns in its order. False if a value cannot be stored.
+// Row makes the change of a row: values, in binary, are those of what changes, and then of the key's columns in its
+// order. False if a value cannot be stored.
 func (b *Blind) Row(values [][]byte) (row writeset.Row, ok bool) {
 	fields := make([]writeset.Field, len(b.columns))
 	for i := range b.columns {
@@ -207,7 +213,8 @@ func (c *Column) padded(v []byte) []byte {
 	return v
 }
 
-// Finds reports whether a row that a statement has returned is the one that Row makes its change of; of a row that is put, whether it holds the same in all columns but these.
+// Finds reports whether a row that a statement has returned is the one that Row makes its change of; of a row that is
+// put, whether it holds the same in all columns but these.
 func (b *Blind) Finds(row writeset.Row, is *Returned, but []string) bool {
 	if b.op != writeset.OpPut {
 		return row.Identity == is.ident
@@ -218,7 +225,8 @@ func (b *Blind) Finds(row writeset.Row, is *Returned, but []string) bool {
 		return false
 	}
 	for i := range want {
-		if !slices.Contains(but, b.columns[i].Name) && ((want[i].Value == nil) != (got[i].Value == nil) || !bytes.Equal(want[i].Value, got[i].Value)) {
+		if !slices.Contains(but, b.columns[i].Name) &&
+			((want[i].Value == nil) != (got[i].Value == nil) || !bytes.Equal(want[i].Value, got[i].Value)) {
 			return false
 		}
 	}
@@ -248,7 +256,8 @@ func (c *Column) stores(v []byte) bool {
 	case 2950:
 		return len(v) == 16
 	case 25, 1042, 1043:
-		return len(v) <= blindBytesMax && utf8.Valid(v) && !slices.Contains(v, 0) && (c.Length == 0 || utf8.RuneCount(v) <= c.Length)
+		return len(v) <= blindBytesMax && utf8.Valid(v) && !slices.Contains(v, 0) &&
+			(c.Length == 0 || utf8.RuneCount(v) <= c.Length)
 	case 1082:
 		if len(v) != 4 {
 			return false

@@ -45,9 +45,9 @@ const (
 // marked is the condition that the text begins with BulkMark.
 const marked = "pg_catalog.starts_with(pg_catalog.current_query(), '" + BulkMark + "')"
 
-// bulkHeirs refuses what has changed, or may have, rows of other tables, which transition tables do not tell apart: of temporary
-// tables that the session has made and knows of only now (capture.HeirState), or of tables that a function has given the table
-// as heirs meanwhile.
+// bulkHeirs refuses what has changed, or may have, rows of other tables, which transition tables do not tell apart: of
+// temporary tables that the session has made and knows of only now (capture.HeirState), or of tables that a function
+// has given the table as heirs meanwhile.
 const bulkHeirs = `  IF TG_OP OPERATOR(pg_catalog.<>) 'INSERT' AND (pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
       OR pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.<>) '` + BulkSetting + `') THEN
     IF EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid WHERE i.inhparent OPERATOR(pg_catalog.=) TG_RELID
@@ -75,9 +75,10 @@ func (t *TableDesc) bulk() bool {
 // Whole reports whether statements on the table are captured as a whole if they have the mark.
 func (t *TableDesc) Whole() bool { return t.bulk() }
 
-// undirected is the condition under which the row trigger fires, empty for always: neither a direct statement nor one that is
-// captured as a whole is running, as far as the table allows them. PostgreSQL reads it anew for every statement, which takes the longer
-// the more nodes and bytes of constants it has. The text is only looked at where it can matter.
+// undirected is the condition under which the row trigger fires, empty for always: neither a direct statement nor one
+// that is captured as a whole is running, as far as the table allows them. PostgreSQL reads it anew for every
+// statement, which takes the longer the more nodes and bytes of constants it has. The text is only looked at where it
+// can matter.
 func (t *TableDesc) undirected() string {
 	var mark string
 	switch {
@@ -90,7 +91,8 @@ func (t *TableDesc) undirected() string {
 	default:
 		return ""
 	}
-	return "(pg_catalog.starts_with(pg_catalog.current_setting('" + TransactionSetting + "', true), '" + quietStart + "') AND " +
+	return "(pg_catalog.starts_with(pg_catalog.current_setting('" + TransactionSetting + "', true), '" + quietStart +
+		"') AND " +
 		"pg_catalog.starts_with(pg_catalog.current_query(), '" + mark + "')) IS NOT TRUE"
 }
 
@@ -99,7 +101,8 @@ func (t *TableDesc) bulkTriggers(g *generated) []string {
 	name := Quote(t.Schema) + "." + Quote(t.Name)
 	if g.bulk == "" {
 		return []string{fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, insertTriggerName, name),
-			fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, updateTriggerName, name), fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, deleteTriggerName, name)}
+			fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, updateTriggerName, name),
+			fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, deleteTriggerName, name)}
 	}
 	fn := "tutti." + g.bulkName()
 	out := []string{
@@ -112,14 +115,16 @@ func (t *TableDesc) bulkTriggers(g *generated) []string {
 		{updateTriggerName, "UPDATE", "OLD TABLE AS " + bulkOld + " NEW TABLE AS " + bulkNew},
 		{deleteTriggerName, "DELETE", "OLD TABLE AS " + bulkOld},
 	} {
-		out = append(out, fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT WHEN (%s) EXECUTE FUNCTION %s()`,
+		out = append(out, fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT `+
+			`WHEN (%s) EXECUTE FUNCTION %s()`,
 			x[0], x[1], name, x[2], marked, fn))
 	}
 	return out
 }
 
 func (g *generated) bulkFunction() string {
-	return fmt.Sprintf("CREATE OR REPLACE FUNCTION tutti.%s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", g.bulkName(), textSettings+bulkExtras, literal(g.bulk))
+	return fmt.Sprintf("CREATE OR REPLACE FUNCTION tutti.%s() RETURNS trigger LANGUAGE plpgsql SECURITY "+
+		"DEFINER%s AS %s", g.bulkName(), textSettings+bulkExtras, literal(g.bulk))
 }
 
 // bulkExtras keep the planner from plans that are quadratic in the rows of a transition table.
@@ -146,16 +151,23 @@ BEGIN
     tutti_k := NULL;
 `, bulkRowsFirst, TransactionSetting, BulkSetting, DirectSetting, OutsideState, window(), runBits, 1<<runBits-1)
 	k := t.keys(bulkNew, bulkOld)
-	fmt.Fprintf(&b, "    IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n      tutti_op := %d;\n%s", opBulk+writeset.OpInsert,
+	fmt.Fprintf(&b, "    IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n      tutti_op := %d;\n%s",
+		opBulk+writeset.OpInsert,
 		t.bulkPiece(bulkNew, t.image(bulkNew+".*"), k.fresh, k.foreign, k.extra))
-	fmt.Fprintf(&b, "    ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n      tutti_op := %d;\n%s", opBulk+writeset.OpDelete,
+	fmt.Fprintf(&b, "    ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n      tutti_op := %d;\n%s",
+		opBulk+writeset.OpDelete,
 		t.bulkPiece(bulkOld, t.bulkKeyImage(), k.stale))
-	fmt.Fprintf(&b, "    ELSIF %s THEN\n      tutti_op := %d;\n%s", t.bulkUnchanged(&k), opBulk+writeset.OpUpdate, t.bulkPiece(bulkNew, t.image(bulkNew+".*")))
-	fmt.Fprintf(&b, "    ELSE\n      tutti_c := 0; tutti_m := '';\n      FOR tutti_r IN %s LOOP\n        tutti_c := tutti_c OPERATOR(pg_catalog.+) tutti_r.tutti_first;\n", t.bulkPairs(&k))
-	b.WriteString(indent(insertChain(header+", tutti_r.tutti_op, tutti_r.tutti_ident, tutti_r.tutti_keys, tutti_r.tutti_img"), "      "))
-	b.WriteString("      END LOOP;\n    END IF;\n    EXIT WHEN tutti_c OPERATOR(pg_catalog.=) 0::pg_catalog.int8;\n    IF tutti_k IS NOT NULL THEN\n")
+	fmt.Fprintf(&b, "    ELSIF %s THEN\n      tutti_op := %d;\n%s", t.bulkUnchanged(&k), opBulk+writeset.OpUpdate,
+		t.bulkPiece(bulkNew, t.image(bulkNew+".*")))
+	fmt.Fprintf(&b, "    ELSE\n      tutti_c := 0; tutti_m := '';\n      FOR tutti_r IN %s LOOP\n        tutti_c := "+
+		"tutti_c OPERATOR(pg_catalog.+) tutti_r.tutti_first;\n", t.bulkPairs(&k))
+	b.WriteString(indent(insertChain(header+", tutti_r.tutti_op, tutti_r.tutti_ident, tutti_r.tutti_keys, "+
+		"tutti_r.tutti_img"), "      "))
+	b.WriteString("      END LOOP;\n    END IF;\n    EXIT WHEN tutti_c OPERATOR(pg_catalog.=) 0::pg_catalog.int8;\n  " +
+		"  IF tutti_k IS NOT NULL THEN\n")
 	b.WriteString(indent(insertChain(header+", tutti_op, tutti_stamp, tutti_k, tutti_m"), "    "))
-	fmt.Fprintf(&b, `      tutti_sum := tutti_sum OPERATOR(pg_catalog.+) pg_catalog.length(tutti_m) OPERATOR(pg_catalog.-) tutti_c;
+	fmt.Fprintf(&b,
+		`      tutti_sum := tutti_sum OPERATOR(pg_catalog.+) pg_catalog.length(tutti_m) OPERATOR(pg_catalog.-) tutti_c;
       IF EXISTS (SELECT FROM tutti.token k WHERE k.bytes_max OPERATOR(pg_catalog.<) tutti_sum) THEN
         RAISE EXCEPTION 'the transaction changes more than %% bytes (writeset_bytes)', (SELECT k.bytes_max FROM tutti.token k)
           USING ERRCODE = 'program_limit_exceeded', HINT = 'Split it into smaller transactions.';
@@ -188,7 +200,9 @@ func (t *TableDesc) bulkPiece(row, image string, keys ...[]string) string {
 	if list != "NULL" {
 		image += ", " + list
 	}
-	return fmt.Sprintf("      SELECT pg_catalog.count(*), pg_catalog.array_agg(%s), pg_catalog.string_agg(pg_catalog.record_send(ROW(%s)), ''::pg_catalog.bytea) INTO tutti_c, tutti_k, tutti_m\n        FROM %s;\n",
+	return fmt.Sprintf("      SELECT pg_catalog.count(*), pg_catalog.array_agg(%s), "+
+		"pg_catalog.string_agg(pg_catalog.record_send(ROW(%s)), ''::pg_catalog.bytea) INTO tutti_c, tutti_k, "+
+		"tutti_m\n        FROM %s;\n",
 		t.identity(row), image, bulkRows(row))
 }
 
@@ -203,7 +217,8 @@ func (t *TableDesc) bulkKeyImage() string {
 // bulkUnchanged is the condition that an update leaves all columns of keys, byte for byte, in the next rows.
 func (t *TableDesc) bulkUnchanged(k *keyLists) string {
 	side := func(row string) string {
-		return fmt.Sprintf("(SELECT pg_catalog.string_agg(pg_catalog.record_send(ROW(%s)), ''::pg_catalog.bytea) FROM %s)", t.fields(row, k.uses), bulkRows(row))
+		return fmt.Sprintf("(SELECT pg_catalog.string_agg(pg_catalog.record_send(ROW(%s)), ''::pg_catalog.bytea) "+
+			"FROM %s)", t.fields(row, k.uses), bulkRows(row))
 	}
 	return side(bulkOld) + " OPERATOR(pg_catalog.=) " + side(bulkNew)
 }
@@ -216,14 +231,16 @@ func (t *TableDesc) bulkPairs(k *keyLists) string {
 		replaced = "tutti_a OPERATOR(pg_catalog.<>) tutti_b"
 	}
 	if len(k.always) > 0 {
-		replaced += fmt.Sprintf(" OR NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s))", t.fields(bulkOld, k.always), t.fields(bulkNew, k.always))
+		replaced += fmt.Sprintf(" OR NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s))", t.fields(bulkOld, k.always),
+			t.fields(bulkNew, k.always))
 	}
 	var all []int
 	for i := range t.Columns {
 		all = append(all, t.Columns[i].Num)
 	}
 	numbered := func(row string) string {
-		return fmt.Sprintf("(SELECT pg_catalog.row_number() OVER () AS tutti_n, %s.* FROM %s) AS %s", row, bulkRows(row), row)
+		return fmt.Sprintf("(SELECT pg_catalog.row_number() OVER () AS tutti_n, %s.* FROM %s) AS %s", row,
+			bulkRows(row), row)
 	}
 	// The images are of rows without tutti_n.
 	whole := func(row string) string { return "ROW(" + t.fields(row, all) + ")" }
@@ -239,10 +256,12 @@ func (t *TableDesc) bulkPairs(k *keyLists) string {
             CASE WHEN tutti_moved THEN %s ELSE %s END, %s) AS tutti_v
         ORDER BY %s.tutti_n, tutti_v.tutti_first`,
 		numbered(bulkOld), numbered(bulkNew), bulkOld, bulkNew,
-		t.identity(bulkNew), t.identity(bulkOld), orEmpty(array(k.fresh)), orEmpty(array(k.stale)), t.rekeyed(bulkOld, bulkNew),
+		t.identity(bulkNew), t.identity(bulkOld), orEmpty(array(k.fresh)), orEmpty(array(k.stale)),
+		t.rekeyed(bulkOld, bulkNew),
 		writeset.OpDelete, orEmpty(array(k.stale)), from,
 		writeset.OpInsert, replaced, writeset.OpReplace, writeset.OpUpdate,
-		orEmpty(array(k.fresh, k.foreign, k.extra)), orEmpty(array(fresh, k.foreignChanged, k.extra, stale)), t.image(whole(bulkNew)),
+		orEmpty(array(k.fresh, k.foreign, k.extra)), orEmpty(array(fresh, k.foreignChanged, k.extra, stale)),
+		t.image(whole(bulkNew)),
 		bulkOld)
 }
 

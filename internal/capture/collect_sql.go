@@ -121,12 +121,14 @@ func TokenSQL(token int64, proof string, secret []byte, bytesMax int) string {
 	return fmt.Sprintf(`SELECT pg_catalog.set_config('`+DDLSetting+`', '`+DDLOn+`', true);
 DELETE FROM tutti.token; INSERT INTO tutti.token VALUES (%[1]d, '\x%[3]x', %[4]d);
 ALTER POLICY mark ON tutti.mark USING (%[2]s) WITH CHECK (%[2]s)`, token, fmt.Sprintf(
-		`pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('tutti.proof', true), 'UTF8')) OPERATOR(pg_catalog.=) '\x%x'::pg_catalog.bytea`, sha256.Sum256([]byte(proof))), secret, bytesMax)
+		`pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('tutti.proof', true), 'UTF8')) `+
+			`OPERATOR(pg_catalog.=) '\x%x'::pg_catalog.bytea`, sha256.Sum256([]byte(proof))), secret, bytesMax)
 }
 
 // CollectSQL is tutti.collect for a simple Query, with results in text: bytea columns are
 // hex without prefix, whatever the session's bytea_output.
 func CollectSQL(token int64, slot int32, incarnation, seq uint64) string {
-	return fmt.Sprintf("SELECT op, ident, keys, pg_catalog.encode(tab, 'hex'), pg_catalog.encode(img, 'hex') FROM tutti.collect(%d, %d, %d, %d, false, false)",
+	return fmt.Sprintf("SELECT op, ident, keys, pg_catalog.encode(tab, 'hex'), pg_catalog.encode(img, 'hex') FROM "+
+		"tutti.collect(%d, %d, %d, %d, false, false)",
 		token, slot, int64(incarnation), int64(seq))
 }

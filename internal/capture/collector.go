@@ -293,7 +293,8 @@ func (c *Collector) ask(out []Reread, of *section) []Reread {
 func (c *section) query(table int, images [][]byte, pairs bool) Reread {
 	h := &c.tables[table]
 	return Reread{
-		SQL:          fmt.Sprintf("SELECT ident, img FROM tutti.%s($1, %t)", finalName(h.table.Schema, h.table.Name), pairs),
+		SQL: fmt.Sprintf("SELECT ident, img FROM tutti.%s($1, %t)", finalName(h.table.Schema, h.table.Name),
+			pairs),
 		ParameterOID: h.array,
 		Format:       h.table.Format,
 		Parameter:    writeset.AppendArray(nil, h.table.Format, images),
@@ -313,9 +314,11 @@ func (c *section) unread() (rows []int) {
 // unsure reports whether Rereads has queries for the section.
 func (c *section) unsure() bool { return len(c.unread())+len(c.doubts) > 0 }
 
-// AddFinal adds a row of the query'th of Rereads: its column values in binary. It fails with a Collision if two rows have one identity.
+// AddFinal adds a row of the query'th of Rereads: its column values in binary. It fails with a Collision if two rows
+// have one identity.
 func (c *Collector) AddFinal(query int, cols [][]byte) error {
-	if query < 0 || query >= len(c.queries) || len(cols) != 2 || len(cols[0]) != 8 || (len(cols[1]) == 0) != c.queries[query].pairs {
+	if query < 0 || query >= len(c.queries) || len(cols) != 2 || len(cols[0]) != 8 ||
+		(len(cols[1]) == 0) != c.queries[query].pairs {
 		return errors.New("capture: a final row is malformed")
 	}
 	of, table := c.queries[query].of, c.queries[query].table

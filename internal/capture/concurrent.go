@@ -9,12 +9,13 @@ import (
 )
 
 // concurrentWidth is up to how many bytes an entry of an index may have that members build each for itself. PostgreSQL
-// refuses entries of more than a third of a page: then a row could be stored where the index is not yet, and nowhere else.
+// refuses entries of more than a third of a page: then a row could be stored where the index is not yet, and nowhere
+// else.
 const concurrentWidth = 2000
 
-// ConcurrentSQL asks for the table of an index that every member may build for itself, as an array of schema and name: an
-// ordinary one whose columns have types of PostgreSQL's that are narrow. It is NULL if the index may not be built that way,
-// for instance because there is something of its name.
+// ConcurrentSQL asks for the table of an index that every member may build for itself, as an array of schema and name:
+// an ordinary one whose columns have types of PostgreSQL's that are narrow. It is NULL if the index may not be built
+// that way, for instance because there is something of its name.
 func ConcurrentSQL(relation, index string, columns []string) string {
 	literal := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 	names := map[string]bool{}
@@ -25,7 +26,8 @@ func ConcurrentSQL(relation, index string, columns []string) string {
 	for i, c := range columns {
 		list[i] = literal(c)
 	}
-	return fmt.Sprintf(concurrentQuery, literal(relation), literal(index), strings.Join(list, ","), len(names), concurrentWidth)
+	return fmt.Sprintf(concurrentQuery, literal(relation), literal(index), strings.Join(list, ","), len(names),
+		concurrentWidth)
 }
 
 const concurrentQuery = `SELECT (SELECT pg_catalog.json_build_array(n.nspname, c.relname)::pg_catalog.text

@@ -84,15 +84,17 @@ var addsValue = regexp.MustCompile(`(?i)^\s*alter\s+type\s+\S+\s+add\s+value\b`)
 // toastRenaming begins what tutti.renamed_toast gives: no captured row means anything else by it.
 const toastRenaming = "DO 'DECLARE was text := pg_catalog.current_setting(''allow_system_table_mods'');"
 
-// validates reports whether all it does is to look at a table's rows and say that a constraint holds for them, which PostgreSQL
-// does beside writers. The constraint is older, as the lock shows that making it takes, so what they write meets it.
+// validates reports whether all it does is to look at a table's rows and say that a constraint holds for them, which
+// PostgreSQL does beside writers. The constraint is older, as the lock shows that making it takes, so what they write
+// meets it.
 func (d *Definition) validates() bool {
 	return d.Tag == "ALTER TABLE" && len(d.Emptied) == 0 && validation.MatchString(d.SQL)
 }
 
 var validation = func() *regexp.Regexp {
 	const name = `("[^"]+"|[a-z_][a-z0-9_$]*)`
-	return regexp.MustCompile(`(?i)^\s*alter\s+table\s+(if\s+exists\s+)?(only\s+)?` + name + `(\s*\.\s*` + name + `)?(\s*\*)?\s+validate\s+constraint\s+` + name + `\s*;?\s*$`)
+	return regexp.MustCompile(`(?i)^\s*alter\s+table\s+(if\s+exists\s+)?(only\s+)?` + name + `(\s*\.\s*` + name +
+		`)?(\s*\*)?\s+validate\s+constraint\s+` + name + `\s*;?\s*$`)
 }()
 
 var renames = regexp.MustCompile(`(?i)\b(rename|schema)\b`)
@@ -103,17 +105,22 @@ const SteadyTag = "SELECT"
 // tableTags are the tags of definitions that change what captured rows mean of no other tables than
 // those they lock.
 var tableTags = []string{
-	"CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "ALTER TABLE", "DROP TABLE", "CREATE INDEX", "DROP INDEX", "CREATE VIEW", "DROP VIEW",
-	"CREATE MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW", "DROP MATERIALIZED VIEW", "CREATE SEQUENCE", "ALTER SEQUENCE", "DROP SEQUENCE",
+	"CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "ALTER TABLE", "DROP TABLE", "CREATE INDEX", "DROP INDEX",
+	"CREATE VIEW", "DROP VIEW",
+	"CREATE MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW", "DROP MATERIALIZED VIEW", "CREATE SEQUENCE",
+	"ALTER SEQUENCE", "DROP SEQUENCE",
 	"CREATE FUNCTION", "CREATE PROCEDURE", "CREATE AGGREGATE", "CREATE SCHEMA", "CREATE TYPE", "CREATE DOMAIN",
-	"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "DROP RULE", "COMMENT", "GRANT", "REVOKE", "ALTER LARGE OBJECT", SteadyTag,
+	"CREATE TRIGGER", "DROP TRIGGER", "CREATE RULE", "DROP RULE", "COMMENT", "GRANT", "REVOKE", "ALTER LARGE OBJECT",
+	SteadyTag,
 }
 
 // apartTags are tags of further definitions that change no description of a table but of those they lock:
 // what they drop along with it, they lock.
 var apartTags = func() (tags []string) {
-	for _, what := range []string{"FUNCTION", "PROCEDURE", "ROUTINE", "AGGREGATE", "CAST", "CONVERSION", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "FOREIGN TABLE", "LANGUAGE",
-		"POLICY", "RULE", "SERVER", "STATISTICS", "TEXT SEARCH CONFIGURATION", "TEXT SEARCH DICTIONARY", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE", "TRANSFORM", "TRIGGER", "USER MAPPING"} {
+	for _, what := range []string{"FUNCTION", "PROCEDURE", "ROUTINE", "AGGREGATE", "CAST", "CONVERSION",
+		"EVENT TRIGGER", "FOREIGN DATA WRAPPER", "FOREIGN TABLE", "LANGUAGE",
+		"POLICY", "RULE", "SERVER", "STATISTICS", "TEXT SEARCH CONFIGURATION", "TEXT SEARCH DICTIONARY",
+		"TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE", "TRANSFORM", "TRIGGER", "USER MAPPING"} {
 		tags = append(tags, "CREATE "+what, "ALTER "+what, "DROP "+what)
 	}
 	for _, what := range []string{"OPERATOR", "OPERATOR CLASS", "OPERATOR FAMILY", "COLLATION", "ACCESS METHOD"} {
@@ -141,7 +148,8 @@ func Redescribes(w *writeset.Writeset) (bool, error) {
 	return false, nil
 }
 
-// renameTag is what is noted of an ALTER TABLE … RENAME COLUMN. It changes the descriptions of tables that refer to the one it locks.
+// renameTag is what is noted of an ALTER TABLE … RENAME COLUMN. It changes the descriptions of tables that refer to the
+// one it locks.
 const renameTag = "RENAME COLUMN"
 
 func carriedJSON() string {
@@ -222,7 +230,8 @@ func PeekParameterOIDs() []uint32 { return []uint32{20} }
 
 // touchedQuery gives a JSON array of schema and name of the user tables that this transaction has
 // locked as definitions do, and whether against writers.
-const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.relname, c.oid IN (` + lockedRelations + ` AND mode <> 'ShareUpdateExclusiveLock'))), '[]')
+const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.relname, c.oid IN (` + lockedRelations +
+	` AND mode <> 'ShareUpdateExclusiveLock'))), '[]')
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE c.oid IN (` + lockedRelations + `) AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
   AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'))`

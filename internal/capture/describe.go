@@ -66,11 +66,12 @@ type Column struct {
 
 // Index is a unique index or the index of an exclusion constraint.
 type Index struct {
-	Name             string  `json:"name"`        // of the index, or of its topmost partitioned parent
-	RootSchema       string  `json:"root_schema"` // table of that parent; a plain table's own name otherwise
-	RootTable        string  `json:"root_table"`
-	Primary          bool    `json:"primary"`
-	Names            bool    `json:"names"` // unique at any moment, valid, without predicate, of columns that are NOT NULL
+	Name       string `json:"name"`        // of the index, or of its topmost partitioned parent
+	RootSchema string `json:"root_schema"` // table of that parent; a plain table's own name otherwise
+	RootTable  string `json:"root_table"`
+	Primary    bool   `json:"primary"`
+	// unique at any moment, valid, without predicate, of columns that are NOT NULL
+	Names            bool    `json:"names"`
 	Exclusion        bool    `json:"exclusion"`
 	NullsNotDistinct bool    `json:"nulls_not_distinct"`
 	Predicate        *string `json:"predicate"`
@@ -130,7 +131,8 @@ func DecodeDescribe(b []byte) (Catalog, error) {
 func (t *TableDesc) validate() error {
 	for i := range t.Columns {
 		if t.Columns[i].Num <= 0 {
-			return fmt.Errorf("capture: column %q of table %s.%s has number %d", t.Columns[i].Name, t.Schema, t.Name, t.Columns[i].Num)
+			return fmt.Errorf("capture: column %q of table %s.%s has number %d", t.Columns[i].Name, t.Schema, t.Name,
+				t.Columns[i].Num)
 		}
 	}
 	known := func(num int) error {
@@ -145,10 +147,12 @@ func (t *TableDesc) validate() error {
 				return err
 			}
 			if !knownForm(p.Form) {
-				return fmt.Errorf("capture: index %q of table %s.%s has a key of unknown form %q", x.Name, t.Schema, t.Name, p.Form)
+				return fmt.Errorf("capture: index %q of table %s.%s has a key of unknown form %q", x.Name, t.Schema,
+					t.Name, p.Form)
 			}
 			if (p.Num == 0 || p.Equal == "") && (x.Primary || x.Names) {
-				return fmt.Errorf("capture: index %q of table %s.%s cannot be its key: an expression, or no equality", x.Name, t.Schema, t.Name)
+				return fmt.Errorf("capture: index %q of table %s.%s cannot be its key: an expression, or no equality",
+					x.Name, t.Schema, t.Name)
 			}
 		}
 		for _, u := range x.Uses {
@@ -160,7 +164,8 @@ func (t *TableDesc) validate() error {
 	for _, f := range t.Foreign {
 		for _, p := range f.Parts {
 			if !knownForm(p.Form) {
-				return fmt.Errorf("capture: foreign key %q of table %s.%s has a key of unknown form %q", f.Name, t.Schema, t.Name, p.Form)
+				return fmt.Errorf("capture: foreign key %q of table %s.%s has a key of unknown form %q", f.Name,
+					t.Schema, t.Name, p.Form)
 			}
 			if p.Num == 0 {
 				return fmt.Errorf("capture: foreign key %q of table %s.%s has no column", f.Name, t.Schema, t.Name)
@@ -187,10 +192,12 @@ func (t *TableDesc) column(num int) *Column {
 func (c *Column) Integer() bool { return c.OID == 20 || c.OID == 23 }
 
 // Key returns the index whose values name the table's rows, or nil: the primary key, or else the
-// first unique index that can take its place. Rows are looked for by what is equal to their columns, so one of another collation, to which more is equal, cannot.
+// first unique index that can take its place. Rows are looked for by what is equal to their columns, so one of another
+// collation, to which more is equal, cannot.
 func (t *TableDesc) Key() *Index {
 	for i := range t.Indexes { // the primary key is first
-		if x := &t.Indexes[i]; x.Primary || x.Names && x.expressible() && !slices.ContainsFunc(x.Parts, func(p Part) bool { return p.Collation != "" }) {
+		if x := &t.Indexes[i]; x.Primary || x.Names && x.expressible() &&
+			!slices.ContainsFunc(x.Parts, func(p Part) bool { return p.Collation != "" }) {
 			return x
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// DetachSQL asks for what Detached takes, as JSON; NULL if the partition is none, or may not be detached in two steps: where code of
-// users would run at members whose connection is a superuser's.
+// DetachSQL asks for what Detached takes, as JSON; NULL if the partition is none, or may not be detached in two steps:
+// where code of users would run at members whose connection is a superuser's.
 func DetachSQL(parent, partition string) string {
 	return fmt.Sprintf(detachQuery, literal(parent), literal(partition))
 }
@@ -33,8 +33,9 @@ type Detached struct {
 	Refs      [][2]string `json:"refs"` // with foreign keys that refer to it
 }
 
-// Detach takes the answer to DetachSQL, and makes a writeset without steps for the first step: no writer to the partition loses to
-// it, but who has written to a table that refers to it does, because the step has looked at its rows.
+// Detach takes the answer to DetachSQL, and makes a writeset without steps for the first step: no writer to the
+// partition loses to it, but who has written to a table that refers to it does, because the step has looked at its
+// rows.
 func Detach(answer []byte) (d Detached, w *writeset.Writeset, err error) {
 	if err := json.Unmarshal(answer, &d); err != nil {
 		return d, nil, fmt.Errorf("capture: tables of a partition: %w", err)

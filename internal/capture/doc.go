@@ -12,7 +12,8 @@
 // note it (large.go).
 //
 // What is installed is in sql/*.sql. Names in braces stand for what Go knows, too (sqlfile.go); the functions that give
-// the words are beside the rest of each subject. What is generated for each table is in trigger.go, bulk.go and direct.go.
+// the words are beside the rest of each subject. What is generated for each table is in trigger.go, bulk.go and
+// direct.go.
 //
 // Neighbours: session asks for the rows, writeset holds the result, database/catalog installs
 // the triggers, apply executes the images at the other members.
@@ -26,22 +27,25 @@
 //	    again from the table (AFTER-trigger order is not write order), unless whole statements of
 //	    the client's, one after the other, captured it. Rows of tables without key
 //	    are followed from image to image, in no order (whole.go).
-//	C3  Key values have equal hashes, at every member, exactly if they are equal under the key's operator class (but for
-//	    chance, C8), and a foreign key's hash is the hash of the key it references. That holds of the types on one list
-//	    (forms.go), of which a test tries pairs of values (captest TestKeyForms). Where a key is of another type, or cannot be
-//	    expressed as values, the table key is held Exclusive, and rows are told apart by the key's text.
+//	C3  Key values have equal hashes, at every member, exactly if they are equal under the key's operator class (but
+//	    for chance, C8), and a foreign key's hash is the hash of the key it references. That holds of the types on one
+//	    list (forms.go), of which a test tries pairs of values (captest TestKeyForms). Where a key is of another type,
+//	    or cannot be expressed as values, the table key is held Exclusive, and rows are told apart by the key's text.
 //	C4  Clients can neither read nor forge captured rows: the tables belong to a role that
 //	    cannot log in. No user-written code runs as that role.
 //	C5  Nothing generated depends on the session's settings (search_path, DateStyle,
-//	    client_encoding, bytea_output, standard_conforming_strings): names and operators are qualified, or settings pinned.
+//	    client_encoding, bytea_output, standard_conforming_strings): names and operators are qualified, or settings
+//	    pinned.
 //	C6  Captured rows in use cannot be cleaned up: TRUNCATE waits for the lock every
 //	    capturing transaction holds on its table.
 //	C7  Transactions of different backends never meet in the capture tables in a way that
-//	    SERIALIZABLE could take for a read-write dependency: they use tables chosen by backend (two backends whose process ids agree modulo 16 may
-//	    get a needless 40001).
-//	C8  Two rows of a table whose identities collide are never taken for one: whenever an identity comes again in a transaction, or an
-//	    update changes a key, keys are compared, and the transaction fails if they are not equal (doubt.go).
+//	    SERIALIZABLE could take for a read-write dependency: they use tables chosen by backend (two backends whose
+//	    process ids agree modulo 16 may get a needless 40001).
+//	C8  Two rows of a table whose identities collide are never taken for one: whenever an identity comes again in a
+//	    transaction, or an update changes a key, keys are compared, and the transaction fails if they are not equal
+//	    (doubt.go).
 //
-// What it does not do: run SQL, refuse statements by their text (semantics), or have two rows of one table changed in one transaction
-// whose 64-bit identities collide (odds about 2^-64 per pair, 2^-59 where both columns of a key have one value).
+// What it does not do: run SQL, refuse statements by their text (semantics), or have two rows of one table changed in
+// one transaction whose 64-bit identities collide (odds about 2^-64 per pair, 2^-59 where both columns of a key have
+// one value).
 package capture

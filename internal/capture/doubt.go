@@ -6,9 +6,10 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Rows of a table are told apart by 64 bits of a hash. Whenever an identity comes again in a transaction, the bytes of the key's columns are compared with those that came
-// before. If they differ, it is in doubt whether it is the same row: an UPDATE makes 1.00 of 1.0. Then the database is asked, by one of the Rereads, whether the keys are equal.
-// If they are not, nothing is dropped and nothing mistaken: the transaction fails with a Collision.
+// Rows of a table are told apart by 64 bits of a hash. Whenever an identity comes again in a transaction, the bytes of
+// the key's columns are compared with those that came before. If they differ, it is in doubt whether it is the same
+// row: an UPDATE makes 1.00 of 1.0. Then the database is asked, by one of the Rereads, whether the keys are equal. If
+// they are not, nothing is dropped and nothing mistaken: the transaction fails with a Collision.
 
 // Collision says that two rows which a transaction has changed have different keys and the same identity.
 type Collision struct {

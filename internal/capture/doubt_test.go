@@ -14,16 +14,21 @@ func keyRow(op writeset.Op, ident uint64, key string, value int32) captured {
 }
 
 func keyImageOf(key string, value int32) []byte {
-	return writeset.AppendRecord(nil, []writeset.Field{{OID: 25, Value: []byte(key)}, {OID: 23, Value: binary.BigEndian.AppendUint32(nil, uint32(value))}})
+	return writeset.AppendRecord(nil, []writeset.Field{{OID: 25, Value: []byte(key)},
+		{OID: 23, Value: binary.BigEndian.AppendUint32(nil, uint32(value))}})
 }
 
-// TestDoubts: wherever an identity comes again with another key, the database is asked, and nothing is netted before it has answered.
+// TestDoubts: wherever an identity comes again with another key, the database is asked, and nothing is netted before it
+// has answered.
 func TestDoubts(t *testing.T) {
 	for name, rows := range map[string][]captured{
-		"updates":              {keyRow(writeset.OpUpdate, 5, "a", 1), keyRow(writeset.OpUpdate, 5, "b", 2)},
-		"a deletion between":   {keyRow(writeset.OpUpdate, 5, "a", 1), keyRow(writeset.OpDelete, 5, "b", 2), keyRow(writeset.OpInsert, 5, "b", 2)},
-		"after the same twice": {keyRow(writeset.OpUpdate, 5, "a", 1), keyRow(writeset.OpUpdate, 5, "a", 2), keyRow(writeset.OpUpdate, 5, "b", 2)},
-		"and others":           {keyRow(writeset.OpUpdate, 4, "x", 1), keyRow(writeset.OpUpdate, 5, "a", 1), keyRow(writeset.OpUpdate, 6, "y", 1), keyRow(writeset.OpUpdate, 5, "b", 2)},
+		"updates": {keyRow(writeset.OpUpdate, 5, "a", 1), keyRow(writeset.OpUpdate, 5, "b", 2)},
+		"a deletion between": {keyRow(writeset.OpUpdate, 5, "a", 1), keyRow(writeset.OpDelete, 5, "b", 2),
+			keyRow(writeset.OpInsert, 5, "b", 2)},
+		"after the same twice": {keyRow(writeset.OpUpdate, 5, "a", 1), keyRow(writeset.OpUpdate, 5, "a", 2),
+			keyRow(writeset.OpUpdate, 5, "b", 2)},
+		"and others": {keyRow(writeset.OpUpdate, 4, "x", 1), keyRow(writeset.OpUpdate, 5, "a", 1),
+			keyRow(writeset.OpUpdate, 6, "y", 1), keyRow(writeset.OpUpdate, 5, "b", 2)},
 	} {
 		for _, returned := range []bool{false, true} {
 			var c Collector
@@ -40,11 +45,14 @@ func TestDoubts(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := queries[len(queries)-1]
-			if want := writeset.AppendArray(nil, writeset.FormatBinary, [][]byte{keyImageOf("a", 1), keyImageOf("b", 2)}); len(c.doubts) == 1 && string(last.Parameter) != string(want) && name != "after the same twice" {
+			if want := writeset.AppendArray(nil, writeset.FormatBinary,
+				[][]byte{keyImageOf("a", 1), keyImageOf("b", 2)}); len(c.doubts) == 1 &&
+				string(last.Parameter) != string(want) && name != "after the same twice" {
 				t.Errorf("%s: asked about %q", name, last.Parameter)
 			}
 			var e *Collision
-			if err := c.AddFinal(len(queries)-1, [][]byte{binary.BigEndian.AppendUint64(nil, 5), nil}); !errors.As(err, &e) || e.Keys != [2]string{"a", "b"} || e.Table.Name != "t" {
+			if err := c.AddFinal(len(queries)-1, [][]byte{binary.BigEndian.AppendUint64(nil, 5), nil}); !errors.As(err,
+				&e) || e.Keys != [2]string{"a", "b"} || e.Table.Name != "t" {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -63,7 +71,8 @@ func TestDoubtsOfOneRow(t *testing.T) {
 		t.Fatalf("%d queries, %v", len(queries), err)
 	}
 	w, err := c.Writeset()
-	if err != nil || len(w.Rows) != 1 || w.Rows[0].Op != writeset.OpReplace || string(w.Rows[0].Image) != string(keyImageOf("b", 2)) {
+	if err != nil || len(w.Rows) != 1 || w.Rows[0].Op != writeset.OpReplace ||
+		string(w.Rows[0].Image) != string(keyImageOf("b", 2)) {
 		t.Errorf("%+v, %v", w, err)
 	}
 }

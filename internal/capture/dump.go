@@ -43,4 +43,6 @@ const (
 )
 
 // releaseAll takes everything out of the extension, so that it can be made anew.
-const releaseAll = "DELETE FROM pg_catalog.pg_depend WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass AND refobjid OPERATOR(pg_catalog.=) " + extensionOID + "::pg_catalog.oid;\n"
+const releaseAll = "DELETE FROM pg_catalog.pg_depend WHERE refclassid OPERATOR(pg_catalog.=) " +
+	"'pg_catalog.pg_extension'::pg_catalog.regclass AND refobjid OPERATOR(pg_catalog.=) " + extensionOID +
+	"::pg_catalog.oid;\n"

@@ -17,8 +17,8 @@ import (
 const extentMax = 4096
 
 // These are no tables. Every definition holds definitionsName, so that a transaction with definitions of its own
-// that does not know of it loses. Those that change columns hold columnsName and look at typesName, which those hold that
-// give tables columns of types that may be row types; they look at columnsName.
+// that does not know of it loses. Those that change columns hold columnsName and look at typesName, which those hold
+// that give tables columns of types that may be row types; they look at columnsName.
 const (
 	definitionsName = "definitions"
 	columnsName     = "columns"
@@ -27,13 +27,16 @@ const (
 
 // ExtentSQL asks which tables a definition may change that names relations, as written. Names without
 // a schema count for each schema in which they are searched, because another definition may come
-// first. With a table go, by reach (semantics.Reach), none, its partitions, those and its children (below), or these, its parents
-// and the other ends of its foreign keys (around); with keys those that refer to them in any case. The answer is NULL if it cannot be told: a table may have its rows in columns of others.
+// first. With a table go, by reach (semantics.Reach), none, its partitions, those and its children (below), or these,
+// its parents and the other ends of its foreign keys (around); with keys those that refer to them in any case. The
+// answer is NULL if it cannot be told: a table may have its rows in columns of others.
 func ExtentSQL(relations []string, columns, keys bool, reach string) string {
-	return fmt.Sprintf("SELECT tutti.extent(ARRAY[%s]::pg_catalog.text[], pg_catalog.current_schemas(false), %t, %t, '%s')", literals(relations), columns, keys, reach)
+	return fmt.Sprintf("SELECT tutti.extent(ARRAY[%s]::pg_catalog.text[], pg_catalog.current_schemas(false), %t, "+
+		"%t, '%s')", literals(relations), columns, keys, reach)
 }
 
-// ExtentOfSQL is ExtentSQL for one relation. With keys it must be there: what is to be known of it must not come from another definition meanwhile.
+// ExtentOfSQL is ExtentSQL for one relation. With keys it must be there: what is to be known of it must not come from
+// another definition meanwhile.
 func ExtentOfSQL(relation string, columns, keys bool, reach string) string {
 	sql := ExtentSQL([]string{relation}, columns, keys, reach)
 	if keys {

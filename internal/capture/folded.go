@@ -176,7 +176,8 @@ func (c *section) appendPieces(w *writeset.Writeset, keys *keySet, number func(i
 	return c.distinct()
 }
 
-// distinct makes sure that no two rows of a run have the same identity, if they have any: one statement has changed both, so they are two.
+// distinct makes sure that no two rows of a run have the same identity, if they have any: one statement has changed
+// both, so they are two.
 func (c *section) distinct() error {
 	for table := range c.tables {
 		all := make([]uint64, 0, 1024)

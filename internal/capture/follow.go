@@ -10,7 +10,10 @@ import (
 // FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
 // through tutti.privileged.
 func FollowQuery() string {
-	return "SELECT json_build_object('tables', tutti.describe()::json, 'rewritten', pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), ',')::pg_catalog.int8[], 'events', " + EventsQuery + ", 'stands', tutti.views_stand(), 'views', " + filledViews + ")::text"
+	return "SELECT json_build_object('tables', tutti.describe()::json, 'rewritten', " +
+		"pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), " +
+		"',')::pg_catalog.int8[], 'events', " + EventsQuery + ", 'stands', tutti.views_stand(), 'views', " +
+		filledViews + ")::text"
 }
 
 // State is the answer to FollowQuery.
@@ -57,7 +60,8 @@ func Follow(state State) (string, error) {
 		}
 	}
 	// By now its new triggers have locked a table whose keys have changed, which the definition may not have.
-	out = append(out, fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(tutti.touched()::text, 'UTF8'))", opTouched),
+	out = append(out, fmt.Sprintf("SELECT tutti.put('', %d::int2, NULL, NULL, convert_to(tutti.touched()::text, "+
+		"'UTF8'))", opTouched),
 		"SELECT tutti.rearm()", "SELECT tutti.adopt_definitions()")
 	return strings.Join(out, ";\n"), nil
 }
@@ -66,14 +70,15 @@ func Follow(state State) (string, error) {
 const EventsQuery = `EXISTS (SELECT FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) e.evtfoid
   WHERE e.evtenabled OPERATOR(pg_catalog.<>) 'D' AND p.pronamespace OPERATOR(pg_catalog.<>) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid)`
 
-// Unseen returns a statement that runs definitions of Tutti's such that users' event triggers do not fire for them. Without event
-// triggers it is not worth it: PostgreSQL forgets a session's plans. Run it as a superuser.
+// Unseen returns a statement that runs definitions of Tutti's such that users' event triggers do not fire for them.
+// Without event triggers it is not worth it: PostgreSQL forgets a session's plans. Run it as a superuser.
 func Unseen(statements []string) string {
 	return "SELECT tutti.unseen(" + literal(strings.Join(statements, ";\n")) + ")"
 }
 
-// SilenceEvents disables users' event triggers until RestoreEvents, in one transaction; the rows it returns, OID and state, are
-// RestoreEvents' parameters as arrays. Between them no definition may concern event triggers. Run both as a superuser.
+// SilenceEvents disables users' event triggers until RestoreEvents, in one transaction; the rows it returns, OID and
+// state, are RestoreEvents' parameters as arrays. Between them no definition may concern event triggers. Run both as a
+// superuser.
 const SilenceEvents = `UPDATE pg_catalog.pg_event_trigger e SET evtenabled = 'D' FROM pg_catalog.pg_event_trigger o, pg_catalog.pg_proc p
   WHERE o.oid OPERATOR(pg_catalog.=) e.oid AND o.evtenabled OPERATOR(pg_catalog.<>) 'D' AND p.oid OPERATOR(pg_catalog.=) e.evtfoid
     AND p.pronamespace OPERATOR(pg_catalog.<>) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid RETURNING o.oid, o.evtenabled::pg_catalog.text`

@@ -9,11 +9,13 @@ import (
 // them costs more than to run them.
 
 // indexPlans are SET clauses for functions that look at few rows of catalogs which may be large.
-const indexPlans = " SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off "
+const indexPlans = " SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan " +
+	"SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off "
 
 // followFunctions install them.
 func followFunctions() string {
-	of := "SELECT 'pg_proc'::regclass::oid AS class, oid AS object, 0 AS part, proacl AS acl FROM pg_proc WHERE pronamespace = 'tutti'::regnamespace AND proname = ANY (made)"
+	of := "SELECT 'pg_proc'::regclass::oid AS class, oid AS object, 0 AS part, proacl AS acl FROM pg_proc WHERE " +
+		"pronamespace = 'tutti'::regnamespace AND proname = ANY (made)"
 	return install("follow.sql", words{
 		"index_plans":          indexPlans,
 		"adopt":                adopt("SELECT class, object FROM ("+of+") AS functions", of),
@@ -30,13 +32,15 @@ func followFunctions() string {
 
 // Statements of the applier of definitions, which is a superuser's.
 const (
-	// ReadyStatement has functions that are local to a session give way to a definition: $1 is the role that makes it, $2 its text.
-	// It returns whether the role is a superuser, NULL if there is none, and whether users have event triggers; the third
-	// column has set the role, where it is one and they have none.
-	ReadyStatement = "SELECT super, events, CASE WHEN super AND NOT events THEN pg_catalog.set_config('role', $1, true) END FROM tutti.ready($1, $2)"
+	// ReadyStatement has functions that are local to a session give way to a definition: $1 is the role that makes it,
+	// $2 its text. It returns whether the role is a superuser, NULL if there is none, and whether users have event
+	// triggers; the third column has set the role, where it is one and they have none.
+	ReadyStatement = "SELECT super, events, CASE WHEN super AND NOT events THEN pg_catalog.set_config('role', $1, " +
+		"true) END FROM tutti.ready($1, $2)"
 	// ChangedStatement gives the answer to ChangedQuery.
 	ChangedStatement = "SELECT tutti.changed_tables()"
-	// OwnSettings takes back what a definition or its origin has set, but for what was noted of the kinds of definitions.
+	// OwnSettings takes back what a definition or its origin has set, but for what was noted of the kinds of
+	// definitions.
 	OwnSettings = "SELECT tutti.own_settings()"
 )
 
@@ -57,7 +61,8 @@ func dropDirects(schema, name, kept string) string {
 
 // hidden marks the triggers of a table as internal ones, or takes the mark away: psql and pg_dump pass
 // over them, and ALTER TABLE … DISABLE TRIGGER USER leaves them on. PostgreSQL does not replace a
-// trigger that has it. What it replaces it enables as well; ALTER TABLE would not take a partition that is detached in part.
+// trigger that has it. What it replaces it enables as well; ALTER TABLE would not take a partition that is detached in
+// part.
 func hidden(name string, yes bool) string {
 	return fmt.Sprintf("SELECT tutti.hide_triggers(%s::pg_catalog.regclass, %t)", literal(name), yes)
 }

@@ -9,14 +9,16 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// A glance is a SELECT of a row, found by its key, that shows the row as it is with a change which its transaction has not carried out yet (writeset.OpSet).
+// A glance is a SELECT of a row, found by its key, that shows the row as it is with a change which its transaction has
+// not carried out yet (writeset.OpSet).
 
 // GlanceColumns is how many columns of a glance's result are its own. They must be asked for in binary.
 const GlanceColumns = 5
 
-// GlanceSQL is the text of a glance at a table, of a statement that has text between SELECT and the table's name, and behind its alias. image begins with the settings of the
-// change, whose values are the parameters from first on, in binary; it is nil if the row is not changed. Like every direct statement it names a function that goes with the
-// first change of the table.
+// GlanceSQL is the text of a glance at a table, of a statement that has text between SELECT and the table's name, and
+// behind its alias. image begins with the settings of the change, whose values are the parameters from first on, in
+// binary; it is nil if the row is not changed. Like every direct statement it names a function that goes with the first
+// change of the table.
 func (t *TableDesc) GlanceSQL(alias string, text [2]string, image []byte, first int) (string, bool) {
 	g := generate(t)
 	if !g.direct || !t.installed(&g) {
@@ -43,12 +45,14 @@ func (t *TableDesc) GlanceSQL(alias string, text [2]string, image []byte, first 
 			value[s.Column] = v + " AS " + Quote(c.Name)
 		}
 	}
-	return g.glances() + "," + text[0] + "(SELECT " + strings.Join(value, ", ") + " FROM ONLY " + Quote(t.Schema) + "." + Quote(t.Name) + " AS " + Quote(alias) + ") AS " + Quote(alias) + " " + text[1], true
+	return g.glances() + "," + text[0] + "(SELECT " + strings.Join(value, ", ") + " FROM ONLY " + Quote(t.Schema) +
+		"." + Quote(t.Name) + " AS " + Quote(alias) + ") AS " + Quote(alias) + " " + text[1], true
 }
 
 // glances begins a glance's text.
 func (g *generated) glances() string {
-	return DirectMark + "SELECT pg_catalog.now(), LOCALTIMESTAMP, CURRENT_USER, pg_catalog.current_setting('search_path'), tutti." + g.directName() + "()"
+	return DirectMark + "SELECT pg_catalog.now(), LOCALTIMESTAMP, CURRENT_USER, " +
+		"pg_catalog.current_setting('search_path'), tutti." + g.directName() + "()"
 }
 
 // ProbeSQL is a glance of no other columns, whose parameters are Keys: whether a row is there.
@@ -58,7 +62,8 @@ func (b *Blind) ProbeSQL() string {
 		c := &b.columns[i]
 		where = append(where, fmt.Sprintf("t.%s %s $%d::%s", Quote(c.Name), b.equal[n], n+1, c.Type))
 	}
-	return b.glances + " FROM ONLY " + Quote(b.Table.Schema) + "." + Quote(b.Table.Name) + " AS t WHERE " + strings.Join(where, " AND ")
+	return b.glances + " FROM ONLY " + Quote(b.Table.Schema) + "." + Quote(b.Table.Name) + " AS t WHERE " +
+		strings.Join(where, " AND ")
 }
 
 // KeyValues are the values of the key of a row that Row has made, in binary.
@@ -103,5 +108,6 @@ func ReadGlance(cols [][]byte) (g Glanced, err error) {
 	if len(cols) != GlanceColumns || len(cols[0]) != 8 || len(cols[1]) != 8 {
 		return g, errors.New("capture: a row of a glance is malformed")
 	}
-	return Glanced{int64(binary.BigEndian.Uint64(cols[0])), int64(binary.BigEndian.Uint64(cols[1])), string(cols[2]) + "\x00" + string(cols[3])}, nil
+	return Glanced{int64(binary.BigEndian.Uint64(cols[0])), int64(binary.BigEndian.Uint64(cols[1])),
+		string(cols[2]) + "\x00" + string(cols[3])}, nil
 }

@@ -140,7 +140,8 @@ func (t *TableDesc) identity(row string) string {
 	if !x.expressible() {
 		// The type has no hash. Its bytes will do to tell rows apart; that equal values may
 		// differ in bytes is covered by the table key, which is Exclusive.
-		return fmt.Sprintf("pg_catalog.hashtextextended((ROW(%s)::pg_catalog.text) COLLATE pg_catalog.\"C\", %s)", list, int8Literal(t.seedOf(x)))
+		return fmt.Sprintf("pg_catalog.hashtextextended((ROW(%s)::pg_catalog.text) COLLATE pg_catalog.\"C\", %s)", list,
+			int8Literal(t.seedOf(x)))
 	}
 	return fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", list, int8Literal(t.seedOf(x)))
 }
@@ -231,11 +232,12 @@ func (f *Ref) expressible() bool {
 	return len(f.Parts) > 0
 }
 
-// castable reports whether a value of the referencing column can be compared as one of the referenced column's type. With or without a time zone, it depends on the
-// session's.
+// castable reports whether a value of the referencing column can be compared as one of the referenced column's type.
+// With or without a time zone, it depends on the session's.
 func (p *RefPart) castable() bool {
 	const timestamptz, timetz = 1184, 1266
-	zoned := slices.ContainsFunc([]uint32{p.Base, p.RefBase}, func(t uint32) bool { return t == timestamptz || t == timetz })
+	zoned := slices.ContainsFunc([]uint32{p.Base, p.RefBase},
+		func(t uint32) bool { return t == timestamptz || t == timetz })
 	return sameHash(p.Base, p.RefBase) || !zoned && p.Base < firstUserOID && p.RefBase < firstUserOID
 }
 
@@ -251,11 +253,13 @@ func (t *TableDesc) foreignKey(row string, f *Ref) string {
 		}
 		vals = append(vals, hashed(v, p.Form, p.Collation))
 	}
-	hash := fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", strings.Join(vals, ", "), int8Literal(seedOfRef(f)))
+	hash := fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", strings.Join(vals, ", "),
+		int8Literal(seedOfRef(f)))
 	if !f.expressible() {
 		hash = int8Literal(TableKey(f.RefSchema, f.RefTable))
 	}
-	return fmt.Sprintf("CASE WHEN pg_catalog.num_nulls(%s) OPERATOR(pg_catalog.=) 0 THEN %s END", strings.Join(raw, ", "), hash)
+	return fmt.Sprintf("CASE WHEN pg_catalog.num_nulls(%s) OPERATOR(pg_catalog.=) 0 THEN %s END",
+		strings.Join(raw, ", "), hash)
 }
 
 // exclusive reports whether the reference must hold the referenced table against every

@@ -46,13 +46,15 @@ func TestRefreshDoesNothingTwice(t *testing.T) {
 	}
 	// Of a partial description without names, only what is of described tables can be dropped.
 	stale := directPrefix("s", "t") + "0123456789abcdef"
-	got = Refresh(Catalog{Partial: true, Tables: []TableDesc{d}, Functions: []string{directPrefix("s", "u") + "0123456789abcdef", stale}})
+	got = Refresh(Catalog{Partial: true, Tables: []TableDesc{d},
+		Functions: []string{directPrefix("s", "u") + "0123456789abcdef", stale}})
 	if len(got) != 1 || got[0] != "SELECT tutti.drop_functions('{"+stale+"}')" {
 		t.Fatalf("statements are %q", got)
 	}
 	// Where nothing could have gone no functions are listed, and those that a changed table had are looked for.
 	d.Trigger = "capture_0123456789abcdef"
-	if got = Refresh(Catalog{Partial: true, Tables: []TableDesc{d}}); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "SELECT tutti.drop_directs('"+directPrefix("s", "t")) }) {
+	if got = Refresh(Catalog{Partial: true, Tables: []TableDesc{d}}); !slices.ContainsFunc(got,
+		func(s string) bool { return strings.HasPrefix(s, "SELECT tutti.drop_directs('"+directPrefix("s", "t")) }) {
 		t.Fatalf("statements are %q", got)
 	}
 	d.Trigger = Signature(d)

@@ -9,20 +9,21 @@ import (
 	"strings"
 )
 
-// A procedure, or DO, that commits does so inside the backend, where nobody can come between. So the first thing that is
-// captured in such a transaction queues a deferred trigger, which fires when all else is done: it has all other deferred
-// triggers fired, tells the session by an INFO, and then runs what the session says, row by row of the answer in an
-// INFO of its own, until it is told to go on or to fail. What the session says comes in a row of tutti.said.
+// A procedure, or DO, that commits does so inside the backend, where nobody can come between. So the first thing that
+// is captured in such a transaction queues a deferred trigger, which fires when all else is done: it has all other
+// deferred triggers fired, tells the session by an INFO, and then runs what the session says, row by row of the answer
+// in an INFO of its own, until it is told to go on or to fail. What the session says comes in a row of tutti.said.
 
 const (
 	// InsideState is the SQLSTATE of these INFOs.
 	InsideState = "TT006"
-	// EnteredState is the SQLSTATE of the INFO with which a transaction of a procedure's says that it has captured something:
-	// EnteredFirst if it is the procedure's first. PostgreSQL lets those that capture nothing commit without a word.
+	// EnteredState is the SQLSTATE of the INFO with which a transaction of a procedure's says that it has captured
+	// something: EnteredFirst if it is the procedure's first. PostgreSQL lets those that capture nothing commit without
+	// a word.
 	EnteredState = "TT008"
 	EnteredFirst = "first"
-	// InsideSetting is TransactionSetting's value, for the session, while a procedure runs in transactions of its own. The
-	// first thing that is captured in each makes 'on' of it.
+	// InsideSetting is TransactionSetting's value, for the session, while a procedure runs in transactions of its own.
+	// The first thing that is captured in each makes 'on' of it.
 	InsideSetting = "procedure"
 
 	// InsideGo lets the transaction commit, InsideFail makes it fail.
@@ -30,11 +31,12 @@ const (
 	InsideFail = "fail"
 )
 
-// insideProofBytes is how much of the hash shows that a message is ours: a client's function may raise whatever it likes,
-// and what it captured would be carried out with all rights.
+// insideProofBytes is how much of the hash shows that a message is ours: a client's function may raise whatever it
+// likes, and what it captured would be carried out with all rights.
 const insideProofBytes = 16
 
-// InsideMessage reads the message of such an INFO. Ok is false if a client made it up. kind is "commit"; "row", with the row as record_send gives it in hexadecimal; "done"; or "cancelled", with the error's message.
+// InsideMessage reads the message of such an INFO. Ok is false if a client made it up. kind is "commit"; "row", with
+// the row as record_send gives it in hexadecimal; "done"; or "cancelled", with the error's message.
 func InsideMessage(message string, secret []byte) (conversation, kind, rest string, ok bool) {
 	f := strings.SplitN(message, " ", 4)
 	if len(f) < 3 {
@@ -76,14 +78,15 @@ func ReadRecord(text string) (values [][]byte, err error) {
 	return values, nil
 }
 
-// SaySQL is the n'th thing said to the backend pid, in a conversation as InsideMessage gave it. Run it as a superuser, and as a
-// Query.
+// SaySQL is the n'th thing said to the backend pid, in a conversation as InsideMessage gave it. Run it as a superuser,
+// and as a Query.
 func SaySQL(pid uint32, conversation string, n int, command string) string {
-	return fmt.Sprintf("BEGIN; INSERT INTO tutti.said VALUES (%d, %s, %d, %s); COMMIT;", pid, literal(conversation), n, literal(command))
+	return fmt.Sprintf("BEGIN; INSERT INTO tutti.said VALUES (%d, %s, %d, %s); COMMIT;", pid, literal(conversation), n,
+		literal(command))
 }
 
-// InsideWaitSQL makes the backend wait for the n'th thing that will be said, instead of looking for it again and again, if the
-// answer is true; InsideWakeSQL, after it was said, ends that wait. There are locks for two such waits.
+// InsideWaitSQL makes the backend wait for the n'th thing that will be said, instead of looking for it again and again,
+// if the answer is true; InsideWakeSQL, after it was said, ends that wait. There are locks for two such waits.
 func InsideWaitSQL(pid uint32, n int) string {
 	return fmt.Sprintf("SELECT tutti.native_try(%d::pg_catalog.int8);", insideKey(pid, n))
 }
@@ -95,16 +98,16 @@ func InsideWakeSQL(pid uint32, n int) string {
 // insideKey: requests about advisory locks do not have the number 0.
 func insideKey(pid uint32, n int) int64 { return lockKey(pid, 0) + int64(n%insideWaits) }
 
-// Of the four reserved locks of a backend two are for what will be said, one is held by the transaction that converses, and
-// one holds up the next, which so cannot hold the one before.
+// Of the four reserved locks of a backend two are for what will be said, one is held by the transaction that converses,
+// and one holds up the next, which so cannot hold the one before.
 const (
 	insideWaits = 2
 	insideTalks = 2
 	insideHolds = 3
 )
 
-// InsideHoldSQL makes the backend's next transaction wait with the first thing that it captures until InsideFreeSQL. Its answer
-// must be true.
+// InsideHoldSQL makes the backend's next transaction wait with the first thing that it captures until InsideFreeSQL.
+// Its answer must be true.
 func InsideHoldSQL(pid uint32) string {
 	return fmt.Sprintf("SELECT tutti.native_try(%d::pg_catalog.int8);", lockKey(pid, 0)+insideHolds)
 }
@@ -121,19 +124,22 @@ func HushSQL(pid uint32) string {
 // InsideEndedSQL waits until the transaction has ended that says something. Its last statement gives a row if it has
 // committed, as its mark shows. Run it as a superuser.
 func InsideEndedSQL(pid, slot uint32, incarnation, seq uint64) string {
-	return fmt.Sprintf(`SELECT tutti.native_lock_shared(%[1]d::pg_catalog.int8); SELECT tutti.native_unlock_shared(%[1]d::pg_catalog.int8);
+	return fmt.Sprintf(
+		`SELECT tutti.native_lock_shared(%[1]d::pg_catalog.int8); SELECT tutti.native_unlock_shared(%[1]d::pg_catalog.int8);
 SELECT FROM tutti.mark WHERE slot OPERATOR(pg_catalog.=) %[2]d AND incarnation OPERATOR(pg_catalog.=) %[3]d::pg_catalog.int8 AND seq OPERATOR(pg_catalog.=) %[4]d::pg_catalog.int8`,
 		lockKey(pid, 0)+insideTalks, int32(slot), int64(incarnation), int64(seq))
 }
 
 // InsideCommand is the collect step as a command that can be said.
 func InsideCommand(token int64, slot int32, incarnation, seq uint64) string {
-	return fmt.Sprintf("SELECT op, ident, keys, tab, img FROM tutti.collect(%d, %d, %d, %d, false, false)", token, slot, int64(incarnation), int64(seq))
+	return fmt.Sprintf("SELECT op, ident, keys, tab, img FROM tutti.collect(%d, %d, %d, %d, false, false)", token, slot,
+		int64(incarnation), int64(seq))
 }
 
 // PrivilegedCommand is PrivilegedStatement, without a value, as a command that can be said.
 func PrivilegedCommand(command string, secret []byte, asks bool) string {
-	return fmt.Sprintf(`SELECT tutti.privileged('\x%x'::pg_catalog.bytea, '\x%x'::pg_catalog.bytea, NULL, %t)`, Proof(command, secret), command, asks)
+	return fmt.Sprintf(`SELECT tutti.privileged('\x%x'::pg_catalog.bytea, '\x%x'::pg_catalog.bytea, NULL, %t)`,
+		Proof(command, secret), command, asks)
 }
 
 // RereadCommand is a Reread as a command that can be said: array is its parameter as text, of the type typ.
@@ -165,13 +171,15 @@ func insideSchema() string {
 	})
 }
 
-// sql/inside.sql: tutti.commit_inside has the caller's rights, because deferred triggers of users run in it, and no settings of
-// its own for the same reason. It is at a COMMIT if nothing has called it, or a procedure itself; what SET CONSTRAINTS calls is called by an
-// SQL statement, and then it waits for the COMMIT anew. With one snapshot it would not see what is said.
+// sql/inside.sql: tutti.commit_inside has the caller's rights, because deferred triggers of users run in it, and no
+// settings of its own for the same reason. It is at a COMMIT if nothing has called it, or a procedure itself; what SET
+// CONSTRAINTS calls is called by an SQL statement, and then it waits for the COMMIT anew. With one snapshot it would
+// not see what is said.
 //
-// A cancel that comes while the log decides is told, and comes again after the COMMIT, as PostgreSQL keeps one that comes
-// while it commits.
+// A cancel that comes while the log decides is told, and comes again after the COMMIT, as PostgreSQL keeps one that
+// comes while it commits.
 
 // ownBegin is PL/pgSQL that makes sure that a transaction whose setting says so is one of Tutti's, or of a procedure's
 // that will ask.
-const ownBegin = "IF pg_catalog.transaction_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.statement_timestamp() THEN PERFORM tutti.entered(); END IF;"
+const ownBegin = "IF pg_catalog.transaction_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.statement_timestamp() " +
+	"THEN PERFORM tutti.entered(); END IF;"

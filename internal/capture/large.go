@@ -87,7 +87,8 @@ var largeFunctions = []largeFunction{
   o := pg_catalog.tutti_lo_create(o);
   PERFORM tutti.large_note(o, @made, 0, 0);
   RETURN o;`},
-	{name: "lo_from_bytea", types: "pg_catalog.oid, pg_catalog.bytea", returns: "oid", declare: "o pg_catalog.oid := $1;", body: `@draw
+	{name: "lo_from_bytea", types: "pg_catalog.oid, pg_catalog.bytea", returns: "oid",
+		declare: "o pg_catalog.oid := $1;", body: `@draw
   o := pg_catalog.tutti_lo_from_bytea(o, $2);
   PERFORM tutti.large_note(o, @made, 0, 0);
   RETURN o;`},
@@ -95,7 +96,8 @@ var largeFunctions = []largeFunction{
   o := pg_catalog.tutti_lo_import($1, tutti.large_oid());
   PERFORM tutti.large_note(o, @made, 0, 0);
   RETURN o;`},
-	{name: "lo_import", types: "pg_catalog.text, pg_catalog.oid", returns: "oid", declare: "o pg_catalog.oid := $2;", closed: true, body: `@draw
+	{name: "lo_import", types: "pg_catalog.text, pg_catalog.oid", returns: "oid", declare: "o pg_catalog.oid := $2;",
+		closed: true, body: `@draw
   o := pg_catalog.tutti_lo_import($1, o);
   PERFORM tutti.large_note(o, @made, 0, 0);
   RETURN o;`},
@@ -105,7 +107,8 @@ var largeFunctions = []largeFunction{
     PERFORM pg_catalog.set_config(pg_catalog.concat('` + largeOpened + `', fd), $1::pg_catalog.text, true);
   END IF;
   RETURN fd;`},
-	{name: "lowrite", types: "pg_catalog.int4, pg_catalog.bytea", returns: "int4", declare: "n pg_catalog.int4; at pg_catalog.int8;", body: `
+	{name: "lowrite", types: "pg_catalog.int4, pg_catalog.bytea", returns: "int4",
+		declare: "n pg_catalog.int4; at pg_catalog.int8;", body: `
   at := pg_catalog.lo_tell64($1);
   n := pg_catalog.tutti_lowrite($1, $2);
   IF n OPERATOR(pg_catalog.>) 0 THEN
@@ -117,8 +120,10 @@ var largeFunctions = []largeFunction{
   IF pg_catalog.length($3) OPERATOR(pg_catalog.>) 0 THEN
     PERFORM tutti.large_note($1, @wrote, $2, $2 OPERATOR(pg_catalog.+) pg_catalog.length($3) OPERATOR(pg_catalog.-) 1);
   END IF;`},
-	{name: "lo_truncate", types: "pg_catalog.int4, pg_catalog.int4", returns: "int4", declare: "r pg_catalog.int4;", body: largeTruncate},
-	{name: "lo_truncate64", types: "pg_catalog.int4, pg_catalog.int8", returns: "int4", declare: "r pg_catalog.int4;", body: largeTruncate},
+	{name: "lo_truncate", types: "pg_catalog.int4, pg_catalog.int4", returns: "int4", declare: "r pg_catalog.int4;",
+		body: largeTruncate},
+	{name: "lo_truncate64", types: "pg_catalog.int4, pg_catalog.int8", returns: "int4", declare: "r pg_catalog.int4;",
+		body: largeTruncate},
 	{name: "lo_unlink", types: "pg_catalog.oid", returns: "int4", declare: "r pg_catalog.int4;", body: `
   r := pg_catalog.tutti_lo_unlink($1);
   PERFORM tutti.large_note($1, @gone, 0, 0);
@@ -240,7 +245,8 @@ var (
 	largeCounted = "pg_catalog.current_setting('" + largeCountSetting + "', true)"
 )
 
-const marksCount = "pg_catalog.pg_stat_get_xact_tuples_inserted('tutti.mark'::pg_catalog.regclass) OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated('tutti.mark'::pg_catalog.regclass)"
+const marksCount = "pg_catalog.pg_stat_get_xact_tuples_inserted('tutti.mark'::pg_catalog.regclass) " +
+	"OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated('tutti.mark'::pg_catalog.regclass)"
 
 // largeCountSetting is that, and largeOddSetting is 'on' where something was written in between.
 const (
@@ -254,29 +260,32 @@ const (
 
 // largeUnnoted is SQL, whatever the search_path, for whether something may have been written without a note.
 func largeUnnoted() string {
-	return largeCount + " OPERATOR(pg_catalog.<>) COALESCE(NULLIF(" + largeCounted + ", ''), '0') OR pg_catalog.current_setting('" + largeOddSetting + "', true) OPERATOR(pg_catalog.=) 'on'"
+	return largeCount + " OPERATOR(pg_catalog.<>) COALESCE(NULLIF(" + largeCounted +
+		", ''), '0') OR pg_catalog.current_setting('" + largeOddSetting + "', true) OPERATOR(pg_catalog.=) 'on'"
 }
 
-// sql/large_tables.sql: OIDs are drawn such that no two members draw the same, as long as a sequence has not gone around.
+// sql/large_tables.sql: OIDs are drawn such that no two members draw the same, as long as a sequence has not gone
+// around.
 
-// sql/large_notes.sql: anybody may call tutti.large_note. So it notes nothing but what this transaction has done in fact, which
-// takes the rights to do it: the page, or the object, is this transaction's. That an object is gone by its own doing is
-// looked up by the collect step. To write an object locks its row as the applier does: from then on until this
-// transaction ends, no other member's change of the object comes in between, see the base in ARCHITECTURE.
+// sql/large_notes.sql: anybody may call tutti.large_note. So it notes nothing but what this transaction has done in
+// fact, which takes the rights to do it: the page, or the object, is this transaction's. That an object is gone by its
+// own doing is looked up by the collect step. To write an object locks its row as the applier does: from then on until
+// this transaction ends, no other member's change of the object comes in between, see the base in ARCHITECTURE.
 //
 // The first and the last byte come in; of what was cut, the length.
 
-// sql/large_collect.sql: tutti.large_steps says what the notes came to, object by object, and behind which captured row that
-// comes; tutti.collect_large returns the captured rows with it. An object's pages are as they are now, which is as
+// sql/large_collect.sql: tutti.large_steps says what the notes came to, object by object, and behind which captured row
+// that comes; tutti.collect_large returns the captured rows with it. An object's pages are as they are now, which is as
 // they were written last, if its row is locked. n tells where something happened.
 
-// sql/large_apply.sql: pages are written as they are, as rows of the catalog: short ones and gaps are kept, which no function of
-// PostgreSQL's would do. An object that should be there and is not, or the other way round, is passed over with a
-// warning: a client who calls PostgreSQL's own functions by the names they have now can bring that about,
+// sql/large_apply.sql: pages are written as they are, as rows of the catalog: short ones and gaps are kept, which no
+// function of PostgreSQL's would do. An object that should be there and is not, or the other way round, is passed over
+// with a warning: a client who calls PostgreSQL's own functions by the names they have now can bring that about,
 // and must not be able to end other members.
 //
 // tutti.settle_large puts PL/pgSQL in the place of what the extension lo has in C: that would pass our functions by.
 
-// sql/large_guard.sql: where the counts say that something may have been written without a note, tutti.guard_large looks for it.
-// They go with PostgreSQL's statistics, a second after a transaction; until then tutti.large_seen knows them, as long
-// as those of tutti.mark have not begun anew. What definitions have changed (owner, rights) is noted otherwise, and what was frozen is not told any more.
+// sql/large_guard.sql: where the counts say that something may have been written without a note, tutti.guard_large
+// looks for it. They go with PostgreSQL's statistics, a second after a transaction; until then tutti.large_seen knows
+// them, as long as those of tutti.mark have not begun anew. What definitions have changed (owner, rights) is noted
+// otherwise, and what was frozen is not told any more.

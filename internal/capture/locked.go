@@ -33,14 +33,17 @@ func LockedQuery(list []Locked) string {
 			continue
 		}
 		t := l.Table
-		parts = append(parts, fmt.Sprintf("(SELECT string_agg(concat(%d, ' ', %d, ' ', %s, ' ', encode(%s, 'hex')), ',') FROM ONLY %s.%s AS t WHERE t.ctid = ANY (%s::tid[]))",
-			t.OID, l.Op, t.identity("t"), t.keyImage("t"), Quote(t.Schema), Quote(t.Name), literal(`{"`+strings.Join(l.Places, `","`)+`"}`)))
+		parts = append(parts, fmt.Sprintf("(SELECT string_agg(concat(%d, ' ', %d, ' ', %s, ' ', encode(%s, 'hex')), "+
+			"',') FROM ONLY %s.%s AS t WHERE t.ctid = ANY (%s::tid[]))",
+			t.OID, l.Op, t.identity("t"), t.keyImage("t"), Quote(t.Schema), Quote(t.Name),
+			literal(`{"`+strings.Join(l.Places, `","`)+`"}`)))
 	}
 	return "SELECT concat_ws(',', " + strings.Join(parts, ", ") + ")"
 }
 
 // ReadLocked reads the answer: the position of the server's WAL, the rows, and the tables of which all rows are locked.
-func ReadLocked(list []Locked, answer []byte) (order uint64, locks []writeset.Lock, tables []writeset.TableLock, err error) {
+func ReadLocked(list []Locked, answer []byte) (order uint64, locks []writeset.Lock, tables []writeset.TableLock,
+	err error) {
 	fields := strings.Split(string(answer), ",")
 	if order, err = strconv.ParseUint(fields[0], 10, 64); err != nil {
 		return 0, nil, nil, fmt.Errorf("capture: locked rows: %w", err)
@@ -64,7 +67,10 @@ func readLock(list []Locked, f []string) (writeset.Lock, error) {
 	if len(f) != 4 {
 		return writeset.Lock{}, errors.New("a row is not told by four values")
 	}
-	n := slices.IndexFunc(list, func(l Locked) bool { return fmt.Sprint(l.Table.OID) == f[0] && fmt.Sprint(l.Op) == f[1] })
+	n := slices.IndexFunc(list, func(l Locked) bool {
+		return fmt.Sprint(l.Table.OID) == f[0] &&
+			fmt.Sprint(l.Op) == f[1]
+	})
 	if n < 0 {
 		return writeset.Lock{}, fmt.Errorf("table %q is not among those asked about", f[0])
 	}
@@ -80,5 +86,6 @@ func readLock(list []Locked, f []string) (writeset.Lock, error) {
 }
 
 func (l *Locked) table() writeset.Table {
-	return writeset.Table{Schema: l.Table.Schema, Name: l.Table.Name, Format: writeset.FormatBinary, Key: TableKey(l.Table.Schema, l.Table.Name)}
+	return writeset.Table{Schema: l.Table.Schema, Name: l.Table.Name, Format: writeset.FormatBinary,
+		Key: TableKey(l.Table.Schema, l.Table.Name)}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// TablesLockedQuery gives the user tables that this transaction has locked in a mode that keeps others out, with the mode and
-// whether rows are in the table itself. It runs through tutti.privileged.
+// TablesLockedQuery gives the user tables that this transaction has locked in a mode that keeps others out, with the
+// mode and whether rows are in the table itself. It runs through tutti.privileged.
 const TablesLockedQuery = `SELECT coalesce(json_agg(DISTINCT jsonb_build_array(n.nspname, c.relname, l.mode, c.relkind = 'r')), '[]')::text
   FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
@@ -19,8 +19,9 @@ const TablesLockedQuery = `SELECT coalesce(json_agg(DISTINCT jsonb_build_array(n
 
 // tableModes are PostgreSQL's names. ACCESS EXCLUSIVE keeps readers out at its own member alone.
 var tableModes = map[string]writeset.TableMode{
-	"ShareUpdateExclusiveLock": writeset.ShareUpdateExclusive, "ShareLock": writeset.ShareTable, "ShareRowExclusiveLock": writeset.ShareRowExclusive,
-	"ExclusiveLock": writeset.ExclusiveTable, "AccessExclusiveLock": writeset.ExclusiveTable,
+	"ShareUpdateExclusiveLock": writeset.ShareUpdateExclusive, "ShareLock": writeset.ShareTable,
+	"ShareRowExclusiveLock": writeset.ShareRowExclusive,
+	"ExclusiveLock":         writeset.ExclusiveTable, "AccessExclusiveLock": writeset.ExclusiveTable,
 }
 
 // ReadTablesLocked takes its answer. known tells which tables are known to all members.
@@ -42,7 +43,8 @@ func ReadTablesLocked(answer []byte, known func(schema, name string) bool) ([]wr
 		if schema == "" || name == "" || m == 0 {
 			return nil, fmt.Errorf("capture: locked tables: %v is none", r)
 		}
-		l := writeset.TableLock{Table: whole([2]string{schema, name}), Name: lockName(schema, name), Mode: m, Unknown: !plain || !known(schema, name)}
+		l := writeset.TableLock{Table: whole([2]string{schema, name}), Name: lockName(schema, name), Mode: m,
+			Unknown: !plain || !known(schema, name)}
 		if i := slices.IndexFunc(out, func(x writeset.TableLock) bool { return x.Table.Key == l.Table.Key }); i >= 0 {
 			out[i].Mode = out[i].Mode.With(m)
 			continue
@@ -67,8 +69,8 @@ func LocksOf(t writeset.Table) (table string, ok bool) {
 	return strings.CutPrefix(t.Name, locksOf)
 }
 
-// LockExtentSQL asks which tables a LOCK TABLE is about that names relations, as written, with those below them. Names without a
-// schema are searched in schemas, in their order. It runs where search_path is pg_catalog.
+// LockExtentSQL asks which tables a LOCK TABLE is about that names relations, as written, with those below them. Names
+// without a schema are searched in schemas, in their order. It runs where search_path is pg_catalog.
 func LockExtentSQL(relations, schemas []string) string {
 	return `WITH RECURSIVE named AS MATERIALIZED (
     SELECT DISTINCT ON (r) c.oid FROM unnest(ARRAY[` + literals(relations) + `]::text[]) r, parse_ident(r) parts, unnest(CASE cardinality(parts) WHEN 1 THEN ARRAY[` + literals(schemas) + `]::text[] ELSE parts[1:1] END) WITH ORDINALITY s(schema, place)
@@ -79,7 +81,8 @@ func LockExtentSQL(relations, schemas []string) string {
     WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND n.nspname !~ '^pg_|^information_schema$|^tutti$'`
 }
 
-// LockExtent takes the answer: which tables, and names for their locks, are held if writers are kept out, or else the names alone.
+// LockExtent takes the answer: which tables, and names for their locks, are held if writers are kept out, or else the
+// names alone.
 func LockExtent(answer []byte, writers bool) ([]writeset.Table, error) {
 	var rows [][2]string
 	if err := json.Unmarshal(answer, &rows); err != nil {

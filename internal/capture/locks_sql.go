@@ -58,7 +58,8 @@ func LockAnswerSQL(pid, number uint32, answer int) string {
 	return sql + fmt.Sprintf("tutti.native_lock(%d::pg_catalog.int8);", k)
 }
 
-// LockWaitSQL makes the function wait until LockGoSQL. It gives false and does nothing if the function is about to look.
+// LockWaitSQL makes the function wait until LockGoSQL. It gives false and does nothing if the function is about to
+// look.
 func LockWaitSQL(pid, number uint32) string {
 	return fmt.Sprintf("SELECT tutti.native_try(%d::pg_catalog.int8);", lockKey(pid, number)+3)
 }
@@ -80,19 +81,21 @@ func LockAsker(name uint64) (pid, number uint32) {
 
 // WorkerSQL gives a row if a process is a parallel worker of a backend's.
 func WorkerSQL(worker, pid uint32) string {
-	return fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_stat_get_activity(%d) a WHERE a.leader_pid OPERATOR(pg_catalog.=) %d", worker, pid)
+	return fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_stat_get_activity(%d) a WHERE a.leader_pid "+
+		"OPERATOR(pg_catalog.=) %d", worker, pid)
 }
 
-// HeldLocksSQL lists the advisory locks that a backend and its parallel workers hold: classid, objid, objsubid, mode. Whose
-// worker a holder is, is looked up after the locks were read: one that has ended meanwhile holds nothing any more.
+// HeldLocksSQL lists the advisory locks that a backend and its parallel workers hold: classid, objid, objsubid, mode.
+// Whose worker a holder is, is looked up after the locks were read: one that has ended meanwhile holds nothing any
+// more.
 func HeldLocksSQL(pid uint32) string {
 	return fmt.Sprintf(`SELECT l.classid, l.objid, l.objsubid, l.mode FROM pg_catalog.pg_locks l WHERE
   l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.granted AND NOT (l.objsubid OPERATOR(pg_catalog.=) 1::pg_catalog.int2 AND l.classid::pg_catalog.int8 OPERATOR(pg_catalog.>>) 16 OPERATOR(pg_catalog.=) %[2]d::pg_catalog.int8)
   AND (l.pid OPERATOR(pg_catalog.=) %[1]d OR EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.leader_pid OPERATOR(pg_catalog.=) %[1]d))`, pid, lockTag)
 }
 
-// BlockedSQL lists who waits at this server for whom: the waiting backend, or that of which the waiting process is a parallel
-// worker; since when; and the backend it waits for. A wait that has just begun may be missing.
+// BlockedSQL lists who waits at this server for whom: the waiting backend, or that of which the waiting process is a
+// parallel worker; since when; and the backend it waits for. A wait that has just begun may be missing.
 const BlockedSQL = `SELECT coalesce(a.leader_pid, l.pid), l.pid, l.waitstart, b
   FROM pg_catalog.pg_locks l, pg_catalog.pg_stat_get_activity(l.pid) a, pg_catalog.unnest(pg_catalog.pg_blocking_pids(l.pid)) b WHERE NOT l.granted AND l.waitstart IS NOT NULL`
 
@@ -180,8 +183,8 @@ func lockSchema() string {
 // sql/ask.sql: tutti.ask says what it wants, with a number that no other request of this backend has soon
 // before or after, and waits for the answer: shortly by looking again, for long by a lock that the node holds.
 
-// sql/lock_function.sql: PARALLEL UNSAFE, because parallel plans have no subtransactions. A function of a user's that is wrongly marked
-// otherwise may still be called by a parallel worker.
+// sql/lock_function.sql: PARALLEL UNSAFE, because parallel plans have no subtransactions. A function of a user's that
+// is wrongly marked otherwise may still be called by a parallel worker.
 
 const (
 	elsewhereBody     = "  IF tutti.elsewhere() THEN RETURN; END IF;\n"
@@ -190,7 +193,8 @@ const (
 	// What was taken for the session is given back if it is not confirmed; what was taken for the
 	// transaction goes with the (sub)transaction that fails.
 	//
-	// In a parallel worker both go with the worker, which ends with the first error. So what it has already was confirmed.
+	// In a parallel worker both go with the worker, which ends with the first error. So what it has already was
+	// confirmed.
 	takeBody = `  IF tutti.worker() THEN
     c := tutti.confirmed(@lock);
     PERFORM tutti.native_lock@suffix(@args);

@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// PostgreSQL's hash functions, as far as they make the identities of rows that the database has not been asked about. They are Bob Jenkins' lookup3, seeded
-// and put together in PostgreSQL's own way. Whoever uses them compares with what the database says (session.Rewritten).
+// PostgreSQL's hash functions, as far as they make the identities of rows that the database has not been asked about.
+// They are Bob Jenkins' lookup3, seeded and put together in PostgreSQL's own way. Whoever uses them compares with what
+// the database says (session.Rewritten).
 
 type lookup3 struct{ a, b, c uint32 }
 
@@ -77,7 +78,8 @@ func hashBytes(b []byte, seed uint64) uint64 {
 	return h.sum()
 }
 
-// hashColumn is the hash of a column's value in binary, as TableDesc.identity has it; false if its type is none of those whose equal values are equal in binary.
+// hashColumn is the hash of a column's value in binary, as TableDesc.identity has it; false if its type is none of
+// those whose equal values are equal in binary.
 func hashColumn(oid uint32, value []byte, seed uint64) (uint64, bool) {
 	switch {
 	case oid == 21 && len(value) == 2:

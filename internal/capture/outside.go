@@ -4,13 +4,16 @@ import (
 	"strings"
 )
 
-// What a statement does outside of its database (it sends something to another server, writes a file, starts a program) is not undone by ROLLBACK, so a statement that may do so
-// must not be run again. PostgreSQL tells of no function whether it does. So the functions are found that may: some of PostgreSQL's, those in C and in languages that are not
-// trusted, which can do everything, but for extensions that are known to do nothing of the kind; and whatever calls them, as far as the catalog tells: functions whose text has the
-// name, tables with triggers, defaults, checks, policies or indexes that do, views.
+// What a statement does outside of its database (it sends something to another server, writes a file, starts a program)
+// is not undone by ROLLBACK, so a statement that may do so must not be run again. PostgreSQL tells of no function
+// whether it does. So the functions are found that may: some of PostgreSQL's, those in C and in languages that are not
+// trusted, which can do everything, but for extensions that are known to do nothing of the kind; and whatever calls
+// them, as far as the catalog tells: functions whose text has the name, tables with triggers, defaults, checks,
+// policies or indexes that do, views.
 
 // OutsideFunctions are those of PostgreSQL's own, and of adminpack, which are in its schema.
-var OutsideFunctions = []string{"lo_export", "pg_logical_emit_message", "pg_file_write", "pg_file_sync", "pg_file_rename", "pg_file_unlink"}
+var OutsideFunctions = []string{"lo_export", "pg_logical_emit_message", "pg_file_write", "pg_file_sync",
+	"pg_file_rename", "pg_file_unlink"}
 
 // OutsideAll stands for everything: an operator or a cast may be meant by any text.
 const OutsideAll = "*"
@@ -44,13 +47,17 @@ type Reach struct {
 var hidingExtensions = []string{"tablefunc", "xml2"}
 
 // insideExtensions have functions in C that do nothing outside of the database.
-var insideExtensions = []string{"autoinc", "bloom", "btree_gin", "btree_gist", "citext", "cube", "dict_int", "dict_xsyn", "earthdistance", "fuzzystrmatch", "hstore", "hypopg",
-	"insert_username", "intagg", "intarray", "isn", "lo", "ltree", "moddatetime", "pageinspect", "pg_buffercache", "pg_freespacemap", "pg_stat_statements", "pg_trgm", "pg_visibility",
-	"pg_walinspect", "pgcrypto", "pgrowlocks", "pgstattuple", "plpgsql", "postgis", "postgis_raster", "postgis_topology", "postgres_fdw", "refint", "seg", "sslinfo", "tablefunc", "tcn",
+var insideExtensions = []string{"autoinc", "bloom", "btree_gin", "btree_gist", "citext", "cube", "dict_int",
+	"dict_xsyn", "earthdistance", "fuzzystrmatch", "hstore", "hypopg",
+	"insert_username", "intagg", "intarray", "isn", "lo", "ltree", "moddatetime", "pageinspect", "pg_buffercache",
+	"pg_freespacemap", "pg_stat_statements", "pg_trgm", "pg_visibility",
+	"pg_walinspect", "pgcrypto", "pgrowlocks", "pgstattuple", "plpgsql", "postgis", "postgis_raster",
+	"postgis_topology", "postgres_fdw", "refint", "seg", "sslinfo", "tablefunc", "tcn",
 	"tsm_system_rows", "tsm_system_time", "unaccent", "uuid-ossp", "vector", "xml2"}
 
-// outsideFunction installs tutti.outside: the names, in lower case, of functions and relations that may do something outside of the database, but for OutsideFunctions themselves.
-// NULL: as before. Known: what was before is known, had: there were some.
+// outsideFunction installs tutti.outside: the names, in lower case, of functions and relations that may do something
+// outside of the database, but for OutsideFunctions themselves. NULL: as before. Known: what was before is known, had:
+// there were some.
 func outsideFunction() string {
 	list := func(names []string) string { return "'" + strings.Join(names, "','") + "'" }
 	return install("outside.sql", words{

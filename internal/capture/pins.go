@@ -82,7 +82,8 @@ func PinFits(column, value uint32) bool {
 	return PinInteger(value) && (PinInteger(column) || column == 1700)
 }
 
-// Plainly reports whether nothing is read, by who reads the table or writes to it, but it and, for foreign keys, others.
+// Plainly reports whether nothing is read, by who reads the table or writes to it, but it and, for foreign keys,
+// others.
 func (t *TableDesc) Plainly() bool { return t.direct() }
 
 // PinColumns are the columns by which rows are pinned, by name and type; nil if they are not.
@@ -122,15 +123,17 @@ func (t *TableDesc) References() (keys []uint64) {
 // PinTable names a table in a writeset, for its keys alone.
 func (t *TableDesc) PinTable() writeset.Table { return whole([2]string{t.Schema, t.Name}) }
 
-// NamesSQL is a query for what relations, SQL names, are. Its first row is two booleans: whether operators and casts are
-// PostgreSQL's own, and whether nobody has written functions of those names. One follows for each relation: its OID,
+// NamesSQL is a query for what relations, SQL names, are. Its first row is two booleans: whether operators and casts
+// are PostgreSQL's own, and whether nobody has written functions of those names. One follows for each relation: its
+// OID,
 // 0 for none, and whether equal texts in it are the same. All in text.
 func NamesSQL(relations, functions []string) string {
 	parts := []string{fmt.Sprintf(`SELECT (%s)::pg_catalog.text, (NOT EXISTS (SELECT FROM pg_catalog.pg_proc p
   WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND p.proname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog._name)))::pg_catalog.text`,
 		plainOperators, literal("{"+strings.Join(functions, ",")+"}"))}
 	for _, r := range relations {
-		parts = append(parts, fmt.Sprintf(`SELECT COALESCE(r.oid, 0::pg_catalog.oid)::pg_catalog.text, (NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_collation q ON q.oid OPERATOR(pg_catalog.=) a.attcollation
+		parts = append(parts, fmt.Sprintf(
+			`SELECT COALESCE(r.oid, 0::pg_catalog.oid)::pg_catalog.text, (NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_collation q ON q.oid OPERATOR(pg_catalog.=) a.attcollation
   WHERE a.attrelid OPERATOR(pg_catalog.=) r.oid AND NOT q.collisdeterministic))::pg_catalog.text FROM (SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid AS oid) r`, literal(r)))
 	}
 	return strings.Join(parts, "\nUNION ALL ")
@@ -159,9 +162,11 @@ func QueryPins(relations []string, oids []uint32, pins []Pins) *PinQuery {
 	conditions := []string{"pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'",
 		"(pg_catalog.current_schemas(true))[1] OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name"}
 	for i, r := range relations {
-		conditions = append(conditions, fmt.Sprintf("COALESCE(pg_catalog.to_regclass(%s)::pg_catalog.oid OPERATOR(pg_catalog.=) '%d'::pg_catalog.oid, false)", literal(r), oids[i]))
+		conditions = append(conditions, fmt.Sprintf("COALESCE(pg_catalog.to_regclass(%s)::pg_catalog.oid "+
+			"OPERATOR(pg_catalog.=) '%d'::pg_catalog.oid, false)", literal(r), oids[i]))
 	}
-	parts := []string{"SELECT (-1)::pg_catalog.int4, CASE WHEN " + strings.Join(conditions, " AND ") + " THEN 1::pg_catalog.int8 ELSE 0::pg_catalog.int8 END"}
+	parts := []string{"SELECT (-1)::pg_catalog.int4, CASE WHEN " + strings.Join(conditions, " AND ") +
+		" THEN 1::pg_catalog.int8 ELSE 0::pg_catalog.int8 END"}
 	for _, g := range groupPins(pins) {
 		parts = append(parts, q.part(&g))
 	}
@@ -220,8 +225,10 @@ func (q *PinQuery) part(g *pinGroup) string {
 		values = append(values, hashed(s, p.Form, p.Collation))
 	}
 	q.tables = append(q.tables, g.table.PinTable())
-	return fmt.Sprintf("SELECT %d::pg_catalog.int4, pg_catalog.hash_record_extended(ROW(%s), %s) FROM ROWS FROM (%s) AS v(%s)",
-		len(q.tables)-1, strings.Join(values, ", "), int8Literal(g.table.seedOf(x)), strings.Join(sources, ", "), strings.Join(names, ", "))
+	return fmt.Sprintf("SELECT %d::pg_catalog.int4, pg_catalog.hash_record_extended(ROW(%s), %s) FROM ROWS FROM (%s) "+
+		"AS v(%s)",
+		len(q.tables)-1, strings.Join(values, ", "), int8Literal(g.table.seedOf(x)), strings.Join(sources, ", "),
+		strings.Join(names, ", "))
 }
 
 // pinArray is an array of the i-th values of rows.

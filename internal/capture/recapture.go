@@ -6,8 +6,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// A table that a transaction has made has no triggers before its definition is followed up. What it holds by then, as after
-// CREATE TABLE AS, is captured from the table itself.
+// A table that a transaction has made has no triggers before its definition is followed up. What it holds by then, as
+// after CREATE TABLE AS, is captured from the table itself.
 
 func recaptureSchema() string {
 	return install("recapture.sql", words{
@@ -28,7 +28,9 @@ func (t *TableDesc) recapture() string {
 		row += ", " + list
 	}
 	name := Quote(t.Schema) + "." + Quote(t.Name)
-	rows := fmt.Sprintf("SELECT pg_catalog.count(*), pg_catalog.array_agg(%s), pg_catalog.string_agg(pg_catalog.record_send(ROW(%s)), ''::pg_catalog.bytea) FROM ONLY %s AS t WHERE t.ctid OPERATOR(pg_catalog.>=) $1 AND t.ctid OPERATOR(pg_catalog.<) $2",
+	rows := fmt.Sprintf("SELECT pg_catalog.count(*), pg_catalog.array_agg(%s), "+
+		"pg_catalog.string_agg(pg_catalog.record_send(ROW(%s)), ''::pg_catalog.bytea) FROM ONLY %s AS t WHERE t.ctid "+
+		"OPERATOR(pg_catalog.>=) $1 AND t.ctid OPERATOR(pg_catalog.<) $2",
 		t.identity("t"), row, name)
 	return "SELECT tutti.recapture(" + literal(name) + ", " + t.header() + ", " + literal(rows) + ")"
 }

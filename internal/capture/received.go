@@ -9,10 +9,10 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// PostgreSQL stores values that its own receive functions refuse, or read in as other values: the tsquery of nothing but stop words,
-// a timestamp that was rounded past the end of time, the circle of radius -1. Another member could not store what was ordered then. So
-// a value either is of a kind of which a test has proved that it arrives as it was sent, or it is doubtful, and read in at its own
-// member before it is ordered.
+// PostgreSQL stores values that its own receive functions refuse, or read in as other values: the tsquery of nothing
+// but stop words, a timestamp that was rounded past the end of time, the circle of radius -1. Another member could not
+// store what was ordered then. So a value either is of a kind of which a test has proved that it arrives as it was
+// sent, or it is doubtful, and read in at its own member before it is ordered.
 
 // UserType is a type that clients or extensions have made, as far as its values' parts tell what they are.
 type UserType struct {
@@ -36,7 +36,8 @@ const (
 )
 
 // arrays are PostgreSQL's own array types whose elements may be certain.
-var arrays = []uint32{1000, 1001, 1002, 1003, 1016, 1005, 1007, 1009, 1028, 1010, 1011, 1012, 199, 3807, 1021, 1022, 791, 1040, 775, 1041, 651,
+var arrays = []uint32{1000, 1001, 1002, 1003, 1016, 1005, 1007, 1009, 1028, 1010, 1011, 1012, 199, 3807, 1021, 1022,
+	791, 1040, 775, 1041, 651,
 	1014, 1015, 1182, 1183, 1270, 1115, 1185, 1187, 1561, 1563, 1231, 2951, 2201, 3221, 271, 1017, 1018, 3643,
 	3905, 3907, 3909, 3911, 3913, 3927, 6150, 6151, 6152, 6153, 6155, 6157}
 
@@ -49,8 +50,8 @@ var (
 // partsMax bounds how deep a value may be made of others.
 const partsMax = 16
 
-// certain reports whether a value in binary form is received as it was sent, wherever it is sent to. users are the types of
-// its column that are not PostgreSQL's own.
+// certain reports whether a value in binary form is received as it was sent, wherever it is sent to. users are the
+// types of its column that are not PostgreSQL's own.
 func certain(oid uint32, v []byte, users []UserType, depth int) bool {
 	if depth > partsMax {
 		return false
@@ -90,7 +91,8 @@ func certainUser(oid uint32, v []byte, users []UserType, depth int) bool {
 		return certainArray(v, users, depth)
 	case KindComposite:
 		fields, ok := binaryFields(v)
-		return ok && !slices.ContainsFunc(fields, func(f field) bool { return f.value != nil && !certain(f.oid, f.value, users, depth+1) })
+		return ok && !slices.ContainsFunc(fields,
+			func(f field) bool { return f.value != nil && !certain(f.oid, f.value, users, depth+1) })
 	}
 	return false
 }
@@ -198,7 +200,8 @@ func certainNumeric(v []byte) bool {
 		return false
 	}
 	if sign&special == special { // NaN, and the infinities
-		return n == 0 && weight == 0 && (sign == 0xc000 && scale == 0 || (sign == 0xd000 || sign == 0xf000) && scale == 0x20)
+		return n == 0 && weight == 0 && (sign == 0xc000 && scale == 0 ||
+			(sign == 0xd000 || sign == 0xf000) && scale == 0x20)
 	}
 	if sign != 0 && sign != 0x4000 || weight < -digitsMax || weight > digitsMax {
 		return false
@@ -336,7 +339,8 @@ func certainRange(below uint32, v []byte, users []UserType, depth int) bool {
 	b, lower := v[1:], []byte(nil)
 	for i := range bounds {
 		value, rest, ok := lengthed(b)
-		if !ok || !certain(below, value, users, depth+1) || i > 0 && slices.Equal(lower, value) && f&(rangeLowerInc|rangeUpperInc) != rangeLowerInc|rangeUpperInc {
+		if !ok || !certain(below, value, users, depth+1) || i > 0 && slices.Equal(lower, value) &&
+			f&(rangeLowerInc|rangeUpperInc) != rangeLowerInc|rangeUpperInc {
 			return false // the last: it would be empty
 		}
 		b, lower = rest, value
@@ -373,7 +377,8 @@ func lengthed(b []byte) (value, rest []byte, ok bool) {
 }
 
 // sure are types all of whose values are certain, if text is valid.
-var sure = []uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 27, 28, 29, 600, 700, 701, 774, 790, 829, 1042, 1043, 1790, 2950, 3220, 5069}
+var sure = []uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 27, 28, 29, 600, 700, 701, 774, 790, 829, 1042, 1043, 1790,
+	2950, 3220, 5069}
 
 // Sure reports whether all values of the table are certain, so that they need not be looked at.
 func (t *TableDesc) Sure() bool {
@@ -417,7 +422,8 @@ func (t *TableDesc) Doubts(f writeset.Format, image []byte) (out []Doubt) {
 	return out
 }
 
-// Dispensable reports whether a row of the table is found without the column, and the column can be NULL in an image of it.
+// Dispensable reports whether a row of the table is found without the column, and the column can be NULL in an image of
+// it.
 func (t *TableDesc) Dispensable(column int) bool {
 	key := t.Key()
 	if column < 0 || column >= len(t.Columns) || key == nil || t.Columns[column].Domain {
@@ -426,8 +432,8 @@ func (t *TableDesc) Dispensable(column int) bool {
 	return !slices.ContainsFunc(key.Parts, func(p Part) bool { return p.Num == t.Columns[column].Num })
 }
 
-// Unchanged reports whether a value that was received and sent again is the one that was sent first. An array that was made with
-// nulls says so as long as it is stored, and no longer when it has been read in.
+// Unchanged reports whether a value that was received and sent again is the one that was sent first. An array that was
+// made with nulls says so as long as it is stored, and no longer when it has been read in.
 func Unchanged(sent, again []byte) bool {
 	if len(sent) != len(again) {
 		return false
@@ -444,14 +450,15 @@ func Unchanged(sent, again []byte) bool {
 	return true
 }
 
-// wideMost is how many bytes of a row's values may have to fit a page, or an entry of an index, however they are compressed.
+// wideMost is how many bytes of a row's values may have to fit a page, or an entry of an index, however they are
+// compressed.
 const wideMost = 2000
 
 // manyColumns is from how many columns on a row may be too long although each value can be stored apart.
 const manyColumns, longRow = 200, 4000
 
-// Wide reports whether an image holds more in indexes, or in columns that cannot be stored apart, than certainly fits. What has been
-// compressed at its member, in a way that others may not use, fits there.
+// Wide reports whether an image holds more in indexes, or in columns that cannot be stored apart, than certainly fits.
+// What has been compressed at its member, in a way that others may not use, fits there.
 func (t *TableDesc) Wide(f writeset.Format, image []byte) bool {
 	if !t.wide() || len(image) <= wideMost/2 {
 		return false
@@ -478,10 +485,11 @@ func (t *TableDesc) wide() bool {
 	return len(t.Columns) > manyColumns || slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Narrow })
 }
 
-// TryTable is SQL for a copy of the table in the session's temporary schema that stores rows as it does, and TryRows the insertion of
-// an array of its rows there.
+// TryTable is SQL for a copy of the table in the session's temporary schema that stores rows as it does, and TryRows
+// the insertion of an array of its rows there.
 func (t *TableDesc) TryTable() string {
-	return fmt.Sprintf("CREATE TEMPORARY TABLE %s (LIKE %s.%s INCLUDING STORAGE INCLUDING COMPRESSION INCLUDING GENERATED INCLUDING INDEXES)",
+	return fmt.Sprintf("CREATE TEMPORARY TABLE %s (LIKE %s.%s INCLUDING STORAGE INCLUDING COMPRESSION INCLUDING "+
+		"GENERATED INCLUDING INDEXES)",
 		Quote(t.Name), Quote(t.Schema), Quote(t.Name))
 }
 
@@ -497,7 +505,8 @@ func (t *TableDesc) TryRows() string {
 		}
 		into, from = into+Quote(c.Name), from+"r."+Quote(c.Name)
 	}
-	return fmt.Sprintf("INSERT INTO pg_temp.%s (%s) SELECT %s FROM pg_catalog.unnest($1::%s.%s[]) AS r", Quote(t.Name), into, from, Quote(t.Schema), Quote(t.Name))
+	return fmt.Sprintf("INSERT INTO pg_temp.%s (%s) SELECT %s FROM pg_catalog.unnest($1::%s.%s[]) AS r", Quote(t.Name),
+		into, from, Quote(t.Schema), Quote(t.Name))
 }
 
 // UserOID reports whether an OID is that of a type that clients or extensions have made.

@@ -21,13 +21,14 @@ const foreign = "NOT pg_catalog.starts_with(pg_catalog.current_setting('" + DDLS
 
 // replicaTrigger makes it; tutti.hide_triggers has it fire as a replica, and tutti.rearm does again.
 func replicaTrigger(table string) string {
-	return fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s FOR EACH STATEMENT
+	return fmt.Sprintf(
+		`CREATE OR REPLACE TRIGGER %q BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s FOR EACH STATEMENT
   WHEN (pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica' AND %s) EXECUTE FUNCTION tutti.refuse_replica()`,
 		replicaTriggerName, table, foreign)
 }
 
-// replicaFunctions: ENABLE TRIGGER ALL has all triggers of a table fire at the origin, which tutti.rearm takes back, after each
-// definition that may have been one.
+// replicaFunctions: ENABLE TRIGGER ALL has all triggers of a table fire at the origin, which tutti.rearm takes back,
+// after each definition that may have been one.
 func replicaFunctions() string {
 	return install("replica.sql", words{
 		"index_plans": indexPlans,

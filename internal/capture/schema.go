@@ -16,7 +16,8 @@ const TriggerName = "!!tutti"
 const TruncateTriggerName = "!!tutti_truncate"
 
 // triggerNames are those of all triggers of Tutti.
-var triggerNames = []string{TriggerName, TruncateTriggerName, insertTriggerName, updateTriggerName, deleteTriggerName, replicaTriggerName}
+var triggerNames = []string{TriggerName, TruncateTriggerName, insertTriggerName, updateTriggerName, deleteTriggerName,
+	replicaTriggerName}
 
 const (
 	// OutsideState is the SQLSTATE of a write in a transaction that is not Tutti's.
@@ -65,9 +66,10 @@ func schema() string {
 	}
 	b.WriteString(install("put.sql", words{
 		"serializable_tables": serializableTables,
-		"number":              number(fmt.Sprintf("pg_catalog.concat('tutti.capture_s', pg_catalog.mod(pg_catalog.pg_backend_pid(), %d))", serializableTables)),
-		"window":              window(),
-		"insert_chain":        insertChain("new_tab, new_op, new_ident, new_keys, new_img"),
+		"number": number(fmt.Sprintf("pg_catalog.concat('tutti.capture_s', "+
+			"pg_catalog.mod(pg_catalog.pg_backend_pid(), %d))", serializableTables)),
+		"window":       window(),
+		"insert_chain": insertChain("new_tab, new_op, new_ident, new_keys, new_img"),
 	}))
 	b.WriteString(collectFunction())
 	b.WriteString(sessionsSchema())
@@ -96,7 +98,8 @@ func schema() string {
 
 // window is SQL for which table this transaction's rows go to, captureTables for a SERIALIZABLE one.
 func window() string {
-	return fmt.Sprintf(`CASE WHEN pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN %d
+	return fmt.Sprintf(
+		`CASE WHEN pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'serializable' THEN %d
     ELSE (pg_catalog.txid_current() OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.&) %d END`, captureTables, windowBits, captureTables-1)
 }
 
@@ -105,7 +108,8 @@ func window() string {
 // them, savepoint or not, costs what nextval would, and leaves lastval() alone. With track_counts off it does not grow,
 // and the second row violates the primary key.
 func number(table string) string {
-	return fmt.Sprintf("(pg_catalog.pg_stat_get_xact_tuples_inserted(%s::pg_catalog.regclass) OPERATOR(pg_catalog.<<) %d)", table, numberBits)
+	return fmt.Sprintf("(pg_catalog.pg_stat_get_xact_tuples_inserted(%s::pg_catalog.regclass) "+
+		"OPERATOR(pg_catalog.<<) %d)", table, numberBits)
 }
 
 // numberBits is room for the definitions between two captured rows.

@@ -25,8 +25,8 @@ const SpentState = "2200H"
 
 var spent = regexp.MustCompile(`(?s)^[^"„“«]*["„“«][ \x{a0}]?(.*?)[ \x{a0}]?["“”»] ?\((-?\d+)\)$`)
 
-// Spent reads from PostgreSQL's message, in whatever language, which sequence has no more values, without its schema, and
-// the bound it has reached.
+// Spent reads from PostgreSQL's message, in whatever language, which sequence has no more values, without its schema,
+// and the bound it has reached.
 func Spent(message string) (sequence string, bound int64, ok bool) {
 	m := spent.FindStringSubmatch(message)
 	if m == nil {
@@ -76,10 +76,11 @@ func sequenceSchema() string {
 	}) + install("setval.sql", words{"own_settings": ownSettings}) + install("sequence_views.sql", nil)
 }
 
-const ownSettings = ` LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning `
+const ownSettings = ` LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET ` +
+	`client_min_messages = warning `
 
-// sql/setval.sql: PostgreSQL's own, known by OIDs below those of users, have another name, and so has pg_sequence_parameters,
-// which tells the bounds. tutti.place only believes
-// the role it is told by the function that nobody else can name so.
+	// sql/setval.sql: PostgreSQL's own, known by OIDs below those of users, have another name, and so has
+	// pg_sequence_parameters, which tells the bounds. tutti.place only believes
+	// the role it is told by the function that nobody else can name so.
 
-// sql/sequence_views.sql are PostgreSQL's, of what was declared.
+	// sql/sequence_views.sql are PostgreSQL's, of what was declared.

@@ -6,9 +6,9 @@ import (
 )
 
 // Roles, what they may do to databases, their settings and comments belong to all databases of a server, and PostgreSQL
-// calls no event trigger for what changes them. What a client's own statements do is noted by the session. What a function or
-// DO block does is found in the catalogs before the next definition and before the collect step: PostgreSQL counts
-// what a transaction writes to them. It is noted as what the others shall look like afterwards.
+// calls no event trigger for what changes them. What a client's own statements do is noted by the session. What a
+// function or DO block does is found in the catalogs before the next definition and before the collect step: PostgreSQL
+// counts what a transaction writes to them. It is noted as what the others shall look like afterwards.
 
 // SharedNotice is the message of the INFO, with DefinedState, that says that such a note was made.
 const SharedNotice = "roles or databases were changed"
@@ -40,7 +40,9 @@ func countOf(catalogs []int, kinds ...string) string {
 
 // sharedChanged is SQL, whatever the search_path, for whether there may be something to note.
 func sharedChanged() string {
-	return sharedCount("inserted", "updated", "deleted") + " OPERATOR(pg_catalog.<>) pg_catalog.concat('0', pg_catalog.current_setting('" + sharedSetting + "', true))::pg_catalog.int8"
+	return sharedCount("inserted", "updated", "deleted") +
+		" OPERATOR(pg_catalog.<>) pg_catalog.concat('0', pg_catalog.current_setting('" + sharedSetting +
+		"', true))::pg_catalog.int8"
 }
 
 func sharedSchema() string {
@@ -58,8 +60,8 @@ func sharedSchema() string {
 	})
 }
 
-// sql/shared.sql: tutti.note_shared may be called by anybody: it notes what is so. Locks on the catalogs last as long as the changes, but for
-// pg_database, where nothing is removed. Rows that were removed leave nothing
+// sql/shared.sql: tutti.note_shared may be called by anybody: it notes what is so. Locks on the catalogs last as long
+// as the changes, but for pg_database, where nothing is removed. Rows that were removed leave nothing
 // to be found, and renamed roles do not tell their old name, so then all of them are told. tutti.assume_shared runs at
-// the other members as a superuser. Roles' rows are written as they are, since no command sets VALID UNTIL back; rights on databases by
-// GRANT, which keeps account of what depends on roles.
+// the other members as a superuser. Roles' rows are written as they are, since no command sets VALID UNTIL back; rights
+// on databases by GRANT, which keeps account of what depends on roles.

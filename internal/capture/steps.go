@@ -9,9 +9,10 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// ErrEntangled says that a function changed rows more than once, then the schema, and then the rows' tables: what the rows
-// were in between cannot be read again.
-var ErrEntangled = errors.New("capture: rows were changed more than once before the schema was changed by the same statement")
+// ErrEntangled says that a function changed rows more than once, then the schema, and then the rows' tables: what the
+// rows were in between cannot be read again.
+var ErrEntangled = errors.New("capture: rows were changed more than once before the schema was changed by the same " +
+	"statement")
 
 // steps is what a transaction that changed the schema did, with the keys of all of it.
 type steps struct {
@@ -84,7 +85,8 @@ func (c *Collector) close() error {
 		c.steps.hold(w)
 	}
 	c.open = nil
-	c.steps.list = slices.DeleteFunc(c.steps.list, func(s writeset.Step) bool { return s.Definition == nil && s.Rows.Empty() })
+	c.steps.list = slices.DeleteFunc(c.steps.list,
+		func(s writeset.Step) bool { return s.Definition == nil && s.Rows.Empty() })
 	return nil
 }
 
@@ -99,19 +101,22 @@ func (r *captured) keepsRows() bool {
 }
 
 var keepingTags = []string{
-	"REFRESH MATERIALIZED VIEW", "CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "CREATE VIEW", "CREATE MATERIALIZED VIEW", "CREATE SEQUENCE", "CREATE SCHEMA",
+	"REFRESH MATERIALIZED VIEW", "CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "CREATE VIEW",
+	"CREATE MATERIALIZED VIEW", "CREATE SEQUENCE", "CREATE SCHEMA",
 	"CREATE FUNCTION", "CREATE PROCEDURE", "COMMENT", "GRANT", "REVOKE", SteadyTag, sharedTag,
 }
 
-// disentangled makes sure that the last section has not changed the tables of rows that must be read again, and were captured
-// before it.
+// disentangled makes sure that the last section has not changed the tables of rows that must be read again, and were
+// captured before it.
 func (c *Collector) disentangled() error {
 	for i := range c.open {
 		of := &c.open[i]
 		for t := range of.tables {
-			again := slices.ContainsFunc(of.reread, func(r int) bool { return of.rows[r].table == t && !of.rows[r].gone }) ||
+			again := slices.ContainsFunc(of.reread,
+				func(r int) bool { return of.rows[r].table == t && !of.rows[r].gone }) ||
 				slices.ContainsFunc(of.doubts, func(d doubt) bool { return of.rows[d.row].table == t })
-			if again && slices.ContainsFunc(c.tables, func(h header) bool { return h.table.Key == of.tables[t].table.Key }) {
+			if again && slices.ContainsFunc(c.tables,
+				func(h header) bool { return h.table.Key == of.tables[t].table.Key }) {
 				return ErrEntangled
 			}
 		}
@@ -235,8 +240,8 @@ func (s *steps) touch(image []byte) error {
 	return nil
 }
 
-// behold holds the tables that writers may go on with. Only if nothing was done but to validate constraints is it certain
-// that the others' rows mean the same before and after it.
+// behold holds the tables that writers may go on with. Only if nothing was done but to validate constraints is it
+// certain that the others' rows mean the same before and after it.
 func (s *steps) behold() error {
 	for _, step := range s.list {
 		var d Definition
@@ -274,7 +279,8 @@ func (s *steps) noteRead(image []byte) error {
 
 // whole names a table, for its key alone.
 func whole(name [2]string) writeset.Table {
-	return writeset.Table{Schema: name[0], Name: name[1], Format: writeset.FormatBinary, Key: TableKey(name[0], name[1])}
+	return writeset.Table{Schema: name[0], Name: name[1], Format: writeset.FormatBinary,
+		Key: TableKey(name[0], name[1])}
 }
 
 // exclude holds whole tables, given by schema and name.

@@ -14,7 +14,8 @@ import (
 func TestStepsHeld(t *testing.T) {
 	rows := &writeset.Writeset{
 		Tables: []writeset.Table{whole([2]string{"s", "truncated"}), whole([2]string{"s", "written"})},
-		Rows:   []writeset.Row{{Op: writeset.OpTruncate}, {Table: 1, Op: writeset.OpInsert, Identity: 5, Image: []byte("x")}},
+		Rows: []writeset.Row{{Op: writeset.OpTruncate},
+			{Table: 1, Op: writeset.OpInsert, Identity: 5, Image: []byte("x")}},
 	}
 	rows.AddTableKeys()
 	s := &steps{}
@@ -46,7 +47,8 @@ func TestStepsHeld(t *testing.T) {
 	}
 }
 
-// TestBeheld: writers of a table go on beside a transaction that does nothing but validate constraints, and beside no other.
+// TestBeheld: writers of a table go on beside a transaction that does nothing but validate constraints, and beside no
+// other.
 func TestBeheld(t *testing.T) {
 	for sql, exclusive := range map[string]bool{
 		"ALTER TABLE t VALIDATE CONSTRAINT c":                                  false,
@@ -75,7 +77,8 @@ func TestBeheld(t *testing.T) {
 			t.Fatal(err)
 		}
 		mode := map[bool]writeset.Mode{false: writeset.Shared, true: writeset.Exclusive}[exclusive]
-		if i := slices.IndexFunc(w.Keys, func(k writeset.Key) bool { return k.Hash == TableKey("s", "t") }); i < 0 || w.Keys[i].Mode != mode {
+		if i := slices.IndexFunc(w.Keys, func(k writeset.Key) bool { return k.Hash == TableKey("s", "t") }); i < 0 ||
+			w.Keys[i].Mode != mode {
 			t.Errorf("%s: key %d of %v", sql, i, w.Keys)
 		}
 	}
@@ -92,13 +95,15 @@ func TestSettled(t *testing.T) {
 	if err := s.define([]byte(`{"sql":"ALTER ","tag":"ALTER TABLE","filled":{"c":"settled"}}`), settle); err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"sql":"ALTER settled","tag":"ALTER TABLE","role":"","settings":null,"dropped":null}`; string(s.list[0].Definition) != want {
+	if want := `{"sql":"ALTER settled","tag":"ALTER TABLE","role":"","settings":null,"dropped":null}`; string(
+		s.list[0].Definition) != want {
 		t.Errorf("%s", s.list[0].Definition)
 	}
 	if err := s.define([]byte(`{"sql":"ALTER","emptied":[["s","t"]]}`), settle); err == nil {
 		t.Error("a noted definition empties a table")
 	}
-	if err := s.empty([]byte(`["s","t"]`)); err != nil || !strings.Contains(string(s.list[1].Definition), `"emptied":[["s","t"]]`) {
+	if err := s.empty([]byte(`["s","t"]`)); err != nil ||
+		!strings.Contains(string(s.list[1].Definition), `"emptied":[["s","t"]]`) {
 		t.Errorf("%v %s", err, s.list[1].Definition)
 	}
 }

@@ -74,8 +74,10 @@ func TriggerSQL(t TableDesc) []string {
 		fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", fn),
 		hidden(name, false),
-		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()`, TriggerName, name, when, fn),
-		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()`, TruncateTriggerName, name, fn),
+		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW%s EXECUTE `+
+			`FUNCTION %s()`, TriggerName, name, when, fn),
+		fmt.Sprintf(`CREATE OR REPLACE TRIGGER %q AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()`,
+			TruncateTriggerName, name, fn),
 		replicaTrigger(name),
 	}
 	out = append(out, t.bulkTriggers(&g)...)
@@ -90,7 +92,8 @@ func TriggerSQL(t TableDesc) []string {
 }
 
 func (g *generated) captureFunction() string {
-	return fmt.Sprintf("CREATE OR REPLACE FUNCTION tutti.%s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %s", g.captureName(), g.options, literal(g.capture))
+	return fmt.Sprintf("CREATE OR REPLACE FUNCTION tutti.%s() RETURNS trigger LANGUAGE plpgsql SECURITY "+
+		"DEFINER%s AS %s", g.captureName(), g.options, literal(g.capture))
 }
 
 // finalFunction are the statements that make the function that reads final images, or none.
@@ -100,7 +103,9 @@ func (g *generated) finalFunction() []string {
 	}
 	fn := "tutti." + finalName(g.schema, g.name)
 	return []string{
-		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, pairs pg_catalog.bool, OUT ident pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
+		fmt.Sprintf("CREATE OR REPLACE FUNCTION %s(images anyarray, pairs pg_catalog.bool, OUT ident "+
+			"pg_catalog.int8, OUT img pg_catalog.bytea) RETURNS SETOF pg_catalog.record LANGUAGE plpgsql STABLE "+
+			"SECURITY DEFINER%s AS %s",
 			fn, g.reader, literal(g.final)),
 		fmt.Sprintf("ALTER FUNCTION %s(anyarray, pg_catalog.bool) OWNER TO tutti_reader", fn),
 	}
@@ -117,8 +122,8 @@ func (t *TableDesc) reshapes(g *generated) bool {
 	return len(t.Bulk) == 3 && t.Bulk[0] == t.Bulk[1] && t.Bulk[1] == t.Bulk[2]
 }
 
-// reshape returns the statements that give the functions of such a table, which go on being the same to PostgreSQL, what they
-// should do, and their names. The lock is the one that making triggers takes.
+// reshape returns the statements that give the functions of such a table, which go on being the same to PostgreSQL,
+// what they should do, and their names. The lock is the one that making triggers takes.
 func (t *TableDesc) reshape(g *generated) []string {
 	renamed := func(was, is string) string { return fmt.Sprintf("SELECT tutti.rename_function('%s', '%s')", was, is) }
 	out := []string{
@@ -129,7 +134,8 @@ func (t *TableDesc) reshape(g *generated) []string {
 		out = append(out, renamed(t.Bulk[0], g.bulkName()), g.bulkFunction())
 	}
 	if g.direct {
-		out = append(out, fmt.Sprintf("SELECT tutti.rename_direct('%s', '%s')", directPrefix(t.Schema, t.Name), g.directName()))
+		out = append(out, fmt.Sprintf("SELECT tutti.rename_direct('%s', '%s')", directPrefix(t.Schema, t.Name),
+			g.directName()))
 	}
 	return append(out, g.finalFunction()...)
 }
@@ -219,10 +225,13 @@ func (c *Catalog) known() func(function string) bool {
 }
 
 const (
-	textSettings = " SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC'" +
-		" SET extra_float_digits = '3' SET bytea_output = 'hex' SET lc_monetary = 'C' SET xmloption = 'content' SET quote_all_identifiers = 'off'"
+	textSettings = " SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' " +
+		"SET timezone = 'UTC'" +
+		" SET extra_float_digits = '3' SET bytea_output = 'hex' SET lc_monetary = 'C' SET xmloption = 'content' SET " +
+		"quote_all_identifiers = 'off'"
 	pathSetting  = " SET search_path = pg_catalog, pg_temp"
-	readerExtras = " SET client_encoding = 'UTF8' SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
+	readerExtras = " SET client_encoding = 'UTF8' SET enable_seqscan = off SET enable_hashjoin = off SET " +
+		"enable_mergejoin = off"
 )
 
 func generate(t *TableDesc) generated {
@@ -251,10 +260,13 @@ func generate(t *TableDesc) generated {
 	for _, c := range t.Columns {
 		types = append(types, c.Name, c.Type)
 	}
-	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader, g.when, g.bulk, strconv.FormatBool(t.Referenced))...))
-	g.shape = fmt.Sprintf("%016x", digest("triggers", foreign, t.Schema, t.Name, g.when, fmt.Sprint(g.direct, g.bulk != "", g.final != "")))
+	g.signature = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, g.capture, g.final, g.options, g.reader,
+		g.when, g.bulk, strconv.FormatBool(t.Referenced))...))
+	g.shape = fmt.Sprintf("%016x", digest("triggers", foreign, t.Schema, t.Name, g.when,
+		fmt.Sprint(g.direct, g.bulk != "", g.final != "")))
 	k := t.keys("NEW", "OLD")
-	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.identity("NEW"), array(k.fresh, k.foreign, k.extra), array(k.stale), fmt.Sprint(k.uses),
+	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.identity("NEW"),
+		array(k.fresh, k.foreign, k.extra), array(k.stale), fmt.Sprint(k.uses),
 		g.when, strconv.FormatBool(t.Referenced))...))
 	return g
 }
@@ -307,7 +319,8 @@ func (t *TableDesc) keys(now, was string) keyLists {
 		switch {
 		case !x.expressible():
 			k.fresh = append(k.fresh, own)
-			k.stale = append(k.stale, fmt.Sprintf("CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
+			k.stale = append(k.stale, fmt.Sprintf("CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR "+
+				"pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
 				t.fields(was, x.Uses), t.fields(now, x.Uses), own))
 		case x != key:
 			k.fresh = append(k.fresh, t.uniqueKey(now, x))
@@ -332,8 +345,9 @@ func (t *TableDesc) keys(now, was string) keyLists {
 			continue
 		}
 		k.foreign = append(k.foreign, t.foreignKey(now, f))
-		k.foreignChanged = append(k.foreignChanged, fmt.Sprintf("CASE WHEN NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
-			t.fields(was, nums), t.fields(now, nums), t.foreignKey(now, f)))
+		k.foreignChanged = append(k.foreignChanged,
+			fmt.Sprintf("CASE WHEN NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
+				t.fields(was, nums), t.fields(now, nums), t.foreignKey(now, f)))
 	}
 	return k
 }
@@ -366,7 +380,8 @@ func (t *TableDesc) headerText() string {
 	for _, i := range t.keyPlaces() {
 		places = append(places, strconv.Itoa(i))
 	}
-	return fmt.Sprintf("%c;%d;%d;%d;%s;%d;%s%s", format, len(k.fresh), len(k.foreign), t.Array, strings.Join(places, ","), len(t.Schema), t.Schema, t.Name)
+	return fmt.Sprintf("%c;%d;%d;%d;%s;%d;%s%s", format, len(k.fresh), len(k.foreign), t.Array,
+		strings.Join(places, ","), len(t.Schema), t.Schema, t.Name)
 }
 
 // keyPlaces are the places of the key's columns among the table's.
@@ -405,19 +420,22 @@ BEGIN
   END IF;
 `)
 	k := t.keys("NEW", "OLD")
-	fmt.Fprintf(&b, "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s; tutti_k := %s;\n",
+	fmt.Fprintf(&b, "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := "+
+		"%s; tutti_k := %s;\n",
 		writeset.OpInsert, t.identity("NEW"), t.image("NEW"), array(k.fresh, k.foreign, k.extra))
 	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'TRUNCATE' THEN\n    tutti_op := %d;\n", writeset.OpTruncate)
 	if t.Key() == nil {
 		b.WriteString(t.wholeBody(&k, header))
 	} else {
-		fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s; tutti_k := %s;\n",
+		fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_i := %s; "+
+			"tutti_m := %s; tutti_k := %s;\n",
 			writeset.OpDelete, t.identity("OLD"), t.keyImage("OLD"), array(k.stale))
 		b.WriteString(t.updateBody(&k, header))
 	}
 	b.WriteString("  END IF;\n")
 	b.WriteString(insertChain(header + ", tutti_op, tutti_i, tutti_k, tutti_m"))
-	b.WriteString(`  IF tutti_e IS NOT NULL THEN PERFORM pg_catalog.set_config('client_encoding', tutti_e, true); END IF;
+	b.WriteString(
+		`  IF tutti_e IS NOT NULL THEN PERFORM pg_catalog.set_config('client_encoding', tutti_e, true); END IF;
   RETURN NULL;
 END`)
 	return b.String()
@@ -426,13 +444,16 @@ END`)
 // updateBody is the UPDATE branch: rows whose keys did not change take the first way out.
 func (t *TableDesc) updateBody(k *keyLists, header string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  ELSIF pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := %s;\n",
+	fmt.Fprintf(&b, "  ELSIF pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN\n    tutti_op := %d; tutti_i := %s; "+
+		"tutti_m := %s;\n",
 		t.fields("OLD", k.uses), t.fields("NEW", k.uses), writeset.OpUpdate, t.identity("NEW"), t.image("NEW"))
 	fmt.Fprintf(&b, "  ELSE\n    tutti_op := %d; tutti_i := %s; tutti_j := %s; tutti_m := %s;\n",
 		writeset.OpUpdate, t.identity("NEW"), t.identity("OLD"), t.image("NEW"))
 	fmt.Fprintf(&b, "    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
-	fmt.Fprintf(&b, "    IF %s THEN\n      tutti_op := %d; tutti_k := %s;\n", t.rekeyed("OLD", "NEW"), writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
-	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, writeset.OpDelete, array(k.stale), t.keyImage("OLD"))
+	fmt.Fprintf(&b, "    IF %s THEN\n      tutti_op := %d; tutti_k := %s;\n", t.rekeyed("OLD", "NEW"),
+		writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
+	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, writeset.OpDelete,
+		array(k.stale), t.keyImage("OLD"))
 	b.WriteString("    ELSE\n")
 	fresh, stale := k.changed()
 	b.WriteString(t.replaceBody(k))
@@ -440,8 +461,8 @@ func (t *TableDesc) updateBody(k *keyLists, header string) string {
 	return b.String()
 }
 
-// rekeyed is the condition that an update has given its row, whose identities are tutti_j and tutti_i, another key. If it has, and they are the same, the
-// collector finds out by that: two changes of one identity.
+// rekeyed is the condition that an update has given its row, whose identities are tutti_j and tutti_i, another key. If
+// it has, and they are the same, the collector finds out by that: two changes of one identity.
 func (t *TableDesc) rekeyed(was, now string) string {
 	var same []string
 	for _, p := range t.Key().Parts {
@@ -455,12 +476,15 @@ func (t *TableDesc) rekeyed(was, now string) string {
 // an update is captured as what was and what is, next to each other.
 func (t *TableDesc) wholeBody(k *keyLists, header string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_m := %s; tutti_k := %s;\n",
+	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_m := %s; tutti_k "+
+		":= %s;\n",
 		writeset.OpDelete, t.image("OLD"), array(k.stale, []string{t.wholeKey("OLD")}))
 	fresh, stale := k.changed()
 	fmt.Fprintf(&b, "  ELSE\n    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
-	fmt.Fprintf(&b, "    PERFORM tutti.put(%s, %d::pg_catalog.int2, NULL, %s, %s);\n", header, writeset.OpDelete, array(stale, []string{t.wholeKey("OLD")}), t.image("OLD"))
-	fmt.Fprintf(&b, "    tutti_op := %d; tutti_m := %s; tutti_k := %s;\n", writeset.OpUpdate, t.image("NEW"), array(fresh, k.foreignChanged, k.extra))
+	fmt.Fprintf(&b, "    PERFORM tutti.put(%s, %d::pg_catalog.int2, NULL, %s, %s);\n", header, writeset.OpDelete,
+		array(stale, []string{t.wholeKey("OLD")}), t.image("OLD"))
+	fmt.Fprintf(&b, "    tutti_op := %d; tutti_m := %s; tutti_k := %s;\n", writeset.OpUpdate, t.image("NEW"),
+		array(fresh, k.foreignChanged, k.extra))
 	return b.String()
 }
 
@@ -468,7 +492,8 @@ func (t *TableDesc) wholeBody(k *keyLists, header string) string {
 func (t *TableDesc) replaceBody(k *keyLists) string {
 	var b strings.Builder
 	if len(k.fresh) > 0 {
-		fmt.Fprintf(&b, "      IF tutti_a OPERATOR(pg_catalog.<>) tutti_b THEN tutti_op := %d; END IF;\n", writeset.OpReplace)
+		fmt.Fprintf(&b, "      IF tutti_a OPERATOR(pg_catalog.<>) tutti_b THEN tutti_op := %d; END IF;\n",
+			writeset.OpReplace)
 	}
 	if len(k.always) > 0 {
 		fmt.Fprintf(&b, "      IF NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN tutti_op := %d; END IF;\n",
@@ -480,14 +505,16 @@ func (t *TableDesc) replaceBody(k *keyLists) string {
 // changed are, of the keys in the variables tutti_a and tutti_b, those that differ.
 func (k *keyLists) changed() (fresh, stale []string) {
 	for i := range k.fresh {
-		differ := fmt.Sprintf("CASE WHEN NOT COALESCE(tutti_a[%[1]d] OPERATOR(pg_catalog.=) tutti_b[%[1]d], tutti_a[%[1]d] IS NULL AND tutti_b[%[1]d] IS NULL)", i+1)
+		differ := fmt.Sprintf("CASE WHEN NOT COALESCE(tutti_a[%[1]d] OPERATOR(pg_catalog.=) tutti_b[%[1]d], "+
+			"tutti_a[%[1]d] IS NULL AND tutti_b[%[1]d] IS NULL)", i+1)
 		fresh = append(fresh, fmt.Sprintf("%s THEN tutti_a[%d] END", differ, i+1))
 		stale = append(stale, fmt.Sprintf("%s THEN tutti_b[%d] END", differ, i+1))
 	}
 	return fresh, stale
 }
 
-// finalBody reads again the rows of images that this transaction captured. Of pairs of images it tells instead which have unequal keys (doubt): their identities, and no images.
+// finalBody reads again the rows of images that this transaction captured. Of pairs of images it tells instead which
+// have unequal keys (doubt): their identities, and no images.
 func (t *TableDesc) finalBody() string {
 	var on, same []string
 	for _, p := range t.Key().Parts {
@@ -507,5 +534,6 @@ BEGIN
   RETURN QUERY SELECT %s, %s FROM pg_catalog.unnest(images) AS r JOIN ONLY %s.%s AS t ON %s
   WHERE %s OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT tutti.captured_idents(%s)));
 END`, t.identity("tutti_a"), strings.Join(same, " AND "),
-		t.identity("t"), t.image("t.*"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"), t.header())
+		t.identity("t"), t.image("t.*"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"),
+		t.header())
 }

@@ -32,7 +32,8 @@ func noticed() string {
 		counts = append(counts, fmt.Sprintf("pg_catalog.pg_stat_get_xact_tuples_inserted('tutti.capture%d'::pg_catalog.regclass::pg_catalog.oid)", i))
 	}
 	counts = append(counts, countOf(slices.Concat(sharedCatalogs, asideCatalogs), "inserted", "updated", "deleted"))
-	return fmt.Sprintf("CASE WHEN (%s) OPERATOR(pg_catalog.=) 0::pg_catalog.int8 THEN pg_catalog.current_setting('%s') ELSE tutti.unnoticed() END",
+	return fmt.Sprintf("CASE WHEN (%s) OPERATOR(pg_catalog.=) 0::pg_catalog.int8 THEN "+
+		"pg_catalog.current_setting('%s') ELSE tutti.unnoticed() END",
 		strings.Join(counts, " OPERATOR(pg_catalog.+) "), TransactionSetting)
 }
 

@@ -83,8 +83,9 @@ func TestClientLogInjection(t *testing.T) {
 			t.Fatalf("%d lines:\n%s", len(lines), out.String())
 		}
 		for _, line := range lines {
-			if strings.ContainsAny(line, "\r\x1b") || !utf8.ValidString(line) || format == "text" && strings.Contains(line,
-				"\u202e") || len(line) > 4000 {
+			if strings.ContainsAny(line, "\r\x1b") || !utf8.ValidString(line) ||
+				format == "text" && strings.Contains(line,
+					"\u202e") || len(line) > 4000 {
 				t.Errorf("%d bytes: %q", len(line), line)
 			}
 			if format == "json" {
@@ -109,9 +110,12 @@ func TestClientLogSays(t *testing.T) {
 	l.Fail(who, &wire.ClientError{Err: io.EOF})
 	l.Refuse(who, fmt.Errorf("read: %w", os.ErrDeadlineExceeded))
 	for _, want := range []string{
-		`level=INFO msg="client logged in" client_addr=fd00::1 client_port=5 user=ann database=ann tls=TLSv1.3 rule=/etc/hba:3 pid=7 method=scram-sha-256` + "\n",
-		`level=INFO msg="login failed" client_addr=fd00::1 client_port=5 user=ann database=ann tls=TLSv1.3 rule=/etc/hba:3 severity=FATAL sqlstate=28P01 error=no` + "\n",
-		`msg="client refused" client_addr=fd00::1 client_port=5 user=ann database=ann tls=TLSv1.3 rule=/etc/hba:3 error="the client did not say in time what it wants"` + "\n",
+		`level=INFO msg="client logged in" client_addr=fd00::1 client_port=5 user=ann database=ann tls=TLSv1.3 ` +
+			`rule=/etc/hba:3 pid=7 method=scram-sha-256` + "\n",
+		`level=INFO msg="login failed" client_addr=fd00::1 client_port=5 user=ann database=ann tls=TLSv1.3 ` +
+			`rule=/etc/hba:3 severity=FATAL sqlstate=28P01 error=no` + "\n",
+		`msg="client refused" client_addr=fd00::1 client_port=5 user=ann database=ann tls=TLSv1.3 rule=/etc/hba:3 ` +
+			`error="the client did not say in time what it wants"` + "\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is not in\n%s", want, out)
@@ -192,7 +196,8 @@ func TestPresented(t *testing.T) {
 	}{
 		{"ann", name("ann"), true, true}, {"ann", name("ann"), false, false}, {"ann", name("Ann"), true, false}, {"ann",
 			name("bob", "ann"), true, false},
-		{"ann", name("ann\x00evil"), true, false}, {"ann", name(), true, false}, {"ann", name(7), true, false}, {"ann", nil,
+		{"ann", name("ann\x00evil"), true, false}, {"ann", name(), true, false}, {"ann", name(7), true, false},
+		{"ann", nil,
 			true, false},
 		{strings.Repeat("n", 70), name(strings.Repeat("n", 63)), true, true}, {strings.Repeat("n", 70),
 			name(strings.Repeat("n", 70)), true, false},
@@ -208,7 +213,8 @@ func TestPresented(t *testing.T) {
 			t.Errorf("%q with %v: %v", c.user, c.cert, e)
 		}
 	}
-	if e := presented(&wire.Startup{}, false); e == nil || e.Message != "connection requires a valid client certificate" {
+	if e := presented(&wire.Startup{}, false); e == nil ||
+		e.Message != "connection requires a valid client certificate" {
 		t.Error(e)
 	}
 }

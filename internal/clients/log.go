@@ -159,7 +159,8 @@ func (l *Log) failure(what string, c *Client, err error) {
 	switch {
 	case errors.As(err, &backend):
 		f := backend.Fields
-		attributes = append(attributes, slog.String("severity", shown(f.Severity)), slog.String("sqlstate", shown(f.Code)),
+		attributes = append(attributes, slog.String("severity", shown(f.Severity)),
+			slog.String("sqlstate", shown(f.Code)),
 			slog.String("error", shown(f.Message)))
 	case errors.As(err, &sql):
 		attributes = append(attributes, slog.String("severity", "FATAL"), slog.String("sqlstate", sql.Code),

@@ -41,5 +41,6 @@ func scramVerifier(password string, salt []byte) string {
 	}
 	stored := sha256.Sum256(sign(salted, "Client Key"))
 	base := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", scramIterations, base(salt), base(stored[:]), base(sign(salted, "Server Key")))
+	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", scramIterations, base(salt), base(stored[:]),
+		base(sign(salted, "Server Key")))
 }

@@ -85,7 +85,8 @@ func (x *Rules) follow() {
 		return
 	}
 	x.inForce.Store(rules)
-	x.o.Log.Info("rules for clients have changed", "hba_file", x.o.Config.HBAFile, "warnings", strings.Join(warnings, "; "))
+	x.o.Log.Info("rules for clients have changed", "hba_file", x.o.Config.HBAFile, "warnings",
+		strings.Join(warnings, "; "))
 }
 
 // Admission says what the rules demand of a client, or why it is refused, in PostgreSQL's words.
@@ -105,7 +106,8 @@ func (x *Rules) Admission(ctx context.Context, c *Client, s *wire.Startup) (wire
 		encryption = "SSL encryption"
 	}
 	refused := func(format string) *wire.SQLError {
-		return wire.Fatalf(wire.CodeInvalidAuthorization, format, c.Address.Addr(), cutName(c.user), cutName(c.database),
+		return wire.Fatalf(wire.CodeInvalidAuthorization, format, c.Address.Addr(), cutName(c.user),
+			cutName(c.database),
 			encryption)
 	}
 	if rule != nil {

@@ -36,8 +36,8 @@ type input struct {
 	clock      semantics.Clock
 }
 
-// blindOf is how a statement changes a row unseen of a table of whose rows nothing is computed, or nil. unfit and vacant are JSON: columns that it must not change, and
-// those that are NULL if an INSERT does not name them.
+// blindOf is how a statement changes a row unseen of a table of whose rows nothing is computed, or nil. unfit and
+// vacant are JSON: columns that it must not change, and those that are NULL if an INSERT does not name them.
 func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit, vacant []byte) *blind {
 	var not, null []string
 	if d.Returns != "" || unfit == nil || json.Unmarshal(unfit, &not) != nil || json.Unmarshal(vacant, &null) != nil {
@@ -61,13 +61,15 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit, vacant []byte) *b
 	for _, k := range keys {
 		finds = append(finds, k.Column)
 	}
-	b := &blind{inserts: d.Verb == semantics.Insert && t.Key() != nil, puts: d.Verb == semantics.Insert && t.Key() == nil}
+	b := &blind{inserts: d.Verb == semantics.Insert && t.Key() != nil,
+		puts: d.Verb == semantics.Insert && t.Key() == nil}
 	var ok bool
 	switch {
 	case b.puts:
 		b.tag = "INSERT 0 1"
 		if b.Blind, ok = t.BlindPut(changes); slices.ContainsFunc(t.Columns, func(c capture.Column) bool {
-			return !slices.Contains(null, c.Name) && !slices.ContainsFunc(changes, func(x capture.BlindChange) bool { return x.Column == c.Name })
+			return !slices.Contains(null, c.Name) && !slices.ContainsFunc(changes,
+				func(x capture.BlindChange) bool { return x.Column == c.Name })
 		}) {
 			return nil
 		}
@@ -95,8 +97,8 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit, vacant []byte) *b
 	return b
 }
 
-// takeKeys adds where the key's columns come from, which are named by finds and are the last; false if it is not clear, or if there are other parameters, which PostgreSQL
-// reads, too.
+// takeKeys adds where the key's columns come from, which are named by finds and are the last; false if it is not clear,
+// or if there are other parameters, which PostgreSQL reads, too.
 func (b *blind) takeKeys(keys []semantics.Change, finds []string, types []uint32) bool {
 	for _, key := range b.Keys() {
 		if !b.take(keys[slices.Index(finds, key)], types) || b.inputs[len(b.inputs)-1].clock != semantics.NoClock {
@@ -113,7 +115,8 @@ func (b *blind) takeKeys(keys []semantics.Change, finds []string, types []uint32
 // apart parts what an INSERT gives to columns of the key from the others.
 func apart(all []semantics.Change, t *capture.TableDesc) (values, keys []semantics.Change) {
 	for _, c := range all {
-		if key := t.Key(); key != nil && slices.ContainsFunc(t.Columns, func(x capture.Column) bool { return x.Name == c.Column && slices.Contains(key.Uses, x.Num) }) {
+		if key := t.Key(); key != nil && slices.ContainsFunc(t.Columns,
+			func(x capture.Column) bool { return x.Name == c.Column && slices.Contains(key.Uses, x.Num) }) {
 			keys = append(keys, c)
 		} else {
 			values = append(values, c)
@@ -147,7 +150,8 @@ func (b *blind) take(c semantics.Change, types []uint32) bool {
 		p := in.prescribed
 		words := func(oid uint32) bool { return oid == 25 || oid == 1043 }
 		ok = (p == 0 || p == oid || isInteger(p) && isInteger(oid) || words(p) && (words(oid) || oid == 1042)) &&
-			!slices.ContainsFunc(b.inputs, func(x input) bool { return x.parameter == in.parameter }) // it has one type, whatever the columns have
+			// it has one type, whatever the columns have
+			!slices.ContainsFunc(b.inputs, func(x input) bool { return x.parameter == in.parameter })
 		b.parameters = max(b.parameters, in.parameter)
 	}
 	b.inputs = append(b.inputs, in)
@@ -161,7 +165,8 @@ func (r rewritten) Blind() bool {
 	return r.blind != nil && !r.blind.inserts && len(r.blind.clocks) == 0
 }
 
-// Unseen is the change that does so with the parameters of a Bind, in a transaction that has begun at began; false if that cannot be with these.
+// Unseen is the change that does so with the parameters of a Bind, in a transaction that has begun at began; false if
+// that cannot be with these.
 func (r rewritten) Unseen(bind []byte, began session.Began) (session.Unseen, bool) {
 	return r.blind.unseen(bind, began)
 }
@@ -213,7 +218,8 @@ func (u *blind) unseen(bind []byte, began session.Began) (out session.Unseen, ok
 	if !ok || (row.Identity == 0) != u.puts {
 		return out, false
 	}
-	return session.Unseen{Table: u.Table, Row: row, Shape: string(kinds), Tag: u.tag, Inserts: u.inserts, Puts: u.puts}, true
+	return session.Unseen{Table: u.Table, Row: row, Shape: string(kinds), Tag: u.tag, Inserts: u.inserts, Puts: u.puts},
+		true
 }
 
 // format is that of the n-th parameter, from 0.
@@ -272,7 +278,8 @@ func integerOf(oid uint32, n int64) []byte {
 	return nil
 }
 
-// binaryOf makes of a value that is written as PostgreSQL would write it one in binary. What else PostgreSQL understands is left to it.
+// binaryOf makes of a value that is written as PostgreSQL would write it one in binary. What else PostgreSQL
+// understands is left to it.
 func binaryOf(oid uint32, text []byte) ([]byte, bool) {
 	switch oid {
 	case 20, 21, 23:

@@ -47,7 +47,8 @@ func New(ctx context.Context, conn *pgconn.PgConn, tables func() *catalog.Tables
 	if _, err := rand.Read(b[:]); err != nil {
 		return Collector{}, fmt.Errorf("collect: draw a secret: %w", err)
 	}
-	c := Collector{token: binary.BigEndian.Uint64(b[:]), proof: hex.EncodeToString(b[8:24]), secret: b[24:40], suffix: " " + hex.EncodeToString(b[40:]), tables: tables}
+	c := Collector{token: binary.BigEndian.Uint64(b[:]), proof: hex.EncodeToString(b[8:24]), secret: b[24:40],
+		suffix: " " + hex.EncodeToString(b[40:]), tables: tables}
 	if _, err := conn.Exec(ctx, capture.TokenSQL(int64(c.token), c.proof, c.secret, bytesMax)).ReadAll(); err != nil {
 		return c, fmt.Errorf("collect: note the secret of the collect step: %w", err)
 	}
@@ -154,7 +155,8 @@ func (c Collector) AppendMark(dst []byte, slot uint32, incarnation, seq uint64) 
 
 // AppendPeek asks for what was captured so far.
 func (c Collector) AppendPeek(dst []byte) []byte {
-	dst = wire.AppendBind(dst, "", c.named(statementPeek), binaryFormat, [][]byte{binary.BigEndian.AppendUint64(nil, c.token)}, binaryFormat)
+	dst = wire.AppendBind(dst, "", c.named(statementPeek), binaryFormat,
+		[][]byte{binary.BigEndian.AppendUint64(nil, c.token)}, binaryFormat)
 	return wire.AppendExecute(dst, "", 0)
 }
 
@@ -164,7 +166,8 @@ func (c Collector) privileged(dst []byte, command string, data []byte, asks bool
 	if asks {
 		flag[0] = 1
 	}
-	dst = wire.AppendBind(dst, "", c.named(statementDo), binaryFormat, [][]byte{capture.Proof(command, c.secret), []byte(command), data, flag}, binaryFormat)
+	dst = wire.AppendBind(dst, "", c.named(statementDo), binaryFormat,
+		[][]byte{capture.Proof(command, c.secret), []byte(command), data, flag}, binaryFormat)
 	return wire.AppendExecute(dst, "", 0)
 }
 
@@ -275,7 +278,8 @@ func (Collector) BulkMark() string { return capture.BulkMark }
 
 // AskDirect asks for the table a direct statement would change.
 func (Collector) AskDirect(d *semantics.Direct) string {
-	return capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT", semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb], d.Calls)
+	return capture.DirectSQL(d.Relation, map[semantics.Verb]string{semantics.Insert: "INSERT",
+		semantics.Update: "UPDATE", semantics.Delete: "DELETE"}[d.Verb], d.Calls)
 }
 
 // steady reports whether a statement's strings mean the same whenever it is prepared.
@@ -297,10 +301,12 @@ func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritt
 	}
 	tables := c.tables()
 	t := tables.Capture(string(answer[0]), string(answer[1]))
-	if t == nil || d.Strings && !steady(d, t) || d.Literals && (t.Intervals() || d.Verb != semantics.Insert && !t.FindsOne(semantics.Pinned(d.Text))) {
+	if t == nil || d.Strings && !steady(d, t) || d.Literals &&
+		(t.Intervals() || d.Verb != semantics.Insert && !t.FindsOne(semantics.Pinned(d.Text))) {
 		return nil, false
 	}
-	op := map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate, semantics.Delete: writeset.OpDelete}[d.Verb]
+	op := map[semantics.Verb]writeset.Op{semantics.Insert: writeset.OpInsert, semantics.Update: writeset.OpUpdate,
+		semantics.Delete: writeset.OpDelete}[d.Verb]
 	how, ok := t.Direct(op, d.Alias, d.Sets, d.Columns, tables.Code())
 	if !ok {
 		return nil, false
@@ -343,12 +349,15 @@ func (Collector) Decode(rows [][][]byte, returned []session.Returned) (session.C
 	for _, r := range rows {
 		err := toldApart(c.AddBinary(r))
 		if errors.Is(err, capture.ErrEntangled) {
-			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "a function changed rows more than once and then the schema").
+			return nil, wire.Errorf(wire.CodeFeatureNotSupported,
+				"a function changed rows more than once and then the schema").
 				WithHint("Run the statements one by one.")
 		}
 		if errors.Is(err, semantics.ErrFills) {
-			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "ALTER TABLE … ADD COLUMN would fill existing rows differently at each member").
-				WithDetail("%s", err).WithHint("Add the column without default, set the default with ALTER COLUMN, and UPDATE the rows.")
+			return nil, wire.Errorf(wire.CodeFeatureNotSupported,
+				"ALTER TABLE … ADD COLUMN would fill existing rows differently at each member").
+				WithDetail("%s", err).WithHint("Add the column without default, set the default with ALTER COLUMN, " +
+				"and UPDATE the rows.")
 		}
 		if err != nil {
 			return nil, err
@@ -395,8 +404,10 @@ func toldApart(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	told := wire.Errorf(wire.CodeFeatureNotSupported, "two rows of table %q cannot be changed in one transaction", e.Table.Name).
-		WithDetail("The hashes by which Tutti tells rows apart are equal for the keys (%s) and (%s).", e.Keys[0], e.Keys[1]).
+	told := wire.Errorf(wire.CodeFeatureNotSupported, "two rows of table %q cannot be changed in one transaction",
+		e.Table.Name).
+		WithDetail("The hashes by which Tutti tells rows apart are equal for the keys (%s) and (%s).", e.Keys[0],
+			e.Keys[1]).
 		WithHint("Change them in transactions of their own.")
 	told.Schema, told.Table = e.Table.Schema, e.Table.Name
 	return told

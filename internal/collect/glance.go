@@ -21,7 +21,8 @@ func (Collector) AskGlance(g *semantics.Glance) string {
 	return capture.DirectSQL(g.Relation, "SELECT", nil)
 }
 
-// Glance makes a glance of a SELECT, given the answer and the types of its parameters, at a row that is changed as one with this image is, or not if it is nil.
+// Glance makes a glance of a SELECT, given the answer and the types of its parameters, at a row that is changed as one
+// with this image is, or not if it is nil.
 func (c Collector) Glance(g *semantics.Glance, types []uint32, answer [][]byte, image []byte) (session.Glance, bool) {
 	if len(answer) != 6 || string(answer[2]) != "t" {
 		return nil, false
@@ -56,7 +57,8 @@ func (g glance) At(bind []byte) (identity uint64, ok bool) {
 	return what.Row.Identity, ok
 }
 
-// Probe is the statement that tells whether the row of an Unseen is there, and AppendProbe binds it. It returns a glance's own columns.
+// Probe is the statement that tells whether the row of an Unseen is there, and AppendProbe binds it. It returns a
+// glance's own columns.
 func (r rewritten) Probe() string { return r.blind.ProbeSQL() }
 
 func (r rewritten) AppendProbe(dst []byte, name string, what *session.Unseen) ([]byte, error) {

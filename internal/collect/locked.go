@@ -61,7 +61,8 @@ func (c Collector) AppendLocked(dst []byte, rows []semantics.LockedRow) (frames 
 }
 
 // Locked reads the answer. The tables must be those that AppendLocked knew.
-func (c Collector) Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock, tables []writeset.TableLock, err error) {
+func (c Collector) Locked(rows []semantics.LockedRow, answer []byte) (order uint64, locks []writeset.Lock,
+	tables []writeset.TableLock, err error) {
 	return capture.ReadLocked(c.locked(rows), answer)
 }
 
@@ -73,7 +74,10 @@ func (c Collector) AppendTablesLocked(dst []byte) []byte {
 // TablesLocked reads the answer.
 func (c Collector) TablesLocked(answer []byte) ([]writeset.TableLock, error) {
 	tables := c.tables()
-	return capture.ReadTablesLocked(answer, func(schema, name string) bool { return tables.Capture(schema, name) != nil })
+	return capture.ReadTablesLocked(answer, func(schema,
+		name string) bool {
+		return tables.Capture(schema, name) != nil
+	})
 }
 
 // AskConcurrent asks whether every member may build an index for itself.

@@ -126,8 +126,10 @@ func (p *pinning) read(d *capture.TableDesc, t *semantics.TableRead, run *sessio
 	return true
 }
 
-// lookups are the keys by which a statement has looked for rows. False if it has not done so by key, or by more than rowsMax.
-func lookups(d *capture.TableDesc, t *semantics.TableRead, run *session.Run, rowsMax int) (rows [][]capture.PinValue, ok bool) {
+// lookups are the keys by which a statement has looked for rows. False if it has not done so by key, or by more than
+// rowsMax.
+func lookups(d *capture.TableDesc, t *semantics.TableRead, run *session.Run, rowsMax int) (rows [][]capture.PinValue,
+	ok bool) {
 	if t.Scans || t.Verb == semantics.Insert && len(t.Looks) > 0 && len(d.Indexes) != 1 {
 		return nil, false
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// additions is what the node knows of rows to which transactions may add when they commit (decision 0056): what its own sessions have found
-// in them, and what has been ordered since.
+// additions is what the node knows of rows to which transactions may add when they commit (decision 0056): what its own
+// sessions have found in them, and what has been ordered since.
 type additions struct {
 	max    int           // rows that are known; none if not positive
 	putOff atomic.Uint64 // additions
@@ -30,15 +30,17 @@ type additions struct {
 	tables  *catalog.Tables  // as of which
 	values  *rowcache.Values // nil: nothing was noted yet
 	sighted bool             // no transaction is blind
-	// By the tables' names, without schemas, all tables having the empty one: transactions that have asked for locks on rows, those that write to them otherwise;
-	// and additions and blind transactions that were handed to the order and are not committed yet.
+	// By the tables' names, without schemas, all tables having the empty one: transactions that have asked for locks on
+	// rows, those that write to them otherwise; and additions and blind transactions that were handed to the order and
+	// are not committed yet.
 	locked, written, under map[string]int
 	// freed is closed when there is less in written; nil if nobody waits. Nobody waits for a table, by its key, for a
 	// while after that was in vain.
 	freed     chan struct{}
 	impatient *rowcache.Backoff
 
-	// The executor's: what own sessions have committed of the running group, and of those that have added to rows the sequence and the order.
+	// The executor's: what own sessions have committed of the running group, and of those that have added to rows the
+	// sequence and the order.
 	sights []sight
 	orders [][2]uint64
 }
@@ -105,10 +107,12 @@ func (h *host) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) {
 	return rows, true
 }
 
-// locksWait is how long who asks for locks waits for additions that are under way. They would wait for the locks, and be given way.
+// locksWait is how long who asks for locks waits for additions that are under way. They would wait for the locks, and
+// be given way.
 var locksWait = most(flow.WaitRowLocks)
 
-// Locks notes that the session's transaction asks for locks on rows of tables, or on whole tables, and waits for additions to them that are under way.
+// Locks notes that the session's transaction asks for locks on rows of tables, or on whole tables, and waits for
+// additions to them that are under way.
 func (h *host) Locks(tables []string) {
 	if len(tables) == 0 {
 		tables = []string{""}
@@ -136,7 +140,8 @@ func (h *host) Locks(tables []string) {
 func (a *additions) any(tables []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.under) > 0 && slices.ContainsFunc(tables, func(table string) bool { return table == "" || a.under[table] > 0 })
+	return len(a.under) > 0 && slices.ContainsFunc(tables,
+		func(table string) bool { return table == "" || a.under[table] > 0 })
 }
 
 // endAdditions forgets what Locks and PutOff have noted of the session's transaction.
@@ -209,7 +214,8 @@ func (a *additions) lost(w *writeset.Writeset, v certify.Verdict) {
 // forget forgets everything.
 func (a *additions) forget() { a.note((*rowcache.Values).Clear) }
 
-// sawGroup notes what a group has done to rows that are known: what its sessions have committed, and of what was applied.
+// sawGroup notes what a group has done to rows that are known: what its sessions have committed, and of what was
+// applied.
 func (a *additions) sawGroup(remote []engine.Task) {
 	sights := a.sights
 	a.sights = nil // they may be large
@@ -229,8 +235,8 @@ func (a *additions) sawGroup(remote []engine.Task) {
 	})
 }
 
-// awaitAdditions waits until the sessions' own transactions of a group have their rows no more, if something else adds to rows, too: each has its own
-// order in which it takes their locks.
+// awaitAdditions waits until the sessions' own transactions of a group have their rows no more, if something else adds
+// to rows, too: each has its own order in which it takes their locks.
 func awaitAdditions(ctx context.Context, locals []*waiter) error {
 	for _, w := range locals {
 		if len(w.sub.AddBases) == 0 {
@@ -245,7 +251,8 @@ func awaitAdditions(ctx context.Context, locals []*waiter) error {
 	return nil
 }
 
-// addingMax is for how many sessions is asked at a time whom they wait for. Mostly they wait for each other, and all for one.
+// addingMax is for how many sessions is asked at a time whom they wait for. Mostly they wait for each other, and all
+// for one.
 const addingMax = 4
 
 // adding are the backends of some sessions that commit and may wait for rows to which they add.

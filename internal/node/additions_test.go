@@ -21,12 +21,13 @@ func (byte1) Sum(values []int64, image []byte) bool {
 
 func changes(op writeset.Op, image ...byte) *writeset.Writeset {
 	return &writeset.Writeset{
-		Tables: []writeset.Table{{Schema: "s", Name: "t", Key: 50}}, Rows: []writeset.Row{{Op: op, Identity: 7, Image: image}},
+		Tables: []writeset.Table{{Schema: "s", Name: "t", Key: 50}},
+		Rows:   []writeset.Row{{Op: op, Identity: 7, Image: image}},
 	}
 }
 
-// TestAdditionsAreSeenInOrder: what own sessions and others have done to a row in one group counts in the order's order.
-// Nothing is known of rows that somebody asks to lock, and of none if that is switched off.
+// TestAdditionsAreSeenInOrder: what own sessions and others have done to a row in one group counts in the order's
+// order. Nothing is known of rows that somebody asks to lock, and of none if that is switched off.
 func TestAdditionsAreSeenInOrder(t *testing.T) {
 	h := &host{n: &life{core: &core{}}}
 	a, what := &h.n.additions, session.Adds{Row: "r", Name: "t"}

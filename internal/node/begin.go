@@ -15,14 +15,15 @@ import (
 
 const (
 	waitLogEvery = 10 * time.Second // how often a member says for whom it waits
-	// A member that must not start tells the others what it has for at least so long, and until it has heard of all of them.
+	// A member that must not start tells the others what it has for at least so long, and until it has heard of all of
+	// them.
 	explainLeast = time.Second
 	explainMost  = 15 * time.Second
 	explainPoll  = 50 * time.Millisecond
 )
 
-// appear opens the main database's log, or makes it if this member may (package bootstrap), and the connections to the other
-// members. The log is the main life's then.
+// appear opens the main database's log, or makes it if this member may (package bootstrap), and the connections to the
+// other members. The log is the main life's then.
 func (t *tenure) appear(ctx context.Context) error {
 	dir := logDir(t.node.config, mainGroup)
 	_, err := os.Stat(dir)
@@ -103,7 +104,8 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 	}
 }
 
-// explain lets a member that must not start tell the others what it has, so that those that must not, either, find out by themselves.
+// explain lets a member that must not start tell the others what it has, so that those that must not, either, find out
+// by themselves.
 func (t *tenure) explain(ctx context.Context) {
 	silent := func() bool {
 		_, others := t.standing.others()
@@ -114,8 +116,8 @@ func (t *tenure) explain(ctx context.Context) {
 	process.Sleep(ctx, explainLeast)
 }
 
-// begins compares a database that has no part of the order yet with what the log says that this member began with: the order says
-// only what has changed since. A member that has just made its log has compared already.
+// begins compares a database that has no part of the order yet with what the log says that this member began with: the
+// order says only what has changed since. A member that has just made its log has compared already.
 func (l *life) begins(ctx context.Context, conn string) error {
 	began := l.tenure.standing.own.Contents
 	if l.group != mainGroup || l.tenure.made || began == nil || began.CopyOf != 0 {
@@ -126,14 +128,15 @@ func (l *life) begins(ctx context.Context, conn string) error {
 		return err
 	}
 	if d := now.Difference(began, "this database", "the beginning"); d != "" {
-		return &failure.Fatal{Err: fmt.Errorf("the database is not the one with which %s began, and the log says only what has changed since: %s. %s",
+		return &failure.Fatal{Err: fmt.Errorf("the database is not the one with which %s began, and the log says "+
+			"only what has changed since: %s. %s",
 			l.config.Self().Name, d, l.howToClone())}
 	}
 	return nil
 }
 
-// openDisk opens the life's log. That of the main database is open since the tenure's beginning. Another one's is made at
-// its first life.
+// openDisk opens the life's log. That of the main database is open since the tenure's beginning. Another one's is made
+// at its first life.
 func (l *life) openDisk(ctx context.Context, conn string) (err error) {
 	s := l.tenure.standing
 	if l.group == mainGroup {

@@ -16,7 +16,8 @@ func (h *host) Unseen() uint64 {
 	return h.n.complete()
 }
 
-// Sees is Unseen that waits until what the session has committed last is applied: what it does not see would make it lose to itself.
+// Sees is Unseen that waits until what the session has committed last is applied: what it does not see would make it
+// lose to itself.
 func (h *host) Sees() uint64 {
 	if h.after > 0 {
 		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
@@ -32,15 +33,16 @@ func (h *host) There(table, identity uint64) (there, shy bool) {
 // Shy has rows be left alone for a while.
 func (h *host) Shy(identities []uint64) { h.n.present.rest(identities...) }
 
-// Blind orders a transaction that has seen nothing (decision 0057), unless a session has locked rows of its tables, or writes to them otherwise: these
-// would be given way, and it need not wait for them. If it must, it does not wait for who writes, nor for who has asked for a while without. It is done when the
-// executor has carried it out.
+// Blind orders a transaction that has seen nothing (decision 0057), unless a session has locked rows of its tables, or
+// writes to them otherwise: these would be given way, and it need not wait for them. If it must, it does not wait for
+// who writes, nor for who has asked for a while without. It is done when the executor has carried it out.
 func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, done bool) {
 	l := h.n
 	if !l.additions.awaitBlind(h, sub.Writeset.Tables, must) {
 		return d, false
 	}
-	if hinders, _ := l.holds.hinders(nil, sub.Writeset, l.core.applied.Load(), 0); hinders || h.Pass(sub.Writeset) != nil {
+	if hinders, _ := l.holds.hinders(nil, sub.Writeset, l.core.applied.Load(), 0); hinders ||
+		h.Pass(sub.Writeset) != nil {
 		return d, false
 	}
 	if h.Enter(session.PhaseSubmitted) != nil {
@@ -68,8 +70,9 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 	return d, true
 }
 
-// A blind transaction holds nothing while it waits for those that write to its tables otherwise. If it were run as what it is instead, others would have to do so because of it, and
-// so on for ever. It waits so long, and if that was in vain, nobody does for a while: it may take long.
+// A blind transaction holds nothing while it waits for those that write to its tables otherwise. If it were run as what
+// it is instead, others would have to do so because of it, and so on for ever. It waits so long, and if that was in
+// vain, nobody does for a while: it may take long.
 var blindWait = most(flow.WaitBlind)
 
 const (
@@ -118,7 +121,8 @@ func (a *additions) inVain(t *writeset.Table) bool {
 	return a.impatient != nil && a.impatient.On(t.Key, time.Now().UnixNano())
 }
 
-// goBlind notes that a blind transaction is under way. If it cannot be because others write to its tables, freed may tell when there are fewer.
+// goBlind notes that a blind transaction is under way. If it cannot be because others write to its tables, freed may
+// tell when there are fewer.
 func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) (ok bool, freed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -196,7 +200,8 @@ func (l *life) tell(tasks []engine.Task, missed map[*writeset.Row]bool, void map
 	}
 }
 
-// beatenMax is how often a transaction that might be blind itself loses to blind ones before it asks for a while without them.
+// beatenMax is how often a transaction that might be blind itself loses to blind ones before it asks for a while
+// without them.
 const beatenMax = 3
 
 // shun asks for a while without blind transactions in the tables of a transaction that has lost to one, if it has.
@@ -209,7 +214,8 @@ func (h *host) shun(w *waiter) {
 	}
 	h.n.core.do(func(e *engine.Engine) {
 		if !e.Shuns(w.sub.Writeset) { // if too much waits to be ordered already, it loses once more
-			e.Submit(engine.Submission{Kind: engine.KindShun, Seq: h.n.seq.Add(1), Payload: engine.ShunPayload(w.sub.Writeset.Tables)})
+			e.Submit(engine.Submission{Kind: engine.KindShun, Seq: h.n.seq.Add(1),
+				Payload: engine.ShunPayload(w.sub.Writeset.Tables)})
 		}
 	})
 }

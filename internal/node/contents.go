@@ -17,9 +17,11 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 )
 
-// readContents says what a database holds that belongs to no log of this member's yet. Before that it installs the triggers that
-// keep everybody from writing to its tables behind Tutti's back, and waits for who does: what it says holds on.
-func readContents(ctx context.Context, connString string, c *config.Config, logDir string) (*bootstrap.Contents, error) {
+// readContents says what a database holds that belongs to no log of this member's yet. Before that it installs the
+// triggers that keep everybody from writing to its tables behind Tutti's back, and waits for who does: what it says
+// holds on.
+func readContents(ctx context.Context, connString string, c *config.Config, logDir string) (*bootstrap.Contents,
+	error) {
 	member, cluster, err := installFirst(ctx, connString)
 	switch {
 	case err != nil:
@@ -93,10 +95,13 @@ func installFirst(ctx context.Context, connString string) (member uint32, cluste
 }
 
 // ours are the schemas of users.
-const userSchema = ` NOT IN ('pg_catalog', 'information_schema', 'tutti') AND n.nspname NOT LIKE 'pg\_toast%' AND n.nspname NOT LIKE 'pg\_temp\_%'`
+const userSchema = ` NOT IN ('pg_catalog', 'information_schema', 'tutti') AND n.nspname NOT LIKE 'pg\_toast%' AND ` +
+	`n.nspname NOT LIKE 'pg\_temp\_%'`
 
-// notOfExtension excludes what an extension brings, Tutti's own things among it: an extension is compared by its version.
-const notOfExtension = ` AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = %s::regclass AND e.objid = %s AND e.deptype = 'e')`
+// notOfExtension excludes what an extension brings, Tutti's own things among it: an extension is compared by its
+// version.
+const notOfExtension = ` AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = %s::regclass AND e.objid = %s AND ` +
+	`e.deptype = 'e')`
 
 // rights is a list of rights as text that does not depend on their order.
 const rights = `(SELECT coalesce(string_agg(a::text, ',' ORDER BY a::text COLLATE "C"), '') FROM unnest(%s) a)`
@@ -110,18 +115,22 @@ var definitionSums = strings.Join([]string{
 	`SELECT 'the locale of the database', concat_ws(' ', pg_encoding_to_char(encoding), datcollate, datctype,
   to_jsonb(d)->>'datlocprovider', coalesce(to_jsonb(d)->>'datlocale', to_jsonb(d)->>'daticulocale')) FROM pg_database d WHERE datname = current_database()`,
 
-	`SELECT 'the settings of the database', s.setconfig::text FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase WHERE s.setrole = 0 AND d.datname = current_database()`,
+	`SELECT 'the settings of the database', s.setconfig::text FROM pg_db_role_setting s JOIN pg_database d ON d.oid ` +
+		`= s.setdatabase WHERE s.setrole = 0 AND d.datname = current_database()`,
 
 	`SELECT 'role ' || quote_ident(rolname), md5(concat_ws('|', rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls, rolconnlimit, rolpassword, rolvaliduntil,
   (SELECT string_agg(pg_get_userbyid(m.roleid) || ' ' || m.admin_option::text, ',' ORDER BY pg_get_userbyid(m.roleid) COLLATE "C") FROM pg_auth_members m WHERE m.member = r.oid),
   (SELECT string_agg(s.setconfig::text, ',' ORDER BY s.setconfig::text COLLATE "C") FROM pg_db_role_setting s WHERE s.setrole = r.oid AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))))
 FROM pg_authid r WHERE rolname NOT LIKE 'pg\_%' AND rolname NOT LIKE 'tutti\_%'`,
 
-	`SELECT 'schema ' || quote_ident(nspname), md5(concat_ws('|', pg_get_userbyid(nspowner), ` + fmt.Sprintf(rights, "nspacl") + `)) FROM pg_namespace n WHERE nspname` + userSchema,
+	`SELECT 'schema ' || quote_ident(nspname), md5(concat_ws('|', pg_get_userbyid(nspowner), ` +
+		fmt.Sprintf(rights, "nspacl") + `)) FROM pg_namespace n WHERE nspname` + userSchema,
 
 	`SELECT 'extension ' || quote_ident(extname), 'version ' || extversion FROM pg_extension WHERE extname <> 'tutti'`,
 
-	`SELECT 'the definition of ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname), md5(concat_ws('|', c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.reloptions, pg_get_userbyid(c.relowner), ` + fmt.Sprintf(rights, "c.relacl") + `,
+	`SELECT 'the definition of ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname), md5(concat_ws('|', ` +
+		`c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.reloptions, ` +
+		`pg_get_userbyid(c.relowner), ` + fmt.Sprintf(rights, "c.relacl") + `,
   pg_get_expr(c.relpartbound, c.oid), CASE c.relkind WHEN 'p' THEN pg_get_partkeydef(c.oid) WHEN 'v' THEN pg_get_viewdef(c.oid) WHEN 'm' THEN pg_get_viewdef(c.oid) END,
   (SELECT string_agg(i.inhparent::regclass::text, ',' ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid),
   (SELECT string_agg(concat_ws(' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, a.attcollation::regcollation, ` + columnOptions + `, a.attstorage, pg_get_expr(x.adbin, x.adrelid), ` + fmt.Sprintf(rights, "a.attacl") + `), ',' ORDER BY a.attnum)
@@ -138,7 +147,9 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN
 	`SELECT 'function ' || p.oid::regprocedure, md5(concat_ws('|', CASE WHEN p.prokind = 'a' THEN (SELECT (to_jsonb(g) - 'aggfnoid')::text FROM pg_aggregate g WHERE g.aggfnoid = p.oid) ELSE pg_get_functiondef(p.oid) END,
   pg_get_userbyid(p.proowner), ` + fmt.Sprintf(rights, "p.proacl") + `)) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname` + userSchema + fmt.Sprintf(notOfExtension, "'pg_proc'", "p.oid"),
 
-	`SELECT 'type ' || format_type(t.oid, NULL), md5(concat_ws('|', t.typtype, pg_get_userbyid(t.typowner), ` + fmt.Sprintf(rights, "t.typacl") + `, format_type(nullif(t.typbasetype, 0), t.typtypmod), t.typnotnull, t.typdefault, t.typcollation::regcollation,
+	`SELECT 'type ' || format_type(t.oid, NULL), md5(concat_ws('|', t.typtype, pg_get_userbyid(t.typowner), ` +
+		fmt.Sprintf(rights, "t.typacl") +
+		`, format_type(nullif(t.typbasetype, 0), t.typtypmod), t.typnotnull, t.typdefault, t.typcollation::regcollation,
   (SELECT string_agg(quote_literal(e.enumlabel), ',' ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid),
   (SELECT string_agg(quote_ident(k.conname) || pg_get_constraintdef(k.oid), ',' ORDER BY k.conname COLLATE "C") FROM pg_constraint k WHERE k.contypid = t.oid),
   (SELECT format_type(r.rngsubtype, NULL) FROM pg_range r WHERE r.rngtypid = t.oid)))
@@ -155,14 +166,17 @@ FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.typtype IN 
 WHERE o.oid >= 16384 AND coalesce(i.schema, '') <> 'tutti'` + fmt.Sprintf(notOfExtension, "o.class", "o.oid"),
 }, "\nUNION ALL\n")
 
-// errLogGone is why a member does not begin an empty log beside a database that has had one: with its log a member loses its votes, and
-// voting again could undo what a majority had agreed on.
+// errLogGone is why a member does not begin an empty log beside a database that has had one: with its log a member
+// loses its votes, and voting again could undo what a majority had agreed on.
 func errLogGone(logDir string, c *config.Config) error {
-	return &failure.Fatal{Err: fmt.Errorf("the log %s is gone but its database is there: member %d has lost its votes and must not vote again under this number. "+
-		"If the log is only elsewhere, not mounted for instance, put it back and start again. Otherwise leave this member stopped, the others go on without it: "+
+	return &failure.Fatal{Err: fmt.Errorf("the log %s is gone but its database is there: member %d has lost its "+
+		"votes and must not vote again under this number. "+
+		"If the log is only elsewhere, not mounted for instance, put it back and start again. Otherwise leave this "+
+		"member stopped, the others go on without it: "+
 		"members cannot be replaced yet (docs/LIMITS.md, Members)", logDir, c.Member)}
 }
 
 func errOtherCluster(cluster string, c *config.Config) error {
-	return &failure.Config{Err: fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster, c.Cluster)}
+	return &failure.Config{Err: fmt.Errorf("the database belongs to cluster %q, the configuration says %q", cluster,
+		c.Cluster)}
 }

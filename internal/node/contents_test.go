@@ -44,17 +44,27 @@ func TestContents(t *testing.T) {
 	s := pgtest.Start(t)
 	one, two := s.NewDatabase(t), s.NewDatabase(t)
 	schema := []string{
-		"CREATE SCHEMA app", "CREATE TYPE app.mood AS ENUM ('sad', 'ok')", "CREATE DOMAIN app.positive AS int CHECK (VALUE > 0)",
+		"CREATE SCHEMA app", "CREATE TYPE app.mood AS ENUM ('sad', 'ok')",
+		"CREATE DOMAIN app.positive AS int CHECK (VALUE > 0)",
 		"CREATE TYPE app.pair AS (a int, b text)", "CREATE TYPE app.span AS RANGE (subtype = int)",
-		"CREATE TABLE app.account(id serial PRIMARY KEY, owner text NOT NULL DEFAULT 'nobody', m app.mood, n app.positive, p app.pair)",
-		"CREATE TABLE app.entry(id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, account int REFERENCES app.account, at timestamptz) PARTITION BY RANGE (id)",
-		"CREATE TABLE app.entry1 PARTITION OF app.entry FOR VALUES FROM (1) TO (1000)", "CREATE INDEX ON app.account (owner)",
-		"CREATE VIEW app.owners AS SELECT owner FROM app.account", "CREATE MATERIALIZED VIEW app.counted AS SELECT count(*) FROM app.account",
-		"CREATE FUNCTION app.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'", "CREATE AGGREGATE app.total(int) (SFUNC = int4pl, STYPE = int)",
-		"CREATE TRIGGER t BEFORE UPDATE ON app.account FOR EACH ROW EXECUTE FUNCTION app.f()", "CREATE RULE r AS ON DELETE TO app.entry1 DO ALSO NOTIFY gone",
-		"CREATE SEQUENCE app.loose", "SELECT nextval('app.loose')", "CREATE POLICY mine ON app.account USING (owner = current_user)",
-		"CREATE OPERATOR app.### (LEFTARG = int, RIGHTARG = int, FUNCTION = int4pl)", "CREATE PUBLICATION p FOR TABLE app.account",
-		"INSERT INTO app.account(owner) SELECT 'o' || i FROM generate_series(1, 10) i", "INSERT INTO app.entry(account) VALUES (1)",
+		"CREATE TABLE app.account(id serial PRIMARY KEY, owner text NOT NULL DEFAULT 'nobody', m app.mood, n " +
+			"app.positive, p app.pair)",
+		"CREATE TABLE app.entry(id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, account int REFERENCES app.account, " +
+			"at timestamptz) PARTITION BY RANGE (id)",
+		"CREATE TABLE app.entry1 PARTITION OF app.entry FOR VALUES FROM (1) TO (1000)",
+		"CREATE INDEX ON app.account (owner)",
+		"CREATE VIEW app.owners AS SELECT owner FROM app.account",
+		"CREATE MATERIALIZED VIEW app.counted AS SELECT count(*) FROM app.account",
+		"CREATE FUNCTION app.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+		"CREATE AGGREGATE app.total(int) (SFUNC = int4pl, STYPE = int)",
+		"CREATE TRIGGER t BEFORE UPDATE ON app.account FOR EACH ROW EXECUTE FUNCTION app.f()",
+		"CREATE RULE r AS ON DELETE TO app.entry1 DO ALSO NOTIFY gone",
+		"CREATE SEQUENCE app.loose", "SELECT nextval('app.loose')",
+		"CREATE POLICY mine ON app.account USING (owner = current_user)",
+		"CREATE OPERATOR app.### (LEFTARG = int, RIGHTARG = int, FUNCTION = int4pl)",
+		"CREATE PUBLICATION p FOR TABLE app.account",
+		"INSERT INTO app.account(owner) SELECT 'o' || i FROM generate_series(1, 10) i",
+		"INSERT INTO app.entry(account) VALUES (1)",
 		"SELECT lo_from_bytea(12345, 'large')",
 	}
 	s.Exec(t, one, schema...)
@@ -83,8 +93,10 @@ func TestContents(t *testing.T) {
 		{"ALTER TABLE app.account DISABLE TRIGGER t", "the definition of app.account"},
 		{"DROP RULE r ON app.entry1", "the definition of app.entry1"},
 		{"GRANT SELECT ON app.account TO PUBLIC", "the definition of app.account"},
-		{"CREATE OR REPLACE VIEW app.owners AS SELECT lower(owner) AS owner FROM app.account", "the definition of app.owners"},
-		{"CREATE OR REPLACE FUNCTION app.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'", "function app.f()"},
+		{"CREATE OR REPLACE VIEW app.owners AS SELECT lower(owner) AS owner FROM app.account",
+			"the definition of app.owners"},
+		{"CREATE OR REPLACE FUNCTION app.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+			"function app.f()"},
 		{"DROP AGGREGATE app.total(int)", "function app.total(integer)"},
 		{"ALTER TYPE app.mood ADD VALUE 'good'", "type app.mood"},
 		{"ALTER DOMAIN app.positive ADD CHECK (VALUE < 1000)", "type app.positive"},
@@ -98,7 +110,8 @@ func TestContents(t *testing.T) {
 		{"CREATE ROLE contents_test LOGIN", "role contents_test"},
 		{"ALTER DATABASE " + two + " SET work_mem = '5MB'", "the settings of the database"},
 	} {
-		s.Exec(t, two, "SET backtrace_functions = 'tutti_applies'", "SET session_replication_role = replica", change.sql)
+		s.Exec(t, two, "SET backtrace_functions = 'tutti_applies'", "SET session_replication_role = replica",
+			change.sql)
 		after, err := readItems(t.Context(), s.ConnString(two)+ownOptions)
 		if err != nil {
 			t.Fatal(err)
@@ -112,9 +125,11 @@ func TestContents(t *testing.T) {
 	if c := contentsOf(t, s, one); c.CopyOf != 2 || len(c.Items) > 0 {
 		t.Errorf("a copy of member 2 says that it is %v", c)
 	}
-	for cluster, want := range map[string]string{"c": "is gone but its database is there", "d": `belongs to cluster "d"`} {
+	for cluster, want := range map[string]string{"c": "is gone but its database is there",
+		"d": `belongs to cluster "d"`} {
 		s.Exec(t, one, "UPDATE tutti.progress SET member = 1, cluster = '"+cluster+"'")
-		_, err := readContents(t.Context(), s.ConnString(one)+ownOptions, &config.Config{Cluster: "c", Member: 1}, "the log")
+		_, err := readContents(t.Context(), s.ConnString(one)+ownOptions, &config.Config{Cluster: "c", Member: 1},
+			"the log")
 		if failure.Permanent(err, true, time.Now()) == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a database of cluster %s gives %v", cluster, err)
 		}

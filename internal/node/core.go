@@ -28,7 +28,8 @@ const (
 // one site those arrive first; a longer way to the majority should not cost another round trip.
 var gatherMax = most(flow.WaitGather)
 
-// gatherScarceMax is the same where processors are scarce, and members and the leader wait for all who write (engine.Options.GatherShare).
+// gatherScarceMax is the same where processors are scarce, and members and the leader wait for all who write
+// (engine.Options.GatherShare).
 const gatherScarceMax = 5 * time.Millisecond
 
 // memberFrame is a raft message of another member.
@@ -69,9 +70,12 @@ type core struct {
 	stopped    chan struct{}
 }
 
-func newCore(log *slog.Logger, m *metrics.Database, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool, aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool), leave func(*engine.Engine) uint32, reaches func(uint32) bool, survey func() (bool, []uint32)) *core {
+func newCore(log *slog.Logger, m *metrics.Database, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool,
+	aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool),
+	leave func(*engine.Engine) uint32, reaches func(uint32) bool, survey func() (bool, []uint32)) *core {
 	return &core{
-		log: log, metrics: m, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts, moved: moved, leave: leave, reaches: reaches, survey: survey,
+		log: log, metrics: m, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts,
+		moved: moved, leave: leave, reaches: reaches, survey: survey,
 		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
 		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
 		writes: make(chan ordering.Ready), written: make(chan error, 1),
@@ -114,7 +118,8 @@ func (c *core) call(f func(*engine.Engine)) bool {
 type lostError struct{ ordering.Lost }
 
 func (e *lostError) Error() string {
-	return fmt.Sprintf("node: this member has the order up to entry %d of the log, member %d keeps it from entry %d on", e.Have, e.Leader, e.First)
+	return fmt.Sprintf("node: this member has the order up to entry %d of the log, member %d keeps it from entry %d on",
+		e.Have, e.Leader, e.First)
 }
 
 // run is the core's goroutine. It returns an error when the log cannot be written any more, and a
@@ -189,8 +194,8 @@ func (a *alarm) rang() {
 	a.since.End()
 }
 
-// look sets the alarm if something is kept back by now, and stops it if nothing is any more. The time counts from now, or
-// from since, if that is a moment.
+// look sets the alarm if something is kept back by now, and stops it if nothing is any more. The time counts from now,
+// or from since, if that is a moment.
 func (a *alarm) look(since time.Time) {
 	keeps := a.keeps()
 	if keeps == a.set {

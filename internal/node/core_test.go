@@ -35,7 +35,9 @@ func TestRaftMeetsAFailedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := func(uint32, []byte) bool { return false }
-	c := newCore(slog.New(slog.NewTextHandler(io.Discard, nil)), &metrics.Database{}, e, disk, none, func(engine.Aborted) {}, func([]engine.Lock) {}, func([]engine.Front) {}, func(bool) {}, nil, nil, func() (bool, []uint32) { return false, nil })
+	c := newCore(slog.New(slog.NewTextHandler(io.Discard, nil)), &metrics.Database{}, e, disk, none,
+		func(engine.Aborted) {}, func([]engine.Lock) {}, func([]engine.Front) {}, func(bool) {}, nil, nil,
+		func() (bool, []uint32) { return false, nil })
 	sync = func() error { return broken }
 	one := uint64(1)
 	if err := disk.Append(nil, []*ordering.Entry{{Index: &one, Term: &one}}, true); !errors.Is(err, broken) {

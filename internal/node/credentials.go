@@ -16,8 +16,8 @@ import (
 	"github.com/tuttidb/tutti/internal/transport"
 )
 
-// credentials are what the node proves itself with to the other members. What is in the files counts from the next connection
-// on; files that cannot be used leave what was there before.
+// credentials are what the node proves itself with to the other members. What is in the files counts from the next
+// connection on; files that cannot be used leave what was there before.
 type credentials struct {
 	mu        sync.Mutex
 	usable    bool // something was loaded
@@ -34,8 +34,8 @@ const (
 	expiryInterval    = 24 * time.Hour      // between warnings of that
 )
 
-// beginCredentials loads them for the first time. Files that cannot be read are an error of configuration. A certificate that
-// the others will not take is none: it can be replaced while the node runs.
+// beginCredentials loads them for the first time. Files that cannot be read are an error of configuration. A
+// certificate that the others will not take is none: it can be replaced while the node runs.
 func (n *Node) beginCredentials() error {
 	err := n.LoadCredentials()
 	if !n.credentials.usable {
@@ -44,7 +44,8 @@ func (n *Node) beginCredentials() error {
 	return nil
 }
 
-// watchCredentials looks at the files until ctx ends, so that who replaces them finds out at once what is wrong with them.
+// watchCredentials looks at the files until ctx ends, so that who replaces them finds out at once what is wrong with
+// them.
 func (n *Node) watchCredentials(ctx context.Context) {
 	for process.Sleep(ctx, credentialsLook) {
 		_ = n.LoadCredentials() // it says so itself
@@ -74,7 +75,8 @@ func (n *Node) LoadCredentials() error {
 		return nil
 	}
 	if c.usable && (c.complaint != err.Error() || time.Since(c.complain) > complaintInterval) {
-		n.log.Error("what this member proves itself with is not usable: other members refuse it, or it stays as it was", "error", err)
+		n.log.Error("what this member proves itself with is not usable: other members refuse it, or it stays as it was",
+			"error", err)
 		c.complaint, c.complain = err.Error(), time.Now()
 	}
 	return err
@@ -121,11 +123,13 @@ func (n *Node) tellCertificate(leaf *x509.Certificate) {
 		return
 	}
 	if !c.usable || c.last.TLS == nil || !leaf.Equal(c.last.TLS.Certificate.Leaf) {
-		n.log.Info("this is the certificate for other members now", "names", leaf.DNSNames, "until", leaf.NotAfter, "issuer", leaf.Issuer.String())
+		n.log.Info("this is the certificate for other members now", "names", leaf.DNSNames, "until", leaf.NotAfter,
+			"issuer", leaf.Issuer.String())
 		c.warned = time.Time{}
 	}
 	if left := time.Until(leaf.NotAfter); left < expiryNotice && time.Since(c.warned) > expiryInterval {
-		n.log.Warn("the certificate for other members ends soon: replace it; no restart is needed", "until", leaf.NotAfter)
+		n.log.Warn("the certificate for other members ends soon: replace it; no restart is needed", "until",
+			leaf.NotAfter)
 		c.warned = time.Now()
 	}
 }

@@ -34,7 +34,8 @@ func selfSigned(t *testing.T, c *config.Config, name string, until time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: until.Add(-1000 * time.Hour), NotAfter: until,
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name},
+		NotBefore: until.Add(-1000 * time.Hour), NotAfter: until,
 		IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -56,14 +57,17 @@ func selfSigned(t *testing.T, c *config.Config, name string, until time.Time) {
 func credentialNode(t *testing.T) (*Node, *config.Config, *bytes.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
-	c := &config.Config{Member: 1, SecretFile: filepath.Join(dir, "secret"), Members: []config.Member{{Member: 1, Name: "alpha"}},
-		MemberTLS: config.MemberTLS{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), CA: filepath.Join(dir, "ca")}}
+	c := &config.Config{Member: 1, SecretFile: filepath.Join(dir, "secret"),
+		Members: []config.Member{{Member: 1, Name: "alpha"}},
+		MemberTLS: config.MemberTLS{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"),
+			CA: filepath.Join(dir, "ca")}}
 	secretFile(t, c, "the first secret\n")
 	var log bytes.Buffer
 	return New(c, slog.New(slog.NewTextHandler(&log, nil))), c, &log
 }
 
-// TestCredentials: what is in the files counts from the next connection on, and what cannot be used leaves what was there.
+// TestCredentials: what is in the files counts from the next connection on, and what cannot be used leaves what was
+// there.
 func TestCredentials(t *testing.T) {
 	n, c, log := credentialNode(t)
 	if err := n.beginCredentials(); err == nil || !strings.Contains(err.Error(), "member_tls") {
@@ -80,7 +84,8 @@ func TestCredentials(t *testing.T) {
 	same := func(what string, want string) {
 		t.Helper()
 		log.Reset()
-		if got := n.memberCredentials(); string(got.Secrets[0]) != "the first secret" || !got.TLS.Certificate.Leaf.Equal(first.TLS.Certificate.Leaf) {
+		if got := n.memberCredentials(); string(got.Secrets[0]) != "the first secret" ||
+			!got.TLS.Certificate.Leaf.Equal(first.TLS.Certificate.Leaf) {
 			t.Errorf("%s is used", what)
 		}
 		n.memberCredentials()
@@ -102,11 +107,13 @@ func TestCredentials(t *testing.T) {
 	log.Reset()
 	selfSigned(t, c, "alpha", time.Now().Add(time.Hour))
 	got := n.memberCredentials()
-	if len(got.Secrets) != 2 || string(got.Secrets[0]) != "the second secret" || got.TLS.Certificate.Leaf.Equal(first.TLS.Certificate.Leaf) {
+	if len(got.Secrets) != 2 || string(got.Secrets[0]) != "the second secret" ||
+		got.TLS.Certificate.Leaf.Equal(first.TLS.Certificate.Leaf) {
 		t.Errorf("the new files are not used: %s", log)
 	}
 	n.memberCredentials()
-	if s := log.String(); strings.Count(s, "certificate for other members now") != 1 || strings.Count(s, "ends soon") != 1 {
+	if s := log.String(); strings.Count(s, "certificate for other members now") != 1 ||
+		strings.Count(s, "ends soon") != 1 {
 		t.Errorf("the log does not say once what is used now, and that it ends soon:\n%s", s)
 	}
 }
@@ -134,7 +141,8 @@ func TestCredentialsAtStart(t *testing.T) {
 	}
 }
 
-// TestReadmeCertificates runs the README's commands. What they make is what member_tls needs, for the member alpha alone.
+// TestReadmeCertificates runs the README's commands. What they make is what member_tls needs, for the member alpha
+// alone.
 func TestReadmeCertificates(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
@@ -158,12 +166,14 @@ func TestReadmeCertificates(t *testing.T) {
 	if ran < 3 {
 		t.Fatalf("the README has %d commands", ran)
 	}
-	c.MemberTLS = config.MemberTLS{Cert: filepath.Join(dir, "alpha.crt"), Key: filepath.Join(dir, "alpha.key"), CA: filepath.Join(dir, "ca.crt")}
+	c.MemberTLS = config.MemberTLS{Cert: filepath.Join(dir, "alpha.crt"), Key: filepath.Join(dir, "alpha.key"),
+		CA: filepath.Join(dir, "ca.crt")}
 	if err := n.LoadCredentials(); err != nil {
 		t.Error(err)
 	}
 	c.Members[0].Name = "beta"
-	if err := n.LoadCredentials(); err == nil || !strings.Contains(err.Error(), `the member is "beta", and the certificate is for ["alpha"]`) {
+	if err := n.LoadCredentials(); err == nil || !strings.Contains(err.Error(),
+		`the member is "beta", and the certificate is for ["alpha"]`) {
 		t.Errorf("as beta: %v", err)
 	}
 }

@@ -16,7 +16,8 @@ import (
 func (l *life) drawCurtain(ctx context.Context, g *replay.Job) (drawn bool, err error) {
 	definer := l.applier.Definer.Conn.PID()
 	if g.Curtain == nil {
-		r, err := l.monitor.Exec(ctx, fmt.Sprintf(`SELECT l.relation, pg_catalog.format('%%I.%%I', n.nspname, c.relname) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		r, err := l.monitor.Exec(ctx, fmt.Sprintf(
+			`SELECT l.relation, pg_catalog.format('%%I.%%I', n.nspname, c.relname) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = %d AND c.relkind = 'p' GROUP BY 1, 2 HAVING bool_or(l.mode = 'ShareUpdateExclusiveLock') AND NOT bool_or(l.mode = 'AccessExclusiveLock')`, definer))
 		if err != nil {
 			return false, err
@@ -31,15 +32,18 @@ WHERE l.pid = %d AND c.relkind = 'p' GROUP BY 1, 2 HAVING bool_or(l.mode = 'Shar
 	if g.Curtain.Table == "" {
 		return false, nil
 	}
-	r, err := l.monitor.Exec(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE NOT granted AND pid = %d) = 1 AND count(*) FILTER (WHERE granted AND pid <> %d) = 0 FROM pg_catalog.pg_locks
+	r, err := l.monitor.Exec(ctx, fmt.Sprintf(
+		`SELECT count(*) FILTER (WHERE NOT granted AND pid = %d) = 1 AND count(*) FILTER (WHERE granted AND pid <> %d) = 0 FROM pg_catalog.pg_locks
 WHERE locktype = 'relation' AND relation = %s AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`, g.Curtain.Conn.PID(), definer, g.Curtain.Table))
 	return err == nil && string(r[0].Rows[0][0]) == "t", err
 }
 
-// hang makes a curtain ask for its lock. Without a connection there is none, and what is ordered behind the definition waits.
+// hang makes a curtain ask for its lock. Without a connection there is none, and what is ordered behind the definition
+// waits.
 func (l *life) hang(ctx context.Context, g *replay.Job, table, name string) {
 	conn, err := link.Connect(ctx, l.connString, "tutti curtain", map[string]string{
-		"deadlock_timeout": "1h", "lock_timeout": "0", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "search_path": "pg_catalog"})
+		"deadlock_timeout": "1h", "lock_timeout": "0", "statement_timeout": "0",
+		"idle_in_transaction_session_timeout": "0", "search_path": "pg_catalog"})
 	if err != nil {
 		l.log.Warn("nobody goes on beside a definition", "ordinal", g.Task.Ordinal, "error", err)
 		g.Curtain = &replay.Curtain{}
@@ -55,14 +59,16 @@ func (l *life) hang(ctx context.Context, g *replay.Job, table, name string) {
 		}()
 		asked := make(chan error, 1)
 		go func() {
-			_, err := conn.Exec(context.WithoutCancel(ctx), "BEGIN; LOCK TABLE ONLY "+name+" IN ACCESS EXCLUSIVE MODE").ReadAll()
+			_, err := conn.Exec(context.WithoutCancel(ctx),
+				"BEGIN; LOCK TABLE ONLY "+name+" IN ACCESS EXCLUSIVE MODE").ReadAll()
 			asked <- err
 			close(asked)
 		}()
 		select {
 		case err := <-asked:
 			if err != nil && !g.Over() {
-				c.Lost <- fmt.Errorf("node: table %s cannot be hidden any more while a partition is attached to it: %w", name, err)
+				c.Lost <- fmt.Errorf("node: table %s cannot be hidden any more while a partition is attached to it: %w",
+					name, err)
 			}
 			if !g.Exposed() {
 				return // it is over, or it has failed and needs the table for another try
@@ -85,8 +91,9 @@ func (l *life) hang(ctx context.Context, g *replay.Job, table, name string) {
 	})
 }
 
-// takeBack has PostgreSQL forget what the curtain asks for. Somebody who reads the table for long may be in its way still, and whoever
-// comes stands behind it; the end of a connection alone is not seen by a backend that waits for a lock.
+// takeBack has PostgreSQL forget what the curtain asks for. Somebody who reads the table for long may be in its way
+// still, and whoever comes stands behind it; the end of a connection alone is not seen by a backend that waits for a
+// lock.
 func takeBack(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -31,7 +31,8 @@ func mayCreateLog(ctx context.Context, connString, logDir string, c *config.Conf
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var known bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass('tutti.progress') IS NOT NULL").Scan(&known); err != nil || !known {
+	if err := conn.QueryRow(ctx, "SELECT to_regclass('tutti.progress') IS NOT NULL").Scan(&known); err != nil ||
+		!known {
 		return err
 	}
 	var member int32
@@ -48,7 +49,8 @@ func mayCreateLog(ctx context.Context, connString, logDir string, c *config.Conf
 // checkpoint; nil if it has none.
 //
 // begins is asked before a database that belongs to nobody becomes this member's.
-func prepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool, begins func() error) (engine.Position, []byte, error) {
+func prepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool,
+	begins func() error) (engine.Position, []byte, error) {
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
 		return engine.Position{}, nil, fmt.Errorf("node: %w", err)
@@ -76,8 +78,10 @@ func prepareDatabase(ctx context.Context, connString string, c *config.Config, c
 	return p, saved, tx.Commit(ctx)
 }
 
-func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, begins func() error) (engine.Position, error) {
-	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; SET LOCAL client_min_messages = warning"); err != nil {
+func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, begins func() error) (engine.Position,
+	error) {
+	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; SET LOCAL client_min_messages = warning"); err !=
+		nil {
 		return engine.Position{}, err
 	}
 	if err := catalog.Install(ctx, tx); err != nil {
@@ -92,7 +96,8 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, b
 			return p, err
 		}
 		p.Member, cluster = c.Member, c.Cluster
-		if _, err := tx.Exec(ctx, "UPDATE tutti.progress SET member = $1, cluster = $2", int32(p.Member), cluster); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE tutti.progress SET member = $1, cluster = $2", int32(p.Member),
+			cluster); err != nil {
 			return p, err
 		}
 	}
@@ -101,7 +106,8 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, b
 	}
 	if p.Member == c.Member {
 		// A row that a SERIALIZABLE transaction has to make would conflict with whoever has looked for its own.
-		if _, err := tx.Exec(ctx, "INSERT INTO tutti.mark SELECT i, 0, 0 FROM generate_series(1, $1::int) i ON CONFLICT DO NOTHING", c.Limits.Sessions); err != nil {
+		if _, err := tx.Exec(ctx, "INSERT INTO tutti.mark SELECT i, 0, 0 FROM generate_series(1, $1::int) i ON "+
+			"CONFLICT DO NOTHING", c.Limits.Sessions); err != nil {
 			return p, fmt.Errorf("node: make the marker rows: %w", err)
 		}
 	}
@@ -116,10 +122,12 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, b
 func readPosition(ctx context.Context, tx pgx.Tx) (p engine.Position, cluster string, err error) {
 	var ordinal, floor int64
 	var member int32
-	if err := tx.QueryRow(ctx, "SELECT ordinal, floor, member, cluster FROM tutti.progress").Scan(&ordinal, &floor, &member, &cluster); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT ordinal, floor, member, cluster FROM tutti.progress").Scan(&ordinal, &floor,
+		&member, &cluster); err != nil {
 		return p, "", fmt.Errorf("node: read the progress row: %w", err)
 	}
-	p = engine.Position{Member: uint32(member), Ordinal: uint64(ordinal), Floor: uint64(floor), Marks: map[uint32]engine.Mark{}}
+	p = engine.Position{Member: uint32(member), Ordinal: uint64(ordinal), Floor: uint64(floor),
+		Marks: map[uint32]engine.Mark{}}
 	rows, err := tx.Query(ctx, "SELECT slot, incarnation, seq FROM tutti.mark")
 	if err != nil {
 		return p, "", fmt.Errorf("node: read the marker rows: %w", err)

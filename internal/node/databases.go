@@ -73,7 +73,8 @@ func (t *tenure) mayChange(from *life, d semantics.Database) *wire.SQLError {
 	case d.Name == from.database:
 		return wire.Errorf(wire.CodeFeatureNotSupported, "current database cannot be renamed")
 	case d.Name == main.database:
-		return wire.Errorf(wire.CodeFeatureNotSupported, "database %q can neither be dropped nor renamed: its order has what all databases share", d.Name)
+		return wire.Errorf(wire.CodeFeatureNotSupported,
+			"database %q can neither be dropped nor renamed: its order has what all databases share", d.Name)
 	case l == nil || d.Force:
 		return nil
 	}
@@ -90,7 +91,8 @@ func (t *tenure) mayChange(from *life, d semantics.Database) *wire.SQLError {
 	if others > 1 {
 		detail = fmt.Sprintf("There are %d other sessions using the database.", others)
 	}
-	return wire.Errorf(wire.CodeObjectInUse, "database %q is being accessed by other users", d.Name).WithDetail("%s", detail)
+	return wire.Errorf(wire.CodeObjectInUse, "database %q is being accessed by other users", d.Name).WithDetail("%s",
+		detail)
 }
 
 // awaitDatabase waits until clients can use a database that was created, or for a while.
@@ -108,8 +110,9 @@ func (t *tenure) awaitDatabase(name string) {
 	}
 }
 
-// await looks for a database that is not known here once everything is applied that was ordered before now: its creation
-// may have been answered at another member. It looks for one at a time, for databaseWait at most: then it is not known whether there is one.
+// await looks for a database that is not known here once everything is applied that was ordered before now: its
+// creation may have been answered at another member. It looks for one at a time, for databaseWait at most: then it is
+// not known whether there is one.
 func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, databaseWait)
 	defer cancel()
@@ -151,12 +154,14 @@ func refusalOf(err error) *pgconn.PgError {
 }
 
 func refused(code, format string, args ...any) error {
-	return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: code, Message: fmt.Sprintf(format, args...)}
+	return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: code,
+		Message: fmt.Sprintf(format, args...)}
 }
 
 // changeDatabases carries out what a definition does to the list of databases, and notes the progress. It may have been
 // broken off half way before. What cannot be done now, because of who is connected, is tried again.
-func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d session.Definition) (session.Result, error) {
+func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d session.Definition) (session.Result,
+	error) {
 	l.applier.Begun.Store(last)
 	conn, err := link.Connect(ctx, l.connString, "tutti databases", apply.SessionSettings())
 	if err != nil {
@@ -179,7 +184,8 @@ func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d sess
 		err = c.rename(ctx)
 	}
 	if pg := refusalOf(err); pg != nil {
-		if err := l.applier.Note(ctx, last, "DELETE FROM tutti.database WHERE id = $1 AND state = $2", ordinal, databaseCreating); err != nil {
+		if err := l.applier.Note(ctx, last, "DELETE FROM tutti.database WHERE id = $1 AND state = $2", ordinal,
+			databaseCreating); err != nil {
 			return session.Result{}, err
 		}
 		return session.Result{Err: &wire.SQLError{ErrorFields: replay.ErrorFields(pg)}}, nil
@@ -250,14 +256,16 @@ func (c *databaseChange) create(ctx context.Context) error {
 			return refused(wire.CodeDuplicateDatabase, "database \"%s\" already exists", name)
 		}
 		if err == nil {
-			_, err = c.life.applier.Pgx.Exec(ctx, "INSERT INTO tutti.database (id, name, state) VALUES ($1, $2, $3)", c.ordinal, name, databaseCreating)
+			_, err = c.life.applier.Pgx.Exec(ctx, "INSERT INTO tutti.database (id, name, state) VALUES ($1, $2, $3)",
+				c.ordinal, name, databaseCreating)
 		}
 	}
 	if err == nil {
 		err = c.exec(ctx, c.role, c.SQL)
 	}
 	if err == nil {
-		err = c.life.applier.Note(ctx, c.last, "UPDATE tutti.database SET state = $2 WHERE id = $1", c.ordinal, databaseOpen)
+		err = c.life.applier.Note(ctx, c.last, "UPDATE tutti.database SET state = $2 WHERE id = $1", c.ordinal,
+			databaseOpen)
 	}
 	if err != nil {
 		return err
@@ -283,7 +291,8 @@ func (c *databaseChange) listed(ctx context.Context) (*listed, error) {
 		return nil, err
 	case exists:
 		return nil, &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: wire.CodeFeatureNotSupported,
-			Message: fmt.Sprintf("database \"%s\" is not one of those this cluster replicates", c.Database.Name), Hint: "Drop or rename it at each member's own PostgreSQL."}
+			Message: fmt.Sprintf("database \"%s\" is not one of those this cluster replicates", c.Database.Name),
+			Hint:    "Drop or rename it at each member's own PostgreSQL."}
 	case !c.Database.IfExists:
 		return nil, refused(wire.CodeInvalidCatalogName, "database \"%s\" does not exist", c.Database.Name)
 	}
@@ -297,8 +306,9 @@ func (c *databaseChange) drop(ctx context.Context) error {
 		return err
 	}
 	if d == nil {
-		c.notices = append(c.notices, wire.AppendNoticeResponse(nil, wire.ErrorFields{Severity: wire.SeverityNotice, Code: wire.CodeSuccess,
-			Message: "database \"" + c.Database.Name + "\" does not exist, skipping"}))
+		c.notices = append(c.notices, wire.AppendNoticeResponse(nil,
+			wire.ErrorFields{Severity: wire.SeverityNotice, Code: wire.CodeSuccess,
+				Message: "database \"" + c.Database.Name + "\" does not exist, skipping"}))
 		return c.life.applier.NoteProgress(ctx, c.last)
 	}
 	if d.state != databaseDropping {
@@ -309,15 +319,18 @@ func (c *databaseChange) drop(ctx context.Context) error {
 		if !owns {
 			return refused(wire.CodeInsufficientPrivilege, "must be owner of database %s", d.name)
 		}
-		if _, err := c.life.applier.Pgx.Exec(ctx, "UPDATE tutti.database SET state = $2 WHERE id = $1", d.id, databaseDropping); err != nil {
+		if _, err := c.life.applier.Pgx.Exec(ctx, "UPDATE tutti.database SET state = $2 WHERE id = $1", d.id,
+			databaseDropping); err != nil {
 			return err
 		}
 	}
 	c.life.tenure.end(d.id)
-	if err := c.exec(ctx, "", "DROP DATABASE IF EXISTS "+pgx.Identifier{d.name}.Sanitize()+" WITH (FORCE)"); err != nil {
+	if err := c.exec(ctx, "", "DROP DATABASE IF EXISTS "+pgx.Identifier{d.name}.Sanitize()+" WITH (FORCE)"); err !=
+		nil {
 		return err
 	}
-	if err := c.life.applier.Note(ctx, c.last, "UPDATE tutti.database SET state = $2, dropped = $3 WHERE id = $1", d.id, databaseDropped, c.ordinal); err != nil {
+	if err := c.life.applier.Note(ctx, c.last, "UPDATE tutti.database SET state = $2, dropped = $3 WHERE id = $1", d.id,
+		databaseDropped, c.ordinal); err != nil {
 		return err
 	}
 	return c.life.tenure.haunt(d.id, c.ordinal)
@@ -329,14 +342,16 @@ func (c *databaseChange) rename(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done, err := c.has(ctx, isDatabase+" AND NOT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $2)", c.Database.To, d.name)
+	done, err := c.has(ctx, isDatabase+" AND NOT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $2)",
+		c.Database.To, d.name)
 	if err != nil {
 		return err
 	}
 	var failed error
 	if !done {
 		c.life.tenure.end(d.id)
-		if err := c.exec(ctx, "", "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE datname = '"+replay.Literal(d.name)+"'"); err != nil {
+		if err := c.exec(ctx, "", "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity "+
+			"WHERE datname = '"+replay.Literal(d.name)+"'"); err != nil {
 			return err
 		}
 		failed = c.exec(ctx, c.role, c.SQL)
@@ -346,7 +361,8 @@ func (c *databaseChange) rename(ctx context.Context) error {
 		if name = d.name; refusalOf(failed) == nil {
 			return failed
 		}
-	} else if err := c.life.applier.Note(ctx, c.last, "UPDATE tutti.database SET name = $2 WHERE id = $1", d.id, name); err != nil {
+	} else if err := c.life.applier.Note(ctx, c.last, "UPDATE tutti.database SET name = $2 WHERE id = $1", d.id,
+		name); err != nil {
 		return err
 	}
 	if c.life.tenure.life(d.id) == nil {

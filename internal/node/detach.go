@@ -24,17 +24,18 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// DETACH PARTITION CONCURRENTLY is two definitions (decision 0039). The first marks the partition; from its place on it is in the parent
-// no more. PostgreSQL has no statement for that alone: it is the whole one, and is kept from going on by locks that Tutti holds. At the
-// client's member its own backend runs it, and waits there for the parent's other users, as in PostgreSQL. Once it waits for nobody
-// but Tutti, the second definition is ordered, and its place is where the backend is let go. The other members end the detachment by
-// another statement then. So what is visible, and what the catalogs say, is the same at all members at each place in the order.
+// DETACH PARTITION CONCURRENTLY is two definitions (decision 0039). The first marks the partition; from its place on it
+// is in the parent no more. PostgreSQL has no statement for that alone: it is the whole one, and is kept from going on
+// by locks that Tutti holds. At the client's member its own backend runs it, and waits there for the parent's other
+// users, as in PostgreSQL. Once it waits for nobody but Tutti, the second definition is ordered, and its place is where
+// the backend is let go. The other members end the detachment by another statement then. So what is visible, and what
+// the catalogs say, is the same at all members at each place in the order.
 //
-//	D1  No statement gets further than the order has: whoever holds it back lets go only when the statement is over, or has its place,
-//	    and sleeps in its backend, which outlives this process until PostgreSQL ends. If it ends before the statement does, that fails,
-//	    because an event trigger finds no leave for it (capture.LetDetach).
-//	D2  The second definition is carried out by whoever can, once it is ordered. Until then a cancel, or a crash, leaves the partition marked,
-//	    at all members.
+//	D1  No statement gets further than the order has: whoever holds it back lets go only when the statement is over,
+//	    or has its place, and sleeps in its backend, which outlives this process until PostgreSQL ends. If it ends
+//	    before the statement does, that fails, because an event trigger finds no leave for it (capture.LetDetach).
+//	D2  The second definition is carried out by whoever can, once it is ordered. Until then a cancel, or a crash,
+//	    leaves the partition marked, at all members.
 
 const (
 	detachLook  = 2 * time.Millisecond
@@ -64,7 +65,9 @@ type detaching struct {
 func (h *host) Detach(d session.Definition) (session.Turn, session.Result) {
 	if n := h.n.detachments.Add(1); n > detachMax {
 		h.n.detachments.Add(-1)
-		return nil, session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many partitions are being detached CONCURRENTLY at this node").WithHint("There may be %d. Try again later, or without CONCURRENTLY.", detachMax)}
+		return nil, session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit,
+			"too many partitions are being detached CONCURRENTLY at this node").WithHint(
+			"There may be %d. Try again later, or without CONCURRENTLY.", detachMax)}
 	}
 	g := &detaching{l: h.n, d: d, guard: h.g, stopped: make(chan struct{}), over: make(chan struct{})}
 	id := h.n.txid(h.n.seq.Add(1))
@@ -87,7 +90,8 @@ func (g *detaching) Ended(failed *wire.ErrorFields) session.Result {
 	case <-g.over:
 		return g.told
 	case <-g.l.done:
-		return session.Result{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the statement is not known: this member restarts")}
+		return session.Result{Err: wire.Errorf(wire.CodeStatementUnknown,
+			"the outcome of the statement is not known: this member restarts")}
 	}
 }
 
@@ -113,7 +117,8 @@ type holder struct {
 }
 
 func (l *life) hold(ctx context.Context, lock string) (*holder, error) {
-	conn, err := link.Connect(ctx, l.connString, "tutti detacher", map[string]string{"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"})
+	conn, err := link.Connect(ctx, l.connString, "tutti detacher",
+		map[string]string{"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +127,8 @@ func (l *life) hold(ctx context.Context, lock string) (*holder, error) {
 		return nil, errors.Join(err, conn.Close(ctx))
 	}
 	h := &holder{conn: conn, done: make(chan struct{})}
-	sleeps := conn.Exec(context.Background(), "SELECT pg_catalog.pg_sleep(1000000000)") // the end of ctx would cancel it
+	// the end of ctx would cancel it
+	sleeps := conn.Exec(context.Background(), "SELECT pg_catalog.pg_sleep(1000000000)")
 	go func() {
 		defer close(h.done)
 		_, _ = sleeps.ReadAll() // it ends with an error in any case
@@ -153,12 +159,14 @@ func regclass(name [2]string) string {
 
 // marked reports whether the partition is detached in part.
 func (l *life) marked(ctx context.Context, d *session.Detach) (bool, error) {
-	r, err := l.monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = %s AND inhparent = %s AND inhdetachpending", regclass(d.Partition), regclass(d.Parent)))
+	r, err := l.monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = %s AND inhparent "+
+		"= %s AND inhdetachpending", regclass(d.Partition), regclass(d.Parent)))
 	return err == nil && len(r[0].Rows) > 0, err
 }
 
 // detachBegin carries out the first step. It is done already if the last life ended before it could note that.
-func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result, over bool, err error) {
+func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result,
+	over bool, err error) {
 	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
 	var own *detaching
 	if g, ok := l.detaching.LoadAndDelete(t.Item.ID.Seq); ok && t.Item.ID == l.txid(t.Item.ID.Seq) {
@@ -192,7 +200,8 @@ func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d se
 		return r, true, err
 	}
 	if own != nil && own.running() {
-		if own.holder, err = l.hold(ctx, "SELECT FROM pg_catalog.pg_class WHERE oid = "+regclass(d.Detach.Partition)+" FOR UPDATE"); err != nil {
+		if own.holder, err = l.hold(ctx, "SELECT FROM pg_catalog.pg_class WHERE oid = "+regclass(d.Detach.Partition)+
+			" FOR UPDATE"); err != nil {
 			return r, true, err
 		}
 		l.detachings.Store(own, nil)
@@ -217,7 +226,8 @@ type detachStep struct {
 	done chan error
 }
 
-// run returns when the partition is marked, and no backend of ours is at it any more, or with the refusal that all members find.
+// run returns when the partition is marked, and no backend of ours is at it any more, or with the refusal that all
+// members find.
 func (s *detachStep) run(ctx context.Context) (refusal *wire.SQLError, err error) {
 	defer func() { err = errors.Join(err, s.stop(ctx)) }()
 	began := time.Now()
@@ -238,7 +248,8 @@ func (s *detachStep) run(ctx context.Context) (refusal *wire.SQLError, err error
 			}
 			pg := &pgconn.PgError{Code: failed.Code}
 			switch {
-			case s.conn == nil && (failure.Transient(pg) || failure.Environmental(pg.Code)), s.conn != nil && failure.Transient(pg):
+			case s.conn == nil && (failure.Transient(pg) || failure.Environmental(pg.Code)),
+				s.conn != nil && failure.Transient(pg):
 				if err := s.start(ctx); err != nil {
 					return nil, err
 				}
@@ -286,13 +297,14 @@ func (s *detachStep) over(ctx context.Context) (failed *wire.ErrorFields, over b
 	return nil, false, s.start(ctx)
 }
 
-// start runs the statement on a connection of ours. If event triggers were made since the client has asked for it, it is
-// a replica, where none fires.
+// start runs the statement on a connection of ours. If event triggers were made since the client has asked for it, it
+// is a replica, where none fires.
 func (s *detachStep) start(ctx context.Context) error {
 	if err := s.stop(ctx); err != nil {
 		return err
 	}
-	conn, err := link.Connect(ctx, s.l.connString, "tutti detacher", map[string]string{"statement_timeout": "0", "lock_timeout": "0", "deadlock_timeout": "1h"})
+	conn, err := link.Connect(ctx, s.l.connString, "tutti detacher",
+		map[string]string{"statement_timeout": "0", "lock_timeout": "0", "deadlock_timeout": "1h"})
 	if err != nil {
 		return err
 	}
@@ -334,7 +346,8 @@ func (s *detachStep) stop(ctx context.Context) error {
 	}
 }
 
-// unblock has those lose who are in the way of the first step, but not the parent's readers, who are in the way of the second.
+// unblock has those lose who are in the way of the first step, but not the parent's readers, who are in the way of the
+// second.
 func (s *detachStep) unblock(ctx context.Context, blocked time.Duration) error {
 	pid := uint32(0)
 	if s.conn != nil {
@@ -342,7 +355,8 @@ func (s *detachStep) unblock(ctx context.Context, blocked time.Duration) error {
 	} else if s.own != nil {
 		pid = s.own.guard.pid
 	}
-	r, err := s.l.monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_locks WHERE pid = %d AND NOT granted AND locktype <> 'virtualxid'", pid))
+	r, err := s.l.monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_locks WHERE pid = %d AND NOT granted AND "+
+		"locktype <> 'virtualxid'", pid))
 	if err != nil || len(r[0].Rows) == 0 {
 		return err
 	}
@@ -350,8 +364,8 @@ func (s *detachStep) unblock(ctx context.Context, blocked time.Duration) error {
 	return err
 }
 
-// await waits until the client's backend waits for nothing but its holder, and has the second step ordered then; or until its statement
-// is over: then it was cancelled, or stood in the order's way, which shall not end the detachment.
+// await waits until the client's backend waits for nothing but its holder, and has the second step ordered then; or
+// until its statement is over: then it was cancelled, or stood in the order's way, which shall not end the detachment.
 func (g *detaching) await(ctx context.Context) {
 	l := g.l
 	for wait := detachLook; ; wait = min(2*wait, detachRest) {
@@ -410,13 +424,17 @@ func (g *detaching) letGo(ctx context.Context) error {
 // end has the second step ordered.
 func (g *detaching) end(ctx context.Context) session.Result {
 	l := g.l
-	d := session.Definition{Settings: g.d.Settings, Detach: g.d.Detach, SQL: "ALTER TABLE " + replay.Relation(g.d.Detach.Parent) + " DETACH PARTITION " + replay.Relation(g.d.Detach.Partition) + " FINALIZE"}
+	d := session.Definition{Settings: g.d.Settings, Detach: g.d.Detach,
+		SQL: "ALTER TABLE " + replay.Relation(g.d.Detach.Parent) + " DETACH PARTITION " +
+			replay.Relation(g.d.Detach.Partition) + " FINALIZE"}
 	d.Detach.Ends = true
 	for looks := 0; ; looks++ {
 		d.Base = l.complete()
 		extent, err := l.extentOf(ctx, replay.Relation(g.d.Detach.Parent), replay.Relation(g.d.Detach.Partition))
 		if err != nil {
-			return session.Result{Err: wire.Errorf(wire.CodeInternalError, "the partition is detached in part: %v", err).WithHint("Use ALTER TABLE ... DETACH PARTITION ... FINALIZE to complete the pending detach operation.")}
+			return session.Result{Err: wire.Errorf(wire.CodeInternalError, "the partition is detached in part: %v",
+				err).WithHint("Use ALTER TABLE ... DETACH PARTITION ... FINALIZE to complete the pending detach " +
+				"operation.")}
 		}
 		if d.Extent = extent; looks == detachLooks {
 			d.Extent = &writeset.Writeset{Barrier: true}
@@ -443,7 +461,8 @@ func (l *life) extentOf(ctx context.Context, relations ...string) (*writeset.Wri
 }
 
 // detachEnd carries out the second step: it lets the client's backend go on, if that waits for it, or does it itself.
-func (l *life) detachEnd(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result, over bool, err error) {
+func (l *life) detachEnd(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result,
+	over bool, err error) {
 	v, ok := l.detaching.Load(t.Item.ID.Seq)
 	if !ok || t.Item.ID != l.txid(t.Item.ID.Seq) {
 		return l.carryOut(ctx, last, t, &d)

@@ -48,12 +48,14 @@ func (l *life) differing() map[uint32]string {
 // auditOf is a replica as its audit needs it.
 func auditOf(l *life) audit.Replica {
 	return audit.Replica{
-		Log: l.log, ConnString: l.connString, Self: l.config.Member, Incarnation: l.incarnation, Members: l.config.Members, Name: l.name, Counts: &l.metrics.Audit, Waits: &l.metrics.Waits,
+		Log: l.log, ConnString: l.connString, Self: l.config.Member, Incarnation: l.incarnation,
+		Members: l.config.Members, Name: l.name, Counts: &l.metrics.Audit, Waits: &l.metrics.Waits,
 		Limits: func() (percent int, every time.Duration) {
 			c := &l.settled().Limits
 			return c.AuditPercent, time.Duration(c.AuditIntervalS) * time.Second
 		},
-		Ready: l.ready.Load, CaughtUp: l.caughtUp.Load, Busy: func() bool { return l.long != nil }, Leader: func() uint32 { return l.core.leader.Load() },
+		Ready: l.ready.Load, CaughtUp: l.caughtUp.Load, Busy: func() bool { return l.long != nil },
+		Leader: func() uint32 { return l.core.leader.Load() },
 		Seq:    func() uint64 { return l.seq.Add(1) },
 		Engine: func(f func(*engine.Engine)) bool { return l.core.call(f) },
 		Send:   func(to uint32, report []byte) bool { return l.sendFrame(to, frameCheck, report) },

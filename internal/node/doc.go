@@ -44,11 +44,13 @@
 //	N8  What streaming apply has executed is committed by the executor alone, in its group, with the progress row,
 //	    after the log has said yes; and only if no definition was carried out since it began. Whatever is in
 //	    its way, or in whose way it is, makes it roll back, and nothing is lost but time.
-//	N9  A session that ends because its node stops, or its life ends, is told so before its socket is closed. It is told
+//	N9  A session that ends because its node stops, or its life ends, is told so before its socket is closed. It is
+//	    told
 //	    57P01 only if nothing of its transaction was proposed; else it is told what the log has decided, or 40003.
-//	N10 The log of the main database is made by a member that never had one (package bootstrap). Which logs of other databases a
-//	    member has made is noted in it before the member votes there.
-//	N11 What cannot be carried out, however often it is tried, halts the database at this member before the entry (halt.go).
+//	N10 The log of the main database is made by a member that never had one (package bootstrap). Which logs of other
+//	    databases a member has made is noted in it before the member votes there.
+//	N11 What cannot be carried out, however often it is tried, halts the database at this member before the entry
+//	    (halt.go).
 //
 // What it does not do: decide verdicts (engine), speak SQL for clients (session).
 package node

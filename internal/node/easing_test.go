@@ -70,7 +70,8 @@ func TestEase(t *testing.T) {
 			l.peers.put(1, s)
 			l.easing.rests, l.easing.since = true, time.Now()
 			l.ease(context.Background(), time.Millisecond)
-			if rested := l.metrics.Flow.RestTime.Load(); rested > 0 != x.want || x.want && rested < easeRest*time.Millisecond {
+			if rested := l.metrics.Flow.RestTime.Load(); rested > 0 != x.want ||
+				x.want && rested < easeRest*time.Millisecond {
 				t.Errorf("it rests for %s", rested)
 			}
 		})

@@ -139,7 +139,8 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 		select {
 		case ok := <-w.local:
 			if w.diverged != nil {
-				return &failure.Fatal{Err: fmt.Errorf("transaction %s: %w: this database has diverged from the cluster; restore this member from another", l.txid(w.sub.Seq), w.diverged)}
+				return &failure.Fatal{Err: fmt.Errorf("transaction %s: %w: this database has diverged from the "+
+					"cluster; restore this member from another", l.txid(w.sub.Seq), w.diverged)}
 			}
 			if !ok {
 				if err := l.awaitCommitting(ctx, w); err != nil {

@@ -38,8 +38,8 @@ func flowOptions(l *config.Limits) flow.Options {
 		DelayMicrosMax: int64(or(l.FlowDelayMaxMs)) * 1000, MinorityPercent: int(or(l.FlowMinorityPercent))}
 }
 
-// quarter is how much may be kept back at a member that only applies, so that others never take it for a lag: of a limit a quarter,
-// and something; zero for no limit.
+// quarter is how much may be kept back at a member that only applies, so that others never take it for a lag: of a
+// limit a quarter, and something; zero for no limit.
 func quarter(limit int) int {
 	if limit <= 0 {
 		return 0
@@ -70,13 +70,15 @@ func (l *life) regulate() {
 	switch {
 	case d.DelayMicros > 0 && t.began.IsZero():
 		t.began, t.last = now, now
-		l.log.Warn("transactions are slowed: a member applies more slowly than the cluster writes", "member", l.name(d.Member),
+		l.log.Warn("transactions are slowed: a member applies more slowly than the cluster writes", "member",
+			l.name(d.Member),
 			"lag", lag[d.Member].items, "bytes", lag[d.Member].bytes, "delay_ms", millis(d.DelayMicros),
 			"flow_lag", l.config.Limits.FlowLag, "flow_lag_bytes", l.config.Limits.FlowLagBytes)
 	case d.DelayMicros > 0:
 		t.last = now
 	case !t.began.IsZero() && now.Sub(t.last) > flowQuiet:
-		l.log.Info("transactions are no longer slowed", "after", fmt.Sprint(t.last.Sub(t.began).Round(time.Millisecond)))
+		l.log.Info("transactions are no longer slowed", "after",
+			fmt.Sprint(t.last.Sub(t.began).Round(time.Millisecond)))
 		t.began = time.Time{}
 	}
 }

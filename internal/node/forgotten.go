@@ -5,8 +5,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// forget forgets what is known of rows that a transaction takes away with their tables. It comes before the transaction is visible to a session of this node; who looks at such a
-// table before it is waits for its lock.
+// forget forgets what is known of rows that a transaction takes away with their tables. It comes before the transaction
+// is visible to a session of this node; who looks at such a table before it is waits for its lock.
 func (l *life) forget(w *writeset.Writeset) {
 	if w == nil {
 		return

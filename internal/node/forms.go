@@ -11,7 +11,8 @@ import (
 	"github.com/tuttidb/tutti/internal/session/plan"
 )
 
-// Bounds of what sessions tell each other: statements, those of a program, and under how many roles and search_paths each.
+// Bounds of what sessions tell each other: statements, those of a program, and under how many roles and search_paths
+// each.
 const (
 	formsMax = 4096
 	whoMax   = 16
@@ -86,7 +87,8 @@ func (h *host) Foreknow(catalog any, key []byte, k session.Foreknown) {
 	if f.catalog != catalog || len(f.known) >= formsMax || f.known == nil {
 		f.catalog, f.known = catalog, map[string][]session.Foreknown{}
 	}
-	if all := f.known[string(key)]; len(all) < whoMax && !slices.ContainsFunc(all, func(x session.Foreknown) bool { return x.Who == k.Who }) {
+	if all := f.known[string(key)]; len(all) < whoMax &&
+		!slices.ContainsFunc(all, func(x session.Foreknown) bool { return x.Who == k.Who }) {
 		f.known[string(key)] = append(slices.Clip(all), k)
 	}
 }

@@ -30,7 +30,8 @@ type ghost struct {
 // haunt starts the ghost of a database whose life has ended. There is none if its log is not here: a clone is
 // already past its end.
 func (t *tenure) haunt(group, dropped uint64) error {
-	g := &ghost{group: group, dropped: dropped, tenure: t, inbox: make(chan memberFrame, coreQueueMax), ended: make(chan struct{})}
+	g := &ghost{group: group, dropped: dropped, tenure: t, inbox: make(chan memberFrame, coreQueueMax),
+		ended: make(chan struct{})}
 	c := t.node.config
 	dir := logDir(c, group)
 	ctx, cancel := context.WithCancel(t.ctx)
@@ -144,7 +145,8 @@ func (t *tenure) layToRest(ctx context.Context) error {
 		if err := t.standing.removed(g.group); err != nil {
 			return err
 		}
-		if _, err := main.monitor.Exec(ctx, fmt.Sprintf("DELETE FROM tutti.database WHERE id = %d AND state = '%s'", g.group, databaseDropped)); err != nil {
+		if _, err := main.monitor.Exec(ctx, fmt.Sprintf("DELETE FROM tutti.database WHERE id = %d AND state = '%s'",
+			g.group, databaseDropped)); err != nil {
 			return err
 		}
 		t.mu.Lock()

@@ -17,10 +17,13 @@ import (
 
 // An entry of the order that cannot be carried out here, however often it is tried, halts this database at this member:
 //
-//	HA1  What cannot be carried out ends the life, as any failure does (N5). The next one comes to the entry before it serves
+//	HA1  What cannot be carried out ends the life, as any failure does (N5). The next one comes to the entry before it
+//	    serves
 //	     anybody, tries it once more, and halts if that is in vain.
-//	HA2  Nothing behind the entry is carried out, and no client served. The position in the database stays before the entry.
-//	HA3  Log, votes and messages go on: the others have their majority. None of them waits for this member, as none waits for one
+//	HA2  Nothing behind the entry is carried out, and no client served. The position in the database stays before the
+//	    entry.
+//	HA3  Log, votes and messages go on: the others have their majority. None of them waits for this member, as none
+//	    waits for one
 //	     that has just started.
 //	HA4  What stands in the way of a meeting, because it is halted, halts who waits there.
 //
@@ -70,8 +73,8 @@ func (e *haltedError) Error() string {
 	return fmt.Sprintf("database %s is halted at this member at %s", e.database, e.halted.text())
 }
 
-// applyEach applies the tasks of a group one by one, each with its progress, so that what comes before the one that fails is not lost
-// and it is known which that is.
+// applyEach applies the tasks of a group one by one, each with its progress, so that what comes before the one that
+// fails is not lost and it is known which that is.
 func (l *life) applyEach(ctx context.Context, last uint64, tasks []engine.Task) error {
 	for i, t := range tasks {
 		upTo := t.Ordinal
@@ -85,21 +88,24 @@ func (l *life) applyEach(ctx context.Context, last uint64, tasks []engine.Task) 
 	return nil
 }
 
-// failed is called when the executor has failed with a group. It returns nil if the database was halted by that, once the life ends.
+// failed is called when the executor has failed with a group. It returns nil if the database was halted by that, once
+// the life ends.
 func (l *life) failed(ctx context.Context, g *engine.Group, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
 	if failure.Follows(err, l.ready.Load()) == failure.Ends {
 		if failure.Lasting(err) { // no reason to end the process
-			l.log.Error("an entry of the order cannot be carried out here; this life ends, and the next one tries it again", "error", err)
+			l.log.Error("an entry of the order cannot be carried out here; this life ends, and the next one tries "+
+				"it again", "error", err)
 			return errors.New(err.Error())
 		}
 		return err
 	}
 	h := l.describeHalt(ctx, g, err)
 	l.halted.Store(h)
-	l.log.Error("this database is halted at this member: an entry of the order cannot be carried out here. It serves no clients, and is tried again at the next start",
+	l.log.Error("this database is halted at this member: an entry of the order cannot be carried out here. It serves "+
+		"no clients, and is tried again at the next start",
 		"entry", h.Ordinal, "transaction", h.Transaction, "table", h.Table, "row", h.Row, "error", h.Reason)
 	close(l.halting)
 	<-ctx.Done()
@@ -142,7 +148,8 @@ func reason(err error) string {
 // culpritMax bounds the rows that are tried one by one.
 const culpritMax = 10000
 
-// culprit tries a transaction's rows one after the other, and takes them back. It names the table and the key of the first that fails.
+// culprit tries a transaction's rows one after the other, and takes them back. It names the table and the key of the
+// first that fails.
 func (l *life) culprit(ctx context.Context, ws *writeset.Writeset) (table, row string) {
 	a := l.applier
 	if len(ws.Steps) > 0 || len(ws.Rows) > culpritMax || a.Conn.IsClosed() || a.Conn.TxStatus() != 'I' {
@@ -151,10 +158,12 @@ func (l *life) culprit(ctx context.Context, ws *writeset.Writeset) (table, row s
 	if a.Conn.ExecPrepared(ctx, replay.ApplyBegin, nil, nil, nil).Read().Err != nil {
 		return "", ""
 	}
-	defer func() { _ = a.Conn.ExecPrepared(ctx, replay.ApplyRollback, nil, nil, nil).Read() }() // if that fails, nothing is open any more
+	// if that fails, nothing is open any more
+	defer func() { _ = a.Conn.ExecPrepared(ctx, replay.ApplyRollback, nil, nil, nil).Read() }()
 	for i := 0; i < len(ws.Rows); i++ {
 		from := i
-		if i+1 < len(ws.Rows) && ws.Rows[i].Identity == 0 && ws.Rows[i].Op == writeset.OpDelete && ws.Rows[i+1].Op == writeset.OpUpdate && ws.Rows[i+1].Identity == 0 {
+		if i+1 < len(ws.Rows) && ws.Rows[i].Identity == 0 && ws.Rows[i].Op == writeset.OpDelete &&
+			ws.Rows[i+1].Op == writeset.OpUpdate && ws.Rows[i+1].Identity == 0 {
 			i++ // two that say what a row was and what it becomes
 		}
 		one := &writeset.Writeset{Tables: ws.Tables, Rows: ws.Rows[from : i+1]}
@@ -183,7 +192,10 @@ func (l *life) haltedAt(member uint32) *halted {
 
 // errHalted refuses a client, or what a client asks.
 func (l *life) errHalted(h *halted) *wire.SQLError {
-	return wire.Errorf(wire.CodeCannotConnectNow, "database %q is halted at this member: an entry of the order cannot be carried out here", l.database).
+	return wire.Errorf(wire.CodeCannotConnectNow,
+		"database %q is halted at this member: an entry of the order cannot be carried out here", l.database).
 		WithDetail("%s", strings.ToUpper(h.text()[:1])+h.text()[1:]).
-		WithHint("Connect to another member. Once the reason is removed, restart this one; or stop it, remove its directory \"postgres\", keep \"log\" and every \"log-…\", set clone_from to a member that is synced, and start it.")
+		WithHint("Connect to another member. Once the reason is removed, restart this one; or stop it, remove its " +
+			"directory \"postgres\", keep \"log\" and every \"log-…\", set clone_from to a member that is synced, " +
+			"and start it.")
 }

@@ -19,9 +19,12 @@ func TestHaltText(t *testing.T) {
 
 // TestNobodyWaitsForHalted: a member that is halted lacks nothing that others wait for.
 func TestNobodyWaitsForHalted(t *testing.T) {
-	l := &life{config: &config.Config{Member: 1, Members: []config.Member{{Member: 1, Name: "a"}, {Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, core: &core{}, tenure: &tenure{}, began: time.Now().Add(-time.Minute)}
+	l := &life{config: &config.Config{Member: 1, Members: []config.Member{{Member: 1, Name: "a"},
+		{Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, core: &core{}, tenure: &tenure{},
+		began: time.Now().Add(-time.Minute)}
 	l.peers.init()
-	for m, s := range map[uint32]status{2: {State: stateSynced, Applied: 9}, 3: {State: stateHalted, Applied: 2, Halted: &halted{Ordinal: 3}}} {
+	for m, s := range map[uint32]status{2: {State: stateSynced, Applied: 9},
+		3: {State: stateHalted, Applied: 2, Halted: &halted{Ordinal: 3}}} {
 		l.peers.put(m, s)
 	}
 	if got := l.lacking(5); len(got) != 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Hold has the other members hold back what they would write to the tables of an extent. The client's wish to cancel that, and that the
-// transaction has lost meanwhile, are errors.
+// Hold has the other members hold back what they would write to the tables of an extent. The client's wish to cancel
+// that, and that the transaction has lost meanwhile, are errors.
 func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
 	want := heldTables{All: extent.Barrier}
 	for _, t := range extent.Tables {
@@ -23,8 +23,8 @@ func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
 	return failure
 }
 
-// HoldTables is Hold for LOCK TABLE, which waits for other members' sessions that have locked the same tables for most milliseconds, or without
-// limit if that is zero. Late: it was not enough, or the statement says NOWAIT.
+// HoldTables is Hold for LOCK TABLE, which waits for other members' sessions that have locked the same tables for most
+// milliseconds, or without limit if that is zero. Late: it was not enough, or the statement says NOWAIT.
 func (h *host) HoldTables(lock *semantics.TableLock, schemas []string, most int64) (late bool, failure *wire.SQLError) {
 	r, err := h.n.monitor.Exec(context.Background(), capture.LockExtentSQL(lock.Relations, schemas))
 	if err != nil {
@@ -79,7 +79,8 @@ func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQ
 			others = append(others, m.Member)
 		}
 	}
-	ordinal, end := own.gather(request.Round, others, func(m uint32) (told, fresh bool) { return l.askHold(m, request) }, deadline, stop)
+	ordinal, end := own.gather(request.Round, others,
+		func(m uint32) (told, fresh bool) { return l.askHold(m, request) }, deadline, stop)
 	for ; end == holdGiven && l.core.applied.Load() < ordinal; time.Sleep(holdInterval) {
 		switch {
 		case stop():
@@ -127,11 +128,13 @@ func (x *holds) want(h *host, tables heldTables, life uint64) (own *ownHold, bef
 	own.round++
 	own.tables.add(tables)
 	own.answers = make(chan holdAnswer, holdAnswersMax)
-	return own, before, holdRequest{Number: own.number, Round: own.round, Life: life, Ticket: own.ticket, Held: own.held,
+	return own, before, holdRequest{Number: own.number, Round: own.round, Life: life, Ticket: own.ticket,
+		Held:       own.held,
 		heldTables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}}
 }
 
-// answered notes how a request has ended, and reports whether the hold is over by that. What came too late leaves what was held before.
+// answered notes how a request has ended, and reports whether the hold is over by that. What came too late leaves what
+// was held before.
 func (x *holds) answered(h *host, before ownHold, given, late bool) (over bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -162,7 +165,8 @@ const (
 	holdStopped         // it is wanted no longer
 )
 
-// askHold asks a member. Told: it can be heard, and the word has left. Fresh: this member may not have heard of all others yet.
+// askHold asks a member. Told: it can be heard, and the word has left. Fresh: this member may not have heard of all
+// others yet.
 func (l *life) askHold(member uint32, request holdRequest) (told, fresh bool) {
 	if l.haltedAt(member) != nil {
 		return false, false // it has no sessions
@@ -173,8 +177,10 @@ func (l *life) askHold(member uint32, request holdRequest) (told, fresh bool) {
 	return sent && (alive || fresh), fresh
 }
 
-// gather asks the members that can be heard, again and again, and waits for their answers. It gives the last ordinal that one of them told.
-func (own *ownHold) gather(round uint64, members []uint32, ask func(member uint32) (told, fresh bool), deadline time.Time, stop func() bool) (ordinal uint64, end holdEnd) {
+// gather asks the members that can be heard, again and again, and waits for their answers. It gives the last ordinal
+// that one of them told.
+func (own *ownHold) gather(round uint64, members []uint32, ask func(member uint32) (told, fresh bool),
+	deadline time.Time, stop func() bool) (ordinal uint64, end holdEnd) {
 	var asked []uint32
 	for _, m := range members {
 		if told, fresh := ask(m); told || fresh {

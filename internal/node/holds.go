@@ -16,8 +16,9 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// A transaction that changes the schema runs at its member first, and loses to everything that others write to its tables
-// meanwhile. So before it comes to a definition it has them hold back what they would write there (decision 0044):
+// A transaction that changes the schema runs at its member first, and loses to everything that others write to its
+// tables meanwhile. So before it comes to a definition it has them hold back what they would write there (decision
+// 0044):
 //
 //	H1  A member that has given a hold lets no transaction of its own that has written to one of the tables be
 //	    handed to the order until the hold is over.
@@ -27,16 +28,18 @@ import (
 // No member's decisions depend on it. What is lost, or takes too long, is gone on without, and certification decides.
 
 const (
-	holdPatience   = 2 * time.Second        // for the others to give it, and for what they tell to be applied
-	holdRenewal    = 500 * time.Millisecond // between two words of a hold that goes on
-	holdSilence    = 3 * time.Second        // after which one is over of which nothing is heard
-	holdOthersMax  = 5 * time.Second        // of a hold, for definitions of other tables, which would make its transaction lose
+	holdPatience = 2 * time.Second        // for the others to give it, and for what they tell to be applied
+	holdRenewal  = 500 * time.Millisecond // between two words of a hold that goes on
+	holdSilence  = 3 * time.Second        // after which one is over of which nothing is heard
+	// of a hold, for definitions of other tables, which would make its transaction lose
+	holdOthersMax  = 5 * time.Second
 	holdAllMax     = time.Second            // of a hold of everything
 	holdAgainMax   = time.Second            // that who has lost waits before it may begin again, and is waited for
 	holdComesAgain = 200 * time.Millisecond // in which who has lost begins again, or is waited for no longer
 	holdInterval   = time.Millisecond       // between two looks
-	holdAnswersMax = 16                     // that wait to be read; there is one of each member, and again if it was asked again
-	holdsGivenMax  = 64                     // of others, that a member knows of
+	// that wait to be read; there is one of each member, and again if it was asked again
+	holdAnswersMax = 16
+	holdsGivenMax  = 64 // of others, that a member knows of
 )
 
 // holdID names a hold in the cluster.
@@ -185,7 +188,8 @@ type holds struct {
 }
 
 func (x *holds) init() {
-	x.own, x.others, x.passing, x.waiting = map[*host]*ownHold{}, map[holdID]*givenHold{}, map[*host]letPass{}, map[*host]heldBack{}
+	x.own, x.others, x.passing, x.waiting = map[*host]*ownHold{}, map[holdID]*givenHold{}, map[*host]letPass{},
+		map[*host]heldBack{}
 	x.intents.init()
 }
 
@@ -196,7 +200,8 @@ func (x *holds) end() {
 	x.mu.Unlock()
 }
 
-// hinders reports whether something holds a transaction back that has waited for so long, and whether it has lost to that. If not, it passes.
+// hinders reports whether something holds a transaction back that has waited for so long, and whether it has lost to
+// that. If not, it passes.
 func (x *holds) hinders(h *host, ws *writeset.Writeset, applied uint64, waited time.Duration) (hinders, lost bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -223,8 +228,8 @@ func (x *holds) reserve(h *host) {
 	x.mu.Unlock()
 }
 
-// leads reports whether somebody has waited for longer than a hold is asked for, and goes on before that is given: unless he waits for a hold
-// that does not wait for that one, nor that one for it.
+// leads reports whether somebody has waited for longer than a hold is asked for, and goes on before that is given:
+// unless he waits for a hold that does not wait for that one, nor that one for it.
 func (x *holds) leads(g *givenHold, tables heldTables) bool {
 	for _, w := range x.waiting {
 		if w.since.After(g.asked) || tables.touched(w.ws) != touchTable || w.gone() {
@@ -232,7 +237,8 @@ func (x *holds) leads(g *givenHold, tables heldTables) bool {
 		}
 		apart := false
 		for _, o := range x.others {
-			apart = apart || o != g && o.given && !o.over && o.tables.touched(w.ws) != touchNot && !o.tables.meets(tables)
+			apart = apart || o != g && o.given && !o.over && o.tables.touched(w.ws) != touchNot &&
+				!o.tables.meets(tables)
 		}
 		if !apart {
 			return true
@@ -311,7 +317,8 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 		case why != nil:
 			failure = why
 		case lost && as != nil: // a definition at its place in the order has no locks yet
-			failure = wire.Errorf(wire.CodeSerializationFailure, "%s", concurrentUpdate).WithHint("The transaction might succeed if retried.").
+			failure = wire.Errorf(wire.CodeSerializationFailure, "%s",
+				concurrentUpdate).WithHint("The transaction might succeed if retried.").
 				WithDetail("A transaction of another node that has changed the schema was about to be ordered.")
 		default:
 			return false
@@ -325,8 +332,9 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 	return failure
 }
 
-// passAgain waits for a moment while there is a hold of what the session's last transaction was held back for and has then lost. If it does the
-// same again, the next hold waits for it: whoever changes a table again and again does not keep others from writing to it.
+// passAgain waits for a moment while there is a hold of what the session's last transaction was held back for and has
+// then lost. If it does the same again, the next hold waits for it: whoever changes a table again and again does not
+// keep others from writing to it.
 func (h *host) passAgain() {
 	ws, began := h.held, time.Now()
 	h.held, h.first = nil, false
@@ -391,7 +399,8 @@ func (l *life) renewHolds(ctx context.Context) error {
 		var renewed []holdRequest
 		for _, own := range l.holds.own {
 			if own.held {
-				renewed = append(renewed, holdRequest{Number: own.number, Held: true, heldTables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}})
+				renewed = append(renewed, holdRequest{Number: own.number, Held: true,
+					heldTables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}})
 			}
 		}
 		maps.DeleteFunc(l.holds.waiting, func(_ *host, w heldBack) bool { return w.gone() })
@@ -495,9 +504,9 @@ func (x *holds) gave(id holdID) {
 	}
 }
 
-// give lets no transaction pass any more that a hold is about, unless it is taken, since one of this member's sessions comes first, and
-// reports whether those are decided that have passed. It is in vain if that is over. Of two members that ask each other the one that has asked
-// first comes first, and who has a hold.
+// give lets no transaction pass any more that a hold is about, unless it is taken, since one of this member's sessions
+// comes first, and reports whether those are decided that have passed. It is in vain if that is over. Of two members
+// that ask each other the one that has asked first comes first, and who has a hold.
 func (x *holds) give(self uint32, id holdID, r holdRequest) (given, taken, vain bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -507,7 +516,8 @@ func (x *holds) give(self uint32, id holdID, r holdRequest) (given, taken, vain 
 	}
 	if !g.tables.includes(r.heldTables) {
 		for _, own := range x.own {
-			if !own.vain && own.tables.meets(r.heldTables) && (own.held || !r.Held && own.first(self, id.Member, r.Ticket)) {
+			if !own.vain && own.tables.meets(r.heldTables) &&
+				(own.held || !r.Held && own.first(self, id.Member, r.Ticket)) {
 				return false, true, false
 			}
 		}

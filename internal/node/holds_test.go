@@ -31,8 +31,8 @@ func held(x *holds, h *host, ws *writeset.Writeset, applied uint64, waited time.
 	return yes
 }
 
-// TestHoldGiven: who has written to a table passes before a hold of it is given, and it is given when he is decided; who comes later
-// waits until it is over and what it was for is applied. Others pass at any time.
+// TestHoldGiven: who has written to a table passes before a hold of it is given, and it is given when he is decided;
+// who comes later waits until it is over and what it was for is applied. Others pass at any time.
 func TestHoldGiven(t *testing.T) {
 	var x holds
 	x.init()
@@ -74,8 +74,8 @@ func TestHoldGiven(t *testing.T) {
 	}
 }
 
-// TestHoldsMeet: of two members that want a hold of one table the one that has asked first has it first, the lower one if that cannot be told,
-// unless the other has one already; a member does not give what a session of its own has.
+// TestHoldsMeet: of two members that want a hold of one table the one that has asked first has it first, the lower one
+// if that cannot be told, unless the other has one already; a member does not give what a session of its own has.
 func TestHoldsMeet(t *testing.T) {
 	for _, c := range []struct {
 		what       string
@@ -108,7 +108,8 @@ func TestHoldsMeet(t *testing.T) {
 				t.Error("asked for what it has")
 			}
 		}
-		id, r := holdID{Member: 2, Number: 4}, holdRequest{Number: 4, Held: c.theirsHeld, Ticket: c.ticket, heldTables: heldOf(c.keys...)}
+		id, r := holdID{Member: 2, Number: 4}, holdRequest{Number: 4, Held: c.theirsHeld, Ticket: c.ticket,
+			heldTables: heldOf(c.keys...)}
 		x.asked(id, r, func() {})
 		if given, taken, _ := x.give(c.self, id, r); given != c.given || taken == given {
 			t.Errorf("%s: given is %t, taken is %t", c.what, given, taken)
@@ -195,8 +196,8 @@ func TestHoldsAreFair(t *testing.T) {
 	}
 }
 
-// TestHoldsYield: who waits with locks loses to a transaction that is tried here; a definition that waits for its place in the order
-// has none, and goes on.
+// TestHoldsYield: who waits with locks loses to a transaction that is tried here; a definition that waits for its place
+// in the order has none, and goes on.
 func TestHoldsYield(t *testing.T) {
 	l := &life{gate: newGate(), core: &core{}, done: make(chan struct{})}
 	l.holds.init()
@@ -239,7 +240,8 @@ func TestHoldsTooLate(t *testing.T) {
 	_, before, _ = x.want(h, heldOf(3), 1)
 	x.answered(h, before, true, false)
 	_, before, _ = x.want(h, heldOf(4), 1)
-	if over := x.answered(h, before, false, true); over || !x.own[h].held || x.own[h].tables.has(4) || !x.own[h].tables.has(3) {
+	if over := x.answered(h, before, false, true); over || !x.own[h].held || x.own[h].tables.has(4) ||
+		!x.own[h].tables.has(3) {
 		t.Errorf("over is %t, %+v", over, x.own[h])
 	}
 	if own, _, _ := x.want(h, heldOf(4), 1); own == nil {
@@ -295,14 +297,16 @@ func TestHoldIsGathered(t *testing.T) {
 				return at(c.told, n), at(c.fresh, n)
 			}, time.Now().Add(2*holdRenewal+holdRenewal/2), func() bool { return false })
 			if ordinal != c.ordinal || end != c.end || n < c.asked || n > c.asked && c.end != holdLate {
-				t.Errorf("ordinal %d, end %d, asked %d times; want %d, %d, %d", ordinal, end, n, c.ordinal, c.end, c.asked)
+				t.Errorf("ordinal %d, end %d, asked %d times; want %d, %d, %d", ordinal, end, n, c.ordinal, c.end,
+					c.asked)
 			}
 		})
 	}
 }
 
-// TestHoldsComeInTurn: who waits for a hold goes on before the next one is given that was asked for later, also if he has lost to the first and comes
-// again at once. He does not if he waits for a third that has nothing to do with the next.
+// TestHoldsComeInTurn: who waits for a hold goes on before the next one is given that was asked for later, also if he
+// has lost to the first and comes again at once. He does not if he waits for a third that has nothing to do with the
+// next.
 func TestHoldsComeInTurn(t *testing.T) {
 	for _, c := range []struct {
 		what   string

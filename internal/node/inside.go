@@ -18,8 +18,8 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// speakers are the connections by which sessions speak with transactions that their procedures commit. Each is made when
-// it is first needed, and closed when nobody has needed it for a while.
+// speakers are the connections by which sessions speak with transactions that their procedures commit. Each is made
+// when it is first needed, and closed when nobody has needed it for a while.
 type speakers struct {
 	turns chan struct{} // as many as may be in use
 
@@ -183,7 +183,8 @@ func (h *host) Say(n int, command string) error {
 		return err
 	}
 	for i := range r {
-		if rows := r[i].Rows; next > 0 && len(rows) == 1 && string(r[i].FieldDescriptions[0].Name) == "native_try" && string(rows[0][0]) == "t" {
+		if rows := r[i].Rows; next > 0 && len(rows) == 1 && string(r[i].FieldDescriptions[0].Name) == "native_try" &&
+			string(rows[0][0]) == "t" {
 			h.talk.wait = next
 		}
 	}
@@ -199,7 +200,8 @@ func (h *host) Texts(r session.Reread) (array, typ string, err error) {
 	}
 	var pg *pgconn.PgError
 	if errors.As(got.Err, &pg) { // it has a definition of the table that nobody else knows yet
-		return "", "", wire.Errorf(wire.CodeFeatureNotSupported, "a procedure has defined a table anew, and changed a row of it more than once before its COMMIT").
+		return "", "", wire.Errorf(wire.CodeFeatureNotSupported,
+			"a procedure has defined a table anew, and changed a row of it more than once before its COMMIT").
 			WithDetail("%s", pg.Message).WithHint("Let it commit the definition first.")
 	}
 	if got.Err != nil {
@@ -208,9 +210,9 @@ func (h *host) Texts(r session.Reread) (array, typ string, err error) {
 	return string(got.Rows[0][0]), string(got.Rows[0][1]), nil
 }
 
-// GoesOn has it commit, and tells the executor how that ended, whatever it is: the log has decided, and the executor waits. The next
-// transaction of the procedure is held up, before it can have looked for anything that a writer relies on: others of the same group
-// may not be visible yet.
+// GoesOn has it commit, and tells the executor how that ended, whatever it is: the log has decided, and the executor
+// waits. The next transaction of the procedure is held up, before it can have looked for anything that a writer relies
+// on: others of the same group may not be visible yet.
 func (h *host) GoesOn(n int, seq uint64) error {
 	h.seen = h.n.longs.seen()
 	committed, err := h.letCommit(n, seq)
@@ -233,7 +235,8 @@ func (h *host) letCommit(n int, seq uint64) (committed bool, err error) {
 		return false, err
 	}
 	if t.held = string(r[0].Rows[0][0]) == "t"; !t.held {
-		return false, fmt.Errorf("node: the next transaction of a procedure at backend %d could not be held up", h.g.pid)
+		return false, fmt.Errorf("node: the next transaction of a procedure at backend %d could not be held up",
+			h.g.pid)
 	}
 	if err := h.Say(n, capture.InsideGo); err != nil {
 		return false, err
@@ -244,11 +247,14 @@ func (h *host) letCommit(n int, seq uint64) (committed bool, err error) {
 	return len(r[len(r)-1].Rows) == 1, nil
 }
 
-// Follows lets the procedure's next transaction go on, once all is applied that was visible together with the last one, or it
-// is in the way of that.
+// Follows lets the procedure's next transaction go on, once all is applied that was visible together with the last one,
+// or it is in the way of that.
 func (h *host) Follows() (base uint64) {
 	after := h.after
-	awaits(h.n, flow.WaitInside, func() bool { return h.n.core.applied.Load() >= after || h.n.ending() || h.g.doomed() != nil })
+	awaits(h.n, flow.WaitInside, func() bool {
+		return h.n.core.applied.Load() >= after || h.n.ending() ||
+			h.g.doomed() != nil
+	})
 	h.after = 0
 	return h.n.core.applied.Load()
 }

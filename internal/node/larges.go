@@ -11,8 +11,8 @@ import (
 // largeLook is how often one that waits looks whether it still wants to.
 const largeLook = 20 * time.Millisecond
 
-// larges lets a node keep only some large transactions at once for the sessions of all databases: each takes several times its size in
-// memory. The others wait in the order of their coming; their backends are not read from meanwhile.
+// larges lets a node keep only some large transactions at once for the sessions of all databases: each takes several
+// times its size in memory. The others wait in the order of their coming; their backends are not read from meanwhile.
 type larges struct {
 	slots chan struct{}
 	waits *metrics.Counter // how often one waited
@@ -22,7 +22,8 @@ func newLarges(most int, waits *metrics.Counter) *larges {
 	return &larges{slots: make(chan struct{}, most), waits: waits}
 }
 
-// enter waits for its turn, for as long as most, and until over gives a reason not to. Without an error, leave must follow.
+// enter waits for its turn, for as long as most, and until over gives a reason not to. Without an error, leave must
+// follow.
 func (l *larges) enter(most time.Duration, over func() *wire.SQLError) *wire.SQLError {
 	select {
 	case l.slots <- struct{}{}:
@@ -42,7 +43,8 @@ func (l *larges) enter(most time.Duration, over func() *wire.SQLError) *wire.SQL
 			return why
 		}
 		if time.Since(began) > most {
-			return wire.Errorf(wire.CodeConfigurationLimit, "%d other large transactions are under way at this member (large_transactions)", cap(l.slots)).
+			return wire.Errorf(wire.CodeConfigurationLimit,
+				"%d other large transactions are under way at this member (large_transactions)", cap(l.slots)).
 				WithHint("Try again, or commit less than 16 MiB at a time.")
 		}
 	}

@@ -43,21 +43,23 @@ func (l *life) standing(e *engine.Engine) lead.Input {
 	for _, m := range l.config.Members {
 		s, _ := l.statusOf(m.Member)
 		in.Members = append(in.Members, lead.Member{ID: m.Member, Links: s.Links, Wrote: e.Wrote(m.Member),
-			Fit: slices.Contains(hears, m.Member) && slices.Contains(s.Hears, self) && s.State == stateSynced && s.lag.items <= caughtUpItems})
+			Fit: slices.Contains(hears, m.Member) && slices.Contains(s.Hears, self) && s.State == stateSynced &&
+				s.lag.items <= caughtUpItems})
 	}
 	return in
 }
 
-// lead has the rule look at the situation, and hands the lead of the order over if it says so. It runs on the core's goroutine,
-// once in a gossipInterval.
+// lead has the rule look at the situation, and hands the lead of the order over if it says so. It runs on the core's
+// goroutine, once in a gossipInterval.
 func (l *life) lead(e *engine.Engine) {
 	if to, why := l.rule.Next(l.standing(e)); to != 0 {
 		l.handOver(e, to, why.String())
 	}
 }
 
-// leave hands the lead over because this life ends, and says to whom; zero if there is nobody, or this member does not lead.
-// Where all members end the lives of a database nobody would take it, and the definition that does so would wait for that.
+// leave hands the lead over because this life ends, and says to whom; zero if there is nobody, or this member does not
+// lead. Where all members end the lives of a database nobody would take it, and the definition that does so would wait
+// for that.
 func (l *life) leave(e *engine.Engine) uint32 {
 	if l.dismissed.Load() {
 		return 0

@@ -31,7 +31,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// life is one incarnation of a member in the order of one database, from reading disk and database to the first failure.
+// life is one incarnation of a member in the order of one database, from reading disk and database to the first
+// failure.
 type life struct {
 	node        *Node
 	tenure      *tenure
@@ -125,8 +126,11 @@ var errConverted = errors.New("node: the cloned database is now this member's ow
 func newLife(t *tenure, group uint64, database string) *life {
 	c := t.node.config
 	l := &life{
-		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group), began: time.Now(),
-		done: make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}), ended: make(chan struct{}), gate: newGate(), rule: lead.New(lead.Options{}), speakers: newSpeakers(), waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
+		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group),
+		began: time.Now(),
+		done:  make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}),
+		ended: make(chan struct{}), gate: newGate(), rule: lead.New(lead.Options{}), speakers: newSpeakers(),
+		waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
 	}
 	if group != mainGroup {
 		l.log = l.log.With("database", database)
@@ -144,8 +148,8 @@ func newLife(t *tenure, group uint64, database string) *life {
 	return l
 }
 
-// run lives an opened life. It returns when ctx ends, with its cause unless that is no failure, or at the first failure,
-// which ends ctx.
+// run lives an opened life. It returns when ctx ends, with its cause unless that is no failure, or at the first
+// failure, which ends ctx.
 func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -226,11 +230,14 @@ func (l *life) ending() bool {
 	}
 }
 
-// ownOptions goes on with a connection string for sessions of Tutti's own. ALTER DATABASE and ALTER ROLE … SET are for clients: they
-// must not end these sessions, or keep a member from starting. What says what a session executes is in apply.SessionSettings.
-const ownOptions = ` options='-c session_preload_libraries= -c local_preload_libraries= -c role=none -c statement_timeout=0 -c lock_timeout=0` +
+// ownOptions goes on with a connection string for sessions of Tutti's own. ALTER DATABASE and ALTER ROLE … SET are for
+// clients: they must not end these sessions, or keep a member from starting. What says what a session executes is in
+// apply.SessionSettings.
+const ownOptions = ` options='-c session_preload_libraries= -c local_preload_libraries= -c role=none -c ` +
+	`statement_timeout=0 -c lock_timeout=0` +
 	` -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c default_transaction_read_only=off` +
-	` -c default_transaction_isolation=read\\ committed -c default_transaction_deferrable=off -c standard_conforming_strings=on` +
+	` -c default_transaction_isolation=read\\ committed -c default_transaction_deferrable=off -c ` +
+	`standard_conforming_strings=on` +
 	` -c transform_null_equals=off -c array_nulls=on -c quote_all_identifiers=off'`
 
 // open brings up log, database connections and engine.
@@ -248,7 +255,8 @@ func (l *life) open(ctx context.Context) (err error) {
 		l.log.Warn("repaired the log's torn end", "repair", fmt.Sprint(r))
 	}
 	var saved []byte
-	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(), func() error { return l.begins(ctx, conn) }); err != nil {
+	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(),
+		func() error { return l.begins(ctx, conn) }); err != nil {
 		return err
 	}
 	if l.applier, err = replay.NewApplier(ctx, conn, l.config, l.log.Warn); err != nil {
@@ -293,7 +301,10 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.audit = audit.New(auditOf(l))
 	l.trials.dryRuns = replay.NewDryRuns(dryRunsOf(l))
 	l.fence = l.seq.Add(1)
-	l.core = newCore(l.log, &l.metrics, e, l.disk, func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.Tell, l.streaming.Tell, l.gate.moved, l.leave, l.reaches, func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) })
+	l.core = newCore(l.log, &l.metrics, e, l.disk,
+		func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.Tell,
+		l.streaming.Tell, l.gate.moved, l.leave, l.reaches,
+		func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) })
 	return nil
 }
 
@@ -351,7 +362,8 @@ func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 		return nil, err
 	}
 	if id := disk.Identity(); id.Cluster != c.Cluster || id.Member != uint64(c.Member) {
-		err := &failure.Config{Err: fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration says member %d of %q",
+		err := &failure.Config{Err: fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration "+
+			"says member %d of %q",
 			dir, id.Member, id.Cluster, c.Member, c.Cluster)}
 		return nil, errors.Join(err, disk.Close())
 	}

@@ -36,7 +36,8 @@ func (l *life) limits() []limit {
 	return []limit{
 		{"sessions", int64(c.Sessions), l.tenure.clients.Load(), m.Limits.Sessions.Load()},
 		{"writeset_bytes", int64(c.WritesetBytes), -1, m.Limits.Writeset.Load()},
-		{"large_transactions", int64(c.LargeTransactions), int64(len(l.tenure.larges.slots)), l.tenure.larges.waits.Load()},
+		{"large_transactions", int64(c.LargeTransactions), int64(len(l.tenure.larges.slots)),
+			l.tenure.larges.waits.Load()},
 		{"pending_items", int64(c.PendingItems), int64(pending), m.Limits.Pending.Load()},
 		{"apply_queue_bytes", int64(c.ApplyQueueBytes), int64(waiting), fills},
 		{"log_retention", c.LogRetention, l.disk.Bytes(), m.Log.Compacted.Load()},

@@ -18,17 +18,18 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// A definition that reads or writes a large table, as CREATE INDEX does, may take long. What is ordered after it does not
-// wait for it at a member, unless it has to. It is then long:
+// A definition that reads or writes a large table, as CREATE INDEX does, may take long. What is ordered after it does
+// not wait for it at a member, unless it has to. It is then long:
 //
-//	L1  The transaction that moves the progress over it puts it into tutti.pending, its own adds there that it is done:
-//	    it does not see the other row, see L4. What a start finds to be not done is carried out anew.
+//	L1  The transaction that moves the progress over it puts it into tutti.pending, its own adds there that it is
+//	    done: it does not see the other row, see L4. What a start finds to be not done is carried out anew.
 //	L2  While it runs, whatever writes to a table that it holds waits, and so does another definition, a check, and a
 //	    transaction with definitions.
-//	L3  A transaction of this member that began before it ended loses if it has written to a table that it holds, or has
-//	    definitions of its own: its base says that it has seen the definition, and it has not.
-//	L4  It runs in one snapshot, of what was ordered before it: what it reads besides is the same at every member. After
-//	    a start it is not, so only code of users that is immutable may run in it (semantics.Long), or it is ordered again.
+//	L3  A transaction of this member that began before it ended loses if it has written to a table that it holds, or
+//	    has definitions of its own: its base says that it has seen the definition, and it has not.
+//	L4  It runs in one snapshot, of what was ordered before it: what it reads besides is the same at every member.
+//	    After a start it is not, so only code of users that is immutable may run in it (semantics.Long), or it is
+//	    ordered again.
 //
 // That is each member's own decision: the order, and what is certified, do not know of it.
 
@@ -136,14 +137,18 @@ func (l *longs) missed(seen uint64, ws *writeset.Writeset) *replay.Job {
 // missedError is told to a transaction that loses by L3.
 func (l *life) missedError(g *replay.Job) *wire.SQLError {
 	id := g.Task.Item.ID
-	return wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).WithHint("The transaction might succeed if retried.").
-		WithDetail("A schema change, transaction %s of node %s, was carried out here while this transaction was open.", id, l.name(id.Member))
+	return wire.Errorf(wire.CodeSerializationFailure,
+		concurrentUpdate).WithHint("The transaction might succeed if retried.").
+		WithDetail("A schema change, transaction %s of node %s, was carried out here while this transaction was open.",
+			id, l.name(id.Member))
 }
 
 // carryOut has the definer carry out a definition, d or the steps of a task. It returns when that is done, with the
 // definition's result, or when it has become long; then over is false.
-func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *session.Definition) (r session.Result, over bool, err error) {
-	g := &replay.Job{Task: t, Last: last, Free: time.Now(), Definition: d, Kind: replay.JobKind(&t, d), Kept: make(chan struct{}), Done: make(chan struct{})}
+func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *session.Definition) (r session.Result,
+	over bool, err error) {
+	g := &replay.Job{Task: t, Last: last, Free: time.Now(), Definition: d, Kind: replay.JobKind(&t, d),
+		Kept: make(chan struct{}), Done: make(chan struct{})}
 	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
 	l.begin(ctx, g)
 	defer l.busy.Store(l.busy.Swap(l.applier.Definer.Conn.PID()))
@@ -178,7 +183,8 @@ func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *sess
 		close(g.Kept)
 		l.longs.add(g)
 		l.long = g
-		l.log.Info("a definition goes on beside what is ordered after it", "ordinal", t.Ordinal, "transaction", t.Item.ID.String())
+		l.log.Info("a definition goes on beside what is ordered after it", "ordinal", t.Ordinal, "transaction",
+			t.Item.ID.String())
 		l.startWatch()
 		return r, false, nil
 	}
@@ -273,7 +279,8 @@ func (l *life) resume(ctx context.Context) error {
 		return err
 	}
 	for _, t := range tasks {
-		g := &replay.Job{Task: t, Last: t.Ordinal, Anew: true, Free: time.Now(), Beside: true, Kept: make(chan struct{}), Done: make(chan struct{})}
+		g := &replay.Job{Task: t, Last: t.Ordinal, Anew: true, Free: time.Now(), Beside: true,
+			Kept: make(chan struct{}), Done: make(chan struct{})}
 		close(g.Kept)
 		if t.Item.Kind == engine.KindStatement {
 			d, _, err := replay.DecodeDefinition(t.Writeset.Steps[0].Definition)
@@ -328,7 +335,8 @@ func (l *life) orderAgain(ctx context.Context, g *replay.Job) {
 				return // it is still pending at the next start
 			}
 		}
-		if _, err := l.monitor.Exec(ctx, fmt.Sprintf("INSERT INTO tutti.pending (ordinal, done, item) VALUES (%d, true, '') ON CONFLICT DO NOTHING", g.Task.Ordinal)); err != nil {
+		if _, err := l.monitor.Exec(ctx, fmt.Sprintf("INSERT INTO tutti.pending (ordinal, done, item) VALUES (%d, "+
+			"true, '') ON CONFLICT DO NOTHING", g.Task.Ordinal)); err != nil {
 			l.log.Warn("a definition is ordered again at the next start, once more", "error", err)
 		}
 		return

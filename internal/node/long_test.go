@@ -22,7 +22,8 @@ func TestWhatTouchesALongDefinition(t *testing.T) {
 		{8, writeset.Row{Op: writeset.OpUpdate, Identity: 1, Image: []byte("k")}, false},
 		{8, writeset.Row{Op: writeset.OpLock, Image: []byte{byte(writeset.ExclusiveTable)}}, false},
 	} {
-		if got := g.Touches(&writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: "t", Key: c.table}}, Rows: []writeset.Row{c.row}}); got != c.want {
+		if got := g.Touches(&writeset.Writeset{Tables: []writeset.Table{{Schema: "s", Name: "t", Key: c.table}},
+			Rows: []writeset.Row{c.row}}); got != c.want {
 			t.Errorf("operation %d on a row of %d: %v", c.row.Op, c.table, got)
 		}
 	}

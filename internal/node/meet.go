@@ -20,9 +20,9 @@ import (
 //	M2  A database that has come goes on when the main database's definition has run at its member.
 //
 // So the definition has the same place in every order at all members. Every member asks for the meeting when the
-// definition is due there, so one that fails holds nobody up. What asks is a definition that changes no table: who has changed
-// the schema, and has not seen it, loses. Meetings cannot wait for each other in a circle: the main database comes to
-// them in the order of their numbers.
+// definition is due there, so one that fails holds nobody up. What asks is a definition that changes no table: who has
+// changed the schema, and has not seen it, loses. Meetings cannot wait for each other in a circle: the main database
+// comes to them in the order of their numbers.
 
 // meetAgain is after how long a meeting is asked for again: the item may have been out of date.
 const meetAgain = 200 * time.Millisecond
@@ -58,7 +58,8 @@ func (l *life) come(ctx context.Context, number uint64) error {
 			payload := ws.Append(nil)
 			asked, seq = time.Now(), l.seq.Add(1)
 			l.core.do(func(e *engine.Engine) { // what finds no room is asked again
-				e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: seq, Base: l.core.applied.Load(), Payload: payload})
+				e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: seq, Base: l.core.applied.Load(),
+					Payload: payload})
 			})
 		}
 		if !process.Sleep(ctx, time.Millisecond) {

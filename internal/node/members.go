@@ -136,7 +136,8 @@ type lag struct{ items, bytes uint64 }
 
 // behind is how far s is behind what others, or s itself, know of the order.
 func (s *status) behind(ordinal, volume uint64) lag {
-	return lag{items: max(ordinal, s.Ordinal, s.Applied) - s.Applied, bytes: max(volume, s.Volume, s.VolumeApplied) - s.VolumeApplied}
+	return lag{items: max(ordinal, s.Ordinal, s.Applied) - s.Applied,
+		bytes: max(volume, s.Volume, s.VolumeApplied) - s.VolumeApplied}
 }
 
 type peers struct {
@@ -222,7 +223,8 @@ func (l *life) statusOf(member uint32) (status, bool) {
 }
 
 func (l *life) ownStatus() status {
-	s := status{State: stateJoining, Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Leader: l.core.leader.Load(),
+	s := status{State: stateJoining, Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(),
+		Leader: l.core.leader.Load(),
 		Volume: l.volume.Load(), VolumeApplied: l.volumeApplied.Load(),
 		DelayMicros: l.throttle.delay.Load(), Because: l.throttle.because.Load(), Clients: l.sessions.taken(),
 		Hears: l.peers.hears(), Links: l.peers.links(l.config.Member), Differs: l.differences(),
@@ -290,7 +292,8 @@ func (l *life) sendStatus(to uint32) error {
 	return err
 }
 
-var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "reason", "differs", "version"}
+var statusColumns = []string{"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms",
+	"because_of", "reason", "differs", "version"}
 
 // showStatus answers SHOW tutti.status, one row per member.
 func (l *life) showStatus() session.Result {
@@ -304,7 +307,8 @@ func (l *life) showStatus() session.Result {
 			role = "leader"
 		}
 		if !alive {
-			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", "", differs[m.Member], ""})
+			r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", "",
+				differs[m.Member], ""})
 			continue
 		}
 		lag := l.core.ordinal.Load() - min(l.core.ordinal.Load(), s.Applied)
@@ -317,7 +321,8 @@ func (l *life) showStatus() session.Result {
 			why = s.Halted.text()
 		}
 		r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, s.State,
-			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag), millis(s.DelayMicros), because, why, differs[m.Member], s.Version})
+			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag),
+			millis(s.DelayMicros), because, why, differs[m.Member], s.Version})
 	}
 	return r
 }

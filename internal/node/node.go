@@ -67,7 +67,8 @@ func New(c *config.Config, log *slog.Logger) *Node {
 	n.latest.Store(c)
 	n.stops.init()
 	n.rules = clients.NewRules(clients.RuleOptions{
-		Config: c, Log: log, AllowTrust: func() bool { return n.settled().Postgres.AllowTrust }, ConnString: n.connString,
+		Config: c, Log: log, AllowTrust: func() bool { return n.settled().Postgres.AllowTrust },
+		ConnString: n.connString,
 	})
 	return n
 }

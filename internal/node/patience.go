@@ -41,8 +41,11 @@ func (l *life) giveUp(w *waiter) {
 			e.Orphan(seq)
 			l.waiters.orphaned(w)
 			l.metrics.Limits.Timeout.Add(1)
-			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the transaction is not known: no majority of the members answered within %d ms (commit_timeout_ms)", l.settled().Limits.CommitTimeoutMs).
-				WithDetail("Transaction %s was handed to the cluster; whether it commits is decided by the log.", l.txid(seq)).AsFatal()}
+			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown,
+				"the outcome of the transaction is not known: no majority of the members answered within %d ms "+
+					"(commit_timeout_ms)", l.settled().Limits.CommitTimeoutMs).
+				WithDetail("Transaction %s was handed to the cluster; whether it commits is decided by the log.",
+					l.txid(seq)).AsFatal()}
 		}
 	})
 }
@@ -68,7 +71,9 @@ func (l *life) awaitDefinition(id writeset.TxID, result <-chan session.Result) s
 			}
 			if open {
 				l.metrics.Limits.Timeout.Add(1)
-				return unknownDefinition(id, fmt.Sprintf("no majority of the members answered within %d ms (commit_timeout_ms)", l.settled().Limits.CommitTimeoutMs))
+				return unknownDefinition(id,
+					fmt.Sprintf("no majority of the members answered within %d ms (commit_timeout_ms)",
+						l.settled().Limits.CommitTimeoutMs))
 			}
 		case <-l.done:
 			return unknownDefinition(id, "this member restarts")
@@ -77,14 +82,16 @@ func (l *life) awaitDefinition(id writeset.TxID, result <-chan session.Result) s
 }
 
 func unknownDefinition(id writeset.TxID, why string) session.Result {
-	return session.Result{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the statement is not known: %s", why).
+	return session.Result{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the statement is not known: %s",
+		why).
 		WithDetail("Transaction %s was handed to the cluster; whether it runs is decided by the log.", id)}
 }
 
 // errNoMajority is told when nothing was proposed.
 func (l *life) errNoMajority(what string) *wire.SQLError {
 	l.metrics.Limits.Timeout.Add(1)
-	return wire.Errorf(wire.CodeCannotConnectNow, "%s was not committed: it could not be put into the order within %d ms (commit_timeout_ms)", what, l.settled().Limits.CommitTimeoutMs).
+	return wire.Errorf(wire.CodeCannotConnectNow, "%s was not committed: it could not be put into the order within "+
+		"%d ms (commit_timeout_ms)", what, l.settled().Limits.CommitTimeoutMs).
 		WithHint("Is a majority of the members up? See SHOW tutti.status. Run it again later, or at another member.")
 }
 

@@ -25,7 +25,8 @@ func TestRefusal(t *testing.T) {
 		{"Session_Replication_Role", "replica", true},
 		{"replication", "database", true},
 	} {
-		s := &wire.Startup{Params: map[string]string{"database": "d", c.name: c.value}, Ordered: []wire.Param{{Name: c.name, Value: c.value}}}
+		s := &wire.Startup{Params: map[string]string{"database": "d", c.name: c.value},
+			Ordered: []wire.Param{{Name: c.name, Value: c.value}}}
 		if got := n.refusal(s); (got != nil) != c.refused {
 			t.Errorf("%s=%s: %v, want refused %v", c.name, c.value, got, c.refused)
 		}

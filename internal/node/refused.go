@@ -13,8 +13,8 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// refusedThere words a refusal. What that member has seen may not be applied here yet; if the transaction loses to some of
-// that, it is why.
+// refusedThere words a refusal. What that member has seen may not be applied here yet; if the transaction loses to some
+// of that, it is why.
 func (h *host) refusedThere(sub *session.Submission, r *replay.Tried) *wire.SQLError {
 	if r.Decided > r.Applied {
 		if v := h.loses(sub, r.Decided); !v.Commit() {
@@ -23,14 +23,18 @@ func (h *host) refusedThere(sub *session.Submission, r *replay.Tried) *wire.SQLE
 		}
 		if strings.HasPrefix(r.Message, "large object ") || strings.Contains(r.Message, "pg_largeobject_metadata") {
 			// It has been removed since, and is not known here yet.
-			return wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).WithDetail("At node %s, which is ahead: %s.", r.Node, r.Message).WithHint("The transaction might succeed if retried.")
+			return wire.Errorf(wire.CodeSerializationFailure,
+				concurrentUpdate).WithDetail("At node %s, which is ahead: %s.", r.Node,
+				r.Message).WithHint("The transaction might succeed if retried.")
 		}
 	}
-	what, hint := "rows", "Code of an index, a generated column or a domain may depend on settings of the session, or on other rows."
+	what, hint := "rows", "Code of an index, a generated column or a domain may depend on settings of the session, "+
+		"or on other rows."
 	if len(sub.Writeset.Steps) > 0 {
 		what, hint = "schema changes", "They may depend on temporary objects, or on files that only one machine has."
 	}
-	return wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's %s cannot be carried out at node %s: %s", what, r.Node, r.Message).
+	return wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's %s cannot be carried out at node %s: %s", what,
+		r.Node, r.Message).
 		WithDetail("SQLSTATE %s.", r.Code).WithHint("%s", hint)
 }
 
@@ -65,8 +69,9 @@ func dryRunsOf(l *life) replay.DryRunOptions {
 		Ask:     func(to uint32, dryRun []byte) bool { return l.sendFrame(to, frameRehearse, dryRun) },
 		Answer:  func(to uint32, outcome []byte) bool { return l.sendFrame(to, frameRehearsed, outcome) },
 		Tables:  l.tables.Load,
-		Applied: func() uint64 { return l.core.applied.Load() }, Decided: func() uint64 { return l.core.ordinal.Load() },
-		Free: func() bool { return l.longs.under() == nil },
+		Applied: func() uint64 { return l.core.applied.Load() },
+		Decided: func() uint64 { return l.core.ordinal.Load() },
+		Free:    func() bool { return l.longs.under() == nil },
 		Yield: func(member uint32, incarnation uint64, tried bool) {
 			l.holds.yield(member, incarnation, tried)
 			if tried {

@@ -75,7 +75,8 @@ func (l *life) takeCheckpoint(ctx context.Context) (at uint64, err error) {
 		return 0, err
 	}
 	l.saved.Store(c.Index)
-	l.log.Info("stored a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "bytes", len(data), "taken", taken, "all", time.Since(began))
+	l.log.Info("stored a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "bytes", len(data), "taken", taken, "all",
+		time.Since(began))
 	return c.Index, nil
 }
 
@@ -89,7 +90,8 @@ func storeCheckpoint(ctx context.Context, connString string, data []byte) error 
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	const sql = "INSERT INTO tutti.checkpoint AS c (data) VALUES ($1::pg_catalog.bytea) ON CONFLICT (one) DO UPDATE SET data = excluded.data"
+	const sql = "INSERT INTO tutti.checkpoint AS c (data) VALUES ($1::pg_catalog.bytea) ON CONFLICT (one) DO UPDATE " +
+		"SET data = excluded.data"
 	if r := conn.ExecParams(ctx, sql, [][]byte{data}, nil, []int16{1}, nil).Read(); r.Err != nil {
 		return fmt.Errorf("node: store the checkpoint: %w", r.Err)
 	}
@@ -138,7 +140,8 @@ func (l *life) startAt(saved []byte) (*engine.Checkpoint, error) {
 				return nil, ferr
 			}
 			if first > 1 {
-				return nil, fmt.Errorf("%w; what the log said before entry %d is known only from it. %s", err, first, l.howToClone())
+				return nil, fmt.Errorf("%w; what the log said before entry %d is known only from it. %s", err, first,
+					l.howToClone())
 			}
 			l.log.Warn("the checkpoint cannot be read; the whole log is read again", "error", err)
 		}
@@ -157,7 +160,8 @@ func (l *life) startAt(saved []byte) (*engine.Checkpoint, error) {
 	}
 	l.saved.Store(c.Index)
 	l.position.Ordinal, l.position.Floor = max(l.position.Ordinal, c.Ordinal), max(l.position.Floor, c.Ordinal)
-	l.log.Info("starts from a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "log_bytes_after", l.disk.BytesAfter(c.Index))
+	l.log.Info("starts from a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "log_bytes_after",
+		l.disk.BytesAfter(c.Index))
 	return c, nil
 }
 
@@ -176,12 +180,15 @@ func (l *life) explainLost(err error) error {
 	if !errors.As(err, &lost) {
 		return err
 	}
-	return fmt.Errorf("%s was away for longer than log_retention allows: it has the order up to entry %d of the log, and %s, which leads, keeps it from entry %d on; what is between cannot be had any more, so this member stops. %s",
+	return fmt.Errorf("%s was away for longer than log_retention allows: it has the order up to entry %d of the log, "+
+		"and %s, which leads, keeps it from entry %d on; what is between cannot be had any more, so this member "+
+		"stops. %s",
 		l.config.Self().Name, lost.Have, l.name(lost.Leader), lost.First, l.howToClone())
 }
 
 // howToClone says what an operator must do to give this member a new database.
 func (l *life) howToClone() string {
-	return fmt.Sprintf("To bring this member back: remove %s but keep %s and every log-… beside it, set clone_from in [postgres] to a member that is synced, and start it again",
+	return fmt.Sprintf("To bring this member back: remove %s but keep %s and every log-… beside it, set clone_from "+
+		"in [postgres] to a member that is synced, and start it again",
 		filepath.Join(l.config.DataDir, "postgres"), logDir(l.config, mainGroup))
 }

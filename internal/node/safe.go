@@ -8,10 +8,10 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// A SERIALIZABLE READ ONLY DEFERRABLE transaction waits, while it takes its snapshot, until PostgreSQL finds that safe: until those
-// SERIALIZABLE transactions of this member have ended that were open and may write. It does so at the gate, because the snapshot
-// must be a prefix of the order, and no group waits for it: it is cancelled and takes another snapshot behind the group, which
-// may have the end of a transaction for which it has waited.
+// A SERIALIZABLE READ ONLY DEFERRABLE transaction waits, while it takes its snapshot, until PostgreSQL finds that safe:
+// until those SERIALIZABLE transactions of this member have ended that were open and may write. It does so at the gate,
+// because the snapshot must be a prefix of the order, and no group waits for it: it is cancelled and takes another
+// snapshot behind the group, which may have the end of a transaction for which it has waited.
 
 const (
 	safeTries    = 100                  // then any snapshot will do

@@ -19,9 +19,9 @@ const (
 	serialIdle = 5 * time.Second
 )
 
-// serial is the part of a life that deals with SERIALIZABLE transactions (decision 0034). The order knows whether a member runs
-// some. Their statements run side by side; one that is to be vouched for is alone from a last question to its backend to its
-// COMMIT.
+// serial is the part of a life that deals with SERIALIZABLE transactions (decision 0034). The order knows whether a
+// member runs some. Their statements run side by side; one that is to be vouched for is alone from a last question to
+// its backend to its COMMIT.
 type serial struct {
 	mu      sync.Mutex
 	changed sync.Cond
@@ -149,8 +149,8 @@ func (h *host) serialEnd() {
 	s.last = time.Now()
 }
 
-// SerialAlone reports whether the session's transaction is alone now, because it would lose otherwise and may win. What it may be
-// left to the backend is then settled in the engine.
+// SerialAlone reports whether the session's transaction is alone now, because it would lose otherwise and may win. What
+// it may be left to the backend is then settled in the engine.
 func (h *host) SerialAlone(sub session.Submission) bool {
 	if !h.serial.open || !h.vouches(&sub) {
 		return false
@@ -171,7 +171,8 @@ func (h *host) SerialAlone(sub session.Submission) bool {
 
 // vouches asks the engine, once everything that is decided is applied, if need be.
 func (h *host) vouches(sub *session.Submission) bool {
-	s := engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Snapshot: sub.Snapshot, Base: sub.Base, Writeset: sub.Writeset}
+	s := engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Snapshot: sub.Snapshot, Base: sub.Base,
+		Writeset: sub.Writeset}
 	for {
 		loses, yes, decided := false, false, uint64(0)
 		h.n.core.call(func(e *engine.Engine) {
@@ -202,8 +203,8 @@ func (l *life) serialApart() {
 	l.serial.changed.Broadcast()
 }
 
-// serialDecided ends it, too, once it is certain what became of a transaction that was vouched for. If its rows come from the
-// log, the local database has forgotten who read what it wrote: whatever SERIALIZABLE is open must lose.
+// serialDecided ends it, too, once it is certain what became of a transaction that was vouched for. If its rows come
+// from the log, the local database has forgotten who read what it wrote: whatever SERIALIZABLE is open must lose.
 func (h *host) serialDecided(w *waiter, lost bool) {
 	if !h.serial.alone {
 		return
@@ -228,8 +229,10 @@ func (h *host) serialDecided(w *waiter, lost bool) {
 		}
 		l.serial.mu.Unlock()
 		for _, g := range others {
-			g.kill(wire.Errorf(wire.CodeSerializationFailure, "could not serialize access due to read/write dependencies among transactions").
-				WithDetail("The backend of transaction %s ended before it had committed there.", l.txid(w.sub.Seq)).WithHint("The transaction might succeed if retried."))
+			g.kill(wire.Errorf(wire.CodeSerializationFailure,
+				"could not serialize access due to read/write dependencies among transactions").
+				WithDetail("The backend of transaction %s ended before it had committed there.",
+					l.txid(w.sub.Seq)).WithHint("The transaction might succeed if retried."))
 		}
 		l.serialApart()
 	})

@@ -31,10 +31,12 @@ func (h *host) Show(name string) session.Result {
 	case "plans":
 		return h.n.forms.plans.show()
 	case "applied":
-		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name), Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
+		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name),
+			Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-		WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.metrics, tutti.waits, tutti.limits, " +
+		WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.metrics, " +
+			"tutti.waits, tutti.limits, " +
 			"tutti.locks, tutti.plans and tutti.applied.")}
 }
 

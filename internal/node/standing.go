@@ -54,7 +54,8 @@ func (b *beginning) fits(settings []bootstrap.Setting) error {
 	for _, was := range b.Settings {
 		for _, is := range settings {
 			if is.Name == was.Name && is.Value != was.Value {
-				return fmt.Errorf("%s is %s in the configuration, and was %s when this member's log was made: it cannot be changed", is.Name, is.Value, was.Value)
+				return fmt.Errorf("%s is %s in the configuration, and was %s when this member's log was made: it "+
+					"cannot be changed", is.Name, is.Value, was.Value)
 			}
 		}
 	}
@@ -74,7 +75,8 @@ func (s *standing) beginsWith(contents *bootstrap.Contents) beginning {
 
 func newStanding(c *config.Config, name bootstrap.Names, fail func(error)) *standing {
 	return &standing{config: c, name: name, fail: fail, news: make(chan struct{}, 1),
-		own: bootstrap.Facts{Member: c.Member, Settings: equalSettings(c)}, heard: map[uint32]*bootstrap.Facts{}, reasons: map[uint32]string{}}
+		own: bootstrap.Facts{Member: c.Member, Settings: equalSettings(c)}, heard: map[uint32]*bootstrap.Facts{},
+		reasons: map[uint32]string{}}
 }
 
 // equalSettings are those that must be equal at all members.
@@ -231,7 +233,8 @@ func (s *standing) why() string {
 func (s *standing) mayHaveVoted(group uint64, dir string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := os.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) || !slices.Contains(s.notes.Databases, group) {
+	if _, err := os.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) ||
+		!slices.Contains(s.notes.Databases, group) {
 		return nil
 	}
 	return errLogGone(dir, s.config)

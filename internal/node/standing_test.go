@@ -26,9 +26,11 @@ type seat struct {
 
 func seatConfig(t *testing.T, dir string, member uint32) *config.Config {
 	t.Helper()
-	c := &config.Config{Cluster: "c", Member: member, DataDir: dir, Listen: "127.0.0.1:1", MemberListen: "127.0.0.1:2", Secret: "sixteen characters"}
+	c := &config.Config{Cluster: "c", Member: member, DataDir: dir, Listen: "127.0.0.1:1", MemberListen: "127.0.0.1:2",
+		Secret: "sixteen characters"}
 	for m := uint32(1); m <= 3; m++ {
-		c.Members = append(c.Members, config.Member{Member: m, Name: fmt.Sprint("node", m), Address: fmt.Sprint("127.0.0.1:", 10+m)})
+		c.Members = append(c.Members, config.Member{Member: m, Name: fmt.Sprint("node", m),
+			Address: fmt.Sprint("127.0.0.1:", 10+m)})
 	}
 	c.Limits.LogSegmentBytes = 64 << 10
 	if err := errors.Join(c.Validate(), os.MkdirAll(dir, 0o755)); err != nil {
@@ -244,7 +246,9 @@ func TestEqualSettings(t *testing.T) {
 		"database is postgres at node1 and shop at node2":     func(c *config.Config) { c.Database = "shop" },
 		"[1=node1 (127.0.0.1:11), 2=node2 (127.0.0.1:12)] at": func(c *config.Config) { c.Members = c.Members[:2] },
 		"3=gamma (127.0.0.1:13)":                              func(c *config.Config) { c.Members[2].Name = "gamma" },
-		"3=node3 (127.0.0.1:99)":                              func(c *config.Config) { c.Members[2].Address = "127.0.0.1:99" },
+		"3=node3 (127.0.0.1:99)": func(c *config.Config) {
+			c.Members[2].Address = "127.0.0.1:99"
+		},
 		"": func(c *config.Config) {
 			c.Members[2].Clients = "127.0.0.1:99"
 			slices.Reverse(c.Members)
@@ -272,7 +276,8 @@ func TestFixedSettings(t *testing.T) {
 	s.begin(true)
 	s.leave()
 	for name, change := range map[string]func(*config.Config){
-		"certify_keys is 7 in the configuration, and was 1048576 when this member's log was made": func(c *config.Config) { c.Limits.CertifyKeys = 7 },
+		"certify_keys is 7 in the configuration, and was 1048576 when this member's log " +
+			"was made": func(c *config.Config) { c.Limits.CertifyKeys = 7 },
 		"sequence_step is 32": func(c *config.Config) { c.SequenceStep = 32 },
 		"database is shop":    func(c *config.Config) { c.Database = "shop" },
 		"": func(c *config.Config) {

@@ -16,8 +16,10 @@ import (
 // A node that is told to stop goes through this, and says 57P01 to every client that it had:
 //
 //	drain  New clients are refused with 57P03. The lead of every order is handed over. Sessions end as soon as no
-//	       transaction is open in them: idle ones at once, others behind the answer to their COMMIT, ROLLBACK or statement.
-//	now    After drain_timeout, or when it is told so, the sessions that are left are ended wherever they are. Where the
+//	       transaction is open in them: idle ones at once, others behind the answer to their COMMIT, ROLLBACK or
+//	       statement.
+//	now    After drain_timeout, or when it is told so, the sessions that are left are ended wherever they are. Where
+//	    the
 //	       log decides on a COMMIT, the session waits for that, for a while; then its client is told that the outcome
 //	       is unknown (40003).
 //	end    The lives end, then PostgreSQL is stopped.

@@ -50,7 +50,8 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
-		larges: newLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited), looking: make(chan struct{}, 1), words: newWords(n.config.SequenceStep)}
+		larges:  newLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited),
+		looking: make(chan struct{}, 1), words: newWords(n.config.SequenceStep)}
 	t.standing = newStanding(n.config, n.config.Name, cancel)
 	var err error
 	if t.origins, err = clients.OpenSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
@@ -207,7 +208,8 @@ func (t *tenure) openTransport() error {
 		}
 	}
 	t.transport, err = transport.New(transport.Options{
-		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Credentials: t.node.memberCredentials, PeerName: t.node.nameOf,
+		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Credentials: t.node.memberCredentials,
+		PeerName:      t.node.nameOf,
 		QueueBytesMax: c.Limits.MemberQueue, Handler: t.receive, Gone: t.gone, Connected: t.reached,
 		Facts: t.standing.facts, Judge: t.standing.judge,
 		Fault: t.node.faults.Links(), Logger: t.node.log,

@@ -34,7 +34,8 @@ type waiters struct {
 func newWaiters() *waiters { return &waiters{m: map[uint64]*waiter{}} }
 
 func (w *waiters) add(g *guard, sub session.Submission) *waiter {
-	x := &waiter{guard: g, sub: sub, decision: make(chan session.Decision, 1), local: make(chan bool, 1), committed: make(chan struct{}), applied: make(chan struct{})}
+	x := &waiter{guard: g, sub: sub, decision: make(chan session.Decision, 1), local: make(chan bool, 1),
+		committed: make(chan struct{}), applied: make(chan struct{})}
 	w.mu.Lock()
 	w.m[sub.Seq] = x
 	w.mu.Unlock()

@@ -74,15 +74,16 @@ func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err err
 	return blockedInterval, nil
 }
 
-// unblock dooms the transactions that block a backend of the executor's or of its definer's now. They are told why, or what
-// is being applied if that is nil. It reports whether there are any.
+// unblock dooms the transactions that block a backend of the executor's or of its definer's now. They are told why, or
+// what is being applied if that is nil. It reports whether there are any.
 func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duration, why *wire.SQLError) (bool, error) {
 	pids, err := l.monitor.Blockers(ctx, backend)
 	if err != nil {
 		return false, err
 	}
 	definer := l.applier.Definer.Conn.PID()
-	if g := l.longs.under(); g != nil && g.Concurrent() && backend == l.applier.Conn.PID() && slices.Contains(pids, definer) {
+	if g := l.longs.under(); g != nil && g.Concurrent() && backend == l.applier.Conn.PID() &&
+		slices.Contains(pids, definer) {
 		l.monitor.Cancel(l.log, definer) // who blocks it need not lose; it may wait for the executor, too
 		return true, nil
 	}
@@ -114,7 +115,8 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		}
 		if aborts(l, g, why) == session.PhaseSubmitted {
 			if l.unblockSubmitted(g, why) {
-				l.log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid", pid)
+				l.log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid",
+					pid)
 				if err := l.monitor.Terminate(ctx, pid); err != nil {
 					return true, err
 				}
@@ -147,7 +149,8 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 		if e.Foretell(seq) {
 			return
 		}
-		if len(w.sub.AddBases) > 0 && e.Queued(seq) { // who it is in the way of may have what it would wait for to commit
+		// who it is in the way of may have what it would wait for to commit
+		if len(w.sub.AddBases) > 0 && e.Queued(seq) {
 			end = true
 			return
 		}
@@ -186,12 +189,15 @@ func (l *life) blockedError() *wire.SQLError {
 		}
 	}
 	if t.Writeset == nil || len(t.Writeset.Steps) > 0 {
-		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was open.", t.Item.ID, l.name(t.Item.ID.Member), t.Ordinal)
+		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction "+
+			"was open.", t.Item.ID, l.name(t.Item.ID.Member), t.Ordinal)
 	}
 	detail := l.keyOf(&t)
 	if len(tasks) > 1 {
-		return e.WithDetail("It held a lock that %d committed transactions up to ordinal %d need; the last is %s of node %s, %s.",
+		return e.WithDetail("It held a lock that %d committed transactions up to ordinal %d need; the last is %s of "+
+			"node %s, %s.",
 			len(tasks), t.Ordinal, t.Item.ID, l.name(t.Item.ID.Member), detail)
 	}
-	return e.WithDetail("%s: transaction %s of node %s committed first, at ordinal %d.", detail, t.Item.ID, l.name(t.Item.ID.Member), t.Ordinal)
+	return e.WithDetail("%s: transaction %s of node %s committed first, at ordinal %d.", detail, t.Item.ID,
+		l.name(t.Item.ID.Member), t.Ordinal)
 }

@@ -16,7 +16,8 @@
 //	NT2  A member's set of channels changes in the order alone: an announcement is carried out before anything ordered
 //	     after it.
 //	NT3  The listener never waits for the order, for which the executor waits.
-//	NT4  What does not fit a queue is dropped and counted before it is ordered, not waited for; behind that it is waited for.
+//	NT4  What does not fit a queue is dropped and counted before it is ordered, not waited for; behind that it is
+//	    waited for.
 //
 // What it does not do: decide when a session is told that it listens (session).
 package notices

@@ -43,7 +43,8 @@ func notifySettings() map[string]string {
 
 // newListener connects, and listens to what the other members listened to when the database was left, as the executor's
 // connection reads it. What the ignored backends notify, the others have, or make themselves.
-func newListener(ctx context.Context, o *Options, channels *channels, outbox *outbox, ignored map[uint32]bool) (*listener, error) {
+func newListener(ctx context.Context, o *Options, channels *channels, outbox *outbox,
+	ignored map[uint32]bool) (*listener, error) {
 	x := &listener{log: o.Log, channels: channels, outbox: outbox, changes: make(chan change, 1), ignored: ignored}
 	var err error
 	if x.conn, err = link.ConnectHearing(ctx, o.ConnString, "tutti listener", notifySettings(), x.hear); err != nil {
@@ -160,7 +161,8 @@ func (x *listener) hear(_ *pgconn.PgConn, n *pgconn.Notification) {
 	}
 	took := x.outbox.put(notification{n.Channel, n.Payload})
 	if !took && !x.full {
-		x.log.Warn("notifications are dropped for the sessions of other members: more wait to be ordered than notify_queue allows")
+		x.log.Warn("notifications are dropped for the sessions of other members: more wait to be ordered than " +
+			"notify_queue allows")
 	}
 	x.full = !took
 }

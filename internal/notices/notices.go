@@ -233,7 +233,8 @@ func (n *Notices) MayListen(channel string, max int) *wire.SQLError {
 	if !n.channels.full(channel) {
 		return nil
 	}
-	return wire.Errorf(wire.CodeProgramLimit, "the sessions of this member listen to %d channels already (channels)", max).
+	return wire.Errorf(wire.CodeProgramLimit, "the sessions of this member listen to %d channels already (channels)",
+		max).
 		WithHint("Use fewer channels and tell the difference in the payload, or raise the limit.")
 }
 
@@ -252,7 +253,8 @@ func (n *Notices) Await(before, now []string) *wire.SQLError {
 	w := wire.Errorf(wire.CodeWarning, "notifications of other nodes may not arrive yet")
 	w.Severity, w.SeverityUnlocalized = wire.SeverityWarning, wire.SeverityWarning
 	if since == 0 {
-		return w.WithDetail("The cluster does not know of this LISTEN yet.").WithHint("Is a majority of the members up? See SHOW tutti.status.")
+		return w.WithDetail("The cluster does not know of this LISTEN yet.").WithHint(
+			"Is a majority of the members up? See SHOW tutti.status.")
 	}
 	return w.WithDetail("Of this LISTEN do not know yet: %s.", strings.Join(n.o.Lacking(since), ", ")).
 		WithHint("They will when they have caught up. See SHOW tutti.status.")

@@ -57,7 +57,8 @@ func TestOutbox(t *testing.T) {
 		got = append(got, item...)
 	}
 	if !reflect.DeepEqual(got, want) || o.size() != 0 || o.counts.Refused.Load() != 0 {
-		t.Errorf("%d notifications came out of %d, %d bytes are left, %d were dropped", len(got), len(want), o.size(), o.counts.Refused.Load())
+		t.Errorf("%d notifications came out of %d, %d bytes are left, %d were dropped", len(got), len(want), o.size(),
+			o.counts.Refused.Load())
 	}
 }
 
@@ -129,7 +130,8 @@ func TestPublisherFoldsNothing(t *testing.T) {
 	for i := range 3000 {
 		all = append(all, notification{"c", fmt.Sprint(i / 2 % 50)})
 	}
-	if err := p.put(context.Background(), append(all, notification{"other", ""}), func(c string) bool { return c == "c" }); err != nil {
+	if err := p.put(context.Background(), append(all, notification{"other", ""}),
+		func(c string) bool { return c == "c" }); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -201,11 +203,13 @@ func TestChannelsDifference(t *testing.T) {
 	if since, ok := c.await([]string{"kept"}, time.Hour, func(uint64) bool { return true }); since != 7 || !ok {
 		t.Errorf("what an earlier life announced is known since %d, %v", since, ok)
 	}
-	if since, ok := c.await([]string{"kept", "new"}, time.Millisecond, func(uint64) bool { return true }); since != 0 || ok {
+	if since, ok := c.await([]string{"kept", "new"}, time.Millisecond, func(uint64) bool { return true }); since != 0 ||
+		ok {
 		t.Errorf("what was not carried out yet is known since %d, %v", since, ok)
 	}
 	c.carried(9, []string{"new"})
-	if since, ok := c.await([]string{"kept", "new"}, time.Hour, func(since uint64) bool { return since == 9 }); since != 9 || !ok {
+	if since, ok := c.await([]string{"kept", "new"}, time.Hour,
+		func(since uint64) bool { return since == 9 }); since != 9 || !ok {
 		t.Errorf("what was carried out is known since %d, %v", since, ok)
 	}
 	c.replace(nil, []string{"new"})              // a second session

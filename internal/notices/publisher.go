@@ -31,7 +31,8 @@ type publisher struct {
 const (
 	publishMax      = 1000   // notifications in one transaction
 	notificationFee = 1 << 6 // bytes that one is reckoned to take beside its text
-	publishSQL      = "SELECT pg_catalog.pg_notify(c, p) FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[])) AS n(c, p)"
+	publishSQL      = "SELECT pg_catalog.pg_notify(c, p) FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), " +
+		"pg_catalog.unnest($2::pg_catalog.text[])) AS n(c, p)"
 )
 
 func newPublisher(ctx context.Context, o *Options, counts *metrics.Notify) (*publisher, error) {

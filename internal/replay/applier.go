@@ -48,9 +48,11 @@ var applierStatements = [][2]string{
 	{applyUndo, "ROLLBACK TO rows"},
 	{applyKeep, "RELEASE rows"},
 	{applyProgress, "UPDATE tutti.progress SET ordinal = $1 RETURNING pg_catalog.pg_current_wal_insert_lsn()"},
-	{applyPending, "WITH over AS (DELETE FROM tutti.pending p USING tutti.pending d WHERE d.ordinal = p.ordinal AND d.done) INSERT INTO tutti.pending (ordinal, item) VALUES ($1, $2)"},
+	{applyPending, "WITH over AS (DELETE FROM tutti.pending p USING tutti.pending d WHERE d.ordinal = p.ordinal AND " +
+		"d.done) INSERT INTO tutti.pending (ordinal, item) VALUES ($1, $2)"},
 	{applyDone, "INSERT INTO tutti.pending (ordinal, done, item) VALUES ($1, true, '')"},
-	{applyMark, "INSERT INTO tutti.mark AS m VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET incarnation = excluded.incarnation, seq = excluded.seq"},
+	{applyMark, "INSERT INTO tutti.mark AS m VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET incarnation = " +
+		"excluded.incarnation, seq = excluded.seq"},
 }
 
 // binaryFormat asks for all results in binary.
@@ -73,13 +75,14 @@ type Applier struct {
 	config     *config.Config
 	Notices    []*pgconn.Notice
 	Tables     *catalog.Tables
-	rehearses  bool                   // it takes everything back, see tryOut
-	yields     bool                   // the definition it carries out has failed, see clears
-	heirs      bool                   // because of tables that inherit, as it seems
-	Missed     map[*writeset.Row]bool // blind rows that the last attempt has not changed, or an earlier one whose transaction is void
-	Void       map[*writeset.Writeset]bool
-	warn       func(message string, args ...any)
-	Alone      func() bool // no session here has locks on rows of its own, as far as is known; nil: it may
+	rehearses  bool // it takes everything back, see tryOut
+	yields     bool // the definition it carries out has failed, see clears
+	heirs      bool // because of tables that inherit, as it seems
+	// blind rows that the last attempt has not changed, or an earlier one whose transaction is void
+	Missed map[*writeset.Row]bool
+	Void   map[*writeset.Writeset]bool
+	warn   func(message string, args ...any)
+	Alone  func() bool // no session here has locks on rows of its own, as far as is known; nil: it may
 }
 
 // reach is how far an applier and its definer have come.
@@ -94,7 +97,8 @@ func NewApplier(ctx context.Context, connString string, c *config.Config, warn f
 	if err != nil {
 		return nil, err
 	}
-	a := &Applier{reach: definer.reach, Definer: definer, prepared: map[string]string{}, ConnString: connString, config: c, warn: warn}
+	a := &Applier{reach: definer.reach, Definer: definer, prepared: map[string]string{}, ConnString: connString,
+		config: c, warn: warn}
 	if err := a.connect(ctx, "tutti applier", "replica", settings); err != nil {
 		a.Close()
 		return nil, err
@@ -108,7 +112,8 @@ func NewApplier(ctx context.Context, connString string, c *config.Config, warn f
 
 // ConnectApplier makes an applier that does not know the tables yet, for definitions and what comes with them. Settings
 // say what its session begins with, which is what it goes back to (again).
-func ConnectApplier(ctx context.Context, connString string, c *config.Config, name, role string, settings map[string]string, warn func(string, ...any)) (*Applier, error) {
+func ConnectApplier(ctx context.Context, connString string, c *config.Config, name, role string,
+	settings map[string]string, warn func(string, ...any)) (*Applier, error) {
 	a := &Applier{reach: &reach{}, prepared: map[string]string{}, ConnString: connString, config: c, warn: warn}
 	if err := a.connect(ctx, name, role, settings); err != nil {
 		a.Close()
@@ -197,7 +202,8 @@ func (a *Applier) Apply(ctx context.Context, last uint64, tasks []engine.Task) e
 	for form := apply.InPlace; ; {
 		ops, err := apply.Plan(sets, a.Tables.Apply, form)
 		if err != nil {
-			return &failure.Fatal{Err: fmt.Errorf("entries %d to %d cannot be applied: %w", tasks[0].Ordinal, last, err)}
+			return &failure.Fatal{Err: fmt.Errorf("entries %d to %d cannot be applied: %w", tasks[0].Ordinal, last,
+				err)}
 		}
 		if unchecked {
 			ops = apply.WithoutChecks(ops)
@@ -218,7 +224,8 @@ func (a *Applier) Apply(ctx context.Context, last uint64, tasks []engine.Task) e
 		case unfit(err):
 			form = form.Next(len(sets))
 		case !unchecked && failsCheck(err):
-			a.warn("a row of another member fails a CHECK constraint here, or code it calls; it is applied all the same", "error", err)
+			a.warn("a row of another member fails a CHECK constraint here, or code it calls; it is applied all "+
+				"the same", "error", err)
 			unchecked = true
 		case err == nil:
 			a.miss(gone)
@@ -245,7 +252,8 @@ func failsCheck(err error) bool {
 	return errors.As(err, &pg) && !failure.Transient(err) && !failure.Environmental(pg.Code) && !unfit(err)
 }
 
-func (a *Applier) attempt(ctx context.Context, last uint64, tasks []engine.Task, sets []*writeset.Writeset, ops []apply.Operation) (err error) {
+func (a *Applier) attempt(ctx context.Context, last uint64, tasks []engine.Task, sets []*writeset.Writeset,
+	ops []apply.Operation) (err error) {
 	if err := a.prepareOps(ctx, ops); err != nil {
 		return err
 	}
@@ -273,12 +281,14 @@ func (a *Applier) attempt(ctx context.Context, last uint64, tasks []engine.Task,
 // hurries reports whether operations may be committed at once: they cannot turn out to be wrong, and no session here
 // may be about to have locks that they have had, and to ask whether that was before the COMMIT or after it (passed).
 func (a *Applier) hurries(sets []*writeset.Writeset, ops []apply.Operation) bool {
-	return a.Alone != nil && a.Alone() && !slices.ContainsFunc(sets, several) && !slices.ContainsFunc(ops, func(o apply.Operation) bool { return len(o.Asks) == 0 })
+	return a.Alone != nil && a.Alone() && !slices.ContainsFunc(sets, several) &&
+		!slices.ContainsFunc(ops, func(o apply.Operation) bool { return len(o.Asks) == 0 })
 }
 
 // finishPipeline runs operations, marks and, unless last is zero, the progress after other statements that
 // are in the pipeline, and returns the position of the WAL.
-func (a *Applier) finishPipeline(p *pgconn.Pipeline, before int, last uint64, tasks []engine.Task, ops []apply.Operation) (lsn uint64, err error) {
+func (a *Applier) finishPipeline(p *pgconn.Pipeline, before int, last uint64, tasks []engine.Task,
+	ops []apply.Operation) (lsn uint64, err error) {
 	for i := range ops {
 		p.SendQueryPrepared(a.prepared[ops[i].SQL], ops[i].Args, []int16{int16(ops[i].Format)}, nil)
 	}
@@ -311,7 +321,8 @@ func text[T uint64 | uint32](v T) []byte { return strconv.AppendUint(nil, uint64
 func (a *Applier) sendMarks(p *pgconn.Pipeline, tasks []engine.Task) (n int) {
 	for i := range tasks {
 		if t := &tasks[i]; t.Mark {
-			p.SendQueryPrepared(applyMark, [][]byte{text(t.Item.Slot), text(t.Item.ID.Incarnation), text(t.Item.ID.Seq)}, nil, nil)
+			p.SendQueryPrepared(applyMark, [][]byte{text(t.Item.Slot), text(t.Item.ID.Incarnation),
+				text(t.Item.ID.Seq)}, nil, nil)
 			n++
 		}
 	}
@@ -341,7 +352,8 @@ func (a *Applier) prepareOps(ctx context.Context, ops []apply.Operation) error {
 // readPipeline reads the results of statements before the operations, of those, and of statements
 // after them, and checks the operations' row counts. It returns the position of the WAL that
 // the last one told.
-func (a *Applier) readPipeline(p *pgconn.Pipeline, before int, ops []apply.Operation, after int) (lsn uint64, err error) {
+func (a *Applier) readPipeline(p *pgconn.Pipeline, before int, ops []apply.Operation, after int) (lsn uint64,
+	err error) {
 	for i := -before; i < len(ops)+after; i++ {
 		got, err := p.GetResults()
 		if err != nil {
@@ -404,8 +416,10 @@ func opError(ops []apply.Operation, i int, err error) error {
 	if errors.As(err, &pg) && ops[i].Loose && (pg.Code == "23505" || pg.Code == "23P01") {
 		return &unfitError{err}
 	}
-	if errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "42")) {
-		return &failure.Fatal{Err: fmt.Errorf("table %s has diverged from the cluster: %w; restore this member from another", ops[i].Table, err)}
+	if errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "22") ||
+		strings.HasPrefix(pg.Code, "42")) {
+		return &failure.Fatal{Err: fmt.Errorf("table %s has diverged from the cluster: %w; restore this member from "+
+			"another", ops[i].Table, err)}
 	}
 	return fmt.Errorf("node: apply to table %s: %w", ops[i].Table, err)
 }
@@ -430,7 +444,8 @@ func (a *Applier) Orphaned(ctx context.Context, m *link.Monitor, pid uint32, t e
 			return false, ctx.Err()
 		}
 	}
-	sql := fmt.Sprintf("SELECT 1 FROM tutti.mark WHERE slot = %d AND incarnation = %d AND seq = %d", t.Item.Slot, t.Item.ID.Incarnation, t.Item.ID.Seq)
+	sql := fmt.Sprintf("SELECT 1 FROM tutti.mark WHERE slot = %d AND incarnation = %d AND seq = %d", t.Item.Slot,
+		t.Item.ID.Incarnation, t.Item.ID.Seq)
 	r, err := a.Conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
 		return false, fmt.Errorf("node: applier: %w", err)
@@ -440,7 +455,8 @@ func (a *Applier) Orphaned(ctx context.Context, m *link.Monitor, pid uint32, t e
 
 // Adopt makes a cloned database this member's own: everything up to ordinal is in it.
 func (a *Applier) Adopt(ctx context.Context, ordinal uint64, member uint32) error {
-	_, err := a.Conn.Exec(ctx, fmt.Sprintf("BEGIN; SET LOCAL synchronous_commit = on; DELETE FROM tutti.mark; UPDATE tutti.progress SET ordinal = %d, floor = %d, member = %d; COMMIT",
+	_, err := a.Conn.Exec(ctx, fmt.Sprintf("BEGIN; SET LOCAL synchronous_commit = on; DELETE FROM tutti.mark; UPDATE "+
+		"tutti.progress SET ordinal = %d, floor = %d, member = %d; COMMIT",
 		ordinal, ordinal, member)).ReadAll()
 	if err != nil {
 		return fmt.Errorf("node: adopt the cloned database: %w", err)

@@ -24,7 +24,8 @@ import (
 // capture triggers and sequences up to date in the same transaction, and notes the
 // progress. A statement that fails, fails alike at every member; what can fail at one
 // member only (disk, memory, shutdown) is an error, and the member starts again before it.
-func (a *Applier) Define(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result, error) {
+func (a *Applier) Define(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result,
+	error) {
 	d.Extent = t.Writeset
 	defer func() { a.yields = false }()
 	for {
@@ -79,7 +80,8 @@ func (a *Applier) clears(err error) bool {
 	return a.yields
 }
 
-func (a *Applier) defineOnce(ctx context.Context, last uint64, origin uint32, d session.Definition) (unmarked bool, tag string, err error) {
+func (a *Applier) defineOnce(ctx context.Context, last uint64, origin uint32, d session.Definition) (unmarked bool,
+	tag string, err error) {
 	tx, err := a.Pgx.BeginTx(ctx, a.level())
 	if err != nil {
 		return false, "", err
@@ -123,14 +125,16 @@ func (a *Applier) within(ctx context.Context, d *session.Definition) error {
 	}
 	table, err := capture.Beyond(extent, r[len(r)-1].Rows[0][0])
 	if err == nil && table != "" {
-		return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: wire.CodeTuttiWider, Message: fmt.Sprintf("the definition changes table %s, which it does not name", table)}
+		return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: wire.CodeTuttiWider,
+			Message: fmt.Sprintf("the definition changes table %s, which it does not name", table)}
 	}
 	return err
 }
 
 // assume sets the origin's settings for the open transaction, and more; sequences made in it have their home there.
 func (a *Applier) assume(ctx context.Context, origin uint32, d session.Definition, more ...[2]string) error {
-	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, capture.DDLOn}, {capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}}
+	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, capture.DDLOn},
+		{capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}}
 	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
 		own = append(own, [2]string{"enable_" + s, "on"}) // the query of a view is no operation of the applier's
 	}
@@ -140,7 +144,8 @@ func (a *Applier) assume(ctx context.Context, origin uint32, d session.Definitio
 
 // Set sets settings of ours, then the origin's, then more, for the open transaction or the session, and returns the
 // origin's role.
-func (a *Applier) Set(ctx context.Context, own [][2]string, theirs []session.Setting, more [][2]string, local bool) (role string, err error) {
+func (a *Applier) Set(ctx context.Context, own [][2]string, theirs []session.Setting, more [][2]string,
+	local bool) (role string, err error) {
 	sql := "RESET ROLE; SELECT 1"
 	add := func(name, value string) {
 		sql += fmt.Sprintf(", pg_catalog.set_config('%s', '%s', %t)", Literal(name), Literal(value), local)
@@ -184,7 +189,8 @@ func (a *Applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		return "", err
 	}
 	if super == nil {
-		return "", &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42704", Message: fmt.Sprintf("role %q does not exist", role)}
+		return "", &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42704",
+			Message: fmt.Sprintf("role %q does not exist", role)}
 	}
 	watched := events && quiet(d.SQL)
 	if events && !watched {
@@ -253,7 +259,8 @@ func (a *Applier) runInside(ctx context.Context, owner, sql string, watched bool
 		_, err := a.Conn.Exec(ctx, text).ReadAll()
 		return err
 	}
-	if err := own("CREATE FUNCTION "+name+" RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN EXECUTE $1; END'",
+	if err := own("CREATE FUNCTION "+name+" RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN "+
+		"EXECUTE $1; END'",
 		"REVOKE ALL ON FUNCTION "+name+" FROM PUBLIC", "ALTER FUNCTION "+name+" OWNER TO "+owner); err != nil {
 		return "", err
 	}
@@ -302,7 +309,8 @@ func unwrapped(e *pgconn.PgError, sql string) *pgconn.PgError {
 		out.Position, out.InternalPosition, out.InternalQuery = e.InternalPosition, 0, ""
 	}
 	out.Where, _, _ = strings.Cut("\n"+e.Where, "\nPL/pgSQL function tutti.run_definition(text) ")
-	out.Where = strings.TrimPrefix(strings.TrimSuffix(strings.TrimPrefix(out.Where, "\n"), "SQL statement \""+sql+"\""), "\n")
+	out.Where = strings.TrimPrefix(strings.TrimSuffix(strings.TrimPrefix(out.Where, "\n"), "SQL statement \""+sql+"\""),
+		"\n")
 	out.Where = strings.TrimSuffix(out.Where, "\n")
 	return &out
 }
@@ -336,9 +344,11 @@ func (a *Applier) noticeFrames() [][]byte {
 
 func ErrorFields(e *pgconn.PgError) wire.ErrorFields {
 	return wire.ErrorFields{
-		Severity: e.Severity, SeverityUnlocalized: e.SeverityUnlocalized, Code: e.Code, Message: e.Message, Detail: e.Detail, Hint: e.Hint,
+		Severity: e.Severity, SeverityUnlocalized: e.SeverityUnlocalized, Code: e.Code, Message: e.Message,
+		Detail: e.Detail, Hint: e.Hint,
 		Position: e.Position, InternalPosition: e.InternalPosition, InternalQuery: e.InternalQuery, Where: e.Where,
-		Schema: e.SchemaName, Table: e.TableName, Column: e.ColumnName, DataType: e.DataTypeName, Constraint: e.ConstraintName,
-		File: e.File, Line: e.Line, Routine: e.Routine,
+		Schema: e.SchemaName, Table: e.TableName, Column: e.ColumnName, DataType: e.DataTypeName,
+		Constraint: e.ConstraintName,
+		File:       e.File, Line: e.Line, Routine: e.Routine,
 	}
 }

@@ -69,7 +69,8 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		meeting = r.Uvarint()
 		return d, meeting, r.Done()
 	default:
-		return d, 0, fmt.Errorf("statement in the log has version %d, this build knows %d to %d", version, definitionVersion, definitionVersionLast)
+		return d, 0, fmt.Errorf("statement in the log has version %d, this build knows %d to %d", version,
+			definitionVersion, definitionVersionLast)
 	}
 	d.Settings = make([]session.Setting, r.Count(2))
 	for i := range d.Settings {
@@ -81,13 +82,16 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		d.Index = session.Index{Schema: string(r.Bytes()), Table: string(r.Bytes()), Name: string(r.Bytes())}
 	case definitionVersionDetach:
 		d.Detach.Ends = r.Byte() == 1
-		for _, s := range []*string{&d.Detach.Parent[0], &d.Detach.Parent[1], &d.Detach.Partition[0], &d.Detach.Partition[1]} {
+		for _, s := range []*string{&d.Detach.Parent[0], &d.Detach.Parent[1], &d.Detach.Partition[0],
+			&d.Detach.Partition[1]} {
 			*s = string(r.Bytes())
 		}
 	case definitionVersionDatabase:
-		d.Database = semantics.Database{Does: semantics.DatabaseChange(r.Byte()), Name: string(r.Bytes()), To: string(r.Bytes()), IfExists: r.Byte() == 1}
+		d.Database = semantics.Database{Does: semantics.DatabaseChange(r.Byte()), Name: string(r.Bytes()),
+			To: string(r.Bytes()), IfExists: r.Byte() == 1}
 		if !d.Database.Does.Valid() || d.Database.Does == semantics.NoDatabase {
-			return d, 0, fmt.Errorf("statement in the log does to a database what this build does not know (%d)", d.Database.Does)
+			return d, 0, fmt.Errorf("statement in the log does to a database what this build does not know (%d)",
+				d.Database.Does)
 		}
 	}
 	return d, 0, r.Done()

@@ -12,9 +12,12 @@ func TestDefinitionsAreReadAsWritten(t *testing.T) {
 	settings := []session.Setting{{Name: "role", Value: "r"}, {Name: "search_path", Value: ""}}
 	for _, d := range []session.Definition{
 		{SQL: "CREATE TABLE t()", Settings: settings},
-		{SQL: "CREATE INDEX CONCURRENTLY i ON t(a)", Settings: settings, Index: session.Index{Schema: "s", Table: "t", Name: "i"}},
-		{SQL: "ALTER TABLE p DETACH PARTITION c CONCURRENTLY", Settings: settings, Detach: session.Detach{Parent: [2]string{"s", "p"}, Partition: [2]string{"r", "c"}, Ends: true}},
-		{SQL: "DROP DATABASE d", Settings: settings, Database: semantics.Database{Does: semantics.DropsDatabase, Name: "d", IfExists: true}},
+		{SQL: "CREATE INDEX CONCURRENTLY i ON t(a)", Settings: settings,
+			Index: session.Index{Schema: "s", Table: "t", Name: "i"}},
+		{SQL: "ALTER TABLE p DETACH PARTITION c CONCURRENTLY", Settings: settings,
+			Detach: session.Detach{Parent: [2]string{"s", "p"}, Partition: [2]string{"r", "c"}, Ends: true}},
+		{SQL: "DROP DATABASE d", Settings: settings,
+			Database: semantics.Database{Does: semantics.DropsDatabase, Name: "d", IfExists: true}},
 	} {
 		b := EncodeDefinition(d)
 		if got, meeting, err := DecodeDefinition(b); err != nil || meeting != 0 || !reflect.DeepEqual(got, d) {

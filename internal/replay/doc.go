@@ -14,8 +14,10 @@
 //
 // Invariants:
 //
-//	RP1  Rows, marks and the progress travel in one database transaction (N2 of node). What fails leaves nothing behind.
-//	RP2  What streaming apply has executed is committed in its turn alone, with the progress, and only if no definition was
+//	RP1  Rows, marks and the progress travel in one database transaction (N2 of node). What fails leaves nothing
+//	    behind.
+//	RP2  What streaming apply has executed is committed in its turn alone, with the progress, and only if no
+//	    definition was
 //	     carried out since it began (N8 of node).
 //	RP3  A statement changes exactly as many rows as expected; any other count is damage (failure.Fatal).
 //	RP4  What is tried before it is ordered (Receiver) is taken back in any case.

@@ -250,7 +250,8 @@ func (r *DryRuns) tryOut(from uint32, x *tryRequest) (done bool, code, message s
 		r.o.Yield(from, x.Life, true)
 		defer r.o.Yield(from, x.Life, false)
 	}
-	err = a.AttemptSteps(ctx, 0, engine.Task{Item: engine.Item{ID: writeset.TxID{Member: from, Incarnation: x.Life, Seq: x.Seq}}, Writeset: ws})
+	err = a.AttemptSteps(ctx, 0, engine.Task{Item: engine.Item{
+		ID: writeset.TxID{Member: from, Incarnation: x.Life, Seq: x.Seq}}, Writeset: ws})
 	return outcome(err, rows)
 }
 
@@ -277,7 +278,8 @@ func outcome(err error, rows bool) (done bool, code, message string) {
 func (r *DryRuns) ready(ctx context.Context) (a *Applier, err error) {
 	if a = r.take(); a == nil {
 		settings := map[string]string{"lock_timeout": tryLock, "deadlock_timeout": "50ms"}
-		if a, err = ConnectApplier(ctx, r.o.ConnString, r.o.Config, "tutti rehearsal", "origin", settings, r.o.Log.Warn); err != nil {
+		if a, err = ConnectApplier(ctx, r.o.ConnString, r.o.Config, "tutti rehearsal", "origin", settings,
+			r.o.Log.Warn); err != nil {
 			return nil, err
 		}
 		a.rehearses = true

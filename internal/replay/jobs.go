@@ -96,7 +96,10 @@ func (g *Job) Touches(ws *writeset.Writeset) bool {
 	if ws.Barrier || len(ws.Steps) > 0 {
 		return true
 	}
-	return slices.ContainsFunc(ws.Rows, func(r writeset.Row) bool { return (!r.Op.Locks() || r.All()) && g.Held[ws.Tables[r.Table].Key] })
+	return slices.ContainsFunc(ws.Rows, func(r writeset.Row) bool {
+		return (!r.Op.Locks() || r.All()) &&
+			g.Held[ws.Tables[r.Table].Key]
+	})
 }
 
 // Exposed reports whether a definition that has failed must not be tried again beside others, who would see meanwhile
@@ -183,7 +186,8 @@ func (a *Applier) NoteDone(ctx context.Context, last uint64) error {
 		} else {
 			err = a.NoteProgress(ctx, last)
 		}
-		if !failure.Transient(err) || !process.Sleep(ctx, 5*time.Millisecond) { // a cancel may have come too late for what it was meant for
+		// a cancel may have come too late for what it was meant for
+		if !failure.Transient(err) || !process.Sleep(ctx, 5*time.Millisecond) {
 			return err
 		}
 	}
@@ -203,7 +207,8 @@ func (a *Applier) Keep(ctx context.Context, last uint64, t *engine.Task) error {
 
 // Pending reads what keep has kept and is not done: one definition, and those that were ordered again.
 func (a *Applier) Pending(ctx context.Context) (tasks []engine.Task, err error) {
-	rows, err := a.Pgx.Query(ctx, "SELECT ordinal, item FROM tutti.pending p WHERE NOT done AND NOT EXISTS (SELECT FROM tutti.pending d WHERE d.ordinal = p.ordinal AND d.done)")
+	rows, err := a.Pgx.Query(ctx, "SELECT ordinal, item FROM tutti.pending p WHERE NOT done AND NOT EXISTS (SELECT "+
+		"FROM tutti.pending d WHERE d.ordinal = p.ordinal AND d.done)")
 	if err != nil {
 		return nil, fmt.Errorf("node: read what is pending: %w", err)
 	}
@@ -216,7 +221,8 @@ func (a *Applier) Pending(ctx context.Context) (tasks []engine.Task, err error) 
 		}
 		t, err := engine.TaskOf(ordinal, item)
 		if err != nil {
-			return nil, &failure.Fatal{Err: fmt.Errorf("node: the definition %d in tutti.pending cannot be read: %w", ordinal, err)}
+			return nil, &failure.Fatal{Err: fmt.Errorf("node: the definition %d in tutti.pending cannot be read: %w",
+				ordinal, err)}
 		}
 		tasks = append(tasks, t)
 	}
@@ -238,10 +244,17 @@ func (a *Applier) unmark(ctx context.Context, d *session.Definition) (unmarked b
 		}
 	}()
 	var reads bool
-	if err := a.Pgx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND backend_xmin IS NOT NULL AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid() AND backend_type OPERATOR(pg_catalog.=) 'client backend' AND (state OPERATOR(pg_catalog.<>) 'active' OR query_start OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '100 ms'::pg_catalog.interval)))").Scan(&reads); err != nil || !reads {
+	if err := a.Pgx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE datname "+
+		"OPERATOR(pg_catalog.=) pg_catalog.current_database() AND backend_xmin IS NOT NULL AND pid "+
+		"OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid() AND backend_type OPERATOR(pg_catalog.=) 'client "+
+		"backend' AND (state OPERATOR(pg_catalog.<>) 'active' OR query_start OPERATOR(pg_catalog.<) "+
+		"(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '100 ms'::pg_catalog.interval)))").Scan(&reads); err !=
+		nil || !reads {
 		return false, err
 	}
-	tag, err := a.Pgx.Exec(ctx, "UPDATE pg_catalog.pg_inherits SET inhdetachpending = false WHERE inhrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1) AND inhparent OPERATOR(pg_catalog.=) pg_catalog.to_regclass($2) AND inhdetachpending",
+	tag, err := a.Pgx.Exec(ctx, "UPDATE pg_catalog.pg_inherits SET inhdetachpending = false WHERE inhrelid "+
+		"OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1) AND inhparent OPERATOR(pg_catalog.=) "+
+		"pg_catalog.to_regclass($2) AND inhdetachpending",
 		Relation(d.Detach.Partition), Relation(d.Detach.Parent))
 	if unmarked = err == nil && tag.RowsAffected() == 1; unmarked {
 		d.SQL = s[0].Detach.Plain
@@ -287,7 +300,8 @@ func (a *Applier) tryConcurrently(ctx context.Context, d *session.Definition, an
 		err = errors.Join(err, e)
 	}()
 	// As a replica: an event trigger that was made since the client asked for the index fires nowhere.
-	role, err := a.Set(ctx, [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOn}, {capture.TransactionSetting, "on"}}, d.Settings, nil, false)
+	role, err := a.Set(ctx, [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOn},
+		{capture.TransactionSetting, "on"}}, d.Settings, nil, false)
 	if err != nil {
 		return "", err
 	}
@@ -301,7 +315,8 @@ func (a *Applier) leftover(ctx context.Context, d *session.Definition) (over boo
 		return false, err
 	}
 	var valid bool
-	err = a.Pgx.QueryRow(ctx, `SELECT x.indisvalid FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid
+	err = a.Pgx.QueryRow(ctx,
+		`SELECT x.indisvalid FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = i.relnamespace WHERE n.nspname = $1 AND c.relname = $2 AND i.relname = $3`, d.Index.Schema, d.Index.Table, d.Index.Name).Scan(&valid)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
@@ -309,7 +324,8 @@ JOIN pg_catalog.pg_namespace n ON n.oid = i.relnamespace WHERE n.nspname = $1 AN
 	if err != nil || valid {
 		return valid, err
 	}
-	_, err = a.Conn.Exec(ctx, "BEGIN; SET LOCAL "+capture.DDLSetting+" = "+capture.DDLOwn+"; DROP INDEX IF EXISTS "+pgx.Identifier{d.Index.Schema, d.Index.Name}.Sanitize()+"; COMMIT").ReadAll()
+	_, err = a.Conn.Exec(ctx, "BEGIN; SET LOCAL "+capture.DDLSetting+" = "+capture.DDLOwn+"; DROP INDEX IF EXISTS "+
+		pgx.Identifier{d.Index.Schema, d.Index.Name}.Sanitize()+"; COMMIT").ReadAll()
 	if err != nil {
 		_, e := a.Conn.Exec(ctx, "ROLLBACK").ReadAll()
 		err = errors.Join(err, e)

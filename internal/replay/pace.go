@@ -69,7 +69,8 @@ func (p *Paces) Begin(s *engine.Submission, ahead int) (tick <-chan time.Time, n
 }
 
 func newPace(size, ahead int, now time.Time) *pace {
-	return &pace{size: size, ahead: ahead, front: min(size, ahead), began: now, looked: now, members: map[uint32]progress{}, news: make(chan struct{}, 1)}
+	return &pace{size: size, ahead: ahead, front: min(size, ahead), began: now, looked: now,
+		members: map[uint32]progress{}, news: make(chan struct{}, 1)}
 }
 
 // LetGo says how much of a large transaction the engine may let leave by now, if some: members are the others that are
@@ -150,7 +151,8 @@ func (x *pace) next(members []uint32, voters, minorityPercent int, now time.Time
 			x.held += passed // it would go on
 		}
 		others := now.Sub(x.began) - x.held
-		if percent := time.Duration(max(minorityPercent, 0)); percent == 0 || x.held > paceGrace && x.held > others*percent/(100-min(percent, 99)) {
+		if percent := time.Duration(max(minorityPercent, 0)); percent == 0 ||
+			x.held > paceGrace && x.held > others*percent/(100-min(percent, 99)) {
 			done = done[:most]
 		}
 	}

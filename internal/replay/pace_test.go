@@ -49,7 +49,8 @@ func TestPace(t *testing.T) {
 			next(x, paceStuck+3*time.Millisecond, 2, 3)
 			return x, 17
 		},
-		"who has executed all that has left stands still for that reason": func(next func(*pace, time.Duration, ...uint32)) (*pace, int) {
+		"who has executed all that has left stands still for that " +
+			"reason": func(next func(*pace, time.Duration, ...uint32)) (*pace, int) {
 			x := newPace(size, ahead, start)
 			x.members[2], x.members[3] = progress{bytes: ahead, since: at(0)}, progress{bytes: ahead, since: at(0)}
 			next(x, 2*paceStuck, 2, 3)
@@ -70,7 +71,8 @@ func TestPace(t *testing.T) {
 
 // TestPaceOfAMinority: a member that a majority can do without makes a large transaction slower by its share only.
 func TestPaceOfAMinority(t *testing.T) {
-	for percent, want := range map[int][2]time.Duration{-1: {time.Second, 1100 * time.Millisecond}, 20: {1200 * time.Millisecond, 2 * time.Second}, 50: {1300 * time.Millisecond, 3 * time.Second}} {
+	for percent, want := range map[int][2]time.Duration{-1: {time.Second, 1100 * time.Millisecond},
+		20: {1200 * time.Millisecond, 2 * time.Second}, 50: {1300 * time.Millisecond, 3 * time.Second}} {
 		const size, ahead = 1000, 10
 		now := time.Unix(1000, 0)
 		x := newPace(size, ahead, now)

@@ -85,7 +85,8 @@ func (r *Receiver) take(ctx context.Context) (*receiving, error) {
 	settings := apply.SessionSettings()
 	settings[capture.SessionSetting] = capture.SessionApplies
 	settings["lock_timeout"] = receiveLock
-	settings["max_stack_depth"] = "1MB" // what is nested as deeply as this one bears is no burden for others, who have twice as much
+	// what is nested as deeply as this one bears is no burden for others, who have twice as much
+	settings["max_stack_depth"] = "1MB"
 	conn, err := link.Connect(ctx, r.connString, "tutti receiver", settings)
 	if err != nil {
 		<-r.busy
@@ -135,7 +136,8 @@ func (r *Receiver) Refused(tables *catalog.Tables, doubts, wide []catalog.Doubt)
 	case err != nil && r.ending() != nil:
 		return r.ending()
 	case err != nil:
-		return wire.Errorf(wire.CodeCannotConnectNow, "what the transaction has written cannot be looked at before it is ordered: %v", err).
+		return wire.Errorf(wire.CodeCannotConnectNow,
+			"what the transaction has written cannot be looked at before it is ordered: %v", err).
 			WithHint("The transaction might succeed if retried.")
 	case bad != nil:
 		return bad.refusal(tables)
@@ -154,17 +156,22 @@ func (bad *unreceived) refusal(tables *catalog.Tables) *wire.SQLError {
 		where += fmt.Sprintf(", key (%s)=(%s)", columns, values)
 	}
 	if bad.err == nil {
-		return wire.Errorf(wire.CodeFeatureNotSupported, "a value would be another one at other members of the cluster").
-			WithDetail("%s: it is not the same when it is sent and received again.", where).WithHint("Write another value, or NULL.")
+		return wire.Errorf(wire.CodeFeatureNotSupported,
+			"a value would be another one at other members of the cluster").
+			WithDetail("%s: it is not the same when it is sent and received again.",
+				where).WithHint("Write another value, or NULL.")
 	}
 	if strings.HasPrefix(bad.err.Code, "XX") {
 		bad.err.Code = wire.CodeFeatureNotSupported // it has no code of its own
 	}
 	if bad.wide {
-		return wire.Errorf(bad.err.Code, "%s", bad.err.Message).WithDetail("%s: PostgreSQL stores it here, but other members could not.", where).
-			WithHint("It may have been compressed in a way that others do not use: see default_toast_compression, and COMPRESSION and STORAGE of the columns it comes from.")
+		return wire.Errorf(bad.err.Code, "%s", bad.err.Message).WithDetail(
+			"%s: PostgreSQL stores it here, but other members could not.", where).
+			WithHint("It may have been compressed in a way that others do not use: see default_toast_compression, " +
+				"and COMPRESSION and STORAGE of the columns it comes from.")
 	}
-	return wire.Errorf(bad.err.Code, "%s", bad.err.Message).WithDetail("%s: PostgreSQL stores the value, but does not take it from another member.", where).
+	return wire.Errorf(bad.err.Code, "%s", bad.err.Message).WithDetail(
+		"%s: PostgreSQL stores the value, but does not take it from another member.", where).
 		WithHint("Write another value, or NULL.")
 }
 
@@ -210,7 +217,9 @@ func (c *receiving) values(ctx context.Context, doubts []catalog.Doubt) (*unrece
 // elsewhere reports whether a value is of a type, or table, that may be its own transaction's, or locked by it, so that
 // only another member can try it.
 func (u *unreceived) elsewhere() bool {
-	return u.err != nil && u.err.Code == lockTimeout || (u.doubt.Steps || u.doubt.Desc == nil) && (u.doubt.Column < 0 || capture.UserOID(u.doubt.OID)) && u.err != nil && (strings.HasPrefix(u.err.Code, "42") || u.err.Code == "XX000")
+	return u.err != nil && u.err.Code == lockTimeout || (u.doubt.Steps || u.doubt.Desc == nil) &&
+		(u.doubt.Column < 0 || capture.UserOID(u.doubt.OID)) && u.err != nil &&
+		(strings.HasPrefix(u.err.Code, "42") || u.err.Code == "XX000")
 }
 
 // some is values up to the first that is bad; it returns how many it has looked at.
@@ -302,7 +311,8 @@ func (c *receiving) prepare(ctx context.Context, d *catalog.Doubt) (name string,
 
 // store stores rows of one table in a copy of it, and takes that back.
 func (c *receiving) store(ctx context.Context, rows []catalog.Doubt) (bad *unreceived, err error) {
-	set := fmt.Sprintf("BEGIN; SET LOCAL %s = %s; SET LOCAL client_min_messages = error; SET LOCAL synchronous_commit = off; ", capture.DDLSetting, capture.DDLOwn)
+	set := fmt.Sprintf("BEGIN; SET LOCAL %s = %s; SET LOCAL client_min_messages = error; SET LOCAL "+
+		"synchronous_commit = off; ", capture.DDLSetting, capture.DDLOwn)
 	if _, err = c.conn.Exec(ctx, set+rows[0].Desc.TryTable()).ReadAll(); err == nil {
 		bad, err = c.storeIn(ctx, rows)
 	}
@@ -324,9 +334,11 @@ func (c *receiving) storeIn(ctx context.Context, rows []catalog.Doubt) (bad *unr
 		if _, err := c.conn.Exec(ctx, "SAVEPOINT rows").ReadAll(); err != nil {
 			return nil, err
 		}
-		err := c.conn.ExecParams(ctx, rows[0].Desc.TryRows(), [][]byte{writeset.AppendArray(nil, format, images)}, nil, []int16{int16(format)}, nil).Read().Err
+		err := c.conn.ExecParams(ctx, rows[0].Desc.TryRows(), [][]byte{writeset.AppendArray(nil, format, images)}, nil,
+			[]int16{int16(format)}, nil).Read().Err
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || failure.Transient(err) || failure.Environmental(pg.Code) || strings.HasPrefix(pg.Code, "42") {
+		if !errors.As(err, &pg) || failure.Transient(err) || failure.Environmental(pg.Code) ||
+			strings.HasPrefix(pg.Code, "42") {
 			return nil, err
 		}
 		_, err = c.conn.Exec(ctx, "ROLLBACK TO rows").ReadAll()

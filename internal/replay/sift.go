@@ -20,7 +20,8 @@ func several(w *writeset.Writeset) bool { return w.Blind() && len(w.Rows) > 1 }
 // not there at their place, or cannot hold what is added; and which rows these are. All members find the same. It
 // executes one transaction after the other, and takes everything back: rows that such a transaction must not change are
 // in the way of those behind it otherwise, so that what they say when all are executed together means nothing.
-func (a *Applier) sift(ctx context.Context, sets []*writeset.Writeset, unchecked bool) (void map[*writeset.Writeset]bool, missed []*writeset.Row, err error) {
+func (a *Applier) sift(ctx context.Context, sets []*writeset.Writeset,
+	unchecked bool) (void map[*writeset.Writeset]bool, missed []*writeset.Row, err error) {
 	if err := a.Conn.ExecPrepared(ctx, ApplyBegin, nil, nil, nil).Read().Err; err != nil {
 		return nil, nil, err
 	}

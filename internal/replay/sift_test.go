@@ -27,7 +27,8 @@ const blindRows = 5
 
 // blindRecord is a row's record, with NULL for what is nil.
 func blindRecord(id int, n any, v any, b any) []writeset.Field {
-	f := []writeset.Field{{OID: 23, Value: binary.BigEndian.AppendUint32(nil, uint32(id))}, {OID: 23}, {OID: 25}, {OID: 20}}
+	f := []writeset.Field{{OID: 23, Value: binary.BigEndian.AppendUint32(nil, uint32(id))}, {OID: 23}, {OID: 25},
+		{OID: 20}}
 	if n, ok := n.(int); ok {
 		f[1].Value = binary.BigEndian.AppendUint32(nil, uint32(n))
 	}
@@ -88,7 +89,8 @@ func (r *blindRun) exec(sql string) {
 // reset makes all rows what they were, but the first, which is not there.
 func (r *blindRun) reset() {
 	for _, table := range blindTables {
-		r.exec(fmt.Sprintf("DELETE FROM %s; INSERT INTO %s SELECT i, 2147483647 - i * 3, 'x', 0 FROM generate_series(2, %d) i", table, table, blindRows))
+		r.exec(fmt.Sprintf("DELETE FROM %s; INSERT INTO %s SELECT i, 2147483647 - i * 3, 'x', 0 FROM "+
+			"generate_series(2, %d) i", table, table, blindRows))
 	}
 }
 
@@ -101,7 +103,8 @@ func (r *blindRun) get(sql string) (s string) {
 }
 
 func (r *blindRun) dump() string {
-	return r.get("SELECT concat((SELECT string_agg(t::text, ' ' ORDER BY id) FROM one t), ' / ', (SELECT string_agg(t::text, ' ' ORDER BY id) FROM other t))")
+	return r.get("SELECT concat((SELECT string_agg(t::text, ' ' ORDER BY id) FROM one t), ' / ', (SELECT " +
+		"string_agg(t::text, ' ' ORDER BY id) FROM other t))")
 }
 
 // apply applies transactions as one group. It gives which of them are void.
@@ -121,7 +124,8 @@ func (r *blindRun) apply(sets []*writeset.Writeset) (void []*writeset.Writeset) 
 			missed = missed || r.applier.Missed[&w.Rows[i]]
 		}
 		if r.applier.Void[w] != (missed && len(w.Rows) > 1) {
-			r.t.Errorf("a transaction of %d rows is void: %v, and has missed one: %v", len(w.Rows), r.applier.Void[w], missed)
+			r.t.Errorf("a transaction of %d rows is void: %v, and has missed one: %v", len(w.Rows), r.applier.Void[w],
+				missed)
 		}
 		if missed {
 			void = append(void, w)
@@ -136,7 +140,8 @@ func (r *blindRun) apply(sets []*writeset.Writeset) (void []*writeset.Writeset) 
 // tables are those of a transaction.
 func (r *blindRun) tables() (out []writeset.Table) {
 	for _, name := range blindTables {
-		out = append(out, writeset.Table{Schema: "public", Name: name, Format: writeset.FormatBinary, Key: capture.TableKey("public", name)})
+		out = append(out, writeset.Table{Schema: "public", Name: name, Format: writeset.FormatBinary,
+			Key: capture.TableKey("public", name)})
 	}
 	return out
 }
@@ -152,9 +157,11 @@ func (r *blindRun) blind(rnd *rand.Rand) *writeset.Writeset {
 		case 0:
 			row.Image = writeset.AppendSet(nil, []writeset.Setting{{Column: 1}}, blindRecord(id, n, nil, nil))
 		case 1:
-			row.Image = writeset.AppendSet(nil, []writeset.Setting{{Column: 1, Add: true}}, blindRecord(id, n, nil, nil))
+			row.Image = writeset.AppendSet(nil, []writeset.Setting{{Column: 1, Add: true}},
+				blindRecord(id, n, nil, nil))
 		case 2:
-			row.Image = writeset.AppendSet(nil, []writeset.Setting{{Column: 2}, {Column: 3, Add: true}}, blindRecord(id, nil, fmt.Sprint("v", n), -n))
+			row.Image = writeset.AppendSet(nil, []writeset.Setting{{Column: 2}, {Column: 3, Add: true}},
+				blindRecord(id, nil, fmt.Sprint("v", n), -n))
 		default:
 			row.Op, row.Image = writeset.OpDrop, writeset.AppendRecord(nil, blindRecord(id, nil, nil, nil))
 		}
@@ -173,7 +180,8 @@ func (r *blindRun) seen(rnd *rand.Rand) *writeset.Writeset {
 		w.Rows = []writeset.Row{{Table: uint32(table), Op: writeset.OpTruncate}}
 		return w
 	}
-	row := writeset.Row{Table: uint32(table), Identity: uint64(10*(table+1) + id), Image: writeset.AppendRecord(nil, blindRecord(id, 2147483647-rnd.IntN(20), "seen", 0))}
+	row := writeset.Row{Table: uint32(table), Identity: uint64(10*(table+1) + id),
+		Image: writeset.AppendRecord(nil, blindRecord(id, 2147483647-rnd.IntN(20), "seen", 0))}
 	switch there := r.get(fmt.Sprintf("SELECT count(*)::text FROM %s WHERE id = %d", blindTables[table], id)); {
 	case there == "0":
 		row.Op = writeset.OpInsert
@@ -213,7 +221,8 @@ func TestBlindInAnyPortions(t *testing.T) {
 				again = append(again, r.apply(rest[:n])...)
 				rest = rest[n:]
 			}
-			several := func(list []*writeset.Writeset) (out []*writeset.Writeset) { // who is one row may miss it because it is gone by the end of the group
+			// who is one row may miss it because it is gone by the end of the group
+			several := func(list []*writeset.Writeset) (out []*writeset.Writeset) {
 				for _, w := range list {
 					if len(w.Rows) > 1 {
 						out = append(out, w)
@@ -222,13 +231,15 @@ func TestBlindInAnyPortions(t *testing.T) {
 				return out
 			}
 			if got := r.dump(); got != want || !slices.Equal(several(again), several(missed)) {
-				t.Fatalf("%d transactions, %d void: the rows are\n%s, want\n%s, and %d are void", len(all), len(missed), got, want, len(again))
+				t.Fatalf("%d transactions, %d void: the rows are\n%s, want\n%s, and %d are void", len(all), len(missed),
+					got, want, len(again))
 			}
 		}
 		void += len(missed)
 		whole += len(all) - len(missed)
 	}
-	if t.Logf("%d transactions were carried out, %d were void; in %d groups", whole, void, groups); void < 100 || whole < 200 {
+	if t.Logf("%d transactions were carried out, %d were void; in %d groups", whole, void, groups); void < 100 ||
+		whole < 200 {
 		t.Error("there are too few of one kind")
 	}
 }

@@ -49,7 +49,8 @@ func (a *Applier) ApplySteps(ctx context.Context, last uint64, t engine.Task) er
 func refusedStep(t *engine.Task, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && !failure.Environmental(pg.Code) {
-		return &failure.Fatal{Err: fmt.Errorf("the schema changes of transaction %s cannot be carried out here: %w; this database differs from that of member %d: restore this member from another",
+		return &failure.Fatal{Err: fmt.Errorf("the schema changes of transaction %s cannot be carried out here: %w; "+
+			"this database differs from that of member %d: restore this member from another",
 			t.Item.ID, err, t.Item.ID.Member)}
 	}
 	return err

@@ -132,7 +132,8 @@ func (f *Streaming) GiveWay() { f.GiveWayUnless(nil) }
 // GiveWayUnless is giveWay, unless it executes one of these tasks.
 func (f *Streaming) GiveWayUnless(tasks []engine.Task) {
 	f.mu.Lock()
-	if r := f.run; r != nil && !r.taken && !slices.ContainsFunc(tasks, func(t engine.Task) bool { return t.Item.ID == r.id }) {
+	if r := f.run; r != nil && !r.taken && !slices.ContainsFunc(tasks,
+		func(t engine.Task) bool { return t.Item.ID == r.id }) {
 		r.stop = true
 	}
 	f.mu.Unlock()
@@ -162,7 +163,8 @@ func (f *Streaming) execute(ctx context.Context) error {
 	r.end(ok)
 	f.mu.Unlock()
 	if ok {
-		f.member.Log.Info("executed a large transaction ahead of its turn", "transaction", r.id, "rows", rows, "ms", time.Since(began).Milliseconds())
+		f.member.Log.Info("executed a large transaction ahead of its turn", "transaction", r.id, "rows", rows, "ms",
+			time.Since(began).Milliseconds())
 		if f.keep(ctx, r) {
 			return nil
 		}
@@ -183,7 +185,8 @@ func (f *Streaming) tries(ctx context.Context, r *streamed) (rows int, err error
 		if !again {
 			return rows, err
 		}
-		f.member.Log.Info("a large transaction is begun anew ahead of its turn", "transaction", r.id, "rows", rows, "reason", err)
+		f.member.Log.Info("a large transaction is begun anew ahead of its turn", "transaction", r.id, "rows", rows,
+			"reason", err)
 		if err := f.rollBack(ctx); err != nil {
 			return 0, err
 		}
@@ -461,7 +464,8 @@ func (f *Streaming) take(ctx context.Context, tasks []engine.Task) (ended chan s
 
 // Commit ends the transaction that is executed if that is the one to apply, with the progress of the executor's applier
 // a. False: it is to be applied. While locks are waited for, busy is the backend that waits.
-func (f *Streaming) Commit(ctx context.Context, a *Applier, busy *atomic.Uint32, last uint64, tasks []engine.Task) (bool, error) {
+func (f *Streaming) Commit(ctx context.Context, a *Applier, busy *atomic.Uint32, last uint64,
+	tasks []engine.Task) (bool, error) {
 	ended, ok := f.take(ctx, tasks)
 	if !ok {
 		return false, ctx.Err()
@@ -494,7 +498,8 @@ func (a *Applier) lockTables(ctx context.Context, busy *atomic.Uint32, ws *write
 		return err
 	}
 	defer busy.Store(busy.Swap(a.Conn.PID()))
-	if _, err := a.Conn.Exec(ctx, "SET LOCAL lock_timeout = 0; SET LOCAL deadlock_timeout = '1h'").ReadAll(); err != nil {
+	if _, err := a.Conn.Exec(ctx, "SET LOCAL lock_timeout = 0; SET LOCAL deadlock_timeout = '1h'").ReadAll(); err !=
+		nil {
 		return err
 	}
 	for i := range locks {

@@ -10,10 +10,11 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// A direct UPDATE that does nothing but add to a row which the node knows (Host.Known) is answered at once, and carried out when the
-// transaction commits, after the order has decided: until then nobody waits for the row, and transactions that add to it do not
-// conflict (decision 0056). So it is in READ COMMITTED blocks, and as long as nothing comes behind it that could see the row, or do something in the
-// protection of its lock: only more of the kind, and direct INSERTs. Before everything else it is carried out as what it is.
+// A direct UPDATE that does nothing but add to a row which the node knows (Host.Known) is answered at once, and carried
+// out when the transaction commits, after the order has decided: until then nobody waits for the row, and transactions
+// that add to it do not conflict (decision 0056). So it is in READ COMMITTED blocks, and as long as nothing comes
+// behind it that could see the row, or do something in the protection of its lock: only more of the kind, and direct
+// INSERTs. Before everything else it is carried out as what it is.
 
 // later is what a transaction has yet to do, and what it has found in some rows.
 type later struct {
@@ -33,8 +34,9 @@ type later struct {
 	spent   int64    // milliseconds that its statements took
 	looked  []uint64 // identities of rows at which it has glanced
 	strange bool     // behind the last direct statement something was run that may have changed who the session is
-	relied  bool     // the client has seen what it may rely on: what was put off is not run any more, but the transaction is done again
-	wrote   bool     // the transaction has run something that does not just read
+	// the client has seen what it may rely on: what was put off is not run any more, but the transaction is done again
+	relied bool
+	wrote  bool // the transaction has run something that does not just read
 }
 
 // postponed is a statement that was answered.
@@ -81,11 +83,13 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 		p.bind, p.kept = slices.Clone(p.bind), true
 	}
 	l.before = s.host.Applied()
-	if p.form.who == "" || p.form.who != s.direct.who || p.form.shape != what.Shape { // whether the session may do it is not certain, or on which table
+	// whether the session may do it is not certain, or on which table
+	if p.form.who == "" || p.form.who != s.direct.who || p.form.shape != what.Shape {
 		return false, nil
 	}
 	relies := l.has(what.Name)
-	if relies && (l.strange || s.dear() || !s.redo.busy && !s.redoable(r) || p.form.passes()) { // it could not be done again, or would be too often
+	// it could not be done again, or would be too often
+	if relies && (l.strange || s.dear() || !s.redo.busy && !s.redoable(r) || p.form.passes()) {
 		return false, nil
 	}
 	row, ok := s.host.Known(what)
@@ -102,7 +106,8 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	return true, s.answerAlone(r, rep, "UPDATE 1")
 }
 
-// goesAlong reports whether a request may be run while additions are put off: it shows nothing of them, and does nothing that waits for their locks.
+// goesAlong reports whether a request may be run while additions are put off: it shows nothing of them, and does
+// nothing that waits for their locks.
 func (s *Session) goesAlong(r *request) bool {
 	switch {
 	case r.prepares:
@@ -111,7 +116,8 @@ func (s *Session) goesAlong(r *request) bool {
 		return false
 	}
 	return r.chosen && !slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
-		return !p.form.how.Inserts() || slices.ContainsFunc(s.later.adds, func(a addLater) bool { return a.how.Table() == p.form.how.Table() })
+		return !p.form.how.Inserts() || slices.ContainsFunc(s.later.adds,
+			func(a addLater) bool { return a.how.Table() == p.form.how.Table() })
 	})
 }
 
@@ -131,8 +137,8 @@ func (s *Session) caughtUp() error {
 	return s.revive()
 }
 
-// catchUp carries out now what was put off. If that comes to something else than the client was told, the transaction is
-// rolled back, and doom says so.
+// catchUp carries out now what was put off. If that comes to something else than the client was told, the transaction
+// is rolled back, and doom says so.
 func (s *Session) catchUp() error {
 	l := &s.later
 	var all []postponed
@@ -211,7 +217,8 @@ func (s *Session) inVain(doom *wire.SQLError, r reply) error {
 	return err
 }
 
-// appendPostponed carries them out, without Sync. It gives the names of those that are prepared if all goes well, see foreknown.
+// appendPostponed carries them out, without Sync. It gives the names of those that are prepared if all goes well, see
+// foreknown.
 func (s *Session) appendPostponed(all []postponed) (names map[*form]string) {
 	dst := s.srvW.AvailableBuffer()
 	for i := range all {
@@ -234,8 +241,8 @@ func (s *Session) appendPostponed(all []postponed) (names map[*form]string) {
 	return names
 }
 
-// fits reports whether what was put off can be carried out behind the verdict: all else was direct, the backend has told
-// so, and still takes it as that; and nobody has locked a row meanwhile who must be waited for.
+// fits reports whether what was put off can be carried out behind the verdict: all else was direct, the backend has
+// told so, and still takes it as that; and nobody has locked a row meanwhile who must be waited for.
 func (s *Session) fits() bool {
 	d := &s.direct
 	if !s.alone() || d.now != ownTxDirect || d.bytes > largeBytes {
@@ -249,7 +256,8 @@ func (s *Session) fits() bool {
 		}
 	}
 	rows, ok := s.host.PutOff(what)
-	for i := 0; i < len(adds) && ok; i++ { // more may be known by now, but who has changed the row otherwise since an addition was told must make it lose
+	// more may be known by now, but who has changed the row otherwise since an addition was told must make it lose
+	for i := 0; i < len(adds) && ok; i++ {
 		a := &adds[i]
 		if a.relies {
 			continue
@@ -267,7 +275,8 @@ func (s *Session) takeAdds(c *collected) {
 		return
 	}
 	c.adds = l.adds
-	slices.SortFunc(c.adds, func(a, b addLater) int { return cmp.Compare(a.row.Identity, b.row.Identity) }) // all take the rows' locks in this order
+	// all take the rows' locks in this order
+	slices.SortFunc(c.adds, func(a, b addLater) int { return cmp.Compare(a.row.Identity, b.row.Identity) })
 	var additions []writeset.Addition
 	for _, a := range c.adds {
 		additions = append(additions, a.addition)
@@ -275,8 +284,8 @@ func (s *Session) takeAdds(c *collected) {
 	c.ws.AddAdditions(additions)
 }
 
-// noteFound tells the node what is to be known of a row from now on that a direct statement has found: nothing else was changed in its table, so
-// that the transaction has not made it.
+// noteFound tells the node what is to be known of a row from now on that a direct statement has found: nothing else was
+// changed in its table, so that the transaction has not made it.
 func (s *Session) noteFound(p *directPart) {
 	l := &s.later
 	if p.form.how == nil { // it has failed, and its form is forgotten
@@ -301,8 +310,8 @@ func (s *Session) noteFound(p *directPart) {
 	}
 }
 
-// goOn puts a request off, or carries out what was put off if that must come first. done reports that it is answered: with rep, or else because the
-// transaction has lost.
+// goOn puts a request off, or carries out what was put off if that must come first. done reports that it is answered:
+// with rep, or else because the transaction has lost.
 func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 	age := s.direct.age
 	pending := s.later.pending()
@@ -369,8 +378,8 @@ func (s *Session) defers(r *request, rep *reply) (off bool, err error) {
 	return off, err
 }
 
-// added gives the position of the server's WAL when all additions had their rows, which the backend has returned with the mark. An error is that
-// they have found others.
+// added gives the position of the server's WAL when all additions had their rows, which the backend has returned with
+// the mark. An error is that they have found others.
 func (c *collected) added(rows [][][]byte) (order uint64, err error) {
 	if len(rows) != len(c.adds)+1 {
 		return 0, fmt.Errorf("session: additions to %d rows have found %d", len(c.adds), len(rows)-1)
@@ -381,7 +390,8 @@ func (c *collected) added(rows [][][]byte) (order uint64, err error) {
 			return 0, err
 		}
 		if row.Identity() != a.row.Identity {
-			return 0, fmt.Errorf("session: an addition has found the row %x instead of %x", row.Identity(), a.row.Identity)
+			return 0, fmt.Errorf("session: an addition has found the row %x instead of %x", row.Identity(),
+				a.row.Identity)
 		}
 		order = max(order, row.Order())
 	}

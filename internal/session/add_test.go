@@ -12,8 +12,10 @@ import (
 const (
 	addIns = "B |ins|%d\nE |0\nS"
 	addTo  = "B |add|%d|%d\nD P \nE |0\nS"
-	addAll = "P ins|INSERT INTO notes VALUES ($1)\nP add|UPDATE counters SET n = n + $1 WHERE id = $2\nP big|UPDATE counters SET b = b - 1 WHERE $1 = id\nP put|UPDATE counters SET n = $1 WHERE id = $2\n" +
-		"P ret|UPDATE counters SET n = n + $1 WHERE id = $2 RETURNING n\nP two|UPDATE pairs SET n = 1 + n, m = m - $3 WHERE a = $1 AND b = $2\nP checked|UPDATE checked SET n = n + $1 WHERE id = $2\nS"
+	addAll = "P ins|INSERT INTO notes VALUES ($1)\nP add|UPDATE counters SET n = n + $1 WHERE id = $2\nP big|UPDATE " +
+		"counters SET b = b - 1 WHERE $1 = id\nP put|UPDATE counters SET n = $1 WHERE id = $2\n" +
+		"P ret|UPDATE counters SET n = n + $1 WHERE id = $2 RETURNING n\nP two|UPDATE pairs SET n = 1 + n, m = m - " +
+		"$3 WHERE a = $1 AND b = $2\nP checked|UPDATE checked SET n = n + $1 WHERE id = $2\nS"
 )
 
 // adding is a live session whose node knows the counters 1 to 3.
@@ -22,12 +24,18 @@ func adding(t *testing.T) (*stage, *live) {
 	s := newStage(t, true)
 	s.define(t, "CREATE SCHEMA other AUTHORIZATION app")
 	l := s.live(t)
-	l.do("Q CREATE TABLE counters (id int PRIMARY KEY, n int, b bigint NOT NULL DEFAULT 0)\nQ CREATE TABLE notes (id int PRIMARY KEY)\nQ CREATE TABLE pairs (a text, b int, n int NOT NULL, m bigint NOT NULL, PRIMARY KEY (a, b))\n" +
-		"Q CREATE TABLE checked (id int PRIMARY KEY, n int CHECK (n < 1000))\nQ CREATE INDEX ON counters (n)\nQ CREATE TABLE other.counters (LIKE public.counters INCLUDING ALL)\n" +
-		"Q INSERT INTO counters VALUES (1, 10), (2, 20), (3, 30), (4, NULL), (5, 2000000000)\nQ INSERT INTO other.counters SELECT * FROM counters\nQ INSERT INTO pairs VALUES ('x', 1, 10, 10)\nQ INSERT INTO checked VALUES (1, 10)\n" + addAll)
+	l.do("Q CREATE TABLE counters (id int PRIMARY KEY, n int, b bigint NOT NULL DEFAULT 0)\nQ CREATE TABLE notes (id " +
+		"int PRIMARY KEY)\nQ CREATE TABLE pairs (a text, b int, n int NOT NULL, m bigint NOT NULL, PRIMARY KEY " +
+		"(a, b))\n" +
+		"Q CREATE TABLE checked (id int PRIMARY KEY, n int CHECK (n < 1000))\nQ CREATE INDEX ON counters (n)\nQ " +
+		"CREATE TABLE other.counters (LIKE public.counters INCLUDING ALL)\n" +
+		"Q INSERT INTO counters VALUES (1, 10), (2, 20), (3, 30), (4, NULL), (5, 2000000000)\nQ INSERT INTO " +
+		"other.counters SELECT * FROM counters\nQ INSERT INTO pairs VALUES ('x', 1, 10, 10)\nQ INSERT INTO checked " +
+		"VALUES (1, 10)\n" + addAll)
 	for i := range 3 {
 		n := 1000 + 10*i
-		for j, b := range []string{"B |add|0|1", "B |add|0|2", "B |add|0|3", "B |add|0|4", "B |add|0|5", "B |big|1", "B |put|10|1", "B |ret|0|1", "B |two|x|1|0", "B |checked|0|1"} {
+		for j, b := range []string{"B |add|0|1", "B |add|0|2", "B |add|0|3", "B |add|0|4", "B |add|0|5", "B |big|1",
+			"B |put|10|1", "B |ret|0|1", "B |two|x|1|0", "B |checked|0|1"} {
 			l.do(fmt.Sprintf("Q BEGIN\n"+addIns+"\n%s\nE |0\nS\nQ COMMIT", n+j, b))
 		}
 	}
@@ -37,7 +45,8 @@ func adding(t *testing.T) (*stage, *live) {
 // counter is what counter 1 holds, for everybody.
 func (s *stage) counter(t *testing.T) (n int) {
 	t.Helper()
-	if err := s.admin.QueryRow(context.Background(), "SELECT n FROM public.counters WHERE id = 1").Scan(&n); err != nil {
+	if err := s.admin.QueryRow(context.Background(), "SELECT n FROM public.counters WHERE id = 1").Scan(&n); err !=
+		nil {
 		t.Fatal(err)
 	}
 	return n
@@ -45,14 +54,16 @@ func (s *stage) counter(t *testing.T) (n int) {
 
 // free reports whether nobody has locked counter 1.
 func (s *stage) free() bool {
-	_, err := s.admin.Exec(context.Background(), "BEGIN; SELECT FROM public.counters WHERE id = 1 FOR UPDATE NOWAIT; COMMIT")
+	_, err := s.admin.Exec(context.Background(),
+		"BEGIN; SELECT FROM public.counters WHERE id = 1 FOR UPDATE NOWAIT; COMMIT")
 	if err != nil {
 		_, _ = s.admin.Exec(context.Background(), "ROLLBACK")
 	}
 	return err == nil
 }
 
-// TestAdditions: what is put off to COMMIT, and what is not; either way the row holds what it must, and the client is told the same.
+// TestAdditions: what is put off to COMMIT, and what is not; either way the row holds what it must, and the client is
+// told the same.
 func TestAdditions(t *testing.T) {
 	s, l := adding(t)
 	noted := l.noted(s)
@@ -68,14 +79,18 @@ func TestAdditions(t *testing.T) {
 		{"last", ins() + "\n" + add(5, 1), true, 5, "insert add"},
 		{"then an INSERT", ins() + "\n" + add(-5, 1) + "\n" + ins(), true, -5, "insert insert add"},
 		{"two rows", ins() + "\n" + add(5, 1) + "\n" + add(7, 2), true, 5, "insert add add"},
-		{"a Query", ins() + "\nQ UPDATE counters SET n = n + 4 WHERE id = 1", false, 4, "insert update"}, // its form is new
+		// its form is new
+		{"a Query", ins() + "\nQ UPDATE counters SET n = n + 4 WHERE id = 1", false, 4, "insert update"},
 		{"two kinds of a row", ins() + "\n" + add(5, 1) + "\nB |big|1\nE |0\nS", false, 5, "insert update"},
 		{"the row twice", ins() + "\n" + add(5, 1) + "\n" + add(6, 1), false, 11, "insert update"},
 		{"after a write to its table", ins() + "\nB |put|0|3\nE |0\nS\n" + add(5, 1), false, 5, "insert update update"},
-		{"then a write to its table", ins() + "\n" + add(5, 1) + "\nB |put|0|3\nE |0\nS", false, 5, "insert update update"},
+		{"then a write to its table", ins() + "\n" + add(5, 1) + "\nB |put|0|3\nE |0\nS", false, 5,
+			"insert update update"},
 		{"then a read", ins() + "\n" + add(5, 1) + "\nQ SELECT 1", false, 5, "insert update"},
-		{"a read before", ins() + "\nQ SELECT 1\n" + add(5, 1), true, 5, "insert update"}, // it is not certain any more that the session may
-		{"a read before, and an INSERT", ins() + "\nQ SELECT 1\n" + add(5, 1) + "\n" + ins(), true, 5, "insert insert add"},
+		// it is not certain any more that the session may
+		{"a read before", ins() + "\nQ SELECT 1\n" + add(5, 1), true, 5, "insert update"},
+		{"a read before, and an INSERT", ins() + "\nQ SELECT 1\n" + add(5, 1) + "\n" + ins(), true, 5,
+			"insert insert add"},
 		{"returning", ins() + "\nB |ret|5|1\nD P \nE |0\nS", false, 5, "insert update"},
 		{"first", add(5, 1) + "\n" + ins(), false, 5, "update insert"},
 		{"savepoint after", ins() + "\n" + add(5, 1) + "\nQ SAVEPOINT a", false, 5, "insert update"},
@@ -113,7 +128,8 @@ func TestAdditions(t *testing.T) {
 		l.want("Q COMMIT", "COMMIT")
 	}
 	before := s.counter(t)
-	l.want("Q BEGIN\n"+ins()+"\n"+add(5, 1)+"\nQ ROLLBACK\nQ SELECT n FROM counters WHERE id = 1", fmt.Sprint("DataRow ", before))
+	l.want("Q BEGIN\n"+ins()+"\n"+add(5, 1)+"\nQ ROLLBACK\nQ SELECT n FROM counters WHERE id = 1",
+		fmt.Sprint("DataRow ", before))
 	l.want("Q BEGIN\n"+ins()+"\n"+add(5, 1)+"\nQ SELECT n FROM counters WHERE id = 1", fmt.Sprint("DataRow ", before+5))
 	l.want("Q COMMIT", "COMMIT")
 	noted()
@@ -148,17 +164,28 @@ func TestAdditionsTold(t *testing.T) {
 func TestAdditionsRights(t *testing.T) {
 	first, to := fmt.Sprintf(addIns, 2), fmt.Sprintf(addTo, 5, 1)
 	for _, c := range []struct{ name, before, lines, want string }{
-		{"another role", "Q SET ROLE weak\nQ BEGIN\n" + first, to, "ERROR 40001"},                                                                  // at the next try 42501
-		{"another role set by a function", "Q BEGIN\n" + first + "\nQ SELECT set_config('role', 'weak', false)", to + "\nQ COMMIT", "ERROR 40001"}, // as above
-		{"another role set by a function, then an INSERT", "Q BEGIN\n" + first + "\nQ SELECT set_config('role', 'weak', false)", to + "\n" + fmt.Sprintf(addIns, 3) + "\nQ COMMIT", "ERROR 40001"},
-		{"another search_path", "Q SET search_path = other, public\nQ BEGIN\n" + first, to + "\nQ COMMIT\nQ SELECT n FROM other.counters WHERE id = 1", "DataRow 15"},
-		{"another search_path set by a function", "Q BEGIN\n" + first + "\nQ SELECT set_config('search_path', 'other, public', false)", to + "\n" + fmt.Sprintf(addIns, 3) + "\nQ COMMIT\nQ SELECT n FROM other.counters WHERE id = 1", "DataRow 15"},
+		// at the next try 42501
+		{"another role", "Q SET ROLE weak\nQ BEGIN\n" + first, to, "ERROR 40001"},
+		// as above
+		{"another role set by a function", "Q BEGIN\n" + first + "\nQ SELECT set_config('role', 'weak', false)",
+			to + "\nQ COMMIT", "ERROR 40001"},
+		{"another role set by a function, then an INSERT",
+			"Q BEGIN\n" + first + "\nQ SELECT set_config('role', 'weak', false)",
+			to + "\n" + fmt.Sprintf(addIns, 3) + "\nQ COMMIT", "ERROR 40001"},
+		{"another search_path", "Q SET search_path = other, public\nQ BEGIN\n" + first,
+			to + "\nQ COMMIT\nQ SELECT n FROM other.counters WHERE id = 1", "DataRow 15"},
+		{"another search_path set by a function", "Q BEGIN\n" + first +
+			"\nQ SELECT set_config('search_path', 'other, public', false)", to + "\n" + fmt.Sprintf(addIns, 3) +
+			"\nQ COMMIT\nQ SELECT n FROM other.counters WHERE id = 1", "DataRow 15"},
 		{"READ ONLY", "Q BEGIN READ ONLY", to, "ERROR 25006"},
-		{"READ ONLY set by a function", "Q BEGIN\n" + first + "\nQ SELECT set_config('transaction_read_only', 'on', true)", to + "\nQ COMMIT", "ERROR 25006"},
+		{"READ ONLY set by a function", "Q BEGIN\n" + first +
+			"\nQ SELECT set_config('transaction_read_only', 'on', true)", to + "\nQ COMMIT", "ERROR 25006"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, l := adding(t)
-			s.exec(t, "SET backtrace_functions = 'tutti_on'; DROP ROLE IF EXISTS weak; CREATE ROLE weak; GRANT weak TO app; GRANT INSERT, SELECT ON notes TO weak; GRANT SELECT ON counters TO weak; RESET backtrace_functions")
+			s.exec(t, "SET backtrace_functions = 'tutti_on'; DROP ROLE IF EXISTS weak; CREATE ROLE weak; GRANT weak "+
+				"TO app; GRANT INSERT, SELECT ON notes TO weak; GRANT SELECT ON counters TO weak; RESET "+
+				"backtrace_functions")
 			before := s.counter(t)
 			l.do(c.before)
 			l.want(c.lines, c.want)
@@ -189,7 +216,8 @@ func TestAdditionsRedo(t *testing.T) {
 	}
 	s, l := adding(t)
 	l.do("Q BEGIN\n" + fmt.Sprintf(addIns, 2) + "\n" + fmt.Sprintf(addTo, 5, 1))
-	s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; DELETE FROM counters WHERE id = 1; RESET session_replication_role")
+	s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; DELETE FROM "+
+		"counters WHERE id = 1; RESET session_replication_role")
 	l.want("Q SELECT 1", "ERROR 40001")
 	l.want("Q ROLLBACK", "ROLLBACK")
 	l.host.onSubmit = func(session.Submission) *session.Decision { t.Error("it was submitted"); return nil }

@@ -64,7 +64,8 @@ func (h *habits) committed() {
 // transaction's one snapshot must have been taken. Not after LOCK TABLE: others may wait for it, and who looks in
 // pg_stat_activity for whom they wait shall find the client's own statement.
 func (s *Session) foresees(r *request) bool {
-	return (s.txn.HasSnapshot() || !s.snapshotLevel()) && s.txn.Active() && !s.txn.Implicit() && !s.locks.tables && !r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
+	return (s.txn.HasSnapshot() || !s.snapshotLevel()) && s.txn.Active() && !s.txn.Implicit() && !s.locks.tables &&
+		!r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
 		len(r.notes) == 0 && len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
 }
 
@@ -72,7 +73,8 @@ func (s *Session) foresees(r *request) bool {
 func (s *Session) collectAhead() {
 	slot, incarnation, seq := s.host.NewSeq()
 	s.ahead = ahead{asked: true, found: collected{slot: slot, incarnation: incarnation, seq: seq, marked: true}}
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAhead(s.srvW.AvailableBuffer(), slot, incarnation, seq, len(s.direct.rows) > 0)))
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAhead(s.srvW.AvailableBuffer(), slot, incarnation, seq,
+		len(s.direct.rows) > 0)))
 }
 
 // takeAhead reads the answer to collectAhead, if it is due. A transaction that fails by it is

@@ -109,8 +109,8 @@ func TestCollectAhead(t *testing.T) {
 	}
 }
 
-// TestCollectedAheadThenFailed: what was collected ahead of a COMMIT does not outlive a failure of something that does not
-// open the transaction again first, because ROLLBACK TO SAVEPOINT undoes a part of it.
+// TestCollectedAheadThenFailed: what was collected ahead of a COMMIT does not outlive a failure of something that does
+// not open the transaction again first, because ROLLBACK TO SAVEPOINT undoes a part of it.
 func TestCollectedAheadThenFailed(t *testing.T) {
 	t.Run("refused", func(t *testing.T) { collectedThenFailed(t, "Q SHOW tutti.nothing", "ERROR 42704") })
 	t.Run("unprepared", func(t *testing.T) { collectedThenFailed(t, "P a|SELECT nothing FROM t\nS", "ERROR 42703") })
@@ -282,7 +282,8 @@ func TestAheadTakesNoSnapshot(t *testing.T) {
 	if n := l.seq(); n != 1 {
 		t.Errorf("%d collect steps for one COMMIT", n)
 	}
-	s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; DELETE FROM t; RESET session_replication_role")
+	s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; DELETE FROM t; "+
+		"RESET session_replication_role")
 	l.want("Q SELECT count(*) FROM t", "DataRow 0")
 	if l.host.snapshots != 1 {
 		t.Errorf("the gate was passed %d times, want once", l.host.snapshots)

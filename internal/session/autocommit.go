@@ -93,7 +93,8 @@ func (r *request) add(st semantics.Statement) {
 	r.write = r.write || st.NeedsTransaction()
 	r.local = r.local || st.Kind == semantics.Local
 	r.sticky = r.sticky || st.Sticky
-	r.apart = r.apart || st.Kind != semantics.Read && st.Kind != semantics.Write || st.Later || st.Executes != "" || st.Locks != nil
+	r.apart = r.apart || st.Kind != semantics.Read && st.Kind != semantics.Write || st.Later || st.Executes != "" ||
+		st.Locks != nil
 	r.settles = r.settles || st.Forgets || st.Scope != semantics.NoScope
 	r.listens = r.listens || st.Listens
 	if st.LocksTables != nil {
@@ -205,7 +206,8 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	return rep.failed != nil, s.afterBlock(*rep)
 }
 
-// openFor opens the backend's transaction for a request of the block, if it is not. done reports that the request is answered.
+// openFor opens the backend's transaction for a request of the block, if it is not. done reports that the request is
+// answered.
 func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err error) {
 	if r.prepares && s.later.pending() && !s.txn.Open() {
 		failedToo, err := s.prepareOutside(*r, rep)
@@ -309,7 +311,8 @@ func (s *Session) prepareOutside(r request, rep *reply) (bool, error) {
 }
 
 func inFailedTransaction() *wire.SQLError {
-	return wire.Errorf(wire.CodeInFailedTransaction, "current transaction is aborted, commands ignored until end of transaction block")
+	return wire.Errorf(wire.CodeInFailedTransaction,
+		"current transaction is aborted, commands ignored until end of transaction block")
 }
 
 // afterBlock brings the block in line with the backend after a statement inside it.
@@ -359,7 +362,8 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		late := forgot && !r.sticky || r.prepares && s.txn.Reason() != nil && rep.failed != nil && rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled()
+		late := forgot && !r.sticky || r.prepares && s.txn.Reason() != nil && rep.failed != nil &&
+			rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled()
 		if !late || s.results.Spilled() || try == lateCancels {
 			break
 		}
@@ -372,7 +376,8 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		}
 	}
 	s.txn.Alone()
-	if rep.failed != nil && s.moved && !s.results.Spilled() && !r.local { // from a transaction it can be repeated as often as it takes
+	// from a transaction it can be repeated as often as it takes
+	if rep.failed != nil && s.moved && !s.results.Spilled() && !r.local {
 		if again, err := s.advisory.giveBack(); err != nil {
 			return true, err
 		} else if again {
@@ -519,7 +524,8 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
 	}
 	if r.chosen && s.txn.Reason() != nil && rep.failed == nil && !lost {
-		return outcome{failed: true, failure: s.txn.Reason(), retry: s.txn.Reason().Code == wire.CodeSerializationFailure}, s.rollbackServer()
+		return outcome{failed: true, failure: s.txn.Reason(),
+			retry: s.txn.Reason().Code == wire.CodeSerializationFailure}, s.rollbackServer()
 	}
 	if pipelined || rep.failed == nil && !lost {
 		if err = s.collect(&c, pipelined); err != nil {

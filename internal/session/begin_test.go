@@ -53,7 +53,8 @@ func (b *scripted) serve(r *wire.Reader, w *wire.Writer) {
 }
 
 func (b *scripted) execute(sql string) []byte {
-	canceled := wire.AppendErrorResponse(nil, wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request").ErrorFields)
+	canceled := wire.AppendErrorResponse(nil, wire.Errorf(wire.CodeQueryCanceled,
+		"canceling statement due to user request").ErrorFields)
 	if strings.Contains(sql, "pg_listening_channels") {
 		if b.late > 0 {
 			b.late--
@@ -120,8 +121,8 @@ func TestCancelOfOurBegin(t *testing.T) {
 	}
 }
 
-// TestLateCancelHitsOwnQuery: a cancel that came too late for a statement hits what we ask behind it. That is asked again, unless
-// it goes on.
+// TestLateCancelHitsOwnQuery: a cancel that came too late for a statement hits what we ask behind it. That is asked
+// again, unless it goes on.
 func TestLateCancelHitsOwnQuery(t *testing.T) {
 	b := &scripted{late: 2, status: wire.TxIdle}
 	l := b.live(t)

@@ -6,13 +6,16 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// A direct UPDATE of a row that it finds by its key, to what its parameters say, needs to see nothing but that the row is there. Where it is a transaction of
-// its own, it is not run by the session's backend: it is ordered as it is, and every member's executor carries it out, this one's, too, together with others (decision
-// 0057). Such a transaction conflicts with nobody. If the row is not there, or too much would be added to it, nothing has happened, and it is run as what it is.
+// A direct UPDATE of a row that it finds by its key, to what its parameters say, needs to see nothing but that the row
+// is there. Where it is a transaction of its own, it is not run by the session's backend: it is ordered as it is, and
+// every member's executor carries it out, this one's, too, together with others (decision
+// 0057). Such a transaction conflicts with nobody. If the row is not there, or too much would be added to it, nothing
+// has happened, and it is run as what it is.
 
 // sight is what a session has to have seen before it goes blind.
 type sight struct {
-	// who it is, see Returned.Who: told by the last direct statement that was committed, if nothing has been run since that may have changed it.
+	// who it is, see Returned.Who: told by the last direct statement that was committed, if nothing has been run since
+	// that may have changed it.
 	who    string
 	odd    bool  // in the block something was run that may have changed it
 	asked  bool  // the backend was, and nothing has been run since that may have changed it
@@ -20,13 +23,15 @@ type sight struct {
 	late   int64 // by Host.Clock: when its backend is to be asked whether there is something new
 }
 
-// sightMs is for how many milliseconds a session does not ask its backend, which may have been ended, or told of other settings, meanwhile.
+// sightMs is for how many milliseconds a session does not ask its backend, which may have been ended, or told of other
+// settings, meanwhile.
 const sightMs = 250
 
 // blindTries is after how many losses a statement does not give way any more to others that it might get in the way of.
 const blindTries = 5
 
-// blindly carries out a request that is a transaction of its own without its backend, at its try from 0. It reports whether it has.
+// blindly carries out a request that is a transaction of its own without its backend, at its try from 0. It reports
+// whether it has.
 func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error) {
 	d := &s.direct
 	if !plan.Allows(plan.Blind, factsOf(s, r)) {
@@ -61,7 +66,8 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 	return true, s.answerAlone(r, rep, what.Tag)
 }
 
-// looks asks the backend now and then whether there is something new, and reports whether the session still knows who it is.
+// looks asks the backend now and then whether there is something new, and reports whether the session still knows who
+// it is.
 func (s *Session) looks() (bool, error) {
 	if now := s.host.Clock(); now >= s.sight.late {
 		s.sight.late = now + sightMs
@@ -109,12 +115,14 @@ func (r *request) keepsSight(s *Session) bool {
 
 // sees notes who the session is when a transaction was committed that has run nothing which might have changed that.
 func (s *Session) sees() {
-	if !s.sight.odd && s.direct.clean && s.direct.who != "" { // else it may have temporary tables, of the names of others
+	// else it may have temporary tables, of the names of others
+	if !s.sight.odd && s.direct.clean && s.direct.who != "" {
 		s.sight.who = s.direct.who
 	}
 }
 
-// noteSight notes of a direct statement that has changed one row whether it could have done so unseen: if the row is the one that its parameters tell.
+// noteSight notes of a direct statement that has changed one row whether it could have done so unseen: if the row is
+// the one that its parameters tell.
 func (s *Session) noteSight(p *directPart) {
 	f := p.form
 	if f.how == nil || s.redo.busy || len(p.rows) != 1 {
@@ -125,8 +133,9 @@ func (s *Session) noteSight(p *directPart) {
 	}
 }
 
-// writes says which tables a request will write to, if it is one that blind statements must not get in the way of: they would take its locks away, and need not
-// wait for it. Those that would be blind themselves as soon as more is known do not count, or they would keep each other from it.
+// writes says which tables a request will write to, if it is one that blind statements must not get in the way of: they
+// would take its locks away, and need not wait for it. Those that would be blind themselves as soon as more is known do
+// not count, or they would keep each other from it.
 func (s *Session) writes(r *request) {
 	if r.prepares || r.harmless() {
 		return

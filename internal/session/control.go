@@ -14,7 +14,8 @@ func (s *Session) deallocates(st semantics.Statement) bool {
 }
 
 // control carries out the statements that are not the backend's: transaction commands,
-// definitions, SHOW tutti.*, refusals, and what removes one of these that was prepared. Its answer has no ReadyForQuery.
+// definitions, SHOW tutti.*, refusals, and what removes one of these that was prepared. Its answer has no
+// ReadyForQuery.
 func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 	switch st.Kind {
 	case semantics.Begin, semantics.Commit, semantics.Rollback:
@@ -127,7 +128,8 @@ func (s *Session) missing(relation string) (*wire.SQLError, error) {
 	if err != nil || r.failed != nil || string(rows[0][0]) != "t" {
 		return nil, err
 	}
-	return wire.Errorf(wire.CodeUndefinedTable, "relation \"%s\" does not exist", strings.ReplaceAll(relation, `"`, "")), nil
+	return wire.Errorf(wire.CodeUndefinedTable, "relation \"%s\" does not exist",
+		strings.ReplaceAll(relation, `"`, "")), nil
 }
 
 // quoted writes a string for PostgreSQL.
@@ -144,7 +146,8 @@ func (s *Session) tag(tag string) {
 }
 
 func (s *Session) warn(code, message string) {
-	s.out.Append(wire.AppendNoticeResponse(nil, wire.ErrorFields{Severity: wire.SeverityWarning, Code: code, Message: message}))
+	s.out.Append(wire.AppendNoticeResponse(nil, wire.ErrorFields{Severity: wire.SeverityWarning, Code: code,
+		Message: message}))
 }
 
 func (s *Session) begin(st semantics.Statement) (bool, error) {
@@ -161,7 +164,8 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 	} else {
 		s.txn.Begin(true)
 		s.modes, s.sight.odd = st.Modes, st.Modes.Access != "" // it may write where the next one may not
-		if s.ears.listens {                                    // PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
+		// PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
+		if s.ears.listens {
 			if err := s.openEarly(); err != nil {
 				return true, err
 			}
@@ -171,9 +175,9 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 	return false, nil
 }
 
-// openEarly opens the backend's transaction of a block that has begun, before there is something to do in it. If that fails, by a
-// late cancel for example, it is opened with the first statement. What comes may be direct, if it is prepared already: preparing may wait for a table's lock, and nothing
-// that the client has sent does.
+// openEarly opens the backend's transaction of a block that has begun, before there is something to do in it. If that
+// fails, by a late cancel for example, it is opened with the first statement. What comes may be direct, if it is
+// prepared already: preparing may wait for a table's lock, and nothing that the client has sent does.
 func (s *Session) openEarly() error {
 	s.ears.unwatch()
 	s.forgetDirect()
@@ -230,7 +234,8 @@ func (s *Session) outside(st semantics.Statement) (answered bool, err error) {
 		return false, nil
 	}
 	if st.Chain {
-		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s AND CHAIN can only be used in transaction blocks", st.Tag))
+		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction,
+			"%s AND CHAIN can only be used in transaction blocks", st.Tag))
 	}
 	s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
 	if !s.txn.Idle() {

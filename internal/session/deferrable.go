@@ -102,7 +102,8 @@ func (s *Session) prompt(open bool) (*wire.SQLError, error) {
 		return failureOf(r), nil
 	}
 	if err == nil && r.failed != nil { // only before a savepoint
-		return wire.Errorf(wire.CodeFeatureNotSupported, "a transaction through Tutti cannot wait for a safe snapshot: %s", r.failed.Message).
+		return wire.Errorf(wire.CodeFeatureNotSupported,
+			"a transaction through Tutti cannot wait for a safe snapshot: %s", r.failed.Message).
 			WithHint("Leave out DEFERRABLE: a SERIALIZABLE transaction that writes nothing never loses."), nil
 	}
 	return nil, err

@@ -15,7 +15,8 @@ const RoleSetting = "role"
 // place in the order.
 func (s *Session) definition(st semantics.Statement) (bool, error) {
 	if st.Alone != "" && !s.txn.Idle() {
-		return true, s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
+		return true, s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block",
+			st.Alone))
 	}
 	if st.Password != nil {
 		failure, err := s.veil(&st)
@@ -89,7 +90,9 @@ func (s *Session) veil(st *semantics.Statement) (failure *wire.SQLError, err err
 	}
 	md5 := string(rows[0][0]) == "md5"
 	if md5 && st.Password.Role == "" {
-		return wire.Errorf(wire.CodeFeatureNotSupported, "a password for a role that is not named cannot be replicated as MD5").WithHint("Name the role, or use SCRAM-SHA-256."), nil
+		return wire.Errorf(wire.CodeFeatureNotSupported,
+			"a password for a role that is not named cannot be replicated as MD5").WithHint(
+			"Name the role, or use SCRAM-SHA-256."), nil
 	}
 	st.Text = st.Veiled(s.host.Verifier(st.Password.Clear, st.Password.Role, md5))
 	return nil, nil
@@ -121,10 +124,11 @@ const triesUnnamed = 6
 // surroundings are what decides where a definition runs.
 type surroundings struct {
 	temporary bool // every relation it names is temporary
-	locked    bool // another session has a lock on one of them, or below, that matters, or on what describes it; outside a block
-	private   bool // the session has temporary objects, or may not write
-	large     bool // a relation that it names is; then one member after the other would work long, see first
-	watched   bool // there are event triggers of users: they fire here alone, and what they write is replicated
+	// another session has a lock on one of them, or below, that matters, or on what describes it; outside a block
+	locked  bool
+	private bool // the session has temporary objects, or may not write
+	large   bool // a relation that it names is; then one member after the other would work long, see first
+	watched bool // there are event triggers of users: they fire here alone, and what they write is replicated
 }
 
 // first reports whether a definition outside of a block runs at this member first. Then it waits there for sessions
@@ -142,7 +146,9 @@ func (a surroundings) first(st *semantics.Statement) bool {
 
 // beside reports whether a definition may take long, and others should not wait for it meanwhile.
 func (a surroundings) beside(st *semantics.Statement) bool {
-	return st.Concurrent != nil || st.Long == semantics.LongSnapshot || a.large && st.Long != semantics.NotLong && st.Long != semantics.LongAttached // whose table is always called large
+	// whose table is always called large
+	return st.Concurrent != nil || st.Long == semantics.LongSnapshot || a.large && st.Long != semantics.NotLong &&
+		st.Long != semantics.LongAttached
 }
 
 // spell puts columns in the place of the LIKE clauses that name temporary relations, which other members do not have.
@@ -156,7 +162,8 @@ func (s *Session) spell(st *semantics.Statement) error {
 		}
 	}
 	for i := len(st.Likes) - 1; i >= 0; i-- {
-		r, rows, err := s.backend.ask(columnsOfTemporary + "pg_catalog.to_regclass(" + quoted(st.Likes[i].Relation) + ")")
+		r, rows, err := s.backend.ask(columnsOfTemporary + "pg_catalog.to_regclass(" + quoted(st.Likes[i].Relation) +
+			")")
 		if err != nil {
 			return err
 		}
@@ -202,12 +209,17 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 		below, large = "", ""
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
-	r, rows, err := s.backend.ask("WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class WHERE oid IN (" + strings.Join(names, ",") + ")" + below + ")," +
-		" c AS (SELECT p.oid, p.xmax, p.relpersistence, p.relkind, p.relpages FROM pg_catalog.pg_class p JOIN o ON o.oid = p.oid)" +
+	r, rows, err := s.backend.ask("WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class WHERE oid IN (" +
+		strings.Join(names, ",") + ")" + below + ")," +
+		" c AS (SELECT p.oid, p.xmax, p.relpersistence, p.relkind, p.relpages FROM pg_catalog.pg_class p JOIN o ON " +
+		"o.oid = p.oid)" +
 		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false)," +
-		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid()" + harmless + ")" +
-		" OR EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON " + describedByAnother + " WHERE l.pid <> pg_backend_pid())," +
-		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE " + large + "relpages > " + largePages + "), " + s.o.Collector.AskEventTriggers())
+		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND " +
+		"l.pid <> pg_backend_pid()" + harmless + ")" +
+		" OR EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON " + describedByAnother +
+		" WHERE l.pid <> pg_backend_pid())," +
+		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE " +
+		large + "relpages > " + largePages + "), " + s.o.Collector.AskEventTriggers())
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return around, err
 	}
@@ -216,11 +228,13 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 }
 
 // inheritors are the partitions and children of o.
-const inheritors = " UNION SELECT h.inhrelid FROM o JOIN pg_catalog.pg_inherits h ON h.inhparent = o.oid JOIN pg_catalog.pg_class p ON p.oid = h.inhrelid WHERE true"
+const inheritors = " UNION SELECT h.inhrelid FROM o JOIN pg_catalog.pg_inherits h ON h.inhparent = o.oid JOIN " +
+	"pg_catalog.pg_class p ON p.oid = h.inhrelid WHERE true"
 
-// describedByAnother: the row of pg_class that describes c is changed or locked by l's transaction (GRANT, SELECT … FOR UPDATE),
-// or by several, of which one may be l's.
-const describedByAnother = "l.transactionid = c.xmax OR l.relation = 'pg_catalog.pg_class'::pg_catalog.regclass AND l.mode = 'RowShareLock' AND c.xmax <> '0'"
+// describedByAnother: the row of pg_class that describes c is changed or locked by l's transaction (GRANT, SELECT … FOR
+// UPDATE), or by several, of which one may be l's.
+const describedByAnother = "l.transactionid = c.xmax OR l.relation = 'pg_catalog.pg_class'::pg_catalog.regclass AND " +
+	"l.mode = 'RowShareLock' AND c.xmax <> '0'"
 
 // largePages makes a table a large one.
 const largePages = "1024"
@@ -286,7 +300,8 @@ func (s *Session) extent(st *semantics.Statement) (*writeset.Writeset, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.failed == nil && len(rows) == 1 { // else a name of too many parts, of which the definition tells the client
+		// else a name of too many parts, of which the definition tells the client
+		if r.failed == nil && len(rows) == 1 {
 			answer = rows[0][0]
 		}
 	}

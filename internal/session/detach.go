@@ -7,8 +7,8 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// detach carries out DETACH PARTITION with CONCURRENTLY or FINALIZE, outside a block (decision 0039). done is false if it is to be carried
-// out like other definitions, without CONCURRENTLY.
+// detach carries out DETACH PARTITION with CONCURRENTLY or FINALIZE, outside a block (decision 0039). done is false if
+// it is to be carried out like other definitions, without CONCURRENTLY.
 func (s *Session) detach(st *semantics.Statement) (done, failed bool, err error) {
 	r, rows, err := s.backend.ask(s.o.Collector.AskDetach(st.Detach))
 	if err != nil || r.failed != nil || len(rows) != 1 {
@@ -18,7 +18,8 @@ func (s *Session) detach(st *semantics.Statement) (done, failed bool, err error)
 	if err != nil || of.Partition[1] == "" {
 		return false, false, err
 	}
-	locks := [][2]string{{lockNames(of.Parent, of.Partition), "SHARE UPDATE EXCLUSIVE"}, {lockNames(of.Refs...), "SHARE"}}
+	locks := [][2]string{{lockNames(of.Parent, of.Partition), "SHARE UPDATE EXCLUSIVE"},
+		{lockNames(of.Refs...), "SHARE"}}
 	if st.Detach.Finalizes {
 		locks = [][2]string{{lockNames(of.Partition), "ACCESS EXCLUSIVE"}}
 	}
@@ -61,8 +62,8 @@ func lockNames(tables ...[2]string) string {
 
 func identifier(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
-// awaitLocks waits, as PostgreSQL does, for those sessions of this member that stand in a definition's way: at its place in the order they
-// would lose. It keeps no lock. What the session may not lock is not waited for.
+// awaitLocks waits, as PostgreSQL does, for those sessions of this member that stand in a definition's way: at its
+// place in the order they would lose. It keeps no lock. What the session may not lock is not waited for.
 func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		return doom, nil
@@ -82,7 +83,8 @@ func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err err
 		if r.failed == nil {
 			continue
 		}
-		if r.failed.Code != wire.CodeInsufficientPrivilege && s.host.Enter(PhaseRunning) == nil { // else it was in the order's way
+		// else it was in the order's way
+		if r.failed.Code != wire.CodeInsufficientPrivilege && s.host.Enter(PhaseRunning) == nil {
 			failure = failureOf(r)
 		}
 		break
@@ -97,8 +99,8 @@ func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err err
 	return failure, nil
 }
 
-// detachConcurrently has the first step take its place in the order, where the backend carries it out. The backend goes on with
-// the second one when that has its place in turn.
+// detachConcurrently has the first step take its place in the order, where the backend carries it out. The backend goes
+// on with the second one when that has its place in turn.
 func (s *Session) detachConcurrently(st *semantics.Statement) (done, failed bool, err error) {
 	d, err := s.described(st.Detach.Text)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// An INSERT, UPDATE or DELETE, prepared or with literals in its text (see literals), that does nothing but change one plain table is run in a form
-// that returns what it changes (Collector.Direct), so that nothing has to be captured in the
-// database and collected from it. The form is prepared when the statement is about to be run for the
+// An INSERT, UPDATE or DELETE, prepared or with literals in its text (see literals), that does nothing but change one
+// plain table is run in a form that returns what it changes (Collector.Direct), so that nothing has to be captured in
+// the database and collected from it. The form is prepared when the statement is about to be run for the
 // second time, or before the next transaction if one is open then.
 
 // direct is what a session has of that.
@@ -165,7 +165,8 @@ func (d *direct) key(sql string, types []uint32, literals bool) []byte {
 	return strconv.AppendBool(d.keyed, literals)
 }
 
-// room reports whether another form can be known, and makes it if there are some that have not come again, or are of no use.
+// room reports whether another form can be known, and makes it if there are some that have not come again, or are of no
+// use.
 func (d *direct) room() bool {
 	if len(d.forms) < formsMax {
 		return true
@@ -223,7 +224,8 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 		part.describes = true
 		n++
 	}
-	if len(batch) == n || batch[n].typ != wire.TypeExecute || batch[n].of != bind.of || parsed != nil && parsed != bind.of ||
+	if len(batch) == n || batch[n].typ != wire.TypeExecute || batch[n].of != bind.of ||
+		parsed != nil && parsed != bind.of ||
 		bind.of.statement.Kind != semantics.Write || bind.of.marked && bind.of.statement.Many ||
 		bind.of.odd {
 		return part, 0
@@ -286,7 +288,8 @@ func (s *Session) choose(r *request) error {
 	switch {
 	case r.marked && !r.chosen:
 		d.wish = ownTxBulk
-	case r.chosen, r.harmless(), r.prepares && !s.txn.Open(): // of what is harmless the text is known, and is not marked
+	// of what is harmless the text is known, and is not marked
+	case r.chosen, r.harmless(), r.prepares && !s.txn.Open():
 		d.wish = ownTxDirect
 	case !r.prepares:
 		d.wish = ownTx
@@ -529,7 +532,8 @@ const outdatedStatement = "the table's definition or the session's rights were c
 // the right to read, which the statement itself may not. If the client's own text fails alike,
 // it is told so at the next try.
 func (s *Session) outdated(e wire.ErrorFields) bool {
-	if !strings.HasPrefix(e.Code, "42") && e.Code != wire.CodeInvalidStatementName && e.Code != wire.CodeFeatureNotSupported {
+	if !strings.HasPrefix(e.Code, "42") && e.Code != wire.CodeInvalidStatementName &&
+		e.Code != wire.CodeFeatureNotSupported {
 		return false
 	}
 	s.direct.outdated++

@@ -123,12 +123,16 @@ func randomDirect(t *testing.T, r *rand.Rand) {
 			say([]string{"Q COMMIT", "Q COMMIT", "Q COMMIT", "Q ROLLBACK"}[r.IntN(4)])
 		}
 		if l.host.committed > 0 {
-			if err := s.admin.QueryRow(ctx, "SELECT seq FROM tutti.mark WHERE slot = 1").Scan(&written); err != nil || written < mark { // more, if it wrote and changed nothing
-				t.Fatalf("after transaction %d\n%s\nthe mark says %d, want %d (%v)", n, strings.Join(log, "\n"), written, mark, err)
+			// more, if it wrote and changed nothing
+			if err := s.admin.QueryRow(ctx, "SELECT seq FROM tutti.mark WHERE slot = 1").Scan(&written); err != nil ||
+				written < mark {
+				t.Fatalf("after transaction %d\n%s\nthe mark says %d, want %d (%v)", n, strings.Join(log, "\n"),
+					written, mark, err)
 			}
 		}
 		if got := table(); !maps.Equal(got, member) {
-			t.Fatalf("after transaction %d\n%s\nthe table is\n%v\nand what was submitted makes\n%v", n, strings.Join(log, "\n"), got, member)
+			t.Fatalf("after transaction %d\n%s\nthe table is\n%v\nand what was submitted makes\n%v", n,
+				strings.Join(log, "\n"), got, member)
 		}
 	}
 	if l.host.orphans > 0 || l.host.committed < 15 {
@@ -140,25 +144,36 @@ func randomStep(r *rand.Rand, put uint32, n int) string {
 	id := r.IntN(12)
 	fresh := 100 + r.IntN(10000)
 	steps := []string{
-		"B |ins|%[4]d|i%[2]d\nE |0\nS", "B |upd|u%[2]d|%[1]d\nE |0\nS", "B |upd|v%[2]d|%[1]d\nE |0\nS", "B |upd|w%[2]d|%[1]d\nE |0\nS", "B |del|%[1]d\nE |0\nS",
-		"B |upd|a%[2]d|%[1]d\nE |0\nB |del|%[1]d\nE |0\nB |ins|%[1]d|b%[2]d\nE |0\nS", "B |ins|%[1]d|c%[2]d\nE |0\nB |ins|%[4]d|d%[2]d\nE |0\nS",
-		"P |UPDATE t SET v = 'un' WHERE id > $1|23\nB ||%[1]d\nD P \nE |0\nS", "P |DELETE FROM t WHERE id = $1|23\nB ||%[1]d\nE |0\nS",
+		"B |ins|%[4]d|i%[2]d\nE |0\nS", "B |upd|u%[2]d|%[1]d\nE |0\nS", "B |upd|v%[2]d|%[1]d\nE |0\nS",
+		"B |upd|w%[2]d|%[1]d\nE |0\nS", "B |del|%[1]d\nE |0\nS",
+		"B |upd|a%[2]d|%[1]d\nE |0\nB |del|%[1]d\nE |0\nB |ins|%[1]d|b%[2]d\nE |0\nS",
+		"B |ins|%[1]d|c%[2]d\nE |0\nB |ins|%[4]d|d%[2]d\nE |0\nS",
+		"P |UPDATE t SET v = 'un' WHERE id > $1|23\nB ||%[1]d\nD P \nE |0\nS",
+		"P |DELETE FROM t WHERE id = $1|23\nB ||%[1]d\nE |0\nS",
 		// As a whole, or directly.
-		"B |some|m%[2]d|1\nE |0\nS", "B |upd|e%[2]d|%[1]d\nE |0\nB |some|n%[2]d|%[1]d\nE |0\nB |del|%[1]d\nE |0\nS", "P |DELETE FROM t WHERE id %% 9 = $1|23\nB ||%[1]d\nE |0\nS",
+		"B |some|m%[2]d|1\nE |0\nS", "B |upd|e%[2]d|%[1]d\nE |0\nB |some|n%[2]d|%[1]d\nE |0\nB |del|%[1]d\nE |0\nS",
+		"P |DELETE FROM t WHERE id %% 9 = $1|23\nB ||%[1]d\nE |0\nS",
 	}
 	switch r.IntN(4) {
 	case 0:
 		steps = []string{"Q SAVEPOINT a", "Q ROLLBACK TO a", "Q RELEASE a"}
 	case 1:
 		steps = []string{
-			"Q SELECT 1", "B |sel|%[1]d\nE |0\nS", "Q SELECT put(%[4]d, 'p%[2]d')", "F %[3]d|%[4]d|f%[2]d", "Q INSERT INTO t VALUES (%[4]d, 'q%[2]d')", "Q UPDATE t SET v = 's%[2]d' WHERE id <= %[1]d", "Q DELETE FROM t WHERE id = %[1]d",
-			"Q UPDATE t SET id = id + 20 WHERE id = %[1]d", "Q UPDATE t SET id = id - 20 WHERE id BETWEEN 20 AND 39 AND id - 20 NOT IN (SELECT id FROM t)", "Q SET LOCAL row_security = off", "Q UPDATE t SET v = 'o%[2]d' WHERE id %% 2 = 0", "Q DELETE FROM t WHERE id > 5000",
-			"Q WITH x AS (DELETE FROM t WHERE id = %[1]d RETURNING id) INSERT INTO t SELECT id + 40, 'x%[2]d' FROM x WHERE id + 40 NOT IN (SELECT id FROM t)",
+			"Q SELECT 1", "B |sel|%[1]d\nE |0\nS", "Q SELECT put(%[4]d, 'p%[2]d')", "F %[3]d|%[4]d|f%[2]d",
+			"Q INSERT INTO t VALUES (%[4]d, 'q%[2]d')", "Q UPDATE t SET v = 's%[2]d' WHERE id <= %[1]d",
+			"Q DELETE FROM t WHERE id = %[1]d",
+			"Q UPDATE t SET id = id + 20 WHERE id = %[1]d",
+			"Q UPDATE t SET id = id - 20 WHERE id BETWEEN 20 AND 39 AND id - 20 NOT IN (SELECT id FROM t)",
+			"Q SET LOCAL row_security = off", "Q UPDATE t SET v = 'o%[2]d' WHERE id %% 2 = 0",
+			"Q DELETE FROM t WHERE id > 5000",
+			"Q WITH x AS (DELETE FROM t WHERE id = %[1]d RETURNING id) INSERT INTO t SELECT id + 40, 'x%[2]d' FROM x " +
+				"WHERE id + 40 NOT IN (SELECT id FROM t)",
 			"Q INSERT INTO t SELECT g, 'g%[2]d' FROM generate_series(0, 11) g ON CONFLICT DO NOTHING",
 		}
 	}
 	if r.IntN(60) == 0 {
-		steps = []string{"Q TRUNCATE t", "Q SELECT 1/0", "Q CREATE TEMP TABLE IF NOT EXISTS tt (id int)", "Q DISCARD TEMP", "Q DO $$ BEGIN PERFORM put(%[1]d, 'do'); EXCEPTION WHEN OTHERS THEN NULL; END $$"}
+		steps = []string{"Q TRUNCATE t", "Q SELECT 1/0", "Q CREATE TEMP TABLE IF NOT EXISTS tt (id int)",
+			"Q DISCARD TEMP", "Q DO $$ BEGIN PERFORM put(%[1]d, 'do'); EXCEPTION WHEN OTHERS THEN NULL; END $$"}
 	}
 	step := steps[r.IntN(len(steps))]
 	if !strings.Contains(step, "%[") {

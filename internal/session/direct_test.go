@@ -17,7 +17,8 @@ func direct(t *testing.T) (*stage, *live) {
 	t.Helper()
 	s := newStage(t, true)
 	l := s.live(t)
-	l.do("P ins|INSERT INTO t VALUES ($1, $2)|23,25\nP upd|UPDATE t SET v = $1 WHERE id = $2|25,23\nP del|DELETE FROM t WHERE id = $1\nP child|INSERT INTO child VALUES (1, 99)\nS")
+	l.do("P ins|INSERT INTO t VALUES ($1, $2)|23,25\nP upd|UPDATE t SET v = $1 WHERE id = $2|25,23\nP del|DELETE " +
+		"FROM t WHERE id = $1\nP child|INSERT INTO child VALUES (1, 99)\nS")
 	for range 2 {
 		l.want("B |upd|x|99\nE |0\nS", "UPDATE 0")
 		l.want("B |del|99\nE |0\nS", "DELETE 0")
@@ -31,7 +32,9 @@ func direct(t *testing.T) (*stage, *live) {
 func (l *live) noted(s *stage) func() string {
 	var got []string
 	captured := func() (n int) {
-		const sql = "SELECT coalesce(sum(CASE WHEN op > 40 THEN cardinality(keys) ELSE 1 END), 0) FROM (TABLE tutti.capture0 UNION ALL TABLE tutti.capture1 UNION ALL TABLE tutti.capture2 UNION ALL TABLE tutti.capture3) c"
+		const sql = "SELECT coalesce(sum(CASE WHEN op > 40 THEN cardinality(keys) ELSE 1 END), 0) FROM (TABLE " +
+			"tutti.capture0 UNION ALL TABLE tutti.capture1 UNION ALL TABLE tutti.capture2 UNION ALL TABLE " +
+			"tutti.capture3) c"
 		if err := s.admin.QueryRow(context.Background(), sql).Scan(&n); err != nil {
 			l.t.Fatal(err)
 		}
@@ -41,7 +44,8 @@ func (l *live) noted(s *stage) func() string {
 	l.host.onSubmit = func(s session.Submission) *session.Decision {
 		var ops []string
 		for _, r := range s.Writeset.Rows {
-			ops = append(ops, map[writeset.Op]string{writeset.OpInsert: "insert", writeset.OpUpdate: "update", writeset.OpDelete: "delete", writeset.OpAdd: "add"}[r.Op])
+			ops = append(ops, map[writeset.Op]string{writeset.OpInsert: "insert", writeset.OpUpdate: "update",
+				writeset.OpDelete: "delete", writeset.OpAdd: "add"}[r.Op])
 		}
 		got = append(got, strings.Join(ops, " "))
 		return nil
@@ -60,19 +64,29 @@ func TestDirect(t *testing.T) {
 	noted := l.noted(s)
 	for _, c := range []struct{ name, lines, want string }{
 		{"alone", fmt.Sprintf(ins, 3), "insert; 0 captured"},
-		{"block", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT 1\n" + fmt.Sprintf(ins, 4) + "\nQ COMMIT", "update insert; 0 captured"},
+		{"block", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT 1\n" + fmt.Sprintf(ins, 4) + "\nQ COMMIT",
+			"update insert; 0 captured"},
 		{"batch", "B |ins|20|x\nE |0\nB |upd|y|20\nE |0\nB |ins|21|x\nE |0\nB |del|20\nE |0\nS", "insert; 0 captured"},
-		{"net", "Q BEGIN\n" + fmt.Sprintf(ins, 5) + "\n" + fmt.Sprintf(upd, 5) + "\n" + fmt.Sprintf(upd, 3) + "\n" + fmt.Sprintf(del, 5) + "\nQ COMMIT", "update; 0 captured"},
+		{"net", "Q BEGIN\n" + fmt.Sprintf(ins, 5) + "\n" + fmt.Sprintf(upd, 5) + "\n" + fmt.Sprintf(upd, 3) + "\n" +
+			fmt.Sprintf(del, 5) + "\nQ COMMIT", "update; 0 captured"},
 		{"read last", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT 1\nQ COMMIT", "update; 0 captured"},
 		{"none", "Q BEGIN\n" + fmt.Sprintf(upd, 99) + "\nQ COMMIT", "; 0 captured"},
-		{"then captured", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ UPDATE t SET v = 'y' WHERE id IN (3, 4)\n" + fmt.Sprintf(upd, 4) + "\nQ COMMIT", "update update; 3 captured"},
-		{"hidden before", "Q BEGIN\nQ SELECT put(5, 'x')\n" + fmt.Sprintf(upd, 5) + "\n" + fmt.Sprintf(upd, 3) + "\nQ COMMIT", "insert update; 3 captured"},
-		{"hidden between", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT put(6, 'x')\n" + fmt.Sprintf(upd, 3) + "\n" + fmt.Sprintf(del, 3) + "\nQ COMMIT", "delete insert; 3 captured"},
-		{"hidden last", "Q BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ SELECT put(7, 'x')\nQ COMMIT", "update insert; 1 captured"},
-		{"hidden before nothing", "Q BEGIN\nQ SELECT put(8, 'x')\n" + fmt.Sprintf(upd, 99) + "\nQ COMMIT", "insert; 1 captured"},
-		{"savepoint", "Q BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ SAVEPOINT a\n" + fmt.Sprintf(del, 4) + "\nQ ROLLBACK TO a\nQ COMMIT", "update; 0 captured"},
-		{"held cursor", "Q BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ DECLARE c CURSOR WITH HOLD FOR SELECT 1\n" + fmt.Sprintf(upd, 5) + "\nQ COMMIT", "update update; 1 captured"},
-		{"temporary objects", "Q CREATE TEMP TABLE tt (id int)\nQ BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ COMMIT\nQ DISCARD TEMP", "update; 0 captured"},
+		{"then captured", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ UPDATE t SET v = 'y' WHERE id IN (3, 4)\n" +
+			fmt.Sprintf(upd, 4) + "\nQ COMMIT", "update update; 3 captured"},
+		{"hidden before", "Q BEGIN\nQ SELECT put(5, 'x')\n" + fmt.Sprintf(upd, 5) + "\n" + fmt.Sprintf(upd, 3) +
+			"\nQ COMMIT", "insert update; 3 captured"},
+		{"hidden between", "Q BEGIN\n" + fmt.Sprintf(upd, 3) + "\nQ SELECT put(6, 'x')\n" + fmt.Sprintf(upd, 3) + "\n" +
+			fmt.Sprintf(del, 3) + "\nQ COMMIT", "delete insert; 3 captured"},
+		{"hidden last", "Q BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ SELECT put(7, 'x')\nQ COMMIT",
+			"update insert; 1 captured"},
+		{"hidden before nothing", "Q BEGIN\nQ SELECT put(8, 'x')\n" + fmt.Sprintf(upd, 99) + "\nQ COMMIT",
+			"insert; 1 captured"},
+		{"savepoint", "Q BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ SAVEPOINT a\n" + fmt.Sprintf(del, 4) +
+			"\nQ ROLLBACK TO a\nQ COMMIT", "update; 0 captured"},
+		{"held cursor", "Q BEGIN\n" + fmt.Sprintf(upd, 4) + "\nQ DECLARE c CURSOR WITH HOLD FOR SELECT 1\n" +
+			fmt.Sprintf(upd, 5) + "\nQ COMMIT", "update update; 1 captured"},
+		{"temporary objects", "Q CREATE TEMP TABLE tt (id int)\nQ BEGIN\n" + fmt.Sprintf(upd, 4) +
+			"\nQ COMMIT\nQ DISCARD TEMP", "update; 0 captured"},
 	} {
 		got := l.do(c.lines)
 		if n := noted(); n != c.want || strings.Contains(got, "ERROR") {
@@ -112,10 +126,12 @@ func TestDirectOutdated(t *testing.T) {
 		l.want("B |upd|x|1\nE |0\nS", "UPDATE 1")
 	}
 	noted()
-	admin("CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY, v text); GRANT ALL ON SCHEMA s TO app; GRANT ALL ON s.t TO app")
+	admin("CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY, v text); GRANT ALL ON SCHEMA s TO app; GRANT ALL " +
+		"ON s.t TO app")
 	l.want("Q INSERT INTO s.t VALUES (1, 'other')", "INSERT 0 1")
 	noted()
-	l.want("Q SET search_path = s, public\nB |upd|x|1\nE |0\nS\nB |upd|x|1\nE |0\nS", "CommandComplete UPDATE 1\nReadyForQuery I\nBindComplete\nCommandComplete UPDATE 1\nReadyForQuery I")
+	l.want("Q SET search_path = s, public\nB |upd|x|1\nE |0\nS\nB |upd|x|1\nE |0\nS",
+		"CommandComplete UPDATE 1\nReadyForQuery I\nBindComplete\nCommandComplete UPDATE 1\nReadyForQuery I")
 	if n := noted(); n != "update, update; 2 captured" {
 		t.Errorf("with another table of the same name: %s", n)
 	}
@@ -141,11 +157,14 @@ func TestDirectDooms(t *testing.T) {
 	l.host.lose = true
 	l.want("B |upd|x|1\nE |0\nS", "BindComplete\nCommandComplete UPDATE 1\nReadyForQuery I")
 	l.want("Q SELECT v FROM t WHERE id = 1", "DataRow x")
-	l.want("Q BEGIN ISOLATION LEVEL REPEATABLE READ\nB |upd|x|1\nE |0\nS\nQ COMMIT", "ERROR 40001 lost for the test\nReadyForQuery I")
+	l.want("Q BEGIN ISOLATION LEVEL REPEATABLE READ\nB |upd|x|1\nE |0\nS\nQ COMMIT",
+		"ERROR 40001 lost for the test\nReadyForQuery I")
 	l.host.lose = false
 	l.want("Q SELECT v FROM t WHERE id = 1", "DataRow x")
-	for _, sql := range []string{"Q /*tutti direct*/ SELECT 1", "Q SELECT 1; /*tutti direct*/ UPDATE t SET v = 'x'", "P |/*tutti direct*/ SELECT 1\nS",
-		"Q /*tutti other*/ INSERT INTO t SELECT 90, set_config('tutti.tx', 'quiet_direct', true)"} { // which keeps the trigger still
+	for _, sql := range []string{"Q /*tutti direct*/ SELECT 1", "Q SELECT 1; /*tutti direct*/ UPDATE t SET v = 'x'",
+		"P |/*tutti direct*/ SELECT 1\nS",
+		// which keeps the trigger still
+		"Q /*tutti other*/ INSERT INTO t SELECT 90, set_config('tutti.tx', 'quiet_direct', true)"} {
 
 		l.want(sql, "ERROR 42501 the comment")
 	}
@@ -159,9 +178,11 @@ func TestCollectsTooMuch(t *testing.T) {
 	l.do("Q DELETE FROM t")
 	const insert = "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, %d) g"
 	much, little := fmt.Sprintf(insert, 300), fmt.Sprintf(insert, 90)
-	l.do("Q CREATE PROCEDURE fills(n int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, n) g; COMMIT; END $$")
+	l.do("Q CREATE PROCEDURE fills(n int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t SELECT g, repeat('x', 1000) " +
+		"FROM generate_series(1, n) g; COMMIT; END $$")
 	before := l.host.submits
-	for _, what := range []string{"Q BEGIN\nQ " + much + "\nQ COMMIT", "Q BEGIN\nQ " + little + "\nQ SELECT 1\nQ UPDATE t SET v = v || 'x'\nQ UPDATE t SET v = v || 'y'\nQ COMMIT",
+	for _, what := range []string{"Q BEGIN\nQ " + much + "\nQ COMMIT",
+		"Q BEGIN\nQ " + little + "\nQ SELECT 1\nQ UPDATE t SET v = v || 'x'\nQ UPDATE t SET v = v || 'y'\nQ COMMIT",
 		"Q " + much, "Q CALL fills(300)"} {
 		l.want(what, "ERROR 54000 the transaction changes more than 100000 bytes")
 		l.do("Q ROLLBACK")
@@ -182,7 +203,8 @@ func TestLargeTransactions(t *testing.T) {
 	l.do("Q DELETE FROM t")
 	const insert = "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(%d, %d) g"
 	much, little := fmt.Sprintf(insert, 1, 20_000), fmt.Sprintf(insert, 1, 1000)
-	l.do("Q CREATE PROCEDURE fills(n int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, n) g; COMMIT; END $$")
+	l.do("Q CREATE PROCEDURE fills(n int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t SELECT g, repeat('x', 1000) " +
+		"FROM generate_series(1, n) g; COMMIT; END $$")
 	l.do("P ins|INSERT INTO t VALUES ($1, $2)|23,25\nS\nB |ins|3|x\nE |0\nS\nB |ins|4|x\nE |0\nS\nQ DELETE FROM t")
 	big := strings.Repeat("x", 9<<20)
 	direct := "Q BEGIN\nB |ins|5|" + big + "\nE |0\nS\nB |ins|6|" + big + "\nE |0\nS\nQ COMMIT"

@@ -5,10 +5,10 @@
 // the Host (ordering, snapshots, slots) and runs Run on a goroutine of its own. The package
 // itself starts no goroutine and touches no clock or socket.
 //
-// A text comes in by simple.go (Query) or extended.go (Parse, Bind, Execute). autocommit.go runs it outside or inside of a
-// block. Shorter ways: direct.go and literal.go (returning), blind.go (a write by itself), add.go, unseen.go and glance.go
-// (writes of a block that are put off, and what looks at them). definition.go, schema.go and inside.go have DDL and
-// procedures, redo.go what is run again.
+// A text comes in by simple.go (Query) or extended.go (Parse, Bind, Execute). autocommit.go runs it outside or inside
+// of a block. Shorter ways: direct.go and literal.go (returning), blind.go (a write by itself), add.go, unseen.go and
+// glance.go (writes of a block that are put off, and what looks at them). definition.go, schema.go and inside.go have
+// DDL and procedures, redo.go what is run again.
 //
 // The state of the transaction, the client's block included, is declared in session/txn, with a table of moves.
 //

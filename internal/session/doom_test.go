@@ -35,11 +35,13 @@ func (s *stage) live(t testing.TB) *live {
 func (s *stage) liveWith(t testing.TB, conn net.Conn, reader *wire.Reader) *live {
 	t.Helper()
 	near, far := socketPair(t)
-	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far, backend: conn}, done: make(chan error, 1)}
+	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far, backend: conn},
+		done: make(chan error, 1)}
 	x := session.New(session.Options{Strict: true,
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
-		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host.roles(), Collector: s.unchanging().roles(), ReturnedBytesMax: s.returnedMax,
-		Planned: func(p plan.Plan) { l.plans = append(l.plans, p) },
+		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host.roles(), Collector: s.unchanging().roles(),
+		ReturnedBytesMax: s.returnedMax,
+		Planned:          func(p plan.Plan) { l.plans = append(l.plans, p) },
 	})
 	go func() {
 		err := x.Run()
@@ -80,18 +82,23 @@ func lost() *wire.SQLError { return wire.Errorf(wire.CodeSerializationFailure, "
 
 func TestReservedNames(t *testing.T) {
 	l := newStage(t, true).live(t)
-	for _, m := range []string{"C S tutti collect", "P tutti collect|SELECT 1", "B |tutti collect", "D S tutti commit", "B tutti x|y", "C P tutti x"} {
+	for _, m := range []string{"C S tutti collect", "P tutti collect|SELECT 1", "B |tutti collect", "D S tutti commit",
+		"B tutti x|y", "C P tutti x"} {
 		l.want(m+"\nS", "42501 the name \"tutti ")
 	}
-	for _, sql := range []string{`DEALLOCATE "tutti collect"`, `DEALLOCATE PREPARE "tutti collect"`, `PREPARE "tutti x" AS SELECT 1`, `EXECUTE "tutti commit"`, `EXECUTE U&"!0074utti commit" UESCAPE '!'`, `SELECT 1; EXECUTE "tutti commit"`,
-		`EXPLAIN EXECUTE "tutti collect"(1, 2, 3, 4)`, `CREATE TEMP TABLE x AS EXECUTE "tutti collect"(1, 2, 3, 4)`, `EXPLAIN ANALYZE CREATE TEMP TABLE x AS EXECUTE "tutti collect"(1, 2, 3, 4)`} {
+	for _, sql := range []string{`DEALLOCATE "tutti collect"`, `DEALLOCATE PREPARE "tutti collect"`,
+		`PREPARE "tutti x" AS SELECT 1`, `EXECUTE "tutti commit"`, `EXECUTE U&"!0074utti commit" UESCAPE '!'`,
+		`SELECT 1; EXECUTE "tutti commit"`,
+		`EXPLAIN EXECUTE "tutti collect"(1, 2, 3, 4)`, `CREATE TEMP TABLE x AS EXECUTE "tutti collect"(1, 2, 3, 4)`,
+		`EXPLAIN ANALYZE CREATE TEMP TABLE x AS EXECUTE "tutti collect"(1, 2, 3, 4)`} {
 		l.want("Q "+sql, "42501 the name \"tutti ")
 		if !strings.Contains(sql, ";") {
 			l.want("P |"+sql+"\nB |\nE |0\nS", "42501 the name \"tutti ")
 		}
 	}
 	l.do("Q BEGIN\nQ INSERT INTO t VALUES (4, 'x')\nQ EXECUTE \"tutti commit\"\nQ ROLLBACK")
-	l.want("Q BEGIN\nQ INSERT INTO t VALUES (4, 'x')\nQ DO $$ BEGIN EXECUTE 'EXECUTE \"tutti commit\"'; END $$\nQ COMMIT", "26000")
+	l.want("Q BEGIN\nQ INSERT INTO t VALUES (4, 'x')\nQ DO $$ BEGIN EXECUTE 'EXECUTE \"tutti commit\"'; END $$\nQ "+
+		"COMMIT", "26000")
 	l.want("Q SELECT count(*) FROM t WHERE id = 4", "DataRow 0\n") // nobody has ordered it
 	l.want("Q INSERT INTO t VALUES (3, 'x')", "INSERT 0 1")
 	if l.host.committed != 1 {
@@ -178,11 +185,15 @@ func TestDooms(t *testing.T) {
 		{"commit", begin, "Q COMMIT", "ERROR 40001 doomed for the test\nReadyForQuery I", ""},
 		{"rollback", begin, "Q ROLLBACK", "CommandComplete ROLLBACK\nReadyForQuery I", ""},
 		{"parse", begin, "P a|SELECT 1\nS", "ParseComplete\nReadyForQuery T", "Q ROLLBACK"},
-		{"prepared by SQL", "Q PREPARE made AS SELECT 1\n" + begin, "B |made\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
-		{"execute", begin, "P a|SELECT 1\nB |a\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
-		{"savepoint", begin + "\nQ SAVEPOINT a", "Q ROLLBACK TO a", "ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
+		{"prepared by SQL", "Q PREPARE made AS SELECT 1\n" + begin, "B |made\nE |0\nS",
+			"ERROR 40001 doomed for the test\nReadyForQuery E", "Q ROLLBACK"},
+		{"execute", begin, "P a|SELECT 1\nB |a\nE |0\nS", "ERROR 40001 doomed for the test\nReadyForQuery E",
+			"Q ROLLBACK"},
+		{"savepoint", begin + "\nQ SAVEPOINT a", "Q ROLLBACK TO a", "ERROR 40001 doomed for the test\nReadyForQuery E",
+			"Q ROLLBACK"},
 		{"failed block", begin + "\nQ SELECT 1/0", "Q ROLLBACK", "CommandComplete ROLLBACK\nReadyForQuery I", ""},
-		{"flushed", "P |INSERT INTO t VALUES (3, 'x')\nB |\nE |0\nH\nwait C", "S", "ERROR 40001 doomed for the test\nReadyForQuery I", ""},
+		{"flushed", "P |INSERT INTO t VALUES (3, 'x')\nB |\nE |0\nH\nwait C", "S",
+			"ERROR 40001 doomed for the test\nReadyForQuery I", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := s.live(t)
@@ -235,7 +246,8 @@ func TestDoomDuringParse(t *testing.T) {
 	s.until(t, "SELECT count(*) = 1"+waiting)
 	l.host.kill(lost())
 	for _, sql := range []string{"SELECT pg_cancel_backend(pid)" + waiting, "ROLLBACK"} {
-		if tag, err := other.Exec(context.Background(), sql); err != nil || sql != "ROLLBACK" && tag.RowsAffected() != 1 {
+		if tag, err := other.Exec(context.Background(), sql); err != nil ||
+			sql != "ROLLBACK" && tag.RowsAffected() != 1 {
 			t.Fatal(tag, err)
 		}
 	}
@@ -264,7 +276,8 @@ func TestDoomDuringCopy(t *testing.T) {
 }
 
 // endBackends ends the sessions' backends and waits until they have ended.
-const endBackends = "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE usename = 'app' AND datname = current_database()"
+const endBackends = "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE usename = 'app' AND datname " +
+	"= current_database()"
 
 // TestBackendBreaks: the client hears of it, whatever it was doing.
 func TestBackendBreaks(t *testing.T) {
@@ -287,7 +300,8 @@ func TestBackendBreaks(t *testing.T) {
 	l := s.live(t)
 	l.host.onSubmit = func(session.Submission) *session.Decision { terminate(); return nil }
 	got := l.do("Q INSERT INTO t VALUES (3, 'x')\nQ SELECT 1")
-	if want := "CommandComplete INSERT 0 1\nReadyForQuery I\nFATAL 57P01"; !strings.HasPrefix(got, want) || l.host.orphans != 1 {
+	if want := "CommandComplete INSERT 0 1\nReadyForQuery I\nFATAL 57P01"; !strings.HasPrefix(got, want) ||
+		l.host.orphans != 1 {
 		t.Errorf("%d orphans, after a decided commit the client got\n%s", l.host.orphans, got)
 	}
 	l = s.live(t)
@@ -296,7 +310,8 @@ func TestBackendBreaks(t *testing.T) {
 		func(session.Submission) *session.Decision { return unknown },
 		func(session.Submission) *session.Decision { terminate(); return unknown },
 	} {
-		for _, q := range []string{"Q INSERT INTO t VALUES (3, 'x')", "Q BEGIN; INSERT INTO t VALUES (3, 'x'); COMMIT"} {
+		for _, q := range []string{"Q INSERT INTO t VALUES (3, 'x')",
+			"Q BEGIN; INSERT INTO t VALUES (3, 'x'); COMMIT"} {
 			l = s.live(t)
 			l.host.onSubmit = decide
 			got := l.do(q)
@@ -311,21 +326,24 @@ func TestBackendBreaks(t *testing.T) {
 func TestHoldIsBounded(t *testing.T) {
 	l := newStage(t, true).live(t)
 	l.host.lose = true
-	l.want("Q INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(3, 2000) i RETURNING v", "ERROR 40001 lost for the test")
+	l.want("Q INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(3, 2000) i RETURNING v",
+		"ERROR 40001 lost for the test")
 	l.want("Q SELECT count(*) FROM t", "DataRow 2")
 	l.want("Q SELECT repeat('x', 1000), put(3, 'x') FROM generate_series(1, 1)", "SELECT 1")
 	for i := range 3 {
-		l.want(fmt.Sprintf("Q SELECT repeat('x', 1000), CASE WHEN i = 2000 THEN put(%d, 'x') END FROM generate_series(1, 2000) i", 10+i), "ReadyForQuery I")
+		l.want(fmt.Sprintf("Q SELECT repeat('x', 1000), CASE WHEN i = 2000 THEN put(%d, 'x') END FROM "+
+			"generate_series(1, 2000) i", 10+i), "ReadyForQuery I")
 	}
 }
 
-// TestDoomOutsideOfBlocks: a statement of its own that reads, and is ended because it stands in the way, fails; what comes
-// next does not.
+// TestDoomOutsideOfBlocks: a statement of its own that reads, and is ended because it stands in the way, fails; what
+// comes next does not.
 func TestDoomOutsideOfBlocks(t *testing.T) {
 	s := newStage(t, true)
 	l := s.live(t)
 	const sleeping = " FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
-	for _, next := range []string{"Q BEGIN\nQ ROLLBACK", "Q INSERT INTO t VALUES (9, 'x')\nQ DELETE FROM t WHERE id = 9",
+	for _, next := range []string{"Q BEGIN\nQ ROLLBACK",
+		"Q INSERT INTO t VALUES (9, 'x')\nQ DELETE FROM t WHERE id = 9",
 		"Q SHOW tutti.applied", "P |SELECT 1\nB |\nE |0\nS"} {
 		l.trace = nil
 		l.out.Append(message(t, "Q", "SELECT pg_sleep(60)"))
@@ -338,7 +356,8 @@ func TestDoomOutsideOfBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.until(wire.TypeReadyForQuery)
-		if got := strings.Join(l.trace, "\n"); !strings.Contains(got, "ERROR 40001 doomed for the test\nReadyForQuery I") {
+		if got := strings.Join(l.trace, "\n"); !strings.Contains(got,
+			"ERROR 40001 doomed for the test\nReadyForQuery I") {
 			t.Fatalf("the statement was told %q", got)
 		}
 		if got := l.do(next); strings.Contains(got, "ERROR") || strings.Contains(got, "ReadyForQuery E") {

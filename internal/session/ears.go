@@ -47,7 +47,8 @@ func (e *ears) unwatch() {
 }
 
 // listening asks for the session's channels, in a form that client_encoding does not touch.
-const listening = "SELECT pg_catalog.encode(pg_catalog.convert_to(c, 'UTF8'), 'hex') FROM pg_catalog.pg_listening_channels() c"
+const listening = "SELECT pg_catalog.encode(pg_catalog.convert_to(c, 'UTF8'), 'hex') FROM " +
+	"pg_catalog.pg_listening_channels() c"
 
 // settle tells the node to what the session listens, if that may have changed, outside of transactions. A LISTEN counts
 // when its transaction has committed, and not if it was rolled back; the backend knows.

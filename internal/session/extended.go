@@ -48,7 +48,8 @@ var unknownStatement = &prepared{statement: semantics.Statement{Kind: semantics.
 
 // gather adds one extended-protocol message to the batch.
 func (s *Session) gather(f wire.Frame) error {
-	if len(s.batchBytes)+len(f.Raw) > pipelineBytesMax && s.crowded(len(f.Raw)) || f.Type == wire.TypeParse && bytes.IndexByte(f.Raw, '\\') >= 0 && s.executes() {
+	if len(s.batchBytes)+len(f.Raw) > pipelineBytesMax && s.crowded(len(f.Raw)) ||
+		f.Type == wire.TypeParse && bytes.IndexByte(f.Raw, '\\') >= 0 && s.executes() {
 		if err := s.process(false); err != nil {
 			return err
 		}
@@ -91,8 +92,8 @@ func (s *Session) crowded(n int) bool {
 	return len(s.batchBytes)+n-largest > pipelineBytesMax
 }
 
-// executes reports whether the batch executes something. A text with a backslash that follows waits for that, which may have changed
-// how it is to be read.
+// executes reports whether the batch executes something. A text with a backslash that follows waits for that, which may
+// have changed how it is to be read.
 func (s *Session) executes() bool {
 	return slices.ContainsFunc(s.batch, func(m message) bool { return m.typ == wire.TypeExecute })
 }
@@ -136,7 +137,8 @@ func (s *Session) examine(f wire.Frame) (message, error) {
 			}
 			of = with
 		}
-		m := message{of: of, kind: 'P', name: b.Portal, statement: b.Statement, before: s.portals[b.Portal], hidden: of == unknownStatement}
+		m := message{of: of, kind: 'P', name: b.Portal, statement: b.Statement, before: s.portals[b.Portal],
+			hidden: of == unknownStatement}
 		s.portals[b.Portal] = of
 		if of.locks != nil {
 			m.raw = wire.AppendBindColumn(nil, f.Raw)
@@ -206,14 +208,16 @@ func (s *Session) examineParse(p wire.Parse) message {
 	if len(list) > 1 {
 		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it
 	}
-	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control() || s.deallocates(st), odd: s.escape || s.direct.encoded}
+	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control() || s.deallocates(st),
+		odd: s.escape || s.direct.encoded}
 	if len(list) == 1 {
 		of.locks = s.locks.follows(st, s.statements[st.Executes])
 	}
 	of.marked = of.locks == nil && len(list) == 1 && s.marks(st, p.SQL)
 	old := s.statements[p.Name]
 	if old != nil && p.Name != "" && (old.own || of.own) {
-		return message{err: wire.Errorf(wire.CodeDuplicatePreparedStmt, "prepared statement \"%s\" already exists", p.Name)}
+		return message{err: wire.Errorf(wire.CodeDuplicatePreparedStmt, "prepared statement \"%s\" already exists",
+			p.Name)}
 	}
 	s.statements[p.Name] = of
 	m := message{of: of, kind: 'S', name: p.Name, before: old}

@@ -41,9 +41,11 @@ func (l *later) facts(s *Session, r *request) (f plan.Facts) {
 	level := s.currentLevel()
 	again := s.redoable(r)
 	return f.With(plan.Alone, s.txn.Idle()).With(plan.InBlock, s.txn.Active() && !s.txn.Implicit()).
-		With(plan.ReadCommitted, level == semantics.ReadCommitted).With(plan.Certified, level != semantics.Serializable).
+		With(plan.ReadCommitted, level == semantics.ReadCommitted).With(plan.Certified,
+		level != semantics.Serializable).
 		With(plan.MayWrite, s.modes.Access != "READ ONLY").With(plan.Open, s.txn.Open() && !s.txn.Untouched()).
-		With(plan.Uncaptured, !s.txn.Open() || !s.direct.closed).With(plan.FirstTry, !l.off).With(plan.Unwritten, !l.wrote).
+		With(plan.Uncaptured, !s.txn.Open() || !s.direct.closed).With(plan.FirstTry, !l.off).With(plan.Unwritten,
+		!l.wrote).
 		With(plan.Undefined, !s.schema.noted).With(plan.Uncollected, !s.txn.Collected()).
 		With(plan.LocksNothing, !s.locks.tables && len(s.locks.rows) == 0).With(plan.NothingAdded, len(l.adds) == 0).
 		With(plan.Deferred, len(l.unseen) > 0).With(plan.RoomToDefer, len(l.unseen) < laterMax).

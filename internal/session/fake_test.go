@@ -469,7 +469,8 @@ func (h *fakeHost) dismiss(why *wire.SQLError) {
 	h.poke()
 }
 
-// speaks runs what is said to the session's backend, which is the only one of its role that holds a lock to be spoken to.
+// speaks runs what is said to the session's backend, which is the only one of its role that holds a lock to be spoken
+// to.
 func (h *fakeHost) speaks(sql func(pid uint32) string) ([]*pgconn.Result, error) {
 	ctx := context.Background()
 	var pid uint32
@@ -487,7 +488,8 @@ func (h *fakeHost) Say(n int, command string) error {
 
 func (h *fakeHost) Texts(r session.Reread) (array, typ string, err error) {
 	sql, oid, format, value := r.Array()
-	got := h.admin.PgConn().ExecParams(context.Background(), sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
+	got := h.admin.PgConn().ExecParams(context.Background(), sql, [][]byte{value}, []uint32{oid}, []int16{format},
+		nil).Read()
 	if got.Err != nil {
 		return "", "", got.Err
 	}
@@ -522,7 +524,8 @@ func (h *fakeHost) Attend(conversation string) error {
 
 func (h *fakeHost) Leave() {
 	if h.held != 0 {
-		_ = h.admin.PgConn().Exec(context.Background(), capture.InsideFreeSQL(h.held)).Close() // what it held up will wait
+		// what it held up will wait
+		_ = h.admin.PgConn().Exec(context.Background(), capture.InsideFreeSQL(h.held)).Close()
 	}
 	h.held = 0
 }

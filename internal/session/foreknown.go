@@ -7,21 +7,24 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// What one session has found out about a statement, that it can be carried out unseen, the others of its node need not find out again: they begin with what the node knows.
-// They have not prepared its direct form yet, which they do when they need it.
+// What one session has found out about a statement, that it can be carried out unseen, the others of its node need not
+// find out again: they begin with what the node knows. They have not prepared its direct form yet, which they do when
+// they need it.
 
-// Foreknown is what a node knows of a form, when who runs it (Returned.Who): how it is run directly, and the shape of its parameters with which it has done what it was taken
-// to do.
+// Foreknown is what a node knows of a form, when who runs it (Returned.Who): how it is run directly, and the shape of
+// its parameters with which it has done what it was taken to do.
 type Foreknown struct {
 	Who   string
 	How   Rewritten
 	Shape string
 }
 
-// foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it asks its backend, if that may help. done is peek's.
+// foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it
+// asks its backend, if that may help. done is peek's.
 func (s *Session) foreknow(r *request) (done bool, err error) {
 	d := &s.direct
-	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || d.encoded || s.escape || d.catalog != s.o.Collector.Catalog() || s.currentLevel() != semantics.ReadCommitted {
+	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || d.encoded || s.escape ||
+		d.catalog != s.o.Collector.Catalog() || s.currentLevel() != semantics.ReadCommitted {
 		return false, nil // at other levels the question would take the snapshot
 	}
 	for i := range r.direct.parts {
@@ -63,15 +66,22 @@ func (s *Session) tellForm(f *form) {
 func (s *Session) foreknown(r *request) bool {
 	d := &s.direct
 	return r.direct != nil && !d.off && !d.encoded && !s.escape && !(s.txn.Open() && d.closed) &&
-		!slices.ContainsFunc(r.direct.parts, func(p directPart) bool { return p.form.how == nil || !p.form.blind || p.form.who != s.sight.who })
+		!slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
+			return p.form.how == nil || !p.form.blind ||
+				p.form.who != s.sight.who
+		})
 }
 
-// whoSQL tells what a direct statement would: role, search_path, and whether it could be carried out unseen under the session's settings.
-const whoSQL = "SELECT CURRENT_USER, pg_catalog.current_setting('search_path'), pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0::pg_catalog.oid" +
-	" AND pg_catalog.current_setting('row_security') OPERATOR(pg_catalog.=) 'on' AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'" +
+// whoSQL tells what a direct statement would: role, search_path, and whether it could be carried out unseen under the
+// session's settings.
+const whoSQL = "SELECT CURRENT_USER, pg_catalog.current_setting('search_path'), pg_catalog.pg_my_temp_schema() " +
+	"OPERATOR(pg_catalog.=) 0::pg_catalog.oid" +
+	" AND pg_catalog.current_setting('row_security') OPERATOR(pg_catalog.=) 'on' AND " +
+	"pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'" +
 	" AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'"
 
-// introduce asks the backend who the session is, if it does not know, and nothing in the block may have changed it; once, until something may have. done is peek's.
+// introduce asks the backend who the session is, if it does not know, and nothing in the block may have changed it;
+// once, until something may have. done is peek's.
 func (s *Session) introduce() (done bool, err error) {
 	v := &s.sight
 	if v.who != "" || v.odd || v.asked || s.backend.prefix > 0 {

@@ -54,7 +54,8 @@ func (s *stage) liveAs(t testing.TB, n *atomic.Int64, base *atomic.Uint64, onEnt
 	s.reset(t)
 	conn, reader := s.backend(t)
 	near, far := socketPair(t)
-	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far, backend: conn}, done: make(chan error, 1)}
+	l := &live{client: newClient(near), t: t, host: &fakeHost{admin: s.admin, client: far, backend: conn},
+		done: make(chan error, 1)}
 	x := session.New(session.Options{Strict: true,
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: reader, ServerOut: wire.NewWriter(conn), Host: wrapped{l.host, base, onEnter}.roles(),
@@ -121,7 +122,8 @@ func TestForeknownNames(t *testing.T) {
 	l, seen = s.knowing(t, first)
 	l.do("Q BEGIN\nQ SELECT n FROM pairs\nB |add|5|1\nE |0\nS\nB |add|5|2\nE |0\nS\nQ COMMIT")
 	schemas(seen)
-	l.do("Q SET search_path = other\nQ BEGIN\nQ SELECT 1\nQ COMMIT\nQ RESET search_path\nQ BEGIN\nB |put|5|1\nE |0\nS\nQ COMMIT")
+	l.do("Q SET search_path = other\nQ BEGIN\nQ SELECT 1\nQ COMMIT\nQ RESET search_path\nQ BEGIN\nB |put|5|1\nE " +
+		"|0\nS\nQ COMMIT")
 	schemas(seen)
 	if l.do("B |add|5|1\nE |0\nS"); strings.Contains(fmt.Sprint(schemas(seen)), "other") {
 		t.Error("a statement that was prepared under another search_path changes the table that it meant there")
@@ -131,7 +133,8 @@ func TestForeknownNames(t *testing.T) {
 // TestForeknownEncoding: a session that sends text in another encoding from the start does not put it off.
 func TestForeknownEncoding(t *testing.T) {
 	s, first := unseeing(t)
-	first.do("Q CREATE TABLE doc (id int PRIMARY KEY, body text)\nQ INSERT INTO doc VALUES (1, 'a')\nP doc|UPDATE doc SET body = $1 WHERE id = $2\nS")
+	first.do("Q CREATE TABLE doc (id int PRIMARY KEY, body text)\nQ INSERT INTO doc VALUES (1, 'a')\nP doc|UPDATE " +
+		"doc SET body = $1 WHERE id = $2\nS")
 	for range 4 {
 		first.do("B |doc|x|1\nE |0\nS")
 	}
@@ -171,7 +174,9 @@ func TestGlanceDoomed(t *testing.T) {
 	go func() {
 		pid := 0
 		for end := time.Now().Add(waitMax); pid == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			_ = s.admin.QueryRow(context.Background(), "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'app' AND datname = current_database()").Scan(&pid)
+			_ = s.admin.QueryRow(context.Background(),
+				"SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'app' AND datname = "+
+					"current_database()").Scan(&pid)
 		}
 		l.host.kill(lost())
 		_, err := s.admin.Exec(context.Background(), fmt.Sprintf("SELECT pg_cancel_backend(%d); COMMIT", pid))
@@ -186,14 +191,17 @@ func TestGlanceDoomed(t *testing.T) {
 	l.do("Q ROLLBACK")
 }
 
-// TestForeknownSnapshot: a transaction with one snapshot takes it between two groups, also where the session does not know who it is.
+// TestForeknownSnapshot: a transaction with one snapshot takes it between two groups, also where the session does not
+// know who it is.
 func TestForeknownSnapshot(t *testing.T) {
 	s, first := unseeing(t)
 	var catalog atomic.Int64
 	var base atomic.Uint64
-	s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; UPDATE public.pairs SET n = 1; RESET session_replication_role")
+	s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; UPDATE "+
+		"public.pairs SET n = 1; RESET session_replication_role")
 	l := s.liveAs(t, &catalog, &base, func() {
-		s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; UPDATE public.pairs SET n = 2; RESET session_replication_role")
+		s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; UPDATE "+
+			"public.pairs SET n = 2; RESET session_replication_role")
 	})
 	l.host.forms = first.host.forms
 	l.do(addAll + "\nQ BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -233,7 +241,8 @@ func TestGlanceDefined(t *testing.T) {
 	}
 }
 
-// TestForeknownAnew: what others know of a statement after a definition is not mixed with what the session has prepared before it.
+// TestForeknownAnew: what others know of a statement after a definition is not mixed with what the session has prepared
+// before it.
 func TestForeknownAnew(t *testing.T) {
 	s, _ := unseeing(t)
 	var catalog atomic.Int64
@@ -252,13 +261,18 @@ func TestForeknownAnew(t *testing.T) {
 	for range 4 {
 		all[0].do("B |add|0|1\nE |0\nS")
 	}
-	all[1].host.onBlind = func(session.Submission) (session.Decision, bool) { return session.Decision{Retry: true}, false } // there is no such row
+	// there is no such row
+	all[1].host.onBlind = func(session.Submission) (session.Decision, bool) {
+		return session.Decision{Retry: true},
+			false
+	}
 	all[1].want("B |add|1|99999\nE |0\nS", "UPDATE 0")
 	all[2].want("Q BEGIN\nB |add|1|99999\nE |0\nS", "UPDATE 0")
 	all[2].want("Q COMMIT", "COMMIT")
 }
 
-// TestForeknown: a session begins with what another one has found out, also in a block that has read, and whose COMMIT it expects; what is not done unseen after all is run.
+// TestForeknown: a session begins with what another one has found out, also in a block that has read, and whose COMMIT
+// it expects; what is not done unseen after all is run.
 func TestForeknown(t *testing.T) {
 	s, first := unseeing(t)
 	l := s.live(t)
@@ -281,7 +295,8 @@ func TestForeknown(t *testing.T) {
 // TestForeknownEscapes: a statement that was parsed while texts were read otherwise is not parsed anew.
 func TestForeknownEscapes(t *testing.T) {
 	s, first := unseeing(t)
-	first.do("Q CREATE TABLE doc (id int PRIMARY KEY, body text)\nQ INSERT INTO doc VALUES (1, 'a')\nP doc|UPDATE doc SET body = 'x\\bz' WHERE id = $1\nS")
+	first.do("Q CREATE TABLE doc (id int PRIMARY KEY, body text)\nQ INSERT INTO doc VALUES (1, 'a')\nP doc|UPDATE " +
+		"doc SET body = 'x\\bz' WHERE id = $1\nS")
 	for range 4 {
 		first.do("B |doc|1\nE |0\nS")
 	}
@@ -290,7 +305,8 @@ func TestForeknownEscapes(t *testing.T) {
 	for range 3 {
 		l.do("B |add|0|1\nE |0\nS")
 	}
-	l.do("P doc|UPDATE doc SET body = 'x\\bz' WHERE id = $1\nS\nQ BEGIN\nB |doc|1\nE |0\nS\nQ ROLLBACK\nQ SET standard_conforming_strings = off")
+	l.do("P doc|UPDATE doc SET body = 'x\\bz' WHERE id = $1\nS\nQ BEGIN\nB |doc|1\nE |0\nS\nQ ROLLBACK\nQ SET " +
+		"standard_conforming_strings = off")
 	for range 3 {
 		l.do("B |add|0|1\nE |0\nS")
 	}

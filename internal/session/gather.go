@@ -63,5 +63,6 @@ func (g *gathered) add(row [][]byte) {
 // tooMuch refuses a transaction that changes more than it may.
 func (s *Session) tooMuch() *wire.SQLError {
 	s.host.Exceeded()
-	return wire.Errorf(wire.CodeProgramLimit, "the transaction changes more than %d bytes (writeset_bytes)", s.o.ReturnedBytesMax).WithHint("Split it into smaller transactions.")
+	return wire.Errorf(wire.CodeProgramLimit, "the transaction changes more than %d bytes (writeset_bytes)",
+		s.o.ReturnedBytesMax).WithHint("Split it into smaller transactions.")
 }

@@ -8,9 +8,11 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// A SELECT of one row, by its key, may come behind what a block has put off unseen: it is run in a form that shows the row as it is then (decision 0059), by itself where the
-// backend has no transaction. But from then on the client may know what it has done, and rely on its locks. So the rows that were changed before it are certified
-// as if they had been seen when the first of them was: whoever has changed one of them since makes the block lose, and no lock would have let him.
+// A SELECT of one row, by its key, may come behind what a block has put off unseen: it is run in a form that shows the
+// row as it is then (decision 0059), by itself where the backend has no transaction. But from then on the client may
+// know what it has done, and rely on its locks. So the rows that were changed before it are certified as if they had
+// been seen when the first of them was: whoever has changed one of them since makes the block lose, and no lock would
+// have let him.
 
 // glanceForm is a text at rows that are changed in one way, or not at all.
 type glanceForm struct {
@@ -114,7 +116,8 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	fits := rows != nil && len(rows) <= 1 && (image == nil || len(rows) == 1)
 	if fits && len(rows) == 1 {
 		began, who, err := form.how.Read(rows[0][:min(form.how.Columns(), len(rows[0]))])
-		if fits = err == nil && who == s.sight.who && len(rows[0]) == form.how.Columns()+len(form.columns); !l.began.Known {
+		if fits = err == nil && who == s.sight.who && len(rows[0]) == form.how.Columns()+
+			len(form.columns); !l.began.Known {
 			l.began = began
 		}
 	}
@@ -133,8 +136,9 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	return true, s.showGlance(p, form, formats, rows, rep)
 }
 
-// peek reads the answer to a statement of the session's own that the client waits for; nil rows if it has failed, and then the transaction may be gone. done reports that
-// the client was told: it would have waited as long for its own statement.
+// peek reads the answer to a statement of the session's own that the client waits for; nil rows if it has failed, and
+// then the transaction may be gone. done reports that the client was told: it would have waited as long for its own
+// statement.
 func (s *Session) peek() (rows [][][]byte, done bool, err error) {
 	doom := s.host.Enter(PhaseRunning)
 	got, rows, err := s.backend.internal(true)
@@ -160,7 +164,8 @@ func (s *Session) peek() (rows [][][]byte, done bool, err error) {
 	return nil, false, nil
 }
 
-// ceases ends PhaseRunning in a block that may have no transaction. done reports that the client was told why its statement, which has not run yet, has failed.
+// ceases ends PhaseRunning in a block that may have no transaction. done reports that the client was told why its
+// statement, which has not run yet, has failed.
 func (s *Session) ceases(doom *wire.SQLError, got reply) (_ *wire.SQLError, done bool, err error) {
 	f := got.failed
 	if doom == nil && f != nil {
@@ -198,7 +203,8 @@ func (s *Session) showGlance(p *glancePart, form *glanceForm, formats []int16, r
 	tag := "SELECT 0"
 	for _, row := range rows {
 		tag = "SELECT 1"
-		frames = append(frames, wire.Frame{Type: wire.TypeDataRow, Raw: wire.AppendDataRow(nil, row[form.how.Columns():])})
+		frames = append(frames, wire.Frame{Type: wire.TypeDataRow,
+			Raw: wire.AppendDataRow(nil, row[form.how.Columns():])})
 	}
 	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, tag)})
 	for _, f := range frames {
@@ -209,7 +215,8 @@ func (s *Session) showGlance(p *glancePart, form *glanceForm, formats []int16, r
 	return nil
 }
 
-// abandon gives up what was put off, of which the client has seen something, or cannot see what it asks for: the transaction is done again as what it is.
+// abandon gives up what was put off, of which the client has seen something, or cannot see what it asks for: the
+// transaction is done again as what it is.
 func (s *Session) abandon() error {
 	s.later.off = true
 	err := s.rollbackServer()
@@ -218,8 +225,8 @@ func (s *Session) abandon() error {
 	return err
 }
 
-// glanceOf gives the form of a statement at rows that are changed as one with an image is, or not if it is nil; nil if there is none, and then the transaction may be gone.
-// done is peek's.
+// glanceOf gives the form of a statement at rows that are changed as one with an image is, or not if it is nil; nil if
+// there is none, and then the transaction may be gone. done is peek's.
 func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done bool, err error) {
 	d := &s.direct
 	d.keyed = append(append(append(d.key(p.sql, p.types, false), 0), s.sight.who...), 0)
@@ -253,7 +260,8 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done boo
 	return f, false, nil
 }
 
-// prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement tells. It gives the last answer of the backend.
+// prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement
+// tells. It gives the last answer of the backend.
 func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (reply, error) {
 	d := &s.direct
 	text, ok := semantics.GlanceOf(p.sql)
@@ -296,7 +304,8 @@ func (p *glancePart) known(own string) (frames []byte, name string) {
 	return wire.AppendParse(wire.AppendClose(nil, 'S', own), own, p.sql, p.types), own
 }
 
-// describe sends frames and asks for the columns of a statement; nil if that fails, or something is noticed, which would be told once and not each time.
+// describe sends frames and asks for the columns of a statement; nil if that fails, or something is noticed, which
+// would be told once and not each time.
 func (s *Session) describe(frames []byte, name string) ([]wire.Column, reply, error) {
 	s.srvW.Append(wire.AppendSync(wire.AppendDescribe(frames, 'S', name)))
 	s.direct.preparing = true

@@ -12,11 +12,13 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// TestGlanceOnce: what was put off, and looked at, is done once, whatever comes in between, or of its first try; and its row is held as one that was seen.
+// TestGlanceOnce: what was put off, and looked at, is done once, whatever comes in between, or of its first try; and
+// its row is held as one that was seen.
 func TestGlanceOnce(t *testing.T) {
 	no := session.Decision{}
 	s, l := unseeing(t)
-	l.do("P see|SELECT n FROM counters WHERE id = $1\nS\nP all|SELECT * FROM counters WHERE id = $1\nS\nQ PREPARE hidden AS SELECT 1")
+	l.do("P see|SELECT n FROM counters WHERE id = $1\nS\nP all|SELECT * FROM counters WHERE id = $1\nS\nQ PREPARE " +
+		"hidden AS SELECT 1")
 	for _, x := range []struct {
 		name, between string
 		decision      session.Decision
@@ -25,14 +27,16 @@ func TestGlanceOnce(t *testing.T) {
 	}{
 		{"somebody is in the way", "", no, false, 1},
 		{"a row is missing", "", session.Decision{Retry: true}, false, 1},
-		{"it loses", "", session.Decision{Retry: true, Err: wire.Errorf(wire.CodeSerializationFailure, "lost for the test")}, true, 1},
+		{"it loses", "", session.Decision{Retry: true,
+			Err: wire.Errorf(wire.CodeSerializationFailure, "lost for the test")}, true, 1},
 		{"silence", "silence", no, false, 0},
 		{"another glance", "B |see|2\nE |0\nS\nB |all|1\nE |0\nS", no, false, 1},
 		{"a Query", "Q SELECT n FROM counters WHERE id = 1", no, false, 1},
 		{"a Query of one row at most", "Q SELECT n FROM counters WHERE id = 1 LIMIT 1", no, false, 1},
 		{"without a name", "P |SELECT n FROM counters WHERE id = $1\nB ||1\nE |0\nS", no, false, 1},
 		{"a row that is not there", "B |see|99\nE |0\nS", no, false, 1},
-		{"the statement is another", "C S see\nS\nP see|SELECT b FROM counters WHERE id = $1\nS\nB |see|1\nE |0\nS\nC S see\nS\nP see|SELECT n FROM counters WHERE id = $1\nS", no, false, 0},
+		{"the statement is another", "C S see\nS\nP see|SELECT b FROM counters WHERE id = $1\nS\nB |see|1\nE " +
+			"|0\nS\nC S see\nS\nP see|SELECT n FROM counters WHERE id = $1\nS", no, false, 0},
 		{"some rows only", "B |see|1\nE |1\nS", no, false, 0},
 		{"a portal", "B p|see|1\nE p|0\nS", no, false, 0},
 		{"a prepared statement of SQL's", "B |hidden\nE |0\nS", no, false, 0},
@@ -51,7 +55,8 @@ func TestGlanceOnce(t *testing.T) {
 		l.host.onBlind = func(sub session.Submission) (session.Decision, bool) {
 			asked++
 			row := sub.Writeset.Rows[0]
-			held = held && slices.ContainsFunc(sub.Writeset.Keys, func(k writeset.Key) bool { return k.Hash == row.Identity && k.Mode == writeset.Update })
+			held = held && slices.ContainsFunc(sub.Writeset.Keys,
+				func(k writeset.Key) bool { return k.Hash == row.Identity && k.Mode == writeset.Update })
 			return x.decision, x.done
 		}
 		before := s.counter(t)
@@ -74,7 +79,8 @@ func TestGlanceOnce(t *testing.T) {
 		}
 		l.want("Q COMMIT", "COMMIT")
 		if gain := s.counter(t) - before; gain != 5 || asked != x.asked || !held {
-			t.Errorf("%s: it gains %d, want 5, the node was asked %d times, want %d, and the row was held: %v", x.name, gain, asked, x.asked, held)
+			t.Errorf("%s: it gains %d, want 5, the node was asked %d times, want %d, and the row was held: %v", x.name,
+				gain, asked, x.asked, held)
 		}
 		l.host.onBlind = nil
 		l.do("Q BEGIN\nB |add|0|1\nE |0\nS\nQ COMMIT")
@@ -86,7 +92,8 @@ func TestGlanceWho(t *testing.T) {
 	_, l := unseeing(t)
 	l.do("P see|SELECT n FROM counters WHERE id = $1\nS\nP far|UPDATE other.counters SET n = n + $1 WHERE id = $2\nS")
 	for range 4 {
-		l.do("Q BEGIN\nB |add|1|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT\nQ BEGIN\nB |far|1|1\nE |0\nS\nQ COMMIT\nB |far|1|1\nE |0\nS")
+		l.do("Q BEGIN\nB |add|1|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT\nQ BEGIN\nB |far|1|1\nE |0\nS\nQ COMMIT\nB " +
+			"|far|1|1\nE |0\nS")
 	}
 	l.do("Q SET search_path = other, public\nB |far|0|1\nE |0\nS")
 	row := func() string {
@@ -110,7 +117,8 @@ func TestGlanceWho(t *testing.T) {
 func TestProbeFails(t *testing.T) {
 	ctx := context.Background()
 	s, l := unseeing(t)
-	if _, err := s.admin.Exec(ctx, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; INSERT INTO public.counters VALUES (77, 1); RESET session_replication_role"); err != nil {
+	if _, err := s.admin.Exec(ctx, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = "+
+		"replica; INSERT INTO public.counters VALUES (77, 1); RESET session_replication_role"); err != nil {
 		t.Fatal(err)
 	}
 	l.do("Q SET lock_timeout = '50ms'\nB |add|0|1\nE |0\nS")

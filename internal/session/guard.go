@@ -23,7 +23,8 @@ func (s *Session) guarded(r *request) bool {
 
 // refusedWrite reports whether a request outside of transactions was refused because it writes.
 func refusedWrite(rep *reply, guarded bool) bool {
-	return rep.failed != nil && (rep.failed.Code == wire.CodeTuttiReplicationRefused || guarded && rep.failed.Code == wire.CodeReadOnlyTransaction)
+	return rep.failed != nil && (rep.failed.Code == wire.CodeTuttiReplicationRefused ||
+		guarded && rep.failed.Code == wire.CodeReadOnlyTransaction)
 }
 
 // runsCode reports whether a statement may run code of somebody's.
@@ -37,7 +38,8 @@ func runsCode(st semantics.Statement) bool {
 
 // errForged is told when a function has set what tells whether rows are captured.
 func errForged() *wire.SQLError {
-	return wire.Errorf(wire.CodeFeatureNotSupported, "a function has changed a setting of Tutti's: its writes could escape replication").
+	return wire.Errorf(wire.CodeFeatureNotSupported,
+		"a function has changed a setting of Tutti's: its writes could escape replication").
 		WithHint("Leave settings that begin with tutti. alone.")
 }
 

@@ -13,7 +13,11 @@ func TestOwnNames(t *testing.T) {
 	l.want("Q SELECT count(*) FROM pg_catalog.tutti_prepared_statement()", "42501")
 	l.do(`Q PREPARE mine AS SELECT 1`)
 	l.want("Q SELECT name, statement FROM pg_prepared_statement()", "DataRow mine|PREPARE mine AS SELECT 1\n")
-	l.want(`Q DO $$ DECLARE n text; BEGIN FOR n IN SELECT name FROM pg_prepared_statement() UNION SELECT name FROM pg_catalog.pg_prepared_statements UNION SELECT 'tutti collect' LOOP BEGIN EXECUTE format('DEALLOCATE %I', n); EXCEPTION WHEN invalid_sql_statement_name THEN END; EXECUTE format('PREPARE %I (int8, int4, int8, int8, bool) AS SELECT 1::int2, 1::int8, NULL::int8[], NULL::bytea, NULL::bytea WHERE $1 + $2 + $3 + $4 = 0 AND $5 AND false', n); END LOOP; END $$`, "CommandComplete DO")
+	l.want(`Q DO $$ DECLARE n text; BEGIN FOR n IN SELECT name FROM pg_prepared_statement() UNION SELECT name FROM `+
+		`pg_catalog.pg_prepared_statements UNION SELECT 'tutti collect' LOOP BEGIN EXECUTE format('DEALLOCATE %I', `+
+		`n); EXCEPTION WHEN invalid_sql_statement_name THEN END; EXECUTE format('PREPARE %I (int8, int4, int8, int8, `+
+		`bool) AS SELECT 1::int2, 1::int8, NULL::int8[], NULL::bytea, NULL::bytea WHERE $1 + $2 + $3 + $4 = 0 AND $5 `+
+		`AND false', n); END LOOP; END $$`, "CommandComplete DO")
 	before := l.host.committed
 	l.want("Q INSERT INTO t VALUES (1001, 'x')", "INSERT 0 1")
 	if l.host.committed != before+1 {

@@ -79,8 +79,9 @@ func (s *Session) waited(f wire.Frame, err error, phase Phase) (wire.Frame, erro
 	return f, s.badFrame(err)
 }
 
-// settleSilence does what can wait no longer when the client is silent: it runs what was gathered, or what would be carried out unseen and has
-// no locks yet, or opens the transaction of a block, which is subject to idle_in_transaction_session_timeout.
+// settleSilence does what can wait no longer when the client is silent: it runs what was gathered, or what would be
+// carried out unseen and has no locks yet, or opens the transaction of a block, which is subject to
+// idle_in_transaction_session_timeout.
 func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 	switch {
 	case silent && s.gathering:
@@ -95,8 +96,8 @@ func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 	return false, nil
 }
 
-// runGathered runs what the client has sent without a Sync or Flush, since it has been silent for a while: it may wait for
-// an error, which PostgreSQL would tell at once. Definitions wait for the Sync: most can be alone only then.
+// runGathered runs what the client has sent without a Sync or Flush, since it has been silent for a while: it may wait
+// for an error, which PostgreSQL would tell at once. Definitions wait for the Sync: most can be alone only then.
 func (s *Session) runGathered() error {
 	for i := range s.batch {
 		if of := s.batch[i].of; of != nil && of.statement.Kind == semantics.Definition {

@@ -52,7 +52,8 @@ func TestIdleNotification(t *testing.T) {
 	l.want("Q LISTEN a", "LISTEN")
 	for i := range 3 {
 		s.exec(t, fmt.Sprintf("NOTIFY a, 'idle %d'", i))
-		if got, want := l.next(wire.TypeNotificationResponse), fmt.Sprintf("NotificationResponse a idle %d", i); got != want {
+		if got, want := l.next(wire.TypeNotificationResponse),
+			fmt.Sprintf("NotificationResponse a idle %d", i); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		l.want("Q INSERT INTO t VALUES ("+fmt.Sprint(10+i)+", 'x')", "INSERT 0 1")
@@ -155,8 +156,10 @@ func TestIdleFrames(t *testing.T) {
 	l := s.liveWith(t, near, wire.NewReader(near, wire.BackendLimits()))
 	l.want("Q LISTEN a", "LISTEN")
 	frames := wire.AppendParameterStatus(nil, "TimeZone", "Mars")
-	frames = wire.AppendNoticeResponse(frames, wire.ErrorFields{Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: "00000", Message: "psst"})
-	frames = wire.AppendFrame(frames, wire.TypeNotificationResponse, []byte("\x00\x00\x00\x01a\x00"+strings.Repeat("x", 7999)+"\x00"))
+	frames = wire.AppendNoticeResponse(frames, wire.ErrorFields{Severity: "NOTICE", SeverityUnlocalized: "NOTICE",
+		Code: "00000", Message: "psst"})
+	frames = wire.AppendFrame(frames, wire.TypeNotificationResponse,
+		[]byte("\x00\x00\x00\x01a\x00"+strings.Repeat("x", 7999)+"\x00"))
 	for _, part := range [][]byte{frames[:3], frames[3:40], frames[40:]} {
 		if _, err := far.Write(part); err != nil {
 			t.Fatal(err)
@@ -205,7 +208,8 @@ func TestNotificationsUnderLoad(t *testing.T) {
 					t.Fatalf("notification %s came where %d was due", rest, got)
 				}
 				got++
-			} else if !strings.HasPrefix(line, "CommandComplete UPDATE 1") && !strings.HasPrefix(line, "ReadyForQuery I") {
+			} else if !strings.HasPrefix(line, "CommandComplete UPDATE 1") &&
+				!strings.HasPrefix(line, "ReadyForQuery I") {
 				t.Fatalf("got %q", line)
 			}
 		}

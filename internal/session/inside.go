@@ -10,9 +10,9 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// A procedure, or DO, may commit. Then it runs outside of a transaction of ours, and each of its transactions, before it commits,
-// asks the session by an INFO what to do (capture.InsideState), as a function asks for advisory locks. The session has it
-// carry out the collect step, hands the writeset over, and lets it go on or fail.
+// A procedure, or DO, may commit. Then it runs outside of a transaction of ours, and each of its transactions, before
+// it commits, asks the session by an INFO what to do (capture.InsideState), as a function asks for advisory locks. The
+// session has it carry out the collect step, hands the writeset over, and lets it go on or fail.
 
 // inside is what a session has of that, for one statement.
 type inside struct {
@@ -42,7 +42,8 @@ func (s *Session) commitsInside(r *request) (bool, error) {
 	if r.commits {
 		return true, nil
 	}
-	rows, err := s.backend.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.prokind OPERATOR(pg_catalog.=) 'p' AND p.proname OPERATOR(pg_catalog.=) " + quoted(r.calls) +
+	rows, err := s.backend.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.prokind " +
+		"OPERATOR(pg_catalog.=) 'p' AND p.proname OPERATOR(pg_catalog.=) " + quoted(r.calls) +
 		"::pg_catalog.name AND p.prosrc OPERATOR(pg_catalog.~*) '(commit|rollback|call)')")
 	return err == nil && string(rows[0][0]) == "t", err
 }
@@ -116,7 +117,9 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost, shares b
 	if err != nil {
 		return false, false, err
 	}
-	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 && (s.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure || rep.failed.Code == wire.CodeSerializationFailure)
+	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 &&
+		(s.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure ||
+			rep.failed.Code == wire.CodeSerializationFailure)
 	s.host.Enter(PhaseIdle)
 	s.txn.Absolve()
 	for {
@@ -347,7 +350,8 @@ func (s *Session) say(t *talk, command string) ([][][]byte, error) {
 				got.add(row)
 			}
 		default:
-			return nil, fmt.Errorf("%w: it sent a frame of type %q while its transaction was talked to", errBackend, f.Type)
+			return nil, fmt.Errorf("%w: it sent a frame of type %q while its transaction was talked to", errBackend,
+				f.Type)
 		}
 	}
 }
@@ -376,7 +380,9 @@ func (s *Session) overhear(f wire.Frame, r *reply) (row [][]byte, done bool, err
 }
 
 // insideFrames is what the function that ends a transaction of a procedure's adds to an error's context.
-var insideFrames = regexp.MustCompile(`(?m)^PL/pgSQL function tutti\.commit_inside\(\) line .* at RAISE(\n|$)|^(PL/pgSQL function tutti\.converse\(\) line .*\n)?[^\n]*(SET CONSTRAINTS ALL IMMEDIATE|SELECT tutti\.converse\(\)).*\nPL/pgSQL function tutti\.commit_inside\(\) line .*(\n|$)`)
+var insideFrames = regexp.MustCompile(`(?m)^PL/pgSQL function tutti\.commit_inside\(\) line .* at ` +
+	`RAISE(\n|$)|^(PL/pgSQL function tutti\.converse\(\) line .*\n)?[^\n]*(SET CONSTRAINTS ALL IMMEDIATE|SELECT ` +
+	`tutti\.converse\(\)).*\nPL/pgSQL function tutti\.commit_inside\(\) line .*(\n|$)`)
 
 // failedInside words the error with which a transaction of a procedure's fails. False if it is no such error.
 func (s *Session) failedInside(e *wire.ErrorFields) bool {

@@ -17,7 +17,8 @@ func TestDismissed(t *testing.T) {
 		{"Q SELECT 1", "", "", ""},
 		{"Q LISTEN a", "", "", ""},
 		{"Q BEGIN", "Q SELECT 1\nQ ROLLBACK", "CommandComplete ROLLBACK\nReadyForQuery I", ""},
-		{"Q BEGIN\nQ INSERT INTO t VALUES (101, 'x')", "Q UPDATE t SET v = 'y' WHERE id = 101\nQ COMMIT", "CommandComplete COMMIT\nReadyForQuery I", "101y"},
+		{"Q BEGIN\nQ INSERT INTO t VALUES (101, 'x')", "Q UPDATE t SET v = 'y' WHERE id = 101\nQ COMMIT",
+			"CommandComplete COMMIT\nReadyForQuery I", "101y"},
 		{"Q BEGIN\nQ SELECT 1/0", "Q COMMIT", "CommandComplete ROLLBACK\nReadyForQuery I", ""},
 		{"P |INSERT INTO t VALUES (102, 'x')\nB |\nE |0\npause 100", "S", "ReadyForQuery I", "102x"},
 	} {
@@ -35,7 +36,8 @@ func TestDismissed(t *testing.T) {
 			t.Errorf("behind %s the client was told\n%s", c.after, got)
 		}
 		var rows string
-		if err := s.admin.QueryRow(t.Context(), "SELECT coalesce(string_agg(id || v, ' '), '') FROM t WHERE id > 100").Scan(&rows); err != nil || rows != c.rows {
+		if err := s.admin.QueryRow(t.Context(), "SELECT coalesce(string_agg(id || v, ' '), '') FROM t WHERE "+
+			"id > 100").Scan(&rows); err != nil || rows != c.rows {
 			t.Errorf("behind %s there is %q: %v", c.after, rows, err)
 		}
 	}

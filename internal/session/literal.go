@@ -54,8 +54,8 @@ func literalBind(literals []semantics.Literal) (types []uint32, bind []byte) {
 	return types, wire.AppendBind(nil, "", "", nil, params, nil)
 }
 
-// asLiteral makes an error about a parameter one about the literal that it stands for, at its place in the client's text.
-// It reports whether it is one.
+// asLiteral makes an error about a parameter one about the literal that it stands for, at its place in the client's
+// text. It reports whether it is one.
 func (p *directPart) asLiteral(e *wire.ErrorFields) bool {
 	at := parameterContext.FindStringSubmatchIndex(e.Where)
 	if p.bound || at == nil {
@@ -65,10 +65,11 @@ func (p *directPart) asLiteral(e *wire.ErrorFields) bool {
 	if err != nil || n < 1 || n > len(p.literals) {
 		return false
 	}
-	e.Where, e.Position = strings.TrimSuffix(e.Where[:at[0]], "\n"), int32(utf8.RuneCountInString(p.text[:p.literals[n-1].At]))+1
+	e.Where, e.Position = strings.TrimSuffix(e.Where[:at[0]], "\n"),
+		int32(utf8.RuneCountInString(p.text[:p.literals[n-1].At]))+1
 	return true
 }
 
-// parameterContext begins what PostgreSQL says, in whatever language, of a parameter that it cannot read: unnamed portal parameter $1 = '...'.
-// The value can have more lines.
+// parameterContext begins what PostgreSQL says, in whatever language, of a parameter that it cannot read: unnamed
+// portal parameter $1 = '...'. The value can have more lines.
 var parameterContext = regexp.MustCompile(`(?m)^[^'"$\n]*\$([0-9]+) = '`)

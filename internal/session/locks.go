@@ -124,7 +124,8 @@ func unlockCall(lock string) string {
 	if form == "2" {
 		return name + "(" + signed(class) + "," + signed(object) + ")"
 	}
-	return name + "((" + class + "::pg_catalog.int8 OPERATOR(pg_catalog.<<) 32) OPERATOR(pg_catalog.|) " + object + "::pg_catalog.int8)"
+	return name + "((" + class + "::pg_catalog.int8 OPERATOR(pg_catalog.<<) 32) OPERATOR(pg_catalog.|) " + object +
+		"::pg_catalog.int8)"
 }
 
 // signed is SQL for the integer with the same bits as a number without sign.
@@ -135,12 +136,14 @@ func signed(n string) string {
 // plainContext takes out of an error's context what only Tutti's form of functions of PostgreSQL's adds: PostgreSQL's
 // own are no PL/pgSQL.
 func plainContext(e *wire.ErrorFields) bool {
-	if !strings.Contains(e.Where, "tutti.") && !strings.Contains(e.Where, "advisory_") && !strings.Contains(e.Where, "setval") && !largeFrame.MatchString(e.Where) {
+	if !strings.Contains(e.Where, "tutti.") && !strings.Contains(e.Where, "advisory_") &&
+		!strings.Contains(e.Where, "setval") && !largeFrame.MatchString(e.Where) {
 		return false
 	}
 	lines := strings.Split(e.Where, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
-		if strings.HasPrefix(lines[i], "PL/pgSQL function setval(regclass,bigint,boolean) line ") || lines[i] == `SQL function "setval" statement 1` {
+		if strings.HasPrefix(lines[i], "PL/pgSQL function setval(regclass,bigint,boolean) line ") ||
+			lines[i] == `SQL function "setval" statement 1` {
 			e.Where = strings.Join(lines[i+1:], "\n")
 			return true
 		}
@@ -148,7 +151,8 @@ func plainContext(e *wire.ErrorFields) bool {
 			e.Where = strings.Join(lines[i+1:], "\n")
 			return true
 		}
-		if f, ok := strings.CutPrefix(lines[i], "PL/pgSQL function pg_"); ok && (strings.HasPrefix(f, "advisory_") || strings.HasPrefix(f, "try_advisory_")) {
+		if f, ok := strings.CutPrefix(lines[i], "PL/pgSQL function pg_"); ok &&
+			(strings.HasPrefix(f, "advisory_") || strings.HasPrefix(f, "try_advisory_")) {
 			e.Where = strings.Join(lines[i+1:], "\n")
 			return true
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/tuttidb/tutti/internal/session/txn"
 )
 
-// TestLocksOfBlocksAreNotCounted: what is taken inside of blocks is not kept for ever by a session that runs nothing else.
+// TestLocksOfBlocksAreNotCounted: what is taken inside of blocks is not kept for ever by a session that runs nothing
+// else.
 func TestLocksOfBlocksAreNotCounted(t *testing.T) {
 	m := &txn.Machine{Strict: true}
 	a := &advisory{txn: m}

@@ -210,7 +210,8 @@ func TestUnnamedGoesOn(t *testing.T) {
 		{"B ||1|1\nE |1\nS", "UPDATE 1"},
 		{parse + "B ||0|1\nE |0\nS\nQ SELECT 1\nB ||1|1\nE |0\nS", "ERROR 26000"},
 		{parse + "B ||0|1\nE |0\nS\nQ COMMIT\nB ||1|1\nE |0\nS", "ERROR 26000"},
-		{parse + "B ||0|1\nE |0\nS\nP b|BEGIN ISOLATION LEVEL REPEATABLE READ\nB |b\nE |0\nS\nB ||1|1\nE |0\nS\nQ COMMIT",
+		{parse + "B ||0|1\nE |0\nS\nP b|BEGIN ISOLATION LEVEL REPEATABLE READ\nB |b\nE |0\nS\nB ||1|1\nE |0\nS\nQ " +
+			"COMMIT",
 			"UPDATE 1"},
 	} {
 		if got := l.do(c.lines); !strings.Contains(got, c.want) {

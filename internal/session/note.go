@@ -13,8 +13,8 @@ import (
 // A statement whose effect is not rows (setval) is run here like any other, and its text is noted
 // for the other members, with the values of its parameters in it.
 
-// note has statements run at the other members as well, at their place in the transaction. If one cannot be noted, because a cancel came
-// late for example, the transaction is over.
+// note has statements run at the other members as well, at their place in the transaction. If one cannot be noted,
+// because a cancel came late for example, the transaction is over.
 func (s *Session) note(texts []string, steady bool) error {
 	for _, text := range texts {
 		d, err := s.described(text)
@@ -43,7 +43,8 @@ func (s *Session) note(texts []string, steady bool) error {
 	return nil
 }
 
-// forsake ends a transaction in which something of the session's own has failed. The client is told with its next statement.
+// forsake ends a transaction in which something of the session's own has failed. The client is told with its next
+// statement.
 func (s *Session) forsake(why *wire.SQLError) error {
 	doom := s.host.Enter(PhaseRunning)
 	if doom == nil {
@@ -70,7 +71,8 @@ func bound(of *prepared, b wire.Bind) (*prepared, *wire.SQLError) {
 		}
 		var ok bool
 		if literals[i], ok = literal(v, format != 0, of.typeOf(i)); !ok {
-			return nil, wire.Errorf(wire.CodeFeatureNotSupported, "setval cannot be replicated with parameter $%d in binary form", i+1).
+			return nil, wire.Errorf(wire.CodeFeatureNotSupported,
+				"setval cannot be replicated with parameter $%d in binary form", i+1).
 				WithHint("Send it as text, or write the value into the statement.")
 		}
 	}
@@ -92,7 +94,8 @@ func (p *prepared) typeOf(i int) uint32 {
 }
 
 // castOf names the types whose values are written with a cast, by OID.
-var castOf = map[uint32]string{16: "bool", 20: "int8", 21: "int2", 23: "int4", 25: "text", 1043: "text", 1700: "numeric"}
+var castOf = map[uint32]string{16: "bool", 20: "int8", 21: "int2", 23: "int4", 25: "text", 1043: "text",
+	1700: "numeric"}
 
 // literal writes a parameter's value as SQL. It does not know how to read every binary form; an
 // OID in one means something else at every member.

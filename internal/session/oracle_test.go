@@ -32,11 +32,13 @@ var schema = []string{
 	"CREATE TABLE u (id int PRIMARY KEY, n int UNIQUE DEFERRABLE INITIALLY DEFERRED)",
 	"CREATE FUNCTION put(int, text) RETURNS int LANGUAGE sql AS 'INSERT INTO t VALUES ($1, $2) RETURNING id'",
 	"CREATE FUNCTION quietly() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'psst'; RETURN 1; END $$",
-	"CREATE PROCEDURE twice(int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES ($1, 'a'); INSERT INTO t VALUES ($1 + 1, 'b'); END $$",
+	"CREATE PROCEDURE twice(int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES ($1, 'a'); INSERT INTO t VALUES " +
+		"($1 + 1, 'b'); END $$",
 	`CREATE PROCEDURE steps(first int, INOUT n int) LANGUAGE plpgsql AS $$ BEGIN FOR i IN first..first + n - 1 LOOP
 		INSERT INTO t VALUES (i, 'made'); UPDATE t SET v = v || ' twice' WHERE id = i; RAISE NOTICE 'step %', i;
 		IF i % 2 = 1 THEN COMMIT; ELSE ROLLBACK; END IF; END LOOP; n := (SELECT count(*) FROM t); END $$`,
-	"CREATE PROCEDURE outer_steps() LANGUAGE plpgsql AS $$ DECLARE n int := 3; BEGIN CALL steps(3, n); INSERT INTO parent VALUES (n); COMMIT AND CHAIN; INSERT INTO parent VALUES (n + 1); END $$",
+	"CREATE PROCEDURE outer_steps() LANGUAGE plpgsql AS $$ DECLARE n int := 3; BEGIN CALL steps(3, n); INSERT INTO " +
+		"parent VALUES (n); COMMIT AND CHAIN; INSERT INTO parent VALUES (n + 1); END $$",
 	"CREATE FUNCTION forget() RETURNS int LANGUAGE plpgsql AS $$ BEGIN DEALLOCATE ALL; RETURN 1; END $$",
 	"GRANT ALL ON ALL TABLES IN SCHEMA public TO app",
 	"GRANT CREATE ON SCHEMA public TO app",
@@ -60,7 +62,8 @@ func newStage(t testing.TB, tutti bool) *stage {
 	s.db = s.server.NewDatabase(t)
 	s.admin = s.server.Connect(t, s.db)
 	ctx := context.Background()
-	if _, err := s.admin.Exec(ctx, "DO $$ BEGIN CREATE ROLE app LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"); err != nil {
+	if _, err := s.admin.Exec(ctx, "DO $$ BEGIN CREATE ROLE app LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; "+
+		"END $$"); err != nil {
 		t.Fatal(err)
 	}
 	for _, sql := range schema {
@@ -268,12 +271,14 @@ func TestOracle(t *testing.T) {
 				host, loses := &fakeHost{}, &fakeHost{lose: true}
 				got := tutti.play(t, d.Input, host)
 				if strings.Contains(d.Input, "# differs:") != (want != got) {
-					faults = append(faults, fmt.Sprintf("%s: differs from PostgreSQL: %v%s", d.Pos, want != got, difference(want, got)))
+					faults = append(faults, fmt.Sprintf("%s: differs from PostgreSQL: %v%s", d.Pos, want != got,
+						difference(want, got)))
 				}
 				again := tutti.play(t, d.Input, loses)
 				blocks += host.blocks + loses.blocks
 				if !strings.Contains(d.Input, "BEGIN") && strings.Contains(d.Input, "# retry:") != (again != got) {
-					faults = append(faults, fmt.Sprintf("%s: differs when the first try loses: %v%s", d.Pos, again != got, difference(got, again)))
+					faults = append(faults, fmt.Sprintf("%s: differs when the first try loses: %v%s", d.Pos,
+						again != got, difference(got, again)))
 				}
 				if !golden {
 					return d.Expected
@@ -294,7 +299,8 @@ func difference(a, b string) string {
 	if a == b {
 		return ""
 	}
-	s, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: difflib.SplitLines(a), B: difflib.SplitLines(b), Context: 0})
+	s, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: difflib.SplitLines(a), B: difflib.SplitLines(b),
+		Context: 0})
 	if err != nil {
 		return err.Error()
 	}

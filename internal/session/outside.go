@@ -3,8 +3,8 @@ package session
 import "strings"
 
 // A statement may do what its transaction does not show. What it does outside of the database ROLLBACK does not undo,
-// so such a statement is run once: if its transaction loses, its client is told 40001 and knows that it has run. It is a
-// write from the beginning, as a read that turns out to write is run again. A large object that PostgreSQL's own
+// so such a statement is run once: if its transaction loses, its client is told 40001 and knows that it has run. It is
+// a write from the beginning, as a read that turns out to write is run again. A large object that PostgreSQL's own
 // functions write is seen by the collect step alone, where the server does not refuse it for a transaction that is READ
 // ONLY. So a statement that may do that is run in a transaction of ours.
 
@@ -50,7 +50,8 @@ func (r *Reach) add(other Reach) {
 	r.Outside, r.Hides = r.Outside || other.Outside, r.Hides || other.Hides
 }
 
-// staysInside reports whether nothing of what may be run directly goes outside. It is found once for each form, which is forgotten with the catalog.
+// staysInside reports whether nothing of what may be run directly goes outside. It is found once for each form, which
+// is forgotten with the catalog.
 func (s *Session) staysInside(d *directRun) bool {
 	for i := range d.parts {
 		f := d.parts[i].form

@@ -35,7 +35,8 @@ func milliseconds(shown string) int64 {
 	if err != nil {
 		return 0
 	}
-	return n * map[string]int64{"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}[shown[len(number):]]
+	return n * map[string]int64{"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000,
+		"d": 86_400_000}[shown[len(number):]]
 }
 
 // overdue makes the pipeline fail before the message that has just come if the client's pauses took too long.
@@ -43,7 +44,8 @@ func (s *Session) overdue() error {
 	if !s.pause.counts || s.pause.ms < pauseMin || s.skip || s.txn.Failed() {
 		return nil
 	}
-	r, rows, err := s.backend.ask("SHOW statement_timeout") // a SELECT would take the transaction's one snapshot, and not between two groups
+	// a SELECT would take the transaction's one snapshot, and not between two groups
+	r, rows, err := s.backend.ask("SHOW statement_timeout")
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// TestPausesTakeNoSnapshot: to look how long a client may pause in a pipeline takes no snapshot. That of a transaction must be taken
-// between two groups, and the transaction's base says what it shows.
+// TestPausesTakeNoSnapshot: to look how long a client may pause in a pipeline takes no snapshot. That of a transaction
+// must be taken between two groups, and the transaction's base says what it shows.
 func TestPausesTakeNoSnapshot(t *testing.T) {
 	s := newStage(t, true)
 	for _, level := range []string{"REPEATABLE READ", "SERIALIZABLE"} {
@@ -23,7 +23,8 @@ func TestPausesTakeNoSnapshot(t *testing.T) {
 		}
 		l.do("P |SELECT pg_catalog.txid_snapshot_xmax(pg_catalog.txid_current_snapshot())\npause 30\nD S \npause 100")
 		var next int64
-		if err := s.admin.QueryRow(context.Background(), "SELECT pg_catalog.txid_current() + 1").Scan(&next); err != nil {
+		if err := s.admin.QueryRow(context.Background(),
+			"SELECT pg_catalog.txid_current() + 1").Scan(&next); err != nil {
 			t.Fatal(err)
 		}
 		l.want("B |\nE |0\nS", fmt.Sprintf("DataRow %d\n", next))
@@ -38,8 +39,8 @@ func TestPausesTakeNoSnapshot(t *testing.T) {
 	l.want("P |SELECT 1\npause 60\nB |\nE |0\nS", "57014")
 }
 
-// TestSafeSnapshotAfterSilence: a READ ONLY DEFERRABLE transaction whose client is silent behind its BEGIN waits for its safe
-// snapshot all the same.
+// TestSafeSnapshotAfterSilence: a READ ONLY DEFERRABLE transaction whose client is silent behind its BEGIN waits for
+// its safe snapshot all the same.
 func TestSafeSnapshotAfterSilence(t *testing.T) {
 	s := newStage(t, true)
 	l, writer := s.live(t), s.live(t)
@@ -49,7 +50,8 @@ func TestSafeSnapshotAfterSilence(t *testing.T) {
 		l.host.poke()
 		time.Sleep(time.Millisecond)
 	}
-	s.until(t, "SELECT count(*) = 2 FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()")
+	s.until(t, "SELECT count(*) = 2 FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = "+
+		"current_database()")
 	l.out.Append(message(t, "Q", "SELECT count(*) FROM t WHERE id = 80"))
 	if err := l.out.Flush(); err != nil {
 		t.Fatal(err)

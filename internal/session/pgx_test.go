@@ -65,8 +65,9 @@ func (s *stage) serve(t testing.TB, conn net.Conn, host func(net.Conn) *fakeHost
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, make([]byte, 4)))
 	h := host(startup.Conn)
 	h.backend = backend
-	x := session.New(session.Options{Strict: true, Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
-		Host: h.roles(), Collector: s.unchanging().roles()})
+	x := session.New(session.Options{Strict: true, Client: startup.Reader, ClientOut: out, Server: login.Reader,
+		ServerOut: wire.NewWriter(backend),
+		Host:      h.roles(), Collector: s.unchanging().roles()})
 	if err := x.Run(); err != nil {
 		t.Error(err)
 	}
@@ -78,7 +79,8 @@ func TestPgx(t *testing.T) {
 	s := newStage(t, true)
 	lose := false
 	dsn := s.listen(t, func(c net.Conn) *fakeHost { return &fakeHost{admin: s.admin, client: c, lose: lose} })
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
+		pgx.QueryExecModeDescribeExec,
 		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
 		for _, lose = range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v/lose=%v", mode, lose), func(t *testing.T) {
@@ -118,7 +120,8 @@ func exec(t *testing.T, c interface {
 func count(t *testing.T, c *pgx.Conn, want int, where string) {
 	t.Helper()
 	var n int
-	if err := c.QueryRow(context.Background(), "SELECT count(*) FROM t WHERE "+where).Scan(&n); err != nil || n != want {
+	if err := c.QueryRow(context.Background(), "SELECT count(*) FROM t WHERE "+where).Scan(&n); err != nil ||
+		n != want {
 		t.Fatalf("%d rows where %s, want %d (%v)", n, where, want, err)
 	}
 }
@@ -175,7 +178,8 @@ func batches(t *testing.T, c *pgx.Conn) {
 
 func transactions(t *testing.T, c *pgx.Conn) {
 	ctx := context.Background()
-	for _, o := range []pgx.TxOptions{{}, {IsoLevel: pgx.RepeatableRead}, {IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadWrite}} {
+	for _, o := range []pgx.TxOptions{{}, {IsoLevel: pgx.RepeatableRead},
+		{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadWrite}} {
 		err := pgx.BeginTxFunc(ctx, c, o, func(tx pgx.Tx) error {
 			exec(t, tx, 1, "INSERT INTO t VALUES ($1, $2)", 300, "x")
 			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
@@ -195,11 +199,17 @@ func transactions(t *testing.T, c *pgx.Conn) {
 
 func copies(t *testing.T, c *pgx.Conn) {
 	ctx := context.Background()
-	rows := pgx.CopyFromSlice(2000, func(i int) ([]any, error) { return []any{1000 + i, strings.Repeat("c", 100)}, nil })
+	rows := pgx.CopyFromSlice(2000, func(i int) ([]any, error) {
+		return []any{1000 + i, strings.Repeat("c", 100)},
+			nil
+	})
 	if n, err := c.CopyFrom(ctx, pgx.Identifier{"t"}, []string{"id", "v"}, rows); err != nil || n != 2000 {
 		t.Fatal(n, err)
 	}
-	rows = pgx.CopyFromSlice(20000, func(i int) ([]any, error) { return []any{1000 + i, strings.Repeat("c", 100)}, nil })
+	rows = pgx.CopyFromSlice(20000, func(i int) ([]any, error) {
+		return []any{1000 + i, strings.Repeat("c", 100)},
+			nil
+	})
 	_, err := c.CopyFrom(ctx, pgx.Identifier{"t"}, []string{"id", "v"}, rows)
 	wantCode(t, err, "23505")
 	count(t, c, 2000, "id >= 1000")

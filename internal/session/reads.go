@@ -109,7 +109,8 @@ func (n *reads) reading(r *request, sql string, bind *Run) {
 	}
 }
 
-// binding adds to a request of a SERIALIZABLE transaction what a statement reads that is bound to parameters by a frame.
+// binding adds to a request of a SERIALIZABLE transaction what a statement reads that is bound to parameters by a
+// frame.
 func (n *reads) binding(r *request, of *prepared, f wire.Frame) {
 	if !n.serial() || r.opaque {
 		return

@@ -10,15 +10,17 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// A READ COMMITTED transaction that has lost is done again by the session, statement by statement, while its client waits. If
-// the client would have been told the same, byte for byte, nobody can tell it from one that was slower, and it goes on: each statement of
-// such a transaction sees what is committed when it begins. If anything differs, the client is told that it has lost, as before.
+// A READ COMMITTED transaction that has lost is done again by the session, statement by statement, while its client
+// waits. If the client would have been told the same, byte for byte, nobody can tell it from one that was slower, and
+// it goes on: each statement of such a transaction sees what is committed when it begins. If anything differs, the
+// client is told that it has lost, as before.
 //
-// A statement that was running is done again as well: what the client has been told of it must come again, and only what follows is passed on.
+// A statement that was running is done again as well: what the client has been told of it must come again, and only
+// what follows is passed on.
 //
-// Only what statements leave to the transaction is done again: no settings, savepoints, portals with names, locks that are asked for,
-// definitions, COPY FROM STDIN, or what outlives a rollback. What a request binds must still be what it was: no statement is closed in the
-// transaction, and one without a name is parsed where it is bound.
+// Only what statements leave to the transaction is done again: no settings, savepoints, portals with names, locks that
+// are asked for, definitions, COPY FROM STDIN, or what outlives a rollback. What a request binds must still be what it
+// was: no statement is closed in the transaction, and one without a name is parsed where it is bound.
 
 // redo is what a session has of that.
 type redo struct {
@@ -99,7 +101,8 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 // redoable reports whether a request of a block can be done again, as far as it is known, with what went before it.
 func (s *Session) redoable(r *request) bool {
 	d := &s.redo
-	return !d.off && !s.backend.lost && s.txn.Active() && !s.txn.Implicit() && !s.schema.noted && s.currentLevel() == semantics.ReadCommitted && !s.advisory.used &&
+	return !d.off && !s.backend.lost && s.txn.Active() && !s.txn.Implicit() && !s.schema.noted &&
+		s.currentLevel() == semantics.ReadCommitted && !s.advisory.used &&
 		r.repeatable() && d.bytes+len(r.frames) <= redoBytesMax && len(d.runs) < redoRunsMax
 }
 
@@ -115,7 +118,8 @@ func (s *Session) revive() error {
 	return nil
 }
 
-// again tries that once; told is what the client has been told. Afterwards the transaction is open, and there is no doom, or it is rolled back, and doom says why.
+// again tries that once; told is what the client has been told. Afterwards the transaction is open, and there is no
+// doom, or it is rolled back, and doom says why.
 func (s *Session) again(told uint64) error {
 	d := &s.redo
 	doom := s.txn.Reason()
@@ -192,8 +196,9 @@ type telling struct {
 
 func (d *redo) telling() telling { return telling{d.bytesTold, d.told.Sum64()} }
 
-// resume does the transaction again, and last the request that was interrupted when it lost, of which the client may have been told the beginning.
-// The transaction is open again, or the client is told that it has lost. Before is what it was told until the request began.
+// resume does the transaction again, and last the request that was interrupted when it lost, of which the client may
+// have been told the beginning. The transaction is open again, or the client is told that it has lost. Before is what
+// it was told until the request began.
 func (s *Session) resume(r *request, rep *reply, before telling) error {
 	s.host.Resuming(true)
 	defer s.host.Resuming(false)

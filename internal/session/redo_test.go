@@ -8,7 +8,8 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// TestRedo: a READ COMMITTED transaction that has lost is done again if its client would be told the same, and only then.
+// TestRedo: a READ COMMITTED transaction that has lost is done again if its client would be told the same, and only
+// then.
 func TestRedo(t *testing.T) {
 	s := newStage(t, true)
 	s.exec(t, `SET backtrace_functions = 'tutti_on'; CREATE SEQUENCE redo; GRANT ALL ON redo TO app;
@@ -21,28 +22,45 @@ func TestRedo(t *testing.T) {
 		again       bool
 	}{
 		{"write", "Q BEGIN\n" + put, "", true},
-		{"reads and writes", "Q BEGIN\nQ SELECT v FROM t WHERE id = 1\n" + put + "\nQ UPDATE t SET v = v || 'y' WHERE id = 3 RETURNING v", "", true},
-		{"what others wrote beside", "Q BEGIN\nQ SELECT v FROM t WHERE id = 1\n" + put, "UPDATE t SET v = 'changed' WHERE id = 2", true},
-		{"another answer", "Q BEGIN\nQ SELECT v FROM t WHERE id = 1\n" + put, "UPDATE t SET v = 'changed' WHERE id = 1", false},
-		{"another count", "Q BEGIN\n" + put + "\nQ UPDATE t SET v = 'y' WHERE v = 'two'", "UPDATE t SET v = 'two' WHERE id = 1", false},
-		{"another notice", "Q BEGIN\n" + put + "\nQ SELECT redo_says()", "UPDATE t SET v = 'changed' WHERE id = 1", false},
+		{"reads and writes", "Q BEGIN\nQ SELECT v FROM t WHERE id = 1\n" + put +
+			"\nQ UPDATE t SET v = v || 'y' WHERE id = 3 RETURNING v", "", true},
+		{"what others wrote beside", "Q BEGIN\nQ SELECT v FROM t WHERE id = 1\n" + put,
+			"UPDATE t SET v = 'changed' WHERE id = 2", true},
+		{"another answer", "Q BEGIN\nQ SELECT v FROM t WHERE id = 1\n" + put, "UPDATE t SET v = 'changed' WHERE id = 1",
+			false},
+		{"another count", "Q BEGIN\n" + put + "\nQ UPDATE t SET v = 'y' WHERE v = 'two'",
+			"UPDATE t SET v = 'two' WHERE id = 1", false},
+		{"another notice", "Q BEGIN\n" + put + "\nQ SELECT redo_says()", "UPDATE t SET v = 'changed' WHERE id = 1",
+			false},
 		{"the same notice", "Q BEGIN\n" + put + "\nQ SELECT redo_says()", "", true},
-		{"an error", "Q BEGIN\n" + put + "\nQ SELECT 1 / (2 - count(*)) FROM t WHERE v = 'two'", "UPDATE t SET v = 'two' WHERE id = 1", false},
-		{"unnamed", "Q BEGIN\nP |INSERT INTO t VALUES ($1, 'x')|23\nB ||3\nE |0\nS\nP |SELECT v FROM t WHERE id = $1|23\nB ||3\nE |0\nS", "", true},
-		{"unnamed, parsed before", "P |INSERT INTO t VALUES ($1, 'x')|23\nS\nP b|BEGIN\nB |b\nE |0\nS\nB ||3\nE |0\nS\nP |INSERT INTO t VALUES ($1, 'y')|23\nB ||5\nE |0\nS", "", false},
-		{"closed and made anew", "P i|INSERT INTO t VALUES ($1, 'x')|23\nS\nQ BEGIN\nB |i|3\nE |0\nS\nC S i\nP i|INSERT INTO u VALUES ($1, $1)|23\nS\nB |i|5\nE |0\nS", "", false},
-		{"closed and made anew, executed", "P i|INSERT INTO t VALUES ($1, 'x')|23\nS\nQ BEGIN\nB |i|3\nE |0\nS\nC S i\nP i|INSERT INTO u VALUES ($1, $1)|23\nB |i|5\nE |0\nS", "", false},
+		{"an error", "Q BEGIN\n" + put + "\nQ SELECT 1 / (2 - count(*)) FROM t WHERE v = 'two'",
+			"UPDATE t SET v = 'two' WHERE id = 1", false},
+		{"unnamed", "Q BEGIN\nP |INSERT INTO t VALUES ($1, 'x')|23\nB ||3\nE |0\nS\nP |SELECT v FROM t WHERE id = " +
+			"$1|23\nB ||3\nE |0\nS", "", true},
+		{"unnamed, parsed before", "P |INSERT INTO t VALUES ($1, 'x')|23\nS\nP b|BEGIN\nB |b\nE |0\nS\nB ||3\nE " +
+			"|0\nS\nP |INSERT INTO t VALUES ($1, 'y')|23\nB ||5\nE |0\nS", "", false},
+		{"closed and made anew", "P i|INSERT INTO t VALUES ($1, 'x')|23\nS\nQ BEGIN\nB |i|3\nE |0\nS\nC S i\nP " +
+			"i|INSERT INTO u VALUES ($1, $1)|23\nS\nB |i|5\nE |0\nS", "", false},
+		{"closed and made anew, executed", "P i|INSERT INTO t VALUES ($1, 'x')|23\nS\nQ BEGIN\nB |i|3\nE |0\nS\nC S " +
+			"i\nP i|INSERT INTO u VALUES ($1, $1)|23\nB |i|5\nE |0\nS", "", false},
 		{"what Tutti says", "Q BEGIN\n" + put + "\nP s|SHOW tutti.applied\nB |s\nE |0\nS", "", false},
 		{"after what Tutti says", "Q SHOW tutti.applied\nQ BEGIN\n" + put, "", true},
 		{"copied to the client", "Q BEGIN\n" + put + "\nQ COPY t TO STDOUT", "", true},
-		{"unnamed, parsed apart", "Q BEGIN\nP |INSERT INTO t VALUES ($1, 'x')|23\nS\nB ||3\nE |0\nS\nP |INSERT INTO t VALUES ($1, 'y')|23\nS", "", false},
+		{"unnamed, parsed apart", "Q BEGIN\nP |INSERT INTO t VALUES ($1, 'x')|23\nS\nB ||3\nE |0\nS\nP |INSERT INTO " +
+			"t VALUES ($1, 'y')|23\nS", "", false},
 		{"named", "P ins|INSERT INTO t VALUES ($1, 'x')|23\nS\nQ BEGIN\nB |ins|3\nE |0\nS", "", true},
 		{"named, parsed apart", "Q BEGIN\nP ins|INSERT INTO t VALUES ($1, 'x')|23\nS\nB |ins|3\nE |0\nS", "", true},
 		{"named, parsed inside", "Q BEGIN\nP ins|INSERT INTO t VALUES ($1, 'x')|23\nB |ins|3\nE |0\nS", "", false},
-		{"direct", "P upd|UPDATE t SET v = $1 WHERE id = 1\nP ins|INSERT INTO t VALUES ($1, $2)|23,25\nS\nB |upd|one\nE |0\nS\nB |upd|one\nE |0\nS\nB |ins|8|x\nE |0\nS\nB |ins|9|x\nE |0\nS\nQ BEGIN\nB |ins|3|x\nE |0\nS\nQ SELECT 1\nB |upd|one\nE |0\nS", "", true},
-		{"direct, another count", "P upd|UPDATE t SET v = $1 WHERE v = 'two'\nS\nB |upd|two\nE |0\nS\nB |upd|two\nE |0\nS\nQ BEGIN\n" + put + "\nB |upd|two\nE |0\nS", "UPDATE t SET v = 'two' WHERE id = 1", false},
-		{"direct, literals", "Q INSERT INTO t VALUES (8, 'x')\nQ INSERT INTO t VALUES (9, 'x')\nQ BEGIN\n" + put + "\nQ SELECT 1\nQ INSERT INTO t VALUES (10, 'it is another')", "", true},
-		{"direct, returning", "P ins|INSERT INTO t VALUES ($1, $2) RETURNING id, v\nP upd|UPDATE t SET v = $1 WHERE id = 1 RETURNING v\nS\nB |ins|8|x\nD P \nE |0\nS\nB |ins|9|x\nE |0\nB |upd|one\nE |0\nS\nB |upd|one\nE |0\nS\n" +
+		{"direct", "P upd|UPDATE t SET v = $1 WHERE id = 1\nP ins|INSERT INTO t VALUES ($1, $2)|23,25\nS\nB " +
+			"|upd|one\nE |0\nS\nB |upd|one\nE |0\nS\nB |ins|8|x\nE |0\nS\nB |ins|9|x\nE |0\nS\nQ BEGIN\nB " +
+			"|ins|3|x\nE |0\nS\nQ SELECT 1\nB |upd|one\nE |0\nS", "", true},
+		{"direct, another count", "P upd|UPDATE t SET v = $1 WHERE v = 'two'\nS\nB |upd|two\nE |0\nS\nB |upd|two\nE " +
+			"|0\nS\nQ BEGIN\n" + put + "\nB |upd|two\nE |0\nS", "UPDATE t SET v = 'two' WHERE id = 1", false},
+		{"direct, literals", "Q INSERT INTO t VALUES (8, 'x')\nQ INSERT INTO t VALUES (9, 'x')\nQ BEGIN\n" + put +
+			"\nQ SELECT 1\nQ INSERT INTO t VALUES (10, 'it is another')", "", true},
+		{"direct, returning", "P ins|INSERT INTO t VALUES ($1, $2) RETURNING id, v\nP upd|UPDATE t SET v = $1 WHERE " +
+			"id = 1 RETURNING v\nS\nB |ins|8|x\nD P \nE |0\nS\nB |ins|9|x\nE |0\nB |upd|one\nE |0\nS\nB |upd|one\nE " +
+			"|0\nS\n" +
 			"Q BEGIN\nB |ins|3|x\nD P \nE |0\nS\nQ SELECT 1\nB |upd|it is one, and longer\nD P \nE |0\nS", "", true},
 		{"named portal", "P ins|INSERT INTO t VALUES ($1, 'x')|23\nS\nQ BEGIN\nB p|ins|3\nE p|0\nS", "", false},
 		{"portal in pieces", "Q BEGIN\n" + put + "\nP |SELECT generate_series(1, 3)\nB |\nE |1\nS\nE |1\nS", "", false},
@@ -70,7 +88,8 @@ func TestRedo(t *testing.T) {
 					t.Fatalf("before it lost:\n%s", got)
 				}
 				if c.between != "" {
-					s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; "+c.between+"; RESET session_replication_role")
+					s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; "+
+						c.between+"; RESET session_replication_role")
 				}
 				l.lose(how)
 				more := ""
@@ -78,7 +97,8 @@ func TestRedo(t *testing.T) {
 					more = "Q SELECT 1\n"
 				}
 				got = l.do(more + "Q COMMIT")
-				if again := strings.Contains(got, "CommandComplete COMMIT") && !strings.Contains(got, "ERROR"); again != c.again {
+				if again := strings.Contains(got, "CommandComplete COMMIT") &&
+					!strings.Contains(got, "ERROR"); again != c.again {
 					t.Errorf("done again: %v\n%s", again, got)
 				} else if !again && !strings.Contains(got, "ERROR 40001") {
 					t.Errorf("it is told\n%s", got)

@@ -6,16 +6,19 @@ import (
 	"github.com/tuttidb/tutti/internal/semantics"
 )
 
-// A client that was told UPDATE 1 may rely on the lock of the row until COMMIT, as PostgreSQL has it. Where the client has read the row before in its block, it may have made the
-// new value of what it has read; a change by somebody else in between would be overwritten, and nobody would be told (decision 0067). So such a row is certified from the
-// moment on when UPDATE 1 was told: whoever has changed it since makes the block lose, and it is done again. For the same reason what was put off is not run later, on the row as it
-// is by then: the whole block is done again, the reads included.
+// A client that was told UPDATE 1 may rely on the lock of the row until COMMIT, as PostgreSQL has it. Where the client
+// has read the row before in its block, it may have made the new value of what it has read; a change by somebody else
+// in between would be overwritten, and nobody would be told (decision 0067). So such a row is certified from the moment
+// on when UPDATE 1 was told: whoever has changed it since makes the block lose, and it is done again. For the same
+// reason what was put off is not run later, on the row as it is by then: the whole block is done again, the reads
+// included.
 //
-// Of a glance the session knows which row it is at, and of a SELECT of one table by its text which table. Any other statement that returns something may have read every row.
+// Of a glance the session knows which row it is at, and of a SELECT of one table by its text which table. Any other
+// statement that returns something may have read every row.
 
 const (
-	// dearMsMax and dearBytesMax bound how long a block has taken, in milliseconds, and what its client was told, in bytes, if something is put off behind a read: it may have to be
-	// done again, while its client waits.
+	// dearMsMax and dearBytesMax bound how long a block has taken, in milliseconds, and what its client was told, in
+	// bytes, if something is put off behind a read: it may have to be done again, while its client waits.
 	dearMsMax    = 500
 	dearBytesMax = 1 << 20
 )
@@ -46,7 +49,8 @@ func (s *Session) runs(r *request) {
 		return
 	}
 	if len(r.sql) == 1 && still && !s.escape && !s.direct.encoded && len(l.read) < readMax {
-		if name, ok := semantics.ReadsAlone(r.sql[0]); ok && s.o.Collector.Lockable([]string{name}) { // and no view, which may read others
+		// and no view, which may read others
+		if name, ok := semantics.ReadsAlone(r.sql[0]); ok && s.o.Collector.Lockable([]string{name}) {
 			l.read = append(l.read, name)
 			return
 		}
@@ -57,13 +61,15 @@ func (s *Session) runs(r *request) {
 // readMax bounds the tables of which a transaction notes that it has read them.
 const readMax = 100
 
-// has reports whether the client has been shown rows of a table, by its name without schema, or may have. Tables that are a part of others are never changed unseen.
+// has reports whether the client has been shown rows of a table, by its name without schema, or may have. Tables that
+// are a part of others are never changed unseen.
 func (l *later) has(table string) bool { return l.all || slices.Contains(l.read, table) }
 
 // shown reports whether the client has been shown anything.
 func (l *later) shown() bool { return l.relied || l.all || len(l.read) > 0 }
 
-// repeats notes that a transaction is done again because of what was put off in it: additions that come to that all the time are not put off, see form.passes.
+// repeats notes that a transaction is done again because of what was put off in it: additions that come to that all the
+// time are not put off, see form.passes.
 func (l *later) repeats() {
 	for i := range l.adds {
 		if a := &l.adds[i]; a.relies {

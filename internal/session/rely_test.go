@@ -16,10 +16,15 @@ import (
 func relying(t *testing.T) (*stage, *live) {
 	t.Helper()
 	s, l := unseeing(t)
-	s.define(t, "CREATE VIEW public.seen AS SELECT id, n FROM public.counters; GRANT SELECT ON public.seen TO app; CREATE VIEW public.huge AS SELECT repeat('x', 1100000) AS x; CREATE VIEW public.slow AS SELECT pg_sleep(0.6)::text AS x; GRANT SELECT ON public.huge, public.slow TO app; CREATE FUNCTION public.look() RETURNS int LANGUAGE sql STABLE AS 'SELECT n FROM public.counters WHERE id = 1'")
-	l.do("P see|SELECT n FROM counters WHERE id = $1\nP drop|DELETE FROM counters WHERE id = $1\nP make|INSERT INTO counters (id, n, b) VALUES ($1, $2, 0)\nS")
+	s.define(t, "CREATE VIEW public.seen AS SELECT id, n FROM public.counters; GRANT SELECT ON public.seen TO app; "+
+		"CREATE VIEW public.huge AS SELECT repeat('x', 1100000) AS x; CREATE VIEW public.slow AS SELECT "+
+		"pg_sleep(0.6)::text AS x; GRANT SELECT ON public.huge, public.slow TO app; CREATE FUNCTION public.look() "+
+		"RETURNS int LANGUAGE sql STABLE AS 'SELECT n FROM public.counters WHERE id = 1'")
+	l.do("P see|SELECT n FROM counters WHERE id = $1\nP drop|DELETE FROM counters WHERE id = $1\nP make|INSERT INTO " +
+		"counters (id, n, b) VALUES ($1, $2, 0)\nS")
 	for range 4 {
-		l.do("B |put|10|1\nE |0\nS\nB |put|20|2\nE |0\nS\nB |drop|1\nE |0\nS\nB |make|1|10\nE |0\nS\nQ BEGIN\nB |put|10|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT")
+		l.do("B |put|10|1\nE |0\nS\nB |put|20|2\nE |0\nS\nB |drop|1\nE |0\nS\nB |make|1|10\nE |0\nS\nQ BEGIN\nB " +
+			"|put|10|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT")
 	}
 	l.host.shy = nil
 	return s, l
@@ -27,7 +32,8 @@ func relying(t *testing.T) (*stage, *live) {
 
 const put = "B |put|90|1\nE |0\nS"
 
-// TestRelyHeld: what a block changes behind what it has read is certified as seen from then on, or locked; what it changes without having read is not.
+// TestRelyHeld: what a block changes behind what it has read is certified as seen from then on, or locked; what it
+// changes without having read is not.
 func TestRelyHeld(t *testing.T) {
 	s, l := relying(t)
 	const see, other = "B |see|1\nE |0\nS", "B |put|20|2\nE |0\nS"
@@ -66,7 +72,8 @@ func TestRelyHeld(t *testing.T) {
 		l.host.onBlind = func(sub session.Submission) (session.Decision, bool) {
 			var rows []string
 			for _, r := range sub.Writeset.Rows {
-				if slices.ContainsFunc(sub.Writeset.Keys, func(k writeset.Key) bool { return k.Hash == r.Identity && k.Mode >= writeset.Update }) {
+				if slices.ContainsFunc(sub.Writeset.Keys,
+					func(k writeset.Key) bool { return k.Hash == r.Identity && k.Mode >= writeset.Update }) {
 					rows = append(rows, "held")
 				} else {
 					rows = append(rows, "free")
@@ -107,16 +114,18 @@ func TestRelyBase(t *testing.T) {
 	}
 }
 
-// TestRelyLoses: if somebody has changed a row since UPDATE 1 was told to who has read it before, that is not overwritten, whatever comes in between; and a block that would
-// show the same goes on.
+// TestRelyLoses: if somebody has changed a row since UPDATE 1 was told to who has read it before, that is not
+// overwritten, whatever comes in between; and a block that would show the same goes on.
 func TestRelyLoses(t *testing.T) {
 	s, l := relying(t)
 	change := func(n int) {
 		t.Helper()
-		s.exec(t, fmt.Sprintf("SET session_replication_role = replica; UPDATE counters SET n = %d WHERE id = 1; RESET session_replication_role", n))
+		s.exec(t, fmt.Sprintf("SET session_replication_role = replica; UPDATE counters SET n = %d WHERE id = 1; "+
+			"RESET session_replication_role", n))
 	}
 	for _, c := range []struct{ name, between string }{
-		{"COMMIT", ""}, {"silence", "silence"}, {"a SELECT", "Q SELECT count(*) FROM notes"}, {"a savepoint", "Q SAVEPOINT s"}, {"SHOW", "P |SHOW tutti.applied\nB |\nE |0\nS"},
+		{"COMMIT", ""}, {"silence", "silence"}, {"a SELECT", "Q SELECT count(*) FROM notes"},
+		{"a savepoint", "Q SAVEPOINT s"}, {"SHOW", "P |SHOW tutti.applied\nB |\nE |0\nS"},
 		{"an INSERT", fmt.Sprintf(addIns, 5000)}, {"a change of many rows", "Q UPDATE counters SET b = 1 WHERE id > 1"},
 	} {
 		for _, changed := range []bool{true, false} {
@@ -128,7 +137,8 @@ func TestRelyLoses(t *testing.T) {
 			lost := changed
 			l.host.onBlind = func(session.Submission) (session.Decision, bool) {
 				if lost {
-					return session.Decision{Retry: true, Err: wire.Errorf(wire.CodeSerializationFailure, "lost for the test")}, true
+					return session.Decision{Retry: true,
+						Err: wire.Errorf(wire.CodeSerializationFailure, "lost for the test")}, true
 				}
 				return session.Decision{}, false // somebody is in the way
 			}
@@ -170,10 +180,12 @@ func TestRelyLoses(t *testing.T) {
 	}
 }
 
-// TestRelyAdditions: additions behind what was read count from when they were told, and are not run later on another row than that.
+// TestRelyAdditions: additions behind what was read count from when they were told, and are not run later on another
+// row than that.
 func TestRelyAdditions(t *testing.T) {
 	s, l := relying(t)
-	block := fmt.Sprintf("Q BEGIN\n"+addIns+"\nQ SELECT n FROM counters WHERE id = 1\n"+addTo+"\n"+addIns, 6000, 5, 1, 6001)
+	block := fmt.Sprintf("Q BEGIN\n"+addIns+"\nQ SELECT n FROM counters WHERE id = 1\n"+addTo+"\n"+addIns, 6000, 5, 1,
+		6001)
 	bases := func(of string) (at []uint64) {
 		l.host.onSubmit = func(sub session.Submission) *session.Decision {
 			at = sub.AddBases
@@ -200,11 +212,13 @@ func TestRelyAdditions(t *testing.T) {
 		l.host.known[name] = c
 	}
 	l.host.mu.Unlock()
-	if at := bases(fmt.Sprintf("Q BEGIN\n"+addIns+"\n"+addTo+"\n"+addIns, 6000, 5, 1, 6001)); len(at) != 1 || at[0] != 3 {
+	if at := bases(fmt.Sprintf("Q BEGIN\n"+addIns+"\n"+addTo+"\n"+addIns, 6000, 5, 1, 6001)); len(at) != 1 ||
+		at[0] != 3 {
 		t.Errorf("one of a block that has read nothing counts from %v", at)
 	}
 	l.want(block, "UPDATE 1")
-	s.exec(t, "SET session_replication_role = replica; UPDATE counters SET n = 1000 WHERE id = 1; RESET session_replication_role")
+	s.exec(t, "SET session_replication_role = replica; UPDATE counters SET n = 1000 WHERE id = 1; RESET "+
+		"session_replication_role")
 	l.want("Q SELECT 1", "ERROR 40001")
 	l.want("Q COMMIT", "ROLLBACK")
 	if n := s.counter(t); n != 1000 {

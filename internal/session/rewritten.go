@@ -12,8 +12,8 @@ type Rewritten interface {
 	Columns() int
 	// Read decodes its own columns of a row, values in binary, and copies what it keeps.
 	Read(values [][]byte) (Returned, error)
-	// Table is the OID of the table that it changes, Name its name without the schema, and Inserts says whether it is an
-	// INSERT.
+	// Table is the OID of the table that it changes, Name its name without the schema, and Inserts says whether it is
+	// an INSERT.
 	Table() uint32
 	Name() string
 	Inserts() bool
@@ -27,9 +27,9 @@ type Rewritten interface {
 	// AppendProbe binds it.
 	Probe() string
 	AppendProbe(dst []byte, name string, what *Unseen) ([]byte, error)
-	// Adds tells what it adds to which row with the parameters of a Bind, a whole frame; false if it does not just add to
-	// one that its key finds. Counted takes what is to be known of such a row, before by was added, and Addition tells
-	// others what is added; false if it may be too much.
+	// Adds tells what it adds to which row with the parameters of a Bind, a whole frame; false if it does not just add
+	// to one that its key finds. Counted takes what is to be known of such a row, before by was added, and Addition
+	// tells others what is added; false if it may be too much.
 	Adds(bind []byte) (Adds, bool)
 	Counted(row Returned, by []int64) (Counted, bool)
 	Addition(row Counted, by []int64) (writeset.Addition, bool)
@@ -41,8 +41,8 @@ type Glance interface {
 	// Columns is how many columns of its result, the first ones, are its own. The others are the client's.
 	Columns() int
 	// At is the identity of the row that it is at with the parameters of a Bind, a whole frame; false if that is not
-	// certain. AppendBind binds the statement of a name with those, to show the row changed as one with this image is, or
-	// as it is if that is nil; formats are those of the client's columns.
+	// certain. AppendBind binds the statement of a name with those, to show the row changed as one with this image is,
+	// or as it is if that is nil; formats are those of the client's columns.
 	At(bind []byte) (identity uint64, ok bool)
 	AppendBind(dst []byte, name string, bind, image []byte, formats []int16) ([]byte, error)
 	// Read decodes its own columns: when the transaction began, and who it is, as Returned.Who.
@@ -98,8 +98,8 @@ type Returned interface {
 type Reread interface {
 	// Append adds it as frames, without Sync.
 	Append(dst []byte) []byte
-	// Command is it as a command, see Host.Say, given its parameter as text and the name of its type. Array is the query
-	// that gives these two, with its only parameter.
+	// Command is it as a command, see Host.Say, given its parameter as text and the name of its type. Array is the
+	// query that gives these two, with its only parameter.
 	Command(array, typ string) string
 	Array() (sql string, oid uint32, format int16, value []byte)
 }

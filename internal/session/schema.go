@@ -32,8 +32,8 @@ func (c *schema) note(message string) {
 // sharedNotice is what it says when a function has changed what all databases share: capture.SharedNotice.
 const sharedNotice = "roles or databases were changed"
 
-// filledNotice is what it says when the rows of a table have got values of their own: capture.FilledNotice. They are captured
-// before the next definition, which may look at them.
+// filledNotice is what it says when the rows of a table have got values of their own: capture.FilledNotice. They are
+// captured before the next definition, which may look at them.
 const filledNotice = "a table was filled anew"
 
 // share marks a transaction that has changed what all databases share. It returns the failure of one that is not in
@@ -50,7 +50,9 @@ func (s *Session) share(ws *writeset.Writeset) *wire.SQLError {
 }
 
 func errShared() *wire.SQLError {
-	return wire.Errorf(wire.CodeFeatureNotSupported, "roles and databases cannot be changed in a transaction block or function of this database, they belong to all databases").
+	return wire.Errorf(wire.CodeFeatureNotSupported,
+		"roles and databases cannot be changed in a transaction block or function of this database, they belong to "+
+			"all databases").
 		WithHint("Change them outside a transaction block, or in the cluster's first database.")
 }
 
@@ -115,8 +117,8 @@ func (s *Session) follow() (failure *wire.SQLError, err error) {
 	return failureOf(r), err
 }
 
-// racing reports whether definitions may not have been followed up because another session has defined, or dropped, the same
-// table meanwhile: another try sees that.
+// racing reports whether definitions may not have been followed up because another session has defined, or dropped, the
+// same table meanwhile: another try sees that.
 func racing(code string) bool {
 	switch code {
 	case wire.CodeUndefinedTable, wire.CodeUndefinedFunction, wire.CodeUniqueViolation, wire.CodeDeadlockDetected,
@@ -154,7 +156,8 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 }
 
 // settled does what must come before the next request of a block: definitions are followed up, unless
-// it is one, what was captured is frozen, if it is, and others keep out of what it locks. False if the transaction failed by it.
+// it is one, what was captured is frozen, if it is, and others keep out of what it locks. False if the transaction
+// failed by it.
 func (s *Session) settled(r *request) (bool, error) {
 	var failure *wire.SQLError
 	var err error
@@ -165,7 +168,8 @@ func (s *Session) settled(r *request) (bool, error) {
 	if r.defines && failure == nil && err == nil {
 		failure, err = s.freeze()
 	}
-	writes := !r.defines || s.schema.events || s.o.Collector.EventTriggers() // a definition does that by an event trigger
+	// a definition does that by an event trigger
+	writes := !r.defines || s.schema.events || s.o.Collector.EventTriggers()
 	s.schema.unsure = s.schema.unsure || writes && !r.prepares
 	if err != nil {
 		return true, err
@@ -200,7 +204,8 @@ func (s *Session) here(st semantics.Statement) (bool, error) {
 	return false, s.note([]string{st.Text}, false)
 }
 
-// exclude has other members' transactions keep away from the tables of a definition that runs here first, or it would lose to them.
+// exclude has other members' transactions keep away from the tables of a definition that runs here first, or it would
+// lose to them.
 func (s *Session) exclude(st *semantics.Statement) (gone bool, err error) {
 	if s.txn.Failed() || st.Quiet || st.Shared || st.Confined.Apart || st.Confined.Beside {
 		return false, nil

@@ -194,7 +194,8 @@ func message(t testing.TB, word, rest string) []byte {
 
 // functionCall is a FunctionCall message with text arguments and a text result.
 func functionCall(oid uint32, args [][]byte) []byte {
-	body := []byte{byte(oid >> 24), byte(oid >> 16), byte(oid >> 8), byte(oid), 0, 0, byte(len(args) >> 8), byte(len(args))}
+	body := []byte{byte(oid >> 24), byte(oid >> 16), byte(oid >> 8), byte(oid), 0, 0, byte(len(args) >> 8),
+		byte(len(args))}
 	for _, a := range args {
 		body = append(body, 0, 0, byte(len(a)>>8), byte(len(a)))
 		body = append(body, a...)
@@ -237,9 +238,12 @@ func show(f wire.Frame) string {
 		return "FunctionCallResponse " + strconv.Quote(string(f.Body()[4:]))
 	}
 	name, ok := map[byte]string{
-		wire.TypeParseComplete: "ParseComplete", wire.TypeBindComplete: "BindComplete", wire.TypeCloseComplete: "CloseComplete",
-		wire.TypeNoData: "NoData", wire.TypePortalSuspended: "PortalSuspended", wire.TypeEmptyQueryResponse: "EmptyQueryResponse",
-		wire.TypeCopyInResponse: "CopyInResponse", wire.TypeCopyOutResponse: "CopyOutResponse", wire.TypeCopyDone: "CopyDone",
+		wire.TypeParseComplete: "ParseComplete", wire.TypeBindComplete: "BindComplete",
+		wire.TypeCloseComplete: "CloseComplete",
+		wire.TypeNoData:        "NoData", wire.TypePortalSuspended: "PortalSuspended",
+		wire.TypeEmptyQueryResponse: "EmptyQueryResponse",
+		wire.TypeCopyInResponse:     "CopyInResponse", wire.TypeCopyOutResponse: "CopyOutResponse",
+		wire.TypeCopyDone: "CopyDone",
 	}[f.Type]
 	if !ok {
 		name = fmt.Sprintf("message %q", f.Type)
@@ -276,7 +280,8 @@ func showFields(f wire.Frame) string {
 	if e.Position != 0 {
 		s += fmt.Sprintf(" at=%d", e.Position)
 	}
-	for _, x := range [][2]string{{"detail", e.Detail}, {"hint", e.Hint}, {"where", e.Where}, {"table", e.Table}, {"constraint", e.Constraint}} {
+	for _, x := range [][2]string{{"detail", e.Detail}, {"hint", e.Hint}, {"where", e.Where}, {"table", e.Table},
+		{"constraint", e.Constraint}} {
 		if x[1] != "" {
 			s += " " + x[0] + "=" + strconv.Quote(x[1])
 		}

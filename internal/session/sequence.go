@@ -16,8 +16,10 @@ func (s *Session) spent(e *wire.ErrorFields) {
 	moved, bound := s.host.Spent(e.Message)
 	switch {
 	case moved:
-		*e = wire.Errorf(wire.CodeSerializationFailure, "could not take the next value of a sequence: this node has come to the end of a chunk of its values").
-			WithDetail("%s. The node goes on with another chunk.", e.Message).WithHint("Run the transaction again.").ErrorFields
+		*e = wire.Errorf(wire.CodeSerializationFailure,
+			"could not take the next value of a sequence: this node has come to the end of a chunk of its values").
+			WithDetail("%s. The node goes on with another chunk.",
+				e.Message).WithHint("Run the transaction again.").ErrorFields
 		s.moved = true
 	case bound != "":
 		e.Message = boundInMessage.ReplaceAllLiteralString(e.Message, "("+bound+")")

@@ -52,7 +52,8 @@ func (s *Session) hears(f wire.Frame) error {
 // the server's log may show its parameters, which are secrets (debug_print_plan).
 func (s *Session) ownNotice(f wire.Frame) {
 	e, err := wire.DecodeErrorFields(f.Body())
-	if err != nil || s.direct.preparing || e.SeverityUnlocalized == "LOG" || strings.HasPrefix(e.SeverityUnlocalized, "DEBUG") {
+	if err != nil || s.direct.preparing || e.SeverityUnlocalized == "LOG" ||
+		strings.HasPrefix(e.SeverityUnlocalized, "DEBUG") {
 		return
 	}
 	switch e.Code {
@@ -103,7 +104,8 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 	if s.backend.lost {
 		e = &errForgotten(forgottenStatements).ErrorFields
 	}
-	if err := s.passError(wire.Frame{Type: wire.TypeErrorResponse, Raw: wire.AppendErrorResponse(nil, *e)}, &r); err != nil {
+	if err := s.passError(wire.Frame{Type: wire.TypeErrorResponse, Raw: wire.AppendErrorResponse(nil, *e)},
+		&r); err != nil {
 		return r, err
 	}
 	for !r.ended {
@@ -283,7 +285,8 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	wished := s.host.Cancelled()
 	switch {
 	case e.Code == wire.CodeQueryCanceled && s.doomed():
-		if r.resumes && !wished && s.txn.Reason().Code == wire.CodeSerializationFailure && !s.advisory.used && !s.schema.noted {
+		if r.resumes && !wished && s.txn.Reason().Code == wire.CodeSerializationFailure && !s.advisory.used &&
+			!s.schema.noted {
 			r.interrupted = true
 			return nil
 		}

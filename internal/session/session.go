@@ -112,7 +112,8 @@ func New(o Options) *Session {
 		o.CacheMax = 512
 	}
 	s := &Session{
-		o: o, cache: newCache(o.CacheMax), in: o.Client, out: o.ClientOut, srv: o.Server, srvW: o.ServerOut, host: o.Host,
+		o: o, cache: newCache(o.CacheMax), in: o.Client, out: o.ClientOut, srv: o.Server, srvW: o.ServerOut,
+		host:       o.Host,
 		statements: map[string]*prepared{}, portals: map[string]*prepared{},
 	}
 	s.backend = backend{

@@ -73,7 +73,8 @@ func (s *Session) expose(m *message) error {
 			return err
 		}
 	}
-	r, rows, err := s.backend.ask("SELECT FROM pg_catalog." + of + "() WHERE name OPERATOR(pg_catalog.=) " + quoted(name) + " AND pg_catalog.starts_with(statement, " + quoted(s.o.Collector.Mark()) + ")")
+	r, rows, err := s.backend.ask("SELECT FROM pg_catalog." + of + "() WHERE name OPERATOR(pg_catalog.=) " +
+		quoted(name) + " AND pg_catalog.starts_with(statement, " + quoted(s.o.Collector.Mark()) + ")")
 	if err == nil && r.failed == nil && len(rows) > 0 {
 		m.err = s.forged(s.o.Collector.Mark())
 	}
@@ -112,12 +113,13 @@ func (s *Session) classify(sql string) ([]semantics.Statement, *wire.SQLError) {
 
 // errBackslash is told where a backslash would mean to us something else than to PostgreSQL.
 func errBackslash() *wire.SQLError {
-	return wire.Errorf(wire.CodeFeatureNotSupported, "a backslash cannot be used here while standard_conforming_strings is off").
+	return wire.Errorf(wire.CodeFeatureNotSupported,
+		"a backslash cannot be used here while standard_conforming_strings is off").
 		WithHint("Set standard_conforming_strings to on, and write E'…' where backslashes shall escape.")
 }
 
-// readOtherwise reports whether a text that was split off while standard_conforming_strings was on may mean something else with it off:
-// PostgreSQL has read the whole Query at once, and gets it in pieces from us.
+// readOtherwise reports whether a text that was split off while standard_conforming_strings was on may mean something
+// else with it off: PostgreSQL has read the whole Query at once, and gets it in pieces from us.
 func readOtherwise(sql string) bool {
 	meant, ok, unsafe := semantics.Escaped(sql)
 	return !ok || unsafe || meant != sql
@@ -129,7 +131,8 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		return s.control(st)
 	}
 	if st.Savepoint() && s.txn.Implicit() && s.txn.Active() {
-		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks", st.Tag))
+		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks",
+			st.Tag))
 	}
 	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
 	r.add(st)
@@ -165,7 +168,8 @@ func settingsOnly(st semantics.Statement) bool {
 
 // learn notes what a successful statement changed about the session.
 func (s *Session) learn(st semantics.Statement) error {
-	if st.Scope == semantics.ThisSession && st.Modes.Isolation != semantics.Unsaid || st.Scope == semantics.ResetSession {
+	if st.Scope == semantics.ThisSession && st.Modes.Isolation != semantics.Unsaid ||
+		st.Scope == semantics.ResetSession {
 		s.stale = true // asked when it is needed: a rollback would take it back
 	}
 	s.advisory.stale = s.advisory.used && (s.advisory.stale || st.Undoes || st.Forgets)
@@ -196,7 +200,8 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	whole := true
 	r := request{frames: raw, sql: []string{sql}}
 	for _, st := range list {
-		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets && st.Deallocates == "" && !st.Notes && st.Locks == nil && !st.Savepoint()
+		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets &&
+			st.Deallocates == "" && !st.Notes && st.Locks == nil && !st.Savepoint()
 		r.add(st)
 		s.reads.reading(&r, st.Text, nil)
 	}
@@ -218,7 +223,8 @@ func (s *Session) oneByOne(list []semantics.Statement) error {
 		if s.escape && !escape && readOtherwise(st.Text) {
 			return s.fail(errBackslash())
 		}
-		if s.txn.Idle() && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition || st.Kind == semantics.Commit || st.Kind == semantics.Rollback ||
+		if s.txn.Idle() && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition ||
+			st.Kind == semantics.Commit || st.Kind == semantics.Rollback ||
 			st.Scope == semantics.ThisTransaction) {
 			s.txn.Begin(false)
 		}

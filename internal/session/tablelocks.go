@@ -10,11 +10,13 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// LOCK TABLE keeps sessions of its own member out, by PostgreSQL. So that those of others keep out, too, they are asked to hold back what they
-// write to the tables, and to wait with such locks of their own (Host.HoldTables). If the transaction then writes, what it has locked is
-// certified and locked where it is applied, so what is certain does not depend on the others' word.
+// LOCK TABLE keeps sessions of its own member out, by PostgreSQL. So that those of others keep out, too, they are asked
+// to hold back what they write to the tables, and to wait with such locks of their own (Host.HoldTables). If the
+// transaction then writes, what it has locked is certified and locked where it is applied, so what is certain does not
+// depend on the others' word.
 
-// lockElsewhere has other members keep out of tables that are about to be locked. gone says that the statement has failed, and the client knows.
+// lockElsewhere has other members keep out of tables that are about to be locked. gone says that the statement has
+// failed, and the client knows.
 func (s *Session) lockElsewhere(locks []*semantics.TableLock) (gone bool, err error) {
 	for _, l := range locks {
 		if l.Mode < int32(writeset.ShareUpdateExclusive) || len(l.Relations) == 0 {
@@ -71,7 +73,8 @@ func (s *Session) show(settings ...string) (values []string, err error) {
 	return values, nil
 }
 
-// patience is how many milliseconds a statement may wait for a lock, 0 for any time, and what the client is told if it does longer.
+// patience is how many milliseconds a statement may wait for a lock, 0 for any time, and what the client is told if it
+// does longer.
 func patience(lockTimeout, statementTimeout string) (most int64, why *wire.SQLError) {
 	lock, statement := milliseconds(lockTimeout), milliseconds(statementTimeout)
 	if statement > 0 && (lock == 0 || statement < lock) {
@@ -110,7 +113,8 @@ func (s *Session) failHere(failure *wire.SQLError) error {
 		return err
 	}
 	if r.failed == nil {
-		return fmt.Errorf("session: a savepoint is there that nobody has made: %s", strings.TrimSpace(semantics.ReservedPrefix))
+		return fmt.Errorf("session: a savepoint is there that nobody has made: %s",
+			strings.TrimSpace(semantics.ReservedPrefix))
 	}
 	s.failBlock()
 	return s.fail(failure)
@@ -130,7 +134,8 @@ func (s *Session) giveUp(failure *wire.SQLError) error {
 	return s.fail(failure)
 }
 
-// addTableLocks adds to a writeset the tables that were locked and still are: LOCK TABLE may be undone with a savepoint.
+// addTableLocks adds to a writeset the tables that were locked and still are: LOCK TABLE may be undone with a
+// savepoint.
 func (s *Session) addTableLocks(c *collected) error {
 	if !s.locks.tables || c.failed != nil || c.ws == nil || c.ws.Empty() {
 		return nil

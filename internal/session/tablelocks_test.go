@@ -5,17 +5,20 @@ import (
 	"testing"
 )
 
-// TestLockTableTooLate: a table that another member's session has locked makes the statement fail as PostgreSQL would, and nothing else: a
-// savepoint can be rolled back to.
+// TestLockTableTooLate: a table that another member's session has locked makes the statement fail as PostgreSQL would,
+// and nothing else: a savepoint can be rolled back to.
 func TestLockTableTooLate(t *testing.T) {
 	l := empty(t)
 	for _, p := range []struct {
 		set, lock, want string
 		most            []int64
 	}{
-		{"SET LOCAL lock_timeout = 70", "LOCK TABLE t", "ERROR 55P03 canceling statement due to lock timeout", []int64{70}},
-		{"SET LOCAL statement_timeout = '2s'", "LOCK t IN SHARE UPDATE EXCLUSIVE MODE", "ERROR 57014 canceling statement due to statement timeout", []int64{2000}},
-		{"SET LOCAL lock_timeout = '1min'", "LOCK TABLE ONLY public.t IN EXCLUSIVE MODE NOWAIT", `ERROR 55P03 could not obtain lock on relation "t"`, []int64{60_000}},
+		{"SET LOCAL lock_timeout = 70", "LOCK TABLE t", "ERROR 55P03 canceling statement due to lock timeout",
+			[]int64{70}},
+		{"SET LOCAL statement_timeout = '2s'", "LOCK t IN SHARE UPDATE EXCLUSIVE MODE",
+			"ERROR 57014 canceling statement due to statement timeout", []int64{2000}},
+		{"SET LOCAL lock_timeout = '1min'", "LOCK TABLE ONLY public.t IN EXCLUSIVE MODE NOWAIT",
+			`ERROR 55P03 could not obtain lock on relation "t"`, []int64{60_000}},
 		{"SET LOCAL lock_timeout = 70", "LOCK TABLE t IN ROW EXCLUSIVE MODE", "CommandComplete LOCK TABLE", nil},
 	} {
 		l.host.late([]int64{})
@@ -67,7 +70,8 @@ func TestLockTableSearches(t *testing.T) {
 	l.host.late(nil)
 }
 
-// TestHoldsAreGivenBack: a LOCK TABLE or a definition that fails keeps nobody out any longer: it may not have had the right to.
+// TestHoldsAreGivenBack: a LOCK TABLE or a definition that fails keeps nobody out any longer: it may not have had the
+// right to.
 func TestHoldsAreGivenBack(t *testing.T) {
 	l := empty(t)
 	for _, sql := range []string{"LOCK TABLE t, nothing", "ALTER TABLE t ADD COLUMN id int"} {

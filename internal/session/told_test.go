@@ -21,7 +21,8 @@ func TestToldEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, c := range [][2]string{{"", "INSERT INTO t VALUES (slowly(3), 'x')"}, {"Q BEGIN", "SELECT slowly(4)"}} { // the last keeps the lock
+	// the last keeps the lock
+	for _, c := range [][2]string{{"", "INSERT INTO t VALUES (slowly(3), 'x')"}, {"Q BEGIN", "SELECT slowly(4)"}} {
 		begin, sql := c[0], c[1]
 		l := s.live(t)
 		l.host.lose = begin == ""
@@ -37,7 +38,8 @@ func TestToldEarly(t *testing.T) {
 		l.trace = nil
 		l.until(wire.TypeReadyForQuery)
 		got := strings.Join(l.trace, "\n")
-		if strings.Count(got, "woken") != 1 || strings.Contains(got, "begun") || !strings.Contains(got, "CommandComplete") {
+		if strings.Count(got, "woken") != 1 || strings.Contains(got, "begun") ||
+			!strings.Contains(got, "CommandComplete") {
 			t.Errorf("%s: then %q", sql, got)
 		}
 		if begin == "" && l.host.submits != 2 {
@@ -78,7 +80,8 @@ func TestToldAnnounced(t *testing.T) {
 		if changed {
 			answer = "40001"
 		}
-		if strings.Count(got, "RowDescription") != 1 || strings.Count(got, "psst") != 1 || !strings.Contains(got, answer) {
+		if strings.Count(got, "RowDescription") != 1 || strings.Count(got, "psst") != 1 ||
+			!strings.Contains(got, answer) {
 			t.Errorf("changed %t:\n%s", changed, got)
 		}
 		if changed && strings.Contains(got, "DataRow") {

@@ -113,7 +113,8 @@ func (s *Session) takeSnapshot(before bool) error {
 	r, rows, err := s.backend.internal(true)
 	s.host.LeaveSnapshot()
 	s.txn.TakeSnapshot()
-	if len(rows) == 1 && s.modes.Isolation == semantics.Unsaid && semantics.ParseIsolation(string(rows[0][0])) != s.level {
+	if len(rows) == 1 && s.modes.Isolation == semantics.Unsaid &&
+		semantics.ParseIsolation(string(rows[0][0])) != s.level {
 		return s.otherLevel(before)
 	}
 	switch {
@@ -252,7 +253,8 @@ type collected struct {
 // appendCollect adds the collect step to what is sent to the backend.
 func (s *Session) appendCollect() collected {
 	slot, incarnation, seq := s.host.NewSeq()
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendCollect(s.srvW.AvailableBuffer(), slot, incarnation, seq, len(s.direct.rows) > 0)))
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendCollect(s.srvW.AvailableBuffer(), slot, incarnation, seq,
+		len(s.direct.rows) > 0)))
 	return collected{slot: slot, incarnation: incarnation, seq: seq, marked: true}
 }
 
@@ -283,11 +285,13 @@ func (s *Session) decode(c *collected, rows [][][]byte) error {
 		return c.fail(err)
 	}
 	c.unfollowed = got.Unfollowed()
-	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.currentLevel() && s.modes.Isolation == semantics.Unsaid {
+	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.currentLevel() &&
+		s.modes.Isolation == semantics.Unsaid {
 		s.stale, c.again, c.failed = true, true, errOtherLevel()
 		return nil
 	} else if level != "" && semantics.ParseIsolation(level) != s.currentLevel() {
-		c.failed = wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's isolation level was changed to %q in a way Tutti cannot follow", level).
+		c.failed = wire.Errorf(wire.CodeFeatureNotSupported,
+			"the transaction's isolation level was changed to %q in a way Tutti cannot follow", level).
 			WithHint("Use SET TRANSACTION or BEGIN ISOLATION LEVEL as statements of their own.")
 		return nil
 	}
@@ -443,10 +447,12 @@ func (s *Session) order(sub Submission, must bool) (Decision, bool) {
 // vouch has a SERIALIZABLE transaction left to the backend as far as it conflicts with others of this member (decision
 // 0034). It tells whether the backend has refused it since its last statement.
 func (s *Session) vouch(sub *Submission) (refused *wire.SQLError, err error) {
-	if sub.Serial = s.currentLevel() == semantics.Serializable; !sub.Serial || len(sub.Writeset.Steps) > 0 || !s.host.SerialAlone(*sub) {
+	if sub.Serial = s.currentLevel() == semantics.Serializable; !sub.Serial || len(sub.Writeset.Steps) > 0 ||
+		!s.host.SerialAlone(*sub) {
 		return nil, nil
 	}
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer()))) // it reads a row, which is enough
+	// it reads a row, which is enough
+	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer())))
 	r, err := s.backend.quiet()
 	switch {
 	case err != nil:

@@ -9,9 +9,10 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Blocks are blind, too, if they do nothing but read, and then change rows of which the node has seen that they are there: their statements are answered at
-// once, and COMMIT orders all of them as one blind transaction (decision 0058). If one of the rows is not there after all, nothing has happened, and the transaction is done
-// again as what it is. So it is, too, before everything that could see what was put off.
+// Blocks are blind, too, if they do nothing but read, and then change rows of which the node has seen that they are
+// there: their statements are answered at once, and COMMIT orders all of them as one blind transaction (decision 0058).
+// If one of the rows is not there after all, nothing has happened, and the transaction is done again as what it is. So
+// it is, too, before everything that could see what was put off.
 
 // unseenLater is one of the statements of such a block.
 type unseenLater struct {
@@ -21,13 +22,15 @@ type unseenLater struct {
 }
 
 const (
-	// caughtMax is how often statements of a form are put off in vain before they are not, and passedMax how often they are not before that is tried again.
+	// caughtMax is how often statements of a form are put off in vain before they are not, and passedMax how often they
+	// are not before that is tried again.
 	caughtMax = 8
 	passedMax = 64
 )
 
-// caught notes that a request comes behind what was put off, and is not put off itself. It does not count where that may be another time, because the session or the node
-// learns something: but for what adds to a row, which would not have its lock (putsOff).
+// caught notes that a request comes behind what was put off, and is not put off itself. It does not count where that
+// may be another time, because the session or the node learns something: but for what adds to a row, which would not
+// have its lock (putsOff).
 func (l *later) caught(r *request) {
 	l.repeats()
 	some := func(f func(p directPart) bool) bool { return r.direct != nil && slices.ContainsFunc(r.direct.parts, f) }
@@ -106,8 +109,8 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 	return true, s.answerAlone(r, rep, what.Tag)
 }
 
-// finds reports whether a row is there when a statement comes to it behind those that were put off, or is not for one that makes it. If the node does not know, the backend
-// is asked; done is probe's.
+// finds reports whether a row is there when a statement comes to it behind those that were put off, or is not for one
+// that makes it. If the node does not know, the backend is asked; done is probe's.
 func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
 	if what.Puts {
 		return true, false, nil
@@ -160,7 +163,8 @@ func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
 	return who == s.sight.who, false, err
 }
 
-// writeset is what was put off. A row that is deleted and made anew is changed. A row that must not have changed since base holds its key once more, as one that was seen.
+// writeset is what was put off. A row that is deleted and made anew is changed. A row that must not have changed since
+// base holds its key once more, as one that was seen.
 func (l *later) writeset() *writeset.Writeset {
 	ws := &writeset.Writeset{}
 	for i := range l.unseen {
@@ -175,7 +179,10 @@ func (l *later) writeset() *writeset.Writeset {
 		if l.unseen[i].held && row.Identity != 0 {
 			ws.Keys = append(ws.Keys, writeset.Key{Hash: row.Identity, Mode: row.Op.KeyMode(), Table: row.Table})
 		}
-		if at := slices.IndexFunc(ws.Rows, func(r writeset.Row) bool { return r.Identity == row.Identity && !what.Puts }); at >= 0 {
+		if at := slices.IndexFunc(ws.Rows, func(r writeset.Row) bool {
+			return r.Identity == row.Identity &&
+				!what.Puts
+		}); at >= 0 {
 			ws.Rows[at] = row
 		} else {
 			ws.Rows = append(ws.Rows, row)
@@ -185,14 +192,16 @@ func (l *later) writeset() *writeset.Writeset {
 	return ws
 }
 
-// commitUnseen commits a block of which everything was put off. over is false if somebody is in the way at this node: it is open now, as what it is, or lost, and doom says why.
+// commitUnseen commits a block of which everything was put off. over is false if somebody is in the way at this node:
+// it is open now, as what it is, or lost, and doom says why.
 func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool, err error) {
 	l, d := &s.later, &s.direct
 	ok, err := s.looks()
 	if err != nil {
 		return true, nil, false, err
 	}
-	ok = ok && d.catalog == s.o.Collector.Catalog() && d.catalog == l.catalog && !d.off && !d.encoded && !slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
+	ok = ok && d.catalog == s.o.Collector.Catalog() && d.catalog == l.catalog && !d.off && !d.encoded &&
+		!slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
 	if ok && s.txn.Open() { // nobody may wait for what it has read while it waits for the order
 		c := s.ahead.found
 		if !s.ahead.says(&s.txn) {
@@ -229,7 +238,8 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 		case decision.Retry:
 			l.off, l.next = true, true
 			s.host.Shy(l.held()) // whoever waits for its lock is better off
-			return true, cmp.Or(decision.Err, errForgotten("could not serialize access due to concurrent update")), true, nil
+			return true, cmp.Or(decision.Err, errForgotten("could not serialize access due to concurrent update")),
+				true, nil
 		}
 	}
 	return false, nil, false, s.catchUp()

@@ -42,7 +42,8 @@ func TestUnseenOnce(t *testing.T) {
 		{"a function call", "F 1598", no, false, 0},
 		{"a notice of the transaction's end", "Q SAVEPOINT s\nQ ROLLBACK TO s", no, false, 0},
 	} {
-		l.do("B |add|0|1\nE |0\nS\nQ BEGIN\nB |add|0|1\nE |0\nS\nQ COMMIT\nQ BEGIN\nB |add|0|1\nE |0\nS\nQ COMMIT") // who has lost once does without
+		// who has lost once does without
+		l.do("B |add|0|1\nE |0\nS\nQ BEGIN\nB |add|0|1\nE |0\nS\nQ COMMIT\nQ BEGIN\nB |add|0|1\nE |0\nS\nQ COMMIT")
 		asked = 0
 		l.host.onBlind = func(session.Submission) (session.Decision, bool) {
 			asked++
@@ -77,7 +78,8 @@ func TestUnseenOnce(t *testing.T) {
 // TestUnseenHidden: a query that writes, of which its text does not tell, is ordered with its transaction.
 func TestUnseenHidden(t *testing.T) {
 	s, l := unseeing(t)
-	s.define(t, "CREATE FUNCTION public.sneak() RETURNS int LANGUAGE sql VOLATILE AS 'INSERT INTO public.notes VALUES (777777) RETURNING 1'")
+	s.define(t, "CREATE FUNCTION public.sneak() RETURNS int LANGUAGE sql VOLATILE AS 'INSERT INTO public.notes "+
+		"VALUES (777777) RETURNING 1'")
 	s.define(t, "CREATE VIEW public.peep AS SELECT public.sneak() AS x")
 	s.define(t, "GRANT SELECT ON public.peep TO app")
 	for range 4 {
@@ -99,7 +101,8 @@ func TestUnseenHidden(t *testing.T) {
 // TestUnseenLarge: rows that are much larger than what was put off do not block the session and its backend.
 func TestUnseenLarge(t *testing.T) {
 	_, l := unseeing(t)
-	l.do("Q CREATE TABLE doc (id int PRIMARY KEY, body text, note text, more text, most text)\nQ INSERT INTO doc SELECT i, repeat('x', 300000), '', '', '' FROM generate_series(1, 64) i\n" +
+	l.do("Q CREATE TABLE doc (id int PRIMARY KEY, body text, note text, more text, most text)\nQ INSERT INTO doc " +
+		"SELECT i, repeat('x', 300000), '', '', '' FROM generate_series(1, 64) i\n" +
 		"P doc|UPDATE doc SET note = $1, more = $2, most = $3 WHERE id = $4\nS")
 	for range 4 {
 		l.do("B |doc|a|b|c|1\nE |0\nS")
@@ -116,14 +119,17 @@ func TestUnseenLarge(t *testing.T) {
 // TestUnseenCaught: who is always caught up is not put off any more, so that additions are; and is tried again.
 func TestUnseenCaught(t *testing.T) {
 	s, l := unseeing(t)
-	l.do("Q CREATE TABLE acc (id int PRIMARY KEY, n int)\nQ INSERT INTO acc VALUES (3, 0)\nP acc|UPDATE acc SET n = $1 WHERE id = $2\nS\n" +
+	l.do("Q CREATE TABLE acc (id int PRIMARY KEY, n int)\nQ INSERT INTO acc VALUES (3, 0)\nP acc|UPDATE acc SET n = " +
+		"$1 WHERE id = $2\nS\n" +
 		"Q CREATE TABLE hist (id int PRIMARY KEY, n int)\nP hist|INSERT INTO hist (id, n) VALUES ($1, $2)\nS")
 	for i := range 4 {
-		l.do(fmt.Sprintf("B |hist|%d|1\nE |0\nS\nB |acc|0|3\nE |0\nS\nQ BEGIN\n"+addIns+"\nB |add|0|1\nE |0\nS\nQ COMMIT", i, 5000+i))
+		l.do(fmt.Sprintf("B |hist|%d|1\nE |0\nS\nB |acc|0|3\nE |0\nS\nQ BEGIN\n"+addIns+
+			"\nB |add|0|1\nE |0\nS\nQ COMMIT", i, 5000+i))
 	}
 	noted := l.noted(s)
 	block := func(i int) string {
-		l.do(fmt.Sprintf("Q BEGIN\nB |acc|%d|3\nE |0\nS\nB |add|1|1\nE |0\nS\nB |hist|%d|1\nE |0\nS\nQ COMMIT", i, 100+i))
+		l.do(fmt.Sprintf("Q BEGIN\nB |acc|%d|3\nE |0\nS\nB |add|1|1\nE |0\nS\nB |hist|%d|1\nE |0\nS\nQ COMMIT", i,
+			100+i))
 		return noted()
 	}
 	last := ""
@@ -134,7 +140,8 @@ func TestUnseenCaught(t *testing.T) {
 		t.Errorf("the last block is %s", last)
 	}
 	var n int
-	if err := s.admin.QueryRow(context.Background(), "SELECT n FROM public.acc WHERE id = 3").Scan(&n); err != nil || n != 19 {
+	if err := s.admin.QueryRow(context.Background(), "SELECT n FROM public.acc WHERE id = 3").Scan(&n); err != nil ||
+		n != 19 {
 		t.Errorf("the row holds %d, %v", n, err)
 	}
 	asked := 0

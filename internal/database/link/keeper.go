@@ -56,7 +56,8 @@ func (k *Keeper) Held(ctx context.Context, pid uint32) (map[locks.Lock]bool, err
 				return nil, fmt.Errorf("node: keeper: advisory lock: %w", err)
 			}
 		}
-		l := locks.Lock{Key: locks.Key{Class: uint32(n[0]), Object: uint32(n[1]), Form: uint8(n[2])}, Mode: locks.Exclusive}
+		l := locks.Lock{Key: locks.Key{Class: uint32(n[0]), Object: uint32(n[1]), Form: uint8(n[2])},
+			Mode: locks.Exclusive}
 		if string(row[3]) == "ShareLock" {
 			l.Mode = locks.Shared
 		}

@@ -125,14 +125,17 @@ func TestGone(t *testing.T) {
 func TestConnect(t *testing.T) {
 	x, ctx := newBench(t), context.Background()
 	x.exec(x.a, "CREATE FUNCTION public.now() RETURNS text LANGUAGE sql AS $$ SELECT 'mine'::text $$; "+
-		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); END $$")
+		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); "+
+		"END $$")
 	heard := make(chan string, 1)
-	c, err := ConnectHearing(ctx, x.url, "tutti test", nil, func(_ *pgconn.PgConn, n *pgconn.Notification) { heard <- n.Payload })
+	c, err := ConnectHearing(ctx, x.url, "tutti test", nil,
+		func(_ *pgconn.PgConn, n *pgconn.Notification) { heard <- n.Payload })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close(ctx)
-	r, err := c.Exec(ctx, "LISTEN link; SELECT now() = 'mine', pg_catalog.current_setting('application_name')").ReadAll()
+	r, err := c.Exec(ctx, "LISTEN link; SELECT now() = 'mine', "+
+		"pg_catalog.current_setting('application_name')").ReadAll()
 	if err == nil {
 		t.Errorf("a text is compared with the time: %s", r[1].Rows[0])
 	}

@@ -23,7 +23,8 @@ func NewMonitor(ctx context.Context, connString string) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.Prepare(ctx, statementBlockers, "SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids($1))", nil); err != nil {
+	if _, err := conn.Prepare(ctx, statementBlockers, "SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids($1))",
+		nil); err != nil {
 		_ = conn.Close(ctx) // of no use
 		return nil, fmt.Errorf("node: monitor: %w", err)
 	}
@@ -38,7 +39,8 @@ func Connect(ctx context.Context, connString, name string, settings map[string]s
 }
 
 // ConnectHearing is connect with somebody who takes the notifications.
-func ConnectHearing(ctx context.Context, connString, name string, settings map[string]string, hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
+func ConnectHearing(ctx context.Context, connString, name string, settings map[string]string,
+	hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
 	c, err := pgconn.ParseConfig(connString)
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
@@ -98,7 +100,8 @@ UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM 
 func (m *Monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.conn.ExecPrepared(ctx, statementBlockers, [][]byte{[]byte(strconv.FormatUint(uint64(pid), 10))}, nil, nil).Read()
+	r := m.conn.ExecPrepared(ctx, statementBlockers, [][]byte{[]byte(strconv.FormatUint(uint64(pid), 10))}, nil,
+		nil).Read()
 	if r.Err != nil {
 		return false, fmt.Errorf("node: monitor: %w", r.Err)
 	}
@@ -108,7 +111,8 @@ func (m *Monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
 // Holds lists the tables, by schema and name, on which a backend has locks that keep definitions or writers out. It is
 // working if there are any, and it waits for none.
 func (m *Monitor) Holds(ctx context.Context, pid uint32) (tables [][2]string, working bool, err error) {
-	r, err := m.Exec(ctx, fmt.Sprintf(`SELECT l.granted, n.nspname, c.relname FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	r, err := m.Exec(ctx, fmt.Sprintf(
+		`SELECT l.granted, n.nspname, c.relname FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = %d AND (NOT l.granted OR c.relkind IN ('r', 'p', 'm') AND c.oid >= 16384
   AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))`, pid))
 	if err != nil {
@@ -151,7 +155,8 @@ func (m *Monitor) Cancel(log *slog.Logger, pid uint32) {
 // Gone reports whether the backend pid has ended, or at least the transaction with which it wrote
 // something: then its locks are gone, and what it committed can be seen.
 func (m *Monitor) Gone(ctx context.Context, pid uint32) (bool, error) {
-	r, err := m.Exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_locks WHERE pid = %d AND locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted", pid))
+	r, err := m.Exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_locks WHERE pid = %d AND locktype = "+
+		"'transactionid' AND mode = 'ExclusiveLock' AND granted", pid))
 	return err == nil && len(r[0].Rows) == 0, err
 }
 

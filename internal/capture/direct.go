@@ -161,7 +161,7 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string, c
 var (
 	// bool to jsonb
 	steadyTypes = []uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 700, 701, 1042, 1043, 1560, 1562, 1700, 2950, 3802,
-		650, 829, 869, 1000, 1005, 1007, 1009, 1014, 1015, 1016, 1021, 1022, 1231, 2951} // addresses, and arrays
+		650, 829, 869} // addresses
 	steadyNames = []string{"bool", "bytea", "int2", "int4", "int8", "text", "json", "jsonb", "float4", "float8",
 		"bpchar", "varchar", "bit", "varbit", "numeric"}
 )

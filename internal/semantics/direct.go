@@ -49,6 +49,9 @@ type Direct struct {
 	Casts   []string
 	Clock   bool
 	Types   []uint32 // of parameters, as far as they are prescribed; whoever has them sets it
+
+	// Folds is true if an operator has nothing but constants or parameters for operands, see folds.
+	Folds bool
 }
 
 // DirectOf finds out whether sql is one direct statement.
@@ -105,6 +108,7 @@ func DirectOf(sql string) (Direct, bool) {
 	if !d.names(tree.Stmts[0].Stmt, returning) {
 		return Direct{}, false
 	}
+	d.Folds = folds(tree.Stmts[0].Stmt.ProtoReflect())
 	d.Relation, d.Alias = quote(rel.Relname), tableAlias(rel)
 	if rel.Schemaname != "" {
 		d.Relation = quote(rel.Schemaname) + "." + d.Relation
@@ -212,8 +216,31 @@ func harmless(m protoreflect.Message) bool {
 		case *pg.TypeName:
 			ok = ok && len(n.Names) == 2 && n.Names[0].GetString_().GetSval() == "pg_catalog"
 		case *pg.A_Expr:
-			ok = ok && (len(n.Name) == 1 || n.Name[0].GetString_().GetSval() == "pg_catalog")
+			ok = ok && (len(n.Name) == 1 || n.Name[0].GetString_().GetSval() == "pg_catalog") && !comparesNull(n)
 		}
 	})
 	return ok
+}
+
+// comparesNull reports whether an expression means what transform_null_equals says when it is parsed.
+func comparesNull(n *pg.A_Expr) bool {
+	return n.Name[len(n.Name)-1].GetString_().GetSval() == "=" &&
+		(n.Lexpr.GetAConst().GetIsnull() || n.Rexpr.GetAConst().GetIsnull())
+}
+
+// folds reports whether an operator has nothing but constants or parameters for operands. PostgreSQL computes that with
+// constants when it plans, also where no row is met.
+func folds(m protoreflect.Message) (some bool) {
+	constant := func(n *pg.Node) bool {
+		for n.GetTypeCast() != nil {
+			n = n.GetTypeCast().Arg
+		}
+		return n == nil || n.GetAConst() != nil || n.GetParamRef() != nil
+	}
+	walk(m, func(m protoreflect.Message) {
+		if n, ok := m.Interface().(*pg.A_Expr); ok {
+			some = some || constant(n.Lexpr) && constant(n.Rexpr)
+		}
+	})
+	return some
 }

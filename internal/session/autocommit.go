@@ -20,11 +20,11 @@ type request struct {
 	settles  bool     // the session has more to do after it, see learn
 	settings bool     // nothing in it looks at data
 	extended bool
-	prepares bool // it only parses, describes and closes
-	defines  bool // it changes the schema, as far as its text tells, or is noted
-	yields   int  // when it has lost so often, it is done in another way, see first; zero: never
-	sticky   bool // something of it outlives a rollback, so that it cannot run twice
-	messages int  // of an extended one
+	prepares bool      // it only parses, describes and closes
+	defines  bool      // it changes the schema, as far as its text tells, or is noted
+	yields   int       // when it has lost so often, it is done in another way, see first; zero: never
+	outlives outliving // what of it outlives a rollback
+	messages int       // of an extended one
 
 	marked bool                   // some text of it begins with the mark of statements that are captured as a whole
 	shifts []int32                // for each message, characters that its text has less than the client's; nil for none
@@ -92,7 +92,7 @@ func (r *request) add(st semantics.Statement) {
 	r.runsCode = r.runsCode || runsCode(st)
 	r.write = r.write || st.NeedsTransaction()
 	r.local = r.local || st.Kind == semantics.Local
-	r.sticky = r.sticky || st.Sticky
+	r.outlives |= outlivesIf(st.Sticky, effects)
 	r.apart = r.apart || st.Kind != semantics.Read && st.Kind != semantics.Write || st.Later || st.Executes != "" ||
 		st.Locks != nil
 	r.settles = r.settles || st.Forgets || st.Scope != semantics.NoScope
@@ -362,8 +362,8 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		late := forgot && !r.sticky || r.prepares && s.txn.Reason() != nil && rep.failed != nil &&
-			rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled()
+		late := r.repeatsLate(forgot, s.txn.Reason() != nil && rep.failed != nil &&
+			rep.failed.Code == wire.CodeQueryCanceled && !s.host.Cancelled())
 		if !late || s.results.Spilled() || try == lateCancels {
 			break
 		}
@@ -427,7 +427,7 @@ func (s *Session) autocommit(r request, rep *reply) (bool, error) {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
-		again := o.retry && !s.results.Spilled() && (r.yieldsAt(try) || try < s.o.RetriesMax && !r.sticky)
+		again := o.retry && !s.results.Spilled() && r.repeats(try, s.o.RetriesMax)
 		if again {
 			if again, err = s.advisory.giveBack(); err != nil {
 				return true, err

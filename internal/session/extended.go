@@ -362,6 +362,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 func (s *Session) request(batch []message) request {
 	r := request{extended: true, settings: true, prepares: true, messages: len(batch)}
 	binds, parses := false, false // and of the latter, without a name
+	r.outlives = outlivesIf(replacesUsed(batch), names)
 	for i := range batch {
 		m := &batch[i]
 		switch m.typ {
@@ -415,6 +416,31 @@ func (s *Session) request(batch []message) request {
 		r.frames = wire.AppendSync(r.frames)
 	}
 	return r
+}
+
+// replacesUsed reports whether messages use a statement that was there before them, and then close it or give its name
+// to another one. Done once more they would use that one, as ROLLBACK does not bring the first one back.
+func replacesUsed(batch []message) bool {
+	var used, parsed []string
+	use := func(name string) {
+		if !slices.Contains(parsed, name) {
+			used = append(used, name)
+		}
+	}
+	for i := range batch {
+		switch m := &batch[i]; {
+		case m.typ == wire.TypeBind:
+			use(m.statement)
+		case m.typ == wire.TypeDescribe && m.kind == 'S':
+			use(m.name)
+		case m.typ != wire.TypeParse && (m.typ != wire.TypeClose || m.kind != 'S'):
+		case slices.Contains(used, m.name):
+			return true
+		case m.typ == wire.TypeParse:
+			parsed = append(parsed, m.name)
+		}
+	}
+	return false
 }
 
 // follow notes how the answer to the i-th message is followed.

@@ -40,6 +40,13 @@ func (f *form) unlearn() {
 // returns reports whether the client gets rows.
 func (f *form) returns() bool { return f.columns != nil }
 
+// direct finds out whether the form is a direct statement, whose constants PostgreSQL would not fold.
+func (f *form) direct() (semantics.Direct, bool) {
+	how, ok := semantics.DirectOf(f.sql)
+	how.Literals, how.Types = f.literals, f.types
+	return how, ok && !(how.Folds && f.literals)
+}
+
 // prepareDirect prepares the wanted forms. Whatever stands against one only means that its
 // statement is run as it is.
 func (s *Session) prepareDirect() error {
@@ -56,8 +63,8 @@ func (s *Session) prepareDirect() error {
 			f.unlearn()
 		}
 		f.refused = true
-		how, ok := semantics.DirectOf(f.sql)
-		if how.Literals, how.Types = f.literals, f.types; !ok || s.escape { // the text was read otherwise
+		how, ok := f.direct()
+		if !ok || s.escape { // the text was read otherwise
 			continue
 		}
 		rewritten := f.how

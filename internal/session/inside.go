@@ -58,7 +58,7 @@ func (s *Session) call(r request, rep *reply) (bool, error) {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
-		if again && !s.results.Spilled() && try < s.o.RetriesMax && !r.sticky {
+		if again && !s.results.Spilled() && try < s.o.RetriesMax && r.outlives&effects == 0 {
 			again, err := s.advisory.giveBack()
 			if err != nil {
 				return true, err

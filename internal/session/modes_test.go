@@ -187,6 +187,7 @@ func TestUnnamedGoesOn(t *testing.T) {
 		return session.Decision{Commit: true}, true
 	}
 	const parse = "P |UPDATE counters SET n = n + $1 WHERE id = $2\n"
+	const blindly = parse + "B ||0|1\nE |0\nS\n"
 	for range 3 {
 		l.do(parse + "B ||0|1\nE |0\nS")
 	}
@@ -208,6 +209,9 @@ func TestUnnamedGoesOn(t *testing.T) {
 		{"B |\nP |SELECT 6\nS\nB |\nE |0\nS", "ERROR 26000"},
 		{parse + "B ||x|1\nE |0\nS", "ParseComplete\nERROR 22P02"},
 		{"B ||1|1\nE |1\nS", "UPDATE 1"},
+		{blindly + "B ||1|1\nE |0\nC S \nS", "UPDATE 1\nCloseComplete"},
+		{blindly + "B ||1|1\nE |0\nP |SELECT 6\nB |\nE |0\nS", "DataRow 6"},
+		{blindly + "P ne|SET transform_null_equals = off\nB |ne\nE |0\nS\nB ||1|1\nE |0\nS", "UPDATE 1"},
 		{parse + "B ||0|1\nE |0\nS\nQ SELECT 1\nB ||1|1\nE |0\nS", "ERROR 26000"},
 		{parse + "B ||0|1\nE |0\nS\nQ COMMIT\nB ||1|1\nE |0\nS", "ERROR 26000"},
 		{parse + "B ||0|1\nE |0\nS\nP b|BEGIN ISOLATION LEVEL REPEATABLE READ\nB |b\nE |0\nS\nB ||1|1\nE |0\nS\nQ " +
@@ -220,6 +224,49 @@ func TestUnnamedGoesOn(t *testing.T) {
 	}
 	if gain := s.counter(t) - before; gain < 3 {
 		t.Error(fmt.Sprint("what the backend has run gains ", gain))
+	}
+}
+
+// TestReadAtParse: a text without a name that was parsed under other settings is never read anew under these.
+func TestReadAtParse(t *testing.T) {
+	_, l := unseeing(t)
+	l.do("P on|SET standard_conforming_strings = on\nP put|UPDATE counters SET n = $1 WHERE id = $2\nS")
+	l.do("Q SET standard_conforming_strings = off\nP |SELECT length('a\\\\b') AS l\nS")
+	l.want("B |\nE |0\nS", "DataRow 3")
+	l.do("B |on\nE |0\nS")
+	for range 3 {
+		l.do("B |put|10|1\nE |1\nS") // its COMMIT removes the statement without a name at the backend
+	}
+	if got := l.do("B |\nE |0\nS"); !strings.Contains(got, "DataRow 3") && !strings.Contains(got, "ERROR 26000") {
+		t.Errorf("the client got\n%s", got)
+	}
+}
+
+// TestRepeatedNames: a request that loses is not repeated where it has closed what it used, or given its name away: the
+// name then stands for something else.
+func TestRepeatedNames(t *testing.T) {
+	for lines, want := range map[string]string{
+		"B |a|1|1\nE |0\nP |SELECT 1\nS":                                   "UPDATE 1",
+		"B ||1|1\nE |0\nP |UPDATE t SET id = 0 - $1 WHERE id = $2\nS":      "ERROR 40001",
+		"D S \nB ||1|1\nE |0\nC S \nS":                                     "ERROR 40001",
+		"B |a|1|1\nE |0\nC S a\nS":                                         "ERROR 40001",
+		"P b|UPDATE t SET id = $1 WHERE id = $2\nB |b|1|1\nE |0\nC S b\nS": "UPDATE 1",
+	} {
+		s := newStage(t, true)
+		l := s.live(t)
+		l.do("Q INSERT INTO t VALUES (1, 'x')\nP a|UPDATE t SET id = $1 WHERE id = $2\n" +
+			"P |UPDATE t SET id = $1 WHERE id = $2\nS")
+		first := true
+		l.host.onSubmit = func(session.Submission) *session.Decision {
+			if first {
+				first = false
+				return &session.Decision{Retry: true, Err: lost()}
+			}
+			return nil
+		}
+		if got := l.do(lines); !strings.Contains(got, want) {
+			t.Errorf("%s: the client got\n%s", lines, got)
+		}
 	}
 }
 

@@ -24,11 +24,11 @@ func (s *Session) noteOutside(r *request) {
 	for _, sql := range r.sql {
 		all.add(s.o.Collector.Reach(sql).of(s, r, sql))
 	}
-	if (all.Outside || all.Hides) && !r.sticky && !r.local {
+	if (all.Outside || all.Hides) && r.outlives&effects == 0 && !r.local {
 		r.write = true
 	}
 	if all.Outside || len(r.sql) == 0 && !r.defines { // or a function that is called by its OID
-		r.sticky = true
+		r.outlives |= effects
 	}
 }
 
@@ -65,4 +65,30 @@ func (s *Session) staysInside(d *directRun) bool {
 
 func containsFold(sql, word string) bool {
 	return strings.Contains(strings.ToLower(sql), word)
+}
+
+// outliving is what of a request outlives a rollback, so that it cannot run twice.
+type outliving uint8
+
+const (
+	effects outliving = 1 << iota // something outside of the transaction
+	names                         // it uses a statement, and closes it or gives its name away, see replacesUsed
+)
+
+func outlivesIf(so bool, what outliving) outliving {
+	if so {
+		return what
+	}
+	return 0
+}
+
+// repeats reports whether a request that has lost as a transaction of its own may be run again, after some tries.
+func (r *request) repeats(try, most int) bool {
+	return r.outlives&names == 0 && (r.yieldsAt(try) || try < most && r.outlives&effects == 0)
+}
+
+// repeatsLate reports whether a request outside of transactions may be run again if the backend had forgotten its
+// statements, or a cancel has hit it that was meant for another transaction.
+func (r *request) repeatsLate(forgot, cancelled bool) bool {
+	return r.outlives&names == 0 && (forgot && r.outlives&effects == 0 || r.prepares && cancelled)
 }

@@ -72,7 +72,7 @@ func (d *redo) tell(raw []byte) (kept bool) {
 
 // repeatable reports whether a request, as far as it is known, leaves everything to its transaction.
 func (r *request) repeatable() bool {
-	return r.added > 0 && !r.apart && !r.closes && !r.opaque && !r.defines && !r.sticky
+	return r.added > 0 && !r.apart && !r.closes && !r.opaque && !r.defines && r.outlives == 0
 }
 
 // noteRedo notes a request that was carried out inside a block.

@@ -1,8 +1,11 @@
 package session
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -47,12 +50,21 @@ func (m *message) touches() (replaces, uses bool) {
 	return false, false
 }
 
-// settleUnnamed has the backend know the statement without a name if messages use it as it was before them. What the
-// backend would read otherwise than when it was parsed is gone.
+// settleUnnamed has the backend know the statement without a name if messages use it as it was before them, or may
+// change how it would be read. What the backend would read otherwise than when it was parsed is gone.
 func (s *Session) settleUnnamed(batch []message) error {
-	if !s.direct.unnamed.owed || !usesUnnamed(batch) {
+	of, replaced := usesUnnamed(batch)
+	if of == nil && !replaced && s.txn.Idle() && unsettles(batch) {
+		of = s.statements[""]
+	}
+	if of == nil || !s.direct.unnamed.owed {
 		return nil
 	}
+	return sendUnnamed(s, of)
+}
+
+// sendUnnamed has the backend know the statement without a name.
+func sendUnnamed(s *Session, of *prepared) error {
 	if err := s.takeAhead(); err != nil {
 		return err
 	}
@@ -62,7 +74,7 @@ func (s *Session) settleUnnamed(batch []message) error {
 		}
 	}
 	frame := s.direct.unnamed.frame
-	if of := s.statements[""]; len(frame) == 0 || of == nil || (s.escape || s.direct.encoded) && !isPlain(of.sql) {
+	if len(frame) == 0 || of == unknownStatement || (of.odd || s.escape || s.direct.encoded) && !isPlain(of.sql) {
 		frame = wire.AppendClose(nil, 'S', "")
 	}
 	s.srvW.Append(wire.AppendSync(append(s.srvW.AvailableBuffer(), frame...)))
@@ -71,13 +83,29 @@ func (s *Session) settleUnnamed(batch []message) error {
 	return err
 }
 
-func usesUnnamed(batch []message) bool {
+// usesUnnamed gives the statement without a name as it is before messages that use it, or reports that they replace it
+// first.
+func usesUnnamed(batch []message) (of *prepared, replaced bool) {
 	for i := range batch {
-		if replaces, uses := batch[i].touches(); replaces || uses {
-			return uses
+		if replaces, uses := batch[i].touches(); uses {
+			return cmp.Or(batch[i].of, unknownStatement), false
+		} else if replaces {
+			return nil, true
 		}
 	}
-	return false
+	return nil, false
+}
+
+// unsettles reports whether messages execute something that may change how texts are read: anything but statements that
+// read and write rows.
+func unsettles(batch []message) bool {
+	return slices.ContainsFunc(batch, func(m message) bool {
+		if m.typ != wire.TypeExecute || m.of == nil {
+			return false
+		}
+		kind := m.of.statement.Kind
+		return kind != semantics.Write && (kind != semantics.Read || !semantics.Still(m.of.sql))
+	})
 }
 
 // isPlain reports whether a text means the same with every encoding of a client and however backslashes are read.

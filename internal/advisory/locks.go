@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -145,11 +146,7 @@ func (a *Locks) over(since time.Duration) bool {
 func (a *Locks) all() []*Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := make([]*Session, 0, len(a.sessions))
-	for _, x := range a.sessions {
-		out = append(out, x)
-	}
-	return out
+	return slices.Collect(maps.Values(a.sessions))
 }
 
 // Settled reports whether no session deals with advisory locks any more, and all that was asked has its place in the
@@ -317,7 +314,7 @@ func readWaitEdge(row [][]byte) (e waitEdge, err error) {
 		}
 		n, err := strconv.ParseUint(string(row[i]), 10, 32)
 		if err != nil {
-			return e, fmt.Errorf("node: keeper: who waits: %w", err)
+			return e, fmt.Errorf("advisory: keeper: who waits: %w", err)
 		}
 		*p = uint32(n)
 	}

@@ -82,10 +82,10 @@ func decodePart(payload []byte) (*part, error) {
 	}
 	var p part
 	if err := json.Unmarshal(payload, &p); err != nil {
-		return nil, fmt.Errorf("node: the part of an audit cannot be read: %w", err)
+		return nil, fmt.Errorf("audit: the part of an audit cannot be read: %w", err)
 	}
 	if p.After != nil && len(p.After) != len(p.Key) || p.UpTo != nil && len(p.UpTo) != len(p.Key) {
-		return nil, errors.New("node: the part of an audit has bounds that are no keys")
+		return nil, errors.New("audit: the part of an audit has bounds that are no keys")
 	}
 	return &p, nil
 }

@@ -5,17 +5,14 @@ import (
 	"strings"
 )
 
-// To PostgreSQL every client of a member is a local one. Their addresses are known to the member's process, which
-// keeps them in a
-// file of records in PostgreSQL's data directory: one for each session, written when it begins and blanked when it
-// ends. So they
-// cost no statement and no transaction, all databases of the server have them, and a crash leaves none.
+// To PostgreSQL every client of a member is a local one. Their addresses are known to the member's process, which keeps
+// them in a file of records in PostgreSQL's data directory: one for each session, written when it begins and blanked
+// when it ends. So they cost no statement and no transaction, all databases of the server have them, and a crash leaves
+// none.
 //
-// The view tutti.sessions joins them to pg_stat_activity, and shows of a session what that view shows to whom: where
-// it shows no
-// backend_start there is no address. The function that reads the file does so for the view alone: it demands the
-// secret that is in
-// tutti.token, which the view's owner may read and clients may not.
+// The view tutti.sessions joins them to pg_stat_activity, and shows of a session what that view shows to whom: where it
+// shows no backend_start there is no address. The function that reads the file does so for the view alone: it demands
+// the secret that is in tutti.token, which the view's owner may read and clients may not.
 
 // SessionsFile is the file, below PostgreSQL's data directory, in a folder that base backups leave empty.
 const SessionsFile = "pg_stat_tmp/tutti_sessions"
@@ -24,8 +21,7 @@ const SessionsFile = "pg_stat_tmp/tutti_sessions"
 const SessionRecordBytes = 128
 
 // SessionRecord is the record of a session that was there at a time, in microseconds since 1970. The pid at both ends
-// tells a record
-// that is read while it is written. tls is the version that the client speaks; empty: none.
+// tells a record that is read while it is written. tls is the version that the client speaks; empty: none.
 func SessionRecord(pid uint32, micros int64, address string, port uint16, tls string) []byte {
 	if tls == "" {
 		tls = "-"

@@ -72,8 +72,7 @@ const (
 )
 
 // applicationName is application_name with the client's address, in the form that pgbouncer has given it. If there is
-// not room for
-// both, the name is cut.
+// not room for both, the name is cut.
 func (c *Client) applicationName() string {
 	name, suffix := c.application, " - "+c.Address.String()
 	if name == "" {

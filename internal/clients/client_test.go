@@ -131,8 +131,7 @@ func TestClientLogSays(t *testing.T) {
 }
 
 // TestClientLogIsBounded: an hour of a flood from one address, and then from all, is some lines, and the rest is
-// counted; who has another
-// address is logged beside the one.
+// counted; who has another address is logged beside the one.
 func TestClientLogIsBounded(t *testing.T) {
 	l, out, now := logged("text")
 	no := errors.New("no")

@@ -32,7 +32,7 @@ func Verifier(password, role string, useMD5 bool) string {
 func scramVerifier(password string, salt []byte) string {
 	salted, err := pbkdf2.Key(sha256.New, password, salt, scramIterations, sha256.Size)
 	if err != nil {
-		panic("node: " + err.Error()) // only a key that is too long is refused
+		panic("clients: " + err.Error()) // only a key that is too long is refused
 	}
 	sign := func(key []byte, text string) []byte {
 		m := hmac.New(sha256.New, key)

@@ -224,5 +224,5 @@ func (a *roleAsker) ask(ctx context.Context, connString, role, of string) (membe
 		}
 		_ = a.conn.Close(ctx) // it is of no use
 	}
-	return false, fmt.Errorf("node: is %q a member of %q: %w", role, of, err)
+	return false, fmt.Errorf("clients: is %q a member of %q: %w", role, of, err)
 }

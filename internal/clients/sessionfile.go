@@ -28,11 +28,11 @@ var blankRecord = append(bytes.Repeat([]byte{' '}, capture.SessionRecordBytes-1)
 func OpenSessionFile(pg *instance.Instance, sessions int, log *slog.Logger) (*SessionFile, error) {
 	f, err := pg.Share(capture.SessionsFile)
 	if err != nil {
-		return nil, fmt.Errorf("node: %w", err)
+		return nil, fmt.Errorf("clients: %w", err)
 	}
 	if _, err := f.Write(bytes.Repeat(blankRecord, sessions)); err != nil {
 		_ = f.Close() // of no use
-		return nil, fmt.Errorf("node: %s: %w", capture.SessionsFile, err)
+		return nil, fmt.Errorf("clients: %s: %w", capture.SessionsFile, err)
 	}
 	s := &SessionFile{log: log, file: f}
 	for i := sessions; i > 0; i-- {

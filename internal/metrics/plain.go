@@ -15,10 +15,19 @@ type Plain struct {
 	Value  float64
 }
 
-// Plain gives a sample's numbers: one, or those of a histogram.
-func (s *Sample) Plain() []Plain {
+// Brief gives a sample's numbers without a histogram's buckets: one, or a sum and a count.
+func (s *Sample) Brief() []Plain {
 	if s.Times == nil {
 		return []Plain{{s.Name, s.Labels, s.Values, s.Value}}
+	}
+	return []Plain{{s.Name + "_sum", s.Labels, s.Values, s.Times.Sum},
+		{s.Name + "_count", s.Labels, s.Values, float64(s.Times.Count)}}
+}
+
+// Plain gives a sample's numbers: one, or those of a histogram, buckets first.
+func (s *Sample) Plain() []Plain {
+	if s.Times == nil {
+		return s.Brief()
 	}
 	bounds := make([]float64, 0, len(s.Times.Buckets)+1)
 	for b := range s.Times.Buckets {
@@ -35,8 +44,7 @@ func (s *Sample) Plain() []Plain {
 		values := append(slices.Clip(s.Values), float(b))
 		all = append(all, Plain{s.Name + "_bucket", labels, values, float64(n)})
 	}
-	return append(all, Plain{s.Name + "_sum", s.Labels, s.Values, s.Times.Sum},
-		Plain{s.Name + "_count", s.Labels, s.Values, float64(s.Times.Count)})
+	return append(all, s.Brief()...)
 }
 
 // Text is the number.

@@ -8,7 +8,7 @@ import (
 	"github.com/tuttidb/tutti/internal/lead"
 )
 
-// deafAfter is how long nothing must have come of a member for this one to say that it does not hear it.
+// deafAfter is the silence of a member after which this one no longer counts it as heard.
 const deafAfter = time.Second
 
 // hears lists the members that were heard of lately.

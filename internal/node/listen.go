@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -90,11 +92,7 @@ func (s *sessions) hurry() {
 func (s *sessions) all() []*guard {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]*guard, 0, len(s.byPID))
-	for _, g := range s.byPID {
-		out = append(out, g)
-	}
-	return out
+	return slices.Collect(maps.Values(s.byPID))
 }
 
 // stuckAfter is after how long a session that waits for its backend is stuck: most statements of short transactions take less, and most

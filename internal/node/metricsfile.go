@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -16,15 +17,17 @@ const metricsEvery = time.Second
 func (t *tenure) tellMetrics(ctx context.Context) {
 	tick := time.NewTicker(metricsEvery)
 	defer tick.Stop()
-	var told []byte
+	var told, now []byte // as written, and as it is
 	failing := false
 	for {
-		told = appendMetrics(told[:0], t.node.metrics)
-		err := instance.Replace(t.pg, capture.MetricsFile, told)
-		if err != nil && !failing {
-			t.node.log.Warn("the views tutti.metrics and tutti.conflicts are not up to date", "error", err)
+		if now = appendMetrics(now[:0], t.node.metrics); failing || !bytes.Equal(now, told) {
+			err := instance.Replace(t.pg, capture.MetricsFile, now)
+			if err != nil && !failing {
+				t.node.log.Warn("the views tutti.metrics and tutti.conflicts are not up to date", "error", err)
+			}
+			failing = err != nil
+			told, now = now, told
 		}
-		failing = err != nil
 		select {
 		case <-ctx.Done():
 			return
@@ -33,10 +36,11 @@ func (t *tenure) tellMetrics(ctx context.Context) {
 	}
 }
 
-// appendMetrics adds the lines of all numbers. The label with the database is left out: each sees its own.
+// appendMetrics adds the lines of all numbers; of a histogram, its count and sum. The label with the database is left
+// out: each sees its own.
 func appendMetrics(dst []byte, from *metrics.Registry) []byte {
 	from.Read(func(s metrics.Sample) {
-		for _, p := range s.Plain() {
+		for _, p := range s.Brief() {
 			database := ""
 			if len(p.Labels) > 0 && p.Labels[0] == "database" {
 				database, p.Labels, p.Values = p.Values[0], p.Labels[1:], p.Values[1:]

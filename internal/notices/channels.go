@@ -245,7 +245,7 @@ func (c *channels) await(names []string, wait time.Duration, done func(since uin
 func readChannels(ctx context.Context, conn *pgx.Conn) (map[uint32][]string, error) {
 	rows, err := conn.Query(ctx, "SELECT member, channel FROM tutti.listening")
 	if err != nil {
-		return nil, fmt.Errorf("node: read who listens: %w", err)
+		return nil, fmt.Errorf("notices: read who listens: %w", err)
 	}
 	out := map[uint32][]string{}
 	var member int32
@@ -268,7 +268,7 @@ func keepChannels(ctx context.Context, conn *pgconn.PgConn, member uint32, add, 
 		fmt.Fprintf(&sql, "DELETE FROM tutti.listening WHERE member = %d AND channel = '%s';", member, quoted(x))
 	}
 	if _, err := conn.Exec(ctx, sql.String()).ReadAll(); err != nil {
-		return fmt.Errorf("node: store who listens: %w", err)
+		return fmt.Errorf("notices: store who listens: %w", err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func newListener(ctx context.Context, o *Options, channels *channels, outbox *ou
 	}
 	if err != nil {
 		x.close()
-		return nil, fmt.Errorf("node: listener: %w", err)
+		return nil, fmt.Errorf("notices: listener: %w", err)
 	}
 	return x, nil
 }
@@ -131,7 +131,7 @@ func (x *listener) run(ctx context.Context) error {
 		case c := <-x.changes:
 			_, err := x.conn.Exec(ctx, c.sql).ReadAll()
 			if err != nil {
-				err = fmt.Errorf("node: listener: %w", err)
+				err = fmt.Errorf("notices: listener: %w", err)
 			}
 			c.done <- err
 		default:
@@ -148,7 +148,7 @@ func (x *listener) waitForChange(wait context.Context) error {
 		case wait.Err() != nil:
 			return nil
 		case err != nil:
-			return fmt.Errorf("node: listener: %w", err)
+			return fmt.Errorf("notices: listener: %w", err)
 		}
 	}
 	return nil

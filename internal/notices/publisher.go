@@ -38,13 +38,13 @@ const (
 func newPublisher(ctx context.Context, o *Options, counts *metrics.Notify) (*publisher, error) {
 	pc, err := pgx.ParseConfig(o.ConnString)
 	if err != nil {
-		return nil, fmt.Errorf("node: %w", err)
+		return nil, fmt.Errorf("notices: %w", err)
 	}
 	maps.Copy(pc.RuntimeParams, notifySettings())
 	pc.RuntimeParams["application_name"] = "tutti publisher"
 	conn, err := pgx.ConnectConfig(ctx, pc)
 	if err != nil {
-		return nil, fmt.Errorf("node: connect to the local PostgreSQL as publisher: %w", err)
+		return nil, fmt.Errorf("notices: connect to the local PostgreSQL as publisher: %w", err)
 	}
 	return &publisher{conn: conn, log: o.Log, counts: counts, max: o.QueueBytesMax,
 		filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}, nil
@@ -135,7 +135,7 @@ func (p *publisher) run(ctx context.Context) error {
 				p.counts.Lost.Add(uint64(len(channels)))
 				p.log.Warn("notifications of other members are dropped", "notifications", len(channels), "error", err)
 			default:
-				return fmt.Errorf("node: publisher: %w", err)
+				return fmt.Errorf("notices: publisher: %w", err)
 			}
 		}
 	}

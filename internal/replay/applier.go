@@ -126,7 +126,7 @@ func ConnectApplier(ctx context.Context, connString string, c *config.Config, na
 func (a *Applier) connect(ctx context.Context, name, role string, settings map[string]string) error {
 	pc, err := pgx.ParseConfig(a.ConnString)
 	if err != nil {
-		return fmt.Errorf("node: %w", err)
+		return fmt.Errorf("replay: %w", err)
 	}
 	pc.DefaultQueryExecMode = pgx.QueryExecModeExec // statements are prepared by prepare alone
 	maps.Copy(pc.RuntimeParams, apply.SessionSettings())
@@ -136,7 +136,7 @@ func (a *Applier) connect(ctx context.Context, name, role string, settings map[s
 	pc.RuntimeParams[capture.SessionSetting] = capture.SessionApplies
 	pc.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { a.Notices = append(a.Notices, n) }
 	if a.Pgx, err = pgx.ConnectConfig(ctx, pc); err != nil {
-		return fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
+		return fmt.Errorf("replay: connect to the local PostgreSQL: %w", err)
 	}
 	a.Conn = a.Pgx.PgConn()
 	return a.prepare(ctx)
@@ -146,7 +146,7 @@ func (a *Applier) connect(ctx context.Context, name, role string, settings map[s
 func (a *Applier) describe(ctx context.Context) error {
 	tx, err := a.Pgx.Begin(ctx)
 	if err != nil {
-		return fmt.Errorf("node: applier: %w", err)
+		return fmt.Errorf("replay: applier: %w", err)
 	}
 	a.Tables, err = catalog.Describe(ctx, tx)
 	return errors.Join(err, tx.Rollback(ctx))
@@ -156,7 +156,7 @@ func (a *Applier) describe(ctx context.Context) error {
 func (a *Applier) prepare(ctx context.Context) error {
 	for _, s := range applierStatements {
 		if _, err := a.Conn.Prepare(ctx, s[0], s[1], nil); err != nil {
-			return fmt.Errorf("node: applier: %s: %w", s[1], err)
+			return fmt.Errorf("replay: applier: %s: %w", s[1], err)
 		}
 	}
 	return nil
@@ -173,7 +173,7 @@ func (a *Applier) Forget(ctx context.Context) error {
 	}
 	clear(a.prepared)
 	if _, err := a.Conn.Exec(ctx, sql.String()).ReadAll(); err != nil {
-		return fmt.Errorf("node: applier: %w", err)
+		return fmt.Errorf("replay: applier: %w", err)
 	}
 	return nil
 }
@@ -342,7 +342,7 @@ func (a *Applier) prepareOps(ctx context.Context, ops []apply.Operation) error {
 		}
 		name := "op" + strconv.Itoa(len(a.prepared))
 		if _, err := a.Conn.Prepare(ctx, name, ops[i].SQL, nil); err != nil {
-			return fmt.Errorf("node: apply to table %s: %w", ops[i].Table, err)
+			return fmt.Errorf("replay: apply to table %s: %w", ops[i].Table, err)
 		}
 		a.prepared[ops[i].SQL] = name
 	}
@@ -361,7 +361,7 @@ func (a *Applier) readPipeline(p *pgconn.Pipeline, before int, ops []apply.Opera
 		}
 		r, ok := got.(*pgconn.ResultReader)
 		if !ok {
-			return 0, fmt.Errorf("node: apply: unexpected answer %T", got)
+			return 0, fmt.Errorf("replay: apply: unexpected answer %T", got)
 		}
 		asks := i >= 0 && i < len(ops) && len(ops[i].Asks) > 0
 		var places []int64
@@ -410,7 +410,7 @@ func (a *Applier) miss(rows []*writeset.Row) {
 // means that this database differs from the others.
 func opError(ops []apply.Operation, i int, err error) error {
 	if i < 0 || i >= len(ops) {
-		return fmt.Errorf("node: apply: %w", err)
+		return fmt.Errorf("replay: apply: %w", err)
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && ops[i].Loose && (pg.Code == "23505" || pg.Code == "23P01") {
@@ -421,7 +421,7 @@ func opError(ops []apply.Operation, i int, err error) error {
 		return &failure.Fatal{Err: fmt.Errorf("table %s has diverged from the cluster: %w; restore this member from "+
 			"another", ops[i].Table, err)}
 	}
-	return fmt.Errorf("node: apply to table %s: %w", ops[i].Table, err)
+	return fmt.Errorf("replay: apply to table %s: %w", ops[i].Table, err)
 }
 
 // Orphaned reports whether a certified transaction whose backend pid is gone, or is ended now, must be applied: unless
@@ -448,7 +448,7 @@ func (a *Applier) Orphaned(ctx context.Context, m *link.Monitor, pid uint32, t e
 		t.Item.ID.Incarnation, t.Item.ID.Seq)
 	r, err := a.Conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
-		return false, fmt.Errorf("node: applier: %w", err)
+		return false, fmt.Errorf("replay: applier: %w", err)
 	}
 	return len(r[0].Rows) == 0, nil
 }
@@ -459,7 +459,7 @@ func (a *Applier) Adopt(ctx context.Context, ordinal uint64, member uint32) erro
 		"tutti.progress SET ordinal = %d, floor = %d, member = %d; COMMIT",
 		ordinal, ordinal, member)).ReadAll()
 	if err != nil {
-		return fmt.Errorf("node: adopt the cloned database: %w", err)
+		return fmt.Errorf("replay: adopt the cloned database: %w", err)
 	}
 	return nil
 }

@@ -278,7 +278,7 @@ func outcome(err error, rows bool) (done bool, code, message string) {
 func (r *DryRuns) ready(ctx context.Context) (a *Applier, err error) {
 	if a = r.take(); a == nil {
 		settings := map[string]string{"lock_timeout": tryLock, "deadlock_timeout": "50ms"}
-		if a, err = ConnectApplier(ctx, r.o.ConnString, r.o.Config, "tutti rehearsal", "origin", settings,
+		if a, err = ConnectApplier(ctx, r.o.ConnString, r.o.Config, "tutti dry run", "origin", settings,
 			r.o.Log.Warn); err != nil {
 			return nil, err
 		}

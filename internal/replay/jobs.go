@@ -210,18 +210,18 @@ func (a *Applier) Pending(ctx context.Context) (tasks []engine.Task, err error) 
 	rows, err := a.Pgx.Query(ctx, "SELECT ordinal, item FROM tutti.pending p WHERE NOT done AND NOT EXISTS (SELECT "+
 		"FROM tutti.pending d WHERE d.ordinal = p.ordinal AND d.done)")
 	if err != nil {
-		return nil, fmt.Errorf("node: read what is pending: %w", err)
+		return nil, fmt.Errorf("replay: read what is pending: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var ordinal uint64
 		var item []byte
 		if err := rows.Scan(&ordinal, &item); err != nil {
-			return nil, fmt.Errorf("node: read what is pending: %w", err)
+			return nil, fmt.Errorf("replay: read what is pending: %w", err)
 		}
 		t, err := engine.TaskOf(ordinal, item)
 		if err != nil {
-			return nil, &failure.Fatal{Err: fmt.Errorf("node: the definition %d in tutti.pending cannot be read: %w",
+			return nil, &failure.Fatal{Err: fmt.Errorf("replay: the definition %d in tutti.pending cannot be read: %w",
 				ordinal, err)}
 		}
 		tasks = append(tasks, t)
@@ -240,7 +240,7 @@ func (a *Applier) unmark(ctx context.Context, d *session.Definition) (unmarked b
 	}
 	defer func() {
 		if err != nil && !failure.Transient(err) { // it is no failure of the definition's
-			err = fmt.Errorf("node: a partition's mark cannot be taken off: %v", err)
+			err = fmt.Errorf("replay: a partition's mark cannot be taken off: %v", err)
 		}
 	}()
 	var reads bool
@@ -341,7 +341,7 @@ func ErrCanceled() *wire.SQLError {
 }
 
 // errRehearsed ends a rehearsal that has come to its end.
-var errRehearsed = errors.New("node: the rehearsal is over")
+var errRehearsed = errors.New("replay: the rehearsal is over")
 
 // Curtain hides a partitioned table while a partition is attached to it for long. PostgreSQL lets everybody read the
 // table meanwhile; but what is ordered behind ATTACH PARTITION can be seen when that has become long, and then the

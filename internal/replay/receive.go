@@ -283,7 +283,7 @@ func result(p *pgconn.Pipeline) (value []byte, err error) {
 	}
 	r, ok := got.(*pgconn.ResultReader)
 	if !ok {
-		return nil, fmt.Errorf("node: receiver: unexpected answer %T", got)
+		return nil, fmt.Errorf("replay: receiver: unexpected answer %T", got)
 	}
 	for r.NextRow() {
 		value = append([]byte{}, r.Values()[0]...)

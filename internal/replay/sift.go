@@ -11,7 +11,7 @@ import (
 // voidError says that a blind transaction of several rows has missed one, so that it is not to be carried out.
 type voidError struct{}
 
-func (voidError) Error() string { return "node: apply: a row of a blind transaction is not there" }
+func (voidError) Error() string { return "replay: apply: a row of a blind transaction is not there" }
 
 // several reports whether a blind transaction has several rows: all of them are changed, or none.
 func several(w *writeset.Writeset) bool { return w.Blind() && len(w.Rows) > 1 }

@@ -260,7 +260,7 @@ func (a *Applier) Changed(ctx context.Context, ws *writeset.Writeset) error {
 	}
 	tx, err := a.Pgx.Begin(ctx)
 	if err != nil {
-		return fmt.Errorf("node: applier: %w", err)
+		return fmt.Errorf("replay: applier: %w", err)
 	}
 	names := make([][2]string, len(ws.Tables))
 	for i, t := range ws.Tables {

@@ -82,7 +82,7 @@ func NewStreaming(m StreamingOptions) *Streaming {
 func (f *Streaming) connect(ctx context.Context) error {
 	settings := map[string]string{"deadlock_timeout": "100ms", "lock_timeout": streamLockTimeout}
 	m := f.member
-	a, err := ConnectApplier(ctx, m.ConnString, m.Config, "tutti forerunner", "replica", settings, m.Log.Warn)
+	a, err := ConnectApplier(ctx, m.ConnString, m.Config, "tutti streaming apply", "replica", settings, m.Log.Warn)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (f *Streaming) rollBack(ctx context.Context) error {
 	conn := f.applier.Conn
 	for conn.TxStatus() != 'I' && ctx.Err() == nil {
 		if err := conn.ExecPrepared(ctx, ApplyRollback, nil, nil, nil).Read().Err; conn.IsClosed() {
-			return fmt.Errorf("node: forerunner: %w", err)
+			return fmt.Errorf("replay: forerunner: %w", err)
 		}
 	}
 	return nil

@@ -24,8 +24,8 @@ type Rows struct {
 	o    Options
 	ages ages
 	rows []uint32 // buckets of so many ways; nil: nothing was noted yet
-	// rest are rows that are to be left alone: they were missed and not made since, so that they may be there and hold
-	// what cannot be added to, or they have changed under those who had not locked them.
+	// rest are rows that no statement shall change unseen for a while. Either such a change has not found the row, or
+	// the row has changed under a session that had not locked it.
 	rest *Backoff
 }
 

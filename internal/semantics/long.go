@@ -30,9 +30,8 @@ const (
 )
 
 // long tells it of a parse tree. Excluded is what makes something visible of which others, who have seen later
-// transactions, have to know, as new tables. And
-// expressions with code of users, which may read other tables, and those are not as they were when a member begins with
-// it once more. That of an index is immutable.
+// transactions, have to know, as new tables. And expressions with code of users, which may read other tables, and those
+// are not as they were when a member begins with it once more. That of an index is immutable.
 func long(n *pg.Node) Long {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_IndexStmt:

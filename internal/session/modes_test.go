@@ -3,6 +3,7 @@ package session_test
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,9 @@ func TestOracleModes(t *testing.T) {
 					}
 					changes += n
 					want := plain.play(t, script, nil)
+					if strings.Contains(want, waitMax.String()) {
+						t.Errorf("%s: PostgreSQL does not answer:\n%s", d.Pos, script)
+					}
 					for _, host := range []*fakeHost{{}, {lose: true}} {
 						got := tutti.play(t, script, host)
 						blocks += host.blocks
@@ -66,7 +70,7 @@ func unnamedScript(script string) (out string, n int) {
 
 // literalScript has each Bind of a statement with a name, with the Execute and Sync behind it, be a Query.
 func literalScript(script string) (out string, n int) {
-	return withStatements(script, func(lines []string, statements map[string][]string) (instead string, used int) {
+	out, n = withStatements(script, func(lines []string, statements map[string][]string) (instead string, used int) {
 		rest, binds := strings.CutPrefix(lines[0], "B |")
 		values := strings.Split(rest, "|")
 		of := statements[values[0]]
@@ -85,7 +89,11 @@ func literalScript(script string) (out string, n int) {
 		}
 		return "Q " + sql, used + 2
 	})
+	return parsedBefore.ReplaceAllString(out, "$1\nS\nQ "), n
 }
+
+// parsedBefore finds a Query behind a Parse. If that fails, everything up to a Sync is skipped.
+var parsedBefore = regexp.MustCompile(`(?m)^(P .*)\nQ `)
 
 func literalOf(value string) string {
 	switch {

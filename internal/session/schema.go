@@ -155,9 +155,9 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 	return failureOf(r), err
 }
 
-// settled does what must come before the next request of a block: definitions are followed up, unless
-// it is one, what was captured is frozen, if it is, and others keep out of what it locks. False if the transaction
-// failed by it.
+// settled does what must come before the next request of a block. Before a definition, what was captured is frozen, and
+// others are kept out of the tables that the definition locks. Before anything else, earlier definitions are followed
+// up. The result is false if the transaction failed by it.
 func (s *Session) settled(r *request) (bool, error) {
 	var failure *wire.SQLError
 	var err error

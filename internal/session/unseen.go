@@ -109,8 +109,9 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 	return true, s.answerAlone(r, rep, what.Tag)
 }
 
-// finds reports whether a row is there when a statement comes to it behind those that were put off, or is not for one
-// that makes it. If the node does not know, the backend is asked; done is probe's.
+// finds reports whether a statement finds its row as it needs it. A DELETE or UPDATE needs the row to be there, an
+// INSERT needs the block to have deleted it. Statements that were put off count as done. If the node does not know the
+// row, the backend is asked; done is probe's.
 func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
 	if what.Puts {
 		return true, false, nil

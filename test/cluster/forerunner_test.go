@@ -216,8 +216,8 @@ func TestForerunnerGivesWay(t *testing.T) {
 	underWay := func() (ended chan struct{}) { // again, if it was over before anybody has looked
 		for range 10 {
 			for ended = large(); !closed(ended); time.Sleep(pollInterval / 4) {
-				if watch.Get("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tutti forerunner' AND "+
-					"xact_start IS NOT NULL") == "1" {
+				if watch.Get("SELECT count(*) FROM pg_stat_activity "+
+					"WHERE application_name = 'tutti streaming apply' AND xact_start IS NOT NULL") == "1" {
 					return ended
 				}
 			}

@@ -37,7 +37,7 @@ func (k *Keeper) Exec(ctx context.Context, sql string) ([]*pgconn.Result, error)
 	defer k.mu.Unlock()
 	r, err := k.conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("node: keeper: %w", err)
+		return nil, fmt.Errorf("link: keeper: %w", err)
 	}
 	return r, nil
 }
@@ -53,7 +53,7 @@ func (k *Keeper) Held(ctx context.Context, pid uint32) (map[locks.Lock]bool, err
 		var n [3]uint64
 		for i := range n {
 			if n[i], err = strconv.ParseUint(string(row[i]), 10, 32); err != nil {
-				return nil, fmt.Errorf("node: keeper: advisory lock: %w", err)
+				return nil, fmt.Errorf("link: keeper: advisory lock: %w", err)
 			}
 		}
 		l := locks.Lock{Key: locks.Key{Class: uint32(n[0]), Object: uint32(n[1]), Form: uint8(n[2])},

@@ -26,7 +26,7 @@ func NewMonitor(ctx context.Context, connString string) (*Monitor, error) {
 	if _, err := conn.Prepare(ctx, statementBlockers, "SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids($1))",
 		nil); err != nil {
 		_ = conn.Close(ctx) // of no use
-		return nil, fmt.Errorf("node: monitor: %w", err)
+		return nil, fmt.Errorf("monitor: %w", err)
 	}
 	return &Monitor{conn: conn}, nil
 }
@@ -43,7 +43,7 @@ func ConnectHearing(ctx context.Context, connString, name string, settings map[s
 	hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
 	c, err := pgconn.ParseConfig(connString)
 	if err != nil {
-		return nil, fmt.Errorf("node: %w", err)
+		return nil, fmt.Errorf("link: %w", err)
 	}
 	c.RuntimeParams["application_name"] = name
 	c.RuntimeParams["search_path"] = "pg_catalog" // the database's owner may have put a schema of his in front of it
@@ -53,7 +53,7 @@ func ConnectHearing(ctx context.Context, connString, name string, settings map[s
 	}
 	conn, err := pgconn.ConnectConfig(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("node: connect to the local PostgreSQL as %s: %w", name, err)
+		return nil, fmt.Errorf("link: connect to the local PostgreSQL as %s: %w", name, err)
 	}
 	return conn, nil
 }
@@ -65,7 +65,7 @@ func (m *Monitor) Exec(ctx context.Context, sql string) ([]*pgconn.Result, error
 	defer m.mu.Unlock()
 	r, err := m.conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("node: monitor: %w", err)
+		return nil, fmt.Errorf("monitor: %w", err)
 	}
 	return r, nil
 }
@@ -88,7 +88,7 @@ UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM 
 	for _, row := range r[0].Rows {
 		var p uint32
 		if _, err := fmt.Sscan(string(row[0]), &p); err != nil {
-			return nil, fmt.Errorf("node: monitor: pid %q: %w", row[0], err)
+			return nil, fmt.Errorf("monitor: pid %q: %w", row[0], err)
 		}
 		if p != 0 { // 0 stands for a prepared transaction
 			pids = append(pids, p)
@@ -103,7 +103,7 @@ func (m *Monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
 	r := m.conn.ExecPrepared(ctx, statementBlockers, [][]byte{[]byte(strconv.FormatUint(uint64(pid), 10))}, nil,
 		nil).Read()
 	if r.Err != nil {
-		return false, fmt.Errorf("node: monitor: %w", r.Err)
+		return false, fmt.Errorf("monitor: %w", r.Err)
 	}
 	return len(r.Rows) > 0, nil
 }
@@ -134,7 +134,7 @@ func (m *Monitor) Position(ctx context.Context) (uint64, error) {
 	}
 	var at uint64
 	if _, err := fmt.Sscan(string(r[0].Rows[0][0]), &at); err != nil {
-		return 0, fmt.Errorf("node: monitor: position of the WAL %q: %w", r[0].Rows[0][0], err)
+		return 0, fmt.Errorf("monitor: position of the WAL %q: %w", r[0].Rows[0][0], err)
 	}
 	return at, nil
 }

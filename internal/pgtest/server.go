@@ -217,8 +217,14 @@ func (s *Server) exec(db string, sql ...string) error {
 // sessions with it.
 func (s *Server) NewDatabase(t testing.TB) string {
 	t.Helper()
+	return s.CopyDatabase(t, "template1")
+}
+
+// CopyDatabase is NewDatabase with the contents of another database, to which nobody is connected.
+func (s *Server) CopyDatabase(t testing.TB, of string) string {
+	t.Helper()
 	name := fmt.Sprintf("test_%d", s.dbs.Add(1))
-	s.Exec(t, "", "CREATE DATABASE "+name)
+	s.Exec(t, "", "CREATE DATABASE "+name+" TEMPLATE "+of)
 	t.Cleanup(func() {
 		if s.inst.Pid() == 0 {
 			return // the test has ended the server: the files go with it

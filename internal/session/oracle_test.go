@@ -50,6 +50,9 @@ type stage struct {
 	db     string
 	admin  *pgx.Conn
 	tutti  bool
+	// describes is a connection of its own: the plans of what it asks are made once.
+	describes *pgx.Conn
+	asking    sync.Mutex
 	// collector is the node's, with the tables as they are when it asks.
 	collector collect.Collector
 	// returnedMax is Options.ReturnedBytesMax of live sessions.
@@ -59,41 +62,64 @@ type stage struct {
 func newStage(t testing.TB, tutti bool) *stage {
 	t.Helper()
 	s := &stage{server: pgtest.Shared(t), tutti: tutti}
-	s.db = s.server.NewDatabase(t)
+	s.db = s.server.CopyDatabase(t, original(t, tutti))
 	s.admin = s.server.Connect(t, s.db)
-	ctx := context.Background()
-	if _, err := s.admin.Exec(ctx, "DO $$ BEGIN CREATE ROLE app LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; "+
-		"END $$"); err != nil {
-		t.Fatal(err)
-	}
-	for _, sql := range schema {
-		if _, err := s.admin.Exec(ctx, sql); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
-	}
 	if tutti {
-		err := pgx.BeginFunc(ctx, s.admin, func(tx pgx.Tx) error {
-			return errors.Join(catalog.Install(ctx, tx), catalog.StartSequences(ctx, tx, 1, catalog.DefaultStep, 0))
-		})
-		if err == nil {
-			s.collector, err = collect.New(ctx, s.admin.PgConn(), s.tables, 256<<20)
-		}
-		if err != nil {
+		s.describes = s.server.Connect(t, s.db)
+		var err error
+		if s.collector, err = collect.New(context.Background(), s.admin.PgConn(), s.tables, 256<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s
 }
 
+// originals are the databases that stages are copies of: they are made once, by the first who asks.
+var originals = struct {
+	sync.Mutex
+	made map[string]bool
+}{made: map[string]bool{}}
+
+// original gives the name of a database with the schema, and with schema tutti if stages are to have it.
+func original(t testing.TB, tutti bool) string {
+	t.Helper()
+	originals.Lock()
+	defer originals.Unlock()
+	name := map[bool]string{false: "plain_stage", true: "tutti_stage"}[tutti]
+	if originals.made[name] {
+		return name
+	}
+	server := pgtest.Shared(t)
+	server.Exec(t, "", "CREATE DATABASE "+name)
+	ctx := context.Background()
+	admin, err := pgx.Connect(ctx, server.ConnString(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range append([]string{"DO $$ BEGIN CREATE ROLE app LOGIN; EXCEPTION WHEN duplicate_object THEN " +
+		"NULL; END $$"}, schema...) {
+		if _, err := admin.Exec(ctx, sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	if tutti {
+		err = pgx.BeginFunc(ctx, admin, func(tx pgx.Tx) error {
+			return errors.Join(catalog.Install(ctx, tx), catalog.StartSequences(ctx, tx, 1, catalog.DefaultStep, 0))
+		})
+	}
+	if err := errors.Join(err, admin.Close(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	originals.made[name] = true
+	return name
+}
+
 // tables describes the tables, or gives nil.
 func (s *stage) tables() *catalog.Tables {
-	conn, err := pgx.ConnectConfig(context.Background(), s.admin.Config())
-	if err != nil {
-		return nil
-	}
-	defer conn.Close(context.Background())
+	s.asking.Lock()
+	defer s.asking.Unlock()
 	var t *catalog.Tables
-	if pgx.BeginFunc(context.Background(), conn, func(tx pgx.Tx) error {
+	if pgx.BeginFunc(context.Background(), s.describes, func(tx pgx.Tx) (err error) {
 		t, err = catalog.Describe(context.Background(), tx)
 		return err
 	}) != nil {

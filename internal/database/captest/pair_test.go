@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -46,11 +47,10 @@ var inBulk bool
 func newPair(t testing.TB, ddl ...string) *pair {
 	t.Helper()
 	s := pgtest.Shared(t)
-	p := &pair{t: t, dbA: s.NewDatabase(t), bulk: inBulk}
-	p.dbB = s.NewDatabase(t)
+	// OIDs in the two databases must differ, as they do between servers: their originals were made one after the other.
+	p := &pair{t: t, dbA: s.CopyDatabase(t, original(t, "pair_a")), bulk: inBulk}
+	p.dbB = s.CopyDatabase(t, original(t, "pair_b"))
 	p.a, p.b = s.Connect(t, p.dbA), s.Connect(t, p.dbB)
-	// User OIDs in the two databases must differ, as they do between servers.
-	p.exec(p.b, "CREATE TABLE shift(a int, b text); DROP TABLE shift")
 	for _, c := range []*pgx.Conn{p.a, p.b} {
 		p.install(c)
 	}
@@ -59,6 +59,33 @@ func newPair(t testing.TB, ddl ...string) *pair {
 	}
 	p.ddl(ddl...)
 	return p
+}
+
+// originals are the databases that pairs are copies of: schema tutti is in them.
+var originals = struct {
+	sync.Mutex
+	made map[string]bool
+}{made: map[string]bool{}}
+
+func original(t testing.TB, name string) string {
+	t.Helper()
+	originals.Lock()
+	defer originals.Unlock()
+	if originals.made[name] {
+		return name
+	}
+	s := pgtest.Shared(t)
+	s.Exec(t, "", "CREATE DATABASE "+name)
+	c, err := pgx.Connect(ctx, s.ConnString(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&pair{t: t}).install(c)
+	if err := c.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	originals.made[name] = true
+	return name
 }
 
 func (p *pair) install(c *pgx.Conn) {

@@ -55,6 +55,24 @@ var insideExtensions = []string{"autoinc", "bloom", "btree_gin", "btree_gist", "
 	"postgis_topology", "postgres_fdw", "refint", "seg", "sslinfo", "tablefunc", "tcn",
 	"tsm_system_rows", "tsm_system_time", "unaccent", "uuid-ossp", "vector", "xml2"}
 
+// inPlace are the names of Tutti's functions that stand in the place of PostgreSQL's, in its schema. They write nothing
+// that is not noted.
+func inPlace() []string {
+	names := []string{"setval", "pg_sequence_parameters", "pg_prepared_statement", "pg_advisory_unlock_all"}
+	for _, f := range largeFunctions {
+		names = append(names, f.name)
+	}
+	for _, suffix := range []string{"", "_shared"} {
+		for _, lock := range []string{"lock", "xact_lock", "unlock"} {
+			names = append(names, "pg_advisory_"+lock+suffix)
+		}
+		for _, try := range []string{"lock", "xact_lock"} {
+			names = append(names, "pg_try_advisory_"+try+suffix)
+		}
+	}
+	return names
+}
+
 // outsideFunction installs tutti.outside: the names, in lower case, of functions and relations that may do something
 // outside of the database, but for OutsideFunctions themselves. NULL: as before. Known: what was before is known, had:
 // there were some.
@@ -68,5 +86,7 @@ func outsideFunction() string {
 		"outside_pattern":   strings.Join(OutsideFunctions, "|"),
 		"hiding_pattern":    strings.Join(HidingFunctions, "|"),
 		"outside_all":       OutsideAll,
+		"own_functions":     list(inPlace()),
+		"trees":             strings.TrimSpace(expand("trees.sql", nil)),
 	})
 }

@@ -11,24 +11,19 @@ BEGIN
      OR NOT had AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP VIEW,COMMENT,GRANT,REVOKE}' THEN
     RETURN NULL;
   END IF;
-  IF NOT EXISTS (SELECT FROM pg_proc WHERE oid >= 16384 AND pronamespace <> 'tutti'::regnamespace)
-     AND NOT EXISTS (SELECT FROM pg_class WHERE oid >= 16384 AND relkind <> 't' AND relnamespace NOT IN ('tutti'::regnamespace, 'pg_toast'::regnamespace))
-     AND NOT EXISTS (SELECT FROM pg_operator WHERE oid >= 16384) AND NOT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384) THEN
-    RETURN found; -- a new database: to plan what follows takes as long as all the rest
-  END IF;
   SELECT array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE proname IN ({{outside_names}})), array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE silent AND proname NOT IN ({{outside_names}})) INTO own, runs
     FROM pg_proc WHERE (proname IN ({{outside_names}}, {{hiding_names}}) OR starts_with(proname, 'tutti_lo')) AND pronamespace = 'pg_catalog'::regnamespace AND oid < 16384;
+  IF NOT EXISTS (SELECT FROM pg_proc WHERE oid >= 16384 AND pronamespace <> 'tutti'::regnamespace AND NOT (pronamespace = 'pg_catalog'::regnamespace AND proname IN ({{own_functions}})))
+     AND NOT EXISTS (SELECT FROM pg_operator WHERE oid >= 16384) AND NOT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384)
+     AND NOT EXISTS (SELECT FROM ({{trees}}) t(rel, tree) JOIN unnest(own || runs) o ON strpos(t.tree, o) > 0) THEN
+    RETURN found; -- nobody has written anything: to plan what follows takes as long as the whole description
+  END IF;
   WITH RECURSIVE trees(rel, tree) AS MATERIALIZED (
-    SELECT ev_class, concat(ev_qual, ev_action) FROM pg_rewrite WHERE oid >= 16384
-    UNION ALL SELECT adrelid, adbin::text FROM pg_attrdef WHERE oid >= 16384
-    UNION ALL SELECT conrelid, conbin::text FROM pg_constraint WHERE conbin IS NOT NULL AND conrelid <> 0 AND oid >= 16384
-    UNION ALL SELECT a.attrelid, k.conbin::text FROM pg_constraint k JOIN pg_attribute a ON a.atttypid = k.contypid WHERE k.conbin IS NOT NULL AND k.contypid <> 0 AND k.oid >= 16384
-    UNION ALL SELECT indrelid, concat(indexprs, indpred) FROM pg_index WHERE (indexprs IS NOT NULL OR indpred IS NOT NULL) AND indexrelid >= 16384
-    UNION ALL SELECT polrelid, concat(polqual, polwithcheck) FROM pg_policy
-    UNION ALL SELECT tgrelid, tgqual::text FROM pg_trigger WHERE tgqual IS NOT NULL
+    {{trees}}
   ), code(oid, name, text, unread) AS MATERIALIZED (
     SELECT p.oid, p.proname, lower(concat(p.prosrc, p.prosqlbody) COLLATE "C"), silent AND l.lanname NOT IN ('sql', 'plpgsql') FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
       WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') AND p.pronamespace <> 'tutti'::regnamespace
+        AND NOT (p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ({{own_functions}})) -- they note what they write
   ), item(kind, function, oid, name) AS ( -- else a relation
     SELECT k.kind, true, p.oid, p.proname::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang CROSS JOIN LATERAL (
         SELECT 'o' AS kind WHERE NOT l.lanpltrusted AND l.lanname <> 'internal' UNION ALL SELECT 'h' WHERE silent) k

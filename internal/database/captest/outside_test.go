@@ -134,7 +134,17 @@ func TestHides(t *testing.T) {
 	}
 	want("SELECT query_to_xml('SELECT 1', true, false, '')", true) // a new database
 	want("SELECT runs()", false)
-	define("CREATE TABLE plain(id int PRIMARY KEY)", "CREATE EXTENSION hstore", "CREATE EXTENSION tablefunc",
+	want("SELECT lo_create(0)", false) // Tutti's, which notes it
+	var unnamed int
+	if p.scan(p.a, `SELECT count(*) FROM pg_proc f, pg_proc o WHERE f.oid >= 16384 AND f.pronamespace =
+		'pg_catalog'::regnamespace AND o.proname = 'outside' AND strpos(o.prosrc, quote_literal(f.proname)) = 0`,
+		&unnamed); unnamed != 0 {
+		t.Errorf("%d functions that stand in the place of PostgreSQL's are taken for users'", unnamed)
+	}
+	define("CREATE VIEW alone AS SELECT query_to_xml('SELECT 1', true, false, '') AS x") // where nobody has functions
+	want("SELECT * FROM alone", true)
+	define("DROP VIEW alone", "CREATE TABLE plain(id int PRIMARY KEY)", "CREATE EXTENSION hstore",
+		"CREATE EXTENSION tablefunc",
 		"CREATE FUNCTION runs() RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SELECT 1'; RETURN 1; END $$",
 		"CREATE FUNCTION still() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT max(id) FROM plain); END $$",
 		"CREATE FUNCTION calls() RETURNS int LANGUAGE sql AS 'SELECT runs()'",

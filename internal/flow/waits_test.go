@@ -32,7 +32,7 @@ func TestWaitsWithoutBound(t *testing.T) {
 			without = append(without, w.String())
 		}
 	}
-	want := "own_commit snapshot safe_snapshot advisory_lock procedure_commit applied slot snapshots commits deltas"
+	want := "own_commit snapshot advisory_lock procedure_commit applied slot snapshots commits deltas"
 	if got := strings.Join(without, " "); got != want {
 		t.Errorf("no bound have %s, want %s", got, want)
 	}

@@ -14,7 +14,7 @@ import (
 // snapshot behind the group, which may have the end of a transaction for which it has waited.
 
 const (
-	safeTries    = 100                  // then any snapshot will do
+	safeMax      = 10 * time.Second     // then any snapshot will do
 	safePauseMin = 2 * time.Millisecond // before the second try; each one makes a group wait for a cancel
 	safePauseMax = 100 * time.Millisecond
 	safeAgain    = 5 * time.Millisecond // after how long a cancel is repeated that may have come too early
@@ -23,6 +23,9 @@ const (
 // EnterSafe is described in session.Snapshots.
 func (h *host) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError) {
 	defer h.n.metrics.Waits.Begin(flow.WaitSafe).End()
+	if try == 0 {
+		h.serial.safeSince = time.Now()
+	}
 	if try > 0 {
 		pause := time.NewTimer(min(safePauseMin<<min(try-1, 10), safePauseMax))
 		select {
@@ -37,7 +40,7 @@ func (h *host) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError)
 		h.g.release()
 		return 0, false, cmp.Or(h.interrupted(), errEnding())
 	}
-	return h.n.core.applied.Load(), try < safeTries, nil
+	return h.n.core.applied.Load(), time.Since(h.serial.safeSince) < safeMax, nil
 }
 
 func (h *host) LeaveSafe() (broken bool) {

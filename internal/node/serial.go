@@ -61,7 +61,11 @@ func (s *serial) await(max time.Duration, done, stop func() bool) bool {
 }
 
 // serialState is a session's part of it.
-type serialState struct{ open, running, alone bool }
+type serialState struct {
+	open, running, alone bool
+
+	safeSince time.Time // it waits for a safe snapshot, see EnterSafe
+}
 
 // wait is await for a session, and says why it was in vain.
 func (h *host) serialWait(max time.Duration, done func() bool) *wire.SQLError {

@@ -126,7 +126,7 @@ func TestSafeSnapshotInVain(t *testing.T) {
 	}
 	r.Do("ROLLBACK", "RESET statement_timeout", "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE")
 	got := background(r, "SELECT count(*) FROM unsafe")
-	for deadline := time.Now().Add(2 * sqlTimeout); ; b.Do("UPDATE unsafe SET v = v + 1 WHERE id = 2") {
+	for deadline := time.Now().Add(sqlTimeout); ; b.Do("UPDATE unsafe SET v = v + 1 WHERE id = 2") {
 		select {
 		case err := <-got:
 			if err != nil {

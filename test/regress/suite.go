@@ -44,6 +44,10 @@ func Regress(t Tree) (Suite, error) {
 
 // Isolation is the suite of specs with several sessions.
 func Isolation(t Tree) (Suite, error) {
+	if _, err := os.Stat(t.Tester); err != nil {
+		return Suite{}, fmt.Errorf("%w; install the distribution's package postgresql-server-dev-%d", err,
+			t.Programs.Major)
+	}
 	groups, err := schedule(filepath.Join(t.isolation(), "isolation_schedule"))
 	return Suite{
 		Name: "isolation", Files: slices.Concat(groups...), Groups: groups, Limit: 2 * time.Minute, tree: t,

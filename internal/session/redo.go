@@ -129,6 +129,7 @@ func (s *Session) again(told uint64) error {
 	s.direct.unnamed.owed = true // the backend gets those of all requests again
 	d.busy = true
 	same := true
+	var failed *wire.ErrorFields
 	for i := 0; i < len(d.runs) && same; i++ {
 		r := d.runs[i]
 		rep, done, err := s.once(&r)
@@ -136,6 +137,7 @@ func (s *Session) again(told uint64) error {
 			d.busy = false
 			return err
 		}
+		failed = rep.failed
 		same = done && rep.failed == nil && rep.status == wire.TxActive && s.txn.Reason() == nil && s.txn.Open()
 	}
 	d.busy = false
@@ -145,7 +147,11 @@ func (s *Session) again(told uint64) error {
 	if err := s.rollbackServer(); err != nil {
 		return err
 	}
-	if s.txn.Reason() == nil || s.txn.Reason().Code != wire.CodeSerializationFailure {
+	switch why := s.txn.Reason(); {
+	case why != nil && why.Code == wire.CodeSerializationFailure:
+	case why == nil && failed != nil && failed.Code == wire.CodeSerializationFailure:
+		s.txn.Condemn(doom) // of statements as they were before a definition; the next try has them made anew
+	default:
 		d.off = true
 		s.txn.Condemn(doom)
 	}

@@ -58,6 +58,8 @@ func TestRedo(t *testing.T) {
 			"|0\nS\nQ BEGIN\n" + put + "\nB |upd|two\nE |0\nS", "UPDATE t SET v = 'two' WHERE id = 1", false},
 		{"direct, literals", "Q INSERT INTO t VALUES (8, 'x')\nQ INSERT INTO t VALUES (9, 'x')\nQ BEGIN\n" + put +
 			"\nQ SELECT 1\nQ INSERT INTO t VALUES (10, 'it is another')", "", true},
+		{"direct, where rights are others now", "Q INSERT INTO u VALUES (8, 8)\nQ INSERT INTO u VALUES (9, 9)\n" +
+			"Q BEGIN\nQ INSERT INTO u VALUES (3, 3)\n" + put, "REVOKE SELECT ON u FROM app", true},
 		{"direct, returning", "P ins|INSERT INTO t VALUES ($1, $2) RETURNING id, v\nP upd|UPDATE t SET v = $1 WHERE " +
 			"id = 1 RETURNING v\nS\nB |ins|8|x\nD P \nE |0\nS\nB |ins|9|x\nE |0\nB |upd|one\nE |0\nS\nB |upd|one\nE " +
 			"|0\nS\n" +

@@ -44,11 +44,19 @@ func confine(n *pg.Node, s Statement) Statement {
 			n.GetRenameStmt() != nil && about == pg.ObjectType_OBJECT_ROLE}
 	case about == pg.ObjectType_OBJECT_LARGEOBJECT:
 		s.Confined = Confined{To: true, Apart: true, Large: true}
+	case n.GetDefineStmt() != nil:
+		made := fileless[n.GetDefineStmt().Kind]
+		s.Confined = Confined{To: made, Apart: made}
 	default:
 		s.Confined = confined(n)
 		s.Long, s.Ahead, s.Shares = long(n), ahead(n), n.GetIndexStmt() != nil
 	}
 	return s
+}
+
+// fileless are kinds of objects of which no machine needs a file or a locale to make one.
+var fileless = map[pg.ObjectType]bool{
+	pg.ObjectType_OBJECT_TYPE: true, pg.ObjectType_OBJECT_OPERATOR: true, pg.ObjectType_OBJECT_AGGREGATE: true,
 }
 
 func confined(n *pg.Node) Confined {
@@ -95,7 +103,9 @@ func confined(n *pg.Node) Confined {
 		return Confined{To: true, Reach: ReachNone, Columns: true, Of: rangeName(v.ViewStmt.View)}
 	case *pg.Node_CommentStmt, *pg.Node_CreateSeqStmt, *pg.Node_CreateFunctionStmt, *pg.Node_AlterFunctionStmt,
 		*pg.Node_CreateEnumStmt, *pg.Node_CompositeTypeStmt, *pg.Node_CreateDomainStmt,
-		*pg.Node_AlterDefaultPrivilegesStmt:
+		*pg.Node_AlterDefaultPrivilegesStmt, *pg.Node_CreateRangeStmt, *pg.Node_CreateCastStmt,
+		*pg.Node_CreateConversionStmt, *pg.Node_CreateOpClassStmt, *pg.Node_CreateOpFamilyStmt,
+		*pg.Node_CreateTransformStmt, *pg.Node_CreateAmStmt:
 		return Confined{To: true, Apart: true}
 	}
 	return Confined{}

@@ -21,7 +21,7 @@ DROP EVENT TRIGGER IF EXISTS tutti_drop;
 DROP EVENT TRIGGER IF EXISTS tutti_begin;
 DROP EVENT TRIGGER IF EXISTS tutti_rewrite;
 DROP FUNCTION IF EXISTS tutti.refuse_ddl();
-CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.ddl() RETURNS event_trigger LANGUAGE plpgsql SET jit = off AS $tutti$
 DECLARE c pg_catalog.text; q pg_catalog.text; r pg_catalog.oid; repeats pg_catalog.bool := pg_catalog.current_setting('{{ddl}}') OPERATOR(pg_catalog.=) '{{ddl_on}}';
 BEGIN
   IF pg_catalog.current_setting('{{ddl}}') OPERATOR(pg_catalog.=) '{{ddl_own}}' THEN RETURN; END IF; IF pg_catalog.current_setting('{{turn_setting}}', true) OPERATOR(pg_catalog.=) '{{ddl_turn}}' THEN IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND NOT EXISTS (SELECT FROM tutti.detaching d WHERE d.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) THEN RAISE EXCEPTION 'the partition cannot be detached ahead of its place in the order' USING ERRCODE = '40001'; END IF; RETURN; END IF;

@@ -1,6 +1,6 @@
 DROP FUNCTION IF EXISTS tutti.extent(pg_catalog.text[], pg_catalog.name[], pg_catalog.bool);
 CREATE OR REPLACE FUNCTION tutti.extent(relations pg_catalog.text[], searched pg_catalog.name[], columns pg_catalog.bool, keys pg_catalog.bool, reach pg_catalog.text) RETURNS pg_catalog.text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = on AS $tutti$
 #variable_conflict use_column
 BEGIN RETURN (
   WITH RECURSIVE written AS MATERIALIZED (SELECT parse_ident(r) AS parts FROM unnest(relations) r),

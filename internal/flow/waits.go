@@ -20,6 +20,7 @@ const (
 	WaitHeldBack
 	WaitReadBack
 	WaitDryRun
+	WaitDefiner
 	WaitRowLocks
 	WaitBlind
 	WaitOrder
@@ -109,6 +110,10 @@ var Waits = [waits]Waiter{
 		Who:  "a COMMIT with definitions",
 		For:  "another member to try it out",
 		Then: "it goes on"},
+	WaitDefiner: {Name: "definer", MostMs: 60_000,
+		Who:  "a definition, or a COMMIT with definitions",
+		For:  "other sessions of this member that define something, and what is ordered to be applied",
+		Then: "it goes on, and one of them may lose"},
 	WaitRowLocks: {Name: "row_locks", MostMs: 1000,
 		Who:  "a statement that locks rows, or tables",
 		For:  "commits of this member that add to rows of them",

@@ -42,7 +42,7 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 		return d, false
 	}
 	if hinders, _ := l.holds.hinders(nil, sub.Writeset, l.core.applied.Load(), 0); hinders ||
-		h.Pass(sub.Writeset) != nil {
+		h.Pass(sub.Writeset, sub.Limits) != nil {
 		return d, false
 	}
 	if h.Enter(session.PhaseSubmitted) != nil {

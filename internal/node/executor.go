@@ -94,7 +94,10 @@ func (l *life) beginGroup(remote []engine.Task, locals []*waiter) {
 	l.applying, l.committing = remote, locals
 	l.applyingSince, l.joinable = time.Now(), true
 	l.applyingMu.Unlock()
-	if len(remote) > 0 || slices.ContainsFunc(locals, func(w *waiter) bool { return len(w.sub.AddBases) > 0 }) {
+	// Behind a session's own definitions the tables are described anew, for which others may have to let go of them.
+	if len(remote) > 0 || slices.ContainsFunc(locals, func(w *waiter) bool {
+		return len(w.sub.AddBases) > 0 || len(w.sub.Writeset.Steps) > 0
+	}) {
 		l.startWatch()
 	}
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -8,18 +9,29 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // Hold has the other members hold back what they would write to the tables of an extent. The client's wish to cancel
-// that, and that the transaction has lost meanwhile, are errors.
-func (h *host) Hold(extent *writeset.Writeset) *wire.SQLError {
+// that, its limits, and that the transaction has lost meanwhile, are errors.
+func (h *host) Hold(extent *writeset.Writeset, limits session.Limits) *wire.SQLError {
 	want := heldTables{All: extent.Barrier}
 	for _, t := range extent.Tables {
 		want.Keys = append(want.Keys, t.Key)
 	}
-	_, failure := h.hold(want, holdWish{most: holdPatience})
+	wish, end := holdWish{most: holdPatience}, deadlineOf(limits, true)
+	if why := end.passed(); why != nil {
+		return why
+	}
+	if left := time.Until(end.at); end.why != nil && left < holdPatience {
+		wish.most, wish.must = left, true
+	}
+	late, failure := h.hold(want, wish)
+	if late {
+		failure = cmp.Or(failure, end.why)
+	}
 	return failure
 }
 

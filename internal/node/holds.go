@@ -12,6 +12,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -292,13 +293,13 @@ func (x *holds) passed(h *host) {
 }
 
 // Pass waits while another member's definitions want to be alone with tables that a transaction has written to.
-func (h *host) Pass(ws *writeset.Writeset) *wire.SQLError {
+func (h *host) Pass(ws *writeset.Writeset, limits session.Limits) *wire.SQLError {
 	h.clock.collect()
-	return h.pass(ws, h)
+	return h.pass(ws, h, limits)
 }
 
 // pass is Pass, for a transaction of as, which is nil for a definition that takes its place in the order by itself.
-func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
+func (h *host) pass(ws *writeset.Writeset, as *host, limits session.Limits) (failure *wire.SQLError) {
 	l := h.n
 	if hinders, _ := l.holds.hinders(as, ws, l.core.applied.Load(), 0); !hinders {
 		if h.first {
@@ -308,6 +309,8 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 	}
 	l.metrics.Flow.HeldBack.Add(1)
 	defer l.metrics.Waits.Begin(flow.WaitHeldBack).End()
+	end := deadlineOf(limits, true)
+	defer end.wakes(l.gate.wake)()
 	began := time.Now()
 	h.held = ws
 	l.gate.await(func() bool {
@@ -316,6 +319,8 @@ func (h *host) pass(ws *writeset.Writeset, as *host) (failure *wire.SQLError) {
 		case !hinders:
 		case why != nil:
 			failure = why
+		case end.passed() != nil:
+			failure = end.why
 		case lost && as != nil: // a definition at its place in the order has no locks yet
 			failure = wire.Errorf(wire.CodeSerializationFailure, "%s",
 				concurrentUpdate).WithHint("The transaction might succeed if retried.").

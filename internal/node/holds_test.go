@@ -187,7 +187,7 @@ func TestHoldsAreFair(t *testing.T) {
 		t.Error("who has lost and takes his time is waited for")
 	}
 	l.holds.passing[h] = begun
-	if e := h.Pass(writing(3)); e != nil || h.held == nil {
+	if e := h.Pass(writing(3), nil); e != nil || h.held == nil {
 		t.Error("he is held back again, or does not come first the next time", e)
 	}
 	l.holds.passed(h)
@@ -206,14 +206,14 @@ func TestHoldsYield(t *testing.T) {
 	l.holds.give(1, id, r)
 	l.holds.yield(2, 5, true)
 	h := &host{n: l, g: newGuard(0, 0, nil, nil, nil)}
-	if e := h.Pass(writing(3)); e == nil || e.Code != "40001" || !h.lost {
+	if e := h.Pass(writing(3), nil); e == nil || e.Code != "40001" || !h.lost {
 		t.Errorf("a transaction does not yield: %v", e)
 	}
 	time.AfterFunc(30*time.Millisecond, func() {
 		l.holds.over(id, 0)
 		l.gate.wake()
 	})
-	if e := h.pass(writing(3), nil); e != nil {
+	if e := h.pass(writing(3), nil, nil); e != nil {
 		t.Errorf("a definition yields: %v", e)
 	}
 }

@@ -233,14 +233,41 @@ func (h *host) prepared(sub *session.Submission, payload []byte, doubts []catalo
 		return e
 	}
 	texts := slices.ContainsFunc(doubts, func(d catalog.Doubt) bool { return d.Column < 0 }) // they may name what only this member has
-	if steps || texts || tables.Coded(sub.Writeset) {
-		if r := h.n.trials.dryRuns.Try(sub.Seq, payload); r != nil && unreadable != nil {
-			return unreadable
-		} else if r != nil {
-			return h.refusedThere(sub, r)
-		}
+	if !steps && !texts && !tables.Coded(sub.Writeset) {
+		return nil
 	}
-	return h.n.holds.intents.alone(h, sub)
+	// The applier may need what it has, and its client may cancel it.
+	if doom := h.Enter(session.PhaseRunning); doom != nil {
+		return doom
+	}
+	r, failure := dryRun(h, sub, payload, steps)
+	switch {
+	case failure != nil:
+	case r != nil && unreadable != nil:
+		failure = unreadable
+	case r != nil:
+		failure = h.refusedThere(sub, r)
+	}
+	return cmp.Or(h.Enter(session.PhaseSubmitted), failure)
+}
+
+// dryRun has another member try a transaction, which takes its turn if it defines something. What the other member
+// could not do because of what was ordered meanwhile is tried again in that turn: then nobody here orders definitions.
+func dryRun(
+	h *host, sub *session.Submission, payload []byte, defines bool,
+) (r *replay.Tried, failure *wire.SQLError) {
+	end := deadlineOf(sub.Limits, false)
+	stop := func() *wire.SQLError { return cmp.Or(h.interrupted(), end.passed()) }
+	try := func() *replay.Tried {
+		return h.n.trials.dryRuns.Try(sub.Seq, payload, func() bool { return stop() != nil })
+	}
+	if r, failure = try(), stop(); !defines || failure != nil {
+		return r, failure
+	}
+	if failure = h.n.holds.intents.alone(h, sub); failure == nil && r != nil && r.Decided > r.Applied {
+		r, failure = try(), stop()
+	}
+	return r, failure
 }
 
 // submission is what the engine gets of a session's.
@@ -494,13 +521,18 @@ func (h *host) Define(d session.Definition) session.Result {
 	if e := l.tenure.mayChange(h.n, d.Database); e != nil {
 		return session.Result{Err: e}
 	}
-	if e := h.pass(d.Extent, nil); e != nil {
+	h.g.defining(h.g.wish)
+	defer h.g.defining(nil)
+	if e := h.pass(d.Extent, nil, d.Limits); e != nil {
 		return session.Result{Err: e}
 	}
-	own, e := l.holds.intents.intend(l, h, 0, intent.Ordered)
+	own, e := l.holds.intents.intend(l, h, 0, intent.Ordered, d.Limits)
 	defer l.holds.intents.release(own)
 	if e != nil {
 		return session.Result{Err: e}
+	}
+	if d.Index.Name != "" { // it is built for long, and nobody waits for that
+		l.holds.intents.release(own)
 	}
 	r := l.define(d, h.g)
 	if r.Err == nil && d.Database.Does == semantics.CreatesDatabase {
@@ -539,6 +571,9 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) sessio
 	if ok {
 		g.defining(func() { l.cancelDefinition(id.Seq) })
 		defer g.defining(nil)
+		if g != nil && g.wishes() { // the cancel came just before
+			l.cancelDefinition(id.Seq)
+		}
 		r := l.awaitDefinition(id, result)
 		if r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated {
 			l.catchUp()

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/intent"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -21,8 +23,10 @@ import (
 // definitions is the resource that all definitions of a database share.
 const definitions intent.Resource = 1
 
+// intentPatience is after which a session goes on without its intent.
+var intentPatience = metrics.Most(flow.WaitDefiner)
+
 const (
-	intentPatience = 5 * time.Second       // after which a session goes on without its intent
 	intentInterval = 2 * time.Millisecond  // between two looks at whether it still wants it
 	intentLook     = 50 * time.Millisecond // between two looks at whom PostgreSQL has wait for whom
 )
@@ -135,12 +139,19 @@ func (x *intents) lookForCircles(l *life) {
 }
 
 // intend waits for an intent. The session goes on without it if it does not come in time, or cannot come. A failure
-// says that the session's transaction has lost meanwhile, or that its client has cancelled the statement.
-func (x *intents) intend(l *life, h *host, o intent.Owner, mode intent.Mode) (intent.Owner, *wire.SQLError) {
+// says that the session's transaction has lost meanwhile, or that its client has cancelled the statement, or that its
+// time is over.
+func (x *intents) intend(
+	l *life, h *host, o intent.Owner, mode intent.Mode, limits session.Limits,
+) (intent.Owner, *wire.SQLError) {
+	defer l.metrics.Waits.Begin(flow.WaitDefiner).End()
 	o, outcome := x.ask(o, h, mode, time.Since(l.began))
-	failure := until(h, func() bool {
+	failure := until(h, limits, func() bool {
 		select {
-		case <-outcome:
+		case how := <-outcome:
+			if how != intent.Granted {
+				x.warn(l, h, how)
+			}
 			return true
 		default:
 		}
@@ -151,12 +162,30 @@ func (x *intents) intend(l *life, h *host, o intent.Owner, mode intent.Mode) (in
 	return o, failure
 }
 
+// warn tells an operator who has the intent without which a session goes on.
+func (x *intents) warn(l *life, h *host, how intent.Outcome) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var pids []uint32
+	for _, o := range x.manager.Holders() {
+		if of := x.hosts[o]; of != nil {
+			pids = append(pids, of.g.pid)
+		}
+	}
+	l.log.Warn("a session goes on without its turn to define something", "pid", h.g.pid, "why", how.String(),
+		"held_by", pids)
+}
+
 // until looks again and again whether something is so, as long as the session wants to know.
-func until(h *host, so func() bool) *wire.SQLError {
+func until(h *host, limits session.Limits, so func() bool) *wire.SQLError {
+	if so() {
+		return nil
+	}
+	end := deadlineOf(limits, true)
 	look := time.NewTicker(intentInterval)
 	defer look.Stop()
 	for !so() {
-		if why := h.interrupted(); why != nil {
+		if why := cmp.Or(h.interrupted(), end.passed()); why != nil {
 			return why
 		}
 		<-look.C
@@ -166,25 +195,19 @@ func until(h *host, so func() bool) *wire.SQLError {
 
 // alone has a transaction with definitions take its turn until it has ended. It waits until this member has applied
 // all that is ordered. The transaction has its locks all the time, so what was applied until now it has seen. A
-// failure says that it has lost meanwhile, or was cancelled.
-func (x *intents) alone(h *host, sub *session.Submission) *wire.SQLError {
-	if len(sub.Writeset.Steps) == 0 {
-		return nil
+// failure says that it has lost meanwhile, or was cancelled, or that its time is over.
+func (x *intents) alone(h *host, sub *session.Submission) (failure *wire.SQLError) {
+	if h.intent, failure = x.intend(h.n, h, h.intent, intent.Own, sub.Limits); failure != nil {
+		return failure
 	}
-	if doom := h.Enter(session.PhaseWaiting); doom != nil { // the applier may need what it has
-		return doom
-	}
-	var failure *wire.SQLError
-	if h.intent, failure = x.intend(h.n, h, h.intent, intent.Own); failure == nil {
-		var ordered uint64
-		h.n.core.call(func(e *engine.Engine) { ordered = e.Ordinal() })
-		began := time.Now()
-		failure = until(h, func() bool {
-			return h.n.core.applied.Load() >= ordered || time.Since(began) > intentPatience
-		})
-	}
-	if doom := h.Enter(session.PhaseSubmitted); doom != nil || failure != nil {
-		return cmp.Or(doom, failure)
+	var ordered uint64
+	h.n.core.call(func(e *engine.Engine) { ordered = e.Ordinal() })
+	defer h.n.metrics.Waits.Begin(flow.WaitDefiner).End()
+	began := time.Now()
+	if failure = until(h, sub.Limits, func() bool {
+		return h.n.core.applied.Load() >= ordered || time.Since(began) > intentPatience
+	}); failure != nil {
+		return failure
 	}
 	at, err := h.n.monitor.Position(context.Background())
 	if err != nil {

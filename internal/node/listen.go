@@ -494,6 +494,7 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 	h := &host{n: l, g: g, backend: backend}
 	defer h.endTurn()
 	defer h.serialEnd()
+	defer h.n.holds.intents.end(h)
 	defer h.endHold()
 	defer h.endAdditions()
 	defer h.endLarge()

@@ -29,9 +29,10 @@ import (
 // PostgreSQL said.
 
 const (
-	tryBytesMax = 8 << 20 // bytes of a writeset that is tried
-	tryLock     = "1s"    // for a lock that clients hold there
-	triesMax    = 4       // that a member does at once
+	tryBytesMax = 8 << 20              // bytes of a writeset that is tried
+	tryLock     = "1s"                 // for a lock that clients hold there
+	triesMax    = 4                    // that a member does at once
+	tryInterval = 2 * time.Millisecond // between two looks at whether an answer is still wanted
 )
 
 // TryTimeout is for the answer; without one the transaction goes on.
@@ -133,8 +134,8 @@ func NewDryRuns(o DryRunOptions) *DryRuns {
 }
 
 // Try has another member try a transaction. It returns the answer if it cannot be carried out there,
-// nil also if nobody can tell.
-func (r *DryRuns) Try(seq uint64, payload []byte) *Tried {
+// nil also if nobody can tell, or if the answer is wanted no longer.
+func (r *DryRuns) Try(seq uint64, payload []byte, stop func() bool) *Tried {
 	to := r.o.Peer()
 	if to == 0 || len(payload) > tryBytesMax {
 		return nil
@@ -161,16 +162,22 @@ func (r *DryRuns) Try(seq uint64, payload []byte) *Tried {
 		return nil
 	}
 	defer r.o.Waits.Begin(flow.WaitDryRun).End()
-	timeout := time.NewTimer(TryTimeout)
+	timeout, look := time.NewTimer(TryTimeout), time.NewTicker(tryInterval)
 	defer timeout.Stop()
-	select {
-	case x := <-answer:
-		if x.Done && x.Code != "" {
-			x.Node, x.Applied = r.o.Config.Name(to), applied
-			return &x
+	defer look.Stop()
+	for !stop() {
+		select {
+		case x := <-answer:
+			if x.Done && x.Code != "" {
+				x.Node, x.Applied = r.o.Config.Name(to), applied
+				return &x
+			}
+		case <-look.C:
+			continue
+		case <-timeout.C:
+		case <-r.o.Done:
 		}
-	case <-timeout.C:
-	case <-r.o.Done:
+		break
 	}
 	return nil
 }

@@ -103,7 +103,10 @@ func (s *Session) veil(st *semantics.Statement) (failure *wire.SQLError, err err
 // others' rows do not let it, it takes its place in the order at once when it yields, and they lose.
 func (s *Session) first(st semantics.Statement, yields bool) (bool, error) {
 	var rep reply
-	r := request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true, sql: []string{st.Text}}
+	r := request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true}
+	if !st.Confined.Apart { // else it calls none of the functions that it names, and may be run again
+		r.sql = []string{st.Text}
+	}
 	switch {
 	case yields && st.Confined.To:
 		r.yields = 1
@@ -209,23 +212,32 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 		below, large = "", ""
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
-	r, rows, err := s.backend.ask("WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class WHERE oid IN (" +
-		strings.Join(names, ",") + ")" + below + ")," +
-		" c AS (SELECT p.oid, p.xmax, p.relpersistence, p.relkind, p.relpages FROM pg_catalog.pg_class p JOIN o ON " +
-		"o.oid = p.oid)" +
-		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false)," +
-		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND " +
-		"l.pid <> pg_backend_pid()" + harmless + ")" +
-		" OR EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON " + describedByAnother +
-		" WHERE l.pid <> pg_backend_pid())," +
-		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE " +
-		large + "relpages > " + largePages + "), " + s.o.Collector.AskEventTriggers())
-	if err != nil || r.failed != nil || len(rows) != 1 {
+	var sql []string
+	if !s.txn.Active() {
+		sql = append(sql, jitOff)
+	}
+	r, rows, err := s.backend.ask(append(sql, "WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class "+
+		"WHERE oid IN ("+
+		strings.Join(names, ",")+")"+below+"),"+
+		" c AS (SELECT p.oid, p.xmax, p.relpersistence, p.relkind, p.relpages FROM pg_catalog.pg_class p JOIN o ON "+
+		"o.oid = p.oid)"+
+		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false),"+
+		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND "+
+		"l.pid <> pg_backend_pid()"+harmless+")"+
+		" OR EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON "+describedByAnother+
+		" WHERE l.pid <> pg_backend_pid()),"+
+		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE "+
+		large+"relpages > "+largePages+"), "+s.o.Collector.AskEventTriggers())...)
+	if err != nil || r.failed != nil || len(rows) != len(sql)+1 {
 		return around, err
 	}
-	yes := func(i int) bool { return string(rows[0][i]) == "t" }
+	yes := func(i int) bool { return string(rows[len(sql)][i]) == "t" }
 	return surroundings{yes(0), yes(1), yes(2), yes(3), yes(4)}, nil
 }
+
+// jitOff spares what is asked together with it the compiler, which takes seconds if the client has switched off a kind
+// of plan: then PostgreSQL takes any other for costly.
+const jitOff = "SELECT pg_catalog.set_config('jit', 'off', true)"
 
 // inheritors are the partitions and children of o.
 const inheritors = " UNION SELECT h.inhrelid FROM o JOIN pg_catalog.pg_inherits h ON h.inhparent = o.oid JOIN " +
@@ -245,7 +257,7 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	d.Database = st.Database
+	d.Database, d.Limits = st.Database, s.backend.waitLimits
 	var r Result
 	for looks := 1; ; looks++ {
 		d.Base = s.host.Applied() // before the tables are looked up

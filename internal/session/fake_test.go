@@ -161,7 +161,7 @@ func (h *fakeHost) SerialAlone(session.Submission) bool { return false }
 
 func (h *fakeHost) SerialApart() {}
 
-func (h *fakeHost) Hold(*writeset.Writeset) *wire.SQLError { return nil }
+func (h *fakeHost) Hold(*writeset.Writeset, session.Limits) *wire.SQLError { return nil }
 
 func (h *fakeHost) HoldTables(_ *semantics.TableLock, schemas []string, most int64) (bool, *wire.SQLError) {
 	h.mu.Lock()
@@ -179,7 +179,7 @@ func (h *fakeHost) GiveBack() {
 	h.mu.Unlock()
 }
 
-func (h *fakeHost) Pass(*writeset.Writeset) *wire.SQLError { return nil }
+func (h *fakeHost) Pass(*writeset.Writeset, session.Limits) *wire.SQLError { return nil }
 
 func (h *fakeHost) BeginLarge() *wire.SQLError {
 	h.mu.Lock()

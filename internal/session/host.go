@@ -29,6 +29,7 @@ type Submission struct {
 	Base     uint64   // applied ordinal at the snapshot, or before the first statement
 	Order    uint64   // position of the server's WAL while all row locks were held
 	AddBases []uint64 // of the rows that it adds to, in their order: At
+	Limits   Limits   // of its wait for other sessions, before the order has it
 	Writeset *writeset.Writeset
 }
 
@@ -56,6 +57,8 @@ type Definition struct {
 	Detach Detach
 	// Database is what it does to one of the databases.
 	Database semantics.Database
+	// Limits are those of its wait for other sessions, before the order has it; other members do not get them.
+	Limits Limits
 }
 
 // Index is one that CREATE INDEX CONCURRENTLY makes, and its table.
@@ -144,7 +147,7 @@ type Order interface {
 	NewSeq() (slot uint32, incarnation, seq uint64)
 	// Pass comes before PhaseSubmitted, and waits while another member has a hold of a table of the writeset. With an
 	// error the transaction must be rolled back; with 40001 it may run again.
-	Pass(ws *writeset.Writeset) *wire.SQLError
+	Pass(ws *writeset.Writeset, limits Limits) *wire.SQLError
 	// Submit blocks until the log has decided.
 	Submit(Submission) Decision
 	// Committed ends a Submission that was decided Commit: ok says whether the backend's own COMMIT succeeded. If not,
@@ -190,8 +193,8 @@ type Snapshots interface {
 type Intents interface {
 	// Hold has the other members hold back transactions that have written to the tables of an extent, until this one
 	// ends. It goes on without if that takes too long. With an error the transaction has lost meanwhile, or the client
-	// has cancelled that.
-	Hold(extent *writeset.Writeset) *wire.SQLError
+	// has cancelled that, or the limits have come.
+	Hold(extent *writeset.Writeset, limits Limits) *wire.SQLError
 	// HoldTables is Hold before tables are locked. It waits for most milliseconds, or without limit if that is zero,
 	// while other members' sessions have locked them. Late: that was not enough, or the lock says NOWAIT; nothing has
 	// changed. Names without a schema are searched in schemas.

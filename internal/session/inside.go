@@ -239,7 +239,7 @@ func (s *Session) endInside(t *talk) error {
 	if failure := s.share(c.ws); failure != nil {
 		return s.failInside(t, failure)
 	}
-	doom := s.host.Pass(c.ws)
+	doom := s.host.Pass(c.ws, nil)
 	if doom == nil {
 		doom = s.host.Enter(PhaseSubmitted)
 	}

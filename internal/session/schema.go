@@ -216,10 +216,13 @@ func (s *Session) exclude(st *semantics.Statement) (gone bool, err error) {
 	}
 	failure := s.host.Enter(PhaseRunning) // the client may cancel it
 	if failure == nil {
-		failure = s.host.Hold(extent)
+		failure = s.host.Hold(extent, s.backend.waitLimits)
 	}
-	if failure == nil {
+	switch {
+	case failure == nil:
 		return false, nil
+	case !s.txn.Open() || failure.Code == wire.CodeSerializationFailure || failure.Code == wire.CodeCannotConnectNow:
+		return true, s.giveUp(failure)
 	}
-	return true, s.giveUp(failure)
+	return true, s.failHere(failure)
 }

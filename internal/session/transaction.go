@@ -424,10 +424,11 @@ func (s *Session) complete(c *collected) error {
 // submission is what the log is to decide on. Refused says that the transaction has lost already; retry that it may run
 // again.
 func (s *Session) submission(c *collected) (sub Submission, refused *wire.SQLError, retry bool, err error) {
-	if refused = s.host.Pass(c.ws); refused != nil {
+	if refused = s.host.Pass(c.ws, s.backend.waitLimits); refused != nil {
 		return sub, refused, refused.Code == wire.CodeSerializationFailure, nil
 	}
-	sub = Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws}
+	sub = Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws,
+		Limits: s.backend.waitLimits}
 	for _, a := range c.adds {
 		sub.AddBases = append(sub.AddBases, a.row.At)
 	}

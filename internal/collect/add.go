@@ -151,7 +151,7 @@ func (r rewritten) Counted(row session.Returned, by []int64) (session.Counted, b
 	return session.Counted{Identity: x.Identity(), Key: key, Values: values, Columns: r.adding.Addable}, true
 }
 
-// Addition is what an addition to a row is to others.
-func (r rewritten) Addition(row session.Counted, by []int64) (writeset.Addition, bool) {
+// Delta is what an addition to a row is to others.
+func (r rewritten) Delta(row session.Counted, by []int64) (writeset.Addition, bool) {
 	return r.adding.Addition(row.Identity, row.Key, row.Values, by)
 }

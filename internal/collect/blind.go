@@ -165,15 +165,15 @@ func (r rewritten) Blind() bool {
 	return r.blind != nil && !r.blind.inserts && len(r.blind.clocks) == 0
 }
 
-// Unseen is the change that does so with the parameters of a Bind, in a transaction that has begun at began; false if
+// Buffered is the change that does so with the parameters of a Bind, in a transaction that has begun at began; false if
 // that cannot be with these.
-func (r rewritten) Unseen(bind []byte, began session.Began) (session.Unseen, bool) {
+func (r rewritten) Buffered(bind []byte, began session.Began) (session.Unseen, bool) {
 	return r.blind.unseen(bind, began)
 }
 
-// Proves reports whether a row that the statement has returned is what Unseen would have made of it.
+// Proves reports whether a row that the statement has returned is what Buffered would have made of it.
 func (r rewritten) Proves(bind []byte, row session.Returned) (shape string, ok bool) {
-	what, ok := r.Unseen(bind, session.Began{Known: true})
+	what, ok := r.Buffered(bind, session.Began{Known: true})
 	return what.Shape, ok && r.blind.Finds(what.Row, row.(*capture.Returned), r.blind.clocks)
 }
 

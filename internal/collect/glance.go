@@ -16,14 +16,15 @@ type glance struct {
 	sql string
 }
 
-// AskGlance is AskDirect for a glance.
-func (Collector) AskGlance(g *semantics.Glance) string {
+// AskReadThrough is AskDirect for a glance.
+func (Collector) AskReadThrough(g *semantics.Glance) string {
 	return capture.DirectSQL(g.Relation, "SELECT", nil)
 }
 
 // Glance makes a glance of a SELECT, given the answer and the types of its parameters, at a row that is changed as one
 // with this image is, or not if it is nil.
-func (c Collector) Glance(g *semantics.Glance, types []uint32, answer [][]byte, image []byte) (session.Glance, bool) {
+func (c Collector) ReadThrough(g *semantics.Glance, types []uint32, answer [][]byte, image []byte) (
+	session.Glance, bool) {
 	if len(answer) != 6 || string(answer[2]) != "t" {
 		return nil, false
 	}
@@ -66,8 +67,8 @@ func (r rewritten) AppendProbe(dst []byte, name string, what *session.Unseen) ([
 	return wire.AppendBind(dst, "", name, []int16{1}, values, []int16{1}), err
 }
 
-// ReadGlance is Glance.Read.
-func (Collector) ReadGlance(values [][]byte) (session.Began, string, error) {
+// ReadOwn is Glance.Read.
+func (Collector) ReadOwn(values [][]byte) (session.Began, string, error) {
 	return readGlance(values)
 }
 

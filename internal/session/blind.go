@@ -41,11 +41,11 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 	if ok, err := s.looks(); !ok {
 		return false, err
 	}
-	base := s.host.Unseen()
+	base := s.host.DefinedUpTo()
 	if d.catalog != s.o.Collector.Catalog() {
 		return false, nil
 	}
-	what, ok := p.form.how.Unseen(p.bind, Began{})
+	what, ok := p.form.how.Buffered(p.bind, Began{})
 	if !ok || what.Shape != p.form.blindShape || what.Inserts {
 		return false, nil
 	}

@@ -91,12 +91,13 @@ type Rewriting interface {
 	// row, in text, and makes the statement direct, if that is possible.
 	AskDirect(d *semantics.Direct) (sql string)
 	Direct(d *semantics.Direct, answer [][]byte) (Rewritten, bool)
-	// AskGlance and Glance are the same for a SELECT with parameters of these types, as far as they are prescribed, at
-	// a row that is changed as one with this image is, or not if it is nil. Settings is what of an image matters.
-	AskGlance(g *semantics.Glance) (sql string)
+	// AskReadThrough and ReadThrough are the same for a SELECT with parameters of these types, as far as they are
+	// prescribed, at a row that is changed as one with this image is, or not if it is nil. Settings is what of an image
+	// matters.
+	AskReadThrough(g *semantics.Glance) (sql string)
 	Settings(image []byte) []byte
-	ReadGlance(values [][]byte) (began Began, who string, err error)
-	Glance(g *semantics.Glance, types []uint32, answer [][]byte, image []byte) (Glance, bool)
+	ReadOwn(values [][]byte) (began Began, who string, err error)
+	ReadThrough(g *semantics.Glance, types []uint32, answer [][]byte, image []byte) (Glance, bool)
 }
 
 // Facts is what is known of the database.

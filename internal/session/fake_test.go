@@ -276,7 +276,7 @@ func (h *fakeHost) PutOff(adds []session.Adds) (rows []session.Counted, ok bool)
 
 func (h *fakeHost) Locks([]string) {}
 
-func (h *fakeHost) Unseen() uint64 { return h.Applied() }
+func (h *fakeHost) DefinedUpTo() uint64 { return h.Applied() }
 
 func (h *fakeHost) There(_, identity uint64) (there, shy bool) {
 	h.mu.Lock()
@@ -286,9 +286,9 @@ func (h *fakeHost) There(_, identity uint64) (there, shy bool) {
 
 func (h *fakeHost) Sees() uint64 { return h.Applied() }
 
-func (h *fakeHost) Foreknown(_ any, key []byte) []session.Foreknown { return h.forms[string(key)] }
+func (h *fakeHost) CachedPlans(_ any, key []byte) []session.Foreknown { return h.forms[string(key)] }
 
-func (h *fakeHost) Foreknow(_ any, key []byte, k session.Foreknown) {
+func (h *fakeHost) CachePlan(_ any, key []byte, k session.Foreknown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.forms == nil {
@@ -297,7 +297,7 @@ func (h *fakeHost) Foreknow(_ any, key []byte, k session.Foreknown) {
 	h.forms[string(key)] = []session.Foreknown{k}
 }
 
-func (h *fakeHost) Shy(identities []uint64) {
+func (h *fakeHost) LeaveAlone(identities []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.shy = append(h.shy, identities...)

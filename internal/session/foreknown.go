@@ -38,7 +38,7 @@ func (s *Session) foreknow(r *request) (done bool, err error) {
 		f := p.form
 		var known []Foreknown
 		if f.how == nil && !f.refused {
-			known = s.host.Foreknown(d.catalog, d.key(f.sql, f.types, f.literals))
+			known = s.host.CachedPlans(d.catalog, d.key(f.sql, f.types, f.literals))
 		}
 		if f.blind || len(known) > 0 {
 			if done, err := s.introduce(); done || err != nil {
@@ -58,7 +58,7 @@ func (s *Session) foreknow(r *request) (done bool, err error) {
 func (s *Session) tellForm(f *form) {
 	if d := &s.direct; f.blind && !f.shared && f.how != nil && d.catalog == s.o.Collector.Catalog() {
 		f.shared = true
-		s.host.Foreknow(d.catalog, d.key(f.sql, f.types, f.literals), Foreknown{f.who, f.how, f.blindShape})
+		s.host.CachePlan(d.catalog, d.key(f.sql, f.types, f.literals), Foreknown{f.who, f.how, f.blindShape})
 	}
 }
 

@@ -40,8 +40,8 @@ func (w wrapped) roles() session.Host {
 	return roles
 }
 
-func (w wrapped) Unseen() uint64 { return w.base.Load() }
-func (w wrapped) Sees() uint64   { return w.base.Load() }
+func (w wrapped) DefinedUpTo() uint64 { return w.base.Load() }
+func (w wrapped) Sees() uint64        { return w.base.Load() }
 func (w wrapped) EnterSnapshot() (uint64, *wire.SQLError) {
 	if w.onEnter != nil {
 		w.onEnter()

@@ -41,8 +41,8 @@ func (f *form) unlearn() {
 func (f *form) returns() bool { return f.columns != nil }
 
 // direct finds out whether the form is a direct statement, whose constants PostgreSQL would not fold.
-func (f *form) direct() (semantics.Direct, bool) {
-	how, ok := semantics.DirectOf(f.sql)
+func (f *form) direct(find func(string) (semantics.Direct, bool)) (semantics.Direct, bool) {
+	how, ok := find(f.sql)
 	how.Literals, how.Types = f.literals, f.types
 	return how, ok && !(how.Folds && f.literals)
 }
@@ -63,7 +63,7 @@ func (s *Session) prepareDirect() error {
 			f.unlearn()
 		}
 		f.refused = true
-		how, ok := f.direct()
+		how, ok := f.direct(s.o.Direct)
 		if !ok || s.escape { // the text was read otherwise
 			continue
 		}

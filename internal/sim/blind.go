@@ -57,7 +57,7 @@ func (w *world) goBlind(a *attempt) bool {
 
 // runBlind submits a blind transaction. Up to where definitions are known is noted before anything is made of what
 // they say (N13).
-func (s *session) runBlind() {
+func (s *modelSession) runBlind() {
 	a, m := s.a, s.m
 	s.base, s.progress, s.order = m.engine.Applied(), 0, 0
 	a.shape = m.db.shapes(a.unseen)
@@ -88,7 +88,7 @@ func (s *session) runBlind() {
 
 // glance draws what its client sees of the rows of a blind transaction that it is about to submit, and has that
 // certified.
-func (s *session) glance(ws *writeset.Writeset) {
+func (s *modelSession) glance(ws *writeset.Writeset) {
 	u, m := s.a.unseen, s.m
 	u.held = nil
 	for i := range mix(s.a.tag) % uint64(2*len(u.changes)) % uint64(len(u.changes)+1) {
@@ -133,6 +133,8 @@ func (v version) blindly(c change) (value, bool) {
 	case c.key.t == tCounter && c.adds:
 		out.n += c.v.n
 		return out, out.n <= countMost && out.n >= -countMost
+	case c.key.t == tAccount && c.adds:
+		out.n += c.v.n
 	case c.key.t == tCounter:
 		out.n = c.v.n
 	}

@@ -27,6 +27,9 @@ type attempt struct {
 	adds     []change // that are made when it commits
 	addBases []uint64 // the ordinals at which something was known of their rows
 	orphan   bool     // its session did not commit it itself
+	told     *told    // what its client was told; nil: it is no caller's
+	of       *attempt // it is a try of this one; nil: it is none
+	tries    int      // blind ones
 	shape    int64    // of rows when it first wrote, see definition; of its table when a blind one was made
 }
 
@@ -48,7 +51,7 @@ type listOp struct {
 type client struct {
 	w       *world
 	home    *member
-	s       *session
+	s       *modelSession
 	process int
 	idle    bool
 }
@@ -75,7 +78,7 @@ func (c *client) begin() {
 	}
 	if c.s == nil {
 		m.slots++
-		c.s = &session{m: m, c: c, slot: m.slots}
+		c.s = &modelSession{m: m, c: c, slot: m.slots}
 		m.sessions = append(m.sessions, c.s)
 	}
 	a := w.newScript()

@@ -28,8 +28,9 @@ type database struct {
 
 	marks    map[uint32]engine.Mark
 	progress uint64
-	collects uint64 // so many transactions' rows were collected
-	member   uint32 // whose marks they are
+	collects uint64   // so many transactions' rows were collected
+	passed   []uint64 // the progress when each was
+	member   uint32   // whose marks they are
 	floor    uint64
 	saved    *saved // the newest checkpoint; nil: none
 }
@@ -88,8 +89,8 @@ const (
 // tx is a database transaction.
 type tx struct {
 	d        *database
-	owner    *session // nil for the applier's
-	repeat   bool     // REPEATABLE READ
+	owner    owner // nil for the applier's
+	repeat   bool  // REPEATABLE READ
 	snapshot uint64
 	record
 	state txState
@@ -108,7 +109,7 @@ func newDatabase(w *world, host *member, log []record) *database {
 	return d
 }
 
-func (d *database) begin(owner *session, repeat bool) *tx {
+func (d *database) begin(owner owner, repeat bool) *tx {
 	t := &tx{d: d, owner: owner, repeat: repeat, snapshot: d.visible}
 	d.open = append(d.open, t)
 	return t

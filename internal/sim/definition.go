@@ -33,7 +33,7 @@ func (d *database) shape(t table) int64 {
 }
 
 // noteShape notes in which shape the transaction's rows are captured.
-func (s *session) noteShape() {
+func (s *modelSession) noteShape() {
 	if len(s.t.changes) == 0 {
 		s.a.shape = s.m.db.at(shapeKey, s.m.db.visible).v.n
 	}

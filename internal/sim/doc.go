@@ -1,9 +1,15 @@
-// Package sim runs a whole cluster from one seed, in one goroutine: the production engine
-// (with its ordering and certifier) at every member, around it a simulated network, disk,
-// clock, database and clients.
+// Package sim runs a whole cluster from one seed: the production engine (with its ordering and certifier) and the
+// production row cache at every member, and production sessions (package session) for some of the clients. Around them
+// are a simulated network, disk, clock, database, and clients. One goroutine runs at a time: a session is a coroutine,
+// which hands over where it waits (coroutine.go).
 //
-// Neighbours: engine is what is tested; check judges the histories. cmd/tutti calls Main.
+// Neighbours: engine, rowcache and session are what is tested; check judges the histories. cmd/tutti calls Main.
 // Everything else here is a model: member plays internal/node, database plays PostgreSQL.
+//
+// There are two kinds of clients. A caller (caller.go) sends frames to a production session (served.go, host.go), whose
+// backend (backend.go, owned.go, statement.go) plays a PostgreSQL process, and whose collector (collector.go,
+// rewritten.go) plays internal/collect. A client (client.go) has a model of a session (session.go), and does what
+// callers do not: foreign keys, unique values, row locks, definitions.
 //
 // What the model takes seriously:
 //
@@ -25,6 +31,8 @@
 //	    order up to Applied, whatever was lost and applied again before.
 //	S5  Histories satisfy check's judges: snapshots are prefixes, list-append has no anomaly.
 //	S6  After the faults end every member commits again, and all become equal.
+//	S10 What a caller was told of a transaction is what the order has made of it, statement by statement, and what it
+//	    was shown of its own changes is what they were. It is told of no error that may not be (told.go).
 //	S7  What a member notifies is heard at every other member that serves, in order and once, and not before
 //	    what it speaks of is in the database there.
 //	S9  What a node knows of rows (package rowcache) is so: a row that is known to be there is, when a group is done; a row that

@@ -19,6 +19,10 @@ type running struct {
 
 // startGroup commits the group's local transactions and applies the others, all at once.
 func (m *member) startGroup(g *engine.Group) {
+	if m.gate.entered > 0 {
+		m.gate.closing = g
+		return
+	}
 	m.w.truth.learn(m, g)
 	m.knows.begins(g)
 	r := &running{Group: g, notes: notes(g)}
@@ -27,7 +31,7 @@ func (m *member) startGroup(g *engine.Group) {
 	var remote []engine.Task
 	for _, t := range g.Tasks {
 		if s := m.submitted[t.Item.ID.Seq]; t.Local && s != nil {
-			m.commitLocal(s, t)
+			s.decided(t)
 		} else if t.Item.Kind != engine.KindNotify {
 			remote = append(remote, t)
 		}
@@ -53,7 +57,7 @@ func (m *member) startGroup(g *engine.Group) {
 }
 
 // commitLocal commits the open transaction behind a certified task.
-func (m *member) commitLocal(s *session, t engine.Task) {
+func (m *member) commitLocal(s *modelSession, t engine.Task) {
 	m.group.left++
 	s.task = &t
 	s.state = sessionCommitting
@@ -84,7 +88,7 @@ func (m *member) commitLocal(s *session, t engine.Task) {
 }
 
 // commitOpen has the session's backend commit.
-func (m *member) commitOpen(s *session, t engine.Task) {
+func (m *member) commitOpen(s *modelSession, t engine.Task) {
 	s.t.commit(m.in(func() {
 		added := s.added
 		if s.state == sessionCommitting {
@@ -278,11 +282,7 @@ func (m *member) applied(it engine.Item, missed []uint64) {
 		m.open = true
 	}
 	if s := m.submitted[it.ID.Seq]; s != nil {
-		if u := s.a.unseen; u != nil && m.w.o.Planted != "blind-miss-not-told" {
-			if u.missed = slices.Contains(missed, s.a.tag); u.missed {
-				s.a.ops = nil
-			}
-		}
-		s.finish(outcomeOK)
+		a := m.w.truth.attempts[it.ID]
+		s.wasApplied(a.unseen != nil && m.w.o.Planted != "blind-miss-not-told" && slices.Contains(missed, a.tag))
 	}
 }

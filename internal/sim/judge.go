@@ -12,6 +12,7 @@ func (w *world) judge() {
 	}
 	w.judgeRefusals()
 	w.judgeAdvisory()
+	w.callers.judgeTold()
 	if !w.o.BlackBox {
 		w.judgeOutcomes()
 		w.judgeBlind()

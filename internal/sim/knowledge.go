@@ -16,6 +16,7 @@ type knowledge struct {
 	m      *member
 	rows   *rowcache.Rows
 	values *rowcache.Values
+	forms  forms
 	sights []sighting // what the running group has brought so far
 
 	rough  map[rowKey]bool             // values that were found inside of a group: some of it may be counted twice
@@ -77,6 +78,18 @@ func (k *knowledge) found(a *attempt, key rowKey, v version) {
 		Row: key.String(), Identity: key.identity(), Values: []int64{v.v.n, int64(v.root)}, At: applied,
 		Columns: counterColumns{},
 	}, applied)
+}
+
+// learn takes what a production session has found in a row since an ordinal was applied.
+func (k *knowledge) learn(row rowcache.Counted) {
+	applied := k.m.engine.Applied()
+	for id := range rowsOf[tCounter] {
+		key := rowKey{tCounter, id}
+		if old, ok := k.values.Known(row.Row, applied); key.String() == row.Row && (!ok || old.At < row.At) {
+			k.rough[key] = k.m.group != nil || k.m.engine.Holes() || row.At != applied
+		}
+	}
+	k.values.Learn(row, applied)
 }
 
 // known is what a transaction may know of a row to which it adds when it commits: the version, and when it was that.

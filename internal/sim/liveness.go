@@ -116,6 +116,11 @@ func (w *world) mend(m *member) {
 // settleClients gives every member of the core clients, as far as those without a session
 // go round.
 func (w *world) settleClients() {
+	for i, c := range w.callers.list {
+		if c.s == nil {
+			c.home = w.core[i%len(w.core)]
+		}
+	}
 	for i, c := range w.clients {
 		if c.s == nil {
 			c.home = w.core[i%len(w.core)]
@@ -162,6 +167,11 @@ func (w *world) hasClient(m *member) bool {
 
 func (w *world) converged() bool {
 	for _, c := range w.clients {
+		if !c.idle {
+			return false
+		}
+	}
+	for _, c := range w.callers.list {
 		if !c.idle {
 			return false
 		}

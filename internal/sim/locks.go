@@ -111,18 +111,25 @@ func deadlocked(t *tx) bool {
 	return visit(t)
 }
 
+// stopWaiting gives up the lock that t waits for, if there is one.
+func (d *database) stopWaiting(t *tx) {
+	w := t.wait
+	if w == nil {
+		return
+	}
+	t.wait = nil
+	for i, o := range w.l.waiters {
+		if o == w {
+			w.l.waiters = append(w.l.waiters[:i], w.l.waiters[i+1:]...)
+			break
+		}
+	}
+	d.promote(w.l)
+}
+
 // releaseAll gives up what t holds and waits for, and lets others in.
 func (d *database) releaseAll(t *tx) {
-	if w := t.wait; w != nil {
-		t.wait = nil
-		for i, o := range w.l.waiters {
-			if o == w {
-				w.l.waiters = append(w.l.waiters[:i], w.l.waiters[i+1:]...)
-				break
-			}
-		}
-		d.promote(w.l)
-	}
+	d.stopWaiting(t)
 	held := t.held
 	t.held = nil
 	for _, l := range held {

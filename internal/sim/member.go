@@ -36,12 +36,12 @@ type member struct {
 	fence     uint64
 	seq       uint64
 	slots     uint32
-	sessions  []*session
-	submitted map[uint64]*session
+	sessions  []*modelSession
+	submitted map[uint64]submitter
 	group     *running
-	notified  uint64   // notifications submitted
-	begun     uint64   // ordinal up to which rows are being, or are, applied
-	gate      []func() // wait for a prefix snapshot
+	notified  uint64 // notifications submitted
+	begun     uint64 // ordinal up to which rows are being, or are, applied
+	gate      gate
 	knows     knowledge
 	tenancy   tenancy
 }
@@ -99,8 +99,8 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
-	m.saving, m.awake, m.busy, m.gathering, m.halted, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, false, nil, nil, 1, 0, 0
-	m.sessions, m.submitted, m.knows = nil, map[uint64]*session{}, newKnowledge(m)
+	m.saving, m.awake, m.busy, m.gathering, m.halted, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, false, nil, gate{}, 1, 0, 0
+	m.sessions, m.submitted, m.knows = nil, map[uint64]submitter{}, newKnowledge(m)
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"
 	if !e.Submit(engine.Submission{Kind: engine.KindFence, Seq: m.fence}) {
 		panic("sim: the fence of a new life was refused")
@@ -138,6 +138,9 @@ func (m *member) stop(power bool) {
 	for _, s := range sessions {
 		s.lost()
 	}
+	for _, s := range m.w.callers.of(m) {
+		s.cut()
+	}
 	if power {
 		m.disk.crash(m.w.rnd)
 	}
@@ -165,11 +168,11 @@ func (m *member) tick(life uint64) {
 func (m *member) snapshot(f func()) {
 	var begin func()
 	begin = m.inDatabase(func() {
-		if m.w.o.Planted == "gate-removed" || m.group == nil && !m.engine.Holes() {
+		if gateOpen(m) {
 			f()
 			return
 		}
-		m.gate = append(m.gate, m.in(begin))
+		m.gate.waiting = append(m.gate.waiting, m.in(begin))
 	})
 	begin()
 	if m.w.o.Planted == "gate-times-out" {
@@ -178,12 +181,15 @@ func (m *member) snapshot(f func()) {
 }
 
 func (m *member) openGate() {
-	if m.group != nil || m.engine.Holes() {
+	for _, s := range m.w.callers.of(m) {
+		s.wake() // more may be applied
+	}
+	if m.group != nil || m.gate.closing != nil || m.engine.Holes() {
 		return
 	}
-	for len(m.gate) > 0 {
-		f := m.gate[0]
-		m.gate = m.gate[1:]
+	for g := &m.gate; len(g.waiting) > 0; {
+		f := g.waiting[0]
+		g.waiting = g.waiting[1:]
 		f()
 	}
 }

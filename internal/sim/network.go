@@ -31,7 +31,7 @@ func newNetwork(w *world) *network {
 func (n *network) send(from, to *member, data []byte) {
 	w, s := n.w, &n.w.swarm
 	if n.cut[from.id-1][to.id-1] || !to.up {
-		w.stats.Lost++
+		w.stats.Net.Lost++
 		if w.rnd.chance(500) {
 			from.engine.Unreachable(to.id)
 		}
@@ -40,7 +40,7 @@ func (n *network) send(from, to *member, data []byte) {
 	to.disk.knows(from)
 	copies := 1
 	if w.faulty && w.rnd.chance(s.lossPerMille) {
-		w.stats.Lost++
+		w.stats.Net.Lost++
 		copies = 0
 	}
 	if w.faulty && w.rnd.chance(s.duplicatePerMille) {
@@ -68,7 +68,7 @@ func (n *network) arrive(from, to *member, data []byte) {
 	}
 	if to.paused {
 		if n.w.rnd.chance(n.w.swarm.pauseLossPerMille) {
-			n.w.stats.Lost++
+			n.w.stats.Net.Lost++
 			return
 		}
 		to.held = append(to.held, to.in(func() { n.take(from, to, data) }))
@@ -78,7 +78,7 @@ func (n *network) arrive(from, to *member, data []byte) {
 }
 
 func (n *network) take(from, to *member, data []byte) {
-	n.w.stats.Frames++
+	n.w.stats.Net.Frames++
 	must(to.engine.Step(from.id, data))
 	to.wake()
 }

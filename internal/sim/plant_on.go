@@ -8,6 +8,7 @@ import (
 	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/rowcache"
+	"github.com/tuttidb/tutti/internal/session"
 )
 
 // plant switches a bug of the production code on, or off with an empty name.
@@ -17,4 +18,5 @@ func plant(name string) {
 	ordering.Plant(name)
 	locks.Plant(name)
 	rowcache.Plant(name)
+	session.Plant(name)
 }

@@ -28,6 +28,9 @@ var bugs = []string{
 	"halted-moves-on", "notified-early", "notified-before-open", "blind-base-late", "blind-miss-not-told", "blind-half", "held-forgotten",
 	// in the row cache
 	"stale-row", "stale-value", "back-off-forgotten", "sum-forgotten",
+	// in the session
+	"relied-run-later", "read-past-deferred", "deferred-outlives-rollback", "committed-whatever", "direct-unmarked",
+	"redone-otherwise", "redone-twice", "old-plan-used", "lost-attempt-told", "held-unkeyed",
 	// advisory locks: in their table, in the engine, in the model of the node
 	"lock-granted-twice", "lock-outlives-node", "checkpoint-without-locks", "expire-unchecked", "lease-ignored", "locked-early",
 	// in ordering, and in the model of the log

@@ -36,10 +36,7 @@ func (m *member) pump() {
 	for _, a := range rd.Aborted {
 		m.w.stats.Aborted++
 		if s := m.submitted[a.Seq]; s != nil {
-			if a.Blind {
-				m.shun(s.a)
-			}
-			s.verdict(a.Verdict)
+			s.aborted(a)
 		}
 	}
 	m.locked(rd.Locks)

@@ -26,8 +26,8 @@ const (
 	sessionDead
 )
 
-// session is one client connection with its backend, in one life of a node.
-type session struct {
+// modelSession is one client connection with its backend, in one life of a node.
+type modelSession struct {
 	m      *member
 	c      *client
 	slot   uint32
@@ -47,7 +47,7 @@ type session struct {
 }
 
 // run starts an attempt.
-func (s *session) run(a *attempt) {
+func (s *modelSession) run(a *attempt) {
 	s.a, s.pc, s.task, s.seq, s.ahead = a, 0, nil, 0, false
 	s.state = sessionRunning
 	if a.unseen != nil {
@@ -84,7 +84,7 @@ func (s *session) run(a *attempt) {
 }
 
 // later continues the attempt after the time a statement takes, if it still runs.
-func (s *session) later(f func()) {
+func (s *modelSession) later(f func()) {
 	a := s.a
 	s.m.w.after(s.m.w.rnd.between(10, s.m.w.swarm.statementMax)*s.m.db.slowness(), s.m.inDatabase(func() {
 		if s.a == a && s.state == sessionRunning {
@@ -94,7 +94,7 @@ func (s *session) later(f func()) {
 }
 
 // step executes the script's statements until one must wait.
-func (s *session) step() {
+func (s *modelSession) step() {
 	if s.pc == len(s.a.script) {
 		s.collect()
 		return
@@ -114,7 +114,7 @@ func (s *session) step() {
 }
 
 // fail rolls an attempt back that was never proposed.
-func (s *session) fail() {
+func (s *modelSession) fail() {
 	if s.t != nil {
 		s.t.rollback()
 	}
@@ -122,7 +122,7 @@ func (s *session) fail() {
 }
 
 // collect takes the writeset and hands it to the order.
-func (s *session) collect() {
+func (s *modelSession) collect() {
 	if len(s.t.changes)+len(s.a.adds) == 0 {
 		s.t.rollback()
 		s.finish(outcomeOK)
@@ -150,8 +150,7 @@ func (s *session) collect() {
 	if s.a.strict {
 		ws.Pin(nil, s.a.looked(s.m.w.o.Planted == "absent-reads-forgotten"))
 	}
-	s.m.db.collects++
-	s.progress, s.order = s.m.db.progress, s.m.db.collects
+	s.progress, s.order = s.m.db.progress, s.m.db.collect()
 	submit := func() { s.submit(engine.KindCertified, ws, ws.Append(nil)) }
 	if sw := &s.m.w.swarm; !s.m.w.rnd.chance(sw.aheadPerMille) {
 		submit()
@@ -179,14 +178,14 @@ func (a *attempt) looked(foundOnly bool) (rows []writeset.Pinned) {
 
 // held is up to where the transaction has surely seen what it wrote (engine E8): everything
 // applied now, if nothing of others was applied since the rows were collected.
-func (s *session) held() uint64 {
+func (s *modelSession) held() uint64 {
 	if s.m.begun > s.progress && s.m.w.o.Planted != "held-at-commit" {
 		return s.progress
 	}
 	return s.m.engine.Applied()
 }
 
-func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte) {
+func (s *modelSession) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte) {
 	s.m.seq++
 	s.seq = s.m.seq
 	if s.t != nil {
@@ -221,7 +220,7 @@ func (s *session) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte
 
 // giveUp ends the wait for the log: what was not proposed is certainly not committed, of the
 // rest the outcome is open and the session ends.
-func (s *session) giveUp() {
+func (s *modelSession) giveUp() {
 	m, t := s.m, s.t
 	switch {
 	case m.engine.Withdraw(s.seq):
@@ -249,8 +248,37 @@ func (s *session) giveUp() {
 	}
 }
 
+// submitter is who waits for the log's decision.
+type submitter interface {
+	aborted(engine.Aborted)
+	decided(engine.Task)    // it is certified, and to commit now
+	wasApplied(missed bool) // its rows are in the database; or it is blind, and has missed one
+}
+
+// owner is whose transaction is in a database.
+type owner interface{ inTheWay() }
+
+// aborted is verdict, and what follows for others.
+func (s *modelSession) aborted(a engine.Aborted) {
+	if a.Blind {
+		s.m.shun(s.a)
+	}
+	s.verdict(a.Verdict)
+}
+
+func (s *modelSession) decided(t engine.Task) { s.m.commitLocal(s, t) }
+
+func (s *modelSession) wasApplied(missed bool) {
+	if u := s.a.unseen; u != nil {
+		if u.missed = missed; missed {
+			s.a.ops = nil
+		}
+	}
+	s.finish(outcomeOK)
+}
+
 // verdict is the log's no.
-func (s *session) verdict(v certify.Verdict) {
+func (s *modelSession) verdict(v certify.Verdict) {
 	if v.Commit() {
 		panic("sim: an abort that commits")
 	}
@@ -268,7 +296,7 @@ func (s *session) verdict(v certify.Verdict) {
 }
 
 // finish ends an attempt and lets the client go on.
-func (s *session) finish(o outcome) {
+func (s *modelSession) finish(o outcome) {
 	delete(s.m.submitted, s.seq)
 	a := s.a
 	s.a, s.t, s.task = nil, nil, nil
@@ -283,7 +311,7 @@ func (s *session) finish(o outcome) {
 }
 
 // inTheWay is called when the session's transaction blocks the applier.
-func (s *session) inTheWay() {
+func (s *modelSession) inTheWay() {
 	switch s.state {
 	case sessionRunning:
 		s.m.w.stats.Victims++
@@ -322,14 +350,14 @@ func (s *session) inTheWay() {
 
 // strikes draws whether the backend of a session that is in the way dies by itself, before anybody ends it: what waits for its locks then overtakes it, and it does not
 // know (engine E8).
-func (s *session) strikes() bool {
+func (s *modelSession) strikes() bool {
 	w := s.m.w
 	return w.faulty && w.swarm.terminatePerMille > 0 && !s.broken && w.rnd.chance(200)
 }
 
 // kill is the death of the backend. The session notices when it needs it next: once its rows
 // are collected, that is after the decision.
-func (s *session) kill() {
+func (s *modelSession) kill() {
 	if s.broken {
 		return
 	}
@@ -358,7 +386,7 @@ func (s *session) kill() {
 }
 
 // leave ends the connection.
-func (s *session) leave() {
+func (s *modelSession) leave() {
 	s.state, s.c.s = sessionDead, nil
 	for i, o := range s.m.sessions {
 		if o == s {
@@ -369,7 +397,7 @@ func (s *session) leave() {
 }
 
 // lost is the death of the node.
-func (s *session) lost() {
+func (s *modelSession) lost() {
 	state := s.state
 	s.state = sessionDead
 	s.c.s = nil

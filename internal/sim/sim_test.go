@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -39,13 +38,11 @@ func TestSeeds(t *testing.T) {
 		t.Error(b.String())
 	}
 	t.Logf("%d seeds: %+v", p.seeds, p.sum)
-	counts := reflect.ValueOf(p.sum)
 	// seeds for one to happen; else 100
 	enough := map[string]int{"OwnAborts": math.MaxInt, "Early": 2000, "Ended": 10_000}
-	for i := range counts.NumField() {
-		if what := counts.Type().Field(i).Name; counts.Field(i).Int() == 0 && n >= max(100, enough[what]) &&
-			!t.Failed() {
-			t.Errorf("in %d seeds %s is always zero: the simulation tests less than it says", n, what)
+	for _, f := range p.sum.fields() {
+		if f.value.Int() == 0 && n >= max(100, enough[f.name]) && !t.Failed() {
+			t.Errorf("in %d seeds %s is always zero: the simulation tests less than it says", n, f.name)
 		}
 	}
 }

@@ -4,25 +4,39 @@ import "reflect"
 
 // Stats counts what happened, so that a run that tests nothing is noticed.
 type Stats struct {
-	OK, Fail, Unknown                                                                int // outcomes
-	Committed, Aborted                                                               int // ordinals, verdicts at origins
-	Frames, Lost                                                                     int
-	TimedOut                                                                         int // sessions that gave up waiting for the log
-	OwnAborts                                                                        int // READ COMMITTED updates lost to own predecessors alone, while no backend had died
-	Blocked, Victims, Withdrawn, Foretold, Kept, Gathered, Early, Deadlocks, Refused int
-	Ended, Fills, Delays                                                             int // backends that held up a full queue; how often it was full; clients that were slowed
-	Crashes, Outages, Clones, Kills, LostCommits                                     int
-	StepCrashes, FailedSyncs, FullDisks                                              int
-	Checkpoints, Compactions, LostMembers, LogRestarts                               int
-	Notified                                                                         int // notifications passed on
-	Locked, LocksLost                                                                int // advisory locks taken, and lost
-	HandOvers, Missed                                                                int // of the lead; ends of members that others were told of
-	Added                                                                            int // additions that were made at COMMIT
-	Blind, BlindMissed, Held, Shunned                                                int // blind transactions; of these, that found no row; rows that were shown; and that were not tried
-	Reached                                                                          int // new connections
-	LostDisks, StayedOut                                                             int
-	Halts                                                                            int // members that could not go on
-	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps                            int
+	OK, Fail, Unknown  int // outcomes
+	Committed, Aborted int // ordinals, verdicts at origins
+	Net                netStats
+	TimedOut           int // sessions that gave up waiting for the log
+	// READ COMMITTED updates lost to own predecessors alone, while no backend had died
+	OwnAborts                                             int
+	Blocked, Victims, Withdrawn, Foretold, Kept           int
+	Gathered, Early, Deadlocks, Refused                   int
+	Ended, Fills, Delays                                  int // backends that held up a full queue; fills; clients slowed
+	Crashes, Outages, Clones, Kills, LostCommits          int
+	StepCrashes, FailedSyncs, FullDisks                   int
+	Checkpoints, Compactions, LostMembers, LogRestarts    int
+	Notified                                              int // notifications passed on
+	Locked, LocksLost                                     int // advisory locks taken, and lost
+	HandOvers, Missed                                     int // of the lead; ends that others were told of
+	Added                                                 int // additions that were made at COMMIT
+	Blind, BlindMissed                                    int // blind transactions; of these, that found no row
+	Held, Shunned                                         int // rows that were shown; blind ones that were not tried
+	Reached                                               int // new connections
+	LostDisks, StayedOut                                  int
+	Halts                                                 int // members that could not go on
+	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps int
+	Served                                                servedStats
+}
+
+// netStats counts frames between members.
+type netStats struct{ Frames, Lost int }
+
+// servedStats counts what production sessions did.
+type servedStats struct {
+	Sessions, OK, Fail, Submitted                         int
+	Plain, Returning, Blind, Deferred, Delta, ReadThrough int // statements, by how they were carried out
+	Cancels, Gone                                         int // that clients asked for; clients that went
 }
 
 func (s *Stats) count(a *attempt) {
@@ -38,8 +52,29 @@ func (s *Stats) count(a *attempt) {
 
 // add sums counts up.
 func (s *Stats) add(o Stats) {
-	sum, more := reflect.ValueOf(s).Elem(), reflect.ValueOf(o)
-	for i := range sum.NumField() {
-		sum.Field(i).SetInt(sum.Field(i).Int() + more.Field(i).Int())
+	more := o.fields()
+	for i, f := range s.fields() {
+		f.value.SetInt(f.value.Int() + more[i].value.Int())
 	}
+}
+
+// field is one count.
+type field struct {
+	name  string
+	value reflect.Value
+}
+
+// fields are all counts, with the names of the structs that they are in.
+func (s *Stats) fields() []field { return fieldsOf("", reflect.ValueOf(s).Elem()) }
+
+func fieldsOf(prefix string, v reflect.Value) (out []field) {
+	for i := range v.NumField() {
+		name, f := prefix+v.Type().Field(i).Name, v.Field(i)
+		if f.Kind() == reflect.Struct {
+			out = append(out, fieldsOf(name+".", f)...)
+		} else {
+			out = append(out, field{name, f})
+		}
+	}
+	return out
 }

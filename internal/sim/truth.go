@@ -66,7 +66,10 @@ func (t *truth) reach(o uint64) {
 }
 
 // learnEarly notes a task that leaves the queue before its group.
-func (t *truth) learnEarly(task engine.Task) { t.early[task.Ordinal] = task }
+func (t *truth) learnEarly(task engine.Task) {
+	t.early[task.Ordinal] = task
+	t.w.callers.early = max(t.w.callers.early, task.Ordinal)
+}
 
 func (t *truth) extend(task *engine.Task) {
 	o := uint64(len(t.order))
@@ -86,6 +89,7 @@ func (t *truth) extend(task *engine.Task) {
 				t.w.violation("ordinal %d: transaction with tag %d has rows of shape %d, they have shape %d now", o,
 					tag, a.shape, now)
 			}
+			missed := false
 			if task.Writeset.Blind() {
 				for i, seen := range a.unseen.held {
 					if is := tr.latest(changes[i].key); is.tag != seen.tag || is.gone {
@@ -94,7 +98,7 @@ func (t *truth) extend(task *engine.Task) {
 					}
 				}
 				t.blindly(tr, changes, tag)
-				changes = nil
+				missed, changes = len(tr.changes) == 0, nil
 			}
 			for _, c := range changes {
 				if err := tr.apply(c, tag); err != nil {
@@ -102,6 +106,10 @@ func (t *truth) extend(task *engine.Task) {
 				}
 				t.checkFamily(o, tag, c, tr)
 			}
+			if a.of != nil && missed { // its session runs it again as what it is
+				break
+			}
+			t.w.callers.lands(a, o, t.model, tr)
 			t.settle(o, tag)
 		case engine.KindStatement:
 			d := definitionOf(task.Writeset)
@@ -111,6 +119,7 @@ func (t *truth) extend(task *engine.Task) {
 				a := t.attempts[id]
 				a.changes = append(a.changes, c.change)
 			}
+			t.w.callers.lands(nil, o, t.model, tr)
 		}
 		r.changes = tr.changes
 		t.model.install(&r)

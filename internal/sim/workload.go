@@ -149,7 +149,7 @@ func (a *attempt) shuffleLast(r *random) {
 }
 
 // execute runs one statement; when it waits it will be called again from the start.
-func (st *statementOf) execute(s *session) stepResult {
+func (st *statementOf) execute(s *modelSession) stepResult {
 	switch st.verb {
 	case verbRead:
 		v := s.t.read(st.key)
@@ -172,7 +172,7 @@ func (st *statementOf) execute(s *session) stepResult {
 }
 
 // take locks a key, or makes the session wait.
-func (s *session) take(key uint64, mode writeset.Mode) bool {
+func (s *modelSession) take(key uint64, mode writeset.Mode) bool {
 	a := s.a
 	return s.t.d.lockFor(key).acquire(s.t, mode, s.m.inDatabase(func() {
 		if s.a == a && s.state == sessionRunning {
@@ -181,7 +181,7 @@ func (s *session) take(key uint64, mode writeset.Mode) bool {
 	}))
 }
 
-func (st *statementOf) insert(s *session) stepResult {
+func (st *statementOf) insert(s *modelSession) stepResult {
 	if !s.take(st.key.identity(), writeset.Exclusive) {
 		return stepWaits
 	}
@@ -212,7 +212,7 @@ func (st *statementOf) insert(s *session) stepResult {
 }
 
 // change runs an UPDATE, DELETE or SELECT FOR UPDATE.
-func (st *statementOf) change(s *session) stepResult {
+func (st *statementOf) change(s *modelSession) stepResult {
 	if s.t.read(st.key).gone {
 		s.a.reads = append(s.a.reads, observed{key: st.key})
 		return stepDone // no row matches

@@ -78,6 +78,7 @@ type world struct {
 	net      *network
 	members  []*member
 	clients  []*client
+	callers  *callers
 	truth    *truth
 	history  []*attempt
 	refusals []refusal
@@ -149,6 +150,7 @@ func Run(seed uint64, o Options) (res Result) {
 	w.swarm = newSwarm(w.rnd, &o)
 	plant(o.Planted)
 	defer plant("")
+	defer func() { w.callers.stop() }()
 	defer func() {
 		res.Seed, res.Members, res.Swarm, res.Hash, res.Micros, res.Stats = seed, w.swarm.members, w.swarm.String(),
 			w.hash, w.now, w.stats
@@ -156,6 +158,8 @@ func Run(seed uint64, o Options) (res Result) {
 		case nil:
 		case failure:
 			res.Code, res.Message = f.code, f.message
+		case crashed:
+			res.Code, res.Message, res.Stack = Crash, fmt.Sprint(f.value), string(f.stack)
 		default:
 			res.Code, res.Message, res.Stack = Crash, fmt.Sprint(f), string(debug.Stack())
 		}
@@ -171,6 +175,7 @@ func (w *world) run() {
 		m.db = newDatabase(w, m, w.base(m.id))
 		w.members = append(w.members, m)
 	}
+	w.callers = newCallers(w)
 	w.net, w.alive = newNetwork(w), make([]bool, w.swarm.members)
 	for _, m := range w.members {
 		m.start()
@@ -182,6 +187,7 @@ func (w *world) run() {
 		w.clients = append(w.clients, c)
 		c.next()
 	}
+	w.callers.begin()
 	w.faults()
 	w.loseDisk(w.seed)
 	w.deadline = w.swarm.safety + grace

@@ -22,8 +22,8 @@ type callers struct {
 	w     *world
 }
 
-// callersSalt spreads the seeds that have callers.
-const callersSalt = 0x5e55
+// callersSalt spreads the seeds that have callers. None of those in rare does.
+const callersSalt = 0x5ef6
 
 // newCallers draws how many there are. What else a seed does not depend on it, as long as there are none.
 func newCallers(w *world) *callers {
@@ -102,6 +102,20 @@ func (cs *callers) stop() {
 	}
 }
 
+// kill ends the backend of one of a member's sessions.
+func (cs *callers) kill(m *member) {
+	if all := cs.of(m); len(all) > 0 && cs.w.rnd.chance(500) {
+		s := all[cs.w.rnd.intn(len(all))]
+		for _, o := range all {
+			if o.commits() && cs.w.rnd.chance(300) {
+				s = o // the worst moment
+			}
+		}
+		cs.w.stats.Served.Kills++
+		s.b.die()
+	}
+}
+
 // callKind is what a client asks for.
 type callKind uint8
 
@@ -123,7 +137,11 @@ type call struct {
 	verb dataVerb
 	key  rowKey
 	n    int64
+	more []call // in the same batch
 }
+
+// all are the statements of its batch.
+func (x *call) all() []call { return append([]call{*x}, x.more...) }
 
 // caller is a client: it runs one script after the other, and notes what it is told.
 type caller struct {
@@ -149,7 +167,7 @@ type caller struct {
 // reply is the answer to a statement, so far.
 type reply struct {
 	rows   [][]string
-	tag    string
+	tags   []string // of its statements
 	failed *wire.ErrorFields
 }
 
@@ -189,10 +207,14 @@ func (c *caller) send() {
 	c.reply, c.awaits = reply{}, true
 	c.number++
 	w.say("client %d with tag %d at slot %d of %v: %s", c.process, c.a.tag, c.s.slot, c.s.m, x.literal())
-	if c.a.told.sends(x); x.kind == callBegin || x.kind == callCommit || w.rnd.chance(400) {
+	if c.a.told.sends(x); x.kind == callBegin || x.kind == callCommit ||
+		len(x.more) == 0 && w.rnd.chance(400) {
 		c.s.in.buf = wire.AppendQuery(c.s.in.buf, x.literal())
 	} else {
-		c.s.in.buf = c.extended(c.s.in.buf, x)
+		for _, y := range x.all() {
+			c.s.in.buf = c.extended(c.s.in.buf, &y)
+		}
+		c.s.in.buf = wire.AppendSync(c.s.in.buf)
 	}
 	c.s.wake()
 	c.disturb(c.number)
@@ -204,7 +226,7 @@ func (c *caller) extended(dst []byte, x *call) []byte {
 	c.parses = [2]string{}
 	switch {
 	case known:
-	case x.kind == callData && c.w.rnd.chance(400):
+	case x.kind == callData && len(c.script[c.pc].more) == 0 && c.w.rnd.chance(400):
 		name = fmt.Sprint("s", c.number)
 		c.parses = [2]string{x.sql, name}
 		dst = wire.AppendParse(dst, name, x.sql, nil)
@@ -216,7 +238,7 @@ func (c *caller) extended(dst []byte, x *call) []byte {
 		values[i] = strconv.AppendInt(nil, v, 10)
 	}
 	dst = wire.AppendBind(dst, "", name, nil, values, nil)
-	return wire.AppendSync(wire.AppendExecute(dst, "", 0))
+	return wire.AppendExecute(dst, "", 0)
 }
 
 // disturb draws what happens while the client waits: it cancels, or goes.
@@ -281,10 +303,9 @@ func (c *caller) take(f wire.Frame) {
 	case wire.TypeCommandComplete:
 		tag, err := wire.DecodeCommandComplete(f.Body())
 		must(err)
-		if c.tag != "" {
-			c.w.violation("a client was told twice what its statement has done: %s and %s", c.tag, tag)
+		if c.tags = append(c.tags, tag); c.a != nil && len(c.tags) > len(c.script[c.pc].all()) {
+			c.w.violation("a client was told twice what its statement has done: %s", c.tags)
 		}
-		c.tag = tag
 	case wire.TypeErrorResponse:
 		e, err := wire.DecodeErrorFields(f.Body())
 		must(err)
@@ -302,7 +323,7 @@ func (c *caller) answered(status byte) {
 		c.w.violation("a client was told that its session is ready, unasked")
 	}
 	c.awaits = false
-	c.w.say("client %d is told %q %q %v, %c", c.process, c.tag, c.rows, c.failed, status)
+	c.w.say("client %d is told %q %q %v, %c", c.process, c.tags, c.rows, c.failed, status)
 	if c.a == nil {
 		c.next()
 		return
@@ -312,9 +333,12 @@ func (c *caller) answered(status byte) {
 		c.refused(x, status)
 		return
 	}
+	if len(c.tags) != len(x.all()) {
+		c.w.violation("a client was told %q of %q", c.tags, x.sql)
+	}
 	c.a.told.hears(c, x)
 	switch {
-	case x.kind == callCommit && c.tag == "COMMIT":
+	case x.kind == callCommit && c.tags[0] == "COMMIT":
 		c.finished(outcomeOK)
 	case x.kind == callCommit || x.kind == callRollback:
 		c.finished(outcomeFail)
@@ -417,8 +441,10 @@ func (c *caller) lost(s *served) {
 func (c *caller) finished(o outcome) {
 	w, a := c.w, c.a
 	a.outcome, a.end = o, w.now
-	if e := a.told.pending; e != nil && e.verb == dataAppend && o == outcomeUnknown {
-		a.ops = append(a.ops, listOp{key: e.key.id, value: uint64(e.n)})
+	for _, e := range a.told.pending {
+		if e.verb == dataAppend && o == outcomeUnknown {
+			a.ops = append(a.ops, listOp{key: e.key.id, value: uint64(e.n)})
+		}
 	}
 	w.note(a.tag, uint64(o), a.base)
 	w.stats.count(a)

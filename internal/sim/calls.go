@@ -4,7 +4,7 @@ package sim
 func (cs *callers) draw(a *attempt) (calls []call) {
 	w, r := cs.w, cs.w.rnd
 	if r.chance(350) {
-		return []call{cs.statement(r.intn(6))}
+		return []call{cs.alone()}
 	}
 	a.repeat = r.chance(250)
 	begin := "BEGIN"
@@ -49,6 +49,18 @@ func (cs *callers) draw(a *attempt) (calls []call) {
 		}
 	}
 	return append(calls, last)
+}
+
+// alone draws a transaction without a block: a statement, or several writes in one batch.
+func (cs *callers) alone() call {
+	r := cs.w.rnd
+	x := cs.statement(r.intn(6))
+	for x.verb >= dataAdd && r.chance(150) {
+		if y := cs.statement(r.intn(4)); y.verb != x.verb {
+			x.more = append(x.more, y)
+		}
+	}
+	return x
 }
 
 // deferrable are what a block of reads and deferred writes does.

@@ -39,7 +39,10 @@ func (w *world) every(micros int64, f func()) {
 func (w *world) killBackend() {
 	m := w.members[w.rnd.intn(len(w.members))]
 	n := len(m.sessions)
-	if n == 0 || m.paused || m.db.paused {
+	if m.paused || m.db.paused {
+		return
+	}
+	if w.callers.kill(m); n == 0 {
 		return
 	}
 	w.stats.Kills++

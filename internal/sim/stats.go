@@ -36,7 +36,7 @@ type netStats struct{ Frames, Lost int }
 type servedStats struct {
 	Sessions, OK, Fail, Submitted                         int
 	Plain, Returning, Blind, Deferred, Delta, ReadThrough int // statements, by how they were carried out
-	Cancels, Gone                                         int // that clients asked for; clients that went
+	Cancels, Gone, Kills                                  int // that clients asked for; clients that went; backends
 }
 
 func (s *Stats) count(a *attempt) {

@@ -12,8 +12,8 @@ type told struct {
 	effects []effect
 	seen    []sighted // of rows that it had changed
 	read    [tables]bool
-	begins  int     // transactions of its session's backend
-	pending *effect // of the statement whose answer is yet to come
+	begins  int      // transactions of its session's backend
+	pending []effect // of the statements whose answer is yet to come
 	saves   []toldSave
 
 	seq    uint64 // its place in the order; zero: none
@@ -53,14 +53,16 @@ func (t *told) saved() bool { return len(t.saves) > 0 }
 // sends notes a statement that is about to be sent.
 func (t *told) sends(x *call) {
 	t.pending = nil
-	if x.kind == callData && x.verb >= dataAdd {
-		t.pending = &effect{verb: x.verb, key: x.key, n: x.n}
+	for _, y := range x.all() {
+		if y.kind == callData && y.verb >= dataAdd {
+			t.pending = append(t.pending, effect{verb: y.verb, key: y.key, n: y.n})
+		}
 	}
 }
 
 // hears notes the answer to a statement.
 func (t *told) hears(c *caller, x *call) {
-	e := t.pending
+	pending := t.pending
 	t.pending = nil
 	switch {
 	case x.kind == callSave:
@@ -80,22 +82,24 @@ func (t *told) hears(c *caller, x *call) {
 	case x.verb == dataRead:
 		t.reads(c.a, x.key, c.rows[0])
 	default:
-		t.does(c, x, e)
+		for i, y := range x.all() {
+			t.does(c, &y, &pending[i], c.tags[i])
+		}
 	}
 }
 
 // does notes what a write was told to have done.
-func (t *told) does(c *caller, x *call, e *effect) {
+func (t *told) does(c *caller, x *call, e *effect, tag string) {
 	word := map[dataVerb]string{dataInsert: "INSERT 0", dataDelete: "DELETE"}[x.verb]
 	if word == "" {
 		word = "UPDATE"
 	}
-	switch c.tag {
+	switch tag {
 	case word + " 0":
 		return
 	case word + " 1":
 	default:
-		c.w.violation("%q has done %q", x.sql, c.tag)
+		c.w.violation("%q has done %q", x.sql, tag)
 	}
 	e.ordinal = max(uint64(len(c.w.truth.order))-1, c.w.callers.early)
 	e.relies = t.read[x.key.t] && !c.a.repeat && (x.verb == dataSet || x.verb == dataDelete)
@@ -196,8 +200,8 @@ func (cs *callers) judgeTold() {
 			continue
 		}
 		effects := t.effects
-		if t.pending != nil && a.outcome == outcomeUnknown {
-			effects = append(effects[:len(effects):len(effects)], *t.pending)
+		if a.outcome == outcomeUnknown {
+			effects = append(effects[:len(effects):len(effects)], t.pending...)
 		}
 		switch {
 		case t.seq != 0:

@@ -180,6 +180,21 @@ func (h order) Committed(_ uint64, ok bool) {
 		delete(m.submitted, x.seq)
 	}
 	s.handed = nil
+	s.slowed()
+}
+
+// slowed holds the session back while members lag.
+func (s *served) slowed() {
+	if d := s.m.delay(); d > 0 {
+		s.rests(d)
+	}
+}
+
+// rests waits for so many microseconds.
+func (s *served) rests(micros int64) {
+	until := s.m.w.now + micros
+	s.m.w.after(micros, s.m.in(s.wake))
+	s.until(func() bool { return s.m.w.now >= until })
 }
 
 // snapshots is session.Snapshots.
@@ -287,9 +302,7 @@ func (h deferred) Blind(sub session.Submission, must bool) (d session.Decision, 
 	for tries := 0; !must && m.engine.Shuns(ws); tries++ {
 		m.w.stats.Shunned++
 		must = tries == shunTries
-		until := m.w.now + shunPause
-		m.w.after(shunPause, m.in(s.wake))
-		s.until(func() bool { return m.w.now >= until })
+		s.rests(shunPause)
 	}
 	d = s.submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: s.slot, Base: sub.Base,
 		Held: sub.Base, Writeset: ws, Payload: ws.Append(nil)}, x)
@@ -298,7 +311,9 @@ func (h deferred) Blind(sub session.Submission, must bool) (d session.Decision, 
 	}
 	missed := s.handed.missed
 	delete(m.submitted, sub.Seq)
-	if s.handed = nil; missed {
+	s.handed = nil
+	s.slowed()
+	if missed {
 		return session.Decision{Retry: true}, false
 	}
 	return d, true

@@ -89,7 +89,11 @@ func (cs *callers) statement(kind int) call {
 	case 0, 1:
 		return newCall(dataSet, counter, r.between(0, 9))
 	case 2, 6:
-		return newCall(dataAdd, counter, r.between(-9, 9))
+		x := newCall(dataAdd, counter, r.between(-9, 9))
+		if kind == 6 {
+			x.sql += returningN
+		}
+		return x
 	case 3:
 		w.values++
 		return newCall(dataAppend, list, int64(w.values))

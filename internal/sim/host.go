@@ -85,10 +85,10 @@ func (h order) NewSeq() (slot uint32, incarnation, seq uint64) {
 	return h.s.slot, h.s.m.incarnation, h.s.m.seq
 }
 
-func (h order) Pass(*writeset.Writeset) *wire.SQLError    { return nil }
-func (h order) Explain(*writeset.Writeset) *wire.SQLError { return nil }
-func (h order) BeginLarge() *wire.SQLError                { return nil }
-func (h order) Exceeded()                                 {}
+func (h order) Pass(*writeset.Writeset, session.Limits) *wire.SQLError { return nil }
+func (h order) Explain(*writeset.Writeset) *wire.SQLError              { return nil }
+func (h order) BeginLarge() *wire.SQLError                             { return nil }
+func (h order) Exceeded()                                              {}
 
 // Submit hands a transaction to the engine and waits for the decision.
 func (h order) Submit(sub session.Submission) session.Decision {

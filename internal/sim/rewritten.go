@@ -35,7 +35,12 @@ type rewritten struct {
 	shape int64 // of its table's rows when it was made
 }
 
-func (r *rewritten) SQL() string   { return ownDirect + r.of.Text }
+func (r *rewritten) SQL() string {
+	if r.of.Returns != "" {
+		return ownDirect + r.of.Text + returningN
+	}
+	return ownDirect + r.of.Text
+}
 func (r *rewritten) Columns() int  { return 1 }
 func (r *rewritten) Table() uint32 { return 20_000 + uint32(r.st.table) }
 func (r *rewritten) Name() string  { return r.st.table.sql() }
@@ -69,7 +74,7 @@ func bound(bind []byte) [][]byte {
 
 // Blind reports whether the statement finds its row by the key alone, and needs to see nothing of it.
 func (r *rewritten) Blind() bool {
-	if len(r.of.Finds) != 1 || r.st.table == tList {
+	if len(r.of.Finds) != 1 || r.st.table == tList || r.of.Returns != "" {
 		return false
 	}
 	return r.of.Verb == semantics.Update && len(r.of.Changes) == 1 || r.of.Verb == semantics.Delete
@@ -109,7 +114,7 @@ func (r *rewritten) AppendProbe(dst []byte, name string, what *session.Unseen) (
 
 // Adds tells what it adds to which counter.
 func (r *rewritten) Adds(bind []byte) (session.Adds, bool) {
-	if r.st.table != tCounter || len(r.of.Adds) != 1 {
+	if r.st.table != tCounter || len(r.of.Adds) != 1 || r.of.Returns != "" {
 		return session.Adds{}, false
 	}
 	values := bound(bind)

@@ -42,6 +42,7 @@ type dataStatement struct {
 	table table
 	id, n string
 	minus bool
+	shows bool // RETURNING n
 }
 
 // grammar is what the model understands of SQL.
@@ -58,6 +59,9 @@ var grammar = []struct {
 	{dataDelete, regexp.MustCompile(`^DELETE FROM (?P<table>\w+) WHERE id = (?P<id>\S+)$`)},
 }
 
+// returningN ends a statement that shows what it has made.
+const returningN = " RETURNING n"
+
 // understood are texts with parameters that were read before. One simulation runs at a time.
 var understood = map[string]*dataStatement{}
 
@@ -67,12 +71,13 @@ func understand(sql string) *dataStatement {
 		return st
 	}
 	var out *dataStatement
+	text, shows := strings.CutSuffix(sql, returningN)
 	for _, g := range grammar {
-		m := g.re.FindStringSubmatch(sql)
+		m := g.re.FindStringSubmatch(text)
 		if m == nil {
 			continue
 		}
-		out = &dataStatement{verb: g.verb}
+		out = &dataStatement{verb: g.verb, shows: shows}
 		for i, name := range g.re.SubexpNames() {
 			switch name {
 			case "table":
@@ -122,6 +127,8 @@ func columnsOf(sql string) (columns []string) {
 	st := understand(text)
 	switch {
 	case st == nil || form == ownProbe:
+	case st.shows:
+		return append(columns, "n")
 	case st.verb == dataScan:
 		return append(columns, "id", "n", "tag")
 	case st.verb == dataRead && st.table == tList:
@@ -259,7 +266,7 @@ func (b *backend) insert(st *dataStatement, values [][]byte, direct bool) (a ans
 		return answer{failed: wire.Errorf(wire.CodeUniqueViolation, "duplicate key value")}, false
 	}
 	a.tag = "INSERT 0 1"
-	b.changed(&a, change{key: k, op: writeset.OpInsert, v: value{n: st.by(values)}}, cur, direct)
+	b.changed(&a, change{key: k, op: writeset.OpInsert, v: value{n: st.by(values)}}, cur, direct, st.shows)
 	return a, false
 }
 
@@ -270,7 +277,7 @@ func (b *backend) update(st *dataStatement, values [][]byte, direct bool) (a ans
 	if st.verb == dataDelete {
 		mode, op, word = writeset.Exclusive, writeset.OpDelete, "DELETE "
 	}
-	none := answer{tag: word + "0"}
+	none := answer{tag: word + "0", columns: columnsOf(b.runs.text)}
 	if b.t.read(k).gone {
 		return none, false
 	}
@@ -297,22 +304,28 @@ func (b *backend) update(st *dataStatement, values [][]byte, direct bool) (a ans
 	if b.s.commits() {
 		return b.adds(a, c, cur, st.by(values)), false
 	}
-	b.changed(&a, c, cur, direct)
+	b.changed(&a, c, cur, direct, st.shows)
 	return a, false
 }
 
 // changed notes what a statement has changed: it is captured, or returned.
-func (b *backend) changed(a *answer, c change, cur version, direct bool) {
+func (b *backend) changed(a *answer, c change, cur version, direct, shows bool) {
 	if len(b.events) == 0 {
 		b.s.shape = b.d.at(shapeKey, b.d.visible).v.n
 	}
 	b.events = append(b.events, c)
 	b.net()
+	var shown [][]byte
+	if shows {
+		v := version{v: c.v}
+		a.columns, shown = []string{"n"}, v.shows(c.key.t)[:1]
+		a.rows = [][][]byte{shown}
+	}
 	caught := !direct || b.setting != "quiet_direct"
 	if direct {
 		r := returned{change: c, tag: b.s.tag(), root: cur.root, order: b.d.collect(), caught: caught,
 			alone: len(b.caught) == 0}
-		a.rows = [][][]byte{{r.append(nil)}}
+		a.rows = [][][]byte{append([][]byte{r.append(nil)}, shown...)}
 	}
 	if caught {
 		b.caught = append(b.caught, c)

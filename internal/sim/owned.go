@@ -43,7 +43,7 @@ func (b *backend) own(x execution) answer {
 		return b.set(x.text)
 	case word == "SHOW":
 		return oneRow("SHOW", map[string]string{"standard_conforming_strings": "on", "statement_timeout": "0",
-			"default_transaction_isolation": "read committed"}[rest])
+			"lock_timeout": "0", "default_transaction_isolation": "read committed"}[rest])
 	case word == ownMark:
 		b.mark(x.values)
 		return oneRow("SELECT 1", "")

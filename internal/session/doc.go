@@ -14,7 +14,7 @@
 //
 // A session waits in few places: for a frame of the client (next, copyData), for a frame of the backend (Server), for
 // room to write, and in what the node does for it (Host). Whoever gives it readers and writers that yield, and a Host
-// that does, can run it step by step.
+// that does, can run it step by step, as package sim does.
 //
 // Invariants:
 //

@@ -264,14 +264,6 @@ func (g *guard) defining(cancel func()) {
 	g.mu.Unlock()
 }
 
-// wish notes that the client has asked to cancel what the session waits for, while its backend does nothing.
-func (g *guard) wish() {
-	g.mu.Lock()
-	g.wished = true
-	g.mu.Unlock()
-	g.wake()
-}
-
 // submitted notes which submission the log decides on; zero when it has.
 func (g *guard) submitted(seq uint64) {
 	g.mu.Lock()

@@ -521,8 +521,10 @@ func (h *host) Define(d session.Definition) session.Result {
 	if e := l.tenure.mayChange(h.n, d.Database); e != nil {
 		return session.Result{Err: e}
 	}
-	h.g.defining(h.g.wish)
-	defer h.g.defining(nil)
+	if e := h.Enter(session.PhaseRunning); e != nil { // the client may cancel what it waits for
+		return session.Result{Err: e}
+	}
+	defer h.Enter(session.PhaseIdle)
 	if e := h.pass(d.Extent, nil, d.Limits); e != nil {
 		return session.Result{Err: e}
 	}

@@ -16,15 +16,14 @@ func TestIntentsEndByTheClient(t *testing.T) {
 	late := wire.Errorf(wire.CodeLockNotAvailable, "late")
 	lost := wire.Errorf(wire.CodeSerializationFailure, "lost")
 	for name, c := range map[string]struct {
-		phase session.Phase
-		ends  func(g *guard)
-		most  int64 // milliseconds
-		want  string
+		ends func(g *guard)
+		most int64 // milliseconds
+		want string
 	}{
-		"a cancel in a block":   {session.PhaseRunning, (*guard).cancelClient, 0, wire.CodeQueryCanceled},
-		"a cancel outside":      {session.PhaseIdle, (*guard).cancelClient, 0, wire.CodeQueryCanceled},
-		"limits":                {session.PhaseRunning, func(*guard) {}, 20, late.Code},
-		"the applier's victory": {session.PhaseRunning, func(g *guard) { g.kill(lost) }, 0, lost.Code},
+		"a cancel":              {(*guard).cancelClient, 0, wire.CodeQueryCanceled},
+		"limits":                {func(*guard) {}, 20, late.Code},
+		"the applier's victory": {func(g *guard) { g.kill(lost) }, 0, lost.Code},
+		"the session's end":     {func(g *guard) { g.end(lost) }, 0, lost.Code},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &life{gate: newGate(), core: &core{}, done: make(chan struct{}), began: time.Now()}
@@ -37,10 +36,7 @@ func TestIntentsEndByTheClient(t *testing.T) {
 			defer other.Close()
 			g := newGuard(0, 0, client, func() {}, func() {})
 			h := &host{n: l, g: g}
-			g.enter(c.phase)
-			if c.phase == session.PhaseIdle { // as Define does
-				g.defining(g.wish)
-			}
+			g.enter(session.PhaseRunning)
 			time.AfterFunc(30*time.Millisecond, func() { c.ends(g) })
 			began := time.Now()
 			limits := func(locks bool) (int64, *wire.SQLError) { return c.most, late }

@@ -18,6 +18,7 @@ import (
 	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -47,27 +48,27 @@ type Replica struct {
 	EndBackend func(pid uint32)
 }
 
-// Locks is what one replica does about advisory locks: who of its sessions has some, and until when.
-//
-// The others take a node's locks away when they have not heard of it for a lease. It counts from when
-// they heard of its last item, so not before that was proposed. The node itself counts half a lease from when
-// it proposed the last item of which it knows that it was ordered, and has ended its sessions by then.
+// Locks is what one replica does about advisory locks: who of its sessions has some, and until when (replica.Lease).
 type Locks struct {
 	o      Replica
-	lease  time.Duration
+	began  time.Time
 	keeper *link.Keeper
 	wg     sync.WaitGroup // of the sessions' goroutines
 
 	mu       sync.Mutex
 	sessions map[uint64]*Session      // by number
 	ordered  map[uint64]chan struct{} // by sequence of what was submitted; closed when it has its place
-	until    time.Time                // the locks of this life are its sessions' until then
+	lease    replica.Lease            // of the locks that this member's sessions have
 }
 
 // New makes it for a replica that is about to be opened.
 func New(o Replica) *Locks {
-	return &Locks{o: o, lease: o.Lease, sessions: map[uint64]*Session{}, ordered: map[uint64]chan struct{}{}}
+	return &Locks{o: o, began: time.Now(), lease: replica.NewLease(int64(o.Lease)), sessions: map[uint64]*Session{},
+		ordered: map[uint64]chan struct{}{}}
 }
+
+// now is the lease's time.
+func (a *Locks) now() int64 { return int64(time.Since(a.began)) }
 
 // Open connects to the local PostgreSQL.
 func (a *Locks) Open(ctx context.Context, connString string) (err error) {
@@ -125,11 +126,13 @@ func (a *Locks) Tell(events []engine.Lock) {
 
 // extend notes that something was ordered that was proposed after began.
 func (a *Locks) extend(began time.Time) {
+	a.extends(func(l *replica.Lease) { l.Ordered(int64(began.Sub(a.began))) })
+}
+
+func (a *Locks) extends(how func(l *replica.Lease)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if u := began.Add(a.lease / 2); u.After(a.until) {
-		a.until = u
-	}
+	how(&a.lease)
 	for _, x := range a.sessions {
 		x.poke() // it may have waited for that
 	}
@@ -139,7 +142,14 @@ func (a *Locks) extend(began time.Time) {
 func (a *Locks) over(since time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return time.Now().After(a.until.Add(since))
+	return a.lease.Over(a.now(), int64(since))
+}
+
+// renews reports whether the lease is to be renewed now.
+func (a *Locks) renews(needed bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lease.Renews(a.now(), needed)
 }
 
 // all lists the sessions that deal with advisory locks.
@@ -185,31 +195,20 @@ func (a *Locks) withdraw(seq uint64) (back bool) {
 // ends those sessions if they do not.
 func (a *Locks) RenewLease(ctx context.Context) error {
 	var under <-chan struct{} // the renewal under way
-	var began time.Time
-	for process.Sleep(ctx, a.lease/20) {
+	for process.Sleep(ctx, a.o.Lease/20) {
 		tenants := a.tenants()
-		if len(tenants) == 0 {
-			under = nil
-			continue
-		}
 		for _, x := range tenants {
 			if a.over(0) && x.Since() > 0 {
 				x.lose()
 			}
 		}
-		if under != nil {
-			select {
-			case <-under:
-				a.extend(began)
-				under = nil
-			default:
-				if time.Since(began) < a.lease/2 {
-					continue
-				}
-			}
+		select {
+		case <-under:
+			a.extends((*replica.Lease).Renewed)
+			under = nil
+		default:
 		}
-		if under == nil || time.Since(began) >= a.lease/2 {
-			began = time.Now()
+		if a.renews(len(tenants) > 0) {
 			_, under = a.submit(&locks.Request{Action: locks.Renew})
 		}
 	}
@@ -219,32 +218,19 @@ func (a *Locks) RenewLease(ctx context.Context) error {
 // WatchTenants is the goroutine that proposes to take a member's locks away of which nothing was heard for a
 // lease. If something was ordered meanwhile, nothing happens.
 func (a *Locks) WatchTenants(ctx context.Context) error {
-	type sight struct {
-		engine.Tenant
-		at    time.Time
-		under <-chan struct{}
-	}
-	seen := map[uint32]*sight{}
-	for process.Sleep(ctx, a.lease/10) {
-		var tenants []engine.Tenant
-		a.o.Engine(func(e *engine.Engine) { tenants = e.Tenants() })
-		for _, t := range tenants {
-			s := seen[t.Member]
-			switch {
-			case t.Member == a.o.Self:
-			case s == nil || s.Tenant != t:
-				seen[t.Member] = &sight{Tenant: t, at: time.Now()}
-			case s.under == nil && time.Since(s.at) >= a.lease:
-				a.o.Log.Warn("the advisory locks of a member are released, because nothing is heard of it", "member",
-					t.Member)
-				_, s.under = a.submit(&locks.Request{Action: locks.Expire, Member: t.Member, Incarnation: t.Incarnation,
-					Number: t.Number})
+	watch := replica.NewWatch(a.o.Self, int64(a.o.Lease))
+	for process.Sleep(ctx, a.o.Lease/10) {
+		var tenants []replica.Tenant
+		a.o.Engine(func(e *engine.Engine) {
+			for _, t := range e.Tenants() {
+				tenants = append(tenants, replica.Tenant(t))
 			}
-		}
-		for m := range seen {
-			if !slices.ContainsFunc(tenants, func(t engine.Tenant) bool { return t.Member == m }) {
-				delete(seen, m)
-			}
+		})
+		for _, t := range watch.Look(a.now(), tenants) {
+			a.o.Log.Warn("the advisory locks of a member are released, because nothing is heard of it", "member",
+				t.Member)
+			a.submit(&locks.Request{Action: locks.Expire, Member: t.Member, Incarnation: t.Incarnation,
+				Number: t.Number})
 		}
 	}
 	return nil

@@ -74,7 +74,7 @@ func TestReadWaitEdge(t *testing.T) {
 }
 
 // replica makes Locks of a replica whose order only counts what is asked of it.
-func replica(lease time.Duration) (x *Locks, asked *atomic.Int64) {
+func newReplica(lease time.Duration) (x *Locks, asked *atomic.Int64) {
 	asked = &atomic.Int64{}
 	var seq atomic.Uint64
 	return New(Replica{
@@ -87,7 +87,7 @@ func replica(lease time.Duration) (x *Locks, asked *atomic.Int64) {
 
 // TestLease: the locks are the sessions' for half a lease from what was proposed last and ordered (AL2).
 func TestLease(t *testing.T) {
-	x, _ := replica(time.Hour)
+	x, _ := newReplica(time.Hour)
 	if !x.over(0) {
 		t.Error("nothing was ordered, and the locks are the sessions'")
 	}
@@ -99,7 +99,7 @@ func TestLease(t *testing.T) {
 	if x.over(0) {
 		t.Error("what was proposed earlier makes the lease shorter")
 	}
-	if y, _ := replica(time.Hour); true {
+	if y, _ := newReplica(time.Hour); true {
 		y.extend(time.Now().Add(-31 * time.Minute))
 		if !y.over(0) || y.over(time.Hour) {
 			t.Error("a lease counts from where its item was proposed, for half of its time")
@@ -109,7 +109,7 @@ func TestLease(t *testing.T) {
 
 // TestPlace: what was submitted is told its place once, and settled says when nothing waits for one.
 func TestPlace(t *testing.T) {
-	x, asked := replica(time.Hour)
+	x, asked := newReplica(time.Hour)
 	if !x.Settled() {
 		t.Error("nothing was asked, and something waits")
 	}
@@ -137,7 +137,7 @@ func TestHeldSince(t *testing.T) {
 		t.Error("who has asked for no lock holds one")
 	}
 	none.Leave()
-	l, _ := replica(time.Hour)
+	l, _ := newReplica(time.Hour)
 	x := &Session{l: l, held: map[locks.Lock]uint64{{Mode: 1}: 9, {Mode: 2}: 7}}
 	if got := x.Since(); got != 7 {
 		t.Errorf("since %d, want 7", got)

@@ -256,7 +256,7 @@ func (x *Session) Expired() bool {
 	if !lost && (none || !x.l.over(0)) {
 		return false
 	}
-	if x.l.over(x.l.lease / 4) {
+	if x.l.over(x.l.o.Lease / 4) {
 		_ = x.client.Close() // closed again by who accepted it
 	}
 	if !lost {

@@ -257,9 +257,7 @@ const addingMax = 4
 
 // adding are the backends of some sessions that commit and may wait for rows to which they add.
 func (l *life) adding() (pids []uint32) {
-	l.applyingMu.Lock()
-	defer l.applyingMu.Unlock()
-	for _, w := range l.committing {
+	for _, w := range l.running.locals() {
 		if len(w.sub.AddBases) == 0 {
 			continue
 		}

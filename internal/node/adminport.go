@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/probe"
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 // openAdmin opens the admin port, if one is configured, and answers there until ctx ends. It comes early and goes late:
@@ -34,7 +35,8 @@ func serveAdmin(ctx context.Context, running *sync.WaitGroup, ln net.Listener, n
 
 // facts tells load balancers of a database at this member; of the main one if it has no name.
 func facts(n *Node, database string) (f probe.Facts, known bool) {
-	f = probe.Facts{Starting: true, Draining: n.stops.refuses.Load(), Members: len(n.config.Members), Heard: 1}
+	f = probe.Facts{Starting: true, Draining: n.stops.refuses.Load(),
+		Reach: replica.Reach{Members: len(n.config.Members), Heard: 1}}
 	t := n.current()
 	if t == nil {
 		return f, true
@@ -46,26 +48,14 @@ func facts(n *Node, database string) (f probe.Facts, known bool) {
 	if l == nil {
 		return f, !t.ready()
 	}
-	s := l.ownStatus()
+	s := l.peers.own()
 	f.Starting = !l.ready.Load()
-	f.Heard, f.Led = reachable(l)
-	f.Lag, f.Age = s.lag.items, l.age.is(time.Since(l.began), s.Applied)
+	f.Reach = l.tenure.words.reach(l)
+	f.Lag, f.Age = s.Lag.Items, l.age.is(time.Since(l.began), s.Applied)
 	if s.Halted != nil {
 		f.Halted = s.Halted.text()
 	}
 	return f, true
-}
-
-// reachable is how many members something came of lately, this one included, and whether the leader is one of them.
-func reachable(l *life) (heard int, led bool) {
-	leader := l.core.leader.Load()
-	for _, m := range l.config.Members {
-		if m.Member == l.config.Member || l.tenure.words.fresh(m.Member) {
-			heard++
-			led = led || m.Member == leader
-		}
-	}
-	return heard, led
 }
 
 // statusRows is SHOW tutti.status of the main database.
@@ -78,6 +68,6 @@ func statusRows(n *Node) (columns []string, rows [][]string, ok bool) {
 	if l == nil {
 		return nil, nil, false
 	}
-	r := l.showStatus()
+	r := showStatus(l)
 	return r.Columns, r.Rows, true
 }

@@ -130,7 +130,7 @@ func (l *life) begins(ctx context.Context, conn string) error {
 	if d := now.Difference(began, "this database", "the beginning"); d != "" {
 		return &failure.Fatal{Err: fmt.Errorf("the database is not the one with which %s began, and the log says "+
 			"only what has changed since: %s. %s",
-			l.config.Self().Name, d, l.howToClone())}
+			l.config.Self().Name, d, howToClone(l.config))}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (l *life) buildConcurrently(ctx context.Context, last uint64, t engine.Task
 	l.long = g
 	l.log.Info("an index is built beside what is ordered after it", "ordinal", t.Ordinal, "index", d.Index.Name)
 	l.begin(ctx, g)
-	l.startWatch()
+	l.running.watch()
 	return nil
 }
 

@@ -38,22 +38,30 @@ type memberFrame struct {
 	data []byte
 }
 
-// core runs the engine.
-type core struct {
+// coreOptions are what a core needs of its replica, and whom it tells what the engine says.
+type coreOptions struct {
 	log     *slog.Logger
+	metrics *metrics.Database
 	engine  *engine.Engine
 	disk    *raftlog.Log
+
 	send    func(to uint32, data []byte) bool
-	inbox   chan memberFrame
-	ops     chan func(*engine.Engine)
-	groups  chan *engine.Group // capacity 1: the engine issues one at a time
 	aborted func(engine.Aborted)
 	locked  func([]engine.Lock)
 	fronts  func([]engine.Front)
 	moved   func(holes bool)            // the applied ordinal may have moved without a group
-	leave   func(*engine.Engine) uint32 // see life.leave
+	leave   func(*engine.Engine) uint32 // see peers.leave
 	reaches func(uint32) bool
 	survey  func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
+}
+
+// core runs the engine.
+type core struct {
+	o      coreOptions
+	engine *engine.Engine
+	inbox  chan memberFrame
+	ops    chan func(*engine.Engine)
+	groups chan *engine.Group // capacity 1: the engine issues one at a time
 
 	writes  chan ordering.Ready // to the writer; one at a time
 	written chan error          // its answer; capacity 1
@@ -66,19 +74,14 @@ type core struct {
 	applied    atomic.Uint64
 	ordinal    atomic.Uint64
 	leader     atomic.Uint32
-	metrics    *metrics.Database
 	stopped    chan struct{}
 }
 
-func newCore(log *slog.Logger, m *metrics.Database, e *engine.Engine, disk *raftlog.Log, send func(uint32, []byte) bool,
-	aborted func(engine.Aborted), locked func([]engine.Lock), fronts func([]engine.Front), moved func(holes bool),
-	leave func(*engine.Engine) uint32, reaches func(uint32) bool, survey func() (bool, []uint32)) *core {
+func newCore(o coreOptions) *core {
 	return &core{
-		log: log, metrics: m, engine: e, disk: disk, send: send, aborted: aborted, locked: locked, fronts: fronts,
-		moved: moved, leave: leave, reaches: reaches, survey: survey,
-		inbox: make(chan memberFrame, coreQueueMax), ops: make(chan func(*engine.Engine), coreQueueMax),
-		groups: make(chan *engine.Group, 1), stopped: make(chan struct{}),
-		writes: make(chan ordering.Ready), written: make(chan error, 1),
+		o: o, engine: o.engine, inbox: make(chan memberFrame, coreQueueMax),
+		ops: make(chan func(*engine.Engine), coreQueueMax), groups: make(chan *engine.Group, 1),
+		stopped: make(chan struct{}), writes: make(chan ordering.Ready), written: make(chan error, 1),
 	}
 }
 
@@ -147,7 +150,7 @@ func (c *core) run(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return c.depart()
 		case <-ticker.C:
-			scarce, stuck := c.survey()
+			scarce, stuck := c.o.survey()
 			c.engine.Strain(scarce, stuck)
 			if gathered.max = gatherMax; scarce {
 				gathered.max = gatherScarceMax
@@ -185,7 +188,7 @@ type alarm struct {
 }
 
 func (c *core) newAlarm(wait flow.Wait, keeps func() bool) alarm {
-	return alarm{timer: time.NewTimer(time.Hour), keeps: keeps, max: most(wait), waits: &c.metrics.Waits, wait: wait}
+	return alarm{timer: time.NewTimer(time.Hour), keeps: keeps, max: most(wait), waits: &c.o.metrics.Waits, wait: wait}
 }
 
 // rang notes that the alarm is set no longer.
@@ -221,7 +224,7 @@ func (c *core) lastWords(err *error) {
 	if p == nil {
 		return
 	}
-	_, failed := c.disk.FirstIndex()
+	_, failed := c.o.disk.FirstIndex()
 	if failed == nil {
 		panic(p)
 	}
@@ -247,9 +250,9 @@ func (c *core) drainInputs() {
 }
 
 func (c *core) step(m memberFrame) {
-	c.metrics.Log.Received.Add(1)
+	c.o.metrics.Log.Received.Add(1)
 	if err := c.engine.Step(m.from, m.data); err != nil {
-		c.log.Warn("refused a member's message", "member", m.from, "error", err)
+		c.o.log.Warn("refused a member's message", "member", m.from, "error", err)
 	}
 }
 
@@ -262,14 +265,14 @@ func (c *core) drainReady() {
 		c.ordinal.Store(c.engine.Ordinal()) // before anybody is told what comes of it
 		c.sendAll(rd.Early)
 		for _, a := range rd.Aborted {
-			c.metrics.Transactions.Aborted.Add(1)
-			c.aborted(a)
+			c.o.metrics.Transactions.Aborted.Add(1)
+			c.o.aborted(a)
 		}
 		if len(rd.Locks) > 0 {
-			c.locked(rd.Locks)
+			c.o.locked(rd.Locks)
 		}
 		if len(rd.Fronts) > 0 {
-			c.fronts(rd.Fronts)
+			c.o.fronts(rd.Fronts)
 		}
 		if rd.Group != nil {
 			c.countGroup(rd.Group)
@@ -284,13 +287,13 @@ func (c *core) drainReady() {
 			c.finish()
 		}
 		if v := c.engine.View(); c.leader.Swap(v.Leader) != v.Leader {
-			c.metrics.Member.Leaders.Add(1)
-			c.log.Info("the leader changed", "leader", v.Leader, "term", v.Term)
+			c.o.metrics.Member.Leaders.Add(1)
+			c.o.log.Info("the leader changed", "leader", v.Leader, "term", v.Term)
 		}
-		c.metrics.Log.Batches.Store(c.engine.Figures().Batches)
+		c.o.metrics.Log.Batches.Store(c.engine.Figures().Batches)
 	}
 	if now := c.engine.Applied(); c.applied.Swap(now) != now {
-		c.moved(c.engine.Holes())
+		c.o.moved(c.engine.Holes())
 	}
 }
 
@@ -331,9 +334,9 @@ func (c *core) answerCheckpoint(e *engine.Engine) {
 }
 
 func (c *core) sendAll(messages []ordering.Message) {
-	c.metrics.Log.Sent.Add(uint64(len(messages)))
+	c.o.metrics.Log.Sent.Add(uint64(len(messages)))
 	for _, m := range messages {
-		if !c.send(m.To, m.Data) {
+		if !c.o.send(m.To, m.Data) {
 			c.engine.Unreachable(m.To)
 		}
 	}
@@ -357,14 +360,14 @@ func (c *core) write() {
 		// sender would wait until the runtime notices that this system call takes long.
 		runtime.Gosched()
 		began := time.Now()
-		err := c.disk.Append(rd.HardState, rd.Entries, rd.Sync)
+		err := c.o.disk.Append(rd.HardState, rd.Entries, rd.Sync)
 		if err != nil {
 			err = errLog(err)
 		}
-		c.metrics.Log.Entries.Add(uint64(len(rd.Entries)))
+		c.o.metrics.Log.Entries.Add(uint64(len(rd.Entries)))
 		if rd.Sync {
-			c.metrics.Log.Syncs.Add(1)
-			c.metrics.Log.SyncTime.Observe(time.Since(began))
+			c.o.metrics.Log.Syncs.Add(1)
+			c.o.metrics.Log.SyncTime.Observe(time.Since(began))
 		}
 		c.written <- err
 	}

@@ -34,10 +34,12 @@ func TestRaftMeetsAFailedLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := func(uint32, []byte) bool { return false }
-	c := newCore(slog.New(slog.NewTextHandler(io.Discard, nil)), &metrics.Database{}, e, disk, none,
-		func(engine.Aborted) {}, func([]engine.Lock) {}, func([]engine.Front) {}, func(bool) {}, nil, nil,
-		func() (bool, []uint32) { return false, nil })
+	c := newCore(coreOptions{
+		log: slog.New(slog.NewTextHandler(io.Discard, nil)), metrics: &metrics.Database{}, engine: e, disk: disk,
+		send:    func(uint32, []byte) bool { return false },
+		aborted: func(engine.Aborted) {}, locked: func([]engine.Lock) {}, fronts: func([]engine.Front) {},
+		moved: func(bool) {}, survey: func() (bool, []uint32) { return false, nil },
+	})
 	sync = func() error { return broken }
 	one := uint64(1)
 	if err := disk.Append(nil, []*ordering.Entry{{Index: &one, Term: &one}}, true); !errors.Is(err, broken) {

@@ -8,12 +8,13 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
 )
 
 // countGroup counts a group that is issued.
 func (c *core) countGroup(g *engine.Group) {
-	t := &c.metrics.Transactions
+	t := &c.o.metrics.Transactions
 	t.Groups.Add(1)
 	for i := range g.Tasks {
 		switch {
@@ -27,19 +28,18 @@ func (c *core) countGroup(g *engine.Group) {
 
 // measure sets the gauges of a database. It asks nobody who might not answer.
 func measure(l *life) {
-	s, m := l.ownStatus(), &l.metrics.Member
+	s, m := l.peers.own(), &l.metrics.Member
 	m.Ready.Is(l.ready.Load() && s.Halted == nil)
-	m.Synced.Is(s.State == stateSynced)
+	m.Synced.Is(s.State == replica.Synced)
 	m.Halted.Is(s.Halted != nil)
 	m.Leads.Is(s.Leader == l.config.Member)
-	heard, _ := reachable(l)
-	m.Reached.Set(int64(heard))
+	m.Reached.Set(int64(l.tenure.words.reach(l).Heard))
 	m.Members.Set(int64(len(l.config.Members)))
 	m.Differs.Set(int64(len(s.Differs)))
 	m.Ordinal.Set(int64(s.Ordinal))
 	m.Applied.Set(int64(s.Applied))
-	m.Lag.Set(int64(s.lag.items))
-	m.LagBytes.Set(int64(s.lag.bytes))
+	m.Lag.Set(int64(s.Lag.Items))
+	m.LagBytes.Set(int64(s.Lag.Bytes))
 	m.LagTime.Set(l.age.is(time.Since(l.began), s.Applied))
 	m.Sessions.Set(int64(s.Clients))
 	l.metrics.Log.Bytes.Set(l.disk.Bytes())

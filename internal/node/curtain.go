@@ -51,10 +51,10 @@ func (l *life) hang(ctx context.Context, g *replay.Job, table, name string) {
 	}
 	c := &replay.Curtain{Conn: conn, Table: table, Lost: make(chan error, 1)}
 	g.Curtain = c
-	l.curtain.Store(conn.PID())
+	l.running.curtain.Store(conn.PID())
 	l.background.Go(func() {
 		defer func() {
-			l.curtain.Store(0)
+			l.running.curtain.Store(0)
 			_ = conn.Close(context.WithoutCancel(ctx)) // the server notices either way
 		}()
 		asked := make(chan error, 1)

@@ -78,12 +78,7 @@ func (t *tenure) mayChange(from *life, d semantics.Database) *wire.SQLError {
 	case l == nil || d.Force:
 		return nil
 	}
-	others := 0
-	for _, m := range l.config.Members {
-		if s, alive := l.statusOf(m.Member); alive {
-			others += s.Clients
-		}
-	}
+	others := l.peers.clients()
 	if others == 0 {
 		return nil
 	}
@@ -168,7 +163,7 @@ func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d sess
 		return session.Result{}, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	defer l.busy.Store(l.busy.Swap(conn.PID())) // whoever blocks it loses
+	defer l.running.instead(conn.PID())() // whoever blocks it loses
 	c := &databaseChange{life: l, conn: conn, last: last, ordinal: ordinal, Definition: d}
 	for _, s := range d.Settings {
 		if s.Name == session.RoleSetting {

@@ -44,6 +44,13 @@ const (
 	detachMax   = 4 // at one member, each with a connection
 )
 
+// detaches are the detachments under way at a replica.
+type detaches struct {
+	steps    sync.Map     // sequence → *detaching, of either of its steps
+	held     sync.Map     // *detaching with a holder
+	sessions atomic.Int32 // that detach
+}
+
 // detaching is one that a session of this member carries out.
 type detaching struct {
 	l     *life
@@ -63,19 +70,19 @@ type detaching struct {
 
 // Detach is described in session.Definitions.
 func (h *host) Detach(d session.Definition) (session.Turn, session.Result) {
-	if n := h.n.detachments.Add(1); n > detachMax {
-		h.n.detachments.Add(-1)
+	if n := h.n.detaches.sessions.Add(1); n > detachMax {
+		h.n.detaches.sessions.Add(-1)
 		return nil, session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit,
 			"too many partitions are being detached CONCURRENTLY at this node").WithHint(
 			"There may be %d. Try again later, or without CONCURRENTLY.", detachMax)}
 	}
 	g := &detaching{l: h.n, d: d, guard: h.g, stopped: make(chan struct{}), over: make(chan struct{})}
 	id := h.n.txid(h.n.seq.Add(1))
-	h.n.detaching.Store(id.Seq, g)
+	h.n.detaches.steps.Store(id.Seq, g)
 	r := h.n.defineAs(id, d, h.g)
 	if !r.Turn && g.claimed.CompareAndSwap(false, true) {
-		h.n.detaching.Delete(id.Seq)
-		h.n.detachments.Add(-1)
+		h.n.detaches.steps.Delete(id.Seq)
+		h.n.detaches.sessions.Add(-1)
 		return nil, r
 	}
 	return g, session.Result{}
@@ -85,7 +92,7 @@ func (h *host) Detach(d session.Definition) (session.Turn, session.Result) {
 func (g *detaching) Ended(failed *wire.ErrorFields) session.Result {
 	g.failed, g.doomed = failed, g.guard.doomed() != nil
 	close(g.stopped)
-	defer g.l.detachments.Add(-1)
+	defer g.l.detaches.sessions.Add(-1)
 	select {
 	case <-g.over:
 		return g.told
@@ -122,7 +129,7 @@ func (l *life) hold(ctx context.Context, lock string) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.busy.Store(l.busy.Swap(conn.PID()))
+	defer l.running.instead(conn.PID())()
 	if _, err := conn.Exec(ctx, "BEGIN; "+lock).ReadAll(); err != nil {
 		return nil, errors.Join(err, conn.Close(ctx))
 	}
@@ -169,7 +176,7 @@ func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d se
 	over bool, err error) {
 	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
 	var own *detaching
-	if g, ok := l.detaching.LoadAndDelete(t.Item.ID.Seq); ok && t.Item.ID == l.txid(t.Item.ID.Seq) {
+	if g, ok := l.detaches.steps.LoadAndDelete(t.Item.ID.Seq); ok && t.Item.ID == l.txid(t.Item.ID.Seq) {
 		if own = g.(*detaching); !own.claimed.CompareAndSwap(false, true) {
 			own = nil
 		}
@@ -204,10 +211,10 @@ func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d se
 			" FOR UPDATE"); err != nil {
 			return r, true, err
 		}
-		l.detachings.Store(own, nil)
+		l.detaches.held.Store(own, nil)
 		l.afterwards = func() {
 			l.background.Go(func() {
-				defer l.detachings.Delete(own)
+				defer l.detaches.held.Delete(own)
 				own.await(ctx)
 			})
 		}
@@ -440,9 +447,9 @@ func (g *detaching) end(ctx context.Context) session.Result {
 			d.Extent = &writeset.Writeset{Barrier: true}
 		}
 		id := l.txid(l.seq.Add(1))
-		l.detaching.Store(id.Seq, g)
+		l.detaches.steps.Store(id.Seq, g)
 		r := l.defineAs(id, d, nil)
-		l.detaching.Delete(id.Seq)
+		l.detaches.steps.Delete(id.Seq)
 		if r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == detachLooks {
 			return r
 		}
@@ -463,13 +470,13 @@ func (l *life) extentOf(ctx context.Context, relations ...string) (*writeset.Wri
 // detachEnd carries out the second step: it lets the client's backend go on, if that waits for it, or does it itself.
 func (l *life) detachEnd(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result,
 	over bool, err error) {
-	v, ok := l.detaching.Load(t.Item.ID.Seq)
+	v, ok := l.detaches.steps.Load(t.Item.ID.Seq)
 	if !ok || t.Item.ID != l.txid(t.Item.ID.Seq) {
 		return l.carryOut(ctx, last, t, &d)
 	}
 	g := v.(*detaching)
 	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
-	defer l.busy.Store(l.busy.Swap(g.guard.pid))
+	defer l.running.instead(g.guard.pid)()
 	if err := l.let(ctx, g.guard.pid); err != nil {
 		return r, true, err
 	}
@@ -503,7 +510,7 @@ func (l *life) let(ctx context.Context, pid uint32) error {
 // detachEnded makes triggers fit what a client's backend has defined at its place, and notes the progress.
 func (l *life) detachEnded(ctx context.Context, last uint64) error {
 	a := l.applier.Definer
-	defer l.busy.Store(l.busy.Swap(a.Conn.PID())) // whoever blocks it loses
+	defer l.running.instead(a.Conn.PID())() // whoever blocks it loses
 	g := &replay.Job{}
 	a.Tables, a.Job = l.applier.Tables, g
 	tx, err := a.Pgx.Begin(ctx)
@@ -521,7 +528,7 @@ func (l *life) detachEnded(ctx context.Context, last uint64) error {
 
 // breakOffDetach cancels a detachment that waits, if pid keeps it from its second step, and reports whether it does.
 func (l *life) breakOffDetach(pid uint32) (found bool) {
-	l.detachings.Range(func(key, _ any) bool {
+	l.detaches.held.Range(func(key, _ any) bool {
 		g := key.(*detaching)
 		g.mu.Lock()
 		defer g.mu.Unlock()

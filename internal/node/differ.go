@@ -29,7 +29,7 @@ func (l *life) differences() []audit.Difference {
 func (l *life) differing() map[uint32]string {
 	out := map[uint32]string{}
 	for _, m := range l.config.Members {
-		s, alive := l.statusOf(m.Member)
+		s, alive := l.peers.of(m.Member)
 		if !alive {
 			continue
 		}
@@ -54,13 +54,13 @@ func auditOf(l *life) audit.Replica {
 			c := &l.settled().Limits
 			return c.AuditPercent, time.Duration(c.AuditIntervalS) * time.Second
 		},
-		Ready: l.ready.Load, CaughtUp: l.caughtUp.Load, Busy: func() bool { return l.long != nil },
+		Ready: l.ready.Load, CaughtUp: l.peers.caughtUp, Busy: func() bool { return l.long != nil },
 		Leader: func() uint32 { return l.core.leader.Load() },
 		Seq:    func() uint64 { return l.seq.Add(1) },
 		Engine: func(f func(*engine.Engine)) bool { return l.core.call(f) },
 		Send:   func(to uint32, report []byte) bool { return l.sendFrame(to, frameCheck, report) },
 		State: func(member uint32) (s audit.State, alive bool) {
-			x, alive := l.statusOf(member)
+			x, alive := l.peers.of(member)
 			return audit.State{Applied: x.Applied, Halted: x.Halted != nil}, alive
 		},
 		LastHeard: l.peers.lastHeard, Gossip: gossipInterval, Silent: silentAfter,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
@@ -57,7 +56,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		w.ordinal = t.Ordinal
 		w.decision <- session.Decision{Commit: true}
 	}
-	l.beginGroup(remote, locals)
+	l.running.begin(remote, locals)
 	if slices.ContainsFunc(remote, func(t engine.Task) bool { return t.Writeset.Adds() }) {
 		if err := timed(l, flow.WaitDeltas, func() error { return awaitAdditions(ctx, locals) }); err != nil {
 			return err
@@ -88,57 +87,14 @@ func defines(t engine.Task) bool {
 	return t.Item.Kind == engine.KindStatement || t.Writeset != nil && len(t.Writeset.Steps) > 0
 }
 
-// beginGroup publishes what is being applied, for the watcher and for explanations.
-func (l *life) beginGroup(remote []engine.Task, locals []*waiter) {
-	l.applyingMu.Lock()
-	l.applying, l.committing = remote, locals
-	l.applyingSince, l.joinable = time.Now(), true
-	l.applyingMu.Unlock()
-	// Behind a session's own definitions the tables are described anew, for which others may have to let go of them.
-	if len(remote) > 0 || slices.ContainsFunc(locals, func(w *waiter) bool {
-		return len(w.sub.AddBases) > 0 || len(w.sub.Writeset.Steps) > 0
-	}) {
-		l.startWatch()
-	}
-}
-
-// startWatch has the watcher look who blocks the executor.
-func (l *life) startWatch() {
-	select {
-	case l.applyStarted <- struct{}{}:
-	default:
-	}
-}
-
-// applyingLast is the ordinal of the last transaction that is being applied, or adds to rows; zero if none is.
-func (l *life) applyingLast() uint64 {
-	l.applyingMu.Lock()
-	defer l.applyingMu.Unlock()
-	last := uint64(0)
-	for _, w := range l.committing {
-		if len(w.sub.AddBases) > 0 {
-			last = max(last, w.ordinal)
-		}
-	}
-	if len(l.applying) == 0 {
-		return last
-	}
-	return max(last, l.applying[len(l.applying)-1].Ordinal)
-}
-
 // finishLocals waits for the sessions' own commits, those that joined early included, and
 // applies the rows of those that failed.
 func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 	for i := 0; ; i++ {
-		l.applyingMu.Lock()
-		if i >= len(l.committing) {
-			l.applying, l.committing = nil, nil
-			l.applyingSince, l.joinable = time.Time{}, false
-			l.applyingMu.Unlock()
+		w, ok := l.running.local(i)
+		if !ok {
 			return nil
 		}
-		w := l.committing[i]
-		l.applyingMu.Unlock()
 		select {
 		case ok := <-w.local:
 			if w.diverged != nil {
@@ -177,10 +133,7 @@ func (l *life) awaitCommitting(ctx context.Context, orphan *waiter) error {
 	if len(orphan.sub.AddBases) == 0 {
 		return nil
 	}
-	l.applyingMu.Lock()
-	others := slices.Clone(l.committing)
-	l.applyingMu.Unlock()
-	return awaitAdditions(ctx, others)
+	return awaitAdditions(ctx, l.running.locals())
 }
 
 // applyOrphan puts the rows of a certified local transaction into the database whose own
@@ -190,7 +143,7 @@ func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
 	if !l.core.do(func(e *engine.Engine) { e.Orphan(w.sub.Seq) }) {
 		return errCoreStopped
 	}
-	l.startWatch() // its locks are free, and another session may have taken them
+	l.running.watch() // its locks are free, and another session may have taken them
 	t := engine.Task{Ordinal: w.ordinal, Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
 		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}}
 	if len(w.sub.Writeset.Steps) > 0 { // it may become long, and be kept
@@ -242,7 +195,7 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 	if len(tasks) == 0 {
 		return nil
 	}
-	if ok, err := l.streaming.Commit(ctx, l.applier, &l.busy, last, tasks); ok || err != nil {
+	if ok, err := l.streaming.Commit(ctx, l.applier, &l.running.busy, last, tasks); ok || err != nil {
 		if ok && len(tasks[0].Writeset.Steps) > 0 {
 			l.tables.Store(l.applier.Tables)
 		}
@@ -277,7 +230,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		if meeting > 0 {
 			return l.attend(ctx, meeting)
 		}
-		l.beginGroup([]engine.Task{t}, nil)
+		l.running.begin([]engine.Task{t}, nil)
 		r, over := session.Result{}, true
 		switch {
 		case d.Database.Does != semantics.NoDatabase:

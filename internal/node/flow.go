@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/metrics"
 )
 
 const (
@@ -22,6 +25,12 @@ const (
 
 // throttle slows this member's own clients while some member applies too slowly (flow).
 type throttle struct {
+	limits  func() *config.Limits
+	name    func(member uint32) string
+	log     *slog.Logger
+	metrics *metrics.Database
+	done    <-chan struct{} // closed when the replica ends
+
 	delay   atomic.Int64  // microseconds, of each transaction
 	because atomic.Uint32 // the member; zero: nobody
 	latency atomic.Int64  // microseconds from COMMIT to its answer, delays left out
@@ -30,6 +39,14 @@ type throttle struct {
 	began time.Time // of the period in which somebody was slowed; zero: none
 	last  time.Time // in it
 }
+
+func (t *throttle) init(l *life) {
+	t.limits, t.name = func() *config.Limits { return &l.settled().Limits }, l.name
+	t.log, t.metrics, t.done = l.log, &l.metrics, l.done
+}
+
+// delays is how much a transaction is slowed, and because of which member.
+func (t *throttle) delays() (micros int64, because uint32) { return t.delay.Load(), t.because.Load() }
 
 // flowOptions are the limits that the rule goes by.
 func flowOptions(l *config.Limits) flow.Options {
@@ -51,33 +68,27 @@ func quarter(limit int) int {
 func millis(micros int64) string { return strconv.FormatFloat(float64(micros)/1000, 'f', -1, 64) }
 
 // regulate decides anew, and logs when a period of delays begins or ends.
-func (l *life) regulate() {
-	in := flow.Input{Voters: len(l.config.Members), LatencyMicros: l.throttle.latency.Load()}
-	lag := map[uint32]lag{}
-	for _, m := range l.config.Members {
-		s, alive := l.statusOf(m.Member)
-		if alive && s.State == stateSynced {
-			in.Synced = append(in.Synced, flow.Member{ID: m.Member, Lag: s.lag.items, LagBytes: s.lag.bytes})
-			lag[m.Member] = s.lag
-		}
-	}
-	d := flow.Decide(flowOptions(&l.settled().Limits), in)
-	l.throttle.delay.Store(d.DelayMicros)
-	l.throttle.because.Store(d.Member)
-	t, now := &l.throttle, time.Now()
+func (t *throttle) regulate(p *peers) {
+	in := p.flow()
+	in.LatencyMicros = t.latency.Load()
+	limits := t.limits()
+	d := flow.Decide(flowOptions(limits), in)
+	t.delay.Store(d.DelayMicros)
+	t.because.Store(d.Member)
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case d.DelayMicros > 0 && t.began.IsZero():
 		t.began, t.last = now, now
-		l.log.Warn("transactions are slowed: a member applies more slowly than the cluster writes", "member",
-			l.name(d.Member),
-			"lag", lag[d.Member].items, "bytes", lag[d.Member].bytes, "delay_ms", millis(d.DelayMicros),
-			"flow_lag", l.config.Limits.FlowLag, "flow_lag_bytes", l.config.Limits.FlowLagBytes)
+		slow := in.Synced[slices.IndexFunc(in.Synced, func(m flow.Member) bool { return m.ID == d.Member })]
+		t.log.Warn("transactions are slowed: a member applies more slowly than the cluster writes", "member",
+			t.name(d.Member), "lag", slow.Lag, "bytes", slow.LagBytes, "delay_ms", millis(d.DelayMicros),
+			"flow_lag", limits.FlowLag, "flow_lag_bytes", limits.FlowLagBytes)
 	case d.DelayMicros > 0:
 		t.last = now
 	case !t.began.IsZero() && now.Sub(t.last) > flowQuiet:
-		l.log.Info("transactions are no longer slowed", "after",
+		t.log.Info("transactions are no longer slowed", "after",
 			fmt.Sprint(t.last.Sub(t.began).Round(time.Millisecond)))
 		t.began = time.Time{}
 	}
@@ -92,32 +103,32 @@ func (t *throttle) took(d time.Duration) {
 // slowed ends a transaction that has committed: its client is answered when it returns.
 func slowed(h *host) {
 	at := time.Now()
-	h.n.slow(&h.debt)
+	h.n.throttle.slow(&h.debt)
 	h.clock.committed(&h.n.metrics.Transactions, at)
 }
 
 // slow holds a session back that has committed and has not been answered yet. It holds no
 // locks then and cannot lose any more, so nobody waits for it but its own client. debt is
 // what the session still owes from earlier calls.
-func (l *life) slow(debt *time.Duration) {
-	d := time.Duration(l.throttle.delay.Load()) * time.Microsecond
+func (t *throttle) slow(debt *time.Duration) {
+	d := time.Duration(t.delay.Load()) * time.Microsecond
 	if d == 0 {
 		*debt = 0
 		return
 	}
-	l.metrics.Flow.Delays.Add(1)
+	t.metrics.Flow.Delays.Add(1)
 	if *debt += d; *debt < debtMin {
 		return
 	}
 	began := time.Now()
-	defer l.metrics.Waits.Begin(flow.WaitSlowed).End()
+	defer t.metrics.Waits.Begin(flow.WaitSlowed).End()
 	timer := time.NewTimer(*debt)
 	select {
 	case <-timer.C:
-	case <-l.done:
+	case <-t.done:
 		timer.Stop()
 	}
 	slept := time.Since(began)
-	l.metrics.Flow.DelayTime.Add(slept)
+	t.metrics.Flow.DelayTime.Add(slept)
 	*debt = max(*debt-slept, -d)
 }

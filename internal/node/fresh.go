@@ -2,34 +2,50 @@ package node
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 // freshMax is how long nothing may have come of a member for load balancers to be told that this one hears it: less
 // than a second, so that they are told of a lost majority within one, and more than two gossipInterval.
 const freshMax = 800 * time.Millisecond
 
-// words notes when something last came of each member, whatever it was: for all databases, which share a connection.
+// words is when something last came of each member (replica.Contact). Safe for concurrent use.
 type words struct {
 	began time.Time
-	at    []atomic.Int64 // by the member's number: since began, plus one; zero: nothing, or the connection is lost
+
+	mu      sync.Mutex
+	contact replica.Contact
 }
 
 func newWords(members int) *words {
-	return &words{began: time.Now(), at: make([]atomic.Int64, members+1)}
+	return &words{began: time.Now(), contact: replica.NewContact(uint32(members))}
 }
 
-func (w *words) heard(member uint32) { w.at[member].Store(int64(time.Since(w.began)) + 1) }
+// with calls f with what is known and the time.
+func (w *words) with(f func(c *replica.Contact, now int64)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(&w.contact, int64(time.Since(w.began)))
+}
 
-func (w *words) gone(member uint32) { w.at[member].Store(0) }
+func (w *words) heard(member uint32) {
+	w.with(func(c *replica.Contact, now int64) { c.Heard(now, member) })
+}
 
-// fresh reports whether something came of a member of late.
-func (w *words) fresh(member uint32) bool {
-	at := w.at[member].Load()
-	return at > 0 && time.Since(w.began)-time.Duration(at) < freshMax
+func (w *words) gone(member uint32) {
+	w.with(func(c *replica.Contact, _ int64) { c.Lost(member) })
+}
+
+// reach is how much of the cluster a replica hears.
+func (w *words) reach(l *life) (r replica.Reach) {
+	leader := l.core.leader.Load()
+	w.with(func(c *replica.Contact, now int64) {
+		r = c.Reach(now, int64(freshMax), l.config.Member, leader, l.peers.members)
+	})
+	return r
 }
 
 // readAge is how old is what is read at this member, see flow.Age.

@@ -3,26 +3,32 @@ package node
 import (
 	"testing"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 // TestWords: a member is heard for a while after its last word, and not at all once its connection is lost.
 func TestWords(t *testing.T) {
 	w := newWords(3)
-	if w.fresh(2) {
+	fresh := func(member uint32) (is bool) {
+		w.with(func(c *replica.Contact, now int64) { is = c.Fresh(now, int64(freshMax), member) })
+		return is
+	}
+	if fresh(2) {
 		t.Error("nothing came, and it is heard")
 	}
 	w.heard(2)
-	if !w.fresh(2) || w.fresh(3) {
+	if !fresh(2) || fresh(3) {
 		t.Error("the wrong one is heard")
 	}
 	w.began = w.began.Add(-freshMax)
-	if w.fresh(2) {
+	if fresh(2) {
 		t.Error("it is heard for too long")
 	}
-	if w.heard(2); !w.fresh(2) {
+	if w.heard(2); !fresh(2) {
 		t.Error("it came again, and is not heard")
 	}
-	if w.gone(2); w.fresh(2) {
+	if w.gone(2); fresh(2) {
 		t.Error("its connection is lost, and it is heard")
 	}
 	if freshMax <= 2*gossipInterval || freshMax >= time.Second {

@@ -127,12 +127,7 @@ func (t *tenure) layToRest(ctx context.Context) error {
 	if main == nil || len(ghosts) == 0 {
 		return nil
 	}
-	all := main.core.applied.Load()
-	for _, m := range main.config.Members {
-		if m.Member != main.config.Member {
-			all = min(all, main.peers.applied(m.Member))
-		}
-	}
+	all := main.peers.allApplied()
 	for _, g := range ghosts {
 		if g.dropped > all {
 			continue

@@ -27,27 +27,32 @@ type guard struct {
 	// the database holds. Set before the session's last decision.
 	orphan <-chan struct{}
 
-	mu      sync.Mutex
-	quiet   sync.Cond // cancels is zero
-	phase   session.Phase
-	began   time.Time // when it last became PhaseRunning
-	doom    *wire.SQLError
-	poked   bool
-	cancels int    // under way
-	define  func() // cancels the definition under way; nil if there is none
-	seq     uint64 // of the submission under way
-	entered uint64 // phases
-	idled   uint64 // entered when the nudger last looked
-	watched bool   // the session hears its backend
-	wished  bool   // the client has asked to cancel what runs in this phase
-	resumes bool   // what runs is being done again, in several phases
-	wanted  bool   // the client has asked to cancel it meanwhile
-	broken  bool   // what the session waits for was broken off, see breakOff
-	left    chan struct{}
-	late    bool           // a client's cancel came while the log decided
-	fate    *wire.SQLError // why the session is ended, see end
+	mu        sync.Mutex
+	quiet     sync.Cond // cancels is zero
+	phase     session.Phase
+	began     time.Time // when it last became PhaseRunning
+	doom      *wire.SQLError
+	poked     bool
+	cancels   int    // under way
+	define    func() // cancels the definition under way; nil if there is none
+	seq       uint64 // of the submission under way
+	entered   uint64 // phases
+	idled     uint64 // entered when the nudger last looked
+	watched   bool   // the session hears its backend
+	cancelled wish
+	broken    bool // what the session waits for was broken off, see breakOff
+	left      chan struct{}
+	fate      *wire.SQLError // why the session is ended, see end
 
 	terminated atomic.Bool // its backend is ended for that
+}
+
+// wish is the client's to cancel.
+type wish struct {
+	made    bool // what runs in this phase
+	resumes bool // what runs is being done again, in several phases
+	again   bool // that, meanwhile
+	late    bool // it came while the log decided
 }
 
 func newGuard(pid, slot uint32, client net.Conn, cancel, wake func()) *guard {
@@ -65,12 +70,12 @@ func (g *guard) enter(p session.Phase) *wire.SQLError {
 		g.quiet.Wait()
 	}
 	g.entered++
-	g.wished = false
+	g.cancelled.made = false
 	if p == session.PhaseRunning {
 		g.began = time.Now()
 	}
 	if p == session.PhaseSubmitted {
-		g.late = false
+		g.cancelled.late = false
 	}
 	if g.poked {
 		g.poked = false
@@ -117,7 +122,7 @@ func (g *guard) kill(why *wire.SQLError) (phase session.Phase, fresh bool) {
 		g.interrupt()
 	}
 	g.mu.Unlock()
-	if phase == session.PhaseRunning || phase == session.PhaseWaiting { // see host.SerialRuns
+	if phase == session.PhaseRunning || phase == session.PhaseWaiting { // see snapshots.SerialRuns
 		g.wake()
 	}
 	return phase, fresh
@@ -218,12 +223,12 @@ func (g *guard) interrupt() {
 func (g *guard) cancelClient() {
 	g.mu.Lock()
 	phase, seq, define := g.phase, g.seq, g.define
-	g.wanted = g.resumes
+	g.cancelled.again = g.cancelled.resumes
 	if phase == session.PhaseRunning {
-		g.wished = true
+		g.cancelled.made = true
 		g.interrupt()
 	}
-	g.late = phase == session.PhaseSubmitted
+	g.cancelled.late = phase == session.PhaseSubmitted
 	g.mu.Unlock()
 	if phase == session.PhaseRunning {
 		g.wake() // it may wait for the gate
@@ -248,8 +253,8 @@ func (g *guard) cancelRunning() {
 func (g *guard) cancelLate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.late {
-		g.late = false
+	if g.cancelled.late {
+		g.cancelled.late = false
 		g.interrupt()
 	}
 }

@@ -179,17 +179,6 @@ func (l *life) culprit(ctx context.Context, ws *writeset.Writeset) (table, row s
 	return "", ""
 }
 
-// haltedAt says where a member's database is halted, if it is; nil also if nothing is heard of it.
-func (l *life) haltedAt(member uint32) *halted {
-	if member == l.config.Member {
-		return l.halted.Load()
-	}
-	if s, alive := l.peers.get(member); alive {
-		return s.Halted
-	}
-	return nil
-}
-
 // errHalted refuses a client, or what a client asks.
 func (l *life) errHalted(h *halted) *wire.SQLError {
 	return wire.Errorf(wire.CodeCannotConnectNow,

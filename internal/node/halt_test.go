@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 func TestHaltText(t *testing.T) {
@@ -20,17 +21,19 @@ func TestHaltText(t *testing.T) {
 // TestNobodyWaitsForHalted: a member that is halted lacks nothing that others wait for.
 func TestNobodyWaitsForHalted(t *testing.T) {
 	l := &life{config: &config.Config{Member: 1, Members: []config.Member{{Member: 1, Name: "a"},
-		{Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, core: &core{}, tenure: &tenure{},
-		began: time.Now().Add(-time.Minute)}
-	l.peers.init()
-	for m, s := range map[uint32]status{2: {State: stateSynced, Applied: 9},
-		3: {State: stateHalted, Applied: 2, Halted: &halted{Ordinal: 3}}} {
-		l.peers.put(m, s)
+		{Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, core: &core{}, tenure: &tenure{}}
+	l.peers.init(peersOptions{Config: l.config})
+	l.peers.began = time.Now().Add(-time.Minute)
+	for m, s := range map[uint32]status{
+		2: {replica.Status{State: replica.Synced, Applied: 9}, statusDetails{}},
+		3: {replica.Status{State: replica.Halted, Applied: 2}, statusDetails{Halted: &halted{Ordinal: 3}}},
+	} {
+		l.peers.put(m, s, 0, 0)
 	}
-	if got := l.lacking(5); len(got) != 0 {
+	if got := l.peers.lacking(5); len(got) != 0 {
 		t.Errorf("LISTEN waits for %v", got)
 	}
-	if got := l.lacking(10); len(got) != 1 {
+	if got := l.peers.lacking(10); len(got) != 1 {
 		t.Errorf("LISTEN waits for %v, and should for the one that is just behind", got)
 	}
 	if told, fresh := l.askHold(3, holdRequest{}); told || fresh {

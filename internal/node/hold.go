@@ -180,12 +180,12 @@ const (
 // askHold asks a member. Told: it can be heard, and the word has left. Fresh: this member may not have heard of all
 // others yet.
 func (l *life) askHold(member uint32, request holdRequest) (told, fresh bool) {
-	if l.haltedAt(member) != nil {
+	if l.peers.haltedAt(member) != nil {
 		return false, false // it has no sessions
 	}
 	_, alive := l.peers.get(member)
 	sent := l.sendHold(member, request)
-	fresh = time.Since(l.began) < silentAfter
+	fresh = l.peers.young()
 	return sent && (alive || fresh), fresh
 }
 

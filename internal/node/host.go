@@ -27,15 +27,15 @@ type host struct {
 	n *life
 	g *guard
 
-	backend  net.Conn
-	channels []string      // the session listens to
-	after    uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
-	debt     time.Duration // see life.slow
-	clock    commitClock
+	backend net.Conn
+	after   uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
+	debt    time.Duration // see throttle.slow
+	clock   commitClock
 
-	talk     talk              // with a transaction that a procedure commits
-	advisory *advisory.Session // its advisory locks; nil if it has never asked for one
-	serial   serialState
+	talk      talk              // with a transaction that a procedure commits
+	advisory  *advisory.Session // its advisory locks; nil if it has never asked for one
+	snapshots snapshots
+	listens   listenSet
 
 	writes          bool     // the last transaction did
 	turn            bool     // this one has one, see turns
@@ -55,11 +55,18 @@ type host struct {
 	missed *replay.Job // the last one had to see this one, too
 }
 
+// newHost makes one of a session.
+func newHost(l *life, g *guard, backend net.Conn) *host {
+	h := &host{n: l, g: g, backend: backend, listens: listenSet{l: l}}
+	h.talk.h, h.snapshots.h = h, h
+	return h
+}
+
 // rolesOf is a host as its session takes it.
 func rolesOf(h *host) session.Host {
 	return session.Host{
-		Control: h, Order: h, Snapshots: h, Intents: h, Rows: h, Deferred: h, Plans: h, Definitions: h,
-		Status: h, Channels: h, Advisory: h, Procedures: h, Sequences: h,
+		Control: h, Order: h, Snapshots: &h.snapshots, Intents: h, Rows: h, Deferred: h, Plans: h, Definitions: h,
+		Status: shows{h.n}, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
 	}
 }
 
@@ -114,16 +121,6 @@ func (h *host) endTurn() {
 // Deferrable reports whether anything in the database may fire at COMMIT.
 func (h *host) Deferrable() bool { return h.n.tables.Load().Deferrable() }
 
-func (h *host) EnterSnapshot() (uint64, *wire.SQLError) {
-	wait := h.n.metrics.Waits.Begin(flow.WaitSnapshot)
-	entered := h.n.gate.enter(func() bool { return h.interrupted() != nil })
-	wait.End()
-	if !entered {
-		return 0, cmp.Or(h.interrupted(), errEnding())
-	}
-	return h.n.core.applied.Load(), nil
-}
-
 // interrupted is why the session's transaction waits in vain, if it does: it has lost, its client has cancelled that, or the member stops.
 func (h *host) interrupted() *wire.SQLError {
 	switch doom := h.g.doomed(); {
@@ -136,8 +133,6 @@ func (h *host) interrupted() *wire.SQLError {
 	}
 	return nil
 }
-
-func (h *host) LeaveSnapshot() { h.n.gate.leave() }
 
 func (h *host) Clock() int64 { return time.Since(h.n.began).Milliseconds() }
 
@@ -153,12 +148,12 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		doom = advisory.ErrLocksLost()
 	}
 	if doom != nil {
-		h.after = h.n.applyingLast()
+		h.after = h.n.running.last()
 		h.writes, h.lost = true, true
 	}
 	if p == session.PhaseIdle {
 		h.endTurn()
-		h.serialEnd()
+		h.snapshots.end()
 		h.endHold()
 		h.n.holds.intents.end(h)
 		h.endLarge()
@@ -291,7 +286,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	d, w := h.submit(sub)
 	h.n.holds.passed(h)
 	if !d.Commit {
-		h.serialDecided(w, w != nil && h.n.waiters.given(w))
+		h.snapshots.decided(w, w != nil && h.n.waiters.given(w))
 	}
 	return d
 }
@@ -338,8 +333,9 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	if !ok {
 		return h.unknown(id), nil
 	}
-	over, stop := h.n.patience()
+	wait, over, stop := h.n.patience.begin()
 	defer stop()
+	w.patience = wait
 	for {
 		select {
 		case d := <-w.decision:
@@ -360,7 +356,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		case <-news:
 			h.n.letGo(sub.Seq)
 		case <-over:
-			h.n.giveUp(w)
+			h.n.patience.look(w)
 		case <-h.n.done:
 			return h.lastDecision(id, w)
 		}
@@ -401,12 +397,12 @@ func (h *host) unknown(id writeset.TxID) session.Decision {
 // Committed reports the backend's own COMMIT. If that failed, the executor applies the
 // rows; wait for it, so that the client reads its own writes, as after a change of the schema, which
 // the next transaction must know. While some member lags too much
-// the session is held back here, see life.slow.
+// the session is held back here, see throttle.slow.
 func (h *host) Committed(seq uint64, ok bool) {
 	w := h.n.waiters.get(seq)
 	w.local <- ok
 	close(w.committed)
-	h.serialDecided(w, !ok)
+	h.snapshots.decided(w, !ok)
 	if !ok || len(w.sub.Writeset.Steps) > 0 {
 		wait := h.n.metrics.Waits.Begin(flow.WaitApplied)
 		select {
@@ -421,9 +417,7 @@ func (h *host) Committed(seq uint64, ok bool) {
 // Explain names the conflict between a transaction that blocked the executor and the
 // group that is being applied.
 func (h *host) Explain(ws *writeset.Writeset) *wire.SQLError {
-	h.n.applyingMu.Lock()
-	tasks := h.n.applying
-	h.n.applyingMu.Unlock()
+	tasks := h.n.running.remote()
 	held := map[uint64]*engine.Task{}
 	for i := range tasks {
 		if t := &tasks[i]; !t.Local && t.Writeset != nil {
@@ -576,7 +570,7 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) sessio
 		if g != nil && g.wishes() { // the cancel came just before
 			l.cancelDefinition(id.Seq)
 		}
-		r := l.awaitDefinition(id, result)
+		r := l.patience.definition(id, result)
 		if r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated {
 			l.catchUp()
 		}

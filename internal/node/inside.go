@@ -105,6 +105,7 @@ func (s *speakers) close() {
 
 // talk is a host's part of a conversation with its backend's transaction.
 type talk struct {
+	h            *host
 	conn         *pgconn.PgConn // nil if there is no conversation
 	conversation string
 	wait         int  // the number of what the backend will wait for, by a lock that conn holds; zero if there is none
@@ -112,7 +113,8 @@ type talk struct {
 }
 
 // Attend begins a conversation.
-func (h *host) Attend(conversation string) (err error) {
+func (t *talk) Attend(conversation string) (err error) {
+	h := t.h
 	select {
 	case h.n.speakers.turns <- struct{}{}:
 	case <-h.n.done:
@@ -127,25 +129,25 @@ func (h *host) Attend(conversation string) (err error) {
 			return err
 		}
 	}
-	h.talk = talk{conn: conn, conversation: conversation}
+	t.conn, t.conversation = conn, conversation
 	return nil
 }
 
 // Leave ends it, however far it has come.
-func (h *host) Leave() {
-	t := h.talk
-	h.talk = talk{}
-	if t.conn == nil {
+func (t *talk) Leave() {
+	h, was := t.h, *t
+	*t = talk{h: t.h}
+	if was.conn == nil {
 		return
 	}
-	sql := capture.HushSQL(h.g.pid) + t.wake(h.g.pid)
-	if t.held {
+	sql := capture.HushSQL(h.g.pid) + was.wake(h.g.pid)
+	if was.held {
 		sql += capture.InsideFreeSQL(h.g.pid)
 	}
-	if _, err := t.conn.Exec(h.n.context, sql).ReadAll(); err != nil {
-		_ = t.conn.Close(context.Background()) // with its locks
+	if _, err := was.conn.Exec(h.n.context, sql).ReadAll(); err != nil {
+		_ = was.conn.Close(context.Background()) // with its locks
 	} else {
-		h.n.speakers.put(t.conn)
+		h.n.speakers.put(was.conn)
 	}
 	<-h.n.speakers.turns
 }
@@ -170,31 +172,32 @@ func (t *talk) wake(pid uint32) string {
 }
 
 // Say has the transaction carry the n'th command out, and then wait for the next one.
-func (h *host) Say(n int, command string) error {
-	sql := capture.SaySQL(h.g.pid, h.talk.conversation, n, command)
+func (t *talk) Say(n int, command string) error {
+	h := t.h
+	sql := capture.SaySQL(h.g.pid, t.conversation, n, command)
 	next := n + 1
 	if command == capture.InsideGo || command == capture.InsideFail {
 		next = 0
 	} else {
 		sql += capture.InsideWaitSQL(h.g.pid, next)
 	}
-	r, err := h.talk.exec(h.n.context, sql+h.talk.wake(h.g.pid))
+	r, err := t.exec(h.n.context, sql+t.wake(h.g.pid))
 	if err != nil {
 		return err
 	}
 	for i := range r {
 		if rows := r[i].Rows; next > 0 && len(rows) == 1 && string(r[i].FieldDescriptions[0].Name) == "native_try" &&
 			string(rows[0][0]) == "t" {
-			h.talk.wait = next
+			t.wait = next
 		}
 	}
 	return nil
 }
 
 // Texts gives a Reread's parameter as text, and its type.
-func (h *host) Texts(r session.Reread) (array, typ string, err error) {
+func (t *talk) Texts(r session.Reread) (array, typ string, err error) {
 	sql, oid, format, value := r.Array()
-	got := h.talk.conn.ExecParams(h.n.context, sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
+	got := t.conn.ExecParams(t.h.n.context, sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
 	if got.Err == nil && len(got.Rows) != 1 {
 		got.Err = fmt.Errorf("%d rows", len(got.Rows))
 	}
@@ -213,9 +216,10 @@ func (h *host) Texts(r session.Reread) (array, typ string, err error) {
 // GoesOn has it commit, and tells the executor how that ended, whatever it is: the log has decided, and the executor
 // waits. The next transaction of the procedure is held up, before it can have looked for anything that a writer relies
 // on: others of the same group may not be visible yet.
-func (h *host) GoesOn(n int, seq uint64) error {
+func (t *talk) GoesOn(n int, seq uint64) error {
+	h := t.h
 	h.seen = h.n.longs.seen()
-	committed, err := h.letCommit(n, seq)
+	committed, err := t.letCommit(n, seq)
 	h.Committed(seq, committed)
 	if err != nil {
 		return err
@@ -228,8 +232,8 @@ func (h *host) GoesOn(n int, seq uint64) error {
 }
 
 // letCommit reports whether the transaction has committed. With an error that is not known: its backend is to be ended.
-func (h *host) letCommit(n int, seq uint64) (committed bool, err error) {
-	ctx, t := h.n.context, &h.talk
+func (t *talk) letCommit(n int, seq uint64) (committed bool, err error) {
+	h, ctx := t.h, t.h.n.context
 	r, err := t.exec(ctx, capture.InsideHoldSQL(h.g.pid))
 	if err != nil {
 		return false, err
@@ -238,7 +242,7 @@ func (h *host) letCommit(n int, seq uint64) (committed bool, err error) {
 		return false, fmt.Errorf("node: the next transaction of a procedure at backend %d could not be held up",
 			h.g.pid)
 	}
-	if err := h.Say(n, capture.InsideGo); err != nil {
+	if err := t.Say(n, capture.InsideGo); err != nil {
 		return false, err
 	}
 	if r, err = t.exec(ctx, capture.InsideEndedSQL(h.g.pid, h.g.slot, h.n.incarnation, seq)); err != nil {
@@ -249,7 +253,8 @@ func (h *host) letCommit(n int, seq uint64) (committed bool, err error) {
 
 // Follows lets the procedure's next transaction go on, once all is applied that was visible together with the last one,
 // or it is in the way of that.
-func (h *host) Follows() (base uint64) {
+func (t *talk) Follows() (base uint64) {
+	h := t.h
 	after := h.after
 	awaits(h.n, flow.WaitInside, func() bool {
 		return h.n.core.applied.Load() >= after || h.n.ending() ||

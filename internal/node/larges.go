@@ -58,7 +58,7 @@ func (h *host) BeginLarge() *wire.SQLError {
 		return nil
 	}
 	wait := h.n.metrics.Waits.Begin(flow.WaitLarge)
-	why := h.n.tenure.larges.enter(h.patienceMax(), h.interrupted)
+	why := h.n.tenure.larges.enter(h.n.patience.max(), h.interrupted)
 	wait.End()
 	h.large = why == nil
 	return why

@@ -20,7 +20,6 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/fault"
-	"github.com/tuttidb/tutti/internal/lead"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/notices"
 	"github.com/tuttidb/tutti/internal/ordering"
@@ -39,8 +38,7 @@ type life struct {
 	group       uint64 // the database's number
 	database    string
 	logDir      string
-	met         atomic.Uint64 // the last meeting to which it came, see meet
-	through     atomic.Uint64 // up to which the main database has everything, if that is more than what is applied
+	meets       meets
 	stop        func()        // ends it
 	dismissed   atomic.Bool   // it ends because its database does, or changes its name: at all members
 	ended       chan struct{} // closed when nothing of it is left
@@ -55,7 +53,6 @@ type life struct {
 	halted      atomic.Pointer[halted] // see halt.go
 	halting     chan struct{}          // closed when it is halted
 	opened      chan struct{}          // closed when it becomes ready
-	caughtUp    atomic.Bool            // it was near the end of the order once
 	done        chan struct{}          // closed when the life ends
 
 	disk      *raftlog.Log
@@ -67,23 +64,21 @@ type life struct {
 	speakers  *speakers
 	position  engine.Position
 
-	connString string        // of the local database
-	saved      atomic.Uint64 // entry of the log of which the database has a checkpoint
+	connString string // of the local database
+	retention  retention
+	patience   patience
 	metrics    metrics.Database
 	age        readAge // of what is read here
 
 	gate        *gate
 	waiters     *waiters
-	definitions sync.Map     // sequence → chan session.Result
-	detaching   sync.Map     // sequence → *detaching, of either of its steps
-	detachings  sync.Map     // *detaching with a holder
-	detachments atomic.Int32 // of sessions
-	afterwards  func()       // what the executor does once its group counts as applied
+	definitions sync.Map // sequence → chan session.Result
+	detaches    detaches
+	afterwards  func() // what the executor does once its group counts as applied
 	sessions    sessions
 	peers       peers
 	throttle    throttle
-	easing      easing
-	rule        *lead.Rule // the core's
+	rests       rests
 	turns       turns
 	additions   additions
 	present     present
@@ -99,14 +94,7 @@ type life struct {
 
 	volume, volumeApplied atomic.Uint64 // see engine.Volume, as of the last gossip
 
-	applyingMu    sync.Mutex
-	applying      []engine.Task
-	committing    []*waiter
-	applyingSince time.Time
-	joinable      bool // committing may still grow
-	applyStarted  chan struct{}
-	busy          atomic.Uint32 // the backend with which the executor carries out a group
-	curtain       atomic.Uint32 // the backend of the curtain that is drawn, or zero
+	running running
 
 	long  *replay.Job // the definition that goes on beside groups, or nil; the executor's
 	longs longs
@@ -129,20 +117,23 @@ func newLife(t *tenure, group uint64, database string) *life {
 		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group),
 		began: time.Now(),
 		done:  make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}),
-		ended: make(chan struct{}), gate: newGate(), rule: lead.New(lead.Options{}), speakers: newSpeakers(),
-		waiters: newWaiters(), applyStarted: make(chan struct{}, 1),
+		ended: make(chan struct{}), gate: newGate(), speakers: newSpeakers(),
+		waiters: newWaiters(),
 	}
 	if group != mainGroup {
 		l.log = l.log.With("database", database)
 	}
 	l.sessions.init(c.Limits.Sessions)
-	l.peers.init()
+	l.peers.init(peersOf(l))
+	l.throttle.init(l)
+	l.rests = restsOf(l)
 	l.turns.counts, l.turns.measured = &l.metrics.Flow, &l.metrics.Waits
 	l.turns.percent = l.settled().Limits.TurnsPercent
 	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
 	l.present.off = l.additions.sighted
 	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
 	l.longs.init()
+	l.running.init()
 	l.holds.init()
 	l.serial.init()
 	return l
@@ -162,7 +153,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	}
 	run("log", func(ctx context.Context) error {
 		if err := l.core.run(ctx); err != nil {
-			return &failure.Fatal{Err: l.explainLost(err)}
+			return &failure.Fatal{Err: explainLost(err, l.config)}
 		}
 		return nil
 	})
@@ -179,7 +170,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("tenants", l.advisory.WatchTenants)
 	run("lease", l.advisory.RenewLease)
 	run("blocked", l.advisory.TellBlocked)
-	run("retention", l.retain)
+	run("retention", l.retention.run)
 	run("serial", l.leaveSerial)
 	run("holds", l.renewHolds)
 	run("audit", l.audit.Run)
@@ -264,11 +255,12 @@ func (l *life) open(ctx context.Context) (err error) {
 	}
 	l.applier.Alone = l.additions.unseen
 	l.applier.Begun.Store(l.position.Ordinal) // what the progress row says
-	l.through.Store(l.position.Ordinal)
+	l.meets.through.Store(l.position.Ordinal)
 	l.applier.Passed.Ending(l.position.Ordinal, 1)
 	l.applier.Passed.Ended(true)
 	openReplay(l, conn)
-	from, err := l.startAt(saved)
+	l.retention = retentionOf(l)
+	from, err := l.retention.startAt(saved, &l.position)
 	if err != nil {
 		return &failure.Fatal{Err: err}
 	}
@@ -279,7 +271,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		return err
 	}
 	l.tables.Store(l.applier.Tables)
-	l.busy.Store(l.applier.Conn.PID())
+	l.running.busy.Store(l.applier.Conn.PID())
 	if err := l.advisory.Open(ctx, conn); err != nil {
 		return err
 	}
@@ -301,11 +293,20 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.audit = audit.New(auditOf(l))
 	l.trials.dryRuns = replay.NewDryRuns(dryRunsOf(l))
 	l.fence = l.seq.Add(1)
-	l.core = newCore(l.log, &l.metrics, e, l.disk,
-		func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) }, l.aborted, l.advisory.Tell,
-		l.streaming.Tell, l.gate.moved, l.leave, l.reaches,
-		func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) })
+	l.core = newCore(coreOf(l, e))
+	l.retention.core, l.patience = l.core, patienceOf(l)
 	return nil
+}
+
+// coreOf is a replica as its core needs it.
+func coreOf(l *life, e *engine.Engine) coreOptions {
+	return coreOptions{
+		log: l.log, metrics: &l.metrics, engine: e, disk: l.disk,
+		send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
+		aborted: l.aborted, locked: l.advisory.Tell, fronts: l.streaming.Tell, moved: l.gate.moved,
+		leave: l.peers.leave, reaches: l.reaches,
+		survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) },
+	}
 }
 
 // openReplay makes what carries out large transactions while they come in, and tries what leaves.
@@ -394,7 +395,7 @@ func (l *life) runExecutor(ctx context.Context) error {
 			if err := l.execute(ctx, g); err != nil {
 				return l.failed(ctx, g, err)
 			}
-			l.ease(ctx, time.Since(began))
+			l.rests.after(ctx, time.Since(began))
 		}
 	}
 }

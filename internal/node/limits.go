@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
 )
 
@@ -27,11 +28,9 @@ func (l *life) limits() []limit {
 	for _, p := range l.tenure.transport.Stats() {
 		queued, dropped = max(queued, p.QueuedBytes), dropped+p.Dropped
 	}
-	slowest := lag{}
-	for _, m := range l.config.Members {
-		if s, alive := l.statusOf(m.Member); alive && s.State == stateSynced {
-			slowest = lag{max(slowest.items, s.lag.items), max(slowest.bytes, s.lag.bytes)}
-		}
+	slowest := replica.Lag{}
+	for _, m := range l.peers.flow().Synced {
+		slowest = replica.Lag{Items: max(slowest.Items, m.Lag), Bytes: max(slowest.Bytes, m.LagBytes)}
 	}
 	return []limit{
 		{"sessions", int64(c.Sessions), l.tenure.clients.Load(), m.Limits.Sessions.Load()},
@@ -44,8 +43,8 @@ func (l *life) limits() []limit {
 		{"certify_keys", int64(c.CertifyKeys), int64(keys), m.Limits.Keys.Load()},
 		{"member_queue", int64(c.MemberQueue), int64(queued), dropped},
 		{"commit_timeout_ms", int64(c.CommitTimeoutMs), -1, m.Limits.Timeout.Load()},
-		{"flow_lag", int64(c.FlowLag), int64(slowest.items), m.Flow.Delays.Load()},
-		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.bytes), m.Flow.Delays.Load()},
+		{"flow_lag", int64(c.FlowLag), int64(slowest.Items), m.Flow.Delays.Load()},
+		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.Bytes), m.Flow.Delays.Load()},
 		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, m.Flow.Delays.Load()},
 		{"additions", int64(c.Additions), int64(counted), fulls},
 		{"turns_percent", int64(c.TurnsPercent), -1, m.Flow.TurnsWaited.Load()},

@@ -451,7 +451,7 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 	conns := []net.Conn{conn}
 	defer func() {
 		_ = conn.Close() // closed again by who accepted it
-		l.awaitOrphan(g)
+		l.patience.awaitOrphan(g)
 		l.sessions.leave(conns, slot, g)
 	}()
 	backend, err := net.Dial("unix", l.node.pg.SocketPath())
@@ -479,7 +479,7 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 	defer l.node.clients.Enter(who, login)()
 	defer l.tenure.origins.Enter(login.BackendPID, who)()
 	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.Cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
-	g.withdraw = l.withdraw
+	g.withdraw = l.patience.withdraw
 	l.sessions.register(g, conn)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
 	defer release()
@@ -491,16 +491,16 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 	out := wire.NewWriter(startup.Conn)
 	out.Append(login.Frames)
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
-	h := &host{n: l, g: g, backend: backend}
+	h := newHost(l, g, backend)
 	defer h.endTurn()
-	defer h.serialEnd()
+	defer h.snapshots.end()
 	defer h.n.holds.intents.end(h)
 	defer h.endHold()
 	defer h.endAdditions()
 	defer h.endLarge()
-	defer h.SerialApart()
+	defer h.snapshots.SerialApart()
 	defer func() { h.advisory.Leave() }()
-	defer func() { l.notices.Replace(h.channels, nil) }()
+	defer h.listens.leave()
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
 		Host: rolesOf(h), Collector: collect.Roles(l.collector), ReturnedBytesMax: l.config.Limits.WritesetBytes,

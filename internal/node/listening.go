@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/notices"
@@ -20,42 +19,36 @@ func (l *life) listen(ctx context.Context, g *engine.Group) error {
 		return err
 	}
 	if t.Item.ID.Member != l.config.Member {
-		return l.sendStatus(t.Item.ID.Member)
+		return l.peers.tell(t.Item.ID.Member)
 	}
 	carried()
 	return nil
 }
 
-// lacking names the members that are alive and have not carried out the order up to an ordinal. Soon
-// after the start nobody is taken for dead. One that is halted has no sessions that could notify.
-func (l *life) lacking(ordinal uint64) (names []string) {
-	fresh := time.Since(l.began) < silentAfter
-	for _, m := range l.config.Members {
-		if m.Member == l.config.Member {
-			continue
-		}
-		if s, alive := l.peers.get(m.Member); (alive || fresh) && s.Applied < ordinal && s.Halted == nil {
-			names = append(names, m.Name)
-		}
-	}
-	return names
+// listenSet is to what one session listens; it is session.Channels.
+type listenSet struct {
+	l     *life
+	names []string
 }
 
 // MayListen refuses a channel that would be one too many for this member.
-func (h *host) MayListen(channel string) *wire.SQLError {
-	e := h.n.notices.MayListen(channel, h.n.settled().Limits.Channels)
+func (x *listenSet) MayListen(channel string) *wire.SQLError {
+	e := x.l.notices.MayListen(channel, x.l.settled().Limits.Channels)
 	if e != nil {
-		h.n.metrics.Limits.Channels.Add(1)
+		x.l.metrics.Limits.Channels.Add(1)
 	}
 	return e
 }
 
 // Listen makes the cluster know to what the session listens.
-func (h *host) Listen(names []string) *wire.SQLError {
-	before := h.channels
-	h.channels = names
-	return h.n.notices.Await(before, names)
+func (x *listenSet) Listen(names []string) *wire.SQLError {
+	before := x.names
+	x.names = names
+	return x.l.notices.Await(before, names)
 }
+
+// leave ends all of it with the session.
+func (x *listenSet) leave() { x.l.notices.Replace(x.names, nil) }
 
 // noticesOf is a replica as its notifications need it.
 func noticesOf(l *life) notices.Options {
@@ -67,6 +60,6 @@ func noticesOf(l *life) notices.Options {
 		Order: func(ctx context.Context, kind engine.Kind, payload []byte) bool {
 			return l.order(ctx, engine.Submission{Kind: kind, Seq: l.seq.Add(1), Payload: payload})
 		},
-		Opened: l.opened, Ending: l.ending, Lacking: l.lacking,
+		Opened: l.opened, Ending: l.ending, Lacking: l.peers.lacking,
 	}
 }

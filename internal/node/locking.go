@@ -43,7 +43,11 @@ func advisoryOf(l *life) advisory.Replica {
 		Applied: func() uint64 { return l.core.applied.Load() },
 		Await:   l.gate.await, Wake: l.gate.wake,
 		Opened: l.opened, Done: l.done, Ending: l.ending,
-		Patience: l.patience, TimedOut: func() { l.metrics.Limits.Timeout.Add(1) },
+		Patience: func() (<-chan time.Time, func()) {
+			_, over, stop := l.patience.begin()
+			return over, stop
+		},
+		TimedOut:   func() { l.metrics.Limits.Timeout.Add(1) },
 		EndBackend: l.endBackend,
 	}
 }

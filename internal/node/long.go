@@ -151,7 +151,7 @@ func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *sess
 		Kept: make(chan struct{}), Done: make(chan struct{})}
 	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
 	l.begin(ctx, g)
-	defer l.busy.Store(l.busy.Swap(l.applier.Definer.Conn.PID()))
+	defer l.running.instead(l.applier.Definer.Conn.PID())()
 	for wait := longAfter; ; wait = longInterval {
 		timer := time.NewTimer(wait)
 		select {
@@ -185,7 +185,7 @@ func (l *life) carryOut(ctx context.Context, last uint64, t engine.Task, d *sess
 		l.long = g
 		l.log.Info("a definition goes on beside what is ordered after it", "ordinal", t.Ordinal, "transaction",
 			t.Item.ID.String())
-		l.startWatch()
+		l.running.watch()
 		return r, false, nil
 	}
 }
@@ -240,8 +240,8 @@ func (l *life) beside(ctx context.Context, group *engine.Group) error {
 		if !waits {
 			return nil
 		}
-		l.beginGroup([]engine.Task{g.Task}, nil)
-		defer l.busy.Store(l.busy.Swap(l.applier.Definer.Conn.PID()))
+		l.running.begin([]engine.Task{g.Task}, nil)
+		defer l.running.instead(l.applier.Definer.Conn.PID())()
 		<-g.Done
 		if err := l.finishLocals(ctx, group); err != nil {
 			return err
@@ -309,7 +309,7 @@ func (l *life) resume(ctx context.Context) error {
 		l.longs.add(g)
 		l.long = g
 		l.begin(ctx, g)
-		l.startWatch()
+		l.running.watch()
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
@@ -27,9 +28,15 @@ import (
 // meetAgain is after how long a meeting is asked for again: the item may have been out of date.
 const meetAgain = 200 * time.Millisecond
 
+// meets is how far a replica is with its meetings.
+type meets struct {
+	met     atomic.Uint64 // the last one to which it came
+	through atomic.Uint64 // up to which the main database has everything, if that is more than what is applied
+}
+
 // meet waits until the other databases have come to a meeting (M1).
 func (l *life) meet(ctx context.Context, number uint64) error {
-	l.through.Store(number - 1) // after a start the applied ordinal may be behind
+	l.meets.through.Store(number - 1) // after a start the applied ordinal may be behind
 	for _, other := range l.tenure.all() {
 		if other == l {
 			continue
@@ -45,7 +52,7 @@ func (l *life) meet(ctx context.Context, number uint64) error {
 func (l *life) come(ctx context.Context, number uint64) error {
 	var asked time.Time
 	seq := uint64(0)
-	for l.met.Load() < number && !l.ending() {
+	for l.meets.met.Load() < number && !l.ending() {
 		if h := l.halted.Load(); h != nil {
 			return &failure.Fatal{Err: &haltedError{l.database, h}}
 		}
@@ -78,10 +85,10 @@ func (l *life) resolved(seq uint64) bool {
 
 // attend is the other side: this database has come to a meeting, and waits for the main database (M2).
 func (l *life) attend(ctx context.Context, number uint64) error {
-	l.met.Store(max(number, l.met.Load()))
+	l.meets.met.Store(max(number, l.meets.met.Load()))
 	for {
 		main := l.tenure.life(mainGroup)
-		if main != nil && max(main.core.applied.Load(), main.through.Load()) >= number {
+		if main != nil && max(main.core.applied.Load(), main.meets.through.Load()) >= number {
 			return l.groupSettled()
 		}
 		if main != nil {

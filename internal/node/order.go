@@ -29,7 +29,7 @@ func (l *life) order(ctx context.Context, s engine.Submission) bool {
 
 // letGo lets more of a large transaction leave, if it is time.
 func (l *life) letGo(seq uint64) {
-	synced, voters, percent := l.peers.synced(l.config.Member), len(l.config.Members),
+	synced, voters, percent := l.peers.synced(), len(l.config.Members),
 		l.settled().Limits.FlowMinorityPercent
 	// If the core has stopped, the session is told.
 	l.core.do(func(e *engine.Engine) { l.paces.LetGo(e, seq, synced, voters, percent) })

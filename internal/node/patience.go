@@ -6,76 +6,88 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/replay"
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// patience is how long a COMMIT, or a definition, waits to be ordered (commit_timeout_ms).
-// The channel is nil, and so never ready, if it waits for ever.
-// It fires again and again.
-func (l *life) patience() (over <-chan time.Time, stop func()) {
-	ms := l.settled().Limits.CommitTimeoutMs
-	if ms <= 0 {
-		return nil, func() {}
-	}
-	t := time.NewTicker(time.Duration(ms) * time.Millisecond)
-	return t.C, t.Stop
+// patience is how long a COMMIT, or a definition, waits to be ordered (commit_timeout_ms, replica.Patience).
+type patience struct {
+	most    func() time.Duration // at most zero: for ever
+	now     func() int64
+	core    *core
+	waiters *waiters
+	metrics *metrics.Database
+	txid    func(seq uint64) writeset.TxID
+	done    <-chan struct{} // closed when the replica ends
 }
 
-// giveUp ends a session's wait for the log. Not proposed yet, its transaction is certainly not
+// begin begins a wait. The channel is nil, and so never ready, if it is for ever. It fires again and again.
+func (p *patience) begin() (wait replica.Patience, over <-chan time.Time, stop func()) {
+	most := p.most()
+	wait = replica.NewPatience(p.now(), int64(most))
+	if most <= 0 {
+		return wait, nil, func() {}
+	}
+	t := time.NewTicker(most)
+	return wait, t.C, t.Stop
+}
+
+// max is it for waits that are bounded in any case.
+func (p *patience) max() time.Duration {
+	if most := p.most(); most > 0 {
+		return most
+	}
+	return time.Duration(1<<62 - 1)
+}
+
+// look ends a session's wait for the log, if it is over. Not proposed yet, its transaction is certainly not
 // committed. Proposed without a verdict, its outcome is open: the session must end, and the log
-// decides as it does when a backend dies. With a verdict, or while this member itself has yet to
-// take in what is decided, the wait goes on: it is not for a majority.
-func (l *life) giveUp(w *waiter) {
+// decides as it does when a backend dies.
+func (p *patience) look(w *waiter) {
 	seq := w.sub.Seq
-	l.core.do(func(e *engine.Engine) {
-		sent := w.sent
-		w.sent = e.Sent(seq)
-		switch {
-		case w.sent > sent: // a large one, which goes on
-		case e.Withdraw(seq):
-			w.decision <- session.Decision{Err: l.errNoMajority("the transaction")}
-		case e.Undecided(seq) && e.Behind() == 0:
+	p.core.do(func(e *engine.Engine) {
+		switch w.patience.Look(p.now(), e, seq) {
+		case replica.NotOrdered:
+			w.decision <- session.Decision{Err: p.errNoMajority("the transaction")}
+		case replica.Unknown:
 			e.Orphan(seq)
-			l.waiters.orphaned(w)
-			l.metrics.Limits.Timeout.Add(1)
+			p.waiters.orphaned(w)
+			p.metrics.Limits.Timeout.Add(1)
 			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown,
 				"the outcome of the transaction is not known: no majority of the members answered within %d ms "+
-					"(commit_timeout_ms)", l.settled().Limits.CommitTimeoutMs).
+					"(commit_timeout_ms)", p.most().Milliseconds()).
 				WithDetail("Transaction %s was handed to the cluster; whether it commits is decided by the log.",
-					l.txid(seq)).AsFatal()}
+					p.txid(seq)).AsFatal()}
 		}
 	})
 }
 
-// awaitDefinition waits for a statement to run here. Only the wait for its place in the order
+// definition waits for a statement to run here. Only the wait for its place in the order
 // ends after a while; running it may take any time.
-func (l *life) awaitDefinition(id writeset.TxID, result <-chan session.Result) session.Result {
-	over, stop := l.patience()
+func (p *patience) definition(id writeset.TxID, result <-chan session.Result) session.Result {
+	wait, over, stop := p.begin()
 	defer stop()
-	defer l.metrics.Waits.Begin(flow.WaitDefinition).End()
+	defer p.metrics.Waits.Begin(flow.WaitDefinition).End()
 	for {
 		select {
 		case r := <-result:
 			return r
 		case <-over:
-			back, open := false, false
-			l.core.call(func(e *engine.Engine) {
-				back = e.Withdraw(id.Seq)
-				open = e.Undecided(id.Seq) && e.Behind() == 0
-			})
-			if back {
-				return session.Result{Err: l.errNoMajority("the statement")}
+			was := replica.GoOn
+			p.core.call(func(e *engine.Engine) { was = wait.Look(p.now(), e, id.Seq) })
+			switch was {
+			case replica.NotOrdered:
+				return session.Result{Err: p.errNoMajority("the statement")}
+			case replica.Unknown:
+				p.metrics.Limits.Timeout.Add(1)
+				return unknownDefinition(id, fmt.Sprintf("no majority of the members answered within %d ms "+
+					"(commit_timeout_ms)", p.most().Milliseconds()))
 			}
-			if open {
-				l.metrics.Limits.Timeout.Add(1)
-				return unknownDefinition(id,
-					fmt.Sprintf("no majority of the members answered within %d ms (commit_timeout_ms)",
-						l.settled().Limits.CommitTimeoutMs))
-			}
-		case <-l.done:
+		case <-p.done:
 			return unknownDefinition(id, "this member restarts")
 		}
 	}
@@ -88,20 +100,20 @@ func unknownDefinition(id writeset.TxID, why string) session.Result {
 }
 
 // errNoMajority is told when nothing was proposed.
-func (l *life) errNoMajority(what string) *wire.SQLError {
-	l.metrics.Limits.Timeout.Add(1)
+func (p *patience) errNoMajority(what string) *wire.SQLError {
+	p.metrics.Limits.Timeout.Add(1)
 	return wire.Errorf(wire.CodeCannotConnectNow, "%s was not committed: it could not be put into the order within "+
-		"%d ms (commit_timeout_ms)", what, l.settled().Limits.CommitTimeoutMs).
+		"%d ms (commit_timeout_ms)", what, p.most().Milliseconds()).
 		WithHint("Is a majority of the members up? See SHOW tutti.status. Run it again later, or at another member.")
 }
 
 // withdraw takes a submission back because its client cancelled, unless it is proposed.
-func (l *life) withdraw(seq uint64) {
-	w := l.waiters.get(seq)
+func (p *patience) withdraw(seq uint64) {
+	w := p.waiters.get(seq)
 	if w == nil {
 		return
 	}
-	l.core.do(func(e *engine.Engine) {
+	p.core.do(func(e *engine.Engine) {
 		if e.Withdraw(seq) {
 			w.decision <- session.Decision{Err: replay.ErrCanceled()}
 		}
@@ -109,13 +121,21 @@ func (l *life) withdraw(seq uint64) {
 }
 
 // awaitOrphan keeps the slot of a session that gave up until the log has decided.
-func (l *life) awaitOrphan(g *guard) {
+func (p *patience) awaitOrphan(g *guard) {
 	if g == nil || g.orphan == nil {
 		return
 	}
-	defer l.metrics.Waits.Begin(flow.WaitSlot).End()
+	defer p.metrics.Waits.Begin(flow.WaitSlot).End()
 	select {
 	case <-g.orphan:
-	case <-l.done:
+	case <-p.done:
 	}
+}
+
+// patienceOf is a replica as those who wait for the order need it; its core is there.
+func patienceOf(l *life) patience {
+	return patience{now: l.peers.now, core: l.core, waiters: l.waiters, metrics: &l.metrics, txid: l.txid, done: l.done,
+		most: func() time.Duration {
+			return time.Duration(max(l.settled().Limits.CommitTimeoutMs, 0)) * time.Millisecond
+		}}
 }

@@ -50,13 +50,8 @@ func (h *host) loses(sub *session.Submission, ordinal uint64) (v certify.Verdict
 
 // rehearser is a member to ask whether a transaction can be carried out there; zero if none is fit.
 func (l *life) rehearser() uint32 {
-	for _, m := range l.config.Members {
-		if m.Member == l.config.Member {
-			continue
-		}
-		if s, alive := l.peers.get(m.Member); alive && s.State == stateSynced {
-			return m.Member
-		}
+	if others := l.peers.synced(); len(others) > 0 {
+		return others[0]
 	}
 	return 0
 }

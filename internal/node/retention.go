@@ -4,80 +4,90 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/raftlog"
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 const (
 	retainInterval = 250 * time.Millisecond
-	// A checkpoint follows another after an eighth of what is kept of the log, or this much.
-	checkpointBytesMax = 128 << 20
-	checkpointShare    = 8
+	appliedPoll    = 10 * time.Millisecond
 	// A value in PostgreSQL has less than a GiB. Only large payloads that are half way make one this large.
 	checkpointBytesMost = 512 << 20
 )
 
-// retain takes checkpoints and compacts the log, until ctx ends.
-func (l *life) retain(ctx context.Context) error {
-	tried := uint64(0) // the entry of the last checkpoint that was taken, stored or not
+// retention keeps of the log what is needed: it takes checkpoints and lets the log before them go (replica.Retention).
+type retention struct {
+	config     *config.Config
+	log        *slog.Logger
+	metrics    *metrics.Database
+	keep       func() int64 // bytes of the log; negative: all
+	ready      func() bool  // the database is this member's
+	disk       *raftlog.Log
+	core       *core
+	connString string // of the local database
+
+	rule replica.Retention
+}
+
+// run takes checkpoints and compacts the log, until ctx ends.
+func (r *retention) run(ctx context.Context) error {
 	for process.Sleep(ctx, retainInterval) {
-		if !l.ready.Load() {
+		if !r.ready() {
 			continue // the database may be another's yet
 		}
-		keep, every := l.settled().Limits.LogRetention, int64(checkpointBytesMax)
-		if keep >= 0 {
-			every = min(every, keep/checkpointShare)
-		}
-		if l.disk.BytesAfter(max(tried, l.saved.Load())) >= every {
-			at, err := l.takeCheckpoint(ctx)
-			if err != nil {
+		if r.rule.Wants(r.disk, r.keep()) {
+			if err := r.checkpoint(ctx); err != nil {
 				return err
 			}
-			tried = at
 		}
-		if keep >= 0 {
-			if err := l.compact(min(l.saved.Load(), l.disk.Surplus(keep))); err != nil {
-				return &failure.Fatal{Err: err}
-			}
+		if err := r.compact(r.rule.Compact(r.disk, r.keep())); err != nil {
+			return &failure.Fatal{Err: err}
 		}
 	}
 	return nil
 }
 
-// takeCheckpoint stores the replicated state in the database once everything it stands for is there
-// (N6), and returns the entry of the log it is of. One that is too large is not stored.
-func (l *life) takeCheckpoint(ctx context.Context) (at uint64, err error) {
+// checkpoint stores the replicated state in the database once everything it stands for is there (N6). One that is too
+// large is not stored.
+func (r *retention) checkpoint(ctx context.Context) error {
 	began := time.Now()
-	c := l.core.checkpoint()
+	c := r.core.checkpoint()
 	if c == nil {
-		return 0, nil // the life ends
+		return nil // the replica ends
 	}
 	taken := time.Since(began)
-	for l.core.applied.Load() < c.Ordinal {
-		if !process.Sleep(ctx, 10*time.Millisecond) {
-			return 0, nil
+	r.rule.Took(c.Index, c.Ordinal)
+	for !r.rule.Storable(r.core.applied.Load()) {
+		if !process.Sleep(ctx, appliedPoll) {
+			return nil
 		}
 	}
 	data := c.Append(nil)
 	if len(data) > checkpointBytesMost {
-		l.log.Warn("the checkpoint is too large, another is taken later", "bytes", len(data))
-		return c.Index, nil
+		r.log.Warn("the checkpoint is too large, another is taken later", "bytes", len(data))
+		r.rule.Dropped()
+		return nil
 	}
-	if err := storeCheckpoint(ctx, l.connString, data); err != nil {
-		return 0, err
+	if err := storeCheckpoint(ctx, r.connString, data); err != nil {
+		return err
 	}
-	l.saved.Store(c.Index)
-	l.log.Info("stored a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "bytes", len(data), "taken", taken, "all",
+	r.rule.Stored()
+	r.log.Info("stored a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "bytes", len(data), "taken", taken, "all",
 		time.Since(began))
-	return c.Index, nil
+	return nil
 }
 
 // storeCheckpoint writes a checkpoint into the local database. It returns when that is on disk, with
@@ -114,68 +124,68 @@ func readCheckpoint(ctx context.Context, tx pgx.Tx) (data []byte, err error) {
 }
 
 // compact forgets the log up to an entry of which there is a durable checkpoint, or an earlier one.
-func (l *life) compact(to uint64) error {
-	first, err := l.disk.FirstIndex()
+func (r *retention) compact(to uint64) error {
+	first, err := r.disk.FirstIndex()
 	if err != nil || to < first {
 		return err
 	}
-	if err := l.disk.Compact(to); err != nil {
+	if err := r.disk.Compact(to); err != nil {
 		return fmt.Errorf("the log cannot be compacted, so this member stops: %w", err)
 	}
-	l.metrics.Log.Compacted.Add(1)
-	l.log.Info("compacted the log", "entry", to, "bytes", l.disk.Bytes())
+	r.metrics.Log.Compacted.Add(1)
+	r.log.Info("compacted the log", "entry", to, "bytes", r.disk.Bytes())
 	return nil
 }
 
 // startAt returns the checkpoint to start from, nil for the log's beginning. It restarts the log at
 // the checkpoint of a clone that is further than it, and moves the position: what a checkpoint stands
 // for is in its database. Errors are final.
-func (l *life) startAt(saved []byte) (*engine.Checkpoint, error) {
+func (r *retention) startAt(saved []byte, position *engine.Position) (*engine.Checkpoint, error) {
 	var c *engine.Checkpoint
 	if saved != nil {
 		var err error
 		if c, err = engine.DecodeCheckpoint(saved); err != nil {
-			first, ferr := l.disk.FirstIndex()
+			first, ferr := r.disk.FirstIndex()
 			if ferr != nil {
 				return nil, ferr
 			}
 			if first > 1 {
 				return nil, fmt.Errorf("%w; what the log said before entry %d is known only from it. %s", err, first,
-					l.howToClone())
+					howToClone(r.config))
 			}
-			l.log.Warn("the checkpoint cannot be read; the whole log is read again", "error", err)
+			r.log.Warn("the checkpoint cannot be read; the whole log is read again", "error", err)
 		}
 	}
-	restart, err := c.Fit(l.disk, l.position.Member != l.config.Member)
+	restart, err := c.Fit(r.disk, position.Member != r.config.Member)
 	if err != nil {
-		return nil, fmt.Errorf("%w. %s", err, l.howToClone())
+		return nil, fmt.Errorf("%w. %s", err, howToClone(r.config))
 	}
 	if c == nil {
 		return nil, nil
 	}
 	if restart {
-		if err := l.restartLog(c); err != nil {
+		if err := r.restartLog(c); err != nil {
 			return nil, err
 		}
 	}
-	l.saved.Store(c.Index)
-	l.position.Ordinal, l.position.Floor = max(l.position.Ordinal, c.Ordinal), max(l.position.Floor, c.Ordinal)
-	l.log.Info("starts from a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "log_bytes_after",
-		l.disk.BytesAfter(c.Index))
+	r.rule = replica.NewRetention(c.Index)
+	position.Ordinal, position.Floor = max(position.Ordinal, c.Ordinal), max(position.Floor, c.Ordinal)
+	r.log.Info("starts from a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "log_bytes_after",
+		r.disk.BytesAfter(c.Index))
 	return c, nil
 }
 
 // restartLog makes the log begin behind c. Terms and votes stay.
-func (l *life) restartLog(c *engine.Checkpoint) error {
-	if err := l.disk.Restart(c.Index, c.Term); err != nil {
+func (r *retention) restartLog(c *engine.Checkpoint) error {
+	if err := r.disk.Restart(c.Index, c.Term); err != nil {
 		return err
 	}
-	l.log.Info("restarted the log behind the clone's checkpoint", "entry", c.Index)
+	r.log.Info("restarted the log behind the clone's checkpoint", "entry", c.Index)
 	return nil
 }
 
 // explainLost says what happened to a member that was away for too long, and how it comes back.
-func (l *life) explainLost(err error) error {
+func explainLost(err error, c *config.Config) error {
 	var lost *lostError
 	if !errors.As(err, &lost) {
 		return err
@@ -183,12 +193,18 @@ func (l *life) explainLost(err error) error {
 	return fmt.Errorf("%s was away for longer than log_retention allows: it has the order up to entry %d of the log, "+
 		"and %s, which leads, keeps it from entry %d on; what is between cannot be had any more, so this member "+
 		"stops. %s",
-		l.config.Self().Name, lost.Have, l.name(lost.Leader), lost.First, l.howToClone())
+		c.Self().Name, lost.Have, c.Name(lost.Leader), lost.First, howToClone(c))
 }
 
 // howToClone says what an operator must do to give this member a new database.
-func (l *life) howToClone() string {
+func howToClone(c *config.Config) string {
 	return fmt.Sprintf("To bring this member back: remove %s but keep %s and every log-… beside it, set clone_from "+
 		"in [postgres] to a member that is synced, and start it again",
-		filepath.Join(l.config.DataDir, "postgres"), logDir(l.config, mainGroup))
+		filepath.Join(c.DataDir, "postgres"), logDir(c, mainGroup))
+}
+
+// retentionOf is a replica as the retention of its log needs it; its core comes later.
+func retentionOf(l *life) retention {
+	return retention{config: l.config, log: l.log, metrics: &l.metrics, disk: l.disk, connString: l.connString,
+		keep: func() int64 { return l.settled().Limits.LogRetention }, ready: l.ready.Load}
 }

@@ -20,11 +20,27 @@ const (
 	safeAgain    = 5 * time.Millisecond // after how long a cancel is repeated that may have come too early
 )
 
+// EnterSnapshot waits at the gate.
+func (x *snapshots) EnterSnapshot() (uint64, *wire.SQLError) {
+	h := x.h
+	wait := h.n.metrics.Waits.Begin(flow.WaitSnapshot)
+	entered := h.n.gate.enter(func() bool { return h.interrupted() != nil })
+	wait.End()
+	if !entered {
+		return 0, cmp.Or(h.interrupted(), errEnding())
+	}
+	return h.n.core.applied.Load(), nil
+}
+
+// LeaveSnapshot opens the gate for the next group.
+func (x *snapshots) LeaveSnapshot() { x.h.n.gate.leave() }
+
 // EnterSafe is described in session.Snapshots.
-func (h *host) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError) {
+func (x *snapshots) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError) {
+	h := x.h
 	defer h.n.metrics.Waits.Begin(flow.WaitSafe).End()
 	if try == 0 {
-		h.serial.safeSince = time.Now()
+		x.safeSince = time.Now()
 	}
 	if try > 0 {
 		pause := time.NewTimer(min(safePauseMin<<min(try-1, 10), safePauseMax))
@@ -40,12 +56,12 @@ func (h *host) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError)
 		h.g.release()
 		return 0, false, cmp.Or(h.interrupted(), errEnding())
 	}
-	return h.n.core.applied.Load(), time.Since(h.serial.safeSince) < safeMax, nil
+	return h.n.core.applied.Load(), time.Since(x.safeSince) < safeMax, nil
 }
 
-func (h *host) LeaveSafe() (broken bool) {
-	broken = h.g.release()
-	h.n.gate.leavePatient(h.g)
+func (x *snapshots) LeaveSafe() (broken bool) {
+	broken = x.h.g.release()
+	x.h.n.gate.leavePatient(x.h.g)
 	return broken
 }
 
@@ -102,26 +118,26 @@ func (g *guard) release() (broken bool) {
 	for g.cancels > 0 {
 		g.quiet.Wait()
 	}
-	return g.broken && !g.wished
+	return g.broken && !g.cancelled.made
 }
 
 // wishes reports whether the client has asked to cancel what the session does.
 func (g *guard) wishes() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.wished
+	return g.cancelled.made
 }
 
 // Resuming is session.Control's.
 func (h *host) Resuming(on bool) {
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()
-	h.g.resumes, h.g.wanted = on, on && h.g.wished
+	h.g.cancelled.resumes, h.g.cancelled.again = on, on && h.g.cancelled.made
 }
 
 // Cancelled is session.Control's.
 func (h *host) Cancelled() bool {
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()
-	return h.g.wished || h.g.wanted
+	return h.g.cancelled.made || h.g.cancelled.again
 }

@@ -8,18 +8,21 @@ import (
 	"github.com/tuttidb/tutti/internal/database/link"
 )
 
+// sequences is session.Sequences.
+type sequences struct{ l *life }
+
 // Spent goes on to the next chunk of a sequence's values. What it writes is on disk when it returns: values of the
 // new chunk that are forgotten in a crash must not be given again from its beginning.
-func (h *host) Spent(message string) (moved bool, bound string) {
+func (x sequences) Spent(message string) (moved bool, bound string) {
 	name, reached, ok := capture.Spent(message)
 	if !ok {
 		return false, ""
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), advanceTimeout)
 	defer cancel()
-	answer, err := advance(ctx, h.n.applier.ConnString, name, reached)
+	answer, err := advance(ctx, x.l.applier.ConnString, name, reached)
 	if err != nil { // a definition or setval under way, mostly: the statement would wait for it
-		h.n.log.Warn("a sequence cannot go on to its next values now", "sequence", name, "error", err)
+		x.l.log.Warn("a sequence cannot go on to its next values now", "sequence", name, "error", err)
 		return true, ""
 	}
 	return capture.Advanced(answer)

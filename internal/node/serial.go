@@ -60,16 +60,17 @@ func (s *serial) await(max time.Duration, done, stop func() bool) bool {
 	return true
 }
 
-// serialState is a session's part of it.
-type serialState struct {
+// snapshots is session.Snapshots: a session's prefix snapshots, and its part in SERIALIZABLE ones.
+type snapshots struct {
+	h                    *host
 	open, running, alone bool
 
 	safeSince time.Time // it waits for a safe snapshot, see EnterSafe
 }
 
 // wait is await for a session, and says why it was in vain.
-func (h *host) serialWait(max time.Duration, done func() bool) *wire.SQLError {
-	s := &h.n.serial
+func (x *snapshots) wait(max time.Duration, done func() bool) *wire.SQLError {
+	h, s := x.h, &x.h.n.serial
 	if !done() {
 		defer h.n.metrics.Waits.Begin(flow.WaitSerial).End()
 	}
@@ -79,19 +80,12 @@ func (h *host) serialWait(max time.Duration, done func() bool) *wire.SQLError {
 	if why := h.interrupted(); why != nil {
 		return why
 	}
-	return h.n.errNoMajority("the transaction")
-}
-
-func (h *host) patienceMax() time.Duration {
-	if ms := h.n.settled().Limits.CommitTimeoutMs; ms > 0 {
-		return time.Duration(ms) * time.Millisecond
-	}
-	return time.Duration(1<<62 - 1)
+	return h.n.patience.errNoMajority("the transaction")
 }
 
 // SerialBegin waits until the order knows that this member runs SERIALIZABLE transactions.
-func (h *host) SerialBegin() *wire.SQLError {
-	s := &h.n.serial
+func (x *snapshots) SerialBegin() *wire.SQLError {
+	h, s := x.h, &x.h.n.serial
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ready := func() bool {
@@ -101,80 +95,81 @@ func (h *host) SerialBegin() *wire.SQLError {
 		}
 		return s.joined && !s.alone && !s.wants
 	}
-	if e := h.serialWait(h.patienceMax(), ready); e != nil {
+	if e := x.wait(h.n.patience.max(), ready); e != nil {
 		return e
 	}
 	s.open[h.g] = struct{}{}
 	s.running++
-	h.serial.open, h.serial.running = true, true
+	x.open, x.running = true, true
 	return nil
 }
 
 // SerialRuns says whether the backend may be doing something in a SERIALIZABLE transaction.
-func (h *host) SerialRuns(on bool) *wire.SQLError {
-	if !h.serial.open || h.serial.running == on {
+func (x *snapshots) SerialRuns(on bool) *wire.SQLError {
+	if !x.open || x.running == on {
 		return nil
 	}
-	s := &h.n.serial
+	h, s := x.h, &x.h.n.serial
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !on {
-		h.serialRest()
+		x.rest()
 		return nil
 	}
-	if e := h.serialWait(h.patienceMax(), func() bool { return !s.alone && !s.wants }); e != nil {
+	if e := x.wait(h.n.patience.max(), func() bool { return !s.alone && !s.wants }); e != nil {
 		return e
 	}
 	s.running++
-	h.serial.running = true
+	x.running = true
 	return nil
 }
 
-// serialRest is called with mu held.
-func (h *host) serialRest() {
-	if h.serial.running {
-		h.serial.running = false
-		h.n.serial.running--
-		h.n.serial.changed.Broadcast()
+// rest is called with mu held.
+func (x *snapshots) rest() {
+	if x.running {
+		x.running = false
+		x.h.n.serial.running--
+		x.h.n.serial.changed.Broadcast()
 	}
 }
 
-// serialEnd notes that the session has no SERIALIZABLE transaction any more.
-func (h *host) serialEnd() {
-	if !h.serial.open {
+// end notes that the session has no SERIALIZABLE transaction any more.
+func (x *snapshots) end() {
+	if !x.open {
 		return
 	}
-	s := &h.n.serial
+	h, s := x.h, &x.h.n.serial
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.serialRest()
-	h.serial.open = false
+	x.rest()
+	x.open = false
 	delete(s.open, h.g)
 	s.last = time.Now()
 }
 
 // SerialAlone reports whether the session's transaction is alone now, because it would lose otherwise and may win. What
 // it may be left to the backend is then settled in the engine.
-func (h *host) SerialAlone(sub session.Submission) bool {
-	if !h.serial.open || !h.vouches(&sub) {
+func (x *snapshots) SerialAlone(sub session.Submission) bool {
+	if !x.open || !x.vouches(&sub) {
 		return false
 	}
-	s := &h.n.serial
+	s := &x.h.n.serial
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.serialRest()
+	x.rest()
 	if s.alone || s.wants { // with many of them, everybody would wait for a majority again and again
 		return false
 	}
 	s.wants = true
-	s.alone = h.serialWait(serialAloneMax, func() bool { return s.running == 0 }) == nil
-	s.wants, h.serial.alone = false, s.alone
+	s.alone = x.wait(serialAloneMax, func() bool { return s.running == 0 }) == nil
+	s.wants, x.alone = false, s.alone
 	s.changed.Broadcast()
-	return h.serial.alone
+	return x.alone
 }
 
 // vouches asks the engine, once everything that is decided is applied, if need be.
-func (h *host) vouches(sub *session.Submission) bool {
+func (x *snapshots) vouches(sub *session.Submission) bool {
+	h := x.h
 	s := engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Snapshot: sub.Snapshot, Base: sub.Base,
 		Writeset: sub.Writeset}
 	for {
@@ -192,31 +187,32 @@ func (h *host) vouches(sub *session.Submission) bool {
 }
 
 // SerialApart ends SerialAlone.
-func (h *host) SerialApart() {
-	if !h.serial.alone {
+func (x *snapshots) SerialApart() {
+	if !x.alone {
 		return
 	}
-	h.serial.alone = false
-	h.n.serialApart()
+	x.alone = false
+	x.h.n.serial.apart()
 }
 
-func (l *life) serialApart() {
-	l.serial.mu.Lock()
-	l.serial.alone = false
-	l.serial.mu.Unlock()
-	l.serial.changed.Broadcast()
+// apart ends that somebody is alone.
+func (s *serial) apart() {
+	s.mu.Lock()
+	s.alone = false
+	s.mu.Unlock()
+	s.changed.Broadcast()
 }
 
-// serialDecided ends it, too, once it is certain what became of a transaction that was vouched for. If its rows come
+// decided ends it, too, once it is certain what became of a transaction that was vouched for. If its rows come
 // from the log, the local database has forgotten who read what it wrote: whatever SERIALIZABLE is open must lose.
-func (h *host) serialDecided(w *waiter, lost bool) {
-	if !h.serial.alone {
+func (x *snapshots) decided(w *waiter, lost bool) {
+	if !x.alone {
 		return
 	}
-	h.serial.alone = false
-	l := h.n
+	x.alone = false
+	h, l := x.h, x.h.n
 	if !lost {
-		l.serialApart()
+		l.serial.apart()
 		return
 	}
 	l.background.Go(func() {
@@ -238,7 +234,7 @@ func (h *host) serialDecided(w *waiter, lost bool) {
 				WithDetail("The backend of transaction %s ended before it had committed there.",
 					l.txid(w.sub.Seq)).WithHint("The transaction might succeed if retried."))
 		}
-		l.serialApart()
+		l.serial.apart()
 	})
 }
 

@@ -9,30 +9,33 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
+// shows is session.Status.
+type shows struct{ l *life }
+
 // Show answers SHOW tutti.*.
-func (h *host) Show(name string) session.Result {
+func (x shows) Show(name string) session.Result {
 	switch name {
 	case "status":
-		return h.n.showStatus()
+		return showStatus(x.l)
 	case "databases":
-		return h.n.tenure.showDatabases()
+		return x.l.tenure.showDatabases()
 	case "checksums":
-		return h.n.audit.Show()
+		return x.l.audit.Show()
 	case "counters":
-		return h.n.showCounters()
+		return x.l.showCounters()
 	case "metrics":
-		return showMetrics(h.n.node)
+		return showMetrics(x.l.node)
 	case "waits":
-		return showWaits(h.n)
+		return showWaits(x.l)
 	case "limits":
-		return h.n.showLimits()
+		return x.l.showLimits()
 	case "locks":
-		return h.n.advisory.Show()
+		return x.l.advisory.Show()
 	case "plans":
-		return h.n.forms.plans.show()
+		return x.l.forms.plans.show()
 	case "applied":
-		return session.Result{Tag: "SHOW", Columns: h.ShowColumns(name),
-			Rows: [][]string{{fmt.Sprint(h.n.core.applied.Load())}}}
+		return session.Result{Tag: "SHOW", Columns: x.ShowColumns(name),
+			Rows: [][]string{{fmt.Sprint(x.l.core.applied.Load())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
 		WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.metrics, " +
@@ -41,7 +44,7 @@ func (h *host) Show(name string) session.Result {
 }
 
 // ShowColumns names the columns of Show's answer.
-func (h *host) ShowColumns(name string) []string {
+func (x shows) ShowColumns(name string) []string {
 	switch name {
 	case "status":
 		return statusColumns

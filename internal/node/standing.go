@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -26,18 +25,10 @@ type standing struct {
 
 	mu      sync.Mutex
 	own     bootstrap.Facts
-	disk    *raftlog.Log // the main database's log; nil: there is none yet
-	notes   notes        // as they are on disk
+	disk    *raftlog.Log    // the main database's log; nil: there is none yet
+	notes   bootstrap.Notes // as they are on disk
 	heard   map[uint32]*bootstrap.Facts
 	reasons map[uint32]string // why this member does not talk to another one
-}
-
-// notes are what a member must know again after a restart, kept beside the main database's log.
-type notes struct {
-	// Members are the greatest incarnations of other members that were heard of (B2).
-	Members map[uint32]uint64 `json:"members,omitempty"`
-	// Databases are the numbers of the other databases of which this member has made logs. It may have voted in them.
-	Databases []uint64 `json:"databases,omitempty"`
 }
 
 // beginning is what the main database's log says of the moment at which it was made.
@@ -46,31 +37,9 @@ type beginning struct {
 	Settings []bootstrap.Setting `json:"settings"` // those that cannot be changed later
 }
 
-// fixed are the settings on which what is in the log depends.
-var fixed = []string{"database", "sequence_step", "certify_keys"}
-
-// fits refuses settings that are not those with which the log was made.
-func (b *beginning) fits(settings []bootstrap.Setting) error {
-	for _, was := range b.Settings {
-		for _, is := range settings {
-			if is.Name == was.Name && is.Value != was.Value {
-				return fmt.Errorf("%s is %s in the configuration, and was %s when this member's log was made: it "+
-					"cannot be changed", is.Name, is.Value, was.Value)
-			}
-		}
-	}
-	return nil
-}
-
 // beginsWith is the beginning of a log that is made now.
 func (s *standing) beginsWith(contents *bootstrap.Contents) beginning {
-	b := beginning{Contents: contents}
-	for _, x := range s.own.Settings {
-		if slices.Contains(fixed, x.Name) {
-			b.Settings = append(b.Settings, x)
-		}
-	}
-	return b
+	return beginning{Contents: contents, Settings: bootstrap.Fixed(s.own.Settings)}
 }
 
 func newStanding(c *config.Config, name bootstrap.Names, fail func(error)) *standing {
@@ -134,7 +103,7 @@ func (s *standing) judge(from uint32, data []byte) error {
 	}
 	delete(s.reasons, from)
 	if err = bootstrap.Judge(&own, f, s.name); err == nil {
-		err = s.note(func(n *notes) bool { return n.heard(f) })
+		err = s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Heard(f) })
 	}
 	if err != nil {
 		s.reasons[from] = err.Error()
@@ -142,26 +111,10 @@ func (s *standing) judge(from uint32, data []byte) error {
 	return err
 }
 
-// heard notes a member's incarnation, and reports whether it is news.
-func (n *notes) heard(f *bootstrap.Facts) bool {
-	if f.Incarnation <= n.Members[f.Member] {
-		return false
-	}
-	n.Members = maps.Clone(n.Members)
-	if n.Members == nil {
-		n.Members = map[uint32]uint64{}
-	}
-	n.Members[f.Member] = f.Incarnation
-	return true
-}
-
 // note changes the notes, if there is a log; they are on disk when it returns. The caller holds mu.
-func (s *standing) note(change func(*notes) bool) error {
-	if s.disk == nil {
-		return nil
-	}
-	next := s.notes
-	if !change(&next) {
+func (s *standing) note(change func(bootstrap.Notes) (bootstrap.Notes, bool)) error {
+	next, news := change(s.notes)
+	if s.disk == nil || !news {
 		return nil
 	}
 	line, err := json.Marshal(next)
@@ -190,13 +143,13 @@ func (s *standing) adopt(disk *raftlog.Log) error {
 	if err != nil {
 		return fmt.Errorf("node: read what the log notes: %w", err)
 	}
-	if err := b.fits(s.own.Settings); err != nil {
+	if err := bootstrap.Changed(b.Settings, s.own.Settings); err != nil {
 		return err
 	}
 	s.own.Contents = b.Contents
 	s.disk = disk
 	for _, f := range s.heard { // order-free: each for itself
-		if err := s.note(func(n *notes) bool { return n.heard(f) }); err != nil {
+		if err := s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Heard(f) }); err != nil {
 			return err
 		}
 	}
@@ -244,24 +197,14 @@ func (s *standing) mayHaveVoted(group uint64, dir string) error {
 func (s *standing) made(group uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.note(func(n *notes) bool {
-		if slices.Contains(n.Databases, group) {
-			return false
-		}
-		n.Databases = append(slices.Clone(n.Databases), group)
-		return true
-	})
+	return s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Made(group) })
 }
 
-// removed notes that the log of a database is not needed any more. Numbers are never used again.
+// removed notes that the log of a database is not needed any more.
 func (s *standing) removed(group uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.note(func(n *notes) bool {
-		before := len(n.Databases)
-		n.Databases = slices.DeleteFunc(slices.Clone(n.Databases), func(d uint64) bool { return d == group })
-		return len(n.Databases) < before
-	})
+	return s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Removed(group) })
 }
 
 // createLog makes a log, which says with what the member begins if it is the main database's.

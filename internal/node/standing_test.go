@@ -305,7 +305,7 @@ func TestFixedSettings(t *testing.T) {
 func TestNotesGolden(t *testing.T) {
 	t.Parallel()
 	const golden = `{"members":{"1":4,"3":9},"databases":[7,12]}`
-	var n notes
+	var n bootstrap.Notes
 	if err := json.Unmarshal([]byte(golden), &n); err != nil {
 		t.Fatal(err)
 	}

@@ -108,15 +108,11 @@ func (t *tenure) handOver() {
 	heirs := map[*life]uint32{}
 	for _, l := range t.all() {
 		l.core.call(func(e *engine.Engine) {
-			if heir := l.leave(e); heir != 0 {
+			if heir := l.peers.leave(e); heir != 0 {
 				heirs[l] = heir
 			}
 		})
-		for _, m := range l.config.Members {
-			if m.Member != l.config.Member {
-				_ = l.sendStatus(m.Member) // nobody shall hand it back; the next gossip says it again
-			}
-		}
+		_ = l.peers.tellAll() // nobody shall hand it back; the next gossip says it again
 	}
 	leads := func() bool {
 		for l, heir := range heirs {

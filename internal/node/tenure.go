@@ -226,11 +226,11 @@ var databaseColumns = []string{"database", "number", "state", "leader", "ordinal
 func (t *tenure) showDatabases() session.Result {
 	r := session.Result{Tag: "SHOW", Columns: databaseColumns}
 	for _, l := range t.all() {
-		s, leader := l.ownStatus(), ""
+		s, leader := l.peers.own(), ""
 		if s.Leader != 0 {
 			leader = l.name(s.Leader)
 		}
-		r.Rows = append(r.Rows, []string{l.database, strconv.FormatUint(l.group, 10), s.State, leader,
+		r.Rows = append(r.Rows, []string{l.database, strconv.FormatUint(l.group, 10), string(s.State), leader,
 			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), strconv.Itoa(s.Clients)})
 	}
 	return r

@@ -3,6 +3,7 @@ package node
 import (
 	"sync"
 
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
 )
 
@@ -22,7 +23,7 @@ type waiter struct {
 	added     uint64                // see engine.Added; set before local
 	applied   chan struct{}         // closed once the rows are in the database after all, or an orphan has lost
 	orphan    bool                  // its session gave up
-	sent      int                   // bytes that had left when patience ended last; the core's
+	patience  replica.Patience      // the core's, once it is submitted
 }
 
 // waiters finds them by sequence.

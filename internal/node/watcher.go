@@ -22,7 +22,7 @@ func (l *life) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.applyStarted:
+		case <-l.running.started:
 		}
 		wait := blockedAfter
 		for wait > 0 {
@@ -31,7 +31,7 @@ func (l *life) watch(ctx context.Context) error {
 			case <-ctx.Done():
 				timer.Stop()
 				return nil
-			case <-l.applyStarted: // while a long definition is looked at now and then
+			case <-l.running.started: // while a long definition is looked at now and then
 				timer.Stop()
 				wait = blockedAfter
 				continue
@@ -60,14 +60,12 @@ func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err err
 		}
 		wait = longInterval
 	}
-	l.applyingMu.Lock()
-	since := l.applyingSince
-	l.applyingMu.Unlock()
-	if since.IsZero() || time.Since(since) < blockedAfter {
+	age, runs := l.running.age()
+	if !runs || age < blockedAfter {
 		return wait, nil
 	}
-	for _, pid := range append(l.adding(), l.busy.Load()) {
-		if _, err := l.unblock(ctx, pid, time.Since(since), nil); err != nil {
+	for _, pid := range append(l.adding(), l.running.busy.Load()) {
+		if _, err := l.unblock(ctx, pid, age, nil); err != nil {
 			return blockedInterval, err
 		}
 	}
@@ -93,7 +91,7 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		return true, nil // whom it waits for need not be in the way
 	}
 	for _, pid := range pids {
-		if pid == l.busy.Load() || pid == definer || pid == l.curtain.Load() {
+		if pid == l.running.busy.Load() || pid == definer || pid == l.running.curtain.Load() {
 			continue // one of them waits for the other, and not for ever
 		}
 		why := why
@@ -142,7 +140,7 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 	}
 	l.core.call(func(e *engine.Engine) {
 		if e.Withdraw(seq) {
-			w.ordinal = l.applyingLast()
+			w.ordinal = l.running.last()
 			w.decision <- session.Decision{Retry: true, Err: why}
 			return
 		}
@@ -154,15 +152,16 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 			end = true
 			return
 		}
-		l.applyingMu.Lock()
-		defer l.applyingMu.Unlock()
-		if !l.joinable {
+		r := &l.running
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.joinable {
 			return // its group follows next
 		}
 		if t, ok := e.Early(seq); ok {
 			w.ordinal = t.Ordinal
 			l.forget(w.sub.Writeset)
-			l.committing = append(l.committing, w)
+			r.committing = append(r.committing, w)
 			w.decision <- session.Decision{Commit: true}
 			return
 		}
@@ -174,9 +173,7 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 // blockedError is told to a transaction that held a lock the executor needs, when no more
 // is known than what is being applied.
 func (l *life) blockedError() *wire.SQLError {
-	l.applyingMu.Lock()
-	tasks := l.applying
-	l.applyingMu.Unlock()
+	tasks := l.running.remote()
 	e := wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).
 		WithHint("The transaction might succeed if retried.")
 	if len(tasks) == 0 {

@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 // TestReady: each fact alone keeps clients away that it concerns, and no others.
 func TestReady(t *testing.T) {
-	well := Facts{Members: 3, Heard: 3, Led: true, Lag: 10, Age: time.Second}
+	well := Facts{Reach: replica.Reach{Members: 3, Heard: 3, Led: true}, Lag: 10, Age: time.Second}
 	with := func(change func(f *Facts)) Facts {
 		f := well
 		change(&f)
@@ -33,7 +35,7 @@ func TestReady(t *testing.T) {
 		{"alone, for reads", "for=reads", with(func(f *Facts) { f.Heard = 1 }), ""},
 		{"half of them", "", with(func(f *Facts) { f.Members, f.Heard = 4, 2 }), "2 of 4 members"},
 		{"a majority by itself", "", with(func(f *Facts) { f.Heard = 2 }), ""},
-		{"one member", "", Facts{Members: 1, Heard: 1, Led: true}, ""},
+		{"one member", "", Facts{Reach: replica.Reach{Members: 1, Heard: 1, Led: true}}, ""},
 		{"lags", "for=reads&lag=9", well, "10 transactions"},
 		{"lags as much as it may", "for=reads&lag=10", well, ""},
 		{"no lag at all", "lag=0", with(func(f *Facts) { f.Lag = 0 }), ""},
@@ -68,7 +70,8 @@ func TestReadyParameters(t *testing.T) {
 		}
 	}
 	q, _ := url.ParseQuery("database=shop&lag=1m")
-	if w, database, err := parse(q); err != nil || database != "shop" || w.age != time.Minute || w.hasLag || w.reads {
+	if w, database, err := parse(q); err != nil || database != "shop" || w.AgeMax == nil ||
+		*w.AgeMax != int64(time.Minute) || w.LagMax != nil || w.Reads {
 		t.Errorf("%+v of %q, %v", w, database, err)
 	}
 }

@@ -20,13 +20,14 @@ import (
 
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 func options() Options {
 	return Options{
 		Metrics: metrics.New(), Log: slog.New(slog.DiscardHandler),
 		Facts: func(database string) (Facts, bool) {
-			return Facts{Members: 3, Heard: 3, Led: true}, database == "" || database == "shop"
+			return Facts{Reach: replica.Reach{Members: 3, Heard: 3, Led: true}}, database == "" || database == "shop"
 		},
 		Status: func() ([]string, [][]string, bool) {
 			return []string{"member", "state"}, [][]string{{"node1", "synced"}, {"node2", "unreachable"}}, true

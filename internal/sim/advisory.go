@@ -5,6 +5,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/locks"
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 // locker is a process that takes advisory locks and gives them back, a backend or a parallel worker. What it believes
@@ -35,23 +36,17 @@ const (
 type tenancy struct {
 	lockers  map[uint64]*locker
 	proposed map[uint64]int64 // when, by sequence
-	until    int64            // the lockers' locks are theirs
-	renewal  int64            // when the one under way was proposed; zero: none
-	seen     map[uint32]sight
+	lease    replica.Lease    // of the lockers' locks
+	renewal  uint64           // the sequence of the one under way
+	watch    replica.Watch
 	outbox   []engine.Submission
-}
-
-// sight is when the last batch of a member was noticed first.
-type sight struct {
-	engine.Tenant
-	at       int64
-	proposed bool
 }
 
 // tenants begins a life's part in advisory locks.
 func (m *member) beginLocks() {
 	m.wake()
-	m.tenancy = tenancy{lockers: map[uint64]*locker{}, proposed: map[uint64]int64{}, seen: map[uint32]sight{}}
+	m.tenancy = tenancy{lockers: map[uint64]*locker{}, proposed: map[uint64]int64{},
+		lease: replica.NewLease(m.w.swarm.lockLease), watch: replica.NewWatch(m.id, m.w.swarm.lockLease)}
 	if m.w.swarm.lockers == 0 {
 		return
 	}
@@ -96,9 +91,10 @@ func (m *member) locked(events []engine.Lock) {
 		if e.Seq != 0 {
 			at := t.proposed[e.Seq]
 			delete(t.proposed, e.Seq)
-			t.until = max(t.until, at+m.w.swarm.lockLease/2)
-			if at == t.renewal {
-				t.renewal = 0
+			if e.Seq == t.renewal {
+				t.lease.Renewed()
+			} else {
+				t.lease.Ordered(at)
 			}
 			continue
 		}
@@ -134,7 +130,7 @@ func (x *locker) begin(asks, ordinal uint64) {
 	}
 	m := x.m
 	if m.engine.Applied() < ordinal && m.w.o.Planted != "locked-early" ||
-		m.w.now > m.tenancy.until && m.w.o.Planted != "lease-ignored" {
+		m.tenancy.lease.Over(m.w.now, 0) {
 		m.w.after(200, m.in(func() { x.begin(asks, ordinal) }))
 		return
 	}
@@ -165,7 +161,7 @@ func (x *locker) begin(asks, ordinal uint64) {
 
 // believes reports whether the locker is inside, as far as its client can know.
 func (x *locker) believes() bool {
-	return x.m.up && x.state == lockerHolds && (x.m.w.now <= x.m.tenancy.until || x.m.w.o.Planted == "lease-ignored")
+	return x.m.up && x.state == lockerHolds && !x.m.tenancy.lease.Over(x.m.w.now, 0)
 }
 
 func (x *locker) idle() {
@@ -244,21 +240,20 @@ func (m *member) lease() {
 	for n := range m.w.swarm.lockers {
 		x := t.lockers[uint64(n+1)]
 		busy = busy || x != nil && x.state != lockerIdle
-		if x != nil && x.state == lockerHolds && m.w.now > t.until && m.w.o.Planted != "lease-ignored" {
+		if x != nil && x.state == lockerHolds && t.lease.Over(m.w.now, 0) {
 			m.w.stats.LocksLost++
 			x.give()
 		}
 	}
-	if busy && (t.renewal == 0 || m.w.now-t.renewal >= lease/2) {
-		t.renewal = m.w.now
-		m.submitLock(&locks.Request{Action: locks.Renew})
+	if t.lease.Renews(m.w.now, busy) {
+		t.renewal = m.submitLock(&locks.Request{Action: locks.Renew})
 	}
 }
 
 // expire proposes to take the locks of members of which nothing was heard for long.
 func (m *member) expire() {
-	t := &m.tenancy
 	m.w.after(m.w.swarm.lockLease/10, m.in(m.expire))
+	var tenants []replica.Tenant
 	for _, x := range m.engine.Tenants() {
 		for _, h := range m.engine.Locks() {
 			if h.Session.Member == x.Member && h.Session.Incarnation < x.Incarnation {
@@ -266,17 +261,11 @@ func (m *member) expire() {
 					"incarnation %d", m, h.Lock, h.Session.Incarnation, x.Member, x.Incarnation)
 			}
 		}
-		s, ok := t.seen[x.Member]
-		switch {
-		case x.Member == m.id:
-		case !ok || s.Tenant != x:
-			t.seen[x.Member] = sight{Tenant: x, at: m.w.now}
-		case !s.proposed && m.w.now-s.at >= m.w.swarm.lockLease:
-			s.proposed = true
-			t.seen[x.Member] = s
-			m.submitLock(&locks.Request{Action: locks.Expire, Member: x.Member, Incarnation: x.Incarnation,
-				Number: x.Number})
-		}
+		tenants = append(tenants, replica.Tenant(x))
+	}
+	for _, x := range m.tenancy.watch.Look(m.w.now, tenants) {
+		m.submitLock(&locks.Request{Action: locks.Expire, Member: x.Member, Incarnation: x.Incarnation,
+			Number: x.Number})
 	}
 }
 

@@ -20,13 +20,13 @@ func (m *member) checkpoints() {
 	}
 }
 
-// checkpoint takes one if it can be had now and the last one is on disk.
+// checkpoint takes one if it is wanted and can be had now, and lets the log before the last one go.
 func (m *member) checkpoint() {
-	if !m.open || m.saving {
+	if m.compact(); !m.up || !m.open || !m.keeps.Wants(m.disk, m.w.swarm.kept()) {
 		return
 	}
 	if c, ok := m.engine.Checkpoint(); ok && (m.db.saved == nil || c.Index > m.db.saved.index) {
-		m.saving = true
+		m.keeps.Took(c.Index, c.Ordinal)
 		m.save(&saved{c.Index, c.Ordinal, c.Append(nil)})
 	}
 }
@@ -34,43 +34,30 @@ func (m *member) checkpoint() {
 // save stores a checkpoint in the database once everything it stands for is there (N9), and when it
 // is durable compacts the log (N10).
 func (m *member) save(s *saved) {
-	w, planted := m.w, m.w.o.Planted
-	if m.engine.Applied() < s.ordinal && planted != "checkpoint-before-applied" {
-		w.after(w.rnd.between(100, 2000), m.in(func() { m.save(s) }))
+	w := m.w
+	if m.compact(); !m.up {
 		return
 	}
-	if planted == "compact-before-checkpoint" {
-		m.compact(s)
+	if !m.keeps.Storable(m.engine.Applied()) {
+		w.after(w.rnd.between(100, 2000), m.in(func() { m.save(s) }))
+		return
 	}
 	w.after(w.rnd.between(5, 100), m.inDatabase(func() {
 		t := m.db.begin(nil, false)
 		t.saved = s
 		t.commit(m.in(func() {
-			if planted != "checkpoint-not-flushed" {
-				m.db.durable = len(m.db.log)
-			}
-			m.saving = false
+			m.keeps.Stored()
 			w.stats.Checkpoints++
 			if !m.dies() {
-				w.after(w.rnd.between(1, 3000), m.in(func() { m.compact(s) }))
+				w.after(w.rnd.between(1, 3000), m.in(m.compact))
 			}
 		}))
 	}))
 }
 
-// compact forgets what lies before the checkpoint, but for the entries that are kept for others. It
-// is one of the things that make trouble, so it ends with the faults.
-func (m *member) compact(s *saved) {
-	last, err := m.disk.view.LastIndex()
-	must(err)
-	to := min(s.index, last-min(last, m.w.swarm.keepEntries))
-	if m.w.o.Planted == "compact-beyond-checkpoint" {
-		c, ok := m.engine.Checkpoint()
-		if !ok {
-			return
-		}
-		to = c.Index
-	}
+// compact forgets the log as far as it may go. It is one of the things that make trouble, so it ends with the faults.
+func (m *member) compact() {
+	to := m.keeps.Compact(m.disk, m.w.swarm.kept())
 	if !m.w.faulty || to <= m.disk.base {
 		return
 	}
@@ -78,10 +65,29 @@ func (m *member) compact(s *saved) {
 		m.logFails("no space left")
 		return
 	}
-	m.w.say("%v: compacts its log up to entry %d, checkpoint of entry %d and ordinal %d", m, to, s.index, s.ordinal)
+	m.w.say("%v: compacts its log up to entry %d", m, to)
 	m.disk.compact(to)
 	m.w.stats.Compactions++
 	m.dies()
+}
+
+// An entry counts as entrySize bytes: so few make up what the rule wants to have between two checkpoints.
+const entrySize = 100
+
+// kept is how many bytes of the log are kept for others.
+func (s *swarm) kept() int64 { return int64(s.keepEntries) * entrySize }
+
+// BytesAfter and Surplus are what production's retention asks of the log.
+func (d *disk) BytesAfter(index uint64) int64 {
+	last, err := d.view.LastIndex()
+	must(err)
+	return int64(last-min(last, index)) * entrySize
+}
+
+func (d *disk) Surplus(keepBytes int64) uint64 {
+	last, err := d.view.LastIndex()
+	must(err)
+	return last - min(last, uint64(keepBytes/entrySize))
 }
 
 // checkpointToStart returns the checkpoint to start from, after the log was made to fit it; nil for the beginning.
@@ -116,6 +122,11 @@ func (m *member) isLost() bool {
 		return false
 	}
 	m.w.stats.LostMembers++
+	leader := m.w.members[l.Leader-1]
+	if l.Have >= leader.disk.begins && l.Have+m.w.swarm.keepEntries >= leader.disk.most {
+		m.w.violation("%v: is lost at entry %d, and %v, which had %d entries, keeps %d", m, l.Have, leader,
+			leader.disk.most, m.w.swarm.keepEntries)
+	}
 	m.w.say("%v: has entry %d, member %d keeps those from %d on", m, l.Have, l.Leader, l.First)
 	m.stop(false)
 	m.reclone()

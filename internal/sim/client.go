@@ -58,7 +58,7 @@ type client struct {
 
 // next starts the next transaction after a pause, a longer one while members lag.
 func (c *client) next() {
-	c.w.after(c.w.rnd.between(10, c.w.swarm.thinkMax)+c.home.delay(), c.begin)
+	c.w.after(c.w.rnd.between(10, c.w.swarm.thinkMax)+c.home.peers.delay(), c.begin)
 }
 
 func (c *client) begin() {

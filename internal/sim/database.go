@@ -217,6 +217,9 @@ func (t *tx) commit(done func()) {
 // show makes a logged transaction visible.
 func (t *tx) show() {
 	t.state = txCommitted
+	if t.saved != nil && t.d.w.o.Planted != "checkpoint-not-flushed" {
+		t.d.durable = len(t.d.log) // PostgreSQL flushes such a commit, with all before it, and then shows it
+	}
 	t.d.install(&t.record)
 	t.d.end(t)
 }

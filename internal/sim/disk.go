@@ -4,6 +4,7 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
 )
@@ -18,9 +19,11 @@ type disk struct {
 	full    bool
 	view    *raft.MemoryStorage
 	base    uint64 // compacted up to this entry
+	begins  uint64 // behind this entry, since it was restarted
+	most    uint64 // the last entry there ever was
 
-	empty bool              // there is no log, see mayBegin
-	known map[uint32]uint64 // incarnations of others that were heard of
+	empty bool // there is no log, see mayBegin
+	notes bootstrap.Notes
 }
 
 type write struct {
@@ -56,7 +59,7 @@ func (d *disk) at(index, term uint64) *pb.SnapshotMetadata {
 func (d *disk) show(w write) {
 	if w.restart != nil {
 		must(d.view.ApplySnapshot(&pb.Snapshot{Metadata: w.restart}))
-		d.base = w.restart.GetIndex()
+		d.base, d.begins = w.restart.GetIndex(), w.restart.GetIndex()
 	}
 	if w.compact > 0 {
 		_, err := d.view.CreateSnapshot(w.compact, &pb.ConfState{Voters: d.voters}, nil)
@@ -65,6 +68,9 @@ func (d *disk) show(w write) {
 		d.base = w.compact
 	}
 	must(d.view.Append(w.entries))
+	if n := len(w.entries); n > 0 {
+		d.most = max(d.most, w.entries[n-1].GetIndex())
+	}
 	if w.state != nil {
 		must(d.view.SetHardState(w.state))
 	}

@@ -37,6 +37,14 @@
 //	    what it speaks of is in the database there.
 //	S9  What a node knows of rows (package rowcache) is so: a row that is known to be there is, when a group is done; a row that
 //	    was not found is not tried blindly again for a while; and a value that was found between groups is the row's.
+//	S10 What a member takes another to have applied is applied there, if it has heard of that one's present
+//	    life. Nobody is alive to a member that has heard nothing of it for long. What it takes all to have
+//	    applied, each has told, those that are away as well.
+//	S11 No session gives up its wait for the log before its patience is over, or when what it waits for is
+//	    decided. None waits for longer, unless its transaction still leaves, or may be decided.
+//	S12 A member is lost only if it lacks more of the log than is kept for it.
+//	S13 A member is good for writes only while it has heard lately of a majority; good for reads with a bound only
+//	    while it is, as far as it has heard, no further behind.
 //	S8  No two sessions are inside a conflicting advisory lock at once, as far as their clients can know, and all
 //	    members know the same of locks. A session that is gone keeps nobody out for ever.
 //
@@ -59,7 +67,7 @@
 //	    one whose backend died: its verdict waits behind what it blocks.
 //
 //	N9  A checkpoint is stored once everything up to its ordinal is in the database. It is durable only
-//	    together with all that.
+//	    together with all that, and before a life can read it: who starts from it lets the log before it go.
 //	N10 The log is compacted up to a checkpoint that is durable, no further.
 //	N11 A member that is Lost ends. A clone's checkpoint that lies beyond its log restarts the log.
 //

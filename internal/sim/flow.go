@@ -23,21 +23,14 @@ func (s *swarm) keptItems() int {
 // latencyMicros stands for the time a transaction takes, which the model does not measure.
 const latencyMicros = 20_000
 
-// delay is how long a client of m is kept waiting after a transaction because members lag; the
-// model's gossip knows everything at once.
-func (m *member) delay() int64 {
-	in := flow.Input{Voters: len(m.w.members), LatencyMicros: latencyMicros}
-	end := uint64(0)
-	for _, o := range m.w.members {
-		if o.up && o.open {
-			end = max(end, o.engine.Ordinal())
-		}
+// delay is how long a client of the member is kept waiting after a transaction because members lag.
+func (p *peers) delay() int64 {
+	m := p.m
+	if !m.up {
+		return 0
 	}
-	for _, o := range m.w.members {
-		if o.up && o.open && !o.paused {
-			in.Synced = append(in.Synced, flow.Member{ID: o.id, Lag: end - o.engine.Applied()})
-		}
-	}
+	in := p.table.Flow(m.w.now, p.table.Tell(m.w.now, p.own()))
+	in.LatencyMicros = latencyMicros
 	d := flow.Decide(m.w.swarm.flow(), in)
 	if d.DelayMicros > 0 {
 		m.w.stats.Delays++

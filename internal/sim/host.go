@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -115,7 +116,7 @@ func (s *served) submit(sub engine.Submission, x *attempt) session.Decision {
 	}
 	m.w.truth.attempts[x.id], m.submitted[sub.Seq] = x, s
 	m.w.stats.Served.Submitted++
-	s.patience(s.handed)
+	s.patience(s.handed, newWaiting(m, s.handed.seq))
 	m.wake()
 	s.until(func() bool { return s.handed.decision != nil })
 	d := *s.handed.decision
@@ -126,28 +127,26 @@ func (s *served) submit(sub engine.Submission, x *attempt) session.Decision {
 	return d
 }
 
-// patience bounds how long a session waits for the log; it plays node's giveUp.
-func (s *served) patience(h *handed) {
+// patience bounds how long a session waits for the log.
+func (s *served) patience(h *handed, wait *waiting) {
 	m := s.m
-	p := m.w.swarm.patience
-	if p == 0 {
-		return
-	}
-	m.w.after(p, m.in(func() {
-		switch {
-		case s.handed != h || h.decision != nil || !m.w.faulty:
-		case m.engine.Withdraw(h.seq):
+	wait.next(func() {
+		if s.handed != h || h.decision != nil || !m.w.faulty {
+			return
+		}
+		switch wait.look() {
+		case replica.NotOrdered:
 			m.w.stats.TimedOut++
 			s.decide(session.Decision{Err: wire.Errorf(wire.CodeCannotConnectNow, "it could not be put into the order")})
-		case m.engine.Undecided(h.seq) && m.engine.Behind() == 0:
+		case replica.Unknown:
 			m.w.stats.TimedOut++
 			m.engine.Orphan(h.seq)
 			h.try.orphan = true
 			s.decide(session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome is not known").AsFatal()})
 		default:
-			s.patience(h)
+			s.patience(h, wait)
 		}
-	}))
+	})
 }
 
 // Committed ends a submission that was decided.
@@ -185,7 +184,7 @@ func (h order) Committed(_ uint64, ok bool) {
 
 // slowed holds the session back while members lag.
 func (s *served) slowed() {
-	if d := s.m.delay(); d > 0 {
+	if d := s.m.peers.delay(); d > 0 {
 		s.rests(d)
 	}
 }

@@ -201,8 +201,8 @@ func (w *world) stuck() string {
 		e := m.engine
 		s += fmt.Sprintf(" [%v up %v paused %v open %v view %v ordinal %d applied %d backlog %d group %v busy %v "+
 			"committed %v]",
-			m, m.up, m.paused, m.open, e.View(), e.Ordinal(), e.Applied(), e.Figures().Backlog, m.group != nil, m.busy,
-			w.alive[i])
+			m, m.up, m.paused, m.open, e.View(), e.Ordinal(), e.Applied(), e.Figures().Backlog, m.group != nil,
+			m.pumping.busy, w.alive[i])
 	}
 	for i, c := range w.clients {
 		if c.s != nil && !c.idle {

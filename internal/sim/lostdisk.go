@@ -41,7 +41,7 @@ func (m *member) mayBegin() bool {
 		return true
 	}
 	facts := func(of *member) *bootstrap.Facts {
-		f := &bootstrap.Facts{Member: of.id, Known: of.disk.known, Contents: &bootstrap.Contents{}}
+		f := &bootstrap.Facts{Member: of.id, Known: of.disk.notes.Members, Contents: &bootstrap.Contents{}}
 		if !of.disk.empty {
 			f.Incarnation = of.incarnation
 		}
@@ -77,10 +77,7 @@ func (m *member) mayBegin() bool {
 
 // knows notes that a member hears of another one's log, before any frame of it.
 func (d *disk) knows(o *member) {
-	if d.known == nil {
-		d.known = map[uint32]uint64{}
-	}
-	d.known[o.id] = max(d.known[o.id], o.incarnation)
+	d.notes, _ = d.notes.Heard(&bootstrap.Facts{Member: o.id, Incarnation: o.incarnation})
 }
 
 // present are the members that have not left for good.

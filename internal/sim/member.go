@@ -7,6 +7,7 @@ import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 // member is one node and its database: what internal/node does, around the real engine.
@@ -27,10 +28,8 @@ type member struct {
 	engine      *engine.Engine
 
 	// one life of the node
-	saving    bool // a checkpoint is on its way into the database
-	awake     bool // a pump is on the agenda
-	gathering bool // a release of held proposals is on the agenda
-	busy      bool // carrying out a Ready
+	keeps     replica.Retention
+	pumping   pumping
 	halted    bool // it has come to an item that it cannot carry out, see halt
 	open      bool // sessions may work: everything older is applied
 	fence     uint64
@@ -44,6 +43,7 @@ type member struct {
 	gate      gate
 	knows     knowledge
 	tenancy   tenancy
+	peers     *peers
 }
 
 // start begins a life of the node from what disk and database hold. Backends of an
@@ -99,15 +99,19 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
-	m.saving, m.awake, m.busy, m.gathering, m.halted, m.group, m.gate, m.seq, m.slots, m.notified = false, false, false, false, false, nil, gate{}, 1, 0, 0
-	m.sessions, m.submitted, m.knows = nil, map[uint64]submitter{}, newKnowledge(m)
+	if m.keeps = (replica.Retention{}); from != nil {
+		m.keeps = replica.NewRetention(from.Index)
+	}
+	m.pumping, m.halted, m.group, m.gate = pumping{}, false, nil, gate{}
+	m.seq, m.slots, m.notified = 1, 0, 0
+	m.sessions, m.submitted, m.knows, m.peers = nil, map[uint64]submitter{}, newKnowledge(m), newPeers(m)
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"
 	if !e.Submit(engine.Submission{Kind: engine.KindFence, Seq: m.fence}) {
 		panic("sim: the fence of a new life was refused")
 	}
 	m.tick(m.incarnation)
 	m.checkpoints()
-	m.leads()
+	m.peers.gossip()
 	m.beginLocks()
 	m.aftershock()
 }

@@ -2,10 +2,27 @@ package sim
 
 // network delays, loses, duplicates and reorders frames, and cuts links.
 type network struct {
-	w     *world
-	cut   links
-	last  [][]int64 // when the newest frame arrives: links are streams
-	epoch int       // of partitions: a newer one ends an older one
+	w      *world
+	cut    links
+	raft   lane
+	gossip lane
+	told   []uint64 // by member: the greatest applied ordinal that it has told
+	epoch  int      // of partitions: a newer one ends an older one
+}
+
+// lane is one of the streams between two members. Each has chance of its own, so that what goes along one does not
+// change what happens to the other.
+type lane struct {
+	rnd  *random
+	last [][]int64 // when the newest frame arrives
+}
+
+func newLane(rnd *random, members int) lane {
+	l := lane{rnd: rnd}
+	for range members {
+		l.last = append(l.last, make([]int64, members))
+	}
+	return l
 }
 
 // links says which directions do not work: from, to; numbered from zero.
@@ -20,65 +37,66 @@ func newLinks(members int) links {
 }
 
 func newNetwork(w *world) *network {
-	n := &network{w: w, cut: newLinks(len(w.members))}
-	for range w.members {
-		n.last = append(n.last, make([]int64, len(w.members)))
-	}
-	return n
+	return &network{w: w, cut: newLinks(len(w.members)), raft: newLane(w.rnd, len(w.members)),
+		gossip: newLane(newRandom(mix(w.seed^0x6055)), len(w.members)), told: make([]uint64, len(w.members))}
 }
 
-// send carries data to member `to`, perhaps.
+// send carries a frame of raft to member `to`, perhaps.
 func (n *network) send(from, to *member, data []byte) {
+	sent := n.carry(&n.raft, from, to, func() {
+		n.w.stats.Net.Frames++
+		must(to.engine.Step(from.id, data))
+		to.wake()
+	})
+	if !sent && n.w.rnd.chance(500) {
+		from.engine.Unreachable(to.id)
+	}
+}
+
+// carry has member `to` take something, perhaps, or several times. False if it is known at once that it does not.
+func (n *network) carry(l *lane, from, to *member, take func()) bool {
 	w, s := n.w, &n.w.swarm
 	if n.cut[from.id-1][to.id-1] || !to.up {
 		w.stats.Net.Lost++
-		if w.rnd.chance(500) {
-			from.engine.Unreachable(to.id)
-		}
-		return
+		return false
 	}
 	to.disk.knows(from)
 	copies := 1
-	if w.faulty && w.rnd.chance(s.lossPerMille) {
+	if w.faulty && l.rnd.chance(s.lossPerMille) {
 		w.stats.Net.Lost++
 		copies = 0
 	}
-	if w.faulty && w.rnd.chance(s.duplicatePerMille) {
+	if w.faulty && l.rnd.chance(s.duplicatePerMille) {
 		copies++
 	}
 	for range copies {
-		delay := w.rnd.between(s.delayMin, s.delayMax) * max(from.slowness(s.slowNetwork), to.slowness(s.slowNetwork))
-		if w.faulty && w.rnd.chance(s.slowPerMille) {
-			delay *= w.rnd.between(2, 100)
+		delay := l.rnd.between(s.delayMin, s.delayMax) * max(from.slowness(s.slowNetwork), to.slowness(s.slowNetwork))
+		if w.faulty && l.rnd.chance(s.slowPerMille) {
+			delay *= l.rnd.between(2, 100)
 		}
-		at, last := w.now+delay, &n.last[from.id-1][to.id-1]
-		if !w.faulty || !w.rnd.chance(s.reorderPerMille) {
+		at, last := w.now+delay, &l.last[from.id-1][to.id-1]
+		if !w.faulty || !l.rnd.chance(s.reorderPerMille) {
 			at = max(at, *last)
 			*last = at
 		}
-		w.agenda.push(at, func() { n.arrive(from, to, data) })
+		w.agenda.push(at, func() { n.arrive(l, from, to, take) })
 	}
+	return true
 }
 
-// arrive hands a frame to a member; what reaches a paused one waits in its socket's
+// arrive has a member take something; what reaches a paused one waits in its socket's
 // buffers, or is lost when those are full.
-func (n *network) arrive(from, to *member, data []byte) {
+func (n *network) arrive(l *lane, from, to *member, take func()) {
 	if !to.up || n.cut[from.id-1][to.id-1] {
 		return
 	}
 	if to.paused {
-		if n.w.rnd.chance(n.w.swarm.pauseLossPerMille) {
+		if l.rnd.chance(n.w.swarm.pauseLossPerMille) {
 			n.w.stats.Net.Lost++
 			return
 		}
-		to.held = append(to.held, to.in(func() { n.take(from, to, data) }))
+		to.held = append(to.held, to.in(take))
 		return
 	}
-	n.take(from, to, data)
-}
-
-func (n *network) take(from, to *member, data []byte) {
-	n.w.stats.Net.Frames++
-	must(to.engine.Step(from.id, data))
-	to.wake()
+	take()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/rowcache"
 	"github.com/tuttidb/tutti/internal/session"
 )
@@ -19,4 +20,5 @@ func plant(name string) {
 	locks.Plant(name)
 	rowcache.Plant(name)
 	session.Plant(name)
+	replica.Plant(name)
 }

@@ -5,14 +5,21 @@ import (
 	"github.com/tuttidb/tutti/internal/ordering"
 )
 
+// pumping is what a life has on the agenda.
+type pumping struct {
+	awake     bool // a pump
+	gathering bool // a release of held proposals
+	busy      bool // it is carrying out a Ready
+}
+
 // wake puts a pump on the agenda.
 func (m *member) wake() {
-	if m.awake || m.busy {
+	if m.pumping.awake || m.pumping.busy {
 		return
 	}
-	m.awake = true
+	m.pumping.awake = true
 	m.w.after(m.w.rnd.between(5, 40)*m.slowness(m.w.swarm.slowNode), m.in(func() {
-		m.awake = false
+		m.pumping.awake = false
 		m.pump()
 	}))
 }
@@ -20,14 +27,14 @@ func (m *member) wake() {
 // pump carries out one Ready: early frames, what is committed, the write, then the late
 // frames. Meanwhile the engine takes inputs. The member may crash between any two steps.
 func (m *member) pump() {
-	if m.isLost() || m.busy {
+	if m.isLost() || m.pumping.busy {
 		return
 	}
 	if !m.engine.HasReady() {
 		m.gather()
 		return
 	}
-	m.busy = true
+	m.pumping.busy = true
 	rd := m.engine.Ready()
 	if m.frames(rd.Early); m.dies() {
 		return
@@ -113,7 +120,7 @@ func (m *member) finish(rd engine.Ready) {
 		return
 	}
 	m.engine.Advance()
-	m.busy = false
+	m.pumping.busy = false
 	m.wake()
 	m.gather()
 }
@@ -121,16 +128,16 @@ func (m *member) finish(rd engine.Ready) {
 // gather lets go, after a while, what the engine keeps back: proposals at a leader, groups at a member that only
 // applies.
 func (m *member) gather() {
-	if m.gathering || !m.engine.Held() && !m.engine.Kept() {
+	if m.pumping.gathering || !m.engine.Held() && !m.engine.Kept() {
 		return
 	}
-	m.gathering = true
+	m.pumping.gathering = true
 	m.w.after(m.w.rnd.between(500, 4000), m.in(func() {
-		m.gathering = false
+		m.pumping.gathering = false
 		if m.engine.Kept() {
 			m.w.stats.Kept++
 		}
-		if m.engine.Held() && !m.busy {
+		if m.engine.Held() && !m.pumping.busy {
 			m.w.stats.Gathered++
 		}
 		m.engine.Release()

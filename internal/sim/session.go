@@ -5,6 +5,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -43,6 +44,7 @@ type modelSession struct {
 	task            *engine.Task
 	ahead           bool   // collected, before the client has said COMMIT
 	progress, order uint64 // of the database when its rows were collected
+	wait            *waiting
 	added           func() // the transaction has added to its rows, or never will; nil if nobody waits for that
 }
 
@@ -207,27 +209,31 @@ func (s *modelSession) submit(kind engine.Kind, ws *writeset.Writeset, payload [
 	if s.m.w.o.Planted == "acknowledged-early" {
 		s.a.outcome = outcomeOK
 	}
-	if p := s.m.w.swarm.patience; p > 0 {
-		a := s.a
-		s.m.w.after(p, s.m.in(func() {
-			if s.a == a && s.state == sessionSubmitted && s.m.w.faulty {
-				s.giveUp()
-			}
-		}))
-	}
+	s.wait = newWaiting(s.m, s.seq)
+	s.looks()
 	s.m.wake()
+}
+
+// looks puts the next look at the wait on the agenda.
+func (s *modelSession) looks() {
+	a := s.a
+	s.wait.next(func() {
+		if s.a == a && s.state == sessionSubmitted && s.m.w.faulty {
+			s.giveUp()
+		}
+	})
 }
 
 // giveUp ends the wait for the log: what was not proposed is certainly not committed, of the
 // rest the outcome is open and the session ends.
 func (s *modelSession) giveUp() {
 	m, t := s.m, s.t
-	switch {
-	case m.engine.Withdraw(s.seq):
+	switch how := s.wait.look(); {
+	case how == replica.NotOrdered:
 		m.w.stats.TimedOut++
 		s.fail()
-	case !m.engine.Undecided(s.seq):
-		// the answer is on its way
+	case how == replica.GoOn: // the answer is on its way, or it still leaves
+		s.looks()
 	case t == nil:
 		m.w.stats.TimedOut++
 		if s.a.unseen != nil {

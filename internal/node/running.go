@@ -1,0 +1,101 @@
+package node
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/engine"
+)
+
+// running is the group that the executor carries out, as the watcher and explanations see it. Safe for concurrent use.
+type running struct {
+	mu         sync.Mutex
+	tasks      []engine.Task // of other members
+	committing []*waiter     // sessions of this member
+	since      time.Time     // zero: there is no group
+	joinable   bool          // committing may still grow
+
+	started chan struct{} // capacity 1: the watcher should look
+	busy    atomic.Uint32 // the backend with which the executor carries it out
+	curtain atomic.Uint32 // the backend of the curtain that is drawn, or zero
+}
+
+func (r *running) init() { r.started = make(chan struct{}, 1) }
+
+// begin publishes a group.
+func (r *running) begin(remote []engine.Task, locals []*waiter) {
+	r.mu.Lock()
+	r.tasks, r.committing, r.since, r.joinable = remote, locals, time.Now(), true
+	r.mu.Unlock()
+	// Behind a session's own definitions the tables are described anew, for which others may have to let go of them.
+	if len(remote) > 0 || slices.ContainsFunc(locals, func(w *waiter) bool {
+		return len(w.sub.AddBases) > 0 || len(w.sub.Writeset.Steps) > 0
+	}) {
+		r.watch()
+	}
+}
+
+// watch has the watcher look who blocks the executor.
+func (r *running) watch() {
+	select {
+	case r.started <- struct{}{}:
+	default:
+	}
+}
+
+// last is the ordinal of the last transaction that is being applied, or adds to rows; zero if none is.
+func (r *running) last() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := uint64(0)
+	for _, w := range r.committing {
+		if len(w.sub.AddBases) > 0 {
+			last = max(last, w.ordinal)
+		}
+	}
+	if n := len(r.tasks); n > 0 {
+		last = max(last, r.tasks[n-1].Ordinal)
+	}
+	return last
+}
+
+// local gives the i-th session that commits, those that joined early included. After the last one the group is over,
+// and nobody joins it any more.
+func (r *running) local(i int) (w *waiter, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i < len(r.committing) {
+		return r.committing[i], true
+	}
+	r.tasks, r.committing, r.since, r.joinable = nil, nil, time.Time{}, false
+	return nil, false
+}
+
+// locals are the sessions that commit, so far.
+func (r *running) locals() []*waiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.committing)
+}
+
+// remote are the other members' transactions in it.
+func (r *running) remote() []engine.Task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tasks
+}
+
+// age is for how long it has been carried out; false if there is none.
+func (r *running) age() (time.Duration, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.since), !r.since.IsZero()
+}
+
+// instead has the watcher look after another backend than the executor's, until over is called.
+func (r *running) instead(pid uint32) (over func()) {
+	was := r.busy.Swap(pid)
+	return func() { r.busy.Store(was) }
+}

@@ -23,7 +23,7 @@ func (h *host) Hold(extent *writeset.Writeset, limits session.Limits) *wire.SQLE
 	}
 	wish, end := holdWish{most: holdPatience}, deadlineOf(limits, true)
 	if why := end.passed(); why != nil {
-		return why
+		return cmp.Or(h.interrupted(), why)
 	}
 	if left := time.Until(end.at); end.why != nil && left < holdPatience {
 		wish.most, wish.must = left, true

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -315,12 +316,10 @@ func (h *host) pass(ws *writeset.Writeset, as *host, limits session.Limits) (fai
 	h.held = ws
 	l.gate.await(func() bool {
 		hinders, lost := l.holds.hinders(as, ws, l.core.applied.Load(), time.Since(began))
-		switch why := h.interrupted(); {
-		case !hinders:
-		case why != nil:
+		switch why := cmp.Or(h.interrupted(), end.passed()); {
+		case why != nil: // also if nothing hinders by now: it may have failed the backend's transaction
 			failure = why
-		case end.passed() != nil:
-			failure = end.why
+		case !hinders:
 		case lost && as != nil: // a definition at its place in the order has no locks yet
 			failure = wire.Errorf(wire.CodeSerializationFailure, "%s",
 				concurrentUpdate).WithHint("The transaction might succeed if retried.").

@@ -184,13 +184,16 @@ func until(h *host, limits session.Limits, so func() bool) *wire.SQLError {
 	end := deadlineOf(limits, true)
 	look := time.NewTicker(intentInterval)
 	defer look.Stop()
-	for !so() {
+	for {
+		// Before so: what ends the wait may have failed the backend's transaction.
 		if why := cmp.Or(h.interrupted(), end.passed()); why != nil {
 			return why
 		}
+		if so() {
+			return nil
+		}
 		<-look.C
 	}
-	return nil
 }
 
 // alone has a transaction with definitions take its turn until it has ended. It waits until this member has applied

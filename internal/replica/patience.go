@@ -51,12 +51,13 @@ func (p *Patience) Next() (at int64, ends bool) {
 	return p.over, p.most > 0
 }
 
-// Look decides how the wait goes on (RE4). What goes on is looked at again after as long.
+// Look decides how the wait goes on (RE4). What goes on is looked at again after as long, counted from when the wait
+// was to end, not from when it was looked at: who looks at each multiple of its time is never too early.
 func (p *Patience) Look(now int64, o Order, seq uint64) Wait {
 	if p.most == 0 || now < p.over && planted != "patience-at-once" {
 		return GoOn
 	}
-	p.over = now + p.most
+	p.over += ((now-p.over)/p.most + 1) * p.most
 	sent := p.sent
 	p.sent = o.Sent(seq)
 	switch {

@@ -54,10 +54,12 @@ func TestPatienceGoesOn(t *testing.T) {
 		sent int
 		want Wait
 	}{
-		{60, 7, GoOn},     // some has left
-		{109, 7, GoOn},    // not yet
-		{110, 8, GoOn},    // more has left
-		{160, 8, Unknown}, // nothing any more
+		{70, 7, GoOn},     // some has left; it was looked at late
+		{99, 7, GoOn},     // not yet
+		{100, 8, GoOn},    // more has left
+		{260, 9, GoOn},    // more has left; it was looked at very late
+		{299, 9, GoOn},    // not yet
+		{301, 9, Unknown}, // nothing any more
 	} {
 		o.sent = step.sent
 		if got := p.Look(step.now, o, 1); got != step.want {

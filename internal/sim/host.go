@@ -250,7 +250,13 @@ func (h known) There(_, identity uint64) (there, resting bool) {
 	return h.s.m.knows.rows.There(modelTableID, identity, h.s.m.w.now)
 }
 
-func (h known) LeaveAlone(identities []uint64) { h.s.m.knows.rows.Rest(h.s.m.w.now, identities...) }
+func (h known) LeaveAlone(identities []uint64) {
+	k := &h.s.m.knows
+	k.rows.Rest(h.s.m.w.now, identities...)
+	for _, id := range identities { // it has the place of the back-off now
+		k.missed[id%knownRestMax] = missedBlindly{}
+	}
+}
 
 // deferred is session.Deferred.
 type deferred struct{ s *served }

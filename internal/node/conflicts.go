@@ -2,6 +2,7 @@ package node
 
 import (
 	"strings"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
@@ -38,13 +39,13 @@ func countConflict(m *metrics.Transactions, ws *writeset.Writeset, v certify.Ver
 	countTable(m, ws.Tables[v.Key.Table], cause)
 }
 
-// aborts has a session's transaction lose that is in the order's way, and counts it.
-func aborts(l *life, g *guard, why *wire.SQLError) session.Phase {
-	phase, fresh := g.kill(why)
+// aborts has a session's transaction lose that is in the order's way, and counts it. It returns what kill does.
+func aborts(l *life, g *guard, why *wire.SQLError) (session.Phase, time.Duration) {
+	phase, fresh, inWay := g.kill(why)
 	if fresh {
 		l.metrics.Transactions.Blocked.Add(1)
 	}
-	return phase
+	return phase, inWay
 }
 
 // countTable counts one, of a table that may stand for the locks of another one.

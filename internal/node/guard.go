@@ -32,6 +32,7 @@ type guard struct {
 	phase     session.Phase
 	began     time.Time // when it last became PhaseRunning
 	doom      *wire.SQLError
+	inWay     time.Time // since when it should let go of what it has; zero: it need not
 	poked     bool
 	cancels   int    // under way
 	define    func() // cancels the definition under way; nil if there is none
@@ -91,7 +92,7 @@ func (g *guard) enter(p session.Phase) *wire.SQLError {
 		}
 		return g.doom
 	}
-	g.phase = p
+	g.phase, g.inWay = p, time.Time{}
 	return nil
 }
 
@@ -103,10 +104,14 @@ func (g *guard) doomed() *wire.SQLError {
 }
 
 // kill dooms the transaction if it can still be stopped by the session alone, and makes
-// the session notice. It returns the phase it found, and whether the transaction had not lost before.
-func (g *guard) kill(why *wire.SQLError) (phase session.Phase, fresh bool) {
+// the session notice. It returns the phase it found, whether the transaction had not lost before, and for how long it
+// has been told so in this phase.
+func (g *guard) kill(why *wire.SQLError) (phase session.Phase, fresh bool, inWay time.Duration) {
 	g.mu.Lock()
-	phase = g.phase
+	if phase = g.phase; g.inWay.IsZero() {
+		g.inWay = time.Now()
+	}
+	inWay = time.Since(g.inWay)
 	fresh = g.doom == nil && (phase == session.PhaseWaiting || phase == session.PhaseRunning)
 	switch phase {
 	case session.PhaseWaiting:
@@ -125,7 +130,7 @@ func (g *guard) kill(why *wire.SQLError) (phase session.Phase, fresh bool) {
 	if phase == session.PhaseRunning || phase == session.PhaseWaiting { // see snapshots.SerialRuns
 		g.wake()
 	}
-	return phase, fresh
+	return phase, fresh, inWay
 }
 
 // end ends the session, whose client is told why, wherever it is: but while the log decides on its transaction, or

@@ -3,6 +3,7 @@ package node
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -21,16 +22,21 @@ func TestDoomedStatementIsCancelled(t *testing.T) {
 	if doom := g.enter(session.PhaseWaiting); doom != nil {
 		t.Fatal(doom)
 	}
-	if phase, fresh := g.kill(lost); !fresh || phase != session.PhaseWaiting || cancels != 0 {
+	if phase, fresh, _ := g.kill(lost); !fresh || phase != session.PhaseWaiting || cancels != 0 {
 		t.Fatalf("doomed in phase %d with %d cancels", phase, cancels)
 	}
 	if doom := g.enter(session.PhaseRunning); doom != lost {
 		t.Fatalf("the statement begins with %v", doom)
 	}
-	if phase, fresh := g.kill(lost); fresh || phase != session.PhaseRunning || cancels != 1 {
-		t.Errorf("the statement blocks the executor: phase %d, %d cancels", phase, cancels)
+	const told = 20 * time.Millisecond
+	time.Sleep(told)
+	if phase, fresh, inWay := g.kill(lost); fresh || phase != session.PhaseRunning || cancels != 1 || inWay < told {
+		t.Errorf("the statement blocks the executor: phase %d, %d cancels, for %v", phase, cancels, inWay)
 	}
 	if doom := g.enter(session.PhaseIdle); doom != nil || g.doomed() != nil {
 		t.Errorf("the transaction is over, but doomed with %v", doom)
+	}
+	if _, _, inWay := g.kill(lost); inWay >= told {
+		t.Errorf("the next transaction has been in the way for %v, as the one before it was", inWay)
 	}
 }

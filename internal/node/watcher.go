@@ -111,7 +111,8 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 			}
 			continue
 		}
-		if aborts(l, g, why) == session.PhaseSubmitted {
+		phase, inWay := aborts(l, g, why)
+		if phase == session.PhaseSubmitted {
 			if l.unblockSubmitted(g, why) {
 				l.log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid",
 					pid)
@@ -119,7 +120,8 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 					return true, err
 				}
 			}
-		} else if blocked > 10*strangerAfter {
+		} else if inWay > 10*strangerAfter {
+			l.log.Warn("ending a backend: it does not let go of what replication needs", "pid", pid)
 			if err := l.monitor.Terminate(ctx, pid); err != nil {
 				return true, err
 			}

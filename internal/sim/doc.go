@@ -31,8 +31,6 @@
 //	    order up to Applied, whatever was lost and applied again before.
 //	S5  Histories satisfy check's judges: snapshots are prefixes, list-append has no anomaly.
 //	S6  After the faults end every member commits again, and all become equal.
-//	S10 What a caller was told of a transaction is what the order has made of it, statement by statement, and what it
-//	    was shown of its own changes is what they were. It is told of no error that may not be (told.go).
 //	S7  What a member notifies is heard at every other member that serves, in order and once, and not before
 //	    what it speaks of is in the database there.
 //	S9  What a node knows of rows (package rowcache) is so: a row that is known to be there is, when a group is done; a row that
@@ -45,6 +43,8 @@
 //	S12 A member is lost only if it lacks more of the log than is kept for it.
 //	S13 A member is good for writes only while it has heard lately of a majority; good for reads with a bound only
 //	    while it is, as far as it has heard, no further behind.
+//	S14 What a caller was told of a transaction is what the order has made of it, statement by statement, and what it
+//	    was shown of its own changes is what they were. It is told of no error that may not be (told.go).
 //	S8  No two sessions are inside a conflicting advisory lock at once, as far as their clients can know, and all
 //	    members know the same of locks. A session that is gone keeps nobody out for ever.
 //

@@ -7,12 +7,13 @@ type waiting struct {
 	m        *member
 	seq      uint64
 	patience replica.Patience
-	at       int64 // when it began, or was looked at last
+	ends     int64 // when it may give up next: each time after as long, from when it began
 	sent     int   // bytes that had left by then
 }
 
 func newWaiting(m *member, seq uint64) *waiting {
-	return &waiting{m: m, seq: seq, patience: replica.NewPatience(m.w.now, m.w.swarm.patience), at: m.w.now}
+	return &waiting{m: m, seq: seq, patience: replica.NewPatience(m.w.now, m.w.swarm.patience),
+		ends: m.w.now + m.w.swarm.patience}
 }
 
 // next puts the next look on the agenda, unless it waits for ever.
@@ -26,8 +27,9 @@ func (x *waiting) next(look func()) {
 func (x *waiting) look() replica.Wait {
 	e, w := x.m.engine, x.m.w
 	open := e.Undecided(x.seq) && e.Behind() == 0 && e.Sent(x.seq) == x.sent
-	over := w.now-x.at >= w.swarm.patience
-	x.at, x.sent = w.now, e.Sent(x.seq)
+	over := w.now >= x.ends
+	for x.sent = e.Sent(x.seq); x.ends <= w.now; x.ends += w.swarm.patience {
+	}
 	how := x.patience.Look(w.now, e, x.seq)
 	if how != replica.GoOn && !over || how == replica.Unknown && !open || how == replica.GoOn && open && over {
 		w.violation("%v: a session waits on as %d; its patience is over %v, its outcome open %v", x.m, how, over, open)

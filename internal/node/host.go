@@ -259,7 +259,11 @@ func dryRun(
 	if r, failure = try(), stop(); !defines || failure != nil {
 		return r, failure
 	}
-	if failure = h.n.holds.intents.alone(h, sub); failure == nil && r != nil && r.Decided > r.Applied {
+	patience := seenPatience
+	if r != nil { // it loses by what is ordered, most likely
+		patience = seenAgain
+	}
+	if failure = h.n.holds.intents.alone(h, sub, patience); failure == nil && r != nil && r.Decided > r.Applied {
 		r, failure = try(), stop()
 	}
 	return r, failure

@@ -27,6 +27,8 @@ const definitions intent.Resource = 1
 var intentPatience = metrics.Most(flow.WaitDefiner)
 
 const (
+	seenPatience   = 5 * time.Second       // for what is ordered to be applied here, in the turn
+	seenAgain      = time.Second           // the same before a transaction is tried again at another member
 	intentInterval = 2 * time.Millisecond  // between two looks at whether it still wants it
 	intentLook     = 50 * time.Millisecond // between two looks at whom PostgreSQL has wait for whom
 )
@@ -198,8 +200,9 @@ func until(h *host, limits session.Limits, so func() bool) *wire.SQLError {
 
 // alone has a transaction with definitions take its turn until it has ended. It waits until this member has applied
 // all that is ordered. The transaction has its locks all the time, so what was applied until now it has seen. A
-// failure says that it has lost meanwhile, or was cancelled, or that its time is over.
-func (x *intents) alone(h *host, sub *session.Submission) (failure *wire.SQLError) {
+// failure says that it has lost meanwhile, or was cancelled, or that its time is over. It waits so long at most for
+// what is to be applied.
+func (x *intents) alone(h *host, sub *session.Submission, most time.Duration) (failure *wire.SQLError) {
 	if h.intent, failure = x.intend(h.n, h, h.intent, intent.Own, sub.Limits); failure != nil {
 		return failure
 	}
@@ -208,7 +211,7 @@ func (x *intents) alone(h *host, sub *session.Submission) (failure *wire.SQLErro
 	defer h.n.metrics.Waits.Begin(flow.WaitDefiner).End()
 	began := time.Now()
 	if failure = until(h, sub.Limits, func() bool {
-		return h.n.core.applied.Load() >= ordered || time.Since(began) > intentPatience
+		return h.n.core.applied.Load() >= ordered || time.Since(began) > most
 	}); failure != nil {
 		return failure
 	}

@@ -204,14 +204,10 @@ func (cs *callers) judgeTold() {
 		if t == nil {
 			continue
 		}
-		effects := t.effects
-		if a.outcome == outcomeUnknown {
-			effects = append(effects[:len(effects):len(effects)], t.pending...)
-		}
 		switch {
 		case t.seq != 0:
-			cs.judgeLanded(a, effects)
-		case a.outcome == outcomeOK && changesSomething(effects):
+			cs.judgeLanded(a)
+		case a.outcome == outcomeOK && changesSomething(t.effects):
 			cs.w.violation("the client with tag %d was told that it has committed, and is not in the order", a.tag)
 		}
 	}
@@ -238,21 +234,27 @@ func changesSomething(effects []effect) bool {
 	return false
 }
 
-// judgeLanded checks a transaction that is in the order.
-func (cs *callers) judgeLanded(a *attempt, effects []effect) {
+// judgeLanded checks a transaction that is in the order. A statement whose answer never came may have found its row or
+// not: at READ COMMITTED the row may have come between it and the next one.
+func (cs *callers) judgeLanded(a *attempt) {
 	w, t := cs.w, a.told
+	var untold []effect
+	if a.outcome == outcomeUnknown {
+		untold = t.pending
+	}
 	if a.outcome == outcomeFail {
 		w.violation("the client with tag %d was told that it has failed, and is at ordinal %d", a.tag, t.seq)
 	}
 	for i := range t.landed {
 		l := &t.landed[i]
 		s := state{l.before.gone, l.before.v}
-		if !cs.judgeRow(a, l, &s, effects) || !s.is(&l.after) {
+		own := slices.DeleteFunc(slices.Clone(untold), func(e effect) bool { return e.key != l.key })
+		if some := cs.judgeRow(a, l, &s); !some && len(own) == 0 || !s.comes(&l.after, own) {
 			w.violation("ordinal %d: %v is %v for the client with tag %d, and %v in the order", t.seq, l.key, s, a.tag,
 				l.after)
 		}
 	}
-	for _, e := range effects {
+	for _, e := range slices.Concat(t.effects, untold) {
 		if !slices.ContainsFunc(t.landed, func(l landing) bool { return l.key == e.key }) && e.key.t != tCounter {
 			w.violation("ordinal %d: the client with tag %d was told that it has changed %v, which it has not", t.seq,
 				a.tag, e.key)
@@ -260,16 +262,26 @@ func (cs *callers) judgeLanded(a *attempt, effects []effect) {
 	}
 }
 
+// comes reports whether some of these effects, in their order, make a version of this state.
+func (s state) comes(to *version, effects []effect) bool {
+	if len(effects) == 0 {
+		return s.is(to)
+	}
+	next := s
+	return s.comes(to, effects[1:]) || next.does(&effects[0]) && next.comes(to, effects[1:])
+}
+
 // is reports whether a version is of this state.
 func (s *state) is(v *version) bool {
 	return s.gone == v.gone && (s.gone || s.n == v.v.n && slices.Equal(s.list, v.v.list))
 }
 
-// judgeRow has effects change a row, and checks what the client saw of it in between. It reports whether there are any.
-func (cs *callers) judgeRow(a *attempt, l *landing, s *state, effects []effect) (some bool) {
+// judgeRow has what a client was told change a row, and checks what the client saw of it in between. It reports whether
+// it was told of any change.
+func (cs *callers) judgeRow(a *attempt, l *landing, s *state) (some bool) {
 	t := a.told
-	for i := range effects {
-		e := &effects[i]
+	for i := range t.effects {
+		e := &t.effects[i]
 		cs.judgeSeen(a, l, s, i)
 		if e.key != l.key {
 			continue
@@ -279,16 +291,12 @@ func (cs *callers) judgeRow(a *attempt, l *landing, s *state, effects []effect) 
 			cs.w.violation("ordinal %d: the client with tag %d had read %v and was told that it has changed it when %d "+
 				"was the last ordinal; that of ordinal %d is overwritten", t.seq, a.tag, l.key, e.ordinal, l.wrote)
 		}
-		does := s.does(e)
-		if !does && i >= len(t.effects) { // nobody was told of it
-			continue
-		}
-		if some = true; !does {
+		if some = true; !s.does(e) {
 			cs.w.violation("ordinal %d: the client with tag %d was told of a change of %v that cannot have been", t.seq,
 				a.tag, l.key)
 		}
 	}
-	cs.judgeSeen(a, l, s, len(effects))
+	cs.judgeSeen(a, l, s, len(t.effects))
 	return some
 }
 

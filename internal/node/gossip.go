@@ -56,7 +56,7 @@ type peersOptions struct {
 	Own     func() replica.Own
 	Details func() statusDetails
 	Send    func(to uint32, status []byte) bool
-	// Leaving reports whether there is nobody left to lead, because all members end the database.
+	// Dismissed reports whether there is nobody left to lead, because all members end the database.
 	Dismissed func() bool
 }
 

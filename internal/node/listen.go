@@ -510,7 +510,7 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 		if l.ending() && !session.Told(err) {
 			out.Append(l.errEnds().Append(nil))
 		}
-		l.log.Debug("session ended", "from", who.Address, "error", err)
+		l.log.Info("session ended before its time", "client_addr", who.Address, "error", err)
 		l.endBackend(login.BackendPID)
 	}
 	_ = startup.Conn.SetWriteDeadline(time.Now().Add(time.Second))

@@ -181,10 +181,19 @@ func (b *backend) noteFatal(e wire.ErrorFields) {
 }
 
 func (b *backend) flush() error {
-	if err := b.out.Flush(); err != nil {
-		return fmt.Errorf("%w: %w", errBackend, err)
+	err := b.out.Flush()
+	if err == nil {
+		return nil
 	}
-	return nil
+	for f, end := b.in.Next(); end == nil; f, end = b.in.Next() { // the connection is closed: what it said before that
+		if f.Type != wire.TypeErrorResponse {
+			continue
+		}
+		if e, wrong := wire.DecodeErrorFields(f.Body()); wrong == nil {
+			b.noteFatal(e)
+		}
+	}
+	return fmt.Errorf("%w: %w", errBackend, err)
 }
 
 // prepare makes the backend know the statements above and the collector's.

@@ -295,7 +295,7 @@ func TestBackendBreaks(t *testing.T) {
 		l := s.live(t)
 		l.do(c.first)
 		terminate()
-		l.want(c.next, "FATAL 57P01 terminating connection")
+		l.want(c.next, "FATAL 57P01 terminating connection due to administrator command")
 	}
 	l := s.live(t)
 	l.host.onSubmit = func(session.Submission) *session.Decision { terminate(); return nil }

@@ -79,15 +79,27 @@ func (b *backend) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// cutFrame takes the first frame off what has come, if all of it has.
+func cutFrame(in *[]byte) (f wire.Frame, whole bool) {
+	if len(*in) < 5 {
+		return f, false
+	}
+	n := 1 + int(binary.BigEndian.Uint32((*in)[1:]))
+	if len(*in) < n {
+		return f, false
+	}
+	f = wire.Frame{Type: (*in)[0], Raw: (*in)[:n:n]}
+	*in = (*in)[n:]
+	return f, true
+}
+
 // run takes frames until one has to wait.
 func (b *backend) run() {
-	for !b.dead && !b.busy && len(b.in) >= 5 {
-		n := 1 + int(binary.BigEndian.Uint32(b.in[1:]))
-		if len(b.in) < n {
+	for !b.dead && !b.busy {
+		f, whole := cutFrame(&b.in)
+		if !whole {
 			break
 		}
-		f := wire.Frame{Type: b.in[0], Raw: b.in[:n:n]}
-		b.in = b.in[n:]
 		b.take(f)
 	}
 	b.s.wake()

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -283,13 +282,11 @@ func (c *caller) hears(s *served, p []byte) {
 		return
 	}
 	c.heard = append(c.heard, p...)
-	for c.s == s && len(c.heard) >= 5 {
-		n := 1 + int(binary.BigEndian.Uint32(c.heard[1:]))
-		if len(c.heard) < n {
+	for c.s == s {
+		f, whole := cutFrame(&c.heard)
+		if !whole {
 			return
 		}
-		f := wire.Frame{Type: c.heard[0], Raw: c.heard[:n:n]}
-		c.heard = c.heard[n:]
 		c.take(f)
 	}
 }

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -57,14 +54,7 @@ func reasons(outputs []bytes.Buffer) (list []string) {
 // TestMigrationBesideTPCB: a block that changes ten tables, while clients of all nodes write to four of them, commits
 // at its first try; and at most one of a hundred of the clients' transactions is told 40001.
 func TestMigrationBesideTPCB(t *testing.T) {
-	build, err := findBuild()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(build.BinDir, "pgbench")
-	if _, err := exec.LookPath(path); err != nil {
-		t.Skip("pgbench is not installed")
-	}
+	path := pgbench(t)
 	c := use(t)
 	if out, err := exec.Command(path, "-i", "-q", "-s", "3", c.URL(1)).CombinedOutput(); err != nil {
 		t.Fatalf("pgbench -i: %v\n%s", err, out)
@@ -75,20 +65,9 @@ func TestMigrationBesideTPCB(t *testing.T) {
 	}
 	c.Settled()
 	took := seconds(10 * time.Second)
-	outputs := make([]bytes.Buffer, c.Size())
-	var all sync.WaitGroup
-	for i, k := range c.All() {
-		all.Go(func() {
-			cmd := exec.Command(path, "-n", "-c", "8", "-j", "2", "-M", []string{"simple", "extended", "prepared"}[i%3],
-				"--failures-detailed", "--verbose-errors", "-T", fmt.Sprint(int(took.Seconds())), c.URL(k))
-			cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
-			if err := cmd.Run(); err != nil {
-				t.Errorf("pgbench at node %d: %v\n%s", k, err, &outputs[i])
-			}
-		})
-	}
+	outputs, wait := runPgbench(c, path, took, "--failures-detailed", "--verbose-errors")
 	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
+	go func() { wait(); close(done) }()
 	var blocks []time.Duration
 	for n := 0; ; n++ {
 		select {
@@ -108,19 +87,8 @@ func TestMigrationBesideTPCB(t *testing.T) {
 	}
 	total, lost := 0, 0
 	for i := range outputs {
-		number := func(what *regexp.Regexp) int {
-			found := what.FindStringSubmatch(outputs[i].String())
-			if found == nil {
-				t.Fatalf("pgbench at node %d:\n%s", i+1, &outputs[i])
-			}
-			n, err := strconv.Atoi(found[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-		total += number(processed) + number(failed)
-		lost += number(failed)
+		total += pgbenchSays(t, &outputs[i], processed) + pgbenchSays(t, &outputs[i], failed)
+		lost += pgbenchSays(t, &outputs[i], failed)
 	}
 	t.Logf("%d transactions, %d were told 40001; migrations took %v", total, lost, blocks)
 	if len(blocks) == 0 || 100*lost > total {

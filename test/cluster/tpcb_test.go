@@ -32,56 +32,71 @@ var (
 	retries   = regexp.MustCompile(`total number of retries: (\d+)`)
 )
 
-// TestPgbench runs PostgreSQL's own client, if it is installed.
-func TestPgbench(t *testing.T) {
+// pgbench is PostgreSQL's own client, which only distributions bring. TestLoadOnAllNodes runs the same transactions.
+func pgbench(t *testing.T) (path string) {
+	t.Helper()
 	build, err := findBuild()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(build.BinDir, "pgbench")
+	path = filepath.Join(build.BinDir, "pgbench")
 	if _, err := exec.LookPath(path); err != nil {
-		t.Log("pgbench is not installed; TestLoadOnAllNodes runs the same transactions")
-		return
+		t.Skip("pgbench is not installed")
 	}
+	return path
+}
+
+// runPgbench runs it at all nodes at once, with eight clients each, and another way to send statements at each. The
+// outputs are whole when wait returns.
+func runPgbench(c *Cluster, path string, took time.Duration, options ...string) (outputs []bytes.Buffer, wait func()) {
+	outputs = make([]bytes.Buffer, c.Size())
+	var all sync.WaitGroup
+	for i, k := range c.All() {
+		all.Go(func() {
+			args := append([]string{"-n", "-c", "8", "-j", "2", "-M", []string{"simple", "extended", "prepared"}[i%3],
+				"-T", fmt.Sprint(int(took.Seconds()))}, options...)
+			cmd := exec.Command(path, append(args, c.URL(k))...)
+			cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
+			if err := cmd.Run(); err != nil {
+				c.tb.Errorf("pgbench at node %d: %v\n%s", k, err, &outputs[i])
+			}
+		})
+	}
+	return outputs, all.Wait
+}
+
+// pgbenchSays is a number in pgbench's output.
+func pgbenchSays(t *testing.T, output *bytes.Buffer, what *regexp.Regexp) int {
+	t.Helper()
+	found := what.FindStringSubmatch(output.String())
+	if found == nil {
+		t.Fatalf("pgbench says nothing of %s:\n%s", what, output)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestPgbench(t *testing.T) {
+	path := pgbench(t)
 	c := use(t)
 	if out, err := exec.Command(path, "-i", "-q", "-s", "2", c.URL(2)).CombinedOutput(); err != nil {
 		t.Fatalf("pgbench -i: %v\n%s", err, out)
 	}
 	// the last step
 	c.Everywhere("SELECT count(*) FROM pg_index WHERE indisprimary AND indrelid::regclass::text LIKE 'pgbench_%'", "3")
-	var wg sync.WaitGroup
 	took := seconds(3 * time.Second)
-	outputs := make([]bytes.Buffer, c.Size())
-	for i, k := range c.All() {
-		wg.Go(func() {
-			mode := []string{"simple", "extended", "prepared"}[i%3]
-			cmd := exec.Command(path, "-n", "-c", "8", "-j", "2", "-M", mode, "--max-tries", "100000", "-T",
-				fmt.Sprint(int(took.Seconds())), c.URL(k))
-			cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
-			if err := cmd.Run(); err != nil {
-				t.Errorf("pgbench at node %d: %v\n%s", k, err, &outputs[i])
-			}
-		})
-	}
-	wg.Wait()
+	outputs, wait := runPgbench(c, path, took, "--max-tries", "100000")
+	wait()
 	total, tried := 0, 0
 	for i := range outputs {
-		number := func(what *regexp.Regexp) int {
-			found := what.FindStringSubmatch(outputs[i].String())
-			if found == nil {
-				t.Fatalf("pgbench at node %d:\n%s", i+1, &outputs[i])
-			}
-			n, err := strconv.Atoi(found[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-		if number(failures) != 0 {
+		if pgbenchSays(t, &outputs[i], failures) != 0 {
 			t.Fatalf("pgbench at node %d:\n%s", i+1, &outputs[i])
 		}
-		total += number(processed)
-		tried += number(processed) + number(retries)
+		total += pgbenchSays(t, &outputs[i], processed)
+		tried += pgbenchSays(t, &outputs[i], processed) + pgbenchSays(t, &outputs[i], retries)
 	}
 	t.Logf("%d transactions, tried %d times", total, tried)
 	c.Check()

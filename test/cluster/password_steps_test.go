@@ -129,11 +129,14 @@ func TestPasswordSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"status", "check"} {
-		run := exec.Command(exe, command, "--config", c.Node(1).ConfigFile, "-U", "admin")
-		run.Env = append(os.Environ(), "PGPASSWORD=secret")
-		if out, err := run.CombinedOutput(); err != nil {
-			t.Errorf("tutti %s -U admin: %v\n%s", command, err, out)
-		}
+		c.await(1, readyTimeout, func(ctx context.Context) error { // members hear of each other a moment later
+			run := exec.CommandContext(ctx, exe, command, "--config", c.Node(1).ConfigFile, "-U", "admin")
+			run.Env = append(os.Environ(), "PGPASSWORD=secret")
+			if out, err := run.CombinedOutput(); err != nil {
+				return fmt.Errorf("tutti %s -U admin: %w\n%s", command, err, out)
+			}
+			return nil
+		})
 	}
 	// Node 2 is brought back as docs/LIMITS.md has it: its database goes, its log stays, and it is cloned from node 1.
 	c.Stop(2)

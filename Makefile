@@ -2,7 +2,7 @@
 # is taken from the machine (15 or later) or downloaded.
 GO ?= go
 export GOTOOLCHAIN = local
-SEEDS ?= 2000
+SEEDS ?= 1000
 DEMO_FLAGS ?=
 BENCH_FLAGS ?=
 CHAOS_FLAGS ?=
@@ -24,7 +24,7 @@ vet:
 	$(GO) vet ./...
 
 test: build vet
-	TUTTI_SIM_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 25m -p 2 -parallel 4 ./test/... ./cmd/... ./internal/... # the longest first; those that run beside others mostly wait
+	TUTTI_SIM_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 25m -p 2 -parallel 3 ./test/... ./cmd/... ./internal/... # the longest first; those that run beside others mostly wait
 
 bench: build
 	./bin/tutti bench compare $(BENCH_FLAGS)

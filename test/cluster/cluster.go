@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -61,6 +62,7 @@ func Start(tb testing.TB, n int, opts ...Option) *Cluster {
 // New writes the configuration of a cluster that is not running yet.
 func New(tb testing.TB, n int, opts ...Option) *Cluster {
 	tb.Helper()
+	slots.take(tb)
 	c, err := create(n, opts, memory())
 	if err != nil {
 		tb.Fatalf("cluster: %v", err)
@@ -68,6 +70,27 @@ func New(tb testing.TB, n int, opts ...Option) *Cluster {
 	c.tb = tb
 	tb.Cleanup(c.end)
 	return c
+}
+
+// slots bounds how many tests have clusters of their own at once.
+var slots slotsOf
+
+type slotsOf struct {
+	free chan struct{} // unlimited if nil
+	has  sync.Map      // tests, by name
+}
+
+// take waits until the test may have clusters, as many as it wants, and gives back what it took when tb ends.
+func (s *slotsOf) take(tb testing.TB) {
+	test, _, _ := strings.Cut(tb.Name(), "/")
+	if _, has := s.has.LoadOrStore(test, true); has || s.free == nil {
+		return
+	}
+	s.free <- struct{}{}
+	tb.Cleanup(func() {
+		<-s.free
+		s.has.Delete(test)
+	})
 }
 
 // memory is where clusters of tests have their files, if there is a file system in memory and TMPDIR does not say where

@@ -125,7 +125,6 @@ func TestGarbageDisturbsNobody(t *testing.T) {
 
 // TestHalfOpenConnections leaves many connections at the ports without saying anything.
 func TestHalfOpenConnections(t *testing.T) {
-	t.Parallel() // mostly it waits
 	c := use(t)
 	undisturbed(c, "halfopen", c.All(), func() {
 		var idle []net.Conn

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	atOnce()
 	code := m.Run()
 	if shared.c != nil {
 		shared.c.tb = &lateTB{TB: shared.c.tb, failed: code != 0}
@@ -35,19 +37,33 @@ func seconds(short time.Duration) time.Duration {
 	return short
 }
 
+// atOnce has all tests that may run beside others begin, and wait for what they need: the shared cluster, which they
+// use one after the other, or one of as many clusters of their own as -parallel says. So neither kind waits for the
+// other.
+func atOnce() {
+	flag.Parse()
+	parallel := flag.Lookup("test.parallel")
+	if n, err := strconv.Atoi(parallel.Value.String()); err == nil {
+		slots.free = make(chan struct{}, n)
+	}
+	_ = flag.Set(parallel.Name, "1000")
+}
+
 // shared is one cluster of three for all tests that disturb nothing, each with tables of
 // its own.
 var shared struct {
-	sync.Mutex
-	c *Cluster
+	sync.Mutex // the test's that uses it
+	c          *Cluster
 }
 
-// use gives the shared cluster to a test, with what the test before has done at one node applied at all: a block
-// with definitions loses to those of other nodes that it has not seen.
+// use gives the shared cluster to a test until it ends, once, with what the test before has done at one node applied
+// at all: a block with definitions loses to those of other nodes that it has not seen. The test may run beside those
+// with clusters of their own.
 func use(t *testing.T) *Cluster {
 	t.Helper()
+	t.Parallel()
 	shared.Lock()
-	defer shared.Unlock()
+	t.Cleanup(shared.Unlock)
 	if shared.c == nil {
 		c, err := create(3, nil, "")
 		if err != nil {

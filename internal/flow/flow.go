@@ -90,3 +90,12 @@ func (o *Options) delay(m Member) int64 {
 func (o *Options) share(latencyMicros int64) int64 {
 	return latencyMicros * int64(o.MinorityPercent) / int64(100-o.MinorityPercent)
 }
+
+// Kept is how much may be kept back at a member that only applies, so that others never take it for a lag: of a limit a
+// quarter, and something; zero for no limit.
+func Kept(limit int) int {
+	if limit <= 0 {
+		return 0
+	}
+	return max(1, limit/4)
+}

@@ -45,7 +45,7 @@ func measure(l *life) {
 	l.metrics.Log.Bytes.Set(l.disk.Bytes())
 	f := &l.metrics.Flow
 	f.Delay.Set(time.Duration(s.DelayMicros) * time.Microsecond)
-	f.Turns.Set(int64(l.turns.allowed.Load()))
+	f.Turns.Set(int64(l.turns.Allowed()))
 	w := &l.metrics.Writes
 	w.Deltas.Store(l.additions.putOff.Load())
 	w.Blind.Store(l.additions.blind.Load())
@@ -64,7 +64,7 @@ func measureNode(n *Node) {
 	m.Clients.SessionsMax.Set(int64(n.settled().Limits.Sessions))
 	if t != nil {
 		m.Clients.Sessions.Set(t.clients.Load())
-		m.Clients.LargeOpen.Set(int64(len(t.larges.slots)))
+		m.Clients.LargeOpen.Set(int64(t.larges.Open()))
 	}
 }
 

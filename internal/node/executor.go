@@ -185,7 +185,7 @@ func (l *life) settling() func(*engine.Engine) {
 		}
 		e.GroupDone()
 		l.core.applied.Store(e.Applied())
-		l.gate.open(e.Holes())
+		l.gate.Open(e.Holes())
 	}
 }
 
@@ -226,7 +226,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		if err != nil {
 			return &failure.Fatal{Err: err}
 		}
-		l.gate.close()
+		l.gate.Close()
 		if meeting > 0 {
 			return l.attend(ctx, meeting)
 		}
@@ -262,16 +262,16 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		}
 		return nil
 	case engine.KindListen:
-		l.gate.close()
+		l.gate.Close()
 		return l.listen(ctx, g)
 	case engine.KindCheck:
-		l.gate.close()
+		l.gate.Close()
 		if err := l.audit.Carry(ctx, t); err != nil {
 			return err
 		}
 		return l.groupSettled()
 	}
-	l.gate.close() // a fence
+	l.gate.Close() // a fence
 	if err := l.groupSettled(); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/audit"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -279,7 +280,7 @@ func peersOf(l *life) peersOptions {
 				Halted: l.halted.Load() != nil, Incarnation: l.incarnation, Leader: l.core.leader.Load(),
 				Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Volume: l.volume.Load(),
 				VolumeApplied: l.volumeApplied.Load(), Clients: l.sessions.taken()}
-			o.DelayMicros, o.Because = l.throttle.delays()
+			o.DelayMicros, o.Because = l.throttle.Delays()
 			return o
 		},
 		Details: func() statusDetails {
@@ -299,7 +300,7 @@ func (l *life) gossip(ctx context.Context) error {
 			l.volumeApplied.Store(f.Applied)
 			l.peers.lead(e)
 		})
-		l.throttle.regulate(&l.peers)
+		l.throttle.Regulate(l.peers.flow())
 		l.age.note(time.Since(l.began), max(l.peers.end().Ordinal, l.core.ordinal.Load()), l.tenure.words.reach(l).Led)
 		if l.group == mainGroup {
 			if err := l.tenure.layToRest(ctx); err != nil {
@@ -343,7 +344,7 @@ func showStatus(l *life) session.Result {
 		}
 		r.Rows = append(r.Rows, []string{m.Name, m.Clients, role, string(s.State),
 			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), fmt.Sprint(lag),
-			millis(s.DelayMicros), because, why, differs[m.Member], s.Version})
+			admission.Millis(s.DelayMicros), because, why, differs[m.Member], s.Version})
 	}
 	return r
 }

@@ -311,10 +311,10 @@ func (h *host) pass(ws *writeset.Writeset, as *host, limits session.Limits) (fai
 	l.metrics.Flow.HeldBack.Add(1)
 	defer l.metrics.Waits.Begin(flow.WaitHeldBack).End()
 	end := deadlineOf(limits, true)
-	defer end.wakes(l.gate.wake)()
+	defer end.wakes(l.gate.Wake)()
 	began := time.Now()
 	h.held = ws
-	l.gate.await(func() bool {
+	l.gate.Await(func() bool {
 		hinders, lost := l.holds.hinders(as, ws, l.core.applied.Load(), time.Since(began))
 		switch why := cmp.Or(h.interrupted(), end.passed()); {
 		case why != nil: // also if nothing hinders by now: it may have failed the backend's transaction
@@ -349,7 +349,7 @@ func (h *host) passAgain() {
 	if !h.lost {
 		return
 	}
-	h.n.gate.await(func() bool {
+	h.n.gate.Await(func() bool {
 		hinders, _ := h.n.holds.hinders(h, ws, h.n.core.applied.Load(), 0)
 		h.first = !hinders
 		return h.first || time.Since(began) > holdAgainMax || h.g.wishes() || h.n.ending()
@@ -419,7 +419,7 @@ func (l *life) renewHolds(ctx context.Context) error {
 			l.tellHold(r.Number, r)
 		}
 		if given > 0 {
-			l.gate.wake() // one may hinder others no longer
+			l.gate.Wake() // one may hinder others no longer
 		}
 	}
 	return nil
@@ -435,7 +435,7 @@ func (l *life) holdFor(from uint32, data []byte) {
 	id := holdID{from, r.Life, r.Number}
 	if r.Over {
 		l.holds.over(id, r.Ordinal)
-		l.gate.wake()
+		l.gate.Wake()
 		return
 	}
 	l.holds.asked(id, r, func() { l.background.Go(func() { l.give(id, r) }) })

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -169,7 +170,7 @@ func TestHoldsEnd(t *testing.T) {
 
 // TestHoldsAreFair: who has lost to a hold passes before the next one is given.
 func TestHoldsAreFair(t *testing.T) {
-	l := &life{gate: newGate(), core: &core{}}
+	l := &life{gate: admission.NewGate(), core: &core{}}
 	l.holds.init()
 	h := &host{n: l, g: newGuard(0, 0, nil, nil, nil), lost: true, held: writing(3)}
 	h.passAgain()
@@ -199,7 +200,7 @@ func TestHoldsAreFair(t *testing.T) {
 // TestHoldsYield: who waits with locks loses to a transaction that is tried here; a definition that waits for its place
 // in the order has none, and goes on.
 func TestHoldsYield(t *testing.T) {
-	l := &life{gate: newGate(), core: &core{}, done: make(chan struct{})}
+	l := &life{gate: admission.NewGate(), core: &core{}, done: make(chan struct{})}
 	l.holds.init()
 	id, r := holdID{Member: 2, Life: 5}, holdRequest{heldTables: heldOf(3)}
 	l.holds.asked(id, r, func() {})
@@ -211,7 +212,7 @@ func TestHoldsYield(t *testing.T) {
 	}
 	time.AfterFunc(30*time.Millisecond, func() {
 		l.holds.over(id, 0)
-		l.gate.wake()
+		l.gate.Wake()
 	})
 	if e := h.pass(writing(3), nil, nil); e != nil {
 		t.Errorf("a definition yields: %v", e)

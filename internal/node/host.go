@@ -29,7 +29,7 @@ type host struct {
 
 	backend net.Conn
 	after   uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
-	debt    time.Duration // see throttle.slow
+	debt    time.Duration // see admission.Throttle.Slow
 	clock   commitClock
 
 	talk      talk              // with a transaction that a procedure commits
@@ -38,8 +38,8 @@ type host struct {
 	listens   listenSet
 
 	writes          bool     // the last transaction did
-	turn            bool     // this one has one, see turns
-	large           bool     // it is one of few, see larges
+	turn            bool     // this one has one, see admission.Turns
+	large           bool     // it is one of few, see admission.Larges
 	locking, adding []string // tables, see Locks, and PutOff and Blind
 	writing         []string // tables, see Writing
 	must            bool     // see Blind
@@ -91,7 +91,7 @@ func (h *host) Base() uint64 {
 	h.passAgain()
 	h.seen = h.n.longs.seen()
 	if h.writes {
-		h.n.turns.take(h.n.done)
+		h.n.turns.Take(h.n.done)
 		h.turn = true
 	}
 	h.clock.begin()
@@ -113,7 +113,7 @@ func (l *life) complete() uint64 {
 // endTurn tells how the session's transaction ended, if it had a turn.
 func (h *host) endTurn() {
 	if h.turn {
-		h.n.turns.give(h.won, h.lost && !h.won)
+		h.n.turns.Give(h.won, h.lost && !h.won)
 		h.turn = false
 	}
 }
@@ -352,7 +352,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 			case !d.Commit:
 				h.n.waiters.remove(sub.Seq)
 			case tick == nil: // a large one takes its time
-				h.n.throttle.took(time.Since(began))
+				h.n.throttle.Took(time.Since(began))
 			}
 			return d, w
 		case <-tick:
@@ -401,7 +401,7 @@ func (h *host) unknown(id writeset.TxID) session.Decision {
 // Committed reports the backend's own COMMIT. If that failed, the executor applies the
 // rows; wait for it, so that the client reads its own writes, as after a change of the schema, which
 // the next transaction must know. While some member lags too much
-// the session is held back here, see throttle.slow.
+// the session is held back here, see admission.Throttle.Slow.
 func (h *host) Committed(seq uint64, ok bool) {
 	w := h.n.waiters.get(seq)
 	w.local <- ok
@@ -587,6 +587,6 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) sessio
 func (l *life) catchUp() {
 	var decided uint64
 	l.core.call(func(e *engine.Engine) { decided = e.Ordinal() })
-	l.gate.await(func() bool { return l.core.applied.Load() >= decided || l.ending() })
+	l.gate.Await(func() bool { return l.core.applied.Load() >= decided || l.ending() })
 	l.longs.await(l.ending)
 }

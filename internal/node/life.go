@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/advisory"
 	"github.com/tuttidb/tutti/internal/audit"
 	"github.com/tuttidb/tutti/internal/certify"
@@ -20,6 +21,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/fault"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/notices"
 	"github.com/tuttidb/tutti/internal/ordering"
@@ -70,16 +72,16 @@ type life struct {
 	metrics    metrics.Database
 	age        readAge // of what is read here
 
-	gate        *gate
+	gate        *admission.Gate
 	waiters     *waiters
 	definitions sync.Map // sequence → chan session.Result
 	detaches    detaches
 	afterwards  func() // what the executor does once its group counts as applied
 	sessions    sessions
 	peers       peers
-	throttle    throttle
+	throttle    *admission.Throttle
 	rests       rests
-	turns       turns
+	turns       *admission.Turns
 	additions   additions
 	present     present
 	forms       forms
@@ -117,7 +119,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group),
 		began: time.Now(),
 		done:  make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}),
-		ended: make(chan struct{}), gate: newGate(), speakers: newSpeakers(),
+		ended: make(chan struct{}), gate: admission.NewGate(), speakers: newSpeakers(),
 		waiters: newWaiters(),
 	}
 	if group != mainGroup {
@@ -125,10 +127,9 @@ func newLife(t *tenure, group uint64, database string) *life {
 	}
 	l.sessions.init(c.Limits.Sessions)
 	l.peers.init(peersOf(l))
-	l.throttle.init(l)
+	l.throttle = admission.NewThrottle(throttleOf(l))
 	l.rests = restsOf(l)
-	l.turns.counts, l.turns.measured = &l.metrics.Flow, &l.metrics.Waits
-	l.turns.percent = l.settled().Limits.TurnsPercent
+	l.turns = admission.NewTurns(l.settled().Limits.TurnsPercent, &l.metrics.Flow, &l.metrics.Waits)
 	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
 	l.present.off = l.additions.sighted
 	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
@@ -179,7 +180,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	})
 	<-ctx.Done()
 	close(l.done)
-	l.gate.wake()
+	l.gate.Wake()
 	l.serial.wake()
 	l.notices.Wake()
 	l.longs.wake()
@@ -285,7 +286,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
 		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
 		PendingMax: l.config.Limits.PendingItems, QueueBytesMax: l.config.Limits.ApplyQueueBytes,
-		KeptItemsMax: quarter(l.config.Limits.FlowLag), KeptBytesMax: quarter(l.config.Limits.FlowLagBytes),
+		KeptItemsMax: flow.Kept(l.config.Limits.FlowLag), KeptBytesMax: flow.Kept(l.config.Limits.FlowLagBytes),
 	})
 	if err != nil {
 		return &failure.Fatal{Err: err}
@@ -303,7 +304,7 @@ func coreOf(l *life, e *engine.Engine) coreOptions {
 	return coreOptions{
 		log: l.log, metrics: &l.metrics, engine: e, disk: l.disk,
 		send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
-		aborted: l.aborted, locked: l.advisory.Tell, fronts: l.streaming.Tell, moved: l.gate.moved,
+		aborted: l.aborted, locked: l.advisory.Tell, fronts: l.streaming.Tell, moved: l.gate.Moved,
 		leave: l.peers.leave, reaches: l.reaches,
 		survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) },
 	}

@@ -28,6 +28,7 @@ func (l *life) limits() []limit {
 	for _, p := range l.tenure.transport.Stats() {
 		queued, dropped = max(queued, p.QueuedBytes), dropped+p.Dropped
 	}
+	delay, _ := l.throttle.Delays()
 	slowest := replica.Lag{}
 	for _, m := range l.peers.flow().Synced {
 		slowest = replica.Lag{Items: max(slowest.Items, m.Lag), Bytes: max(slowest.Bytes, m.LagBytes)}
@@ -35,8 +36,8 @@ func (l *life) limits() []limit {
 	return []limit{
 		{"sessions", int64(c.Sessions), l.tenure.clients.Load(), m.Limits.Sessions.Load()},
 		{"writeset_bytes", int64(c.WritesetBytes), -1, m.Limits.Writeset.Load()},
-		{"large_transactions", int64(c.LargeTransactions), int64(len(l.tenure.larges.slots)),
-			l.tenure.larges.waits.Load()},
+		{"large_transactions", int64(c.LargeTransactions), int64(l.tenure.larges.Open()),
+			l.tenure.larges.Waited()},
 		{"pending_items", int64(c.PendingItems), int64(pending), m.Limits.Pending.Load()},
 		{"apply_queue_bytes", int64(c.ApplyQueueBytes), int64(waiting), fills},
 		{"log_retention", c.LogRetention, l.disk.Bytes(), m.Log.Compacted.Load()},
@@ -45,7 +46,7 @@ func (l *life) limits() []limit {
 		{"commit_timeout_ms", int64(c.CommitTimeoutMs), -1, m.Limits.Timeout.Load()},
 		{"flow_lag", int64(c.FlowLag), int64(slowest.Items), m.Flow.Delays.Load()},
 		{"flow_lag_bytes", int64(c.FlowLagBytes), int64(slowest.Bytes), m.Flow.Delays.Load()},
-		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), l.throttle.delay.Load() / 1000, m.Flow.Delays.Load()},
+		{"flow_delay_max_ms", int64(c.FlowDelayMaxMs), delay / 1000, m.Flow.Delays.Load()},
 		{"additions", int64(c.Additions), int64(counted), fulls},
 		{"turns_percent", int64(c.TurnsPercent), -1, m.Flow.TurnsWaited.Load()},
 		{"channels", int64(c.Channels), int64(l.notices.Count()), m.Limits.Channels.Load()},

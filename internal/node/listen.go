@@ -478,7 +478,7 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 	admitted()
 	defer l.node.clients.Enter(who, login)()
 	defer l.tenure.origins.Enter(login.BackendPID, who)()
-	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.Cancel(l.log, login.BackendPID) }, func() { l.gate.wake(); l.serial.wake() })
+	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.Cancel(l.log, login.BackendPID) }, func() { l.gate.Wake(); l.serial.wake() })
 	g.withdraw = l.patience.withdraw
 	l.sessions.register(g, conn)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)

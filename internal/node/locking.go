@@ -41,7 +41,7 @@ func advisoryOf(l *life) advisory.Replica {
 		Order:   l.order,
 		Engine:  func(f func(*engine.Engine)) bool { return l.core.call(f) },
 		Applied: func() uint64 { return l.core.applied.Load() },
-		Await:   l.gate.await, Wake: l.gate.wake,
+		Await:   l.gate.Await, Wake: l.gate.Wake,
 		Opened: l.opened, Done: l.done, Ending: l.ending,
 		Patience: func() (<-chan time.Time, func()) {
 			_, over, stop := l.patience.begin()

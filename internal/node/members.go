@@ -57,7 +57,7 @@ func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 			return
 		}
 		l.notices.Wake()
-		l.throttle.regulate(&l.peers)
+		l.throttle.Regulate(l.peers.flow())
 	case frameCheck:
 		l.audit.Receive(from, body)
 	case frameFront:

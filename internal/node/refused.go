@@ -70,7 +70,7 @@ func dryRunsOf(l *life) replay.DryRunOptions {
 		Yield: func(member uint32, incarnation uint64, tried bool) {
 			l.holds.yield(member, incarnation, tried)
 			if tried {
-				l.gate.wake()
+				l.gate.Wake()
 			}
 		},
 		Background: l.background.Go, Ending: l.ending, Done: l.done,

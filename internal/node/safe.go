@@ -24,7 +24,7 @@ const (
 func (x *snapshots) EnterSnapshot() (uint64, *wire.SQLError) {
 	h := x.h
 	wait := h.n.metrics.Waits.Begin(flow.WaitSnapshot)
-	entered := h.n.gate.enter(func() bool { return h.interrupted() != nil })
+	entered := h.n.gate.Enter(func() bool { return h.interrupted() != nil })
 	wait.End()
 	if !entered {
 		return 0, cmp.Or(h.interrupted(), errEnding())
@@ -33,7 +33,7 @@ func (x *snapshots) EnterSnapshot() (uint64, *wire.SQLError) {
 }
 
 // LeaveSnapshot opens the gate for the next group.
-func (x *snapshots) LeaveSnapshot() { x.h.n.gate.leave() }
+func (x *snapshots) LeaveSnapshot() { x.h.n.gate.Leave() }
 
 // EnterSafe is described in session.Snapshots.
 func (x *snapshots) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLError) {
@@ -52,7 +52,7 @@ func (x *snapshots) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLE
 	}
 	stop := func() bool { return h.interrupted() != nil }
 	h.g.hold()
-	if stop() || !h.n.gate.enterPatient(h.g, stop, h.g.breakOff) {
+	if stop() || !h.n.gate.EnterPatient(h.g, stop, h.g.breakOff) {
 		h.g.release()
 		return 0, false, cmp.Or(h.interrupted(), errEnding())
 	}
@@ -61,7 +61,7 @@ func (x *snapshots) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLE
 
 func (x *snapshots) LeaveSafe() (broken bool) {
 	broken = x.h.g.release()
-	x.h.n.gate.leavePatient(x.h.g)
+	x.h.n.gate.LeavePatient(x.h.g)
 	return broken
 }
 

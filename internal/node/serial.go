@@ -182,7 +182,7 @@ func (x *snapshots) vouches(sub *session.Submission) bool {
 		if yes || !loses || stop() || h.n.core.applied.Load() >= decided {
 			return yes
 		}
-		h.n.gate.await(func() bool { return h.n.core.applied.Load() >= decided || stop() })
+		h.n.gate.Await(func() bool { return h.n.core.applied.Load() >= decided || stop() })
 	}
 }
 

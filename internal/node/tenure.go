@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/failure"
@@ -32,7 +33,7 @@ type tenure struct {
 	made      bool                 // the log, in this tenure
 	clients   atomic.Int64         // sessions, and those being admitted
 	origins   *clients.SessionFile // of sessions
-	larges    *larges
+	larges    *admission.Larges
 	words     *words
 	running   sync.WaitGroup
 	looking   chan struct{} // has an element while somebody looks for a database that is not known, see await
@@ -50,7 +51,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
-		larges:  newLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited),
+		larges:  admission.NewLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited),
 		looking: make(chan struct{}, 1), words: newWords(n.config.SequenceStep)}
 	t.standing = newStanding(n.config, n.config.Name, cancel)
 	var err error

@@ -4,9 +4,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/admission"
+	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // most is how long a wait takes at most, by the table of all waits.
@@ -37,7 +40,7 @@ func awaits(l *life, w flow.Wait, done func() bool) {
 		return
 	}
 	defer l.metrics.Waits.Begin(w).End()
-	l.gate.await(done)
+	l.gate.Await(done)
 }
 
 // timed is f as a wait.
@@ -49,7 +52,7 @@ func timed(l *life, w flow.Wait, f func() error) error {
 // closeGate begins a group.
 func closeGate(l *life) {
 	defer l.metrics.Waits.Begin(flow.WaitSnapshots).End()
-	l.gate.close()
+	l.gate.Close()
 }
 
 // underWay notes that the log decides on a submission of a session's, until over is called.
@@ -120,4 +123,42 @@ func (c *commitClock) committed(m *metrics.Transactions, slowed time.Time) {
 	m.Phases.Observe(metrics.PhaseSlowed, end.Sub(slowed))
 	m.Phases.Observe(metrics.PhaseWhole, end.Sub(begin))
 	*c = commitClock{}
+}
+
+// slowed ends a transaction that has committed: its client is answered when it returns.
+func slowed(h *host) {
+	at := time.Now()
+	h.n.throttle.Slow(&h.debt)
+	h.clock.committed(&h.n.metrics.Transactions, at)
+}
+
+// throttleOf is a replica as its throttle needs it.
+func throttleOf(l *life) admission.Options {
+	return admission.Options{
+		Limits: func() *config.Limits { return &l.settled().Limits }, Name: l.name, Log: l.log, Metrics: &l.metrics,
+		Done: l.done,
+	}
+}
+
+// BeginLarge is described in session.Order.
+func (h *host) BeginLarge() *wire.SQLError {
+	if h.large {
+		return nil
+	}
+	wait := h.n.metrics.Waits.Begin(flow.WaitLarge)
+	why := h.n.tenure.larges.Enter(h.n.patience.max(), h.interrupted)
+	wait.End()
+	h.large = why == nil
+	return why
+}
+
+// Exceeded is described in session.Order.
+func (h *host) Exceeded() { h.n.metrics.Limits.Writeset.Add(1) }
+
+// endLarge says that the session's transaction has ended.
+func (h *host) endLarge() {
+	if h.large {
+		h.large = false
+		h.n.tenure.larges.Leave()
+	}
 }

@@ -1,4 +1,4 @@
-package node
+package admission
 
 import (
 	"fmt"
@@ -23,28 +23,28 @@ func TestTurns(t *testing.T) {
 
 // takeTurns says what was wrong.
 func takeTurns() string {
-	w := turns{percent: 20, counts: &metrics.Flow{}, measured: &metrics.Waits{}}
+	w := NewTurns(20, &metrics.Flow{}, &metrics.Waits{})
 	for range 8 {
-		w.take(nil)
+		w.Take(nil)
 	}
 	for i := range 100 {
-		w.give(i%2 == 0, i%2 == 1)
-		w.take(nil)
+		w.Give(i%2 == 0, i%2 == 1)
+		w.Take(nil)
 	}
 	time.Sleep(turnsPeriod)
-	w.give(true, false)
-	w.take(nil)
+	w.Give(true, false)
+	w.Take(nil)
 	if got := w.allowed.Load(); got != 6 {
 		return fmt.Sprintf("%d may run, want 6", got)
 	}
 	for range 8 {
-		w.give(false, false)
+		w.Give(false, false)
 	}
 	if w.open != 0 {
 		return fmt.Sprintf("%d run", w.open)
 	}
 	for range 6 {
-		w.take(nil)
+		w.Take(nil)
 	}
 	var mu sync.Mutex
 	var order []int
@@ -52,7 +52,7 @@ func takeTurns() string {
 	waited := w.counts.TurnsWaited.Load()
 	for i := range 3 {
 		all.Go(func() {
-			w.take(nil)
+			w.Take(nil)
 			mu.Lock()
 			order = append(order, i)
 			mu.Unlock()
@@ -62,7 +62,7 @@ func takeTurns() string {
 		}
 	}
 	for i := range 3 {
-		w.give(true, false)
+		w.Give(true, false)
 		for now := 0; now <= i; time.Sleep(time.Millisecond) {
 			mu.Lock()
 			now = len(order)
@@ -74,13 +74,13 @@ func takeTurns() string {
 		return fmt.Sprintf("the turns came in the order %v", order)
 	}
 	began := time.Now()
-	w.take(nil)
+	w.Take(nil)
 	if took := time.Since(began); took < turnMax/2 || w.counts.TurnsWaited.Load() != 5 {
 		return fmt.Sprintf("without a turn one waited %v, %d waited in all", took, w.counts.TurnsWaited.Load())
 	}
 	done := make(chan struct{})
 	close(done)
-	w.take(done)
+	w.Take(done)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) != 0 {

@@ -1,4 +1,4 @@
-package node
+package admission
 
 import (
 	"fmt"
@@ -23,13 +23,9 @@ const (
 	latencyWeight = 64
 )
 
-// throttle slows this member's own clients while some member applies too slowly (flow).
-type throttle struct {
-	limits  func() *config.Limits
-	name    func(member uint32) string
-	log     *slog.Logger
-	metrics *metrics.Database
-	done    <-chan struct{} // closed when the replica ends
+// Throttle slows this member's own clients while some member applies too slowly (flow).
+type Throttle struct {
+	o Options
 
 	delay   atomic.Int64  // microseconds, of each transaction
 	because atomic.Uint32 // the member; zero: nobody
@@ -40,13 +36,20 @@ type throttle struct {
 	last  time.Time // in it
 }
 
-func (t *throttle) init(l *life) {
-	t.limits, t.name = func() *config.Limits { return &l.settled().Limits }, l.name
-	t.log, t.metrics, t.done = l.log, &l.metrics, l.done
+// Options are what a throttle needs of its replica.
+type Options struct {
+	Limits  func() *config.Limits
+	Name    func(member uint32) string
+	Log     *slog.Logger
+	Metrics *metrics.Database
+	Done    <-chan struct{} // closed when the replica ends
 }
 
-// delays is how much a transaction is slowed, and because of which member.
-func (t *throttle) delays() (micros int64, because uint32) { return t.delay.Load(), t.because.Load() }
+// NewThrottle makes one that slows nobody yet.
+func NewThrottle(o Options) *Throttle { return &Throttle{o: o} }
+
+// Delays is how much a transaction is slowed, and because of which member.
+func (t *Throttle) Delays() (micros int64, because uint32) { return t.delay.Load(), t.because.Load() }
 
 // flowOptions are the limits that the rule goes by.
 func flowOptions(l *config.Limits) flow.Options {
@@ -55,23 +58,13 @@ func flowOptions(l *config.Limits) flow.Options {
 		DelayMicrosMax: int64(or(l.FlowDelayMaxMs)) * 1000, MinorityPercent: int(or(l.FlowMinorityPercent))}
 }
 
-// quarter is how much may be kept back at a member that only applies, so that others never take it for a lag: of a
-// limit a quarter, and something; zero for no limit.
-func quarter(limit int) int {
-	if limit <= 0 {
-		return 0
-	}
-	return max(1, limit/4)
-}
+// Millis is the delay in milliseconds.
+func Millis(micros int64) string { return strconv.FormatFloat(float64(micros)/1000, 'f', -1, 64) }
 
-// text is the delay in milliseconds.
-func millis(micros int64) string { return strconv.FormatFloat(float64(micros)/1000, 'f', -1, 64) }
-
-// regulate decides anew, and logs when a period of delays begins or ends.
-func (t *throttle) regulate(p *peers) {
-	in := p.flow()
+// Regulate decides anew, and logs when a period of delays begins or ends.
+func (t *Throttle) Regulate(in flow.Input) {
 	in.LatencyMicros = t.latency.Load()
-	limits := t.limits()
+	limits := t.o.Limits()
 	d := flow.Decide(flowOptions(limits), in)
 	t.delay.Store(d.DelayMicros)
 	t.because.Store(d.Member)
@@ -82,53 +75,46 @@ func (t *throttle) regulate(p *peers) {
 	case d.DelayMicros > 0 && t.began.IsZero():
 		t.began, t.last = now, now
 		slow := in.Synced[slices.IndexFunc(in.Synced, func(m flow.Member) bool { return m.ID == d.Member })]
-		t.log.Warn("transactions are slowed: a member applies more slowly than the cluster writes", "member",
-			t.name(d.Member), "lag", slow.Lag, "bytes", slow.LagBytes, "delay_ms", millis(d.DelayMicros),
+		t.o.Log.Warn("transactions are slowed: a member applies more slowly than the cluster writes", "member",
+			t.o.Name(d.Member), "lag", slow.Lag, "bytes", slow.LagBytes, "delay_ms", Millis(d.DelayMicros),
 			"flow_lag", limits.FlowLag, "flow_lag_bytes", limits.FlowLagBytes)
 	case d.DelayMicros > 0:
 		t.last = now
 	case !t.began.IsZero() && now.Sub(t.last) > flowQuiet:
-		t.log.Info("transactions are no longer slowed", "after",
+		t.o.Log.Info("transactions are no longer slowed", "after",
 			fmt.Sprint(t.last.Sub(t.began).Round(time.Millisecond)))
 		t.began = time.Time{}
 	}
 }
 
-// took notes how long a transaction waited for the log's yes.
-func (t *throttle) took(d time.Duration) {
+// Took notes how long a transaction waited for the log's yes.
+func (t *Throttle) Took(d time.Duration) {
 	old := t.latency.Load()
 	t.latency.Store(old + (d.Microseconds()-old)/latencyWeight)
 }
 
-// slowed ends a transaction that has committed: its client is answered when it returns.
-func slowed(h *host) {
-	at := time.Now()
-	h.n.throttle.slow(&h.debt)
-	h.clock.committed(&h.n.metrics.Transactions, at)
-}
-
-// slow holds a session back that has committed and has not been answered yet. It holds no
+// Slow holds a session back that has committed and has not been answered yet. It holds no
 // locks then and cannot lose any more, so nobody waits for it but its own client. debt is
 // what the session still owes from earlier calls.
-func (t *throttle) slow(debt *time.Duration) {
+func (t *Throttle) Slow(debt *time.Duration) {
 	d := time.Duration(t.delay.Load()) * time.Microsecond
 	if d == 0 {
 		*debt = 0
 		return
 	}
-	t.metrics.Flow.Delays.Add(1)
+	t.o.Metrics.Flow.Delays.Add(1)
 	if *debt += d; *debt < debtMin {
 		return
 	}
 	began := time.Now()
-	defer t.metrics.Waits.Begin(flow.WaitSlowed).End()
+	defer t.o.Metrics.Waits.Begin(flow.WaitSlowed).End()
 	timer := time.NewTimer(*debt)
 	select {
 	case <-timer.C:
-	case <-t.done:
+	case <-t.o.Done:
 		timer.Stop()
 	}
 	slept := time.Since(began)
-	t.metrics.Flow.DelayTime.Add(slept)
+	t.o.Metrics.Flow.DelayTime.Add(slept)
 	*debt = max(*debt-slept, -d)
 }

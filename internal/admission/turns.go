@@ -1,4 +1,4 @@
-package node
+package admission
 
 import (
 	"slices"
@@ -15,11 +15,11 @@ const turnsPeriod = 100 * time.Millisecond
 
 // turnMax is how long a transaction waits for its turn, so that one whose client is silent
 // holds nobody up for longer.
-var turnMax = most(flow.WaitTurn)
+var turnMax = metrics.Most(flow.WaitTurn)
 
-// turns lets only some of the transactions that write run at once while too many of them lose
+// Turns lets only some of the transactions that write run at once while too many of them lose
 // (flow.Turns). They wait in the order of their coming, before they begin.
-type turns struct {
+type Turns struct {
 	counts   *metrics.Flow
 	measured *metrics.Waits
 	allowed  atomic.Uint64 // how many may run at once; zero: all
@@ -33,8 +33,16 @@ type turns struct {
 	waiting []chan struct{}
 }
 
-// set limits how many may lose.
-func (t *turns) set(percent int) {
+// NewTurns lets all run until more than percent of them lose.
+func NewTurns(percent int, counts *metrics.Flow, measured *metrics.Waits) *Turns {
+	return &Turns{percent: percent, counts: counts, measured: measured}
+}
+
+// Allowed is how many may run at once; zero: all.
+func (t *Turns) Allowed() uint64 { return t.allowed.Load() }
+
+// Set limits how many may lose.
+func (t *Turns) Set(percent int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.percent = percent; percent <= 0 {
@@ -46,8 +54,8 @@ func (t *turns) set(percent int) {
 	}
 }
 
-// take waits for a turn, for turnMax or until done is closed at most. give must follow.
-func (t *turns) take(done <-chan struct{}) {
+// Take waits for a turn, for turnMax or until done is closed at most. Give must follow.
+func (t *Turns) Take(done <-chan struct{}) {
 	t.mu.Lock()
 	if limit := int(t.allowed.Load()); limit > 0 && t.open >= limit {
 		turn := make(chan struct{})
@@ -74,8 +82,8 @@ func (t *turns) take(done <-chan struct{}) {
 	t.mu.Unlock()
 }
 
-// give ends a turn. It has won, lost, or neither.
-func (t *turns) give(won, lost bool) {
+// Give ends a turn. It has won, lost, or neither.
+func (t *Turns) Give(won, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open--

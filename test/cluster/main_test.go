@@ -52,18 +52,22 @@ func atOnce() {
 // shared is one cluster of three for all tests that disturb nothing, each with tables of
 // its own.
 var shared struct {
-	sync.Mutex // the test's that uses it
-	c          *Cluster
+	c    *Cluster
+	free chan struct{} // closed when the last test that asked for it has ended
 }
 
 // use gives the shared cluster to a test until it ends, once, with what the test before has done at one node applied
-// at all: a block with definitions loses to those of other nodes that it has not seen. The test may run beside those
-// with clusters of their own.
+// at all: a block with definitions loses to those of other nodes that it has not seen. Tests get it in the order of
+// their files, beside those with clusters of their own.
 func use(t *testing.T) *Cluster {
 	t.Helper()
+	free, over := shared.free, make(chan struct{})
+	shared.free = over
 	t.Parallel()
-	shared.Lock()
-	t.Cleanup(shared.Unlock)
+	if free != nil {
+		<-free
+	}
+	t.Cleanup(func() { close(over) })
 	if shared.c == nil {
 		c, err := create(3, nil, "")
 		if err != nil {

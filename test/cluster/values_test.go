@@ -40,8 +40,9 @@ func TestValues(t *testing.T) {
 	}
 	setup.Do(valueTypes...)
 	g := newValueWriter(t, c, seed)
+	const enough = 50 // statements
 	until := time.Now().Add(seconds(4 * time.Second))
-	for n := 0; n == 0 || time.Now().Before(until); n++ {
+	for n := 0; time.Now().Before(until) || g.done < enough && time.Now().Before(until.Add(sqlTimeout)); n++ {
 		g.round(n)
 		if n%20 == 19 {
 			g.settled()
@@ -50,7 +51,7 @@ func TestValues(t *testing.T) {
 	g.settled()
 	t.Logf("%d statements, %d were refused by Tutti, %d failed otherwise, %d tables", g.done, g.refused, g.failed,
 		g.tables)
-	if g.done < 50 {
+	if g.done < enough {
 		t.Errorf("only %d statements worked", g.done)
 	}
 }

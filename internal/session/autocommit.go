@@ -122,7 +122,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 			return true, err
 		}
 	}
-	s.noteOutside(&r)
+	s.texts.noteOutside(&r)
 	if !r.keepsSight(s) {
 		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
 	}
@@ -130,7 +130,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		if err := s.refresh(); err != nil {
 			return true, err
 		}
-		r.write = r.write || s.guarded(&r) && r.asksAccess()
+		r.write = r.write || s.texts.guarded(&r) && r.asksAccess()
 		if r.write {
 			if done, err := s.blindly(&r, rep, 0); done || err != nil {
 				return rep.failed != nil, err
@@ -345,7 +345,7 @@ const lateCancels = 5
 // plain runs a request that only reads, outside any transaction of ours. If it turns out
 // to write, capture has refused it (TT001), or PostgreSQL, nothing happened, and it is run as a write.
 func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
-	guarded := s.guarded(&r)
+	guarded := s.texts.guarded(&r)
 	s.o.Planned(plan.Plan{Kind: plan.Plain})
 	for try := 0; ; try++ {
 		if guarded {
@@ -388,7 +388,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 	}
 	if refusedWrite(rep, guarded) {
 		for _, sql := range r.sql {
-			s.cache.writes(sql)
+			s.texts.cache.writes(sql)
 		}
 		if again, err := s.advisory.giveBack(); err != nil {
 			return true, err

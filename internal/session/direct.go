@@ -20,7 +20,6 @@ import (
 // direct is what a session has of that.
 type direct struct {
 	off     bool // not in this session any more
-	encoded bool // the client's encoding is not UTF-8
 	forms   map[string]*form
 	glances map[string]*glanceForm
 	wanted  []*form
@@ -477,7 +476,7 @@ func (s *Session) noteDirect(r *request) {
 	case r.prepares:
 	case !r.chosen:
 		d.clean, d.pure = false, false
-		d.closed = d.closed || !r.harmless() || s.code && !r.still()
+		d.closed = d.closed || !r.harmless() || s.texts.code && !r.still()
 	default:
 		for i := range r.direct.parts {
 			p := &r.direct.parts[i]

@@ -200,7 +200,7 @@ func (s *Session) examineParse(p wire.Parse) message {
 	if e := reserved(p.Name); e != nil {
 		return message{err: e}
 	}
-	list, e := s.classify(p.SQL)
+	list, e := s.texts.classify(p.SQL)
 	if e != nil {
 		return message{err: e}
 	}
@@ -209,11 +209,11 @@ func (s *Session) examineParse(p wire.Parse) message {
 		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it
 	}
 	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control() || s.deallocates(st),
-		odd: s.escape || s.direct.encoded}
+		odd: s.texts.escape || s.texts.encoded}
 	if len(list) == 1 {
 		of.locks = s.locks.follows(st, s.statements[st.Executes])
 	}
-	of.marked = of.locks == nil && len(list) == 1 && s.marks(st, p.SQL)
+	of.marked = of.locks == nil && len(list) == 1 && s.texts.marks(st, p.SQL)
 	old := s.statements[p.Name]
 	if old != nil && p.Name != "" && (old.own || of.own) {
 		return message{err: wire.Errorf(wire.CodeDuplicatePreparedStmt, "prepared statement \"%s\" already exists",

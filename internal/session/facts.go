@@ -22,7 +22,7 @@ func (r *request) facts(s *Session) (f plan.Facts) {
 	ready := r.direct.known()
 	unknown := func(p directPart) bool { return p.form.how == nil }
 	f = f.With(plan.Changes, true).With(plan.Single, len(parts) == 1).With(plan.Ready, ready).
-		With(plan.Prepared, ready || !s.escape && !slices.ContainsFunc(parts, unknown))
+		With(plan.Prepared, ready || !s.texts.escape && !slices.ContainsFunc(parts, unknown))
 	p := &parts[0]
 	return f.With(plan.Unnamed, p.parse == nil).With(plan.AllRows, !p.limited).With(plan.Proven, p.form.blind).
 		With(plan.OwnRole, s.sight.who == "" || p.form.who == s.sight.who).With(plan.Kept, p.kept || !s.redo.busy)
@@ -31,7 +31,7 @@ func (r *request) facts(s *Session) (f plan.Facts) {
 // facts are those of the session.
 func (d *direct) facts(s *Session) (f plan.Facts) {
 	catalog := s.o.Collector.Catalog()
-	return f.With(plan.Known, s.sight.who != "").With(plan.Direct, !d.off).With(plan.UTF8, !d.encoded).
+	return f.With(plan.Known, s.sight.who != "").With(plan.Direct, !d.off).With(plan.UTF8, !s.texts.encoded).
 		With(plan.Unlocked, !s.advisory.used).With(plan.Settled, s.backend.prefix == 0).
 		With(plan.Current, d.catalog == catalog && (len(s.later.unseen) == 0 || d.catalog == s.later.catalog))
 }

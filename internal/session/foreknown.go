@@ -23,7 +23,7 @@ type Foreknown struct {
 // asks its backend, if that may help. done is peek's.
 func (s *Session) foreknow(r *request) (done bool, err error) {
 	d := &s.direct
-	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || d.encoded || s.escape ||
+	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || s.texts.encoded || s.texts.escape ||
 		d.catalog != s.o.Collector.Catalog() || s.currentLevel() != semantics.ReadCommitted {
 		return false, nil // at other levels the question would take the snapshot
 	}
@@ -65,7 +65,7 @@ func (s *Session) tellForm(f *form) {
 // foreknown reports whether a request could be carried out unseen although its direct forms are not prepared.
 func (s *Session) foreknown(r *request) bool {
 	d := &s.direct
-	return r.direct != nil && !d.off && !d.encoded && !s.escape && !(s.txn.Open() && d.closed) &&
+	return r.direct != nil && !d.off && !s.texts.encoded && !s.texts.escape && !(s.txn.Open() && d.closed) &&
 		!slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
 			return p.form.how == nil || !p.form.blind ||
 				p.form.who != s.sight.who

@@ -64,7 +64,7 @@ func (s *Session) prepareDirect() error {
 		}
 		f.refused = true
 		how, ok := f.direct(s.o.Direct)
-		if !ok || s.escape { // the text was read otherwise
+		if !ok || s.texts.escape { // the text was read otherwise
 			continue
 		}
 		rewritten := f.how

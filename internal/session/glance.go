@@ -273,7 +273,7 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done boo
 func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (reply, error) {
 	d := &s.direct
 	text, ok := s.o.ReadThrough(p.sql)
-	if !ok || s.escape {
+	if !ok || s.texts.escape {
 		return reply{}, nil
 	}
 	r, rows, err := s.backend.ask(s.o.Collector.AskReadThrough(&text))

@@ -17,8 +17,8 @@ const ownReadOnly = "tutti read only"
 
 // guarded reports whether a request outside of transactions is to be made READ ONLY: it is more than settings, and in
 // this database, or in this session, there are functions that are not PostgreSQL's own.
-func (s *Session) guarded(r *request) bool {
-	return r.runsCode && (s.code || s.o.Collector.Code())
+func (t *texts) guarded(r *request) bool {
+	return r.runsCode && (t.code || t.facts.Code())
 }
 
 // refusedWrite reports whether a request outside of transactions was refused because it writes.

@@ -16,7 +16,7 @@ import (
 // literally finds out whether a statement that came as a Query can be run directly, or be a glance; nil if not.
 func (s *Session) literally(st semantics.Statement, sql string) (*directRun, *glancePart) {
 	switch {
-	case st.Notes || s.escape || s.direct.encoded || s.direct.off:
+	case st.Notes || s.texts.escape || s.texts.encoded || s.direct.off:
 	case st.Kind == semantics.Write:
 		return s.direct.literally(sql), nil
 	case st.Kind == semantics.Read && st.Locks == nil && len(s.later.unseen) > 0:

@@ -16,13 +16,13 @@ type Reach struct {
 }
 
 // noteOutside notes what a request may do.
-func (s *Session) noteOutside(r *request) {
-	if r.prepares || r.direct != nil && s.staysInside(r.direct) {
+func (t *texts) noteOutside(r *request) {
+	if r.prepares || r.direct != nil && t.staysInside(r.direct) {
 		return
 	}
 	var all Reach
 	for _, sql := range r.sql {
-		all.add(s.o.Collector.Reach(sql).of(s, r, sql))
+		all.add(t.facts.Reach(sql).of(t, r, sql))
 	}
 	if (all.Outside || all.Hides) && r.outlives&effects == 0 && !r.local {
 		r.write = true
@@ -34,13 +34,13 @@ func (s *Session) noteOutside(r *request) {
 
 // of is what a statement may do of which its text says so much. What a session has made, or prepared, is not known from
 // texts. It may be run by an EXECUTE, or by a message, which has no text.
-func (reach Reach) of(s *Session, r *request, sql string) Reach {
-	reach.Hides = reach.Hides || reach.MayHide && s.code && r.runsCode
+func (reach Reach) of(t *texts, r *request, sql string) Reach {
+	reach.Hides = reach.Hides || reach.MayHide && t.code && r.runsCode
 	if len(sql) > 7 && containsFold(sql, "prepare") {
-		s.prepared.add(reach)
+		t.prepared.add(reach)
 	}
-	if s.prepared != (Reach{}) && (sql == "" || containsFold(sql, "execute")) {
-		reach.add(s.prepared)
+	if t.prepared != (Reach{}) && (sql == "" || containsFold(sql, "execute")) {
+		reach.add(t.prepared)
 	}
 	return reach
 }
@@ -52,10 +52,10 @@ func (r *Reach) add(other Reach) {
 
 // staysInside reports whether nothing of what may be run directly goes outside. It is found once for each form, which
 // is forgotten with the catalog.
-func (s *Session) staysInside(d *directRun) bool {
+func (t *texts) staysInside(d *directRun) bool {
 	for i := range d.parts {
 		f := d.parts[i].form
-		if !f.inside && s.o.Collector.Reach(f.sql).Outside {
+		if !f.inside && t.facts.Reach(f.sql).Outside {
 			return false
 		}
 		f.inside = true

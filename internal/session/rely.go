@@ -48,7 +48,7 @@ func (s *Session) runs(r *request) {
 	if !r.shows() || l.all {
 		return
 	}
-	if len(r.sql) == 1 && still && !s.escape && !s.direct.encoded && len(l.read) < readMax {
+	if len(r.sql) == 1 && still && !s.texts.escape && !s.texts.encoded && len(l.read) < readMax {
 		// and no view, which may read others
 		if name, ok := semantics.ReadsAlone(r.sql[0]); ok && s.o.Collector.Lockable([]string{name}) {
 			l.read = append(l.read, name)

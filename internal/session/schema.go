@@ -69,7 +69,7 @@ func (s *Session) noticed(f wire.Frame, r *reply) (bool, error) {
 		s.inside.entered(e.Message)
 		return true, nil
 	case e.Code == wire.CodeTuttiHeir:
-		s.heirs = true
+		s.texts.heirs = true
 		return true, nil
 	case e.Code == wire.CodeTuttiLock:
 		s.advisory.notice(e.Message)

@@ -60,7 +60,7 @@ func (s *Session) ownNotice(f wire.Frame) {
 	case wire.CodeTuttiDefined:
 		s.schema.note(e.Message)
 	case wire.CodeTuttiHeir:
-		s.heirs = true
+		s.texts.heirs = true
 	case wire.CodeTuttiLock:
 		s.advisory.notice(e.Message)
 	default:
@@ -305,7 +305,7 @@ func (s *Session) postpone(f wire.Frame) error {
 		if err != nil {
 			return err
 		}
-		s.noteParameter(name, value)
+		s.texts.noteParameter(name, value)
 		s.sight.who, s.sight.asked = "", false // it may be what decides whether a transaction may write
 	}
 	s.late.Keep(s.out, f)

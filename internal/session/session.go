@@ -41,23 +41,20 @@ type Options struct {
 
 // Session is one client. Not safe for concurrent use.
 type Session struct {
-	o     Options
-	cache *cache
-	in    *wire.Reader // from the client
-	out   *wire.Writer // to the client
-	srv   *wire.Reader
-	srvW  *wire.Writer
+	o    Options
+	in   *wire.Reader // from the client
+	out  *wire.Writer // to the client
+	srv  *wire.Reader
+	srvW *wire.Writer
 
 	backend backend // srv and srvW, with what is asked for the session itself
 	host    Host
 
-	level  semantics.Isolation // the session's default
-	stale  bool                // level must be asked for again once no transaction is open
-	escape bool                // standard_conforming_strings is off
-	code   bool                // functions may have been made in it that no other has
-	heirs  bool                // temporary tables of the session's have inherited from permanent ones; see marks
-	late   proto.Late
-	ears   ears
+	level semantics.Isolation // the session's default
+	stale bool                // level must be asked for again once no transaction is open
+	texts texts
+	late  proto.Late
+	ears  ears
 
 	advisory advisory
 
@@ -83,7 +80,6 @@ type Session struct {
 
 	// extended protocol
 	statements map[string]*prepared
-	prepared   Reach // of what was prepared in SQL
 	portals    map[string]*prepared
 	batch      []message
 	batchBytes []byte
@@ -121,7 +117,7 @@ func New(o Options) *Session {
 		o.CacheMax = 512
 	}
 	s := &Session{
-		o: o, cache: newCache(o.CacheMax), in: o.Client, out: o.ClientOut, srv: o.Server, srvW: o.ServerOut,
+		o: o, in: o.Client, out: o.ClientOut, srv: o.Server, srvW: o.ServerOut,
 		host:       o.Host,
 		statements: map[string]*prepared{}, portals: map[string]*prepared{},
 	}
@@ -130,15 +126,16 @@ func New(o Options) *Session {
 		hears: s.hears, began: s.txn.Began,
 		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.tooMuch},
 	}
+	s.texts = texts{facts: o.Collector.Facts, reserved: o.Collector.Marks, cache: newCache(o.CacheMax)}
 	s.advisory = advisory{backend: &s.backend, host: o.Host.Advisory, txn: &s.txn}
 	s.ears = ears{backend: &s.backend, channels: o.Host.Channels, control: o.Host.Control}
 	s.locks = locks{
 		backend: &s.backend, locking: o.Collector.Locking, intents: o.Host.Intents,
-		off: func() bool { return s.schema.noted || s.escape },
+		off: func() bool { return s.schema.noted || s.texts.escape },
 	}
 	s.reads = reads{
 		backend: &s.backend, pinning: o.Collector.Pinning, facts: o.Collector.Facts,
-		serial: s.serializable, alike: s.plainTexts,
+		serial: s.serializable, alike: s.texts.plainTexts,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
@@ -203,18 +200,8 @@ func (s *Session) start() error {
 	if err != nil {
 		return err
 	}
-	s.noteParameter("standard_conforming_strings", string(rows[0][0]))
+	s.texts.noteParameter("standard_conforming_strings", string(rows[0][0]))
 	return s.askIsolation()
-}
-
-// noteParameter follows the backend's settings that change how a text is read.
-func (s *Session) noteParameter(name, value string) {
-	switch name {
-	case "standard_conforming_strings":
-		s.escape = value == "off"
-	case "client_encoding":
-		s.direct.encoded = value != "UTF8"
-	}
 }
 
 func (s *Session) askIsolation() error {

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"strings"
-
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -19,7 +17,7 @@ func (s *Session) simple(f wire.Frame) error {
 	if told := semantics.Told(sql); told != sql {
 		raw = wire.AppendQuery(nil, told)
 	}
-	list, e := s.classify(sql)
+	list, e := s.texts.classify(sql)
 	if unread != nil {
 		err = s.fail(protocolError(unread))
 	} else if e != nil {
@@ -47,14 +45,6 @@ func (s *Session) finishBatch() (ignored bool, err error) {
 	return s.skip, err
 }
 
-// forged refuses a text with a comment of ours in it, which could hide a write from capture.
-func (s *Session) forged(sql string) *wire.SQLError {
-	if mark := s.o.Collector.Mark(); strings.Contains(sql, mark) {
-		return wire.Errorf(wire.CodeInsufficientPrivilege, "the comment \"%s…\" is reserved for Tutti", mark)
-	}
-	return nil
-}
-
 // expose refuses what a function has prepared, or declared, under a comment of ours, if m is about that.
 func (s *Session) expose(m *message) error {
 	if !m.hidden || m.err != nil {
@@ -76,53 +66,9 @@ func (s *Session) expose(m *message) error {
 	r, rows, err := s.backend.ask("SELECT FROM pg_catalog." + of + "() WHERE name OPERATOR(pg_catalog.=) " +
 		quoted(name) + " AND pg_catalog.starts_with(statement, " + quoted(s.o.Collector.Mark()) + ")")
 	if err == nil && r.failed == nil && len(rows) > 0 {
-		m.err = s.forged(s.o.Collector.Mark())
+		m.err = s.texts.forged(s.o.Collector.Mark())
 	}
 	return err
-}
-
-// classify finds out what a text is. With standard_conforming_strings off PostgreSQL reads it otherwise than
-// with it on: it could hide a COMMIT from us.
-func (s *Session) classify(sql string) ([]semantics.Statement, *wire.SQLError) {
-	if e := s.forged(sql); e != nil {
-		return nil, e
-	}
-	if !s.escape || !strings.Contains(sql, `\`) {
-		list := s.cache.classify(sql)
-		for i := range list {
-			s.code = s.code || list[i].Code
-		}
-		return list, nil
-	}
-	s.code = true
-	meant, ok, unsafe := semantics.Escaped(sql)
-	if unsafe {
-		return []semantics.Statement{{Kind: semantics.Unknown, Text: sql}}, nil
-	}
-	if !ok || s.direct.encoded {
-		return nil, errBackslash()
-	}
-	list := s.cache.classify(meant)
-	if len(list) > 1 || list[0].Password != nil {
-		return list, nil
-	}
-	one := list[0]
-	one.Text, one.Many, one.Compared = sql, false, nil
-	return []semantics.Statement{one}, nil
-}
-
-// errBackslash is told where a backslash would mean to us something else than to PostgreSQL.
-func errBackslash() *wire.SQLError {
-	return wire.Errorf(wire.CodeFeatureNotSupported,
-		"a backslash cannot be used here while standard_conforming_strings is off").
-		WithHint("Set standard_conforming_strings to on, and write E'…' where backslashes shall escape.")
-}
-
-// readOtherwise reports whether a text that was split off while standard_conforming_strings was on may mean something
-// else with it off: PostgreSQL has read the whole Query at once, and gets it in pieces from us.
-func readOtherwise(sql string) bool {
-	meant, ok, unsafe := semantics.Escaped(sql)
-	return !ok || unsafe || meant != sql
 }
 
 // statement runs one statement that came as a Query. raw is a whole Query frame of it.
@@ -145,7 +91,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		if l == st.Locks { // not EXECUTE of a statement that is followed
 			r.frames = wire.AppendQuery(nil, l.Text)
 		}
-	} else if s.marks(st, sql) {
+	} else if s.texts.marks(st, sql) {
 		r.marked = true
 		r.frames = wire.AppendQuery(nil, s.o.Collector.BulkMark()+sql)
 		r.shifts = []int32{-int32(len(s.o.Collector.BulkMark()))}
@@ -218,9 +164,9 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 // outside an explicit block is an implicit one, ended by the end of the Query.
 func (s *Session) oneByOne(list []semantics.Statement) error {
 	defer func() { s.shift = 0 }()
-	escape := s.escape
+	escape := s.texts.escape
 	for _, st := range list {
-		if s.escape && !escape && readOtherwise(st.Text) {
+		if s.texts.escape && !escape && readOtherwise(st.Text) {
 			return s.fail(errBackslash())
 		}
 		if s.txn.Idle() && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition ||

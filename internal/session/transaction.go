@@ -17,9 +17,6 @@ func (s *Session) snapshotLevel() bool {
 // serializable reports whether the current transaction is SERIALIZABLE.
 func (s *Session) serializable() bool { return s.currentLevel() == semantics.Serializable }
 
-// plainTexts reports whether the server reads texts as the session does.
-func (s *Session) plainTexts() bool { return !s.escape && !s.direct.encoded }
-
 func (s *Session) currentLevel() semantics.Isolation {
 	if s.modes.Isolation != semantics.Unsaid {
 		return s.modes.Isolation

@@ -74,7 +74,7 @@ func sendUnnamed(s *Session, of *prepared) error {
 		}
 	}
 	frame := s.direct.unnamed.frame
-	if len(frame) == 0 || of == unknownStatement || (of.odd || s.escape || s.direct.encoded) && !isPlain(of.sql) {
+	if len(frame) == 0 || of == unknownStatement || (of.odd || s.texts.escape || s.texts.encoded) && !isPlain(of.sql) {
 		frame = wire.AppendClose(nil, 'S', "")
 	}
 	s.srvW.Append(wire.AppendSync(append(s.srvW.AvailableBuffer(), frame...)))

@@ -201,7 +201,7 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 	if err != nil {
 		return true, nil, false, err
 	}
-	ok = ok && d.catalog == s.o.Collector.Catalog() && d.catalog == l.catalog && !d.off && !d.encoded &&
+	ok = ok && d.catalog == s.o.Collector.Catalog() && d.catalog == l.catalog && !d.off && !s.texts.encoded &&
 		!slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
 	if ok && s.txn.Open() { // nobody may wait for what it has read while it waits for the order
 		c := s.ahead.found

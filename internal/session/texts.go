@@ -1,0 +1,86 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// texts is what the texts of a session's client mean: to us, to its backend, and beyond its transaction.
+type texts struct {
+	facts    Facts
+	reserved Marks
+	cache    *cache
+
+	escape   bool  // standard_conforming_strings is off
+	encoded  bool  // the client's encoding is not UTF-8
+	code     bool  // functions may have been made in it that no other has
+	heirs    bool  // temporary tables of the session's have inherited from permanent ones; see marks
+	prepared Reach // of what was prepared in SQL
+}
+
+// noteParameter follows the backend's settings that change how a text is read.
+func (t *texts) noteParameter(name, value string) {
+	switch name {
+	case "standard_conforming_strings":
+		t.escape = value == "off"
+	case "client_encoding":
+		t.encoded = value != "UTF8"
+	}
+}
+
+// plainTexts reports whether the server reads texts as the session does.
+func (t *texts) plainTexts() bool { return !t.escape && !t.encoded }
+
+// forged refuses a text with a comment of ours in it, which could hide a write from capture.
+func (t *texts) forged(sql string) *wire.SQLError {
+	if mark := t.reserved.Mark(); strings.Contains(sql, mark) {
+		return wire.Errorf(wire.CodeInsufficientPrivilege, "the comment \"%s…\" is reserved for Tutti", mark)
+	}
+	return nil
+}
+
+// classify finds out what a text is. With standard_conforming_strings off PostgreSQL reads it otherwise than
+// with it on: it could hide a COMMIT from us.
+func (t *texts) classify(sql string) ([]semantics.Statement, *wire.SQLError) {
+	if e := t.forged(sql); e != nil {
+		return nil, e
+	}
+	if !t.escape || !strings.Contains(sql, `\`) {
+		list := t.cache.classify(sql)
+		for i := range list {
+			t.code = t.code || list[i].Code
+		}
+		return list, nil
+	}
+	t.code = true
+	meant, ok, unsafe := semantics.Escaped(sql)
+	if unsafe {
+		return []semantics.Statement{{Kind: semantics.Unknown, Text: sql}}, nil
+	}
+	if !ok || t.encoded {
+		return nil, errBackslash()
+	}
+	list := t.cache.classify(meant)
+	if len(list) > 1 || list[0].Password != nil {
+		return list, nil
+	}
+	one := list[0]
+	one.Text, one.Many, one.Compared = sql, false, nil
+	return []semantics.Statement{one}, nil
+}
+
+// errBackslash is told where a backslash would mean to us something else than to PostgreSQL.
+func errBackslash() *wire.SQLError {
+	return wire.Errorf(wire.CodeFeatureNotSupported,
+		"a backslash cannot be used here while standard_conforming_strings is off").
+		WithHint("Set standard_conforming_strings to on, and write E'…' where backslashes shall escape.")
+}
+
+// readOtherwise reports whether a text that was split off while standard_conforming_strings was on may mean something
+// else with it off: PostgreSQL has read the whole Query at once, and gets it in pieces from us.
+func readOtherwise(sql string) bool {
+	meant, ok, unsafe := semantics.Escaped(sql)
+	return !ok || unsafe || meant != sql
+}

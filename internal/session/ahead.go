@@ -64,7 +64,7 @@ func (h *habits) committed() {
 // transaction's one snapshot must have been taken. Not after LOCK TABLE: others may wait for it, and who looks in
 // pg_stat_activity for whom they wait shall find the client's own statement.
 func (s *Session) foresees(r *request) bool {
-	return (s.txn.HasSnapshot() || !s.snapshotLevel()) && s.txn.Active() && !s.txn.Implicit() && !s.locks.tables &&
+	return (s.txn.HasSnapshot() || !s.levels.snapshot()) && s.txn.Active() && !s.txn.Implicit() && !s.locks.tables &&
 		!r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
 		len(r.notes) == 0 && len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
 }

@@ -127,7 +127,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
 	}
 	if s.txn.Idle() {
-		if err := s.refresh(); err != nil {
+		if err := s.levels.refresh(); err != nil {
 			return true, err
 		}
 		r.write = r.write || s.texts.guarded(&r) && r.asksAccess()
@@ -141,7 +141,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 		} else if inside {
 			return s.call(r, rep)
 		}
-		if r.write || s.level >= semantics.RepeatableRead && !r.local && !r.settings {
+		if r.write || s.levels.level >= semantics.RepeatableRead && !r.local && !r.settings {
 			return s.autocommit(r, rep)
 		}
 		return s.plain(r, rep)

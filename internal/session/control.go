@@ -156,14 +156,14 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 		s.tag(st.Tag)
 		return false, nil
 	}
-	if err := s.refresh(); err != nil {
+	if err := s.levels.refresh(); err != nil {
 		return true, err
 	}
 	if s.txn.Implicit() { // BEGIN after other statements of the same Query takes them along
 		s.txn.Promote()
 	} else {
 		s.txn.Begin(true)
-		s.modes, s.sight.odd = st.Modes, st.Modes.Access != "" // it may write where the next one may not
+		s.levels.modes, s.sight.odd = st.Modes, st.Modes.Access != "" // it may write where the next one may not
 		// PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
 		if s.ears.listens {
 			if err := s.openEarly(); err != nil {
@@ -201,7 +201,7 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 	if told, err := s.outside(st); told || err != nil {
 		return st.Chain, err
 	}
-	modes := s.modes
+	modes := s.levels.modes
 	if s.txn.Failed() {
 		if err := s.rollbackServer(); err != nil {
 			return true, err
@@ -250,7 +250,7 @@ func (s *Session) endBlock(chain bool, modes semantics.Modes) {
 	s.reset()
 	if chain {
 		s.txn.Begin(true)
-		s.modes = modes
+		s.levels.modes = modes
 	}
 }
 
@@ -258,7 +258,7 @@ func (s *Session) rollback(st semantics.Statement) (bool, error) {
 	if told, err := s.outside(st); told || err != nil {
 		return st.Chain, err
 	}
-	modes := s.modes
+	modes := s.levels.modes
 	if err := s.rollbackServer(); err != nil {
 		return true, err
 	}
@@ -278,25 +278,13 @@ func (s *Session) setTransaction(st semantics.Statement) (bool, error) {
 			return failedToo, err
 		}
 		if err == nil && !failedToo {
-			s.mergeModes(st.Modes)
+			s.levels.mergeModes(st.Modes)
 		}
 		return failedToo, err
 	}
-	s.mergeModes(st.Modes)
+	s.levels.mergeModes(st.Modes)
 	s.tag("SET")
 	return false, nil
-}
-
-func (s *Session) mergeModes(m semantics.Modes) {
-	if m.Isolation != semantics.Unsaid {
-		s.modes.Isolation = m.Isolation
-	}
-	if m.Access != "" {
-		s.modes.Access = m.Access
-	}
-	if m.Deferrable != "" {
-		s.modes.Deferrable = m.Deferrable
-	}
 }
 
 // answer gives the client a node's result; describe says whether with the RowDescription.

@@ -76,8 +76,8 @@ func (s *Session) beginAgain() error {
 		}
 		idle = r.status == wire.TxIdle
 	}
-	m := s.modes
-	m.Isolation = s.currentLevel()
+	m := s.levels.modes
+	m.Isolation = s.levels.current()
 	s.backend.sendBegin(m, s.direct.setting())
 	s.backend.prefix = beginStatements
 	return s.begun()
@@ -86,7 +86,7 @@ func (s *Session) beginAgain() error {
 // prompt makes sure that a SERIALIZABLE transaction, open already, does not wait for a safe snapshot: the client may
 // have said so since its BEGIN, and what it has done since could not be done again.
 func (s *Session) prompt(open bool) (*wire.SQLError, error) {
-	if !open || !s.serializable() {
+	if !open || !s.levels.serializable() {
 		return nil, nil
 	}
 	r, rows, err := s.backend.ask("SHOW transaction_deferrable")

@@ -486,7 +486,7 @@ func (s *Session) noteDirect(r *request) {
 			if n := len(p.rows); n > 0 {
 				d.who = p.rows[n-1].Who()
 				p.form.who = d.who
-				d.clean = p.rows[n-1].Alone(s.snapshotLevel())
+				d.clean = p.rows[n-1].Alone(s.levels.snapshot())
 				s.tellForm(p.form)
 			}
 			if p.captured {

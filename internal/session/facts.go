@@ -38,12 +38,12 @@ func (d *direct) facts(s *Session) (f plan.Facts) {
 
 // facts are those of the block, or that there is none.
 func (l *later) facts(s *Session, r *request) (f plan.Facts) {
-	level := s.currentLevel()
+	level := s.levels.current()
 	again := s.redoable(r)
 	return f.With(plan.Alone, s.txn.Idle()).With(plan.InBlock, s.txn.Active() && !s.txn.Implicit()).
 		With(plan.ReadCommitted, level == semantics.ReadCommitted).With(plan.Certified,
 		level != semantics.Serializable).
-		With(plan.MayWrite, s.modes.Access != "READ ONLY").With(plan.Open, s.txn.Open() && !s.txn.Untouched()).
+		With(plan.MayWrite, s.levels.modes.Access != "READ ONLY").With(plan.Open, s.txn.Open() && !s.txn.Untouched()).
 		With(plan.Uncaptured, !s.txn.Open() || !s.direct.closed).With(plan.FirstTry, !l.off).With(plan.Unwritten,
 		!l.wrote).
 		With(plan.Undefined, !s.schema.noted).With(plan.Uncollected, !s.txn.Collected()).

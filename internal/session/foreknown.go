@@ -24,7 +24,7 @@ type Foreknown struct {
 func (s *Session) foreknow(r *request) (done bool, err error) {
 	d := &s.direct
 	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || s.texts.encoded || s.texts.escape ||
-		d.catalog != s.o.Collector.Catalog() || s.currentLevel() != semantics.ReadCommitted {
+		d.catalog != s.o.Collector.Catalog() || s.levels.current() != semantics.ReadCommitted {
 		return false, nil // at other levels the question would take the snapshot
 	}
 	for i := range r.direct.parts {

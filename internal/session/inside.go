@@ -36,7 +36,7 @@ var errOver = errors.New("session: the procedure has failed")
 
 // commitsInside reports whether a request is a statement that may commit, in a session where that can be followed.
 func (s *Session) commitsInside(r *request) (bool, error) {
-	if r.added != 1 || !r.commits && r.calls == "" || s.level >= semantics.RepeatableRead {
+	if r.added != 1 || !r.commits && r.calls == "" || s.levels.level >= semantics.RepeatableRead {
 		return false, nil
 	}
 	if r.commits {

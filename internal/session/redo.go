@@ -102,7 +102,7 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 func (s *Session) redoable(r *request) bool {
 	d := &s.redo
 	return !d.off && !s.backend.lost && s.txn.Active() && !s.txn.Implicit() && !s.schema.noted &&
-		s.currentLevel() == semantics.ReadCommitted && !s.advisory.used &&
+		s.levels.current() == semantics.ReadCommitted && !s.advisory.used &&
 		r.repeatable() && d.bytes+len(r.frames) <= redoBytesMax && len(d.runs) < redoRunsMax
 }
 

@@ -50,11 +50,10 @@ type Session struct {
 	backend backend // srv and srvW, with what is asked for the session itself
 	host    Host
 
-	level semantics.Isolation // the session's default
-	stale bool                // level must be asked for again once no transaction is open
-	texts texts
-	late  proto.Late
-	ears  ears
+	texts  texts
+	levels levels
+	late   proto.Late
+	ears   ears
 
 	advisory advisory
 
@@ -62,7 +61,6 @@ type Session struct {
 
 	// the transaction
 	txn    txn.Machine
-	modes  semantics.Modes
 	base   uint64
 	ahead  ahead
 	habits habits
@@ -127,6 +125,7 @@ func New(o Options) *Session {
 		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.tooMuch},
 	}
 	s.texts = texts{facts: o.Collector.Facts, reserved: o.Collector.Marks, cache: newCache(o.CacheMax)}
+	s.levels = levels{backend: &s.backend, txn: &s.txn}
 	s.advisory = advisory{backend: &s.backend, host: o.Host.Advisory, txn: &s.txn}
 	s.ears = ears{backend: &s.backend, channels: o.Host.Channels, control: o.Host.Control}
 	s.locks = locks{
@@ -135,7 +134,7 @@ func New(o Options) *Session {
 	}
 	s.reads = reads{
 		backend: &s.backend, pinning: o.Collector.Pinning, facts: o.Collector.Facts,
-		serial: s.serializable, alike: s.texts.plainTexts,
+		serial: s.levels.serializable, alike: s.texts.plainTexts,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
@@ -201,16 +200,7 @@ func (s *Session) start() error {
 		return err
 	}
 	s.texts.noteParameter("standard_conforming_strings", string(rows[0][0]))
-	return s.askIsolation()
-}
-
-func (s *Session) askIsolation() error {
-	rows, err := s.backend.query("SHOW default_transaction_isolation")
-	if err != nil {
-		return err
-	}
-	s.level, s.stale = semantics.ParseIsolation(string(rows[0][0])), false
-	return nil
+	return s.levels.askIsolation()
 }
 
 // step handles one frame of the client.

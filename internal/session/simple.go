@@ -116,7 +116,7 @@ func settingsOnly(st semantics.Statement) bool {
 func (s *Session) learn(st semantics.Statement) error {
 	if st.Scope == semantics.ThisSession && st.Modes.Isolation != semantics.Unsaid ||
 		st.Scope == semantics.ResetSession {
-		s.stale = true // asked when it is needed: a rollback would take it back
+		s.levels.stale = true // asked when it is needed: a rollback would take it back
 	}
 	s.advisory.stale = s.advisory.used && (s.advisory.stale || st.Undoes || st.Forgets)
 	if st.Deallocates != "" {
@@ -130,14 +130,6 @@ func (s *Session) learn(st semantics.Statement) error {
 		return err
 	}
 	return nil
-}
-
-// refresh asks for what may have changed, once the backend is outside of transactions.
-func (s *Session) refresh() error {
-	if !s.stale || s.txn.Open() {
-		return nil
-	}
-	return s.askIsolation()
 }
 
 // several runs a Query of more than one statement. Without transaction commands it is one

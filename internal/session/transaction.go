@@ -9,34 +9,6 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// snapshotLevel reports whether the current transaction reads from one snapshot.
-func (s *Session) snapshotLevel() bool {
-	return s.currentLevel() >= semantics.RepeatableRead
-}
-
-// serializable reports whether the current transaction is SERIALIZABLE.
-func (s *Session) serializable() bool { return s.currentLevel() == semantics.Serializable }
-
-func (s *Session) currentLevel() semantics.Isolation {
-	if s.modes.Isolation != semantics.Unsaid {
-		return s.modes.Isolation
-	}
-	return s.level
-}
-
-// begins is how a transaction begins. Without a level it has the one that a function may have set as the default; if
-// the session knows another one, that is noticed.
-func (s *Session) begins(snapshot bool) semantics.Modes {
-	m := s.modes
-	if m.Isolation = s.currentLevel(); s.modes.Isolation == semantics.Unsaid && !s.snapshotLevel() {
-		m.Isolation = semantics.Unsaid
-	}
-	if m.Isolation == semantics.Serializable && (m.Deferrable != deferrable || !snapshot) {
-		m.Deferrable = notDeferrable // it must be said: there is a default
-	}
-	return m
-}
-
 // ensureOpen appends the BEGIN of the backend's transaction if there is none (S1), and,
 // when snapshot says that the next statement will look at data, takes the transaction's one
 // snapshot between two groups.
@@ -47,7 +19,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 		return err
 	}
 	s.txn.Touch()
-	if !snapshot || s.txn.HasSnapshot() || !s.snapshotLevel() {
+	if !snapshot || s.txn.HasSnapshot() || !s.levels.snapshot() {
 		return nil
 	}
 	if err := s.begun(); err != nil || !s.txn.Open() {
@@ -60,7 +32,7 @@ func (s *Session) ensureOpen(snapshot bool) error {
 	if doom == nil {
 		doom = s.host.Enter(PhaseRunning) // the client may cancel what follows
 	}
-	if doom == nil && s.serializable() {
+	if doom == nil && s.levels.serializable() {
 		doom = s.host.SerialBegin()
 	}
 	if doom == nil && defers {
@@ -78,10 +50,10 @@ func (s *Session) open(snapshot bool) (defers bool, err error) {
 	switch {
 	case !s.txn.Open():
 		s.direct.begin() // what was put off before there was a transaction stays so
-		if err := s.refresh(); err != nil {
+		if err := s.levels.refresh(); err != nil {
 			return false, err
 		}
-		m := s.begins(snapshot)
+		m := s.levels.begins(snapshot)
 		s.backend.sendBegin(m, s.direct.setting())
 		s.txn.Opens()
 		s.backend.prefix = beginStatements
@@ -91,7 +63,7 @@ func (s *Session) open(snapshot bool) (defers bool, err error) {
 		return m.Isolation == semantics.Serializable && m.Deferrable == deferrable, nil
 	case s.txn.Untouched():
 		s.base = s.host.Base()
-		defers = snapshot && s.serializable() && s.modes.Deferrable == deferrable
+		defers = snapshot && s.levels.serializable() && s.levels.modes.Deferrable == deferrable
 		if defers { // it was not said when it was opened early
 			err = s.beginAgain()
 		}
@@ -110,8 +82,8 @@ func (s *Session) takeSnapshot(before bool) error {
 	r, rows, err := s.backend.internal(true)
 	s.host.LeaveSnapshot()
 	s.txn.TakeSnapshot()
-	if len(rows) == 1 && s.modes.Isolation == semantics.Unsaid &&
-		semantics.ParseIsolation(string(rows[0][0])) != s.level {
+	if len(rows) == 1 && s.levels.modes.Isolation == semantics.Unsaid &&
+		semantics.ParseIsolation(string(rows[0][0])) != s.levels.level {
 		return s.otherLevel(before)
 	}
 	switch {
@@ -129,7 +101,7 @@ func (s *Session) takeSnapshot(before bool) error {
 // otherLevel begins a transaction again whose level is another one by now: a function has set
 // default_transaction_isolation. If it has done something, it is lost.
 func (s *Session) otherLevel(begun bool) error {
-	s.stale = true
+	s.levels.stale = true
 	if begun {
 		return s.undo(errOtherLevel())
 	}
@@ -154,7 +126,7 @@ func (s *Session) reset() {
 	s.later.forget()
 	s.later.off, s.later.next = s.later.next, false
 	s.locks.end()
-	s.modes, s.sight.within = semantics.Modes{}, false
+	s.levels.modes, s.sight.within = semantics.Modes{}, false
 	clear(s.portals)
 }
 
@@ -282,11 +254,11 @@ func (s *Session) decode(c *collected, rows [][][]byte) error {
 		return c.fail(err)
 	}
 	c.unfollowed = got.Unfollowed()
-	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.currentLevel() &&
-		s.modes.Isolation == semantics.Unsaid {
-		s.stale, c.again, c.failed = true, true, errOtherLevel()
+	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.levels.current() &&
+		s.levels.modes.Isolation == semantics.Unsaid {
+		s.levels.stale, c.again, c.failed = true, true, errOtherLevel()
 		return nil
-	} else if level != "" && semantics.ParseIsolation(level) != s.currentLevel() {
+	} else if level != "" && semantics.ParseIsolation(level) != s.levels.current() {
 		c.failed = wire.Errorf(wire.CodeFeatureNotSupported,
 			"the transaction's isolation level was changed to %q in a way Tutti cannot follow", level).
 			WithHint("Use SET TRANSACTION or BEGIN ISOLATION LEVEL as statements of their own.")
@@ -412,7 +384,7 @@ func submit(o Order, sub Submission) Decision {
 
 // complete adds to a writeset what the transaction relies on besides what it has written.
 func (s *Session) complete(c *collected) error {
-	if err := s.locks.addTo(c, s.serializable()); err != nil {
+	if err := s.locks.addTo(c, s.levels.serializable()); err != nil {
 		return err
 	}
 	if err := s.reads.pin(c); err != nil {
@@ -433,7 +405,7 @@ func (s *Session) submission(c *collected) (sub Submission, refused *wire.SQLErr
 	if refused = s.host.Pass(c.ws, s.backend.waitLimits); refused != nil {
 		return sub, refused, refused.Code == wire.CodeSerializationFailure, nil
 	}
-	sub = Submission{Seq: c.seq, Snapshot: s.snapshotLevel(), Base: s.base, Order: c.order, Writeset: c.ws,
+	sub = Submission{Seq: c.seq, Snapshot: s.levels.snapshot(), Base: s.base, Order: c.order, Writeset: c.ws,
 		Limits: s.backend.waitLimits}
 	for _, a := range c.adds {
 		sub.AddBases = append(sub.AddBases, a.row.At)
@@ -454,7 +426,7 @@ func (s *Session) order(sub Submission, must bool) (Decision, bool) {
 // vouch has a SERIALIZABLE transaction left to the backend as far as it conflicts with others of this member (decision
 // 0034). It tells whether the backend has refused it since its last statement.
 func (s *Session) vouch(sub *Submission) (refused *wire.SQLError, err error) {
-	if sub.Serial = s.currentLevel() == semantics.Serializable; !sub.Serial || len(sub.Writeset.Steps) > 0 ||
+	if sub.Serial = s.levels.current() == semantics.Serializable; !sub.Serial || len(sub.Writeset.Steps) > 0 ||
 		!s.host.SerialAlone(*sub) {
 		return nil, nil
 	}

@@ -68,7 +68,7 @@ func sendUnnamed(s *Session, of *prepared) error {
 	if err := s.takeAhead(); err != nil {
 		return err
 	}
-	if s.txn.Open() && s.snapshotLevel() { // a Parse takes a snapshot, too
+	if s.txn.Open() && s.levels.snapshot() { // a Parse takes a snapshot, too
 		if err := s.ensureOpen(true); err != nil {
 			return err
 		}

@@ -519,7 +519,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	pipelined := !r.copies && !r.chosen && len(r.notes) == 0 && len(r.frames) < pipelineBytesMax
 	var c collected
 	if pipelined {
-		c = s.appendCollect()
+		c = s.collecting.appendCollect()
 	}
 	if *rep, err = s.relay(r); err != nil {
 		return o, err
@@ -568,11 +568,11 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 func (s *Session) collect(c *collected, asked bool) (err error) {
 	if !asked {
 		if s.alone() {
-			*c, err = s.takeDirect()
+			*c, err = s.collecting.takeDirect()
 			s.takeAdds(c)
 			return err
 		}
-		*c = s.appendCollect()
+		*c = s.collecting.appendCollect()
 	}
 	if err := s.readCollect(c); err != nil || !c.unfollowed {
 		return err
@@ -581,7 +581,7 @@ func (s *Session) collect(c *collected, asked bool) (err error) {
 		c.again = c.failed != nil && racing(c.failed.Code)
 		return err
 	}
-	*c = s.appendCollect()
+	*c = s.collecting.appendCollect()
 	if err := s.readCollect(c); err != nil || !c.unfollowed {
 		return err
 	}

@@ -502,29 +502,6 @@ func (s *Session) alone() bool {
 	return s.txn.Open() && s.direct.clean && (s.direct.pure || !s.host.Deferrable())
 }
 
-// takeDirect is the collect step for that case.
-func (s *Session) takeDirect() (collected, error) {
-	var c collected
-	c.slot, c.incarnation, c.seq = s.host.NewSeq()
-	if s.returnedTooMuch(&c) {
-		return c, nil
-	}
-	got, err := s.o.Collector.Decode(nil, s.direct.rows)
-	if err != nil {
-		return c, c.fail(err)
-	}
-	return c, s.conclude(&c, got)
-}
-
-// returnedTooMuch refuses a transaction whose direct statements returned more than is kept.
-func (s *Session) returnedTooMuch(c *collected) bool {
-	if s.direct.bytes <= s.o.ReturnedBytesMax {
-		return false
-	}
-	c.failed = s.tooMuch()
-	return true
-}
-
 // outdatedStatement is what a client is told of that.
 const outdatedStatement = "the table's definition or the session's rights were changed"
 

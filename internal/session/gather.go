@@ -59,10 +59,3 @@ func (g *gathered) add(row [][]byte) {
 		g.rows = nil
 	}
 }
-
-// tooMuch refuses a transaction that changes more than it may.
-func (s *Session) tooMuch() *wire.SQLError {
-	s.host.Exceeded()
-	return wire.Errorf(wire.CodeProgramLimit, "the transaction changes more than %d bytes (writeset_bytes)",
-		s.o.ReturnedBytesMax).WithHint("Split it into smaller transactions.")
-}

@@ -178,7 +178,7 @@ func shareOnce(s *Session) (failure *wire.SQLError, retry bool, err error) {
 		failure, retry = failureOf(r), s.doomed() || r.failed.Code == wire.CodeSerializationFailure
 		return failure, retry, s.rollbackServer()
 	}
-	c := s.appendCollect()
+	c := s.collecting.appendCollect()
 	if err := s.collect(&c, true); err != nil {
 		return nil, false, err
 	}
@@ -236,7 +236,7 @@ func (s *Session) endInside(t *talk) error {
 		t.said++
 		return s.host.Say(t.said, insideGo)
 	}
-	if failure := s.share(c.ws); failure != nil {
+	if failure := s.collecting.share(c.ws); failure != nil {
 		return s.failInside(t, failure)
 	}
 	doom := s.host.Pass(c.ws, nil)
@@ -288,7 +288,7 @@ func (s *Session) collectInside(t *talk) (c collected, err error) {
 		c.slot, c.incarnation, c.seq = s.host.NewSeq()
 		rows, err := s.say(t, s.o.Collector.InsideCommand(c.slot, c.incarnation, c.seq))
 		if err == nil {
-			err = s.decode(&c, rows)
+			err = s.collecting.decode(&c, rows, s.rereadInside)
 		}
 		if errors.As(err, &c.failed) {
 			return c, nil
@@ -313,6 +313,19 @@ func (s *Session) collectInside(t *talk) (c collected, err error) {
 			return c, err
 		}
 	}
+}
+
+// rereadInside has the transaction that waits read rows again.
+func (s *Session) rereadInside(q Reread) (rows [][][]byte, failure *wire.SQLError, err error) {
+	array, typ, err := s.host.Texts(q)
+	if errors.As(err, &failure) {
+		return nil, failure, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err = s.say(s.inside.talk, q.Command(array, typ))
+	return rows, nil, err
 }
 
 // say has the transaction carry a command out and returns the rows of its answer. With errOver it has failed.

@@ -38,11 +38,11 @@ const filledNotice = "a table was filled anew"
 
 // share marks a transaction that has changed what all databases share. It returns the failure of one that is not in
 // the database where these changes are ordered.
-func (s *Session) share(ws *writeset.Writeset) *wire.SQLError {
-	if !s.schema.shared || len(ws.Steps) == 0 {
+func (k *collecting) share(ws *writeset.Writeset) *wire.SQLError {
+	if !k.schema.shared || len(ws.Steps) == 0 {
 		return nil
 	}
-	if !s.host.Main() {
+	if !k.host.main() {
 		return errShared()
 	}
 	ws.Shared = true
@@ -143,10 +143,10 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 		return nil, nil
 	}
 	c := collected{}
-	if s.returnedTooMuch(&c) {
+	if s.collecting.returnedTooMuch(&c) {
 		return c.failed, nil
 	}
-	if err := s.decode(&c, rows); err != nil || c.failed != nil {
+	if err := s.collecting.decode(&c, rows, s.collecting.reread); err != nil || c.failed != nil {
 		return c.failed, err
 	}
 	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendFreeze(s.srvW.AvailableBuffer(), c.ws)))

@@ -60,18 +60,19 @@ type Session struct {
 	shift int32 // characters of a Query before the statement being run
 
 	// the transaction
-	txn    txn.Machine
-	base   uint64
-	ahead  ahead
-	habits habits
-	direct direct
-	schema schema
-	locks  locks
-	reads  reads
-	redo   redo
-	later  later
-	sight  sight
-	inside inside
+	txn        txn.Machine
+	base       uint64
+	ahead      ahead
+	habits     habits
+	direct     direct
+	schema     schema
+	collecting collecting
+	locks      locks
+	reads      reads
+	redo       redo
+	later      later
+	sight      sight
+	inside     inside
 
 	results proto.Results // of a statement that may be run again
 	moved   bool          // a sequence has gone on to another chunk, see spent
@@ -122,7 +123,7 @@ func New(o Options) *Session {
 	s.backend = backend{
 		in: o.Server, out: o.ServerOut, secret: o.Collector.Secret(), prepares: o.Collector.AppendPrepare,
 		hears: s.hears, began: s.txn.Began,
-		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.tooMuch},
+		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.collecting.tooMuch},
 	}
 	s.texts = texts{facts: o.Collector.Facts, reserved: o.Collector.Marks, cache: newCache(o.CacheMax)}
 	s.levels = levels{backend: &s.backend, txn: &s.txn}
@@ -135,6 +136,11 @@ func New(o Options) *Session {
 	s.reads = reads{
 		backend: &s.backend, pinning: o.Collector.Pinning, facts: o.Collector.Facts,
 		serial: s.levels.serializable, alike: s.texts.plainTexts,
+	}
+	s.collecting = collecting{
+		backend: &s.backend, captures: o.Collector.Captures, locking: o.Collector.Locking, bytesMax: o.ReturnedBytesMax,
+		host: collectingHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Main},
+		txn:  &s.txn, levels: &s.levels, direct: &s.direct, schema: &s.schema, locks: &s.locks, reads: &s.reads,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,

@@ -136,15 +136,15 @@ func (s *Session) giveUp(failure *wire.SQLError) error {
 
 // addTableLocks adds to a writeset the tables that were locked and still are: LOCK TABLE may be undone with a
 // savepoint.
-func (s *Session) addTableLocks(c *collected) error {
-	if !s.locks.tables || c.failed != nil || c.ws == nil || c.ws.Empty() {
+func (k *collecting) addTableLocks(c *collected) error {
+	if !k.locks.tables || c.failed != nil || c.ws == nil || c.ws.Empty() {
 		return nil
 	}
-	answer, err := s.backend.value(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer()), c)
+	answer, err := k.backend.value(k.locking.AppendTablesLocked(k.backend.out.AvailableBuffer()), c)
 	if err != nil || c.failed != nil {
 		return err
 	}
-	list, err := s.o.Collector.TablesLocked(answer)
+	list, err := k.locking.TablesLocked(answer)
 	if err != nil {
 		return fmt.Errorf("session: locked tables: %w", err)
 	}

@@ -1,12 +1,10 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
-	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // ensureOpen appends the BEGIN of the backend's transaction if there is none (S1), and,
@@ -140,7 +138,7 @@ func (s *Session) undo(doom *wire.SQLError) error {
 		s.txn.Condemn(doom)
 		return nil
 	}
-	c := s.appendCollect()
+	c := s.collecting.appendCollect()
 	if err := s.readCollect(&c); err != nil {
 		return err
 	}
@@ -202,31 +200,6 @@ func (s *Session) tellDoom() bool {
 	return true
 }
 
-// collected is what the collect step found.
-type collected struct {
-	ws     *writeset.Writeset
-	slot   uint32
-	seq    uint64
-	marked bool // by the collect step, if there is something to mark
-	all    bool // an answer ahead of COMMIT says all
-	adds   []addLater
-	failed *wire.SQLError
-	again  bool // another try may succeed although it has failed
-
-	unfollowed bool // definitions must be followed up first
-
-	incarnation uint64
-	order       uint64
-}
-
-// appendCollect adds the collect step to what is sent to the backend.
-func (s *Session) appendCollect() collected {
-	slot, incarnation, seq := s.host.NewSeq()
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendCollect(s.srvW.AvailableBuffer(), slot, incarnation, seq,
-		len(s.direct.rows) > 0)))
-	return collected{slot: slot, incarnation: incarnation, seq: seq, marked: true}
-}
-
 // readCollect reads its answer. A failure (a deferred constraint) has aborted the backend's
 // transaction.
 func (s *Session) readCollect(c *collected) error {
@@ -241,78 +214,10 @@ func (s *Session) readCollect(c *collected) error {
 		c.failed = &wire.SQLError{ErrorFields: *r.failed}
 		return nil
 	}
-	if s.returnedTooMuch(c) {
+	if s.collecting.returnedTooMuch(c) {
 		return nil
 	}
-	return s.decode(c, rows)
-}
-
-// decode reads rows of the collect step, and what must be read again.
-func (s *Session) decode(c *collected, rows [][][]byte) error {
-	got, err := s.o.Collector.Decode(rows, s.direct.rows)
-	if err != nil {
-		return c.fail(err)
-	}
-	c.unfollowed = got.Unfollowed()
-	if level := got.Isolation(); level != "" && semantics.ParseIsolation(level) != s.levels.current() &&
-		s.levels.modes.Isolation == semantics.Unsaid {
-		s.levels.stale, c.again, c.failed = true, true, errOtherLevel()
-		return nil
-	} else if level != "" && semantics.ParseIsolation(level) != s.levels.current() {
-		c.failed = wire.Errorf(wire.CodeFeatureNotSupported,
-			"the transaction's isolation level was changed to %q in a way Tutti cannot follow", level).
-			WithHint("Use SET TRANSACTION or BEGIN ISOLATION LEVEL as statements of their own.")
-		return nil
-	}
-	return s.conclude(c, got)
-}
-
-// conclude reads again what must be, and takes what was found.
-func (s *Session) conclude(c *collected, got Collected) error {
-	rereads, err := got.Rereads()
-	if err != nil {
-		return c.fail(err)
-	}
-	for i, reread := range rereads {
-		rows, failure, err := s.reread(reread)
-		if err != nil || failure != nil {
-			c.failed = failure
-			return err
-		}
-		if err := got.Complete(i, rows); err != nil {
-			return c.fail(err)
-		}
-	}
-	c.all = got.All()
-	c.order = got.Order()
-	c.ws, err = got.Writeset()
-	return c.fail(err)
-}
-
-// fail notes an error that is the transaction's, for its client; any other is the session's.
-func (c *collected) fail(err error) error {
-	if err == nil || errors.As(err, &c.failed) {
-		return nil
-	}
-	return fmt.Errorf("session: collect: %w", err)
-}
-
-// reread asks for rows again.
-func (s *Session) reread(q Reread) (rows [][][]byte, failure *wire.SQLError, err error) {
-	if t := s.inside.talk; t != nil {
-		array, typ, err := s.host.Texts(q)
-		if errors.As(err, &failure) {
-			return nil, failure, nil
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		rows, err = s.say(t, q.Command(array, typ))
-		return rows, nil, err
-	}
-	s.srvW.Append(wire.AppendSync(q.Append(s.srvW.AvailableBuffer())))
-	r, rows, err := s.backend.internal(true)
-	return rows, failureOf(r), err
+	return s.collecting.decode(c, rows, s.collecting.reread)
 }
 
 // lostStatements prepares the collect step again after something hidden (a function that
@@ -330,7 +235,7 @@ func (s *Session) lostStatements(c *collected) error {
 // settle orders a collected transaction and ends the backend's. It returns nil if the
 // transaction is committed, else what to tell the client; retry says it may be run again.
 func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err error) {
-	if err := s.complete(&c); err != nil {
+	if err := s.collecting.complete(&c); err != nil {
 		return nil, false, err
 	}
 	if c.failed != nil {
@@ -342,7 +247,7 @@ func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err e
 	if c.ws == nil || c.ws.Empty() {
 		return s.commitLocal()
 	}
-	sub, refused, retry, err := s.submission(&c)
+	sub, refused, retry, err := s.collecting.submission(&c, s.base)
 	if err != nil {
 		return nil, false, err
 	}
@@ -382,69 +287,11 @@ func submit(o Order, sub Submission) Decision {
 	return d
 }
 
-// complete adds to a writeset what the transaction relies on besides what it has written.
-func (s *Session) complete(c *collected) error {
-	if err := s.locks.addTo(c, s.levels.serializable()); err != nil {
-		return err
-	}
-	if err := s.reads.pin(c); err != nil {
-		return err
-	}
-	if err := s.addTableLocks(c); err != nil {
-		return err
-	}
-	if c.failed == nil && c.ws != nil {
-		c.failed = s.share(c.ws)
-	}
-	return nil
-}
-
-// submission is what the log is to decide on. Refused says that the transaction has lost already; retry that it may run
-// again.
-func (s *Session) submission(c *collected) (sub Submission, refused *wire.SQLError, retry bool, err error) {
-	if refused = s.host.Pass(c.ws, s.backend.waitLimits); refused != nil {
-		return sub, refused, refused.Code == wire.CodeSerializationFailure, nil
-	}
-	sub = Submission{Seq: c.seq, Snapshot: s.levels.snapshot(), Base: s.base, Order: c.order, Writeset: c.ws,
-		Limits: s.backend.waitLimits}
-	for _, a := range c.adds {
-		sub.AddBases = append(sub.AddBases, a.row.At)
-	}
-	if refused, err = s.vouch(&sub); refused == nil && err == nil {
-		refused = s.host.Enter(PhaseSubmitted)
-	}
-	return sub, refused, true, err
-}
-
 // order has the log decide on what was put off, in which the backend has no part; see Deferred.Blind.
 func (s *Session) order(sub Submission, must bool) (Decision, bool) {
 	s.txn.Order()
 	defer s.txn.Ordered()
 	return s.host.Blind(sub, must)
-}
-
-// vouch has a SERIALIZABLE transaction left to the backend as far as it conflicts with others of this member (decision
-// 0034). It tells whether the backend has refused it since its last statement.
-func (s *Session) vouch(sub *Submission) (refused *wire.SQLError, err error) {
-	if sub.Serial = s.levels.current() == semantics.Serializable; !sub.Serial || len(sub.Writeset.Steps) > 0 ||
-		!s.host.SerialAlone(*sub) {
-		return nil, nil
-	}
-	// it reads a row, which is enough
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendTablesLocked(s.srvW.AvailableBuffer())))
-	r, err := s.backend.quiet()
-	switch {
-	case err != nil:
-		s.host.SerialApart()
-		return nil, err
-	case r.failed == nil:
-		sub.Vouched = true
-		return nil, nil
-	}
-	if doom := s.host.Enter(PhaseRunning); doom != nil { // it was cancelled
-		return doom, nil
-	}
-	return &wire.SQLError{ErrorFields: *r.failed}, nil
 }
 
 // commitServer commits what the log has decided, or what wrote nothing, with its mark.

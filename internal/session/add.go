@@ -165,18 +165,18 @@ func (s *Session) catchUp() error {
 		return s.abandon()
 	}
 	s.direct.wish = ownTxDirect
-	if err := s.ensureOpen(true); err != nil || s.txn.Reason() != nil {
+	if err := s.tx.ensureOpen(true); err != nil || s.txn.Reason() != nil {
 		return err
 	}
 	l.wrote = true
 	if forgot {
 		l.off, l.next = true, true
-		err := s.rollbackServer()
+		err := s.tx.rollbackServer()
 		s.txn.Condemn(errForgotten(outdatedStatement))
 		return err
 	}
 	s.adjust()
-	names := s.appendPostponed(all)
+	names := s.direct.appendPostponed(all)
 	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
 	doom := s.host.Enter(PhaseRunning)
 	r, rows, err := s.backend.internal(true)
@@ -219,22 +219,22 @@ func (s *Session) inVain(doom *wire.SQLError, r reply) error {
 		doom = errForgotten("could not serialize access due to concurrent update")
 		s.later.off, s.later.next = true, true
 	}
-	err := s.rollbackServer()
+	err := s.tx.rollbackServer()
 	s.txn.Condemn(doom)
 	return err
 }
 
 // appendPostponed carries them out, without Sync. It gives the names of those that are prepared if all goes well, see
 // foreknown.
-func (s *Session) appendPostponed(all []postponed) (names map[*form]string) {
-	dst := s.srvW.AvailableBuffer()
+func (d *direct) appendPostponed(all []postponed) (names map[*form]string) {
+	dst := d.backend.out.AvailableBuffer()
 	for i := range all {
 		f := all[i].form
 		name := cmp.Or(f.name, names[f])
 		if name == "" {
-			s.direct.known++
-			s.direct.first = max(s.direct.first, 1)
-			name = s.direct.formName(s.direct.known)
+			d.known++
+			d.first = max(d.first, 1)
+			name = d.formName(d.known)
 			if names == nil {
 				names = map[*form]string{}
 			}
@@ -244,7 +244,7 @@ func (s *Session) appendPostponed(all []postponed) (names map[*form]string) {
 		dst = wire.AppendBindAs(dst, name, all[i].bind, 1)
 		dst = wire.AppendClose(wire.AppendExecute(dst, "", 0), 'P', "")
 	}
-	s.srvW.Append(dst)
+	d.backend.out.Append(dst)
 	return names
 }
 
@@ -252,7 +252,7 @@ func (s *Session) appendPostponed(all []postponed) (names map[*form]string) {
 // told so, and still takes it as that; and nobody has locked a row meanwhile who must be waited for.
 func (s *Session) fits() bool {
 	d := &s.direct
-	if !s.alone() || d.now != ownTxDirect || d.bytes > largeBytes {
+	if !s.tx.alone() || d.now != ownTxDirect || d.bytes > largeBytes {
 		return false
 	}
 	adds := s.later.adds
@@ -276,8 +276,7 @@ func (s *Session) fits() bool {
 }
 
 // takeAdds adds what was put off to a collected transaction.
-func (s *Session) takeAdds(c *collected) {
-	l := &s.later
+func (l *later) takeAdds(c *collected) {
 	if c.failed != nil || len(l.adds) == 0 {
 		return
 	}

@@ -70,52 +70,34 @@ func (s *Session) foresees(r *request) bool {
 }
 
 // collectAhead adds the collect step to a request of an open block.
-func (s *Session) collectAhead() {
-	slot, incarnation, seq := s.host.NewSeq()
-	s.ahead = ahead{asked: true, found: collected{slot: slot, incarnation: incarnation, seq: seq, marked: true}}
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAhead(s.srvW.AvailableBuffer(), slot, incarnation, seq,
-		len(s.direct.rows) > 0)))
+func (t *transaction) collectAhead() {
+	slot, incarnation, seq := t.host.NewSeq()
+	t.ahead = ahead{asked: true, found: collected{slot: slot, incarnation: incarnation, seq: seq, marked: true}}
+	t.backend.out.Append(wire.AppendSync(t.steps.AppendAhead(t.backend.out.AvailableBuffer(), slot, incarnation, seq,
+		len(t.direct.rows) > 0)))
 }
 
 // takeAhead reads the answer to collectAhead, if it is due. A transaction that fails by it is
 // rolled back, and the client told with its next statement.
-func (s *Session) takeAhead() error {
-	if !s.ahead.asked {
+func (t *transaction) takeAhead() error {
+	if !t.ahead.asked {
 		return nil
 	}
-	c := s.ahead.found
-	s.ahead = ahead{}
-	err := s.readCollect(&c)
+	c := t.ahead.found
+	t.ahead = ahead{}
+	err := t.readCollect(&c)
 	switch {
-	case err != nil || !s.txn.Active() || !s.txn.Open():
+	case err != nil || !t.txn.Active() || !t.txn.Open():
 		return err
 	case c.failed == nil:
-		s.ahead = ahead{found: c}
-		s.txn.Collect()
+		t.ahead = ahead{found: c}
+		t.txn.Collect()
 		return nil
 	}
-	if doom := s.host.Enter(PhaseWaiting); doom != nil {
+	if doom := t.host.Enter(PhaseWaiting); doom != nil {
 		c.failed = doom
 	}
-	err = s.rollbackServer()
-	s.txn.Condemn(c.failed)
+	err = t.rollbackServer()
+	t.txn.Condemn(c.failed)
 	return err
-}
-
-// reopen lets a transaction write again that was collected ahead of another statement, see adjust.
-func (s *Session) reopen() {
-	if !s.txn.Collected() {
-		return
-	}
-	s.txn.Reopen()
-	s.direct.reopened()
-	s.ahead = ahead{}
-}
-
-// failBlock fails the block. What was collected is so no more: a savepoint that is rolled back to undoes a part of it.
-func (s *Session) failBlock() {
-	if planted != "collected-outlives-failure" {
-		s.reopen()
-	}
-	s.txn.Fail()
 }

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"errors"
-
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/session/proto"
@@ -151,7 +149,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 
 // inBlock is execute inside a block.
 func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
-	if err := s.takeAhead(); err != nil {
+	if err := s.tx.takeAhead(); err != nil {
 		return true, err
 	}
 	if r.prepares && s.txn.Reason() != nil && !s.txn.Open() {
@@ -182,7 +180,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if !r.prepares {
 		s.habits.reached(&r)
 		if s.foresees(&r) {
-			s.collectAhead()
+			s.tx.collectAhead()
 		}
 	}
 	began := s.host.Clock()
@@ -196,11 +194,11 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		}
 		s.results.Release()
 	}
-	if forgot, err := s.recover(); forgot || err != nil {
+	if forgot, err := s.tx.recover(); forgot || err != nil {
 		s.txn.Condemn(errForgotten(forgottenStatements)) // told now, or with the next statement
 		if rep.failed != nil {
 			s.txn.Absolve()
-			s.failBlock()
+			s.tx.failBlock()
 		}
 		return rep.failed != nil, err
 	}
@@ -215,18 +213,18 @@ func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err err
 		s.noteRedo(r, rep)
 		return true, failedToo, err
 	}
-	if err := s.ensureOpen(!r.settings); err != nil {
+	if err := s.tx.ensureOpen(!r.settings); err != nil {
 		return true, true, err
 	}
 	if !r.prepares {
-		s.reopen()
+		s.tx.reopen()
 		s.adjust()
 	}
 	if ok, err := s.settled(r); !ok || err != nil {
 		return true, true, err
 	}
 	if r.flushes() {
-		if err := s.begun(); err != nil {
+		if err := s.tx.begun(); err != nil {
 			return true, true, err
 		}
 	}
@@ -287,7 +285,7 @@ func (s *Session) noteRun(r *request, rep *reply) error {
 // transaction lost.
 func (s *Session) prepareAgain(r request, rep *reply) (bool, error) {
 	s.results.Drop()
-	if err := s.rollbackServer(); err != nil {
+	if err := s.tx.rollbackServer(); err != nil {
 		return true, err
 	}
 	if closes := closeFirst(r, rep.parsed); closes != nil {
@@ -306,7 +304,7 @@ func (s *Session) prepareOutside(r request, rep *reply) (bool, error) {
 	failedToo, err := s.plain(r, rep)
 	if failedToo {
 		s.txn.Absolve()
-		s.failBlock()
+		s.tx.failBlock()
 	}
 	return failedToo, err
 }
@@ -320,9 +318,9 @@ func inFailedTransaction() *wire.SQLError {
 func (s *Session) afterBlock(r reply) error {
 	switch r.status {
 	case wire.TxFailed:
-		s.failBlock()
+		s.tx.failBlock()
 		if s.txn.Reason() != nil {
-			err := s.rollbackServer()
+			err := s.tx.rollbackServer()
 			s.txn.Absolve() // told instead of the cancel
 			return err
 		}
@@ -331,7 +329,7 @@ func (s *Session) afterBlock(r reply) error {
 			s.txn.Restore() // ROLLBACK TO SAVEPOINT
 		}
 		if s.txn.Reason() != nil {
-			return s.rollbackServer() // told with the next statement
+			return s.tx.rollbackServer() // told with the next statement
 		}
 	case wire.TxIdle: // a transaction command hidden from us ended it
 		s.reset()
@@ -359,7 +357,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		if *rep, err = s.relay(r); err != nil {
 			return true, err
 		}
-		forgot, err := s.recover()
+		forgot, err := s.tx.recover()
 		if err != nil {
 			return true, err
 		}
@@ -501,11 +499,11 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		return o, err
 	}
 	s.o.Planned(plan.Instead(plan.Blind, factsOf(s, &r)))
-	if err := s.ensureOpen(true); err != nil {
+	if err := s.tx.ensureOpen(true); err != nil {
 		return o, err
 	}
 	if r.flushes() {
-		if err := s.begun(); err != nil {
+		if err := s.tx.begun(); err != nil {
 			return o, err
 		}
 	}
@@ -534,26 +532,26 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	}
 	if r.chosen && s.txn.Reason() != nil && rep.failed == nil && !lost {
 		return outcome{failed: true, failure: s.txn.Reason(),
-			retry: s.txn.Reason().Code == wire.CodeSerializationFailure}, s.rollbackServer()
+			retry: s.txn.Reason().Code == wire.CodeSerializationFailure}, s.tx.rollbackServer()
 	}
 	if pipelined || rep.failed == nil && !lost {
-		if err = s.collect(&c, pipelined); err != nil {
+		if err = s.tx.collect(&c, pipelined); err != nil {
 			return o, err
 		}
 	}
 	if s.results.Changed() && !lost {
-		return outcome{failed: true, failure: errAnnounced()}, s.rollbackServer()
+		return outcome{failed: true, failure: errAnnounced()}, s.tx.rollbackServer()
 	}
 	if lost {
-		_, err = s.recover()
+		_, err = s.tx.recover()
 		return outcome{failed: true, failure: errForgotten(forgottenStatements), retry: true}, err
 	}
 	if rep.failed != nil {
 		// The backend's answer is held, with our doom in place of a cancel of ours.
-		retry := s.doomed() || rep.failed.Code == wire.CodeSerializationFailure
-		return outcome{failed: true, retry: retry}, s.rollbackServer()
+		retry := s.tx.doomed() || rep.failed.Code == wire.CodeSerializationFailure
+		return outcome{failed: true, retry: retry}, s.tx.rollbackServer()
 	}
-	o.failure, o.retry, err = s.settle(c)
+	o.failure, o.retry, err = s.tx.settle(c)
 	o.retry = o.retry || o.failure != nil && c.again
 	if o.failed = o.failure != nil; r.chosen && !o.failed {
 		if s.sight.odd = false; s.direct.who != "" && !s.direct.clean {
@@ -562,30 +560,6 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		s.sees()
 	}
 	return o, err
-}
-
-// collect finds out what the transaction has written. asked says that the collect step is sent.
-func (s *Session) collect(c *collected, asked bool) (err error) {
-	if !asked {
-		if s.alone() {
-			*c, err = s.collecting.takeDirect()
-			s.takeAdds(c)
-			return err
-		}
-		*c = s.collecting.appendCollect()
-	}
-	if err := s.readCollect(c); err != nil || !c.unfollowed {
-		return err
-	}
-	if c.failed, err = s.follow(); err != nil || c.failed != nil {
-		c.again = c.failed != nil && racing(c.failed.Code)
-		return err
-	}
-	*c = s.collecting.appendCollect()
-	if err := s.readCollect(c); err != nil || !c.unfollowed {
-		return err
-	}
-	return errors.New("session: definitions were noted and not followed up")
 }
 
 // pipelineBytesMax bounds what is sent together with the collect step (S5).

@@ -53,7 +53,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 	ws.AddTableKeys()
 	_, _, seq := s.host.NewSeq()
 	*rep = reply{} // of an earlier try
-	decision, done := s.order(Submission{Seq: seq, Base: base, Writeset: ws}, try >= blindTries)
+	decision, done := s.tx.order(Submission{Seq: seq, Base: base, Writeset: ws}, try >= blindTries)
 	s.host.Enter(PhaseIdle)
 	switch {
 	case !done || !decision.Commit && decision.Retry:

@@ -59,7 +59,8 @@ type collected struct {
 // appendCollect adds the collect step to what is sent to the backend.
 func (k *collecting) appendCollect() collected {
 	slot, incarnation, seq := k.host.NewSeq()
-	k.backend.out.Append(wire.AppendSync(k.captures.AppendCollect(k.backend.out.AvailableBuffer(), slot, incarnation, seq,
+	out := k.backend.out
+	out.Append(wire.AppendSync(k.captures.AppendCollect(out.AvailableBuffer(), slot, incarnation, seq,
 		len(k.direct.rows) > 0)))
 	return collected{slot: slot, incarnation: incarnation, seq: seq, marked: true}
 }
@@ -140,7 +141,8 @@ func (k *collecting) complete(c *collected) error {
 
 // submission is what the log is to decide on. Refused says that the transaction has lost already; retry that it may run
 // again.
-func (k *collecting) submission(c *collected, base uint64) (sub Submission, refused *wire.SQLError, retry bool, err error) {
+func (k *collecting) submission(c *collected, base uint64) (
+	sub Submission, refused *wire.SQLError, retry bool, err error) {
 	if refused = k.host.Pass(c.ws, k.backend.waitLimits); refused != nil {
 		return sub, refused, refused.Code == wire.CodeSerializationFailure, nil
 	}

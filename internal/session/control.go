@@ -85,7 +85,7 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 			refusal = own
 		}
 		if err == nil {
-			err = s.rollbackServer()
+			err = s.tx.rollbackServer()
 		}
 		if err != nil {
 			return true, err
@@ -109,12 +109,12 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 // unprepared is PostgreSQL's own reason why the transaction cannot be prepared, as that it has used temporary objects;
 // nil if it has none. It is asked with a name that is too long for it in any case.
 func (s *Session) unprepared() (*wire.SQLError, error) {
-	if err := s.takeAhead(); err != nil || !s.txn.Open() {
+	if err := s.tx.takeAhead(); err != nil || !s.txn.Open() {
 		return nil, err
 	}
 	r, _, err := s.backend.ask("PREPARE TRANSACTION '" + strings.Repeat("x", 200) + "'")
 	if err == nil && r.status == wire.TxIdle {
-		s.undone()
+		s.tx.undone()
 	}
 	if err != nil || r.failed == nil || r.failed.Code == wire.CodeInvalidParameterValue {
 		return nil, err
@@ -182,10 +182,10 @@ func (s *Session) openEarly() error {
 	s.ears.unwatch()
 	s.forgetDirect()
 	s.direct.wish = ownTxDirect
-	if err := s.ensureOpen(false); err != nil {
+	if err := s.tx.ensureOpen(false); err != nil {
 		return err
 	}
-	if err := s.begun(); err != nil {
+	if err := s.tx.begun(); err != nil {
 		return err
 	}
 	if s.txn.Open() {
@@ -203,7 +203,7 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 	}
 	modes := s.levels.modes
 	if s.txn.Failed() {
-		if err := s.rollbackServer(); err != nil {
+		if err := s.tx.rollbackServer(); err != nil {
 			return true, err
 		}
 		s.endBlock(st.Chain, modes)
@@ -259,7 +259,7 @@ func (s *Session) rollback(st semantics.Statement) (bool, error) {
 		return st.Chain, err
 	}
 	modes := s.levels.modes
-	if err := s.rollbackServer(); err != nil {
+	if err := s.tx.rollbackServer(); err != nil {
 		return true, err
 	}
 	s.endBlock(st.Chain, modes)

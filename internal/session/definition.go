@@ -80,7 +80,7 @@ func (s *Session) veil(st *semantics.Statement) (failure *wire.SQLError, err err
 		return nil, nil
 	}
 	if s.txn.Active() {
-		if err := s.ensureOpen(true); err != nil {
+		if err := s.tx.ensureOpen(true); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +160,7 @@ func (s *Session) spell(st *semantics.Statement) error {
 		return nil
 	}
 	if s.txn.Active() {
-		if err := s.ensureOpen(true); err != nil {
+		if err := s.tx.ensureOpen(true); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 		return around, nil
 	}
 	if s.txn.Active() {
-		if err := s.ensureOpen(true); err != nil {
+		if err := s.tx.ensureOpen(true); err != nil {
 			return around, err
 		}
 	}

@@ -19,6 +19,8 @@ import (
 
 // direct is what a session has of that.
 type direct struct {
+	backend *backend
+
 	off     bool // not in this session any more
 	forms   map[string]*form
 	glances map[string]*glanceForm
@@ -494,12 +496,6 @@ func (s *Session) noteDirect(r *request) {
 			}
 		}
 	}
-}
-
-// alone reports whether the direct statements' rows are all there is to collect, and nothing is
-// deferred: they defer nothing themselves.
-func (s *Session) alone() bool {
-	return s.txn.Open() && s.direct.clean && (s.direct.pure || !s.host.Deferrable())
 }
 
 // outdatedStatement is what a client is told of that.

@@ -87,7 +87,7 @@ func (s *Session) introduce() (done bool, err error) {
 	if v.who != "" || v.odd || v.asked || s.backend.prefix > 0 {
 		return false, nil
 	}
-	if err := s.takeAhead(); err != nil || s.txn.Gone() { // else its answer would be taken for this one's
+	if err := s.tx.takeAhead(); err != nil || s.txn.Gone() { // else its answer would be taken for this one's
 		return false, err
 	}
 	v.asked = true

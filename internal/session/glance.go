@@ -164,7 +164,7 @@ func (s *Session) peek() (rows [][][]byte, done bool, err error) {
 		s.outdated(*got.failed)
 	}
 	if len(s.redo.runs) == 0 && !s.redo.off { // the client has seen nothing of the transaction
-		return nil, false, s.rollbackServer()
+		return nil, false, s.tx.rollbackServer()
 	}
 	if s.txn.Open() || len(s.later.unseen) > 0 {
 		return nil, false, s.abandon()
@@ -227,7 +227,7 @@ func (s *Session) showGlance(p *glancePart, form *glanceForm, formats []int16, r
 // transaction is done again as what it is.
 func (s *Session) abandon() error {
 	s.later.off = true
-	err := s.rollbackServer()
+	err := s.tx.rollbackServer()
 	s.later.end()
 	s.txn.Condemn(errForgotten("could not serialize access due to concurrent update"))
 	return err

@@ -45,13 +45,13 @@ func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
 		if doom.Severity == wire.SeverityFatal { // it is the session that is lost
 			return false, s.fail(doom)
 		}
-		return true, s.undo(doom)
+		return true, s.tx.undo(doom)
 	}
 	if err := s.leaves(); err != nil {
 		return false, err
 	}
-	if s.ahead.asked {
-		if err := s.takeAhead(); err != nil || !s.txn.Open() {
+	if s.tx.ahead.asked {
+		if err := s.tx.takeAhead(); err != nil || !s.txn.Open() {
 			return true, err
 		}
 	}
@@ -67,13 +67,13 @@ func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
 func (s *Session) waited(f wire.Frame, err error, phase Phase) (wire.Frame, error) {
 	if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
 		s.ears.unwatch()
-		return f, errors.Join(s.badFrame(err), s.undo(doom))
+		return f, errors.Join(s.badFrame(err), s.tx.undo(doom))
 	}
 	s.ears.unwatch()
 	if err == nil && s.txn.Open() {
 		// A frame that comes together with a doom hides it: the read does not time out.
 		if doom := s.host.Enter(phase); doom != nil {
-			err = s.undo(doom)
+			err = s.tx.undo(doom)
 		}
 	}
 	return f, s.badFrame(err)
@@ -105,7 +105,7 @@ func (s *Session) runGathered() error {
 		}
 	}
 	if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
-		if err := s.undo(doom); err != nil {
+		if err := s.tx.undo(doom); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost, shares b
 	if err := s.anew(&r, closes); err != nil {
 		return false, false, err
 	}
-	s.base = s.host.Base()
+	s.tx.base = s.host.Base()
 	before, err := s.backend.query(insideOn)
 	if err != nil {
 		return false, false, err
@@ -118,7 +118,7 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost, shares b
 		return false, false, err
 	}
 	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 &&
-		(s.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure ||
+		(s.tx.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure ||
 			rep.failed.Code == wire.CodeSerializationFailure)
 	s.host.Enter(PhaseIdle)
 	s.txn.Absolve()
@@ -162,7 +162,7 @@ func shareBehind(s *Session) (failure *wire.SQLError, err error) {
 }
 
 func shareOnce(s *Session) (failure *wire.SQLError, retry bool, err error) {
-	if err := s.ensureOpen(true); err != nil {
+	if err := s.tx.ensureOpen(true); err != nil {
 		return nil, false, err
 	}
 	if doom := s.txn.Reason(); doom != nil && !s.txn.Open() {
@@ -175,14 +175,14 @@ func shareOnce(s *Session) (failure *wire.SQLError, retry bool, err error) {
 		return nil, false, err
 	}
 	if r.failed != nil {
-		failure, retry = failureOf(r), s.doomed() || r.failed.Code == wire.CodeSerializationFailure
-		return failure, retry, s.rollbackServer()
+		failure, retry = failureOf(r), s.tx.doomed() || r.failed.Code == wire.CodeSerializationFailure
+		return failure, retry, s.tx.rollbackServer()
 	}
 	c := s.collecting.appendCollect()
-	if err := s.collect(&c, true); err != nil {
+	if err := s.tx.collect(&c, true); err != nil {
 		return nil, false, err
 	}
-	return s.settle(c)
+	return s.tx.settle(c)
 }
 
 // enteredFirst is what the first of its transactions says when it begins to write: capture.EnteredFirst.
@@ -246,7 +246,7 @@ func (s *Session) endInside(t *talk) error {
 	if doom != nil {
 		return s.failInside(t, doom)
 	}
-	d := s.host.Submit(Submission{Seq: c.seq, Base: s.base, Order: c.order, Writeset: c.ws})
+	d := s.host.Submit(Submission{Seq: c.seq, Base: s.tx.base, Order: c.order, Writeset: c.ws})
 	if !d.Commit {
 		if d.Err.Severity == wire.SeverityFatal {
 			return s.fail(d.Err)
@@ -260,8 +260,8 @@ func (s *Session) endInside(t *talk) error {
 	s.inside.commits++
 	s.schema = schema{}
 	s.host.Enter(PhaseIdle)
-	s.doomed()
-	s.base = s.host.Follows()
+	s.tx.doomed()
+	s.tx.base = s.host.Follows()
 	if s.inside.stopped != "" {
 		s.host.Cancel()
 	}

@@ -20,7 +20,7 @@ func (s *Session) note(texts []string, steady bool) error {
 		d, err := s.described(text)
 		var failure *wire.SQLError
 		if errors.As(err, &failure) {
-			return s.forsake(failure)
+			return s.tx.forsake(failure)
 		}
 		if err != nil {
 			return err
@@ -36,23 +36,11 @@ func (s *Session) note(texts []string, steady bool) error {
 			return err
 		}
 		if got.failed != nil {
-			return s.forsake(failureOf(got))
+			return s.tx.forsake(failureOf(got))
 		}
 		s.schema.noted = true
 	}
 	return nil
-}
-
-// forsake ends a transaction in which something of the session's own has failed. The client is told with its next
-// statement.
-func (s *Session) forsake(why *wire.SQLError) error {
-	doom := s.host.Enter(PhaseRunning)
-	if doom == nil {
-		doom = why
-	}
-	err := s.rollbackServer()
-	s.txn.Condemn(doom)
-	return err
 }
 
 // bound is a statement that is noted, with the parameters that a Bind gives it.

@@ -53,7 +53,7 @@ func (s *Session) overdue() error {
 		return nil
 	}
 	if r.failed != nil {
-		return s.forsake(failureOf(r))
+		return s.tx.forsake(failureOf(r))
 	}
 	if most := milliseconds(string(rows[0][0])); most == 0 || s.pause.ms < most {
 		return nil

@@ -145,7 +145,7 @@ func (s *Session) again(told uint64) error {
 	if same && d.like(told) {
 		return nil
 	}
-	if err := s.rollbackServer(); err != nil {
+	if err := s.tx.rollbackServer(); err != nil {
 		return err
 	}
 	switch why := s.txn.Reason(); {
@@ -181,7 +181,7 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 			return rep, false, err
 		}
 	}
-	if err := s.ensureOpen(true); err != nil || s.txn.Reason() != nil || !s.txn.Open() {
+	if err := s.tx.ensureOpen(true); err != nil || s.txn.Reason() != nil || !s.txn.Open() {
 		return rep, false, err
 	}
 	s.adjust()
@@ -194,7 +194,7 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	if err := s.noteRun(r, &rep); err != nil {
 		return rep, false, err
 	}
-	forgot, err := s.recover()
+	forgot, err := s.tx.recover()
 	return rep, !forgot, err
 }
 
@@ -215,7 +215,7 @@ func (s *Session) resume(r *request, rep *reply, before telling) error {
 	now, doom := s.redo.telling(), s.txn.Reason()
 	told := false // the client has been told of an error
 	for try := 0; try < s.o.RetriesMax; try++ {
-		if err := s.rollbackServer(); err != nil {
+		if err := s.tx.rollbackServer(); err != nil {
 			return err
 		}
 		if err := s.again(before.sum); err != nil {
@@ -248,7 +248,7 @@ func (s *Session) resume(r *request, rep *reply, before telling) error {
 			now = s.redo.telling()
 		}
 	}
-	if err := s.rollbackServer(); err != nil {
+	if err := s.tx.rollbackServer(); err != nil {
 		return err
 	}
 	if !told {

@@ -95,25 +95,25 @@ func failureOf(r reply) *wire.SQLError {
 
 // follow has the noted definitions followed up. A failure has aborted the backend's transaction, or
 // must.
-func (s *Session) follow() (failure *wire.SQLError, err error) {
-	s.schema.noted, s.schema.filled = false, false
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendAskFollow(s.srvW.AvailableBuffer())))
-	r, rows, err := s.backend.internal(true)
+func (t *transaction) follow() (failure *wire.SQLError, err error) {
+	t.schema.noted, t.schema.filled = false, false
+	t.backend.out.Append(wire.AppendSync(t.steps.AppendAskFollow(t.backend.out.AvailableBuffer())))
+	r, rows, err := t.backend.internal(true)
 	if err != nil || r.failed != nil {
 		return failureOf(r), err
 	}
 	if len(rows) != 1 || len(rows[0]) != 1 {
 		return nil, errors.New("session: what definitions need was not answered")
 	}
-	frames, err := s.o.Collector.AppendFollow(s.srvW.AvailableBuffer(), rows[0][0])
+	frames, err := t.steps.AppendFollow(t.backend.out.AvailableBuffer(), rows[0][0])
 	if errors.As(err, &failure) {
 		return failure, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.srvW.Append(wire.AppendSync(frames))
-	r, err = s.backend.quiet()
+	t.backend.out.Append(wire.AppendSync(frames))
+	r, err = t.backend.quiet()
 	return failureOf(r), err
 }
 
@@ -163,7 +163,7 @@ func (s *Session) settled(r *request) (bool, error) {
 	var err error
 	if s.schema.noted && (!r.defines || s.schema.unsure || s.schema.filled) && !r.prepares {
 		s.schema.unsure = s.schema.unsure || s.schema.filled // rows are captured now
-		failure, err = s.follow()
+		failure, err = s.tx.follow()
 	}
 	if r.defines && failure == nil && err == nil {
 		failure, err = s.freeze()
@@ -181,10 +181,10 @@ func (s *Session) settled(r *request) (bool, error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		failure = doom
 	}
-	if err := s.rollbackServer(); err != nil {
+	if err := s.tx.rollbackServer(); err != nil {
 		return false, err
 	}
-	s.failBlock()
+	s.tx.failBlock()
 	return false, s.fail(failure)
 }
 

@@ -68,30 +68,6 @@ func (s *Session) ownNotice(f wire.Frame) {
 	}
 }
 
-// begun waits until the backend has carried out our own BEGIN, or what else goes ahead of a
-// request, if it is under way. If that fails, by a late cancel for example, the transaction is over, and doom says why.
-func (s *Session) begun() error {
-	if s.backend.prefix == 0 {
-		return nil
-	}
-	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-	r, err := s.backend.quiet()
-	if err != nil || r.failed == nil {
-		return err
-	}
-	s.txn.Condemn(failureOf(r))
-	if r.status != wire.TxIdle {
-		err = s.rollbackServer()
-	} else {
-		s.undone()
-	}
-	if s.backend.lost && err == nil {
-		s.txn.Condemn(errForgotten(forgottenStatements))
-		_, err = s.recover()
-	}
-	return err
-}
-
 // neverBegan ends a request that was skipped because what went ahead of it failed: our
 // statement was forgotten, or a cancel hit it.
 func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error) {
@@ -284,7 +260,7 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 	}
 	wished := s.host.Cancelled()
 	switch {
-	case e.Code == wire.CodeQueryCanceled && s.doomed():
+	case e.Code == wire.CodeQueryCanceled && s.tx.doomed():
 		if r.resumes && !wished && s.txn.Reason().Code == wire.CodeSerializationFailure && !s.advisory.used &&
 			!s.schema.noted {
 			r.interrupted = true
@@ -310,38 +286,4 @@ func (s *Session) postpone(f wire.Frame) error {
 	}
 	s.late.Keep(s.out, f)
 	return nil
-}
-
-// doomed asks the node whether it has rolled this transaction back.
-func (s *Session) doomed() bool {
-	if s.txn.Reason() == nil {
-		s.txn.Condemn(s.host.Enter(PhaseRunning))
-	}
-	return s.txn.Reason() != nil
-}
-
-// recover makes the backend know our statements again after something hidden from us (a
-// function that ran DEALLOCATE ALL) removed them: the BEGIN failed and what followed ran
-// outside of any transaction, where it could read but not write. It reports whether that
-// happened.
-func (s *Session) recover() (bool, error) {
-	if !s.backend.lost {
-		return false, nil
-	}
-	s.backend.lost, s.ahead = false, ahead{}
-	s.txn.End()
-	s.direct.forget()
-	s.later.end()
-	s.host.Enter(PhaseIdle)
-	s.backend.prepare()
-	_, err := s.backend.quiet()
-	return true, err
-}
-
-// forgottenStatements is why a transaction is lost whose session had to prepare its statements again.
-const forgottenStatements = "a function removed the session's prepared statements"
-
-// errForgotten is told when a transaction is lost for a reason that will not come again.
-func errForgotten(why string) *wire.SQLError {
-	return wire.Errorf(wire.CodeSerializationFailure, "%s", why).WithHint("Retry the transaction.")
 }

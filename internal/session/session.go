@@ -61,8 +61,7 @@ type Session struct {
 
 	// the transaction
 	txn        txn.Machine
-	base       uint64
-	ahead      ahead
+	tx         transaction
 	habits     habits
 	direct     direct
 	schema     schema
@@ -142,11 +141,17 @@ func New(o Options) *Session {
 		host: collectingHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Main},
 		txn:  &s.txn, levels: &s.levels, direct: &s.direct, schema: &s.schema, locks: &s.locks, reads: &s.reads,
 	}
+	s.tx = transaction{
+		backend: &s.backend, steps: transactionSteps{o.Collector.Captures, o.Collector.Steps},
+		host: transactionHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Deferred, o.Host.Deferrable},
+		txn:  &s.txn, levels: &s.levels, collecting: &s.collecting, direct: &s.direct, schema: &s.schema,
+		locks: &s.locks, reads: &s.reads, later: &s.later, sight: &s.sight,
+	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
 		func(raw []byte) bool { return s.txn.Active() && s.redo.tell(raw) }, o.Server.Buffered)
 	s.redo.end()
-	s.direct.secret = o.Collector.Secret()
+	s.direct.backend, s.direct.secret = &s.backend, o.Collector.Secret()
 	return s
 }
 
@@ -250,7 +255,7 @@ func (s *Session) next() (wire.Frame, error) {
 		s.unread = wire.Frame{}
 		return f, nil
 	}
-	if s.in.Buffered() && !s.ahead.asked {
+	if s.in.Buffered() && !s.tx.ahead.asked {
 		f, err := s.in.Next()
 		return f, s.badFrame(err)
 	}
@@ -308,12 +313,12 @@ func (s *Session) fail(e *wire.SQLError) error {
 	if !s.txn.Active() {
 		return nil
 	}
-	asked := s.ahead.asked
-	s.failBlock()
+	asked := s.tx.ahead.asked
+	s.tx.failBlock()
 	if !s.txn.Open() {
 		return nil
 	}
-	if err := s.takeAhead(); err != nil || !s.txn.Open() {
+	if err := s.tx.takeAhead(); err != nil || !s.txn.Open() {
 		return err
 	}
 	if asked {

@@ -50,7 +50,7 @@ func (s *Session) expose(m *message) error {
 	if !m.hidden || m.err != nil {
 		return nil
 	}
-	if err := s.takeAhead(); err != nil || s.txn.Failed() || s.txn.Reason() != nil { // then nothing is run
+	if err := s.tx.takeAhead(); err != nil || s.txn.Failed() || s.txn.Reason() != nil { // then nothing is run
 		return err
 	}
 	m.hidden = false
@@ -59,7 +59,7 @@ func (s *Session) expose(m *message) error {
 		of, name = "pg_prepared_statement", m.statement
 	}
 	if s.txn.Active() {
-		if err := s.ensureOpen(true); err != nil {
+		if err := s.tx.ensureOpen(true); err != nil {
 			return err
 		}
 	}
@@ -188,7 +188,7 @@ func (s *Session) endImplicit() error {
 	s.tellDoom()
 	switch {
 	case s.txn.Failed():
-		err = s.rollbackServer()
+		err = s.tx.rollbackServer()
 	case s.txn.Open():
 		failure, err = s.finish()
 	}

@@ -64,7 +64,7 @@ func (s *Session) show(settings ...string) (values []string, err error) {
 		return nil, err
 	}
 	if r.failed != nil {
-		s.failBlock()
+		s.tx.failBlock()
 		return nil, s.fail(failureOf(r))
 	}
 	for _, row := range rows {
@@ -116,7 +116,7 @@ func (s *Session) failHere(failure *wire.SQLError) error {
 		return fmt.Errorf("session: a savepoint is there that nobody has made: %s",
 			strings.TrimSpace(semantics.ReservedPrefix))
 	}
-	s.failBlock()
+	s.tx.failBlock()
 	return s.fail(failure)
 }
 
@@ -125,11 +125,11 @@ func (s *Session) giveUp(failure *wire.SQLError) error {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
 		failure = doom
 	}
-	if err := s.rollbackServer(); err != nil {
+	if err := s.tx.rollbackServer(); err != nil {
 		return err
 	}
 	if s.txn.Active() {
-		s.failBlock()
+		s.tx.failBlock()
 	}
 	return s.fail(failure)
 }

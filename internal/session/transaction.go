@@ -1,124 +1,53 @@
 package session
 
 import (
-	"fmt"
-
+	"errors"
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// ensureOpen appends the BEGIN of the backend's transaction if there is none (S1), and,
-// when snapshot says that the next statement will look at data, takes the transaction's one
-// snapshot between two groups.
-func (s *Session) ensureOpen(snapshot bool) error {
-	before := s.txn.Open()
-	defers, err := s.open(snapshot)
-	if err != nil || !s.txn.Open() {
-		return err
-	}
-	s.txn.Touch()
-	if !snapshot || s.txn.HasSnapshot() || !s.levels.snapshot() {
-		return nil
-	}
-	if err := s.begun(); err != nil || !s.txn.Open() {
-		return err
-	}
-	doom, err := s.prompt(before && !defers)
-	if err != nil {
-		return err
-	}
-	if doom == nil {
-		doom = s.host.Enter(PhaseRunning) // the client may cancel what follows
-	}
-	if doom == nil && s.levels.serializable() {
-		doom = s.host.SerialBegin()
-	}
-	if doom == nil && defers {
-		return s.safeSnapshot()
-	}
-	if doom != nil {
-		return s.undo(doom)
-	}
-	return s.takeSnapshot(before)
+// transaction is the backend's transaction: how it is opened, rolled back and committed.
+type transaction struct {
+	backend *backend
+	steps   transactionSteps
+	host    transactionHost
+
+	txn        *txn.Machine
+	levels     *levels
+	collecting *collecting
+	// what is of the transaction alone, and ends with it
+	direct *direct
+	schema *schema
+	locks  *locks
+	reads  *reads
+	later  *later
+	sight  *sight
+
+	base  uint64 // ordinal that it has seen, see Submission
+	ahead ahead
 }
 
-// open tells the backend to begin, or begins a transaction again that was opened early for another one than it is by
-// now. It reports whether the transaction's snapshot is to be a safe one.
-func (s *Session) open(snapshot bool) (defers bool, err error) {
-	switch {
-	case !s.txn.Open():
-		s.direct.begin() // what was put off before there was a transaction stays so
-		if err := s.levels.refresh(); err != nil {
-			return false, err
-		}
-		m := s.levels.begins(snapshot)
-		s.backend.sendBegin(m, s.direct.setting())
-		s.txn.Opens()
-		s.backend.prefix = beginStatements
-		s.base = s.host.Base()
-		s.locks.end()
-		s.reads.begin()
-		return m.Isolation == semantics.Serializable && m.Deferrable == deferrable, nil
-	case s.txn.Untouched():
-		s.base = s.host.Base()
-		defers = snapshot && s.levels.serializable() && s.levels.modes.Deferrable == deferrable
-		if defers { // it was not said when it was opened early
-			err = s.beginAgain()
-		}
-	}
-	return defers, err
+// transactionHost is what it needs of the node.
+type transactionHost struct {
+	Control
+	Order
+	Snapshots
+	Deferred
+	defers func() bool // see Definitions.Deferrable
 }
 
-// takeSnapshot takes the transaction's one snapshot. Before says that it was open before this statement.
-func (s *Session) takeSnapshot(before bool) error {
-	base, doom := s.host.EnterSnapshot()
-	if doom != nil {
-		return s.undo(doom)
-	}
-	s.base = base
-	s.backend.sendOwn(ownSnapshot)
-	r, rows, err := s.backend.internal(true)
-	s.host.LeaveSnapshot()
-	s.txn.TakeSnapshot()
-	if len(rows) == 1 && s.levels.modes.Isolation == semantics.Unsaid &&
-		semantics.ParseIsolation(string(rows[0][0])) != s.levels.level {
-		return s.otherLevel(before)
-	}
-	switch {
-	case err != nil || r.failed == nil:
-		return err
-	case r.failed.Code != wire.CodeQueryCanceled:
-		return fmt.Errorf("session: the backend refused to take a snapshot: %s", r.failed.Message)
-	}
-	if doom = s.host.Enter(PhaseRunning); doom == nil {
-		doom = failureOf(r)
-	}
-	return s.undo(doom)
-}
-
-// otherLevel begins a transaction again whose level is another one by now: a function has set
-// default_transaction_isolation. If it has done something, it is lost.
-func (s *Session) otherLevel(begun bool) error {
-	s.levels.stale = true
-	if begun {
-		return s.undo(errOtherLevel())
-	}
-	if err := s.rollbackServer(); err != nil {
-		return err
-	}
-	return s.ensureOpen(true)
-}
-
-// errOtherLevel is told when a transaction has begun at another level than the session knew of.
-func errOtherLevel() *wire.SQLError {
-	return errForgotten("a function has changed default_transaction_isolation")
+// transactionSteps is what it needs of the collector.
+type transactionSteps struct {
+	Captures
+	Steps
 }
 
 // reset forgets the transaction on both sides; the backend must be idle.
 func (s *Session) reset() {
 	s.txn.Reset()
 	s.backend.prefix = 0
-	s.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
+	s.tx.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
 	s.direct.end()
 	s.redo.end()
 	s.later.forget()
@@ -130,40 +59,40 @@ func (s *Session) reset() {
 
 // undo rolls the backend back although the client did not ask for it; the client is told
 // with its next statement. What the transaction wrote tells which key it lost.
-func (s *Session) undo(doom *wire.SQLError) error {
-	if err := s.takeAhead(); err != nil {
+func (t *transaction) undo(doom *wire.SQLError) error {
+	if err := t.takeAhead(); err != nil {
 		return err
 	}
-	if !s.txn.Open() {
-		s.txn.Condemn(doom)
+	if !t.txn.Open() {
+		t.txn.Condemn(doom)
 		return nil
 	}
-	c := s.collecting.appendCollect()
-	if err := s.readCollect(&c); err != nil {
+	c := t.collecting.appendCollect()
+	if err := t.readCollect(&c); err != nil {
 		return err
 	}
 	if c.ws != nil {
-		if e := s.host.Explain(c.ws); e != nil {
+		if e := t.host.Explain(c.ws); e != nil {
 			doom = e
 		}
 	}
-	err := s.rollbackServer()
-	s.txn.Condemn(doom)
+	err := t.rollbackServer()
+	t.txn.Condemn(doom)
 	return err
 }
 
 // rollbackServer ends the backend's transaction, if there is one, without effects.
-func (s *Session) rollbackServer() error {
-	if err := s.takeAhead(); err != nil || !s.txn.Open() {
+func (t *transaction) rollbackServer() error {
+	if err := t.takeAhead(); err != nil || !t.txn.Open() {
 		return err
 	}
 	for {
-		s.backend.sendOwn(ownRollback)
-		r, err := s.backend.quiet()
+		t.backend.sendOwn(ownRollback)
+		r, err := t.backend.quiet()
 		if err == nil && r.status != wire.TxIdle && r.failed != nil && r.failed.Code == wire.CodeInvalidStatementName {
-			s.srvW.Append(wire.AppendQuery(nil, "ROLLBACK"))
-			s.direct.unnamed.owed = true
-			r, err = s.backend.quiet()
+			t.backend.out.Append(wire.AppendQuery(nil, "ROLLBACK"))
+			t.direct.unnamed.owed = true
+			r, err = t.backend.quiet()
 		}
 		if err != nil {
 			return err
@@ -173,20 +102,20 @@ func (s *Session) rollbackServer() error {
 		}
 		// A cancel meant for the statement before hit the ROLLBACK.
 	}
-	s.undone()
+	t.undone()
 	return nil
 }
 
 // undone notes that the backend's transaction is gone.
-func (s *Session) undone() {
-	s.txn.End()
-	s.backend.prefix, s.ahead, s.schema = 0, ahead{}, schema{}
-	s.direct.end()
-	s.later.end()
-	if s.sight.within { // what it has told then may be gone with it
-		s.sight.who, s.sight.asked, s.sight.within = "", false, false
+func (t *transaction) undone() {
+	t.txn.End()
+	t.backend.prefix, t.ahead, *t.schema = 0, ahead{}, schema{}
+	t.direct.end()
+	t.later.end()
+	if t.sight.within { // what it has told then may be gone with it
+		t.sight.who, t.sight.asked, t.sight.within = "", false, false
 	}
-	s.host.Enter(PhaseIdle)
+	t.host.Enter(PhaseIdle)
 }
 
 // tellDoom answers a statement of a transaction that was rolled back under the client.
@@ -196,85 +125,85 @@ func (s *Session) tellDoom() bool {
 	}
 	s.out.Append(s.txn.Reason().Append(nil))
 	s.txn.Absolve()
-	s.failBlock()
+	s.tx.failBlock()
 	return true
 }
 
 // readCollect reads its answer. A failure (a deferred constraint) has aborted the backend's
 // transaction.
-func (s *Session) readCollect(c *collected) error {
-	r, rows, err := s.backend.internal(true)
+func (t *transaction) readCollect(c *collected) error {
+	r, rows, err := t.backend.internal(true)
 	if err != nil {
 		return err
 	}
 	if r.failed != nil {
 		if r.failed.Code == wire.CodeInvalidStatementName {
-			return s.lostStatements(c)
+			return t.lostStatements(c)
 		}
 		c.failed = &wire.SQLError{ErrorFields: *r.failed}
 		return nil
 	}
-	if s.collecting.returnedTooMuch(c) {
+	if t.collecting.returnedTooMuch(c) {
 		return nil
 	}
-	return s.collecting.decode(c, rows, s.collecting.reread)
+	return t.collecting.decode(c, rows, t.collecting.reread)
 }
 
 // lostStatements prepares the collect step again after something hidden (a function that
 // ran DEALLOCATE ALL) removed it; the transaction is lost but may be repeated.
-func (s *Session) lostStatements(c *collected) error {
+func (t *transaction) lostStatements(c *collected) error {
 	c.failed = errForgotten(forgottenStatements)
-	if err := s.rollbackServer(); err != nil {
+	if err := t.rollbackServer(); err != nil {
 		return err
 	}
-	s.backend.lost = true
-	_, err := s.recover()
+	t.backend.lost = true
+	_, err := t.recover()
 	return err
 }
 
 // settle orders a collected transaction and ends the backend's. It returns nil if the
 // transaction is committed, else what to tell the client; retry says it may be run again.
-func (s *Session) settle(c collected) (failure *wire.SQLError, retry bool, err error) {
-	if err := s.collecting.complete(&c); err != nil {
+func (t *transaction) settle(c collected) (failure *wire.SQLError, retry bool, err error) {
+	if err := t.collecting.complete(&c); err != nil {
 		return nil, false, err
 	}
 	if c.failed != nil {
-		if doom := s.host.Enter(PhaseRunning); doom != nil {
+		if doom := t.host.Enter(PhaseRunning); doom != nil {
 			c.failed, retry = doom, true
 		}
-		return c.failed, retry, s.rollbackServer()
+		return c.failed, retry, t.rollbackServer()
 	}
 	if c.ws == nil || c.ws.Empty() {
-		return s.commitLocal()
+		return t.commitLocal()
 	}
-	sub, refused, retry, err := s.collecting.submission(&c, s.base)
+	sub, refused, retry, err := t.collecting.submission(&c, t.base)
 	if err != nil {
 		return nil, false, err
 	}
 	if refused != nil {
-		s.host.SerialApart()
-		return refused, retry, s.rollbackServer()
+		t.host.SerialApart()
+		return refused, retry, t.rollbackServer()
 	}
-	s.txn.Submit()
-	d := submit(s.host, sub)
+	t.txn.Submit()
+	d := submit(t.host, sub)
 	if !d.Commit {
-		err := s.rollbackServer()
+		err := t.rollbackServer()
 		if err != nil && !d.Retry {
-			s.backend.fatal = d.Err // not the backend's last words, which say that nothing was committed
+			t.backend.fatal = d.Err // not the backend's last words, which say that nothing was committed
 		}
 		return d.Err, d.Retry, err
 	}
-	s.txn.Decide()
-	r, rows, err := s.commitServer(&c)
+	t.txn.Decide()
+	r, rows, err := t.commitServer(&c)
 	ok := err == nil && r.failed == nil && r.tag == "COMMIT"
 	if ok && len(c.adds) > 0 {
 		order, err := c.added(rows)
-		s.host.Added(c.seq, order, err)
+		t.host.Added(c.seq, order, err)
 	}
-	s.host.Committed(c.seq, ok)
+	t.host.Committed(c.seq, ok)
 	// Committed has put the rows into the database if the backend could not (S2), and the log
 	// has decided: the client is told so even if the backend broke, which shows at its next use.
-	s.txn.End()
+	t.txn.End()
 	return nil, false, nil
 }
 
@@ -288,14 +217,14 @@ func submit(o Order, sub Submission) Decision {
 }
 
 // order has the log decide on what was put off, in which the backend has no part; see Deferred.Blind.
-func (s *Session) order(sub Submission, must bool) (Decision, bool) {
-	s.txn.Order()
-	defer s.txn.Ordered()
-	return s.host.Blind(sub, must)
+func (t *transaction) order(sub Submission, must bool) (Decision, bool) {
+	t.txn.Order()
+	defer t.txn.Ordered()
+	return t.host.Blind(sub, must)
 }
 
 // commitServer commits what the log has decided, or what wrote nothing, with its mark.
-func (s *Session) commitServer(c *collected) (reply, [][][]byte, error) {
+func (t *transaction) commitServer(c *collected) (reply, [][][]byte, error) {
 	marks := 0
 	if !c.marked && c.ws != nil {
 		marks = len(c.adds) + 1
@@ -303,34 +232,35 @@ func (s *Session) commitServer(c *collected) (reply, [][][]byte, error) {
 		for i := range all {
 			all[i] = c.adds[i].postponed
 		}
-		s.appendPostponed(all)
+		t.direct.appendPostponed(all)
 		if planted == "direct-unmarked" {
 			marks--
 		} else {
-			s.srvW.Append(s.o.Collector.AppendMark(s.srvW.AvailableBuffer(), c.slot, c.incarnation, c.seq))
+			t.backend.out.Append(t.steps.AppendMark(t.backend.out.AvailableBuffer(), c.slot, c.incarnation, c.seq))
 		}
 	}
-	s.backend.sendCommit(marks)
-	s.direct.unnamed.owed = true
-	r, rows, err := s.backend.internal(len(c.adds) > 0)
-	s.backend.skippable = 0
+	t.backend.sendCommit(marks)
+	t.direct.unnamed.owed = true
+	r, rows, err := t.backend.internal(len(c.adds) > 0)
+	t.backend.skippable = 0
 	if err == nil && r.failed != nil { // what was to remove the COMMIT has been skipped
-		s.srvW.Append(wire.AppendSync(wire.AppendClose(s.srvW.AvailableBuffer(), 'S', s.backend.own(ownCommit))))
-		_, err = s.backend.quiet()
+		out := t.backend.out
+		out.Append(wire.AppendSync(wire.AppendClose(out.AvailableBuffer(), 'S', t.backend.own(ownCommit))))
+		_, err = t.backend.quiet()
 	}
 	if err == nil && r.status != wire.TxIdle {
-		return r, nil, s.rollbackServer() // the mark failed; its rows come from the log
+		return r, nil, t.rollbackServer() // the mark failed; its rows come from the log
 	}
 	if err == nil {
-		s.txn.End()
-		s.host.Enter(PhaseIdle)
+		t.txn.End()
+		t.host.Enter(PhaseIdle)
 	}
 	return r, rows, err
 }
 
 // commitLocal commits a transaction that wrote nothing replicated.
-func (s *Session) commitLocal() (*wire.SQLError, bool, error) {
-	r, _, err := s.commitServer(&collected{marked: true})
+func (t *transaction) commitLocal() (*wire.SQLError, bool, error) {
+	r, _, err := t.commitServer(&collected{marked: true})
 	if err == nil && r.failed != nil {
 		return &wire.SQLError{ErrorFields: *r.failed}, false, nil
 	}
@@ -359,9 +289,9 @@ func (s *Session) finish() (*wire.SQLError, error) {
 // become READ WRITE behind our back.
 func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
-		return doom, true, s.rollbackServer()
+		return doom, true, s.tx.rollbackServer()
 	}
-	if err := s.takeAhead(); err != nil {
+	if err := s.tx.takeAhead(); err != nil {
 		return nil, false, err
 	}
 	if len(s.later.unseen) > 0 {
@@ -385,11 +315,105 @@ func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 			return failure, true, nil
 		}
 	}
-	c := s.ahead.found
-	if !s.ahead.says(&s.txn) {
-		if err := s.collect(&c, false); err != nil {
+	c := s.tx.ahead.found
+	if !s.tx.ahead.says(&s.txn) {
+		if err := s.tx.collect(&c, false); err != nil {
 			return nil, false, err
 		}
 	}
-	return s.settle(c)
+	return s.tx.settle(c)
+}
+
+// doomed asks the node whether it has rolled this transaction back.
+func (t *transaction) doomed() bool {
+	if t.txn.Reason() == nil {
+		t.txn.Condemn(t.host.Enter(PhaseRunning))
+	}
+	return t.txn.Reason() != nil
+}
+
+// recover makes the backend know our statements again after something hidden from us (a
+// function that ran DEALLOCATE ALL) removed them: the BEGIN failed and what followed ran
+// outside of any transaction, where it could read but not write. It reports whether that
+// happened.
+func (t *transaction) recover() (bool, error) {
+	if !t.backend.lost {
+		return false, nil
+	}
+	t.backend.lost, t.ahead = false, ahead{}
+	t.txn.End()
+	t.direct.forget()
+	t.later.end()
+	t.host.Enter(PhaseIdle)
+	t.backend.prepare()
+	_, err := t.backend.quiet()
+	return true, err
+}
+
+// errForgotten is told when a transaction is lost for a reason that will not come again.
+func errForgotten(why string) *wire.SQLError {
+	return wire.Errorf(wire.CodeSerializationFailure, "%s", why).WithHint("Retry the transaction.")
+}
+
+// forgottenStatements is why a transaction is lost whose session had to prepare its statements again.
+const forgottenStatements = "a function removed the session's prepared statements"
+
+// collect finds out what the transaction has written. asked says that the collect step is sent.
+func (t *transaction) collect(c *collected, asked bool) (err error) {
+	if !asked {
+		if t.alone() {
+			*c, err = t.collecting.takeDirect()
+			t.later.takeAdds(c)
+			return err
+		}
+		*c = t.collecting.appendCollect()
+	}
+	if err := t.readCollect(c); err != nil || !c.unfollowed {
+		return err
+	}
+	if c.failed, err = t.follow(); err != nil || c.failed != nil {
+		c.again = c.failed != nil && racing(c.failed.Code)
+		return err
+	}
+	*c = t.collecting.appendCollect()
+	if err := t.readCollect(c); err != nil || !c.unfollowed {
+		return err
+	}
+	return errors.New("session: definitions were noted and not followed up")
+}
+
+// forsake ends a transaction in which something of the session's own has failed. The client is told with its next
+// statement.
+func (t *transaction) forsake(why *wire.SQLError) error {
+	doom := t.host.Enter(PhaseRunning)
+	if doom == nil {
+		doom = why
+	}
+	err := t.rollbackServer()
+	t.txn.Condemn(doom)
+	return err
+}
+
+// alone reports whether the direct statements' rows are all there is to collect, and nothing is
+// deferred: they defer nothing themselves.
+func (t *transaction) alone() bool {
+	return t.txn.Open() && t.direct.clean && (t.direct.pure || !t.host.defers())
+}
+
+// reopen lets a transaction write again that was collected ahead of another statement, see adjust.
+func (t *transaction) reopen() {
+	if !t.txn.Collected() {
+		return
+	}
+	t.txn.Reopen()
+	t.direct.reopened()
+	t.ahead = ahead{}
+}
+
+// failBlock fails the block. What was collected is so no more: a savepoint that is rolled back to undoes a part of it.
+func (t *transaction) failBlock() {
+	if planted != "collected-outlives-failure" {
+		t.reopen()
+	}
+	t.txn.Fail()
 }

@@ -65,11 +65,11 @@ func (s *Session) settleUnnamed(batch []message) error {
 
 // sendUnnamed has the backend know the statement without a name.
 func sendUnnamed(s *Session, of *prepared) error {
-	if err := s.takeAhead(); err != nil {
+	if err := s.tx.takeAhead(); err != nil {
 		return err
 	}
 	if s.txn.Open() && s.levels.snapshot() { // a Parse takes a snapshot, too
-		if err := s.ensureOpen(true); err != nil {
+		if err := s.tx.ensureOpen(true); err != nil {
 			return err
 		}
 	}

@@ -204,28 +204,28 @@ func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool,
 	ok = ok && d.catalog == s.o.Collector.Catalog() && d.catalog == l.catalog && !d.off && !s.texts.encoded &&
 		!slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
 	if ok && s.txn.Open() { // nobody may wait for what it has read while it waits for the order
-		c := s.ahead.found
-		if !s.ahead.says(&s.txn) {
-			if err := s.collect(&c, false); err != nil {
+		c := s.tx.ahead.found
+		if !s.tx.ahead.says(&s.txn) {
+			if err := s.tx.collect(&c, false); err != nil {
 				return true, nil, false, err
 			}
 		}
 		switch {
 		case c.failed != nil:
 			doom := s.host.Enter(PhaseRunning)
-			return true, cmp.Or(doom, c.failed), doom != nil, s.rollbackServer()
+			return true, cmp.Or(doom, c.failed), doom != nil, s.tx.rollbackServer()
 		case c.ws != nil && !c.ws.Empty(): // what it has read has written, where its text does not tell
 			l.off, l.next = true, true
-			return true, errForgotten("a query has written to a table"), true, s.rollbackServer()
+			return true, errForgotten("a query has written to a table"), true, s.tx.rollbackServer()
 		}
-		if failure, _, err := s.commitLocal(); failure != nil || err != nil {
+		if failure, _, err := s.tx.commitLocal(); failure != nil || err != nil {
 			return true, failure, false, err
 		}
 		l.relied = l.relied || l.began.Known // the client may have seen when that transaction began
 	}
 	if ok {
 		_, _, seq := s.host.NewSeq()
-		decision, done := s.order(Submission{Seq: seq, Base: l.base, Writeset: l.writeset()}, false)
+		decision, done := s.tx.order(Submission{Seq: seq, Base: l.base, Writeset: l.writeset()}, false)
 		s.host.Enter(PhaseIdle)
 		switch {
 		case done && decision.Commit:

@@ -222,7 +222,7 @@ func (a *Locks) WatchTenants(ctx context.Context) error {
 	for process.Sleep(ctx, a.o.Lease/10) {
 		var tenants []replica.Tenant
 		a.o.Engine(func(e *engine.Engine) {
-			for _, t := range e.Tenants() {
+			for _, t := range e.Advisory().Tenants() {
 				tenants = append(tenants, replica.Tenant(t))
 			}
 		})
@@ -343,7 +343,7 @@ var Columns = []string{"node", "pid", "lock", "mode", "granted"}
 func (a *Locks) Show() session.Result {
 	r := session.Result{Tag: "SHOW", Columns: Columns}
 	var list []locks.Held
-	a.o.Engine(func(e *engine.Engine) { list = e.Locks() })
+	a.o.Engine(func(e *engine.Engine) { list = e.Advisory().Locks() })
 	for _, h := range list {
 		k := h.Lock.Key
 		text := strconv.FormatInt(int64(uint64(k.Class)<<32|uint64(k.Object)), 10)

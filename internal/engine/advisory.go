@@ -46,8 +46,14 @@ func (r *replicated) unlocked(it *Item) bool {
 	return it.Since > 0 && it.Since <= r.expired[it.ID.Member] && planted != "unlocked-commits"
 }
 
-// Locks says who holds which advisory lock, and who waits.
-func (e *Engine) Locks() []locks.Held { return e.log.locks.List() }
+// Advisory is what is delivered of advisory locks, for the engine's owner.
+type Advisory struct{ log *replicated }
+
+// Advisory is as Engine is at the time of each call.
+func (e *Engine) Advisory() Advisory { return Advisory{&e.log} }
+
+// Locks says who holds which lock, and who waits.
+func (a Advisory) Locks() []locks.Held { return a.log.locks.List() }
 
 // Tenant is a member whose sessions hold advisory locks or wait for them, with the last batch of it that
 // was taken: as long as nothing more is heard of it, locks.Expire with these takes them away.
@@ -57,9 +63,9 @@ type Tenant struct {
 }
 
 // Tenants lists them.
-func (e *Engine) Tenants() (out []Tenant) {
-	for _, m := range e.log.locks.Members() {
-		s := e.log.sources[m]
+func (a Advisory) Tenants() (out []Tenant) {
+	for _, m := range a.log.locks.Members() {
+		s := a.log.sources[m]
 		out = append(out, Tenant{m, s.incarnation, s.number})
 	}
 	return out

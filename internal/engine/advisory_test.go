@@ -56,12 +56,12 @@ func TestExpire(t *testing.T) {
 	take := locks.Request{Action: locks.Take, Session: 9, Locks: []locks.Lock{someLock}}
 	put(e, 2, 1, lockItem(take)) // ordinal 1
 	put(e, 3, 1, lockItem(take)) // ordinal 2
-	if got := e.Tenants(); !reflect.DeepEqual(got, []Tenant{{2, 1, 1}, {3, 1, 1}}) {
+	if got := e.Advisory().Tenants(); !reflect.DeepEqual(got, []Tenant{{2, 1, 1}, {3, 1, 1}}) {
 		t.Fatalf("%v", got)
 	}
 	put(e, 2, 2, lockItem(locks.Request{Action: locks.Renew}))                                        // 3
 	put(e, 3, 2, lockItem(locks.Request{Action: locks.Expire, Member: 2, Incarnation: 1, Number: 1})) // 4: too late
-	holder := func() uint32 { return e.Locks()[0].Session.Member }
+	holder := func() uint32 { return e.Advisory().Locks()[0].Session.Member }
 	if holder() != 2 {
 		t.Fatal("a member of which something was heard has expired")
 	}

@@ -190,15 +190,23 @@ var ErrCheckpoint = errors.New("the checkpoint is damaged")
 // DecodeCheckpoint reads a checkpoint that fills data exactly. It takes only what Append makes, and
 // memory for a small multiple of len(data). Data must not change afterwards.
 func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
+	c, err := decodeCheckpoint(data)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w: %w", ErrCheckpoint, err)
+	}
+	return c, nil
+}
+
+func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	n := len(data) - crc32.Size
 	switch {
 	case n < 1:
-		return nil, fmt.Errorf("engine: %w: it has %d bytes", ErrCheckpoint, len(data))
+		return nil, fmt.Errorf("it has %d bytes", len(data))
 	case data[0] < checkpointVersion || data[0] > checkpointVersionParts:
-		return nil, fmt.Errorf("engine: %w: it has version %d, this build knows %d to %d",
-			ErrCheckpoint, data[0], checkpointVersion, checkpointVersionParts)
+		return nil, fmt.Errorf("it has version %d, this build knows %d to %d",
+			data[0], checkpointVersion, checkpointVersionParts)
 	case binary.LittleEndian.Uint32(data[n:]) != crc32.Checksum(data[:n], castagnoli):
-		return nil, fmt.Errorf("engine: %w: the checksum of its %d bytes is wrong", ErrCheckpoint, len(data))
+		return nil, fmt.Errorf("the checksum of its %d bytes is wrong", len(data))
 	}
 	r := writeset.NewReader(data[1:n])
 	c := &Checkpoint{Index: r.Uvarint(), Term: r.Uvarint(), Ordinal: r.Uvarint(), volume: r.Uvarint()}
@@ -207,29 +215,38 @@ func DecodeCheckpoint(data []byte) (*Checkpoint, error) {
 		m := uint32(r.Uvarint())
 		c.sources[i] = memberSource{m, source{incarnation: r.Uvarint(), number: r.Uvarint(), parts: r.Bytes()}}
 	}
-	var err error
-	if c.cert, err = certify.ReadCheckpoint(r); err == nil && data[0] >= checkpointVersionLocks {
-		err = c.readLocks(r)
+	if err := c.readTables(r, data[0]); err != nil {
+		return nil, err
 	}
-	if err == nil && data[0] >= checkpointVersionSerial {
-		c.readSerial(r)
+	if err := r.Done(); err != nil {
+		return nil, err
 	}
-	if err == nil && data[0] >= checkpointVersionParts {
-		c.readIDs(r)
+	if err := c.validate(); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = r.Done()
-	}
-	if err == nil {
-		err = c.validate()
-	}
-	if err == nil && !bytes.Equal(c.Append(nil), data) {
-		err = errors.New("it is not written as this build writes it")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("engine: %w: %w", ErrCheckpoint, err)
+	if !bytes.Equal(c.Append(nil), data) {
+		return nil, errors.New("it is not written as this build writes it")
 	}
 	return c, nil
+}
+
+// readTables reads what a version of the format has behind the sources.
+func (c *Checkpoint) readTables(r *writeset.Reader, version byte) (err error) {
+	if c.cert, err = certify.ReadCheckpoint(r); err != nil {
+		return err
+	}
+	if version >= checkpointVersionLocks {
+		if err = c.readLocks(r); err != nil {
+			return err
+		}
+	}
+	if version >= checkpointVersionSerial {
+		c.readSerial(r)
+	}
+	if version >= checkpointVersionParts {
+		c.readIDs(r)
+	}
+	return nil
 }
 
 // expiryBytesMin is what one takes encoded.

@@ -6,21 +6,8 @@ func (e *Engine) GroupDone() {
 	e.own.admit()
 }
 
-// Early returns the task of a certified own transaction that waits behind the running
-// group but blocks it through a lock that is no key (LOCK TABLE), and removes it from the
-// queue; its owner may commit it together with the running group, with whose items it
-// cannot conflict. False if seq is not such a transaction. Until Holes is false again no
-// prefix snapshot may be taken.
-func (e *Engine) Early(seq uint64) (Task, bool) { return e.queue.take(seq) }
-
 // Holes reports whether transactions beyond Applied are in the database.
 func (e *Engine) Holes() bool { return len(e.queue.early) > 0 && planted != "holes-denied" }
-
-// Full reports whether nothing is delivered until the running group is done. The verdict on an
-// own submission cannot come before that; if its transaction holds a lock the group waits
-// for, one of both must give way: its backend must be ended, and its rows are applied if the
-// log says so.
-func (e *Engine) Full() bool { return e.queue.full() }
 
 // Kept reports whether a group is kept back. Issue lets it go: the owner calls it after a short while.
 func (e *Engine) Kept() bool { return e.queue.kept() }

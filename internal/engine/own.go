@@ -23,20 +23,12 @@ func (e *Engine) Withdraw(seq uint64) bool { return e.own.withdraw(seq) }
 // its rows will come as a task with Local false, unless its group is already running.
 func (e *Engine) Orphan(seq uint64) { e.own.orphan(seq) }
 
-// Foretell ends an own transaction that is under way, and has no verdict yet, if it has lost already to what is
-// delivered: what comes before it in the order only grows (E14). It reports whether it did; Aborted follows. The
-// order will come to the same, and nobody waits for that any more.
-func (e *Engine) Foretell(seq uint64) bool { return e.own.foretell(seq) }
-
 // Loses gives the verdict on a transaction that is not submitted, if the log as delivered has decided against it.
 func (e *Engine) Loses(s Submission) certify.Verdict { return e.own.loses(s) }
 
 // Undecided reports whether a submission is on its way and the delivered part of the log does
 // not hold it: what becomes of it is open. Withdraw before it was tried, Orphan after.
 func (e *Engine) Undecided(seq uint64) bool { return e.own.undecided(seq) }
-
-// Queued reports whether a certified own transaction waits behind the running group.
-func (e *Engine) Queued(seq uint64) bool { return e.queue.queued(seq) }
 
 // Sent is how many bytes of an own payload have left in parts.
 func (e *Engine) Sent(seq uint64) int {

@@ -149,7 +149,8 @@ func (q *schedule) queued(seq uint64) bool {
 	return q.running != nil && slices.ContainsFunc(q.queue, func(t Task) bool { return t.is(seq) })
 }
 
-// take is Engine.Early.
+// take takes the task of a certified own transaction that waits behind the running group out of the queue; false if seq
+// is not such a transaction.
 func (q *schedule) take(seq uint64) (Task, bool) {
 	if q.running == nil {
 		return Task{}, false

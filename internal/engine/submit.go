@@ -179,7 +179,9 @@ func (s *submissions) settle(t *Task, group uint64) {
 	s.forget(w)
 }
 
-// foretell is Engine.Foretell.
+// foretell ends an own transaction that is under way, and has no verdict yet, if it has lost already to what is
+// delivered: what comes before it in the order only grows (E14). It reports whether it did; Aborted follows. The
+// order will come to the same, and nobody waits for that any more.
 func (s *submissions) foretell(seq uint64) bool {
 	w := s.owns[seq]
 	if w == nil || w.Kind != KindCertified || w.ordinal != 0 || w.proposed.Writeset == nil {

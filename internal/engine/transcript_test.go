@@ -63,17 +63,15 @@ func (c *cluster) command(t *testing.T, d *datadriven.TestData) string {
 		c.submit(d)
 	case "withdraw":
 		c.say("%v", c.node(d).e.Withdraw(c.seq(d)))
-	case "foretell":
-		c.say("%v", c.node(d).e.Foretell(c.seq(d)))
 	case "pace":
 		var front int
 		d.ScanArgs(t, "front", &front)
 		c.node(d).e.Pace(c.seq(d), front)
 	case "orphan":
 		c.node(d).e.Orphan(c.seq(d))
-	case "early":
-		task, ok := c.node(d).e.Early(c.seq(d))
-		c.say("%v %s", ok, c.task(task))
+	case "unblock":
+		way, task := c.node(d).e.Unblock(c.seq(d), !d.HasArg("closed"))
+		c.say("%s %s", []string{"stays", "is withdrawn", "is foretold", "joins", "ends"}[way], c.task(task))
 	case "run":
 		c.run()
 	case "tick":
@@ -97,7 +95,7 @@ func (c *cluster) command(t *testing.T, d *datadriven.TestData) string {
 		c.say("%v", c.node(d).e.Shuns(&writeset.Writeset{Tables: []writeset.Table{{Key: c.hash("t")}}}))
 	case "behind":
 		n := c.node(d)
-		c.say("%d entries, full %v", n.e.Behind(), n.e.Full())
+		c.say("%d entries, full %v", n.e.Behind(), n.e.queue.full())
 	default:
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 	}

@@ -61,6 +61,19 @@ func (r *running) last() uint64 {
 	return last
 }
 
+// unblock asks the engine how a waiter gets out of the group's way, and has one that joins the group be in it from then
+// on.
+func (r *running) unblock(e *engine.Engine, w *waiter) engine.Way {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	way, t := e.Unblock(w.sub.Seq, r.joinable)
+	if way == engine.Joins {
+		w.ordinal = t.Ordinal
+		r.committing = append(r.committing, w)
+	}
+	return way
+}
+
 // local gives the i-th session that commits, those that joined early included. After the last one the group is over,
 // and nobody joins it any more.
 func (r *running) local(i int) (w *waiter, ok bool) {

@@ -130,10 +130,8 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 	return len(pids) > 0, nil
 }
 
-// unblockSubmitted deals with a blocker whose fate the log decides: not proposed yet, it
-// is withdrawn; certified and queued behind, it commits at once (engine.Early); else its
-// verdict is on the way, unless the queue is full (engine.Full): then its backend must end, and
-// if it is certified the executor applies its rows.
+// unblockSubmitted deals with a blocker whose fate the log decides (engine.Unblock), and reports whether its backend
+// must end.
 func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 	seq := g.submission()
 	w := l.waiters.get(seq)
@@ -141,33 +139,16 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 		return false
 	}
 	l.core.call(func(e *engine.Engine) {
-		if e.Withdraw(seq) {
+		switch way := l.running.unblock(e, w); way {
+		case engine.Withdrawn:
 			w.ordinal = l.running.last()
 			w.decision <- session.Decision{Retry: true, Err: why}
-			return
-		}
-		if e.Foretell(seq) {
-			return
-		}
-		// who it is in the way of may have what it would wait for to commit
-		if len(w.sub.AddBases) > 0 && e.Queued(seq) {
-			end = true
-			return
-		}
-		r := &l.running
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if !r.joinable {
-			return // its group follows next
-		}
-		if t, ok := e.Early(seq); ok {
-			w.ordinal = t.Ordinal
+		case engine.Joins:
 			l.forget(w.sub.Writeset)
-			r.committing = append(r.committing, w)
 			w.decision <- session.Decision{Commit: true}
-			return
+		default:
+			end = way == engine.Ends
 		}
-		end = e.Full() && e.Undecided(seq)
 	})
 	return end
 }

@@ -254,8 +254,8 @@ func (m *member) lease() {
 func (m *member) expire() {
 	m.w.after(m.w.swarm.lockLease/10, m.in(m.expire))
 	var tenants []replica.Tenant
-	for _, x := range m.engine.Tenants() {
-		for _, h := range m.engine.Locks() {
+	for _, x := range m.engine.Advisory().Tenants() {
+		for _, h := range m.engine.Advisory().Locks() {
 			if h.Session.Member == x.Member && h.Session.Incarnation < x.Incarnation {
 				m.w.violation("%v: %v is held or awaited by a session of incarnation %d of member %d, which is at "+
 					"incarnation %d", m, h.Lock, h.Session.Incarnation, x.Member, x.Incarnation)
@@ -273,8 +273,9 @@ func (m *member) expire() {
 func (w *world) judgeAdvisory() {
 	list := w.present()
 	for _, m := range list {
-		if !slices.Equal(m.engine.Locks(), list[0].engine.Locks()) {
-			w.violation("%v knows %v, %v knows %v", m, m.engine.Locks(), list[0], list[0].engine.Locks())
+		if !slices.Equal(m.engine.Advisory().Locks(), list[0].engine.Advisory().Locks()) {
+			w.violation("%v knows %v, %v knows %v", m, m.engine.Advisory().Locks(), list[0],
+				list[0].engine.Advisory().Locks())
 		}
 	}
 }

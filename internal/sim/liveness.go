@@ -187,7 +187,8 @@ func (w *world) converged() bool {
 			return false
 		}
 		e := m.engine
-		if e.Applied() != e.Ordinal() || e.Ordinal() != list[0].engine.Ordinal() || e.Holes() || len(e.Locks()) > 0 {
+		if e.Applied() != e.Ordinal() || e.Ordinal() != list[0].engine.Ordinal() || e.Holes() ||
+			len(e.Advisory().Locks()) > 0 {
 			return false
 		}
 	}

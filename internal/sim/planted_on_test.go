@@ -64,7 +64,7 @@ var rare = map[string]uint64{
 	"held-at-commit": 31, "held-unkeyed": 31, "read-past-deferred": 25, "redone-twice": 25, "gate-removed": 23,
 	"kept-for-ever": 22, "locks-forgotten": 20, "halted-moves-on": 20, "checkpoint-without-locks": 14,
 	"lease-ignored": 13,
-	forks: 294,
+	forks:           294,
 }
 
 // forks stands in rare for what TestBlackBoxAlone looks for.

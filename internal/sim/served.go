@@ -258,26 +258,21 @@ func (s *served) inTheWay() {
 	if h == nil || h.decision != nil {
 		return
 	}
-	switch {
-	case m.engine.Withdraw(h.seq):
+	switch way, t := m.engine.Unblock(h.seq, true); way {
+	case engine.Withdrawn:
 		m.w.stats.Withdrawn++
 		s.after = max(s.after, applyingLast(m))
 		s.decide(session.Decision{Retry: true, Err: errLost()})
-	case m.engine.Foretell(h.seq):
+	case engine.Foretold:
 		m.w.stats.Foretold++
 		m.wake()
-	case len(h.try.adds) > 0 && m.engine.Queued(h.seq):
+	case engine.Joins:
+		m.w.stats.Early++
+		m.w.truth.learnEarly(t)
+		s.decided(t)
+	case engine.Ends:
 		m.w.stats.Ended++
 		s.b.die()
-	default:
-		if t, ok := m.engine.Early(h.seq); ok {
-			m.w.stats.Early++
-			m.w.truth.learnEarly(t)
-			s.decided(t)
-		} else if m.engine.Full() && m.engine.Undecided(h.seq) {
-			m.w.stats.Ended++
-			s.b.die()
-		}
 	}
 }
 

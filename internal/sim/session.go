@@ -334,20 +334,20 @@ func (s *modelSession) inTheWay() {
 		if s.strikes() {
 			s.m.w.stats.Kills++
 			s.kill()
-		} else if s.m.engine.Withdraw(s.seq) {
+			return
+		}
+		switch way, t := s.m.engine.Unblock(s.seq, true); way {
+		case engine.Withdrawn:
 			s.m.w.stats.Withdrawn++
 			s.fail()
-		} else if s.m.engine.Foretell(s.seq) {
+		case engine.Foretold:
 			s.m.w.stats.Foretold++
 			s.m.wake()
-		} else if len(s.a.adds) > 0 && s.m.engine.Queued(s.seq) { // what it is in the way of may have what it adds to
-			s.m.w.stats.Ended++
-			s.kill()
-		} else if t, ok := s.m.engine.Early(s.seq); ok {
+		case engine.Joins:
 			s.m.w.stats.Early++
 			s.m.w.truth.learnEarly(t)
 			s.m.commitLocal(s, t)
-		} else if s.m.engine.Full() && s.m.engine.Undecided(s.seq) && s.m.w.o.Planted != "queue-blocked-by-its-own" {
+		case engine.Ends:
 			s.m.w.stats.Ended++
 			s.kill()
 		}

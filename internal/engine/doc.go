@@ -11,6 +11,14 @@
 //	schedule     schedule.go, underway.go, kept.go: groups on their way into the database
 //	replicated   replicated.go, parts.go, advisory.go, serial.go, checkpoint.go: what the log says
 //
+// What they share: item.go (the codec of what is ordered), submission.go and own.go (what is handed in), ready.go
+// (what is handed out), unblock.go, group.go, position.go (what the database holds), shun.go, groupcommit.go (how
+// much waits for more), keys.go.
+//
+// To add a kind of item: item.go, what it decides to replicated.go, whether it is a group of its own to ready.go
+// (alone), whether it waits for own transactions to submission.go (passes); node carries it out
+// (life.executeAlone). A member of a build that does not know it panics.
+//
 // Submissions read the schedule and the replicated state, the schedule reads the replicated state, and that
 // reads nothing.
 //

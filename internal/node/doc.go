@@ -34,7 +34,7 @@
 //	N4  A local transaction that blocks the executor and is not certified loses.
 //	N5  Any failure of the log, the database or the apply ends this life of the member; it
 //	    starts again under a new incarnation from what disk and database hold (crash-only). What trying again
-//	    cannot help ends the process (fatal.go).
+//	    cannot help ends the process (package failure).
 //	N6  A checkpoint is stored in the local database once everything up to its ordinal is applied there,
 //	    with a commit that is on disk; so whatever that database loses in a crash, it has all that its
 //	    checkpoint stands for. The log is compacted up to that entry and no further.

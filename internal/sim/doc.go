@@ -9,7 +9,10 @@
 // There are two kinds of clients. A caller (caller.go) sends frames to a production session (served.go, host.go), whose
 // backend (backend.go, owned.go, statement.go) plays a PostgreSQL process, and whose collector (collector.go,
 // rewritten.go) plays internal/collect. A client (client.go) has a model of a session (session.go), and does what
-// callers do not: foreign keys, unique values, row locks, definitions.
+// callers do not: foreign keys, unique values, row locks, definitions. Production sessions have no definitions,
+// channels, advisory locks, procedures or sequences here (hostOf).
+//
+// Bugs that are planted in production code and in models, and must be found, are listed in planted_on_test.go.
 //
 // What the model takes seriously:
 //

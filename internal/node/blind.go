@@ -12,7 +12,7 @@ import (
 
 // DefinedUpTo is up to where definitions are known here.
 func (h *host) DefinedUpTo() uint64 {
-	h.seen = h.n.longs.seen()
+	h.seen = h.n.jobs.Seen()
 	return h.n.complete()
 }
 

@@ -163,7 +163,7 @@ func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d sess
 		return session.Result{}, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	defer l.running.instead(conn.PID())() // whoever blocks it loses
+	defer l.running.backends.Instead(conn.PID())() // whoever blocks it loses
 	c := &databaseChange{life: l, conn: conn, last: last, ordinal: ordinal, Definition: d}
 	for _, s := range d.Settings {
 		if s.Name == session.RoleSetting {

@@ -54,7 +54,7 @@ func auditOf(l *life) audit.Replica {
 			c := &l.settled().Limits
 			return c.AuditPercent, time.Duration(c.AuditIntervalS) * time.Second
 		},
-		Ready: l.ready.Load, CaughtUp: l.peers.caughtUp, Busy: func() bool { return l.long != nil },
+		Ready: l.ready.Load, CaughtUp: l.peers.caughtUp, Busy: l.jobs.Busy,
 		Leader: func() uint32 { return l.core.leader.Load() },
 		Seq:    func() uint64 { return l.seq.Add(1) },
 		Engine: func(f func(*engine.Engine)) bool { return l.core.call(f) },

@@ -16,7 +16,7 @@ import (
 
 // execute carries out one group (see the package comment) and reports it done.
 func (l *life) execute(ctx context.Context, g *engine.Group) error {
-	if err := l.beside(ctx, g); err != nil {
+	if err := l.jobs.Beside(ctx, g, func() error { return l.finishLocals(ctx, g) }); err != nil {
 		return err
 	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Writeset != nil && g.Tasks[0].Writeset.Shared {
@@ -195,14 +195,14 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 	if len(tasks) == 0 {
 		return nil
 	}
-	if ok, err := l.streaming.Commit(ctx, l.applier, &l.running.busy, last, tasks); ok || err != nil {
+	if ok, err := l.streaming.Commit(ctx, l.applier, &l.running.backends.Busy, last, tasks); ok || err != nil {
 		if ok && len(tasks[0].Writeset.Steps) > 0 {
 			l.tables.Store(l.applier.Tables)
 		}
 		return err
 	}
 	if len(tasks) == 1 && len(tasks[0].Writeset.Steps) > 0 {
-		_, _, err := l.carryOut(ctx, last, tasks[0], nil)
+		_, _, err := l.jobs.CarryOut(ctx, last, tasks[0], nil)
 		return err
 	}
 	err := l.applier.Apply(ctx, last, tasks)
@@ -236,13 +236,13 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		case d.Database.Does != semantics.NoDatabase:
 			r, err = l.changeDatabases(ctx, g.Last, t.Ordinal, d)
 		case d.Index.Name != "":
-			over, err = false, l.buildConcurrently(ctx, g.Last, t, d)
+			over, err = false, l.jobs.BuildConcurrently(ctx, g.Last, t, d)
 		case d.Detach.Ends:
-			r, over, err = l.detachEnd(ctx, g.Last, t, d)
+			r, over, err = l.detaches.End(ctx, g.Last, t, d)
 		case d.Detach.Partition[1] != "":
-			r, over, err = l.detachBegin(ctx, g.Last, t, d)
+			r, over, err = l.detaches.Begin(ctx, g.Last, t, d)
 		default:
-			r, over, err = l.carryOut(ctx, g.Last, t, &d)
+			r, over, err = l.jobs.CarryOut(ctx, g.Last, t, &d)
 		}
 		if err != nil {
 			return err
@@ -256,10 +256,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 		if over {
 			l.answer(&t, r)
 		}
-		if f := l.afterwards; f != nil {
-			l.afterwards = nil
-			f()
-		}
+		l.jobs.Settled()
 		return nil
 	case engine.KindListen:
 		l.gate.Close()

@@ -89,7 +89,7 @@ func (h *host) Base() uint64 {
 		h.missed = nil
 	}
 	h.passAgain()
-	h.seen = h.n.longs.seen()
+	h.seen = h.n.jobs.Seen()
 	if h.writes {
 		h.n.turns.Take(h.n.done)
 		h.turn = true
@@ -104,7 +104,7 @@ func (h *host) Applied() uint64 { return h.n.complete() }
 
 func (l *life) complete() uint64 {
 	applied := l.core.applied.Load() // before the look at what is not complete
-	if g := l.longs.under(); g != nil {
+	if g := l.jobs.Under(); g != nil {
 		return min(applied, g.Task.Ordinal-1)
 	}
 	return applied
@@ -304,7 +304,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
 			WithHint("Split it into smaller transactions.")}, nil
 	}
-	if g := h.n.longs.missed(h.seen, sub.Writeset); g != nil {
+	if g := h.n.jobs.Missed(h.seen, sub.Writeset); g != nil {
 		h.writes, h.lost, h.missed = true, true, g
 		return session.Decision{Retry: true, Err: h.n.missedError(g)}, nil
 	}
@@ -588,5 +588,5 @@ func (l *life) catchUp() {
 	var decided uint64
 	l.core.call(func(e *engine.Engine) { decided = e.Ordinal() })
 	l.gate.Await(func() bool { return l.core.applied.Load() >= decided || l.ending() })
-	l.longs.await(l.ending)
+	l.jobs.Await(l.ending)
 }

@@ -218,7 +218,7 @@ func (t *talk) Texts(r session.Reread) (array, typ string, err error) {
 // on: others of the same group may not be visible yet.
 func (t *talk) GoesOn(n int, seq uint64) error {
 	h := t.h
-	h.seen = h.n.longs.seen()
+	h.seen = h.n.jobs.Seen()
 	committed, err := t.letCommit(n, seq)
 	h.Committed(seq, committed)
 	if err != nil {

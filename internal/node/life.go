@@ -75,8 +75,6 @@ type life struct {
 	gate        *admission.Gate
 	waiters     *waiters
 	definitions sync.Map // sequence → chan session.Result
-	detaches    detaches
-	afterwards  func() // what the executor does once its group counts as applied
 	sessions    sessions
 	peers       peers
 	throttle    *admission.Throttle
@@ -98,9 +96,9 @@ type life struct {
 
 	running running
 
-	long  *replay.Job // the definition that goes on beside groups, or nil; the executor's
-	longs longs
-	holds holds
+	jobs     *replay.Jobs
+	detaches *replay.Detaches
+	holds    holds
 }
 
 // trials are what is tried before it is ordered: here, and by other members.
@@ -133,7 +131,6 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
 	l.present.off = l.additions.sighted
 	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
-	l.longs.init()
 	l.running.init()
 	l.holds.init()
 	l.serial.init()
@@ -183,7 +180,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.gate.Wake()
 	l.serial.wake()
 	l.notices.Wake()
-	l.longs.wake()
+	l.jobs.Wake()
 	stop := l.sessions.endAll(l.errEnds())
 	wg.Wait()
 	l.sessions.wait()
@@ -271,8 +268,10 @@ func (l *life) open(ctx context.Context) (err error) {
 	if l.monitor, err = link.NewMonitor(ctx, conn); err != nil {
 		return err
 	}
+	l.jobs = replay.NewJobs(jobsOf(l))
+	l.detaches = replay.NewDetaches(l.jobs, detachesOf(l))
 	l.tables.Store(l.applier.Tables)
-	l.running.busy.Store(l.applier.Conn.PID())
+	l.running.backends.Busy.Store(l.applier.Conn.PID())
 	if err := l.advisory.Open(ctx, conn); err != nil {
 		return err
 	}
@@ -373,21 +372,17 @@ func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 }
 
 func (l *life) runExecutor(ctx context.Context) error {
-	if err := l.resume(ctx); err != nil {
+	if err := l.jobs.Resume(ctx); err != nil {
 		return l.failed(ctx, nil, err)
 	}
 	for {
-		var over chan struct{} // never, unless there is a long definition
-		var down <-chan error
-		if l.long != nil {
-			over, down = l.long.Done, l.long.Curtain.Down()
-		}
+		over, down := l.jobs.Long() // never, unless there is a long definition
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-over:
-			if err := l.endLong(ctx); err != nil {
-				return l.failed(ctx, &engine.Group{Tasks: []engine.Task{l.long.Task}}, err)
+			if err := l.jobs.End(ctx); err != nil {
+				return l.failed(ctx, &engine.Group{Tasks: []engine.Task{l.jobs.Task()}}, err)
 			}
 		case err := <-down:
 			return err

@@ -66,7 +66,7 @@ func dryRunsOf(l *life) replay.DryRunOptions {
 		Tables:  l.tables.Load,
 		Applied: func() uint64 { return l.core.applied.Load() },
 		Decided: func() uint64 { return l.core.ordinal.Load() },
-		Free:    func() bool { return l.longs.under() == nil },
+		Free:    func() bool { return l.jobs.Under() == nil },
 		Yield: func(member uint32, incarnation uint64, tried bool) {
 			l.holds.yield(member, incarnation, tried)
 			if tried {

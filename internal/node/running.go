@@ -3,10 +3,10 @@ package node
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/replay"
 )
 
 // running is the group that the executor carries out, as the watcher and explanations see it. Safe for concurrent use.
@@ -17,9 +17,8 @@ type running struct {
 	since      time.Time     // zero: there is no group
 	joinable   bool          // committing may still grow
 
-	started chan struct{} // capacity 1: the watcher should look
-	busy    atomic.Uint32 // the backend with which the executor carries it out
-	curtain atomic.Uint32 // the backend of the curtain that is drawn, or zero
+	started  chan struct{} // capacity 1: the watcher should look
+	backends replay.Backends
 }
 
 func (r *running) init() { r.started = make(chan struct{}, 1) }
@@ -105,10 +104,4 @@ func (r *running) age() (time.Duration, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Since(r.since), !r.since.IsZero()
-}
-
-// instead has the watcher look after another backend than the executor's, until over is called.
-func (r *running) instead(pid uint32) (over func()) {
-	was := r.busy.Swap(pid)
-	return func() { r.busy.Store(was) }
 }

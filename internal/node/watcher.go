@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -47,9 +48,9 @@ func (l *life) watch(ctx context.Context) error {
 
 // lookForBlockers returns after how long to look again, zero if nothing is under way.
 func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err error) {
-	g := l.longs.under()
+	g := l.jobs.Under()
 	if g != nil && g.Concurrent() {
-		wait = longInterval // it waits for everybody
+		wait = replay.LongInterval // it waits for everybody
 	} else if g != nil {
 		blocked, err := l.unblock(ctx, l.applier.Definer.Conn.PID(), time.Since(g.Free), l.missedError(g))
 		if err != nil {
@@ -58,13 +59,13 @@ func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err err
 		if !blocked {
 			g.Free = time.Now()
 		}
-		wait = longInterval
+		wait = replay.LongInterval
 	}
 	age, runs := l.running.age()
 	if !runs || age < blockedAfter {
 		return wait, nil
 	}
-	for _, pid := range append(l.adding(), l.running.busy.Load()) {
+	for _, pid := range append(l.adding(), l.running.backends.Busy.Load()) {
 		if _, err := l.unblock(ctx, pid, age, nil); err != nil {
 			return blockedInterval, err
 		}
@@ -80,7 +81,7 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		return false, err
 	}
 	definer := l.applier.Definer.Conn.PID()
-	if g := l.longs.under(); g != nil && g.Concurrent() && backend == l.applier.Conn.PID() &&
+	if g := l.jobs.Under(); g != nil && g.Concurrent() && backend == l.applier.Conn.PID() &&
 		slices.Contains(pids, definer) {
 		l.monitor.Cancel(l.log, definer) // who blocks it need not lose; it may wait for the executor, too
 		return true, nil
@@ -91,14 +92,14 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 		return true, nil // whom it waits for need not be in the way
 	}
 	for _, pid := range pids {
-		if pid == l.running.busy.Load() || pid == definer || pid == l.running.curtain.Load() {
+		if pid == l.running.backends.Busy.Load() || pid == definer || pid == l.running.backends.Curtain.Load() {
 			continue // one of them waits for the other, and not for ever
 		}
 		why := why
 		if why == nil {
 			why = l.blockedError()
 		}
-		if l.breakOffDetach(pid) {
+		if l.detaches.BreakOff(pid) {
 			continue
 		}
 		g := l.guardOf(pid)

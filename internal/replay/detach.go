@@ -1,4 +1,4 @@
-package node
+package replay
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/process"
-	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -42,20 +41,41 @@ const (
 	detachRest  = 50 * time.Millisecond // how often one that may wait long is looked at
 	detachAgain = 20 * time.Millisecond
 	detachMax   = 4 // at one member, each with a connection
+
+	detachBlocked = 3 * time.Millisecond // a first step this slow is looked at
 )
 
-// detaches are the detachments under way at a replica.
-type detaches struct {
+// DetachOptions are what detachments need of a replica besides JobOptions.
+type DetachOptions struct {
+	Seq    func() uint64
+	TxID   func(seq uint64) writeset.TxID
+	Define func(id writeset.TxID, d session.Definition) session.Result // has one ordered
+	// Unblock has those lose who block a backend. It has been blocked for so long.
+	Unblock func(ctx context.Context, backend uint32, blocked time.Duration) error
+}
+
+// Detaches are the detachments under way at a replica.
+type Detaches struct {
+	o    *JobOptions
+	more DetachOptions
+	jobs *Jobs
+
 	steps    sync.Map     // sequence → *detaching, of either of its steps
 	held     sync.Map     // *detaching with a holder
 	sessions atomic.Int32 // that detach
 }
 
+// NewDetaches makes those of a replica whose other definitions are jobs.
+func NewDetaches(jobs *Jobs, more DetachOptions) *Detaches {
+	return &Detaches{o: &jobs.o, more: more, jobs: jobs}
+}
+
 // detaching is one that a session of this member carries out.
 type detaching struct {
-	l     *life
-	d     session.Definition
-	guard *guard
+	x         *Detaches
+	d         session.Definition
+	pid       uint32 // of its backend
+	doomedNow func() bool
 
 	claimed atomic.Bool   // by the executor, for its session, or by that, which has given up
 	stopped chan struct{} // closed when its statement is over
@@ -68,21 +88,24 @@ type detaching struct {
 	holder *holder // what keeps it from its second step
 }
 
-// Detach is described in session.Definitions.
-func (h *host) Detach(d session.Definition) (session.Turn, session.Result) {
-	if n := h.n.detaches.sessions.Add(1); n > detachMax {
-		h.n.detaches.sessions.Add(-1)
+// Detach is session.Definitions' for a session with this backend; doomed reports whether its transaction has lost, and
+// define has the first definition ordered.
+func (x *Detaches) Detach(
+	d session.Definition, pid uint32, doomed func() bool, define func(id writeset.TxID) session.Result,
+) (session.Turn, session.Result) {
+	if n := x.sessions.Add(1); n > detachMax {
+		x.sessions.Add(-1)
 		return nil, session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit,
 			"too many partitions are being detached CONCURRENTLY at this node").WithHint(
 			"There may be %d. Try again later, or without CONCURRENTLY.", detachMax)}
 	}
-	g := &detaching{l: h.n, d: d, guard: h.g, stopped: make(chan struct{}), over: make(chan struct{})}
-	id := h.n.txid(h.n.seq.Add(1))
-	h.n.detaches.steps.Store(id.Seq, g)
-	r := h.n.defineAs(id, d, h.g)
+	g := &detaching{x: x, d: d, pid: pid, doomedNow: doomed, stopped: make(chan struct{}), over: make(chan struct{})}
+	id := x.more.TxID(x.more.Seq())
+	x.steps.Store(id.Seq, g)
+	r := define(id)
 	if !r.Turn && g.claimed.CompareAndSwap(false, true) {
-		h.n.detaches.steps.Delete(id.Seq)
-		h.n.detaches.sessions.Add(-1)
+		x.steps.Delete(id.Seq)
+		x.sessions.Add(-1)
 		return nil, r
 	}
 	return g, session.Result{}
@@ -90,13 +113,13 @@ func (h *host) Detach(d session.Definition) (session.Turn, session.Result) {
 
 // Ended is described in session.Turn.
 func (g *detaching) Ended(failed *wire.ErrorFields) session.Result {
-	g.failed, g.doomed = failed, g.guard.doomed() != nil
+	g.failed, g.doomed = failed, g.doomedNow()
 	close(g.stopped)
-	defer g.l.detaches.sessions.Add(-1)
+	defer g.x.sessions.Add(-1)
 	select {
 	case <-g.over:
 		return g.told
-	case <-g.l.done:
+	case <-g.x.o.Done:
 		return session.Result{Err: wire.Errorf(wire.CodeStatementUnknown,
 			"the outcome of the statement is not known: this member restarts")}
 	}
@@ -123,13 +146,13 @@ type holder struct {
 	done chan struct{}
 }
 
-func (l *life) hold(ctx context.Context, lock string) (*holder, error) {
-	conn, err := link.Connect(ctx, l.connString, "tutti detacher",
+func (x *Detaches) hold(ctx context.Context, lock string) (*holder, error) {
+	conn, err := link.Connect(ctx, x.o.ConnString, "tutti detacher",
 		map[string]string{"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"})
 	if err != nil {
 		return nil, err
 	}
-	defer l.running.instead(conn.PID())()
+	defer x.o.Backends.Instead(conn.PID())()
 	if _, err := conn.Exec(ctx, "BEGIN; "+lock).ReadAll(); err != nil {
 		return nil, errors.Join(err, conn.Close(ctx))
 	}
@@ -161,72 +184,72 @@ func (h *holder) release(ctx context.Context, m *link.Monitor) error {
 }
 
 func regclass(name [2]string) string {
-	return "pg_catalog.to_regclass('" + replay.Literal(replay.Relation(name)) + "')"
+	return "pg_catalog.to_regclass('" + Literal(Relation(name)) + "')"
 }
 
 // marked reports whether the partition is detached in part.
-func (l *life) marked(ctx context.Context, d *session.Detach) (bool, error) {
-	r, err := l.monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = %s AND inhparent "+
+func (x *Detaches) marked(ctx context.Context, d *session.Detach) (bool, error) {
+	r, err := x.o.Monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = %s AND inhparent "+
 		"= %s AND inhdetachpending", regclass(d.Partition), regclass(d.Parent)))
 	return err == nil && len(r[0].Rows) > 0, err
 }
 
-// detachBegin carries out the first step. It is done already if the last life ended before it could note that.
-func (l *life) detachBegin(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result,
+// Begin carries out the first step. It is done already if the last life ended before it could note that.
+func (x *Detaches) Begin(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result,
 	over bool, err error) {
-	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
+	x.o.Applier.Begun.Store(max(last, x.o.Applier.Begun.Load()))
 	var own *detaching
-	if g, ok := l.detaches.steps.LoadAndDelete(t.Item.ID.Seq); ok && t.Item.ID == l.txid(t.Item.ID.Seq) {
+	if g, ok := x.steps.LoadAndDelete(t.Item.ID.Seq); ok && t.Item.ID == x.more.TxID(t.Item.ID.Seq) {
 		if own = g.(*detaching); !own.claimed.CompareAndSwap(false, true) {
 			own = nil
 		}
 	}
-	back, err := l.hold(ctx, "LOCK TABLE ONLY "+replay.Relation(d.Detach.Parent)+" IN ACCESS SHARE MODE")
+	back, err := x.hold(ctx, "LOCK TABLE ONLY "+Relation(d.Detach.Parent)+" IN ACCESS SHARE MODE")
 	var pg *pgconn.PgError
 	if err != nil && (!errors.As(err, &pg) || failure.Environmental(pg.Code)) {
 		return r, true, err
 	}
 	if err != nil { // the parent is gone, and so nothing is to be done
-		r.Err = &wire.SQLError{ErrorFields: replay.ErrorFields(pg)}
+		r.Err = &wire.SQLError{ErrorFields: ErrorFields(pg)}
 		if own != nil {
-			l.afterwards = func() { own.finish(r) }
+			x.jobs.afterwards = func() { own.finish(r) }
 		}
-		return r, true, l.applier.NoteProgress(ctx, last)
+		return r, true, x.o.Applier.NoteProgress(ctx, last)
 	}
 	defer func() {
 		if err == nil { // else the statement may not be over
-			err = back.release(ctx, l.monitor)
+			err = back.release(ctx, x.o.Monitor)
 		}
 	}()
 	if own != nil {
-		l.answer(&t, session.Result{Turn: true})
+		x.o.Answer(&t, session.Result{Turn: true})
 	}
-	s := &detachStep{l: l, d: &d, own: own}
+	s := &detachStep{x: x, d: &d, own: own}
 	refusal, err := s.run(ctx)
 	if err != nil {
 		return r, true, err
 	}
 	if own != nil && own.running() {
-		if own.holder, err = l.hold(ctx, "SELECT FROM pg_catalog.pg_class WHERE oid = "+regclass(d.Detach.Partition)+
+		if own.holder, err = x.hold(ctx, "SELECT FROM pg_catalog.pg_class WHERE oid = "+regclass(d.Detach.Partition)+
 			" FOR UPDATE"); err != nil {
 			return r, true, err
 		}
-		l.detaches.held.Store(own, nil)
-		l.afterwards = func() {
-			l.background.Go(func() {
-				defer l.detaches.held.Delete(own)
+		x.held.Store(own, nil)
+		x.jobs.afterwards = func() {
+			x.o.Background(func() {
+				defer x.held.Delete(own)
 				own.await(ctx)
 			})
 		}
 	} else if own != nil {
-		l.afterwards = func() { own.finish(session.Result{}) }
+		x.jobs.afterwards = func() { own.finish(session.Result{}) }
 	}
-	return session.Result{Err: refusal}, own == nil, l.applier.NoteProgress(ctx, last)
+	return session.Result{Err: refusal}, own == nil, x.o.Applier.NoteProgress(ctx, last)
 }
 
 // detachStep is the first step under way.
 type detachStep struct {
-	l    *life
+	x    *Detaches
 	d    *session.Definition
 	own  *detaching
 	conn *pgconn.PgConn // of ours, if there is no client's backend
@@ -239,7 +262,7 @@ func (s *detachStep) run(ctx context.Context) (refusal *wire.SQLError, err error
 	defer func() { err = errors.Join(err, s.stop(ctx)) }()
 	began := time.Now()
 	for {
-		if marked, err := s.l.marked(ctx, &s.d.Detach); marked || err != nil {
+		if marked, err := s.x.marked(ctx, &s.d.Detach); marked || err != nil {
 			return nil, err
 		}
 		failed, over, err := s.over(ctx)
@@ -247,26 +270,23 @@ func (s *detachStep) run(ctx context.Context) (refusal *wire.SQLError, err error
 			return nil, err
 		}
 		if over {
-			if marked, err := s.l.marked(ctx, &s.d.Detach); marked || err != nil {
+			if marked, err := s.x.marked(ctx, &s.d.Detach); marked || err != nil {
 				return nil, err
 			}
-			if failed == nil {
-				return nil, errors.New("node: a partition was detached ahead of the order")
+			switch afterDetach(failed, s.conn != nil) {
+			case detachAhead:
+				return nil, errors.New("replay: a partition was detached ahead of the order")
+			case detachFails:
+				return nil, &wire.SQLError{ErrorFields: *failed}
+			case detachRefused:
+				return &wire.SQLError{ErrorFields: *failed}, nil
 			}
-			pg := &pgconn.PgError{Code: failed.Code}
-			switch {
-			case s.conn == nil && (failure.Transient(pg) || failure.Environmental(pg.Code)),
-				s.conn != nil && failure.Transient(pg):
-				if err := s.start(ctx); err != nil {
-					return nil, err
-				}
-				continue
-			case failure.Environmental(pg.Code):
-				return nil, (&wire.SQLError{ErrorFields: *failed})
+			if err := s.start(ctx); err != nil {
+				return nil, err
 			}
-			return &wire.SQLError{ErrorFields: *failed}, nil
+			continue
 		}
-		if time.Since(began) > blockedAfter {
+		if time.Since(began) > detachBlocked {
 			if err := s.unblock(ctx, time.Since(began)); err != nil {
 				return nil, err
 			}
@@ -275,6 +295,32 @@ func (s *detachStep) run(ctx context.Context) (refusal *wire.SQLError, err error
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// detachNext is what follows when the statement of a first step is over, and the partition is not marked.
+type detachNext uint8
+
+const (
+	detachAhead   detachNext = iota // it has gone further than the order has (D1)
+	detachAnew                      // it is run once more, on a connection of ours
+	detachFails                     // this member cannot carry it out
+	detachRefused                   // no member can
+)
+
+// afterDetach says what follows on what the statement has failed with, nil if it has not; ours says that it ran on a
+// connection of ours, and not of the client's, which may have been in the order's way, or may have ended.
+func afterDetach(failed *wire.ErrorFields, ours bool) detachNext {
+	if failed == nil {
+		return detachAhead
+	}
+	environmental := failure.Environmental(failed.Code)
+	switch {
+	case failure.Transient(&pgconn.PgError{Code: failed.Code}), environmental && !ours:
+		return detachAnew
+	case environmental:
+		return detachFails
+	}
+	return detachRefused
 }
 
 // over reports whether the statement that is under way is over, and starts one if there is none.
@@ -289,7 +335,7 @@ func (s *detachStep) over(ctx context.Context) (failed *wire.ErrorFields, over b
 				return nil, true, err
 			}
 			if err != nil {
-				f := replay.ErrorFields(pg)
+				f := ErrorFields(pg)
 				failed = &f
 			}
 			return failed, true, nil
@@ -310,14 +356,14 @@ func (s *detachStep) start(ctx context.Context) error {
 	if err := s.stop(ctx); err != nil {
 		return err
 	}
-	conn, err := link.Connect(ctx, s.l.connString, "tutti detacher",
+	conn, err := link.Connect(ctx, s.x.o.ConnString, "tutti detacher",
 		map[string]string{"statement_timeout": "0", "lock_timeout": "0", "deadlock_timeout": "1h"})
 	if err != nil {
 		return err
 	}
-	a := &replay.Applier{Conn: conn}
+	a := &Applier{Conn: conn}
 	own := [][2]string{{"session_replication_role", "origin"}, {capture.TurnSetting, capture.DDLTurn}}
-	if r, err := s.l.monitor.Exec(ctx, "SELECT WHERE "+capture.EventsQuery); err != nil {
+	if r, err := s.x.o.Monitor.Exec(ctx, "SELECT WHERE "+capture.EventsQuery); err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	} else if len(r[0].Rows) > 0 {
 		own = [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOwn}}
@@ -340,7 +386,7 @@ func (s *detachStep) stop(ctx context.Context) error {
 		return nil
 	}
 	for {
-		s.l.monitor.Cancel(s.l.log, s.conn.PID())
+		s.x.o.Monitor.Cancel(s.x.o.Log, s.conn.PID())
 		select {
 		case <-s.done:
 			err := s.conn.Close(ctx)
@@ -360,21 +406,20 @@ func (s *detachStep) unblock(ctx context.Context, blocked time.Duration) error {
 	if s.conn != nil {
 		pid = s.conn.PID()
 	} else if s.own != nil {
-		pid = s.own.guard.pid
+		pid = s.own.pid
 	}
-	r, err := s.l.monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_locks WHERE pid = %d AND NOT granted AND "+
+	r, err := s.x.o.Monitor.Exec(ctx, fmt.Sprintf("SELECT FROM pg_catalog.pg_locks WHERE pid = %d AND NOT granted AND "+
 		"locktype <> 'virtualxid'", pid))
 	if err != nil || len(r[0].Rows) == 0 {
 		return err
 	}
-	_, err = s.l.unblock(ctx, pid, blocked, nil)
-	return err
+	return s.x.more.Unblock(ctx, pid, blocked)
 }
 
 // await waits until the client's backend waits for nothing but its holder, and has the second step ordered then; or
 // until its statement is over: then it was cancelled, or stood in the order's way, which shall not end the detachment.
 func (g *detaching) await(ctx context.Context) {
-	l := g.l
+	x := g.x
 	for wait := detachLook; ; wait = min(2*wait, detachRest) {
 		select {
 		case <-g.stopped:
@@ -391,7 +436,7 @@ func (g *detaching) await(ctx context.Context) {
 			return
 		case <-time.After(wait):
 		}
-		pids, err := l.monitor.Blockers(ctx, g.guard.pid)
+		pids, err := x.o.Monitor.Blockers(ctx, g.pid)
 		if err == nil && len(pids) == 1 && pids[0] == g.holder.conn.PID() {
 			r := g.end(ctx)
 			if g.abandon(ctx) == nil {
@@ -405,7 +450,7 @@ func (g *detaching) await(ctx context.Context) {
 // abandon ends the statement if it still waits, because the second step could not be ordered.
 func (g *detaching) abandon(ctx context.Context) error {
 	for g.running() {
-		g.l.monitor.Cancel(g.l.log, g.guard.pid)
+		g.x.o.Monitor.Cancel(g.x.o.Log, g.pid)
 		select {
 		case <-g.stopped:
 		case <-time.After(detachAgain):
@@ -425,19 +470,19 @@ func (g *detaching) letGo(ctx context.Context) error {
 	if h == nil {
 		return nil
 	}
-	return h.release(ctx, g.l.monitor)
+	return h.release(ctx, g.x.o.Monitor)
 }
 
 // end has the second step ordered.
 func (g *detaching) end(ctx context.Context) session.Result {
-	l := g.l
+	x := g.x
 	d := session.Definition{Settings: g.d.Settings, Detach: g.d.Detach,
-		SQL: "ALTER TABLE " + replay.Relation(g.d.Detach.Parent) + " DETACH PARTITION " +
-			replay.Relation(g.d.Detach.Partition) + " FINALIZE"}
+		SQL: "ALTER TABLE " + Relation(g.d.Detach.Parent) + " DETACH PARTITION " +
+			Relation(g.d.Detach.Partition) + " FINALIZE"}
 	d.Detach.Ends = true
 	for looks := 0; ; looks++ {
-		d.Base = l.complete()
-		extent, err := l.extentOf(ctx, replay.Relation(g.d.Detach.Parent), replay.Relation(g.d.Detach.Partition))
+		d.Base = x.o.Complete()
+		extent, err := x.extentOf(ctx, Relation(g.d.Detach.Parent), Relation(g.d.Detach.Partition))
 		if err != nil {
 			return session.Result{Err: wire.Errorf(wire.CodeInternalError, "the partition is detached in part: %v",
 				err).WithHint("Use ALTER TABLE ... DETACH PARTITION ... FINALIZE to complete the pending detach " +
@@ -446,10 +491,10 @@ func (g *detaching) end(ctx context.Context) session.Result {
 		if d.Extent = extent; looks == detachLooks {
 			d.Extent = &writeset.Writeset{Barrier: true}
 		}
-		id := l.txid(l.seq.Add(1))
-		l.detaches.steps.Store(id.Seq, g)
-		r := l.defineAs(id, d, nil)
-		l.detaches.steps.Delete(id.Seq)
+		id := x.more.TxID(x.more.Seq())
+		x.steps.Store(id.Seq, g)
+		r := x.more.Define(id, d)
+		x.steps.Delete(id.Seq)
 		if r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == detachLooks {
 			return r
 		}
@@ -459,25 +504,25 @@ func (g *detaching) end(ctx context.Context) session.Result {
 const detachLooks = 20
 
 // extentOf is what a definition of these tables may change.
-func (l *life) extentOf(ctx context.Context, relations ...string) (*writeset.Writeset, error) {
-	r, err := l.monitor.Exec(ctx, capture.ExtentSQL(relations, false, false, semantics.ReachAround.String()))
+func (x *Detaches) extentOf(ctx context.Context, relations ...string) (*writeset.Writeset, error) {
+	r, err := x.o.Monitor.Exec(ctx, capture.ExtentSQL(relations, false, false, semantics.ReachAround.String()))
 	if err != nil {
 		return nil, err
 	}
 	return capture.Extent(r[0].Rows[0][0], false, false)
 }
 
-// detachEnd carries out the second step: it lets the client's backend go on, if that waits for it, or does it itself.
-func (l *life) detachEnd(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result,
+// End carries out the second step: it lets the client's backend go on, if that waits for it, or does it itself.
+func (x *Detaches) End(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result,
 	over bool, err error) {
-	v, ok := l.detaches.steps.Load(t.Item.ID.Seq)
-	if !ok || t.Item.ID != l.txid(t.Item.ID.Seq) {
-		return l.carryOut(ctx, last, t, &d)
+	v, ok := x.steps.Load(t.Item.ID.Seq)
+	if !ok || t.Item.ID != x.more.TxID(t.Item.ID.Seq) {
+		return x.jobs.CarryOut(ctx, last, t, &d)
 	}
 	g := v.(*detaching)
-	l.applier.Begun.Store(max(last, l.applier.Begun.Load()))
-	defer l.running.instead(g.guard.pid)()
-	if err := l.let(ctx, g.guard.pid); err != nil {
+	x.o.Applier.Begun.Store(max(last, x.o.Applier.Begun.Load()))
+	defer x.o.Backends.Instead(g.pid)()
+	if err := x.let(ctx, g.pid); err != nil {
 		return r, true, err
 	}
 	if err := g.letGo(ctx); err != nil {
@@ -488,18 +533,18 @@ func (l *life) detachEnd(ctx context.Context, last uint64, t engine.Task, d sess
 	case <-ctx.Done():
 		return r, true, ctx.Err()
 	}
-	if err := l.let(ctx, 0); err != nil {
+	if err := x.let(ctx, 0); err != nil {
 		return r, true, err
 	}
 	if g.failed != nil {
-		return l.carryOut(ctx, last, t, &d)
+		return x.jobs.CarryOut(ctx, last, t, &d)
 	}
-	return r, true, l.detachEnded(ctx, last)
+	return r, true, x.ended(ctx, last)
 }
 
 // let gives one backend leave to end its detachment (D1), or none.
-func (l *life) let(ctx context.Context, pid uint32) error {
-	c := l.applier.Definer.Pgx
+func (x *Detaches) let(ctx context.Context, pid uint32) error {
+	c := x.o.Applier.Definer.Pgx
 	if _, err := c.Exec(ctx, capture.LetNone); err != nil || pid == 0 {
 		return err
 	}
@@ -507,12 +552,12 @@ func (l *life) let(ctx context.Context, pid uint32) error {
 	return err
 }
 
-// detachEnded makes triggers fit what a client's backend has defined at its place, and notes the progress.
-func (l *life) detachEnded(ctx context.Context, last uint64) error {
-	a := l.applier.Definer
-	defer l.running.instead(a.Conn.PID())() // whoever blocks it loses
-	g := &replay.Job{}
-	a.Tables, a.Job = l.applier.Tables, g
+// ended makes triggers fit what a client's backend has defined at its place, and notes the progress.
+func (x *Detaches) ended(ctx context.Context, last uint64) error {
+	a := x.o.Applier.Definer
+	defer x.o.Backends.Instead(a.Conn.PID())() // whoever blocks it loses
+	g := &Job{}
+	a.Tables, a.Job = x.o.Applier.Tables, g
 	tx, err := a.Pgx.Begin(ctx)
 	if err != nil {
 		return err
@@ -523,18 +568,18 @@ func (l *life) detachEnded(ctx context.Context, last uint64) error {
 	if err := a.End(ctx, last, nil); err != nil {
 		return err
 	}
-	return l.finish(ctx, g)
+	return x.jobs.finish(ctx, g)
 }
 
-// breakOffDetach cancels a detachment that waits, if pid keeps it from its second step, and reports whether it does.
-func (l *life) breakOffDetach(pid uint32) (found bool) {
-	l.detaches.held.Range(func(key, _ any) bool {
+// BreakOff cancels a detachment that waits, if pid keeps it from its second step, and reports whether it does.
+func (x *Detaches) BreakOff(pid uint32) (found bool) {
+	x.held.Range(func(key, _ any) bool {
 		g := key.(*detaching)
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if g.holder != nil && g.holder.conn.PID() == pid {
 			found = true
-			l.monitor.Cancel(l.log, g.guard.pid)
+			x.o.Monitor.Cancel(x.o.Log, g.pid)
 		}
 		return !found
 	})

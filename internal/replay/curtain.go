@@ -1,4 +1,4 @@
-package node
+package replay
 
 import (
 	"context"
@@ -8,53 +8,54 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/database/link"
-	"github.com/tuttidb/tutti/internal/replay"
 )
 
 // drawCurtain draws the curtain for a definition of kind LongAttached that is at work. It is called until nobody
 // but the definition has a lock on the table any more; then drawn is true.
-func (l *life) drawCurtain(ctx context.Context, g *replay.Job) (drawn bool, err error) {
-	definer := l.applier.Definer.Conn.PID()
+func (x *Jobs) drawCurtain(ctx context.Context, g *Job) (drawn bool, err error) {
+	definer := x.o.Applier.Definer.Conn.PID()
 	if g.Curtain == nil {
-		r, err := l.monitor.Exec(ctx, fmt.Sprintf(
-			`SELECT l.relation, pg_catalog.format('%%I.%%I', n.nspname, c.relname) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		r, err := x.o.Monitor.Exec(ctx, fmt.Sprintf(
+			`
+SELECT l.relation, pg_catalog.format('%%I.%%I', n.nspname, c.relname) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = %d AND c.relkind = 'p' GROUP BY 1, 2 HAVING bool_or(l.mode = 'ShareUpdateExclusiveLock') AND NOT bool_or(l.mode = 'AccessExclusiveLock')`, definer))
 		if err != nil {
 			return false, err
 		}
 		if len(r[0].Rows) != 1 { // several partitions are attached to several tables
-			g.Curtain = &replay.Curtain{}
+			g.Curtain = &Curtain{}
 			return false, nil
 		}
-		l.hang(ctx, g, string(r[0].Rows[0][0]), string(r[0].Rows[0][1]))
+		x.hang(ctx, g, string(r[0].Rows[0][0]), string(r[0].Rows[0][1]))
 		return false, nil
 	}
 	if g.Curtain.Table == "" {
 		return false, nil
 	}
-	r, err := l.monitor.Exec(ctx, fmt.Sprintf(
-		`SELECT count(*) FILTER (WHERE NOT granted AND pid = %d) = 1 AND count(*) FILTER (WHERE granted AND pid <> %d) = 0 FROM pg_catalog.pg_locks
+	r, err := x.o.Monitor.Exec(ctx, fmt.Sprintf(
+		`
+SELECT count(*) FILTER (WHERE NOT granted AND pid = %d) = 1 AND count(*) FILTER (WHERE granted AND pid <> %d) = 0 FROM pg_catalog.pg_locks
 WHERE locktype = 'relation' AND relation = %s AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`, g.Curtain.Conn.PID(), definer, g.Curtain.Table))
 	return err == nil && string(r[0].Rows[0][0]) == "t", err
 }
 
 // hang makes a curtain ask for its lock. Without a connection there is none, and what is ordered behind the definition
 // waits.
-func (l *life) hang(ctx context.Context, g *replay.Job, table, name string) {
-	conn, err := link.Connect(ctx, l.connString, "tutti curtain", map[string]string{
+func (x *Jobs) hang(ctx context.Context, g *Job, table, name string) {
+	conn, err := link.Connect(ctx, x.o.ConnString, "tutti curtain", map[string]string{
 		"deadlock_timeout": "1h", "lock_timeout": "0", "statement_timeout": "0",
 		"idle_in_transaction_session_timeout": "0", "search_path": "pg_catalog"})
 	if err != nil {
-		l.log.Warn("nobody goes on beside a definition", "ordinal", g.Task.Ordinal, "error", err)
-		g.Curtain = &replay.Curtain{}
+		x.o.Log.Warn("nobody goes on beside a definition", "ordinal", g.Task.Ordinal, "error", err)
+		g.Curtain = &Curtain{}
 		return
 	}
-	c := &replay.Curtain{Conn: conn, Table: table, Lost: make(chan error, 1)}
+	c := &Curtain{Conn: conn, Table: table, Lost: make(chan error, 1)}
 	g.Curtain = c
-	l.running.curtain.Store(conn.PID())
-	l.background.Go(func() {
+	x.o.Backends.Curtain.Store(conn.PID())
+	x.o.Background(func() {
 		defer func() {
-			l.running.curtain.Store(0)
+			x.o.Backends.Curtain.Store(0)
 			_ = conn.Close(context.WithoutCancel(ctx)) // the server notices either way
 		}()
 		asked := make(chan error, 1)
@@ -67,8 +68,8 @@ func (l *life) hang(ctx context.Context, g *replay.Job, table, name string) {
 		select {
 		case err := <-asked:
 			if err != nil && !g.Over() {
-				c.Lost <- fmt.Errorf("node: table %s cannot be hidden any more while a partition is attached to it: %w",
-					name, err)
+				c.Lost <- fmt.Errorf("replay: table %s cannot be hidden any more while a partition is attached to it: "+
+					"%w", name, err)
 			}
 			if !g.Exposed() {
 				return // it is over, or it has failed and needs the table for another try

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/standing"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // appear opens the main database's log, or makes it if this member may (package bootstrap), and the connections to the
 // other members. The log is the main life's then.
 func (t *tenure) appear(ctx context.Context) error {
-	dir := logDir(t.node.config, mainGroup)
+	dir := standing.LogDir(t.node.config, mainGroup)
 	_, err := os.Stat(dir)
 	switch {
 	case err == nil:
@@ -49,11 +50,11 @@ func (t *tenure) appear(ctx context.Context) error {
 
 // takeLog opens the main database's log for this tenure.
 func (t *tenure) takeLog(dir string) error {
-	disk, err := openLog(dir, t.node.config, t.node.faults)
+	disk, err := standing.OpenLog(dir, t.node.config, t.node.faults)
 	if err != nil {
 		return &failure.Fatal{Err: err}
 	}
-	if err := t.standing.adopt(disk); err != nil {
+	if err := t.standing.Adopt(disk); err != nil {
 		return &failure.Fatal{Err: errors.Join(err, disk.Close())}
 	}
 	t.disk = disk
@@ -63,26 +64,24 @@ func (t *tenure) takeLog(dir string) error {
 // makeLog makes the main database's log once the other members have said that they know of none of this member's.
 func (t *tenure) makeLog(ctx context.Context, dir string) error {
 	c, log := t.node.config, t.node.log
-	contents, err := readContents(ctx, t.pg.ConnString("postgres", c.Database)+ownOptions, c, dir)
+	contents, err := standing.ReadContents(ctx, t.pg.ConnString("postgres", c.Database)+link.OwnOptions, c, dir)
 	if err != nil {
 		return err
 	}
-	t.standing.own.Contents = contents
+	t.standing.Found(contents)
 	if err := t.openTransport(); err != nil {
 		return err
 	}
 	var said string
 	var since time.Time
 	for {
-		own, others := t.standing.others()
-		d := bootstrap.Decide(&own, others, t.standing.name)
+		d := t.standing.Decide()
 		switch d.Do {
 		case bootstrap.Refuse:
 			t.explain(ctx)
 			return &failure.Fatal{Err: errors.New(d.Why)}
 		case bootstrap.Create:
-			b := t.standing.beginsWith(bootstrap.Beginning(&own, others))
-			if err := createLog(dir, c, t.node.faults, &b); err != nil {
+			if err := t.standing.CreateLog(dir, t.node.faults); err != nil {
 				return &failure.Fatal{Err: err}
 			}
 			log.Info("made the log: all other members know of none of this one's before", "log", dir)
@@ -98,7 +97,7 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 			return context.Cause(ctx)
 		case err := <-t.pg.Exited():
 			return fmt.Errorf("PostgreSQL ended: %w", errors.Join(err, errDatabaseGone))
-		case <-t.standing.news:
+		case <-t.standing.News():
 		case <-time.After(waitLogEvery):
 		}
 	}
@@ -107,11 +106,7 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 // explain lets a member that must not start tell the others what it has, so that those that must not, either, find out
 // by themselves.
 func (t *tenure) explain(ctx context.Context) {
-	silent := func() bool {
-		_, others := t.standing.others()
-		return slices.ContainsFunc(others, func(h bootstrap.Heard) bool { return h.Facts == nil })
-	}
-	for began := time.Now(); silent() && time.Since(began) < explainMost && process.Sleep(ctx, explainPoll); {
+	for began := time.Now(); t.standing.Silent() && time.Since(began) < explainMost && process.Sleep(ctx, explainPoll); {
 	}
 	process.Sleep(ctx, explainLeast)
 }
@@ -119,18 +114,18 @@ func (t *tenure) explain(ctx context.Context) {
 // begins compares a database that has no part of the order yet with what the log says that this member began with: the
 // order says only what has changed since. A member that has just made its log has compared already.
 func (l *life) begins(ctx context.Context, conn string) error {
-	began := l.tenure.standing.own.Contents
+	began := l.tenure.standing.Began()
 	if l.group != mainGroup || l.tenure.made || began == nil || began.CopyOf != 0 {
 		return nil
 	}
-	now, err := readItems(ctx, conn)
+	now, err := standing.ReadItems(ctx, conn)
 	if err != nil {
 		return err
 	}
 	if d := now.Difference(began, "this database", "the beginning"); d != "" {
 		return &failure.Fatal{Err: fmt.Errorf("the database is not the one with which %s began, and the log says "+
 			"only what has changed since: %s. %s",
-			l.config.Self().Name, d, howToClone(l.config))}
+			l.config.Self().Name, d, standing.HowToClone(l.config))}
 	}
 	return nil
 }
@@ -140,24 +135,24 @@ func (l *life) begins(ctx context.Context, conn string) error {
 func (l *life) openDisk(ctx context.Context, conn string) (err error) {
 	s := l.tenure.standing
 	if l.group == mainGroup {
-		l.disk, l.incarnation, l.tenure.disk = l.tenure.disk, s.own.Incarnation, nil
+		l.disk, l.incarnation, l.tenure.disk = l.tenure.disk, s.Incarnation(), nil
 		return nil
 	}
-	if err := s.mayHaveVoted(l.group, l.logDir); err != nil {
+	if err := s.MayHaveVoted(l.group, l.logDir); err != nil {
 		return err
 	}
-	if err := mayCreateLog(ctx, conn, l.logDir, l.config); err != nil {
+	if err := standing.MayCreateLog(ctx, conn, l.logDir, l.config); err != nil {
 		return err
 	}
 	if _, err := os.Stat(l.logDir); errors.Is(err, os.ErrNotExist) {
-		if err := createLog(l.logDir, l.config, l.node.faults, nil); err != nil {
+		if err := standing.CreateLog(l.logDir, l.config, l.node.faults); err != nil {
 			return &failure.Fatal{Err: err}
 		}
 	}
-	if l.disk, err = openLog(l.logDir, l.config, l.node.faults); err != nil {
+	if l.disk, err = standing.OpenLog(l.logDir, l.config, l.node.faults); err != nil {
 		return &failure.Fatal{Err: err}
 	}
-	if err := s.made(l.group); err != nil {
+	if err := s.Made(l.group); err != nil {
 		return &failure.Fatal{Err: err}
 	}
 	l.incarnation, err = l.disk.NextIncarnation()

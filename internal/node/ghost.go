@@ -11,6 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
+	"github.com/tuttidb/tutti/internal/standing"
 )
 
 // ghost is what is left of a dropped database: its order, which goes on for members that have not come so far yet.
@@ -33,13 +34,13 @@ func (t *tenure) haunt(group, dropped uint64) error {
 	g := &ghost{group: group, dropped: dropped, tenure: t, inbox: make(chan memberFrame, coreQueueMax),
 		ended: make(chan struct{})}
 	c := t.node.config
-	dir := logDir(c, group)
+	dir := standing.LogDir(c, group)
 	ctx, cancel := context.WithCancel(t.ctx)
 	g.stop = cancel
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		close(g.ended)
 	} else {
-		if g.disk, err = openLog(dir, c, t.node.faults); err == nil {
+		if g.disk, err = standing.OpenLog(dir, c, t.node.faults); err == nil {
 			g.order, err = ordering.New(ordering.Options{Member: c.Member, Storage: g.disk})
 		}
 		if err != nil {
@@ -134,10 +135,10 @@ func (t *tenure) layToRest(ctx context.Context) error {
 		}
 		g.stop()
 		<-g.ended
-		if err := raftlog.Remove(logDir(main.config, g.group)); err != nil {
+		if err := raftlog.Remove(standing.LogDir(main.config, g.group)); err != nil {
 			return err
 		}
-		if err := t.standing.removed(g.group); err != nil {
+		if err := t.standing.Removed(g.group); err != nil {
 			return err
 		}
 		if _, err := main.monitor.Exec(ctx, fmt.Sprintf("DELETE FROM tutti.database WHERE id = %d AND state = '%s'",

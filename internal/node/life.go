@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
-	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/notices"
@@ -28,6 +26,7 @@ import (
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/replay"
+	"github.com/tuttidb/tutti/internal/standing"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -114,7 +113,7 @@ var errConverted = errors.New("node: the cloned database is now this member's ow
 func newLife(t *tenure, group uint64, database string) *life {
 	c := t.node.config
 	l := &life{
-		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: logDir(c, group),
+		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: standing.LogDir(c, group),
 		began: time.Now(),
 		done:  make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}),
 		ended: make(chan struct{}), gate: admission.NewGate(), speakers: newSpeakers(),
@@ -219,22 +218,12 @@ func (l *life) ending() bool {
 	}
 }
 
-// ownOptions goes on with a connection string for sessions of Tutti's own. ALTER DATABASE and ALTER ROLE … SET are for
-// clients: they must not end these sessions, or keep a member from starting. What says what a session executes is in
-// apply.SessionSettings.
-const ownOptions = ` options='-c session_preload_libraries= -c local_preload_libraries= -c role=none -c ` +
-	`statement_timeout=0 -c lock_timeout=0` +
-	` -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c default_transaction_read_only=off` +
-	` -c default_transaction_isolation=read\\ committed -c default_transaction_deferrable=off -c ` +
-	`standard_conforming_strings=on` +
-	` -c transform_null_equals=off -c array_nulls=on -c quote_all_identifiers=off'`
-
 // open brings up log, database connections and engine.
 func (l *life) open(ctx context.Context) (err error) {
 	l.context = ctx
 	l.advisory = advisory.New(advisoryOf(l))
 	pg := l.tenure.pg
-	conn := pg.ConnString("postgres", l.database) + ownOptions
+	conn := pg.ConnString("postgres", l.database) + link.OwnOptions
 	l.connString = conn
 	if err := l.openDisk(ctx, conn); err != nil {
 		return err
@@ -244,7 +233,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		l.log.Warn("repaired the log's torn end", "repair", fmt.Sprint(r))
 	}
 	var saved []byte
-	if l.position, saved, err = prepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(),
+	if l.position, saved, err = standing.PrepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(),
 		func() error { return l.begins(ctx, conn) }); err != nil {
 		return err
 	}
@@ -346,29 +335,6 @@ func (l *life) close() error {
 		errs = append(errs, l.disk.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// logDir is where a database's log is.
-func logDir(c *config.Config, group uint64) string {
-	if group == mainGroup {
-		return filepath.Join(c.DataDir, "log")
-	}
-	return filepath.Join(c.DataDir, fmt.Sprintf("log-%d", group))
-}
-
-// openLog opens a log of this member's.
-func openLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, error) {
-	disk, err := raftlog.Open(logOptions(dir, c, faults))
-	if err != nil {
-		return nil, err
-	}
-	if id := disk.Identity(); id.Cluster != c.Cluster || id.Member != uint64(c.Member) {
-		err := &failure.Config{Err: fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration "+
-			"says member %d of %q",
-			dir, id.Member, id.Cluster, c.Member, c.Cluster)}
-		return nil, errors.Join(err, disk.Close())
-	}
-	return disk, nil
 }
 
 func (l *life) runExecutor(ctx context.Context) error {

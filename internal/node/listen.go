@@ -372,7 +372,7 @@ func (n *Node) notReady(t *tenure) *wire.SQLError {
 	if w := n.waits.Load(); w != nil {
 		why = *w
 	} else if t != nil && t.standing != nil {
-		why = t.standing.why()
+		why = t.standing.Why()
 	}
 	if why != "" {
 		return e.WithDetail("%s", why)

@@ -15,8 +15,10 @@ import (
 
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/credentials"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/metrics"
@@ -50,7 +52,7 @@ type Node struct {
 	clients   *clients.Log
 	metrics   *metrics.Registry
 
-	credentials credentials // towards the other members
+	credentials *credentials.Credentials // towards the other members
 
 	mu     sync.Mutex
 	tenure *tenure
@@ -62,6 +64,7 @@ func New(c *config.Config, log *slog.Logger) *Node {
 	n := &Node{
 		config: c, log: log, cancels: wire.NewCancels(c.Limits.Sessions * 2), began: time.Now(), metrics: metrics.New(),
 	}
+	n.credentials = credentials.New(c, log)
 	n.clients = clients.NewLog(log, &n.metrics.Process.Clients)
 	n.metrics.Fresh(func() { measureNode(n) })
 	n.latest.Store(c)
@@ -114,7 +117,7 @@ func (n *Node) Run(ctx context.Context) error {
 		front.Go(func() { n.faults.Watch(frontCtx) })
 	}
 	front.Go(func() { n.processors.Watch(frontCtx) })
-	front.Go(func() { n.watchCredentials(frontCtx) })
+	front.Go(func() { n.credentials.Watch(frontCtx) })
 	if n.config.SharesMachine {
 		n.binding = process.Binding{Number: int(n.config.Member) - 1}
 		front.Go(func() {
@@ -142,7 +145,7 @@ func (n *Node) valid() error {
 	if err := n.loadClientTLS(); err != nil {
 		return &failure.Config{Err: err}
 	}
-	if err := n.beginCredentials(); err != nil {
+	if err := n.credentials.Begin(); err != nil {
 		return &failure.Config{Err: err}
 	}
 	if err := n.rules.Load(); err != nil {
@@ -296,7 +299,7 @@ func (n *Node) connString() (string, error) {
 	if t == nil {
 		return "", errDatabaseGone
 	}
-	return t.pg.ConnString("postgres", n.config.Database) + ownOptions, nil
+	return t.pg.ConnString("postgres", n.config.Database) + link.OwnOptions, nil
 }
 
 func (n *Node) setTenure(t *tenure) {

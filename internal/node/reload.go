@@ -73,7 +73,7 @@ func (n *Node) reload(c *config.Config, level *slog.LevelVar) error {
 			l.obey()
 		}
 	}
-	err := errors.Join(n.loadClientTLS(), n.LoadCredentials(), n.rules.Load())
+	err := errors.Join(n.loadClientTLS(), n.credentials.Load(), n.rules.Load())
 	n.log.Info("the configuration was read again", "changed", config.Diff(last, next))
 	if waits = append(config.Diff(next, c), waits...); len(waits) > 0 {
 		n.log.Warn("some of the configuration is used from the next start on", "keys", waits)

@@ -5,20 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/tuttidb/tutti/internal/apply"
 	"github.com/tuttidb/tutti/internal/config"
-	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/replica"
+	"github.com/tuttidb/tutti/internal/standing"
 )
 
 const (
@@ -81,46 +77,13 @@ func (r *retention) checkpoint(ctx context.Context) error {
 		r.rule.Dropped()
 		return nil
 	}
-	if err := storeCheckpoint(ctx, r.connString, data); err != nil {
+	if err := standing.StoreCheckpoint(ctx, r.connString, data); err != nil {
 		return err
 	}
 	r.rule.Stored()
 	r.log.Info("stored a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "bytes", len(data), "taken", taken, "all",
 		time.Since(began))
 	return nil
-}
-
-// storeCheckpoint writes a checkpoint into the local database. It returns when that is on disk, with
-// everything that was committed before: PostgreSQL flushes its log in order.
-func storeCheckpoint(ctx context.Context, connString string, data []byte) error {
-	settings := apply.SessionSettings()
-	settings["synchronous_commit"] = "local"
-	conn, err := link.Connect(ctx, connString, "tutti checkpoint", settings)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	const sql = "INSERT INTO tutti.checkpoint AS c (data) VALUES ($1::pg_catalog.bytea) ON CONFLICT (one) DO UPDATE " +
-		"SET data = excluded.data"
-	if r := conn.ExecParams(ctx, sql, [][]byte{data}, nil, []int16{1}, nil).Read(); r.Err != nil {
-		return fmt.Errorf("node: store the checkpoint: %w", r.Err)
-	}
-	if _, err := conn.Exec(ctx, "VACUUM tutti.checkpoint").ReadAll(); err != nil { // the one before is large
-		return fmt.Errorf("node: remove the old checkpoint: %w", err)
-	}
-	return nil
-}
-
-// readCheckpoint returns the database's checkpoint, nil if it has none.
-func readCheckpoint(ctx context.Context, tx pgx.Tx) (data []byte, err error) {
-	err = tx.QueryRow(ctx, "SELECT data::pg_catalog.bytea FROM tutti.checkpoint").Scan(&data)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("node: read the checkpoint: %w", err)
-	}
-	return data, nil
 }
 
 // compact forgets the log up to an entry of which there is a durable checkpoint, or an earlier one.
@@ -151,14 +114,14 @@ func (r *retention) startAt(saved []byte, position *engine.Position) (*engine.Ch
 			}
 			if first > 1 {
 				return nil, fmt.Errorf("%w; what the log said before entry %d is known only from it. %s", err, first,
-					howToClone(r.config))
+					standing.HowToClone(r.config))
 			}
 			r.log.Warn("the checkpoint cannot be read; the whole log is read again", "error", err)
 		}
 	}
 	restart, err := c.Fit(r.disk, position.Member != r.config.Member)
 	if err != nil {
-		return nil, fmt.Errorf("%w. %s", err, howToClone(r.config))
+		return nil, fmt.Errorf("%w. %s", err, standing.HowToClone(r.config))
 	}
 	if c == nil {
 		return nil, nil
@@ -193,14 +156,7 @@ func explainLost(err error, c *config.Config) error {
 	return fmt.Errorf("%s was away for longer than log_retention allows: it has the order up to entry %d of the log, "+
 		"and %s, which leads, keeps it from entry %d on; what is between cannot be had any more, so this member "+
 		"stops. %s",
-		c.Self().Name, lost.Have, c.Name(lost.Leader), lost.First, howToClone(c))
-}
-
-// howToClone says what an operator must do to give this member a new database.
-func howToClone(c *config.Config) string {
-	return fmt.Sprintf("To bring this member back: remove %s but keep %s and every log-… beside it, set clone_from "+
-		"in [postgres] to a member that is synced, and start it again",
-		filepath.Join(c.DataDir, "postgres"), logDir(c, mainGroup))
+		c.Self().Name, lost.Have, c.Name(lost.Leader), lost.First, standing.HowToClone(c))
 }
 
 // retentionOf is a replica as the retention of its log needs it; its core comes later.

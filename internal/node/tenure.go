@@ -17,6 +17,7 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/standing"
 	"github.com/tuttidb/tutti/internal/transport"
 )
 
@@ -28,7 +29,7 @@ type tenure struct {
 	ctx       context.Context
 	fail      context.CancelCauseFunc
 	transport *transport.Transport
-	standing  *standing
+	standing  *standing.Standing
 	disk      *raftlog.Log         // the main database's; nil once its life has it
 	made      bool                 // the log, in this tenure
 	clients   atomic.Int64         // sessions, and those being admitted
@@ -44,7 +45,7 @@ type tenure struct {
 }
 
 // mainGroup is the number of the configured database. Its order has the definitions of what all databases share.
-const mainGroup = 0
+const mainGroup = standing.MainGroup
 
 // hold runs one tenure. It returns when ctx ends (nil) or at the first failure.
 func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
@@ -53,7 +54,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
 		larges:  admission.NewLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited),
 		looking: make(chan struct{}, 1), words: newWords(n.config.SequenceStep)}
-	t.standing = newStanding(n.config, n.config.Name, cancel)
+	t.standing = standing.New(n.config, n.config.Name, cancel)
 	var err error
 	if t.origins, err = clients.OpenSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
 		return err
@@ -209,10 +210,10 @@ func (t *tenure) openTransport() error {
 		}
 	}
 	t.transport, err = transport.New(transport.Options{
-		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Credentials: t.node.memberCredentials,
+		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Credentials: t.node.credentials.Now,
 		PeerName:      t.node.nameOf,
 		QueueBytesMax: c.Limits.MemberQueue, Handler: t.receive, Gone: t.gone, Connected: t.reached,
-		Facts: t.standing.facts, Judge: t.standing.judge,
+		Facts: t.standing.Facts, Judge: t.standing.Judge,
 		Fault: t.node.faults.Links(), Logger: t.node.log,
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package node
+package standing
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 )
 
-// readContents says what a database holds that belongs to no log of this member's yet. Before that it installs the
+// ReadContents says what a database holds that belongs to no log of this member's yet. Before that it installs the
 // triggers that keep everybody from writing to its tables behind Tutti's back, and waits for who does: what it says
 // holds on.
-func readContents(ctx context.Context, connString string, c *config.Config, logDir string) (*bootstrap.Contents,
+func ReadContents(ctx context.Context, connString string, c *config.Config, logDir string) (*bootstrap.Contents,
 	error) {
 	member, cluster, err := installFirst(ctx, connString)
 	switch {
@@ -33,11 +33,11 @@ func readContents(ctx context.Context, connString string, c *config.Config, logD
 	case cluster != "":
 		return &bootstrap.Contents{CopyOf: member}, nil
 	}
-	return readItems(ctx, connString)
+	return ReadItems(ctx, connString)
 }
 
-// readItems reads what readContents says.
-func readItems(ctx context.Context, connString string) (*bootstrap.Contents, error) {
+// ReadItems reads what ReadContents says.
+func ReadItems(ctx context.Context, connString string) (*bootstrap.Contents, error) {
 	conn, err := link.Connect(ctx, connString, "tutti contents", audit.Settings)
 	if err != nil {
 		return nil, err
@@ -49,14 +49,14 @@ func readItems(ctx context.Context, connString string) (*bootstrap.Contents, err
 	}
 	definitions, err := conn.Exec(ctx, definitionSums).ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("node: read the definitions: %w", err)
+		return nil, fmt.Errorf("standing: read the definitions: %w", err)
 	}
 	for _, row := range definitions[0].Rows {
 		add(string(row[0]), string(row[1]))
 	}
 	tables, err := audit.Sums(ctx, conn)
 	if err != nil {
-		return nil, fmt.Errorf("node: read the contents: %w", err)
+		return nil, fmt.Errorf("standing: read the contents: %w", err)
 	}
 	for _, t := range tables {
 		add("the content of "+t.Table, fmt.Sprintf("%d rows with checksum %s", t.Rows, t.Sum))
@@ -69,18 +69,18 @@ func readItems(ctx context.Context, connString string) (*bootstrap.Contents, err
 func installFirst(ctx context.Context, connString string) (member uint32, cluster string, err error) {
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
-		return 0, "", fmt.Errorf("node: %w", err)
+		return 0, "", fmt.Errorf("standing: %w", err)
 	}
 	pc.RuntimeParams["application_name"] = "tutti start"
 	pc.RuntimeParams["session_replication_role"] = "replica"
 	conn, err := pgx.ConnectConfig(ctx, pc)
 	if err != nil {
-		return 0, "", fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
+		return 0, "", fmt.Errorf("standing: connect to the local PostgreSQL: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	tx, err := conn.Begin(ctx)
 	if err != nil {
-		return 0, "", fmt.Errorf("node: %w", err)
+		return 0, "", fmt.Errorf("standing: %w", err)
 	}
 	if _, err = tx.Exec(ctx, "SET LOCAL synchronous_commit = on; SET LOCAL client_min_messages = warning"); err == nil {
 		err = catalog.Install(ctx, tx)
@@ -118,7 +118,8 @@ var definitionSums = strings.Join([]string{
 	`SELECT 'the settings of the database', s.setconfig::text FROM pg_db_role_setting s JOIN pg_database d ON d.oid ` +
 		`= s.setdatabase WHERE s.setrole = 0 AND d.datname = current_database()`,
 
-	`SELECT 'role ' || quote_ident(rolname), md5(concat_ws('|', rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls, rolconnlimit, rolpassword, rolvaliduntil,
+	`
+SELECT 'role ' || quote_ident(rolname), md5(concat_ws('|', rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls, rolconnlimit, rolpassword, rolvaliduntil,
   (SELECT string_agg(pg_get_userbyid(m.roleid) || ' ' || m.admin_option::text, ',' ORDER BY pg_get_userbyid(m.roleid) COLLATE "C") FROM pg_auth_members m WHERE m.member = r.oid),
   (SELECT string_agg(s.setconfig::text, ',' ORDER BY s.setconfig::text COLLATE "C") FROM pg_db_role_setting s WHERE s.setrole = r.oid AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))))
 FROM pg_authid r WHERE rolname NOT LIKE 'pg\_%' AND rolname NOT LIKE 'tutti\_%'`,
@@ -144,7 +145,8 @@ FROM pg_authid r WHERE rolname NOT LIKE 'pg\_%' AND rolname NOT LIKE 'tutti\_%'`
   (SELECT concat_ws(' ', format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmin, s.seqmax, s.seqcache, s.seqcycle, pg_sequence_last_value(c.oid)) FROM pg_sequence s WHERE s.seqrelid = c.oid)))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND c.relpersistence <> 't' AND n.nspname` + userSchema + fmt.Sprintf(notOfExtension, "'pg_class'", "c.oid"),
 
-	`SELECT 'function ' || p.oid::regprocedure, md5(concat_ws('|', CASE WHEN p.prokind = 'a' THEN (SELECT (to_jsonb(g) - 'aggfnoid')::text FROM pg_aggregate g WHERE g.aggfnoid = p.oid) ELSE pg_get_functiondef(p.oid) END,
+	`
+SELECT 'function ' || p.oid::regprocedure, md5(concat_ws('|', CASE WHEN p.prokind = 'a' THEN (SELECT (to_jsonb(g) - 'aggfnoid')::text FROM pg_aggregate g WHERE g.aggfnoid = p.oid) ELSE pg_get_functiondef(p.oid) END,
   pg_get_userbyid(p.proowner), ` + fmt.Sprintf(rights, "p.proacl") + `)) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname` + userSchema + fmt.Sprintf(notOfExtension, "'pg_proc'", "p.oid"),
 
 	`SELECT 'type ' || format_type(t.oid, NULL), md5(concat_ws('|', t.typtype, pg_get_userbyid(t.typowner), ` +

@@ -1,4 +1,4 @@
-package node
+package standing
 
 import (
 	"strings"
@@ -7,13 +7,15 @@ import (
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/pgtest"
 )
 
 func contentsOf(t *testing.T, s *pgtest.Server, db string) *bootstrap.Contents {
 	t.Helper()
-	c, err := readContents(t.Context(), s.ConnString(db)+ownOptions, &config.Config{Cluster: "c", Member: 1}, "the log")
+	c, err := ReadContents(t.Context(), s.ConnString(db)+link.OwnOptions, &config.Config{Cluster: "c", Member: 1},
+		"the log")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func TestContents(t *testing.T) {
 	} {
 		s.Exec(t, two, "SET backtrace_functions = 'tutti_applies'", "SET session_replication_role = replica",
 			change.sql)
-		after, err := readItems(t.Context(), s.ConnString(two)+ownOptions)
+		after, err := ReadItems(t.Context(), s.ConnString(two)+link.OwnOptions)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +130,7 @@ func TestContents(t *testing.T) {
 	for cluster, want := range map[string]string{"c": "is gone but its database is there",
 		"d": `belongs to cluster "d"`} {
 		s.Exec(t, one, "UPDATE tutti.progress SET member = 1, cluster = '"+cluster+"'")
-		_, err := readContents(t.Context(), s.ConnString(one)+ownOptions, &config.Config{Cluster: "c", Member: 1},
+		_, err := ReadContents(t.Context(), s.ConnString(one)+link.OwnOptions, &config.Config{Cluster: "c", Member: 1},
 			"the log")
 		if failure.Permanent(err, true, time.Now()) == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a database of cluster %s gives %v", cluster, err)

@@ -1,4 +1,4 @@
-package node
+package credentials
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func selfSigned(t *testing.T, c *config.Config, name string, until time.Time) {
 	}
 }
 
-func credentialNode(t *testing.T) (*Node, *config.Config, *bytes.Buffer) {
+func credentialsOf(t *testing.T) (*Credentials, *config.Config, *bytes.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
 	c := &config.Config{Member: 1, SecretFile: filepath.Join(dir, "secret"),
@@ -69,26 +69,26 @@ func credentialNode(t *testing.T) (*Node, *config.Config, *bytes.Buffer) {
 // TestCredentials: what is in the files counts from the next connection on, and what cannot be used leaves what was
 // there.
 func TestCredentials(t *testing.T) {
-	n, c, log := credentialNode(t)
-	if err := n.beginCredentials(); err == nil || !strings.Contains(err.Error(), "member_tls") {
+	n, c, log := credentialsOf(t)
+	if err := n.Begin(); err == nil || !strings.Contains(err.Error(), "member_tls") {
 		t.Fatalf("without the files: %v", err)
 	}
 	selfSigned(t, c, "alpha", time.Now().Add(100*24*time.Hour))
-	if err := n.beginCredentials(); err != nil {
+	if err := n.Begin(); err != nil {
 		t.Fatal(err)
 	}
-	first := n.memberCredentials()
+	first := n.Now()
 	if len(first.Secrets) != 1 || string(first.Secrets[0]) != "the first secret" || first.TLS == nil {
 		t.Fatalf("%+v", first)
 	}
 	same := func(what string, want string) {
 		t.Helper()
 		log.Reset()
-		if got := n.memberCredentials(); string(got.Secrets[0]) != "the first secret" ||
+		if got := n.Now(); string(got.Secrets[0]) != "the first secret" ||
 			!got.TLS.Certificate.Leaf.Equal(first.TLS.Certificate.Leaf) {
 			t.Errorf("%s is used", what)
 		}
-		n.memberCredentials()
+		n.Now()
 		if s := log.String(); strings.Count(s, "level=ERROR") != 1 || !strings.Contains(s, want) {
 			t.Errorf("%s: the log does not say %q once:\n%s", what, want, s)
 		}
@@ -106,12 +106,12 @@ func TestCredentials(t *testing.T) {
 	same("another's certificate", "beta")
 	log.Reset()
 	selfSigned(t, c, "alpha", time.Now().Add(time.Hour))
-	got := n.memberCredentials()
+	got := n.Now()
 	if len(got.Secrets) != 2 || string(got.Secrets[0]) != "the second secret" ||
 		got.TLS.Certificate.Leaf.Equal(first.TLS.Certificate.Leaf) {
 		t.Errorf("the new files are not used: %s", log)
 	}
-	n.memberCredentials()
+	n.Now()
 	if s := log.String(); strings.Count(s, "certificate for other members now") != 1 ||
 		strings.Count(s, "ends soon") != 1 {
 		t.Errorf("the log does not say once what is used now, and that it ends soon:\n%s", s)
@@ -120,23 +120,19 @@ func TestCredentials(t *testing.T) {
 
 // TestCredentialsAtStart: a node starts with a certificate that the others will refuse, and says so.
 func TestCredentialsAtStart(t *testing.T) {
-	n, c, log := credentialNode(t)
+	n, c, log := credentialsOf(t)
 	selfSigned(t, c, "alpha", time.Now().Add(-time.Minute))
-	if err := n.beginCredentials(); err != nil || !strings.Contains(log.String(), "has expired") {
+	if err := n.Begin(); err != nil || !strings.Contains(log.String(), "has expired") {
 		t.Errorf("%v:\n%s", err, log)
 	}
-	if got := n.memberCredentials(); got.TLS == nil || len(got.Secrets) != 1 {
+	if got := n.Now(); got.TLS == nil || len(got.Secrets) != 1 {
 		t.Errorf("%+v", got)
 	}
-	if err := CheckConfig(c); err == nil || !strings.Contains(err.Error(), "has expired") {
+	if err := n.Check(); err == nil || !strings.Contains(err.Error(), "has expired") {
 		t.Errorf("--check-config: %v", err)
 	}
 	selfSigned(t, c, "alpha", time.Now().Add(time.Hour))
-	if err := CheckConfig(c); err != nil {
-		t.Errorf("--check-config: %v", err)
-	}
-	c.Postgres.BinDir = "/nonexistent"
-	if err := CheckConfig(c); err == nil || !strings.Contains(err.Error(), "bin_dir") {
+	if err := n.Check(); err != nil {
 		t.Errorf("--check-config: %v", err)
 	}
 }
@@ -148,7 +144,7 @@ func TestReadmeCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, c, _ := credentialNode(t)
+	n, c, _ := credentialsOf(t)
 	dir := filepath.Dir(c.SecretFile)
 	ran := 0
 	for line := range strings.Lines(string(page)) {
@@ -168,11 +164,11 @@ func TestReadmeCertificates(t *testing.T) {
 	}
 	c.MemberTLS = config.MemberTLS{Cert: filepath.Join(dir, "alpha.crt"), Key: filepath.Join(dir, "alpha.key"),
 		CA: filepath.Join(dir, "ca.crt")}
-	if err := n.LoadCredentials(); err != nil {
+	if err := n.Load(); err != nil {
 		t.Error(err)
 	}
 	c.Members[0].Name = "beta"
-	if err := n.LoadCredentials(); err == nil || !strings.Contains(err.Error(),
+	if err := n.Load(); err == nil || !strings.Contains(err.Error(),
 		`the member is "beta", and the certificate is for ["alpha"]`) {
 		t.Errorf("as beta: %v", err)
 	}

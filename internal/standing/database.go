@@ -1,4 +1,4 @@
-package node
+package standing
 
 import (
 	"context"
@@ -19,15 +19,15 @@ import (
 // moments, while the cluster remembers the rows that hold them.
 const sequenceGap = 1 << 16
 
-// mayCreateLog refuses to begin an empty log beside a database that has had one: with its
+// MayCreateLog refuses to begin an empty log beside a database that has had one: with its
 // log a member loses its votes, and voting again could undo what a majority had agreed on.
-func mayCreateLog(ctx context.Context, connString, logDir string, c *config.Config) error {
+func MayCreateLog(ctx context.Context, connString, logDir string, c *config.Config) error {
 	if _, err := os.Stat(logDir); err == nil {
 		return nil
 	}
 	conn, err := pgx.Connect(ctx, connString)
 	if err != nil {
-		return fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
+		return fmt.Errorf("standing: connect to the local PostgreSQL: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var known bool
@@ -45,27 +45,27 @@ func mayCreateLog(ctx context.Context, connString, logDir string, c *config.Conf
 	return nil
 }
 
-// prepareDatabase installs what Tutti needs in the local database and reads its position, and its
+// PrepareDatabase installs what Tutti needs in the local database and reads its position, and its
 // checkpoint; nil if it has none.
 //
 // begins is asked before a database that belongs to nobody becomes this member's.
-func prepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool,
+func PrepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool,
 	begins func() error) (engine.Position, []byte, error) {
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
-		return engine.Position{}, nil, fmt.Errorf("node: %w", err)
+		return engine.Position{}, nil, fmt.Errorf("standing: %w", err)
 	}
 	pc.RuntimeParams["application_name"] = "tutti start"
 	pc.RuntimeParams["session_replication_role"] = "replica"
 	pc.RuntimeParams[capture.DDLSetting] = capture.DDLApplies
 	conn, err := pgx.ConnectConfig(ctx, pc)
 	if err != nil {
-		return engine.Position{}, nil, fmt.Errorf("node: connect to the local PostgreSQL: %w", err)
+		return engine.Position{}, nil, fmt.Errorf("standing: connect to the local PostgreSQL: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	tx, err := conn.Begin(ctx)
 	if err != nil {
-		return engine.Position{}, nil, fmt.Errorf("node: %w", err)
+		return engine.Position{}, nil, fmt.Errorf("standing: %w", err)
 	}
 	p, err := prepareIn(ctx, tx, c, crashed, begins)
 	var saved []byte
@@ -108,7 +108,7 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, b
 		// A row that a SERIALIZABLE transaction has to make would conflict with whoever has looked for its own.
 		if _, err := tx.Exec(ctx, "INSERT INTO tutti.mark SELECT i, 0, 0 FROM generate_series(1, $1::int) i ON "+
 			"CONFLICT DO NOTHING", c.Limits.Sessions); err != nil {
-			return p, fmt.Errorf("node: make the marker rows: %w", err)
+			return p, fmt.Errorf("standing: make the marker rows: %w", err)
 		}
 	}
 	gap := int64(0)
@@ -124,13 +124,13 @@ func readPosition(ctx context.Context, tx pgx.Tx) (p engine.Position, cluster st
 	var member int32
 	if err := tx.QueryRow(ctx, "SELECT ordinal, floor, member, cluster FROM tutti.progress").Scan(&ordinal, &floor,
 		&member, &cluster); err != nil {
-		return p, "", fmt.Errorf("node: read the progress row: %w", err)
+		return p, "", fmt.Errorf("standing: read the progress row: %w", err)
 	}
 	p = engine.Position{Member: uint32(member), Ordinal: uint64(ordinal), Floor: uint64(floor),
 		Marks: map[uint32]engine.Mark{}}
 	rows, err := tx.Query(ctx, "SELECT slot, incarnation, seq FROM tutti.mark")
 	if err != nil {
-		return p, "", fmt.Errorf("node: read the marker rows: %w", err)
+		return p, "", fmt.Errorf("standing: read the marker rows: %w", err)
 	}
 	var slot int32
 	var incarnation, seq int64

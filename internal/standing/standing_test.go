@@ -1,4 +1,4 @@
-package node
+package standing
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ import (
 
 // seat is a member's standing over its directory, without a node around it.
 type seat struct {
-	*standing
+	*Standing
 	t      *testing.T
 	disk   *raftlog.Log
 	failed error
@@ -43,23 +43,23 @@ func seatConfig(t *testing.T, dir string, member uint32) *config.Config {
 func take(t *testing.T, c *config.Config) *seat {
 	t.Helper()
 	s := &seat{t: t}
-	s.standing = newStanding(c, c.Name, func(err error) { s.failed = err })
+	s.Standing = New(c, c.Name, func(err error) { s.failed = err })
 	s.own.Contents = &bootstrap.Contents{}
 	return s
 }
 
 func (s *seat) begin(create bool) {
 	s.t.Helper()
-	dir := logDir(s.config, mainGroup)
+	dir := LogDir(s.config, MainGroup)
 	if create {
 		b := s.beginsWith(&bootstrap.Contents{})
 		if err := createLog(dir, s.config, nil, &b); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	disk, err := openLog(dir, s.config, nil)
+	disk, err := OpenLog(dir, s.config, nil)
 	if err == nil {
-		err = s.adopt(disk)
+		err = s.Adopt(disk)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -78,12 +78,7 @@ func (s *seat) leave() {
 
 // greets has a member meet another one: each judges the other.
 func (s *seat) greets(o *seat) error {
-	return errors.Join(s.judge(o.config.Member, o.facts()), o.judge(s.config.Member, s.facts()))
-}
-
-func (s *seat) decides() bootstrap.Decision {
-	own, others := s.others()
-	return bootstrap.Decide(&own, others, s.name)
+	return errors.Join(s.Judge(o.config.Member, o.Facts()), o.Judge(s.config.Member, s.Facts()))
 }
 
 // TestStanding: what is known of a member is known after restarts, and none that has lost its log begins anew.
@@ -105,7 +100,7 @@ func TestStanding(t *testing.T) {
 	}
 	decide := func(m int, want bootstrap.Do) {
 		t.Helper()
-		if d := s[m].decides(); d.Do != want {
+		if d := s[m].Decide(); d.Do != want {
 			t.Errorf("member %d: %s, %s; want %s", m, d.Do, d.Why, want)
 		}
 	}
@@ -143,7 +138,7 @@ func TestStanding(t *testing.T) {
 	if got := s[2].notes.Members; got[3] != 1 || got[1] != 1 {
 		t.Errorf("member 2 has noted %v", got)
 	}
-	if why := s[2].why(); !strings.Contains(why, "node3 has no log") {
+	if why := s[2].Why(); !strings.Contains(why, "node3 has no log") {
 		t.Errorf("member 2 says that it does not talk to others because %q", why)
 	}
 
@@ -152,7 +147,7 @@ func TestStanding(t *testing.T) {
 	s[3] = take(t, c[3])
 	s[3].begin(false)
 	meet(3, 2, "")
-	if why := s[2].why(); why != "" {
+	if why := s[2].Why(); why != "" {
 		t.Errorf("member 2 still says %q", why)
 	}
 	s[2].notes.Members[3] = 9
@@ -175,21 +170,21 @@ func TestStandingNotes(t *testing.T) {
 	defer other.leave()
 	s.begin(true)
 	defer s.leave()
-	dir := logDir(s.config, mainGroup)
+	dir := LogDir(s.config, MainGroup)
 	if err := os.Rename(dir, dir+".aside"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.judge(2, other.facts()); err == nil || s.notes.Members[2] != 0 {
+	if err := s.Judge(2, other.Facts()); err == nil || s.notes.Members[2] != 0 {
 		t.Errorf("it cannot be noted: %v, %v", err, s.notes)
 	}
 	if err := os.Rename(dir+".aside", dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.judge(2, other.facts()); err != nil || s.notes.Members[2] != 1 {
+	if err := s.Judge(2, other.Facts()); err != nil || s.notes.Members[2] != 1 {
 		t.Errorf("it can be noted: %v, %v", err, s.notes)
 	}
 	for _, bad := range []string{"", "{", `{"member": 3, "incarnation": 1}`} {
-		if err := s.judge(2, []byte(bad)); err == nil {
+		if err := s.Judge(2, []byte(bad)); err == nil {
 			t.Errorf("facts %q are taken", bad)
 		}
 	}
@@ -203,13 +198,13 @@ func TestLogsOfDatabases(t *testing.T) {
 	s.begin(true)
 	check := func(group uint64, want bool) {
 		t.Helper()
-		if err := s.mayHaveVoted(group, logDir(c, group)); (err != nil) != want {
+		if err := s.MayHaveVoted(group, LogDir(c, group)); (err != nil) != want {
 			t.Errorf("database %d: %v", group, err)
 		}
 	}
 	check(7, false)
 	for range 2 {
-		if err := s.made(7); err != nil {
+		if err := s.Made(7); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,11 +214,11 @@ func TestLogsOfDatabases(t *testing.T) {
 	defer func() { s.leave() }()
 	check(7, true)
 	check(8, false)
-	if err := createLog(logDir(c, 7), c, nil, nil); err != nil {
+	if err := CreateLog(LogDir(c, 7), c, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(7, false)
-	if err := errors.Join(raftlog.Remove(logDir(c, 7)), s.removed(7), s.removed(7)); err != nil {
+	if err := errors.Join(raftlog.Remove(LogDir(c, 7)), s.Removed(7), s.Removed(7)); err != nil {
 		t.Fatal(err)
 	}
 	check(7, false)
@@ -287,11 +282,11 @@ func TestFixedSettings(t *testing.T) {
 		x := *c
 		x.Members = slices.Clone(c.Members)
 		change(&x)
-		disk, err := openLog(logDir(&x, mainGroup), &x, nil)
+		disk, err := OpenLog(LogDir(&x, MainGroup), &x, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = take(t, &x).adopt(disk)
+		err = take(t, &x).Adopt(disk)
 		if (err != nil) != (name != "") || !strings.Contains(fmt.Sprint(err), name) {
 			t.Errorf("%v, want %q", err, name)
 		}

@@ -1,4 +1,4 @@
-package node
+package standing
 
 import (
 	"encoding/json"
@@ -16,8 +16,8 @@ import (
 	"github.com/tuttidb/tutti/internal/raftlog"
 )
 
-// standing is what this member is in the cluster, and what it knows of the others: for the handshakes of one tenure.
-type standing struct {
+// Standing is what this member is in the cluster, and what it knows of the others: for the handshakes of one tenure.
+type Standing struct {
 	config *config.Config
 	name   bootstrap.Names
 	fail   func(error)   // ends the tenure
@@ -38,12 +38,13 @@ type beginning struct {
 }
 
 // beginsWith is the beginning of a log that is made now.
-func (s *standing) beginsWith(contents *bootstrap.Contents) beginning {
+func (s *Standing) beginsWith(contents *bootstrap.Contents) beginning {
 	return beginning{Contents: contents, Settings: bootstrap.Fixed(s.own.Settings)}
 }
 
-func newStanding(c *config.Config, name bootstrap.Names, fail func(error)) *standing {
-	return &standing{config: c, name: name, fail: fail, news: make(chan struct{}, 1),
+// New makes what a member is that has heard of nobody yet. fail ends the tenure.
+func New(c *config.Config, name bootstrap.Names, fail func(error)) *Standing {
+	return &Standing{config: c, name: name, fail: fail, news: make(chan struct{}, 1),
 		own: bootstrap.Facts{Member: c.Member, Settings: equalSettings(c)}, heard: map[uint32]*bootstrap.Facts{},
 		reasons: map[uint32]string{}}
 }
@@ -65,8 +66,8 @@ func equalSettings(c *config.Config) []bootstrap.Setting {
 	}
 }
 
-// facts are what this member says of itself now.
-func (s *standing) facts() []byte {
+// Facts are what this member says of itself now.
+func (s *Standing) Facts() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.own
@@ -79,8 +80,8 @@ func (s *standing) facts() []byte {
 	return f.Append(nil)
 }
 
-// judge takes what another member says of itself.
-func (s *standing) judge(from uint32, data []byte) error {
+// Judge takes what another member says of itself.
+func (s *Standing) Judge(from uint32, data []byte) error {
 	f, err := bootstrap.Decode(data)
 	if err == nil && f.Member != from {
 		err = fmt.Errorf("member %d says that it is member %d", from, f.Member)
@@ -112,7 +113,7 @@ func (s *standing) judge(from uint32, data []byte) error {
 }
 
 // note changes the notes, if there is a log; they are on disk when it returns. The caller holds mu.
-func (s *standing) note(change func(bootstrap.Notes) (bootstrap.Notes, bool)) error {
+func (s *Standing) note(change func(bootstrap.Notes) (bootstrap.Notes, bool)) error {
 	next, news := change(s.notes)
 	if s.disk == nil || !news {
 		return nil
@@ -128,8 +129,8 @@ func (s *standing) note(change func(bootstrap.Notes) (bootstrap.Notes, bool)) er
 	return nil
 }
 
-// adopt takes the open log of the main database, and begins an incarnation.
-func (s *standing) adopt(disk *raftlog.Log) error {
+// Adopt takes the open log of the main database, and begins an incarnation.
+func (s *Standing) Adopt(disk *raftlog.Log) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	line, err := disk.Notes()
@@ -141,7 +142,7 @@ func (s *standing) adopt(disk *raftlog.Log) error {
 		err = json.Unmarshal([]byte(text), &b)
 	}
 	if err != nil {
-		return fmt.Errorf("node: read what the log notes: %w", err)
+		return fmt.Errorf("standing: read what the log notes: %w", err)
 	}
 	if err := bootstrap.Changed(b.Settings, s.own.Settings); err != nil {
 		return err
@@ -158,7 +159,7 @@ func (s *standing) adopt(disk *raftlog.Log) error {
 }
 
 // others is what was heard of the other members.
-func (s *standing) others() (own bootstrap.Facts, others []bootstrap.Heard) {
+func (s *Standing) others() (own bootstrap.Facts, others []bootstrap.Heard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.config.Members {
@@ -169,8 +170,39 @@ func (s *standing) others() (own bootstrap.Facts, others []bootstrap.Heard) {
 	return s.own, others
 }
 
-// why says why this member does not talk to others; empty if it does.
-func (s *standing) why() string {
+// Decide says what this member may do with what it has heard, if it has no log yet.
+func (s *Standing) Decide() bootstrap.Decision {
+	own, others := s.others()
+	return bootstrap.Decide(&own, others, s.name)
+}
+
+// Silent reports whether some member has not been heard of.
+func (s *Standing) Silent() bool {
+	_, others := s.others()
+	return slices.ContainsFunc(others, func(h bootstrap.Heard) bool { return h.Facts == nil })
+}
+
+// CreateLog makes the main database's log, once Decide says so.
+func (s *Standing) CreateLog(dir string, faults *fault.Faults) error {
+	own, others := s.others()
+	b := s.beginsWith(bootstrap.Beginning(&own, others))
+	return createLog(dir, s.config, faults, &b)
+}
+
+// Found notes what the main database holds of a member that has no log yet.
+func (s *Standing) Found(contents *bootstrap.Contents) { s.own.Contents = contents }
+
+// Began is with what the main database began, by the log.
+func (s *Standing) Began() *bootstrap.Contents { return s.own.Contents }
+
+// Incarnation is that of the main database's life.
+func (s *Standing) Incarnation() uint64 { return s.own.Incarnation }
+
+// News is ready when something was heard.
+func (s *Standing) News() <-chan struct{} { return s.news }
+
+// Why says why this member does not talk to others; empty if it does.
+func (s *Standing) Why() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
@@ -182,8 +214,8 @@ func (s *standing) why() string {
 	return strings.Join(all, "; ")
 }
 
-// mayHaveVoted refuses to make a log of a database anew of which this member has made one before.
-func (s *standing) mayHaveVoted(group uint64, dir string) error {
+// MayHaveVoted refuses to make a log of a database anew of which this member has made one before.
+func (s *Standing) MayHaveVoted(group uint64, dir string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) ||
@@ -193,38 +225,18 @@ func (s *standing) mayHaveVoted(group uint64, dir string) error {
 	return errLogGone(dir, s.config)
 }
 
-// made notes that there is a log of a database, before this member votes in it.
-func (s *standing) made(group uint64) error {
+// Made notes that there is a log of a database, before this member votes in it.
+func (s *Standing) Made(group uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Made(group) })
 }
 
-// removed notes that the log of a database is not needed any more.
-func (s *standing) removed(group uint64) error {
+// Removed notes that the log of a database is not needed any more.
+func (s *Standing) Removed(group uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Removed(group) })
-}
-
-// createLog makes a log, which says with what the member begins if it is the main database's.
-func createLog(dir string, c *config.Config, faults *fault.Faults, b *beginning) error {
-	id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
-	if b != nil {
-		text, err := json.Marshal(b)
-		if err != nil {
-			return err
-		}
-		id.Beginning = string(text)
-	}
-	for _, m := range c.Members {
-		id.Voters = append(id.Voters, uint64(m.Member))
-	}
-	return raftlog.Create(logOptions(dir, c, faults), id)
-}
-
-func logOptions(dir string, c *config.Config, faults *fault.Faults) raftlog.Options {
-	return raftlog.Options{Dir: dir, SegmentBytes: c.Limits.LogSegmentBytes, BeforeSync: faults.Sync()}
 }
 
 // signal has who waits for c look again.

@@ -1,0 +1,109 @@
+package standing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tuttidb/tutti/internal/apply"
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/link"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/fault"
+	"github.com/tuttidb/tutti/internal/raftlog"
+)
+
+// MainGroup is the number of the configured database. Its order has the definitions of what all databases share.
+const MainGroup = 0
+
+// LogDir is where a database's log is.
+func LogDir(c *config.Config, group uint64) string {
+	if group == MainGroup {
+		return filepath.Join(c.DataDir, "log")
+	}
+	return filepath.Join(c.DataDir, fmt.Sprintf("log-%d", group))
+}
+
+// OpenLog opens a log of this member's.
+func OpenLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, error) {
+	disk, err := raftlog.Open(logOptions(dir, c, faults))
+	if err != nil {
+		return nil, err
+	}
+	if id := disk.Identity(); id.Cluster != c.Cluster || id.Member != uint64(c.Member) {
+		err := &failure.Config{Err: fmt.Errorf("the log in %s belongs to member %d of cluster %q, the configuration "+
+			"says member %d of %q",
+			dir, id.Member, id.Cluster, c.Member, c.Cluster)}
+		return nil, errors.Join(err, disk.Close())
+	}
+	return disk, nil
+}
+
+// CreateLog makes the log of another database than the main one.
+func CreateLog(dir string, c *config.Config, faults *fault.Faults) error {
+	return createLog(dir, c, faults, nil)
+}
+
+// createLog makes a log, which says with what the member begins if it is the main database's.
+func createLog(dir string, c *config.Config, faults *fault.Faults, b *beginning) error {
+	id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
+	if b != nil {
+		text, err := json.Marshal(b)
+		if err != nil {
+			return err
+		}
+		id.Beginning = string(text)
+	}
+	for _, m := range c.Members {
+		id.Voters = append(id.Voters, uint64(m.Member))
+	}
+	return raftlog.Create(logOptions(dir, c, faults), id)
+}
+
+func logOptions(dir string, c *config.Config, faults *fault.Faults) raftlog.Options {
+	return raftlog.Options{Dir: dir, SegmentBytes: c.Limits.LogSegmentBytes, BeforeSync: faults.Sync()}
+}
+
+// StoreCheckpoint writes a checkpoint into the local database. It returns when that is on disk, with
+// everything that was committed before: PostgreSQL flushes its log in order.
+func StoreCheckpoint(ctx context.Context, connString string, data []byte) error {
+	settings := apply.SessionSettings()
+	settings["synchronous_commit"] = "local"
+	conn, err := link.Connect(ctx, connString, "tutti checkpoint", settings)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	const sql = "INSERT INTO tutti.checkpoint AS c (data) VALUES ($1::pg_catalog.bytea) ON CONFLICT (one) DO UPDATE " +
+		"SET data = excluded.data"
+	if r := conn.ExecParams(ctx, sql, [][]byte{data}, nil, []int16{1}, nil).Read(); r.Err != nil {
+		return fmt.Errorf("standing: store the checkpoint: %w", r.Err)
+	}
+	if _, err := conn.Exec(ctx, "VACUUM tutti.checkpoint").ReadAll(); err != nil { // the one before is large
+		return fmt.Errorf("standing: remove the old checkpoint: %w", err)
+	}
+	return nil
+}
+
+// readCheckpoint returns the database's checkpoint, nil if it has none.
+func readCheckpoint(ctx context.Context, tx pgx.Tx) (data []byte, err error) {
+	err = tx.QueryRow(ctx, "SELECT data::pg_catalog.bytea FROM tutti.checkpoint").Scan(&data)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("standing: read the checkpoint: %w", err)
+	}
+	return data, nil
+}
+
+// HowToClone says what an operator must do to give this member a new database.
+func HowToClone(c *config.Config) string {
+	return fmt.Sprintf("To bring this member back: remove %s but keep %s and every log-… beside it, set clone_from "+
+		"in [postgres] to a member that is synced, and start it again",
+		filepath.Join(c.DataDir, "postgres"), LogDir(c, MainGroup))
+}

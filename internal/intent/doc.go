@@ -26,6 +26,13 @@
 //	    one that asked last gives up; nobody else is touched.
 //	I5  What Ready returns is a function of the calls before it, in order.
 //
+// Beside the manager, Claims say what transactions do to which tables, so that a transaction that changes rows without
+// having seen them (a blind one) is not ordered beside sessions that would lose to it:
+//
+//	C1  A use counts from when it is noted until its transaction ends.
+//	C2  A blind transaction does not go beside one that locks rows of its tables, nor, unless it must, beside one that
+//	    writes there and sees what it writes. It waits for writers only where that was not in vain lately.
+//
 // What it does not do: time, IO, goroutines, and ending an owner that gave up; such an owner goes on
 // without the intent.
 package intent

@@ -12,6 +12,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/rowcache"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -30,11 +31,8 @@ type additions struct {
 	tables  *catalog.Tables  // as of which
 	values  *rowcache.Values // nil: nothing was noted yet
 	sighted bool             // no transaction is blind
-	// By the tables' names, without schemas, all tables having the empty one: transactions that have asked for locks on
-	// rows, those that write to them otherwise; and additions and blind transactions that were handed to the order and
-	// are not committed yet.
-	locked, written, under map[string]int
-	// freed is closed when there is less in written; nil if nobody waits. Nobody waits for a table, by its key, for a
+	claims  intent.Claims    // of the sessions' transactions
+	// freed is closed when there are fewer who write; nil if nobody waits. Nobody waits for a table, by its key, for a
 	// while after that was in vain.
 	freed     chan struct{}
 	impatient *rowcache.Backoff
@@ -64,7 +62,7 @@ func (a *additions) at(tables *catalog.Tables) *rowcache.Values {
 
 // known is Known.
 func (a *additions) known(values *rowcache.Values, what session.Adds, applied uint64) (session.Counted, bool) {
-	if len(a.locked) > 0 && (a.locked[""] > 0 || a.locked[what.Name] > 0) {
+	if a.claims.On(intent.Lock, what.Name) {
 		return session.Counted{}, false
 	}
 	return values.Known(what.Row, applied)
@@ -96,12 +94,8 @@ func (h *host) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) {
 		}
 		rows = append(rows, row)
 	}
-	if a.under == nil {
-		a.under = map[string]int{}
-	}
 	for _, what := range adds {
-		a.under[what.Name]++
-		h.adding = append(h.adding, what.Name)
+		a.claims.Note(&h.claim, intent.Add, what.Name)
 	}
 	a.putOff.Add(uint64(len(adds)))
 	return rows, true
@@ -119,13 +113,9 @@ func (h *host) Locks(tables []string) {
 	}
 	a := &h.n.additions
 	a.mu.Lock()
-	if a.locked == nil {
-		a.locked = map[string]int{}
-	}
 	for _, table := range tables {
-		a.locked[table]++
+		a.claims.Note(&h.claim, intent.Lock, table)
 	}
-	h.locking = append(h.locking, tables...)
 	a.mu.Unlock()
 	if !a.any(tables) {
 		return
@@ -140,33 +130,18 @@ func (h *host) Locks(tables []string) {
 func (a *additions) any(tables []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.under) > 0 && slices.ContainsFunc(tables,
-		func(table string) bool { return table == "" || a.under[table] > 0 })
+	return slices.ContainsFunc(tables, func(table string) bool { return a.claims.On(intent.Add, table) })
 }
 
-// endAdditions forgets what Locks and PutOff have noted of the session's transaction.
+// endAdditions forgets what the session's transaction does to which tables.
 func (h *host) endAdditions() {
-	if len(h.locking)+len(h.adding)+len(h.writing) == 0 {
-		return
-	}
 	a := &h.n.additions
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	less := func(m map[string]int, tables []string) {
-		for _, table := range tables {
-			if m[table]--; m[table] == 0 {
-				delete(m, table)
-			}
-		}
-	}
-	less(a.locked, h.locking)
-	less(a.under, h.adding)
-	less(a.written, h.writing)
-	if len(h.writing) > 0 && a.freed != nil {
+	if a.claims.End(&h.claim) && a.freed != nil {
 		close(a.freed)
 		a.freed = nil
 	}
-	h.locking, h.adding, h.writing = h.locking[:0], h.adding[:0], h.writing[:0]
 }
 
 // count is how many are known, and how often all was forgotten because there were as many as there may be.

@@ -49,12 +49,14 @@ func TestAdditionsAreSeenInOrder(t *testing.T) {
 		t.Errorf("%d sights are left", len(a.sights))
 	}
 	for _, c := range []struct {
-		locked map[string]int
+		locked string
 		known  bool
-	}{{map[string]int{"t": 1}, false}, {map[string]int{"": 1}, false}, {map[string]int{"u": 1}, true}} {
-		a.locked = c.locked
+	}{{"t", false}, {"", false}, {"u", true}} {
+		locker := &host{n: h.n}
+		locker.Locks([]string{c.locked})
 		if _, ok := h.Known(what); ok != c.known {
 			t.Errorf("%+v", c)
 		}
+		locker.endAdditions()
 	}
 }

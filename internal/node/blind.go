@@ -5,6 +5,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/rowcache"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -124,59 +125,40 @@ func (a *additions) inVain(t *writeset.Table) bool {
 // goBlind notes that a blind transaction is under way. If it cannot be because others write to its tables, freed may
 // tell when there are fewer.
 func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) (ok bool, freed <-chan struct{}) {
+	names := make([]string, len(tables))
+	for i := range tables {
+		names[i] = tables[i].Name
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	written, waits := false, true
-	for i := range tables {
-		t := &tables[i]
-		if a.sighted || a.locked[""]+a.locked[t.Name] > 0 {
-			return false, nil
-		}
-		if !must && a.written[""]+a.written[t.Name] > 0 {
-			written, waits = true, waits && !a.inVain(t)
-		}
-	}
-	if written && !waits {
+	if a.sighted {
 		return false, nil
 	}
-	if written {
+	switch a.claims.Blind(&h.claim, names, must, func(i int) bool { return a.inVain(&tables[i]) }) {
+	case intent.Goes:
+		return true, nil
+	case intent.Waits:
 		if a.freed == nil {
 			a.freed = make(chan struct{})
 		}
 		return false, a.freed
 	}
-	if a.under == nil {
-		a.under = map[string]int{}
-	}
-	for _, t := range tables {
-		a.under[t.Name]++
-		h.adding = append(h.adding, t.Name)
-	}
-	return true, nil
+	return false, nil
 }
 
 // Writing notes that the session's transaction writes to a table, seeing it.
 func (h *host) Writing(table string) {
-	for _, t := range h.writing {
-		if t == table {
-			return
-		}
-	}
 	a := &h.n.additions
 	a.mu.Lock()
-	if a.written == nil {
-		a.written = map[string]int{}
-	}
-	a.written[table]++
-	a.mu.Unlock()
-	h.writing = append(h.writing, table)
+	defer a.mu.Unlock()
+	a.claims.Note(&h.claim, intent.Write, table)
 }
 
 // unseen reports whether no session has locked rows, or writes to some otherwise than blindly.
 func (a *additions) unseen() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.locked)+len(a.written) == 0
+	return a.claims.Quiet()
 }
 
 // tell tells sessions of blind transactions that the executor has carried out which of them have found their rows.
@@ -209,7 +191,7 @@ func (h *host) shun(w *waiter) {
 	if !w.beaten {
 		return
 	}
-	if h.beaten++; len(h.writing) == 0 && h.beaten < beatenMax {
+	if h.beaten++; !h.claim.Has(intent.Write) && h.beaten < beatenMax {
 		return
 	}
 	h.n.core.do(func(e *engine.Engine) {

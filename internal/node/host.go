@@ -37,17 +37,16 @@ type host struct {
 	snapshots snapshots
 	listens   listenSet
 
-	writes          bool     // the last transaction did
-	turn            bool     // this one has one, see admission.Turns
-	large           bool     // it is one of few, see admission.Larges
-	locking, adding []string // tables, see Locks, and PutOff and Blind
-	writing         []string // tables, see Writing
-	must            bool     // see Blind
-	beaten          int      // so often its transactions have lost to blind ones, one after the other
-	won             bool
-	lost            bool
-	held            *writeset.Writeset // what it was held back for, see holds
-	first           bool               // it comes before the next hold
+	writes bool         // the last transaction did
+	turn   bool         // this one has one, see admission.Turns
+	large  bool         // it is one of few, see admission.Larges
+	claim  intent.Claim // what the transaction does to which tables
+	must   bool         // see Blind
+	beaten int          // so often its transactions have lost to blind ones, one after the other
+	won    bool
+	lost   bool
+	held   *writeset.Writeset // what it was held back for, see holds
+	first  bool               // it comes before the next hold
 
 	intent intent.Owner // of its transaction, see alone
 

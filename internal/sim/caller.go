@@ -8,7 +8,6 @@ import (
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/wire"
-	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // callers are the clients that speak PostgreSQL's protocol with production sessions.
@@ -64,23 +63,6 @@ func (cs *callers) planned(p plan.Plan) {
 	default:
 		n.Plain++
 	}
-}
-
-// write reports whether another session of the member writes to one of these tables otherwise than blindly.
-func (cs *callers) write(s *served, tables []writeset.Table) bool {
-	for _, o := range cs.all {
-		if o == s || o.gone || o.m != s.m {
-			continue
-		}
-		for _, name := range o.writing {
-			for i := range tables {
-				if t, ok := tableOf(name); name == "" || ok && modelTable(t).Key == tables[i].Key {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // of are the sessions of a member.

@@ -1,9 +1,8 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
@@ -29,7 +28,8 @@ func (h control) Enter(p session.Phase) *wire.SQLError {
 	}
 	g.wished, g.poked = false, false
 	if p == session.PhaseIdle {
-		g.abort, s.writing = g.fate, nil
+		g.abort = g.fate
+		s.m.knows.claims.End(&s.claim)
 	}
 	if g.abort != nil {
 		if p == session.PhaseRunning {
@@ -222,7 +222,7 @@ func (h snapshots) LeaveSnapshot() {
 func (h snapshots) SerialRuns(bool) *wire.SQLError { return nil }
 func (h snapshots) SerialApart()                   {}
 
-// intents is session.Intents: which tables are written to otherwise than blindly.
+// intents is session.Intents: what the transactions of a member do to which tables.
 type intents struct {
 	session.Intents
 	s *served
@@ -231,9 +231,7 @@ type intents struct {
 func (h intents) GiveBack() {}
 
 func (h intents) Writing(table string) {
-	if !slices.Contains(h.s.writing, table) {
-		h.s.writing = append(h.s.writing, table)
-	}
+	h.s.m.knows.claims.Note(&h.s.claim, intent.Write, table)
 }
 
 // known is session.Rows, over the row cache that the member feeds.
@@ -269,6 +267,9 @@ func (h deferred) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) 
 		}
 		rows = append(rows, row)
 	}
+	for _, a := range adds {
+		h.s.m.knows.claims.Note(&h.s.claim, intent.Add, a.Name)
+	}
 	return rows, true
 }
 
@@ -296,7 +297,8 @@ const (
 // Blind orders a transaction that has seen nothing, and waits until it is carried out.
 func (h deferred) Blind(sub session.Submission, must bool) (d session.Decision, done bool) {
 	s, m := h.s, h.s.m
-	if !must && m.w.callers.write(s, sub.Writeset.Tables) {
+	inVain := func(int) bool { return true } // who would wait does not
+	if m.knows.claims.Blind(&s.claim, namesOf(sub.Writeset.Tables), must, inVain) != intent.Goes {
 		return d, false
 	}
 	if (control(h)).Enter(session.PhaseSubmitted) != nil {
@@ -322,6 +324,18 @@ func (h deferred) Blind(sub session.Submission, must bool) (d session.Decision, 
 		return session.Decision{Retry: true}, false
 	}
 	return d, true
+}
+
+// namesOf are tables as statements name them.
+func namesOf(tables []writeset.Table) (names []string) {
+	for i := range tables {
+		for name, t := range tableNames {
+			if modelTable(t).Key == tables[i].Key {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // blind makes an attempt a blind one, and its writeset that of the model.

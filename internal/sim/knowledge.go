@@ -6,6 +6,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/rowcache"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -17,6 +18,7 @@ type knowledge struct {
 	rows   *rowcache.Rows
 	values *rowcache.Values
 	forms  forms
+	claims intent.Claims // of the sessions' transactions
 	sights []sighting // what the running group has brought so far
 
 	rough  map[rowKey]bool             // values that were found inside of a group: some of it may be counted twice

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -27,12 +28,12 @@ type served struct {
 	woken   bool // it is on the agenda
 	gone    bool // the session has ended, or its member's life
 
-	tells   int64  // when what it has told last arrives
-	after   uint64 // the ordinal that its next transaction must see
-	entered bool   // it holds the next group back, see EnterSnapshot
-	shape   int64  // of rows when its transaction first wrote
-	writing []string
-	handed  *handed // its submission under way; nil: none
+	tells   int64        // when what it has told last arrives
+	after   uint64       // the ordinal that its next transaction must see
+	entered bool         // it holds the next group back, see EnterSnapshot
+	shape   int64        // of rows when its transaction first wrote
+	claim   intent.Claim // what its transaction does to which tables
+	handed  *handed      // its submission under way; nil: none
 }
 
 // handed is a submission that the log decides on.
@@ -157,7 +158,7 @@ func (s *served) ends() {
 		s.entered = false
 		s.m.w.after(0, s.m.in(func() { gateLeft(s.m) }))
 	}
-	s.writing = nil
+	s.m.knows.claims.End(&s.claim)
 	if h := s.handed; h != nil && h.task == nil {
 		delete(s.m.submitted, h.seq)
 		s.handed = nil
@@ -169,7 +170,7 @@ func (s *served) cut() {
 	if s.gone {
 		return
 	}
-	s.gone, s.entered, s.handed = true, false, nil
+	s.gone, s.entered, s.handed, s.claim = true, false, nil, intent.Claim{}
 	s.b.dead = true
 	s.m.w.after(0, s.co.stop)
 	s.m.w.after(s.m.w.rnd.between(1, 100), func() { s.c.lost(s) })

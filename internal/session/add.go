@@ -152,7 +152,7 @@ func (s *Session) catchUp() error {
 	for i := range l.adds {
 		all = append(all, l.adds[i].postponed)
 	}
-	forgot := s.direct.catalog != s.o.Collector.Catalog() || len(l.unseen) > 0 && l.catalog != s.direct.catalog
+	forgot := s.forms.catalog != s.o.Collector.Catalog() || len(l.unseen) > 0 && l.catalog != s.forms.catalog
 	for i := range l.unseen {
 		forgot = forgot || l.unseen[i].form.how == nil
 		all = append(all, l.unseen[i].postponed)
@@ -175,7 +175,7 @@ func (s *Session) catchUp() error {
 		s.txn.Condemn(errForgotten(outdatedStatement))
 		return err
 	}
-	s.adjust()
+	s.direct.adjust()
 	names := s.direct.appendPostponed(all)
 	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
 	doom := s.host.Enter(PhaseRunning)
@@ -192,7 +192,7 @@ func (s *Session) catchUp() error {
 			f.name = name
 		}
 		for i := range parts {
-			s.keepRow(&parts[i], rows[i])
+			s.direct.keepRow(&parts[i], rows[i])
 		}
 		if s.txn.Reason() == nil {
 			s.noteDirect(&request{chosen: true, direct: &directRun{parts: parts}})
@@ -210,7 +210,7 @@ func (s *Session) inVain(doom *wire.SQLError, r reply) error {
 	}
 	switch {
 	case doom != nil || r.failed == nil:
-	case r.failed.Code != wire.CodeInsufficientPrivilege && s.outdated(*r.failed):
+	case r.failed.Code != wire.CodeInsufficientPrivilege && s.forms.expired(*r.failed):
 		doom = errForgotten(outdatedStatement)
 	default:
 		doom = failureOf(r)
@@ -232,9 +232,7 @@ func (d *direct) appendPostponed(all []postponed) (names map[*form]string) {
 		f := all[i].form
 		name := cmp.Or(f.name, names[f])
 		if name == "" {
-			d.known++
-			d.first = max(d.first, 1)
-			name = d.formName(d.known)
+			name = d.forms.next()
 			if names == nil {
 				names = map[*form]string{}
 			}
@@ -319,7 +317,7 @@ func (s *Session) noteFound(p *directPart) {
 // goOn puts a request off, or carries out what was put off if that must come first. done reports that it is answered:
 // with rep, or else because the transaction has lost.
 func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
-	age := s.direct.age
+	age := s.forms.age
 	pending := s.later.pending()
 	off, err := s.defers(r, rep)
 	stays := (pending || s.later.pending()) && !s.goesAlong(r)
@@ -330,7 +328,7 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		s.habits.reached(r)
 		s.noteRedo(r, rep)
 		return true, nil
-	case !stays && !s.txn.Gone() && s.direct.age == age:
+	case !stays && !s.txn.Gone() && s.forms.age == age:
 		return false, nil
 	case !stays && !s.txn.Gone(): // its direct forms are gone
 		return false, s.choose(r)

@@ -67,7 +67,7 @@ func (s *Session) send(r *request) {
 		s.srvW.Append(r.direct.frames)
 		return
 	}
-	s.direct.unnamed.sent(r)
+	s.unnamed.sent(r)
 	s.srvW.Append(r.frames)
 }
 
@@ -115,7 +115,7 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	s.ears.stale = s.ears.stale || r.listens
 	s.results.Begin(r.yields == 0)
 	if r.direct != nil && !s.txn.Failed() {
-		s.forgetDirect()
+		s.forms.renew()
 		if done, err := s.foreknow(&r); done || err != nil {
 			return true, err
 		}
@@ -218,7 +218,7 @@ func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err err
 	}
 	if !r.prepares {
 		s.tx.reopen()
-		s.adjust()
+		s.direct.adjust()
 	}
 	if ok, err := s.settled(r); !ok || err != nil {
 		return true, true, err
@@ -349,7 +349,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		if guarded {
 			s.backend.guard()
 		}
-		s.direct.unnamed.sent(&r)
+		s.unnamed.sent(&r)
 		s.srvW.Append(r.frames)
 		s.results.Hold(false)
 		s.advisory.attempt()
@@ -511,7 +511,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		s.txn.Absolve()
 		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
 	}
-	s.adjust()
+	s.direct.adjust()
 	s.writes(&r)
 	s.send(&r)
 	pipelined := !r.copies && !r.chosen && len(r.notes) == 0 && len(r.frames) < pipelineBytesMax

@@ -33,7 +33,6 @@ const blindTries = 5
 // blindly carries out a request that is a transaction of its own without its backend, at its try from 0. It reports
 // whether it has.
 func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error) {
-	d := &s.direct
 	if !plan.Allows(plan.Blind, factsOf(s, r)) {
 		return false, nil
 	}
@@ -42,7 +41,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 		return false, err
 	}
 	base := s.host.DefinedUpTo()
-	if d.catalog != s.o.Collector.Catalog() {
+	if s.forms.catalog != s.o.Collector.Catalog() {
 		return false, nil
 	}
 	what, ok := p.form.how.Buffered(p.bind, Began{})

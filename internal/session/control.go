@@ -180,7 +180,7 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 // prepared already: preparing may wait for a table's lock, and nothing that the client has sent does.
 func (s *Session) openEarly() error {
 	s.ears.unwatch()
-	s.forgetDirect()
+	s.forms.renew()
 	s.direct.wish = ownTxDirect
 	if err := s.tx.ensureOpen(false); err != nil {
 		return err

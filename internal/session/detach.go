@@ -140,7 +140,7 @@ func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
 	}
 	s.results.Hold(false)
 	s.srvW.Append(wire.AppendQuery(nil, sql))
-	s.direct.unnamed.owed = true
+	s.unnamed.owed = true
 	rep, err := s.relay(request{frames: wire.AppendQuery(nil, sql)})
 	if err != nil {
 		return true, err

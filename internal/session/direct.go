@@ -2,13 +2,14 @@ package session
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session/plan"
+	"github.com/tuttidb/tutti/internal/session/proto"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -17,29 +18,20 @@ import (
 // the database and collected from it. The form is prepared when the statement is about to be run for the
 // second time, or before the next transaction if one is open then.
 
-// direct is what a session has of that.
+// direct is what a session has of that, for one transaction.
 type direct struct {
 	backend *backend
+	forms   *forms
+	results *proto.Results
+	large   func() *wire.SQLError // see Order.BeginLarge
+	txn     *txn.Machine
+	texts   *texts
+	sight   *sight
 
-	off     bool // not in this session any more
-	forms   map[string]*form
-	glances map[string]*glanceForm
-	wanted  []*form
-	age     int    // how often they were forgotten
-	first   int    // number of the first form that is known to the backend
-	known   int    // and of the last
-	secret  string // ends their names
-	stale   []byte // Close messages for others
-	catalog any
-	unnamed unnamed
-	// outdated counts failures, so that one nobody has thought of does not come again for ever.
-	outdated  int
-	values    [][]byte // room for those of a row
-	keyed     []byte   // for a key
-	preparing bool     // a form: what is noticed then the client is told of its own text
-	row       []byte   // and for one of the client's
+	bytesMax int      // of what is returned
+	values   [][]byte // room for those of a row
+	row      []byte   // and for one of the client's
 
-	// the transaction
 	wish   string // the setting of tutti.tx it begins with, or goes on with
 	now    string // the setting it has
 	closed bool   // everything else is captured
@@ -120,62 +112,6 @@ func (d *direct) begin() {
 	d.closed, d.clean, d.pure, d.who, d.rows, d.bytes = false, true, true, "", nil, 0
 }
 
-// forget forgets all forms, whose statements the backend may have lost.
-func (d *direct) forget() {
-	for _, f := range d.forms { // order-free: each is only emptied
-		f.how = nil // a request may be about to be run again
-	}
-	for ; d.first <= d.known && d.known > 0; d.first++ {
-		d.stale = wire.AppendClose(d.stale, 'S', d.formName(d.first))
-	}
-	d.forms, d.wanted, d.glances = nil, nil, nil
-	d.age++
-}
-
-// formOf gives what is known of a statement's text, or nil.
-func (d *direct) formOf(p *prepared) *form {
-	if p.form == nil || p.form.age != d.age {
-		p.form = d.form(p.sql, p.types, false)
-	}
-	return p.form
-}
-
-// form gives what is known of a text, or nil.
-func (d *direct) form(sql string, types []uint32, literals bool) *form {
-	if d.off || len(sql) > formTextMax || slices.ContainsFunc(types, func(t uint32) bool { return t >= firstUserOID }) {
-		return nil
-	}
-	key := d.key(sql, types, literals)
-	f := d.forms[string(key)]
-	if f == nil && d.room() {
-		f = &form{sql: sql, types: types, literals: literals, age: d.age}
-		if d.forms == nil {
-			d.forms = map[string]*form{}
-		}
-		d.forms[string(key)] = f
-	}
-	return f
-}
-
-// key tells forms apart. It is valid until the next call.
-func (d *direct) key(sql string, types []uint32, literals bool) []byte {
-	d.keyed = append(append(d.keyed[:0], sql...), 0)
-	for _, t := range types {
-		d.keyed = strconv.AppendUint(append(d.keyed, ' '), uint64(t), 10)
-	}
-	return strconv.AppendBool(d.keyed, literals)
-}
-
-// room reports whether another form can be known, and makes it if there are some that have not come again, or are of no
-// use.
-func (d *direct) room() bool {
-	if len(d.forms) < formsMax {
-		return true
-	}
-	maps.DeleteFunc(d.forms, func(_ string, f *form) bool { return f.uses < formUses || f.refused })
-	return len(d.forms) < formsMax*3/4
-}
-
 // directly finds out whether a request can be run directly: it is nothing but executions of prepared
 // statements that write, all by the unnamed portal.
 func (s *Session) directly(batch []message) *directRun {
@@ -189,18 +125,9 @@ func (s *Session) directly(batch []message) *directRun {
 		batch = batch[n:]
 	}
 	for i := range parts {
-		s.direct.use(parts[i].form)
+		s.forms.use(parts[i].form)
 	}
 	return &directRun{parts: parts}
-}
-
-// use counts how often a form comes.
-func (d *direct) use(f *form) {
-	if f.uses < formUses {
-		if f.uses++; f.uses == formUses {
-			d.wanted = append(d.wanted, f)
-		}
-	}
 }
 
 // directPart finds out whether the batch begins with such an execution, and of how many messages.
@@ -233,7 +160,7 @@ func (s *Session) directPart(batch []message) (part directPart, n int) {
 	}
 	_, limit, _ := wire.DecodeExecute(wire.Frame{Raw: raw(&batch[n])}.Body())
 	part.limited = limit > 0
-	part.form = s.direct.formOf(bind.of)
+	part.form = s.forms.formOf(bind.of)
 	if part.form == nil {
 		return part, 0
 	}
@@ -273,9 +200,9 @@ func (p *directPart) description() wire.Frame {
 // outside of transactions.
 func (s *Session) choose(r *request) error {
 	d := &s.direct
-	s.forgetDirect()
+	s.forms.renew()
 	if !s.txn.Open() {
-		if err := s.prepareDirect(); err != nil {
+		if err := s.forms.prepare(); err != nil {
 			return err
 		}
 	}
@@ -298,23 +225,12 @@ func (s *Session) choose(r *request) error {
 	return nil
 }
 
-// forgetDirect forgets forms of a catalog that is no more, before a transaction does something.
-func (s *Session) forgetDirect() {
-	d := &s.direct
-	if now := s.o.Collector.Catalog(); now != d.catalog && (!s.txn.Open() || s.txn.Untouched()) {
-		if planted != "old-plan-used" {
-			d.forget()
-		}
-		d.catalog = now
-	}
-}
-
 // adjust sets tutti.tx anew ahead of the request, if it must.
-func (s *Session) adjust() {
+func (d *direct) adjust() {
 	// A savepoint may have taken 'quiet_bulk' back.
-	if d := &s.direct; d.wish == ownTxBulk || d.wish != "" && d.wish != d.now && !d.closed {
-		s.srvW.Append(appendRun(s.srvW.AvailableBuffer(), s.backend.own(d.setting())))
-		s.backend.prefix++
+	if d.wish == ownTxBulk || d.wish != "" && d.wish != d.now && !d.closed {
+		d.backend.out.Append(appendRun(d.backend.out.AvailableBuffer(), d.backend.own(d.setting())))
+		d.backend.prefix++
 	}
 }
 
@@ -360,110 +276,110 @@ func (p *directPart) tellParsed(r *reply, emit func(wire.Frame) error) error {
 }
 
 // failedDirect makes an error of a direct statement one of the client's.
-func (p *directPart) failedDirect(s *Session, r *reply, e *wire.ErrorFields) (err error) {
-	if !p.asLiteral(e) && (p.parse == nil || p.parsed) && s.outdated(*e) {
+func (p *directPart) failedDirect(d *direct, r *reply, e *wire.ErrorFields) (err error) {
+	if !p.asLiteral(e) && (p.parse == nil || p.parsed) && d.forms.expired(*e) {
 		*e = errForgotten(outdatedStatement).ErrorFields
 	} else {
-		err = p.tellParsed(r, s.results.Emit)
+		err = p.tellParsed(r, d.results.Emit)
 	}
 	e.Message = strings.ReplaceAll(e.Message, p.form.name, p.name)
 	return err
 }
 
 // counted ends the answer of a part: it must have returned as many rows as it says to have changed.
-func (s *Session) counted(d *directRun, f wire.Frame) error {
-	p := d.part()
-	d.at++
+func (d *direct) counted(run *directRun, f wire.Frame) error {
+	p := run.part()
+	run.at++
 	tag, err := wire.DecodeCommandComplete(f.Body())
 	if err == nil && tag[strings.LastIndexByte(tag, ' ')+1:] != strconv.Itoa(p.count) {
-		s.txn.Condemn(errForgotten(fmt.Sprintf("a statement returned %d rows and says %s", p.count, tag)))
-		s.direct.off = true
+		d.txn.Condemn(errForgotten(fmt.Sprintf("a statement returned %d rows and says %s", p.count, tag)))
+		d.forms.off = true
 	}
 	return err
 }
 
 // takeOf takes what the client does not get of an answer to a direct run, and makes of the rest what it gets.
-func (s *Session) takeOf(r *reply, f *wire.Frame) (taken bool, err error) {
-	d := r.taking
+func (d *direct) takeOf(r *reply, f *wire.Frame) (taken bool, err error) {
+	run := r.taking
 	switch f.Type {
 	case wire.TypeDataRow:
-		if err := s.announce(d); err != nil {
+		if err := d.announce(run); err != nil {
 			return true, err
 		}
-		return true, s.takeRow(d, *f)
+		return true, d.takeRow(run, *f)
 	case wire.TypeCloseComplete:
 		return true, nil // of our Close
 	case wire.TypeParseComplete:
-		d.part().parsed = true
+		run.part().parsed = true
 	case wire.TypeBindComplete:
-		d.part().bound = true
-		return d.query, d.part().tellParsed(r, s.results.Emit)
+		run.part().bound = true
+		return run.query, run.part().tellParsed(r, d.results.Emit)
 	case wire.TypeCommandComplete:
-		if err := s.announce(d); err != nil {
+		if err := d.announce(run); err != nil {
 			return true, err
 		}
-		return false, s.counted(d, *f)
+		return false, d.counted(run, *f)
 	}
 	return false, nil
 }
 
 // announce tells the client of a Query what it gets: once there is something, and the statement cannot fail any more.
-func (s *Session) announce(d *directRun) error {
-	if p := d.part(); d.query && p.form.returns() && p.count == 0 {
-		return s.results.Emit(p.description())
+func (d *direct) announce(run *directRun) error {
+	if p := run.part(); run.query && p.form.returns() && p.count == 0 {
+		return d.results.Emit(p.description())
 	}
 	return nil
 }
 
 // takeRow keeps a row that a direct statement has returned, and passes the client's columns on.
-func (s *Session) takeRow(d *directRun, f wire.Frame) error {
-	p := d.part()
+func (d *direct) takeRow(run *directRun, f wire.Frame) error {
+	p := run.part()
 	p.count++
-	values, err := wire.DecodeDataRow(s.direct.values[:0], f.Body())
+	values, err := wire.DecodeDataRow(d.values[:0], f.Body())
 	if err != nil {
 		return err
 	}
 	own := max(0, len(values)-len(p.form.columns))
-	s.keepRow(p, values[:own])
+	d.keepRow(p, values[:own])
 	if p.form.returns() {
-		s.direct.row = wire.AppendDataRow(s.direct.row[:0], values[own:])
-		err = s.results.Emit(wire.Frame{Type: wire.TypeDataRow, Raw: s.direct.row})
+		d.row = wire.AppendDataRow(d.row[:0], values[own:])
+		err = d.results.Emit(wire.Frame{Type: wire.TypeDataRow, Raw: d.row})
 	}
 	clear(values) // they alias the frame
-	if s.direct.values = values; cap(s.direct.row) > largeBytes {
-		s.direct.row = nil
+	if d.values = values; cap(d.row) > largeBytes {
+		d.row = nil
 	}
 	return err
 }
 
 // keepRow keeps the values of a row that are for us.
-func (s *Session) keepRow(p *directPart, values [][]byte) {
-	if s.txn.Reason() != nil { // it is lost, and what it has changed as well
+func (d *direct) keepRow(p *directPart, values [][]byte) {
+	if d.txn.Reason() != nil { // it is lost, and what it has changed as well
 		return
 	}
 	row, err := p.form.how.Read(values)
 	if err != nil { // the text means something else by now
-		s.txn.Condemn(errForgotten(err.Error()))
-		s.direct.off = true
+		d.txn.Condemn(errForgotten(err.Error()))
+		d.forms.off = true
 		return
 	}
 	if row.Forged() {
-		s.txn.Condemn(errForged())
+		d.txn.Condemn(errForged())
 		return
 	}
 	if row.Captured() {
 		p.captured = true
 		return
 	}
-	before := s.direct.bytes
-	s.direct.bytes += row.Size()
-	if s.direct.bytes > s.o.ReturnedBytesMax {
+	before := d.bytes
+	d.bytes += row.Size()
+	if d.bytes > d.bytesMax {
 		p.rows = nil // told at COMMIT
 		return
 	}
-	if before <= largeBytes && s.direct.bytes > largeBytes {
-		if refused := s.host.BeginLarge(); refused != nil {
-			s.txn.Condemn(refused)
+	if before <= largeBytes && d.bytes > largeBytes {
+		if refused := d.large(); refused != nil {
+			d.txn.Condemn(refused)
 			p.rows = nil
 			return
 		}
@@ -489,29 +405,11 @@ func (s *Session) noteDirect(r *request) {
 				d.who = p.rows[n-1].Who()
 				p.form.who = d.who
 				d.clean = p.rows[n-1].Alone(s.levels.snapshot())
-				s.tellForm(p.form)
+				s.forms.tell(p.form)
 			}
 			if p.captured {
 				d.closed, d.clean = true, false
 			}
 		}
 	}
-}
-
-// outdatedStatement is what a client is told of that.
-const outdatedStatement = "the table's definition or the session's rights were changed"
-
-// outdated reports whether a direct statement could not be planned because something changed since
-// it was prepared: the table, the session's prepared statements, or its rights. RETURNING needs
-// the right to read, which the statement itself may not. If the client's own text fails alike,
-// it is told so at the next try.
-func (s *Session) outdated(e wire.ErrorFields) bool {
-	if !strings.HasPrefix(e.Code, "42") && e.Code != wire.CodeInvalidStatementName &&
-		e.Code != wire.CodeFeatureNotSupported {
-		return false
-	}
-	s.direct.outdated++
-	s.direct.off = e.Code == wire.CodeInsufficientPrivilege || s.direct.outdated > outdatedMax
-	s.direct.forget()
-	return true
 }

@@ -323,8 +323,8 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	}
 	r := s.request(batch)
 	binds := !r.prepares
-	owed := s.direct.unnamed.owed
-	s.direct.unnamed.owed = false
+	owed := s.unnamed.owed
+	s.unnamed.owed = false
 	if s.txn.Idle() && binds && !last && !r.local {
 		s.txn.Begin(false)
 	}
@@ -344,7 +344,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	if s.skip = failedToo; failedToo {
 		done = min(rep.done, len(batch))
 	}
-	if s.direct.unnamed.noted(batch, s.batchBytes, done, &rep, owed); failedToo {
+	if s.unnamed.noted(batch, s.batchBytes, done, &rep, owed); failedToo {
 		return done, nil
 	}
 	for i := range batch {
@@ -464,7 +464,7 @@ func (s *Session) answerOwn(m *message) error {
 			s.skip = failedToo
 			return err
 		}
-		s.direct.unnamed.answered(m)
+		s.unnamed.answered(m)
 		s.out.Append(wire.AppendParseComplete(s.out.AvailableBuffer()))
 	case wire.TypeBind:
 		s.out.Append(wire.AppendBindComplete(s.out.AvailableBuffer()))

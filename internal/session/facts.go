@@ -31,9 +31,9 @@ func (r *request) facts(s *Session) (f plan.Facts) {
 // facts are those of the session.
 func (d *direct) facts(s *Session) (f plan.Facts) {
 	catalog := s.o.Collector.Catalog()
-	return f.With(plan.Known, s.sight.who != "").With(plan.Direct, !d.off).With(plan.UTF8, !s.texts.encoded).
+	return f.With(plan.Known, s.sight.who != "").With(plan.Direct, !s.forms.off).With(plan.UTF8, !s.texts.encoded).
 		With(plan.Unlocked, !s.advisory.used).With(plan.Settled, s.backend.prefix == 0).
-		With(plan.Current, d.catalog == catalog && (len(s.later.unseen) == 0 || d.catalog == s.later.catalog))
+		With(plan.Current, s.forms.catalog == catalog && (len(s.later.unseen) == 0 || s.later.catalog == catalog))
 }
 
 // facts are those of the block, or that there is none.

@@ -22,15 +22,14 @@ type Foreknown struct {
 // foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it
 // asks its backend, if that may help. done is peek's.
 func (s *Session) foreknow(r *request) (done bool, err error) {
-	d := &s.direct
-	if r.direct == nil || s.sight.odd && s.sight.who == "" || d.off || s.texts.encoded || s.texts.escape ||
-		d.catalog != s.o.Collector.Catalog() || s.levels.current() != semantics.ReadCommitted {
+	if r.direct == nil || s.sight.odd && s.sight.who == "" || s.forms.off || s.texts.encoded || s.texts.escape ||
+		s.forms.catalog != s.o.Collector.Catalog() || s.levels.current() != semantics.ReadCommitted {
 		return false, nil // at other levels the question would take the snapshot
 	}
 	for i := range r.direct.parts {
 		p := &r.direct.parts[i]
-		if p.form.age != d.age { // it was forgotten since the request was read
-			if p.form = d.form(p.form.sql, p.form.types, p.form.literals); p.form == nil {
+		if p.form.age != s.forms.age { // it was forgotten since the request was read
+			if p.form = s.forms.form(p.form.sql, p.form.types, p.form.literals); p.form == nil {
 				r.direct = nil
 				return false, nil
 			}
@@ -38,7 +37,7 @@ func (s *Session) foreknow(r *request) (done bool, err error) {
 		f := p.form
 		var known []Foreknown
 		if f.how == nil && !f.refused {
-			known = s.host.CachedPlans(d.catalog, d.key(f.sql, f.types, f.literals))
+			known = s.host.CachedPlans(s.forms.catalog, s.forms.key(f.sql, f.types, f.literals))
 		}
 		if f.blind || len(known) > 0 {
 			if done, err := s.introduce(); done || err != nil {
@@ -55,17 +54,17 @@ func (s *Session) foreknow(r *request) (done bool, err error) {
 }
 
 // tellForm tells the node of a form.
-func (s *Session) tellForm(f *form) {
-	if d := &s.direct; f.blind && !f.shared && f.how != nil && d.catalog == s.o.Collector.Catalog() {
+func (fs *forms) tell(f *form) {
+	if f.blind && !f.shared && f.how != nil && fs.catalog == fs.catalogs.Catalog() {
 		f.shared = true
-		s.host.CachePlan(d.catalog, d.key(f.sql, f.types, f.literals), Foreknown{f.who, f.how, f.blindShape})
+		fs.plans.CachePlan(fs.catalog, fs.key(f.sql, f.types, f.literals), Foreknown{f.who, f.how, f.blindShape})
 	}
 }
 
 // foreknown reports whether a request could be carried out unseen although its direct forms are not prepared.
 func (s *Session) foreknown(r *request) bool {
 	d := &s.direct
-	return r.direct != nil && !d.off && !s.texts.encoded && !s.texts.escape && !(s.txn.Open() && d.closed) &&
+	return r.direct != nil && !s.forms.off && !s.texts.encoded && !s.texts.escape && !(s.txn.Open() && d.closed) &&
 		!slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
 			return p.form.how == nil || !p.form.blind ||
 				p.form.who != s.sight.who

@@ -2,10 +2,42 @@ package session
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
+
+// forms is what a session knows of how its texts can be run directly, or as glances.
+type forms struct {
+	backend   *backend
+	rewriting Rewriting
+	catalogs  Facts
+	plans     Plans
+	find      func(sql string) (semantics.Direct, bool)
+	txn       *txn.Machine
+	texts     *texts
+	sight     *sight
+
+	off     bool // not in this session any more
+	byKey   map[string]*form
+	glances map[string]*glanceForm
+	wanted  []*form
+	age     int    // how often they were forgotten
+	first   int    // number of the first form that is known to the backend
+	known   int    // and of the last
+	secret  string // ends their names
+	stale   []byte // Close messages for others
+	catalog any
+	// outdated counts failures, so that one nobody has thought of does not come again for ever.
+	outdated  int
+	keyed     []byte // room for a key
+	preparing bool   // a form: what is noticed then the client is told of its own text
+}
 
 // form is a text that is run often enough.
 type form struct {
@@ -49,50 +81,47 @@ func (f *form) direct(find func(string) (semantics.Direct, bool)) (semantics.Dir
 
 // prepareDirect prepares the wanted forms. Whatever stands against one only means that its
 // statement is run as it is.
-func (s *Session) prepareDirect() error {
-	d := &s.direct
+func (fs *forms) prepare() error {
 	var rest []*form
-	for _, f := range d.wanted {
+	for _, f := range fs.wanted {
 		switch {
 		case f.name != "": // it was run after it had been put off
 			continue
-		case f.shared && s.sight.who == "":
+		case f.shared && fs.sight.who == "":
 			rest = append(rest, f)
 			continue
-		case f.shared && f.who != s.sight.who: // what is known of it is of others
+		case f.shared && f.who != fs.sight.who: // what is known of it is of others
 			f.unlearn()
 		}
 		f.refused = true
-		how, ok := f.direct(s.o.Direct)
-		if !ok || s.texts.escape { // the text was read otherwise
+		how, ok := f.direct(fs.find)
+		if !ok || fs.texts.escape { // the text was read otherwise
 			continue
 		}
 		rewritten := f.how
 		if rewritten == nil {
-			r, rows, err := s.backend.ask(s.o.Collector.AskDirect(&how))
+			r, rows, err := fs.backend.ask(fs.rewriting.AskDirect(&how))
 			if err != nil {
 				return err
 			}
 			if r.failed != nil || len(rows) != 1 {
 				continue
 			}
-			if rewritten, ok = s.o.Collector.Direct(&how, rows[0]); !ok {
+			if rewritten, ok = fs.rewriting.Direct(&how, rows[0]); !ok {
 				continue
 			}
 		}
-		d.known++
-		d.first = max(d.first, 1)
-		name := d.formName(d.known)
-		s.srvW.Append(d.stale)
-		d.stale = nil
-		frames := wire.AppendParse(s.srvW.AvailableBuffer(), name, rewritten.SQL(), f.types)
+		name := fs.next()
+		fs.backend.out.Append(fs.stale)
+		fs.stale = nil
+		frames := wire.AppendParse(fs.backend.out.AvailableBuffer(), name, rewritten.SQL(), f.types)
 		if how.Returns != "" {
 			frames = wire.AppendDescribe(frames, 'S', name)
 		}
-		s.srvW.Append(wire.AppendSync(frames))
-		d.preparing = true
-		r, err := s.backend.quiet()
-		if d.preparing = false; err != nil {
+		fs.backend.out.Append(wire.AppendSync(frames))
+		fs.preparing = true
+		r, err := fs.backend.quiet()
+		if fs.preparing = false; err != nil {
 			return err
 		}
 		if r.failed != nil || r.noticed { // which would be given once, and not each time
@@ -110,10 +139,111 @@ func (s *Session) prepareDirect() error {
 		}
 		f.how, f.name, f.refused = rewritten, name, false
 	}
-	d.wanted = rest
+	fs.wanted = rest
 	return nil
 }
 
-func (d *direct) formName(number int) string {
-	return fmt.Sprint(ownPrefix, "direct ", number, d.secret)
+// next names another statement of the backend's.
+func (fs *forms) next() string {
+	fs.known++
+	fs.first = max(fs.first, 1)
+	return fs.formName(fs.known)
 }
+
+func (fs *forms) formName(number int) string {
+	return fmt.Sprint(ownPrefix, "direct ", number, fs.secret)
+}
+
+// forget forgets all forms, whose statements the backend may have lost.
+func (fs *forms) forget() {
+	for _, f := range fs.byKey { // order-free: each is only emptied
+		f.how = nil // a request may be about to be run again
+	}
+	for ; fs.first <= fs.known && fs.known > 0; fs.first++ {
+		fs.stale = wire.AppendClose(fs.stale, 'S', fs.formName(fs.first))
+	}
+	fs.byKey, fs.wanted, fs.glances = nil, nil, nil
+	fs.age++
+}
+
+// formOf gives what is known of a statement's text, or nil.
+func (fs *forms) formOf(p *prepared) *form {
+	if p.form == nil || p.form.age != fs.age {
+		p.form = fs.form(p.sql, p.types, false)
+	}
+	return p.form
+}
+
+// form gives what is known of a text, or nil.
+func (fs *forms) form(sql string, types []uint32, literals bool) *form {
+	theirs := func(t uint32) bool { return t >= firstUserOID }
+	if fs.off || len(sql) > formTextMax || slices.ContainsFunc(types, theirs) {
+		return nil
+	}
+	key := fs.key(sql, types, literals)
+	f := fs.byKey[string(key)]
+	if f == nil && fs.room() {
+		f = &form{sql: sql, types: types, literals: literals, age: fs.age}
+		if fs.byKey == nil {
+			fs.byKey = map[string]*form{}
+		}
+		fs.byKey[string(key)] = f
+	}
+	return f
+}
+
+// key tells forms apart. It is valid until the next call.
+func (fs *forms) key(sql string, types []uint32, literals bool) []byte {
+	fs.keyed = append(append(fs.keyed[:0], sql...), 0)
+	for _, t := range types {
+		fs.keyed = strconv.AppendUint(append(fs.keyed, ' '), uint64(t), 10)
+	}
+	return strconv.AppendBool(fs.keyed, literals)
+}
+
+// room reports whether another form can be known, and makes it if there are some that have not come again, or are of no
+// use.
+func (fs *forms) room() bool {
+	if len(fs.byKey) < formsMax {
+		return true
+	}
+	maps.DeleteFunc(fs.byKey, func(_ string, f *form) bool { return f.uses < formUses || f.refused })
+	return len(fs.byKey) < formsMax*3/4
+}
+
+// use counts how often a form comes.
+func (fs *forms) use(f *form) {
+	if f.uses < formUses {
+		if f.uses++; f.uses == formUses {
+			fs.wanted = append(fs.wanted, f)
+		}
+	}
+}
+
+// forgetDirect forgets forms of a catalog that is no more, before a transaction does something.
+func (fs *forms) renew() {
+	if now := fs.catalogs.Catalog(); now != fs.catalog && (!fs.txn.Open() || fs.txn.Untouched()) {
+		if planted != "old-plan-used" {
+			fs.forget()
+		}
+		fs.catalog = now
+	}
+}
+
+// outdated reports whether a direct statement could not be planned because something changed since
+// it was prepared: the table, the session's prepared statements, or its rights. RETURNING needs
+// the right to read, which the statement itself may not. If the client's own text fails alike,
+// it is told so at the next try.
+func (fs *forms) expired(e wire.ErrorFields) bool {
+	if !strings.HasPrefix(e.Code, "42") && e.Code != wire.CodeInvalidStatementName &&
+		e.Code != wire.CodeFeatureNotSupported {
+		return false
+	}
+	fs.outdated++
+	fs.off = e.Code == wire.CodeInsufficientPrivilege || fs.outdated > outdatedMax
+	fs.forget()
+	return true
+}
+
+// outdatedStatement is what a client is told of that.
+const outdatedStatement = "the table's definition or the session's rights were changed"

@@ -161,7 +161,7 @@ func (s *Session) peek() (rows [][][]byte, done bool, err error) {
 		return append(make([][][]byte, 0, 1), rows...), false, nil
 	}
 	if got.failed != nil {
-		s.outdated(*got.failed)
+		s.forms.expired(*got.failed)
 	}
 	if len(s.redo.runs) == 0 && !s.redo.off { // the client has seen nothing of the transaction
 		return nil, false, s.tx.rollbackServer()
@@ -236,17 +236,16 @@ func (s *Session) abandon() error {
 // glanceOf gives the form of a statement at rows that are changed as one with an image is, or not if it is nil; nil if
 // there is none, and then the transaction may be gone. done is peek's.
 func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done bool, err error) {
-	d := &s.direct
-	d.keyed = append(append(append(d.key(p.sql, p.types, false), 0), s.sight.who...), 0)
-	d.keyed = append(d.keyed, s.o.Collector.Settings(image)...)
-	f := d.glances[string(d.keyed)]
+	s.forms.keyed = append(append(append(s.forms.key(p.sql, p.types, false), 0), s.sight.who...), 0)
+	s.forms.keyed = append(s.forms.keyed, s.o.Collector.Settings(image)...)
+	f := s.forms.glances[string(s.forms.keyed)]
 	switch {
 	case f != nil && f.how != nil:
 		return f, false, nil
-	case f != nil || len(d.glances) >= formsMax:
+	case f != nil || len(s.forms.glances) >= formsMax:
 		return nil, false, nil
 	}
-	key := string(d.keyed)
+	key := string(s.forms.keyed)
 	f = &glanceForm{}
 	doom := s.host.Enter(PhaseRunning)
 	r, err := s.prepareGlance(f, p, image)
@@ -259,10 +258,10 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done boo
 	if doom != nil || r.failed != nil && s.txn.Open() {
 		return nil, false, s.abandon()
 	}
-	if d.glances == nil {
-		d.glances = map[string]*glanceForm{}
+	if s.forms.glances == nil {
+		s.forms.glances = map[string]*glanceForm{}
 	}
-	if d.glances[key] = f; f.how == nil {
+	if s.forms.glances[key] = f; f.how == nil {
 		f = nil
 	}
 	return f, false, nil
@@ -271,7 +270,6 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done boo
 // prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement
 // tells. It gives the last answer of the backend.
 func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (reply, error) {
-	d := &s.direct
 	text, ok := s.o.ReadThrough(p.sql)
 	if !ok || s.texts.escape {
 		return reply{}, nil
@@ -284,14 +282,12 @@ func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (rep
 	if !ok {
 		return reply{}, nil
 	}
-	d.known++
-	d.first = max(d.first, 1)
-	f.name = d.formName(d.known)
-	own, r, err := s.describe(wire.AppendParse(d.stale, f.name, how.SQL(), p.types), f.name)
-	if d.stale = nil; own == nil || err != nil {
+	f.name = s.forms.next()
+	own, r, err := s.forms.describe(wire.AppendParse(s.forms.stale, f.name, how.SQL(), p.types), f.name)
+	if s.forms.stale = nil; own == nil || err != nil {
 		return r, err
 	}
-	theirs, r, err := s.describe(p.known(s.backend.own(ownQuery)))
+	theirs, r, err := s.forms.describe(p.known(s.backend.own(ownQuery)))
 	if theirs == nil || err != nil {
 		return r, err
 	}
@@ -314,11 +310,11 @@ func (p *glancePart) known(own string) (frames []byte, name string) {
 
 // describe sends frames and asks for the columns of a statement; nil if that fails, or something is noticed, which
 // would be told once and not each time.
-func (s *Session) describe(frames []byte, name string) ([]wire.Column, reply, error) {
-	s.srvW.Append(wire.AppendSync(wire.AppendDescribe(frames, 'S', name)))
-	s.direct.preparing = true
-	r, err := s.backend.quiet()
-	if s.direct.preparing = false; err != nil || r.failed != nil || r.noticed || r.described == nil {
+func (fs *forms) describe(frames []byte, name string) ([]wire.Column, reply, error) {
+	fs.backend.out.Append(wire.AppendSync(wire.AppendDescribe(frames, 'S', name)))
+	fs.preparing = true
+	r, err := fs.backend.quiet()
+	if fs.preparing = false; err != nil || r.failed != nil || r.noticed || r.described == nil {
 		return nil, r, err
 	}
 	columns, err := wire.DecodeRowDescription(wire.Frame{Raw: r.described}.Body())

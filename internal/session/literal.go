@@ -16,9 +16,9 @@ import (
 // literally finds out whether a statement that came as a Query can be run directly, or be a glance; nil if not.
 func (s *Session) literally(st semantics.Statement, sql string) (*directRun, *glancePart) {
 	switch {
-	case st.Notes || s.texts.escape || s.texts.encoded || s.direct.off:
+	case st.Notes || s.texts.escape || s.texts.encoded || s.forms.off:
 	case st.Kind == semantics.Write:
-		return s.direct.literally(sql), nil
+		return s.forms.literally(sql), nil
 	case st.Kind == semantics.Read && st.Locks == nil && len(s.later.unseen) > 0:
 		text, literals, ok := semantics.ParametrizedRead(sql)
 		if !ok || len(text) > formTextMax {
@@ -31,17 +31,17 @@ func (s *Session) literally(st semantics.Statement, sql string) (*directRun, *gl
 }
 
 // literally gives the direct run of a text with literals; nil if there is none.
-func (d *direct) literally(sql string) *directRun {
+func (fs *forms) literally(sql string) *directRun {
 	text, literals, ok := semantics.Parametrized(sql)
 	if !ok {
 		return nil
 	}
 	types, bind := literalBind(literals)
-	f := d.form(text, types, true)
+	f := fs.form(text, types, true)
 	if f == nil || f.refused {
 		return nil
 	}
-	d.use(f)
+	fs.use(f)
 	return &directRun{query: true, parts: []directPart{{form: f, bind: bind, text: sql, literals: literals}}}
 }
 

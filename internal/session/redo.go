@@ -126,7 +126,7 @@ func (s *Session) again(told uint64) error {
 	s.txn.Retry()
 	s.later.end()
 	d.forget()
-	s.direct.unnamed.owed = true // the backend gets those of all requests again
+	s.unnamed.owed = true // the backend gets those of all requests again
 	d.busy = true
 	same := true
 	var failed *wire.ErrorFields
@@ -184,7 +184,7 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	if err := s.tx.ensureOpen(true); err != nil || s.txn.Reason() != nil || !s.txn.Open() {
 		return rep, false, err
 	}
-	s.adjust()
+	s.direct.adjust()
 	s.writes(r)
 	s.runs(r)
 	s.send(r)

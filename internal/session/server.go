@@ -52,7 +52,7 @@ func (s *Session) hears(f wire.Frame) error {
 // the server's log may show its parameters, which are secrets (debug_print_plan).
 func (s *Session) ownNotice(f wire.Frame) {
 	e, err := wire.DecodeErrorFields(f.Body())
-	if err != nil || s.direct.preparing || e.SeverityUnlocalized == "LOG" ||
+	if err != nil || s.forms.preparing || e.SeverityUnlocalized == "LOG" ||
 		strings.HasPrefix(e.SeverityUnlocalized, "DEBUG") {
 		return
 	}
@@ -91,7 +91,7 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 	}
 	if s.backend.lost && r.status != wire.TxIdle {
 		s.srvW.Append(wire.AppendQuery(nil, "ROLLBACK"))
-		s.direct.unnamed.owed = true
+		s.unnamed.owed = true
 		_, err := s.backend.quiet()
 		return r, err
 	}
@@ -155,7 +155,7 @@ func (s *Session) passOne(r *reply) error {
 		return err
 	}
 	if r.taking != nil {
-		if taken, err := s.takeOf(r, &f); taken || err != nil {
+		if taken, err := s.direct.takeOf(r, &f); taken || err != nil {
 			return err
 		}
 	}
@@ -225,7 +225,7 @@ func (s *Session) passError(f wire.Frame, r *reply) error {
 		return err
 	}
 	if r.taking != nil {
-		if err := r.taking.part().failedDirect(s, r, &e); err != nil {
+		if err := r.taking.part().failedDirect(&s.direct, r, &e); err != nil {
 			return err
 		}
 		f.Raw = wire.AppendErrorResponse(nil, e)

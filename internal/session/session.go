@@ -63,6 +63,8 @@ type Session struct {
 	txn        txn.Machine
 	tx         transaction
 	habits     habits
+	forms      forms
+	unnamed    unnamed
 	direct     direct
 	schema     schema
 	collecting collecting
@@ -144,14 +146,22 @@ func New(o Options) *Session {
 	s.tx = transaction{
 		backend: &s.backend, steps: transactionSteps{o.Collector.Captures, o.Collector.Steps},
 		host: transactionHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Deferred, o.Host.Deferrable},
-		txn:  &s.txn, levels: &s.levels, collecting: &s.collecting, direct: &s.direct, schema: &s.schema,
+		txn:  &s.txn, levels: &s.levels, collecting: &s.collecting, forms: &s.forms, unnamed: &s.unnamed,
+		direct: &s.direct, schema: &s.schema,
 		locks: &s.locks, reads: &s.reads, later: &s.later, sight: &s.sight,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
 		func(raw []byte) bool { return s.txn.Active() && s.redo.tell(raw) }, o.Server.Buffered)
 	s.redo.end()
-	s.direct.backend, s.direct.secret = &s.backend, o.Collector.Secret()
+	s.forms = forms{
+		backend: &s.backend, rewriting: o.Collector.Rewriting, catalogs: o.Collector.Facts, plans: o.Host.Plans,
+		find: o.Direct, secret: o.Collector.Secret(), txn: &s.txn, texts: &s.texts, sight: &s.sight,
+	}
+	s.direct = direct{
+		backend: &s.backend, forms: &s.forms, results: &s.results, large: o.Host.BeginLarge, txn: &s.txn,
+		texts: &s.texts, sight: &s.sight, bytesMax: o.ReturnedBytesMax,
+	}
 	return s
 }
 

@@ -12,7 +12,7 @@ func (s *Session) simple(f wire.Frame) error {
 	if ignored || err != nil {
 		return err
 	}
-	s.direct.unnamed.removed(s.statements)
+	s.unnamed.removed(s.statements)
 	raw := f.Raw
 	if told := semantics.Told(sql); told != sql {
 		raw = wire.AppendQuery(nil, told)
@@ -124,7 +124,7 @@ func (s *Session) learn(st semantics.Statement) error {
 	}
 	if st.Forgets {
 		clear(s.statements)
-		s.direct.forget()
+		s.forms.forget()
 		s.backend.prepare()
 		_, err := s.backend.quiet()
 		return err

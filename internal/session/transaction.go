@@ -16,6 +16,8 @@ type transaction struct {
 	txn        *txn.Machine
 	levels     *levels
 	collecting *collecting
+	forms      *forms
+	unnamed    *unnamed
 	// what is of the transaction alone, and ends with it
 	direct *direct
 	schema *schema
@@ -91,7 +93,7 @@ func (t *transaction) rollbackServer() error {
 		r, err := t.backend.quiet()
 		if err == nil && r.status != wire.TxIdle && r.failed != nil && r.failed.Code == wire.CodeInvalidStatementName {
 			t.backend.out.Append(wire.AppendQuery(nil, "ROLLBACK"))
-			t.direct.unnamed.owed = true
+			t.unnamed.owed = true
 			r, err = t.backend.quiet()
 		}
 		if err != nil {
@@ -240,7 +242,7 @@ func (t *transaction) commitServer(c *collected) (reply, [][][]byte, error) {
 		}
 	}
 	t.backend.sendCommit(marks)
-	t.direct.unnamed.owed = true
+	t.unnamed.owed = true
 	r, rows, err := t.backend.internal(len(c.adds) > 0)
 	t.backend.skippable = 0
 	if err == nil && r.failed != nil { // what was to remove the COMMIT has been skipped
@@ -342,7 +344,7 @@ func (t *transaction) recover() (bool, error) {
 	}
 	t.backend.lost, t.ahead = false, ahead{}
 	t.txn.End()
-	t.direct.forget()
+	t.forms.forget()
 	t.later.end()
 	t.host.Enter(PhaseIdle)
 	t.backend.prepare()

@@ -57,7 +57,7 @@ func (s *Session) settleUnnamed(batch []message) error {
 	if of == nil && !replaced && s.txn.Idle() && unsettles(batch) {
 		of = s.statements[""]
 	}
-	if of == nil || !s.direct.unnamed.owed {
+	if of == nil || !s.unnamed.owed {
 		return nil
 	}
 	return sendUnnamed(s, of)
@@ -73,13 +73,13 @@ func sendUnnamed(s *Session, of *prepared) error {
 			return err
 		}
 	}
-	frame := s.direct.unnamed.frame
+	frame := s.unnamed.frame
 	if len(frame) == 0 || of == unknownStatement || (of.odd || s.texts.escape || s.texts.encoded) && !isPlain(of.sql) {
 		frame = wire.AppendClose(nil, 'S', "")
 	}
 	s.srvW.Append(wire.AppendSync(append(s.srvW.AvailableBuffer(), frame...)))
 	r, err := s.backend.quiet()
-	s.direct.unnamed.owed = r.failed != nil
+	s.unnamed.owed = r.failed != nil
 	return err
 }
 

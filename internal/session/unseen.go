@@ -74,7 +74,7 @@ func (r *request) still() bool {
 // putsOffUnseen is plan.Defer: it reports whether a request of a block was answered, and will be carried out unseen at
 // COMMIT.
 func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
-	l, d := &s.later, &s.direct
+	l := &s.later
 	p := &r.direct.parts[0]
 	if p.form.passes() {
 		return false, nil
@@ -83,12 +83,12 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 		if ok, err := s.looks(); !ok {
 			return false, err
 		}
-		l.catalog = d.catalog
+		l.catalog = s.forms.catalog
 		if l.base = s.host.DefinedUpTo(); l.shown() {
 			l.base = s.host.Sees()
 		}
 	}
-	if l.catalog != s.o.Collector.Catalog() || l.catalog != d.catalog {
+	if l.catalog != s.o.Collector.Catalog() || l.catalog != s.forms.catalog {
 		return false, nil
 	}
 	what, ok := p.form.how.Buffered(p.bind, l.began)
@@ -135,15 +135,12 @@ func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
 
 // probe asks the backend whether a row is there. done reports that it could not, and the client was told why.
 func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
-	d := &s.direct
 	if s.backend.prefix > 0 {
 		return false, false, nil
 	}
 	name, frames := f.probe, s.srvW.AvailableBuffer()
 	if name == "" {
-		d.known++
-		d.first = max(d.first, 1)
-		name = d.formName(d.known)
+		name = s.forms.next()
 		frames = wire.AppendParse(frames, name, f.how.Probe(), nil)
 	}
 	if frames, err = f.how.AppendProbe(frames, name, what); err != nil {
@@ -196,12 +193,13 @@ func (l *later) writeset() *writeset.Writeset {
 // commitUnseen commits a block of which everything was put off. over is false if somebody is in the way at this node:
 // it is open now, as what it is, or lost, and doom says why.
 func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool, err error) {
-	l, d := &s.later, &s.direct
+	l := &s.later
 	ok, err := s.looks()
 	if err != nil {
 		return true, nil, false, err
 	}
-	ok = ok && d.catalog == s.o.Collector.Catalog() && d.catalog == l.catalog && !d.off && !s.texts.encoded &&
+	ok = ok && s.forms.catalog == s.o.Collector.Catalog() && s.forms.catalog == l.catalog && !s.forms.off &&
+		!s.texts.encoded &&
 		!slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
 	if ok && s.txn.Open() { // nobody may wait for what it has read while it waits for the order
 		c := s.tx.ahead.found

@@ -177,7 +177,7 @@ func (s *Session) catchUp() error {
 	}
 	s.direct.adjust()
 	names := s.direct.appendPostponed(all)
-	s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
+	s.backend.out.Append(wire.AppendSync(s.backend.out.AvailableBuffer()))
 	doom := s.host.Enter(PhaseRunning)
 	r, rows, err := s.backend.internal(true)
 	if err != nil {

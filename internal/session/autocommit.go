@@ -64,11 +64,11 @@ func (s *Session) send(r *request) {
 	s.reads.note(r)
 	s.locks.tell(r)
 	if r.chosen {
-		s.srvW.Append(r.direct.frames)
+		s.backend.out.Append(r.direct.frames)
 		return
 	}
 	s.unnamed.sent(r)
-	s.srvW.Append(r.frames)
+	s.backend.out.Append(r.frames)
 }
 
 // run is how it is run directly; nil if it is not.
@@ -237,7 +237,7 @@ func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err err
 
 // answered relays the answer to a request of a block, and does it again if the transaction loses meanwhile.
 func (s *Session) answered(r *request, rep *reply, before telling) (err error) {
-	if *rep, err = s.relay(*r); err != nil {
+	if *rep, err = s.relaying.relay(*r); err != nil {
 		return err
 	}
 	if rep.interrupted {
@@ -289,7 +289,7 @@ func (s *Session) prepareAgain(r request, rep *reply) (bool, error) {
 		return true, err
 	}
 	if closes := closeFirst(r, rep.parsed); closes != nil {
-		s.srvW.Append(closes)
+		s.backend.out.Append(closes)
 		if _, err := s.backend.quiet(); err != nil {
 			return true, err
 		}
@@ -350,11 +350,11 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 			s.backend.guard()
 		}
 		s.unnamed.sent(&r)
-		s.srvW.Append(r.frames)
+		s.backend.out.Append(r.frames)
 		s.results.Hold(false)
 		s.advisory.attempt()
-		s.moved = false
-		if *rep, err = s.relay(r); err != nil {
+		s.relaying.moved = false
+		if *rep, err = s.relaying.relay(r); err != nil {
 			return true, err
 		}
 		forgot, err := s.tx.recover()
@@ -368,7 +368,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 		}
 		s.results.Drop() // the cancel was meant for the transaction that was rolled back under the client
 		if closes := closeFirst(r, rep.parsed); closes != nil {
-			s.srvW.Append(closes)
+			s.backend.out.Append(closes)
 			if _, err := s.backend.quiet(); err != nil {
 				return true, err
 			}
@@ -376,7 +376,7 @@ func (s *Session) plain(r request, rep *reply) (_ bool, err error) {
 	}
 	s.txn.Alone()
 	// from a transaction it can be repeated as often as it takes
-	if rep.failed != nil && s.moved && !s.results.Spilled() && !r.local {
+	if rep.failed != nil && s.relaying.moved && !s.results.Spilled() && !r.local {
 		if again, err := s.advisory.giveBack(); err != nil {
 			return true, err
 		} else if again {
@@ -485,7 +485,7 @@ func (s *Session) anew(r *request, closes []byte) error {
 	if closes == nil {
 		return nil
 	}
-	s.srvW.Append(closes)
+	s.backend.out.Append(closes)
 	_, err := s.backend.quiet()
 	return err
 }
@@ -519,7 +519,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	if pipelined {
 		c = s.collecting.appendCollect()
 	}
-	if *rep, err = s.relay(r); err != nil {
+	if *rep, err = s.relaying.relay(r); err != nil {
 		return o, err
 	}
 	lost := s.backend.lost

@@ -73,7 +73,7 @@ func (s *Session) looks() (bool, error) {
 		if s.txn.Open() { // it has just been asked something
 			return true, nil
 		}
-		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
+		s.backend.out.Append(wire.AppendSync(s.backend.out.AvailableBuffer()))
 		if _, err := s.backend.quiet(); err != nil {
 			return false, err
 		}

@@ -8,47 +8,47 @@ import (
 // backend's answers to the client beside it, up to the end of the COPY. Results are no longer
 // held back afterwards, because the client had to see the CopyInResponse; its
 // CommandComplete still is. It reports how many messages of the client were passed on.
-func (s *Session) copyIn(r *reply) (int, error) {
-	if s.results.Holding() {
-		s.results.Spill()
+func (y *relaying) copyIn(r *reply) (int, error) {
+	if y.results.Holding() {
+		y.results.Spill()
 	}
-	if err := s.out.Flush(); err != nil {
+	if err := y.out.Flush(); err != nil {
 		return 0, err
 	}
 	var back error
 	before := r.done
-	wait, over := s.host.Go(func() {
+	wait, over := y.host.Go(func() {
 		for back == nil && r.failed == nil && !r.ended && r.done == before {
-			back = s.passOne(r)
+			back = y.passOne(r)
 		}
 	})
-	sent, front := s.copyData(over)
+	sent, front := y.copyData(over)
 	if front != nil {
 		// The client is gone: fail the COPY so that the backend answers and wait can end. If
 		// the backend is gone too, wait ends by that.
-		s.srvW.Append(wire.AppendCopyFail(nil, "the client's connection broke"))
-		_ = s.srvW.Flush()
+		y.backend.out.Append(wire.AppendCopyFail(nil, "the client's connection broke"))
+		_ = y.backend.out.Flush()
 	}
 	wait()
 	if front != nil {
-		return sent, s.badFrame(front)
+		return sent, y.badFrame(front)
 	}
 	return sent, back
 }
 
 // copyData forwards the client's frames up to the end of its data, or until over reports
 // that the backend has failed the COPY.
-func (s *Session) copyData(over func() bool) (sent int, err error) {
+func (y *relaying) copyData(over func() bool) (sent int, err error) {
 	for {
-		f, err := s.in.Next()
+		f, err := y.in.Next()
 		if isTimeout(err) {
-			doom := s.host.Enter(PhaseRunning)
+			doom := y.host.Enter(PhaseRunning)
 			if over() {
 				return sent, nil
 			}
 			if doom != nil { // a cancel does not reach a backend that waits for data
-				s.srvW.Append(wire.AppendCopyFail(nil, doom.Message))
-				return sent, s.backend.flush()
+				y.backend.out.Append(wire.AppendCopyFail(nil, doom.Message))
+				return sent, y.backend.flush()
 			}
 			continue
 		}
@@ -58,7 +58,7 @@ func (s *Session) copyData(over func() bool) (sent int, err error) {
 		if over() {
 			// What is left of the data is dropped by step. The frame stays valid: nothing is
 			// read before next hands it out again.
-			s.unread = f
+			y.unread = f
 			return sent, nil
 		}
 		switch f.Type {
@@ -69,13 +69,13 @@ func (s *Session) copyData(over func() bool) (sent int, err error) {
 			return sent, errTerminate
 		}
 		sent++
-		s.srvW.Append(f.Raw) // an unexpected one makes PostgreSQL end the connection
+		y.backend.out.Append(f.Raw) // an unexpected one makes PostgreSQL end the connection
 		last := f.Type != wire.TypeCopyData
 		if last { // the one after Execute went into the COPY
-			s.srvW.Append(wire.AppendFlush(s.srvW.AvailableBuffer()))
+			y.backend.out.Append(wire.AppendFlush(y.backend.out.AvailableBuffer()))
 		}
-		if last || s.srvW.Full() || !s.in.Buffered() {
-			if err := s.backend.flush(); err != nil {
+		if last || y.backend.out.Full() || !y.in.Buffered() {
+			if err := y.backend.flush(); err != nil {
 				return sent, err
 			}
 		}

@@ -139,9 +139,9 @@ func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
 		return true, err
 	}
 	s.results.Hold(false)
-	s.srvW.Append(wire.AppendQuery(nil, sql))
+	s.backend.out.Append(wire.AppendQuery(nil, sql))
 	s.unnamed.owed = true
-	rep, err := s.relay(request{frames: wire.AppendQuery(nil, sql)})
+	rep, err := s.relaying.relay(request{frames: wire.AppendQuery(nil, sql)})
 	if err != nil {
 		return true, err
 	}

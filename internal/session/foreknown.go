@@ -91,8 +91,8 @@ func (s *Session) introduce() (done bool, err error) {
 	}
 	v.asked = true
 	name := s.backend.own(ownQuery)
-	dst := wire.AppendClose(s.srvW.AvailableBuffer(), 'S', name)
-	s.srvW.Append(wire.AppendSync(appendRun(wire.AppendParse(dst, name, whoSQL, nil), name)))
+	dst := wire.AppendClose(s.backend.out.AvailableBuffer(), 'S', name)
+	s.backend.out.Append(wire.AppendSync(appendRun(wire.AppendParse(dst, name, whoSQL, nil), name)))
 	rows, done, err := s.peek()
 	if err == nil && len(rows) == 1 && len(rows[0]) == 3 && string(rows[0][2]) == "t" {
 		v.who, v.within = string(rows[0][0])+"\x00"+string(rows[0][1]), s.txn.Open()

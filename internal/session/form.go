@@ -79,8 +79,7 @@ func (f *form) direct(find func(string) (semantics.Direct, bool)) (semantics.Dir
 	return how, ok && !(how.Folds && f.literals)
 }
 
-// prepareDirect prepares the wanted forms. Whatever stands against one only means that its
-// statement is run as it is.
+// prepare prepares the wanted forms.
 func (fs *forms) prepare() error {
 	var rest []*form
 	for _, f := range fs.wanted {
@@ -94,52 +93,55 @@ func (fs *forms) prepare() error {
 			f.unlearn()
 		}
 		f.refused = true
-		how, ok := f.direct(fs.find)
-		if !ok || fs.texts.escape { // the text was read otherwise
-			continue
-		}
-		rewritten := f.how
-		if rewritten == nil {
-			r, rows, err := fs.backend.ask(fs.rewriting.AskDirect(&how))
-			if err != nil {
-				return err
-			}
-			if r.failed != nil || len(rows) != 1 {
-				continue
-			}
-			if rewritten, ok = fs.rewriting.Direct(&how, rows[0]); !ok {
-				continue
-			}
-		}
-		name := fs.next()
-		fs.backend.out.Append(fs.stale)
-		fs.stale = nil
-		frames := wire.AppendParse(fs.backend.out.AvailableBuffer(), name, rewritten.SQL(), f.types)
-		if how.Returns != "" {
-			frames = wire.AppendDescribe(frames, 'S', name)
-		}
-		fs.backend.out.Append(wire.AppendSync(frames))
-		fs.preparing = true
-		r, err := fs.backend.quiet()
-		if fs.preparing = false; err != nil {
+		if err := fs.prepareOne(f); err != nil {
 			return err
 		}
-		if r.failed != nil || r.noticed { // which would be given once, and not each time
-			continue
-		}
-		if f.columns = nil; how.Returns != "" {
-			columns, err := wire.DecodeRowDescription(wire.Frame{Raw: r.described}.Body())
-			if err != nil {
-				return fmt.Errorf("%w: a direct statement's description: %w", errBackend, err)
-			}
-			if len(columns) <= rewritten.Columns() { // * of a table without columns, which PostgreSQL refuses by itself
-				continue
-			}
-			f.columns = columns[rewritten.Columns():]
-		}
-		f.how, f.name, f.refused = rewritten, name, false
 	}
 	fs.wanted = rest
+	return nil
+}
+
+// prepareOne prepares a form. Whatever stands against it only means that its statement is run as it is.
+func (fs *forms) prepareOne(f *form) error {
+	how, ok := f.direct(fs.find)
+	if !ok || fs.texts.escape { // the text was read otherwise
+		return nil
+	}
+	rewritten := f.how
+	if rewritten == nil {
+		r, rows, err := fs.backend.ask(fs.rewriting.AskDirect(&how))
+		if err != nil || r.failed != nil || len(rows) != 1 {
+			return err
+		}
+		if rewritten, ok = fs.rewriting.Direct(&how, rows[0]); !ok {
+			return nil
+		}
+	}
+	name := fs.next()
+	fs.backend.out.Append(fs.stale)
+	fs.stale = nil
+	frames := wire.AppendParse(fs.backend.out.AvailableBuffer(), name, rewritten.SQL(), f.types)
+	if how.Returns != "" {
+		frames = wire.AppendDescribe(frames, 'S', name)
+	}
+	fs.backend.out.Append(wire.AppendSync(frames))
+	fs.preparing = true
+	r, err := fs.backend.quiet()
+	fs.preparing = false
+	if err != nil || r.failed != nil || r.noticed { // which would be given once, and not each time
+		return err
+	}
+	if f.columns = nil; how.Returns != "" {
+		columns, err := wire.DecodeRowDescription(wire.Frame{Raw: r.described}.Body())
+		if err != nil {
+			return fmt.Errorf("%w: a direct statement's description: %w", errBackend, err)
+		}
+		if len(columns) <= rewritten.Columns() { // * of a table without columns, which PostgreSQL refuses by itself
+			return nil
+		}
+		f.columns = columns[rewritten.Columns():]
+	}
+	f.how, f.name, f.refused = rewritten, name, false
 	return nil
 }
 

@@ -94,11 +94,11 @@ func (s *Session) glances(r *request, rep *reply) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	frames, err := form.how.AppendBind(s.srvW.AvailableBuffer(), form.name, p.bind, image, formats)
+	frames, err := form.how.AppendBind(s.backend.out.AvailableBuffer(), form.name, p.bind, image, formats)
 	if err != nil {
 		return false, err
 	}
-	s.srvW.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
+	s.backend.out.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
 	base := l.base
 	if !l.relied { // nobody has seen anything yet
 		base = s.host.Sees()

@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -56,7 +55,7 @@ func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
 		}
 	}
 	if s.ears.heard() {
-		if err := s.hear(); err != nil {
+		if err := s.relaying.hear(); err != nil {
 			return false, err
 		}
 	}
@@ -67,7 +66,7 @@ func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
 func (s *Session) waited(f wire.Frame, err error, phase Phase) (wire.Frame, error) {
 	if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
 		s.ears.unwatch()
-		return f, errors.Join(s.badFrame(err), s.tx.undo(doom))
+		return f, errors.Join(s.relaying.badFrame(err), s.tx.undo(doom))
 	}
 	s.ears.unwatch()
 	if err == nil && s.txn.Open() {
@@ -76,7 +75,7 @@ func (s *Session) waited(f wire.Frame, err error, phase Phase) (wire.Frame, erro
 			err = s.tx.undo(doom)
 		}
 	}
-	return f, s.badFrame(err)
+	return f, s.relaying.badFrame(err)
 }
 
 // settleSilence does what can wait no longer when the client is silent: it runs what was gathered, or what would be
@@ -113,38 +112,4 @@ func (s *Session) runGathered() error {
 		return err
 	}
 	return s.out.Flush()
-}
-
-// hear passes on what the backend says unasked. A block of the client gets its notifications when
-// it ends, as in PostgreSQL, even if the backend does not know of it yet.
-func (s *Session) hear() error {
-	for {
-		f, err := s.backend.next()
-		if err != nil {
-			return err
-		}
-		switch f.Type {
-		case wire.TypeNotificationResponse, wire.TypeParameterStatus:
-			err = s.postpone(f)
-		case wire.TypeNoticeResponse:
-			s.late.Tell(s.out, s.txn.Idle()) // so that the order stays
-			s.ownNotice(f)
-		case wire.TypeErrorResponse:
-			var e wire.ErrorFields
-			if e, err = wire.DecodeErrorFields(f.Body()); err == nil {
-				s.backend.noteFatal(e) // told when the connection ends
-			}
-		default:
-			return fmt.Errorf("%w: it sent a message of type %q unasked", errBackend, f.Type)
-		}
-		if err != nil {
-			return err
-		}
-		if more := s.srv.Buffered(); !more || s.out.Full() {
-			s.late.Tell(s.out, s.txn.Idle())
-			if err := s.out.Flush(); err != nil || !more {
-				return err
-			}
-		}
-	}
 }

@@ -110,8 +110,8 @@ func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost, shares b
 		return false, false, err
 	}
 	s.inside = inside{calling: true}
-	s.srvW.Append(r.frames)
-	*rep, err = s.relay(r)
+	s.backend.out.Append(r.frames)
+	*rep, err = s.relaying.relay(r)
 	calls := s.inside
 	s.inside = inside{}
 	if err != nil {
@@ -342,12 +342,12 @@ func (s *Session) say(t *talk, command string) ([][][]byte, error) {
 		}
 		switch f.Type {
 		case wire.TypeErrorResponse:
-			if err := s.passError(f, t.r); err != nil {
+			if err := s.relaying.passError(f, t.r); err != nil {
 				return nil, err
 			}
 			return nil, errOver
 		case wire.TypeParameterStatus, wire.TypeNotificationResponse:
-			if err := s.postpone(f); err != nil {
+			if err := s.relaying.postpone(f); err != nil {
 				return nil, err
 			}
 		case wire.TypeNoticeResponse:
@@ -386,7 +386,7 @@ func (s *Session) overhear(f wire.Frame, r *reply) (row [][]byte, done bool, err
 			return row, kind == "done", err
 		}
 	}
-	if ours, err := s.noticed(f, r); ours || err != nil {
+	if ours, err := s.relaying.noticed(f, r); ours || err != nil {
 		return nil, false, err
 	}
 	return nil, false, s.results.Remark(f)
@@ -397,10 +397,10 @@ var insideFrames = regexp.MustCompile(`(?m)^PL/pgSQL function tutti\.commit_insi
 	`RAISE(\n|$)|^(PL/pgSQL function tutti\.converse\(\) line .*\n)?[^\n]*(SET CONSTRAINTS ALL IMMEDIATE|SELECT ` +
 	`tutti\.converse\(\)).*\nPL/pgSQL function tutti\.commit_inside\(\) line .*(\n|$)`)
 
-// failedInside words the error with which a transaction of a procedure's fails. False if it is no such error.
-func (s *Session) failedInside(e *wire.ErrorFields) bool {
-	if e.Code == wire.CodeQueryCanceled && s.inside.stopped != "" {
-		e.Message = s.inside.stopped
+// failed words the error with which a transaction of a procedure's fails. False if it is no such error.
+func (i *inside) failed(e *wire.ErrorFields) bool {
+	if e.Code == wire.CodeQueryCanceled && i.stopped != "" {
+		e.Message = i.stopped
 		return true
 	}
 	at := insideFrames.FindStringIndex(e.Where)
@@ -408,8 +408,8 @@ func (s *Session) failedInside(e *wire.ErrorFields) bool {
 		return false
 	}
 	where := strings.TrimSuffix(e.Where[:at[0]]+e.Where[at[1]:], "\n")
-	if s.inside.lost != nil {
-		*e = s.inside.lost.ErrorFields
+	if i.lost != nil {
+		*e = i.lost.ErrorFields
 	}
 	e.Where = where
 	return true

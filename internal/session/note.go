@@ -26,11 +26,11 @@ func (s *Session) note(texts []string, steady bool) error {
 			return err
 		}
 		d.Steady = steady
-		frames, err := s.o.Collector.AppendNote(s.srvW.AvailableBuffer(), d)
+		frames, err := s.o.Collector.AppendNote(s.backend.out.AvailableBuffer(), d)
 		if err != nil {
 			return err
 		}
-		s.srvW.Append(wire.AppendSync(frames))
+		s.backend.out.Append(wire.AppendSync(frames))
 		got, err := s.backend.quiet()
 		if err != nil {
 			return err

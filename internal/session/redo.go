@@ -188,7 +188,7 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	s.writes(r)
 	s.runs(r)
 	s.send(r)
-	if rep, err = s.relay(*r); err != nil || rep.interrupted {
+	if rep, err = s.relaying.relay(*r); err != nil || rep.interrupted {
 		return rep, false, err
 	}
 	if err := s.noteRun(r, &rep); err != nil {

@@ -57,27 +57,27 @@ func errShared() *wire.SQLError {
 }
 
 // noticed takes a notice of the backend that is for us, if it is.
-func (s *Session) noticed(f wire.Frame, r *reply) (bool, error) {
+func (y *relaying) noticed(f wire.Frame, r *reply) (bool, error) {
 	e, err := wire.DecodeErrorFields(f.Body())
 	switch {
 	case err != nil:
 		return false, err
 	case e.Code == wire.CodeTuttiDefined:
-		s.schema.note(e.Message)
+		y.schema.note(e.Message)
 		return true, nil
 	case e.Code == wire.CodeTuttiEntered:
-		s.inside.entered(e.Message)
+		y.inside.entered(e.Message)
 		return true, nil
 	case e.Code == wire.CodeTuttiHeir:
-		s.texts.heirs = true
+		y.texts.heirs = true
 		return true, nil
 	case e.Code == wire.CodeTuttiLock:
-		s.advisory.notice(e.Message)
+		y.advisory.notice(e.Message)
 		return true, nil
 	case e.Code == wire.CodeTuttiInside:
-		return s.commitInside(e.Message, r)
+		return y.commitHere(e.Message, r)
 	case strings.HasPrefix(e.Message, invoking) && strings.HasPrefix(e.SeverityUnlocalized, "DEBUG"):
-		return !s.o.Collector.EventTriggers(), nil
+		return !y.facts.EventTriggers(), nil
 	}
 	return false, nil
 }
@@ -134,7 +134,7 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 		return nil, nil
 	}
 	s.schema.unsure = false
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendPeek(s.srvW.AvailableBuffer())))
+	s.backend.out.Append(wire.AppendSync(s.o.Collector.AppendPeek(s.backend.out.AvailableBuffer())))
 	r, rows, err := s.backend.internal(true)
 	if err != nil || r.failed != nil {
 		return failureOf(r), err
@@ -149,7 +149,7 @@ func (s *Session) freeze() (failure *wire.SQLError, err error) {
 	if err := s.collecting.decode(&c, rows, s.collecting.reread); err != nil || c.failed != nil {
 		return c.failed, err
 	}
-	s.srvW.Append(wire.AppendSync(s.o.Collector.AppendFreeze(s.srvW.AvailableBuffer(), c.ws)))
+	s.backend.out.Append(wire.AppendSync(s.o.Collector.AppendFreeze(s.backend.out.AvailableBuffer(), c.ws)))
 	r, err = s.backend.quiet()
 	s.direct.rows, s.direct.bytes = nil, 0
 	return failureOf(r), err

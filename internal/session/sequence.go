@@ -12,15 +12,15 @@ import (
 var boundInMessage = regexp.MustCompile(`\(-?\d+\)$`)
 
 // spent finds out what a sequence without values means for the client.
-func (s *Session) spent(e *wire.ErrorFields) {
-	moved, bound := s.host.Spent(e.Message)
+func (y *relaying) spent(e *wire.ErrorFields) {
+	moved, bound := y.host.Spent(e.Message)
 	switch {
 	case moved:
 		*e = wire.Errorf(wire.CodeSerializationFailure,
 			"could not take the next value of a sequence: this node has come to the end of a chunk of its values").
 			WithDetail("%s. The node goes on with another chunk.",
 				e.Message).WithHint("Run the transaction again.").ErrorFields
-		s.moved = true
+		y.moved = true
 	case bound != "":
 		e.Message = boundInMessage.ReplaceAllLiteralString(e.Message, "("+bound+")")
 		e.Detail = "The values of the sequence are divided among the nodes, and this node has none left."

@@ -1,9 +1,13 @@
 package session
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/proto"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -39,66 +43,102 @@ func (r *reply) swallows() bool {
 	return r.copied && (r.read > 0 || r.failed != nil && r.failed.Code == wire.CodeQueryCanceled)
 }
 
+// relaying passes on what the backend says: answers, what it says beside them, and the data of a COPY the other way.
+type relaying struct {
+	backend *backend
+	in      *wire.Reader // from the client
+	out     *wire.Writer // to the client
+	results *proto.Results
+	host    relayingHost
+	facts   Facts
+
+	// who takes a part of it
+	txn        *txn.Machine
+	tx         *transaction
+	texts      *texts
+	sight      *sight
+	forms      *forms
+	unnamed    *unnamed
+	direct     *direct
+	schema     *schema
+	locks      *locks
+	advisory   *advisory
+	later      *later
+	inside     *inside
+	commitHere func(message string, r *reply) (ours bool, err error) // see Session.commitInside
+
+	late   proto.Late
+	shift  int32      // characters of a Query before the statement being run
+	moved  bool       // a sequence has gone on to another chunk, see spent
+	unread wire.Frame // a client frame put back by COPY
+}
+
+// relayingHost is what it needs of the node.
+type relayingHost struct {
+	Control
+	Sequences
+}
+
 // hears takes what the backend says while it answers the session itself.
-func (s *Session) hears(f wire.Frame) error {
+func (y *relaying) hears(f wire.Frame) error {
 	if f.Type == wire.TypeNoticeResponse {
-		s.ownNotice(f)
+		y.ownNotice(f)
 		return nil
 	}
-	return s.postpone(f)
+	return y.postpone(f)
 }
 
 // ownNotice passes on what a statement of ours gave notice of, a COMMIT among them. What is meant for
 // the server's log may show its parameters, which are secrets (debug_print_plan).
-func (s *Session) ownNotice(f wire.Frame) {
+func (y *relaying) ownNotice(f wire.Frame) {
 	e, err := wire.DecodeErrorFields(f.Body())
-	if err != nil || s.forms.preparing || e.SeverityUnlocalized == "LOG" ||
+	if err != nil || y.forms.preparing || e.SeverityUnlocalized == "LOG" ||
 		strings.HasPrefix(e.SeverityUnlocalized, "DEBUG") {
 		return
 	}
 	switch e.Code {
 	case wire.CodeTuttiDefined:
-		s.schema.note(e.Message)
+		y.schema.note(e.Message)
 	case wire.CodeTuttiHeir:
-		s.texts.heirs = true
+		y.texts.heirs = true
 	case wire.CodeTuttiLock:
-		s.advisory.notice(e.Message)
+		y.advisory.notice(e.Message)
 	default:
-		s.results.Notice(f.Raw)
+		y.results.Notice(f.Raw)
 	}
 }
 
 // neverBegan ends a request that was skipped because what went ahead of it failed: our
 // statement was forgotten, or a cancel hit it.
-func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error) {
+func (y *relaying) neverBegan(q request, e *wire.ErrorFields) (r reply, err error) {
 	if !q.extended && !q.chosen { // a Query is no Sync
-		s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-		if err := s.backend.flush(); err != nil {
+		y.backend.out.Append(wire.AppendSync(y.backend.out.AvailableBuffer()))
+		if err := y.backend.flush(); err != nil {
 			return r, err
 		}
 	}
-	if s.backend.lost {
+	if y.backend.lost {
 		e = &errForgotten(forgottenStatements).ErrorFields
 	}
-	if err := s.passError(wire.Frame{Type: wire.TypeErrorResponse, Raw: wire.AppendErrorResponse(nil, *e)},
+	if err := y.passError(wire.Frame{Type: wire.TypeErrorResponse, Raw: wire.AppendErrorResponse(nil, *e)},
 		&r); err != nil {
 		return r, err
 	}
 	for !r.ended {
-		if err := s.passOne(&r); err != nil {
+		if err := y.passOne(&r); err != nil {
 			return r, err
 		}
 	}
-	if s.backend.lost && r.status != wire.TxIdle {
-		s.srvW.Append(wire.AppendQuery(nil, "ROLLBACK"))
-		s.unnamed.owed = true
-		_, err := s.backend.quiet()
+	if y.backend.lost && r.status != wire.TxIdle {
+		y.backend.out.Append(wire.AppendQuery(nil, "ROLLBACK"))
+		y.unnamed.owed = true
+		_, err := y.backend.quiet()
 		return r, err
 	}
-	if r.status == wire.TxIdle && !s.backend.lost {
-		s.txn.End()
-		s.later.end()
-		s.host.Enter(PhaseIdle)
+	if r.status == wire.TxIdle && !y.backend.lost {
+		y.txn.End()
+		y.later.end()
+		y.host.Enter(PhaseIdle)
 		r.status = wire.TxFailed // as far as the client is concerned
 	}
 	return r, nil
@@ -107,19 +147,19 @@ func (s *Session) neverBegan(q request, e *wire.ErrorFields) (r reply, err error
 // relay sends a request to the backend and passes its answer on, without the ReadyForQuery.
 // What of it may be followed by data for a COPY ends with a Flush, and gets its Sync once
 // everything is answered: nobody could tell whether the COPY has swallowed an earlier one.
-func (s *Session) relay(q request) (r reply, err error) {
-	if doom := s.host.Enter(PhaseRunning); doom != nil {
-		s.txn.Condemn(doom) // told when the answer is complete
+func (y *relaying) relay(q request) (r reply, err error) {
+	if doom := y.host.Enter(PhaseRunning); doom != nil {
+		y.txn.Condemn(doom) // told when the answer is complete
 	}
-	if err := s.backend.flush(); err != nil {
+	if err := y.backend.flush(); err != nil {
 		return r, err
 	}
-	if s.backend.prefix > 0 {
-		if failed, err := s.backend.prefixed(); failed != nil || err != nil {
+	if y.backend.prefix > 0 {
+		if failed, err := y.backend.prefixed(); failed != nil || err != nil {
 			if err != nil {
 				return r, err
 			}
-			return s.neverBegan(q, failed)
+			return y.neverBegan(q, failed)
 		}
 	}
 	r.taking, r.locks, r.extended, r.describes, r.resumes = q.run(), q.locks, q.extended, q.describes, q.resumes
@@ -130,17 +170,17 @@ func (s *Session) relay(q request) (r reply, err error) {
 	for !r.ended {
 		if !synced && (r.failed != nil || r.done == q.messages) {
 			synced = true
-			s.srvW.Append(wire.AppendSync(s.srvW.AvailableBuffer()))
-			if err := s.backend.flush(); err != nil {
+			y.backend.out.Append(wire.AppendSync(y.backend.out.AvailableBuffer()))
+			if err := y.backend.flush(); err != nil {
 				return r, err
 			}
 		}
-		if err := s.passOne(&r); err != nil {
+		if err := y.passOne(&r); err != nil {
 			return r, err
 		}
 		if r.copying {
 			r.copying = false
-			if r.read, err = s.copyIn(&r); err != nil {
+			if r.read, err = y.copyIn(&r); err != nil {
 				return r, err
 			}
 		}
@@ -149,63 +189,73 @@ func (s *Session) relay(q request) (r reply, err error) {
 }
 
 // passOne reads one frame of the backend and passes it on.
-func (s *Session) passOne(r *reply) error {
-	f, err := s.backend.next()
+func (y *relaying) passOne(r *reply) error {
+	f, err := y.backend.next()
 	if err != nil {
 		return err
 	}
-	if r.taking != nil {
-		if taken, err := s.direct.takeOf(r, &f); taken || err != nil {
-			return err
-		}
-	}
-	if l := r.lockedBy(); l != nil && (f.Type == wire.TypeDataRow || f.Type == wire.TypeRowDescription) {
-		if err := s.locks.cut(l, &f); err != nil {
-			return err
-		}
-	}
-	if r.ofPlan(f) {
-		return nil
+	if ours, err := y.takes(r, &f); ours || err != nil {
+		return err
 	}
 	switch f.Type {
-	case wire.TypeDataRow, wire.TypeCopyData:
-		return s.results.Emit(f)
 	case wire.TypeReadyForQuery:
 		r.ended = true
 		r.status, err = wire.DecodeReadyForQuery(f.Body())
 		return err
 	case wire.TypeErrorResponse:
-		return s.passError(f, r)
+		return y.passError(f, r)
 	case wire.TypeParameterStatus, wire.TypeNotificationResponse:
-		return s.postpone(f)
+		return y.postpone(f)
 	case wire.TypeNoticeResponse:
-		if ours, err := s.noticed(f, r); ours || err != nil {
+		if ours, err := y.noticed(f, r); ours || err != nil {
 			return err
 		}
-		return s.results.Remark(f)
-	case wire.TypeParseComplete:
-		r.parsed++
-		r.done++
+		return y.results.Remark(f)
 	case wire.TypeBindComplete:
-		r.done++
 		if r.taking != nil && r.taking.part().describes {
 			r.done++
-			if err := s.results.Emit(f); err != nil {
+			if err := y.results.Emit(f); err != nil {
 				return err
 			}
 			f = r.taking.part().description()
 		}
-	case wire.TypeParameterDescription:
-		if err := r.tell(f); err != nil {
-			return err
+	}
+	if err := r.count(f); err != nil {
+		return err
+	}
+	return y.results.Emit(f)
+}
+
+// takes takes what is the session's own out of an answer. It reports whether that is all of a frame.
+func (y *relaying) takes(r *reply, f *wire.Frame) (all bool, err error) {
+	if r.taking != nil {
+		if taken, err := y.direct.takeOf(r, f); taken || err != nil {
+			return true, err
 		}
-	case wire.TypeCloseComplete, wire.TypeNoData, wire.TypeRowDescription,
+	}
+	if l := r.lockedBy(); l != nil && (f.Type == wire.TypeDataRow || f.Type == wire.TypeRowDescription) {
+		if err := y.locks.cut(l, f); err != nil {
+			return true, err
+		}
+	}
+	return r.ofPlan(*f), nil
+}
+
+// count notes how far the answer has come with a frame.
+func (r *reply) count(f wire.Frame) error {
+	switch f.Type {
+	case wire.TypeParseComplete:
+		r.parsed++
+		r.done++
+	case wire.TypeParameterDescription:
+		return r.tell(f)
+	case wire.TypeBindComplete, wire.TypeCloseComplete, wire.TypeNoData, wire.TypeRowDescription,
 		wire.TypeCommandComplete, wire.TypePortalSuspended, wire.TypeEmptyQueryResponse:
 		r.done++
 	case wire.TypeCopyInResponse:
 		r.copying, r.copied = true, true
 	}
-	return s.results.Emit(f)
+	return nil
 }
 
 // tell notes the types of parameters for a statement that is noted.
@@ -219,71 +269,128 @@ func (r *reply) tell(f wire.Frame) (err error) {
 	return err
 }
 
-func (s *Session) passError(f wire.Frame, r *reply) error {
+// passError passes an error on, as a plain PostgreSQL would have told it.
+func (y *relaying) passError(f wire.Frame, r *reply) error {
 	e, err := wire.DecodeErrorFields(f.Body())
 	if err != nil {
 		return err
 	}
-	if r.taking != nil {
-		if err := r.taking.part().failedDirect(&s.direct, r, &e); err != nil {
-			return err
-		}
-		f.Raw = wire.AppendErrorResponse(nil, e)
-	}
-	if l := r.lockedBy(); l != nil {
-		s.locks.refused(l, &e)
-		f.Raw = wire.AppendErrorResponse(nil, e)
-	}
-	if e.Code == wire.CodeSequenceSpent {
-		s.spent(&e)
-		f.Raw = wire.AppendErrorResponse(nil, e)
-	}
-	if s.failedInside(&e) {
-		f.Raw = wire.AppendErrorResponse(nil, e)
-	}
-	if overtaken(&e) {
-		f.Raw = wire.AppendErrorResponse(nil, e)
+	reworded, err := y.reword(r, &e)
+	if err != nil {
+		return err
 	}
 	if r.failed == nil {
 		r.failed = &e
 	}
-	s.advisory.stale = s.advisory.used
-	if s.backend.noteFatal(e); s.backend.fatal != nil {
+	y.advisory.stale = y.advisory.used
+	if y.backend.noteFatal(e); y.backend.fatal != nil {
 		return nil // told when the connection ends
 	}
-	if plainContext(&e) {
-		f.Raw = wire.AppendErrorResponse(nil, e)
-	}
-	shift := s.shift
-	if r.done < len(r.shifts) {
-		shift += r.shifts[r.done]
-	}
-	wished := s.host.Cancelled()
-	switch {
-	case e.Code == wire.CodeQueryCanceled && s.tx.doomed():
-		if r.resumes && !wished && s.txn.Reason().Code == wire.CodeSerializationFailure && !s.advisory.used &&
-			!s.schema.noted {
+	reworded = plainContext(&e) || reworded
+	wished := y.host.Cancelled()
+	switch shift := y.shifted(r); {
+	case e.Code == wire.CodeQueryCanceled && y.tx.doomed():
+		if r.resumes && !wished && y.txn.Reason().Code == wire.CodeSerializationFailure && !y.advisory.used &&
+			!y.schema.noted {
 			r.interrupted = true
 			return nil
 		}
-		f.Raw = s.txn.Reason().Append(nil) // the cancel was ours
+		f.Raw, reworded = y.txn.Reason().Append(nil), false // the cancel was ours
 	case e.Position > 0 && shift != 0:
 		e.Position += shift
+		reworded = true
+	}
+	if reworded {
 		f.Raw = wire.AppendErrorResponse(nil, e)
 	}
-	return s.results.Emit(f)
+	return y.results.Emit(f)
+}
+
+// reword makes of an error of a statement that was run in another way than the client's one of the client's. It reports
+// whether it has changed it.
+func (y *relaying) reword(r *reply, e *wire.ErrorFields) (changed bool, err error) {
+	if r.taking != nil {
+		if err := r.taking.part().failedDirect(y.direct, r, e); err != nil {
+			return true, err
+		}
+		changed = true
+	}
+	if l := r.lockedBy(); l != nil {
+		y.locks.refused(l, e)
+		changed = true
+	}
+	if e.Code == wire.CodeSequenceSpent {
+		y.spent(e)
+		changed = true
+	}
+	changed = y.inside.failed(e) || changed
+	return overtaken(e) || changed, nil
+}
+
+// shifted is how much further in the client's text something stands than in the backend's.
+func (y *relaying) shifted(r *reply) int32 {
+	if r.done < len(r.shifts) {
+		return y.shift + r.shifts[r.done]
+	}
+	return y.shift
 }
 
 // postpone keeps what PostgreSQL tells just before ReadyForQuery; notifications, if a block ends by it.
-func (s *Session) postpone(f wire.Frame) error {
+func (y *relaying) postpone(f wire.Frame) error {
 	if f.Type == wire.TypeParameterStatus {
 		name, value, err := wire.DecodeParameterStatus(f.Body())
 		if err != nil {
 			return err
 		}
-		s.texts.noteParameter(name, value)
-		s.sight.who, s.sight.asked = "", false // it may be what decides whether a transaction may write
+		y.texts.noteParameter(name, value)
+		y.sight.who, y.sight.asked = "", false // it may be what decides whether a transaction may write
 	}
-	s.late.Keep(s.out, f)
+	y.late.Keep(y.out, f)
 	return nil
+}
+
+// badFrame tells the client of a protocol violation before the connection ends.
+func (y *relaying) badFrame(err error) error {
+	var p *wire.ProtocolError
+	if errors.As(err, &p) {
+		y.out.Append(p.SQLError().AsFatal().Append(nil))
+		if err := y.out.Flush(); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// hear passes on what the backend says unasked. A block of the client gets its notifications when
+// it ends, as in PostgreSQL, even if the backend does not know of it yet.
+func (y *relaying) hear() error {
+	for {
+		f, err := y.backend.next()
+		if err != nil {
+			return err
+		}
+		switch f.Type {
+		case wire.TypeNotificationResponse, wire.TypeParameterStatus:
+			err = y.postpone(f)
+		case wire.TypeNoticeResponse:
+			y.late.Tell(y.out, y.txn.Idle()) // so that the order stays
+			y.ownNotice(f)
+		case wire.TypeErrorResponse:
+			var e wire.ErrorFields
+			if e, err = wire.DecodeErrorFields(f.Body()); err == nil {
+				y.backend.noteFatal(e) // told when the connection ends
+			}
+		default:
+			return fmt.Errorf("%w: it sent a message of type %q unasked", errBackend, f.Type)
+		}
+		if err != nil {
+			return err
+		}
+		if more := y.backend.in.Buffered(); !more || y.out.Full() {
+			y.late.Tell(y.out, y.txn.Idle())
+			if err := y.out.Flush(); err != nil || !more {
+				return err
+			}
+		}
+	}
 }

@@ -41,27 +41,23 @@ type Options struct {
 
 // Session is one client. Not safe for concurrent use.
 type Session struct {
-	o    Options
-	in   *wire.Reader // from the client
-	out  *wire.Writer // to the client
-	srv  *wire.Reader
-	srvW *wire.Writer
+	o   Options
+	in  *wire.Reader // from the client
+	out *wire.Writer // to the client
 
-	backend backend // srv and srvW, with what is asked for the session itself
+	backend backend
 	host    Host
 
 	texts  texts
 	levels levels
-	late   proto.Late
 	ears   ears
 
 	advisory advisory
 
-	shift int32 // characters of a Query before the statement being run
-
 	// the transaction
 	txn        txn.Machine
 	tx         transaction
+	relaying   relaying
 	habits     habits
 	forms      forms
 	unnamed    unnamed
@@ -76,7 +72,6 @@ type Session struct {
 	inside     inside
 
 	results proto.Results // of a statement that may be run again
-	moved   bool          // a sequence has gone on to another chunk, see spent
 
 	// extended protocol
 	statements map[string]*prepared
@@ -86,8 +81,6 @@ type Session struct {
 	skip       bool // after an error, until Sync
 
 	pause pause
-
-	unread wire.Frame // a client frame put back by COPY
 
 	gathering bool // the next frame is waited for with a batch that may be run meanwhile
 	voidSync  bool // the Sync just read came before the end of a COPY and gets no answer
@@ -117,13 +110,13 @@ func New(o Options) *Session {
 		o.CacheMax = 512
 	}
 	s := &Session{
-		o: o, in: o.Client, out: o.ClientOut, srv: o.Server, srvW: o.ServerOut,
+		o: o, in: o.Client, out: o.ClientOut,
 		host:       o.Host,
 		statements: map[string]*prepared{}, portals: map[string]*prepared{},
 	}
 	s.backend = backend{
 		in: o.Server, out: o.ServerOut, secret: o.Collector.Secret(), prepares: o.Collector.AppendPrepare,
-		hears: s.hears, began: s.txn.Began,
+		hears: s.relaying.hears, began: s.txn.Began,
 		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.collecting.tooMuch},
 	}
 	s.texts = texts{facts: o.Collector.Facts, reserved: o.Collector.Marks, cache: newCache(o.CacheMax)}
@@ -149,6 +142,13 @@ func New(o Options) *Session {
 		txn:  &s.txn, levels: &s.levels, collecting: &s.collecting, forms: &s.forms, unnamed: &s.unnamed,
 		direct: &s.direct, schema: &s.schema,
 		locks: &s.locks, reads: &s.reads, later: &s.later, sight: &s.sight,
+	}
+	s.relaying = relaying{
+		backend: &s.backend, in: s.in, out: s.out, results: &s.results,
+		host: relayingHost{o.Host.Control, o.Host.Sequences}, facts: o.Collector.Facts,
+		txn: &s.txn, tx: &s.tx, texts: &s.texts, sight: &s.sight, forms: &s.forms, unnamed: &s.unnamed,
+		direct: &s.direct, schema: &s.schema, locks: &s.locks, advisory: &s.advisory, later: &s.later,
+		inside: &s.inside, commitHere: s.commitInside,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
@@ -260,31 +260,19 @@ func (s *Session) next() (wire.Frame, error) {
 	if err := s.leaves(); err != nil {
 		return wire.Frame{}, err
 	}
-	if s.unread.Raw != nil {
-		f := s.unread
-		s.unread = wire.Frame{}
+	if s.relaying.unread.Raw != nil {
+		f := s.relaying.unread
+		s.relaying.unread = wire.Frame{}
 		return f, nil
 	}
 	if s.in.Buffered() && !s.tx.ahead.asked {
 		f, err := s.in.Next()
-		return f, s.badFrame(err)
+		return f, s.relaying.badFrame(err)
 	}
 	if err := s.out.Flush(); err != nil {
 		return wire.Frame{}, err
 	}
 	return s.wait()
-}
-
-// badFrame tells the client of a protocol violation before the connection ends.
-func (s *Session) badFrame(err error) error {
-	var p *wire.ProtocolError
-	if errors.As(err, &p) {
-		s.out.Append(p.SQLError().AsFatal().Append(nil))
-		if err := s.out.Flush(); err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 func isTimeout(err error) bool {
@@ -306,7 +294,7 @@ func (s *Session) ready() error {
 	if s.advisory.used {
 		s.advisory.settle()
 	}
-	s.late.Tell(s.out, s.txn.Idle())
+	s.relaying.late.Tell(s.out, s.txn.Idle())
 	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.txn.Status()))
 	if s.out.Full() {
 		return s.out.Flush()

@@ -155,7 +155,7 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 // oneByOne runs the statements of one Query that controls transactions. What stands
 // outside an explicit block is an implicit one, ended by the end of the Query.
 func (s *Session) oneByOne(list []semantics.Statement) error {
-	defer func() { s.shift = 0 }()
+	defer func() { s.relaying.shift = 0 }()
 	escape := s.texts.escape
 	for _, st := range list {
 		if s.texts.escape && !escape && readOtherwise(st.Text) {
@@ -169,7 +169,7 @@ func (s *Session) oneByOne(list []semantics.Statement) error {
 		if st.Kind == semantics.Local && st.Alone != "" {
 			return s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
 		}
-		s.shift = int32(st.Before)
+		s.relaying.shift = int32(st.Before)
 		failedToo, err := s.statement(st, wire.AppendQuery(nil, st.Text), st.Text)
 		if err != nil || failedToo {
 			return err

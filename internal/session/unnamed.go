@@ -77,7 +77,7 @@ func sendUnnamed(s *Session, of *prepared) error {
 	if len(frame) == 0 || of == unknownStatement || (of.odd || s.texts.escape || s.texts.encoded) && !isPlain(of.sql) {
 		frame = wire.AppendClose(nil, 'S', "")
 	}
-	s.srvW.Append(wire.AppendSync(append(s.srvW.AvailableBuffer(), frame...)))
+	s.backend.out.Append(wire.AppendSync(append(s.backend.out.AvailableBuffer(), frame...)))
 	r, err := s.backend.quiet()
 	s.unnamed.owed = r.failed != nil
 	return err

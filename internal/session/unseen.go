@@ -138,7 +138,7 @@ func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
 	if s.backend.prefix > 0 {
 		return false, false, nil
 	}
-	name, frames := f.probe, s.srvW.AvailableBuffer()
+	name, frames := f.probe, s.backend.out.AvailableBuffer()
 	if name == "" {
 		name = s.forms.next()
 		frames = wire.AppendParse(frames, name, f.how.Probe(), nil)
@@ -146,7 +146,7 @@ func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
 	if frames, err = f.how.AppendProbe(frames, name, what); err != nil {
 		return false, false, err
 	}
-	s.srvW.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
+	s.backend.out.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
 	rows, done, err := s.peek()
 	if rows == nil || done || err != nil {
 		return false, done, err

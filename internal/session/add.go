@@ -75,12 +75,9 @@ func (l *later) forget() {
 	}
 }
 
-// putsOff is plan.Delta: it reports whether a request of a block was answered, and will be carried out at COMMIT.
-func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
-	l := &s.later
-	if !plan.Allows(plan.Delta, factsOf(s, r)) {
-		return false, nil
-	}
+// delta is plan.Delta: it reports whether a request of a block was answered, and will be carried out at COMMIT.
+func (b *buffer) delta(r *request, rep *reply) (bool, error) {
+	l := b.later
 	p := &r.direct.parts[0]
 	what, ok := p.form.how.Adds(p.bind)
 	if !ok || l.found[what.Table] > 0 {
@@ -89,17 +86,16 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	if !p.kept {
 		p.bind, p.kept = slices.Clone(p.bind), true
 	}
-	l.before = s.host.Applied()
+	l.before = b.host.Applied()
 	// whether the session may do it is not certain, or on which table
-	if p.form.who == "" || p.form.who != s.direct.who || p.form.shape != what.Shape {
+	if p.form.who == "" || p.form.who != b.direct.who || p.form.shape != what.Shape {
 		return false, nil
 	}
 	relies := l.has(what.Name)
-	// it could not be done again, or would be too often
-	if relies && (l.strange || s.dear() || !s.redo.busy && !s.redoable(r) || p.form.passes()) {
+	if relies && !b.bears(r, p.form) {
 		return false, nil
 	}
-	row, ok := s.host.Known(what)
+	row, ok := b.host.Known(what)
 	if !ok || slices.ContainsFunc(l.adds, func(a addLater) bool { return a.row.Identity == row.Identity }) {
 		return false, nil
 	}
@@ -110,76 +106,93 @@ func (s *Session) putsOff(r *request, rep *reply) (bool, error) {
 	l.adds = append(l.adds, addLater{postponed{p.form, p.form.how, p.bind}, what, row, addition, relies})
 	l.relied = l.relied || relies
 	rep.status = wire.TxActive
-	return true, s.answerAlone(r, rep, "UPDATE 1")
+	return true, b.answerAlone(r, rep, "UPDATE 1")
+}
+
+// bears reports whether the block can be done again, and not too often, for an addition that its client may rely on.
+func (b *buffer) bears(r *request, f *form) bool {
+	return !b.later.strange && !b.dear() && (b.redo.busy || b.redo.redoable(r)) && !f.passes()
 }
 
 // goesAlong reports whether a request may be run while additions are put off: it shows nothing of them, and does
 // nothing that waits for their locks.
-func (s *Session) goesAlong(r *request) bool {
+func (b *buffer) goesAlong(r *request) bool {
 	switch {
 	case r.prepares:
-		return !s.later.relied || !r.closes && !slices.Contains(r.parses, "") // else it could not be done again
-	case len(s.later.unseen) > 0, s.later.relied && !s.redo.busy && !s.redoable(r):
+		return !b.later.relied || !r.closes && !slices.Contains(r.parses, "") // else it could not be done again
+	case len(b.later.unseen) > 0, b.later.relied && !b.redo.busy && !b.redo.redoable(r):
 		return false
 	}
 	return r.chosen && !slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
-		return !p.form.how.Inserts() || slices.ContainsFunc(s.later.adds,
+		return !p.form.how.Inserts() || slices.ContainsFunc(b.later.adds,
 			func(a addLater) bool { return a.how.Table() == p.form.how.Table() })
 	})
 }
 
-// catchUpNow is catchUp of a block that goes on, and so may have its locks for long.
-func (s *Session) catchUpNow() error {
-	for i := range s.later.unseen {
-		s.host.Writing(s.later.unseen[i].what.Table.Name)
+// flushNow is flush of a block that goes on, and so may have its locks for long.
+func (b *buffer) flushNow() error {
+	for i := range b.later.unseen {
+		b.host.Writing(b.later.unseen[i].what.Table.Name)
 	}
-	return s.catchUp()
+	return b.flush()
 }
 
-// caughtUp is catchUpNow that does the transaction again if that must be.
+// caughtUp is flushNow that does the transaction again if that must be.
 func (s *Session) caughtUp() error {
-	if err := s.catchUpNow(); err != nil || !s.txn.Gone() {
+	if err := s.buffer.flushNow(); err != nil || !s.txn.Gone() {
 		return err
 	}
 	return s.revive()
 }
 
-// catchUp carries out now what was put off. If that comes to something else than the client was told, the transaction
+// flush carries out now what was put off. If that comes to something else than the client was told, the transaction
 // is rolled back, and doom says so.
-func (s *Session) catchUp() error {
-	l := &s.later
-	var all []postponed
-	for i := range l.adds {
-		all = append(all, l.adds[i].postponed)
-	}
-	forgot := s.forms.catalog != s.o.Collector.Catalog() || len(l.unseen) > 0 && l.catalog != s.forms.catalog
-	for i := range l.unseen {
-		forgot = forgot || l.unseen[i].form.how == nil
-		all = append(all, l.unseen[i].postponed)
-	}
+func (b *buffer) flush() error {
+	l := b.later
 	unseen := len(l.unseen) > 0
-	if l.adds, l.unseen = nil, l.unseen[:0]; len(all) == 0 || !s.txn.Open() && !unseen || !s.txn.Active() {
+	all, forgot := b.take()
+	if len(all) == 0 || !b.txn.Open() && !unseen || !b.txn.Active() {
 		return nil
 	}
 	if l.notLater() {
-		return s.abandon()
+		return b.abandon()
 	}
-	s.direct.wish = ownTxDirect
-	if err := s.tx.ensureOpen(true); err != nil || s.txn.Reason() != nil {
+	b.direct.wish = ownTxDirect
+	if err := b.tx.ensureOpen(true); err != nil || b.txn.Reason() != nil {
 		return err
 	}
 	l.wrote = true
 	if forgot {
 		l.off, l.next = true, true
-		err := s.tx.rollbackServer()
-		s.txn.Condemn(errForgotten(outdatedStatement))
+		err := b.tx.rollbackServer()
+		b.txn.Condemn(errForgotten(outdatedStatement))
 		return err
 	}
-	s.direct.adjust()
-	names := s.direct.appendPostponed(all)
-	s.backend.out.Append(wire.AppendSync(s.backend.out.AvailableBuffer()))
-	doom := s.host.Enter(PhaseRunning)
-	r, rows, err := s.backend.internal(true)
+	return b.carryOut(all)
+}
+
+// take empties the buffer. It reports whether the session has forgotten how something of it is carried out.
+func (b *buffer) take() (all []postponed, forgot bool) {
+	l := b.later
+	for i := range l.adds {
+		all = append(all, l.adds[i].postponed)
+	}
+	forgot = b.forms.catalog != b.facts.Catalog() || len(l.unseen) > 0 && l.catalog != b.forms.catalog
+	for i := range l.unseen {
+		forgot = forgot || l.unseen[i].form.how == nil
+		all = append(all, l.unseen[i].postponed)
+	}
+	l.adds, l.unseen = nil, l.unseen[:0]
+	return all, forgot
+}
+
+// carryOut carries statements out in the transaction that is open.
+func (b *buffer) carryOut(all []postponed) error {
+	b.direct.adjust()
+	names := b.direct.appendPostponed(all)
+	b.backend.out.Append(wire.AppendSync(b.backend.out.AvailableBuffer()))
+	doom := b.host.Enter(PhaseRunning)
+	r, rows, err := b.backend.internal(true)
 	if err != nil {
 		return err
 	}
@@ -192,35 +205,35 @@ func (s *Session) catchUp() error {
 			f.name = name
 		}
 		for i := range parts {
-			s.direct.keepRow(&parts[i], rows[i])
+			b.direct.keepRow(&parts[i], rows[i])
 		}
-		if s.txn.Reason() == nil {
-			s.noteDirect(&request{chosen: true, direct: &directRun{parts: parts}})
+		if b.txn.Reason() == nil {
+			b.noteDirect(&request{chosen: true, direct: &directRun{parts: parts}})
 			return nil
 		}
-		doom = s.txn.Reason()
+		doom = b.txn.Reason()
 	}
-	return s.inVain(doom, r)
+	return b.inVain(doom, r)
 }
 
 // inVain rolls a transaction back of which what was put off has come to something else than the client was told.
-func (s *Session) inVain(doom *wire.SQLError, r reply) error {
+func (b *buffer) inVain(doom *wire.SQLError, r reply) error {
 	if doom == nil {
-		doom = s.host.Enter(PhaseRunning)
+		doom = b.host.Enter(PhaseRunning)
 	}
 	switch {
 	case doom != nil || r.failed == nil:
-	case r.failed.Code != wire.CodeInsufficientPrivilege && s.forms.expired(*r.failed):
+	case r.failed.Code != wire.CodeInsufficientPrivilege && b.forms.expired(*r.failed):
 		doom = errForgotten(outdatedStatement)
 	default:
 		doom = failureOf(r)
 	}
 	if doom == nil {
 		doom = errForgotten("could not serialize access due to concurrent update")
-		s.later.off, s.later.next = true, true
+		b.later.off, b.later.next = true, true
 	}
-	err := s.tx.rollbackServer()
-	s.txn.Condemn(doom)
+	err := b.tx.rollbackServer()
+	b.txn.Condemn(doom)
 	return err
 }
 
@@ -248,19 +261,19 @@ func (d *direct) appendPostponed(all []postponed) (names map[*form]string) {
 
 // fits reports whether what was put off can be carried out behind the verdict: all else was direct, the backend has
 // told so, and still takes it as that; and nobody has locked a row meanwhile who must be waited for.
-func (s *Session) fits() bool {
-	d := &s.direct
-	if !s.tx.alone() || d.now != ownTxDirect || d.bytes > largeBytes {
+func (b *buffer) fits() bool {
+	d := b.direct
+	if !b.tx.alone() || d.now != ownTxDirect || d.bytes > largeBytes {
 		return false
 	}
-	adds := s.later.adds
+	adds := b.later.adds
 	what := make([]Adds, len(adds))
 	for i := range adds {
 		if what[i] = adds[i].what; adds[i].form.who != d.who {
 			return false
 		}
 	}
-	rows, ok := s.host.PutOff(what)
+	rows, ok := b.host.PutOff(what)
 	// more may be known by now, but who has changed the row otherwise since an addition was told must make it lose
 	for i := 0; i < len(adds) && ok; i++ {
 		a := &adds[i]
@@ -290,8 +303,8 @@ func (l *later) takeAdds(c *collected) {
 
 // noteFound tells the node what is to be known of a row from now on that a direct statement has found: nothing else was
 // changed in its table, so that the transaction has not made it.
-func (s *Session) noteFound(p *directPart) {
-	l := &s.later
+func (b *buffer) noteFound(p *directPart) {
+	l := b.later
 	if p.form.how == nil { // it has failed, and its form is forgotten
 		return
 	}
@@ -310,7 +323,7 @@ func (s *Session) noteFound(p *directPart) {
 	p.form.shape = what.Shape
 	if row, ok := p.form.how.Counted(p.rows[0], what.By); ok {
 		row.Row, row.At = what.Row, l.before
-		s.host.Learn(row)
+		b.host.Learn(row)
 	}
 }
 
@@ -320,13 +333,13 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 	age := s.forms.age
 	pending := s.later.pending()
 	off, err := s.defers(r, rep)
-	stays := (pending || s.later.pending()) && !s.goesAlong(r)
+	stays := (pending || s.later.pending()) && !s.buffer.goesAlong(r)
 	switch {
 	case err != nil:
 		return true, err
 	case off:
 		s.habits.reached(r)
-		s.noteRedo(r, rep)
+		s.redo.note(r, rep)
 		return true, nil
 	case !stays && !s.txn.Gone() && s.forms.age == age:
 		return false, nil
@@ -334,7 +347,7 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		return false, s.choose(r)
 	case !s.txn.Gone():
 		s.later.caught(r)
-		if err := s.catchUpNow(); err != nil {
+		if err := s.buffer.flushNow(); err != nil {
 			return true, err
 		}
 	}
@@ -366,11 +379,11 @@ func (s *Session) defers(r *request, rep *reply) (off bool, err error) {
 	for tried := plan.Kinds(0); !off && err == nil && !s.txn.Gone(); tried = tried.With(p.Kind) {
 		switch p = plan.Choose(factsOf(s, r), tried); p.Kind {
 		case plan.Defer:
-			off, err = s.putsOffUnseen(r, rep)
+			off, err = s.buffer.deferWrite(r, rep)
 		case plan.Delta:
-			off, err = s.putsOff(r, rep)
+			off, err = s.buffer.delta(r, rep)
 		case plan.ReadThrough:
-			off, err = s.glances(r, rep)
+			off, err = s.buffer.readThrough(r, rep)
 		default:
 			s.o.Planned(p)
 			return false, nil

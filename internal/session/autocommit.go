@@ -172,10 +172,10 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if r.prepares {
 		s.results.Hold(false)
 	}
-	r.resumes = s.redoable(&r)
+	r.resumes = s.redo.redoable(&r)
 	before := s.redo.telling()
 	s.writes(&r)
-	s.runs(&r)
+	s.buffer.runs(&r)
 	s.send(&r)
 	if !r.prepares {
 		s.habits.reached(&r)
@@ -210,7 +210,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err error) {
 	if r.prepares && s.later.pending() && !s.txn.Open() {
 		failedToo, err := s.prepareOutside(*r, rep)
-		s.noteRedo(r, rep)
+		s.redo.note(r, rep)
 		return true, failedToo, err
 	}
 	if err := s.tx.ensureOpen(!r.settings); err != nil {
@@ -246,7 +246,7 @@ func (s *Session) answered(r *request, rep *reply, before telling) (err error) {
 		err = s.noteRun(r, rep)
 	}
 	if err == nil {
-		s.noteRedo(r, rep)
+		s.redo.note(r, rep)
 	}
 	return err
 }
@@ -269,7 +269,7 @@ func (s *Session) over(r *request) (bool, error) {
 
 // noteRun notes what a request that was carried out means for the transaction.
 func (s *Session) noteRun(r *request, rep *reply) error {
-	s.noteDirect(r)
+	s.buffer.noteDirect(r)
 	s.locks.tables = s.locks.tables || len(r.tables) > 0
 	if rep.failed != nil || s.backend.lost {
 		s.reads.anyway = true // what made it fail was read, too
@@ -557,7 +557,7 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 		if s.sight.odd = false; s.direct.who != "" && !s.direct.clean {
 			s.sight.who = ""
 		}
-		s.sees()
+		s.buffer.sees()
 	}
 	return o, err
 }

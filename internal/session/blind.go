@@ -37,7 +37,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 		return false, nil
 	}
 	p := &r.direct.parts[0]
-	if ok, err := s.looks(); !ok {
+	if ok, err := s.buffer.looks(); !ok {
 		return false, err
 	}
 	base := s.host.DefinedUpTo()
@@ -62,32 +62,32 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 		return true, s.fail(decision.Err)
 	}
 	s.o.Planned(plan.Plan{Kind: plan.Blind})
-	return true, s.answerAlone(r, rep, what.Tag)
+	return true, s.buffer.answerAlone(r, rep, what.Tag)
 }
 
 // looks asks the backend now and then whether there is something new, and reports whether the session still knows who
 // it is.
-func (s *Session) looks() (bool, error) {
-	if now := s.host.Clock(); now >= s.sight.late {
-		s.sight.late = now + sightMs
-		if s.txn.Open() { // it has just been asked something
+func (b *buffer) looks() (bool, error) {
+	if now := b.host.Clock(); now >= b.sight.late {
+		b.sight.late = now + sightMs
+		if b.txn.Open() { // it has just been asked something
 			return true, nil
 		}
-		s.backend.out.Append(wire.AppendSync(s.backend.out.AvailableBuffer()))
-		if _, err := s.backend.quiet(); err != nil {
+		b.backend.out.Append(wire.AppendSync(b.backend.out.AvailableBuffer()))
+		if _, err := b.backend.quiet(); err != nil {
 			return false, err
 		}
 	}
-	return s.sight.who != "", nil
+	return b.sight.who != "", nil
 }
 
 // answerAlone tells the client of a request, which is one statement without rows, what that has done.
-func (s *Session) answerAlone(r *request, rep *reply, tag string) error {
+func (b *buffer) answerAlone(r *request, rep *reply, tag string) error {
 	p := &r.direct.parts[0]
 	p.parsed = false // at a try before
 	var frames []wire.Frame
 	if !r.direct.query {
-		if err := p.tellParsed(rep, s.results.Emit); err != nil {
+		if err := p.tellParsed(rep, b.results.Emit); err != nil {
 			return err
 		}
 		rep.done++
@@ -100,7 +100,7 @@ func (s *Session) answerAlone(r *request, rep *reply, tag string) error {
 	rep.done++
 	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, tag)})
 	for _, f := range frames {
-		if err := s.results.Emit(f); err != nil {
+		if err := b.results.Emit(f); err != nil {
 			return err
 		}
 	}
@@ -113,18 +113,18 @@ func (r *request) keepsSight(s *Session) bool {
 }
 
 // sees notes who the session is when a transaction was committed that has run nothing which might have changed that.
-func (s *Session) sees() {
+func (b *buffer) sees() {
 	// else it may have temporary tables, of the names of others
-	if !s.sight.odd && s.direct.clean && s.direct.who != "" {
-		s.sight.who = s.direct.who
+	if !b.sight.odd && b.direct.clean && b.direct.who != "" {
+		b.sight.who = b.direct.who
 	}
 }
 
 // noteSight notes of a direct statement that has changed one row whether it could have done so unseen: if the row is
 // the one that its parameters tell.
-func (s *Session) noteSight(p *directPart) {
+func (b *buffer) noteSight(p *directPart) {
 	f := p.form
-	if f.how == nil || s.redo.busy || len(p.rows) != 1 {
+	if f.how == nil || b.redo.busy || len(p.rows) != 1 {
 		return
 	}
 	if shape, ok := f.how.Proves(p.bind, p.rows[0]); ok {

@@ -7,12 +7,6 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// deallocates reports whether a statement is a DEALLOCATE of one that the backend has never heard of.
-func (s *Session) deallocates(st semantics.Statement) bool {
-	of := s.statements[st.Deallocates]
-	return st.Deallocates != "" && of != nil && of.own
-}
-
 // control carries out the statements that are not the backend's: transaction commands,
 // definitions, SHOW tutti.*, refusals, and what removes one of these that was prepared. Its answer has no
 // ReadyForQuery.
@@ -44,7 +38,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		return true, s.fail(inFailedTransaction())
 	}
 	if st.Deallocates != "" {
-		delete(s.statements, st.Deallocates)
+		delete(s.named.statements, st.Deallocates)
 		s.tag("DEALLOCATE")
 		return false, nil
 	}
@@ -220,7 +214,7 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 			s.reset()
 			return true, s.fail(failure)
 		}
-		s.sees()
+		s.buffer.sees()
 	}
 	s.endBlock(st.Chain, modes)
 	s.tag(st.Tag)

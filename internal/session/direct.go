@@ -66,7 +66,7 @@ type directPart struct {
 	parse     []byte // the client's Parse of a name
 	unparsed  bool   // the client's Parse without a name: the session answers it
 	bind      []byte // the client's Bind
-	kept      bool   // bind is the part's own, see putsOff
+	kept      bool   // bind is the part's own, see delta
 	name      string // of the client's statement
 	describes bool   // the client asked what it returns
 	text      string // the client's, if its literals are parameters
@@ -388,24 +388,24 @@ func (d *direct) keepRow(p *directPart, values [][]byte) {
 }
 
 // noteDirect notes what a request that was carried out means for the transaction.
-func (s *Session) noteDirect(r *request) {
-	d := &s.direct
+func (b *buffer) noteDirect(r *request) {
+	d := b.direct
 	switch {
 	case r.prepares:
 	case !r.chosen:
 		d.clean, d.pure = false, false
-		d.closed = d.closed || !r.harmless() || s.texts.code && !r.still()
+		d.closed = d.closed || !r.harmless() || b.texts.code && !r.still()
 	default:
 		for i := range r.direct.parts {
 			p := &r.direct.parts[i]
 			d.rows = append(d.rows, p.rows...)
-			s.noteFound(p)
-			s.noteSight(p)
+			b.noteFound(p)
+			b.noteSight(p)
 			if n := len(p.rows); n > 0 {
 				d.who = p.rows[n-1].Who()
 				p.form.who = d.who
-				d.clean = p.rows[n-1].Alone(s.levels.snapshot())
-				s.forms.tell(p.form)
+				d.clean = p.rows[n-1].Alone(b.levels.snapshot())
+				b.forms.tell(p.form)
 			}
 			if p.captured {
 				d.closed, d.clean = true, false

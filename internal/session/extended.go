@@ -2,9 +2,7 @@ package session
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -57,7 +55,7 @@ func (s *Session) gather(f wire.Frame) error {
 	if s.skip {
 		return nil
 	}
-	m, err := s.examine(f)
+	m, err := s.named.examine(f)
 	if err != nil {
 		m = message{err: protocolError(err)}
 	}
@@ -105,147 +103,6 @@ func protocolError(err error) *wire.SQLError {
 	return wire.Errorf(wire.CodeProtocolViolation, "%s", err.Error())
 }
 
-// examine finds out what a message is about and keeps track of names.
-func (s *Session) examine(f wire.Frame) (message, error) {
-	switch f.Type {
-	case wire.TypeParse:
-		p, err := wire.DecodeParse(f.Body())
-		if err != nil {
-			return message{}, err
-		}
-		return s.examineParse(p), nil
-	case wire.TypeBind:
-		b, err := wire.DecodeBind(f.Body())
-		if err != nil {
-			return message{}, err
-		}
-		if e := reserved(b.Statement, b.Portal); e != nil {
-			return message{err: e}, nil
-		}
-		of := s.statements[b.Statement]
-		if of == nil {
-			of = unknownStatement
-		}
-		if n := parameters(b.Rest); of.own && n > 0 {
-			return message{err: wire.Errorf(wire.CodeProtocolViolation,
-				"bind message supplies %d parameters, but prepared statement \"%s\" requires 0", n, b.Statement)}, nil
-		}
-		if of.statement.Notes {
-			with, e := bound(of, b)
-			if e != nil {
-				return message{err: e}, nil
-			}
-			of = with
-		}
-		m := message{of: of, kind: 'P', name: b.Portal, statement: b.Statement, before: s.portals[b.Portal],
-			hidden: of == unknownStatement}
-		s.portals[b.Portal] = of
-		if of.locks != nil {
-			m.raw = wire.AppendBindColumn(nil, f.Raw)
-		}
-		return m, nil
-	case wire.TypeExecute:
-		portal, _, err := wire.DecodeExecute(f.Body())
-		m := message{of: s.portals[portal]}
-		if m.of == nil {
-			m.of, m.kind, m.name, m.hidden = unknownStatement, 'P', portal, true
-		}
-		return m, err
-	}
-	kind, name, err := wire.DecodeTarget(f.Body())
-	if e := reserved(name); e != nil {
-		return message{err: e}, nil
-	}
-	m := message{kind: kind, name: name}
-	m.of = s.names(kind)[name]
-	m.before = m.of
-	if err == nil && f.Type == wire.TypeClose {
-		delete(s.names(kind), name)
-	}
-	return m, err
-}
-
-// parameters is how many parameters the rest of a Bind message announces.
-func parameters(rest []byte) int {
-	if len(rest) < 2 {
-		return 0
-	}
-	at := 2 + 2*int(binary.BigEndian.Uint16(rest))
-	if len(rest) < at+2 {
-		return 0
-	}
-	return int(binary.BigEndian.Uint16(rest[at:]))
-}
-
-// names is the table of statements ('S') or portals ('P').
-func (s *Session) names(kind byte) map[string]*prepared {
-	if kind == 'P' {
-		return s.portals
-	}
-	return s.statements
-}
-
-// reserved refuses the names of our own statements: who could close or replace them could
-// decide what is replicated.
-func reserved(names ...string) *wire.SQLError {
-	for _, n := range names {
-		if strings.HasPrefix(n, ownPrefix) {
-			return wire.Errorf(wire.CodeInsufficientPrivilege, "the name \"%s\" is reserved for Tutti", n)
-		}
-	}
-	return nil
-}
-
-func (s *Session) examineParse(p wire.Parse) message {
-	if e := reserved(p.Name); e != nil {
-		return message{err: e}
-	}
-	list, e := s.texts.classify(p.SQL)
-	if e != nil {
-		return message{err: e}
-	}
-	st := list[0]
-	if len(list) > 1 {
-		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it
-	}
-	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control() || s.deallocates(st),
-		odd: s.texts.escape || s.texts.encoded}
-	if len(list) == 1 {
-		of.locks = s.locks.follows(st, s.statements[st.Executes])
-	}
-	of.marked = of.locks == nil && len(list) == 1 && s.texts.marks(st, p.SQL)
-	old := s.statements[p.Name]
-	if old != nil && p.Name != "" && (old.own || of.own) {
-		return message{err: wire.Errorf(wire.CodeDuplicatePreparedStmt, "prepared statement \"%s\" already exists",
-			p.Name)}
-	}
-	s.statements[p.Name] = of
-	m := message{of: of, kind: 'S', name: p.Name, before: old}
-	sql := semantics.Told(p.SQL)
-	if of.locks != nil && of.locks == st.Locks {
-		sql = of.locks.Text
-	}
-	if sql != p.SQL {
-		m.raw = wire.AppendParse(nil, p.Name, sql, of.types)
-	}
-	return m
-}
-
-// takeBack takes back what examine noted of messages that were not carried out, last first.
-func (s *Session) takeBack(batch []message) {
-	for i := len(batch) - 1; i >= 0; i-- {
-		m := &batch[i]
-		if m.err != nil || m.typ == wire.TypeDescribe || m.typ == wire.TypeExecute {
-			continue
-		}
-		if m.before == nil {
-			delete(s.names(m.kind), m.name)
-			continue
-		}
-		s.names(m.kind)[m.name] = m.before
-	}
-}
-
 // sync ends the batch: what is left is run, an implicit block ends, the client gets its
 // ReadyForQuery.
 func (s *Session) sync() error {
@@ -262,7 +119,7 @@ func (s *Session) sync() error {
 		return err
 	}
 	if s.txn.Idle() {
-		clear(s.portals)
+		clear(s.named.portals)
 	}
 	return s.ready()
 }
@@ -295,7 +152,7 @@ func (s *Session) process(last bool) error {
 			batch = batch[1:]
 		}
 	}
-	s.takeBack(batch)
+	s.named.takeBack(batch)
 	if cap(s.batchBytes) > 4*pipelineBytesMax {
 		s.batchBytes = nil
 	}

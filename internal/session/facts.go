@@ -39,7 +39,7 @@ func (d *direct) facts(s *Session) (f plan.Facts) {
 // facts are those of the block, or that there is none.
 func (l *later) facts(s *Session, r *request) (f plan.Facts) {
 	level := s.levels.current()
-	again := s.redoable(r)
+	again := s.redo.redoable(r)
 	return f.With(plan.Alone, s.txn.Idle()).With(plan.InBlock, s.txn.Active() && !s.txn.Implicit()).
 		With(plan.ReadCommitted, level == semantics.ReadCommitted).With(plan.Certified,
 		level != semantics.Serializable).
@@ -50,5 +50,5 @@ func (l *later) facts(s *Session, r *request) (f plan.Facts) {
 		With(plan.LocksNothing, !s.locks.tables && len(s.locks.rows) == 0).With(plan.NothingAdded, len(l.adds) == 0).
 		With(plan.Deferred, len(l.unseen) > 0).With(plan.RoomToDefer, len(l.unseen) < laterMax).
 		With(plan.RoomToAdd, len(l.adds) < laterMax).With(plan.Noted, !s.redo.off).With(plan.NotAgain, !s.redo.busy).
-		With(plan.Repeatable, again).With(plan.Affordable, !l.shown() || again && !s.dear())
+		With(plan.Repeatable, again).With(plan.Affordable, !l.shown() || again && !s.buffer.dear())
 }

@@ -40,7 +40,7 @@ func (s *Session) foreknow(r *request) (done bool, err error) {
 			known = s.host.CachedPlans(s.forms.catalog, s.forms.key(f.sql, f.types, f.literals))
 		}
 		if f.blind || len(known) > 0 {
-			if done, err := s.introduce(); done || err != nil {
+			if done, err := s.buffer.introduce(); done || err != nil {
 				return done, err
 			}
 		}
@@ -81,21 +81,21 @@ const whoSQL = "SELECT CURRENT_USER, pg_catalog.current_setting('search_path'), 
 
 // introduce asks the backend who the session is, if it does not know, and nothing in the block may have changed it;
 // once, until something may have. done is peek's.
-func (s *Session) introduce() (done bool, err error) {
-	v := &s.sight
-	if v.who != "" || v.odd || v.asked || s.backend.prefix > 0 {
+func (b *buffer) introduce() (done bool, err error) {
+	v := b.sight
+	if v.who != "" || v.odd || v.asked || b.backend.prefix > 0 {
 		return false, nil
 	}
-	if err := s.tx.takeAhead(); err != nil || s.txn.Gone() { // else its answer would be taken for this one's
+	if err := b.tx.takeAhead(); err != nil || b.txn.Gone() { // else its answer would be taken for this one's
 		return false, err
 	}
 	v.asked = true
-	name := s.backend.own(ownQuery)
-	dst := wire.AppendClose(s.backend.out.AvailableBuffer(), 'S', name)
-	s.backend.out.Append(wire.AppendSync(appendRun(wire.AppendParse(dst, name, whoSQL, nil), name)))
-	rows, done, err := s.peek()
+	name := b.backend.own(ownQuery)
+	dst := wire.AppendClose(b.backend.out.AvailableBuffer(), 'S', name)
+	b.backend.out.Append(wire.AppendSync(appendRun(wire.AppendParse(dst, name, whoSQL, nil), name)))
+	rows, done, err := b.peek()
 	if err == nil && len(rows) == 1 && len(rows[0]) == 3 && string(rows[0][2]) == "t" {
-		v.who, v.within = string(rows[0][0])+"\x00"+string(rows[0][1]), s.txn.Open()
+		v.who, v.within = string(rows[0][0])+"\x00"+string(rows[0][1]), b.txn.Open()
 	}
 	return done, err
 }

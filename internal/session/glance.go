@@ -66,74 +66,92 @@ func (p *prepared) reads() bool {
 	return p.statement.Kind == semantics.Read && !p.odd && !p.own && p.locks == nil && len(p.sql) <= formTextMax
 }
 
-// glances is plan.ReadThrough: it reports whether a request was answered that shows what the block has put off.
-func (s *Session) glances(r *request, rep *reply) (bool, error) {
-	l, p := &s.later, r.glance
-	plain, done, err := s.glanceOf(p, nil)
-	if plain == nil || err != nil {
+// readThrough is plan.ReadThrough: it reports whether a request was answered that shows what the block has put off.
+func (b *buffer) readThrough(r *request, rep *reply) (bool, error) {
+	l, p := b.later, r.glance
+	form, at, image, done, err := b.view(p)
+	if form == nil || err != nil {
 		return done, err
-	}
-	at, ok := plain.how.At(p.bind)
-	if !ok {
-		return false, nil
-	}
-	form, image := plain, []byte(nil)
-	for i := range l.unseen {
-		switch row := &l.unseen[i].what.Row; {
-		case row.Identity != at:
-		case image != nil || row.Op != writeset.OpSet:
-			return false, nil
-		default:
-			image = shownImage(row)
-			if form, done, err = s.glanceOf(p, image); form == nil || err != nil {
-				return done, err
-			}
-		}
 	}
 	formats, ok := wire.ResultFormats(p.bind, len(form.columns))
 	if !ok {
 		return false, nil
 	}
-	frames, err := form.how.AppendBind(s.backend.out.AvailableBuffer(), form.name, p.bind, image, formats)
+	frames, err := form.how.AppendBind(b.backend.out.AvailableBuffer(), form.name, p.bind, image, formats)
 	if err != nil {
 		return false, err
 	}
-	s.backend.out.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
+	b.backend.out.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
 	base := l.base
 	if !l.relied { // nobody has seen anything yet
-		base = s.host.Sees()
+		base = b.host.Sees()
 	}
-	if l.catalog != s.o.Collector.Catalog() { // what was put off is as of what was defined then
+	if l.catalog != b.facts.Catalog() { // what was put off is as of what was defined then
 		base = l.base
 	}
-	var rows [][][]byte
-	if rows, done, err = s.peek(); done || err != nil {
+	rows, done, err := b.peek()
+	if done || err != nil {
 		return done, err
 	}
 	if rows == nil && image != nil {
-		s.host.LeaveAlone([]uint64{at})
+		b.host.LeaveAlone([]uint64{at})
 	}
-	fits := rows != nil && len(rows) <= 1 && (image == nil || len(rows) == 1)
-	if fits && len(rows) == 1 {
-		began, who, err := form.how.Read(rows[0][:min(form.how.Columns(), len(rows[0]))])
-		if fits = err == nil && who == s.sight.who && len(rows[0]) == form.how.Columns()+
-			len(form.columns); !l.began.Known {
-			l.began = began
-		}
-	}
+	fits := b.shows(form, rows, image != nil)
 	switch {
-	case s.txn.Gone():
+	case b.txn.Gone():
 		return false, nil
 	case !fits:
-		s.host.LeaveAlone([]uint64{at}) // it is not there, or cannot hold what it is to
-		return false, s.abandon()
+		b.host.LeaveAlone([]uint64{at}) // it is not there, or cannot hold what it is to
+		return false, b.abandon()
 	}
 	l.relied, l.base, l.looked = true, base, append(l.looked, at)
 	for i := range l.unseen {
 		l.unseen[i].held = true
 	}
 	rep.status = wire.TxActive
-	return true, s.showGlance(p, form, formats, rows, rep)
+	return true, b.showGlance(p, form, formats, rows, rep)
+}
+
+// view gives the form in which a SELECT shows its row as the block has changed it: at is the row, and image the change,
+// if there is one. A nil form says that there is none; done is peek's.
+func (b *buffer) view(p *glancePart) (form *glanceForm, at uint64, image []byte, done bool, err error) {
+	form, done, err = b.glanceOf(p, nil)
+	if form == nil || err != nil {
+		return nil, 0, nil, done, err
+	}
+	at, ok := form.how.At(p.bind)
+	if !ok {
+		return nil, 0, nil, false, nil
+	}
+	for i := range b.later.unseen {
+		switch row := &b.later.unseen[i].what.Row; {
+		case row.Identity != at:
+		case image != nil || row.Op != writeset.OpSet:
+			return nil, 0, nil, false, nil
+		default:
+			image = shownImage(row)
+			if form, done, err = b.glanceOf(p, image); form == nil || err != nil {
+				return nil, 0, nil, done, err
+			}
+		}
+	}
+	return form, at, image, false, nil
+}
+
+// shows reports whether rows are what a form shows: one row, if it was changed, and by who the session is.
+func (b *buffer) shows(form *glanceForm, rows [][][]byte, changed bool) bool {
+	if rows == nil || len(rows) > 1 || changed && len(rows) == 0 {
+		return false
+	}
+	if len(rows) == 0 {
+		return true
+	}
+	own := form.how.Columns()
+	began, who, err := form.how.Read(rows[0][:min(own, len(rows[0]))])
+	if !b.later.began.Known {
+		b.later.began = began
+	}
+	return err == nil && who == b.sight.who && len(rows[0]) == own+len(form.columns)
 }
 
 // shownImage is the change as which a row is shown.
@@ -147,13 +165,13 @@ func shownImage(row *writeset.Row) []byte {
 // peek reads the answer to a statement of the session's own that the client waits for; nil rows if it has failed, and
 // then the transaction may be gone. done reports that the client was told: it would have waited as long for its own
 // statement.
-func (s *Session) peek() (rows [][][]byte, done bool, err error) {
-	doom := s.host.Enter(PhaseRunning)
-	got, rows, err := s.backend.internal(true)
+func (b *buffer) peek() (rows [][][]byte, done bool, err error) {
+	doom := b.host.Enter(PhaseRunning)
+	got, rows, err := b.backend.internal(true)
 	if err != nil {
 		return nil, false, err
 	}
-	doom, done, err = s.ceases(doom, got)
+	doom, done, err = b.ceases(doom, got)
 	switch {
 	case done || err != nil:
 		return nil, done, err
@@ -161,36 +179,36 @@ func (s *Session) peek() (rows [][][]byte, done bool, err error) {
 		return append(make([][][]byte, 0, 1), rows...), false, nil
 	}
 	if got.failed != nil {
-		s.forms.expired(*got.failed)
+		b.forms.expired(*got.failed)
 	}
-	if len(s.redo.runs) == 0 && !s.redo.off { // the client has seen nothing of the transaction
-		return nil, false, s.tx.rollbackServer()
+	if len(b.redo.runs) == 0 && !b.redo.off { // the client has seen nothing of the transaction
+		return nil, false, b.tx.rollbackServer()
 	}
-	if s.txn.Open() || len(s.later.unseen) > 0 {
-		return nil, false, s.abandon()
+	if b.txn.Open() || len(b.later.unseen) > 0 {
+		return nil, false, b.abandon()
 	}
 	return nil, false, nil
 }
 
 // ceases ends PhaseRunning in a block that may have no transaction. done reports that the client was told why its
 // statement, which has not run yet, has failed.
-func (s *Session) ceases(doom *wire.SQLError, got reply) (_ *wire.SQLError, done bool, err error) {
+func (b *buffer) ceases(doom *wire.SQLError, got reply) (_ *wire.SQLError, done bool, err error) {
 	f := got.failed
 	if doom == nil && f != nil {
-		doom = s.host.Enter(PhaseRunning)
+		doom = b.host.Enter(PhaseRunning)
 	}
-	if !s.txn.Open() {
-		s.host.Enter(PhaseIdle)
+	if !b.txn.Open() {
+		b.host.Enter(PhaseIdle)
 	}
 	if doom == nil && f != nil && (f.Code == wire.CodeQueryCanceled || f.Code == wire.CodeLockNotAvailable) {
-		s.later.end()
-		return nil, true, s.fail(&wire.SQLError{ErrorFields: *f})
+		b.later.end()
+		return nil, true, b.fail(&wire.SQLError{ErrorFields: *f})
 	}
 	return doom, false, nil
 }
 
 // showGlance answers a glance.
-func (s *Session) showGlance(p *glancePart, form *glanceForm, formats []int16, rows [][][]byte, rep *reply) error {
+func (b *buffer) showGlance(p *glancePart, form *glanceForm, formats []int16, rows [][][]byte, rep *reply) error {
 	var frames []wire.Frame
 	if p.parses {
 		rep.unparsed = true
@@ -216,7 +234,7 @@ func (s *Session) showGlance(p *glancePart, form *glanceForm, formats []int16, r
 	}
 	frames = append(frames, wire.Frame{Type: wire.TypeCommandComplete, Raw: wire.AppendCommandComplete(nil, tag)})
 	for _, f := range frames {
-		if err := s.results.Emit(f); err != nil {
+		if err := b.results.Emit(f); err != nil {
 			return err
 		}
 	}
@@ -225,43 +243,43 @@ func (s *Session) showGlance(p *glancePart, form *glanceForm, formats []int16, r
 
 // abandon gives up what was put off, of which the client has seen something, or cannot see what it asks for: the
 // transaction is done again as what it is.
-func (s *Session) abandon() error {
-	s.later.off = true
-	err := s.tx.rollbackServer()
-	s.later.end()
-	s.txn.Condemn(errForgotten("could not serialize access due to concurrent update"))
+func (b *buffer) abandon() error {
+	b.later.off = true
+	err := b.tx.rollbackServer()
+	b.later.end()
+	b.txn.Condemn(errForgotten("could not serialize access due to concurrent update"))
 	return err
 }
 
 // glanceOf gives the form of a statement at rows that are changed as one with an image is, or not if it is nil; nil if
 // there is none, and then the transaction may be gone. done is peek's.
-func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done bool, err error) {
-	s.forms.keyed = append(append(append(s.forms.key(p.sql, p.types, false), 0), s.sight.who...), 0)
-	s.forms.keyed = append(s.forms.keyed, s.o.Collector.Settings(image)...)
-	f := s.forms.glances[string(s.forms.keyed)]
+func (b *buffer) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done bool, err error) {
+	b.forms.keyed = append(append(append(b.forms.key(p.sql, p.types, false), 0), b.sight.who...), 0)
+	b.forms.keyed = append(b.forms.keyed, b.rewriting.Settings(image)...)
+	f := b.forms.glances[string(b.forms.keyed)]
 	switch {
 	case f != nil && f.how != nil:
 		return f, false, nil
-	case f != nil || len(s.forms.glances) >= formsMax:
+	case f != nil || len(b.forms.glances) >= formsMax:
 		return nil, false, nil
 	}
-	key := string(s.forms.keyed)
+	key := string(b.forms.keyed)
 	f = &glanceForm{}
-	doom := s.host.Enter(PhaseRunning)
-	r, err := s.prepareGlance(f, p, image)
+	doom := b.host.Enter(PhaseRunning)
+	r, err := b.prepareGlance(f, p, image)
 	if err != nil {
 		return nil, false, err
 	}
-	if doom, done, err = s.ceases(doom, r); done || err != nil {
+	if doom, done, err = b.ceases(doom, r); done || err != nil {
 		return nil, done, err
 	}
-	if doom != nil || r.failed != nil && s.txn.Open() {
-		return nil, false, s.abandon()
+	if doom != nil || r.failed != nil && b.txn.Open() {
+		return nil, false, b.abandon()
 	}
-	if s.forms.glances == nil {
-		s.forms.glances = map[string]*glanceForm{}
+	if b.forms.glances == nil {
+		b.forms.glances = map[string]*glanceForm{}
 	}
-	if s.forms.glances[key] = f; f.how == nil {
+	if b.forms.glances[key] = f; f.how == nil {
 		f = nil
 	}
 	return f, false, nil
@@ -269,30 +287,30 @@ func (s *Session) glanceOf(p *glancePart, image []byte) (_ *glanceForm, done boo
 
 // prepareGlance prepares a form, if that is possible. What the client is told of its columns is what its own statement
 // tells. It gives the last answer of the backend.
-func (s *Session) prepareGlance(f *glanceForm, p *glancePart, image []byte) (reply, error) {
-	text, ok := s.o.ReadThrough(p.sql)
-	if !ok || s.texts.escape {
+func (b *buffer) prepareGlance(f *glanceForm, p *glancePart, image []byte) (reply, error) {
+	text, ok := b.find(p.sql)
+	if !ok || b.texts.escape {
 		return reply{}, nil
 	}
-	r, rows, err := s.backend.ask(s.o.Collector.AskReadThrough(&text))
+	r, rows, err := b.backend.ask(b.rewriting.AskReadThrough(&text))
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return r, err
 	}
-	how, ok := s.o.Collector.ReadThrough(&text, p.types, rows[0], image)
+	how, ok := b.rewriting.ReadThrough(&text, p.types, rows[0], image)
 	if !ok {
 		return reply{}, nil
 	}
-	f.name = s.forms.next()
-	own, r, err := s.forms.describe(wire.AppendParse(s.forms.stale, f.name, how.SQL(), p.types), f.name)
-	if s.forms.stale = nil; own == nil || err != nil {
+	f.name = b.forms.next()
+	own, r, err := b.forms.describe(wire.AppendParse(b.forms.stale, f.name, how.SQL(), p.types), f.name)
+	if b.forms.stale = nil; own == nil || err != nil {
 		return r, err
 	}
-	theirs, r, err := s.forms.describe(p.known(s.backend.own(ownQuery)))
+	theirs, r, err := b.forms.describe(p.known(b.backend.own(ownQuery)))
 	if theirs == nil || err != nil {
 		return r, err
 	}
-	same := func(a, b wire.Column) bool {
-		return a.Name == b.Name && a.TypeOID == b.TypeOID && a.TypeLen == b.TypeLen && a.TypeMod == b.TypeMod
+	same := func(x, y wire.Column) bool {
+		return x.Name == y.Name && x.TypeOID == y.TypeOID && x.TypeLen == y.TypeLen && x.TypeMod == y.TypeMod
 	}
 	if len(own) == how.Columns()+len(theirs) && slices.EqualFunc(own[how.Columns():], theirs, same) {
 		f.how, f.columns = how, theirs

@@ -7,6 +7,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/plan"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -24,6 +26,12 @@ import (
 
 // redo is what a session has of that.
 type redo struct {
+	backend  *backend
+	txn      *txn.Machine
+	levels   *levels
+	schema   *schema
+	advisory *advisory
+
 	off       bool      // something in the transaction cannot be done again
 	busy      bool      // it is being done again: nothing is passed on
 	runs      []request // what the transaction has done, in order
@@ -75,16 +83,15 @@ func (r *request) repeatable() bool {
 	return r.added > 0 && !r.apart && !r.closes && !r.opaque && !r.defines && r.outlives == 0
 }
 
-// noteRedo notes a request that was carried out inside a block.
-func (s *Session) noteRedo(r *request, rep *reply) {
-	d := &s.redo
+// note notes a request that was carried out inside a block.
+func (d *redo) note(r *request, rep *reply) {
 	if d.off || d.busy {
 		return
 	}
 	if r.prepares && !r.closes && !slices.Contains(r.parses, "") && rep.failed == nil {
 		return // a statement with a name outlives a rollback, and the name stands for nothing else
 	}
-	if rep.failed != nil || !s.redoable(r) {
+	if rep.failed != nil || !d.redoable(r) {
 		d.end()
 		d.off = true
 		return
@@ -99,10 +106,9 @@ func (s *Session) noteRedo(r *request, rep *reply) {
 }
 
 // redoable reports whether a request of a block can be done again, as far as it is known, with what went before it.
-func (s *Session) redoable(r *request) bool {
-	d := &s.redo
-	return !d.off && !s.backend.lost && s.txn.Active() && !s.txn.Implicit() && !s.schema.noted &&
-		s.levels.current() == semantics.ReadCommitted && !s.advisory.used &&
+func (d *redo) redoable(r *request) bool {
+	return !d.off && !d.backend.lost && d.txn.Active() && !d.txn.Implicit() && !d.schema.noted &&
+		d.levels.current() == semantics.ReadCommitted && !d.advisory.used &&
 		r.repeatable() && d.bytes+len(r.frames) <= redoBytesMax && len(d.runs) < redoRunsMax
 }
 
@@ -170,23 +176,17 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	if err := s.choose(r); err != nil {
 		return rep, false, err
 	}
-	if off, err := s.putsOff(r, &rep); off || err != nil {
-		return rep, off, err
-	}
-	if s.later.pending() && !s.goesAlong(r) {
-		if err := s.catchUp(); err != nil || s.txn.Reason() != nil {
-			return rep, false, err
-		}
-		if err := s.choose(r); err != nil {
-			return rep, false, err
+	if plan.Allows(plan.Delta, factsOf(s, r)) {
+		if off, err := s.buffer.delta(r, &rep); off || err != nil {
+			return rep, off, err
 		}
 	}
-	if err := s.tx.ensureOpen(true); err != nil || s.txn.Reason() != nil || !s.txn.Open() {
+	if ok, err := s.opened(r); !ok || err != nil {
 		return rep, false, err
 	}
 	s.direct.adjust()
 	s.writes(r)
-	s.runs(r)
+	s.buffer.runs(r)
 	s.send(r)
 	if rep, err = s.relaying.relay(*r); err != nil || rep.interrupted {
 		return rep, false, err
@@ -196,6 +196,21 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	}
 	forgot, err := s.tx.recover()
 	return rep, !forgot, err
+}
+
+// opened opens the transaction for a request that is done again, and carries out what must come first. False says that
+// it has lost.
+func (s *Session) opened(r *request) (bool, error) {
+	if s.later.pending() && !s.buffer.goesAlong(r) {
+		if err := s.buffer.flush(); err != nil || s.txn.Reason() != nil {
+			return false, err
+		}
+		if err := s.choose(r); err != nil {
+			return false, err
+		}
+	}
+	err := s.tx.ensureOpen(true)
+	return err == nil && s.txn.Reason() == nil && s.txn.Open(), err
 }
 
 // telling is how much the client has been told in a transaction.

@@ -24,8 +24,8 @@ const (
 )
 
 // dear reports whether it would take long to do the transaction again.
-func (s *Session) dear() bool {
-	return s.later.spent > dearMsMax || s.redo.bytesTold > dearBytesMax
+func (b *buffer) dear() bool {
+	return b.later.spent > dearMsMax || b.redo.bytesTold > dearBytesMax
 }
 
 // shows reports whether a request tells its client something of what rows hold, or may.
@@ -40,17 +40,17 @@ func (r *request) shows() bool {
 }
 
 // runs notes that a request of the transaction is run.
-func (s *Session) runs(r *request) {
-	l := &s.later
+func (b *buffer) runs(r *request) {
+	l := b.later
 	still := r.prepares || r.still()
 	l.wrote = l.wrote || !still
 	l.strange = !r.chosen && (l.strange || !still)
 	if !r.shows() || l.all {
 		return
 	}
-	if len(r.sql) == 1 && still && !s.texts.escape && !s.texts.encoded && len(l.read) < readMax {
+	if len(r.sql) == 1 && still && !b.texts.escape && !b.texts.encoded && len(l.read) < readMax {
 		// and no view, which may read others
-		if name, ok := semantics.ReadsAlone(r.sql[0]); ok && s.o.Collector.Lockable([]string{name}) {
+		if name, ok := semantics.ReadsAlone(r.sql[0]); ok && b.lockable([]string{name}) {
 			l.read = append(l.read, name)
 			return
 		}

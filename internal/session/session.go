@@ -68,14 +68,14 @@ type Session struct {
 	reads      reads
 	redo       redo
 	later      later
+	buffer     buffer
 	sight      sight
 	inside     inside
 
 	results proto.Results // of a statement that may be run again
 
 	// extended protocol
-	statements map[string]*prepared
-	portals    map[string]*prepared
+	named      named
 	batch      []message
 	batchBytes []byte
 	skip       bool // after an error, until Sync
@@ -111,9 +111,15 @@ func New(o Options) *Session {
 	}
 	s := &Session{
 		o: o, in: o.Client, out: o.ClientOut,
-		host:       o.Host,
-		statements: map[string]*prepared{}, portals: map[string]*prepared{},
+		host: o.Host,
 	}
+	lower(s, o)
+	upper(s, o)
+	return s
+}
+
+// lower makes what ends no transaction: it is told what the client is told, and what the backend has.
+func lower(s *Session, o Options) {
 	s.backend = backend{
 		in: o.Server, out: o.ServerOut, secret: o.Collector.Secret(), prepares: o.Collector.AppendPrepare,
 		hears: s.relaying.hears, began: s.txn.Began,
@@ -136,6 +142,10 @@ func New(o Options) *Session {
 		host: collectingHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Main},
 		txn:  &s.txn, levels: &s.levels, direct: &s.direct, schema: &s.schema, locks: &s.locks, reads: &s.reads,
 	}
+}
+
+// upper makes what opens, ends and repeats transactions, of what lower has made.
+func upper(s *Session, o Options) {
 	s.tx = transaction{
 		backend: &s.backend, steps: transactionSteps{o.Collector.Captures, o.Collector.Steps},
 		host: transactionHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Deferred, o.Host.Deferrable},
@@ -150,9 +160,22 @@ func New(o Options) *Session {
 		direct: &s.direct, schema: &s.schema, locks: &s.locks, advisory: &s.advisory, later: &s.later,
 		inside: &s.inside, commitHere: s.commitInside,
 	}
+	s.buffer = buffer{
+		later: &s.later, backend: &s.backend, results: &s.results, fail: s.fail,
+		host: bufferHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Rows, o.Host.Deferred},
+		txn:  &s.txn, tx: &s.tx, levels: &s.levels, texts: &s.texts, sight: &s.sight, forms: &s.forms,
+		direct: &s.direct, redo: &s.redo, rewriting: o.Collector.Rewriting, facts: o.Collector.Facts,
+		lockable: o.Collector.Lockable, find: o.ReadThrough,
+	}
+	s.named = named{
+		texts: &s.texts, locks: &s.locks, statements: map[string]*prepared{}, portals: map[string]*prepared{},
+	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
 		func(raw []byte) bool { return s.txn.Active() && s.redo.tell(raw) }, o.Server.Buffered)
+	s.redo = redo{
+		backend: &s.backend, txn: &s.txn, levels: &s.levels, schema: &s.schema, advisory: &s.advisory,
+	}
 	s.redo.end()
 	s.forms = forms{
 		backend: &s.backend, rewriting: o.Collector.Rewriting, catalogs: o.Collector.Facts, plans: o.Host.Plans,
@@ -162,7 +185,6 @@ func New(o Options) *Session {
 		backend: &s.backend, forms: &s.forms, results: &s.results, large: o.Host.BeginLarge, txn: &s.txn,
 		texts: &s.texts, sight: &s.sight, bytesMax: o.ReturnedBytesMax,
 	}
-	return s
 }
 
 // errTerminate ends Run without error: the client said goodbye.

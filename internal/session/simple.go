@@ -12,7 +12,7 @@ func (s *Session) simple(f wire.Frame) error {
 	if ignored || err != nil {
 		return err
 	}
-	s.unnamed.removed(s.statements)
+	s.unnamed.removed(s.named.statements)
 	raw := f.Raw
 	if told := semantics.Told(sql); told != sql {
 		raw = wire.AppendQuery(nil, told)
@@ -73,7 +73,7 @@ func (s *Session) expose(m *message) error {
 
 // statement runs one statement that came as a Query. raw is a whole Query frame of it.
 func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (failedToo bool, err error) {
-	if st.Control() || s.deallocates(st) {
+	if st.Control() || s.named.deallocates(st) {
 		return s.control(st)
 	}
 	if st.Savepoint() && s.txn.Implicit() && s.txn.Active() {
@@ -86,7 +86,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	if st.Notes {
 		r.defines, r.notes = true, []string{st.Text}
 	}
-	if l := s.locks.follows(st, s.statements[st.Executes]); l != nil {
+	if l := s.locks.follows(st, s.named.statements[st.Executes]); l != nil {
 		r.locks = []*semantics.RowLocks{l}
 		if l == st.Locks { // not EXECUTE of a statement that is followed
 			r.frames = wire.AppendQuery(nil, l.Text)
@@ -120,10 +120,10 @@ func (s *Session) learn(st semantics.Statement) error {
 	}
 	s.advisory.stale = s.advisory.used && (s.advisory.stale || st.Undoes || st.Forgets)
 	if st.Deallocates != "" {
-		delete(s.statements, st.Deallocates) // another one may get the name unseen, by PREPARE
+		delete(s.named.statements, st.Deallocates) // another one may get the name unseen, by PREPARE
 	}
 	if st.Forgets {
-		clear(s.statements)
+		clear(s.named.statements)
 		s.forms.forget()
 		s.backend.prepare()
 		_, err := s.backend.quiet()

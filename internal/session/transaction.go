@@ -56,7 +56,7 @@ func (s *Session) reset() {
 	s.later.off, s.later.next = s.later.next, false
 	s.locks.end()
 	s.levels.modes, s.sight.within = semantics.Modes{}, false
-	clear(s.portals)
+	clear(s.named.portals)
 }
 
 // undo rolls the backend back although the client did not ask for it; the client is told
@@ -297,7 +297,7 @@ func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 		return nil, false, err
 	}
 	if len(s.later.unseen) > 0 {
-		if over, failure, retry, err := s.commitUnseen(); over || err != nil {
+		if over, failure, retry, err := s.buffer.commit(); over || err != nil {
 			return failure, retry, err
 		}
 	}
@@ -306,9 +306,9 @@ func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
 		s.txn.Absolve()
 		return failure, true, nil
 	}
-	if len(s.later.adds) > 0 && !s.fits() {
+	if len(s.later.adds) > 0 && !s.buffer.fits() {
 		s.later.repeats()
-		if err := s.catchUp(); err != nil {
+		if err := s.buffer.flush(); err != nil {
 			return nil, false, err
 		}
 		if !s.txn.Open() {

@@ -55,7 +55,7 @@ func (m *message) touches() (replaces, uses bool) {
 func (s *Session) settleUnnamed(batch []message) error {
 	of, replaced := usesUnnamed(batch)
 	if of == nil && !replaced && s.txn.Idle() && unsettles(batch) {
-		of = s.statements[""]
+		of = s.named.statements[""]
 	}
 	if of == nil || !s.unnamed.owed {
 		return nil

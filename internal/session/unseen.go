@@ -30,7 +30,7 @@ const (
 
 // caught notes that a request comes behind what was put off, and is not put off itself. It does not count where that
 // may be another time, because the session or the node learns something: but for what adds to a row, which would not
-// have its lock (putsOff).
+// have its lock (delta).
 func (l *later) caught(r *request) {
 	l.repeats()
 	some := func(f func(p directPart) bool) bool { return r.direct != nil && slices.ContainsFunc(r.direct.parts, f) }
@@ -71,31 +71,31 @@ func (r *request) still() bool {
 	return true
 }
 
-// putsOffUnseen is plan.Defer: it reports whether a request of a block was answered, and will be carried out unseen at
+// deferWrite is plan.Defer: it reports whether a request of a block was answered, and will be carried out unseen at
 // COMMIT.
-func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
-	l := &s.later
+func (b *buffer) deferWrite(r *request, rep *reply) (bool, error) {
+	l := b.later
 	p := &r.direct.parts[0]
 	if p.form.passes() {
 		return false, nil
 	}
 	if len(l.unseen) == 0 {
-		if ok, err := s.looks(); !ok {
+		if ok, err := b.looks(); !ok {
 			return false, err
 		}
-		l.catalog = s.forms.catalog
-		if l.base = s.host.DefinedUpTo(); l.shown() {
-			l.base = s.host.Sees()
+		l.catalog = b.forms.catalog
+		if l.base = b.host.DefinedUpTo(); l.shown() {
+			l.base = b.host.Sees()
 		}
 	}
-	if l.catalog != s.o.Collector.Catalog() || l.catalog != s.forms.catalog {
+	if l.catalog != b.facts.Catalog() || l.catalog != b.forms.catalog {
 		return false, nil
 	}
 	what, ok := p.form.how.Buffered(p.bind, l.began)
 	if !ok || what.Shape != p.form.blindShape || l.bytes+len(p.bind) > pipelineBytesMax {
 		return false, nil
 	}
-	if ok, done, err := s.finds(p.form, &what); !ok || err != nil {
+	if ok, done, err := b.finds(p.form, &what); !ok || err != nil {
 		return done, err
 	}
 	l.bytes += len(p.bind)
@@ -106,19 +106,19 @@ func (s *Session) putsOffUnseen(r *request, rep *reply) (bool, error) {
 	l.unseen = append(l.unseen, unseenLater{postponed: postponed{p.form, p.form.how, p.bind}, what: what, held: relies})
 	l.relied = l.relied || relies
 	rep.status = wire.TxActive
-	return true, s.answerAlone(r, rep, what.Tag)
+	return true, b.answerAlone(r, rep, what.Tag)
 }
 
 // finds reports whether a statement finds its row as it needs it. A DELETE or UPDATE needs the row to be there, an
 // INSERT needs the block to have deleted it. Statements that were put off count as done. If the node does not know the
 // row, the backend is asked; done is probe's.
-func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
+func (b *buffer) finds(f *form, what *Unseen) (there, done bool, err error) {
 	if what.Puts {
 		return true, false, nil
 	}
 	n, dropped := 0, false
-	for i := range s.later.unseen {
-		if row := &s.later.unseen[i].what.Row; row.Identity == what.Row.Identity {
+	for i := range b.later.unseen {
+		if row := &b.later.unseen[i].what.Row; row.Identity == what.Row.Identity {
 			n++
 			dropped = row.Op == writeset.OpDrop
 		}
@@ -126,39 +126,39 @@ func (s *Session) finds(f *form, what *Unseen) (there, done bool, err error) {
 	if what.Inserts || n > 0 {
 		return what.Inserts && n == 1 && dropped, false, nil
 	}
-	there, shy := s.host.There(what.Table.Key, what.Row.Identity)
+	there, shy := b.host.There(what.Table.Key, what.Row.Identity)
 	if there || shy {
 		return !shy, false, nil
 	}
-	return s.probe(f, what)
+	return b.probe(f, what)
 }
 
 // probe asks the backend whether a row is there. done reports that it could not, and the client was told why.
-func (s *Session) probe(f *form, what *Unseen) (there, done bool, err error) {
-	if s.backend.prefix > 0 {
+func (b *buffer) probe(f *form, what *Unseen) (there, done bool, err error) {
+	if b.backend.prefix > 0 {
 		return false, false, nil
 	}
-	name, frames := f.probe, s.backend.out.AvailableBuffer()
+	name, frames := f.probe, b.backend.out.AvailableBuffer()
 	if name == "" {
-		name = s.forms.next()
+		name = b.forms.next()
 		frames = wire.AppendParse(frames, name, f.how.Probe(), nil)
 	}
 	if frames, err = f.how.AppendProbe(frames, name, what); err != nil {
 		return false, false, err
 	}
-	s.backend.out.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
-	rows, done, err := s.peek()
+	b.backend.out.Append(wire.AppendSync(wire.AppendExecute(frames, "", 0)))
+	rows, done, err := b.peek()
 	if rows == nil || done || err != nil {
 		return false, done, err
 	}
 	if f.probe = name; len(rows) != 1 {
 		return false, false, nil
 	}
-	began, who, err := s.o.Collector.ReadOwn(rows[0])
-	if !s.later.began.Known {
-		s.later.began = began
+	began, who, err := b.rewriting.ReadOwn(rows[0])
+	if !b.later.began.Known {
+		b.later.began = began
 	}
-	return who == s.sight.who, false, err
+	return who == b.sight.who, false, err
 }
 
 // writeset is what was put off. A row that is deleted and made anew is changed. A row that must not have changed since
@@ -190,56 +190,68 @@ func (l *later) writeset() *writeset.Writeset {
 	return ws
 }
 
-// commitUnseen commits a block of which everything was put off. over is false if somebody is in the way at this node:
+// commit commits a block of which everything was put off. over is false if somebody is in the way at this node:
 // it is open now, as what it is, or lost, and doom says why.
-func (s *Session) commitUnseen() (over bool, failure *wire.SQLError, retry bool, err error) {
-	l := &s.later
-	ok, err := s.looks()
+func (b *buffer) commit() (over bool, failure *wire.SQLError, retry bool, err error) {
+	l := b.later
+	ok, err := b.looks()
 	if err != nil {
 		return true, nil, false, err
 	}
-	ok = ok && s.forms.catalog == s.o.Collector.Catalog() && s.forms.catalog == l.catalog && !s.forms.off &&
-		!s.texts.encoded &&
-		!slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.who != s.sight.who })
-	if ok && s.txn.Open() { // nobody may wait for what it has read while it waits for the order
-		c := s.tx.ahead.found
-		if !s.tx.ahead.says(&s.txn) {
-			if err := s.tx.collect(&c, false); err != nil {
-				return true, nil, false, err
-			}
-		}
-		switch {
-		case c.failed != nil:
-			doom := s.host.Enter(PhaseRunning)
-			return true, cmp.Or(doom, c.failed), doom != nil, s.tx.rollbackServer()
-		case c.ws != nil && !c.ws.Empty(): // what it has read has written, where its text does not tell
-			l.off, l.next = true, true
-			return true, errForgotten("a query has written to a table"), true, s.tx.rollbackServer()
-		}
-		if failure, _, err := s.tx.commitLocal(); failure != nil || err != nil {
-			return true, failure, false, err
+	if !ok || !b.stands() {
+		return false, nil, false, b.flush()
+	}
+	if b.txn.Open() { // nobody may wait for what it has read while it waits for the order
+		if over, failure, retry, err := b.commitReads(); over || err != nil {
+			return true, failure, retry, err
 		}
 		l.relied = l.relied || l.began.Known // the client may have seen when that transaction began
 	}
-	if ok {
-		_, _, seq := s.host.NewSeq()
-		decision, done := s.tx.order(Submission{Seq: seq, Base: l.base, Writeset: l.writeset()}, false)
-		s.host.Enter(PhaseIdle)
-		switch {
-		case done && decision.Commit:
-			for i := range l.unseen {
-				l.unseen[i].form.caught = 0
-			}
-			l.end()
-			return true, nil, false, nil
-		case done && !decision.Retry:
-			return true, decision.Err, false, nil
-		case decision.Retry:
-			l.off, l.next = true, true
-			s.host.LeaveAlone(l.held()) // whoever waits for its lock is better off
-			return true, cmp.Or(decision.Err, errForgotten("could not serialize access due to concurrent update")),
-				true, nil
+	_, _, seq := b.host.NewSeq()
+	decision, done := b.tx.order(Submission{Seq: seq, Base: l.base, Writeset: l.writeset()}, false)
+	b.host.Enter(PhaseIdle)
+	switch {
+	case done && decision.Commit:
+		for i := range l.unseen {
+			l.unseen[i].form.caught = 0
+		}
+		l.end()
+		return true, nil, false, nil
+	case done && !decision.Retry:
+		return true, decision.Err, false, nil
+	case decision.Retry:
+		l.off, l.next = true, true
+		b.host.LeaveAlone(l.held()) // whoever waits for its lock is better off
+		return true, cmp.Or(decision.Err, errForgotten("could not serialize access due to concurrent update")),
+			true, nil
+	}
+	return false, nil, false, b.flush()
+}
+
+// stands reports whether what is deferred still means what it did when it was appended.
+func (b *buffer) stands() bool {
+	return b.forms.catalog == b.facts.Catalog() && b.forms.catalog == b.later.catalog && !b.forms.off &&
+		!b.texts.encoded &&
+		!slices.ContainsFunc(b.later.unseen, func(u unseenLater) bool { return u.form.who != b.sight.who })
+}
+
+// commitReads ends the transaction in which such a block has read. over reports that the block is over with it: it has
+// failed, or has written after all.
+func (b *buffer) commitReads() (over bool, failure *wire.SQLError, retry bool, err error) {
+	c := b.tx.ahead.found
+	if !b.tx.ahead.says(b.txn) {
+		if err := b.tx.collect(&c, false); err != nil {
+			return true, nil, false, err
 		}
 	}
-	return false, nil, false, s.catchUp()
+	switch {
+	case c.failed != nil:
+		doom := b.host.Enter(PhaseRunning)
+		return true, cmp.Or(doom, c.failed), doom != nil, b.tx.rollbackServer()
+	case c.ws != nil && !c.ws.Empty(): // what it has read has written, where its text does not tell
+		b.later.off, b.later.next = true, true
+		return true, errForgotten("a query has written to a table"), true, b.tx.rollbackServer()
+	}
+	failure, _, err = b.tx.commitLocal()
+	return failure != nil, failure, false, err
 }

@@ -29,10 +29,10 @@ func (t *TableDesc) Addable(columns, finds []string, types []uint32) (*Addable, 
 			Key: TableKey(t.Schema, t.Name)}}
 	for _, p := range key.Parts {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num })
-		at := -1
-		if i >= 0 {
-			at = slices.Index(finds, t.Columns[i].Name)
+		if i < 0 {
+			return nil, false
 		}
+		at := slices.Index(finds, t.Columns[i].Name)
 		if at < 0 || !alike(t.Columns[i].OID, types[at]) {
 			return nil, false
 		}
@@ -43,8 +43,7 @@ func (t *TableDesc) Addable(columns, finds []string, types []uint32) (*Addable, 
 	}
 	for _, name := range columns {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
-		if i < 0 || slices.Contains(a.places, i) || !t.Columns[i].Integer() || t.Columns[i].Always ||
-			t.uses(t.Columns[i].Num) {
+		if i < 0 || slices.Contains(a.places, i) || !t.adds(&t.Columns[i]) {
 			return nil, false
 		}
 		size := 8
@@ -55,6 +54,9 @@ func (t *TableDesc) Addable(columns, finds []string, types []uint32) (*Addable, 
 	}
 	return a, true
 }
+
+// adds reports whether a column's values can be added to: nothing depends on them.
+func (t *TableDesc) adds(c *Column) bool { return c.Integer() && !c.Always && !t.uses(c.Num) }
 
 // uses reports whether a unique index, an exclusion constraint or a foreign key reads a column.
 func (t *TableDesc) uses(num int) bool {

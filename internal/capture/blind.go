@@ -11,7 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Blind says how statements change columns of the row that they find by its key, or delete it, whatever the row holds,
+// Change says how statements change columns of the row that they find by its key, or delete it, whatever the row holds,
 // such that nothing but the row's being there decides whether they do. It is not changed.
 type Blind struct {
 	Table    writeset.Table
@@ -33,50 +33,54 @@ type BlindChange struct {
 // blindColumnsMax bounds the columns of a table whose rows fit a page whatever they hold.
 const blindColumnsMax = 200
 
-// Blind reports whether UPDATEs that make these changes to the row which they find by the columns in finds can be
+// BlindTable tells which writes of a table can be carried out unseen.
+type BlindTable struct{ *TableDesc }
+
+// Change reports whether UPDATEs that make these changes to the row which they find by the columns in finds can be
 // carried out unseen: finds is the row's key, of types whose hashes are known here, and the changed columns are of
 // types whose values can be judged here, and no unique index, foreign key or other column depends on them. Whether
 // something is computed from the rows, and which columns are in indexes that may be too small for their values, the
 // caller knows.
-func (t *TableDesc) Blind(changes []BlindChange, finds []string) (*Blind, bool) {
+func (t BlindTable) Change(changes []BlindChange, finds []string) (*Blind, bool) {
 	if len(changes) == 0 {
 		return nil, false
 	}
-	return t.blind(changes, finds)
+	return t.change(changes, finds)
 }
 
-// BlindDelete is Blind for deletions, and BlindInsert for insertions that make anew, of all of its columns, a row that
-// their transaction has deleted: they set the others. No other row or unique value may depend on the row.
-func (t *TableDesc) BlindDelete(finds []string) (*Blind, bool) {
+// Delete is Change for deletions. No other row or unique value may depend on the row.
+func (t BlindTable) Delete(finds []string) (*Blind, bool) {
 	if len(t.Indexes) != 1 || t.Referenced || len(t.Foreign) > 0 {
 		return nil, false
 	}
-	b, ok := t.blind(nil, finds)
+	b, ok := t.change(nil, finds)
 	if ok {
 		b.op = writeset.OpDrop
 	}
 	return b, ok
 }
 
-func (t *TableDesc) BlindInsert(changes []BlindChange, finds []string) (*Blind, bool) {
+// Insert is Change for insertions that make anew, of all of its columns, a row that their transaction has deleted: they
+// set the others. No other row or unique value may depend on the row.
+func (t BlindTable) Insert(changes []BlindChange, finds []string) (*Blind, bool) {
 	if len(t.Indexes) != 1 || t.Referenced || len(t.Foreign) > 0 || len(changes)+len(finds) != len(t.Columns) {
 		return nil, false
 	}
-	return t.Blind(changes, finds)
+	return t.Change(changes, finds)
 }
 
-// BlindLook is for statements that change nothing of the row: Row names it.
-func (t *TableDesc) BlindLook(finds []string) (*Blind, bool) {
-	b, ok := t.blind(nil, finds)
+// Look is for statements that change nothing of the row: Row names it.
+func (t BlindTable) Look(finds []string) (*Blind, bool) {
+	b, ok := t.change(nil, finds)
 	if ok {
 		b.op = writeset.OpLock
 	}
 	return b, ok
 }
 
-// BlindPut is for insertions into a table without a key, of which the caller knows that the columns which are not set
+// Put is for insertions into a table without a key, of which the caller knows that the columns which are not set
 // are NULL then. What is inserted must be stored as it is: others know the row by that.
-func (t *TableDesc) BlindPut(changes []BlindChange) (*Blind, bool) {
+func (t BlindTable) Put(changes []BlindChange) (*Blind, bool) {
 	if len(changes) == 0 || t.Key() != nil || len(t.Indexes) > 0 || len(t.Foreign) > 0 || !t.Portable() {
 		return nil, false
 	}
@@ -95,7 +99,7 @@ func (c *Column) rounds() bool {
 	return (c.OID == 1114 || c.OID == 1184) && strings.Contains(c.Type, "(")
 }
 
-func (t *TableDesc) blind(changes []BlindChange, finds []string) (*Blind, bool) {
+func (t BlindTable) change(changes []BlindChange, finds []string) (*Blind, bool) {
 	key := t.Key()
 	if key == nil || !key.expressible() || len(finds) != len(key.Parts) {
 		return nil, false
@@ -113,13 +117,13 @@ func (t *TableDesc) blind(changes []BlindChange, finds []string) (*Blind, bool) 
 		}
 		b.keys, b.equal = append(b.keys, i), append(b.equal, p.Equal)
 	}
-	g := generate(t)
+	g := generate(t.TableDesc)
 	b.glances = g.glances()
 	return b, true
 }
 
 // settings is a Blind of changes, without a key.
-func (t *TableDesc) settings(changes []BlindChange) (*Blind, bool) {
+func (t BlindTable) settings(changes []BlindChange) (*Blind, bool) {
 	if !t.Binary() || len(t.Columns) > blindColumnsMax ||
 		slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Generated }) {
 		return nil, false
@@ -244,35 +248,35 @@ const (
 
 // stores reports whether a column of one of blindTypes can certainly hold a value in binary.
 func (c *Column) stores(v []byte) bool {
+	if n := storedBytes[c.OID]; n > 0 && len(v) != n {
+		return false
+	}
 	switch c.OID {
+	case 21, 23, 700, 20, 701, 2950:
+		return true
 	case 16:
-		return len(v) == 1 && v[0] <= 1
-	case 21:
-		return len(v) == 2
-	case 23, 700:
-		return len(v) == 4
-	case 20, 701:
-		return len(v) == 8
-	case 2950:
-		return len(v) == 16
+		return v[0] <= 1
 	case 25, 1042, 1043:
 		return len(v) <= blindBytesMax && utf8.Valid(v) && !slices.Contains(v, 0) &&
 			(c.Length == 0 || utf8.RuneCount(v) <= c.Length)
 	case 1082:
-		if len(v) != 4 {
-			return false
-		}
 		d := int32(binary.BigEndian.Uint32(v))
 		return d == math.MinInt32 || d == math.MaxInt32 || d >= daysLeast && d < daysMost
 	case 1114, 1184:
-		if len(v) != 8 {
-			return false
-		}
-		m, most := int64(binary.BigEndian.Uint64(v)), int64(microsMost)
-		if c.rounds() {
-			most -= 1000000 // it might become the end of time, which nobody can read in
-		}
-		return m == math.MinInt64 || m == math.MaxInt64 || m >= microsLeast && m < most
+		return c.storesTime(int64(binary.BigEndian.Uint64(v)))
 	}
 	return false
 }
+
+// storesTime is stores for a time in microseconds.
+func (c *Column) storesTime(m int64) bool {
+	most := int64(microsMost)
+	if c.rounds() {
+		most -= 1000000 // it might become the end of time, which nobody can read in
+	}
+	return m == math.MinInt64 || m == math.MaxInt64 || m >= microsLeast && m < most
+}
+
+// storedBytes is how many bytes values of a type have, of bool, int2, int4, float4, int8, float8, date, the timestamps
+// and uuid.
+var storedBytes = map[uint32]int{16: 1, 21: 2, 23: 4, 700: 4, 20: 8, 701: 8, 1082: 4, 1114: 8, 1184: 8, 2950: 16}

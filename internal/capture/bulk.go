@@ -9,7 +9,7 @@ import (
 )
 
 // A statement that is expected to change many rows is marked by the session: BulkMark begins its text.
-// While it runs, tables that allow it (TableDesc.bulk) are captured by statement triggers from
+// While it runs, tables that allow it (TableDesc.Whole) are captured by statement triggers from
 // transition tables, thousands of rows at a time, and their row triggers keep still.
 //
 // The row trigger keeps still only if the text of what the client runs begins with BulkMark, and the
@@ -58,10 +58,10 @@ const bulkHeirs = `  IF TG_OP OPERATOR(pg_catalog.<>) 'INSERT' AND (pg_catalog.p
   END IF;
 `
 
-// bulk reports whether statements on the table can be captured as a whole. Where somebody's triggers may
-// change a row again, or a statement changes rows of a table that it does not name, rows are
-// captured one by one.
-func (t *TableDesc) bulk() bool {
+// Whole reports whether statements on the table are captured as a whole if they have the mark. Where somebody's
+// triggers may change a row again, or a statement changes rows of a table that it does not name, rows are captured one
+// by one.
+func (t *TableDesc) Whole() bool {
 	for i := range t.Indexes {
 		if x := &t.Indexes[i]; !x.expressible() || x.evaluated() || slices.Contains(x.Uses, 0) {
 			return false
@@ -72,21 +72,18 @@ func (t *TableDesc) bulk() bool {
 	})
 }
 
-// Whole reports whether statements on the table are captured as a whole if they have the mark.
-func (t *TableDesc) Whole() bool { return t.bulk() }
-
 // undirected is the condition under which the row trigger fires, empty for always: neither a direct statement nor one
 // that is captured as a whole is running, as far as the table allows them. PostgreSQL reads it anew for every
 // statement, which takes the longer the more nodes and bytes of constants it has. The text is only looked at where it
 // can matter.
-func (t *TableDesc) undirected() string {
+func (t triggerCode) undirected() string {
 	var mark string
 	switch {
-	case t.direct() && t.bulk():
+	case t.direct() && t.Whole():
 		mark = MarkStart
 	case t.direct():
 		mark = DirectMark
-	case t.bulk():
+	case t.Whole():
 		mark = BulkMark
 	default:
 		return ""
@@ -97,7 +94,7 @@ func (t *TableDesc) undirected() string {
 }
 
 // bulkTriggers are the statements that install the statement triggers, or remove them.
-func (t *TableDesc) bulkTriggers(g *generated) []string {
+func (g *generated) bulkTriggers(t *TableDesc) []string {
 	name := Quote(t.Schema) + "." + Quote(t.Name)
 	if g.bulk == "" {
 		return []string{fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, insertTriggerName, name),
@@ -132,7 +129,7 @@ const bulkExtras = " SET client_encoding = 'UTF8' SET enable_nestloop = off SET 
 
 // bulkBody is the body of the statement triggers' function. It goes through the transition tables in
 // pieces, so that memory is bounded. Old and new rows of an update stand in the same order.
-func (t *TableDesc) bulkBody() string {
+func (t triggerCode) bulkBody() string {
 	var b strings.Builder
 	header := t.header()
 	fmt.Fprintf(&b, `
@@ -195,7 +192,7 @@ func bulkRows(table string) string {
 // bulkPiece is the PL/pgSQL that gathers the next rows: their identities in tutti_k and, in tutti_m, one
 // after the other as records in binary, their images, each with its other keys if the operation
 // has any.
-func (t *TableDesc) bulkPiece(row, image string, keys ...[]string) string {
+func (t triggerCode) bulkPiece(row, image string, keys ...[]string) string {
 	list := array(keys...)
 	if list != "NULL" {
 		image += ", " + list
@@ -203,11 +200,11 @@ func (t *TableDesc) bulkPiece(row, image string, keys ...[]string) string {
 	return fmt.Sprintf("      SELECT pg_catalog.count(*), pg_catalog.array_agg(%s), "+
 		"pg_catalog.string_agg(pg_catalog.record_send(ROW(%s)), ''::pg_catalog.bytea) INTO tutti_c, tutti_k, "+
 		"tutti_m\n        FROM %s;\n",
-		t.identity(row), image, bulkRows(row))
+		t.IdentitySQL(row), image, bulkRows(row))
 }
 
 // bulkKeyImage is keyImage of an alias.
-func (t *TableDesc) bulkKeyImage() string {
+func (t triggerCode) bulkKeyImage() string {
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Domain }) {
 		return t.image(bulkOld + ".*")
 	}
@@ -215,7 +212,7 @@ func (t *TableDesc) bulkKeyImage() string {
 }
 
 // bulkUnchanged is the condition that an update leaves all columns of keys, byte for byte, in the next rows.
-func (t *TableDesc) bulkUnchanged(k *keyLists) string {
+func (t triggerCode) bulkUnchanged(k *keyLists) string {
 	side := func(row string) string {
 		return fmt.Sprintf("(SELECT pg_catalog.string_agg(pg_catalog.record_send(ROW(%s)), ''::pg_catalog.bytea) "+
 			"FROM %s)", t.fields(row, k.uses), bulkRows(row))
@@ -224,7 +221,7 @@ func (t *TableDesc) bulkUnchanged(k *keyLists) string {
 }
 
 // bulkPairs is the query for the next rows of an update that changes keys, as the row trigger captures them.
-func (t *TableDesc) bulkPairs(k *keyLists) string {
+func (t triggerCode) bulkPairs(k *keyLists) string {
 	fresh, stale := k.changed()
 	replaced := "false"
 	if len(k.fresh) > 0 {
@@ -256,7 +253,7 @@ func (t *TableDesc) bulkPairs(k *keyLists) string {
             CASE WHEN tutti_moved THEN %s ELSE %s END, %s) AS tutti_v
         ORDER BY %s.tutti_n, tutti_v.tutti_first`,
 		numbered(bulkOld), numbered(bulkNew), bulkOld, bulkNew,
-		t.identity(bulkNew), t.identity(bulkOld), orEmpty(array(k.fresh)), orEmpty(array(k.stale)),
+		t.IdentitySQL(bulkNew), t.IdentitySQL(bulkOld), orEmpty(array(k.fresh)), orEmpty(array(k.stale)),
 		t.rekeyed(bulkOld, bulkNew),
 		writeset.OpDelete, orEmpty(array(k.stale)), from,
 		writeset.OpInsert, replaced, writeset.OpReplace, writeset.OpUpdate,

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -135,45 +136,53 @@ func (t *TableDesc) validate() error {
 				t.Columns[i].Num)
 		}
 	}
-	known := func(num int) error {
-		if num != 0 && t.column(num) == nil {
-			return fmt.Errorf("capture: table %s.%s has no column number %d", t.Schema, t.Name, num)
-		}
-		return nil
-	}
-	for _, x := range t.Indexes {
-		for _, p := range x.Parts {
-			if err := known(p.Num); err != nil {
-				return err
-			}
-			if !knownForm(p.Form) {
-				return fmt.Errorf("capture: index %q of table %s.%s has a key of unknown form %q", x.Name, t.Schema,
-					t.Name, p.Form)
-			}
-			if (p.Num == 0 || p.Equal == "") && (x.Primary || x.Names) {
-				return fmt.Errorf("capture: index %q of table %s.%s cannot be its key: an expression, or no equality",
-					x.Name, t.Schema, t.Name)
-			}
-		}
-		for _, u := range x.Uses {
-			if err := known(u); err != nil {
-				return err
-			}
+	for i := range t.Indexes {
+		if err := t.Indexes[i].validate(t); err != nil {
+			return fmt.Errorf("capture: index %q of table %s.%s %w", t.Indexes[i].Name, t.Schema, t.Name, err)
 		}
 	}
 	for _, f := range t.Foreign {
 		for _, p := range f.Parts {
-			if !knownForm(p.Form) {
-				return fmt.Errorf("capture: foreign key %q of table %s.%s has a key of unknown form %q", f.Name,
-					t.Schema, t.Name, p.Form)
+			err := t.numbered(p.Num)
+			switch {
+			case p.Num == 0:
+				err = errors.New("has no column")
+			case !knownForm(p.Form):
+				err = fmt.Errorf("has a key of unknown form %q", p.Form)
 			}
-			if p.Num == 0 {
-				return fmt.Errorf("capture: foreign key %q of table %s.%s has no column", f.Name, t.Schema, t.Name)
-			}
-			if err := known(p.Num); err != nil {
-				return err
+			if err != nil {
+				return fmt.Errorf("capture: foreign key %q of table %s.%s %w", f.Name, t.Schema, t.Name, err)
 			}
 		}
+	}
+	return nil
+}
+
+// validate tells what is wrong with an index of a table.
+func (x *Index) validate(t *TableDesc) error {
+	for _, p := range x.Parts {
+		if err := t.numbered(p.Num); err != nil {
+			return err
+		}
+		if !knownForm(p.Form) {
+			return fmt.Errorf("has a key of unknown form %q", p.Form)
+		}
+		if (p.Num == 0 || p.Equal == "") && (x.Primary || x.Names) {
+			return errors.New("cannot be its key: an expression, or no equality")
+		}
+	}
+	for _, u := range x.Uses {
+		if err := t.numbered(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numbered tells if there is no column with a number; 0 is the whole row, or an expression.
+func (t *TableDesc) numbered(num int) error {
+	if num != 0 && t.column(num) == nil {
+		return fmt.Errorf("has no column number %d", num)
 	}
 	return nil
 }

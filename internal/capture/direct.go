@@ -117,15 +117,16 @@ const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c
 
 // Direct makes statements of an operation direct, if that is possible: INSERT with nothing but
 // VALUES, UPDATE of the columns in sets, or DELETE. alias is the name the statement has
-// for the table, named is what it names as columns; code says that there are functions of clients'.
-func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string, code bool) (*Direct, bool) {
+// for the table, named is what it names as columns; calls says that there are functions of clients'.
+func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string, calls bool) (*Direct, bool) {
 	g := generate(t)
-	if !g.direct || !t.installed(&g) || !t.has(named) {
+	if !g.direct || !g.installed(t) || !t.has(named) {
 		return nil, false
 	}
 	row := Quote(alias)
-	k := t.keys(row, row)
-	ident, keys, image := t.identity(row), "NULL::pg_catalog._int8", t.image(row+".*")
+	code := triggerCode{t}
+	k := code.keys(row, row)
+	ident, keys, image := t.IdentitySQL(row), "NULL::pg_catalog._int8", code.image(row+".*")
 	switch op {
 	case writeset.OpInsert:
 		keys = array(k.fresh, k.foreign, k.extra)
@@ -137,12 +138,12 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string, c
 		if t.Key() == nil || t.Referenced {
 			return nil, false
 		}
-		keys, image = array(k.stale), t.keyImage(row)
+		keys, image = array(k.stale), code.keyImage(row)
 	default:
 		return nil, false
 	}
 	setting := "pg_catalog.current_setting('" + TransactionSetting + "')"
-	if code {
+	if calls {
 		setting = noticed()
 	}
 	return &Direct{
@@ -152,7 +153,7 @@ func (t *TableDesc) Direct(op writeset.Op, alias string, sets, named []string, c
 			" %s, pg_catalog.current_setting('transaction_isolation'), pg_catalog.current_setting('row_security'), "+
 			"pg_catalog.pg_my_temp_schema(), tutti.%s(), CURRENT_USER, pg_catalog.current_setting('search_path')",
 			row, ident, keys, image, setting, g.directName()),
-		op: op, oid: t.OID, header: []byte(t.headerText()),
+		op: op, oid: t.OID, header: []byte(code.headerText()),
 	}, true
 }
 

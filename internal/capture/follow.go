@@ -45,9 +45,9 @@ func Follow(state State) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			out = append(out, putText(opEmptied, string(name)), t.recapture())
+			out = append(out, putText(opEmptied, string(name)), triggerCode{t}.recapture())
 		case t.Trigger == "":
-			out = append(out, t.recapture())
+			out = append(out, triggerCode{t}.recapture())
 		}
 	}
 	if len(out) > recaptured { // the rows come after the views that a function has made of them

@@ -21,7 +21,7 @@ const GlanceColumns = 5
 // change of the table.
 func (t *TableDesc) GlanceSQL(alias string, text [2]string, image []byte, first int) (string, bool) {
 	g := generate(t)
-	if !g.direct || !t.installed(&g) {
+	if !g.direct || !g.installed(t) {
 		return "", false
 	}
 	value := make([]string, len(t.Columns))

@@ -122,8 +122,9 @@ func (t *TableDesc) fields(row string, nums []int) string {
 	return strings.Join(out, ", ")
 }
 
-// identity is the identity hash of a row variable or alias, or NULL without key.
-func (t *TableDesc) identity(row string) string {
+// IdentitySQL is SQL for the identity of the row that has this name, a variable or an alias, before it is kept from
+// being zero; NULL without key.
+func (t *TableDesc) IdentitySQL(row string) string {
 	x := t.Key()
 	if x == nil {
 		return "NULL::pg_catalog.int8"
@@ -145,9 +146,6 @@ func (t *TableDesc) identity(row string) string {
 	}
 	return fmt.Sprintf("pg_catalog.hash_record_extended(ROW(%s), %s)", list, int8Literal(t.seedOf(x)))
 }
-
-// IdentitySQL is SQL for the identity of the row that has this name, before it is kept from being zero.
-func (t *TableDesc) IdentitySQL(row string) string { return t.identity(row) }
 
 // wholeKey is the hash of a row as a whole, in a table without key.
 func (t *TableDesc) wholeKey(row string) string {

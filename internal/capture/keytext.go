@@ -23,7 +23,7 @@ func KeyText(t *TableDesc, f writeset.Format, image []byte) (columns, values str
 			names = append(names, c.Name)
 		}
 	}
-	values, n := valuesText(f, image, t.keyPlaces())
+	values, n := valuesText(f, image, triggerCode{t}.keyPlaces())
 	return strings.Join(names, ", "), values, n == len(t.Columns)
 }
 

@@ -35,7 +35,7 @@ func LockedQuery(list []Locked) string {
 		t := l.Table
 		parts = append(parts, fmt.Sprintf("(SELECT string_agg(concat(%d, ' ', %d, ' ', %s, ' ', encode(%s, 'hex')), "+
 			"',') FROM ONLY %s.%s AS t WHERE t.ctid = ANY (%s::tid[]))",
-			t.OID, l.Op, t.identity("t"), t.keyImage("t"), Quote(t.Schema), Quote(t.Name),
+			t.OID, l.Op, t.IdentitySQL("t"), triggerCode{t}.keyImage("t"), Quote(t.Schema), Quote(t.Name),
 			literal(`{"`+strings.Join(l.Places, `","`)+`"}`)))
 	}
 	return "SELECT concat_ws(',', " + strings.Join(parts, ", ") + ")"

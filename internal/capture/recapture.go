@@ -21,7 +21,7 @@ func recaptureSchema() string {
 
 // recapture captures all rows of a table as inserted: none was captured when they came, because the
 // table is of this transaction.
-func (t *TableDesc) recapture() string {
+func (t triggerCode) recapture() string {
 	k := t.keys("t", "t")
 	row := t.image("t.*")
 	if list := array(k.fresh, k.foreign, k.extra); list != "NULL" {
@@ -31,7 +31,7 @@ func (t *TableDesc) recapture() string {
 	rows := fmt.Sprintf("SELECT pg_catalog.count(*), pg_catalog.array_agg(%s), "+
 		"pg_catalog.string_agg(pg_catalog.record_send(ROW(%s)), ''::pg_catalog.bytea) FROM ONLY %s AS t WHERE t.ctid "+
 		"OPERATOR(pg_catalog.>=) $1 AND t.ctid OPERATOR(pg_catalog.<) $2",
-		t.identity("t"), row, name)
+		t.IdentitySQL("t"), row, name)
 	return "SELECT tutti.recapture(" + literal(name) + ", " + t.header() + ", " + literal(rows) + ")"
 }
 

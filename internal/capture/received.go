@@ -99,41 +99,36 @@ func certainUser(oid uint32, v []byte, users []UserType, depth int) bool {
 
 // certainOwn is certain for PostgreSQL's own types that are made of nothing else.
 func certainOwn(oid uint32, v []byte) bool {
-	switch oid {
-	case 16: // bool
-		return len(v) == 1 && v[0] <= 1
-	case 18: // "char"
-		return len(v) == 1
-	case 21: // int2
-		return len(v) == 2
-	case 23, 26, 28, 29, 700: // int4, oid, xid, cid, float4
-		return len(v) == 4
-	case 20, 701, 790, 3220, 5069, 774: // int8, float8, money, pg_lsn, xid8, macaddr8
-		return len(v) == 8
-	case 27, 829: // tid, macaddr
-		return len(v) == 6
-	case 600, 2950: // point, uuid
-		return len(v) == 16
-	case 17: // bytea
-		return true
-	case 25, 1042, 1043, 1790: // text, bpchar, varchar, refcursor
-		return readable(v)
-	case 19: // name
-		return len(v) < 64 && readable(v)
-	case 114: // json
-		return shallow(v) && readable(v) && json.Valid(v)
-	case 3802: // jsonb
-		return len(v) > 1 && v[0] == 1 && shallow(v[1:]) && readable(v[1:])
-	case 3614: // tsvector
-		return certainLexemes(v)
-	case 1560, 1562: // bit, varbit
-		return certainBits(v)
-	case 869, 650: // inet, cidr
-		return certainNet(v, oid == 650)
-	case 1700: // numeric
-		return certainNumeric(v)
+	if n := ownBytes[oid]; n > 0 {
+		return len(v) == n && (oid != 16 || v[0] <= 1)
+	}
+	if f := ownForms[oid]; f != nil {
+		return f(v)
 	}
 	return certainTime(oid, v)
+}
+
+// ownForms judge values of a type that has forms, or lengths.
+var ownForms = map[uint32]func(v []byte) bool{
+	17: func([]byte) bool { return true },                        // bytea
+	25: readable, 1042: readable, 1043: readable, 1790: readable, // text, bpchar, varchar, refcursor
+	19:   func(v []byte) bool { return len(v) < 64 && readable(v) },                                   // name
+	114:  func(v []byte) bool { return shallow(v) && readable(v) && json.Valid(v) },                   // json
+	3802: func(v []byte) bool { return len(v) > 1 && v[0] == 1 && shallow(v[1:]) && readable(v[1:]) }, // jsonb
+	3614: certainLexemes,                                                                              // tsvector
+	1560: certainBits, 1562: certainBits,                                                              // bit, varbit
+	869:  func(v []byte) bool { return certainNet(v, false) }, // inet
+	650:  func(v []byte) bool { return certainNet(v, true) },  // cidr
+	1700: certainNumeric,                                      // numeric
+}
+
+// ownBytes is how many bytes values of a type have, where all values of so many bytes are read alike, but for bool.
+var ownBytes = map[uint32]int{
+	16: 1, 18: 1, 21: 2, // bool, "char", int2
+	23: 4, 26: 4, 28: 4, 29: 4, 700: 4, // int4, oid, xid, cid, float4
+	20: 8, 701: 8, 790: 8, 3220: 8, 5069: 8, 774: 8, // int8, float8, money, pg_lsn, xid8, macaddr8
+	27: 6, 829: 6, // tid, macaddr
+	600: 16, 2950: 16, // point, uuid
 }
 
 func readable(v []byte) bool {
@@ -199,28 +194,35 @@ func certainNumeric(v []byte) bool {
 	if len(v) != 8+2*n || n > digitsMax || scale > scaleMax {
 		return false
 	}
-	if sign&special == special { // NaN, and the infinities
+	switch {
+	case sign&special == special: // NaN, and the infinities
 		return n == 0 && weight == 0 && (sign == 0xc000 && scale == 0 ||
 			(sign == 0xd000 || sign == 0xf000) && scale == 0x20)
-	}
-	if sign != 0 && sign != 0x4000 || weight < -digitsMax || weight > digitsMax {
+	case n == 0:
+		return weight == 0 && sign == 0
+	case sign != 0 && sign != 0x4000, weight < -digitsMax, weight > digitsMax:
 		return false
 	}
+	return certainDigits(v[8:], weight, scale)
+}
+
+// certainDigits: of a numeric, at least one, each of four decimal places; weight is that of the first one. The first is
+// not zero, nor the last.
+func certainDigits(v []byte, weight, scale int) bool {
+	n := len(v) / 2
+	at := func(i int) int { return int(binary.BigEndian.Uint16(v[2*i:])) }
 	for i := range n {
-		if at(4+i) > 9999 {
+		if at(i) > 9999 {
 			return false
 		}
 	}
-	if n == 0 {
-		return weight == 0 && sign == 0
-	}
 	// The last digit, of four, has places behind the point of which the scale allows only so many.
 	beyond := 4*(n-1-weight) - scale
-	last := at(4 + n - 1)
+	last := at(n - 1)
 	for ; beyond > 0 && last%10 == 0 && last > 0; beyond-- {
 		last /= 10
 	}
-	return beyond <= 0 && at(4) > 0 && last > 0
+	return beyond <= 0 && at(0) > 0 && last > 0
 }
 
 // certainLexemes: as PostgreSQL writes a tsvector, in order, each lexeme once and not too long, its positions in order.
@@ -321,20 +323,11 @@ func certainRange(below uint32, v []byte, users []UserType, depth int) bool {
 	if len(v) == 0 || v[0]&^rangeKnown != 0 {
 		return false
 	}
-	bounds, f := 2, v[0]
+	f := v[0]
+	bounds, ok := rangeBounds(f)
 	discrete := below == 23 || below == 20 || below == 1082 // of which PostgreSQL has one form: [a,b)
-	switch {
-	case f == rangeEmpty:
-		bounds = 0
-	case f&rangeEmpty != 0, f&rangeLowerInf != 0 && f&rangeLowerInc != 0, f&rangeUpperInf != 0 && f&rangeUpperInc != 0,
-		discrete && (f&(rangeLowerInf|rangeLowerInc) == 0 || f&rangeUpperInc != 0):
+	if !ok || discrete && f != rangeEmpty && (f&(rangeLowerInf|rangeLowerInc) == 0 || f&rangeUpperInc != 0) {
 		return false
-	default:
-		for _, f := range []byte{rangeLowerInf, rangeUpperInf} {
-			if v[0]&f != 0 {
-				bounds--
-			}
-		}
 	}
 	b, lower := v[1:], []byte(nil)
 	for i := range bounds {
@@ -346,6 +339,23 @@ func certainRange(below uint32, v []byte, users []UserType, depth int) bool {
 		b, lower = rest, value
 	}
 	return len(b) == 0
+}
+
+// rangeBounds is how many bounds a range with these flags has; false if no range has them.
+func rangeBounds(f byte) (n int, ok bool) {
+	switch {
+	case f == rangeEmpty:
+		return 0, true
+	case f&rangeEmpty != 0, f&rangeLowerInf != 0 && f&rangeLowerInc != 0, f&rangeUpperInf != 0 && f&rangeUpperInc != 0:
+		return 0, false
+	}
+	n = 2
+	for _, infinite := range []byte{rangeLowerInf, rangeUpperInf} {
+		if f&infinite != 0 {
+			n--
+		}
+	}
+	return n, true
 }
 
 // certainMultirange: a number, and ranges with their lengths.

@@ -80,7 +80,7 @@ func TriggerSQL(t TableDesc) []string {
 			TruncateTriggerName, name, fn),
 		replicaTrigger(name),
 	}
-	out = append(out, t.bulkTriggers(&g)...)
+	out = append(out, g.bulkTriggers(&t)...)
 	out = append(out, hidden(name, true))
 	if g.direct {
 		fn = "tutti." + g.directName()
@@ -112,7 +112,7 @@ func (g *generated) finalFunction() []string {
 }
 
 // reshapes reports whether the table has the triggers it should have, but for what their functions do.
-func (t *TableDesc) reshapes(g *generated) bool {
+func (g *generated) reshapes(t *TableDesc) bool {
 	if !strings.HasSuffix(t.Trigger, "_"+g.shape) {
 		return false
 	}
@@ -124,7 +124,7 @@ func (t *TableDesc) reshapes(g *generated) bool {
 
 // reshape returns the statements that give the functions of such a table, which go on being the same to PostgreSQL,
 // what they should do, and their names. The lock is the one that making triggers takes.
-func (t *TableDesc) reshape(g *generated) []string {
+func (g *generated) reshape(t *TableDesc) []string {
 	renamed := func(was, is string) string { return fmt.Sprintf("SELECT tutti.rename_function('%s', '%s')", was, is) }
 	out := []string{
 		fmt.Sprintf("LOCK TABLE ONLY %s.%s IN SHARE ROW EXCLUSIVE MODE", Quote(t.Schema), Quote(t.Name)),
@@ -154,9 +154,9 @@ func Refresh(c Catalog) []string {
 			wanted[n] = true
 		}
 		switch {
-		case t.installed(&g):
-		case t.reshapes(&g):
-			out = append(out, t.reshape(&g)...)
+		case g.installed(&t):
+		case g.reshapes(&t):
+			out = append(out, g.reshape(&t)...)
 		default:
 			out = append(out, TriggerSQL(t)...)
 			made = append(made, names...)
@@ -186,7 +186,7 @@ func Refresh(c Catalog) []string {
 }
 
 // installed reports whether the table has the triggers it should have.
-func (t *TableDesc) installed(g *generated) bool {
+func (g *generated) installed(t *TableDesc) bool {
 	if g.bulk == "" {
 		return t.Trigger == g.captureName() && len(t.Bulk) == 0
 	}
@@ -235,10 +235,11 @@ const (
 )
 
 func generate(t *TableDesc) generated {
-	g := generated{schema: t.Schema, name: t.Name, capture: t.captureBody()}
-	g.direct, g.when = t.direct(), t.undirected()
-	if t.bulk() {
-		g.bulk = t.bulkBody()
+	code := triggerCode{t}
+	g := generated{schema: t.Schema, name: t.Name, capture: code.captureBody()}
+	g.direct, g.when = t.direct(), code.undirected()
+	if t.Whole() {
+		g.bulk = code.bulkBody()
 	}
 	pinned := !t.Binary() || t.Key() == nil && !t.Portable()
 	for i := range t.Indexes {
@@ -254,7 +255,7 @@ func generate(t *TableDesc) generated {
 	}
 	g.reader += readerExtras
 	if t.Key() != nil {
-		g.final = t.finalBody()
+		g.final = code.finalBody()
 	}
 	var types []string
 	for _, c := range t.Columns {
@@ -264,15 +265,18 @@ func generate(t *TableDesc) generated {
 		g.when, g.bulk, strconv.FormatBool(t.Referenced))...))
 	g.shape = fmt.Sprintf("%016x", digest("triggers", foreign, t.Schema, t.Name, g.when,
 		fmt.Sprint(g.direct, g.bulk != "", g.final != "")))
-	k := t.keys("NEW", "OLD")
-	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.identity("NEW"),
+	k := code.keys("NEW", "OLD")
+	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.IdentitySQL("NEW"),
 		array(k.fresh, k.foreign, k.extra), array(k.stale), fmt.Sprint(k.uses),
 		g.when, strconv.FormatBool(t.Referenced))...))
 	return g
 }
 
+// triggerCode writes the code that triggers of a table run, and what else takes rows as they do.
+type triggerCode struct{ *TableDesc }
+
 // image is the row's image, of a variable or alias.
-func (t *TableDesc) image(row string) string {
+func (t triggerCode) image(row string) string {
 	if t.Binary() {
 		return "pg_catalog.record_send(" + row + ")"
 	}
@@ -281,7 +285,7 @@ func (t *TableDesc) image(row string) string {
 
 // keyImage is the image of a row with only the key filled in, where a composite may
 // have nulls everywhere else (domains may refuse them, or run user-written checks).
-func (t *TableDesc) keyImage(row string) string {
+func (t triggerCode) keyImage(row string) string {
 	x := t.Key()
 	var vals []string
 	for i := range t.Columns {
@@ -309,7 +313,7 @@ type keyLists struct {
 }
 
 // keys makes the lists for row variables or aliases: the row as it is now, and as it was.
-func (t *TableDesc) keys(now, was string) keyLists {
+func (t triggerCode) keys(now, was string) keyLists {
 	var k keyLists
 	own := int8Literal(TableKey(t.Schema, t.Name))
 	key := t.Key()
@@ -366,11 +370,11 @@ func array(lists ...[]string) string {
 // header tells the decoder what a captured row is: format, number of leading Exclusive keys,
 // number of Shared keys after them (whatever follows is Exclusive), the table's array type, the places of the
 // key's columns, and the table.
-func (t *TableDesc) header() string {
+func (t triggerCode) header() string {
 	return fmt.Sprintf("pg_catalog.decode('%x', 'hex')", t.headerText()) // without a backslash, see C5
 }
 
-func (t *TableDesc) headerText() string {
+func (t triggerCode) headerText() string {
 	k := t.keys("NEW", "OLD")
 	format := byte('T')
 	if t.Binary() {
@@ -385,7 +389,7 @@ func (t *TableDesc) headerText() string {
 }
 
 // keyPlaces are the places of the key's columns among the table's.
-func (t *TableDesc) keyPlaces() (places []int) {
+func (t triggerCode) keyPlaces() (places []int) {
 	if x := t.Key(); x != nil {
 		for _, p := range x.Parts {
 			places = append(places, slices.IndexFunc(t.Columns, func(c Column) bool { return c.Num == p.Num }))
@@ -394,7 +398,7 @@ func (t *TableDesc) keyPlaces() (places []int) {
 	return places
 }
 
-func (t *TableDesc) captureBody() string {
+func (t triggerCode) captureBody() string {
 	var b strings.Builder
 	header := t.header()
 	b.WriteString(`
@@ -422,14 +426,14 @@ BEGIN
 	k := t.keys("NEW", "OLD")
 	fmt.Fprintf(&b, "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := "+
 		"%s; tutti_k := %s;\n",
-		writeset.OpInsert, t.identity("NEW"), t.image("NEW"), array(k.fresh, k.foreign, k.extra))
+		writeset.OpInsert, t.IdentitySQL("NEW"), t.image("NEW"), array(k.fresh, k.foreign, k.extra))
 	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'TRUNCATE' THEN\n    tutti_op := %d;\n", writeset.OpTruncate)
 	if t.Key() == nil {
 		b.WriteString(t.wholeBody(&k, header))
 	} else {
 		fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_i := %s; "+
 			"tutti_m := %s; tutti_k := %s;\n",
-			writeset.OpDelete, t.identity("OLD"), t.keyImage("OLD"), array(k.stale))
+			writeset.OpDelete, t.IdentitySQL("OLD"), t.keyImage("OLD"), array(k.stale))
 		b.WriteString(t.updateBody(&k, header))
 	}
 	b.WriteString("  END IF;\n")
@@ -442,13 +446,13 @@ END`)
 }
 
 // updateBody is the UPDATE branch: rows whose keys did not change take the first way out.
-func (t *TableDesc) updateBody(k *keyLists, header string) string {
+func (t triggerCode) updateBody(k *keyLists, header string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  ELSIF pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN\n    tutti_op := %d; tutti_i := %s; "+
 		"tutti_m := %s;\n",
-		t.fields("OLD", k.uses), t.fields("NEW", k.uses), writeset.OpUpdate, t.identity("NEW"), t.image("NEW"))
+		t.fields("OLD", k.uses), t.fields("NEW", k.uses), writeset.OpUpdate, t.IdentitySQL("NEW"), t.image("NEW"))
 	fmt.Fprintf(&b, "  ELSE\n    tutti_op := %d; tutti_i := %s; tutti_j := %s; tutti_m := %s;\n",
-		writeset.OpUpdate, t.identity("NEW"), t.identity("OLD"), t.image("NEW"))
+		writeset.OpUpdate, t.IdentitySQL("NEW"), t.IdentitySQL("OLD"), t.image("NEW"))
 	fmt.Fprintf(&b, "    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
 	fmt.Fprintf(&b, "    IF %s THEN\n      tutti_op := %d; tutti_k := %s;\n", t.rekeyed("OLD", "NEW"),
 		writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
@@ -463,7 +467,7 @@ func (t *TableDesc) updateBody(k *keyLists, header string) string {
 
 // rekeyed is the condition that an update has given its row, whose identities are tutti_j and tutti_i, another key. If
 // it has, and they are the same, the collector finds out by that: two changes of one identity.
-func (t *TableDesc) rekeyed(was, now string) string {
+func (t triggerCode) rekeyed(was, now string) string {
 	var same []string
 	for _, p := range t.Key().Parts {
 		c := Quote(t.column(p.Num).Name)
@@ -474,7 +478,7 @@ func (t *TableDesc) rekeyed(was, now string) string {
 
 // wholeBody is the UPDATE and DELETE branches without key: rows are known by their whole image, and
 // an update is captured as what was and what is, next to each other.
-func (t *TableDesc) wholeBody(k *keyLists, header string) string {
+func (t triggerCode) wholeBody(k *keyLists, header string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_m := %s; tutti_k "+
 		":= %s;\n",
@@ -489,7 +493,7 @@ func (t *TableDesc) wholeBody(k *keyLists, header string) string {
 }
 
 // replaceBody tells an update that changes a unique value, or what an update cannot set.
-func (t *TableDesc) replaceBody(k *keyLists) string {
+func (t triggerCode) replaceBody(k *keyLists) string {
 	var b strings.Builder
 	if len(k.fresh) > 0 {
 		fmt.Fprintf(&b, "      IF tutti_a OPERATOR(pg_catalog.<>) tutti_b THEN tutti_op := %d; END IF;\n",
@@ -515,7 +519,7 @@ func (k *keyLists) changed() (fresh, stale []string) {
 
 // finalBody reads again the rows of images that this transaction captured. Of pairs of images it tells instead which
 // have unequal keys (doubt): their identities, and no images.
-func (t *TableDesc) finalBody() string {
+func (t triggerCode) finalBody() string {
 	var on, same []string
 	for _, p := range t.Key().Parts {
 		c := Quote(t.column(p.Num).Name)
@@ -533,7 +537,8 @@ BEGIN
   END IF;
   RETURN QUERY SELECT %s, %s FROM pg_catalog.unnest(images) AS r JOIN ONLY %s.%s AS t ON %s
   WHERE %s OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT tutti.captured_idents(%s)));
-END`, t.identity("tutti_a"), strings.Join(same, " AND "),
-		t.identity("t"), t.image("t.*"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "), t.identity("t"),
+END`, t.IdentitySQL("tutti_a"), strings.Join(same, " AND "),
+		t.IdentitySQL("t"), t.image("t.*"), Quote(t.Schema), Quote(t.Name), strings.Join(on, " AND "),
+		t.IdentitySQL("t"),
 		t.header())
 }

@@ -63,27 +63,7 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit, vacant []byte) *b
 	}
 	b := &blind{inserts: d.Verb == semantics.Insert && t.Key() != nil,
 		puts: d.Verb == semantics.Insert && t.Key() == nil}
-	var ok bool
-	switch {
-	case b.puts:
-		b.tag = "INSERT 0 1"
-		if b.Blind, ok = t.BlindPut(changes); slices.ContainsFunc(t.Columns, func(c capture.Column) bool {
-			return !slices.Contains(null, c.Name) && !slices.ContainsFunc(changes,
-				func(x capture.BlindChange) bool { return x.Column == c.Name })
-		}) {
-			return nil
-		}
-	case b.inserts:
-		b.tag = "INSERT 0 1"
-		b.Blind, ok = t.BlindInsert(changes, finds)
-	case d.Verb == semantics.Delete:
-		b.tag = "DELETE 1"
-		b.Blind, ok = t.BlindDelete(finds)
-	default:
-		b.tag = "UPDATE 1"
-		b.Blind, ok = t.Blind(changes, finds)
-	}
-	if !ok {
+	if !b.form(d.Verb, t, changes, finds, null) {
 		return nil
 	}
 	for _, c := range values {
@@ -95,6 +75,32 @@ func blindOf(d *semantics.Direct, t *capture.TableDesc, unfit, vacant []byte) *b
 		return nil
 	}
 	return b
+}
+
+// form says what the statement does to a row, if the table lets it be done unseen. null are the columns that are NULL
+// if an INSERT does not name them.
+func (b *blind) form(verb semantics.Verb, t *capture.TableDesc, changes []capture.BlindChange, finds, null []string) (
+	ok bool) {
+	writes := capture.BlindTable{TableDesc: t}
+	switch {
+	case b.puts:
+		b.tag = "INSERT 0 1"
+		b.Blind, ok = writes.Put(changes)
+		return ok && !slices.ContainsFunc(t.Columns, func(c capture.Column) bool {
+			return !slices.Contains(null, c.Name) && !slices.ContainsFunc(changes,
+				func(x capture.BlindChange) bool { return x.Column == c.Name })
+		})
+	case b.inserts:
+		b.tag = "INSERT 0 1"
+		b.Blind, ok = writes.Insert(changes, finds)
+	case verb == semantics.Delete:
+		b.tag = "DELETE 1"
+		b.Blind, ok = writes.Delete(finds)
+	default:
+		b.tag = "UPDATE 1"
+		b.Blind, ok = writes.Change(changes, finds)
+	}
+	return ok
 }
 
 // takeKeys adds where the key's columns come from, which are named by finds and are the last; false if it is not clear,
@@ -127,35 +133,45 @@ func apart(all []semantics.Change, t *capture.TableDesc) (values, keys []semanti
 
 // take adds where a column's value comes from; false if it is not clear that PostgreSQL would take it as we do.
 func (b *blind) take(c semantics.Change, types []uint32) bool {
-	oid := b.Type(c.Column)
-	in := input{oid: oid, parameter: c.Value.Parameter, minus: c.Minus, clock: c.Clock}
+	in := input{oid: b.Type(c.Column), parameter: c.Value.Parameter, minus: c.Minus, clock: c.Clock}
 	ok := true
 	switch {
 	case c.Clock != semantics.NoClock:
-		ok = oid == 1114 || oid == 1184 && c.Clock == semantics.StampClock
+		ok = in.oid == 1114 || in.oid == 1184 && c.Clock == semantics.StampClock
 		b.clocks = append(b.clocks, c.Column)
-	case c.Bool != nil:
-		in.constant, ok = binaryOf(oid, strconv.AppendBool(nil, *c.Bool))
-		ok = ok && oid == 16
-	case c.Text != nil:
-		in.constant, ok = binaryOf(oid, []byte(*c.Text))
-		ok = ok && !isInteger(oid)
-	case in.parameter == 0:
-		in.constant, ok = binaryOf(oid, strconv.AppendInt(nil, c.Value.Value, 10))
-		ok = ok && isInteger(oid)
+	case in.parameter == 0 || c.Bool != nil || c.Text != nil:
+		ok = in.fix(c)
 	default:
 		if in.parameter <= len(types) {
 			in.prescribed = types[in.parameter-1]
 		}
-		p := in.prescribed
-		words := func(oid uint32) bool { return oid == 25 || oid == 1043 }
-		ok = (p == 0 || p == oid || isInteger(p) && isInteger(oid) || words(p) && (words(oid) || oid == 1042)) &&
-			// it has one type, whatever the columns have
-			!slices.ContainsFunc(b.inputs, func(x input) bool { return x.parameter == in.parameter })
+		// it has one type, whatever the columns have
+		ok = in.fits() && !slices.ContainsFunc(b.inputs, func(x input) bool { return x.parameter == in.parameter })
 		b.parameters = max(b.parameters, in.parameter)
 	}
 	b.inputs = append(b.inputs, in)
 	return ok
+}
+
+// fix takes a constant for the value.
+func (in *input) fix(c semantics.Change) (ok bool) {
+	switch {
+	case c.Bool != nil:
+		in.constant, ok = binaryOf(in.oid, strconv.AppendBool(nil, *c.Bool))
+		return ok && in.oid == 16
+	case c.Text != nil:
+		in.constant, ok = binaryOf(in.oid, []byte(*c.Text))
+		return ok && !isInteger(in.oid)
+	}
+	in.constant, ok = binaryOf(in.oid, strconv.AppendInt(nil, c.Value.Value, 10))
+	return ok && isInteger(in.oid)
+}
+
+// fits reports whether a parameter of the type that is prescribed for it becomes a value of the column as it is.
+func (in *input) fits() bool {
+	p, oid := in.prescribed, in.oid
+	words := func(oid uint32) bool { return oid == 25 || oid == 1043 }
+	return p == 0 || p == oid || isInteger(p) && isInteger(oid) || words(p) && (words(oid) || oid == 1042)
 }
 
 func isInteger(oid uint32) bool { return oid == 20 || oid == 21 || oid == 23 }
@@ -193,26 +209,14 @@ func (u *blind) unseen(bind []byte, began session.Began) (out session.Unseen, ok
 	values := make([][]byte, len(u.inputs))
 	for i := range u.inputs {
 		in := &u.inputs[i]
-		v := in.constant
-		switch {
-		case in.clock != semantics.NoClock && in.oid == 1184:
-			v = binary.BigEndian.AppendUint64(nil, uint64(began.Stamp))
-		case in.clock != semantics.NoClock:
-			v = binary.BigEndian.AppendUint64(nil, uint64(began.Local))
-		case in.parameter > 0:
-			n := in.parameter - 1
+		var v []byte
+		if n := in.parameter - 1; n >= 0 && in.clock == semantics.NoClock {
 			kinds[n] = '0' + byte(format(formats, n))
-			if v, ok = in.read(params[n], format(formats, n)); !ok {
-				return out, false
-			}
+			v = params[n]
 		}
-		if in.minus {
-			n, _ := writeset.Integer(v)
-			if v = integerOf(in.oid, -n); v == nil {
-				return out, false
-			}
+		if values[i], ok = in.value(v, formats, began); !ok {
+			return out, false
 		}
-		values[i] = v
 	}
 	row, ok := u.Row(values)
 	if !ok || (row.Identity == 0) != u.puts {
@@ -220,6 +224,25 @@ func (u *blind) unseen(bind []byte, began session.Began) (out session.Unseen, ok
 	}
 	return session.Unseen{Table: u.Table, Row: row, Shape: string(kinds), Tag: u.tag, Inserts: u.inserts, Puts: u.puts},
 		true
+}
+
+// value is the column's value: of the parameter, the clock, or the constant.
+func (in *input) value(parameter []byte, formats []uint16, began session.Began) (v []byte, ok bool) {
+	v, ok = in.constant, true
+	switch {
+	case in.clock != semantics.NoClock && in.oid == 1184:
+		v = binary.BigEndian.AppendUint64(nil, uint64(began.Stamp))
+	case in.clock != semantics.NoClock:
+		v = binary.BigEndian.AppendUint64(nil, uint64(began.Local))
+	case in.parameter > 0:
+		v, ok = in.read(parameter, format(formats, in.parameter-1))
+	}
+	if ok && in.minus {
+		n, _ := writeset.Integer(v)
+		v = integerOf(in.oid, -n)
+		ok = v != nil
+	}
+	return v, ok
 }
 
 // format is that of the n-th parameter, from 0.

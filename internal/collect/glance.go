@@ -40,8 +40,8 @@ func (c Collector) ReadThrough(g *semantics.Glance, types []uint32, answer [][]b
 	for _, f := range g.Finds {
 		keys, finds = append(keys, semantics.Change{Column: f.Column, Value: f.Value}), append(finds, f.Column)
 	}
-	var ok bool
-	if b.Blind, ok = t.BlindLook(finds); !ok || !b.takeKeys(keys, finds, types) {
+	table, ok := capture.BlindTable{TableDesc: t}, false
+	if b.Blind, ok = table.Look(finds); !ok || !b.takeKeys(keys, finds, types) {
 		return nil, false
 	}
 	sql, ok := t.GlanceSQL(g.Alias, g.Text, image, b.parameters+1)

@@ -224,7 +224,8 @@ type walk struct {
 }
 
 // walks lists the tables, and of each the key by which it is walked: one whose order all members share.
-const walks = `SELECT coalesce(json_agg(json_build_object('table', x.name, 'rows', x.rows, 'key', x.key) ORDER BY x.name), '[]') FROM (
+const walks = `SELECT coalesce(json_agg(json_build_object('table', x.name, 'rows', x.rows, 'key', x.key) ORDER ` +
+	`BY x.name), '[]') FROM (
   SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name,
     greatest(%d, least(%d, CASE WHEN c.reltuples > 0 THEN (%d * c.reltuples / greatest(pg_table_size(c.oid), 1))::int8 ELSE %d END)) AS rows,
     (SELECT json_agg(json_build_object('name', quote_ident(a.attname), 'type', format_type(a.atttypid, NULL)) ORDER BY u.ord)

@@ -48,7 +48,8 @@ const marked = "pg_catalog.starts_with(pg_catalog.current_query(), '" + BulkMark
 // bulkHeirs refuses what has changed, or may have, rows of other tables, which transition tables do not tell apart: of
 // temporary tables that the session has made and knows of only now (capture.HeirState), or of tables that a function
 // has given the table as heirs meanwhile.
-const bulkHeirs = `  IF TG_OP OPERATOR(pg_catalog.<>) 'INSERT' AND (pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
+const bulkHeirs = `  IF TG_OP OPERATOR(pg_catalog.<>) 'INSERT' AND (pg_catalog.pg_my_temp_schema() ` +
+	`OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
       OR pg_catalog.current_setting('` + TransactionSetting + `', true) OPERATOR(pg_catalog.<>) '` + BulkSetting + `') THEN
     IF EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid WHERE i.inhparent OPERATOR(pg_catalog.=) TG_RELID
         AND (c.relpersistence OPERATOR(pg_catalog.<>) 't'::pg_catalog."char" OR c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema())) THEN

@@ -5,7 +5,8 @@ import (
 )
 
 // lockedRelations are the relations that this transaction has locked as definitions do.
-const lockedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted
+const lockedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' ` +
+	`AND granted
       AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`
 
 // rekeyedRelations are those of them whose rows foreign keys may know by another index now: it was made, or has become
@@ -19,7 +20,8 @@ const rekeyedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_p
 func DescribeQuery() string { return "SELECT tutti.describe()" }
 
 // DescribeSomeQuery is DescribeQuery for the tables whose schemas and names are in $1 and $2.
-const DescribeSomeQuery = `SELECT tutti.describe_some(ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+const DescribeSomeQuery = `SELECT tutti.describe_some(ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON ` +
+	`n.oid = c.relnamespace
   JOIN unnest($1::text[], $2::text[]) AS u(schema, name) ON u.schema = n.nspname AND u.name = c.relname))`
 
 // describeFunctions describe all tables, or some. The queries are long: as functions of PL/pgSQL they are
@@ -46,7 +48,8 @@ func describeFunctions() string {
 }
 
 // someFunctions is SQL for those of our functions that some tables do not have: a table may not be captured any more.
-const someFunctions = ` AND (p.proname >= 'd' OR NOT EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid = d.objid
+const someFunctions = ` AND (p.proname >= 'd' OR NOT EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid ` +
+	`= d.objid
        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass AND g.tgrelid <> ALL (wanted)))`
 
 // createsOnly is SQL for whether the transaction's definitions were none that can leave functions of ours

@@ -84,7 +84,8 @@ func DirectSQL(relation, right string, calls []string) string {
 
 // plainOperators is SQL for whether nobody has written an operator or a cast. Those of users' types count: they can be
 // meant where an operand's type is not known.
-const plainOperators = `NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang
+const plainOperators = `NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid ` +
+	`OPERATOR(pg_catalog.=) p.prolang
     WHERE l.lanname OPERATOR(pg_catalog.<>) ALL ('{internal,c}'::pg_catalog._name) AND p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid AND (
       EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode::pg_catalog.oid OPERATOR(pg_catalog.=) p.oid)
       OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc OPERATOR(pg_catalog.=) p.oid)))`
@@ -102,7 +103,8 @@ const unblindSQL = `CASE WHEN pg_catalog.current_setting('server_encoding') OPER
     WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND (m.amname OPERATOR(pg_catalog.<>) 'btree'::pg_catalog.name OR EXISTS (SELECT FROM pg_catalog.pg_attribute b
       WHERE b.attrelid OPERATOR(pg_catalog.=) x.oid AND b.attlen OPERATOR(pg_catalog.<) 0::pg_catalog.int2))) END`
 
-const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c.oid, 'SELECT') AND pg_catalog.has_table_privilege(c.oid, %s)
+const directSQL = `SELECT n.nspname, c.relname, pg_catalog.has_table_privilege(c.oid, 'SELECT') AND ` +
+	`pg_catalog.has_table_privilege(c.oid, %s)
   AND pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
   AND (pg_catalog.current_schemas(true))[1] OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
   AND ` + plainOperators + `

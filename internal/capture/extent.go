@@ -88,7 +88,8 @@ func (s *steps) beside() {
 
 // ChangedQuery gives the user tables that a definition holds now so that it may have changed them, or what their
 // rows mean: code of users that it ran may write anywhere.
-const ChangedQuery = `SELECT coalesce(pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(n.nspname, c.relname)), '[]')::pg_catalog.text
+const ChangedQuery = `SELECT coalesce(pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(n.nspname, ` +
+	`c.relname)), '[]')::pg_catalog.text
   FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted
     AND l.mode IN ('RowExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')

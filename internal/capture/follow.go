@@ -67,7 +67,8 @@ func Follow(state State) (string, error) {
 }
 
 // EventsQuery asks whether there are event triggers of users.
-const EventsQuery = `EXISTS (SELECT FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) e.evtfoid
+const EventsQuery = `EXISTS (SELECT FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid ` +
+	`OPERATOR(pg_catalog.=) e.evtfoid
   WHERE e.evtenabled OPERATOR(pg_catalog.<>) 'D' AND p.pronamespace OPERATOR(pg_catalog.<>) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid)`
 
 // Unseen returns a statement that runs definitions of Tutti's such that users' event triggers do not fire for them.
@@ -79,7 +80,8 @@ func Unseen(statements []string) string {
 // SilenceEvents disables users' event triggers until RestoreEvents, in one transaction; the rows it returns, OID and
 // state, are RestoreEvents' parameters as arrays. Between them no definition may concern event triggers. Run both as a
 // superuser.
-const SilenceEvents = `UPDATE pg_catalog.pg_event_trigger e SET evtenabled = 'D' FROM pg_catalog.pg_event_trigger o, pg_catalog.pg_proc p
+const SilenceEvents = `UPDATE pg_catalog.pg_event_trigger e SET evtenabled = 'D' FROM ` +
+	`pg_catalog.pg_event_trigger o, pg_catalog.pg_proc p
   WHERE o.oid OPERATOR(pg_catalog.=) e.oid AND o.evtenabled OPERATOR(pg_catalog.<>) 'D' AND p.oid OPERATOR(pg_catalog.=) e.evtfoid
     AND p.pronamespace OPERATOR(pg_catalog.<>) 'tutti'::pg_catalog.regnamespace::pg_catalog.oid RETURNING o.oid, o.evtenabled::pg_catalog.text`
 

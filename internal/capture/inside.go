@@ -125,7 +125,8 @@ func HushSQL(pid uint32) string {
 // committed, as its mark shows. Run it as a superuser.
 func InsideEndedSQL(pid, slot uint32, incarnation, seq uint64) string {
 	return fmt.Sprintf(
-		`SELECT tutti.native_lock_shared(%[1]d::pg_catalog.int8); SELECT tutti.native_unlock_shared(%[1]d::pg_catalog.int8);
+		`SELECT tutti.native_lock_shared(%[1]d::pg_catalog.int8); SELECT `+
+			`tutti.native_unlock_shared(%[1]d::pg_catalog.int8);
 SELECT FROM tutti.mark WHERE slot OPERATOR(pg_catalog.=) %[2]d AND incarnation OPERATOR(pg_catalog.=) %[3]d::pg_catalog.int8 AND seq OPERATOR(pg_catalog.=) %[4]d::pg_catalog.int8`,
 		lockKey(pid, 0)+insideTalks, int32(slot), int64(incarnation), int64(seq))
 }
@@ -149,7 +150,8 @@ func RereadCommand(r Reread, array, typ string) string {
 
 // ArraySQL gives the text and the type's name of a Reread's parameter. Run it where texts are written as apply has them
 // written.
-const ArraySQL = `SELECT $1::pg_catalog.text, pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(y.typname))
+const ArraySQL = `SELECT $1::pg_catalog.text, pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', ` +
+	`pg_catalog.quote_ident(y.typname))
   FROM pg_catalog.pg_type y JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) y.typnamespace WHERE y.oid OPERATOR(pg_catalog.=) pg_catalog.pg_typeof($1)::pg_catalog.oid`
 
 func insideSchema() string {

@@ -11,7 +11,8 @@ import (
 
 // TablesLockedQuery gives the user tables that this transaction has locked in a mode that keeps others out, with the
 // mode and whether rows are in the table itself. It runs through tutti.privileged.
-const TablesLockedQuery = `SELECT coalesce(json_agg(DISTINCT jsonb_build_array(n.nspname, c.relname, l.mode, c.relkind = 'r')), '[]')::text
+const TablesLockedQuery = `SELECT coalesce(json_agg(DISTINCT jsonb_build_array(n.nspname, c.relname, l.mode, ` +
+	`c.relkind = 'r')), '[]')::text
   FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
     AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')

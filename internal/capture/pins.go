@@ -133,7 +133,8 @@ func NamesSQL(relations, functions []string) string {
 		plainOperators, literal("{"+strings.Join(functions, ",")+"}"))}
 	for _, r := range relations {
 		parts = append(parts, fmt.Sprintf(
-			`SELECT COALESCE(r.oid, 0::pg_catalog.oid)::pg_catalog.text, (NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_collation q ON q.oid OPERATOR(pg_catalog.=) a.attcollation
+			`SELECT COALESCE(r.oid, 0::pg_catalog.oid)::pg_catalog.text, (NOT EXISTS (SELECT FROM `+
+				`pg_catalog.pg_attribute a JOIN pg_catalog.pg_collation q ON q.oid OPERATOR(pg_catalog.=) a.attcollation
   WHERE a.attrelid OPERATOR(pg_catalog.=) r.oid AND NOT q.collisdeterministic))::pg_catalog.text FROM (SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid AS oid) r`, literal(r)))
 	}
 	return strings.Join(parts, "\nUNION ALL ")

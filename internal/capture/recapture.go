@@ -36,7 +36,8 @@ func (t triggerCode) recapture() string {
 }
 
 // filledViews gives the materialized views that this transaction has made or filled, the oldest first, if it has any.
-const filledViews = `CASE WHEN pg_catalog.current_setting('tutti.tags', true) OPERATOR(pg_catalog.~) 'MATERIALIZED' THEN (
+const filledViews = `CASE WHEN pg_catalog.current_setting('tutti.tags', true) OPERATOR(pg_catalog.~) ` +
+	`'MATERIALIZED' THEN (
   SELECT pg_catalog.json_agg(pg_catalog.json_build_object('tag', 'REFRESH MATERIALIZED VIEW', 'sql', pg_catalog.format('REFRESH MATERIALIZED VIEW %I.%I', n.nspname, c.relname), 'role', pg_catalog.pg_get_userbyid(c.relowner),
       'settings', '{}'::pg_catalog.json, 'dropped', '[]'::pg_catalog.json) ORDER BY c.oid)
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE c.relkind OPERATOR(pg_catalog.=) 'm'::pg_catalog."char" AND c.relispopulated AND tutti.mine(c.xmin)) END`

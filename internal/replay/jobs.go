@@ -316,7 +316,8 @@ func (a *Applier) leftover(ctx context.Context, d *session.Definition) (over boo
 	}
 	var valid bool
 	err = a.Pgx.QueryRow(ctx,
-		`SELECT x.indisvalid FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid
+		`SELECT x.indisvalid FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid JOIN `+
+			`pg_catalog.pg_class c ON c.oid = x.indrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = i.relnamespace WHERE n.nspname = $1 AND c.relname = $2 AND i.relname = $3`, d.Index.Schema, d.Index.Table, d.Index.Name).Scan(&valid)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil

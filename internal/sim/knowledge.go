@@ -19,7 +19,7 @@ type knowledge struct {
 	values *rowcache.Values
 	forms  forms
 	claims intent.Claims // of the sessions' transactions
-	sights []sighting // what the running group has brought so far
+	sights []sighting    // what the running group has brought so far
 
 	rough  map[rowKey]bool             // values that were found inside of a group: some of it may be counted twice
 	missed [knownRestMax]missedBlindly // by places of the back-off

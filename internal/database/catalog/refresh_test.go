@@ -203,7 +203,8 @@ func TestFollowLeavesNothing(t *testing.T) {
 			}
 			var strangers []string
 			if err := tx.QueryRow(ctx,
-				`SELECT coalesce(array_agg(p.proname::text), '{}') FROM pg_proc p WHERE p.pronamespace = 'tutti'::regnamespace AND (NOT EXISTS (SELECT FROM pg_depend d
+				`SELECT coalesce(array_agg(p.proname::text), '{}') FROM pg_proc p WHERE p.pronamespace = `+
+					`'tutti'::regnamespace AND (NOT EXISTS (SELECT FROM pg_depend d
 				WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e') OR p.proname ~ '^(capture|bulk|direct|final)_' AND p.proowner::regrole::text !~ '^tutti_'
 				OR p.proname ~ '^(capture|bulk)_' AND has_function_privilege('public', p.oid, 'EXECUTE'))`).Scan(&strangers); err != nil {
 				return err

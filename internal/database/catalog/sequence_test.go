@@ -222,7 +222,8 @@ func (m *members) next(i int, seq string) (v int64) {
 // altered to.
 func TestCycles(t *testing.T) {
 	m := newCluster(t, 3)
-	m.ddl(`CREATE SEQUENCE c MAXVALUE 32767 CYCLE; CREATE SEQUENCE d MINVALUE -320000 INCREMENT -10 CYCLE; CREATE SEQUENCE tiny MINVALUE 2 MAXVALUE 5 START 4 CYCLE; CREATE SEQUENCE later MAXVALUE 32767;
+	m.ddl(`CREATE SEQUENCE c MAXVALUE 32767 CYCLE; CREATE SEQUENCE d MINVALUE -320000 INCREMENT -10 CYCLE; ` +
+		`CREATE SEQUENCE tiny MINVALUE 2 MAXVALUE 5 START 4 CYCLE; CREATE SEQUENCE later MAXVALUE 32767;
 		CREATE TABLE i(i int GENERATED ALWAYS AS IDENTITY (MAXVALUE 3 CYCLE))`)
 	all := map[string][3][2]int64{"c": {{1, 16387}, {16388, 17479}, {17480, 18571}},
 		"d": {{-1, -160100}, {-160101, -170760}, {-170761, -181420}}}
@@ -456,7 +457,8 @@ func TestDenseAtHome(t *testing.T) {
 			t.Errorf("member %d says:\n%s\n%s", i+1, got, want)
 		}
 		if err := c.QueryRow(ctx,
-			`SELECT (SELECT string_agg(maximum_value, ' ' ORDER BY sequence_name) FROM information_schema.sequences WHERE sequence_schema = 'public') || ' ' ||
+			`SELECT (SELECT string_agg(maximum_value, ' ' ORDER BY sequence_name) FROM `+
+				`information_schema.sequences WHERE sequence_schema = 'public') || ' ' ||
 			(SELECT identity_maximum FROM information_schema.columns WHERE table_name = 's' AND is_identity = 'YES')`).Scan(&got); err != nil {
 			t.Fatal(err)
 		}

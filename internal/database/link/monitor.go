@@ -112,7 +112,8 @@ func (m *Monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
 // working if there are any, and it waits for none.
 func (m *Monitor) Holds(ctx context.Context, pid uint32) (tables [][2]string, working bool, err error) {
 	r, err := m.Exec(ctx, fmt.Sprintf(
-		`SELECT l.granted, n.nspname, c.relname FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		`SELECT l.granted, n.nspname, c.relname FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON `+
+			`c.oid = l.relation LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = %d AND (NOT l.granted OR c.relkind IN ('r', 'p', 'm') AND c.oid >= 16384
   AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))`, pid))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/replica"
+	"github.com/tuttidb/tutti/internal/schemalock"
 )
 
 func TestHaltText(t *testing.T) {
@@ -36,7 +37,7 @@ func TestNobodyWaitsForHalted(t *testing.T) {
 	if got := l.peers.lacking(10); len(got) != 1 {
 		t.Errorf("LISTEN waits for %v, and should for the one that is just behind", got)
 	}
-	if told, fresh := l.askHold(3, holdRequest{}); told || fresh {
+	if told, fresh := l.askHold(3, schemalock.Request{}); told || fresh {
 		t.Error("a hold asks a halted member")
 	}
 	if got := l.rehearser(); got != 2 {

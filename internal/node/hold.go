@@ -8,6 +8,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/schemalock"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -17,7 +18,7 @@ import (
 // Hold has the other members hold back what they would write to the tables of an extent. The client's wish to cancel
 // that, its limits, and that the transaction has lost meanwhile, are errors.
 func (h *host) Hold(extent *writeset.Writeset, limits session.Limits) *wire.SQLError {
-	want := heldTables{All: extent.Barrier}
+	want := schemalock.Tables{All: extent.Barrier}
 	for _, t := range extent.Tables {
 		want.Keys = append(want.Keys, t.Key)
 	}
@@ -48,7 +49,7 @@ func (h *host) HoldTables(lock *semantics.TableLock, schemas []string, most int6
 		h.n.log.Error("the tables that a session locks cannot be read", "error", err)
 		return false, nil
 	}
-	var want heldTables
+	var want schemalock.Tables
 	for _, t := range tables {
 		want.Keys = append(want.Keys, t.Key)
 	}
@@ -72,13 +73,15 @@ type holdWish struct {
 }
 
 // hold asks for one. It is late if it must be given and was not.
-func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQLError) {
+func (h *host) hold(want schemalock.Tables, wish holdWish) (late bool, failure *wire.SQLError) {
 	l := h.n
-	own, before, request := l.holds.want(h, want, l.incarnation)
-	if own == nil {
+	answers := make(chan schemalock.Answer, holdAnswersMax)
+	before, request, ask := l.holds.want(h, want, l.incarnation, answers)
+	if !ask {
 		return false, nil
 	}
-	if before.held { // two that have one, and want another, might wait for each other
+	defer l.holds.heard(request.Number)
+	if before.Held { // two that have one, and want another, might wait for each other
 		wish.most, wish.must = min(wish.most, holdPatience), wish.must && wish.most <= holdPatience
 	}
 	request.Patient, request.NoWait = wish.patient, wish.noWait
@@ -91,7 +94,7 @@ func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQ
 			others = append(others, m.Member)
 		}
 	}
-	ordinal, end := own.gather(request.Round, others,
+	ordinal, end := gather(answers, request.Round, others,
 		func(m uint32) (told, fresh bool) { return l.askHold(m, request) }, deadline, stop)
 	for ; end == holdGiven && l.core.applied.Load() < ordinal; time.Sleep(holdInterval) {
 		switch {
@@ -102,8 +105,10 @@ func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQ
 		}
 	}
 	late = end == holdTaken && wish.noWait || end == holdLate && wish.must
-	if over := l.holds.answered(h, before, end == holdGiven, late); over {
-		l.tellHold(own.number, holdRequest{Over: true})
+	over := false
+	l.holds.with(func(k *schemalock.Locks, _ int64) { over = k.Answered(h, before, end == holdGiven, late) })
+	if over {
+		l.tellHold(request.Number, schemalock.Request{Over: true})
 	}
 	if why := h.interrupted(); why != nil {
 		return false, why
@@ -113,58 +118,32 @@ func (h *host) hold(want heldTables, wish holdWish) (late bool, failure *wire.SQ
 
 // GiveBack ends the hold that the session's transaction has, if it has one.
 func (h *host) GiveBack() {
-	h.n.holds.mu.Lock()
-	own := h.n.holds.own[h]
-	delete(h.n.holds.own, h)
-	h.n.holds.mu.Unlock()
-	if own != nil && !own.vain {
-		h.n.tellHold(own.number, holdRequest{Over: true})
+	var number uint64
+	var tell bool
+	h.n.holds.with(func(k *schemalock.Locks, _ int64) { number, tell = k.Release(h) })
+	if tell {
+		h.n.tellHold(number, schemalock.Request{Over: true})
 	}
 }
 
-// want notes what a session wants to hold, and what it has had before; nil if it has that, or has given up.
-func (x *holds) want(h *host, tables heldTables, life uint64) (own *ownHold, before ownHold, request holdRequest) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	own = x.own[h]
-	if own != nil && (own.vain || own.held && own.tables.includes(tables)) {
-		return nil, ownHold{}, holdRequest{}
-	}
-	if own == nil {
-		x.number++
-		x.clock++
-		own = &ownHold{number: x.number, ticket: x.clock}
-		x.own[h] = own
-	}
-	before = ownHold{held: own.held, tables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}}
-	own.round++
-	own.tables.add(tables)
-	own.answers = make(chan holdAnswer, holdAnswersMax)
-	return own, before, holdRequest{Number: own.number, Round: own.round, Life: life, Ticket: own.ticket,
-		Held:       own.held,
-		heldTables: heldTables{Keys: slices.Clone(own.tables.Keys), All: own.tables.All}}
+// want notes what a session wants to hold, and that answers come through a channel, until heard is called. There is
+// nothing to ask for if it has that, or has given up.
+func (x *holds) want(
+	h *host, tables schemalock.Tables, life uint64, answers chan schemalock.Answer,
+) (before schemalock.Before, request schemalock.Request, ask bool) {
+	x.with(func(k *schemalock.Locks, _ int64) {
+		if before, request, ask = k.Want(h, tables, life); ask {
+			x.answers[request.Number] = answers
+		}
+	})
+	return before, request, ask
 }
 
-// answered notes how a request has ended, and reports whether the hold is over by that. What came too late leaves what
-// was held before.
-func (x *holds) answered(h *host, before ownHold, given, late bool) (over bool) {
+// heard ends that answers about a hold are taken.
+func (x *holds) heard(number uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	own := x.own[h]
-	switch {
-	case own == nil:
-	case given:
-		own.held = true
-	case late && before.held:
-		own.tables = before.tables
-	case late:
-		delete(x.own, h)
-		return true
-	default:
-		own.held, own.vain = false, true
-		return true
-	}
-	return false
+	delete(x.answers, number)
 }
 
 // holdEnd is how asking for a hold ends.
@@ -179,7 +158,7 @@ const (
 
 // askHold asks a member. Told: it can be heard, and the word has left. Fresh: this member may not have heard of all
 // others yet.
-func (l *life) askHold(member uint32, request holdRequest) (told, fresh bool) {
+func (l *life) askHold(member uint32, request schemalock.Request) (told, fresh bool) {
 	if l.peers.haltedAt(member) != nil {
 		return false, false // it has no sessions
 	}
@@ -191,8 +170,10 @@ func (l *life) askHold(member uint32, request holdRequest) (told, fresh bool) {
 
 // gather asks the members that can be heard, again and again, and waits for their answers. It gives the last ordinal
 // that one of them told.
-func (own *ownHold) gather(round uint64, members []uint32, ask func(member uint32) (told, fresh bool),
-	deadline time.Time, stop func() bool) (ordinal uint64, end holdEnd) {
+func gather(
+	answers <-chan schemalock.Answer, round uint64, members []uint32, ask func(member uint32) (told, fresh bool),
+	deadline time.Time, stop func() bool,
+) (ordinal uint64, end holdEnd) {
 	var asked []uint32
 	for _, m := range members {
 		if told, fresh := ask(m); told || fresh {
@@ -203,7 +184,7 @@ func (own *ownHold) gather(round uint64, members []uint32, ask func(member uint3
 	defer look.Stop()
 	for again := time.Now().Add(holdRenewal); len(asked) > 0; {
 		select {
-		case a := <-own.answers:
+		case a := <-answers:
 			if a.Round != round {
 				continue
 			}
@@ -211,7 +192,7 @@ func (own *ownHold) gather(round uint64, members []uint32, ask func(member uint3
 				return 0, holdTaken
 			}
 			ordinal = max(ordinal, a.Ordinal)
-			asked = slices.DeleteFunc(asked, func(m uint32) bool { return m == a.from })
+			asked = slices.DeleteFunc(asked, func(m uint32) bool { return m == a.From })
 		case now := <-look.C:
 			switch {
 			case stop():

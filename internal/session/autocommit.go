@@ -110,7 +110,7 @@ func (r *request) add(st semantics.Statement) {
 // It reports whether the request failed, and in rep how far it came.
 func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	if e := s.ears.may(r.channels); e != nil {
-		return true, s.fail(e)
+		return true, s.block.fail(e)
 	}
 	s.ears.stale = s.ears.stale || r.listens
 	s.results.Begin(r.yields == 0)
@@ -202,7 +202,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		}
 		return rep.failed != nil, err
 	}
-	return rep.failed != nil, s.afterBlock(*rep)
+	return rep.failed != nil, s.block.afterBlock(*rep)
 }
 
 // openFor opens the backend's transaction for a request of the block, if it is not. done reports that the request is
@@ -232,7 +232,7 @@ func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err err
 		failedToo, err := s.prepareOutside(*r, rep)
 		return true, failedToo, err
 	}
-	return s.tellDoom(), true, nil
+	return s.block.tellDoom(), true, nil
 }
 
 // answered relays the answer to a request of a block, and does it again if the transaction loses meanwhile.
@@ -258,11 +258,11 @@ func (s *Session) over(r *request) (bool, error) {
 			return true, err
 		}
 	}
-	if s.tellDoom() {
+	if s.block.tellDoom() {
 		return true, nil
 	}
 	if s.txn.Failed() && !s.txn.Open() {
-		return true, s.fail(inFailedTransaction())
+		return true, s.block.fail(inFailedTransaction())
 	}
 	return false, nil
 }
@@ -307,34 +307,6 @@ func (s *Session) prepareOutside(r request, rep *reply) (bool, error) {
 		s.tx.failBlock()
 	}
 	return failedToo, err
-}
-
-func inFailedTransaction() *wire.SQLError {
-	return wire.Errorf(wire.CodeInFailedTransaction,
-		"current transaction is aborted, commands ignored until end of transaction block")
-}
-
-// afterBlock brings the block in line with the backend after a statement inside it.
-func (s *Session) afterBlock(r reply) error {
-	switch r.status {
-	case wire.TxFailed:
-		s.tx.failBlock()
-		if s.txn.Reason() != nil {
-			err := s.tx.rollbackServer()
-			s.txn.Absolve() // told instead of the cancel
-			return err
-		}
-	case wire.TxActive:
-		if s.txn.Failed() {
-			s.txn.Restore() // ROLLBACK TO SAVEPOINT
-		}
-		if s.txn.Reason() != nil {
-			return s.tx.rollbackServer() // told with the next statement
-		}
-	case wire.TxIdle: // a transaction command hidden from us ended it
-		s.reset()
-	}
-	return nil
 }
 
 // lateCancels is how often a request is repeated that a cancel of ours has hit late.
@@ -435,21 +407,21 @@ func (s *Session) autocommit(r request, rep *reply) (bool, error) {
 		if again && r.yieldsAt(try) {
 			rep.yielded = true
 			s.results.Drop()
-			s.reset()
+			s.block.reset()
 			return true, nil
 		}
 		if again {
 			dropLost(&s.results)
-			s.reset()
+			s.block.reset()
 			continue
 		}
 		if o.failure != nil && !r.extended {
 			s.results.Uncommitted()
 		}
 		s.results.Release()
-		s.reset()
+		s.block.reset()
 		if o.failure != nil {
-			return true, s.fail(o.failure)
+			return true, s.block.fail(o.failure)
 		}
 		return o.failed, nil
 	}

@@ -59,7 +59,7 @@ func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error
 		return false, nil
 	case !decision.Commit:
 		rep.failed = &decision.Err.ErrorFields
-		return true, s.fail(decision.Err)
+		return true, s.block.fail(decision.Err)
 	}
 	s.o.Planned(plan.Plan{Kind: plan.Blind})
 	return true, s.buffer.answerAlone(r, rep, what.Tag)

@@ -28,18 +28,18 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		}
 		s.redo.off = s.redo.off || !s.txn.Idle()
 	}
-	if st.Kind != semantics.Rollback && s.tellDoom() {
+	if st.Kind != semantics.Rollback && s.block.tellDoom() {
 		if st.Kind == semantics.Commit {
-			s.reset()
+			s.block.reset()
 		}
 		return true, nil
 	}
 	if s.txn.Failed() && !st.Ends() {
-		return true, s.fail(inFailedTransaction())
+		return true, s.block.fail(inFailedTransaction())
 	}
 	if st.Deallocates != "" {
 		delete(s.named.statements, st.Deallocates)
-		s.tag("DEALLOCATE")
+		s.block.tag("DEALLOCATE")
 		return false, nil
 	}
 	switch st.Kind {
@@ -53,7 +53,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		return s.definition(st)
 	case semantics.Tutti:
 		r := s.host.Show(st.Name)
-		return r.Err != nil, s.answer(r, true)
+		return r.Err != nil, s.block.answer(r, true)
 	case semantics.Refused:
 		return s.refused(st)
 	}
@@ -69,8 +69,8 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 		refusal = wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone)
 	}
 	if st.Undoes && s.txn.Idle() {
-		s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
-		s.tag("ROLLBACK")
+		s.block.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
+		s.block.tag("ROLLBACK")
 		return false, nil
 	}
 	if st.Undoes && s.txn.Active() && !s.txn.Implicit() {
@@ -84,11 +84,11 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 		if err != nil {
 			return true, err
 		}
-		s.reset()
-		return true, s.fail(refusal)
+		s.block.reset()
+		return true, s.block.fail(refusal)
 	}
 	if !s.txn.Idle() || len(st.Relations) == 0 {
-		return true, s.fail(refusal)
+		return true, s.block.fail(refusal)
 	}
 	missing, err := s.missing(st.Relations[0])
 	if missing != nil {
@@ -97,7 +97,7 @@ func (s *Session) refused(st semantics.Statement) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	return true, s.fail(refusal)
+	return true, s.block.fail(refusal)
 }
 
 // unprepared is PostgreSQL's own reason why the transaction cannot be prepared, as that it has used temporary objects;
@@ -134,20 +134,10 @@ func quoted(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
-// tag appends a CommandComplete.
-func (s *Session) tag(tag string) {
-	s.out.Append(wire.AppendCommandComplete(s.out.AvailableBuffer(), tag))
-}
-
-func (s *Session) warn(code, message string) {
-	s.out.Append(wire.AppendNoticeResponse(nil, wire.ErrorFields{Severity: wire.SeverityWarning, Code: code,
-		Message: message}))
-}
-
 func (s *Session) begin(st semantics.Statement) (bool, error) {
 	if s.txn.Active() && !s.txn.Implicit() {
-		s.warn(wire.CodeActiveTransaction, "there is already a transaction in progress")
-		s.tag(st.Tag)
+		s.block.warn(wire.CodeActiveTransaction, "there is already a transaction in progress")
+		s.block.tag(st.Tag)
 		return false, nil
 	}
 	if err := s.levels.refresh(); err != nil {
@@ -165,7 +155,7 @@ func (s *Session) begin(st semantics.Statement) (bool, error) {
 			}
 		}
 	}
-	s.tag(st.Tag)
+	s.block.tag(st.Tag)
 	return false, nil
 }
 
@@ -200,8 +190,8 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 		if err := s.tx.rollbackServer(); err != nil {
 			return true, err
 		}
-		s.endBlock(st.Chain, modes)
-		s.tag("ROLLBACK")
+		s.block.endBlock(st.Chain, modes)
+		s.block.tag("ROLLBACK")
 		return false, nil
 	}
 	if s.txn.Open() || s.later.pending() {
@@ -211,13 +201,13 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 			return true, err
 		}
 		if failure != nil {
-			s.reset()
-			return true, s.fail(failure)
+			s.block.reset()
+			return true, s.block.fail(failure)
 		}
 		s.buffer.sees()
 	}
-	s.endBlock(st.Chain, modes)
-	s.tag(st.Tag)
+	s.block.endBlock(st.Chain, modes)
+	s.block.tag(st.Tag)
 	return false, nil
 }
 
@@ -228,24 +218,15 @@ func (s *Session) outside(st semantics.Statement) (answered bool, err error) {
 		return false, nil
 	}
 	if st.Chain {
-		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction,
+		return true, s.block.fail(wire.Errorf(wire.CodeNoActiveTransaction,
 			"%s AND CHAIN can only be used in transaction blocks", st.Tag))
 	}
-	s.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
+	s.block.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
 	if !s.txn.Idle() {
 		return false, nil
 	}
-	s.tag(st.Tag)
+	s.block.tag(st.Tag)
 	return true, nil
-}
-
-// endBlock forgets the block, or with AND CHAIN starts the next with the same modes.
-func (s *Session) endBlock(chain bool, modes semantics.Modes) {
-	s.reset()
-	if chain {
-		s.txn.Begin(true)
-		s.levels.modes = modes
-	}
 }
 
 func (s *Session) rollback(st semantics.Statement) (bool, error) {
@@ -256,8 +237,8 @@ func (s *Session) rollback(st semantics.Statement) (bool, error) {
 	if err := s.tx.rollbackServer(); err != nil {
 		return true, err
 	}
-	s.endBlock(st.Chain, modes)
-	s.tag(st.Tag)
+	s.block.endBlock(st.Chain, modes)
+	s.block.tag(st.Tag)
 	return false, nil
 }
 
@@ -277,32 +258,6 @@ func (s *Session) setTransaction(st semantics.Statement) (bool, error) {
 		return failedToo, err
 	}
 	s.levels.mergeModes(st.Modes)
-	s.tag("SET")
+	s.block.tag("SET")
 	return false, nil
-}
-
-// answer gives the client a node's result; describe says whether with the RowDescription.
-func (s *Session) answer(r Result, describe bool) error {
-	for _, n := range r.Notices {
-		s.out.Append(n)
-	}
-	if r.Err != nil {
-		return s.fail(r.Err)
-	}
-	if describe && len(r.Columns) > 0 {
-		s.out.Append(wire.AppendRowDescription(nil, columns(r.Columns)))
-	}
-	for _, row := range r.Rows {
-		s.out.Append(wire.AppendTextRow(nil, row...))
-	}
-	s.tag(r.Tag)
-	return nil
-}
-
-func columns(names []string) []wire.Column {
-	out := make([]wire.Column, len(names))
-	for i, n := range names {
-		out[i] = wire.TextColumn(n)
-	}
-	return out
 }

@@ -15,14 +15,14 @@ const RoleSetting = "role"
 // place in the order.
 func (s *Session) definition(st semantics.Statement) (bool, error) {
 	if st.Alone != "" && !s.txn.Idle() {
-		return true, s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block",
+		return true, s.block.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block",
 			st.Alone))
 	}
 	if st.Password != nil {
 		failure, err := s.veil(&st)
 		if err != nil || failure != nil {
 			if err == nil {
-				err = s.fail(failure)
+				err = s.block.fail(failure)
 			}
 			return true, err
 		}
@@ -68,7 +68,7 @@ func (s *Session) shared(st *semantics.Statement) (bool, error) {
 		return s.define(st)
 	}
 	if !s.host.Main() && s.txn.Active() {
-		return true, s.fail(errShared())
+		return true, s.block.fail(errShared())
 	}
 	s.schema.shared = true
 	return s.here(*st)
@@ -281,7 +281,7 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 		d.Extent, d.SQL, d.Index = &writeset.Writeset{Barrier: true, Shared: st.Shared}, st.Text, Index{}
 		r = s.host.Define(d)
 	}
-	return r.Err != nil, s.answer(r, false)
+	return r.Err != nil, s.block.answer(r, false)
 }
 
 // looksMax is how often the tables of a definition are looked up before it is a barrier: each time others have

@@ -28,7 +28,7 @@ func (s *Session) detach(st *semantics.Statement) (done, failed bool, err error)
 	case err != nil:
 		return true, true, err
 	case failure != nil:
-		return true, true, s.fail(failure)
+		return true, true, s.block.fail(failure)
 	case st.Detach.Finalizes:
 		failed, err = s.define(st)
 		return true, failed, err
@@ -121,7 +121,7 @@ func (s *Session) detachConcurrently(st *semantics.Statement) (done, failed bool
 			return true, failed, err
 		}
 		if told.Err == nil || told.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
-			return true, told.Err != nil, s.answer(told, false)
+			return true, told.Err != nil, s.block.answer(told, false)
 		}
 	}
 }
@@ -157,5 +157,5 @@ func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
 		return rep.failed != nil, nil
 	}
 	s.results.Drop()
-	return r.Err != nil, s.answer(r, false)
+	return r.Err != nil, s.block.answer(r, false)
 }

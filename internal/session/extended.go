@@ -312,7 +312,7 @@ func (r *request) follow(i int, l *semantics.RowLocks) {
 func (s *Session) answerOwn(m *message) error {
 	if m.err != nil {
 		s.skip = true
-		return s.fail(m.err)
+		return s.block.fail(m.err)
 	}
 	switch m.typ {
 	case wire.TypeParse:
@@ -346,7 +346,7 @@ func (s *Session) answerOwn(m *message) error {
 			s.redo.off = s.redo.off || !s.txn.Idle()
 			r := s.host.Show(m.of.statement.Name)
 			s.skip = r.Err != nil
-			return s.answer(r, false)
+			return s.block.answer(r, false)
 		}
 		failedToo, err := s.control(m.of.statement)
 		s.skip = failedToo

@@ -25,7 +25,7 @@ func (s *Session) functionCall(f wire.Frame) error {
 		return err
 	}
 	if body := f.Body(); len(body) >= 4 && unreplicated[binary.BigEndian.Uint32(body)] {
-		err = s.fail(wire.Errorf(wire.CodeFeatureNotSupported,
+		err = s.block.fail(wire.Errorf(wire.CodeFeatureNotSupported,
 			"this function cannot be used through the function call message").
 			WithHint("Functions that write large objects have other OIDs here: look them up by name. Use SQL for " +
 				"setval, set_config and advisory locks."))

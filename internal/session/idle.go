@@ -42,7 +42,7 @@ func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
 	if doom := s.host.Enter(phase); doom != nil {
 		s.ears.unwatch()
 		if doom.Severity == wire.SeverityFatal { // it is the session that is lost
-			return false, s.fail(doom)
+			return false, s.block.fail(doom)
 		}
 		return true, s.tx.undo(doom)
 	}

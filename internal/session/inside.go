@@ -65,7 +65,7 @@ func (s *Session) call(r request, rep *reply) (bool, error) {
 			}
 			if again {
 				s.results.Drop()
-				s.reset()
+				s.block.reset()
 				continue
 			}
 		}
@@ -91,9 +91,9 @@ func endCall(s *Session, r *request, rep *reply, failure *wire.SQLError) (failed
 		s.results.Uncommitted()
 	}
 	s.results.Release()
-	s.reset()
+	s.block.reset()
 	if failure != nil {
-		return true, s.fail(failure)
+		return true, s.block.fail(failure)
 	}
 	return rep.failed != nil, nil
 }
@@ -148,7 +148,7 @@ const (
 // shareBehind has the other members make roles and databases as they are here, in a transaction of its own.
 func shareBehind(s *Session) (failure *wire.SQLError, err error) {
 	for try := 0; ; try++ {
-		s.reset()
+		s.block.reset()
 		var retry bool
 		if failure, retry, err = shareOnce(s); err != nil || failure == nil {
 			return nil, err
@@ -249,7 +249,7 @@ func (s *Session) endInside(t *talk) error {
 	d := s.host.Submit(Submission{Seq: c.seq, Base: s.tx.base, Order: c.order, Writeset: c.ws})
 	if !d.Commit {
 		if d.Err.Severity == wire.SeverityFatal {
-			return s.fail(d.Err)
+			return s.block.fail(d.Err)
 		}
 		return s.failInside(t, d.Err)
 	}

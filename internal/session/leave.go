@@ -13,7 +13,7 @@ func (s *Session) leaves() error {
 		return nil
 	}
 	if why := s.host.Dismissed(); why != nil {
-		return s.fail(why)
+		return s.block.fail(why)
 	}
 	return nil
 }

@@ -185,7 +185,7 @@ func (s *Session) settled(r *request) (bool, error) {
 		return false, err
 	}
 	s.tx.failBlock()
-	return false, s.fail(failure)
+	return false, s.block.fail(failure)
 }
 
 // here runs a definition inside the client's transaction. One that fires no event trigger is noted

@@ -57,6 +57,7 @@ type Session struct {
 	// the transaction
 	txn        txn.Machine
 	tx         transaction
+	block      block
 	relaying   relaying
 	habits     habits
 	forms      forms
@@ -161,7 +162,7 @@ func upper(s *Session, o Options) {
 		inside: &s.inside, commitHere: s.commitInside,
 	}
 	s.buffer = buffer{
-		later: &s.later, backend: &s.backend, results: &s.results, fail: s.fail,
+		later: &s.later, backend: &s.backend, results: &s.results, fail: s.block.fail,
 		host: bufferHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Rows, o.Host.Deferred},
 		txn:  &s.txn, tx: &s.tx, levels: &s.levels, texts: &s.texts, sight: &s.sight, forms: &s.forms,
 		direct: &s.direct, redo: &s.redo, rewriting: o.Collector.Rewriting, facts: o.Collector.Facts,
@@ -169,6 +170,11 @@ func upper(s *Session, o Options) {
 	}
 	s.named = named{
 		texts: &s.texts, locks: &s.locks, statements: map[string]*prepared{}, portals: map[string]*prepared{},
+	}
+	s.block = block{
+		out: s.out, backend: &s.backend, txn: &s.txn, tx: &s.tx, levels: &s.levels, habits: &s.habits,
+		direct: &s.direct, schema: &s.schema, locks: &s.locks, redo: &s.redo, later: &s.later, sight: &s.sight,
+		named: &s.named,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
@@ -203,7 +209,7 @@ func (s *Session) Run() error {
 	for {
 		err := s.step()
 		if broken := s.txn.Broken(); broken != nil && err == nil {
-			err = s.fail(wire.Fatalf(wire.CodeInternalError, "%v", broken))
+			err = s.block.fail(wire.Fatalf(wire.CodeInternalError, "%v", broken))
 		}
 		if errors.Is(err, errTerminate) || errors.Is(err, io.EOF) && !errors.Is(err, errBackend) {
 			return nil
@@ -322,30 +328,4 @@ func (s *Session) ready() error {
 		return s.out.Flush()
 	}
 	return nil
-}
-
-// fail tells the client of an error of ours and, inside a block, fails the block.
-func (s *Session) fail(e *wire.SQLError) error {
-	s.out.Append(e.Append(s.out.AvailableBuffer()))
-	if e.Severity == wire.SeverityFatal {
-		return errors.Join(e, s.out.Flush())
-	}
-	if !s.txn.Active() {
-		return nil
-	}
-	asked := s.tx.ahead.asked
-	s.tx.failBlock()
-	if !s.txn.Open() {
-		return nil
-	}
-	if err := s.tx.takeAhead(); err != nil || !s.txn.Open() {
-		return err
-	}
-	if asked {
-		s.direct.reopened()
-	}
-	// The backend's transaction must fail as well, but stay, because of savepoints.
-	s.backend.sendOwn(ownFail)
-	_, err := s.backend.quiet()
-	return err
 }

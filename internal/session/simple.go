@@ -19,9 +19,9 @@ func (s *Session) simple(f wire.Frame) error {
 	}
 	list, e := s.texts.classify(sql)
 	if unread != nil {
-		err = s.fail(protocolError(unread))
+		err = s.block.fail(protocolError(unread))
 	} else if e != nil {
-		err = s.fail(e)
+		err = s.block.fail(e)
 	} else if len(list) == 1 {
 		_, err = s.statement(list[0], raw, sql)
 	} else {
@@ -77,7 +77,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		return s.control(st)
 	}
 	if st.Savepoint() && s.txn.Implicit() && s.txn.Active() {
-		return true, s.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks",
+		return true, s.block.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks",
 			st.Tag))
 	}
 	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
@@ -159,7 +159,7 @@ func (s *Session) oneByOne(list []semantics.Statement) error {
 	escape := s.texts.escape
 	for _, st := range list {
 		if s.texts.escape && !escape && readOtherwise(st.Text) {
-			return s.fail(errBackslash())
+			return s.block.fail(errBackslash())
 		}
 		if s.txn.Idle() && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition ||
 			st.Kind == semantics.Commit || st.Kind == semantics.Rollback ||
@@ -167,7 +167,7 @@ func (s *Session) oneByOne(list []semantics.Statement) error {
 			s.txn.Begin(false)
 		}
 		if st.Kind == semantics.Local && st.Alone != "" {
-			return s.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
+			return s.block.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
 		}
 		s.relaying.shift = int32(st.Before)
 		failedToo, err := s.statement(st, wire.AppendQuery(nil, st.Text), st.Text)
@@ -185,7 +185,7 @@ func (s *Session) endImplicit() error {
 	}
 	var failure *wire.SQLError
 	var err error
-	s.tellDoom()
+	s.block.tellDoom()
 	switch {
 	case s.txn.Failed():
 		err = s.tx.rollbackServer()
@@ -195,9 +195,9 @@ func (s *Session) endImplicit() error {
 	if err != nil {
 		return err
 	}
-	s.reset()
+	s.block.reset()
 	if failure != nil {
-		return s.fail(failure)
+		return s.block.fail(failure)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (s *Session) show(settings ...string) (values []string, err error) {
 	}
 	if r.failed != nil {
 		s.tx.failBlock()
-		return nil, s.fail(failureOf(r))
+		return nil, s.block.fail(failureOf(r))
 	}
 	for _, row := range rows {
 		values = append(values, string(row[0]))
@@ -117,7 +117,7 @@ func (s *Session) failHere(failure *wire.SQLError) error {
 			strings.TrimSpace(semantics.ReservedPrefix))
 	}
 	s.tx.failBlock()
-	return s.fail(failure)
+	return s.block.fail(failure)
 }
 
 // giveUp rolls the transaction of a block back that has lost.
@@ -131,7 +131,7 @@ func (s *Session) giveUp(failure *wire.SQLError) error {
 	if s.txn.Active() {
 		s.tx.failBlock()
 	}
-	return s.fail(failure)
+	return s.block.fail(failure)
 }
 
 // addTableLocks adds to a writeset the tables that were locked and still are: LOCK TABLE may be undone with a

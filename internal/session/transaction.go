@@ -2,7 +2,7 @@ package session
 
 import (
 	"errors"
-	"github.com/tuttidb/tutti/internal/semantics"
+
 	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -43,20 +43,6 @@ type transactionHost struct {
 type transactionSteps struct {
 	Captures
 	Steps
-}
-
-// reset forgets the transaction on both sides; the backend must be idle.
-func (s *Session) reset() {
-	s.txn.Reset()
-	s.backend.prefix = 0
-	s.tx.ahead, s.habits.now, s.schema = ahead{}, place{}, schema{}
-	s.direct.end()
-	s.redo.end()
-	s.later.forget()
-	s.later.off, s.later.next = s.later.next, false
-	s.locks.end()
-	s.levels.modes, s.sight.within = semantics.Modes{}, false
-	clear(s.named.portals)
 }
 
 // undo rolls the backend back although the client did not ask for it; the client is told
@@ -118,17 +104,6 @@ func (t *transaction) undone() {
 		t.sight.who, t.sight.asked, t.sight.within = "", false, false
 	}
 	t.host.Enter(PhaseIdle)
-}
-
-// tellDoom answers a statement of a transaction that was rolled back under the client.
-func (s *Session) tellDoom() bool {
-	if s.txn.Reason() == nil || s.txn.Open() {
-		return false
-	}
-	s.out.Append(s.txn.Reason().Append(nil))
-	s.txn.Absolve()
-	s.tx.failBlock()
-	return true
 }
 
 // readCollect reads its answer. A failure (a deferred constraint) has aborted the backend's

@@ -142,7 +142,7 @@ func (s *Session) caughtUp() error {
 	if err := s.buffer.flushNow(); err != nil || !s.txn.Gone() {
 		return err
 	}
-	return s.revive()
+	return s.redo.revive()
 }
 
 // flush carries out now what was put off. If that comes to something else than the client was told, the transaction
@@ -352,7 +352,7 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		}
 	}
 	if r.prepares {
-		if err := s.revive(); err != nil || !s.txn.Gone() {
+		if err := s.redo.revive(); err != nil || !s.txn.Gone() {
 			return err != nil, err
 		}
 		failedToo, err := s.prepareOutside(*r, rep)

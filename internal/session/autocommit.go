@@ -241,7 +241,7 @@ func (s *Session) answered(r *request, rep *reply, before telling) (err error) {
 		return err
 	}
 	if rep.interrupted {
-		err = s.resume(r, rep, before)
+		err = s.redo.resume(r, rep, before)
 	} else {
 		err = s.noteRun(r, rep)
 	}
@@ -254,7 +254,7 @@ func (s *Session) answered(r *request, rep *reply, before telling) (err error) {
 // over reports whether there is no transaction any more for a request of the block. Then the client has been told so.
 func (s *Session) over(r *request) (bool, error) {
 	if !r.prepares {
-		if err := s.revive(); err != nil {
+		if err := s.redo.revive(); err != nil {
 			return true, err
 		}
 	}

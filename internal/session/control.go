@@ -18,7 +18,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 	}
 	switch st.Kind {
 	case semantics.Commit:
-		if err := s.revive(); err != nil {
+		if err := s.redo.revive(); err != nil {
 			return true, err
 		}
 	case semantics.Begin, semantics.Rollback:

@@ -9,10 +9,10 @@ var planted string
 func Plant(name string) { planted = name }
 
 // plantTwice is a bug that may be built in: a request that is done again is done twice, and nobody is told.
-func plantTwice(s *Session, r *request) {
-	if d := &s.redo; planted == "redone-twice" && r.added > r.reads {
+func plantTwice(d *redo, r *request) {
+	if planted == "redone-twice" && r.added > r.reads {
 		again, told, bytes := *r, d.told, d.bytesTold
-		_, _, _ = s.once(&again)
+		_, _, _ = d.once(&again)
 		d.told, d.bytesTold = told, bytes
 	}
 }

@@ -26,6 +26,13 @@ import (
 
 // redo is what a session has of that.
 type redo struct {
+	control  Control
+	out      *wire.Writer                                     // to the client
+	once     func(*request) (rep reply, done bool, err error) // does one request again, see Session.once
+	triesMax int
+	tx       *transaction
+	later    *later
+	unnamed  *unnamed
 	backend  *backend
 	txn      *txn.Machine
 	levels   *levels
@@ -113,11 +120,11 @@ func (d *redo) redoable(r *request) bool {
 }
 
 // revive does a transaction again that was rolled back under the client, if it can be. Otherwise it stays so.
-func (s *Session) revive() error {
-	told := s.redo.told.Sum64()
-	for try := 0; s.txn.Gone() && s.txn.Active() && !s.redo.off && len(s.redo.runs) > 0 &&
-		s.txn.Reason().Code == wire.CodeSerializationFailure && try < s.o.RetriesMax; try++ {
-		if err := s.again(told); err != nil {
+func (d *redo) revive() error {
+	told := d.told.Sum64()
+	for try := 0; d.txn.Gone() && d.txn.Active() && !d.off && len(d.runs) > 0 &&
+		d.txn.Reason().Code == wire.CodeSerializationFailure && try < d.triesMax; try++ {
+		if err := d.again(told); err != nil {
 			return err
 		}
 	}
@@ -126,41 +133,40 @@ func (s *Session) revive() error {
 
 // again tries that once; told is what the client has been told. Afterwards the transaction is open, and there is no
 // doom, or it is rolled back, and doom says why.
-func (s *Session) again(told uint64) error {
-	d := &s.redo
-	doom := s.txn.Reason()
-	s.txn.Retry()
-	s.later.end()
+func (d *redo) again(told uint64) error {
+	doom := d.txn.Reason()
+	d.txn.Retry()
+	d.later.end()
 	d.forget()
-	s.unnamed.owed = true // the backend gets those of all requests again
+	d.unnamed.owed = true // the backend gets those of all requests again
 	d.busy = true
 	same := true
 	var failed *wire.ErrorFields
 	for i := 0; i < len(d.runs) && same; i++ {
 		r := d.runs[i]
-		plantTwice(s, &r)
-		rep, done, err := s.once(&r)
+		plantTwice(d, &r)
+		rep, done, err := d.once(&r)
 		if err != nil {
 			d.busy = false
 			return err
 		}
 		failed = rep.failed
-		same = done && rep.failed == nil && rep.status == wire.TxActive && s.txn.Reason() == nil && s.txn.Open()
+		same = done && rep.failed == nil && rep.status == wire.TxActive && d.txn.Reason() == nil && d.txn.Open()
 	}
 	d.busy = false
 	if same && d.like(told) {
 		return nil
 	}
-	if err := s.tx.rollbackServer(); err != nil {
+	if err := d.tx.rollbackServer(); err != nil {
 		return err
 	}
-	switch why := s.txn.Reason(); {
+	switch why := d.txn.Reason(); {
 	case why != nil && why.Code == wire.CodeSerializationFailure:
 	case why == nil && failed != nil && failed.Code == wire.CodeSerializationFailure:
-		s.txn.Condemn(doom) // of statements as they were before a definition; the next try has them made anew
+		d.txn.Condemn(doom) // of statements as they were before a definition; the next try has them made anew
 	default:
 		d.off = true
-		s.txn.Condemn(doom)
+		d.txn.Condemn(doom)
 	}
 	return nil
 }
@@ -224,29 +230,29 @@ func (d *redo) telling() telling { return telling{d.bytesTold, d.told.Sum64()} }
 // resume does the transaction again, and last the request that was interrupted when it lost, of which the client may
 // have been told the beginning. The transaction is open again, or the client is told that it has lost. Before is what
 // it was told until the request began.
-func (s *Session) resume(r *request, rep *reply, before telling) error {
-	s.host.Resuming(true)
-	defer s.host.Resuming(false)
-	now, doom := s.redo.telling(), s.txn.Reason()
+func (d *redo) resume(r *request, rep *reply, before telling) error {
+	d.control.Resuming(true)
+	defer d.control.Resuming(false)
+	now, doom := d.telling(), d.txn.Reason()
 	told := false // the client has been told of an error
-	for try := 0; try < s.o.RetriesMax; try++ {
-		if err := s.tx.rollbackServer(); err != nil {
+	for try := 0; try < d.triesMax; try++ {
+		if err := d.tx.rollbackServer(); err != nil {
 			return err
 		}
-		if err := s.again(before.sum); err != nil {
+		if err := d.again(before.sum); err != nil {
 			return err
 		}
-		if s.host.Cancelled() {
+		if d.control.Cancelled() {
 			doom = wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request")
 			break
 		}
-		if s.txn.Reason() != nil {
-			if doom = s.txn.Reason(); s.redo.off || doom.Code != wire.CodeSerializationFailure {
+		if d.txn.Reason() != nil {
+			if doom = d.txn.Reason(); d.off || doom.Code != wire.CodeSerializationFailure {
 				break
 			}
 			continue
 		}
-		next, done, same, err := s.resumeOnce(r, telling{now.bytes - before.bytes, now.sum})
+		next, done, same, err := d.resumeOnce(r, telling{now.bytes - before.bytes, now.sum})
 		if err != nil {
 			return err
 		}
@@ -255,32 +261,31 @@ func (s *Session) resume(r *request, rep *reply, before telling) error {
 			return nil
 		}
 		rep.done, rep.parsed = max(rep.done, next.done), max(rep.parsed, next.parsed)
-		if doom = cmp.Or(s.txn.Reason(), doom); !next.interrupted {
+		if doom = cmp.Or(d.txn.Reason(), doom); !next.interrupted {
 			told = same && next.failed != nil
 			break
 		}
 		if same {
-			now = s.redo.telling()
+			now = d.telling()
 		}
 	}
-	if err := s.tx.rollbackServer(); err != nil {
+	if err := d.tx.rollbackServer(); err != nil {
 		return err
 	}
 	if !told {
-		s.out.Append(doom.Append(nil))
+		d.out.Append(doom.Append(nil))
 	}
-	s.txn.Absolve()
+	d.txn.Absolve()
 	rep.failed, rep.status, rep.interrupted = &doom.ErrorFields, wire.TxFailed, false
 	return nil
 }
 
 // resumeOnce does the request itself again, of which so much has been told. It reports whether that has come again.
-func (s *Session) resumeOnce(r *request, told telling) (rep reply, done, same bool, err error) {
-	d := &s.redo
+func (d *redo) resumeOnce(r *request, told telling) (rep reply, done, same bool, err error) {
 	d.resumes, d.differs, d.skip, d.sum = true, false, told.bytes, told.sum
-	rep, done, err = s.once(r)
+	rep, done, err = d.once(r)
 	same = !d.differs && d.skip == 0
 	d.resumes, d.differs, d.skip = false, false, 0
-	s.schema.unsure = true // the rollback has forgotten it
+	d.schema.unsure = true // the rollback has forgotten it
 	return rep, done, same, err
 }

@@ -180,6 +180,8 @@ func upper(s *Session, o Options) {
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
 		func(raw []byte) bool { return s.txn.Active() && s.redo.tell(raw) }, o.Server.Buffered)
 	s.redo = redo{
+		control: o.Host.Control, out: s.out, once: s.once, triesMax: o.RetriesMax, tx: &s.tx, later: &s.later,
+		unnamed: &s.unnamed,
 		backend: &s.backend, txn: &s.txn, levels: &s.levels, schema: &s.schema, advisory: &s.advisory,
 	}
 	s.redo.end()

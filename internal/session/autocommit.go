@@ -134,10 +134,10 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 				return rep.failed != nil, err
 			}
 		}
-		if inside, err := s.commitsInside(&r); err != nil {
+		if inside, err := s.procedures.commitsInside(&r); err != nil {
 			return true, err
 		} else if inside {
-			return s.call(r, rep)
+			return s.procedures.call(r, rep)
 		}
 		if r.write || s.levels.level >= semantics.RepeatableRead && !r.local && !r.settings {
 			return s.autocommit(r, rep)
@@ -450,21 +450,9 @@ func closeFirst(r request, parsed int) []byte {
 	return wire.AppendSync(frames)
 }
 
-// anew comes before each try of a request whose results are held; closes is closeFirst's.
-func (s *Session) anew(r *request, closes []byte) error {
-	s.results.Hold(!r.extended)
-	s.advisory.attempt()
-	if closes == nil {
-		return nil
-	}
-	s.backend.out.Append(closes)
-	_, err := s.backend.quiet()
-	return err
-}
-
 // attempt runs a request once inside its own transaction.
 func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err error) {
-	if err := s.anew(&r, closes); err != nil {
+	if err := s.relaying.anew(&r, closes); err != nil {
 		return o, err
 	}
 	if err := s.choose(&r); err != nil {

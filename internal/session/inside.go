@@ -7,12 +7,42 @@ import (
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/proto"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // A procedure, or DO, may commit. Then it runs outside of a transaction of ours, and each of its transactions, before
 // it commits, asks the session by an INFO what to do (capture.InsideState), as a function asks for advisory locks. The
 // session has it carry out the collect step, hands the writeset over, and lets it go on or fail.
+
+// procedures runs statements that may commit.
+type procedures struct {
+	backend    *backend
+	host       proceduresHost
+	conversing Conversing
+	results    *proto.Results
+	triesMax   int
+
+	txn        *txn.Machine
+	tx         *transaction
+	block      *block
+	levels     *levels
+	collecting *collecting
+	relaying   *relaying
+	schema     *schema
+	advisory   *advisory
+
+	inside inside
+}
+
+// proceduresHost is what it needs of the node.
+type proceduresHost struct {
+	Control
+	Order
+	Intents
+	Procedures
+}
 
 // inside is what a session has of that, for one statement.
 type inside struct {
@@ -35,95 +65,95 @@ type talk struct {
 var errOver = errors.New("session: the procedure has failed")
 
 // commitsInside reports whether a request is a statement that may commit, in a session where that can be followed.
-func (s *Session) commitsInside(r *request) (bool, error) {
-	if r.added != 1 || !r.commits && r.calls == "" || s.levels.level >= semantics.RepeatableRead {
+func (p *procedures) commitsInside(r *request) (bool, error) {
+	if r.added != 1 || !r.commits && r.calls == "" || p.levels.level >= semantics.RepeatableRead {
 		return false, nil
 	}
 	if r.commits {
 		return true, nil
 	}
-	rows, err := s.backend.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.prokind " +
+	rows, err := p.backend.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.prokind " +
 		"OPERATOR(pg_catalog.=) 'p' AND p.proname OPERATOR(pg_catalog.=) " + quoted(r.calls) +
 		"::pg_catalog.name AND p.prosrc OPERATOR(pg_catalog.~*) '(commit|rollback|call)')")
 	return err == nil && string(rows[0][0]) == "t", err
 }
 
 // call runs such a statement, and again if its first transaction has lost and the client has seen nothing yet.
-func (s *Session) call(r request, rep *reply) (bool, error) {
+func (p *procedures) call(r request, rep *reply) (bool, error) {
 	parsed := rep.parsed
-	s.host.Writing("")
+	p.host.Writing("")
 	for try := 0; ; try++ {
-		again, shares, err := s.callOnce(r, closeFirst(r, parsed), rep)
+		again, shares, err := p.callOnce(r, closeFirst(r, parsed), rep)
 		if err != nil {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
-		if again && !s.results.Spilled() && try < s.o.RetriesMax && r.outlives&effects == 0 {
-			again, err := s.advisory.giveBack()
+		if again && !p.results.Spilled() && try < p.triesMax && r.outlives&effects == 0 {
+			again, err := p.advisory.giveBack()
 			if err != nil {
 				return true, err
 			}
 			if again {
-				s.results.Drop()
-				s.block.reset()
+				p.results.Drop()
+				p.block.reset()
 				continue
 			}
 		}
 		var failure *wire.SQLError
 		if shares {
-			if failure, err = shareBehind(s); err != nil {
+			if failure, err = p.shareBehind(); err != nil {
 				return true, err
 			}
 		}
-		return endCall(s, &r, rep, failure)
+		return p.endCall(&r, rep, failure)
 	}
 }
 
 // endCall passes on what is held, and the failure of what came behind the statement, if there is one.
-func endCall(s *Session, r *request, rep *reply, failure *wire.SQLError) (failedToo bool, err error) {
+func (p *procedures) endCall(r *request, rep *reply, failure *wire.SQLError) (failedToo bool, err error) {
 	switch {
 	case failure == nil:
 	case rep.failed != nil: // it is told beside the other one
 		failure.Severity = wire.SeverityWarning
-		s.results.Notice(wire.AppendNoticeResponse(nil, failure.ErrorFields))
+		p.results.Notice(wire.AppendNoticeResponse(nil, failure.ErrorFields))
 		failure = nil
 	case !r.extended:
-		s.results.Uncommitted()
+		p.results.Uncommitted()
 	}
-	s.results.Release()
-	s.block.reset()
+	p.results.Release()
+	p.block.reset()
 	if failure != nil {
-		return true, s.block.fail(failure)
+		return true, p.block.fail(failure)
 	}
 	return rep.failed != nil, nil
 }
 
 // callOnce is one try. It reports whether that has lost before it had committed anything, and whether roles, or what
 // they may do to databases, have changed meanwhile: PostgreSQL tells nobody of it if a transaction does nothing else.
-func (s *Session) callOnce(r request, closes []byte, rep *reply) (lost, shares bool, err error) {
-	if err := s.anew(&r, closes); err != nil {
+func (p *procedures) callOnce(r request, closes []byte, rep *reply) (lost, shares bool, err error) {
+	if err := p.relaying.anew(&r, closes); err != nil {
 		return false, false, err
 	}
-	s.tx.base = s.host.Base()
-	before, err := s.backend.query(insideOn)
+	p.tx.base = p.host.Base()
+	before, err := p.backend.query(insideOn)
 	if err != nil {
 		return false, false, err
 	}
-	s.inside = inside{calling: true}
-	s.backend.out.Append(r.frames)
-	*rep, err = s.relaying.relay(r)
-	calls := s.inside
-	s.inside = inside{}
+	p.inside = inside{calling: true}
+	p.backend.out.Append(r.frames)
+	*rep, err = p.relaying.relay(r)
+	calls := p.inside
+	p.inside = inside{}
 	if err != nil {
 		return false, false, err
 	}
 	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 &&
-		(s.tx.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure ||
+		(p.tx.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure ||
 			rep.failed.Code == wire.CodeSerializationFailure)
-	s.host.Enter(PhaseIdle)
-	s.txn.Absolve()
+	p.host.Enter(PhaseIdle)
+	p.txn.Absolve()
 	for {
-		off, after, err := s.backend.ask(insideOff)
+		off, after, err := p.backend.ask(insideOff)
 		if err != nil {
 			return lost, false, err
 		}
@@ -146,14 +176,14 @@ const (
 )
 
 // shareBehind has the other members make roles and databases as they are here, in a transaction of its own.
-func shareBehind(s *Session) (failure *wire.SQLError, err error) {
+func (p *procedures) shareBehind() (failure *wire.SQLError, err error) {
 	for try := 0; ; try++ {
-		s.block.reset()
+		p.block.reset()
 		var retry bool
-		if failure, retry, err = shareOnce(s); err != nil || failure == nil {
+		if failure, retry, err = p.shareOnce(); err != nil || failure == nil {
 			return nil, err
 		}
-		if !retry || try == s.o.RetriesMax {
+		if !retry || try == p.triesMax {
 			const alone = "what was committed of roles and databases is at this member alone: %s"
 			told := wire.Errorf(failure.Code, alone, failure.Message)
 			return told.WithHint("%s", failure.Hint), nil
@@ -161,28 +191,28 @@ func shareBehind(s *Session) (failure *wire.SQLError, err error) {
 	}
 }
 
-func shareOnce(s *Session) (failure *wire.SQLError, retry bool, err error) {
-	if err := s.tx.ensureOpen(true); err != nil {
+func (p *procedures) shareOnce() (failure *wire.SQLError, retry bool, err error) {
+	if err := p.tx.ensureOpen(true); err != nil {
 		return nil, false, err
 	}
-	if doom := s.txn.Reason(); doom != nil && !s.txn.Open() {
-		s.txn.Absolve()
+	if doom := p.txn.Reason(); doom != nil && !p.txn.Open() {
+		p.txn.Absolve()
 		return doom, doom.Code == wire.CodeSerializationFailure, nil
 	}
-	s.host.Writing("")
-	r, _, err := s.backend.ask(insideShares)
+	p.host.Writing("")
+	r, _, err := p.backend.ask(insideShares)
 	if err != nil {
 		return nil, false, err
 	}
 	if r.failed != nil {
-		failure, retry = failureOf(r), s.tx.doomed() || r.failed.Code == wire.CodeSerializationFailure
-		return failure, retry, s.tx.rollbackServer()
+		failure, retry = failureOf(r), p.tx.doomed() || r.failed.Code == wire.CodeSerializationFailure
+		return failure, retry, p.tx.rollbackServer()
 	}
-	c := s.collecting.appendCollect()
-	if err := s.tx.collect(&c, true); err != nil {
+	c := p.collecting.appendCollect()
+	if err := p.tx.collect(&c, true); err != nil {
 		return nil, false, err
 	}
-	return s.tx.settle(c)
+	return p.tx.settle(c)
 }
 
 // enteredFirst is what the first of its transactions says when it begins to write: capture.EnteredFirst.
@@ -195,75 +225,75 @@ func (i *inside) entered(message string) {
 }
 
 // commitInside ends a transaction that asks for it. What it says later is heard by say.
-func (s *Session) commitInside(message string, r *reply) (ours bool, err error) {
-	conversation, kind, rest, ok := s.o.Collector.InsideMessage(message)
+func (p *procedures) commitInside(message string, r *reply) (ours bool, err error) {
+	conversation, kind, rest, ok := p.conversing.InsideMessage(message)
 	if !ok {
 		return false, nil
 	}
 	if kind == "cancelled" {
-		s.inside.stopped = rest
-		s.host.Cancel()
+		p.inside.stopped = rest
+		p.host.Cancel()
 		return true, nil
 	}
 	if kind != "commit" {
 		return true, fmt.Errorf("%w: a transaction says %q unasked", errBackend, kind)
 	}
-	if err := s.host.Attend(conversation); err != nil {
+	if err := p.host.Attend(conversation); err != nil {
 		return true, err
 	}
-	defer s.host.Leave()
+	defer p.host.Leave()
 	t := &talk{r: r}
-	s.inside.talk = t
-	err = s.endInside(t)
-	s.inside.talk = nil
+	p.inside.talk = t
+	err = p.endInside(t)
+	p.inside.talk = nil
 	if errors.Is(err, errOver) {
 		err = nil
 	}
 	return true, err
 }
 
-func (s *Session) endInside(t *talk) error {
-	if !s.inside.calling {
-		return s.failInside(t, nil)
+func (p *procedures) endInside(t *talk) error {
+	if !p.inside.calling {
+		return p.failInside(t, nil)
 	}
-	c, err := s.collectInside(t)
+	c, err := p.collectInside(t)
 	switch {
 	case err != nil:
 		return err
 	case c.failed != nil:
-		return s.failInside(t, c.failed)
+		return p.failInside(t, c.failed)
 	case c.ws == nil || c.ws.Empty():
 		t.said++
-		return s.host.Say(t.said, insideGo)
+		return p.host.Say(t.said, insideGo)
 	}
-	if failure := s.collecting.share(c.ws); failure != nil {
-		return s.failInside(t, failure)
+	if failure := p.collecting.share(c.ws); failure != nil {
+		return p.failInside(t, failure)
 	}
-	doom := s.host.Pass(c.ws, nil)
+	doom := p.host.Pass(c.ws, nil)
 	if doom == nil {
-		doom = s.host.Enter(PhaseSubmitted)
+		doom = p.host.Enter(PhaseSubmitted)
 	}
 	if doom != nil {
-		return s.failInside(t, doom)
+		return p.failInside(t, doom)
 	}
-	d := s.host.Submit(Submission{Seq: c.seq, Base: s.tx.base, Order: c.order, Writeset: c.ws})
+	d := p.host.Submit(Submission{Seq: c.seq, Base: p.tx.base, Order: c.order, Writeset: c.ws})
 	if !d.Commit {
 		if d.Err.Severity == wire.SeverityFatal {
-			return s.block.fail(d.Err)
+			return p.block.fail(d.Err)
 		}
-		return s.failInside(t, d.Err)
+		return p.failInside(t, d.Err)
 	}
 	t.said++
-	if err := s.host.GoesOn(t.said, c.seq); err != nil {
+	if err := p.host.GoesOn(t.said, c.seq); err != nil {
 		return fmt.Errorf("%w: %w", errBackend, err) // it is ended: nobody can speak to it
 	}
-	s.inside.commits++
-	s.schema = schema{}
-	s.host.Enter(PhaseIdle)
-	s.tx.doomed()
-	s.tx.base = s.host.Follows()
-	if s.inside.stopped != "" {
-		s.host.Cancel()
+	p.inside.commits++
+	*p.schema = schema{}
+	p.host.Enter(PhaseIdle)
+	p.tx.doomed()
+	p.tx.base = p.host.Follows()
+	if p.inside.stopped != "" {
+		p.host.Cancel()
 	}
 	return nil
 }
@@ -275,20 +305,20 @@ const (
 )
 
 // failInside has the transaction fail; the client is told why.
-func (s *Session) failInside(t *talk, why *wire.SQLError) error {
-	s.inside.lost = why
-	_, err := s.say(t, insideFail)
+func (p *procedures) failInside(t *talk, why *wire.SQLError) error {
+	p.inside.lost = why
+	_, err := p.say(t, insideFail)
 	return err
 }
 
 // collectInside is the collect step.
-func (s *Session) collectInside(t *talk) (c collected, err error) {
+func (p *procedures) collectInside(t *talk) (c collected, err error) {
 	for followed := false; ; followed = true {
 		c = collected{marked: true}
-		c.slot, c.incarnation, c.seq = s.host.NewSeq()
-		rows, err := s.say(t, s.o.Collector.InsideCommand(c.slot, c.incarnation, c.seq))
+		c.slot, c.incarnation, c.seq = p.host.NewSeq()
+		rows, err := p.say(t, p.conversing.InsideCommand(c.slot, c.incarnation, c.seq))
 		if err == nil {
-			err = s.collecting.decode(&c, rows, s.rereadInside)
+			err = p.collecting.decode(&c, rows, p.rereadInside)
 		}
 		if errors.As(err, &c.failed) {
 			return c, nil
@@ -296,62 +326,62 @@ func (s *Session) collectInside(t *talk) (c collected, err error) {
 		if err != nil || !c.unfollowed || followed {
 			return c, err
 		}
-		if rows, err = s.say(t, s.o.Collector.AskFollowCommand()); err != nil {
+		if rows, err = p.say(t, p.conversing.AskFollowCommand()); err != nil {
 			return c, err
 		}
 		if len(rows) != 1 || len(rows[0]) != 1 {
 			return c, errors.New("session: what definitions need was not answered")
 		}
-		command, err := s.o.Collector.FollowCommand(rows[0][0])
+		command, err := p.conversing.FollowCommand(rows[0][0])
 		if errors.As(err, &c.failed) {
 			return c, nil
 		}
 		if err != nil {
 			return c, err
 		}
-		if _, err := s.say(t, command); err != nil {
+		if _, err := p.say(t, command); err != nil {
 			return c, err
 		}
 	}
 }
 
 // rereadInside has the transaction that waits read rows again.
-func (s *Session) rereadInside(q Reread) (rows [][][]byte, failure *wire.SQLError, err error) {
-	array, typ, err := s.host.Texts(q)
+func (p *procedures) rereadInside(q Reread) (rows [][][]byte, failure *wire.SQLError, err error) {
+	array, typ, err := p.host.Texts(q)
 	if errors.As(err, &failure) {
 		return nil, failure, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err = s.say(s.inside.talk, q.Command(array, typ))
+	rows, err = p.say(p.inside.talk, q.Command(array, typ))
 	return rows, nil, err
 }
 
 // say has the transaction carry a command out and returns the rows of its answer. With errOver it has failed.
-func (s *Session) say(t *talk, command string) ([][][]byte, error) {
+func (p *procedures) say(t *talk, command string) ([][][]byte, error) {
 	t.said++
-	if err := s.host.Say(t.said, command); err != nil {
+	if err := p.host.Say(t.said, command); err != nil {
 		return nil, err
 	}
-	got := gathered{limits: &s.backend.limits}
+	got := gathered{limits: &p.backend.limits}
 	for {
-		f, err := s.backend.next()
+		f, err := p.backend.next()
 		if err != nil {
 			return nil, err
 		}
 		switch f.Type {
 		case wire.TypeErrorResponse:
-			if err := s.relaying.passError(f, t.r); err != nil {
+			if err := p.relaying.passError(f, t.r); err != nil {
 				return nil, err
 			}
 			return nil, errOver
 		case wire.TypeParameterStatus, wire.TypeNotificationResponse:
-			if err := s.relaying.postpone(f); err != nil {
+			if err := p.relaying.postpone(f); err != nil {
 				return nil, err
 			}
 		case wire.TypeNoticeResponse:
-			row, done, err := s.overhear(f, t.r)
+			row, done, err := p.overhear(f, t.r)
 			switch {
 			case err != nil:
 				return nil, err
@@ -370,26 +400,26 @@ func (s *Session) say(t *talk, command string) ([][][]byte, error) {
 }
 
 // overhear takes a notice in a conversation.
-func (s *Session) overhear(f wire.Frame, r *reply) (row [][]byte, done bool, err error) {
+func (p *procedures) overhear(f wire.Frame, r *reply) (row [][]byte, done bool, err error) {
 	e, err := wire.DecodeErrorFields(f.Body())
 	if err != nil {
 		return nil, false, err
 	}
 	if e.Code == wire.CodeTuttiInside {
-		if _, kind, rest, ok := s.o.Collector.InsideMessage(e.Message); ok {
+		if _, kind, rest, ok := p.conversing.InsideMessage(e.Message); ok {
 			switch kind {
 			case "row":
-				row, err = s.o.Collector.ReadRecord(rest)
+				row, err = p.conversing.ReadRecord(rest)
 			case "cancelled":
-				s.inside.stopped = rest
+				p.inside.stopped = rest
 			}
 			return row, kind == "done", err
 		}
 	}
-	if ours, err := s.relaying.noticed(f, r); ours || err != nil {
+	if ours, err := p.relaying.noticed(f, r); ours || err != nil {
 		return nil, false, err
 	}
-	return nil, false, s.results.Remark(f)
+	return nil, false, p.results.Remark(f)
 }
 
 // insideFrames is what the function that ends a transaction of a procedure's adds to an error's context.

@@ -65,7 +65,7 @@ type relaying struct {
 	advisory   *advisory
 	later      *later
 	inside     *inside
-	commitHere func(message string, r *reply) (ours bool, err error) // see Session.commitInside
+	commitHere func(message string, r *reply) (ours bool, err error) // see procedures.commitInside
 
 	late   proto.Late
 	shift  int32      // characters of a Query before the statement being run
@@ -393,4 +393,16 @@ func (y *relaying) hear() error {
 			}
 		}
 	}
+}
+
+// anew comes before each try of a request whose results are held; closes is closeFirst's.
+func (y *relaying) anew(r *request, closes []byte) error {
+	y.results.Hold(!r.extended)
+	y.advisory.attempt()
+	if closes == nil {
+		return nil
+	}
+	y.backend.out.Append(closes)
+	_, err := y.backend.quiet()
+	return err
 }

@@ -71,7 +71,7 @@ type Session struct {
 	later      later
 	buffer     buffer
 	sight      sight
-	inside     inside
+	procedures procedures
 
 	results proto.Results // of a statement that may be run again
 
@@ -159,7 +159,7 @@ func upper(s *Session, o Options) {
 		host: relayingHost{o.Host.Control, o.Host.Sequences}, facts: o.Collector.Facts,
 		txn: &s.txn, tx: &s.tx, texts: &s.texts, sight: &s.sight, forms: &s.forms, unnamed: &s.unnamed,
 		direct: &s.direct, schema: &s.schema, locks: &s.locks, advisory: &s.advisory, later: &s.later,
-		inside: &s.inside, commitHere: s.commitInside,
+		inside: &s.procedures.inside, commitHere: s.procedures.commitInside,
 	}
 	s.buffer = buffer{
 		later: &s.later, backend: &s.backend, results: &s.results, fail: s.block.fail,
@@ -175,6 +175,12 @@ func upper(s *Session, o Options) {
 		out: s.out, backend: &s.backend, txn: &s.txn, tx: &s.tx, levels: &s.levels, habits: &s.habits,
 		direct: &s.direct, schema: &s.schema, locks: &s.locks, redo: &s.redo, later: &s.later, sight: &s.sight,
 		named: &s.named,
+	}
+	s.procedures = procedures{
+		backend: &s.backend, conversing: o.Collector.Conversing, results: &s.results, triesMax: o.RetriesMax,
+		host: proceduresHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Procedures},
+		txn:  &s.txn, tx: &s.tx, block: &s.block, levels: &s.levels, collecting: &s.collecting,
+		relaying: &s.relaying, schema: &s.schema, advisory: &s.advisory,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,

@@ -175,7 +175,7 @@ func (s *Session) settled(r *request) (bool, error) {
 		return true, err
 	}
 	if failure == nil {
-		gone, err := s.lockElsewhere(r.tables)
+		gone, err := s.tableLocks.lockElsewhere(r.tables)
 		return !gone, err
 	}
 	if doom := s.host.Enter(PhaseRunning); doom != nil {
@@ -222,7 +222,7 @@ func (s *Session) exclude(st *semantics.Statement) (gone bool, err error) {
 	case failure == nil:
 		return false, nil
 	case !s.txn.Open() || failure.Code == wire.CodeSerializationFailure || failure.Code == wire.CodeCannotConnectNow:
-		return true, s.giveUp(failure)
+		return true, s.tableLocks.giveUp(failure)
 	}
-	return true, s.failHere(failure)
+	return true, s.tableLocks.failHere(failure)
 }

@@ -66,6 +66,7 @@ type Session struct {
 	schema     schema
 	collecting collecting
 	locks      locks
+	tableLocks tableLocks
 	reads      reads
 	redo       redo
 	later      later
@@ -181,6 +182,10 @@ func upper(s *Session, o Options) {
 		host: proceduresHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Procedures},
 		txn:  &s.txn, tx: &s.tx, block: &s.block, levels: &s.levels, collecting: &s.collecting,
 		relaying: &s.relaying, schema: &s.schema, advisory: &s.advisory,
+	}
+	s.tableLocks = tableLocks{
+		backend: &s.backend, host: tableLocksHost{o.Host.Control, o.Host.Intents}, txn: &s.txn, tx: &s.tx,
+		block: &s.block,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,

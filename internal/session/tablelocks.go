@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -15,18 +16,33 @@ import (
 // transaction then writes, what it has locked is certified and locked where it is applied, so what is certain does not
 // depend on the others' word.
 
+// tableLocks has other members keep out of tables.
+type tableLocks struct {
+	backend *backend
+	host    tableLocksHost
+	txn     *txn.Machine
+	tx      *transaction
+	block   *block
+}
+
+// tableLocksHost is what it needs of the node.
+type tableLocksHost struct {
+	Control
+	Intents
+}
+
 // lockElsewhere has other members keep out of tables that are about to be locked. gone says that the statement has
 // failed, and the client knows.
-func (s *Session) lockElsewhere(locks []*semantics.TableLock) (gone bool, err error) {
+func (w *tableLocks) lockElsewhere(locks []*semantics.TableLock) (gone bool, err error) {
 	for _, l := range locks {
 		if l.Mode < int32(writeset.ShareUpdateExclusive) || len(l.Relations) == 0 {
 			continue
 		}
-		if doom := s.host.Enter(PhaseRunning); doom != nil { // the client may cancel it
-			return true, s.giveUp(doom)
+		if doom := w.host.Enter(PhaseRunning); doom != nil { // the client may cancel it
+			return true, w.giveUp(doom)
 		}
-		shown, err := s.show("lock_timeout", "statement_timeout", "search_path", "role", "session_authorization")
-		if err != nil || s.txn.Failed() {
+		shown, err := w.show("lock_timeout", "statement_timeout", "search_path", "role", "session_authorization")
+		if err != nil || w.txn.Failed() {
 			return true, err
 		}
 		most, why := patience(shown[0], shown[1])
@@ -36,7 +52,7 @@ func (s *Session) lockElsewhere(locks []*semantics.TableLock) (gone bool, err er
 				schemas[i] = shown[4]
 			}
 		}
-		late, failure := s.host.HoldTables(l, schemas, most)
+		late, failure := w.host.HoldTables(l, schemas, most)
 		switch {
 		case late && l.NoWait:
 			failure = wire.Errorf(wire.CodeLockNotAvailable, "could not obtain lock on relation \"%s\"", l.First).
@@ -46,26 +62,26 @@ func (s *Session) lockElsewhere(locks []*semantics.TableLock) (gone bool, err er
 		case failure == nil:
 			continue
 		case failure.Code == wire.CodeSerializationFailure || failure.Code == wire.CodeCannotConnectNow:
-			return true, s.giveUp(failure)
+			return true, w.giveUp(failure)
 		}
-		return true, s.failHere(failure)
+		return true, w.failHere(failure)
 	}
 	return false, nil
 }
 
 // show asks for settings, inside a block, which has failed if that does. SHOW takes no snapshot.
-func (s *Session) show(settings ...string) (values []string, err error) {
+func (w *tableLocks) show(settings ...string) (values []string, err error) {
 	sql := make([]string, len(settings))
 	for i, name := range settings {
 		sql[i] = "SHOW " + name
 	}
-	r, rows, err := s.backend.ask(sql...)
+	r, rows, err := w.backend.ask(sql...)
 	if err != nil {
 		return nil, err
 	}
 	if r.failed != nil {
-		s.tx.failBlock()
-		return nil, s.block.fail(failureOf(r))
+		w.tx.failBlock()
+		return nil, w.block.fail(failureOf(r))
 	}
 	for _, row := range rows {
 		values = append(values, string(row[0]))
@@ -107,8 +123,8 @@ func searched(path string) (schemas []string) {
 }
 
 // failHere fails a statement of a block in the backend as well, so that a savepoint can be rolled back to.
-func (s *Session) failHere(failure *wire.SQLError) error {
-	r, _, err := s.backend.ask(`ROLLBACK TO SAVEPOINT "` + semantics.ReservedPrefix + `none"`) // there is none
+func (w *tableLocks) failHere(failure *wire.SQLError) error {
+	r, _, err := w.backend.ask(`ROLLBACK TO SAVEPOINT "` + semantics.ReservedPrefix + `none"`) // there is none
 	if err != nil {
 		return err
 	}
@@ -116,22 +132,22 @@ func (s *Session) failHere(failure *wire.SQLError) error {
 		return fmt.Errorf("session: a savepoint is there that nobody has made: %s",
 			strings.TrimSpace(semantics.ReservedPrefix))
 	}
-	s.tx.failBlock()
-	return s.block.fail(failure)
+	w.tx.failBlock()
+	return w.block.fail(failure)
 }
 
 // giveUp rolls the transaction of a block back that has lost.
-func (s *Session) giveUp(failure *wire.SQLError) error {
-	if doom := s.host.Enter(PhaseRunning); doom != nil {
+func (w *tableLocks) giveUp(failure *wire.SQLError) error {
+	if doom := w.host.Enter(PhaseRunning); doom != nil {
 		failure = doom
 	}
-	if err := s.tx.rollbackServer(); err != nil {
+	if err := w.tx.rollbackServer(); err != nil {
 		return err
 	}
-	if s.txn.Active() {
-		s.tx.failBlock()
+	if w.txn.Active() {
+		w.tx.failBlock()
 	}
-	return s.block.fail(failure)
+	return w.block.fail(failure)
 }
 
 // addTableLocks adds to a writeset the tables that were locked and still are: LOCK TABLE may be undone with a

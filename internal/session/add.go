@@ -111,7 +111,7 @@ func (b *buffer) delta(r *request, rep *reply) (bool, error) {
 
 // bears reports whether the block can be done again, and not too often, for an addition that its client may rely on.
 func (b *buffer) bears(r *request, f *form) bool {
-	return !b.later.strange && !b.dear() && (b.redo.busy || b.redo.redoable(r)) && !f.passes()
+	return !b.later.strange && !b.dear() && (b.retry.busy || b.retry.redoable(r)) && !f.passes()
 }
 
 // goesAlong reports whether a request may be run while additions are put off: it shows nothing of them, and does
@@ -120,7 +120,7 @@ func (b *buffer) goesAlong(r *request) bool {
 	switch {
 	case r.prepares:
 		return !b.later.relied || !r.closes && !slices.Contains(r.parses, "") // else it could not be done again
-	case len(b.later.unseen) > 0, b.later.relied && !b.redo.busy && !b.redo.redoable(r):
+	case len(b.later.unseen) > 0, b.later.relied && !b.retry.busy && !b.retry.redoable(r):
 		return false
 	}
 	return r.chosen && !slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
@@ -142,7 +142,7 @@ func (s *Session) caughtUp() error {
 	if err := s.buffer.flushNow(); err != nil || !s.txn.Gone() {
 		return err
 	}
-	return s.redo.revive()
+	return s.retry.revive()
 }
 
 // flush carries out now what was put off. If that comes to something else than the client was told, the transaction
@@ -339,7 +339,7 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		return true, err
 	case off:
 		s.habits.reached(r)
-		s.redo.note(r, rep)
+		s.retry.note(r, rep)
 		return true, nil
 	case !stays && !s.txn.Gone() && s.forms.age == age:
 		return false, nil
@@ -352,7 +352,7 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 		}
 	}
 	if r.prepares {
-		if err := s.redo.revive(); err != nil || !s.txn.Gone() {
+		if err := s.retry.revive(); err != nil || !s.txn.Gone() {
 			return err != nil, err
 		}
 		failedToo, err := s.prepareOutside(*r, rep)

@@ -172,8 +172,8 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if r.prepares {
 		s.results.Hold(false)
 	}
-	r.resumes = s.redo.redoable(&r)
-	before := s.redo.telling()
+	r.resumes = s.retry.redoable(&r)
+	before := s.retry.telling()
 	s.writes(&r)
 	s.buffer.runs(&r)
 	s.send(&r)
@@ -210,7 +210,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 func (s *Session) openFor(r *request, rep *reply) (done, failedToo bool, err error) {
 	if r.prepares && s.later.pending() && !s.txn.Open() {
 		failedToo, err := s.prepareOutside(*r, rep)
-		s.redo.note(r, rep)
+		s.retry.note(r, rep)
 		return true, failedToo, err
 	}
 	if err := s.tx.ensureOpen(!r.settings); err != nil {
@@ -241,12 +241,12 @@ func (s *Session) answered(r *request, rep *reply, before telling) (err error) {
 		return err
 	}
 	if rep.interrupted {
-		err = s.redo.resume(r, rep, before)
+		err = s.retry.resume(r, rep, before)
 	} else {
 		err = s.noteRun(r, rep)
 	}
 	if err == nil {
-		s.redo.note(r, rep)
+		s.retry.note(r, rep)
 	}
 	return err
 }
@@ -254,7 +254,7 @@ func (s *Session) answered(r *request, rep *reply, before telling) (err error) {
 // over reports whether there is no transaction any more for a request of the block. Then the client has been told so.
 func (s *Session) over(r *request) (bool, error) {
 	if !r.prepares {
-		if err := s.redo.revive(); err != nil {
+		if err := s.retry.revive(); err != nil {
 			return true, err
 		}
 	}

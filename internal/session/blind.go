@@ -124,7 +124,7 @@ func (b *buffer) sees() {
 // the one that its parameters tell.
 func (b *buffer) noteSight(p *directPart) {
 	f := p.form
-	if f.how == nil || b.redo.busy || len(p.rows) != 1 {
+	if f.how == nil || b.retry.busy || len(p.rows) != 1 {
 		return
 	}
 	if shape, ok := f.how.Proves(p.bind, p.rows[0]); ok {

@@ -21,7 +21,7 @@ type block struct {
 	direct *direct
 	schema *schema
 	locks  *locks
-	redo   *redo
+	retry  *retrying
 	later  *later
 	sight  *sight
 	named  *named
@@ -59,7 +59,7 @@ func (k *block) reset() {
 	k.backend.prefix = 0
 	k.tx.ahead, k.habits.now, *k.schema = ahead{}, place{}, schema{}
 	k.direct.end()
-	k.redo.end()
+	k.retry.end()
 	k.later.forget()
 	k.later.off, k.later.next = k.later.next, false
 	k.locks.end()

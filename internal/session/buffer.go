@@ -26,7 +26,7 @@ type buffer struct {
 	sight  *sight
 	forms  *forms
 	direct *direct
-	redo   *redo
+	retry  *retrying
 
 	rewriting Rewriting
 	facts     Facts

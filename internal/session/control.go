@@ -18,7 +18,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 	}
 	switch st.Kind {
 	case semantics.Commit:
-		if err := s.redo.revive(); err != nil {
+		if err := s.retry.revive(); err != nil {
 			return true, err
 		}
 	case semantics.Begin, semantics.Rollback:
@@ -26,7 +26,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		if err := s.caughtUp(); err != nil {
 			return true, err
 		}
-		s.redo.off = s.redo.off || !s.txn.Idle()
+		s.retry.off = s.retry.off || !s.txn.Idle()
 	}
 	if st.Kind != semantics.Rollback && s.block.tellDoom() {
 		if st.Kind == semantics.Commit {

@@ -112,61 +112,6 @@ func (d *direct) begin() {
 	d.closed, d.clean, d.pure, d.who, d.rows, d.bytes = false, true, true, "", nil, 0
 }
 
-// directly finds out whether a request can be run directly: it is nothing but executions of prepared
-// statements that write, all by the unnamed portal.
-func (s *Session) directly(batch []message) *directRun {
-	var parts []directPart
-	for len(batch) > 0 {
-		part, n := s.directPart(batch)
-		if n == 0 {
-			return nil
-		}
-		parts = append(parts, part)
-		batch = batch[n:]
-	}
-	for i := range parts {
-		s.forms.use(parts[i].form)
-	}
-	return &directRun{parts: parts}
-}
-
-// directPart finds out whether the batch begins with such an execution, and of how many messages.
-func (s *Session) directPart(batch []message) (part directPart, n int) {
-	raw := func(m *message) []byte { return s.batchBytes[m.start:m.end] }
-	var parsed *prepared
-	if batch[0].typ == wire.TypeParse {
-		if parsed = batch[0].of; batch[0].name == "" {
-			part.unparsed = true
-		} else {
-			part.parse = raw(&batch[0])
-		}
-		n++
-	}
-	if len(batch) < n+2 || batch[n].typ != wire.TypeBind || batch[n].name != "" {
-		return part, 0
-	}
-	bind := &batch[n]
-	part.bind, part.name = raw(bind), bind.statement
-	n++
-	if m := &batch[n]; m.typ == wire.TypeDescribe && m.kind == 'P' && m.name == "" {
-		part.describes = true
-		n++
-	}
-	if len(batch) == n || batch[n].typ != wire.TypeExecute || batch[n].of != bind.of ||
-		parsed != nil && parsed != bind.of ||
-		bind.of.statement.Kind != semantics.Write || bind.of.marked && bind.of.statement.Many ||
-		bind.of.odd {
-		return part, 0
-	}
-	_, limit, _ := wire.DecodeExecute(wire.Frame{Raw: raw(&batch[n])}.Body())
-	part.limited = limit > 0
-	part.form = s.forms.formOf(bind.of)
-	if part.form == nil {
-		return part, 0
-	}
-	return part, n + 1
-}
-
 // known reports whether all of it can be run directly.
 func (d *directRun) known() bool {
 	for i := range d.parts {
@@ -208,7 +153,7 @@ func (s *Session) choose(r *request) error {
 	}
 	r.chosen = plan.Allows(plan.Returning, factsOf(s, r))
 	switch {
-	case r.chosen && s.redo.busy:
+	case r.chosen && s.retry.busy:
 		r.direct.rewind()
 	case r.chosen:
 		r.direct.build()

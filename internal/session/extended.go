@@ -24,35 +24,15 @@ type prepared struct {
 	note string   // of a portal: the statement with its parameters in it, if it is noted
 }
 
-// message is one frame of the batch up to a Sync or Flush.
-type message struct {
-	typ        byte
-	start, end int       // in Session.batchBytes
-	of         *prepared // what it is about; nil when unknown
-	name       string    // of the statement or portal it names
-	statement  string    // what a Bind binds
-	kind       byte      // 'S' or 'P': what name is the name of
-	before     *prepared // what the name stood for before a Parse, Bind or Close
-	hidden     bool      // it binds or executes what SQL has made, whose text is not known
-	err        *wire.SQLError
-	raw        []byte // goes to the backend instead, if not nil
-}
-
-// own reports whether the session answers the message itself.
-func (m *message) own() bool { return m.err != nil || m.of != nil && m.of.own }
-
-// unknownStatement stands for statements made by SQL's PREPARE and portals of DECLARE.
-var unknownStatement = &prepared{statement: semantics.Statement{Kind: semantics.Unknown}}
-
 // gather adds one extended-protocol message to the batch.
 func (s *Session) gather(f wire.Frame) error {
-	if len(s.batchBytes)+len(f.Raw) > pipelineBytesMax && s.crowded(len(f.Raw)) ||
-		f.Type == wire.TypeParse && bytes.IndexByte(f.Raw, '\\') >= 0 && s.executes() {
+	if len(s.batch.bytes)+len(f.Raw) > pipelineBytesMax && s.batch.crowded(len(f.Raw)) ||
+		f.Type == wire.TypeParse && bytes.IndexByte(f.Raw, '\\') >= 0 && s.batch.executes() {
 		if err := s.process(false); err != nil {
 			return err
 		}
 	}
-	if s.skip {
+	if s.batch.skip {
 		return nil
 	}
 	m, err := s.named.examine(f)
@@ -62,38 +42,18 @@ func (s *Session) gather(f wire.Frame) error {
 	if m.raw == nil {
 		m.raw = f.Raw
 	}
-	m.typ, m.start = f.Type, len(s.batchBytes)
+	m.typ, m.start = f.Type, len(s.batch.bytes)
 	if m.err == nil && m.typ == wire.TypeParse && m.of.marked {
 		m.raw = wire.AppendParse(nil, m.name, s.o.Collector.BulkMark()+m.of.sql, m.of.types)
 	}
-	s.batchBytes = append(s.batchBytes, m.raw...)
+	s.batch.bytes = append(s.batch.bytes, m.raw...)
 	m.raw = nil
-	m.end = len(s.batchBytes)
-	s.batch = append(s.batch, m)
-	if s.pause.counts = true; m.typ == wire.TypeExecute {
-		s.pause = pause{}
+	m.end = len(s.batch.bytes)
+	s.batch.messages = append(s.batch.messages, m)
+	if s.batch.pause.counts = true; m.typ == wire.TypeExecute {
+		s.batch.pause = pause{}
 	}
 	return nil
-}
-
-// crowded reports whether the batch must be run before a further message of n bytes joins
-// it: because it executes something, whose results would fill the way back while the message
-// is written (S5), or because it would hold too much besides one large message.
-func (s *Session) crowded(n int) bool {
-	if s.executes() {
-		return true
-	}
-	largest := n
-	for i := range s.batch {
-		largest = max(largest, s.batch[i].end-s.batch[i].start)
-	}
-	return len(s.batchBytes)+n-largest > pipelineBytesMax
-}
-
-// executes reports whether the batch executes something. A text with a backslash that follows waits for that, which may
-// have changed how it is to be read.
-func (s *Session) executes() bool {
-	return slices.ContainsFunc(s.batch, func(m message) bool { return m.typ == wire.TypeExecute })
 }
 
 func protocolError(err error) *wire.SQLError {
@@ -106,15 +66,15 @@ func protocolError(err error) *wire.SQLError {
 // sync ends the batch: what is left is run, an implicit block ends, the client gets its
 // ReadyForQuery.
 func (s *Session) sync() error {
-	s.pause = pause{}
+	s.batch.pause = pause{}
 	if err := s.process(true); err != nil {
 		return err
 	}
-	if s.voidSync {
-		s.voidSync = false
+	if s.batch.voidSync {
+		s.batch.voidSync = false
 		return nil
 	}
-	s.skip = false
+	s.batch.skip = false
 	if err := s.endImplicit(); err != nil {
 		return err
 	}
@@ -126,9 +86,9 @@ func (s *Session) sync() error {
 
 // process runs the gathered messages. last says that a Sync follows at once.
 func (s *Session) process(last bool) error {
-	batch := s.batch
-	defer func() { s.batch, s.batchBytes = s.batch[:0], s.batchBytes[:0] }()
-	for len(batch) > 0 && !s.skip {
+	batch := s.batch.messages
+	defer func() { s.batch.messages, s.batch.bytes = s.batch.messages[:0], s.batch.bytes[:0] }()
+	for len(batch) > 0 && !s.batch.skip {
 		n := 0
 		if err := s.expose(&batch[0]); err != nil {
 			return err
@@ -148,13 +108,13 @@ func (s *Session) process(last bool) error {
 		if err := s.answerOwn(&batch[0]); err != nil {
 			return err
 		}
-		if !s.skip {
+		if !s.batch.skip {
 			batch = batch[1:]
 		}
 	}
 	s.named.takeBack(batch)
-	if cap(s.batchBytes) > 4*pipelineBytesMax {
-		s.batchBytes = nil
+	if cap(s.batch.bytes) > 4*pipelineBytesMax {
+		s.batch.bytes = nil
 	}
 	return nil
 }
@@ -178,7 +138,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	if err := s.settleUnnamed(batch); err != nil {
 		return 0, err
 	}
-	r := s.request(batch)
+	r := s.batch.request(batch)
 	binds := !r.prepares
 	owed := s.unnamed.owed
 	s.unnamed.owed = false
@@ -196,12 +156,12 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.voidSync = last && rep.swallows()
+	s.batch.voidSync = last && rep.swallows()
 	done := len(batch)
-	if s.skip = failedToo; failedToo {
+	if s.batch.skip = failedToo; failedToo {
 		done = min(rep.done, len(batch))
 	}
-	if s.unnamed.noted(batch, s.batchBytes, done, &rep, owed); failedToo {
+	if s.unnamed.noted(batch, s.batch.bytes, done, &rep, owed); failedToo {
 		return done, nil
 	}
 	for i := range batch {
@@ -215,110 +175,17 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	return len(batch), nil
 }
 
-// request makes one of messages for the backend.
-func (s *Session) request(batch []message) request {
-	r := request{extended: true, settings: true, prepares: true, messages: len(batch)}
-	binds, parses := false, false // and of the latter, without a name
-	r.outlives = outlivesIf(replacesUsed(batch), names)
-	for i := range batch {
-		m := &batch[i]
-		switch m.typ {
-		case wire.TypeParse:
-			r.parses = append(r.parses, m.name)
-			parses = parses || m.name == ""
-		case wire.TypeBind:
-			r.prepares, binds = false, true
-			r.runsCode = r.runsCode || runsCode(m.of.statement) // it is planned, too
-			r.apart = r.apart || m.name != "" || m.statement == "" && !parses
-			s.reads.binding(&r, m.of, wire.Frame{Type: m.typ, Raw: s.batchBytes[m.start:m.end]})
-		case wire.TypeExecute:
-			r.prepares = false
-			r.apart = r.apart || !binds
-			r.followed = r.followed || m.of != unknownStatement // with its Bind
-			r.opaque = r.opaque || m.of == unknownStatement
-			r.add(m.of.statement)
-			r.sql = append(r.sql, m.of.sql)
-			if m.of.note != "" {
-				r.defines, r.notes = true, append(r.notes, m.of.note)
-			}
-		case wire.TypeClose:
-			r.closes = r.closes || m.kind == 'S'
-		case wire.TypeDescribe:
-			if m.kind == 'S' {
-				r.describes = append(r.describes, m.of)
-			}
-		}
-		if m.of != nil && m.of.locks != nil {
-			r.follow(i, m.of.locks)
-		}
-		shift := int32(0)
-		if m.of != nil && m.of.marked {
-			r.marked = r.marked || m.typ == wire.TypeExecute
-			shift = -int32(len(s.o.Collector.BulkMark()))
-		}
-		r.shifts = append(r.shifts, shift)
-		// To parse or bind a query takes a snapshot, too.
-		if m.typ != wire.TypeClose && (m.of == nil || !settingsOnly(m.of.statement)) {
-			r.settings = false
-		}
-	}
-	raw := s.batchBytes[batch[0].start:batch[len(batch)-1].end]
-	if r.direct = s.directly(batch); len(s.later.unseen) > 0 {
-		r.glance = s.glancePart(batch)
-	}
-	r.frames = append(make([]byte, 0, len(raw)+8), raw...)
-	if r.flushes() {
-		r.frames = wire.AppendFlush(r.frames)
-	} else {
-		r.frames = wire.AppendSync(r.frames)
-	}
-	return r
-}
-
-// replacesUsed reports whether messages use a statement that was there before them, and then close it or give its name
-// to another one. Done once more they would use that one, as ROLLBACK does not bring the first one back.
-func replacesUsed(batch []message) bool {
-	var used, parsed []string
-	use := func(name string) {
-		if !slices.Contains(parsed, name) {
-			used = append(used, name)
-		}
-	}
-	for i := range batch {
-		switch m := &batch[i]; {
-		case m.typ == wire.TypeBind:
-			use(m.statement)
-		case m.typ == wire.TypeDescribe && m.kind == 'S':
-			use(m.name)
-		case m.typ != wire.TypeParse && (m.typ != wire.TypeClose || m.kind != 'S'):
-		case slices.Contains(used, m.name):
-			return true
-		case m.typ == wire.TypeParse:
-			parsed = append(parsed, m.name)
-		}
-	}
-	return false
-}
-
-// follow notes how the answer to the i-th message is followed.
-func (r *request) follow(i int, l *semantics.RowLocks) {
-	if r.locks == nil {
-		r.locks = make([]*semantics.RowLocks, r.messages)
-	}
-	r.locks[i] = l
-}
-
 // answerOwn answers a message about a statement that the session carries out itself.
 func (s *Session) answerOwn(m *message) error {
 	if m.err != nil {
-		s.skip = true
+		s.batch.skip = true
 		return s.block.fail(m.err)
 	}
 	switch m.typ {
 	case wire.TypeParse:
 		if m.of.statement.Planned || s.txn.Failed() && !m.of.statement.Ends() {
 			failedToo, err := s.control(m.of.statement)
-			s.skip = failedToo
+			s.batch.skip = failedToo
 			return err
 		}
 		s.unnamed.answered(m)
@@ -343,13 +210,13 @@ func (s *Session) answerOwn(m *message) error {
 					return err
 				}
 			}
-			s.redo.off = s.redo.off || !s.txn.Idle()
+			s.retry.off = s.retry.off || !s.txn.Idle()
 			r := s.host.Show(m.of.statement.Name)
-			s.skip = r.Err != nil
+			s.batch.skip = r.Err != nil
 			return s.block.answer(r, false)
 		}
 		failedToo, err := s.control(m.of.statement)
-		s.skip = failedToo
+		s.batch.skip = failedToo
 		return err
 	}
 	return nil

@@ -25,7 +25,7 @@ func (r *request) facts(s *Session) (f plan.Facts) {
 		With(plan.Prepared, ready || !s.texts.escape && !slices.ContainsFunc(parts, unknown))
 	p := &parts[0]
 	return f.With(plan.Unnamed, p.parse == nil).With(plan.AllRows, !p.limited).With(plan.Proven, p.form.blind).
-		With(plan.OwnRole, s.sight.who == "" || p.form.who == s.sight.who).With(plan.Kept, p.kept || !s.redo.busy)
+		With(plan.OwnRole, s.sight.who == "" || p.form.who == s.sight.who).With(plan.Kept, p.kept || !s.retry.busy)
 }
 
 // facts are those of the session.
@@ -39,7 +39,7 @@ func (d *direct) facts(s *Session) (f plan.Facts) {
 // facts are those of the block, or that there is none.
 func (l *later) facts(s *Session, r *request) (f plan.Facts) {
 	level := s.levels.current()
-	again := s.redo.redoable(r)
+	again := s.retry.redoable(r)
 	return f.With(plan.Alone, s.txn.Idle()).With(plan.InBlock, s.txn.Active() && !s.txn.Implicit()).
 		With(plan.ReadCommitted, level == semantics.ReadCommitted).With(plan.Certified,
 		level != semantics.Serializable).
@@ -49,6 +49,6 @@ func (l *later) facts(s *Session, r *request) (f plan.Facts) {
 		With(plan.Undefined, !s.schema.noted).With(plan.Uncollected, !s.txn.Collected()).
 		With(plan.LocksNothing, !s.locks.tables && len(s.locks.rows) == 0).With(plan.NothingAdded, len(l.adds) == 0).
 		With(plan.Deferred, len(l.unseen) > 0).With(plan.RoomToDefer, len(l.unseen) < laterMax).
-		With(plan.RoomToAdd, len(l.adds) < laterMax).With(plan.Noted, !s.redo.off).With(plan.NotAgain, !s.redo.busy).
+		With(plan.RoomToAdd, len(l.adds) < laterMax).With(plan.Noted, !s.retry.off).With(plan.NotAgain, !s.retry.busy).
 		With(plan.Repeatable, again).With(plan.Affordable, !l.shown() || again && !s.buffer.dear())
 }

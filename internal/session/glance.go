@@ -33,7 +33,7 @@ type glancePart struct {
 }
 
 // glancePart finds out whether a batch is one execution of a SELECT; nil if it is not.
-func (s *Session) glancePart(batch []message) *glancePart {
+func (h *batch) glancePart(batch []message) *glancePart {
 	p := &glancePart{parses: batch[0].typ == wire.TypeParse && batch[0].name == ""}
 	if p.parses {
 		batch = batch[1:]
@@ -54,10 +54,10 @@ func (s *Session) glancePart(batch []message) *glancePart {
 	if last.typ != wire.TypeExecute || last.of != of || !of.reads() {
 		return nil
 	}
-	if _, limit, _ := wire.DecodeExecute(wire.Frame{Raw: s.batchBytes[last.start:last.end]}.Body()); limit > 0 {
+	if _, limit, _ := wire.DecodeExecute(wire.Frame{Raw: h.bytes[last.start:last.end]}.Body()); limit > 0 {
 		return nil
 	}
-	p.bind, p.sql, p.types, p.name = s.batchBytes[bind.start:bind.end], of.sql, of.types, bind.statement
+	p.bind, p.sql, p.types, p.name = h.bytes[bind.start:bind.end], of.sql, of.types, bind.statement
 	return p
 }
 
@@ -181,7 +181,7 @@ func (b *buffer) peek() (rows [][][]byte, done bool, err error) {
 	if got.failed != nil {
 		b.forms.expired(*got.failed)
 	}
-	if len(b.redo.runs) == 0 && !b.redo.off { // the client has seen nothing of the transaction
+	if len(b.retry.runs) == 0 && !b.retry.off { // the client has seen nothing of the transaction
 		return nil, false, b.tx.rollbackServer()
 	}
 	if b.txn.Open() || len(b.later.unseen) > 0 {

@@ -12,7 +12,7 @@ import (
 // node makes it do when the client has been silent for a while.
 func (s *Session) wait() (wire.Frame, error) {
 	defer s.ears.unwatch()
-	silent := s.ears.listens && !s.gathering
+	silent := s.ears.listens && !s.batch.gathering
 	for {
 		phase := PhaseIdle
 		if s.txn.Open() {
@@ -29,7 +29,7 @@ func (s *Session) wait() (wire.Frame, error) {
 			s.ears.watch()
 		}
 		_ = s.host.SerialRuns(false) // it gives back only
-		f, err := s.pause.read(s.in, s.host.Clock)
+		f, err := s.batch.pause.read(s.in, s.host.Clock)
 		if !isTimeout(err) {
 			return s.waited(f, err, phase)
 		}
@@ -83,8 +83,8 @@ func (s *Session) waited(f wire.Frame, err error, phase Phase) (wire.Frame, erro
 // idle_in_transaction_session_timeout.
 func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 	switch {
-	case silent && s.gathering:
-		s.gathering = false
+	case silent && s.batch.gathering:
+		s.batch.gathering = false
 		return true, s.runGathered()
 	case silent && len(s.later.unseen) > 0 && s.txn.Reason() == nil:
 		return true, s.caughtUp()
@@ -98,8 +98,8 @@ func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 // runGathered runs what the client has sent without a Sync or Flush, since it has been silent for a while: it may wait
 // for an error, which PostgreSQL would tell at once. Definitions wait for the Sync: most can be alone only then.
 func (s *Session) runGathered() error {
-	for i := range s.batch {
-		if of := s.batch[i].of; of != nil && of.statement.Kind == semantics.Definition {
+	for i := range s.batch.messages {
+		if of := s.batch.messages[i].of; of != nil && of.statement.Kind == semantics.Definition {
 			return nil
 		}
 	}

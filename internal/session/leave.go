@@ -9,7 +9,7 @@ import (
 // leaves ends the session if its node wants that, between two transactions: what the client has sent of the next one
 // was not looked at.
 func (s *Session) leaves() error {
-	if !s.txn.Idle() || s.txn.Open() || len(s.batch) > 0 {
+	if !s.txn.Idle() || s.txn.Open() || len(s.batch.messages) > 0 {
 		return nil
 	}
 	if why := s.host.Dismissed(); why != nil {

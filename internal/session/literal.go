@@ -14,12 +14,12 @@ import (
 // texts that differ in nothing else, and PostgreSQL need not parse and plan each of them. The client is told the same.
 
 // literally finds out whether a statement that came as a Query can be run directly, or be a glance; nil if not.
-func (s *Session) literally(st semantics.Statement, sql string) (*directRun, *glancePart) {
+func (h *batch) literally(st semantics.Statement, sql string) (*directRun, *glancePart) {
 	switch {
-	case st.Notes || s.texts.escape || s.texts.encoded || s.forms.off:
+	case st.Notes || h.texts.escape || h.texts.encoded || h.forms.off:
 	case st.Kind == semantics.Write:
-		return s.forms.literally(sql), nil
-	case st.Kind == semantics.Read && st.Locks == nil && len(s.later.unseen) > 0:
+		return h.forms.literally(sql), nil
+	case st.Kind == semantics.Read && st.Locks == nil && len(h.later.unseen) > 0:
 		text, literals, ok := semantics.ParametrizedRead(sql)
 		if !ok || len(text) > formTextMax {
 			break

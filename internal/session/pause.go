@@ -41,7 +41,7 @@ func milliseconds(shown string) int64 {
 
 // overdue makes the pipeline fail before the message that has just come if the client's pauses took too long.
 func (s *Session) overdue() error {
-	if !s.pause.counts || s.pause.ms < pauseMin || s.skip || s.txn.Failed() {
+	if !s.batch.pause.counts || s.batch.pause.ms < pauseMin || s.batch.skip || s.txn.Failed() {
 		return nil
 	}
 	// a SELECT would take the transaction's one snapshot, and not between two groups
@@ -55,12 +55,12 @@ func (s *Session) overdue() error {
 	if r.failed != nil {
 		return s.tx.forsake(failureOf(r))
 	}
-	if most := milliseconds(string(rows[0][0])); most == 0 || s.pause.ms < most {
+	if most := milliseconds(string(rows[0][0])); most == 0 || s.batch.pause.ms < most {
 		return nil
 	}
 	why := wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to statement timeout")
-	s.pause = pause{}
-	end := len(s.batchBytes)
-	s.batch = append(s.batch, message{typ: wire.TypeDescribe, start: end, end: end, err: why})
+	s.batch.pause = pause{}
+	end := len(s.batch.bytes)
+	s.batch.messages = append(s.batch.messages, message{typ: wire.TypeDescribe, start: end, end: end, err: why})
 	return nil
 }

@@ -6,4 +6,4 @@ package session
 // every branch that asks for one.
 const planted = ""
 
-func plantTwice(*redo, *request) {}
+func plantTwice(*retrying, *request) {}

@@ -9,7 +9,7 @@ var planted string
 func Plant(name string) { planted = name }
 
 // plantTwice is a bug that may be built in: a request that is done again is done twice, and nobody is told.
-func plantTwice(d *redo, r *request) {
+func plantTwice(d *retrying, r *request) {
 	if planted == "redone-twice" && r.added > r.reads {
 		again, told, bytes := *r, d.told, d.bytesTold
 		_, _, _ = d.once(&again)

@@ -24,8 +24,8 @@ import (
 // are asked for, definitions, COPY FROM STDIN, or what outlives a rollback. What a request binds must still be what it
 // was: no statement is closed in the transaction, and one without a name is parsed where it is bound.
 
-// redo is what a session has of that.
-type redo struct {
+// retrying is what a session has of that.
+type retrying struct {
 	control  Control
 	out      *wire.Writer                                     // to the client
 	once     func(*request) (rep reply, done bool, err error) // does one request again, see Session.once
@@ -58,20 +58,20 @@ const (
 )
 
 // end forgets a transaction.
-func (d *redo) end() {
+func (d *retrying) end() {
 	clear(d.runs)
 	d.off, d.runs, d.bytes = false, d.runs[:0], 0
 	d.forget()
 }
 
 // forget begins anew with what the client is told.
-func (d *redo) forget() {
+func (d *retrying) forget() {
 	d.told.Reset()
 	d.bytesTold = 0
 }
 
 // tell takes part in passing on what the client is told inside a block, and reports whether that is to be kept from it.
-func (d *redo) tell(raw []byte) (kept bool) {
+func (d *retrying) tell(raw []byte) (kept bool) {
 	if !d.off {
 		_, _ = d.told.Write(raw) // never fails
 		d.bytesTold += len(raw)
@@ -91,7 +91,7 @@ func (r *request) repeatable() bool {
 }
 
 // note notes a request that was carried out inside a block.
-func (d *redo) note(r *request, rep *reply) {
+func (d *retrying) note(r *request, rep *reply) {
 	if d.off || d.busy {
 		return
 	}
@@ -113,14 +113,14 @@ func (d *redo) note(r *request, rep *reply) {
 }
 
 // redoable reports whether a request of a block can be done again, as far as it is known, with what went before it.
-func (d *redo) redoable(r *request) bool {
+func (d *retrying) redoable(r *request) bool {
 	return !d.off && !d.backend.lost && d.txn.Active() && !d.txn.Implicit() && !d.schema.noted &&
 		d.levels.current() == semantics.ReadCommitted && !d.advisory.used &&
 		r.repeatable() && d.bytes+len(r.frames) <= redoBytesMax && len(d.runs) < redoRunsMax
 }
 
 // revive does a transaction again that was rolled back under the client, if it can be. Otherwise it stays so.
-func (d *redo) revive() error {
+func (d *retrying) revive() error {
 	told := d.told.Sum64()
 	for try := 0; d.txn.Gone() && d.txn.Active() && !d.off && len(d.runs) > 0 &&
 		d.txn.Reason().Code == wire.CodeSerializationFailure && try < d.triesMax; try++ {
@@ -133,7 +133,7 @@ func (d *redo) revive() error {
 
 // again tries that once; told is what the client has been told. Afterwards the transaction is open, and there is no
 // doom, or it is rolled back, and doom says why.
-func (d *redo) again(told uint64) error {
+func (d *retrying) again(told uint64) error {
 	doom := d.txn.Reason()
 	d.txn.Retry()
 	d.later.end()
@@ -172,7 +172,9 @@ func (d *redo) again(told uint64) error {
 }
 
 // like reports whether the client would have been told the same.
-func (d *redo) like(told uint64) bool { return d.told.Sum64() == told || planted == "redone-otherwise" }
+func (d *retrying) like(told uint64) bool {
+	return d.told.Sum64() == told || planted == "redone-otherwise"
+}
 
 // once does one request again. It reports whether it was carried out, or refused by the backend.
 func (s *Session) once(r *request) (rep reply, done bool, err error) {
@@ -225,12 +227,12 @@ type telling struct {
 	sum   uint64
 }
 
-func (d *redo) telling() telling { return telling{d.bytesTold, d.told.Sum64()} }
+func (d *retrying) telling() telling { return telling{d.bytesTold, d.told.Sum64()} }
 
 // resume does the transaction again, and last the request that was interrupted when it lost, of which the client may
 // have been told the beginning. The transaction is open again, or the client is told that it has lost. Before is what
 // it was told until the request began.
-func (d *redo) resume(r *request, rep *reply, before telling) error {
+func (d *retrying) resume(r *request, rep *reply, before telling) error {
 	d.control.Resuming(true)
 	defer d.control.Resuming(false)
 	now, doom := d.telling(), d.txn.Reason()
@@ -281,7 +283,7 @@ func (d *redo) resume(r *request, rep *reply, before telling) error {
 }
 
 // resumeOnce does the request itself again, of which so much has been told. It reports whether that has come again.
-func (d *redo) resumeOnce(r *request, told telling) (rep reply, done, same bool, err error) {
+func (d *retrying) resumeOnce(r *request, told telling) (rep reply, done, same bool, err error) {
 	d.resumes, d.differs, d.skip, d.sum = true, false, told.bytes, told.sum
 	rep, done, err = d.once(r)
 	same = !d.differs && d.skip == 0

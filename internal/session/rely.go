@@ -25,7 +25,7 @@ const (
 
 // dear reports whether it would take long to do the transaction again.
 func (b *buffer) dear() bool {
-	return b.later.spent > dearMsMax || b.redo.bytesTold > dearBytesMax
+	return b.later.spent > dearMsMax || b.retry.bytesTold > dearBytesMax
 }
 
 // shows reports whether a request tells its client something of what rows hold, or may.

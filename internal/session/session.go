@@ -68,7 +68,7 @@ type Session struct {
 	locks      locks
 	tableLocks tableLocks
 	reads      reads
-	redo       redo
+	retry      retrying
 	later      later
 	buffer     buffer
 	sight      sight
@@ -77,15 +77,8 @@ type Session struct {
 	results proto.Results // of a statement that may be run again
 
 	// extended protocol
-	named      named
-	batch      []message
-	batchBytes []byte
-	skip       bool // after an error, until Sync
-
-	pause pause
-
-	gathering bool // the next frame is waited for with a batch that may be run meanwhile
-	voidSync  bool // the Sync just read came before the end of a COPY and gets no answer
+	named named
+	batch batch
 }
 
 // New returns a session whose backend is logged in and idle.
@@ -166,7 +159,7 @@ func upper(s *Session, o Options) {
 		later: &s.later, backend: &s.backend, results: &s.results, fail: s.block.fail,
 		host: bufferHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Rows, o.Host.Deferred},
 		txn:  &s.txn, tx: &s.tx, levels: &s.levels, texts: &s.texts, sight: &s.sight, forms: &s.forms,
-		direct: &s.direct, redo: &s.redo, rewriting: o.Collector.Rewriting, facts: o.Collector.Facts,
+		direct: &s.direct, retry: &s.retry, rewriting: o.Collector.Rewriting, facts: o.Collector.Facts,
 		lockable: o.Collector.Lockable, find: o.ReadThrough,
 	}
 	s.named = named{
@@ -174,7 +167,7 @@ func upper(s *Session, o Options) {
 	}
 	s.block = block{
 		out: s.out, backend: &s.backend, txn: &s.txn, tx: &s.tx, levels: &s.levels, habits: &s.habits,
-		direct: &s.direct, schema: &s.schema, locks: &s.locks, redo: &s.redo, later: &s.later, sight: &s.sight,
+		direct: &s.direct, schema: &s.schema, locks: &s.locks, retry: &s.retry, later: &s.later, sight: &s.sight,
 		named: &s.named,
 	}
 	s.procedures = procedures{
@@ -187,15 +180,18 @@ func upper(s *Session, o Options) {
 		backend: &s.backend, host: tableLocksHost{o.Host.Control, o.Host.Intents}, txn: &s.txn, tx: &s.tx,
 		block: &s.block,
 	}
+	s.batch = batch{
+		reserved: o.Collector.Marks, texts: &s.texts, reads: &s.reads, forms: &s.forms, later: &s.later,
+	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
-		func(raw []byte) bool { return s.txn.Active() && s.redo.tell(raw) }, o.Server.Buffered)
-	s.redo = redo{
+		func(raw []byte) bool { return s.txn.Active() && s.retry.tell(raw) }, o.Server.Buffered)
+	s.retry = retrying{
 		control: o.Host.Control, out: s.out, once: s.once, triesMax: o.RetriesMax, tx: &s.tx, later: &s.later,
 		unnamed: &s.unnamed,
 		backend: &s.backend, txn: &s.txn, levels: &s.levels, schema: &s.schema, advisory: &s.advisory,
 	}
-	s.redo.end()
+	s.retry.end()
 	s.forms = forms{
 		backend: &s.backend, rewriting: o.Collector.Rewriting, catalogs: o.Collector.Facts, plans: o.Host.Plans,
 		find: o.Direct, secret: o.Collector.Secret(), txn: &s.txn, texts: &s.texts, sight: &s.sight,
@@ -267,9 +263,9 @@ func (s *Session) start() error {
 
 // step handles one frame of the client.
 func (s *Session) step() error {
-	s.gathering = len(s.batch) > 0
+	s.batch.gathering = len(s.batch.messages) > 0
 	f, err := s.next()
-	s.gathering = false
+	s.batch.gathering = false
 	if err == nil {
 		err = s.overdue()
 	}

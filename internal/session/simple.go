@@ -39,10 +39,10 @@ func (s *Session) simple(f wire.Frame) error {
 // finishBatch runs an extended-protocol batch that was not ended by a Sync. After an error
 // everything up to the Sync is ignored.
 func (s *Session) finishBatch() (ignored bool, err error) {
-	if len(s.batch) > 0 {
+	if len(s.batch.messages) > 0 {
 		err = s.process(false)
 	}
-	return s.skip, err
+	return s.batch.skip, err
 }
 
 // expose refuses what a function has prepared, or declared, under a comment of ours, if m is about that.
@@ -96,7 +96,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		r.frames = wire.AppendQuery(nil, s.o.Collector.BulkMark()+sql)
 		r.shifts = []int32{-int32(len(s.o.Collector.BulkMark()))}
 	} else {
-		r.direct, r.glance = s.literally(st, sql)
+		r.direct, r.glance = s.batch.literally(st, sql)
 	}
 	var rep reply
 	failedToo, err = s.execute(r, &rep)
@@ -167,7 +167,8 @@ func (s *Session) oneByOne(list []semantics.Statement) error {
 			s.txn.Begin(false)
 		}
 		if st.Kind == semantics.Local && st.Alone != "" {
-			return s.block.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone))
+			return s.block.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block",
+				st.Alone))
 		}
 		s.relaying.shift = int32(st.Before)
 		failedToo, err := s.statement(st, wire.AppendQuery(nil, st.Text), st.Text)

@@ -252,7 +252,7 @@ func (s *Session) finish() (*wire.SQLError, error) {
 			return failure, err
 		}
 		s.txn.Condemn(failure)
-		if err := s.redo.revive(); err != nil {
+		if err := s.retry.revive(); err != nil {
 			return nil, err
 		}
 		if failure = s.txn.Reason(); failure != nil {

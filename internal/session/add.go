@@ -344,7 +344,7 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 	case !stays && !s.txn.Gone() && s.forms.age == age:
 		return false, nil
 	case !stays && !s.txn.Gone(): // its direct forms are gone
-		return false, s.choose(r)
+		return false, s.planner.choose(r)
 	case !s.txn.Gone():
 		s.later.caught(r)
 		if err := s.buffer.flushNow(); err != nil {
@@ -366,7 +366,7 @@ func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
 			return true, err
 		}
 	}
-	return false, s.choose(r)
+	return false, s.planner.choose(r)
 }
 
 // defers carries a request of a block out without the backend's transaction, in the best way that there is; false if it
@@ -377,7 +377,7 @@ func (s *Session) defers(r *request, rep *reply) (off bool, err error) {
 	}
 	p := plan.Plan{Kind: plan.Plain}
 	for tried := plan.Kinds(0); !off && err == nil && !s.txn.Gone(); tried = tried.With(p.Kind) {
-		switch p = plan.Choose(factsOf(s, r), tried); p.Kind {
+		switch p = plan.Choose(s.planner.factsOf(r), tried); p.Kind {
 		case plan.Defer:
 			off, err = s.buffer.deferWrite(r, rep)
 		case plan.Delta:

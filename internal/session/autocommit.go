@@ -116,12 +116,12 @@ func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
 	s.results.Begin(r.yields == 0)
 	if r.direct != nil && !s.txn.Failed() {
 		s.forms.renew()
-		if done, err := s.foreknow(&r); done || err != nil {
+		if done, err := s.planner.foreknow(&r); done || err != nil {
 			return true, err
 		}
 	}
 	s.texts.noteOutside(&r)
-	if !r.keepsSight(s) {
+	if !s.planner.keepsSight(&r) {
 		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
 	}
 	if s.txn.Idle() {
@@ -159,7 +159,7 @@ func (s *Session) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		return true, err
 	}
 	if !s.txn.Failed() {
-		if err := s.choose(&r); err != nil {
+		if err := s.planner.choose(&r); err != nil {
 			return true, err
 		}
 		if done, err := s.goOn(&r, rep); done || err != nil {
@@ -455,10 +455,10 @@ func (s *Session) attempt(r request, closes []byte, rep *reply) (o outcome, err 
 	if err := s.relaying.anew(&r, closes); err != nil {
 		return o, err
 	}
-	if err := s.choose(&r); err != nil {
+	if err := s.planner.choose(&r); err != nil {
 		return o, err
 	}
-	s.o.Planned(plan.Instead(plan.Blind, factsOf(s, &r)))
+	s.o.Planned(plan.Instead(plan.Blind, s.planner.factsOf(&r)))
 	if err := s.tx.ensureOpen(true); err != nil {
 		return o, err
 	}

@@ -33,7 +33,7 @@ const blindTries = 5
 // blindly carries out a request that is a transaction of its own without its backend, at its try from 0. It reports
 // whether it has.
 func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error) {
-	if !plan.Allows(plan.Blind, factsOf(s, r)) {
+	if !plan.Allows(plan.Blind, s.planner.factsOf(r)) {
 		return false, nil
 	}
 	p := &r.direct.parts[0]
@@ -105,11 +105,6 @@ func (b *buffer) answerAlone(r *request, rep *reply, tag string) error {
 		}
 	}
 	return nil
-}
-
-// keepsSight reports whether a request leaves the session who it is, as far as its text tells.
-func (r *request) keepsSight(s *Session) bool {
-	return r.prepares || r.direct != nil && (r.direct.known() || s.foreknown(r)) || r.still()
 }
 
 // sees notes who the session is when a transaction was committed that has run nothing which might have changed that.

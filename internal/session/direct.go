@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
-	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/session/proto"
 	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -139,35 +138,6 @@ func (p *directPart) description() wire.Frame {
 		columns[i].Format = p.formats[i]
 	}
 	return wire.Frame{Type: wire.TypeRowDescription, Raw: wire.AppendRowDescription(nil, columns)}
-}
-
-// choose decides whether a request is run directly, and prepares what is wanted if the backend is
-// outside of transactions.
-func (s *Session) choose(r *request) error {
-	d := &s.direct
-	s.forms.renew()
-	if !s.txn.Open() {
-		if err := s.forms.prepare(); err != nil {
-			return err
-		}
-	}
-	r.chosen = plan.Allows(plan.Returning, factsOf(s, r))
-	switch {
-	case r.chosen && s.retry.busy:
-		r.direct.rewind()
-	case r.chosen:
-		r.direct.build()
-	}
-	switch {
-	case r.marked && !r.chosen:
-		d.wish = ownTxBulk
-	// of what is harmless the text is known, and is not marked
-	case r.chosen, r.harmless(), r.prepares && !s.txn.Open():
-		d.wish = ownTxDirect
-	case !r.prepares:
-		d.wish = ownTx
-	}
-	return nil
 }
 
 // adjust sets tutti.tx anew ahead of the request, if it must.

@@ -21,36 +21,53 @@ type Foreknown struct {
 
 // foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it
 // asks its backend, if that may help. done is peek's.
-func (s *Session) foreknow(r *request) (done bool, err error) {
-	if r.direct == nil || s.sight.odd && s.sight.who == "" || s.forms.off || s.texts.encoded || s.texts.escape ||
-		s.forms.catalog != s.o.Collector.Catalog() || s.levels.current() != semantics.ReadCommitted {
+func (c *planner) foreknow(r *request) (done bool, err error) {
+	if r.direct == nil || c.sight.odd && c.sight.who == "" || c.forms.off || c.texts.encoded || c.texts.escape ||
+		c.forms.catalog != c.forms.catalogs.Catalog() || c.levels.current() != semantics.ReadCommitted {
 		return false, nil // at other levels the question would take the snapshot
 	}
+	if !c.forms.refresh(r) {
+		return false, nil
+	}
 	for i := range r.direct.parts {
-		p := &r.direct.parts[i]
-		if p.form.age != s.forms.age { // it was forgotten since the request was read
-			if p.form = s.forms.form(p.form.sql, p.form.types, p.form.literals); p.form == nil {
-				r.direct = nil
-				return false, nil
-			}
-		}
-		f := p.form
+		f := r.direct.parts[i].form
 		var known []Foreknown
 		if f.how == nil && !f.refused {
-			known = s.host.CachedPlans(s.forms.catalog, s.forms.key(f.sql, f.types, f.literals))
+			known = c.forms.plans.CachedPlans(c.forms.catalog, c.forms.key(f.sql, f.types, f.literals))
 		}
 		if f.blind || len(known) > 0 {
-			if done, err := s.buffer.introduce(); done || err != nil {
+			if done, err := c.buffer.introduce(); done || err != nil {
 				return done, err
 			}
 		}
-		for _, k := range known {
-			if k.Who == s.sight.who && f.how == nil {
-				f.how, f.blind, f.blindShape, f.who, f.shared = k.How, true, k.Shape, k.Who, true
-			}
-		}
+		f.adopt(known, c.sight.who)
 	}
 	return false, nil
+}
+
+// refresh gives a request the forms of today, if some were forgotten since it was read; false if it cannot have them,
+// and is not run directly.
+func (fs *forms) refresh(r *request) bool {
+	for i := range r.direct.parts {
+		p := &r.direct.parts[i]
+		if p.form.age == fs.age {
+			continue
+		}
+		if p.form = fs.form(p.form.sql, p.form.types, p.form.literals); p.form == nil {
+			r.direct = nil
+			return false
+		}
+	}
+	return true
+}
+
+// adopt takes what the node knows of a form as who the session is.
+func (f *form) adopt(known []Foreknown, who string) {
+	for _, k := range known {
+		if k.Who == who && f.how == nil {
+			f.how, f.blind, f.blindShape, f.who, f.shared = k.How, true, k.Shape, k.Who, true
+		}
+	}
 }
 
 // tellForm tells the node of a form.
@@ -62,12 +79,12 @@ func (fs *forms) tell(f *form) {
 }
 
 // foreknown reports whether a request could be carried out unseen although its direct forms are not prepared.
-func (s *Session) foreknown(r *request) bool {
-	d := &s.direct
-	return r.direct != nil && !s.forms.off && !s.texts.encoded && !s.texts.escape && !(s.txn.Open() && d.closed) &&
+func (c *planner) foreknown(r *request) bool {
+	d := c.direct
+	return r.direct != nil && !c.forms.off && !c.texts.encoded && !c.texts.escape && !(c.txn.Open() && d.closed) &&
 		!slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
 			return p.form.how == nil || !p.form.blind ||
-				p.form.who != s.sight.who
+				p.form.who != c.sight.who
 		})
 }
 

@@ -181,10 +181,10 @@ func (s *Session) once(r *request) (rep reply, done bool, err error) {
 	if !r.chosen {
 		r.direct = nil // what it is made of is gone
 	}
-	if err := s.choose(r); err != nil {
+	if err := s.planner.choose(r); err != nil {
 		return rep, false, err
 	}
-	if plan.Allows(plan.Delta, factsOf(s, r)) {
+	if plan.Allows(plan.Delta, s.planner.factsOf(r)) {
 		if off, err := s.buffer.delta(r, &rep); off || err != nil {
 			return rep, off, err
 		}
@@ -213,7 +213,7 @@ func (s *Session) opened(r *request) (bool, error) {
 		if err := s.buffer.flush(); err != nil || s.txn.Reason() != nil {
 			return false, err
 		}
-		if err := s.choose(r); err != nil {
+		if err := s.planner.choose(r); err != nil {
 			return false, err
 		}
 	}

@@ -72,6 +72,7 @@ type Session struct {
 	later      later
 	buffer     buffer
 	sight      sight
+	planner    planner
 	procedures procedures
 
 	results proto.Results // of a statement that may be run again
@@ -182,6 +183,11 @@ func upper(s *Session, o Options) {
 	}
 	s.batch = batch{
 		reserved: o.Collector.Marks, texts: &s.texts, reads: &s.reads, forms: &s.forms, later: &s.later,
+	}
+	s.planner = planner{
+		backend: &s.backend, txn: &s.txn, texts: &s.texts, levels: &s.levels, advisory: &s.advisory,
+		forms: &s.forms, direct: &s.direct, schema: &s.schema, locks: &s.locks, retry: &s.retry, later: &s.later,
+		buffer: &s.buffer, sight: &s.sight,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,

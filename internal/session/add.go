@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -77,7 +76,7 @@ func (l *later) forget() {
 
 // delta is plan.Delta: it reports whether a request of a block was answered, and will be carried out at COMMIT.
 func (b *buffer) delta(r *request, rep *reply) (bool, error) {
-	l := b.later
+	l := &b.later
 	p := &r.direct.parts[0]
 	what, ok := p.form.how.Adds(p.bind)
 	if !ok || l.found[what.Table] > 0 {
@@ -137,18 +136,10 @@ func (b *buffer) flushNow() error {
 	return b.flush()
 }
 
-// caughtUp is flushNow that does the transaction again if that must be.
-func (s *Session) caughtUp() error {
-	if err := s.buffer.flushNow(); err != nil || !s.txn.Gone() {
-		return err
-	}
-	return s.retry.revive()
-}
-
 // flush carries out now what was put off. If that comes to something else than the client was told, the transaction
 // is rolled back, and doom says so.
 func (b *buffer) flush() error {
-	l := b.later
+	l := &b.later
 	unseen := len(l.unseen) > 0
 	all, forgot := b.take()
 	if len(all) == 0 || !b.txn.Open() && !unseen || !b.txn.Active() {
@@ -173,7 +164,7 @@ func (b *buffer) flush() error {
 
 // take empties the buffer. It reports whether the session has forgotten how something of it is carried out.
 func (b *buffer) take() (all []postponed, forgot bool) {
-	l := b.later
+	l := &b.later
 	for i := range l.adds {
 		all = append(all, l.adds[i].postponed)
 	}
@@ -304,7 +295,7 @@ func (l *later) takeAdds(c *collected) {
 // noteFound tells the node what is to be known of a row from now on that a direct statement has found: nothing else was
 // changed in its table, so that the transaction has not made it.
 func (b *buffer) noteFound(p *directPart) {
-	l := b.later
+	l := &b.later
 	if p.form.how == nil { // it has failed, and its form is forgotten
 		return
 	}
@@ -325,74 +316,6 @@ func (b *buffer) noteFound(p *directPart) {
 		row.Row, row.At = what.Row, l.before
 		b.host.Learn(row)
 	}
-}
-
-// goOn puts a request off, or carries out what was put off if that must come first. done reports that it is answered:
-// with rep, or else because the transaction has lost.
-func (s *Session) goOn(r *request, rep *reply) (done bool, err error) {
-	age := s.forms.age
-	pending := s.later.pending()
-	off, err := s.defers(r, rep)
-	stays := (pending || s.later.pending()) && !s.buffer.goesAlong(r)
-	switch {
-	case err != nil:
-		return true, err
-	case off:
-		s.habits.reached(r)
-		s.retry.note(r, rep)
-		return true, nil
-	case !stays && !s.txn.Gone() && s.forms.age == age:
-		return false, nil
-	case !stays && !s.txn.Gone(): // its direct forms are gone
-		return false, s.planner.choose(r)
-	case !s.txn.Gone():
-		s.later.caught(r)
-		if err := s.buffer.flushNow(); err != nil {
-			return true, err
-		}
-	}
-	if r.prepares {
-		if err := s.retry.revive(); err != nil || !s.txn.Gone() {
-			return err != nil, err
-		}
-		failedToo, err := s.prepareOutside(*r, rep)
-		if !failedToo {
-			rep.status = wire.TxActive
-		}
-		return true, err
-	}
-	if s.txn.Gone() {
-		if over, err := s.over(r); over || err != nil {
-			return true, err
-		}
-	}
-	return false, s.planner.choose(r)
-}
-
-// defers carries a request of a block out without the backend's transaction, in the best way that there is; false if it
-// has not.
-func (s *Session) defers(r *request, rep *reply) (off bool, err error) {
-	if r.prepares {
-		return false, nil
-	}
-	p := plan.Plan{Kind: plan.Plain}
-	for tried := plan.Kinds(0); !off && err == nil && !s.txn.Gone(); tried = tried.With(p.Kind) {
-		switch p = plan.Choose(s.planner.factsOf(r), tried); p.Kind {
-		case plan.Defer:
-			off, err = s.buffer.deferWrite(r, rep)
-		case plan.Delta:
-			off, err = s.buffer.delta(r, rep)
-		case plan.ReadThrough:
-			off, err = s.buffer.readThrough(r, rep)
-		default:
-			s.o.Planned(p)
-			return false, nil
-		}
-	}
-	if off {
-		s.o.Planned(p)
-	}
-	return off, err
 }
 
 // added gives the position of the server's WAL when all additions had their rows, which the backend has returned with

@@ -59,16 +59,6 @@ func (h *habits) committed() {
 	h.places[h.now] = true
 }
 
-// foresees reports whether the collect step shall be sent with a request: the client waits for
-// its answer and will probably commit then. Deferred constraints could write after it. It looks at data, so the
-// transaction's one snapshot must have been taken. Not after LOCK TABLE: others may wait for it, and who looks in
-// pg_stat_activity for whom they wait shall find the client's own statement.
-func (s *Session) foresees(r *request) bool {
-	return (s.txn.HasSnapshot() || !s.levels.snapshot()) && s.txn.Active() && !s.txn.Implicit() && !s.locks.tables &&
-		!r.chosen && s.habits.places[s.habits.now] && !r.copies && !r.settles &&
-		len(r.notes) == 0 && len(r.frames) < pipelineBytesMax && !s.in.Buffered() && !s.host.Deferrable()
-}
-
 // collectAhead adds the collect step to a request of an open block.
 func (t *transaction) collectAhead() {
 	slot, incarnation, seq := t.host.NewSeq()

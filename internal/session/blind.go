@@ -1,9 +1,7 @@
 package session
 
 import (
-	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/wire"
-	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // A direct UPDATE of a row that it finds by its key, to what its parameters say, needs to see nothing but that the row
@@ -29,41 +27,6 @@ const sightMs = 250
 
 // blindTries is after how many losses a statement does not give way any more to others that it might get in the way of.
 const blindTries = 5
-
-// blindly carries out a request that is a transaction of its own without its backend, at its try from 0. It reports
-// whether it has.
-func (s *Session) blindly(r *request, rep *reply, try int) (done bool, err error) {
-	if !plan.Allows(plan.Blind, s.planner.factsOf(r)) {
-		return false, nil
-	}
-	p := &r.direct.parts[0]
-	if ok, err := s.buffer.looks(); !ok {
-		return false, err
-	}
-	base := s.host.DefinedUpTo()
-	if s.forms.catalog != s.o.Collector.Catalog() {
-		return false, nil
-	}
-	what, ok := p.form.how.Buffered(p.bind, Began{})
-	if !ok || what.Shape != p.form.blindShape || what.Inserts {
-		return false, nil
-	}
-	ws := &writeset.Writeset{Tables: []writeset.Table{what.Table}, Rows: []writeset.Row{what.Row}}
-	ws.AddTableKeys()
-	_, _, seq := s.host.NewSeq()
-	*rep = reply{} // of an earlier try
-	decision, done := s.tx.order(Submission{Seq: seq, Base: base, Writeset: ws}, try >= blindTries)
-	s.host.Enter(PhaseIdle)
-	switch {
-	case !done || !decision.Commit && decision.Retry:
-		return false, nil
-	case !decision.Commit:
-		rep.failed = &decision.Err.ErrorFields
-		return true, s.block.fail(decision.Err)
-	}
-	s.o.Planned(plan.Plan{Kind: plan.Blind})
-	return true, s.buffer.answerAlone(r, rep, what.Tag)
-}
 
 // looks asks the backend now and then whether there is something new, and reports whether the session still knows who
 // it is.
@@ -124,30 +87,5 @@ func (b *buffer) noteSight(p *directPart) {
 	}
 	if shape, ok := f.how.Proves(p.bind, p.rows[0]); ok {
 		f.blindShape, f.blind = shape, true
-	}
-}
-
-// writes says which tables a request will write to, if it is one that blind statements must not get in the way of: they
-// would take its locks away, and need not wait for it. Those that would be blind themselves as soon as more is known do
-// not count, or they would keep each other from it.
-func (s *Session) writes(r *request) {
-	if r.prepares || r.harmless() {
-		return
-	}
-	if r.direct == nil {
-		s.host.Writing("")
-		return
-	}
-	for i := range r.direct.parts {
-		how := r.direct.parts[i].form.how
-		if how == nil { // nothing is known of it yet
-			if !s.txn.Idle() {
-				s.host.Writing("")
-			}
-			continue
-		}
-		if !s.txn.Idle() || len(r.direct.parts) > 1 || !how.Blind() {
-			s.host.Writing(how.Name())
-		}
 	}
 }

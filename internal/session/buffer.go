@@ -13,7 +13,7 @@ import (
 // it, it is committed as it is: changes by the order alone, additions behind the verdict. What its client may rely on
 // (rely.go) is not flushed, but the block is done again.
 type buffer struct {
-	later   *later
+	later   later
 	backend *backend
 	host    bufferHost
 	results *proto.Results

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/tuttidb/tutti/internal/semantics"
-	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -20,7 +19,6 @@ type collecting struct {
 	host     collectingHost
 	bytesMax int // of what may be written
 
-	txn    *txn.Machine
 	levels *levels
 	direct *direct
 	schema *schema

@@ -23,7 +23,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 		}
 	case semantics.Begin, semantics.Rollback:
 	default:
-		if err := s.caughtUp(); err != nil {
+		if err := s.blocks.caughtUp(); err != nil {
 			return true, err
 		}
 		s.retry.off = s.retry.off || !s.txn.Idle()
@@ -52,7 +52,7 @@ func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
 	case semantics.Definition:
 		return s.definition(st)
 	case semantics.Tutti:
-		r := s.host.Show(st.Name)
+		r := s.o.Host.Show(st.Name)
 		return r.Err != nil, s.block.answer(r, true)
 	case semantics.Refused:
 		return s.refused(st)
@@ -194,9 +194,9 @@ func (s *Session) commit(st semantics.Statement) (bool, error) {
 		s.block.tag("ROLLBACK")
 		return false, nil
 	}
-	if s.txn.Open() || s.later.pending() {
-		s.habits.committed()
-		failure, err := s.finish()
+	if s.txn.Open() || s.buffer.later.pending() {
+		s.blocks.habits.committed()
+		failure, err := s.blocks.finish()
 		if err != nil {
 			return true, err
 		}

@@ -67,7 +67,7 @@ func (s *Session) shared(st *semantics.Statement) (bool, error) {
 	if s.txn.Idle() {
 		return s.define(st)
 	}
-	if !s.host.Main() && s.txn.Active() {
+	if !s.o.Host.Main() && s.txn.Active() {
 		return true, s.block.fail(errShared())
 	}
 	s.schema.shared = true
@@ -94,7 +94,7 @@ func (s *Session) veil(st *semantics.Statement) (failure *wire.SQLError, err err
 			"a password for a role that is not named cannot be replicated as MD5").WithHint(
 			"Name the role, or use SCRAM-SHA-256."), nil
 	}
-	st.Text = st.Veiled(s.host.Verifier(st.Password.Clear, st.Password.Role, md5))
+	st.Text = st.Veiled(s.o.Host.Verifier(st.Password.Clear, st.Password.Role, md5))
 	return nil, nil
 }
 
@@ -253,14 +253,14 @@ const largePages = "1024"
 
 // define has a definition take its place in the order.
 func (s *Session) define(st *semantics.Statement) (bool, error) {
-	d, err := s.described(st.Text)
+	d, err := s.carrying.described(st.Text)
 	if err != nil {
 		return true, err
 	}
 	d.Database, d.Limits = st.Database, s.backend.waitLimits
 	var r Result
 	for looks := 1; ; looks++ {
-		d.Base = s.host.Applied() // before the tables are looked up
+		d.Base = s.o.Host.Applied() // before the tables are looked up
 		if err := s.concurrent(st, &d); err != nil {
 			return true, err
 		}
@@ -273,13 +273,13 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 			}
 		}
 		d.Extent.Shared = st.Shared
-		if r = s.host.Define(d); r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
+		if r = s.o.Host.Define(d); r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
 			break
 		}
 	}
 	if r.Err != nil && (r.Err.Code == wire.CodeTuttiWider || r.Err.Code == wire.CodeTuttiOutdated) {
 		d.Extent, d.SQL, d.Index = &writeset.Writeset{Barrier: true, Shared: st.Shared}, st.Text, Index{}
-		r = s.host.Define(d)
+		r = s.o.Host.Define(d)
 	}
 	return r.Err != nil, s.block.answer(r, false)
 }
@@ -321,14 +321,14 @@ func (s *Session) extent(st *semantics.Statement) (*writeset.Writeset, error) {
 }
 
 // described is a definition with the session's settings.
-func (s *Session) described(sql string) (Definition, error) {
-	carried := s.o.Collector.Carried()
+func (g *carrying) described(sql string) (Definition, error) {
+	carried := g.steps.Carried()
 	list := make([]string, 0, len(carried)+1)
 	list = append(list, "current_user")
 	for _, c := range carried {
 		list = append(list, "pg_catalog.current_setting('"+c+"', true)")
 	}
-	rows, err := s.backend.query("SELECT " + strings.Join(list, ","))
+	rows, err := g.backend.query("SELECT " + strings.Join(list, ","))
 	if err != nil {
 		return Definition{}, err
 	}

@@ -65,10 +65,10 @@ func identifier(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`)
 // awaitLocks waits, as PostgreSQL does, for those sessions of this member that stand in a definition's way: at its
 // place in the order they would lose. It keeps no lock. What the session may not lock is not waited for.
 func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err error) {
-	if doom := s.host.Enter(PhaseRunning); doom != nil {
+	if doom := s.o.Host.Enter(PhaseRunning); doom != nil {
 		return doom, nil
 	}
-	defer s.host.Enter(PhaseIdle)
+	defer s.o.Host.Enter(PhaseIdle)
 	if _, _, err := s.backend.ask("BEGIN"); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err err
 			continue
 		}
 		// else it was in the order's way
-		if r.failed.Code != wire.CodeInsufficientPrivilege && s.host.Enter(PhaseRunning) == nil {
+		if r.failed.Code != wire.CodeInsufficientPrivilege && s.o.Host.Enter(PhaseRunning) == nil {
 			failure = failureOf(r)
 		}
 		break
@@ -102,12 +102,12 @@ func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err err
 // detachConcurrently has the first step take its place in the order, where the backend carries it out. The backend goes
 // on with the second one when that has its place in turn.
 func (s *Session) detachConcurrently(st *semantics.Statement) (done, failed bool, err error) {
-	d, err := s.described(st.Detach.Text)
+	d, err := s.carrying.described(st.Detach.Text)
 	if err != nil {
 		return true, true, err
 	}
 	for looks := 1; ; looks++ {
-		d.Base = s.host.Applied() // before the tables are looked up
+		d.Base = s.o.Host.Applied() // before the tables are looked up
 		r, rows, err := s.backend.ask(s.o.Collector.AskDetach(st.Detach))
 		if err != nil || r.failed != nil || len(rows) != 1 {
 			return false, false, err
@@ -115,7 +115,7 @@ func (s *Session) detachConcurrently(st *semantics.Statement) (done, failed bool
 		if d.Detach, d.Extent, err = s.o.Collector.Detach(rows[0][0]); err != nil || d.Detach.Partition[1] == "" {
 			return false, false, err
 		}
-		turn, told := s.host.Detach(d)
+		turn, told := s.o.Host.Detach(d)
 		if turn != nil {
 			failed, err = s.takeTurn(turn, st.Detach.Text)
 			return true, failed, err
@@ -140,14 +140,14 @@ func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
 	}
 	s.results.Hold(false)
 	s.backend.out.Append(wire.AppendQuery(nil, sql))
-	s.unnamed.owed = true
+	s.named.unnamed.owed = true
 	rep, err := s.relaying.relay(request{frames: wire.AppendQuery(nil, sql)})
 	if err != nil {
 		return true, err
 	}
 	ended = true
 	r := turn.Ended(rep.failed)
-	s.host.Enter(PhaseIdle) // it may have stood in the order's way, which did not end it
+	s.o.Host.Enter(PhaseIdle) // it may have stood in the order's way, which did not end it
 	s.txn.Absolve()
 	if _, err := s.backend.query(off); err != nil {
 		return true, err

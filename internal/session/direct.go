@@ -24,8 +24,6 @@ type direct struct {
 	results *proto.Results
 	large   func() *wire.SQLError // see Order.BeginLarge
 	txn     *txn.Machine
-	texts   *texts
-	sight   *sight
 
 	bytesMax int      // of what is returned
 	values   [][]byte // room for those of a row

@@ -5,10 +5,23 @@
 // the Host (ordering, snapshots, slots) and runs Run on a goroutine of its own. The package
 // itself starts no goroutine and touches no clock or socket.
 //
-// A text comes in by simple.go (Query) or extended.go (Parse, Bind, Execute). autocommit.go runs it outside or inside
-// of a block. Shorter ways: direct.go and literal.go (returning), blind.go (a write by itself), add.go, unseen.go and
-// glance.go (writes of a block that are put off, and what looks at them). definition.go, schema.go and inside.go have
-// DDL and procedures, redo.go what is run again.
+// A text comes in by simple.go (Query) or extended.go (Parse, Bind, Execute). What is done about it is in types that
+// own their state and are told whom they need (rooms.go), from below to above:
+//
+//	texts, levels       what texts mean to the server; isolation levels and modes
+//	named, batch        prepared statements and portals; what the client sends up to a Sync, and requests made of it
+//	forms, direct       statements that return what they change (returning), and what a transaction has of that
+//	locks, reads        rows that are locked, and that a SERIALIZABLE transaction has looked for
+//	collecting          the collect step: what a transaction has written and relies on
+//	transaction, block  the backend's transaction, and the client's
+//	relaying            what the backend says, passed on
+//	buffer              writes of a block that are put off: append, read through, flush, commit
+//	planner             in which ways a request may be run
+//	carrying            one request at the backend; alone and blocks: outside and inside of the client's blocks
+//	retrying            a transaction that is done again
+//	procedures          statements that commit by themselves
+//
+// Session itself has the loop, control statements and definitions (definition.go, schema.go).
 //
 // The state of the transaction, the client's block included, is declared in session/txn, with a table of moves.
 //

@@ -140,8 +140,8 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	}
 	r := s.batch.request(batch)
 	binds := !r.prepares
-	owed := s.unnamed.owed
-	s.unnamed.owed = false
+	owed := s.named.unnamed.owed
+	s.named.unnamed.owed = false
 	if s.txn.Idle() && binds && !last && !r.local {
 		s.txn.Begin(false)
 	}
@@ -149,7 +149,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	var failedToo bool
 	var err error
 	if s.txn.Idle() && !binds {
-		failedToo, err = s.plain(r, &rep)
+		failedToo, err = s.alone.plain(r, &rep)
 	} else {
 		failedToo, err = s.execute(r, &rep)
 	}
@@ -161,7 +161,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	if s.batch.skip = failedToo; failedToo {
 		done = min(rep.done, len(batch))
 	}
-	if s.unnamed.noted(batch, s.batch.bytes, done, &rep, owed); failedToo {
+	if s.named.unnamed.noted(batch, s.batch.bytes, done, &rep, owed); failedToo {
 		return done, nil
 	}
 	for i := range batch {
@@ -188,7 +188,7 @@ func (s *Session) answerOwn(m *message) error {
 			s.batch.skip = failedToo
 			return err
 		}
-		s.unnamed.answered(m)
+		s.named.unnamed.answered(m)
 		s.out.Append(wire.AppendParseComplete(s.out.AvailableBuffer()))
 	case wire.TypeBind:
 		s.out.Append(wire.AppendBindComplete(s.out.AvailableBuffer()))
@@ -199,19 +199,19 @@ func (s *Session) answerOwn(m *message) error {
 			s.out.Append(wire.AppendParameterDescription(s.out.AvailableBuffer(), nil))
 		}
 		if m.of.statement.Kind == semantics.Tutti {
-			s.out.Append(wire.AppendRowDescription(nil, columns(s.host.ShowColumns(m.of.statement.Name))))
+			s.out.Append(wire.AppendRowDescription(nil, columns(s.o.Host.ShowColumns(m.of.statement.Name))))
 			return nil
 		}
 		s.out.Append(wire.AppendNoData(s.out.AvailableBuffer()))
 	case wire.TypeExecute:
 		if m.of.statement.Kind == semantics.Tutti && !s.txn.Failed() {
-			if s.later.relied {
-				if err := s.caughtUp(); err != nil {
+			if s.buffer.later.relied {
+				if err := s.blocks.caughtUp(); err != nil {
 					return err
 				}
 			}
 			s.retry.off = s.retry.off || !s.txn.Idle()
-			r := s.host.Show(m.of.statement.Name)
+			r := s.o.Host.Show(m.of.statement.Name)
 			s.batch.skip = r.Err != nil
 			return s.block.answer(r, false)
 		}

@@ -22,8 +22,7 @@ type Foreknown struct {
 // foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it
 // asks its backend, if that may help. done is peek's.
 func (c *planner) foreknow(r *request) (done bool, err error) {
-	if r.direct == nil || c.sight.odd && c.sight.who == "" || c.forms.off || c.texts.encoded || c.texts.escape ||
-		c.forms.catalog != c.forms.catalogs.Catalog() || c.levels.current() != semantics.ReadCommitted {
+	if r.direct == nil || !c.knows() || c.levels.current() != semantics.ReadCommitted {
 		return false, nil // at other levels the question would take the snapshot
 	}
 	if !c.forms.refresh(r) {
@@ -43,6 +42,13 @@ func (c *planner) foreknow(r *request) (done bool, err error) {
 		f.adopt(known, c.sight.who)
 	}
 	return false, nil
+}
+
+// knows reports whether what the node knows is of use: the session may be asked who it is, and reads texts as others
+// do.
+func (c *planner) knows() bool {
+	return !(c.sight.odd && c.sight.who == "") && !c.forms.off && !c.texts.encoded && !c.texts.escape &&
+		c.forms.catalog == c.forms.catalogs.Catalog()
 }
 
 // refresh gives a request the forms of today, if some were forgotten since it was read; false if it cannot have them,

@@ -28,8 +28,8 @@ func (s *Session) wait() (wire.Frame, error) {
 		if silent {
 			s.ears.watch()
 		}
-		_ = s.host.SerialRuns(false) // it gives back only
-		f, err := s.batch.pause.read(s.in, s.host.Clock)
+		_ = s.o.Host.SerialRuns(false) // it gives back only
+		f, err := s.batch.pause.read(s.in, s.o.Host.Clock)
 		if !isTimeout(err) {
 			return s.waited(f, err, phase)
 		}
@@ -39,7 +39,7 @@ func (s *Session) wait() (wire.Frame, error) {
 
 // attend does what is due before each read from the client. It reports whether the session is to look again what is.
 func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
-	if doom := s.host.Enter(phase); doom != nil {
+	if doom := s.o.Host.Enter(phase); doom != nil {
 		s.ears.unwatch()
 		if doom.Severity == wire.SeverityFatal { // it is the session that is lost
 			return false, s.block.fail(doom)
@@ -64,14 +64,14 @@ func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
 
 // waited is what a read from the client has brought. The transaction may have lost meanwhile.
 func (s *Session) waited(f wire.Frame, err error, phase Phase) (wire.Frame, error) {
-	if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
+	if doom := s.o.Host.SerialRuns(true); doom != nil && s.txn.Open() {
 		s.ears.unwatch()
 		return f, errors.Join(s.relaying.badFrame(err), s.tx.undo(doom))
 	}
 	s.ears.unwatch()
 	if err == nil && s.txn.Open() {
 		// A frame that comes together with a doom hides it: the read does not time out.
-		if doom := s.host.Enter(phase); doom != nil {
+		if doom := s.o.Host.Enter(phase); doom != nil {
 			err = s.tx.undo(doom)
 		}
 	}
@@ -86,8 +86,8 @@ func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 	case silent && s.batch.gathering:
 		s.batch.gathering = false
 		return true, s.runGathered()
-	case silent && len(s.later.unseen) > 0 && s.txn.Reason() == nil:
-		return true, s.caughtUp()
+	case silent && len(s.buffer.later.unseen) > 0 && s.txn.Reason() == nil:
+		return true, s.blocks.caughtUp()
 	case silent && s.txn.Active() && !s.txn.Implicit() && !s.txn.Open() && s.txn.Reason() == nil:
 		err = s.openEarly()
 		return s.txn.Open(), err
@@ -103,7 +103,7 @@ func (s *Session) runGathered() error {
 			return nil
 		}
 	}
-	if doom := s.host.SerialRuns(true); doom != nil && s.txn.Open() {
+	if doom := s.o.Host.SerialRuns(true); doom != nil && s.txn.Open() {
 		if err := s.tx.undo(doom); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ func (s *Session) leaves() error {
 	if !s.txn.Idle() || s.txn.Open() || len(s.batch.messages) > 0 {
 		return nil
 	}
-	if why := s.host.Dismissed(); why != nil {
+	if why := s.o.Host.Dismissed(); why != nil {
 		return s.block.fail(why)
 	}
 	return nil

@@ -16,6 +16,7 @@ type named struct {
 
 	statements map[string]*prepared
 	portals    map[string]*prepared
+	unnamed    unnamed
 }
 
 // examine finds out what a message is about and keeps track of names.

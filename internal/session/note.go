@@ -15,30 +15,30 @@ import (
 
 // note has statements run at the other members as well, at their place in the transaction. If one cannot be noted,
 // because a cancel came late for example, the transaction is over.
-func (s *Session) note(texts []string, steady bool) error {
+func (g *carrying) note(texts []string, steady bool) error {
 	for _, text := range texts {
-		d, err := s.described(text)
+		d, err := g.described(text)
 		var failure *wire.SQLError
 		if errors.As(err, &failure) {
-			return s.tx.forsake(failure)
+			return g.tx.forsake(failure)
 		}
 		if err != nil {
 			return err
 		}
 		d.Steady = steady
-		frames, err := s.o.Collector.AppendNote(s.backend.out.AvailableBuffer(), d)
+		frames, err := g.steps.AppendNote(g.backend.out.AvailableBuffer(), d)
 		if err != nil {
 			return err
 		}
-		s.backend.out.Append(wire.AppendSync(frames))
-		got, err := s.backend.quiet()
+		g.backend.out.Append(wire.AppendSync(frames))
+		got, err := g.backend.quiet()
 		if err != nil {
 			return err
 		}
 		if got.failed != nil {
-			return s.tx.forsake(failureOf(got))
+			return g.tx.forsake(failureOf(got))
 		}
-		s.schema.noted = true
+		g.schema.noted = true
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tuttidb/tutti/internal/semantics"
-	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -174,51 +173,6 @@ func (d *retrying) again(told uint64) error {
 // like reports whether the client would have been told the same.
 func (d *retrying) like(told uint64) bool {
 	return d.told.Sum64() == told || planted == "redone-otherwise"
-}
-
-// once does one request again. It reports whether it was carried out, or refused by the backend.
-func (s *Session) once(r *request) (rep reply, done bool, err error) {
-	if !r.chosen {
-		r.direct = nil // what it is made of is gone
-	}
-	if err := s.planner.choose(r); err != nil {
-		return rep, false, err
-	}
-	if plan.Allows(plan.Delta, s.planner.factsOf(r)) {
-		if off, err := s.buffer.delta(r, &rep); off || err != nil {
-			return rep, off, err
-		}
-	}
-	if ok, err := s.opened(r); !ok || err != nil {
-		return rep, false, err
-	}
-	s.direct.adjust()
-	s.writes(r)
-	s.buffer.runs(r)
-	s.send(r)
-	if rep, err = s.relaying.relay(*r); err != nil || rep.interrupted {
-		return rep, false, err
-	}
-	if err := s.noteRun(r, &rep); err != nil {
-		return rep, false, err
-	}
-	forgot, err := s.tx.recover()
-	return rep, !forgot, err
-}
-
-// opened opens the transaction for a request that is done again, and carries out what must come first. False says that
-// it has lost.
-func (s *Session) opened(r *request) (bool, error) {
-	if s.later.pending() && !s.buffer.goesAlong(r) {
-		if err := s.buffer.flush(); err != nil || s.txn.Reason() != nil {
-			return false, err
-		}
-		if err := s.planner.choose(r); err != nil {
-			return false, err
-		}
-	}
-	err := s.tx.ensureOpen(true)
-	return err == nil && s.txn.Reason() == nil && s.txn.Open(), err
 }
 
 // telling is how much the client has been told in a transaction.

@@ -41,7 +41,7 @@ func (r *request) shows() bool {
 
 // runs notes that a request of the transaction is run.
 func (b *buffer) runs(r *request) {
-	l := b.later
+	l := &b.later
 	still := r.prepares || r.still()
 	l.wrote = l.wrote || !still
 	l.strange = !r.chosen && (l.strange || !still)

@@ -128,66 +128,6 @@ func racing(code string) bool {
 	return false
 }
 
-// freeze keeps what was captured so far as it is now.
-func (s *Session) freeze() (failure *wire.SQLError, err error) {
-	if !s.schema.unsure {
-		return nil, nil
-	}
-	s.schema.unsure = false
-	s.backend.out.Append(wire.AppendSync(s.o.Collector.AppendPeek(s.backend.out.AvailableBuffer())))
-	r, rows, err := s.backend.internal(true)
-	if err != nil || r.failed != nil {
-		return failureOf(r), err
-	}
-	if len(rows)+len(s.direct.rows) == 0 {
-		return nil, nil
-	}
-	c := collected{}
-	if s.collecting.returnedTooMuch(&c) {
-		return c.failed, nil
-	}
-	if err := s.collecting.decode(&c, rows, s.collecting.reread); err != nil || c.failed != nil {
-		return c.failed, err
-	}
-	s.backend.out.Append(wire.AppendSync(s.o.Collector.AppendFreeze(s.backend.out.AvailableBuffer(), c.ws)))
-	r, err = s.backend.quiet()
-	s.direct.rows, s.direct.bytes = nil, 0
-	return failureOf(r), err
-}
-
-// settled does what must come before the next request of a block. Before a definition, what was captured is frozen, and
-// others are kept out of the tables that the definition locks. Before anything else, earlier definitions are followed
-// up. The result is false if the transaction failed by it.
-func (s *Session) settled(r *request) (bool, error) {
-	var failure *wire.SQLError
-	var err error
-	if s.schema.noted && (!r.defines || s.schema.unsure || s.schema.filled) && !r.prepares {
-		s.schema.unsure = s.schema.unsure || s.schema.filled // rows are captured now
-		failure, err = s.tx.follow()
-	}
-	if r.defines && failure == nil && err == nil {
-		failure, err = s.freeze()
-	}
-	// a definition does that by an event trigger
-	writes := !r.defines || s.schema.events || s.o.Collector.EventTriggers()
-	s.schema.unsure = s.schema.unsure || writes && !r.prepares
-	if err != nil {
-		return true, err
-	}
-	if failure == nil {
-		gone, err := s.tableLocks.lockElsewhere(r.tables)
-		return !gone, err
-	}
-	if doom := s.host.Enter(PhaseRunning); doom != nil {
-		failure = doom
-	}
-	if err := s.tx.rollbackServer(); err != nil {
-		return false, err
-	}
-	s.tx.failBlock()
-	return false, s.block.fail(failure)
-}
-
 // here runs a definition inside the client's transaction. One that fires no event trigger is noted
 // by us.
 func (s *Session) here(st semantics.Statement) (bool, error) {
@@ -201,7 +141,7 @@ func (s *Session) here(st semantics.Statement) (bool, error) {
 		return failedToo, err
 	}
 	s.schema.events = true
-	return false, s.note([]string{st.Text}, false)
+	return false, s.carrying.note([]string{st.Text}, false)
 }
 
 // exclude has other members' transactions keep away from the tables of a definition that runs here first, or it would
@@ -214,9 +154,9 @@ func (s *Session) exclude(st *semantics.Statement) (gone bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	failure := s.host.Enter(PhaseRunning) // the client may cancel it
+	failure := s.o.Host.Enter(PhaseRunning) // the client may cancel it
 	if failure == nil {
-		failure = s.host.Hold(extent, s.backend.waitLimits)
+		failure = s.o.Host.Hold(extent, s.backend.waitLimits)
 	}
 	switch {
 	case failure == nil:

@@ -46,7 +46,6 @@ type Session struct {
 	out *wire.Writer // to the client
 
 	backend backend
-	host    Host
 
 	texts  texts
 	levels levels
@@ -59,9 +58,7 @@ type Session struct {
 	tx         transaction
 	block      block
 	relaying   relaying
-	habits     habits
 	forms      forms
-	unnamed    unnamed
 	direct     direct
 	schema     schema
 	collecting collecting
@@ -69,10 +66,12 @@ type Session struct {
 	tableLocks tableLocks
 	reads      reads
 	retry      retrying
-	later      later
 	buffer     buffer
 	sight      sight
 	planner    planner
+	carrying   carrying
+	alone      alone
+	blocks     blocks
 	procedures procedures
 
 	results proto.Results // of a statement that may be run again
@@ -107,105 +106,11 @@ func New(o Options) *Session {
 	}
 	s := &Session{
 		o: o, in: o.Client, out: o.ClientOut,
-		host: o.Host,
 	}
-	lower(s, o)
-	upper(s, o)
+	readers(s, o)
+	transactions(s, o)
+	writers(s, o)
 	return s
-}
-
-// lower makes what ends no transaction: it is told what the client is told, and what the backend has.
-func lower(s *Session, o Options) {
-	s.backend = backend{
-		in: o.Server, out: o.ServerOut, secret: o.Collector.Secret(), prepares: o.Collector.AppendPrepare,
-		hears: s.relaying.hears, began: s.txn.Began,
-		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.collecting.tooMuch},
-	}
-	s.texts = texts{facts: o.Collector.Facts, reserved: o.Collector.Marks, cache: newCache(o.CacheMax)}
-	s.levels = levels{backend: &s.backend, txn: &s.txn}
-	s.advisory = advisory{backend: &s.backend, host: o.Host.Advisory, txn: &s.txn}
-	s.ears = ears{backend: &s.backend, channels: o.Host.Channels, control: o.Host.Control}
-	s.locks = locks{
-		backend: &s.backend, locking: o.Collector.Locking, intents: o.Host.Intents,
-		off: func() bool { return s.schema.noted || s.texts.escape },
-	}
-	s.reads = reads{
-		backend: &s.backend, pinning: o.Collector.Pinning, facts: o.Collector.Facts,
-		serial: s.levels.serializable, alike: s.texts.plainTexts,
-	}
-	s.collecting = collecting{
-		backend: &s.backend, captures: o.Collector.Captures, locking: o.Collector.Locking, bytesMax: o.ReturnedBytesMax,
-		host: collectingHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Main},
-		txn:  &s.txn, levels: &s.levels, direct: &s.direct, schema: &s.schema, locks: &s.locks, reads: &s.reads,
-	}
-}
-
-// upper makes what opens, ends and repeats transactions, of what lower has made.
-func upper(s *Session, o Options) {
-	s.tx = transaction{
-		backend: &s.backend, steps: transactionSteps{o.Collector.Captures, o.Collector.Steps},
-		host: transactionHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Deferred, o.Host.Deferrable},
-		txn:  &s.txn, levels: &s.levels, collecting: &s.collecting, forms: &s.forms, unnamed: &s.unnamed,
-		direct: &s.direct, schema: &s.schema,
-		locks: &s.locks, reads: &s.reads, later: &s.later, sight: &s.sight,
-	}
-	s.relaying = relaying{
-		backend: &s.backend, in: s.in, out: s.out, results: &s.results,
-		host: relayingHost{o.Host.Control, o.Host.Sequences}, facts: o.Collector.Facts,
-		txn: &s.txn, tx: &s.tx, texts: &s.texts, sight: &s.sight, forms: &s.forms, unnamed: &s.unnamed,
-		direct: &s.direct, schema: &s.schema, locks: &s.locks, advisory: &s.advisory, later: &s.later,
-		inside: &s.procedures.inside, commitHere: s.procedures.commitInside,
-	}
-	s.buffer = buffer{
-		later: &s.later, backend: &s.backend, results: &s.results, fail: s.block.fail,
-		host: bufferHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Rows, o.Host.Deferred},
-		txn:  &s.txn, tx: &s.tx, levels: &s.levels, texts: &s.texts, sight: &s.sight, forms: &s.forms,
-		direct: &s.direct, retry: &s.retry, rewriting: o.Collector.Rewriting, facts: o.Collector.Facts,
-		lockable: o.Collector.Lockable, find: o.ReadThrough,
-	}
-	s.named = named{
-		texts: &s.texts, locks: &s.locks, statements: map[string]*prepared{}, portals: map[string]*prepared{},
-	}
-	s.block = block{
-		out: s.out, backend: &s.backend, txn: &s.txn, tx: &s.tx, levels: &s.levels, habits: &s.habits,
-		direct: &s.direct, schema: &s.schema, locks: &s.locks, retry: &s.retry, later: &s.later, sight: &s.sight,
-		named: &s.named,
-	}
-	s.procedures = procedures{
-		backend: &s.backend, conversing: o.Collector.Conversing, results: &s.results, triesMax: o.RetriesMax,
-		host: proceduresHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Procedures},
-		txn:  &s.txn, tx: &s.tx, block: &s.block, levels: &s.levels, collecting: &s.collecting,
-		relaying: &s.relaying, schema: &s.schema, advisory: &s.advisory,
-	}
-	s.tableLocks = tableLocks{
-		backend: &s.backend, host: tableLocksHost{o.Host.Control, o.Host.Intents}, txn: &s.txn, tx: &s.tx,
-		block: &s.block,
-	}
-	s.batch = batch{
-		reserved: o.Collector.Marks, texts: &s.texts, reads: &s.reads, forms: &s.forms, later: &s.later,
-	}
-	s.planner = planner{
-		backend: &s.backend, txn: &s.txn, texts: &s.texts, levels: &s.levels, advisory: &s.advisory,
-		forms: &s.forms, direct: &s.direct, schema: &s.schema, locks: &s.locks, retry: &s.retry, later: &s.later,
-		buffer: &s.buffer, sight: &s.sight,
-	}
-	s.txn.Strict = o.Strict
-	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
-		func(raw []byte) bool { return s.txn.Active() && s.retry.tell(raw) }, o.Server.Buffered)
-	s.retry = retrying{
-		control: o.Host.Control, out: s.out, once: s.once, triesMax: o.RetriesMax, tx: &s.tx, later: &s.later,
-		unnamed: &s.unnamed,
-		backend: &s.backend, txn: &s.txn, levels: &s.levels, schema: &s.schema, advisory: &s.advisory,
-	}
-	s.retry.end()
-	s.forms = forms{
-		backend: &s.backend, rewriting: o.Collector.Rewriting, catalogs: o.Collector.Facts, plans: o.Host.Plans,
-		find: o.Direct, secret: o.Collector.Secret(), txn: &s.txn, texts: &s.texts, sight: &s.sight,
-	}
-	s.direct = direct{
-		backend: &s.backend, forms: &s.forms, results: &s.results, large: o.Host.BeginLarge, txn: &s.txn,
-		texts: &s.texts, sight: &s.sight, bytesMax: o.ReturnedBytesMax,
-	}
 }
 
 // errTerminate ends Run without error: the client said goodbye.
@@ -241,7 +146,7 @@ func (s *Session) lastWords(err error) error {
 		return err
 	}
 	e := s.backend.fatal
-	if fate := s.host.Fate(); fate != nil {
+	if fate := s.o.Host.Fate(); fate != nil {
 		e = fate
 	}
 	if e == nil {

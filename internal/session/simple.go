@@ -12,7 +12,7 @@ func (s *Session) simple(f wire.Frame) error {
 	if ignored || err != nil {
 		return err
 	}
-	s.unnamed.removed(s.named.statements)
+	s.named.unnamed.removed(s.named.statements)
 	raw := f.Raw
 	if told := semantics.Told(sql); told != sql {
 		raw = wire.AppendQuery(nil, told)
@@ -191,7 +191,7 @@ func (s *Session) endImplicit() error {
 	case s.txn.Failed():
 		err = s.tx.rollbackServer()
 	case s.txn.Open():
-		failure, err = s.finish()
+		failure, err = s.blocks.finish()
 	}
 	if err != nil {
 		return err

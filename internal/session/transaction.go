@@ -244,63 +244,6 @@ func (t *transaction) commitLocal() (*wire.SQLError, bool, error) {
 	return nil, false, err
 }
 
-// finish ends the open transaction for a COMMIT, or for a Sync of an implicit one.
-func (s *Session) finish() (*wire.SQLError, error) {
-	for try := 0; ; try++ {
-		failure, retry, err := s.finishOnce()
-		if failure == nil || !retry || err != nil || try == s.o.RetriesMax {
-			return failure, err
-		}
-		s.txn.Condemn(failure)
-		if err := s.retry.revive(); err != nil {
-			return nil, err
-		}
-		if failure = s.txn.Reason(); failure != nil {
-			s.txn.Absolve()
-			return failure, nil
-		}
-	}
-}
-
-// finishOnce is finish of a transaction as it is; retry is settle's. A READ ONLY one is collected too: it may have
-// become READ WRITE behind our back.
-func (s *Session) finishOnce() (failure *wire.SQLError, retry bool, err error) {
-	if doom := s.host.Enter(PhaseRunning); doom != nil {
-		return doom, true, s.tx.rollbackServer()
-	}
-	if err := s.tx.takeAhead(); err != nil {
-		return nil, false, err
-	}
-	if len(s.later.unseen) > 0 {
-		if over, failure, retry, err := s.buffer.commit(); over || err != nil {
-			return failure, retry, err
-		}
-	}
-	if !s.txn.Open() {
-		failure := s.txn.Reason()
-		s.txn.Absolve()
-		return failure, true, nil
-	}
-	if len(s.later.adds) > 0 && !s.buffer.fits() {
-		s.later.repeats()
-		if err := s.buffer.flush(); err != nil {
-			return nil, false, err
-		}
-		if !s.txn.Open() {
-			failure := s.txn.Reason()
-			s.txn.Absolve()
-			return failure, true, nil
-		}
-	}
-	c := s.tx.ahead.found
-	if !s.tx.ahead.says(&s.txn) {
-		if err := s.tx.collect(&c, false); err != nil {
-			return nil, false, err
-		}
-	}
-	return s.tx.settle(c)
-}
-
 // doomed asks the node whether it has rolled this transaction back.
 func (t *transaction) doomed() bool {
 	if t.txn.Reason() == nil {

@@ -57,7 +57,7 @@ func (s *Session) settleUnnamed(batch []message) error {
 	if of == nil && !replaced && s.txn.Idle() && unsettles(batch) {
 		of = s.named.statements[""]
 	}
-	if of == nil || !s.unnamed.owed {
+	if of == nil || !s.named.unnamed.owed {
 		return nil
 	}
 	return sendUnnamed(s, of)
@@ -73,13 +73,13 @@ func sendUnnamed(s *Session, of *prepared) error {
 			return err
 		}
 	}
-	frame := s.unnamed.frame
+	frame := s.named.unnamed.frame
 	if len(frame) == 0 || of == unknownStatement || (of.odd || s.texts.escape || s.texts.encoded) && !isPlain(of.sql) {
 		frame = wire.AppendClose(nil, 'S', "")
 	}
 	s.backend.out.Append(wire.AppendSync(append(s.backend.out.AvailableBuffer(), frame...)))
 	r, err := s.backend.quiet()
-	s.unnamed.owed = r.failed != nil
+	s.named.unnamed.owed = r.failed != nil
 	return err
 }
 

@@ -74,7 +74,7 @@ func (r *request) still() bool {
 // deferWrite is plan.Defer: it reports whether a request of a block was answered, and will be carried out unseen at
 // COMMIT.
 func (b *buffer) deferWrite(r *request, rep *reply) (bool, error) {
-	l := b.later
+	l := &b.later
 	p := &r.direct.parts[0]
 	if p.form.passes() {
 		return false, nil
@@ -193,7 +193,7 @@ func (l *later) writeset() *writeset.Writeset {
 // commit commits a block of which everything was put off. over is false if somebody is in the way at this node:
 // it is open now, as what it is, or lost, and doom says why.
 func (b *buffer) commit() (over bool, failure *wire.SQLError, retry bool, err error) {
-	l := b.later
+	l := &b.later
 	ok, err := b.looks()
 	if err != nil {
 		return true, nil, false, err

@@ -1,0 +1,198 @@
+package session
+
+import (
+	"github.com/tuttidb/tutti/internal/session/plan"
+	"github.com/tuttidb/tutti/internal/session/txn"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// carrying carries a request out at the backend: what must come before it, what is sent, and what its answer means.
+type carrying struct {
+	backend *backend
+	host    carryingHost
+	steps   carryingSteps
+	facts   Facts
+
+	txn        *txn.Machine
+	tx         *transaction
+	block      *block
+	planner    *planner
+	relaying   *relaying
+	collecting *collecting
+	buffer     *buffer
+	later      *later
+	unnamed    *unnamed
+	direct     *direct
+	schema     *schema
+	locks      *locks
+	tableLocks *tableLocks
+	reads      *reads
+}
+
+// carryingHost is what it needs of the node.
+type carryingHost struct {
+	Control
+	Intents
+}
+
+// carryingSteps is what it needs of the collector.
+type carryingSteps struct {
+	Steps
+	Extents
+}
+
+// noteRun notes what a request that was carried out means for the transaction.
+func (g *carrying) noteRun(r *request, rep *reply) error {
+	g.buffer.noteDirect(r)
+	g.locks.tables = g.locks.tables || len(r.tables) > 0
+	if rep.failed != nil || g.backend.lost {
+		g.reads.anyway = true // what made it fail was read, too
+		if r.defines || len(r.tables) > 0 {
+			g.host.GiveBack() // it may not even have had the right to do that
+		}
+		return nil
+	}
+	return g.note(r.notes, true)
+}
+
+// send gives the backend a request of a transaction.
+func (g *carrying) send(r *request) {
+	g.reads.note(r)
+	g.locks.tell(r)
+	if r.chosen {
+		g.backend.out.Append(r.direct.frames)
+		return
+	}
+	g.unnamed.sent(r)
+	g.backend.out.Append(r.frames)
+}
+
+// writes says which tables a request will write to, if it is one that blind statements must not get in the way of: they
+// would take its locks away, and need not wait for it. Those that would be blind themselves as soon as more is known do
+// not count, or they would keep each other from it.
+func (g *carrying) writes(r *request) {
+	if r.prepares || r.harmless() {
+		return
+	}
+	if r.direct == nil {
+		g.host.Writing("")
+		return
+	}
+	for i := range r.direct.parts {
+		how := r.direct.parts[i].form.how
+		if how == nil { // nothing is known of it yet
+			if !g.txn.Idle() {
+				g.host.Writing("")
+			}
+			continue
+		}
+		if !g.txn.Idle() || len(r.direct.parts) > 1 || !how.Blind() {
+			g.host.Writing(how.Name())
+		}
+	}
+}
+
+// once does one request again. It reports whether it was carried out, or refused by the backend.
+func (g *carrying) once(r *request) (rep reply, done bool, err error) {
+	if !r.chosen {
+		r.direct = nil // what it is made of is gone
+	}
+	if err := g.planner.choose(r); err != nil {
+		return rep, false, err
+	}
+	if plan.Allows(plan.Delta, g.planner.factsOf(r)) {
+		if off, err := g.buffer.delta(r, &rep); off || err != nil {
+			return rep, off, err
+		}
+	}
+	if ok, err := g.opened(r); !ok || err != nil {
+		return rep, false, err
+	}
+	g.direct.adjust()
+	g.writes(r)
+	g.buffer.runs(r)
+	g.send(r)
+	if rep, err = g.relaying.relay(*r); err != nil || rep.interrupted {
+		return rep, false, err
+	}
+	if err := g.noteRun(r, &rep); err != nil {
+		return rep, false, err
+	}
+	forgot, err := g.tx.recover()
+	return rep, !forgot, err
+}
+
+// opened opens the transaction for a request that is done again, and carries out what must come first. False says that
+// it has lost.
+func (g *carrying) opened(r *request) (bool, error) {
+	if g.later.pending() && !g.buffer.goesAlong(r) {
+		if err := g.buffer.flush(); err != nil || g.txn.Reason() != nil {
+			return false, err
+		}
+		if err := g.planner.choose(r); err != nil {
+			return false, err
+		}
+	}
+	err := g.tx.ensureOpen(true)
+	return err == nil && g.txn.Reason() == nil && g.txn.Open(), err
+}
+
+// settled does what must come before the next request of a block. Before a definition, what was captured is frozen, and
+// others are kept out of the tables that the definition locks. Before anything else, earlier definitions are followed
+// up. The result is false if the transaction failed by it.
+func (g *carrying) settled(r *request) (bool, error) {
+	var failure *wire.SQLError
+	var err error
+	if g.schema.noted && (!r.defines || g.schema.unsure || g.schema.filled) && !r.prepares {
+		g.schema.unsure = g.schema.unsure || g.schema.filled // rows are captured now
+		failure, err = g.tx.follow()
+	}
+	if r.defines && failure == nil && err == nil {
+		failure, err = g.freeze()
+	}
+	// a definition does that by an event trigger
+	writes := !r.defines || g.schema.events || g.facts.EventTriggers()
+	g.schema.unsure = g.schema.unsure || writes && !r.prepares
+	if err != nil {
+		return true, err
+	}
+	if failure == nil {
+		gone, err := g.tableLocks.lockElsewhere(r.tables)
+		return !gone, err
+	}
+	if doom := g.host.Enter(PhaseRunning); doom != nil {
+		failure = doom
+	}
+	if err := g.tx.rollbackServer(); err != nil {
+		return false, err
+	}
+	g.tx.failBlock()
+	return false, g.block.fail(failure)
+}
+
+// freeze keeps what was captured so far as it is now.
+func (g *carrying) freeze() (failure *wire.SQLError, err error) {
+	if !g.schema.unsure {
+		return nil, nil
+	}
+	g.schema.unsure = false
+	g.backend.out.Append(wire.AppendSync(g.steps.AppendPeek(g.backend.out.AvailableBuffer())))
+	r, rows, err := g.backend.internal(true)
+	if err != nil || r.failed != nil {
+		return failureOf(r), err
+	}
+	if len(rows)+len(g.direct.rows) == 0 {
+		return nil, nil
+	}
+	c := collected{}
+	if g.collecting.returnedTooMuch(&c) {
+		return c.failed, nil
+	}
+	if err := g.collecting.decode(&c, rows, g.collecting.reread); err != nil || c.failed != nil {
+		return c.failed, err
+	}
+	g.backend.out.Append(wire.AppendSync(g.steps.AppendFreeze(g.backend.out.AvailableBuffer(), c.ws)))
+	r, err = g.backend.quiet()
+	g.direct.rows, g.direct.bytes = nil, 0
+	return failureOf(r), err
+}

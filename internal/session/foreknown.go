@@ -76,7 +76,7 @@ func (f *form) adopt(known []Foreknown, who string) {
 	}
 }
 
-// tellForm tells the node of a form.
+// tell tells the node of a form.
 func (fs *forms) tell(f *form) {
 	if f.blind && !f.shared && f.how != nil && fs.catalog == fs.catalogs.Catalog() {
 		f.shared = true

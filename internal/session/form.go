@@ -222,7 +222,7 @@ func (fs *forms) use(f *form) {
 	}
 }
 
-// forgetDirect forgets forms of a catalog that is no more, before a transaction does something.
+// renew forgets forms of a catalog that is no more, before a transaction does something.
 func (fs *forms) renew() {
 	if now := fs.catalogs.Catalog(); now != fs.catalog && (!fs.txn.Open() || fs.txn.Untouched()) {
 		if planted != "old-plan-used" {
@@ -232,7 +232,7 @@ func (fs *forms) renew() {
 	}
 }
 
-// outdated reports whether a direct statement could not be planned because something changed since
+// expired reports whether a direct statement could not be planned because something changed since
 // it was prepared: the table, the session's prepared statements, or its rights. RETURNING needs
 // the right to read, which the statement itself may not. If the client's own text fails alike,
 // it is told so at the next try.

@@ -77,7 +77,7 @@ type Applier struct {
 	Tables     *catalog.Tables
 	rehearses  bool // it takes everything back, see tryOut
 	yields     bool // the definition it carries out has failed, see clears
-	heirs      bool // because of tables that inherit, as it seems
+	heirs      bool // because of tables that inherit or have columns of a type, as it seems
 	// blind rows that the last attempt has not changed, or an earlier one whose transaction is void
 	Missed map[*writeset.Row]bool
 	Void   map[*writeset.Writeset]bool

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -64,7 +65,7 @@ func (a *Applier) Define(ctx context.Context, last uint64, t engine.Task, d sess
 
 // clears reports whether a definition is to be tried once more, with temporary objects of sessions out of its way:
 // there may be some at this member alone. PostgreSQL tells what is in the way, with the schema of another session's,
-// but for tables that inherit.
+// but for tables that inherit or have columns of a type.
 func (a *Applier) clears(err error) bool {
 	var pg *pgconn.PgError
 	if a.yields || a.rehearses || !errors.As(err, &pg) || pg.Code != "2BP01" && pg.Code != "0A000" {
@@ -76,8 +77,21 @@ func (a *Applier) clears(err error) bool {
 			return false // something else is
 		}
 	}
-	a.yields = !a.heirs || pg.Code == "0A000"
-	return a.yields
+	a.yields = true
+	return true
+}
+
+// clear has temporary objects give way to a definition.
+func (a *Applier) clear(ctx context.Context, sql string) error {
+	subjects := semantics.Subjects(sql)
+	if len(subjects) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(subjects)
+	if err == nil {
+		_, err = a.Pgx.Exec(ctx, capture.YieldStatement, string(list), a.heirs)
+	}
+	return err
 }
 
 func (a *Applier) defineOnce(ctx context.Context, last uint64, origin uint32, d session.Definition) (unmarked bool,
@@ -179,7 +193,7 @@ func (a *Applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		}
 	}
 	if a.yields {
-		if _, err := a.Pgx.Exec(ctx, capture.YieldStatement, d.SQL, a.heirs); err != nil {
+		if err := a.clear(ctx, d.SQL); err != nil {
 			return "", err
 		}
 	}

@@ -32,9 +32,17 @@ func functions(m protoreflect.Message) []call {
 // relations lists the tables, views and sequences a statement names, as SQL would.
 func relations(n *pg.Node) []string {
 	var out []string
+	for _, r := range rangeVars(n) {
+		out = append(out, rangeName(r))
+	}
+	return out
+}
+
+// rangeVars are the names of relations in a statement.
+func rangeVars(n *pg.Node) (out []*pg.RangeVar) {
 	walk(n.ProtoReflect(), func(m protoreflect.Message) {
 		if r, ok := m.Interface().(*pg.RangeVar); ok {
-			out = append(out, rangeName(r))
+			out = append(out, r)
 		}
 	})
 	return out

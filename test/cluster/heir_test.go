@@ -96,7 +96,9 @@ func TestTemporaryObjectsGiveWay(t *testing.T) {
 	s.Do("CREATE TABLE ways(id int PRIMARY KEY, v int, w int)", "CREATE TABLE ways_away(id int)",
 		"CREATE FUNCTION ways_f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE TYPE ways_kind AS ENUM ('a')",
 		"CREATE TYPE ways_used AS ENUM ('a')", "CREATE TABLE ways_uses(k ways_used)",
-		"CREATE VIEW ways_kept AS SELECT id FROM ways")
+		"CREATE VIEW ways_kept AS SELECT id FROM ways", "CREATE TYPE ways_row AS (a int)",
+		"CREATE TABLE ways_owns(id serial)", "CREATE TABLE ways_part(id int) PARTITION BY LIST (id)",
+		"CREATE TABLE ways_part_1 PARTITION OF ways_part FOR VALUES IN (1)")
 	c.Settled()
 	for _, x := range []struct{ temporary, definition, shows, want string }{
 		{"CREATE TEMP VIEW ways_v AS SELECT v FROM ways", "ALTER TABLE ways DROP COLUMN v",
@@ -113,6 +115,14 @@ func TestTemporaryObjectsGiveWay(t *testing.T) {
 		{"CREATE TEMP TABLE ways_t(k ways_kind)", "DROP TYPE ways_kind", "SELECT to_regtype('ways_kind')", ""},
 		{"CREATE TEMP VIEW ways_v AS SELECT 1; CREATE TEMP TABLE ways_t(k ways_used)", "DROP TYPE ways_used",
 			"SELECT to_regtype('ways_used') IS NOT NULL", "t"},
+		{"CREATE TEMP TABLE ways_t OF ways_row", "ALTER TYPE ways_row ADD ATTRIBUTE b int",
+			"SELECT count(*) FROM information_schema.attributes WHERE udt_name = 'ways_row'", "2"},
+		{"CREATE TEMP TABLE ways_t(k ways_row[])", "ALTER TYPE ways_row ALTER ATTRIBUTE b TYPE text",
+			"SELECT pg_typeof((NULL::ways_row).b)", "text"},
+		{"CREATE TEMP TABLE ways_t(d int DEFAULT nextval('ways_owns_id_seq'))", "DROP TABLE ways_owns",
+			"SELECT to_regclass('ways_owns')", ""},
+		{"CREATE TEMP VIEW ways_v AS SELECT * FROM ways_part_1", "DROP TABLE ways_part",
+			"SELECT to_regclass('ways_part')", ""},
 		// something else depends on it
 		{"CREATE TEMP TABLE ways_t(k int); CREATE TEMP VIEW ways_v AS SELECT * FROM ways_kept", "DROP TABLE ways",
 			"SELECT to_regclass('ways') IS NOT NULL", "t"},
@@ -140,6 +150,50 @@ func TestTemporaryObjectsGiveWay(t *testing.T) {
 		t.Errorf("in a block: %v", err)
 	}
 	c.Everywhere("SELECT count(*) FROM information_schema.columns WHERE table_name = 'ways'", "3")
+	c.Check()
+}
+
+// TestTemporaryObjectsBesides: to a definition gives way what depends on its objects, whatever else has their names.
+func TestTemporaryObjectsBesides(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE SCHEMA beside", "CREATE TABLE sides(id int, v int, w int)", "CREATE TABLE beside.sides(v int)",
+		"CREATE TYPE side AS ENUM ('a')", "CREATE TYPE beside.side AS ENUM ('a')",
+		"CREATE FUNCTION side(int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"CREATE FUNCTION side(text, VARIADIC int[]) RETURNS int LANGUAGE sql AS 'SELECT 2'",
+		"CREATE FUNCTION beside.side(int) RETURNS int LANGUAGE sql AS 'SELECT 3'",
+		`CREATE TABLE "side's"(id int)`)
+	c.Settled()
+	for _, x := range []struct{ definition, ends, stays string }{
+		{"ALTER TABLE sides ADD COLUMN x int DEFAULT 7", "TABLE sides_t() INHERITS (sides)",
+			"TABLE sides_t() INHERITS (beside.sides)"},
+		{"ALTER TABLE sides DROP COLUMN x", "TABLE sides_t() INHERITS (sides)", "VIEW sides_t AS SELECT id FROM sides"},
+		{"ALTER TABLE sides DROP COLUMN v", "VIEW sides_t AS SELECT v FROM sides",
+			"VIEW sides_t AS SELECT w AS v FROM sides"},
+		{"SET search_path = beside, public; DROP FUNCTION side(int)", "TABLE sides_t(d int DEFAULT beside.side(1))",
+			"TABLE sides_t(d int DEFAULT side(1))"},
+		{"DROP FUNCTION IF EXISTS side(nobody), side(text, VARIADIC int[])",
+			"TABLE sides_t(d int DEFAULT side('', 1))", "TABLE sides_t(d int DEFAULT side(1))"},
+		{"DROP TYPE beside.side", "TABLE sides_t(k beside.side)", "TABLE sides_t(k side)"},
+		{"SET search_path = beside, public; DROP TYPE side", "TABLE sides_t(k side)",
+			"TABLE sides_t(side int DEFAULT side(1))"},
+		{`DROP TABLE beside.sides, "side's"`, `TABLE sides_t(k "side's")`, "VIEW sides_t AS SELECT id FROM sides"},
+	} {
+		ends, stays := c.Connect(3), c.Connect(3)
+		stays.Do("CREATE TEMP " + x.stays)
+		ends.Do("CREATE TEMP " + x.ends)
+		if err := c.Connect(1).Try(x.definition); err != nil {
+			t.Errorf("%s: %v", x.definition, err)
+		}
+		c.Settled()
+		if err := ends.Try("SELECT FROM sides_t"); err == nil {
+			t.Errorf("%s: %s did not give way", x.definition, x.ends)
+		}
+		if err := stays.Try("SELECT FROM sides_t"); err != nil {
+			t.Errorf("%s: %s gave way: %v", x.definition, x.stays, err)
+		}
+		_ = stays.Close(stays.ctx())
+	}
 	c.Check()
 }
 

@@ -1,0 +1,36 @@
+package semantics
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// TestSubjects: what a definition drops or changes is read from its text as the grammar has it.
+func TestSubjects(t *testing.T) {
+	for _, c := range []struct{ sql, want string }{
+		{`DROP TABLE a, "B".c`, `[{"kind":"relation","name":"a","args":null},` +
+			`{"kind":"relation","schema":"B","name":"c","args":null}]`},
+		{"DROP INDEX d.s.i", `[{"kind":"relation","schema":"s","name":"i","args":null}]`},
+		{"DROP TYPE a, s.b", `[{"kind":"type","name":"a","args":null},{"kind":"type","schema":"s","name":"b","args":null}]`},
+		{"DROP DOMAIN a", `[{"kind":"type","name":"a","args":null}]`},
+		{"DROP FUNCTION f", `[{"kind":"function","name":"f","args":null}]`},
+		{`DROP FUNCTION f(), s.f(int, "T"[], s.u)`, `[{"kind":"function","name":"f","args":[]},` +
+			`{"kind":"function","schema":"s","name":"f","args":["\"pg_catalog\".\"int4\"","\"T\"[]","\"s\".\"u\""]}]`},
+		{"DROP AGGREGATE f(*)", `[{"kind":"function","name":"f","args":[]}]`},
+		{"DROP EXTENSION e", `[{"kind":"extension","name":"e","args":null}]`},
+		{"DROP COLLATION s.c", `[{"kind":"collation","schema":"s","name":"c","args":null}]`},
+		{"DROP ROLE r", "null"}, {"DROP SCHEMA s", "null"},
+		{"ALTER TABLE s.t DROP COLUMN a, DROP CONSTRAINT b, ADD c int",
+			`[{"kind":"relation","schema":"s","name":"t","args":null,"col":"a"},` +
+				`{"kind":"relation","schema":"s","name":"t","args":null,"con":"b"},` +
+				`{"kind":"relation","schema":"s","name":"t","args":null}]`},
+		{"ALTER TYPE c ADD ATTRIBUTE a int", `[{"kind":"relation","name":"c","args":null}]`},
+		{"ALTER DOMAIN s.d ADD CHECK (VALUE > 0)", `[{"kind":"type","schema":"s","name":"d","args":null}]`},
+		{"ALTER TABLE t RENAME a TO b", `[{"kind":"relation","name":"t","args":null}]`},
+		{"no SQL", "null"}, {"DROP TABLE a; DROP TABLE b", "null"},
+	} {
+		if got, err := json.Marshal(Subjects(c.sql)); string(got) != c.want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", c.sql, got, err, c.want)
+		}
+	}
+}

@@ -1,10 +1,10 @@
 package capture
 
 // YieldStatement has temporary objects of sessions give way to a definition that has failed because of something that
-// depends on what it is about: its place in the order says that it has come to pass. Views are dropped. Tables cannot be
-// taken from a session that lives, so the session ends. $1: what the definition drops or changes, as JSON of
-// semantics.Subjects. $2: the tables that inherit from it are in the way, or those with columns of its type. Run it as a
-// superuser, with the definition's settings, at the beginning of a transaction.
+// depends on what it is about: its place in the order says that it has come to pass. Views are dropped. Tables cannot
+// be taken from a session that lives, so the session ends. $1: what the definition drops or changes, as JSON of
+// semantics.Subjects. $2: the tables that inherit from it are in the way, or those with columns of its type. Run it as
+// a superuser, with the definition's settings, at the beginning of a transaction.
 const YieldStatement = "SELECT tutti.yield_temporary(tutti.named($1), $2)"
 
 // sql/yield.sql looks the names up by the search_path of the definition, and finds what depends on these objects in

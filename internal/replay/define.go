@@ -81,15 +81,15 @@ func (a *Applier) clears(err error) bool {
 	return true
 }
 
-// clear has temporary objects give way to a definition.
-func (a *Applier) clear(ctx context.Context, sql string) error {
+// giveWay has temporary objects give way to a definition; heirs is as capture.YieldStatement has it.
+func giveWay(ctx context.Context, conn *pgx.Conn, sql string, heirs bool) error {
 	subjects := semantics.Subjects(sql)
 	if len(subjects) == 0 {
 		return nil
 	}
 	list, err := json.Marshal(subjects)
 	if err == nil {
-		_, err = a.Pgx.Exec(ctx, capture.YieldStatement, string(list), a.heirs)
+		_, err = conn.Exec(ctx, capture.YieldStatement, string(list), heirs)
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func (a *Applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		}
 	}
 	if a.yields {
-		if err := a.clear(ctx, d.SQL); err != nil {
+		if err := giveWay(ctx, a.Pgx, d.SQL, a.heirs); err != nil {
 			return "", err
 		}
 	}

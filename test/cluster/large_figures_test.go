@@ -18,9 +18,9 @@ import (
 	"github.com/tuttidb/tutti/internal/pgtest"
 )
 
-// TestLargeFigures measures what docs/PERFORMANCE.md says of large transactions, if TUTTI_LARGE_ROWS says of how many
-// rows: each statement at a plain server and at node 1, one after the other, and the longest gaps of small clients
-// that write and read at every node meanwhile, and until every node has applied it.
+// TestLargeFigures measures what docs/performance/history.md says of large transactions, if TUTTI_LARGE_ROWS says of
+// how many rows: each statement at a plain server and at node 1, one after the other, and the longest gaps of small
+// clients that write and read at every node meanwhile, and until every node has applied it.
 func TestLargeFigures(t *testing.T) {
 	rows, err := strconv.Atoi(os.Getenv("TUTTI_LARGE_ROWS"))
 	if err != nil {

@@ -42,6 +42,7 @@ type benchReport struct {
 // TestBenchCompare runs the smallest comparison and looks whether its figures can be true. A pause of the machine
 // spoils a run of one second: then it is done again, and longer.
 func TestBenchCompare(t *testing.T) {
+	t.Parallel() // mostly it waits
 	build, err := findBuild()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -247,13 +248,13 @@ func TestBlindBlockLoses(t *testing.T) {
 	other := c.Connect(2)
 	for i, x := range []struct{ other, code, rows string }{
 		{"DELETE FROM blocklost WHERE id = 2", "40001", "1,0 3,0"},
-		{"UPDATE blocklost SET n = 2147483647 WHERE id = 2", "40001", "1,0 2,2147483647 3,0"},
+		{"UPDATE blocklost SET n = 2147483647 WHERE id = 2", "40001 or 22003", "1,0 2,2147483647 3,0"},
 		{"DELETE FROM blocklost WHERE id = 3", "", "1,1 2,1"},
 		{"UPDATE blocklost SET n = 7 WHERE id = 2", "", "1,1 2,8 3,0"},
 		{"UPDATE blocklost SET id = 4 WHERE id = 2", "40001", "1,0 3,0 4,0"},
 		{"BEGIN; DELETE FROM blocklost WHERE id = 2; INSERT INTO blocklost VALUES (2, 50); COMMIT", "", "1,1 2,51 3,0"},
 		{"TRUNCATE blocklost; INSERT INTO blocklost VALUES (1, 10)", "40001", "1,10"},
-		{"ALTER TABLE blocklost ADD CHECK (n < 1) NOT VALID", "40001", "1,0 2,0 3,0"},
+		{"ALTER TABLE blocklost ADD CHECK (n < 1) NOT VALID", "40001 or 23514", "1,0 2,0 3,0"},
 		{"ALTER TABLE blocklost ADD m int", "", "1,1 2,1 3,0"},
 		{"DROP TABLE blocklost; CREATE TABLE blocklost (id int PRIMARY KEY, n int NOT NULL)", "40001", ""},
 	} {
@@ -295,7 +296,8 @@ func TestBlindBlockLoses(t *testing.T) {
 		other.Do(of(x.other))
 		count := other.Get(of("SELECT count(*), sum(n) FROM blocklost"))
 		c.Everywhere(of("SELECT count(*), sum(n) FROM blocklost"), count)
-		if err := s.Try("COMMIT"); Code(err) != x.code {
+		// where the machine stood still, the block was carried out as what it is, and tells what its statement would
+		if err := s.Try("COMMIT"); !slices.Contains(strings.Split(x.code, " or "), Code(err)) {
 			t.Errorf("%s: COMMIT says %v, want %s", x.other, Explain(err), x.code)
 		}
 		s.Do("ROLLBACK")

@@ -15,7 +15,7 @@ func under(t *testing.T, c *Cluster, prefix string, f func()) {
 	l := c.NewLoad(prefix)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { l.Run(8, stop) })
+	wg.Go(func() { l.Run(4, stop) })
 	end := sync.OnceFunc(func() { close(stop); wg.Wait() })
 	defer end() // also when f fails the test
 	const phase = 1200 * time.Millisecond

@@ -312,6 +312,7 @@ func TestLargeObjectTools(t *testing.T) {
 // TestLargeObjectsUnderLoad: whatever clients of all nodes do to a few objects, all nodes have the same in the end,
 // also if one is killed meanwhile.
 func TestLargeObjectsUnderLoad(t *testing.T) {
+	t.Parallel() // mostly it waits
 	c := Start(t, 3)
 	for oid := 4501; oid <= 4504; oid++ {
 		c.Connect(1).Do(fmt.Sprintf("SELECT lo_create(%d)", oid))

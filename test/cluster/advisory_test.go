@@ -306,7 +306,7 @@ func TestAdvisoryDeadlockAgain(t *testing.T) {
 // TestAdvisoryExclusion: under load from all nodes two are never inside at once, and what was committed inside is seen
 // by the next. The judge is a variable of this process. Meanwhile the node of a holder is killed.
 func TestAdvisoryExclusion(t *testing.T) {
-	t.Parallel() // mostly it waits
+	t.Parallel()                   // mostly it waits
 	const lease = 10 * time.Second // half of it is more than a pause of the machine and an election
 	c := Start(t, 3, func(_ int, c *config.Config) { c.Limits.LockLeaseMs = int(lease / time.Millisecond) })
 	c.Connect(1).Do("CREATE TABLE inside(k int PRIMARY KEY, n int)", "INSERT INTO inside VALUES (1, 0)")

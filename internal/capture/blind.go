@@ -11,7 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Change says how statements change columns of the row that they find by its key, or delete it, whatever the row holds,
+// Blind says how statements change columns of the row that they find by its key, or delete it, whatever the row holds,
 // such that nothing but the row's being there decides whether they do. It is not changed.
 type Blind struct {
 	Table    writeset.Table
@@ -248,7 +248,7 @@ const (
 
 // stores reports whether a column of one of blindTypes can certainly hold a value in binary.
 func (c *Column) stores(v []byte) bool {
-	if n := storedBytes[c.OID]; n > 0 && len(v) != n {
+	if n := storedBytes(c.OID); n > 0 && len(v) != n {
 		return false
 	}
 	switch c.OID {
@@ -277,6 +277,19 @@ func (c *Column) storesTime(m int64) bool {
 	return m == math.MinInt64 || m == math.MaxInt64 || m >= microsLeast && m < most
 }
 
-// storedBytes is how many bytes values of a type have, of bool, int2, int4, float4, int8, float8, date, the timestamps
-// and uuid.
-var storedBytes = map[uint32]int{16: 1, 21: 2, 23: 4, 700: 4, 20: 8, 701: 8, 1082: 4, 1114: 8, 1184: 8, 2950: 16}
+// storedBytes is how many bytes all values of a type have, or zero.
+func storedBytes(oid uint32) int {
+	switch oid {
+	case 16: // bool
+		return 1
+	case 21: // int2
+		return 2
+	case 23, 700, 1082: // int4, float4, date
+		return 4
+	case 20, 701, 1114, 1184: // int8, float8, the timestamps
+		return 8
+	case 2950: // uuid
+		return 16
+	}
+	return 0
+}

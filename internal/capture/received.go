@@ -99,7 +99,7 @@ func certainUser(oid uint32, v []byte, users []UserType, depth int) bool {
 
 // certainOwn is certain for PostgreSQL's own types that are made of nothing else.
 func certainOwn(oid uint32, v []byte) bool {
-	if n := ownBytes[oid]; n > 0 {
+	if n := ownBytes(oid); n > 0 {
 		return len(v) == n && (oid != 16 || v[0] <= 1)
 	}
 	if f := ownForms[oid]; f != nil {
@@ -122,13 +122,23 @@ var ownForms = map[uint32]func(v []byte) bool{
 	1700: certainNumeric,                                      // numeric
 }
 
-// ownBytes is how many bytes values of a type have, where all values of so many bytes are read alike, but for bool.
-var ownBytes = map[uint32]int{
-	16: 1, 18: 1, 21: 2, // bool, "char", int2
-	23: 4, 26: 4, 28: 4, 29: 4, 700: 4, // int4, oid, xid, cid, float4
-	20: 8, 701: 8, 790: 8, 3220: 8, 5069: 8, 774: 8, // int8, float8, money, pg_lsn, xid8, macaddr8
-	27: 6, 829: 6, // tid, macaddr
-	600: 16, 2950: 16, // point, uuid
+// ownBytes is how many bytes values of a type have of which so many bytes are always read alike, but for bool; or zero.
+func ownBytes(oid uint32) int {
+	switch oid {
+	case 16, 18: // bool, "char"
+		return 1
+	case 21: // int2
+		return 2
+	case 23, 26, 28, 29, 700: // int4, oid, xid, cid, float4
+		return 4
+	case 27, 829: // tid, macaddr
+		return 6
+	case 20, 701, 790, 3220, 5069, 774: // int8, float8, money, pg_lsn, xid8, macaddr8
+		return 8
+	case 600, 2950: // point, uuid
+		return 16
+	}
+	return 0
 }
 
 func readable(v []byte) bool {

@@ -118,7 +118,7 @@ func TestCheckpointAndTail(t *testing.T) {
 			t.Fatal(err)
 		}
 		tail := mayDeliver(Options{Member: 1, Incarnation: 2, Certify: cert})
-		tail.restoreFor(c)
+		restore(tail, c)
 		if tail.Applied() != c.Ordinal || tail.Ordinal() != c.Ordinal {
 			t.Fatalf("restored at ordinal %d, applied %d", tail.Ordinal(), tail.Applied())
 		}
@@ -201,7 +201,7 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 		if !bytes.Equal(c.Append(nil), data) {
 			t.Fatal("what was read is written differently")
 		}
-		mayDeliver(Options{Member: 1}).restoreFor(c)
+		restore(mayDeliver(Options{Member: 1}), c)
 	})
 }
 
@@ -256,10 +256,4 @@ func TestCheckpointNeedsTheDatabase(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-}
-
-// restoreFor is what New does with a checkpoint.
-func (e *Engine) restoreFor(c *Checkpoint) {
-	e.log.restore(c, e.o.Certify)
-	e.queue.start()
 }

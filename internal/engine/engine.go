@@ -43,12 +43,17 @@ func New(o Options) (*Engine, error) {
 	e.own = newSubmissions(&e.o)
 	e.own.log, e.own.queue, e.own.order = &e.log, &e.queue, order
 	e.queue = schedule{o: &e.o, log: &e.log, pause: order.Pause, busy: func() bool { return len(e.own.owns) > 0 }}
-	if o.Checkpoint != nil { // everything up to its ordinal is in the database
-		e.log.restore(o.Checkpoint, o.Certify)
-	}
-	e.queue.start()
+	restore(e, o.Checkpoint)
 	e.o.Checkpoint = nil // it would be kept
 	return e, nil
+}
+
+// restore makes c, if it is one, the state of an engine that is new. Everything up to its ordinal is in the database.
+func restore(e *Engine, c *Checkpoint) {
+	if c != nil {
+		e.log.restore(c, e.o.Certify)
+	}
+	e.queue.start()
 }
 
 // Tick advances time by one unit and repeats proposals that seem lost.

@@ -3,7 +3,6 @@ package engine
 // Way is how an own submission gets out of the way of the running group.
 type Way int
 
-// The ways. Only the last but one needs the owner's help in the database, and only the last a dead backend.
 const (
 	Stays     Way = iota // its verdict is on the way, or its group comes next
 	Withdrawn            // nothing of it will be ordered: its transaction can be rolled back and tried again
@@ -22,7 +21,8 @@ const (
 //     be taken. But if it adds to rows, the group may have what it would wait for to commit: it ends;
 //   - if the queue is full, nothing is delivered until the group is done, so the verdict cannot come: it ends.
 //
-// The group must still take transactions (joins), or all but the first two stay.
+// joins says that the group still takes transactions; if it does not, its end comes next, and who could join, or would
+// end because of the queue, stays.
 func (e *Engine) Unblock(seq uint64, joins bool) (Way, Task) {
 	switch w := e.own.owns[seq]; {
 	case e.own.withdraw(seq):

@@ -55,6 +55,8 @@ func TestGate(t *testing.T) {
 		t.Fatalf("beside a snapshot that is being taken: %v", got)
 	}
 	g.Leave()
+	for len(s.rests()) == 0 { // until the group has come through
+	}
 	if got := s.rests(); !slices.Equal(got, []string{"group"}) {
 		t.Fatalf("without a snapshot: %v", got)
 	}

@@ -23,6 +23,12 @@ type Claim struct{ tables [uses][]string }
 // Has reports whether there is a table to which the transaction does this.
 func (x *Claim) Has(u Use) bool { return len(x.tables[u]) > 0 }
 
+// Empty reports whether nothing is noted of the transaction.
+func (x *Claim) Empty() bool { return !x.Has(Lock) && !x.Has(Write) && !x.Has(Add) }
+
+// Does reports whether it is noted that the transaction does this to a table.
+func (x *Claim) Does(u Use, table string) bool { return slices.Contains(x.tables[u], table) }
+
 // Claims are those of the transactions of one member. Tables go by their names without schemas; the empty name stands
 // for all of them. The zero value is ready. Not safe for concurrent use.
 type Claims struct {
@@ -31,7 +37,7 @@ type Claims struct {
 
 // Note notes what a transaction does to a table.
 func (c *Claims) Note(x *Claim, u Use, table string) {
-	if slices.Contains(x.tables[u], table) {
+	if x.Does(u, table) {
 		return
 	}
 	x.tables[u] = append(x.tables[u], table)

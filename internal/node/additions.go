@@ -135,6 +135,9 @@ func (a *additions) any(tables []string) bool {
 
 // endAdditions forgets what the session's transaction does to which tables.
 func (h *host) endAdditions() {
+	if h.claim.Empty() { // most have read
+		return
+	}
 	a := &h.n.additions
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -148,6 +148,9 @@ func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) (ok boo
 
 // Writing notes that the session's transaction writes to a table, seeing it.
 func (h *host) Writing(table string) {
+	if h.claim.Does(intent.Write, table) {
+		return
+	}
 	a := &h.n.additions
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -55,21 +55,14 @@ func (l *life) missedError(g *replay.Job) *wire.SQLError {
 			id, l.name(id.Member))
 }
 
-// jobsOf is a replica as its definition jobs need it; what they need is there.
+// jobsOf is a replica as its definition jobs and detachments need it; what they need is there.
 func jobsOf(l *life) replay.JobOptions {
 	return replay.JobOptions{
 		Log: l.log, ConnString: l.connString, Applier: l.applier, Monitor: l.monitor, Streaming: l.streaming,
 		Backends: &l.running.backends, Watch: l.running.watch,
 		Shown:     func(t engine.Task) { l.running.begin([]engine.Task{t}, nil) },
 		Described: l.tables.Store, Answer: l.answer, Complete: l.complete,
-		Define:     func(d session.Definition) session.Result { return l.define(d, nil) },
 		Background: l.background.Go, Opened: l.opened, Done: l.done,
-	}
-}
-
-// detachesOf is a replica as its detachments need it.
-func detachesOf(l *life) replay.DetachOptions {
-	return replay.DetachOptions{
 		Seq: func() uint64 { return l.seq.Add(1) }, TxID: l.txid,
 		Define: func(id writeset.TxID, d session.Definition) session.Result { return l.defineAs(id, d, nil) },
 		Unblock: func(ctx context.Context, backend uint32, blocked time.Duration) error {

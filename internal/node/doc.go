@@ -6,7 +6,7 @@
 //	core       the engine's only caller; sends, hands out verdicts and groups
 //	log        writes what the core gives it, and waits for the disk
 //	executor   carries out one group after another at the local PostgreSQL
-//	definer    carries out one definition; the executor waits for it, or goes on beside it (see long)
+//	definer    carries out one definition; the executor waits for it, or goes on beside it (see Jobs of replay)
 //	streaming  executes a large transaction of another member while it comes in (replay)
 //	watcher    finds backends that block the executor, and dooms them
 //	accept     takes clients; one goroutine per session

@@ -258,7 +258,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		return err
 	}
 	l.jobs = replay.NewJobs(jobsOf(l))
-	l.detaches = replay.NewDetaches(l.jobs, detachesOf(l))
+	l.detaches = replay.NewDetaches(l.jobs)
 	l.tables.Store(l.applier.Tables)
 	l.running.backends.Busy.Store(l.applier.Conn.PID())
 	if err := l.advisory.Open(ctx, conn); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	blockedAfter    = 3 * time.Millisecond // an apply this slow is looked at
+	blockedAfter    = replay.BlockedAfter
 	blockedInterval = 4 * time.Millisecond
 	strangerAfter   = time.Second // a blocker that is no session of ours is ended
 )

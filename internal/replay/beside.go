@@ -35,14 +35,14 @@ import (
 // That is each member's own decision: the order, and what is certified, do not know of it.
 
 const (
-	longAfter    = 400 * time.Millisecond // a definition that takes so long becomes a long one
-	longInterval = 50 * time.Millisecond  // how often one is looked at that cannot become one yet
+	longAfter = 400 * time.Millisecond // a definition that takes so long becomes a long one
+	// LongInterval is how often one is looked at that cannot become one yet, and who blocks one is looked for.
+	LongInterval = 50 * time.Millisecond
+	// BlockedAfter is for how long something is carried out until who blocks it is looked for.
+	BlockedAfter = 3 * time.Millisecond
 )
 
-// LongInterval is how often those who block a long definition are looked for.
-const LongInterval = longInterval
-
-// JobOptions are what the definition jobs of a replica need of it.
+// JobOptions are what the definition jobs and detachments of a replica need of it.
 type JobOptions struct {
 	Log        *slog.Logger
 	ConnString string // of the local database
@@ -58,15 +58,20 @@ type JobOptions struct {
 	Described func(*catalog.Tables)
 	// Answer tells the session that waits for a definition, if it is one of this member's.
 	Answer func(*engine.Task, session.Result)
+	// Seq is a new sequence, and TxID the transaction of this life with one.
+	Seq  func() uint64
+	TxID func(seq uint64) writeset.TxID
 	// Define has a definition ordered. Complete is up to where everything is visible.
-	Define   func(session.Definition) session.Result
+	Define   func(writeset.TxID, session.Definition) session.Result
 	Complete func() uint64
+	// Unblock has those lose who block a backend. It has been blocked for so long.
+	Unblock func(ctx context.Context, backend uint32, blocked time.Duration) error
 
 	Background   func(func())
 	Opened, Done <-chan struct{}
 }
 
-// Jobs are the definitions that a replica carries out. All methods but those of longs are the executor's.
+// Jobs are the definitions that a replica carries out. All methods but Cancel and those of longs are the executor's.
 type Jobs struct {
 	longs
 	o    JobOptions
@@ -131,7 +136,7 @@ func (x *Jobs) CarryOut(ctx context.Context, last uint64, t engine.Task, d *sess
 	x.o.Applier.Begun.Store(max(last, x.o.Applier.Begun.Load()))
 	x.begin(ctx, g)
 	defer x.o.Backends.Instead(x.o.Applier.Definer.Conn.PID())()
-	for wait := longAfter; ; wait = longInterval {
+	for wait := longAfter; ; wait = LongInterval {
 		timer := time.NewTimer(wait)
 		select {
 		case <-g.Done:
@@ -300,9 +305,9 @@ func (x *Jobs) orderAgain(ctx context.Context, g *Job) {
 		return
 	}
 	d := *g.Definition
-	for d.Extent = g.Task.Writeset; process.Sleep(ctx, longInterval); {
+	for d.Extent = g.Task.Writeset; process.Sleep(ctx, LongInterval); {
 		d.Base = x.o.Complete()
-		r := x.o.Define(d)
+		r := x.o.Define(x.o.TxID(x.o.Seq()), d)
 		if r.Err != nil {
 			x.o.Log.Warn("a definition that was ordered again has failed", "error", r.Err)
 			switch r.Err.Code {

@@ -239,10 +239,10 @@ func TestAfterDetach(t *testing.T) {
 // nothing behind.
 func TestDetachBounds(t *testing.T) {
 	seq := uint64(0)
-	x := NewDetaches(NewJobs(JobOptions{}), DetachOptions{
+	x := NewDetaches(NewJobs(JobOptions{
 		Seq:  func() uint64 { seq++; return seq },
 		TxID: func(seq uint64) writeset.TxID { return writeset.TxID{Member: 1, Incarnation: 1, Seq: seq} },
-	})
+	}))
 	turns := 0
 	begin := func(turn bool) *wire.SQLError {
 		g, r := x.Detach(session.Definition{}, 1, func() bool { return false },

@@ -41,23 +41,11 @@ const (
 	detachRest  = 50 * time.Millisecond // how often one that may wait long is looked at
 	detachAgain = 20 * time.Millisecond
 	detachMax   = 4 // at one member, each with a connection
-
-	detachBlocked = 3 * time.Millisecond // a first step this slow is looked at
 )
-
-// DetachOptions are what detachments need of a replica besides JobOptions.
-type DetachOptions struct {
-	Seq    func() uint64
-	TxID   func(seq uint64) writeset.TxID
-	Define func(id writeset.TxID, d session.Definition) session.Result // has one ordered
-	// Unblock has those lose who block a backend. It has been blocked for so long.
-	Unblock func(ctx context.Context, backend uint32, blocked time.Duration) error
-}
 
 // Detaches are the detachments under way at a replica.
 type Detaches struct {
 	o    *JobOptions
-	more DetachOptions
 	jobs *Jobs
 
 	steps    sync.Map     // sequence → *detaching, of either of its steps
@@ -66,9 +54,7 @@ type Detaches struct {
 }
 
 // NewDetaches makes those of a replica whose other definitions are jobs.
-func NewDetaches(jobs *Jobs, more DetachOptions) *Detaches {
-	return &Detaches{o: &jobs.o, more: more, jobs: jobs}
-}
+func NewDetaches(jobs *Jobs) *Detaches { return &Detaches{o: &jobs.o, jobs: jobs} }
 
 // detaching is one that a session of this member carries out.
 type detaching struct {
@@ -100,7 +86,7 @@ func (x *Detaches) Detach(
 			"There may be %d. Try again later, or without CONCURRENTLY.", detachMax)}
 	}
 	g := &detaching{x: x, d: d, pid: pid, doomedNow: doomed, stopped: make(chan struct{}), over: make(chan struct{})}
-	id := x.more.TxID(x.more.Seq())
+	id := x.o.TxID(x.o.Seq())
 	x.steps.Store(id.Seq, g)
 	r := define(id)
 	if !r.Turn && g.claimed.CompareAndSwap(false, true) {
@@ -199,7 +185,7 @@ func (x *Detaches) Begin(ctx context.Context, last uint64, t engine.Task, d sess
 	over bool, err error) {
 	x.o.Applier.Begun.Store(max(last, x.o.Applier.Begun.Load()))
 	var own *detaching
-	if g, ok := x.steps.LoadAndDelete(t.Item.ID.Seq); ok && t.Item.ID == x.more.TxID(t.Item.ID.Seq) {
+	if g, ok := x.steps.LoadAndDelete(t.Item.ID.Seq); ok && t.Item.ID == x.o.TxID(t.Item.ID.Seq) {
 		if own = g.(*detaching); !own.claimed.CompareAndSwap(false, true) {
 			own = nil
 		}
@@ -286,7 +272,7 @@ func (s *detachStep) run(ctx context.Context) (refusal *wire.SQLError, err error
 			}
 			continue
 		}
-		if time.Since(began) > detachBlocked {
+		if time.Since(began) > BlockedAfter {
 			if err := s.unblock(ctx, time.Since(began)); err != nil {
 				return nil, err
 			}
@@ -413,7 +399,7 @@ func (s *detachStep) unblock(ctx context.Context, blocked time.Duration) error {
 	if err != nil || len(r[0].Rows) == 0 {
 		return err
 	}
-	return s.x.more.Unblock(ctx, pid, blocked)
+	return s.x.o.Unblock(ctx, pid, blocked)
 }
 
 // await waits until the client's backend waits for nothing but its holder, and has the second step ordered then; or
@@ -491,9 +477,9 @@ func (g *detaching) end(ctx context.Context) session.Result {
 		if d.Extent = extent; looks == detachLooks {
 			d.Extent = &writeset.Writeset{Barrier: true}
 		}
-		id := x.more.TxID(x.more.Seq())
+		id := x.o.TxID(x.o.Seq())
 		x.steps.Store(id.Seq, g)
-		r := x.more.Define(id, d)
+		r := x.o.Define(id, d)
 		x.steps.Delete(id.Seq)
 		if r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == detachLooks {
 			return r
@@ -516,7 +502,7 @@ func (x *Detaches) extentOf(ctx context.Context, relations ...string) (*writeset
 func (x *Detaches) End(ctx context.Context, last uint64, t engine.Task, d session.Definition) (r session.Result,
 	over bool, err error) {
 	v, ok := x.steps.Load(t.Item.ID.Seq)
-	if !ok || t.Item.ID != x.more.TxID(t.Item.ID.Seq) {
+	if !ok || t.Item.ID != x.o.TxID(t.Item.ID.Seq) {
 		return x.jobs.CarryOut(ctx, last, t, &d)
 	}
 	g := v.(*detaching)

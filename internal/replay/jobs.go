@@ -77,7 +77,7 @@ func (g *Job) Leave() bool {
 	return g.Beside
 }
 
-// Concurrent reports whether it is built CONCURRENTLY, see buildConcurrently.
+// Concurrent reports whether it is built CONCURRENTLY, see Jobs.BuildConcurrently.
 func (g *Job) Concurrent() bool { return g.Definition != nil && g.Definition.Index.Name != "" }
 
 // Over reports whether it has ended.
@@ -262,7 +262,7 @@ func (a *Applier) unmark(ctx context.Context, d *session.Definition) (unmarked b
 	return unmarked, err
 }
 
-// Concurrently is buildConcurrently's work.
+// Concurrently is the work of Jobs.BuildConcurrently.
 func (a *Applier) Concurrently(ctx context.Context, d *session.Definition, anew bool) (session.Result, error) {
 	a.Notices = nil
 	for {

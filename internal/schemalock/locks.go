@@ -11,12 +11,12 @@ import (
 const (
 	second = int64(1_000_000_000)
 
-	// Silence is after which a lock is over of which nothing is heard.
-	Silence = 3 * second
-	// OthersMax bounds what a lock means for definitions of other tables, which would make its transaction lose, and
-	// AllMax the same of a lock of everything.
-	OthersMax = 5 * second
-	AllMax    = second
+	// silence is after which a lock is over of which nothing is heard.
+	silence = 3 * second
+	// othersMax bounds what a lock means for definitions of other tables, which would make its transaction lose, and
+	// allMax the same of a lock of everything.
+	othersMax = 5 * second
+	allMax    = second
 	// AgainMax is for how long who has lost waits before it may begin again, and is waited for; comesAgain is in which
 	// it begins again, or is waited for no longer.
 	AgainMax   = second
@@ -157,9 +157,9 @@ func (g *grant) blocks(now int64, ws *writeset.Writeset) bool {
 	case touchTable:
 		return true
 	case touchOthers:
-		return now-g.began < OthersMax
+		return now-g.began < othersMax
 	case touchAll:
-		return now-g.all < AllMax
+		return now-g.all < allMax
 	}
 	return false
 }
@@ -323,7 +323,7 @@ func (x *Locks) Renew(now int64, applied uint64) (renewed []Request, known bool)
 	}
 	known = len(x.others) > 0
 	for id, g := range x.others { // order-free: each for itself
-		if now-g.heard > Silence || g.over && applied >= g.until {
+		if now-g.heard > silence || g.over && applied >= g.until {
 			delete(x.others, id)
 		}
 	}

@@ -140,11 +140,11 @@ func TestHoldsEnd(t *testing.T) {
 		{"a writer", heldOf(3, 9), writing(3), 20 * second, 0, true},
 		{"a writer that has waited for long", heldOf(3, 9), writing(3), 2 * most, most, false},
 		{"a definition", heldOf(3, 9), writing(5, 9), 0, 0, true},
-		{"a definition, later", heldOf(3, 9), writing(5, 9), OthersMax, 0, false},
-		{"a definition of the table", heldOf(3, 9), writing(3, 9), OthersMax, 0, true},
-		{"a barrier, later", heldOf(3, 9), &writeset.Writeset{Barrier: true}, OthersMax, 0, false},
+		{"a definition, later", heldOf(3, 9), writing(5, 9), othersMax, 0, false},
+		{"a definition of the table", heldOf(3, 9), writing(3, 9), othersMax, 0, true},
+		{"a barrier, later", heldOf(3, 9), &writeset.Writeset{Barrier: true}, othersMax, 0, false},
 		{"everything", Tables{All: true}, writing(7), 0, 0, true},
-		{"everything, later", Tables{All: true}, writing(7), AllMax, 0, false},
+		{"everything, later", Tables{All: true}, writing(7), allMax, 0, false},
 	} {
 		x := New(most)
 		id, r := ID{Member: 2}, Request{Tables: c.tables}
@@ -313,8 +313,8 @@ func TestHoldsAreForgotten(t *testing.T) {
 		x.Give(now, 1, id, r)
 	}
 	x.Over(ID{Member: 3, Life: 5}, 7)
-	x.Asked(now+Silence, ID{Member: 4, Life: 5}, Request{Tables: heldOf(4)})
-	renewed, known := x.Renew(now+Silence+1, 7)
+	x.Asked(now+silence, ID{Member: 4, Life: 5}, Request{Tables: heldOf(4)})
+	renewed, known := x.Renew(now+silence+1, 7)
 	if len(renewed) != 1 || renewed[0].Number != r.Number || !renewed[0].Held || !known {
 		t.Errorf("told again is %+v, locks of others are known: %t", renewed, known)
 	}

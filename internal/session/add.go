@@ -51,7 +51,7 @@ type addLater struct {
 	what     Adds
 	row      Counted
 	addition writeset.Addition
-	relies   bool // see later.relies
+	relies   bool // what it changed is certified as seen (S8)
 }
 
 // laterMax bounds them.

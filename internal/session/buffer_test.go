@@ -10,10 +10,11 @@ import (
 
 // TestBufferWriteset appends changes of rows and looks what is ordered for them at COMMIT.
 func TestBufferWriteset(t *testing.T) {
+	ops := map[writeset.Op]string{writeset.OpSet: "set", writeset.OpDrop: "drop", writeset.OpInsert: "insert"}
 	change := func(table string, identity uint64, op writeset.Op, held bool) unseenLater {
 		key := uint64(1000 + len(table))
 		return unseenLater{held: held, what: Unseen{Table: writeset.Table{Name: table, Key: key},
-			Row: writeset.Row{Op: op, Identity: identity, Image: fmt.Append(nil, op)}}}
+			Row: writeset.Row{Op: op, Identity: identity, Image: []byte(ops[op])}}}
 	}
 	put := func(table string) unseenLater {
 		c := change(table, 0, writeset.OpInsert, false)
@@ -41,9 +42,10 @@ func TestBufferWriteset(t *testing.T) {
 			ws := l.writeset()
 			var got []string
 			for _, r := range ws.Rows {
-				op := map[writeset.Op]string{
-					writeset.OpSet: "set", writeset.OpDrop: "drop", writeset.OpInsert: "insert"}
-				got = append(got, fmt.Sprintf("%s%d %s", ws.Tables[r.Table].Name, r.Identity, op[r.Op]))
+				if string(r.Image) != ops[r.Op] {
+					t.Errorf("%s row %d has the image of %s", ops[r.Op], r.Identity, r.Image)
+				}
+				got = append(got, fmt.Sprintf("%s%d %s", ws.Tables[r.Table].Name, r.Identity, ops[r.Op]))
 			}
 			for _, k := range ws.Keys {
 				if k.Hash < 1000 { // not a table's

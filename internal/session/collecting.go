@@ -179,7 +179,7 @@ func (k *collecting) vouch(sub *Submission) (refused *wire.SQLError, err error) 
 	return &wire.SQLError{ErrorFields: *r.failed}, nil
 }
 
-// takeDirect is the collect step for that case.
+// takeDirect is the collect step where direct statements have returned all that was written (transaction.alone).
 func (k *collecting) takeDirect() (collected, error) {
 	var c collected
 	c.slot, c.incarnation, c.seq = k.host.NewSeq()

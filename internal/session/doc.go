@@ -6,7 +6,7 @@
 // itself starts no goroutine and touches no clock or socket.
 //
 // A text comes in by simple.go (Query) or extended.go (Parse, Bind, Execute). What is done about it is in types that
-// own their state and are told whom they need (rooms.go), from below to above:
+// keep their state and are told whom they need (rooms.go), mostly from below to above:
 //
 //	texts, levels       what texts mean to the server; isolation levels and modes
 //	named, batch        prepared statements and portals; what the client sends up to a Sync, and requests made of it

@@ -14,7 +14,7 @@ type prepared struct {
 	statement semantics.Statement
 	sql       string
 	types     []uint32            // of its parameters, as the client prescribed
-	form      *form               // how it is run directly, see direct.formOf
+	form      *form               // how it is run directly, see forms.formOf
 	locks     *semantics.RowLocks // how the rows it locks are followed
 	own       bool
 	odd       bool // it was parsed while the server read texts otherwise than we do

@@ -45,7 +45,10 @@ func TestNamedTakeBack(t *testing.T) {
 			bind("p", "b")}, 3, "a=SELECT 1 b=SELECT 2; p=SELECT 1"},
 		{"a portal that is closed", [][]byte{parse("a", "SELECT 1"), bind("p", "a"), closes('P', "p")}, 2,
 			"a=SELECT 1; p=SELECT 1"},
-		{"what is refused changes nothing", [][]byte{parse("a", "COMMIT"), parse("a", "SELECT 1")}, 0, "; "},
+		{"what is refused changes nothing", [][]byte{parse("a", "COMMIT"), parse("a", "SELECT 1")}, 1,
+			"a=COMMIT; "},
+		{"what only looks", [][]byte{parse("a", "SELECT 1"), bind("p", "a"), wire.AppendExecute(nil, "p", 0),
+			wire.AppendDescribe(nil, 'P', "p"), wire.AppendExecute(nil, "b", 0)}, 2, "a=SELECT 1; p=SELECT 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := newNamed()

@@ -12,7 +12,7 @@ func Plant(name string) { planted = name }
 func plantTwice(d *retrying, r *request) {
 	if planted == "redone-twice" && r.added > r.reads {
 		again, told, bytes := *r, d.told, d.bytesTold
-		_, _, _ = d.once(&again)
+		_, _, _ = d.carrying.once(&again)
 		d.told, d.bytesTold = told, bytes
 	}
 }

@@ -26,8 +26,8 @@ import (
 // retrying is what a session has of that.
 type retrying struct {
 	control  Control
-	out      *wire.Writer                                     // to the client
-	once     func(*request) (rep reply, done bool, err error) // does one request again, see Session.once
+	out      *wire.Writer // to the client
+	carrying *carrying    // does one request again; a function here would have each request of a block escape
 	triesMax int
 	tx       *transaction
 	later    *later
@@ -144,7 +144,7 @@ func (d *retrying) again(told uint64) error {
 	for i := 0; i < len(d.runs) && same; i++ {
 		r := d.runs[i]
 		plantTwice(d, &r)
-		rep, done, err := d.once(&r)
+		rep, done, err := d.carrying.once(&r)
 		if err != nil {
 			d.busy = false
 			return err
@@ -239,7 +239,7 @@ func (d *retrying) resume(r *request, rep *reply, before telling) error {
 // resumeOnce does the request itself again, of which so much has been told. It reports whether that has come again.
 func (d *retrying) resumeOnce(r *request, told telling) (rep reply, done, same bool, err error) {
 	d.resumes, d.differs, d.skip, d.sum = true, false, told.bytes, told.sum
-	rep, done, err = d.once(r)
+	rep, done, err = d.carrying.once(r)
 	same = !d.differs && d.skip == 0
 	d.resumes, d.differs, d.skip = false, false, 0
 	d.schema.unsure = true // the rollback has forgotten it

@@ -4,7 +4,8 @@ import (
 	"github.com/tuttidb/tutti/internal/session/proto"
 )
 
-// The rooms of a session know each other from below to above, as they stand here. Each owns what it alone changes.
+// The rooms of a session, mostly from below to above. Each keeps its own state; what ends with a transaction, or with the
+// client's block, is reset by these.
 
 // readers makes what reads: texts, names and what is known of statements; none of it ends a transaction.
 func readers(s *Session, o Options) {
@@ -119,7 +120,7 @@ func writers(s *Session, o Options) {
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
 		func(raw []byte) bool { return s.txn.Active() && s.retry.tell(raw) }, o.Server.Buffered)
 	s.retry = retrying{
-		control: o.Host.Control, out: s.out, once: s.carrying.once, triesMax: o.RetriesMax, tx: &s.tx,
+		control: o.Host.Control, out: s.out, carrying: &s.carrying, triesMax: o.RetriesMax, tx: &s.tx,
 		later:   &s.buffer.later,
 		unnamed: &s.named.unnamed,
 		backend: &s.backend, txn: &s.txn, levels: &s.levels, schema: &s.schema, advisory: &s.advisory,

@@ -23,6 +23,8 @@ type Standing struct {
 	fail   func(error)   // ends the tenure
 	news   chan struct{} // capacity 1: something was heard
 
+	decided beginning // of the log that Decide has let be made; of one goroutine
+
 	mu      sync.Mutex
 	own     bootstrap.Facts
 	disk    *raftlog.Log    // the main database's log; nil: there is none yet
@@ -170,10 +172,15 @@ func (s *Standing) others() (own bootstrap.Facts, others []bootstrap.Heard) {
 	return s.own, others
 }
 
-// Decide says what this member may do with what it has heard, if it has no log yet.
+// Decide says what this member may do with what it has heard, if it has no log yet. What CreateLog makes begins with
+// that, whatever is heard meanwhile.
 func (s *Standing) Decide() bootstrap.Decision {
 	own, others := s.others()
-	return bootstrap.Decide(&own, others, s.name)
+	d := bootstrap.Decide(&own, others, s.name)
+	if d.Do == bootstrap.Create {
+		s.decided = s.beginsWith(bootstrap.Beginning(&own, others))
+	}
+	return d
 }
 
 // Silent reports whether some member has not been heard of.
@@ -184,9 +191,7 @@ func (s *Standing) Silent() bool {
 
 // CreateLog makes the main database's log, once Decide says so.
 func (s *Standing) CreateLog(dir string, faults *fault.Faults) error {
-	own, others := s.others()
-	b := s.beginsWith(bootstrap.Beginning(&own, others))
-	return createLog(dir, s.config, faults, &b)
+	return createLog(dir, s.config, faults, &s.decided)
 }
 
 // Found notes what the main database holds of a member that has no log yet.

@@ -41,7 +41,7 @@ type request struct {
 	direct *directRun            // how it may be run directly; nil if it cannot
 	glance *glancePart           // while it is carried out: that it may be a glance
 
-	apart    bool  // it is more than rows read and written, or not complete in itself, see redo
+	apart    bool  // it is more than rows read and written, or not complete in itself, see retrying
 	closes   bool  // it closes a prepared statement
 	runs     []Run // what its statements read of tables, see reading
 	followed bool  // that is known of one of them

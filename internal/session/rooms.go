@@ -4,8 +4,8 @@ import (
 	"github.com/tuttidb/tutti/internal/session/proto"
 )
 
-// The rooms of a session, mostly from below to above. Each keeps its own state; what ends with a transaction, or with the
-// client's block, is reset by these.
+// The rooms of a session, mostly from below to above. Each keeps its own state; what ends with a transaction, or with
+// the client's block, is reset by these.
 
 // readers makes what reads: texts, names and what is known of statements; none of it ends a transaction.
 func readers(s *Session, o Options) {

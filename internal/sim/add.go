@@ -72,23 +72,26 @@ func (x *adder) step() {
 // over says that the transaction has its rows no more.
 func (x *adder) over() {
 	x.s.added = nil
-	x.m.group.adds--
-	x.m.unadded()
+	x.m.addsNoMore()
 }
 
-// unadded begins what adds to rows as well, once the group's sessions have theirs no more: it takes their locks in
+// addsNoMore says that somebody of the group has the rows no more that he has added to.
+func (m *member) addsNoMore() {
+	m.group.adds--
+	m.group.unadded(m)
+}
+
+// unadded begins the next that adds to rows as well, once nobody else of the group has any: it takes their locks in
 // another order.
-func (m *member) unadded() {
-	g := m.group
-	if !g.started || g.adds > 0 {
+func (g *running) unadded(m *member) {
+	if !g.started || g.adds > 0 || len(g.then) == 0 {
 		return
 	}
-	then := g.then
-	g.then = nil
-	for _, f := range then {
-		f()
-		m.commitDone()
-	}
+	f := g.then[0]
+	g.then = g.then[1:]
+	g.adds++
+	f()
+	m.commitDone()
 }
 
 // added reports whether a transaction has added to a row: nobody waits for who does.

@@ -11,8 +11,8 @@ import (
 type running struct {
 	*engine.Group
 	left    int           // commits under way
-	adds    int           // of these, that are still to add to rows
-	then    []func()      // what waits for them
+	adds    int           // of these, that may still add to rows
+	then    []func()      // what adds as well and waits for them, each for the one before it
 	started bool          // all have begun
 	notes   []engine.Task // due when it is done
 }
@@ -43,16 +43,15 @@ func (m *member) startGroup(g *engine.Group) {
 	}
 	if len(remote) > 0 {
 		m.begun = max(m.begun, g.Last)
-		apply := func() { m.apply(remote, g.Last) }
 		if slices.ContainsFunc(remote, addsTo) {
-			r.then = append(r.then, apply)
+			r.then = append(r.then, func() { m.apply(remote, g.Last, m.addsNoMore) })
 			r.left++
 		} else {
-			apply()
+			m.apply(remote, g.Last, nil)
 		}
 	}
 	r.started = true
-	m.unadded()
+	m.group.unadded(m)
 	m.commitDone()
 }
 
@@ -111,13 +110,12 @@ func (m *member) commitLost(t engine.Task) {
 		m.engine.Orphan(t.Item.ID.Seq)
 	}
 	m.begun = max(m.begun, m.group.Last)
-	apply := func() { m.apply([]engine.Task{t}, 0) }
 	if addsTo(t) {
-		m.group.then = append(m.group.then, apply)
-		m.unadded()
+		m.group.then = append(m.group.then, func() { m.apply([]engine.Task{t}, 0, m.addsNoMore) })
+		m.group.unadded(m)
 		return
 	}
-	apply()
+	m.apply([]engine.Task{t}, 0, nil)
 	m.commitDone()
 }
 
@@ -144,10 +142,11 @@ func (m *member) commitDone() {
 	m.wake()
 }
 
-// apply runs tasks in one database transaction, with the progress record (unless zero).
-func (m *member) apply(tasks []engine.Task, progress uint64) {
+// apply runs tasks in one database transaction, with the progress record (unless zero), and calls over, if there is
+// one, when it has committed.
+func (m *member) apply(tasks []engine.Task, progress uint64, over func()) {
 	m.group.left++
-	a := &applier{m: m, t: m.db.begin(nil, false), tasks: tasks}
+	a := &applier{m: m, t: m.db.begin(nil, false), tasks: tasks, over: over}
 	if m.w.o.Planted != "progress-not-written" {
 		a.t.progress = progress
 	}
@@ -196,6 +195,7 @@ type applier struct {
 	absent []rowKey    // that blind transactions have not found
 	missed []uint64    // tags of blind transactions that have found no row
 	define *definition // nil unless the task is one
+	over   func()      // nil: nobody waits for it
 	next   int
 }
 
@@ -235,18 +235,24 @@ func (a *applier) step() {
 	if a.define != nil {
 		a.t.execute(*a.define)
 	}
-	a.t.commit(a.m.in(func() {
-		if a.t.adopt != nil && a.m.w.o.Planted != "adopted-in-flight" {
-			a.m.stop(false)
-			a.m.start() // the engine still believes the database to be another's
-			return
-		}
-		a.m.knows.applied(a.tasks, a.absent)
-		for _, it := range a.own {
-			a.m.applied(it, a.missed)
-		}
-		a.m.commitDone()
-	}))
+	a.t.commit(a.m.in(a.committed))
+}
+
+// committed is called once the database transaction has committed.
+func (a *applier) committed() {
+	if a.t.adopt != nil && a.m.w.o.Planted != "adopted-in-flight" {
+		a.m.stop(false)
+		a.m.start() // the engine still believes the database to be another's
+		return
+	}
+	a.m.knows.applied(a.tasks, a.absent)
+	for _, it := range a.own {
+		a.m.applied(it, a.missed)
+	}
+	if a.over != nil {
+		a.over()
+	}
+	a.m.commitDone()
 }
 
 // lock is false if the applier must wait; it then continues by itself.

@@ -163,8 +163,7 @@ func (h order) Committed(_ uint64, ok bool) {
 	delete(m.submitted, x.seq)
 	m.w.after(0, m.in(func() {
 		if len(x.try.adds) > 0 {
-			m.group.adds--
-			m.unadded()
+			m.addsNoMore()
 		}
 		if !ok {
 			m.submitted[x.seq] = s

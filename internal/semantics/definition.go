@@ -142,10 +142,10 @@ func allows(n *pg.Node) bool {
 }
 
 // quiet reports whether a definition fires no event trigger, because it is about something that all
-// databases share, or about event triggers.
+// databases share, or about event triggers, or PostgreSQL has none for it.
 func quiet(n *pg.Node) bool {
 	switch n.GetNode().(type) {
-	case *pg.Node_CreateEventTrigStmt, *pg.Node_AlterEventTrigStmt:
+	case *pg.Node_CreateEventTrigStmt, *pg.Node_AlterEventTrigStmt, *pg.Node_ReassignOwnedStmt:
 		return true
 	}
 	return objectType(n) == pg.ObjectType_OBJECT_EVENT_TRIGGER || ofAll(n)

@@ -7,7 +7,7 @@ import (
 )
 
 // QuietTag is the command tag of a statement that fires no event triggers: TRUNCATE, setval, and what concerns roles,
-// databases and event triggers (CreateCommandTag of PostgreSQL's tcop/utility.c).
+// databases, event triggers and owners (CreateCommandTag of PostgreSQL's tcop/utility.c).
 func QuietTag(sql string) string {
 	tree, err := pg.Parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {
@@ -33,12 +33,24 @@ func QuietTag(sql string) string {
 		return "COMMENT"
 	case *pg.Node_SecLabelStmt:
 		return "SECURITY LABEL"
+	}
+	if tag := quietTag(n); tag != "" {
+		return tag
+	}
+	return quietVerb(n) + " " + strings.ReplaceAll(strings.TrimPrefix(objectType(n).String(), "OBJECT_"), "_", " ")
+}
+
+// quietTag is the tag of a statement that concerns neither rights nor an object of any type; empty for others.
+func quietTag(n *pg.Node) string {
+	switch n.GetNode().(type) {
 	case *pg.Node_CreateRoleStmt:
 		return "CREATE ROLE"
 	case *pg.Node_AlterRoleStmt, *pg.Node_AlterRoleSetStmt:
 		return "ALTER ROLE"
 	case *pg.Node_DropRoleStmt:
 		return "DROP ROLE"
+	case *pg.Node_ReassignOwnedStmt:
+		return "REASSIGN OWNED"
 	case *pg.Node_AlterDatabaseStmt, *pg.Node_AlterDatabaseSetStmt, *pg.Node_AlterDatabaseRefreshCollStmt:
 		return "ALTER DATABASE"
 	case *pg.Node_CreateEventTrigStmt:
@@ -46,7 +58,7 @@ func QuietTag(sql string) string {
 	case *pg.Node_AlterEventTrigStmt:
 		return "ALTER EVENT TRIGGER"
 	}
-	return quietVerb(n) + " " + strings.ReplaceAll(strings.TrimPrefix(objectType(n).String(), "OBJECT_"), "_", " ")
+	return ""
 }
 
 // quietVerb is how the tag of a statement about an object of any type begins.

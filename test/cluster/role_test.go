@@ -48,6 +48,27 @@ func TestDefinitionsDoNotLendRights(t *testing.T) {
 	super.Do("DROP ROLE eve")
 }
 
+// TestOwners: what a role owns gets another owner at all members, in a block and outside, although PostgreSQL has no
+// event trigger for it; and what is said of a role in default privileges alone goes away at all members.
+func TestOwners(t *testing.T) {
+	c := use(t)
+	a := c.Connect(1)
+	a.Do("CREATE ROLE owner_a", "CREATE ROLE owner_b", "GRANT CREATE ON SCHEMA public TO owner_a, owner_b",
+		"SET ROLE owner_a", "CREATE TABLE owned(id int PRIMARY KEY)", "RESET ROLE",
+		"REASSIGN OWNED BY owner_a TO owner_b")
+	const owner = "SELECT tableowner FROM pg_tables WHERE tablename = 'owned'"
+	c.Everywhere(owner, "owner_b")
+	a.Do("BEGIN", "INSERT INTO owned VALUES (1)", "REASSIGN OWNED BY owner_b TO owner_a", "COMMIT")
+	c.Everywhere(owner, "owner_a")
+	a.Do("ALTER DEFAULT PRIVILEGES FOR ROLE owner_a GRANT SELECT ON TABLES TO owner_b",
+		"REVOKE CREATE ON SCHEMA public FROM owner_b")
+	c.Everywhere("SELECT count(*) FROM pg_default_acl", "1")
+	a.Do("DROP OWNED BY owner_b")
+	c.Everywhere("SELECT count(*) FROM pg_default_acl", "0")
+	a.Do("DROP ROLE owner_b", "DROP OWNED BY owner_a", "DROP ROLE owner_a")
+	c.Everywhere("SELECT count(*) FROM pg_roles WHERE rolname ~ '^owner_'", "0")
+}
+
 // TestNoConflictWithOneself: one session alone is never told 40001, whatever foreign keys
 // its transactions leave behind.
 func TestNoConflictWithOneself(t *testing.T) {

@@ -200,7 +200,7 @@ BEGIN
   SELECT coalesce(object_identity, tag) INTO o FROM pg_event_trigger_ddl_commands()
     WHERE coalesce(schema_name, '') NOT LIKE 'pg\_temp%' AND coalesce(object_identity, '') !~ '(^| on )pg_temp'
       AND (classid IS DISTINCT FROM 'pg_proc'::regclass OR objid <> ALL (tutti.local_functions())) LIMIT 1;
-  IF NOT FOUND AND gone IS NULL THEN PERFORM tutti.still_there(tag), tutti.tell_heir(tag), tutti.note_temporary(tag); RETURN; END IF; PERFORM tutti.filled_here(tag);
+  IF NOT FOUND AND gone IS NULL AND tag <> 'DROP OWNED' THEN PERFORM tutti.still_there(tag), tutti.tell_heir(tag), tutti.note_temporary(tag); RETURN; END IF; PERFORM tutti.filled_here(tag);
   IF tag LIKE '%MATERIALIZED VIEW' THEN PERFORM set_config('tutti.fresh', (tutti.fresh_rows() || coalesce(nullif(current_setting('tutti.fresh', true), ''), '{}')::jsonb)::text, true); END IF;
   IF tag ~ 'OWNED$' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE lower(object_type) = 'large object') THEN
     gone := coalesce(gone, '[]') || '[["{{schema_name}}", "{{large_name}}"]]'; -- who writes one at another member must not be passed by

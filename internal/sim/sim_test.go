@@ -38,6 +38,9 @@ func TestSeeds(t *testing.T) {
 		t.Error(b.String())
 	}
 	t.Logf("%d seeds: %+v", p.seeds, p.sum)
+	if n := p.sum.OwnAborts; n != 0 {
+		t.Errorf("%d transactions have lost to an own predecessor (engine E5)", n)
+	}
 	// seeds for one to happen; else 100
 	enough := map[string]int{"OwnAborts": math.MaxInt, "Early": 2000, "Ended": 10_000}
 	for _, f := range p.sum.fields() {

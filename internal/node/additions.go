@@ -74,7 +74,7 @@ func (h *host) Known(what session.Adds) (session.Counted, bool) {
 	if a.max <= 0 {
 		return session.Counted{}, false
 	}
-	applied := h.n.core.applied.Load()
+	applied := h.n.core.Applied()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.known(a.at(h.n.tables.Load()), what, applied)
@@ -83,7 +83,7 @@ func (h *host) Known(what session.Adds) (session.Counted, bool) {
 // PutOff begins additions, if all their rows are known.
 func (h *host) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) {
 	a := &h.n.additions
-	applied := h.n.core.applied.Load()
+	applied := h.n.core.Applied()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	values := a.at(h.n.tables.Load())
@@ -163,7 +163,7 @@ func (h *host) Learn(row session.Counted) {
 	if a.max <= 0 {
 		return
 	}
-	applied := h.n.core.applied.Load()
+	applied := h.n.core.Applied()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at(h.n.tables.Load()).Learn(row, applied)

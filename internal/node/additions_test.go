@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -29,7 +30,7 @@ func changes(op writeset.Op, image ...byte) *writeset.Writeset {
 // TestAdditionsAreSeenInOrder: what own sessions and others have done to a row in one group counts in the order's
 // order. Nothing is known of rows that somebody asks to lock, and of none if that is switched off.
 func TestAdditionsAreSeenInOrder(t *testing.T) {
-	h := &host{n: &life{core: &core{}}}
+	h := &host{n: &life{core: core.New(core.Options{})}}
 	a, what := &h.n.additions, session.Adds{Row: "r", Name: "t"}
 	row := session.Counted{Row: "r", Identity: 7, Values: []int64{10}, At: 5, Columns: byte1{}}
 	if h.Learn(row); a.values != nil {

@@ -21,7 +21,7 @@ func (h *host) DefinedUpTo() uint64 {
 // make it lose to itself.
 func (h *host) Sees() uint64 {
 	if h.after > 0 {
-		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
+		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.Applied() >= h.after || h.n.ending() })
 	}
 	return h.DefinedUpTo()
 }
@@ -42,7 +42,7 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 	if !l.additions.awaitBlind(h, sub.Writeset.Tables, must) {
 		return d, false
 	}
-	if hinders, _ := l.holds.hinders(nil, sub.Writeset, l.core.applied.Load(), 0); hinders ||
+	if hinders, _ := l.holds.hinders(nil, sub.Writeset, l.core.Applied(), 0); hinders ||
 		h.Pass(sub.Writeset, sub.Limits) != nil {
 		return d, false
 	}
@@ -197,7 +197,7 @@ func (h *host) shun(w *waiter) {
 	if h.beaten++; !h.claim.Has(intent.Write) && h.beaten < beatenMax {
 		return
 	}
-	h.n.core.do(func(e *engine.Engine) {
+	h.n.core.Do(func(e *engine.Engine) {
 		if !e.Shuns(w.sub.Writeset) { // if too much waits to be ordered already, it loses once more
 			e.Submit(engine.Submission{Kind: engine.KindShun, Seq: h.n.seq.Add(1),
 				Payload: engine.ShunPayload(w.sub.Writeset.Tables)})

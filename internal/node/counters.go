@@ -5,26 +5,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
 )
-
-// countGroup counts a group that is issued.
-func (c *core) countGroup(g *engine.Group) {
-	t := &c.o.metrics.Transactions
-	t.Groups.Add(1)
-	for i := range g.Tasks {
-		switch {
-		case g.Tasks[i].Local:
-			t.Local.Add(1)
-		case g.Tasks[i].Item.Kind != engine.KindNotify:
-			t.Remote.Add(1)
-		}
-	}
-}
 
 // measure sets the gauges of a database. It asks nobody who might not answer.
 func measure(l *life) {

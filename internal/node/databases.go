@@ -122,7 +122,7 @@ func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 		return l, l != nil
 	}
 	seq := main.seq.Add(1)
-	main.core.do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindFence, Seq: seq}) })
+	main.core.Do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindFence, Seq: seq}) })
 	alone := loneliness{}
 	for !main.resolved(seq) {
 		if main.ending() || alone.lasts(t.leaderless()) || !process.Sleep(ctx, time.Millisecond) {
@@ -130,8 +130,8 @@ func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 		}
 	}
 	var decided uint64
-	main.core.call(func(e *engine.Engine) { decided = e.Ordinal() })
-	for main.core.applied.Load() < decided {
+	main.core.Call(func(e *engine.Engine) { decided = e.Ordinal() })
+	for main.core.Applied() < decided {
 		if main.ending() || !process.Sleep(ctx, time.Millisecond) {
 			return nil, false
 		}

@@ -14,7 +14,7 @@ import (
 // cancelDefinition carries out a client's wish: a definition that was not proposed yet is withdrawn, and an index that
 // is built CONCURRENTLY here is given up, and left as it is. Everything else is ordered, and runs at all members.
 func (l *life) cancelDefinition(seq uint64) {
-	l.core.do(func(e *engine.Engine) {
+	l.core.Do(func(e *engine.Engine) {
 		if !e.Withdraw(seq) {
 			return
 		}

@@ -55,9 +55,9 @@ func auditOf(l *life) audit.Replica {
 			return c.AuditPercent, time.Duration(c.AuditIntervalS) * time.Second
 		},
 		Ready: l.ready.Load, CaughtUp: l.peers.caughtUp, Busy: l.jobs.Busy,
-		Leader: func() uint32 { return l.core.leader.Load() },
+		Leader: func() uint32 { return l.core.Leader() },
 		Seq:    func() uint64 { return l.seq.Add(1) },
-		Engine: func(f func(*engine.Engine)) bool { return l.core.call(f) },
+		Engine: func(f func(*engine.Engine)) bool { return l.core.Call(f) },
 		Send:   func(to uint32, report []byte) bool { return l.sendFrame(to, frameCheck, report) },
 		State: func(member uint32) (s audit.State, alive bool) {
 			x, alive := l.peers.of(member)

@@ -3,8 +3,8 @@
 //
 // Goroutines of a running member:
 //
-//	core       the engine's only caller; sends, hands out verdicts and groups
-//	log        writes what the core gives it, and waits for the disk
+//	core       the engine's only caller; sends, hands out verdicts and groups (package core)
+//	log        writes what the core gives it, and waits for the disk (package core)
 //	executor   carries out one group after another at the local PostgreSQL
 //	definer    carries out one definition; the executor waits for it, or goes on beside it (see Jobs of replay)
 //	streaming  executes a large transaction of another member while it comes in (replay)
@@ -16,7 +16,7 @@
 //	publisher  tells local sessions what other members' sessions notified
 //	announcer  tells the order to which channels local sessions listen
 //	nudger     makes silent sessions hear their backends
-//	retention  takes checkpoints and compacts the log
+//	retention  takes checkpoints and compacts the log (package core)
 //	stop       waits until the node is told to stop, and sees its clients off
 //	audit      compares the members' copies while this one leads
 //
@@ -26,7 +26,6 @@
 //
 // Invariants:
 //
-//	N1  Messages that vouch for the log leave only after the log is on disk.
 //	N2  The progress row, or the marker row, travels in the same database transaction as
 //	    the rows it vouches for.
 //	N3  A snapshot that promises a prefix is taken only while the gate is open. A group waits for those that are being
@@ -35,9 +34,6 @@
 //	N5  Any failure of the log, the database or the apply ends this life of the member; it
 //	    starts again under a new incarnation from what disk and database hold (crash-only). What trying again
 //	    cannot help ends the process (package failure).
-//	N6  A checkpoint is stored in the local database once everything up to its ordinal is applied there,
-//	    with a commit that is on disk; so whatever that database loses in a crash, it has all that its
-//	    checkpoint stands for. The log is compacted up to that entry and no further.
 //	N7  A notification is passed on to local sessions once everything ordered before it is applied; those of
 //	    this member's own sessions never, nor any before this life serves sessions. A listen item is
 //	    carried out before anything ordered after it.

@@ -140,7 +140,7 @@ func (l *life) awaitCommitting(ctx context.Context, orphan *waiter) error {
 // backend could not commit it, unless it had after all.
 func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
 	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.guard.slot, "seq", w.sub.Seq)
-	if !l.core.do(func(e *engine.Engine) { e.Orphan(w.sub.Seq) }) {
+	if !l.core.Do(func(e *engine.Engine) { e.Orphan(w.sub.Seq) }) {
 		return errCoreStopped
 	}
 	l.running.watch() // its locks are free, and another session may have taken them
@@ -159,7 +159,7 @@ func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
 // groupDone tells the engine, which lets snapshots in unless a later transaction is already
 // visible. It does not wait: the next group is issued after it, on the same goroutine.
 func (l *life) groupDone() error {
-	if !l.core.do(l.settling()) {
+	if !l.core.Do(l.settling()) {
 		return errCoreStopped
 	}
 	return nil
@@ -167,7 +167,7 @@ func (l *life) groupDone() error {
 
 // groupSettled is groupDone for who must know that it has happened.
 func (l *life) groupSettled() error {
-	if !l.core.call(l.settling()) {
+	if !l.core.Call(l.settling()) {
 		return errCoreStopped
 	}
 	return nil
@@ -183,8 +183,7 @@ func (l *life) settling() func(*engine.Engine) {
 		for _, o := range orders {
 			e.Added(o[0], o[1])
 		}
-		e.GroupDone()
-		l.core.applied.Store(e.Applied())
+		l.core.GroupDone(e)
 		l.gate.Open(e.Holes())
 	}
 }

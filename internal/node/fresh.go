@@ -41,7 +41,7 @@ func (w *words) gone(member uint32) {
 
 // reach is how much of the cluster a replica hears.
 func (w *words) reach(l *life) (r replica.Reach) {
-	leader := l.core.leader.Load()
+	leader := l.core.Leader()
 	w.with(func(c *replica.Contact, now int64) {
 		r = c.Reach(now, int64(freshMax), l.config.Member, leader, l.peers.members)
 	})

@@ -6,33 +6,26 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/failure"
-	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/standing"
 )
 
-// ghost is what is left of a dropped database: its order, which goes on for members that have not come so far yet.
-// They must go through what it was, because definitions of what all databases share depended on it, and could
-// have it from nobody else.
+// ghost is a dropped database's.
 type ghost struct {
-	group   uint64
-	dropped uint64 // ordinal of its end, in the main database
-	tenure  *tenure
-	disk    *raftlog.Log
-	order   *ordering.Order
-	inbox   chan memberFrame
-	stop    context.CancelFunc
-	ended   chan struct{}
+	*core.Retired // nil if its log is not here
+	group         uint64
+	dropped       uint64 // ordinal of its end, in the main database
+	stop          context.CancelFunc
+	ended         chan struct{}
 }
 
 // haunt starts the ghost of a database whose life has ended. There is none if its log is not here: a clone is
 // already past its end.
 func (t *tenure) haunt(group, dropped uint64) error {
-	g := &ghost{group: group, dropped: dropped, tenure: t, inbox: make(chan memberFrame, coreQueueMax),
-		ended: make(chan struct{})}
+	g := &ghost{group: group, dropped: dropped, ended: make(chan struct{})}
 	c := t.node.config
 	dir := standing.LogDir(c, group)
 	ctx, cancel := context.WithCancel(t.ctx)
@@ -40,8 +33,10 @@ func (t *tenure) haunt(group, dropped uint64) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		close(g.ended)
 	} else {
-		if g.disk, err = standing.OpenLog(dir, c, t.node.faults); err == nil {
-			g.order, err = ordering.New(ordering.Options{Member: c.Member, Storage: g.disk})
+		disk, err := standing.OpenLog(dir, c, t.node.faults)
+		if err == nil {
+			send := func(to uint32, data []byte) bool { return t.send(to, frameRaft, group, data) }
+			g.Retired, err = core.NewRetired(c.Member, disk, send, t.node.log)
 		}
 		if err != nil {
 			cancel()
@@ -49,7 +44,7 @@ func (t *tenure) haunt(group, dropped uint64) error {
 		}
 		t.running.Go(func() {
 			defer close(g.ended)
-			if err := errors.Join(g.run(ctx), g.disk.Close()); err != nil {
+			if err := errors.Join(g.Run(ctx), disk.Close()); err != nil {
 				t.fail(fmt.Errorf("order of a dropped database: %w", err))
 			}
 		})
@@ -60,53 +55,14 @@ func (t *tenure) haunt(group, dropped uint64) error {
 	return nil
 }
 
-func (g *ghost) receive(from uint32, data []byte) {
-	select {
-	case g.inbox <- memberFrame{from, data}:
-	default: // raft sends again
-	}
-}
-
-func (g *ghost) run(ctx context.Context) error {
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		for g.order.HasReady() {
-			rd := g.order.Ready()
-			g.send(rd.Early)
-			if err := g.disk.Append(rd.HardState, rd.Entries, rd.Sync); err != nil {
-				return &failure.Fatal{Err: errLog(err)}
-			}
-			g.send(rd.Late)
-			g.order.Advance()
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			g.order.Tick()
-			g.order.Release()
-		case m := <-g.inbox:
-			if err := g.order.Step(m.from, m.data); err != nil {
-				g.tenure.node.log.Warn("refused a member's message", "member", m.from, "error", err)
-			}
-		}
-	}
-}
-
-func (g *ghost) send(messages []ordering.Message) {
-	for _, m := range messages {
-		if !g.tenure.send(m.To, frameRaft, g.group, m.Data) {
-			g.order.Unreachable(m.To)
-		}
-	}
-}
-
-// ghost gives the ghost of a database; nil if it has none.
-func (t *tenure) ghost(group uint64) *ghost {
+// ghost gives the ghost of a database that has an order here; nil if it has none.
+func (t *tenure) ghost(group uint64) *core.Retired {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ghosts[group]
+	if g := t.ghosts[group]; g != nil {
+		return g.Retired
+	}
+	return nil
 }
 
 // count is how many databases there are, ghosts included.

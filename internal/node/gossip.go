@@ -277,8 +277,8 @@ func peersOf(l *life) peersOptions {
 		Config: l.config, Log: l.log, Metrics: &l.metrics,
 		Own: func() replica.Own {
 			o := replica.Own{Serves: l.ready.Load(), Stopping: l.node.stops.refuses.Load(),
-				Halted: l.halted.Load() != nil, Incarnation: l.incarnation, Leader: l.core.leader.Load(),
-				Ordinal: l.core.ordinal.Load(), Applied: l.core.applied.Load(), Volume: l.volume.Load(),
+				Halted: l.halted.Load() != nil, Incarnation: l.incarnation, Leader: l.core.Leader(),
+				Ordinal: l.core.Ordinal(), Applied: l.core.Applied(), Volume: l.volume.Load(),
 				VolumeApplied: l.volumeApplied.Load(), Clients: l.sessions.taken()}
 			o.DelayMicros, o.Because = l.throttle.Delays()
 			return o
@@ -294,14 +294,14 @@ func peersOf(l *life) peersOptions {
 // gossip is the goroutine that tells the other members this one's state.
 func (l *life) gossip(ctx context.Context) error {
 	for process.Sleep(ctx, gossipInterval) {
-		l.core.do(func(e *engine.Engine) {
+		l.core.Do(func(e *engine.Engine) {
 			f := e.Figures()
 			l.volume.Store(f.Ordered)
 			l.volumeApplied.Store(f.Applied)
 			l.peers.lead(e)
 		})
 		l.throttle.Regulate(l.peers.flow())
-		l.age.note(time.Since(l.began), max(l.peers.end().Ordinal, l.core.ordinal.Load()), l.tenure.words.reach(l).Led)
+		l.age.note(time.Since(l.began), max(l.peers.end().Ordinal, l.core.Ordinal()), l.tenure.words.reach(l).Led)
 		if l.group == mainGroup {
 			if err := l.tenure.layToRest(ctx); err != nil {
 				return err
@@ -320,7 +320,7 @@ var statusColumns = []string{"member", "address", "role", "state", "ordinal", "a
 // showStatus answers SHOW tutti.status, one row per member.
 func showStatus(l *life) session.Result {
 	r := session.Result{Tag: "SHOW", Columns: statusColumns}
-	leader := l.core.leader.Load()
+	leader := l.core.Leader()
 	differs := l.differing()
 	for _, m := range l.config.Members {
 		s, alive := l.peers.of(m.Member)
@@ -333,7 +333,7 @@ func showStatus(l *life) session.Result {
 				differs[m.Member], ""})
 			continue
 		}
-		lag := l.core.ordinal.Load() - min(l.core.ordinal.Load(), s.Applied)
+		lag := l.core.Ordinal() - min(l.core.Ordinal(), s.Applied)
 		because := ""
 		if s.Because != 0 {
 			because = l.name(s.Because)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/schemalock"
 )
@@ -22,7 +23,7 @@ func TestHaltText(t *testing.T) {
 // TestNobodyWaitsForHalted: a member that is halted lacks nothing that others wait for.
 func TestNobodyWaitsForHalted(t *testing.T) {
 	l := &life{config: &config.Config{Member: 1, Members: []config.Member{{Member: 1, Name: "a"},
-		{Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, core: &core{}, tenure: &tenure{}}
+		{Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, core: core.New(core.Options{}), tenure: &tenure{}}
 	l.peers.init(peersOptions{Config: l.config})
 	l.peers.began = time.Now().Add(-time.Minute)
 	for m, s := range map[uint32]status{

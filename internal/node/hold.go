@@ -96,7 +96,7 @@ func (h *host) hold(want schemalock.Tables, wish holdWish) (late bool, failure *
 	}
 	ordinal, end := gather(answers, request.Round, others,
 		func(m uint32) (told, fresh bool) { return l.askHold(m, request) }, deadline, stop)
-	for ; end == holdGiven && l.core.applied.Load() < ordinal; time.Sleep(holdInterval) {
+	for ; end == holdGiven && l.core.Applied() < ordinal; time.Sleep(holdInterval) {
 		switch {
 		case stop():
 			end = holdStopped

@@ -102,7 +102,7 @@ func (h *host) Pass(ws *writeset.Writeset, limits session.Limits) *wire.SQLError
 // pass is Pass, for a transaction of as, which is nil for a definition that takes its place in the order by itself.
 func (h *host) pass(ws *writeset.Writeset, as *host, limits session.Limits) (failure *wire.SQLError) {
 	l := h.n
-	if hinders, _ := l.holds.hinders(as, ws, l.core.applied.Load(), 0); !hinders {
+	if hinders, _ := l.holds.hinders(as, ws, l.core.Applied(), 0); !hinders {
 		if h.first {
 			h.held = ws
 		}
@@ -115,7 +115,7 @@ func (h *host) pass(ws *writeset.Writeset, as *host, limits session.Limits) (fai
 	began := time.Now()
 	h.held = ws
 	l.gate.Await(func() bool {
-		hinders, lost := l.holds.hinders(as, ws, l.core.applied.Load(), time.Since(began))
+		hinders, lost := l.holds.hinders(as, ws, l.core.Applied(), time.Since(began))
 		switch why := cmp.Or(h.interrupted(), end.passed()); {
 		case why != nil: // also if nothing hinders by now: it may have failed the backend's transaction
 			failure = why
@@ -150,7 +150,7 @@ func (h *host) passAgain() {
 		return
 	}
 	h.n.gate.Await(func() bool {
-		hinders, _ := h.n.holds.hinders(h, ws, h.n.core.applied.Load(), 0)
+		hinders, _ := h.n.holds.hinders(h, ws, h.n.core.Applied(), 0)
 		h.first = !hinders
 		return h.first || time.Since(began) > time.Duration(schemalock.AgainMax) || h.g.wishes() || h.n.ending()
 	})
@@ -201,7 +201,7 @@ func (l *life) sendHold(to uint32, r schemalock.Request) bool {
 func (l *life) renewHolds(ctx context.Context) error {
 	for process.Sleep(ctx, holdRenewal) {
 		var renewed []schemalock.Request
-		known, applied := false, l.core.applied.Load()
+		known, applied := false, l.core.Applied()
 		l.holds.with(func(k *schemalock.Locks, now int64) { renewed, known = k.Renew(now, applied) })
 		for _, r := range renewed {
 			l.tellHold(r.Number, r)
@@ -248,7 +248,7 @@ func (l *life) give(id schemalock.ID, r schemalock.Request) {
 		}
 	}
 	if !answer.Taken {
-		l.core.call(func(e *engine.Engine) { answer.Ordinal = e.Ordinal() })
+		l.core.Call(func(e *engine.Engine) { answer.Ordinal = e.Ordinal() })
 	}
 	data, err := json.Marshal(answer)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/admission"
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/schemalock"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -29,7 +30,7 @@ func (x *holds) asks(t *testing.T, member uint32, life, key uint64) (given bool)
 
 // TestHoldsAreFair: who has lost to a hold comes first, and passes before the next one is given.
 func TestHoldsAreFair(t *testing.T) {
-	l := &life{gate: admission.NewGate(), core: &core{}}
+	l := &life{gate: admission.NewGate(), core: core.New(core.Options{})}
 	l.holds.init()
 	h := &host{n: l, g: newGuard(0, 0, nil, nil, nil), lost: true, held: writing(3)}
 	h.passAgain()
@@ -48,7 +49,7 @@ func TestHoldsAreFair(t *testing.T) {
 // TestHoldsYield: who waits with locks loses to a transaction that is tried here; a definition that waits for its place
 // in the order has none, and goes on.
 func TestHoldsYield(t *testing.T) {
-	l := &life{gate: admission.NewGate(), core: &core{}, done: make(chan struct{})}
+	l := &life{gate: admission.NewGate(), core: core.New(core.Options{}), done: make(chan struct{})}
 	l.holds.init()
 	l.holds.asks(t, 2, 5, 3)
 	l.holds.yield(2, 5, true)

@@ -78,7 +78,7 @@ func (h *host) Base() uint64 {
 		h.n.holds.comesAgain(h)
 	}
 	if h.after > 0 {
-		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.applied.Load() >= h.after || h.n.ending() })
+		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.Applied() >= h.after || h.n.ending() })
 		h.after = 0
 	}
 	if h.missed != nil {
@@ -95,14 +95,14 @@ func (h *host) Base() uint64 {
 	}
 	h.clock.begin()
 	h.writes, h.won, h.lost = false, false, false
-	return h.n.core.applied.Load()
+	return h.n.core.Applied()
 }
 
 // Applied is the last ordinal up to which all is visible, definitions included.
 func (h *host) Applied() uint64 { return h.n.complete() }
 
 func (l *life) complete() uint64 {
-	applied := l.core.applied.Load() // before the look at what is not complete
+	applied := l.core.Applied() // before the look at what is not complete
 	if g := l.jobs.Under(); g != nil {
 		return min(applied, g.Task.Ordinal-1)
 	}
@@ -275,7 +275,7 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 	// applied before its first statement (E8).
 	held := sub.Base
 	if !sub.Writeset.Blind() { // which holds none
-		held = h.n.core.applied.Load()
+		held = h.n.core.Applied()
 		if progress := h.n.applier.Passed.Before(sub.Order); h.n.applier.Begun.Load() > progress {
 			held = max(progress, sub.Base)
 		}
@@ -322,7 +322,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	s.Decoded, s.Keys = keys != nil, keys
 	tick, news, unpace := h.n.paces.Begin(&s, h.n.config.Limits.GroupBytes)
 	defer unpace()
-	ok := h.n.core.do(func(e *engine.Engine) {
+	ok := h.n.core.Do(func(e *engine.Engine) {
 		switch {
 		case !h.must && s.Writeset.Blind() && e.Shuns(s.Writeset):
 			w.shunned = true
@@ -560,7 +560,7 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) sessio
 	ws.Steps = []writeset.Step{{Definition: replay.EncodeDefinition(d)}}
 	payload := ws.Append(nil)
 	full := false
-	ok := l.core.call(func(e *engine.Engine) {
+	ok := l.core.Call(func(e *engine.Engine) {
 		full = !e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: id.Seq, Base: d.Base, Payload: payload})
 	})
 	if full {
@@ -585,7 +585,7 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) sessio
 // catchUp waits until all that is decided is applied here: who looks sooner finds what was outdated.
 func (l *life) catchUp() {
 	var decided uint64
-	l.core.call(func(e *engine.Engine) { decided = e.Ordinal() })
-	l.gate.Await(func() bool { return l.core.applied.Load() >= decided || l.ending() })
+	l.core.Call(func(e *engine.Engine) { decided = e.Ordinal() })
+	l.gate.Await(func() bool { return l.core.Applied() >= decided || l.ending() })
 	l.jobs.Await(l.ending)
 }

@@ -257,11 +257,11 @@ func (t *talk) Follows() (base uint64) {
 	h := t.h
 	after := h.after
 	awaits(h.n, flow.WaitInside, func() bool {
-		return h.n.core.applied.Load() >= after || h.n.ending() ||
+		return h.n.core.Applied() >= after || h.n.ending() ||
 			h.g.doomed() != nil
 	})
 	h.after = 0
-	return h.n.core.applied.Load()
+	return h.n.core.Applied()
 }
 
 // Cancel cancels what the backend executes.

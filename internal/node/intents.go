@@ -207,11 +207,11 @@ func (x *intents) alone(h *host, sub *session.Submission, most time.Duration) (f
 		return failure
 	}
 	var ordered uint64
-	h.n.core.call(func(e *engine.Engine) { ordered = e.Ordinal() })
+	h.n.core.Call(func(e *engine.Engine) { ordered = e.Ordinal() })
 	defer h.n.metrics.Waits.Begin(flow.WaitDefiner).End()
 	began := time.Now()
 	if failure = until(h, sub.Limits, func() bool {
-		return h.n.core.applied.Load() >= ordered || time.Since(began) > most
+		return h.n.core.Applied() >= ordered || time.Since(began) > most
 	}); failure != nil {
 		return failure
 	}

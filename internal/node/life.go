@@ -15,6 +15,7 @@ import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -57,7 +58,7 @@ type life struct {
 	done        chan struct{}          // closed when the life ends
 
 	disk      *raftlog.Log
-	core      *core
+	core      *core.Core
 	applier   *replay.Applier
 	streaming *replay.Streaming
 	paces     replay.Paces
@@ -66,7 +67,7 @@ type life struct {
 	position  engine.Position
 
 	connString string // of the local database
-	retention  retention
+	retention  *core.Retention
 	patience   patience
 	metrics    metrics.Database
 	age        readAge // of what is read here
@@ -149,8 +150,8 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 		})
 	}
 	run("log", func(ctx context.Context) error {
-		if err := l.core.run(ctx); err != nil {
-			return &failure.Fatal{Err: explainLost(err, l.config)}
+		if err := l.core.Run(ctx); err != nil {
+			return &failure.Fatal{Err: core.ExplainLost(err, l.config)}
 		}
 		return nil
 	})
@@ -167,11 +168,11 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("tenants", l.advisory.WatchTenants)
 	run("lease", l.advisory.RenewLease)
 	run("blocked", l.advisory.TellBlocked)
-	run("retention", l.retention.run)
+	run("retention", func(ctx context.Context) error { return l.retention.Run(ctx, l.core) })
 	run("serial", l.leaveSerial)
 	run("holds", l.renewHolds)
 	run("audit", l.audit.Run)
-	l.core.do(func(e *engine.Engine) {
+	l.core.Do(func(e *engine.Engine) {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
 	})
 	<-ctx.Done()
@@ -246,8 +247,8 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.applier.Passed.Ending(l.position.Ordinal, 1)
 	l.applier.Passed.Ended(true)
 	openReplay(l, conn)
-	l.retention = retentionOf(l)
-	from, err := l.retention.startAt(saved, &l.position)
+	l.retention = core.NewRetention(retentionOf(l))
+	from, err := l.retention.StartAt(saved, &l.position)
 	if err != nil {
 		return &failure.Fatal{Err: err}
 	}
@@ -282,20 +283,26 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.audit = audit.New(auditOf(l))
 	l.trials.dryRuns = replay.NewDryRuns(dryRunsOf(l))
 	l.fence = l.seq.Add(1)
-	l.core = newCore(coreOf(l, e))
-	l.retention.core, l.patience = l.core, patienceOf(l)
+	l.core = core.New(coreOf(l, e))
+	l.patience = patienceOf(l)
 	return nil
 }
 
 // coreOf is a replica as its core needs it.
-func coreOf(l *life, e *engine.Engine) coreOptions {
-	return coreOptions{
-		log: l.log, metrics: &l.metrics, engine: e, disk: l.disk,
-		send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
-		aborted: l.aborted, locked: l.advisory.Tell, fronts: l.streaming.Tell, moved: l.gate.Moved,
-		leave: l.peers.leave, reaches: l.reaches,
-		survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) },
+func coreOf(l *life, e *engine.Engine) core.Options {
+	return core.Options{
+		Log: l.log, Metrics: &l.metrics, Engine: e, Disk: l.disk,
+		Send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
+		Aborted: l.aborted, Locked: l.advisory.Tell, Fronts: l.streaming.Tell, Moved: l.gate.Moved,
+		Leave: l.peers.leave, Reaches: l.reaches,
+		Survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) },
 	}
+}
+
+// retentionOf is a replica as the retention of its log needs it.
+func retentionOf(l *life) core.RetentionOptions {
+	return core.RetentionOptions{Config: l.config, Log: l.log, Metrics: &l.metrics, Disk: l.disk,
+		ConnString: l.connString, Keep: func() int64 { return l.settled().Limits.LogRetention }, Ready: l.ready.Load}
 }
 
 // openReplay makes what carries out large transactions while they come in, and tries what leaves.
@@ -352,7 +359,7 @@ func (l *life) runExecutor(ctx context.Context) error {
 			}
 		case err := <-down:
 			return err
-		case g := <-l.core.groups:
+		case g := <-l.core.Groups():
 			began := time.Now()
 			if err := l.execute(ctx, g); err != nil {
 				return l.failed(ctx, g, err)

@@ -19,7 +19,7 @@ type limit struct {
 func (l *life) limits() []limit {
 	c, m := &l.settled().Limits, &l.metrics
 	pending, keys, waiting, fills := 0, 0, 0, uint64(0)
-	l.core.call(func(e *engine.Engine) {
+	l.core.Call(func(e *engine.Engine) {
 		f := e.Figures()
 		pending, keys, waiting, fills = f.Pending, f.Keys, f.QueueBytes, f.Fills
 	})

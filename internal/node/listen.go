@@ -349,7 +349,7 @@ const (
 // leaderless reports whether nobody leads the order of the main database, as far as this member knows.
 func (t *tenure) leaderless() bool {
 	main := t.life(mainGroup)
-	return main == nil || main.core.leader.Load() == 0
+	return main == nil || main.core.Leader() == 0
 }
 
 // loneliness is since when there is no leader.
@@ -439,8 +439,8 @@ const (
 // comeUp waits for a moment until what this member knows to be ordered is applied. A client that was sent away by another member
 // and comes here at once does not lose to what it has committed there.
 func (l *life) comeUp() {
-	decided := l.core.ordinal.Load()
-	for until := time.Now().Add(comeUpMost); l.core.applied.Load() < decided && time.Now().Before(until) && !l.ending(); {
+	decided := l.core.Ordinal()
+	for until := time.Now().Add(comeUpMost); l.core.Applied() < decided && time.Now().Before(until) && !l.ending(); {
 		time.Sleep(comeUpPoll)
 	}
 }

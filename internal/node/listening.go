@@ -58,7 +58,7 @@ func noticesOf(l *life) notices.Options {
 		Waits:   &l.metrics.Waits,
 		Self:    l.config.Member, Incarnation: l.incarnation, QueueBytesMax: l.config.Limits.NotifyQueue,
 		Order: func(ctx context.Context, kind engine.Kind, payload []byte) bool {
-			return l.order(ctx, engine.Submission{Kind: kind, Seq: l.seq.Add(1), Payload: payload})
+			return l.core.Order(ctx, engine.Submission{Kind: kind, Seq: l.seq.Add(1), Payload: payload})
 		},
 		Opened: l.opened, Ending: l.ending, Lacking: l.peers.lacking,
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/advisory"
@@ -38,9 +39,9 @@ func advisoryOf(l *life) advisory.Replica {
 		Lease:   time.Duration(l.config.Limits.LockLeaseMs) * time.Millisecond,
 		Waits:   &l.metrics.Waits,
 		Seq:     func() uint64 { return l.seq.Add(1) },
-		Order:   l.order,
-		Engine:  func(f func(*engine.Engine)) bool { return l.core.call(f) },
-		Applied: func() uint64 { return l.core.applied.Load() },
+		Order:   func(ctx context.Context, s engine.Submission) bool { return l.core.Order(ctx, s) },
+		Engine:  func(f func(*engine.Engine)) bool { return l.core.Call(f) },
+		Applied: func() uint64 { return l.core.Applied() },
 		Await:   l.gate.Await, Wake: l.gate.Wake,
 		Opened: l.opened, Done: l.done, Ending: l.ending,
 		Patience: func() (<-chan time.Time, func()) {

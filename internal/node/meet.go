@@ -64,8 +64,8 @@ func (l *life) come(ctx context.Context, number uint64) error {
 			ws.Steps = []writeset.Step{{Definition: replay.EncodeMeeting(number)}}
 			payload := ws.Append(nil)
 			asked, seq = time.Now(), l.seq.Add(1)
-			l.core.do(func(e *engine.Engine) { // what finds no room is asked again
-				e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: seq, Base: l.core.applied.Load(),
+			l.core.Do(func(e *engine.Engine) { // what finds no room is asked again
+				e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: seq, Base: l.core.Applied(),
 					Payload: payload})
 			})
 		}
@@ -79,7 +79,7 @@ func (l *life) come(ctx context.Context, number uint64) error {
 // resolved reports whether a submission is no longer under way.
 func (l *life) resolved(seq uint64) bool {
 	over := true
-	l.core.call(func(e *engine.Engine) { over = !e.Undecided(seq) })
+	l.core.Call(func(e *engine.Engine) { over = !e.Undecided(seq) })
 	return over
 }
 
@@ -88,7 +88,7 @@ func (l *life) attend(ctx context.Context, number uint64) error {
 	l.meets.met.Store(max(number, l.meets.met.Load()))
 	for {
 		main := l.tenure.life(mainGroup)
-		if main != nil && max(main.core.applied.Load(), main.meets.through.Load()) >= number {
+		if main != nil && max(main.core.Applied(), main.meets.through.Load()) >= number {
 			return l.groupSettled()
 		}
 		if main != nil {

@@ -42,7 +42,7 @@ func (t *tenure) receive(from uint32, frame []byte) {
 	if l := t.life(group); l != nil {
 		l.receiveFrame(from, kind, body)
 	} else if g := t.ghost(group); g != nil && kind == frameRaft {
-		g.receive(from, body)
+		g.Receive(from, body)
 	} // else it is not there yet, or any more
 }
 
@@ -50,7 +50,7 @@ func (t *tenure) receive(from uint32, frame []byte) {
 func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 	switch kind {
 	case frameRaft:
-		l.core.receive(from, body)
+		l.core.Receive(from, body)
 	case frameStatus:
 		if err := l.peers.hear(from, body); err != nil {
 			l.log.Warn("a member's status cannot be read", "member", from, "error", err)

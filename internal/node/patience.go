@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
@@ -18,7 +19,7 @@ import (
 type patience struct {
 	most    func() time.Duration // at most zero: for ever
 	now     func() int64
-	core    *core
+	core    *core.Core
 	waiters *waiters
 	metrics *metrics.Database
 	txid    func(seq uint64) writeset.TxID
@@ -49,7 +50,7 @@ func (p *patience) max() time.Duration {
 // decides as it does when a backend dies.
 func (p *patience) look(w *waiter) {
 	seq := w.sub.Seq
-	p.core.do(func(e *engine.Engine) {
+	p.core.Do(func(e *engine.Engine) {
 		switch w.patience.Look(p.now(), e, seq) {
 		case replica.NotOrdered:
 			w.decision <- session.Decision{Err: p.errNoMajority("the transaction")}
@@ -78,7 +79,7 @@ func (p *patience) definition(id writeset.TxID, result <-chan session.Result) se
 			return r
 		case <-over:
 			was := replica.GoOn
-			p.core.call(func(e *engine.Engine) { was = wait.Look(p.now(), e, id.Seq) })
+			p.core.Call(func(e *engine.Engine) { was = wait.Look(p.now(), e, id.Seq) })
 			switch was {
 			case replica.NotOrdered:
 				return session.Result{Err: p.errNoMajority("the statement")}
@@ -113,7 +114,7 @@ func (p *patience) withdraw(seq uint64) {
 	if w == nil {
 		return
 	}
-	p.core.do(func(e *engine.Engine) {
+	p.core.Do(func(e *engine.Engine) {
 		if e.Withdraw(seq) {
 			w.decision <- session.Decision{Err: replay.ErrCanceled()}
 		}

@@ -42,9 +42,9 @@ func (h *host) refusedThere(sub *session.Submission, r *replay.Tried) *wire.SQLE
 func (h *host) loses(sub *session.Submission, ordinal uint64) (v certify.Verdict) {
 	ctx, cancel := context.WithTimeout(context.Background(), replay.TryTimeout)
 	defer cancel()
-	for h.n.core.ordinal.Load() < ordinal && !h.n.ending() && process.Sleep(ctx, time.Millisecond) {
+	for h.n.core.Ordinal() < ordinal && !h.n.ending() && process.Sleep(ctx, time.Millisecond) {
 	}
-	h.n.core.call(func(e *engine.Engine) { v = e.Loses(h.submission(sub, nil)) })
+	h.n.core.Call(func(e *engine.Engine) { v = e.Loses(h.submission(sub, nil)) })
 	return v
 }
 
@@ -64,8 +64,8 @@ func dryRunsOf(l *life) replay.DryRunOptions {
 		Ask:     func(to uint32, dryRun []byte) bool { return l.sendFrame(to, frameRehearse, dryRun) },
 		Answer:  func(to uint32, outcome []byte) bool { return l.sendFrame(to, frameRehearsed, outcome) },
 		Tables:  l.tables.Load,
-		Applied: func() uint64 { return l.core.applied.Load() },
-		Decided: func() uint64 { return l.core.ordinal.Load() },
+		Applied: func() uint64 { return l.core.Applied() },
+		Decided: func() uint64 { return l.core.Ordinal() },
 		Free:    func() bool { return l.jobs.Under() == nil },
 		Yield: func(member uint32, incarnation uint64, tried bool) {
 			l.holds.yield(member, incarnation, tried)

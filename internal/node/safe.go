@@ -29,7 +29,7 @@ func (x *snapshots) EnterSnapshot() (uint64, *wire.SQLError) {
 	if !entered {
 		return 0, cmp.Or(h.interrupted(), errEnding())
 	}
-	return h.n.core.applied.Load(), nil
+	return h.n.core.Applied(), nil
 }
 
 // LeaveSnapshot opens the gate for the next group.
@@ -56,7 +56,7 @@ func (x *snapshots) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLE
 		h.g.release()
 		return 0, false, cmp.Or(h.interrupted(), errEnding())
 	}
-	return h.n.core.applied.Load(), time.Since(x.safeSince) < safeMax, nil
+	return h.n.core.Applied(), time.Since(x.safeSince) < safeMax, nil
 }
 
 func (x *snapshots) LeaveSafe() (broken bool) {

@@ -174,15 +174,15 @@ func (x *snapshots) vouches(sub *session.Submission) bool {
 		Writeset: sub.Writeset}
 	for {
 		loses, yes, decided := false, false, uint64(0)
-		h.n.core.call(func(e *engine.Engine) {
+		h.n.core.Call(func(e *engine.Engine) {
 			loses, yes = e.Vouches(s)
 			decided = e.Ordinal()
 		})
 		stop := func() bool { return h.g.doomed() != nil || h.n.ending() }
-		if yes || !loses || stop() || h.n.core.applied.Load() >= decided {
+		if yes || !loses || stop() || h.n.core.Applied() >= decided {
 			return yes
 		}
-		h.n.gate.Await(func() bool { return h.n.core.applied.Load() >= decided || stop() })
+		h.n.gate.Await(func() bool { return h.n.core.Applied() >= decided || stop() })
 	}
 }
 
@@ -246,7 +246,7 @@ func (l *life) submitSerial(runs bool) (ordered <-chan struct{}) {
 	}
 	seq := l.seq.Add(1)
 	ordered = l.advisory.Place(seq)
-	l.order(l.context, engine.Submission{Kind: engine.KindSerial, Seq: seq, Payload: payload})
+	l.core.Order(l.context, engine.Submission{Kind: engine.KindSerial, Seq: seq, Payload: payload})
 	return ordered
 }
 

@@ -35,7 +35,7 @@ func (x shows) Show(name string) session.Result {
 		return x.l.forms.plans.show()
 	case "applied":
 		return session.Result{Tag: "SHOW", Columns: x.ShowColumns(name),
-			Rows: [][]string{{fmt.Sprint(x.l.core.applied.Load())}}}
+			Rows: [][]string{{fmt.Sprint(x.l.core.Applied())}}}
 	}
 	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
 		WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.metrics, " +

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/advisory"
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
@@ -107,7 +108,7 @@ func (n *Node) stop(ctx context.Context, cancel context.CancelFunc) {
 func (t *tenure) handOver() {
 	heirs := map[*life]uint32{}
 	for _, l := range t.all() {
-		l.core.call(func(e *engine.Engine) {
+		l.core.Call(func(e *engine.Engine) {
 			if heir := l.peers.leave(e); heir != 0 {
 				heirs[l] = heir
 			}
@@ -116,13 +117,13 @@ func (t *tenure) handOver() {
 	}
 	leads := func() bool {
 		for l, heir := range heirs {
-			if l.core.leader.Load() == l.config.Member && l.reaches(heir) {
+			if l.core.Leader() == l.config.Member && l.reaches(heir) {
 				return true
 			}
 		}
 		return false
 	}
-	for end := time.Now().Add(leaveMax); leads() && time.Now().Before(end) && process.Sleep(t.ctx, stopPoll); {
+	for end := time.Now().Add(core.LeaveMax); leads() && time.Now().Before(end) && process.Sleep(t.ctx, stopPoll); {
 	}
 }
 

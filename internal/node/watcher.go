@@ -139,7 +139,7 @@ func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
 	if w == nil {
 		return false
 	}
-	l.core.call(func(e *engine.Engine) {
+	l.core.Call(func(e *engine.Engine) {
 		switch way := l.running.unblock(e, w); way {
 		case engine.Withdrawn:
 			w.ordinal = l.running.last()

@@ -13,7 +13,7 @@
 //	ST1  What is heard of another member is on disk before this one talks to it (bootstrap).
 //	ST2  A member that had a log makes none anew, under the same number and in any database: its votes are in it.
 //	ST3  A database that belongs to another cluster is left alone.
-//	ST4  A checkpoint is on disk when it counts as stored, with all that was committed before (N6 of node).
+//	ST4  A checkpoint is on disk when it counts as stored, with all that was committed before (K2 of core).
 //
 // What it does not do: decide who may begin (bootstrap), or open connections to other members.
 package standing

@@ -1,4 +1,4 @@
-package node
+package core
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 
 // gatherMax is how long a leader lets proposals gather behind others that are under way. Within
 // one site those arrive first; a longer way to the majority should not cost another round trip.
-var gatherMax = most(flow.WaitGather)
+var gatherMax = metrics.Most(flow.WaitGather)
 
 // gatherScarceMax is the same where processors are scarce, and members and the leader wait for all who write
 // (engine.Options.GatherShare).
@@ -38,26 +38,26 @@ type memberFrame struct {
 	data []byte
 }
 
-// coreOptions are what a core needs of its replica, and whom it tells what the engine says.
-type coreOptions struct {
-	log     *slog.Logger
-	metrics *metrics.Database
-	engine  *engine.Engine
-	disk    *raftlog.Log
+// Options are what a core needs of its replica, and whom it tells what the engine says.
+type Options struct {
+	Log     *slog.Logger
+	Metrics *metrics.Database
+	Engine  *engine.Engine
+	Disk    *raftlog.Log
 
-	send    func(to uint32, data []byte) bool
-	aborted func(engine.Aborted)
-	locked  func([]engine.Lock)
-	fronts  func([]engine.Front)
-	moved   func(holes bool)            // the applied ordinal may have moved without a group
-	leave   func(*engine.Engine) uint32 // see peers.leave
-	reaches func(uint32) bool
-	survey  func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
+	Send    func(to uint32, data []byte) bool
+	Aborted func(engine.Aborted)
+	Locked  func([]engine.Lock)
+	Fronts  func([]engine.Front)
+	Moved   func(holes bool)            // the applied ordinal may have moved without a group
+	Leave   func(*engine.Engine) uint32 // see peers.leave
+	Reaches func(uint32) bool
+	Survey  func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
 }
 
-// core runs the engine.
-type core struct {
-	o      coreOptions
+// Core runs the engine. It is safe for concurrent use, but for Run.
+type Core struct {
+	o      Options
 	engine *engine.Engine
 	inbox  chan memberFrame
 	ops    chan func(*engine.Engine)
@@ -77,24 +77,25 @@ type core struct {
 	stopped    chan struct{}
 }
 
-func newCore(o coreOptions) *core {
-	return &core{
-		o: o, engine: o.engine, inbox: make(chan memberFrame, coreQueueMax),
+// New makes a core, which does nothing yet.
+func New(o Options) *Core {
+	return &Core{
+		o: o, engine: o.Engine, inbox: make(chan memberFrame, coreQueueMax),
 		ops: make(chan func(*engine.Engine), coreQueueMax), groups: make(chan *engine.Group, 1),
 		stopped: make(chan struct{}), writes: make(chan ordering.Ready), written: make(chan error, 1),
 	}
 }
 
-// receive takes a frame of another member; a full inbox drops it, raft sends again.
-func (c *core) receive(from uint32, data []byte) {
+// Receive takes a frame of another member; a full inbox drops it, raft sends again.
+func (c *Core) Receive(from uint32, data []byte) {
 	select {
 	case c.inbox <- memberFrame{from, data}:
 	default:
 	}
 }
 
-// do runs f with the engine on the core's goroutine. False if the core has stopped.
-func (c *core) do(f func(*engine.Engine)) bool {
+// Do runs f with the engine on the core's goroutine. False if the core has stopped.
+func (c *Core) Do(f func(*engine.Engine)) bool {
 	select {
 	case c.ops <- f:
 		return true
@@ -103,10 +104,10 @@ func (c *core) do(f func(*engine.Engine)) bool {
 	}
 }
 
-// call is do that waits for f's end.
-func (c *core) call(f func(*engine.Engine)) bool {
+// Call is Do that waits for f's end.
+func (c *Core) Call(f func(*engine.Engine)) bool {
 	done := make(chan struct{})
-	if !c.do(func(e *engine.Engine) { f(e); close(done) }) {
+	if !c.Do(func(e *engine.Engine) { f(e); close(done) }) {
 		return false
 	}
 	select {
@@ -117,17 +118,17 @@ func (c *core) call(f func(*engine.Engine)) bool {
 	}
 }
 
-// lostError says that the order cannot be continued here.
-type lostError struct{ ordering.Lost }
+// LostError says that the order cannot be continued here.
+type LostError struct{ ordering.Lost }
 
-func (e *lostError) Error() string {
-	return fmt.Sprintf("node: this member has the order up to entry %d of the log, member %d keeps it from entry %d on",
+func (e *LostError) Error() string {
+	return fmt.Sprintf("core: this member has the order up to entry %d of the log, member %d keeps it from entry %d on",
 		e.Have, e.Leader, e.First)
 }
 
-// run is the core's goroutine. It returns an error when the log cannot be written any more, and a
-// lostError.
-func (c *core) run(ctx context.Context) (err error) {
+// Run is the core's goroutine. It returns an error when the log cannot be written any more, and a
+// LostError.
+func (c *Core) Run(ctx context.Context) (err error) {
 	defer close(c.stopped)
 	defer c.lastWords(&err)
 	var writer sync.WaitGroup
@@ -141,7 +142,7 @@ func (c *core) run(ctx context.Context) (err error) {
 	defer kept.timer.Stop()
 	for {
 		if lost := c.engine.Lost(); lost != nil {
-			return &lostError{*lost}
+			return &LostError{*lost}
 		}
 		c.drainReady()
 		gathered.look(time.Time{})
@@ -150,7 +151,7 @@ func (c *core) run(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return c.depart()
 		case <-ticker.C:
-			scarce, stuck := c.o.survey()
+			scarce, stuck := c.o.Survey()
 			c.engine.Strain(scarce, stuck)
 			if gathered.max = gatherMax; scarce {
 				gathered.max = gatherScarceMax
@@ -187,8 +188,9 @@ type alarm struct {
 	since metrics.Waiting // while it is set
 }
 
-func (c *core) newAlarm(wait flow.Wait, keeps func() bool) alarm {
-	return alarm{timer: time.NewTimer(time.Hour), keeps: keeps, max: most(wait), waits: &c.o.metrics.Waits, wait: wait}
+func (c *Core) newAlarm(wait flow.Wait, keeps func() bool) alarm {
+	return alarm{timer: time.NewTimer(time.Hour), keeps: keeps, max: metrics.Most(wait), waits: &c.o.Metrics.Waits,
+		wait: wait}
 }
 
 // rang notes that the alarm is set no longer.
@@ -219,12 +221,12 @@ func (a *alarm) look(since time.Time) {
 
 // lastWords turns a panic into the log's error, if there is one: raft knows no other answer when its
 // storage fails, and it may ask between a failed write and that write's answer.
-func (c *core) lastWords(err *error) {
+func (c *Core) lastWords(err *error) {
 	p := recover()
 	if p == nil {
 		return
 	}
-	_, failed := c.o.disk.FirstIndex()
+	_, failed := c.o.Disk.FirstIndex()
 	if failed == nil {
 		panic(p)
 	}
@@ -235,8 +237,38 @@ func errLog(err error) error {
 	return fmt.Errorf("the log cannot be written, so this member stops: %w", err)
 }
 
+// Groups are what is to be carried out, one after the other.
+func (c *Core) Groups() <-chan *engine.Group { return c.groups }
+
+// Ordinal is the end of the order as far as this member knows it, Applied up to where it is in the database.
+func (c *Core) Ordinal() uint64 { return c.ordinal.Load() }
+func (c *Core) Applied() uint64 { return c.applied.Load() }
+
+// Leader is the member that leads the order; zero if none is known.
+func (c *Core) Leader() uint32 { return c.leader.Load() }
+
+// GroupDone tells the engine, on the core's goroutine, that the group is done.
+func (c *Core) GroupDone(e *engine.Engine) {
+	e.GroupDone()
+	c.applied.Store(e.Applied())
+}
+
+// countGroup counts a group that is issued.
+func (c *Core) countGroup(g *engine.Group) {
+	t := &c.o.Metrics.Transactions
+	t.Groups.Add(1)
+	for i := range g.Tasks {
+		switch {
+		case g.Tasks[i].Local:
+			t.Local.Add(1)
+		case g.Tasks[i].Item.Kind != engine.KindNotify:
+			t.Remote.Add(1)
+		}
+	}
+}
+
 // drainInputs takes what else is waiting, so that one write of the log serves all of it.
-func (c *core) drainInputs() {
+func (c *Core) drainInputs() {
 	for range drainMax {
 		select {
 		case m := <-c.inbox:
@@ -249,30 +281,30 @@ func (c *core) drainInputs() {
 	}
 }
 
-func (c *core) step(m memberFrame) {
-	c.o.metrics.Log.Received.Add(1)
+func (c *Core) step(m memberFrame) {
+	c.o.Metrics.Log.Received.Add(1)
 	if err := c.engine.Step(m.from, m.data); err != nil {
-		c.o.log.Warn("refused a member's message", "member", m.from, "error", err)
+		c.o.Log.Warn("refused a member's message", "member", m.from, "error", err)
 	}
 }
 
 // drainReady carries out what the engine has to do, up to a write of the log; the rest of that
 // Ready follows once it is durable, and meanwhile the engine goes on taking inputs. What is
 // committed is acted on at once: other members have it on disk.
-func (c *core) drainReady() {
+func (c *Core) drainReady() {
 	for !c.writing && c.engine.HasReady() {
 		rd := c.engine.Ready()
 		c.ordinal.Store(c.engine.Ordinal()) // before anybody is told what comes of it
 		c.sendAll(rd.Early)
 		for _, a := range rd.Aborted {
-			c.o.metrics.Transactions.Aborted.Add(1)
-			c.o.aborted(a)
+			c.o.Metrics.Transactions.Aborted.Add(1)
+			c.o.Aborted(a)
 		}
 		if len(rd.Locks) > 0 {
-			c.o.locked(rd.Locks)
+			c.o.Locked(rd.Locks)
 		}
 		if len(rd.Fronts) > 0 {
-			c.o.fronts(rd.Fronts)
+			c.o.Fronts(rd.Fronts)
 		}
 		if rd.Group != nil {
 			c.countGroup(rd.Group)
@@ -287,18 +319,18 @@ func (c *core) drainReady() {
 			c.finish()
 		}
 		if v := c.engine.View(); c.leader.Swap(v.Leader) != v.Leader {
-			c.o.metrics.Member.Leaders.Add(1)
-			c.o.log.Info("the leader changed", "leader", v.Leader, "term", v.Term)
+			c.o.Metrics.Member.Leaders.Add(1)
+			c.o.Log.Info("the leader changed", "leader", v.Leader, "term", v.Term)
 		}
-		c.o.metrics.Log.Batches.Store(c.engine.Figures().Batches)
+		c.o.Metrics.Log.Batches.Store(c.engine.Figures().Batches)
 	}
 	if now := c.engine.Applied(); c.applied.Swap(now) != now {
-		c.o.moved(c.engine.Holes())
+		c.o.Moved(c.engine.Holes())
 	}
 }
 
-// finish ends a Ready whose entries are durable (N1).
-func (c *core) finish() {
+// finish ends a Ready whose entries are durable (K1).
+func (c *Core) finish() {
 	c.sendAll(c.late)
 	c.late, c.writing = nil, false
 	c.engine.Advance()
@@ -307,9 +339,9 @@ func (c *core) finish() {
 
 // checkpoint returns the replicated state of a moment at which all of it is on disk; nil if the
 // core stops first. One caller at a time.
-func (c *core) checkpoint() *engine.Checkpoint {
+func (c *Core) checkpoint() *engine.Checkpoint {
 	got := make(chan *engine.Checkpoint, 1)
-	c.do(func(e *engine.Engine) {
+	c.Do(func(e *engine.Engine) {
 		c.wanted = got
 		c.answerCheckpoint(e)
 	})
@@ -323,7 +355,7 @@ func (c *core) checkpoint() *engine.Checkpoint {
 
 // answerCheckpoint gives a checkpoint to who wants one, unless a write is under way; then it is
 // asked again at its end.
-func (c *core) answerCheckpoint(e *engine.Engine) {
+func (c *Core) answerCheckpoint(e *engine.Engine) {
 	if c.wanted == nil {
 		return
 	}
@@ -333,18 +365,18 @@ func (c *core) answerCheckpoint(e *engine.Engine) {
 	}
 }
 
-func (c *core) sendAll(messages []ordering.Message) {
-	c.o.metrics.Log.Sent.Add(uint64(len(messages)))
+func (c *Core) sendAll(messages []ordering.Message) {
+	c.o.Metrics.Log.Sent.Add(uint64(len(messages)))
 	for _, m := range messages {
-		if !c.o.send(m.To, m.Data) {
+		if !c.o.Send(m.To, m.Data) {
 			c.engine.Unreachable(m.To)
 		}
 	}
 }
 
 // persists reports whether a Ready has something that must be on disk before Late may leave
-// (N1). A commit index alone is not written: it follows from the log.
-func (c *core) persists(rd ordering.Ready) bool {
+// (K1). A commit index alone is not written: it follows from the log.
+func (c *Core) persists(rd ordering.Ready) bool {
 	hs := rd.HardState
 	if hs != nil && (hs.GetTerm() != c.term || hs.GetVote() != c.vote) {
 		c.term, c.vote = hs.GetTerm(), hs.GetVote()
@@ -354,20 +386,20 @@ func (c *core) persists(rd ordering.Ready) bool {
 }
 
 // write is the goroutine that waits for the disk.
-func (c *core) write() {
+func (c *Core) write() {
 	for rd := range c.writes {
 		// The frames that need not wait for the disk go first: with one processor, their
 		// sender would wait until the runtime notices that this system call takes long.
 		runtime.Gosched()
 		began := time.Now()
-		err := c.o.disk.Append(rd.HardState, rd.Entries, rd.Sync)
+		err := c.o.Disk.Append(rd.HardState, rd.Entries, rd.Sync)
 		if err != nil {
 			err = errLog(err)
 		}
-		c.o.metrics.Log.Entries.Add(uint64(len(rd.Entries)))
+		c.o.Metrics.Log.Entries.Add(uint64(len(rd.Entries)))
 		if rd.Sync {
-			c.o.metrics.Log.Syncs.Add(1)
-			c.o.metrics.Log.SyncTime.Observe(time.Since(began))
+			c.o.Metrics.Log.Syncs.Add(1)
+			c.o.Metrics.Log.SyncTime.Observe(time.Since(began))
 		}
 		c.written <- err
 	}

@@ -1,0 +1,167 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/raftlog"
+	"github.com/tuttidb/tutti/internal/replica"
+	"github.com/tuttidb/tutti/internal/standing"
+)
+
+const (
+	retainInterval = 250 * time.Millisecond
+	appliedPoll    = 10 * time.Millisecond
+	// A value in PostgreSQL has less than a GiB. Only large payloads that are half way make one this large.
+	checkpointBytesMost = 512 << 20
+)
+
+// Retention keeps of the log what is needed: it takes checkpoints and lets the log before them go (replica.Retention).
+type Retention struct {
+	o RetentionOptions
+
+	rule replica.Retention
+}
+
+// RetentionOptions are what a retention needs of its replica.
+type RetentionOptions struct {
+	Config     *config.Config
+	Log        *slog.Logger
+	Metrics    *metrics.Database
+	Keep       func() int64 // bytes of the log; negative: all
+	Ready      func() bool  // the database is this member's
+	Disk       *raftlog.Log
+	ConnString string // of the local database
+}
+
+// NewRetention makes one, which keeps everything until it runs.
+func NewRetention(o RetentionOptions) *Retention { return &Retention{o: o} }
+
+// Run takes checkpoints and compacts the log, until ctx ends.
+func (r *Retention) Run(ctx context.Context, c *Core) error {
+	for process.Sleep(ctx, retainInterval) {
+		if !r.o.Ready() {
+			continue // the database may be another's yet
+		}
+		if r.rule.Wants(r.o.Disk, r.o.Keep()) {
+			if err := r.checkpoint(ctx, c); err != nil {
+				return err
+			}
+		}
+		if err := r.compact(r.rule.Compact(r.o.Disk, r.o.Keep())); err != nil {
+			return &failure.Fatal{Err: err}
+		}
+	}
+	return nil
+}
+
+// checkpoint stores the replicated state in the database once everything it stands for is there (K2). One that is too
+// large is not stored.
+func (r *Retention) checkpoint(ctx context.Context, c *Core) error {
+	began := time.Now()
+	p := c.checkpoint()
+	if p == nil {
+		return nil // the replica ends
+	}
+	taken := time.Since(began)
+	r.rule.Took(p.Index, p.Ordinal)
+	for !r.rule.Storable(c.Applied()) {
+		if !process.Sleep(ctx, appliedPoll) {
+			return nil
+		}
+	}
+	data := p.Append(nil)
+	if len(data) > checkpointBytesMost {
+		r.o.Log.Warn("the checkpoint is too large, another is taken later", "bytes", len(data))
+		r.rule.Dropped()
+		return nil
+	}
+	if err := standing.StoreCheckpoint(ctx, r.o.ConnString, data); err != nil {
+		return err
+	}
+	r.rule.Stored()
+	r.o.Log.Info("stored a checkpoint", "entry", p.Index, "ordinal", p.Ordinal, "bytes", len(data), "taken", taken,
+		"all", time.Since(began))
+	return nil
+}
+
+// compact forgets the log up to an entry of which there is a durable checkpoint, or an earlier one.
+func (r *Retention) compact(to uint64) error {
+	first, err := r.o.Disk.FirstIndex()
+	if err != nil || to < first {
+		return err
+	}
+	if err := r.o.Disk.Compact(to); err != nil {
+		return fmt.Errorf("the log cannot be compacted, so this member stops: %w", err)
+	}
+	r.o.Metrics.Log.Compacted.Add(1)
+	r.o.Log.Info("compacted the log", "entry", to, "bytes", r.o.Disk.Bytes())
+	return nil
+}
+
+// StartAt returns the checkpoint to start from, nil for the log's beginning. It restarts the log at
+// the checkpoint of a clone that is further than it, and moves the position: what a checkpoint stands
+// for is in its database. Errors are final.
+func (r *Retention) StartAt(saved []byte, position *engine.Position) (*engine.Checkpoint, error) {
+	var c *engine.Checkpoint
+	if saved != nil {
+		var err error
+		if c, err = engine.DecodeCheckpoint(saved); err != nil {
+			first, ferr := r.o.Disk.FirstIndex()
+			if ferr != nil {
+				return nil, ferr
+			}
+			if first > 1 {
+				return nil, fmt.Errorf("%w; what the log said before entry %d is known only from it. %s", err, first,
+					standing.HowToClone(r.o.Config))
+			}
+			r.o.Log.Warn("the checkpoint cannot be read; the whole log is read again", "error", err)
+		}
+	}
+	restart, err := c.Fit(r.o.Disk, position.Member != r.o.Config.Member)
+	if err != nil {
+		return nil, fmt.Errorf("%w. %s", err, standing.HowToClone(r.o.Config))
+	}
+	if c == nil {
+		return nil, nil
+	}
+	if restart {
+		if err := r.restartLog(c); err != nil {
+			return nil, err
+		}
+	}
+	r.rule = replica.NewRetention(c.Index)
+	position.Ordinal, position.Floor = max(position.Ordinal, c.Ordinal), max(position.Floor, c.Ordinal)
+	r.o.Log.Info("starts from a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "log_bytes_after",
+		r.o.Disk.BytesAfter(c.Index))
+	return c, nil
+}
+
+// restartLog makes the log begin behind c. Terms and votes stay.
+func (r *Retention) restartLog(c *engine.Checkpoint) error {
+	if err := r.o.Disk.Restart(c.Index, c.Term); err != nil {
+		return err
+	}
+	r.o.Log.Info("restarted the log behind the clone's checkpoint", "entry", c.Index)
+	return nil
+}
+
+// ExplainLost says what happened to a member that was away for too long, and how it comes back.
+func ExplainLost(err error, c *config.Config) error {
+	var lost *LostError
+	if !errors.As(err, &lost) {
+		return err
+	}
+	return fmt.Errorf("%s was away for longer than log_retention allows: it has the order up to entry %d of the log, "+
+		"and %s, which leads, keeps it from entry %d on; what is between cannot be had any more, so this member "+
+		"stops. %s",
+		c.Self().Name, lost.Have, c.Name(lost.Leader), lost.First, standing.HowToClone(c))
+}

@@ -21,6 +21,9 @@ type sight struct {
 	late   int64 // by Host.Clock: when its backend is to be asked whether there is something new
 }
 
+// lose forgets who the session is: something is run that may change it.
+func (v *sight) lose() { v.who, v.odd, v.asked = "", true, false }
+
 // sightMs is for how many milliseconds a session does not ask its backend, which may have been ended, or told of other
 // settings, meanwhile.
 const sightMs = 250

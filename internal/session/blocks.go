@@ -30,6 +30,7 @@ type blocks struct {
 	forms    *forms
 	direct   *direct
 	locks    *locks
+	listener *listener
 	results  *proto.Results
 
 	habits habits
@@ -39,6 +40,27 @@ type blocks struct {
 type blocksHost struct {
 	Control
 	Order
+}
+
+// openEarly opens the backend's transaction of a block that has begun, before there is something to do in it. If that
+// fails, by a late cancel for example, it is opened with the first statement. What comes may be direct, if it is
+// prepared already: preparing may wait for a table's lock, and nothing that the client has sent does.
+func (w *blocks) openEarly() error {
+	w.listener.unwatch()
+	w.forms.renew()
+	w.direct.wish = ownTxDirect
+	if err := w.tx.ensureOpen(false); err != nil {
+		return err
+	}
+	if err := w.tx.begun(); err != nil {
+		return err
+	}
+	if w.txn.Open() {
+		w.txn.Early()
+	} else {
+		w.txn.Absolve()
+	}
+	return nil
 }
 
 // inBlock is execute inside a block.

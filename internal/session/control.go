@@ -4,111 +4,200 @@ import (
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// control carries out the statements that are not the backend's: transaction commands,
-// definitions, SHOW tutti.*, refusals, and what removes one of these that was prepared. Its answer has no
-// ReadyForQuery.
-func (s *Session) control(st semantics.Statement) (failedToo bool, err error) {
-	switch st.Kind {
-	case semantics.Begin, semantics.Commit, semantics.Rollback:
-	default:
-		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
+// controls carries out the statements that are not the backend's: transaction commands, SHOW tutti.*, refusals, and
+// what removes one of these that was prepared. It passes definitions on.
+type controls struct {
+	backend *backend
+	out     *wire.Writer // to the client
+	status  Status
+
+	txn         *txn.Machine
+	tx          *transaction
+	block       *block
+	levels      *levels
+	sight       *sight
+	listener    *listener
+	named       *named
+	retry       *retrying
+	later       *later
+	blocks      *blocks
+	buffer      *buffer
+	executing   *executing
+	definitions *definitions
+}
+
+// run carries one of them out. Its answer has no ReadyForQuery.
+func (c *controls) run(st semantics.Statement) (failedToo bool, err error) {
+	if err := c.settle(st); err != nil {
+		return true, err
 	}
-	switch st.Kind {
-	case semantics.Commit:
-		if err := s.retry.revive(); err != nil {
-			return true, err
-		}
-	case semantics.Begin, semantics.Rollback:
-	default:
-		if err := s.blocks.caughtUp(); err != nil {
-			return true, err
-		}
-		s.retry.off = s.retry.off || !s.txn.Idle()
-	}
-	if st.Kind != semantics.Rollback && s.block.tellDoom() {
-		if st.Kind == semantics.Commit {
-			s.block.reset()
-		}
-		return true, nil
-	}
-	if s.txn.Failed() && !st.Ends() {
-		return true, s.block.fail(inFailedTransaction())
+	if over, err := c.over(st); over || err != nil {
+		return true, err
 	}
 	if st.Deallocates != "" {
-		delete(s.named.statements, st.Deallocates)
-		s.block.tag("DEALLOCATE")
+		delete(c.named.statements, st.Deallocates)
+		c.block.tag("DEALLOCATE")
 		return false, nil
 	}
 	switch st.Kind {
 	case semantics.Begin:
-		return s.begin(st)
+		return c.begin(st)
 	case semantics.Commit:
-		return s.commit(st)
+		return c.commit(st)
 	case semantics.Rollback:
-		return s.rollback(st)
+		return c.rollback(st)
 	case semantics.Definition:
-		return s.definition(st)
+		return c.definitions.run(st)
 	case semantics.Tutti:
-		r := s.o.Host.Show(st.Name)
-		return r.Err != nil, s.block.answer(r, true)
+		return c.show(st, true)
 	case semantics.Refused:
-		return s.refused(st)
+		return c.refused(st)
 	}
-	return s.setTransaction(st)
+	return c.setTransaction(st)
+}
+
+// settle comes before a statement. COMMIT ends a transaction that has lost as it is done again. What is no transaction
+// command finds carried out what was put off; it may change who the session is, and cannot be done again.
+func (c *controls) settle(st semantics.Statement) error {
+	switch st.Kind {
+	case semantics.Begin, semantics.Rollback:
+		return nil
+	case semantics.Commit:
+		return c.retry.revive()
+	}
+	c.sight.lose()
+	if err := c.blocks.caughtUp(); err != nil {
+		return err
+	}
+	c.retry.off = c.retry.off || !c.txn.Idle()
+	return nil
+}
+
+// over reports whether there is no transaction any more for a statement. Then the client has been told so.
+func (c *controls) over(st semantics.Statement) (bool, error) {
+	if st.Kind != semantics.Rollback && c.block.tellDoom() {
+		if st.Kind == semantics.Commit {
+			c.block.reset()
+		}
+		return true, nil
+	}
+	if c.txn.Failed() && !st.Ends() {
+		return true, c.block.fail(inFailedTransaction())
+	}
+	return false, nil
+}
+
+// show is SHOW tutti.*; describe says whether the client is yet to be told of its columns.
+func (c *controls) show(st semantics.Statement, describe bool) (failedToo bool, err error) {
+	r := c.status.Show(st.Name)
+	return r.Err != nil, c.block.answer(r, describe)
+}
+
+// message answers a message about a statement that the session carries out itself.
+func (c *controls) message(m *message) (failedToo bool, err error) {
+	if m.err != nil {
+		return true, c.block.fail(m.err)
+	}
+	st := m.of.statement
+	switch m.typ {
+	case wire.TypeParse:
+		if st.Planned || c.txn.Failed() && !st.Ends() {
+			return c.run(st)
+		}
+		c.named.unnamed.answered(m)
+		c.out.Append(wire.AppendParseComplete(c.out.AvailableBuffer()))
+	case wire.TypeBind:
+		c.out.Append(wire.AppendBindComplete(c.out.AvailableBuffer()))
+	case wire.TypeClose:
+		c.out.Append(wire.AppendCloseComplete(c.out.AvailableBuffer()))
+	case wire.TypeDescribe:
+		c.describe(m)
+	case wire.TypeExecute:
+		if st.Kind == semantics.Tutti && !c.txn.Failed() {
+			return c.showDescribed(st)
+		}
+		return c.run(st)
+	}
+	return false, nil
+}
+
+// describe tells the client what such a statement returns.
+func (c *controls) describe(m *message) {
+	if m.kind == 'S' {
+		c.out.Append(wire.AppendParameterDescription(c.out.AvailableBuffer(), nil))
+	}
+	if m.of.statement.Kind == semantics.Tutti {
+		c.out.Append(wire.AppendRowDescription(nil, columns(c.status.ShowColumns(m.of.statement.Name))))
+		return
+	}
+	c.out.Append(wire.AppendNoData(c.out.AvailableBuffer()))
+}
+
+// showDescribed is SHOW tutti.* whose client has been told of its columns, or does not want to know. It looks at
+// nothing that was put off, but what the client relies on cannot wait for it.
+func (c *controls) showDescribed(st semantics.Statement) (failedToo bool, err error) {
+	if c.later.relied {
+		if err := c.blocks.caughtUp(); err != nil {
+			return true, err
+		}
+	}
+	c.retry.off = c.retry.off || !c.txn.Idle()
+	return c.show(st, false)
 }
 
 // refused tells why a statement is not carried out. If what it names is not there, this is PostgreSQL's reason, and
 // comes first. What would have ended the block has, as when PostgreSQL
 // refuses it.
-func (s *Session) refused(st semantics.Statement) (bool, error) {
+func (c *controls) refused(st semantics.Statement) (bool, error) {
 	refusal := wire.Errorf(st.Refusal.Code, "%s", st.Refusal.Message).WithHint("%s", st.Refusal.Hint)
-	if st.Alone != "" && !s.txn.Idle() {
+	if st.Alone != "" && !c.txn.Idle() {
 		refusal = wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block", st.Alone)
 	}
-	if st.Undoes && s.txn.Idle() {
-		s.block.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
-		s.block.tag("ROLLBACK")
+	if st.Undoes && c.txn.Idle() {
+		c.block.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
+		c.block.tag("ROLLBACK")
 		return false, nil
 	}
-	if st.Undoes && s.txn.Active() && !s.txn.Implicit() {
-		own, err := s.unprepared()
+	if st.Undoes && c.txn.Active() && !c.txn.Implicit() {
+		own, err := c.unprepared()
 		if own != nil {
 			refusal = own
 		}
 		if err == nil {
-			err = s.tx.rollbackServer()
+			err = c.tx.rollbackServer()
 		}
 		if err != nil {
 			return true, err
 		}
-		s.block.reset()
-		return true, s.block.fail(refusal)
+		c.block.reset()
+		return true, c.block.fail(refusal)
 	}
-	if !s.txn.Idle() || len(st.Relations) == 0 {
-		return true, s.block.fail(refusal)
+	if !c.txn.Idle() || len(st.Relations) == 0 {
+		return true, c.block.fail(refusal)
 	}
-	missing, err := s.missing(st.Relations[0])
+	missing, err := c.missing(st.Relations[0])
 	if missing != nil {
 		refusal = missing
 	}
 	if err != nil {
 		return true, err
 	}
-	return true, s.block.fail(refusal)
+	return true, c.block.fail(refusal)
 }
 
 // unprepared is PostgreSQL's own reason why the transaction cannot be prepared, as that it has used temporary objects;
 // nil if it has none. It is asked with a name that is too long for it in any case.
-func (s *Session) unprepared() (*wire.SQLError, error) {
-	if err := s.tx.takeAhead(); err != nil || !s.txn.Open() {
+func (c *controls) unprepared() (*wire.SQLError, error) {
+	if err := c.tx.takeAhead(); err != nil || !c.txn.Open() {
 		return nil, err
 	}
-	r, _, err := s.backend.ask("PREPARE TRANSACTION '" + strings.Repeat("x", 200) + "'")
+	r, _, err := c.backend.ask("PREPARE TRANSACTION '" + strings.Repeat("x", 200) + "'")
 	if err == nil && r.status == wire.TxIdle {
-		s.tx.undone()
+		c.tx.undone()
 	}
 	if err != nil || r.failed == nil || r.failed.Code == wire.CodeInvalidParameterValue {
 		return nil, err
@@ -117,8 +206,8 @@ func (s *Session) unprepared() (*wire.SQLError, error) {
 }
 
 // missing is PostgreSQL's error if there is no relation of this name, as it was written; nil if there is one.
-func (s *Session) missing(relation string) (*wire.SQLError, error) {
-	r, rows, err := s.backend.ask("SELECT pg_catalog.to_regclass(" + quoted(relation) + ") IS NULL")
+func (c *controls) missing(relation string) (*wire.SQLError, error) {
+	r, rows, err := c.backend.ask("SELECT pg_catalog.to_regclass(" + quoted(relation) + ") IS NULL")
 	if err != nil || r.failed != nil || string(rows[0][0]) != "t" {
 		return nil, err
 	}
@@ -134,130 +223,109 @@ func quoted(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
-func (s *Session) begin(st semantics.Statement) (bool, error) {
-	if s.txn.Active() && !s.txn.Implicit() {
-		s.block.warn(wire.CodeActiveTransaction, "there is already a transaction in progress")
-		s.block.tag(st.Tag)
+func (c *controls) begin(st semantics.Statement) (bool, error) {
+	if c.txn.Active() && !c.txn.Implicit() {
+		c.block.warn(wire.CodeActiveTransaction, "there is already a transaction in progress")
+		c.block.tag(st.Tag)
 		return false, nil
 	}
-	if err := s.levels.refresh(); err != nil {
+	if err := c.levels.refresh(); err != nil {
 		return true, err
 	}
-	if s.txn.Implicit() { // BEGIN after other statements of the same Query takes them along
-		s.txn.Promote()
+	if c.txn.Implicit() { // BEGIN after other statements of the same Query takes them along
+		c.txn.Promote()
 	} else {
-		s.txn.Begin(true)
-		s.levels.modes, s.sight.odd = st.Modes, st.Modes.Access != "" // it may write where the next one may not
+		c.txn.Begin(true)
+		c.levels.modes, c.sight.odd = st.Modes, st.Modes.Access != "" // it may write where the next one may not
 		// PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
-		if s.ears.listens {
-			if err := s.openEarly(); err != nil {
+		if c.listener.listens {
+			if err := c.blocks.openEarly(); err != nil {
 				return true, err
 			}
 		}
 	}
-	s.block.tag(st.Tag)
+	c.block.tag(st.Tag)
 	return false, nil
 }
 
-// openEarly opens the backend's transaction of a block that has begun, before there is something to do in it. If that
-// fails, by a late cancel for example, it is opened with the first statement. What comes may be direct, if it is
-// prepared already: preparing may wait for a table's lock, and nothing that the client has sent does.
-func (s *Session) openEarly() error {
-	s.ears.unwatch()
-	s.forms.renew()
-	s.direct.wish = ownTxDirect
-	if err := s.tx.ensureOpen(false); err != nil {
-		return err
-	}
-	if err := s.tx.begun(); err != nil {
-		return err
-	}
-	if s.txn.Open() {
-		s.txn.Early()
-	} else {
-		s.txn.Absolve()
-	}
-	return nil
-}
-
 // commit ends the block; a failed one is rolled back, as in PostgreSQL.
-func (s *Session) commit(st semantics.Statement) (bool, error) {
-	if told, err := s.outside(st); told || err != nil {
+func (c *controls) commit(st semantics.Statement) (bool, error) {
+	if told, err := c.outside(st); told || err != nil {
 		return st.Chain, err
 	}
-	modes := s.levels.modes
-	if s.txn.Failed() {
-		if err := s.tx.rollbackServer(); err != nil {
+	modes := c.levels.modes
+	if c.txn.Failed() {
+		if err := c.tx.rollbackServer(); err != nil {
 			return true, err
 		}
-		s.block.endBlock(st.Chain, modes)
-		s.block.tag("ROLLBACK")
+		c.block.endBlock(st.Chain, modes)
+		c.block.tag("ROLLBACK")
 		return false, nil
 	}
-	if s.txn.Open() || s.buffer.later.pending() {
-		s.blocks.habits.committed()
-		failure, err := s.blocks.finish()
+	if c.txn.Open() || c.later.pending() {
+		c.blocks.habits.committed()
+		failure, err := c.blocks.finish()
 		if err != nil {
 			return true, err
 		}
 		if failure != nil {
-			s.block.reset()
-			return true, s.block.fail(failure)
+			c.block.reset()
+			return true, c.block.fail(failure)
 		}
-		s.buffer.sees()
+		c.buffer.sees()
 	}
-	s.block.endBlock(st.Chain, modes)
-	s.block.tag(st.Tag)
+	c.block.endBlock(st.Chain, modes)
+	c.block.tag(st.Tag)
 	return false, nil
 }
 
 // outside answers a COMMIT or ROLLBACK without a BEGIN before it; in an implicit block that
 // still ends it.
-func (s *Session) outside(st semantics.Statement) (answered bool, err error) {
-	if !s.txn.Idle() && !s.txn.Implicit() {
+func (c *controls) outside(st semantics.Statement) (answered bool, err error) {
+	if !c.txn.Idle() && !c.txn.Implicit() {
 		return false, nil
 	}
 	if st.Chain {
-		return true, s.block.fail(wire.Errorf(wire.CodeNoActiveTransaction,
+		return true, c.block.fail(wire.Errorf(wire.CodeNoActiveTransaction,
 			"%s AND CHAIN can only be used in transaction blocks", st.Tag))
 	}
-	s.block.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
-	if !s.txn.Idle() {
+	c.block.warn(wire.CodeNoActiveTransaction, "there is no transaction in progress")
+	if !c.txn.Idle() {
 		return false, nil
 	}
-	s.block.tag(st.Tag)
+	c.block.tag(st.Tag)
 	return true, nil
 }
 
-func (s *Session) rollback(st semantics.Statement) (bool, error) {
-	if told, err := s.outside(st); told || err != nil {
+func (c *controls) rollback(st semantics.Statement) (bool, error) {
+	if told, err := c.outside(st); told || err != nil {
 		return st.Chain, err
 	}
-	modes := s.levels.modes
-	if err := s.tx.rollbackServer(); err != nil {
+	modes := c.levels.modes
+	if err := c.tx.rollbackServer(); err != nil {
 		return true, err
 	}
-	s.block.endBlock(st.Chain, modes)
-	s.block.tag(st.Tag)
+	c.block.endBlock(st.Chain, modes)
+	c.block.tag(st.Tag)
 	return false, nil
 }
 
 // setTransaction is SET TRANSACTION and its spellings. Before the backend's transaction is
 // open it is noted; afterwards the backend decides whether it is too late.
-func (s *Session) setTransaction(st semantics.Statement) (bool, error) {
-	if s.txn.Idle() || s.txn.Open() {
+func (c *controls) setTransaction(st semantics.Statement) (bool, error) {
+	if c.txn.Idle() || c.txn.Open() {
 		var rep reply
-		inside := s.txn.Open()
-		failedToo, err := s.execute(request{frames: wire.AppendQuery(nil, st.Text), settings: true}, &rep)
+		inside := c.txn.Open()
+		failedToo, err := c.executing.execute(request{frames: wire.AppendQuery(nil, st.Text), settings: true}, &rep)
 		if !inside {
 			return failedToo, err
 		}
 		if err == nil && !failedToo {
-			s.levels.mergeModes(st.Modes)
+			c.levels.mergeModes(st.Modes)
 		}
 		return failedToo, err
 	}
-	s.levels.mergeModes(st.Modes)
-	s.block.tag("SET")
+	c.levels.mergeModes(st.Modes)
+	c.block.tag("SET")
 	return false, nil
 }

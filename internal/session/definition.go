@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session/proto"
+	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -11,97 +13,138 @@ import (
 // RoleSetting names the origin's current role among a definition's settings.
 const RoleSetting = "role"
 
-// definition runs DDL: inside the client's transaction if there is one, else at every member at its
-// place in the order.
-func (s *Session) definition(st semantics.Statement) (bool, error) {
-	if st.Alone != "" && !s.txn.Idle() {
-		return true, s.block.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block",
+// definitions runs DDL: inside the client's transaction if there is one, else at every member at its place in the
+// order, or at this member first.
+type definitions struct {
+	backend *backend
+	host    definitionsHost
+	extents Extents
+	marks   Marks
+	facts   Facts
+
+	txn        *txn.Machine
+	tx         *transaction
+	block      *block
+	schema     *schema
+	tableLocks *tableLocks
+	carrying   *carrying
+	relaying   *relaying
+	unnamed    *unnamed
+	executing  *executing
+	results    *proto.Results
+}
+
+// definitionsHost is what it needs of the node.
+type definitionsHost struct {
+	Control
+	Order
+	Intents
+	Definitions
+}
+
+// run runs one definition.
+func (f *definitions) run(st semantics.Statement) (failedToo bool, err error) {
+	if st.Alone != "" && !f.txn.Idle() {
+		return true, f.block.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block",
 			st.Alone))
 	}
-	if st.Password != nil {
-		failure, err := s.veil(&st)
-		if err != nil || failure != nil {
-			if err == nil {
-				err = s.block.fail(failure)
-			}
-			return true, err
-		}
-	}
-	if st.Shared {
-		return s.shared(&st)
-	}
-	if err := s.spell(&st); err != nil {
+	if failed, err := f.veil(&st); failed || err != nil {
 		return true, err
 	}
-	around, err := s.look(st)
+	if st.Shared {
+		return f.shared(&st)
+	}
+	if err := f.spell(&st); err != nil {
+		return true, err
+	}
+	around, err := f.look(st)
 	if err != nil {
 		return true, err
 	}
-	if around.temporary {
-		var rep reply
-		r := request{write: true, sql: []string{st.Text}}
-		mark := ""
-		if st.Rights { // the event trigger is not told on what
-			mark = s.o.Collector.BulkMark()
-			r.shifts = []int32{-int32(len(mark))}
-		}
-		r.frames = wire.AppendQuery(nil, mark+st.Text)
-		return s.execute(r, &rep)
-	}
-	if s.txn.Active() || st.Here || around.watched && !st.Quiet {
-		return s.here(st)
+	where := around.site(&st, f.txn.Active())
+	switch where {
+	case amongTemporary:
+		return f.temporary(&st)
+	case inTransaction:
+		return f.here(st)
 	}
 	if st.Detach != nil && !around.private {
-		if done, failed, err := s.detach(&st); done || err != nil {
+		if done, failed, err := f.detach(&st); done || err != nil {
 			return failed, err
 		}
 	}
-	if around.first(&st) {
-		return s.first(st, !around.private)
+	if where == hereFirst {
+		return f.first(st, !around.private)
 	}
-	return s.define(&st)
+	return f.define(&st)
+}
+
+// temporary runs a definition of nothing but temporary relations: here, as a statement that may write.
+func (f *definitions) temporary(st *semantics.Statement) (failedToo bool, err error) {
+	var rep reply
+	r := request{write: true, sql: []string{st.Text}}
+	mark := ""
+	if st.Rights { // the event trigger is not told on what
+		mark = f.marks.BulkMark()
+		r.shifts = []int32{-int32(len(mark))}
+	}
+	r.frames = wire.AppendQuery(nil, mark+st.Text)
+	return f.executing.execute(r, &rep)
 }
 
 // shared runs a definition of what all databases share. Its place is in the main database's order.
-func (s *Session) shared(st *semantics.Statement) (bool, error) {
-	if s.txn.Idle() {
-		return s.define(st)
+func (f *definitions) shared(st *semantics.Statement) (bool, error) {
+	if f.txn.Idle() {
+		return f.define(st)
 	}
-	if !s.o.Host.Main() && s.txn.Active() {
-		return true, s.block.fail(errShared())
+	if !f.host.Main() && f.txn.Active() {
+		return true, f.block.fail(errShared())
 	}
-	s.schema.shared = true
-	return s.here(*st)
+	f.schema.shared = true
+	return f.here(*st)
 }
 
-// veil puts a verifier in the place of a clear-text password, as PostgreSQL would make it.
-func (s *Session) veil(st *semantics.Statement) (failure *wire.SQLError, err error) {
-	if s.txn.Failed() {
-		return nil, nil
+// veil puts a verifier in the place of a clear-text password, if there is one. It reports whether the definition has
+// failed by that, and then the client has been told why.
+func (f *definitions) veil(st *semantics.Statement) (failed bool, err error) {
+	if st.Password == nil || f.txn.Failed() {
+		return false, nil
 	}
-	if s.txn.Active() {
-		if err := s.tx.ensureOpen(true); err != nil {
-			return nil, err
+	verifier, failure, err := f.verifier(st.Password)
+	if err == nil && failure != nil {
+		err = f.block.fail(failure)
+	}
+	if err != nil || failure != nil {
+		return true, err
+	}
+	st.Text = st.Veiled(verifier)
+	return false, nil
+}
+
+// verifier is what PostgreSQL would make of a password.
+func (f *definitions) verifier(p *semantics.Password) (verifier string, failure *wire.SQLError, err error) {
+	if f.txn.Active() {
+		if err := f.tx.ensureOpen(true); err != nil {
+			return "", nil, err
 		}
 	}
-	r, rows, err := s.backend.ask("SHOW password_encryption")
+	r, rows, err := f.backend.ask("SHOW password_encryption")
 	if err != nil || r.failed != nil {
-		return failureOf(r), err
+		return "", failureOf(r), err
 	}
 	md5 := string(rows[0][0]) == "md5"
-	if md5 && st.Password.Role == "" {
-		return wire.Errorf(wire.CodeFeatureNotSupported,
+	if md5 && p.Role == "" {
+		return "", wire.Errorf(wire.CodeFeatureNotSupported,
 			"a password for a role that is not named cannot be replicated as MD5").WithHint(
 			"Name the role, or use SCRAM-SHA-256."), nil
 	}
-	st.Text = st.Veiled(s.o.Host.Verifier(st.Password.Clear, st.Password.Role, md5))
-	return nil, nil
+	return f.host.Verifier(p.Clear, p.Role, md5), nil, nil
 }
 
 // first runs a definition at this member first, in a transaction of its own. If others hold locks on what
 // it is about, it waits for them there as in PostgreSQL; and it finds the session's temporary objects. If
 // others' rows do not let it, it takes its place in the order at once when it yields, and they lose.
-func (s *Session) first(st semantics.Statement, yields bool) (bool, error) {
+func (f *definitions) first(st semantics.Statement, yields bool) (bool, error) {
 	var rep reply
 	r := request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true}
 	if !st.Confined.Apart { // else it calls none of the functions that it names, and may be run again
@@ -113,9 +156,9 @@ func (s *Session) first(st semantics.Statement, yields bool) (bool, error) {
 	case yields:
 		r.yields = triesUnnamed
 	}
-	failed, err := s.execute(r, &rep)
+	failed, err := f.executing.execute(r, &rep)
 	if err == nil && rep.yielded {
-		return s.define(&st)
+		return f.define(&st)
 	}
 	return failed, err
 }
@@ -132,6 +175,29 @@ type surroundings struct {
 	private bool // the session has temporary objects, or may not write
 	large   bool // a relation that it names is; then one member after the other would work long, see first
 	watched bool // there are event triggers of users: they fire here alone, and what they write is replicated
+}
+
+// site is where a definition runs.
+type site uint8
+
+const (
+	amongTemporary site = iota // here, like a statement that writes
+	inTransaction              // here, inside of a transaction
+	hereFirst                  // at this member first, in a transaction of its own
+	inOrder                    // at every member, at its place in the order
+)
+
+// site chooses where a definition runs; active says that there is a block.
+func (a surroundings) site(st *semantics.Statement, active bool) site {
+	switch {
+	case a.temporary:
+		return amongTemporary
+	case active || st.Here || a.watched && !st.Quiet:
+		return inTransaction
+	case a.first(st):
+		return hereFirst
+	}
+	return inOrder
 }
 
 // first reports whether a definition outside of a block runs at this member first. Then it waits there for sessions
@@ -155,18 +221,18 @@ func (a surroundings) beside(st *semantics.Statement) bool {
 }
 
 // spell puts columns in the place of the LIKE clauses that name temporary relations, which other members do not have.
-func (s *Session) spell(st *semantics.Statement) error {
-	if s.txn.Failed() || len(st.Likes) == 0 {
+func (f *definitions) spell(st *semantics.Statement) error {
+	if f.txn.Failed() || len(st.Likes) == 0 {
 		return nil
 	}
-	if s.txn.Active() {
-		if err := s.tx.ensureOpen(true); err != nil {
+	if f.txn.Active() {
+		if err := f.tx.ensureOpen(true); err != nil {
 			return err
 		}
 	}
 	for i := len(st.Likes) - 1; i >= 0; i-- {
-		r, rows, err := s.backend.ask(columnsOfTemporary + "pg_catalog.to_regclass(" + quoted(st.Likes[i].Relation) +
-			")")
+		r, rows, err := f.backend.ask(columnsOfTemporary + "pg_catalog.to_regclass(" +
+			quoted(st.Likes[i].Relation) + ")")
 		if err != nil {
 			return err
 		}
@@ -178,7 +244,8 @@ func (s *Session) spell(st *semantics.Statement) error {
 }
 
 // columnsOfTemporary asks for the columns of a temporary relation, as LIKE takes them; nothing for any other relation.
-const columnsOfTemporary = `SELECT pg_catalog.string_agg(pg_catalog.concat(pg_catalog.quote_ident(a.attname), ' ', pg_catalog.format_type(a.atttypid, a.atttypmod),
+const columnsOfTemporary = "SELECT pg_catalog.string_agg(pg_catalog.concat(" +
+	`pg_catalog.quote_ident(a.attname), ' ', pg_catalog.format_type(a.atttypid, a.atttypmod),
   (SELECT pg_catalog.format(' COLLATE %I.%I', n.nspname, k.collname) FROM pg_catalog.pg_collation k JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) k.collnamespace
     WHERE k.oid OPERATOR(pg_catalog.=) a.attcollation AND a.attcollation OPERATOR(pg_catalog.<>) y.typcollation),
   CASE WHEN a.attnotnull THEN ' NOT NULL' END), ', ' ORDER BY a.attnum)
@@ -186,12 +253,12 @@ const columnsOfTemporary = `SELECT pg_catalog.string_agg(pg_catalog.concat(pg_ca
   WHERE c.relpersistence OPERATOR(pg_catalog.=) 't' AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2 AND NOT a.attisdropped AND c.oid OPERATOR(pg_catalog.=) `
 
 // look finds them out.
-func (s *Session) look(st semantics.Statement) (around surroundings, err error) {
-	if s.txn.Failed() || s.txn.Active() && len(st.Relations) == 0 {
+func (f *definitions) look(st semantics.Statement) (around surroundings, err error) {
+	if f.txn.Failed() || f.txn.Active() && len(st.Relations) == 0 {
 		return around, nil
 	}
-	if s.txn.Active() {
-		if err := s.tx.ensureOpen(true); err != nil {
+	if f.txn.Active() {
+		if err := f.tx.ensureOpen(true); err != nil {
 			return around, err
 		}
 	}
@@ -213,10 +280,10 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
 	var sql []string
-	if !s.txn.Active() {
+	if !f.txn.Active() {
 		sql = append(sql, jitOff)
 	}
-	r, rows, err := s.backend.ask(append(sql, "WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class "+
+	r, rows, err := f.backend.ask(append(sql, "WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class "+
 		"WHERE oid IN ("+
 		strings.Join(names, ",")+")"+below+"),"+
 		" c AS (SELECT p.oid, p.xmax, p.relpersistence, p.relkind, p.relpages FROM pg_catalog.pg_class p JOIN o ON "+
@@ -227,7 +294,7 @@ func (s *Session) look(st semantics.Statement) (around surroundings, err error) 
 		" OR EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON "+describedByAnother+
 		" WHERE l.pid <> pg_backend_pid()),"+
 		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE "+
-		large+"relpages > "+largePages+"), "+s.o.Collector.AskEventTriggers())...)
+		large+"relpages > "+largePages+"), "+f.facts.AskEventTriggers())...)
 	if err != nil || r.failed != nil || len(rows) != len(sql)+1 {
 		return around, err
 	}
@@ -243,8 +310,8 @@ const jitOff = "SELECT pg_catalog.set_config('jit', 'off', true)"
 const inheritors = " UNION SELECT h.inhrelid FROM o JOIN pg_catalog.pg_inherits h ON h.inhparent = o.oid JOIN " +
 	"pg_catalog.pg_class p ON p.oid = h.inhrelid WHERE true"
 
-// describedByAnother: the row of pg_class that describes c is changed or locked by l's transaction (GRANT, SELECT … FOR
-// UPDATE), or by several, of which one may be l's.
+// describedByAnother: the row of pg_class that describes c is changed or locked by l's transaction (GRANT, SELECT …
+// FOR UPDATE), or by several, of which one may be l's.
 const describedByAnother = "l.transactionid = c.xmax OR l.relation = 'pg_catalog.pg_class'::pg_catalog.regclass AND " +
 	"l.mode = 'RowShareLock' AND c.xmax <> '0'"
 
@@ -252,36 +319,36 @@ const describedByAnother = "l.transactionid = c.xmax OR l.relation = 'pg_catalog
 const largePages = "1024"
 
 // define has a definition take its place in the order.
-func (s *Session) define(st *semantics.Statement) (bool, error) {
-	d, err := s.carrying.described(st.Text)
+func (f *definitions) define(st *semantics.Statement) (bool, error) {
+	d, err := f.carrying.described(st.Text)
 	if err != nil {
 		return true, err
 	}
-	d.Database, d.Limits = st.Database, s.backend.waitLimits
+	d.Database, d.Limits = st.Database, f.backend.waitLimits
 	var r Result
 	for looks := 1; ; looks++ {
-		d.Base = s.o.Host.Applied() // before the tables are looked up
-		if err := s.concurrent(st, &d); err != nil {
+		d.Base = f.host.Applied() // before the tables are looked up
+		if err := f.concurrent(st, &d); err != nil {
 			return true, err
 		}
-		if err := s.finalizes(st, &d); err != nil {
+		if err := f.finalizes(st, &d); err != nil {
 			return true, err
 		}
 		if d.Index.Name == "" {
-			if d.Extent, err = s.extent(st); err != nil {
+			if d.Extent, err = f.extent(st); err != nil {
 				return true, err
 			}
 		}
 		d.Extent.Shared = st.Shared
-		if r = s.o.Host.Define(d); r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
+		if r = f.host.Define(d); r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
 			break
 		}
 	}
 	if r.Err != nil && (r.Err.Code == wire.CodeTuttiWider || r.Err.Code == wire.CodeTuttiOutdated) {
 		d.Extent, d.SQL, d.Index = &writeset.Writeset{Barrier: true, Shared: st.Shared}, st.Text, Index{}
-		r = s.o.Host.Define(d)
+		r = f.host.Define(d)
 	}
-	return r.Err != nil, s.block.answer(r, false)
+	return r.Err != nil, f.block.answer(r, false)
 }
 
 // looksMax is how often the tables of a definition are looked up before it is a barrier: each time others have
@@ -289,26 +356,26 @@ func (s *Session) define(st *semantics.Statement) (bool, error) {
 const looksMax = 20
 
 // concurrent finds out whether a definition may be carried out beside everything else.
-func (s *Session) concurrent(st *semantics.Statement, d *Definition) error {
+func (f *definitions) concurrent(st *semantics.Statement, d *Definition) error {
 	d.SQL, d.Index = st.Text, Index{}
 	if st.Concurrent == nil {
 		return nil
 	}
-	r, rows, err := s.backend.ask(s.o.Collector.AskConcurrent(st.Concurrent))
+	r, rows, err := f.backend.ask(f.extents.AskConcurrent(st.Concurrent))
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return err
 	}
-	if d.Index, d.Extent, err = s.o.Collector.Concurrent(rows[0][0], st.Concurrent); err == nil && d.Index.Name != "" {
+	if d.Index, d.Extent, err = f.extents.Concurrent(rows[0][0], st.Concurrent); err == nil && d.Index.Name != "" {
 		d.SQL = st.Concurrent.Text
 	}
 	return err
 }
 
 // extent is which tables a definition may change.
-func (s *Session) extent(st *semantics.Statement) (*writeset.Writeset, error) {
+func (f *definitions) extent(st *semantics.Statement) (*writeset.Writeset, error) {
 	var answer []byte
 	if st.Confined.To {
-		r, rows, err := s.backend.ask(s.o.Collector.AskExtent(st))
+		r, rows, err := f.backend.ask(f.extents.AskExtent(st))
 		if err != nil {
 			return nil, err
 		}
@@ -317,7 +384,7 @@ func (s *Session) extent(st *semantics.Statement) (*writeset.Writeset, error) {
 			answer = rows[0][0]
 		}
 	}
-	return s.o.Collector.Extent(answer, st)
+	return f.extents.Extent(answer, st)
 }
 
 // described is a definition with the session's settings.

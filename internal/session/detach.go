@@ -9,12 +9,12 @@ import (
 
 // detach carries out DETACH PARTITION with CONCURRENTLY or FINALIZE, outside a block (decision 0039). done is false if
 // it is to be carried out like other definitions, without CONCURRENTLY.
-func (s *Session) detach(st *semantics.Statement) (done, failed bool, err error) {
-	r, rows, err := s.backend.ask(s.o.Collector.AskDetach(st.Detach))
+func (f *definitions) detach(st *semantics.Statement) (done, failed bool, err error) {
+	r, rows, err := f.backend.ask(f.extents.AskDetach(st.Detach))
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return false, false, err
 	}
-	of, _, err := s.o.Collector.Detach(rows[0][0])
+	of, _, err := f.extents.Detach(rows[0][0])
 	if err != nil || of.Partition[1] == "" {
 		return false, false, err
 	}
@@ -23,29 +23,29 @@ func (s *Session) detach(st *semantics.Statement) (done, failed bool, err error)
 	if st.Detach.Finalizes {
 		locks = [][2]string{{lockNames(of.Partition), "ACCESS EXCLUSIVE"}}
 	}
-	failure, err := s.awaitLocks(locks)
+	failure, err := f.awaitLocks(locks)
 	switch {
 	case err != nil:
 		return true, true, err
 	case failure != nil:
-		return true, true, s.block.fail(failure)
+		return true, true, f.block.fail(failure)
 	case st.Detach.Finalizes:
-		failed, err = s.define(st)
+		failed, err = f.define(st)
 		return true, failed, err
 	}
-	return s.detachConcurrently(st)
+	return f.detachConcurrently(st)
 }
 
 // finalizes finds out whether a definition ends a detachment.
-func (s *Session) finalizes(st *semantics.Statement, d *Definition) error {
+func (f *definitions) finalizes(st *semantics.Statement, d *Definition) error {
 	if d.Detach = (Detach{}); st.Detach == nil || !st.Detach.Finalizes {
 		return nil
 	}
-	r, rows, err := s.backend.ask(s.o.Collector.AskDetach(st.Detach))
+	r, rows, err := f.backend.ask(f.extents.AskDetach(st.Detach))
 	if err != nil || r.failed != nil || len(rows) != 1 {
 		return err
 	}
-	of, _, err := s.o.Collector.Detach(rows[0][0])
+	of, _, err := f.extents.Detach(rows[0][0])
 	if of.Ends = true; err == nil && of.Partition[1] != "" {
 		d.Detach = of
 	}
@@ -64,19 +64,19 @@ func identifier(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`)
 
 // awaitLocks waits, as PostgreSQL does, for those sessions of this member that stand in a definition's way: at its
 // place in the order they would lose. It keeps no lock. What the session may not lock is not waited for.
-func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err error) {
-	if doom := s.o.Host.Enter(PhaseRunning); doom != nil {
+func (f *definitions) awaitLocks(locks [][2]string) (failure *wire.SQLError, err error) {
+	if doom := f.host.Enter(PhaseRunning); doom != nil {
 		return doom, nil
 	}
-	defer s.o.Host.Enter(PhaseIdle)
-	if _, _, err := s.backend.ask("BEGIN"); err != nil {
+	defer f.host.Enter(PhaseIdle)
+	if _, _, err := f.backend.ask("BEGIN"); err != nil {
 		return nil, err
 	}
 	for _, l := range locks {
 		if l[0] == "" || failure != nil {
 			continue
 		}
-		r, _, err := s.backend.ask("LOCK TABLE " + l[0] + " IN " + l[1] + " MODE")
+		r, _, err := f.backend.ask("LOCK TABLE " + l[0] + " IN " + l[1] + " MODE")
 		if err != nil {
 			return nil, err
 		}
@@ -84,13 +84,13 @@ func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err err
 			continue
 		}
 		// else it was in the order's way
-		if r.failed.Code != wire.CodeInsufficientPrivilege && s.o.Host.Enter(PhaseRunning) == nil {
+		if r.failed.Code != wire.CodeInsufficientPrivilege && f.host.Enter(PhaseRunning) == nil {
 			failure = failureOf(r)
 		}
 		break
 	}
 	for idle := false; !idle; { // a cancel may have come late
-		r, _, err := s.backend.ask("ROLLBACK")
+		r, _, err := f.backend.ask("ROLLBACK")
 		if err != nil {
 			return nil, err
 		}
@@ -101,61 +101,61 @@ func (s *Session) awaitLocks(locks [][2]string) (failure *wire.SQLError, err err
 
 // detachConcurrently has the first step take its place in the order, where the backend carries it out. The backend goes
 // on with the second one when that has its place in turn.
-func (s *Session) detachConcurrently(st *semantics.Statement) (done, failed bool, err error) {
-	d, err := s.carrying.described(st.Detach.Text)
+func (f *definitions) detachConcurrently(st *semantics.Statement) (done, failed bool, err error) {
+	d, err := f.carrying.described(st.Detach.Text)
 	if err != nil {
 		return true, true, err
 	}
 	for looks := 1; ; looks++ {
-		d.Base = s.o.Host.Applied() // before the tables are looked up
-		r, rows, err := s.backend.ask(s.o.Collector.AskDetach(st.Detach))
+		d.Base = f.host.Applied() // before the tables are looked up
+		r, rows, err := f.backend.ask(f.extents.AskDetach(st.Detach))
 		if err != nil || r.failed != nil || len(rows) != 1 {
 			return false, false, err
 		}
-		if d.Detach, d.Extent, err = s.o.Collector.Detach(rows[0][0]); err != nil || d.Detach.Partition[1] == "" {
+		if d.Detach, d.Extent, err = f.extents.Detach(rows[0][0]); err != nil || d.Detach.Partition[1] == "" {
 			return false, false, err
 		}
-		turn, told := s.o.Host.Detach(d)
+		turn, told := f.host.Detach(d)
 		if turn != nil {
-			failed, err = s.takeTurn(turn, st.Detach.Text)
+			failed, err = f.takeTurn(turn, st.Detach.Text)
 			return true, failed, err
 		}
 		if told.Err == nil || told.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
-			return true, told.Err != nil, s.block.answer(told, false)
+			return true, told.Err != nil, f.block.answer(told, false)
 		}
 	}
 }
 
 // takeTurn runs a definition that has its place in the order here, outside any transaction of ours.
-func (s *Session) takeTurn(turn Turn, sql string) (failed bool, err error) {
+func (f *definitions) takeTurn(turn Turn, sql string) (failed bool, err error) {
 	ended := false
 	defer func() {
 		if !ended { // the backend is lost
 			turn.Ended(&wire.ErrorFields{Code: wire.CodeAdminShutdown})
 		}
 	}()
-	on, off := s.o.Collector.TurnStatements()
-	if _, err := s.backend.query(on); err != nil {
+	on, off := f.extents.TurnStatements()
+	if _, err := f.backend.query(on); err != nil {
 		return true, err
 	}
-	s.results.Hold(false)
-	s.backend.out.Append(wire.AppendQuery(nil, sql))
-	s.named.unnamed.owed = true
-	rep, err := s.relaying.relay(request{frames: wire.AppendQuery(nil, sql)})
+	f.results.Hold(false)
+	f.backend.out.Append(wire.AppendQuery(nil, sql))
+	f.unnamed.owed = true
+	rep, err := f.relaying.relay(request{frames: wire.AppendQuery(nil, sql)})
 	if err != nil {
 		return true, err
 	}
 	ended = true
 	r := turn.Ended(rep.failed)
-	s.o.Host.Enter(PhaseIdle) // it may have stood in the order's way, which did not end it
-	s.txn.Absolve()
-	if _, err := s.backend.query(off); err != nil {
+	f.host.Enter(PhaseIdle) // it may have stood in the order's way, which did not end it
+	f.txn.Absolve()
+	if _, err := f.backend.query(off); err != nil {
 		return true, err
 	}
 	if r.Err == nil && r.Tag == "" {
-		s.results.Release()
+		f.results.Release()
 		return rep.failed != nil, nil
 	}
-	s.results.Drop()
-	return r.Err != nil, s.block.answer(r, false)
+	f.results.Drop()
+	return r.Err != nil, f.block.answer(r, false)
 }

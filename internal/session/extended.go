@@ -105,7 +105,8 @@ func (s *Session) process(last bool) error {
 			continue
 		}
 		s.joins(batch, last)
-		if err := s.answerOwn(&batch[0]); err != nil {
+		var err error
+		if s.batch.skip, err = s.controls.message(&batch[0]); err != nil {
 			return err
 		}
 		if !s.batch.skip {
@@ -151,7 +152,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	if s.txn.Idle() && !binds {
 		failedToo, err = s.alone.plain(r, &rep)
 	} else {
-		failedToo, err = s.execute(r, &rep)
+		failedToo, err = s.executing.execute(r, &rep)
 	}
 	if err != nil {
 		return 0, err
@@ -173,51 +174,4 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 		}
 	}
 	return len(batch), nil
-}
-
-// answerOwn answers a message about a statement that the session carries out itself.
-func (s *Session) answerOwn(m *message) error {
-	if m.err != nil {
-		s.batch.skip = true
-		return s.block.fail(m.err)
-	}
-	switch m.typ {
-	case wire.TypeParse:
-		if m.of.statement.Planned || s.txn.Failed() && !m.of.statement.Ends() {
-			failedToo, err := s.control(m.of.statement)
-			s.batch.skip = failedToo
-			return err
-		}
-		s.named.unnamed.answered(m)
-		s.out.Append(wire.AppendParseComplete(s.out.AvailableBuffer()))
-	case wire.TypeBind:
-		s.out.Append(wire.AppendBindComplete(s.out.AvailableBuffer()))
-	case wire.TypeClose:
-		s.out.Append(wire.AppendCloseComplete(s.out.AvailableBuffer()))
-	case wire.TypeDescribe:
-		if m.kind == 'S' {
-			s.out.Append(wire.AppendParameterDescription(s.out.AvailableBuffer(), nil))
-		}
-		if m.of.statement.Kind == semantics.Tutti {
-			s.out.Append(wire.AppendRowDescription(nil, columns(s.o.Host.ShowColumns(m.of.statement.Name))))
-			return nil
-		}
-		s.out.Append(wire.AppendNoData(s.out.AvailableBuffer()))
-	case wire.TypeExecute:
-		if m.of.statement.Kind == semantics.Tutti && !s.txn.Failed() {
-			if s.buffer.later.relied {
-				if err := s.blocks.caughtUp(); err != nil {
-					return err
-				}
-			}
-			s.retry.off = s.retry.off || !s.txn.Idle()
-			r := s.o.Host.Show(m.of.statement.Name)
-			s.batch.skip = r.Err != nil
-			return s.block.answer(r, false)
-		}
-		failedToo, err := s.control(m.of.statement)
-		s.batch.skip = failedToo
-		return err
-	}
-	return nil
 }

@@ -11,8 +11,8 @@ import (
 // session listens, otherwise from the first time on that the read times out, which the
 // node makes it do when the client has been silent for a while.
 func (s *Session) wait() (wire.Frame, error) {
-	defer s.ears.unwatch()
-	silent := s.ears.listens && !s.batch.gathering
+	defer s.listener.unwatch()
+	silent := s.listener.listens && !s.batch.gathering
 	for {
 		phase := PhaseIdle
 		if s.txn.Open() {
@@ -26,7 +26,7 @@ func (s *Session) wait() (wire.Frame, error) {
 			continue
 		}
 		if silent {
-			s.ears.watch()
+			s.listener.watch()
 		}
 		_ = s.o.Host.SerialRuns(false) // it gives back only
 		f, err := s.batch.pause.read(s.in, s.o.Host.Clock)
@@ -40,7 +40,7 @@ func (s *Session) wait() (wire.Frame, error) {
 // attend does what is due before each read from the client. It reports whether the session is to look again what is.
 func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
 	if doom := s.o.Host.Enter(phase); doom != nil {
-		s.ears.unwatch()
+		s.listener.unwatch()
 		if doom.Severity == wire.SeverityFatal { // it is the session that is lost
 			return false, s.block.fail(doom)
 		}
@@ -54,7 +54,7 @@ func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
 			return true, err
 		}
 	}
-	if s.ears.heard() {
+	if s.listener.heard() {
 		if err := s.relaying.hear(); err != nil {
 			return false, err
 		}
@@ -65,10 +65,10 @@ func (s *Session) attend(phase Phase, silent bool) (again bool, err error) {
 // waited is what a read from the client has brought. The transaction may have lost meanwhile.
 func (s *Session) waited(f wire.Frame, err error, phase Phase) (wire.Frame, error) {
 	if doom := s.o.Host.SerialRuns(true); doom != nil && s.txn.Open() {
-		s.ears.unwatch()
+		s.listener.unwatch()
 		return f, errors.Join(s.relaying.badFrame(err), s.tx.undo(doom))
 	}
-	s.ears.unwatch()
+	s.listener.unwatch()
 	if err == nil && s.txn.Open() {
 		// A frame that comes together with a doom hides it: the read does not time out.
 		if doom := s.o.Host.Enter(phase); doom != nil {
@@ -89,7 +89,7 @@ func (s *Session) settleSilence(silent bool) (ran bool, err error) {
 	case silent && len(s.buffer.later.unseen) > 0 && s.txn.Reason() == nil:
 		return true, s.blocks.caughtUp()
 	case silent && s.txn.Active() && !s.txn.Implicit() && !s.txn.Open() && s.txn.Reason() == nil:
-		err = s.openEarly()
+		err = s.blocks.openEarly()
 		return s.txn.Open(), err
 	}
 	return false, nil

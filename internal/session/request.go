@@ -91,46 +91,5 @@ func (r *request) add(st semantics.Statement) {
 	r.copies = r.copies || st.Kind == semantics.Copy || st.Kind == semantics.Unknown
 }
 
-// execute runs a request in whatever block the session is in and passes the results on.
-// It reports whether the request failed, and in rep how far it came.
-func (s *Session) execute(r request, rep *reply) (failedToo bool, err error) {
-	if e := s.ears.may(r.channels); e != nil {
-		return true, s.block.fail(e)
-	}
-	s.ears.stale = s.ears.stale || r.listens
-	s.results.Begin(r.yields == 0)
-	if r.direct != nil && !s.txn.Failed() {
-		s.forms.renew()
-		if done, err := s.planner.foreknow(&r); done || err != nil {
-			return true, err
-		}
-	}
-	s.texts.noteOutside(&r)
-	if !s.planner.keepsSight(&r) {
-		s.sight.who, s.sight.odd, s.sight.asked = "", true, false
-	}
-	if s.txn.Idle() {
-		if err := s.levels.refresh(); err != nil {
-			return true, err
-		}
-		r.write = r.write || s.texts.guarded(&r) && r.asksAccess()
-		if r.write {
-			if done, err := s.alone.blindly(&r, rep, 0); done || err != nil {
-				return rep.failed != nil, err
-			}
-		}
-		if inside, err := s.procedures.commitsInside(&r); err != nil {
-			return true, err
-		} else if inside {
-			return s.procedures.call(r, rep)
-		}
-		if r.write || s.levels.level >= semantics.RepeatableRead && !r.local && !r.settings {
-			return s.alone.autocommit(r, rep)
-		}
-		return s.alone.plain(r, rep)
-	}
-	return s.blocks.inBlock(r, rep)
-}
-
 // pipelineBytesMax bounds what is sent together with the collect step (S5).
 const pipelineBytesMax = 32 << 10

@@ -7,20 +7,35 @@ import (
 // The rooms of a session, mostly from below to above. Each keeps its own state; what ends with a transaction, or with
 // the client's block, is reset by these.
 
+// within are the rooms that only other rooms ask.
+type within struct {
+	sight      sight
+	direct     direct
+	schema     schema
+	collecting collecting
+	tableLocks tableLocks
+	procedures procedures
+	planner    planner
+	carrying   carrying
+	retry      retrying
+
+	definitions definitions
+}
+
 // readers makes what reads: texts, names and what is known of statements; none of it ends a transaction.
-func readers(s *Session, o Options) {
+func readers(s *Session, w *within, o Options) {
 	s.backend = backend{
 		in: o.Server, out: o.ServerOut, secret: o.Collector.Secret(), prepares: o.Collector.AppendPrepare,
 		hears: s.relaying.hears, began: s.txn.Began,
-		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: s.collecting.tooMuch},
+		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: w.collecting.tooMuch},
 	}
 	s.texts = texts{facts: o.Collector.Facts, reserved: o.Collector.Marks, cache: newCache(o.CacheMax)}
 	s.levels = levels{backend: &s.backend, txn: &s.txn}
 	s.advisory = advisory{backend: &s.backend, host: o.Host.Advisory, txn: &s.txn}
-	s.ears = ears{backend: &s.backend, channels: o.Host.Channels, control: o.Host.Control}
+	s.listener = listener{backend: &s.backend, channels: o.Host.Channels, control: o.Host.Control}
 	s.locks = locks{
 		backend: &s.backend, locking: o.Collector.Locking, intents: o.Host.Intents,
-		off: func() bool { return s.schema.noted || s.texts.escape },
+		off: func() bool { return w.schema.noted || s.texts.escape },
 	}
 	s.reads = reads{
 		backend: &s.backend, pinning: o.Collector.Pinning, facts: o.Collector.Facts,
@@ -28,9 +43,9 @@ func readers(s *Session, o Options) {
 	}
 	s.forms = forms{
 		backend: &s.backend, rewriting: o.Collector.Rewriting, catalogs: o.Collector.Facts, plans: o.Host.Plans,
-		find: o.Direct, secret: o.Collector.Secret(), txn: &s.txn, texts: &s.texts, sight: &s.sight,
+		find: o.Direct, secret: o.Collector.Secret(), txn: &s.txn, texts: &s.texts, sight: &w.sight,
 	}
-	s.direct = direct{
+	w.direct = direct{
 		backend: &s.backend, forms: &s.forms, results: &s.results, large: o.Host.BeginLarge, txn: &s.txn,
 		bytesMax: o.ReturnedBytesMax,
 	}
@@ -43,87 +58,108 @@ func readers(s *Session, o Options) {
 }
 
 // transactions makes what opens and ends transactions, and what passes on what the backend says.
-func transactions(s *Session, o Options) {
-	s.collecting = collecting{
+func transactions(s *Session, w *within, o Options) {
+	w.collecting = collecting{
 		backend: &s.backend, captures: o.Collector.Captures, locking: o.Collector.Locking, bytesMax: o.ReturnedBytesMax,
 		host:   collectingHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Main},
-		levels: &s.levels, direct: &s.direct, schema: &s.schema, locks: &s.locks, reads: &s.reads,
+		levels: &s.levels, direct: &w.direct, schema: &w.schema, locks: &s.locks, reads: &s.reads,
 	}
 	s.tx = transaction{
 		backend: &s.backend, steps: transactionSteps{o.Collector.Captures, o.Collector.Steps},
 		host: transactionHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Deferred, o.Host.Deferrable},
-		txn:  &s.txn, levels: &s.levels, collecting: &s.collecting, forms: &s.forms, unnamed: &s.named.unnamed,
-		direct: &s.direct, schema: &s.schema,
-		locks: &s.locks, reads: &s.reads, later: &s.buffer.later, sight: &s.sight,
+		txn:  &s.txn, levels: &s.levels, collecting: &w.collecting, forms: &s.forms, unnamed: &s.named.unnamed,
+		direct: &w.direct, schema: &w.schema,
+		locks: &s.locks, reads: &s.reads, later: &s.buffer.later, sight: &w.sight,
 	}
 	s.block = block{
 		out: s.out, backend: &s.backend, txn: &s.txn, tx: &s.tx, levels: &s.levels, habits: &s.blocks.habits,
-		direct: &s.direct, schema: &s.schema, locks: &s.locks, retry: &s.retry, later: &s.buffer.later, sight: &s.sight,
+		direct: &w.direct, schema: &w.schema, locks: &s.locks, retry: &w.retry, later: &s.buffer.later, sight: &w.sight,
 		named: &s.named,
 	}
 	s.relaying = relaying{
 		backend: &s.backend, in: s.in, out: s.out, results: &s.results,
 		host: relayingHost{o.Host.Control, o.Host.Sequences}, facts: o.Collector.Facts,
-		txn: &s.txn, tx: &s.tx, texts: &s.texts, sight: &s.sight, forms: &s.forms, unnamed: &s.named.unnamed,
-		direct: &s.direct, schema: &s.schema, locks: &s.locks, advisory: &s.advisory, later: &s.buffer.later,
-		inside: &s.procedures.inside, commitHere: s.procedures.commitInside,
+		txn: &s.txn, tx: &s.tx, texts: &s.texts, sight: &w.sight, forms: &s.forms, unnamed: &s.named.unnamed,
+		direct: &w.direct, schema: &w.schema, locks: &s.locks, advisory: &s.advisory, later: &s.buffer.later,
+		inside: &w.procedures.inside, commitHere: w.procedures.commitInside,
 	}
-	s.tableLocks = tableLocks{
+	w.tableLocks = tableLocks{
 		backend: &s.backend, host: tableLocksHost{o.Host.Control, o.Host.Intents}, txn: &s.txn, tx: &s.tx,
 		block: &s.block,
 	}
-	s.procedures = procedures{
+	w.procedures = procedures{
 		backend: &s.backend, conversing: o.Collector.Conversing, results: &s.results, triesMax: o.RetriesMax,
 		host: proceduresHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Procedures},
-		txn:  &s.txn, tx: &s.tx, block: &s.block, levels: &s.levels, collecting: &s.collecting,
-		relaying: &s.relaying, schema: &s.schema, advisory: &s.advisory,
+		txn:  &s.txn, tx: &s.tx, block: &s.block, levels: &s.levels, collecting: &w.collecting,
+		relaying: &s.relaying, schema: &w.schema, advisory: &s.advisory,
 	}
 }
 
 // writers makes what runs requests: put off, alone, in blocks, or again.
-func writers(s *Session, o Options) {
+func writers(s *Session, w *within, o Options) {
 	s.buffer = buffer{
 		backend: &s.backend, results: &s.results, fail: s.block.fail,
 		host: bufferHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Rows, o.Host.Deferred},
-		txn:  &s.txn, tx: &s.tx, levels: &s.levels, texts: &s.texts, sight: &s.sight, forms: &s.forms,
-		direct: &s.direct, retry: &s.retry, rewriting: o.Collector.Rewriting, facts: o.Collector.Facts,
+		txn:  &s.txn, tx: &s.tx, levels: &s.levels, texts: &s.texts, sight: &w.sight, forms: &s.forms,
+		direct: &w.direct, retry: &w.retry, rewriting: o.Collector.Rewriting, facts: o.Collector.Facts,
 		lockable: o.Collector.Lockable, find: o.ReadThrough,
 	}
-	s.planner = planner{
+	w.planner = planner{
 		backend: &s.backend, txn: &s.txn, texts: &s.texts, levels: &s.levels, advisory: &s.advisory,
-		forms: &s.forms, direct: &s.direct, schema: &s.schema, locks: &s.locks, retry: &s.retry, later: &s.buffer.later,
-		buffer: &s.buffer, sight: &s.sight,
+		forms: &s.forms, direct: &w.direct, schema: &w.schema, locks: &s.locks, retry: &w.retry, later: &s.buffer.later,
+		buffer: &s.buffer, sight: &w.sight,
 	}
-	s.carrying = carrying{
+	w.carrying = carrying{
 		backend: &s.backend, host: carryingHost{o.Host.Control, o.Host.Intents},
 		steps: carryingSteps{o.Collector.Steps, o.Collector.Extents}, facts: o.Collector.Facts,
-		txn: &s.txn, tx: &s.tx, block: &s.block, planner: &s.planner, relaying: &s.relaying,
-		collecting: &s.collecting, buffer: &s.buffer, later: &s.buffer.later, unnamed: &s.named.unnamed,
-		direct: &s.direct,
-		schema: &s.schema, locks: &s.locks, tableLocks: &s.tableLocks, reads: &s.reads,
+		txn: &s.txn, tx: &s.tx, block: &s.block, planner: &w.planner, relaying: &s.relaying,
+		collecting: &w.collecting, buffer: &s.buffer, later: &s.buffer.later, unnamed: &s.named.unnamed,
+		direct: &w.direct,
+		schema: &w.schema, locks: &s.locks, tableLocks: &w.tableLocks, reads: &s.reads,
 	}
 	s.alone = alone{
 		backend: &s.backend, host: aloneHost{o.Host.Control, o.Host.Order, o.Host.Deferred},
 		facts: o.Collector.Facts, planned: o.Planned, triesMax: o.RetriesMax, txn: &s.txn, tx: &s.tx,
-		block: &s.block, planner: &s.planner, carrying: &s.carrying, collecting: &s.collecting,
+		block: &s.block, planner: &w.planner, carrying: &w.carrying, collecting: &w.collecting,
 		relaying: &s.relaying, buffer: &s.buffer, texts: &s.texts, forms: &s.forms, unnamed: &s.named.unnamed,
-		direct: &s.direct, sight: &s.sight, advisory: &s.advisory, results: &s.results, out: s.out,
+		direct: &w.direct, sight: &w.sight, advisory: &s.advisory, results: &s.results, out: s.out,
 	}
 	s.blocks = blocks{
 		backend: &s.backend, in: s.in, host: blocksHost{o.Host.Control, o.Host.Order},
 		mayDefer: o.Host.Deferrable, planned: o.Planned, triesMax: o.RetriesMax, txn: &s.txn, tx: &s.tx,
-		block: &s.block, planner: &s.planner, carrying: &s.carrying, alone: &s.alone, relaying: &s.relaying,
-		retry: &s.retry, buffer: &s.buffer, later: &s.buffer.later, levels: &s.levels, forms: &s.forms,
-		direct: &s.direct, locks: &s.locks, results: &s.results,
+		block: &s.block, planner: &w.planner, carrying: &w.carrying, alone: &s.alone, relaying: &s.relaying,
+		retry: &w.retry, buffer: &s.buffer, later: &s.buffer.later, levels: &s.levels, forms: &s.forms,
+		direct: &w.direct, locks: &s.locks, listener: &s.listener, results: &s.results,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
-		func(raw []byte) bool { return s.txn.Active() && s.retry.tell(raw) }, o.Server.Buffered)
-	s.retry = retrying{
-		control: o.Host.Control, out: s.out, carrying: &s.carrying, triesMax: o.RetriesMax, tx: &s.tx,
+		func(raw []byte) bool { return s.txn.Active() && w.retry.tell(raw) }, o.Server.Buffered)
+	w.retry = retrying{
+		control: o.Host.Control, out: s.out, carrying: &w.carrying, triesMax: o.RetriesMax, tx: &s.tx,
 		later:   &s.buffer.later,
 		unnamed: &s.named.unnamed,
-		backend: &s.backend, txn: &s.txn, levels: &s.levels, schema: &s.schema, advisory: &s.advisory,
+		backend: &s.backend, txn: &s.txn, levels: &s.levels, schema: &w.schema, advisory: &s.advisory,
 	}
-	s.retry.end()
+	w.retry.end()
+}
+
+// statements makes what carries out statements, by whom they are for.
+func statements(s *Session, w *within, o Options) {
+	s.executing = executing{
+		results: &s.results, block: &s.block, txn: &s.txn, texts: &s.texts, levels: &s.levels, listener: &s.listener,
+		sight: &w.sight, forms: &s.forms, planner: &w.planner, alone: &s.alone, procedures: &w.procedures,
+		blocks: &s.blocks,
+	}
+	w.definitions = definitions{
+		backend: &s.backend, host: definitionsHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Definitions},
+		extents: o.Collector.Extents, marks: o.Collector.Marks, facts: o.Collector.Facts, txn: &s.txn, tx: &s.tx,
+		block: &s.block, schema: &w.schema, tableLocks: &w.tableLocks, carrying: &w.carrying, relaying: &s.relaying,
+		unnamed: &s.named.unnamed, executing: &s.executing, results: &s.results,
+	}
+	s.controls = controls{
+		backend: &s.backend, out: s.out, status: o.Host.Status, txn: &s.txn, tx: &s.tx, block: &s.block,
+		levels: &s.levels, sight: &w.sight, listener: &s.listener, named: &s.named, retry: &w.retry,
+		later: &s.buffer.later, blocks: &s.blocks, buffer: &s.buffer, executing: &s.executing,
+		definitions: &w.definitions,
+	}
 }

@@ -130,39 +130,39 @@ func racing(code string) bool {
 
 // here runs a definition inside the client's transaction. One that fires no event trigger is noted
 // by us.
-func (s *Session) here(st semantics.Statement) (bool, error) {
-	if failed, err := s.exclude(&st); failed || err != nil {
+func (f *definitions) here(st semantics.Statement) (bool, error) {
+	if failed, err := f.exclude(&st); failed || err != nil {
 		return true, err
 	}
 	var rep reply
 	r := request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true, sql: []string{st.Text}}
-	failedToo, err := s.execute(r, &rep)
+	failedToo, err := f.executing.execute(r, &rep)
 	if err != nil || failedToo || !st.Quiet {
 		return failedToo, err
 	}
-	s.schema.events = true
-	return false, s.carrying.note([]string{st.Text}, false)
+	f.schema.events = true
+	return false, f.carrying.note([]string{st.Text}, false)
 }
 
 // exclude has other members' transactions keep away from the tables of a definition that runs here first, or it would
 // lose to them.
-func (s *Session) exclude(st *semantics.Statement) (gone bool, err error) {
-	if s.txn.Failed() || st.Quiet || st.Shared || st.Confined.Apart || st.Confined.Beside {
+func (f *definitions) exclude(st *semantics.Statement) (gone bool, err error) {
+	if f.txn.Failed() || st.Quiet || st.Shared || st.Confined.Apart || st.Confined.Beside {
 		return false, nil
 	}
-	extent, err := s.extent(st)
+	extent, err := f.extent(st)
 	if err != nil {
 		return true, err
 	}
-	failure := s.o.Host.Enter(PhaseRunning) // the client may cancel it
+	failure := f.host.Enter(PhaseRunning) // the client may cancel it
 	if failure == nil {
-		failure = s.o.Host.Hold(extent, s.backend.waitLimits)
+		failure = f.host.Hold(extent, f.backend.waitLimits)
 	}
 	switch {
 	case failure == nil:
 		return false, nil
-	case !s.txn.Open() || failure.Code == wire.CodeSerializationFailure || failure.Code == wire.CodeCannotConnectNow:
-		return true, s.tableLocks.giveUp(failure)
+	case !f.txn.Open() || failure.Code == wire.CodeSerializationFailure || failure.Code == wire.CodeCannotConnectNow:
+		return true, f.tableLocks.giveUp(failure)
 	}
-	return true, s.tableLocks.failHere(failure)
+	return true, f.tableLocks.failHere(failure)
 }

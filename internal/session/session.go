@@ -45,40 +45,28 @@ type Session struct {
 	in  *wire.Reader // from the client
 	out *wire.Writer // to the client
 
-	backend backend
-
-	texts  texts
-	levels levels
-	ears   ears
-
-	advisory advisory
-
-	// the transaction
-	txn        txn.Machine
-	tx         transaction
-	block      block
-	relaying   relaying
-	forms      forms
-	direct     direct
-	schema     schema
-	collecting collecting
-	locks      locks
-	tableLocks tableLocks
-	reads      reads
-	retry      retrying
-	buffer     buffer
-	sight      sight
-	planner    planner
-	carrying   carrying
-	alone      alone
-	blocks     blocks
-	procedures procedures
-
 	results proto.Results // of a statement that may be run again
 
-	// extended protocol
-	named named
-	batch batch
+	// the rooms that its loop asks, see rooms.go
+	backend   backend
+	texts     texts
+	levels    levels
+	listener  listener
+	advisory  advisory
+	named     named
+	batch     batch
+	forms     forms
+	locks     locks
+	reads     reads
+	txn       txn.Machine
+	tx        transaction
+	block     block
+	relaying  relaying
+	buffer    buffer
+	alone     alone
+	blocks    blocks
+	executing executing
+	controls  controls
 }
 
 // New returns a session whose backend is logged in and idle.
@@ -107,9 +95,11 @@ func New(o Options) *Session {
 	s := &Session{
 		o: o, in: o.Client, out: o.ClientOut,
 	}
-	readers(s, o)
-	transactions(s, o)
-	writers(s, o)
+	w := &within{}
+	readers(s, w, o)
+	transactions(s, w, o)
+	writers(s, w, o)
+	statements(s, w, o)
 	return s
 }
 
@@ -231,7 +221,7 @@ func isTimeout(err error) bool {
 // ready ends the answer to a Query or Sync.
 func (s *Session) ready() error {
 	if s.txn.Idle() && !s.txn.Open() {
-		warning, err := s.ears.settle()
+		warning, err := s.listener.settle()
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (s *Session) expose(m *message) error {
 // statement runs one statement that came as a Query. raw is a whole Query frame of it.
 func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (failedToo bool, err error) {
 	if st.Control() || s.named.deallocates(st) {
-		return s.control(st)
+		return s.controls.run(st)
 	}
 	if st.Savepoint() && s.txn.Implicit() && s.txn.Active() {
 		return true, s.block.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks",
@@ -99,7 +99,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		r.direct, r.glance = s.batch.literally(st, sql)
 	}
 	var rep reply
-	failedToo, err = s.execute(r, &rep)
+	failedToo, err = s.executing.execute(r, &rep)
 	if err == nil && !failedToo {
 		err = s.learn(st)
 	}
@@ -146,7 +146,7 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	if whole {
 		r.write = true // so that it is all or nothing
 		var rep reply
-		_, err := s.execute(r, &rep)
+		_, err := s.executing.execute(r, &rep)
 		return err
 	}
 	return s.oneByOne(list)

@@ -7,9 +7,9 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// ears is what the session does to hear its backend while it waits for its client: notifications
+// listener is what the session does to hear its backend while it waits for its client: notifications
 // come unasked, as do changed settings, and a FATAL when the server stops.
-type ears struct {
+type listener struct {
 	backend  *backend
 	channels Channels
 	control  Control
@@ -21,7 +21,7 @@ type ears struct {
 }
 
 // heard ends the watch if the backend has said something.
-func (e *ears) heard() bool {
+func (e *listener) heard() bool {
 	if e.stop == nil || !e.over() {
 		return false
 	}
@@ -30,7 +30,7 @@ func (e *ears) heard() bool {
 }
 
 // watch lets the host look whether the backend says something.
-func (e *ears) watch() {
+func (e *listener) watch() {
 	if e.stop == nil {
 		e.stop, e.over = e.control.Watch(func() {
 			_, _ = e.backend.in.NextHeader() // an error comes again when the frame is read
@@ -39,25 +39,25 @@ func (e *ears) watch() {
 }
 
 // unwatch makes the backend's reader the session's own again.
-func (e *ears) unwatch() {
+func (e *listener) unwatch() {
 	if e.stop != nil {
 		e.stop()
 		e.stop = nil
 	}
 }
 
-// listening asks for the session's channels, in a form that client_encoding does not touch.
-const listening = "SELECT pg_catalog.encode(pg_catalog.convert_to(c, 'UTF8'), 'hex') FROM " +
+// channelsSQL asks for the session's channels, in a form that client_encoding does not touch.
+const channelsSQL = "SELECT pg_catalog.encode(pg_catalog.convert_to(c, 'UTF8'), 'hex') FROM " +
 	"pg_catalog.pg_listening_channels() c"
 
 // settle tells the node to what the session listens, if that may have changed, outside of transactions. A LISTEN counts
 // when its transaction has committed, and not if it was rolled back; the backend knows.
-func (e *ears) settle() (warning *wire.SQLError, err error) {
+func (e *listener) settle() (warning *wire.SQLError, err error) {
 	if !e.stale {
 		return nil, nil
 	}
 	e.stale = false
-	rows, err := e.backend.query(listening)
+	rows, err := e.backend.query(channelsSQL)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (e *ears) settle() (warning *wire.SQLError, err error) {
 }
 
 // may refuses a LISTEN to too many channels, before anything is done.
-func (e *ears) may(channels []string) *wire.SQLError {
+func (e *listener) may(channels []string) *wire.SQLError {
 	for _, c := range channels {
 		if refused := e.channels.MayListen(c); refused != nil {
 			return refused

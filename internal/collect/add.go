@@ -62,14 +62,10 @@ func (a *adding) typeOf(x semantics.Addend) uint32 {
 	return 0
 }
 
-// Table is the OID of the table that it changes.
-func (r rewritten) Table() uint32 { return r.oid }
-
-// Name is its name, without the schema.
-func (r rewritten) Name() string { return r.name }
-
-// Inserts reports whether it is an INSERT.
-func (r rewritten) Inserts() bool { return r.verb == semantics.Insert }
+// Target is what it changes.
+func (r rewritten) Target() session.Target {
+	return session.Target{Table: r.oid, Name: r.name, Inserts: r.verb == semantics.Insert}
+}
 
 // nameMax bounds the names of rows, in bytes: nodes keep them.
 const nameMax = 1 << 10

@@ -77,7 +77,7 @@ func (l *later) forget() {
 // delta is plan.Delta: it reports whether a request of a block was answered, and will be carried out at COMMIT.
 func (b *buffer) delta(r *request, rep *reply) (bool, error) {
 	l := &b.later
-	p := &r.direct.parts[0]
+	p := &r.way.direct.parts[0]
 	what, ok := p.form.how.Adds(p.bind)
 	if !ok || l.found[what.Table] > 0 {
 		return false, nil
@@ -122,9 +122,9 @@ func (b *buffer) goesAlong(r *request) bool {
 	case len(b.later.unseen) > 0, b.later.relied && !b.retry.busy && !b.retry.redoable(r):
 		return false
 	}
-	return r.chosen && !slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
-		return !p.form.how.Inserts() || slices.ContainsFunc(b.later.adds,
-			func(a addLater) bool { return a.how.Table() == p.form.how.Table() })
+	return r.way.chosen && !slices.ContainsFunc(r.way.direct.parts, func(p directPart) bool {
+		return !p.form.how.Target().Inserts || slices.ContainsFunc(b.later.adds,
+			func(a addLater) bool { return a.how.Target().Table == p.form.how.Target().Table })
 	})
 }
 
@@ -199,7 +199,7 @@ func (b *buffer) carryOut(all []postponed) error {
 			b.direct.keepRow(&parts[i], rows[i])
 		}
 		if b.txn.Reason() == nil {
-			b.noteDirect(&request{chosen: true, direct: &directRun{parts: parts}})
+			b.noteDirect(&request{way: way{chosen: true, direct: &directRun{parts: parts}}})
 			return nil
 		}
 		doom = b.txn.Reason()
@@ -302,7 +302,7 @@ func (b *buffer) noteFound(p *directPart) {
 	if l.found == nil {
 		l.found = map[uint32]int{}
 	}
-	table := p.form.how.Table()
+	table := p.form.how.Target().Table
 	l.found[table] += len(p.rows)
 	if len(p.rows) != 1 || l.found[table] != 1 || !p.kept {
 		return

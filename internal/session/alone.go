@@ -78,7 +78,7 @@ func (a *alone) plain(r request, rep *reply) (_ bool, err error) {
 	}
 	a.txn.Alone()
 	// from a transaction it can be repeated as often as it takes
-	if rep.failed != nil && a.relaying.moved && !a.results.Spilled() && !r.local {
+	if rep.failed != nil && a.relaying.moved && !a.results.Spilled() && !r.does.local {
 		if again, err := a.advisory.giveBack(); err != nil {
 			return true, err
 		} else if again {
@@ -127,7 +127,7 @@ func (a *alone) autocommit(r request, rep *reply) (bool, error) {
 				return true, err
 			}
 		}
-		if again && r.yieldsAt(try) {
+		if again && r.way.yieldsAt(try) {
 			rep.yielded = true
 			a.results.Drop()
 			a.block.reset()
@@ -174,7 +174,7 @@ func (a *alone) attempt(r request, closes []byte, rep *reply) (o outcome, err er
 	a.direct.adjust()
 	a.carrying.writes(&r)
 	a.carrying.send(&r)
-	pipelined := !r.copies && !r.chosen && len(r.notes) == 0 && len(r.frames) < pipelineBytesMax
+	pipelined := !r.does.copies && !r.way.chosen && len(r.does.notes) == 0 && len(r.frames) < pipelineBytesMax
 	var c collected
 	if pipelined {
 		c = a.collecting.appendCollect()
@@ -186,11 +186,11 @@ func (a *alone) attempt(r request, closes []byte, rep *reply) (o outcome, err er
 	if err := a.carrying.noteRun(&r, rep); err != nil {
 		return o, err
 	}
-	if doom := a.txn.Reason(); doom != nil && !a.txn.Open() && len(r.notes) > 0 { // see note
+	if doom := a.txn.Reason(); doom != nil && !a.txn.Open() && len(r.does.notes) > 0 { // see note
 		a.txn.Absolve()
 		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
 	}
-	if r.chosen && a.txn.Reason() != nil && rep.failed == nil && !lost {
+	if r.way.chosen && a.txn.Reason() != nil && rep.failed == nil && !lost {
 		return outcome{failed: true, failure: a.txn.Reason(),
 			retry: a.txn.Reason().Code == wire.CodeSerializationFailure}, a.tx.rollbackServer()
 	}
@@ -213,7 +213,7 @@ func (a *alone) attempt(r request, closes []byte, rep *reply) (o outcome, err er
 	}
 	o.failure, o.retry, err = a.tx.settle(c)
 	o.retry = o.retry || o.failure != nil && c.again
-	if o.failed = o.failure != nil; r.chosen && !o.failed {
+	if o.failed = o.failure != nil; r.way.chosen && !o.failed {
 		if a.sight.odd = false; a.direct.who != "" && !a.direct.clean {
 			a.sight.who = ""
 		}
@@ -267,7 +267,7 @@ func (a *alone) blindly(r *request, rep *reply, try int) (done bool, err error) 
 	if !plan.Allows(plan.Blind, a.planner.factsOf(r)) {
 		return false, nil
 	}
-	p := &r.direct.parts[0]
+	p := &r.way.direct.parts[0]
 	if ok, err := a.buffer.looks(); !ok {
 		return false, err
 	}

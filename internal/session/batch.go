@@ -66,8 +66,8 @@ func (h *batch) executes() bool {
 
 // request makes one of messages for the backend.
 func (h *batch) request(batch []message) request {
-	r := request{extended: true, settings: true, prepares: true, messages: len(batch)}
-	r.outlives = outlivesIf(replacesUsed(batch), names)
+	r := request{extended: true, prepares: true, messages: len(batch), does: doing{settings: true}}
+	r.does.outlives = outlivesIf(replacesUsed(batch), names)
 	var seen seen
 	for i := range batch {
 		m := &batch[i]
@@ -80,15 +80,15 @@ func (h *batch) request(batch []message) request {
 			r.marked = r.marked || m.typ == wire.TypeExecute
 			shift = -int32(len(h.reserved.BulkMark()))
 		}
-		r.shifts = append(r.shifts, shift)
+		r.answer.shifts = append(r.answer.shifts, shift)
 		// To parse or bind a query takes a snapshot, too.
 		if m.typ != wire.TypeClose && (m.of == nil || !settingsOnly(m.of.statement)) {
-			r.settings = false
+			r.does.settings = false
 		}
 	}
 	raw := h.bytes[batch[0].start:batch[len(batch)-1].end]
-	if r.direct = h.directly(batch); len(h.later.unseen) > 0 {
-		r.glance = h.glancePart(batch)
+	if r.way.direct = h.directly(batch); len(h.later.unseen) > 0 {
+		r.way.glance = h.glancePart(batch)
 	}
 	r.frames = append(make([]byte, 0, len(raw)+8), raw...)
 	if r.flushes() {
@@ -110,18 +110,18 @@ func (h *batch) add(r *request, m *message, seen *seen) {
 		seen.parse = seen.parse || m.name == ""
 	case wire.TypeBind:
 		r.prepares, seen.bind = false, true
-		r.runsCode = r.runsCode || runsCode(m.of.statement) // it is planned, too
-		r.apart = r.apart || m.name != "" || m.statement == "" && !seen.parse
+		r.does.runsCode = r.does.runsCode || runsCode(m.of.statement) // it is planned, too
+		r.does.apart = r.does.apart || m.name != "" || m.statement == "" && !seen.parse
 		h.reads.binding(r, m.of, wire.Frame{Type: m.typ, Raw: h.bytes[m.start:m.end]})
 	case wire.TypeExecute:
 		r.prepares = false
-		r.apart = r.apart || !seen.bind
+		r.does.apart = r.does.apart || !seen.bind
 		r.executes(m.of)
 	case wire.TypeClose:
 		r.closes = r.closes || m.kind == 'S'
 	case wire.TypeDescribe:
 		if m.kind == 'S' {
-			r.describes = append(r.describes, m.of)
+			r.answer.describes = append(r.answer.describes, m.of)
 		}
 	}
 }
@@ -153,10 +153,10 @@ func replacesUsed(batch []message) bool {
 
 // follow notes how the answer to the i-th message is followed.
 func (r *request) follow(i int, l *semantics.RowLocks) {
-	if r.locks == nil {
-		r.locks = make([]*semantics.RowLocks, r.messages)
+	if r.answer.locks == nil {
+		r.answer.locks = make([]*semantics.RowLocks, r.messages)
 	}
-	r.locks[i] = l
+	r.answer.locks[i] = l
 }
 
 // directly finds out whether a request can be run directly: it is nothing but executions of prepared
@@ -219,11 +219,11 @@ func (p *prepared) writes() bool {
 
 // executes adds what an Execute needs.
 func (r *request) executes(of *prepared) {
-	r.followed = r.followed || of != unknownStatement // with its Bind
-	r.opaque = r.opaque || of == unknownStatement
-	r.add(of.statement)
+	r.looks.followed = r.looks.followed || of != unknownStatement // with its Bind
+	r.looks.opaque = r.looks.opaque || of == unknownStatement
+	r.does.add(of.statement)
 	r.sql = append(r.sql, of.sql)
 	if of.note != "" {
-		r.defines, r.notes = true, append(r.notes, of.note)
+		r.does.defines, r.does.notes = true, append(r.does.notes, of.note)
 	}
 }

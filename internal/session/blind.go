@@ -49,10 +49,10 @@ func (b *buffer) looks() (bool, error) {
 
 // answerAlone tells the client of a request, which is one statement without rows, what that has done.
 func (b *buffer) answerAlone(r *request, rep *reply, tag string) error {
-	p := &r.direct.parts[0]
+	p := &r.way.direct.parts[0]
 	p.parsed = false // at a try before
 	var frames []wire.Frame
-	if !r.direct.query {
+	if !r.way.direct.query {
 		if err := p.tellParsed(rep, b.results.Emit); err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func (w *blocks) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if r.prepares {
 		w.results.Hold(false)
 	}
-	r.resumes = w.retry.redoable(&r)
+	r.way.resumes = w.retry.redoable(&r)
 	before := w.retry.telling()
 	w.carrying.writes(&r)
 	w.buffer.runs(&r)
@@ -129,7 +129,7 @@ func (w *blocks) openFor(r *request, rep *reply) (done, failedToo bool, err erro
 		w.retry.note(r, rep)
 		return true, failedToo, err
 	}
-	if err := w.tx.ensureOpen(!r.settings); err != nil {
+	if err := w.tx.ensureOpen(!r.does.settings); err != nil {
 		return true, true, err
 	}
 	if !r.prepares {
@@ -293,8 +293,8 @@ func (w *blocks) caughtUp() error {
 // pg_stat_activity for whom they wait shall find the client's own statement.
 func (w *blocks) foresees(r *request) bool {
 	return (w.txn.HasSnapshot() || !w.levels.snapshot()) && w.txn.Active() && !w.txn.Implicit() && !w.locks.tables &&
-		!r.chosen && w.habits.places[w.habits.now] && !r.copies && !r.settles &&
-		len(r.notes) == 0 && len(r.frames) < pipelineBytesMax && !w.in.Buffered() && !w.mayDefer()
+		!r.way.chosen && w.habits.places[w.habits.now] && !r.does.copies && !r.does.settles &&
+		len(r.does.notes) == 0 && len(r.frames) < pipelineBytesMax && !w.in.Buffered() && !w.mayDefer()
 }
 
 // finish ends the open transaction for a COMMIT, or for a Sync of an implicit one.

@@ -44,23 +44,23 @@ type carryingSteps struct {
 // noteRun notes what a request that was carried out means for the transaction.
 func (g *carrying) noteRun(r *request, rep *reply) error {
 	g.buffer.noteDirect(r)
-	g.locks.tables = g.locks.tables || len(r.tables) > 0
+	g.locks.tables = g.locks.tables || len(r.does.tables) > 0
 	if rep.failed != nil || g.backend.lost {
 		g.reads.anyway = true // what made it fail was read, too
-		if r.defines || len(r.tables) > 0 {
+		if r.does.defines || len(r.does.tables) > 0 {
 			g.host.GiveBack() // it may not even have had the right to do that
 		}
 		return nil
 	}
-	return g.note(r.notes, true)
+	return g.note(r.does.notes, true)
 }
 
 // send gives the backend a request of a transaction.
 func (g *carrying) send(r *request) {
 	g.reads.note(r)
 	g.locks.tell(r)
-	if r.chosen {
-		g.backend.out.Append(r.direct.frames)
+	if r.way.chosen {
+		g.backend.out.Append(r.way.direct.frames)
 		return
 	}
 	g.unnamed.sent(r)
@@ -71,31 +71,31 @@ func (g *carrying) send(r *request) {
 // would take its locks away, and need not wait for it. Those that would be blind themselves as soon as more is known do
 // not count, or they would keep each other from it.
 func (g *carrying) writes(r *request) {
-	if r.prepares || r.harmless() {
+	if r.prepares || r.does.harmless() {
 		return
 	}
-	if r.direct == nil {
+	if r.way.direct == nil {
 		g.host.Writing("")
 		return
 	}
-	for i := range r.direct.parts {
-		how := r.direct.parts[i].form.how
+	for i := range r.way.direct.parts {
+		how := r.way.direct.parts[i].form.how
 		if how == nil { // nothing is known of it yet
 			if !g.txn.Idle() {
 				g.host.Writing("")
 			}
 			continue
 		}
-		if !g.txn.Idle() || len(r.direct.parts) > 1 || !how.Blind() {
-			g.host.Writing(how.Name())
+		if !g.txn.Idle() || len(r.way.direct.parts) > 1 || !how.Blind() {
+			g.host.Writing(how.Target().Name)
 		}
 	}
 }
 
 // once does one request again. It reports whether it was carried out, or refused by the backend.
 func (g *carrying) once(r *request) (rep reply, done bool, err error) {
-	if !r.chosen {
-		r.direct = nil // what it is made of is gone
+	if !r.way.chosen {
+		r.way.direct = nil // what it is made of is gone
 	}
 	if err := g.planner.choose(r); err != nil {
 		return rep, false, err
@@ -143,21 +143,21 @@ func (g *carrying) opened(r *request) (bool, error) {
 func (g *carrying) settled(r *request) (bool, error) {
 	var failure *wire.SQLError
 	var err error
-	if g.schema.noted && (!r.defines || g.schema.unsure || g.schema.filled) && !r.prepares {
+	if g.schema.noted && (!r.does.defines || g.schema.unsure || g.schema.filled) && !r.prepares {
 		g.schema.unsure = g.schema.unsure || g.schema.filled // rows are captured now
 		failure, err = g.tx.follow()
 	}
-	if r.defines && failure == nil && err == nil {
+	if r.does.defines && failure == nil && err == nil {
 		failure, err = g.freeze()
 	}
 	// a definition does that by an event trigger
-	writes := !r.defines || g.schema.events || g.facts.EventTriggers()
+	writes := !r.does.defines || g.schema.events || g.facts.EventTriggers()
 	g.schema.unsure = g.schema.unsure || writes && !r.prepares
 	if err != nil {
 		return true, err
 	}
 	if failure == nil {
-		gone, err := g.tableLocks.lockElsewhere(r.tables)
+		gone, err := g.tableLocks.lockElsewhere(r.does.tables)
 		return !gone, err
 	}
 	if doom := g.host.Enter(PhaseRunning); doom != nil {

@@ -316,7 +316,8 @@ func (c *controls) setTransaction(st semantics.Statement) (bool, error) {
 	if c.txn.Idle() || c.txn.Open() {
 		var rep reply
 		inside := c.txn.Open()
-		failedToo, err := c.executing.execute(request{frames: wire.AppendQuery(nil, st.Text), settings: true}, &rep)
+		r := request{frames: wire.AppendQuery(nil, st.Text), does: doing{settings: true}}
+		failedToo, err := c.executing.execute(r, &rep)
 		if !inside {
 			return failedToo, err
 		}

@@ -82,11 +82,11 @@ func (f *definitions) run(st semantics.Statement) (failedToo bool, err error) {
 // temporary runs a definition of nothing but temporary relations: here, as a statement that may write.
 func (f *definitions) temporary(st *semantics.Statement) (failedToo bool, err error) {
 	var rep reply
-	r := request{write: true, sql: []string{st.Text}}
+	r := request{sql: []string{st.Text}, does: doing{write: true}}
 	mark := ""
 	if st.Rights { // the event trigger is not told on what
 		mark = f.marks.BulkMark()
-		r.shifts = []int32{-int32(len(mark))}
+		r.answer.shifts = []int32{-int32(len(mark))}
 	}
 	r.frames = wire.AppendQuery(nil, mark+st.Text)
 	return f.executing.execute(r, &rep)
@@ -146,15 +146,15 @@ func (f *definitions) verifier(p *semantics.Password) (verifier string, failure 
 // others' rows do not let it, it takes its place in the order at once when it yields, and they lose.
 func (f *definitions) first(st semantics.Statement, yields bool) (bool, error) {
 	var rep reply
-	r := request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true}
+	r := request{frames: wire.AppendQuery(nil, st.Text), does: doing{write: true, defines: true}}
 	if !st.Confined.Apart { // else it calls none of the functions that it names, and may be run again
 		r.sql = []string{st.Text}
 	}
 	switch {
 	case yields && st.Confined.To:
-		r.yields = 1
+		r.way.yields = 1
 	case yields:
-		r.yields = triesUnnamed
+		r.way.yields = triesUnnamed
 	}
 	failed, err := f.executing.execute(r, &rep)
 	if err == nil && rep.yielded {

@@ -305,12 +305,12 @@ func (b *buffer) noteDirect(r *request) {
 	d := b.direct
 	switch {
 	case r.prepares:
-	case !r.chosen:
+	case !r.way.chosen:
 		d.clean, d.pure = false, false
-		d.closed = d.closed || !r.harmless() || b.texts.code && !r.still()
+		d.closed = d.closed || !r.does.harmless() || b.texts.code && !r.still()
 	default:
-		for i := range r.direct.parts {
-			p := &r.direct.parts[i]
+		for i := range r.way.direct.parts {
+			p := &r.way.direct.parts[i]
 			d.rows = append(d.rows, p.rows...)
 			b.noteFound(p)
 			b.noteSight(p)

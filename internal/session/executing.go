@@ -26,12 +26,12 @@ type executing struct {
 // execute runs a request in whatever block the session is in and passes the results on.
 // It reports whether the request failed, and in rep how far it came.
 func (x *executing) execute(r request, rep *reply) (failedToo bool, err error) {
-	if e := x.listener.may(r.channels); e != nil {
+	if e := x.listener.may(r.does.channels); e != nil {
 		return true, x.block.fail(e)
 	}
-	x.listener.stale = x.listener.stale || r.listens
-	x.results.Begin(r.yields == 0)
-	if r.direct != nil && !x.txn.Failed() {
+	x.listener.stale = x.listener.stale || r.does.listens
+	x.results.Begin(r.way.yields == 0)
+	if r.way.direct != nil && !x.txn.Failed() {
 		x.forms.renew()
 		if done, err := x.planner.foreknow(&r); done || err != nil {
 			return true, err
@@ -52,8 +52,8 @@ func (x *executing) outside(r *request, rep *reply) (failedToo bool, err error) 
 	if err := x.levels.refresh(); err != nil {
 		return true, err
 	}
-	r.write = r.write || x.texts.guarded(r) && r.asksAccess()
-	if r.write {
+	r.does.write = r.does.write || x.texts.guarded(r) && r.asksAccess()
+	if r.does.write {
 		if done, err := x.alone.blindly(r, rep, 0); done || err != nil {
 			return rep.failed != nil, err
 		}
@@ -63,7 +63,7 @@ func (x *executing) outside(r *request, rep *reply) (failedToo bool, err error) 
 	} else if inside {
 		return x.procedures.call(*r, rep)
 	}
-	if r.write || x.levels.level >= semantics.RepeatableRead && !r.local && !r.settings {
+	if r.does.write || x.levels.level >= semantics.RepeatableRead && !r.does.local && !r.does.settings {
 		return x.alone.autocommit(*r, rep)
 	}
 	return x.alone.plain(*r, rep)

@@ -143,7 +143,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	binds := !r.prepares
 	owed := s.named.unnamed.owed
 	s.named.unnamed.owed = false
-	if s.txn.Idle() && binds && !last && !r.local {
+	if s.txn.Idle() && binds && !last && !r.does.local {
 		s.txn.Begin(false)
 	}
 	var rep reply

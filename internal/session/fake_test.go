@@ -475,7 +475,8 @@ func (h *fakeHost) speaks(sql func(pid uint32) string) ([]*pgconn.Result, error)
 	ctx := context.Background()
 	var pid uint32
 	if err := h.admin.QueryRow(ctx, `SELECT DISTINCT l.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-		WHERE a.usename = 'app' AND a.datname = current_database() AND l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted`).Scan(&pid); err != nil {
+		WHERE a.usename = 'app' AND a.datname = current_database() AND l.locktype = 'advisory' AND l.mode = 'ExclusiveLock'
+			AND l.granted`).Scan(&pid); err != nil {
 		return nil, err
 	}
 	return h.admin.PgConn().Exec(ctx, sql(pid)).ReadAll()

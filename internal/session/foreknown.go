@@ -22,14 +22,14 @@ type Foreknown struct {
 // foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it
 // asks its backend, if that may help. done is peek's.
 func (c *planner) foreknow(r *request) (done bool, err error) {
-	if r.direct == nil || !c.knows() || c.levels.current() != semantics.ReadCommitted {
+	if r.way.direct == nil || !c.knows() || c.levels.current() != semantics.ReadCommitted {
 		return false, nil // at other levels the question would take the snapshot
 	}
 	if !c.forms.refresh(r) {
 		return false, nil
 	}
-	for i := range r.direct.parts {
-		f := r.direct.parts[i].form
+	for i := range r.way.direct.parts {
+		f := r.way.direct.parts[i].form
 		var known []Foreknown
 		if f.how == nil && !f.refused {
 			known = c.forms.plans.CachedPlans(c.forms.catalog, c.forms.key(f.sql, f.types, f.literals))
@@ -54,13 +54,13 @@ func (c *planner) knows() bool {
 // refresh gives a request the forms of today, if some were forgotten since it was read; false if it cannot have them,
 // and is not run directly.
 func (fs *forms) refresh(r *request) bool {
-	for i := range r.direct.parts {
-		p := &r.direct.parts[i]
+	for i := range r.way.direct.parts {
+		p := &r.way.direct.parts[i]
 		if p.form.age == fs.age {
 			continue
 		}
 		if p.form = fs.form(p.form.sql, p.form.types, p.form.literals); p.form == nil {
-			r.direct = nil
+			r.way.direct = nil
 			return false
 		}
 	}
@@ -87,8 +87,8 @@ func (fs *forms) tell(f *form) {
 // foreknown reports whether a request could be carried out unseen although its direct forms are not prepared.
 func (c *planner) foreknown(r *request) bool {
 	d := c.direct
-	return r.direct != nil && !c.forms.off && !c.texts.encoded && !c.texts.escape && !(c.txn.Open() && d.closed) &&
-		!slices.ContainsFunc(r.direct.parts, func(p directPart) bool {
+	return r.way.direct != nil && !c.forms.off && !c.texts.encoded && !c.texts.escape && !(c.txn.Open() && d.closed) &&
+		!slices.ContainsFunc(r.way.direct.parts, func(p directPart) bool {
 			return p.form.how == nil || !p.form.blind ||
 				p.form.who != c.sight.who
 		})

@@ -31,7 +31,7 @@ func (s *Session) functionCall(f wire.Frame) error {
 				"setval, set_config and advisory locks."))
 	} else {
 		var rep reply
-		_, err = s.executing.execute(request{frames: f.Raw, write: true}, &rep)
+		_, err = s.executing.execute(request{frames: f.Raw, does: doing{write: true}}, &rep)
 	}
 	if err == nil {
 		err = s.endImplicit()

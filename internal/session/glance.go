@@ -68,7 +68,7 @@ func (p *prepared) reads() bool {
 
 // readThrough is plan.ReadThrough: it reports whether a request was answered that shows what the block has put off.
 func (b *buffer) readThrough(r *request, rep *reply) (bool, error) {
-	l, p := &b.later, r.glance
+	l, p := &b.later, r.way.glance
 	form, at, image, done, err := b.view(p)
 	if form == nil || err != nil {
 		return done, err

@@ -18,7 +18,7 @@ const ownReadOnly = "tutti read only"
 // guarded reports whether a request outside of transactions is to be made READ ONLY: it is more than settings, and in
 // this database, or in this session, there are functions that are not PostgreSQL's own.
 func (t *texts) guarded(r *request) bool {
-	return r.runsCode && (t.code || t.facts.Code())
+	return r.does.runsCode && (t.code || t.facts.Code())
 }
 
 // refusedWrite reports whether a request outside of transactions was refused because it writes.

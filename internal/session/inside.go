@@ -66,14 +66,14 @@ var errOver = errors.New("session: the procedure has failed")
 
 // commitsInside reports whether a request is a statement that may commit, in a session where that can be followed.
 func (p *procedures) commitsInside(r *request) (bool, error) {
-	if r.added != 1 || !r.commits && r.calls == "" || p.levels.level >= semantics.RepeatableRead {
+	if r.does.added != 1 || !r.does.commits && r.does.calls == "" || p.levels.level >= semantics.RepeatableRead {
 		return false, nil
 	}
-	if r.commits {
+	if r.does.commits {
 		return true, nil
 	}
 	rows, err := p.backend.query("SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.prokind " +
-		"OPERATOR(pg_catalog.=) 'p' AND p.proname OPERATOR(pg_catalog.=) " + quoted(r.calls) +
+		"OPERATOR(pg_catalog.=) 'p' AND p.proname OPERATOR(pg_catalog.=) " + quoted(r.does.calls) +
 		"::pg_catalog.name AND p.prosrc OPERATOR(pg_catalog.~*) '(commit|rollback|call)')")
 	return err == nil && string(rows[0][0]) == "t", err
 }
@@ -88,7 +88,7 @@ func (p *procedures) call(r request, rep *reply) (bool, error) {
 			return true, err
 		}
 		parsed = max(parsed, rep.parsed)
-		if again && !p.results.Spilled() && try < p.triesMax && r.outlives&effects == 0 {
+		if again && !p.results.Spilled() && try < p.triesMax && r.does.outlives&effects == 0 {
 			again, err := p.advisory.giveBack()
 			if err != nil {
 				return true, err

@@ -162,7 +162,8 @@ func (unchanging) Catalog() any { return nil }
 // reset gives the tables their first contents.
 func (s *stage) reset(t testing.TB) {
 	t.Helper()
-	const sql = `SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; TRUNCATE t, parent, child, u;
+	const sql = `SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica;
+		TRUNCATE t, parent, child, u;
 		INSERT INTO t VALUES (1, 'one'), (2, 'two'); INSERT INTO parent VALUES (1); INSERT INTO u VALUES (1, 1), (2, 2);
 		RESET session_replication_role`
 	if _, err := s.admin.Exec(context.Background(), sql); err != nil {

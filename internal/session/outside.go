@@ -17,25 +17,25 @@ type Reach struct {
 
 // noteOutside notes what a request may do.
 func (t *texts) noteOutside(r *request) {
-	if r.prepares || r.direct != nil && t.staysInside(r.direct) {
+	if r.prepares || r.way.direct != nil && t.staysInside(r.way.direct) {
 		return
 	}
 	var all Reach
 	for _, sql := range r.sql {
 		all.add(t.facts.Reach(sql).of(t, r, sql))
 	}
-	if (all.Outside || all.Hides) && r.outlives&effects == 0 && !r.local {
-		r.write = true
+	if (all.Outside || all.Hides) && r.does.outlives&effects == 0 && !r.does.local {
+		r.does.write = true
 	}
-	if all.Outside || len(r.sql) == 0 && !r.defines { // or a function that is called by its OID
-		r.outlives |= effects
+	if all.Outside || len(r.sql) == 0 && !r.does.defines { // or a function that is called by its OID
+		r.does.outlives |= effects
 	}
 }
 
 // of is what a statement may do of which its text says so much. What a session has made, or prepared, is not known from
 // texts. It may be run by an EXECUTE, or by a message, which has no text.
 func (reach Reach) of(t *texts, r *request, sql string) Reach {
-	reach.Hides = reach.Hides || reach.MayHide && t.code && r.runsCode
+	reach.Hides = reach.Hides || reach.MayHide && t.code && r.does.runsCode
 	if len(sql) > 7 && containsFold(sql, "prepare") {
 		t.prepared.add(reach)
 	}
@@ -84,11 +84,11 @@ func outlivesIf(so bool, what outliving) outliving {
 
 // repeats reports whether a request that has lost as a transaction of its own may be run again, after some tries.
 func (r *request) repeats(try, most int) bool {
-	return r.outlives&names == 0 && (r.yieldsAt(try) || try < most && r.outlives&effects == 0)
+	return r.does.outlives&names == 0 && (r.way.yieldsAt(try) || try < most && r.does.outlives&effects == 0)
 }
 
 // repeatsLate reports whether a request outside of transactions may be run again if the backend had forgotten its
 // statements, or a cancel has hit it that was meant for another transaction.
 func (r *request) repeatsLate(forgot, cancelled bool) bool {
-	return r.outlives&names == 0 && (forgot && r.outlives&effects == 0 || r.prepares && cancelled)
+	return r.does.outlives&names == 0 && (forgot && r.does.outlives&effects == 0 || r.prepares && cancelled)
 }

@@ -32,12 +32,12 @@ func (c *planner) factsOf(r *request) plan.Facts {
 
 // statementFacts are those of the statement.
 func (c *planner) statementFacts(r *request) (f plan.Facts) {
-	f = f.With(plan.Reads, r.glance != nil)
-	if r.direct == nil {
+	f = f.With(plan.Reads, r.way.glance != nil)
+	if r.way.direct == nil {
 		return f
 	}
-	parts := r.direct.parts
-	ready := r.direct.known()
+	parts := r.way.direct.parts
+	ready := r.way.direct.known()
 	unknown := func(p directPart) bool { return p.form.how == nil }
 	f = f.With(plan.Changes, true).With(plan.Single, len(parts) == 1).With(plan.Ready, ready).
 		With(plan.Prepared, ready || !c.texts.escape && !slices.ContainsFunc(parts, unknown))
@@ -83,18 +83,18 @@ func (c *planner) choose(r *request) error {
 			return err
 		}
 	}
-	r.chosen = plan.Allows(plan.Returning, c.factsOf(r))
+	r.way.chosen = plan.Allows(plan.Returning, c.factsOf(r))
 	switch {
-	case r.chosen && c.retry.busy:
-		r.direct.rewind()
-	case r.chosen:
-		r.direct.build()
+	case r.way.chosen && c.retry.busy:
+		r.way.direct.rewind()
+	case r.way.chosen:
+		r.way.direct.build()
 	}
 	switch {
-	case r.marked && !r.chosen:
+	case r.marked && !r.way.chosen:
 		d.wish = ownTxBulk
 	// of what is harmless the text is known, and is not marked
-	case r.chosen, r.harmless(), r.prepares && !c.txn.Open():
+	case r.way.chosen, r.does.harmless(), r.prepares && !c.txn.Open():
 		d.wish = ownTxDirect
 	case !r.prepares:
 		d.wish = ownTx
@@ -104,5 +104,5 @@ func (c *planner) choose(r *request) error {
 
 // keepsSight reports whether a request leaves the session who it is, as far as its text tells.
 func (c *planner) keepsSight(r *request) bool {
-	return r.prepares || r.direct != nil && (r.direct.known() || c.foreknown(r)) || r.still()
+	return r.prepares || r.way.direct != nil && (r.way.direct.known() || c.foreknown(r)) || r.still()
 }

@@ -10,7 +10,7 @@ func Plant(name string) { planted = name }
 
 // plantTwice is a bug that may be built in: a request that is done again is done twice, and nobody is told.
 func plantTwice(d *retrying, r *request) {
-	if planted == "redone-twice" && r.added > r.reads {
+	if planted == "redone-twice" && r.does.added > r.does.reads {
 		again, told, bytes := *r, d.told, d.bytesTold
 		_, _, _ = d.carrying.once(&again)
 		d.told, d.bytesTold = told, bytes

@@ -89,7 +89,7 @@ func (n *reads) of(sql string) *semantics.Reads {
 // reading adds to a request of a SERIALIZABLE transaction what one of its statements reads. Bind is what
 // its parameters are, if it has some.
 func (n *reads) reading(r *request, sql string, bind *Run) {
-	if !n.serial() || r.opaque {
+	if !n.serial() || r.looks.opaque {
 		return
 	}
 	run := Run{}
@@ -99,20 +99,20 @@ func (n *reads) reading(r *request, sql string, bind *Run) {
 	if n.alike() {
 		run.Reads = n.of(sql)
 	}
-	if run.Reads == nil || len(r.runs) >= runsMax {
-		r.opaque, r.runs = true, nil
+	if run.Reads == nil || len(r.looks.runs) >= runsMax {
+		r.looks.opaque, r.looks.runs = true, nil
 		return
 	}
-	r.followed = true
+	r.looks.followed = true
 	if len(run.Reads.Tables) > 0 {
-		r.runs = append(r.runs, run)
+		r.looks.runs = append(r.looks.runs, run)
 	}
 }
 
 // binding adds to a request of a SERIALIZABLE transaction what a statement reads that is bound to parameters by a
 // frame.
 func (n *reads) binding(r *request, of *prepared, f wire.Frame) {
-	if !n.serial() || r.opaque {
+	if !n.serial() || r.looks.opaque {
 		return
 	}
 	b, err := wire.DecodeBind(f.Body())
@@ -122,7 +122,7 @@ func (n *reads) binding(r *request, of *prepared, f wire.Frame) {
 		run.formats, values, err = wire.DecodeBindValues(b.Rest)
 	}
 	if err != nil || of.odd || len(f.Raw) > cacheTextMax {
-		r.opaque, r.runs = true, nil
+		r.looks.opaque, r.looks.runs = true, nil
 		return
 	}
 	run.Values = make([][]byte, len(values))
@@ -139,11 +139,11 @@ func (n *reads) note(r *request) {
 	if !n.serial() || r.prepares {
 		return
 	}
-	if n.anyway = n.anyway || !r.followed || r.opaque || len(n.runs)+len(r.runs) > runsMax; n.anyway {
+	if n.anyway = n.anyway || !r.looks.followed || r.looks.opaque || len(n.runs)+len(r.looks.runs) > runsMax; n.anyway {
 		n.runs = nil
 		return
 	}
-	n.runs = append(n.runs, r.runs...)
+	n.runs = append(n.runs, r.looks.runs...)
 }
 
 // pin puts into the collected writeset of a SERIALIZABLE transaction, in place of tables, the rows that were looked for

@@ -86,7 +86,7 @@ func (d *retrying) tell(raw []byte) (kept bool) {
 
 // repeatable reports whether a request, as far as it is known, leaves everything to its transaction.
 func (r *request) repeatable() bool {
-	return r.added > 0 && !r.apart && !r.closes && !r.opaque && !r.defines && r.outlives == 0
+	return r.does.added > 0 && !r.does.apart && !r.closes && !r.looks.opaque && !r.does.defines && r.does.outlives == 0
 }
 
 // note notes a request that was carried out inside a block.
@@ -104,7 +104,7 @@ func (d *retrying) note(r *request, rep *reply) {
 	}
 	d.bytes += len(r.frames)
 	kept := *r
-	kept.glance = nil
+	kept.way.glance = nil
 	if !r.extended {
 		kept.frames = slices.Clone(r.frames) // the reader's
 	}

@@ -31,10 +31,10 @@ func (b *buffer) dear() bool {
 // shows reports whether a request tells its client something of what rows hold, or may.
 func (r *request) shows() bool {
 	switch {
-	case r.prepares, r.settings:
+	case r.prepares, r.does.settings:
 		return false
-	case r.chosen:
-		return slices.ContainsFunc(r.direct.parts, func(p directPart) bool { return p.form.returns() })
+	case r.way.chosen:
+		return slices.ContainsFunc(r.way.direct.parts, func(p directPart) bool { return p.form.returns() })
 	}
 	return true
 }
@@ -44,7 +44,7 @@ func (b *buffer) runs(r *request) {
 	l := &b.later
 	still := r.prepares || r.still()
 	l.wrote = l.wrote || !still
-	l.strange = !r.chosen && (l.strange || !still)
+	l.strange = !r.way.chosen && (l.strange || !still)
 	if !r.shows() || l.all {
 		return
 	}

@@ -12,11 +12,7 @@ type Rewritten interface {
 	Columns() int
 	// Read decodes its own columns of a row, values in binary, and copies what it keeps.
 	Read(values [][]byte) (Returned, error)
-	// Table is the OID of the table that it changes, Name its name without the schema, and Inserts says whether it is
-	// an INSERT.
-	Table() uint32
-	Name() string
-	Inserts() bool
+	Target() Target
 	// Blind reports whether it can be carried out unseen by itself, and Buffered is what does so with the parameters
 	// of a Bind, a whole frame, in a transaction that has begun then; false if that cannot be with these. Proves
 	// reports whether a row that it has returned is what Buffered makes.
@@ -33,6 +29,13 @@ type Rewritten interface {
 	Adds(bind []byte) (Adds, bool)
 	Counted(row Returned, by []int64) (Counted, bool)
 	Delta(row Counted, by []int64) (writeset.Addition, bool)
+}
+
+// Target is what a Rewritten changes.
+type Target struct {
+	Table   uint32 // its OID
+	Name    string // and its name, without the schema
+	Inserts bool   // rows are made
 }
 
 // Glance is a SELECT of one row, found by its key, that shows the row as it is with a change that was put off.

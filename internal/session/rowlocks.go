@@ -51,12 +51,12 @@ func (l *locks) follows(st semantics.Statement, executes *prepared) *semantics.R
 // lockedBy is how the part of a request is followed whose answer is being read.
 func (r *reply) lockedBy() *semantics.RowLocks {
 	switch {
-	case len(r.locks) == 0:
+	case len(r.answer.locks) == 0:
 		return nil
 	case r.extended:
-		return r.locks[min(r.done, len(r.locks)-1)]
+		return r.answer.locks[min(r.done, len(r.answer.locks)-1)]
 	}
-	return r.locks[0]
+	return r.answer.locks[0]
 }
 
 // cut takes our column off a frame for the client.
@@ -100,7 +100,7 @@ func (l *locks) add(r semantics.LockedRow) {
 
 // tell tells the node for what locks a request asks.
 func (l *locks) tell(r *request) {
-	for _, by := range r.locks {
+	for _, by := range r.answer.locks {
 		if by == nil {
 			continue
 		}
@@ -111,7 +111,7 @@ func (l *locks) tell(r *request) {
 			l.intents.Locks(names)
 		}
 	}
-	if len(r.tables) > 0 && !l.tables {
+	if len(r.does.tables) > 0 && !l.tables {
 		l.intents.Locks(nil)
 	}
 }

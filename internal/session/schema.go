@@ -135,7 +135,8 @@ func (f *definitions) here(st semantics.Statement) (bool, error) {
 		return true, err
 	}
 	var rep reply
-	r := request{frames: wire.AppendQuery(nil, st.Text), write: true, defines: true, sql: []string{st.Text}}
+	r := request{frames: wire.AppendQuery(nil, st.Text), sql: []string{st.Text},
+		does: doing{write: true, defines: true}}
 	failedToo, err := f.executing.execute(r, &rep)
 	if err != nil || failedToo || !st.Quiet {
 		return failedToo, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session/proto"
 	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -14,27 +13,24 @@ import (
 // reply is what the backend answered to one request, up to its ReadyForQuery.
 type reply struct {
 	status      byte
-	tag         string                // of the last CommandComplete; internal only
-	failed      *wire.ErrorFields     // the first ErrorResponse
-	parsed      int                   // ParseCompletes
-	unparsed    bool                  // the session has answered a Parse without a name
-	done        int                   // extended-protocol messages carried out
-	copied      bool                  // a COPY FROM STDIN has begun
-	read        int                   // client messages it has read
-	copying     bool                  // a COPY FROM STDIN waits for data
-	ended       bool                  // ReadyForQuery has come
-	yielded     bool                  // it lost, see request.yields
-	resumes     bool                  // see request.resumes
-	interrupted bool                  // and so it was
-	locks       []*semantics.RowLocks // the request's
+	tag         string            // of the last CommandComplete; internal only
+	failed      *wire.ErrorFields // the first ErrorResponse
+	parsed      int               // ParseCompletes
+	unparsed    bool              // the session has answered a Parse without a name
+	done        int               // extended-protocol messages carried out
+	copied      bool              // a COPY FROM STDIN has begun
+	read        int               // client messages it has read
+	copying     bool              // a COPY FROM STDIN waits for data
+	ended       bool              // ReadyForQuery has come
+	yielded     bool              // it lost, see way.yields
+	resumes     bool              // see way.resumes
+	interrupted bool              // and so it was
 	extended    bool
-	shifts      []int32    // of the request
+	answer      answering  // the request's
 	taking      *directRun // it is a direct statement's, see takeRow
 	plan        bool       // its rows are those of EXPLAIN
 	described   []byte     // the last RowDescription; internal only
 	noticed     bool       // there was a notice; internal only
-
-	describes []*prepared // whose parameters are yet to be described
 }
 
 // swallows reports whether PostgreSQL would have read the Sync after Execute as part of a
@@ -111,7 +107,7 @@ func (y *relaying) ownNotice(f wire.Frame) {
 // neverBegan ends a request that was skipped because what went ahead of it failed: our
 // statement was forgotten, or a cancel hit it.
 func (y *relaying) neverBegan(q request, e *wire.ErrorFields) (r reply, err error) {
-	if !q.extended && !q.chosen { // a Query is no Sync
+	if !q.extended && !q.way.chosen { // a Query is no Sync
 		y.backend.out.Append(wire.AppendSync(y.backend.out.AvailableBuffer()))
 		if err := y.backend.flush(); err != nil {
 			return r, err
@@ -162,9 +158,9 @@ func (y *relaying) relay(q request) (r reply, err error) {
 			return y.neverBegan(q, failed)
 		}
 	}
-	r.taking, r.locks, r.extended, r.describes, r.resumes = q.run(), q.locks, q.extended, q.describes, q.resumes
-	if !q.chosen {
-		r.shifts = q.shifts
+	r.taking, r.answer, r.extended, r.resumes = q.way.run(), q.answer, q.extended, q.way.resumes
+	if q.way.chosen { // the text is ours
+		r.answer.shifts = nil
 	}
 	synced := !q.flushes()
 	for !r.ended {
@@ -260,11 +256,11 @@ func (r *reply) count(f wire.Frame) error {
 
 // tell notes the types of parameters for a statement that is noted.
 func (r *reply) tell(f wire.Frame) (err error) {
-	if len(r.describes) > 0 {
-		if of := r.describes[0]; of != nil && of.statement.Notes {
+	if len(r.answer.describes) > 0 {
+		if of := r.answer.describes[0]; of != nil && of.statement.Notes {
 			of.told, err = wire.DecodeParameterDescription(f.Body())
 		}
-		r.describes = r.describes[1:]
+		r.answer.describes = r.answer.describes[1:]
 	}
 	return err
 }
@@ -329,8 +325,8 @@ func (y *relaying) reword(r *reply, e *wire.ErrorFields) (changed bool, err erro
 
 // shifted is how much further in the client's text something stands than in the backend's.
 func (y *relaying) shifted(r *reply) int32 {
-	if r.done < len(r.shifts) {
-		return y.shift + r.shifts[r.done]
+	if r.done < len(r.answer.shifts) {
+		return y.shift + r.answer.shifts[r.done]
 	}
 	return y.shift
 }

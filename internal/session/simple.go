@@ -80,23 +80,23 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		return true, s.block.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks",
 			st.Tag))
 	}
-	r := request{frames: raw, sql: []string{sql}, settings: settingsOnly(st)}
-	r.add(st)
+	r := request{frames: raw, sql: []string{sql}, does: doing{settings: settingsOnly(st)}}
+	r.does.add(st)
 	s.reads.reading(&r, st.Text, nil)
 	if st.Notes {
-		r.defines, r.notes = true, []string{st.Text}
+		r.does.defines, r.does.notes = true, []string{st.Text}
 	}
 	if l := s.locks.follows(st, s.named.statements[st.Executes]); l != nil {
-		r.locks = []*semantics.RowLocks{l}
+		r.answer.locks = []*semantics.RowLocks{l}
 		if l == st.Locks { // not EXECUTE of a statement that is followed
 			r.frames = wire.AppendQuery(nil, l.Text)
 		}
 	} else if s.texts.marks(st, sql) {
 		r.marked = true
 		r.frames = wire.AppendQuery(nil, s.o.Collector.BulkMark()+sql)
-		r.shifts = []int32{-int32(len(s.o.Collector.BulkMark()))}
+		r.answer.shifts = []int32{-int32(len(s.o.Collector.BulkMark()))}
 	} else {
-		r.direct, r.glance = s.batch.literally(st, sql)
+		r.way.direct, r.way.glance = s.batch.literally(st, sql)
 	}
 	var rep reply
 	failedToo, err = s.executing.execute(r, &rep)
@@ -140,11 +140,11 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	for _, st := range list {
 		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets &&
 			st.Deallocates == "" && !st.Notes && st.Locks == nil && !st.Savepoint()
-		r.add(st)
+		r.does.add(st)
 		s.reads.reading(&r, st.Text, nil)
 	}
 	if whole {
-		r.write = true // so that it is all or nothing
+		r.does.write = true // so that it is all or nothing
 		var rep reply
 		_, err := s.executing.execute(r, &rep)
 		return err

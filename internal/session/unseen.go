@@ -33,11 +33,13 @@ const (
 // have its lock (delta).
 func (l *later) caught(r *request) {
 	l.repeats()
-	some := func(f func(p directPart) bool) bool { return r.direct != nil && slices.ContainsFunc(r.direct.parts, f) }
-	if r.direct != nil && !r.chosen || some(func(p directPart) bool { return p.form.who == "" }) {
+	some := func(f func(p directPart) bool) bool {
+		return r.way.direct != nil && slices.ContainsFunc(r.way.direct.parts, f)
+	}
+	if r.way.direct != nil && !r.way.chosen || some(func(p directPart) bool { return p.form.who == "" }) {
 		return
 	}
-	never := !r.chosen || some(func(p directPart) bool { return !p.form.blind || p.form.how.Inserts() })
+	never := !r.way.chosen || some(func(p directPart) bool { return !p.form.blind || p.form.how.Target().Inserts })
 	for i := range l.unseen {
 		u := &l.unseen[i]
 		if _, adds := u.how.Adds(u.bind); never || adds {
@@ -60,7 +62,7 @@ func (f *form) passes() bool {
 
 // still reports whether a request reads and does nothing else that matters to what follows, as far as its text tells.
 func (r *request) still() bool {
-	if !r.harmless() || r.local || len(r.sql) == 0 {
+	if !r.does.harmless() || r.does.local || len(r.sql) == 0 {
 		return false
 	}
 	for _, sql := range r.sql {
@@ -75,7 +77,7 @@ func (r *request) still() bool {
 // COMMIT.
 func (b *buffer) deferWrite(r *request, rep *reply) (bool, error) {
 	l := &b.later
-	p := &r.direct.parts[0]
+	p := &r.way.direct.parts[0]
 	if p.form.passes() {
 		return false, nil
 	}

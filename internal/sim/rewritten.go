@@ -42,10 +42,12 @@ func (r *rewritten) SQL() string {
 	return ownDirect + r.of.Text
 }
 func (r *rewritten) Columns() int  { return 1 }
-func (r *rewritten) Table() uint32 { return 20_000 + uint32(r.st.table) }
-func (r *rewritten) Name() string  { return r.st.table.sql() }
-func (r *rewritten) Inserts() bool { return r.st.verb == dataInsert }
 func (r *rewritten) Probe() string { return ownProbe + r.of.Text }
+
+// Target is what it changes.
+func (r *rewritten) Target() session.Target {
+	return session.Target{Table: 20_000 + uint32(r.st.table), Name: r.st.table.sql(), Inserts: r.st.verb == dataInsert}
+}
 
 // Read decodes what backend.changed has returned.
 func (r *rewritten) Read(values [][]byte) (session.Returned, error) {
@@ -93,7 +95,7 @@ func (r *rewritten) Buffered(bind []byte, _ session.Began) (session.Unseen, bool
 		c.op, tag = writeset.OpDrop, "DELETE 1"
 	}
 	t := modelTable(r.st.table)
-	t.Name = r.Name() // as clients know it
+	t.Name = r.st.table.sql() // as clients know it
 	return session.Unseen{
 		Table: t, Shape: "digits", Tag: tag,
 		Row: writeset.Row{Op: c.op, Identity: c.key.identity(), Image: c.image(r.by.runs.tag())},
@@ -118,7 +120,8 @@ func (r *rewritten) Adds(bind []byte) (session.Adds, bool) {
 		return session.Adds{}, false
 	}
 	values := bound(bind)
-	return session.Adds{Table: r.Table(), Name: r.Name(), Row: r.st.key(values).String(), Shape: "digits",
+	of := r.Target()
+	return session.Adds{Table: of.Table, Name: of.Name, Row: r.st.key(values).String(), Shape: "digits",
 		By: []int64{r.st.by(values)}}, true
 }
 

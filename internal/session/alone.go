@@ -8,8 +8,7 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// alone runs requests outside of the client's blocks: as they are, if they only read, and else as transactions of their
-// own.
+// alone runs requests outside of the client's blocks as transactions of their own.
 type alone struct {
 	backend  *backend
 	host     aloneHost
@@ -25,14 +24,11 @@ type alone struct {
 	collecting *collecting
 	relaying   *relaying
 	buffer     *buffer
-	texts      *texts
 	forms      *forms
-	unnamed    *unnamed
 	direct     *direct
 	sight      *sight
 	advisory   *advisory
 	results    *proto.Results
-	out        *wire.Writer // to the client
 }
 
 // aloneHost is what it needs of the node.
@@ -40,69 +36,6 @@ type aloneHost struct {
 	Control
 	Order
 	Deferred
-}
-
-// plain runs a request that only reads, outside any transaction of ours. If it turns out
-// to write, capture has refused it (TT001), or PostgreSQL, nothing happened, and it is run as a write.
-func (a *alone) plain(r request, rep *reply) (_ bool, err error) {
-	guarded := a.texts.guarded(&r)
-	a.planned(plan.Plan{Kind: plan.Plain})
-	for try := 0; ; try++ {
-		if guarded {
-			a.backend.guard()
-		}
-		a.unnamed.sent(&r)
-		a.backend.out.Append(r.frames)
-		a.results.Hold(false)
-		a.advisory.attempt()
-		a.relaying.moved = false
-		if *rep, err = a.relaying.relay(r); err != nil {
-			return true, err
-		}
-		forgot, err := a.tx.recover()
-		if err != nil {
-			return true, err
-		}
-		late := r.repeatsLate(forgot, a.txn.Reason() != nil && rep.failed != nil &&
-			rep.failed.Code == wire.CodeQueryCanceled && !a.host.Cancelled())
-		if !late || a.results.Spilled() || try == lateCancels {
-			break
-		}
-		a.results.Drop() // the cancel was meant for the transaction that was rolled back under the client
-		if closes := closeFirst(r, rep.parsed); closes != nil {
-			a.backend.out.Append(closes)
-			if _, err := a.backend.quiet(); err != nil {
-				return true, err
-			}
-		}
-	}
-	a.txn.Alone()
-	// from a transaction it can be repeated as often as it takes
-	if rep.failed != nil && a.relaying.moved && !a.results.Spilled() && !r.does.local {
-		if again, err := a.advisory.giveBack(); err != nil {
-			return true, err
-		} else if again {
-			a.results.Drop()
-			return a.autocommit(r, rep)
-		}
-	}
-	if refusedWrite(rep, guarded) {
-		for _, sql := range r.sql {
-			a.texts.cache.writes(sql)
-		}
-		if again, err := a.advisory.giveBack(); err != nil {
-			return true, err
-		} else if again && !a.results.Spilled() {
-			a.results.Drop()
-			return a.autocommit(r, rep)
-		}
-		a.results.Drop()
-		a.out.Append(wire.Errorf(wire.CodeFeatureNotSupported, "a query wrote to a table after it had returned rows").
-			WithHint("Run it again; it is now known to write.").Append(nil))
-		return true, nil
-	}
-	a.results.Release()
-	return rep.failed != nil, nil
 }
 
 // autocommit runs a request as a transaction of its own, and again if it lost and the
@@ -152,65 +85,87 @@ func (a *alone) autocommit(r request, rep *reply) (bool, error) {
 
 // attempt runs a request once inside its own transaction.
 func (a *alone) attempt(r request, closes []byte, rep *reply) (o outcome, err error) {
-	if err := a.relaying.anew(&r, closes); err != nil {
+	if err := a.open(&r, closes); err != nil {
 		return o, err
 	}
-	if err := a.planner.choose(&r); err != nil {
-		return o, err
+	if a.txn.Gone() {
+		return a.lost(), nil
 	}
-	a.planned(plan.Instead(plan.Blind, a.planner.factsOf(&r)))
-	if err := a.tx.ensureOpen(true); err != nil {
-		return o, err
-	}
-	if r.flushes() {
-		if err := a.tx.begun(); err != nil {
-			return o, err
-		}
-	}
-	if doom := a.txn.Reason(); doom != nil && !a.txn.Open() {
-		a.txn.Absolve()
-		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
-	}
-	a.direct.adjust()
-	a.carrying.writes(&r)
-	a.carrying.send(&r)
-	pipelined := !r.does.copies && !r.way.chosen && len(r.does.notes) == 0 && len(r.frames) < pipelineBytesMax
-	var c collected
-	if pipelined {
-		c = a.collecting.appendCollect()
-	}
+	c, pipelined := a.send(&r)
 	if *rep, err = a.relaying.relay(r); err != nil {
 		return o, err
 	}
-	lost := a.backend.lost
+	forgot := a.backend.lost
 	if err := a.carrying.noteRun(&r, rep); err != nil {
 		return o, err
 	}
-	if doom := a.txn.Reason(); doom != nil && !a.txn.Open() && len(r.does.notes) > 0 { // see note
-		a.txn.Absolve()
-		return outcome{failed: true, failure: doom, retry: doom.Code == wire.CodeSerializationFailure}, nil
+	if a.txn.Gone() && len(r.does.notes) > 0 { // see note
+		return a.lost(), nil
 	}
-	if r.way.chosen && a.txn.Reason() != nil && rep.failed == nil && !lost {
-		return outcome{failed: true, failure: a.txn.Reason(),
-			retry: a.txn.Reason().Code == wire.CodeSerializationFailure}, a.tx.rollbackServer()
+	ran := rep.failed == nil && !forgot
+	if r.way.chosen && ran && a.txn.Reason() != nil {
+		return lostBy(a.txn.Reason()), a.tx.rollbackServer()
 	}
-	if pipelined || rep.failed == nil && !lost {
+	if pipelined || ran {
 		if err = a.tx.collect(&c, pipelined); err != nil {
 			return o, err
 		}
 	}
-	if a.results.Changed() && !lost {
-		return outcome{failed: true, failure: errAnnounced()}, a.tx.rollbackServer()
+	if o, err = a.failed(rep, forgot); o.failed || err != nil {
+		return o, err
 	}
-	if lost {
+	return a.commit(&r, c)
+}
+
+// failed ends an attempt that does not come to its COMMIT: because the backend has forgotten the session's statements,
+// or the client would be told of other results than were announced, or the request has failed.
+func (a *alone) failed(rep *reply, forgot bool) (o outcome, err error) {
+	switch {
+	case forgot:
 		_, err = a.tx.recover()
 		return outcome{failed: true, failure: errForgotten(forgottenStatements), retry: true}, err
-	}
-	if rep.failed != nil {
+	case a.results.Changed():
+		return outcome{failed: true, failure: errAnnounced()}, a.tx.rollbackServer()
+	case rep.failed != nil:
 		// The backend's answer is held, with our doom in place of a cancel of ours.
 		retry := a.tx.doomed() || rep.failed.Code == wire.CodeSerializationFailure
 		return outcome{failed: true, retry: retry}, a.tx.rollbackServer()
 	}
+	return outcome{}, nil
+}
+
+// open opens the transaction of an attempt. If that has lost, doom says why.
+func (a *alone) open(r *request, closes []byte) error {
+	if err := a.relaying.anew(r, closes); err != nil {
+		return err
+	}
+	if err := a.planner.choose(r); err != nil {
+		return err
+	}
+	a.planned(plan.Instead(plan.Blind, a.planner.factsOf(r)))
+	if err := a.tx.ensureOpen(true); err != nil {
+		return err
+	}
+	if r.flushes() {
+		return a.tx.begun()
+	}
+	return nil
+}
+
+// send gives the backend the request of an attempt, and the collect step together with it if that can be.
+func (a *alone) send(r *request) (c collected, pipelined bool) {
+	a.direct.adjust()
+	a.carrying.writes(r)
+	a.carrying.send(r)
+	pipelined = !r.does.copies && !r.way.chosen && len(r.does.notes) == 0 && len(r.frames) < pipelineBytesMax
+	if pipelined {
+		c = a.collecting.appendCollect()
+	}
+	return c, pipelined
+}
+
+// commit has the log decide on what an attempt has done.
+func (a *alone) commit(r *request, c collected) (o outcome, err error) {
 	o.failure, o.retry, err = a.tx.settle(c)
 	o.retry = o.retry || o.failure != nil && c.again
 	if o.failed = o.failure != nil; r.way.chosen && !o.failed {
@@ -220,6 +175,18 @@ func (a *alone) attempt(r request, closes []byte, rep *reply) (o outcome, err er
 		a.buffer.sees()
 	}
 	return o, err
+}
+
+// lost is how an attempt ends whose transaction was rolled back.
+func (a *alone) lost() outcome {
+	o := lostBy(a.txn.Reason())
+	a.txn.Absolve()
+	return o
+}
+
+// lostBy is how an attempt ends that has lost for a reason.
+func lostBy(why *wire.SQLError) outcome {
+	return outcome{failed: true, failure: why, retry: why.Code == wire.CodeSerializationFailure}
 }
 
 // dropLost forgets what an attempt that has lost would have told.
@@ -250,9 +217,6 @@ func closeFirst(r request, parsed int) []byte {
 func errAnnounced() *wire.SQLError {
 	return errForgotten("the results of the statement were changed by a definition")
 }
-
-// lateCancels is how often a request is repeated that a cancel of ours has hit late.
-const lateCancels = 5
 
 // outcome is how an attempt ended. Its results are still held.
 type outcome struct {

@@ -29,6 +29,16 @@ type backend struct {
 	lost      bool           // it has forgotten our statements; see recover
 }
 
+// close has the backend close what is to be parsed again, if there is something: closeFirst's.
+func (b *backend) close(closes []byte) error {
+	if closes == nil {
+		return nil
+	}
+	b.out.Append(closes)
+	_, err := b.quiet()
+	return err
+}
+
 // quiet sends what is gathered for the backend and reads up to ReadyForQuery, passing
 // nothing on but notices and parameter changes.
 func (b *backend) quiet() (reply, error) {

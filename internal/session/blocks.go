@@ -21,7 +21,7 @@ type blocks struct {
 	block    *block
 	planner  *planner
 	carrying *carrying
-	alone    *alone
+	plain    *plain
 	relaying *relaying
 	retry    *retrying
 	buffer   *buffer
@@ -68,42 +68,20 @@ func (w *blocks) inBlock(r request, rep *reply) (failedToo bool, err error) {
 	if err := w.tx.takeAhead(); err != nil {
 		return true, err
 	}
-	if r.prepares && w.txn.Reason() != nil && !w.txn.Open() {
+	if r.prepares && w.txn.Gone() {
 		return w.prepareOutside(r, rep)
 	}
 	if over, err := w.over(&r); over || err != nil {
 		return true, err
 	}
 	if !w.txn.Failed() {
-		if err := w.planner.choose(&r); err != nil {
-			return true, err
-		}
-		if done, err := w.goOn(&r, rep); done || err != nil {
-			return rep.status != wire.TxActive, err
-		}
-		if done, failedToo, err := w.openFor(&r, rep); done || err != nil {
+		if done, failedToo, err := w.settle(&r, rep); done {
 			return failedToo, err
 		}
 	}
-	if r.prepares {
-		w.results.Hold(false)
-	}
-	r.way.resumes = w.retry.redoable(&r)
-	before := w.retry.telling()
-	w.carrying.writes(&r)
-	w.buffer.runs(&r)
-	w.carrying.send(&r)
-	if !r.prepares {
-		w.habits.reached(&r)
-		if w.foresees(&r) {
-			w.tx.collectAhead()
-		}
-	}
-	began := w.host.Clock()
-	if err := w.answered(&r, rep, before); err != nil {
+	if err := w.carryOut(&r, rep); err != nil {
 		return true, err
 	}
-	w.later.spent += w.host.Clock() - began
 	if r.prepares {
 		if rep.failed != nil && w.txn.Reason() != nil {
 			return w.prepareAgain(r, rep)
@@ -119,6 +97,42 @@ func (w *blocks) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		return rep.failed != nil, err
 	}
 	return rep.failed != nil, w.block.afterBlock(*rep)
+}
+
+// settle does what must come before a request of a block that has not failed, or puts the request off. done reports
+// that it is answered.
+func (w *blocks) settle(r *request, rep *reply) (done, failedToo bool, err error) {
+	if err := w.planner.choose(r); err != nil {
+		return true, true, err
+	}
+	if done, err := w.goOn(r, rep); done || err != nil {
+		return true, rep.status != wire.TxActive, err
+	}
+	return w.openFor(r, rep)
+}
+
+// carryOut has the backend carry a request out, and the collect step with it if a COMMIT is to be expected.
+func (w *blocks) carryOut(r *request, rep *reply) error {
+	if r.prepares {
+		w.results.Hold(false)
+	}
+	r.way.resumes = w.retry.redoable(r)
+	before := w.retry.telling()
+	w.carrying.writes(r)
+	w.buffer.runs(r)
+	w.carrying.send(r)
+	if !r.prepares {
+		w.habits.reached(r)
+		if w.foresees(r) {
+			w.tx.collectAhead()
+		}
+	}
+	began := w.host.Clock()
+	if err := w.answered(r, rep, before); err != nil {
+		return err
+	}
+	w.later.spent += w.host.Clock() - began
+	return nil
 }
 
 // openFor opens the backend's transaction for a request of the block, if it is not. done reports that the request is
@@ -144,7 +158,7 @@ func (w *blocks) openFor(r *request, rep *reply) (done, failedToo bool, err erro
 			return true, true, err
 		}
 	}
-	if r.prepares && w.txn.Reason() != nil && !w.txn.Open() {
+	if r.prepares && w.txn.Gone() {
 		failedToo, err := w.prepareOutside(*r, rep)
 		return true, failedToo, err
 	}
@@ -190,11 +204,8 @@ func (w *blocks) prepareAgain(r request, rep *reply) (bool, error) {
 	if err := w.tx.rollbackServer(); err != nil {
 		return true, err
 	}
-	if closes := closeFirst(r, rep.parsed); closes != nil {
-		w.backend.out.Append(closes)
-		if _, err := w.backend.quiet(); err != nil {
-			return true, err
-		}
+	if err := w.backend.close(closeFirst(r, rep.parsed)); err != nil {
+		return true, err
 	}
 	return w.prepareOutside(r, rep)
 }
@@ -203,7 +214,7 @@ func (w *blocks) prepareAgain(r request, rep *reply) (bool, error) {
 // rolled back under the client. Clients expect a conflict when they execute, not when they
 // prepare (pgbench gives up), so they are told with the next statement.
 func (w *blocks) prepareOutside(r request, rep *reply) (bool, error) {
-	failedToo, err := w.alone.plain(r, rep)
+	failedToo, err := w.plain.run(r, rep)
 	if failedToo {
 		w.txn.Absolve()
 		w.tx.failBlock()
@@ -225,11 +236,18 @@ func (w *blocks) goOn(r *request, rep *reply) (done bool, err error) {
 		w.habits.reached(r)
 		w.retry.note(r, rep)
 		return true, nil
-	case !stays && !w.txn.Gone() && w.forms.age == age:
-		return false, nil
-	case !stays && !w.txn.Gone(): // its direct forms are gone
+	case stays || w.txn.Gone():
+		return w.catchUp(r, rep)
+	case w.forms.age != age: // its direct forms are gone
 		return false, w.planner.choose(r)
-	case !w.txn.Gone():
+	}
+	return false, nil
+}
+
+// catchUp carries out what was put off, because a request cannot go along with that, or does the transaction again that
+// has lost by it. done is goOn's.
+func (w *blocks) catchUp(r *request, rep *reply) (done bool, err error) {
+	if !w.txn.Gone() {
 		w.later.caught(r)
 		if err := w.buffer.flushNow(); err != nil {
 			return true, err

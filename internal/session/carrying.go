@@ -143,16 +143,14 @@ func (g *carrying) opened(r *request) (bool, error) {
 func (g *carrying) settled(r *request) (bool, error) {
 	var failure *wire.SQLError
 	var err error
-	if g.schema.noted && (!r.does.defines || g.schema.unsure || g.schema.filled) && !r.prepares {
+	if g.schema.due(r) {
 		g.schema.unsure = g.schema.unsure || g.schema.filled // rows are captured now
 		failure, err = g.tx.follow()
 	}
 	if r.does.defines && failure == nil && err == nil {
 		failure, err = g.freeze()
 	}
-	// a definition does that by an event trigger
-	writes := !r.does.defines || g.schema.events || g.facts.EventTriggers()
-	g.schema.unsure = g.schema.unsure || writes && !r.prepares
+	g.schema.unsure = g.schema.unsure || g.captures(r)
 	if err != nil {
 		return true, err
 	}
@@ -168,6 +166,11 @@ func (g *carrying) settled(r *request) (bool, error) {
 	}
 	g.tx.failBlock()
 	return false, g.block.fail(failure)
+}
+
+// captures reports whether something may be captured by a request. A definition does that by an event trigger.
+func (g *carrying) captures(r *request) bool {
+	return !r.prepares && (!r.does.defines || g.schema.events || g.facts.EventTriggers())
 }
 
 // freeze keeps what was captured so far as it is now.

@@ -17,11 +17,17 @@
 //	relaying            what the backend says, passed on
 //	buffer              writes of a block that are put off: append, read through, flush, commit
 //	planner             in which ways a request may be run
-//	carrying            one request at the backend; alone and blocks: outside and inside of the client's blocks
+//	carrying            one request at the backend
+//	plain, alone        requests outside of the client's blocks: as they are, and as transactions of their own
+//	blocks              requests inside of the client's blocks
 //	retrying            a transaction that is done again
 //	procedures          statements that commit by themselves
 //
-// Session itself has the loop, control statements and definitions (definition.go, schema.go).
+//	executing           who of these carries a request out
+//	definitions         DDL (definition.go, schema.go, detach.go)
+//	controls            statements that are not the backend's: transaction commands, SHOW tutti.*, refusals
+//
+// Session itself has the loop, and what comes in.
 //
 // The state of the transaction, the client's block included, is declared in session/txn, with a table of moves.
 //

@@ -18,6 +18,7 @@ type executing struct {
 	sight      *sight
 	forms      *forms
 	planner    *planner
+	plain      *plain
 	alone      *alone
 	procedures *procedures
 	blocks     *blocks
@@ -66,5 +67,5 @@ func (x *executing) outside(r *request, rep *reply) (failedToo bool, err error) 
 	if r.does.write || x.levels.level >= semantics.RepeatableRead && !r.does.local && !r.does.settings {
 		return x.alone.autocommit(*r, rep)
 	}
-	return x.alone.plain(*r, rep)
+	return x.plain.run(*r, rep)
 }

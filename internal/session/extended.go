@@ -150,7 +150,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	var failedToo bool
 	var err error
 	if s.txn.Idle() && !binds {
-		failedToo, err = s.alone.plain(r, &rep)
+		failedToo, err = s.plain.run(r, &rep)
 	} else {
 		failedToo, err = s.executing.execute(r, &rep)
 	}

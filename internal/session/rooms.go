@@ -17,6 +17,7 @@ type within struct {
 	procedures procedures
 	planner    planner
 	carrying   carrying
+	alone      alone
 	retry      retrying
 
 	definitions definitions
@@ -117,17 +118,22 @@ func writers(s *Session, w *within, o Options) {
 		direct: &w.direct,
 		schema: &w.schema, locks: &s.locks, tableLocks: &w.tableLocks, reads: &s.reads,
 	}
-	s.alone = alone{
+	w.alone = alone{
 		backend: &s.backend, host: aloneHost{o.Host.Control, o.Host.Order, o.Host.Deferred},
 		facts: o.Collector.Facts, planned: o.Planned, triesMax: o.RetriesMax, txn: &s.txn, tx: &s.tx,
 		block: &s.block, planner: &w.planner, carrying: &w.carrying, collecting: &w.collecting,
-		relaying: &s.relaying, buffer: &s.buffer, texts: &s.texts, forms: &s.forms, unnamed: &s.named.unnamed,
-		direct: &w.direct, sight: &w.sight, advisory: &s.advisory, results: &s.results, out: s.out,
+		relaying: &s.relaying, buffer: &s.buffer, forms: &s.forms, direct: &w.direct, sight: &w.sight,
+		advisory: &s.advisory, results: &s.results,
+	}
+	s.plain = plain{
+		backend: &s.backend, control: o.Host.Control, planned: o.Planned, txn: &s.txn, tx: &s.tx, alone: &w.alone,
+		relaying: &s.relaying, texts: &s.texts, unnamed: &s.named.unnamed, advisory: &s.advisory, results: &s.results,
+		out: s.out,
 	}
 	s.blocks = blocks{
 		backend: &s.backend, in: s.in, host: blocksHost{o.Host.Control, o.Host.Order},
 		mayDefer: o.Host.Deferrable, planned: o.Planned, triesMax: o.RetriesMax, txn: &s.txn, tx: &s.tx,
-		block: &s.block, planner: &w.planner, carrying: &w.carrying, alone: &s.alone, relaying: &s.relaying,
+		block: &s.block, planner: &w.planner, carrying: &w.carrying, plain: &s.plain, relaying: &s.relaying,
 		retry: &w.retry, buffer: &s.buffer, later: &s.buffer.later, levels: &s.levels, forms: &s.forms,
 		direct: &w.direct, locks: &s.locks, listener: &s.listener, results: &s.results,
 	}
@@ -147,8 +153,8 @@ func writers(s *Session, w *within, o Options) {
 func statements(s *Session, w *within, o Options) {
 	s.executing = executing{
 		results: &s.results, block: &s.block, txn: &s.txn, texts: &s.texts, levels: &s.levels, listener: &s.listener,
-		sight: &w.sight, forms: &s.forms, planner: &w.planner, alone: &s.alone, procedures: &w.procedures,
-		blocks: &s.blocks,
+		sight: &w.sight, forms: &s.forms, planner: &w.planner, plain: &s.plain, alone: &w.alone,
+		procedures: &w.procedures, blocks: &s.blocks,
 	}
 	w.definitions = definitions{
 		backend: &s.backend, host: definitionsHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Definitions},

@@ -29,6 +29,12 @@ func (c *schema) note(message string) {
 	c.filled = c.filled || message == filledNotice
 }
 
+// due reports whether what was noted must be followed up before a request: before whatever may depend on it, which a
+// definition does not, unless rows were captured since.
+func (c *schema) due(r *request) bool {
+	return c.noted && !r.prepares && (!r.does.defines || c.unsure || c.filled)
+}
+
 // sharedNotice is what it says when a function has changed what all databases share: capture.SharedNotice.
 const sharedNotice = "roles or databases were changed"
 

@@ -395,10 +395,5 @@ func (y *relaying) hear() error {
 func (y *relaying) anew(r *request, closes []byte) error {
 	y.results.Hold(!r.extended)
 	y.advisory.attempt()
-	if closes == nil {
-		return nil
-	}
-	y.backend.out.Append(closes)
-	_, err := y.backend.quiet()
-	return err
+	return y.backend.close(closes)
 }

@@ -63,7 +63,7 @@ type Session struct {
 	block     block
 	relaying  relaying
 	buffer    buffer
-	alone     alone
+	plain     plain
 	blocks    blocks
 	executing executing
 	controls  controls

@@ -22,7 +22,6 @@
 //	blocks              requests inside of the client's blocks
 //	retrying            a transaction that is done again
 //	procedures          statements that commit by themselves
-//
 //	executing           who of these carries a request out
 //	definitions         DDL (definition.go, schema.go, detach.go)
 //	controls            statements that are not the backend's: transaction commands, SHOW tutti.*, refusals

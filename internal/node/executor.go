@@ -32,29 +32,13 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	for i := range g.Tasks {
 		l.forget(g.Tasks[i].Writeset)
 	}
-	if len(g.Tasks) > 0 && g.Tasks[0].Item.Kind != engine.KindCertified && g.Tasks[0].Item.Kind != engine.KindNotify {
+	if len(g.Tasks) > 0 && isAlone(g.Tasks[0]) {
 		return l.executeAlone(ctx, g)
 	}
 	closeGate(l)
-	var locals []*waiter
-	var remote, notes []engine.Task
-	for _, t := range g.Tasks {
-		if t.Item.Kind == engine.KindNotify {
-			notes = append(notes, t)
-			continue
-		}
-		if !t.Local {
-			remote = append(remote, t)
-			continue
-		}
-		w := l.waiters.get(t.Item.ID.Seq)
-		if w == nil {
-			return fmt.Errorf("node: transaction %s is decided but nobody waits for it", t.Item.ID)
-		}
-		locals = append(locals, w)
-		l.present.saw(w.sub.Writeset)
-		w.ordinal = t.Ordinal
-		w.decision <- session.Decision{Commit: true}
+	locals, remote, notes, err := release(g, l.waiters, &l.present)
+	if err != nil {
+		return err
 	}
 	l.running.begin(remote, locals)
 	if slices.ContainsFunc(remote, func(t engine.Task) bool { return t.Writeset.Adds() }) {
@@ -71,15 +55,41 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		return err
 	}
 	l.additions.sawGroup(remote)
-	for i := range remote {
-		if t := &remote[i]; t.Own && t.Item.ID.Incarnation == l.incarnation {
-			l.waiters.settled(t.Item.ID.Seq)
-		}
-	}
+	l.waiters.settledOwn(remote, l.incarnation)
 	if err := l.groupDone(); err != nil {
 		return err
 	}
 	return l.notices.Notified(ctx, notes, l.ready.Load())
+}
+
+// release lets the sessions of this member commit what of a group is theirs. It gives their transactions, those of
+// others, and notifications.
+func release(g *engine.Group, all *waiters, present *present) (
+	locals []*waiter, remote, notes []engine.Task, err error) {
+	for _, t := range g.Tasks {
+		switch {
+		case t.Item.Kind == engine.KindNotify:
+			notes = append(notes, t)
+			continue
+		case !t.Local:
+			remote = append(remote, t)
+			continue
+		}
+		w := all.get(t.Item.ID.Seq)
+		if w == nil {
+			return nil, nil, nil, fmt.Errorf("node: transaction %s is decided but nobody waits for it", t.Item.ID)
+		}
+		locals = append(locals, w)
+		present.saw(w.sub.Writeset)
+		w.ordinal = t.Ordinal
+		w.decision <- session.Decision{Commit: true}
+	}
+	return locals, remote, notes, nil
+}
+
+// isAlone reports whether a task is a group of its own that is no writeset.
+func isAlone(t engine.Task) bool {
+	return t.Item.Kind != engine.KindCertified && t.Item.Kind != engine.KindNotify
 }
 
 // defines reports whether a task changes the schema.
@@ -221,42 +231,7 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 	t := g.Tasks[0]
 	switch t.Item.Kind {
 	case engine.KindStatement:
-		d, meeting, err := replay.DecodeDefinition(t.Writeset.Steps[0].Definition)
-		if err != nil {
-			return &failure.Fatal{Err: err}
-		}
-		l.gate.Close()
-		if meeting > 0 {
-			return l.attend(ctx, meeting)
-		}
-		l.running.begin([]engine.Task{t}, nil)
-		r, over := session.Result{}, true
-		switch {
-		case d.Database.Does != semantics.NoDatabase:
-			r, err = l.changeDatabases(ctx, g.Last, t.Ordinal, d)
-		case d.Index.Name != "":
-			over, err = false, l.jobs.BuildConcurrently(ctx, g.Last, t, d)
-		case d.Detach.Ends:
-			r, over, err = l.detaches.End(ctx, g.Last, t, d)
-		case d.Detach.Partition[1] != "":
-			r, over, err = l.detaches.Begin(ctx, g.Last, t, d)
-		default:
-			r, over, err = l.jobs.CarryOut(ctx, g.Last, t, &d)
-		}
-		if err != nil {
-			return err
-		}
-		if err := l.finishLocals(ctx, g); err != nil {
-			return err
-		}
-		if err := l.groupSettled(); err != nil {
-			return err
-		}
-		if over {
-			l.answer(&t, r)
-		}
-		l.jobs.Settled()
-		return nil
+		return executeStatement(ctx, l, g, t)
 	case engine.KindListen:
 		l.gate.Close()
 		return l.listen(ctx, g)
@@ -275,5 +250,45 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 	if own && t.Item.ID.Seq == l.fence { // others end a large transaction that broke off
 		return l.fenced(ctx, g.Last)
 	}
+	return nil
+}
+
+// executeStatement carries out a group that is a definition.
+func executeStatement(ctx context.Context, l *life, g *engine.Group, t engine.Task) error {
+	d, meeting, err := replay.DecodeDefinition(t.Writeset.Steps[0].Definition)
+	if err != nil {
+		return &failure.Fatal{Err: err}
+	}
+	l.gate.Close()
+	if meeting > 0 {
+		return l.attend(ctx, meeting)
+	}
+	l.running.begin([]engine.Task{t}, nil)
+	r, over := session.Result{}, true
+	switch {
+	case d.Database.Does != semantics.NoDatabase:
+		r, err = l.changeDatabases(ctx, g.Last, t.Ordinal, d)
+	case d.Index.Name != "":
+		over, err = false, l.jobs.BuildConcurrently(ctx, g.Last, t, d)
+	case d.Detach.Ends:
+		r, over, err = l.detaches.End(ctx, g.Last, t, d)
+	case d.Detach.Partition[1] != "":
+		r, over, err = l.detaches.Begin(ctx, g.Last, t, d)
+	default:
+		r, over, err = l.jobs.CarryOut(ctx, g.Last, t, &d)
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.finishLocals(ctx, g); err != nil {
+		return err
+	}
+	if err := l.groupSettled(); err != nil {
+		return err
+	}
+	if over {
+		l.answer(&t, r)
+	}
+	l.jobs.Settled()
 	return nil
 }

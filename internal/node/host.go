@@ -298,17 +298,8 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
 	payload, doubts := replay.Outgoing(h.n.tables.Load(), sub.Writeset)
-	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
-		h.n.metrics.Limits.Writeset.Add(1)
-		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit, "the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
-			WithHint("Split it into smaller transactions.")}, nil
-	}
-	if g := h.n.jobs.Missed(h.seen, sub.Writeset); g != nil {
-		h.writes, h.lost, h.missed = true, true, g
-		return session.Decision{Retry: true, Err: h.n.missedError(g)}, nil
-	}
-	if e := h.prepared(&sub, payload, doubts); e != nil {
-		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}, nil
+	if d := unorderable(h, &sub, payload, doubts); d.Err != nil {
+		return d, nil
 	}
 	keys, err := h.decoded(sub.Writeset, payload)
 	if err != nil {
@@ -329,8 +320,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 			w.decision <- session.Decision{Retry: true}
 		case !e.Submit(s):
 			h.n.metrics.Limits.Pending.Add(1)
-			w.decision <- session.Decision{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
-				WithHint("Is a majority of the members up? See SHOW tutti.status.")}
+			w.decision <- session.Decision{Err: errPending()}
 		}
 	})
 	if !ok {
@@ -342,15 +332,8 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	for {
 		select {
 		case d := <-w.decision:
-			h.after = max(h.after, w.ordinal) // a blind transaction does not wait for it
-			decided(h, &d)
-			if h.shun(w); d.Commit {
-				h.beaten = 0
-			}
-			switch {
-			case !d.Commit:
-				h.n.waiters.remove(sub.Seq)
-			case tick == nil: // a large one takes its time
+			concluded(h, w, &d)
+			if d.Commit && tick == nil { // a large one takes its time
 				h.n.throttle.Took(time.Since(began))
 			}
 			return d, w
@@ -364,6 +347,17 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 			return h.lastDecision(id, w)
 		}
 	}
+}
+
+// concluded takes what the log has decided on a submission.
+func concluded(h *host, w *waiter, d *session.Decision) {
+	h.after = max(h.after, w.ordinal) // a blind transaction does not wait for it
+	decided(h, d)
+	if h.shun(w); d.Commit {
+		h.beaten = 0
+		return
+	}
+	h.n.waiters.remove(w.sub.Seq)
 }
 
 // lastDecision is what a session is told when the life ends while it waits: the decision, if that came together with

@@ -6,12 +6,37 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
+
+// unorderable is why a submission cannot be ordered; its Err is nil if it can.
+func unorderable(h *host, sub *session.Submission, payload []byte, doubts []catalog.Doubt) session.Decision {
+	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
+		h.n.metrics.Limits.Writeset.Add(1)
+		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit,
+			"the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
+			WithHint("Split it into smaller transactions.")}
+	}
+	if g := h.n.jobs.Missed(h.seen, sub.Writeset); g != nil {
+		h.writes, h.lost, h.missed = true, true, g
+		return session.Decision{Retry: true, Err: h.n.missedError(g)}
+	}
+	if e := h.prepared(sub, payload, doubts); e != nil {
+		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}
+	}
+	return session.Decision{}
+}
+
+// errPending is told when the engine takes nothing more.
+func errPending() *wire.SQLError {
+	return wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
+		WithHint("Is a majority of the members up? See SHOW tutti.status.")
+}
 
 // refusedThere words a refusal. What that member has seen may not be applied here yet; if the transaction loses to some
 // of that, it is why.

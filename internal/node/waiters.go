@@ -3,6 +3,7 @@ package node
 import (
 	"sync"
 
+	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
 )
@@ -62,6 +63,15 @@ func (w *waiters) given(x *waiter) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return x.orphan
+}
+
+// settledOwn is settled for what this incarnation of the member has submitted of tasks.
+func (w *waiters) settledOwn(tasks []engine.Task, incarnation uint64) {
+	for i := range tasks {
+		if t := &tasks[i]; t.Own && t.Item.ID.Incarnation == incarnation {
+			w.settled(t.Item.ID.Seq)
+		}
+	}
 }
 
 // settled forgets an orphan on which the log has decided, if seq is one.

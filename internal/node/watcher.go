@@ -80,55 +80,64 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 	if err != nil {
 		return false, err
 	}
+	if ownGivesWay(l, backend, pids) {
+		return true, nil
+	}
+	for _, pid := range pids {
+		if err := unblockFrom(ctx, l, pid, blocked, why); err != nil {
+			return true, err
+		}
+	}
+	return len(pids) > 0, nil
+}
+
+// ownGivesWay has a backend of this member's own work give way if it is among those who block another one of it. Whom it
+// waits for need not be in the way then.
+func ownGivesWay(l *life, backend uint32, pids []uint32) bool {
 	definer := l.applier.Definer.Conn.PID()
 	if g := l.jobs.Under(); g != nil && g.Concurrent() && backend == l.applier.Conn.PID() &&
 		slices.Contains(pids, definer) {
-		l.monitor.Cancel(l.log, definer) // who blocks it need not lose; it may wait for the executor, too
-		return true, nil
+		l.monitor.Cancel(l.log, definer) // it may wait for the executor, too
+		return true
 	}
 	if f := l.streaming.PID.Load(); f != 0 && slices.Contains(pids, f) { // 0 is a prepared transaction, or no streaming
 		l.streaming.GiveWay()
 		l.monitor.Cancel(l.log, f)
-		return true, nil // whom it waits for need not be in the way
+		return true
 	}
-	for _, pid := range pids {
-		if pid == l.running.backends.Busy.Load() || pid == definer || pid == l.running.backends.Curtain.Load() {
-			continue // one of them waits for the other, and not for ever
-		}
-		why := why
-		if why == nil {
-			why = l.blockedError()
-		}
-		if l.detaches.BreakOff(pid) {
-			continue
-		}
-		g := l.guardOf(pid)
-		if g == nil {
-			if blocked > strangerAfter {
-				l.log.Warn("ending a backend that blocks replication and is no session of Tutti", "pid", pid)
-				if err := l.monitor.Terminate(ctx, pid); err != nil {
-					return true, err
-				}
-			}
-			continue
-		}
-		phase, inWay := aborts(l, g, why)
-		if phase == session.PhaseSubmitted {
-			if l.unblockSubmitted(g, why) {
-				l.log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid",
-					pid)
-				if err := l.monitor.Terminate(ctx, pid); err != nil {
-					return true, err
-				}
-			}
-		} else if inWay > 10*strangerAfter {
-			l.log.Warn("ending a backend: it does not let go of what replication needs", "pid", pid)
-			if err := l.monitor.Terminate(ctx, pid); err != nil {
-				return true, err
-			}
-		}
+	return false
+}
+
+// unblockFrom deals with one backend that blocks.
+func unblockFrom(ctx context.Context, l *life, pid uint32, blocked time.Duration, why *wire.SQLError) error {
+	backends := &l.running.backends
+	if pid == backends.Busy.Load() || pid == l.applier.Definer.Conn.PID() || pid == backends.Curtain.Load() {
+		return nil // one of them waits for the other, and not for ever
 	}
-	return len(pids) > 0, nil
+	if why == nil {
+		why = l.blockedError()
+	}
+	if l.detaches.BreakOff(pid) {
+		return nil
+	}
+	g := l.guardOf(pid)
+	if g == nil {
+		if blocked <= strangerAfter {
+			return nil
+		}
+		l.log.Warn("ending a backend that blocks replication and is no session of Tutti", "pid", pid)
+		return l.monitor.Terminate(ctx, pid)
+	}
+	phase, inWay := aborts(l, g, why)
+	switch {
+	case phase == session.PhaseSubmitted && l.unblockSubmitted(g, why):
+		l.log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid", pid)
+		return l.monitor.Terminate(ctx, pid)
+	case phase != session.PhaseSubmitted && inWay > 10*strangerAfter:
+		l.log.Warn("ending a backend: it does not let go of what replication needs", "pid", pid)
+		return l.monitor.Terminate(ctx, pid)
+	}
+	return nil
 }
 
 // unblockSubmitted deals with a blocker whose fate the log decides (engine.Unblock), and reports whether its backend

@@ -106,7 +106,8 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 // explain lets a member that must not start tell the others what it has, so that those that must not, either, find out
 // by themselves.
 func (t *tenure) explain(ctx context.Context) {
-	for began := time.Now(); t.standing.Silent() && time.Since(began) < explainMost && process.Sleep(ctx, explainPoll); {
+	began := time.Now()
+	for t.standing.Silent() && time.Since(began) < explainMost && process.Sleep(ctx, explainPoll) {
 	}
 	process.Sleep(ctx, explainLeast)
 }

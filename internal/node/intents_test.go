@@ -28,7 +28,8 @@ func TestIntentsEndByTheClient(t *testing.T) {
 		"the session's end":     {func(g *guard) { g.end(lost) }, 0, lost.Code},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &life{gate: admission.NewGate(), core: core.New(core.Options{}), done: make(chan struct{}), began: time.Now()}
+			l := &life{gate: admission.NewGate(), core: core.New(core.Options{}), done: make(chan struct{}),
+				began: time.Now()}
 			l.holds.init()
 			x := &l.holds.intents
 			x.looked = time.Now().Add(time.Hour) // there is no PostgreSQL to ask for circles

@@ -114,9 +114,10 @@ var errConverted = errors.New("node: the cloned database is now this member's ow
 func newLife(t *tenure, group uint64, database string) *life {
 	c := t.node.config
 	l := &life{
-		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log, logDir: standing.LogDir(c, group),
-		began: time.Now(),
-		done:  make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}),
+		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log,
+		logDir: standing.LogDir(c, group),
+		began:  time.Now(),
+		done:   make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}),
 		ended: make(chan struct{}), gate: admission.NewGate(), speakers: newSpeakers(),
 		waiters: newWaiters(),
 	}

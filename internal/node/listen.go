@@ -95,8 +95,8 @@ func (s *sessions) all() []*guard {
 	return slices.Collect(maps.Values(s.byPID))
 }
 
-// stuckAfter is after how long a session that waits for its backend is stuck: most statements of short transactions take less, and most
-// waits for a lock longer.
+// stuckAfter is after how long a session that waits for its backend is stuck: most statements of short transactions
+// take less, and most waits for a lock longer.
 const stuckAfter = 2 * time.Millisecond
 
 // stuck lists the slots of the sessions that are.
@@ -225,7 +225,8 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 		n.log.Error("TLS for clients stays as it was: the files are not usable", "error", err)
 	}
 	who := clients.New(conn)
-	startup, cancel, err := wire.Accept(conn, wire.FrontOptions{TLS: n.clientTLS.Load(), RequireTLS: n.settled().ClientTLS.Require, MinorMax: n.minorMax()})
+	o := wire.FrontOptions{TLS: n.clientTLS.Load(), RequireTLS: n.settled().ClientTLS.Require, MinorMax: n.minorMax()}
+	startup, cancel, err := wire.Accept(conn, o)
 	if err != nil {
 		var said *wire.StartupError
 		if errors.As(err, &said) {
@@ -257,7 +258,8 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 }
 
 // admit finds a place for a client, in a life that counts it, or says why there is none.
-func (n *Node) admit(ctx context.Context, who *clients.Client, s *wire.Startup, conn net.Conn) (l *life, slot uint32, login wire.LoginOptions, e *wire.SQLError) {
+func (n *Node) admit(ctx context.Context, who *clients.Client, s *wire.Startup, conn net.Conn) (
+	l *life, slot uint32, login wire.LoginOptions, e *wire.SQLError) {
 	if n.stops.refuses.Load() {
 		return nil, 0, login, errShutsDown()
 	}
@@ -280,7 +282,8 @@ func (n *Node) admit(ctx context.Context, who *clients.Client, s *wire.Startup, 
 		return l, 0, login, errNotReady()
 	}
 	l.metrics.Limits.Sessions.Add(1)
-	return l, 0, login, wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)", n.settled().Limits.Sessions)
+	return l, 0, login, wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already (limit %d)",
+		n.settled().Limits.Sessions)
 }
 
 // databaseWait is how long a client waits for a database that was just created, or is being opened.
@@ -306,7 +309,8 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 		return nil, n.notReady(t)
 	case l == nil:
 		return nil, wire.Fatalf(wire.CodeInvalidCatalogName, "database %q does not exist", name).
-			WithDetail("No database of this name is replicated by this cluster.").WithHint("SHOW tutti.databases lists those there are.")
+			WithDetail("No database of this name is replicated by this cluster.").
+			WithHint("SHOW tutti.databases lists those there are.")
 	case l.group != mainGroup:
 		l.awaitOpen(ctx)
 	}
@@ -319,7 +323,8 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 	return l, nil
 }
 
-// awaitOpen waits for a database that is being opened, as long as that can go on: the main one is open, and its order goes on.
+// awaitOpen waits for a database that is being opened, as long as that can go on: the main one is open, and its order
+// goes on.
 func (l *life) awaitOpen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, databaseWait)
 	defer cancel()
@@ -341,8 +346,8 @@ func (l *life) awaitOpen(ctx context.Context) {
 
 const (
 	awaitInterval = 10 * time.Millisecond
-	// leaderlessMax is how long a client waits for the order while nobody leads it. Most leaders that end are followed sooner, and
-	// where there is no majority nothing is gained by waiting.
+	// leaderlessMax is how long a client waits for the order while nobody leads it. Most leaders that end are followed
+	// sooner, and where there is no majority nothing is gained by waiting.
 	leaderlessMax = 300 * time.Millisecond
 )
 
@@ -392,7 +397,8 @@ func (n *Node) minorMax() uint16 {
 }
 
 func errNotReady() *wire.SQLError {
-	return wire.Fatalf(wire.CodeCannotConnectNow, "this member is not ready: it is starting, recovering, or has no majority").
+	return wire.Fatalf(wire.CodeCannotConnectNow,
+		"this member is not ready: it is starting, recovering, or has no majority").
 		WithHint("Try again, or connect to another member.")
 }
 
@@ -403,7 +409,8 @@ func (n *Node) refusal(s *wire.Startup) *wire.SQLError {
 			WithHint("Connect to the member's own PostgreSQL.")
 	}
 	if protected(s.Params["options"]) {
-		return wire.Fatalf(wire.CodeFeatureNotSupported, "start-up options may not change settings replication depends on")
+		return wire.Fatalf(wire.CodeFeatureNotSupported,
+			"start-up options may not change settings replication depends on")
 	}
 	for _, p := range s.Ordered {
 		if p.Name != "options" && protected(p.Name) {
@@ -418,7 +425,8 @@ func (n *Node) refusal(s *wire.Startup) *wire.SQLError {
 // characters, hyphens for underscores.
 func protected(options string) bool {
 	o := strings.NewReplacer(`\`, "", "-", "_").Replace(strings.ToLower(options))
-	return strings.Contains(o, "session_replication_role") || strings.Contains(o, "track_counts") || strings.Contains(o, "tutti.")
+	return strings.Contains(o, "session_replication_role") || strings.Contains(o, "track_counts") ||
+		strings.Contains(o, "tutti.")
 }
 
 // endBackend ends the backend of a session that has ended before its time. It may still run a statement, which could
@@ -436,11 +444,11 @@ const (
 	comeUpPoll = time.Millisecond
 )
 
-// comeUp waits for a moment until what this member knows to be ordered is applied. A client that was sent away by another member
-// and comes here at once does not lose to what it has committed there.
+// comeUp waits for a moment until what this member knows to be ordered is applied. A client that was sent away by
+// another member and comes here at once does not lose to what it has committed there.
 func (l *life) comeUp() {
-	decided := l.core.Ordinal()
-	for until := time.Now().Add(comeUpMost); l.core.Applied() < decided && time.Now().Before(until) && !l.ending(); {
+	decided, until := l.core.Ordinal(), time.Now().Add(comeUpMost)
+	for l.core.Applied() < decided && time.Now().Before(until) && !l.ending() {
 		time.Sleep(comeUpPoll)
 	}
 }

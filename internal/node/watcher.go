@@ -91,8 +91,8 @@ func (l *life) unblock(ctx context.Context, backend uint32, blocked time.Duratio
 	return len(pids) > 0, nil
 }
 
-// ownGivesWay has a backend of this member's own work give way if it is among those who block another one of it. Whom it
-// waits for need not be in the way then.
+// ownGivesWay has a backend of this member's own work give way if it is among those who block another one of it. Whom
+// it waits for need not be in the way then.
 func ownGivesWay(l *life, backend uint32, pids []uint32) bool {
 	definer := l.applier.Definer.Conn.PID()
 	if g := l.jobs.Under(); g != nil && g.Concurrent() && backend == l.applier.Conn.PID() &&

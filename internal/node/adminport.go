@@ -48,12 +48,12 @@ func facts(n *Node, database string) (f probe.Facts, known bool) {
 	if l == nil {
 		return f, !t.ready()
 	}
-	s := l.peers.own()
+	s := l.peers.Own()
 	f.Starting = !l.ready.Load()
-	f.Reach = l.tenure.words.reach(l)
-	f.Lag, f.Age = s.Lag.Items, l.age.is(time.Since(l.began), s.Applied)
+	f.Reach = l.tenure.words.Reach(l.peers, l.core.Leader())
+	f.Lag, f.Age = s.Lag.Items, l.age.Is(time.Since(l.began), s.Applied)
 	if s.Halted != nil {
-		f.Halted = s.Halted.text()
+		f.Halted = s.Halted.Text()
 	}
 	return f, true
 }

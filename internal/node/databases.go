@@ -78,7 +78,7 @@ func (t *tenure) mayChange(from *life, d semantics.Database) *wire.SQLError {
 	case l == nil || d.Force:
 		return nil
 	}
-	others := l.peers.clients()
+	others := l.peers.Clients()
 	if others == 0 {
 		return nil
 	}

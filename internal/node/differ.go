@@ -6,6 +6,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/audit"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/peers"
 )
 
 // differences are those that this member has found: in the main database those of all databases, with their names.
@@ -29,7 +30,7 @@ func (l *life) differences() []audit.Difference {
 func (l *life) differing() map[uint32]string {
 	out := map[uint32]string{}
 	for _, m := range l.config.Members {
-		s, alive := l.peers.of(m.Member)
+		s, alive := l.peers.Of(m.Member)
 		if !alive {
 			continue
 		}
@@ -54,16 +55,16 @@ func auditOf(l *life) audit.Replica {
 			c := &l.settled().Limits
 			return c.AuditPercent, time.Duration(c.AuditIntervalS) * time.Second
 		},
-		Ready: l.ready.Load, CaughtUp: l.peers.caughtUp, Busy: l.jobs.Busy,
+		Ready: l.ready.Load, CaughtUp: l.peers.CaughtUp, Busy: l.jobs.Busy,
 		Leader: func() uint32 { return l.core.Leader() },
 		Seq:    func() uint64 { return l.seq.Add(1) },
 		Engine: func(f func(*engine.Engine)) bool { return l.core.Call(f) },
 		Send:   func(to uint32, report []byte) bool { return l.sendFrame(to, frameCheck, report) },
 		State: func(member uint32) (s audit.State, alive bool) {
-			x, alive := l.peers.of(member)
+			x, alive := l.peers.Of(member)
 			return audit.State{Applied: x.Applied, Halted: x.Halted != nil}, alive
 		},
-		LastHeard: l.peers.lastHeard, Gossip: gossipInterval, Silent: silentAfter,
+		LastHeard: l.peers.LastHeard, Gossip: peers.Interval, Silent: peers.SilentAfter,
 		Background: l.background.Go, Done: l.done,
 	}
 }

@@ -84,7 +84,7 @@ func (t *tenure) layToRest(ctx context.Context) error {
 	if main == nil || len(ghosts) == 0 {
 		return nil
 	}
-	all := main.peers.allApplied()
+	all := main.peers.AllApplied()
 	for _, g := range ghosts {
 		if g.dropped > all {
 			continue

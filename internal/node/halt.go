@@ -10,6 +10,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -29,31 +30,6 @@ import (
 //
 // What may go by itself (a disk that is full, a connection that is lost) is tried again, for ever.
 
-// halted says where a database is halted at a member, and why.
-type halted struct {
-	Ordinal     uint64 `json:"ordinal"` // of the entry
-	Transaction string `json:"transaction"`
-	Table       string `json:"table"` // empty: none, or it is not known
-	Row         string `json:"row"`   // its key
-	Reason      string `json:"reason"`
-}
-
-// text is what an operator is told.
-func (h *halted) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "entry %d", h.Ordinal)
-	if h.Transaction != "" {
-		fmt.Fprintf(&b, " (transaction %s)", h.Transaction)
-	}
-	if h.Table != "" {
-		b.WriteString(", table " + h.Table)
-	}
-	if h.Row != "" {
-		b.WriteString(", row " + h.Row)
-	}
-	return b.String() + ": " + h.Reason
-}
-
 // entryError is the failure of one entry.
 type entryError struct {
 	task engine.Task
@@ -66,11 +42,11 @@ func (e *entryError) Unwrap() error { return e.err }
 // haltedError says that somebody waits for a database that is halted.
 type haltedError struct {
 	database string
-	halted   *halted
+	halted   *peers.Halt
 }
 
 func (e *haltedError) Error() string {
-	return fmt.Sprintf("database %s is halted at this member at %s", e.database, e.halted.text())
+	return fmt.Sprintf("database %s is halted at this member at %s", e.database, e.halted.Text())
 }
 
 // applyEach applies the tasks of a group one by one, each with its progress, so that what comes before the one that
@@ -113,8 +89,8 @@ func (l *life) failed(ctx context.Context, g *engine.Group, err error) error {
 }
 
 // describeHalt finds out which entry, table and row it was.
-func (l *life) describeHalt(ctx context.Context, g *engine.Group, err error) *halted {
-	h := &halted{Reason: reason(err)}
+func (l *life) describeHalt(ctx context.Context, g *engine.Group, err error) *peers.Halt {
+	h := &peers.Halt{Reason: reason(err)}
 	if g == nil || len(g.Tasks) == 0 {
 		return h
 	}
@@ -180,10 +156,10 @@ func (l *life) culprit(ctx context.Context, ws *writeset.Writeset) (table, row s
 }
 
 // errHalted refuses a client, or what a client asks.
-func (l *life) errHalted(h *halted) *wire.SQLError {
+func (l *life) errHalted(h *peers.Halt) *wire.SQLError {
 	return wire.Errorf(wire.CodeCannotConnectNow,
 		"database %q is halted at this member: an entry of the order cannot be carried out here", l.database).
-		WithDetail("%s", strings.ToUpper(h.text()[:1])+h.text()[1:]).
+		WithDetail("%s", strings.ToUpper(h.Text()[:1])+h.Text()[1:]).
 		WithHint("Connect to another member. Once the reason is removed, restart this one; or stop it, remove its " +
 			"directory \"postgres\", keep \"log\" and every \"log-…\", set clone_from to a member that is synced, " +
 			"and start it.")

@@ -159,12 +159,12 @@ const (
 // askHold asks a member. Told: it can be heard, and the word has left. Fresh: this member may not have heard of all
 // others yet.
 func (l *life) askHold(member uint32, request schemalock.Request) (told, fresh bool) {
-	if l.peers.haltedAt(member) != nil {
+	if l.peers.HaltedAt(member) != nil {
 		return false, false // it has no sessions
 	}
-	_, alive := l.peers.get(member)
+	_, alive := l.peers.Get(member)
 	sent := l.sendHold(member, request)
-	fresh = l.peers.young()
+	fresh = l.peers.Young()
 	return sent && (alive || fresh), fresh
 }
 

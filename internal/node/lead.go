@@ -4,9 +4,9 @@ import "github.com/tuttidb/tutti/internal/engine"
 
 // gone tells every database's order that a member has ended. Nobody waits for it from then on.
 func (t *tenure) gone(member uint32) {
-	t.words.gone(member)
+	t.words.Gone(member)
 	for _, l := range t.all() {
-		l.peers.forget(member)
+		l.peers.Forget(member)
 		l.notices.Wake()
 		l.core.Do(func(e *engine.Engine) { e.Gone(member) })
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/notices"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/replay"
@@ -52,10 +53,10 @@ type life struct {
 	seq         atomic.Uint64
 	fence       uint64 // sequence of this life's first item
 	ready       atomic.Bool
-	halted      atomic.Pointer[halted] // see halt.go
-	halting     chan struct{}          // closed when it is halted
-	opened      chan struct{}          // closed when it becomes ready
-	done        chan struct{}          // closed when the life ends
+	halted      atomic.Pointer[peers.Halt] // see halt.go
+	halting     chan struct{}              // closed when it is halted
+	opened      chan struct{}              // closed when it becomes ready
+	done        chan struct{}              // closed when the life ends
 
 	disk      *raftlog.Log
 	core      *core.Core
@@ -70,13 +71,13 @@ type life struct {
 	retention  *core.Retention
 	patience   patience
 	metrics    metrics.Database
-	age        readAge // of what is read here
+	age        peers.ReadAge // of what is read here
 
 	gate        *admission.Gate
 	waiters     *waiters
 	definitions sync.Map // sequence → chan session.Result
 	sessions    sessions
-	peers       peers
+	peers       *peers.Peers
 	throttle    *admission.Throttle
 	rests       rests
 	turns       *admission.Turns
@@ -125,7 +126,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 		l.log = l.log.With("database", database)
 	}
 	l.sessions.init(c.Limits.Sessions)
-	l.peers.init(peersOf(l))
+	l.peers = peers.New(peersOf(l))
 	l.throttle = admission.NewThrottle(throttleOf(l))
 	l.rests = restsOf(l)
 	l.turns = admission.NewTurns(l.settled().Limits.TurnsPercent, &l.metrics.Flow, &l.metrics.Waits)
@@ -295,7 +296,7 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 		Log: l.log, Metrics: &l.metrics, Engine: e, Disk: l.disk,
 		Send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
 		Aborted: l.aborted, Locked: l.advisory.Tell, Fronts: l.streaming.Tell, Moved: l.gate.Moved,
-		Leave: l.peers.leave, Reaches: l.reaches,
+		Leave: l.peers.Leave, Reaches: l.reaches,
 		Survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) },
 	}
 }

@@ -30,7 +30,7 @@ func (l *life) limits() []limit {
 	}
 	delay, _ := l.throttle.Delays()
 	slowest := replica.Lag{}
-	for _, m := range l.peers.flow().Synced {
+	for _, m := range l.peers.Flow().Synced {
 		slowest = replica.Lag{Items: max(slowest.Items, m.Lag), Bytes: max(slowest.Bytes, m.LagBytes)}
 	}
 	return []limit{

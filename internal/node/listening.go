@@ -19,7 +19,7 @@ func (l *life) listen(ctx context.Context, g *engine.Group) error {
 		return err
 	}
 	if t.Item.ID.Member != l.config.Member {
-		return l.peers.tell(t.Item.ID.Member)
+		return l.peers.Tell(t.Item.ID.Member)
 	}
 	carried()
 	return nil
@@ -60,6 +60,6 @@ func noticesOf(l *life) notices.Options {
 		Order: func(ctx context.Context, kind engine.Kind, payload []byte) bool {
 			return l.core.Order(ctx, engine.Submission{Kind: kind, Seq: l.seq.Add(1), Payload: payload})
 		},
-		Opened: l.opened, Ending: l.ending, Lacking: l.peers.lacking,
+		Opened: l.opened, Ending: l.ending, Lacking: l.peers.Lacking,
 	}
 }

@@ -37,7 +37,7 @@ func (t *tenure) receive(from uint32, frame []byte) {
 		t.node.log.Warn("a member sent a frame that names no database", "member", from)
 		return
 	}
-	t.words.heard(from)
+	t.words.Heard(from)
 	kind, body := frame[0], frame[1+n:]
 	if l := t.life(group); l != nil {
 		l.receiveFrame(from, kind, body)
@@ -52,12 +52,12 @@ func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 	case frameRaft:
 		l.core.Receive(from, body)
 	case frameStatus:
-		if err := l.peers.hear(from, body); err != nil {
+		if err := l.peers.Hear(from, body); err != nil {
 			l.log.Warn("a member's status cannot be read", "member", from, "error", err)
 			return
 		}
 		l.notices.Wake()
-		l.throttle.Regulate(l.peers.flow())
+		l.throttle.Regulate(l.peers.Flow())
 	case frameCheck:
 		l.audit.Receive(from, body)
 	case frameFront:

@@ -135,7 +135,7 @@ func (p *patience) awaitOrphan(g *guard) {
 
 // patienceOf is a replica as those who wait for the order need it; its core is there.
 func patienceOf(l *life) patience {
-	return patience{now: l.peers.now, core: l.core, waiters: l.waiters, metrics: &l.metrics, txid: l.txid, done: l.done,
+	return patience{now: l.peers.Now, core: l.core, waiters: l.waiters, metrics: &l.metrics, txid: l.txid, done: l.done,
 		most: func() time.Duration {
 			return time.Duration(max(l.settled().Limits.CommitTimeoutMs, 0)) * time.Millisecond
 		}}

@@ -75,7 +75,7 @@ func (h *host) loses(sub *session.Submission, ordinal uint64) (v certify.Verdict
 
 // rehearser is a member to ask whether a transaction can be carried out there; zero if none is fit.
 func (l *life) rehearser() uint32 {
-	if others := l.peers.synced(); len(others) > 0 {
+	if others := l.peers.Synced(); len(others) > 0 {
 		return others[0]
 	}
 	return 0

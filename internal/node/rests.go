@@ -6,11 +6,12 @@ import (
 
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/replica"
 )
 
-// restWindow is for how long is measured how fast a member comes nearer to the end of the order; a few gossipInterval.
+// restWindow is for how long is measured how fast a member comes nearer to the end of the order; a few peers.Interval.
 const restWindow = time.Second
 
 var restMax = most(flow.WaitRest)
@@ -18,7 +19,7 @@ var restMax = most(flow.WaitRest)
 // rests are those of a member that was away, and its executor's (replica.Rests).
 type rests struct {
 	wanted  bool // members share a machine
-	peers   *peers
+	peers   *peers.Peers
 	applied func() uint64 // bytes of the order
 	metrics *metrics.Database
 
@@ -28,11 +29,11 @@ type rests struct {
 // after rests after a group that took so long, if others that have clients share the machine and this member has not
 // caught up yet.
 func (r *rests) after(ctx context.Context, took time.Duration) {
-	if !r.wanted || r.peers.caughtUp() {
+	if !r.wanted || r.peers.CaughtUp() {
 		return
 	}
-	end := r.peers.end()
-	r.rule.Look(r.peers.now(), r.applied(), end.Volume)
+	end := r.peers.End()
+	r.rule.Look(r.peers.Now(), r.applied(), end.Volume)
 	rest := time.Duration(r.rule.After(int64(took), end.Serve))
 	if rest == 0 {
 		return
@@ -45,6 +46,6 @@ func (r *rests) after(ctx context.Context, took time.Duration) {
 
 // restsOf are a replica's.
 func restsOf(l *life) rests {
-	return rests{wanted: l.config.SharesMachine, peers: &l.peers, applied: l.volumeApplied.Load, metrics: &l.metrics,
+	return rests{wanted: l.config.SharesMachine, peers: l.peers, applied: l.volumeApplied.Load, metrics: &l.metrics,
 		rule: replica.NewRests(int64(restWindow))}
 }

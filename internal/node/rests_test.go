@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/replica"
 )
 
@@ -23,16 +24,21 @@ func TestRests(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			l := &life{config: &config.Config{SharesMachine: !x.alone, Members: []config.Member{{}, {Member: 1}}}}
-			l.peers.init(peersOptions{Config: l.config})
+			own := replica.Own{}
+			l.peers = peers.New(peers.Options{Config: l.config, Own: func() replica.Own { return own },
+				Details: func() (d peers.Details) { return d }})
 			r := restsOf(l)
 			if x.caughtUp {
-				l.peers.with(func(t *replica.Table, now int64) { t.Tell(now, replica.Own{Serves: true, Leader: 1}) })
+				own = replica.Own{Serves: true, Leader: 1}
+				l.peers.Own()
 			}
-			s := status{Status: replica.Status{Clients: 1}}
+			word := `{"clients": 1}`
 			if x.unasked {
-				s.Clients = 0
+				word = `{}`
 			}
-			l.peers.put(1, s, 0, 0)
+			if err := l.peers.Hear(1, []byte(word)); err != nil {
+				t.Fatal(err)
+			}
 			r.rule.Look(-int64(restWindow), 0, 0)
 			l.volumeApplied.Store(1000)
 			r.after(context.Background(), time.Millisecond)

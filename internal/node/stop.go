@@ -109,11 +109,11 @@ func (t *tenure) handOver() {
 	heirs := map[*life]uint32{}
 	for _, l := range t.all() {
 		l.core.Call(func(e *engine.Engine) {
-			if heir := l.peers.leave(e); heir != 0 {
+			if heir := l.peers.Leave(e); heir != 0 {
 				heirs[l] = heir
 			}
 		})
-		_ = l.peers.tellAll() // nobody shall hand it back; the next gossip says it again
+		_ = l.peers.TellAll() // nobody shall hand it back; the next gossip says it again
 	}
 	leads := func() bool {
 		for l, heir := range heirs {

@@ -15,6 +15,7 @@ import (
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/standing"
@@ -35,7 +36,7 @@ type tenure struct {
 	clients   atomic.Int64         // sessions, and those being admitted
 	origins   *clients.SessionFile // of sessions
 	larges    *admission.Larges
-	words     *words
+	words     *peers.Words
 	running   sync.WaitGroup
 	looking   chan struct{} // has an element while somebody looks for a database that is not known, see await
 
@@ -53,7 +54,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	defer cancel(nil)
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
 		larges:  admission.NewLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited),
-		looking: make(chan struct{}, 1), words: newWords(n.config.SequenceStep)}
+		looking: make(chan struct{}, 1), words: peers.NewWords(n.config.SequenceStep)}
 	t.standing = standing.New(n.config, n.config.Name, cancel)
 	var err error
 	if t.origins, err = clients.OpenSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
@@ -228,7 +229,7 @@ var databaseColumns = []string{"database", "number", "state", "leader", "ordinal
 func (t *tenure) showDatabases() session.Result {
 	r := session.Result{Tag: "SHOW", Columns: databaseColumns}
 	for _, l := range t.all() {
-		s, leader := l.peers.own(), ""
+		s, leader := l.peers.Own(), ""
 		if s.Leader != 0 {
 			leader = l.name(s.Leader)
 		}

@@ -1,4 +1,4 @@
-package node
+package peers
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 // TestWords: a member is heard for a while after its last word, and not at all once its connection is lost.
 func TestWords(t *testing.T) {
-	w := newWords(3)
+	w := NewWords(3)
 	fresh := func(member uint32) (is bool) {
 		w.with(func(c *replica.Contact, now int64) { is = c.Fresh(now, int64(freshMax), member) })
 		return is
@@ -17,7 +17,7 @@ func TestWords(t *testing.T) {
 	if fresh(2) {
 		t.Error("nothing came, and it is heard")
 	}
-	w.heard(2)
+	w.Heard(2)
 	if !fresh(2) || fresh(3) {
 		t.Error("the wrong one is heard")
 	}
@@ -25,27 +25,27 @@ func TestWords(t *testing.T) {
 	if fresh(2) {
 		t.Error("it is heard for too long")
 	}
-	if w.heard(2); !fresh(2) {
+	if w.Heard(2); !fresh(2) {
 		t.Error("it came again, and is not heard")
 	}
-	if w.gone(2); fresh(2) {
+	if w.Gone(2); fresh(2) {
 		t.Error("its connection is lost, and it is heard")
 	}
-	if freshMax <= 2*gossipInterval || freshMax >= time.Second {
+	if freshMax <= 2*Interval || freshMax >= time.Second {
 		t.Errorf("%s is not between two words of a member that is well and a second", freshMax)
 	}
 }
 
 // TestReadAge: without a leader what is read grows older, whatever is known of the order.
 func TestReadAge(t *testing.T) {
-	var a readAge
-	a.note(time.Second, 5, true)
-	a.note(3*time.Second, 5, false)
-	if got := a.is(4*time.Second, 5); got != 3*time.Second {
+	var a ReadAge
+	a.Note(time.Second, 5, true)
+	a.Note(3*time.Second, 5, false)
+	if got := a.Is(4*time.Second, 5); got != 3*time.Second {
 		t.Errorf("it is %s old", got)
 	}
-	a.note(5*time.Second, 6, true)
-	if got := a.is(5*time.Second, 6); got != 0 {
+	a.Note(5*time.Second, 6, true)
+	if got := a.Is(5*time.Second, 6); got != 0 {
 		t.Errorf("it is %s old", got)
 	}
 }

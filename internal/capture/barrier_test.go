@@ -42,7 +42,18 @@ func TestBarriers(t *testing.T) {
 			t.Errorf("%s: a barrier: %t", c.sql, d.barrier())
 		}
 	}
-	if d := (Definition{Tag: "CREATE TABLE", Typed: true}); !d.barrier() {
+	moved := &Moved{Tables: [][2]string{{"s", "u"}, {"s", "below"}}, Renamed: [][2]string{{"s", "u"}}}
+	d := Definition{Tag: "ALTER TABLE", SQL: "ALTER TABLE t RENAME TO u", Moved: moved}
+	if names, _ := d.known(); d.barrier() || len(names) != 3 || names[2] != [2]string{"s", "t"} {
+		t.Errorf("a table of another name is not held by both: %v", names)
+	}
+	if moved.Rows = true; !d.barrier() {
+		t.Error("a table of another name whose rows are in columns elsewhere is no barrier")
+	}
+	if d.SQL = "ALTER TABLE u RENAME a TO b"; d.barrier() {
+		t.Error("a column of another name is a barrier")
+	}
+	if d := (Definition{Tag: "ALTER TABLE", Typed: true, Moved: moved}); !d.barrier() {
 		t.Error("what changes the columns of a row type elsewhere is none")
 	}
 }
@@ -55,6 +66,7 @@ func TestRedescribes(t *testing.T) {
 		`{"tag": "DROP TYPE", "sql": "DROP TYPE e CASCADE"}`:                                 false,
 		`{"tag": "ALTER DOMAIN", "sql": "ALTER DOMAIN d ADD CHECK (VALUE > f()) NOT VALID"}`: true,
 		`{"tag": "ALTER TABLE", "sql": "ALTER TABLE a RENAME TO b"}`:                         true,
+		`{"tag": "ALTER TABLE", "sql": "ALTER TABLE a RENAME i TO j", "moved": {}}`:          true,
 		`{"tag": "CREATE OPERATOR", "sql": "CREATE OPERATOR # (LEFTARG = int)"}`:             false,
 	} {
 		w := &writeset.Writeset{Steps: []writeset.Step{{Rows: &writeset.Writeset{}}, {Definition: []byte(sql)}}}

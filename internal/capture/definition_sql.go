@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -58,8 +59,36 @@ type Definition struct {
 	Rewritten bool               `json:"rewritten,omitempty"`
 	// Typed: it may have changed the columns of a relation whose row type columns elsewhere have.
 	Typed bool `json:"typed,omitempty"`
+	// Moved is what it was about, if it may have given a table, or a part of one, another name.
+	Moved *Moved `json:"moved,omitempty"`
 	// Emptied are schema and name of a table whose rows follow; there is no SQL then.
 	Emptied [][2]string `json:"emptied,omitempty"`
+}
+
+// Moved are the tables of an ALTER TABLE, by the names they have behind it.
+type Moved struct {
+	// Tables are the renamed ones, those below them and all that refer to them: a key has names in it.
+	Tables  [][2]string `json:"tables"`
+	Renamed [][2]string `json:"renamed"`
+	// Rows: columns elsewhere have rows of a renamed one.
+	Rows bool `json:"rows,omitempty"`
+}
+
+// known gives the tables whose rows or keys are known by a name that the definition has altered, by both names. It is
+// false if nobody can tell them.
+func (d *Definition) known() (names [][2]string, ok bool) {
+	if d.Moved == nil {
+		return nil, false
+	}
+	table, whole, ok := semantics.Renames(d.SQL)
+	if !ok || whole && (d.Moved.Rows || len(d.Moved.Renamed) != 1) {
+		return nil, false
+	}
+	names = d.Moved.Tables
+	if whole {
+		names = append(slices.Clone(names), [2]string{d.Moved.Renamed[0][0], table})
+	}
+	return names, true
 }
 
 // barrier reports whether it may change what the captured rows of other tables mean than those it
@@ -70,8 +99,11 @@ func (d *Definition) barrier() bool {
 		return true
 	case strings.HasPrefix(d.SQL, toastRenaming):
 		return false
-	case d.Tag == "ALTER TABLE", d.Tag == "ALTER DOMAIN":
-		return renames.MatchString(d.SQL)
+	case d.Tag == "ALTER TABLE":
+		_, known := d.known()
+		return !known && d.renames()
+	case d.Tag == "ALTER DOMAIN":
+		return d.renames()
 	case d.Tag == "ALTER TYPE":
 		return !addsValue.MatchString(d.SQL)
 	}
@@ -96,6 +128,9 @@ var validation = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^\s*alter\s+table\s+(if\s+exists\s+)?(only\s+)?` + name + `(\s*\.\s*` + name +
 		`)?(\s*\*)?\s+validate\s+constraint\s+` + name + `\s*;?\s*$`)
 }()
+
+// renames reports whether something may have another name behind it.
+func (d *Definition) renames() bool { return renames.MatchString(d.SQL) }
 
 var renames = regexp.MustCompile(`(?i)\b(rename|schema)\b`)
 
@@ -141,7 +176,7 @@ func Redescribes(w *writeset.Writeset) (bool, error) {
 		if err := json.Unmarshal(s.Definition, &d); err != nil {
 			return false, fmt.Errorf("capture: a noted definition: %w", err)
 		}
-		if !slices.Contains(tableTags, d.Tag) && !slices.Contains(apartTags, d.Tag) || d.barrier() {
+		if !slices.Contains(tableTags, d.Tag) && !slices.Contains(apartTags, d.Tag) || d.barrier() || d.renames() {
 			return true, nil
 		}
 	}
@@ -178,6 +213,7 @@ func definitionSchema() string {
 		"ddl_setting":    DDLSetting,
 		"own_settings":   ownSettings,
 		"rename_tag":     renameTag,
+		"extent_max":     extentMax,
 		"heir_state":     HeirState,
 		"tags":           "{" + strings.Join(slices.Concat(tableTags, apartTags), ",") + "}",
 		"bulk_mark":      BulkMark,

@@ -125,13 +125,16 @@ func (g *generated) reshapes(t *TableDesc) bool {
 // reshape returns the statements that give the functions of such a table, which go on being the same to PostgreSQL,
 // what they should do, and their names. The lock is the one that making triggers takes.
 func (g *generated) reshape(t *TableDesc) []string {
-	renamed := func(was, is string) string { return fmt.Sprintf("SELECT tutti.rename_function('%s', '%s')", was, is) }
+	// Who has given the table's functions other names meanwhile has followed it up, too.
+	renamed := func(was, is, body string) string {
+		return fmt.Sprintf("SELECT tutti.rename_function('%s', '%s', %s)", was, is, literal(body))
+	}
 	out := []string{
 		fmt.Sprintf("LOCK TABLE ONLY %s.%s IN SHARE ROW EXCLUSIVE MODE", Quote(t.Schema), Quote(t.Name)),
-		renamed(t.Trigger, g.captureName()), g.captureFunction(),
+		renamed(t.Trigger, g.captureName(), g.captureFunction()),
 	}
 	if g.bulk != "" {
-		out = append(out, renamed(t.Bulk[0], g.bulkName()), g.bulkFunction())
+		out = append(out, renamed(t.Bulk[0], g.bulkName(), g.bulkFunction()))
 	}
 	if g.direct {
 		out = append(out, fmt.Sprintf("SELECT tutti.rename_direct('%s', '%s')", directPrefix(t.Schema, t.Name),

@@ -499,7 +499,9 @@ func undefined(v certify.Verdict) session.Result {
 
 // Define orders a statement and waits until it has run here.
 func (h *host) Define(d session.Definition) session.Result {
-	l := h.n
+	l, own := h.n, h.intent // of a definition that was looked up in vain
+	h.intent = 0
+	defer l.holds.intents.release(own)
 	if d.Extent.Shared && l.group != mainGroup {
 		if l = l.tenure.life(mainGroup); l == nil {
 			return session.Result{Err: errNotReady()}
@@ -519,15 +521,7 @@ func (h *host) Define(d session.Definition) session.Result {
 	if e := h.pass(d.Extent, nil, d.Limits); e != nil {
 		return session.Result{Err: e}
 	}
-	own, e := l.holds.intents.intend(l, h, 0, intent.Ordered, d.Limits)
-	defer l.holds.intents.release(own)
-	if e != nil {
-		return session.Result{Err: e}
-	}
-	if d.Index.Name != "" { // it is built for long, and nobody waits for that
-		l.holds.intents.release(own)
-	}
-	r := l.define(d, h.g)
+	r := l.holds.intents.ordered(l, h, own, d)
 	if r.Err == nil && d.Database.Does == semantics.CreatesDatabase {
 		l.tenure.awaitDatabase(d.Database.Name)
 	}

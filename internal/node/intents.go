@@ -198,21 +198,47 @@ func until(h *host, limits session.Limits, so func() bool) *wire.SQLError {
 	}
 }
 
-// alone has a transaction with definitions take its turn until it has ended. It waits until this member has applied
-// all that is ordered. The transaction has its locks all the time, so what was applied until now it has seen. A
-// failure says that it has lost meanwhile, or was cancelled, or that its time is over. It waits so long at most for
-// what is to be applied.
-func (x *intents) alone(h *host, sub *session.Submission, most time.Duration) (failure *wire.SQLError) {
-	if h.intent, failure = x.intend(h.n, h, h.intent, intent.Own, sub.Limits); failure != nil {
+// ordered has a definition run in a turn, which it may have.
+func (x *intents) ordered(l *life, h *host, own intent.Owner, d session.Definition) (r session.Result) {
+	if own == 0 {
+		own, r.Err = x.intend(l, h, 0, intent.Ordered, d.Limits)
+		defer func() { x.release(own) }()
+	}
+	if r.Err != nil {
+		return r
+	}
+	if d.Index.Name != "" { // it is built for long, and nobody waits for that
+		x.release(own)
+	}
+	if r = l.define(d, h.g); d.InVain && r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated && l == h.n {
+		x.release(own)
+		if failure := x.settled(h, d.Limits, seenPatience); failure != nil {
+			x.end(h)
+			r.Err = failure
+		}
+	}
+	return r
+}
+
+// settled gives a session its turn, when this member has applied all that is ordered.
+func (x *intents) settled(h *host, limits session.Limits, most time.Duration) (failure *wire.SQLError) {
+	if h.intent, failure = x.intend(h.n, h, h.intent, intent.Own, limits); failure != nil {
 		return failure
 	}
 	var ordered uint64
 	h.n.core.Call(func(e *engine.Engine) { ordered = e.Ordinal() })
 	defer h.n.metrics.Waits.Begin(flow.WaitDefiner).End()
 	began := time.Now()
-	if failure = until(h, sub.Limits, func() bool {
+	return until(h, limits, func() bool {
 		return h.n.core.Applied() >= ordered || time.Since(began) > most
-	}); failure != nil {
+	})
+}
+
+// alone has a transaction with definitions take its turn until it has ended. The transaction has its locks all the
+// time, so what was applied until now it has seen. A failure says that it has lost meanwhile, or was cancelled, or that
+// its time is over. It waits so long at most for what is to be applied.
+func (x *intents) alone(h *host, sub *session.Submission, most time.Duration) (failure *wire.SQLError) {
+	if failure = x.settled(h, sub.Limits, most); failure != nil {
 		return failure
 	}
 	at, err := h.n.monitor.Position(context.Background())

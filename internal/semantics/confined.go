@@ -47,6 +47,8 @@ func confine(n *pg.Node, s Statement) Statement {
 	case n.GetDefineStmt() != nil:
 		made := fileless[n.GetDefineStmt().Kind]
 		s.Confined = Confined{To: made, Apart: made}
+	case n.GetRenameStmt() != nil:
+		s.Confined = renameConfined(n.GetRenameStmt())
 	default:
 		s.Confined = confined(n)
 		s.Long, s.Ahead, s.Shares = long(n), ahead(n), n.GetIndexStmt() != nil
@@ -148,6 +150,20 @@ func alterConfined(a *pg.AlterTableStmt) (c Confined) {
 	}
 	c.To = true
 	return c
+}
+
+// renameConfined: a table with a column or constraint of another name is the same table. Keys are known by the names of
+// columns, so those that refer to it change, too.
+func renameConfined(r *pg.RenameStmt) Confined {
+	switch r.RenameType {
+	case pg.ObjectType_OBJECT_COLUMN, pg.ObjectType_OBJECT_TABCONSTRAINT:
+	default:
+		return Confined{}
+	}
+	if r.RelationType == pg.ObjectType_OBJECT_TABLE || r.RenameType == pg.ObjectType_OBJECT_TABCONSTRAINT {
+		return Confined{To: true, Columns: true, Keys: true, Reach: ReachBelow}
+	}
+	return Confined{}
 }
 
 // below reports whether a command changes nothing of parents, and nothing of the other ends of foreign keys.

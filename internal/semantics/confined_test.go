@@ -28,6 +28,8 @@ func TestReach(t *testing.T) {
 		{"CREATE TRIGGER g AFTER INSERT ON t EXECUTE FUNCTION f()", ReachBelow, false, ""},
 		{"CREATE TABLE u PARTITION OF t DEFAULT", ReachAround, false, ""},
 		{"DROP TABLE t", ReachAround, false, ""},
+		{"ALTER TABLE t RENAME a TO b", ReachBelow, true, ""},
+		{"ALTER TABLE t RENAME CONSTRAINT a TO b", ReachBelow, true, ""},
 	} {
 		got := Classify(c.sql)
 		if len(got) != 1 || !got[0].Confined.To || got[0].Confined.Reach != c.reach || got[0].Confined.Keys != c.keys ||

@@ -124,3 +124,38 @@ func typeText(t *pg.TypeName) string {
 	}
 	return text
 }
+
+// SpellsFunction reports whether a definition makes a function or procedure of SQL. PostgreSQL has read its body then,
+// and locked what the body writes to, but has run nothing of it.
+func SpellsFunction(sql string) bool {
+	tree, err := pg.Parse(sql)
+	if err != nil || len(tree.Stmts) != 1 {
+		return false
+	}
+	f := tree.Stmts[0].Stmt.GetCreateFunctionStmt()
+	for _, o := range f.GetOptions() {
+		if d := o.GetDefElem(); d.GetDefname() == "language" {
+			return d.GetArg().GetString_().GetSval() == "sql"
+		}
+	}
+	return f != nil // whose body is SQL
+}
+
+// Renames tells of an ALTER TABLE that gives a table another name (whole), or a column or constraint of it, what the
+// table was called. It is false for any other text.
+func Renames(sql string) (table string, whole, ok bool) {
+	tree, err := pg.Parse(sql)
+	if err != nil || len(tree.Stmts) != 1 {
+		return "", false, false
+	}
+	r := tree.Stmts[0].Stmt.GetRenameStmt()
+	switch r.GetRenameType() {
+	case pg.ObjectType_OBJECT_TABLE:
+		return r.GetRelation().GetRelname(), true, true
+	case pg.ObjectType_OBJECT_TABCONSTRAINT:
+		return r.GetRelation().GetRelname(), false, true
+	case pg.ObjectType_OBJECT_COLUMN:
+		return r.GetRelation().GetRelname(), false, r.GetRelationType() == pg.ObjectType_OBJECT_TABLE
+	}
+	return "", false, false
+}

@@ -11,7 +11,8 @@ func TestSubjects(t *testing.T) {
 		{`DROP TABLE a, "B".c`, `[{"kind":"relation","name":"a","args":null},` +
 			`{"kind":"relation","schema":"B","name":"c","args":null}]`},
 		{"DROP INDEX d.s.i", `[{"kind":"relation","schema":"s","name":"i","args":null}]`},
-		{"DROP TYPE a, s.b", `[{"kind":"type","name":"a","args":null},{"kind":"type","schema":"s","name":"b","args":null}]`},
+		{"DROP TYPE a, s.b", `[{"kind":"type","name":"a","args":null},` +
+			`{"kind":"type","schema":"s","name":"b","args":null}]`},
 		{"DROP DOMAIN a", `[{"kind":"type","name":"a","args":null}]`},
 		{"DROP FUNCTION f", `[{"kind":"function","name":"f","args":null}]`},
 		{`DROP FUNCTION f(), s.f(int, "T"[], s.u)`, `[{"kind":"function","name":"f","args":[]},` +
@@ -31,6 +32,39 @@ func TestSubjects(t *testing.T) {
 	} {
 		if got, err := json.Marshal(Subjects(c.sql)); string(got) != c.want || err != nil {
 			t.Errorf("%s: %s, %v, want %s", c.sql, got, err, c.want)
+		}
+	}
+}
+
+func TestRenames(t *testing.T) {
+	for _, c := range []struct {
+		sql, table string
+		whole, ok  bool
+	}{
+		{`ALTER TABLE s."T" RENAME TO u`, "T", true, true},
+		{"/* a */ alter table if exists only t rename a to b;", "t", false, true},
+		{"ALTER TABLE t RENAME CONSTRAINT a TO b", "t", false, true},
+		{"ALTER VIEW t RENAME a TO b", "", false, false},
+		{"ALTER INDEX t RENAME TO b", "", false, false},
+		{"ALTER TABLE t SET SCHEMA rename", "", false, false},
+		{"ALTER TABLE t RENAME a TO b; ALTER TABLE t RENAME b TO c", "", false, false},
+	} {
+		table, whole, ok := Renames(c.sql)
+		if ok != c.ok || ok && (table != c.table || whole != c.whole) {
+			t.Errorf("%s: %q %t %t", c.sql, table, whole, ok)
+		}
+	}
+}
+
+func TestSpellsFunction(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'SELECT 1'": true,
+		"CREATE PROCEDURE f() BEGIN ATOMIC SELECT 1; END":             true,
+		"CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS ''":     false,
+		"CREATE TABLE t(a int)":                                       false,
+	} {
+		if SpellsFunction(sql) != want {
+			t.Errorf("%s: not %t", sql, want)
 		}
 	}
 }

@@ -339,7 +339,7 @@ func (f *definitions) define(st *semantics.Statement) (bool, error) {
 				return true, err
 			}
 		}
-		d.Extent.Shared = st.Shared
+		d.Extent.Shared, d.InVain = st.Shared, looks >= looksBeside
 		if r = f.host.Define(d); r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
 			break
 		}
@@ -354,6 +354,9 @@ func (f *definitions) define(st *semantics.Statement) (bool, error) {
 // looksMax is how often the tables of a definition are looked up before it is a barrier: each time others have
 // defined one of them meanwhile.
 const looksMax = 20
+
+// looksBeside is after how many of them those of its own member wait for it.
+const looksBeside = 3
 
 // concurrent finds out whether a definition may be carried out beside everything else.
 func (f *definitions) concurrent(st *semantics.Statement, d *Definition) error {

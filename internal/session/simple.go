@@ -76,7 +76,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	if st.Control() || s.named.deallocates(st) {
 		return s.controls.run(st)
 	}
-	if st.Savepoint() && s.txn.Implicit() && s.txn.Active() {
+	if st.Savepoint() && (s.txn.Idle() || s.txn.Implicit() && s.txn.Active()) {
 		return true, s.block.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks",
 			st.Tag))
 	}

@@ -48,6 +48,18 @@ var definers = map[string][]string{
 		"CREATE OPERATOR # (LEFTARG = int, RIGHTARG = text, FUNCTION = beside@)",
 		"DROP FUNCTION beside@(int, text) CASCADE",
 	},
+	"renames": {
+		"CREATE TABLE beside@(a int PRIMARY KEY, b int UNIQUE)", "CREATE TABLE to_beside@(b int REFERENCES beside@(b))",
+		"ALTER TABLE beside@ RENAME b TO c", "ALTER TABLE beside@ RENAME CONSTRAINT beside@_b_key TO beside@_c",
+		"BEGIN; INSERT INTO beside@ VALUES (1, 1); ALTER TABLE beside@ RENAME TO renamed@; " +
+			"INSERT INTO to_beside@ VALUES (1); ALTER TABLE renamed@ RENAME COLUMN c TO d; COMMIT",
+		"UPDATE renamed@ SET a = 2 WHERE d = 1", "DROP TABLE to_beside@, renamed@",
+	},
+	"writing function": {
+		"CREATE FUNCTION beside@() RETURNS void LANGUAGE sql AS 'INSERT INTO beside_rows(n) VALUES (0)'",
+		"CREATE PROCEDURE beside_to@() BEGIN ATOMIC UPDATE beside_rows SET n = 0 WHERE n = -7;END",
+		"DROP FUNCTION beside@()", "DROP PROCEDURE beside_to@()",
+	},
 	"domain": {
 		"CREATE DOMAIN beside@ AS int", "ALTER DOMAIN beside@ ADD CHECK (VALUE > 0)", "DROP DOMAIN beside@",
 	},
@@ -116,4 +128,44 @@ func TestDefinitionsBesideEachOther(t *testing.T) {
 		t.Errorf("%d times %s", lost[what], what)
 	}
 	c.Settled()
+}
+
+// TestRenamedBesideWriters: who has written to a table under a name that another member has altered meanwhile loses;
+// who has written to a table that is not known by that name does not.
+func TestRenamedBesideWriters(t *testing.T) {
+	c := use(t)
+	a, b, free := c.Connect(1), c.Connect(2), c.Connect(2)
+	a.Do("CREATE SCHEMA names", "CREATE TABLE names.t(id int PRIMARY KEY, k int UNIQUE)",
+		"CREATE TABLE names_of(id int PRIMARY KEY, k int REFERENCES names.t(k))",
+		"CREATE TABLE names_whole(id int, at date) PARTITION BY RANGE (at)",
+		"CREATE TABLE names_part PARTITION OF names_whole DEFAULT", "CREATE TABLE names_free(id int PRIMARY KEY)",
+		"INSERT INTO names.t VALUES (1, 1)")
+	c.Settled()
+	for i, x := range []struct{ writes, renames, back string }{
+		{"INSERT INTO names_of VALUES (2, 1)", "ALTER TABLE names.t RENAME k TO l",
+			"ALTER TABLE names.t RENAME l TO k"},
+		{"INSERT INTO names_of VALUES (2, 1)", "BEGIN; ALTER TABLE names.t RENAME k TO l; COMMIT",
+			"ALTER TABLE names.t RENAME COLUMN l TO k"},
+		{"INSERT INTO names.t VALUES (2, 2)", "ALTER TABLE names.t RENAME CONSTRAINT t_k_key TO l",
+			"ALTER TABLE names.t RENAME CONSTRAINT l TO t_k_key"},
+		{"INSERT INTO names.t VALUES (2, 2)", "ALTER TABLE names.t RENAME TO u", "ALTER TABLE names.u RENAME TO t"},
+		{"INSERT INTO names_of VALUES (2, 1)", "ALTER TABLE names.t RENAME TO u", "ALTER TABLE names.u RENAME TO t"},
+		{"INSERT INTO names_part VALUES (2, now())", "ALTER TABLE names_whole RENAME TO names_all",
+			"ALTER TABLE names_all RENAME TO names_whole"},
+	} {
+		b.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", x.writes) // or it would be done again
+		free.Do("BEGIN ISOLATION LEVEL REPEATABLE READ", fmt.Sprintf("INSERT INTO names_free VALUES (%d)", i))
+		a.Do(x.renames)
+		c.Settled()
+		if err := b.Try("COMMIT"); Code(err) != "40001" {
+			t.Errorf("%s, then %s: %v", x.writes, x.renames, err)
+		}
+		if err := free.Try("COMMIT"); err != nil {
+			t.Errorf("beside %s: %v", x.renames, err)
+			_ = free.Try("ROLLBACK")
+		}
+		a.Do(x.back)
+		c.Settled()
+	}
+	c.Check()
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -141,4 +142,20 @@ func TestSafeSnapshotInVain(t *testing.T) {
 			t.Fatal("it waits for ever")
 		}
 	}
+}
+
+// TestSavepointsOutside: a savepoint outside of a block is refused, also where the statement would run in a transaction
+// of its own because constraints of the database may fire at its end.
+func TestSavepointsOutside(t *testing.T) {
+	c := use(t)
+	a := c.Connect(1)
+	a.Do("CREATE TABLE later_to(id int PRIMARY KEY)",
+		"CREATE TABLE later(id int PRIMARY KEY REFERENCES later_to DEFERRABLE INITIALLY DEFERRED)")
+	for _, sql := range []string{"SAVEPOINT one", "ROLLBACK TO SAVEPOINT one", "RELEASE SAVEPOINT one"} {
+		name, _, _ := strings.Cut(sql, " one")
+		if err := a.Try(sql); Code(err) != "25P01" || !strings.Contains(err.Error(), name+" can only be used") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	a.Do("INSERT INTO later_to VALUES (1)")
 }

@@ -23,7 +23,7 @@ func TestDefinitionsStopTheirTablesOnly(t *testing.T) {
 		"CREATE TABLE ext.shape(a int)", "CREATE TABLE ext.shaped(k int PRIMARY KEY, s ext.shape)",
 		"CREATE FUNCTION ext.elsewhere(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN INSERT INTO ext.other VALUES "+
 			"(1000 + $1); RETURN $1; END'",
-		"INSERT INTO ext.t VALUES (1000)", "CREATE TABLE ext.past()")
+		"INSERT INTO ext.t VALUES (1000)", "CREATE TABLE ext.past()", "CREATE TABLE ext.moves()")
 	c.Everywhere("SELECT count(*) FROM ext.t", "1")
 	for i, s := range []struct {
 		definition, write string
@@ -81,7 +81,8 @@ func TestDefinitionsStopTheirTablesOnly(t *testing.T) {
 		{"DROP PUBLICATION ext_published", "INSERT INTO ext.t VALUES (%d)", false},
 		// a lie: it writes
 		{"ALTER TABLE ext.t ADD CHECK (ext.elsewhere(k) > 0)", "INSERT INTO ext.other VALUES (%d)", true},
-		{"ALTER TABLE ext.t RENAME COLUMN v TO w", "INSERT INTO ext.other VALUES (%d)", true}, // a barrier
+		{"ALTER TABLE ext.t RENAME COLUMN v TO w", "INSERT INTO ext.other VALUES (%d)", false},
+		{"ALTER TABLE ext.moves SET SCHEMA public", "INSERT INTO ext.other VALUES (%d)", true}, // a barrier
 	} {
 		number := func(sql string) string {
 			if strings.Contains(sql, "%d") {

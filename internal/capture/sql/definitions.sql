@@ -123,7 +123,7 @@ END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_tag(tag pg_catalog.text, query pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN
   PERFORM set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',',
-    CASE WHEN tag = 'ALTER TABLE' AND query ~* E'^\\s*alter\\s+table\\s+(if\\s+exists\\s+)?(only\\s+)?("[^"]+"|\\w+)(\\s*\\.\\s*("[^"]+"|\\w+))?\\s+rename\\s+(column\\s+)?("[^"]+"|\\w+)\\s+to\\s+("[^"]+"|\\w+)\\s*;?\\s*(PL/pgSQL function tutti\\.ddl\\(\\) line [0-9]+ at GET DIAGNOSTICS)?$' THEN '{{rename_tag}}'
+    CASE WHEN tag = 'ALTER TABLE' AND query ~* E'^\\s*alter\\s+table\\s+(if\\s+exists\\s+)?(only\\s+)?("[^"]+"|\\w+)(\\s*\\.\\s*("[^"]+"|\\w+))?\\s+rename\\s+((column|constraint)\\s+)?("[^"]+"|\\w+)\\s+to\\s+("[^"]+"|\\w+)\\s*;?\\s*(PL/pgSQL function tutti\\.ddl\\(\\) line [0-9]+ at GET DIAGNOSTICS)?$' THEN '{{rename_tag}}'
     WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(rename|schema)\\M' THEN 'ANYTHING'
     WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(logged|unlogged|attach|detach|inherit)\\M' THEN 'DROP TABLE' -- as far as we are concerned
     ELSE tag END), true);
@@ -241,6 +241,9 @@ BEGIN
   IF tag IN ('ALTER TABLE', 'CREATE VIEW') AND tutti.retyped() THEN
     f := coalesce(f, '{}') || '{"typed": true}';
   END IF;
+  IF tag = 'ALTER TABLE' AND q ~* '\mrename\M' THEN
+    f := coalesce(f, '{}') || jsonb_build_object('moved', tutti.moved());
+  END IF;
   IF tag IN ('ALTER TABLE', 'ALTER INDEX') AND o LIKE 'pg\_toast.%' THEN
     SELECT tutti.renamed_toast(objid) INTO q FROM pg_event_trigger_ddl_commands() WHERE classid = 'pg_class'::regclass AND q ~* '\sRENAME\s+TO\s+("([^"]|"")+"|[^\s"]+)\s*;?\s*$' LIMIT 1;
     IF q IS NULL THEN
@@ -270,6 +273,25 @@ BEGIN
       WHERE c.oid = rel AND c.relpersistence = 'p' AND a.attnum > 0 AND a.attgenerated = '' AND (a.atthasdef OR a.attidentity <> '' OR y.typtype = 'd') AND tutti.mine(a.xmin)) THEN
     PERFORM set_config('tutti.rewritten', concat(current_setting('tutti.rewritten', true), rel, ','), true);
   END IF;
+END $tutti$;
+-- What an ALTER TABLE was about that may have given a table, or a part of one, another name: these tables, by the names they have now, those
+-- below and all that refer to them (a column is in the key of what refers to it), and whether rows of one are in columns elsewhere. NULL if it
+-- was about no table, or about too many.
+CREATE OR REPLACE FUNCTION tutti.moved() RETURNS pg_catalog.jsonb LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE answer jsonb;
+BEGIN
+  WITH RECURSIVE renamed AS (
+      SELECT c.oid, c.reltype, n.nspname, c.relname FROM pg_event_trigger_ddl_commands() d LEFT JOIN pg_constraint k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
+        JOIN pg_class c ON c.oid = CASE d.classid WHEN 'pg_class'::regclass THEN d.objid ELSE k.conrelid END JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'),
+    tree(oid) AS (SELECT oid FROM renamed UNION SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = tree.oid),
+    every AS (SELECT oid FROM tree UNION SELECT k.conrelid FROM tree JOIN pg_constraint k ON k.confrelid = tree.oid AND k.contype = 'f'),
+    names AS (SELECT n.nspname, c.relname FROM every JOIN pg_class c ON c.oid = every.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't')
+    SELECT CASE WHEN count(*) BETWEEN 1 AND {{extent_max}} THEN jsonb_build_object('tables', jsonb_agg(jsonb_build_array(nspname, relname)),
+        'renamed', (SELECT jsonb_agg(jsonb_build_array(r.nspname, r.relname)) FROM renamed r),
+        'rows', EXISTS (SELECT FROM renamed r JOIN pg_type y ON y.oid = r.reltype JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (y.oid, y.typarray)
+          AND d.deptype = 'n' AND d.classid IN ('pg_class'::regclass, 'pg_type'::regclass))) END INTO answer FROM names;
+  RETURN answer;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.retyped() RETURNS pg_catalog.bool LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN

@@ -21,12 +21,16 @@ BEGIN
     PERFORM tutti.drop_functions(old);
   END IF;
 END $tutti$;
+DROP FUNCTION IF EXISTS tutti.rename_function(pg_catalog.name, pg_catalog.name); -- of earlier versions
 -- Gives a function without parameters another name, which may be that of one that is left over.
-CREATE OR REPLACE FUNCTION tutti.rename_function(was pg_catalog.name, new_name pg_catalog.name) RETURNS pg_catalog.void LANGUAGE plpgsql{{index_plans}}AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.rename_function(was pg_catalog.name, new_name pg_catalog.name, definition pg_catalog.text DEFAULT NULL) RETURNS pg_catalog.void LANGUAGE plpgsql{{index_plans}}AS $tutti$
 BEGIN
-  IF was = new_name THEN RETURN; END IF;
-  PERFORM tutti.drop_functions(ARRAY[new_name]);
-  EXECUTE format('ALTER FUNCTION tutti.%I() RENAME TO %I', was, new_name);
+  IF to_regproc(format('tutti.%I', was)) IS NULL THEN RETURN; END IF; -- by now it is another's, with a definition of its own
+  IF was <> new_name THEN
+    PERFORM tutti.drop_functions(ARRAY[new_name]);
+    EXECUTE format('ALTER FUNCTION tutti.%I() RENAME TO %I', was, new_name);
+  END IF;
+  IF definition IS NOT NULL THEN EXECUTE definition; END IF;
 END $tutti$;
 -- The same for the direct function of a table, whatever it is called. To statements that name it, it is gone.
 CREATE OR REPLACE FUNCTION tutti.rename_direct(prefix pg_catalog.text, new_name pg_catalog.name) RETURNS pg_catalog.void LANGUAGE plpgsql{{index_plans}}AS $tutti$

@@ -26,6 +26,7 @@ func TestDoing(t *testing.T) {
 		{"EXECUTE p", false, true, true, false},
 		{"COPY t FROM STDIN", false, true, true, true},
 		{"SELECT 1; SAVEPOINT a", false, false, true, false},
+		{"SAVEPOINT a; SELECT 1", false, false, true, false},
 	} {
 		d := of(c.sql)
 		if d.harmless() != c.harmless || d.write != c.write || d.apart != c.apart || d.copies != c.copies {

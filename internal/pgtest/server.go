@@ -224,7 +224,7 @@ func (s *Server) NewDatabase(t testing.TB) string {
 func (s *Server) CopyDatabase(t testing.TB, of string) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d", s.dbs.Add(1))
-	s.Exec(t, "", "CREATE DATABASE "+name+" TEMPLATE "+of)
+	s.Exec(t, "", "CREATE DATABASE "+name+" TEMPLATE "+of+" STRATEGY file_copy")
 	t.Cleanup(func() {
 		if s.inst.Pid() == 0 {
 			return // the test has ended the server: the files go with it

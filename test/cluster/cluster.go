@@ -148,7 +148,11 @@ func create(n int, opts []Option, parent string) (*Cluster, error) {
 			Cluster: "test", Member: uint32(k), DataDir: filepath.Join(dir, fmt.Sprintf("node%d", k)),
 			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only",
 			Members: members,
-			Limits:  config.Limits{AuditPercent: -1}, // tests count what the order carries
+			Limits: config.Limits{
+				AuditPercent: -1, // tests count what the order carries
+				// a start reads a whole segment, and most tests start nodes whose log is short
+				LogSegmentBytes: 4 << 20,
+			},
 			// sessions of a test that are in a transaction when it stops a node
 			DrainTimeout: "1s",
 			Postgres: config.Postgres{BinDir: build.BinDir, AllowTrust: true, Settings: map[string]string{

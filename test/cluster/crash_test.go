@@ -13,6 +13,7 @@ import (
 func under(t *testing.T, c *Cluster, prefix string, f func()) {
 	t.Helper()
 	l := c.NewLoad(prefix)
+	l.rest = 20 * time.Millisecond
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { l.Run(4, stop) })

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestEventTriggersOfUsers: a user's event trigger that refuses whatever Tutti defines for itself fires for the
@@ -114,6 +115,7 @@ func TestEventTriggersThatWrite(t *testing.T) {
 
 	// One that refuses, while others change the table.
 	l := c.NewLoad("forbidden")
+	l.rest = 10 * time.Millisecond
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() { defer close(done); l.Run(3, stop) }()
 	for range 3 { // it runs here first, and may lose to others' rows

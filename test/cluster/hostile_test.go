@@ -39,7 +39,7 @@ func undisturbed(c *Cluster, table string, nodes []int, f func()) {
 				if d := time.Since(began); d > patience {
 					c.tb.Errorf("node %d is disturbed: a commit took %s", k, d)
 				}
-				time.Sleep(time.Millisecond)
+				time.Sleep(10 * time.Millisecond)
 			}
 		})
 	}

@@ -25,6 +25,10 @@ type Load struct {
 	c      *Cluster
 	prefix string // of the tables' names
 
+	// rest is how long a client waits after each transaction, where it is enough that there always are some: without
+	// it they take all processors that other tests could have.
+	rest time.Duration
+
 	mu     sync.Mutex
 	fate   map[int64]fate
 	counts map[string]int // answers by SQLSTATE, "ok", or "broken"
@@ -127,6 +131,7 @@ func (l *Load) client(node, i int, stop <-chan struct{}) {
 			f, err = block(conn, q)
 		}
 		l.note(id, f, err)
+		time.Sleep(l.rest)
 	}
 }
 

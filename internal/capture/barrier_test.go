@@ -78,3 +78,24 @@ func TestRedescribes(t *testing.T) {
 		t.Error("what cannot be read is believed")
 	}
 }
+
+// TestRenamedTablesAreHeld: a table of another name is held by both names, and so is what refers to it.
+func TestRenamedTablesAreHeld(t *testing.T) {
+	s := &steps{}
+	image := `{"tag": "ALTER TABLE", "sql": "ALTER TABLE t RENAME TO u",` +
+		`"moved": {"tables": [["s", "u"], ["s", "refers"]], "renamed": [["s", "u"]]}}`
+	if err := s.define([]byte(image), nil); err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.writeset()
+	if err != nil || w.Barrier {
+		t.Fatalf("a barrier: %t, %v", w.Barrier, err)
+	}
+	held := map[string]bool{}
+	for _, k := range w.Keys {
+		held[w.Tables[k.Table].Name] = k.Mode == writeset.Exclusive && k.Hash == TableKey("s", w.Tables[k.Table].Name)
+	}
+	if !held["t"] || !held["u"] || !held["refers"] {
+		t.Errorf("held: %v", held)
+	}
+}

@@ -61,7 +61,8 @@ func sharedSchema() string {
 }
 
 // sql/shared.sql: tutti.note_shared may be called by anybody: it notes what is so. Locks on the catalogs last as long
-// as the changes, but for pg_database, where nothing is removed. Rows that were removed leave nothing
-// to be found, and renamed roles do not tell their old name, so then all of them are told. tutti.assume_shared runs at
-// the other members as a superuser. Roles' rows are written as they are, since no command sets VALID UNTIL back; rights
-// on databases by GRANT, which keeps account of what depends on roles.
+// as the changes, but for pg_database, where nothing is removed. Rows that were removed leave nothing to be found, and
+// renamed roles do not tell their old name, so then all of them are told, and of those that have changed which things
+// are theirs: that tells who has got another name. tutti.assume_shared runs at the other members as a superuser. Roles'
+// rows are written as they are, since no command sets VALID UNTIL back; rights on databases by GRANT, which keeps
+// account of what depends on roles.

@@ -79,10 +79,36 @@ func TestRolesInFunctions(t *testing.T) {
 		c.Everywhere("SELECT "+statements[len(statements)-1], x.want)
 		c.Everywhere(sharedState, state)
 	}
-	s.Do("CREATE ROLE fn_owner", "CREATE SCHEMA fn_owned AUTHORIZATION fn_owner")
-	if err := s.Try("DO $$ BEGIN ALTER ROLE fn_owner RENAME TO fn_owner2; END $$"); Code(err) != "0A000" {
-		t.Errorf("a role that owns something gets another name in a DO block: %v", err)
+	for _, x := range []struct{ what, sql, want string }{
+		{"an owner", "ALTER ROLE fn_a RENAME TO fn_z", "fn_z a, fn_b b"},
+		{"two, and what one of them makes", "ALTER ROLE fn_z RENAME TO fn_a; ALTER ROLE fn_b RENAME TO fn_y; " +
+			"CREATE SCHEMA fn_c AUTHORIZATION CURRENT_USER; ALTER ROLE fn_y CREATEDB", "fn_a a, fn_y b"},
+		{"two that change their names with each other", "ALTER ROLE fn_a RENAME TO fn_x; ALTER ROLE fn_y RENAME TO " +
+			"fn_a; ALTER ROLE fn_x RENAME TO fn_y", "fn_y a, fn_a b"},
+		{"an owner of something new", "CREATE SCHEMA fn_d AUTHORIZATION fn_a; ALTER ROLE fn_a RENAME TO fn_v",
+			"fn_y a, fn_v b, fn_v d"},
+		{"one, and its name for another", "ALTER ROLE fn_v RENAME TO fn_u; CREATE ROLE fn_v; DROP SCHEMA fn_d",
+			"fn_y a, fn_u b"},
+		{"nobody", "ALTER ROLE fn_u PASSWORD 'x' CREATEDB; ALTER ROLE fn_y PASSWORD 'x'", "fn_y a, fn_u b"},
+	} {
+		if x.what == "an owner" {
+			s.Do("CREATE ROLE fn_a", "CREATE ROLE fn_b", "CREATE SCHEMA fn_a AUTHORIZATION fn_a",
+				"CREATE SCHEMA fn_b AUTHORIZATION fn_b",
+				"ALTER DEFAULT PRIVILEGES FOR ROLE fn_b GRANT SELECT ON TABLES TO fn_a")
+		}
+		s.Do("DO $$ BEGIN " + x.sql + "; END $$")
+		c.Everywhere(`SELECT string_agg(nspowner::regrole || ' ' || right(nspname, 1), ', ' ORDER BY nspname)
+			FROM pg_namespace WHERE nspname ~ '^fn_[abd]$'`, x.want)
+		c.Everywhere(sharedState, s.Get(sharedState))
 	}
-	s.Do("DROP SCHEMA fn_owned", "DROP ROLE fn_owner")
+	s.Do("DROP SCHEMA fn_a, fn_b, fn_c", "DROP OWNED BY fn_u", "DROP ROLE fn_u, fn_y, fn_v")
+	// Which of two with the same things is which cannot be told.
+	s.Do("CREATE ROLE fn_a", "CREATE ROLE fn_b", "CREATE TABLE fn_both (id int PRIMARY KEY)",
+		"GRANT SELECT ON fn_both TO fn_a, fn_b")
+	if err := s.Try("DO $$ BEGIN ALTER ROLE fn_a RENAME TO fn_c; ALTER ROLE fn_b RENAME TO fn_d; END $$"); Code(err) !=
+		"0A000" {
+		t.Errorf("two roles with rights on the same table get other names in a DO block: %v", err)
+	}
+	s.Do("DROP TABLE fn_both", "DROP ROLE fn_a, fn_b")
 	c.Check()
 }

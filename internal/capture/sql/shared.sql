@@ -33,6 +33,7 @@ BEGIN
   SELECT jsonb_build_object('every', every,
       'roles', (SELECT coalesce(jsonb_agg(to_jsonb(a) - 'oid' ORDER BY a.rolname), '[]') FROM pg_authid a WHERE behind AND a.rolname !~ '^pg_' OR tutti.mine(a.xmin)),
       'names', (SELECT coalesce(jsonb_agg(a.rolname ORDER BY a.rolname), '[]') FROM pg_authid a WHERE every),
+      'things', (SELECT jsonb_object_agg(a.rolname, t.things) FROM pg_authid a, tutti.things_of(a.oid) AS t(things) WHERE every AND NOT behind AND tutti.mine(a.xmin) AND t.things IS NOT NULL),
       'members', (SELECT coalesce(jsonb_agg(jsonb_build_object('role', r.rolname, 'member', m.rolname, 'grantor', g.rolname, 'options', to_jsonb(x) - '{oid,roleid,member,grantor}'::text[])
           ORDER BY r.rolname, m.rolname, g.rolname), '[]')
         FROM pg_auth_members x JOIN pg_authid r ON r.oid = x.roleid JOIN pg_authid m ON m.oid = x.member LEFT JOIN pg_authid g ON g.oid = x.grantor WHERE every OR behind OR tutti.mine(x.xmin)),
@@ -44,7 +45,7 @@ BEGIN
       'databases', (SELECT coalesce(jsonb_agg(jsonb_build_object('name', d.datname, 'owner', pg_get_userbyid(d.datdba), 'limit', d.datconnlimit, 'rights', tutti.rights_on(d), 'behind', behind) ORDER BY d.datname), '[]')
         FROM pg_database d WHERE behind AND NOT d.datistemplate OR tutti.mine(d.xmin)))
     INTO state;
-  IF NOT every AND NOT EXISTS (SELECT FROM jsonb_each(state) WHERE value NOT IN ('[]', 'false')) THEN
+  IF NOT every AND NOT EXISTS (SELECT FROM jsonb_each(state) WHERE value NOT IN ('[]', 'false', 'null')) THEN
     RETURN;
   END IF;
   INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), owner, jsonb_build_object(
@@ -64,15 +65,53 @@ CREATE OR REPLACE FUNCTION tutti.shared_version() RETURNS pg_catalog.text LANGUA
     UNION ALL SELECT 3, count(*), sum(xmin::text::int8) FROM pg_db_role_setting UNION ALL SELECT 4, count(*), sum(xmin::text::int8) FROM pg_shdescription
     UNION ALL SELECT 5, count(*), sum(xmin::text::int8) FROM pg_database) x
 $tutti$;
+-- Lists what belongs to a role (NULL: to any) or names it in its rights, the same at all members, and whether this transaction has brought that about.
+CREATE OR REPLACE FUNCTION tutti.things(of pg_catalog.oid) RETURNS TABLE (role pg_catalog.oid, thing pg_catalog.text, owned pg_catalog.bool, new pg_catalog.bool) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT s.refobjid, concat(d.datname, ' ', o.type, ' ', CASE WHEN s.classid NOT IN ('pg_default_acl'::regclass, 'pg_user_mapping'::regclass) THEN o.identity END), s.deptype = 'o', tutti.mine(s.xmin)
+    FROM pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid LEFT JOIN LATERAL pg_identify_object(s.classid, s.objid, s.objsubid) o ON s.dbid = 0 OR d.datname = current_database()
+    WHERE s.refclassid = 'pg_authid'::regclass AND (of IS NULL OR s.refobjid = of)
+$tutti$;
+-- Tells by which things a role can be known that it had before this transaction: some that it owns, or else all that name it. NULL: it has none.
+CREATE OR REPLACE FUNCTION tutti.things_of(of pg_catalog.oid) RETURNS pg_catalog.jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+  SELECT jsonb_build_object('owned', x.owned, 'list', jsonb_agg(x.thing ORDER BY x.thing COLLATE "C")) FROM (
+    SELECT t.thing, t.owned, rank() OVER (ORDER BY t.owned DESC) AS r, row_number() OVER (ORDER BY t.owned DESC, t.thing COLLATE "C") AS n FROM tutti.things(of) t WHERE NOT t.new) x
+    WHERE x.r = 1 AND (NOT x.owned OR x.n <= 10) GROUP BY x.owned
+$tutti$;
 -- Who may do what to a database, in an order that does not depend on the member; its owner's own grants come first.
 CREATE OR REPLACE FUNCTION tutti.rights_on(d pg_catalog.pg_database) RETURNS pg_catalog.jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT coalesce(jsonb_agg(jsonb_build_object('grantor', pg_get_userbyid(a.grantor), 'grantee', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, 'privilege', a.privilege_type, 'passes', a.is_grantable)
       ORDER BY a.grantor <> d.datdba, pg_get_userbyid(a.grantor), a.grantee <> 0, pg_get_userbyid(a.grantee), a.privilege_type), '[]')
     FROM aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
 $tutti$;
+-- Gives roles that had things the names they have got: a role's things tell which it was. A role without any is dropped and made, which is
+-- the same.
+CREATE OR REPLACE FUNCTION tutti.assume_names(names pg_catalog.jsonb, things pg_catalog.jsonb) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE x record; found name[]; was name[] := '{}'; got name[] := '{}';
+BEGIN
+  FOR x IN SELECT n.key AS role, (n.value ->> 'owned')::bool AS owned, n.value -> 'list' AS list, a.oid IS NULL AS new FROM jsonb_each(things) n LEFT JOIN pg_authid a ON a.rolname = n.key ORDER BY n.key LOOP
+    SELECT array_agg(c.rolname ORDER BY c.rolname) INTO found FROM (SELECT a.rolname FROM pg_authid a JOIN tutti.things(NULL) t ON t.role = a.oid WHERE t.owned = x.owned AND x.list ? t.thing
+        GROUP BY a.rolname HAVING x.owned OR count(DISTINCT t.thing) = jsonb_array_length(x.list)) c WHERE c.rolname = x.role OR x.owned OR NOT names ? c.rolname;
+    IF x.role = ANY (found) OR found IS NULL AND NOT x.new THEN
+      CONTINUE;
+    ELSIF found IS NULL OR cardinality(found) > 1 OR found[1] = ANY (was) THEN
+      RAISE EXCEPTION 'which role is "%" now cannot be told by what belongs to it or names it in its rights', x.role USING ERRCODE = '0A000', HINT = 'Use ALTER ROLE … RENAME as a statement of its own.';
+    END IF;
+    was := was || found[1];
+    got := got || x.role::name;
+  END LOOP;
+  FOR i IN 1 .. cardinality(was) LOOP -- two may have changed their names with each other
+    EXECUTE format('ALTER ROLE %I RENAME TO %I', was[i], 'tutti renames ' || i);
+  END LOOP;
+  FOR i IN 1 .. cardinality(was) LOOP
+    EXECUTE format('ALTER ROLE %I RENAME TO %I', 'tutti renames ' || i, got[i]);
+  END LOOP;
+END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.assume_shared(state pg_catalog.jsonb) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $tutti$
 DECLARE x jsonb; r name; every bool := state -> 'every';
 BEGIN
+  IF jsonb_typeof(state -> 'things') = 'object' THEN
+    PERFORM tutti.assume_names(state -> 'names', state -> 'things');
+  END IF;
   FOR x IN SELECT value FROM jsonb_array_elements(state -> 'roles') LOOP
     IF NOT EXISTS (SELECT FROM pg_authid WHERE rolname = x ->> 'rolname') THEN
       EXECUTE format('CREATE ROLE %I', x ->> 'rolname');
@@ -146,5 +185,5 @@ BEGIN
       WHEN (x.options ->> 'admin_option')::bool THEN ' WITH ADMIN OPTION' ELSE '' END || coalesce(format(' GRANTED BY %I', x.grantor), '');
   END LOOP;
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.note_shared_state, tutti.assume_shared, tutti.assume_database, tutti.assume_members, tutti.rights_on FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.note_shared_state, tutti.assume_shared, tutti.assume_database, tutti.assume_members, tutti.assume_names, tutti.rights_on, tutti.things, tutti.things_of FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tutti.note_shared, tutti.note_shared_behind, tutti.shared_version, tutti.note_counted TO PUBLIC;

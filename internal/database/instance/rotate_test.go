@@ -50,10 +50,14 @@ func TestLogRotates(t *testing.T) {
 	}
 	numbered := regexp.MustCompile(`(?m)LOG:  numbered (\d+) (\d+) \.$`)
 	next := [sessions]int{}
+	var last []byte // that has something: the log may have been moved aside at the last moment
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if len(b) > 0 {
+			last = b
 		}
 		for _, m := range numbered.FindAllStringSubmatch(string(b), -1) {
 			s, _ := strconv.Atoi(m[1])
@@ -68,8 +72,8 @@ func TestLogRotates(t *testing.T) {
 			t.Errorf("session %d: %d lines of %d", s, n, lines)
 		}
 	}
-	if last, _ := os.ReadFile(files[len(files)-1]); !strings.Contains(string(last), "database system is shut down") {
-		t.Errorf("the last file does not have the end:\n%s", last)
+	if !strings.Contains(string(last), "database system is shut down") {
+		t.Errorf("the last file that has something does not have the end:\n%s", last)
 	}
 }
 

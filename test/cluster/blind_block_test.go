@@ -205,38 +205,46 @@ func TestBlindBlockTells(t *testing.T) {
 		{"BEGIN; one 1; two 2 b; BEGIN; COMMIT; COMMIT", "1,1,x,x 2,5,b,x 3,0,x,x", 1},
 		{"BEGIN; one 1; LOCK TABLE blocktold IN SHARE MODE; COMMIT", "1,1,x,x 2,0,x,x 3,0,x,x", 0},
 	} { // 40001 for a right that is gone: so it is with every direct statement, once
-		s = c.Connect(1)
-		admin.Do("DELETE FROM blocktold", "INSERT INTO blocktold SELECT i, 0, 'x', 'x' FROM generate_series(1, 3) i")
-		for range 3 { // the node and the session learn
-			for _, sql := range []string{"BEGIN", "one 3", "two 3 y", "drop 3", "anew 3 z", "COMMIT"} {
-				if _, err := run(sql); err != nil {
-					t.Fatalf("%s: %v", sql, Explain(err))
+		for tries := 4; ; tries-- { // a block that waits for long on a busy machine is carried out as what it is
+			s = c.Connect(1)
+			admin.Do("DELETE FROM blocktold",
+				"INSERT INTO blocktold SELECT i, 0, 'x', 'x' FROM generate_series(1, 3) i")
+			for range 3 { // the node and the session learn
+				for _, sql := range []string{"BEGIN", "one 3", "two 3 y", "drop 3", "anew 3 z", "COMMIT"} {
+					if _, err := run(sql); err != nil {
+						t.Fatalf("%s: %v", sql, Explain(err))
+					}
 				}
 			}
-		}
-		admin.Do("UPDATE blocktold SET n = 0, word = 'x', pad = 'x'")
-		c.Everywhere("SELECT sum(n) FROM blocktold", "0")
-		before := c.blindBlocks(1)
-		for _, sql := range strings.Split(x.script, "; ") {
-			sql, want, told := strings.Cut(sql, ": ")
-			if !told {
-				word, _, _ := strings.Cut(sql, " ")
-				want = map[string]string{"one": "UPDATE 1", "two": "UPDATE 1", "drop": "DELETE 1",
-					"anew": "INSERT 0 1"}[word]
+			admin.Do("UPDATE blocktold SET n = 0, word = 'x', pad = 'x'")
+			c.Everywhere("SELECT sum(n) FROM blocktold", "0")
+			before := c.blindBlocks(1)
+			for _, sql := range strings.Split(x.script, "; ") {
+				sql, want, told := strings.Cut(sql, ": ")
+				if !told {
+					word, _, _ := strings.Cut(sql, " ")
+					want = map[string]string{"one": "UPDATE 1", "two": "UPDATE 1", "drop": "DELETE 1",
+						"anew": "INSERT 0 1"}[word]
+				}
+				got, err := run(sql)
+				if err != nil {
+					got = Code(err)
+				}
+				if want != "" && got != want || want == "" && err != nil {
+					t.Errorf("%s: %s tells %s, want %s: %v", x.script, sql, got, want, Explain(err))
+				}
 			}
-			got, err := run(sql)
-			if err != nil {
-				got = Code(err)
+			c.Everywhere("SELECT string_agg(concat_ws(',', id, n, word, trim(pad)), ' ' ORDER BY id) FROM blocktold",
+				x.rows)
+			n := c.blindBlocks(1) - before
+			if n < x.unseen && tries > 0 {
+				continue
 			}
-			if want != "" && got != want || want == "" && err != nil {
-				t.Errorf("%s: %s tells %s, want %s: %v", x.script, sql, got, want, Explain(err))
+			if n != x.unseen {
+				t.Errorf("%s: %d blocks were carried out unseen, want %d", x.script, n, x.unseen)
 			}
+			break
 		}
-		if n := c.blindBlocks(1) - before; n != x.unseen {
-			t.Errorf("%s: %d blocks were carried out unseen, want %d", x.script, n, x.unseen)
-		}
-		c.Everywhere("SELECT string_agg(concat_ws(',', id, n, word, trim(pad)), ' ' ORDER BY id) FROM blocktold",
-			x.rows)
 	}
 	c.Check()
 }

@@ -269,7 +269,7 @@ func (r *Run) fill(o outcome, s *server, before, after []reading, cpu bool) {
 	if cpu {
 		r.CPU = &CPU{Client: each(o.cpu)}
 	}
-	var lost, ordered uint64
+	var lost uint64
 	for i := range after {
 		d := after[i].sub(&before[i])
 		m := Member{Name: s.databases[i].name, Sessions: each(d.sessions), Applier: each(d.applier), Helpers: each(d.helpers),
@@ -282,11 +282,8 @@ func (r *Run) fill(o outcome, s *server, before, after []reading, cpu bool) {
 			r.CPU.Applying += m.Applier
 		}
 		lost += d.counters["aborted"]
-		ordered += d.counters["aborted"] + d.counters["local"]
 	}
-	if ordered > 0 {
-		r.LostShare = float64(lost) / float64(ordered)
-	}
+	r.LostShare = float64(lost) / (float64(lost) + n)
 }
 
 // others computes how much of the machine went to processes that do not belong to the run.

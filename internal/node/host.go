@@ -499,9 +499,7 @@ func undefined(v certify.Verdict) session.Result {
 
 // Define orders a statement and waits until it has run here.
 func (h *host) Define(d session.Definition) session.Result {
-	l, own := h.n, h.intent // of a definition that was looked up in vain
-	h.intent = 0
-	defer l.holds.intents.release(own)
+	l := h.n
 	if d.Extent.Shared && l.group != mainGroup {
 		if l = l.tenure.life(mainGroup); l == nil {
 			return session.Result{Err: errNotReady()}
@@ -521,7 +519,7 @@ func (h *host) Define(d session.Definition) session.Result {
 	if e := h.pass(d.Extent, nil, d.Limits); e != nil {
 		return session.Result{Err: e}
 	}
-	r := l.holds.intents.ordered(l, h, own, d)
+	r := l.holds.intents.ordered(l, h, d)
 	if r.Err == nil && d.Database.Does == semantics.CreatesDatabase {
 		l.tenure.awaitDatabase(d.Database.Name)
 	}

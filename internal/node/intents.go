@@ -198,22 +198,23 @@ func until(h *host, limits session.Limits, so func() bool) *wire.SQLError {
 	}
 }
 
-// ordered has a definition run in a turn, which it may have.
-func (x *intents) ordered(l *life, h *host, own intent.Owner, d session.Definition) (r session.Result) {
-	if own == 0 {
-		own, r.Err = x.intend(l, h, 0, intent.Ordered, d.Limits)
-		defer func() { x.release(own) }()
-	}
-	if r.Err != nil {
-		return r
+// ordered has a definition run in a turn. One that was looked up in vain again waits then until it would be alone, and
+// this member has applied all that is ordered, before it is looked up once more.
+func (x *intents) ordered(l *life, h *host, d session.Definition) session.Result {
+	own, failure := x.intend(l, h, 0, intent.Ordered, d.Limits)
+	defer x.release(own)
+	if failure != nil {
+		return session.Result{Err: failure}
 	}
 	if d.Index.Name != "" { // it is built for long, and nobody waits for that
 		x.release(own)
 	}
-	if r = l.define(d, h.g); d.InVain && r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated && l == h.n {
+	r := l.define(d, h.g)
+	if d.InVain && r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated && l == h.n {
 		x.release(own)
-		if failure := x.settled(h, d.Limits, seenPatience); failure != nil {
-			x.end(h)
+		failure := x.settled(h, d.Limits, seenPatience)
+		x.end(h)
+		if failure != nil {
 			r.Err = failure
 		}
 	}

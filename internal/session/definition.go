@@ -355,7 +355,7 @@ func (f *definitions) define(st *semantics.Statement) (bool, error) {
 // defined one of them meanwhile.
 const looksMax = 20
 
-// looksBeside is after how many of them those of its own member wait for it.
+// looksBeside is after how many of them it waits for those of its own member.
 const looksBeside = 3
 
 // concurrent finds out whether a definition may be carried out beside everything else.

@@ -57,8 +57,8 @@ type Definition struct {
 	Detach Detach
 	// Database is what it does to one of the databases.
 	Database semantics.Database
-	// InVain: each time it was looked up, others had defined something of its tables. If it is so again, those of this
-	// member wait until it has been looked up once more.
+	// InVain: each time it was looked up, others had defined something of its tables. If it is so again, it waits for
+	// those of this member to be done before it is looked up once more.
 	InVain bool
 	// Limits are those of its wait for other sessions, before the order has it; other members do not get them.
 	Limits Limits

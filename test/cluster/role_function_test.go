@@ -101,7 +101,19 @@ func TestRolesInFunctions(t *testing.T) {
 			FROM pg_namespace WHERE nspname ~ '^fn_[abd]$'`, x.want)
 		c.Everywhere(sharedState, s.Get(sharedState))
 	}
-	s.Do("DROP SCHEMA fn_a, fn_b, fn_c", "DROP OWNED BY fn_u", "DROP ROLE fn_u, fn_y, fn_v")
+	// Two members may have temporary tables of one name, each of another role.
+	s.Do("CREATE ROLE fn_t", "CREATE TEMPORARY TABLE fn_temporary (i int)", "ALTER TABLE fn_temporary OWNER TO fn_t")
+	other := c.Connect(2)
+	temporary := "(SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema())"
+	for other.Do("CREATE TEMPORARY TABLE IF NOT EXISTS fn_temporary (i int)"); other.Get("SELECT "+temporary) <
+		s.Get("SELECT "+temporary); other.Do("CREATE TEMPORARY TABLE IF NOT EXISTS fn_temporary (i int)") {
+		other = c.Connect(2)
+	}
+	other.Do("ALTER TABLE fn_temporary OWNER TO fn_y")
+	s.Do("DO $$ BEGIN ALTER ROLE fn_t CREATEDB; END $$", "DROP TABLE fn_temporary")
+	other.Do("DROP TABLE fn_temporary")
+	c.Everywhere(sharedState, s.Get(sharedState))
+	s.Do("DROP SCHEMA fn_a, fn_b, fn_c", "DROP OWNED BY fn_u", "DROP ROLE fn_u, fn_y, fn_v, fn_t")
 	// Which of two with the same things is which cannot be told.
 	s.Do("CREATE ROLE fn_a", "CREATE ROLE fn_b", "CREATE TABLE fn_both (id int PRIMARY KEY)",
 		"GRANT SELECT ON fn_both TO fn_a, fn_b")

@@ -69,7 +69,7 @@ $tutti$;
 CREATE OR REPLACE FUNCTION tutti.things(of pg_catalog.oid) RETURNS TABLE (role pg_catalog.oid, thing pg_catalog.text, owned pg_catalog.bool, new pg_catalog.bool) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT s.refobjid, concat(d.datname, ' ', o.type, ' ', CASE WHEN s.classid NOT IN ('pg_default_acl'::regclass, 'pg_user_mapping'::regclass) THEN o.identity END), s.deptype = 'o', tutti.mine(s.xmin)
     FROM pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid LEFT JOIN LATERAL pg_identify_object(s.classid, s.objid, s.objsubid) o ON s.dbid = 0 OR d.datname = current_database()
-    WHERE s.refclassid = 'pg_authid'::regclass AND (of IS NULL OR s.refobjid = of)
+    WHERE s.refclassid = 'pg_authid'::regclass AND (of IS NULL OR s.refobjid = of) AND coalesce(o.identity, '') !~ '(^| on )pg_temp' -- others may have one of this name, which is somebody else's
 $tutti$;
 -- Tells by which things a role can be known that it had before this transaction: some that it owns, or else all that name it. NULL: it has none.
 CREATE OR REPLACE FUNCTION tutti.things_of(of pg_catalog.oid) RETURNS pg_catalog.jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$

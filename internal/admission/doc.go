@@ -4,6 +4,7 @@
 //	turns     while many transactions lose, only some of those that write run at once
 //	larges    only some large transactions are kept in memory at once
 //	throttle  while a member lags, clients whose transactions have committed are answered later
+//	deadline  by its client's settings, a session's wait for others ends
 //
 // Neighbours: node's executor closes and opens the gate, its sessions call the rest; flow decides how many turns there
 // are, and how long a delay is.

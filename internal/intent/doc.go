@@ -5,7 +5,7 @@
 // transaction ends. An intent keeps no member's data apart: certification decides, with intents or
 // without. It only makes sessions wait that would lose to each other.
 //
-// Neighbours: node asks for sessions and tells them what Ready returns. Its tests play at random (TestInvariants).
+// Neighbours: grants asks for sessions and tells them what Ready returns. Its tests play at random (TestInvariants).
 //
 // An owner is a session. A resource is a name for what the intents are about. Time is a tick.
 //

@@ -105,9 +105,9 @@ func (h *host) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) {
 // be given way.
 var locksWait = most(flow.WaitRowLocks)
 
-// Locks notes that the session's transaction asks for locks on rows of tables, or on whole tables, and waits for
+// locks notes that the session's transaction asks for locks on rows of tables, or on whole tables, and waits for
 // additions to them that are under way.
-func (h *host) Locks(tables []string) {
+func (h *host) locks(tables []string) {
 	if len(tables) == 0 {
 		tables = []string{""}
 	}
@@ -121,7 +121,7 @@ func (h *host) Locks(tables []string) {
 		return
 	}
 	defer h.n.metrics.Waits.Begin(flow.WaitRowLocks).End()
-	for end := time.Now().Add(locksWait); a.any(tables) && h.interrupted() == nil && time.Now().Before(end); {
+	for end := time.Now().Add(locksWait); a.any(tables) && h.Interrupted() == nil && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 }

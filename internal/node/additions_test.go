@@ -54,7 +54,7 @@ func TestAdditionsAreSeenInOrder(t *testing.T) {
 		known  bool
 	}{{"t", false}, {"", false}, {"u", true}} {
 		locker := &host{n: h.n}
-		locker.Locks([]string{c.locked})
+		locker.locks([]string{c.locked})
 		if _, ok := h.Known(what); ok != c.known {
 			t.Errorf("%+v", c)
 		}

@@ -42,12 +42,11 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 	if !l.additions.awaitBlind(h, sub.Writeset.Tables, must) {
 		return d, false
 	}
-	if hinders, _ := l.holds.hinders(nil, sub.Writeset, l.core.Applied(), 0); hinders ||
-		h.Pass(sub.Writeset, sub.Limits) != nil {
+	if l.grants.Locks.Block(sub.Writeset) || h.Pass(sub.Writeset, sub.Limits) != nil {
 		return d, false
 	}
 	if h.Enter(session.PhaseSubmitted) != nil {
-		l.holds.passed(h)
+		h.grants.Passed()
 		return d, false
 	}
 	h.must = must
@@ -57,7 +56,7 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 		h.must = must || time.Since(began) > shunWait
 	}
 	h.must = false
-	l.holds.passed(h)
+	h.grants.Passed()
 	if !d.Commit {
 		return d, true
 	}
@@ -144,17 +143,6 @@ func (a *additions) goBlind(h *host, tables []writeset.Table, must bool) (ok boo
 		return false, a.freed
 	}
 	return false, nil
-}
-
-// Writing notes that the session's transaction writes to a table, seeing it.
-func (h *host) Writing(table string) {
-	if h.claim.Does(intent.Write, table) {
-		return
-	}
-	a := &h.n.additions
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.claims.Note(&h.claim, intent.Write, table)
 }
 
 // unseen reports whether no session has locked rows, or writes to some otherwise than blindly.

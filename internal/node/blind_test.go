@@ -30,8 +30,8 @@ func TestGoBlind(t *testing.T) {
 		may         bool
 	}{{"another table", "u", true}, {"the table", "t", false}, {"any table", "", false}} {
 		writer, locker := &host{n: l}, &host{n: l}
-		writer.Writing(x.table)
-		writer.Writing(x.table)
+		intents{h: writer}.Writing(x.table)
+		intents{h: writer}.Writing(x.table)
 		may(x.may, false, "a writer to "+x.name)
 		may(true, true, "a writer to "+x.name+", and it must")
 		if a.unseen() {
@@ -40,9 +40,9 @@ func TestGoBlind(t *testing.T) {
 		writer.endAdditions()
 		may(true, false, "the writer to "+x.name+" is gone")
 		if tables := []string{x.table}; x.table == "" {
-			locker.Locks(nil)
+			locker.locks(nil)
 		} else {
-			locker.Locks(tables)
+			locker.locks(tables)
 		}
 		may(x.may, false, "locks on "+x.name)
 		may(x.may, true, "locks on "+x.name+", and it must")

@@ -5,9 +5,9 @@ import (
 
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/core"
+	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/replica"
-	"github.com/tuttidb/tutti/internal/schemalock"
 )
 
 // TestNobodyAsksHalted: a member that is halted is asked for nothing.
@@ -20,8 +20,11 @@ func TestNobodyAsksHalted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if told, fresh := l.askHold(3, schemalock.Request{}); told || fresh {
-		t.Error("a hold asks a halted member")
+	for m, want := range map[uint32]grants.Reach{2: {Alive: true, Young: true},
+		3: {Alive: true, Young: true, Halted: true}} {
+		if got := reachOf(l, m); got != want {
+			t.Errorf("member %d is %+v for who wants a lock, want %+v", m, got, want)
+		}
 	}
 	if got := l.rehearser(); got != 2 {
 		t.Errorf("member %d is to try transactions", got)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/advisory"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
@@ -14,6 +15,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -45,10 +47,7 @@ type host struct {
 	beaten int          // so often its transactions have lost to blind ones, one after the other
 	won    bool
 	lost   bool
-	held   *writeset.Writeset // what it was held back for, see holds
-	first  bool               // it comes before the next hold
-
-	intent intent.Owner // of its transaction, see alone
+	grants *grants.Session
 
 	seen   uint64      // how many long definitions the transaction has seen
 	missed *replay.Job // the last one had to see this one, too
@@ -57,6 +56,7 @@ type host struct {
 // newHost makes one of a session.
 func newHost(l *life, g *guard, backend net.Conn) *host {
 	h := &host{n: l, g: g, backend: backend, listens: listenSet{l: l}}
+	h.grants = l.grants.Session(h)
 	h.talk.h, h.snapshots.h = h, h
 	return h
 }
@@ -64,8 +64,9 @@ func newHost(l *life, g *guard, backend net.Conn) *host {
 // rolesOf is a host as its session takes it.
 func rolesOf(h *host) session.Host {
 	return session.Host{
-		Control: h, Order: h, Snapshots: &h.snapshots, Intents: h, Rows: h, Deferred: h, Plans: h, Definitions: h,
-		Status: shows{h.n}, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
+		Control: h, Order: h, Snapshots: &h.snapshots, Intents: intents{h.grants, h}, Rows: h, Deferred: h, Plans: h,
+		Definitions: h,
+		Status:      shows{h.n}, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
 	}
 }
 
@@ -74,9 +75,7 @@ func rolesOf(h *host) session.Host {
 // transaction that does not see its predecessor's foreign key checks loses to those.
 func (h *host) Base() uint64 {
 	h.endTurn()
-	if h.held != nil {
-		h.n.holds.comesAgain(h)
-	}
+	h.grants.Begins()
 	if h.after > 0 {
 		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.Applied() >= h.after || h.n.ending() })
 		h.after = 0
@@ -87,7 +86,7 @@ func (h *host) Base() uint64 {
 		wait.End()
 		h.missed = nil
 	}
-	h.passAgain()
+	h.grants.BeginsAgain(h.lost)
 	h.seen = h.n.jobs.Seen()
 	if h.writes {
 		h.n.turns.Take(h.n.done)
@@ -120,8 +119,9 @@ func (h *host) endTurn() {
 // Deferrable reports whether anything in the database may fire at COMMIT.
 func (h *host) Deferrable() bool { return h.n.tables.Load().Deferrable() }
 
-// interrupted is why the session's transaction waits in vain, if it does: it has lost, its client has cancelled that, or the member stops.
-func (h *host) interrupted() *wire.SQLError {
+// Interrupted is why the session's transaction waits in vain, if it does: it has lost, its client has cancelled that,
+// or the member stops.
+func (h *host) Interrupted() *wire.SQLError {
 	switch doom := h.g.doomed(); {
 	case doom != nil:
 		return doom
@@ -153,8 +153,8 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 	if p == session.PhaseIdle {
 		h.endTurn()
 		h.snapshots.end()
-		h.endHold()
-		h.n.holds.intents.end(h)
+		h.endLock()
+		h.grants.EndTurn()
 		h.endLarge()
 		h.endAdditions()
 	}
@@ -206,11 +206,12 @@ func (h *host) Watch(f func()) (stop func(), over func() bool) {
 
 // errEnding is told while this life of the member ends and nothing was proposed.
 func errEnding() *wire.SQLError {
-	return wire.Errorf(wire.CodeCannotConnectNow, "this member is restarting").WithHint("Try again, or connect to another member.")
+	return wire.Errorf(wire.CodeCannotConnectNow, "this member is restarting").
+		WithHint("Try again, or connect to another member.")
 }
 
 // prepared says why a transaction is not handed to the order: other members could not carry it out, as far as that
-// can be told, or it has lost while it waited for its turn, see intents. With definitions the tables may be others
+// can be told, or it has lost while it waited for its turn, see grants. With definitions the tables may be others
 // than those its rows were written to, so it is tried. Doubts are values that are to be read in.
 func (h *host) prepared(sub *session.Submission, payload []byte, doubts []catalog.Doubt) *wire.SQLError {
 	tables, steps := h.n.tables.Load(), len(sub.Writeset.Steps) > 0
@@ -226,7 +227,8 @@ func (h *host) prepared(sub *session.Submission, payload []byte, doubts []catalo
 	if e := h.n.trials.receiver.Refused(tables, doubts, tables.Wide(sub.Writeset)); e != nil {
 		return e
 	}
-	texts := slices.ContainsFunc(doubts, func(d catalog.Doubt) bool { return d.Column < 0 }) // they may name what only this member has
+	// They may name what only this member has.
+	texts := slices.ContainsFunc(doubts, func(d catalog.Doubt) bool { return d.Column < 0 })
 	if !steps && !texts && !tables.Coded(sub.Writeset) {
 		return nil
 	}
@@ -250,19 +252,19 @@ func (h *host) prepared(sub *session.Submission, payload []byte, doubts []catalo
 func dryRun(
 	h *host, sub *session.Submission, payload []byte, defines bool,
 ) (r *replay.Tried, failure *wire.SQLError) {
-	end := deadlineOf(sub.Limits, false)
-	stop := func() *wire.SQLError { return cmp.Or(h.interrupted(), end.passed()) }
+	end := admission.NewDeadline(sub.Limits, false)
+	stop := func() *wire.SQLError { return cmp.Or(h.Interrupted(), end.Passed()) }
 	try := func() *replay.Tried {
 		return h.n.trials.dryRuns.Try(sub.Seq, payload, func() bool { return stop() != nil })
 	}
 	if r, failure = try(), stop(); !defines || failure != nil {
 		return r, failure
 	}
-	patience := seenPatience
+	patience := grants.SeenMax
 	if r != nil { // it loses by what is ordered, most likely
-		patience = seenAgain
+		patience = grants.SeenAgain
 	}
-	if failure = h.n.holds.intents.alone(h, sub, patience); failure == nil && r != nil && r.Decided > r.Applied {
+	if failure = h.grants.Alone(sub, patience); failure == nil && r != nil && r.Decided > r.Applied {
 		r, failure = try(), stop()
 	}
 	return r, failure
@@ -280,14 +282,15 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 			held = max(progress, sub.Base)
 		}
 	}
-	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot, Snapshot: sub.Snapshot, Serial: sub.Serial, Vouched: sub.Vouched,
-		Base: sub.Base, Held: held, Order: sub.Order, Since: h.advisory.Since(), AddBases: sub.AddBases, Writeset: sub.Writeset, Payload: payload}
+	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot, Snapshot: sub.Snapshot,
+		Serial: sub.Serial, Vouched: sub.Vouched, Base: sub.Base, Held: held, Order: sub.Order,
+		Since: h.advisory.Since(), AddBases: sub.AddBases, Writeset: sub.Writeset, Payload: payload}
 }
 
 // Submit hands the writeset to the engine and waits for the decision.
 func (h *host) Submit(sub session.Submission) session.Decision {
 	d, w := h.submit(sub)
-	h.n.holds.passed(h)
+	h.grants.Passed()
 	if !d.Commit {
 		h.snapshots.decided(w, w != nil && h.n.waiters.given(w))
 	}
@@ -303,7 +306,8 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	}
 	keys, err := h.decoded(sub.Writeset, payload)
 	if err != nil {
-		return session.Decision{Err: wire.Errorf(wire.CodeInternalError, "the transaction's changes cannot be ordered: %v", err)}, nil
+		return session.Decision{Err: wire.Errorf(wire.CodeInternalError,
+			"the transaction's changes cannot be ordered: %v", err)}, nil
 	}
 	began := time.Now()
 	h.writes = true
@@ -387,8 +391,10 @@ func (h *host) decoded(ws *writeset.Writeset, payload []byte) (*engine.Keys, err
 
 // unknown is told when this life ends between proposal and decision (G6).
 func (h *host) unknown(id writeset.TxID) session.Decision {
-	return session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome of the transaction is not known: this member restarts").
-		WithDetail("Transaction %s was handed to the cluster; whether it committed is decided by the log.", id).AsFatal()}
+	return session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown,
+		"the outcome of the transaction is not known: this member restarts").
+		WithDetail("Transaction %s was handed to the cluster; whether it committed is decided by the log.", id).
+		AsFatal()}
 }
 
 // Committed reports the backend's own COMMIT. If that failed, the executor applies the
@@ -425,7 +431,8 @@ func (h *host) Explain(ws *writeset.Writeset) *wire.SQLError {
 	ws.EachKey(func(k writeset.Key) bool {
 		if t := held[k.Hash]; t != nil && k.Hash != ws.Tables[k.Table].Key {
 			countTable(&h.n.metrics.Transactions, ws.Tables[k.Table], causeBlocked)
-			found = h.conflict(ws, certify.Verdict{Reason: certify.KeyConflict, Key: k, Winner: t.Item.ID, WinnerOrdinal: t.Ordinal})
+			found = h.conflict(ws, certify.Verdict{Reason: certify.KeyConflict, Key: k, Winner: t.Item.ID,
+				WinnerOrdinal: t.Ordinal})
 			return false
 		}
 		return true
@@ -445,22 +452,26 @@ func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError
 	e := wire.Errorf(wire.CodeSerializationFailure, "%s", message).WithHint("The transaction might succeed if retried.")
 	switch v.Reason {
 	case certify.Barrier:
-		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was open.", v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
+		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was "+
+			"open.", v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
 	case certify.TooOld:
 		if ws.Adds() {
 			return e.WithDetail("It adds to rows of which too little is known.")
 		}
-		return e.WithDetail("The transaction began before what is still remembered of committed transactions (certify_keys).")
+		return e.WithDetail("The transaction began before what is still remembered of committed transactions " +
+			"(certify_keys).")
 	case certify.NotAlone:
 		return e.WithDetail("Another node began to run SERIALIZABLE transactions while this one was open.")
 	case certify.LocksLost:
-		return e.WithDetail("The advisory locks of this node's sessions were released, because the others did not hear of it for %d ms (lock_lease_ms).", h.n.config.Limits.LockLeaseMs)
+		return e.WithDetail("The advisory locks of this node's sessions were released, because the others did not "+
+			"hear of it for %d ms (lock_lease_ms).", h.n.config.Limits.LockLeaseMs)
 	case certify.Malformed:
 		return e.WithDetail("The transaction's writeset could not be read by the cluster.")
 	}
 	t := ws.Tables[v.Key.Table]
 	if table, ok := capture.LocksOf(t); ok {
-		return e.WithDetail("A lock on table %q: transaction %s of node %s committed first, at ordinal %d.", table, v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
+		return e.WithDetail("A lock on table %q: transaction %s of node %s committed first, at ordinal %d.", table,
+			v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
 	}
 	return e.WithDetail("%s of table %q: transaction %s of node %s committed first, at ordinal %d.",
 		h.n.keyText(ws, v.Key), t.String(), v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
@@ -492,9 +503,11 @@ func (l *life) aborted(a engine.Aborted) {
 // undefined says why a definition does not run.
 func undefined(v certify.Verdict) session.Result {
 	if v.Reason == certify.Outdated {
-		return session.Result{Err: wire.Errorf(wire.CodeTuttiOutdated, "the tables of a definition were defined again meanwhile")}
+		return session.Result{Err: wire.Errorf(wire.CodeTuttiOutdated,
+			"the tables of a definition were defined again meanwhile")}
 	}
-	return session.Result{Err: wire.Errorf(wire.CodeInternalError, "the definition's writeset could not be read by the cluster")}
+	return session.Result{Err: wire.Errorf(wire.CodeInternalError,
+		"the definition's writeset could not be read by the cluster")}
 }
 
 // Define orders a statement and waits until it has run here.
@@ -516,10 +529,10 @@ func (h *host) Define(d session.Definition) session.Result {
 		return session.Result{Err: e}
 	}
 	defer h.Enter(session.PhaseIdle)
-	if e := h.pass(d.Extent, nil, d.Limits); e != nil {
+	if e := h.losesBy(h.grants.PassDefinition(d.Extent, d.Limits)); e != nil {
 		return session.Result{Err: e}
 	}
-	r := l.holds.intents.ordered(l, h, d)
+	r := l.grants.Turns.Define(h.grants, d, func() session.Result { return l.define(d, h.g) })
 	if r.Err == nil && d.Database.Does == semantics.CreatesDatabase {
 		l.tenure.awaitDatabase(d.Database.Name)
 	}
@@ -551,7 +564,8 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) sessio
 	})
 	if full {
 		l.metrics.Limits.Pending.Add(1)
-		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)")}
+		return session.Result{Err: wire.Errorf(wire.CodeConfigurationLimit,
+			"too many transactions wait to be ordered (pending_items)")}
 	}
 	if ok {
 		g.defining(func() { l.cancelDefinition(id.Seq) })

@@ -21,6 +21,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/notices"
 	"github.com/tuttidb/tutti/internal/ordering"
@@ -99,7 +100,7 @@ type life struct {
 
 	jobs     *replay.Jobs
 	detaches *replay.Detaches
-	holds    holds
+	grants   *grants.Grants
 }
 
 // trials are what is tried before it is ordered: here, and by other members.
@@ -134,7 +135,6 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.present.off = l.additions.sighted
 	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
 	l.running.init()
-	l.holds.init()
 	l.serial.init()
 	return l
 }
@@ -172,7 +172,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("blocked", l.advisory.TellBlocked)
 	run("retention", func(ctx context.Context) error { return l.retention.Run(ctx, l.core) })
 	run("serial", l.leaveSerial)
-	run("holds", l.renewHolds)
+	run("locks", l.grants.Locks.Renew)
 	run("audit", l.audit.Run)
 	l.core.Do(func(e *engine.Engine) {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
@@ -190,7 +190,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.advisory.Wait()
 	l.trials.dryRuns.Close()
 	l.trials.receiver.Close()
-	l.holds.end()
+	l.grants.Locks.End()
 	l.background.Wait()
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -283,6 +283,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		return &failure.Fatal{Err: err}
 	}
 	l.audit = audit.New(auditOf(l))
+	l.grants = grants.New(grantsOf(l))
 	l.trials.dryRuns = replay.NewDryRuns(dryRunsOf(l))
 	l.fence = l.seq.Add(1)
 	l.core = core.New(coreOf(l, e))

@@ -453,8 +453,23 @@ func (l *life) comeUp() {
 	}
 }
 
+// leave ends whatever a session has that ends.
+func leave(h *host) {
+	h.listens.leave()
+	h.advisory.Leave()
+	h.snapshots.SerialApart()
+	h.endLarge()
+	h.endAdditions()
+	h.endLock()
+	h.grants.EndTurn()
+	h.snapshots.end()
+	h.endTurn()
+}
+
 // serve logs an admitted client in at the local server and runs its session.
-func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOptions, conn net.Conn, slot uint32, admitted func()) {
+func (l *life) serve(
+	who *clients.Client, startup *wire.Startup, o wire.LoginOptions, conn net.Conn, slot uint32, admitted func(),
+) {
 	var g *guard
 	conns := []net.Conn{conn}
 	defer func() {
@@ -474,7 +489,8 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 		return
 	}
 	parameters := who.Parameters(startup.Ordered, l.config.ApplicationNameAddHost)
-	login, err := wire.Login(startup, backend, append(parameters, wire.Param{Name: capture.SessionSetting, Value: "on"}), o)
+	parameters = append(parameters, wire.Param{Name: capture.SessionSetting, Value: "on"})
+	login, err := wire.Login(startup, backend, parameters, o)
 	if err != nil {
 		l.node.clients.Fail(who, err)
 		return
@@ -486,7 +502,8 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 	admitted()
 	defer l.node.clients.Enter(who, login)()
 	defer l.tenure.origins.Enter(login.BackendPID, who)()
-	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.Cancel(l.log, login.BackendPID) }, func() { l.gate.Wake(); l.serial.wake() })
+	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.Cancel(l.log, login.BackendPID) },
+		func() { l.gate.Wake(); l.serial.wake() })
 	g.withdraw = l.patience.withdraw
 	l.sessions.register(g, conn)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
@@ -500,15 +517,7 @@ func (l *life) serve(who *clients.Client, startup *wire.Startup, o wire.LoginOpt
 	out.Append(login.Frames)
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
 	h := newHost(l, g, backend)
-	defer h.endTurn()
-	defer h.snapshots.end()
-	defer h.n.holds.intents.end(h)
-	defer h.endHold()
-	defer h.endAdditions()
-	defer h.endLarge()
-	defer h.snapshots.SerialApart()
-	defer func() { h.advisory.Leave() }()
-	defer h.listens.leave()
+	defer leave(h)
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
 		Host: rolesOf(h), Collector: collect.Roles(l.collector), ReturnedBytesMax: l.config.Limits.WritesetBytes,

@@ -13,7 +13,7 @@ const (
 
 	frameFront = 'F' // see streaming.report
 
-	frameHold = 'H' // see holds
+	frameHold = 'H' // see grants.Locks
 	frameHeld = 'I'
 )
 
@@ -67,9 +67,9 @@ func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 	case frameRehearsed:
 		l.trials.dryRuns.Outcome(body)
 	case frameHold:
-		l.holdFor(from, body)
+		l.grants.Locks.Hear(from, body)
 	case frameHeld:
-		l.holdGiven(from, body)
+		l.grants.Locks.Answered(from, body)
 	default:
 		l.log.Warn("a member sent a frame of unknown kind", "member", from, "kind", kind)
 	}

@@ -85,19 +85,14 @@ func (l *life) rehearser() uint32 {
 func dryRunsOf(l *life) replay.DryRunOptions {
 	return replay.DryRunOptions{
 		Log: l.log, ConnString: l.connString, Config: l.config, Incarnation: l.incarnation, Waits: &l.metrics.Waits,
-		Peer:    l.rehearser,
-		Ask:     func(to uint32, dryRun []byte) bool { return l.sendFrame(to, frameRehearse, dryRun) },
-		Answer:  func(to uint32, outcome []byte) bool { return l.sendFrame(to, frameRehearsed, outcome) },
-		Tables:  l.tables.Load,
-		Applied: func() uint64 { return l.core.Applied() },
-		Decided: func() uint64 { return l.core.Ordinal() },
-		Free:    func() bool { return l.jobs.Under() == nil },
-		Yield: func(member uint32, incarnation uint64, tried bool) {
-			l.holds.yield(member, incarnation, tried)
-			if tried {
-				l.gate.Wake()
-			}
-		},
+		Peer:       l.rehearser,
+		Ask:        func(to uint32, dryRun []byte) bool { return l.sendFrame(to, frameRehearse, dryRun) },
+		Answer:     func(to uint32, outcome []byte) bool { return l.sendFrame(to, frameRehearsed, outcome) },
+		Tables:     l.tables.Load,
+		Applied:    func() uint64 { return l.core.Applied() },
+		Decided:    func() uint64 { return l.core.Ordinal() },
+		Free:       func() bool { return l.jobs.Under() == nil },
+		Yield:      l.grants.Locks.Yield,
 		Background: l.background.Go, Ending: l.ending, Done: l.done,
 	}
 }

@@ -24,10 +24,10 @@ const (
 func (x *snapshots) EnterSnapshot() (uint64, *wire.SQLError) {
 	h := x.h
 	wait := h.n.metrics.Waits.Begin(flow.WaitSnapshot)
-	entered := h.n.gate.Enter(func() bool { return h.interrupted() != nil })
+	entered := h.n.gate.Enter(func() bool { return h.Interrupted() != nil })
 	wait.End()
 	if !entered {
-		return 0, cmp.Or(h.interrupted(), errEnding())
+		return 0, cmp.Or(h.Interrupted(), errEnding())
 	}
 	return h.n.core.Applied(), nil
 }
@@ -50,11 +50,11 @@ func (x *snapshots) EnterSafe(try int) (base uint64, waits bool, doom *wire.SQLE
 			pause.Stop()
 		}
 	}
-	stop := func() bool { return h.interrupted() != nil }
+	stop := func() bool { return h.Interrupted() != nil }
 	h.g.hold()
 	if stop() || !h.n.gate.EnterPatient(h.g, stop, h.g.breakOff) {
 		h.g.release()
-		return 0, false, cmp.Or(h.interrupted(), errEnding())
+		return 0, false, cmp.Or(h.Interrupted(), errEnding())
 	}
 	return h.n.core.Applied(), time.Since(x.safeSince) < safeMax, nil
 }

@@ -74,10 +74,10 @@ func (x *snapshots) wait(max time.Duration, done func() bool) *wire.SQLError {
 	if !done() {
 		defer h.n.metrics.Waits.Begin(flow.WaitSerial).End()
 	}
-	if s.await(max, done, func() bool { return h.interrupted() != nil }) {
+	if s.await(max, done, func() bool { return h.Interrupted() != nil }) {
 		return nil
 	}
-	if why := h.interrupted(); why != nil {
+	if why := h.Interrupted(); why != nil {
 		return why
 	}
 	return h.n.patience.errNoMajority("the transaction")

@@ -15,11 +15,8 @@ import (
 // most is how long a wait takes at most, by the table of all waits.
 func most(w flow.Wait) time.Duration { return metrics.Most(w) }
 
-// Bounds that several files use.
-var (
-	longPatience = most(flow.WaitLong)
-	holdMax      = most(flow.WaitHeldBack)
-)
+// longPatience is how long a session waits for a long definition.
+var longPatience = most(flow.WaitLong)
 
 // mostText says the same, with the setting that has a part in it.
 func mostText(w flow.Wait) string {
@@ -146,7 +143,7 @@ func (h *host) BeginLarge() *wire.SQLError {
 		return nil
 	}
 	wait := h.n.metrics.Waits.Begin(flow.WaitLarge)
-	why := h.n.tenure.larges.Enter(h.n.patience.max(), h.interrupted)
+	why := h.n.tenure.larges.Enter(h.n.patience.max(), h.Interrupted)
 	wait.End()
 	h.large = why == nil
 	return why

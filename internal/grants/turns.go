@@ -1,0 +1,266 @@
+package grants
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/admission"
+	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/intent"
+	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// definitions is the resource that all definitions of a database share.
+const definitions intent.Resource = 1
+
+// turnMax is after which a session goes on without its turn.
+var turnMax = metrics.Most(flow.WaitDefiner)
+
+const (
+	// SeenMax is how long a transaction waits, in its turn, for what is ordered to be applied here. SeenAgain is the
+	// same before another member tries it again.
+	SeenMax   = 5 * time.Second
+	SeenAgain = time.Second
+
+	turnInterval = 2 * time.Millisecond  // between two looks at whether it is still wanted
+	circlesEvery = 50 * time.Millisecond // between two looks at whom PostgreSQL has wait for whom
+)
+
+// Turns are those of a member's sessions in one database. Safe for concurrent use.
+type Turns struct {
+	o     Options
+	began time.Time
+
+	mu      sync.Mutex
+	manager intent.Manager
+	last    intent.Owner
+	clients map[intent.Owner]Client
+	waiting map[intent.Owner]chan intent.Outcome
+	looked  time.Time // for circles
+}
+
+func newTurns(o Options) *Turns {
+	return &Turns{o: o, began: time.Now(), clients: map[intent.Owner]Client{},
+		waiting: map[intent.Owner]chan intent.Outcome{}}
+}
+
+// now is the manager's time.
+func (t *Turns) now() time.Duration { return time.Since(t.began) }
+
+// ask asks for an intent in the name of an owner, which is made if it is zero. The outcome comes through the channel.
+func (t *Turns) ask(o intent.Owner, c Client, mode intent.Mode) (intent.Owner, <-chan intent.Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o == 0 {
+		t.last++
+		o = t.last
+		t.clients[o] = c
+	}
+	outcome := make(chan intent.Outcome, 1)
+	t.waiting[o] = outcome
+	now := t.now()
+	t.manager.Tick(uint64(now.Milliseconds()))
+	t.manager.Request(o, definitions, mode, uint64((now + turnMax).Milliseconds()))
+	t.tell()
+	return o, outcome
+}
+
+// tell passes on what has happened; called with mu held.
+func (t *Turns) tell() {
+	for _, e := range t.manager.Ready() {
+		t.waiting[e.Owner] <- e.Outcome
+		delete(t.waiting, e.Owner)
+	}
+}
+
+// tick lets time pass.
+func (t *Turns) tick() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.manager.Tick(uint64(t.now().Milliseconds()))
+	t.tell()
+}
+
+// release ends what an owner has or waits for.
+func (t *Turns) release(o intent.Owner) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.waiting, o)
+	delete(t.clients, o)
+	t.manager.Release(o)
+	t.tell()
+}
+
+// due gives those that have an intent and those that wait, if it is time to look for circles.
+func (t *Turns) due() (holders, waiters map[intent.Owner]Client) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.looked) < circlesEvery {
+		return nil, nil
+	}
+	t.looked = time.Now()
+	holders, waiters = map[intent.Owner]Client{}, map[intent.Owner]Client{}
+	for _, o := range t.manager.Holders() {
+		holders[o] = t.clients[o]
+	}
+	for _, o := range t.manager.Waiters() {
+		waiters[o] = t.clients[o]
+	}
+	return holders, waiters
+}
+
+// blocked tells for whom the backend of an owner waits in PostgreSQL.
+func (t *Turns) blocked(o intent.Owner, by []intent.Owner) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.clients[o] != nil {
+		t.manager.Blocked(o, by...)
+		t.tell()
+	}
+}
+
+// lookForCircles asks PostgreSQL whether a session that has an intent waits for a lock of one that waits for that
+// intent (TU3).
+func (t *Turns) lookForCircles() {
+	holders, waiters := t.due()
+	for o, c := range holders {
+		pids, err := t.o.Blockers(context.Background(), c.PID())
+		if err != nil {
+			t.o.Log.Debug("whom a session waits for cannot be told", "error", err)
+			continue
+		}
+		var by []intent.Owner
+		for w, of := range waiters {
+			if slices.Contains(pids, of.PID()) {
+				by = append(by, w)
+			}
+		}
+		t.blocked(o, by)
+	}
+}
+
+// take waits for an intent. The session goes on without it if it does not come in time, or cannot come. A failure says
+// that the session's transaction has lost meanwhile, or that its client has cancelled the statement, or that its time
+// is over.
+func (t *Turns) take(
+	c Client, o intent.Owner, mode intent.Mode, limits session.Limits,
+) (intent.Owner, *wire.SQLError) {
+	defer t.o.Metrics.Waits.Begin(flow.WaitDefiner).End()
+	o, outcome := t.ask(o, c, mode)
+	failure := until(c, limits, func() bool {
+		select {
+		case how := <-outcome:
+			if how != intent.Granted {
+				t.warn(c, how)
+			}
+			return true
+		default:
+		}
+		t.tick()
+		t.lookForCircles()
+		return false
+	})
+	return o, failure
+}
+
+// warn tells an operator who has the intent without which a session goes on.
+func (t *Turns) warn(c Client, how intent.Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var pids []uint32
+	for _, o := range t.manager.Holders() {
+		if of := t.clients[o]; of != nil {
+			pids = append(pids, of.PID())
+		}
+	}
+	t.o.Log.Warn("a session goes on without its turn to define something", "pid", c.PID(), "why", how.String(),
+		"held_by", pids)
+}
+
+// until looks again and again whether something is so, as long as the session wants to know.
+func until(c Client, limits session.Limits, so func() bool) *wire.SQLError {
+	if so() {
+		return nil
+	}
+	end := admission.NewDeadline(limits, true)
+	look := time.NewTicker(turnInterval)
+	defer look.Stop()
+	for {
+		// Before so: what ends the wait may have failed the backend's transaction.
+		if why := cmp.Or(c.Interrupted(), end.Passed()); why != nil {
+			return why
+		}
+		if so() {
+			return nil
+		}
+		<-look.C
+	}
+}
+
+// Define has define run in a turn of this database, which may be another one than that of the session. A definition
+// that was looked up in vain again (session.Definition.InVain) waits then until it would be alone, and this member has
+// applied all that is ordered, before it is looked up once more.
+func (t *Turns) Define(s *Session, d session.Definition, define func() session.Result) session.Result {
+	own, failure := t.take(s.client, 0, intent.Ordered, d.Limits)
+	defer t.release(own)
+	if failure != nil {
+		return session.Result{Err: failure}
+	}
+	if d.Index.Name != "" { // it is built for long, and nobody waits for that
+		t.release(own)
+	}
+	r := define()
+	if d.InVain && r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated && s.turns == t {
+		t.release(own)
+		failure := s.settled(d.Limits, SeenMax)
+		s.EndTurn()
+		if failure != nil {
+			r.Err = failure
+		}
+	}
+	return r
+}
+
+// settled gives the session its turn, when this member has applied all that is ordered (TU2).
+func (s *Session) settled(limits session.Limits, most time.Duration) (failure *wire.SQLError) {
+	t := s.turns
+	if s.turn, failure = t.take(s.client, s.turn, intent.Own, limits); failure != nil {
+		return failure
+	}
+	ordered := t.o.Ordered()
+	defer t.o.Metrics.Waits.Begin(flow.WaitDefiner).End()
+	began := time.Now()
+	return until(s.client, limits, func() bool {
+		return t.o.Applied() >= ordered || time.Since(began) > most
+	})
+}
+
+// Alone has the session's transaction, which defines something, take its turn until EndTurn. The transaction has its
+// locks all the time, so what was applied until now it has seen, as Order of the submission says then. It waits so long
+// at most for what is to be applied. A failure says that it has lost meanwhile, or was cancelled, or that its time is
+// over.
+func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *wire.SQLError) {
+	if failure = s.settled(sub.Limits, most); failure != nil {
+		return failure
+	}
+	at, err := s.turns.o.Position(context.Background())
+	if err != nil {
+		s.turns.o.Log.Debug("the position of the WAL cannot be told", "error", err)
+		return nil
+	}
+	sub.Order = max(sub.Order, at)
+	return nil
+}
+
+// EndTurn ends the turn of the session's transaction, if it has one.
+func (s *Session) EndTurn() {
+	if s.turn != 0 {
+		s.turns.release(s.turn)
+		s.turn = 0
+	}
+}

@@ -378,6 +378,20 @@ func TestLockIsLate(t *testing.T) {
 	if is, e := definer.HoldTables([]uint64{8}, false, 20); !is || e != nil {
 		t.Errorf("LOCK TABLE was in time: %v, %v", is, e)
 	}
+	all[2].mu.Lock()
+	all[2].lost = nil
+	all[2].mu.Unlock()
+	if e := definer.Hold(wrote(10), nil); e != nil || !all[2].locks.Block(wrote(10)) {
+		t.Errorf("there is no lock: %v", e)
+	}
+	all[2].mu.Lock()
+	all[2].lost = func(uint32, bool) bool { return true }
+	all[2].mu.Unlock()
+	began = time.Now()
+	if is, e := definer.HoldTables([]uint64{11}, false, 0); is || e != nil || time.Since(began) > 2*patience {
+		t.Errorf("who has one waits for another one as for the first: %s, %v, %v", time.Since(began), is, e)
+	}
+	definer.End(0)
 	if is, e := definer.HoldTables(nil, false, 20); is || e != nil {
 		t.Errorf("a lock of nothing: %v, %v", is, e)
 	}

@@ -202,6 +202,7 @@ func carriedJSON() string {
 // definition runs, because pg_event_trigger_ddl_commands() fails at any other time.
 func definitionSchema() string {
 	return install("definitions.sql", words{
+		"shared_changed": sharedChanged(),
 		"ddl":            DDLSetting,
 		"ddl_on":         DDLOn,
 		"ddl_own":        DDLOwn,

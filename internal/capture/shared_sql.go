@@ -16,15 +16,26 @@ const SharedNotice = "roles or databases were changed"
 // sharedTag is that of such a note.
 const sharedTag = "ALTER ROLE"
 
+// Nor does it call one for REASSIGN OWNED, which a function may run in whatever form. Three statements look up in
+// pg_shdepend what names a role: DROP ROLE, DROP OWNED and that one, and PostgreSQL counts the scans. If there was one,
+// and rows of pg_shdepend have changed, the owners of all that the transaction has changed are noted.
+const (
+	ownedTag     = "REASSIGN OWNED"
+	ownedMessage = "owners were changed"
+	sharedDepend = 1214 // pg_shdepend
+	dependByRole = 1233 // its index by what is depended on
+)
+
 // sharedSetting is how many changes of the transaction's are noted; the counts may begin with those of earlier ones.
 const sharedSetting = "tutti.shared"
 
 // sharedCatalogs are pg_authid, pg_auth_members, pg_db_role_setting, pg_shdescription, pg_database and pg_shseclabel.
 var sharedCatalogs = []int{1260, 1261, 2964, 2396, 1262, 3592}
 
-// sharedCount is SQL for how many changes of rows of them, of the given kinds, the session has counted.
-func sharedCount(kinds ...string) string {
-	return countOf(sharedCatalogs, kinds...)
+// sharedCount is SQL for how many changes of rows of them, and of scans for what names a role, the session has counted.
+func sharedCount() string {
+	return "(" + countOf(sharedCatalogs, "inserted", "updated", "deleted") + " OPERATOR(pg_catalog.+) " +
+		fmt.Sprintf("pg_catalog.pg_stat_get_xact_numscans(%d))", dependByRole)
 }
 
 // countOf is that of any catalogs.
@@ -40,23 +51,27 @@ func countOf(catalogs []int, kinds ...string) string {
 
 // sharedChanged is SQL, whatever the search_path, for whether there may be something to note.
 func sharedChanged() string {
-	return sharedCount("inserted", "updated", "deleted") +
+	return sharedCount() +
 		" OPERATOR(pg_catalog.<>) pg_catalog.concat('0', pg_catalog.current_setting('" + sharedSetting +
 		"', true))::pg_catalog.int8"
 }
 
 func sharedSchema() string {
 	return install("shared.sql", words{
-		"setting": sharedSetting,
-		"count":   sharedCount("inserted", "updated", "deleted"),
-		"own":     ownSettings,
-		"undone":  sharedCount("updated", "deleted"),
-		"tag":     sharedTag,
-		"schema":  SchemaName,
-		"large":   LargeName,
-		"defined": definedSetting,
-		"message": SharedNotice,
-		"state":   DefinedState,
+		"setting":       sharedSetting,
+		"count":         sharedCount(),
+		"own":           ownSettings,
+		"undone":        countOf(sharedCatalogs, "updated", "deleted"),
+		"by_role":       dependByRole,
+		"reowned":       countOf([]int{sharedDepend}, "updated", "deleted"),
+		"owned_tag":     ownedTag,
+		"owned_message": ownedMessage,
+		"tag":           sharedTag,
+		"schema":        SchemaName,
+		"large":         LargeName,
+		"defined":       definedSetting,
+		"message":       SharedNotice,
+		"state":         DefinedState,
 	})
 }
 

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -31,7 +30,7 @@ func noticed() string {
 	for i := range captureTables {
 		counts = append(counts, fmt.Sprintf("pg_catalog.pg_stat_get_xact_tuples_inserted('tutti.capture%d'::pg_catalog.regclass::pg_catalog.oid)", i))
 	}
-	counts = append(counts, countOf(slices.Concat(sharedCatalogs, asideCatalogs), "inserted", "updated", "deleted"))
+	counts = append(counts, asideCount())
 	return fmt.Sprintf("CASE WHEN (%s) OPERATOR(pg_catalog.=) 0::pg_catalog.int8 THEN "+
 		"pg_catalog.current_setting('%s') ELSE tutti.unnoticed() END",
 		strings.Join(counts, " OPERATOR(pg_catalog.+) "), TransactionSetting)
@@ -42,9 +41,14 @@ func unnoticedFunction() string {
 		"tx":     TransactionSetting,
 		"direct": DirectSetting,
 		"forged": forgedSuffix,
-		"counts": countOf(slices.Concat(sharedCatalogs, asideCatalogs), "inserted", "updated", "deleted"),
+		"counts": "(" + asideCount() + ")",
 		"aside":  asideSuffix,
 	})
+}
+
+// asideCount is SQL for how much the session has counted that the collect step has to look at.
+func asideCount() string {
+	return sharedCount() + " OPERATOR(pg_catalog.+) " + countOf(asideCatalogs, "inserted", "updated", "deleted")
 }
 
 // asideCatalogs are pg_largeobject and pg_largeobject_metadata.

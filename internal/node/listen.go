@@ -426,6 +426,7 @@ func (n *Node) refusal(s *wire.Startup) *wire.SQLError {
 func protected(options string) bool {
 	o := strings.NewReplacer(`\`, "", "-", "_").Replace(strings.ToLower(options))
 	return strings.Contains(o, "session_replication_role") || strings.Contains(o, "track_counts") ||
+		strings.Contains(o, "ignore_system_indexes") || // by whose scans REASSIGN OWNED in a function is known
 		strings.Contains(o, "tutti.")
 }
 

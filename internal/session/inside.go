@@ -83,7 +83,7 @@ func (p *procedures) call(r request, rep *reply) (bool, error) {
 	parsed := rep.parsed
 	p.host.Writing("")
 	for try := 0; ; try++ {
-		again, shares, err := p.callOnce(r, closeFirst(r, parsed), rep)
+		again, since, err := p.callOnce(r, closeFirst(r, parsed), rep)
 		if err != nil {
 			return true, err
 		}
@@ -100,8 +100,8 @@ func (p *procedures) call(r request, rep *reply) (bool, error) {
 			}
 		}
 		var failure *wire.SQLError
-		if shares {
-			if failure, err = p.shareBehind(); err != nil {
+		if since != "" {
+			if failure, err = p.shareBehind(since); err != nil {
 				return true, err
 			}
 		}
@@ -128,16 +128,17 @@ func (p *procedures) endCall(r *request, rep *reply, failure *wire.SQLError) (fa
 	return rep.failed != nil, nil
 }
 
-// callOnce is one try. It reports whether that has lost before it had committed anything, and whether roles, or what
-// they may do to databases, have changed meanwhile: PostgreSQL tells nobody of it if a transaction does nothing else.
-func (p *procedures) callOnce(r request, closes []byte, rep *reply) (lost, shares bool, err error) {
+// callOnce is one try. It reports whether that has lost before it had committed anything, and, if roles, what they may
+// do to databases, or owners have changed meanwhile, since which transaction: PostgreSQL tells nobody of it if a
+// transaction does nothing else.
+func (p *procedures) callOnce(r request, closes []byte, rep *reply) (lost bool, since string, err error) {
 	if err := p.relaying.anew(&r, closes); err != nil {
-		return false, false, err
+		return false, "", err
 	}
 	p.tx.base = p.host.Base()
 	before, err := p.backend.query(insideOn)
 	if err != nil {
-		return false, false, err
+		return false, "", err
 	}
 	p.inside = inside{calling: true}
 	p.backend.out.Append(r.frames)
@@ -145,7 +146,7 @@ func (p *procedures) callOnce(r request, closes []byte, rep *reply) (lost, share
 	calls := p.inside
 	p.inside = inside{}
 	if err != nil {
-		return false, false, err
+		return false, "", err
 	}
 	lost = rep.failed != nil && calls.first && !calls.later && calls.commits == 0 &&
 		(p.tx.doomed() || calls.lost != nil && calls.lost.Code == wire.CodeSerializationFailure ||
@@ -155,32 +156,44 @@ func (p *procedures) callOnce(r request, closes []byte, rep *reply) (lost, share
 	for {
 		off, after, err := p.backend.ask(insideOff)
 		if err != nil {
-			return lost, false, err
+			return lost, "", err
 		}
 		if off.failed == nil {
-			return lost, string(before[0][0]) != string(after[0][0]), nil
+			return lost, changedSince(before[0], after[0]), nil
 		}
 		if off.failed.Code != wire.CodeQueryCanceled { // a cancel meant for the statement may hit ours
-			return lost, false, fmt.Errorf("session: %s: %s", insideOff, off.failed.Message)
+			return lost, "", fmt.Errorf("session: %s: %s", insideOff, off.failed.Message)
 		}
 	}
 }
 
-// What goes before and behind such a statement. The answers differ if roles or databases have changed in between.
+// changedSince is since when roles, databases or owners have changed, from the answers to insideOn and insideOff; empty
+// if they have not.
+func changedSince(before, after [][]byte) string {
+	if string(before[0]) == string(after[0]) {
+		return ""
+	}
+	return string(before[1])
+}
+
+// What goes before and behind such a statement. The first answers differ if roles, databases or owners have changed in
+// between.
 const (
-	insideOn  = "SELECT tutti.shared_version(), pg_catalog.set_config('tutti.tx', 'procedure', false)"
+	insideOn = "SELECT tutti.shared_version(), pg_catalog.set_config('tutti.since', " +
+		"pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text, false), " +
+		"pg_catalog.set_config('tutti.tx', 'procedure', false)"
 	insideOff = "SELECT tutti.shared_version(), pg_catalog.set_config('tutti.tx', '', false), " +
-		"pg_catalog.set_config('tutti.shared', '', false)"
-	// insideShares notes what roles and databases look like.
-	insideShares = "SELECT tutti.note_shared_behind()"
+		"pg_catalog.set_config('tutti.shared', '', false), pg_catalog.set_config('tutti.since', '', false)"
+	// insideShares notes what roles and databases look like, and whose is what was changed since a transaction.
+	insideShares = "SELECT tutti.note_shared_behind('%s')"
 )
 
-// shareBehind has the other members make roles and databases as they are here, in a transaction of its own.
-func (p *procedures) shareBehind() (failure *wire.SQLError, err error) {
+// shareBehind has the other members make roles, databases and owners as they are here, in a transaction of its own.
+func (p *procedures) shareBehind(since string) (failure *wire.SQLError, err error) {
 	for try := 0; ; try++ {
 		p.block.reset()
 		var retry bool
-		if failure, retry, err = p.shareOnce(); err != nil || failure == nil {
+		if failure, retry, err = p.shareOnce(since); err != nil || failure == nil {
 			return nil, err
 		}
 		if !retry || try == p.triesMax {
@@ -191,7 +204,7 @@ func (p *procedures) shareBehind() (failure *wire.SQLError, err error) {
 	}
 }
 
-func (p *procedures) shareOnce() (failure *wire.SQLError, retry bool, err error) {
+func (p *procedures) shareOnce(since string) (failure *wire.SQLError, retry bool, err error) {
 	if err := p.tx.ensureOpen(true); err != nil {
 		return nil, false, err
 	}
@@ -200,7 +213,7 @@ func (p *procedures) shareOnce() (failure *wire.SQLError, retry bool, err error)
 		return doom, doom.Code == wire.CodeSerializationFailure, nil
 	}
 	p.host.Writing("")
-	r, _, err := p.backend.ask(insideShares)
+	r, _, err := p.backend.ask(fmt.Sprintf(insideShares, since))
 	if err != nil {
 		return nil, false, err
 	}

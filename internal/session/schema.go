@@ -140,6 +140,11 @@ func (f *definitions) here(st semantics.Statement) (bool, error) {
 	if failed, err := f.exclude(&st); failed || err != nil {
 		return true, err
 	}
+	if st.Quiet && f.txn.Open() && !f.txn.Failed() {
+		if failed, err := f.noteShared(); failed || err != nil {
+			return true, err
+		}
+	}
 	var rep reply
 	r := request{frames: wire.AppendQuery(nil, st.Text), sql: []string{st.Text},
 		does: doing{write: true, defines: true}}
@@ -150,6 +155,18 @@ func (f *definitions) here(st semantics.Statement) (bool, error) {
 	f.schema.events = true
 	return false, f.carrying.note([]string{st.Text}, false)
 }
+
+// noteShared has noted what functions have done so far to roles and owners: behind a definition that we note ourselves
+// nobody can tell it from that one.
+func (f *definitions) noteShared() (failed bool, err error) {
+	r, _, err := f.backend.ask(noteShared)
+	if err != nil || r.failed == nil {
+		return false, err
+	}
+	return true, f.tableLocks.failHere(failureOf(r))
+}
+
+const noteShared = "SELECT tutti.note_shared()"
 
 // exclude has other members' transactions keep away from the tables of a definition that runs here first, or it would
 // lose to them.

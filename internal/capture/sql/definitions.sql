@@ -14,6 +14,7 @@ REVOKE ALL ON tutti.definitions FROM PUBLIC;
 GRANT INSERT ON tutti.definitions TO PUBLIC;
 DROP EVENT TRIGGER IF EXISTS "!tutti_ddl";
 DROP EVENT TRIGGER IF EXISTS "!tutti_drop";
+DROP EVENT TRIGGER IF EXISTS "!tutti_ahead";
 DROP EVENT TRIGGER IF EXISTS "!tutti_begin";
 DROP EVENT TRIGGER IF EXISTS "!tutti_rewrite";
 DROP EVENT TRIGGER IF EXISTS tutti_ddl;
@@ -57,6 +58,17 @@ BEGIN
   END IF;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' THEN
     PERFORM tutti.settle_sequences(TG_TAG, CASE WHEN repeats THEN nullif(pg_catalog.current_setting('{{home_setting}}', true), '')::pg_catalog.int4 END);
+  END IF;
+END $tutti$;
+-- What a function has done to owners and roles is noted in front of the definition that may need it.
+CREATE OR REPLACE FUNCTION tutti.ahead() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
+BEGIN
+  IF {{shared_changed}} AND pg_catalog.current_setting('{{ddl}}') OPERATOR(pg_catalog.<>) '{{ddl_own}}' AND pg_catalog.current_setting('{{ddl}}') OPERATOR(pg_catalog.<>) '{{ddl_on}}' AND pg_catalog.concat(pg_catalog.current_setting('tutti.extension', true)) OPERATOR(pg_catalog.=) '' THEN
+    CASE pg_catalog.current_setting('{{tx}}', true)
+      WHEN 'on', '{{bulk_setting}}' THEN NULL; WHEN '{{inside_setting}}' THEN PERFORM tutti.enter_inside(); WHEN '{{direct}}' THEN PERFORM pg_catalog.set_config('{{tx}}', 'on', true);
+      ELSE RETURN;
+    END CASE;
+    PERFORM tutti.note_shared();
   END IF;
 END $tutti$;
 -- A function that takes or gives a type of a temporary table is at the member of its session alone, and ends with it:
@@ -316,8 +328,9 @@ BEGIN
       AND tutti.mine(a.xmin) AND concat(rel, ':', a.attnum) <> ALL (coalesce(seen, '{}'));
   RETURN jsonb_build_object('filled', coalesce(f.filled, '{}'));
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.ddl(), tutti.partial() FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.ddl(), tutti.ahead(), tutti.partial() FROM PUBLIC;
 -- PostgreSQL calls event triggers in the order of their names. What those of users define in turn comes after the definition.
+CREATE EVENT TRIGGER "!tutti_ahead" ON ddl_command_start EXECUTE FUNCTION tutti.ahead();
 CREATE EVENT TRIGGER "!tutti_begin" ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'ALTER SEQUENCE', 'ALTER TABLE', 'CREATE TABLE', 'CREATE SCHEMA', 'CREATE RULE',
   'DROP FUNCTION', 'DROP PROCEDURE', 'DROP ROUTINE', 'DROP AGGREGATE') EXECUTE FUNCTION tutti.ddl();
 CREATE EVENT TRIGGER "!tutti_ddl" ON ddl_command_end EXECUTE FUNCTION tutti.ddl();

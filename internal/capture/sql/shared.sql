@@ -2,7 +2,7 @@ CREATE OR REPLACE FUNCTION tutti.note_counted() RETURNS pg_catalog.void LANGUAGE
   SELECT set_config('{{setting}}', {{count}}::text, true)
 $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_shared() RETURNS pg_catalog.void{{own}}AS $tutti$
-DECLARE procedure bool;
+DECLARE procedure bool; shared bool; owners jsonb;
 BEGIN
   IF {{count}} = concat('0', current_setting('{{setting}}', true))::int8 OR pg_current_xact_id_if_assigned() IS NULL OR current_setting('transaction_read_only') = 'on' THEN
     RETURN;
@@ -16,21 +16,26 @@ BEGIN
   IF EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = 3592 AND mode = 'RowExclusiveLock') THEN
     RAISE EXCEPTION 'a function cannot change security labels of roles and databases' USING ERRCODE = '0A000', HINT = 'Use SECURITY LABEL as a statement of its own.';
   END IF;
-  IF NOT procedure AND NOT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation IN (1260, 1261, 2964, 2396) AND mode = 'RowExclusiveLock')
-      AND NOT EXISTS (SELECT FROM pg_database WHERE tutti.mine(xmin)) THEN
-    RETURN; -- what was counted was done by an earlier transaction, or is undone
+  shared := procedure OR EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation IN (1260, 1261, 2964, 2396) AND mode = 'RowExclusiveLock')
+    OR EXISTS (SELECT FROM pg_database WHERE tutti.mine(xmin)); -- else what was counted was done by an earlier transaction, or is undone
+  IF {{reowned}} > 0 THEN
+    owners := tutti.owners(CASE WHEN procedure THEN nullif(current_setting('tutti.since', true), '')::xid8::xid END);
   END IF;
-  PERFORM tutti.note_shared_state({{undone}} > 0, procedure);
+  IF shared THEN
+    PERFORM tutti.note_shared_state({{undone}} > 0, procedure, owners);
+  ELSIF owners IS NOT NULL THEN
+    PERFORM tutti.note_state(jsonb_build_object('every', false, 'owners', owners), '{{owned_tag}}', '{{owned_message}}');
+  END IF;
 END $tutti$;
 -- Notes what the others shall look like: what this transaction has changed, or all there is, as transactions of a procedure
 -- may have changed it that have captured nothing and so were asked for nothing. With every, also what is not there any more.
-CREATE OR REPLACE FUNCTION tutti.note_shared_state(every pg_catalog.bool, behind pg_catalog.bool) RETURNS pg_catalog.void{{own}}AS $tutti$
-DECLARE state jsonb; owner name := pg_get_userbyid(10);
+CREATE OR REPLACE FUNCTION tutti.note_shared_state(every pg_catalog.bool, behind pg_catalog.bool, owners pg_catalog.jsonb) RETURNS pg_catalog.void{{own}}AS $tutti$
+DECLARE state jsonb;
 BEGIN
   IF EXISTS (SELECT FROM pg_database WHERE NOT datallowconn AND datname <> 'template0' AND (behind OR tutti.mine(xmin))) THEN
     RAISE EXCEPTION 'a database that nobody can connect to cannot be replicated' USING ERRCODE = '0A000', HINT = 'REVOKE CONNECT ON DATABASE … FROM PUBLIC keeps clients out.';
   END IF;
-  SELECT jsonb_build_object('every', every,
+  SELECT jsonb_build_object('every', every, 'owners', owners,
       'roles', (SELECT coalesce(jsonb_agg(to_jsonb(a) - 'oid' ORDER BY a.rolname), '[]') FROM pg_authid a WHERE behind AND a.rolname !~ '^pg_' OR tutti.mine(a.xmin)),
       'names', (SELECT coalesce(jsonb_agg(a.rolname ORDER BY a.rolname), '[]') FROM pg_authid a WHERE every),
       'things', (SELECT jsonb_object_agg(a.rolname, t.things) FROM pg_authid a, tutti.things_of(a.oid) AS t(things) WHERE every AND NOT behind AND tutti.mine(a.xmin) AND t.things IS NOT NULL),
@@ -48,23 +53,66 @@ BEGIN
   IF NOT every AND NOT EXISTS (SELECT FROM jsonb_each(state) WHERE value NOT IN ('[]', 'false', 'null')) THEN
     RETURN;
   END IF;
-  INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), owner, jsonb_build_object(
-    'sql', format('DO %L', format('BEGIN PERFORM tutti.assume_shared(%L); END', state)), 'tag', '{{tag}}', 'role', owner, 'settings', '{}'::jsonb, 'dropped', '[["{{schema}}", "{{large}}"]]'::jsonb));
-  PERFORM set_config('{{defined}}', 'on', true), set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',COMMENT'), true);
-  RAISE INFO '{{message}}' USING ERRCODE = '{{state}}';
+  PERFORM tutti.note_state(state, '{{tag}}', '{{message}}');
 END $tutti$;
--- Notes all of it behind a procedure, in a transaction of Tutti's.
-CREATE OR REPLACE FUNCTION tutti.note_shared_behind() RETURNS pg_catalog.void{{own}}AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.note_state(state pg_catalog.jsonb, tag pg_catalog.text, message pg_catalog.text) RETURNS pg_catalog.void{{own}}AS $tutti$
+DECLARE owner name := pg_get_userbyid(10);
 BEGIN
-  PERFORM txid_current(), tutti.note_shared_state(true, true), tutti.note_counted();
+  INSERT INTO tutti.definitions VALUES (txid_current(), tutti.definition_number(), owner, jsonb_build_object(
+    'sql', format('DO %L', format('BEGIN PERFORM tutti.assume_shared(%L); END', state)), 'tag', tag, 'role', owner, 'settings', '{}'::jsonb, 'dropped', '[["{{schema}}", "{{large}}"]]'::jsonb));
+  PERFORM set_config('{{defined}}', 'on', true), set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',COMMENT'), true), tutti.note_counted();
+  RAISE INFO '%', message USING ERRCODE = '{{state}}';
 END $tutti$;
--- It differs if roles, or what they may do to databases, were changed in between, by whatever session of the server.
+-- Notes all of it behind a procedure, in a transaction of Tutti's, and the owners of what was changed since its statement.
+DROP FUNCTION IF EXISTS tutti.note_shared_behind(); -- of earlier versions
+DROP FUNCTION IF EXISTS tutti.note_shared_state(pg_catalog.bool, pg_catalog.bool);
+CREATE OR REPLACE FUNCTION tutti.note_shared_behind(since pg_catalog.xid8) RETURNS pg_catalog.void{{own}}AS $tutti$
+BEGIN
+  PERFORM txid_current(), tutti.note_shared_state(true, true, tutti.owners(since::xid)), tutti.note_counted();
+END $tutti$;
+-- It differs if roles, what they may do to databases, or owners by REASSIGN OWNED, were changed in between, by whatever session of the server.
 CREATE OR REPLACE FUNCTION tutti.shared_version() RETURNS pg_catalog.text LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT string_agg(concat(x.n, ':', x.s), ',' ORDER BY x.i) FROM (
     SELECT 1 AS i, count(*) AS n, sum(xmin::text::int8) AS s FROM pg_authid UNION ALL SELECT 2, count(*), sum(xmin::text::int8) FROM pg_auth_members
     UNION ALL SELECT 3, count(*), sum(xmin::text::int8) FROM pg_db_role_setting UNION ALL SELECT 4, count(*), sum(xmin::text::int8) FROM pg_shdescription
-    UNION ALL SELECT 5, count(*), sum(xmin::text::int8) FROM pg_database) x
+    UNION ALL SELECT 5, count(*), sum(xmin::text::int8) FROM pg_database UNION ALL SELECT 6, pg_stat_get_numscans({{by_role}}) + pg_stat_get_xact_numscans({{by_role}}), 0) x
 $tutti$;
+-- Lists what has an owner and was made or changed since a transaction (NULL: by this one), and whose it is; the same at all members. NULL: nothing.
+-- PostgreSQL calls no event trigger for REASSIGN OWNED.
+CREATE OR REPLACE FUNCTION tutti.owners(since pg_catalog.xid) RETURNS pg_catalog.jsonb LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE q text; list jsonb;
+BEGIN
+  SELECT string_agg(format('SELECT %s::oid AS class, oid AS object, %I AS owner FROM %s WHERE age(xmin) <= %s', CASE c.oid WHEN 'pg_largeobject_metadata'::regclass THEN 'pg_largeobject'::regclass::oid ELSE c.oid END,
+      a.attname, c.oid::regclass, age(coalesce(since, pg_current_xact_id()::xid))), ' UNION ALL ') INTO q
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind = 'r' AND NOT c.relisshared AND a.attname ~ 'owner$' AND a.atttypid = 'oid'::regtype;
+  EXECUTE format('SELECT jsonb_agg(jsonb_build_array(a.type, a.object_names, a.object_args, pg_get_userbyid(x.owner)) ORDER BY x.class, x.object) FROM (%s) x,
+    pg_identify_object(x.class, x.object, 0) o, pg_identify_object_as_address(x.class, x.object, 0) a
+    WHERE NOT EXISTS (SELECT FROM pg_class c WHERE x.class = ''pg_class''::regclass AND c.oid = x.object AND c.relkind NOT IN (''r'', ''p'', ''v'', ''m'', ''f'', ''S''))
+      AND NOT EXISTS (SELECT FROM pg_type y JOIN pg_depend d ON d.objid = y.oid WHERE x.class = ''pg_type''::regclass AND y.oid = x.object AND d.classid = x.class AND d.deptype = ''i'' AND y.typtype <> ''m'') -- an array, or of a table
+      AND o.schema IS DISTINCT FROM ''{{schema}}'' AND o.identity !~ ''(^| on )pg_temp'' AND (x.class <> ''pg_proc''::regclass OR x.object <> ALL ($1))', q) INTO list USING tutti.local_functions();
+  RETURN list;
+END $tutti$;
+-- The address of what such a list names; NULL if it is not there, as what is noted behind the list makes it.
+CREATE OR REPLACE FUNCTION tutti.address(thing pg_catalog.jsonb, OUT class pg_catalog.oid, OUT object pg_catalog.oid) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  SELECT a.classid, a.objid INTO class, object FROM pg_get_object_address(thing ->> 0, ARRAY(SELECT jsonb_array_elements_text(thing -> 1)), ARRAY(SELECT jsonb_array_elements_text(thing -> 2))) a;
+EXCEPTION WHEN undefined_object OR undefined_table OR undefined_function OR invalid_schema_name OR undefined_column THEN
+  NULL;
+END $tutti$;
+-- Gives what such a list names to its owners. It becomes what a role of Tutti's owns before, so that REASSIGN OWNED does the rest: nothing else can with all that has an owner.
+CREATE OR REPLACE FUNCTION tutti.assume_owners(list pg_catalog.jsonb) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE heir name;
+BEGIN
+  CREATE ROLE "tutti reassigns";
+  FOR heir IN SELECT DISTINCT x ->> 3 FROM jsonb_array_elements(list) x ORDER BY 1 LOOP
+    UPDATE pg_shdepend s SET refobjid = (SELECT oid FROM pg_authid WHERE rolname = 'tutti reassigns') FROM jsonb_array_elements(list) x, tutti.address(x) a, pg_database d
+      WHERE x ->> 3 = heir AND d.datname = current_database() AND (s.dbid, s.classid, s.objid, s.objsubid) = (d.oid, a.class, a.object, 0) AND s.deptype = 'o' AND s.refclassid = 'pg_authid'::regclass AND s.refobjid <> quote_ident(heir)::regrole;
+    IF FOUND THEN
+      EXECUTE format('REASSIGN OWNED BY "tutti reassigns" TO %I', heir);
+    END IF;
+  END LOOP;
+  DROP ROLE "tutti reassigns";
+END $tutti$;
 -- Lists what belongs to a role (NULL: to any) or names it in its rights, the same at all members, and whether this transaction has brought that about.
 CREATE OR REPLACE FUNCTION tutti.things(of pg_catalog.oid) RETURNS TABLE (role pg_catalog.oid, thing pg_catalog.text, owned pg_catalog.bool, new pg_catalog.bool) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT s.refobjid, concat(d.datname, ' ', o.type, ' ', CASE WHEN s.classid NOT IN ('pg_default_acl'::regclass, 'pg_user_mapping'::regclass) THEN o.identity END), s.deptype = 'o', tutti.mine(s.xmin)
@@ -123,6 +171,9 @@ BEGIN
   FOR x IN SELECT value FROM jsonb_array_elements(state -> 'databases') LOOP
     PERFORM tutti.assume_database(x);
   END LOOP;
+  IF jsonb_typeof(state -> 'owners') = 'array' THEN
+    PERFORM tutti.assume_owners(state -> 'owners');
+  END IF;
   FOR r IN SELECT a.rolname FROM pg_authid a WHERE every AND NOT state -> 'names' ? a.rolname ORDER BY a.rolname LOOP
     EXECUTE format('DROP ROLE %I', r);
   END LOOP;
@@ -185,5 +236,5 @@ BEGIN
       WHEN (x.options ->> 'admin_option')::bool THEN ' WITH ADMIN OPTION' ELSE '' END || coalesce(format(' GRANTED BY %I', x.grantor), '');
   END LOOP;
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.note_shared_state, tutti.assume_shared, tutti.assume_database, tutti.assume_members, tutti.assume_names, tutti.rights_on, tutti.things, tutti.things_of FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.note_shared_state, tutti.note_state, tutti.owners, tutti.address, tutti.assume_owners, tutti.assume_shared, tutti.assume_database, tutti.assume_members, tutti.assume_names, tutti.rights_on, tutti.things, tutti.things_of FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tutti.note_shared, tutti.note_shared_behind, tutti.shared_version, tutti.note_counted TO PUBLIC;

@@ -41,7 +41,7 @@ func TestInstallOnce(t *testing.T) {
 	for _, x := range []struct{ what, sql string }{
 		{"an event trigger is disabled", `ALTER EVENT TRIGGER "!tutti_ddl" DISABLE`},
 		{"a function is another", `CREATE OR REPLACE FUNCTION tutti.entered() RETURNS void LANGUAGE sql AS ''`},
-		{"a function is gone", "DROP FUNCTION tutti.note_shared_behind()"},
+		{"a function is gone", "DROP FUNCTION tutti.note_shared_behind(xid8)"},
 		{"a function of PostgreSQL's has its name again", `DROP FUNCTION pg_catalog.lo_unlink(oid);
 			ALTER FUNCTION pg_catalog.tutti_lo_unlink(oid) RENAME TO lo_unlink`},
 		{"a table is gone", "DROP TABLE tutti.temporary CASCADE"},

@@ -63,9 +63,9 @@ func TestOwnersInFunctions(t *testing.T) {
 	for _, x := range []struct{ what, sql string }{
 		{"DO", "DO $$ BEGIN REASSIGN OWNED BY own_a TO own_b; END $$"},
 		{"a computed statement", "SELECT own_give('own_b', 'own_a')"},
-		{"a block, definitions of what has another owner now", "BEGIN; INSERT INTO own_seen VALUES (1); SET ROLE " +
-			"own_c; SELECT own_give('own_a', 'own_b'); SET ROLE own_b; ALTER TABLE own_t RENAME TO own_u; DROP " +
-			"VIEW own_v; CREATE TABLE own_new (id int); RESET ROLE; COMMIT"},
+		{"a block, definitions of what has another owner now", "GRANT CREATE ON SCHEMA own_a TO own_b; BEGIN; " +
+			"INSERT INTO own_seen VALUES (1); SET ROLE own_c; SELECT own_give('own_a', 'own_b'); SET ROLE own_b; " +
+			"ALTER TABLE own_t RENAME TO own_u; DROP VIEW own_v; CREATE TABLE own_new (id int); RESET ROLE; COMMIT"},
 		{"two in one block, and definitions between", "DO $$ BEGIN CREATE TABLE own_x (id int); ALTER TABLE own_x " +
 			"OWNER TO own_b; REASSIGN OWNED BY own_b TO own_a; ALTER TABLE own_x RENAME TO own_y; REASSIGN OWNED " +
 			"BY own_a TO own_c; DROP TABLE own_new; END $$"},

@@ -31,10 +31,6 @@ func measure(l *life) {
 	f := &l.metrics.Flow
 	f.Delay.Set(time.Duration(s.DelayMicros) * time.Microsecond)
 	f.Turns.Set(int64(l.turns.Allowed()))
-	w := &l.metrics.Writes
-	w.Deltas.Store(l.additions.putOff.Load())
-	w.Blind.Store(l.additions.blind.Load())
-	w.BlindBlocks.Store(l.additions.blocks.Load())
 	l.metrics.Notify.Queued.Set(int64(l.notices.QueueBytes()))
 	l.metrics.Notify.Channels.Set(int64(l.notices.Count()))
 }

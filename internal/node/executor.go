@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tuttidb/tutti/internal/deferred"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // execute carries out one group (see the package comment) and reports it done.
@@ -27,7 +29,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if slices.ContainsFunc(g.Tasks, defines) {
 		l.streaming.GiveWayUnless(g.Tasks) // what it has read may mean something else now
 		defer l.streaming.GiveWay()
-		l.additions.forget()
+		l.rows.ForgetValues()
 	}
 	for i := range g.Tasks {
 		l.forget(g.Tasks[i].Writeset)
@@ -36,7 +38,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		return l.executeAlone(ctx, g)
 	}
 	closeGate(l)
-	locals, remote, notes, err := release(g, l.waiters, &l.present)
+	locals, remote, notes, err := release(g, l.waiters, l.rows)
 	if err != nil {
 		return err
 	}
@@ -49,12 +51,12 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if err := l.applyRemote(ctx, g.Last, remote); err != nil {
 		return err
 	}
-	l.present.applied(remote, l.applier.Missed)
+	l.rows.Applied(remote, l.applier.Missed)
 	l.tell(remote, l.applier.Missed, l.applier.Void)
 	if err := timed(l, flow.WaitCommits, func() error { return l.finishLocals(ctx, g) }); err != nil {
 		return err
 	}
-	l.additions.sawGroup(remote)
+	l.rows.GroupDone(remote)
 	l.waiters.settledOwn(remote, l.incarnation)
 	if err := l.groupDone(); err != nil {
 		return err
@@ -64,7 +66,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 
 // release lets the sessions of this member commit what of a group is theirs. It gives their transactions, those of
 // others, and notifications.
-func release(g *engine.Group, all *waiters, present *present) (
+func release(g *engine.Group, all *waiters, rows *deferred.Rows) (
 	locals []*waiter, remote, notes []engine.Task, err error) {
 	for _, t := range g.Tasks {
 		switch {
@@ -80,7 +82,7 @@ func release(g *engine.Group, all *waiters, present *present) (
 			return nil, nil, nil, fmt.Errorf("node: transaction %s is decided but nobody waits for it", t.Item.ID)
 		}
 		locals = append(locals, w)
-		present.saw(w.sub.Writeset)
+		rows.Commits(w.sub.Writeset)
 		w.ordinal = t.Ordinal
 		w.decision <- session.Decision{Commit: true}
 	}
@@ -125,10 +127,9 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 				}
 				l.tables.Store(l.applier.Tables)
 			}
-			l.present.saw(w.sub.Writeset)
-			l.additions.sights = append(l.additions.sights, sight{w.ordinal, w.sub.Writeset})
+			l.rows.Committed(w.ordinal, w.sub.Writeset)
 			if ok && w.added > 0 {
-				l.additions.orders = append(l.additions.orders, [2]uint64{w.sub.Seq, w.added})
+				l.running.orders = append(l.running.orders, [2]uint64{w.sub.Seq, w.added})
 			}
 			l.waiters.remove(w.sub.Seq)
 			close(w.applied)
@@ -187,8 +188,8 @@ var errCoreStopped = errors.New("node: the core has stopped")
 
 // settling tells the engine that the group is done.
 func (l *life) settling() func(*engine.Engine) {
-	orders := l.additions.orders
-	l.additions.orders = nil
+	orders := l.running.orders
+	l.running.orders = nil
 	return func(e *engine.Engine) {
 		for _, o := range orders {
 			e.Added(o[0], o[1])
@@ -291,4 +292,12 @@ func executeStatement(ctx context.Context, l *life, g *engine.Group, t engine.Ta
 	}
 	l.jobs.Settled()
 	return nil
+}
+
+// forget forgets what is known of rows that a transaction takes away with their tables. It comes before the transaction
+// is visible to a session of this node; who looks at such a table before it is waits for its lock.
+func (l *life) forget(w *writeset.Writeset) {
+	if w != nil {
+		l.rows.Forget(w)
+	}
 }

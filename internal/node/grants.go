@@ -6,7 +6,6 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/grants"
-	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -98,15 +97,8 @@ func (x intents) HoldTables(
 	return x.Session.HoldTables(keys, lock.NoWait, most)
 }
 
-// Locks notes that the session's transaction asks for locks on rows of tables, or on whole tables, and waits for
-// additions to them that are under way.
-func (x intents) Locks(tables []string) { x.h.locks(tables) }
+// Locks notes that the session's transaction asks for locks on rows of tables, or on whole tables.
+func (x intents) Locks(tables []string) { x.h.rows.Locks(tables) }
 
 // Writing notes that the session's transaction writes to a table, seeing it.
-func (x intents) Writing(table string) {
-	if a := &x.h.n.additions; !x.h.claim.Does(intent.Write, table) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.claims.Note(&x.h.claim, intent.Write, table)
-	}
-}
+func (x intents) Writing(table string) { x.h.rows.Writing(table) }

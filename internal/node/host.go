@@ -13,10 +13,10 @@ import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/database/catalog"
+	"github.com/tuttidb/tutti/internal/deferred"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/grants"
-	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
@@ -39,15 +39,15 @@ type host struct {
 	snapshots snapshots
 	listens   listenSet
 
-	writes bool         // the last transaction did
-	turn   bool         // this one has one, see admission.Turns
-	large  bool         // it is one of few, see admission.Larges
-	claim  intent.Claim // what the transaction does to which tables
-	must   bool         // see Blind
-	beaten int          // so often its transactions have lost to blind ones, one after the other
+	writes bool // the last transaction did
+	turn   bool // this one has one, see admission.Turns
+	large  bool // it is one of few, see admission.Larges
+	must   bool // see Blind
+	beaten int  // so often its transactions have lost to blind ones, one after the other
 	won    bool
 	lost   bool
 	grants *grants.Session
+	rows   *deferred.Session
 
 	seen   uint64      // how many long definitions the transaction has seen
 	missed *replay.Job // the last one had to see this one, too
@@ -57,6 +57,7 @@ type host struct {
 func newHost(l *life, g *guard, backend net.Conn) *host {
 	h := &host{n: l, g: g, backend: backend, listens: listenSet{l: l}}
 	h.grants = l.grants.Session(h)
+	h.rows = l.rows.Session(func() bool { return h.Interrupted() != nil })
 	h.talk.h, h.snapshots.h = h, h
 	return h
 }
@@ -64,9 +65,9 @@ func newHost(l *life, g *guard, backend net.Conn) *host {
 // rolesOf is a host as its session takes it.
 func rolesOf(h *host) session.Host {
 	return session.Host{
-		Control: h, Order: h, Snapshots: &h.snapshots, Intents: intents{h.grants, h}, Rows: h, Deferred: h, Plans: h,
-		Definitions: h,
-		Status:      shows{h.n}, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
+		Control: h, Order: h, Snapshots: &h.snapshots, Intents: intents{h.grants, h}, Rows: h.rows, Deferred: h,
+		Plans: h, Definitions: h,
+		Status: shows{h.n}, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
 	}
 }
 
@@ -156,7 +157,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		h.endLock()
 		h.grants.EndTurn()
 		h.endLarge()
-		h.endAdditions()
+		h.rows.End()
 	}
 	return doom
 }
@@ -491,7 +492,7 @@ func (l *life) aborted(a engine.Aborted) {
 		l.metrics.Limits.Keys.Add(1)
 	}
 	if w != nil {
-		l.additions.lost(w.sub.Writeset, a.Verdict)
+		l.rows.Lost(w.sub.Writeset, a.Verdict)
 		countConflict(&l.metrics.Transactions, w.sub.Writeset, a.Verdict)
 		w.beaten = a.Blind
 		h := &host{n: l, g: w.guard}

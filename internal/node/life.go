@@ -18,6 +18,7 @@ import (
 	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/database/link"
+	"github.com/tuttidb/tutti/internal/deferred"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/flow"
@@ -82,8 +83,7 @@ type life struct {
 	throttle    *admission.Throttle
 	rests       rests
 	turns       *admission.Turns
-	additions   additions
-	present     present
+	rows        *deferred.Rows
 	forms       forms
 	audit       *audit.Audit
 	trials      trials
@@ -131,8 +131,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.throttle = admission.NewThrottle(throttleOf(l))
 	l.rests = restsOf(l)
 	l.turns = admission.NewTurns(l.settled().Limits.TurnsPercent, &l.metrics.Flow, &l.metrics.Waits)
-	l.additions.max, l.additions.sighted = c.Limits.Additions, c.Limits.BlindWrites < 0
-	l.present.off = l.additions.sighted
+	l.rows = deferred.New(deferredOf(l))
 	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
 	l.running.init()
 	l.serial.init()
@@ -243,7 +242,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	if l.applier, err = replay.NewApplier(ctx, conn, l.config, l.log.Warn); err != nil {
 		return err
 	}
-	l.applier.Alone = l.additions.unseen
+	l.applier.Alone = l.rows.Quiet
 	l.applier.Begun.Store(l.position.Ordinal) // what the progress row says
 	l.meets.through.Store(l.position.Ordinal)
 	l.applier.Passed.Ending(l.position.Ordinal, 1)

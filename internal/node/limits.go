@@ -23,7 +23,7 @@ func (l *life) limits() []limit {
 		f := e.Figures()
 		pending, keys, waiting, fills = f.Pending, f.Keys, f.QueueBytes, f.Fills
 	})
-	counted, fulls := l.additions.count()
+	counted, fulls := l.rows.Count()
 	queued, dropped := 0, uint64(0)
 	for _, p := range l.tenure.transport.Stats() {
 		queued, dropped = max(queued, p.QueuedBytes), dropped+p.Dropped

@@ -460,7 +460,7 @@ func leave(h *host) {
 	h.advisory.Leave()
 	h.snapshots.SerialApart()
 	h.endLarge()
-	h.endAdditions()
+	h.rows.End()
 	h.endLock()
 	h.grants.EndTurn()
 	h.snapshots.end()

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
@@ -19,6 +20,9 @@ type running struct {
 
 	started  chan struct{} // capacity 1: the watcher should look
 	backends replay.Backends
+
+	orders [][2]uint64   // the executor's: of those that have added to rows the sequence and the order
+	asked  atomic.Uint32 // the watcher's, see adding
 }
 
 func (r *running) init() { r.started = make(chan struct{}, 1) }

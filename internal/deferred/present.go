@@ -1,4 +1,4 @@
-package node
+package deferred
 
 import (
 	"sync"
@@ -9,8 +9,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// restFor is for how long rows are left alone that were to be changed unseen, in vain.
-const restFor = 10 * time.Second
+// RestFor is for how long rows are left alone that were to be changed unseen, in vain.
+const RestFor = 10 * time.Second
 
 // present remembers rows that are there, as far as what has been applied tells. Safe for concurrent use.
 type present struct {
@@ -27,7 +27,7 @@ func (p *present) do(f func(rows *rowcache.Rows, now int64)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rows == nil {
-		p.rows = rowcache.NewRows(rowcache.Options{RestFor: int64(restFor)})
+		p.rows = rowcache.NewRows(rowcache.Options{RestFor: int64(RestFor)})
 	}
 	f(p.rows, time.Now().UnixNano())
 }

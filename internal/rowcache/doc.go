@@ -1,7 +1,7 @@
 // Package rowcache is what a member knows of rows by what it has applied: which ones are there (Rows), what the
 // columns held that transactions add to (Values), and what is better left alone for a while (Backoff).
 //
-// Neighbours: deferred feeds it with what node's executor applies and its sessions find, which ask it before they choose
+// Neighbours: deferred feeds it with what node's executor applies and its sessions find, and asks it before they choose
 // a plan; the simulator does the same. It uses writeset for rows, and certify for verdicts and for how long an addition
 // may take. Time is a number that grows, in whatever unit the owner counts.
 //

@@ -24,7 +24,8 @@ func (t *texts) noteOutside(r *request) {
 	for _, sql := range r.sql {
 		all.add(t.facts.Reach(sql).of(t, r, sql))
 	}
-	if (all.Outside || all.Hides) && r.does.outlives&effects == 0 && !r.does.local {
+	// What acts in a block alone calls nothing, and PostgreSQL says so only if no transaction of ours is around it.
+	if (all.Outside || all.Hides) && r.does.outlives&effects == 0 && !r.does.local && !r.does.settings {
 		r.does.write = true
 	}
 	if all.Outside || len(r.sql) == 0 && !r.does.defines { // or a function that is called by its OID

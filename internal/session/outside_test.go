@@ -88,3 +88,16 @@ func TestOutsideOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestOutsideNeedsABlock: what acts in a block alone says so outside of one, also where its text has the name of
+// something that acts outside of the database.
+func TestOutsideNeedsABlock(t *testing.T) {
+	s := newStage(t, true)
+	s.define(t, "CREATE FUNCTION public.t() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN COPY (SELECT 1) TO PROGRAM "+
+		"'true'; RETURN 1; END $f$")
+	l := s.live(t)
+	l.want("Q SET LOCAL application_name = 't'", "SET LOCAL can only be used in transaction blocks")
+	l.want("Q SET CONSTRAINTS t DEFERRED", "SET CONSTRAINTS can only be used in transaction blocks")
+	l.want("Q LOCK TABLE t", "LOCK TABLE can only be used in transaction blocks")
+	l.want("Q BEGIN\nQ SET LOCAL application_name = 't'\nQ LOCK TABLE t\nQ COMMIT", "COMMIT")
+}

@@ -195,7 +195,7 @@ func (a *Locks) withdraw(seq uint64) (back bool) {
 // ends those sessions if they do not.
 func (a *Locks) RenewLease(ctx context.Context) error {
 	var under <-chan struct{} // the renewal under way
-	for process.Sleep(ctx, a.o.Lease/20) {
+	for process.Rest(ctx, a.o.Lease/20) {
 		tenants := a.tenants()
 		for _, x := range tenants {
 			if a.over(0) && x.Since() > 0 {
@@ -219,7 +219,7 @@ func (a *Locks) RenewLease(ctx context.Context) error {
 // lease. If something was ordered meanwhile, nothing happens.
 func (a *Locks) WatchTenants(ctx context.Context) error {
 	watch := replica.NewWatch(a.o.Self, int64(a.o.Lease))
-	for process.Sleep(ctx, a.o.Lease/10) {
+	for process.Rest(ctx, a.o.Lease/10) {
 		var tenants []replica.Tenant
 		a.o.Engine(func(e *engine.Engine) {
 			for _, t := range e.Advisory().Tenants() {
@@ -258,7 +258,7 @@ func (a *Locks) TellBlocked(ctx context.Context) error {
 	case <-a.o.Opened:
 	}
 	told, last := false, map[waitEdge]bool{}
-	for process.Sleep(ctx, blockedLocksInterval) {
+	for process.Rest(ctx, blockedLocksInterval) {
 		numbers := map[uint32]uint64{}
 		for _, x := range a.all() {
 			numbers[x.pid] = x.number

@@ -26,7 +26,7 @@ import (
 // own. The member that leads the order audits; all members carry a part's check out beside their work.
 const (
 	auditFirst   = time.Minute            // after which a member that leads begins
-	auditPoll    = 250 * time.Millisecond // between two looks whether this member leads, or who is alive
+	auditPoll    = 300 * time.Millisecond // between two looks whether this member leads, or who is alive
 	auditRestMin = 20 * time.Millisecond  // between two parts
 	auditWait    = 2 * auditScanMost      // for the members' sums of a part
 	auditBytes   = 4 << 20                // of a part, about
@@ -191,7 +191,7 @@ func (a *Audit) keep(tables []walk) {
 // Run runs one audit after another while this member leads the order.
 func (a *Audit) Run(ctx context.Context) error {
 	var led, last time.Time // since when, without a break; the end of the last audit in that time
-	for process.Sleep(ctx, auditPoll) {
+	for process.Rest(ctx, auditPoll) {
 		percent, every := a.o.Limits()
 		switch {
 		case percent < 0 || !a.auditing():

@@ -7,9 +7,9 @@ import (
 	"unicode/utf16"
 )
 
-// What a member knows of itself is in its process. It writes that to a file in PostgreSQL's data directory about once a
-// second, where the views tutti.metrics and tutti.conflicts of all its databases read it. So they cost no connection
-// and no transaction, and can be joined.
+// What a member knows of itself is in its process. While it has clients it writes that about once a second to a file in
+// PostgreSQL's data directory, where the views tutti.metrics and tutti.conflicts of all its databases read it. So they
+// cost no connection and no transaction, and can be joined.
 
 // MetricsFile is the file, below PostgreSQL's data directory, in a folder that base backups leave empty.
 const MetricsFile = "pg_stat_tmp/tutti_metrics"

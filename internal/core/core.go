@@ -16,9 +16,6 @@ import (
 	"github.com/tuttidb/tutti/internal/raftlog"
 )
 
-// tick is the engine's unit of time. Elections start after 10 to 20 ticks without a leader.
-const tick = 50 * time.Millisecond
-
 const (
 	coreQueueMax = 4096 // operations and member frames waiting for the engine
 	drainMax     = 512  // of them taken before the log is written once
@@ -67,6 +64,8 @@ type Core struct {
 	written chan error          // its answer; capacity 1
 	writing bool
 	issued  time.Time                 // the last group
+	silent  int                       // ticks since a frame of another member came
+	before  uint64                    // the ordinal at the last tick
 	late    []ordering.Message        // of the Ready being carried out
 	wanted  chan<- *engine.Checkpoint // who waits for one; nil: nobody
 
@@ -135,8 +134,8 @@ func (c *Core) Run(ctx context.Context) (err error) {
 	writer.Go(c.write)
 	defer writer.Wait()
 	defer close(c.writes)
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
+	beat := newBeat()
+	defer beat.timer.Stop()
 	gathered, kept := c.newAlarm(flow.WaitGather, c.engine.Held), c.newAlarm(flow.WaitKept, c.engine.Kept)
 	defer gathered.timer.Stop()
 	defer kept.timer.Stop()
@@ -150,13 +149,17 @@ func (c *Core) Run(ctx context.Context) (err error) {
 		select {
 		case <-ctx.Done():
 			return c.depart()
-		case <-ticker.C:
+		case <-beat.timer.C:
 			scarce, stuck := c.o.Survey()
-			c.engine.Strain(scarce, stuck)
 			if gathered.max = gatherMax; scarce {
 				gathered.max = gatherScarceMax
 			}
-			c.engine.Tick()
+			for range beat.passed() {
+				c.engine.Strain(scarce, stuck)
+				c.engine.Tick()
+				c.silent++
+			}
+			beat.next(c.quiet())
 		case m := <-c.inbox:
 			c.step(m)
 		case f := <-c.ops:
@@ -282,6 +285,7 @@ func (c *Core) drainInputs() {
 }
 
 func (c *Core) step(m memberFrame) {
+	c.silent = 0
 	c.o.Metrics.Log.Received.Add(1)
 	if err := c.engine.Step(m.from, m.data); err != nil {
 		c.o.Log.Warn("refused a member's message", "member", m.from, "error", err)

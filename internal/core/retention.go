@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	retainInterval = 250 * time.Millisecond
+	retainInterval = 300 * time.Millisecond
 	appliedPoll    = 10 * time.Millisecond
 	// A value in PostgreSQL has less than a GiB. Only large payloads that are half way make one this large.
 	checkpointBytesMost = 512 << 20
@@ -47,7 +47,7 @@ func NewRetention(o RetentionOptions) *Retention { return &Retention{o: o} }
 
 // Run takes checkpoints and compacts the log, until ctx ends.
 func (r *Retention) Run(ctx context.Context, c *Core) error {
-	for process.Sleep(ctx, retainInterval) {
+	for process.Rest(ctx, retainInterval) {
 		if !r.o.Ready() {
 			continue // the database may be another's yet
 		}

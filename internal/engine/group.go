@@ -21,6 +21,7 @@ func (e *Engine) Behind() uint64 { return e.order.Behind() }
 
 // Figures are what an operator may want to know of an engine.
 type Figures struct {
+	Own        int    // own submissions that are not in the database yet
 	Pending    int    // own submissions that are not in a proposal yet
 	Keys       int    // key occurrences that certification remembers
 	Batches    uint64 // made of own submissions
@@ -35,7 +36,8 @@ type Figures struct {
 // Figures are the engine's figures now.
 func (e *Engine) Figures() Figures {
 	return Figures{
-		Pending: len(e.own.waiting) + len(e.own.pending), Keys: e.log.cert.Keys(), Batches: e.own.window.number,
+		Own: len(e.own.owns), Pending: len(e.own.waiting) + len(e.own.pending), Keys: e.log.cert.Keys(),
+		Batches: e.own.window.number,
 		Backlog: len(e.queue.queue), QueueBytes: e.queue.bytes, Fills: e.queue.fills,
 		Ordered: e.log.volume, Applied: e.queue.volume,
 	}

@@ -128,7 +128,7 @@ func (x *Locks) Yield(member uint32, life uint64, tried bool) {
 // Renew tells the others again and again which locks go on, and ends those of which nothing is heard. It returns when
 // ctx ends.
 func (x *Locks) Renew(ctx context.Context) error {
-	for process.Sleep(ctx, renewal) {
+	for process.Rest(ctx, renewal) {
 		var renewed []schemalock.Request
 		known, applied := false, x.o.Applied()
 		x.with(func(k *schemalock.Locks, now int64) { renewed, known = k.Renew(now, applied) })

@@ -37,7 +37,7 @@ func peersOf(l *life) peers.Options {
 
 // gossip is the goroutine that tells the other members this one's state.
 func (l *life) gossip(ctx context.Context) error {
-	for process.Sleep(ctx, peers.Interval) {
+	for process.Rest(ctx, peers.Interval) {
 		l.core.Do(func(e *engine.Engine) {
 			f := e.Figures()
 			l.volume.Store(f.Ordered)

@@ -195,11 +195,11 @@ func (g *guard) nudge() {
 
 // nudgeInterval is after how long a session's silence is taken for one that may last. Hearing the
 // backend costs a session that does not listen some microseconds at its next statement.
-const nudgeInterval = 100 * time.Millisecond
+const nudgeInterval = 150 * time.Millisecond
 
 // nudge is the goroutine that looks for silent sessions.
 func (l *life) nudge(ctx context.Context) error {
-	for process.Sleep(ctx, nudgeInterval) {
+	for process.Rest(ctx, nudgeInterval) {
 		for _, g := range l.sessions.all() {
 			g.nudge()
 		}

@@ -389,7 +389,7 @@ func (l *life) fenced(ctx context.Context, ordinal uint64) error {
 
 // clean empties capture tables that are no longer in use.
 func (l *life) clean(ctx context.Context) error {
-	for process.Sleep(ctx, cleanInterval) {
+	for process.Rest(ctx, cleanInterval) {
 		if err := l.monitor.Clean(ctx); err != nil {
 			return err
 		}

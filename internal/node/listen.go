@@ -272,7 +272,14 @@ func (n *Node) admit(ctx context.Context, who *clients.Client, s *wire.Startup, 
 	if l, e = n.database(ctx, s); e != nil {
 		return nil, 0, login, e
 	}
-	if l.tenure.clients.Add(1) <= int64(n.settled().Limits.Sessions) {
+	clients := l.tenure.clients.Add(1)
+	if clients == 1 {
+		select {
+		case l.tenure.come <- struct{}{}:
+		default:
+		}
+	}
+	if clients <= int64(n.settled().Limits.Sessions) {
 		slot = l.sessions.admit(conn)
 	}
 	switch {

@@ -8,17 +8,22 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/process"
 )
 
-// metricsEvery is between two writings of the file that the views tutti.metrics and tutti.conflicts read.
-const metricsEvery = time.Second
+const (
+	// metricsEvery is between two writings of the file that the views tutti.metrics and tutti.conflicts read.
+	metricsEvery = time.Second
+	// metricsSeldom is the same while there is no client who could read them. It is written when one comes.
+	metricsSeldom = 10 * time.Second
+)
 
 // tellMetrics keeps that file up to date until ctx ends. See capture.MetricsFile.
 func (t *tenure) tellMetrics(ctx context.Context) {
-	tick := time.NewTicker(metricsEvery)
-	defer tick.Stop()
 	var told, now []byte // as written, and as it is
-	failing := false
+	failing, came := false, false
+	timer := time.NewTimer(metricsEvery)
+	defer timer.Stop()
 	for {
 		if now = appendMetrics(now[:0], t.node.metrics); failing || !bytes.Equal(now, told) {
 			err := instance.Replace(t.pg, capture.MetricsFile, now)
@@ -28,10 +33,18 @@ func (t *tenure) tellMetrics(ctx context.Context) {
 			failing = err != nil
 			told, now = now, told
 		}
+		every, come := metricsEvery, (<-chan struct{})(nil)
+		if !came && t.clients.Load() == 0 {
+			every, come = metricsSeldom, t.come
+		}
+		timer.Reset(process.ToBeat(every))
+		came = false
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-come:
+			came = true
+		case <-timer.C:
 		}
 	}
 }

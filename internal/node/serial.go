@@ -265,7 +265,7 @@ func (l *life) joinSerial() {
 
 // leaveSerial is the goroutine that tells the order when there are none any more.
 func (l *life) leaveSerial(ctx context.Context) error {
-	for process.Sleep(ctx, serialIdle/5) {
+	for process.Rest(ctx, serialIdle/5) {
 		s := &l.serial
 		s.mu.Lock()
 		leave := s.joined && len(s.open) == 0 && time.Since(s.last) > serialIdle

@@ -34,6 +34,7 @@ type tenure struct {
 	disk      *raftlog.Log         // the main database's; nil once its life has it
 	made      bool                 // the log, in this tenure
 	clients   atomic.Int64         // sessions, and those being admitted
+	come      chan struct{}        // capacity 1: the first of them has come
 	origins   *clients.SessionFile // of sessions
 	larges    *admission.Larges
 	words     *peers.Words
@@ -54,7 +55,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	defer cancel(nil)
 	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
 		larges:  admission.NewLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited),
-		looking: make(chan struct{}, 1), words: peers.NewWords(n.config.SequenceStep)}
+		looking: make(chan struct{}, 1), come: make(chan struct{}, 1), words: peers.NewWords(n.config.SequenceStep)}
 	t.standing = standing.New(n.config, n.config.Name, cancel)
 	var err error
 	if t.origins, err = clients.OpenSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {

@@ -107,7 +107,7 @@ func New(o Options) (*Order, error) {
 		o.ElectionTicks = 10
 	}
 	if o.HeartbeatTicks == 0 {
-		o.HeartbeatTicks = 1
+		o.HeartbeatTicks = 3
 	}
 	if o.Logger == nil {
 		o.Logger = quiet{}

@@ -218,12 +218,13 @@ func (p *Peers) Tell(to uint32) error {
 
 // TellAll tells all others.
 func (p *Peers) TellAll() error {
-	for _, m := range p.o.Config.Members {
-		if m.Member == p.o.Config.Member {
-			continue
-		}
-		if err := p.Tell(m.Member); err != nil {
-			return err
+	data, err := json.Marshal(p.Own())
+	if err != nil {
+		return err
+	}
+	for _, m := range p.members {
+		if m != p.o.Config.Member {
+			p.o.Send(m, data)
 		}
 	}
 	return nil

@@ -21,7 +21,9 @@ type Binding struct {
 const (
 	free = -1
 
-	bindEvery = 300 * time.Millisecond // between two measurements
+	bindEvery  = 300 * time.Millisecond // between two measurements
+	bindSeldom = 4 * bindEvery          // the same while the group uses less than bindIdle of a processor
+	bindIdle   = 0.05
 	// measurements after it had to be let go; twice as many after each further time
 	bindLater   = 10
 	bindDoubled = 4    // times that is doubled at most

@@ -37,14 +37,11 @@ func (b *Binding) Run(ctx context.Context, postmaster func() int, log *slog.Logg
 		return
 	case <-time.After(time.Duration(b.Number%3) * bindEvery / 3):
 	}
-	ticker := time.NewTicker(bindEvery)
-	defer ticker.Stop()
+	every := bindEvery
 	last, err := survey(b.processors, group(postmaster()))
 	for err == nil {
-		select {
-		case <-ctx.Done():
+		if !Sleep(ctx, ToBeat(every)) {
 			return
-		case <-ticker.C:
 		}
 		pids := group(postmaster())
 		now, failed := survey(b.processors, pids)
@@ -54,6 +51,10 @@ func (b *Binding) Run(ctx context.Context, postmaster func() int, log *slog.Logg
 		}
 		idle, use := now.since(last)
 		last = now
+		every = bindEvery
+		if use < bindIdle {
+			every = bindSeldom
+		}
 		was := b.home
 		b.home = b.next(idle, use)
 		if b.home == free && was == free {

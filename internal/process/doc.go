@@ -1,7 +1,8 @@
 // Package process runs child processes that must not outlive their parent: nodes of this
 // binary, started by tests and by tutti chaos. It also says how late the timers of a process may
-// be, which it inherits when it is executed, which processes take no processor from others, whether
-// processors are scarce, and on which one a node and its server stay.
+// be, which it inherits when it is executed, at which common moments it does what it does again and
+// again, which processes take no processor from others, whether processors are scarce, and on which
+// one a node and its server stay.
 //
 // Neighbours: chaos and test/cluster start "tutti node" with it and look for what is left. "tutti
 // node" relaxes its own timers; database/instance leaves those of PostgreSQL exact, and has it yield; node

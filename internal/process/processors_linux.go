@@ -3,6 +3,8 @@ package process
 import (
 	"context"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -10,23 +12,33 @@ const (
 	// scarce.
 	scarceShare = 0.2
 	scarceEvery = 300 * time.Millisecond // between two measurements
+	// scarceUse of a processor is what a process uses at least that is asked how long its threads have waited: however
+	// many want the processors, one that has work gets more.
+	scarceUse = 0.02
 )
 
 // Watch measures until ctx ends.
 func (p *Processors) Watch(ctx context.Context) {
-	ticker := time.NewTicker(scarceEvery)
-	defer ticker.Stop()
-	at, had := time.Now(), runDelay()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
+	at, had, ran := time.Now(), runDelay(), used()
+	for known := true; Rest(ctx, scarceEvery); {
+		now, uses := time.Now(), used()
+		if float64(uses-ran) < scarceUse*float64(now.Sub(at)) {
+			p.scarce.Store(false)
+			known = false
+		} else {
+			has := runDelay()
+			p.scarce.Store(known && scarce(has-had, now.Sub(at)))
+			had, known = has, true
 		}
-		now, has := time.Now(), runDelay()
-		p.scarce.Store(scarce(has-had, now.Sub(at)))
-		at, had = now, has
+		at, ran = now, uses
 	}
+}
+
+// used is how much processor time this process has used.
+func used() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it cannot fail
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // scarce judges how long threads have waited in the time that has passed. After a long time without a measurement it is

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // stream is an authenticated incoming connection. finished is closed when its goroutine will
@@ -169,13 +171,14 @@ func (t *Transport) receive(p *peer, conn net.Conn) error {
 
 // ping shows the dialer that this member lives, also while Handler is slow.
 func (t *Transport) ping(conn net.Conn, stop chan struct{}) {
-	tick := time.NewTicker(t.timing.ping)
+	tick := time.NewTimer(process.ToBeat(t.timing.ping))
 	defer tick.Stop()
 	for {
 		select {
 		case <-stop:
 			return
 		case <-tick.C:
+			tick.Reset(process.ToBeat(t.timing.ping))
 			if _, err := conn.Write(appendFrameHeader(nil, nil)); err != nil {
 				return // receive sees the same end
 			}

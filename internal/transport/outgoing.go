@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // copyBytesMax is the longest frame that is copied together with others; a longer one is written
@@ -177,8 +179,9 @@ func (p *peer) dial(ctx context.Context, way *patience) (net.Conn, error) {
 // the closed connection.
 func (p *peer) keep(ctx context.Context, conn, stream net.Conn) error {
 	dead, over, watched := make(chan error, 1), make(chan struct{}), make(chan error, 1)
+	wrote := make(chan struct{}, 1)
 	go func() {
-		cause := watch(conn, p.t.timing.stall, over)
+		cause := watch(conn, p.t.timing.stall, wrote, over)
 		if cause != nil {
 			conn.Close()
 		}
@@ -189,7 +192,7 @@ func (p *peer) keep(ctx context.Context, conn, stream net.Conn) error {
 		conn.Close()
 		dead <- cause
 	}()
-	err := p.write(ctx, stream, dead)
+	err := p.write(ctx, stream, wrote, dead)
 	conn.Close()
 	close(over)
 	if cause := <-dead; err == nil || errors.Is(err, net.ErrClosed) {
@@ -215,11 +218,11 @@ func (p *peer) listen(conn net.Conn) error {
 	}
 }
 
-// write sends what is queued, and pings when nothing is. It returns nil when dead delivered (the
+// write sends what is queued, and pings when nothing is, and tells wrote. It returns nil when dead delivered (the
 // caller reads it again) and an error when a write failed; the frames of that write are lost.
-func (p *peer) write(ctx context.Context, conn net.Conn, dead chan error) error {
+func (p *peer) write(ctx context.Context, conn net.Conn, wrote chan<- struct{}, dead chan error) error {
 	var w batchWriter
-	ping := time.NewTicker(p.t.timing.ping)
+	ping, written := time.NewTimer(process.ToBeat(p.t.timing.ping)), false
 	defer ping.Stop()
 	for {
 		batch, bytes, wait := p.queue.take()
@@ -233,6 +236,8 @@ func (p *peer) write(ctx context.Context, conn net.Conn, dead chan error) error 
 			}
 			p.sentFrames.Add(count)
 			p.sentBytes.Add(uint64(n))
+			written = true
+			tell(wrote)
 			continue
 		}
 		var due <-chan time.Time
@@ -243,15 +248,29 @@ func (p *peer) write(ctx context.Context, conn net.Conn, dead chan error) error 
 		case <-p.queue.wake:
 		case <-due:
 		case <-ping.C:
+			ping.Reset(process.ToBeat(p.t.timing.ping))
+			if written {
+				written = false // that shows that this member lives as well
+				continue
+			}
 			if _, err := conn.Write(appendFrameHeader(nil, nil)); err != nil {
 				return err
 			}
+			tell(wrote)
 		case err := <-dead:
 			dead <- err
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// tell says it, if that has not been said.
+func tell(wrote chan<- struct{}) {
+	select {
+	case wrote <- struct{}{}:
+	default:
 	}
 }
 

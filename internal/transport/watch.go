@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // progress is what is known of the bytes that were written to a connection.
@@ -14,16 +16,24 @@ type progress struct {
 }
 
 // watchLooks is how often watch looks during a stall.
-const watchLooks = 5
+const watchLooks = 2
 
 // watch returns an error when nothing of what was sent on conn has been acknowledged for as long as stall, and for
-// three round trips, and nil when over is closed. It counts how often it has looked: a machine that stood still has not
-// waited.
-func watch(conn net.Conn, stall time.Duration, over chan struct{}) error {
-	tick := time.NewTicker(stall / watchLooks)
+// three round trips, and nil when over is closed. It looks while something is not acknowledged, and when wrote says
+// that more was sent. It counts how often it has looked: a machine that stood still has not waited.
+func watch(conn net.Conn, stall time.Duration, wrote <-chan struct{}, over chan struct{}) error {
+	tick := time.NewTimer(stall)
 	defer tick.Stop()
 	last, looks := uint64(0), 0
 	for {
+		if looks == 0 {
+			select {
+			case <-over:
+				return nil
+			case <-wrote:
+			}
+		}
+		tick.Reset(process.ToBeat(stall / watchLooks))
 		select {
 		case <-over:
 			return nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/process"
 )
 
 // With Options.LogBytesMax the server's own logging collector writes LogFile, and moves on to a new one of this name
@@ -88,7 +90,7 @@ func (i *Instance) watchLog(r *run) {
 	if err != nil || !i.rotates() {
 		return
 	}
-	t := time.NewTicker(rotateInterval)
+	t := time.NewTimer(process.ToBeat(rotateInterval))
 	defer t.Stop()
 	for {
 		select {
@@ -96,6 +98,7 @@ func (i *Instance) watchLog(r *run) {
 			return
 		case <-t.C:
 		}
+		t.Reset(process.ToBeat(rotateInterval))
 		moved, err := i.rotate(r, a)
 		if err != nil {
 			i.log.Error("the server log cannot be moved aside", "err", err)

@@ -44,7 +44,7 @@ func create(o Options, id Identity, d disk) error {
 		err = os.Mkdir(building, 0o700)
 	}
 	if err == nil {
-		err = fill(d, building, o.SegmentBytes, id)
+		err = fill(d, building, roomFor(0, o.SegmentBytes), id)
 	}
 	if err == nil {
 		err = os.Rename(building, dir)
@@ -82,7 +82,7 @@ func Remove(dir string) error {
 }
 
 // fill writes all files of a new log.
-func fill(d disk, dir string, segmentBytes int64, id Identity) error {
+func fill(d disk, dir string, room int64, id Identity) error {
 	text, err := json.Marshal(id)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func fill(d disk, dir string, segmentBytes int64, id Identity) error {
 	}
 	h := head{seq: 1, cluster: id.Cluster, member: id.Member,
 		base: base{conf: &pb.ConfState{Voters: slices.Clone(id.Voters)}}}
-	s, err := writeSegment(d, dir, segmentBytes, h)
+	s, err := writeSegment(d, dir, room, h)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func syncDir(path string) error {
 }
 
 // allocate reserves space and size, so that fdatasync need not write a new file size and a full
-// disk shows at a segment's creation. File systems that cannot do it are used as they are.
+// disk shows when a segment begins or grows. File systems that cannot do it are used as they are.
 func allocate(f *os.File, bytes int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), 0, 0, bytes)

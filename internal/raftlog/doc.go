@@ -15,7 +15,9 @@
 //	lock                     flock of the process that has the log open
 //	<sequence>-<first>.seg   segments; both numbers are 16 hex digits
 //
-// A segment is a run of records (record.go), preallocated with zeros. The first record, the
+// A segment is a run of records (record.go), preallocated with zeros: as much as the log has, but at least
+// a 64th of SegmentBytes, and twice as much each time that is used up. So a log that is hardly
+// used is small, and one that is used preallocates whole segments. The first record, the
 // head, repeats everything that older segments said and that is still true: hard state,
 // compaction position, configuration states. A segment that is followed by another one
 // ends with an end record.

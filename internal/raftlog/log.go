@@ -212,7 +212,10 @@ func entryLoc(e *pb.Entry, seq uint64, off, size int64) loc {
 func (l *Log) Bytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var n int64
+	return l.bytes()
+}
+
+func (l *Log) bytes() (n int64) {
 	for _, s := range l.segs {
 		n += s.used
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // Repair describes a torn tail that Open cut off: records of writes that a crash
@@ -21,22 +23,24 @@ type replayer struct{ log *Log }
 
 // replay reads all segments into l.state, repairs the newest one's tail and leaves l.segs open
 // and durable. On error the caller closes what is open.
-func (l *Log) replay() error {
+func (l *Log) replay() (err error) {
 	segs, err := listSegments(l.disk, l.o.Dir)
 	if err != nil {
 		return err
 	}
 	l.segs = segs
 	p := replayer{l}
-	var buf []byte
+	var buf scratch
+	defer func() { err = errors.Join(err, buf.free()) }()
 	for i, s := range segs {
 		if s.f, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
 			return fmt.Errorf("raftlog: %w", err)
 		}
-		if buf, err = readAll(s.f, buf); err != nil {
+		content, err := buf.readAll(s.f)
+		if err != nil {
 			return fmt.Errorf("raftlog: read %s: %w", s.path, err)
 		}
-		ended, err := p.segment(s, buf, i == 0)
+		ended, err := p.segment(s, content, i == 0)
 		if err != nil {
 			return err
 		}
@@ -45,15 +49,15 @@ func (l *Log) replay() error {
 		case !last && !ended && i == len(segs)-2:
 			// A crash came between the successor's creation and this end record (L6). The
 			// successor can only hold its head, which says nothing new.
-			return p.dropUnstarted(s, segs[i+1], buf)
+			return p.dropUnstarted(s, segs[i+1], content)
 		case !last && !ended:
 			return corrupt(s.path, s.used, errors.New("the segment has a successor, but no end"))
 		case last && ended:
 			return corrupt(s.path, s.used, fmt.Errorf("the segment after this one, number %x, is missing", s.seq+1))
 		case last:
-			return p.repairTail(s, buf)
+			return p.repairTail(s, content)
 		case i == len(segs)-2:
-			if err := p.writeAgain(s, buf); err != nil {
+			if err := p.writeAgain(s, content); err != nil {
 				return err
 			}
 		}
@@ -61,17 +65,37 @@ func (l *Log) replay() error {
 	return nil
 }
 
-func readAll(f *os.File, buf []byte) ([]byte, error) {
+// scratch is memory for the content of one segment after another. It is not Go's: of that, what a start needs once
+// would stay the process's for minutes.
+type scratch []byte
+
+// readAll returns what is in a file, until the next call.
+func (b *scratch) readAll(f *os.File) ([]byte, error) {
 	st, err := f.Stat()
 	if err != nil {
-		return buf, err
+		return nil, err
 	}
-	if int64(cap(buf)) < st.Size() {
-		buf = make([]byte, st.Size())
+	size := int(st.Size())
+	if len(*b) < size {
+		if err := b.free(); err != nil {
+			return nil, err
+		}
+		*b, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		if err != nil {
+			return nil, err
+		}
 	}
-	buf = buf[:st.Size()]
-	_, err = io.ReadFull(f, buf)
-	return buf, err
+	_, err = io.ReadFull(f, (*b)[:size])
+	return (*b)[:size], err
+}
+
+func (b *scratch) free() error {
+	if *b == nil {
+		return nil
+	}
+	was := *b
+	*b = nil
+	return unix.Munmap(was)
 }
 
 // segment applies the valid records at the start of b, the content of s, sets s.used and
@@ -136,7 +160,7 @@ func (p replayer) head(s *segment, payload []byte, first bool) error {
 func (p replayer) record(s *segment, r record) error {
 	switch r.kind {
 	case recordEntry:
-		e, err := decodeEntry(r.payload)
+		e, err := decodeEntry(r.payload[:min(len(r.payload), entryFixedBytes)]) // without its data
 		if err != nil {
 			return err
 		}
@@ -216,9 +240,15 @@ func (p replayer) repairTail(s *segment, content []byte) error {
 		p.log.repairs = append(p.log.repairs, Repair{File: s.path, Offset: s.used, Bytes: int64(len(rest)),
 			Reason: why.Error()})
 	}
-	err := p.log.disk.allocate(s.f, max(p.log.o.SegmentBytes, s.used))
+	// What is allocated stays so, however much that is.
+	st, err := s.f.Stat()
 	if err == nil {
-		s.tail, err = newAppender(p.log.disk, s.f, s.path, content[:s.used], s.proven, p.log.o.SegmentBytes)
+		most := p.log.o.SegmentBytes
+		s.room = max(roomFor(s.used, most), min(st.Size(), most))
+		err = p.log.disk.allocate(s.f, max(s.room, s.used))
+	}
+	if err == nil {
+		s.tail, err = newAppender(p.log.disk, s.f, s.path, content[:s.used], s.proven, s.room)
 	}
 	if err == nil {
 		err = p.log.disk.sync(s.f)

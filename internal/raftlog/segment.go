@@ -22,6 +22,7 @@ type segment struct {
 	path    string
 	f       *os.File
 	tail    *appender // of the segment that is written to, else nil
+	room    int64     // bytes that are allocated, of the segment that is written to
 	head    int64     // bytes of the first record
 	used    int64     // bytes written, all valid records
 	durable int64     // bytes known to be on disk, at most used
@@ -57,8 +58,33 @@ func parseSegmentName(name string) (seq, first uint64, ok bool) {
 	return seq, first, segmentName(seq, first) == name
 }
 
-// writeSegment makes a segment durable under its name, with its head as the only record.
-func writeSegment(d disk, dir string, bytes int64, h head) (*segment, error) {
+// A new log's segment has a part of its final size at first, one of roomParts.
+const roomParts = 64
+
+// roomFor is how much is allocated of a segment for need bytes: a part of its final size, most, or twice that, and so
+// on.
+func roomFor(need, most int64) int64 {
+	room := max(most/roomParts, blockBytes)
+	for room < need && room < most {
+		room *= 2
+	}
+	return min(room, most)
+}
+
+// grow allocates more of a segment that is written to, so that it has room for need bytes. The new size is durable
+// before anything is written behind the old one.
+func (s *segment) grow(d disk, need, most int64) error {
+	room := max(s.room, roomFor(need, most))
+	err := d.allocate(s.f, room)
+	if err == nil {
+		err = d.sync(s.f)
+	}
+	s.room, s.tail.limit = room, room
+	return err
+}
+
+// writeSegment makes a segment durable under its name, with its head as the only record, and room for so many bytes.
+func writeSegment(d disk, dir string, room int64, h head) (*segment, error) {
 	s := &segment{seq: h.seq, first: h.last + 1, path: filepath.Join(dir, segmentName(h.seq, h.last+1))}
 	temp := s.path + tempSuffix
 	var err error
@@ -66,9 +92,10 @@ func writeSegment(d disk, dir string, bytes int64, h head) (*segment, error) {
 		return nil, err
 	}
 	b := appendRecord(nil, s.seq, 0, 0, recordHead, appendHead(nil, h), nil)
-	err = d.allocate(s.f, max(bytes, int64(len(b))))
+	s.room = room
+	err = d.allocate(s.f, max(room, int64(len(b))))
 	if err == nil {
-		s.tail, err = newAppender(d, s.f, temp, b, 0, bytes)
+		s.tail, err = newAppender(d, s.f, temp, b, 0, room)
 	}
 	if err == nil {
 		err = d.sync(s.f)

@@ -11,6 +11,11 @@ func (l *Log) begin(bytes int64) (*segment, error) {
 		}
 	}
 	s := l.current()
+	if need := s.tail.end() + bytes; need > s.room && s.room < l.o.SegmentBytes {
+		if err := l.aside(func() error { return s.grow(l.disk, need, l.o.SegmentBytes) }); err != nil {
+			return nil, l.poison("growing", s.path, err)
+		}
+	}
 	s.tail.reserve(bytes)
 	return s, nil
 }
@@ -68,7 +73,7 @@ func (l *Log) cut() error {
 		seq: old.seq + 1, cluster: l.id.Cluster, member: l.id.Member,
 		last: l.last, hs: l.hs, base: l.base, confs: l.confs,
 	}
-	next, err := writeSegment(l.disk, l.o.Dir, l.o.SegmentBytes, h)
+	next, err := writeSegment(l.disk, l.o.Dir, roomFor(l.bytes(), l.o.SegmentBytes), h)
 	if err != nil {
 		return l.poison("starting a segment after", old.path, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -39,9 +40,9 @@ func countConflict(m *metrics.Transactions, ws *writeset.Writeset, v certify.Ver
 	countTable(m, ws.Tables[v.Key.Table], cause)
 }
 
-// aborts has a session's transaction lose that is in the order's way, and counts it. It returns what kill does.
-func aborts(l *life, g *guard, why *wire.SQLError) (session.Phase, time.Duration) {
-	phase, fresh, inWay := g.kill(why)
+// aborts has a session's transaction lose that is in the order's way, and counts it. It returns what Abort does.
+func aborts(l *life, g *guards.Guard, why *wire.SQLError) (session.Phase, time.Duration) {
+	phase, fresh, inWay := g.Abort(why)
 	if fresh {
 		l.metrics.Transactions.Blocked.Add(1)
 	}

@@ -55,7 +55,7 @@ func (l *life) adding() (pids []uint32) {
 		select {
 		case <-w.committed:
 		default:
-			pids = append(pids, w.guard.pid)
+			pids = append(pids, w.guard.PID())
 		}
 	}
 	if len(pids) > addingMax {

@@ -74,6 +74,6 @@ func jobsOf(l *life) replay.JobOptions {
 
 // Detach is described in session.Definitions.
 func (h *host) Detach(d session.Definition) (session.Turn, session.Result) {
-	return h.n.detaches.Detach(d, h.g.pid, func() bool { return h.g.doomed() != nil },
+	return h.n.detaches.Detach(d, h.g.PID(), func() bool { return h.g.Lost() != nil },
 		func(id writeset.TxID) session.Result { return h.n.defineAs(id, d, h.g) })
 }

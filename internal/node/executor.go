@@ -150,17 +150,17 @@ func (l *life) awaitCommitting(ctx context.Context, orphan *waiter) error {
 // applyOrphan puts the rows of a certified local transaction into the database whose own
 // backend could not commit it, unless it had after all.
 func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
-	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.guard.slot, "seq", w.sub.Seq)
+	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.guard.Slot(), "seq", w.sub.Seq)
 	if !l.core.Do(func(e *engine.Engine) { e.Orphan(w.sub.Seq) }) {
 		return errCoreStopped
 	}
 	l.running.watch() // its locks are free, and another session may have taken them
 	t := engine.Task{Ordinal: w.ordinal, Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
-		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.slot}}
+		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.Slot()}}
 	if len(w.sub.Writeset.Steps) > 0 { // it may become long, and be kept
 		t.Item.Payload = w.sub.Writeset.Append(nil)
 	}
-	orphaned, err := l.applier.Orphaned(ctx, l.monitor, w.guard.pid, t)
+	orphaned, err := l.applier.Orphaned(ctx, l.monitor, w.guard.PID(), t)
 	if err != nil || !orphaned {
 		return err
 	}

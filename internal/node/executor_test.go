@@ -6,6 +6,7 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/deferred"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -14,7 +15,7 @@ import (
 // what was notified is neither. A session's transaction that nobody waits for ends the replica.
 func TestRelease(t *testing.T) {
 	all := newWaiters()
-	w := all.add(&guard{}, session.Submission{Seq: 3, Writeset: &writeset.Writeset{}})
+	w := all.add(guards.New(guards.Options{}), session.Submission{Seq: 3, Writeset: &writeset.Writeset{}})
 	rows := deferred.New(deferred.Options{})
 	own := engine.Task{Ordinal: 8, Local: true, Item: engine.Item{Kind: engine.KindCertified,
 		ID: writeset.TxID{Seq: 3}}}
@@ -57,7 +58,7 @@ func TestWhoIsTold(t *testing.T) {
 		t.Fatal("the transaction has seen something")
 	}
 	for _, missed := range []bool{false, true} {
-		w := l.waiters.add(&guard{}, session.Submission{Seq: 6, Writeset: blind})
+		w := l.waiters.add(guards.New(guards.Options{}), session.Submission{Seq: 6, Writeset: blind})
 		tasks := []engine.Task{{Own: true, Ordinal: 9, Item: id(1, 4, 6), Writeset: blind}}
 		if l.tell(tasks, nil, nil); len(w.decision) > 0 {
 			t.Error("a session is told of another incarnation's transaction")

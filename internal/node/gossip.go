@@ -23,7 +23,7 @@ func peersOf(l *life) peers.Options {
 			o := replica.Own{Serves: l.ready.Load(), Stopping: l.node.stops.refuses.Load(),
 				Halted: l.halted.Load() != nil, Incarnation: l.incarnation, Leader: l.core.Leader(),
 				Ordinal: l.core.Ordinal(), Applied: l.core.Applied(), Volume: l.volume.Load(),
-				VolumeApplied: l.volumeApplied.Load(), Clients: l.sessions.taken()}
+				VolumeApplied: l.volumeApplied.Load(), Clients: l.sessions.Taken()}
 			o.DelayMicros, o.Because = l.throttle.Delays()
 			return o
 		},

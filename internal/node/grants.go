@@ -39,12 +39,6 @@ func reachOf(l *life, member uint32) grants.Reach {
 	return grants.Reach{Alive: alive, Young: l.peers.Young(), Halted: l.peers.HaltedAt(member) != nil}
 }
 
-// Wishes reports whether the session's client has cancelled what runs.
-func (h *host) Wishes() bool { return h.g.wishes() }
-
-// PID is the session's backend.
-func (h *host) PID() uint32 { return h.g.pid }
-
 // Pass waits while another member's definitions want to be alone with tables that a transaction has written to.
 func (h *host) Pass(ws *writeset.Writeset, limits session.Limits) *wire.SQLError {
 	h.clock.collect()

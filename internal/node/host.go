@@ -2,9 +2,7 @@ package node
 
 import (
 	"cmp"
-	"net"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/admission"
@@ -17,6 +15,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/grants"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
@@ -27,12 +26,11 @@ import (
 // host is the node as one session sees it; it has every role of session.Host.
 type host struct {
 	n *life
-	g *guard
+	g *guards.Guard
 
-	backend net.Conn
-	after   uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
-	debt    time.Duration // see admission.Throttle.Slow
-	clock   commitClock
+	after uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
+	debt  time.Duration // see admission.Throttle.Slow
+	clock commitClock
 
 	talk      talk              // with a transaction that a procedure commits
 	advisory  *advisory.Session // its advisory locks; nil if it has never asked for one
@@ -54,9 +52,9 @@ type host struct {
 }
 
 // newHost makes one of a session.
-func newHost(l *life, g *guard, backend net.Conn) *host {
-	h := &host{n: l, g: g, backend: backend, listens: listenSet{l: l}}
-	h.grants = l.grants.Session(h)
+func newHost(l *life, g *guards.Guard) *host {
+	h := &host{n: l, g: g, listens: listenSet{l: l}}
+	h.grants = l.grants.Session(control{g, h})
 	h.rows = l.rows.Session(func() bool { return h.Interrupted() != nil })
 	h.talk.h, h.snapshots.h = h, h
 	return h
@@ -65,8 +63,8 @@ func newHost(l *life, g *guard, backend net.Conn) *host {
 // rolesOf is a host as its session takes it.
 func rolesOf(h *host) session.Host {
 	return session.Host{
-		Control: h, Order: h, Snapshots: &h.snapshots, Intents: intents{h.grants, h}, Rows: h.rows, Deferred: h,
-		Plans: h, Definitions: h,
+		Control: control{h.g, h}, Order: h, Snapshots: &h.snapshots, Intents: intents{h.grants, h}, Rows: h.rows,
+		Deferred: h, Plans: h, Definitions: h,
 		Status: shows{h.n}, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
 	}
 }
@@ -123,10 +121,10 @@ func (h *host) Deferrable() bool { return h.n.tables.Load().Deferrable() }
 // Interrupted is why the session's transaction waits in vain, if it does: it has lost, its client has cancelled that,
 // or the member stops.
 func (h *host) Interrupted() *wire.SQLError {
-	switch doom := h.g.doomed(); {
+	switch doom := h.g.Lost(); {
 	case doom != nil:
 		return doom
-	case h.g.wishes():
+	case h.g.Wishes():
 		return replay.ErrCanceled()
 	case h.n.ending():
 		return errEnding()
@@ -134,16 +132,14 @@ func (h *host) Interrupted() *wire.SQLError {
 	return nil
 }
 
-func (h *host) Clock() int64 { return time.Since(h.n.began).Milliseconds() }
-
 func (h *host) NewSeq() (uint32, uint64, uint64) {
 	h.clock.ask()
-	return h.g.slot, h.n.incarnation, h.n.seq.Add(1)
+	return h.g.Slot(), h.n.incarnation, h.n.seq.Add(1)
 }
 
 func (h *host) Enter(p session.Phase) *wire.SQLError {
 	h.clock.enter(p)
-	doom := h.g.enter(p)
+	doom := h.g.Enter(p)
 	if h.advisory != nil && h.advisory.Expired() {
 		doom = advisory.ErrLocksLost()
 	}
@@ -160,49 +156,6 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		h.rows.End()
 	}
 	return doom
-}
-
-func (h *host) Go(f func()) (wait func(), over func() bool) {
-	ended, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-		close(ended)
-		h.g.poke()
-	}()
-	return func() { <-done }, func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
-		}
-	}
-}
-
-// Watch runs f, which reads from the backend, until it ends or is stopped.
-func (h *host) Watch(f func()) (stop func(), over func() bool) {
-	var stopped, ended atomic.Bool
-	done := make(chan struct{})
-	h.g.watch(true)
-	go func() {
-		defer close(done)
-		f()
-		ended.Store(true)
-		if !stopped.Load() {
-			h.g.poke()
-		}
-	}()
-	return func() {
-		stopped.Store(true)
-		if !ended.Load() {
-			// A failure shows at the next read.
-			_ = h.backend.SetReadDeadline(time.Unix(1, 0))
-		}
-		<-done
-		_ = h.backend.SetReadDeadline(time.Time{})
-		h.g.watch(false)
-	}, ended.Load
 }
 
 // errEnding is told while this life of the member ends and nothing was proposed.
@@ -283,7 +236,7 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 			held = max(progress, sub.Base)
 		}
 	}
-	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.slot, Snapshot: sub.Snapshot,
+	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.Slot(), Snapshot: sub.Snapshot,
 		Serial: sub.Serial, Vouched: sub.Vouched, Base: sub.Base, Held: held, Order: sub.Order,
 		Since: h.advisory.Since(), AddBases: sub.AddBases, Writeset: sub.Writeset, Payload: payload}
 }
@@ -548,11 +501,11 @@ func (h *host) Verifier(password, role string, useMD5 bool) string {
 // Main reports whether the session is in the main database.
 func (h *host) Main() bool { return h.n.group == mainGroup }
 
-func (l *life) define(d session.Definition, g *guard) session.Result {
+func (l *life) define(d session.Definition, g *guards.Guard) session.Result {
 	return l.defineAs(l.txid(l.seq.Add(1)), d, g)
 }
 
-func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) session.Result {
+func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guards.Guard) session.Result {
 	result := make(chan session.Result, 1)
 	l.definitions.Store(id.Seq, result)
 	defer l.definitions.Delete(id.Seq)
@@ -569,9 +522,9 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guard) sessio
 			"too many transactions wait to be ordered (pending_items)")}
 	}
 	if ok {
-		g.defining(func() { l.cancelDefinition(id.Seq) })
-		defer g.defining(nil)
-		if g != nil && g.wishes() { // the cancel came just before
+		g.Defining(func() { l.cancelDefinition(id.Seq) })
+		defer g.Defining(nil)
+		if g != nil && g.Wishes() { // the cancel came just before
 			l.cancelDefinition(id.Seq)
 		}
 		r := l.patience.definition(id, result)

@@ -140,9 +140,9 @@ func (t *talk) Leave() {
 	if was.conn == nil {
 		return
 	}
-	sql := capture.HushSQL(h.g.pid) + was.wake(h.g.pid)
+	sql := capture.HushSQL(h.g.PID()) + was.wake(h.g.PID())
 	if was.held {
-		sql += capture.InsideFreeSQL(h.g.pid)
+		sql += capture.InsideFreeSQL(h.g.PID())
 	}
 	if _, err := was.conn.Exec(h.n.context, sql).ReadAll(); err != nil {
 		_ = was.conn.Close(context.Background()) // with its locks
@@ -174,14 +174,14 @@ func (t *talk) wake(pid uint32) string {
 // Say has the transaction carry the n'th command out, and then wait for the next one.
 func (t *talk) Say(n int, command string) error {
 	h := t.h
-	sql := capture.SaySQL(h.g.pid, t.conversation, n, command)
+	sql := capture.SaySQL(h.g.PID(), t.conversation, n, command)
 	next := n + 1
 	if command == capture.InsideGo || command == capture.InsideFail {
 		next = 0
 	} else {
-		sql += capture.InsideWaitSQL(h.g.pid, next)
+		sql += capture.InsideWaitSQL(h.g.PID(), next)
 	}
-	r, err := t.exec(h.n.context, sql+t.wake(h.g.pid))
+	r, err := t.exec(h.n.context, sql+t.wake(h.g.PID()))
 	if err != nil {
 		return err
 	}
@@ -227,25 +227,25 @@ func (t *talk) GoesOn(n int, seq uint64) error {
 	if committed && h.advisory != nil {
 		h.advisory.GiveBack() // what the transaction had locked
 	}
-	h.g.cancelLate()
+	h.g.CancelLate()
 	return nil
 }
 
 // letCommit reports whether the transaction has committed. With an error that is not known: its backend is to be ended.
 func (t *talk) letCommit(n int, seq uint64) (committed bool, err error) {
 	h, ctx := t.h, t.h.n.context
-	r, err := t.exec(ctx, capture.InsideHoldSQL(h.g.pid))
+	r, err := t.exec(ctx, capture.InsideHoldSQL(h.g.PID()))
 	if err != nil {
 		return false, err
 	}
 	if t.held = string(r[0].Rows[0][0]) == "t"; !t.held {
 		return false, fmt.Errorf("node: the next transaction of a procedure at backend %d could not be held up",
-			h.g.pid)
+			h.g.PID())
 	}
 	if err := t.Say(n, capture.InsideGo); err != nil {
 		return false, err
 	}
-	if r, err = t.exec(ctx, capture.InsideEndedSQL(h.g.pid, h.g.slot, h.n.incarnation, seq)); err != nil {
+	if r, err = t.exec(ctx, capture.InsideEndedSQL(h.g.PID(), h.g.Slot(), h.n.incarnation, seq)); err != nil {
 		return false, err
 	}
 	return len(r[len(r)-1].Rows) == 1, nil
@@ -258,11 +258,8 @@ func (t *talk) Follows() (base uint64) {
 	after := h.after
 	awaits(h.n, flow.WaitInside, func() bool {
 		return h.n.core.Applied() >= after || h.n.ending() ||
-			h.g.doomed() != nil
+			h.g.Lost() != nil
 	})
 	h.after = 0
 	return h.n.core.Applied()
 }
-
-// Cancel cancels what the backend executes.
-func (h *host) Cancel() { h.g.cancelRunning() }

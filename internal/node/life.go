@@ -23,6 +23,7 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/grants"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/notices"
 	"github.com/tuttidb/tutti/internal/ordering"
@@ -78,7 +79,7 @@ type life struct {
 	gate        *admission.Gate
 	waiters     *waiters
 	definitions sync.Map // sequence → chan session.Result
-	sessions    sessions
+	sessions    *guards.Sessions
 	peers       *peers.Peers
 	throttle    *admission.Throttle
 	rests       rests
@@ -126,7 +127,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	if group != mainGroup {
 		l.log = l.log.With("database", database)
 	}
-	l.sessions.init(c.Limits.Sessions)
+	l.sessions = guards.NewSessions(c.Limits.Sessions)
 	l.peers = peers.New(peersOf(l))
 	l.throttle = admission.NewThrottle(throttleOf(l))
 	l.rests = restsOf(l)
@@ -165,7 +166,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("publisher", l.notices.Publish)
 	run("forwarder", l.notices.Forward)
 	run("announcer", l.notices.Announce)
-	run("nudger", l.nudge)
+	run("nudger", l.sessions.Nudge)
 	run("tenants", l.advisory.WatchTenants)
 	run("lease", l.advisory.RenewLease)
 	run("blocked", l.advisory.TellBlocked)
@@ -182,9 +183,9 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.serial.wake()
 	l.notices.Wake()
 	l.jobs.Wake()
-	stop := l.sessions.endAll(l.errEnds())
+	stop := l.sessions.EndAll(l.errEnds())
 	wg.Wait()
-	l.sessions.wait()
+	l.sessions.Wait()
 	stop()
 	l.advisory.Wait()
 	l.trials.dryRuns.Close()
@@ -297,7 +298,7 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 		Send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
 		Aborted: l.aborted, Locked: l.advisory.Tell, Fronts: l.streaming.Tell, Moved: l.gate.Moved,
 		Leave: l.peers.Leave, Reaches: l.reaches,
-		Survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.stuck(time.Now()) },
+		Survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.Stuck(time.Now()) },
 	}
 }
 

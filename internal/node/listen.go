@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,156 +14,11 @@ import (
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
-
-// connKind is what is at the other end of a connection.
-type connKind uint8
-
-const (
-	toStranger connKind = iota // a client that is logging in
-	toClient
-	toBackend
-)
-
-// sessions are the running clients of one life, by backend pid, with their marker slots.
-type sessions struct {
-	mu    sync.Mutex
-	byPID map[uint32]*guard
-	conns map[net.Conn]connKind
-	free  []uint32
-	max   int
-	over  bool
-	wg    sync.WaitGroup
-}
-
-func (s *sessions) init(max int) {
-	s.byPID, s.conns = map[uint32]*guard{}, map[net.Conn]connKind{}
-	s.max = max
-	for i := max; i > 0; i-- {
-		s.free = append(s.free, uint32(i))
-	}
-}
-
-// admit takes a slot; zero when all are taken, or the life is over.
-func (s *sessions) admit(conn net.Conn) uint32 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over || len(s.free) == 0 {
-		return 0
-	}
-	slot := s.free[len(s.free)-1]
-	s.free = s.free[:len(s.free)-1]
-	s.conns[conn] = toStranger
-	s.wg.Add(1)
-	return slot
-}
-
-// taken is how many sessions hold a slot.
-func (s *sessions) taken() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.max - len(s.free)
-}
-
-func (s *sessions) register(g *guard, conn net.Conn) {
-	s.mu.Lock()
-	s.byPID[g.pid] = g
-	s.conns[conn] = toClient
-	s.mu.Unlock()
-}
-
-// hurry has those who are logging in do so soon, or go.
-func (s *sessions) hurry() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c, kind := range s.conns {
-		if kind == toStranger {
-			_ = c.SetReadDeadline(time.Now().Add(lastWordsMax)) // a failure shows at the next read
-		}
-	}
-}
-
-// all lists the sessions.
-func (s *sessions) all() []*guard {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.byPID))
-}
-
-// stuckAfter is after how long a session that waits for its backend is stuck: most statements of short transactions
-// take less, and most waits for a lock longer.
-const stuckAfter = 2 * time.Millisecond
-
-// stuck lists the slots of the sessions that are.
-func (s *sessions) stuck(now time.Time) (slots []uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range s.byPID { // order-free: they are counted
-		g.mu.Lock()
-		if g.phase == session.PhaseRunning && now.Sub(g.began) > stuckAfter {
-			slots = append(slots, g.slot)
-		}
-		g.mu.Unlock()
-	}
-	return slots
-}
-
-// track adds a connection to a backend, which ends with the life; false if it is over already.
-func (s *sessions) track(conn net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.over {
-		s.conns[conn] = toBackend
-	}
-	return !s.over
-}
-
-func (s *sessions) leave(conns []net.Conn, slot uint32, g *guard) {
-	s.mu.Lock()
-	for _, c := range conns {
-		delete(s.conns, c)
-	}
-	if g != nil {
-		delete(s.byPID, g.pid)
-	}
-	s.free = append(s.free, slot)
-	s.mu.Unlock()
-	s.wg.Done()
-}
-
-// endAll ends the sessions: they lose their backends, and their clients are told why. Who has not taken that in time
-// loses the connection.
-func (s *sessions) endAll(why *wire.SQLError) (stop func() bool) {
-	for _, g := range s.all() {
-		g.end(why)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
-	for c, kind := range s.conns {
-		if kind == toBackend {
-			_ = c.Close()
-		}
-	}
-	return time.AfterFunc(lastWordsMax, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for c := range s.conns {
-			_ = c.Close() // closed again by who accepted it
-		}
-	}).Stop
-}
-
-func (s *sessions) wait() { s.wg.Wait() }
-
-func (l *life) guardOf(pid uint32) *guard {
-	l.sessions.mu.Lock()
-	defer l.sessions.mu.Unlock()
-	return l.sessions.byPID[pid]
-}
 
 // pendingMax bounds clients between accept and admission.
 const pendingMax = 256
@@ -280,7 +133,7 @@ func (n *Node) admit(ctx context.Context, who *clients.Client, s *wire.Startup, 
 		}
 	}
 	if clients <= int64(n.settled().Limits.Sessions) {
-		slot = l.sessions.admit(conn)
+		slot = l.sessions.Admit(conn)
 	}
 	switch {
 	case slot != 0:
@@ -478,19 +331,19 @@ func leave(h *host) {
 func (l *life) serve(
 	who *clients.Client, startup *wire.Startup, o wire.LoginOptions, conn net.Conn, slot uint32, admitted func(),
 ) {
-	var g *guard
+	var g *guards.Guard
 	conns := []net.Conn{conn}
 	defer func() {
 		_ = conn.Close() // closed again by who accepted it
 		l.patience.awaitOrphan(g)
-		l.sessions.leave(conns, slot, g)
+		l.sessions.Leave(conns, slot, g)
 	}()
 	backend, err := net.Dial("unix", l.node.pg.SocketPath())
 	if err == nil {
 		defer backend.Close()
 		conns = append(conns, backend)
 	}
-	if err != nil || !l.sessions.track(backend) {
+	if err != nil || !l.sessions.Track(backend) {
 		e := errNotReady()
 		l.node.clients.Refuse(who, e)
 		_ = startup.Refuse(e)
@@ -510,11 +363,13 @@ func (l *life) serve(
 	admitted()
 	defer l.node.clients.Enter(who, login)()
 	defer l.tenure.origins.Enter(login.BackendPID, who)()
-	g = newGuard(login.BackendPID, slot, startup.Conn, func() { l.monitor.Cancel(l.log, login.BackendPID) },
-		func() { l.gate.Wake(); l.serial.wake() })
-	g.withdraw = l.patience.withdraw
-	l.sessions.register(g, conn)
-	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.cancelClient)
+	g = guards.New(guards.Options{
+		PID: login.BackendPID, Slot: slot, Client: startup.Conn, Backend: backend, Withdraw: l.patience.withdraw,
+		Cancel: func() { l.monitor.Cancel(l.log, login.BackendPID) },
+		Wake:   func() { l.gate.Wake(); l.serial.wake() },
+	})
+	l.sessions.Register(g, conn)
+	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.CancelClient)
 	defer release()
 	if secret == nil {
 		_ = startup.Refuse(wire.Fatalf(wire.CodeTooManyConnections, "sorry, too many clients already"))
@@ -524,7 +379,7 @@ func (l *life) serve(
 	out := wire.NewWriter(startup.Conn)
 	out.Append(login.Frames)
 	out.Append(wire.AppendBackendKeyData(nil, login.BackendPID, secret))
-	h := newHost(l, g, backend)
+	h := newHost(l, g)
 	defer leave(h)
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),

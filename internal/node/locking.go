@@ -1,13 +1,11 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/advisory"
 	"github.com/tuttidb/tutti/internal/engine"
-	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // Lock passes on what a function asks. What no function of ours has said is ignored.
@@ -17,7 +15,7 @@ func (h *host) Lock(message string) (worker bool) {
 		return false
 	}
 	if h.advisory == nil {
-		h.advisory = h.n.advisory.Begin(h.g.pid, h.g.client)
+		h.advisory = h.n.advisory.Begin(h.g.PID(), h.g.Client())
 	}
 	return h.advisory.Lock(c)
 }
@@ -28,9 +26,6 @@ func (h *host) SettleLocks(compare bool) {
 		h.advisory.Await(compare)
 	}
 }
-
-// Fate is why the session's backend was ended.
-func (h *host) Fate() *wire.SQLError { return cmp.Or(h.advisory.Why(), h.g.ended()) }
 
 // advisoryOf is a replica as its advisory locks need it.
 func advisoryOf(l *life) advisory.Replica {

@@ -7,6 +7,7 @@ import (
 	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/replica"
@@ -122,13 +123,13 @@ func (p *patience) withdraw(seq uint64) {
 }
 
 // awaitOrphan keeps the slot of a session that gave up until the log has decided.
-func (p *patience) awaitOrphan(g *guard) {
-	if g == nil || g.orphan == nil {
+func (p *patience) awaitOrphan(g *guards.Guard) {
+	if g == nil || g.Orphan() == nil {
 		return
 	}
 	defer p.metrics.Waits.Begin(flow.WaitSlot).End()
 	select {
-	case <-g.orphan:
+	case <-g.Orphan():
 	case <-p.done:
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -59,10 +60,10 @@ func TestRunning(t *testing.T) {
 // forgotten; others are when they say so.
 func TestOrphans(t *testing.T) {
 	all := newWaiters()
-	gone, there := &guard{}, &guard{}
+	gone, there := guards.New(guards.Options{}), guards.New(guards.Options{})
 	orphan, w := all.add(gone, session.Submission{Seq: 1}), all.add(there, session.Submission{Seq: 2})
 	all.orphaned(orphan)
-	if !all.given(orphan) || all.given(w) || gone.orphan == nil || there.orphan != nil {
+	if !all.given(orphan) || all.given(w) || gone.Orphan() == nil || there.Orphan() != nil {
 		t.Error("it is not known who has given up")
 	}
 	all.remove(1)
@@ -73,12 +74,12 @@ func TestOrphans(t *testing.T) {
 	all.settledOwn([]engine.Task{{Own: true, Item: engine.Item{ID: writeset.TxID{Incarnation: 6, Seq: 1}}},
 		{Item: engine.Item{ID: writeset.TxID{Incarnation: 5, Seq: 1}}}}, 5)
 	select {
-	case <-gone.orphan:
+	case <-gone.Orphan():
 		t.Error("what another life, or another member, has submitted settles it")
 	default:
 	}
 	all.settledOwn([]engine.Task{{Own: true, Item: engine.Item{ID: writeset.TxID{Incarnation: 5, Seq: 1}}}}, 5)
-	<-gone.orphan
+	<-gone.Orphan()
 	if all.get(1) != nil {
 		t.Error("it is not forgotten")
 	}

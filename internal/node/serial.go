@@ -7,6 +7,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -26,18 +27,18 @@ type serial struct {
 	mu      sync.Mutex
 	changed sync.Cond
 
-	joined  bool                // the order knows, and everything up to there is applied
-	telling bool                // it is being told something else, and must not be told a third thing before
-	last    time.Time           // when one was last open
-	open    map[*guard]struct{} // sessions whose transaction has a snapshot, or is about to take it
-	running int                 // of these, whose backend may be doing something
+	joined  bool                       // the order knows, and everything up to there is applied
+	telling bool                       // it is being told something else, and must not be told a third thing before
+	last    time.Time                  // when one was last open
+	open    map[*guards.Guard]struct{} // sessions whose transaction has a snapshot, or is about to take it
+	running int                        // of these, whose backend may be doing something
 	alone   bool
 	wants   bool // somebody does to be alone
 }
 
 func (s *serial) init() {
 	s.changed.L = &s.mu
-	s.open = map[*guard]struct{}{}
+	s.open = map[*guards.Guard]struct{}{}
 }
 
 func (s *serial) wake() {
@@ -178,7 +179,7 @@ func (x *snapshots) vouches(sub *session.Submission) bool {
 			loses, yes = e.Vouches(s)
 			decided = e.Ordinal()
 		})
-		stop := func() bool { return h.g.doomed() != nil || h.n.ending() }
+		stop := func() bool { return h.g.Lost() != nil || h.n.ending() }
 		if yes || !loses || stop() || h.n.core.Applied() >= decided {
 			return yes
 		}
@@ -221,7 +222,7 @@ func (x *snapshots) decided(w *waiter, lost bool) {
 		case <-l.done:
 		}
 		l.serial.mu.Lock()
-		var others []*guard
+		var others []*guards.Guard
 		for g := range l.serial.open {
 			if g != h.g {
 				others = append(others, g)
@@ -229,7 +230,7 @@ func (x *snapshots) decided(w *waiter, lost bool) {
 		}
 		l.serial.mu.Unlock()
 		for _, g := range others {
-			g.kill(wire.Errorf(wire.CodeSerializationFailure,
+			g.Abort(wire.Errorf(wire.CodeSerializationFailure,
 				"could not serialize access due to read/write dependencies among transactions").
 				WithDetail("The backend of transaction %s ended before it had committed there.",
 					l.txid(w.sub.Seq)).WithHint("The transaction might succeed if retried."))

@@ -9,6 +9,7 @@ import (
 	"github.com/tuttidb/tutti/internal/advisory"
 	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -27,8 +28,6 @@ import (
 
 const (
 	stopPoll = 5 * time.Millisecond
-	// lastWordsMax is how long clients have to take what they are told when their session ends.
-	lastWordsMax = time.Second
 	// decideMax is how long a COMMIT that the log has yet to decide on holds the end up.
 	decideMax = 2 * time.Second
 )
@@ -90,9 +89,9 @@ func (n *Node) stop(ctx context.Context, cancel context.CancelFunc) {
 		t.handOver()
 		n.stops.leaving.Store(true)
 		for _, l := range t.all() {
-			l.sessions.hurry()
-			for _, g := range l.sessions.all() {
-				g.poke()
+			l.sessions.Hurry()
+			for _, g := range l.sessions.All() {
+				g.Poke()
 			}
 		}
 		t.awaitClients(n.stops.now, patience, nil)
@@ -173,15 +172,15 @@ func (t *tenure) seeOff() {
 	t.awaitClients(stuck, decideMax, func() {
 		deciding := false
 		for _, l := range t.all() {
-			for _, g := range l.sessions.all() {
-				if g.end(errShutdown()) == session.PhaseSubmitted {
+			for _, g := range l.sessions.All() {
+				if g.End(errShutdown()) == session.PhaseSubmitted {
 					deciding = true
-				} else if g.terminated.CompareAndSwap(false, true) {
-					l.endBackend(g.pid)
+				} else if g.Terminates() {
+					l.endBackend(g.PID())
 				}
 			}
 		}
-		if !deciding && time.Since(began) > lastWordsMax {
+		if !deciding && time.Since(began) > guards.LastWordsMax {
 			close(stuck)
 		}
 	})
@@ -197,12 +196,4 @@ func errShutdown() *wire.SQLError {
 func errShutsDown() *wire.SQLError {
 	return wire.Fatalf(wire.CodeCannotConnectNow, "the database system is shutting down").
 		WithHint("Connect to another member.")
-}
-
-// Dismissed is why the session is to end once no transaction is open in it.
-func (h *host) Dismissed() *wire.SQLError {
-	if h.n.node.stops.leaving.Load() || h.n.ending() {
-		return h.n.errEnds()
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
 )
@@ -11,7 +12,7 @@ import (
 // waiter is a session that waits for the log's decision, and later tells how its commit
 // went.
 type waiter struct {
-	guard     *guard
+	guard     *guards.Guard
 	sub       session.Submission
 	decision  chan session.Decision // capacity 1
 	ordinal   uint64                // its own, or that of what it lost to; set before the decision
@@ -35,7 +36,7 @@ type waiters struct {
 
 func newWaiters() *waiters { return &waiters{m: map[uint64]*waiter{}} }
 
-func (w *waiters) add(g *guard, sub session.Submission) *waiter {
+func (w *waiters) add(g *guards.Guard, sub session.Submission) *waiter {
 	x := &waiter{guard: g, sub: sub, decision: make(chan session.Decision, 1), local: make(chan bool, 1),
 		committed: make(chan struct{}), applied: make(chan struct{})}
 	w.mu.Lock()
@@ -54,7 +55,7 @@ func (w *waiters) get(seq uint64) *waiter {
 func (w *waiters) orphaned(x *waiter) {
 	w.mu.Lock()
 	x.orphan = true
-	x.guard.orphan = x.applied
+	x.guard.Orphaned(x.applied)
 	w.mu.Unlock()
 }
 

@@ -54,12 +54,12 @@ func closeGate(l *life) {
 
 // underWay notes that the log decides on a submission of a session's, until over is called.
 func underWay(h *host, seq uint64) (over func()) {
-	h.g.submitted(seq)
+	h.g.Submitted(seq)
 	h.clock.hand()
 	wait := h.n.metrics.Waits.Begin(flow.WaitOrder)
 	return func() {
 		wait.End()
-		h.g.submitted(0)
+		h.g.Submitted(0)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -120,7 +121,7 @@ func unblockFrom(ctx context.Context, l *life, pid uint32, blocked time.Duration
 	if l.detaches.BreakOff(pid) {
 		return nil
 	}
-	g := l.guardOf(pid)
+	g := l.sessions.Of(pid)
 	if g == nil {
 		if blocked <= strangerAfter {
 			return nil
@@ -142,8 +143,8 @@ func unblockFrom(ctx context.Context, l *life, pid uint32, blocked time.Duration
 
 // unblockSubmitted deals with a blocker whose fate the log decides (engine.Unblock), and reports whether its backend
 // must end.
-func (l *life) unblockSubmitted(g *guard, why *wire.SQLError) (end bool) {
-	seq := g.submission()
+func (l *life) unblockSubmitted(g *guards.Guard, why *wire.SQLError) (end bool) {
+	seq := g.Submission()
 	w := l.waiters.get(seq)
 	if w == nil {
 		return false

@@ -1,6 +1,7 @@
 package guards
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -159,7 +160,7 @@ func TestCancelClient(t *testing.T) {
 		x.CancelClient()
 		running, submitted := p == session.PhaseRunning, p == session.PhaseSubmitted
 		if (x.cancels.Load() == 1) != running || x.Wishes() != running || x.Cancelled() != running || defined != 1 ||
-			(x.withdrawn.Load() == 7) != submitted || x.Submission() != 7 {
+			(x.wakes.Load() == 1) != running || (x.withdrawn.Load() == 7) != submitted || x.Submission() != 7 {
 			t.Errorf("in phase %d: %d cancels, wishes %v, defining was cancelled %d times, %d withdrawn", p,
 				x.cancels.Load(), x.Wishes(), defined, x.withdrawn.Load())
 		}
@@ -175,6 +176,12 @@ func TestCancelClient(t *testing.T) {
 		}
 	}
 	x := guard(t, 1)
+	x.enter(t, session.PhaseSubmitted)
+	x.CancelClient()
+	x.enter(t, session.PhaseSubmitted)
+	if x.CancelLate(); x.cancels.Load() != 0 {
+		t.Error("a wish of the last transaction's counts for the next")
+	}
 	x.enter(t, session.PhaseWaiting)
 	if x.Cancel(); x.cancels.Load() != 0 {
 		t.Error("it is cancelled, and nothing runs")
@@ -265,6 +272,30 @@ func TestBreakOff(t *testing.T) {
 	}
 }
 
+// TestBreakOffIsOver (GU5): however often it is broken off, one cancel is under way at a time, and it is over when that
+// has left.
+func TestBreakOffIsOver(t *testing.T) {
+	x := guard(t, 1)
+	x.enter(t, session.PhaseRunning)
+	x.cancelling = make(chan struct{})
+	x.Hold()
+	x.BreakOff()
+	x.BreakOff()
+	x.Abort(lost)
+	over := make(chan struct{})
+	go func() { x.Release(); close(over) }()
+	select {
+	case <-over:
+		t.Error("it is over while a cancel is under way")
+	case <-time.After(2 * breakOffAgain):
+	}
+	if n := x.cancels.Load(); n != 1 {
+		t.Errorf("%d cancels are under way", n)
+	}
+	close(x.cancelling)
+	<-over
+}
+
 // TestBeside (GU3): when something ends that runs beside the session, the session looks up; so it does when its backend
 // has said something, but not when it has stopped hearing it.
 func TestBeside(t *testing.T) {
@@ -301,6 +332,11 @@ func TestBeside(t *testing.T) {
 	if _, err := x.o.Backend.Read(make([]byte, 1)); err != nil {
 		t.Errorf("afterwards its backend cannot be read: %v", err)
 	}
+	x.enter(t, session.PhaseWaiting)
+	x.nudge()
+	if x.nudge(); !x.poked() {
+		t.Error("it hears its backend no longer, and is not nudged to")
+	}
 }
 
 // TestNudge: a session that waits for its client from one nudge to the next looks up; one that has done something in
@@ -313,6 +349,14 @@ func TestNudge(t *testing.T) {
 	}
 	if x.nudge(); !x.poked() {
 		t.Error("it is silent, and does not look up")
+	}
+	s := NewSessions(1)
+	s.Register(x.Guard, x.Client())
+	x.enter(t, session.PhaseWaiting)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*nudgeInterval)
+	defer cancel()
+	if err := s.Nudge(ctx); err != nil || !x.poked() {
+		t.Errorf("nobody nudges it: %v", err)
 	}
 	for _, p := range []session.Phase{session.PhaseWaiting, session.PhaseRunning} {
 		if x.enter(t, p); x.poked() {
@@ -400,13 +444,22 @@ func TestEndAll(t *testing.T) {
 	}
 	stop := s.EndAll(ended)
 	defer stop()
-	if a.Ended() != ended || s.Track(a.o.Backend) || s.Admit(nil) != 0 {
+	deaf := guard(t, 30) // one who does not take his last words
+	deaf.enter(t, session.PhaseWaiting)
+	deaf.End(ended)
+	if a.Ended() != ended || s.Track(deaf.o.Backend) || s.Admit(nil) != 0 {
 		t.Error("a session goes on, or somebody is admitted")
+	}
+	if _, kept := s.conns[deaf.o.Backend]; kept {
+		t.Error("a backend is kept that came too late")
 	}
 	if _, err := a.backend.Read(make([]byte, 1)); err == nil {
 		t.Error("it keeps its backend")
 	}
 	if _, err := stranger.client.Read(make([]byte, 1)); err == nil || time.Since(began) < LastWordsMax {
 		t.Errorf("its connection is kept, or closed at once: %v", err)
+	}
+	if _, err := deaf.Client().Write([]byte{1}); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("who does not take his last words is waited for: %v", err)
 	}
 }

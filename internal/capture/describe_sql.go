@@ -5,14 +5,10 @@ import (
 )
 
 // lockedRelations are the relations that this transaction has locked as definitions do.
-const lockedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' ` +
-	`AND granted
-      AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`
+const lockedRelations = "SELECT relation " + fromLocked
 
-// rekeyedRelations are those of them whose rows foreign keys may know by another index now: it was made, or has become
-// that of a partition.
-const rekeyedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND ` +
-	`granted AND mode IN ('ShareLock', 'AccessExclusiveLock')`
+const fromLocked = `FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted
+      AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`
 
 // DescribeQuery returns the query whose one row and column DecodeDescribe reads. It must run
 // as a superuser in a database where Schema is installed. It describes all tables, or where tutti.partial
@@ -22,9 +18,12 @@ func DescribeQuery() string { return "SELECT tutti.describe()" }
 // DescribeSomeQuery is DescribeQuery for the tables whose schemas and names are in $1 and $2.
 const DescribeSomeQuery = `SELECT tutti.describe_some(ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON ` +
 	`n.oid = c.relnamespace
-  JOIN unnest($1::text[], $2::text[]) AS u(schema, name) ON u.schema = n.nspname AND u.name = c.relname))`
+  JOIN unnest($1::text[], $2::text[]) AS u(schema, name) ON u.schema = n.nspname AND u.name = c.relname), false)`
 
-// describeFunctions describe all tables, or some. The queries are long: as functions of PL/pgSQL they are
+// fewTables is how many tables are described one by one, where all are.
+const fewTables = 32
+
+// describeFunctions describe tables: few, or many. The queries are long: as functions of PL/pgSQL they are
 // planned once in a session. Of few tables everything is found through indexes, however large
 // the catalogs are. Every name outside pg_catalog is printed qualified.
 // With tables that a transaction has changed are described the other ends of foreign keys that were changed or refer to
@@ -32,25 +31,16 @@ const DescribeSomeQuery = `SELECT tutti.describe_some(ARRAY(SELECT c.oid FROM pg
 // keys and images of rows depend on these.
 func describeFunctions() string {
 	const indexes = " SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off " +
-		"SET enable_mergejoin = off"
-	const usual = " SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on SET enable_material = on"
-	all := describeQuery("false", "", "false",
-		"AND p.proname ~ '^(capture|bulk|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$'")
-	some := describeQuery("true", "AND c.oid = ANY (wanted)", "NOT "+createsOnly, "AND NOT "+createsOnly+someFunctions)
-	return install("describe_function.sql", words{"name": "all()", "settings": usual, "query": all}) +
-		install("describe_function.sql", words{"name": "some(wanted pg_catalog._oid)", "settings": indexes,
-			"query": some}) +
+		"SET enable_mergejoin = off "
+	const usual = " SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on SET enable_material = on "
+	return describeFunction("describe_some", indexes, apart) + describeFunction("describe_many", usual, "") +
 		install("describe.sql", words{
-			"locked_relations":  lockedRelations,
-			"rename_tag":        renameTag,
-			"rekeyed_relations": rekeyedRelations,
+			"index_plans": indexPlans,
+			"from_locked": fromLocked,
+			"rename_tag":  renameTag,
+			"few":         fewTables,
 		})
 }
-
-// someFunctions is SQL for those of our functions that some tables do not have: a table may not be captured any more.
-const someFunctions = ` AND (p.proname >= 'd' OR NOT EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid ` +
-	`= d.objid
-       WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass AND g.tgrelid <> ALL (wanted)))`
 
 // createsOnly is SQL for whether the transaction's definitions were none that can leave functions of ours
 // without a table. Those that a table had before are known by its triggers.
@@ -62,18 +52,26 @@ const createsOnly = "(SELECT string_to_array(ltrim(current_setting('tutti.tags',
 // triggerList are triggerNames as SQL.
 var triggerList = "'" + strings.Join(triggerNames, "', '") + "'"
 
-// describeQuery describes tables: what differs between all and some comes in.
-func describeQuery(partial, tables, names, functions string) string {
-	return install("describe_query.sql", words{
-		"plain_types":           PlainTypes,
-		"form_own":              formOwn,
+// apart has a row of a catalog looked up for each row that asks for it. PostgreSQL would rather read a part of the
+// catalog that it takes for small, and which grows with the number of tables.
+const apart = "OFFSET 0"
+
+// describeFunction is a function that describes some tables.
+func describeFunction(name, settings, apart string) string {
+	fragment := func(file string, w words) string {
+		_, query, _ := strings.Cut(expand(file, w), "\n") // after its comment
+		return strings.TrimSpace(query)
+	}
+	return install("describe_function.sql", words{
+		"name":                  name,
+		"settings":              settings,
+		"apart":                 apart,
+		"types":                 fragment("describe_types.sql", nil),
+		"parts":                 fragment("describe_parts.sql", words{"plain_types": PlainTypes, "form_own": formOwn}),
+		"creates_only":          createsOnly,
 		"trigger_list":          triggerList,
 		"trigger_name":          TriggerName,
 		"truncate_trigger_name": TruncateTriggerName,
 		"replica_trigger_name":  replicaTriggerName,
-		"partial":               partial,
-		"tables":                tables,
-		"names":                 names,
-		"functions":             functions,
 	})
 }

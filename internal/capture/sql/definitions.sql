@@ -170,9 +170,10 @@ CREATE OR REPLACE FUNCTION tutti.gives_heirs(tag pg_catalog.text) RETURNS pg_cat
 BEGIN
   RETURN tag ~ '^ALTER|EXTENSION' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_inherits i ON i.inhrelid = d.objid WHERE d.classid = 'pg_class'::regclass);
 END $tutti$;
-CREATE OR REPLACE FUNCTION tutti.partial() RETURNS pg_catalog.bool LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
-  SELECT coalesce(string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{{tags}}' AND current_setting('tutti.tags', true) <> '', false)
-$tutti$;
+CREATE OR REPLACE FUNCTION tutti.partial() RETURNS pg_catalog.bool LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  RETURN coalesce(string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{{tags}}' AND current_setting('tutti.tags', true) <> '', false);
+END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_definition(event pg_catalog.text, tag pg_catalog.text, context pg_catalog.text, settings pg_catalog.jsonb)
 RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = on AS $tutti$
 DECLARE q text; o text; mixed bool; gone jsonb; enclosed text[]; f jsonb := '{}';

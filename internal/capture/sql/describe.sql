@@ -1,10 +1,12 @@
-CREATE OR REPLACE FUNCTION tutti.describe() RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE wanted oid[];
+CREATE OR REPLACE FUNCTION tutti.describe() RETURNS pg_catalog.text LANGUAGE plpgsql{{index_plans}}AS $tutti$
+DECLARE wanted oid[]; rekeyed oid[];
 BEGIN
   IF tutti.partial() THEN
-    wanted := ARRAY({{locked_relations}});
-    wanted := wanted || ARRAY(SELECT conrelid FROM pg_constraint WHERE contype = 'f' AND (
-      strpos(current_setting('tutti.tags', true), '{{rename_tag}}') > 0 AND confrelid = ANY (wanted) OR confrelid IN ({{rekeyed_relations}}))) ||
+    -- Rekeyed: those whose rows foreign keys may know by another index, as it was made or has become that of a partition, or another name.
+    SELECT coalesce(array_agg(relation), '{}'), coalesce(array_agg(relation) FILTER (WHERE mode IN ('ShareLock', 'AccessExclusiveLock')
+      OR strpos(current_setting('tutti.tags', true), '{{rename_tag}}') > 0), '{}') INTO wanted, rekeyed {{from_locked}};
+    wanted := wanted || ARRAY(SELECT k.conrelid FROM unnest(rekeyed) r JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = r AND d.classid = 'pg_constraint'::regclass
+        JOIN pg_constraint k ON k.oid = d.objid WHERE k.contype = 'f' AND k.confrelid = r) ||
       ARRAY(SELECT confrelid FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY (wanted) AND tutti.mine(xmin));
     wanted := wanted || ARRAY(WITH RECURSIVE y(oid) AS (
         SELECT reltype FROM pg_class WHERE oid = ANY (wanted) AND reltype <> 0
@@ -12,9 +14,19 @@ BEGIN
           SELECT typarray AS oid FROM pg_type t WHERE t.oid = y.oid AND typarray <> 0
           UNION ALL SELECT d.objid FROM pg_depend d WHERE d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_type'::regclass
           UNION ALL SELECT c.reltype FROM pg_depend d JOIN pg_class c ON c.oid = d.objid WHERE d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_class'::regclass AND c.reltype <> 0) n)
-      SELECT coalesce(i.indrelid, d.objid) FROM y JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_class'::regclass LEFT JOIN pg_index i ON i.indexrelid = d.objid);
-    RETURN tutti.describe_some(wanted);
+      SELECT coalesce(i.indrelid, d.objid) FROM y CROSS JOIN LATERAL (SELECT * FROM pg_depend d WHERE d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_class'::regclass OFFSET 0) d LEFT JOIN pg_index i ON i.indexrelid = d.objid);
+    RETURN tutti.describe_some(wanted, false);
   END IF;
   RETURN tutti.describe_all();
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.describe_all, tutti.describe_some, tutti.describe FROM PUBLIC;
+DROP FUNCTION IF EXISTS tutti.describe_some(pg_catalog._oid); -- of earlier versions
+CREATE OR REPLACE FUNCTION tutti.describe_all() RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE tables oid[] := ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'));
+BEGIN
+  IF cardinality(tables) <= {{few}} THEN -- the plans will do for the next definition
+    RETURN tutti.describe_some(tables, true);
+  END IF;
+  RETURN tutti.describe_many(tables, true);
+END $tutti$;
+REVOKE ALL ON FUNCTION tutti.describe_all, tutti.describe FROM PUBLIC;

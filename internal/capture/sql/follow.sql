@@ -75,7 +75,7 @@ BEGIN
   PERFORM pg_catalog.set_config('tutti.tags', tags, true), pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('client_min_messages', 'warning', true);
 END $tutti$;
 -- What is told of a database besides its tables, see catalog. A transaction that has only made or changed what it has locked
--- says nothing of the rest: then views or rights are NULL, which leaves them as they were. Known: what was before is known,
+-- says nothing of the rest: then views, rights or code are NULL, which leaves them as they were. Known: what was before is known,
 -- deferred and granted are how it was. What tutti.inside defers is queued in procedures that commit alone.
 DROP FUNCTION IF EXISTS tutti.besides(pg_catalog.bool, pg_catalog.bool, pg_catalog.bool);
 CREATE OR REPLACE FUNCTION tutti.besides(known pg_catalog.bool, deferred pg_catalog.bool, granted pg_catalog.bool, OUT defers pg_catalog.bool, OUT views pg_catalog._text, OUT rights pg_catalog._text, OUT events pg_catalog.bool, OUT code pg_catalog.bool)
@@ -97,7 +97,9 @@ BEGIN
     rights := ARRAY(SELECT c.relname::text FROM pg_class c WHERE c.oid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.attacl IS NOT NULL));
   END IF;
   events := {{events_query}};
-  code := {{code_query}};
+  IF (tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,COMMENT}') IS NOT TRUE THEN
+    code := {{code_query}};
+  END IF;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.defers(wanted pg_catalog._oid) RETURNS pg_catalog.bool LANGUAGE plpgsql{{index_plans}}AS $tutti$
 BEGIN

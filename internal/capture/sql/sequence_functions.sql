@@ -182,6 +182,7 @@ END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.settle_restarted() RETURNS pg_catalog.void{{own_settings}}AS $tutti$
 DECLARE s oid; p record;
 BEGIN
+  IF NOT EXISTS (SELECT FROM tutti.sequences) THEN RETURN; END IF;
   FOR s IN SELECT r.seq FROM tutti.sequences r JOIN pg_locks l ON l.relation = r.seq WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' LOOP
     p := tutti.sequence_position(s);
     PERFORM tutti.restart_sequence(s, p.last, p.called);

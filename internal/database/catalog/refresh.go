@@ -193,7 +193,7 @@ type besides struct {
 	views, rights []string // nil: as before
 	events        bool     // there are event triggers of users, which what we do is no business of
 	outside       []string // see capture.OutsideFunctions; nil: as before
-	code          bool     // see Code
+	code          *bool    // see Code; nil: as before
 }
 
 type table struct {
@@ -237,8 +237,7 @@ func describeTables(ctx context.Context, q Querier, before *Tables, query string
 
 // tables makes a description usable; what a partial one leaves out is taken from before.
 func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events,
-		code: b.code}
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events}
 	if c.Partial && before != nil {
 		t.byName = maps.Clone(before.byName)
 	}
@@ -254,6 +253,11 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 	}
 	if t.rights = named(b.rights); b.rights == nil {
 		t.rights = before.rights
+	}
+	if b.code != nil {
+		t.code = *b.code
+	} else {
+		t.code = before.code
 	}
 	if t.outside = newOutside(b.outside); b.outside == nil && before != nil {
 		t.outside = before.outside

@@ -58,10 +58,6 @@ const apart = "OFFSET 0"
 
 // describeFunction is a function that describes some tables.
 func describeFunction(name, settings, apart string) string {
-	fragment := func(file string, w words) string {
-		_, query, _ := strings.Cut(expand(file, w), "\n") // after its comment
-		return strings.TrimSpace(query)
-	}
 	return install("describe_function.sql", words{
 		"name":                  name,
 		"settings":              settings,

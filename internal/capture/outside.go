@@ -77,6 +77,7 @@ func inPlace() []string {
 // outside of the database, but for OutsideFunctions themselves. NULL: as before. Known: what was before is known, had:
 // there were some.
 func outsideFunction() string {
+	trees := strings.TrimSpace(expand("trees.sql", nil))
 	list := func(names []string) string { return "'" + strings.Join(names, "','") + "'" }
 	return install("outside.sql", words{
 		"outside_names":     list(OutsideFunctions),
@@ -87,6 +88,7 @@ func outsideFunction() string {
 		"hiding_pattern":    strings.Join(HidingFunctions, "|"),
 		"outside_all":       OutsideAll,
 		"own_functions":     list(inPlace()),
-		"trees":             strings.TrimSpace(expand("trees.sql", nil)),
+		"trees":             trees,
+		"written":           fragment("outside_written.sql", words{"trees": trees, "own_functions": list(inPlace())}),
 	})
 }

@@ -18,6 +18,12 @@ type words map[string]any
 // install is a file with its words in place, on a line of its own.
 func install(file string, w words) string { return "\n" + expand(file, w) }
 
+// fragment is a file without the comment in its first line, for use within another one.
+func fragment(file string, w words) string {
+	_, text, _ := strings.Cut(expand(file, w), "\n")
+	return strings.TrimSpace(text)
+}
+
 // expand is a file with its words in place. They are not looked through for names.
 func expand(file string, w words) string {
 	text, err := sqlFiles.ReadFile("sql/" + file)

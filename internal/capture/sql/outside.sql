@@ -1,14 +1,15 @@
 CREATE OR REPLACE FUNCTION tutti.outside(known pg_catalog.bool, had pg_catalog.bool) RETURNS pg_catalog._text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
 DECLARE
   tags text[] := CASE WHEN known AND tutti.partial() THEN string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') END;
   silent bool := current_setting('server_version_num')::int4 < 160000; -- later ones refuse it
   own text[]; -- what a tree has that calls one of PostgreSQL's that does something outside
   runs text[]; -- or runs a text
+  kinds text[]; functions bool[]; oids oid[]; names text[]; -- what does so by itself
   found text[] := CASE WHEN silent THEN '{h}' ELSE '{}' END;
 BEGIN
   IF tags <@ '{CREATE INDEX,DROP INDEX,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP TABLE,COMMENT,GRANT,REVOKE}'
-     OR NOT had AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP VIEW,COMMENT,GRANT,REVOKE}' THEN
+     OR NOT had AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP VIEW,DROP FUNCTION,DROP PROCEDURE,DROP DOMAIN,DROP TYPE,DROP SCHEMA,CREATE SCHEMA,COMMENT,GRANT,REVOKE}' THEN
     RETURN NULL;
   END IF;
   SELECT array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE proname IN ({{outside_names}})), array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE silent AND proname NOT IN ({{outside_names}})) INTO own, runs
@@ -18,13 +19,8 @@ BEGIN
      AND NOT EXISTS (SELECT FROM ({{trees}}) t(rel, tree) JOIN unnest(own || runs) o ON strpos(t.tree, o) > 0) THEN
     RETURN found; -- nobody has written anything: to plan what follows takes as long as the whole description
   END IF;
-  WITH RECURSIVE trees(rel, tree) AS MATERIALIZED (
-    {{trees}}
-  ), code(oid, name, text, unread) AS MATERIALIZED (
-    SELECT p.oid, p.proname, lower(concat(p.prosrc, p.prosqlbody) COLLATE "C"), silent AND l.lanname NOT IN ('sql', 'plpgsql') FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
-      WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') AND p.pronamespace <> 'tutti'::regnamespace
-        AND NOT (p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ({{own_functions}})) -- they note what they write
-  ), item(kind, function, oid, name) AS ( -- else a relation
+  WITH {{written}}
+  SELECT array_agg(kind), array_agg(function), array_agg(oid), array_agg(name) INTO kinds, functions, oids, names FROM (
     SELECT k.kind, true, p.oid, p.proname::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang CROSS JOIN LATERAL (
         SELECT 'o' AS kind WHERE NOT l.lanpltrusted AND l.lanname <> 'internal' UNION ALL SELECT 'h' WHERE silent) k
       WHERE p.oid >= 16384 AND p.pronamespace <> 'tutti'::regnamespace AND (l.lanname = 'internal' OR l.lanname = 'c'
@@ -40,6 +36,13 @@ BEGIN
       AND (EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid) OR EXISTS (SELECT FROM pg_cast WHERE castfunc = p.oid))
     UNION SELECT 'h', true, p.oid, p.proname::text FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE silent AND p.oid >= 16384 AND EXISTS (SELECT FROM unnest(runs) o
       WHERE o IN (concat('funcid ', aggtransfn::oid, ' '), concat('funcid ', aggfinalfn::oid, ' '), concat('funcid ', aggcombinefn::oid, ' '), concat('funcid ', aggmtransfn::oid, ' ')))
+  ) item(kind, function, oid, name); -- else a relation
+  IF kinds IS NULL THEN
+    RETURN found;
+  END IF;
+  -- And what calls, or may mean, one that does.
+  WITH RECURSIVE {{written}}, item(kind, function, oid, name) AS (
+    SELECT kind, function, oid, name COLLATE "C" FROM unnest(kinds, functions, oids, names) AS u(kind, function, oid, name)
     UNION SELECT i.kind, n.* FROM item i CROSS JOIN LATERAL (
       SELECT true, c.oid, c.name::text FROM code c
         WHERE (strpos(c.text, lower(i.name COLLATE "C")) > 0 AND c.text ~ concat('\m', regexp_replace(lower(i.name COLLATE "C"), '([^[:alnum:]_])', '\\\1', 'g'), '\M'))

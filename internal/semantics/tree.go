@@ -88,9 +88,18 @@ func hasNode(m protoreflect.Message, names ...string) bool {
 	return found
 }
 
-// walk visits m and everything below it in field order.
+// walk visits m and everything below it in field order. A message with a choice has no other fields that are messages:
+// a Node has hundreds to choose from, and one of them.
 func walk(m protoreflect.Message, visit func(protoreflect.Message)) {
 	visit(m)
+	if choices := m.Descriptor().Oneofs(); choices.Len() > 0 {
+		for i := 0; i < choices.Len(); i++ {
+			if f := m.WhichOneof(choices.Get(i)); f != nil && f.Kind() == protoreflect.MessageKind {
+				walk(m.Get(f).Message(), visit)
+			}
+		}
+		return
+	}
 	fields := m.Descriptor().Fields()
 	for i := 0; i < fields.Len(); i++ {
 		f := fields.Get(i)

@@ -187,6 +187,11 @@ func Redescribes(w *writeset.Writeset) (bool, error) {
 // one it locks.
 const renameTag = "RENAME COLUMN"
 
+// indexTag is what is noted of an ALTER INDEX. What an index is called, it or the one that it has become a part of, is
+// in the descriptions of the tables that have it and its parts, and of those with foreign keys to them, none of which it
+// locks: it is a barrier to what members order beside it, but nothing else is described anew.
+const indexTag = "ALTER INDEX"
+
 func carriedJSON() string {
 	var b strings.Builder
 	for i, s := range CarriedSettings {
@@ -216,7 +221,7 @@ func definitionSchema() string {
 		"rename_tag":     renameTag,
 		"extent_max":     extentMax,
 		"heir_state":     HeirState,
-		"tags":           "{" + strings.Join(slices.Concat(tableTags, apartTags), ",") + "}",
+		"tags":           "{" + strings.Join(slices.Concat(tableTags, apartTags, []string{indexTag}), ",") + "}",
 		"bulk_mark":      BulkMark,
 		"schema_name":    SchemaName,
 		"large_name":     LargeName,

@@ -38,6 +38,7 @@ func describeFunctions() string {
 			"index_plans": indexPlans,
 			"from_locked": fromLocked,
 			"rename_tag":  renameTag,
+			"index_tag":   indexTag,
 			"few":         fewTables,
 		})
 }
@@ -45,8 +46,8 @@ func describeFunctions() string {
 // createsOnly is SQL for whether the transaction's definitions were none that can leave functions of ours
 // without a table. Those that a table had before are known by its triggers.
 const createsOnly = "(SELECT string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{CREATE " +
-	"TABLE,ALTER TABLE,RENAME COLUMN,CREATE INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE TABLE AS,SELECT " +
-	"INTO,CREATE VIEW,CREATE SEQUENCE,CREATE FUNCTION,CREATE PROCEDURE,CREATE SCHEMA,CREATE TYPE,CREATE " +
+	"TABLE,ALTER TABLE,RENAME COLUMN,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE TABLE " +
+	"AS,SELECT INTO,CREATE VIEW,CREATE SEQUENCE,CREATE FUNCTION,CREATE PROCEDURE,CREATE SCHEMA,CREATE TYPE,CREATE " +
 	"DOMAIN,COMMENT,GRANT,REVOKE}')"
 
 // triggerList are triggerNames as SQL.

@@ -1,10 +1,16 @@
 CREATE OR REPLACE FUNCTION tutti.describe() RETURNS pg_catalog.text LANGUAGE plpgsql{{index_plans}}AS $tutti$
-DECLARE wanted oid[]; rekeyed oid[];
+DECLARE wanted oid[]; rekeyed oid[]; indexed oid[];
 BEGIN
   IF tutti.partial() THEN
     -- Rekeyed: those whose rows foreign keys may know by another index, as it was made or has become that of a partition, or another name.
     SELECT coalesce(array_agg(relation), '{}'), coalesce(array_agg(relation) FILTER (WHERE mode IN ('ShareLock', 'AccessExclusiveLock')
       OR strpos(current_setting('tutti.tags', true), '{{rename_tag}}') > 0), '{}') INTO wanted, rekeyed {{from_locked}};
+    IF strpos(current_setting('tutti.tags', true), '{{index_tag}}') > 0 THEN -- what the index at the top is called is told of all
+      indexed := ARRAY(WITH RECURSIVE below(oid) AS (SELECT i.indexrelid FROM unnest(wanted) w JOIN pg_index i ON i.indexrelid = w
+          UNION SELECT h.inhrelid FROM below b JOIN pg_inherits h ON h.inhparent = b.oid)
+        SELECT i.indrelid FROM below b JOIN pg_index i ON i.indexrelid = b.oid);
+      wanted := wanted || indexed; rekeyed := rekeyed || indexed;
+    END IF;
     wanted := wanted || ARRAY(SELECT k.conrelid FROM unnest(rekeyed) r JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = r AND d.classid = 'pg_constraint'::regclass
         JOIN pg_constraint k ON k.oid = d.objid WHERE k.contype = 'f' AND k.confrelid = r) ||
       ARRAY(SELECT confrelid FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY (wanted) AND tutti.mine(xmin));

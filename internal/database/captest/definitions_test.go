@@ -302,7 +302,7 @@ func (p *pair) reaches(before capture.Catalog, sql string) (partial bool) {
 		if !barrier && !slices.Contains(held, was) {
 			t.Errorf("%s: ordered first it does not hold %s", sql, was[1])
 		}
-		if partial && !slices.Contains(touched, was) {
+		if partial && tag != "ALTER INDEX" && !slices.Contains(touched, was) { // which is a barrier
 			t.Errorf("%s: carried out first it does not hold %s", sql, was[1])
 		}
 	}

@@ -188,8 +188,8 @@ func Redescribes(w *writeset.Writeset) (bool, error) {
 const renameTag = "RENAME COLUMN"
 
 // indexTag is what is noted of an ALTER INDEX. What an index is called, it or the one that it has become a part of, is
-// in the descriptions of the tables that have it and its parts, and of those with foreign keys to them, none of which it
-// locks: it is a barrier to what members order beside it, but nothing else is described anew.
+// in the descriptions of the tables that have it and its parts, and of those with foreign keys to them. It locks none
+// of them: it is a barrier to what members order beside it, but nothing else is described anew.
 const indexTag = "ALTER INDEX"
 
 func carriedJSON() string {

@@ -8,7 +8,8 @@ import (
 const lockedRelations = "SELECT relation " + fromLocked
 
 const fromLocked = `FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted
-      AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`
+      AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+        'AccessExclusiveLock')`
 
 // DescribeQuery returns the query whose one row and column DecodeDescribe reads. It must run
 // as a superuser in a database where Schema is installed. It describes all tables, or where tutti.partial
@@ -32,7 +33,8 @@ const fewTables = 32
 func describeFunctions() string {
 	const indexes = " SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off " +
 		"SET enable_mergejoin = off "
-	const usual = " SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on SET enable_material = on "
+	const usual = " SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on " +
+		"SET enable_material = on "
 	return describeFunction("describe_some", indexes, apart) + describeFunction("describe_many", usual, "") +
 		install("describe.sql", words{
 			"index_plans": indexPlans,

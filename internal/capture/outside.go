@@ -89,6 +89,7 @@ func outsideFunction() string {
 		"outside_all":       OutsideAll,
 		"own_functions":     list(inPlace()),
 		"trees":             trees,
+		"locked_relations":  lockedRelations,
 		"written":           fragment("outside_written.sql", words{"trees": trees, "own_functions": list(inPlace())}),
 	})
 }

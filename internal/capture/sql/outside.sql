@@ -1,19 +1,28 @@
 CREATE OR REPLACE FUNCTION tutti.outside(known pg_catalog.bool, had pg_catalog.bool) RETURNS pg_catalog._text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
 DECLARE
   tags text[] := CASE WHEN known AND tutti.partial() THEN string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') END;
   silent bool := current_setting('server_version_num')::int4 < 160000; -- later ones refuse it
   own text[]; -- what a tree has that calls one of PostgreSQL's that does something outside
   runs text[]; -- or runs a text
+  -- The transaction has made, or changed, what may do so, as nothing did before.
+  fresh bool := known AND NOT had AND current_setting('tutti.tags', true) <> '' AND current_setting('tutti.tags', true) !~ 'EXTENSION|LANGUAGE';
+  locked oid[];
   kinds text[]; functions bool[]; oids oid[]; names text[]; -- what does so by itself
   found text[] := CASE WHEN silent THEN '{h}' ELSE '{}' END;
 BEGIN
   IF tags <@ '{CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP TABLE,COMMENT,GRANT,REVOKE}'
-     OR NOT had AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP VIEW,DROP FUNCTION,DROP PROCEDURE,DROP DOMAIN,DROP TYPE,DROP SCHEMA,CREATE SCHEMA,COMMENT,GRANT,REVOKE}' THEN
+     OR NOT had AND tags <@ '{DROP TABLE,DROP INDEX,DROP TRIGGER,DROP SEQUENCE,DROP VIEW,DROP FUNCTION,DROP PROCEDURE,DROP DOMAIN,DROP TYPE,DROP SCHEMA,CREATE SCHEMA,COMMENT,GRANT,REVOKE}' THEN
     RETURN NULL;
   END IF;
+  IF fresh AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP VIEW,COMMENT,GRANT,REVOKE}' THEN
+    locked := ARRAY({{locked_relations}});
+    IF NOT EXISTS (SELECT FROM ({{trees}}) t(rel, tree) WHERE t.rel = ANY (locked)) THEN
+      RETURN NULL;
+    END IF;
+  END IF;
   SELECT array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE proname IN ({{outside_names}})), array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE silent AND proname NOT IN ({{outside_names}})) INTO own, runs
-    FROM pg_proc WHERE (proname IN ({{outside_names}}, {{hiding_names}}) OR starts_with(proname, 'tutti_lo')) AND pronamespace = 'pg_catalog'::regnamespace AND oid < 16384;
+    FROM pg_proc WHERE (proname IN ({{outside_names}}, {{hiding_names}}) OR proname >= 'tutti_lo' AND proname < 'tutti_lp') AND pronamespace = 'pg_catalog'::regnamespace AND oid < 16384;
   IF NOT EXISTS (SELECT FROM pg_proc WHERE oid >= 16384 AND pronamespace <> 'tutti'::regnamespace AND NOT (pronamespace = 'pg_catalog'::regnamespace AND proname IN ({{own_functions}})))
      AND NOT EXISTS (SELECT FROM pg_operator WHERE oid >= 16384) AND NOT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384)
      AND NOT EXISTS (SELECT FROM ({{trees}}) t(rel, tree) JOIN unnest(own || runs) o ON strpos(t.tree, o) > 0) THEN
@@ -23,7 +32,7 @@ BEGIN
   SELECT array_agg(kind), array_agg(function), array_agg(oid), array_agg(name) INTO kinds, functions, oids, names FROM (
     SELECT k.kind, true, p.oid, p.proname::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang CROSS JOIN LATERAL (
         SELECT 'o' AS kind WHERE NOT l.lanpltrusted AND l.lanname <> 'internal' UNION ALL SELECT 'h' WHERE silent) k
-      WHERE p.oid >= 16384 AND p.pronamespace <> 'tutti'::regnamespace AND (l.lanname = 'internal' OR l.lanname = 'c'
+      WHERE p.oid >= 16384 AND (NOT fresh OR age(p.xmin) <= 0) AND p.pronamespace <> 'tutti'::regnamespace AND (l.lanname = 'internal' OR l.lanname = 'c'
         AND NOT EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
           AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname IN ({{inside_extensions}}) AND NOT (k.kind = 'h' AND e.extname IN ({{hiding_extensions}})))
         OR l.lanname <> 'c' AND NOT l.lanpltrusted)
@@ -34,13 +43,13 @@ BEGIN
       WHERE EXISTS (SELECT FROM unnest(k.called) o WHERE strpos(t.tree, o) > 0)
     UNION SELECT 'h', false, 0::oid, '*' FROM pg_proc p WHERE silent AND p.oid < 16384 AND starts_with(p.proname, 'tutti_lo') AND p.pronamespace = 'pg_catalog'::regnamespace
       AND (EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid) OR EXISTS (SELECT FROM pg_cast WHERE castfunc = p.oid))
-    UNION SELECT 'h', true, p.oid, p.proname::text FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE silent AND p.oid >= 16384 AND EXISTS (SELECT FROM unnest(runs) o
+    UNION SELECT 'h', true, p.oid, p.proname::text FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE silent AND p.oid >= 16384 AND (NOT fresh OR age(p.xmin) <= 0) AND EXISTS (SELECT FROM unnest(runs) o
       WHERE o IN (concat('funcid ', aggtransfn::oid, ' '), concat('funcid ', aggfinalfn::oid, ' '), concat('funcid ', aggcombinefn::oid, ' '), concat('funcid ', aggmtransfn::oid, ' ')))
   ) item(kind, function, oid, name); -- else a relation
   IF kinds IS NULL THEN
     RETURN found;
   END IF;
-  -- And what calls, or may mean, one that does.
+  fresh := false; -- and what calls, or may mean, one that does, of whatever age
   WITH RECURSIVE {{written}}, item(kind, function, oid, name) AS (
     SELECT kind, function, oid, name COLLATE "C" FROM unnest(kinds, functions, oids, names) AS u(kind, function, oid, name)
     UNION SELECT i.kind, n.* FROM item i CROSS JOIN LATERAL (

@@ -100,6 +100,65 @@ func TestOutside(t *testing.T) {
 	want("SELECT 1", true)
 }
 
+// TestOutsideAtOnce: where nothing did anything outside of the database, only what a transaction has made is looked at.
+// It tells as much as everything does.
+func TestOutsideAtOnce(t *testing.T) {
+	p := newPair(t, "CREATE TABLE plain(id int PRIMARY KEY, x int)", "CREATE DOMAIN asked AS int",
+		"CREATE FUNCTION calls() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"CREATE VIEW calling AS SELECT calls() AS x",
+		"CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+	const emits = "(pg_logical_emit_message(false, 'a', 'b') IS NULL)"
+	for _, x := range []struct{ define, sql string }{
+		{"CREATE TABLE given(id int, b bool DEFAULT " + emits + ")", "INSERT INTO given VALUES (1)"},
+		{"ALTER TABLE plain ADD b bool DEFAULT " + emits, "INSERT INTO plain VALUES (1)"},
+		{"ALTER TABLE plain ADD CHECK " + emits, "INSERT INTO plain VALUES (1)"},
+		{"CREATE DOMAIN other AS int CHECK " + emits + "; CREATE TABLE typed(id other)",
+			"INSERT INTO typed VALUES (1)"},
+		{"CREATE TRIGGER f AFTER INSERT ON plain FOR EACH ROW WHEN (new.x > 0 AND " + emits +
+			") EXECUTE FUNCTION fires()",
+			"INSERT INTO plain VALUES (1)"},
+		{"CREATE POLICY p ON plain USING " + emits, "DELETE FROM plain"},
+		{"CREATE RULE r AS ON INSERT TO plain DO ALSO SELECT " + emits, "INSERT INTO plain VALUES (1)"},
+		{"CREATE VIEW seen AS SELECT " + emits, "SELECT * FROM seen"},
+		{"CREATE OR REPLACE FUNCTION calls() RETURNS int LANGUAGE plpgsql AS " +
+			"$$ BEGIN COPY plain TO '/x'; RETURN 1; END $$", "SELECT * FROM calling"},
+		{"CREATE FUNCTION c() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN " + emits + "; END $$", "SELECT c()"},
+		{"CREATE EXTENSION dblink", "SELECT dblink('x')"},
+		{"CREATE TABLE other(id int PRIMARY KEY, b bool DEFAULT true)", ""},
+		{"CREATE FUNCTION nothing() RETURNS int LANGUAGE sql AS 'SELECT 1'", ""},
+		{"ALTER DOMAIN asked SET NOT NULL", ""}, {"DROP VIEW calling", ""},
+	} {
+		tx, err := p.a.Begin(ctx)
+		if err != nil {
+			t.Fatal(explain(err))
+		}
+		known, err := catalog.Describe(ctx, tx)
+		if err == nil {
+			_, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; "+x.define)
+		}
+		if err == nil {
+			known, err = catalog.Follow(ctx, tx, known)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", x.define, explain(err))
+		}
+		all, err := catalog.Describe(ctx, tx)
+		if err != nil {
+			t.Fatalf("%s: %v", x.define, explain(err))
+		}
+		for _, sql := range []string{x.sql, "UPDATE plain SET x = 1", "SELECT calls()",
+			"INSERT INTO other VALUES (1)"} {
+			got, want := known.Reach(sql), all.Reach(sql)
+			if got != want || sql == x.sql && want.Outside != (sql != "") {
+				t.Errorf("after %s: %s: %+v, of everything %+v", x.define, sql, got, want)
+			}
+		}
+		if err := tx.Rollback(ctx); err != nil {
+			t.Fatal(explain(err))
+		}
+	}
+}
+
 // TestHides: which statements may run a text that a function puts together is found in the same way: PostgreSQL 15
 // lets its own writers of large objects write then, unseen.
 func TestHides(t *testing.T) {

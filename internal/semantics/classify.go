@@ -157,13 +157,15 @@ func classifyNode(n *pg.Node) Statement {
 		return Statement{Kind: Local, Listens: true}
 	case *pg.Node_VacuumStmt:
 		if v.VacuumStmt.IsVacuumcmd {
-			return Statement{Kind: Local, Alone: "VACUUM"}
+			return Statement{Kind: Local, Alone: "VACUUM", Maintains: true}
 		}
+		return Statement{Kind: Local, Maintains: true}
+	case *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt:
 		return Statement{Kind: Local}
-	case *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt, *pg.Node_ClusterStmt:
-		return Statement{Kind: Local}
+	case *pg.Node_ClusterStmt:
+		return Statement{Kind: Local, Maintains: true}
 	case *pg.Node_ReindexStmt:
-		return Statement{Kind: Local}
+		return Statement{Kind: Local, Maintains: !hasOption(v.ReindexStmt.Params, "concurrently")}
 	case *pg.Node_ConstraintsSetStmt:
 		return Statement{Kind: InTransaction}
 	case *pg.Node_LockStmt:

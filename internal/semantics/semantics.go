@@ -173,6 +173,9 @@ type Statement struct {
 	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE, FETCH), so that the
 	// statement cannot be run twice.
 	Sticky bool
+	// Maintains is true when it changes nothing that is seen, and may be run again if it was ended halfway: VACUUM, ANALYZE,
+	// CLUSTER, REINDEX. One that is CONCURRENTLY leaves an index behind.
+	Maintains bool
 	// Listens is true when it may change what the session listens to: LISTEN, UNLISTEN, DISCARD
 	// ALL. Channel is the one that LISTEN adds.
 	Listens bool

@@ -365,3 +365,34 @@ func TestDoomOutsideOfBlocks(t *testing.T) {
 		}
 	}
 }
+
+// TestMaintenanceGoesOn: VACUUM, CLUSTER, REINDEX and ANALYZE that are ended because they stand in the way are run again.
+func TestMaintenanceGoesOn(t *testing.T) {
+	s := newStage(t, true)
+	l := s.live(t)
+	s.define(t, "ALTER TABLE public.t OWNER TO app")
+	const waiting = "FROM pg_locks WHERE NOT granted AND relation = 'public.t'::regclass"
+	for _, sql := range []string{"VACUUM (FULL) t", "ANALYZE t", "REINDEX TABLE t", "CLUSTER t USING t_pkey"} {
+		l.trace = nil
+		s.exec(t, "BEGIN; LOCK TABLE public.t IN SHARE UPDATE EXCLUSIVE MODE")
+		l.out.Append(message(t, "Q", sql))
+		if err := l.out.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		began := "-infinity"
+		for range 2 {
+			s.until(t, "SELECT count(*) = 1 "+waiting+" AND waitstart > '"+began+"'")
+			l.host.kill(lost())
+			if err := s.admin.QueryRow(t.Context(), "SELECT waitstart::text FROM (SELECT waitstart, pg_cancel_backend(pid) "+
+				waiting+") x").Scan(&began); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.until(t, "SELECT count(*) = 1 "+waiting+" AND waitstart > '"+began+"'")
+		s.exec(t, "COMMIT")
+		l.until(wire.TypeReadyForQuery)
+		if got := strings.Join(l.trace, "\n"); strings.Contains(got, "ERROR") {
+			t.Errorf("%s was told %q", sql, got)
+		}
+	}
+}

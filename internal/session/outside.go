@@ -89,7 +89,9 @@ func (r *request) repeats(try, most int) bool {
 }
 
 // repeatsLate reports whether a request outside of transactions may be run again if the backend had forgotten its
-// statements, or a cancel has hit it that was meant for another transaction.
+// statements, or a cancel of ours has hit it: one that was meant for another transaction, or because what maintains
+// tables stood in the way.
 func (r *request) repeatsLate(forgot, cancelled bool) bool {
-	return r.does.outlives&names == 0 && (forgot && r.does.outlives&effects == 0 || r.prepares && cancelled)
+	return r.does.outlives&names == 0 && (forgot && r.does.outlives&effects == 0 || r.prepares && cancelled ||
+		r.does.maintain && cancelled && r.does.outlives&effects == 0)
 }

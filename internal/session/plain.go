@@ -93,6 +93,10 @@ func (p *plain) read(r *request, rep *reply, guarded bool) (err error) {
 			return nil
 		}
 		p.results.Drop()
+		if r.does.maintain {
+			p.txn.Alone()
+			p.control.Enter(PhaseIdle)
+		}
 		if err := p.backend.close(closeFirst(*r, rep.parsed)); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ type doing struct {
 	copies   bool      // it may start a COPY FROM STDIN
 	settles  bool      // the session has more to do after it, see learn
 	settings bool      // nothing in it looks at data
+	maintain bool      // it is one statement, of those that maintain tables
 	defines  bool      // it changes the schema, as far as its text tells, or is noted
 	outlives outliving // what of it outlives a rollback
 	apart    bool      // it is more than rows read and written, or not complete in itself, see retrying
@@ -95,6 +96,7 @@ func (d *doing) add(st semantics.Statement) {
 	d.runsCode = d.runsCode || runsCode(st)
 	d.write = d.write || st.NeedsTransaction()
 	d.local = d.local || st.Kind == semantics.Local
+	d.maintain = st.Maintains && d.added == 1
 	d.outlives |= outlivesIf(st.Sticky, effects)
 	d.apart = d.apart || !onlyRows(st)
 	d.settles = d.settles || st.Forgets || st.Scope != semantics.NoScope

@@ -104,6 +104,7 @@ var keepingTags = []string{
 	"REFRESH MATERIALIZED VIEW", "CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "CREATE VIEW",
 	"CREATE MATERIALIZED VIEW", "CREATE SEQUENCE", "CREATE SCHEMA",
 	"CREATE FUNCTION", "CREATE PROCEDURE", "COMMENT", "GRANT", "REVOKE", SteadyTag, sharedTag,
+	ownedTag,
 }
 
 // disentangled makes sure that the last section has not changed the tables of rows that must be read again, and were

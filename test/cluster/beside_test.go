@@ -169,3 +169,20 @@ func TestRenamedBesideWriters(t *testing.T) {
 	}
 	c.Check()
 }
+
+// TestDefinitionFailsBeside: a definition of another session that fails at its place in the order changes nothing, and
+// lets no transaction of its member lose that defines something.
+func TestDefinitionFailsBeside(t *testing.T) {
+	c := use(t)
+	a, b := c.Connect(1), c.Connect(1)
+	a.Do("CREATE TABLE fails_there (id int)")
+	for _, sql := range []string{"CREATE TABLE fails_there (id int)", "ALTER TABLE fails_there ADD COLUMN id int",
+		"DROP FUNCTION fails_never()"} {
+		a.Do("BEGIN", "CREATE TABLE fails_beside (id int)")
+		if err := b.Try(sql); err == nil {
+			t.Errorf("%s succeeded", sql)
+		}
+		a.Do("COMMIT", "DROP TABLE fails_beside")
+	}
+	a.Do("DROP TABLE fails_there")
+}

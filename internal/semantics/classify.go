@@ -155,17 +155,10 @@ func classifyNode(n *pg.Node) Statement {
 		return Statement{Kind: Local, Listens: true, Channel: v.ListenStmt.Conditionname}
 	case *pg.Node_UnlistenStmt:
 		return Statement{Kind: Local, Listens: true}
-	case *pg.Node_VacuumStmt:
-		if v.VacuumStmt.IsVacuumcmd {
-			return Statement{Kind: Local, Alone: "VACUUM", Maintains: true}
-		}
-		return Statement{Kind: Local, Maintains: true}
+	case *pg.Node_VacuumStmt, *pg.Node_ClusterStmt, *pg.Node_ReindexStmt:
+		return maintenance(n)
 	case *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt:
 		return Statement{Kind: Local}
-	case *pg.Node_ClusterStmt:
-		return Statement{Kind: Local, Maintains: true}
-	case *pg.Node_ReindexStmt:
-		return Statement{Kind: Local, Maintains: !hasOption(v.ReindexStmt.Params, "concurrently")}
 	case *pg.Node_ConstraintsSetStmt:
 		return Statement{Kind: InTransaction}
 	case *pg.Node_LockStmt:
@@ -406,4 +399,21 @@ func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 		return calls(n, Copy)
 	}
 	return Statement{Kind: Write, Sticky: c.IsProgram}
+}
+
+// maintenance classifies what each member does for itself.
+func maintenance(n *pg.Node) Statement {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_VacuumStmt:
+		if v.VacuumStmt.IsVacuumcmd {
+			return Statement{Kind: Local, Alone: "VACUUM", Tag: "VACUUM"}
+		}
+		return Statement{Kind: Local, Tag: "ANALYZE"}
+	case *pg.Node_ReindexStmt:
+		if hasOption(v.ReindexStmt.Params, "concurrently") {
+			return Statement{Kind: Local}
+		}
+		return Statement{Kind: Local, Tag: "REINDEX"}
+	}
+	return Statement{Kind: Local, Tag: "CLUSTER"}
 }

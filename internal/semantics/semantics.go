@@ -134,7 +134,8 @@ type Statement struct {
 	Text string
 	// Before counts the characters before Text in the classified text.
 	Before int
-	// Tag is the command tag to answer for Begin, Commit and Rollback; for what deals with savepoints its name.
+	// Tag is the command tag to answer for Begin, Commit and Rollback; for what deals with savepoints, or maintains tables
+	// and may be run again, its name.
 	Tag string
 	// Modes of Begin, or of a SET with a Scope.
 	Modes Modes
@@ -173,9 +174,6 @@ type Statement struct {
 	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE, FETCH), so that the
 	// statement cannot be run twice.
 	Sticky bool
-	// Maintains is true when it changes nothing that is seen, and may be run again if it was ended halfway: VACUUM, ANALYZE,
-	// CLUSTER, REINDEX. One that is CONCURRENTLY leaves an index behind.
-	Maintains bool
 	// Listens is true when it may change what the session listens to: LISTEN, UNLISTEN, DISCARD
 	// ALL. Channel is the one that LISTEN adds.
 	Listens bool
@@ -255,3 +253,7 @@ func (s *Statement) Control() bool {
 func refuse(message, hint string) Statement {
 	return Statement{Kind: Refused, Refusal: Refusal{Code: "0A000", Message: message, Hint: hint}}
 }
+
+// Maintains reports whether a statement changes nothing that is seen, and may be run again if it was ended halfway:
+// VACUUM, ANALYZE, CLUSTER, REINDEX. One that is CONCURRENTLY leaves an index behind.
+func (s *Statement) Maintains() bool { return s.Kind == Local && s.Tag != "" }

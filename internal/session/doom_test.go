@@ -366,7 +366,8 @@ func TestDoomOutsideOfBlocks(t *testing.T) {
 	}
 }
 
-// TestMaintenanceGoesOn: VACUUM, CLUSTER, REINDEX and ANALYZE that are ended because they stand in the way are run again.
+// TestMaintenanceGoesOn: VACUUM, CLUSTER, REINDEX and ANALYZE that are ended because they stand in the way are run
+// again.
 func TestMaintenanceGoesOn(t *testing.T) {
 	s := newStage(t, true)
 	l := s.live(t)
@@ -383,8 +384,8 @@ func TestMaintenanceGoesOn(t *testing.T) {
 		for range 2 {
 			s.until(t, "SELECT count(*) = 1 "+waiting+" AND waitstart > '"+began+"'")
 			l.host.kill(lost())
-			if err := s.admin.QueryRow(t.Context(), "SELECT waitstart::text FROM (SELECT waitstart, pg_cancel_backend(pid) "+
-				waiting+") x").Scan(&began); err != nil {
+			if err := s.admin.QueryRow(t.Context(), "SELECT waitstart::text FROM (SELECT waitstart, "+
+				"pg_cancel_backend(pid) "+waiting+") x").Scan(&began); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -96,7 +96,7 @@ func (d *doing) add(st semantics.Statement) {
 	d.runsCode = d.runsCode || runsCode(st)
 	d.write = d.write || st.NeedsTransaction()
 	d.local = d.local || st.Kind == semantics.Local
-	d.maintain = st.Maintains && d.added == 1
+	d.maintain = st.Maintains() && d.added == 1
 	d.outlives |= outlivesIf(st.Sticky, effects)
 	d.apart = d.apart || !onlyRows(st)
 	d.settles = d.settles || st.Forgets || st.Scope != semantics.NoScope

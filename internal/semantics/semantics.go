@@ -134,8 +134,8 @@ type Statement struct {
 	Text string
 	// Before counts the characters before Text in the classified text.
 	Before int
-	// Tag is the command tag to answer for Begin, Commit and Rollback; for what deals with savepoints, or maintains tables
-	// and may be run again, its name.
+	// Tag is the command tag to answer for Begin, Commit and Rollback; for what deals with savepoints, or maintains
+	// tables and may be run again, its name.
 	Tag string
 	// Modes of Begin, or of a SET with a Scope.
 	Modes Modes

@@ -22,7 +22,7 @@ const DescribeSomeQuery = `SELECT tutti.describe_some(ARRAY(SELECT c.oid FROM pg
   JOIN unnest($1::text[], $2::text[]) AS u(schema, name) ON u.schema = n.nspname AND u.name = c.relname), false)`
 
 // fewTables is how many tables are described one by one, where all are.
-const fewTables = 32
+const fewTables = 128
 
 // describeFunctions describe tables: few, or many. The queries are long: as functions of PL/pgSQL they are
 // planned once in a session. Of few tables everything is found through indexes, however large

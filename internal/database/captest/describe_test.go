@@ -44,6 +44,10 @@ func TestDescribeSome(t *testing.T) {
 	if all.Partial || len(all.Tables) != 13 {
 		t.Fatalf("%d tables", len(all.Tables))
 	}
+	if many := describe("SELECT tutti.describe_many(ARRAY(SELECT oid FROM pg_class), true)"); !reflect.DeepEqual(many,
+		all) {
+		t.Errorf("as many: %+v\nas few: %+v", many, all)
+	}
 	special := 0
 	for _, want := range all.Tables {
 		one := describe(capture.DescribeSomeQuery, []string{want.Schema}, []string{want.Name})

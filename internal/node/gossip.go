@@ -48,7 +48,7 @@ func (l *life) gossip(ctx context.Context) error {
 		led := l.tenure.words.Reach(l.peers, l.core.Leader()).Led
 		l.age.Note(time.Since(l.began), max(l.peers.End().Ordinal, l.core.Ordinal()), led)
 		if l.group == mainGroup {
-			if err := l.tenure.layToRest(ctx); err != nil {
+			if err := l.tenure.forgetDropped(ctx); err != nil {
 				return err
 			}
 		}

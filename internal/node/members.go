@@ -41,8 +41,8 @@ func (t *tenure) receive(from uint32, frame []byte) {
 	kind, body := frame[0], frame[1+n:]
 	if l := t.life(group); l != nil {
 		l.receiveFrame(from, kind, body)
-	} else if g := t.ghost(group); g != nil && kind == frameRaft {
-		g.Receive(from, body)
+	} else if kind == frameRaft {
+		t.retired.Receive(group, from, body)
 	} // else it is not there yet, or any more
 }
 

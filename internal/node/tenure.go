@@ -14,6 +14,7 @@ import (
 	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/databases"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/raftlog"
@@ -41,9 +42,10 @@ type tenure struct {
 	running   sync.WaitGroup
 	looking   chan struct{} // has an element while somebody looks for a database that is not known, see await
 
-	mu     sync.Mutex
-	lives  map[uint64]*life // by the database's number
-	ghosts map[uint64]*ghost
+	retired *databases.Retired
+
+	mu    sync.Mutex
+	lives map[uint64]*life // by the database's number
 }
 
 // mainGroup is the number of the configured database. Its order has the definitions of what all databases share.
@@ -53,9 +55,10 @@ const mainGroup = standing.MainGroup
 func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{}, ghosts: map[uint64]*ghost{},
+	t := &tenure{node: n, pg: pg, ctx: ctx, fail: cancel, lives: map[uint64]*life{},
 		larges:  admission.NewLarges(n.config.Limits.LargeTransactions, &n.metrics.Process.Clients.LargeWaited),
 		looking: make(chan struct{}, 1), come: make(chan struct{}, 1), words: peers.NewWords(n.config.SequenceStep)}
+	t.retired = databases.NewRetired(retiredOf(t))
 	t.standing = standing.New(n.config, n.config.Name, cancel)
 	var err error
 	if t.origins, err = clients.OpenSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
@@ -106,14 +109,14 @@ func (t *tenure) begin(ctx context.Context) error {
 		return err
 	}
 	defer run()
-	list, err := main.listDatabases(ctx)
+	list, err := databases.List(ctx, main.applier.Pgx)
 	for _, d := range list {
 		switch {
 		case err != nil:
-		case d.state == databaseOpen:
-			err = t.start(d.id, d.name)
-		case d.state == databaseDropped:
-			err = t.haunt(d.id, d.dropped)
+		case d.State == databases.Open:
+			err = t.start(d.ID, d.Name)
+		case d.State == databases.Dropped:
+			err = t.retired.Add(d.ID, d.Dropped)
 		}
 	}
 	return err

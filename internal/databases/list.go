@@ -1,0 +1,43 @@
+package databases
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// State is that of a database in the list.
+type State string
+
+const (
+	Creating State = "creating" // PostgreSQL's may be there, half made
+	Open     State = "open"
+	Dropping State = "dropping" // PostgreSQL's may be gone
+	Dropped  State = "dropped"  // other members may still need its order, see Retired
+)
+
+// Listed is a row of the list.
+type Listed struct {
+	ID      uint64
+	Name    string
+	State   State
+	Dropped uint64 // ordinal of its end
+}
+
+// List reads the list from the main database, by ID.
+func List(ctx context.Context, conn *pgx.Conn) ([]Listed, error) {
+	rows, err := conn.Query(ctx, "SELECT id, name, state, dropped FROM tutti.database ORDER BY id")
+	if err != nil {
+		return nil, fmt.Errorf("databases: read the list: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Listed, err error) {
+		err = row.Scan(&d.ID, &d.Name, &d.State, &d.Dropped)
+		return d, err
+	})
+}
+
+// ForgetSQL takes a dropped database out of the list.
+func ForgetSQL(id uint64) string {
+	return fmt.Sprintf("DELETE FROM tutti.database WHERE id = %d AND state = '%s'", id, Dropped)
+}

@@ -250,4 +250,8 @@ func TestRename(t *testing.T) {
 	w.is("5 c open 0; 6 b open 0; ", "end 5", "b", "d")
 	w.does(10, w.renames("c", "d"))
 	w.is("5 d open 0; 6 b open 0; ", "start 5 d", "b", "d")
+	w.breaks(11, w.renames("d", "e"))
+	w.replicas[5] = w.name("e") // it has been started since
+	w.does(11, w.renames("d", "e"))
+	w.is("5 e open 0; 6 b open 0; ", "end 5", "b", "e")
 }

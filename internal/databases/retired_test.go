@@ -62,6 +62,11 @@ func TestRetired(t *testing.T) {
 		if slices.Contains(logs(), filepath.Base(standing.LogDir(c, id))) {
 			t.Errorf("%d is forgotten, and its log is there", id)
 		}
+		select {
+		case <-r.logs[id].ended:
+		default:
+			t.Errorf("%d is forgotten, and its order goes on", id)
+		}
 		forgotten = append(forgotten, id)
 		return nil
 	}

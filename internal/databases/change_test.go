@@ -25,6 +25,7 @@ var errBroken = errors.New("broken off")
 type world struct {
 	*testing.T
 	server   *pgtest.Server
+	main     string // its main database
 	o        Options
 	replicas map[uint64]string
 	calls    []string // about replicas
@@ -69,19 +70,19 @@ func (w *world) NoteProgress(_ context.Context, last uint64) error {
 	return nil
 }
 
-// newWorld makes one whose list is empty. Databases of it have the test's name and a suffix.
+// newWorld makes one whose list is empty. Databases of it have the main one's name and a suffix.
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, server: pgtest.Shared(t), replicas: map[uint64]string{}}
-	main := w.server.NewDatabase(t)
-	w.server.Exec(t, main, `CREATE SCHEMA tutti`, `CREATE TABLE tutti.database (id int8 PRIMARY KEY,
+	w.main = w.server.NewDatabase(t)
+	w.server.Exec(t, w.main, `CREATE SCHEMA tutti`, `CREATE TABLE tutti.database (id int8 PRIMARY KEY,
 		name text COLLATE "C" NOT NULL, state text NOT NULL, dropped int8 NOT NULL DEFAULT 0)`)
-	w.o = Options{Log: slog.New(slog.DiscardHandler), Replicas: w, Progress: w, List: w.server.Connect(t, main),
-		Conn: w.server.Connect(t, main).PgConn()}
+	w.o = Options{Log: slog.New(slog.DiscardHandler), Replicas: w, Progress: w, List: w.server.Connect(t, w.main),
+		Conn: w.server.Connect(t, w.main).PgConn()}
 	return w
 }
 
-// name is a database's name that no other test uses.
-func (w *world) name(suffix string) string { return strings.ToLower(w.T.Name()) + "_" + suffix }
+// name is a name of a database or a role that no other test uses.
+func (w *world) name(suffix string) string { return w.main + "_" + suffix }
 
 // carry carries a statement out at an ordinal, as a role if that is not empty.
 func (w *world) carry(ordinal uint64, role string, d semantics.Database) (session.Result, error) {
@@ -186,7 +187,10 @@ func TestCreate(t *testing.T) {
 		"SELECT to_regclass('half_made') IS NOT NULL").Scan(&half); err != nil || half {
 		t.Errorf("what was half made is kept: %v", err)
 	}
+	w.server.Exec(t, w.name("a"), "CREATE TABLE kept()")
+	w.breaks(9, w.creates("a")) // before it is noted that it is refused
 	w.refuses(9, "postgres", w.creates("a"), wire.CodeDuplicateDatabase)
+	w.server.Exec(t, w.name("a"), "TABLE kept")
 	w.server.Exec(t, "postgres", "CREATE ROLE "+w.name("poor"))
 	w.refuses(11, w.name("poor"), w.creates("c"), wire.CodeInsufficientPrivilege)
 	w.is("5 a open 0; 7 b open 0; ", "", "a", "b")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/failure"
@@ -22,7 +23,9 @@ func TestRetired(t *testing.T) {
 	c.Limits.LogSegmentBytes = 1 << 20
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	r := NewRetired(RetiredOptions{Config: c, Log: slog.New(slog.DiscardHandler), Context: ctx, Go: running.Go,
+	begin := make(chan struct{})
+	r := NewRetired(RetiredOptions{Config: c, Log: slog.New(slog.DiscardHandler), Context: ctx,
+		Go:   func(f func()) { running.Go(func() { <-begin; f() }) },
 		Fail: func(err error) { t.Error(err) },
 		Send: func(uint32, uint64, []byte) bool { return true }})
 	for _, id := range []uint64{5, 6} {
@@ -30,7 +33,7 @@ func TestRetired(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for id, dropped := range map[uint64]uint64{5: 20, 6: 30, 7: 20} { // the log of 7 is not here
+	for id, dropped := range map[uint64]uint64{5: 18, 6: 30, 7: 20} { // the log of 7 is not here
 		if err := r.Add(id, dropped); err != nil {
 			t.Fatal(err)
 		}
@@ -62,19 +65,22 @@ func TestRetired(t *testing.T) {
 		if slices.Contains(logs(), filepath.Base(standing.LogDir(c, id))) {
 			t.Errorf("%d is forgotten, and its log is there", id)
 		}
-		select {
-		case <-r.logs[id].ended:
-		default:
-			t.Errorf("%d is forgotten, and its order goes on", id)
-		}
 		forgotten = append(forgotten, id)
 		return nil
 	}
-	if err := r.Remove(19, forget); err != nil || r.Count() != 3 || len(forgotten) > 0 {
+	if err := r.Remove(17, forget); err != nil || r.Count() != 3 || len(forgotten) > 0 {
 		t.Errorf("before all have dropped them, %d are left, forgotten are %d: %v", r.Count(), forgotten, err)
 	}
 	wrong := errors.New("wrong")
-	if err := r.Remove(20, func(uint64) error { return wrong }); err != wrong || r.Count() != 3 {
+	time.AfterFunc(20*time.Millisecond, func() { close(begin) })
+	if err := r.Remove(18, func(id uint64) error {
+		select {
+		case <-r.logs[id].ended:
+		default:
+			t.Errorf("the log of %d is gone, and its order goes on", id)
+		}
+		return wrong
+	}); err != wrong || r.Count() != 3 {
 		t.Errorf("what cannot be forgotten: %v, %d are left", err, r.Count())
 	}
 	if err := r.Remove(20, forget); err != nil || r.Count() != 1 {

@@ -34,7 +34,7 @@ func TestBarriers(t *testing.T) {
 		{"ALTER INDEX", "ALTER INDEX i RENAME TO j", true},
 		{"ALTER VIEW", "ALTER VIEW v RENAME COLUMN a TO b", true},
 		{"CREATE EXTENSION", "CREATE EXTENSION x", true},
-		{"DROP OWNED", "DROP OWNED BY r", true},
+		{"DROP OWNED", "DROP OWNED BY r", true}, {"REASSIGN OWNED", "DO 'BEGIN PERFORM …; END'", false},
 		{"", "CREATE ROLE r", true},
 		{"", "CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION f()", true},
 	} {

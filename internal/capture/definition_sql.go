@@ -162,7 +162,7 @@ var apartTags = func() (tags []string) {
 		tags = append(tags, "CREATE "+what, "DROP "+what)
 	}
 	return append(tags, "ALTER OPERATOR", "ALTER DEFAULT PRIVILEGES", "DROP SCHEMA", "DROP TYPE", "DROP DOMAIN",
-		"SECURITY LABEL", renameTag)
+		"SECURITY LABEL", renameTag, ownedTag)
 }()
 
 // Redescribes reports whether the definitions of a transaction may have changed the description of a table that it

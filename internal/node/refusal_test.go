@@ -21,6 +21,7 @@ func TestRefusal(t *testing.T) {
 		{"options", `-c tut\ti.tx=on`, true},
 		{"options", "--session-replication-role=replica", true},
 		{"options", "-c SESSION_replication_role=replica", true},
+		{"options", "-c ignore_system_indexes=on", true},
 		{"Tutti.tx", "on", true},
 		{"Session_Replication_Role", "replica", true},
 		{"replication", "database", true},

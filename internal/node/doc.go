@@ -15,7 +15,8 @@
 //	forwarder  puts that into the order
 //	publisher  tells local sessions what other members' sessions notified
 //	announcer  tells the order to which channels local sessions listen
-//	nudger     makes silent sessions hear their backends
+//	nudger     makes silent sessions hear their backends (guards)
+//	locks      tells the other members which schema locks go on (grants)
 //	retention  takes checkpoints and compacts the log (package core)
 //	stop       waits until the node is told to stop, and sees its clients off
 //	audit      compares the members' copies while this one leads

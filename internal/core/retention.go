@@ -20,6 +20,8 @@ import (
 const (
 	retainInterval = 300 * time.Millisecond
 	appliedPoll    = 10 * time.Millisecond
+	// cacheIdle is how long nothing is added to the log until the memory of its cache is given back.
+	cacheIdle = 10 * time.Second
 	// A value in PostgreSQL has less than a GiB. Only large payloads that are half way make one this large.
 	checkpointBytesMost = 512 << 20
 )
@@ -47,7 +49,15 @@ func NewRetention(o RetentionOptions) *Retention { return &Retention{o: o} }
 
 // Run takes checkpoints and compacts the log, until ctx ends.
 func (r *Retention) Run(ctx context.Context, c *Core) error {
+	var end uint64 // of the log
+	var added time.Time
 	for process.Rest(ctx, retainInterval) {
+		if last, err := r.o.Disk.LastIndex(); err == nil && last != end {
+			end, added = last, time.Now()
+		} else if !added.IsZero() && time.Since(added) > cacheIdle {
+			r.o.Disk.ReleaseCache()
+			added = time.Time{}
+		}
 		if !r.o.Ready() {
 			continue // the database may be another's yet
 		}

@@ -105,3 +105,24 @@ func TestGrownAsBefore(t *testing.T) {
 		must(t, l.Close())
 	}
 }
+
+// TestReleaseCache: entries whose memory was given back are read from the disk, and later ones are cached again.
+func TestReleaseCache(t *testing.T) {
+	onBothPaths(t, func(t *testing.T, d disk) {
+		l := mustNew(t, Options{Dir: filepath.Join(t.TempDir(), "log")}, d)
+		must(t, l.Append(nil, entries(1, 3, 1), true))
+		want := dump(t, l)
+		l.ReleaseCache()
+		if l.cache.bytes != 0 || l.cache.get(3) != nil {
+			t.Error("it is still in memory")
+		}
+		if got := dump(t, l); got != want {
+			t.Errorf("it reads\n%swant\n%s", got, want)
+		}
+		must(t, l.Append(nil, entries(3, 4, 2), true)) // replaces one
+		if l.cache.get(4) == nil || l.cache.get(3).GetTerm() != 2 {
+			t.Error("what is added is not cached")
+		}
+		must(t, l.Close())
+	})
+}

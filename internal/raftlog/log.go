@@ -215,6 +215,14 @@ func (l *Log) Bytes() int64 {
 	return l.bytes()
 }
 
+// ReleaseCache gives back the memory of the entries that are cached; they are read from the disk. For a log to which
+// nothing was added for a while: whom the others have to send entries to has them, or is far behind.
+func (l *Log) ReleaseCache() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cache.reset()
+}
+
 func (l *Log) bytes() (n int64) {
 	for _, s := range l.segs {
 		n += s.used

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
@@ -56,6 +57,7 @@ func (r *Retention) Run(ctx context.Context, c *Core) error {
 			end, added = last, time.Now()
 		} else if !added.IsZero() && time.Since(added) > cacheIdle {
 			r.o.Disk.ReleaseCache()
+			runtime.GC() // else what was garbage before stays for minutes
 			added = time.Time{}
 		}
 		if !r.o.Ready() {

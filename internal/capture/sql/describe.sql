@@ -26,7 +26,7 @@ BEGIN
   RETURN tutti.describe_all();
 END $tutti$;
 DROP FUNCTION IF EXISTS tutti.describe_some(pg_catalog._oid); -- of earlier versions
-CREATE OR REPLACE FUNCTION tutti.describe_all() RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.describe_all() RETURNS pg_catalog.text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE tables oid[] := ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'));
 BEGIN

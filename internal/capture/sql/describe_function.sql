@@ -1,6 +1,6 @@
 -- Describes tables, see DescribeQuery. Whole: they are all that there are. What most tables do not have is not even planned
--- for them: types of users, code, foreign keys.
-CREATE OR REPLACE FUNCTION tutti.{{name}}(asked pg_catalog._oid, whole pg_catalog.bool) RETURNS pg_catalog.text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off{{settings}}AS $tutti$
+-- for them: types of users, code, foreign keys. STABLE: all of it is seen as it is at one moment.
+CREATE OR REPLACE FUNCTION tutti.{{name}}(asked pg_catalog._oid, whole pg_catalog.bool) RETURNS pg_catalog.text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off{{settings}}AS $tutti$
 #variable_conflict use_column
 DECLARE
   wanted oid[] := ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

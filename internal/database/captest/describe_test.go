@@ -48,6 +48,13 @@ func TestDescribeSome(t *testing.T) {
 		all) {
 		t.Errorf("as many: %+v\nas few: %+v", many, all)
 	}
+	// Each statement of a function that is not STABLE sees what others have committed meanwhile.
+	var stable int
+	p.scan(p.a, "SELECT count(*) FROM pg_proc WHERE pronamespace = 'tutti'::regnamespace AND provolatile = 's' AND "+
+		"proname IN ('describe_all', 'describe_some', 'describe_many')", &stable)
+	if stable != 3 {
+		t.Errorf("%d of 3 functions see one moment", stable)
+	}
 	special := 0
 	for _, want := range all.Tables {
 		one := describe(capture.DescribeSomeQuery, []string{want.Schema}, []string{want.Name})

@@ -19,7 +19,6 @@
 //	    serves all of it.
 //	K5  A full inbox drops a frame, as raft sends again. Nothing else is dropped.
 //	K6  A failed write of the log ends the core, and is said to have, also if raft panics about it first.
-//
 //	K7  A tick stands for 50 ms that have passed, however many are counted together, and a process that stood still
 //	    has not waited: elections, and what is proposed again, are reckoned by ticks.
 //

@@ -20,8 +20,8 @@ func TestDeadline(t *testing.T) {
 		}
 	}
 	for name, d := range map[string]Deadline{
-		"without limits": NewDeadline(nil, true), "unlimited": NewDeadline(limits(0), true),
-		"not for others": NewDeadline(limits(1), false),
+		"without limits": NewDeadline(Time, nil, true), "unlimited": NewDeadline(Time, limits(0), true),
+		"not for others": NewDeadline(Time, limits(1), false),
 	} {
 		woken := false
 		d.Wakes(func() { woken = true })()
@@ -29,10 +29,10 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("%s: it comes: %s, %v, %v, woken %v", name, left, why, d.Passed(), woken)
 		}
 	}
-	if e := NewDeadline(limits(-1), true).Passed(); e != late {
+	if e := NewDeadline(Time, limits(-1), true).Passed(); e != late {
 		t.Errorf("no time is left, and it has not come: %v", e)
 	}
-	d := NewDeadline(limits(20), true)
+	d := NewDeadline(Time, limits(20), true)
 	if left, why := d.Left(); left <= 0 || left > 20*time.Millisecond || why != late || d.Passed() != nil {
 		t.Errorf("%s are left, then %v; now %v", left, why, d.Passed())
 	}
@@ -42,7 +42,7 @@ func TestDeadline(t *testing.T) {
 	if e := d.Passed(); e != late {
 		t.Errorf("it has woken, and says %v", e)
 	}
-	stopped := NewDeadline(limits(20), true)
+	stopped := NewDeadline(Time, limits(20), true)
 	stopped.Wakes(func() { t.Error("it wakes who has stopped that") })()
 	time.Sleep(30 * time.Millisecond)
 }

@@ -7,7 +7,7 @@
 //	deadline  by its client's settings, a session's wait for others ends
 //
 // Neighbours: node's executor closes and opens the gate, its sessions call the rest; flow decides how many turns there
-// are, and how long a delay is.
+// are, and how long a delay is. The throttle and deadlines go by a Clock.
 //
 // Invariants:
 //

@@ -32,12 +32,14 @@ type Throttle struct {
 	latency atomic.Int64  // microseconds from COMMIT to its answer, delays left out
 
 	mu    sync.Mutex
-	began time.Time // of the period in which somebody was slowed; zero: none
-	last  time.Time // in it
+	slows bool          // somebody is slowed, or was lately
+	began time.Duration // of that period
+	last  time.Duration // in it
 }
 
 // Options are what a throttle needs of its replica.
 type Options struct {
+	Clock   Clock
 	Limits  func() *config.Limits
 	Name    func(member uint32) string
 	Log     *slog.Logger
@@ -68,22 +70,22 @@ func (t *Throttle) Regulate(in flow.Input) {
 	d := flow.Decide(flowOptions(limits), in)
 	t.delay.Store(d.DelayMicros)
 	t.because.Store(d.Member)
-	now := time.Now()
+	now := t.o.Clock.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case d.DelayMicros > 0 && t.began.IsZero():
-		t.began, t.last = now, now
+	case d.DelayMicros > 0 && !t.slows:
+		t.slows, t.began, t.last = true, now, now
 		slow := in.Synced[slices.IndexFunc(in.Synced, func(m flow.Member) bool { return m.ID == d.Member })]
 		t.o.Log.Warn("transactions are slowed: a member applies more slowly than the cluster writes", "member",
 			t.o.Name(d.Member), "lag", slow.Lag, "bytes", slow.LagBytes, "delay_ms", Millis(d.DelayMicros),
 			"flow_lag", limits.FlowLag, "flow_lag_bytes", limits.FlowLagBytes)
 	case d.DelayMicros > 0:
 		t.last = now
-	case !t.began.IsZero() && now.Sub(t.last) > flowQuiet:
+	case t.slows && now-t.last > flowQuiet:
 		t.o.Log.Info("transactions are no longer slowed", "after",
-			fmt.Sprint(t.last.Sub(t.began).Round(time.Millisecond)))
-		t.began = time.Time{}
+			fmt.Sprint((t.last - t.began).Round(time.Millisecond)))
+		t.slows = false
 	}
 }
 
@@ -106,15 +108,10 @@ func (t *Throttle) Slow(debt *time.Duration) {
 	if *debt += d; *debt < debtMin {
 		return
 	}
-	began := time.Now()
+	began := t.o.Clock.Now()
 	defer t.o.Metrics.Waits.Begin(flow.WaitSlowed).End()
-	timer := time.NewTimer(*debt)
-	select {
-	case <-timer.C:
-	case <-t.o.Done:
-		timer.Stop()
-	}
-	slept := time.Since(began)
+	t.o.Clock.Rest(*debt, t.o.Done)
+	slept := t.o.Clock.Now() - began
 	t.o.Metrics.Flow.DelayTime.Add(slept)
 	*debt = max(*debt-slept, -d)
 }

@@ -19,9 +19,9 @@ func TestThrottle(t *testing.T) {
 	limits := &config.Limits{FlowLag: 100, FlowLagBytes: 1 << 20, FlowDelayMaxMs: 4, FlowMinorityPercent: 10}
 	var log bytes.Buffer
 	x := NewThrottle(Options{
-		Limits: func() *config.Limits { return limits },
-		Name:   func(m uint32) string { return fmt.Sprintf("node%d", m) },
-		Log:    slog.New(slog.NewTextHandler(&log, nil)), Metrics: &metrics.Database{}, Done: make(chan struct{}),
+		Clock: Time, Limits: func() *config.Limits { return limits },
+		Name: func(m uint32) string { return fmt.Sprintf("node%d", m) },
+		Log:  slog.New(slog.NewTextHandler(&log, nil)), Metrics: &metrics.Database{}, Done: make(chan struct{}),
 	})
 	x.Took(64 * time.Millisecond)
 	lags := func(lag uint64) {
@@ -53,7 +53,7 @@ func TestThrottle(t *testing.T) {
 		t.Errorf("owes %v though nobody lags", debt)
 	}
 	x.mu.Lock()
-	x.last = x.last.Add(-2 * flowQuiet)
+	x.last += -2 * flowQuiet
 	x.mu.Unlock()
 	lags(0)
 	lags(0)
@@ -68,7 +68,7 @@ func TestThrottle(t *testing.T) {
 func TestThrottleEnds(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
-	x := NewThrottle(Options{Metrics: &metrics.Database{}, Done: done})
+	x := NewThrottle(Options{Clock: Time, Metrics: &metrics.Database{}, Done: done})
 	x.delay.Store(int64(time.Hour / time.Microsecond))
 	debt := time.Duration(0)
 	began := time.Now()

@@ -52,6 +52,7 @@ func cluster(t *testing.T, n uint32) map[uint32]*member {
 		own.Member = i
 		o := Options{
 			Config: &own, Log: slog.New(slog.NewTextHandler(&m.log, nil)), Metrics: &m.metrics, Life: 5,
+			Clock:   admission.Time,
 			Applied: m.applied.Load, Ordered: m.ordered.Load, Await: m.gate.Await, Wake: m.gate.Wake,
 			Ending: m.ended.Load, Go: m.running.Go,
 			Reach: func(of uint32) Reach {
@@ -353,7 +354,7 @@ func TestWhoIsWaitedFor(t *testing.T) {
 				ends(t, had, "the lock")
 				return
 			}
-			time.Sleep(renewal + renewal/4) // it is asked again
+			time.Sleep(Renewal + Renewal/4) // it is asked again
 			waits(t, had, "the lock")
 			client.why.Store(wire.Errorf(wire.CodeQueryCanceled, "canceled"))
 			ends(t, had, "the lock, whose client has cancelled,")
@@ -481,16 +482,16 @@ func TestGather(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			answers := make(chan schemalock.Answer, answersMax)
+			answers := newAnswers()
 			at := func(x []bool, n int) bool { return x[min(n, len(x))-1] }
 			n := 0
-			ordinal, end := gather(answers, 4, []uint32{2}, func(member uint32) (told, young bool) {
+			ordinal, end := gather(admission.Time, answers, 4, []uint32{2}, func(member uint32) (told, young bool) {
 				if n++; n == c.answers {
-					answers <- schemalock.Answer{Round: 3, Ordinal: 9, From: member} // of what was asked before
-					answers <- schemalock.Answer{Round: 4, Ordinal: 7, From: member}
+					answers.put(schemalock.Answer{Round: 3, Ordinal: 9, From: member}) // of what was asked before
+					answers.put(schemalock.Answer{Round: 4, Ordinal: 7, From: member})
 				}
 				return at(c.told, n), at(c.young, n)
-			}, time.Now().Add(2*renewal+renewal/2), func() bool { return false })
+			}, admission.Time.Now()+2*Renewal+Renewal/2, func() bool { return false })
 			if ordinal != c.ordinal || end != c.end || n < c.asked || n > c.asked && c.end != late {
 				t.Errorf("ordinal %d, end %d, asked %d times; want %d, %d, %d", ordinal, end, n, c.ordinal, c.end,
 					c.asked)
@@ -504,7 +505,7 @@ func TestGather(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	m := cluster(t, 1)[1]
 	s, _ := m.session(10)
-	answers := make(chan schemalock.Answer, answersMax)
+	answers := newAnswers()
 	_, request, ask := m.locks.want(s, schemalock.Tables{Keys: []uint64{3}}, answers)
 	if !ask {
 		t.Fatal("nothing is asked for")
@@ -515,7 +516,7 @@ func TestAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.locks.Answered(2, word)
-		return len(answers)
+		return len(answers.list)
 	}
 	if n := answer(request.Number, 4) + answer(request.Number+1, 5); n != 0 {
 		t.Errorf("%d answers to somebody else are taken", n)
@@ -523,7 +524,7 @@ func TestAnswers(t *testing.T) {
 	if n := answer(request.Number, 5); n != 1 {
 		t.Fatalf("%d answers are taken", n)
 	}
-	if a := <-answers; a.From != 2 || a.Ordinal != 7 || a.Round != request.Round {
+	if a := answers.take()[0]; a.From != 2 || a.Ordinal != 7 || a.Round != request.Round {
 		t.Errorf("the answer is %+v", a)
 	}
 	m.locks.heard(request.Number)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
@@ -16,12 +17,12 @@ import (
 )
 
 const (
-	patience = 2 * time.Second        // for the others to grant a lock, and for what they tell to be applied
-	renewal  = 500 * time.Millisecond // between two words of a lock that goes on
-	interval = time.Millisecond       // between two looks
-	// that wait to be read; there is one of each member, and again if it was asked again
-	answersMax = 16
+	patience = 2 * time.Second  // for the others to grant a lock, and for what they tell to be applied
+	interval = time.Millisecond // between two looks
 )
+
+// Renewal is between two words of a lock that goes on.
+const Renewal = 500 * time.Millisecond
 
 // blockedMax is how long a transaction waits for locks to be over, and LOCK TABLE for one.
 var blockedMax = metrics.Most(flow.WaitHeldBack)
@@ -41,6 +42,8 @@ type Options struct {
 	Metrics *metrics.Database
 	// Life is this member's incarnation.
 	Life uint64
+	// Clock is the time by which its sessions wait.
+	Clock admission.Clock
 
 	// Applied is up to where the order is applied here. Ordered is up to where it is known here; it waits for the core.
 	Applied, Ordered func() uint64
@@ -74,17 +77,17 @@ func New(o Options) *Grants { return &Grants{newLocks(o), newTurns(o)} }
 // Locks are the schema locks of one database that a member knows of. Safe for concurrent use.
 type Locks struct {
 	o      Options
-	began  time.Time
+	began  time.Duration
 	others []uint32
 
 	mu      sync.Mutex
 	locks   *schemalock.Locks
-	answers map[uint64]chan schemalock.Answer // to who asks, by the lock's number
+	answers map[uint64]*answers // to who asks, by the lock's number
 }
 
 func newLocks(o Options) *Locks {
-	x := &Locks{o: o, began: time.Now(), locks: schemalock.New(int64(blockedMax)),
-		answers: map[uint64]chan schemalock.Answer{}}
+	x := &Locks{o: o, began: o.Clock.Now(), locks: schemalock.New(int64(blockedMax)),
+		answers: map[uint64]*answers{}}
 	for _, m := range o.Config.Members {
 		if m.Member != o.Config.Member {
 			x.others = append(x.others, m.Member)
@@ -97,7 +100,7 @@ func newLocks(o Options) *Locks {
 func (x *Locks) with(f func(k *schemalock.Locks, now int64)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	f(x.locks, int64(time.Since(x.began))+1)
+	f(x.locks, int64(x.o.Clock.Now()-x.began)+1)
 }
 
 // End lets no lock be granted any more.
@@ -128,18 +131,23 @@ func (x *Locks) Yield(member uint32, life uint64, tried bool) {
 // Renew tells the others again and again which locks go on, and ends those of which nothing is heard. It returns when
 // ctx ends.
 func (x *Locks) Renew(ctx context.Context) error {
-	for process.Rest(ctx, renewal) {
-		var renewed []schemalock.Request
-		known, applied := false, x.o.Applied()
-		x.with(func(k *schemalock.Locks, now int64) { renewed, known = k.Renew(now, applied) })
-		for _, r := range renewed {
-			x.tell(r.Number, r)
-		}
-		if known {
-			x.o.Wake() // one may block others no longer
-		}
+	for process.Rest(ctx, Renewal) {
+		x.Word()
 	}
 	return nil
+}
+
+// Word is what Renew does each time, a Renewal after the last.
+func (x *Locks) Word() {
+	var renewed []schemalock.Request
+	known, applied := false, x.o.Applied()
+	x.with(func(k *schemalock.Locks, now int64) { renewed, known = k.Renew(now, applied) })
+	for _, r := range renewed {
+		x.tell(r.Number, r)
+	}
+	if known {
+		x.o.Wake() // one may block others no longer
+	}
 }
 
 // tell tells all others about a lock.
@@ -183,7 +191,7 @@ func (x *Locks) Hear(from uint32, word []byte) {
 func (x *Locks) grant(id schemalock.ID, r schemalock.Request) {
 	defer x.with(func(k *schemalock.Locks, _ int64) { k.Gave(id) })
 	answer := schemalock.Answer{Number: r.Number, Round: r.Round, Life: r.Life}
-	for deadline := time.Now().Add(patience); ; time.Sleep(interval) {
+	for deadline := x.o.Clock.Now() + patience; ; x.o.Clock.Rest(interval, nil) {
 		var given, taken, vain bool
 		x.with(func(k *schemalock.Locks, now int64) {
 			given, taken, vain = k.Give(now, x.o.Config.Member, id, r)
@@ -191,7 +199,7 @@ func (x *Locks) grant(id schemalock.ID, r schemalock.Request) {
 		if answer.Taken = taken && r.NoWait; given || answer.Taken {
 			break
 		}
-		if vain || x.o.Ending() || !r.Patient && time.Now().After(deadline) {
+		if vain || x.o.Ending() || !r.Patient && x.o.Clock.Now() > deadline {
 			return
 		}
 	}
@@ -217,21 +225,18 @@ func (x *Locks) Answered(from uint32, word []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if answers := x.answers[a.Number]; answers != nil && a.Life == x.o.Life {
-		select {
-		case answers <- a:
-		default: // a duplicate
-		}
+		answers.put(a)
 	}
 }
 
-// want notes what a session wants to lock, and that answers come through a channel, until heard is called. There is
+// want notes what a session wants to lock, and to where answers come, until heard is called. There is
 // nothing to ask for if it has that, or has given up.
 func (x *Locks) want(
-	s *Session, tables schemalock.Tables, answers chan schemalock.Answer,
+	s *Session, tables schemalock.Tables, to *answers,
 ) (before schemalock.Before, request schemalock.Request, ask bool) {
 	x.with(func(k *schemalock.Locks, _ int64) {
 		if before, request, ask = k.Want(s, tables, x.o.Life); ask {
-			x.answers[request.Number] = answers
+			x.answers[request.Number] = to
 		}
 	})
 	return before, request, ask

@@ -64,12 +64,12 @@ func (s *Session) pass(ws *writeset.Writeset, as schemalock.Session, limits sess
 	}
 	x.o.Metrics.Flow.HeldBack.Add(1)
 	defer x.o.Metrics.Waits.Begin(flow.WaitHeldBack).End()
-	end := admission.NewDeadline(limits, true)
+	end := admission.NewDeadline(s.locks.o.Clock, limits, true)
 	defer end.Wakes(x.o.Wake)()
-	began := time.Now()
+	began := x.o.Clock.Now()
 	s.wrote = ws
 	x.o.Await(func() bool {
-		blocks, lost := x.blocks(as, ws, time.Since(began))
+		blocks, lost := x.blocks(as, ws, x.o.Clock.Now()-began)
 		switch why := cmp.Or(s.client.Interrupted(), end.Passed()); {
 		case why != nil: // also if nothing blocks by now: it may have failed the backend's transaction
 			failure = why
@@ -103,7 +103,7 @@ func (s *Session) Begins() {
 // there is a lock of what that had written. If this one does the same again, the next lock waits for it: whoever
 // changes a table again and again does not keep others from writing to it.
 func (s *Session) BeginsAgain(lost bool) {
-	ws, began := s.wrote, time.Now()
+	ws, began := s.wrote, s.locks.o.Clock.Now()
 	s.wrote, s.first = nil, false
 	if ws == nil {
 		return
@@ -116,7 +116,8 @@ func (s *Session) BeginsAgain(lost bool) {
 	x.o.Await(func() bool {
 		blocks, _ := x.blocks(s, ws, 0)
 		s.first = !blocks
-		return s.first || time.Since(began) > time.Duration(schemalock.AgainMax) || s.client.Wishes() || x.o.Ending()
+		late := x.o.Clock.Now()-began > time.Duration(schemalock.AgainMax)
+		return s.first || late || s.client.Wishes() || x.o.Ending()
 	})
 	if s.first {
 		x.with(func(k *schemalock.Locks, now int64) { k.Reserve(now, s) })
@@ -150,7 +151,7 @@ func (s *Session) Hold(extent *writeset.Writeset, limits session.Limits) *wire.S
 	for _, t := range extent.Tables {
 		want.Keys = append(want.Keys, t.Key)
 	}
-	w, end := wish{most: patience}, admission.NewDeadline(limits, true)
+	w, end := wish{most: patience}, admission.NewDeadline(s.locks.o.Clock, limits, true)
 	if why := end.Passed(); why != nil {
 		return cmp.Or(s.client.Interrupted(), why)
 	}
@@ -191,7 +192,7 @@ type wish struct {
 // hold asks for a lock. It is late if it must be granted and was not.
 func (s *Session) hold(want schemalock.Tables, w wish) (isLate bool, failure *wire.SQLError) {
 	x := s.locks
-	answers := make(chan schemalock.Answer, answersMax)
+	answers := newAnswers()
 	before, request, ask := x.want(s, want, answers)
 	if !ask {
 		return false, nil
@@ -201,16 +202,16 @@ func (s *Session) hold(want schemalock.Tables, w wish) (isLate bool, failure *wi
 		w.most, w.must = min(w.most, patience), w.must && w.most <= patience
 	}
 	request.Patient, request.NoWait = w.patient, w.noWait
-	deadline := time.Now().Add(w.most)
+	deadline := x.o.Clock.Now() + w.most
 	defer x.o.Metrics.Waits.Begin(flow.WaitLock).End()
 	stop := func() bool { return s.client.Interrupted() != nil }
-	ordinal, end := gather(answers, request.Round, x.others,
+	ordinal, end := gather(x.o.Clock, answers, request.Round, x.others,
 		func(m uint32) (told, young bool) { return x.ask(m, request) }, deadline, stop)
-	for ; end == granted && x.o.Applied() < ordinal; time.Sleep(interval) { // H3
+	for ; end == granted && x.o.Applied() < ordinal; x.o.Clock.Rest(interval, nil) { // H3
 		switch {
 		case stop():
 			end = stopped
-		case time.Now().After(deadline):
+		case x.o.Clock.Now() > deadline:
 			end = late
 		}
 	}

@@ -34,23 +34,23 @@ const (
 // Turns are those of a member's sessions in one database. Safe for concurrent use.
 type Turns struct {
 	o     Options
-	began time.Time
+	began time.Duration
 
 	mu      sync.Mutex
 	manager intent.Manager
 	last    intent.Owner
 	clients map[intent.Owner]Client
 	waiting map[intent.Owner]chan intent.Outcome
-	looked  time.Time // for circles
+	looked  time.Duration // for circles
 }
 
 func newTurns(o Options) *Turns {
-	return &Turns{o: o, began: time.Now(), clients: map[intent.Owner]Client{},
+	return &Turns{o: o, began: o.Clock.Now(), clients: map[intent.Owner]Client{},
 		waiting: map[intent.Owner]chan intent.Outcome{}}
 }
 
 // now is the manager's time.
-func (t *Turns) now() time.Duration { return time.Since(t.began) }
+func (t *Turns) now() time.Duration { return t.o.Clock.Now() - t.began }
 
 // ask asks for an intent in the name of an owner, which is made if it is zero. The outcome comes through the channel.
 func (t *Turns) ask(o intent.Owner, c Client, mode intent.Mode) (intent.Owner, <-chan intent.Outcome) {
@@ -100,10 +100,10 @@ func (t *Turns) release(o intent.Owner) {
 func (t *Turns) due() (holders, waiters map[intent.Owner]Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.looked) < circlesEvery {
+	if t.now()-t.looked < circlesEvery {
 		return nil, nil
 	}
-	t.looked = time.Now()
+	t.looked = t.now()
 	holders, waiters = map[intent.Owner]Client{}, map[intent.Owner]Client{}
 	for _, o := range t.manager.Holders() {
 		holders[o] = t.clients[o]
@@ -152,7 +152,7 @@ func (t *Turns) take(
 ) (intent.Owner, *wire.SQLError) {
 	defer t.o.Metrics.Waits.Begin(flow.WaitDefiner).End()
 	o, outcome := t.ask(o, c, mode)
-	failure := until(c, limits, func() bool {
+	failure := t.until(c, limits, func() bool {
 		select {
 		case how := <-outcome:
 			if how != intent.Granted {
@@ -183,14 +183,11 @@ func (t *Turns) warn(c Client, how intent.Outcome) {
 }
 
 // until looks again and again whether something is so, as long as the session wants to know.
-func until(c Client, limits session.Limits, so func() bool) *wire.SQLError {
+func (t *Turns) until(c Client, limits session.Limits, so func() bool) *wire.SQLError {
 	if so() {
 		return nil
 	}
-	end := admission.NewDeadline(limits, true)
-	look := time.NewTicker(turnInterval)
-	defer look.Stop()
-	for {
+	for end := admission.NewDeadline(t.o.Clock, limits, true); ; t.o.Clock.Rest(turnInterval, nil) {
 		// Before so: what ends the wait may have failed the backend's transaction.
 		if why := cmp.Or(c.Interrupted(), end.Passed()); why != nil {
 			return why
@@ -198,7 +195,6 @@ func until(c Client, limits session.Limits, so func() bool) *wire.SQLError {
 		if so() {
 			return nil
 		}
-		<-look.C
 	}
 }
 
@@ -234,9 +230,9 @@ func (s *Session) settled(limits session.Limits, most time.Duration) (failure *w
 	}
 	ordered := t.o.Ordered()
 	defer t.o.Metrics.Waits.Begin(flow.WaitDefiner).End()
-	began := time.Now()
-	return until(s.client, limits, func() bool {
-		return t.o.Applied() >= ordered || time.Since(began) > most
+	began := t.o.Clock.Now()
+	return t.until(s.client, limits, func() bool {
+		return t.o.Applied() >= ordered || t.o.Clock.Now()-began > most
 	})
 }
 

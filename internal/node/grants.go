@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/grants"
@@ -15,7 +16,7 @@ import (
 // grantsOf is a replica as its schema locks and turns need it; its core need not be there yet.
 func grantsOf(l *life) grants.Options {
 	return grants.Options{
-		Config: l.config, Log: l.log, Metrics: &l.metrics, Life: l.incarnation,
+		Config: l.config, Log: l.log, Metrics: &l.metrics, Life: l.incarnation, Clock: admission.Time,
 		Applied: func() uint64 { return l.core.Applied() },
 		Ordered: func() (ordered uint64) {
 			l.core.Call(func(e *engine.Engine) { ordered = e.Ordinal() })

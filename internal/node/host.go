@@ -206,7 +206,7 @@ func (h *host) prepared(sub *session.Submission, payload []byte, doubts []catalo
 func dryRun(
 	h *host, sub *session.Submission, payload []byte, defines bool,
 ) (r *replay.Tried, failure *wire.SQLError) {
-	end := admission.NewDeadline(sub.Limits, false)
+	end := admission.NewDeadline(admission.Time, sub.Limits, false)
 	stop := func() *wire.SQLError { return cmp.Or(h.Interrupted(), end.Passed()) }
 	try := func() *replay.Tried {
 		return h.n.trials.dryRuns.Try(sub.Seq, payload, func() bool { return stop() != nil })

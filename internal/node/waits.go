@@ -132,8 +132,8 @@ func slowed(h *host) {
 // throttleOf is a replica as its throttle needs it.
 func throttleOf(l *life) admission.Options {
 	return admission.Options{
-		Limits: func() *config.Limits { return &l.settled().Limits }, Name: l.name, Log: l.log, Metrics: &l.metrics,
-		Done: l.done,
+		Clock: admission.Time, Limits: func() *config.Limits { return &l.settled().Limits }, Name: l.name, Log: l.log,
+		Metrics: &l.metrics, Done: l.done,
 	}
 }
 

@@ -68,6 +68,6 @@ func statusRows(n *Node) (columns []string, rows [][]string, ok bool) {
 	if l == nil {
 		return nil, nil, false
 	}
-	r := showStatus(l)
+	r := l.shows.Show("status")
 	return r.Columns, r.Rows, true
 }

@@ -1,50 +1,12 @@
 package node
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/audit"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/peers"
 )
-
-// differences are those that this member has found: in the main database those of all databases, with their names.
-func (l *life) differences() []audit.Difference {
-	if l.group != mainGroup {
-		return l.audit.Differences()
-	}
-	var out []audit.Difference
-	for _, o := range l.tenure.all() {
-		for _, d := range o.audit.Differences() {
-			if o != l {
-				d.Table = o.database + ": " + d.Table
-			}
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-// differing says of each member in which tables some member has found that it differs.
-func (l *life) differing() map[uint32]string {
-	out := map[uint32]string{}
-	for _, m := range l.config.Members {
-		s, alive := l.peers.Of(m.Member)
-		if !alive {
-			continue
-		}
-		for _, d := range s.Differs {
-			for _, to := range d.Members {
-				if out[to] != "" {
-					out[to] += ", "
-				}
-				out[to] += fmt.Sprintf("%s at ordinal %d", d.Table, d.Ordinal)
-			}
-		}
-	}
-	return out
-}
 
 // auditOf is a replica as its audit needs it.
 func auditOf(l *life) audit.Replica {

@@ -64,8 +64,8 @@ func newHost(l *life, g *guards.Guard) *host {
 func rolesOf(h *host) session.Host {
 	return session.Host{
 		Control: control{h.g, h}, Order: h, Snapshots: &h.snapshots, Intents: intents{h.grants, h}, Rows: h.rows,
-		Deferred: h, Plans: h, Definitions: h,
-		Status: shows{h.n}, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
+		Deferred: h, Plans: &h.n.plans, Definitions: h,
+		Status: h.n.shows, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
 	}
 }
 

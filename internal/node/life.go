@@ -28,9 +28,11 @@ import (
 	"github.com/tuttidb/tutti/internal/notices"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/peers"
+	"github.com/tuttidb/tutti/internal/plancache"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/replay"
+	"github.com/tuttidb/tutti/internal/show"
 	"github.com/tuttidb/tutti/internal/standing"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -85,8 +87,9 @@ type life struct {
 	rests       rests
 	turns       *admission.Turns
 	rows        *deferred.Rows
-	forms       forms
+	plans       plancache.Cache
 	audit       *audit.Audit
+	shows       *show.Replica
 	trials      trials
 	notices     *notices.Notices
 	advisory    *advisory.Locks
@@ -95,7 +98,7 @@ type life struct {
 	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
 
-	volume, volumeApplied atomic.Uint64 // see engine.Volume, as of the last gossip
+	volume volume
 
 	running running
 
@@ -103,6 +106,9 @@ type life struct {
 	detaches *replay.Detaches
 	grants   *grants.Grants
 }
+
+// volume is what is ordered and applied, in bytes (engine.Volume), as of the last gossip.
+type volume struct{ ordered, applied atomic.Uint64 }
 
 // trials are what is tried before it is ordered: here, and by other members.
 type trials struct {
@@ -288,6 +294,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.fence = l.seq.Add(1)
 	l.core = core.New(coreOf(l, e))
 	l.patience = patienceOf(l)
+	l.shows = showOf(l)
 	return nil
 }
 

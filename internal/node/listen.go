@@ -384,7 +384,7 @@ func (l *life) serve(
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
 		Host: rolesOf(h), Collector: collect.Roles(l.collector), ReturnedBytesMax: l.config.Limits.WritesetBytes,
-		Planned: l.forms.plans.count,
+		Planned: l.plans.Count,
 	})
 	if err := s.Run(); err != nil {
 		if l.ending() && !session.Told(err) {

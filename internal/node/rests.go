@@ -46,6 +46,6 @@ func (r *rests) after(ctx context.Context, took time.Duration) {
 
 // restsOf are a replica's.
 func restsOf(l *life) rests {
-	return rests{wanted: l.config.SharesMachine, peers: l.peers, applied: l.volumeApplied.Load, metrics: &l.metrics,
+	return rests{wanted: l.config.SharesMachine, peers: l.peers, applied: l.volume.applied.Load, metrics: &l.metrics,
 		rule: replica.NewRests(int64(restWindow))}
 }

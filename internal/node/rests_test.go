@@ -40,7 +40,7 @@ func TestRests(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.rule.Look(-int64(restWindow), 0, 0)
-			l.volumeApplied.Store(1000)
+			l.volume.applied.Store(1000)
 			r.after(context.Background(), time.Millisecond)
 			if rested := l.metrics.Flow.RestTime.Load(); rested > 0 != x.want || x.want && rested < 2*time.Millisecond {
 				t.Errorf("it rests for %s", rested)

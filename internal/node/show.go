@@ -1,69 +1,80 @@
 package node
 
 import (
-	"fmt"
-
 	"github.com/tuttidb/tutti/internal/advisory"
 	"github.com/tuttidb/tutti/internal/audit"
-	"github.com/tuttidb/tutti/internal/session"
-	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/capture"
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/plancache"
+	"github.com/tuttidb/tutti/internal/replica"
+	"github.com/tuttidb/tutti/internal/show"
 )
 
-// shows is session.Status.
-type shows struct{ l *life }
-
-// Show answers SHOW tutti.*.
-func (x shows) Show(name string) session.Result {
-	switch name {
-	case "status":
-		return showStatus(x.l)
-	case "databases":
-		return x.l.tenure.showDatabases()
-	case "checksums":
-		return x.l.audit.Show()
-	case "counters":
-		return x.l.showCounters()
-	case "metrics":
-		return showMetrics(x.l.node)
-	case "waits":
-		return showWaits(x.l)
-	case "limits":
-		return x.l.showLimits()
-	case "locks":
-		return x.l.advisory.Show()
-	case "plans":
-		return x.l.forms.plans.show()
-	case "applied":
-		return session.Result{Tag: "SHOW", Columns: x.ShowColumns(name),
-			Rows: [][]string{{fmt.Sprint(x.l.core.Applied())}}}
+// showOf is a replica as it is shown.
+func showOf(l *life) *show.Replica {
+	return &show.Replica{
+		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.Members, Name: l.name, Leader: l.core.Leader,
+		Ordinal: l.core.Ordinal, Applied: l.core.Applied, Peer: l.peers.Of,
+		Settings: func() *config.Limits { return &l.settled().Limits },
+		Levels:   func() show.Levels { return levels(l) },
+		Databases: func() (list []show.Database) {
+			for _, x := range l.tenure.all() {
+				list = append(list, show.Database{Name: x.database, Number: x.group, Status: x.peers.Own()})
+			}
+			return list
+		},
+		Parts: map[string]show.Part{
+			"checksums": {Columns: audit.Columns, Show: l.audit.Show},
+			"locks":     {Columns: advisory.Columns, Show: l.advisory.Show},
+			"plans":     {Columns: plancache.Columns, Show: l.plans.Show},
+		},
 	}
-	return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-		WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.metrics, " +
-			"tutti.waits, tutti.limits, " +
-			"tutti.locks, tutti.plans and tutti.applied.")}
 }
 
-// ShowColumns names the columns of Show's answer.
-func (x shows) ShowColumns(name string) []string {
-	switch name {
-	case "status":
-		return statusColumns
-	case "databases":
-		return databaseColumns
-	case "checksums":
-		return audit.Columns
-	case "counters":
-		return counterColumns
-	case "metrics":
-		return metricColumns
-	case "waits":
-		return waitColumns
-	case "limits":
-		return limitColumns
-	case "locks":
-		return advisory.Columns
-	case "plans":
-		return planColumns
+// levels are how far a replica is to its limits.
+func levels(l *life) (x show.Levels) {
+	l.core.Call(func(e *engine.Engine) {
+		f := e.Figures()
+		x.Pending, x.Keys, x.Queue, x.Fills = f.Pending, f.Keys, f.QueueBytes, f.Fills
+	})
+	x.Values, x.Fulls = l.rows.Count()
+	for _, p := range l.tenure.transport.Stats() {
+		x.Sent, x.Dropped = max(x.Sent, p.QueuedBytes), x.Dropped+p.Dropped
 	}
-	return []string{"tutti." + name}
+	x.Delay, _ = l.throttle.Delays()
+	for _, m := range l.peers.Flow().Synced {
+		x.Slowest = replica.Lag{Items: max(x.Slowest.Items, m.Lag), Bytes: max(x.Slowest.Bytes, m.LagBytes)}
+	}
+	x.Sessions, x.LogBytes = l.tenure.clients.Load(), l.disk.Bytes()
+	x.Large, x.Waited = int64(l.tenure.larges.Open()), l.tenure.larges.Waited()
+	x.Channels, x.Notifying = l.notices.Count(), l.notices.QueueBytes()
+	return x
+}
+
+// fileOf is a server session as the file with its metrics needs it.
+func fileOf(t *tenure) *show.File {
+	return &show.File{
+		Log: t.node.log, Metrics: t.node.metrics, Come: t.come,
+		Clients: func() bool { return t.clients.Load() > 0 },
+		Replace: func(content []byte) error { return instance.Replace(t.pg, capture.MetricsFile, content) },
+	}
+}
+
+// differences are those that this member has found: in the main database those of all databases, with their names.
+func differences(l *life) []audit.Difference {
+	if l.group != mainGroup {
+		return l.audit.Differences()
+	}
+	var out []audit.Difference
+	for _, o := range l.tenure.all() {
+		for _, d := range o.audit.Differences() {
+			if o != l {
+				d.Table = o.database + ": " + d.Table
+			}
+			out = append(out, d)
+		}
+	}
+	return out
 }

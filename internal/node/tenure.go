@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/raftlog"
-	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/standing"
 	"github.com/tuttidb/tutti/internal/transport"
 )
@@ -65,7 +63,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 		return err
 	}
 	defer t.origins.Close()
-	t.running.Go(func() { t.tellMetrics(ctx) })
+	t.running.Go(func() { fileOf(t).Keep(ctx) })
 	err = t.appear(ctx)
 	n.waits.Store(nil)
 	if err == nil {
@@ -225,20 +223,4 @@ func (t *tenure) openTransport() error {
 		return &failure.Fatal{Err: errors.Join(err, ln.Close())}
 	}
 	return nil
-}
-
-var databaseColumns = []string{"database", "number", "state", "leader", "ordinal", "applied", "sessions"}
-
-// showDatabases answers SHOW tutti.databases: what this member knows of each.
-func (t *tenure) showDatabases() session.Result {
-	r := session.Result{Tag: "SHOW", Columns: databaseColumns}
-	for _, l := range t.all() {
-		s, leader := l.peers.Own(), ""
-		if s.Leader != 0 {
-			leader = l.name(s.Leader)
-		}
-		r.Rows = append(r.Rows, []string{l.database, strconv.FormatUint(l.group, 10), string(s.State), leader,
-			strconv.FormatUint(s.Ordinal, 10), strconv.FormatUint(s.Applied, 10), strconv.Itoa(s.Clients)})
-	}
-	return r
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"strings"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/admission"
@@ -17,19 +16,6 @@ func most(w flow.Wait) time.Duration { return metrics.Most(w) }
 
 // longPatience is how long a session waits for a long definition.
 var longPatience = most(flow.WaitLong)
-
-// mostText says the same, with the setting that has a part in it.
-func mostText(w flow.Wait) string {
-	row := flow.Waits[w]
-	var parts []string
-	if row.MostMs > 0 {
-		parts = append(parts, most(w).String())
-	}
-	if row.Setting != "" {
-		parts = append(parts, row.Setting)
-	}
-	return strings.Join(parts, ", ")
-}
 
 // awaits waits at the gate, and counts that, unless what it waits for is so already.
 func awaits(l *life, w flow.Wait, done func() bool) {

@@ -1,41 +1,51 @@
-package node
+package show
 
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/capture"
-	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
 )
 
 const (
-	// metricsEvery is between two writings of the file that the views tutti.metrics and tutti.conflicts read.
-	metricsEvery = time.Second
-	// metricsSeldom is the same while there is no client who could read them. It is written when one comes.
-	metricsSeldom = 10 * time.Second
+	// fileEvery is between two writings of the file that the views tutti.metrics and tutti.conflicts read.
+	fileEvery = time.Second
+	// fileSeldom is the same while there is no client who could read them. It is written when one comes.
+	fileSeldom = 10 * time.Second
 )
 
-// tellMetrics keeps that file up to date until ctx ends. See capture.MetricsFile.
-func (t *tenure) tellMetrics(ctx context.Context) {
+// File is that file, see capture.MetricsFile.
+type File struct {
+	Log     *slog.Logger
+	Metrics *metrics.Registry
+	Replace func(content []byte) error
+	// Clients reports whether there is a client; Come has an element once the first one has come.
+	Clients func() bool
+	Come    <-chan struct{}
+}
+
+// Keep keeps the file up to date until ctx ends.
+func (f *File) Keep(ctx context.Context) {
 	var told, now []byte // as written, and as it is
 	failing, came := false, false
-	timer := time.NewTimer(metricsEvery)
+	timer := time.NewTimer(fileEvery)
 	defer timer.Stop()
 	for {
-		if now = appendMetrics(now[:0], t.node.metrics); failing || !bytes.Equal(now, told) {
-			err := instance.Replace(t.pg, capture.MetricsFile, now)
+		if now = appendMetrics(now[:0], f.Metrics); failing || !bytes.Equal(now, told) {
+			err := f.Replace(now)
 			if err != nil && !failing {
-				t.node.log.Warn("the views tutti.metrics and tutti.conflicts are not up to date", "error", err)
+				f.Log.Warn("the views tutti.metrics and tutti.conflicts are not up to date", "error", err)
 			}
 			failing = err != nil
 			told, now = now, told
 		}
-		every, come := metricsEvery, (<-chan struct{})(nil)
-		if !came && t.clients.Load() == 0 {
-			every, come = metricsSeldom, t.come
+		every, come := fileEvery, (<-chan struct{})(nil)
+		if !came && !f.Clients() {
+			every, come = fileSeldom, f.Come
 		}
 		timer.Reset(process.ToBeat(every))
 		came = false

@@ -1,4 +1,4 @@
-package node
+package show
 
 import (
 	"strings"

@@ -1,0 +1,76 @@
+package plancache
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/session/plan"
+)
+
+// TestOneCatalog: what is known counts as of one catalog (PC1), and one identity is known once.
+func TestOneCatalog(t *testing.T) {
+	var c Cache
+	first, second := new(int), new(int)
+	if got := c.CachedPlans(first, []byte("k")); got != nil {
+		t.Errorf("an empty cache knows %v", got)
+	}
+	c.CachePlan(first, []byte("k"), session.Foreknown{Who: "a", Shape: "x"})
+	c.CachePlan(first, []byte("k"), session.Foreknown{Who: "a", Shape: "y"})
+	if got := c.CachedPlans(first, []byte("k")); len(got) != 1 || got[0].Shape != "x" {
+		t.Errorf("of one identity is known %v", got)
+	}
+	if c.CachedPlans(second, []byte("k")) != nil {
+		t.Error("what is known of one catalog counts for another one")
+	}
+	c.CachePlan(second, []byte("l"), session.Foreknown{Who: "a"})
+	if c.CachedPlans(first, []byte("k")) != nil || len(c.CachedPlans(second, []byte("l"))) != 1 {
+		t.Error("the catalog before the last one is still known")
+	}
+}
+
+// TestBounds: identities beyond the bound are not taken, and a statement beyond it begins anew (PC2). What was given
+// out stays as it was (PC3).
+func TestBounds(t *testing.T) {
+	var c Cache
+	var given [][]session.Foreknown
+	for i := range WhoMax + 3 {
+		c.CachePlan(1, []byte("k"), session.Foreknown{Who: fmt.Sprint(i)})
+		given = append(given, c.CachedPlans(1, []byte("k")))
+	}
+	for i, g := range given {
+		if want := min(i+1, WhoMax); len(g) != want || g[want-1].Who != fmt.Sprint(want-1) {
+			t.Errorf("after %d identities there were %v", i+1, g)
+		}
+	}
+	for i := range FormsMax - 1 {
+		c.CachePlan(1, fmt.Append(nil, i), session.Foreknown{})
+	}
+	if c.CachedPlans(1, []byte("k")) == nil {
+		t.Error("as many statements as may be known are not")
+	}
+	c.CachePlan(1, []byte("one more"), session.Foreknown{})
+	if c.CachedPlans(1, []byte("k")) != nil || len(c.CachedPlans(1, []byte("one more"))) != 1 {
+		t.Error("a statement that is one too many does not begin anew")
+	}
+}
+
+// TestShow: every plan has a row with its count, and reasons come behind them, the commonest first.
+func TestShow(t *testing.T) {
+	var c Cache
+	better, lesser := plan.Kind(0), plan.Kind(1)
+	rare, common := plan.None+1, plan.None+2
+	c.Count(plan.Plan{Kind: lesser, Refused: better, Because: rare})
+	for range 2 {
+		c.Count(plan.Plan{Kind: lesser, Refused: better, Because: common})
+	}
+	c.Count(plan.Plan{Kind: better})
+	r := c.Show()
+	want := [][]string{{better.String(), "2", common.String()}, {better.String(), "1", rare.String()}}
+	if n := int(plan.KindsMax); len(r.Rows) != n+2 || !slices.Equal(r.Rows[0], []string{better.String(), "1", ""}) ||
+		!slices.Equal(r.Rows[1], []string{lesser.String(), "3", ""}) || !slices.Equal(r.Rows[n], want[0]) ||
+		!slices.Equal(r.Rows[n+1], want[1]) {
+		t.Errorf("%q, want %q at the end", r.Rows, want)
+	}
+}

@@ -30,7 +30,7 @@
 //	N2  The progress row, or the marker row, travels in the same database transaction as
 //	    the rows it vouches for.
 //	N3  A snapshot that promises a prefix is taken only while the gate is open. A group waits for those that are being
-//	    taken, and breaks off what may take long (safe.go).
+//	    taken, and breaks off what may take long (package snapshots).
 //	N4  A local transaction that blocks the executor and is not certified loses.
 //	N5  Any failure of the log, the database or the apply ends this life of the member; it
 //	    starts again under a new incarnation from what disk and database hold (crash-only). What trying again

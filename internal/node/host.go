@@ -19,6 +19,7 @@ import (
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/snapshots"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -34,7 +35,7 @@ type host struct {
 
 	talk      talk              // with a transaction that a procedure commits
 	advisory  *advisory.Session // its advisory locks; nil if it has never asked for one
-	snapshots snapshots
+	snapshots *snapshots.Session
 	listens   listenSet
 
 	writes bool // the last transaction did
@@ -56,14 +57,15 @@ func newHost(l *life, g *guards.Guard) *host {
 	h := &host{n: l, g: g, listens: listenSet{l: l}}
 	h.grants = l.grants.Session(control{g, h})
 	h.rows = l.rows.Session(func() bool { return h.Interrupted() != nil })
-	h.talk.h, h.snapshots.h = h, h
+	h.snapshots = l.snapshots.Session(control{g, h})
+	h.talk.h = h
 	return h
 }
 
 // rolesOf is a host as its session takes it.
 func rolesOf(h *host) session.Host {
 	return session.Host{
-		Control: control{h.g, h}, Order: h, Snapshots: &h.snapshots, Intents: intents{h.grants, h}, Rows: h.rows,
+		Control: control{h.g, h}, Order: h, Snapshots: h.snapshots, Intents: intents{h.grants, h}, Rows: h.rows,
 		Deferred: h, Plans: &h.n.plans, Definitions: h,
 		Status: h.n.shows, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
 	}
@@ -149,7 +151,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 	}
 	if p == session.PhaseIdle {
 		h.endTurn()
-		h.snapshots.end()
+		h.snapshots.End()
 		h.endLock()
 		h.grants.EndTurn()
 		h.endLarge()
@@ -246,7 +248,7 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	d, w := h.submit(sub)
 	h.grants.Passed()
 	if !d.Commit {
-		h.snapshots.decided(w, w != nil && h.n.waiters.given(w))
+		h.serialDecided(w, w != nil && h.n.waiters.given(w))
 	}
 	return d
 }
@@ -359,7 +361,7 @@ func (h *host) Committed(seq uint64, ok bool) {
 	w := h.n.waiters.get(seq)
 	w.local <- ok
 	close(w.committed)
-	h.snapshots.decided(w, !ok)
+	h.serialDecided(w, !ok)
 	if !ok || len(w.sub.Writeset.Steps) > 0 {
 		wait := h.n.metrics.Waits.Begin(flow.WaitApplied)
 		select {

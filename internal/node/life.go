@@ -33,6 +33,7 @@ import (
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/show"
+	"github.com/tuttidb/tutti/internal/snapshots"
 	"github.com/tuttidb/tutti/internal/standing"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -94,7 +95,7 @@ type life struct {
 	notices     *notices.Notices
 	advisory    *advisory.Locks
 	context     context.Context // ends with it
-	serial      serial
+	snapshots   *snapshots.Serial
 	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
 
@@ -141,7 +142,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.rows = deferred.New(deferredOf(l))
 	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
 	l.running.init()
-	l.serial.init()
+	l.snapshots = snapshots.New(snapshotsOf(l))
 	return l
 }
 
@@ -177,7 +178,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("lease", l.advisory.RenewLease)
 	run("blocked", l.advisory.TellBlocked)
 	run("retention", func(ctx context.Context) error { return l.retention.Run(ctx, l.core) })
-	run("serial", l.leaveSerial)
+	run("serial", l.snapshots.Run)
 	run("locks", l.grants.Locks.Renew)
 	run("audit", l.audit.Run)
 	l.core.Do(func(e *engine.Engine) {
@@ -186,7 +187,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	<-ctx.Done()
 	close(l.done)
 	l.gate.Wake()
-	l.serial.wake()
+	l.snapshots.Wake()
 	l.notices.Wake()
 	l.jobs.Wake()
 	stop := l.sessions.EndAll(l.errEnds())

@@ -323,7 +323,7 @@ func leave(h *host) {
 	h.rows.End()
 	h.endLock()
 	h.grants.EndTurn()
-	h.snapshots.end()
+	h.snapshots.End()
 	h.endTurn()
 }
 
@@ -366,7 +366,7 @@ func (l *life) serve(
 	g = guards.New(guards.Options{
 		PID: login.BackendPID, Slot: slot, Client: startup.Conn, Backend: backend, Withdraw: l.patience.withdraw,
 		Cancel: func() { l.monitor.Cancel(l.log, login.BackendPID) },
-		Wake:   func() { l.gate.Wake(); l.serial.wake() },
+		Wake:   func() { l.gate.Wake(); l.snapshots.Wake() },
 	})
 	l.sessions.Register(g, conn)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.CancelClient)

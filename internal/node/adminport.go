@@ -49,9 +49,9 @@ func facts(n *Node, database string) (f probe.Facts, known bool) {
 		return f, !t.ready()
 	}
 	s := l.peers.Own()
-	f.Starting = !l.ready.Load()
+	f.Starting = !l.course.ready.Load()
 	f.Reach = l.tenure.words.Reach(l.peers, l.core.Leader())
-	f.Lag, f.Age = s.Lag.Items, l.age.Is(time.Since(l.began), s.Applied)
+	f.Lag, f.Age = s.Lag.Items, l.age.Is(time.Since(l.course.began), s.Applied)
 	if s.Halted != nil {
 		f.Halted = s.Halted.Text()
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/pending"
 	"github.com/tuttidb/tutti/internal/session"
-	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // DefinedUpTo is up to where definitions are known here.
@@ -19,7 +19,7 @@ func (h *host) DefinedUpTo() uint64 {
 // make it lose to itself.
 func (h *host) Sees() uint64 {
 	if h.after > 0 {
-		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.Applied() >= h.after || h.n.ending() })
+		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.Applied() >= h.after || h.n.course.ending() })
 	}
 	return h.DefinedUpTo()
 }
@@ -41,7 +41,7 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 	}
 	h.must = must
 	d, w := h.submit(sub)
-	for began := time.Now(); w != nil && w.shunned; d, w = h.submit(sub) {
+	for began := time.Now(); w != nil && w.Shunned; d, w = h.submit(sub) {
 		time.Sleep(shunPause)
 		h.must = must || time.Since(began) > shunWait
 	}
@@ -51,7 +51,7 @@ func (h *host) Blind(sub session.Submission, must bool) (d session.Decision, don
 		return d, true
 	}
 	slowed(h)
-	if w.missed {
+	if w.Missed {
 		return session.Decision{Retry: true}, false
 	}
 	if l.metrics.Writes.Blind.Add(1); len(sub.Writeset.Rows) > 1 {
@@ -66,43 +66,22 @@ const (
 	shunPause = 2 * time.Millisecond
 )
 
-// tell tells sessions of blind transactions that the executor has carried out which of them have found their rows.
-func (l *life) tell(tasks []engine.Task, missed map[*writeset.Row]bool, void map[*writeset.Writeset]bool) {
-	for i := range tasks {
-		t := &tasks[i]
-		if !t.Own || t.Item.ID.Incarnation != l.incarnation || !t.Writeset.Blind() {
-			continue
-		}
-		w := l.waiters.get(t.Item.ID.Seq)
-		if w == nil || l.waiters.given(w) { // see settled
-			continue
-		}
-		w.missed = void[t.Writeset]
-		for n := range t.Writeset.Rows {
-			w.missed = w.missed || missed[&t.Writeset.Rows[n]]
-		}
-		w.ordinal = t.Ordinal
-		l.waiters.remove(w.sub.Seq)
-		w.decision <- session.Decision{Commit: true}
-	}
-}
-
 // beatenMax is how often a transaction that might be blind itself loses to blind ones before it asks for a while
 // without them.
 const beatenMax = 3
 
 // shun asks for a while without blind transactions in the tables of a transaction that has lost to one, if it has.
-func (h *host) shun(w *waiter) {
-	if !w.beaten {
+func (h *host) shun(w *pending.Waiter) {
+	if !w.Beaten {
 		return
 	}
 	if h.beaten++; !h.rows.Writes() && h.beaten < beatenMax {
 		return
 	}
 	h.n.core.Do(func(e *engine.Engine) {
-		if !e.Shuns(w.sub.Writeset) { // if too much waits to be ordered already, it loses once more
+		if !e.Shuns(w.Sub.Writeset) { // if too much waits to be ordered already, it loses once more
 			e.Submit(engine.Submission{Kind: engine.KindShun, Seq: h.n.seq.Add(1),
-				Payload: engine.ShunPayload(w.sub.Writeset.Tables)})
+				Payload: engine.ShunPayload(w.Sub.Writeset.Tables)})
 		}
 	})
 }

@@ -6,10 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/session"
-	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // counted reads a metric by the values of its labels but the database.
@@ -26,24 +24,6 @@ func counted(d *metrics.Database, name string) (out []string) {
 		}
 	})
 	return out
-}
-
-// TestConflictsByTable: what a verdict names is counted, a table that stands for the locks of another one under that
-// one's name, and what names none without a table.
-func TestConflictsByTable(t *testing.T) {
-	var d metrics.Database
-	ws := &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "a"}, {Schema: "public", Name: "b"}}}
-	key := func(table uint32, mode writeset.Mode) certify.Verdict {
-		return certify.Verdict{Reason: certify.KeyConflict, Key: writeset.Key{Table: table, Mode: mode}}
-	}
-	for _, v := range []certify.Verdict{key(0, writeset.Exclusive), key(0, writeset.Exclusive), key(1, writeset.Read),
-		key(7, writeset.Exclusive), {Reason: certify.Barrier}, {Reason: certify.TooOld}} {
-		countConflict(&d.Transactions, ws, v)
-	}
-	want := []string{"[  ] 1", "[  definition] 1", "[  too_old] 1", "[public a row] 2", "[public b read] 1"}
-	if got := counted(&d, "conflicts_total"); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
 }
 
 // TestCommitClock: a transaction that comes through all phases is counted in each once; one that has not been collected

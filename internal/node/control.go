@@ -22,14 +22,14 @@ func (c control) Enter(p session.Phase) *wire.SQLError { return c.h.Enter(p) }
 func (c control) Interrupted() *wire.SQLError { return c.h.Interrupted() }
 
 // Clock is the time since the replica began, in milliseconds.
-func (c control) Clock() int64 { return time.Since(c.h.n.began).Milliseconds() }
+func (c control) Clock() int64 { return time.Since(c.h.n.course.began).Milliseconds() }
 
 // Fate is why the session's backend was ended.
 func (c control) Fate() *wire.SQLError { return cmp.Or(c.h.advisory.Why(), c.Ended()) }
 
 // Dismissed is why the session is to end once no transaction is open in it.
 func (c control) Dismissed() *wire.SQLError {
-	if c.h.n.node.stops.leaving.Load() || c.h.n.ending() {
+	if c.h.n.node.stops.leaving.Load() || c.h.n.course.ending() {
 		return c.h.n.errEnds()
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 // measure sets the gauges of a database. It asks nobody who might not answer.
 func measure(l *life) {
 	s, m := l.peers.Own(), &l.metrics.Member
-	m.Ready.Is(l.ready.Load() && s.Halted == nil)
+	m.Ready.Is(l.course.ready.Load() && s.Halted == nil)
 	m.Synced.Is(s.State == replica.Synced)
 	m.Halted.Is(s.Halted != nil)
 	m.Leads.Is(s.Leader == l.config.Member)
@@ -21,7 +21,7 @@ func measure(l *life) {
 	m.Applied.Set(int64(s.Applied))
 	m.Lag.Set(int64(s.Lag.Items))
 	m.LagBytes.Set(int64(s.Lag.Bytes))
-	m.LagTime.Set(l.age.Is(time.Since(l.began), s.Applied))
+	m.LagTime.Set(l.age.Is(time.Since(l.course.began), s.Applied))
 	m.Sessions.Set(int64(s.Clients))
 	l.metrics.Log.Bytes.Set(l.disk.Bytes())
 	f := &l.metrics.Flow

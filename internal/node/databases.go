@@ -21,7 +21,7 @@ func (t *tenure) mayChange(from *life, d semantics.Database) *wire.SQLError {
 		return nil
 	}
 	main := t.life(mainGroup)
-	if main == nil || !main.ready.Load() {
+	if main == nil || !main.course.ready.Load() {
 		return errNotReady()
 	}
 	if d.Does == semantics.CreatesDatabase {
@@ -65,8 +65,8 @@ func (t *tenure) awaitDatabase(name string) {
 	timeout := time.NewTimer(databaseWait)
 	defer timeout.Stop()
 	select {
-	case <-l.opened:
-	case <-l.done:
+	case <-l.course.opened:
+	case <-l.course.done:
 	case <-timeout.C:
 	}
 }
@@ -91,14 +91,14 @@ func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 	main.core.Do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindFence, Seq: seq}) })
 	alone := loneliness{}
 	for !main.resolved(seq) {
-		if main.ending() || alone.lasts(t.leaderless()) || !process.Sleep(ctx, time.Millisecond) {
+		if main.course.ending() || alone.lasts(t.leaderless()) || !process.Sleep(ctx, time.Millisecond) {
 			return nil, false
 		}
 	}
 	var decided uint64
 	main.core.Call(func(e *engine.Engine) { decided = e.Ordinal() })
 	for main.core.Applied() < decided {
-		if main.ending() || !process.Sleep(ctx, time.Millisecond) {
+		if main.course.ending() || !process.Sleep(ctx, time.Millisecond) {
 			return nil, false
 		}
 	}

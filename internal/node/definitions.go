@@ -7,7 +7,6 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/session"
-	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -15,11 +14,8 @@ import (
 // is built CONCURRENTLY here is given up, and left as it is. Everything else is ordered, and runs at all members.
 func (l *life) cancelDefinition(seq uint64) {
 	l.core.Do(func(e *engine.Engine) {
-		if !e.Withdraw(seq) {
-			return
-		}
-		if c, ok := l.definitions.Load(seq); ok {
-			c.(chan session.Result) <- session.Result{Err: replay.ErrCanceled()}
+		if e.Withdraw(seq) {
+			l.definitions.Answer(seq, session.Result{Err: replay.ErrCanceled()})
 		}
 	})
 	l.jobs.Cancel(l.txid(seq))
@@ -28,9 +24,7 @@ func (l *life) cancelDefinition(seq uint64) {
 // answer tells the session that waits for a definition of this member's, if there is one.
 func (l *life) answer(t *engine.Task, r session.Result) {
 	if t.Item.ID.Member == l.config.Member && t.Item.ID.Incarnation == l.incarnation {
-		if c, ok := l.definitions.Load(t.Item.ID.Seq); ok {
-			c.(chan session.Result) <- r
-		}
+		l.definitions.Answer(t.Item.ID.Seq, r)
 	}
 }
 
@@ -40,29 +34,20 @@ func (l *life) awaitLong(g *replay.Job) {
 	defer timeout.Stop()
 	select {
 	case <-g.Done:
-		l.jobs.AwaitUpTo(g.Number, l.ending) // the next may be under way already
-	case <-l.done:
+		l.jobs.AwaitUpTo(g.Number, l.course.ending) // the next may be under way already
+	case <-l.course.done:
 	case <-timeout.C:
 	}
-}
-
-// missedError is told to a transaction that has not seen a definition and should have (L3 of replay).
-func (l *life) missedError(g *replay.Job) *wire.SQLError {
-	id := g.Task.Item.ID
-	return wire.Errorf(wire.CodeSerializationFailure,
-		concurrentUpdate).WithHint("The transaction might succeed if retried.").
-		WithDetail("A schema change, transaction %s of node %s, was carried out here while this transaction was open.",
-			id, l.name(id.Member))
 }
 
 // jobsOf is a replica as its definition jobs and detachments need it; what they need is there.
 func jobsOf(l *life) replay.JobOptions {
 	return replay.JobOptions{
 		Log: l.log, ConnString: l.connString, Applier: l.applier, Monitor: l.monitor, Streaming: l.streaming,
-		Backends: &l.running.backends, Watch: l.running.watch,
-		Shown:     func(t engine.Task) { l.running.begin([]engine.Task{t}, nil) },
+		Backends: &l.running.backends, Watch: l.running.Watch,
+		Shown:     func(t engine.Task) { l.running.Begin([]engine.Task{t}, nil) },
 		Described: l.tables.Store, Answer: l.answer, Complete: l.complete,
-		Background: l.background.Go, Opened: l.opened, Done: l.done,
+		Background: l.course.background.Go, Opened: l.course.opened, Done: l.course.done,
 		Seq: func() uint64 { return l.seq.Add(1) }, TxID: l.txid,
 		Define: func(id writeset.TxID, d session.Definition) session.Result { return l.defineAs(id, d, nil) },
 		Unblock: func(ctx context.Context, backend uint32, blocked time.Duration) error {

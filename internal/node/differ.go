@@ -17,7 +17,7 @@ func auditOf(l *life) audit.Replica {
 			c := &l.settled().Limits
 			return c.AuditPercent, time.Duration(c.AuditIntervalS) * time.Second
 		},
-		Ready: l.ready.Load, CaughtUp: l.peers.CaughtUp, Busy: l.jobs.Busy,
+		Ready: l.course.ready.Load, CaughtUp: l.peers.CaughtUp, Busy: l.jobs.Busy,
 		Leader: func() uint32 { return l.core.Leader() },
 		Seq:    func() uint64 { return l.seq.Add(1) },
 		Engine: func(f func(*engine.Engine)) bool { return l.core.Call(f) },
@@ -27,6 +27,6 @@ func auditOf(l *life) audit.Replica {
 			return audit.State{Applied: x.Applied, Halted: x.Halted != nil}, alive
 		},
 		LastHeard: l.peers.LastHeard, Gossip: peers.Interval, Silent: peers.SilentAfter,
-		Background: l.background.Go, Done: l.done,
+		Background: l.course.background.Go, Done: l.course.done,
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tuttidb/tutti/internal/deferred"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/pending"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
@@ -38,13 +38,13 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		return l.executeAlone(ctx, g)
 	}
 	closeGate(l)
-	locals, remote, notes, err := release(g, l.waiters, l.rows)
+	locals, remote, notes, err := l.waiters.Release(g, l.rows.Commits)
 	if err != nil {
 		return err
 	}
-	l.running.begin(remote, locals)
+	l.running.Begin(remote, locals)
 	if slices.ContainsFunc(remote, func(t engine.Task) bool { return t.Writeset.Adds() }) {
-		if err := timed(l, flow.WaitDeltas, func() error { return awaitAdditions(ctx, locals) }); err != nil {
+		if err := timed(l, flow.WaitDeltas, func() error { return pending.AwaitAdding(ctx, locals) }); err != nil {
 			return err
 		}
 	}
@@ -52,41 +52,16 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		return err
 	}
 	l.rows.Applied(remote, l.applier.Missed)
-	l.tell(remote, l.applier.Missed, l.applier.Void)
+	l.waiters.Tell(remote, l.incarnation, l.applier.Missed, l.applier.Void)
 	if err := timed(l, flow.WaitCommits, func() error { return l.finishLocals(ctx, g) }); err != nil {
 		return err
 	}
 	l.rows.GroupDone(remote)
-	l.waiters.settledOwn(remote, l.incarnation)
+	l.waiters.SettledOwn(remote, l.incarnation)
 	if err := l.groupDone(); err != nil {
 		return err
 	}
-	return l.notices.Notified(ctx, notes, l.ready.Load())
-}
-
-// release lets the sessions of this member commit what of a group is theirs. It gives their transactions, those of
-// others, and notifications.
-func release(g *engine.Group, all *waiters, rows *deferred.Rows) (
-	locals []*waiter, remote, notes []engine.Task, err error) {
-	for _, t := range g.Tasks {
-		switch {
-		case t.Item.Kind == engine.KindNotify:
-			notes = append(notes, t)
-			continue
-		case !t.Local:
-			remote = append(remote, t)
-			continue
-		}
-		w := all.get(t.Item.ID.Seq)
-		if w == nil {
-			return nil, nil, nil, fmt.Errorf("node: transaction %s is decided but nobody waits for it", t.Item.ID)
-		}
-		locals = append(locals, w)
-		rows.Commits(w.sub.Writeset)
-		w.ordinal = t.Ordinal
-		w.decision <- session.Decision{Commit: true}
-	}
-	return locals, remote, notes, nil
+	return l.notices.Notified(ctx, notes, l.course.ready.Load())
 }
 
 // isAlone reports whether a task is a group of its own that is no writeset.
@@ -103,15 +78,15 @@ func defines(t engine.Task) bool {
 // applies the rows of those that failed.
 func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 	for i := 0; ; i++ {
-		w, ok := l.running.local(i)
+		w, ok := l.running.Local(i)
 		if !ok {
 			return nil
 		}
 		select {
-		case ok := <-w.local:
-			if w.diverged != nil {
+		case ok := <-w.Local:
+			if w.Diverged != nil {
 				return &failure.Fatal{Err: fmt.Errorf("transaction %s: %w: this database has diverged from the "+
-					"cluster; restore this member from another", l.txid(w.sub.Seq), w.diverged)}
+					"cluster; restore this member from another", l.txid(w.Sub.Seq), w.Diverged)}
 			}
 			if !ok {
 				if err := l.awaitCommitting(ctx, w); err != nil {
@@ -121,46 +96,46 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 					return err
 				}
 			}
-			if len(w.sub.Writeset.Steps) > 0 && ok {
-				if err := l.applier.Changed(ctx, w.sub.Writeset); err != nil {
+			if len(w.Sub.Writeset.Steps) > 0 && ok {
+				if err := l.applier.Changed(ctx, w.Sub.Writeset); err != nil {
 					return err
 				}
 				l.tables.Store(l.applier.Tables)
 			}
-			l.rows.Committed(w.ordinal, w.sub.Writeset)
-			if ok && w.added > 0 {
-				l.running.orders = append(l.running.orders, [2]uint64{w.sub.Seq, w.added})
+			l.rows.Committed(w.Ordinal, w.Sub.Writeset)
+			if ok && w.Added > 0 {
+				l.running.orders = append(l.running.orders, [2]uint64{w.Sub.Seq, w.Added})
 			}
-			l.waiters.remove(w.sub.Seq)
-			close(w.applied)
+			l.waiters.Remove(w.Sub.Seq)
+			close(w.Applied)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// awaitCommitting is awaitAdditions before rows of a session are applied in its place.
-func (l *life) awaitCommitting(ctx context.Context, orphan *waiter) error {
-	if len(orphan.sub.AddBases) == 0 {
+// awaitCommitting is pending.AwaitAdding before rows of a session are applied in its place.
+func (l *life) awaitCommitting(ctx context.Context, orphan *pending.Waiter) error {
+	if !orphan.Adds() {
 		return nil
 	}
-	return awaitAdditions(ctx, l.running.locals())
+	return pending.AwaitAdding(ctx, l.running.Locals())
 }
 
 // applyOrphan puts the rows of a certified local transaction into the database whose own
 // backend could not commit it, unless it had after all.
-func (l *life) applyOrphan(ctx context.Context, last uint64, w *waiter) error {
-	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.guard.Slot(), "seq", w.sub.Seq)
-	if !l.core.Do(func(e *engine.Engine) { e.Orphan(w.sub.Seq) }) {
+func (l *life) applyOrphan(ctx context.Context, last uint64, w *pending.Waiter) error {
+	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.Guard.Slot(), "seq", w.Sub.Seq)
+	if !l.core.Do(func(e *engine.Engine) { e.Orphan(w.Sub.Seq) }) {
 		return errCoreStopped
 	}
-	l.running.watch() // its locks are free, and another session may have taken them
-	t := engine.Task{Ordinal: w.ordinal, Mark: true, Writeset: w.sub.Writeset, Item: engine.Item{
-		Kind: engine.KindCertified, ID: l.txid(w.sub.Seq), Slot: w.guard.Slot()}}
-	if len(w.sub.Writeset.Steps) > 0 { // it may become long, and be kept
-		t.Item.Payload = w.sub.Writeset.Append(nil)
+	l.running.Watch() // its locks are free, and another session may have taken them
+	t := engine.Task{Ordinal: w.Ordinal, Mark: true, Writeset: w.Sub.Writeset, Item: engine.Item{
+		Kind: engine.KindCertified, ID: l.txid(w.Sub.Seq), Slot: w.Guard.Slot()}}
+	if len(w.Sub.Writeset.Steps) > 0 { // it may become long, and be kept
+		t.Item.Payload = w.Sub.Writeset.Append(nil)
 	}
-	orphaned, err := l.applier.Orphaned(ctx, l.monitor, w.guard.PID(), t)
+	orphaned, err := l.applier.Orphaned(ctx, l.monitor, w.Guard.PID(), t)
 	if err != nil || !orphaned {
 		return err
 	}
@@ -221,7 +196,7 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 		return err
 	case len(tasks) == 1:
 		return &entryError{tasks[0], err}
-	case l.ready.Load():
+	case l.course.ready.Load():
 		return err
 	}
 	return l.applyEach(ctx, last, tasks)
@@ -264,7 +239,7 @@ func executeStatement(ctx context.Context, l *life, g *engine.Group, t engine.Ta
 	if meeting > 0 {
 		return l.attend(ctx, meeting)
 	}
-	l.running.begin([]engine.Task{t}, nil)
+	l.running.Begin([]engine.Task{t}, nil)
 	r, over := session.Result{}, true
 	switch {
 	case d.Database.Does != semantics.NoDatabase:

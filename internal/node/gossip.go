@@ -16,18 +16,18 @@ func peersOf(l *life) peers.Options {
 	return peers.Options{
 		Config: l.config, Log: l.log, Metrics: &l.metrics,
 		Own: func() replica.Own {
-			o := replica.Own{Serves: l.ready.Load(), Stopping: l.node.stops.refuses.Load(),
-				Halted: l.halted.Load() != nil, Incarnation: l.incarnation, Leader: l.core.Leader(),
+			o := replica.Own{Serves: l.course.ready.Load(), Stopping: l.node.stops.refuses.Load(),
+				Halted: l.course.halted.Load() != nil, Incarnation: l.incarnation, Leader: l.core.Leader(),
 				Ordinal: l.core.Ordinal(), Applied: l.core.Applied(), Volume: l.volume.ordered.Load(),
 				VolumeApplied: l.volume.applied.Load(), Clients: l.sessions.Taken()}
 			o.DelayMicros, o.Because = l.throttle.Delays()
 			return o
 		},
 		Details: func() peers.Details {
-			return peers.Details{Differs: differences(l), Version: version.String(), Halted: l.halted.Load()}
+			return peers.Details{Differs: differences(l), Version: version.String(), Halted: l.course.halted.Load()}
 		},
 		Send:      func(to uint32, status []byte) bool { return l.sendFrame(to, frameStatus, status) },
-		Dismissed: l.dismissed.Load,
+		Dismissed: l.course.dismissed.Load,
 	}
 }
 
@@ -42,7 +42,7 @@ func (l *life) gossip(ctx context.Context) error {
 		})
 		l.throttle.Regulate(l.peers.Flow())
 		led := l.tenure.words.Reach(l.peers, l.core.Leader()).Led
-		l.age.Note(time.Since(l.began), max(l.peers.End().Ordinal, l.core.Ordinal()), led)
+		l.age.Note(time.Since(l.course.began), max(l.peers.End().Ordinal, l.core.Ordinal()), led)
 		if l.group == mainGroup {
 			if err := l.tenure.forgetDropped(ctx); err != nil {
 				return err

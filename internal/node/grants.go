@@ -22,7 +22,7 @@ func grantsOf(l *life) grants.Options {
 			l.core.Call(func(e *engine.Engine) { ordered = e.Ordinal() })
 			return ordered
 		},
-		Await: l.gate.Await, Wake: l.gate.Wake, Ending: l.ending, Go: l.background.Go,
+		Await: l.gate.Await, Wake: l.gate.Wake, Ending: l.course.ending, Go: l.course.background.Go,
 		Reach: func(member uint32) grants.Reach { return reachOf(l, member) },
 		Send: func(to uint32, answer bool, word []byte) bool {
 			if answer {

@@ -70,7 +70,7 @@ func (l *life) failed(ctx context.Context, g *engine.Group, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	if failure.Follows(err, l.ready.Load()) == failure.Ends {
+	if failure.Follows(err, l.course.ready.Load()) == failure.Ends {
 		if failure.Lasting(err) { // no reason to end the process
 			l.log.Error("an entry of the order cannot be carried out here; this life ends, and the next one tries "+
 				"it again", "error", err)
@@ -79,11 +79,10 @@ func (l *life) failed(ctx context.Context, g *engine.Group, err error) error {
 		return err
 	}
 	h := l.describeHalt(ctx, g, err)
-	l.halted.Store(h)
 	l.log.Error("this database is halted at this member: an entry of the order cannot be carried out here. It serves "+
 		"no clients, and is tried again at the next start",
 		"entry", h.Ordinal, "transaction", h.Transaction, "table", h.Table, "row", h.Row, "error", h.Reason)
-	close(l.halting)
+	l.course.halts(h)
 	<-ctx.Done()
 	return nil
 }

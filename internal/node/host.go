@@ -16,6 +16,8 @@ import (
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/guards"
+	"github.com/tuttidb/tutti/internal/outcome"
+	"github.com/tuttidb/tutti/internal/pending"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
@@ -78,7 +80,7 @@ func (h *host) Base() uint64 {
 	h.endTurn()
 	h.grants.Begins()
 	if h.after > 0 {
-		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.Applied() >= h.after || h.n.ending() })
+		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.Applied() >= h.after || h.n.course.ending() })
 		h.after = 0
 	}
 	if h.missed != nil {
@@ -90,7 +92,7 @@ func (h *host) Base() uint64 {
 	h.grants.BeginsAgain(h.lost)
 	h.seen = h.n.jobs.Seen()
 	if h.writes {
-		h.n.turns.Take(h.n.done)
+		h.n.turns.Take(h.n.course.done)
 		h.turn = true
 	}
 	h.clock.begin()
@@ -128,8 +130,8 @@ func (h *host) Interrupted() *wire.SQLError {
 		return doom
 	case h.g.Wishes():
 		return replay.ErrCanceled()
-	case h.n.ending():
-		return errEnding()
+	case h.n.course.ending():
+		return outcome.Ending()
 	}
 	return nil
 }
@@ -146,7 +148,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		doom = advisory.ErrLocksLost()
 	}
 	if doom != nil {
-		h.after = h.n.running.last()
+		h.after = h.n.running.Last()
 		h.writes, h.lost = true, true
 	}
 	if p == session.PhaseIdle {
@@ -158,12 +160,6 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		h.rows.End()
 	}
 	return doom
-}
-
-// errEnding is told while this life of the member ends and nothing was proposed.
-func errEnding() *wire.SQLError {
-	return wire.Errorf(wire.CodeCannotConnectNow, "this member is restarting").
-		WithHint("Try again, or connect to another member.")
 }
 
 // prepared says why a transaction is not handed to the order: other members could not carry it out, as far as that
@@ -248,13 +244,13 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	d, w := h.submit(sub)
 	h.grants.Passed()
 	if !d.Commit {
-		h.serialDecided(w, w != nil && h.n.waiters.given(w))
+		h.serialDecided(w, w != nil && h.n.waiters.Given(w))
 	}
 	return d
 }
 
 // submit is Submit; it gives the waiter, too, if the engine may have the submission.
-func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
+func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter) {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
 	payload, doubts := replay.Outgoing(h.n.tables.Load(), sub.Writeset)
 	if d := unorderable(h, &sub, payload, doubts); d.Err != nil {
@@ -267,7 +263,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	}
 	began := time.Now()
 	h.writes = true
-	w := h.n.waiters.add(h.g, sub)
+	w := h.n.waiters.Add(h.g, sub)
 	defer underWay(h, sub.Seq)()
 	s := h.submission(&sub, payload)
 	s.Decoded, s.Keys = keys != nil, keys
@@ -276,22 +272,22 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 	ok := h.n.core.Do(func(e *engine.Engine) {
 		switch {
 		case !h.must && s.Writeset.Blind() && e.Shuns(s.Writeset):
-			w.shunned = true
-			w.decision <- session.Decision{Retry: true}
+			w.Shunned = true
+			w.Decision <- session.Decision{Retry: true}
 		case !e.Submit(s):
 			h.n.metrics.Limits.Pending.Add(1)
-			w.decision <- session.Decision{Err: errPending()}
+			w.Decision <- session.Decision{Err: outcome.Pending()}
 		}
 	})
 	if !ok {
-		return h.unknown(id), nil
+		return session.Decision{Err: outcome.Unknown(id, outcome.Restarts)}, nil
 	}
-	wait, over, stop := h.n.patience.begin()
+	wait, over, stop := h.n.patience.Begin()
 	defer stop()
-	w.patience = wait
+	w.Patience = wait
 	for {
 		select {
-		case d := <-w.decision:
+		case d := <-w.Decision:
 			concluded(h, w, &d)
 			if d.Commit && tick == nil { // a large one takes its time
 				h.n.throttle.Took(time.Since(began))
@@ -302,32 +298,32 @@ func (h *host) submit(sub session.Submission) (session.Decision, *waiter) {
 		case <-news:
 			h.n.letGo(sub.Seq)
 		case <-over:
-			h.n.patience.look(w)
-		case <-h.n.done:
+			h.n.patience.Look(w)
+		case <-h.n.course.done:
 			return h.lastDecision(id, w)
 		}
 	}
 }
 
 // concluded takes what the log has decided on a submission.
-func concluded(h *host, w *waiter, d *session.Decision) {
-	h.after = max(h.after, w.ordinal) // a blind transaction does not wait for it
+func concluded(h *host, w *pending.Waiter, d *session.Decision) {
+	h.after = max(h.after, w.Ordinal) // a blind transaction does not wait for it
 	decided(h, d)
 	if h.shun(w); d.Commit {
 		h.beaten = 0
 		return
 	}
-	h.n.waiters.remove(w.sub.Seq)
+	h.n.waiters.Remove(w.Sub.Seq)
 }
 
 // lastDecision is what a session is told when the life ends while it waits: the decision, if that came together with
 // the end.
-func (h *host) lastDecision(id writeset.TxID, w *waiter) (session.Decision, *waiter) {
+func (h *host) lastDecision(id writeset.TxID, w *pending.Waiter) (session.Decision, *pending.Waiter) {
 	select {
-	case d := <-w.decision:
+	case d := <-w.Decision:
 		return d, w
 	default:
-		return h.unknown(id), nil
+		return session.Decision{Err: outcome.Unknown(id, outcome.Restarts)}, nil
 	}
 }
 
@@ -345,28 +341,19 @@ func (h *host) decoded(ws *writeset.Writeset, payload []byte) (*engine.Keys, err
 	return engine.NewKeys(ws), nil
 }
 
-// unknown is told when this life ends between proposal and decision (G6).
-func (h *host) unknown(id writeset.TxID) session.Decision {
-	return session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown,
-		"the outcome of the transaction is not known: this member restarts").
-		WithDetail("Transaction %s was handed to the cluster; whether it committed is decided by the log.", id).
-		AsFatal()}
-}
-
 // Committed reports the backend's own COMMIT. If that failed, the executor applies the
 // rows; wait for it, so that the client reads its own writes, as after a change of the schema, which
 // the next transaction must know. While some member lags too much
 // the session is held back here, see admission.Throttle.Slow.
 func (h *host) Committed(seq uint64, ok bool) {
-	w := h.n.waiters.get(seq)
-	w.local <- ok
-	close(w.committed)
+	w := h.n.waiters.Get(seq)
+	w.Commits(ok)
 	h.serialDecided(w, !ok)
-	if !ok || len(w.sub.Writeset.Steps) > 0 {
+	if !ok || len(w.Sub.Writeset.Steps) > 0 {
 		wait := h.n.metrics.Waits.Begin(flow.WaitApplied)
 		select {
-		case <-w.applied:
-		case <-h.n.done:
+		case <-w.Applied:
+		case <-h.n.course.done:
 		}
 		wait.End()
 	}
@@ -376,94 +363,27 @@ func (h *host) Committed(seq uint64, ok bool) {
 // Explain names the conflict between a transaction that blocked the executor and the
 // group that is being applied.
 func (h *host) Explain(ws *writeset.Writeset) *wire.SQLError {
-	tasks := h.n.running.remote()
-	held := map[uint64]*engine.Task{}
-	for i := range tasks {
-		if t := &tasks[i]; !t.Local && t.Writeset != nil {
-			t.Writeset.EachKey(func(k writeset.Key) bool { held[k.Hash] = t; return true })
-		}
-	}
-	var found *wire.SQLError
-	ws.EachKey(func(k writeset.Key) bool {
-		if t := held[k.Hash]; t != nil && k.Hash != ws.Tables[k.Table].Key {
-			countTable(&h.n.metrics.Transactions, ws.Tables[k.Table], causeBlocked)
-			found = h.conflict(ws, certify.Verdict{Reason: certify.KeyConflict, Key: k, Winner: t.Item.ID,
-				WinnerOrdinal: t.Ordinal})
-			return false
-		}
-		return true
-	})
-	return found
-}
-
-// concurrentUpdate is what PostgreSQL says of a row that was changed; others say it of reads, see conflict.
-const concurrentUpdate = "could not serialize access due to concurrent update"
-
-// conflict words a lost certification.
-func (h *host) conflict(ws *writeset.Writeset, v certify.Verdict) *wire.SQLError {
-	message := concurrentUpdate
-	if v.Reason == certify.KeyConflict && v.Key.Mode == writeset.Read || v.Reason == certify.NotAlone {
-		message = "could not serialize access due to read/write dependencies among transactions"
-	}
-	e := wire.Errorf(wire.CodeSerializationFailure, "%s", message).WithHint("The transaction might succeed if retried.")
-	switch v.Reason {
-	case certify.Barrier:
-		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction was "+
-			"open.", v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
-	case certify.TooOld:
-		if ws.Adds() {
-			return e.WithDetail("It adds to rows of which too little is known.")
-		}
-		return e.WithDetail("The transaction began before what is still remembered of committed transactions " +
-			"(certify_keys).")
-	case certify.NotAlone:
-		return e.WithDetail("Another node began to run SERIALIZABLE transactions while this one was open.")
-	case certify.LocksLost:
-		return e.WithDetail("The advisory locks of this node's sessions were released, because the others did not "+
-			"hear of it for %d ms (lock_lease_ms).", h.n.config.Limits.LockLeaseMs)
-	case certify.Malformed:
-		return e.WithDetail("The transaction's writeset could not be read by the cluster.")
-	}
-	t := ws.Tables[v.Key.Table]
-	if table, ok := capture.LocksOf(t); ok {
-		return e.WithDetail("A lock on table %q: transaction %s of node %s committed first, at ordinal %d.", table,
-			v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
-	}
-	return e.WithDetail("%s of table %q: transaction %s of node %s committed first, at ordinal %d.",
-		h.n.keyText(ws, v.Key), t.String(), v.Winner, h.n.name(v.Winner.Member), v.WinnerOrdinal)
+	return h.n.words.Explain(ws, h.n.running.Remote())
 }
 
 // aborted hands a lost certification to its session.
 func (l *life) aborted(a engine.Aborted) {
 	if a.Orphan {
-		l.waiters.settled(a.Seq)
+		l.waiters.Settled(a.Seq)
 		return
 	}
-	if c, ok := l.definitions.Load(a.Seq); ok {
-		c.(chan session.Result) <- undefined(a.Verdict)
-	}
-	w := l.waiters.get(a.Seq)
-	if a.Verdict.Reason == certify.TooOld && (w == nil || !w.sub.Writeset.Adds()) {
+	l.definitions.Answer(a.Seq, outcome.Undefined(a.Verdict))
+	w := l.waiters.Get(a.Seq)
+	if a.Verdict.Reason == certify.TooOld && (w == nil || !w.Sub.Writeset.Adds()) {
 		l.metrics.Limits.Keys.Add(1)
 	}
 	if w != nil {
-		l.rows.Lost(w.sub.Writeset, a.Verdict)
-		countConflict(&l.metrics.Transactions, w.sub.Writeset, a.Verdict)
-		w.beaten = a.Blind
-		h := &host{n: l, g: w.guard}
-		w.ordinal = a.Verdict.WinnerOrdinal
-		w.decision <- session.Decision{Retry: true, Err: h.conflict(w.sub.Writeset, a.Verdict)}
+		l.rows.Lost(w.Sub.Writeset, a.Verdict)
+		l.words.Count(w.Sub.Writeset, a.Verdict)
+		w.Beaten = a.Blind
+		w.Ordinal = a.Verdict.WinnerOrdinal
+		w.Decision <- session.Decision{Retry: true, Err: l.words.Lost(w.Sub.Writeset, a.Verdict)}
 	}
-}
-
-// undefined says why a definition does not run.
-func undefined(v certify.Verdict) session.Result {
-	if v.Reason == certify.Outdated {
-		return session.Result{Err: wire.Errorf(wire.CodeTuttiOutdated,
-			"the tables of a definition were defined again meanwhile")}
-	}
-	return session.Result{Err: wire.Errorf(wire.CodeInternalError,
-		"the definition's writeset could not be read by the cluster")}
 }
 
 // Define orders a statement and waits until it has run here.
@@ -473,7 +393,7 @@ func (h *host) Define(d session.Definition) session.Result {
 		if l = l.tenure.life(mainGroup); l == nil {
 			return session.Result{Err: errNotReady()}
 		}
-		if x := l.halted.Load(); x != nil {
+		if x := l.course.halted.Load(); x != nil {
 			return session.Result{Err: l.errHalted(x)}
 		}
 		d.Base = l.complete()
@@ -508,9 +428,8 @@ func (l *life) define(d session.Definition, g *guards.Guard) session.Result {
 }
 
 func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guards.Guard) session.Result {
-	result := make(chan session.Result, 1)
-	l.definitions.Store(id.Seq, result)
-	defer l.definitions.Delete(id.Seq)
+	result, over := l.definitions.Begin(id.Seq)
+	defer over()
 	ws := *d.Extent
 	ws.Steps = []writeset.Step{{Definition: replay.EncodeDefinition(d)}}
 	payload := ws.Append(nil)
@@ -529,19 +448,19 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guards.Guard)
 		if g != nil && g.Wishes() { // the cancel came just before
 			l.cancelDefinition(id.Seq)
 		}
-		r := l.patience.definition(id, result)
+		r := l.patience.AwaitDefinition(id, result)
 		if r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated {
 			l.catchUp()
 		}
 		return r
 	}
-	return unknownDefinition(id, "this member restarts")
+	return outcome.UnknownStatement(id, outcome.Restarts)
 }
 
 // catchUp waits until all that is decided is applied here: who looks sooner finds what was outdated.
 func (l *life) catchUp() {
 	var decided uint64
 	l.core.Call(func(e *engine.Engine) { decided = e.Ordinal() })
-	l.gate.Await(func() bool { return l.core.Applied() >= decided || l.ending() })
-	l.jobs.Await(l.ending)
+	l.gate.Await(func() bool { return l.core.Applied() >= decided || l.course.ending() })
+	l.jobs.Await(l.course.ending)
 }

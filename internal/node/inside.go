@@ -14,6 +14,7 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/outcome"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -117,14 +118,14 @@ func (t *talk) Attend(conversation string) (err error) {
 	h := t.h
 	select {
 	case h.n.speakers.turns <- struct{}{}:
-	case <-h.n.done:
-		return errEnding()
+	case <-h.n.course.done:
+		return outcome.Ending()
 	}
 	conn := h.n.speakers.take()
 	if conn == nil {
 		settings := apply.SessionSettings()
 		settings["idle_session_timeout"] = "0"
-		if conn, err = link.Connect(h.n.context, h.n.applier.ConnString, "tutti speaker", settings); err != nil {
+		if conn, err = link.Connect(h.n.course.context, h.n.applier.ConnString, "tutti speaker", settings); err != nil {
 			<-h.n.speakers.turns
 			return err
 		}
@@ -144,7 +145,7 @@ func (t *talk) Leave() {
 	if was.held {
 		sql += capture.InsideFreeSQL(h.g.PID())
 	}
-	if _, err := was.conn.Exec(h.n.context, sql).ReadAll(); err != nil {
+	if _, err := was.conn.Exec(h.n.course.context, sql).ReadAll(); err != nil {
 		_ = was.conn.Close(context.Background()) // with its locks
 	} else {
 		h.n.speakers.put(was.conn)
@@ -181,7 +182,7 @@ func (t *talk) Say(n int, command string) error {
 	} else {
 		sql += capture.InsideWaitSQL(h.g.PID(), next)
 	}
-	r, err := t.exec(h.n.context, sql+t.wake(h.g.PID()))
+	r, err := t.exec(h.n.course.context, sql+t.wake(h.g.PID()))
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func (t *talk) Say(n int, command string) error {
 // Texts gives a Reread's parameter as text, and its type.
 func (t *talk) Texts(r session.Reread) (array, typ string, err error) {
 	sql, oid, format, value := r.Array()
-	got := t.conn.ExecParams(t.h.n.context, sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
+	got := t.conn.ExecParams(t.h.n.course.context, sql, [][]byte{value}, []uint32{oid}, []int16{format}, nil).Read()
 	if got.Err == nil && len(got.Rows) != 1 {
 		got.Err = fmt.Errorf("%d rows", len(got.Rows))
 	}
@@ -233,7 +234,7 @@ func (t *talk) GoesOn(n int, seq uint64) error {
 
 // letCommit reports whether the transaction has committed. With an error that is not known: its backend is to be ended.
 func (t *talk) letCommit(n int, seq uint64) (committed bool, err error) {
-	h, ctx := t.h, t.h.n.context
+	h, ctx := t.h, t.h.n.course.context
 	r, err := t.exec(ctx, capture.InsideHoldSQL(h.g.PID()))
 	if err != nil {
 		return false, err
@@ -257,7 +258,7 @@ func (t *talk) Follows() (base uint64) {
 	h := t.h
 	after := h.after
 	awaits(h.n, flow.WaitInside, func() bool {
-		return h.n.core.Applied() >= after || h.n.ending() ||
+		return h.n.core.Applied() >= after || h.n.course.ending() ||
 			h.g.Lost() != nil
 	})
 	h.after = 0

@@ -27,7 +27,9 @@ import (
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/notices"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/outcome"
 	"github.com/tuttidb/tutti/internal/peers"
+	"github.com/tuttidb/tutti/internal/pending"
 	"github.com/tuttidb/tutti/internal/plancache"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
@@ -48,21 +50,13 @@ type life struct {
 	database    string
 	logDir      string
 	meets       meets
-	stop        func()        // ends it
-	dismissed   atomic.Bool   // it ends because its database does, or changes its name: at all members
-	ended       chan struct{} // closed when nothing of it is left
+	course      *course
 	config      *config.Config
 	log         *slog.Logger
 	incarnation uint64
-	began       time.Time
 	collector   collect.Collector
 	seq         atomic.Uint64
 	fence       uint64 // sequence of this life's first item
-	ready       atomic.Bool
-	halted      atomic.Pointer[peers.Halt] // see halt.go
-	halting     chan struct{}              // closed when it is halted
-	opened      chan struct{}              // closed when it becomes ready
-	done        chan struct{}              // closed when the life ends
 
 	disk      *raftlog.Log
 	core      *core.Core
@@ -75,13 +69,14 @@ type life struct {
 
 	connString string // of the local database
 	retention  *core.Retention
-	patience   patience
+	patience   pending.Patience
+	words      outcome.Words
 	metrics    metrics.Database
 	age        peers.ReadAge // of what is read here
 
 	gate        *admission.Gate
-	waiters     *waiters
-	definitions sync.Map // sequence → chan session.Result
+	waiters     *pending.Waiters
+	definitions pending.Definitions
 	sessions    *guards.Sessions
 	peers       *peers.Peers
 	throttle    *admission.Throttle
@@ -94,9 +89,7 @@ type life struct {
 	trials      trials
 	notices     *notices.Notices
 	advisory    *advisory.Locks
-	context     context.Context // ends with it
 	snapshots   *snapshots.Serial
-	background  sync.WaitGroup // checksums being computed
 	tables      atomic.Pointer[catalog.Tables]
 
 	volume volume
@@ -117,6 +110,25 @@ type trials struct {
 	dryRuns  *replay.DryRuns
 }
 
+// running is the group that the executor carries out, and by which backends.
+type running struct {
+	*pending.Group
+	backends replay.Backends
+	orders   [][2]uint64 // the executor's: of those that have added to rows the sequence and the order
+}
+
+// patienceOf is a replica as those who wait for the order need it; its core is there.
+func patienceOf(l *life) pending.Patience {
+	return pending.Patience{
+		Now: l.peers.Now, Waiters: l.waiters, Metrics: &l.metrics, TxID: l.txid, Done: l.course.done,
+		Do:   func(f func(pending.Order)) { l.core.Do(func(e *engine.Engine) { f(e) }) },
+		Call: func(f func(pending.Order)) { l.core.Call(func(e *engine.Engine) { f(e) }) },
+		Most: func() time.Duration {
+			return time.Duration(max(l.settled().Limits.CommitTimeoutMs, 0)) * time.Millisecond
+		},
+	}
+}
+
 // errConverted ends the first life of a cloned member: its database is now its own.
 var errConverted = errors.New("node: the cloned database is now this member's own")
 
@@ -126,10 +138,8 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l := &life{
 		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log,
 		logDir: standing.LogDir(c, group),
-		began:  time.Now(),
-		done:   make(chan struct{}), opened: make(chan struct{}), halting: make(chan struct{}),
-		ended: make(chan struct{}), gate: admission.NewGate(), speakers: newSpeakers(),
-		waiters: newWaiters(),
+		course: newCourse(), gate: admission.NewGate(), speakers: newSpeakers(),
+		waiters: pending.NewWaiters(),
 	}
 	if group != mainGroup {
 		l.log = l.log.With("database", database)
@@ -141,7 +151,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.turns = admission.NewTurns(l.settled().Limits.TurnsPercent, &l.metrics.Flow, &l.metrics.Waits)
 	l.rows = deferred.New(deferredOf(l))
 	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
-	l.running.init()
+	l.running.Group = pending.NewGroup()
 	l.snapshots = snapshots.New(snapshotsOf(l))
 	return l
 }
@@ -185,7 +195,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
 	})
 	<-ctx.Done()
-	close(l.done)
+	close(l.course.done)
 	l.gate.Wake()
 	l.snapshots.Wake()
 	l.notices.Wake()
@@ -198,7 +208,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.trials.dryRuns.Close()
 	l.trials.receiver.Close()
 	l.grants.Locks.End()
-	l.background.Wait()
+	l.course.background.Wait()
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -211,26 +221,16 @@ func (l *life) errEnds() *wire.SQLError {
 	switch {
 	case l.node.stops.refuses.Load():
 		return errShutdown()
-	case l.dismissed.Load():
+	case l.course.dismissed.Load():
 		return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection due to administrator command")
 	}
 	return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection: this member restarts").
 		WithHint("Connect again, or to another member.")
 }
 
-// ending reports whether the life is over.
-func (l *life) ending() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // open brings up log, database connections and engine.
 func (l *life) open(ctx context.Context) (err error) {
-	l.context = ctx
+	l.course.context = ctx
 	l.advisory = advisory.New(advisoryOf(l))
 	pg := l.tenure.pg
 	conn := pg.ConnString("postgres", l.database) + link.OwnOptions
@@ -294,7 +294,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.trials.dryRuns = replay.NewDryRuns(dryRunsOf(l))
 	l.fence = l.seq.Add(1)
 	l.core = core.New(coreOf(l, e))
-	l.patience = patienceOf(l)
+	l.patience, l.words = patienceOf(l), wordsOf(l)
 	l.shows = showOf(l)
 	return nil
 }
@@ -313,18 +313,18 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 // retentionOf is a replica as the retention of its log needs it.
 func retentionOf(l *life) core.RetentionOptions {
 	return core.RetentionOptions{Config: l.config, Log: l.log, Metrics: &l.metrics, Disk: l.disk,
-		ConnString: l.connString, Keep: func() int64 { return l.settled().Limits.LogRetention }, Ready: l.ready.Load}
+		ConnString: l.connString, Keep: func() int64 { return l.settled().Limits.LogRetention }, Ready: l.course.ready.Load}
 }
 
 // openReplay makes what carries out large transactions while they come in, and tries what leaves.
 func openReplay(l *life, conn string) {
 	l.streaming = replay.NewStreaming(replay.StreamingOptions{
-		ConnString: conn, Config: l.config, Log: l.log, Ready: l.ready.Load, Tables: l.tables.Load,
+		ConnString: conn, Config: l.config, Log: l.log, Ready: l.course.ready.Load, Tables: l.tables.Load,
 		Report: func(to uint32, front []byte) { l.sendFrame(to, frameFront, front) },
 	})
 	l.trials.receiver = replay.NewReceiver(conn, &l.metrics.Waits, func() *wire.SQLError {
-		if l.ending() {
-			return errEnding()
+		if l.course.ending() {
+			return outcome.Ending()
 		}
 		return nil
 	})
@@ -390,8 +390,7 @@ func (l *life) fenced(ctx context.Context, ordinal uint64) error {
 		return errConverted
 	}
 	l.notices.Begin(ordinal)
-	l.ready.Store(true)
-	close(l.opened)
+	l.course.serves()
 	l.log.Info("ready", "ordinal", ordinal, "incarnation", l.incarnation)
 	return nil
 }

@@ -138,7 +138,7 @@ func (n *Node) admit(ctx context.Context, who *clients.Client, s *wire.Startup, 
 	switch {
 	case slot != 0:
 		return l, slot, login, nil
-	case l.ending():
+	case l.course.ending():
 		return l, 0, login, errNotReady()
 	}
 	l.metrics.Limits.Sessions.Add(1)
@@ -174,10 +174,10 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 	case l.group != mainGroup:
 		l.awaitOpen(ctx)
 	}
-	if h := l.halted.Load(); h != nil {
+	if h := l.course.halted.Load(); h != nil {
 		return nil, l.errHalted(h).AsFatal()
 	}
-	if !l.ready.Load() {
+	if !l.course.ready.Load() {
 		return nil, n.notReady(t)
 	}
 	return l, nil
@@ -191,11 +191,11 @@ func (l *life) awaitOpen(ctx context.Context) {
 	defer l.metrics.Waits.Begin(flow.WaitDatabase).End()
 	for alone := (loneliness{}); l.tenure.ready() && !alone.lasts(l.tenure.leaderless()); {
 		select {
-		case <-l.opened:
+		case <-l.course.opened:
 			return
-		case <-l.halting:
+		case <-l.course.halting:
 			return
-		case <-l.done:
+		case <-l.course.done:
 			return
 		case <-ctx.Done():
 			return
@@ -295,7 +295,7 @@ func protected(options string) bool {
 func (l *life) endBackend(pid uint32) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := l.monitor.Terminate(ctx, pid); err != nil && !l.ending() {
+	if err := l.monitor.Terminate(ctx, pid); err != nil && !l.course.ending() {
 		l.log.Warn("a backend could not be ended", "pid", pid, "error", err)
 	}
 }
@@ -309,7 +309,7 @@ const (
 // another member and comes here at once does not lose to what it has committed there.
 func (l *life) comeUp() {
 	decided, until := l.core.Ordinal(), time.Now().Add(comeUpMost)
-	for l.core.Applied() < decided && time.Now().Before(until) && !l.ending() {
+	for l.core.Applied() < decided && time.Now().Before(until) && !l.course.ending() {
 		time.Sleep(comeUpPoll)
 	}
 }
@@ -335,7 +335,7 @@ func (l *life) serve(
 	conns := []net.Conn{conn}
 	defer func() {
 		_ = conn.Close() // closed again by who accepted it
-		l.patience.awaitOrphan(g)
+		l.patience.AwaitOrphan(g)
 		l.sessions.Leave(conns, slot, g)
 	}()
 	backend, err := net.Dial("unix", l.node.pg.SocketPath())
@@ -364,7 +364,7 @@ func (l *life) serve(
 	defer l.node.clients.Enter(who, login)()
 	defer l.tenure.origins.Enter(login.BackendPID, who)()
 	g = guards.New(guards.Options{
-		PID: login.BackendPID, Slot: slot, Client: startup.Conn, Backend: backend, Withdraw: l.patience.withdraw,
+		PID: login.BackendPID, Slot: slot, Client: startup.Conn, Backend: backend, Withdraw: l.patience.Withdraw,
 		Cancel: func() { l.monitor.Cancel(l.log, login.BackendPID) },
 		Wake:   func() { l.gate.Wake(); l.snapshots.Wake() },
 	})
@@ -387,7 +387,7 @@ func (l *life) serve(
 		Planned: l.plans.Count,
 	})
 	if err := s.Run(); err != nil {
-		if l.ending() && !session.Told(err) {
+		if l.course.ending() && !session.Told(err) {
 			out.Append(l.errEnds().Append(nil))
 		}
 		l.log.Info("session ended before its time", "client_addr", who.Address, "error", err)

@@ -60,6 +60,6 @@ func noticesOf(l *life) notices.Options {
 		Order: func(ctx context.Context, kind engine.Kind, payload []byte) bool {
 			return l.core.Order(ctx, engine.Submission{Kind: kind, Seq: l.seq.Add(1), Payload: payload})
 		},
-		Opened: l.opened, Ending: l.ending, Lacking: l.peers.Lacking,
+		Opened: l.course.opened, Ending: l.course.ending, Lacking: l.peers.Lacking,
 	}
 }

@@ -30,7 +30,7 @@ func (h *host) SettleLocks(compare bool) {
 // advisoryOf is a replica as its advisory locks need it.
 func advisoryOf(l *life) advisory.Replica {
 	return advisory.Replica{
-		Log: l.log, Context: l.context, Self: l.config.Member, Name: l.name,
+		Log: l.log, Context: l.course.context, Self: l.config.Member, Name: l.name,
 		Lease:   time.Duration(l.config.Limits.LockLeaseMs) * time.Millisecond,
 		Waits:   &l.metrics.Waits,
 		Seq:     func() uint64 { return l.seq.Add(1) },
@@ -38,9 +38,9 @@ func advisoryOf(l *life) advisory.Replica {
 		Engine:  func(f func(*engine.Engine)) bool { return l.core.Call(f) },
 		Applied: func() uint64 { return l.core.Applied() },
 		Await:   l.gate.Await, Wake: l.gate.Wake,
-		Opened: l.opened, Done: l.done, Ending: l.ending,
+		Opened: l.course.opened, Done: l.course.done, Ending: l.course.ending,
 		Patience: func() (<-chan time.Time, func()) {
-			_, over, stop := l.patience.begin()
+			_, over, stop := l.patience.Begin()
 			return over, stop
 		},
 		TimedOut:   func() { l.metrics.Limits.Timeout.Add(1) },

@@ -52,8 +52,8 @@ func (l *life) meet(ctx context.Context, number uint64) error {
 func (l *life) come(ctx context.Context, number uint64) error {
 	var asked time.Time
 	seq := uint64(0)
-	for l.meets.met.Load() < number && !l.ending() {
-		if h := l.halted.Load(); h != nil {
+	for l.meets.met.Load() < number && !l.course.ending() {
+		if h := l.course.halted.Load(); h != nil {
 			return &failure.Fatal{Err: &haltedError{l.database, h}}
 		}
 		if time.Since(asked) > meetAgain && l.resolved(seq) {
@@ -92,7 +92,7 @@ func (l *life) attend(ctx context.Context, number uint64) error {
 			return l.groupSettled()
 		}
 		if main != nil {
-			if h := main.halted.Load(); h != nil {
+			if h := main.course.halted.Load(); h != nil {
 				return &failure.Fatal{Err: &haltedError{main.database, h}}
 			}
 		}

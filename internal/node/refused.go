@@ -8,6 +8,7 @@ import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/outcome"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/session"
@@ -18,24 +19,16 @@ import (
 func unorderable(h *host, sub *session.Submission, payload []byte, doubts []catalog.Doubt) session.Decision {
 	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
 		h.n.metrics.Limits.Writeset.Add(1)
-		return session.Decision{Err: wire.Errorf(wire.CodeProgramLimit,
-			"the transaction changes %d bytes, more than the limit of %d (writeset_bytes)", len(payload), max).
-			WithHint("Split it into smaller transactions.")}
+		return session.Decision{Err: outcome.TooLarge(len(payload), max)}
 	}
 	if g := h.n.jobs.Missed(h.seen, sub.Writeset); g != nil {
 		h.writes, h.lost, h.missed = true, true, g
-		return session.Decision{Retry: true, Err: h.n.missedError(g)}
+		return session.Decision{Retry: true, Err: h.n.words.Missed(g.Task.Item.ID)}
 	}
 	if e := h.prepared(sub, payload, doubts); e != nil {
 		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}
 	}
 	return session.Decision{}
-}
-
-// errPending is told when the engine takes nothing more.
-func errPending() *wire.SQLError {
-	return wire.Errorf(wire.CodeConfigurationLimit, "too many transactions wait to be ordered (pending_items)").
-		WithHint("Is a majority of the members up? See SHOW tutti.status.")
 }
 
 // refusedThere words a refusal. What that member has seen may not be applied here yet; if the transaction loses to some
@@ -44,30 +37,21 @@ func (h *host) refusedThere(sub *session.Submission, r *replay.Tried) *wire.SQLE
 	if r.Decided > r.Applied {
 		if v := h.loses(sub, r.Decided); !v.Commit() {
 			h.after, h.writes, h.lost = v.WinnerOrdinal, true, true
-			return h.conflict(sub.Writeset, v)
+			return h.n.words.Lost(sub.Writeset, v)
 		}
 		if strings.HasPrefix(r.Message, "large object ") || strings.Contains(r.Message, "pg_largeobject_metadata") {
 			// It has been removed since, and is not known here yet.
-			return wire.Errorf(wire.CodeSerializationFailure,
-				concurrentUpdate).WithDetail("At node %s, which is ahead: %s.", r.Node,
-				r.Message).WithHint("The transaction might succeed if retried.")
+			return outcome.Ahead(r.Node, r.Message)
 		}
 	}
-	what, hint := "rows", "Code of an index, a generated column or a domain may depend on settings of the session, "+
-		"or on other rows."
-	if len(sub.Writeset.Steps) > 0 {
-		what, hint = "schema changes", "They may depend on temporary objects, or on files that only one machine has."
-	}
-	return wire.Errorf(wire.CodeFeatureNotSupported, "the transaction's %s cannot be carried out at node %s: %s", what,
-		r.Node, r.Message).
-		WithDetail("SQLSTATE %s.", r.Code).WithHint("%s", hint)
+	return outcome.Elsewhere(r.Node, r.Code, r.Message, len(sub.Writeset.Steps) > 0)
 }
 
 // loses is the verdict of all that is decided up to an ordinal on a transaction that is not submitted.
 func (h *host) loses(sub *session.Submission, ordinal uint64) (v certify.Verdict) {
 	ctx, cancel := context.WithTimeout(context.Background(), replay.TryTimeout)
 	defer cancel()
-	for h.n.core.Ordinal() < ordinal && !h.n.ending() && process.Sleep(ctx, time.Millisecond) {
+	for h.n.core.Ordinal() < ordinal && !h.n.course.ending() && process.Sleep(ctx, time.Millisecond) {
 	}
 	h.n.core.Call(func(e *engine.Engine) { v = e.Loses(h.submission(sub, nil)) })
 	return v
@@ -93,6 +77,6 @@ func dryRunsOf(l *life) replay.DryRunOptions {
 		Decided:    func() uint64 { return l.core.Ordinal() },
 		Free:       func() bool { return l.jobs.Under() == nil },
 		Yield:      l.grants.Locks.Yield,
-		Background: l.background.Go, Ending: l.ending, Done: l.done,
+		Background: l.course.background.Go, Ending: l.course.ending, Done: l.course.done,
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/outcome"
+	"github.com/tuttidb/tutti/internal/pending"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/snapshots"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -22,9 +24,9 @@ func snapshotsOf(l *life) snapshots.Options {
 			})
 			return loses, wins, decided
 		},
-		Patience:   func() time.Duration { return l.patience.max() },
-		NoMajority: func() *wire.SQLError { return l.patience.errNoMajority("the transaction") },
-		Ends:       errEnding, Ending: l.ending, Done: l.done, Go: l.background.Go,
+		Patience:   func() time.Duration { return l.patience.Max() },
+		NoMajority: func() *wire.SQLError { return l.patience.NotOrdered("the transaction") },
+		Ends:       outcome.Ending, Ending: l.course.ending, Done: l.course.done, Go: l.course.background.Go,
 	}
 }
 
@@ -36,15 +38,15 @@ func submitSerial(l *life, runs bool) (ordered <-chan struct{}) {
 	}
 	seq := l.seq.Add(1)
 	ordered = l.advisory.Place(seq)
-	l.core.Order(l.context, engine.Submission{Kind: engine.KindSerial, Seq: seq, Payload: payload})
+	l.core.Order(l.course.context, engine.Submission{Kind: engine.KindSerial, Seq: seq, Payload: payload})
 	return ordered
 }
 
 // serialDecided tells the session's snapshots what became of a transaction; w is nil if the engine has none.
-func (h *host) serialDecided(w *waiter, fromLog bool) {
+func (h *host) serialDecided(w *pending.Waiter, fromLog bool) {
 	if w == nil {
 		h.snapshots.SerialApart()
 		return
 	}
-	h.snapshots.Decided(h.n.txid(w.sub.Seq), fromLog, w.applied)
+	h.snapshots.Decided(h.n.txid(w.Sub.Seq), fromLog, w.Applied)
 }

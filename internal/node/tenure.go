@@ -132,7 +132,7 @@ func (t *tenure) start(group uint64, database string) error {
 // open opens a life, which run then runs until it fails, which ends the tenure, or is stopped.
 func (t *tenure) open(l *life) (run func(), err error) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
-	l.stop = func() { cancel(nil) }
+	l.course.stop = func() { cancel(nil) }
 	if err := l.open(ctx); err != nil {
 		cancel(err)
 		return nil, errors.Join(err, l.close())
@@ -148,7 +148,7 @@ func (t *tenure) open(l *life) (run func(), err error) {
 			t.mu.Lock()
 			delete(t.lives, l.group)
 			t.mu.Unlock()
-			close(l.ended)
+			close(l.course.ended)
 			if err != nil {
 				t.fail(err)
 			}
@@ -159,9 +159,9 @@ func (t *tenure) open(l *life) (run func(), err error) {
 // end ends the life of a database, and its sessions, and waits for it.
 func (t *tenure) end(group uint64) {
 	if l := t.life(group); l != nil {
-		l.dismissed.Store(true)
-		l.stop()
-		<-l.ended
+		l.course.dismissed.Store(true)
+		l.course.stop()
+		<-l.course.ended
 	}
 }
 
@@ -197,7 +197,7 @@ func (t *tenure) all() []*life {
 // ready reports whether it is known which databases there are.
 func (t *tenure) ready() bool {
 	l := t.life(mainGroup)
-	return l != nil && l.ready.Load()
+	return l != nil && l.course.ready.Load()
 }
 
 func (t *tenure) openTransport() error {

@@ -119,7 +119,7 @@ func slowed(h *host) {
 func throttleOf(l *life) admission.Options {
 	return admission.Options{
 		Clock: admission.Time, Limits: func() *config.Limits { return &l.settled().Limits }, Name: l.name, Log: l.log,
-		Metrics: &l.metrics, Done: l.done,
+		Metrics: &l.metrics, Done: l.course.done,
 	}
 }
 
@@ -129,7 +129,7 @@ func (h *host) BeginLarge() *wire.SQLError {
 		return nil
 	}
 	wait := h.n.metrics.Waits.Begin(flow.WaitLarge)
-	why := h.n.tenure.larges.Enter(h.n.patience.max(), h.Interrupted)
+	why := h.n.tenure.larges.Enter(h.n.patience.Max(), h.Interrupted)
 	wait.End()
 	h.large = why == nil
 	return why

@@ -24,7 +24,7 @@ func (l *life) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.running.started:
+		case <-l.running.Started():
 		}
 		wait := blockedAfter
 		for wait > 0 {
@@ -33,7 +33,7 @@ func (l *life) watch(ctx context.Context) error {
 			case <-ctx.Done():
 				timer.Stop()
 				return nil
-			case <-l.running.started: // while a long definition is looked at now and then
+			case <-l.running.Started(): // while a long definition is looked at now and then
 				timer.Stop()
 				wait = blockedAfter
 				continue
@@ -53,7 +53,7 @@ func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err err
 	if g != nil && g.Concurrent() {
 		wait = replay.LongInterval // it waits for everybody
 	} else if g != nil {
-		blocked, err := l.unblock(ctx, l.applier.Definer.Conn.PID(), time.Since(g.Free), l.missedError(g))
+		blocked, err := l.unblock(ctx, l.applier.Definer.Conn.PID(), time.Since(g.Free), l.words.Missed(g.Task.Item.ID))
 		if err != nil {
 			return 0, err
 		}
@@ -62,11 +62,11 @@ func (l *life) lookForBlockers(ctx context.Context) (wait time.Duration, err err
 		}
 		wait = replay.LongInterval
 	}
-	age, runs := l.running.age()
+	age, runs := l.running.Age()
 	if !runs || age < blockedAfter {
 		return wait, nil
 	}
-	for _, pid := range append(l.adding(), l.running.backends.Busy.Load()) {
+	for _, pid := range append(l.running.Adding(), l.running.backends.Busy.Load()) {
 		if _, err := l.unblock(ctx, pid, age, nil); err != nil {
 			return blockedInterval, err
 		}
@@ -116,7 +116,7 @@ func unblockFrom(ctx context.Context, l *life, pid uint32, blocked time.Duration
 		return nil // one of them waits for the other, and not for ever
 	}
 	if why == nil {
-		why = l.blockedError()
+		why = l.words.Blocked(l.running.Remote())
 	}
 	if l.detaches.BreakOff(pid) {
 		return nil
@@ -145,50 +145,21 @@ func unblockFrom(ctx context.Context, l *life, pid uint32, blocked time.Duration
 // must end.
 func (l *life) unblockSubmitted(g *guards.Guard, why *wire.SQLError) (end bool) {
 	seq := g.Submission()
-	w := l.waiters.get(seq)
+	w := l.waiters.Get(seq)
 	if w == nil {
 		return false
 	}
 	l.core.Call(func(e *engine.Engine) {
-		switch way := l.running.unblock(e, w); way {
+		switch way := l.running.Unblock(e.Unblock, w); way {
 		case engine.Withdrawn:
-			w.ordinal = l.running.last()
-			w.decision <- session.Decision{Retry: true, Err: why}
+			w.Ordinal = l.running.Last()
+			w.Decision <- session.Decision{Retry: true, Err: why}
 		case engine.Joins:
-			l.forget(w.sub.Writeset)
-			w.decision <- session.Decision{Commit: true}
+			l.forget(w.Sub.Writeset)
+			w.Decision <- session.Decision{Commit: true}
 		default:
 			end = way == engine.Ends
 		}
 	})
 	return end
-}
-
-// blockedError is told to a transaction that held a lock the executor needs, when no more
-// is known than what is being applied.
-func (l *life) blockedError() *wire.SQLError {
-	tasks := l.running.remote()
-	e := wire.Errorf(wire.CodeSerializationFailure, concurrentUpdate).
-		WithHint("The transaction might succeed if retried.")
-	if len(tasks) == 0 {
-		return e
-	}
-	t := tasks[len(tasks)-1]
-	for i := range tasks {
-		if tasks[i].Item.Kind == engine.KindStatement {
-			t = tasks[i]
-		}
-	}
-	if t.Writeset == nil || len(t.Writeset.Steps) > 0 {
-		return e.WithDetail("A schema change, transaction %s of node %s, was ordered at %d while this transaction "+
-			"was open.", t.Item.ID, l.name(t.Item.ID.Member), t.Ordinal)
-	}
-	detail := l.keyOf(&t)
-	if len(tasks) > 1 {
-		return e.WithDetail("It held a lock that %d committed transactions up to ordinal %d need; the last is %s of "+
-			"node %s, %s.",
-			len(tasks), t.Ordinal, t.Item.ID, l.name(t.Item.ID.Member), detail)
-	}
-	return e.WithDetail("%s: transaction %s of node %s committed first, at ordinal %d.", detail, t.Item.ID,
-		l.name(t.Item.ID.Member), t.Ordinal)
 }

@@ -313,7 +313,8 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 // retentionOf is a replica as the retention of its log needs it.
 func retentionOf(l *life) core.RetentionOptions {
 	return core.RetentionOptions{Config: l.config, Log: l.log, Metrics: &l.metrics, Disk: l.disk,
-		ConnString: l.connString, Keep: func() int64 { return l.settled().Limits.LogRetention }, Ready: l.course.ready.Load}
+		ConnString: l.connString, Keep: func() int64 { return l.settled().Limits.LogRetention },
+		Ready: l.course.ready.Load}
 }
 
 // openReplay makes what carries out large transactions while they come in, and tries what leaves.

@@ -93,6 +93,8 @@ func TestExplain(t *testing.T) {
 	}
 	other := lost("a")
 	other.Rows[0].Identity = 77
+	whole := writeset.Key{Hash: 10, Mode: writeset.Shared} // its table's
+	other.Keys, group[0].Writeset.Keys = []writeset.Key{whole}, []writeset.Key{whole}
 	if e := w.Explain(other, group); e != nil {
 		t.Errorf("without a key in common it is told %v", e)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/snapshots"
+	"github.com/tuttidb/tutti/internal/speakers"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -35,7 +36,6 @@ type host struct {
 	debt  time.Duration // see admission.Throttle.Slow
 	clock commitClock
 
-	talk      talk              // with a transaction that a procedure commits
 	advisory  *advisory.Session // its advisory locks; nil if it has never asked for one
 	snapshots *snapshots.Session
 	listens   listenSet
@@ -60,7 +60,6 @@ func newHost(l *life, g *guards.Guard) *host {
 	h.grants = l.grants.Session(control{g, h})
 	h.rows = l.rows.Session(func() bool { return h.Interrupted() != nil })
 	h.snapshots = l.snapshots.Session(control{g, h})
-	h.talk.h = h
 	return h
 }
 
@@ -69,7 +68,8 @@ func rolesOf(h *host) session.Host {
 	return session.Host{
 		Control: control{h.g, h}, Order: h, Snapshots: h.snapshots, Intents: intents{h.grants, h}, Rows: h.rows,
 		Deferred: h, Plans: &h.n.plans, Definitions: h,
-		Status: h.n.shows, Channels: &h.listens, Advisory: h, Procedures: &h.talk, Sequences: sequences{h.n},
+		Status: h.n.shows, Channels: &h.listens, Advisory: h, Procedures: talk{speakers.New(speakersOf(h)), h},
+		Sequences: sequences{h.n},
 	}
 }
 

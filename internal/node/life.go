@@ -36,6 +36,7 @@ import (
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/show"
 	"github.com/tuttidb/tutti/internal/snapshots"
+	"github.com/tuttidb/tutti/internal/speakers"
 	"github.com/tuttidb/tutti/internal/standing"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -64,7 +65,7 @@ type life struct {
 	streaming *replay.Streaming
 	paces     replay.Paces
 	monitor   *link.Monitor
-	speakers  *speakers
+	speakers  *speakers.Pool
 	position  engine.Position
 
 	connString string // of the local database
@@ -138,7 +139,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l := &life{
 		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log,
 		logDir: standing.LogDir(c, group),
-		course: newCourse(), gate: admission.NewGate(), speakers: newSpeakers(),
+		course: newCourse(), gate: admission.NewGate(), speakers: speakers.NewPool(),
 		waiters: pending.NewWaiters(),
 	}
 	if group != mainGroup {
@@ -348,7 +349,7 @@ func (l *life) close() error {
 	if l.audit != nil {
 		l.audit.Close()
 	}
-	l.speakers.close()
+	l.speakers.Close()
 	l.notices.Close()
 	if l.disk != nil {
 		errs = append(errs, l.disk.Close())

@@ -23,6 +23,7 @@ import (
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/speakers"
 	"github.com/tuttidb/tutti/internal/version"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -259,7 +260,7 @@ func (n *Node) settings() map[string]string { return n.settingsOf(n.settled()) }
 func (n *Node) settingsOf(c *config.Config) map[string]string {
 	s := map[string]string{
 		"synchronous_commit": "off", // the log makes commits durable
-		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + (12+speakersMax)*n.config.Limits.Databases),
+		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + (12+speakers.Max)*n.config.Limits.Databases),
 	}
 	for k, v := range c.Postgres.Settings {
 		s[k] = v

@@ -17,7 +17,7 @@ type course struct {
 	dismissed  atomic.Bool     // it ends because its database does, or changes its name: at all members
 	ready      atomic.Bool
 	opened     chan struct{}              // closed when it becomes ready
-	halted     atomic.Pointer[peers.Halt] // see halt.go
+	halted     atomic.Pointer[peers.Halt] // see package halt
 	halting    chan struct{}              // closed when it is halted
 	done       chan struct{}              // closed when it begins to end
 	ended      chan struct{}              // closed when nothing of it is left

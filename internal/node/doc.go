@@ -47,7 +47,7 @@
 //	N10 The log of the main database is made by a member that never had one (package bootstrap). Which logs of other
 //	    databases a member has made is noted in it before the member votes there.
 //	N11 What cannot be carried out, however often it is tried, halts the database at this member before the entry
-//	    (halt.go).
+//	    (package halt).
 //
 // What it does not do: decide verdicts (engine), speak SQL for clients (session).
 package node

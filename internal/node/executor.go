@@ -9,6 +9,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/halt"
 	"github.com/tuttidb/tutti/internal/pending"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -195,11 +196,13 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 	case err == nil || !failure.Lasting(err):
 		return err
 	case len(tasks) == 1:
-		return &entryError{tasks[0], err}
+		return &halt.Entry{Task: tasks[0], Err: err}
 	case l.course.ready.Load():
 		return err
 	}
-	return l.applyEach(ctx, last, tasks)
+	return halt.OneByOne(tasks, last, func(upTo uint64, one []engine.Task) error {
+		return l.applier.Apply(ctx, upTo, one)
+	})
 }
 
 // executeAlone carries out a group of one item that is no writeset.

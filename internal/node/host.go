@@ -16,6 +16,7 @@ import (
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/guards"
+	"github.com/tuttidb/tutti/internal/halt"
 	"github.com/tuttidb/tutti/internal/outcome"
 	"github.com/tuttidb/tutti/internal/pending"
 	"github.com/tuttidb/tutti/internal/replay"
@@ -394,7 +395,7 @@ func (h *host) Define(d session.Definition) session.Result {
 			return session.Result{Err: errNotReady()}
 		}
 		if x := l.course.halted.Load(); x != nil {
-			return session.Result{Err: l.errHalted(x)}
+			return session.Result{Err: halt.Refused(l.database, x)}
 		}
 		d.Base = l.complete()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/guards"
+	"github.com/tuttidb/tutti/internal/halt"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -175,7 +176,7 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 		l.awaitOpen(ctx)
 	}
 	if h := l.course.halted.Load(); h != nil {
-		return nil, l.errHalted(h).AsFatal()
+		return nil, halt.Refused(l.database, h).AsFatal()
 	}
 	if !l.course.ready.Load() {
 		return nil, n.notReady(t)

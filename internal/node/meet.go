@@ -8,6 +8,7 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/halt"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -54,7 +55,7 @@ func (l *life) come(ctx context.Context, number uint64) error {
 	seq := uint64(0)
 	for l.meets.met.Load() < number && !l.course.ending() {
 		if h := l.course.halted.Load(); h != nil {
-			return &failure.Fatal{Err: &haltedError{l.database, h}}
+			return &failure.Fatal{Err: &halt.Waits{Database: l.database, Halt: h}}
 		}
 		if time.Since(asked) > meetAgain && l.resolved(seq) {
 			ws, err := capture.Extent([]byte("[]"), false, false)
@@ -93,7 +94,7 @@ func (l *life) attend(ctx context.Context, number uint64) error {
 		}
 		if main != nil {
 			if h := main.course.halted.Load(); h != nil {
-				return &failure.Fatal{Err: &haltedError{main.database, h}}
+				return &failure.Fatal{Err: &halt.Waits{Database: main.database, Halt: h}}
 			}
 		}
 		if !process.Sleep(ctx, time.Millisecond) {

@@ -51,7 +51,7 @@ func jobsOf(l *life) replay.JobOptions {
 		Seq: func() uint64 { return l.seq.Add(1) }, TxID: l.txid,
 		Define: func(id writeset.TxID, d session.Definition) session.Result { return l.defineAs(id, d, nil) },
 		Unblock: func(ctx context.Context, backend uint32, blocked time.Duration) error {
-			_, err := l.unblock(ctx, backend, blocked, nil)
+			_, err := l.watcher.Unblock(ctx, backend, blocked, nil)
 			return err
 		},
 	}

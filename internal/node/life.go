@@ -38,6 +38,7 @@ import (
 	"github.com/tuttidb/tutti/internal/snapshots"
 	"github.com/tuttidb/tutti/internal/speakers"
 	"github.com/tuttidb/tutti/internal/standing"
+	"github.com/tuttidb/tutti/internal/watcher"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -96,6 +97,7 @@ type life struct {
 	volume volume
 
 	running running
+	watcher *watcher.Watcher
 
 	jobs     *replay.Jobs
 	detaches *replay.Detaches
@@ -176,7 +178,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 		return nil
 	})
 	run("executor", l.runExecutor)
-	run("watcher", l.watch)
+	run("watcher", l.watcher.Run)
 	run("streaming", l.streaming.Run)
 	run("gossip", l.gossip)
 	run("cleaner", l.clean)
@@ -296,7 +298,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.fence = l.seq.Add(1)
 	l.core = core.New(coreOf(l, e))
 	l.patience, l.words = patienceOf(l), wordsOf(l)
-	l.shows = showOf(l)
+	l.shows, l.watcher = showOf(l), watcher.New(watcherOf(l))
 	return nil
 }
 

@@ -1,0 +1,213 @@
+package watcher
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/guards"
+	"github.com/tuttidb/tutti/internal/outcome"
+	"github.com/tuttidb/tutti/internal/pending"
+	"github.com/tuttidb/tutti/internal/replay"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
+)
+
+const (
+	blockedInterval = 4 * time.Millisecond
+	strangerAfter   = time.Second      // a blocker that is no session of ours is ended
+	stubbornAfter   = 10 * time.Second // one that has lost and does not let go is ended
+)
+
+// Monitor is the local database, seen from outside of what goes on there.
+type Monitor interface {
+	// Blockers are the backends that one waits for now; 0 is a prepared transaction.
+	Blockers(ctx context.Context, backend uint32) ([]uint32, error)
+	Terminate(ctx context.Context, backend uint32) error
+	Cancel(log *slog.Logger, backend uint32)
+}
+
+// Options are what a replica's watcher needs of it.
+type Options struct {
+	Log      *slog.Logger
+	Monitor  Monitor
+	Group    *pending.Group
+	Waiters  *pending.Waiters
+	Backends *replay.Backends
+	Words    *outcome.Words
+	Session  func(backend uint32) *guards.Guard // nil: it is none of this member's
+	Blocked  func()                             // counts a transaction that loses for being in the way
+	// Definition is the one that goes on beside groups; nil if there is none. Executor and Definer are the backends.
+	Definition        func() *replay.Job
+	Executor, Definer func() uint32
+	// Streaming executes large transactions while they come in; 0: none. BreakOff has a detachment give way.
+	Streaming func() uint32
+	GiveWay   func()
+	BreakOff  func(backend uint32) bool
+	// Engine has the core's goroutine call f with engine.Engine.Unblock, and waits for that.
+	Engine func(f func(unblock func(seq uint64, joins bool) (engine.Way, engine.Task)))
+	Forget func(*writeset.Writeset) // what is known of rows, before a transaction is visible
+}
+
+// Watcher is a replica's.
+type Watcher struct {
+	o        Options
+	stubborn time.Duration // stubbornAfter
+}
+
+// New makes one.
+func New(o Options) *Watcher { return &Watcher{o, stubbornAfter} }
+
+// Run is the goroutine that looks while a group, or a definition, goes on.
+func (x *Watcher) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-x.o.Group.Started():
+		}
+		wait := replay.BlockedAfter
+		for wait > 0 {
+			timer := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return nil
+			case <-x.o.Group.Started(): // while a long definition is looked at now and then
+				timer.Stop()
+				wait = replay.BlockedAfter
+				continue
+			case <-timer.C:
+			}
+			var err error
+			if wait, err = x.look(ctx); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+}
+
+// look returns after how long to look again, zero if nothing is under way (WT1).
+func (x *Watcher) look(ctx context.Context) (wait time.Duration, err error) {
+	o := &x.o
+	g := o.Definition()
+	if g != nil && g.Concurrent() {
+		wait = replay.LongInterval // it waits for everybody
+	} else if g != nil {
+		blocked, err := x.Unblock(ctx, o.Definer(), time.Since(g.Free), o.Words.Missed(g.Task.Item.ID))
+		if err != nil {
+			return 0, err
+		}
+		if !blocked {
+			g.Free = time.Now()
+		}
+		wait = replay.LongInterval
+	}
+	age, runs := o.Group.Age()
+	if !runs || age < replay.BlockedAfter {
+		return wait, nil
+	}
+	for _, pid := range append(o.Group.Adding(), o.Backends.Busy.Load()) {
+		if _, err := x.Unblock(ctx, pid, age, nil); err != nil {
+			return blockedInterval, err
+		}
+	}
+	return blockedInterval, nil
+}
+
+// Unblock has the transactions lose that block a backend of the executor's or of its definer's now. They are told why,
+// or what is being applied if that is nil. It reports whether there are any.
+func (x *Watcher) Unblock(
+	ctx context.Context, backend uint32, blocked time.Duration, why *wire.SQLError,
+) (bool, error) {
+	pids, err := x.o.Monitor.Blockers(ctx, backend)
+	if err != nil {
+		return false, err
+	}
+	if x.ownGivesWay(backend, pids) {
+		return true, nil
+	}
+	for _, pid := range pids {
+		if err := x.unblockFrom(ctx, pid, blocked, why); err != nil {
+			return true, err
+		}
+	}
+	return len(pids) > 0, nil
+}
+
+// ownGivesWay has a backend of this member's own work give way if it is among those who block another one of it (WT4).
+// Whom it waits for need not be in the way then.
+func (x *Watcher) ownGivesWay(backend uint32, pids []uint32) bool {
+	o := &x.o
+	definer := o.Definer()
+	if g := o.Definition(); g != nil && g.Concurrent() && backend == o.Executor() && slices.Contains(pids, definer) {
+		o.Monitor.Cancel(o.Log, definer) // it may wait for the executor, too
+		return true
+	}
+	if f := o.Streaming(); f != 0 && slices.Contains(pids, f) { // 0 is a prepared transaction, or no streaming
+		o.GiveWay()
+		o.Monitor.Cancel(o.Log, f)
+		return true
+	}
+	return false
+}
+
+// unblockFrom deals with one backend that blocks.
+func (x *Watcher) unblockFrom(ctx context.Context, pid uint32, blocked time.Duration, why *wire.SQLError) error {
+	o := &x.o
+	if pid == o.Backends.Busy.Load() || pid == o.Definer() || pid == o.Backends.Curtain.Load() {
+		return nil // one of them waits for the other, and not for ever
+	}
+	if why == nil {
+		why = o.Words.Blocked(o.Group.Remote())
+	}
+	if o.BreakOff(pid) {
+		return nil
+	}
+	g := o.Session(pid)
+	if g == nil {
+		if blocked <= strangerAfter {
+			return nil
+		}
+		o.Log.Warn("ending a backend that blocks replication and is no session of Tutti", "pid", pid)
+		return o.Monitor.Terminate(ctx, pid)
+	}
+	phase, fresh, inWay := g.Abort(why)
+	if fresh {
+		o.Blocked()
+	}
+	switch {
+	case phase == session.PhaseSubmitted && x.unblockSubmitted(g, why):
+		o.Log.Info("ending a backend: it blocks a full apply queue, behind which its own verdict waits", "pid", pid)
+		return o.Monitor.Terminate(ctx, pid)
+	case phase != session.PhaseSubmitted && inWay > x.stubborn:
+		o.Log.Warn("ending a backend: it does not let go of what replication needs", "pid", pid)
+		return o.Monitor.Terminate(ctx, pid)
+	}
+	return nil
+}
+
+// unblockSubmitted deals with a blocker whose fate the log decides (WT3), and reports whether its backend must end.
+func (x *Watcher) unblockSubmitted(g *guards.Guard, why *wire.SQLError) (end bool) {
+	o := &x.o
+	w := o.Waiters.Get(g.Submission())
+	if w == nil {
+		return false
+	}
+	o.Engine(func(unblock func(seq uint64, joins bool) (engine.Way, engine.Task)) {
+		switch way := o.Group.Unblock(unblock, w); way {
+		case engine.Withdrawn:
+			w.Ordinal = o.Group.Last()
+			w.Decision <- session.Decision{Retry: true, Err: why}
+		case engine.Joins:
+			o.Forget(w.Sub.Writeset)
+			w.Decision <- session.Decision{Commit: true}
+		default:
+			end = way == engine.Ends
+		}
+	})
+	return end
+}

@@ -48,10 +48,10 @@ func facts(n *Node, database string) (f probe.Facts, known bool) {
 	if l == nil {
 		return f, !t.ready()
 	}
-	s := l.peers.Own()
+	s := l.others.peers.Own()
 	f.Starting = !l.course.ready.Load()
-	f.Reach = l.tenure.words.Reach(l.peers, l.core.Leader())
-	f.Lag, f.Age = s.Lag.Items, l.age.Is(time.Since(l.course.began), s.Applied)
+	f.Reach = l.tenure.words.Reach(l.others.peers, l.order.core.Leader())
+	f.Lag, f.Age = s.Lag.Items, l.others.age.Is(time.Since(l.course.began), s.Applied)
 	if s.Halted != nil {
 		f.Halted = s.Halted.Text()
 	}

@@ -116,7 +116,7 @@ func (t *tenure) explain(ctx context.Context) {
 // order says only what has changed since. A member that has just made its log has compared already.
 func (l *life) begins(ctx context.Context, conn string) error {
 	began := l.tenure.standing.Began()
-	if l.group != mainGroup || l.tenure.made || began == nil || began.CopyOf != 0 {
+	if l.id.group != mainGroup || l.tenure.made || began == nil || began.CopyOf != 0 {
 		return nil
 	}
 	now, err := standing.ReadItems(ctx, conn)
@@ -135,27 +135,27 @@ func (l *life) begins(ctx context.Context, conn string) error {
 // at its first life.
 func (l *life) openDisk(ctx context.Context, conn string) (err error) {
 	s := l.tenure.standing
-	if l.group == mainGroup {
-		l.disk, l.incarnation, l.tenure.disk = l.tenure.disk, s.Incarnation(), nil
+	if l.id.group == mainGroup {
+		l.order.disk, l.id.incarnation, l.tenure.disk = l.tenure.disk, s.Incarnation(), nil
 		return nil
 	}
-	if err := s.MayHaveVoted(l.group, l.logDir); err != nil {
+	if err := s.MayHaveVoted(l.id.group, l.id.logDir); err != nil {
 		return err
 	}
-	if err := standing.MayCreateLog(ctx, conn, l.logDir, l.config); err != nil {
+	if err := standing.MayCreateLog(ctx, conn, l.id.logDir, l.config); err != nil {
 		return err
 	}
-	if _, err := os.Stat(l.logDir); errors.Is(err, os.ErrNotExist) {
-		if err := standing.CreateLog(l.logDir, l.config, l.node.faults); err != nil {
+	if _, err := os.Stat(l.id.logDir); errors.Is(err, os.ErrNotExist) {
+		if err := standing.CreateLog(l.id.logDir, l.config, l.node.faults); err != nil {
 			return &failure.Fatal{Err: err}
 		}
 	}
-	if l.disk, err = standing.OpenLog(l.logDir, l.config, l.node.faults); err != nil {
+	if l.order.disk, err = standing.OpenLog(l.id.logDir, l.config, l.node.faults); err != nil {
 		return &failure.Fatal{Err: err}
 	}
-	if err := s.Made(l.group); err != nil {
+	if err := s.Made(l.id.group); err != nil {
 		return &failure.Fatal{Err: err}
 	}
-	l.incarnation, err = l.disk.NextIncarnation()
+	l.id.incarnation, err = l.order.disk.NextIncarnation()
 	return err
 }

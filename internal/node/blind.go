@@ -11,7 +11,7 @@ import (
 
 // DefinedUpTo is up to where definitions are known here.
 func (h *host) DefinedUpTo() uint64 {
-	h.seen = h.n.jobs.Seen()
+	h.seen = h.n.db.jobs.Seen()
 	return h.n.complete()
 }
 
@@ -19,7 +19,9 @@ func (h *host) DefinedUpTo() uint64 {
 // make it lose to itself.
 func (h *host) Sees() uint64 {
 	if h.after > 0 {
-		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.Applied() >= h.after || h.n.course.ending() })
+		awaits(h.n, flow.WaitOwnCommit, func() bool {
+			return h.n.order.core.Applied() >= h.after || h.n.course.ending()
+		})
 	}
 	return h.DefinedUpTo()
 }
@@ -78,9 +80,9 @@ func (h *host) shun(w *pending.Waiter) {
 	if h.beaten++; !h.rows.Writes() && h.beaten < beatenMax {
 		return
 	}
-	h.n.core.Do(func(e *engine.Engine) {
+	h.n.order.core.Do(func(e *engine.Engine) {
 		if !e.Shuns(w.Sub.Writeset) { // if too much waits to be ordered already, it loses once more
-			e.Submit(engine.Submission{Kind: engine.KindShun, Seq: h.n.seq.Add(1),
+			e.Submit(engine.Submission{Kind: engine.KindShun, Seq: h.n.order.seq.Add(1),
 				Payload: engine.ShunPayload(w.Sub.Writeset.Tables)})
 		}
 	})

@@ -10,10 +10,10 @@ func wordsOf(l *life) outcome.Words {
 	return outcome.Words{
 		Name: l.name, LeaseMs: l.config.Limits.LockLeaseMs, Metrics: &l.metrics.Transactions,
 		KeyText: func(t writeset.Table, record []byte) (columns, values string, ok bool) {
-			return l.tables.Load().KeyText(t, record)
+			return l.db.tables.Load().KeyText(t, record)
 		},
 		Keyless: func(schema, name string) bool {
-			d := l.tables.Load().Capture(schema, name)
+			d := l.db.tables.Load().Capture(schema, name)
 			return d != nil && d.Key() == nil
 		},
 	}

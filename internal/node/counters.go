@@ -9,24 +9,24 @@ import (
 
 // measure sets the gauges of a database. It asks nobody who might not answer.
 func measure(l *life) {
-	s, m := l.peers.Own(), &l.metrics.Member
+	s, m := l.others.peers.Own(), &l.metrics.Member
 	m.Ready.Is(l.course.ready.Load() && s.Halted == nil)
 	m.Synced.Is(s.State == replica.Synced)
 	m.Halted.Is(s.Halted != nil)
 	m.Leads.Is(s.Leader == l.config.Member)
-	m.Reached.Set(int64(l.tenure.words.Reach(l.peers, l.core.Leader()).Heard))
+	m.Reached.Set(int64(l.tenure.words.Reach(l.others.peers, l.order.core.Leader()).Heard))
 	m.Members.Set(int64(len(l.config.Members)))
 	m.Differs.Set(int64(len(s.Differs)))
 	m.Ordinal.Set(int64(s.Ordinal))
 	m.Applied.Set(int64(s.Applied))
 	m.Lag.Set(int64(s.Lag.Items))
 	m.LagBytes.Set(int64(s.Lag.Bytes))
-	m.LagTime.Set(l.age.Is(time.Since(l.course.began), s.Applied))
+	m.LagTime.Set(l.others.age.Is(time.Since(l.course.began), s.Applied))
 	m.Sessions.Set(int64(s.Clients))
-	l.metrics.Log.Bytes.Set(l.disk.Bytes())
+	l.metrics.Log.Bytes.Set(l.order.disk.Bytes())
 	f := &l.metrics.Flow
 	f.Delay.Set(time.Duration(s.DelayMicros) * time.Microsecond)
-	f.Turns.Set(int64(l.turns.Allowed()))
+	f.Turns.Set(int64(l.flow.turns.Allowed()))
 	l.metrics.Notify.Queued.Set(int64(l.notices.QueueBytes()))
 	l.metrics.Notify.Channels.Set(int64(l.notices.Count()))
 }

@@ -34,17 +34,17 @@ func (t *tenure) mayChange(from *life, d semantics.Database) *wire.SQLError {
 	}
 	l := t.named(d.Name)
 	switch {
-	case d.Name == from.database && d.Does == semantics.DropsDatabase:
+	case d.Name == from.id.database && d.Does == semantics.DropsDatabase:
 		return wire.Errorf(wire.CodeObjectInUse, "cannot drop the currently open database")
-	case d.Name == from.database:
+	case d.Name == from.id.database:
 		return wire.Errorf(wire.CodeFeatureNotSupported, "current database cannot be renamed")
-	case d.Name == main.database:
+	case d.Name == main.id.database:
 		return wire.Errorf(wire.CodeFeatureNotSupported,
 			"database %q can neither be dropped nor renamed: its order has what all databases share", d.Name)
 	case l == nil || d.Force:
 		return nil
 	}
-	others := l.peers.Clients()
+	others := l.others.peers.Clients()
 	if others == 0 {
 		return nil
 	}
@@ -87,8 +87,8 @@ func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 	if l := t.named(name); l != nil || main == nil {
 		return l, l != nil
 	}
-	seq := main.seq.Add(1)
-	main.core.Do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindFence, Seq: seq}) })
+	seq := main.order.seq.Add(1)
+	main.order.core.Do(func(e *engine.Engine) { e.Submit(engine.Submission{Kind: engine.KindFence, Seq: seq}) })
 	alone := loneliness{}
 	for !main.resolved(seq) {
 		if main.course.ending() || alone.lasts(t.leaderless()) || !process.Sleep(ctx, time.Millisecond) {
@@ -96,8 +96,8 @@ func (t *tenure) await(ctx context.Context, name string) (l *life, known bool) {
 		}
 	}
 	var decided uint64
-	main.core.Call(func(e *engine.Engine) { decided = e.Ordinal() })
-	for main.core.Applied() < decided {
+	main.order.core.Call(func(e *engine.Engine) { decided = e.Ordinal() })
+	for main.order.core.Applied() < decided {
 		if main.course.ending() || !process.Sleep(ctx, time.Millisecond) {
 			return nil, false
 		}
@@ -116,15 +116,15 @@ func (x replicas) Retire(id, dropped uint64) error    { return x.t.retired.Add(i
 // changeDatabases carries out what a definition does to the list of databases.
 func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d session.Definition) (session.Result,
 	error) {
-	l.applier.Begun.Store(last)
-	conn, err := link.Connect(ctx, l.connString, "tutti databases", apply.SessionSettings())
+	l.db.applier.Begun.Store(last)
+	conn, err := link.Connect(ctx, l.db.connString, "tutti databases", apply.SessionSettings())
 	if err != nil {
 		return session.Result{}, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	defer l.running.backends.Instead(conn.PID())() // whoever blocks it loses
-	return databases.Carry(ctx, databases.Options{Log: l.log, Replicas: replicas{l.tenure}, Progress: l.applier,
-		List: l.applier.Pgx, Conn: conn}, last, ordinal, d)
+	defer l.submitted.running.backends.Instead(conn.PID())() // whoever blocks it loses
+	return databases.Carry(ctx, databases.Options{Log: l.log, Replicas: replicas{l.tenure}, Progress: l.db.applier,
+		List: l.db.applier.Pgx, Conn: conn}, last, ordinal, d)
 }
 
 // count is how many databases there are, those included that are dropped and not forgotten.
@@ -140,11 +140,11 @@ func (t *tenure) forgetDropped(ctx context.Context) error {
 	if main == nil || t.retired.Count() == 0 {
 		return nil
 	}
-	return t.retired.Remove(main.peers.AllApplied(), func(id uint64) error {
+	return t.retired.Remove(main.others.peers.AllApplied(), func(id uint64) error {
 		if err := t.standing.Removed(id); err != nil {
 			return err
 		}
-		_, err := main.monitor.Exec(ctx, databases.ForgetSQL(id))
+		_, err := main.db.monitor.Exec(ctx, databases.ForgetSQL(id))
 		return err
 	})
 }

@@ -20,12 +20,13 @@ func TestMayChange(t *testing.T) {
 	tn.retired = databases.NewRetired(databases.RetiredOptions{Config: c})
 	lives := map[string]*life{}
 	for i, name := range []string{"main", "own", "used"} {
-		l := &life{course: newCourse(), tenure: tn, group: mainGroup + uint64(i), database: name, config: c}
-		l.peers = peers.New(peers.Options{Config: c, Own: func() (o replica.Own) { return o },
+		l := &life{course: newCourse(), tenure: tn, config: c,
+			id: identity{group: mainGroup + uint64(i), database: name}}
+		l.others.peers = peers.New(peers.Options{Config: c, Own: func() (o replica.Own) { return o },
 			Details: func() (d peers.Details) { return d }})
-		lives[name], tn.lives[l.group] = l, l
+		lives[name], tn.lives[l.id.group] = l, l
 	}
-	if err := lives["used"].peers.Hear(2, []byte(`{"state": "synced", "clients": 2}`)); err != nil {
+	if err := lives["used"].others.peers.Hear(2, []byte(`{"state": "synced", "clients": 2}`)); err != nil {
 		t.Fatal(err)
 	}
 	own := lives["own"]
@@ -62,7 +63,7 @@ func TestMayChange(t *testing.T) {
 			t.Errorf("%s: code %q, want %q", name, code, x.code)
 		}
 	}
-	delete(tn.lives, lives["used"].group)
+	delete(tn.lives, lives["used"].id.group)
 	if tn.mayChange(own, does(semantics.CreatesDatabase, "x")) != nil {
 		t.Error("as many as there may be are not created")
 	}

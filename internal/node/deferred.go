@@ -9,7 +9,7 @@ import (
 func deferredOf(l *life) deferred.Options {
 	return deferred.Options{
 		Values: l.config.Limits.Additions, Sighted: l.config.Limits.BlindWrites < 0, Metrics: &l.metrics,
-		Applied: func() uint64 { return l.core.Applied() }, Tables: l.tables.Load,
+		Applied: func() uint64 { return l.order.core.Applied() }, Tables: l.db.tables.Load,
 	}
 }
 
@@ -20,6 +20,6 @@ func (h *host) PutOff(adds []session.Adds) (rows []session.Counted, ok bool) {
 
 // Added takes, before Committed, what a transaction has found when it added to its rows.
 func (h *host) Added(seq, order uint64, err error) {
-	w := h.n.waiters.Get(seq)
+	w := h.n.submitted.waiters.Get(seq)
 	w.Added, w.Diverged = order, err
 }

@@ -19,7 +19,7 @@ import (
 
 // execute carries out one group (see the package comment) and reports it done.
 func (l *life) execute(ctx context.Context, g *engine.Group) error {
-	if err := l.jobs.Beside(ctx, g, func() error { return l.finishLocals(ctx, g) }); err != nil {
+	if err := l.db.jobs.Beside(ctx, g, func() error { return l.finishLocals(ctx, g) }); err != nil {
 		return err
 	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Writeset != nil && g.Tasks[0].Writeset.Shared {
@@ -28,8 +28,8 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		}
 	}
 	if slices.ContainsFunc(g.Tasks, defines) {
-		l.streaming.GiveWayUnless(g.Tasks) // what it has read may mean something else now
-		defer l.streaming.GiveWay()
+		l.db.streaming.GiveWayUnless(g.Tasks) // what it has read may mean something else now
+		defer l.db.streaming.GiveWay()
 		l.rows.ForgetValues()
 	}
 	for i := range g.Tasks {
@@ -39,11 +39,11 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		return l.executeAlone(ctx, g)
 	}
 	closeGate(l)
-	locals, remote, notes, err := l.waiters.Release(g, l.rows.Commits)
+	locals, remote, notes, err := l.submitted.waiters.Release(g, l.rows.Commits)
 	if err != nil {
 		return err
 	}
-	l.running.Begin(remote, locals)
+	l.submitted.running.Begin(remote, locals)
 	if slices.ContainsFunc(remote, func(t engine.Task) bool { return t.Writeset.Adds() }) {
 		if err := timed(l, flow.WaitDeltas, func() error { return pending.AwaitAdding(ctx, locals) }); err != nil {
 			return err
@@ -52,13 +52,13 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 	if err := l.applyRemote(ctx, g.Last, remote); err != nil {
 		return err
 	}
-	l.rows.Applied(remote, l.applier.Missed)
-	l.waiters.Tell(remote, l.incarnation, l.applier.Missed, l.applier.Void)
+	l.rows.Applied(remote, l.db.applier.Missed)
+	l.submitted.waiters.Tell(remote, l.id.incarnation, l.db.applier.Missed, l.db.applier.Void)
 	if err := timed(l, flow.WaitCommits, func() error { return l.finishLocals(ctx, g) }); err != nil {
 		return err
 	}
 	l.rows.GroupDone(remote)
-	l.waiters.SettledOwn(remote, l.incarnation)
+	l.submitted.waiters.SettledOwn(remote, l.id.incarnation)
 	if err := l.groupDone(); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func defines(t engine.Task) bool {
 // applies the rows of those that failed.
 func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 	for i := 0; ; i++ {
-		w, ok := l.running.Local(i)
+		w, ok := l.submitted.running.Local(i)
 		if !ok {
 			return nil
 		}
@@ -98,16 +98,16 @@ func (l *life) finishLocals(ctx context.Context, g *engine.Group) error {
 				}
 			}
 			if len(w.Sub.Writeset.Steps) > 0 && ok {
-				if err := l.applier.Changed(ctx, w.Sub.Writeset); err != nil {
+				if err := l.db.applier.Changed(ctx, w.Sub.Writeset); err != nil {
 					return err
 				}
-				l.tables.Store(l.applier.Tables)
+				l.db.tables.Store(l.db.applier.Tables)
 			}
 			l.rows.Committed(w.Ordinal, w.Sub.Writeset)
 			if ok && w.Added > 0 {
-				l.running.orders = append(l.running.orders, [2]uint64{w.Sub.Seq, w.Added})
+				l.submitted.running.orders = append(l.submitted.running.orders, [2]uint64{w.Sub.Seq, w.Added})
 			}
-			l.waiters.Remove(w.Sub.Seq)
+			l.submitted.waiters.Remove(w.Sub.Seq)
 			close(w.Applied)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -120,23 +120,23 @@ func (l *life) awaitCommitting(ctx context.Context, orphan *pending.Waiter) erro
 	if !orphan.Adds() {
 		return nil
 	}
-	return pending.AwaitAdding(ctx, l.running.Locals())
+	return pending.AwaitAdding(ctx, l.submitted.running.Locals())
 }
 
 // applyOrphan puts the rows of a certified local transaction into the database whose own
 // backend could not commit it, unless it had after all.
 func (l *life) applyOrphan(ctx context.Context, last uint64, w *pending.Waiter) error {
 	l.log.Warn("a certified transaction's backend is gone; applying its rows", "slot", w.Guard.Slot(), "seq", w.Sub.Seq)
-	if !l.core.Do(func(e *engine.Engine) { e.Orphan(w.Sub.Seq) }) {
+	if !l.order.core.Do(func(e *engine.Engine) { e.Orphan(w.Sub.Seq) }) {
 		return errCoreStopped
 	}
-	l.running.Watch() // its locks are free, and another session may have taken them
+	l.submitted.running.Watch() // its locks are free, and another session may have taken them
 	t := engine.Task{Ordinal: w.Ordinal, Mark: true, Writeset: w.Sub.Writeset, Item: engine.Item{
 		Kind: engine.KindCertified, ID: l.txid(w.Sub.Seq), Slot: w.Guard.Slot()}}
 	if len(w.Sub.Writeset.Steps) > 0 { // it may become long, and be kept
 		t.Item.Payload = w.Sub.Writeset.Append(nil)
 	}
-	orphaned, err := l.applier.Orphaned(ctx, l.monitor, w.Guard.PID(), t)
+	orphaned, err := l.db.applier.Orphaned(ctx, l.db.monitor, w.Guard.PID(), t)
 	if err != nil || !orphaned {
 		return err
 	}
@@ -146,7 +146,7 @@ func (l *life) applyOrphan(ctx context.Context, last uint64, w *pending.Waiter) 
 // groupDone tells the engine, which lets snapshots in unless a later transaction is already
 // visible. It does not wait: the next group is issued after it, on the same goroutine.
 func (l *life) groupDone() error {
-	if !l.core.Do(l.settling()) {
+	if !l.order.core.Do(l.settling()) {
 		return errCoreStopped
 	}
 	return nil
@@ -154,7 +154,7 @@ func (l *life) groupDone() error {
 
 // groupSettled is groupDone for who must know that it has happened.
 func (l *life) groupSettled() error {
-	if !l.core.Call(l.settling()) {
+	if !l.order.core.Call(l.settling()) {
 		return errCoreStopped
 	}
 	return nil
@@ -164,34 +164,35 @@ var errCoreStopped = errors.New("node: the core has stopped")
 
 // settling tells the engine that the group is done.
 func (l *life) settling() func(*engine.Engine) {
-	orders := l.running.orders
-	l.running.orders = nil
+	orders := l.submitted.running.orders
+	l.submitted.running.orders = nil
 	return func(e *engine.Engine) {
 		for _, o := range orders {
 			e.Added(o[0], o[1])
 		}
-		l.core.GroupDone(e)
-		l.gate.Open(e.Holes())
+		l.order.core.GroupDone(e)
+		l.flow.gate.Open(e.Holes())
 	}
 }
 
 // applyRemote applies the rows of other members' transactions with the progress row.
 func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task) error {
-	l.applier.Missed, l.applier.Void = nil, nil
+	l.db.applier.Missed, l.db.applier.Void = nil, nil
 	if len(tasks) == 0 {
 		return nil
 	}
-	if ok, err := l.streaming.Commit(ctx, l.applier, &l.running.backends.Busy, last, tasks); ok || err != nil {
+	backend := &l.submitted.running.backends.Busy
+	if ok, err := l.db.streaming.Commit(ctx, l.db.applier, backend, last, tasks); ok || err != nil {
 		if ok && len(tasks[0].Writeset.Steps) > 0 {
-			l.tables.Store(l.applier.Tables)
+			l.db.tables.Store(l.db.applier.Tables)
 		}
 		return err
 	}
 	if len(tasks) == 1 && len(tasks[0].Writeset.Steps) > 0 {
-		_, _, err := l.jobs.CarryOut(ctx, last, tasks[0], nil)
+		_, _, err := l.db.jobs.CarryOut(ctx, last, tasks[0], nil)
 		return err
 	}
-	err := l.applier.Apply(ctx, last, tasks)
+	err := l.db.applier.Apply(ctx, last, tasks)
 	switch {
 	case err == nil || !failure.Lasting(err):
 		return err
@@ -201,7 +202,7 @@ func (l *life) applyRemote(ctx context.Context, last uint64, tasks []engine.Task
 		return err
 	}
 	return halt.OneByOne(tasks, last, func(upTo uint64, one []engine.Task) error {
-		return l.applier.Apply(ctx, upTo, one)
+		return l.db.applier.Apply(ctx, upTo, one)
 	})
 }
 
@@ -212,21 +213,21 @@ func (l *life) executeAlone(ctx context.Context, g *engine.Group) error {
 	case engine.KindStatement:
 		return executeStatement(ctx, l, g, t)
 	case engine.KindListen:
-		l.gate.Close()
+		l.flow.gate.Close()
 		return l.listen(ctx, g)
 	case engine.KindCheck:
-		l.gate.Close()
+		l.flow.gate.Close()
 		if err := l.audit.Carry(ctx, t); err != nil {
 			return err
 		}
 		return l.groupSettled()
 	}
-	l.gate.Close() // a fence
+	l.flow.gate.Close() // a fence
 	if err := l.groupSettled(); err != nil {
 		return err
 	}
-	own := t.Item.ID.Member == l.config.Member && t.Item.ID.Incarnation == l.incarnation
-	if own && t.Item.ID.Seq == l.fence { // others end a large transaction that broke off
+	own := t.Item.ID.Member == l.config.Member && t.Item.ID.Incarnation == l.id.incarnation
+	if own && t.Item.ID.Seq == l.order.fence { // others end a large transaction that broke off
 		return l.fenced(ctx, g.Last)
 	}
 	return nil
@@ -238,23 +239,23 @@ func executeStatement(ctx context.Context, l *life, g *engine.Group, t engine.Ta
 	if err != nil {
 		return &failure.Fatal{Err: err}
 	}
-	l.gate.Close()
+	l.flow.gate.Close()
 	if meeting > 0 {
 		return l.attend(ctx, meeting)
 	}
-	l.running.Begin([]engine.Task{t}, nil)
+	l.submitted.running.Begin([]engine.Task{t}, nil)
 	r, over := session.Result{}, true
 	switch {
 	case d.Database.Does != semantics.NoDatabase:
 		r, err = l.changeDatabases(ctx, g.Last, t.Ordinal, d)
 	case d.Index.Name != "":
-		over, err = false, l.jobs.BuildConcurrently(ctx, g.Last, t, d)
+		over, err = false, l.db.jobs.BuildConcurrently(ctx, g.Last, t, d)
 	case d.Detach.Ends:
-		r, over, err = l.detaches.End(ctx, g.Last, t, d)
+		r, over, err = l.db.detaches.End(ctx, g.Last, t, d)
 	case d.Detach.Partition[1] != "":
-		r, over, err = l.detaches.Begin(ctx, g.Last, t, d)
+		r, over, err = l.db.detaches.Begin(ctx, g.Last, t, d)
 	default:
-		r, over, err = l.jobs.CarryOut(ctx, g.Last, t, &d)
+		r, over, err = l.db.jobs.CarryOut(ctx, g.Last, t, &d)
 	}
 	if err != nil {
 		return err
@@ -268,7 +269,7 @@ func executeStatement(ctx context.Context, l *life, g *engine.Group, t engine.Ta
 	if over {
 		l.answer(&t, r)
 	}
-	l.jobs.Settled()
+	l.db.jobs.Settled()
 	return nil
 }
 

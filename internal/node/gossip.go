@@ -17,10 +17,11 @@ func peersOf(l *life) peers.Options {
 		Config: l.config, Log: l.log, Metrics: &l.metrics,
 		Own: func() replica.Own {
 			o := replica.Own{Serves: l.course.ready.Load(), Stopping: l.node.stops.refuses.Load(),
-				Halted: l.course.halted.Load() != nil, Incarnation: l.incarnation, Leader: l.core.Leader(),
-				Ordinal: l.core.Ordinal(), Applied: l.core.Applied(), Volume: l.volume.ordered.Load(),
-				VolumeApplied: l.volume.applied.Load(), Clients: l.sessions.Taken()}
-			o.DelayMicros, o.Because = l.throttle.Delays()
+				Halted: l.course.halted.Load() != nil, Incarnation: l.id.incarnation, Leader: l.order.core.Leader(),
+				Ordinal: l.order.core.Ordinal(), Applied: l.order.core.Applied(),
+				Volume:        l.others.volume.ordered.Load(),
+				VolumeApplied: l.others.volume.applied.Load(), Clients: l.sessions.Taken()}
+			o.DelayMicros, o.Because = l.flow.throttle.Delays()
 			return o
 		},
 		Details: func() peers.Details {
@@ -34,21 +35,21 @@ func peersOf(l *life) peers.Options {
 // gossip is the goroutine that tells the other members this one's state.
 func (l *life) gossip(ctx context.Context) error {
 	for process.Rest(ctx, peers.Interval) {
-		l.core.Do(func(e *engine.Engine) {
+		l.order.core.Do(func(e *engine.Engine) {
 			f := e.Figures()
-			l.volume.ordered.Store(f.Ordered)
-			l.volume.applied.Store(f.Applied)
-			l.peers.Lead(e)
+			l.others.volume.ordered.Store(f.Ordered)
+			l.others.volume.applied.Store(f.Applied)
+			l.others.peers.Lead(e)
 		})
-		l.throttle.Regulate(l.peers.Flow())
-		led := l.tenure.words.Reach(l.peers, l.core.Leader()).Led
-		l.age.Note(time.Since(l.course.began), max(l.peers.End().Ordinal, l.core.Ordinal()), led)
-		if l.group == mainGroup {
+		l.flow.throttle.Regulate(l.others.peers.Flow())
+		led := l.tenure.words.Reach(l.others.peers, l.order.core.Leader()).Led
+		l.others.age.Note(time.Since(l.course.began), max(l.others.peers.End().Ordinal, l.order.core.Ordinal()), led)
+		if l.id.group == mainGroup {
 			if err := l.tenure.forgetDropped(ctx); err != nil {
 				return err
 			}
 		}
-		if err := l.peers.TellAll(); err != nil {
+		if err := l.others.peers.TellAll(); err != nil {
 			return err
 		}
 	}

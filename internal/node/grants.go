@@ -16,13 +16,13 @@ import (
 // grantsOf is a replica as its schema locks and turns need it; its core need not be there yet.
 func grantsOf(l *life) grants.Options {
 	return grants.Options{
-		Config: l.config, Log: l.log, Metrics: &l.metrics, Life: l.incarnation, Clock: admission.Time,
-		Applied: func() uint64 { return l.core.Applied() },
+		Config: l.config, Log: l.log, Metrics: &l.metrics, Life: l.id.incarnation, Clock: admission.Time,
+		Applied: func() uint64 { return l.order.core.Applied() },
 		Ordered: func() (ordered uint64) {
-			l.core.Call(func(e *engine.Engine) { ordered = e.Ordinal() })
+			l.order.core.Call(func(e *engine.Engine) { ordered = e.Ordinal() })
 			return ordered
 		},
-		Await: l.gate.Await, Wake: l.gate.Wake, Ending: l.course.ending, Go: l.course.background.Go,
+		Await: l.flow.gate.Await, Wake: l.flow.gate.Wake, Ending: l.course.ending, Go: l.course.background.Go,
 		Reach: func(member uint32) grants.Reach { return reachOf(l, member) },
 		Send: func(to uint32, answer bool, word []byte) bool {
 			if answer {
@@ -30,14 +30,14 @@ func grantsOf(l *life) grants.Options {
 			}
 			return l.sendFrame(to, frameHold, word)
 		},
-		Position: l.monitor.Position, Blockers: l.monitor.Blockers,
+		Position: l.db.monitor.Position, Blockers: l.db.monitor.Blockers,
 	}
 }
 
 // reachOf is what is known of another member that is to be asked for a lock.
 func reachOf(l *life, member uint32) grants.Reach {
-	_, alive := l.peers.Get(member)
-	return grants.Reach{Alive: alive, Young: l.peers.Young(), Halted: l.peers.HaltedAt(member) != nil}
+	_, alive := l.others.peers.Get(member)
+	return grants.Reach{Alive: alive, Young: l.others.peers.Young(), Halted: l.others.peers.HaltedAt(member) != nil}
 }
 
 // Pass waits while another member's definitions want to be alone with tables that a transaction has written to.
@@ -74,7 +74,7 @@ func (x intents) HoldTables(
 	lock *semantics.TableLock, schemas []string, most int64,
 ) (late bool, failure *wire.SQLError) {
 	l := x.h.n
-	r, err := l.monitor.Exec(context.Background(), capture.LockExtentSQL(lock.Relations, schemas))
+	r, err := l.db.monitor.Exec(context.Background(), capture.LockExtentSQL(lock.Relations, schemas))
 	if err != nil {
 		l.log.Debug("the tables that a session locks cannot be looked up; the others are not asked",
 			"error", err)

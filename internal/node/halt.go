@@ -38,20 +38,20 @@ func (l *life) failed(ctx context.Context, g *engine.Group, err error) error {
 type rowTrial struct{ l *life }
 
 func (x rowTrial) Begin(ctx context.Context) bool {
-	conn := x.l.applier.Conn
+	conn := x.l.db.applier.Conn
 	return !conn.IsClosed() && conn.TxStatus() == 'I' &&
 		conn.ExecPrepared(ctx, replay.ApplyBegin, nil, nil, nil).Read().Err == nil
 }
 
 func (x rowTrial) Try(ctx context.Context, one *writeset.Writeset) error {
-	return x.l.applier.SiftOne(ctx, []*writeset.Writeset{one}, true)
+	return x.l.db.applier.SiftOne(ctx, []*writeset.Writeset{one}, true)
 }
 
 // End takes all back. If that fails, nothing is open any more.
 func (x rowTrial) End(ctx context.Context) {
-	_ = x.l.applier.Conn.ExecPrepared(ctx, replay.ApplyRollback, nil, nil, nil).Read()
+	_ = x.l.db.applier.Conn.ExecPrepared(ctx, replay.ApplyRollback, nil, nil, nil).Read()
 }
 
 func (x rowTrial) KeyText(t writeset.Table, record []byte) (columns, values string, ok bool) {
-	return x.l.tables.Load().KeyText(t, record)
+	return x.l.db.tables.Load().KeyText(t, record)
 }

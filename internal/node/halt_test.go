@@ -13,10 +13,11 @@ import (
 // TestNobodyAsksHalted: a member that is halted is asked for nothing.
 func TestNobodyAsksHalted(t *testing.T) {
 	l := &life{config: &config.Config{Member: 1, Members: []config.Member{{Member: 1, Name: "a"},
-		{Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, core: core.New(core.Options{}), tenure: &tenure{}}
-	l.peers = peers.New(peers.Options{Config: l.config, Own: func() (o replica.Own) { return o }})
+		{Member: 2, Name: "b"}, {Member: 3, Name: "c"}}}, tenure: &tenure{}}
+	l.order.core = core.New(core.Options{})
+	l.others.peers = peers.New(peers.Options{Config: l.config, Own: func() (o replica.Own) { return o }})
 	for m, s := range map[uint32]string{2: `{"state": "synced"}`, 3: `{"state": "halted", "halted": {"ordinal": 3}}`} {
-		if err := l.peers.Hear(m, []byte(s)); err != nil {
+		if err := l.others.peers.Hear(m, []byte(s)); err != nil {
 			t.Fatal(err)
 		}
 	}

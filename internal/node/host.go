@@ -81,7 +81,9 @@ func (h *host) Base() uint64 {
 	h.endTurn()
 	h.grants.Begins()
 	if h.after > 0 {
-		awaits(h.n, flow.WaitOwnCommit, func() bool { return h.n.core.Applied() >= h.after || h.n.course.ending() })
+		awaits(h.n, flow.WaitOwnCommit, func() bool {
+			return h.n.order.core.Applied() >= h.after || h.n.course.ending()
+		})
 		h.after = 0
 	}
 	if h.missed != nil {
@@ -91,22 +93,22 @@ func (h *host) Base() uint64 {
 		h.missed = nil
 	}
 	h.grants.BeginsAgain(h.lost)
-	h.seen = h.n.jobs.Seen()
+	h.seen = h.n.db.jobs.Seen()
 	if h.writes {
-		h.n.turns.Take(h.n.course.done)
+		h.n.flow.turns.Take(h.n.course.done)
 		h.turn = true
 	}
 	h.clock.begin()
 	h.writes, h.won, h.lost = false, false, false
-	return h.n.core.Applied()
+	return h.n.order.core.Applied()
 }
 
 // Applied is the last ordinal up to which all is visible, definitions included.
 func (h *host) Applied() uint64 { return h.n.complete() }
 
 func (l *life) complete() uint64 {
-	applied := l.core.Applied() // before the look at what is not complete
-	if g := l.jobs.Under(); g != nil {
+	applied := l.order.core.Applied() // before the look at what is not complete
+	if g := l.db.jobs.Under(); g != nil {
 		return min(applied, g.Task.Ordinal-1)
 	}
 	return applied
@@ -115,13 +117,13 @@ func (l *life) complete() uint64 {
 // endTurn tells how the session's transaction ended, if it had a turn.
 func (h *host) endTurn() {
 	if h.turn {
-		h.n.turns.Give(h.won, h.lost && !h.won)
+		h.n.flow.turns.Give(h.won, h.lost && !h.won)
 		h.turn = false
 	}
 }
 
 // Deferrable reports whether anything in the database may fire at COMMIT.
-func (h *host) Deferrable() bool { return h.n.tables.Load().Deferrable() }
+func (h *host) Deferrable() bool { return h.n.db.tables.Load().Deferrable() }
 
 // Interrupted is why the session's transaction waits in vain, if it does: it has lost, its client has cancelled that,
 // or the member stops.
@@ -139,7 +141,7 @@ func (h *host) Interrupted() *wire.SQLError {
 
 func (h *host) NewSeq() (uint32, uint64, uint64) {
 	h.clock.ask()
-	return h.g.Slot(), h.n.incarnation, h.n.seq.Add(1)
+	return h.g.Slot(), h.n.id.incarnation, h.n.order.seq.Add(1)
 }
 
 func (h *host) Enter(p session.Phase) *wire.SQLError {
@@ -149,7 +151,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		doom = advisory.ErrLocksLost()
 	}
 	if doom != nil {
-		h.after = h.n.running.Last()
+		h.after = h.n.submitted.running.Last()
 		h.writes, h.lost = true, true
 	}
 	if p == session.PhaseIdle {
@@ -167,7 +169,7 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 // can be told, or it has lost while it waited for its turn, see grants. With definitions the tables may be others
 // than those its rows were written to, so it is tried. Doubts are values that are to be read in.
 func (h *host) prepared(sub *session.Submission, payload []byte, doubts []catalog.Doubt) *wire.SQLError {
-	tables, steps := h.n.tables.Load(), len(sub.Writeset.Steps) > 0
+	tables, steps := h.n.db.tables.Load(), len(sub.Writeset.Steps) > 0
 	readable, where, bad := tables.Read(sub.Writeset)
 	var unreadable *wire.SQLError
 	if readable == capture.Unreadable {
@@ -230,8 +232,8 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 	// applied before its first statement (E8).
 	held := sub.Base
 	if !sub.Writeset.Blind() { // which holds none
-		held = h.n.core.Applied()
-		if progress := h.n.applier.Passed.Before(sub.Order); h.n.applier.Begun.Load() > progress {
+		held = h.n.order.core.Applied()
+		if progress := h.n.db.applier.Passed.Before(sub.Order); h.n.db.applier.Begun.Load() > progress {
 			held = max(progress, sub.Base)
 		}
 	}
@@ -245,15 +247,15 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 	d, w := h.submit(sub)
 	h.grants.Passed()
 	if !d.Commit {
-		h.serialDecided(w, w != nil && h.n.waiters.Given(w))
+		h.serialDecided(w, w != nil && h.n.submitted.waiters.Given(w))
 	}
 	return d
 }
 
 // submit is Submit; it gives the waiter, too, if the engine may have the submission.
 func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter) {
-	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.incarnation, Seq: sub.Seq}
-	payload, doubts := replay.Outgoing(h.n.tables.Load(), sub.Writeset)
+	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.id.incarnation, Seq: sub.Seq}
+	payload, doubts := replay.Outgoing(h.n.db.tables.Load(), sub.Writeset)
 	if d := unorderable(h, &sub, payload, doubts); d.Err != nil {
 		return d, nil
 	}
@@ -264,13 +266,13 @@ func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter
 	}
 	began := time.Now()
 	h.writes = true
-	w := h.n.waiters.Add(h.g, sub)
+	w := h.n.submitted.waiters.Add(h.g, sub)
 	defer underWay(h, sub.Seq)()
 	s := h.submission(&sub, payload)
 	s.Decoded, s.Keys = keys != nil, keys
-	tick, news, unpace := h.n.paces.Begin(&s, h.n.config.Limits.GroupBytes)
+	tick, news, unpace := h.n.order.paces.Begin(&s, h.n.config.Limits.GroupBytes)
 	defer unpace()
-	ok := h.n.core.Do(func(e *engine.Engine) {
+	ok := h.n.order.core.Do(func(e *engine.Engine) {
 		switch {
 		case !h.must && s.Writeset.Blind() && e.Shuns(s.Writeset):
 			w.Shunned = true
@@ -283,7 +285,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter
 	if !ok {
 		return session.Decision{Err: outcome.Unknown(id, outcome.Restarts)}, nil
 	}
-	wait, over, stop := h.n.patience.Begin()
+	wait, over, stop := h.n.submitted.patience.Begin()
 	defer stop()
 	w.Patience = wait
 	for {
@@ -291,7 +293,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter
 		case d := <-w.Decision:
 			concluded(h, w, &d)
 			if d.Commit && tick == nil { // a large one takes its time
-				h.n.throttle.Took(time.Since(began))
+				h.n.flow.throttle.Took(time.Since(began))
 			}
 			return d, w
 		case <-tick:
@@ -299,7 +301,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter
 		case <-news:
 			h.n.letGo(sub.Seq)
 		case <-over:
-			h.n.patience.Look(w)
+			h.n.submitted.patience.Look(w)
 		case <-h.n.course.done:
 			return h.lastDecision(id, w)
 		}
@@ -314,7 +316,7 @@ func concluded(h *host, w *pending.Waiter, d *session.Decision) {
 		h.beaten = 0
 		return
 	}
-	h.n.waiters.Remove(w.Sub.Seq)
+	h.n.submitted.waiters.Remove(w.Sub.Seq)
 }
 
 // lastDecision is what a session is told when the life ends while it waits: the decision, if that came together with
@@ -347,7 +349,7 @@ func (h *host) decoded(ws *writeset.Writeset, payload []byte) (*engine.Keys, err
 // the next transaction must know. While some member lags too much
 // the session is held back here, see admission.Throttle.Slow.
 func (h *host) Committed(seq uint64, ok bool) {
-	w := h.n.waiters.Get(seq)
+	w := h.n.submitted.waiters.Get(seq)
 	w.Commits(ok)
 	h.serialDecided(w, !ok)
 	if !ok || len(w.Sub.Writeset.Steps) > 0 {
@@ -364,17 +366,17 @@ func (h *host) Committed(seq uint64, ok bool) {
 // Explain names the conflict between a transaction that blocked the executor and the
 // group that is being applied.
 func (h *host) Explain(ws *writeset.Writeset) *wire.SQLError {
-	return h.n.words.Explain(ws, h.n.running.Remote())
+	return h.n.words.Explain(ws, h.n.submitted.running.Remote())
 }
 
 // aborted hands a lost certification to its session.
 func (l *life) aborted(a engine.Aborted) {
 	if a.Orphan {
-		l.waiters.Settled(a.Seq)
+		l.submitted.waiters.Settled(a.Seq)
 		return
 	}
-	l.definitions.Answer(a.Seq, outcome.Undefined(a.Verdict))
-	w := l.waiters.Get(a.Seq)
+	l.submitted.definitions.Answer(a.Seq, outcome.Undefined(a.Verdict))
+	w := l.submitted.waiters.Get(a.Seq)
 	if a.Verdict.Reason == certify.TooOld && (w == nil || !w.Sub.Writeset.Adds()) {
 		l.metrics.Limits.Keys.Add(1)
 	}
@@ -390,12 +392,12 @@ func (l *life) aborted(a engine.Aborted) {
 // Define orders a statement and waits until it has run here.
 func (h *host) Define(d session.Definition) session.Result {
 	l := h.n
-	if d.Extent.Shared && l.group != mainGroup {
+	if d.Extent.Shared && l.id.group != mainGroup {
 		if l = l.tenure.life(mainGroup); l == nil {
 			return session.Result{Err: errNotReady()}
 		}
 		if x := l.course.halted.Load(); x != nil {
-			return session.Result{Err: halt.Refused(l.database, x)}
+			return session.Result{Err: halt.Refused(l.id.database, x)}
 		}
 		d.Base = l.complete()
 	}
@@ -422,20 +424,20 @@ func (h *host) Verifier(password, role string, useMD5 bool) string {
 }
 
 // Main reports whether the session is in the main database.
-func (h *host) Main() bool { return h.n.group == mainGroup }
+func (h *host) Main() bool { return h.n.id.group == mainGroup }
 
 func (l *life) define(d session.Definition, g *guards.Guard) session.Result {
-	return l.defineAs(l.txid(l.seq.Add(1)), d, g)
+	return l.defineAs(l.txid(l.order.seq.Add(1)), d, g)
 }
 
 func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guards.Guard) session.Result {
-	result, over := l.definitions.Begin(id.Seq)
+	result, over := l.submitted.definitions.Begin(id.Seq)
 	defer over()
 	ws := *d.Extent
 	ws.Steps = []writeset.Step{{Definition: replay.EncodeDefinition(d)}}
 	payload := ws.Append(nil)
 	full := false
-	ok := l.core.Call(func(e *engine.Engine) {
+	ok := l.order.core.Call(func(e *engine.Engine) {
 		full = !e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: id.Seq, Base: d.Base, Payload: payload})
 	})
 	if full {
@@ -449,7 +451,7 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guards.Guard)
 		if g != nil && g.Wishes() { // the cancel came just before
 			l.cancelDefinition(id.Seq)
 		}
-		r := l.patience.AwaitDefinition(id, result)
+		r := l.submitted.patience.AwaitDefinition(id, result)
 		if r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated {
 			l.catchUp()
 		}
@@ -461,7 +463,7 @@ func (l *life) defineAs(id writeset.TxID, d session.Definition, g *guards.Guard)
 // catchUp waits until all that is decided is applied here: who looks sooner finds what was outdated.
 func (l *life) catchUp() {
 	var decided uint64
-	l.core.Call(func(e *engine.Engine) { decided = e.Ordinal() })
-	l.gate.Await(func() bool { return l.core.Applied() >= decided || l.course.ending() })
-	l.jobs.Await(l.course.ending)
+	l.order.core.Call(func(e *engine.Engine) { decided = e.Ordinal() })
+	l.flow.gate.Await(func() bool { return l.order.core.Applied() >= decided || l.course.ending() })
+	l.db.jobs.Await(l.course.ending)
 }

@@ -17,12 +17,12 @@ type talk struct {
 // speakersOf is what a session's conversations need.
 func speakersOf(h *host) speakers.Options {
 	return speakers.Options{
-		Pool: h.n.speakers, Backend: h.g.PID(), Context: h.n.course.context, Done: h.n.course.done,
+		Pool: h.n.db.speakers, Backend: h.g.PID(), Context: h.n.course.context, Done: h.n.course.done,
 		Ends: func() error { return outcome.Ending() },
 		Connect: func() (speakers.Conn, error) {
 			settings := apply.SessionSettings()
 			settings["idle_session_timeout"] = "0"
-			conn, err := link.Connect(h.n.course.context, h.n.applier.ConnString, "tutti speaker", settings)
+			conn, err := link.Connect(h.n.course.context, h.n.db.applier.ConnString, "tutti speaker", settings)
 			return speakers.Connection{PgConn: conn}, err
 		},
 	}
@@ -32,8 +32,8 @@ func speakersOf(h *host) speakers.Options {
 // waits.
 func (t talk) GoesOn(n int, seq uint64) error {
 	h := t.h
-	h.seen = h.n.jobs.Seen()
-	committed, err := t.LetCommit(n, h.g.Slot(), h.n.incarnation, seq)
+	h.seen = h.n.db.jobs.Seen()
+	committed, err := t.LetCommit(n, h.g.Slot(), h.n.id.incarnation, seq)
 	h.Committed(seq, committed)
 	if err != nil {
 		return err
@@ -51,8 +51,8 @@ func (t talk) Follows() (base uint64) {
 	h := t.h
 	after := h.after
 	awaits(h.n, flow.WaitInside, func() bool {
-		return h.n.core.Applied() >= after || h.n.course.ending() || h.g.Lost() != nil
+		return h.n.order.core.Applied() >= after || h.n.course.ending() || h.g.Lost() != nil
 	})
 	h.after = 0
-	return h.n.core.Applied()
+	return h.n.order.core.Applied()
 }

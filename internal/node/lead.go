@@ -6,16 +6,16 @@ import "github.com/tuttidb/tutti/internal/engine"
 func (t *tenure) gone(member uint32) {
 	t.words.Gone(member)
 	for _, l := range t.all() {
-		l.peers.Forget(member)
+		l.others.peers.Forget(member)
 		l.notices.Wake()
-		l.core.Do(func(e *engine.Engine) { e.Gone(member) })
+		l.order.core.Do(func(e *engine.Engine) { e.Gone(member) })
 	}
 }
 
 // reached tells every database's order that there is a new connection to a member.
 func (t *tenure) reached(member uint32) {
 	for _, l := range t.all() {
-		l.core.Do(func(e *engine.Engine) { e.Reached(member) })
+		l.order.core.Do(func(e *engine.Engine) { e.Reached(member) })
 	}
 }
 

@@ -46,62 +46,88 @@ import (
 // life is one incarnation of a member in the order of one database, from reading disk and database to the first
 // failure.
 type life struct {
-	node        *Node
-	tenure      *tenure
+	node   *Node
+	tenure *tenure
+	config *config.Config
+	log    *slog.Logger
+	id     identity
+	course *course
+	meets  meets
+
+	order     order
+	db        local
+	submitted submitted
+	flow      held
+	others    others
+
+	metrics   metrics.Database
+	sessions  *guards.Sessions
+	rows      *deferred.Rows
+	plans     plancache.Cache
+	audit     *audit.Audit
+	shows     *show.Replica
+	words     outcome.Words
+	trials    trials
+	notices   *notices.Notices
+	advisory  *advisory.Locks
+	snapshots *snapshots.Serial
+	grants    *grants.Grants
+}
+
+// identity is which replica it is.
+type identity struct {
 	group       uint64 // the database's number
 	database    string
 	logDir      string
-	meets       meets
-	course      *course
-	config      *config.Config
-	log         *slog.Logger
 	incarnation uint64
-	collector   collect.Collector
-	seq         atomic.Uint64
-	fence       uint64 // sequence of this life's first item
+}
 
+// order is what a replica has of its database's order.
+type order struct {
 	disk      *raftlog.Log
 	core      *core.Core
-	applier   *replay.Applier
-	streaming *replay.Streaming
+	retention *core.Retention
+	position  engine.Position // at which it began
+	seq       atomic.Uint64   // of its items
+	fence     uint64          // sequence of its first one
 	paces     replay.Paces
-	monitor   *link.Monitor
-	speakers  *speakers.Pool
-	position  engine.Position
+}
 
-	connString string // of the local database
-	retention  *core.Retention
-	patience   pending.Patience
-	words      outcome.Words
-	metrics    metrics.Database
-	age        peers.ReadAge // of what is read here
+// local is what a replica has of the local PostgreSQL, and who carries out there what is ordered.
+type local struct {
+	connString string
+	applier    *replay.Applier
+	streaming  *replay.Streaming
+	jobs       *replay.Jobs
+	detaches   *replay.Detaches
+	monitor    *link.Monitor
+	speakers   *speakers.Pool
+	collector  collect.Collector
+	tables     atomic.Pointer[catalog.Tables]
+}
 
-	gate        *admission.Gate
+// submitted is what its sessions have handed to the order, and who sees to it that it comes through.
+type submitted struct {
 	waiters     *pending.Waiters
+	patience    pending.Patience
 	definitions pending.Definitions
-	sessions    *guards.Sessions
-	peers       *peers.Peers
-	throttle    *admission.Throttle
-	rests       rests
-	turns       *admission.Turns
-	rows        *deferred.Rows
-	plans       plancache.Cache
-	audit       *audit.Audit
-	shows       *show.Replica
-	trials      trials
-	notices     *notices.Notices
-	advisory    *advisory.Locks
-	snapshots   *snapshots.Serial
-	tables      atomic.Pointer[catalog.Tables]
+	running     running
+	watcher     *watcher.Watcher
+}
 
+// held is by what its sessions, and its executor, are held back.
+type held struct {
+	gate     *admission.Gate
+	throttle *admission.Throttle
+	rests    rests
+	turns    *admission.Turns
+}
+
+// others is what is known of the replicas at the other members, and of the distance to them.
+type others struct {
+	peers  *peers.Peers
+	age    peers.ReadAge // of what is read here
 	volume volume
-
-	running running
-	watcher *watcher.Watcher
-
-	jobs     *replay.Jobs
-	detaches *replay.Detaches
-	grants   *grants.Grants
 }
 
 // volume is what is ordered and applied, in bytes (engine.Volume), as of the last gossip.
@@ -123,9 +149,9 @@ type running struct {
 // patienceOf is a replica as those who wait for the order need it; its core is there.
 func patienceOf(l *life) pending.Patience {
 	return pending.Patience{
-		Now: l.peers.Now, Waiters: l.waiters, Metrics: &l.metrics, TxID: l.txid, Done: l.course.done,
-		Do:   func(f func(pending.Order)) { l.core.Do(func(e *engine.Engine) { f(e) }) },
-		Call: func(f func(pending.Order)) { l.core.Call(func(e *engine.Engine) { f(e) }) },
+		Now: l.others.peers.Now, Waiters: l.submitted.waiters, Metrics: &l.metrics, TxID: l.txid, Done: l.course.done,
+		Do:   func(f func(pending.Order)) { l.order.core.Do(func(e *engine.Engine) { f(e) }) },
+		Call: func(f func(pending.Order)) { l.order.core.Call(func(e *engine.Engine) { f(e) }) },
 		Most: func() time.Duration {
 			return time.Duration(max(l.settled().Limits.CommitTimeoutMs, 0)) * time.Millisecond
 		},
@@ -139,22 +165,21 @@ var errConverted = errors.New("node: the cloned database is now this member's ow
 func newLife(t *tenure, group uint64, database string) *life {
 	c := t.node.config
 	l := &life{
-		node: t.node, tenure: t, group: group, database: database, config: c, log: t.node.log,
-		logDir: standing.LogDir(c, group),
-		course: newCourse(), gate: admission.NewGate(), speakers: speakers.NewPool(),
-		waiters: pending.NewWaiters(),
+		node: t.node, tenure: t, config: c, log: t.node.log, course: newCourse(),
+		id: identity{group: group, database: database, logDir: standing.LogDir(c, group)},
 	}
 	if group != mainGroup {
 		l.log = l.log.With("database", database)
 	}
 	l.sessions = guards.NewSessions(c.Limits.Sessions)
-	l.peers = peers.New(peersOf(l))
-	l.throttle = admission.NewThrottle(throttleOf(l))
-	l.rests = restsOf(l)
-	l.turns = admission.NewTurns(l.settled().Limits.TurnsPercent, &l.metrics.Flow, &l.metrics.Waits)
+	l.others.peers = peers.New(peersOf(l))
+	l.flow.throttle = admission.NewThrottle(throttleOf(l))
+	l.flow.rests = restsOf(l)
+	l.flow.turns = admission.NewTurns(l.settled().Limits.TurnsPercent, &l.metrics.Flow, &l.metrics.Waits)
 	l.rows = deferred.New(deferredOf(l))
 	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
-	l.running.Group = pending.NewGroup()
+	l.flow.gate, l.db.speakers = admission.NewGate(), speakers.NewPool()
+	l.submitted.waiters, l.submitted.running.Group = pending.NewWaiters(), pending.NewGroup()
 	l.snapshots = snapshots.New(snapshotsOf(l))
 	return l
 }
@@ -172,14 +197,14 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 		})
 	}
 	run("log", func(ctx context.Context) error {
-		if err := l.core.Run(ctx); err != nil {
+		if err := l.order.core.Run(ctx); err != nil {
 			return &failure.Fatal{Err: core.ExplainLost(err, l.config)}
 		}
 		return nil
 	})
 	run("executor", l.runExecutor)
-	run("watcher", l.watcher.Run)
-	run("streaming", l.streaming.Run)
+	run("watcher", l.submitted.watcher.Run)
+	run("streaming", l.db.streaming.Run)
 	run("gossip", l.gossip)
 	run("cleaner", l.clean)
 	run("listener", l.notices.Hear)
@@ -190,19 +215,19 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("tenants", l.advisory.WatchTenants)
 	run("lease", l.advisory.RenewLease)
 	run("blocked", l.advisory.TellBlocked)
-	run("retention", func(ctx context.Context) error { return l.retention.Run(ctx, l.core) })
+	run("retention", func(ctx context.Context) error { return l.order.retention.Run(ctx, l.order.core) })
 	run("serial", l.snapshots.Run)
 	run("locks", l.grants.Locks.Renew)
 	run("audit", l.audit.Run)
-	l.core.Do(func(e *engine.Engine) {
-		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.fence})
+	l.order.core.Do(func(e *engine.Engine) {
+		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.order.fence})
 	})
 	<-ctx.Done()
 	close(l.course.done)
-	l.gate.Wake()
+	l.flow.gate.Wake()
 	l.snapshots.Wake()
 	l.notices.Wake()
-	l.jobs.Wake()
+	l.db.jobs.Wake()
 	stop := l.sessions.EndAll(l.errEnds())
 	wg.Wait()
 	l.sessions.Wait()
@@ -236,44 +261,45 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.course.context = ctx
 	l.advisory = advisory.New(advisoryOf(l))
 	pg := l.tenure.pg
-	conn := pg.ConnString("postgres", l.database) + link.OwnOptions
-	l.connString = conn
+	conn := pg.ConnString("postgres", l.id.database) + link.OwnOptions
+	l.db.connString = conn
 	if err := l.openDisk(ctx, conn); err != nil {
 		return err
 	}
-	l.log.Info("opened the log", "direct_writes", l.disk.Direct())
-	for _, r := range l.disk.Repairs() {
+	l.log.Info("opened the log", "direct_writes", l.order.disk.Direct())
+	for _, r := range l.order.disk.Repairs() {
 		l.log.Warn("repaired the log's torn end", "repair", fmt.Sprint(r))
 	}
 	var saved []byte
-	if l.position, saved, err = standing.PrepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(),
+	if l.order.position, saved, err = standing.PrepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(),
 		func() error { return l.begins(ctx, conn) }); err != nil {
 		return err
 	}
-	if l.applier, err = replay.NewApplier(ctx, conn, l.config, l.log.Warn); err != nil {
+	if l.db.applier, err = replay.NewApplier(ctx, conn, l.config, l.log.Warn); err != nil {
 		return err
 	}
-	l.applier.Alone = l.rows.Quiet
-	l.applier.Begun.Store(l.position.Ordinal) // what the progress row says
-	l.meets.through.Store(l.position.Ordinal)
-	l.applier.Passed.Ending(l.position.Ordinal, 1)
-	l.applier.Passed.Ended(true)
+	l.db.applier.Alone = l.rows.Quiet
+	l.db.applier.Begun.Store(l.order.position.Ordinal) // what the progress row says
+	l.meets.through.Store(l.order.position.Ordinal)
+	l.db.applier.Passed.Ending(l.order.position.Ordinal, 1)
+	l.db.applier.Passed.Ended(true)
 	openReplay(l, conn)
-	l.retention = core.NewRetention(retentionOf(l))
-	from, err := l.retention.StartAt(saved, &l.position)
+	l.order.retention = core.NewRetention(retentionOf(l))
+	from, err := l.order.retention.StartAt(saved, &l.order.position)
 	if err != nil {
 		return &failure.Fatal{Err: err}
 	}
-	if l.collector, err = collect.New(ctx, l.applier.Conn, l.tables.Load, l.config.Limits.WritesetBytes); err != nil {
+	if l.db.collector, err = collect.New(ctx, l.db.applier.Conn, l.db.tables.Load,
+		l.config.Limits.WritesetBytes); err != nil {
 		return err
 	}
-	if l.monitor, err = link.NewMonitor(ctx, conn); err != nil {
+	if l.db.monitor, err = link.NewMonitor(ctx, conn); err != nil {
 		return err
 	}
-	l.jobs = replay.NewJobs(jobsOf(l))
-	l.detaches = replay.NewDetaches(l.jobs)
-	l.tables.Store(l.applier.Tables)
-	l.running.backends.Busy.Store(l.applier.Conn.PID())
+	l.db.jobs = replay.NewJobs(jobsOf(l))
+	l.db.detaches = replay.NewDetaches(l.db.jobs)
+	l.db.tables.Store(l.db.applier.Tables)
+	l.submitted.running.backends.Busy.Store(l.db.applier.Conn.PID())
 	if err := l.advisory.Open(ctx, conn); err != nil {
 		return err
 	}
@@ -281,8 +307,8 @@ func (l *life) open(ctx context.Context) (err error) {
 		return err
 	}
 	e, err := engine.New(engine.Options{
-		Member: l.config.Member, Incarnation: l.incarnation, Position: l.position, Checkpoint: from,
-		Order:         ordering.Options{Storage: l.disk},
+		Member: l.config.Member, Incarnation: l.id.incarnation, Position: l.order.position, Checkpoint: from,
+		Order:         ordering.Options{Storage: l.order.disk},
 		Certify:       certify.Options{KeysMax: l.config.Limits.CertifyKeys},
 		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
 		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
@@ -295,35 +321,35 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.audit = audit.New(auditOf(l))
 	l.grants = grants.New(grantsOf(l))
 	l.trials.dryRuns = replay.NewDryRuns(dryRunsOf(l))
-	l.fence = l.seq.Add(1)
-	l.core = core.New(coreOf(l, e))
-	l.patience, l.words = patienceOf(l), wordsOf(l)
-	l.shows, l.watcher = showOf(l), watcher.New(watcherOf(l))
+	l.order.fence = l.order.seq.Add(1)
+	l.order.core = core.New(coreOf(l, e))
+	l.submitted.patience, l.words = patienceOf(l), wordsOf(l)
+	l.shows, l.submitted.watcher = showOf(l), watcher.New(watcherOf(l))
 	return nil
 }
 
 // coreOf is a replica as its core needs it.
 func coreOf(l *life, e *engine.Engine) core.Options {
 	return core.Options{
-		Log: l.log, Metrics: &l.metrics, Engine: e, Disk: l.disk,
+		Log: l.log, Metrics: &l.metrics, Engine: e, Disk: l.order.disk,
 		Send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
-		Aborted: l.aborted, Locked: l.advisory.Tell, Fronts: l.streaming.Tell, Moved: l.gate.Moved,
-		Leave: l.peers.Leave, Reaches: l.reaches,
+		Aborted: l.aborted, Locked: l.advisory.Tell, Fronts: l.db.streaming.Tell, Moved: l.flow.gate.Moved,
+		Leave: l.others.peers.Leave, Reaches: l.reaches,
 		Survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.Stuck(time.Now()) },
 	}
 }
 
 // retentionOf is a replica as the retention of its log needs it.
 func retentionOf(l *life) core.RetentionOptions {
-	return core.RetentionOptions{Config: l.config, Log: l.log, Metrics: &l.metrics, Disk: l.disk,
-		ConnString: l.connString, Keep: func() int64 { return l.settled().Limits.LogRetention },
+	return core.RetentionOptions{Config: l.config, Log: l.log, Metrics: &l.metrics, Disk: l.order.disk,
+		ConnString: l.db.connString, Keep: func() int64 { return l.settled().Limits.LogRetention },
 		Ready: l.course.ready.Load}
 }
 
 // openReplay makes what carries out large transactions while they come in, and tries what leaves.
 func openReplay(l *life, conn string) {
-	l.streaming = replay.NewStreaming(replay.StreamingOptions{
-		ConnString: conn, Config: l.config, Log: l.log, Ready: l.course.ready.Load, Tables: l.tables.Load,
+	l.db.streaming = replay.NewStreaming(replay.StreamingOptions{
+		ConnString: conn, Config: l.config, Log: l.log, Ready: l.course.ready.Load, Tables: l.db.tables.Load,
 		Report: func(to uint32, front []byte) { l.sendFrame(to, frameFront, front) },
 	})
 	l.trials.receiver = replay.NewReceiver(conn, &l.metrics.Waits, func() *wire.SQLError {
@@ -336,14 +362,14 @@ func openReplay(l *life, conn string) {
 
 func (l *life) close() error {
 	var errs []error
-	if l.applier != nil {
-		l.applier.Close()
+	if l.db.applier != nil {
+		l.db.applier.Close()
 	}
-	if l.streaming != nil {
-		l.streaming.Close()
+	if l.db.streaming != nil {
+		l.db.streaming.Close()
 	}
-	if l.monitor != nil {
-		l.monitor.Close()
+	if l.db.monitor != nil {
+		l.db.monitor.Close()
 	}
 	if l.advisory != nil {
 		l.advisory.Close()
@@ -351,35 +377,35 @@ func (l *life) close() error {
 	if l.audit != nil {
 		l.audit.Close()
 	}
-	l.speakers.Close()
+	l.db.speakers.Close()
 	l.notices.Close()
-	if l.disk != nil {
-		errs = append(errs, l.disk.Close())
+	if l.order.disk != nil {
+		errs = append(errs, l.order.disk.Close())
 	}
 	return errors.Join(errs...)
 }
 
 func (l *life) runExecutor(ctx context.Context) error {
-	if err := l.jobs.Resume(ctx); err != nil {
+	if err := l.db.jobs.Resume(ctx); err != nil {
 		return l.failed(ctx, nil, err)
 	}
 	for {
-		over, down := l.jobs.Long() // never, unless there is a long definition
+		over, down := l.db.jobs.Long() // never, unless there is a long definition
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-over:
-			if err := l.jobs.End(ctx); err != nil {
-				return l.failed(ctx, &engine.Group{Tasks: []engine.Task{l.jobs.Task()}}, err)
+			if err := l.db.jobs.End(ctx); err != nil {
+				return l.failed(ctx, &engine.Group{Tasks: []engine.Task{l.db.jobs.Task()}}, err)
 			}
 		case err := <-down:
 			return err
-		case g := <-l.core.Groups():
+		case g := <-l.order.core.Groups():
 			began := time.Now()
 			if err := l.execute(ctx, g); err != nil {
 				return l.failed(ctx, g, err)
 			}
-			l.rests.after(ctx, time.Since(began))
+			l.flow.rests.after(ctx, time.Since(began))
 		}
 	}
 }
@@ -387,22 +413,22 @@ func (l *life) runExecutor(ctx context.Context) error {
 // fenced is called when this life's own fence is applied: everything committed before the
 // start is in the database.
 func (l *life) fenced(ctx context.Context, ordinal uint64) error {
-	if l.position.Member != l.config.Member {
-		if err := l.applier.Adopt(ctx, ordinal, l.config.Member); err != nil {
+	if l.order.position.Member != l.config.Member {
+		if err := l.db.applier.Adopt(ctx, ordinal, l.config.Member); err != nil {
 			return err
 		}
 		return errConverted
 	}
 	l.notices.Begin(ordinal)
 	l.course.serves()
-	l.log.Info("ready", "ordinal", ordinal, "incarnation", l.incarnation)
+	l.log.Info("ready", "ordinal", ordinal, "incarnation", l.id.incarnation)
 	return nil
 }
 
 // clean empties capture tables that are no longer in use.
 func (l *life) clean(ctx context.Context) error {
 	for process.Rest(ctx, cleanInterval) {
-		if err := l.monitor.Clean(ctx); err != nil {
+		if err := l.db.monitor.Clean(ctx); err != nil {
 			return err
 		}
 	}
@@ -412,7 +438,7 @@ func (l *life) clean(ctx context.Context) error {
 const cleanInterval = 3 * time.Second
 
 func (l *life) txid(seq uint64) writeset.TxID {
-	return writeset.TxID{Member: l.config.Member, Incarnation: l.incarnation, Seq: seq}
+	return writeset.TxID{Member: l.config.Member, Incarnation: l.id.incarnation, Seq: seq}
 }
 
 // name is a member's name for messages.

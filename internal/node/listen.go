@@ -172,11 +172,11 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 		return nil, wire.Fatalf(wire.CodeInvalidCatalogName, "database %q does not exist", name).
 			WithDetail("No database of this name is replicated by this cluster.").
 			WithHint("SHOW tutti.databases lists those there are.")
-	case l.group != mainGroup:
+	case l.id.group != mainGroup:
 		l.awaitOpen(ctx)
 	}
 	if h := l.course.halted.Load(); h != nil {
-		return nil, halt.Refused(l.database, h).AsFatal()
+		return nil, halt.Refused(l.id.database, h).AsFatal()
 	}
 	if !l.course.ready.Load() {
 		return nil, n.notReady(t)
@@ -215,7 +215,7 @@ const (
 // leaderless reports whether nobody leads the order of the main database, as far as this member knows.
 func (t *tenure) leaderless() bool {
 	main := t.life(mainGroup)
-	return main == nil || main.core.Leader() == 0
+	return main == nil || main.order.core.Leader() == 0
 }
 
 // loneliness is since when there is no leader.
@@ -296,7 +296,7 @@ func protected(options string) bool {
 func (l *life) endBackend(pid uint32) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := l.monitor.Terminate(ctx, pid); err != nil && !l.course.ending() {
+	if err := l.db.monitor.Terminate(ctx, pid); err != nil && !l.course.ending() {
 		l.log.Warn("a backend could not be ended", "pid", pid, "error", err)
 	}
 }
@@ -309,8 +309,8 @@ const (
 // comeUp waits for a moment until what this member knows to be ordered is applied. A client that was sent away by
 // another member and comes here at once does not lose to what it has committed there.
 func (l *life) comeUp() {
-	decided, until := l.core.Ordinal(), time.Now().Add(comeUpMost)
-	for l.core.Applied() < decided && time.Now().Before(until) && !l.course.ending() {
+	decided, until := l.order.core.Ordinal(), time.Now().Add(comeUpMost)
+	for l.order.core.Applied() < decided && time.Now().Before(until) && !l.course.ending() {
 		time.Sleep(comeUpPoll)
 	}
 }
@@ -336,7 +336,7 @@ func (l *life) serve(
 	conns := []net.Conn{conn}
 	defer func() {
 		_ = conn.Close() // closed again by who accepted it
-		l.patience.AwaitOrphan(g)
+		l.submitted.patience.AwaitOrphan(g)
 		l.sessions.Leave(conns, slot, g)
 	}()
 	backend, err := net.Dial("unix", l.node.pg.SocketPath())
@@ -365,9 +365,10 @@ func (l *life) serve(
 	defer l.node.clients.Enter(who, login)()
 	defer l.tenure.origins.Enter(login.BackendPID, who)()
 	g = guards.New(guards.Options{
-		PID: login.BackendPID, Slot: slot, Client: startup.Conn, Backend: backend, Withdraw: l.patience.Withdraw,
-		Cancel: func() { l.monitor.Cancel(l.log, login.BackendPID) },
-		Wake:   func() { l.gate.Wake(); l.snapshots.Wake() },
+		PID: login.BackendPID, Slot: slot, Client: startup.Conn, Backend: backend,
+		Withdraw: l.submitted.patience.Withdraw,
+		Cancel:   func() { l.db.monitor.Cancel(l.log, login.BackendPID) },
+		Wake:     func() { l.flow.gate.Wake(); l.snapshots.Wake() },
 	})
 	l.sessions.Register(g, conn)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.CancelClient)
@@ -384,7 +385,7 @@ func (l *life) serve(
 	defer leave(h)
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
-		Host: rolesOf(h), Collector: collect.Roles(l.collector), ReturnedBytesMax: l.config.Limits.WritesetBytes,
+		Host: rolesOf(h), Collector: collect.Roles(l.db.collector), ReturnedBytesMax: l.config.Limits.WritesetBytes,
 		Planned: l.plans.Count,
 	})
 	if err := s.Run(); err != nil {

@@ -19,7 +19,7 @@ func (l *life) listen(ctx context.Context, g *engine.Group) error {
 		return err
 	}
 	if t.Item.ID.Member != l.config.Member {
-		return l.peers.Tell(t.Item.ID.Member)
+		return l.others.peers.Tell(t.Item.ID.Member)
 	}
 	carried()
 	return nil
@@ -53,13 +53,13 @@ func (x *listenSet) leave() { x.l.notices.Replace(x.names, nil) }
 // noticesOf is a replica as its notifications need it.
 func noticesOf(l *life) notices.Options {
 	return notices.Options{
-		Log: l.log, ConnString: l.connString, Conn: l.applier.Pgx,
-		Ignored: []uint32{l.applier.Conn.PID(), l.applier.Definer.Conn.PID()},
+		Log: l.log, ConnString: l.db.connString, Conn: l.db.applier.Pgx,
+		Ignored: []uint32{l.db.applier.Conn.PID(), l.db.applier.Definer.Conn.PID()},
 		Waits:   &l.metrics.Waits,
-		Self:    l.config.Member, Incarnation: l.incarnation, QueueBytesMax: l.config.Limits.NotifyQueue,
+		Self:    l.config.Member, Incarnation: l.id.incarnation, QueueBytesMax: l.config.Limits.NotifyQueue,
 		Order: func(ctx context.Context, kind engine.Kind, payload []byte) bool {
-			return l.core.Order(ctx, engine.Submission{Kind: kind, Seq: l.seq.Add(1), Payload: payload})
+			return l.order.core.Order(ctx, engine.Submission{Kind: kind, Seq: l.order.seq.Add(1), Payload: payload})
 		},
-		Opened: l.course.opened, Ending: l.course.ending, Lacking: l.peers.Lacking,
+		Opened: l.course.opened, Ending: l.course.ending, Lacking: l.others.peers.Lacking,
 	}
 }

@@ -33,14 +33,14 @@ func advisoryOf(l *life) advisory.Replica {
 		Log: l.log, Context: l.course.context, Self: l.config.Member, Name: l.name,
 		Lease:   time.Duration(l.config.Limits.LockLeaseMs) * time.Millisecond,
 		Waits:   &l.metrics.Waits,
-		Seq:     func() uint64 { return l.seq.Add(1) },
-		Order:   func(ctx context.Context, s engine.Submission) bool { return l.core.Order(ctx, s) },
-		Engine:  func(f func(*engine.Engine)) bool { return l.core.Call(f) },
-		Applied: func() uint64 { return l.core.Applied() },
-		Await:   l.gate.Await, Wake: l.gate.Wake,
+		Seq:     func() uint64 { return l.order.seq.Add(1) },
+		Order:   func(ctx context.Context, s engine.Submission) bool { return l.order.core.Order(ctx, s) },
+		Engine:  func(f func(*engine.Engine)) bool { return l.order.core.Call(f) },
+		Applied: func() uint64 { return l.order.core.Applied() },
+		Await:   l.flow.gate.Await, Wake: l.flow.gate.Wake,
 		Opened: l.course.opened, Done: l.course.done, Ending: l.course.ending,
 		Patience: func() (<-chan time.Time, func()) {
-			_, over, stop := l.patience.Begin()
+			_, over, stop := l.submitted.patience.Begin()
 			return over, stop
 		},
 		TimedOut:   func() { l.metrics.Limits.Timeout.Add(1) },

@@ -55,7 +55,7 @@ func (l *life) come(ctx context.Context, number uint64) error {
 	seq := uint64(0)
 	for l.meets.met.Load() < number && !l.course.ending() {
 		if h := l.course.halted.Load(); h != nil {
-			return &failure.Fatal{Err: &halt.Waits{Database: l.database, Halt: h}}
+			return &failure.Fatal{Err: &halt.Waits{Database: l.id.database, Halt: h}}
 		}
 		if time.Since(asked) > meetAgain && l.resolved(seq) {
 			ws, err := capture.Extent([]byte("[]"), false, false)
@@ -64,9 +64,9 @@ func (l *life) come(ctx context.Context, number uint64) error {
 			}
 			ws.Steps = []writeset.Step{{Definition: replay.EncodeMeeting(number)}}
 			payload := ws.Append(nil)
-			asked, seq = time.Now(), l.seq.Add(1)
-			l.core.Do(func(e *engine.Engine) { // what finds no room is asked again
-				e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: seq, Base: l.core.Applied(),
+			asked, seq = time.Now(), l.order.seq.Add(1)
+			l.order.core.Do(func(e *engine.Engine) { // what finds no room is asked again
+				e.Submit(engine.Submission{Kind: engine.KindStatement, Seq: seq, Base: l.order.core.Applied(),
 					Payload: payload})
 			})
 		}
@@ -80,7 +80,7 @@ func (l *life) come(ctx context.Context, number uint64) error {
 // resolved reports whether a submission is no longer under way.
 func (l *life) resolved(seq uint64) bool {
 	over := true
-	l.core.Call(func(e *engine.Engine) { over = !e.Undecided(seq) })
+	l.order.core.Call(func(e *engine.Engine) { over = !e.Undecided(seq) })
 	return over
 }
 
@@ -89,12 +89,12 @@ func (l *life) attend(ctx context.Context, number uint64) error {
 	l.meets.met.Store(max(number, l.meets.met.Load()))
 	for {
 		main := l.tenure.life(mainGroup)
-		if main != nil && max(main.core.Applied(), main.meets.through.Load()) >= number {
+		if main != nil && max(main.order.core.Applied(), main.meets.through.Load()) >= number {
 			return l.groupSettled()
 		}
 		if main != nil {
 			if h := main.course.halted.Load(); h != nil {
-				return &failure.Fatal{Err: &halt.Waits{Database: main.database, Halt: h}}
+				return &failure.Fatal{Err: &halt.Waits{Database: main.id.database, Halt: h}}
 			}
 		}
 		if !process.Sleep(ctx, time.Millisecond) {

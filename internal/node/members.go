@@ -18,7 +18,7 @@ const (
 )
 
 func (l *life) sendFrame(to uint32, kind byte, data []byte) bool {
-	return l.tenure.send(to, kind, l.group, data)
+	return l.tenure.send(to, kind, l.id.group, data)
 }
 
 func (t *tenure) send(to uint32, kind byte, group uint64, data []byte) bool {
@@ -50,18 +50,18 @@ func (t *tenure) receive(from uint32, frame []byte) {
 func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 	switch kind {
 	case frameRaft:
-		l.core.Receive(from, body)
+		l.order.core.Receive(from, body)
 	case frameStatus:
-		if err := l.peers.Hear(from, body); err != nil {
+		if err := l.others.peers.Hear(from, body); err != nil {
 			l.log.Warn("a member's status cannot be read", "member", from, "error", err)
 			return
 		}
 		l.notices.Wake()
-		l.throttle.Regulate(l.peers.Flow())
+		l.flow.throttle.Regulate(l.others.peers.Flow())
 	case frameCheck:
 		l.audit.Receive(from, body)
 	case frameFront:
-		l.paces.Heard(from, l.incarnation, body)
+		l.order.paces.Heard(from, l.id.incarnation, body)
 	case frameRehearse:
 		l.trials.dryRuns.TryFor(from, body)
 	case frameRehearsed:

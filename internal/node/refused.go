@@ -21,7 +21,7 @@ func unorderable(h *host, sub *session.Submission, payload []byte, doubts []cata
 		h.n.metrics.Limits.Writeset.Add(1)
 		return session.Decision{Err: outcome.TooLarge(len(payload), max)}
 	}
-	if g := h.n.jobs.Missed(h.seen, sub.Writeset); g != nil {
+	if g := h.n.db.jobs.Missed(h.seen, sub.Writeset); g != nil {
 		h.writes, h.lost, h.missed = true, true, g
 		return session.Decision{Retry: true, Err: h.n.words.Missed(g.Task.Item.ID)}
 	}
@@ -51,15 +51,15 @@ func (h *host) refusedThere(sub *session.Submission, r *replay.Tried) *wire.SQLE
 func (h *host) loses(sub *session.Submission, ordinal uint64) (v certify.Verdict) {
 	ctx, cancel := context.WithTimeout(context.Background(), replay.TryTimeout)
 	defer cancel()
-	for h.n.core.Ordinal() < ordinal && !h.n.course.ending() && process.Sleep(ctx, time.Millisecond) {
+	for h.n.order.core.Ordinal() < ordinal && !h.n.course.ending() && process.Sleep(ctx, time.Millisecond) {
 	}
-	h.n.core.Call(func(e *engine.Engine) { v = e.Loses(h.submission(sub, nil)) })
+	h.n.order.core.Call(func(e *engine.Engine) { v = e.Loses(h.submission(sub, nil)) })
 	return v
 }
 
 // rehearser is a member to ask whether a transaction can be carried out there; zero if none is fit.
 func (l *life) rehearser() uint32 {
-	if others := l.peers.Synced(); len(others) > 0 {
+	if others := l.others.peers.Synced(); len(others) > 0 {
 		return others[0]
 	}
 	return 0
@@ -68,14 +68,15 @@ func (l *life) rehearser() uint32 {
 // dryRunsOf is a replica as its dry runs need it.
 func dryRunsOf(l *life) replay.DryRunOptions {
 	return replay.DryRunOptions{
-		Log: l.log, ConnString: l.connString, Config: l.config, Incarnation: l.incarnation, Waits: &l.metrics.Waits,
+		Log: l.log, ConnString: l.db.connString, Config: l.config, Incarnation: l.id.incarnation,
+		Waits:      &l.metrics.Waits,
 		Peer:       l.rehearser,
 		Ask:        func(to uint32, dryRun []byte) bool { return l.sendFrame(to, frameRehearse, dryRun) },
 		Answer:     func(to uint32, outcome []byte) bool { return l.sendFrame(to, frameRehearsed, outcome) },
-		Tables:     l.tables.Load,
-		Applied:    func() uint64 { return l.core.Applied() },
-		Decided:    func() uint64 { return l.core.Ordinal() },
-		Free:       func() bool { return l.jobs.Under() == nil },
+		Tables:     l.db.tables.Load,
+		Applied:    func() uint64 { return l.order.core.Applied() },
+		Decided:    func() uint64 { return l.order.core.Ordinal() },
+		Free:       func() bool { return l.db.jobs.Under() == nil },
 		Yield:      l.grants.Locks.Yield,
 		Background: l.course.background.Go, Ending: l.course.ending, Done: l.course.done,
 	}

@@ -84,7 +84,7 @@ func (n *Node) reload(c *config.Config, level *slog.LevelVar) error {
 // obey takes limits over that parts of the life have for themselves.
 func (l *life) obey() {
 	c := l.settled().Limits
-	l.turns.Set(c.TurnsPercent)
+	l.flow.turns.Set(c.TurnsPercent)
 	l.notices.Set(c.Channels, c.NotifyQueue)
 }
 

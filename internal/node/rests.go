@@ -46,6 +46,7 @@ func (r *rests) after(ctx context.Context, took time.Duration) {
 
 // restsOf are a replica's.
 func restsOf(l *life) rests {
-	return rests{wanted: l.config.SharesMachine, peers: l.peers, applied: l.volume.applied.Load, metrics: &l.metrics,
-		rule: replica.NewRests(int64(restWindow))}
+	return rests{wanted: l.config.SharesMachine, peers: l.others.peers, applied: l.others.volume.applied.Load,
+		metrics: &l.metrics,
+		rule:    replica.NewRests(int64(restWindow))}
 }

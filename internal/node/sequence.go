@@ -20,7 +20,7 @@ func (x sequences) Spent(message string) (moved bool, bound string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), advanceTimeout)
 	defer cancel()
-	answer, err := advance(ctx, x.l.applier.ConnString, name, reached)
+	answer, err := advance(ctx, x.l.db.applier.ConnString, name, reached)
 	if err != nil { // a definition or setval under way, mostly: the statement would wait for it
 		x.l.log.Warn("a sequence cannot go on to its next values now", "sequence", name, "error", err)
 		return true, ""

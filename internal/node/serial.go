@@ -14,18 +14,18 @@ import (
 // snapshotsOf is a replica as its snapshots need it; its core need not be there yet.
 func snapshotsOf(l *life) snapshots.Options {
 	return snapshots.Options{
-		Waits: &l.metrics.Waits, Gate: l.gate, Applied: func() uint64 { return l.core.Applied() },
+		Waits: &l.metrics.Waits, Gate: l.flow.gate, Applied: func() uint64 { return l.order.core.Applied() },
 		Tell: func(runs bool) <-chan struct{} { return submitSerial(l, runs) }, CatchUp: l.catchUp,
 		Vouches: func(sub session.Submission) (loses, wins bool, decided uint64) {
-			l.core.Call(func(e *engine.Engine) {
+			l.order.core.Call(func(e *engine.Engine) {
 				loses, wins = e.Vouches(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq,
 					Snapshot: sub.Snapshot, Base: sub.Base, Writeset: sub.Writeset})
 				decided = e.Ordinal()
 			})
 			return loses, wins, decided
 		},
-		Patience:   func() time.Duration { return l.patience.Max() },
-		NoMajority: func() *wire.SQLError { return l.patience.NotOrdered("the transaction") },
+		Patience:   func() time.Duration { return l.submitted.patience.Max() },
+		NoMajority: func() *wire.SQLError { return l.submitted.patience.NotOrdered("the transaction") },
 		Ends:       outcome.Ending, Ending: l.course.ending, Done: l.course.done, Go: l.course.background.Go,
 	}
 }
@@ -36,9 +36,9 @@ func submitSerial(l *life, runs bool) (ordered <-chan struct{}) {
 	if runs {
 		payload[0] = 1
 	}
-	seq := l.seq.Add(1)
+	seq := l.order.seq.Add(1)
 	ordered = l.advisory.Place(seq)
-	l.core.Order(l.course.context, engine.Submission{Kind: engine.KindSerial, Seq: seq, Payload: payload})
+	l.order.core.Order(l.course.context, engine.Submission{Kind: engine.KindSerial, Seq: seq, Payload: payload})
 	return ordered
 }
 

@@ -15,13 +15,14 @@ import (
 // showOf is a replica as it is shown.
 func showOf(l *life) *show.Replica {
 	return &show.Replica{
-		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.Members, Name: l.name, Leader: l.core.Leader,
-		Ordinal: l.core.Ordinal, Applied: l.core.Applied, Peer: l.peers.Of,
+		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.Members, Name: l.name, Leader: l.order.core.Leader,
+		Ordinal: l.order.core.Ordinal, Applied: l.order.core.Applied, Peer: l.others.peers.Of,
 		Settings: func() *config.Limits { return &l.settled().Limits },
 		Levels:   func() show.Levels { return levels(l) },
 		Databases: func() (list []show.Database) {
 			for _, x := range l.tenure.all() {
-				list = append(list, show.Database{Name: x.database, Number: x.group, Status: x.peers.Own()})
+				list = append(list, show.Database{Name: x.id.database, Number: x.id.group,
+					Status: x.others.peers.Own()})
 			}
 			return list
 		},
@@ -35,7 +36,7 @@ func showOf(l *life) *show.Replica {
 
 // levels are how far a replica is to its limits.
 func levels(l *life) (x show.Levels) {
-	l.core.Call(func(e *engine.Engine) {
+	l.order.core.Call(func(e *engine.Engine) {
 		f := e.Figures()
 		x.Pending, x.Keys, x.Queue, x.Fills = f.Pending, f.Keys, f.QueueBytes, f.Fills
 	})
@@ -43,11 +44,11 @@ func levels(l *life) (x show.Levels) {
 	for _, p := range l.tenure.transport.Stats() {
 		x.Sent, x.Dropped = max(x.Sent, p.QueuedBytes), x.Dropped+p.Dropped
 	}
-	x.Delay, _ = l.throttle.Delays()
-	for _, m := range l.peers.Flow().Synced {
+	x.Delay, _ = l.flow.throttle.Delays()
+	for _, m := range l.others.peers.Flow().Synced {
 		x.Slowest = replica.Lag{Items: max(x.Slowest.Items, m.Lag), Bytes: max(x.Slowest.Bytes, m.LagBytes)}
 	}
-	x.Sessions, x.LogBytes = l.tenure.clients.Load(), l.disk.Bytes()
+	x.Sessions, x.LogBytes = l.tenure.clients.Load(), l.order.disk.Bytes()
 	x.Large, x.Waited = int64(l.tenure.larges.Open()), l.tenure.larges.Waited()
 	x.Channels, x.Notifying = l.notices.Count(), l.notices.QueueBytes()
 	return x
@@ -64,14 +65,14 @@ func fileOf(t *tenure) *show.File {
 
 // differences are those that this member has found: in the main database those of all databases, with their names.
 func differences(l *life) []audit.Difference {
-	if l.group != mainGroup {
+	if l.id.group != mainGroup {
 		return l.audit.Differences()
 	}
 	var out []audit.Difference
 	for _, o := range l.tenure.all() {
 		for _, d := range o.audit.Differences() {
 			if o != l {
-				d.Table = o.database + ": " + d.Table
+				d.Table = o.id.database + ": " + d.Table
 			}
 			out = append(out, d)
 		}

@@ -107,16 +107,16 @@ func (n *Node) stop(ctx context.Context, cancel context.CancelFunc) {
 func (t *tenure) handOver() {
 	heirs := map[*life]uint32{}
 	for _, l := range t.all() {
-		l.core.Call(func(e *engine.Engine) {
-			if heir := l.peers.Leave(e); heir != 0 {
+		l.order.core.Call(func(e *engine.Engine) {
+			if heir := l.others.peers.Leave(e); heir != 0 {
 				heirs[l] = heir
 			}
 		})
-		_ = l.peers.TellAll() // nobody shall hand it back; the next gossip says it again
+		_ = l.others.peers.TellAll() // nobody shall hand it back; the next gossip says it again
 	}
 	leads := func() bool {
 		for l, heir := range heirs {
-			if l.core.Leader() == l.config.Member && l.reaches(heir) {
+			if l.order.core.Leader() == l.config.Member && l.reaches(heir) {
 				return true
 			}
 		}

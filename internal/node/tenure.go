@@ -107,7 +107,7 @@ func (t *tenure) begin(ctx context.Context) error {
 		return err
 	}
 	defer run()
-	list, err := databases.List(ctx, main.applier.Pgx)
+	list, err := databases.List(ctx, main.db.applier.Pgx)
 	for _, d := range list {
 		switch {
 		case err != nil:
@@ -138,15 +138,15 @@ func (t *tenure) open(l *life) (run func(), err error) {
 		return nil, errors.Join(err, l.close())
 	}
 	t.mu.Lock()
-	t.lives[l.group] = l
+	t.lives[l.id.group] = l
 	t.mu.Unlock()
-	leave := t.node.metrics.Enter(l.database, &l.metrics, func() { measure(l) })
+	leave := t.node.metrics.Enter(l.id.database, &l.metrics, func() { measure(l) })
 	return func() {
 		t.running.Go(func() {
 			err := l.run(ctx, cancel)
 			leave()
 			t.mu.Lock()
-			delete(t.lives, l.group)
+			delete(t.lives, l.id.group)
 			t.mu.Unlock()
 			close(l.course.ended)
 			if err != nil {
@@ -175,7 +175,7 @@ func (t *tenure) life(group uint64) *life {
 // named gives the life of the database of this name; nil if there is none.
 func (t *tenure) named(name string) *life {
 	for _, l := range t.all() {
-		if l.database == name {
+		if l.id.database == name {
 			return l
 		}
 	}
@@ -190,7 +190,7 @@ func (t *tenure) all() []*life {
 	for _, l := range t.lives {
 		list = append(list, l)
 	}
-	slices.SortFunc(list, func(a, b *life) int { return cmp.Compare(a.group, b.group) })
+	slices.SortFunc(list, func(a, b *life) int { return cmp.Compare(a.id.group, b.id.group) })
 	return list
 }
 

@@ -23,7 +23,7 @@ func awaits(l *life, w flow.Wait, done func() bool) {
 		return
 	}
 	defer l.metrics.Waits.Begin(w).End()
-	l.gate.Await(done)
+	l.flow.gate.Await(done)
 }
 
 // timed is f as a wait.
@@ -35,7 +35,7 @@ func timed(l *life, w flow.Wait, f func() error) error {
 // closeGate begins a group.
 func closeGate(l *life) {
 	defer l.metrics.Waits.Begin(flow.WaitSnapshots).End()
-	l.gate.Close()
+	l.flow.gate.Close()
 }
 
 // underWay notes that the log decides on a submission of a session's, until over is called.
@@ -111,7 +111,7 @@ func (c *commitClock) committed(m *metrics.Transactions, slowed time.Time) {
 // slowed ends a transaction that has committed: its client is answered when it returns.
 func slowed(h *host) {
 	at := time.Now()
-	h.n.throttle.Slow(&h.debt)
+	h.n.flow.throttle.Slow(&h.debt)
 	h.clock.committed(&h.n.metrics.Transactions, at)
 }
 
@@ -129,7 +129,7 @@ func (h *host) BeginLarge() *wire.SQLError {
 		return nil
 	}
 	wait := h.n.metrics.Waits.Begin(flow.WaitLarge)
-	why := h.n.tenure.larges.Enter(h.n.patience.Max(), h.Interrupted)
+	why := h.n.tenure.larges.Enter(h.n.submitted.patience.Max(), h.Interrupted)
 	wait.End()
 	h.large = why == nil
 	return why

@@ -8,13 +8,14 @@ import (
 // watcherOf is a replica as its watcher needs it; what it needs is there.
 func watcherOf(l *life) watcher.Options {
 	return watcher.Options{
-		Log: l.log, Monitor: l.monitor, Group: l.running.Group, Waiters: l.waiters, Backends: &l.running.backends,
-		Words: &l.words, Session: l.sessions.Of, Blocked: func() { l.metrics.Transactions.Blocked.Add(1) },
-		Definition: l.jobs.Under, Executor: func() uint32 { return l.applier.Conn.PID() },
-		Definer:   func() uint32 { return l.applier.Definer.Conn.PID() },
-		Streaming: l.streaming.PID.Load, GiveWay: l.streaming.GiveWay, BreakOff: l.detaches.BreakOff,
+		Log: l.log, Monitor: l.db.monitor, Group: l.submitted.running.Group, Waiters: l.submitted.waiters,
+		Backends: &l.submitted.running.backends,
+		Words:    &l.words, Session: l.sessions.Of, Blocked: func() { l.metrics.Transactions.Blocked.Add(1) },
+		Definition: l.db.jobs.Under, Executor: func() uint32 { return l.db.applier.Conn.PID() },
+		Definer:   func() uint32 { return l.db.applier.Definer.Conn.PID() },
+		Streaming: l.db.streaming.PID.Load, GiveWay: l.db.streaming.GiveWay, BreakOff: l.db.detaches.BreakOff,
 		Engine: func(f func(unblock func(seq uint64, joins bool) (engine.Way, engine.Task))) {
-			l.core.Call(func(e *engine.Engine) { f(e.Unblock) })
+			l.order.core.Call(func(e *engine.Engine) { f(e.Unblock) })
 		},
 		Forget: l.forget,
 	}

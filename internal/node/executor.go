@@ -23,7 +23,7 @@ func (l *life) execute(ctx context.Context, g *engine.Group) error {
 		return err
 	}
 	if len(g.Tasks) > 0 && g.Tasks[0].Writeset != nil && g.Tasks[0].Writeset.Shared {
-		if err := l.meet(ctx, g.Tasks[0].Ordinal); err != nil {
+		if err := holdMeeting(ctx, l, g.Tasks[0].Ordinal); err != nil {
 			return err
 		}
 	}
@@ -241,7 +241,7 @@ func executeStatement(ctx context.Context, l *life, g *engine.Group, t engine.Ta
 	}
 	l.flow.gate.Close()
 	if meeting > 0 {
-		return l.attend(ctx, meeting)
+		return attendMeeting(ctx, l, meeting)
 	}
 	l.submitted.running.Begin([]engine.Task{t}, nil)
 	r, over := session.Result{}, true

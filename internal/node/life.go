@@ -24,6 +24,7 @@ import (
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/guards"
+	"github.com/tuttidb/tutti/internal/meetings"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/notices"
 	"github.com/tuttidb/tutti/internal/ordering"
@@ -52,7 +53,6 @@ type life struct {
 	log    *slog.Logger
 	id     identity
 	course *course
-	meets  meets
 
 	order     order
 	db        local
@@ -72,6 +72,7 @@ type life struct {
 	advisory  *advisory.Locks
 	snapshots *snapshots.Serial
 	grants    *grants.Grants
+	meetings  *meetings.Meetings
 }
 
 // identity is which replica it is.
@@ -180,7 +181,7 @@ func newLife(t *tenure, group uint64, database string) *life {
 	l.notices = notices.New(c.Member, l.settled().Limits.Channels, l.settled().Limits.NotifyQueue, &l.metrics.Notify)
 	l.flow.gate, l.db.speakers = admission.NewGate(), speakers.NewPool()
 	l.submitted.waiters, l.submitted.running.Group = pending.NewWaiters(), pending.NewGroup()
-	l.snapshots = snapshots.New(snapshotsOf(l))
+	l.snapshots, l.meetings = snapshots.New(snapshotsOf(l)), meetings.New(meetingsOf(l))
 	return l
 }
 
@@ -280,7 +281,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	}
 	l.db.applier.Alone = l.rows.Quiet
 	l.db.applier.Begun.Store(l.order.position.Ordinal) // what the progress row says
-	l.meets.through.Store(l.order.position.Ordinal)
+	l.meetings.Through(l.order.position.Ordinal)
 	l.db.applier.Passed.Ending(l.order.position.Ordinal, 1)
 	l.db.applier.Passed.Ended(true)
 	openReplay(l, conn)

@@ -23,6 +23,8 @@
 //	    coming: a connection of whose bytes nothing is acknowledged for 0.3 s (longer
 //	    where the way is long) is dialled again, on Linux, and dialing has little patience at
 //	    first. TCP itself would wait twice as long each time, up to seconds.
+//	T8  A call (call.go) is made by an authenticated member of this cluster, for this one, and told why it is not
+//	    answered. It touches no frames. Eight are answered at once.
 //
 // The handshake (handshake.go), dialer D and acceptor A:
 //

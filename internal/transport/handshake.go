@@ -12,6 +12,7 @@ import (
 
 const (
 	magic           = "TUTTIm" // six bytes: a member stream
+	magicCall       = "TUTTIc" // a call (call.go)
 	protocolVersion = 2
 	nonceBytes      = 32
 	macBytes        = sha256.Size
@@ -67,10 +68,15 @@ type hello struct {
 	from, to uint32
 	nonce    [nonceBytes]byte
 	cluster  string
+	call     bool // instead of a member stream
 }
 
 func (h hello) append(dst []byte) []byte {
-	dst = append(dst, magic...)
+	if h.call {
+		dst = append(dst, magicCall...)
+	} else {
+		dst = append(dst, magic...)
+	}
 	dst = binary.LittleEndian.AppendUint16(dst, protocolVersion)
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(4+4+nonceBytes+len(h.cluster)))
 	dst = binary.LittleEndian.AppendUint32(dst, h.from)
@@ -89,7 +95,8 @@ func readHello(r io.Reader) (hello, []byte, error) {
 	if raw[0] == recordHandshake && raw[1] == recordVersion {
 		return hello{}, nil, errSpeaksTLS
 	}
-	if string(raw[:len(magic)]) != magic {
+	call := string(raw[:len(magic)]) == magicCall
+	if !call && string(raw[:len(magic)]) != magic {
 		return hello{}, nil, errGarbage
 	}
 	if binary.LittleEndian.Uint16(raw[len(magic):]) != protocolVersion {
@@ -105,7 +112,7 @@ func readHello(r io.Reader) (hello, []byte, error) {
 	}
 	b := raw[prefixBytes:]
 	h := hello{from: binary.LittleEndian.Uint32(b), to: binary.LittleEndian.Uint32(b[4:]),
-		cluster: string(b[8+nonceBytes:])}
+		cluster: string(b[8+nonceBytes:]), call: call}
 	copy(h.nonce[:], b[8:])
 	return h, raw, nil
 }
@@ -176,32 +183,32 @@ func dialHandshake(rw io.ReadWriter, h hello, secret []byte) error {
 }
 
 // acceptHandshake is the acceptor's side. Any of the secrets will do. permit judges what the dialer claims to be; a
-// refusal in the chain of its error is sent. The returned member is authenticated when the error is nil.
-func acceptHandshake(rw io.ReadWriter, secrets [][]byte, permit func(hello) error) (uint32, error) {
+// refusal in the chain of its error is sent. The member of the returned message is authenticated when the error is nil.
+func acceptHandshake(rw io.ReadWriter, secrets [][]byte, permit func(hello) error) (hello, error) {
 	h, first, err := readHello(rw)
 	if err == nil {
 		err = permit(h)
 	}
 	if err != nil {
-		return 0, refuse(rw, err)
+		return hello{}, refuse(rw, err)
 	}
 	var nonce [nonceBytes]byte
 	if _, err := rand.Read(nonce[:]); err != nil {
-		return 0, err
+		return hello{}, err
 	}
 	if err := writeVerdict(rw, accepted, nonce[:]); err != nil {
-		return 0, err
+		return hello{}, err
 	}
 	var proof [macBytes]byte
 	if _, err := io.ReadFull(rw, proof[:]); err != nil {
-		return 0, fmt.Errorf("the handshake was not finished: %w", err)
+		return hello{}, fmt.Errorf("the handshake was not finished: %w", err)
 	}
 	for _, secret := range secrets {
 		if hmac.Equal(proof[:], prove(secret, labelDialer, first, nonce[:])) {
-			return h.from, writeVerdict(rw, accepted, prove(secret, labelAcceptor, first, nonce[:]))
+			return h, writeVerdict(rw, accepted, prove(secret, labelAcceptor, first, nonce[:]))
 		}
 	}
-	return 0, refuse(rw, fmt.Errorf("member %d: %w", h.from, refusedSecret))
+	return hello{}, refuse(rw, fmt.Errorf("member %d: %w", h.from, refusedSecret))
 }
 
 // refuse tells the dialer when err is a refusal; garbage gets no answer.

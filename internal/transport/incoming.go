@@ -53,11 +53,11 @@ func (t *Transport) accept() {
 	}
 }
 
-// serve authenticates one incoming connection and reads its frames until it ends.
+// serve authenticates one incoming connection and reads its frames until it ends, or answers a call.
 func (t *Transport) serve(conn net.Conn) {
 	defer t.wg.Done()
 	defer t.untrack(conn)
-	secured, from, err := t.authenticate(conn)
+	secured, first, err := t.authenticate(conn)
 	t.halfOpen.Add(-1)
 	if t.ctx.Err() != nil {
 		return
@@ -65,6 +65,11 @@ func (t *Transport) serve(conn net.Conn) {
 	if err != nil {
 		t.logs.warn("refused "+refusedWhy(err), unknownLogEvery, "refused a connection", "remote", conn.RemoteAddr(),
 			"error", err)
+		return
+	}
+	from := first.from
+	if first.call {
+		t.answer(secured, from)
 		return
 	}
 	p := t.peers[from]
@@ -111,34 +116,37 @@ func refusedWhy(err error) string {
 	return ""
 }
 
-// authenticate runs TLS, if configured, and both parts of the handshake.
-func (t *Transport) authenticate(conn net.Conn) (net.Conn, uint32, error) {
+// authenticate runs TLS, if configured, and both parts of the handshake. It gives the dialer's first message. A call has
+// no second part.
+func (t *Transport) authenticate(conn net.Conn) (net.Conn, hello, error) {
 	tune(conn)
 	if err := conn.SetDeadline(time.Now().Add(t.timing.handshake)); err != nil {
-		return nil, 0, err
+		return nil, hello{}, err
 	}
 	c := t.o.Credentials()
 	secured, ch, err := c.accept(t.ctx, conn)
 	if err != nil {
-		return nil, 0, err
+		return nil, hello{}, err
 	}
 	secrets := make([][]byte, 0, len(c.Secrets))
 	for _, s := range c.Secrets {
 		secrets = append(secrets, ch.bind(s))
 	}
-	from, err := acceptHandshake(secured, secrets, func(h hello) error {
+	first, err := acceptHandshake(secured, secrets, func(h hello) error {
 		if r := t.permit(h); r != accepted {
 			return r
 		}
 		return c.judge(ch.chain, h.from, t.o.PeerName)
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, hello{}, err
 	}
-	if err := t.exchangeAsAcceptor(secured, from); err != nil {
-		return nil, 0, err
+	if !first.call {
+		if err := t.exchangeAsAcceptor(secured, first.from); err != nil {
+			return nil, hello{}, err
+		}
 	}
-	return secured, from, conn.SetDeadline(time.Time{})
+	return secured, first, conn.SetDeadline(time.Time{})
 }
 
 // permit judges a dialer's claim.

@@ -137,12 +137,18 @@ func (p *peer) logKey() string { return fmt.Sprintf("outgoing %d ", p.id) }
 // greet runs TLS, if configured, and the handshake on conn, and returns what frames are sent on.
 func (p *peer) greet(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	c := p.t.o.Credentials()
-	stream, ch, err := c.dial(ctx, conn, p.id, p.t.o.PeerName)
+	return c.greet(ctx, conn, hello{from: p.t.o.Self, to: p.id, cluster: p.t.o.Cluster}, p.turn.of(c.Secrets),
+		p.t.o.PeerName)
+}
+
+// greet runs TLS, if there is any, and the dialer's handshake with one of the secrets.
+func (c Credentials) greet(ctx context.Context, conn net.Conn, h hello, secret []byte, name func(uint32) string) (
+	net.Conn, error) {
+	stream, ch, err := c.dial(ctx, conn, h.to, name)
 	if err != nil {
 		return nil, err
 	}
-	secret := ch.bind(p.turn.of(c.Secrets))
-	err = dialHandshake(stream, hello{from: p.t.o.Self, to: p.id, cluster: p.t.o.Cluster}, secret)
+	err = dialHandshake(stream, h, ch.bind(secret))
 	var r refusal
 	if errors.As(err, &r) {
 		err = fmt.Errorf("it refuses this member: %w", err)
@@ -150,20 +156,25 @@ func (p *peer) greet(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	return stream, err
 }
 
-// dial connects to one of the addresses that the peer's name stands for. That the name is slow to be found is no sign
-// of the way, so it has time of its own.
+// dial connects to the peer.
 func (p *peer) dial(ctx context.Context, way *patience) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(p.address)
+	return connect(ctx, p.address, way.most, way.dial())
+}
+
+// connect connects to one of the addresses that a name stands for. That the name is slow to be found is no sign of the
+// way, so it has time of its own.
+func connect(ctx context.Context, address string, lookup, dial time.Duration) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	lookup, cancel := context.WithTimeout(ctx, way.most)
+	found, cancel := context.WithTimeout(ctx, lookup)
 	defer cancel()
-	addresses, err := net.DefaultResolver.LookupHost(lookup, host)
+	addresses, err := net.DefaultResolver.LookupHost(found, host)
 	if err != nil {
 		return nil, err
 	}
-	d, errs := net.Dialer{Timeout: way.dial()}, make([]error, 0, 1)
+	d, errs := net.Dialer{Timeout: dial}, make([]error, 0, 1)
 	for _, a := range addresses {
 		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(a, port))
 		if err == nil {

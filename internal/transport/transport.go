@@ -19,6 +19,7 @@ type Transport struct {
 	logs     *gate
 	peers    map[uint32]*peer // fixed after New
 	halfOpen atomic.Int64
+	calls    atomic.Int64 // being answered
 
 	mu      sync.Mutex
 	closed  bool

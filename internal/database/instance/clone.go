@@ -59,14 +59,20 @@ func (i *Instance) Clone(ctx context.Context, donorConnString string, progress f
 }
 
 // CloneFrom is Clone with a parsed configuration, which may hold a DialFunc that tunnels to
-// the donor. cfg is not changed.
+// the donor (see Through). cfg is not changed.
 func (i *Instance) CloneFrom(ctx context.Context, cfg *pgconn.Config, progress func(bytes int64)) error {
-	return i.create(".clone", func(work string, a *account) error {
+	return i.create(".clone", i.fillFrom(ctx, cfg, progress))
+}
+
+// fillFrom fills an empty directory with a base backup.
+func (i *Instance) fillFrom(ctx context.Context, cfg *pgconn.Config, progress func(int64)) func(string,
+	*account) error {
+	return func(work string, a *account) error {
 		if err := i.receive(ctx, cfg, work, a, progress); err != nil {
 			return fmt.Errorf("clone of %s:%d: %w", cfg.Host, cfg.Port, err)
 		}
 		return nil
-	})
+	}
 }
 
 func (i *Instance) receive(ctx context.Context, cfg *pgconn.Config, work string, a *account,

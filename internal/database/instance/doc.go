@@ -6,12 +6,14 @@
 //
 // Files beside the data directory D: D.lock (held while the server runs), D.run (the socket's
 // directory) or D.socketdir (where it is instead, when D.run would be too long a path),
-// D.init and D.clone (unfinished work, removed by the next attempt), postgres.log, and postgres.log.1 and so on (what
+// D.init and D.clone (unfinished work, removed by the next attempt), D.replaced (what a clone has taken the place of,
+// see Replace), postgres.log, and postgres.log.1 and so on (what
 // came before it).
 //
 // Invariants:
 //
-//	I1  A data directory is complete or absent: Init and Clone work beside it and rename.
+//	I1  A data directory is complete or absent: Init and Clone work beside it and rename. Replace keeps the old one
+//	    until the new one is complete, durable and in its place; what is left of an interrupted one is settled first.
 //	I2  At most one Instance, of all processes on this machine, uses a data directory (D.lock).
 //	I3  When Start launches a server, no process of an earlier server on that data directory
 //	    is alive. A running server that Tutti did not configure is never stopped.
@@ -23,6 +25,7 @@
 //	I7  When this process dies, the server is told to shut down (Linux; elsewhere the next
 //	    Start does it).
 //	I8  With LogBytesMax no line of the server's log is lost, but for what is older than LogFilesMax files.
+//	I9  Who is lent a server speaks to it in the replication protocol only.
 //
 // What it does not do: restart a server that exited, upgrade data directories, manage servers with tablespaces.
 package instance

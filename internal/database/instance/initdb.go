@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/gofrs/flock"
+
 	"github.com/tuttidb/tutti/internal/database/embedded/untar"
 )
 
@@ -30,14 +32,11 @@ func (i *Instance) Init(ctx context.Context) error {
 }
 
 // create runs fill on an empty directory beside the data directory, and puts it in the data
-// directory's place (I1).
+// directory's place (I1), which is empty.
 func (i *Instance) create(suffix string, fill func(work string, a *account) error) (err error) {
 	i.op.Lock()
 	defer i.op.Unlock()
-	if err := i.validate(); err != nil {
-		return err
-	}
-	lock, err := i.lockData()
+	lock, err := i.lockToBuild()
 	if err != nil {
 		return err
 	}
@@ -47,11 +46,30 @@ func (i *Instance) create(suffix string, fill func(work string, a *account) erro
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("data directory: %w", err)
 	}
+	work := i.o.DataDir + suffix
+	if err := i.build(work, fill); err != nil {
+		return err
+	}
+	if err := os.Rename(work, i.o.DataDir); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return untar.SyncFile(filepath.Dir(i.o.DataDir))
+}
+
+// lockToBuild takes the lock under which a data directory is made.
+func (i *Instance) lockToBuild() (*flock.Flock, error) {
+	if err := i.validate(); err != nil {
+		return nil, err
+	}
+	return i.lockData()
+}
+
+// build runs fill on an empty directory work, which is complete and durable when it returns, or gone.
+func (i *Instance) build(work string, fill func(work string, a *account) error) (err error) {
 	a, err := i.account()
 	if err != nil {
 		return err
 	}
-	work := i.o.DataDir + suffix
 	if err := i.emptyDir(work, a); err != nil {
 		return err
 	}
@@ -63,15 +81,10 @@ func (i *Instance) create(suffix string, fill func(work string, a *account) erro
 	if err := fill(work, a); err != nil {
 		return err
 	}
-	if !i.o.NoSync {
-		if err := untar.SyncTree(work); err != nil {
-			return err
-		}
+	if i.o.NoSync {
+		return nil
 	}
-	if err := os.Rename(work, i.o.DataDir); err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	return untar.SyncFile(filepath.Dir(i.o.DataDir))
+	return untar.SyncTree(work)
 }
 
 // emptyDir makes dir anew, for the server's user only.

@@ -57,7 +57,7 @@ type Member struct {
 type Postgres struct {
 	BinDir   string `toml:"bin_dir"`   // empty: the system's ≥ 15, else a pinned download
 	NoSystem bool   `toml:"no_system"` // never use the system's binaries
-	// connection string of the donor for the first start; empty: a new database
+	// donor of the first start: the name of a member, or a connection string; empty: a new database
 	CloneFrom  string            `toml:"clone_from"`
 	AllowTrust bool              `toml:"allow_trust"` // let in clients whom PostgreSQL asks for no password
 	Settings   map[string]string `toml:"settings"`    // added to postgresql.conf
@@ -271,6 +271,9 @@ func (c *Config) validateMembers() error {
 	}
 	if !seen[c.Member] {
 		return fmt.Errorf("members: no entry for this member (%d)", c.Member)
+	}
+	if c.Postgres.CloneFrom == c.Self().Name {
+		return fmt.Errorf("clone_from is %q, which is this member: name another one", c.Postgres.CloneFrom)
 	}
 	return nil
 }

@@ -166,14 +166,22 @@ func (r *Retention) restartLog(c *engine.Checkpoint) error {
 	return nil
 }
 
-// ExplainLost says what happened to a member that was away for too long, and how it comes back.
+// ExplainLost says what happened to a member that was away for too long; nil if err is something else.
 func ExplainLost(err error, c *config.Config) error {
 	var lost *LostError
 	if !errors.As(err, &lost) {
-		return err
+		return nil
 	}
-	return fmt.Errorf("%s was away for longer than log_retention allows: it has the order up to entry %d of the log, "+
-		"and %s, which leads, keeps it from entry %d on; what is between cannot be had any more, so this member "+
-		"stops. %s",
-		c.Self().Name, lost.Have, c.Name(lost.Leader), lost.First, standing.HowToClone(c))
+	return &explained{lost, fmt.Sprintf("%s was away for longer than log_retention allows: it has the order up to "+
+		"entry %d of the log, and %s, which leads, keeps it from entry %d on",
+		c.Self().Name, lost.Have, c.Name(lost.Leader), lost.First)}
 }
+
+// explained is an error in the words of people.
+type explained struct {
+	error
+	words string
+}
+
+func (e *explained) Error() string { return e.words }
+func (e *explained) Unwrap() error { return e.error }

@@ -107,18 +107,21 @@ func TestStartAt(t *testing.T) {
 	}
 }
 
-// TestExplainLost: who was away for too long is told how to come back; any other error is left as it is.
+// TestExplainLost: that a member was away for too long is said in people's words, and is found in them; any other error
+// is none of that.
 func TestExplainLost(t *testing.T) {
 	r, _ := kept(t, 0)
-	other := errors.New("another")
-	if err := ExplainLost(other, r.o.Config); err != other {
+	if err := ExplainLost(errors.New("another"), r.o.Config); err != nil {
 		t.Error(err)
 	}
 	err := ExplainLost(&LostError{ordering.Lost{Leader: 2, Have: 5, First: 9}}, r.o.Config)
 	for _, want := range []string{"a was away for longer than log_retention allows", "up to entry 5", "b, which leads",
-		"from entry 9 on", "To bring this member back"} {
+		"from entry 9 on"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, and nothing of %q", err, want)
 		}
+	}
+	if lost := (*LostError)(nil); !errors.As(err, &lost) || lost.Leader != 2 {
+		t.Errorf("nobody can find out who leads: %v", err)
 	}
 }

@@ -198,10 +198,11 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 		})
 	}
 	run("log", func(ctx context.Context) error {
-		if err := l.order.core.Run(ctx); err != nil {
-			return &failure.Fatal{Err: core.ExplainLost(err, l.config)}
+		err := l.order.core.Run(ctx)
+		if lost := core.ExplainLost(err, l.config); lost != nil || err == nil {
+			return lost
 		}
-		return nil
+		return &failure.Fatal{Err: err}
 	})
 	run("executor", l.runExecutor)
 	run("watcher", l.submitted.watcher.Run)

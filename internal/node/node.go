@@ -15,6 +15,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/credentials"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
@@ -196,6 +197,13 @@ func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 		if err == nil {
 			err = n.hold(ctx, pg)
 		}
+		if lost := (*core.LostError)(nil); errors.As(err, &lost) && ctx.Err() == nil {
+			n.log.Warn("this member takes a copy of another one's database", "why", err)
+			if err = n.copyAnew(ctx, pg, lost.Leader); err == nil {
+				wait = retryMin
+				continue
+			}
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -223,6 +231,9 @@ func (n *Node) instance(ctx context.Context) (*instance.Instance, error) {
 		return nil, &failure.Config{Err: err}
 	}
 	c := n.config.Postgres
+	if err := instance.Settle(n.serverDir()); err != nil {
+		return nil, err
+	}
 	where := embedded.Options{BinDir: c.BinDir, NoSystem: c.NoSystem, DataDir: n.serverDir()}
 	build, err := embedded.FindContext(ctx, where)
 	if err != nil {
@@ -278,9 +289,7 @@ func (n *Node) startDatabase(ctx context.Context, pg *instance.Instance) error {
 	if !pg.Initialized() {
 		var err error
 		if from := n.config.Postgres.CloneFrom; from != "" {
-			n.log.Info("cloning the database from its donor")
-			err = pg.Clone(ctx, from, nil)
-			n.major.Store(int32(pg.Build().Major))
+			err = n.copyFirst(ctx, pg, from)
 		} else {
 			n.log.Info("creating a new database")
 			err = pg.Init(ctx)

@@ -203,6 +203,13 @@ func (s *Standing) Began() *bootstrap.Contents { return s.own.Contents }
 // Incarnation is that of the main database's life.
 func (s *Standing) Incarnation() uint64 { return s.own.Incarnation }
 
+// Begun reports whether this member has a log, or has had one in this tenure.
+func (s *Standing) Begun() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.disk != nil
+}
+
 // News is ready when something was heard.
 func (s *Standing) News() <-chan struct{} { return s.news }
 

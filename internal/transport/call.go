@@ -9,9 +9,12 @@ import (
 )
 
 // A call is a connection of one member to another for something else than frames, as long as that takes: it begins with
-// the first part of the handshake, under a name of its own, and goes on with the answer: a text that says why it is not
-// answered, or an empty one; then the connection is the callers'. Pings do not flow, and nobody's place is taken by it.
+// the first part of the handshake, under a name of its own. Then the caller says what it asks for, and is told why it
+// does not get that, or nothing; then the connection is theirs. Pings do not flow, and nobody's place is taken by it.
 // The kernel's probes end one whose other side has vanished.
+
+// askedBytesMax bounds what a caller asks for.
+const askedBytesMax = 256
 
 // errNotTaken is in the chain of why a call is not answered by a member that has been reached.
 var errNotTaken = errors.New("it does not take the call")
@@ -25,11 +28,13 @@ type Caller struct {
 	PeerName    func(member uint32) string
 }
 
-// Call reaches a member at host:port. The connection is the caller's; ctx counts until it is there.
-func (c Caller) Call(ctx context.Context, member uint32, address string) (conn net.Conn, err error) {
+// Call reaches a member at host:port and asks for something, in askedBytesMax bytes. The connection is the caller's;
+// ctx counts until it is there.
+func (c Caller) Call(ctx context.Context, member uint32, address, asked string) (conn net.Conn, err error) {
 	now := c.Credentials()
 	for _, secret := range now.Secrets {
-		conn, err = c.call(ctx, now, secret, member, address)
+		conn, err = c.call(ctx, now, secret, hello{from: c.Self, to: member, cluster: c.Cluster, call: true}, address,
+			asked)
 		if !errors.Is(err, refusedSecret) {
 			break
 		}
@@ -40,7 +45,7 @@ func (c Caller) Call(ctx context.Context, member uint32, address string) (conn n
 	return conn, nil
 }
 
-func (c Caller) call(ctx context.Context, now Credentials, secret []byte, member uint32, address string) (net.Conn,
+func (c Caller) call(ctx context.Context, now Credentials, secret []byte, h hello, address, asked string) (net.Conn,
 	error) {
 	most := productionTiming().handshake
 	conn, err := connect(ctx, address, most, most)
@@ -53,8 +58,10 @@ func (c Caller) call(ctx context.Context, now Credentials, secret []byte, member
 	err = conn.SetDeadline(time.Now().Add(most))
 	var stream net.Conn
 	if err == nil {
-		h := hello{from: c.Self, to: member, cluster: c.Cluster, call: true}
 		stream, err = now.greet(ctx, conn, h, secret, c.PeerName)
+	}
+	if err == nil {
+		err = writeText(stream, []byte(asked))
 	}
 	var why []byte
 	if err == nil {
@@ -72,29 +79,30 @@ func (c Caller) call(ctx context.Context, now Credentials, secret []byte, member
 	return stream, nil
 }
 
-// answer answers a call of a member that has proved itself.
-func (t *Transport) answer(conn net.Conn, from uint32) {
+// answer answers a call of a member that has proved itself, and says what it asks for.
+func (t *Transport) answer(conn net.Conn, from uint32, asked string) {
 	defer t.calls.Add(-1)
-	answer, err := t.called(from)
+	answer, err := t.called(from, asked)
 	if err == nil {
 		err = writeText(conn, nil)
 	} else {
 		err = errors.Join(err, writeText(conn, reason(err)))
 	}
 	if err != nil {
-		t.logs.warn(fmt.Sprintf("call %d", from), peerLogEvery, "did not answer a call", "member", from, "error", err)
+		t.logs.warn(fmt.Sprintf("call %d", from), peerLogEvery, "did not answer a call", "member", from,
+			"asked", asked, "error", err)
 		return
 	}
 	answer(t.ctx, conn)
 }
 
 // called judges a call, which counts from then on.
-func (t *Transport) called(from uint32) (func(context.Context, net.Conn), error) {
+func (t *Transport) called(from uint32, asked string) (func(context.Context, net.Conn), error) {
 	switch {
 	case t.calls.Add(1) > callsMax:
 		return nil, fmt.Errorf("it answers %d calls already", callsMax)
 	case t.o.Called == nil:
 		return nil, errors.New("it answers no calls")
 	}
-	return t.o.Called(from)
+	return t.o.Called(from, asked)
 }

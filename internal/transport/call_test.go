@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// echo answers calls with what they send, in lines and with the caller's number.
-func echo(from uint32) (func(context.Context, net.Conn), error) {
+// echo answers calls with what they send, in lines, the caller's number and what it asks for.
+func echo(from uint32, asked string) (func(context.Context, net.Conn), error) {
 	return func(ctx context.Context, conn net.Conn) {
 		for s := bufio.NewScanner(conn); s.Scan(); {
-			fmt.Fprintf(conn, "%d:%s\n", from, s.Text())
+			fmt.Fprintf(conn, "%d:%s:%s\n", from, asked, s.Text())
 		}
 	}, nil
 }
@@ -31,7 +31,7 @@ func say(t *testing.T, conn net.Conn, line string) string {
 	return strings.TrimSpace(got)
 }
 
-func answering(answer func(uint32) (func(context.Context, net.Conn), error)) func(*Options, *timing) {
+func answering(answer func(uint32, string) (func(context.Context, net.Conn), error)) func(*Options, *timing) {
 	return func(o *Options, _ *timing) { o.Called = answer }
 }
 
@@ -55,16 +55,16 @@ func TestCall(t *testing.T) {
 			if !clear {
 				own = secured(ca.member(t, 2))
 			}
-			conn, err := caller(own).Call(t.Context(), 1, one.addr)
+			conn, err := caller(own).Call(t.Context(), 1, one.addr, "x")
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if got := say(t, conn, "hello"); got != "2:hello" {
+			if got := say(t, conn, "hello"); got != "2:x:hello" {
 				t.Errorf("the call answers %q", got)
 			}
 			two.exchange(t, one)
-			if got := say(t, conn, "again"); got != "2:again" {
+			if got := say(t, conn, "again"); got != "2:x:again" {
 				t.Errorf("the call answers %q", got)
 			}
 		})
@@ -73,16 +73,16 @@ func TestCall(t *testing.T) {
 
 // TestCallRefused: who calls is told why nobody answers, and only a member of the cluster is answered.
 func TestCallRefused(t *testing.T) {
-	busy := func(from uint32) (func(context.Context, net.Conn), error) {
+	busy := func(from uint32, _ string) (func(context.Context, net.Conn), error) {
 		return nil, fmt.Errorf("not for member %d", from)
 	}
-	never := func(uint32) (func(context.Context, net.Conn), error) {
+	never := func(uint32, string) (func(context.Context, net.Conn), error) {
 		t.Error("a call came through that should not")
 		return nil, errors.New("no")
 	}
 	for _, c := range []struct {
 		what   string
-		answer func(uint32) (func(context.Context, net.Conn), error)
+		answer func(uint32, string) (func(context.Context, net.Conn), error)
 		caller Caller
 		want   string
 	}{
@@ -93,7 +93,7 @@ func TestCallRefused(t *testing.T) {
 		{"another cluster", never, Caller{Self: 2, Cluster: "c2", Credentials: known(secret)}, "wrong cluster"},
 	} {
 		m := lone(t, answering(c.answer))
-		conn, err := c.caller.Call(t.Context(), 1, m.addr)
+		conn, err := c.caller.Call(t.Context(), 1, m.addr, "x")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.what, err)
 		}
@@ -101,7 +101,7 @@ func TestCallRefused(t *testing.T) {
 			t.Errorf("%s: there is a connection", c.what)
 		}
 	}
-	if _, err := caller(known(secret)).Call(t.Context(), 1, "127.0.0.1:1"); err == nil {
+	if _, err := caller(known(secret)).Call(t.Context(), 1, "127.0.0.1:1", "x"); err == nil {
 		t.Error("nobody listens, and the call is there")
 	}
 }
@@ -109,12 +109,12 @@ func TestCallRefused(t *testing.T) {
 // TestCallSecondSecret: while secrets are exchanged, the second one will do.
 func TestCallSecondSecret(t *testing.T) {
 	m := lone(t, answering(echo))
-	conn, err := caller(known([]byte("tomorrow's"), secret)).Call(t.Context(), 1, m.addr)
+	conn, err := caller(known([]byte("tomorrow's"), secret)).Call(t.Context(), 1, m.addr, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if got := say(t, conn, "hello"); got != "2:hello" {
+	if got := say(t, conn, "hello"); got != "2:x:hello" {
 		t.Errorf("the call answers %q", got)
 	}
 }
@@ -124,20 +124,20 @@ func TestCallsAreBounded(t *testing.T) {
 	m := lone(t, answering(echo))
 	var open []net.Conn
 	for range callsMax {
-		conn, err := caller(known(secret)).Call(t.Context(), 1, m.addr)
+		conn, err := caller(known(secret)).Call(t.Context(), 1, m.addr, "x")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 		open = append(open, conn)
 	}
-	if _, err := caller(known(secret)).Call(t.Context(), 1, m.addr); err == nil ||
+	if _, err := caller(known(secret)).Call(t.Context(), 1, m.addr, "x"); err == nil ||
 		!strings.Contains(err.Error(), "8 calls already") {
 		t.Fatalf("the ninth call: %v", err)
 	}
 	open[0].Close()
 	eventually(t, "a place is free", func() bool {
-		conn, err := caller(known(secret)).Call(t.Context(), 1, m.addr)
+		conn, err := caller(known(secret)).Call(t.Context(), 1, m.addr, "x")
 		if err == nil {
 			conn.Close()
 		}
@@ -148,7 +148,7 @@ func TestCallsAreBounded(t *testing.T) {
 // TestCallEnds: when the transport is closed, its calls end, and with ctx what the caller waits for.
 func TestCallEnds(t *testing.T) {
 	m := lone(t, answering(echo))
-	conn, err := caller(known(secret)).Call(t.Context(), 1, m.addr)
+	conn, err := caller(known(secret)).Call(t.Context(), 1, m.addr, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestCallEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := caller(known(secret)).Call(ctx, 1, silent.Addr().String())
+		_, err := caller(known(secret)).Call(ctx, 1, silent.Addr().String(), "x")
 		failed <- err
 	}()
 	cancel()

@@ -57,7 +57,7 @@ func (t *Transport) accept() {
 func (t *Transport) serve(conn net.Conn) {
 	defer t.wg.Done()
 	defer t.untrack(conn)
-	secured, first, err := t.authenticate(conn)
+	secured, first, asked, err := t.authenticate(conn)
 	t.halfOpen.Add(-1)
 	if t.ctx.Err() != nil {
 		return
@@ -69,7 +69,7 @@ func (t *Transport) serve(conn net.Conn) {
 	}
 	from := first.from
 	if first.call {
-		t.answer(secured, from)
+		t.answer(secured, from, asked)
 		return
 	}
 	p := t.peers[from]
@@ -116,37 +116,42 @@ func refusedWhy(err error) string {
 	return ""
 }
 
-// authenticate runs TLS, if configured, and both parts of the handshake. It gives the dialer's first message. A call has
-// no second part.
-func (t *Transport) authenticate(conn net.Conn) (net.Conn, hello, error) {
+// authenticate runs TLS, if configured, and both parts of the handshake, of which a call has the first only. It gives
+// the dialer's first message, and what a call asks for.
+func (t *Transport) authenticate(conn net.Conn) (secured net.Conn, first hello, asked string, err error) {
 	tune(conn)
 	if err := conn.SetDeadline(time.Now().Add(t.timing.handshake)); err != nil {
-		return nil, hello{}, err
+		return nil, hello{}, "", err
 	}
 	c := t.o.Credentials()
 	secured, ch, err := c.accept(t.ctx, conn)
 	if err != nil {
-		return nil, hello{}, err
+		return nil, hello{}, "", err
 	}
 	secrets := make([][]byte, 0, len(c.Secrets))
 	for _, s := range c.Secrets {
 		secrets = append(secrets, ch.bind(s))
 	}
-	first, err := acceptHandshake(secured, secrets, func(h hello) error {
+	first, err = acceptHandshake(secured, secrets, func(h hello) error {
 		if r := t.permit(h); r != accepted {
 			return r
 		}
 		return c.judge(ch.chain, h.from, t.o.PeerName)
 	})
 	if err != nil {
-		return nil, hello{}, err
+		return nil, hello{}, "", err
 	}
-	if !first.call {
-		if err := t.exchangeAsAcceptor(secured, first.from); err != nil {
-			return nil, hello{}, err
-		}
+	if first.call {
+		var text []byte
+		text, err = readText(secured, askedBytesMax)
+		asked = string(text)
+	} else {
+		err = t.exchangeAsAcceptor(secured, first.from)
 	}
-	return secured, first, conn.SetDeadline(time.Time{})
+	if err != nil {
+		return nil, hello{}, "", err
+	}
+	return secured, first, asked, conn.SetDeadline(time.Time{})
 }
 
 // permit judges a dialer's claim.

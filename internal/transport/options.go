@@ -54,10 +54,10 @@ type Options struct {
 	// Connected, if set, is told of each new connection to a member: frames for the one before may be lost. It is
 	// called from one goroutine per member, and must not call Close.
 	Connected func(member uint32)
-	// Called, if set, judges a call of another member, and gives what answers it, or why it is not answered. What
-	// answers has the connection until it returns, and must return when ctx ends. Several calls run at once. Nil
-	// answers none.
-	Called func(from uint32) (answer func(ctx context.Context, conn net.Conn), err error)
+	// Called, if set, judges a call of another member by what it asks for, and gives what answers it, or why it is not
+	// answered. What answers has the connection until it returns, and must return when ctx ends. Several calls run at
+	// once. Nil answers none.
+	Called func(from uint32, asked string) (answer func(ctx context.Context, conn net.Conn), err error)
 	// Fault, nil in production, decides for every frame how long it is held back (later frames
 	// wait behind it) and whether it is lost. It is called inside Send.
 	Fault func(to uint32, frame []byte) (delay time.Duration, drop bool)

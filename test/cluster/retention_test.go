@@ -20,8 +20,8 @@ const (
 )
 
 // TestLogRetention: the log stays small, whatever happens. Members join, crash together and restart
-// on what is kept of it; one that was away for too long ends with an error that says what to do, and
-// doing that brings it back.
+// on what is kept of it; one that was away for too long copies another one's database by itself. One whose database
+// is damaged ends with an error that says what to do, and doing that brings it back.
 func TestLogRetention(t *testing.T) {
 	t.Parallel()
 	c := New(t, 3, func(_ int, c *config.Config) {
@@ -64,19 +64,24 @@ func TestLogRetention(t *testing.T) {
 	// Away for longer than the log is kept. The others go on.
 	c.Stop(3)
 	c.outgrow(1, 1, 2)
-	for range 2 { // trying again changes nothing
-		c.ends(3, "node3 was away for longer than log_retention allows",
-			"remove "+filepath.Join(c.Node(3).Config.DataDir, "postgres"), "clone_from")
+	c.Run(3)
+	c.WaitReady()
+	for _, what := range []string{"node3 was away for longer than log_retention allows",
+		"has a copy of another member's database", "restarted the log behind the clone's checkpoint"} {
+		c.logged(3, what)
 	}
-	c.Connect(2).Do("INSERT INTO filler VALUES (-1, '')")
-
-	c.cloneAnew(3)
+	if _, err := os.Stat(filepath.Join(c.Node(3).Config.DataDir, "postgres.replaced")); err == nil {
+		t.Error("the old database is still there")
+	}
+	for k := range 2 {
+		c.Connect(2 + k).Do(fmt.Sprintf("INSERT INTO filler VALUES (%d, '')", -1-k))
+	}
 
 	// A checkpoint that cannot be read is no reason to guess.
 	c.spoil(2)
 	c.Kill(2)
 	c.ends(2, "the checkpoint is damaged", "remove "+filepath.Join(c.Node(2).Config.DataDir, "postgres"))
-	c.cloneAnew(2)
+	c.cloneAnew(2, "node3")
 	c.Everywhere("SELECT count(*) FROM filler WHERE k < 0", "3")
 	l.Verify()
 	c.Check()
@@ -99,9 +104,13 @@ func (c *Cluster) ends(k int, why ...string) {
 }
 
 // cloneAnew does what the error says, and has the node write a row.
-func (c *Cluster) cloneAnew(k int) {
+func (c *Cluster) cloneAnew(k int, donor string) {
 	c.tb.Helper()
+	c.Node(k).Config.Postgres.CloneFrom = donor
 	if err := os.RemoveAll(filepath.Join(c.Node(k).Config.DataDir, "postgres")); err != nil {
+		c.tb.Fatal(err)
+	}
+	if err := c.Node(k).WriteConfig(); err != nil {
 		c.tb.Fatal(err)
 	}
 	c.Run(k)
@@ -119,17 +128,23 @@ func (c *Cluster) outgrow(k int, nodes ...int) {
 		s.Do(fmt.Sprintf("INSERT INTO filler SELECT %s + %d + i, repeat(md5(i::text), 32) FROM generate_series(1, "+
 			"100) i", from, 100*i))
 	}
+	c.compacted(retentionBytes, segmentBytes, nodes...)
+}
+
+// compacted waits until nodes have compacted their logs to what they should keep.
+func (c *Cluster) compacted(retention, segment int64, nodes ...int) {
+	c.tb.Helper()
 	for _, k := range nodes {
 		at := c.Connect(k)
 		for deadline := time.Now().Add(sqlTimeout); ; time.Sleep(pollInterval) {
 			files, bytes := c.logFiles(k), c.limit(at, "log_retention").now
 			// A load may go on: a quarter of a second's entries come on top.
-			if files <= retentionBytes+4*segmentBytes && bytes <= files {
+			if files <= retention+4*segment && bytes <= files {
 				break
 			}
 			if time.Now().After(deadline) {
 				c.tb.Fatalf("the log of node %d has %d bytes in files of %d, it should keep %d", k, bytes, files,
-					retentionBytes)
+					retention)
 			}
 		}
 		if c.limit(at, "log_retention").reached == 0 {

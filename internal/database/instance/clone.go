@@ -61,22 +61,29 @@ func (i *Instance) Clone(ctx context.Context, donorConnString string, progress f
 // CloneFrom is Clone with a parsed configuration, which may hold a DialFunc that tunnels to
 // the donor (see Through). cfg is not changed.
 func (i *Instance) CloneFrom(ctx context.Context, cfg *pgconn.Config, progress func(bytes int64)) error {
-	return i.create(".clone", i.fillFrom(ctx, cfg, progress))
+	return i.create(".clone", fillFrom(ctx, i, cfg, progress))
 }
 
 // fillFrom fills an empty directory with a base backup.
-func (i *Instance) fillFrom(ctx context.Context, cfg *pgconn.Config, progress func(int64)) func(string,
-	*account) error {
+func fillFrom(ctx context.Context, i *Instance, cfg *pgconn.Config, progress func(int64)) func(string, *account) error {
 	return func(work string, a *account) error {
-		if err := i.receive(ctx, cfg, work, a, progress); err != nil {
+		c := &cloning{Instance: i, work: work, account: a, progress: progress}
+		if err := c.receive(ctx, cfg); err != nil {
 			return fmt.Errorf("clone of %s:%d: %w", cfg.Host, cfg.Port, err)
 		}
 		return nil
 	}
 }
 
-func (i *Instance) receive(ctx context.Context, cfg *pgconn.Config, work string, a *account,
-	progress func(int64)) error {
+// cloning is a base backup that is received into a directory.
+type cloning struct {
+	*Instance
+	work     string
+	account  *account
+	progress func(int64)
+}
+
+func (c *cloning) receive(ctx context.Context, cfg *pgconn.Config) error {
 	cfg = cfg.Copy()
 	cfg.RuntimeParams["replication"] = "true"
 	conn, err := pgconn.ConnectConfig(ctx, cfg)
@@ -87,8 +94,8 @@ func (i *Instance) receive(ctx context.Context, cfg *pgconn.Config, work string,
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 
 	version := conn.ParameterStatus("server_version")
-	if major, _, _ := strings.Cut(strings.Fields(version + " ")[0], "."); major != strconv.Itoa(i.o.Build.Major) {
-		if err := i.useDonors(major, version); err != nil {
+	if major, _, _ := strings.Cut(strings.Fields(version + " ")[0], "."); major != strconv.Itoa(c.o.Build.Major) {
+		if err := c.useDonors(major, version); err != nil {
 			return err
 		}
 	}
@@ -96,28 +103,28 @@ func (i *Instance) receive(ctx context.Context, cfg *pgconn.Config, work string,
 	if err != nil {
 		return err
 	}
-	i.reserveWAL(ctx, conn)
-	if err := i.unpackBackup(ctx, conn, work, a, progress); err != nil {
+	c.reserveWAL(ctx, conn)
+	if err := c.unpackBackup(ctx, conn); err != nil {
 		return err
 	}
-	return configureClone(work, settings, a)
+	return configureClone(c.work, settings, c.account)
 }
 
 // useDonors finds binaries of the donor's major version instead.
-func (i *Instance) useDonors(major, version string) error {
+func (c *cloning) useDonors(major, version string) error {
 	refused := embedded.Setupf("the donor is PostgreSQL %s, the binaries here are %s: "+
-		"a clone needs the same major version", version, i.o.Build.Version)
+		"a clone needs the same major version", version, c.o.Build.Version)
 	n, err := strconv.Atoi(major)
-	if err != nil || i.o.Find == nil {
+	if err != nil || c.o.Find == nil {
 		return refused
 	}
-	b, err := i.o.Find(n)
+	b, err := c.o.Find(n)
 	if err != nil {
 		return fmt.Errorf("%w: %w", refused, err)
 	}
-	i.mu.Lock()
-	i.o.Build = b
-	i.mu.Unlock()
+	c.mu.Lock()
+	c.o.Build = b
+	c.mu.Unlock()
 	return nil
 }
 
@@ -144,16 +151,15 @@ func donorSettings(ctx context.Context, conn *pgconn.PgConn) (map[string]string,
 // reserveWAL keeps the donor from recycling WAL that the backup will need at its end: a
 // temporary slot, which goes with the connection. Without it (no free slot) only a long
 // backup of a busy donor fails, and says so.
-func (i *Instance) reserveWAL(ctx context.Context, conn *pgconn.PgConn) {
+func (c *cloning) reserveWAL(ctx context.Context, conn *pgconn.PgConn) {
 	sql := "CREATE_REPLICATION_SLOT tutti_clone_" + strings.ToLower(rand.Text()[:12]) +
 		" TEMPORARY PHYSICAL RESERVE_WAL"
 	if _, err := conn.Exec(ctx, sql).ReadAll(); err != nil {
-		i.log.Warn("cloning without a replication slot", "err", err)
+		c.log.Warn("cloning without a replication slot", "err", err)
 	}
 }
 
-func (i *Instance) unpackBackup(ctx context.Context, conn *pgconn.PgConn, work string, a *account,
-	progress func(int64)) error {
+func (c *cloning) unpackBackup(ctx context.Context, conn *pgconn.PgConn) error {
 	start, err := pglogrepl.StartBaseBackup(ctx, conn, pglogrepl.BaseBackupOptions{
 		Label: "tutti clone", Fast: true, WAL: true, NoWait: true,
 	})
@@ -168,7 +174,7 @@ func (i *Instance) unpackBackup(ctx context.Context, conn *pgconn.PgConn, work s
 	if err := pglogrepl.NextTableSpace(ctx, conn); err != nil {
 		return err
 	}
-	s := &backupStream{ctx: ctx, receive: conn.ReceiveMessage, progress: progress}
+	s := &backupStream{ctx: ctx, receive: conn.ReceiveMessage, progress: c.progress}
 	for {
 		name, err := s.nextArchive()
 		if err != nil {
@@ -177,11 +183,11 @@ func (i *Instance) unpackBackup(ctx context.Context, conn *pgconn.PgConn, work s
 		if name == "" {
 			break
 		}
-		err = untar.Extract(s, work, untar.Options{
+		err = untar.Extract(s, c.work, untar.Options{
 			MaxBytes: math.MaxInt64, MaxEntries: maxCloneEntries,
 			DirMode: 0o700, FileMode: 0o600,
 			Skip:    skipCloned,
-			Created: a.chownIn,
+			Created: c.account.chownIn,
 		})
 		if err != nil {
 			return err
@@ -192,11 +198,11 @@ func (i *Instance) unpackBackup(ctx context.Context, conn *pgconn.PgConn, work s
 		return fmt.Errorf("the donor did not complete the backup: %w", err)
 	}
 	for _, f := range []string{"PG_VERSION", "backup_label", "global/pg_control"} {
-		if _, err := os.Stat(filepath.Join(work, f)); err != nil {
+		if _, err := os.Stat(filepath.Join(c.work, f)); err != nil {
 			return fmt.Errorf("the backup is incomplete: %w", err)
 		}
 	}
-	i.log.Info("base backup received", "bytes", s.bytes, "from", start.LSN, "to", end.LSN)
+	c.log.Info("base backup received", "bytes", s.bytes, "from", start.LSN, "to", end.LSN)
 	return nil
 }
 

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/gofrs/flock"
-
 	"github.com/tuttidb/tutti/internal/database/embedded/untar"
 )
 
@@ -36,7 +34,10 @@ func (i *Instance) Init(ctx context.Context) error {
 func (i *Instance) create(suffix string, fill func(work string, a *account) error) (err error) {
 	i.op.Lock()
 	defer i.op.Unlock()
-	lock, err := i.lockToBuild()
+	if err := i.validate(); err != nil {
+		return err
+	}
+	lock, err := i.lockData()
 	if err != nil {
 		return err
 	}
@@ -54,14 +55,6 @@ func (i *Instance) create(suffix string, fill func(work string, a *account) erro
 		return fmt.Errorf("data directory: %w", err)
 	}
 	return untar.SyncFile(filepath.Dir(i.o.DataDir))
-}
-
-// lockToBuild takes the lock under which a data directory is made.
-func (i *Instance) lockToBuild() (*flock.Flock, error) {
-	if err := i.validate(); err != nil {
-		return nil, err
-	}
-	return i.lockData()
 }
 
 // build runs fill on an empty directory work, which is complete and durable when it returns, or gone.

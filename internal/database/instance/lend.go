@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// Lend lets who is at the other end of conn copy the server with Through, under a name that the server shows. It returns
-// when one of the two is done, or ctx ends, and closes conn.
+// Lend lets who is at the other end of conn copy the server with Through, under a name that the server
+// shows. It returns when one of the two is done, or ctx ends, and closes conn.
 func (i *Instance) Lend(ctx context.Context, conn net.Conn, name string) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })

@@ -24,13 +24,16 @@ func (i *Instance) Replace(ctx context.Context, cfg *pgconn.Config, progress fun
 	if r := i.current(); r != nil {
 		return fmt.Errorf("data directory %s: %w: process %d", i.o.DataDir, ErrRunning, r.pid)
 	}
-	lock, err := i.lockToBuild()
+	if err := i.validate(); err != nil {
+		return err
+	}
+	lock, err := i.lockData()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	work := i.o.DataDir + ".clone"
-	if err := i.build(work, i.fillFrom(ctx, cfg, progress)); err != nil {
+	if err := i.build(work, fillFrom(ctx, i, cfg, progress)); err != nil {
 		return err
 	}
 	return takePlace(work, i.o.DataDir)

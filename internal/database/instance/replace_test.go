@@ -76,9 +76,10 @@ func TestReplace(t *testing.T) {
 	}
 	must(t, old.Start(timeout(t)))
 	want(t, old, "SELECT v FROM a", "new")
-	if es, err := filepath.Glob(old.o.DataDir + ".*"); err != nil || strings.Contains(strings.Join(es, " "), "pg.repl") ||
-		strings.Contains(strings.Join(es, " "), "pg.clone") {
-		t.Errorf("left behind: %v %v", es, err)
+	es, err := filepath.Glob(old.o.DataDir + ".*")
+	must(t, err)
+	if all := strings.Join(es, " "); strings.Contains(all, "pg.repl") || strings.Contains(all, "pg.clone") {
+		t.Errorf("left behind: %v", es)
 	}
 	for len(failed) > 0 { // the broken one was cancelled
 		fails(t, <-failed, "does not ask for the replication protocol")

@@ -90,6 +90,9 @@ func (t *Turns) tick() {
 func (t *Turns) release(o intent.Owner) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if planted == "turn-not-given-back" && t.waiting[o] == nil {
+		return
+	}
 	delete(t.waiting, o)
 	delete(t.clients, o)
 	t.manager.Release(o)
@@ -232,7 +235,7 @@ func (s *Session) settled(limits session.Limits, most time.Duration) (failure *w
 	defer t.o.Metrics.Waits.Begin(flow.WaitDefiner).End()
 	began := t.o.Clock.Now()
 	return t.until(s.client, limits, func() bool {
-		return t.o.Applied() >= ordered || t.o.Clock.Now()-began > most
+		return t.o.Applied() >= ordered || planted == "turn-not-seen" || t.o.Clock.Now()-began > most
 	})
 }
 

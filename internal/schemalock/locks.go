@@ -140,7 +140,8 @@ func (o *own) first(self, other uint32, ticket uint64) bool {
 // grant is a lock of another member that is granted here, or about to be.
 type grant struct {
 	tables Tables
-	given  bool
+	given  bool   // nobody passes any more
+	told   Tables // and all have been decided that had
 	giving int    // who is about to grant it
 	asks   Tables // beyond tables
 	began  int64
@@ -162,6 +163,17 @@ func (g *grant) blocks(now int64, ws *writeset.Writeset) bool {
 		return now-g.all < allMax
 	}
 	return false
+}
+
+// stands reports whether it was granted, or is about to be, and is not over.
+func (g *grant) stands(applied uint64) bool {
+	return g.given && !(g.over && (applied >= g.until || planted == "grant-over-at-once"))
+}
+
+// waitsFor reports whether the lock is not granted before a transaction is decided that may pass, and which has written
+// this: what it blocked before that it still blocks.
+func (g *grant) waitsFor(p letPass, ws *writeset.Writeset) bool {
+	return planted == "reserved-passes-all" || g.tables.touched(p.ws) != touchNot && g.told.touched(ws) == touchNot
 }
 
 // blocked is a transaction that waits for a lock to be over.
@@ -209,9 +221,10 @@ func (x *Locks) End() { x.ended = true }
 // Blocks reports whether something blocks a transaction that has waited for so long, and whether it has lost to that.
 // If not, it passes.
 func (x *Locks) Blocks(now int64, s Session, ws *writeset.Writeset, applied uint64, waited int64) (blocks, lost bool) {
-	if o := x.own[s]; waited < x.most && (o == nil || !o.held) && !x.passing[s].may(now) {
+	if o := x.own[s]; waited < x.most && (o == nil || !o.held) {
+		p := x.passing[s]
 		for _, g := range x.others { // order-free: all that block it
-			if g.given && g.blocks(now, ws) && !(g.over && applied >= g.until) {
+			if g.stands(applied) && g.blocks(now, ws) && !(p.may(now) && g.waitsFor(p, ws)) {
 				blocks, lost = true, lost || g.yields
 			}
 		}
@@ -278,6 +291,17 @@ func (x *Locks) Want(s Session, tables Tables, life uint64) (before Before, requ
 		Tables: o.tables.clone()}, true
 }
 
+// Behind reports whether a session that has a lock and asks for more must wait, as this member has granted a lock of
+// these tables: who has asked for that may have it by now, as far as is known here.
+func (x *Locks) Behind(applied uint64, tables Tables) bool {
+	for _, g := range x.others { // order-free: whether there is one
+		if g.told.meets(tables) && len(g.told.Keys) > 0 && !(g.over && applied >= g.until) {
+			return planted != "grant-overtaken"
+		}
+	}
+	return false
+}
+
 // Answered notes how a request has ended, and reports whether the lock is over by that. What came too late leaves what
 // was held before.
 func (x *Locks) Answered(s Session, before Before, given, late bool) (over bool) {
@@ -323,7 +347,7 @@ func (x *Locks) Renew(now int64, applied uint64) (renewed []Request, known bool)
 	}
 	known = len(x.others) > 0
 	for id, g := range x.others { // order-free: each for itself
-		if now-g.heard > silence || g.over && applied >= g.until {
+		if now-g.heard > silence && planted != "grant-outlives-holder" || g.over && applied >= g.until {
 			delete(x.others, id)
 		}
 	}
@@ -384,10 +408,11 @@ func (x *Locks) Give(now int64, self uint32, id ID, r Request) (given, taken, va
 	if g == nil || g.over {
 		return false, false, true
 	}
-	if !g.tables.includes(r.Tables) {
-		if x.taken(self, id, r) {
-			return false, true, false
-		}
+	has := g.tables.includes(r.Tables)
+	if (!has || planted != "grant-taken-meanwhile") && x.taken(self, id, r) {
+		return false, true, false
+	}
+	if !has {
 		if !r.Held && x.leads(now, g, r.Tables) {
 			return false, false, false
 		}
@@ -398,17 +423,19 @@ func (x *Locks) Give(now int64, self uint32, id ID, r Request) (given, taken, va
 		g.given = true
 	}
 	for _, p := range x.passing { // order-free: whether there is one
-		if p.may(now) && g.tables.touched(p.ws) != touchNot {
+		if p.may(now) && g.tables.touched(p.ws) != touchNot && planted != "grant-before-decided" {
 			return false, false, false
 		}
 	}
+	g.told = g.tables.clone()
 	return true, false, false
 }
 
 // taken reports whether a session of this member has what another member asks for, or comes first (SL3).
 func (x *Locks) taken(self uint32, id ID, r Request) bool {
 	for _, o := range x.own { // order-free: whether there is one
-		if !o.vain && o.tables.meets(r.Tables) && (o.held || !r.Held && o.first(self, id.Member, r.Ticket)) {
+		first := o.held || !r.Held && o.first(self, id.Member, r.Ticket)
+		if first && !o.vain && o.tables.meets(r.Tables) && planted != "grant-given-twice" {
 			return true
 		}
 	}

@@ -356,3 +356,77 @@ func TestHoldsYield(t *testing.T) {
 		}
 	}
 }
+
+// TestReservedForItsTables: a transaction that is waited for passes by what waits for it, and by nothing else: neither
+// by a lock of other tables, nor by one that was granted before.
+func TestReservedForItsTables(t *testing.T) {
+	x := New(most)
+	s := "session"
+	pending, granted := ID{Member: 2, Number: 1}, ID{Member: 3, Number: 1}
+	ask := func(id ID, keys ...uint64) (given bool) {
+		r := Request{Number: id.Number, Round: 1, Tables: heldOf(keys...)}
+		x.Asked(now, id, r)
+		given, _, _ = x.Give(now, 1, id, r)
+		return given
+	}
+	if held(x, s, writing(3), 0, 0) {
+		t.Fatal("blocked without a lock")
+	}
+	x.Reserve(now, s)
+	if ask(pending, 3) || !ask(granted, 5) {
+		t.Fatal("a lock is granted before who is waited for, or another one is not")
+	}
+	if !held(x, s, writing(3, 5), 0, 0) || !held(x, s, writing(5), 0, 0) {
+		t.Error("it passes by a lock of another table")
+	}
+	if held(x, s, writing(3), 0, 0) {
+		t.Error("it waits for a lock that waits for it")
+	}
+	x.Passed(s)
+	if !ask(pending, 3) {
+		t.Fatal("it is not granted when nobody is waited for")
+	}
+	if held(x, s, writing(4), 0, 0) {
+		t.Fatal("blocked by a lock of another table")
+	}
+	if x.Reserve(now, s); ask(pending, 3, 4) || !held(x, s, writing(3), 0, 0) {
+		t.Error("one that wants more blocks what it has blocked no longer")
+	}
+}
+
+// TestGrantedToOne (SL3): a lock is not granted, nor granted again, when a session of this member has got one of the
+// same table meanwhile; and such a session does not overtake a lock that was granted.
+func TestGrantedToOne(t *testing.T) {
+	x := New(most)
+	id, r := ID{Member: 2, Number: 1}, Request{Number: 1, Round: 1, Tables: heldOf(3)}
+	r.Ticket = 1
+	if _, taken, _ := heldBack(x, "early", id, r); taken {
+		t.Fatal("taken by nobody")
+	}
+	before, _, _ := x.Want("own", heldOf(5), 1)
+	x.Answered("own", before, true, false)
+	if x.Behind(0, heldOf(3)) {
+		t.Error("a lock that is not granted yet is waited for")
+	}
+	before, _, _ = x.Want("own", heldOf(3), 1)
+	x.Answered("own", before, true, false)
+	x.Passed("early")
+	if given, taken, _ := x.Give(now, 1, id, r); given || !taken {
+		t.Error("it is granted though a session here has got one")
+	}
+	x.Release("own")
+	if given, _, _ := x.Give(now, 1, id, r); !given || !x.Behind(0, heldOf(3)) || x.Behind(0, heldOf(5)) {
+		t.Error("it is not granted, or may be overtaken")
+	}
+	x.Over(id, 7)
+	if !x.Behind(6, heldOf(3)) || x.Behind(7, heldOf(3)) {
+		t.Error("it ends before it is applied, or not then")
+	}
+}
+
+// heldBack asks for a lock while a transaction is not decided that has written to table 3.
+func heldBack(x *Locks, s Session, id ID, r Request) (given, taken, vain bool) {
+	held(x, s, writing(3), 0, 0)
+	x.Asked(now, id, r)
+	return x.Give(now, 1, id, r)
+}

@@ -12,6 +12,7 @@ type attempt struct {
 	repeat  bool
 	strict  bool        // SERIALIZABLE: what it reads is certified, row by row
 	define  *definition // nil for a script
+	alone   *exclusion  // nil: it wants nothing for itself
 	unseen  *unseen     // it is blind; nil: it is not
 	script  []statementOf
 	start   int64
@@ -54,6 +55,7 @@ type client struct {
 	s       *modelSession
 	process int
 	idle    bool
+	defines bool // it is one of definers
 }
 
 // next starts the next transaction after a pause, a longer one while members lag.
@@ -76,12 +78,19 @@ func (c *client) begin() {
 		w.after(w.rnd.between(1000, 20000), c.begin)
 		return
 	}
+	if c.s != nil && c.s.thread != nil { // it has yet to find out that its last transaction has ended
+		w.after(500, c.begin)
+		return
+	}
 	if c.s == nil {
 		m.slots++
 		c.s = &modelSession{m: m, c: c, slot: m.slots}
+		if w.definers.on {
+			c.s.grants = m.w.definers.of(m).grants.Session(waits{c.s})
+		}
 		m.sessions = append(m.sessions, c.s)
 	}
-	a := w.newScript()
+	a := w.definers.script(c)
 	a.process, a.home, a.start = c.process, m.id, w.now
 	w.history = append(w.history, a)
 	c.s.run(a)

@@ -1,16 +1,20 @@
 // Package sim runs a whole cluster from one seed: the production engine (with its ordering and certifier) and the
-// production row cache at every member, and production sessions (package session) for some of the clients. Around them
-// are a simulated network, disk, clock, database, and clients. One goroutine runs at a time: a session is a coroutine,
-// which hands over where it waits (coroutine.go).
+// production row cache at every member, production sessions (package session) for some of the clients, and production
+// schema locks and turns (package grants, with schemalock and intent) in some of the runs. Around them are a simulated
+// network, disk, clock, database, and clients. One goroutine runs at a time: what waits is a coroutine, which hands
+// over where it waits (coroutine.go).
 //
-// Neighbours: engine, rowcache and session are what is tested; check judges the histories. cmd/tutti calls Main.
-// Everything else here is a model: member plays internal/node, database plays PostgreSQL.
+// Neighbours: engine, rowcache, session and grants are what is tested; check judges the histories. cmd/tutti calls
+// Main. Everything else here is a model: member plays internal/node, database plays PostgreSQL.
 //
 // There are two kinds of clients. A caller (caller.go) sends frames to a production session (served.go, host.go), whose
 // backend (backend.go, owned.go, statement.go) plays a PostgreSQL process, and whose collector (collector.go,
 // rewritten.go) plays internal/collect. A client (client.go) has a model of a session (session.go), and does what
 // callers do not: foreign keys, unique values, row locks, definitions. Production sessions have no definitions,
-// channels, advisory locks, procedures or sequences here (hostOf).
+// channels, advisory locks, procedures or sequences here (hostOf). In a third of the runs there are definers as well
+// (definers.go): clients that define tables in a block, or lock them for all members. All sessions of such a run pass
+// schema locks, and definitions take turns, in threads of their own (thread.go) by a clock that runs ten times as fast
+// as a node's.
 //
 // Bugs that are planted in production code and in models, and must be found, are listed in planted_on_test.go.
 //
@@ -21,7 +25,8 @@
 //   - database: row versions, row locks in PostgreSQL's strengths with waiting and deadlocks,
 //     READ COMMITTED re-reads and REPEATABLE READ failures, unique and foreign keys; commits
 //     become visible in another order than logged, and a crash loses a suffix of the log
-//   - faults: node, database and machine crashes, backends that die at any moment; a member's disk that is lost (lostdisk.go)
+//   - faults: node, database and machine crashes, backends that die at any moment; a member's disk that
+//     is lost (lostdisk.go)
 //
 // Invariants of a run, each checked while it happens or at its end:
 //
@@ -48,6 +53,13 @@
 //	    while it is, as far as it has heard, no further behind.
 //	S14 What a caller was told of a transaction is what the order has made of it, statement by statement, and what it
 //	    was shown of its own changes is what they were. It is told of no error that may not be (told.go).
+//	S15 A member lets no transaction pass that has written to a table of a schema lock which it has granted, until
+//	    that is over and applied, or nothing was heard of it for long, or the transaction has waited for long. It grants
+//	    one when what it let pass before is decided. A session that has one has seen what the others had ordered when
+//	    they granted it; no session of another member has one of the same table, as far as either was granted by the
+//	    other's present life. When all is quiet, nothing blocks anybody.
+//	S16 Sessions of a member that define something do so one after the other, and have seen what was ordered; nobody
+//	    goes on without his turn when nothing is faulty, nor because the one whose turn it is waits for him.
 //	S8  No two sessions are inside a conflicting advisory lock at once, as far as their clients can know, and all
 //	    members know the same of locks. A session that is gone keeps nobody out for ever.
 //

@@ -30,12 +30,14 @@ func (h control) Enter(p session.Phase) *wire.SQLError {
 	if p == session.PhaseIdle {
 		g.abort = g.fate
 		s.m.knows.claims.End(&s.claim)
+		s.releases()
 	}
 	if g.abort != nil {
 		if p == session.PhaseRunning {
 			g.phase = p
 		}
 		s.after = max(s.after, applyingLast(s.m))
+		s.failed = true
 		return g.abort
 	}
 	g.phase = p
@@ -74,8 +76,10 @@ type order struct{ s *served }
 
 func (h order) Base() uint64 {
 	s := h.s
+	s.begins()
 	s.until(func() bool { return s.m.engine.Applied() >= s.after })
 	s.after = 0
+	s.beginsAgain()
 	return s.m.engine.Applied()
 }
 
@@ -86,10 +90,13 @@ func (h order) NewSeq() (slot uint32, incarnation, seq uint64) {
 	return h.s.slot, h.s.m.incarnation, h.s.m.seq
 }
 
-func (h order) Pass(*writeset.Writeset, session.Limits) *wire.SQLError { return nil }
-func (h order) Explain(*writeset.Writeset) *wire.SQLError              { return nil }
-func (h order) BeginLarge() *wire.SQLError                             { return nil }
-func (h order) Exceeded()                                              {}
+func (h order) Pass(ws *writeset.Writeset, limits session.Limits) *wire.SQLError {
+	return h.s.passes(ws, limits)
+}
+
+func (h order) Explain(*writeset.Writeset) *wire.SQLError { return nil }
+func (h order) BeginLarge() *wire.SQLError                { return nil }
+func (h order) Exceeded()                                 {}
 
 // Submit hands a transaction to the engine and waits for the decision.
 func (h order) Submit(sub session.Submission) session.Decision {
@@ -99,6 +106,7 @@ func (h order) Submit(sub session.Submission) session.Decision {
 	if progress := m.db.passedAt(sub.Order); m.begun > progress {
 		held = max(progress, sub.Base)
 	}
+	defer s.hasPassed()
 	return s.submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: s.slot, Snapshot: sub.Snapshot,
 		Base: sub.Base, Held: held, Order: sub.Order, AddBases: sub.AddBases, Writeset: sub.Writeset,
 		Payload: sub.Writeset.Append(nil)}, x)
@@ -131,7 +139,7 @@ func (s *served) submit(sub engine.Submission, x *attempt) session.Decision {
 func (s *served) patience(h *handed, wait *waiting) {
 	m := s.m
 	wait.next(func() {
-		if s.handed != h || h.decision != nil || !m.w.faulty {
+		if s.handed != h || h.decision != nil || !m.w.definers.givesUp(m) {
 			return
 		}
 		switch wait.look() {
@@ -227,7 +235,11 @@ type intents struct {
 	s *served
 }
 
-func (h intents) GiveBack() {}
+func (h intents) GiveBack() {
+	if h.s.grants != nil {
+		h.s.grants.GiveBack()
+	}
+}
 
 func (h intents) Writing(table string) {
 	h.s.m.knows.claims.Note(&h.s.claim, intent.Write, table)
@@ -300,7 +312,11 @@ func (h deferred) Blind(sub session.Submission, must bool) (d session.Decision, 
 	if m.knows.claims.Blind(&s.claim, namesOf(sub.Writeset.Tables), must, inVain) != intent.Goes {
 		return d, false
 	}
+	if s.blocked(sub.Writeset) || s.passes(sub.Writeset, sub.Limits) != nil {
+		return d, false
+	}
 	if (control(h)).Enter(session.PhaseSubmitted) != nil {
+		s.hasPassed()
 		return d, false
 	}
 	x := s.attempt(&sub)
@@ -312,6 +328,7 @@ func (h deferred) Blind(sub session.Submission, must bool) (d session.Decision, 
 	}
 	d = s.submit(engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: s.slot, Base: sub.Base,
 		Held: sub.Base, Writeset: ws, Payload: ws.Append(nil)}, x)
+	s.hasPassed()
 	if !d.Commit {
 		return d, true
 	}

@@ -28,7 +28,7 @@ func (p phase) String() string {
 func (w *world) advance() {
 	w.phase++
 	w.say("phase: %v", w.phase)
-	w.deadline = w.now + grace
+	w.deadline = w.now + w.definers.grace()
 	clear(w.alive)
 	switch w.phase {
 	case phaseMajority:
@@ -192,7 +192,7 @@ func (w *world) converged() bool {
 			return false
 		}
 	}
-	return true
+	return w.definers.quiet(list)
 }
 
 // stuck describes where everybody stands when progress has ended.
@@ -207,7 +207,8 @@ func (w *world) stuck() string {
 	}
 	for i, c := range w.clients {
 		if c.s != nil && !c.idle {
-			s += fmt.Sprintf(" [client %d at %d state %d seq %d]", i, c.home.id, c.s.state, c.s.seq)
+			s += fmt.Sprintf(" [client %d at %d state %d seq %d waits %t]", i, c.home.id, c.s.state, c.s.seq,
+				c.s.thread != nil)
 		}
 	}
 	return s

@@ -113,6 +113,7 @@ func (m *member) start() {
 	m.checkpoints()
 	m.peers.gossip()
 	m.beginLocks()
+	m.w.definers.starts(m)
 	m.aftershock()
 }
 
@@ -135,6 +136,7 @@ func (m *member) position() engine.Position {
 // stop ends a life of the node. Unsynced log writes are lost if power is.
 func (m *member) stop(power bool) {
 	m.missed()
+	m.w.definers.ends(m)
 	m.up, m.paused, m.held = false, false, nil
 	m.w.stats.Fills += int(m.engine.Figures().Fills)
 	sessions := m.sessions
@@ -185,9 +187,7 @@ func (m *member) snapshot(f func()) {
 }
 
 func (m *member) openGate() {
-	for _, s := range m.w.callers.of(m) {
-		s.wake() // more may be applied
-	}
+	m.w.definers.moved(m)
 	if m.group != nil || m.gate.closing != nil || m.engine.Holes() {
 		return
 	}

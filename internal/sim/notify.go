@@ -35,16 +35,16 @@ func (m *member) hear(tasks []engine.Task) {
 		if t.Own || !m.open && m.w.o.Planted != "notified-before-open" {
 			continue
 		}
-		m.w.stats.Notified++
+		m.w.stats.Waits.Notified++
 		n, ordinal := binary.BigEndian.Uint64(t.Item.Payload), binary.BigEndian.Uint64(t.Item.Payload[8:])
 		if applied := m.engine.Applied(); applied < ordinal {
 			m.w.violation("%v: is notified of ordinal %d when it has applied %d", m, ordinal, applied)
 		}
 		k := listenerKey{m.id, t.Item.ID.Member, t.Item.ID.Incarnation}
-		if last := m.w.heard[k]; n <= last.n || last.life == m.incarnation && n != last.n+1 {
+		if last := m.w.truth.heard[k]; n <= last.n || last.life == m.incarnation && n != last.n+1 {
 			m.w.violation("%v: notification %d of member %d.%d follows %d", m, n, k.from, k.incarnation, last.n)
 		}
-		m.w.heard[k] = heard{n, m.incarnation}
+		m.w.truth.heard[k] = heard{n, m.incarnation}
 	}
 }
 

@@ -5,10 +5,13 @@ package sim
 import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/grants"
+	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/rowcache"
+	"github.com/tuttidb/tutti/internal/schemalock"
 	"github.com/tuttidb/tutti/internal/session"
 )
 
@@ -21,4 +24,7 @@ func plant(name string) {
 	rowcache.Plant(name)
 	session.Plant(name)
 	replica.Plant(name)
+	schemalock.Plant(name)
+	grants.Plant(name)
+	intent.Plant(name)
 }

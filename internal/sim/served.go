@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -28,12 +29,14 @@ type served struct {
 	woken   bool // it is on the agenda
 	gone    bool // the session has ended, or its member's life
 
-	tells   int64        // when what it has told last arrives
-	after   uint64       // the ordinal that its next transaction must see
-	entered bool         // it holds the next group back, see EnterSnapshot
-	shape   int64        // of rows when its transaction first wrote
-	claim   intent.Claim // what its transaction does to which tables
-	handed  *handed      // its submission under way; nil: none
+	tells   int64           // when what it has told last arrives
+	after   uint64          // the ordinal that its next transaction must see
+	entered bool            // it holds the next group back, see EnterSnapshot
+	shape   int64           // of rows when its transaction first wrote
+	grants  *grants.Session // nil: the run has no definers
+	failed  bool            // its last transaction has lost
+	claim   intent.Claim    // what its transaction does to which tables
+	handed  *handed         // its submission under way; nil: none
 }
 
 // handed is a submission that the log decides on.
@@ -116,6 +119,9 @@ func connect(m *member, c *caller) *served {
 		s.leave()
 	})
 	m.w.callers.all = append(m.w.callers.all, s)
+	if m.w.definers.on {
+		s.grants = m.w.definers.of(m).grants.Session(tells{s})
+	}
 	s.waiting = true
 	s.wake()
 	return s
@@ -138,7 +144,7 @@ func (s *served) wake() {
 	s.woken = true
 	s.m.w.after(0, s.m.in(func() {
 		if s.woken = false; !s.gone {
-			s.waiting, s.m.w.callers.runs = false, s
+			s.waiting, s.m.w.callers.runs, s.m.w.definers.runs = false, s, s
 			s.co.resume()
 		}
 	}))
@@ -159,6 +165,7 @@ func (s *served) ends() {
 		s.m.w.after(0, s.m.in(func() { gateLeft(s.m) }))
 	}
 	s.m.knows.claims.End(&s.claim)
+	s.releases()
 	if h := s.handed; h != nil && h.task == nil {
 		delete(s.m.submitted, h.seq)
 		s.handed = nil

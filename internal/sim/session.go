@@ -5,6 +5,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -45,15 +46,29 @@ type modelSession struct {
 	ahead           bool   // collected, before the client has said COMMIT
 	progress, order uint64 // of the database when its rows were collected
 	wait            *waiting
-	added           func() // the transaction has added to its rows, or never will; nil if nobody waits for that
+	grants          *grants.Session // nil: the run has no definers
+	thread          *thread         // in which it waits for others; nil: it does not
+	waitsFor        *attempt        // that waits in it, or did
+	failed, holds   bool            // its last transaction; and this one has a schema lock
+	defining        *defining       // what it has handed to the order, of a definition; nil: nothing
+	added           func()          // see adder.over; nil if nobody waits for that
 }
 
 // run starts an attempt.
 func (s *modelSession) run(a *attempt) {
 	s.a, s.pc, s.task, s.seq, s.ahead = a, 0, nil, 0, false
 	s.state = sessionRunning
+	s.begins(func() { s.start(a) })
+}
+
+// start begins the transaction.
+func (s *modelSession) start(a *attempt) {
 	if a.unseen != nil {
 		s.runBlind()
+		return
+	}
+	if a.define != nil && s.grants != nil {
+		s.defines()
 		return
 	}
 	if d := a.define; d != nil {
@@ -78,9 +93,12 @@ func (s *modelSession) run(a *attempt) {
 		}
 		s.later(s.step)
 	})
-	if a.repeat {
+	switch {
+	case a.alone != nil:
+		s.excludes(begin)
+	case a.repeat:
 		s.m.snapshot(begin)
-	} else {
+	default:
 		begin()
 	}
 }
@@ -99,6 +117,10 @@ func (s *modelSession) later(f func()) {
 func (s *modelSession) step() {
 	if s.pc == len(s.a.script) {
 		s.collect()
+		return
+	}
+	if x := s.a.alone; x != nil && !x.locks && !x.turn && s.pc == len(s.a.script)-1 {
+		s.takesTurn()
 		return
 	}
 	switch s.a.script[s.pc].execute(s) {
@@ -149,6 +171,9 @@ func (s *modelSession) collect() {
 	if s.m.w.o.Planted == "key-skipped" && len(ws.Keys) > 0 {
 		ws.Keys = ws.Keys[1:]
 	}
+	if s.a.alone != nil {
+		s.a.alone.stamp(ws)
+	}
 	if s.a.strict {
 		ws.Pin(nil, s.a.looked(s.m.w.o.Planted == "absent-reads-forgotten"))
 	}
@@ -188,6 +213,11 @@ func (s *modelSession) held() uint64 {
 }
 
 func (s *modelSession) submit(kind engine.Kind, ws *writeset.Writeset, payload []byte) {
+	s.passes(ws, func() { s.submitNow(kind, ws, payload) })
+}
+
+// submitNow is submit of what is let pass.
+func (s *modelSession) submitNow(kind engine.Kind, ws *writeset.Writeset, payload []byte) {
 	s.m.seq++
 	s.seq = s.m.seq
 	if s.t != nil {
@@ -218,7 +248,7 @@ func (s *modelSession) submit(kind engine.Kind, ws *writeset.Writeset, payload [
 func (s *modelSession) looks() {
 	a := s.a
 	s.wait.next(func() {
-		if s.a == a && s.state == sessionSubmitted && s.m.w.faulty {
+		if s.a == a && s.state == sessionSubmitted && s.m.w.definers.givesUp(s.m) {
 			s.giveUp()
 		}
 	})
@@ -272,7 +302,10 @@ func (s *modelSession) aborted(a engine.Aborted) {
 	s.verdict(a.Verdict)
 }
 
-func (s *modelSession) decided(t engine.Task) { s.m.commitLocal(s, t) }
+func (s *modelSession) decided(t engine.Task) {
+	s.hasPassed()
+	s.m.commitLocal(s, t)
+}
 
 func (s *modelSession) wasApplied(missed bool) {
 	if u := s.a.unseen; u != nil {
@@ -294,6 +327,7 @@ func (s *modelSession) verdict(v certify.Verdict) {
 	if s.m.w.stats.Kills == 0 && !s.a.repeat && s.a.unseen == nil && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update && !s.m.w.truth.added(v.Winner, v.Key.Hash) {
 		s.m.w.refusals = append(s.m.w.refusals, refusal{s.m.id, encode(s.a.changes, s.a.tag), s.base, s.m.engine.Ordinal()})
 	}
+	s.isOutdated(v)
 	s.m.knows.loses(s.a, v)
 	if s.t != nil {
 		s.t.rollback()
@@ -304,8 +338,16 @@ func (s *modelSession) verdict(v certify.Verdict) {
 // finish ends an attempt and lets the client go on.
 func (s *modelSession) finish(o outcome) {
 	delete(s.m.submitted, s.seq)
-	a := s.a
+	if s.ends(o) {
+		return
+	}
+	a, ordinal := s.a, uint64(0)
+	if s.task != nil && o == outcomeOK {
+		ordinal = s.task.Ordinal
+	}
 	s.a, s.t, s.task = nil, nil, nil
+	s.failed = o == outcomeFail
+	s.releases(ordinal)
 	switch {
 	case s.state == sessionDead:
 	case s.broken:

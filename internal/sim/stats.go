@@ -16,7 +16,7 @@ type Stats struct {
 	Crashes, Outages, Clones, Kills, LostCommits          int
 	StepCrashes, FailedSyncs, FullDisks                   int
 	Checkpoints, Compactions, LostMembers, LogRestarts    int
-	Notified                                              int // notifications passed on
+	Waits                                                 waitStats
 	Locked, LocksLost                                     int // advisory locks taken, and lost
 	HandOvers, Missed                                     int // of the lead; ends that others were told of
 	Added                                                 int // additions that were made at COMMIT
@@ -31,6 +31,14 @@ type Stats struct {
 
 // netStats counts frames between members.
 type netStats struct{ Frames, Lost int }
+
+// waitStats counts how sessions wait for others, and listen to them.
+type waitStats struct {
+	Notified       int // notifications passed on
+	Granted, Locks int // schema locks that a member has granted; that a session was given by all
+	Lost, Outdated int // transactions that lost to one; definitions that were looked up again
+	Turns, Circles int // turns taken; that sessions went on without, as they waited in a circle
+}
 
 // servedStats counts what production sessions did.
 type servedStats struct {

@@ -17,11 +17,13 @@ type truth struct {
 	blind  map[versionOf]uint64
 	hashes []uint64
 	model  *database
+	heard  map[listenerKey]heard // by other members' sessions
 }
 
 func newTruth(w *world) *truth {
 	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{},
-		seqs: map[uint64]uint64{}, blind: map[versionOf]uint64{}}
+		seqs: map[uint64]uint64{}, blind: map[versionOf]uint64{},
+		heard: map[listenerKey]heard{}}
 	t.model = newDatabase(w, nil, w.base(0))
 	t.order = []writeset.TxID{{}}
 	t.hashes = []uint64{t.model.hash}

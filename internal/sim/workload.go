@@ -121,7 +121,8 @@ func (w *world) besides(a *attempt, add func(v verb, t table, id uint32, n int64
 	}
 }
 
-// counters adds statements that count, or takes them alone. Where transactions are blind, counters come and go more often.
+// counters adds statements that count, or takes them alone. Where transactions are blind, counters come and go more
+// often.
 func (w *world) counters(a *attempt, add func(v verb, t table, id uint32, n int64), row func(table) uint32) {
 	r := w.rnd
 	often, later := max(w.swarm.addPerMille, w.swarm.blindPerMille), 9

@@ -79,11 +79,11 @@ type world struct {
 	members  []*member
 	clients  []*client
 	callers  *callers
+	definers *definers
 	truth    *truth
 	history  []*attempt
 	refusals []refusal
 	stats    Stats
-	heard    map[listenerKey]heard // by other members' sessions
 	hash     uint64
 
 	tags, values uint64
@@ -146,10 +146,11 @@ func Run(seed uint64, o Options) (res Result) {
 	reader := rand.Reader
 	rand.Reader = newRandom(seed ^ 0xe1ec)
 	defer func() { rand.Reader = reader }()
-	w := &world{o: o, seed: seed, rnd: newRandom(seed), tags: initialTag, faulty: true, heard: map[listenerKey]heard{}}
+	w := &world{o: o, seed: seed, rnd: newRandom(seed), tags: initialTag, faulty: true}
 	w.swarm = newSwarm(w.rnd, &o)
 	plant(o.Planted)
 	defer plant("")
+	defer func() { w.definers.stop() }()
 	defer func() { w.callers.stop() }()
 	defer func() {
 		res.Seed, res.Members, res.Swarm, res.Hash, res.Micros, res.Stats = seed, w.swarm.members, w.swarm.String(),
@@ -175,7 +176,7 @@ func (w *world) run() {
 		m.db = newDatabase(w, m, w.base(m.id))
 		w.members = append(w.members, m)
 	}
-	w.callers = newCallers(w)
+	w.callers, w.definers = newCallers(w), newDefiners(w)
 	w.net, w.alive = newNetwork(w), make([]bool, w.swarm.members)
 	for _, m := range w.members {
 		m.start()
@@ -188,9 +189,10 @@ func (w *world) run() {
 		c.next()
 	}
 	w.callers.begin()
+	w.definers.begin()
 	w.faults()
 	w.loseDisk(w.seed)
-	w.deadline = w.swarm.safety + grace
+	w.deadline = w.swarm.safety + w.definers.grace()
 	w.after(w.swarm.safety, func() {
 		w.advance()
 		w.supervise()

@@ -68,7 +68,9 @@ func (t *Throttle) Regulate(in flow.Input) {
 	in.LatencyMicros = t.latency.Load()
 	limits := t.o.Limits()
 	d := flow.Decide(flowOptions(limits), in)
-	t.delay.Store(d.DelayMicros)
+	if planted != "delay-never-lifted" || d.DelayMicros > 0 {
+		t.delay.Store(d.DelayMicros)
+	}
 	t.because.Store(d.Member)
 	now := t.o.Clock.Now()
 	t.mu.Lock()
@@ -113,5 +115,7 @@ func (t *Throttle) Slow(debt *time.Duration) {
 	t.o.Clock.Rest(*debt, t.o.Done)
 	slept := t.o.Clock.Now() - began
 	t.o.Metrics.Flow.DelayTime.Add(slept)
-	*debt = max(*debt-slept, -d)
+	if planted != "debt-kept" {
+		*debt = max(*debt-slept, -d)
+	}
 }

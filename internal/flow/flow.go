@@ -55,6 +55,9 @@ func Decide(o Options, in Input) Decision {
 	byLag := slices.Clone(in.Synced)
 	slices.SortStableFunc(byLag, func(a, b Member) int { return cmp.Compare(o.load(a), o.load(b)) })
 	needed, slowest := byLag[min(in.Voters/2, len(byLag)-1)], byLag[len(byLag)-1]
+	if planted == "lag-of-majority-ignored" {
+		needed = byLag[0]
+	}
 	d, share := o.delay(needed), min(o.delay(slowest), o.share(in.LatencyMicros))
 	switch {
 	case share > d:

@@ -230,7 +230,7 @@ func (t *Table) Lead(now int64, own Status, leads bool, wrote func(member uint32
 func (t *Table) Flow(now int64, own Status) flow.Input {
 	in := flow.Input{Voters: len(t.o.Members)}
 	t.each(now, &own, func(m uint32, s *Status, alive bool) {
-		if alive && s.State == Synced {
+		if (alive || planted == "gone-slow-writers") && s.State == Synced {
 			in.Synced = append(in.Synced, flow.Member{ID: m, Lag: s.Lag.Items, LagBytes: s.Lag.Bytes})
 		}
 	})

@@ -91,8 +91,11 @@ func (d *definers) stop() {
 	}
 }
 
-// quiet reports whether nobody waits for locks or turns, and nothing keeps anybody.
+// quiet reports whether nobody waits for locks or turns, and nothing keeps anybody, nor slows him.
 func (d *definers) quiet(list []*member) bool {
+	if slices.ContainsFunc(list, func(m *member) bool { return m.peers.slows() }) {
+		return false
+	}
 	return !d.on || !slices.ContainsFunc(list, func(m *member) bool { return !m.w.definers.of(m).quiet() })
 }
 

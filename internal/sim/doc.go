@@ -4,8 +4,8 @@
 // network, disk, clock, database, and clients. One goroutine runs at a time: what waits is a coroutine, which hands
 // over where it waits (coroutine.go).
 //
-// Neighbours: engine, rowcache, session and grants are what is tested; check judges the histories. cmd/tutti calls
-// Main. Everything else here is a model: member plays internal/node, database plays PostgreSQL.
+// Neighbours: engine, rowcache, session, grants and admission are what is tested; check judges the histories. cmd/tutti
+// calls Main. Everything else here is a model: member plays internal/node, database plays PostgreSQL.
 //
 // There are two kinds of clients. A caller (caller.go) sends frames to a production session (served.go, host.go), whose
 // backend (backend.go, owned.go, statement.go) plays a PostgreSQL process, and whose collector (collector.go,
@@ -41,8 +41,8 @@
 //	S6  After the faults end every member commits again, and all become equal.
 //	S7  What a member notifies is heard at every other member that serves, in order and once, and not before
 //	    what it speaks of is in the database there.
-//	S9  What a node knows of rows (package rowcache) is so: a row that is known to be there is, when a group is done; a row that
-//	    was not found is not tried blindly again for a while; and a value that was found between groups is the row's.
+//	S9  What a node knows of rows (package rowcache) is so: a row that is known to be there is, when a group is done; a
+//	    row that was not found is not tried blindly again for a while; and a value that was found between groups is the row's.
 //	S10 What a member takes another to have applied is applied there, if it has heard of that one's present
 //	    life. Nobody is alive to a member that has heard nothing of it for long. What it takes all to have
 //	    applied, each has told, those that are away as well.
@@ -60,6 +60,9 @@
 //	    other's present life. When all is quiet, nothing blocks anybody.
 //	S16 Sessions of a member that define something do so one after the other, and have seen what was ordered; nobody
 //	    goes on without his turn when nothing is faulty, nor because the one whose turn it is waits for him.
+//	S17 A member slows its clients (package admission's throttle) by no more than it may, and because of nobody of whom
+//	    it has heard nothing for long; it slows them by all of that while a majority lags far behind, as far as it has
+//	    heard. No session is slowed for longer than that at once. When all is applied nobody is slowed.
 //	S8  No two sessions are inside a conflicting advisory lock at once, as far as their clients can know, and all
 //	    members know the same of locks. A session that is gone keeps nobody out for ever.
 //

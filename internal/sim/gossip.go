@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/lead"
 	"github.com/tuttidb/tutti/internal/replica"
 )
@@ -19,8 +20,10 @@ const (
 type peers struct {
 	m     *member
 	table *replica.Table
-	rule  *lead.Rule
-	words replica.Contact
+	// of the member's clients, see newThrottle
+	throttle *admission.Throttle
+	rule     *lead.Rule
+	words    replica.Contact
 
 	all     []uint32
 	arrived []arrival // by the member's number
@@ -40,6 +43,7 @@ func newPeers(m *member) *peers {
 	}
 	p := &peers{m: m, all: o.Members, table: replica.NewTable(o), rule: lead.New(lead.Options{WroteMin: 3}),
 		words: replica.NewContact(uint32(len(m.w.members)))}
+	p.throttle = newThrottle(m)
 	p.arrived = make([]arrival, len(m.w.members))
 	for i := range p.arrived {
 		p.arrived[i].at = -silentMicros // never
@@ -65,6 +69,7 @@ func (p *peers) gossip() {
 		s, leads := p.table.Tell(w.now, p.own()), m.engine.View().Leader == m.id
 		w.net.told[m.id-1] = max(w.net.told[m.id-1], s.Applied)
 		p.check()
+		p.regulate()
 		p.stands(&s)
 		to, why := p.rule.Next(p.table.Lead(w.now, s, leads, m.engine.Wrote))
 		if w.faulty && leads && w.rnd.chance(w.swarm.abdicatePerMille) {
@@ -95,6 +100,7 @@ func (p *peers) hear(from *member, s replica.Status) {
 	if s.Incarnation == a.incarnation {
 		a.ordinal = s.Ordinal
 	}
+	p.regulate()
 	told, _ := p.table.Of(m.w.now, from.id)
 	if from.up && a.incarnation == from.incarnation && told.Applied > from.engine.Applied() {
 		m.w.violation("%v: takes %v to have applied %d, which has applied %d", m, from, told.Applied,

@@ -126,8 +126,12 @@ func (s *served) submit(sub engine.Submission, x *attempt) session.Decision {
 	m.w.stats.Served.Submitted++
 	s.patience(s.handed, newWaiting(m, s.handed.seq))
 	m.wake()
+	began := m.w.now
 	s.until(func() bool { return s.handed.decision != nil })
 	d := *s.handed.decision
+	if d.Commit {
+		m.peers.took(m.w.now - began)
+	}
 	if !d.Commit {
 		delete(m.submitted, sub.Seq)
 		s.handed = nil
@@ -145,12 +149,14 @@ func (s *served) patience(h *handed, wait *waiting) {
 		switch wait.look() {
 		case replica.NotOrdered:
 			m.w.stats.TimedOut++
-			s.decide(session.Decision{Err: wire.Errorf(wire.CodeCannotConnectNow, "it could not be put into the order")})
+			s.decide(session.Decision{
+				Err: wire.Errorf(wire.CodeCannotConnectNow, "it could not be put into the order")})
 		case replica.Unknown:
 			m.w.stats.TimedOut++
 			m.engine.Orphan(h.seq)
 			h.try.orphan = true
-			s.decide(session.Decision{Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome is not known").AsFatal()})
+			s.decide(session.Decision{
+				Err: wire.Errorf(wire.CodeStatementUnknown, "the outcome is not known").AsFatal()})
 		default:
 			s.patience(h, wait)
 		}
@@ -187,13 +193,6 @@ func (h order) Committed(_ uint64, ok bool) {
 	}
 	s.handed = nil
 	s.slowed()
-}
-
-// slowed holds the session back while members lag.
-func (s *served) slowed() {
-	if d := s.m.peers.delay(); d > 0 {
-		s.rests(d)
-	}
 }
 
 // rests waits for so many microseconds.

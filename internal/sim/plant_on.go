@@ -3,8 +3,10 @@
 package sim
 
 import (
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/locks"
@@ -26,5 +28,7 @@ func plant(name string) {
 	replica.Plant(name)
 	schemalock.Plant(name)
 	grants.Plant(name)
+	flow.Plant(name)
+	admission.Plant(name)
 	intent.Plant(name)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/grants"
@@ -29,6 +30,7 @@ type served struct {
 	woken   bool // it is on the agenda
 	gone    bool // the session has ended, or its member's life
 
+	debt    time.Duration   // see admission.Throttle.Slow
 	tells   int64           // when what it has told last arrives
 	after   uint64          // the ordinal that its next transaction must see
 	entered bool            // it holds the next group back, see EnterSnapshot
@@ -231,7 +233,8 @@ func (s *served) cancelClient() {
 		s.wake()
 	case session.PhaseSubmitted:
 		if h := s.handed; h != nil && s.m.engine.Withdraw(h.seq) {
-			s.decide(session.Decision{Err: wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request")})
+			s.decide(session.Decision{
+				Err: wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request")})
 		}
 	}
 }

@@ -50,6 +50,7 @@ type modelSession struct {
 	thread          *thread         // in which it waits for others; nil: it does not
 	waitsFor        *attempt        // that waits in it, or did
 	failed, holds   bool            // its last transaction; and this one has a schema lock
+	handedAt        int64           // when it was handed to the order
 	defining        *defining       // what it has handed to the order, of a definition; nil: nothing
 	added           func()          // see adder.over; nil if nobody waits for that
 }
@@ -223,7 +224,8 @@ func (s *modelSession) submitNow(kind engine.Kind, ws *writeset.Writeset, payloa
 	if s.t != nil {
 		s.t.marks = []mark{{s.slot, engine.Mark{Incarnation: s.m.incarnation, Seq: s.seq}}}
 	}
-	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(), Order: s.order, AddBases: s.a.addBases, Writeset: ws, Payload: payload}
+	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(),
+		Order: s.order, AddBases: s.a.addBases, Writeset: ws, Payload: payload}
 	if kind != engine.KindCertified {
 		sub.Snapshot, sub.Writeset = false, nil
 	}
@@ -232,7 +234,7 @@ func (s *modelSession) submitNow(kind engine.Kind, ws *writeset.Writeset, payloa
 		s.fail()
 		return
 	}
-	s.state = sessionSubmitted
+	s.state, s.handedAt = sessionSubmitted, s.m.w.now
 	s.a.id = writeset.TxID{Member: s.m.id, Incarnation: s.m.incarnation, Seq: s.seq}
 	s.m.w.truth.attempts[s.a.id] = s.a
 	s.m.submitted[s.seq] = s
@@ -304,6 +306,7 @@ func (s *modelSession) aborted(a engine.Aborted) {
 
 func (s *modelSession) decided(t engine.Task) {
 	s.hasPassed()
+	s.m.peers.took(s.m.w.now - s.handedAt)
 	s.m.commitLocal(s, t)
 }
 

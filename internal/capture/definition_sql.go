@@ -187,6 +187,10 @@ func Redescribes(w *writeset.Writeset) (bool, error) {
 // one it locks.
 const renameTag = "RENAME COLUMN"
 
+// moveTag is what is noted of an ALTER TABLE … RENAME TO or SET SCHEMA, and of whatever alters a view. The name is in
+// the descriptions of what is below the table, of what refers to it, and of columns that have its rows.
+const moveTag = "RENAME TABLE"
+
 // indexTag is what is noted of an ALTER INDEX. What an index is called, it or the one that it has become a part of, is
 // in the descriptions of the tables that have it and its parts, and of those with foreign keys to them. It locks none
 // of them: it is a barrier to what members order beside it, but nothing else is described anew.
@@ -219,9 +223,11 @@ func definitionSchema() string {
 		"ddl_setting":    DDLSetting,
 		"own_settings":   ownSettings,
 		"rename_tag":     renameTag,
+		"move_tag":       moveTag,
 		"extent_max":     extentMax,
 		"heir_state":     HeirState,
-		"tags":           "{" + strings.Join(slices.Concat(tableTags, apartTags, []string{indexTag}), ",") + "}",
+		"tags": "{" + strings.Join(slices.Concat(tableTags, apartTags, []string{indexTag, moveTag}), ",") +
+			"}",
 		"bulk_mark":      BulkMark,
 		"schema_name":    SchemaName,
 		"large_name":     LargeName,

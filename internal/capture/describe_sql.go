@@ -40,6 +40,7 @@ func describeFunctions() string {
 			"index_plans": indexPlans,
 			"from_locked": fromLocked,
 			"rename_tag":  renameTag,
+			"move_tag":    moveTag,
 			"index_tag":   indexTag,
 			"few":         fewTables,
 		})

@@ -123,16 +123,13 @@ func (g *generated) reshapes(t *TableDesc) bool {
 }
 
 // reshape returns the statements that give the functions of such a table, which go on being the same to PostgreSQL,
-// what they should do, and their names. The lock is the one that making triggers takes.
+// what they should do, and their names.
 func (g *generated) reshape(t *TableDesc) []string {
 	// Who has given the table's functions other names meanwhile has followed it up, too.
 	renamed := func(was, is, body string) string {
 		return fmt.Sprintf("SELECT tutti.rename_function('%s', '%s', %s)", was, is, literal(body))
 	}
-	out := []string{
-		fmt.Sprintf("LOCK TABLE ONLY %s.%s IN SHARE ROW EXCLUSIVE MODE", Quote(t.Schema), Quote(t.Name)),
-		renamed(t.Trigger, g.captureName(), g.captureFunction()),
-	}
+	out := []string{renamed(t.Trigger, g.captureName(), g.captureFunction())}
 	if g.bulk != "" {
 		out = append(out, renamed(t.Bulk[0], g.bulkName(), g.bulkFunction()))
 	}
@@ -159,9 +156,9 @@ func Refresh(c Catalog) []string {
 		switch {
 		case g.installed(&t):
 		case g.reshapes(&t):
-			out = append(out, g.reshape(&t)...)
+			out = append(out, refit(&t, g.reshape(&t)))
 		default:
-			out = append(out, TriggerSQL(t)...)
+			out = append(out, refit(&t, TriggerSQL(t)))
 			made = append(made, names...)
 			for _, f := range slices.Compact(append([]string{t.Trigger}, t.Bulk...)) {
 				if f != "" && !slices.Contains(names, f) && !slices.Contains(c.Functions, f) { // not all were listed
@@ -186,6 +183,13 @@ func Refresh(c Catalog) []string {
 		out = append(out, adoptFunctions(made))
 	}
 	return out
+}
+
+// refit has statements done to a table if it is still what was described: whoever describes a table need not have
+// locked it, so that others may have dropped it meanwhile, or renamed it and made its triggers fit.
+func refit(t *TableDesc, statements []string) string {
+	return fmt.Sprintf("SELECT tutti.refit(%d::pg_catalog.oid, %s, %s)", t.OID,
+		literal(Quote(t.Schema)+"."+Quote(t.Name)), literal(strings.Join(statements, ";\n")))
 }
 
 // installed reports whether the table has the triggers it should have.

@@ -18,4 +18,5 @@
 //	     they come in, detachments, an index that is built CONCURRENTLY. The executor and its definer never end each
 //	     other.
 //	WT5  A backend that is no session of this member's is ended, but not before it was in the way for a while.
+//	WT6  Who is in the way of somebody who is in the way is dealt with only if that one does not let go.
 package watcher

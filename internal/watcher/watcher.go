@@ -20,12 +20,15 @@ const (
 	blockedInterval = 4 * time.Millisecond
 	strangerAfter   = time.Second      // a blocker that is no session of ours is ended
 	stubbornAfter   = 10 * time.Second // one that has lost and does not let go is ended
+	// Who only blocks a blocker need not lose if that one lets go, as a VACUUM FULL of a catalog does that waits.
+	chainAfter = 250 * time.Millisecond
 )
 
 // Monitor is the local database, seen from outside of what goes on there.
 type Monitor interface {
-	// Blockers are the backends that one waits for now; 0 is a prepared transaction.
+	// Blockers are the backends that one waits for now, and those that these wait for; 0 is a prepared transaction.
 	Blockers(ctx context.Context, backend uint32) ([]uint32, error)
+	FirstBlockers(ctx context.Context, backend uint32) ([]uint32, error) // the former alone
 	Terminate(ctx context.Context, backend uint32) error
 	Cancel(log *slog.Logger, backend uint32)
 }
@@ -123,7 +126,11 @@ func (x *Watcher) look(ctx context.Context) (wait time.Duration, err error) {
 func (x *Watcher) Unblock(
 	ctx context.Context, backend uint32, blocked time.Duration, why *wire.SQLError,
 ) (bool, error) {
-	pids, err := x.o.Monitor.Blockers(ctx, backend)
+	blockers := x.o.Monitor.Blockers
+	if blocked < chainAfter {
+		blockers = x.o.Monitor.FirstBlockers
+	}
+	pids, err := blockers(ctx, backend)
 	if err != nil {
 		return false, err
 	}

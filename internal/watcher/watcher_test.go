@@ -42,8 +42,18 @@ func (d *database) Blockers(_ context.Context, backend uint32) ([]uint32, error)
 	case d.looked <- backend:
 	default:
 	}
-	return d.blockers[backend], d.fails
+	pids := slices.Clone(d.blockers[backend])
+	for i := 0; i < len(pids); i++ {
+		pids = append(pids, d.blockers[pids[i]]...)
+	}
+	return pids, d.fails
 }
+
+func (d *database) FirstBlockers(ctx context.Context, backend uint32) ([]uint32, error) {
+	pids, err := d.Blockers(ctx, backend)
+	return pids[:len(d.blockers[backend])], err
+}
+
 func (d *database) Terminate(_ context.Context, backend uint32) error {
 	d.ended = append(d.ended, backend)
 	return nil
@@ -104,6 +114,19 @@ func (x *watched) unblock(t *testing.T, blocked time.Duration, pids ...uint32) b
 		t.Fatal(err)
 	}
 	return any
+}
+
+// TestChain: who only blocks a blocker does not lose before that one had time to let go (WT6).
+func TestChain(t *testing.T) {
+	x := watch(t)
+	x.guard.Enter(session.PhaseRunning)
+	x.d.blockers[stranger] = []uint32{own}
+	if !x.unblock(t, chainAfter-1, stranger) || x.guard.Lost() != nil {
+		t.Error("who blocks a blocker has lost at once")
+	}
+	if x.unblock(t, chainAfter, stranger); x.guard.Lost() == nil {
+		t.Error("who blocks a blocker that does not let go has not lost")
+	}
 }
 
 // TestLoses: a session's transaction in the way loses, which is counted once; its backend ends only if it does not let

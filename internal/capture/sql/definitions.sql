@@ -136,6 +136,7 @@ CREATE OR REPLACE FUNCTION tutti.note_tag(tag pg_catalog.text, query pg_catalog.
 BEGIN
   PERFORM set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',',
     CASE WHEN tag = 'ALTER TABLE' AND query ~* E'^\\s*alter\\s+table\\s+(if\\s+exists\\s+)?(only\\s+)?("[^"]+"|\\w+)(\\s*\\.\\s*("[^"]+"|\\w+))?\\s+rename\\s+((column|constraint)\\s+)?("[^"]+"|\\w+)\\s+to\\s+("[^"]+"|\\w+)\\s*;?\\s*(PL/pgSQL function tutti\\.ddl\\(\\) line [0-9]+ at GET DIAGNOSTICS)?$' THEN '{{rename_tag}}'
+    WHEN tag IN ('ALTER VIEW', 'ALTER MATERIALIZED VIEW') OR tag = 'ALTER TABLE' AND query ~* E'^\\s*alter\\s+table\\s+(if\\s+exists\\s+)?(only\\s+)?("[^"]+"|\\w+)(\\s*\\.\\s*("[^"]+"|\\w+))?\\s+(rename\\s+to|set\\s+schema)\\s+("[^"]+"|\\w+)\\s*;?\\s*(PL/pgSQL function tutti\\.ddl\\(\\) line [0-9]+ at GET DIAGNOSTICS)?$' THEN '{{move_tag}}'
     WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(rename|schema)\\M' THEN 'ANYTHING'
     WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(logged|unlogged|attach|detach|inherit)\\M' THEN 'DROP TABLE' -- as far as we are concerned
     ELSE tag END), true);

@@ -1,11 +1,17 @@
 CREATE OR REPLACE FUNCTION tutti.describe() RETURNS pg_catalog.text LANGUAGE plpgsql{{index_plans}}AS $tutti$
-DECLARE wanted oid[]; rekeyed oid[]; indexed oid[];
+DECLARE wanted oid[]; rekeyed oid[]; indexed oid[]; moved bool := coalesce(strpos(current_setting('tutti.tags', true), '{{move_tag}}') > 0, false);
 BEGIN
   IF tutti.partial() THEN
     -- Rekeyed: those whose rows foreign keys may know by another index, as it was made or has become that of a partition, or another name.
     SELECT coalesce(array_agg(relation), '{}'), coalesce(array_agg(relation) FILTER (WHERE mode IN ('ShareLock', 'AccessExclusiveLock')
-      OR strpos(current_setting('tutti.tags', true), '{{rename_tag}}') > 0), '{}') INTO wanted, rekeyed {{from_locked}};
-    IF strpos(current_setting('tutti.tags', true), '{{index_tag}}') > 0 THEN -- what the index at the top is called is told of all
+      OR moved OR strpos(current_setting('tutti.tags', true), '{{rename_tag}}') > 0), '{}') INTO wanted, rekeyed {{from_locked}};
+    IF moved THEN -- partitions below know by that name where an index is, and an index may have it in an expression
+      indexed := ARRAY(WITH RECURSIVE below(oid) AS (SELECT w FROM unnest(wanted) w UNION SELECT h.inhrelid FROM below b JOIN pg_inherits h ON h.inhparent = b.oid)
+        SELECT oid FROM below UNION SELECT i.indrelid FROM below b JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = b.oid AND d.classid = 'pg_class'::regclass
+          JOIN pg_index i ON i.indexrelid = d.objid);
+      wanted := wanted || indexed; rekeyed := rekeyed || indexed;
+    END IF;
+    IF moved OR strpos(current_setting('tutti.tags', true), '{{index_tag}}') > 0 THEN -- what the index at the top is called is told of all
       indexed := ARRAY(WITH RECURSIVE below(oid) AS (SELECT i.indexrelid FROM unnest(wanted) w JOIN pg_index i ON i.indexrelid = w
           UNION SELECT h.inhrelid FROM below b JOIN pg_inherits h ON h.inhparent = b.oid)
         SELECT i.indrelid FROM below b JOIN pg_index i ON i.indexrelid = b.oid);

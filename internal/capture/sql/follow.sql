@@ -7,10 +7,11 @@ END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.drop_functions(gone pg_catalog._name) RETURNS pg_catalog.void LANGUAGE plpgsql{{index_plans}}AS $tutti$
 DECLARE list text;
 BEGIN
-  SELECT string_agg(p.oid::regprocedure::text, ', ') INTO list FROM pg_proc p WHERE p.proname = ANY (gone) AND p.pronamespace = 'tutti'::regnamespace;
+  SELECT string_agg(p.oid::regprocedure::text, ', ') INTO list FROM pg_proc p WHERE p.proname = ANY (gone) AND p.pronamespace = 'tutti'::regnamespace
+    AND to_regprocedure(p.oid::regprocedure::text) IS NOT NULL; -- others may drop it, too: a snapshot may show what is gone
   IF list IS NOT NULL THEN
     DELETE FROM pg_depend d USING pg_proc p WHERE d.deptype = 'e' AND d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND p.pronamespace = 'tutti'::regnamespace AND p.proname = ANY (gone);
-    EXECUTE concat('DROP FUNCTION ', list, ' CASCADE');
+    EXECUTE concat('DROP FUNCTION IF EXISTS ', list, ' CASCADE');
   END IF;
 END $tutti$;
 -- Drops the direct functions of a table but one.
@@ -44,6 +45,19 @@ BEGIN
   EXECUTE format('{{direct_function}}', format('tutti.%I', new_name));
   EXECUTE format('ALTER FUNCTION tutti.%I() OWNER TO tutti_owner', new_name);
   PERFORM tutti.adopt_functions(ARRAY[new_name]);
+END $tutti$;
+-- Has statements done to a table that goes by this name, behind the lock that making triggers takes. If it does not any more,
+-- another transaction has dropped it meanwhile, or named it anew and done the same.
+CREATE OR REPLACE FUNCTION tutti.refit(rel pg_catalog.oid, name pg_catalog.text, statements pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+BEGIN
+  BEGIN
+    EXECUTE concat('LOCK TABLE ONLY ', name, ' IN SHARE ROW EXCLUSIVE MODE');
+  EXCEPTION WHEN undefined_table OR invalid_schema_name THEN
+    RETURN;
+  END;
+  IF to_regclass(name) = rel THEN
+    EXECUTE statements;
+  END IF;
 END $tutti$;
 -- Marks the triggers of a table as internal ones, or takes the mark away.
 CREATE OR REPLACE FUNCTION tutti.hide_triggers(rel pg_catalog.oid, yes pg_catalog.bool) RETURNS pg_catalog.void LANGUAGE plpgsql{{index_plans}}AS $tutti$
@@ -106,4 +120,4 @@ BEGIN
   RETURN EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgrelid = ANY (wanted) AND g.tgdeferrable AND c.relpersistence <> 't')
     OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.conrelid = ANY (wanted) AND k.condeferrable AND c.relpersistence <> 't');
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.adopt_functions, tutti.drop_functions, tutti.drop_directs, tutti.rename_function, tutti.rename_direct, tutti.hide_triggers, tutti.changed_tables, tutti.touched, tutti.ready, tutti.own_settings, tutti.besides, tutti.defers FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.adopt_functions, tutti.drop_functions, tutti.drop_directs, tutti.rename_function, tutti.rename_direct, tutti.refit, tutti.hide_triggers, tutti.changed_tables, tutti.touched, tutti.ready, tutti.own_settings, tutti.besides, tutti.defers FROM PUBLIC;

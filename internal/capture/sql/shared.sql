@@ -129,7 +129,7 @@ $tutti$;
 CREATE OR REPLACE FUNCTION tutti.rights_on(d pg_catalog.pg_database) RETURNS pg_catalog.jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
   SELECT coalesce(jsonb_agg(jsonb_build_object('grantor', pg_get_userbyid(a.grantor), 'grantee', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, 'privilege', a.privilege_type, 'passes', a.is_grantable)
       ORDER BY a.grantor <> d.datdba, pg_get_userbyid(a.grantor), a.grantee <> 0, pg_get_userbyid(a.grantee), a.privilege_type), '[]')
-    FROM aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+    FROM (SELECT DISTINCT * FROM aclexplode(coalesce(d.datacl, acldefault('d', d.datdba)) || '{}'::aclitem[])) a -- a long list may have one many times
 $tutti$;
 -- Gives roles that had things the names they have got: a role's things tell which it was. A role without any is dropped and made, which is
 -- the same.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/capture"
 	extents "github.com/tuttidb/tutti/internal/collect"
+	"github.com/tuttidb/tutti/internal/pgtest"
 	"github.com/tuttidb/tutti/internal/semantics"
 )
 
@@ -152,7 +153,10 @@ var definitions = []string{
 	"ALTER MATERIALIZED VIEW mv RENAME COLUMN a TO other",
 	"ALTER TABLE t RENAME TO other", "ALTER TABLE root RENAME TO other", "ALTER TABLE leaf RENAME TO other",
 	"ALTER TABLE ct RENAME TO other", "ALTER TABLE r RENAME CONSTRAINT r_t_fkey TO other", "ALTER SCHEMA f RENAME TO g",
-	"ALTER TABLE t SET SCHEMA public", "ALTER TABLE root SET SCHEMA public",
+	"ALTER TABLE t SET SCHEMA public", "ALTER TABLE root SET SCHEMA public", "ALTER TABLE leaf2 SET SCHEMA public",
+	"ALTER TABLE ch RENAME TO other", "ALTER TABLE p SET SCHEMA public", "ALTER TABLE IF EXISTS mid RENAME TO other",
+	"ALTER VIEW vw RENAME TO other", "ALTER TABLE vw RENAME TO other", "ALTER TABLE vw SET SCHEMA public",
+	"ALTER MATERIALIZED VIEW mv RENAME TO other", "ALTER MATERIALIZED VIEW mv SET SCHEMA public",
 	"ALTER TYPE comp RENAME ATTRIBUTE a TO other CASCADE",
 	"ALTER TYPE comp SET SCHEMA public", "ALTER TYPE e RENAME TO other", "ALTER DOMAIN d RENAME TO other",
 	"ALTER COLLATION ci RENAME TO other", "ALTER FUNCTION fi(int) RENAME TO other",
@@ -302,11 +306,51 @@ func (p *pair) reaches(before capture.Catalog, sql string) (partial bool) {
 		if !barrier && !slices.Contains(held, was) {
 			t.Errorf("%s: ordered first it does not hold %s", sql, was[1])
 		}
-		if partial && tag != "ALTER INDEX" && !slices.Contains(touched, was) { // which is a barrier
+		// A name that it had is held by what is noted of the definition.
+		is := [2]string{d.Schema, d.Name}
+		if partial && tag != "ALTER INDEX" && !slices.Contains(touched, is) { // which is a barrier
 			t.Errorf("%s: carried out first it does not hold %s", sql, was[1])
 		}
 	}
 	return partial
+}
+
+// TestRenamesReachFurther: an index may have the name of any relation in its predicate, which the trigger of its
+// table asks as well.
+func TestRenamesReachFurther(t *testing.T) {
+	p := newPair(t, "CREATE TABLE t(id int)", "CREATE TABLE x(id int, o regclass)",
+		"CREATE UNIQUE INDEX ON x(id) WHERE o <> 't'::regclass")
+	for _, sql := range []string{"ALTER TABLE t RENAME TO u", "CREATE SCHEMA s", "ALTER TABLE u SET SCHEMA s"} {
+		p.ddl(sql)
+		p.tx("INSERT INTO x SELECT count(*), 'x' FROM x")
+	}
+	p.sync()
+	p.equal()
+}
+
+// TestDroppedMeanwhile: what is described and not locked may be dropped, or get another name, before its triggers are
+// made to fit. What does follows up the definition that it waited for.
+func TestDroppedMeanwhile(t *testing.T) {
+	p := newPair(t, "CREATE TYPE e AS ENUM ('p')", "CREATE TABLE gone(e e PRIMARY KEY)", "CREATE SCHEMA s",
+		"CREATE TABLE s.gone(e e)", "CREATE TABLE moves(e e)", "CREATE TABLE stays(e e PRIMARY KEY)")
+	other := pgtest.Shared(t).Connect(t, p.dbA)
+	p.install(other)
+	p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; ALTER TYPE e RENAME TO f")
+	statements := capture.Refresh(p.describes("describe_all"))
+	p.exec(other, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; DROP TABLE gone; DROP SCHEMA s CASCADE; "+
+		"ALTER TABLE moves RENAME TO moved; CREATE TABLE moves(e int)")
+	changed := capture.Refresh(p.describesTo(other, "describe_all"))
+	for _, sql := range append(changed, "COMMIT") {
+		p.exec(other, sql)
+	}
+	for _, sql := range append(statements, "COMMIT") {
+		p.exec(p.a, sql)
+	}
+	for _, d := range p.describes("describe_all").Tables {
+		if d.Trigger != capture.Signature(d) && d.Name != "moved" { // the type's new name was not known to who moved it
+			t.Errorf("%s has trigger %s", d.Name, d.Trigger)
+		}
+	}
 }
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
@@ -314,18 +358,24 @@ func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''
 // describes gives a description.
 func (p *pair) describes(function string) capture.Catalog {
 	p.t.Helper()
+	return p.describesTo(p.a, function)
+}
+
+// describesTo gives what a connection sees.
+func (p *pair) describesTo(c *pgx.Conn, function string) capture.Catalog {
+	p.t.Helper()
 	var text string
-	p.scan(p.a, "SELECT tutti."+function+"()", &text)
-	c, err := capture.DecodeDescribe([]byte(text))
+	p.scan(c, "SELECT tutti."+function+"()", &text)
+	d, err := capture.DecodeDescribe([]byte(text))
 	if err != nil {
 		p.t.Fatal(function, err)
 	}
-	for i := range c.Tables {
-		for j := range c.Tables[i].Columns {
-			c.Tables[i].Columns[j].User = nil // one that is missing is doubtful, and one that is gone is in no value
+	for i := range d.Tables {
+		for j := range d.Tables[i].Columns {
+			d.Tables[i].Columns[j].User = nil // one that is missing is doubtful, and one that is gone is in no value
 		}
 	}
-	return c
+	return d
 }
 
 // extent gives the tables that a definition holds if it is ordered first, or that it is a barrier.

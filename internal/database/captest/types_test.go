@@ -159,3 +159,18 @@ func TestSchemaChanges(t *testing.T) {
 	}
 	p.install(p.a) // again: idempotent
 }
+
+// TestManyRights: a long list of who may do what to a database is read soon, and the same right is told once.
+func TestManyRights(t *testing.T) {
+	p := newPair(t)
+	p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; SET LOCAL statement_timeout = '10s'; "+
+		"UPDATE pg_database SET datacl = array_fill(makeaclitem(10, 10, 'CONNECT', false), ARRAY[300000]) "+
+		"WHERE datname = current_database()")
+	var rights int
+	p.scan(p.a, "SELECT jsonb_array_length(tutti.rights_on(d)) FROM pg_database d WHERE datname = current_database()",
+		&rights)
+	if rights != 1 {
+		t.Errorf("%d rights", rights)
+	}
+	p.exec(p.a, "ROLLBACK")
+}

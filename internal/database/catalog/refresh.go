@@ -240,6 +240,12 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events}
 	if c.Partial && before != nil {
 		t.byName = maps.Clone(before.byName)
+		described := make(map[uint32]bool, len(c.Tables))
+		for _, d := range c.Tables {
+			described[d.OID] = true
+		}
+		// A table may have had another name.
+		maps.DeleteFunc(t.byName, func(_ [2]string, x *table) bool { return described[x.capture.OID] })
 	}
 	named := func(names []string) map[string]bool {
 		out := make(map[string]bool, len(names))

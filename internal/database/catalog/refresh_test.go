@@ -177,6 +177,8 @@ func TestFollowLeavesNothing(t *testing.T) {
 		"DROP TRIGGER f ON b",
 		"ALTER TABLE d SET UNLOGGED", "ALTER TABLE d SET LOGGED",
 		"DROP TABLE d; CREATE TABLE d (id int PRIMARY KEY)",
+		"ALTER TABLE d RENAME TO e", "CREATE SCHEMA s; ALTER TABLE e SET SCHEMA s", "ALTER VIEW l RENAME TO k",
+		"ALTER TABLE s.e RENAME TO d; ALTER TABLE s.d SET SCHEMA public",
 		"DROP TABLE c CASCADE", "DROP TABLE b, d, p, p1",
 	} {
 		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
@@ -215,6 +217,11 @@ func TestFollowLeavesNothing(t *testing.T) {
 			all, err := Describe(ctx, tx)
 			if err != nil {
 				return err
+			}
+			for name, x := range known.byName {
+				if d := all.byName[name]; d == nil && all.ByOID(x.capture.OID) != nil {
+					t.Errorf("after %s %q is known by a name that it had", sql, name)
+				}
 			}
 			if all.deferrable != known.deferrable || !maps.Equal(all.views, known.views) ||
 				!maps.Equal(all.rights, known.rights) {

@@ -6,7 +6,8 @@
 // Invariants:
 //
 //	K1  The search path of these connections is pg_catalog alone: no name of a user's schema is found instead.
-//	K2  A question about a backend never waits for a lock of that backend's.
+//	K2  A question about a backend never waits for a lock of that backend's, or for one on a catalog; nor does a
+//	    chore keep it waiting.
 //
 // What it does not do: decide what happens to a backend that is in the way (node).
 package link

@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -93,6 +94,57 @@ func TestBlockers(t *testing.T) {
 	x.monitor.Cancel(slog.New(slog.NewTextHandler(io.Discard, nil)), x.b.PgConn().PID())
 	if err := <-over; code(err) != "57014" {
 		t.Errorf("who was cancelled is told %v", err)
+	}
+}
+
+// TestLooksPastCatalogs: who looks finds and cancels a backend that waits while nobody can read pg_class, and a chore
+// waits for that.
+func TestLooksPastCatalogs(t *testing.T) {
+	x, ctx := newBench(t), context.Background()
+	over := x.waits()
+	c, err := Connect(ctx, x.url, "tutti test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(ctx)
+	if _, err := c.Exec(ctx, "BEGIN; LOCK TABLE pg_class").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	chore := make(chan error, 1)
+	go func() {
+		_, err := x.monitor.Exec(ctx, "SELECT count(*) FROM pg_catalog.pg_class")
+		chore <- err
+	}()
+	looked := make(chan error, 1)
+	go func() {
+		pids, err := x.monitor.Blockers(ctx, x.b.PgConn().PID())
+		if err == nil && !slices.Equal(pids, []uint32{x.a.PgConn().PID()}) {
+			err = fmt.Errorf("the blockers are %v", pids)
+		}
+		x.monitor.Cancel(slog.New(slog.NewTextHandler(io.Discard, nil)), x.b.PgConn().PID())
+		looked <- err
+	}()
+	select {
+	case err := <-looked:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("who looks waits for a lock on pg_class")
+	}
+	if err := <-over; code(err) != "57014" {
+		t.Errorf("who was cancelled is told %v", err)
+	}
+	select {
+	case err := <-chore:
+		t.Errorf("the chore is done: %v", err)
+	default:
+	}
+	if _, err := c.Exec(ctx, "COMMIT").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-chore; err != nil {
+		t.Error(err)
 	}
 }
 

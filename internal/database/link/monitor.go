@@ -12,26 +12,52 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 )
 
-// Monitor is a connection beside the executor's, for looking at backends and for chores.
+// Monitor are two connections beside the executor's, for looking at backends and for chores. A chore may wait for a
+// lock on a catalog, behind a VACUUM FULL of it that nobody ends but who looks. So who looks has a connection of its
+// own, and its statements are prepared and name no relation.
 type Monitor struct {
+	looking, chores line
+}
+
+// line is a connection that one uses at a time.
+type line struct {
 	mu   sync.Mutex
 	conn *pgconn.PgConn
 }
 
-func NewMonitor(ctx context.Context, connString string) (*Monitor, error) {
-	conn, err := Connect(ctx, connString, "tutti monitor", nil)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := conn.Prepare(ctx, statementBlockers, "SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids($1))",
-		nil); err != nil {
-		_ = conn.Close(ctx) // of no use
-		return nil, fmt.Errorf("monitor: %w", err)
-	}
-	return &Monitor{conn: conn}, nil
-}
+// The statements of who looks; $1 is a backend. Backends that block one, and those that block them in turn: who just
+// makes a table longer lets go of that lock by itself.
+const (
+	blockersStatement = "SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids($1))"
+	firstStatement    = blockersStatement + " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_lock_status() l " +
+		"WHERE l.pid = $1 AND NOT l.granted AND l.locktype = 'extend')"
+	chainStatement = "WITH RECURSIVE b(pid) AS (" + firstStatement + `
+UNION SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> $1`
+	cancelStatement    = "SELECT pg_catalog.pg_cancel_backend($1)"
+	terminateStatement = "SELECT pg_catalog.pg_terminate_backend($1)"
+	writesStatement    = "SELECT 1 FROM pg_catalog.pg_lock_status() WHERE pid = $1 AND locktype = 'transactionid' " +
+		"AND mode = 'ExclusiveLock' AND granted"
+	int4 = 23 // the type of $1
+)
 
-const statementBlockers = "tutti blockers"
+func NewMonitor(ctx context.Context, connString string) (*Monitor, error) {
+	m := &Monitor{}
+	for _, l := range []*line{&m.looking, &m.chores} {
+		var err error
+		if l.conn, err = Connect(ctx, connString, "tutti monitor", nil); err != nil {
+			m.Close()
+			return nil, err
+		}
+	}
+	for _, sql := range []string{blockersStatement, firstStatement, chainStatement, cancelStatement,
+		terminateStatement, writesStatement} {
+		if _, err := m.looking.conn.Prepare(ctx, sql, sql, []uint32{int4}); err != nil {
+			m.Close()
+			return nil, fmt.Errorf("monitor: %w", err)
+		}
+	}
+	return m, nil
+}
 
 // Connect opens a connection of Tutti's own with settings for its whole life.
 func Connect(ctx context.Context, connString, name string, settings map[string]string) (*pgconn.PgConn, error) {
@@ -58,34 +84,58 @@ func ConnectHearing(ctx context.Context, connString, name string, settings map[s
 	return conn, nil
 }
 
-func (m *Monitor) Close() { _ = m.conn.Close(context.Background()) } // the server notices either way
+func (m *Monitor) Close() {
+	for _, l := range []*line{&m.looking, &m.chores} {
+		if l.conn != nil {
+			_ = l.conn.Close(context.Background()) // the server notices either way
+		}
+	}
+}
 
 func (m *Monitor) Exec(ctx context.Context, sql string) ([]*pgconn.Result, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r, err := m.conn.Exec(ctx, sql).ReadAll()
+	m.chores.mu.Lock()
+	defer m.chores.mu.Unlock()
+	r, err := m.chores.conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
 	}
 	return r, nil
 }
 
+// look runs one of the statements of who looks, and returns its rows.
+func (m *Monitor) look(ctx context.Context, statement string, pid uint32) ([][][]byte, error) {
+	m.looking.mu.Lock()
+	defer m.looking.mu.Unlock()
+	r := m.looking.conn.ExecPrepared(ctx, statement, [][]byte{[]byte(strconv.FormatUint(uint64(pid), 10))}, nil,
+		nil).Read()
+	if r.Err != nil {
+		return nil, fmt.Errorf("monitor: %w", r.Err)
+	}
+	return r.Rows, nil
+}
+
 // Blockers lists the backends that hold locks the backend pid waits for, or stand before it
-// in the queue for one, and those that block them in turn. Who just makes a table longer lets go of that lock by
-// itself.
+// in the queue for one, and those that block them in turn.
 func (m *Monitor) Blockers(ctx context.Context, pid uint32) ([]uint32, error) {
+	return m.blockers(ctx, pid, chainStatement)
+}
+
+// FirstBlockers are Blockers without those that block them in turn.
+func (m *Monitor) FirstBlockers(ctx context.Context, pid uint32) ([]uint32, error) {
+	return m.blockers(ctx, pid, firstStatement)
+}
+
+func (m *Monitor) blockers(ctx context.Context, pid uint32, statement string) ([]uint32, error) {
 	// Mostly nobody does, and the executor is just slow: this is the cheap question.
-	if blocked, err := m.blocked(ctx, pid); err != nil || !blocked {
+	rows, err := m.look(ctx, blockersStatement, pid)
+	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	r, err := m.Exec(ctx, fmt.Sprintf(`WITH RECURSIVE b(pid) AS (SELECT unnest(pg_catalog.pg_blocking_pids(%[1]d))
-  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.pid = %[1]d AND NOT l.granted AND l.locktype = 'extend')
-UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> %[1]d`, pid))
-	if err != nil {
+	if rows, err = m.look(ctx, statement, pid); err != nil {
 		return nil, err
 	}
 	var pids []uint32
-	for _, row := range r[0].Rows {
+	for _, row := range rows {
 		var p uint32
 		if _, err := fmt.Sscan(string(row[0]), &p); err != nil {
 			return nil, fmt.Errorf("monitor: pid %q: %w", row[0], err)
@@ -95,17 +145,6 @@ UNION SELECT unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM 
 		}
 	}
 	return pids, nil
-}
-
-func (m *Monitor) blocked(ctx context.Context, pid uint32) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.conn.ExecPrepared(ctx, statementBlockers, [][]byte{[]byte(strconv.FormatUint(uint64(pid), 10))}, nil,
-		nil).Read()
-	if r.Err != nil {
-		return false, fmt.Errorf("monitor: %w", r.Err)
-	}
-	return len(r.Rows) > 0, nil
 }
 
 // Holds lists the tables, by schema and name, on which a backend has locks that keep definitions or writers out. It is
@@ -141,14 +180,14 @@ func (m *Monitor) Position(ctx context.Context) (uint64, error) {
 }
 
 func (m *Monitor) Terminate(ctx context.Context, pid uint32) error {
-	_, err := m.Exec(ctx, fmt.Sprintf("SELECT pg_catalog.pg_terminate_backend(%d)", pid))
+	_, err := m.look(ctx, terminateStatement, pid)
 	return err
 }
 
 // Cancel cancels what a backend executes; the signal is sent when it returns. Failing is no
 // harm: the watcher, or the client, tries again.
 func (m *Monitor) Cancel(log *slog.Logger, pid uint32) {
-	if _, err := m.Exec(context.Background(), fmt.Sprintf("SELECT pg_catalog.pg_cancel_backend(%d)", pid)); err != nil {
+	if _, err := m.look(context.Background(), cancelStatement, pid); err != nil {
 		log.Warn("a backend could not be cancelled", "pid", pid, "error", err)
 	}
 }
@@ -156,9 +195,8 @@ func (m *Monitor) Cancel(log *slog.Logger, pid uint32) {
 // Gone reports whether the backend pid has ended, or at least the transaction with which it wrote
 // something: then its locks are gone, and what it committed can be seen.
 func (m *Monitor) Gone(ctx context.Context, pid uint32) (bool, error) {
-	r, err := m.Exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_catalog.pg_locks WHERE pid = %d AND locktype = "+
-		"'transactionid' AND mode = 'ExclusiveLock' AND granted", pid))
-	return err == nil && len(r[0].Rows) == 0, err
+	rows, err := m.look(ctx, writesStatement, pid)
+	return err == nil && len(rows) == 0, err
 }
 
 func (m *Monitor) Clean(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -62,24 +63,35 @@ func stable(diff string) string {
 }
 
 // varying is what is another one in each run, in lines of Tutti's that a plain PostgreSQL does not have: numbers of
-// objects and transactions, hashes in names, times, and how many rows a list of Tutti's own objects has.
+// objects and transactions, hashes in names, times, how many rows a list of Tutti's own objects has, and where in a
+// function of Tutti's something was.
 var varying = regexp.MustCompile(`[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]?[0-9] [0-9]{2}:[0-9]{2}:[0-9.]+ ` +
-	`[0-9]{4}|(\b|_)[0-9]{4,}\b|(_[0-9a-f]{16})+\b|\([0-9]+ rows?\)`)
+	`[0-9]{4}|(\b|_)[0-9]{4,}\b|(_[0-9a-f]{16})+\b|\([0-9]+ rows?\)|tutti\.\w+\([a-z,]*\) line [0-9]+`)
 
-// loose is a difference without what varies; of lines that are then alike one is left.
+// ownTrigger is how the names of Tutti's triggers begin. Where they are among others in a list depends on the catalog.
+const ownTrigger = "!!tutti"
+
+// loose is a difference without what varies; of lines that are then alike one is left. Tutti's triggers come last.
 func loose(diff string) string {
 	var out strings.Builder
+	var triggers []string
 	last := ""
 	for line := range strings.Lines(stable(diff)) {
 		if line[0] == '+' {
-			if line = varying.ReplaceAllString(line, "#"); line == last {
+			line = varying.ReplaceAllString(line, "#")
+			if strings.Contains(line, ownTrigger) {
+				triggers = append(triggers, line)
+				continue
+			}
+			if line == last {
 				continue
 			}
 		}
 		last = line
 		out.WriteString(line)
 	}
-	return out.String()
+	slices.Sort(triggers)
+	return out.String() + strings.Join(slices.Compact(triggers), "")
 }
 
 // changedLines counts the lines that a difference adds or removes.

@@ -17,7 +17,7 @@
 //
 // To add a kind of item: item.go, what it decides to replicated.go, whether it is a group of its own to ready.go
 // (alone), whether it waits for own transactions to submission.go (passes); node carries it out
-// (life.executeAlone). A member of a build that does not know it panics.
+// (executor.executeAlone). A member of a build that does not know it panics.
 //
 // Submissions read the schedule and the replicated state, the schedule reads the replicated state, and that
 // reads nothing.

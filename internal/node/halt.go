@@ -13,23 +13,23 @@ import (
 
 // failed is called when the executor has failed with a group. It returns nil if the database was halted by that, once
 // the life ends.
-func (l *life) failed(ctx context.Context, g *engine.Group, err error) error {
+func (x *executor) failed(ctx context.Context, g *engine.Group, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	if failure.Follows(err, l.course.ready.Load()) == failure.Ends {
+	if failure.Follows(err, x.l.course.ready.Load()) == failure.Ends {
 		if failure.Lasting(err) { // no reason to end the process
-			l.log.Error("an entry of the order cannot be carried out here; this life ends, and the next one tries "+
+			x.l.log.Error("an entry of the order cannot be carried out here; this life ends, and the next one tries "+
 				"it again", "error", err)
 			return errors.New(err.Error())
 		}
 		return err
 	}
-	h := halt.Describe(ctx, g, err, rowTrial{l})
-	l.log.Error("this database is halted at this member: an entry of the order cannot be carried out here. It serves "+
-		"no clients, and is tried again at the next start",
+	h := halt.Describe(ctx, g, err, rowTrial{x.l})
+	x.l.log.Error("this database is halted at this member: an entry of the order cannot be carried out here. It "+
+		"serves no clients, and is tried again at the next start",
 		"entry", h.Ordinal, "transaction", h.Transaction, "table", h.Table, "row", h.Row, "error", h.Reason)
-	l.course.halts(h)
+	x.l.course.halts(h)
 	<-ctx.Done()
 	return nil
 }

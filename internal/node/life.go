@@ -144,7 +144,6 @@ type trials struct {
 type running struct {
 	*pending.Group
 	backends replay.Backends
-	orders   [][2]uint64 // the executor's: of those that have added to rows the sequence and the order
 }
 
 // patienceOf is a replica as those who wait for the order need it; its core is there.
@@ -204,7 +203,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 		}
 		return &failure.Fatal{Err: err}
 	})
-	run("executor", l.runExecutor)
+	run("executor", (&executor{l: l}).run)
 	run("watcher", l.submitted.watcher.Run)
 	run("streaming", l.db.streaming.Run)
 	run("gossip", l.gossip)
@@ -385,46 +384,6 @@ func (l *life) close() error {
 		errs = append(errs, l.order.disk.Close())
 	}
 	return errors.Join(errs...)
-}
-
-func (l *life) runExecutor(ctx context.Context) error {
-	if err := l.db.jobs.Resume(ctx); err != nil {
-		return l.failed(ctx, nil, err)
-	}
-	for {
-		over, down := l.db.jobs.Long() // never, unless there is a long definition
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-over:
-			if err := l.db.jobs.End(ctx); err != nil {
-				return l.failed(ctx, &engine.Group{Tasks: []engine.Task{l.db.jobs.Task()}}, err)
-			}
-		case err := <-down:
-			return err
-		case g := <-l.order.core.Groups():
-			began := time.Now()
-			if err := l.execute(ctx, g); err != nil {
-				return l.failed(ctx, g, err)
-			}
-			l.flow.rests.after(ctx, time.Since(began))
-		}
-	}
-}
-
-// fenced is called when this life's own fence is applied: everything committed before the
-// start is in the database.
-func (l *life) fenced(ctx context.Context, ordinal uint64) error {
-	if l.order.position.Member != l.config.Member {
-		if err := l.db.applier.Adopt(ctx, ordinal, l.config.Member); err != nil {
-			return err
-		}
-		return errConverted
-	}
-	l.notices.Begin(ordinal)
-	l.course.serves()
-	l.log.Info("ready", "ordinal", ordinal, "incarnation", l.id.incarnation)
-	return nil
 }
 
 // clean empties capture tables that are no longer in use.

@@ -9,17 +9,17 @@ import (
 )
 
 // listen carries out a listen item.
-func (l *life) listen(ctx context.Context, g *engine.Group) error {
+func (x *executor) listen(ctx context.Context, g *engine.Group) error {
 	t := g.Tasks[0] // the engine clears the group when it is settled
-	carried, err := l.notices.Listen(ctx, t)
+	carried, err := x.l.notices.Listen(ctx, t)
 	if err != nil {
 		return err
 	}
-	if err := l.groupSettled(); err != nil {
+	if err := x.groupSettled(); err != nil {
 		return err
 	}
-	if t.Item.ID.Member != l.config.Member {
-		return l.others.peers.Tell(t.Item.ID.Member)
+	if t.Item.ID.Member != x.l.config.Member {
+		return x.l.others.peers.Tell(t.Item.ID.Member)
 	}
 	carried()
 	return nil

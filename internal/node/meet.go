@@ -47,7 +47,8 @@ func holdMeeting(ctx context.Context, l *life, number uint64) error {
 }
 
 // attendMeeting is the other side, when this database has come to it.
-func attendMeeting(ctx context.Context, l *life, number uint64) error {
+func (x *executor) attendMeeting(ctx context.Context, number uint64) error {
+	l := x.l
 	err := l.meetings.Attend(ctx, number, func() *meetings.Meetings {
 		if main := l.tenure.life(mainGroup); main != nil {
 			return main.meetings
@@ -57,7 +58,7 @@ func attendMeeting(ctx context.Context, l *life, number uint64) error {
 	if err != nil {
 		return err
 	}
-	return l.groupSettled()
+	return x.groupSettled()
 }
 
 // resolved reports whether a submission is no longer under way.

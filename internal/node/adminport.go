@@ -35,7 +35,7 @@ func serveAdmin(ctx context.Context, running *sync.WaitGroup, ln net.Listener, n
 
 // facts tells load balancers of a database at this member; of the main one if it has no name.
 func facts(n *Node, database string) (f probe.Facts, known bool) {
-	f = probe.Facts{Starting: true, Draining: n.stops.refuses.Load(),
+	f = probe.Facts{Starting: true, Draining: n.stops.Refuses(),
 		Reach: replica.Reach{Members: len(n.config.Members), Heard: 1}}
 	t := n.current()
 	if t == nil {

@@ -29,7 +29,7 @@ func (c control) Fate() *wire.SQLError { return cmp.Or(c.h.advisory.Why(), c.End
 
 // Dismissed is why the session is to end once no transaction is open in it.
 func (c control) Dismissed() *wire.SQLError {
-	if c.h.n.node.stops.leaving.Load() || c.h.n.course.ending() {
+	if c.h.n.node.stops.Leaving() || c.h.n.course.ending() {
 		return c.h.n.errEnds()
 	}
 	return nil

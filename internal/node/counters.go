@@ -35,8 +35,8 @@ func measure(l *life) {
 func measureNode(n *Node) {
 	m := n.metrics.Process
 	t := n.current()
-	m.Node.Ready.Is(t != nil && t.ready() && !n.stops.refuses.Load())
-	m.Node.Draining.Is(n.stops.refuses.Load())
+	m.Node.Ready.Is(t != nil && t.ready() && !n.stops.Refuses())
+	m.Node.Draining.Is(n.stops.Refuses())
 	m.Node.Goroutines.Set(int64(runtime.NumGoroutine()))
 	m.Clients.SessionsMax.Set(int64(n.settled().Limits.Sessions))
 	if t != nil {

@@ -16,7 +16,7 @@ func peersOf(l *life) peers.Options {
 	return peers.Options{
 		Config: l.config, Log: l.log, Metrics: &l.metrics,
 		Own: func() replica.Own {
-			o := replica.Own{Serves: l.course.ready.Load(), Stopping: l.node.stops.refuses.Load(),
+			o := replica.Own{Serves: l.course.ready.Load(), Stopping: l.node.stops.Refuses(),
 				Halted: l.course.halted.Load() != nil, Incarnation: l.id.incarnation, Leader: l.order.core.Leader(),
 				Ordinal: l.order.core.Ordinal(), Applied: l.order.core.Applied(),
 				Volume:        l.others.volume.ordered.Load(),

@@ -39,6 +39,7 @@ import (
 	"github.com/tuttidb/tutti/internal/snapshots"
 	"github.com/tuttidb/tutti/internal/speakers"
 	"github.com/tuttidb/tutti/internal/standing"
+	"github.com/tuttidb/tutti/internal/stopping"
 	"github.com/tuttidb/tutti/internal/watcher"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -248,8 +249,8 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 // errEnds is why the sessions of a life end that ends.
 func (l *life) errEnds() *wire.SQLError {
 	switch {
-	case l.node.stops.refuses.Load():
-		return errShutdown()
+	case l.node.stops.Refuses():
+		return stopping.Shutdown()
 	case l.course.dismissed.Load():
 		return wire.Fatalf(wire.CodeAdminShutdown, "terminating connection due to administrator command")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tuttidb/tutti/internal/halt"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/stopping"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -114,8 +115,8 @@ func (n *Node) serve(ctx context.Context, conn net.Conn, admitted func()) {
 // admit finds a place for a client, in a life that counts it, or says why there is none.
 func (n *Node) admit(ctx context.Context, who *clients.Client, s *wire.Startup, conn net.Conn) (
 	l *life, slot uint32, login wire.LoginOptions, e *wire.SQLError) {
-	if n.stops.refuses.Load() {
-		return nil, 0, login, errShutsDown()
+	if n.stops.Refuses() {
+		return nil, 0, login, stopping.TooLate()
 	}
 	if login, e = n.rules.Admission(ctx, who, s); e != nil {
 		return nil, 0, login, e
@@ -357,8 +358,8 @@ func (l *life) serve(
 		l.node.clients.Fail(who, err)
 		return
 	}
-	if l.node.stops.refuses.Load() {
-		_ = startup.Refuse(errShutsDown())
+	if l.node.stops.Refuses() {
+		_ = startup.Refuse(stopping.TooLate())
 		return
 	}
 	admitted()

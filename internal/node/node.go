@@ -25,6 +25,7 @@ import (
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/speakers"
+	"github.com/tuttidb/tutti/internal/stopping"
 	"github.com/tuttidb/tutti/internal/version"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -36,7 +37,7 @@ type Node struct {
 	log     *slog.Logger
 	cancels *wire.Cancels
 	faults  *fault.Faults // nil in production
-	stops   stops
+	stops   *stopping.Stops
 	reloads reloads
 
 	processors process.Processors
@@ -65,12 +66,12 @@ func New(c *config.Config, log *slog.Logger) *Node {
 	log = log.With("node", c.Self().Name)
 	n := &Node{
 		config: c, log: log, cancels: wire.NewCancels(c.Limits.Sessions * 2), began: time.Now(), metrics: metrics.New(),
+		stops: stopping.New(),
 	}
 	n.credentials = credentials.New(c, log)
 	n.clients = clients.NewLog(log, &n.metrics.Process.Clients)
 	n.metrics.Fresh(func() { measureNode(n) })
 	n.latest.Store(c)
-	n.stops.init()
 	n.rules = clients.NewRules(clients.RuleOptions{
 		Config: c, Log: log, AllowTrust: func() bool { return n.settled().Postgres.AllowTrust },
 		ConnString: n.connString,

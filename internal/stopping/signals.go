@@ -1,4 +1,4 @@
-package node
+package stopping
 
 import (
 	"log/slog"
@@ -6,8 +6,6 @@ import (
 	ossignal "os/signal"
 	"runtime"
 	"syscall"
-
-	"github.com/tuttidb/tutti/internal/config"
 )
 
 // exitForced is how the process ends that a further signal ends at once.
@@ -16,7 +14,7 @@ const exitForced = 130
 // stacksMax bounds what SIGQUIT writes into the log.
 const stacksMax = 16 << 20
 
-// Obey has the node do what the process's signals say, from now on:
+// Obey does what the process's signals say, from now on; again reads the configuration:
 //
 //	SIGTERM                 stop as Drain does; again: as StopNow; once more: exit at once, PostgreSQL stops by itself
 //	SIGINT                  stop as StopNow; again: exit at once
@@ -26,39 +24,39 @@ const stacksMax = 16 << 20
 //	SIGPIPE                 nothing: who has read the log is gone, and the node goes on without it
 //
 // None of them loses anything that a client was told: what is committed is on disk at a majority.
-func (n *Node) Obey(load func() (*config.Config, error), level *slog.LevelVar) {
+func (s *Stops) Obey(log *slog.Logger, again func()) {
 	signals := make(chan os.Signal, 16)
 	ossignal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT,
 		syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
 	go func() {
 		for told := 0; ; {
-			told = n.obey(<-signals, told, load, level)
+			told = s.obey(<-signals, told, log, again)
 		}
 	}()
 }
 
 // obey does what one signal says. told is how far it has gone: 1 after Drain, 2 after StopNow.
-func (n *Node) obey(s os.Signal, told int, load func() (*config.Config, error), level *slog.LevelVar) int {
-	switch s {
+func (s *Stops) obey(signal os.Signal, told int, log *slog.Logger, again func()) int {
+	switch signal {
 	case syscall.SIGPIPE:
 	case syscall.SIGHUP:
-		go n.again(load, level)
+		go again()
 	case syscall.SIGQUIT, syscall.SIGINT, syscall.SIGTERM:
-		if s == syscall.SIGQUIT {
-			n.log.Warn("what every goroutine does", "stacks", string(stacks()))
+		if signal == syscall.SIGQUIT {
+			log.Warn("what every goroutine does", "stacks", string(stacks()))
 		}
 		switch {
 		case told == 2:
-			n.log.Warn("this process ends at once", "signal", s.String())
+			log.Warn("this process ends at once", "signal", signal.String())
 			os.Exit(exitForced)
-		case s == syscall.SIGTERM && told == 0:
-			n.Drain()
+		case signal == syscall.SIGTERM && told == 0:
+			s.Drain()
 			return 1
 		}
-		n.StopNow()
+		s.StopNow()
 		return 2
 	default:
-		n.log.Info("a signal that means nothing was ignored", "signal", s.String())
+		log.Info("a signal that means nothing was ignored", "signal", signal.String())
 	}
 	return told
 }

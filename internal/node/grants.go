@@ -42,7 +42,7 @@ func reachOf(l *life, member uint32) grants.Reach {
 
 // Pass waits while another member's definitions want to be alone with tables that a transaction has written to.
 func (h *host) Pass(ws *writeset.Writeset, limits session.Limits) *wire.SQLError {
-	h.clock.collect()
+	h.clock.Collect()
 	return h.losesBy(h.grants.Pass(ws, limits))
 }
 

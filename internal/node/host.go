@@ -17,6 +17,7 @@ import (
 	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/halt"
+	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/outcome"
 	"github.com/tuttidb/tutti/internal/pending"
 	"github.com/tuttidb/tutti/internal/replay"
@@ -35,7 +36,7 @@ type host struct {
 
 	after uint64        // ordinal the next transaction must see: of the last one, or of what it lost to
 	debt  time.Duration // see admission.Throttle.Slow
-	clock commitClock
+	clock metrics.CommitClock
 
 	advisory  *advisory.Session // its advisory locks; nil if it has never asked for one
 	snapshots *snapshots.Session
@@ -98,7 +99,7 @@ func (h *host) Base() uint64 {
 		h.n.flow.turns.Take(h.n.course.done)
 		h.turn = true
 	}
-	h.clock.begin()
+	h.clock.Begin()
 	h.writes, h.won, h.lost = false, false, false
 	return h.n.order.core.Applied()
 }
@@ -140,12 +141,14 @@ func (h *host) Interrupted() *wire.SQLError {
 }
 
 func (h *host) NewSeq() (uint32, uint64, uint64) {
-	h.clock.ask()
+	h.clock.Ask()
 	return h.g.Slot(), h.n.id.incarnation, h.n.order.seq.Add(1)
 }
 
 func (h *host) Enter(p session.Phase) *wire.SQLError {
-	h.clock.enter(p)
+	if p == session.PhaseWaiting {
+		h.clock.Waits()
+	}
 	doom := h.g.Enter(p)
 	if h.advisory != nil && h.advisory.Expired() {
 		doom = advisory.ErrLocksLost()

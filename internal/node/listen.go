@@ -3,10 +3,8 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,48 +14,10 @@ import (
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/halt"
-	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/stopping"
 	"github.com/tuttidb/tutti/internal/wire"
 )
-
-// pendingMax bounds clients between accept and admission.
-const pendingMax = 256
-
-var errStrangers = fmt.Errorf("%d others are not logged in yet", pendingMax)
-
-// accept is the listener's goroutine.
-func (n *Node) accept(ctx context.Context, ln net.Listener) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	pending := make(chan struct{}, pendingMax)
-	for {
-		conn, err := ln.Accept()
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			n.log.Warn("accept failed", "error", err)
-			if !process.Sleep(ctx, 50*time.Millisecond) {
-				return
-			}
-			continue
-		}
-		select {
-		case pending <- struct{}{}:
-		default:
-			n.clients.Refuse(clients.New(conn), errStrangers)
-			_ = conn.Close() // more strangers at once than anybody needs
-			continue
-		}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			n.serve(ctx, conn, func() { <-pending })
-		}()
-	}
-}
 
 // loadClientTLS reads the certificate for clients anew, as it is done for each of them: it may have been renewed.
 func (n *Node) loadClientTLS() error {
@@ -121,7 +81,7 @@ func (n *Node) admit(ctx context.Context, who *clients.Client, s *wire.Startup, 
 	if login, e = n.rules.Admission(ctx, who, s); e != nil {
 		return nil, 0, login, e
 	}
-	if e = n.refusal(s); e != nil {
+	if e = clients.Unacceptable(s); e != nil {
 		return nil, 0, login, e
 	}
 	if l, e = n.database(ctx, s); e != nil {
@@ -262,34 +222,6 @@ func errNotReady() *wire.SQLError {
 	return wire.Fatalf(wire.CodeCannotConnectNow,
 		"this member is not ready: it is starting, recovering, or has no majority").
 		WithHint("Try again, or connect to another member.")
-}
-
-// refusal says why a start-up packet is not acceptable.
-func (n *Node) refusal(s *wire.Startup) *wire.SQLError {
-	if r := strings.ToLower(s.Params["replication"]); r != "" && r != "false" && r != "off" && r != "no" && r != "0" {
-		return wire.Fatalf(wire.CodeFeatureNotSupported, "replication connections are not possible through Tutti").
-			WithHint("Connect to the member's own PostgreSQL.")
-	}
-	if protected(s.Params["options"]) {
-		return wire.Fatalf(wire.CodeFeatureNotSupported,
-			"start-up options may not change settings replication depends on")
-	}
-	for _, p := range s.Ordered {
-		if p.Name != "options" && protected(p.Name) {
-			return wire.Fatalf(wire.CodeFeatureNotSupported, "start-up parameter %s may not be set", p.Name)
-		}
-	}
-	return nil
-}
-
-// protected reports whether start-up options or a parameter's name mention what replication
-// depends on, in one of the spellings PostgreSQL takes: any case, backslashes before
-// characters, hyphens for underscores.
-func protected(options string) bool {
-	o := strings.NewReplacer(`\`, "", "-", "_").Replace(strings.ToLower(options))
-	return strings.Contains(o, "session_replication_role") || strings.Contains(o, "track_counts") ||
-		strings.Contains(o, "ignore_system_indexes") || // by whose scans REASSIGN OWNED in a function is known
-		strings.Contains(o, "tutti.")
 }
 
 // endBackend ends the backend of a session that has ended before its time. It may still run a statement, which could

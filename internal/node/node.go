@@ -108,7 +108,10 @@ func (n *Node) Run(ctx context.Context) error {
 	frontCtx, stopFront := context.WithCancel(context.WithoutCancel(ctx))
 	var front sync.WaitGroup
 	front.Add(1)
-	go func() { defer front.Done(); n.accept(frontCtx, ln) }()
+	go func() {
+		defer front.Done()
+		n.clients.Accept(frontCtx, ln, func(conn net.Conn, admitted func()) { n.serve(frontCtx, conn, admitted) })
+	}()
 	serveAdmin(frontCtx, &front, admin, n)
 	defer func() {
 		stopFront()

@@ -41,7 +41,7 @@ func closeGate(l *life) {
 // underWay notes that the log decides on a submission of a session's, until over is called.
 func underWay(h *host, seq uint64) (over func()) {
 	h.g.Submitted(seq)
-	h.clock.hand()
+	h.clock.Hand()
 	wait := h.n.metrics.Waits.Begin(flow.WaitOrder)
 	return func() {
 		wait.End()
@@ -51,68 +51,15 @@ func underWay(h *host, seq uint64) (over func()) {
 
 // decided notes what the log has decided.
 func decided(h *host, d *session.Decision) {
-	h.clock.decide()
+	h.clock.Decide()
 	h.won, h.lost = d.Commit, d.Retry
-}
-
-// commitClock takes the times at which one transaction of a session after the other passes from one phase to the next.
-// The session's goroutine alone has it.
-type commitClock struct{ opened, woke, asked, collected, handed, decided time.Time }
-
-// begin: the transaction is opened at the server.
-func (c *commitClock) begin() { *c = commitClock{opened: time.Now()} }
-
-// enter: the session is in another phase. Where it waits for its client, or has waited, COMMIT comes at the last time.
-func (c *commitClock) enter(p session.Phase) {
-	if p == session.PhaseWaiting {
-		c.woke = time.Now()
-	}
-}
-
-// ask: what the transaction has changed is asked for.
-func (c *commitClock) ask() { c.asked, c.collected = time.Now(), time.Time{} }
-
-// collect: that is known, at the first time that the transaction is about to be ordered.
-func (c *commitClock) collect() {
-	if c.collected.IsZero() {
-		c.collected = time.Now()
-	}
-}
-
-// hand: the order has it.
-func (c *commitClock) hand() { c.handed = time.Now() }
-
-// decide: the log has said yes.
-func (c *commitClock) decide() { c.decided = time.Now() }
-
-// committed counts the phases of a transaction that has come through all of them. Slowed is when its client need not
-// wait any more but for flow control.
-func (c *commitClock) committed(m *metrics.Transactions, slowed time.Time) {
-	begin := c.asked
-	if c.woke.After(begin) {
-		begin = c.woke
-	}
-	if c.asked.IsZero() || c.decided.IsZero() {
-		return
-	}
-	if !c.opened.IsZero() {
-		m.Phases.Observe(metrics.PhaseRun, begin.Sub(c.opened))
-	}
-	end := time.Now()
-	m.Phases.Observe(metrics.PhaseCollect, c.collected.Sub(begin))
-	m.Phases.Observe(metrics.PhaseAdmit, c.handed.Sub(c.collected))
-	m.Phases.Observe(metrics.PhaseOrder, c.decided.Sub(c.handed))
-	m.Phases.Observe(metrics.PhaseCommit, slowed.Sub(c.decided))
-	m.Phases.Observe(metrics.PhaseSlowed, end.Sub(slowed))
-	m.Phases.Observe(metrics.PhaseWhole, end.Sub(begin))
-	*c = commitClock{}
 }
 
 // slowed ends a transaction that has committed: its client is answered when it returns.
 func slowed(h *host) {
 	at := time.Now()
 	h.n.flow.throttle.Slow(&h.debt)
-	h.clock.committed(&h.n.metrics.Transactions, at)
+	h.clock.Committed(&h.n.metrics.Transactions, at)
 }
 
 // throttleOf is a replica as its throttle needs it.

@@ -44,7 +44,11 @@ func (d *database) Blockers(_ context.Context, backend uint32) ([]uint32, error)
 	}
 	pids := slices.Clone(d.blockers[backend])
 	for i := 0; i < len(pids); i++ {
-		pids = append(pids, d.blockers[pids[i]]...)
+		for _, pid := range d.blockers[pids[i]] {
+			if !slices.Contains(pids, pid) && pid != backend {
+				pids = append(pids, pid)
+			}
+		}
 	}
 	return pids, d.fails
 }

@@ -8,18 +8,20 @@
 //	executor   carries out one group after another at the local PostgreSQL
 //	definer    carries out one definition; the executor waits for it, or goes on beside it (see Jobs of replay)
 //	streaming  executes a large transaction of another member while it comes in (replay)
-//	watcher    finds backends that block the executor, and dooms them
-//	accept     takes clients; one goroutine per session
+//	watcher    finds backends that block the executor, and has them lose (watcher)
+//	accept     takes clients; one goroutine per session (clients)
 //	gossip     tells the other members this one's state
 //	listener   hears what local sessions notify on channels that other members listen to
 //	forwarder  puts that into the order
 //	publisher  tells local sessions what other members' sessions notified
 //	announcer  tells the order to which channels local sessions listen
 //	nudger     makes silent sessions hear their backends (guards)
+//	serial     tells the order when no SERIALIZABLE transaction is open any more (snapshots)
 //	locks      tells the other members which schema locks go on (grants)
 //	retention  takes checkpoints and compacts the log (package core)
-//	stop       waits until the node is told to stop, and sees its clients off
+//	stop       waits until the node is told to stop, and sees its clients off (stopping)
 //	audit      compares the members' copies while this one leads
+//	file       keeps what the view tutti.metrics reads (show)
 //
 // Life of one group (executor): gate closed → local transactions told to commit, remote
 // rows applied in one database transaction that also writes the progress row → all local
@@ -31,7 +33,7 @@
 //	    the rows it vouches for.
 //	N3  A snapshot that promises a prefix is taken only while the gate is open. A group waits for those that are being
 //	    taken, and breaks off what may take long (package snapshots).
-//	N4  A local transaction that blocks the executor and is not certified loses.
+//	N4  A local transaction that blocks the executor and is not certified loses (package watcher).
 //	N5  Any failure of the log, the database or the apply ends this life of the member; it
 //	    starts again under a new incarnation from what disk and database hold (crash-only). What trying again
 //	    cannot help ends the process (package failure).

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -49,24 +48,16 @@ func decodeChannels(b []byte) (add, remove []string, err error) {
 type channels struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	self    uint32
 	max     int
+	sets    replica.Listening
 
-	sets    map[uint32]map[string]bool // by member, as far as the order is carried out here
-	foreign map[string]int             // how many other members listen
-	refs    map[string]int             // how many sessions of this member do
-
-	told      map[string]bool   // own channels, as the order knows them or is about to
-	since     map[string]uint64 // ordinal from which on the order knows an own channel
-	announced chan struct{}     // capacity 1: the announcement under way is carried out here
-	due       chan struct{}     // capacity 1: there may be something to announce
+	announced chan struct{} // capacity 1: the announcement under way is carried out here
+	due       chan struct{} // capacity 1: there may be something to announce
 }
 
 func (c *channels) init(self uint32, max int) {
 	c.changed.L = &c.mu
-	c.self, c.max = self, max
-	c.sets, c.foreign, c.refs = map[uint32]map[string]bool{}, map[string]int{}, map[string]int{}
-	c.told, c.since = map[string]bool{}, map[string]uint64{}
+	c.max, c.sets = max, replica.NewListening(self)
 	c.announced, c.due = make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
@@ -81,41 +72,34 @@ func (c *channels) set(max int) {
 func (c *channels) heard(channel string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.refs[channel] > 0
+	return c.sets.Heard(channel)
 }
 
 // away reports whether any other member's sessions listen.
 func (c *channels) away() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.foreign) > 0
+	return c.sets.Away()
 }
 
 // count is the number of channels this member's sessions listen to.
 func (c *channels) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.refs)
+	return c.sets.Count()
 }
 
 // full reports whether a further channel would be one too many.
 func (c *channels) full(channel string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.refs[channel] == 0 && len(c.refs) >= c.max
+	return !c.sets.Heard(channel) && c.sets.Count() >= c.max
 }
 
 // replace notes that a session listens to other channels than before.
 func (c *channels) replace(before, now []string) {
 	c.mu.Lock()
-	for _, x := range now {
-		c.refs[x]++
-	}
-	for _, x := range before {
-		if c.refs[x]--; c.refs[x] == 0 {
-			delete(c.refs, x)
-		}
-	}
+	c.sets.Replace(before, now)
 	c.mu.Unlock()
 	c.kick()
 }
@@ -127,17 +111,10 @@ func (c *channels) kick() {
 	}
 }
 
-// begin is called when the order is carried out up to this life's fence. What the order says of an
-// earlier life holds until it is told otherwise.
+// begin is called when the order is carried out up to this life's fence.
 func (c *channels) begin(ordinal uint64) {
 	c.mu.Lock()
-	c.told = maps.Clone(c.sets[c.self])
-	if c.told == nil {
-		c.told = map[string]bool{}
-	}
-	for x := range c.told {
-		c.since[x] = ordinal
-	}
+	c.sets.Begin(ordinal)
 	c.mu.Unlock()
 	c.kick()
 }
@@ -146,22 +123,7 @@ func (c *channels) begin(ordinal uint64) {
 func (c *channels) difference() (add, remove []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for x := range c.refs {
-		if !c.told[x] {
-			add = append(add, x)
-			c.told[x] = true
-		}
-	}
-	for x := range c.told {
-		if c.refs[x] == 0 {
-			remove = append(remove, x)
-			delete(c.told, x)
-			delete(c.since, x)
-		}
-	}
-	slices.Sort(add)
-	slices.Sort(remove)
-	return add, remove
+	return c.sets.Difference()
 }
 
 // change carries out a member's announcement and returns what this member's listener must listen to from
@@ -169,39 +131,13 @@ func (c *channels) difference() (add, remove []string) {
 func (c *channels) change(member uint32, add, remove []string) (listen, unlisten []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	set := c.sets[member]
-	if set == nil {
-		set = map[string]bool{}
-		c.sets[member] = set
-	}
-	for _, x := range add {
-		if !set[x] && member != c.self {
-			if c.foreign[x]++; c.foreign[x] == 1 {
-				listen = append(listen, x)
-			}
-		}
-		set[x] = true
-	}
-	for _, x := range remove {
-		if set[x] && member != c.self {
-			if c.foreign[x]--; c.foreign[x] == 0 {
-				delete(c.foreign, x)
-				unlisten = append(unlisten, x)
-			}
-		}
-		delete(set, x)
-	}
-	return listen, unlisten
+	return c.sets.Change(member, add, remove)
 }
 
 // carried notes that this life's announcement is carried out here.
 func (c *channels) carried(ordinal uint64, add []string) {
 	c.mu.Lock()
-	for _, x := range add {
-		if c.told[x] {
-			c.since[x] = ordinal
-		}
-	}
+	c.sets.Carried(ordinal, add)
 	c.mu.Unlock()
 	c.announced <- struct{}{}
 	c.wake()
@@ -223,15 +159,7 @@ func (c *channels) await(names []string, wait time.Duration, done func(since uin
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		since = 0
-		for _, x := range names {
-			if c.since[x] == 0 {
-				since = 0
-				break
-			}
-			since = max(since, c.since[x])
-		}
-		switch {
+		switch since = c.sets.Since(names); {
 		case len(names) == 0 || since > 0 && done(since):
 			return since, true
 		case !time.Now().Before(over):

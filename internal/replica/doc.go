@@ -7,6 +7,7 @@
 //	patience   how long a COMMIT waits for a majority
 //	rests      whether a member that catches up leaves processors to the others
 //	standing   whether clients should be sent to this member: for writes, for reads
+//	listen     who listens to which channels
 //	retention  when a checkpoint is taken, and how much of the log is kept for members that are away
 //
 // Neighbours: node owns the sockets, timers and goroutines, and asks; the simulator asks the same code. lead has the
@@ -29,6 +30,8 @@
 //	     as another one.
 //	RE8  Clients that write are sent to a member only while a majority of the members, and the leader among them, was
 //	     heard lately.
+//	RE10 What the order knows of a member's channels becomes what its sessions listen to, also after a restart. A
+//	    channel is passed on from when an announcement is carried out here until no other member listens.
 //	RE9  What a member that is away may need is kept until it has told that it needs it no more.
 //
 // What it does not do: IO, time, goroutines; vote or count votes (ordering); decide verdicts (engine).

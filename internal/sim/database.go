@@ -33,6 +33,7 @@ type database struct {
 	member   uint32   // whose marks they are
 	floor    uint64
 	saved    *saved // the newest checkpoint; nil: none
+	listens  []announcement
 }
 
 type row struct{ versions []version }
@@ -53,6 +54,7 @@ type record struct {
 	progress uint64
 	adopt    *adoption
 	saved    *saved
+	listens  []announcement
 }
 
 // adoption turns a clone of another member's database into the member's own.
@@ -254,6 +256,7 @@ func (d *database) install(r *record) {
 		}
 	}
 	d.progress = max(d.progress, r.progress)
+	d.listens = append(d.listens, r.listens...)
 	if r.saved != nil {
 		d.saved = r.saved
 	}

@@ -91,9 +91,10 @@ func (d *definers) stop() {
 	}
 }
 
-// quiet reports whether nobody waits for locks or turns, and nothing keeps anybody, nor slows him.
+// quiet reports whether nobody waits for locks or turns, and nothing keeps anybody, nor slows him, and all know
+// who listens.
 func (d *definers) quiet(list []*member) bool {
-	if slices.ContainsFunc(list, func(m *member) bool { return m.peers.slows() }) {
+	if slices.ContainsFunc(list, func(m *member) bool { return m.peers.slows() || !m.listens.quiet(list) }) {
 		return false
 	}
 	return !d.on || !slices.ContainsFunc(list, func(m *member) bool { return !m.w.definers.of(m).quiet() })

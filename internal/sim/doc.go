@@ -40,7 +40,8 @@
 //	S5  Histories satisfy check's judges: snapshots are prefixes, list-append has no anomaly.
 //	S6  After the faults end every member commits again, and all become equal.
 //	S7  What a member notifies is heard at every other member that serves, in order and once, and not before
-//	    what it speaks of is in the database there.
+//	    what it speaks of is in the database there. It is passed on if a session of another member listens whose
+//	    LISTEN is applied here; when all is quiet, all know who listens, and nobody else.
 //	S9  What a node knows of rows (package rowcache) is so: a row that is known to be there is, when a group is done; a
 //	    row that was not found is not tried blindly again for a while; and a value that was found between groups is the row's.
 //	S10 What a member takes another to have applied is applied there, if it has heard of that one's present

@@ -147,6 +147,7 @@ func (m *member) commitDone() {
 func (m *member) apply(tasks []engine.Task, progress uint64, over func()) {
 	m.group.left++
 	a := &applier{m: m, t: m.db.begin(nil, false), tasks: tasks, over: over}
+	a.t.listens = announcements(tasks)
 	if m.w.o.Planted != "progress-not-written" {
 		a.t.progress = progress
 	}
@@ -246,6 +247,7 @@ func (a *applier) committed() {
 		return
 	}
 	a.m.knows.applied(a.tasks, a.absent)
+	a.m.listens.carryOut(a.tasks)
 	for _, it := range a.own {
 		a.m.applied(it, a.missed)
 	}
@@ -286,6 +288,7 @@ func (m *member) watch(w *waiter) {
 func (m *member) applied(it engine.Item, missed []uint64) {
 	if it.Kind == engine.KindFence && it.ID.Seq == m.fence {
 		m.open = true
+		m.listens.begin(m.group.Last)
 	}
 	if s := m.submitted[it.ID.Seq]; s != nil {
 		a := m.w.truth.attempts[it.ID]

@@ -38,7 +38,7 @@ type member struct {
 	sessions  []*modelSession
 	submitted map[uint64]submitter
 	group     *running
-	notified  uint64 // notifications submitted
+	listens   listening
 	begun     uint64 // ordinal up to which rows are being, or are, applied
 	gate      gate
 	knows     knowledge
@@ -103,7 +103,7 @@ func (m *member) start() {
 		m.keeps = replica.NewRetention(from.Index)
 	}
 	m.pumping, m.halted, m.group, m.gate = pumping{}, false, nil, gate{}
-	m.seq, m.slots, m.notified = 1, 0, 0
+	m.seq, m.slots, m.listens = 1, 0, beginListening(m)
 	m.sessions, m.submitted, m.knows, m.peers = nil, map[uint64]submitter{}, newKnowledge(m), newPeers(m)
 	m.fence, m.open = m.seq, m.w.o.Planted == "no-fence"
 	if !e.Submit(engine.Submission{Kind: engine.KindFence, Seq: m.fence}) {

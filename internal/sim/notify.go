@@ -21,10 +21,14 @@ func (m *member) notify(ordinal uint64) {
 	if p := m.w.swarm.notifyPerMille; p == 0 || !m.w.rnd.chance(p) {
 		return
 	}
+	x := &m.listens
+	if x.on && !x.passes(channelNames[x.rnd.intn(len(channelNames))]) {
+		return
+	}
 	m.seq++
-	payload := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, m.notified+1), ordinal)
+	payload := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, x.notified+1), ordinal)
 	if m.engine.Submit(engine.Submission{Kind: engine.KindNotify, Seq: m.seq, Payload: payload}) {
-		m.notified++
+		x.notified++
 	}
 	m.wake()
 }

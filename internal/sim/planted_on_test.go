@@ -46,7 +46,7 @@ var bugs = []string{
 	"lease-too-long", "lease-expires-early",
 	// advisory locks: in their table, in the engine, in the model of the node
 	"lock-granted-twice", "lock-outlives-node", "checkpoint-without-locks", "expire-unchecked", "locked-early",
-	// schema locks and turns: see definerBugs; the throttle: see throttleBugs
+	// schema locks and turns: see definerBugs; the throttle: see throttleBugs; channels: see listenBugs
 	// in ordering, and in the model of the log
 	"lost-disk-votes", "sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored",
 	"full-disk-ignored", "open-does-not-sync", "open-trusts-the-cache",
@@ -96,7 +96,7 @@ func find(t *testing.T, name string, o Options, right func(Result) bool) bool {
 }
 
 func TestPlanted(t *testing.T) {
-	for _, name := range slices.Concat(bugs, definerBugs, throttleBugs) {
+	for _, name := range slices.Concat(bugs, definerBugs, throttleBugs, listenBugs) {
 		if !find(t, name, Options{SafetyMicros: safetyMicros, Planted: name}, func(Result) bool { return true }) {
 			t.Errorf("%s: not found in %d seeds", name, seedsMax)
 		}

@@ -34,6 +34,7 @@ type netStats struct{ Frames, Lost int }
 
 // waitStats counts how sessions wait for others, and listen to them.
 type waitStats struct {
+	Announced      int // changes of channels
 	Notified       int // notifications passed on
 	Granted, Locks int // schema locks that a member has granted; that a session was given by all
 	Lost, Outdated int // transactions that lost to one; definitions that were looked up again

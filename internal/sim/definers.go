@@ -117,7 +117,7 @@ type exclusion struct {
 	turn   bool // it has taken its turn
 }
 
-// draw is the next transaction of a definer: it looks at all rows of its tables and writes them anew, or locks the
+// draw is the next transaction of a definer: it writes rows of its tables anew, all of them or half, or locks the
 // tables and writes to some.
 func (d *definers) draw() *attempt {
 	w, r := d.w, d.rnd
@@ -132,9 +132,13 @@ func (d *definers) draw() *attempt {
 	default:
 		x.tables = []table{tAccount, tCounter}
 	}
+	share := 200 // of the rows, in thousandths
+	if !x.locks {
+		share = []int{500, 1000}[r.intn(2)]
+	}
 	for _, t := range x.tables {
 		for id := range rowsOf[t] {
-			if !x.locks || r.chance(200) {
+			if r.chance(share) {
 				a.script = append(a.script, statementOf{verbTouch, rowKey{t, id}, 0})
 			}
 		}

@@ -65,9 +65,8 @@ var rare = map[string]uint64{
 	"patience-not-behind": 52, "lock-base-is-delivered": 41, "own-definitions-trusted": 34, "late-is-early": 33,
 	"held-at-commit": 31, "held-unkeyed": 31, "read-past-deferred": 25, "redone-twice": 25, "gate-removed": 23,
 	"kept-for-ever": 22, "locks-forgotten": 20, "halted-moves-on": 20, "checkpoint-without-locks": 14,
-	"lease-ignored":         13,
-	"intent-circles-unseen": 2212,
-	forks:                   294,
+	"lease-ignored": 13,
+	forks:           294,
 }
 
 // forks stands in rare for what TestBlackBoxAlone looks for.

@@ -125,12 +125,12 @@ func (x *schemas) grantsTo(id schemalock.ID, l *lockSeen, a schemalock.Answer) {
 		}
 	}
 	g := x.expects.granted[id]
-	if g == nil {
+	if g == nil || g.over { // what came late asks for it again
 		g = &grantSeen{}
 		x.expects.granted[id] = g
 	}
 	w.stats.Waits.Granted++
-	g.over, g.tables.Keys = false, append(slices.Clone(g.tables.Keys), tables.Keys...)
+	g.tables.Keys = append(slices.Clone(g.tables.Keys), tables.Keys...)
 }
 
 // last is the round that was asked last.

@@ -141,13 +141,13 @@ func (l *lockSeen) last() (round uint64) {
 	return round
 }
 
-// noteHeard takes a word that has come.
-func (x *schemas) noteHeard(from uint32, answer bool, word []byte) {
+// noteHeard takes a word of a member's life that has come.
+func (x *schemas) noteHeard(from uint32, life uint64, answer bool, word []byte) {
 	if answer {
 		a := decodeWord[schemalock.Answer](word)
 		if l := x.m.w.definers.locks[x.lockID(a.Number)]; l != nil && a.Life == x.m.incarnation && !a.Taken {
 			if of := (lockAnswer{a.Round, from}); l.answers[of].life == 0 {
-				l.answers[of] = lockGrant{x.m.w.members[from-1].incarnation, a.Ordinal}
+				l.answers[of] = lockGrant{life, a.Ordinal}
 			}
 		}
 		return

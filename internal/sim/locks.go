@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/tuttidb/tutti/internal/writeset"
+import (
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
 
 // lock is one lockable thing: a row or a unique value.
 type lock struct {
@@ -92,24 +96,28 @@ func (w *waiter) blockers() []*tx {
 	return ts
 }
 
-// deadlocked says whether t waits for itself.
-func deadlocked(t *tx) bool {
+// chain are those for whom t waits, and those for whom these wait; t is one of them if it waits for itself.
+func chain(t *tx) (ts []*tx) {
 	seen := map[*tx]bool{}
-	var visit func(x *tx) bool
-	visit = func(x *tx) bool {
-		if x.wait == nil || seen[x] {
-			return false
+	var visit func(x *tx)
+	visit = func(x *tx) {
+		if x.wait == nil {
+			return
 		}
-		seen[x] = true
 		for _, b := range x.wait.blockers() {
-			if b == t || visit(b) {
-				return true
+			if !seen[b] {
+				seen[b] = true
+				ts = append(ts, b)
+				visit(b)
 			}
 		}
-		return false
 	}
-	return visit(t)
+	visit(t)
+	return ts
 }
+
+// deadlocked says whether t waits for itself.
+func deadlocked(t *tx) bool { return slices.Contains(chain(t), t) }
 
 // stopWaiting gives up the lock that t waits for, if there is one.
 func (d *database) stopWaiting(t *tx) {

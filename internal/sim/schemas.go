@@ -113,29 +113,30 @@ func (x *schemas) send(to uint32, answer bool, word []byte) bool {
 		return true // it has left, and is lost
 	}
 	o := w.members[to-1]
-	sent := w.net.carry(&w.definers.lane, m, o, func() { w.definers.of(o).hear(m, answer, word) })
+	life := m.incarnation // it may be over when the word comes
+	sent := w.net.carry(&w.definers.lane, m, o, func() { w.definers.of(o).hear(m.id, life, answer, word) })
 	if !answer && !sent {
 		x.notAwaited(to, word)
 	}
 	return sent
 }
 
-// hear takes one.
-func (x *schemas) hear(from *member, answer bool, word []byte) {
-	if x.noteHeard(from.id, answer, word); answer {
-		x.grants.Answered(from.id, word)
+// hear takes one, which a member's life has sent.
+func (x *schemas) hear(from uint32, life uint64, answer bool, word []byte) {
+	if x.noteHeard(from, life, answer, word); answer {
+		x.grants.Answered(from, word)
 	} else {
-		x.grants.Hear(from.id, word)
+		x.grants.Hear(from, word)
 	}
 	x.wake()
 }
 
-// blockers are the backends for whose locks one waits.
+// blockers are the backends for whose locks one waits, and those for whose these wait, as PostgreSQL tells.
 func (x *schemas) blockers(_ context.Context, pid uint32) (pids []uint32, err error) {
 	for _, s := range x.m.sessions {
-		if s.slot == pid && s.t != nil && s.t.wait != nil {
-			for _, b := range s.t.wait.blockers() {
-				if o, ok := b.owner.(*modelSession); ok {
+		if s.slot == pid && s.t != nil {
+			for _, t := range chain(s.t) {
+				if o, ok := t.owner.(*modelSession); ok && o != s {
 					pids = append(pids, o.slot)
 				}
 			}

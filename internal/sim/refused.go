@@ -1,11 +1,16 @@
 package sim
 
-import "github.com/tuttidb/tutti/internal/writeset"
+import (
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/writeset"
+)
 
 // refusal is a READ COMMITTED transaction, not blind, that the log refused, naming an own predecessor.
 type refusal struct {
 	home     uint32
 	ws       *writeset.Writeset
+	alone    *exclusion
 	base, at uint64 // its base, and what its member knew of the order when it was refused
 }
 
@@ -29,11 +34,19 @@ func (t *truth) mustRefuse(r refusal) bool {
 		if a == nil || t.order[o].Member == r.home && !a.orphan && a.unseen == nil {
 			continue
 		}
-		if conflict(r.ws, encode(a.changes, a.tag)) {
+		ws := encode(a.changes, a.tag)
+		if conflict(r.ws, ws) || a.alone.keepsOut(r.ws) || r.alone.keepsOut(ws) {
 			return true
 		}
 	}
 	return false
+}
+
+// keepsOut reports whether a transaction has a table for itself to which another one has written.
+func (x *exclusion) keepsOut(ws *writeset.Writeset) bool {
+	return x != nil && slices.ContainsFunc(ws.Tables, func(w writeset.Table) bool {
+		return slices.ContainsFunc(x.tables, func(t table) bool { return tableKey(t) == w.Key })
+	})
 }
 
 func conflict(x, y *writeset.Writeset) (found bool) {

@@ -328,7 +328,8 @@ func (s *modelSession) verdict(v certify.Verdict) {
 		s.m.w.violation("%v: the log garbled transaction %v", s.m, s.a.id)
 	}
 	if s.m.w.stats.Kills == 0 && !s.a.repeat && s.a.unseen == nil && v.Winner.Member == s.m.id && v.Key.Mode == writeset.Update && !s.m.w.truth.added(v.Winner, v.Key.Hash) {
-		s.m.w.refusals = append(s.m.w.refusals, refusal{s.m.id, encode(s.a.changes, s.a.tag), s.base, s.m.engine.Ordinal()})
+		s.m.w.refusals = append(s.m.w.refusals, refusal{s.m.id, encode(s.a.changes, s.a.tag), s.a.alone, s.base,
+			s.m.engine.Ordinal()})
 	}
 	s.isOutdated(v)
 	s.m.knows.loses(s.a, v)

@@ -12,9 +12,10 @@ const (
 	Wait   Do = iota // for members that have not said anything yet
 	Refuse           // it must not start
 	Create           // it makes its log
+	Ask              // it has lost its log, and asks the others with what it may begin another (BeginAgain)
 )
 
-func (d Do) String() string { return [...]string{"wait", "refuse", "create"}[d] }
+func (d Do) String() string { return [...]string{"wait", "refuse", "create", "ask"}[d] }
 
 // Decision is what to do, and why, for the operator.
 type Decision struct {
@@ -38,7 +39,7 @@ func Decide(own *Facts, others []Heard, name Names) Decision {
 			continue
 		}
 		if known := o.Facts.Known[own.Member]; known > 0 {
-			return Decision{Refuse, lost(own.Member, o.Member, known, name)}
+			return Decision{Ask, lost(own.Member, o.Member, known, name)}
 		}
 		began = began || o.Facts.Incarnation > 0
 	}

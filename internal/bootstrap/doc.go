@@ -18,6 +18,11 @@
 //	B4  The databases with which members begin are equal. Who makes its log later compares with what those that have
 //	    one began with, or has a copy that says at which ordinal of their order it is.
 //	B5  Members whose settings must be equal and are not do not talk to each other. None of them ends by that.
+//	B6  A member that has lost its log makes another one only with the answers of a majority, not counting itself,
+//	    to a question that it has asked since: with a term for each database in which it is readmitted (ordering,
+//	    O8), and an incarnation that nobody has heard of. A majority knows all databases in which it may have voted.
+//	    Who answers does not hear it, and refuses all logs that it has had so far: one that turns out to be there
+//	    must not help to decide what it is readmitted behind.
 //
-// What it does not do: membership changes. A member that has lost its log stays out.
+// What it does not do: membership changes.
 package bootstrap

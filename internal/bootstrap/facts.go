@@ -10,6 +10,8 @@ type Facts struct {
 	Member uint32 `json:"member"`
 	// Incarnation is the one under which it works; zero if it has no log.
 	Incarnation uint64 `json:"incarnation"`
+	// Copied is how many copies of others' databases it has taken.
+	Copied uint64 `json:"copied,omitempty"`
 	// Known are the greatest incarnations of the other members that it has noted.
 	Known map[uint32]uint64 `json:"known,omitempty"`
 	// Settings are those that must be equal at all members.

@@ -8,10 +8,10 @@ import (
 // Names gives a member's name for messages.
 type Names func(member uint32) string
 
-// stayOut is what follows for a member whose log is lost or too old.
+// stayOut is what follows for a member whose log is too old.
 const stayOut = "The other members go on without it. If its disk is only not mounted, or its data directory is " +
 	"another one, put that right and start it again. " +
-	"Otherwise leave it stopped: members cannot be replaced yet (docs/LIMITS.md, Members)"
+	"Otherwise remove its data directory, and start it again: it copies the database of another member"
 
 // Judge says why this member does not talk to another one, from the facts of both (B2, B5); nil if it does.
 func Judge(own, theirs *Facts, name Names) error {
@@ -35,8 +35,9 @@ func Outdated(own, theirs *Facts, name Names) error {
 
 func lost(member, witness uint32, incarnation uint64, name Names) string {
 	return fmt.Sprintf("%s has no log, but it had one: %s knows its incarnation %d. Its votes are lost with its log, "+
-		"so it must not vote again under its number: "+
-		"what was committed could be undone. %s", name(member), name(witness), incarnation, stayOut)
+		"so it must not vote again as if it had never voted: "+
+		"what was committed could be undone. It copies the database of another member, and begins a log anew in terms "+
+		"of which a majority beside it has agreed on something", name(member), name(witness), incarnation)
 }
 
 func older(f *Facts, witness uint32, incarnation uint64, name Names) string {

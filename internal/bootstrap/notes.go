@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -11,21 +10,46 @@ import (
 type Notes struct {
 	// Members are the greatest incarnations of other members that were heard of (B2).
 	Members map[uint32]uint64 `json:"members,omitempty"`
+	// Copied is how many copies of others' databases the member has taken, Copies how many others have.
+	Copied uint64            `json:"copied,omitempty"`
+	Copies map[uint32]uint64 `json:"copies,omitempty"`
 	// Databases are the numbers of the other databases of which this member has made logs. It may have voted in them.
 	Databases []uint64 `json:"databases,omitempty"`
 }
 
-// Heard notes a member's incarnation.
+// Heard notes a member's incarnation, and how many copies it has taken.
 func (n Notes) Heard(f *Facts) (Notes, bool) {
-	if f.Incarnation <= n.Members[f.Member] {
-		return n, false
+	life, copied := f.Incarnation > n.Members[f.Member], f.Copied > n.Copies[f.Member]
+	if life {
+		n.Members = with(n.Members, f.Member, f.Incarnation)
 	}
-	n.Members = maps.Clone(n.Members)
-	if n.Members == nil {
-		n.Members = map[uint32]uint64{}
+	if copied {
+		n.Copies = with(n.Copies, f.Member, f.Copied)
 	}
-	n.Members[f.Member] = f.Incarnation
-	return n, true
+	return n, life || copied
+}
+
+// Supersede notes that no log which the member has had so far counts any more: it is readmitted with another one (B6).
+func (n Notes) Supersede(member uint32) Notes {
+	n.Members = with(n.Members, member, n.Members[member]+supersededBy)
+	return n
+}
+
+// with is a copy of m that has one more.
+func with(m map[uint32]uint64, member uint32, v uint64) map[uint32]uint64 {
+	out := map[uint32]uint64{member: v}
+	for k, was := range m { // order-free: each for itself
+		if k != member {
+			out[k] = was
+		}
+	}
+	return out
+}
+
+// Copy notes that the member has taken one more copy, or as many as it is told.
+func (n Notes) Copy(least uint64) Notes {
+	n.Copied = max(n.Copied+1, least)
+	return n
 }
 
 // Made notes that there is a log of a database.

@@ -16,24 +16,33 @@ func TestNotes(t *testing.T) {
 		news   bool
 	}{
 		{"a later incarnation", func(n Notes) (Notes, bool) { return n.Heard(works(2, 6, nil)) },
-			Notes{map[uint32]uint64{2: 6}, []uint64{7}}, true},
+			Notes{Members: map[uint32]uint64{2: 6}, Databases: []uint64{7}}, true},
 		{"the same again", func(n Notes) (Notes, bool) { return n.Heard(works(2, 5, nil)) }, began, false},
 		{"an earlier one", func(n Notes) (Notes, bool) { return n.Heard(works(2, 4, nil)) }, began, false},
 		{"another member", func(n Notes) (Notes, bool) { return n.Heard(works(3, 1, nil)) },
-			Notes{map[uint32]uint64{2: 5, 3: 1}, []uint64{7}}, true},
+			Notes{Members: map[uint32]uint64{2: 5, 3: 1}, Databases: []uint64{7}}, true},
+		{"a copy that another one has taken", func(n Notes) (Notes, bool) {
+			f := works(2, 5, nil)
+			f.Copied = 2
+			return n.Heard(f)
+		}, Notes{Members: map[uint32]uint64{2: 5}, Copies: map[uint32]uint64{2: 2}, Databases: []uint64{7}}, true},
+		{"an own copy", func(n Notes) (Notes, bool) { return n.Copy(1), true },
+			Notes{Copied: 1, Members: map[uint32]uint64{2: 5}, Databases: []uint64{7}}, true},
+		{"an own copy behind a lost log", func(n Notes) (Notes, bool) { return n.Copy(4), true },
+			Notes{Copied: 4, Members: map[uint32]uint64{2: 5}, Databases: []uint64{7}}, true},
 		{"who has no log", func(n Notes) (Notes, bool) { return n.Heard(empty(3)) }, began, false},
 		{"a log is made", func(n Notes) (Notes, bool) { return n.Made(9) },
-			Notes{map[uint32]uint64{2: 5}, []uint64{7, 9}}, true},
+			Notes{Members: map[uint32]uint64{2: 5}, Databases: []uint64{7, 9}}, true},
 		{"it was made", func(n Notes) (Notes, bool) { return n.Made(7) }, began, false},
 		{"it is removed", func(n Notes) (Notes, bool) { return n.Removed(7) },
-			Notes{map[uint32]uint64{2: 5}, []uint64{}}, true},
+			Notes{Members: map[uint32]uint64{2: 5}, Databases: []uint64{}}, true},
 		{"there is none", func(n Notes) (Notes, bool) { return n.Removed(9) }, began, false},
 	} {
 		got, news := c.change(began)
 		if !reflect.DeepEqual(got, c.want) || news != c.news {
 			t.Errorf("%s: %+v, %v", c.name, got, news)
 		}
-		if !reflect.DeepEqual(began, Notes{map[uint32]uint64{2: 5}, []uint64{7}}) {
+		if !reflect.DeepEqual(began, Notes{Members: map[uint32]uint64{2: 5}, Databases: []uint64{7}}) {
 			t.Fatalf("%s changes the old notes", c.name)
 		}
 	}

@@ -222,3 +222,8 @@ func (e *Engine) schedule(t *Task, w *own) bool {
 	e.queue.add(*t)
 	return true
 }
+
+// Readmit answers a member that has lost its log; see ordering.Order.
+func Readmit(e *Engine, member uint32, asked uint64) (term uint64, ok bool) {
+	return e.order.Readmit(member, asked)
+}

@@ -80,8 +80,10 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 		case bootstrap.Refuse:
 			t.explain(ctx)
 			return &failure.Fatal{Err: errors.New(d.Why)}
+		case bootstrap.Ask:
+			return &logLostError{d.Why}
 		case bootstrap.Create:
-			if err := t.standing.CreateLog(dir, t.node.faults); err != nil {
+			if err := t.standing.CreateMainLog(dir, t.node.faults); err != nil {
 				return &failure.Fatal{Err: err}
 			}
 			log.Info("made the log: all other members know of none of this one's before", "log", dir)
@@ -146,7 +148,7 @@ func (l *life) openDisk(ctx context.Context, conn string) (err error) {
 		return err
 	}
 	if _, err := os.Stat(l.id.logDir); errors.Is(err, os.ErrNotExist) {
-		if err := standing.CreateLog(l.id.logDir, l.config, l.node.faults); err != nil {
+		if err := s.CreateLog(l.id.group, l.id.logDir, l.node.faults); err != nil {
 			return &failure.Fatal{Err: err}
 		}
 	}

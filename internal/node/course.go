@@ -16,6 +16,7 @@ type course struct {
 	stop       func()          // ends it
 	dismissed  atomic.Bool     // it ends because its database does, or changes its name: at all members
 	ready      atomic.Bool
+	adopted    atomic.Bool                // its database came as a copy, and is this member's own now
 	opened     chan struct{}              // closed when it becomes ready
 	halted     atomic.Pointer[peers.Halt] // see package halt
 	halting    chan struct{}              // closed when it is halted

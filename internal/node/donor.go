@@ -2,12 +2,20 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"slices"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/donor"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/replica"
+	"github.com/tuttidb/tutti/internal/standing"
 	"github.com/tuttidb/tutti/internal/transport"
 )
 
@@ -30,6 +38,100 @@ func (t *tenure) fitToCopy(first bool) error {
 		}
 	}
 	return nil
+}
+
+// adoptMost is how long a database that is this member's own now waits for the others.
+const (
+	adoptMost = 5 * time.Second
+	adoptPoll = 10 * time.Millisecond
+)
+
+// awaitAdoptions waits until all databases that came as copies are this member's own, so that it begins anew once and
+// not for each of them. One that is held up does not hold up the others for long.
+func (t *tenure) awaitAdoptions(ctx context.Context) {
+	foreign := func(l *life) bool {
+		return l.order.position.Member != t.node.config.Member && !l.course.adopted.Load()
+	}
+	for began := time.Now(); slices.ContainsFunc(t.all(), foreign) && time.Since(began) < adoptMost; {
+		if !process.Sleep(ctx, adoptPoll) {
+			return
+		}
+	}
+}
+
+// logLostError is that this member had a log, and has none.
+type logLostError struct{ why string }
+
+func (e *logLostError) Error() string { return e.why }
+
+// called judges a call of another member.
+func (t *tenure) called(from uint32, asked string) (func(context.Context, net.Conn), error) {
+	if answer, is := t.standing.Answers(from, asked, t.readmit); is {
+		switch {
+		case t.hears(from):
+			return nil, fmt.Errorf("%s is here already: another node runs under its number, or it has just ended",
+				t.node.config.Name(from))
+		case !t.ready():
+			return nil, t.fitToCopy(false)
+		}
+		return answer, nil
+	}
+	return lenderOf(t).Called(from, asked)
+}
+
+// readmit says in which term this member readmits one that has lost its log, in each database (ordering).
+func (t *tenure) readmit(member uint32, question uint64) map[uint64]uint64 {
+	if t.hears(member) {
+		return nil // it came after it had been looked for
+	}
+	terms := map[uint64]uint64{}
+	for _, l := range t.all() {
+		terms[l.id.group] = 0
+		got := make(chan uint64, 1)
+		l.order.core.Call(func(e *engine.Engine) {
+			if term, ok := engine.Readmit(e, member, question); ok {
+				got <- term
+			}
+		})
+		select {
+		case terms[l.id.group] = <-got:
+		default:
+		}
+	}
+	return terms
+}
+
+// hears reports whether there is a connection with another member.
+func (t *tenure) hears(member uint32) bool {
+	s := t.transport.Stats()[member]
+	return s.Connected || s.Incoming
+}
+
+// mends does something about how a tenure ended, where this member can: it copies another one's database, and begins
+// its log again. False if there is nothing that it could do.
+func (n *Node) mends(ctx context.Context, pg *instance.Instance, ended error) (is bool, err error) {
+	var behind *core.LostError
+	var without *logLostError
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case errors.As(ended, &behind):
+		n.log.Warn("this member takes a copy of another one's database", "why", ended)
+		return true, n.copyAnew(ctx, pg, behind.Leader)
+	case errors.As(ended, &without):
+		n.log.Warn("this member begins its log again, and takes a copy of another one's database", "why", ended)
+		defer n.waits.Store(nil)
+		again, err := standing.AskAgain(ctx, n.config, n.log, n.caller().Call,
+			func(why string) { n.waits.Store(&why) })
+		if err == nil {
+			err = n.copyAnew(ctx, pg, 0)
+		}
+		if err == nil {
+			err = standing.CreateLogAgain(n.config, n.faults, again)
+		}
+		return true, err
+	}
+	return false, nil
 }
 
 // copyAnew replaces the databases of this member, whose server is stopped, by copies of another one's. The logs stay.
@@ -57,11 +159,15 @@ func (n *Node) copyFirst(ctx context.Context, pg *instance.Instance, from string
 func (n *Node) borrow(ctx context.Context, pg *instance.Instance, asked string, members []config.Member,
 	fill donor.Copy) error {
 	defer n.waits.Store(nil)
-	caller := transport.Caller{Self: n.config.Member, Cluster: n.config.Cluster, Credentials: n.credentials.Now,
-		PeerName: n.nameOf}
-	b := donor.Borrower{Log: n.log, Call: caller.Call, Asked: asked,
+	b := donor.Borrower{Log: n.log, Call: n.caller().Call, Asked: asked,
 		Waits: func(what string) { n.waits.Store(&what) }}
 	err := b.From(ctx, members, fill)
 	n.major.Store(int32(pg.Build().Major))
 	return err
+}
+
+// caller makes this member's calls.
+func (n *Node) caller() transport.Caller {
+	return transport.Caller{Self: n.config.Member, Cluster: n.config.Cluster, Credentials: n.credentials.Now,
+		PeerName: n.nameOf}
 }

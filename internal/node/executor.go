@@ -322,6 +322,8 @@ func (x *executor) fenced(ctx context.Context, ordinal uint64) error {
 		if err := x.l.db.applier.Adopt(ctx, ordinal, x.l.config.Member); err != nil {
 			return err
 		}
+		x.l.course.adopted.Store(true)
+		x.l.tenure.awaitAdoptions(ctx)
 		return errConverted
 	}
 	x.l.notices.Begin(ordinal)

@@ -274,7 +274,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	}
 	var saved []byte
 	if l.order.position, saved, err = standing.PrepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(),
-		func() error { return l.begins(ctx, conn) }); err != nil {
+		func() error { return l.begins(ctx, conn) }, l.tenure.standing.Copies); err != nil {
 		return err
 	}
 	if l.db.applier, err = replay.NewApplier(ctx, conn, l.config, l.log.Warn); err != nil {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/config"
-	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/credentials"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
@@ -201,12 +200,11 @@ func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 		if err == nil {
 			err = n.hold(ctx, pg)
 		}
-		if lost := (*core.LostError)(nil); errors.As(err, &lost) && ctx.Err() == nil {
-			n.log.Warn("this member takes a copy of another one's database", "why", err)
-			if err = n.copyAnew(ctx, pg, lost.Leader); err == nil {
-				wait = retryMin
-				continue
-			}
+		if mended, again := n.mends(ctx, pg, err); again == nil && mended {
+			wait = retryMin
+			continue
+		} else if mended {
+			err = again
 		}
 		if ctx.Err() != nil {
 			return nil

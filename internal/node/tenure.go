@@ -216,7 +216,7 @@ func (t *tenure) openTransport() error {
 		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Credentials: t.node.credentials.Now,
 		PeerName:      t.node.nameOf,
 		QueueBytesMax: c.Limits.MemberQueue, Handler: t.receive, Gone: t.gone, Connected: t.reached,
-		Facts: t.standing.Facts, Judge: t.standing.Judge, Called: lenderOf(t).Called,
+		Facts: t.standing.Facts, Judge: t.standing.Judge, Called: t.called,
 		Fault: t.node.faults.Links(), Logger: t.node.log,
 	})
 	if err != nil {

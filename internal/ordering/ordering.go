@@ -70,15 +70,16 @@ type View struct {
 
 // Order is one member's endpoint.
 type Order struct {
-	member  uint32
-	storage Storage
-	node    *raft.RawNode
-	view    View
-	ready   raft.Ready
-	feed    feed
-	lost    *Lost
-	next    succession
-	claims  claims
+	member     uint32
+	storage    Storage
+	node       *raft.RawNode
+	view       View
+	ready      raft.Ready
+	feed       feed
+	lost       *Lost
+	next       succession
+	claims     claims
+	readmitted map[uint32]readmission // by member, see Readmit
 
 	// at a leader: proposals wait while others are on their way to a majority, so that one
 	// write and one frame serve all that gathered; and until they are enough
@@ -143,7 +144,7 @@ func New(o Options) (*Order, error) {
 	}
 	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
 		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh,
-		claims: newClaims(o.Author, voters.GetVoters())}, nil
+		claims: newClaims(o.Author, voters.GetVoters()), readmitted: map[uint32]readmission{}}, nil
 }
 
 // Tick advances time by one unit.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -90,10 +91,10 @@ func fill(d disk, dir string, room int64, id Identity) error {
 	if err := replaceFile(d, dir, identityFile, string(text)); err != nil {
 		return err
 	}
-	if err := replaceFile(d, dir, incarnationFile, "0"); err != nil {
+	if err := replaceFile(d, dir, incarnationFile, strconv.FormatUint(id.Lives, 10)); err != nil {
 		return err
 	}
-	h := head{seq: 1, cluster: id.Cluster, member: id.Member,
+	h := head{seq: 1, cluster: id.Cluster, member: id.Member, hs: hardState{term: id.Term},
 		base: base{conf: &pb.ConfState{Voters: slices.Clone(id.Voters)}}}
 	s, err := writeSegment(d, dir, room, h)
 	if err != nil {

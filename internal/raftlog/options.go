@@ -56,6 +56,10 @@ type Identity struct {
 	// Voters is the configuration the cluster began with, the same on every first member; empty
 	// for a member that joins later and learns the configuration from the log.
 	Voters []uint64
+	// Term is the first in which the member may vote, Lives the incarnation before its first one: of a log that takes
+	// the place of a lost one.
+	Term  uint64 `json:",omitempty"`
+	Lives uint64 `json:",omitempty"`
 	// Beginning is what the owner wants to know of the log's creation later; one line.
 	Beginning string `json:",omitempty"`
 }

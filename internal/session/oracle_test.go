@@ -104,7 +104,7 @@ func original(t testing.TB, tutti bool) string {
 	}
 	if tutti {
 		err = pgx.BeginFunc(ctx, admin, func(tx pgx.Tx) error {
-			return errors.Join(catalog.Install(ctx, tx), catalog.StartSequences(ctx, tx, 1, catalog.DefaultStep, 0))
+			return errors.Join(catalog.Install(ctx, tx), catalog.StartSequences(ctx, tx, 1, catalog.DefaultStep, 0, 0))
 		})
 	}
 	if err := errors.Join(err, admin.Close(ctx)); err != nil {

@@ -123,7 +123,8 @@ func (m *member) isLost() bool {
 	}
 	m.w.stats.LostMembers++
 	leader := m.w.members[l.Leader-1]
-	if l.Have >= leader.disk.begins && l.Have+m.w.swarm.keepEntries >= leader.disk.most {
+	lostToo := leader.disk.most == 0 // the disk of who has said it
+	if !lostToo && l.Have >= leader.disk.begins && l.Have+m.w.swarm.keepEntries >= leader.disk.most {
 		m.w.violation("%v: is lost at entry %d, and %v, which had %d entries, keeps %d", m, l.Have, leader,
 			leader.disk.most, m.w.swarm.keepEntries)
 	}

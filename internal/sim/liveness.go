@@ -177,7 +177,7 @@ func (w *world) converged() bool {
 		}
 	}
 	for _, m := range w.members {
-		if m.disk.empty && !m.out {
+		if m.disk.empty {
 			return false
 		}
 	}

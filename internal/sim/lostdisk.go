@@ -2,26 +2,41 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/ordering"
 )
 
 // In some runs one member loses its disk: its log and its database. It comes back with nothing, and asks the others
-// whether it may make a log (package bootstrap). As a rule one of them has heard of it, and it stays out from then on.
+// whether it may make a log (package bootstrap). As a rule one of them has heard of it; then it asks with what it may
+// begin another.
 
 // lostDiskOneIn is in how many runs a disk is lost.
 const lostDiskOneIn = 8
 
 const lostDiskPlanted = "lost-disk-votes"
 
+// lostDiskBugs show only where a disk is lost.
+var lostDiskBugs = []string{lostDiskPlanted, "readmitted-at-once", "readmitted-undecided",
+	"begun-in-old-incarnation", "begun-without-asking-all"}
+
 // loseDisk draws whether, when and whose disk is lost, from a source of its own: other runs stay as they are.
 func (w *world) loseDisk(seed uint64) {
 	r := newRandom(mix(seed ^ 0xd15c))
-	if !w.apart(lostDiskPlanted) || len(w.members) < 3 || r.intn(lostDiskOneIn) > 0 && w.o.Planted != lostDiskPlanted {
+	planted := slices.Contains(lostDiskBugs, w.o.Planted)
+	if !planted && (!w.apart("") || r.intn(lostDiskOneIn) > 0) || len(w.members) < 3 {
 		return
 	}
 	m := w.members[r.intn(len(w.members))]
-	w.after(r.between(w.swarm.safety/10, w.swarm.safety*3/4), func() {
+	at := r.between(w.swarm.safety/10, w.swarm.safety*3/4)
+	if r.chance(500) {
+		// What is decided from then on is nowhere but there and at whoever leads, until the member asks.
+		m.blow = w.members[(int(m.id)+r.intn(len(w.members)-1))%len(w.members)]
+		w.after(max(0, at-r.between(1000, 100_000)), func() { w.net.isolate(m.blow, true) })
+	}
+	w.after(at, func() {
 		w.say("%v: its disk is lost", m)
 		w.stats.LostDisks++
 		if m.up {
@@ -37,8 +52,8 @@ func (w *world) loseDisk(seed uint64) {
 
 // mayBegin reports whether a member has a log, or makes one now.
 func (m *member) mayBegin() bool {
-	if !m.disk.empty {
-		return true
+	if !m.disk.empty || m.asking {
+		return !m.disk.empty
 	}
 	facts := func(of *member) *bootstrap.Facts {
 		f := &bootstrap.Facts{Member: of.id, Known: of.disk.notes.Members, Contents: &bootstrap.Contents{}}
@@ -51,13 +66,13 @@ func (m *member) mayBegin() bool {
 	for _, o := range m.w.members {
 		if o != m {
 			h := bootstrap.Heard{Member: o.id}
-			if cut := m.w.net.cut; o.up && !o.paused && !cut[m.id-1][o.id-1] && !cut[o.id-1][m.id-1] {
+			if o.up && reach(m, o) {
 				h.Facts = facts(o)
 			}
 			others = append(others, h)
 		}
 	}
-	d := bootstrap.Decide(facts(m), others, func(member uint32) string { return fmt.Sprint("member ", member) })
+	d := bootstrap.Decide(facts(m), others, memberName)
 	if m.w.o.Planted == lostDiskPlanted {
 		d.Do = bootstrap.Create
 	}
@@ -66,13 +81,86 @@ func (m *member) mayBegin() bool {
 	case bootstrap.Create:
 		m.disk.empty = false
 		return true
-	case bootstrap.Refuse:
-		m.out = true
-		m.w.stats.StayedOut++
+	case bootstrap.Ask:
+		asksAgain(m, m.w.rnd.next())
 	default:
 		m.startLater(10_000)
 	}
 	return false
+}
+
+func memberName(member uint32) string { return fmt.Sprint("member ", member) }
+
+// asksAgain has a member that has lost its log ask the others until it may begin another, with a copy of a database.
+func asksAgain(m *member, question uint64) {
+	if m.asking = !m.away; m.away {
+		return // it ends, and asks another question when it is back
+	}
+	again := 20_000
+	if m.blow != nil {
+		again = 2000
+		m.w.net.isolate(m.blow, false)
+	}
+	var answers []*bootstrap.Answer
+	var donor *member
+	for _, o := range m.w.members {
+		if o == m || !o.up || !o.open || !reach(m, o) {
+			continue
+		}
+		a := &bootstrap.Answer{Member: o.id, Known: o.disk.notes.Members[m.id], Terms: map[uint64]uint64{0: 0}}
+		if term, ok := engine.Readmit(o.engine, m.id, question); ok {
+			a.Terms[0] = term
+		}
+		o.wake()
+		answers = append(answers, a)
+		if o.canDonate(m) && (donor == nil || m.w.rnd.chance(500)) {
+			donor = o
+		}
+	}
+	members := len(m.w.members)
+	if m.w.o.Planted == "begun-without-asking-all" {
+		members = 1
+	}
+	begins, why := bootstrap.BeginAgain(members, answers, memberName)
+	if begins == nil || donor == nil {
+		m.w.say("%v: %s", m, why)
+		m.w.after(m.w.rnd.between(100, int64(again)), func() { asksAgain(m, question) })
+		return
+	}
+	m.w.say("%v: begins a log in term %d, and copies from %v", m, begins.Terms[0], donor)
+	m.w.stats.BegunAgain++
+	if m.incarnation = begins.Incarnation; m.w.o.Planted == "begun-in-old-incarnation" {
+		m.incarnation = 0
+	}
+	m.db.die()
+	m.db = donor.db.clone(m)
+	m.disk.begin(begins.Terms[0])
+	m.asking = false
+	m.startLater(m.w.rnd.between(100, 50_000))
+	if l := m.w.members[max(1, donor.engine.View().Leader)-1]; m.blow != nil && m.w.faulty {
+		m.w.after(m.w.rnd.between(0, 3000), func() { m.w.crashAs(l, crashMachine) })
+	}
+}
+
+// isolate cuts a member off, or connects it again.
+func (n *network) isolate(m *member, cut bool) {
+	for i := range n.cut {
+		if i != int(m.id)-1 && n.w.faulty {
+			n.cut[i][m.id-1], n.cut[m.id-1][i] = cut, cut
+		}
+	}
+}
+
+// reach reports whether two members can talk to each other.
+func reach(m, o *member) bool {
+	cut := m.w.net.cut
+	return !o.paused && !cut[m.id-1][o.id-1] && !cut[o.id-1][m.id-1]
+}
+
+// begin makes a log that votes in no older term.
+func (d *disk) begin(term uint64) {
+	d.empty = false
+	d.durable(write{state: &ordering.HardState{Term: &term, Vote: new(uint64), Commit: new(uint64)}})
 }
 
 // knows notes that a member hears of another one's log, before any frame of it.
@@ -80,19 +168,19 @@ func (d *disk) knows(o *member) {
 	d.notes, _ = d.notes.Heard(&bootstrap.Facts{Member: o.id, Incarnation: o.incarnation})
 }
 
-// present are the members that have not left for good.
+// present are the members that have a log.
 func (w *world) present() (list []*member) {
 	for _, m := range w.members {
-		if !m.out && !m.disk.empty {
+		if !m.disk.empty {
 			list = append(list, m)
 		}
 	}
 	return list
 }
 
-// lacks is 1 for a member that has left, or has no log yet.
+// lacks is 1 for a member that has no log yet.
 func (m *member) lacks() int {
-	if m.out || m.disk.empty {
+	if m.disk.empty {
 		return 1
 	}
 	return 0

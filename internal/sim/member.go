@@ -22,7 +22,8 @@ type member struct {
 	held        []func() // what waits for the end of the pause
 	still       int64    // its clock stands still until then
 	away        bool     // down until it is mended
-	out         bool     // for good, see mayBegin
+	blow        *member  // is cut off before this one's disk is lost; when it has a log again, whoever leads crashes
+	asking      bool     // with what it may begin another log, see asksAgain
 	shaky       bool     // will lose power soon after its next start
 	incarnation uint64   // survives crashes, grows at every start
 	engine      *engine.Engine
@@ -49,7 +50,7 @@ type member struct {
 // start begins a life of the node from what disk and database hold. Backends of an
 // earlier life are ended before the position is read.
 func (m *member) start() {
-	if m.up || m.out {
+	if m.up {
 		return
 	}
 	if m.db.paused {

@@ -48,7 +48,8 @@ var bugs = []string{
 	"lock-granted-twice", "lock-outlives-node", "checkpoint-without-locks", "expire-unchecked", "locked-early",
 	// schema locks and turns: see definerBugs; the throttle: see throttleBugs; channels: see listenBugs
 	// in ordering, and in the model of the log
-	"lost-disk-votes", "sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored",
+	"lost-disk-votes", "readmitted-at-once", "readmitted-undecided", "begun-in-old-incarnation",
+	"begun-without-asking-all", "sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored",
 	"full-disk-ignored", "open-does-not-sync", "open-trusts-the-cache",
 }
 
@@ -57,6 +58,7 @@ const seedsMax = 10_000
 // rare are seeds that have found the bugs which few do. They are tried first; if one does not any more, which says
 // nothing, all are.
 var rare = map[string]uint64{
+	"readmitted-undecided": 219, "begun-without-asking-all": 438,
 	"own-locks-trusted": 1730, "open-does-not-sync": 1625, "collected-outlives-failure": 1482,
 	"queue-blocked-by-its-own": 971, "lease-too-long": 596, "additions-locked": 403, "old-claims": 367,
 	"group-not-split": 361, "own-blind-trusted": 345, "earlier-life-counts": 163, "expire-unchecked": 124,

@@ -23,7 +23,7 @@ type Stats struct {
 	Blind, BlindMissed                                    int // blind transactions; of these, that found no row
 	Held, Shunned                                         int // rows that were shown; blind ones that were not tried
 	Reached                                               int // new connections
-	LostDisks, StayedOut                                  int
+	LostDisks, BegunAgain                                 int
 	Halts                                                 int // members that could not go on
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps int
 	Served                                                servedStats

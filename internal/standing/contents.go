@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -172,10 +173,10 @@ WHERE o.oid >= 16384 AND coalesce(i.schema, '') <> 'tutti'` + fmt.Sprintf(notOfE
 // loses its votes, and voting again could undo what a majority had agreed on.
 func errLogGone(logDir string, c *config.Config) error {
 	return &failure.Fatal{Err: fmt.Errorf("the log %s is gone but its database is there: member %d has lost its "+
-		"votes and must not vote again under this number. "+
-		"If the log is only elsewhere, not mounted for instance, put it back and start again. Otherwise leave this "+
-		"member stopped, the others go on without it: "+
-		"members cannot be replaced yet (docs/LIMITS.md, Members)", logDir, c.Member)}
+		"votes and must not vote again as if it had none. "+
+		"If the log is only elsewhere, not mounted for instance, put it back and start again. Otherwise remove %s and "+
+		"every log-… beside it, too, and start again: the member copies the database of another one", logDir, c.Member,
+		filepath.Join(c.DataDir, "postgres"))}
 }
 
 func errOtherCluster(cluster string, c *config.Config) error {

@@ -48,9 +48,10 @@ func MayCreateLog(ctx context.Context, connString, logDir string, c *config.Conf
 // PrepareDatabase installs what Tutti needs in the local database and reads its position, and its
 // checkpoint; nil if it has none.
 //
-// begins is asked before a database that belongs to nobody becomes this member's.
+// begins is asked before a database that belongs to nobody becomes this member's, copies where it is another member's:
+// for how many copies this member has taken, this one included.
 func PrepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool,
-	begins func() error) (engine.Position, []byte, error) {
+	begins func() error, copies func() (int, error)) (engine.Position, []byte, error) {
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
 		return engine.Position{}, nil, fmt.Errorf("standing: %w", err)
@@ -67,7 +68,7 @@ func PrepareDatabase(ctx context.Context, connString string, c *config.Config, c
 	if err != nil {
 		return engine.Position{}, nil, fmt.Errorf("standing: %w", err)
 	}
-	p, err := prepareIn(ctx, tx, c, crashed, begins)
+	p, err := prepareIn(ctx, tx, c, crashed, begins, copies)
 	var saved []byte
 	if err == nil {
 		saved, err = readCheckpoint(ctx, tx)
@@ -78,8 +79,8 @@ func PrepareDatabase(ctx context.Context, connString string, c *config.Config, c
 	return p, saved, tx.Commit(ctx)
 }
 
-func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, begins func() error) (engine.Position,
-	error) {
+func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, begins func() error,
+	copies func() (int, error)) (engine.Position, error) {
 	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; SET LOCAL client_min_messages = warning"); err !=
 		nil {
 		return engine.Position{}, err
@@ -115,7 +116,13 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, b
 	if crashed {
 		gap = sequenceGap
 	}
-	return p, catalog.StartSequences(ctx, tx, int(c.Member), c.SequenceStep, gap)
+	n := 0
+	if p.Member != c.Member {
+		if n, err = copies(); err != nil {
+			return p, err
+		}
+	}
+	return p, catalog.StartSequences(ctx, tx, int(c.Member), c.SequenceStep, gap, n)
 }
 
 // readPosition reads what the database says it holds.

@@ -11,7 +11,9 @@
 // Invariants:
 //
 //	ST1  What is heard of another member is on disk before this one talks to it (bootstrap).
-//	ST2  A member that had a log makes none anew, under the same number and in any database: its votes are in it.
+//	ST2  A member that had a log makes none anew, under the same number and in any database: its votes are in it. One
+//	     that has lost all of them begins others in terms in which it is readmitted (bootstrap, B6), in all
+//	     databases that it may have voted in.
 //	ST3  A database that belongs to another cluster is left alone.
 //	ST4  A checkpoint is on disk when it counts as stored, with all that was committed before (K2 of core).
 //

@@ -44,20 +44,26 @@ func OpenLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 }
 
 // CreateLog makes the log of another database than the main one.
-func CreateLog(dir string, c *config.Config, faults *fault.Faults) error {
-	return createLog(dir, c, faults, nil)
+func (s *Standing) CreateLog(group uint64, dir string, faults *fault.Faults) error {
+	id := raftlog.Identity{Term: s.again.Terms[group]}
+	if id.Term > 0 {
+		id.Lives = s.again.Incarnation
+	}
+	return createLog(dir, s.config, faults, id)
 }
 
-// createLog makes a log, which says with what the member begins if it is the main database's.
-func createLog(dir string, c *config.Config, faults *fault.Faults, b *beginning) error {
-	id := raftlog.Identity{Cluster: c.Cluster, Member: uint64(c.Member)}
-	if b != nil {
-		text, err := json.Marshal(b)
-		if err != nil {
-			return err
-		}
-		id.Beginning = string(text)
+// createMainLog makes the main database's log, which says with what the member begins.
+func createMainLog(dir string, c *config.Config, faults *fault.Faults, b *beginning) error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return err
 	}
+	return createLog(dir, c, faults, raftlog.Identity{Beginning: string(text), Term: b.Again.Terms[MainGroup],
+		Lives: b.Again.Incarnation})
+}
+
+func createLog(dir string, c *config.Config, faults *fault.Faults, id raftlog.Identity) error {
+	id.Cluster, id.Member = c.Cluster, uint64(c.Member)
 	for _, m := range c.Members {
 		id.Voters = append(id.Voters, uint64(m.Member))
 	}

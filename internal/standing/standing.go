@@ -23,13 +23,16 @@ type Standing struct {
 	fail   func(error)   // ends the tenure
 	news   chan struct{} // capacity 1: something was heard
 
-	decided beginning // of the log that Decide has let be made; of one goroutine
+	decided beginning       // of the log that Decide has let be made; of one goroutine
+	again   bootstrap.Again // with what the logs begin, if the ones before were lost; of one goroutine
 
 	mu      sync.Mutex
 	own     bootstrap.Facts
 	disk    *raftlog.Log    // the main database's log; nil: there is none yet
 	notes   bootstrap.Notes // as they are on disk
 	heard   map[uint32]*bootstrap.Facts
+	asked   map[uint32]uint64 // the question of each member that has lost its log, in this tenure
+	counted bool              // the copy that is in the database, in this tenure
 	reasons map[uint32]string // why this member does not talk to another one
 }
 
@@ -37,6 +40,7 @@ type Standing struct {
 type beginning struct {
 	Contents *bootstrap.Contents `json:"contents"` // with which the members began
 	Settings []bootstrap.Setting `json:"settings"` // those that cannot be changed later
+	Again    bootstrap.Again     `json:"again"`    // how it was readmitted, if the log before was lost
 }
 
 // beginsWith is the beginning of a log that is made now.
@@ -48,7 +52,7 @@ func (s *Standing) beginsWith(contents *bootstrap.Contents) beginning {
 func New(c *config.Config, name bootstrap.Names, fail func(error)) *Standing {
 	return &Standing{config: c, name: name, fail: fail, news: make(chan struct{}, 1),
 		own: bootstrap.Facts{Member: c.Member, Settings: equalSettings(c)}, heard: map[uint32]*bootstrap.Facts{},
-		reasons: map[uint32]string{}}
+		reasons: map[uint32]string{}, asked: map[uint32]uint64{}}
 }
 
 // equalSettings are those that must be equal at all members.
@@ -74,7 +78,7 @@ func (s *Standing) Facts() []byte {
 	defer s.mu.Unlock()
 	f := s.own
 	if f.Incarnation > 0 {
-		f.Known = s.notes.Members
+		f.Known, f.Copied = s.notes.Members, s.notes.Copied
 		if len(f.Known) == len(s.config.Members)-1 {
 			f.Contents = nil // nobody can begin any more
 		}
@@ -149,7 +153,7 @@ func (s *Standing) Adopt(disk *raftlog.Log) error {
 	if err := bootstrap.Changed(b.Settings, s.own.Settings); err != nil {
 		return err
 	}
-	s.own.Contents = b.Contents
+	s.own.Contents, s.again = b.Contents, b.Again
 	s.disk = disk
 	for _, f := range s.heard { // order-free: each for itself
 		if err := s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Heard(f) }); err != nil {
@@ -172,8 +176,8 @@ func (s *Standing) others() (own bootstrap.Facts, others []bootstrap.Heard) {
 	return s.own, others
 }
 
-// Decide says what this member may do with what it has heard, if it has no log yet. What CreateLog makes begins with
-// that, whatever is heard meanwhile.
+// Decide says what this member may do with what it has heard, if it has no log yet. What CreateMainLog makes begins
+// with that, whatever is heard meanwhile.
 func (s *Standing) Decide() bootstrap.Decision {
 	own, others := s.others()
 	d := bootstrap.Decide(&own, others, s.name)
@@ -189,9 +193,9 @@ func (s *Standing) Silent() bool {
 	return slices.ContainsFunc(others, func(h bootstrap.Heard) bool { return h.Facts == nil })
 }
 
-// CreateLog makes the main database's log, once Decide says so.
-func (s *Standing) CreateLog(dir string, faults *fault.Faults) error {
-	return createLog(dir, s.config, faults, &s.decided)
+// CreateMainLog makes the main database's log, once Decide says so.
+func (s *Standing) CreateMainLog(dir string, faults *fault.Faults) error {
+	return createMainLog(dir, s.config, faults, &s.decided)
 }
 
 // Found notes what the main database holds of a member that has no log yet.
@@ -242,6 +246,22 @@ func (s *Standing) Made(group uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Made(group) })
+}
+
+// Copies is how many copies of others' databases this member has taken, with the one that it has now; it is noted
+// before it returns.
+func (s *Standing) Copies() (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.counted {
+		least := s.again.Copied + 1
+		err := s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Copy(least), true })
+		if err != nil {
+			return 0, err
+		}
+		s.counted = true
+	}
+	return int(s.notes.Copied), nil
 }
 
 // Removed notes that the log of a database is not needed any more.

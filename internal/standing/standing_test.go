@@ -53,7 +53,7 @@ func (s *seat) begin(create bool) {
 	dir := LogDir(s.config, MainGroup)
 	if create {
 		b := s.beginsWith(&bootstrap.Contents{})
-		if err := createLog(dir, s.config, nil, &b); err != nil {
+		if err := createMainLog(dir, s.config, nil, &b); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestStanding(t *testing.T) {
 		s[2] = take(t, c[2])
 		s[2].begin(false)
 		meet(3, 2, "node3 has no log, but it had one: node2 knows its incarnation 1")
-		decide(3, bootstrap.Refuse)
+		decide(3, bootstrap.Ask)
 	}
 	if got := s[2].notes.Members; got[3] != 1 || got[1] != 1 {
 		t.Errorf("member 2 has noted %v", got)
@@ -214,7 +214,7 @@ func TestLogsOfDatabases(t *testing.T) {
 	defer func() { s.leave() }()
 	check(7, true)
 	check(8, false)
-	if err := CreateLog(LogDir(c, 7), c, nil); err != nil {
+	if err := New(c, c.Name, nil).CreateLog(7, LogDir(c, 7), nil); err != nil {
 		t.Fatal(err)
 	}
 	check(7, false)

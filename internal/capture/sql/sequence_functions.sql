@@ -91,7 +91,7 @@ BEGIN
   END LOOP;
 END $tutti$;
 -- A node starts: all sequences go on by gap values, or to the member's own if that is another than it was.
-CREATE OR REPLACE FUNCTION tutti.start_sequences(new_member pg_catalog.int4, new_steps pg_catalog.int4, gap pg_catalog.int8) RETURNS pg_catalog.void{{own_settings}}AS $tutti$
+CREATE OR REPLACE FUNCTION tutti.start_sequences(new_member pg_catalog.int4, new_steps pg_catalog.int4, gap pg_catalog.int8, copies pg_catalog.int4) RETURNS pg_catalog.void{{own_settings}}AS $tutti$
 DECLARE r tutti.sequences; i numeric; v numeric; p record; o record; was int4; cloned bool;
 BEGIN
   SELECT member INTO was FROM tutti.sequencing;
@@ -107,14 +107,17 @@ BEGIN
       SELECT * INTO o FROM tutti.own_chunk(r, new_member, i > 0, v);
       v := coalesce(CASE WHEN o.at <> v THEN o.at + gap * i END, v);
     END IF;
-    IF cloned THEN -- the lost database may have given values of the first chunk
+    IF cloned THEN -- the databases that were lost may have given values of the first chunks, one each
       SELECT * INTO o FROM tutti.own_chunk(r, new_member, i > 0, v);
-      IF o.at IS NOT NULL THEN
+      FOR lost IN 1 .. copies LOOP
+        EXIT WHEN o.at IS NULL;
         SELECT * INTO o FROM tutti.own_chunk(r, new_member, i > 0, CASE WHEN i > 0 THEN o.hi::numeric + 1 ELSE o.lo::numeric - 1 END);
         IF o.at IS NOT NULL THEN
           v := o.at; p.called := false;
+        ELSIF lost > 1 AND NOT r.cycles THEN
+          v := CASE WHEN i > 0 THEN r.top ELSE r.bottom END; p.called := true;
         END IF;
-      END IF;
+      END LOOP;
     END IF;
     IF v > r.top OR v < r.bottom THEN
       p.called := true;

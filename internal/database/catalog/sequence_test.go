@@ -149,6 +149,8 @@ func TestChunks(t *testing.T) {
 type members struct {
 	t     *testing.T
 	conns []*pgx.Conn
+	// copies is how many copies of others' databases the member has taken that is started next.
+	copies int
 }
 
 func newMembers(t *testing.T, n int) *members {
@@ -187,10 +189,10 @@ func newCluster(t *testing.T, n int) *members {
 func (m *members) start(c *pgx.Conn, member int, gap int64) {
 	m.t.Helper()
 	m.in(c, func(tx pgx.Tx) error {
-		if err := StartSequences(ctx, tx, member, DefaultStep, gap); err != nil {
+		if err := StartSequences(ctx, tx, member, DefaultStep, gap, m.copies); err != nil {
 			return err
 		}
-		return StartSequences(ctx, tx, member, DefaultStep, 0) // changes nothing
+		return StartSequences(ctx, tx, member, DefaultStep, 0, m.copies) // changes nothing
 	})
 }
 

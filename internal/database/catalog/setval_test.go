@@ -69,16 +69,33 @@ func TestSetval(t *testing.T) {
 	}
 }
 
-// TestStartElsewhere: a clone has its donor's sequences, and leaves out what its lost database may have given.
+// TestStartElsewhere: a clone has its donor's sequences, and leaves out what its lost databases may have given.
 // After a crash all go on further ahead.
 func TestStartElsewhere(t *testing.T) {
-	m := newCluster(t, 1)
-	m.ddl("CREATE SEQUENCE q; CREATE SEQUENCE small MAXVALUE 1000")
+	m := newCluster(t, 3)
+	m.ddl("CREATE SEQUENCE q; CREATE SEQUENCE small MAXVALUE 1000; CREATE SEQUENCE short AS int")
 	a := m.next(0, "q")
 	m.start(m.conns[0], 1, 1000)
 	b := m.next(0, "q")
+	m.copies = 1
 	m.start(m.conns[0], 5, 0)
 	c := m.next(0, "q")
+	m.copies = 2
+	m.start(m.conns[1], 5, 0)
+	if v := m.next(1, "q"); v != 36*chunk+1 {
+		t.Errorf("the second copy of member 5 gives %d", v)
+	}
+	if v := m.next(1, "short"); v != 36*chunk+1 {
+		t.Errorf("the second copy of member 5 gives %d", v)
+	}
+	m.copies = 8
+	m.start(m.conns[2], 5, 0)
+	if v := m.next(2, "q"); v != 132*chunk+1 {
+		t.Errorf("the eighth copy of member 5 gives %d", v)
+	}
+	if v, err := m.try(2, "short"); err == nil {
+		t.Errorf("the eighth copy of member 5 gives %d, which one before may have given", v)
+	}
 	if a != 1 || b != 1002 || c != 20*chunk+1 {
 		t.Fatalf("values are %d, %d, %d", a, b, c)
 	}

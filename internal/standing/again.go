@@ -1,0 +1,157 @@
+package standing
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/bootstrap"
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/fault"
+	"github.com/tuttidb/tutti/internal/process"
+)
+
+const (
+	// askedAgain begins what a member asks for that has lost its log; the number of its question follows.
+	askedAgain = "log again "
+	// A round of questions has askMost, and is followed by another after askRest.
+	askMost = 5 * time.Second
+	askRest = 300 * time.Millisecond
+	// answerBytesMax bounds an answer.
+	answerBytesMax = 1 << 20
+)
+
+// AskAgain has a member that has lost its log ask the others, until they say with what it may begin another. Waits
+// takes for what it waits. It returns an error when ctx ends.
+func AskAgain(ctx context.Context, c *config.Config, log *slog.Logger,
+	call func(ctx context.Context, member uint32, address, asked string) (net.Conn, error), waits func(string)) (
+	*bootstrap.Again, error) {
+	asked, said, since := askedAgain+fmt.Sprint(rand.Uint64()), "", time.Time{}
+	for {
+		again, why := askAll(ctx, c, asked, call)
+		if again != nil {
+			return again, nil
+		}
+		why = "this member has lost its log, and waits for the others to say with what it may begin another: " + why
+		waits(why)
+		if why != said || time.Since(since) > 10*time.Second {
+			log.Info("waits to begin its log again", "why", why)
+			said, since = why, time.Now()
+		}
+		if !process.Sleep(ctx, askRest) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// askAll asks all other members at once.
+func askAll(ctx context.Context, c *config.Config, asked string,
+	call func(ctx context.Context, member uint32, address, asked string) (net.Conn, error)) (*bootstrap.Again, string) {
+	ctx, cancel := context.WithTimeout(ctx, askMost)
+	defer cancel()
+	var all sync.WaitGroup
+	answers, errs := make([]*bootstrap.Answer, len(c.Members)), make([]error, len(c.Members))
+	for i, m := range c.Members {
+		if m.Member != c.Member {
+			all.Go(func() {
+				answers[i], errs[i] = ask(ctx, m, func() (net.Conn, error) {
+					return call(ctx, m.Member, m.Address, asked)
+				})
+			})
+		}
+	}
+	all.Wait()
+	var got []*bootstrap.Answer
+	var failed []string
+	for i := range answers {
+		if answers[i] != nil {
+			got = append(got, answers[i])
+		}
+		if errs[i] != nil {
+			failed = append(failed, errs[i].Error())
+		}
+	}
+	again, why := bootstrap.BeginAgain(len(c.Members), got, c.Name)
+	if len(failed) > 0 {
+		why += "; " + strings.Join(failed, "; ")
+	}
+	return again, why
+}
+
+// ask asks one member.
+func ask(ctx context.Context, m config.Member, call func() (net.Conn, error)) (*bootstrap.Answer, error) {
+	conn, err := call()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	data, err := io.ReadAll(io.LimitReader(conn, answerBytesMax))
+	if err != nil {
+		return nil, err
+	}
+	a, err := bootstrap.DecodeAnswer(data)
+	if err == nil && a.Member != m.Member {
+		err = fmt.Errorf("member %d says that it is member %d", m.Member, a.Member)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Answers reports whether a call is a question of a member that has lost its log, and gives what answers it. Terms says
+// for each database the term in which this member readmits another one, zero if it does not (ordering.Order.Readmit);
+// it is nil if that member is here.
+func (s *Standing) Answers(from uint32, asked string, terms func(member uint32, question uint64) map[uint64]uint64) (
+	func(context.Context, net.Conn), bool) {
+	number, is := strings.CutPrefix(asked, askedAgain)
+	if !is {
+		return nil, false
+	}
+	return func(_ context.Context, conn net.Conn) {
+		defer conn.Close()
+		var question uint64
+		if _, err := fmt.Sscan(number, &question); err != nil {
+			return
+		}
+		a, err := s.supersede(from, question)
+		if err != nil {
+			s.fail(err)
+			return
+		}
+		if a.Terms = terms(from, question); a.Terms == nil {
+			return
+		}
+		_, _ = conn.Write(a.Append(nil)) // if that fails, it asks again
+	}, true
+}
+
+// supersede refuses the logs that a member has had so far, once for each of its questions, before this member readmits
+// for it, and gives the answer but for that.
+func (s *Standing) supersede(member uint32, question uint64) (*bootstrap.Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked[member] != question {
+		err := s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Supersede(member), true })
+		if err != nil {
+			return nil, err
+		}
+		s.asked[member] = question
+	}
+	return &bootstrap.Answer{Member: s.config.Member, Known: s.notes.Members[member],
+		Copied: s.notes.Copies[member]}, nil
+}
+
+// CreateLogAgain makes the main database's log in the place of one that was lost.
+func CreateLogAgain(c *config.Config, faults *fault.Faults, again *bootstrap.Again) error {
+	b := beginning{Settings: bootstrap.Fixed(equalSettings(c)), Again: *again}
+	return createMainLog(LogDir(c, MainGroup), c, faults, &b)
+}

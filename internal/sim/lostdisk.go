@@ -22,6 +22,12 @@ const lostDiskPlanted = "lost-disk-votes"
 var lostDiskBugs = []string{lostDiskPlanted, "readmitted-at-once", "readmitted-undecided",
 	"begun-in-old-incarnation", "begun-without-asking-all"}
 
+// loss is what a member is in that loses its disk.
+type loss struct {
+	asking bool    // with what it may begin another log, see asksAgain
+	blow   *member // is cut off before the disk is lost; when there is a log again, whoever leads crashes
+}
+
 // loseDisk draws whether, when and whose disk is lost, from a source of its own: other runs stay as they are.
 func (w *world) loseDisk(seed uint64) {
 	r := newRandom(mix(seed ^ 0xd15c))
@@ -33,8 +39,8 @@ func (w *world) loseDisk(seed uint64) {
 	at := r.between(w.swarm.safety/10, w.swarm.safety*3/4)
 	if r.chance(500) {
 		// What is decided from then on is nowhere but there and at whoever leads, until the member asks.
-		m.blow = w.members[(int(m.id)+r.intn(len(w.members)-1))%len(w.members)]
-		w.after(max(0, at-r.between(1000, 100_000)), func() { w.net.isolate(m.blow, true) })
+		m.loss.blow = w.members[(int(m.id)+r.intn(len(w.members)-1))%len(w.members)]
+		w.after(max(0, at-r.between(1000, 100_000)), func() { w.net.isolate(m.loss.blow, true) })
 	}
 	w.after(at, func() {
 		w.say("%v: its disk is lost", m)
@@ -52,7 +58,7 @@ func (w *world) loseDisk(seed uint64) {
 
 // mayBegin reports whether a member has a log, or makes one now.
 func (m *member) mayBegin() bool {
-	if !m.disk.empty || m.asking {
+	if !m.disk.empty || m.loss.asking {
 		return !m.disk.empty
 	}
 	facts := func(of *member) *bootstrap.Facts {
@@ -93,30 +99,15 @@ func memberName(member uint32) string { return fmt.Sprint("member ", member) }
 
 // asksAgain has a member that has lost its log ask the others until it may begin another, with a copy of a database.
 func asksAgain(m *member, question uint64) {
-	if m.asking = !m.away; m.away {
+	if m.loss.asking = !m.away; m.away {
 		return // it ends, and asks another question when it is back
 	}
 	again := 20_000
-	if m.blow != nil {
+	if m.loss.blow != nil {
 		again = 2000
-		m.w.net.isolate(m.blow, false)
+		m.w.net.isolate(m.loss.blow, false)
 	}
-	var answers []*bootstrap.Answer
-	var donor *member
-	for _, o := range m.w.members {
-		if o == m || !o.up || !o.open || !reach(m, o) {
-			continue
-		}
-		a := &bootstrap.Answer{Member: o.id, Known: o.disk.notes.Members[m.id], Terms: map[uint64]uint64{0: 0}}
-		if term, ok := engine.Readmit(o.engine, m.id, question); ok {
-			a.Terms[0] = term
-		}
-		o.wake()
-		answers = append(answers, a)
-		if o.canDonate(m) && (donor == nil || m.w.rnd.chance(500)) {
-			donor = o
-		}
-	}
+	answers, donor := answersTo(m, question)
 	members := len(m.w.members)
 	if m.w.o.Planted == "begun-without-asking-all" {
 		members = 1
@@ -135,9 +126,9 @@ func asksAgain(m *member, question uint64) {
 	m.db.die()
 	m.db = donor.db.clone(m)
 	m.disk.begin(begins.Terms[0])
-	m.asking = false
+	m.loss.asking = false
 	m.startLater(m.w.rnd.between(100, 50_000))
-	if l := m.w.members[max(1, donor.engine.View().Leader)-1]; m.blow != nil && m.w.faulty {
+	if l := m.w.members[max(1, donor.engine.View().Leader)-1]; m.loss.blow != nil && m.w.faulty {
 		m.w.after(m.w.rnd.between(0, 3000), func() { m.w.crashAs(l, crashMachine) })
 	}
 }
@@ -149,6 +140,26 @@ func (n *network) isolate(m *member, cut bool) {
 			n.cut[i][m.id-1], n.cut[m.id-1][i] = cut, cut
 		}
 	}
+}
+
+// answersTo is what the others answer to a member that has lost its log, and one of whom it may copy the database; nil if
+// there is none.
+func answersTo(m *member, question uint64) (answers []*bootstrap.Answer, donor *member) {
+	for _, o := range m.w.members {
+		if o == m || !o.up || !o.open || !reach(m, o) {
+			continue
+		}
+		a := &bootstrap.Answer{Member: o.id, Known: o.disk.notes.Members[m.id], Terms: map[uint64]uint64{0: 0}}
+		if term, ok := engine.Readmit(o.engine, m.id, question); ok {
+			a.Terms[0] = term
+		}
+		o.wake()
+		answers = append(answers, a)
+		if o.canDonate(m) && (donor == nil || m.w.rnd.chance(500)) {
+			donor = o
+		}
+	}
+	return answers, donor
 }
 
 // reach reports whether two members can talk to each other.

@@ -22,8 +22,7 @@ type member struct {
 	held        []func() // what waits for the end of the pause
 	still       int64    // its clock stands still until then
 	away        bool     // down until it is mended
-	blow        *member  // is cut off before this one's disk is lost; when it has a log again, whoever leads crashes
-	asking      bool     // with what it may begin another log, see asksAgain
+	loss        loss     // of its disk
 	shaky       bool     // will lose power soon after its next start
 	incarnation uint64   // survives crashes, grows at every start
 	engine      *engine.Engine

@@ -305,6 +305,29 @@ func TestLoserComesSoon(t *testing.T) {
 	}
 }
 
+// TestDefinitionComesInTurn: a definition that waits for its place in the order goes on before a lock that was asked
+// for later.
+func TestDefinitionComesInTurn(t *testing.T) {
+	all := cluster(t, 2)
+	first, _ := all[1].session(10)
+	second, _ := all[1].session(11)
+	definer, _ := all[2].session(20)
+	if e := first.Hold(wrote(7), nil); e != nil {
+		t.Fatal(e)
+	}
+	passes := begin(func() {
+		if e := definer.PassDefinition(wrote(7), nil); e != nil {
+			t.Errorf("a definition fails: %v", e)
+		}
+	})
+	waits(t, passes, "a definition")
+	next := begin(func() { second.HoldTables([]uint64{7}, false, 0) })
+	waits(t, next, "the next lock")
+	first.End(0)
+	ends(t, passes, "the definition")
+	ends(t, next, "the next lock")
+}
+
 // TestYield: a transaction that waits with its locks loses to one that is tried here. A definition that waits for its
 // place in the order has none, and goes on.
 func TestYield(t *testing.T) {

@@ -68,6 +68,10 @@ func (s *Session) pass(ws *writeset.Writeset, as schemalock.Session, limits sess
 	defer end.Wakes(x.o.Wake)()
 	began := x.o.Clock.Now()
 	s.wrote = ws
+	if as == nil {
+		x.with(func(k *schemalock.Locks, now int64) { k.Waits(now, ws, ws) })
+		defer x.with(func(k *schemalock.Locks, now int64) { k.WaitsNo(now, ws, false) })
+	}
 	x.o.Await(func() bool {
 		blocks, lost := x.blocks(as, ws, x.o.Clock.Now()-began)
 		switch why := cmp.Or(s.client.Interrupted(), end.Passed()); {

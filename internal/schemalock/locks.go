@@ -241,6 +241,11 @@ func (x *Locks) Blocks(now int64, s Session, ws *writeset.Writeset, applied uint
 	return false, false
 }
 
+// Waits notes what waits for locks to be over and is no transaction yet, until WaitsNo.
+func (x *Locks) Waits(now int64, s Session, ws *writeset.Writeset) {
+	x.waiting[s] = blocked{ws: ws, since: now}
+}
+
 // Reserve makes of a transaction that may pass one that is expected to.
 func (x *Locks) Reserve(now int64, s Session) { x.passing[s] = letPass{x.passing[s].ws, now} }
 

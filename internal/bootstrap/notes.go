@@ -10,6 +10,8 @@ import (
 type Notes struct {
 	// Members are the greatest incarnations of other members that were heard of (B2).
 	Members map[uint32]uint64 `json:"members,omitempty"`
+	// Superseded is what Members had of a member when it was readmitted last.
+	Superseded map[uint32]uint64 `json:"superseded,omitempty"`
 	// Copied is how many copies of others' databases the member has taken, Copies how many others have.
 	Copied uint64            `json:"copied,omitempty"`
 	Copies map[uint32]uint64 `json:"copies,omitempty"`
@@ -30,9 +32,14 @@ func (n Notes) Heard(f *Facts) (Notes, bool) {
 }
 
 // Supersede notes that no log which the member has had so far counts any more: it is readmitted with another one (B6).
-func (n Notes) Supersede(member uint32) Notes {
+// There is no news in it until another log of it is heard of.
+func (n Notes) Supersede(member uint32) (Notes, bool) {
+	if is := n.Superseded[member]; is > 0 && is == n.Members[member] {
+		return n, false
+	}
 	n.Members = with(n.Members, member, n.Members[member]+supersededBy)
-	return n
+	n.Superseded = with(n.Superseded, member, n.Members[member])
+	return n, true
 }
 
 // with is a copy of m that has one more.

@@ -46,6 +46,19 @@ func TestNotes(t *testing.T) {
 			t.Fatalf("%s changes the old notes", c.name)
 		}
 	}
+	// Superseded once for each log that was heard of, however often it asks.
+	n, news := began.Supersede(2)
+	again, more := n.Supersede(2)
+	if !news || more || n.Members[2] != 5+supersededBy || again.Members[2] != n.Members[2] {
+		t.Errorf("superseded: %+v, %v; again: %+v, %v", n, news, again, more)
+	}
+	n, _ = n.Heard(works(2, 1<<20, nil))
+	if n, news = n.Supersede(2); !news || n.Members[2] != 1<<20+supersededBy {
+		t.Errorf("its next log is superseded: %+v, %v", n, news)
+	}
+	if n, news = n.Supersede(3); !news || n.Members[3] != supersededBy {
+		t.Errorf("one that nobody has heard of: %+v, %v", n, news)
+	}
 	if got, news := (Notes{}).Heard(works(2, 1, nil)); !news || got.Members[2] != 1 {
 		t.Errorf("the first note is %+v", got)
 	}

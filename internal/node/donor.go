@@ -40,6 +40,10 @@ func (t *tenure) fitToCopy(first bool) error {
 	return nil
 }
 
+// copyRest is how long a member rests that needs another copy so soon after the last one: the others write more than
+// they keep of the log while it starts.
+const copyRest = 20 * time.Second
+
 // adoptMost is how long a database that is this member's own now waits for the others.
 const (
 	adoptMost = 5 * time.Second
@@ -139,6 +143,10 @@ func (n *Node) copyAnew(ctx context.Context, pg *instance.Instance, leader uint3
 	if err := pg.Stop(ctx); err != nil {
 		return err
 	}
+	if time.Since(n.copied) < copyRest && !process.Sleep(ctx, copyRest) {
+		return context.Cause(ctx)
+	}
+	defer func() { n.copied = time.Now() }()
 	return n.borrow(ctx, pg, donor.Current, donor.Donors(n.config.Members, n.config.Member, leader), pg.Replace)
 }
 

@@ -45,6 +45,7 @@ type Node struct {
 	pg     *instance.Instance
 	began  time.Time
 	served bool         // a life has begun once; of tenures
+	copied time.Time    // when the last copy was taken; of tenures
 	major  atomic.Int32 // version of PostgreSQL; 0 until it was found
 
 	waits atomic.Pointer[string] // for what, before its first log is made

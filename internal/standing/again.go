@@ -122,7 +122,7 @@ func (s *Standing) Answers(from uint32, asked string, terms func(member uint32, 
 		if _, err := fmt.Sscan(number, &question); err != nil {
 			return
 		}
-		a, err := s.supersede(from, question)
+		a, err := s.supersede(from)
 		if err != nil {
 			s.fail(err)
 			return
@@ -134,17 +134,13 @@ func (s *Standing) Answers(from uint32, asked string, terms func(member uint32, 
 	}, true
 }
 
-// supersede refuses the logs that a member has had so far, once for each of its questions, before this member readmits
-// for it, and gives the answer but for that.
-func (s *Standing) supersede(member uint32, question uint64) (*bootstrap.Answer, error) {
+// supersede refuses the logs that a member has had so far, before this member readmits it, and gives the answer but for
+// that.
+func (s *Standing) supersede(member uint32) (*bootstrap.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asked[member] != question {
-		err := s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Supersede(member), true })
-		if err != nil {
-			return nil, err
-		}
-		s.asked[member] = question
+	if err := s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Supersede(member) }); err != nil {
+		return nil, err
 	}
 	return &bootstrap.Answer{Member: s.config.Member, Known: s.notes.Members[member],
 		Copied: s.notes.Copies[member]}, nil

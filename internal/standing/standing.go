@@ -31,7 +31,6 @@ type Standing struct {
 	disk    *raftlog.Log    // the main database's log; nil: there is none yet
 	notes   bootstrap.Notes // as they are on disk
 	heard   map[uint32]*bootstrap.Facts
-	asked   map[uint32]uint64 // the question of each member that has lost its log, in this tenure
 	counted bool              // the copy that is in the database, in this tenure
 	reasons map[uint32]string // why this member does not talk to another one
 }
@@ -52,7 +51,7 @@ func (s *Standing) beginsWith(contents *bootstrap.Contents) beginning {
 func New(c *config.Config, name bootstrap.Names, fail func(error)) *Standing {
 	return &Standing{config: c, name: name, fail: fail, news: make(chan struct{}, 1),
 		own: bootstrap.Facts{Member: c.Member, Settings: equalSettings(c)}, heard: map[uint32]*bootstrap.Facts{},
-		reasons: map[uint32]string{}, asked: map[uint32]uint64{}}
+		reasons: map[uint32]string{}}
 }
 
 // equalSettings are those that must be equal at all members.

@@ -25,13 +25,8 @@ type plain struct {
 	out      *wire.Writer // to the client
 }
 
-const (
-	// lateCancels is how often a request is repeated that a cancel of ours has hit late.
-	lateCancels = 5
-	// maintainCancels is how often one is that maintains tables, and stands in the way of others' rows whenever it
-	// waits: for as long as blocks of usual length last.
-	maintainCancels = 10000
-)
+// lateCancels is how often a request is repeated that a cancel of ours has hit late.
+const lateCancels = 5
 
 // run runs a request that only reads, as far as its text tells. If it turns out
 // to write, capture has refused it (TT001), or PostgreSQL, nothing happened, and it is run as a write.
@@ -94,7 +89,7 @@ func (p *plain) read(r *request, rep *reply, guarded bool) (err error) {
 		}
 		late := r.repeatsLate(forgot, p.txn.Reason() != nil && rep.failed != nil &&
 			rep.failed.Code == wire.CodeQueryCanceled && !p.control.Cancelled())
-		if !late || p.results.Spilled() || try == lateCancels && !r.does.maintain || try == maintainCancels {
+		if !late || p.results.Spilled() || try == lateCancels {
 			return nil
 		}
 		p.results.Drop()

@@ -125,6 +125,37 @@ func TestLostDisk(t *testing.T) {
 	c.refuses(1, "postgres", "")
 }
 
+// TestImpostor: an empty directory that is started under the number of a member that is there is not readmitted, and
+// does the member no harm.
+func TestImpostor(t *testing.T) {
+	t.Parallel() // mostly it waits
+	c := Start(t, 3)
+	c.Connect(3).Do("CREATE TABLE kept(k int PRIMARY KEY)", "INSERT INTO kept VALUES (1)")
+	ports, err := freePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := *c.Node(3)
+	n.proc = nil
+	n.Config.DataDir, n.Config.Postgres.CloneFrom = filepath.Join(c.Dir, "impostor"), "node1"
+	n.Config.Listen, n.Config.MemberListen = fmt.Sprint("127.0.0.1:", ports[0]), fmt.Sprint("127.0.0.1:", ports[1])
+	n.ConfigFile, n.LogFile = filepath.Join(c.Dir, "impostor.toml"), filepath.Join(c.Dir, "impostor.log")
+	if err := n.WriteConfig(); err != nil {
+		t.Fatal(err)
+	}
+	c.nodes = append(c.nodes, &n)
+	c.Run(4)
+	c.says(4, "node3 is here already: another node runs under its number")
+	c.Kill(4)
+	c.nodes = c.nodes[:3]
+	c.Connect(3).Do("INSERT INTO kept VALUES (2)")
+	c.Stop(3)
+	c.Run(3)
+	c.WaitReady()
+	c.Everywhere("SELECT count(*) FROM kept", "2")
+	c.Check()
+}
+
 // ended waits until node k ends by itself and says why.
 func (c *Cluster) ended(k int, why string) {
 	c.tb.Helper()

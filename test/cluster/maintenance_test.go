@@ -6,7 +6,8 @@ import (
 )
 
 // TestCatalogMaintainedBesideDefiners: a VACUUM FULL of a catalog that waits for a block with a definition keeps
-// what others commit from being applied only until it is noticed, and goes on waiting: nobody is told anything.
+// what others commit from being applied only until it is noticed. It is tried again a few times, and may then be told
+// that it has lost.
 func TestCatalogMaintainedBesideDefiners(t *testing.T) {
 	c := use(t)
 	a, b, v, looks := c.Connect(1), c.Connect(2), c.Connect(1), c.Connect(1)
@@ -27,14 +28,14 @@ func TestCatalogMaintainedBesideDefiners(t *testing.T) {
 		}
 	}
 	until("SELECT count(*) FROM pg_lock_status() WHERE relation = 1259 AND mode = 'AccessExclusiveLock'", "1")
-	for range 20 {
+	for range 5 {
 		b.Do("INSERT INTO maintained SELECT count(*) FROM maintained")
 	}
-	until("SELECT pg_stat_get_tuples_inserted("+table+")", "20")
+	until("SELECT pg_stat_get_tuples_inserted("+table+")", "5")
 	a.Do("ROLLBACK")
 	select {
 	case err := <-done:
-		if err != nil {
+		if err != nil && Code(err) != "40001" {
 			t.Errorf("VACUUM FULL is told %v", err)
 		}
 	case <-time.After(seconds(20 * time.Second)):

@@ -86,6 +86,7 @@ func TestLostDisk(t *testing.T) {
 
 	c.Run(1)
 	c.WaitReady()
+	c.In("other").WaitReady()
 	c.Connect(3).Do("INSERT INTO kept VALUES (3)")
 	c.Everywhere("SELECT string_agg(k::text, ' ' ORDER BY k) FROM kept", "1 2 3")
 	c.In("other").Connect(3).Do("INSERT INTO o DEFAULT VALUES")
@@ -99,6 +100,7 @@ func TestLostDisk(t *testing.T) {
 	c.lose(3, donor)
 	c.Run(3)
 	c.WaitReady(3)
+	c.In("other").WaitReady(3)
 	c.Kill(1)
 	c.Connect(3).Do("INSERT INTO kept VALUES (4)")
 	c.In("other").Connect(3).Do("INSERT INTO o DEFAULT VALUES")

@@ -50,10 +50,13 @@ type Again struct {
 	Copied      uint64            `json:"copied,omitempty"`      // copies that it took before
 }
 
+// Needed is how many others of so many members must answer one that has lost its log.
+func Needed(members int) int { return members/2 + 1 }
+
 // BeginAgain says with what a member of so many that has lost its log may begin another, by the answers of others to
 // one and the same question; or for what it has to ask again (B6). Answers of one member are one at most.
 func BeginAgain(members int, answers []*Answer, name Names) (*Again, string) {
-	if need := members/2 + 1; len(answers) < need {
+	if need := Needed(members); len(answers) < need {
 		var who []string
 		for _, a := range answers {
 			who = append(who, name(a.Member))

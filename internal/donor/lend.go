@@ -37,7 +37,10 @@ func (l *Lender) Called(from uint32, asked string) (func(context.Context, net.Co
 	return func(ctx context.Context, conn net.Conn) {
 		began, name := time.Now(), l.Name(from)
 		l.Log.Info("lends its database to a member", "member", name)
-		err := l.Lend(ctx, conn, "tutti clone of "+name)
-		l.Log.Info("no longer lends its database", "member", name, "lent", time.Since(began), "error", err)
+		if err := l.Lend(ctx, conn, "tutti clone of "+name); err != nil {
+			l.Log.Warn("could not lend its database", "member", name, "error", err)
+			return
+		}
+		l.Log.Info("no longer lends its database", "member", name, "lent", time.Since(began))
 	}, nil
 }

@@ -201,11 +201,11 @@ func (n *Node) tenures(ctx context.Context, pg *instance.Instance) error {
 		if err == nil {
 			err = n.hold(ctx, pg)
 		}
-		if mended, again := n.mends(ctx, pg, err); again == nil && mended {
-			wait = retryMin
-			continue
-		} else if mended {
-			err = again
+		if is, failed := n.mends(ctx, pg, err); is {
+			if err = failed; err == nil {
+				wait = retryMin
+				continue
+			}
 		}
 		if ctx.Err() != nil {
 			return nil

@@ -18,8 +18,10 @@ import (
 )
 
 const (
-	// askedAgain begins what a member asks for that has lost its log; the number of its question follows.
+	// askedAgain begins what a member asks for that has lost its log; the number of its question follows, or whoIsThere
+	// until a majority answers that.
 	askedAgain = "log again "
+	whoIsThere = 0
 	// A round of questions has askMost, and is followed by another after askRest.
 	askMost = 5 * time.Second
 	askRest = 300 * time.Millisecond
@@ -32,11 +34,15 @@ const (
 func AskAgain(ctx context.Context, c *config.Config, log *slog.Logger,
 	call func(ctx context.Context, member uint32, address, asked string) (net.Conn, error), waits func(string)) (
 	*bootstrap.Again, error) {
-	asked, said, since := askedAgain+fmt.Sprint(rand.Uint64()), "", time.Time{}
+	question, said, since := uint64(whoIsThere), "", time.Time{}
 	for {
-		again, why := askAll(ctx, c, asked, call)
+		again, answers, why := askAll(ctx, c, askedAgain+fmt.Sprint(question), call)
 		if again != nil {
 			return again, nil
+		}
+		if question == whoIsThere && answers >= bootstrap.Needed(len(c.Members)) {
+			question = max(rand.Uint64(), whoIsThere+1)
+			continue
 		}
 		why = "this member has lost its log, and waits for the others to say with what it may begin another: " + why
 		waits(why)
@@ -50,9 +56,10 @@ func AskAgain(ctx context.Context, c *config.Config, log *slog.Logger,
 	}
 }
 
-// askAll asks all other members at once.
+// askAll asks all other members at once, and counts those that answer.
 func askAll(ctx context.Context, c *config.Config, asked string,
-	call func(ctx context.Context, member uint32, address, asked string) (net.Conn, error)) (*bootstrap.Again, string) {
+	call func(ctx context.Context, member uint32, address, asked string) (net.Conn, error)) (
+	again *bootstrap.Again, answered int, why string) {
 	ctx, cancel := context.WithTimeout(ctx, askMost)
 	defer cancel()
 	var all sync.WaitGroup
@@ -77,11 +84,11 @@ func askAll(ctx context.Context, c *config.Config, asked string,
 			failed = append(failed, errs[i].Error())
 		}
 	}
-	again, why := bootstrap.BeginAgain(len(c.Members), got, c.Name)
+	again, why = bootstrap.BeginAgain(len(c.Members), got, c.Name)
 	if len(failed) > 0 {
 		why += "; " + strings.Join(failed, "; ")
 	}
-	return again, why
+	return again, len(got), why
 }
 
 // ask asks one member.
@@ -109,7 +116,8 @@ func ask(ctx context.Context, m config.Member, call func() (net.Conn, error)) (*
 
 // Answers reports whether a call is a question of a member that has lost its log, and gives what answers it. Terms says
 // for each database the term in which this member readmits another one, zero if it does not (ordering.Order.Readmit);
-// it is nil if that member is here.
+// it is nil if that member is here. Who only asks who is there loses nothing by it: the log may only not be mounted,
+// and be needed yet.
 func (s *Standing) Answers(from uint32, asked string, terms func(member uint32, question uint64) map[uint64]uint64) (
 	func(context.Context, net.Conn), bool) {
 	number, is := strings.CutPrefix(asked, askedAgain)
@@ -122,13 +130,16 @@ func (s *Standing) Answers(from uint32, asked string, terms func(member uint32, 
 		if _, err := fmt.Sscan(number, &question); err != nil {
 			return
 		}
-		a, err := s.supersede(from)
-		if err != nil {
-			s.fail(err)
-			return
-		}
-		if a.Terms = terms(from, question); a.Terms == nil {
-			return
+		a := &bootstrap.Answer{Member: s.config.Member}
+		if question != whoIsThere {
+			var err error
+			if a, err = s.supersede(from); err != nil {
+				s.fail(err)
+				return
+			}
+			if a.Terms = terms(from, question); a.Terms == nil {
+				return
+			}
 		}
 		_, _ = conn.Write(a.Append(nil)) // if that fails, it asks again
 	}, true

@@ -116,6 +116,41 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
+// TestAskAgainHarmsNobody: as long as too few answer, nobody notes anything: the log may only not be mounted, and what
+// was decided with it be nowhere else.
+func TestAskAgainHarmsNobody(t *testing.T) {
+	t.Parallel()
+	other := take(t, seatConfig(t, t.TempDir(), 1))
+	other.begin(true)
+	defer other.leave()
+	other.notes, _ = other.notes.Heard(&bootstrap.Facts{Member: 3, Incarnation: 7})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	answered := 0
+	call := func(_ context.Context, member uint32, _, asked string) (net.Conn, error) {
+		if member != 1 {
+			return nil, errors.New("nobody listens")
+		}
+		answered++
+		answer, _ := other.Answers(3, asked, func(uint32, uint64) map[uint64]uint64 {
+			t.Error("it is readmitted")
+			return nil
+		})
+		a, b := net.Pipe()
+		go answer(context.Background(), b)
+		return a, nil
+	}
+	if _, err := AskAgain(ctx, seatConfig(t, t.TempDir(), 3), slog.New(slog.DiscardHandler), call,
+		func(string) {}); err == nil || answered < 2 {
+		t.Errorf("%v after %d answers", err, answered)
+	}
+	own := other.own
+	own.Known = other.notes.Members
+	if err := bootstrap.Judge(&own, &bootstrap.Facts{Member: 3, Incarnation: 8}, other.config.Name); err != nil {
+		t.Errorf("the log that is mounted again is refused: %v", err)
+	}
+}
+
 // TestAskAgainEnds: it asks until ctx ends.
 func TestAskAgainEnds(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 )
@@ -72,6 +73,9 @@ func (c Caller) call(ctx context.Context, now Credentials, secret []byte, h hell
 	}
 	if err == nil {
 		err = conn.SetDeadline(time.Time{})
+	}
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("it ends the connection without an answer; does it run an earlier release? %w", err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

@@ -61,7 +61,7 @@ func (i *Instance) Clone(ctx context.Context, donorConnString string, progress f
 // CloneFrom is Clone with a parsed configuration, which may hold a DialFunc that tunnels to
 // the donor (see Through). cfg is not changed.
 func (i *Instance) CloneFrom(ctx context.Context, cfg *pgconn.Config, progress func(bytes int64)) error {
-	return i.create(".clone", fillFrom(ctx, i, cfg, progress))
+	return i.create(".clone", false, fillFrom(ctx, i, cfg, progress))
 }
 
 // fillFrom fills an empty directory with a base backup.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 
 	"github.com/tuttidb/tutti/internal/database/embedded/untar"
@@ -18,7 +17,7 @@ import (
 // system has it, else C, data checksums, and trust for the unix socket only (I4). ctx ends
 // initdb. ErrInitialized if there is anything in the directory already.
 func (i *Instance) Init(ctx context.Context) error {
-	return i.create(".init", func(work string, a *account) error {
+	return i.create(".init", false, func(work string, a *account) error {
 		err := i.initdb(ctx, work, "C.UTF-8", a)
 		if errors.Is(err, errNoLocale) {
 			if err = i.emptyDir(work, a); err == nil {
@@ -30,8 +29,8 @@ func (i *Instance) Init(ctx context.Context) error {
 }
 
 // create runs fill on an empty directory beside the data directory, and puts it in the data
-// directory's place (I1), which is empty.
-func (i *Instance) create(suffix string, fill func(work string, a *account) error) (err error) {
+// directory's place (I1), in which there must be nothing unless it replaces that.
+func (i *Instance) create(suffix string, replaces bool, fill func(work string, a *account) error) (err error) {
 	i.op.Lock()
 	defer i.op.Unlock()
 	if err := i.validate(); err != nil {
@@ -42,7 +41,7 @@ func (i *Instance) create(suffix string, fill func(work string, a *account) erro
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if es, err := os.ReadDir(i.o.DataDir); err == nil && len(es) > 0 {
+	if es, err := os.ReadDir(i.o.DataDir); err == nil && len(es) > 0 && !replaces {
 		return fmt.Errorf("%s: %w", i.o.DataDir, ErrInitialized)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("data directory: %w", err)
@@ -51,10 +50,7 @@ func (i *Instance) create(suffix string, fill func(work string, a *account) erro
 	if err := i.build(work, fill); err != nil {
 		return err
 	}
-	if err := os.Rename(work, i.o.DataDir); err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	return untar.SyncFile(filepath.Dir(i.o.DataDir))
+	return takePlace(work, i.o.DataDir)
 }
 
 // build runs fill on an empty directory work, which is complete and durable when it returns, or gone.

@@ -18,28 +18,11 @@ const replacedSuffix = ".replaced"
 
 // Replace is CloneFrom in the place of the database that is in the data directory, if there is one: that goes once the
 // clone is complete. Until then both need their room on the disk. The server must be stopped.
-func (i *Instance) Replace(ctx context.Context, cfg *pgconn.Config, progress func(bytes int64)) (err error) {
-	i.op.Lock()
-	defer i.op.Unlock()
-	if r := i.current(); r != nil {
-		return fmt.Errorf("data directory %s: %w: process %d", i.o.DataDir, ErrRunning, r.pid)
-	}
-	if err := i.validate(); err != nil {
-		return err
-	}
-	lock, err := i.lockData()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	work := i.o.DataDir + ".clone"
-	if err := i.build(work, fillFrom(ctx, i, cfg, progress)); err != nil {
-		return err
-	}
-	return takePlace(work, i.o.DataDir)
+func (i *Instance) Replace(ctx context.Context, cfg *pgconn.Config, progress func(bytes int64)) error {
+	return i.create(".clone", true, fillFrom(ctx, i, cfg, progress))
 }
 
-// takePlace puts work in the place of dir, and removes what was there.
+// takePlace puts work in the place of dir, durably, and removes what was there.
 func takePlace(work, dir string) error {
 	parent, old := filepath.Dir(dir), dir+replacedSuffix
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {

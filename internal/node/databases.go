@@ -114,18 +114,18 @@ func (x replicas) Runs(id uint64) bool                { return x.t.life(id) != n
 func (x replicas) Retire(id, dropped uint64) error    { return x.t.retired.Add(id, dropped) }
 
 // changeDatabases carries out what a definition does to the list of databases.
-func (x *executor) changeDatabases(ctx context.Context, last, ordinal uint64, d session.Definition) (session.Result,
+func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d session.Definition) (session.Result,
 	error) {
-	x.l.db.applier.Begun.Store(last)
-	conn, err := link.Connect(ctx, x.l.db.connString, "tutti databases", apply.SessionSettings())
+	l.db.applier.Begun.Store(last)
+	conn, err := link.Connect(ctx, l.db.connString, "tutti databases", apply.SessionSettings())
 	if err != nil {
 		return session.Result{}, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	defer x.l.submitted.running.backends.Instead(conn.PID())() // whoever blocks it loses
-	return databases.Carry(ctx, databases.Options{Log: x.l.log, Replicas: replicas{x.l.tenure},
-		Progress: x.l.db.applier,
-		List:     x.l.db.applier.Pgx, Conn: conn}, last, ordinal, d)
+	defer l.submitted.running.backends.Instead(conn.PID())() // whoever blocks it loses
+	return databases.Carry(ctx, databases.Options{Log: l.log, Replicas: replicas{l.tenure},
+		Progress: l.db.applier,
+		List:     l.db.applier.Pgx, Conn: conn}, last, ordinal, d)
 }
 
 // count is how many databases there are, those included that are dropped and not forgotten.

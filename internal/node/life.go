@@ -20,6 +20,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/deferred"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/executor"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/grants"
@@ -204,7 +205,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 		}
 		return &failure.Fatal{Err: err}
 	})
-	run("executor", (&executor{l: l}).run)
+	run("executor", executor.New(executorOf(l)).Run)
 	run("watcher", l.submitted.watcher.Run)
 	run("streaming", l.db.streaming.Run)
 	run("gossip", l.gossip)

@@ -8,23 +8,6 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// listen carries out a listen item.
-func (x *executor) listen(ctx context.Context, g *engine.Group) error {
-	t := g.Tasks[0] // the engine clears the group when it is settled
-	carried, err := x.l.notices.Listen(ctx, t)
-	if err != nil {
-		return err
-	}
-	if err := x.groupSettled(); err != nil {
-		return err
-	}
-	if t.Item.ID.Member != x.l.config.Member {
-		return x.l.others.peers.Tell(t.Item.ID.Member)
-	}
-	carried()
-	return nil
-}
-
 // listenSet is to what one session listens; it is session.Channels.
 type listenSet struct {
 	l     *life

@@ -35,8 +35,12 @@ func askMeeting(l *life, number uint64) (seq uint64, err error) {
 	return seq, nil
 }
 
-// holdMeeting waits until the other databases have come to a meeting of this one.
-func holdMeeting(ctx context.Context, l *life, number uint64) error {
+// meeting is executor.Meetings of a replica.
+type meeting struct{ l *life }
+
+// Hold waits until the other databases have come to a meeting of this one.
+func (x meeting) Hold(ctx context.Context, number uint64) error {
+	l := x.l
 	var others []*meetings.Meetings
 	for _, other := range l.tenure.all() {
 		if other != l {
@@ -46,19 +50,14 @@ func holdMeeting(ctx context.Context, l *life, number uint64) error {
 	return l.meetings.Hold(ctx, number, others)
 }
 
-// attendMeeting is the other side, when this database has come to it.
-func (x *executor) attendMeeting(ctx context.Context, number uint64) error {
-	l := x.l
-	err := l.meetings.Attend(ctx, number, func() *meetings.Meetings {
-		if main := l.tenure.life(mainGroup); main != nil {
+// Attend is the other side, when this database has come to it.
+func (x meeting) Attend(ctx context.Context, number uint64) error {
+	return x.l.meetings.Attend(ctx, number, func() *meetings.Meetings {
+		if main := x.l.tenure.life(mainGroup); main != nil {
 			return main.meetings
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return x.groupSettled()
 }
 
 // resolved reports whether a submission is no longer under way.

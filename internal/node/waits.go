@@ -26,18 +26,6 @@ func awaits(l *life, w flow.Wait, done func() bool) {
 	l.flow.gate.Await(done)
 }
 
-// timed is f as a wait.
-func timed(l *life, w flow.Wait, f func() error) error {
-	defer l.metrics.Waits.Begin(w).End()
-	return f()
-}
-
-// closeGate begins a group.
-func closeGate(l *life) {
-	defer l.metrics.Waits.Begin(flow.WaitSnapshots).End()
-	l.flow.gate.Close()
-}
-
 // underWay notes that the log decides on a submission of a session's, until over is called.
 func underWay(h *host, seq uint64) (over func()) {
 	h.g.Submitted(seq)

@@ -17,6 +17,6 @@ func watcherOf(l *life) watcher.Options {
 		Engine: func(f func(unblock func(seq uint64, joins bool) (engine.Way, engine.Task))) {
 			l.order.core.Call(func(e *engine.Engine) { f(e.Unblock) })
 		},
-		Forget: l.forget,
+		Forget: l.rows.Forget,
 	}
 }
